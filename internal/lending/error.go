@@ -1,0 +1,132 @@
+package lending
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Code names a kind of refusal. The list is closed: every code has one HTTP
+// status (web/errors.go) and one entry in the partner documentation.
+type Code string
+
+// The codes that a partner may receive in result.error.code.
+const (
+	CodeUnauthorized             Code = "UNAUTHORIZED"
+	CodeForbidden                Code = "FORBIDDEN"
+	CodeNotFound                 Code = "NOT_FOUND"
+	CodeMethodNotAllowed         Code = "METHOD_NOT_ALLOWED"
+	CodeValidation               Code = "VALIDATION_ERROR"
+	CodeUnsupportedMediaType     Code = "UNSUPPORTED_MEDIA_TYPE"
+	CodePayloadTooLarge          Code = "PAYLOAD_TOO_LARGE"
+	CodeFileTypeNotAllowed       Code = "FILE_TYPE_NOT_ALLOWED"
+	CodeDocumentsRequired        Code = "COMPLETION_DOCUMENTS_REQUIRED"
+	CodeDocumentsNotAllowed      Code = "COMPLETION_DOCUMENTS_NOT_ALLOWED"
+	CodeApplicationNotApproved   Code = "APPLICATION_NOT_APPROVED"
+	CodeEarlyCompletionForbidden Code = "EARLY_COMPLETION_NOT_ALLOWED"
+	CodeAmountExceedsBalance     Code = "AMOUNT_EXCEEDS_BALANCE"
+	CodeDrawPending              Code = "DRAW_PENDING"
+	CodeProductNotFound          Code = "PRODUCT_NOT_FOUND"
+	CodeApplicationNotFound      Code = "APPLICATION_NOT_FOUND"
+	CodeInvalidState             Code = "INVALID_STATE"
+	CodeIdempotencyConflict      Code = "IDEMPOTENCY_CONFLICT"
+	CodeIdempotencyMismatch      Code = "IDEMPOTENCY_MISMATCH"
+	CodeRateLimited              Code = "RATE_LIMITED"
+	CodeInternal                 Code = "INTERNAL"
+)
+
+// Codes lists every code once, in the order of the documentation.
+func Codes() []Code {
+	return []Code{
+		CodeUnauthorized, CodeForbidden, CodeNotFound, CodeMethodNotAllowed, CodeValidation,
+		CodeUnsupportedMediaType, CodePayloadTooLarge, CodeFileTypeNotAllowed,
+		CodeDocumentsRequired, CodeDocumentsNotAllowed, CodeApplicationNotApproved,
+		CodeEarlyCompletionForbidden, CodeAmountExceedsBalance, CodeDrawPending,
+		CodeProductNotFound, CodeApplicationNotFound, CodeInvalidState,
+		CodeIdempotencyConflict, CodeIdempotencyMismatch, CodeRateLimited, CodeInternal,
+	}
+}
+
+// FieldFault is one wrong field of a request.
+type FieldFault struct {
+	// Field is the name as the caller wrote it, nested names joined by dots.
+	Field string `json:"field"`
+	// Message says what is wrong and what would be right.
+	Message string `json:"message"`
+}
+
+// Error is a refusal fit for the caller: a code from the closed list and a
+// message without internals. Any other error is an internal fault.
+type Error struct {
+	Code    Code
+	Message string
+	// Details holds every wrong field of a validation error, else nil.
+	Details []FieldFault
+	cause   error
+}
+
+// NewError returns a refusal with a formatted message.
+func NewError(code Code, format string, args ...any) *Error {
+	return &Error{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Invalid returns a VALIDATION_ERROR for one field.
+func Invalid(field, format string, args ...any) *Error {
+	message := fmt.Sprintf(format, args...)
+	return &Error{
+		Code:    CodeValidation,
+		Message: message,
+		Details: []FieldFault{{Field: field, Message: message}},
+	}
+}
+
+// Required is the validation error for an absent field (specification section 7).
+func Required(field string) *Error {
+	return Invalid(field, "%q is required", field)
+}
+
+// Faults collects field faults so that one answer names all of them.
+type Faults []FieldFault
+
+// Add records one fault.
+func (f *Faults) Add(field, format string, args ...any) {
+	*f = append(*f, FieldFault{Field: field, Message: fmt.Sprintf(format, args...)})
+}
+
+// Err returns nil without faults, else a VALIDATION_ERROR whose message is the
+// first fault's and whose details are all of them.
+func (f Faults) Err() error {
+	if len(f) == 0 {
+		return nil
+	}
+	return &Error{Code: CodeValidation, Message: f[0].Message, Details: f}
+}
+
+// WithCause attaches the underlying error for the log; callers never see it.
+func (e *Error) WithCause(cause error) *Error {
+	copied := *e
+	copied.cause = cause
+	return &copied
+}
+
+// Error returns the message, followed by the cause where there is one.
+func (e *Error) Error() string {
+	if e.cause != nil {
+		return e.Message + ": " + e.cause.Error()
+	}
+	return e.Message
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.cause }
+
+// ErrorCode returns the code of the first Error in err's chain, CodeInternal
+// for any other error and the empty code for nil.
+func ErrorCode(err error) Code {
+	if err == nil {
+		return ""
+	}
+	if refusal, ok := errors.AsType[*Error](err); ok {
+		return refusal.Code
+	}
+	return CodeInternal
+}

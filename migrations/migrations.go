@@ -1,0 +1,194 @@
+// Package migrations holds the schema: numbered SQL files and River's own
+// migrations, applied in one ordered run.
+//
+// Every run takes a session-wide advisory lock, so processes that start
+// together wait for each other. River's migrations come first, each in a
+// transaction of its own, because one of them uses an enum value that another
+// one adds, which Postgres refuses inside a single transaction.
+package migrations
+
+import (
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"slices"
+
+	// The driver by which database/sql reaches Postgres.
+	_ "github.com/lib/pq"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/riverqueue/river/rivermigrate"
+)
+
+// FS holds the SQL migrations.
+//
+//go:embed *.sql
+var FS embed.FS
+
+// riverVersion is the schema version of the queue that this build works with.
+const riverVersion = 7
+
+// Step is one migration and whether the database has it.
+type Step struct {
+	Version int64  `json:"version"`
+	Name    string `json:"name"`
+	Applied bool   `json:"applied"`
+}
+
+// Hash identifies the schema: it changes whenever a migration does.
+func Hash() string {
+	sum := sha256.New()
+	names, _ := fs.Glob(FS, "*.sql") // the pattern is constant, so it cannot be malformed
+	slices.Sort(names)
+	for _, name := range names {
+		text, err := FS.ReadFile(name)
+		if err != nil {
+			panic(err) // embedded: the binary itself would be broken
+		}
+		fmt.Fprintf(sum, "%s %d\n%s", name, len(text), text)
+	}
+	fmt.Fprintf(sum, "river %d", riverVersion)
+	return hex.EncodeToString(sum.Sum(nil))[:16]
+}
+
+// Up brings the database at url to the newest schema. Concurrent calls are
+// safe: one migrates, the others wait and find nothing left to do.
+func Up(ctx context.Context, url string) error {
+	return withProvider(url, func(provider *goose.Provider) error {
+		if _, err := provider.Up(ctx); err != nil {
+			return fmt.Errorf("migrating up: %w", err)
+		}
+		return nil
+	})
+}
+
+// Down takes back the newest applied migration and returns its name, which is
+// empty when there was none.
+func Down(ctx context.Context, url string) (string, error) {
+	var name string
+	err := withProvider(url, func(provider *goose.Provider) error {
+		current, err := provider.GetDBVersion(ctx)
+		if err != nil {
+			return fmt.Errorf("reading the schema version: %w", err)
+		}
+		if current == 0 {
+			return nil
+		}
+		result, err := provider.Down(ctx)
+		if err != nil {
+			return fmt.Errorf("migrating down: %w", err)
+		}
+		name = stepName(result.Source)
+		return nil
+	})
+	return name, err
+}
+
+// Status lists every migration in order.
+func Status(ctx context.Context, url string) ([]Step, error) {
+	var steps []Step
+	err := withProvider(url, func(provider *goose.Provider) error {
+		statuses, err := provider.Status(ctx)
+		if err != nil {
+			return fmt.Errorf("reading the schema status: %w", err)
+		}
+		for _, status := range statuses {
+			steps = append(steps, Step{
+				Version: status.Source.Version,
+				Name:    stepName(status.Source),
+				Applied: status.State == goose.StateApplied,
+			})
+		}
+		return nil
+	})
+	return steps, err
+}
+
+// Pending lists the names of migrations that db lacks, without taking the
+// migration lock, so that readiness can ask for it often.
+func Pending(ctx context.Context, db *sql.DB) ([]string, error) {
+	provider, err := newProvider(db)
+	if err != nil {
+		return nil, err
+	}
+	current, err := provider.GetDBVersion(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("reading the schema version: %w", err)
+	}
+	var missing []string
+	for _, source := range provider.ListSources() {
+		if source.Version > current {
+			missing = append(missing, stepName(source))
+		}
+	}
+	return missing, nil
+}
+
+func withProvider(url string, use func(*goose.Provider) error) error {
+	db, err := sql.Open("postgres", url)
+	if err != nil {
+		return fmt.Errorf("opening the database: %w", err)
+	}
+	defer db.Close()
+	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
+	if err != nil {
+		return fmt.Errorf("preparing the migration lock: %w", err)
+	}
+	provider, err := newProvider(db, goose.WithSessionLocker(locker))
+	if err != nil {
+		return err
+	}
+	return use(provider)
+}
+
+func newProvider(db *sql.DB, options ...goose.ProviderOption) (*goose.Provider, error) {
+	options = append(options,
+		goose.WithDisableGlobalRegistry(true),
+		goose.WithGoMigrations(goose.NewGoMigration(1,
+			&goose.GoFunc{RunDB: riverUp}, &goose.GoFunc{RunDB: riverDown})),
+	)
+	provider, err := goose.NewProvider(goose.DialectPostgres, db, FS, options...)
+	if err != nil {
+		return nil, fmt.Errorf("reading the migrations: %w", err)
+	}
+	return provider, nil
+}
+
+func riverUp(ctx context.Context, db *sql.DB) error {
+	return riverMigrate(ctx, db, rivermigrate.DirectionUp, riverVersion)
+}
+
+func riverDown(ctx context.Context, db *sql.DB) error {
+	// -1 takes back every version, the queue's own bookkeeping included.
+	return riverMigrate(ctx, db, rivermigrate.DirectionDown, -1)
+}
+
+func riverMigrate(
+	ctx context.Context, db *sql.DB, direction rivermigrate.Direction, target int,
+) error {
+	migrator, err := rivermigrate.New(riverdatabasesql.New(db), &rivermigrate.Config{
+		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+	})
+	if err != nil {
+		return fmt.Errorf("reading the queue's migrations: %w", err)
+	}
+	options := &rivermigrate.MigrateOpts{TargetVersion: target}
+	if _, err := migrator.Migrate(ctx, direction, options); err != nil {
+		return fmt.Errorf("migrating the queue: %w", err)
+	}
+	return nil
+}
+
+func stepName(source *goose.Source) string {
+	if source.Path == "" {
+		return "river"
+	}
+	return source.Path
+}
