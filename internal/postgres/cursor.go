@@ -1,0 +1,71 @@
+package postgres
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+)
+
+// Cursor is a place in a list that is sorted by time and identifier, newest
+// first. The zero Cursor is the beginning.
+type Cursor struct {
+	At  time.Time
+	UID uuid.UUID
+}
+
+// cursorWire carries a version, so that an old cursor is refused rather than
+// misread when the sort order changes.
+type cursorWire struct {
+	Version int       `json:"v"`
+	Micros  int64     `json:"t"`
+	UID     uuid.UUID `json:"u"`
+}
+
+// IsZero tells whether the cursor is the beginning of a list.
+func (c Cursor) IsZero() bool { return c.At.IsZero() && c.UID == uuid.Nil }
+
+// String returns the opaque text form, empty for the beginning.
+func (c Cursor) String() string {
+	if c.IsZero() {
+		return ""
+	}
+	// Marshalling two integers and a UUID cannot fail.
+	text, _ := json.Marshal(cursorWire{Version: 1, Micros: c.At.UnixMicro(), UID: c.UID})
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// ParseCursor reads what String wrote. It returns a VALIDATION_ERROR that
+// names the cursor for anything else.
+func ParseCursor(text string) (Cursor, error) {
+	if text == "" {
+		return Cursor{}, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return Cursor{}, errCursor()
+	}
+	var wire cursorWire
+	if err := json.Unmarshal(raw, &wire); err != nil || wire.Version != 1 {
+		return Cursor{}, errCursor()
+	}
+	return Cursor{At: time.UnixMicro(wire.Micros).UTC(), UID: wire.UID}, nil
+}
+
+func errCursor() error {
+	return lending.Invalid("cursor",
+		`"cursor" is not one that a list returned; leave it out to start from the beginning`)
+}
+
+// Page cuts rows, which were fetched with one more than limit, to the limit
+// and returns the cursor of the next page, zero on the last one.
+func Page[T any](rows []T, limit int, place func(T) Cursor) ([]T, Cursor) {
+	if len(rows) <= limit {
+		return rows, Cursor{}
+	}
+	rows = rows[:limit]
+	return rows, place(rows[limit-1])
+}

@@ -1,0 +1,41 @@
+package postgres
+
+import (
+	"database/sql"
+	"errors"
+
+	"github.com/lib/pq"
+)
+
+// The SQLSTATE codes that callers tell apart.
+const (
+	stateUnique        = "23505"
+	stateForeignKey    = "23503"
+	stateSerialization = "40001"
+	stateDeadlock      = "40P01"
+)
+
+// IsNoRows tells whether a query for one row found none.
+func IsNoRows(err error) bool { return errors.Is(err, sql.ErrNoRows) }
+
+// IsUnique tells whether err is a violation of the named unique constraint or
+// unique index.
+func IsUnique(err error, constraint string) bool {
+	return violates(err, stateUnique, constraint)
+}
+
+// IsForeignKey tells whether err is a violation of the named foreign key; an
+// empty name means any.
+func IsForeignKey(err error, constraint string) bool {
+	return violates(err, stateForeignKey, constraint)
+}
+
+func violates(err error, state, constraint string) bool {
+	fault, ok := errors.AsType[*pq.Error](err)
+	return ok && string(fault.Code) == state && (constraint == "" || fault.Constraint == constraint)
+}
+
+func retryable(err error) bool {
+	fault, ok := errors.AsType[*pq.Error](err)
+	return ok && (fault.Code == stateSerialization || fault.Code == stateDeadlock)
+}

@@ -1,0 +1,149 @@
+// Package postgres opens the database and runs transactions in it.
+//
+// A use case is one transaction: the edge that serves it (a handler, a
+// command, a job) opens it with DB.InTx and passes the Tx down. Tx.Now is the
+// one time of the use case, so all of its rows agree. Driver errors are told
+// apart in errors.go and nowhere else; cursors for keyset pages are in
+// cursor.go. Sub-package pgserver runs a server for development and tests.
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+)
+
+// txTries is how often InTx runs a function that loses a race in the database.
+const txTries = 4
+
+// DB is a pool of connections and the clock of whoever uses it.
+type DB struct {
+	*sqlx.DB
+	// Now is the clock; tests replace it before the first use.
+	Now func() time.Time
+	url string
+}
+
+// Tx is an open transaction and its time.
+type Tx struct {
+	*sqlx.Tx
+	// Now is when the transaction began, in UTC with microseconds, the
+	// database's own resolution.
+	Now time.Time
+}
+
+// Open connects to the database at rawURL (a postgres:// URL) and checks that
+// it answers. TLS is used where the server offers it, unless the URL's sslmode
+// says otherwise.
+func Open(ctx context.Context, rawURL string) (*DB, error) {
+	dsn, err := dataSource(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	connector, err := pq.NewConnector(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("reading the database URL: %w", err)
+	}
+	db := &DB{
+		DB:  sqlx.NewDb(sql.OpenDB(connector), "postgres"),
+		Now: time.Now,
+		url: dsn,
+	}
+	db.SetMaxOpenConns(32)
+	db.SetMaxIdleConns(32)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	if err := db.PingContext(ctx); err != nil {
+		_ = db.Close() // the ping's error says more
+		return nil, fmt.Errorf("connecting to the database: %w", err)
+	}
+	return db, nil
+}
+
+// dataSource checks the URL and adds the default sslmode. Errors do not quote
+// the URL, which may hold a password.
+func dataSource(rawURL string) (string, error) {
+	parsed, err := url.Parse(rawURL)
+	if err != nil || (parsed.Scheme != "postgres" && parsed.Scheme != "postgresql") {
+		return "", errors.New("the database URL must look like postgres://user:password@host:5432/name")
+	}
+	query := parsed.Query()
+	if query.Get("sslmode") == "" {
+		query.Set("sslmode", "prefer")
+		parsed.RawQuery = query.Encode()
+	}
+	return parsed.String(), nil
+}
+
+// URL is the data source that the pool connects to, for the queue's own driver.
+func (db *DB) URL() string { return db.url }
+
+// InTx runs use in a transaction and commits it when use returns nil.
+//
+// When the database itself asks for another try (deadlock, serialization
+// failure), use runs again from the start, so it must keep no state of a
+// failed run.
+func (db *DB) InTx(ctx context.Context, use func(tx *Tx) error) error {
+	var err error
+	for range txTries {
+		if err = db.tryTx(ctx, use); !retryable(err) {
+			return err
+		}
+	}
+	return err
+}
+
+func (db *DB) tryTx(ctx context.Context, use func(tx *Tx) error) (err error) {
+	inner, err := db.BeginTxx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("beginning a transaction: %w", err)
+	}
+	// After a commit this is a no-op; it also covers a panic in use.
+	defer func() { _ = inner.Rollback() }()
+	if err := use(&Tx{Tx: inner, Now: db.Now().UTC().Truncate(time.Microsecond)}); err != nil {
+		return err
+	}
+	if err := inner.Commit(); err != nil {
+		return fmt.Errorf("committing: %w", err)
+	}
+	return nil
+}
+
+// Savepoint runs use inside tx and takes back only its work when it fails.
+func (tx *Tx) Savepoint(ctx context.Context, use func() error) error {
+	if _, err := tx.ExecContext(ctx, `SAVEPOINT operation`); err != nil {
+		return fmt.Errorf("setting a savepoint: %w", err)
+	}
+	useErr := use()
+	end := `RELEASE SAVEPOINT operation`
+	if useErr != nil {
+		end = `ROLLBACK TO SAVEPOINT operation`
+	}
+	if _, err := tx.ExecContext(ctx, end); err != nil {
+		return errors.Join(useErr, fmt.Errorf("ending a savepoint: %w", err))
+	}
+	return useErr
+}
+
+// NewUID returns a version 7 identifier whose time part is now, so that keys
+// sort as the use cases happened.
+func NewUID(now time.Time) uuid.UUID {
+	uid := uuid.Must(uuid.NewV7()) // fails only without a random source
+	millis := uint64(now.UnixMilli())
+	for i := range 6 {
+		uid[i] = byte(millis >> (40 - 8*i))
+	}
+	return uid
+}
+
+// LikePrefix escapes s for use as the fixed beginning of a LIKE pattern.
+func LikePrefix(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(s) + "%"
+}
