@@ -19,8 +19,6 @@ import (
 	"log/slog"
 	"slices"
 
-	// The driver by which database/sql reaches Postgres.
-	_ "github.com/lib/pq"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
@@ -58,10 +56,10 @@ func Hash() string {
 	return hex.EncodeToString(sum.Sum(nil))[:16]
 }
 
-// Up brings the database at url to the newest schema. Concurrent calls are
+// Up brings the database to the newest schema. Concurrent calls are
 // safe: one migrates, the others wait and find nothing left to do.
-func Up(ctx context.Context, url string) error {
-	return withProvider(url, func(provider *goose.Provider) error {
+func Up(ctx context.Context, db *sql.DB) error {
+	return withProvider(db, func(provider *goose.Provider) error {
 		if _, err := provider.Up(ctx); err != nil {
 			return fmt.Errorf("migrating up: %w", err)
 		}
@@ -71,9 +69,9 @@ func Up(ctx context.Context, url string) error {
 
 // Down takes back the newest applied migration and returns its name, which is
 // empty when there was none.
-func Down(ctx context.Context, url string) (string, error) {
+func Down(ctx context.Context, db *sql.DB) (string, error) {
 	var name string
-	err := withProvider(url, func(provider *goose.Provider) error {
+	err := withProvider(db, func(provider *goose.Provider) error {
 		current, err := provider.GetDBVersion(ctx)
 		if err != nil {
 			return fmt.Errorf("reading the schema version: %w", err)
@@ -92,9 +90,9 @@ func Down(ctx context.Context, url string) (string, error) {
 }
 
 // Status lists every migration in order.
-func Status(ctx context.Context, url string) ([]Step, error) {
+func Status(ctx context.Context, db *sql.DB) ([]Step, error) {
 	var steps []Step
-	err := withProvider(url, func(provider *goose.Provider) error {
+	err := withProvider(db, func(provider *goose.Provider) error {
 		statuses, err := provider.Status(ctx)
 		if err != nil {
 			return fmt.Errorf("reading the schema status: %w", err)
@@ -131,12 +129,7 @@ func Pending(ctx context.Context, db *sql.DB) ([]string, error) {
 	return missing, nil
 }
 
-func withProvider(url string, use func(*goose.Provider) error) error {
-	db, err := sql.Open("postgres", url)
-	if err != nil {
-		return fmt.Errorf("opening the database: %w", err)
-	}
-	defer db.Close()
+func withProvider(db *sql.DB, use func(*goose.Provider) error) error {
 	locker, err := lock.NewPostgresSessionLocker(lock.WithLockTimeout(1, 300))
 	if err != nil {
 		return fmt.Errorf("preparing the migration lock: %w", err)
