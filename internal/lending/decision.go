@@ -1,0 +1,106 @@
+package lending
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/shopspring/decimal"
+)
+
+// Product is what a loan can be taken under.
+type Product struct {
+	UID, Code, Name string
+	// Term is the number of months, as digits.
+	Term                  string
+	InterestRate          Percent
+	MerchantFeePercentage Percent
+	Schedule              Schedule
+	// Min and Max bound what the product lends.
+	Min, Max Money
+}
+
+// DecisionRequest is what a decision rests on.
+type DecisionRequest struct {
+	Status ApplicationStatus
+	// Products are the active ones.
+	Products  []Product
+	Requested Money
+	// AnnualIncome is nil if the borrower did not state it.
+	AnnualIncome *Money
+	LastName     string
+	// Switches lets the borrower's last name steer the outcome, for development.
+	Switches bool
+}
+
+// Decision is the status that an application gets and the offers made to it,
+// ordered by product code. Pending Review means that it is not decided yet.
+type Decision struct {
+	Status ApplicationStatus
+	Offers []Offer
+}
+
+// The last names that steer a decision in development.
+const (
+	lastNameDeclined  = "Declined"
+	lastNameReview    = "Review"
+	lastNameClearance = "Clearance"
+)
+
+// incomeShare is the part of the annual income that a borrower may owe.
+var incomeShare = Percent{decimal.NewFromInt(40)}
+
+// Decide makes the offers and the status. Error: INVALID_STATE if the
+// application has left Pending Review, where only undecided ones are.
+func Decide(request DecisionRequest) (Decision, error) {
+	if request.Status != StatusPendingReview {
+		return Decision{}, NewError(CodeInvalidState,
+			"the application is decided already, it is %s", request.Status)
+	}
+	if request.Switches {
+		switch request.LastName {
+		case lastNameDeclined:
+			return Decision{Status: StatusDeclined}, nil
+		case lastNameReview:
+			return Decision{Status: StatusPendingReview}, nil
+		case lastNameClearance:
+			return Decision{Status: StatusPendClearance, Offers: makeOffers(request)}, nil
+		}
+	}
+	offers := makeOffers(request)
+	if len(offers) == 0 {
+		return Decision{Status: StatusDeclined}, nil
+	}
+	return Decision{Status: StatusHardPullAuthorization, Offers: offers}, nil
+}
+
+func makeOffers(request DecisionRequest) []Offer {
+	var offers []Offer
+	for _, product := range request.Products {
+		offer := makeOffer(product, request)
+		// A product without a minimum still lends something or makes no offer.
+		if offer.ApprovedAmount.IsPositive() && !offer.ApprovedAmount.Less(product.Min) {
+			offers = append(offers, offer)
+		}
+	}
+	slices.SortFunc(offers, func(a, b Offer) int { return cmp.Compare(a.ProductCode, b.ProductCode) })
+	return offers
+}
+
+func makeOffer(product Product, request DecisionRequest) Offer {
+	borrowerMax := product.Max
+	if request.AnnualIncome != nil {
+		borrowerMax = request.AnnualIncome.Portion(incomeShare)
+	}
+	projectMax := MinMoney(request.Requested, product.Max)
+	maxAmount := MinMoney(borrowerMax, projectMax)
+	return Offer{
+		ProductUID: product.UID, ProductCode: product.Code, ProductName: product.Name,
+		Term:                  product.Term,
+		InterestRate:          product.InterestRate,
+		BorrowerMax:           borrowerMax,
+		ProjectMax:            projectMax,
+		MaxAmount:             maxAmount,
+		ApprovedAmount:        MinMoney(maxAmount, request.Requested),
+		MerchantFeePercentage: product.MerchantFeePercentage,
+	}
+}

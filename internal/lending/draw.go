@@ -1,0 +1,160 @@
+package lending
+
+// Draw is what a draw request comes to.
+type Draw struct {
+	// Kind is empty if the request was refused before it was known.
+	Kind DrawKind
+	// Stage is the number of the stage that is paid out, 0 while unknown.
+	Stage           int
+	Gross, Fee, Net Money
+	// NewLoanAmount replaces the loan amount, nil if it stays.
+	NewLoanAmount *Money
+	// DocumentsRequired reports whether files or metadata must come along.
+	DocumentsRequired bool
+}
+
+// DecideDraw states the rules for draws (specification sections 3.3, 4.1 and 7),
+// for the draw itself and for its preview. The first check that fails answers:
+// Approved, a loan, nothing pending, something left, kind, documents, amounts.
+// That all earlier stages are settled needs no check of its own: what is not
+// settled is pending. On an error the draw holds what was known by then.
+//
+// Errors: APPLICATION_NOT_APPROVED, INVALID_STATE without a loan (nil),
+// DRAW_PENDING, AMOUNT_EXCEEDS_BALANCE, EARLY_COMPLETION_NOT_ALLOWED,
+// COMPLETION_DOCUMENTS_REQUIRED, COMPLETION_DOCUMENTS_NOT_ALLOWED,
+// VALIDATION_ERROR.
+func DecideDraw(status ApplicationStatus, loan *Loan, request DrawRequest) (Draw, error) {
+	if status != StatusApproved {
+		return Draw{}, notApproved(loan, request)
+	}
+	if loan == nil {
+		return Draw{}, NewError(CodeInvalidState,
+			"the application has no loan yet: a product must be selected and have made an offer")
+	}
+	if loan.IsPending() {
+		return Draw{}, NewError(CodeDrawPending, "Error in requestPublicDrawV2: "+
+			"a currently pending draw exists for this loan; try again when it has completed")
+	}
+	draw, err := nextDraw(*loan, request)
+	if err != nil {
+		return draw, err
+	}
+	if err := checkDocuments(draw, request.Documents); err != nil {
+		return draw, err
+	}
+	if draw.Kind.Completes() {
+		return completingDraw(*loan, draw, request)
+	}
+	return regularDraw(*loan, draw, request)
+}
+
+// notApproved words the refusal: one that would carry documents says so.
+func notApproved(loan *Loan, request DrawRequest) error {
+	documents := request.Documents == DocumentsGiven
+	if request.Documents == DocumentsAssumed && loan != nil {
+		draw, _ := nextDraw(*loan, request)
+		documents = draw.DocumentsRequired
+	}
+	if documents {
+		return NewError(CodeApplicationNotApproved, "The application must be in Approved status "+
+			"before requesting a draw with an accompanying completion certificate")
+	}
+	return NewError(CodeApplicationNotApproved,
+		"The application must be in Approved status before requesting a draw")
+}
+
+// nextDraw finds stage and kind. A stage is final when it is the last, or when
+// the balance is at most what is scheduled for it.
+func nextDraw(loan Loan, request DrawRequest) (Draw, error) {
+	stage, found := loan.NextStage()
+	if !found || !loan.Balance().IsPositive() {
+		return Draw{}, NewError(CodeAmountExceedsBalance,
+			"Nothing is left to draw: the available balance of the loan is %s", loan.Balance())
+	}
+	draw := Draw{Kind: DrawRegular, Stage: stage.Number}
+	switch {
+	case loan.isLast(stage) || !stage.Scheduled.Less(loan.Balance()):
+		draw.Kind = DrawFinal
+	case request.ProjectCompletedEarly:
+		draw.Kind = DrawEarly
+	}
+	draw.DocumentsRequired = draw.Kind.Completes()
+	// An early draw is never of the last stage, so the loan has several.
+	if draw.Kind == DrawEarly && len(loan.live()) == 0 {
+		return draw, NewError(CodeEarlyCompletionForbidden,
+			"Early completion is not allowed on the first draw of a loan with multiple disbursements")
+	}
+	return draw, nil
+}
+
+func checkDocuments(draw Draw, documents Documents) error {
+	switch {
+	case draw.DocumentsRequired && documents == DocumentsAbsent:
+		return NewError(CodeDocumentsRequired,
+			"File or metadata is required for completion certificate upload")
+	case !draw.DocumentsRequired && documents == DocumentsGiven:
+		return NewError(CodeDocumentsNotAllowed, "Completion documentation was provided but this is "+
+			"not the final draw for the loan; only submit documentation for the final draw")
+	}
+	return nil
+}
+
+// completingDraw takes the whole balance, of the revised loan amount if given.
+// A reduced disbursement amount is not used.
+func completingDraw(loan Loan, draw Draw, request DrawRequest) (Draw, error) {
+	revised := request.UpdatedLoanAmount
+	if revised == nil {
+		return draw.of(loan.Balance(), loan.FeePercent), nil
+	}
+	if loan.OriginalAmount.Less(*revised) {
+		return draw, amountTooHigh(PartLoanAmount,
+			"must not exceed the original loan amount", loan.OriginalAmount)
+	}
+	if !loan.Drawn().Less(*revised) {
+		return draw, Invalid(PartLoanAmount, "%q must exceed what has been drawn already, %s",
+			PartLoanAmount, loan.Drawn())
+	}
+	draw.NewLoanAmount = revised
+	return draw.of(revised.Sub(loan.Drawn()), loan.FeePercent), nil
+}
+
+// regularDraw takes the scheduled amount, or the lower one that was asked for.
+func regularDraw(loan Loan, draw Draw, request DrawRequest) (Draw, error) {
+	var faults Faults
+	if request.UpdatedLoanAmount != nil {
+		faults.Add(PartLoanAmount, "%q is allowed only on a final or early completion draw",
+			PartLoanAmount)
+	}
+	reduced := request.UpdatedDisbursementAmount
+	if reduced != nil && !reduced.IsPositive() {
+		faults.Add(PartDisbursementAmount, "%q must be greater than 0", PartDisbursementAmount)
+	}
+	if err := faults.Err(); err != nil {
+		return draw, err
+	}
+	calculated := loan.Stages[draw.Stage-1].Scheduled
+	if reduced == nil {
+		return draw.of(calculated, loan.FeePercent), nil
+	}
+	if !reduced.Less(calculated) {
+		return draw, amountTooHigh(PartDisbursementAmount,
+			"must be less than the calculated draw amount", calculated)
+	}
+	return draw.of(*reduced, loan.FeePercent), nil
+}
+
+// amountTooHigh names the part in its details, as a validation error does.
+func amountTooHigh(part, rule string, bound Money) error {
+	refusal := Invalid(part, "%q %s, %s", part, rule, bound)
+	refusal.Code = CodeAmountExceedsBalance
+	return refusal
+}
+
+// of returns the draw with its amounts: the fee is a share of the gross, the
+// net what remains of it.
+func (d Draw) of(gross Money, feePercent Percent) Draw {
+	d.Gross = gross
+	d.Fee = gross.Portion(feePercent)
+	d.Net = gross.Sub(d.Fee)
+	return d
+}

@@ -1,0 +1,67 @@
+package lending
+
+// The parts of a draw request, in the body of request-draw and in the query of
+// draw-preview (specification section 2.2).
+const (
+	PartDisbursementAmount = "updatedDisbursementAmount"
+	PartLoanAmount         = "updatedLoanAmount"
+	PartCompletedEarly     = "projectCompletedEarly"
+)
+
+// Documents says what completion documentation comes with a draw request.
+type Documents int
+
+// The states of documentation.
+const (
+	// DocumentsAbsent means neither files nor metadata.
+	DocumentsAbsent Documents = iota
+	// DocumentsGiven means files, metadata or both.
+	DocumentsGiven
+	// DocumentsAssumed is a preview's: given where they are required, else absent.
+	DocumentsAssumed
+)
+
+// DrawRequest is a well-formed wish for a draw.
+type DrawRequest struct {
+	// UpdatedDisbursementAmount reduces a regular draw, nil without.
+	UpdatedDisbursementAmount *Money
+	// UpdatedLoanAmount revises the total of a completing draw, nil without.
+	UpdatedLoanAmount     *Money
+	ProjectCompletedEarly bool
+	Documents             Documents
+}
+
+// ParseDrawRequest checks the form of the values by part name; an absent key is
+// an absent part, unknown keys are ignored. Error: VALIDATION_ERROR with every
+// fault, the combination of a reduced amount with early completion included.
+func ParseDrawRequest(values map[string]string, documents Documents) (DrawRequest, error) {
+	var faults Faults
+	request := DrawRequest{
+		UpdatedDisbursementAmount: optionalMoney(&faults, values, PartDisbursementAmount),
+		UpdatedLoanAmount:         optionalMoney(&faults, values, PartLoanAmount),
+		Documents:                 documents,
+	}
+	switch text, given := values[PartCompletedEarly]; {
+	case !given, text == "false":
+	case text == "true":
+		request.ProjectCompletedEarly = true
+	default:
+		faults.Add(PartCompletedEarly, "%q must be true or false", PartCompletedEarly)
+	}
+	_, reduced := values[PartDisbursementAmount]
+	if reduced && request.ProjectCompletedEarly {
+		faults.Add(PartDisbursementAmount, "%q is not allowed together with %q: "+
+			"an early completion draws the whole balance; use %q to reduce the loan",
+			PartDisbursementAmount, PartCompletedEarly, PartLoanAmount)
+	}
+	return request, faults.Err()
+}
+
+func optionalMoney(faults *Faults, values map[string]string, part string) *Money {
+	text, given := values[part]
+	if !given {
+		return nil
+	}
+	amount := faults.Money(part, text)
+	return &amount
+}

@@ -1,0 +1,214 @@
+package lending
+
+import "slices"
+
+// Stage is one step of a loan's schedule.
+type Stage struct {
+	// Number counts from 1.
+	Number int
+	// Percent is the share of the loan amount.
+	Percent Percent
+	// Scheduled is the amount planned for the stage, whatever was drawn for it.
+	Scheduled Money
+}
+
+// DrawKind tells what a draw does to the loan.
+type DrawKind string
+
+// The kinds of draws. Final and early ones take the whole remaining balance.
+const (
+	DrawRegular DrawKind = "regular"
+	DrawFinal   DrawKind = "final"
+	DrawEarly   DrawKind = "early"
+)
+
+// Completes reports whether a draw of this kind ends the loan.
+func (k DrawKind) Completes() bool { return k == DrawFinal || k == DrawEarly }
+
+// Disbursement is a draw that was granted.
+type Disbursement struct {
+	ID int64
+	// Number is sequential within the loan, from 1; a cancelled one is not reused.
+	Number int
+	// Stage is the number of the stage that it pays out.
+	Stage            int
+	Kind             DrawKind
+	Gross, Fee, Net  Money
+	Status           FundingStatus
+	LoanAmountBefore *Money // what updatedLoanAmount replaced, nil without it
+}
+
+// Loan is an open loan with all that was drawn from it.
+type Loan struct {
+	// Amount is the total that may be drawn; OriginalAmount bounds a revised one.
+	Amount, OriginalAmount Money
+	// FeePercent is the merchant fee that the next draw pays.
+	FeePercent    Percent
+	Stages        []Stage
+	Disbursements []Disbursement
+}
+
+// OpenLoan returns the loan for an accepted offer.
+func OpenLoan(offer Offer, schedule Schedule) Loan {
+	return Loan{
+		Amount:         offer.ApprovedAmount,
+		OriginalAmount: offer.ApprovedAmount,
+		FeePercent:     offer.MerchantFeePercentage,
+		Stages:         schedule.Stages(offer.ApprovedAmount),
+	}
+}
+
+// LoanToOpen returns the offer for which a loan is due: the application is
+// Approved and the selected product made it an offer. False means not yet.
+func LoanToOpen(status ApplicationStatus, offers []Offer, productUID string) (Offer, bool) {
+	if status != StatusApproved {
+		return Offer{}, false
+	}
+	return SelectedOffer(offers, productUID)
+}
+
+// Drawn returns the gross of every disbursement that is not cancelled, pending
+// ones included.
+func (l Loan) Drawn() Money {
+	var drawn Money
+	for _, disbursement := range l.live() {
+		drawn = drawn.Add(disbursement.Gross)
+	}
+	return drawn
+}
+
+// Balance returns what is left to draw.
+func (l Loan) Balance() Money { return l.Amount.Sub(l.Drawn()) }
+
+// IsPending reports whether a draw is neither settled nor cancelled.
+func (l Loan) IsPending() bool {
+	return slices.ContainsFunc(l.Disbursements, func(d Disbursement) bool {
+		return d.Status.IsPending()
+	})
+}
+
+// IsCompleted reports whether a final or early draw stands, so that no stage is
+// left even where the schedule had more.
+func (l Loan) IsCompleted() bool {
+	return slices.ContainsFunc(l.live(), func(d Disbursement) bool { return d.Kind.Completes() })
+}
+
+// NextNumber returns the number of the next disbursement.
+func (l Loan) NextNumber() int {
+	highest := 0
+	for _, disbursement := range l.Disbursements {
+		highest = max(highest, disbursement.Number)
+	}
+	return highest + 1
+}
+
+// NextStage returns the first stage that nothing was drawn for. A stage whose
+// share rounded to nothing is passed over unless it is the last. False means
+// that every stage is drawn.
+func (l Loan) NextStage() (Stage, bool) {
+	for _, stage := range l.Stages {
+		if l.isDrawn(stage) || stage.Scheduled.IsZero() && !l.isLast(stage) {
+			continue
+		}
+		return stage, true
+	}
+	return Stage{}, false
+}
+
+// WithDraw returns the loan after the draw was granted as disbursement id.
+func (l Loan) WithDraw(id int64, draw Draw) Loan {
+	disbursement := Disbursement{
+		ID: id, Number: l.NextNumber(), Stage: draw.Stage, Kind: draw.Kind,
+		Gross: draw.Gross, Fee: draw.Fee, Net: draw.Net, Status: FundingRequested,
+	}
+	if draw.NewLoanAmount != nil {
+		before := l.Amount
+		disbursement.LoanAmountBefore = &before
+		l.Amount = *draw.NewLoanAmount
+	}
+	l.Disbursements = append(slices.Clone(l.Disbursements), disbursement)
+	return l
+}
+
+// MoveDisbursement returns the loan after the funding of a disbursement went to
+// another status, and whether that changed anything. A cancelled draw frees its
+// stage and its balance and takes its revised loan amount back; Amount and
+// Stages may differ then. Errors: as FundingStatus.Move, NOT_FOUND for an id
+// that is not of this loan.
+func (l Loan) MoveDisbursement(id int64, to FundingStatus) (Loan, bool, error) {
+	at := slices.IndexFunc(l.Disbursements, func(d Disbursement) bool { return d.ID == id })
+	if at < 0 {
+		return l, false, NewError(CodeNotFound, "the loan has no disbursement %d", id)
+	}
+	changed, err := l.Disbursements[at].Status.Move(to)
+	if err != nil || !changed {
+		return l, false, err
+	}
+	l.Disbursements = slices.Clone(l.Disbursements)
+	l.Disbursements[at].Status = to
+	if to != FundingCancelled {
+		return l, true, nil
+	}
+	if before := l.Disbursements[at].LoanAmountBefore; before != nil {
+		l.Amount = *before
+	}
+	// The amount may have changed while the draw was pending: the stage that is
+	// free again takes its share of what the loan is now.
+	l.Stages = l.stagesFor(l.Amount)
+	return l, true, nil
+}
+
+// withAmount returns the loan with a new approved amount.
+func (l Loan) withAmount(amount Money) Loan {
+	l.Amount, l.OriginalAmount = amount, amount
+	l.Stages = l.stagesFor(amount)
+	return l
+}
+
+// stagesFor computes the stages not yet drawn afresh: each takes its share of
+// the amount, the last the amount less everything before it. Where what was
+// drawn under an older amount leaves less than nothing, the last is 0.00.
+func (l Loan) stagesFor(amount Money) []Stage {
+	shares := make(Schedule, len(l.Stages))
+	for i, stage := range l.Stages {
+		shares[i] = stage.Percent
+	}
+	fresh := shares.Stages(amount)
+	left := amount
+	for i, stage := range l.Stages {
+		switch {
+		case l.isDrawn(stage):
+			fresh[i].Scheduled = stage.Scheduled
+		case l.isLast(stage):
+			fresh[i].Scheduled = MaxMoney(left, Money{})
+		}
+		left = left.Sub(fresh[i].Scheduled)
+	}
+	return fresh
+}
+
+// live returns the disbursements that are not cancelled.
+func (l Loan) live() []Disbursement {
+	live := make([]Disbursement, 0, len(l.Disbursements))
+	for _, disbursement := range l.Disbursements {
+		if disbursement.Status != FundingCancelled {
+			live = append(live, disbursement)
+		}
+	}
+	return live
+}
+
+func (l Loan) isDrawn(stage Stage) bool {
+	return slices.ContainsFunc(l.live(), func(d Disbursement) bool {
+		return d.Stage == stage.Number
+	})
+}
+
+func (l Loan) isLast(stage Stage) bool { return stage.Number == len(l.Stages) }
+
+// isExhausted reports whether no stage is left, so that another amount would
+// have no stage to be paid out by.
+func (l Loan) isExhausted() bool {
+	_, left := l.NextStage()
+	return !left || l.IsCompleted()
+}

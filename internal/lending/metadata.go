@@ -1,0 +1,244 @@
+package lending
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// MaxMetadataBytes bounds the metadata of a completion certificate.
+const MaxMetadataBytes = 64 << 10
+
+// What Postgres' jsonb stores without complaint: it nests on a small stack, and
+// its numbers are numerics, not texts.
+const (
+	maxMetadataDepth    = 64
+	maxMetadataNumber   = 100
+	maxMetadataExponent = 300
+)
+
+// How much of wrong metadata an answer repeats.
+const (
+	maxMetadataFaults   = 20
+	maxMetadataPathName = 80
+)
+
+const partMetadata = "metadata"
+
+// Metadata is the JSON object that describes a completion certificate
+// (specification section 2.3). Keys beyond the known ones are kept. The zero
+// value means that none was given.
+type Metadata struct{ raw json.RawMessage }
+
+// metadataTypes are the known keys by their path and what each must hold.
+var metadataTypes = map[string]string{
+	"metadata.projectName":                "string",
+	"metadata.completionDate":             "date",
+	"metadata.certificationNumber":        "string",
+	"metadata.inspector":                  "string",
+	"metadata.inspectorLicense":           "string",
+	"metadata.projectDescription":         "string",
+	"metadata.systemDetails":              "object",
+	"metadata.systemDetails.capacity":     "string",
+	"metadata.systemDetails.panelCount":   "number",
+	"metadata.systemDetails.inverterType": "string",
+	"metadata.complianceNotes":            "string",
+}
+
+// ParseMetadata reads the metadata part. Errors: PAYLOAD_TOO_LARGE above 64 KiB;
+// VALIDATION_ERROR naming each wrong key ("metadata.systemDetails.capacity"), or
+// "metadata" if it is no JSON object or cannot be stored faithfully: an
+// unpaired surrogate, a NUL, a key given twice, extreme numbers or nesting.
+func ParseMetadata(raw []byte) (Metadata, error) {
+	if len(raw) > MaxMetadataBytes {
+		return Metadata{}, NewError(CodePayloadTooLarge, "%q must be at most %d bytes",
+			partMetadata, MaxMetadataBytes)
+	}
+	trimmed := bytes.TrimLeft(raw, " \t\r\n")
+	if !utf8.Valid(raw) || !bytes.HasPrefix(trimmed, []byte("{")) || !json.Valid(raw) {
+		return Metadata{}, Invalid(partMetadata, "%q must be a JSON object", partMetadata)
+	}
+	if !storableEscapes(raw) {
+		return Metadata{}, Invalid(partMetadata,
+			"%q must not contain NUL characters or unpaired surrogates", partMetadata)
+	}
+	reader := metadataReader{decoder: json.NewDecoder(bytes.NewReader(raw))}
+	reader.decoder.UseNumber()
+	if err := reader.value(partMetadata, 0); err != nil {
+		return Metadata{}, Invalid(partMetadata, "%q cannot be read: %s", partMetadata, err)
+	}
+	if err := reader.faults.Err(); err != nil {
+		return Metadata{}, err
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, raw); err != nil {
+		return Metadata{}, fmt.Errorf("compacting metadata: %w", err)
+	}
+	return Metadata{raw: compact.Bytes()}, nil
+}
+
+// IsZero reports whether no metadata was given; an empty object was.
+func (m Metadata) IsZero() bool { return m.raw == nil }
+
+// JSON returns the object without insignificant blanks, nil if none was given.
+func (m Metadata) JSON() json.RawMessage { return slices.Clone(m.raw) }
+
+// MarshalJSON returns the object, null if none was given.
+func (m Metadata) MarshalJSON() ([]byte, error) { return m.raw.MarshalJSON() }
+
+// metadataReader walks the tokens of valid JSON and collects faults.
+type metadataReader struct {
+	decoder *json.Decoder
+	faults  Faults
+}
+
+// value reads one value and checks what its path promises.
+func (r *metadataReader) value(path string, depth int) error {
+	token, err := r.decoder.Token()
+	if err != nil {
+		return err
+	}
+	r.check(path, token)
+	delimiter, nested := token.(json.Delim)
+	if !nested {
+		return nil
+	}
+	if depth == maxMetadataDepth {
+		return fmt.Errorf("it is nested deeper than %d levels", maxMetadataDepth)
+	}
+	if delimiter == '{' {
+		err = r.members(path, depth)
+	} else {
+		err = r.elements(path, depth)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = r.decoder.Token()
+	return err
+}
+
+func (r *metadataReader) members(path string, depth int) error {
+	seen := map[string]bool{}
+	for r.decoder.More() {
+		token, err := r.decoder.Token()
+		if err != nil {
+			return err
+		}
+		key, _ := token.(string)
+		member := path + "." + pathName(key)
+		if seen[key] {
+			r.fault(member, "is given twice")
+		}
+		seen[key] = true
+		if err := r.value(member, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *metadataReader) elements(path string, depth int) error {
+	for r.decoder.More() {
+		if err := r.value(path+"[]", depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *metadataReader) check(path string, token json.Token) {
+	number, isNumber := token.(json.Number)
+	text, isText := token.(string)
+	switch metadataTypes[path] {
+	case "string":
+		r.require(isText, path, "must be a string")
+	case "date":
+		_, err := time.Parse(time.DateOnly, text)
+		r.require(err == nil, path, "must be a date as YYYY-MM-DD")
+	case "object":
+		r.require(token == json.Delim('{'), path, "must be an object")
+	case "number":
+		r.require(isNumber, path, "must be a number")
+	}
+	if isNumber {
+		r.require(storableNumber(number), path, "is a number too large or too exact to be kept")
+	}
+}
+
+func (r *metadataReader) require(holds bool, path, message string) {
+	if !holds {
+		r.fault(path, message)
+	}
+}
+
+// fault records a fault, up to a bound: 64 KiB hold thousands of wrong values.
+func (r *metadataReader) fault(path, message string) {
+	if len(r.faults) < maxMetadataFaults {
+		r.faults.Add(path, "%q %s", path, message)
+	}
+}
+
+// pathName returns a key as it stands in a path. One with a dot is quoted, so
+// that it is not taken for a member of a member; a long one is cut.
+func pathName(key string) string {
+	if len(key) > maxMetadataPathName {
+		key = strings.ToValidUTF8(key[:maxMetadataPathName], "") + "..."
+	}
+	if strings.Contains(key, ".") {
+		return strconv.Quote(key)
+	}
+	return key
+}
+
+func storableNumber(number json.Number) bool {
+	_, exponent, hasExponent := strings.Cut(strings.ToLower(number.String()), "e")
+	if hasExponent {
+		power, err := strconv.Atoi(exponent)
+		if err != nil || power > maxMetadataExponent || power < -maxMetadataExponent {
+			return false
+		}
+	}
+	return len(number) <= maxMetadataNumber
+}
+
+// storableEscapes reports whether every \u escape of valid JSON names a character
+// that a Postgres text can hold.
+func storableEscapes(raw []byte) bool {
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		i++
+		if raw[i] != 'u' {
+			continue
+		}
+		unit := hexUnit(raw[i+1:])
+		i += 4
+		switch {
+		case unit == 0 || isLowSurrogate(unit):
+			return false
+		case isHighSurrogate(unit):
+			if !bytes.HasPrefix(raw[i+1:], []byte(`\u`)) || !isLowSurrogate(hexUnit(raw[i+3:])) {
+				return false
+			}
+			i += 6
+		}
+	}
+	return true
+}
+
+// hexUnit reads the four hexadecimal digits that valid JSON has after \u.
+func hexUnit(digits []byte) uint64 {
+	unit, _ := strconv.ParseUint(string(digits[:4]), 16, 16)
+	return unit
+}
+
+func isHighSurrogate(unit uint64) bool { return unit >= 0xD800 && unit <= 0xDBFF }
+
+func isLowSurrogate(unit uint64) bool { return unit >= 0xDC00 && unit <= 0xDFFF }

@@ -1,0 +1,240 @@
+package lending
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+)
+
+// maxTermMonths bounds a term: fifty years.
+const maxTermMonths = 600
+
+// Offer is what a product would lend to an application.
+type Offer struct {
+	ProductUID, ProductCode, ProductName string
+	// Term is the number of months, as digits.
+	Term string
+	// InterestRate is the annual rate.
+	InterestRate Percent
+	// BorrowerMax is what the borrower qualifies for, ProjectMax what the
+	// project allows, MaxAmount the lesser of the two.
+	BorrowerMax, ProjectMax, MaxAmount Money
+	ApprovedAmount                     Money
+	MerchantFeePercentage              Percent
+}
+
+// SelectedOffer returns the offer of the product, false if it made none.
+func SelectedOffer(offers []Offer, productUID string) (Offer, bool) {
+	at := indexOffer(offers, productUID)
+	if at < 0 {
+		return Offer{}, false
+	}
+	return offers[at], true
+}
+
+// ReportedOffer returns the offer that events show: the selected one, else the
+// one with the highest approved amount (of equal ones the first by product
+// code), nil without offers. The product uid is empty while none is selected.
+func ReportedOffer(offers []Offer, productUID string) *Offer {
+	if selected, ok := SelectedOffer(offers, productUID); ok {
+		return &selected
+	}
+	if len(offers) == 0 {
+		return nil
+	}
+	highest := slices.MaxFunc(offers, func(a, b Offer) int {
+		return cmp.Or(a.ApprovedAmount.Cmp(b.ApprovedAmount), cmp.Compare(b.ProductCode, a.ProductCode))
+	})
+	return &highest
+}
+
+// Approval is what a change of amount or terms is decided on.
+type Approval struct {
+	Status ApplicationStatus
+	Offers []Offer
+	// ProductUID is the selected product, empty while there is none.
+	ProductUID string
+	// Loan is nil until it opens.
+	Loan *Loan
+}
+
+// OfferChange is what a change of amount or terms comes to.
+type OfferChange struct {
+	// Changed is false if all was so already: then nothing is to be recorded.
+	Changed bool
+	// Offers is every offer of the application after the change, in the order given.
+	Offers []Offer
+	// Previous and Updated are the reported offer before and after.
+	Previous, Updated Offer
+	// Loan is the loan after the change, nil without one.
+	Loan *Loan
+}
+
+// Terms is a change of terms; what is nil stays.
+type Terms struct {
+	Term                  *string
+	InterestRate          *Percent
+	MerchantFeePercentage *Percent
+}
+
+// ParseTerms reads a change of terms, nil for an absent field. Error:
+// VALIDATION_ERROR with every fault, also if no field is given.
+func ParseTerms(term, interestRate, merchantFee *string) (Terms, error) {
+	var terms Terms
+	var faults Faults
+	if term == nil && interestRate == nil && merchantFee == nil {
+		faults.Add("term", "at least one of %q, %q and %q is required",
+			"term", "interest_rate", "merchant_fee_percentage")
+	}
+	if term != nil {
+		parsed := faults.Term("term", *term)
+		terms.Term = &parsed
+	}
+	if interestRate != nil {
+		parsed := faults.Percent("interest_rate", *interestRate)
+		terms.InterestRate = &parsed
+	}
+	if merchantFee != nil {
+		parsed := faults.Percent("merchant_fee_percentage", *merchantFee)
+		terms.MerchantFeePercentage = &parsed
+	}
+	return terms, faults.Err()
+}
+
+// Term checks the term of a field, whole months as digits from 1 to 600, and
+// records a fault otherwise. It returns the term without leading zeros.
+func (f *Faults) Term(field, text string) string {
+	months, err := strconv.Atoi(text)
+	if err != nil || !isDigits(text) || months < 1 || months > maxTermMonths {
+		f.Add(field, "%q must be a number of months from 1 to %d", field, maxTermMonths)
+		return ""
+	}
+	return strconv.Itoa(months)
+}
+
+// ChangeAmount sets the approved amount of the selected offer, or of every offer
+// while none is selected, and carries it over to the open loan. Errors:
+// INVALID_STATE unless Approved, without offers, or once the last stage is drawn;
+// VALIDATION_ERROR for zero, above max_amount or below what was drawn.
+func (a Approval) ChangeAmount(amount Money) (OfferChange, error) {
+	if a.Status != StatusApproved {
+		return OfferChange{}, NewError(CodeInvalidState,
+			"the approved amount can change only while the application is Approved, it is %s", a.Status)
+	}
+	if err := a.checkOffers(); err != nil {
+		return OfferChange{}, err
+	}
+	if a.Loan != nil && a.Loan.isExhausted() {
+		return OfferChange{}, NewError(CodeInvalidState,
+			"the approved amount cannot change any more: the last stage of the loan is drawn")
+	}
+	if err := a.checkAmount(amount); err != nil {
+		return OfferChange{}, err
+	}
+	return a.change(func(offer *Offer) { offer.ApprovedAmount = amount }), nil
+}
+
+// ChangeTerms sets terms of the selected offer, or of every offer while none is
+// selected. A changed fee applies to later draws. Errors: INVALID_STATE unless
+// Hard Pull, Pend Clearance or Approved, or without offers.
+func (a Approval) ChangeTerms(terms Terms) (OfferChange, error) {
+	allowed := []ApplicationStatus{StatusHardPull, StatusPendClearance, StatusApproved}
+	if !slices.Contains(allowed, a.Status) {
+		return OfferChange{}, NewError(CodeInvalidState,
+			"terms can change only in status %s, the application is %s", joinStatuses(allowed), a.Status)
+	}
+	if err := a.checkOffers(); err != nil {
+		return OfferChange{}, err
+	}
+	return a.change(func(offer *Offer) {
+		offer.Term = valueOr(terms.Term, offer.Term)
+		offer.InterestRate = valueOr(terms.InterestRate, offer.InterestRate)
+		offer.MerchantFeePercentage = valueOr(terms.MerchantFeePercentage, offer.MerchantFeePercentage)
+	}), nil
+}
+
+func (a Approval) checkOffers() error {
+	if len(a.Offers) == 0 {
+		return NewError(CodeInvalidState, "the application has no offer to change")
+	}
+	return nil
+}
+
+func (a Approval) checkAmount(amount Money) error {
+	const field = "approved_amount"
+	if !amount.IsPositive() {
+		return Invalid(field, "%q must be greater than 0", field)
+	}
+	for _, offer := range a.affected() {
+		if offer.MaxAmount.Less(amount) {
+			return Invalid(field, "%q must be at most the max_amount of the offer of %s, %s",
+				field, offer.ProductCode, offer.MaxAmount)
+		}
+	}
+	if a.Loan != nil && amount.Less(a.Loan.Drawn()) {
+		return Invalid(field, "%q must be at least what has been drawn, %s", field, a.Loan.Drawn())
+	}
+	return nil
+}
+
+// affected returns the offers that a change applies to, as pointers into Offers.
+func (a Approval) affected() []*Offer {
+	if at := indexOffer(a.Offers, a.ProductUID); at >= 0 {
+		return []*Offer{&a.Offers[at]}
+	}
+	all := make([]*Offer, len(a.Offers))
+	for i := range a.Offers {
+		all[i] = &a.Offers[i]
+	}
+	return all
+}
+
+// change applies edit to a copy. The updated offer is that of the same product
+// as the previous one, even where another would now be reported: a receiver
+// compares the two.
+func (a Approval) change(edit func(*Offer)) OfferChange {
+	previous := *ReportedOffer(a.Offers, a.ProductUID)
+	before := a.Offers
+	a.Offers = slices.Clone(a.Offers)
+	for _, offer := range a.affected() {
+		edit(offer)
+	}
+	updated, _ := SelectedOffer(a.Offers, previous.ProductUID)
+	return OfferChange{
+		Changed:  !slices.EqualFunc(before, a.Offers, Offer.Equal),
+		Offers:   a.Offers,
+		Previous: previous,
+		Updated:  updated,
+		Loan:     a.loanUnder(updated),
+	}
+}
+
+// loanUnder returns the open loan under the terms of the offer.
+func (a Approval) loanUnder(offer Offer) *Loan {
+	if a.Loan == nil {
+		return nil
+	}
+	loan := *a.Loan
+	loan.FeePercent = offer.MerchantFeePercentage
+	if !loan.OriginalAmount.Equal(offer.ApprovedAmount) {
+		loan = loan.withAmount(offer.ApprovedAmount)
+	}
+	return &loan
+}
+
+// Equal reports whether both offers say the same.
+func (o Offer) Equal(other Offer) bool {
+	return o.payload(true) == other.payload(true) && o.ProductUID == other.ProductUID &&
+		o.ProductCode == other.ProductCode && o.ProductName == other.ProductName
+}
+
+func indexOffer(offers []Offer, productUID string) int {
+	return slices.IndexFunc(offers, func(o Offer) bool { return o.ProductUID == productUID })
+}
+
+func valueOr[T any](value *T, otherwise T) T {
+	if value == nil {
+		return otherwise
+	}
+	return *value
+}

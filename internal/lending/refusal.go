@@ -1,0 +1,15 @@
+package lending
+
+// ApplicationNotFound is accept-offer's answer, and that of every operation
+// whose body names an application: none, or another merchant's.
+func ApplicationNotFound() *Error {
+	return NewError(CodeApplicationNotFound,
+		"Could not find the specified application; check the id submitted")
+}
+
+// ProductNotFound is the answer where the body names no product, an inactive
+// one, or one that made the application no offer.
+func ProductNotFound() *Error {
+	return NewError(CodeProductNotFound,
+		"Could not find the specified product; check the id submitted")
+}

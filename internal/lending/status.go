@@ -1,0 +1,228 @@
+package lending
+
+import (
+	"slices"
+	"strings"
+)
+
+// ApplicationStatus is where an application stands (specification section 3.1).
+type ApplicationStatus string
+
+// The statuses of an application.
+const (
+	StatusPendingReview         ApplicationStatus = "Pending Review"
+	StatusHardPullAuthorization ApplicationStatus = "Hard Pull Authorization"
+	StatusHardPull              ApplicationStatus = "Hard Pull"
+	StatusPendClearance         ApplicationStatus = "Pend Clearance"
+	StatusApproved              ApplicationStatus = "Approved"
+	StatusDeclined              ApplicationStatus = "Declined"
+	StatusClosed                ApplicationStatus = "Closed"
+)
+
+// DocumentStatus is where the loan documents of an application stand. The empty
+// status means that none were sent.
+type DocumentStatus string
+
+// The statuses of loan documents.
+const (
+	DocumentNone   DocumentStatus = ""
+	DocumentSent   DocumentStatus = "DOCUMENT_SENT"
+	DocumentSigned DocumentStatus = "DOCUMENT_SIGNED"
+)
+
+// FundingStatus is where the money of a disbursement stands.
+type FundingStatus string
+
+// The statuses of a disbursement.
+const (
+	FundingRequested  FundingStatus = "FUNDING_REQUESTED"
+	FundingProcessing FundingStatus = "FUNDING_PROCESSING"
+	FundingSettled    FundingStatus = "FUNDING_SETTLED"
+	FundingCancelled  FundingStatus = "CANCELLED"
+)
+
+// TaskStatus is where a task stands. The spelling is the specification's.
+type TaskStatus string
+
+// The statuses of a task.
+const (
+	TaskPending   TaskStatus = "Pending"
+	TaskCompleted TaskStatus = "Completed"
+	TaskCancelled TaskStatus = "cancelled"
+)
+
+// transition is one row of a table: the statuses that may follow one.
+type transition[S ~string] struct {
+	from S
+	to   []S
+}
+
+// The four tables say all there is to say about who may follow whom. A status
+// without successors is final.
+var (
+	applicationTable = []transition[ApplicationStatus]{
+		{StatusPendingReview, []ApplicationStatus{StatusHardPullAuthorization,
+			StatusPendClearance, StatusApproved, StatusDeclined, StatusClosed}},
+		{StatusHardPullAuthorization, []ApplicationStatus{StatusHardPull,
+			StatusPendClearance, StatusApproved, StatusDeclined, StatusClosed}},
+		{StatusHardPull, []ApplicationStatus{
+			StatusPendClearance, StatusApproved, StatusDeclined, StatusClosed}},
+		{StatusPendClearance, []ApplicationStatus{StatusHardPullAuthorization,
+			StatusHardPull, StatusApproved, StatusDeclined, StatusClosed}},
+		{StatusApproved, []ApplicationStatus{StatusPendClearance, StatusClosed}},
+		{StatusDeclined, nil},
+		{StatusClosed, nil},
+	}
+	documentTable = []transition[DocumentStatus]{
+		{DocumentNone, []DocumentStatus{DocumentSent}},
+		{DocumentSent, []DocumentStatus{DocumentSigned}},
+		{DocumentSigned, nil},
+	}
+	fundingTable = []transition[FundingStatus]{
+		{FundingRequested, []FundingStatus{FundingProcessing, FundingCancelled}},
+		{FundingProcessing, []FundingStatus{FundingSettled, FundingCancelled}},
+		{FundingSettled, nil},
+		{FundingCancelled, nil},
+	}
+	taskTable = []transition[TaskStatus]{
+		{TaskPending, []TaskStatus{TaskCompleted, TaskCancelled}},
+		{TaskCompleted, nil},
+		{TaskCancelled, nil},
+	}
+)
+
+// Move reports whether going to another status changes anything: the same
+// status does not. Errors: VALIDATION_ERROR for a status that does not exist,
+// INVALID_STATE for one that may not follow.
+func (s ApplicationStatus) Move(to ApplicationStatus) (changed bool, err error) {
+	return move(applicationTable, "an application", s, to)
+}
+
+// Next lists the statuses that may follow, nil for a final one.
+func (s ApplicationStatus) Next() []ApplicationStatus { return next(applicationTable, s) }
+
+// IsFinal reports whether nothing may follow.
+func (s ApplicationStatus) IsFinal() bool { return len(s.Next()) == 0 }
+
+// NeedsStipulation reports whether entering the status asks the borrower for
+// something, so that a stipulation e-mail is due.
+func (s ApplicationStatus) NeedsStipulation() bool {
+	return s == StatusHardPullAuthorization || s == StatusPendClearance
+}
+
+// Move works like ApplicationStatus.Move.
+func (s DocumentStatus) Move(to DocumentStatus) (changed bool, err error) {
+	return move(documentTable, "loan documents", s, to)
+}
+
+// Next lists the statuses that may follow, nil for a final one.
+func (s DocumentStatus) Next() []DocumentStatus { return next(documentTable, s) }
+
+// Move works like ApplicationStatus.Move. No step of funding may be skipped.
+func (s FundingStatus) Move(to FundingStatus) (changed bool, err error) {
+	return move(fundingTable, "a disbursement", s, to)
+}
+
+// Next lists the statuses that may follow, nil for a final one.
+func (s FundingStatus) Next() []FundingStatus { return next(fundingTable, s) }
+
+// IsPending reports whether the money is neither settled nor cancelled.
+func (s FundingStatus) IsPending() bool { return s == FundingRequested || s == FundingProcessing }
+
+// Move works like ApplicationStatus.Move.
+func (s TaskStatus) Move(to TaskStatus) (changed bool, err error) {
+	return move(taskTable, "a task", s, to)
+}
+
+// Next lists the statuses that may follow, nil for a final one.
+func (s TaskStatus) Next() []TaskStatus { return next(taskTable, s) }
+
+// AllApplicationStatuses lists every status once.
+func AllApplicationStatuses() []ApplicationStatus { return statuses(applicationTable) }
+
+// AllFundingStatuses lists every status once.
+func AllFundingStatuses() []FundingStatus { return statuses(fundingTable) }
+
+// AllTaskStatuses lists every status once.
+func AllTaskStatuses() []TaskStatus { return statuses(taskTable) }
+
+// ParseApplicationStatus reads a status as a partner writes it. Error:
+// VALIDATION_ERROR for the field "status", naming the statuses that exist.
+func ParseApplicationStatus(text string) (ApplicationStatus, error) {
+	return parseStatus(applicationTable, text)
+}
+
+// ParseDocumentStatus works like ParseApplicationStatus.
+func ParseDocumentStatus(text string) (DocumentStatus, error) {
+	return parseStatus(documentTable, text)
+}
+
+// ParseFundingStatus works like ParseApplicationStatus.
+func ParseFundingStatus(text string) (FundingStatus, error) {
+	return parseStatus(fundingTable, text)
+}
+
+// ParseTaskStatus works like ParseApplicationStatus.
+func ParseTaskStatus(text string) (TaskStatus, error) { return parseStatus(taskTable, text) }
+
+func move[S ~string](table []transition[S], subject string, from, to S) (bool, error) {
+	if _, err := parseStatus(table, string(to)); err != nil {
+		return false, err
+	}
+	if from == to {
+		return false, nil
+	}
+	if !slices.Contains(next(table, from), to) {
+		return false, forbiddenMove(subject, from, to, next(table, from))
+	}
+	return true, nil
+}
+
+func forbiddenMove[S ~string](subject string, from, to S, allowed []S) error {
+	origin := "in status " + string(from)
+	if from == "" {
+		origin = "not sent yet"
+	}
+	if len(allowed) == 0 {
+		return NewError(CodeInvalidState, "%s %s cannot become %s: that status is final",
+			subject, origin, string(to))
+	}
+	return NewError(CodeInvalidState, "%s %s cannot become %s, only %s",
+		subject, origin, string(to), joinStatuses(allowed))
+}
+
+func next[S ~string](table []transition[S], from S) []S {
+	for _, row := range table {
+		if row.from == from {
+			return slices.Clone(row.to)
+		}
+	}
+	return nil
+}
+
+func statuses[S ~string](table []transition[S]) []S {
+	all := make([]S, 0, len(table))
+	for _, row := range table {
+		// The empty status stands for nothing having happened: nobody may ask for it.
+		if row.from != "" {
+			all = append(all, row.from)
+		}
+	}
+	return all
+}
+
+func parseStatus[S ~string](table []transition[S], text string) (S, error) {
+	all := statuses(table)
+	if slices.Contains(all, S(text)) {
+		return S(text), nil
+	}
+	return "", Invalid("status", "%q must be one of: %s", "status", joinStatuses(all))
+}
+
+func joinStatuses[S ~string](all []S) string {
+	texts := make([]string, len(all))
+	for i, status := range all {
+		texts[i] = string(status)
+	}
+	return strings.Join(texts, ", ")
+}
