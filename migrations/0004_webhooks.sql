@@ -77,6 +77,10 @@ CREATE TABLE deliveries (
     state            text NOT NULL CHECK (state IN ('pending', 'delivered', 'retrying', 'failed', 'cancelled')),
     attempt_count    integer NOT NULL DEFAULT 0 CHECK (attempt_count BETWEEN 0 AND 3),
     next_attempt_at  timestamptz,
+    -- Who starts the next attempt: a job in the queue (queued), the resumption of the
+    -- subscription (parked), else the promoter once next_attempt_at has come.
+    queued           boolean NOT NULL,
+    parked           boolean NOT NULL DEFAULT false,
     last_http_status integer,
     last_error_class text,
     last_duration_us bigint,
@@ -87,6 +91,7 @@ CREATE TABLE deliveries (
     PRIMARY KEY (delivery_uid, created_at),
     FOREIGN KEY (event_uid, event_at) REFERENCES events (event_uid, occurred_at),
     CHECK ((next_attempt_at IS NULL) = (state NOT IN ('pending', 'retrying'))),
+    CHECK (NOT (queued AND parked)),
     CHECK ((resend_of IS NULL) = (resent_by IS NULL))
 ) PARTITION BY RANGE (created_at);
 CREATE INDEX deliveries_created ON deliveries (created_at DESC, delivery_uid DESC);
@@ -96,7 +101,9 @@ CREATE INDEX deliveries_application ON deliveries (application_uid, created_at D
 CREATE INDEX deliveries_event ON deliveries (event, created_at DESC, delivery_uid DESC);
 CREATE INDEX deliveries_of_event ON deliveries (event_uid);
 CREATE INDEX deliveries_resends ON deliveries (resend_of) WHERE resend_of IS NOT NULL;
-CREATE INDEX deliveries_waiting ON deliveries (subscription_uid, next_attempt_at) WHERE state IN ('pending', 'retrying');
+CREATE INDEX deliveries_open ON deliveries (subscription_uid) WHERE state IN ('pending', 'retrying');
+CREATE INDEX deliveries_due ON deliveries (next_attempt_at)
+    WHERE state IN ('pending', 'retrying') AND NOT queued AND NOT parked;
 
 CREATE TABLE attempts (
     delivery_uid       uuid NOT NULL,

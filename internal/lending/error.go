@@ -92,6 +92,19 @@ func (f *Faults) Add(field, format string, args ...any) {
 	*f = append(*f, FieldFault{Field: field, Message: fmt.Sprintf(format, args...)})
 }
 
+// Merge adds the details of a validation error; nil adds nothing, and any other
+// error counts as one fault without a field.
+func (f *Faults) Merge(err error) {
+	if err == nil {
+		return
+	}
+	if refusal, ok := errors.AsType[*Error](err); ok && len(refusal.Details) > 0 {
+		*f = append(*f, refusal.Details...)
+		return
+	}
+	*f = append(*f, FieldFault{Message: err.Error()})
+}
+
 // Err returns nil without faults, else a VALIDATION_ERROR whose message is the
 // first fault's and whose details are all of them.
 func (f Faults) Err() error {

@@ -1,0 +1,141 @@
+// Package config reads the settings of a process from its environment.
+//
+// Every variable stands once in the table of variables.go with its default,
+// its meaning and how it is read, so the help text cannot drift from what is
+// done. Load reports all faults at once. Only cmd reads configuration; every
+// other package receives values.
+package config
+
+import (
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Env is the kind of installation.
+type Env string
+
+// The kinds of installation.
+const (
+	Development Env = "development"
+	Production  Env = "production"
+)
+
+// Role is a part of the service that a process runs.
+type Role string
+
+// The roles.
+const (
+	RoleAPI     Role = "api"
+	RoleConsole Role = "console"
+	RoleWorker  Role = "worker"
+)
+
+// Config holds the settings of a process.
+type Config struct {
+	// DatabaseURL is a postgres:// URL; empty means the embedded server.
+	DatabaseURL string
+	Env         Env
+	// Listen is host:port; port 0 picks a free one.
+	Listen string
+	// PublicURL is the origin that users see, without a path; empty means
+	// that it follows from the address listened on.
+	PublicURL string
+	// BasePath stands before /v2, with a leading and no trailing slash; it is
+	// empty for the root.
+	BasePath string
+	Roles    []Role
+	// SecretsKey names the keys for secrets at rest; empty means generated.
+	SecretsKey string
+	// BlobURL is the bucket for uploaded documents; empty means a folder
+	// under the data directory.
+	BlobURL  string
+	SMTPURL  string
+	MailFrom string
+	// WebhookAllow are networks that a webhook may reach although they are
+	// not public.
+	WebhookAllow         []netip.Prefix
+	WebhookAllowHTTP     bool
+	WebhookTimeout       time.Duration
+	WebhookRetry         []time.Duration
+	WebhookRetryAfterMax time.Duration
+}
+
+// Faults are all the wrong settings of one environment.
+type Faults []string
+
+// Error joins the faults in one line.
+func (f Faults) Error() string { return strings.Join(f, "; ") }
+
+// Load reads the settings through getenv, which has the signature of os.Getenv.
+// The error is of type Faults and names every wrong variable.
+func Load(getenv func(string) string) (Config, error) {
+	var c Config
+	var faults Faults
+	c.Env = Env(valueOf(getenv, "DRAWBRIDGE_ENV", Development))
+	if c.Env != Development && c.Env != Production {
+		faults = append(faults, fmt.Sprintf(
+			"DRAWBRIDGE_ENV is %q; it must be development or production", c.Env))
+		c.Env = Development
+	}
+	for _, variable := range table {
+		if variable.read == nil {
+			continue
+		}
+		if err := variable.read(&c, valueOf(getenv, variable.Name, c.Env)); err != nil {
+			faults = append(faults, fmt.Sprintf("%s %s", variable.Name, err))
+		}
+	}
+	faults = append(faults, c.developmentDefaults()...)
+	if len(faults) > 0 {
+		return Config{}, faults
+	}
+	return c, nil
+}
+
+// Has tells whether the process runs the role.
+func (c Config) Has(role Role) bool { return slices.Contains(c.Roles, role) }
+
+// ParseRoles reads a list such as "api,worker".
+func ParseRoles(text string) ([]Role, error) {
+	var roles []Role
+	for name := range strings.SplitSeq(text, ",") {
+		role := Role(strings.TrimSpace(name))
+		if role != RoleAPI && role != RoleConsole && role != RoleWorker {
+			return nil, fmt.Errorf("names the role %q; the roles are api, console and worker", role)
+		}
+		if !slices.Contains(roles, role) {
+			roles = append(roles, role)
+		}
+	}
+	return roles, nil
+}
+
+// developmentDefaults lists what production must not run on.
+func (c Config) developmentDefaults() []string {
+	if c.Env != Production {
+		return nil
+	}
+	var faults []string
+	if c.DatabaseURL == "" {
+		faults = append(faults, "DATABASE_URL is empty; production needs a Postgres of its own")
+	}
+	if c.SecretsKey == "" {
+		faults = append(faults, "DRAWBRIDGE_SECRETS_KEY is empty; production needs a key of its own, "+
+			"such as base64key:// followed by the output of: openssl rand -base64 32")
+	}
+	if c.BlobURL == "" {
+		faults = append(faults, "DRAWBRIDGE_BLOB_URL is empty; production needs a bucket or an "+
+			"absolute file:// folder for uploaded documents")
+	}
+	if public, err := url.Parse(c.PublicURL); err != nil || public.Scheme != "https" {
+		faults = append(faults, "DRAWBRIDGE_PUBLIC_URL must be an https:// origin in production")
+	}
+	if c.WebhookAllowHTTP {
+		faults = append(faults, "DRAWBRIDGE_WEBHOOK_ALLOW_HTTP must be false in production")
+	}
+	return faults
+}

@@ -1,0 +1,293 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxWebhookTimeout keeps one attempt far below the time after which the queue
+// takes it for lost.
+const maxWebhookTimeout = time.Minute
+
+// Variable is one setting of the environment.
+type Variable struct {
+	Name string
+	// Default is used when the variable is empty; Development replaces it
+	// in development where it is set.
+	Default     string
+	Development string
+	Meaning     string
+	// Secret values are masked wherever settings are shown.
+	Secret bool
+	read   func(c *Config, value string) error
+}
+
+var table = []Variable{
+	{
+		Name: "DATABASE_URL", Secret: true,
+		Meaning: "Postgres 14 or later, as postgres://user:password@host:5432/name; " +
+			"empty runs an embedded server under ./.data/postgres",
+		read: readDatabaseURL,
+	},
+	{
+		Name: "DRAWBRIDGE_ENV", Default: string(Development),
+		Meaning: "development or production; production refuses development defaults " +
+			"and has no sandbox routes",
+	},
+	{
+		Name: "DRAWBRIDGE_LISTEN", Default: "127.0.0.1:8080",
+		Meaning: "host:port to listen on; port 0 picks a free one",
+		read:    readListen,
+	},
+	{
+		Name:    "DRAWBRIDGE_PUBLIC_URL",
+		Meaning: "origin that users see, for links and request checks; empty: the listen address",
+		read:    readPublicURL,
+	},
+	{
+		Name: "DRAWBRIDGE_BASE_PATH", Default: "/api",
+		Meaning: "path before /v2; / for none",
+		read:    readBasePath,
+	},
+	{
+		Name: "DRAWBRIDGE_ROLES", Default: "api,console,worker",
+		Meaning: "what this process runs",
+		read: func(c *Config, value string) (err error) {
+			c.Roles, err = ParseRoles(value)
+			return err
+		},
+	},
+	{
+		Name: "DRAWBRIDGE_SECRETS_KEY", Secret: true,
+		Meaning: "keys for secrets at rest: base64key:// and 32 bytes in base64, " +
+			"several separated by commas, the first encrypts; empty: generated once under ./.data",
+		read: func(c *Config, value string) error {
+			c.SecretsKey = value
+			return nil
+		},
+	},
+	{
+		Name: "DRAWBRIDGE_BLOB_URL", Secret: true,
+		Meaning: "bucket for uploaded documents: file:///folder or s3://bucket?endpoint=host; " +
+			"empty: the folder ./.data/blobs",
+		read: readBlobURL,
+	},
+	{
+		Name: "DRAWBRIDGE_SMTP_URL", Secret: true,
+		Meaning: "smtp:// or smtps://user:password@host:port; empty: mail is kept, not sent",
+		read:    readSMTPURL,
+	},
+	{
+		Name: "DRAWBRIDGE_MAIL_FROM", Default: "Drawbridge <no-reply@localhost>",
+		Meaning: "sender of every mail",
+		read:    readMailFrom,
+	},
+	{
+		Name: "DRAWBRIDGE_WEBHOOK_ALLOW", Development: "127.0.0.0/8,::1/128",
+		Meaning: "networks in CIDR form that webhooks may reach although they are not public",
+		read:    readWebhookAllow,
+	},
+	{
+		Name: "DRAWBRIDGE_WEBHOOK_ALLOW_HTTP", Default: "false", Development: "true",
+		Meaning: "true lets webhooks use plain http inside those networks",
+		read:    readWebhookAllowHTTP,
+	},
+	{
+		Name: "DRAWBRIDGE_WEBHOOK_TIMEOUT", Default: "30s",
+		Meaning: "time for one whole attempt, from name lookup to the last byte, at most 1m",
+		read:    readWebhookTimeout,
+	},
+	{
+		Name: "DRAWBRIDGE_WEBHOOK_RETRY", Default: "1m,10m",
+		Meaning: "delays before attempts 2 and 3, each with up to 10 % jitter",
+		read:    readWebhookRetry,
+	},
+	{
+		Name: "DRAWBRIDGE_WEBHOOK_RETRY_AFTER_MAX", Default: "1h",
+		Meaning: "how far a Retry-After answer may move an attempt; 0s ignores it",
+		read: func(c *Config, value string) (err error) {
+			c.WebhookRetryAfterMax, err = readDuration(value, 0, 24*time.Hour)
+			return err
+		},
+	},
+	{
+		Name:    "SSL_CERT_FILE",
+		Meaning: "extra trust roots for outgoing TLS; empty: the system's",
+	},
+}
+
+// Variables lists every setting in the order of the documentation.
+func Variables() []Variable { return append([]Variable(nil), table...) }
+
+// valueOf returns the value of a variable, or its default in env.
+func valueOf(getenv func(string) string, name string, env Env) string {
+	if value := strings.TrimSpace(getenv(name)); value != "" {
+		return value
+	}
+	for _, variable := range table {
+		if variable.Name != name {
+			continue
+		}
+		if env == Development && variable.Development != "" {
+			return variable.Development
+		}
+		return variable.Default
+	}
+	return ""
+}
+
+func readDatabaseURL(c *Config, value string) error {
+	c.DatabaseURL = value
+	if value == "" {
+		return nil
+	}
+	parsed, err := url.Parse(value)
+	if err != nil || parsed.Host == "" ||
+		(parsed.Scheme != "postgres" && parsed.Scheme != "postgresql") {
+		// The value may hold a password, so it is not quoted.
+		return errors.New("must look like postgres://user:password@host:5432/name")
+	}
+	return nil
+}
+
+func readListen(c *Config, value string) error {
+	_, port, err := net.SplitHostPort(value)
+	if err != nil {
+		return fmt.Errorf("is %q; it must be host:port, such as 127.0.0.1:8080", value)
+	}
+	if number, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("has the port %q; it must be a number from 0 to 65535", port)
+	} else if number == 0 && c.PublicURL != "" {
+		return errors.New("picks a free port although DRAWBRIDGE_PUBLIC_URL names one")
+	}
+	c.Listen = value
+	return nil
+}
+
+func readPublicURL(c *Config, value string) error {
+	if value == "" {
+		return nil
+	}
+	parsed, err := url.Parse(value)
+	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+		return fmt.Errorf("is %q; it must be an origin such as https://drawbridge.example", value)
+	}
+	if strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Fragment != "" ||
+		parsed.User != nil {
+		return fmt.Errorf("is %q; an origin has no user, path, query or fragment", value)
+	}
+	c.PublicURL = parsed.Scheme + "://" + parsed.Host
+	return nil
+}
+
+func readBasePath(c *Config, value string) error {
+	trimmed := strings.TrimRight(value, "/")
+	if trimmed == "" {
+		return nil
+	}
+	parsed, err := url.Parse(trimmed)
+	if err != nil || !strings.HasPrefix(trimmed, "/") || parsed.Path != trimmed ||
+		strings.ContainsAny(trimmed, ":*") || strings.Contains(trimmed, "//") {
+		return fmt.Errorf("is %q; it must be a plain path such as /api", value)
+	}
+	for _, taken := range []string{"/console", "/docs", "/static"} {
+		if trimmed == taken || strings.HasPrefix(trimmed, taken+"/") {
+			return fmt.Errorf("is %q, which the service itself uses", value)
+		}
+	}
+	c.BasePath = trimmed
+	return nil
+}
+
+func readBlobURL(c *Config, value string) error {
+	c.BlobURL = value
+	if value == "" {
+		return nil
+	}
+	parsed, err := url.Parse(value)
+	if err != nil || (parsed.Scheme != "file" && parsed.Scheme != "s3") {
+		return errors.New("must begin with file:// or s3://")
+	}
+	return nil
+}
+
+func readSMTPURL(c *Config, value string) error {
+	c.SMTPURL = value
+	if value == "" {
+		return nil
+	}
+	parsed, err := url.Parse(value)
+	if err != nil || parsed.Host == "" || (parsed.Scheme != "smtp" && parsed.Scheme != "smtps") {
+		return errors.New("must look like smtp://user:password@host:587")
+	}
+	return nil
+}
+
+func readMailFrom(c *Config, value string) error {
+	if _, err := mail.ParseAddress(value); err != nil {
+		return fmt.Errorf("is %q; it must be an address such as Lender <mail@lender.example>", value)
+	}
+	c.MailFrom = value
+	return nil
+}
+
+func readWebhookAllow(c *Config, value string) error {
+	if value == "" {
+		return nil
+	}
+	for text := range strings.SplitSeq(value, ",") {
+		prefix, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			return fmt.Errorf("holds %q; it must be a network such as 10.1.0.0/16", text)
+		}
+		c.WebhookAllow = append(c.WebhookAllow, prefix.Masked())
+	}
+	return nil
+}
+
+func readWebhookAllowHTTP(c *Config, value string) error {
+	allowed, err := strconv.ParseBool(value)
+	if err != nil {
+		return fmt.Errorf("is %q; it must be true or false", value)
+	}
+	c.WebhookAllowHTTP = allowed
+	return nil
+}
+
+func readWebhookTimeout(c *Config, value string) (err error) {
+	c.WebhookTimeout, err = readDuration(value, time.Millisecond, maxWebhookTimeout)
+	return err
+}
+
+func readWebhookRetry(c *Config, value string) error {
+	parts := strings.Split(value, ",")
+	if len(parts) != 2 {
+		return fmt.Errorf("is %q; it must be two durations, such as 1m,10m", value)
+	}
+	for _, part := range parts {
+		delay, err := readDuration(strings.TrimSpace(part), 0, 24*time.Hour)
+		if err != nil {
+			return err
+		}
+		c.WebhookRetry = append(c.WebhookRetry, delay)
+	}
+	return nil
+}
+
+func readDuration(value string, least, most time.Duration) (time.Duration, error) {
+	duration, err := time.ParseDuration(value)
+	if err != nil {
+		return 0, fmt.Errorf("holds %q; it must be a duration such as 30s or 10m", value)
+	}
+	if duration < least || duration > most {
+		return 0, fmt.Errorf("holds %s; it must be from %s to %s", value, least, most)
+	}
+	return duration, nil
+}

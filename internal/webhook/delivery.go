@@ -1,0 +1,119 @@
+package webhook
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// DeliveryState says how far a delivery has come.
+type DeliveryState string
+
+// The states of a delivery; the last three are final.
+const (
+	DeliveryPending   DeliveryState = "pending"
+	DeliveryRetrying  DeliveryState = "retrying"
+	DeliveryDelivered DeliveryState = "delivered"
+	DeliveryFailed    DeliveryState = "failed"
+	DeliveryCancelled DeliveryState = "cancelled"
+)
+
+// DeliveryStates lists every state in the order of a delivery's life.
+func DeliveryStates() []DeliveryState {
+	return []DeliveryState{
+		DeliveryPending, DeliveryRetrying, DeliveryDelivered, DeliveryFailed, DeliveryCancelled,
+	}
+}
+
+// IsFinal tells whether no attempt follows.
+func (s DeliveryState) IsFinal() bool {
+	return s == DeliveryDelivered || s == DeliveryFailed || s == DeliveryCancelled
+}
+
+// Delivery is one event on its way to one subscription.
+type Delivery struct {
+	UID             uuid.UUID         `db:"delivery_uid"`
+	CreatedAt       time.Time         `db:"created_at"`
+	SubscriptionUID uuid.UUID         `db:"subscription_uid"`
+	PartnerUID      uuid.UUID         `db:"partner_uid"`
+	PartnerName     string            `db:"partner_name"`
+	URL             string            `db:"url"`
+	EventUID        uuid.UUID         `db:"event_uid"`
+	EventAt         time.Time         `db:"event_at"`
+	Event           lending.EventKind `db:"event"`
+	// ApplicationUID is the sample application on test events.
+	ApplicationUID uuid.UUID     `db:"application_uid"`
+	Status         string        `db:"status"`
+	Test           bool          `db:"test"`
+	State          DeliveryState `db:"state"`
+	AttemptCount   int           `db:"attempt_count"`
+	NextAttemptAt  *time.Time    `db:"next_attempt_at"`
+	// Parked tells that the delivery waits for its subscription to resume.
+	Parked         bool       `db:"parked"`
+	LastHTTPStatus *int       `db:"last_http_status"`
+	LastErrorClass *string    `db:"last_error_class"`
+	LastDurationUS *int64     `db:"last_duration_us"`
+	FinishedAt     *time.Time `db:"finished_at"`
+	ResendOf       *uuid.UUID `db:"resend_of"`
+	ResentBy       *string    `db:"resent_by"`
+	ResendReason   *string    `db:"resend_reason"`
+}
+
+// DeliveryFilter narrows a list of deliveries; a zero field does not.
+type DeliveryFilter struct {
+	SubscriptionUID uuid.UUID
+	ApplicationUID  uuid.UUID
+	State           DeliveryState
+	Event           lending.EventKind
+	// Since is inclusive, Until exclusive; both compare the creation time.
+	Since, Until time.Time
+	Cursor       postgres.Cursor
+	// Limit is from 1 to 500.
+	Limit int
+}
+
+// DeliveryPage is one page of deliveries, newest first.
+type DeliveryPage struct {
+	Deliveries []Delivery
+	// Next is the zero cursor on the last page.
+	Next postgres.Cursor
+}
+
+// DeliveryDetail is a delivery with what was sent and what came back.
+type DeliveryDetail struct {
+	Delivery
+	Body     []byte
+	Attempts []AttemptRecord
+	// Resends are the deliveries that re-sent this one, oldest first.
+	Resends []uuid.UUID
+}
+
+// AttemptRecord is one attempt as the log keeps it.
+type AttemptRecord struct {
+	Number              int
+	StartedAt           time.Time
+	Duration            time.Duration
+	DNS                 time.Duration
+	Connect             time.Duration
+	TLS                 time.Duration
+	FirstByte           time.Duration
+	SubscriptionVersion int
+	URL                 string
+	HTTPStatus          int
+	ErrorClass          ErrorClass
+	Error               string
+	Note                string
+	Address             string
+	// RequestHeaders hold no secret: values that are were masked.
+	RequestHeaders  []Header
+	ResponseHeaders []Header
+	// ResponseBody holds the first 16 KiB.
+	ResponseBody []byte
+}
+
+func (d Delivery) place() postgres.Cursor {
+	return postgres.Cursor{At: d.CreatedAt, UID: d.UID}
+}

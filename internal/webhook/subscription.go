@@ -1,0 +1,117 @@
+package webhook
+
+import (
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/secret"
+)
+
+// AllEvents is what a subscription's events hold when it wants every kind.
+const AllEvents = "all"
+
+// State of a subscription.
+type State string
+
+// The states of a subscription. A failing one is still sent to.
+const (
+	StateActive  State = "active"
+	StateFailing State = "failing"
+	StatePaused  State = "paused"
+	StateDeleted State = "deleted"
+)
+
+// Auth is how deliveries of a subscription prove where they come from
+// (specification section 5).
+type Auth string
+
+// The authentication schemes.
+const (
+	AuthNone   Auth = "none"
+	AuthHMAC   Auth = "hmac"
+	AuthBearer Auth = "bearer"
+)
+
+// Subscription is an endpoint of a partner and what is sent to it.
+type Subscription struct {
+	UID        uuid.UUID
+	PartnerUID uuid.UUID
+	URL        string
+	Auth       Auth
+	// Events holds kinds, or AllEvents alone.
+	Events []string
+	// Merchants limits the subscription to some of the partner's merchants;
+	// empty means all.
+	Merchants []uuid.UUID
+	Headers   []Header
+	State     State
+	// Version counts the changes of the configuration, from 1.
+	Version int
+	// PreviousUntil is when the overlap of a rotated signing secret ends.
+	PreviousUntil *time.Time
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+}
+
+// Settings are the parts of a subscription that an operator chooses.
+type Settings struct {
+	URL       string
+	Auth      Auth
+	Secret    secret.String
+	Events    []string
+	Merchants []uuid.UUID
+	Headers   []Header
+}
+
+// Patch changes some settings; a nil field stays as it is.
+type Patch struct {
+	URL       *string
+	Auth      *Auth
+	Secret    *secret.String
+	Events    []string
+	Merchants []uuid.UUID
+	// Headers replaces the whole set; a pointer to an empty slice empties it.
+	Headers *[]Header
+	// Overlap is for how long the former signing secret is still sent beside
+	// the new one.
+	Overlap time.Duration
+}
+
+// Wants tells whether the subscription chose events of the kind.
+func (s Subscription) Wants(kind lending.EventKind) bool {
+	return slices.Contains(s.Events, AllEvents) || slices.Contains(s.Events, string(kind))
+}
+
+// checkEvents adds a fault for each event that is not a kind.
+func checkEvents(faults *lending.Faults, events []string) {
+	if len(events) == 0 {
+		faults.Add("event", `"event" is required: name a kind, or "all"`)
+		return
+	}
+	for _, event := range events {
+		if event == AllEvents {
+			if len(events) > 1 {
+				faults.Add("event", `"event" is either "all" or a list of kinds, not both`)
+			}
+			continue
+		}
+		if !slices.Contains(lending.AllEventKinds(), lending.EventKind(event)) {
+			faults.Add("event", `"event" %q is not an event kind; the kinds are %s`,
+				event, kindList())
+		}
+	}
+}
+
+func kindList() string {
+	text := ""
+	for i, kind := range lending.AllEventKinds() {
+		if i > 0 {
+			text += ", "
+		}
+		text += string(kind)
+	}
+	return text
+}
