@@ -1,0 +1,58 @@
+//go:build linux
+
+package pgserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+const lockName = "lock"
+
+// lockFolder makes this process the folder's only user until the returned file
+// is closed or the process ends. The refusal names the process that has it.
+func lockFolder(dir string) (*os.File, error) {
+	path := filepath.Join(dir, lockName)
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if errors.Is(err, os.ErrPermission) {
+		return nil, fmt.Errorf("locking %s: %w (was it made by another user? run as that one, "+
+			"remove the folder, or set DATABASE_URL)", dir, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("locking %s: %w", dir, err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		holder, _ := os.ReadFile(path) // best effort: it only improves the message
+		return nil, errors.Join(lockRefusal(dir, string(holder), err), file.Close())
+	}
+	if err := recordHolder(file); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+func lockRefusal(dir, holder string, err error) error {
+	if !errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("locking %s: %w", dir, err)
+	}
+	process := "another process"
+	if pid := strings.TrimSpace(holder); pid != "" {
+		process = "process " + pid
+	}
+	return fmt.Errorf("the Postgres folder %s is in use by %s: stop that one first, "+
+		"or set DATABASE_URL to use another database", dir, process)
+}
+
+func recordHolder(file *os.File) error {
+	if err := file.Truncate(0); err != nil {
+		return fmt.Errorf("emptying %s: %w", file.Name(), err)
+	}
+	if _, err := fmt.Fprintf(file, "%d\n", os.Getpid()); err != nil {
+		return fmt.Errorf("writing %s: %w", file.Name(), err)
+	}
+	return nil
+}

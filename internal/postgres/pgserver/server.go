@@ -1,0 +1,66 @@
+package pgserver
+
+import "fmt"
+
+// Options says where a server keeps its data, and how.
+type Options struct {
+	// Dir is the folder of the server; it is created as needed. Where the user
+	// that the server must run as cannot enter it, the data goes to
+	// /var/lib/drawbridge and Dir keeps a file "location" that says so.
+	Dir string
+	// Volatile trades durability for speed: what a crash of the machine would
+	// lose is not written. For tests only.
+	Volatile bool
+	// Progress is told, one line each, what takes long. Nil is silent.
+	Progress func(line string)
+}
+
+func (o Options) progress(format string, args ...any) {
+	if o.Progress != nil {
+		o.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// settings are the server parameters that differ from PostgreSQL's defaults.
+func (o Options) settings() map[string]string {
+	settings := map[string]string{
+		"jit":             "off", // our statements are short
+		"log_checkpoints": "off",
+		"log_timezone":    "UTC",
+		"max_connections": "200",
+		"timezone":        "UTC",
+	}
+	if o.Volatile {
+		settings["fsync"] = "off"
+		settings["full_page_writes"] = "off"
+		settings["max_connections"] = "300"
+		settings["shared_buffers"] = "256MB"
+		settings["synchronous_commit"] = "off"
+	}
+	return settings
+}
+
+// Server is a running PostgreSQL server.
+type Server struct {
+	url    string
+	folder string
+	// stop is nil once it was called.
+	stop func() error
+}
+
+// URL is the connection string of the server's database, password included.
+func (s *Server) URL() string { return s.url }
+
+// Folder is where the data is: Options.Dir, or the place that it names.
+func (s *Server) Folder() string { return s.folder }
+
+// Stop shuts the server down and frees the folder. It returns an error when
+// the server had to be killed. Further calls do nothing.
+func (s *Server) Stop() error {
+	if s.stop == nil {
+		return nil
+	}
+	stop := s.stop
+	s.stop = nil
+	return stop()
+}

@@ -1,0 +1,164 @@
+//go:build linux
+
+package pgserver
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	_ "github.com/lib/pq" // the driver of createDatabase
+)
+
+const (
+	// superuser is the one role of the server, and the name of its database.
+	superuser = "drawbridge"
+	// startLimit bounds the wait for a server that replays its log.
+	startLimit = time.Minute
+	// portTries is how often a start picks another port after losing the race
+	// for one.
+	portTries = 5
+)
+
+// Start runs a server on the data in options.Dir and returns once it takes
+// connections, about a second later the first time. ctx bounds the start, not
+// the server's life: Stop ends that, or the end of this process.
+func Start(ctx context.Context, options Options) (*Server, error) {
+	if options.Dir == "" {
+		return nil, errors.New("starting Postgres: Options.Dir is empty")
+	}
+	dir, err := prepareDir(options.Dir)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := lockFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	server, err := start(ctx, dir, options)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("starting Postgres in %s: %w", dir, err), lock.Close())
+	}
+	shutDown := server.stop
+	server.stop = func() error { return errors.Join(shutDown(), lock.Close()) }
+	return server, nil
+}
+
+// prepareDir creates the folder and returns its one true path, so that two
+// names of the same folder are one server.
+func prepareDir(dir string) (string, error) {
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("resolving %s: %w", dir, err)
+	}
+	if err := os.MkdirAll(absolute, 0o755); err != nil {
+		return "", fmt.Errorf("creating the Postgres folder: %w", err)
+	}
+	resolved, err := filepath.EvalSymlinks(absolute)
+	if err != nil {
+		return "", fmt.Errorf("resolving %s: %w", absolute, err)
+	}
+	return resolved, nil
+}
+
+func start(ctx context.Context, dir string, options Options) (*Server, error) {
+	home, err := settle(ctx, dir, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := home.evict(ctx); err != nil {
+		return nil, err
+	}
+	programs, err := findPrograms(ctx, home, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := home.initialise(ctx, programs, options); err != nil {
+		return nil, err
+	}
+	return home.run(ctx, programs, options)
+}
+
+// run starts the server on a free port. Between choosing a port and listening
+// on it somebody else may take it; then another one is tried.
+func (h home) run(ctx context.Context, programs programs, options Options) (*Server, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	password, err := h.password()
+	if err != nil {
+		return nil, err
+	}
+	for range portTries {
+		port, portErr := freePort()
+		if portErr != nil {
+			return nil, portErr
+		}
+		child, launchErr := h.launch(ctx, programs, port, options)
+		if launchErr == nil {
+			return h.finish(ctx, child, password, port, options)
+		}
+		if err = launchErr; !errors.Is(err, errPortTaken) {
+			break
+		}
+	}
+	return nil, err
+}
+
+func (h home) finish(
+	ctx context.Context, child *process, password string, port int, options Options,
+) (*Server, error) {
+	stop := func() error { return child.stop(options.Volatile) }
+	if err := createDatabase(ctx, serverURL(password, port, "postgres")); err != nil {
+		return nil, errors.Join(err, stop())
+	}
+	return &Server{url: serverURL(password, port, superuser), folder: h.folder, stop: stop}, nil
+}
+
+func serverURL(password string, port int, database string) string {
+	address := url.URL{
+		Scheme:   "postgres",
+		User:     url.UserPassword(superuser, password),
+		Host:     net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		Path:     "/" + database,
+		RawQuery: "sslmode=disable",
+	}
+	return address.String()
+}
+
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("finding a free port: %w", err)
+	}
+	defer func() { _ = listener.Close() }() // nothing was sent on it
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}
+
+// createDatabase makes our database on the first start, and proves on each
+// that the server takes our password.
+func createDatabase(ctx context.Context, maintenanceURL string) error {
+	db, err := sql.Open("postgres", maintenanceURL)
+	if err != nil {
+		return fmt.Errorf("connecting to the new server: %w", err)
+	}
+	defer func() { _ = db.Close() }() // its work is done or its error returned
+	var exists bool
+	const query = `SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)`
+	if err := db.QueryRowContext(ctx, query, superuser).Scan(&exists); err != nil {
+		return fmt.Errorf("looking for database %s: %w", superuser, err)
+	}
+	if exists {
+		return nil
+	}
+	if _, err := db.ExecContext(ctx, `CREATE DATABASE `+superuser); err != nil {
+		return fmt.Errorf("creating database %s: %w", superuser, err)
+	}
+	return nil
+}
