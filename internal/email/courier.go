@@ -1,0 +1,175 @@
+package email
+
+import (
+	"context"
+	"errors"
+	"net/mail"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+)
+
+// reasonNoServer is why a mail is kept and not sent.
+const reasonNoServer = "no mail server configured"
+
+// errSuperseded stops an attempt that another process ended meanwhile.
+var errSuperseded = errors.New("another process took this e-mail over")
+
+// DefaultRetry is the wait before each retry: ten of them over about a day.
+func DefaultRetry() []time.Duration {
+	return []time.Duration{
+		time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 20 * time.Minute,
+		30 * time.Minute, time.Hour, 3 * time.Hour, 7 * time.Hour, 12 * time.Hour,
+	}
+}
+
+// RenderFunc turns the facts of a mail into its text.
+type RenderFunc func(ctx context.Context, draft Draft) (Content, error)
+
+// Courier sends what is in the log.
+type Courier struct {
+	DB   *postgres.DB
+	Jobs Inserter
+	// Sender is nil when no mail server is configured: mails are then rendered,
+	// kept and marked StateNotSent.
+	Sender *Sender
+	From   *mail.Address
+	Render RenderFunc
+	// Retry is the wait before each retry; nil is DefaultRetry.
+	Retry []time.Duration
+}
+
+// Report is what one job came to, for the log.
+type Report struct {
+	// Email is the mail as the job left it.
+	Email Email
+	// Attempt is nil when the job made none.
+	Attempt *Attempt
+}
+
+// passage is an attempt under way.
+type passage struct {
+	row      bodyRow
+	number   int
+	envelope Envelope
+}
+
+// Longest is the longest that Deliver can take.
+func (c *Courier) Longest() time.Duration {
+	longest := 2 * recordTime
+	if c.Sender != nil {
+		longest += c.Sender.limits.Longest()
+	}
+	return longest
+}
+
+// Deliver makes the attempt that a job stands for, or finds that there is
+// nothing to do. A refusal by the mail server is an outcome, not an error; an
+// error means that the job must run again. It returns NOT_FOUND for a mail that
+// does not exist.
+func (c *Courier) Deliver(ctx context.Context, job SendArgs) (Report, error) {
+	var report Report
+	var trip *passage
+	err := c.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		var err error
+		trip, err = c.begin(ctx, tx, job)
+		return err
+	})
+	if err != nil {
+		return Report{}, err
+	}
+	if trip != nil {
+		receipt := c.Sender.Send(ctx, trip.envelope, func(ctx context.Context) error {
+			return c.handOver(ctx, job.EmailUID, trip.number)
+		})
+		if err := c.record(ctx, trip, receipt); err != nil {
+			return Report{}, err
+		}
+	}
+	return report.load(context.WithoutCancel(ctx), c.DB, job.EmailUID, trip)
+}
+
+// begin decides what is to be done. It returns nil when no attempt is to be
+// made; the row then says why.
+func (c *Courier) begin(
+	ctx context.Context, tx *postgres.Tx, job SendArgs,
+) (*passage, error) {
+	row, err := lockBody(ctx, tx, job.EmailUID)
+	if err != nil || row.State != StateQueued {
+		return nil, err
+	}
+	if job.Attempt <= row.AttemptCount {
+		// The job began an attempt before. Either that was recorded, and its
+		// retry has a job of its own, or the process died on the way.
+		outcome, err := closeAbandoned(ctx, tx, job.EmailUID)
+		switch {
+		case err != nil || outcome == "":
+			return nil, err
+		case outcome == OutcomeUnknown:
+			return nil, settle(ctx, tx, row.EmailUID, verdict{
+				State: StateFailed, OutcomeUnknown: true,
+				Reason: "outcome unknown: the process ended after the message was handed over",
+			})
+		}
+	}
+	if row.AttemptCount > len(c.retry()) {
+		return nil, settle(ctx, tx, row.EmailUID, c.exhausted("the process ended during the last one"))
+	}
+	if err := c.prepare(ctx, tx, &row); err != nil {
+		return nil, err
+	}
+	if c.Sender == nil {
+		return nil, settle(ctx, tx, row.EmailUID, verdict{State: StateNotSent, Reason: reasonNoServer})
+	}
+	return c.depart(ctx, tx, row)
+}
+
+// depart writes the attempt down before anything is sent.
+func (c *Courier) depart(
+	ctx context.Context, tx *postgres.Tx, row bodyRow,
+) (*passage, error) {
+	to, err := headerAddress("", row.ToAddress)
+	if err != nil {
+		return nil, err
+	}
+	number := row.AttemptCount + 1
+	err = insertAttempt(ctx, tx, row.EmailUID, number, c.Sender.server.Address())
+	if err != nil {
+		return nil, err
+	}
+	return &passage{row: row, number: number, envelope: Envelope{
+		From: wirePath(c.From), To: wirePath(to), Message: row.Source,
+	}}, nil
+}
+
+// handOver commits that the message is about to be ended. When it returns an
+// error, the message must not be.
+func (c *Courier) handOver(ctx context.Context, uid uuid.UUID, number int) error {
+	return c.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		ours, err := markHandedOver(ctx, tx, uid, number)
+		if err == nil && !ours {
+			err = errSuperseded
+		}
+		return err
+	})
+}
+
+// load reads what the job left behind.
+func (r Report) load(
+	ctx context.Context, db *postgres.DB, uid uuid.UUID, trip *passage,
+) (Report, error) {
+	var err error
+	if r.Email, err = find(ctx, db, uid); err != nil || trip == nil {
+		return r, err
+	}
+	attempts, err := listAttempts(ctx, db, uid)
+	if err != nil {
+		return Report{}, err
+	}
+	if trip.number <= len(attempts) {
+		r.Attempt = &attempts[trip.number-1]
+	}
+	return r, nil
+}

@@ -1,0 +1,35 @@
+// Package email keeps the e-mail log and sends what is in it.
+//
+// A mail is a row, written with its job in the transaction that caused it:
+//
+//	            ┌────────────► suppressed   communications are paused
+//	            │
+//	Schedule ───┴─► queued ──► sent         the server answered 2xx
+//	                  ▲  │───► failed       refused (5xx), retries used up,
+//	                  └──┘                  or outcome unknown
+//	                 4xx │───► not_sent     no mail server is configured
+//
+// # At most one successful send
+//
+// SMTP cannot be made exactly-once: between the dot that ends a message and
+// the server's answer, only the server knows. This package errs on the side of
+// not sending twice.
+//
+//   - An attempt is a row that exists before a connection is opened.
+//   - The message is transmitted up to, but without, its closing dot. Then the
+//     attempt is marked as handed over and that mark is committed, and only
+//     then does the dot leave. Whatever dies before the mark was not sent, and
+//     is tried again; a server drops a message whose dot never came.
+//   - The mark is refused when another process has taken the mail over
+//     meanwhile, so a process that was frozen and wakes up cannot send it too.
+//   - Whatever is handed over and has no recorded answer is never tried again
+//     by itself: the mail is failed, OutcomeUnknown is set and the reason
+//     begins with "outcome unknown". A person may re-send it, knowing that.
+//
+// The window in which that happens is the time from the dot to the commit of
+// the answer: one round trip to the mail server and one commit.
+//
+// Rendering is not done here: the worker brings a RenderFunc, so that this
+// package knows no templates. What was rendered is kept, and every attempt
+// sends the same bytes under the same message id.
+package email

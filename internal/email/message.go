@@ -1,0 +1,163 @@
+package email
+
+import (
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/google/uuid"
+)
+
+// Kind names what a mail is about.
+type Kind string
+
+// The kinds of mail. The first three go to borrowers, the others to operators.
+const (
+	KindWelcome               Kind = "welcome"
+	KindStipulation           Kind = "stipulation"
+	KindTask                  Kind = "task"
+	KindSubscriptionFailing   Kind = "subscription_failing"
+	KindSubscriptionRecovered Kind = "subscription_recovered"
+	KindAttemptsUsedUp        Kind = "attempts_used_up"
+)
+
+// Kinds lists every kind once, in the order of the console's filter.
+func Kinds() []Kind {
+	return []Kind{KindWelcome, KindStipulation, KindTask,
+		KindSubscriptionFailing, KindSubscriptionRecovered, KindAttemptsUsedUp}
+}
+
+// The names of Message.Params. A mail leaves out what it is not given.
+const (
+	ParamFirstName      = "first_name"
+	ParamProjectName    = "project_name"
+	ParamMerchantName   = "merchant_name"
+	ParamProductName    = "product_name"
+	ParamApprovedAmount = "approved_amount" // decimal, "12000.00"
+	ParamTerm           = "term"            // months
+	ParamInterestRate   = "interest_rate"   // percent a year
+
+	ParamStatus    = "status"     // the application status that a stipulation is about
+	ParamTaskTitle = "task_title" // the task that was created
+
+	ParamPartnerName     = "partner_name"
+	ParamSubscriptionUID = "subscription_uid"
+	ParamURL             = "url"      // the endpoint of the subscription
+	ParamSince           = "since"    // RFC 3339: since when it fails, or failed
+	ParamFailures        = "failures" // how many attempts failed since then
+	ParamLastError       = "last_error"
+	ParamDeliveryUID     = "delivery_uid"
+	ParamEvent           = "event" // the event kind of the delivery
+)
+
+// State is where a mail stands.
+type State string
+
+// The states of a mail. Only StateQueued is not final.
+const (
+	StateQueued     State = "queued"
+	StateSent       State = "sent"
+	StateFailed     State = "failed"
+	StateSuppressed State = "suppressed"
+	StateNotSent    State = "not_sent"
+)
+
+// States lists every state once, in the order of the console's filter.
+func States() []State {
+	return []State{StateQueued, StateSent, StateFailed, StateSuppressed, StateNotSent}
+}
+
+// Message asks for one mail.
+type Message struct {
+	Kind Kind
+	// ApplicationUID is the application that the mail is about; zero for alerts.
+	ApplicationUID uuid.UUID
+	// ToName may hold any text and may be empty.
+	ToName string
+	// ToAddress must pass CheckAddress.
+	ToAddress string
+	// Paused keeps the mail from ever being sent (specification section 3.2).
+	Paused bool
+	// Params are the facts that the mail is rendered from, by the Param names.
+	Params map[string]string
+}
+
+// Content is a rendered mail.
+type Content struct {
+	Subject string
+	HTML    string
+	Text    string
+}
+
+// Draft is what a mail is rendered from.
+type Draft struct {
+	EmailUID       uuid.UUID
+	ApplicationUID uuid.UUID
+	Kind           Kind
+	ToName         string
+	Params         map[string]string
+	Settings       Settings
+}
+
+// Email is one row of the log, without its bodies.
+type Email struct {
+	EmailUID       uuid.UUID     `db:"email_uid"`
+	ApplicationUID uuid.NullUUID `db:"application_uid"`
+	Kind           Kind          `db:"kind"`
+	ToName         string        `db:"to_name"`
+	ToAddress      string        `db:"to_address"`
+	// Subject is empty until the mail was rendered.
+	Subject string `db:"subject"`
+	State   State  `db:"state"`
+	// Reason says why the mail is not sent, in words fit for support staff.
+	Reason string `db:"reason"`
+	// OutcomeUnknown is true for a failed mail that may have arrived.
+	OutcomeUnknown bool `db:"outcome_unknown"`
+	AttemptCount   int  `db:"attempt_count"`
+	// NextAttemptAt is set while the mail is queued.
+	NextAttemptAt *time.Time `db:"next_attempt_at"`
+	// ResendOf is the mail that support re-sent with this one.
+	ResendOf     uuid.NullUUID `db:"resend_of"`
+	ResentBy     string        `db:"resent_by"`
+	ResendReason string        `db:"resend_reason"`
+	CreatedAt    time.Time     `db:"created_at"`
+	FinishedAt   *time.Time    `db:"finished_at"`
+}
+
+// Detail is a mail with everything that is known of it.
+type Detail struct {
+	Email
+	// Params are the facts that the mail is, or would be, rendered from.
+	Params map[string]string
+	// HTML and Text are empty until the mail was rendered.
+	HTML string
+	Text string
+	// Source is the whole message as it goes onto the wire, an .eml file.
+	Source     string
+	MessageID  string
+	RenderedAt *time.Time
+	Attempts   []Attempt
+	// Resends are the mails that re-sent this one, oldest first.
+	Resends []Email
+}
+
+// Headers returns the header block as it goes onto the wire.
+func (d Detail) Headers() string {
+	head, _, _ := strings.Cut(d.Source, "\r\n\r\n")
+	return head
+}
+
+// maxName is the longest name, in characters, that a mail is addressed to.
+const maxName = 200
+
+// cleanName makes a name fit for a header: control characters, line breaks
+// among them, become spaces. Everything else stays as the borrower wrote it.
+func cleanName(name string) string {
+	cleaned := strings.Join(strings.FieldsFunc(strings.ToValidUTF8(name, "\uFFFD"), isSpace), " ")
+	if runes := []rune(cleaned); len(runes) > maxName {
+		cleaned = string(runes[:maxName])
+	}
+	return cleaned
+}
+
+func isSpace(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }

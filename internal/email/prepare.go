@@ -1,0 +1,85 @@
+package email
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"drawbridge/internal/postgres"
+)
+
+// prepare renders and composes the mail unless an earlier attempt did.
+func (c *Courier) prepare(ctx context.Context, tx *postgres.Tx, row *bodyRow) error {
+	if row.Source != "" {
+		return nil
+	}
+	settings, err := LoadSettings(ctx, tx)
+	if err != nil {
+		return err
+	}
+	if row.HTML == "" { // a re-send brings the text of the first mail with it
+		if err := c.render(ctx, row, settings); err != nil {
+			return err
+		}
+	}
+	row.MessageID = newMessageID(c.From)
+	row.Source, err = c.source(row, settings, tx.Now)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, `
+		UPDATE emails
+		   SET subject     = $2,
+		       html_body   = $3,
+		       text_body   = $4,
+		       message_id  = $5,
+		       source      = $6,
+		       rendered_at = $7
+		 WHERE email_uid = $1`,
+		row.EmailUID, row.Subject, row.HTML, row.Text, row.MessageID, row.Source, tx.Now)
+	if err != nil {
+		return fmt.Errorf("keeping the text of e-mail %s: %w", row.EmailUID, err)
+	}
+	return nil
+}
+
+func (c *Courier) render(ctx context.Context, row *bodyRow, settings Settings) error {
+	draft := Draft{
+		EmailUID:       row.EmailUID,
+		ApplicationUID: row.ApplicationUID.UUID,
+		Kind:           row.Kind,
+		ToName:         row.ToName,
+		Settings:       settings,
+	}
+	if err := json.Unmarshal(row.Params, &draft.Params); err != nil {
+		return fmt.Errorf("reading the facts of e-mail %s: %w", row.EmailUID, err)
+	}
+	content, err := c.Render(ctx, draft)
+	if err != nil {
+		return fmt.Errorf("rendering e-mail %s: %w", row.EmailUID, err)
+	}
+	row.Subject, row.HTML, row.Text = content.Subject, content.HTML, content.Text
+	return nil
+}
+
+func (c *Courier) source(row *bodyRow, settings Settings, now time.Time) (string, error) {
+	to, err := headerAddress(row.ToName, row.ToAddress)
+	if err != nil {
+		return "", err
+	}
+	message := letter{
+		From:      c.From,
+		To:        to,
+		MessageID: row.MessageID,
+		Date:      now,
+		Content:   Content{Subject: row.Subject, HTML: row.HTML, Text: row.Text},
+	}
+	if settings.ReplyTo != "" {
+		message.ReplyTo, err = headerAddress(settings.LenderName, settings.ReplyTo)
+		if err != nil {
+			return "", err
+		}
+	}
+	return compose(message)
+}

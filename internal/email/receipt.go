@@ -1,0 +1,132 @@
+package email
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/textproto"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// Outcome is how an attempt ended.
+type Outcome string
+
+// The outcomes of an attempt.
+const (
+	// OutcomeSent: the server answered 2xx and is now responsible for the mail.
+	OutcomeSent Outcome = "sent"
+	// OutcomeTemporary: 4xx, a network fault, or a server that let nobody in.
+	OutcomeTemporary Outcome = "temporary"
+	// OutcomePermanent: the server refused this mail with 5xx.
+	OutcomePermanent Outcome = "permanent"
+	// OutcomeInterrupted: this side stopped before the message's closing dot.
+	OutcomeInterrupted Outcome = "interrupted"
+	// OutcomeUnknown: the whole message left, and no answer is known.
+	OutcomeUnknown Outcome = "unknown"
+)
+
+// Stage is how far an attempt came.
+type Stage string
+
+// The stages of an attempt, in order.
+const (
+	StageConnect   Stage = "connect"
+	StageTLS       Stage = "tls"
+	StageGreeting  Stage = "greeting"
+	StageAuth      Stage = "auth"
+	StageSender    Stage = "sender"    // MAIL FROM
+	StageRecipient Stage = "recipient" // RCPT TO
+	StageData      Stage = "data"      // DATA and the message without its dot
+	StageHandOver  Stage = "hand_over" // the dot and the answer to it
+)
+
+// Receipt is what an attempt came to.
+type Receipt struct {
+	Outcome Outcome
+	// Stage is where it ended.
+	Stage Stage
+	// Code and Reply are the server's last answer, 0 and empty where it gave none.
+	Code  int
+	Reply string
+	// Error says in words what went wrong other than by an answer.
+	Error string
+	// Server is the host:port that was dialled.
+	Server string
+	// TLS is the protocol version, such as "TLS 1.3"; empty without encryption.
+	TLS string
+	// reusable tells whether the connection may carry another mail.
+	reusable bool
+}
+
+// maxReply bounds how much of an answer is kept, in bytes.
+const maxReply = 1000
+
+// errSilent means that the server did not answer in time.
+var errSilent = errors.New("the mail server did not answer in time")
+
+// ended fills in how stage ended with err.
+func (r Receipt) ended(stage Stage, err error) Receipt {
+	r.Stage = stage
+	r.Outcome = OutcomeTemporary
+	answer, ok := errors.AsType[*textproto.Error](err)
+	if !ok {
+		r.Error = explain(err)
+		if errors.Is(err, context.Canceled) {
+			r.Outcome = OutcomeInterrupted
+		}
+		return r
+	}
+	r.Code, r.Reply = answer.Code, clip(answer.Msg)
+	// Before MAIL the server speaks of the connection, not of this mail: a wrong
+	// password must not make a day's mails fail for good.
+	if answer.Code/100 == 5 && !stage.opening() {
+		r.Outcome = OutcomePermanent
+	}
+	// 421 announces that the server closes the connection.
+	r.reusable = !stage.opening() && answer.Code >= 400 && answer.Code != 421
+	return r
+}
+
+func (s Stage) opening() bool {
+	switch s {
+	case StageConnect, StageTLS, StageGreeting, StageAuth:
+		return true
+	}
+	return false
+}
+
+// Summary is one line for support staff: the answer, or what went wrong.
+func (r Receipt) Summary() string {
+	if r.Code != 0 {
+		return fmt.Sprintf("%d %s", r.Code, r.Reply)
+	}
+	return r.Error
+}
+
+// explain puts the usual network faults into plain words.
+func explain(err error) string {
+	switch {
+	case errors.Is(err, errSilent), errors.Is(err, os.ErrDeadlineExceeded):
+		return errSilent.Error()
+	case errors.Is(err, context.Canceled):
+		return "the worker was stopped"
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return "the mail server closed the connection"
+	}
+	if fault, ok := errors.AsType[*stageError](err); ok {
+		return clip(fault.cause.Error()) // the stage is told beside it
+	}
+	return clip(err.Error())
+}
+
+// clip makes foreign text fit for the log: one line, valid, bounded.
+func clip(text string) string {
+	if len(text) > maxReply {
+		text = text[:maxReply]
+	}
+	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), isSpace), " ")
+}

@@ -1,0 +1,176 @@
+package email
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Limits bound how long each part of an attempt may take.
+type Limits struct {
+	// Connect covers dialling, and again greeting, encryption and sign-in.
+	Connect time.Duration
+	// Command covers one command and its answer.
+	Command time.Duration
+	// Body covers the transmission of the message.
+	Body time.Duration
+	// Answer covers the server's answer to the whole message. It is long: giving
+	// up too early leaves a mail whose outcome nobody knows.
+	Answer time.Duration
+	// Settle is how long a hang-up in the middle of a message is waited for.
+	Settle time.Duration
+	// Idle is how long an unused connection is kept.
+	Idle time.Duration
+	// PerConnection is how many mails one connection carries.
+	PerConnection int
+}
+
+// DefaultLimits suit a mail server of one's own or of a provider.
+func DefaultLimits() Limits {
+	return Limits{
+		Connect:       15 * time.Second,
+		Command:       30 * time.Second,
+		Body:          time.Minute,
+		Answer:        3 * time.Minute,
+		Settle:        20 * time.Millisecond,
+		Idle:          30 * time.Second,
+		PerConnection: 100,
+	}
+}
+
+// Longest is the longest that an attempt can take: dialling and opening a
+// connection, RSET, MAIL, RCPT, DATA, an early answer, the message, its answer.
+func (l Limits) Longest() time.Duration {
+	return 2*l.Connect + 5*l.Command + l.Body + l.Settle + l.Answer
+}
+
+// Envelope is a message on its way. From and To are in angle brackets.
+type Envelope struct {
+	From    string
+	To      string
+	Message string
+}
+
+// Sender hands mail to one server and keeps connections for the next mail. It
+// may be used by several goroutines at once; each has a connection to itself.
+type Sender struct {
+	server Server
+	limits Limits
+	hello  string
+
+	mu     sync.Mutex
+	idle   []*session
+	closed bool
+}
+
+// NewSender returns a sender that connects when it is first used. Certificates
+// are checked against the system's roots, or those of SSL_CERT_FILE.
+func NewSender(server Server, limits Limits) *Sender {
+	return &Sender{server: server, limits: limits, hello: helloName()}
+}
+
+// helloName is the machine's name, where it is one that may stand in EHLO.
+func helloName() string {
+	name, err := os.Hostname()
+	if err != nil {
+		return "localhost"
+	}
+	ascii, err := domains.ToASCII(name)
+	if err != nil || ascii == "" {
+		return "localhost"
+	}
+	return strings.ToLower(ascii)
+}
+
+// Send makes one attempt. It calls handOver when the message was transmitted
+// without its closing dot, and sends the dot only if that returns nil.
+func (s *Sender) Send(
+	ctx context.Context, envelope Envelope, handOver func(context.Context) error,
+) Receipt {
+	connection, err := s.acquire(ctx)
+	if err != nil {
+		receipt := Receipt{Server: s.server.Address()}
+		if fault, ok := errors.AsType[*stageError](err); ok {
+			return receipt.ended(fault.stage, err)
+		}
+		return receipt.ended(StageConnect, err)
+	}
+	receipt := connection.transact(ctx, envelope, handOver)
+	receipt.Server = s.server.Address()
+	if receipt.reusable {
+		s.release(connection)
+	} else {
+		_ = connection.conn.Close() // nothing more is expected of it
+	}
+	return receipt
+}
+
+// acquire returns an idle session that still works, or a new one.
+func (s *Sender) acquire(ctx context.Context) (*session, error) {
+	for {
+		kept := s.take()
+		if kept == nil {
+			return dial(ctx, s.server, s.hello, s.limits)
+		}
+		if kept.fresh(ctx) {
+			return kept, nil
+		}
+		_ = kept.conn.Close() // it is broken already
+	}
+}
+
+// take removes the session that was used last from the idle ones.
+func (s *Sender) take() *session {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.idle) == 0 {
+		return nil
+	}
+	last := s.idle[len(s.idle)-1]
+	s.idle = s.idle[:len(s.idle)-1]
+	last.expiry.Stop()
+	return last
+}
+
+// release keeps a session for the next mail, or ends it.
+func (s *Sender) release(used *session) {
+	s.mu.Lock()
+	keep := !s.closed && used.carried < s.limits.PerConnection
+	if keep {
+		used.expiry = time.AfterFunc(s.limits.Idle, func() { s.expire(used) })
+		s.idle = append(s.idle, used)
+	}
+	s.mu.Unlock()
+	if !keep {
+		used.quit()
+	}
+}
+
+// expire ends a session that nobody took.
+func (s *Sender) expire(old *session) {
+	s.mu.Lock()
+	i := slices.Index(s.idle, old)
+	if i >= 0 {
+		s.idle = slices.Delete(s.idle, i, i+1)
+	}
+	s.mu.Unlock()
+	if i >= 0 {
+		old.quit()
+	}
+}
+
+// Close ends the idle connections; those in use end with their mail.
+func (s *Sender) Close() {
+	s.mu.Lock()
+	idle := s.idle
+	s.idle, s.closed = nil, true
+	s.mu.Unlock()
+	for _, one := range idle {
+		one.expiry.Stop()
+		one.quit()
+	}
+}

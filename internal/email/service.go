@@ -1,0 +1,157 @@
+package email
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// Queue is the job queue of every mail.
+const Queue = "email"
+
+// jobTries bounds how often the queue runs one job whose worker dies or cannot
+// reach the database. Answers of the mail server do not count: each retry that
+// they cause is a job of its own.
+const jobTries = 100
+
+// reasonPaused is why a mail of a paused application is suppressed.
+const reasonPaused = "communications of the application were paused"
+
+// SendArgs is the job that makes one attempt to send a mail.
+type SendArgs struct {
+	EmailUID uuid.UUID `json:"email_uid"`
+	// Attempt is the attempt's number, from 1. A job whose attempt is over, a
+	// leftover of a crash, does nothing.
+	Attempt int `json:"attempt"`
+}
+
+// Kind names the job in the queue.
+func (SendArgs) Kind() string { return "send_email" }
+
+// InsertOpts puts the job into its own queue.
+func (SendArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Queue, MaxAttempts: jobTries}
+}
+
+// Inserter adds a job in a transaction of the database/sql driver.
+type Inserter interface {
+	InsertTx(
+		ctx context.Context, tx *sql.Tx, args river.JobArgs, opts *river.InsertOpts,
+	) (*rivertype.JobInsertResult, error)
+}
+
+// Service writes the e-mail log.
+type Service struct {
+	jobs Inserter
+}
+
+// NewService returns a service that adds its jobs with jobs.
+func NewService(jobs Inserter) *Service { return &Service{jobs: jobs} }
+
+// Schedule logs a mail and, unless it is paused, adds the job that sends it.
+// Both happen in tx or not at all.
+//
+// A second welcome mail of an application is dropped without an error. An
+// address that fails CheckAddress is a VALIDATION_ERROR.
+func (s *Service) Schedule(ctx context.Context, tx *postgres.Tx, message Message) error {
+	if err := CheckAddress(message.ToAddress); err != nil {
+		return err
+	}
+	uid := postgres.NewUID(tx.Now)
+	inserted, err := insertEmail(ctx, tx, uid, message)
+	if err != nil {
+		return err
+	}
+	if !inserted || message.Paused {
+		return nil
+	}
+	return s.enqueue(ctx, tx, SendArgs{EmailUID: uid, Attempt: 1}, nil)
+}
+
+// ScheduleAlert schedules the same mail to everybody who is to hear of trouble:
+// the addresses of the settings, or every operator and admin who may sign in.
+func (s *Service) ScheduleAlert(
+	ctx context.Context, tx *postgres.Tx, kind Kind, params map[string]string,
+) error {
+	recipients, err := alertRecipients(ctx, tx)
+	if err != nil {
+		return err
+	}
+	for _, to := range recipients {
+		err := s.Schedule(ctx, tx, Message{
+			Kind: kind, ToName: to.Name, ToAddress: to.Address, Params: params,
+		})
+		if err != nil {
+			return fmt.Errorf("scheduling the alert %s: %w", kind, err)
+		}
+	}
+	return nil
+}
+
+// Resend logs and queues another mail with the text of the one named uid, and
+// returns the new one's uid. actor is who asked, reason may be empty.
+//
+// It returns NOT_FOUND for an unknown uid, and INVALID_STATE for a mail that is
+// still queued or was suppressed.
+func (s *Service) Resend(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, actor, reason string,
+) (uuid.UUID, error) {
+	if actor == "" {
+		return uuid.Nil, lending.Required("actor")
+	}
+	if len(reason) > maxReason {
+		return uuid.Nil, lending.Invalid("reason",
+			`"reason" must be at most %d characters`, maxReason)
+	}
+	original, err := find(ctx, tx, uid)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	switch original.State {
+	case StateQueued:
+		return uuid.Nil, lending.NewError(lending.CodeInvalidState,
+			"This e-mail is still being sent; it can be re-sent once that has ended.")
+	case StateSuppressed:
+		return uuid.Nil, lending.NewError(lending.CodeInvalidState,
+			"This e-mail was suppressed (%s) and is never sent.", original.Reason)
+	}
+	again := postgres.NewUID(tx.Now)
+	if err := insertResend(ctx, tx, again, uid, actor, reason); err != nil {
+		return uuid.Nil, err
+	}
+	return again, s.enqueue(ctx, tx, SendArgs{EmailUID: again, Attempt: 1}, nil)
+}
+
+// maxReason is the longest reason for a re-send, in bytes.
+const maxReason = 500
+
+func (s *Service) enqueue(
+	ctx context.Context, tx *postgres.Tx, args SendArgs, opts *river.InsertOpts,
+) error {
+	if _, err := s.jobs.InsertTx(ctx, tx.Tx.Tx, args, opts); err != nil {
+		return fmt.Errorf("queueing attempt %d of e-mail %s: %w", args.Attempt, args.EmailUID, err)
+	}
+	return nil
+}
+
+// paramsJSON is never null, so that reading it back needs no special case.
+func paramsJSON(params map[string]string) ([]byte, error) {
+	storable := make(map[string]string, len(params))
+	for name, value := range params {
+		storable[name] = strings.ReplaceAll(value, "\x00", "") // jsonb holds no NUL
+	}
+	text, err := json.Marshal(storable)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the facts of an e-mail: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,285 @@
+package email
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/wneessen/go-mail/smtp"
+)
+
+// session is one connection to the mail server, greeted and signed in.
+type session struct {
+	conn   net.Conn // below TLS: deadlines are set here
+	client *smtp.Client
+	limits Limits
+	// carried counts the mails that were tried on it.
+	carried int
+	// expiry closes the session while it is idle.
+	expiry *time.Timer
+}
+
+// stageError says at which stage opening a session failed.
+type stageError struct {
+	stage Stage
+	cause error
+}
+
+func (e *stageError) Error() string { return fmt.Sprintf("%s: %v", e.stage, e.cause) }
+func (e *stageError) Unwrap() error { return e.cause }
+
+// longAgo is a deadline that has passed: setting it ends what waits.
+var longAgo = time.Unix(1, 0)
+
+// within runs use and ends it when ctx does or limit has passed, after which
+// the connection is of no use any more.
+func within(ctx context.Context, conn net.Conn, limit time.Duration, use func() error) error {
+	timed, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	stop := context.AfterFunc(timed, func() { _ = conn.SetDeadline(longAgo) })
+	defer stop()
+	err := use()
+	switch {
+	case err == nil || timed.Err() == nil:
+		return err
+	case errors.Is(ctx.Err(), context.Canceled):
+		return fmt.Errorf("%w: %w", context.Canceled, err)
+	}
+	return fmt.Errorf("%w: %w", errSilent, err)
+}
+
+// dial opens a session. The error is a stageError.
+func dial(ctx context.Context, server Server, hello string, limits Limits) (*session, error) {
+	dialer := net.Dialer{Timeout: limits.Connect}
+	conn, err := dialer.DialContext(ctx, "tcp", server.Address())
+	if err != nil {
+		return nil, &stageError{StageConnect, err}
+	}
+	s := &session{conn: conn, limits: limits}
+	err = within(ctx, conn, limits.Connect, func() error {
+		return s.open(ctx, server, hello)
+	})
+	if err != nil {
+		_ = conn.Close() // the fault that led here says more
+		return nil, err
+	}
+	return s, nil
+}
+
+// open greets, encrypts and signs in.
+func (s *session) open(ctx context.Context, server Server, hello string) error {
+	config := &tls.Config{ServerName: server.Host, MinVersion: tls.VersionTLS12}
+	wire := s.conn
+	if server.ImplicitTLS {
+		encrypted := tls.Client(wire, config)
+		if err := encrypted.HandshakeContext(ctx); err != nil {
+			return &stageError{StageTLS, err}
+		}
+		wire = encrypted
+	}
+	var err error
+	if s.client, err = smtp.NewClient(wire, server.Host); err != nil {
+		return &stageError{StageGreeting, err}
+	}
+	if err := s.client.Hello(hello); err != nil {
+		return &stageError{StageGreeting, err}
+	}
+	if err := s.encrypt(server, config); err != nil {
+		return &stageError{StageTLS, err}
+	}
+	if server.User == "" {
+		return nil
+	}
+	if err := s.signIn(server); err != nil {
+		return &stageError{StageAuth, err}
+	}
+	return nil
+}
+
+// encrypt uses STARTTLS where it is offered. A password never crosses the
+// network in the clear, so with credentials it must be.
+func (s *session) encrypt(server Server, config *tls.Config) error {
+	if server.ImplicitTLS {
+		return nil
+	}
+	offered, _ := s.client.Extension("STARTTLS")
+	switch {
+	case offered:
+		return s.client.StartTLS(config)
+	case server.User != "":
+		return errors.New("the mail server offers no STARTTLS, which the credentials need")
+	}
+	return nil
+}
+
+// signIn picks the strongest mechanism that both sides know. Over TLS, which
+// is certain here, PLAIN is as good as the older challenge schemes.
+func (s *session) signIn(server Server) error {
+	_, offer := s.client.Extension("AUTH")
+	mechanisms := strings.Fields(strings.ToUpper(offer))
+	for _, one := range []struct {
+		name string
+		auth smtp.Auth
+	}{
+		{"SCRAM-SHA-256", smtp.ScramSHA256Auth(server.User, server.Password)},
+		{"PLAIN", smtp.PlainAuth("", server.User, server.Password, server.Host, false)},
+		{"LOGIN", smtp.LoginAuth(server.User, server.Password, server.Host, false)},
+		{"CRAM-MD5", smtp.CRAMMD5Auth(server.User, server.Password)},
+	} {
+		if slices.Contains(mechanisms, one.name) {
+			return s.client.Auth(one.auth)
+		}
+	}
+	return fmt.Errorf("the mail server offers none of SCRAM-SHA-256, PLAIN, LOGIN and CRAM-MD5: %q",
+		clip(offer))
+}
+
+// transact carries one mail. See the package documentation for handOver.
+func (s *session) transact(
+	ctx context.Context, envelope Envelope, handOver func(context.Context) error,
+) Receipt {
+	s.carried++
+	receipt := Receipt{TLS: s.encryption()}
+	for _, step := range []struct {
+		stage  Stage
+		expect int
+		line   string
+	}{
+		{StageSender, 2, "MAIL FROM:" + envelope.From + s.size(envelope)},
+		{StageRecipient, 2, "RCPT TO:" + envelope.To},
+		{StageData, 354, "DATA"},
+	} {
+		err := within(ctx, s.conn, s.limits.Command, func() error {
+			return s.command(step.expect, step.line)
+		})
+		if err != nil {
+			return receipt.ended(step.stage, err)
+		}
+	}
+	dot := s.client.Text.DotWriter()
+	err := within(ctx, s.conn, s.limits.Body, func() error {
+		if _, err := io.WriteString(dot, envelope.Message); err != nil {
+			return err
+		}
+		return s.client.Text.W.Flush()
+	})
+	if err != nil {
+		return receipt.ended(StageData, err)
+	}
+	if err := handOver(ctx); err != nil {
+		return receipt.interrupted(err)
+	}
+	if err := s.settle(ctx); err != nil {
+		receipt = receipt.ended(StageData, err)
+		receipt.reusable = false // the message has no end yet
+		return receipt
+	}
+	return s.finish(ctx, receipt, dot)
+}
+
+func (r Receipt) interrupted(err error) Receipt {
+	r.Stage, r.Outcome, r.Error = StageData, OutcomeInterrupted, explain(err)
+	return r
+}
+
+// settle gives a server that hangs up in the middle of a message the moment
+// that it takes to notice: before the dot, that is a plain failure. After it,
+// nobody could tell whether the mail was accepted.
+func (s *session) settle(ctx context.Context) error {
+	if err := s.conn.SetReadDeadline(time.Now().Add(s.limits.Settle)); err != nil {
+		return err
+	}
+	_, err := s.client.Text.R.Peek(1)
+	switch {
+	case err == nil: // it speaks out of turn
+		return within(ctx, s.conn, s.limits.Command, func() error {
+			_, reply, err := s.client.Text.ReadResponse(2)
+			if err != nil {
+				return err
+			}
+			return fmt.Errorf("the mail server answered before the message ended: %s", clip(reply))
+		})
+	case !errors.Is(err, os.ErrDeadlineExceeded):
+		return err
+	}
+	if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	// Clearing the deadline may have undone that of a context which ended.
+	return ctx.Err()
+}
+
+// finish sends the dot and waits for the answer. From here on stopping would
+// only lose the answer, so ctx does not end the wait; the limit does.
+func (s *session) finish(ctx context.Context, receipt Receipt, dot io.Closer) Receipt {
+	var closing, answer error
+	var code int
+	var reply string
+	_ = within(context.WithoutCancel(ctx), s.conn, s.limits.Answer, func() error {
+		if closing = dot.Close(); closing == nil {
+			code, reply, answer = s.client.Text.ReadResponse(2)
+		}
+		return answer
+	})
+	if closing != nil { // the dot never left: the connection was known to be dead
+		return receipt.ended(StageData, closing)
+	}
+	if answer == nil {
+		receipt.Stage, receipt.Outcome, receipt.reusable = StageHandOver, OutcomeSent, true
+		receipt.Code, receipt.Reply = code, clip(reply)
+		return receipt
+	}
+	receipt = receipt.ended(StageHandOver, answer)
+	if receipt.Code < 400 { // no answer, or none that means anything
+		receipt.Outcome = OutcomeUnknown
+	}
+	return receipt
+}
+
+// command sends one line and reads the answer, whose code must begin with expect.
+func (s *session) command(expect int, line string) error {
+	id, err := s.client.Text.Cmd("%s", line)
+	if err != nil {
+		return err
+	}
+	s.client.Text.StartResponse(id)
+	defer s.client.Text.EndResponse(id)
+	_, _, err = s.client.Text.ReadResponse(expect)
+	return err
+}
+
+// size announces the length to servers that want to know, so that they refuse
+// what is too long before it is transmitted (RFC 1870).
+func (s *session) size(envelope Envelope) string {
+	if offered, _ := s.client.Extension("SIZE"); !offered {
+		return ""
+	}
+	return fmt.Sprintf(" SIZE=%d", len(envelope.Message))
+}
+
+func (s *session) encryption() string {
+	state, ok := s.client.TLSConnectionState()
+	if !ok {
+		return ""
+	}
+	return tls.VersionName(state.Version)
+}
+
+// fresh tells whether an idle session still works, and ends a transaction that
+// was left half done.
+func (s *session) fresh(ctx context.Context) bool {
+	return within(ctx, s.conn, s.limits.Command, s.client.Reset) == nil
+}
+
+// quit says goodbye, but does not wait long for an answer.
+func (s *session) quit() {
+	_ = within(context.Background(), s.conn, time.Second, s.client.Quit)
+	_ = s.conn.Close() // Quit closes it only when it was answered
+}

@@ -1,0 +1,283 @@
+package email
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// columns are those of Email.
+const columns = `
+	email_uid,
+	application_uid,
+	kind,
+	to_name,
+	to_address,
+	subject,
+	state,
+	reason,
+	outcome_unknown,
+	attempt_count,
+	next_attempt_at,
+	resend_of,
+	resent_by,
+	resend_reason,
+	created_at,
+	finished_at`
+
+// Filter narrows a list; a zero field does not.
+type Filter struct {
+	ApplicationUID uuid.UUID
+	State          State
+	Kind           Kind
+	// ToAddress is the whole address, in any case.
+	ToAddress string
+	// OutcomeUnknown keeps only mails that may or may not have arrived.
+	OutcomeUnknown bool
+	// Since is inclusive, Until is not.
+	Since time.Time
+	Until time.Time
+}
+
+// where returns the condition and its arguments.
+func (f Filter) where(after postgres.Cursor) (string, []any) {
+	var terms []string
+	var args []any
+	add := func(term string, values ...any) {
+		for _, value := range values {
+			args = append(args, value)
+			term = strings.Replace(term, "?", fmt.Sprintf("$%d", len(args)), 1)
+		}
+		terms = append(terms, term)
+	}
+	if f.ApplicationUID != uuid.Nil {
+		add("application_uid = ?", f.ApplicationUID)
+	}
+	if f.State != "" {
+		add("state = ?", f.State)
+	}
+	if f.OutcomeUnknown {
+		add("outcome_unknown AND state = ?", StateFailed) // the state has the index
+	}
+	if f.Kind != "" {
+		add("kind = ?", f.Kind)
+	}
+	if f.ToAddress != "" {
+		add("lower(to_address) = lower(?)", f.ToAddress)
+	}
+	if !f.Since.IsZero() {
+		add("created_at >= ?", f.Since)
+	}
+	if !f.Until.IsZero() {
+		add("created_at < ?", f.Until)
+	}
+	if !after.IsZero() {
+		add("(created_at, email_uid) < (?, ?)", after.At, after.UID)
+	}
+	if len(terms) == 0 {
+		return "", nil
+	}
+	return "WHERE " + strings.Join(terms, " AND "), args
+}
+
+// List returns one page of mails, newest first, and the cursor of the next
+// page. db is a pool or a transaction.
+func List(
+	ctx context.Context, db sqlx.QueryerContext, filter Filter, after postgres.Cursor, limit int,
+) ([]Email, postgres.Cursor, error) {
+	where, args := filter.where(after)
+	args = append(args, limit+1)
+	var rows []Email
+	err := sqlx.SelectContext(ctx, db, &rows, fmt.Sprintf(
+		`SELECT %s FROM emails %s ORDER BY created_at DESC, email_uid DESC LIMIT $%d`,
+		columns, where, len(args)), args...)
+	if err != nil {
+		return nil, postgres.Cursor{}, fmt.Errorf("listing e-mails: %w", err)
+	}
+	rows, next := postgres.Page(rows, limit, func(row Email) postgres.Cursor {
+		return postgres.Cursor{At: row.CreatedAt, UID: row.EmailUID}
+	})
+	return rows, next, nil
+}
+
+// Get returns a mail with its text, attempts and re-sends. db is a pool or a
+// transaction. It returns NOT_FOUND for an unknown uid.
+func Get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (Detail, error) {
+	row, err := findBody(ctx, db, uid)
+	if err != nil {
+		return Detail{}, err
+	}
+	detail, err := row.detail()
+	if err != nil {
+		return Detail{}, err
+	}
+	if detail.Attempts, err = listAttempts(ctx, db, uid); err != nil {
+		return Detail{}, err
+	}
+	err = sqlx.SelectContext(ctx, db, &detail.Resends,
+		`SELECT `+columns+` FROM emails WHERE resend_of = $1 ORDER BY created_at, email_uid`, uid)
+	if err != nil {
+		return Detail{}, fmt.Errorf("listing the re-sends of e-mail %s: %w", uid, err)
+	}
+	return detail, nil
+}
+
+// bodyRow is a whole row of emails.
+type bodyRow struct {
+	Email
+	Params     []byte     `db:"params"`
+	HTML       string     `db:"html_body"`
+	Text       string     `db:"text_body"`
+	Source     string     `db:"source"`
+	MessageID  string     `db:"message_id"`
+	RenderedAt *time.Time `db:"rendered_at"`
+}
+
+func (r bodyRow) detail() (Detail, error) {
+	detail := Detail{
+		Email:      r.Email,
+		HTML:       r.HTML,
+		Text:       r.Text,
+		Source:     r.Source,
+		MessageID:  r.MessageID,
+		RenderedAt: r.RenderedAt,
+	}
+	if err := json.Unmarshal(r.Params, &detail.Params); err != nil {
+		return Detail{}, fmt.Errorf("reading the facts of e-mail %s: %w", r.EmailUID, err)
+	}
+	return detail, nil
+}
+
+const bodyColumns = columns + `,
+	params,
+	html_body,
+	text_body,
+	source,
+	coalesce(message_id, '') AS message_id,
+	rendered_at`
+
+func findBody(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (bodyRow, error) {
+	var row bodyRow
+	err := sqlx.GetContext(ctx, db, &row,
+		`SELECT `+bodyColumns+` FROM emails WHERE email_uid = $1`, uid)
+	return row, notFound(err, uid)
+}
+
+// lockBody is findBody, and keeps others from changing the row until tx ends.
+func lockBody(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (bodyRow, error) {
+	var row bodyRow
+	err := tx.GetContext(ctx, &row,
+		`SELECT `+bodyColumns+` FROM emails WHERE email_uid = $1 FOR UPDATE`, uid)
+	return row, notFound(err, uid)
+}
+
+func find(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (Email, error) {
+	var row Email
+	err := sqlx.GetContext(ctx, db, &row,
+		`SELECT `+columns+` FROM emails WHERE email_uid = $1`, uid)
+	return row, notFound(err, uid)
+}
+
+func notFound(err error, uid uuid.UUID) error {
+	switch {
+	case err == nil:
+		return nil
+	case postgres.IsNoRows(err):
+		return lending.NewError(lending.CodeNotFound, "There is no e-mail %s.", uid)
+	}
+	return fmt.Errorf("loading e-mail %s: %w", uid, err)
+}
+
+// insertEmail tells whether the mail is new: a second welcome mail is not.
+func insertEmail(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, message Message,
+) (bool, error) {
+	params, err := paramsJSON(message.Params)
+	if err != nil {
+		return false, err
+	}
+	state, reason := StateQueued, ""
+	if message.Paused {
+		state, reason = StateSuppressed, reasonPaused
+	}
+	result, err := tx.ExecContext(ctx, `
+		INSERT INTO emails (email_uid, application_uid, kind, to_name, to_address, params,
+		                    state, reason, created_at, next_attempt_at, finished_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9,
+		        CASE WHEN $7 = 'queued' THEN $9::timestamptz END,
+		        CASE WHEN $7 <> 'queued' THEN $9::timestamptz END)
+		ON CONFLICT (application_uid)
+		   WHERE kind = 'welcome' AND resend_of IS NULL AND state <> 'suppressed'
+		   DO NOTHING`,
+		uid, uuid.NullUUID{UUID: message.ApplicationUID, Valid: message.ApplicationUID != uuid.Nil},
+		message.Kind, cleanName(message.ToName), message.ToAddress, params,
+		state, reason, tx.Now)
+	if err != nil {
+		return false, fmt.Errorf("logging the %s e-mail: %w", message.Kind, err)
+	}
+	rows, err := result.RowsAffected()
+	if err != nil {
+		return false, fmt.Errorf("logging the %s e-mail: %w", message.Kind, err)
+	}
+	return rows == 1, nil
+}
+
+// insertResend copies the facts and the text of a mail. The message id is not
+// copied: receivers drop a second message that bears the first one's.
+func insertResend(
+	ctx context.Context, tx *postgres.Tx, uid, original uuid.UUID, actor, reason string,
+) error {
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO emails (email_uid, application_uid, kind, to_name, to_address, params,
+		                    subject, html_body, text_body, state, created_at, next_attempt_at,
+		                    resend_of, resent_by, resend_reason)
+		SELECT $1, application_uid, kind, to_name, to_address, params,
+		       subject, html_body, text_body, 'queued', $3, $3,
+		       email_uid, $4, $5
+		  FROM emails
+		 WHERE email_uid = $2`, uid, original, tx.Now, actor, reason)
+	if err != nil {
+		return fmt.Errorf("logging the re-send of e-mail %s: %w", original, err)
+	}
+	return nil
+}
+
+// recipient is a person who receives alerts.
+type recipient struct {
+	Name    string `db:"name"`
+	Address string `db:"address"`
+}
+
+// alertRecipients leaves out addresses that no mail can be sent to, so that one
+// of them does not undo the change that the alert is about.
+func alertRecipients(ctx context.Context, tx *postgres.Tx) ([]recipient, error) {
+	var all []recipient
+	err := tx.SelectContext(ctx, &all, `
+		SELECT '' AS name, unnest(alert_to) AS address
+		  FROM mail_settings
+		 UNION ALL
+		SELECT name, email
+		  FROM users
+		 WHERE role IN ('operator', 'admin')
+		   AND disabled_at IS NULL
+		   AND NOT EXISTS (SELECT FROM mail_settings WHERE cardinality(alert_to) > 0)
+		 ORDER BY address`)
+	if err != nil {
+		return nil, fmt.Errorf("listing who receives alerts: %w", err)
+	}
+	valid := all[:0]
+	for _, one := range all {
+		if CheckAddress(one.Address) == nil {
+			valid = append(valid, one)
+		}
+	}
+	return valid, nil
+}
