@@ -52,7 +52,7 @@ func TestParseMetadataNamesEachWrongKey(t *testing.T) {
 		"nested string":   {`{"inspector":{"name":"x"}}`, []string{"metadata.inspector"}},
 		"list":            {`{"complianceNotes":["x"]}`, []string{"metadata.complianceNotes"}},
 		"other date form": {`{"completionDate":"21.11.2026"}`, []string{"metadata.completionDate"}},
-		"date and time":   {`{"completionDate":"2026-11-21T00:00Z"}`, []string{"metadata.completionDate"}},
+		"date and time":   {`{"completionDate":"2026-11-21T00Z"}`, []string{"metadata.completionDate"}},
 		"no such day":     {`{"completionDate":"2027-02-29"}`, []string{"metadata.completionDate"}},
 		"date of digits":  {`{"completionDate":20261121}`, []string{"metadata.completionDate"}},
 		"details of text": {`{"systemDetails":"8 kW"}`, []string{"metadata.systemDetails"}},
