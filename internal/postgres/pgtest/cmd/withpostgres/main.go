@@ -1,0 +1,71 @@
+// Command withpostgres runs a command beside a PostgreSQL server for tests:
+//
+//	withpostgres go test ./...
+//
+// It starts the server in a temporary folder, names it to the command by
+// DRAWBRIDGE_TEST_DATABASE_URL, removes it afterwards, and ends with the
+// command's exit status. Where the variable is set already, it starts none.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+
+	"drawbridge/internal/postgres/pgserver"
+	"drawbridge/internal/postgres/pgtest"
+)
+
+func main() {
+	status, err := run(os.Args[1:])
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "withpostgres:", err)
+	}
+	os.Exit(status)
+}
+
+func run(arguments []string) (status int, err error) {
+	if len(arguments) == 0 {
+		return 2, errors.New("which command? Usage: withpostgres COMMAND [ARGUMENT]...")
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer cancel()
+	environment := os.Environ()
+	if os.Getenv(pgtest.Variable) == "" {
+		server, err := pgserver.StartTemporary(ctx, pgserver.Options{
+			Progress: func(line string) { fmt.Fprintln(os.Stderr, line) },
+		})
+		if err != nil {
+			return 1, err
+		}
+		defer func() {
+			if stopErr := server.Stop(); stopErr != nil {
+				status, err = max(status, 1), stopErr
+			}
+		}()
+		environment = append(environment, pgtest.Variable+"="+server.URL())
+	}
+	return execute(ctx, environment, arguments)
+}
+
+// execute runs the command to its end. When we are asked to stop, it is asked
+// too, and the server stays until it has.
+func execute(ctx context.Context, environment, arguments []string) (int, error) {
+	command := exec.CommandContext(ctx, arguments[0], arguments[1:]...)
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.Env = environment
+	command.Stdin, command.Stdout, command.Stderr = os.Stdin, os.Stdout, os.Stderr
+	err := command.Run()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() >= 0 {
+		return exit.ExitCode(), nil
+	}
+	if err != nil {
+		return 1, fmt.Errorf("running %s: %w", arguments[0], err)
+	}
+	return 0, nil
+}

@@ -1,0 +1,61 @@
+package main
+
+import (
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"drawbridge/internal/postgres/pgtest"
+)
+
+func TestRun(t *testing.T) {
+	t.Setenv(pgtest.Variable, "") // whatever runs this test may have set it
+	told := filepath.Join(t.TempDir(), "told")
+	tests := []struct {
+		name      string
+		arguments []string
+		status    int
+		fault     string
+	}{
+		{"success", []string{"sh", "-c", `echo "$` + pgtest.Variable + `" >` + told}, 0, ""},
+		{"the command's status", []string{"sh", "-c", "exit 7"}, 7, ""},
+		{"a command that dies", []string{"sh", "-c", "kill -9 $$"}, 1, "killed"},
+		{"a missing command", []string{"/missing/command"}, 1, "/missing/command"},
+		{"no command", nil, 2, "Usage"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			status, err := run(test.arguments)
+			if status != test.status {
+				t.Errorf("status %d (%v), want %d", status, err, test.status)
+			}
+			if (err == nil) != (test.fault == "") || (err != nil && !strings.Contains(err.Error(), test.fault)) {
+				t.Errorf("got %v, want an error with %q", err, test.fault)
+			}
+		})
+	}
+	text, err := os.ReadFile(told)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address, err := url.Parse(strings.TrimSpace(string(text)))
+	if err != nil || address.Scheme != "postgres" {
+		t.Fatalf("the command was told %q, %v", text, err)
+	}
+	if connection, err := net.Dial("tcp", address.Host); err == nil {
+		_ = connection.Close() // only its existence matters
+		t.Error("the server runs on after the command")
+	}
+}
+
+func TestRunKeepsAServerThatIsNamed(t *testing.T) {
+	const named = "postgres://elsewhere/database"
+	t.Setenv(pgtest.Variable, named)
+	status, err := run([]string{"sh", "-c", `test "$` + pgtest.Variable + `" = ` + named})
+	if status != 0 || err != nil {
+		t.Errorf("status %d, %v: the command saw another server", status, err)
+	}
+}
