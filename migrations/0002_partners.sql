@@ -60,6 +60,7 @@ CREATE INDEX client_merchants_merchant ON client_merchants (merchant_uid);
 CREATE UNLOGGED TABLE rate_buckets (
     client_id  text PRIMARY KEY REFERENCES clients ON DELETE CASCADE,
     tokens     double precision NOT NULL,
+    taken      integer NOT NULL,
     updated_at timestamptz NOT NULL
 ) WITH (fillfactor = 50);
 

@@ -72,7 +72,6 @@ CREATE TABLE loans (
     original_amount  numeric(14,2) NOT NULL CHECK (original_amount > 0),
     loan_amount      numeric(14,2) NOT NULL CHECK (loan_amount > 0),
     drawn_amount     numeric(14,2) NOT NULL DEFAULT 0 CHECK (drawn_amount >= 0),
-    last_disbursement_number integer NOT NULL DEFAULT 0,
     opened_at        timestamptz NOT NULL,
     updated_at       timestamptz NOT NULL,
     CHECK (loan_amount <= original_amount),

@@ -102,6 +102,7 @@ CREATE INDEX deliveries_event ON deliveries (event, created_at DESC, delivery_ui
 CREATE INDEX deliveries_of_event ON deliveries (event_uid);
 CREATE INDEX deliveries_resends ON deliveries (resend_of) WHERE resend_of IS NOT NULL;
 CREATE INDEX deliveries_open ON deliveries (subscription_uid) WHERE state IN ('pending', 'retrying');
+CREATE INDEX deliveries_queued ON deliveries (next_attempt_at) WHERE queued;
 CREATE INDEX deliveries_due ON deliveries (next_attempt_at)
     WHERE state IN ('pending', 'retrying') AND NOT queued AND NOT parked;
 

@@ -28,8 +28,7 @@ func DecideDraw(status ApplicationStatus, loan *Loan, request DrawRequest) (Draw
 		return Draw{}, notApproved(loan, request)
 	}
 	if loan == nil {
-		return Draw{}, NewError(CodeInvalidState,
-			"the application has no loan yet: a product must be selected and have made an offer")
+		return Draw{}, errNoLoan()
 	}
 	if loan.IsPending() {
 		return Draw{}, NewError(CodeDrawPending, "Error in requestPublicDrawV2: "+
@@ -90,8 +89,7 @@ func nextDraw(loan Loan, request DrawRequest) (Draw, error) {
 func checkDocuments(draw Draw, documents Documents) error {
 	switch {
 	case draw.DocumentsRequired && documents == DocumentsAbsent:
-		return NewError(CodeDocumentsRequired,
-			"File or metadata is required for completion certificate upload")
+		return errDocumentsRequired()
 	case !draw.DocumentsRequired && documents == DocumentsGiven:
 		return NewError(CodeDocumentsNotAllowed, "Completion documentation was provided but this is "+
 			"not the final draw for the loan; only submit documentation for the final draw")

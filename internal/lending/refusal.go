@@ -13,3 +13,13 @@ func ProductNotFound() *Error {
 	return NewError(CodeProductNotFound,
 		"Could not find the specified product; check the id submitted")
 }
+
+func errNoLoan() error {
+	return NewError(CodeInvalidState,
+		"the application has no loan yet: a product must be selected and have made an offer")
+}
+
+func errDocumentsRequired() error {
+	return NewError(CodeDocumentsRequired,
+		"File or metadata is required for completion certificate upload")
+}

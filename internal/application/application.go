@@ -1,0 +1,102 @@
+// Package application serves loan applications: creating and deciding them,
+// accepting an offer, and every later change of status, amount, terms,
+// documents and tasks.
+//
+// Each change locks the application's row, asks package lending what it means,
+// writes it down and records its event, all in the caller's transaction. The
+// loan opens here too, in the transaction in which an application first is both
+// Approved and has an offered product selected.
+package application
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/event"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/postgres"
+)
+
+// Service serves applications.
+type Service struct {
+	DB     *postgres.DB
+	Events *event.Recorder
+	Loans  *loan.Service
+	// Switches lets the last name of a borrower steer the decision; for
+	// development only.
+	Switches bool
+}
+
+// Caller is who asks; the nil merchant reaches every application.
+type Caller = loan.Caller
+
+// Borrower is who borrows.
+type Borrower struct {
+	FirstName string
+	LastName  string
+	Email     string
+	Phone     *string
+	// AnnualIncome is nil if it was not stated.
+	AnnualIncome *lending.Money
+}
+
+// Project is what the loan pays for.
+type Project struct {
+	Name        string
+	Description *string
+	Address     *string
+}
+
+// NewApplication is what Create needs.
+type NewApplication struct {
+	Source            lending.Source
+	PartnerUID        uuid.UUID
+	MerchantUID       uuid.UUID
+	RequestedAmount   lending.Money
+	ProductUID        *uuid.UUID
+	ExternalReference *string
+	Borrower          Borrower
+	Project           Project
+}
+
+// Application is an application with its offers.
+type Application struct {
+	UID               uuid.UUID
+	MerchantUID       uuid.UUID
+	Source            lending.Source
+	Status            lending.ApplicationStatus
+	Communications    lending.Communications
+	ExternalReference *string
+	RequestedAmount   lending.Money
+	Borrower          Borrower
+	Project           Project
+	// Offers are ordered by product code.
+	Offers []lending.Offer
+	// SelectedProductUID is nil until an offer was accepted, and
+	// SelectedProductCode empty.
+	SelectedProductUID  *uuid.UUID
+	SelectedProductCode string
+	Document            lending.DocumentStatus
+	// Decided tells that the decision has run and was final.
+	Decided   bool
+	CreatedAt time.Time
+	UpdatedAt time.Time
+}
+
+// Task is something that somebody must do for an application.
+type Task struct {
+	UID            uuid.UUID
+	ApplicationUID uuid.UUID
+	Title          string
+	Status         lending.TaskStatus
+}
+
+// selected returns the uid of the selected product as package lending has it.
+func (a Application) selected() string {
+	if a.SelectedProductUID == nil {
+		return ""
+	}
+	return a.SelectedProductUID.String()
+}

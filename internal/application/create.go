@@ -1,0 +1,108 @@
+package application
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// Create records a new application in Pending Review. That is no change of
+// status and is not told by an event. An application from the console is
+// enabled for e-mails at once and its borrower welcomed (specification
+// section 3.2).
+//
+// Errors: VALIDATION_ERROR for the borrower's address, PRODUCT_NOT_FOUND.
+func (s *Service) Create(
+	ctx context.Context, tx *postgres.Tx, request NewApplication,
+) (Application, error) {
+	if err := s.checkNew(ctx, tx, request); err != nil {
+		return Application{}, err
+	}
+	uid := postgres.NewUID(tx.Now)
+	communications := request.Source.InitialCommunications()
+	borrower, project := request.Borrower, request.Project
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO applications (application_uid, merchant_uid, partner_uid, source, status,
+		                          communications, external_reference, requested_amount,
+		                          requested_product_uid, borrower_first_name, borrower_last_name,
+		                          borrower_email, borrower_phone, borrower_annual_income,
+		                          project_name, project_description, project_address,
+		                          created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $18)`,
+		uid, request.MerchantUID, request.PartnerUID, string(request.Source),
+		string(lending.StatusPendingReview), string(communications), request.ExternalReference,
+		request.RequestedAmount, request.ProductUID, borrower.FirstName, borrower.LastName,
+		borrower.Email, borrower.Phone, borrower.AnnualIncome,
+		project.Name, project.Description, project.Address, tx.Now)
+	if err != nil {
+		return Application{}, fmt.Errorf("inserting an application: %w", err)
+	}
+	if communications == lending.CommunicationsEnabled {
+		if err := s.Events.Welcome(ctx, tx, uid); err != nil {
+			return Application{}, err
+		}
+	}
+	return load(ctx, tx, Caller{}, uid, ``, errNoApplication(uid))
+}
+
+func (s *Service) checkNew(ctx context.Context, tx *postgres.Tx, request NewApplication) error {
+	if err := email.CheckAddress(request.Borrower.Email); err != nil {
+		return lending.Invalid("borrower.email", "%q is not an e-mail address: %s",
+			"borrower.email", err)
+	}
+	if request.ProductUID == nil {
+		return nil
+	}
+	active, err := isActiveProduct(ctx, tx, *request.ProductUID)
+	if err == nil && !active {
+		return lending.ProductNotFound()
+	}
+	return err
+}
+
+// Get returns an application with its offers. Error: NOT_FOUND.
+func (s *Service) Get(ctx context.Context, caller Caller, uid uuid.UUID) (Application, error) {
+	return load(ctx, s.DB, caller, uid, ``, errNoApplication(uid))
+}
+
+// RunDecision decides an application in Pending Review: it makes the offers
+// and moves the status on. A borrower who needs a manual review stays where
+// they are, and the decision may run again.
+//
+// Errors: APPLICATION_NOT_FOUND, INVALID_STATE.
+func (s *Service) RunDecision(
+	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID,
+) (Application, error) {
+	app, err := lock(ctx, tx, caller, uid, lending.ApplicationNotFound())
+	if err != nil {
+		return Application{}, err
+	}
+	products, err := activeProducts(ctx, tx)
+	if err != nil {
+		return Application{}, err
+	}
+	decision, err := lending.Decide(lending.DecisionRequest{
+		Status:       app.Status,
+		Products:     products,
+		Requested:    app.RequestedAmount,
+		AnnualIncome: app.Borrower.AnnualIncome,
+		LastName:     app.Borrower.LastName,
+		Switches:     s.Switches,
+	})
+	if err != nil || decision.Status == app.Status {
+		return app, err
+	}
+	if err := saveOffers(ctx, tx, uid, decision.Offers); err != nil {
+		return Application{}, err
+	}
+	if err := change(ctx, tx, uid, `, decided_at = $2`); err != nil {
+		return Application{}, err
+	}
+	app.Offers, app.Decided = decision.Offers, true
+	return s.enter(ctx, tx, app, decision.Status)
+}

@@ -1,0 +1,203 @@
+package application
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// Move changes the status of an application. The status that it already has is
+// no change and records nothing.
+//
+// Errors: NOT_FOUND, INVALID_STATE.
+func (s *Service) Move(
+	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, to lending.ApplicationStatus,
+) (Application, error) {
+	app, err := lock(ctx, tx, caller, uid, errNoApplication(uid))
+	if err != nil {
+		return Application{}, err
+	}
+	changed, err := app.Status.Move(to)
+	if err != nil || !changed {
+		return app, err
+	}
+	return s.enter(ctx, tx, app, to)
+}
+
+// enter writes the status, opens the loan if that was what it lacked, and
+// records the event.
+func (s *Service) enter(
+	ctx context.Context, tx *postgres.Tx, app Application, to lending.ApplicationStatus,
+) (Application, error) {
+	if err := change(ctx, tx, app.UID, `, status = $3`, string(to)); err != nil {
+		return Application{}, err
+	}
+	app.Status, app.UpdatedAt = to, tx.Now
+	if err := s.openLoan(ctx, tx, app); err != nil {
+		return Application{}, err
+	}
+	offer := lending.ReportedOffer(app.Offers, app.selected())
+	return app, s.Events.Record(ctx, tx, lending.StatusUpdated(app.UID.String(), to, offer))
+}
+
+// openLoan opens the loan once the application is Approved and the selected
+// product made it an offer, unless it is open already.
+func (s *Service) openLoan(ctx context.Context, tx *postgres.Tx, app Application) error {
+	offer, due := lending.LoanToOpen(app.Status, app.Offers, app.selected())
+	if !due {
+		return nil
+	}
+	open, err := s.Loans.Find(ctx, tx, app.UID)
+	if err != nil || open != nil {
+		return err
+	}
+	schedule, err := productSchedule(ctx, tx, offer.ProductUID)
+	if err != nil {
+		return err
+	}
+	return s.Loans.Open(ctx, tx, app.UID, offer, schedule)
+}
+
+// ChangeAmount changes the approved amount, of the offer and of the open loan.
+// The amount that it already has is no change and records nothing.
+//
+// Errors: NOT_FOUND and those of lending.Approval.ChangeAmount.
+func (s *Service) ChangeAmount(
+	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, amount lending.Money,
+) (Application, error) {
+	return s.changeOffer(ctx, tx, caller, uid,
+		func(approval lending.Approval) (lending.OfferChange, error) {
+			return approval.ChangeAmount(amount)
+		}, lending.AmountUpdated)
+}
+
+// ChangeTerms changes term, rate or fee. Terms that it already has are no
+// change and record nothing.
+//
+// Errors: NOT_FOUND and those of lending.Approval.ChangeTerms.
+func (s *Service) ChangeTerms(
+	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, terms lending.Terms,
+) (Application, error) {
+	return s.changeOffer(ctx, tx, caller, uid,
+		func(approval lending.Approval) (lending.OfferChange, error) {
+			return approval.ChangeTerms(terms)
+		}, lending.TermsUpdated)
+}
+
+func (s *Service) changeOffer(
+	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID,
+	decide func(lending.Approval) (lending.OfferChange, error),
+	tell func(uid string, previous, updated lending.Offer) lending.Event,
+) (Application, error) {
+	app, err := lock(ctx, tx, caller, uid, errNoApplication(uid))
+	if err != nil {
+		return Application{}, err
+	}
+	open, err := s.Loans.Find(ctx, tx, uid)
+	if err != nil {
+		return Application{}, err
+	}
+	outcome, err := decide(lending.Approval{
+		Status: app.Status, Offers: app.Offers, ProductUID: app.selected(), Loan: open,
+	})
+	if err != nil || !outcome.Changed {
+		return app, err
+	}
+	if err := saveOffers(ctx, tx, uid, outcome.Offers); err != nil {
+		return Application{}, err
+	}
+	if outcome.Loan != nil {
+		if err := s.Loans.Update(ctx, tx, uid, *outcome.Loan); err != nil {
+			return Application{}, err
+		}
+	}
+	if err := change(ctx, tx, uid, ``); err != nil {
+		return Application{}, err
+	}
+	app.Offers, app.UpdatedAt = outcome.Offers, tx.Now
+	return app, s.Events.Record(ctx, tx, tell(uid.String(), outcome.Previous, outcome.Updated))
+}
+
+// RecordDocument records that the loan documents were sent or signed.
+//
+// Errors: NOT_FOUND, INVALID_STATE.
+func (s *Service) RecordDocument(
+	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, to lending.DocumentStatus,
+) (Application, error) {
+	app, err := lock(ctx, tx, caller, uid, errNoApplication(uid))
+	if err != nil {
+		return Application{}, err
+	}
+	changed, err := app.Document.Move(to)
+	if err != nil || !changed {
+		return app, err
+	}
+	if err := change(ctx, tx, uid, `, document_status = $3`, string(to)); err != nil {
+		return Application{}, err
+	}
+	app.Document, app.UpdatedAt = to, tx.Now
+	return app, s.Events.Record(ctx, tx, lending.DocumentChanged(uid.String(), to))
+}
+
+// AddTask adds a task to an application. Error: NOT_FOUND.
+func (s *Service) AddTask(
+	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, title string,
+) (Task, error) {
+	if _, err := lock(ctx, tx, caller, uid, errNoApplication(uid)); err != nil {
+		return Task{}, err
+	}
+	task := Task{
+		UID: postgres.NewUID(tx.Now), ApplicationUID: uid, Title: title, Status: lending.TaskPending,
+	}
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO tasks (task_uid, application_uid, title, status, created_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $5)`,
+		task.UID, uid, title, string(task.Status), tx.Now)
+	if err != nil {
+		return Task{}, fmt.Errorf("inserting a task of application %s: %w", uid, err)
+	}
+	event := lending.TaskCreated(uid.String(), title, task.Status)
+	return task, s.Events.Record(ctx, tx, event)
+}
+
+// MoveTask completes or cancels a task. Errors: NOT_FOUND, INVALID_STATE.
+func (s *Service) MoveTask(
+	ctx context.Context, tx *postgres.Tx, caller Caller, taskUID uuid.UUID, to lending.TaskStatus,
+) (Task, error) {
+	missing := lending.NewError(lending.CodeNotFound, "no task has the id %s", taskUID)
+	task := Task{UID: taskUID}
+	err := tx.QueryRowContext(ctx,
+		`SELECT application_uid FROM tasks WHERE task_uid = $1`, taskUID).Scan(&task.ApplicationUID)
+	if postgres.IsNoRows(err) {
+		return Task{}, missing
+	}
+	if err != nil {
+		return Task{}, fmt.Errorf("finding task %s: %w", taskUID, err)
+	}
+	if _, err := lock(ctx, tx, caller, task.ApplicationUID, missing); err != nil {
+		return Task{}, err
+	}
+	// Read under the lock, so that two simultaneous moves see each other.
+	err = tx.QueryRowContext(ctx, `SELECT title, status FROM tasks WHERE task_uid = $1`,
+		taskUID).Scan(&task.Title, &task.Status)
+	if err != nil {
+		return Task{}, fmt.Errorf("loading task %s: %w", taskUID, err)
+	}
+	changed, err := task.Status.Move(to)
+	if err != nil || !changed {
+		return task, err
+	}
+	_, err = tx.ExecContext(ctx,
+		`UPDATE tasks SET status = $2, updated_at = $3 WHERE task_uid = $1`,
+		taskUID, string(to), tx.Now)
+	if err != nil {
+		return Task{}, fmt.Errorf("moving task %s: %w", taskUID, err)
+	}
+	task.Status = to
+	event := lending.TaskUpdated(task.ApplicationUID.String(), task.Title, to)
+	return task, s.Events.Record(ctx, tx, event)
+}

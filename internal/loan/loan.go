@@ -1,0 +1,75 @@
+// Package loan serves draws: requesting and previewing them, moving their
+// money on, and the completion certificates that go with them.
+//
+// A loan has the identity of its application, and the application's row is the
+// one lock for both: whoever changes either holds it. What is allowed and what
+// it amounts to is decided by package lending; this package loads the values,
+// asks, and writes the answer down.
+package loan
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/document"
+	"drawbridge/internal/event"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// Service serves loans.
+type Service struct {
+	DB     *postgres.DB
+	Events *event.Recorder
+}
+
+// Caller is who asks. The nil merchant is the operator of the service, who may
+// reach every loan.
+type Caller struct {
+	MerchantUID uuid.UUID
+	// Name goes into the record of what was done.
+	Name string
+}
+
+// DrawInput is a well-formed draw request with its documentation.
+type DrawInput struct {
+	Request  lending.DrawRequest
+	Metadata lending.Metadata
+	Files    []document.File
+}
+
+// Disbursement is a draw that was granted (specification section 2.4).
+type Disbursement struct {
+	lending.Disbursement
+	ApplicationUID uuid.UUID
+	MerchantUID    uuid.UUID
+	RequestedAt    time.Time
+	SettledAt      *time.Time
+}
+
+// Loan is a loan with its schedule and all its disbursements.
+type Loan struct {
+	lending.Loan
+	ApplicationUID uuid.UUID
+	MerchantUID    uuid.UUID
+	Status         lending.ApplicationStatus
+	ProductUID     uuid.UUID
+	ProductCode    string
+	// History holds the disbursements by number, cancelled ones included.
+	History []Disbursement
+}
+
+// Preview is what a draw request would come to.
+type Preview struct {
+	lending.Draw
+	// Refusal is nil when the draw would be granted.
+	Refusal *lending.Error
+}
+
+// Certificate is a stored completion certificate.
+type Certificate struct {
+	UID      uuid.UUID
+	Files    []document.File
+	Metadata lending.Metadata
+}

@@ -1,0 +1,46 @@
+package loan
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// Open opens the loan for an accepted offer. The caller holds the
+// application's lock and has seen that there is no loan yet.
+func (s *Service) Open(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, offer lending.Offer,
+	schedule lending.Schedule,
+) error {
+	loan := lending.OpenLoan(offer, schedule)
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO loans (application_uid, product_uid, original_amount, loan_amount,
+		                   opened_at, updated_at)
+		VALUES ($1, $2, $3, $4, $5, $5)`,
+		uid, offer.ProductUID, loan.OriginalAmount, loan.Amount, tx.Now)
+	if err != nil {
+		return fmt.Errorf("opening loan %s: %w", uid, err)
+	}
+	return writeStages(ctx, tx, uid, loan.Stages)
+}
+
+// Find returns the loan of an application whose lock the caller holds, nil
+// while there is none.
+func (s *Service) Find(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+) (*lending.Loan, error) {
+	loan, err := find(ctx, tx, account{UID: uid})
+	return loan.values(), err
+}
+
+// Update writes amounts and stages that a change of the offer brought. The
+// caller holds the application's lock.
+func (s *Service) Update(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, loan lending.Loan,
+) error {
+	return update(ctx, tx, uid, loan)
+}

@@ -1,0 +1,291 @@
+package loan
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// querier is what reading needs of a pool or a transaction.
+type querier interface {
+	GetContext(ctx context.Context, dest any, query string, args ...any) error
+	SelectContext(ctx context.Context, dest any, query string, args ...any) error
+}
+
+// account is an application as far as its loan depends on it.
+type account struct {
+	UID         uuid.UUID                 `db:"application_uid"`
+	MerchantUID uuid.UUID                 `db:"merchant_uid"`
+	Status      lending.ApplicationStatus `db:"status"`
+}
+
+// lock locks the application's row and loads it. A merchant reaches only its
+// own; for any other the answer is NOT_FOUND. The loan is read afterwards, in
+// a statement of its own, so that it is as the lock's former holder left it.
+func lock(
+	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID,
+) (account, error) {
+	return load(ctx, tx, caller, uid, `FOR NO KEY UPDATE`)
+}
+
+func load(
+	ctx context.Context, db querier, caller Caller, uid uuid.UUID, locking string,
+) (account, error) {
+	var found account
+	err := db.GetContext(ctx, &found, `
+		SELECT application_uid,
+		       merchant_uid,
+		       status
+		  FROM applications
+		 WHERE application_uid = $1
+		   AND ($2 = '00000000-0000-0000-0000-000000000000'::uuid OR merchant_uid = $2)
+		`+locking, uid, caller.MerchantUID)
+	if postgres.IsNoRows(err) {
+		return account{}, lending.NewError(lending.CodeNotFound, "no loan has the id %s", uid)
+	}
+	if err != nil {
+		return account{}, fmt.Errorf("loading application %s: %w", uid, err)
+	}
+	return found, nil
+}
+
+// stageRow is a stage beside its loan, so that one query loads both.
+type stageRow struct {
+	ProductUID  uuid.UUID       `db:"product_uid"`
+	ProductCode string          `db:"code"`
+	Original    lending.Money   `db:"original_amount"`
+	Amount      lending.Money   `db:"loan_amount"`
+	Fee         lending.Percent `db:"merchant_fee_percentage"`
+	Stage       int             `db:"stage"`
+	Percent     lending.Percent `db:"percentage"`
+	Scheduled   lending.Money   `db:"scheduled_amount"`
+}
+
+type disbursementRow struct {
+	ID          int64                 `db:"merchant_disbursement_id"`
+	Number      int                   `db:"disbursement_number"`
+	Stage       int                   `db:"stage"`
+	Kind        lending.DrawKind      `db:"kind"`
+	Status      lending.FundingStatus `db:"status"`
+	Gross       lending.Money         `db:"gross_amount"`
+	Fee         lending.Money         `db:"fee_amount"`
+	Net         lending.Money         `db:"net_amount"`
+	Before      *lending.Money        `db:"loan_amount_before"`
+	RequestedAt time.Time             `db:"requested_at"`
+	SettledAt   *time.Time            `db:"settled_at"`
+}
+
+// find loads the loan of an application, nil while it has none.
+func find(ctx context.Context, db querier, app account) (*Loan, error) {
+	var stages []stageRow
+	err := db.SelectContext(ctx, &stages, `
+		SELECT l.product_uid,
+		       p.code,
+		       l.original_amount,
+		       l.loan_amount,
+		       o.merchant_fee_percentage,
+		       s.stage,
+		       s.percentage,
+		       s.scheduled_amount
+		  FROM loans l
+		  JOIN products p USING (product_uid)
+		  JOIN offers o USING (application_uid, product_uid)
+		  JOIN loan_stages s USING (application_uid)
+		 WHERE l.application_uid = $1
+		 ORDER BY s.stage`, app.UID)
+	if err != nil {
+		return nil, fmt.Errorf("loading loan %s: %w", app.UID, err)
+	}
+	if len(stages) == 0 {
+		return nil, nil
+	}
+	var disbursements []disbursementRow
+	err = db.SelectContext(ctx, &disbursements, `
+		SELECT merchant_disbursement_id,
+		       disbursement_number,
+		       stage,
+		       kind,
+		       status,
+		       gross_amount,
+		       fee_amount,
+		       net_amount,
+		       loan_amount_before,
+		       requested_at,
+		       settled_at
+		  FROM disbursements
+		 WHERE application_uid = $1
+		 ORDER BY disbursement_number`, app.UID)
+	if err != nil {
+		return nil, fmt.Errorf("loading the disbursements of loan %s: %w", app.UID, err)
+	}
+	return assemble(app, stages, disbursements), nil
+}
+
+func assemble(app account, stages []stageRow, disbursements []disbursementRow) *Loan {
+	first := stages[0]
+	loan := &Loan{
+		Loan: lending.Loan{
+			Amount:         first.Amount,
+			OriginalAmount: first.Original,
+			FeePercent:     first.Fee,
+		},
+		ApplicationUID: app.UID,
+		MerchantUID:    app.MerchantUID,
+		Status:         app.Status,
+		ProductUID:     first.ProductUID,
+		ProductCode:    first.ProductCode,
+	}
+	for _, row := range stages {
+		loan.Stages = append(loan.Stages, lending.Stage{
+			Number: row.Stage, Percent: row.Percent, Scheduled: row.Scheduled,
+		})
+	}
+	for _, row := range disbursements {
+		disbursement := row.disbursement(app)
+		loan.History = append(loan.History, disbursement)
+		loan.Disbursements = append(loan.Disbursements, disbursement.Disbursement)
+	}
+	return loan
+}
+
+func (r disbursementRow) disbursement(app account) Disbursement {
+	return Disbursement{
+		Disbursement: lending.Disbursement{
+			ID: r.ID, Number: r.Number, Stage: r.Stage, Kind: r.Kind,
+			Gross: r.Gross, Fee: r.Fee, Net: r.Net, Status: r.Status, LoanAmountBefore: r.Before,
+		},
+		ApplicationUID: app.UID,
+		MerchantUID:    app.MerchantUID,
+		RequestedAt:    r.RequestedAt,
+		SettledAt:      r.SettledAt,
+	}
+}
+
+// grant is what insertDisbursement writes.
+type grant struct {
+	app         account
+	loan        lending.Loan
+	draw        lending.Draw
+	certificate uuid.NullUUID
+	by          string
+}
+
+// insertDisbursement writes a granted draw and carries it over to the loan's
+// totals, whose database checks refuse any overdraft.
+func insertDisbursement(ctx context.Context, tx *postgres.Tx, g grant) (Disbursement, error) {
+	after := g.loan.WithDraw(0, g.draw)
+	made := after.Disbursements[len(after.Disbursements)-1]
+	err := tx.GetContext(ctx, &made.ID, `
+		WITH loan AS (
+			UPDATE loans
+			   SET loan_amount = $2,
+			       drawn_amount = $3,
+			       updated_at = $4
+			 WHERE application_uid = $1
+		)
+		INSERT INTO disbursements (application_uid, disbursement_number, stage, kind, status,
+		                           gross_amount, fee_amount, net_amount, fee_percentage,
+		                           loan_amount_before, certificate_uid, requested_by, requested_at)
+		VALUES ($1, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $4)
+		RETURNING merchant_disbursement_id`,
+		g.app.UID, after.Amount, after.Drawn(), tx.Now, made.Number, made.Stage,
+		string(made.Kind), string(made.Status), made.Gross, made.Fee, made.Net,
+		g.loan.FeePercent, made.LoanAmountBefore, g.certificate, g.by)
+	if err != nil {
+		return Disbursement{}, fmt.Errorf("inserting disbursement %d of loan %s: %w",
+			made.Number, g.app.UID, err)
+	}
+	return Disbursement{
+		Disbursement:   made,
+		ApplicationUID: g.app.UID,
+		MerchantUID:    g.app.MerchantUID,
+		RequestedAt:    tx.Now,
+	}, nil
+}
+
+// update writes the totals and the stages of a loan that changed.
+func update(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, loan lending.Loan) error {
+	_, err := tx.ExecContext(ctx, `
+		UPDATE loans
+		   SET original_amount = $2,
+		       loan_amount = $3,
+		       drawn_amount = $4,
+		       updated_at = $5
+		 WHERE application_uid = $1`,
+		uid, loan.OriginalAmount, loan.Amount, loan.Drawn(), tx.Now)
+	if err != nil {
+		return fmt.Errorf("updating loan %s: %w", uid, err)
+	}
+	return writeStages(ctx, tx, uid, loan.Stages)
+}
+
+func writeStages(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, stages []lending.Stage,
+) error {
+	for _, stage := range stages {
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO loan_stages (application_uid, stage, percentage, scheduled_amount)
+			VALUES ($1, $2, $3, $4)
+			ON CONFLICT (application_uid, stage) DO UPDATE
+			   SET scheduled_amount = excluded.scheduled_amount`,
+			uid, stage.Number, stage.Percent, stage.Scheduled)
+		if err != nil {
+			return fmt.Errorf("writing stage %d of loan %s: %w", stage.Number, uid, err)
+		}
+	}
+	return nil
+}
+
+// moveDisbursement writes the new funding status and when it was reached.
+func moveDisbursement(
+	ctx context.Context, tx *postgres.Tx, id int64, from, to lending.FundingStatus,
+) error {
+	result, err := tx.ExecContext(ctx, `
+		UPDATE disbursements
+		   SET status = $3,
+		       processing_at = CASE WHEN $3 = 'FUNDING_PROCESSING' THEN $4 ELSE processing_at END,
+		       settled_at = CASE WHEN $3 = 'FUNDING_SETTLED' THEN $4 ELSE settled_at END,
+		       cancelled_at = CASE WHEN $3 = 'CANCELLED' THEN $4 ELSE cancelled_at END
+		 WHERE merchant_disbursement_id = $1
+		   AND status = $2`, id, string(from), string(to), tx.Now)
+	if err != nil {
+		return fmt.Errorf("moving disbursement %d to %s: %w", id, to, err)
+	}
+	return expectOne(result, fmt.Sprintf("disbursement %d in status %s", id, from))
+}
+
+// expectOne guards an update that must have met its row.
+func expectOne(result sql.Result, what string) error {
+	count, err := result.RowsAffected()
+	if err != nil {
+		return fmt.Errorf("counting the rows of %s: %w", what, err)
+	}
+	if count != 1 {
+		return fmt.Errorf("updating %s: met %d rows instead of one", what, count)
+	}
+	return nil
+}
+
+// ownerOf returns the application of a disbursement.
+func ownerOf(ctx context.Context, tx *postgres.Tx, id int64) (uuid.UUID, error) {
+	var uid uuid.UUID
+	err := tx.GetContext(ctx, &uid,
+		`SELECT application_uid FROM disbursements WHERE merchant_disbursement_id = $1`, id)
+	if postgres.IsNoRows(err) {
+		return uuid.Nil, errNoDisbursement(id)
+	}
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("finding the loan of disbursement %d: %w", id, err)
+	}
+	return uid, nil
+}
+
+func errNoDisbursement(id int64) error {
+	return lending.NewError(lending.CodeNotFound, "no disbursement has the id %d", id)
+}

@@ -1,0 +1,108 @@
+// Package api serves partners: the REST operations under /v2, their
+// credentials, their limits and the one envelope of every answer.
+//
+// A handler decodes, calls a service and encodes. What changes anything runs
+// through effect, which opens the transaction, so that the reply kept under an
+// Idempotency-Key commits together with what it reports.
+package api
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/document"
+	"drawbridge/internal/idempotency"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/partner"
+)
+
+// API holds what the handlers call.
+type API struct {
+	Partners     *partner.Service
+	Limiter      *partner.Limiter
+	Idempotency  *idempotency.Store
+	Applications *application.Service
+	Loans        *loan.Service
+	Bucket       document.Bucket
+	// Now is the clock of the answers' timestamps.
+	Now func() time.Time
+	// Sandbox registers the operations that play the lender's part.
+	Sandbox bool
+}
+
+// Route is one operation.
+type Route struct {
+	Method string
+	// Path is relative to the base path.
+	Path string
+	// Alias is a second path of the same operation, empty for none.
+	Alias   string
+	Name    string
+	Handler echo.HandlerFunc
+	// Upload tells that the body is multipart and may be large.
+	Upload bool
+}
+
+// Routes lists every operation. All of them need partner credentials.
+func (a *API) Routes() []Route {
+	routes := []Route{
+		{
+			Method: http.MethodPost, Path: "/v2/application", Alias: "/application",
+			Name: "createApplication", Handler: a.createApplication,
+		},
+		{
+			Method: http.MethodPost, Path: "/v2/application/create-run-decision",
+			Alias: "/application/create-run-decision",
+			Name:  "runDecision", Handler: a.runDecision,
+		},
+		{
+			Method: http.MethodPut, Path: "/v2/application/accept-offer",
+			Name: "acceptOffer", Handler: a.acceptOffer,
+		},
+		{
+			Method: http.MethodGet, Path: "/v2/application/:uid",
+			Name: "getApplication", Handler: a.getApplication,
+		},
+		{
+			Method: http.MethodGet, Path: "/v2/loan/:uid",
+			Name: "getLoan", Handler: a.getLoan,
+		},
+		{
+			Method: http.MethodGet, Path: "/v2/loan/:uid/draw-preview",
+			Name: "previewDraw", Handler: a.previewDraw,
+		},
+		{
+			Method: http.MethodPost, Path: "/v2/loan/:uid/request-draw",
+			Name: "requestDraw", Handler: a.requestDraw, Upload: true,
+		},
+		{
+			Method: http.MethodPost, Path: "/v2/loan/:uid/completion-cert-upload",
+			Alias: "/loan/:uid/completion-cert-upload",
+			Name:  "uploadCertificate", Handler: a.uploadCertificate, Upload: true,
+		},
+	}
+	if a.Sandbox {
+		routes = append(routes, a.sandboxRoutes()...)
+	}
+	return routes
+}
+
+func (a *API) sandboxRoutes() []Route {
+	post := func(path, name string, handler echo.HandlerFunc) Route {
+		return Route{
+			Method: http.MethodPost, Path: "/v2/sandbox" + path, Name: name, Handler: handler,
+		}
+	}
+	return []Route{
+		post("/application/:uid/status", "sandboxStatus", a.sandboxStatus),
+		post("/application/:uid/amount", "sandboxAmount", a.sandboxAmount),
+		post("/application/:uid/terms", "sandboxTerms", a.sandboxTerms),
+		post("/application/:uid/document", "sandboxDocument", a.sandboxDocument),
+		post("/application/:uid/task", "sandboxTask", a.sandboxTask),
+		post("/task/:uid/status", "sandboxTaskStatus", a.sandboxTaskStatus),
+		post("/disbursement/:id/status", "sandboxFunding", a.sandboxFunding),
+	}
+}

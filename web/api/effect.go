@@ -1,0 +1,149 @@
+package api
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/idempotency"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+)
+
+// maxJSON bounds a JSON body.
+const maxJSON = 1 << 20
+
+// replayedHeader tells that an answer is that of an earlier request.
+const replayedHeader = "Idempotency-Replayed"
+
+// operation does the work of a request in the transaction and returns status
+// and data of the answer.
+type operation func(tx *postgres.Tx) (status int, data any, err error)
+
+// effect runs an operation that changes something, at most once per
+// Idempotency-Key, and writes the answer. digest identifies the request's
+// content.
+func (a *API) effect(c echo.Context, digest [sha256.Size]byte, do operation) error {
+	caller := callerOf(c)
+	key, err := idempotency.ParseKey(c.Request().Header.Values(idempotency.Header))
+	if err != nil {
+		return err
+	}
+	request := idempotency.Request{
+		ClientID:    caller.ClientID,
+		MerchantUID: caller.MerchantUID,
+		Key:         key,
+		Fingerprint: idempotency.Fingerprint(c.Request().Method, canonicalPath(c), digest),
+	}
+	use := func(tx *postgres.Tx) (idempotency.Reply, error) {
+		status, data, err := do(tx)
+		if err != nil {
+			return idempotency.Reply{}, err
+		}
+		return idempotency.Reply{Status: status, Body: renderData(a.Now(), status, data)}, nil
+	}
+	reply, err := a.Idempotency.Run(c.Request().Context(), request, use)
+	if err != nil {
+		return err
+	}
+	if reply.Replayed {
+		c.Response().Header().Set(replayedHeader, "true")
+	}
+	return c.Blob(reply.Status, echo.MIMEApplicationJSON, reply.Body)
+}
+
+// answer writes a successful answer that changed nothing.
+func (a *API) answer(c echo.Context, data any) error {
+	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON,
+		renderData(a.Now(), http.StatusOK, data))
+}
+
+// jsonEffect reads a JSON object from the body and runs the operation that
+// decode makes of it. What is wrong with the body is found inside the
+// transaction, because that answer too is kept under the Idempotency-Key.
+func (a *API) jsonEffect(c echo.Context, decode func(body *object) (operation, error)) error {
+	raw, err := readJSON(c)
+	if err != nil {
+		return err
+	}
+	return a.effect(c, sha256.Sum256(raw), func(tx *postgres.Tx) (int, any, error) {
+		body, err := parseObject(raw)
+		if err != nil {
+			return 0, nil, err
+		}
+		do, err := decode(body)
+		if err != nil {
+			return 0, nil, err
+		}
+		if err := body.faults.Err(); err != nil {
+			return 0, nil, err
+		}
+		return do(tx)
+	})
+}
+
+func readJSON(c echo.Context) ([]byte, error) {
+	media, _, err := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType))
+	if err != nil || media != echo.MIMEApplicationJSON {
+		return nil, lending.NewError(lending.CodeUnsupportedMediaType,
+			"Content-Type must be application/json")
+	}
+	raw, err := io.ReadAll(io.LimitReader(c.Request().Body, maxJSON+1))
+	if err != nil {
+		return nil, lending.NewError(lending.CodeValidation,
+			"the body could not be read to its end; send it whole").WithCause(err)
+	}
+	if len(raw) > maxJSON {
+		return nil, lending.NewError(lending.CodePayloadTooLarge,
+			"the body must be at most %d bytes", maxJSON)
+	}
+	return raw, nil
+}
+
+// pathUID reads the uid of the path. Error: VALIDATION_ERROR naming it.
+func pathUID(c echo.Context, field string) (uuid.UUID, error) {
+	text := c.Param("uid")
+	uid, err := uuid.Parse(text)
+	if err != nil || len(text) != uidLength {
+		return uuid.Nil, lending.Invalid(field,
+			"%q must be a UUID such as 0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d", field)
+	}
+	return uid, nil
+}
+
+// callerKey is where the middleware leaves the authenticated caller.
+const callerKey = "api.caller"
+
+func callerOf(c echo.Context) partner.Caller {
+	caller, ok := c.Get(callerKey).(partner.Caller)
+	if !ok {
+		// A route without the credentials middleware is a mistake of ours; it
+		// must not serve anybody.
+		panic(fmt.Sprintf("route %s has no caller", c.Path()))
+	}
+	return caller
+}
+
+// actor is the caller as the services know it.
+func actor(c echo.Context) loan.Caller {
+	caller := callerOf(c)
+	return loan.Caller{MerchantUID: caller.MerchantUID, Name: caller.ClientID}
+}
+
+// pathKey is where the middleware leaves the path that stands for both forms
+// of an operation.
+const pathKey = "api.path"
+
+// canonicalPath is the request's path in the form that is documented: an alias
+// without the version is the same operation.
+func canonicalPath(c echo.Context) string {
+	template, _ := c.Get(pathKey).(string)
+	return template + "?uid=" + c.Param("uid") + "&id=" + c.Param("id")
+}

@@ -1,0 +1,64 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/partner"
+)
+
+// The credential headers (specification section 5).
+const (
+	clientIDHeader     = "x-service-client-id"
+	clientSecretHeader = "x-service-client-secret" //nolint:gosec // the name of a header
+	merchantHeader     = "x-service-merchant-uid"
+)
+
+// Guard checks the credentials and the rate of a request before its handler.
+// path is the documented path of the operation.
+func (a *API) Guard(path string) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			header := c.Request().Header
+			caller, err := a.Partners.Authenticate(c.Request().Context(),
+				header.Get(clientIDHeader), header.Get(clientSecretHeader), header.Get(merchantHeader))
+			if err != nil {
+				return err
+			}
+			c.Set(callerKey, caller)
+			c.Set(pathKey, path)
+			if err := a.limit(c, caller); err != nil {
+				return err
+			}
+			return next(c)
+		}
+	}
+}
+
+func (a *API) limit(c echo.Context, caller partner.Caller) error {
+	decision, err := a.Limiter.Take(c.Request().Context(), caller)
+	if err != nil {
+		return fmt.Errorf("limiting client %s: %w", caller.ClientID, err)
+	}
+	header := c.Response().Header()
+	header.Set("RateLimit-Limit", strconv.Itoa(decision.Limit))
+	header.Set("RateLimit-Remaining", strconv.Itoa(decision.Remaining))
+	header.Set("RateLimit-Reset", strconv.Itoa(decision.Reset))
+	if decision.Allowed {
+		return nil
+	}
+	header.Set(echo.HeaderRetryAfter, strconv.Itoa(decision.RetryAfter))
+	return lending.NewError(lending.CodeRateLimited,
+		"too many requests: at most %d per second, %d at once; try again in %d s",
+		caller.RatePerSecond, decision.Limit, decision.RetryAfter)
+}
+
+// CallerID names the authenticated client of a request for the log, empty for
+// none.
+func CallerID(c echo.Context) string {
+	caller, _ := c.Get(callerKey).(partner.Caller)
+	return caller.ClientID
+}

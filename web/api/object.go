@@ -1,0 +1,198 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+)
+
+// uidLength is the length of the one accepted text form of a UUID.
+const uidLength = 36
+
+// maxLinked bounds the list of linked applications.
+const maxLinked = 100
+
+// The bounds of texts, in characters.
+const (
+	maxName  = 100
+	maxLine  = 200
+	maxText  = 2000
+	maxEmail = 254
+)
+
+// object reads the fields of a JSON object and collects everything that is
+// wrong with them, so that one answer names it all. Fields that nobody asks
+// for are ignored; null counts as absent.
+type object struct {
+	raw    map[string]json.RawMessage
+	prefix string
+	faults *lending.Faults
+}
+
+// parseObject reads a JSON object. Its errors never quote the decoder.
+func parseObject(raw []byte) (*object, error) {
+	if !utf8.Valid(raw) {
+		return nil, lending.NewError(lending.CodeValidation, "the body must be UTF-8")
+	}
+	body := &object{faults: new(lending.Faults)}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	if err := decoder.Decode(&body.raw); err != nil || body.raw == nil || decoder.More() {
+		return nil, lending.NewError(lending.CodeValidation, "the body must be one JSON object")
+	}
+	return body, nil
+}
+
+func (o *object) name(field string) string { return o.prefix + field }
+
+// has tells whether the field is present and not null.
+func (o *object) has(field string) bool {
+	value, present := o.raw[field]
+	return present && string(value) != "null"
+}
+
+// required tells whether the field is present and notes its absence.
+func (o *object) required(field string) bool {
+	if !o.has(field) {
+		o.faults.Add(o.name(field), "%q is required", o.name(field))
+		return false
+	}
+	return true
+}
+
+// str reads a string, empty if it is none.
+func (o *object) str(field string) (string, bool) {
+	var text string
+	if err := json.Unmarshal(o.raw[field], &text); err != nil {
+		o.faults.Add(o.name(field), "%q must be a string", o.name(field))
+		return "", false
+	}
+	return text, true
+}
+
+// text reads a required line of text.
+func (o *object) text(field string, limit int) string {
+	if !o.required(field) {
+		return ""
+	}
+	text, ok := o.str(field)
+	if !ok {
+		return ""
+	}
+	return o.faults.Text(o.name(field), text, limit)
+}
+
+// optionalText reads a line of text that may be absent; blank counts as absent.
+func (o *object) optionalText(field string, limit int) *string {
+	if !o.has(field) {
+		return nil
+	}
+	text, ok := o.str(field)
+	if !ok || strings.TrimSpace(text) == "" {
+		return nil
+	}
+	text = o.faults.Text(o.name(field), text, limit)
+	return &text
+}
+
+// money reads a required amount above zero.
+func (o *object) money(field string) lending.Money {
+	if !o.required(field) {
+		return lending.Money{}
+	}
+	amount, ok := o.amount(field)
+	if ok && !amount.IsPositive() {
+		o.faults.Add(o.name(field), "%q must be greater than 0", o.name(field))
+	}
+	return amount
+}
+
+// optionalMoney reads an amount that may be absent.
+func (o *object) optionalMoney(field string) *lending.Money {
+	if !o.has(field) {
+		return nil
+	}
+	amount, ok := o.amount(field)
+	if !ok {
+		return nil
+	}
+	return &amount
+}
+
+func (o *object) amount(field string) (lending.Money, bool) {
+	var text string
+	if err := json.Unmarshal(o.raw[field], &text); err != nil {
+		o.faults.Add(o.name(field), `%q must be a string such as "1234.50"`, o.name(field))
+		return lending.Money{}, false
+	}
+	before := len(*o.faults)
+	amount := o.faults.Money(o.name(field), text)
+	return amount, len(*o.faults) == before
+}
+
+// uid reads a required UUID.
+func (o *object) uid(field string) uuid.UUID {
+	if !o.required(field) {
+		return uuid.Nil
+	}
+	text, ok := o.str(field)
+	if !ok {
+		return uuid.Nil
+	}
+	return o.parseUID(o.name(field), text)
+}
+
+func (o *object) parseUID(name, text string) uuid.UUID {
+	uid, err := uuid.Parse(text)
+	if err != nil || len(text) != uidLength {
+		o.faults.Add(name, "%q must be a UUID", name)
+		return uuid.Nil
+	}
+	return uid
+}
+
+// optionalUID reads a UUID that may be absent.
+func (o *object) optionalUID(field string) *uuid.UUID {
+	if !o.has(field) {
+		return nil
+	}
+	uid := o.uid(field)
+	return &uid
+}
+
+// optionalUIDs reads a list of UUIDs that may be absent.
+func (o *object) optionalUIDs(field string) []uuid.UUID {
+	if !o.has(field) {
+		return nil
+	}
+	var texts []string
+	if err := json.Unmarshal(o.raw[field], &texts); err != nil {
+		o.faults.Add(o.name(field), "%q must be an array of UUIDs", o.name(field))
+		return nil
+	}
+	if len(texts) > maxLinked {
+		o.faults.Add(o.name(field), "%q must have at most %d entries", o.name(field), maxLinked)
+		return nil
+	}
+	uids := make([]uuid.UUID, 0, len(texts))
+	for _, text := range texts {
+		uids = append(uids, o.parseUID(o.name(field), text))
+	}
+	return uids
+}
+
+// child reads a required object; its fields are named with this one's name.
+func (o *object) child(field string) *object {
+	child := &object{prefix: o.name(field) + ".", faults: o.faults}
+	if !o.required(field) {
+		return child
+	}
+	if err := json.Unmarshal(o.raw[field], &child.raw); err != nil {
+		o.faults.Add(o.name(field), "%q must be an object", o.name(field))
+	}
+	return child
+}
