@@ -1,0 +1,122 @@
+package docs
+
+import (
+	"bytes"
+	"net/url"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// multipartType is the media type of the two operations that take files.
+const multipartType = "multipart/form-data"
+
+// certificateName is the file that examples attach: their content is a PDF.
+const certificateName = "certificate.pdf"
+
+// call is one example request of an operation.
+type call struct {
+	base, method, path string
+	operation          operation
+	// mediaType and value are those of the body; value is nil without one.
+	mediaType string
+	value     *yaml.Node
+}
+
+// curl writes the call as a command that can be pasted once CLIENT_ID and
+// CLIENT_SECRET are set in the shell.
+func (c call) curl() (string, error) {
+	verb := "curl "
+	if c.method != "GET" {
+		verb += "-X " + c.method + " "
+	}
+	lines := []string{
+		verb + quoteShell(c.url()),
+		`-H "x-service-client-id: $CLIENT_ID"`,
+		`-H "x-service-client-secret: $CLIENT_SECRET"`,
+	}
+	if c.takesKey() {
+		lines = append(lines, `-H "Idempotency-Key: $(uuidgen)"`)
+	}
+	switch {
+	case c.value == nil:
+	case c.mediaType == multipartType:
+		lines = append(lines, formOptions(c.value)...)
+	default:
+		body, err := jsonBody(c.value)
+		if err != nil {
+			return "", err
+		}
+		lines = append(lines, "-H 'Content-Type: application/json'", "-d "+quoteShell(body))
+	}
+	return strings.Join(lines, " \\\n  "), nil
+}
+
+// url is the address with the example values in the path and the query.
+func (c call) url() string {
+	path, query := c.path, url.Values{}
+	for _, parameter := range c.operation.Parameters {
+		switch parameter.In {
+		case "path":
+			value := url.PathEscape(parameter.Example.Value)
+			path = strings.ReplaceAll(path, "{"+parameter.Name+"}", value)
+		case "query":
+			if parameter.Example.Value != "" {
+				query.Set(parameter.Name, parameter.Example.Value)
+			}
+		}
+	}
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	return c.base + path
+}
+
+// takesKey tells whether the operation reads an idempotency key.
+func (c call) takesKey() bool {
+	for _, parameter := range c.operation.Parameters {
+		if parameter.Name == "Idempotency-Key" {
+			return true
+		}
+	}
+	return false
+}
+
+// formOptions writes multipart parts. In an example a file is its content; the
+// command names a file instead, which is what a reader has.
+func formOptions(value *yaml.Node) []string {
+	var options []string
+	for i := 0; i+1 < len(value.Content); i += 2 {
+		name, part := value.Content[i].Value, value.Content[i+1]
+		if part.Kind == yaml.SequenceNode {
+			for range part.Content {
+				options = append(options, "-F "+name+"=@"+certificateName)
+			}
+			continue
+		}
+		options = append(options, "-F "+quoteShell(name+"="+part.Value))
+	}
+	return options
+}
+
+// jsonBody writes a value as JSON, on one line when it is short.
+func jsonBody(value *yaml.Node) (string, error) {
+	var compact bytes.Buffer
+	if err := writeJSON(&compact, value); err != nil {
+		return "", err
+	}
+	if compact.Len() < 70 {
+		return compact.String(), nil
+	}
+	text, err := toJSON(value)
+	return string(text), err
+}
+
+// quoteShell quotes a word where a shell would need it.
+func quoteShell(word string) string {
+	const safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/:.=_-@%+,"
+	if strings.Trim(word, safe) == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

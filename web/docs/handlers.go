@@ -1,0 +1,89 @@
+package docs
+
+import (
+	"bytes"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Policy is the content security policy of the documentation: everything comes
+// from the server itself, nothing is inline.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
+	"img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; " +
+	"base-uri 'none'; frame-ancestors 'none'"
+
+// Route is one address of the documentation, for the server's route table. All
+// are GET, public and free of side effects.
+type Route struct {
+	// Path is absolute, in Echo's notation.
+	Path string
+	// Name is unique in the server, for example "docs.reference".
+	Name    string
+	Handler echo.HandlerFunc
+}
+
+// Routes lists every address.
+func (s *Site) Routes() []Route {
+	return []Route{
+		{Prefix, "docs", s.serve("")},
+		{Prefix + "/quickstart", "docs.quickstart", s.serve("/quickstart")},
+		{Prefix + "/requests", "docs.requests", s.serve("/requests")},
+		{Prefix + "/loans", "docs.loans", s.serve("/loans")},
+		{Prefix + "/webhooks", "docs.webhooks", s.serve("/webhooks")},
+		{Prefix + "/errors", "docs.errors", s.serve("/errors")},
+		{Prefix + "/going-live", "docs.going-live", s.serve("/going-live")},
+		{Prefix + "/reference", "docs.reference", s.serve("/reference")},
+		{Prefix + "/openapi.yaml", "docs.openapi.yaml", s.serve("/openapi.yaml")},
+		{Prefix + "/openapi.json", "docs.openapi.json", s.serve("/openapi.json")},
+		{Prefix + "/collection.json", "docs.collection", s.serve("/collection.json")},
+		{Prefix + "/schemas/:name", "docs.schema", s.serveBelow("/schemas/")},
+		{Prefix + "/samples/*", "docs.sample", s.serveBelow("/samples/")},
+		{Prefix + "/assets/:name", "docs.asset", s.serveBelow("/assets/")},
+	}
+}
+
+// serve answers with one file.
+func (s *Site) serve(name string) echo.HandlerFunc {
+	return func(c echo.Context) error { return s.answer(c, name) }
+}
+
+// serveBelow answers with the file that the rest of the path names.
+func (s *Site) serveBelow(folder string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		name := c.Param("name")
+		if name == "" {
+			name = c.Param("*")
+		}
+		return s.answer(c, folder+name)
+	}
+}
+
+// answer writes a file; a name that is none is echo.ErrNotFound.
+func (s *Site) answer(c echo.Context, name string) error {
+	lib, err := s.build()
+	if err != nil {
+		return err
+	}
+	found, ok := lib.files[name]
+	if !ok {
+		return echo.ErrNotFound
+	}
+	headers := c.Response().Header()
+	headers.Set("Content-Type", found.contentType)
+	headers.Set("Content-Security-Policy", Policy)
+	headers.Set("X-Content-Type-Options", "nosniff")
+	headers.Set("Referrer-Policy", "same-origin")
+	headers.Set("ETag", found.etag)
+	headers.Set("Cache-Control", "no-cache")
+	if found.lasting {
+		headers.Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	if found.download != "" {
+		headers.Set("Content-Disposition", `attachment; filename="`+found.download+`"`)
+	}
+	// ServeContent answers HEAD, ranges and If-None-Match.
+	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(found.body))
+	return nil
+}

@@ -1,0 +1,190 @@
+package docs
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// component is the key that resolve adds to what stood behind a reference:
+// the last part of the reference, for example "Amount".
+const component = "x-component"
+
+// parseYAML reads one document and returns its root value.
+func parseYAML(source []byte) (*yaml.Node, error) {
+	var document yaml.Node
+	if err := yaml.Unmarshal(source, &document); err != nil {
+		return nil, fmt.Errorf("reading YAML: %w", err)
+	}
+	if len(document.Content) != 1 {
+		return nil, fmt.Errorf("reading YAML: %d documents, want 1", len(document.Content))
+	}
+	return document.Content[0], nil
+}
+
+// child returns the value of a key, nil where there is none.
+func child(node *yaml.Node, key string) *yaml.Node {
+	if node == nil {
+		return nil
+	}
+	if node.Kind == yaml.AliasNode {
+		return child(node.Alias, key)
+	}
+	if node.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == key {
+			return node.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// lookup follows a local reference such as #/components/schemas/Amount.
+func lookup(root *yaml.Node, reference string) (*yaml.Node, error) {
+	path, ok := strings.CutPrefix(reference, "#/")
+	if !ok {
+		return nil, fmt.Errorf("following %q: not a local reference", reference)
+	}
+	node := root
+	for part := range strings.SplitSeq(path, "/") {
+		if node = child(node, part); node == nil {
+			return nil, fmt.Errorf("following %q: nothing at %q", reference, part)
+		}
+	}
+	return node, nil
+}
+
+// resolve copies a tree with every alias and reference replaced by what it
+// stands for. The document has no cycles, so this ends.
+func resolve(root, node *yaml.Node) (*yaml.Node, error) {
+	if node.Kind == yaml.AliasNode {
+		return resolve(root, node.Alias)
+	}
+	if reference := child(node, "$ref"); reference != nil {
+		return resolveReference(root, reference.Value)
+	}
+	copied := *node
+	copied.Anchor = ""
+	copied.Content = make([]*yaml.Node, len(node.Content))
+	for i, inner := range node.Content {
+		resolved, err := resolve(root, inner)
+		if err != nil {
+			return nil, err
+		}
+		copied.Content[i] = resolved
+	}
+	return &copied, nil
+}
+
+func resolveReference(root *yaml.Node, reference string) (*yaml.Node, error) {
+	target, err := lookup(root, reference)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := resolve(root, target)
+	if err != nil {
+		return nil, err
+	}
+	if resolved.Kind == yaml.MappingNode && child(resolved, component) == nil {
+		name := reference[strings.LastIndex(reference, "/")+1:]
+		resolved.Content = append(resolved.Content,
+			text(component),
+			text(name))
+	}
+	return resolved, nil
+}
+
+// toJSON writes a tree as JSON in the order of its source, indented by two.
+func toJSON(node *yaml.Node) ([]byte, error) {
+	var compact, indented bytes.Buffer
+	if err := writeJSON(&compact, node); err != nil {
+		return nil, err
+	}
+	if err := json.Indent(&indented, compact.Bytes(), "", "  "); err != nil {
+		return nil, fmt.Errorf("indenting JSON: %w", err)
+	}
+	return indented.Bytes(), nil
+}
+
+func writeJSON(out *bytes.Buffer, node *yaml.Node) error {
+	switch node.Kind {
+	case yaml.AliasNode:
+		return writeJSON(out, node.Alias)
+	case yaml.MappingNode:
+		return writeObject(out, node)
+	case yaml.SequenceNode:
+		return writeList(out, node.Content)
+	default:
+		return writeScalar(out, node)
+	}
+}
+
+func writeObject(out *bytes.Buffer, node *yaml.Node) error {
+	separator := "{"
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == component {
+			continue
+		}
+		out.WriteString(separator)
+		if err := writeText(out, node.Content[i].Value); err != nil {
+			return err
+		}
+		out.WriteByte(':')
+		if err := writeJSON(out, node.Content[i+1]); err != nil {
+			return err
+		}
+		separator = ","
+	}
+	if separator == "{" {
+		out.WriteByte('{')
+	}
+	out.WriteByte('}')
+	return nil
+}
+
+func writeList(out *bytes.Buffer, items []*yaml.Node) error {
+	out.WriteByte('[')
+	for i, item := range items {
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		if err := writeJSON(out, item); err != nil {
+			return err
+		}
+	}
+	out.WriteByte(']')
+	return nil
+}
+
+func writeScalar(out *bytes.Buffer, node *yaml.Node) error {
+	if node.Tag == "!!str" || node.Tag == "!!timestamp" {
+		return writeText(out, node.Value)
+	}
+	var value any
+	if err := node.Decode(&value); err != nil {
+		return fmt.Errorf("reading line %d: %w", node.Line, err)
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("writing line %d: %w", node.Line, err)
+	}
+	out.Write(text)
+	return nil
+}
+
+// writeText keeps <, > and & as they are: this is JSON in a file or in escaped
+// HTML, never JSON in a script.
+func writeText(out *bytes.Buffer, text string) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(text); err != nil {
+		return fmt.Errorf("writing text: %w", err)
+	}
+	out.Truncate(out.Len() - 1) // the encoder ends with a line break
+	return nil
+}
