@@ -1,0 +1,147 @@
+package partner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// merchantHeader is the header that names the merchant of a call.
+const merchantHeader = "x-service-merchant-uid"
+
+// useResolution is how exact last_used_at is: a write per minute and client
+// instead of one per request.
+const useResolution = time.Minute
+
+// uidLength is that of the one text form of a UUID that is accepted.
+const uidLength = 36
+
+// Caller is who sent a request and for which merchant.
+type Caller struct {
+	ClientID    string
+	PartnerUID  uuid.UUID
+	MerchantUID uuid.UUID
+	// RatePerSecond and Burst are the client's limits, for Limiter.Take.
+	RatePerSecond int
+	Burst         int
+}
+
+// credential is what one request needs to know of a client.
+type credential struct {
+	storedSecrets
+	PartnerUID    uuid.UUID  `db:"partner_uid"`
+	Group         bool       `db:"is_group"`
+	RatePerSecond int        `db:"rate_per_second"`
+	Burst         int        `db:"rate_burst"`
+	LastUsedAt    *time.Time `db:"last_used_at"`
+	// MerchantUID is the named merchant if it is the client's, any of the
+	// client's if none was named, and NULL otherwise.
+	MerchantUID uuid.NullUUID `db:"merchant_uid"`
+}
+
+// Authenticate checks the three credential headers (specification section 5),
+// each empty where the request has none, and tells who calls.
+//
+// Every call asks the database, and nothing is cached: a client that was
+// revoked, rotated or given another rate is treated so from the next request
+// on, in every process. That is one statement on a primary key, microseconds
+// beside any request that it guards.
+//
+// Errors: UNAUTHORIZED for a missing, unknown, revoked or wrong id or secret,
+// always alike; then VALIDATION_ERROR for a group client without a merchant and
+// for a malformed one; FORBIDDEN for a merchant that is not the client's.
+func (s *Service) Authenticate(
+	ctx context.Context, clientID, secret, merchant string,
+) (Caller, error) {
+	now := s.DB.Now().UTC()
+	named, malformed := parseMerchant(merchant)
+	found, err := s.credential(ctx, clientID, named)
+	if err != nil {
+		return Caller{}, err
+	}
+	if !found.accepts(secret, now) {
+		return Caller{}, errUnauthorized()
+	}
+	if err := s.noteUse(ctx, clientID, found.LastUsedAt, now); err != nil {
+		return Caller{}, err
+	}
+	switch {
+	case malformed != nil:
+		return Caller{}, malformed
+	case found.Group && !named.Valid:
+		return Caller{}, lending.Required(merchantHeader)
+	case !found.MerchantUID.Valid:
+		return Caller{}, lending.NewError(lending.CodeForbidden,
+			"the merchant named in %s is not associated with these credentials", merchantHeader)
+	}
+	return Caller{
+		ClientID:      clientID,
+		PartnerUID:    found.PartnerUID,
+		MerchantUID:   found.MerchantUID.UUID,
+		RatePerSecond: found.RatePerSecond,
+		Burst:         found.Burst,
+	}, nil
+}
+
+// credential loads a client. For one that does not exist it returns the zero
+// value, which accepts no secret, after the same work.
+func (s *Service) credential(
+	ctx context.Context, id string, merchant uuid.NullUUID,
+) (credential, error) {
+	var found credential
+	err := s.authenticate.get(ctx, s.DB, &found, `
+		SELECT c.partner_uid, c.is_group, c.secret_hash, c.previous_secret_hash,
+		       c.previous_valid_until, c.revoked_at, c.rate_per_second, c.rate_burst,
+		       c.last_used_at,
+		       (SELECT m.merchant_uid
+		          FROM client_merchants m
+		         WHERE m.client_id = c.client_id
+		           AND ($2::uuid IS NULL OR m.merchant_uid = $2)
+		         LIMIT 1) AS merchant_uid
+		  FROM clients c
+		 WHERE c.client_id = $1`, lookupID(id), merchant)
+	if err != nil && !postgres.IsNoRows(err) {
+		return credential{}, fmt.Errorf("loading client %q: %w", id, err)
+	}
+	return found, nil
+}
+
+// noteUse writes down that the client was used, unless that was done within the
+// last minute. Of many requests that find the note old at the same moment one
+// writes; the others skip the locked row rather than queue behind it.
+func (s *Service) noteUse(ctx context.Context, id string, last *time.Time, now time.Time) error {
+	if last != nil && now.Sub(*last) < useResolution {
+		return nil
+	}
+	_, err := s.DB.ExecContext(ctx, `
+		UPDATE clients
+		   SET last_used_at = $2
+		 WHERE client_id = (
+		        SELECT client_id
+		          FROM clients
+		         WHERE client_id = $1
+		           AND (last_used_at IS NULL OR last_used_at <= $3)
+		           FOR NO KEY UPDATE SKIP LOCKED)`, id, now, now.Add(-useResolution))
+	if err != nil {
+		return fmt.Errorf("noting the use of client %s: %w", id, err)
+	}
+	return nil
+}
+
+// parseMerchant reads the header's value; without one the UUID is not valid.
+func parseMerchant(text string) (uuid.NullUUID, error) {
+	if text == "" {
+		return uuid.NullUUID{}, nil
+	}
+	uid, err := uuid.Parse(text)
+	if err != nil || len(text) != uidLength {
+		return uuid.NullUUID{}, lending.Invalid(merchantHeader,
+			"%q must be a UUID such as 018f3b9e-7c1a-7d60-9c55-3e1f0a2b4c6d", merchantHeader)
+	}
+	return uuid.NullUUID{UUID: uid, Valid: true}, nil
+}

@@ -1,0 +1,214 @@
+package partner_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/partner"
+)
+
+func TestAuthenticate(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	plain := h.plain(t)
+	groupPartner := h.partner(t, "Group partner").UID
+	three := h.merchants(t, groupPartner, 3)
+	group := h.client(t, partner.NewClient{
+		PartnerUID: groupPartner, Group: true, MerchantUIDs: three[:2],
+	})
+	own := plain.MerchantUIDs[0].String()
+	tests := []struct {
+		name         string
+		as           partner.Issued
+		merchant     string
+		want         uuid.UUID
+		refused      lending.Code
+		field, exact string
+	}{
+		{name: "plain", as: plain, want: plain.MerchantUIDs[0]},
+		{name: "plain names its own", as: plain, merchant: own, want: plain.MerchantUIDs[0]},
+		{name: "upper case", as: plain, merchant: strings.ToUpper(own), want: plain.MerchantUIDs[0]},
+		{name: "plain names another's", as: plain, merchant: three[0].String(),
+			refused: lending.CodeForbidden},
+		{name: "plain names nobody", as: plain, merchant: uuid.NewString(),
+			refused: lending.CodeForbidden},
+		{name: "plain, malformed", as: plain, merchant: "shop-7",
+			refused: lending.CodeValidation, field: "x-service-merchant-uid"},
+		{name: "group names its first", as: group, merchant: three[0].String(), want: three[0]},
+		{name: "group names its second", as: group, merchant: three[1].String(), want: three[1]},
+		{name: "group names its partner's other", as: group, merchant: three[2].String(),
+			refused: lending.CodeForbidden},
+		{name: "group names another partner's", as: group, merchant: own,
+			refused: lending.CodeForbidden},
+		{name: "group without", as: group, refused: lending.CodeValidation,
+			field: "x-service-merchant-uid", exact: `"x-service-merchant-uid" is required`},
+		{name: "braces", as: group, merchant: "{" + three[0].String() + "}",
+			refused: lending.CodeValidation, field: "x-service-merchant-uid"},
+		{name: "no dashes", as: group, merchant: strings.ReplaceAll(three[0].String(), "-", ""),
+			refused: lending.CodeValidation, field: "x-service-merchant-uid"},
+		{name: "not UTF-8", as: group, merchant: "\xff\x00",
+			refused: lending.CodeValidation, field: "x-service-merchant-uid"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			caller, err := h.Authenticate(t.Context(),
+				test.as.ClientID, test.as.Secret, test.merchant)
+			if test.refused != "" {
+				wantRefusal(t, err, test.refused, test.field)
+				if test.exact != "" && err.Error() != test.exact {
+					t.Errorf("message %q, want %q", err, test.exact)
+				}
+				return
+			}
+			want := partner.Caller{
+				ClientID: test.as.ClientID, PartnerUID: h.ownerOf(t, test.as.ClientID),
+				MerchantUID: test.want, RatePerSecond: 50, Burst: 100,
+			}
+			if err != nil || caller != want {
+				t.Errorf("caller %+v, %v, want %+v", caller, err, want)
+			}
+		})
+	}
+}
+
+func TestUnauthorizedAnswersAreAlike(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	plain, revoked := h.plain(t), h.plain(t)
+	group := h.client(t, partner.NewClient{
+		PartnerUID: h.ownerOf(t, plain.ClientID), Group: true,
+	})
+	h.revoke(t, revoked.ClientID)
+	stranger := partner.DemoCredentials("stranger")
+	tests := []struct {
+		name, id, secret, merchant string
+	}{
+		{name: "nothing"},
+		{name: "no secret", id: plain.ClientID},
+		{name: "no id", secret: plain.Secret},
+		{name: "unknown id", id: stranger.ClientID, secret: stranger.Secret},
+		{name: "unknown id, someone's secret", id: stranger.ClientID, secret: plain.Secret},
+		{name: "another's secret", id: plain.ClientID, secret: revoked.Secret},
+		{name: "cut secret", id: plain.ClientID, secret: plain.Secret[:len(plain.Secret)-1]},
+		{name: "secret and more", id: plain.ClientID, secret: plain.Secret + "A"},
+		{name: "secret in capitals", id: plain.ClientID, secret: strings.ToUpper(plain.Secret)},
+		{name: "id in capitals", id: strings.ToUpper(plain.ClientID), secret: plain.Secret},
+		{name: "id with space", id: plain.ClientID + " ", secret: plain.Secret},
+		{name: "revoked", id: revoked.ClientID, secret: revoked.Secret},
+		{name: "NUL", id: "dbc_\x00", secret: "\x00"},
+		{name: "not UTF-8", id: "\xc3\x28", secret: "\xff"},
+		{name: "SQL", id: "' OR '1'='1", secret: "' OR '1'='1"},
+		{name: "long", id: strings.Repeat("x", 1<<16), secret: strings.Repeat("y", 1<<16)},
+		// What is wrong with the merchant is told only to those who proved who they are.
+		{name: "wrong secret, no merchant", id: group.ClientID, secret: plain.Secret},
+		{name: "wrong secret, malformed merchant", id: group.ClientID, secret: "x", merchant: "x"},
+		{name: "wrong secret, another's merchant", id: plain.ClientID, secret: "x",
+			merchant: uuid.NewString()},
+	}
+	want := h.login(partner.Credentials{})
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			caller, err := h.Authenticate(t.Context(), test.id, test.secret, test.merchant)
+			wantRefusal(t, err, lending.CodeUnauthorized, "")
+			if err.Error() != want.Error() {
+				t.Errorf("message %q tells more than %q", err, want)
+			}
+			if caller != (partner.Caller{}) {
+				t.Errorf("a refused request has a caller: %+v", caller)
+			}
+		})
+	}
+}
+
+func (h house) ownerOf(t *testing.T, clientID string) uuid.UUID {
+	t.Helper()
+	client, err := h.Client(t.Context(), clientID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.PartnerUID
+}
+
+func TestRateAppliesFromTheNextRequestInEveryProcess(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	other := h.neighbour(t)
+	issued := h.plain(t)
+	h.setRate(t, issued.ClientID, 5, 8)
+	caller, err := other.Authenticate(t.Context(), issued.ClientID, issued.Secret, "")
+	if err != nil || caller.RatePerSecond != 5 || caller.Burst != 8 {
+		t.Errorf("caller %+v, %v, want rate 5 and burst 8", caller, err)
+	}
+}
+
+func TestLastUsedIsWrittenOnceAMinute(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	issued := h.plain(t)
+	start := h.clock.now()
+	steps := []struct {
+		at   time.Duration // when the client is used
+		want time.Duration // what is known of it afterwards
+	}{
+		{0, 0},
+		{30 * time.Second, 0},
+		{59 * time.Second, 0},
+		{60 * time.Second, 60 * time.Second},
+		{90 * time.Second, 60 * time.Second},
+		{10 * time.Minute, 10 * time.Minute},
+	}
+	if client, err := h.Client(t.Context(), issued.ClientID); err != nil || client.LastUsedAt != nil {
+		t.Fatalf("a new client was used at %v, %v", client.LastUsedAt, err)
+	}
+	for _, step := range steps {
+		h.clock.micros.Store(start.Add(step.at).UnixMicro())
+		if err := h.login(issued.Credentials); err != nil {
+			t.Fatal(err)
+		}
+		client, err := h.Client(t.Context(), issued.ClientID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if client.LastUsedAt == nil || !client.LastUsedAt.Equal(start.Add(step.want)) {
+			t.Errorf("used at %v, noted %v, want %v", step.at, client.LastUsedAt, step.want)
+		}
+	}
+	h.clock.advance(time.Hour)
+	wantRefusal(t, h.login(partner.Credentials{ClientID: issued.ClientID, Secret: "wrong"}),
+		lending.CodeUnauthorized, "")
+	client, err := h.Client(t.Context(), issued.ClientID)
+	if err != nil || !client.LastUsedAt.Equal(start.Add(10*time.Minute)) {
+		t.Errorf("a refused request counts as use: %v, %v", client.LastUsedAt, err)
+	}
+}
+
+func TestNotingUseNeverWaits(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	issued := h.plain(t)
+	lock, err := h.DB.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = lock.Rollback() }()
+	if _, err := lock.Exec(`UPDATE clients SET rate_per_second = 3`); err != nil {
+		t.Fatal(err)
+	}
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			// A request that queued behind the lock would wait for this test to end.
+			if err := h.login(issued.Credentials); err != nil {
+				t.Errorf("authenticating beside a locked row: %v", err)
+			}
+		})
+	}
+	group.Wait()
+}

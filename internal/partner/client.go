@@ -1,0 +1,240 @@
+package partner
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// The limits of a client that was given none.
+const (
+	DefaultRatePerSecond = 50
+	DefaultBurst         = 100
+)
+
+// The bounds of a client's limits.
+const (
+	maxRatePerSecond = 100_000
+	maxBurst         = 200_000
+)
+
+// DefaultOverlap is how long a rotated secret goes on working by default.
+const DefaultOverlap = 24 * time.Hour
+
+// maxOverlap keeps a leaked secret from living on by a slip of the keyboard.
+const maxOverlap = 30 * 24 * time.Hour
+
+// NewClient is what a client is made from.
+type NewClient struct {
+	PartnerUID uuid.UUID
+	// MerchantUIDs are the merchants that the client acts for. Empty means all
+	// that the partner has now for a group, the only one otherwise.
+	MerchantUIDs []uuid.UUID
+	// Group lets the client act for several merchants, named in each request.
+	Group bool
+	// Demo is the name for DemoCredentials; empty, as it must be outside the demo
+	// data set, generates credentials.
+	Demo string
+}
+
+// Issued is what a partner gets once: the secret can never be read again.
+type Issued struct {
+	Credentials
+	Group        bool
+	MerchantUIDs []uuid.UUID
+}
+
+// Rotated is a client's new secret.
+type Rotated struct {
+	Credentials
+	// PreviousValidUntil is when the old secret stops working, nil if it did.
+	PreviousValidUntil *time.Time
+}
+
+// CreateClient issues credentials. Errors: NOT_FOUND for the partner,
+// VALIDATION_ERROR for its merchants.
+func (s *Service) CreateClient(
+	ctx context.Context, tx *postgres.Tx, request NewClient,
+) (Issued, error) {
+	merchants, err := chooseMerchants(ctx, tx, request)
+	if err != nil {
+		return Issued{}, err
+	}
+	credentials := Credentials{ClientID: clientID(postgres.NewUID(tx.Now)), Secret: newSecret()}
+	if request.Demo != "" {
+		credentials = DemoCredentials(request.Demo)
+	}
+	hash := hashSecret(credentials.Secret)
+	_, err = tx.ExecContext(ctx, `
+		WITH client AS (
+			INSERT INTO clients (client_id, partner_uid, is_group, secret_hash,
+			                     rate_per_second, rate_burst, created_at)
+			VALUES ($1, $2, $3, $4, $5, $6, $7)
+			RETURNING client_id, partner_uid
+		)
+		INSERT INTO client_merchants (client_id, merchant_uid, partner_uid)
+		SELECT client_id, unnest($8::uuid[]), partner_uid FROM client`,
+		credentials.ClientID, request.PartnerUID, request.Group, hash[:],
+		DefaultRatePerSecond, DefaultBurst, tx.Now, pq.Array(merchants))
+	if err != nil {
+		return Issued{}, fmt.Errorf("inserting client %s: %w", credentials.ClientID, err)
+	}
+	return Issued{Credentials: credentials, Group: request.Group, MerchantUIDs: merchants}, nil
+}
+
+// chooseMerchants checks the merchants of a new client against its partner's.
+func chooseMerchants(
+	ctx context.Context, tx *postgres.Tx, request NewClient,
+) ([]uuid.UUID, error) {
+	var owned UIDs
+	err := tx.GetContext(ctx, &owned, `
+		SELECT ARRAY(SELECT m.merchant_uid
+		               FROM merchants m
+		              WHERE m.partner_uid = p.partner_uid
+		              ORDER BY m.created_at, m.merchant_uid)
+		  FROM partners p
+		 WHERE p.partner_uid = $1`, request.PartnerUID)
+	if postgres.IsNoRows(err) {
+		return nil, errNoPartner(request.PartnerUID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing merchants of partner %s: %w", request.PartnerUID, err)
+	}
+	return pickMerchants(request, owned)
+}
+
+func pickMerchants(request NewClient, owned []uuid.UUID) ([]uuid.UUID, error) {
+	const field = "merchant"
+	picked := owned
+	if len(request.MerchantUIDs) > 0 {
+		picked = nil
+	}
+	for _, uid := range request.MerchantUIDs {
+		if !slices.Contains(owned, uid) {
+			return nil, lending.Invalid(field,
+				"%q %s is not a merchant of partner %s", field, uid, request.PartnerUID)
+		}
+		if !slices.Contains(picked, uid) {
+			picked = append(picked, uid)
+		}
+	}
+	switch {
+	case len(picked) == 0:
+		return nil, lending.Invalid(field,
+			"%q is required: partner %s has no merchant yet, create one first",
+			field, request.PartnerUID)
+	case !request.Group && len(picked) > 1:
+		return nil, lending.Invalid(field,
+			"%q must name exactly one of %d merchants unless the client is a group",
+			field, len(picked))
+	}
+	return picked, nil
+}
+
+// RotateClient gives a client a new secret; the old one goes on working for the
+// overlap, from 0 (not at all) to 30 days. An older one that was in its own
+// overlap stops at once. Errors: VALIDATION_ERROR for the overlap, NOT_FOUND,
+// INVALID_STATE for a revoked client.
+func (s *Service) RotateClient(
+	ctx context.Context, tx *postgres.Tx, id string, overlap time.Duration,
+) (Rotated, error) {
+	if overlap < 0 || overlap > maxOverlap {
+		return Rotated{}, lending.Invalid("overlap",
+			`"overlap" must be from 0s to %dh`, int(maxOverlap.Hours()))
+	}
+	if err := lockActive(ctx, tx, id); err != nil {
+		return Rotated{}, err
+	}
+	rotated := Rotated{Credentials: Credentials{ClientID: id, Secret: newSecret()}}
+	if overlap > 0 {
+		until := tx.Now.Add(overlap).Truncate(time.Microsecond)
+		rotated.PreviousValidUntil = &until
+	}
+	hash := hashSecret(rotated.Secret)
+	_, err := tx.ExecContext(ctx, `
+		UPDATE clients
+		   SET previous_secret_hash = CASE WHEN $2::timestamptz IS NOT NULL THEN secret_hash END,
+		       previous_valid_until = $2,
+		       secret_hash = $3
+		 WHERE client_id = $1`, id, rotated.PreviousValidUntil, hash[:])
+	if err != nil {
+		return Rotated{}, fmt.Errorf("rotating client %s: %w", id, err)
+	}
+	return rotated, nil
+}
+
+// RevokeClient ends a client for good, from the moment the transaction commits;
+// revoking it again changes nothing. Error: NOT_FOUND.
+func (s *Service) RevokeClient(ctx context.Context, tx *postgres.Tx, id string) error {
+	result, err := tx.ExecContext(ctx, `
+		UPDATE clients
+		   SET revoked_at = coalesce(revoked_at, $2),
+		       previous_secret_hash = NULL,
+		       previous_valid_until = NULL
+		 WHERE client_id = $1`, lookupID(id), tx.Now)
+	if err != nil {
+		return fmt.Errorf("revoking client %s: %w", id, err)
+	}
+	if count, err := result.RowsAffected(); err != nil || count == 0 {
+		return errNoClient(id)
+	}
+	return nil
+}
+
+// SetRate limits a client to perSecond requests in the long run and burst at
+// once. Errors: VALIDATION_ERROR, NOT_FOUND, INVALID_STATE for a revoked client.
+func (s *Service) SetRate(
+	ctx context.Context, tx *postgres.Tx, id string, perSecond, burst int,
+) error {
+	var faults lending.Faults
+	if perSecond < 1 || perSecond > maxRatePerSecond {
+		faults.Add("rate", `"rate" must be from 1 to %d requests per second`, maxRatePerSecond)
+	}
+	if burst < 1 || burst > maxBurst {
+		faults.Add("burst", `"burst" must be from 1 to %d requests`, maxBurst)
+	}
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	if err := lockActive(ctx, tx, id); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, `
+		UPDATE clients SET rate_per_second = $2, rate_burst = $3 WHERE client_id = $1`,
+		id, perSecond, burst)
+	if err != nil {
+		return fmt.Errorf("setting the rate of client %s: %w", id, err)
+	}
+	return nil
+}
+
+// lockActive locks the row of a client that is not revoked.
+func lockActive(ctx context.Context, tx *postgres.Tx, id string) error {
+	var revoked bool
+	err := tx.GetContext(ctx, &revoked, `
+		SELECT revoked_at IS NOT NULL
+		  FROM clients
+		 WHERE client_id = $1
+		   FOR NO KEY UPDATE`, lookupID(id))
+	switch {
+	case postgres.IsNoRows(err):
+		return errNoClient(id)
+	case err != nil:
+		return fmt.Errorf("locking client %s: %w", id, err)
+	case revoked:
+		return lending.NewError(lending.CodeInvalidState,
+			"client %s is revoked; create a new one", id)
+	}
+	return nil
+}
+
+func errNoClient(id string) error {
+	return lending.NewError(lending.CodeNotFound, "there is no client %q", id)
+}

@@ -1,0 +1,108 @@
+package partner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/postgres"
+)
+
+// Client is what may be shown of a client: everything but its secrets.
+type Client struct {
+	ID            string    `db:"client_id"`
+	PartnerUID    uuid.UUID `db:"partner_uid"`
+	Group         bool      `db:"is_group"`
+	RatePerSecond int       `db:"rate_per_second"`
+	Burst         int       `db:"rate_burst"`
+	// MerchantUIDs are in the order of their creation.
+	MerchantUIDs UIDs `db:"merchant_uids"`
+	// PreviousValidUntil is when the secret before the last rotation stops
+	// working, nil without one; it may have passed.
+	PreviousValidUntil *time.Time `db:"previous_valid_until"`
+	// LastUsedAt is exact to a minute, nil if never used.
+	LastUsedAt *time.Time `db:"last_used_at"`
+	// RevokedAt is nil while the client works.
+	RevokedAt *time.Time `db:"revoked_at"`
+	CreatedAt time.Time  `db:"created_at"`
+}
+
+// UIDs is a column of type uuid[].
+type UIDs []uuid.UUID
+
+// Scan reads the column.
+func (u *UIDs) Scan(source any) error { return pq.Array((*[]uuid.UUID)(u)).Scan(source) }
+
+// ClientFilter narrows a list of clients.
+type ClientFilter struct {
+	// PartnerUID is the nil UUID for the clients of all partners.
+	PartnerUID uuid.UUID
+	// WithoutRevoked leaves out clients that were revoked.
+	WithoutRevoked bool
+	Cursor         postgres.Cursor
+	// Limit is the size of a page: 1 to 500, 0 means 50.
+	Limit int
+}
+
+const selectClients = `
+	SELECT c.client_id, c.partner_uid, c.is_group, c.rate_per_second, c.rate_burst,
+	       ARRAY(SELECT cm.merchant_uid
+	               FROM client_merchants cm
+	               JOIN merchants m USING (merchant_uid)
+	              WHERE cm.client_id = c.client_id
+	              ORDER BY m.created_at, m.merchant_uid) AS merchant_uids,
+	       c.previous_valid_until, c.last_used_at, c.revoked_at, c.created_at
+	  FROM clients c`
+
+// Client returns one client. Error: NOT_FOUND.
+func (s *Service) Client(ctx context.Context, id string) (Client, error) {
+	var client Client
+	err := s.DB.GetContext(ctx, &client, selectClients+` WHERE c.client_id = $1`, lookupID(id))
+	if postgres.IsNoRows(err) {
+		return Client{}, errNoClient(id)
+	}
+	if err != nil {
+		return Client{}, fmt.Errorf("loading client %s: %w", id, err)
+	}
+	return client, nil
+}
+
+// ListClients returns a page of clients, newest first, and the cursor of the
+// next page. Error: VALIDATION_ERROR for the limit.
+func (s *Service) ListClients(
+	ctx context.Context, filter ClientFilter,
+) ([]Client, postgres.Cursor, error) {
+	limit, err := pageLimit(filter.Limit)
+	if err != nil {
+		return nil, postgres.Cursor{}, err
+	}
+	rows := []Client{}
+	err = s.DB.SelectContext(ctx, &rows, selectClients+`
+		 WHERE ($1::uuid IS NULL OR c.partner_uid = $1)
+		   AND (c.revoked_at IS NULL OR NOT $2)
+		   AND ($3::timestamptz IS NULL OR (c.created_at, c.client_id) < ($3, $4))
+		 ORDER BY c.created_at DESC, c.client_id DESC
+		 LIMIT $5`,
+		optional(filter.PartnerUID), filter.WithoutRevoked,
+		cursorTime(filter.Cursor), clientID(filter.Cursor.UID), limit+1)
+	if err != nil {
+		return nil, postgres.Cursor{}, fmt.Errorf("listing clients: %w", err)
+	}
+	rows, next := postgres.Page(rows, limit, func(client Client) postgres.Cursor {
+		uid, _ := clientUID(client.ID) // every stored id was written by clientID
+		return postgres.Cursor{At: client.CreatedAt, UID: uid}
+	})
+	return rows, next, nil
+}
+
+// lookupID is id if it can be a client's. No client has the empty id, so that
+// it finds none; Postgres would call bytes that are not UTF-8 an error instead.
+func lookupID(id string) string {
+	if _, ok := clientUID(id); !ok {
+		return ""
+	}
+	return id
+}

@@ -1,0 +1,134 @@
+// Package partner keeps partners, their merchants and their API credentials,
+// tells who calls, and holds callers to their rate.
+//
+// A partner is an organisation. It has merchants, and clients: credentials that
+// act for one merchant (a plain client) or for several (a group client). What a
+// client may touch hangs on the merchant of the call, so Authenticate always
+// ends with exactly one.
+//
+// Use cases that write take the caller's transaction; lists, Authenticate and
+// Limiter.Take read and count on the pool, outside any transaction.
+package partner
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// maxName bounds the names of partners and merchants, in characters.
+const maxName = 200
+
+// Service runs the use cases of this package.
+type Service struct {
+	DB *postgres.DB
+
+	authenticate statement
+}
+
+// Partner is an organisation that integrates.
+type Partner struct {
+	UID       uuid.UUID `db:"partner_uid"`
+	Name      string    `db:"name"`
+	CreatedAt time.Time `db:"created_at"`
+}
+
+// PartnerFilter narrows a list of partners.
+type PartnerFilter struct {
+	// Name is the beginning of the name in any case, empty for all.
+	Name   string
+	Cursor postgres.Cursor
+	// Limit is the size of a page: 1 to 500, 0 means 50.
+	Limit int
+}
+
+// CreatePartner adds a partner. Error: VALIDATION_ERROR for its name.
+func (s *Service) CreatePartner(
+	ctx context.Context, tx *postgres.Tx, name string,
+) (Partner, error) {
+	var faults lending.Faults
+	name = faults.Text("name", name, maxName)
+	if err := faults.Err(); err != nil {
+		return Partner{}, err
+	}
+	partner := Partner{UID: postgres.NewUID(tx.Now), Name: name, CreatedAt: tx.Now}
+	_, err := tx.NamedExecContext(ctx, `
+		INSERT INTO partners (partner_uid, name, created_at)
+		VALUES (:partner_uid, :name, :created_at)`, partner)
+	if err != nil {
+		return Partner{}, fmt.Errorf("inserting partner %s: %w", partner.UID, err)
+	}
+	return partner, nil
+}
+
+// Partner returns one partner. Error: NOT_FOUND.
+func (s *Service) Partner(ctx context.Context, uid uuid.UUID) (Partner, error) {
+	var partner Partner
+	err := s.DB.GetContext(ctx, &partner, `
+		SELECT partner_uid, name, created_at FROM partners WHERE partner_uid = $1`, uid)
+	if postgres.IsNoRows(err) {
+		return Partner{}, errNoPartner(uid)
+	}
+	if err != nil {
+		return Partner{}, fmt.Errorf("loading partner %s: %w", uid, err)
+	}
+	return partner, nil
+}
+
+// ListPartners returns a page of partners, newest first, and the cursor of the
+// next page. Error: VALIDATION_ERROR for the limit.
+func (s *Service) ListPartners(
+	ctx context.Context, filter PartnerFilter,
+) ([]Partner, postgres.Cursor, error) {
+	limit, err := pageLimit(filter.Limit)
+	if err != nil {
+		return nil, postgres.Cursor{}, err
+	}
+	rows := []Partner{}
+	err = s.DB.SelectContext(ctx, &rows, `
+		SELECT partner_uid, name, created_at
+		  FROM partners
+		 WHERE name ILIKE $1
+		   AND ($2::timestamptz IS NULL OR (created_at, partner_uid) < ($2, $3))
+		 ORDER BY created_at DESC, partner_uid DESC
+		 LIMIT $4`,
+		postgres.LikePrefix(filter.Name), cursorTime(filter.Cursor), filter.Cursor.UID, limit+1)
+	if err != nil {
+		return nil, postgres.Cursor{}, fmt.Errorf("listing partners: %w", err)
+	}
+	rows, next := postgres.Page(rows, limit, func(partner Partner) postgres.Cursor {
+		return postgres.Cursor{At: partner.CreatedAt, UID: partner.UID}
+	})
+	return rows, next, nil
+}
+
+func errNoPartner(uid uuid.UUID) error {
+	return lending.NewError(lending.CodeNotFound, "there is no partner %s", uid)
+}
+
+// Sizes of a page.
+const (
+	defaultLimit = 50
+	maxLimit     = 500
+)
+
+func pageLimit(limit int) (int, error) {
+	switch {
+	case limit == 0:
+		return defaultLimit, nil
+	case limit < 0 || limit > maxLimit:
+		return 0, lending.Invalid("limit", `"limit" must be from 1 to %d`, maxLimit)
+	}
+	return limit, nil
+}
+
+// cursorTime is NULL at the beginning of a list.
+func cursorTime(cursor postgres.Cursor) sql.NullTime {
+	return sql.NullTime{Time: cursor.At, Valid: !cursor.IsZero()}
+}

@@ -1,0 +1,142 @@
+package partner_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+)
+
+// house is a database of its own with a clock that stands until it is moved.
+type house struct {
+	*partner.Service
+	clock *clock
+}
+
+type clock struct{ micros atomic.Int64 }
+
+func (c *clock) now() time.Time           { return time.UnixMicro(c.micros.Load()).UTC() }
+func (c *clock) advance(by time.Duration) { c.micros.Add(by.Microseconds()) }
+
+func newHouse(t testing.TB) house {
+	t.Helper()
+	h := house{Service: &partner.Service{DB: pgtest.New(t)}, clock: &clock{}}
+	h.clock.micros.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMicro())
+	h.DB.Now = h.clock.now
+	return h
+}
+
+// neighbour is another process on the same database and clock.
+func (h house) neighbour(t testing.TB) house {
+	t.Helper()
+	db, err := postgres.Open(context.Background(), h.DB.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	db.Now = h.clock.now
+	return house{Service: &partner.Service{DB: db}, clock: h.clock}
+}
+
+// inTx runs one use case and fails the test if it is refused.
+func inTx[T any](t testing.TB, db *postgres.DB, use func(tx *postgres.Tx) (T, error)) T {
+	t.Helper()
+	result, err := tryTx(db, use)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func tryTx[T any](db *postgres.DB, use func(tx *postgres.Tx) (T, error)) (T, error) {
+	var result T
+	err := db.InTx(context.Background(), func(tx *postgres.Tx) error {
+		var err error
+		result, err = use(tx)
+		return err
+	})
+	return result, err
+}
+
+func (h house) partner(t testing.TB, name string) partner.Partner {
+	t.Helper()
+	return inTx(t, h.DB, func(tx *postgres.Tx) (partner.Partner, error) {
+		return h.CreatePartner(context.Background(), tx, name)
+	})
+}
+
+// merchants adds count merchants to a partner, a second apart.
+func (h house) merchants(t testing.TB, partnerUID uuid.UUID, count int) []uuid.UUID {
+	t.Helper()
+	var uids []uuid.UUID
+	for range count {
+		h.clock.advance(time.Second)
+		merchant := inTx(t, h.DB, func(tx *postgres.Tx) (partner.Merchant, error) {
+			return h.CreateMerchant(context.Background(), tx, partnerUID, "A merchant")
+		})
+		uids = append(uids, merchant.UID)
+	}
+	return uids
+}
+
+func (h house) client(t testing.TB, request partner.NewClient) partner.Issued {
+	t.Helper()
+	return inTx(t, h.DB, func(tx *postgres.Tx) (partner.Issued, error) {
+		return h.CreateClient(context.Background(), tx, request)
+	})
+}
+
+// plain makes a partner with one merchant and a client for it.
+func (h house) plain(t testing.TB) partner.Issued {
+	t.Helper()
+	owner := h.partner(t, "Plain partner")
+	h.merchants(t, owner.UID, 1)
+	return h.client(t, partner.NewClient{PartnerUID: owner.UID})
+}
+
+func (h house) revoke(t testing.TB, id string) {
+	t.Helper()
+	inTx(t, h.DB, func(tx *postgres.Tx) (any, error) {
+		return nil, h.RevokeClient(context.Background(), tx, id)
+	})
+}
+
+func (h house) rotate(t testing.TB, id string, overlap time.Duration) partner.Rotated {
+	t.Helper()
+	return inTx(t, h.DB, func(tx *postgres.Tx) (partner.Rotated, error) {
+		return h.RotateClient(context.Background(), tx, id, overlap)
+	})
+}
+
+func (h house) setRate(t testing.TB, id string, perSecond, burst int) {
+	t.Helper()
+	inTx(t, h.DB, func(tx *postgres.Tx) (any, error) {
+		return nil, h.SetRate(context.Background(), tx, id, perSecond, burst)
+	})
+}
+
+// login authenticates without naming a merchant.
+func (h house) login(credentials partner.Credentials) error {
+	_, err := h.Authenticate(context.Background(), credentials.ClientID, credentials.Secret, "")
+	return err
+}
+
+// wantRefusal checks the code of a refusal and the field that it names, if any.
+func wantRefusal(t testing.TB, err error, code lending.Code, field string) {
+	t.Helper()
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if !ok || refusal.Code != code {
+		t.Fatalf("got %v, want %s", err, code)
+	}
+	if field != "" && (len(refusal.Details) == 0 || refusal.Details[0].Field != field) {
+		t.Errorf("%q names %v, want %q", refusal.Message, refusal.Details, field)
+	}
+}
