@@ -22,6 +22,9 @@ import (
 // they run as, such as one below /root.
 const outsideBase = "/var/lib/drawbridge"
 
+// locationName is a file in the folder that names where the data is instead.
+const locationName = "location"
+
 // errClosed is a folder that the server's user cannot enter.
 var errClosed = errors.New("the user that Postgres must run as may not enter its folder")
 
@@ -57,7 +60,7 @@ func settle(ctx context.Context, dir string, options Options) (home, error) {
 		return settleAsSelf(dir)
 	}
 	outside := outsideFolder(dir)
-	recorded, err := os.ReadFile(filepath.Join(dir, "location"))
+	recorded, err := os.ReadFile(filepath.Join(dir, locationName))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return home{}, fmt.Errorf("reading where the data is: %w", err)
 	}
@@ -102,7 +105,7 @@ func moveOut(ctx context.Context, dir, outside string, options Options) (home, e
 	if err != nil {
 		return home{}, fmt.Errorf("%w; put the project where that user may go, or set DATABASE_URL", err)
 	}
-	path := filepath.Join(dir, "location")
+	path := filepath.Join(dir, locationName)
 	if err := os.WriteFile(path, []byte(outside+"\n"), 0o644); err != nil {
 		return home{}, fmt.Errorf("recording where the data is: %w", err)
 	}

@@ -175,9 +175,11 @@ func (f finder) probe(ctx context.Context, bin string) (programs, error) {
 	}
 	switch {
 	case major < oldestMajor:
-		return programs{}, fmt.Errorf("it is PostgreSQL %d, and %d or later is needed", major, oldestMajor)
+		return programs{}, fmt.Errorf("it is PostgreSQL %d, and %d or later is needed",
+			major, oldestMajor)
 	case f.major != 0 && major != f.major:
-		return programs{}, fmt.Errorf("it is PostgreSQL %d, and the data is of version %d", major, f.major)
+		return programs{}, fmt.Errorf("it is PostgreSQL %d, and the data is of version %d",
+			major, f.major)
 	}
 	return programs{bin: bin, major: major}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -207,7 +208,14 @@ func TestLaunchOnATakenPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
+	_, text, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := h.launch(t.Context(), found, port, Options{}); !errors.Is(err, errPortTaken) {
 		t.Errorf("got %v, want %v", err, errPortTaken)
 	}

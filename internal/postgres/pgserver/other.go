@@ -17,3 +17,6 @@ func StartTemporary(context.Context, Options) (*Server, error) {
 	return nil, errors.New("the built-in Postgres runs on Linux only: " +
 		"set DRAWBRIDGE_TEST_DATABASE_URL")
 }
+
+// Attach works on Linux only.
+func Attach(string) (string, bool) { return "", false }

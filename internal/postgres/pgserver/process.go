@@ -39,6 +39,7 @@ type process struct {
 // its own so that a Ctrl-C in the terminal reaches only us, and with SIGQUIT
 // from the kernel should we die first.
 func (h home) command(path string, arguments ...string) *exec.Cmd {
+	//nolint:noctx // a server outlives the context of its start
 	command := exec.Command(path, arguments...)
 	command.Dir = h.folder
 	command.Env = []string{"PATH=" + os.Getenv("PATH"), "LC_ALL=C.UTF-8", "TZ=UTC"}
@@ -102,7 +103,7 @@ func (p *process) stop(volatile bool) error {
 			return nil
 		}
 	}
-	return errors.New("Postgres did not stop when asked and was killed; its data is safe")
+	return errors.New("the server did not stop when asked and was killed; its data is safe")
 }
 
 func (p *process) done() bool {
@@ -195,5 +196,5 @@ func (h home) whyEnded(offset int64) error {
 	if strings.Contains(string(text), "could not bind") {
 		return errPortTaken
 	}
-	return fmt.Errorf("Postgres ended: %s", lastLines(text))
+	return fmt.Errorf("the server ended: %s", lastLines(text))
 }

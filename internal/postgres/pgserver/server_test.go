@@ -276,7 +276,7 @@ func TestStartRefuses(t *testing.T) {
 	}{
 		{"no folder", t.Context(), "", "Dir is empty"},
 		{"a file as folder", t.Context(), file, "creating the Postgres folder"},
-		{"data of a version without support", t.Context(), otherVersion, "PostgreSQL 13, and 14 or later"},
+		{"data of an old version", t.Context(), otherVersion, "PostgreSQL 13, and 14 or later"},
 		{"a folder that is not data", t.Context(), noVersion, "not a PostgreSQL data folder"},
 		{"cancelled", cancelled, openFolder(t), context.Canceled.Error()},
 	}

@@ -133,12 +133,17 @@ func serverURL(password string, port int, database string) string {
 }
 
 func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
 		return 0, fmt.Errorf("finding a free port: %w", err)
 	}
 	defer func() { _ = listener.Close() }() // nothing was sent on it
-	return listener.Addr().(*net.TCPAddr).Port, nil
+	address := listener.Addr().String()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return 0, fmt.Errorf("reading the port of %s: %w", address, err)
+	}
+	return strconv.Atoi(port)
 }
 
 // createDatabase makes our database on the first start, and proves on each

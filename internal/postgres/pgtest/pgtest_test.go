@@ -23,7 +23,6 @@ func names(t *testing.T, db *postgres.DB, query string, arguments ...any) []stri
 }
 
 func TestEachTestHasItsOwnMigratedDatabase(t *testing.T) {
-	t.Parallel()
 	const tests = 12
 	var mutex sync.Mutex
 	seen := map[string]bool{}

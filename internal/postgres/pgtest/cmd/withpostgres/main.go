@@ -30,7 +30,7 @@ func main() {
 
 func run(arguments []string) (status int, err error) {
 	if len(arguments) == 0 {
-		return 2, errors.New("which command? Usage: withpostgres COMMAND [ARGUMENT]...")
+		return 2, errors.New("no command (usage: withpostgres COMMAND ARGUMENTS)")
 	}
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer cancel()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net"
 	"net/url"
 	"os"
@@ -24,7 +25,7 @@ func TestRun(t *testing.T) {
 		{"the command's status", []string{"sh", "-c", "exit 7"}, 7, ""},
 		{"a command that dies", []string{"sh", "-c", "kill -9 $$"}, 1, "killed"},
 		{"a missing command", []string{"/missing/command"}, 1, "/missing/command"},
-		{"no command", nil, 2, "Usage"},
+		{"no command", nil, 2, "usage"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -32,8 +33,9 @@ func TestRun(t *testing.T) {
 			if status != test.status {
 				t.Errorf("status %d (%v), want %d", status, err, test.status)
 			}
-			if (err == nil) != (test.fault == "") || (err != nil && !strings.Contains(err.Error(), test.fault)) {
-				t.Errorf("got %v, want an error with %q", err, test.fault)
+			if got := fmt.Sprint(err); err != nil && test.fault == "" ||
+				!strings.Contains(got, test.fault) {
+				t.Errorf("got %s, want an error with %q", got, test.fault)
 			}
 		})
 	}

@@ -1,0 +1,72 @@
+# `make` or `make help` lists what there is to do. `make run` and `make test` set up what they need.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+# The version is all that may differ between two builds of one commit.
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+BUILD    := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '-s -w -X main.version=$(VERSION)'
+LINT     := go tool -modfile=tools/go.mod golangci-lint
+FUZZTIME ?= 10m
+# Which tests: make test TESTS='-run Draw ./internal/loan'
+TESTS    ?= ./...
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Start Drawbridge with demo data; prints the console URL, a login and a curl command
+	@exec ./bin/drawbridge serve --demo
+
+.PHONY: build
+build: vendor ## Build bin/drawbridge
+	@$(BUILD) -o bin/drawbridge ./cmd/drawbridge
+
+.PHONY: test
+test: test-tools verify ## Run all tests with the race detector on a Postgres of their own
+	@go vet ./...
+	@./bin/withpostgres ./bin/testcount -race -timeout 12m $(TESTS)
+
+# What only the tests need: a C compiler for the race detector, a browser, and the console's files.
+.PHONY: test-tools
+test-tools:
+	@.ci/need gcc gcc libc6-dev
+	@.ci/need chromium chromium
+	@.ci/vendor required
+	@go build -o bin/ ./internal/testcount ./internal/postgres/pgtest/cmd/withpostgres
+
+.PHONY: verify
+verify: ## Check that generated code, formatting and go.mod are up to date
+	@.ci/verify
+
+.PHONY: lint
+lint: ## Run the linters
+	@$(LINT) run
+
+.PHONY: fmt
+fmt: ## Format Go code and templates
+	@$(LINT) fmt
+	@.ci/fmt-templates
+
+.PHONY: generate
+generate: ## Generate Go code from the templates
+	@go tool templ generate -log-level error
+
+.PHONY: bench
+bench: vendor ## Measure throughput and latency, each figure beside its floor
+	@go run ./cmd/bench
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for FUZZTIME (10m) each
+	@.ci/fuzz $(FUZZTIME)
+
+.PHONY: vendor
+vendor: ## Fetch the console's third-party files by npm
+	@.ci/vendor
+
+.PHONY: clean
+clean: ## Remove what was built and fetched; development data in .data stays
+	@rm -rf bin static/node_modules
+	@find static/vendor -mindepth 1 ! -name README.md -delete

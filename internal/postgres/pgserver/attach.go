@@ -1,0 +1,55 @@
+//go:build linux
+
+package pgserver
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// portLine is where postmaster.pid has the port, counted from 0.
+const portLine = 3
+
+// Attach returns the URL of the server that another process runs on the data
+// in dir, and false when none does. It is for commands beside a running
+// service; such a server ends with its own process.
+func Attach(dir string) (string, bool) {
+	if !isLocked(filepath.Join(dir, lockName)) {
+		return "", false
+	}
+	folder := dir
+	if recorded, err := os.ReadFile(filepath.Join(dir, locationName)); err == nil {
+		folder = strings.TrimSpace(string(recorded))
+	}
+	running := home{folder: folder}
+	pidFile, err := os.ReadFile(filepath.Join(running.dataDir(), "postmaster.pid"))
+	if err != nil {
+		return "", false
+	}
+	lines := strings.Split(string(pidFile), "\n")
+	if len(lines) <= portLine {
+		return "", false
+	}
+	port, err := strconv.Atoi(strings.TrimSpace(lines[portLine]))
+	if err != nil {
+		return "", false
+	}
+	password, err := running.password()
+	if err != nil {
+		return "", false
+	}
+	return serverURL(password, port, superuser), true
+}
+
+// isLocked tells whether a process holds the lock of lockFolder.
+func isLocked(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	return syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB) != nil
+}

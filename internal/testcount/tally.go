@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// event is one line of `go test -json`, as `go doc test2json` describes it.
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Output  string
+	Elapsed float64 // seconds
+}
+
+// scope is a package, or a test in it.
+type scope struct{ name, test string }
+
+// tally counts results and keeps output until it is known to matter.
+type tally struct {
+	writer                  io.Writer
+	passed, failed, skipped int
+	// output is what each test wrote so far; what a package wrote outside of
+	// its tests is under an empty test name.
+	output map[scope]*strings.Builder
+	// passes and failures count the tests of each running package.
+	passes, failures map[string]int
+}
+
+func newTally(writer io.Writer) *tally {
+	return &tally{
+		writer:   writer,
+		output:   map[scope]*strings.Builder{},
+		passes:   map[string]int{},
+		failures: map[string]int{},
+	}
+}
+
+// read counts the events of a stream until its end. Lines that are no events
+// are passed on: the go command prints some before the tests begin.
+func (t *tally) read(stream io.Reader) error {
+	reader := bufio.NewReader(stream)
+	for {
+		line, err := reader.ReadBytes('\n')
+		var e event
+		if json.Unmarshal(line, &e) == nil && e.Action != "" {
+			t.count(e)
+		} else if len(line) > 0 {
+			t.printf("%s", line)
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("reading the output of go test: %w", err)
+		}
+	}
+}
+
+func (t *tally) count(e event) {
+	switch e.Action {
+	case "build-output":
+		t.printf("%s", e.Output)
+	case "output":
+		t.keep(scope{e.Package, e.Test}, e.Output)
+	case "pass", "fail", "skip":
+		if e.Test == "" {
+			t.endPackage(e)
+		} else {
+			t.endTest(e)
+		}
+	}
+}
+
+func (t *tally) keep(where scope, text string) {
+	if t.output[where] == nil {
+		t.output[where] = &strings.Builder{}
+	}
+	t.output[where].WriteString(text)
+}
+
+func (t *tally) endTest(e event) {
+	where := scope{e.Package, e.Test}
+	switch e.Action {
+	case "pass":
+		t.passed++
+		t.passes[e.Package]++
+	case "skip":
+		t.skipped++
+	case "fail":
+		t.failed++
+		t.failures[e.Package]++
+		t.show(where)
+	}
+	delete(t.output, where)
+}
+
+// endPackage prints the package's line. A package that failed though none of
+// its tests did could not be built, ended early, or has no tests that ran.
+func (t *tally) endPackage(e event) {
+	if e.Action == "fail" {
+		if t.failures[e.Package] == 0 {
+			t.failed++
+		}
+		t.showAll(e.Package)
+		t.printf("FAIL %s (%.1f s)\n", e.Package, e.Elapsed)
+	} else if t.passes[e.Package] > 0 {
+		t.printf("ok   %s (%.1f s, %d tests)\n", e.Package, e.Elapsed, t.passes[e.Package])
+	}
+	for where := range t.output {
+		if where.name == e.Package {
+			delete(t.output, where)
+		}
+	}
+}
+
+// showAll prints what is left of a failed package: its own output, and that of
+// tests which never ended, as after a panic or a timeout.
+func (t *tally) showAll(name string) {
+	for where := range t.output {
+		if where.name == name && where.test != "" {
+			t.show(where)
+		}
+	}
+	t.show(scope{name, ""})
+}
+
+func (t *tally) show(where scope) {
+	if text := t.output[where]; text != nil {
+		t.printf("%s", text)
+	}
+}
+
+// close prints the last line.
+func (t *tally) close() {
+	t.printf("%d passed, %d failed, %d skipped\n", t.passed, t.failed, t.skipped)
+}
+
+func (t *tally) printf(format string, arguments ...any) {
+	// Without a terminal to write to there is nobody to tell about it.
+	_, _ = fmt.Fprintf(t.writer, format, arguments...)
+}
