@@ -1,0 +1,120 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/alexedwards/argon2id"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// The limits on wrong passwords. They hold over all processes.
+const (
+	failureWindow      = 15 * time.Minute
+	failuresPerAccount = 5
+	failuresPerAddress = 20
+)
+
+// dummyHash is what an unknown address is checked against, so that it takes as
+// long as a known one.
+var dummyHash = sync.OnceValues(func() (string, error) {
+	return argon2id.CreateHash("no account has this password", hashParams)
+})
+
+// SignIn checks an address and password that came from a network address.
+//
+// Errors: RATE_LIMITED after too many wrong ones for the account or from the
+// network address, UNAUTHORIZED alike for an unknown user, a disabled one and
+// a wrong password.
+func (s *Service) SignIn(ctx context.Context, email, password, address string) (User, error) {
+	email = normalEmail(email)
+	if err := s.checkFailures(ctx, email, address); err != nil {
+		return User{}, err
+	}
+	user, hash, err := s.find(ctx, email)
+	if err != nil {
+		return User{}, err
+	}
+	matches, err := argon2id.ComparePasswordAndHash(password, hash)
+	if err != nil {
+		return User{}, fmt.Errorf("checking the password of %s: %w", email, err)
+	}
+	if !matches || user.Email == "" || user.DisabledAt != nil {
+		return User{}, s.noteFailure(ctx, email, address)
+	}
+	_, err = s.DB.ExecContext(ctx, `
+		WITH forgiven AS (DELETE FROM sign_in_failures WHERE account = $3)
+		UPDATE users SET last_sign_in_at = $2 WHERE user_uid = $1`, user.UID, s.DB.Now(), email)
+	if err != nil {
+		return User{}, fmt.Errorf("noting the sign-in of %s: %w", email, err)
+	}
+	return user, nil
+}
+
+// find returns a user and the hash of their password, for an unknown address
+// the zero user and a hash that nothing matches.
+func (s *Service) find(ctx context.Context, email string) (User, string, error) {
+	var row struct {
+		User
+		Hash string `db:"password_hash"`
+	}
+	err := s.DB.GetContext(ctx, &row,
+		`SELECT `+userColumns+`, password_hash FROM users WHERE lower(email) = $1`, email)
+	if postgres.IsNoRows(err) {
+		hash, err := dummyHash()
+		if err != nil {
+			return User{}, "", fmt.Errorf("hashing a password: %w", err)
+		}
+		return User{}, hash, nil
+	}
+	if err != nil {
+		return User{}, "", fmt.Errorf("loading user %s: %w", email, err)
+	}
+	return row.User, row.Hash, nil
+}
+
+func (s *Service) checkFailures(ctx context.Context, email, address string) error {
+	var counts struct {
+		Account int `db:"account"`
+		Address int `db:"address"`
+	}
+	err := s.DB.GetContext(ctx, &counts, `
+		SELECT (SELECT count(*) FROM sign_in_failures
+		         WHERE account = $1 AND failed_at > $3) AS account,
+		       (SELECT count(*) FROM sign_in_failures
+		         WHERE address = $2 AND failed_at > $3) AS address`,
+		email, address, s.DB.Now().Add(-failureWindow))
+	if err != nil {
+		return fmt.Errorf("counting wrong passwords: %w", err)
+	}
+	if counts.Account >= failuresPerAccount || counts.Address >= failuresPerAddress {
+		return lending.NewError(lending.CodeRateLimited,
+			"Too many wrong passwords. Wait %d minutes and try again.",
+			int(failureWindow.Minutes()))
+	}
+	return nil
+}
+
+func (s *Service) noteFailure(ctx context.Context, email, address string) error {
+	_, err := s.DB.ExecContext(ctx, `
+		INSERT INTO sign_in_failures (account, address, failed_at) VALUES ($1, $2, $3)`,
+		email, address, s.DB.Now())
+	if err != nil {
+		return fmt.Errorf("noting a wrong password: %w", err)
+	}
+	return lending.NewError(lending.CodeUnauthorized, "The e-mail address or the password is wrong.")
+}
+
+// PurgeFailures deletes wrong passwords that no longer count.
+func (s *Service) PurgeFailures(ctx context.Context) error {
+	_, err := s.DB.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE failed_at < $1`,
+		s.DB.Now().Add(-failureWindow))
+	if err != nil {
+		return fmt.Errorf("purging wrong passwords: %w", err)
+	}
+	return nil
+}
