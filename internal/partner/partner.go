@@ -29,7 +29,7 @@ const maxName = 200
 type Service struct {
 	DB *postgres.DB
 
-	authenticate statement
+	selectCredential postgres.Statement
 }
 
 // Partner is an organisation that integrates.

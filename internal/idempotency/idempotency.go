@@ -1,0 +1,180 @@
+// Package idempotency answers a repeated request with the reply of the first.
+//
+// A client names an operation by an Idempotency-Key. The first request with a
+// key runs the operation and stores its reply in the same transaction, so that
+// either both exist or neither. Later ones with the key get that reply for 24
+// hours, or a refusal if they ask for something else:
+//
+//	key is new        run, store the reply, answer it
+//	key is running    IDEMPOTENCY_CONFLICT
+//	key is stored     same fingerprint: the stored reply
+//	                  another one: IDEMPOTENCY_MISMATCH
+//
+// Keys belong to a client and a merchant. That one is running is an advisory
+// lock of its transaction: it goes when the transaction ends in whatever way, a
+// killed process included, and no row has to be cleaned up.
+package idempotency
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// keptFor is how long a reply is replayed.
+const keptFor = 24 * time.Hour
+
+// Store runs keyed operations.
+type Store struct {
+	DB *postgres.DB
+	// Render makes the reply of an error; it must set a status from 400 on.
+	Render func(err error) Reply
+
+	statements statements
+}
+
+// Request says what is asked for, by whom and under which key.
+type Request struct {
+	ClientID    string
+	MerchantUID uuid.UUID
+	// Key is what ParseKey returned, empty for a request without one.
+	Key string
+	// Fingerprint is the hash of what is asked for; see the function Fingerprint.
+	Fingerprint [sha256.Size]byte
+}
+
+// Reply is the answer to a request, ready to be written.
+type Reply struct {
+	Status int    `db:"status"`
+	Body   []byte `db:"body"`
+	// Replayed tells that the operation ran earlier, not for this request.
+	Replayed bool
+}
+
+// Run runs the operation use in a transaction, unless the request's key has a
+// stored reply, which it returns instead. The reply of use is stored with it.
+//
+// When use refuses, its work is taken back. If the refusal is one to keep, that
+// is a status of 4xx but 401, 403 and 429, then its rendered reply is stored
+// and returned, with a nil error. Every other error is returned as it is and
+// leaves nothing behind.
+//
+// The database may ask for another try, so use may run more than once; only
+// the work of its last run counts. Errors of its own: IDEMPOTENCY_CONFLICT,
+// IDEMPOTENCY_MISMATCH.
+func (s *Store) Run(
+	ctx context.Context, request Request, use func(tx *postgres.Tx) (Reply, error),
+) (Reply, error) {
+	run := use
+	if request.Key != "" {
+		queries, err := s.statements.prepare(ctx, s.DB)
+		if err != nil {
+			return Reply{}, err
+		}
+		run = func(tx *postgres.Tx) (Reply, error) {
+			return s.runKeyed(ctx, entry{tx: tx, request: request, queries: queries}, use)
+		}
+	}
+	var reply Reply
+	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		var err error
+		reply, err = run(tx)
+		return err
+	})
+	if err != nil {
+		return Reply{}, err
+	}
+	return reply, nil
+}
+
+func (s *Store) runKeyed(
+	ctx context.Context, key entry, use func(tx *postgres.Tx) (Reply, error),
+) (Reply, error) {
+	// The lock comes in a statement before the look-up: a statement sees what was
+	// committed before it began, so only then does whoever gets the lock see the
+	// reply of the one that had it.
+	locked, err := key.lock(ctx)
+	if err != nil {
+		return Reply{}, err
+	}
+	stored, found, err := key.find(ctx)
+	switch {
+	case err != nil:
+		return Reply{}, err
+	case found:
+		return stored.replay(key.request)
+	case !locked:
+		return Reply{}, lending.NewError(lending.CodeIdempotencyConflict,
+			"a request with this Idempotency-Key is still running; repeat it after that one ended")
+	}
+	reply, err := s.runOnce(ctx, key.tx, use)
+	if err != nil {
+		return Reply{}, err
+	}
+	return reply, key.save(ctx, reply)
+}
+
+// runOnce runs the operation and makes a refusal that is to be kept a reply.
+func (s *Store) runOnce(
+	ctx context.Context, tx *postgres.Tx, use func(tx *postgres.Tx) (Reply, error),
+) (Reply, error) {
+	var reply Reply
+	err := tx.Savepoint(ctx, func() error {
+		var err error
+		reply, err = use(tx)
+		return err
+	})
+	if err == nil {
+		return reply, nil
+	}
+	// An error that is no refusal is internal; it goes up unrendered, so that a
+	// lost race in the database is tried again.
+	if _, ok := errors.AsType[*lending.Error](err); !ok {
+		return Reply{}, err
+	}
+	if rendered := s.Render(err); isKept(rendered.Status) {
+		return rendered, nil
+	}
+	return Reply{}, err
+}
+
+// isKept reports whether an error of this status is the operation's answer, and
+// not a passing fault, nor a matter of credentials or rate.
+func isKept(status int) bool {
+	switch status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
+		return false
+	}
+	return status >= 400 && status < 500
+}
+
+// Purge deletes up to limit expired replies and returns how many it deleted.
+// A result below limit means that none is left.
+func (s *Store) Purge(ctx context.Context, limit int) (int, error) {
+	// Rows that a request is just about to store anew are skipped, not awaited.
+	result, err := s.DB.ExecContext(ctx, `
+		DELETE FROM idempotency_keys
+		 WHERE ctid = ANY (ARRAY(
+		        SELECT ctid
+		          FROM idempotency_keys
+		         WHERE expires_at <= $1
+		         ORDER BY expires_at
+		         LIMIT $2
+		           FOR UPDATE SKIP LOCKED))`, s.DB.Now().UTC(), limit)
+	if err != nil {
+		return 0, fmt.Errorf("purging idempotency keys: %w", err)
+	}
+	count, err := result.RowsAffected()
+	if err != nil {
+		return 0, fmt.Errorf("counting purged idempotency keys: %w", err)
+	}
+	return int(count), nil
+}

@@ -1,0 +1,254 @@
+package idempotency_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drawbridge/internal/idempotency"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+func TestFirstReplyIsReplayed(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		reply idempotency.Reply
+	}{
+		{"created", idempotency.Reply{Status: 201, Body: []byte(`{"a":"ü"}`)}},
+		{"bytes that are no text", idempotency.Reply{Status: 200, Body: []byte("\x00\xff\\x41'")}},
+		{"empty body", idempotency.Reply{Status: 200, Body: []byte{}}},
+	}
+	d := newDesk(t)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			request := d.request(fmt.Sprintf("key-%d", len(test.name)), "content")
+			first := d.mustRun(t, request, func(*postgres.Tx) (idempotency.Reply, error) {
+				return test.reply, nil
+			})
+			if diff := cmp.Diff(test.reply, first); diff != "" {
+				t.Errorf("first answer:\n%s", diff)
+			}
+			want := test.reply
+			want.Replayed = true
+			for range 2 {
+				d.advance(time.Hour)
+				if diff := cmp.Diff(want, d.mustRun(t, request, never(t))); diff != "" {
+					t.Errorf("replay:\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func TestReplyWithoutBodyIsStored(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.mustRun(t, d.request("k", "c"), func(*postgres.Tx) (idempotency.Reply, error) {
+		return idempotency.Reply{Status: http.StatusOK}, nil
+	})
+	if reply := d.mustRun(t, d.request("k", "c"), never(t)); len(reply.Body) != 0 ||
+		!reply.Replayed || reply.Status != http.StatusOK {
+		t.Errorf("replay %+v, want an empty 200", reply)
+	}
+}
+
+func TestWithoutKeyEveryRequestRuns(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for range 3 {
+		if reply := d.mustRun(t, d.request("", "c"), register("x")); reply.Replayed {
+			t.Error("a reply without a key was replayed")
+		}
+	}
+	refusal := lending.NewError(lending.CodeInvalidState, "no")
+	if _, err := d.run(d.request("", "c"), refuse(refusal)); !errors.Is(err, refusal) {
+		t.Errorf("got %v, want the operation's own refusal", err)
+	}
+	if visitors, keys := d.count(t, "visitors"), d.count(t, "idempotency_keys"); visitors != 3 ||
+		keys != 0 {
+		t.Errorf("%d visitors and %d keys, want 3 and none", visitors, keys)
+	}
+}
+
+func TestKeysBelongToClientAndMerchant(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	requests := []idempotency.Request{d.request("k", "c"), d.request("k", "c"), d.request("k", "c")}
+	requests[1].ClientID = otherClient
+	requests[2].MerchantUID = d.merchants[1]
+	for i, request := range requests {
+		if reply := d.mustRun(t, request, register("x")); reply.Replayed {
+			t.Errorf("request %d got the reply of another client or merchant", i)
+		}
+	}
+	for _, request := range requests {
+		if reply := d.mustRun(t, request, never(t)); !reply.Replayed {
+			t.Error("a reply was not kept")
+		}
+	}
+}
+
+func TestKeyWithOtherContentIsRefused(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.mustRun(t, d.request("k", "content"), register("x"))
+	_, err := d.run(d.request("k", "other content"), never(t))
+	wantCode(t, err, lending.CodeIdempotencyMismatch)
+	if reply := d.mustRun(t, d.request("k", "content"), never(t)); !reply.Replayed {
+		t.Error("a refused misuse spoilt the stored reply")
+	}
+}
+
+func TestRefusalsThatAreKept(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		code lending.Code
+		kept bool
+	}{
+		{lending.CodeValidation, true},
+		{lending.CodeNotFound, true},
+		{lending.CodeInvalidState, true},
+		{lending.CodeApplicationNotFound, true},
+		{lending.CodeUnauthorized, false},
+		{lending.CodeForbidden, false},
+		{lending.CodeRateLimited, false},
+		{lending.CodeDrawPending, false},
+		{lending.CodeInternal, false},
+	}
+	d := newDesk(t)
+	for _, test := range tests {
+		t.Run(string(test.code), func(t *testing.T) {
+			request := d.request("key-"+string(test.code), "c")
+			refusal := lending.NewError(test.code, "first")
+			reply, err := d.run(request, refuse(refusal))
+			want := idempotency.Reply{
+				Status: statuses[test.code], Body: []byte(string(test.code) + " first"),
+			}
+			if !test.kept {
+				if !errors.Is(err, refusal) {
+					t.Errorf("got %v, want the refusal itself", err)
+				}
+				if reply := d.mustRun(t, request, register("later")); reply.Replayed {
+					t.Error("the operation did not run again")
+				}
+				return
+			}
+			if diff := cmp.Diff(want, reply); err != nil || diff != "" {
+				t.Errorf("first answer: %v\n%s", err, diff)
+			}
+			want.Replayed = true
+			if diff := cmp.Diff(want, d.mustRun(t, request, never(t))); diff != "" {
+				t.Errorf("replay:\n%s", diff)
+			}
+		})
+	}
+	if got := d.count(t, "visitors WHERE name = 'nobody'"); got != 0 {
+		t.Errorf("%d refused operations left their work behind", got)
+	}
+}
+
+func TestInternalErrorsGoUpUnchanged(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	cause := errors.New("disk on fire")
+	_, err := d.run(d.request("k", "c"), refuse(fmt.Errorf("registering: %w", cause)))
+	if !errors.Is(err, cause) {
+		t.Errorf("got %v, want the cause", err)
+	}
+	if visitors, keys := d.count(t, "visitors"), d.count(t, "idempotency_keys"); visitors+keys > 0 {
+		t.Errorf("%d visitors and %d keys are left of a failed request", visitors, keys)
+	}
+}
+
+// A refusal may come of a statement that failed, after which Postgres takes no
+// other one until the work is taken back.
+func TestRefusalAfterAFailedStatementIsKept(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.exec(t, `CREATE UNIQUE INDEX visitors_name ON visitors (name)`)
+	d.mustRun(t, d.request("first", "c"), register("x"))
+	reply := d.mustRun(t, d.request("second", "c"),
+		func(tx *postgres.Tx) (idempotency.Reply, error) {
+			reply, err := register("x")(tx)
+			if postgres.IsUnique(err, "visitors_name") {
+				return reply, lending.NewError(lending.CodeInvalidState, "here already")
+			}
+			return reply, err
+		})
+	if reply.Status != http.StatusConflict {
+		t.Errorf("got %+v, want 409", reply)
+	}
+}
+
+func TestKeyIsFreeAfterADay(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.mustRun(t, d.request("k", "c"), register("first"))
+	d.advance(24*time.Hour - time.Microsecond)
+	if reply := d.mustRun(t, d.request("k", "c"), never(t)); string(reply.Body) != "hello first" {
+		t.Errorf("just before its end the reply is %q", reply.Body)
+	}
+	d.advance(time.Microsecond)
+	// The expired row is still there: other content may use its key all the same.
+	if reply := d.mustRun(t, d.request("k", "new"), register("second")); reply.Replayed {
+		t.Error("an expired reply was replayed")
+	}
+	d.advance(23 * time.Hour)
+	if reply := d.mustRun(t, d.request("k", "new"), never(t)); string(reply.Body) != "hello second" {
+		t.Errorf("the reply is %q, want the second", reply.Body)
+	}
+	if got := d.count(t, "idempotency_keys"); got != 1 {
+		t.Errorf("%d rows for one key", got)
+	}
+}
+
+func TestPurgeDeletesWhatExpired(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	for i := range 5 {
+		d.mustRun(t, d.request(fmt.Sprintf("old-%d", i), "c"), register("x"))
+	}
+	d.advance(12 * time.Hour)
+	d.mustRun(t, d.request("young", "c"), register("x"))
+	d.advance(12 * time.Hour)
+	for _, want := range []int{2, 2, 1, 0} {
+		if got, err := d.Purge(t.Context(), 2); err != nil || got != want {
+			t.Errorf("purged %d, %v, want %d", got, err, want)
+		}
+	}
+	if reply := d.mustRun(t, d.request("young", "c"), never(t)); !reply.Replayed {
+		t.Error("a reply that is kept was purged")
+	}
+}
+
+func TestCancelledRequestLeavesNothing(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	_, err := d.Run(ctx, d.request("k", "c"), func(tx *postgres.Tx) (idempotency.Reply, error) {
+		reply, err := register("x")(tx)
+		cancel()
+		return reply, err
+	})
+	if err == nil {
+		t.Error("a cancelled request succeeded")
+	}
+	// The driver takes the work back on its own time.
+	reply, err := d.run(d.request("k", "c"), register("x"))
+	for lending.ErrorCode(err) == lending.CodeIdempotencyConflict {
+		reply, err = d.run(d.request("k", "c"), register("x"))
+	}
+	if err != nil || reply.Replayed {
+		t.Errorf("got %+v, %v, want a fresh run", reply, err)
+	}
+	if got := d.count(t, "visitors"); got != 1 {
+		t.Errorf("%d visitors, want 1", got)
+	}
+}
