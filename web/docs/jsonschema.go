@@ -60,8 +60,3 @@ func (d *document) makeSchema(kind string) ([]byte, error) {
 	}
 	return append(written, '\n'), nil
 }
-
-// text makes a string node.
-func text(value string) *yaml.Node {
-	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
-}

@@ -32,7 +32,7 @@ func (r *proseReader) next() {
 	switch {
 	case line == "":
 		r.lines = r.lines[1:]
-	case strings.HasPrefix(line, "#"):
+	case headline.MatchString(line):
 		r.heading(line)
 	case strings.HasPrefix(line, ":: "):
 		r.lines = r.lines[1:]
@@ -50,17 +50,19 @@ func (r *proseReader) next() {
 	}
 }
 
+var headline = regexp.MustCompile(`^#+ `)
+
 var numbered = regexp.MustCompile(`^\d+\. `)
 
 func (r *proseReader) add(block docsview.Block) { r.blocks = append(r.blocks, block) }
 
 func (r *proseReader) heading(line string) {
 	r.lines = r.lines[1:]
-	title := strings.TrimLeft(line, "#")
-	title = strings.TrimSpace(title)
+	level := strings.Index(line, " ")
+	title := strings.TrimSpace(line[level:])
 	r.add(docsview.Block{
 		Kind:  docsview.Heading,
-		Level: strings.Count(line[:strings.Index(line, " ")], "#"),
+		Level: level,
 		ID:    slug(title),
 		Text:  inline(title),
 	})
@@ -94,7 +96,9 @@ func (r *proseReader) table() {
 		}
 		rows = append(rows, cells)
 	}
-	r.add(docsview.Block{Kind: docsview.Table, Header: rows[0], Rows: rows[1:]})
+	if len(rows) > 0 {
+		r.add(docsview.Block{Kind: docsview.Table, Header: rows[0], Rows: rows[1:]})
+	}
 }
 
 func (r *proseReader) list(kind docsview.BlockKind) {

@@ -86,6 +86,10 @@ func plainText(text docsview.Text) string {
 	return plain
 }
 
+// productionNote is for readers who follow the quick start where it cannot work.
+const productionNote = "**This is production**, where the sandbox operations answer 404. Ask the " +
+	"lender for the development address and walk through these steps there."
+
 func (l *library) addQuickstart() error {
 	steps, err := quickstartView(l.doc.base)
 	if err != nil {
@@ -94,6 +98,9 @@ func (l *library) addQuickstart() error {
 	intro, err := l.guide("quickstart")
 	if err != nil {
 		return err
+	}
+	if l.production {
+		intro = append(prose(productionNote), intro...)
 	}
 	frame := l.frame("/quickstart", "Quick start",
 		"A whole loan in the sandbox, from the application to the last draw, with curl.")

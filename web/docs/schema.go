@@ -20,7 +20,6 @@ type schema struct {
 	Required    []string        `yaml:"required"`
 	Properties  ordered[schema] `yaml:"properties"`
 	Items       *schema         `yaml:"items"`
-	AllOf       []schema        `yaml:"allOf"`
 	AnyOf       []schema        `yaml:"anyOf"`
 	MediaType   string          `yaml:"contentMediaType"`
 }
@@ -49,19 +48,10 @@ var labels = map[string]string{
 	"CertificateMetadataText": "JSON text",
 }
 
-// flat folds a single allOf, which only adds a description, into what it
-// describes, and an anyOf with null into its other branch.
+// flat folds an anyOf with null into its other branch.
 func (s schema) flat() (folded schema, nullable bool) {
-	switch {
-	case len(s.AllOf) == 1:
-		inner, nullable := s.AllOf[0].flat()
-		if s.Description != "" {
-			inner.Description = s.Description
-		}
-		return inner, nullable
-	case len(s.AnyOf) == 2:
-		inner, _ := s.AnyOf[0].flat()
-		return inner, true
+	if len(s.AnyOf) == 2 {
+		return s.AnyOf[0], true
 	}
 	for _, name := range s.Type {
 		nullable = nullable || name == "null"

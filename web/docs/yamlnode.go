@@ -66,7 +66,7 @@ func resolve(root, node *yaml.Node) (*yaml.Node, error) {
 		return resolve(root, node.Alias)
 	}
 	if reference := child(node, "$ref"); reference != nil {
-		return resolveReference(root, reference.Value)
+		return resolveReference(root, node, reference.Value)
 	}
 	copied := *node
 	copied.Anchor = ""
@@ -81,22 +81,44 @@ func resolve(root, node *yaml.Node) (*yaml.Node, error) {
 	return &copied, nil
 }
 
-func resolveReference(root *yaml.Node, reference string) (*yaml.Node, error) {
+// resolveReference returns what a reference stands for, with its name, and
+// with the keys that stand beside the reference in place of the target's own:
+// OpenAPI 3.1 uses them for another description.
+func resolveReference(root, node *yaml.Node, reference string) (*yaml.Node, error) {
 	target, err := lookup(root, reference)
 	if err != nil {
 		return nil, err
 	}
 	resolved, err := resolve(root, target)
-	if err != nil {
-		return nil, err
+	if err != nil || resolved.Kind != yaml.MappingNode {
+		return resolved, err
 	}
-	if resolved.Kind == yaml.MappingNode && child(resolved, component) == nil {
+	if child(resolved, component) == nil {
 		name := reference[strings.LastIndex(reference, "/")+1:]
-		resolved.Content = append(resolved.Content,
-			text(component),
-			text(name))
+		setChild(resolved, component, text(name))
+	}
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if key := node.Content[i].Value; key != "$ref" {
+			setChild(resolved, key, node.Content[i+1])
+		}
 	}
 	return resolved, nil
+}
+
+// setChild sets a key of a mapping.
+func setChild(node *yaml.Node, key string, value *yaml.Node) {
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		if node.Content[i].Value == key {
+			node.Content[i+1] = value
+			return
+		}
+	}
+	node.Content = append(node.Content, text(key), value)
+}
+
+// text makes a string node.
+func text(value string) *yaml.Node {
+	return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
 }
 
 // toJSON writes a tree as JSON in the order of its source, indented by two.

@@ -1,0 +1,234 @@
+// Package contract holds requests and answers of a running server against the
+// OpenAPI document of package docs, so that neither can drift from the other.
+//
+// It is for tests. Wrap a client's transport with Transport, and every exchange
+// of a test suite is checked; Examples gives each example request of the
+// document, ready to be sent.
+package contract
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/getkin/kin-openapi/openapi3filter"
+	"github.com/getkin/kin-openapi/routers"
+	"github.com/getkin/kin-openapi/routers/legacy"
+
+	"drawbridge/web/docs"
+)
+
+// Contract is the loaded document.
+type Contract struct {
+	// Document is the document as it was loaded, but for the objects of answers:
+	// they allow no field that the document does not name, so that a field added
+	// to the code alone is found.
+	Document *openapi3.T
+	router   routers.Router
+	base     string
+}
+
+// fileTypes are what upload parts may say of themselves; the validating
+// library reads only the media types that it was told about.
+var fileTypes = []string{
+	"application/pdf", "application/msword", "application/vnd.ms-excel",
+	"application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+	"application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+	"image/jpeg", "image/png", "image/webp",
+}
+
+// registerFileTypes changes a table of the library that all goroutines share.
+var registerFileTypes = sync.OnceFunc(func() {
+	for _, fileType := range fileTypes {
+		openapi3filter.RegisterBodyDecoder(fileType, openapi3filter.FileBodyDecoder)
+	}
+})
+
+// Load reads and validates the document, examples included, for a server whose
+// address before /v2 is base, for example "http://127.0.0.1:8080/api".
+func Load(base string) (*Contract, error) {
+	registerFileTypes()
+	document, err := openapi3.NewLoader().LoadFromData(docs.Document(base))
+	if err != nil {
+		return nil, fmt.Errorf("loading openapi.yaml: %w", err)
+	}
+	if err := document.Validate(context.Background(),
+		openapi3.EnableExamplesValidation(), openapi3.EnableSchemaPatternValidation(),
+		openapi3.EnableSchemaFormatValidation(), openapi3.EnableMultiError()); err != nil {
+		return nil, fmt.Errorf("validating openapi.yaml: %w", err)
+	}
+	closeAnswers(document)
+	router, err := legacy.NewRouter(document)
+	if err != nil {
+		return nil, fmt.Errorf("routing openapi.yaml: %w", err)
+	}
+	return &Contract{Document: document, router: router, base: base}, nil
+}
+
+// closeAnswers forbids undocumented fields in every answer.
+func closeAnswers(document *openapi3.T) {
+	for _, item := range document.Paths.Map() {
+		for _, operation := range item.Operations() {
+			for _, response := range operation.Responses.Map() {
+				for _, media := range response.Value.Content {
+					closeSchema(media.Schema)
+				}
+			}
+		}
+	}
+}
+
+func closeSchema(reference *openapi3.SchemaRef) {
+	if reference == nil || reference.Value == nil {
+		return
+	}
+	schema := reference.Value
+	if len(schema.Properties) > 0 && schema.AdditionalProperties.Has == nil {
+		schema.WithoutAdditionalProperties()
+	}
+	for _, property := range schema.Properties {
+		closeSchema(property)
+	}
+	for _, branch := range schema.AnyOf {
+		closeSchema(branch)
+	}
+	closeSchema(schema.Items)
+}
+
+// ErrUndocumented is returned for a method and path that the document lacks.
+var ErrUndocumented = errors.New("not in openapi.yaml")
+
+// find returns the route of a request. The workflow operations answer without
+// the version segment too and are documented once.
+func (c *Contract) find(request *http.Request) (*openapi3filter.RequestValidationInput, error) {
+	versioned := request.Clone(request.Context())
+	if below, ok := strings.CutPrefix(request.URL.String(), c.base); ok &&
+		!strings.HasPrefix(below, "/v2/") {
+		address, err := request.URL.Parse(c.base + "/v2" + below)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", request.URL, err)
+		}
+		versioned.URL = address
+	}
+	route, parameters, err := c.router.FindRoute(versioned)
+	if err != nil {
+		return nil, fmt.Errorf("%s %s: %w", request.Method, request.URL.Path, ErrUndocumented)
+	}
+	return &openapi3filter.RequestValidationInput{
+		Request: versioned, PathParams: parameters, Route: route,
+		Options: &openapi3filter.Options{
+			IncludeResponseStatus:             true,
+			RejectWhenRequestBodyNotSpecified: true,
+			MultiError:                        true,
+			AuthenticationFunc:                openapi3filter.NoopAuthenticationFunc,
+		},
+	}, nil
+}
+
+// CheckRequest says how a request departs from the document. Body is what was
+// sent. A request without credentials departs too.
+func (c *Contract) CheckRequest(request *http.Request, body []byte) error {
+	input, err := c.find(request)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{"x-service-client-id", "x-service-client-secret"} {
+		if request.Header.Get(name) == "" {
+			return fmt.Errorf("%s %s: no %s", request.Method, request.URL.Path, name)
+		}
+	}
+	input.Request.Body, input.Request.ContentLength = http.NoBody, 0
+	if len(body) > 0 {
+		input.Request.Body = io.NopCloser(bytes.NewReader(body))
+		input.Request.ContentLength = int64(len(body))
+	}
+	if err := openapi3filter.ValidateRequest(request.Context(), input); err != nil {
+		return fmt.Errorf("%s %s: %w", request.Method, request.URL.Path, err)
+	}
+	return nil
+}
+
+// CheckResponse says how an answer departs from the document: its status, its
+// headers, its body. An answer at an undocumented address, 404 and 405 among
+// them, must be the error envelope.
+func (c *Contract) CheckResponse(
+	request *http.Request, response *http.Response, body []byte,
+) error {
+	input, err := c.find(request)
+	if errors.Is(err, ErrUndocumented) || response.StatusCode == http.StatusMethodNotAllowed {
+		return c.checkEnvelope(response, body)
+	}
+	if err != nil {
+		return err
+	}
+	answer := &openapi3filter.ResponseValidationInput{
+		RequestValidationInput: input, Status: response.StatusCode, Header: response.Header,
+		Options: input.Options,
+	}
+	answer.SetBodyBytes(body)
+	if err := openapi3filter.ValidateResponse(request.Context(), answer); err != nil {
+		return fmt.Errorf("%s %s answered %d: %w",
+			request.Method, request.URL.Path, response.StatusCode, err)
+	}
+	return checkStatusCode(response.StatusCode, body)
+}
+
+// checkStatusCode compares the envelope's status with the real one.
+func checkStatusCode(status int, body []byte) error {
+	var envelope struct {
+		StatusCode int `json:"statusCode"`
+	}
+	if err := json.Unmarshal(body, &envelope); err != nil {
+		return fmt.Errorf("reading the envelope: %w", err)
+	}
+	if envelope.StatusCode != status {
+		return fmt.Errorf("the envelope says %d, the answer %d", envelope.StatusCode, status)
+	}
+	return nil
+}
+
+func (c *Contract) checkEnvelope(response *http.Response, body []byte) error {
+	if response.Header.Get("X-Request-Id") == "" {
+		return errors.New("no X-Request-Id")
+	}
+	if err := c.checkSchema("ErrorEnvelope", body); err != nil {
+		return err
+	}
+	return checkStatusCode(response.StatusCode, body)
+}
+
+func (c *Contract) checkSchema(name string, body []byte) error {
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		return fmt.Errorf("reading JSON: %w", err)
+	}
+	schema := c.Document.Components.Schemas[name].Value
+	if err := schema.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
+		return fmt.Errorf("not a %s: %w", name, err)
+	}
+	return nil
+}
+
+// CheckEvent says how a webhook body departs from the schema of its kind.
+func (c *Contract) CheckEvent(kind string, body []byte) error {
+	hook := c.Document.Webhooks[kind]
+	if hook == nil {
+		return fmt.Errorf("%s: %w", kind, ErrUndocumented)
+	}
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		return fmt.Errorf("reading a %s event: %w", kind, err)
+	}
+	media := hook.Post.RequestBody.Value.Content["application/json"]
+	if err := media.Schema.Value.VisitJSON(value, openapi3.EnableJSONSchema2020()); err != nil {
+		return fmt.Errorf("not a %s event: %w", kind, err)
+	}
+	return nil
+}

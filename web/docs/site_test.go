@@ -1,0 +1,318 @@
+package docs
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/google/go-cmp/cmp"
+	"github.com/labstack/echo/v4"
+	"go.yaml.in/yaml/v3"
+
+	"drawbridge/internal/lending"
+)
+
+const testBase = "https://lender.example/api"
+
+// serveSite starts the documentation as a server mounts it.
+func serveSite(t *testing.T, options Options) *httptest.Server {
+	t.Helper()
+	router := echo.New()
+	for _, route := range New(options).Routes() {
+		router.GET(route.Path, route.Handler).Name = route.Name
+	}
+	server := httptest.NewServer(router)
+	t.Cleanup(server.Close)
+	return server
+}
+
+func siteAt(t *testing.T, base string) *httptest.Server {
+	t.Helper()
+	return serveSite(t, Options{BaseURL: func() string { return base }})
+}
+
+func get(t *testing.T, address string) *http.Response {
+	t.Helper()
+	response, err := http.Get(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = response.Body.Close() })
+	return response
+}
+
+func page(t *testing.T, server *httptest.Server, path string) *goquery.Document {
+	t.Helper()
+	response := get(t, server.URL+path)
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("%s answered %d", path, response.StatusCode)
+	}
+	document, err := goquery.NewDocumentFromReader(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document
+}
+
+// Every link, asset and anchor that any page names is there.
+func TestNoLinkIsDead(t *testing.T) {
+	t.Parallel()
+	server := siteAt(t, testBase)
+	pages := map[string]*goquery.Document{}
+	targets := map[string]string{} // address -> the page that names it
+	for waiting := []string{Prefix}; len(waiting) > 0; waiting = waiting[1:] {
+		path := waiting[0]
+		if pages[path] != nil {
+			continue
+		}
+		document := page(t, server, path)
+		pages[path] = document
+		document.Find("[href],[src]").Each(func(_ int, node *goquery.Selection) {
+			address := node.AttrOr("href", node.AttrOr("src", ""))
+			if strings.HasPrefix(address, "#") {
+				address = path + address
+			}
+			targets[address] = path
+			if plain, _, _ := strings.Cut(address, "#"); isPage(plain) {
+				waiting = append(waiting, plain)
+			}
+		})
+	}
+	if len(pages) != len(menu) {
+		t.Errorf("links reach %d pages, the menu has %d", len(pages), len(menu))
+	}
+	for address, from := range targets {
+		checkTarget(t, server, pages, address, from)
+	}
+}
+
+func isPage(path string) bool {
+	for _, link := range menu {
+		if link.Href == path {
+			return true
+		}
+	}
+	return false
+}
+
+func checkTarget(
+	t *testing.T, server *httptest.Server, pages map[string]*goquery.Document,
+	address, from string,
+) {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.IsAbs() || !strings.HasPrefix(parsed.Path, Prefix) {
+		t.Errorf("%s leads outside: %q", from, address)
+		return
+	}
+	document := pages[parsed.Path]
+	if document == nil {
+		if status := get(t, server.URL+parsed.Path).StatusCode; status != http.StatusOK {
+			t.Errorf("%s: %s answers %d", from, address, status)
+		}
+		return
+	}
+	if parsed.Fragment != "" {
+		found := document.Find("[id]").FilterFunction(func(_ int, node *goquery.Selection) bool {
+			return node.AttrOr("id", "") == parsed.Fragment
+		})
+		if found.Length() != 1 {
+			t.Errorf("%s: %s names %d elements", from, address, found.Length())
+		}
+	}
+}
+
+// The pages work under a policy that allows nothing inline and nothing foreign.
+func TestPagesKeepThePolicy(t *testing.T) {
+	t.Parallel()
+	server := siteAt(t, testBase)
+	for _, link := range menu {
+		response := get(t, server.URL+link.Href)
+		policy := response.Header.Get("Content-Security-Policy")
+		for _, word := range []string{"unsafe", "http:", "https:", "*"} {
+			if policy == "" || strings.Contains(policy, word) {
+				t.Errorf("%s: policy %q", link.Href, policy)
+			}
+		}
+		document, err := goquery.NewDocumentFromReader(response.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := document.Find("script:not([src]),style,[style],[onclick],base").Length(); n > 0 {
+			t.Errorf("%s has %d inline scripts or styles", link.Href, n)
+		}
+		if n := document.Find("h1").Length(); n != 1 {
+			t.Errorf("%s has %d first headings", link.Href, n)
+		}
+		if current := document.Find(`.pages > li > a[aria-current="page"]`); current.Text() != link.Label {
+			t.Errorf("%s marks %q as the current page", link.Href, current.Text())
+		}
+	}
+}
+
+func TestEveryCodeHasCauseAndCure(t *testing.T) {
+	t.Parallel()
+	document := page(t, siteAt(t, testBase), Prefix+"/errors")
+	for _, code := range lending.Codes() {
+		section := document.Find("#" + string(code))
+		if section.Length() != 1 {
+			t.Errorf("%s is not explained", code)
+			continue
+		}
+		answers := section.Find("dd")
+		for i, what := range []string{"cause", "cure"} {
+			if len(strings.TrimSpace(answers.Eq(i).Text())) < 20 {
+				t.Errorf("%s has no %s", code, what)
+			}
+		}
+	}
+	if n := document.Find("section.error").Length(); n != len(lending.Codes()) {
+		t.Errorf("%d codes are explained, there are %d", n, len(lending.Codes()))
+	}
+}
+
+func TestTheWebhookGuideShowsEveryEvent(t *testing.T) {
+	t.Parallel()
+	document := page(t, siteAt(t, testBase), Prefix+"/webhooks")
+	if n := document.Find("section.event").Length(); n != 9 {
+		t.Errorf("%d events, want 9", n)
+	}
+	document.Find("section.event").Each(func(_ int, event *goquery.Selection) {
+		samples := event.Find(".samples code")
+		if samples.Length() == 0 {
+			t.Errorf("%s has no sample", event.AttrOr("id", ""))
+		}
+		samples.Each(func(_ int, sample *goquery.Selection) {
+			var body struct{ Status, Timestamp string }
+			if err := json.Unmarshal([]byte(sample.Text()), &body); err != nil || body.Status == "" {
+				t.Errorf("%s: the sample is no event: %v", event.AttrOr("id", ""), err)
+			}
+		})
+	})
+	languages := document.Find("[data-language]")
+	if languages.Length() != len(sampleLanguages) {
+		t.Errorf("%d languages, want %d", languages.Length(), len(sampleLanguages))
+	}
+	// The delivery that is shown carries a signature that really checks.
+	vectors, err := Vectors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := document.Find("figure.code code").First().Text()
+	if !strings.Contains(shown, vectors[0].Body) ||
+		!strings.Contains(shown, vectors[0].Signatures[0]) {
+		t.Errorf("the delivery shown is not the first vector:\n%s", shown)
+	}
+}
+
+func TestTheDocumentNamesTheConfiguredServer(t *testing.T) {
+	t.Parallel()
+	server := siteAt(t, testBase+"/")
+	var fromJSON, fromYAML map[string]any
+	if err := json.NewDecoder(get(t, server.URL+"/docs/openapi.json").Body).Decode(&fromJSON); err != nil {
+		t.Fatal(err)
+	}
+	if err := yaml.NewDecoder(get(t, server.URL+"/docs/openapi.yaml").Body).Decode(&fromYAML); err != nil {
+		t.Fatal(err)
+	}
+	servers := fromJSON["servers"].([]any)
+	if got := servers[0].(map[string]any)["url"]; got != testBase {
+		t.Errorf("server %v, want %s", got, testBase)
+	}
+	// Both through JSON, so that numbers have one type.
+	again, err := json.Marshal(fromYAML)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var normal map[string]any
+	if err := json.Unmarshal(again, &normal); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(fromJSON, normal); diff != "" {
+		t.Errorf("the two forms differ: %s", diff)
+	}
+	for _, path := range []string{"", "/quickstart", "/requests", "/reference"} {
+		text := page(t, server, Prefix+path).Find("main").Text()
+		if strings.Contains(text, ExampleBaseURL) || !strings.Contains(text, testBase) {
+			t.Errorf("%s does not name the configured server", path)
+		}
+	}
+}
+
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	server := siteAt(t, testBase)
+	style := page(t, server, Prefix).Find(`link[rel="stylesheet"]`).AttrOr("href", "")
+	cases := []struct {
+		path, contentType, cache string
+		status                   int
+	}{
+		{"/docs", "text/html; charset=utf-8", "no-cache", 200},
+		{"/docs/openapi.yaml", "application/yaml", "no-cache", 200},
+		{"/docs/openapi.json", "application/json", "no-cache", 200},
+		{"/docs/collection.json", "application/json", "no-cache", 200},
+		{"/docs/schemas/task.created.json", "application/schema+json", "no-cache", 200},
+		{"/docs/samples/vectors.json", "application/json", "no-cache", 200},
+		{"/docs/samples/python/verify.py", "text/plain; charset=utf-8", "no-cache", 200},
+		{style, "text/css; charset=utf-8", "public, max-age=31536000, immutable", 200},
+		{"/docs/schemas/nothing.json", "", "", 404},
+		{"/docs/samples/../openapi.yaml", "", "", 404},
+		{"/docs/samples/", "", "", 404},
+		{"/docs/assets/docs.css", "", "", 404},
+	}
+	for _, test := range cases {
+		response := get(t, server.URL+test.path)
+		if response.StatusCode != test.status {
+			t.Errorf("%s answered %d, want %d", test.path, response.StatusCode, test.status)
+			continue
+		}
+		if test.status != http.StatusOK {
+			continue
+		}
+		if got := response.Header.Get("Content-Type"); got != test.contentType {
+			t.Errorf("%s is %q, want %q", test.path, got, test.contentType)
+		}
+		if got := response.Header.Get("Cache-Control"); got != test.cache {
+			t.Errorf("%s: Cache-Control %q, want %q", test.path, got, test.cache)
+		}
+		request, _ := http.NewRequest(http.MethodGet, server.URL+test.path, nil)
+		request.Header.Set("If-None-Match", response.Header.Get("ETag"))
+		again, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = again.Body.Close(); again.StatusCode != http.StatusNotModified {
+			t.Errorf("%s answered %d to its own ETag, want 304", test.path, again.StatusCode)
+		}
+	}
+}
+
+func TestProductionSaysWhereTheSandboxIs(t *testing.T) {
+	t.Parallel()
+	const note = "sandbox operations answer 404"
+	for _, production := range []bool{false, true} {
+		server := serveSite(t, Options{Production: production})
+		text := page(t, server, Prefix+"/quickstart").Find("main").Text()
+		if strings.Contains(text, note) != production {
+			t.Errorf("production %v: the note is there: %v", production, !production)
+		}
+	}
+}
+
+func TestRoutesHaveTheirOwnNames(t *testing.T) {
+	t.Parallel()
+	names, paths := map[string]bool{}, map[string]bool{}
+	for _, route := range New(Options{}).Routes() {
+		if names[route.Name] || paths[route.Path] {
+			t.Errorf("%s %s is there twice", route.Name, route.Path)
+		}
+		names[route.Name], paths[route.Path] = true, true
+		if !strings.HasPrefix(route.Path, Prefix) {
+			t.Errorf("%s is outside %s", route.Path, Prefix)
+		}
+	}
+}
