@@ -1,0 +1,150 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/config"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+)
+
+type demoCmd struct {
+	JSON bool `name:"json" help:"Print one JSON document."`
+}
+
+// demoJSON is the demo data set as it is printed.
+type demoJSON struct {
+	BaseURL      string            `json:"base_url"`
+	ConsoleURL   string            `json:"console_url"`
+	Users        []demoUser        `json:"users"`
+	Partners     []demoPartner     `json:"partners"`
+	Products     []productJSON     `json:"products"`
+	Loans        []demoLoan        `json:"loans"`
+	Applications []demoApplication `json:"applications"`
+}
+
+type demoUser struct {
+	Email    string        `json:"email"`
+	Role     operator.Role `json:"role"`
+	Password string        `json:"password"`
+}
+
+type demoPartner struct {
+	Name    string       `json:"name"`
+	UID     uuid.UUID    `json:"partner_uid"`
+	Clients []demoClient `json:"clients"`
+}
+
+type demoClient struct {
+	ID        string      `json:"client_id"`
+	Secret    string      `json:"client_secret"`
+	Group     bool        `json:"group"`
+	Merchants []uuid.UUID `json:"merchant_uids"`
+}
+
+type demoLoan struct {
+	UID         uuid.UUID `json:"loan_application_uid"`
+	MerchantUID uuid.UUID `json:"merchant_uid"`
+	Stage       string    `json:"stage"`
+	Description string    `json:"description"`
+}
+
+type demoApplication struct {
+	UID         uuid.UUID                 `json:"thrive_application_uid"`
+	MerchantUID uuid.UUID                 `json:"merchant_uid"`
+	Status      lending.ApplicationStatus `json:"status"`
+	Description string                    `json:"description"`
+	SiblingUID  *uuid.UUID                `json:"sibling_uid"`
+}
+
+// Run loads the demo data and prints it.
+func (cmd demoCmd) Run(env *environment) error {
+	return env.withServices(func(s *services) error {
+		s.settings.PublicURL = configuredURL(s.settings)
+		data, err := loadDemo(env.ctx, s)
+		if err != nil {
+			return err
+		}
+		return env.print(cmd.JSON, data, func(w io.Writer) { printDemo(w, data) })
+	})
+}
+
+// configuredURL is the origin as far as the settings alone can tell.
+func configuredURL(settings config.Config) string {
+	if settings.PublicURL != "" {
+		return settings.PublicURL
+	}
+	address, err := net.ResolveTCPAddr("tcp", settings.Listen)
+	if err != nil {
+		return "http://" + settings.Listen
+	}
+	return "http://" + reachable(address)
+}
+
+// errDemoInProduction keeps published credentials out of production.
+var errDemoInProduction = errors.New(
+	"the demo data has published passwords; it is refused with DRAWBRIDGE_ENV=production")
+
+// printDemo shows the data set to people.
+func printDemo(w io.Writer, data demoJSON) {
+	fmt.Fprintf(w, "API      %s\nConsole  %s\n\n", data.BaseURL, data.ConsoleURL)
+	for _, user := range data.Users {
+		fmt.Fprintf(w, "user     %-30s %-9s password %s\n", user.Email, user.Role, user.Password)
+	}
+	for _, partner := range data.Partners {
+		fmt.Fprintf(w, "\npartner  %s  %s\n", partner.UID, partner.Name)
+		for _, client := range partner.Clients {
+			fmt.Fprintf(w, "  client %s\n  secret %s\n", client.ID, client.Secret)
+			for _, merchant := range client.Merchants {
+				fmt.Fprintf(w, "  merchant %s\n", merchant)
+			}
+		}
+	}
+	fmt.Fprintln(w)
+	for _, product := range data.Products {
+		fmt.Fprintf(w, "product  %s  %-12s %s\n", product.UID, product.Code, product.Name)
+	}
+	fmt.Fprintln(w)
+	for _, loan := range data.Loans {
+		fmt.Fprintf(w, "loan     %s  %-16s %s\n", loan.UID, loan.Stage, loan.Description)
+	}
+	for _, application := range data.Applications {
+		fmt.Fprintf(w, "waiting  %s  %s\n", application.UID, application.Description)
+	}
+}
+
+// printWelcome loads the demo data for serve and says how to try it.
+func printWelcome(env *environment, s *services) error {
+	data, err := loadDemo(env.ctx, s)
+	if err != nil {
+		return err
+	}
+	if err := ensureDemoSubscription(env.ctx, s, data); err != nil {
+		return err
+	}
+	user, client, loan := data.Users[0], data.Partners[0].Clients[0], data.Loans[0]
+	fmt.Fprintf(env.stderr, `
+  Drawbridge runs.
+
+  Console   %s
+            sign in as %s with the password %s
+  Docs      %s/docs
+
+  Request a draw (works as it is):
+
+    curl -X POST %s/v2/loan/%s/request-draw \
+      -H 'x-service-client-id: %s' \
+      -H 'x-service-client-secret: %s'
+
+  Then watch its webhook under Deliveries in the console.
+  More loans, partners and credentials: drawbridge demo
+
+`, data.ConsoleURL, user.Email, user.Password, s.settings.PublicURL,
+		data.BaseURL, loan.UID, client.ID, client.Secret)
+	return nil
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/lmittmann/tint"
+
+	"drawbridge/internal/config"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgserver"
+	"drawbridge/internal/secret"
+	"drawbridge/migrations"
+)
+
+// dataDir holds what development keeps between runs.
+const dataDir = ".data"
+
+// environment is what a command may use of the world.
+type environment struct {
+	ctx    context.Context
+	args   []string
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+	getenv func(string) string
+}
+
+// config reads the settings and turns the logs on.
+func (env *environment) config() (config.Config, error) {
+	getenv, err := config.WithDotEnv(env.getenv, ".env")
+	if err != nil {
+		return config.Config{}, err
+	}
+	settings, err := config.Load(getenv)
+	if err != nil {
+		return config.Config{}, err
+	}
+	slog.SetDefault(slog.New(env.logHandler(settings)))
+	return settings, nil
+}
+
+// logHandler writes colour to a terminal and JSON to everything else.
+func (env *environment) logHandler(settings config.Config) slog.Handler {
+	file, isFile := env.stderr.(*os.File)
+	if isFile && settings.Env == config.Development {
+		if info, err := file.Stat(); err == nil && info.Mode()&fs.ModeCharDevice != 0 {
+			return tint.NewHandler(env.stderr, &tint.Options{TimeFormat: "15:04:05.000"})
+		}
+	}
+	return slog.NewJSONHandler(env.stderr, nil)
+}
+
+// database is an open database and what has to be stopped after it.
+type database struct {
+	*postgres.DB
+	stop func() error
+}
+
+// close closes the pool and stops an embedded server of ours.
+func (d *database) close() error {
+	err := d.Close()
+	if d.stop != nil {
+		err = errors.Join(err, d.stop())
+	}
+	return err
+}
+
+// open connects to the configured database or to the embedded one, which is
+// started unless a running service has it already.
+func (env *environment) open(settings config.Config) (*database, error) {
+	url := settings.DatabaseURL
+	var stop func() error
+	if url == "" {
+		dir := filepath.Join(dataDir, "postgres")
+		attached, running := pgserver.Attach(dir)
+		if running && !env.serving() {
+			url = attached
+		} else {
+			server, err := pgserver.Start(env.ctx, pgserver.Options{
+				Dir:      dir,
+				Progress: func(line string) { fmt.Fprintln(env.stderr, line) },
+			})
+			if err != nil {
+				return nil, err
+			}
+			url, stop = server.URL(), server.Stop
+		}
+	}
+	db, err := postgres.Open(env.ctx, url)
+	if err != nil {
+		if stop != nil {
+			err = errors.Join(err, stop())
+		}
+		return nil, err
+	}
+	return &database{DB: db, stop: stop}, nil
+}
+
+// serving tells whether the command is the service itself, which must have the
+// embedded server for itself.
+func (env *environment) serving() bool { return len(env.args) > 0 && env.args[0] == "serve" }
+
+// use opens the database with a current schema for a command and closes it
+// afterwards.
+func (env *environment) use(do func(settings config.Config, db *postgres.DB) error) (err error) {
+	settings, err := env.config()
+	if err != nil {
+		return err
+	}
+	db, err := env.open(settings)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, db.close()) }()
+	if err := ensureSchema(env.ctx, settings, db.DB); err != nil {
+		return err
+	}
+	return do(settings, db.DB)
+}
+
+// ensureSchema migrates in development; production migrates when it is told to.
+func ensureSchema(ctx context.Context, settings config.Config, db *postgres.DB) error {
+	if settings.Env == config.Development {
+		return migrations.Up(ctx, db.DB.DB)
+	}
+	missing, err := migrations.Pending(ctx, db.DB.DB)
+	if err != nil {
+		return err
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("the database lacks the migrations %s; run drawbridge migrate up",
+			strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+// withServices runs do with the services over an open database.
+func (env *environment) withServices(do func(s *services) error) error {
+	return env.use(func(settings config.Config, db *postgres.DB) error {
+		keys, err := keyring(settings)
+		if err != nil {
+			return err
+		}
+		s, err := newServices(settings, db, keys)
+		if err != nil {
+			return err
+		}
+		return do(s)
+	})
+}
+
+// keyring reads the keys for secrets at rest. Development makes one the first
+// time and keeps it.
+func keyring(settings config.Config) (*secret.Keyring, error) {
+	if settings.SecretsKey != "" {
+		keys, err := secret.ParseKeyring(settings.SecretsKey)
+		if err != nil {
+			return nil, config.Faults{"DRAWBRIDGE_SECRETS_KEY " + err.Error()}
+		}
+		return keys, nil
+	}
+	path := filepath.Join(dataDir, "secrets.key")
+	if err := os.MkdirAll(dataDir, 0o755); err != nil {
+		return nil, fmt.Errorf("making the data folder: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, writeErr := file.WriteString(secret.GenerateKey() + "\n")
+		err = errors.Join(writeErr, file.Close())
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("keeping a new secrets key: %w", err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the secrets key: %w", err)
+	}
+	keys, err := secret.ParseKeyring(strings.TrimSpace(string(text)))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	return keys, nil
+}
+
+// print writes a result: one JSON document, or text for people.
+func (env *environment) print(asJSON bool, value any, text func(w io.Writer)) error {
+	if !asJSON {
+		text(env.stdout)
+		return nil
+	}
+	encoder := json.NewEncoder(env.stdout)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+)
+
+// listFlags page a list.
+type listFlags struct {
+	Limit  int    `default:"50" help:"How many, at most 500."`
+	Cursor string `help:"Where to go on, as the last page said." placeholder:"CURSOR"`
+	JSON   bool   `name:"json" help:"Print one JSON document."`
+}
+
+func (f listFlags) page() (int, postgres.Cursor, error) {
+	if f.Limit < 1 || f.Limit > webhook.MaxPage {
+		return 0, postgres.Cursor{}, usagef("--limit must be from 1 to %d", webhook.MaxPage)
+	}
+	cursor, err := postgres.ParseCursor(f.Cursor)
+	return f.Limit, cursor, err
+}
+
+// cursorJSON is null on the last page.
+func cursorJSON(cursor postgres.Cursor) *string {
+	if cursor.IsZero() {
+		return nil
+	}
+	text := cursor.String()
+	return &text
+}
+
+func printMore(w io.Writer, next postgres.Cursor) {
+	if !next.IsZero() {
+		fmt.Fprintf(w, "more: --cursor %s\n", next)
+	}
+}
+
+func parseUID(what, text string) (uuid.UUID, error) {
+	uid, err := uuid.Parse(text)
+	if err != nil || len(text) != len(uuid.Nil.String()) {
+		return uuid.Nil, usagef("%s is %q, which is not a UUID", what, text)
+	}
+	return uid, nil
+}
+
+func optionalUID(what, text string) (uuid.UUID, error) {
+	if text == "" {
+		return uuid.Nil, nil
+	}
+	return parseUID(what, text)
+}
+
+// parseUIDs returns nil for no texts.
+func parseUIDs(what string, texts []string) ([]uuid.UUID, error) {
+	var uids []uuid.UUID
+	for _, text := range texts {
+		uid, err := parseUID(what, text)
+		if err != nil {
+			return nil, err
+		}
+		uids = append(uids, uid)
+	}
+	return uids, nil
+}
+
+// parseTime reads an RFC 3339 time or a date (UTC); empty is the zero time.
+func parseTime(flag, text string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, nil
+		}
+	}
+	return time.Time{}, usagef(
+		"%s is %q; it must be a time such as 2026-11-21T09:30:00Z", flag, text)
+}
+
+func orElse(text, otherwise string) string { return cmp.Or(text, otherwise) }
+
+// change runs a use case in a transaction of its own; what it returns is called
+// once that has committed.
+func (env *environment) change(
+	use func(s *services, tx *postgres.Tx) (func() error, error),
+) error {
+	return env.withServices(func(s *services) error { return env.inTx(s, use) })
+}
+
+func (env *environment) inTx(
+	s *services, use func(s *services, tx *postgres.Tx) (func() error, error),
+) error {
+	var after func() error
+	err := s.db.InTx(env.ctx, func(tx *postgres.Tx) (err error) {
+		after, err = use(s, tx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return after()
+}

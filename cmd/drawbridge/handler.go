@@ -1,0 +1,81 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"drawbridge/internal/config"
+	"drawbridge/internal/partner"
+	"drawbridge/migrations"
+	"drawbridge/web"
+	"drawbridge/web/api"
+	"drawbridge/web/docs"
+)
+
+// newHandler puts together what the process's roles serve.
+func newHandler(s *services) (http.Handler, error) {
+	options := web.Options{
+		BasePath: s.settings.BasePath,
+		Ready:    readiness(s),
+		Metrics:  metrics(s),
+		Now:      s.db.Now,
+	}
+	if s.settings.Has(config.RoleAPI) {
+		options.API = &api.API{
+			Partners:     s.partners,
+			Limiter:      &partner.Limiter{DB: s.db},
+			Idempotency:  s.idempotency,
+			Applications: s.applications,
+			Loans:        s.loans,
+			Bucket:       s.documents.Bucket(),
+			Now:          s.db.Now,
+			Sandbox:      s.settings.Env == config.Development,
+		}
+		options.Docs = docs.New(docs.Options{
+			BaseURL:    func() string { return baseURL(s.settings) },
+			Production: s.settings.Env == config.Production,
+		})
+	}
+	if s.settings.Env == config.Development {
+		options.Receiver = http.HandlerFunc(sampleReceiver)
+	}
+	return web.New(options), nil
+}
+
+// baseURL is the address that precedes /v2 (specification section 1).
+func baseURL(settings config.Config) string {
+	return strings.TrimRight(settings.PublicURL, "/") + settings.BasePath
+}
+
+// readiness tells what keeps the process from serving.
+func readiness(s *services) func(r *http.Request) []string {
+	return func(r *http.Request) []string {
+		if err := s.db.PingContext(r.Context()); err != nil {
+			return []string{"the database does not answer"}
+		}
+		missing, err := migrations.Pending(r.Context(), s.db.DB.DB)
+		if err != nil {
+			return []string{"the schema version cannot be read"}
+		}
+		gaps := make([]string, 0, len(missing))
+		for _, name := range missing {
+			gaps = append(gaps, "migration "+name+" is missing; run drawbridge migrate up")
+		}
+		return gaps
+	}
+}
+
+// metrics exposes the process, the runtime and the connection pool.
+func metrics(s *services) http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewDBStatsCollector(s.db.DB.DB, "drawbridge"),
+	)
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"drawbridge/internal/config"
+	"drawbridge/internal/postgres"
+	"drawbridge/jobs"
+	"drawbridge/migrations"
+	"drawbridge/web"
+)
+
+const (
+	// drainTimeout is what requests and deliveries in flight have to end.
+	drainTimeout = 30 * time.Second
+	// schemaPoll is how often a worker asks whether the schema is current.
+	schemaPoll = 2 * time.Second
+)
+
+type serveCmd struct {
+	Roles string `help:"What this process runs: api, console, worker; overrides DRAWBRIDGE_ROLES." placeholder:"LIST"`
+	Demo  bool   `help:"Load the demo data first and print how to use it (development only)."`
+}
+
+// Help lists every setting.
+func (serveCmd) Help() string { return variablesHelp() }
+
+// Run serves until the context ends, and then drains.
+func (cmd serveCmd) Run(env *environment) error {
+	settings, err := env.config()
+	if err != nil {
+		return err
+	}
+	if cmd.Roles != "" {
+		if settings.Roles, err = config.ParseRoles(cmd.Roles); err != nil {
+			return usagef("--roles %s", err)
+		}
+	}
+	db, err := env.open(settings)
+	if err != nil {
+		return err
+	}
+	err = cmd.serve(env, settings, db.DB)
+	return errors.Join(err, db.close())
+}
+
+func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres.DB) error {
+	if settings.Env == config.Development {
+		if err := migrations.Up(env.ctx, db.DB.DB); err != nil {
+			return err
+		}
+	}
+	keys, err := keyring(settings)
+	if err != nil {
+		return err
+	}
+	services, err := newServices(settings, db, keys)
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", settings.Listen)
+	if err != nil {
+		return fmt.Errorf("listening on DRAWBRIDGE_LISTEN: %w", err)
+	}
+	services.settings.PublicURL = publicURL(settings, listener)
+	if cmd.Demo {
+		if err := printWelcome(env, services); err != nil {
+			return errors.Join(err, listener.Close())
+		}
+	}
+	return runServer(env, services, listener)
+}
+
+// publicURL is the configured origin, or the one listened on.
+func publicURL(settings config.Config, listener net.Listener) string {
+	if settings.PublicURL != "" {
+		return settings.PublicURL
+	}
+	return "http://" + reachable(listener.Addr())
+}
+
+// reachable turns an address that means every interface into one to connect to.
+func reachable(address net.Addr) string {
+	host, port, err := net.SplitHostPort(address.String())
+	if err != nil {
+		return address.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// runServer serves HTTP and works the queues until the context ends; then it
+// stops accepting, lets what is in flight end, and returns.
+func runServer(env *environment, s *services, listener net.Listener) error {
+	handler, err := newHandler(s)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server := web.NewServer(handler)
+	failed := make(chan error, 2)
+	go func() { failed <- server.Serve(listener) }()
+	var workers sync.WaitGroup
+	if s.settings.Has(config.RoleWorker) {
+		workers.Go(func() {
+			if err := work(env.ctx, s); err != nil {
+				failed <- err
+			}
+		})
+	}
+	fmt.Fprintf(env.stdout, "ready http://%s\n", reachable(listener.Addr()))
+	select {
+	case <-env.ctx.Done():
+	case err = <-failed:
+	}
+	slog.Info("stopping")
+	drain, cancel := context.WithTimeout(context.WithoutCancel(env.ctx), drainTimeout)
+	defer cancel()
+	shutdownErr := server.Shutdown(drain)
+	if errors.Is(shutdownErr, context.DeadlineExceeded) {
+		shutdownErr = server.Close()
+	}
+	if err == nil {
+		workers.Wait()
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return errors.Join(err, shutdownErr)
+}
+
+// work runs the queues until ctx ends and the jobs in flight with it.
+func work(ctx context.Context, s *services) error {
+	if err := waitForSchema(ctx, s.db); err != nil {
+		return err
+	}
+	pool, err := pgxpool.New(ctx, s.db.URL())
+	if err != nil {
+		return fmt.Errorf("connecting the queue: %w", err)
+	}
+	defer pool.Close()
+	if err := ensurePartitions(ctx, s.db); err != nil {
+		return err
+	}
+	queueConfig := jobs.Config(jobs.Deps{
+		DB: s.db, Webhooks: s.webhooks,
+		Idempotency: s.idempotency, Documents: s.documents, Loans: s.loans,
+		WebhookTimeout: s.settings.WebhookTimeout,
+	})
+	client, err := river.NewClient(riverpgxv5.New(pool), queueConfig)
+	if err != nil {
+		return fmt.Errorf("preparing the queue: %w", err)
+	}
+	// The queue has its own life: ctx tells when to stop, Stop how.
+	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("starting the queue: %w", err)
+	}
+	jobs.Promote(ctx, s.webhooks)
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
+	defer cancel()
+	if err := client.Stop(drain); err != nil {
+		// What is still in flight is left to be picked up by another process.
+		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		return client.StopAndCancel(hard)
+	}
+	return nil
+}
+
+// waitForSchema lets a worker start before its migrations were run.
+func waitForSchema(ctx context.Context, db *postgres.DB) error {
+	ticker := time.NewTicker(schemaPoll)
+	defer ticker.Stop()
+	for {
+		missing, err := migrations.Pending(ctx, db.DB.DB)
+		if err == nil && len(missing) == 0 {
+			return nil
+		}
+		slog.WarnContext(ctx, "waiting for the schema", "missing", missing, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// ensurePartitions covers the case that no process ran for months.
+func ensurePartitions(ctx context.Context, db *postgres.DB) error {
+	made, err := db.MakePartitions(ctx)
+	if err == nil && made > 0 {
+		slog.InfoContext(ctx, "made partitions", "count", made)
+	}
+	return err
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/catalog"
+	"drawbridge/internal/config"
+	"drawbridge/internal/document"
+	"drawbridge/internal/email"
+	"drawbridge/internal/event"
+	"drawbridge/internal/idempotency"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook"
+	"drawbridge/web/api"
+)
+
+// services are the use cases over one database.
+type services struct {
+	settings     config.Config
+	db           *postgres.DB
+	partners     *partner.Service
+	catalog      *catalog.Service
+	idempotency  *idempotency.Store
+	documents    *document.Store
+	emails       *email.Service
+	webhooks     *webhook.Service
+	loans        *loan.Service
+	applications *application.Service
+	operators    *operator.Service
+}
+
+// newServices wires the use cases. It is the one place where they are made.
+func newServices(
+	settings config.Config, db *postgres.DB, keys *secret.Keyring,
+) (*services, error) {
+	// This client only inserts: in the caller's transaction, over the same
+	// driver as the domain. The short cooldown is that of its notifications,
+	// without which a job would wait for the next poll.
+	inserter, err := river.NewClient(riverdatabasesql.New(db.DB.DB), &river.Config{
+		FetchCooldown: 5 * time.Millisecond,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the queue: %w", err)
+	}
+	bucket, err := document.OpenBucket(blobURL(settings))
+	if err != nil {
+		return nil, config.Faults{"DRAWBRIDGE_BLOB_URL " + err.Error()}
+	}
+	policy := webhook.Policy{Allow: settings.WebhookAllow, AllowHTTP: settings.WebhookAllowHTTP}
+	webhooks := &webhook.Service{
+		DB: db, Jobs: inserter, Keys: keys, Policy: policy,
+		Sender: webhook.NewSender(webhook.SenderConfig{
+			Policy: policy, Timeout: settings.WebhookTimeout, Version: version,
+		}),
+		Retries: webhook.Schedule{
+			Delays: settings.WebhookRetry, RetryAfterMax: settings.WebhookRetryAfterMax,
+		},
+	}
+	emails := email.NewService(inserter)
+	events := &event.Recorder{Webhooks: webhooks, Emails: emails}
+	loans := &loan.Service{DB: db, Events: events}
+	return &services{
+		settings:  settings,
+		db:        db,
+		partners:  &partner.Service{DB: db},
+		catalog:   &catalog.Service{DB: db},
+		documents: document.NewStore(bucket),
+		emails:    emails,
+		webhooks:  webhooks,
+		loans:     loans,
+		operators: &operator.Service{DB: db},
+		applications: &application.Service{
+			DB: db, Events: events, Loans: loans, Switches: settings.Env == config.Development,
+		},
+		idempotency: &idempotency.Store{DB: db, Render: func(err error) idempotency.Reply {
+			status, body := api.RenderError(err, db.Now())
+			return idempotency.Reply{Status: status, Body: body}
+		}},
+	}, nil
+}
+
+// blobURL is the configured bucket, or a folder of development's data.
+func blobURL(settings config.Config) string {
+	if settings.BlobURL != "" {
+		return settings.BlobURL
+	}
+	folder, err := filepath.Abs(filepath.Join(dataDir, "blobs"))
+	if err != nil {
+		// Without a working folder nothing else works either.
+		return "file://" + filepath.Join("/", dataDir, "blobs")
+	}
+	return "file://" + folder
+}

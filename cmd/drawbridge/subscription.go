@@ -1,0 +1,327 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook"
+)
+
+// cliActor is who the records name for what a command did.
+const cliActor = "command line"
+
+type subscriptionCmd struct {
+	Create subscriptionCreateCmd `cmd:"" help:"Create a subscription; its secret is shown once."`
+	List   subscriptionListCmd   `cmd:"" help:"List subscriptions, newest first."`
+	Show   subscriptionShowCmd   `cmd:"" help:"Show one subscription."`
+	Update subscriptionUpdateCmd `cmd:"" help:"Change settings; only what is given changes."`
+	Pause  subscriptionPauseCmd  `cmd:"" help:"Hold deliveries back until it resumes."`
+	Resume subscriptionResumeCmd `cmd:"" help:"Send again, what waited first."`
+	Delete subscriptionDeleteCmd `cmd:"" help:"End it for good; what has not gone out is cancelled."`
+	Test   subscriptionTestCmd   `cmd:"" help:"Send a marked sample event."`
+}
+
+// subscriptionFlags are the settings, alike for create and update.
+type subscriptionFlags struct {
+	URL      string   `name:"url" help:"HTTPS endpoint." placeholder:"URL"`
+	Auth     string   `help:"How deliveries authenticate: none, hmac or bearer." placeholder:"SCHEME"`
+	Secret   string   `help:"Signing secret or bearer token; generated if absent." placeholder:"TEXT"`
+	Event    []string `sep:"none" help:"Event kind, repeatable, or all." placeholder:"KIND"`
+	Header   []string `sep:"none" help:"Custom header 'Name: value', repeatable." placeholder:"LINE"`
+	Merchant []string `sep:"none" help:"Only this merchant's events, repeatable." placeholder:"UID"`
+	JSON     bool     `name:"json" help:"Print one JSON document."`
+}
+
+func (f subscriptionFlags) headers() ([]webhook.Header, error) {
+	var faults lending.Faults
+	headers := make([]webhook.Header, 0, len(f.Header))
+	for _, line := range f.Header {
+		header, err := webhook.ParseHeader(line)
+		faults.Merge(err)
+		headers = append(headers, header)
+	}
+	return headers, faults.Err()
+}
+
+// subscriptionJSON is a subscription as commands print it.
+type subscriptionJSON struct {
+	UID      uuid.UUID        `json:"subscription_uid"`
+	Partner  uuid.UUID        `json:"partner_uid"`
+	URL      string           `json:"url"`
+	Auth     webhook.Auth     `json:"auth"`
+	Events   []string         `json:"events"`
+	Headers  []webhook.Header `json:"headers"`
+	Merchant []uuid.UUID      `json:"merchants"`
+	State    webhook.State    `json:"state"`
+	// Secret is present only in the answer that creates or rotates it.
+	Secret *string `json:"secret"`
+}
+
+func newSubscriptionJSON(s webhook.Subscription, value secret.String) subscriptionJSON {
+	printed := subscriptionJSON{
+		UID: s.UID, Partner: s.PartnerUID, URL: s.URL, Auth: s.Auth, Events: s.Events,
+		Headers: s.Headers, Merchant: s.Merchants, State: s.State,
+	}
+	if printed.Headers == nil {
+		printed.Headers = []webhook.Header{}
+	}
+	if printed.Merchant == nil {
+		printed.Merchant = []uuid.UUID{}
+	}
+	if !value.IsZero() {
+		text := value.Reveal()
+		printed.Secret = &text
+	}
+	return printed
+}
+
+func (env *environment) printSubscription(
+	asJSON bool, s webhook.Subscription, value secret.String,
+) error {
+	printed := newSubscriptionJSON(s, value)
+	return env.print(asJSON, printed, func(w io.Writer) {
+		fmt.Fprintf(w, "subscription %s (%s)\n  url     %s\n  auth    %s\n  events  %s\n",
+			s.UID, s.State, s.URL, s.Auth, strings.Join(s.Events, ", "))
+		for _, header := range s.Headers {
+			fmt.Fprintf(w, "  header  %s\n", header)
+		}
+		for _, merchant := range s.Merchants {
+			fmt.Fprintf(w, "  merchant  %s\n", merchant)
+		}
+		if printed.Secret != nil {
+			fmt.Fprintf(w, "  secret  %s   (shown only now; keep it safe)\n", *printed.Secret)
+		}
+	})
+}
+
+type subscriptionCreateCmd struct {
+	Partner string `required:"" help:"Partner that gets the events." placeholder:"UID"`
+	subscriptionFlags
+}
+
+// Run creates a subscription.
+func (cmd subscriptionCreateCmd) Run(env *environment) error {
+	partner, err := parseUID("--partner", cmd.Partner)
+	if err != nil {
+		return err
+	}
+	merchants, err := parseUIDs("--merchant", cmd.Merchant)
+	if err != nil {
+		return err
+	}
+	headers, err := cmd.headers()
+	if err != nil {
+		return err
+	}
+	settings := webhook.Settings{
+		URL: cmd.URL, Auth: webhook.Auth(orElse(cmd.Auth, string(webhook.AuthHMAC))),
+		Events: cmd.Event, Merchants: merchants, Headers: headers,
+	}
+	if cmd.Secret != "" {
+		settings.Secret = secret.New(cmd.Secret)
+	}
+	return env.withServices(func(s *services) error {
+		if err := env.checkDestination(s, cmd.URL); err != nil {
+			return err
+		}
+		return env.inTx(s, func(s *services, tx *postgres.Tx) (func() error, error) {
+			created, value, err := s.webhooks.Subscribe(env.ctx, tx, partner, settings, cliActor)
+			return func() error { return env.printSubscription(cmd.JSON, created, value) }, err
+		})
+	})
+}
+
+// checkDestination refuses an endpoint whose name leads to a closed address and
+// warns of one that does not resolve yet.
+func (env *environment) checkDestination(s *services, url string) error {
+	warning, err := s.webhooks.CheckDestination(env.ctx, url)
+	if warning != "" {
+		fmt.Fprintf(env.stderr, "warning: %s\n", warning)
+	}
+	return err
+}
+
+type subscriptionListCmd struct {
+	Partner string `help:"Only this partner's." placeholder:"UID"`
+	listFlags
+}
+
+// Run lists subscriptions.
+func (cmd subscriptionListCmd) Run(env *environment) error {
+	filter := webhook.SubscriptionFilter{}
+	var err error
+	if filter.PartnerUID, err = optionalUID("--partner", cmd.Partner); err != nil {
+		return err
+	}
+	if filter.Limit, filter.Cursor, err = cmd.page(); err != nil {
+		return err
+	}
+	return env.withServices(func(s *services) error {
+		found, next, err := s.webhooks.Subscriptions(env.ctx, filter)
+		if err != nil {
+			return err
+		}
+		printed := make([]subscriptionJSON, 0, len(found))
+		for _, subscription := range found {
+			printed = append(printed, newSubscriptionJSON(subscription, secret.String{}))
+		}
+		document := map[string]any{"subscriptions": printed, "next_cursor": cursorJSON(next)}
+		return env.print(cmd.JSON, document, func(w io.Writer) {
+			for _, s := range found {
+				fmt.Fprintf(w, "%s  %-8s %-6s %s\n", s.UID, s.State, s.Auth, s.URL)
+			}
+			printMore(w, next)
+		})
+	})
+}
+
+type subscriptionShowCmd struct {
+	UID  string `arg:"" help:"Subscription."`
+	JSON bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run shows one subscription.
+func (cmd subscriptionShowCmd) Run(env *environment) error {
+	uid, err := parseUID("the subscription", cmd.UID)
+	if err != nil {
+		return err
+	}
+	return env.withServices(func(s *services) error {
+		found, err := s.webhooks.Subscription(env.ctx, uid)
+		if err != nil {
+			return err
+		}
+		return env.printSubscription(cmd.JSON, found, secret.String{})
+	})
+}
+
+type subscriptionUpdateCmd struct {
+	UID string `arg:"" help:"Subscription."`
+	subscriptionFlags
+	NoHeaders bool          `help:"Remove every custom header."`
+	Overlap   time.Duration `default:"24h" help:"How long the former signing secret still signs beside a new one."`
+}
+
+// Run changes a subscription.
+func (cmd subscriptionUpdateCmd) Run(env *environment) error {
+	uid, err := parseUID("the subscription", cmd.UID)
+	if err != nil {
+		return err
+	}
+	patch, err := cmd.patch()
+	if err != nil {
+		return err
+	}
+	return env.withServices(func(s *services) error {
+		if cmd.URL != "" {
+			if err := env.checkDestination(s, cmd.URL); err != nil {
+				return err
+			}
+		}
+		return env.inTx(s, func(s *services, tx *postgres.Tx) (func() error, error) {
+			changed, value, err := s.webhooks.Amend(env.ctx, tx, uid, patch, cliActor)
+			return func() error { return env.printSubscription(cmd.JSON, changed, value) }, err
+		})
+	})
+}
+
+func (cmd subscriptionUpdateCmd) patch() (webhook.Patch, error) {
+	patch := webhook.Patch{Events: cmd.Event, Overlap: cmd.Overlap}
+	if cmd.Overlap < 0 {
+		return patch, usagef("--overlap must not be negative")
+	}
+	if cmd.NoHeaders && len(cmd.Header) > 0 {
+		return patch, usagef("--no-headers and --header exclude each other")
+	}
+	if cmd.URL != "" {
+		patch.URL = &cmd.URL
+	}
+	if cmd.Auth != "" {
+		auth := webhook.Auth(cmd.Auth)
+		patch.Auth = &auth
+	}
+	if cmd.Secret != "" {
+		value := secret.New(cmd.Secret)
+		patch.Secret = &value
+	}
+	if cmd.NoHeaders || len(cmd.Header) > 0 {
+		headers, err := cmd.headers()
+		if err != nil {
+			return patch, err
+		}
+		patch.Headers = &headers
+	}
+	merchants, err := parseUIDs("--merchant", cmd.Merchant)
+	patch.Merchants = merchants
+	return patch, err
+}
+
+type subscriptionPauseCmd struct{ subscriptionShowCmd }
+
+// Run pauses a subscription.
+func (cmd subscriptionPauseCmd) Run(env *environment) error {
+	return cmd.enter(env, (*webhook.Service).Pause)
+}
+
+type subscriptionResumeCmd struct{ subscriptionShowCmd }
+
+// Run resumes a subscription.
+func (cmd subscriptionResumeCmd) Run(env *environment) error {
+	return cmd.enter(env, (*webhook.Service).Resume)
+}
+
+type subscriptionDeleteCmd struct{ subscriptionShowCmd }
+
+// Run deletes a subscription.
+func (cmd subscriptionDeleteCmd) Run(env *environment) error {
+	return cmd.enter(env, (*webhook.Service).Delete)
+}
+
+// transition takes a subscription to another state.
+type transition func(
+	s *webhook.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
+) (webhook.Subscription, error)
+
+func (cmd subscriptionShowCmd) enter(env *environment, to transition) error {
+	uid, err := parseUID("the subscription", cmd.UID)
+	if err != nil {
+		return err
+	}
+	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+		changed, err := to(s.webhooks, env.ctx, tx, uid, cliActor)
+		return func() error {
+			return env.printSubscription(cmd.JSON, changed, secret.String{})
+		}, err
+	})
+}
+
+type subscriptionTestCmd struct {
+	UID   string `arg:"" help:"Subscription."`
+	Event string `default:"application.status.update" help:"Event kind of the sample." placeholder:"KIND"`
+	JSON  bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run sends a test event.
+func (cmd subscriptionTestCmd) Run(env *environment) error {
+	uid, err := parseUID("the subscription", cmd.UID)
+	if err != nil {
+		return err
+	}
+	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+		delivery, err := s.webhooks.Test(env.ctx, tx, uid, lending.EventKind(cmd.Event))
+		return func() error {
+			document := map[string]any{"delivery_uid": delivery}
+			return env.print(cmd.JSON, document, func(w io.Writer) {
+				fmt.Fprintf(w, "test delivery %s\n", delivery)
+			})
+		}, err
+	})
+}

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/google/uuid"
+	"golang.org/x/term"
+
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+)
+
+type userCmd struct {
+	Create   userCreateCmd   `cmd:"" help:"Create a console user; the password is read from stdin or prompted."`
+	List     userListCmd     `cmd:"" help:"List the users."`
+	Disable  userDisableCmd  `cmd:"" help:"End a user's access."`
+	Password userPasswordCmd `cmd:"" help:"Set a user's password, read from stdin or prompted."`
+}
+
+// userJSON is a user as commands print it.
+type userJSON struct {
+	UID      uuid.UUID     `json:"user_uid"`
+	Email    string        `json:"email"`
+	Name     string        `json:"name"`
+	Role     operator.Role `json:"role"`
+	Disabled bool          `json:"disabled"`
+}
+
+func newUserJSON(user operator.User) userJSON {
+	return userJSON{
+		UID: user.UID, Email: user.Email, Name: user.Name, Role: user.Role,
+		Disabled: user.DisabledAt != nil,
+	}
+}
+
+func printUser(w io.Writer, user operator.User) {
+	state := ""
+	if user.DisabledAt != nil {
+		state = "  disabled"
+	}
+	fmt.Fprintf(w, "%-40s %-9s %s%s\n", user.Email, user.Role, user.Name, state)
+}
+
+type userCreateCmd struct {
+	Email string `required:"" help:"Address to sign in with." placeholder:"ADDRESS"`
+	Name  string `required:"" help:"The person's name." placeholder:"TEXT"`
+	Role  string `required:"" help:"admin, operator or support." placeholder:"ROLE"`
+	JSON  bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run creates a user.
+func (cmd userCreateCmd) Run(env *environment) error {
+	password, err := env.readPassword()
+	if err != nil {
+		return err
+	}
+	request := operator.NewUser{
+		Email: cmd.Email, Name: cmd.Name, Role: operator.Role(cmd.Role), Password: password,
+	}
+	return env.changeUser(cmd.JSON, "user.create",
+		func(s *services, tx *postgres.Tx) (operator.User, error) {
+			return s.operators.Create(env.ctx, tx, request)
+		})
+}
+
+type userListCmd struct {
+	JSON bool `name:"json" help:"Print one JSON document."`
+}
+
+// Run lists the users.
+func (cmd userListCmd) Run(env *environment) error {
+	return env.withServices(func(s *services) error {
+		users, err := s.operators.Users(env.ctx)
+		if err != nil {
+			return err
+		}
+		printed := make([]userJSON, 0, len(users))
+		for _, user := range users {
+			printed = append(printed, newUserJSON(user))
+		}
+		return env.print(cmd.JSON, map[string]any{"users": printed}, func(w io.Writer) {
+			for _, user := range users {
+				printUser(w, user)
+			}
+		})
+	})
+}
+
+type userDisableCmd struct {
+	Email string `arg:"" help:"Address of the user."`
+	JSON  bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run disables a user.
+func (cmd userDisableCmd) Run(env *environment) error {
+	return env.changeUser(cmd.JSON, "user.disable",
+		func(s *services, tx *postgres.Tx) (operator.User, error) {
+			return s.operators.Disable(env.ctx, tx, cmd.Email)
+		})
+}
+
+type userPasswordCmd struct {
+	Email string `arg:"" help:"Address of the user."`
+	JSON  bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run sets a password.
+func (cmd userPasswordCmd) Run(env *environment) error {
+	password, err := env.readPassword()
+	if err != nil {
+		return err
+	}
+	return env.changeUser(cmd.JSON, "user.password",
+		func(s *services, tx *postgres.Tx) (operator.User, error) {
+			return s.operators.SetPassword(env.ctx, tx, cmd.Email, password)
+		})
+}
+
+// changeUser runs a use case about a user, keeps it in the audit log and prints
+// the user.
+func (env *environment) changeUser(
+	asJSON bool, action string, use func(s *services, tx *postgres.Tx) (operator.User, error),
+) error {
+	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+		user, err := use(s, tx)
+		if err != nil {
+			return nil, err
+		}
+		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+			Actor: cliActor, Action: action, SubjectKind: "user", Subject: user.Email,
+			After: newUserJSON(user),
+		})
+		return func() error {
+			return env.print(asJSON, newUserJSON(user), func(w io.Writer) { printUser(w, user) })
+		}, err
+	})
+}
+
+// readPassword prompts on a terminal, where nothing is echoed, and otherwise
+// reads the first line of the standard input.
+func (env *environment) readPassword() (string, error) {
+	if file, ok := env.stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		fmt.Fprint(env.stderr, "Password: ")
+		typed, err := term.ReadPassword(int(file.Fd()))
+		fmt.Fprintln(env.stderr)
+		if err != nil {
+			return "", fmt.Errorf("reading the password: %w", err)
+		}
+		return string(typed), nil
+	}
+	line, err := bufio.NewReader(io.LimitReader(env.stdin, 4096)).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("reading the password: %w", err)
+	}
+	password := strings.TrimRight(line, "\r\n")
+	if password == "" {
+		return "", usagef("the password is missing: pass it on the standard input")
+	}
+	return password, nil
+}

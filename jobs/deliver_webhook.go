@@ -1,0 +1,55 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"drawbridge/internal/webhook"
+)
+
+// infrastructurePause is how long a delivery waits when our own side, not the
+// partner's, kept it from being sent.
+const infrastructurePause = time.Second
+
+// DeliverWebhook makes one attempt of one delivery.
+type DeliverWebhook struct {
+	river.WorkerDefaults[webhook.DeliverArgs]
+
+	Webhooks *webhook.Service
+	// Limit bounds a job: the request and what has to be written after it.
+	Limit time.Duration
+}
+
+// Timeout bounds the job.
+func (w *DeliverWebhook) Timeout(*river.Job[webhook.DeliverArgs]) time.Duration { return w.Limit }
+
+// NextRetry runs a job whose process died again at once: being noticed has
+// taken long enough.
+func (w *DeliverWebhook) NextRetry(*river.Job[webhook.DeliverArgs]) time.Time { return time.Now() }
+
+// Work makes the attempt. The queue counts a run before it starts it, so a
+// second run means that the first ended without an outcome.
+func (w *DeliverWebhook) Work(ctx context.Context, job *river.Job[webhook.DeliverArgs]) error {
+	err := w.Webhooks.Deliver(ctx, job.Args, job.Attempt > 1)
+	if errors.Is(err, webhook.ErrNotSent) {
+		slog.WarnContext(ctx, "delivery put off",
+			"delivery", job.Args.DeliveryUID, "attempt", job.Args.Number, "error", err)
+		// Putting off does not count as a run.
+		return river.JobSnooze(infrastructurePause)
+	}
+	return err
+}
+
+// quickRetry runs failed jobs again soon: our own faults are short, and the
+// schedules that partners and borrowers see are the services' own.
+type quickRetry struct{}
+
+// NextRetry waits a second per run, at most half a minute.
+func (quickRetry) NextRetry(job *rivertype.JobRow) time.Time {
+	return time.Now().Add(min(time.Duration(job.Attempt)*time.Second, 30*time.Second))
+}

@@ -1,0 +1,74 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+)
+
+const (
+	houseEvery = time.Hour
+	// purgeBatch bounds one deletion, so that it holds no lock for long.
+	purgeBatch = 5000
+	// sweepAge is how old an unreferenced upload must be: far older than any
+	// request still under way.
+	sweepAge = 24 * time.Hour
+)
+
+// HousekeepArgs asks for the hourly chores.
+type HousekeepArgs struct{}
+
+// Kind names the job in the queue.
+func (HousekeepArgs) Kind() string { return "housekeep" }
+
+// Housekeep makes partitions ahead of time and clears what has expired.
+type Housekeep struct {
+	river.WorkerDefaults[HousekeepArgs]
+	Deps
+}
+
+// Timeout bounds the chores.
+func (w *Housekeep) Timeout(*river.Job[HousekeepArgs]) time.Duration { return 5 * time.Minute }
+
+// Work does every chore, also when one of them fails.
+func (w *Housekeep) Work(ctx context.Context, _ *river.Job[HousekeepArgs]) error {
+	made, err := w.DB.MakePartitions(ctx)
+	purged, purgeErr := w.purgeReplies(ctx)
+	swept, sweepErr := w.Documents.Sweep(ctx, w.DB.Now().Add(-sweepAge), w.Loans.IsReferenced)
+	slog.InfoContext(ctx, "housekeeping",
+		"partitions_made", made, "replies_purged", purged,
+		"uploads_kept", swept.Kept, "uploads_removed", swept.Removed)
+	return errors.Join(err, purgeErr, sweepErr)
+}
+
+func (w *Housekeep) purgeReplies(ctx context.Context) (int, error) {
+	total := 0
+	for {
+		count, err := w.Idempotency.Purge(ctx, purgeBatch)
+		total += count
+		if err != nil {
+			return total, fmt.Errorf("purging expired replies: %w", err)
+		}
+		if count < purgeBatch {
+			return total, nil
+		}
+	}
+}
+
+func periodicJobs() []*river.PeriodicJob {
+	return []*river.PeriodicJob{
+		river.NewPeriodicJob(
+			river.PeriodicInterval(houseEvery),
+			func() (river.JobArgs, *river.InsertOpts) {
+				return HousekeepArgs{}, &river.InsertOpts{
+					UniqueOpts: river.UniqueOpts{ByPeriod: houseEvery},
+				}
+			},
+			&river.PeriodicJobOpts{RunOnStart: true},
+		),
+	}
+}

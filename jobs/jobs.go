@@ -1,0 +1,75 @@
+// Package jobs holds what runs beside the requests: the workers of the queues,
+// the periodic chores, and the promoter of due deliveries.
+//
+// A worker is thin. It hands its job to the service that owns the matter and
+// tells the queue what to do next; the truth stays in the service's tables.
+package jobs
+
+import (
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"drawbridge/internal/document"
+	"drawbridge/internal/idempotency"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+)
+
+// Deps are what the workers call.
+type Deps struct {
+	DB          *postgres.DB
+	Webhooks    *webhook.Service
+	Idempotency *idempotency.Store
+	Documents   *document.Store
+	Loans       *loan.Service
+	// WebhookTimeout bounds one attempt.
+	WebhookTimeout time.Duration
+}
+
+// The queues beside the webhooks' own.
+const queueChores = river.QueueDefault
+
+// How many jobs of a queue one process works at a time. A delivery mostly
+// waits for its endpoint, so there are many.
+const (
+	webhookWorkers = 400
+	choreWorkers   = 2
+)
+
+// Config returns the settings of the queue's working client.
+func Config(deps Deps) *river.Config {
+	workers := river.NewWorkers()
+	river.AddWorker(workers, &DeliverWebhook{
+		Webhooks: deps.Webhooks, Limit: deps.WebhookTimeout + recordMargin,
+	})
+	river.AddWorker(workers, &Housekeep{Deps: deps})
+	return &river.Config{
+		Queues: map[string]river.QueueConfig{
+			webhook.Queue: {MaxWorkers: webhookWorkers},
+			queueChores:   {MaxWorkers: choreWorkers},
+		},
+		Workers:      workers,
+		PeriodicJobs: periodicJobs(),
+		// A fetch takes what has come in since the last: the shorter the pause
+		// between fetches, the sooner a delivery leaves.
+		FetchCooldown: 5 * time.Millisecond,
+		// Notifications announce new jobs; polling only covers a lost one.
+		FetchPollInterval: time.Second,
+		// A process that died is noticed after this, well above what an attempt
+		// can take, by a check every 30 seconds.
+		RescueStuckJobsAfter: deps.WebhookTimeout + rescueMargin,
+		JobTimeout:           time.Minute,
+		MaxAttempts:          100,
+		RetryPolicy:          quickRetry{},
+	}
+}
+
+const (
+	// recordMargin is what an attempt has for the database after its request.
+	recordMargin = 10 * time.Second
+	// rescueMargin keeps the rescue of a job far above its timeout, so that no
+	// job that still runs is taken for lost.
+	rescueMargin = 35 * time.Second
+)

@@ -1,0 +1,40 @@
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"drawbridge/internal/webhook"
+)
+
+const (
+	// promoteEvery is how late a retry may start after it fell due.
+	promoteEvery = 250 * time.Millisecond
+	// orphanEvery and orphanPatience bound how long a delivery whose job the
+	// queue lost goes unnoticed.
+	orphanEvery    = time.Minute
+	orphanPatience = 3 * time.Minute
+)
+
+// Promote enqueues deliveries as they fall due, until ctx ends. Every working
+// process does; they share the work.
+func Promote(ctx context.Context, webhooks *webhook.Service) {
+	due, orphans := time.NewTicker(promoteEvery), time.NewTicker(orphanEvery)
+	defer due.Stop()
+	defer orphans.Stop()
+	for {
+		var err error
+		select {
+		case <-ctx.Done():
+			return
+		case <-due.C:
+			_, err = webhooks.Promote(ctx)
+		case <-orphans.C:
+			_, err = webhooks.MarkOrphans(ctx, orphanPatience)
+		}
+		if err != nil && ctx.Err() == nil {
+			slog.ErrorContext(ctx, "promoting deliveries", "error", err)
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// applicationBody is the application object.
+type applicationBody struct {
+	UID               uuid.UUID     `json:"thrive_application_uid"`
+	MerchantUID       uuid.UUID     `json:"merchant_uid"`
+	ExternalReference *string       `json:"external_reference"`
+	Status            string        `json:"status"`
+	Communications    string        `json:"communications"`
+	Source            string        `json:"source"`
+	RequestedAmount   lending.Money `json:"requested_amount"`
+	Borrower          borrowerBody  `json:"borrower"`
+	Project           projectBody   `json:"project"`
+	Offers            []offerBody   `json:"offers"`
+	Variables         variablesBody `json:"variables"`
+	CreatedAt         string        `json:"created_at"`
+	UpdatedAt         string        `json:"updated_at"`
+}
+
+type borrowerBody struct {
+	FirstName    string         `json:"first_name"`
+	LastName     string         `json:"last_name"`
+	Email        string         `json:"email"`
+	Phone        *string        `json:"phone"`
+	AnnualIncome *lending.Money `json:"annual_income"`
+}
+
+type projectBody struct {
+	Name        string  `json:"name"`
+	Description *string `json:"description"`
+	Address     *string `json:"address"`
+}
+
+type offerBody struct {
+	ProductUID   string          `json:"product_uid"`
+	ProductCode  string          `json:"product_code"`
+	ProductName  string          `json:"product_name"`
+	Term         string          `json:"term"`
+	InterestRate lending.Percent `json:"interest_rate"`
+	BorrowerMax  lending.Money   `json:"borrower_max_approved_amount"`
+	ProjectMax   lending.Money   `json:"project_max_approved_amount"`
+	MaxAmount    lending.Money   `json:"max_amount"`
+	Approved     lending.Money   `json:"approved_amount"`
+	Fee          lending.Percent `json:"merchant_fee_percentage"`
+}
+
+// variablesBody are what accept-offer sets (specification section 2.5).
+type variablesBody struct {
+	OfferSelected   bool    `json:"offer_selected"`
+	SelectedProduct *string `json:"selected_product"`
+}
+
+func newApplicationBody(app application.Application) applicationBody {
+	body := applicationBody{
+		UID:               app.UID,
+		MerchantUID:       app.MerchantUID,
+		ExternalReference: app.ExternalReference,
+		Status:            string(app.Status),
+		Communications:    string(app.Communications),
+		Source:            string(app.Source),
+		RequestedAmount:   app.RequestedAmount,
+		Borrower: borrowerBody{
+			FirstName:    app.Borrower.FirstName,
+			LastName:     app.Borrower.LastName,
+			Email:        app.Borrower.Email,
+			Phone:        app.Borrower.Phone,
+			AnnualIncome: app.Borrower.AnnualIncome,
+		},
+		Project:   projectBody(app.Project),
+		Offers:    make([]offerBody, 0, len(app.Offers)),
+		Variables: variablesBody{OfferSelected: app.SelectedProductUID != nil},
+		CreatedAt: formatTime(app.CreatedAt),
+		UpdatedAt: formatTime(app.UpdatedAt),
+	}
+	if app.SelectedProductUID != nil {
+		body.Variables.SelectedProduct = &app.SelectedProductCode
+	}
+	for _, offer := range app.Offers {
+		body.Offers = append(body.Offers, offerBody{
+			ProductUID: offer.ProductUID, ProductCode: offer.ProductCode,
+			ProductName: offer.ProductName, Term: offer.Term, InterestRate: offer.InterestRate,
+			BorrowerMax: offer.BorrowerMax, ProjectMax: offer.ProjectMax,
+			MaxAmount: offer.MaxAmount, Approved: offer.ApprovedAmount,
+			Fee: offer.MerchantFeePercentage,
+		})
+	}
+	return body
+}
+
+func (a *API) createApplication(c echo.Context) error {
+	return a.jsonEffect(c, func(body *object) (operation, error) {
+		request := readNewApplication(body)
+		caller := callerOf(c)
+		request.Source = lending.SourcePartner
+		request.PartnerUID, request.MerchantUID = caller.PartnerUID, caller.MerchantUID
+		return func(tx *postgres.Tx) (int, any, error) {
+			app, err := a.Applications.Create(c.Request().Context(), tx, request)
+			if err != nil {
+				return 0, nil, err
+			}
+			return http.StatusCreated, newApplicationBody(app), nil
+		}, nil
+	})
+}
+
+func readNewApplication(body *object) application.NewApplication {
+	request := application.NewApplication{
+		RequestedAmount:   body.money("requested_amount"),
+		ProductUID:        body.optionalUID("product_uid"),
+		ExternalReference: body.optionalText("external_reference", maxLine),
+	}
+	borrower := body.child("borrower")
+	if borrower.raw != nil {
+		request.Borrower = application.Borrower{
+			FirstName:    borrower.text("first_name", maxName),
+			LastName:     borrower.text("last_name", maxName),
+			Email:        borrower.text("email", maxEmail),
+			Phone:        borrower.optionalText("phone", maxName),
+			AnnualIncome: borrower.optionalMoney("annual_income"),
+		}
+	}
+	project := body.child("project")
+	if project.raw != nil {
+		request.Project = application.Project{
+			Name:        project.text("name", maxLine),
+			Description: project.optionalText("description", maxText),
+			Address:     project.optionalText("address", maxLine),
+		}
+	}
+	return request
+}
+
+func (a *API) runDecision(c echo.Context) error {
+	return a.jsonEffect(c, func(body *object) (operation, error) {
+		uid := body.uid("thrive_application_uid")
+		return func(tx *postgres.Tx) (int, any, error) {
+			app, err := a.Applications.RunDecision(c.Request().Context(), tx, actor(c), uid)
+			if err != nil {
+				return 0, nil, err
+			}
+			return http.StatusOK, newApplicationBody(app), nil
+		}, nil
+	})
+}
+
+// acceptedBody is what accept-offer answers (specification section 2.5).
+type acceptedBody struct {
+	UID           uuid.UUID `json:"thrive_application_uid"`
+	OfferSelected bool      `json:"offer_selected"`
+}
+
+func (a *API) acceptOffer(c echo.Context) error {
+	return a.jsonEffect(c, func(body *object) (operation, error) {
+		acceptance := application.Acceptance{
+			ApplicationUID: body.uid("thrive_application_uid"),
+			ProductUID:     body.uid("selected_product_uid"),
+			Linked:         body.optionalUIDs("linked_application_uids"),
+		}
+		return func(tx *postgres.Tx) (int, any, error) {
+			err := a.Applications.AcceptOffer(c.Request().Context(), tx, actor(c), acceptance)
+			if err != nil {
+				return 0, nil, err
+			}
+			return http.StatusOK, acceptedBody{
+				UID: acceptance.ApplicationUID, OfferSelected: true,
+			}, nil
+		}, nil
+	})
+}
+
+func (a *API) getApplication(c echo.Context) error {
+	uid, err := pathUID(c, "thrive_application_uid")
+	if err != nil {
+		return err
+	}
+	app, err := a.Applications.Get(c.Request().Context(), actor(c), uid)
+	if err != nil {
+		return err
+	}
+	return a.answer(c, newApplicationBody(app))
+}

@@ -1,0 +1,305 @@
+package api
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/document"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/postgres"
+)
+
+// loanField names the uid of the path.
+const loanField = "loanApplicationUid"
+
+// disbursementBody is a draw as it was granted (specification section 2.4).
+type disbursementBody struct {
+	ID             int64         `json:"merchantDisbursementId"`
+	MerchantUID    uuid.UUID     `json:"merchantUid"`
+	ApplicationUID uuid.UUID     `json:"loanApplicationUid"`
+	Gross          lending.Money `json:"grossDisbursedAmount"`
+	Net            lending.Money `json:"netDisbursedAmount"`
+	Number         int           `json:"disbursementNumber"`
+	AmountFunded   lending.Money `json:"amountFunded"`
+}
+
+// historyBody is a disbursement on its loan.
+type historyBody struct {
+	disbursementBody
+	Kind        string  `json:"kind"`
+	Status      string  `json:"status"`
+	RequestedAt string  `json:"requestedAt"`
+	SettledAt   *string `json:"settledAt"`
+}
+
+type loanBody struct {
+	ApplicationUID uuid.UUID     `json:"loan_application_uid"`
+	MerchantUID    uuid.UUID     `json:"merchant_uid"`
+	Status         string        `json:"application_status"`
+	ProductUID     uuid.UUID     `json:"product_uid"`
+	ProductCode    string        `json:"product_code"`
+	OriginalAmount lending.Money `json:"original_amount"`
+	LoanAmount     lending.Money `json:"loan_amount"`
+	DrawnAmount    lending.Money `json:"drawn_amount"`
+	Balance        lending.Money `json:"balance"`
+	Schedule       []stageBody   `json:"schedule"`
+	Disbursements  []historyBody `json:"disbursements"`
+}
+
+type stageBody struct {
+	Stage      int             `json:"stage"`
+	Percentage lending.Percent `json:"percentage"`
+	Scheduled  lending.Money   `json:"scheduled_amount"`
+}
+
+type previewBody struct {
+	Kind              *string        `json:"kind"`
+	Stage             *int           `json:"stage"`
+	Gross             *lending.Money `json:"gross_amount"`
+	Fee               *lending.Money `json:"fee_amount"`
+	Net               *lending.Money `json:"net_amount"`
+	DocumentsRequired bool           `json:"documents_required"`
+	Refusal           *refusalBody   `json:"refusal"`
+}
+
+type refusalBody struct {
+	Code    lending.Code `json:"code"`
+	Message string       `json:"message"`
+}
+
+func newDisbursementBody(d loan.Disbursement) disbursementBody {
+	return disbursementBody{
+		ID:             d.ID,
+		MerchantUID:    d.MerchantUID,
+		ApplicationUID: d.ApplicationUID,
+		Gross:          d.Gross,
+		Net:            d.Net,
+		Number:         d.Number,
+		AmountFunded:   d.Net,
+	}
+}
+
+func newHistoryBody(d loan.Disbursement) historyBody {
+	body := historyBody{
+		disbursementBody: newDisbursementBody(d),
+		Kind:             string(d.Kind),
+		Status:           string(d.Status),
+		RequestedAt:      formatTime(d.RequestedAt),
+	}
+	if d.SettledAt != nil {
+		settled := formatTime(*d.SettledAt)
+		body.SettledAt = &settled
+	}
+	return body
+}
+
+func newLoanBody(l loan.Loan) loanBody {
+	body := loanBody{
+		ApplicationUID: l.ApplicationUID,
+		MerchantUID:    l.MerchantUID,
+		Status:         string(l.Status),
+		ProductUID:     l.ProductUID,
+		ProductCode:    l.ProductCode,
+		OriginalAmount: l.OriginalAmount,
+		LoanAmount:     l.Amount,
+		DrawnAmount:    l.Drawn(),
+		Balance:        l.Balance(),
+		Schedule:       make([]stageBody, 0, len(l.Stages)),
+		Disbursements:  make([]historyBody, 0, len(l.History)),
+	}
+	for _, stage := range l.Stages {
+		body.Schedule = append(body.Schedule, stageBody{
+			Stage: stage.Number, Percentage: stage.Percent, Scheduled: stage.Scheduled,
+		})
+	}
+	for _, disbursement := range l.History {
+		body.Disbursements = append(body.Disbursements, newHistoryBody(disbursement))
+	}
+	return body
+}
+
+func newPreviewBody(p loan.Preview) previewBody {
+	body := previewBody{DocumentsRequired: p.DocumentsRequired}
+	if p.Kind != "" {
+		kind := string(p.Kind)
+		body.Kind, body.Stage = &kind, &p.Stage
+	}
+	if p.Refusal != nil {
+		body.Refusal = &refusalBody{Code: p.Refusal.Code, Message: p.Refusal.Message}
+		return body
+	}
+	body.Gross, body.Fee, body.Net = &p.Gross, &p.Fee, &p.Net
+	return body
+}
+
+func (a *API) getLoan(c echo.Context) error {
+	uid, err := pathUID(c, loanField)
+	if err != nil {
+		return err
+	}
+	found, err := a.Loans.Get(c.Request().Context(), actor(c), uid)
+	if err != nil {
+		return err
+	}
+	return a.answer(c, newLoanBody(found))
+}
+
+func (a *API) previewDraw(c echo.Context) error {
+	uid, err := pathUID(c, loanField)
+	if err != nil {
+		return err
+	}
+	values, err := previewValues(c.Request().URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	request, err := lending.ParseDrawRequest(values, lending.DocumentsAssumed)
+	if err != nil {
+		return err
+	}
+	preview, err := a.Loans.PreviewDraw(c.Request().Context(), actor(c), uid, request)
+	if err != nil {
+		return err
+	}
+	return a.answer(c, newPreviewBody(preview))
+}
+
+// previewValues reads the query of a preview, each known parameter at most once.
+func previewValues(rawQuery string) (map[string]string, error) {
+	query, err := url.ParseQuery(rawQuery)
+	if err != nil {
+		return nil, lending.NewError(lending.CodeValidation, "the query is malformed; encode its values")
+	}
+	values := make(map[string]string)
+	var faults lending.Faults
+	for _, name := range []string{
+		lending.PartDisbursementAmount, lending.PartLoanAmount, lending.PartCompletedEarly,
+	} {
+		given := query[name]
+		if len(given) > 1 {
+			faults.Add(name, "%q must be given once", name)
+		}
+		if len(given) > 0 {
+			values[name] = given[0]
+		}
+	}
+	return values, faults.Err()
+}
+
+func (a *API) requestDraw(c echo.Context) error {
+	return a.upload(c, func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error) {
+		disbursement, err := a.Loans.RequestDraw(c.Request().Context(), tx, actor(c), uid, input)
+		if err != nil {
+			return 0, nil, err
+		}
+		return http.StatusOK, newDisbursementBody(disbursement), nil
+	})
+}
+
+type certificateBody struct {
+	UID      uuid.UUID         `json:"certificate_uid"`
+	Files    []fileBody        `json:"files"`
+	Metadata *lending.Metadata `json:"metadata"`
+}
+
+type fileBody struct {
+	UID         uuid.UUID `json:"file_uid"`
+	Name        string    `json:"name"`
+	Size        int64     `json:"size"`
+	ContentType string    `json:"content_type"`
+	SHA256      string    `json:"sha256"`
+}
+
+func newCertificateBody(certificate loan.Certificate) certificateBody {
+	body := certificateBody{
+		UID:   certificate.UID,
+		Files: make([]fileBody, 0, len(certificate.Files)),
+	}
+	if !certificate.Metadata.IsZero() {
+		body.Metadata = &certificate.Metadata
+	}
+	for _, file := range certificate.Files {
+		body.Files = append(body.Files, fileBody{
+			UID: file.UID, Name: file.Name, Size: file.Size,
+			ContentType: file.ContentType, SHA256: file.SHA256,
+		})
+	}
+	return body
+}
+
+func (a *API) uploadCertificate(c echo.Context) error {
+	return a.upload(c, func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error) {
+		certificate, err := a.Loans.StoreCertificate(c.Request().Context(), tx, actor(c), uid, input)
+		if err != nil {
+			return 0, nil, err
+		}
+		return http.StatusCreated, newCertificateBody(certificate), nil
+	})
+}
+
+// upload streams a multipart body to the bucket and runs the operation on what
+// it held. What was stored stays only if the operation succeeded. When it did
+// and the answer still failed, the commit may or may not have happened: then
+// the files stay until the sweep finds out from the database.
+func (a *API) upload(
+	c echo.Context, do func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error),
+) error {
+	ctx := c.Request().Context()
+	uid, err := pathUID(c, loanField)
+	if err != nil {
+		return err
+	}
+	form, formErr := document.ReadForm(ctx, c.Request().Body,
+		c.Request().Header.Get(echo.HeaderContentType), document.DefaultLimits(), a.Bucket)
+	if form == nil {
+		return formErr
+	}
+	succeeded := false
+	err = a.effect(c, form.Digest, func(tx *postgres.Tx) (int, any, error) {
+		if formErr != nil {
+			return 0, nil, formErr
+		}
+		input, err := drawInput(form)
+		if err != nil {
+			return 0, nil, err
+		}
+		status, data, err := do(tx, uid, input)
+		succeeded = err == nil
+		return status, data, err
+	})
+	switch {
+	case !succeeded:
+		return errors.Join(err, form.Discard(ctx))
+	case err != nil:
+		return err
+	}
+	return form.Keep(ctx)
+}
+
+// drawInput checks the values of a form, all of them before it answers.
+func drawInput(form *document.Form) (loan.DrawInput, error) {
+	input := loan.DrawInput{Files: form.Files}
+	documents := lending.DocumentsAbsent
+	var faults lending.Faults
+	if raw, given := form.Values[document.FieldMetadata]; given {
+		documents = lending.DocumentsGiven
+		metadata, err := lending.ParseMetadata([]byte(raw))
+		if lending.ErrorCode(err) == lending.CodePayloadTooLarge {
+			return loan.DrawInput{}, err
+		}
+		faults.Merge(err)
+		input.Metadata = metadata
+	}
+	if len(form.Files) > 0 {
+		documents = lending.DocumentsGiven
+	}
+	request, err := lending.ParseDrawRequest(form.Values, documents)
+	faults.Merge(err)
+	input.Request = request
+	return input, faults.Err()
+}

@@ -1,0 +1,187 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// The sandbox plays the lender's part, so that a partner can walk a loan from
+// end to end alone. It is not registered in production.
+
+// applicationField names the uid of an application's path.
+const applicationField = "uid"
+
+// move changes an application in the way that the body asks for.
+func (a *API) sandboxMove(
+	c echo.Context,
+	decode func(body *object) func(
+		ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (application.Application, error),
+) error {
+	uid, err := pathUID(c, applicationField)
+	if err != nil {
+		return err
+	}
+	return a.jsonEffect(c, func(body *object) (operation, error) {
+		change := decode(body)
+		return func(tx *postgres.Tx) (int, any, error) {
+			app, err := change(c.Request().Context(), tx, uid)
+			if err != nil {
+				return 0, nil, err
+			}
+			return http.StatusOK, newApplicationBody(app), nil
+		}, nil
+	})
+}
+
+// parsed reads a required string field through a parser of package lending.
+func parsed[T any](body *object, field string, parse func(string) (T, error)) T {
+	var zero T
+	if !body.required(field) {
+		return zero
+	}
+	text, ok := body.str(field)
+	if !ok {
+		return zero
+	}
+	value, err := parse(text)
+	body.faults.Merge(err)
+	return value
+}
+
+func (a *API) sandboxStatus(c echo.Context) error {
+	return a.sandboxMove(c, func(body *object) func(
+		context.Context, *postgres.Tx, uuid.UUID) (application.Application, error) {
+		to := parsed(body, "status", lending.ParseApplicationStatus)
+		return func(
+			ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+		) (application.Application, error) {
+			return a.Applications.Move(ctx, tx, actor(c), uid, to)
+		}
+	})
+}
+
+func (a *API) sandboxAmount(c echo.Context) error {
+	return a.sandboxMove(c, func(body *object) func(
+		context.Context, *postgres.Tx, uuid.UUID) (application.Application, error) {
+		amount := body.money("approved_amount")
+		return func(
+			ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+		) (application.Application, error) {
+			return a.Applications.ChangeAmount(ctx, tx, actor(c), uid, amount)
+		}
+	})
+}
+
+func (a *API) sandboxTerms(c echo.Context) error {
+	return a.sandboxMove(c, func(body *object) func(
+		context.Context, *postgres.Tx, uuid.UUID) (application.Application, error) {
+		terms := readTerms(body)
+		return func(
+			ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+		) (application.Application, error) {
+			return a.Applications.ChangeTerms(ctx, tx, actor(c), uid, terms)
+		}
+	})
+}
+
+func readTerms(body *object) lending.Terms {
+	texts := make(map[string]*string)
+	before := len(*body.faults)
+	for _, field := range []string{"term", "interest_rate", "merchant_fee_percentage"} {
+		if !body.has(field) {
+			continue
+		}
+		if text, ok := body.str(field); ok {
+			texts[field] = &text
+		}
+	}
+	if len(*body.faults) > before {
+		return lending.Terms{}
+	}
+	terms, err := lending.ParseTerms(
+		texts["term"], texts["interest_rate"], texts["merchant_fee_percentage"])
+	body.faults.Merge(err)
+	return terms
+}
+
+func (a *API) sandboxDocument(c echo.Context) error {
+	return a.sandboxMove(c, func(body *object) func(
+		context.Context, *postgres.Tx, uuid.UUID) (application.Application, error) {
+		to := parsed(body, "status", lending.ParseDocumentStatus)
+		return func(
+			ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+		) (application.Application, error) {
+			return a.Applications.RecordDocument(ctx, tx, actor(c), uid, to)
+		}
+	})
+}
+
+type taskBody struct {
+	UID    uuid.UUID `json:"task_uid"`
+	Title  string    `json:"title"`
+	Status string    `json:"status"`
+}
+
+func newTaskBody(task application.Task) taskBody {
+	return taskBody{UID: task.UID, Title: task.Title, Status: string(task.Status)}
+}
+
+func (a *API) sandboxTask(c echo.Context) error {
+	uid, err := pathUID(c, applicationField)
+	if err != nil {
+		return err
+	}
+	return a.jsonEffect(c, func(body *object) (operation, error) {
+		title := body.text("title", maxLine)
+		return func(tx *postgres.Tx) (int, any, error) {
+			task, err := a.Applications.AddTask(c.Request().Context(), tx, actor(c), uid, title)
+			if err != nil {
+				return 0, nil, err
+			}
+			return http.StatusCreated, newTaskBody(task), nil
+		}, nil
+	})
+}
+
+func (a *API) sandboxTaskStatus(c echo.Context) error {
+	uid, err := pathUID(c, "task_uid")
+	if err != nil {
+		return err
+	}
+	return a.jsonEffect(c, func(body *object) (operation, error) {
+		to := parsed(body, "status", lending.ParseTaskStatus)
+		return func(tx *postgres.Tx) (int, any, error) {
+			task, err := a.Applications.MoveTask(c.Request().Context(), tx, actor(c), uid, to)
+			if err != nil {
+				return 0, nil, err
+			}
+			return http.StatusOK, newTaskBody(task), nil
+		}, nil
+	})
+}
+
+func (a *API) sandboxFunding(c echo.Context) error {
+	const field = "merchantDisbursementId"
+	id, err := strconv.ParseInt(c.Param("id"), 10, 64)
+	if err != nil || id < 1 {
+		return lending.Invalid(field, "%q must be a whole number", field)
+	}
+	return a.jsonEffect(c, func(body *object) (operation, error) {
+		to := parsed(body, "status", lending.ParseFundingStatus)
+		return func(tx *postgres.Tx) (int, any, error) {
+			disbursement, err := a.Loans.MoveFunding(c.Request().Context(), tx, actor(c), id, to)
+			if err != nil {
+				return 0, nil, err
+			}
+			return http.StatusOK, newHistoryBody(disbursement), nil
+		}, nil
+	})
+}

@@ -1,0 +1,67 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/web/api"
+)
+
+// newErrorHandler returns the one place where an error becomes an answer: the
+// envelope for partners, a page or fragment for people. An error without a
+// code is logged here and nowhere else.
+func newErrorHandler(options Options) echo.HTTPErrorHandler {
+	return func(err error, c echo.Context) {
+		if c.Response().Committed {
+			return
+		}
+		err = known(err)
+		if lending.ErrorCode(err) == lending.CodeInternal {
+			logFault(c, err)
+		}
+		status, body := api.RenderError(err, options.Now())
+		if c.Request().Method == http.MethodHead {
+			_ = c.NoContent(status) // the peer is gone if this fails
+			return
+		}
+		_ = c.Blob(status, echo.MIMEApplicationJSON, body) // likewise
+	}
+}
+
+// known translates what the router and the middleware report.
+func known(err error) error {
+	if _, ok := errors.AsType[*lending.Error](err); ok {
+		return err
+	}
+	if errors.Is(err, context.Canceled) {
+		return lending.NewError(lending.CodeValidation,
+			"the request was cancelled before it was answered").WithCause(err)
+	}
+	fault, ok := errors.AsType[*echo.HTTPError](err)
+	if !ok {
+		return err
+	}
+	switch fault.Code {
+	case http.StatusNotFound:
+		return lending.NewError(lending.CodeNotFound, "there is nothing at this path")
+	case http.StatusMethodNotAllowed:
+		return lending.NewError(lending.CodeMethodNotAllowed,
+			"this path does not answer to the method; see the Allow header")
+	case http.StatusRequestEntityTooLarge:
+		return lending.NewError(lending.CodePayloadTooLarge, "the body is too large")
+	}
+	return err
+}
+
+func logFault(c echo.Context, err error) {
+	slog.ErrorContext(c.Request().Context(), "internal error",
+		"request_id", c.Response().Header().Get(echo.HeaderXRequestID),
+		"method", c.Request().Method,
+		"route", c.Path(),
+		"error", err)
+}

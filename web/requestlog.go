@@ -1,0 +1,57 @@
+package web
+
+import (
+	"log/slog"
+	"regexp"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/web/api"
+)
+
+// saneID is a request id that is worth repeating.
+var saneID = regexp.MustCompile(`^[A-Za-z0-9._~:/+=-]{1,128}$`)
+
+// requestID gives every answer an X-Request-Id: the client's own if it is
+// sane, else a new one.
+func requestID(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id := c.Request().Header.Get(echo.HeaderXRequestID)
+		if !saneID.MatchString(id) {
+			id = uuid.NewString()
+		}
+		c.Response().Header().Set(echo.HeaderXRequestID, id)
+		return next(c)
+	}
+}
+
+// logRequests writes one wide line per request. It names the route, not the
+// path's values, and nothing of bodies or credentials.
+func logRequests(now func() time.Time) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			started := now()
+			err := next(c)
+			if err != nil {
+				// Answer now, so that the line tells the status that was sent.
+				c.Error(err)
+			}
+			level := slog.LevelInfo
+			if c.Response().Status >= 500 {
+				level = slog.LevelWarn
+			}
+			slog.Log(c.Request().Context(), level, "request",
+				"request_id", c.Response().Header().Get(echo.HeaderXRequestID),
+				"method", c.Request().Method,
+				"route", c.Path(),
+				"status", c.Response().Status,
+				"duration_ms", now().Sub(started).Milliseconds(),
+				"bytes_out", c.Response().Size,
+				"client", api.CallerID(c),
+				"address", c.RealIP())
+			return nil
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/static"
+)
+
+// Access says who may call a route.
+type Access string
+
+// Who may call.
+const (
+	// AccessAnyone needs no credentials.
+	AccessAnyone Access = "anyone"
+	// AccessPartner needs the credentials of a partner's client.
+	AccessPartner Access = "partner"
+	// AccessGuest is the console's sign-in.
+	AccessGuest Access = "guest"
+	// The console's roles; each may do what the former may.
+	AccessSupport  Access = "support"
+	AccessOperator Access = "operator"
+	AccessAdmin    Access = "admin"
+)
+
+// Route is a line of the route table.
+type Route struct {
+	Method string
+	// Path is complete, with parameters as Echo writes them.
+	Path   string
+	Name   string
+	Access Access
+
+	handler    echo.HandlerFunc
+	middleware []echo.MiddlewareFunc
+}
+
+// Table lists every route of the server.
+func Table(options Options) []Route {
+	routes := []Route{
+		anyone("/healthz", "health", health),
+		anyone("/readyz", "ready", ready(options.Ready)),
+		anyone("/metrics", "metrics", echo.WrapHandler(options.Metrics)),
+	}
+	if options.Receiver != nil {
+		routes = append(routes, Route{
+			Method: http.MethodPost, Path: "/sample-receiver", Name: "sampleReceiver",
+			Access: AccessAnyone, handler: echo.WrapHandler(options.Receiver),
+		})
+	}
+	routes = append(routes, apiRoutes(options)...)
+	return append(routes, docsRoutes(options)...)
+}
+
+func anyone(path, name string, handler echo.HandlerFunc) Route {
+	return Route{
+		Method: http.MethodGet, Path: path, Name: name, Access: AccessAnyone, handler: handler,
+	}
+}
+
+func apiRoutes(options Options) []Route {
+	if options.API == nil {
+		return nil
+	}
+	var routes []Route
+	for _, operation := range options.API.Routes() {
+		middleware := []echo.MiddlewareFunc{options.API.Guard(operation.Path)}
+		if operation.Upload {
+			middleware = append(middleware, deadline(uploadTimeout))
+		}
+		for _, path := range []string{operation.Path, operation.Alias} {
+			if path == "" {
+				continue
+			}
+			routes = append(routes, Route{
+				Method: operation.Method, Path: options.BasePath + path, Name: operation.Name,
+				Access: AccessPartner, handler: operation.Handler, middleware: middleware,
+			})
+		}
+	}
+	return routes
+}
+
+func docsRoutes(options Options) []Route {
+	if options.Docs == nil {
+		return nil
+	}
+	var routes []Route
+	for _, page := range options.Docs.Routes() {
+		routes = append(routes, anyone(page.Path, page.Name, page.Handler))
+	}
+	return routes
+}
+
+func register(e *echo.Echo, options Options) {
+	for _, route := range Table(options) {
+		e.Add(route.Method, route.Path, route.handler, route.middleware...).Name = route.Name
+	}
+	e.GET(static.Prefix+"*", echo.WrapHandler(static.Handler()))
+}
+
+// health answers while the process lives.
+func health(c echo.Context) error { return c.JSON(http.StatusOK, map[string]string{"status": "ok"}) }
+
+// ready answers 503 and names what is missing until the process can serve.
+func ready(missing func(r *http.Request) []string) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		gaps := missing(c.Request())
+		if len(gaps) == 0 {
+			return c.JSON(http.StatusOK, map[string]any{"status": "ready"})
+		}
+		return c.JSON(http.StatusServiceUnavailable, map[string]any{
+			"status": "not ready", "missing": gaps, "message": strings.Join(gaps, "; "),
+		})
+	}
+}

@@ -1,0 +1,83 @@
+// Package web puts the partner API, the console and the documentation behind
+// one Echo server: the order of the middleware, the route table, and the one
+// place where an error becomes an answer.
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/labstack/echo/v4/middleware"
+
+	"drawbridge/web/api"
+	"drawbridge/web/docs"
+)
+
+// The deadlines of a connection. A client that sends its head or its body drop
+// by drop is cut off.
+const (
+	readHeadTimeout = 10 * time.Second
+	readBodyTimeout = 30 * time.Second
+	// uploadTimeout lets 50 MiB arrive over a slow line.
+	uploadTimeout = 5 * time.Minute
+	idleTimeout   = 2 * time.Minute
+	maxHeadBytes  = 64 << 10
+)
+
+// Options are what the server is made of. A nil part is not served.
+type Options struct {
+	API  *api.API
+	Docs *docs.Site
+	// BasePath stands before the API's paths, such as /api.
+	BasePath string
+	// Ready tells what is missing before the process can serve, nil for nothing.
+	Ready func(r *http.Request) []string
+	// Metrics serves the metrics of the process.
+	Metrics http.Handler
+	// Receiver accepts the demo webhooks of a development server.
+	Receiver http.Handler
+	// Now is the clock of the answers' timestamps.
+	Now func() time.Time
+}
+
+// New returns the server's handler.
+func New(options Options) *echo.Echo {
+	e := echo.New()
+	e.HideBanner, e.HidePort = true, true
+	// Nobody but the peer itself says where a request comes from.
+	e.IPExtractor = echo.ExtractIPDirect()
+	e.HTTPErrorHandler = newErrorHandler(options)
+	e.Pre(requestID, logRequests(options.Now))
+	e.Use(recoverPanics, deadline(readBodyTimeout))
+	register(e, options)
+	return e
+}
+
+// NewServer returns an HTTP server for the handler with the deadlines set.
+func NewServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeadTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeadBytes,
+	}
+}
+
+// deadline bounds the time in which the body of a request must arrive.
+func deadline(limit time.Duration) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			controller := http.NewResponseController(c.Response().Writer)
+			// A writer without deadlines is that of a test without a connection.
+			_ = controller.SetReadDeadline(time.Now().Add(limit))
+			return next(c)
+		}
+	}
+}
+
+// recoverPanics turns a panic into an error, which the error handler logs.
+var recoverPanics = middleware.RecoverWithConfig(middleware.RecoverConfig{
+	DisablePrintStack:   true,
+	DisableErrorHandler: true,
+})
