@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/secret"
+)
+
+// desk runs command lines on a database of the test's own.
+type desk struct {
+	url       string
+	variables map[string]string
+}
+
+func newDesk(t *testing.T) *desk {
+	t.Helper()
+	url := pgtest.URL(t)
+	return &desk{url: url, variables: map[string]string{
+		"DATABASE_URL":           url,
+		"DRAWBRIDGE_SECRETS_KEY": secret.GenerateKey(),
+		"DRAWBRIDGE_BLOB_URL":    "file://" + t.TempDir(),
+	}}
+}
+
+// result is what a command left behind.
+type result struct {
+	status         int
+	stdout, stderr string
+}
+
+func (d *desk) run(t *testing.T, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	status := run(t.Context(), environment{
+		args: args, stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
+		getenv: func(name string) string { return d.variables[name] },
+	})
+	return result{status: status, stdout: stdout.String(), stderr: stderr.String()}
+}
+
+// document runs a command with --json, which must succeed and print exactly one
+// JSON document.
+func (d *desk) document(t *testing.T, args ...string) map[string]any {
+	t.Helper()
+	got := d.run(t, append(args, "--json")...)
+	if got.status != exitOK {
+		t.Fatalf("%q ended with %d: %s", args, got.status, got.stderr)
+	}
+	decoder := json.NewDecoder(strings.NewReader(got.stdout))
+	var document map[string]any
+	if err := decoder.Decode(&document); err != nil || decoder.More() {
+		t.Fatalf("%q printed %q, want one JSON document: %v", args, got.stdout, err)
+	}
+	return document
+}
+
+// text runs a command without --json, which must succeed.
+func (d *desk) text(t *testing.T, args ...string) string {
+	t.Helper()
+	got := d.run(t, args...)
+	if got.status != exitOK {
+		t.Fatalf("%q ended with %d: %s", args, got.status, got.stderr)
+	}
+	return got.stdout
+}
+
+func wantKeys(t *testing.T, document map[string]any, keys ...string) {
+	t.Helper()
+	slices.Sort(keys)
+	if diff := cmp.Diff(keys, slices.Sorted(maps.Keys(document))); diff != "" {
+		t.Errorf("fields of the document:\n%s", diff)
+	}
+}
+
+// list returns the entries of a list command's document.
+func list(t *testing.T, document map[string]any, plural string) []map[string]any {
+	t.Helper()
+	entries, ok := document[plural].([]any)
+	if !ok {
+		t.Fatalf("%v has no array %q", document, plural)
+	}
+	var rows []map[string]any
+	for _, entry := range entries {
+		rows = append(rows, entry.(map[string]any))
+	}
+	return rows
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+)
+
+type merchantCmd struct {
+	Create merchantCreateCmd `cmd:"" help:"Create a merchant of a partner."`
+	List   merchantListCmd   `cmd:"" help:"List merchants, newest first."`
+}
+
+// merchantJSON is a merchant as commands print it.
+type merchantJSON struct {
+	UID     uuid.UUID `json:"merchant_uid"`
+	Partner uuid.UUID `json:"partner_uid"`
+	Name    string    `json:"name"`
+}
+
+func newMerchantJSON(m partner.Merchant) merchantJSON {
+	return merchantJSON{UID: m.UID, Partner: m.PartnerUID, Name: m.Name}
+}
+
+type merchantCreateCmd struct {
+	Partner string `required:"" help:"Partner that it belongs to." placeholder:"UID"`
+	Name    string `required:"" help:"Name of the business." placeholder:"TEXT"`
+	JSON    bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run creates a merchant.
+func (cmd merchantCreateCmd) Run(env *environment) error {
+	owner, err := parseUID("--partner", cmd.Partner)
+	if err != nil {
+		return err
+	}
+	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+		created, err := s.partners.CreateMerchant(env.ctx, tx, owner, cmd.Name)
+		if err != nil {
+			return nil, byFlags(err)
+		}
+		printed := newMerchantJSON(created)
+		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+			Actor: cliActor, Action: "merchant.create", SubjectKind: "merchant",
+			Subject: created.UID.String(), After: printed,
+		})
+		return func() error {
+			return env.print(cmd.JSON, printed, func(w io.Writer) {
+				fmt.Fprintf(w, "merchant %s  %s\n", created.UID, created.Name)
+			})
+		}, err
+	})
+}
+
+type merchantListCmd struct {
+	Partner string `help:"Only this partner's." placeholder:"UID"`
+	listFlags
+}
+
+// Run lists merchants.
+func (cmd merchantListCmd) Run(env *environment) error {
+	owner, err := optionalUID("--partner", cmd.Partner)
+	if err != nil {
+		return err
+	}
+	limit, cursor, err := cmd.page()
+	if err != nil {
+		return err
+	}
+	filter := partner.MerchantFilter{PartnerUID: owner, Limit: limit, Cursor: cursor}
+	return env.withServices(func(s *services) error {
+		found, next, err := s.partners.ListMerchants(env.ctx, filter)
+		if err != nil {
+			return err
+		}
+		printed := make([]merchantJSON, 0, len(found))
+		for _, m := range found {
+			printed = append(printed, newMerchantJSON(m))
+		}
+		document := map[string]any{"merchants": printed, "next_cursor": cursorJSON(next)}
+		return env.print(cmd.JSON, document, func(w io.Writer) {
+			for _, m := range found {
+				fmt.Fprintf(w, "%s  partner %s  %s\n", m.UID, m.PartnerUID, m.Name)
+			}
+			printMore(w, next)
+		})
+	})
+}

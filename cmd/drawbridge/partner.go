@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+)
+
+type partnerCmd struct {
+	Create partnerCreateCmd `cmd:"" help:"Create a partner."`
+	List   partnerListCmd   `cmd:"" help:"List partners, newest first."`
+}
+
+// partnerJSON is a partner as commands print it.
+type partnerJSON struct {
+	UID  uuid.UUID `json:"partner_uid"`
+	Name string    `json:"name"`
+}
+
+func newPartnerJSON(p partner.Partner) partnerJSON { return partnerJSON{UID: p.UID, Name: p.Name} }
+
+type partnerCreateCmd struct {
+	Name string `required:"" help:"Name of the organisation." placeholder:"TEXT"`
+	JSON bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run creates a partner.
+func (cmd partnerCreateCmd) Run(env *environment) error {
+	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+		created, err := s.partners.CreatePartner(env.ctx, tx, cmd.Name)
+		if err != nil {
+			return nil, byFlags(err)
+		}
+		printed := newPartnerJSON(created)
+		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+			Actor: cliActor, Action: "partner.create", SubjectKind: "partner",
+			Subject: created.UID.String(), After: printed,
+		})
+		return func() error {
+			return env.print(cmd.JSON, printed, func(w io.Writer) {
+				fmt.Fprintf(w, "partner %s  %s\n", created.UID, created.Name)
+			})
+		}, err
+	})
+}
+
+type partnerListCmd struct {
+	Name string `help:"Only names that begin with this." placeholder:"TEXT"`
+	listFlags
+}
+
+// Run lists partners.
+func (cmd partnerListCmd) Run(env *environment) error {
+	limit, cursor, err := cmd.page()
+	if err != nil {
+		return err
+	}
+	filter := partner.PartnerFilter{Name: cmd.Name, Limit: limit, Cursor: cursor}
+	return env.withServices(func(s *services) error {
+		found, next, err := s.partners.ListPartners(env.ctx, filter)
+		if err != nil {
+			return err
+		}
+		printed := make([]partnerJSON, 0, len(found))
+		for _, p := range found {
+			printed = append(printed, newPartnerJSON(p))
+		}
+		document := map[string]any{"partners": printed, "next_cursor": cursorJSON(next)}
+		return env.print(cmd.JSON, document, func(w io.Writer) {
+			for _, p := range found {
+				fmt.Fprintf(w, "%s  %s\n", p.UID, p.Name)
+			}
+			printMore(w, next)
+		})
+	})
+}
