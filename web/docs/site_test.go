@@ -148,7 +148,8 @@ func TestPagesKeepThePolicy(t *testing.T) {
 		if n := document.Find("h1").Length(); n != 1 {
 			t.Errorf("%s has %d first headings", link.Href, n)
 		}
-		if current := document.Find(`.pages > li > a[aria-current="page"]`); current.Text() != link.Label {
+		current := document.Find(`.pages > li > a[aria-current="page"]`)
+		if current.Text() != link.Label {
 			t.Errorf("%s marks %q as the current page", link.Href, current.Text())
 		}
 	}
@@ -213,10 +214,12 @@ func TestTheDocumentNamesTheConfiguredServer(t *testing.T) {
 	t.Parallel()
 	server := siteAt(t, testBase+"/")
 	var fromJSON, fromYAML map[string]any
-	if err := json.NewDecoder(get(t, server.URL+"/docs/openapi.json").Body).Decode(&fromJSON); err != nil {
+	asJSON := get(t, server.URL+"/docs/openapi.json").Body
+	if err := json.NewDecoder(asJSON).Decode(&fromJSON); err != nil {
 		t.Fatal(err)
 	}
-	if err := yaml.NewDecoder(get(t, server.URL+"/docs/openapi.yaml").Body).Decode(&fromYAML); err != nil {
+	asYAML := get(t, server.URL+"/docs/openapi.yaml").Body
+	if err := yaml.NewDecoder(asYAML).Decode(&fromYAML); err != nil {
 		t.Fatal(err)
 	}
 	servers := fromJSON["servers"].([]any)
