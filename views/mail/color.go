@@ -1,0 +1,106 @@
+package mail
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// The grounds that text stands on.
+const (
+	lightCard = "#ffffff"
+	darkCard  = "#1d2127"
+)
+
+// readable is the least contrast between a text and its ground (WCAG 2.2, 1.4.3).
+const readable = 4.5
+
+// palette is derived from the lender's two colours so that every text stays
+// readable, whatever they are.
+type palette struct {
+	// Head is the fill of the head and OnHead the text on it.
+	Head, OnHead string
+	// Accent is the fill of buttons and OnAccent the text on it.
+	Accent, OnAccent string
+	// Link and DarkLink are the accent as a text colour, light and dark.
+	Link, DarkLink string
+}
+
+func newPalette(lender Lender) palette {
+	head := parseColor(lender.PrimaryColor, rgb{0x1d, 0x3f, 0x72})
+	accent := parseColor(lender.AccentColor, rgb{0xc2, 0x57, 0x1a})
+	return palette{
+		Head: head.String(), OnHead: head.foreground().String(),
+		Accent: accent.String(), OnAccent: accent.foreground().String(),
+		Link:     accent.towards(black, parseColor(lightCard, white)).String(),
+		DarkLink: accent.towards(white, parseColor(darkCard, black)).String(),
+	}
+}
+
+type rgb struct{ R, G, B uint8 }
+
+var (
+	black = rgb{0, 0, 0}
+	white = rgb{255, 255, 255}
+)
+
+// parseColor reads "#rrggbb". Nothing else may reach a style sheet, so anything
+// else is the other colour.
+func parseColor(text string, otherwise rgb) rgb {
+	if len(text) != 7 || text[0] != '#' {
+		return otherwise
+	}
+	value, err := strconv.ParseUint(text[1:], 16, 24)
+	if err != nil {
+		return otherwise
+	}
+	return rgb{uint8(value >> 16), uint8(value >> 8 & 0xff), uint8(value & 0xff)}
+}
+
+// String returns "#rrggbb".
+func (c rgb) String() string { return fmt.Sprintf("#%02x%02x%02x", c.R, c.G, c.B) }
+
+// luminance is the relative luminance that WCAG defines, from 0 to 1.
+func (c rgb) luminance() float64 {
+	linear := func(part uint8) float64 {
+		v := float64(part) / 255
+		if v <= 0.04045 {
+			return v / 12.92
+		}
+		return math.Pow((v+0.055)/1.055, 2.4)
+	}
+	return 0.2126*linear(c.R) + 0.7152*linear(c.G) + 0.0722*linear(c.B)
+}
+
+// contrast is from 1 to 21.
+func contrast(a, b rgb) float64 {
+	x, y := a.luminance(), b.luminance()
+	return (max(x, y) + 0.05) / (min(x, y) + 0.05)
+}
+
+// foreground is white where that is readable on c, as people expect of a button,
+// else black: one of the two always is.
+func (c rgb) foreground() rgb {
+	if contrast(white, c) >= readable {
+		return white
+	}
+	return black
+}
+
+// towards mixes c with end, as little as makes it readable on ground.
+func (c rgb) towards(end, ground rgb) rgb {
+	const steps = 20
+	for i := range steps {
+		if mixed := c.mix(end, float64(i)/steps); contrast(mixed, ground) >= readable {
+			return mixed
+		}
+	}
+	return end
+}
+
+func (c rgb) mix(other rgb, share float64) rgb {
+	part := func(a, b uint8) uint8 {
+		return uint8(math.Round(float64(a)*(1-share) + float64(b)*share))
+	}
+	return rgb{part(c.R, other.R), part(c.G, other.G), part(c.B, other.B)}
+}

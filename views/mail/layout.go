@@ -1,0 +1,83 @@
+package mail
+
+import "github.com/a-h/templ"
+
+// frame is what stands around the content of a mail.
+type frame struct {
+	Lender Lender
+	Title  string
+	// Preview is what lists of mails show after the subject.
+	Preview string
+	// Why tells the reader why they received this.
+	Why string
+}
+
+// The styles that elements carry. Classes exist for the dark colours only.
+const (
+	stylePage    = "margin:0;padding:0;width:100%;background-color:#eef0f3;"
+	styleHidden  = "display:none;max-height:0;max-width:0;overflow:hidden;opacity:0;mso-hide:all;"
+	styleOuter   = "width:100%;border-collapse:collapse;background-color:#eef0f3;"
+	styleGutter  = "padding:24px 12px;"
+	styleCard    = "width:100%;max-width:600px;margin:0 auto;border-collapse:separate;border-radius:8px;background-color:#ffffff;"
+	styleBody    = "padding:32px 32px 16px;" + styleFont + "font-size:16px;line-height:1.5;color:#1f2328;"
+	styleHeading = "margin:0 0 16px;font-size:24px;line-height:1.25;font-weight:700;color:#1f2328;" + styleBreak
+	stylePara    = "margin:0 0 16px;" + styleBreak
+	styleSub     = "margin:24px 0 8px;font-size:17px;line-height:1.3;font-weight:700;color:#1f2328;"
+	styleFacts   = "width:100%;border-collapse:collapse;margin:0 0 24px;font-size:15px;line-height:1.4;"
+	styleLabel   = styleFont + "padding:9px 16px 9px 0;width:34%;text-align:left;vertical-align:top;font-weight:400;color:#5b6470;border-top:1px solid #e3e6ea;"
+	styleValue   = styleFont + "padding:9px 0;vertical-align:top;font-weight:600;color:#1f2328;border-top:1px solid #e3e6ea;" + styleBreak
+	styleNote    = "margin:0 0 16px;font-size:14px;line-height:1.5;color:#5b6470;" + styleBreak
+	styleFoot    = "padding:16px 32px 28px;" + styleFont + "font-size:13px;line-height:1.5;color:#5b6470;"
+	styleRule    = "border-top:1px solid #e3e6ea;padding-top:16px;" + styleBreak
+	styleFont    = "font-family:-apple-system,BlinkMacSystemFont,Segoe UI,Roboto,Helvetica,Arial,sans-serif;"
+	styleBreak   = "overflow-wrap:anywhere;word-break:break-word;"
+)
+
+// css marks a style of this package as safe. Nothing foreign is ever in one:
+// colours have passed parseColor.
+func css(style string) templ.SafeCSS { return templ.SafeCSS(style) }
+
+func (p palette) head() templ.SafeCSS {
+	return css("padding:20px 32px;border-radius:8px 8px 0 0;" + styleFont + styleBreak +
+		"font-size:18px;line-height:1.3;font-weight:700;" +
+		"background-color:" + p.Head + ";color:" + p.OnHead + ";")
+}
+
+// callout sets off the one thing that the mail is about.
+func (p palette) callout() templ.SafeCSS {
+	return css(styleFont + "padding:14px 16px;font-size:17px;line-height:1.4;font-weight:600;color:#1f2328;" +
+		"background-color:#f5f6f8;border-left:4px solid " + p.Accent + ";" + styleBreak)
+}
+
+func (p palette) button() templ.SafeCSS {
+	return css("display:inline-block;padding:12px 22px;border-radius:6px;font-weight:600;" +
+		"text-decoration:none;background-color:" + p.Accent + ";color:" + p.OnAccent + ";")
+}
+
+func (p palette) link() templ.SafeCSS {
+	return css("color:" + p.Link + ";" + styleBreak)
+}
+
+// sheet is what cannot be inlined: dark colours and narrow screens. It must
+// overrule the inlined styles, hence the exclamation marks.
+func (p palette) sheet() string {
+	return `<style>
+:root{color-scheme:light dark;supported-color-schemes:light dark}
+@media (max-width:480px){
+.body{padding:24px 20px 8px!important}
+.head{padding:18px 20px!important}
+.foot{padding:12px 20px 24px!important}
+.gutter{padding:0!important}
+.card,.head{border-radius:0!important}
+}
+@media (prefers-color-scheme:dark){
+.page{background-color:#121519!important}
+.card{background-color:` + darkCard + `!important}
+.ink{color:#e9ecef!important}
+.soft{color:#aab3bd!important}
+.line{border-color:#363d46!important}
+.callout{background-color:#272d35!important}
+.link{color:` + p.DarkLink + `!important}
+}
+</style>`
+}

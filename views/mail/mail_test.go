@@ -1,0 +1,317 @@
+package mail_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/google/go-cmp/cmp"
+
+	"drawbridge/internal/lending"
+	"drawbridge/views/mail"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func render(t *testing.T, lender mail.Lender, letter mail.Letter) mail.Content {
+	t.Helper()
+	content, err := mail.Render(t.Context(), lender, letter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func parse(t *testing.T, html string) *goquery.Document {
+	t.Helper()
+	document, err := goquery.NewDocumentFromReader(strings.NewReader(html))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return document
+}
+
+// TestGolden shows in a review what a change does to the mails.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for _, sample := range mail.Samples() {
+		t.Run(sample.Name, func(t *testing.T) {
+			t.Parallel()
+			content := render(t, mail.SampleLender(), sample.Letter)
+			for name, got := range map[string]string{
+				// Elements on lines of their own make differences readable.
+				sample.Name + ".html": strings.ReplaceAll(content.HTML, "><", ">\n<"),
+				sample.Name + ".txt":  "Subject: " + content.Subject + "\n\n" + content.Text,
+			} {
+				golden(t, name, got)
+			}
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v (go test ./views/mail -update writes it)", err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("%s changed (-want +got):\n%s", name, diff)
+	}
+}
+
+// TestGoldenFilesAreUsed finds files that a renamed sample left behind.
+func TestGoldenFilesAreUsed(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("testdata/*.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := 2 * len(mail.Samples()); len(files) != want {
+		t.Errorf("testdata holds %d files, the samples make %d", len(files), want)
+	}
+}
+
+// TestNothingIsLoaded keeps mails free of anything that tells the sender of an
+// opened mail, and of what mail programs strip.
+func TestNothingIsLoaded(t *testing.T) {
+	t.Parallel()
+	for _, sample := range mail.Samples() {
+		html := render(t, mail.SampleLender(), sample.Letter).HTML
+		document := parse(t, html)
+		for _, selector := range []string{
+			"img", "script", "link", "iframe", "object", "form", "input", "svg", "video",
+			"[background]", "[onclick]", "[onload]",
+		} {
+			if found := document.Find(selector).Length(); found != 0 {
+				t.Errorf("%s has %d elements that match %s", sample.Name, found, selector)
+			}
+		}
+		for _, word := range []string{"url(", "@import", "expression(", "javascript:"} {
+			if strings.Contains(html, word) {
+				t.Errorf("%s contains %q", sample.Name, word)
+			}
+		}
+	}
+}
+
+// TestReadableEverywhere checks what programs without style sheets, and screen
+// readers, depend on.
+func TestReadableEverywhere(t *testing.T) {
+	t.Parallel()
+	for _, sample := range mail.Samples() {
+		t.Run(sample.Name, func(t *testing.T) {
+			t.Parallel()
+			content := render(t, mail.SampleLender(), sample.Letter)
+			document := parse(t, content.HTML)
+			if lang, _ := document.Find("html").Attr("lang"); lang != "en" {
+				t.Errorf("the document's language is %q", lang)
+			}
+			if title := document.Find("title").Text(); title != content.Subject {
+				t.Errorf("the title is %q, the subject %q", title, content.Subject)
+			}
+			if count := document.Find("h1").Length(); count != 1 {
+				t.Errorf("%d first-level headings, want 1", count)
+			}
+			document.Find("table").Each(func(_ int, table *goquery.Selection) {
+				role, _ := table.Attr("role")
+				if role != "presentation" && table.Find(`th[scope="row"]`).Length() == 0 {
+					t.Error("a table is neither for layout nor has header cells")
+				}
+			})
+			document.Find("body *").Each(func(_ int, element *goquery.Selection) {
+				if strings.Contains(element.AttrOr("class", ""), "ink") && element.AttrOr("style", "") == "" {
+					t.Error("a coloured element has no inlined style")
+				}
+			})
+			if len(content.HTML) > 100_000 {
+				t.Errorf("%d bytes: some programs cut mails at 102 kB", len(content.HTML))
+			}
+		})
+	}
+}
+
+// TestPartsAgree: whoever reads the plain text misses no fact.
+func TestPartsAgree(t *testing.T) {
+	t.Parallel()
+	for _, sample := range mail.Samples() {
+		content := render(t, mail.SampleLender(), sample.Letter)
+		document := parse(t, content.HTML)
+		flat := strings.Join(strings.Fields(content.Text), " ")
+		document.Find("th, td.line, td.callout, h1, p a.link").Each(func(_ int, cell *goquery.Selection) {
+			want := strings.Join(strings.Fields(cell.Text()), " ")
+			if !strings.Contains(flat, want) {
+				t.Errorf("%s: the text part lacks %q", sample.Name, want)
+			}
+		})
+		if strings.Contains(content.Text, "<") || strings.Contains(content.Text, "&amp;") {
+			t.Errorf("%s: the text part holds markup:\n%s", sample.Name, content.Text)
+		}
+		for line := range strings.Lines(content.Text) {
+			if utf8.RuneCountInString(line) > 73 && !strings.Contains(line, "http") {
+				t.Errorf("%s: a line of the text part is too long: %q", sample.Name, line)
+			}
+		}
+	}
+}
+
+// TestForeignText plants hostile and unusual text in every field.
+func TestForeignText(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`<script>alert(1)</script>`,
+		`"><img src=x onerror=alert(1)>`,
+		"Zoë & Søn <b>GmbH</b>",
+		"عبد الرحمن",
+		"👩‍👩‍👧 Familie",
+		"line\r\nBcc: all@example.com",
+		strings.Repeat("wide", 100),
+		`'; color:red; background:url(//evil.example)`,
+	} {
+		lender := mail.Lender{Name: text, PrimaryColor: text, AccentColor: text, ReplyTo: text}
+		borrower := mail.Borrower{
+			FirstName: text, ProjectName: text, MerchantName: text, Reference: text,
+		}
+		for _, letter := range []mail.Letter{
+			mail.Welcome{Borrower: borrower, ProductName: text, ApprovedAmount: text, Term: text},
+			mail.Stipulation{Borrower: borrower, Status: lending.ApplicationStatus(text)},
+			mail.Task{Borrower: borrower, Title: text},
+			mail.Alert{
+				Kind: mail.AlertFailing, PartnerName: text, URL: text, Since: text,
+				Failures: text, LastError: text, ConsoleURL: text,
+			},
+		} {
+			content := render(t, lender, letter)
+			if strings.ContainsAny(content.Subject, "\r\n") {
+				t.Errorf("%T: the subject has more than one line: %q", letter, content.Subject)
+			}
+			document := parse(t, content.HTML)
+			if found := document.Find("script, img, b").Length(); found != 0 {
+				t.Errorf("%T: %q became %d elements", letter, text, found)
+			}
+			document.Find("[style]").Each(func(_ int, element *goquery.Selection) {
+				if style := element.AttrOr("style", ""); strings.Contains(style, "evil") {
+					t.Errorf("%T: foreign text reached a style: %s", letter, style)
+				}
+			})
+			if strings.Contains(document.Find("style").Text(), "evil") {
+				t.Errorf("%T: foreign text reached the style sheet", letter)
+			}
+			shown := strings.Join(strings.Fields(document.Find("bdi").Text()), " ")
+			if want := strings.Join(strings.Fields(text), " "); !strings.Contains(shown, want) {
+				t.Errorf("%T does not show %q as it is", letter, text)
+			}
+			if !strings.Contains(content.Text, strings.Fields(text)[0]) {
+				t.Errorf("%T: the text part lacks %q", letter, text)
+			}
+		}
+	}
+}
+
+func TestLinksAreSafe(t *testing.T) {
+	t.Parallel()
+	content := render(t, mail.SampleLender(), mail.Alert{
+		Kind: mail.AlertRecovered, URL: "https://hooks.example", ConsoleURL: "javascript:alert(1)",
+	})
+	parse(t, content.HTML).Find("a").Each(func(_ int, link *goquery.Selection) {
+		if strings.HasPrefix(link.AttrOr("href", ""), "javascript:") {
+			t.Error("a javascript: address became a link")
+		}
+	})
+}
+
+func TestSubjects(t *testing.T) {
+	t.Parallel()
+	lender := mail.SampleLender()
+	for _, test := range []struct {
+		name   string
+		letter mail.Letter
+		want   string
+	}{
+		{"welcome", mail.Welcome{}, "Welcome to Meadow Lending"},
+		{
+			"authorization", mail.Stipulation{Status: lending.StatusHardPullAuthorization},
+			"Meadow Lending needs your authorization",
+		},
+		{
+			"clearance", mail.Stipulation{Status: lending.StatusPendClearance},
+			"Meadow Lending needs something from you",
+		},
+		{"task", mail.Task{Title: "Sign"}, "A task for your application: Sign"},
+		{
+			"long task", mail.Task{Title: strings.Repeat("x", 300)},
+			"A task for your application: " + strings.Repeat("x", 79) + "…",
+		},
+		{
+			"failing", mail.Alert{Kind: mail.AlertFailing, URL: "https://a.example:8443/x"},
+			"Webhooks failing: a.example:8443",
+		},
+		{
+			"recovered", mail.Alert{Kind: mail.AlertRecovered, URL: "https://a.example"},
+			"Webhooks recovered: a.example",
+		},
+		{
+			"used up", mail.Alert{Kind: mail.AlertAttemptsUsedUp, URL: "https://a.example"},
+			"Webhook not delivered: a.example",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if got := test.letter.Subject(lender); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+// TestWhoAnswers: a mail promises an answer only if somebody reads it.
+func TestWhoAnswers(t *testing.T) {
+	t.Parallel()
+	welcome := mail.Welcome{Borrower: mail.Borrower{MerchantName: "Sunfield"}}
+	silent := mail.Lender{Name: "Meadow"}
+	if text := render(t, silent, welcome).Text; !strings.Contains(text, "do not reply") {
+		t.Errorf("without a reply address:\n%s", text)
+	}
+	reachable := mail.Lender{Name: "Meadow", ReplyTo: "help@meadow.example"}
+	if text := render(t, reachable, welcome).Text; !strings.Contains(text, "Reply to this e-mail") {
+		t.Errorf("with a reply address:\n%s", text)
+	}
+}
+
+// TestMissingFacts leaves out what is not known, heading included.
+func TestMissingFacts(t *testing.T) {
+	t.Parallel()
+	content := render(t, mail.Lender{Name: "Meadow"}, mail.Welcome{})
+	document := parse(t, content.HTML)
+	if found := document.Find("th").Length(); found != 0 {
+		t.Errorf("%d facts without a value", found)
+	}
+	headings := document.Find("h1, h2").Map(func(_ int, s *goquery.Selection) string {
+		return strings.TrimSpace(s.Text())
+	})
+	if want := []string{"Welcome", "What happens next"}; !slices.Equal(headings, want) {
+		t.Errorf("headings are %q, want %q", headings, want)
+	}
+}
+
+// TestRenderStops: an error of a component is not half a mail.
+func TestRenderStops(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if content, err := mail.Render(ctx, mail.SampleLender(), mail.Welcome{}); err == nil {
+		t.Errorf("rendered %d bytes for a request that has ended", len(content.HTML))
+	}
+}

@@ -1,0 +1,68 @@
+package mail
+
+import "drawbridge/internal/lending"
+
+// Sample is a letter with invented facts, for previews.
+type Sample struct {
+	// Name tells samples apart; it may stand in a file name or an address.
+	Name   string
+	Title  string
+	Letter Letter
+}
+
+// Samples returns one letter of each kind, in the order of the preview.
+func Samples() []Sample {
+	ana := Borrower{
+		FirstName:    "Ana",
+		ProjectName:  "Rooftop solar, 8.2 kW",
+		MerchantName: "Sunfield Energy",
+		Reference:    "0193b5a0-5e2c-7c41-9d3f-6a1f0c2b7e55",
+	}
+	endpoint := Alert{
+		PartnerName: "Sunfield Energy",
+		URL:         "https://hooks.sunfield.example/drawbridge/events",
+		Since:       "2026-11-21T09:12:00Z",
+		Failures:    "84",
+		LastError:   "503 Service Unavailable",
+		ConsoleURL:  "https://drawbridge.example/console/subscriptions/0193b5a0-11aa-7b20-8c3d-2f4e5a6b7c8d",
+	}
+	failing, recovered, usedUp := endpoint, endpoint, endpoint
+	failing.Kind = AlertFailing
+	recovered.Kind = AlertRecovered
+	usedUp.Kind = AlertAttemptsUsedUp
+	usedUp.Since, usedUp.Failures = "", "3"
+	usedUp.Event = "disbursement.funding.settled"
+	usedUp.Reference = ana.Reference
+	usedUp.Delivery = "0193b5a1-77d0-7f3e-a2b4-0c9d8e7f6a51"
+	usedUp.ConsoleURL = "https://drawbridge.example/console/deliveries/" + usedUp.Delivery
+	return []Sample{
+		{"welcome", "Welcome", Welcome{
+			Borrower:       ana,
+			ProductName:    "Solar 120",
+			ApprovedAmount: "24500.00",
+			Term:           "120",
+			InterestRate:   "6.99",
+		}},
+		{"welcome-before-offer", "Welcome, before an offer was accepted", Welcome{Borrower: ana}},
+		{"stipulation-authorization", "Stipulation: authorization", Stipulation{
+			Borrower: ana, Status: lending.StatusHardPullAuthorization,
+		}},
+		{"stipulation-clearance", "Stipulation: clearance", Stipulation{
+			Borrower: ana, Status: lending.StatusPendClearance,
+		}},
+		{"task", "Task", Task{Borrower: ana, Title: "Upload a photo of your main electrical panel"}},
+		{"alert-failing", "Alert: subscription failing", failing},
+		{"alert-recovered", "Alert: subscription recovered", recovered},
+		{"alert-attempts-used-up", "Alert: attempts used up", usedUp},
+	}
+}
+
+// SampleLender is a lender for previews before any settings are made.
+func SampleLender() Lender {
+	return Lender{
+		Name:         "Meadow Lending",
+		PrimaryColor: "#1d3f72",
+		AccentColor:  "#c2571a",
+		ReplyTo:      "help@meadow.example",
+	}
+}
