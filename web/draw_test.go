@@ -1,0 +1,326 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"drawbridge/web/webtest"
+)
+
+// documents is the form of a draw that completes.
+var documents = map[string]string{"metadata": `{"projectName":"New roof"}`}
+
+func merge(forms ...map[string]string) map[string]string {
+	all := map[string]string{}
+	for _, form := range forms {
+		for name, value := range form {
+			all[name] = value
+		}
+	}
+	return all
+}
+
+func TestRequestDraw(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	for _, test := range []struct {
+		name    string
+		product string
+		settled int
+		form    map[string]string
+		files   map[string][]byte
+		status  int
+		code    string
+		gross   string
+		net     string
+		says    string
+	}{
+		{name: "regular", product: "P404020", status: 200, gross: "10000.00", net: "9625.00"},
+		{
+			name: "reduced", product: "P404020", status: 200, gross: "1234.56", net: "1188.26",
+			form: map[string]string{"updatedDisbursementAmount": "1234.56"},
+		},
+		{
+			name: "reduced to the calculated amount", product: "P404020",
+			form:   map[string]string{"updatedDisbursementAmount": "10000.00"},
+			status: 400, code: "AMOUNT_EXCEEDS_BALANCE",
+		},
+		{
+			name: "reduced to nothing", product: "P404020",
+			form:   map[string]string{"updatedDisbursementAmount": "0"},
+			status: 400, code: "VALIDATION_ERROR",
+		},
+		{
+			name: "three decimals", product: "P404020",
+			form:   map[string]string{"updatedDisbursementAmount": "10.001"},
+			status: 400, code: "VALIDATION_ERROR",
+		},
+		{
+			name: "loan amount on a regular draw", product: "P404020",
+			form:   map[string]string{"updatedLoanAmount": "20000"},
+			status: 400, code: "VALIDATION_ERROR",
+		},
+		{
+			name: "documents on a regular draw", product: "P404020", form: documents,
+			status: 400, code: "COMPLETION_DOCUMENTS_NOT_ALLOWED",
+			says: "this is not the final draw for the loan",
+		},
+		{
+			name: "final with metadata", product: "P5050", settled: 1, form: documents,
+			status: 200, gross: "12500.00", net: "12187.50",
+		},
+		{
+			name: "final with a file", product: "P5050", settled: 1,
+			files:  map[string][]byte{"certificate.pdf": webtest.PDF()},
+			status: 200, gross: "12500.00", net: "12187.50",
+		},
+		{
+			name: "final without documents", product: "P5050", settled: 1,
+			status: 400, code: "COMPLETION_DOCUMENTS_REQUIRED",
+			says: "File or metadata is required for completion certificate upload",
+		},
+		{
+			name: "final of a smaller loan", product: "P5050", settled: 1,
+			form:   merge(documents, map[string]string{"updatedLoanAmount": "20000.00"}),
+			status: 200, gross: "7500.00", net: "7312.50",
+		},
+		{
+			name: "final of a larger loan", product: "P5050", settled: 1,
+			form:   merge(documents, map[string]string{"updatedLoanAmount": "25000.01"}),
+			status: 400, code: "AMOUNT_EXCEEDS_BALANCE",
+		},
+		{
+			name: "final below what was drawn", product: "P5050", settled: 1,
+			form:   merge(documents, map[string]string{"updatedLoanAmount": "12500.00"}),
+			status: 400, code: "VALIDATION_ERROR",
+		},
+		{
+			name: "final ignores the reduced amount", product: "P5050", settled: 1,
+			form:   merge(documents, map[string]string{"updatedDisbursementAmount": "1.00"}),
+			status: 200, gross: "12500.00", net: "12187.50",
+		},
+		{
+			name: "single draw is final", product: "P100",
+			status: 400, code: "COMPLETION_DOCUMENTS_REQUIRED",
+		},
+		{
+			name: "early", product: "P404020", settled: 1,
+			form:   merge(documents, map[string]string{"projectCompletedEarly": "true"}),
+			status: 200, gross: "15000.00", net: "14437.50",
+		},
+		{
+			name: "early on the first draw", product: "P404020",
+			form:   merge(documents, map[string]string{"projectCompletedEarly": "true"}),
+			status: 400, code: "EARLY_COMPLETION_NOT_ALLOWED",
+		},
+		{
+			name: "early without documents", product: "P404020", settled: 1,
+			form:   map[string]string{"projectCompletedEarly": "true"},
+			status: 400, code: "COMPLETION_DOCUMENTS_REQUIRED",
+		},
+		{
+			name: "early with a reduced amount", product: "P404020", settled: 1,
+			form: merge(documents, map[string]string{
+				"projectCompletedEarly": "true", "updatedDisbursementAmount": "1.00",
+			}),
+			status: 400, code: "VALIDATION_ERROR",
+		},
+		{
+			name: "early that is final anyway", product: "P5050", settled: 1,
+			form:   merge(documents, map[string]string{"projectCompletedEarly": "true"}),
+			status: 200, gross: "12500.00", net: "12187.50",
+		},
+		{
+			name: "a file that is not what it says", product: "P5050", settled: 1,
+			files:  map[string][]byte{"certificate.pdf": []byte("MZ\x90\x00 not a document")},
+			status: 400, code: "FILE_TYPE_NOT_ALLOWED",
+		},
+		{
+			name: "metadata that is no object", product: "P5050", settled: 1,
+			form:   map[string]string{"metadata": "[1]"},
+			status: 400, code: "VALIDATION_ERROR",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			loan := s.Loan(test.product)
+			for range test.settled {
+				s.DrawSettled(loan)
+			}
+			before := s.Events(loan)
+			answer := s.Do(webtest.Call{
+				Method: http.MethodPost, Path: "/v2/loan/" + loan.String() + "/request-draw",
+				Form: test.form, Files: test.files,
+			})
+			if answer.Status != test.status || answer.Code() != test.code ||
+				!strings.Contains(answer.Message(), test.says) {
+				t.Fatalf("answered %s", answer.Raw)
+			}
+			after := s.Events(loan)
+			if test.status != http.StatusOK {
+				if diff := cmp.Diff(before, after); diff != "" {
+					t.Errorf("a refused draw left events:\n%s", diff)
+				}
+				return
+			}
+			want := append(before, "disbursement.funding.status-changed FUNDING_REQUESTED")
+			if diff := cmp.Diff(want, after); diff != "" {
+				t.Errorf("events:\n%s", diff)
+			}
+			for field, amount := range map[string]string{
+				"grossDisbursedAmount": test.gross, "netDisbursedAmount": test.net,
+				"amountFunded": test.net, "loanApplicationUid": loan.String(),
+				"merchantUid": s.Home.MerchantUID.String(),
+			} {
+				if got := answer.Text(field); got != amount {
+					t.Errorf("%s is %q, want %q", field, got, amount)
+				}
+			}
+		})
+	}
+}
+
+// storedFiles lists the files below the server's bucket.
+func storedFiles(t *testing.T, s *webtest.Server) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(s.Folder, func(path string, entry os.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+func TestRefusedUploadLeavesNoFile(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	final, first := s.Loan("P100"), s.Loan("P404020")
+	pdf := map[string][]byte{"certificate.pdf": webtest.PDF()}
+	for name, call := range map[string]webtest.Call{
+		"not the final draw": {Path: "/v2/loan/" + first.String() + "/request-draw", Files: pdf},
+		"unknown loan":       {Path: "/v2/loan/" + uuid.NewString() + "/request-draw", Files: pdf},
+		"malformed amount": {
+			Path: "/v2/loan/" + final.String() + "/request-draw", Files: pdf,
+			Form: map[string]string{"updatedLoanAmount": "x"},
+		},
+		"one bad file": {
+			Path: "/v2/loan/" + final.String() + "/request-draw",
+			Files: map[string][]byte{
+				"a.pdf": webtest.PDF(), "b.pdf": []byte("<html>"), "c.exe": []byte("MZ"),
+			},
+		},
+	} {
+		call.Method = http.MethodPost
+		if answer := s.Do(call); answer.Status < 400 {
+			t.Errorf("%s: answered %s", name, answer.Raw)
+		}
+		if files := storedFiles(t, s); len(files) > 0 {
+			t.Errorf("%s left %v", name, files)
+		}
+	}
+	granted := s.Do(webtest.Call{
+		Method: http.MethodPost, Path: "/v2/loan/" + final.String() + "/request-draw", Files: pdf,
+	})
+	if files := storedFiles(t, s); granted.Status != http.StatusOK || len(files) != 1 {
+		t.Errorf("a granted draw answered %s and stored %v", granted.Raw, files)
+	}
+}
+
+func TestSimultaneousDrawsGrantOne(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	loan := s.Loan("P404020")
+	const callers = 50
+	answers := make(chan webtest.Answer, callers)
+	var group sync.WaitGroup
+	for range callers {
+		group.Go(func() {
+			answer, err := s.Try(webtest.Call{
+				Method: http.MethodPost, Path: "/v2/loan/" + loan.String() + "/request-draw",
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			answers <- answer
+		})
+	}
+	group.Wait()
+	close(answers)
+	outcomes := map[string]int{}
+	for answer := range answers {
+		outcomes[fmt.Sprintf("%d %s", answer.Status, answer.Code())]++
+		if answer.Code() == "DRAW_PENDING" &&
+			!strings.HasPrefix(answer.Message(), "Error in requestPublicDrawV2:") {
+			t.Errorf("the pending error says %q", answer.Message())
+		}
+	}
+	want := map[string]int{"200 ": 1, "500 DRAW_PENDING": callers - 1}
+	if diff := cmp.Diff(want, outcomes); diff != "" {
+		t.Errorf("outcomes:\n%s", diff)
+	}
+	draws := 0
+	for _, event := range s.Events(loan) {
+		if event == "disbursement.funding.status-changed FUNDING_REQUESTED" {
+			draws++
+		}
+	}
+	var rows int
+	if err := s.DB.Get(&rows, `SELECT count(*) FROM disbursements`); err != nil {
+		t.Fatal(err)
+	}
+	if draws != 1 || rows != 1 {
+		t.Errorf("%d events and %d disbursements, want one of each", draws, rows)
+	}
+}
+
+func TestDrawOnApplicationThatCannot(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	offered := s.Offered()
+	left := s.Loan("P404020")
+	s.Move(left, "Pend Clearance")
+	unselected := s.Offered()
+	s.Move(unselected, "Approved")
+	stranger := s.NewAccount("Stranger")
+	for _, test := range []struct {
+		name   string
+		loan   uuid.UUID
+		form   map[string]string
+		as     *webtest.Account
+		status int
+		code   string
+		says   string
+	}{
+		{"not approved yet", offered, nil, nil, 400, "APPLICATION_NOT_APPROVED", "Approved status"},
+		{"not approved any more", left, nil, nil, 400, "APPLICATION_NOT_APPROVED", "Approved status"},
+		{
+			"with a certificate", left, documents, nil, 400, "APPLICATION_NOT_APPROVED",
+			"before requesting a draw with an accompanying completion certificate",
+		},
+		{"no loan yet", unselected, nil, nil, 409, "INVALID_STATE", "no loan"},
+		{"unknown", uuid.New(), nil, nil, 404, "NOT_FOUND", ""},
+		{"another merchant's", left, nil, &stranger, 404, "NOT_FOUND", ""},
+	} {
+		answer := s.Do(webtest.Call{
+			Method: http.MethodPost, Path: "/v2/loan/" + test.loan.String() + "/request-draw",
+			Form: test.form, As: test.as,
+		})
+		if answer.Status != test.status || answer.Code() != test.code ||
+			!strings.Contains(answer.Message(), test.says) {
+			t.Errorf("%s: answered %s", test.name, answer.Raw)
+		}
+	}
+}
