@@ -1,0 +1,120 @@
+package document
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// The parts that ReadForm knows (specification section 2.2). FieldFiles may be
+// repeated, each of the others may appear once.
+const (
+	FieldFiles                     = "files"
+	FieldMetadata                  = "metadata"
+	FieldProjectCompletedEarly     = "projectCompletedEarly"
+	FieldUpdatedDisbursementAmount = "updatedDisbursementAmount"
+	FieldUpdatedLoanAmount         = "updatedLoanAmount"
+)
+
+// Limits bounds a form. All sizes are bytes of content, and a value of exactly
+// the limit is still accepted.
+type Limits struct {
+	// File is the size of one file.
+	File int64
+	// Files is the size of all files together.
+	Files int64
+	// Metadata is the size of the metadata.
+	Metadata int64
+	// Value is the size of any other single value.
+	Value int64
+	// Other is what values and unknown parts may add to Files.
+	Other int64
+	// Parts is the number of parts, unknown ones included.
+	Parts int
+}
+
+// DefaultLimits are those of specification section 8, and bounds of our own
+// where it sets none.
+func DefaultLimits() Limits {
+	return Limits{
+		File:     10 << 20,
+		Files:    50 << 20,
+		Metadata: 64 << 10,
+		Value:    1 << 10,
+		Other:    1 << 20,
+		Parts:    100,
+	}
+}
+
+// File is one stored file of a form.
+type File struct {
+	UID uuid.UUID
+	// Name is for display only. It is valid UTF-8 of at most 255 bytes with an
+	// accepted extension, and has no path, control or direction characters.
+	Name string
+	// Size is in bytes.
+	Size int64
+	// ContentType follows from the checked content, not from the request.
+	ContentType string
+	// SHA256 is the hash of the content in lower-case hex.
+	SHA256 string
+	// Key is where the bucket keeps the content; see Store.Open.
+	Key string
+}
+
+// Form is what a multipart request brought. Its files are stored already, but
+// nothing names them yet: call Keep once the transaction that does has
+// committed, and Discard in every other case. Deferring Discard is right, as
+// it does nothing after Keep. A form is not safe for concurrent use.
+type Form struct {
+	// Values holds the single-value parts that were present, by field name. All
+	// are valid UTF-8 without NUL; a present one may be empty.
+	Values map[string]string
+	// Files are in the order of the request.
+	Files []File
+	// Digest identifies the content of the request: the sequence of its parts by
+	// name, file name and content. The boundary and all other part headers do
+	// not count.
+	Digest [sha256.Size]byte
+
+	bucket Bucket
+	open   []uuid.UUID // files whose markers are in the bucket
+}
+
+// settleTimeout bounds the clean-up after a request, whose own context may have
+// ended already.
+const settleTimeout = 30 * time.Second
+
+// Keep makes the files permanent. An error leaves them in place too: their
+// markers wait for the next sweep, so it is to be logged and not answered.
+func (f *Form) Keep(ctx context.Context) error { return f.settle(ctx, true) }
+
+// Discard removes the files, even when ctx is cancelled. After an error the
+// next sweep removes what is left.
+func (f *Form) Discard(ctx context.Context) error { return f.settle(ctx, false) }
+
+func (f *Form) settle(ctx context.Context, keep bool) error {
+	if len(f.open) == 0 {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), settleTimeout)
+	defer stop()
+	var faults []error
+	for _, uid := range f.open {
+		if err := settle(ctx, f.bucket, uid, keep); err != nil {
+			faults = append(faults, err)
+		}
+	}
+	f.open = nil
+	if !keep {
+		f.Files = nil
+	}
+	if err := errors.Join(faults...); err != nil {
+		return fmt.Errorf("settling uploaded files: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,427 @@
+package document_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drawbridge/internal/document"
+	"drawbridge/internal/document/documenttest"
+	"drawbridge/internal/lending"
+)
+
+// small are limits that a test reaches with little content.
+func small() document.Limits {
+	return document.Limits{File: 2000, Files: 3000, Metadata: 40, Value: 20, Other: 500, Parts: 6}
+}
+
+// read reads a form of the given parts under the default limits.
+func read(
+	t *testing.T, bucket document.Bucket, parts ...documenttest.Part,
+) (*document.Form, error) {
+	t.Helper()
+	body, contentType := documenttest.Multipart(parts...)
+	return document.ReadForm(t.Context(), bytes.NewReader(body), contentType,
+		document.DefaultLimits(), bucket)
+}
+
+// refusal requires err to be a refusal and returns it.
+func refusal(t *testing.T, err error) *lending.Error {
+	t.Helper()
+	refused, ok := errors.AsType[*lending.Error](err)
+	if !ok {
+		t.Fatalf("error %v, want a refusal", err)
+	}
+	return refused
+}
+
+func TestReadFormStoresFilesAndValues(t *testing.T) {
+	t.Parallel()
+	eachBucket(t, func(t *testing.T, bucket document.Bucket) {
+		pdf, docx := documenttest.PDF(0), documenttest.DOCX()
+		form, err := read(t, bucket,
+			documenttest.Value("updatedLoanAmount", "900.00"),
+			documenttest.File("Permit 7.PDF", pdf),
+			documenttest.Value("unknown", "is skipped"),
+			documenttest.Value("metadata", `{"inspector":"Ž"}`),
+			documenttest.File(`C:\docs\report.docx`, docx),
+			documenttest.Value("projectCompletedEarly", ""),
+		)
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantValues := map[string]string{
+			"updatedLoanAmount": "900.00", "metadata": `{"inspector":"Ž"}`, "projectCompletedEarly": "",
+		}
+		if diff := cmp.Diff(wantValues, form.Values); diff != "" {
+			t.Errorf("values (-want +got):\n%s", diff)
+		}
+		if len(form.Files) != 2 {
+			t.Fatalf("%d files, want 2", len(form.Files))
+		}
+		store := document.NewStore(bucket)
+		for i, want := range []struct {
+			name, contentType string
+			content           []byte
+		}{
+			{"Permit 7.PDF", "application/pdf", pdf},
+			{"report.docx", "application/vnd.openxmlformats-officedocument." +
+				"wordprocessingml.document", docx},
+		} {
+			file := form.Files[i]
+			hash := sha256.Sum256(want.content)
+			if file.Name != want.name || file.ContentType != want.contentType ||
+				file.Size != int64(len(want.content)) || file.SHA256 != hex.EncodeToString(hash[:]) {
+				t.Errorf("file %d is %+v", i, file)
+			}
+			if strings.Contains(file.Key, "ermit") || !strings.Contains(file.Key, file.UID.String()) {
+				t.Errorf("key %q does not follow from the uid alone", file.Key)
+			}
+			opened, err := store.Open(t.Context(), file.Key)
+			if err != nil {
+				t.Fatal(err)
+			}
+			content, err := io.ReadAll(opened)
+			if err = errors.Join(err, opened.Close()); err != nil || !bytes.Equal(content, want.content) {
+				t.Errorf("file %d came back with %d bytes, %v", i, len(content), err)
+			}
+		}
+	})
+}
+
+func TestFormKeepAndDiscard(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		settle func(ctx context.Context, form *document.Form) error
+		kept   bool
+	}{
+		"keep":    {func(ctx context.Context, f *document.Form) error { return f.Keep(ctx) }, true},
+		"discard": {func(ctx context.Context, f *document.Form) error { return f.Discard(ctx) }, false},
+		"discard after keep": {func(ctx context.Context, f *document.Form) error {
+			return errors.Join(f.Keep(ctx), f.Discard(ctx))
+		}, true},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			eachBucket(t, func(t *testing.T, bucket document.Bucket) {
+				form, err := read(t, bucket,
+					documenttest.File("a.pdf", documenttest.PDF(0)),
+					documenttest.File("b.png", documenttest.PNG()))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := stored(t, bucket); len(got) != 4 {
+					t.Fatalf("%q before settling, want two documents and two markers", got)
+				}
+				want := []string{}
+				if test.kept {
+					want = []string{form.Files[0].Key, form.Files[1].Key}
+				}
+				// The request of an aborted upload is over by the time of the clean-up.
+				ended, cancel := context.WithCancel(t.Context())
+				cancel()
+				if err := test.settle(ended, form); err != nil {
+					t.Fatal(err)
+				}
+				slices.Sort(want)
+				if diff := cmp.Diff(want, stored(t, bucket)); diff != "" {
+					t.Errorf("stored (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestReadFormEmptyBody(t *testing.T) {
+	t.Parallel()
+	var digests []string
+	for _, contentType := range []string{"", "application/json", "multipart/form-data; boundary=x"} {
+		bucket, _ := folderBucket(t)
+		form, err := document.ReadForm(t.Context(), strings.NewReader(""), contentType,
+			document.DefaultLimits(), bucket)
+		if err != nil || len(form.Values) > 0 || len(form.Files) > 0 {
+			t.Errorf("%q: form %+v, error %v", contentType, form, err)
+			continue
+		}
+		digests = append(digests, fmt.Sprintf("%x", form.Digest))
+	}
+	body, contentType := documenttest.Multipart()
+	form, err := document.ReadForm(t.Context(), bytes.NewReader(body), contentType,
+		document.DefaultLimits(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, digest := range digests {
+		if digest != fmt.Sprintf("%x", form.Digest) {
+			t.Errorf("digest %s of no body differs from that of no parts", digest)
+		}
+	}
+}
+
+// refused is a form that must be refused: its code, and for each fault the field
+// and a piece of the message.
+type refused struct {
+	parts  []documenttest.Part
+	code   lending.Code
+	faults [][2]string
+}
+
+func refusedForms() map[string]refused {
+	value, file := documenttest.Value, documenttest.File
+	pdf := documenttest.PDF(0)
+	parts := func(parts ...documenttest.Part) []documenttest.Part { return parts }
+	fault := func(pairs ...string) (faults [][2]string) {
+		for i := 0; i < len(pairs); i += 2 {
+			faults = append(faults, [2]string{pairs[i], pairs[i+1]})
+		}
+		return faults
+	}
+	return map[string]refused{
+		"file too large": {parts(file("big.pdf", documenttest.PDF(2001))),
+			lending.CodePayloadTooLarge, fault("files", `"big.pdf" is larger than 2000 bytes`)},
+		"files together too large": {
+			parts(file("a.pdf", documenttest.PDF(1800)), file("b.pdf", documenttest.PDF(1201)),
+				file("c.png", documenttest.PNG())),
+			lending.CodePayloadTooLarge, fault("files", `larger than 3000 bytes; "b.pdf"`)},
+		"endless unknown part": {parts(value("x", strings.Repeat("x", 3501)), value("y", "")),
+			lending.CodePayloadTooLarge, fault("body", "larger than 3500 bytes")},
+		"unknown parts together": {
+			parts(value("x", strings.Repeat("x", 3000)), value("y", strings.Repeat("y", 501))),
+			lending.CodePayloadTooLarge, fault("body", "larger than 3500 bytes")},
+		"metadata too large": {parts(value("metadata", strings.Repeat("x", 41))),
+			lending.CodePayloadTooLarge, fault("metadata", `"metadata" is longer than 40 bytes`)},
+		"value too long": {parts(value("updatedLoanAmount", strings.Repeat("1", 21))),
+			lending.CodeValidation, fault("updatedLoanAmount", "longer than 20 bytes")},
+		"value twice": {parts(value("metadata", "{}"), value("metadata", "{}")),
+			lending.CodeValidation, fault("metadata", `"metadata" is given more than once`)},
+		"value twice, first wrong": {
+			parts(value("metadata", "\x00"), value("metadata", "{}")),
+			lending.CodeValidation, fault("metadata", "without NUL", "metadata", "more than once")},
+		"part without a name": {parts(value("metadata", "{}"), value("", "x")),
+			lending.CodeValidation, fault("body", "part 2 has no name")},
+		"invalid UTF-8": {parts(value("projectCompletedEarly", "\xff")),
+			lending.CodeValidation, fault("projectCompletedEarly", "must be UTF-8")},
+		"file without a name": {parts(value("files", string(pdf))),
+			lending.CodeValidation, fault("files", "part 1 is a file without a file name")},
+		"too many parts": {parts(value("1", ""), value("2", ""), value("3", ""), value("4", ""),
+			value("5", ""), value("6", ""), value("7", "")),
+			lending.CodeValidation, fault("body", "more than 6 parts")},
+		"headers too long": {parts(value(strings.Repeat("x", 9000), "")),
+			lending.CodeValidation, fault("body", "headers of a part are longer than 8 KiB")},
+		"headers endless": {parts(value(strings.Repeat("x", 100_000), "")),
+			lending.CodeValidation, fault("body", "headers of a part are longer than 8 KiB")},
+		"type by name": {parts(file("run.exe", []byte("MZ"))),
+			lending.CodeFileTypeNotAllowed, fault("files", `"run.exe" is not of an accepted type`)},
+		"type by content": {parts(file("run.pdf", []byte("<html></html>"))),
+			lending.CodeFileTypeNotAllowed, fault("files", "its content is text/html; accepted are PDF")},
+		"empty file": {parts(file("a.pdf", nil)),
+			lending.CodeFileTypeNotAllowed, fault("files", `"a.pdf" is empty`)},
+		"everything at once": {
+			parts(file("good.pdf", pdf), file("a.exe", []byte("MZ")), value("metadata", "\xff"),
+				file("b.pdf", documenttest.PDF(2100)), value("updatedLoanAmount", "1")),
+			lending.CodeFileTypeNotAllowed, fault("files", "a.exe", "metadata", "UTF-8",
+				"files", `"b.pdf" is larger`)},
+	}
+}
+
+func TestReadFormRefuses(t *testing.T) {
+	t.Parallel()
+	for name, test := range refusedForms() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bucket, _ := folderBucket(t)
+			body, contentType := documenttest.Multipart(test.parts...)
+			form, err := document.ReadForm(t.Context(), bytes.NewReader(body), contentType, small(), bucket)
+			refusal := refusal(t, err)
+			if refusal.Code != test.code || refusal.Message != refusal.Details[0].Message {
+				t.Errorf("refused with %s %q, want %s", refusal.Code, refusal.Message, test.code)
+			}
+			if len(refusal.Details) != len(test.faults) {
+				t.Fatalf("details %+v, want %q", refusal.Details, test.faults)
+			}
+			for i, fault := range refusal.Details {
+				if fault.Field != test.faults[i][0] || !strings.Contains(fault.Message, test.faults[i][1]) {
+					t.Errorf("detail %d is %+v, want %q", i, fault, test.faults[i])
+				}
+			}
+			if form == nil || len(form.Files) > 0 {
+				t.Errorf("form %+v, want one without files", form)
+			}
+			if got := stored(t, bucket); len(got) > 0 {
+				t.Errorf("%q left in the bucket", got)
+			}
+		})
+	}
+}
+
+func TestReadFormAtTheLimits(t *testing.T) {
+	t.Parallel()
+	bucket, _ := folderBucket(t)
+	body, contentType := documenttest.Multipart(
+		documenttest.File("a.pdf", documenttest.PDF(2000)),
+		documenttest.File("b.pdf", documenttest.PDF(1000)),
+		documenttest.Value("metadata", strings.Repeat("m", 40)),
+		documenttest.Value("updatedLoanAmount", strings.Repeat("1", 20)),
+		documenttest.Value("other", strings.Repeat("x", 440)),
+	)
+	form, err := document.ReadForm(t.Context(), bytes.NewReader(body), contentType, small(), bucket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(form.Files) != 2 || len(form.Values) != 2 {
+		t.Errorf("form %+v", form)
+	}
+}
+
+// TestReadFormDefaultLimits sends a little more than the specification allows;
+// TestUploadMemory sends exactly what it allows.
+func TestReadFormDefaultLimits(t *testing.T) {
+	t.Parallel()
+	full := 10 * mebibyte
+	tests := map[string][]int{
+		"a byte more in one":     {full + 1},
+		"a small file above all": {full, full, full, full, full, 700},
+	}
+	for name, sizes := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bucket, _ := folderBucket(t)
+			var parts []documenttest.Part
+			for i, size := range sizes {
+				parts = append(parts, documenttest.File(fmt.Sprintf("%d.pdf", i), documenttest.PDF(size)))
+			}
+			_, err := read(t, bucket, parts...)
+			if got := lending.ErrorCode(err); got != lending.CodePayloadTooLarge {
+				t.Errorf("code %q (%v)", got, err)
+			}
+		})
+	}
+}
+
+func TestReadFormLeniency(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		head, content string
+		values        map[string]string
+		files         int
+	}{
+		"empty file input of a browser": {
+			`Content-Disposition: form-data; name="files"; filename=""` +
+				"\r\nContent-Type: application/octet-stream", "", map[string]string{}, 0},
+		"files without content": {
+			`Content-Disposition: form-data; name="files"`, "", map[string]string{}, 0},
+		"metadata as a file": {
+			`Content-Disposition: form-data; name="metadata"; filename="m.json"` +
+				"\r\nContent-Type: application/json", "{}", map[string]string{"metadata": "{}"}, 0},
+		"binary transfer encoding": {
+			`Content-Disposition: form-data; name="metadata"` +
+				"\r\nContent-Transfer-Encoding: BINARY", "{}", map[string]string{"metadata": "{}"}, 0},
+		"wrong content type of a file": {
+			`Content-Disposition: form-data; name="files"; filename="a.pdf"` +
+				"\r\nContent-Type: text/html", string(documenttest.PDF(0)), map[string]string{}, 1},
+		"encoded file name": {
+			`Content-Disposition: form-data; name="files"; filename*=UTF-8''%C3%A9.pdf`,
+			string(documenttest.PDF(0)), map[string]string{}, 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			bucket, _ := folderBucket(t)
+			body := "--b\r\n" + test.head + "\r\n\r\n" + test.content + "\r\n--b--\r\n"
+			form, err := document.ReadForm(t.Context(), strings.NewReader(body),
+				"multipart/form-data; boundary=b", document.DefaultLimits(), bucket)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.values, form.Values); diff != "" || len(form.Files) != test.files {
+				t.Errorf("%d files, want %d; values (-want +got):\n%s", len(form.Files), test.files, diff)
+			}
+		})
+	}
+}
+
+func TestReadFormEndings(t *testing.T) {
+	t.Parallel()
+	const crlf = "--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n\r\n{}\r\n--b--"
+	for name, body := range map[string]string{
+		"bare":             crlf,
+		"line break":       crlf + "\r\n",
+		"epilogue":         crlf + "\r\nand so on",
+		"preamble":         "preamble\r\n" + crlf,
+		"line feeds":       strings.ReplaceAll(crlf, "\r", "") + "\n",
+		"line feeds, bare": strings.ReplaceAll(crlf, "\r", ""),
+		"space behind":     crlf + "  \r\n",
+		"no parts, bare":   "--b--",
+		"no parts, CRLF":   "--b--\r\n",
+	} {
+		for _, pieces := range []func(io.Reader) io.Reader{
+			iotest.OneByteReader, iotest.DataErrReader,
+		} {
+			form, err := document.ReadForm(t.Context(), pieces(strings.NewReader(body)),
+				"multipart/form-data; boundary=b", document.DefaultLimits(), nil)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			} else if strings.HasPrefix(name, "no parts") != (form.Values["metadata"] != "{}") {
+				t.Errorf("%s: values %q", name, form.Values)
+			}
+		}
+	}
+}
+
+func TestReadFormMalformed(t *testing.T) {
+	t.Parallel()
+	const form = "multipart/form-data; boundary=b"
+	const head = "--b\r\nContent-Disposition: form-data; name=\"metadata\"\r\n"
+	const media, invalid = lending.CodeUnsupportedMediaType, lending.CodeValidation
+	tests := map[string]struct {
+		contentType, body string
+		code              lending.Code
+		mention           string
+	}{
+		"other content type": {"application/json", "{}", media, "multipart/form-data"},
+		"other multipart":    {"multipart/mixed; boundary=b", "--b--", media, "multipart/form-data"},
+		"no content type":    {"", "{}", media, "multipart/form-data"},
+		"no boundary":        {"multipart/form-data", "--b--", invalid, "boundary"},
+		"empty boundary":     {`multipart/form-data; boundary=""`, "----", invalid, "boundary"},
+		"long boundary":      {form + strings.Repeat("b", 70), "x", invalid, "boundary"},
+		"broken parameters":  {"multipart/form-data; boundary", "x", invalid, "boundary"},
+		"no boundary in it":  {form, "hello", invalid, "final boundary"},
+		"another boundary":   {form, "--c\r\n\r\n\r\n--c--\r\n", invalid, "final boundary"},
+		"endless preamble":   {form, strings.Repeat("preamble\r\n", 10_000), invalid, "headers"},
+		"cut in the head":    {form, head, invalid, "final boundary"},
+		"cut in the content": {form, head + "\r\n{\"a\":", invalid, "final boundary"},
+		"cut behind it":      {form, head + "\r\n{}\r\n--b\r\n", invalid, "final boundary"},
+		"header, no colon":   {form, "--b\r\nnonsense\r\n\r\n{}\r\n--b--\r\n", invalid, "malformed"},
+		"NUL in a header":    {form, "--b\r\nX: a\x00b\r\n\r\n{}\r\n--b--\r\n", invalid, "malformed"},
+		"encoded content": {form, head + "Content-Transfer-Encoding: base64\r\n\r\ne30=\r\n--b--\r\n",
+			invalid, "Content-Transfer-Encoding"},
+		"attachment, not a field": {form, "--b\r\nContent-Disposition: attachment; name=\"x\"\r\n\r\n" +
+			"{}\r\n--b--\r\n", invalid, "part 1 has no name"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			form, err := document.ReadForm(t.Context(), strings.NewReader(test.body), test.contentType,
+				document.DefaultLimits(), nil)
+			refusal := refusal(t, err)
+			if refusal.Code != test.code || !strings.Contains(refusal.Message, test.mention) {
+				t.Errorf("refused with %s %q, want %s and %q", refusal.Code, refusal.Message,
+					test.code, test.mention)
+			}
+			if form == nil {
+				t.Error("no form, although all of the body arrived")
+			}
+		})
+	}
+}

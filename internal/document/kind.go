@@ -1,0 +1,163 @@
+package document
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"github.com/gabriel-vasile/mimetype"
+)
+
+// kind is one accepted type of file.
+type kind struct {
+	label       string
+	contentType string
+	// family is what the detection must call the first bytes, or a parent of it.
+	family string
+	// confirm looks closer, where the first bytes leave room for something else.
+	confirm func(head []byte, content *io.SectionReader) bool
+}
+
+// accepted says what a refused partner may send instead (section 4.1, rule 7).
+const accepted = "accepted are PDF, DOC, DOCX, JPG, JPEG, PNG, WEBP, XLS and XLSX"
+
+// headSize is how much of a file the detection looks at.
+const headSize = 4 << 10
+
+var jpeg = kind{
+	label: "a JPEG image", contentType: "image/jpeg", family: "image/jpeg", confirm: isJPEG,
+}
+
+// kinds are the accepted types by extension in lower case.
+var kinds = map[string]kind{
+	".pdf": {
+		label: "a PDF document", contentType: "application/pdf",
+		family: "application/pdf", confirm: isPDF,
+	},
+	".doc": {
+		label: "a Word 97-2003 document", contentType: "application/msword",
+		family: "application/x-ole-storage", confirm: isDOC,
+	},
+	".docx": {
+		label: "a Word document",
+		contentType: "application/vnd.openxmlformats-officedocument." +
+			"wordprocessingml.document",
+		family: "application/zip", confirm: isDOCX,
+	},
+	".jpg":  jpeg,
+	".jpeg": jpeg,
+	".png": {
+		label: "a PNG image", contentType: "image/png", family: "image/png", confirm: isPNG,
+	},
+	".webp": {
+		label: "a WebP image", contentType: "image/webp", family: "image/webp", confirm: isWebP,
+	},
+	".xls": {
+		label: "an Excel 97-2003 workbook", contentType: "application/vnd.ms-excel",
+		family: "application/x-ole-storage", confirm: isXLS,
+	},
+	".xlsx": {
+		label:       "an Excel workbook",
+		contentType: "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+		family:      "application/zip", confirm: isXLSX,
+	},
+}
+
+// identify returns the content type of a file whose content is what the
+// extension of its name says, else the problem, worded to follow "the file X".
+// The check tells types apart; it does not judge whether a document is undamaged.
+// Of a partial content only the name is checked.
+func identify(
+	name string, content *io.SectionReader, partial bool,
+) (contentType, problem string) {
+	expected, known := kinds[strings.ToLower(path.Ext(name))]
+	switch {
+	case !known:
+		return "", "is not of an accepted type; " + accepted
+	case partial:
+		return expected.contentType, ""
+	case content.Size() == 0:
+		return "", "is empty; " + accepted
+	}
+	head := make([]byte, min(headSize, content.Size()))
+	if _, err := io.ReadFull(content, head); err != nil {
+		return "", "cannot be read"
+	}
+	found := mimetype.Detect(head)
+	if !descends(found, expected.family) {
+		return "", fmt.Sprintf("is named like %s, but its content is %s; %s",
+			expected.label, describe(found), accepted)
+	}
+	if !expected.confirm(head, content) {
+		return "", fmt.Sprintf("is named like %s, but its content is not one; %s",
+			expected.label, accepted)
+	}
+	return expected.contentType, ""
+}
+
+// descends reports whether a detected type is family or a special case of it.
+func descends(found *mimetype.MIME, family string) bool {
+	for ; found != nil; found = found.Parent() {
+		if found.Is(family) {
+			return true
+		}
+	}
+	return false
+}
+
+// describe names a detected type for a message.
+func describe(found *mimetype.MIME) string {
+	if found.Is("application/octet-stream") {
+		return "something else"
+	}
+	name, _, _ := strings.Cut(found.String(), ";")
+	return name
+}
+
+// isPDF requires the header at the very beginning, where readers that look for
+// it further in would accept a page or a program with a PDF behind it. What
+// follows the header must not be another format's beginning.
+func isPDF(head []byte, _ *io.SectionReader) bool {
+	head = bytes.TrimLeft(bytes.TrimPrefix(head, []byte("\xEF\xBB\xBF")), "\r\n\t ")
+	rest, found := bytes.CutPrefix(head, []byte("%PDF-"))
+	if !found || len(rest) < 3 || !isDigit(rest[0]) || rest[1] != '.' || !isDigit(rest[2]) {
+		return false
+	}
+	behind := mimetype.Detect(bytes.TrimLeft(rest[3:], "\r\n\t "))
+	for _, other := range []string{
+		"text/html", "text/xml", "image/svg+xml", "application/zip",
+	} {
+		if descends(behind, other) {
+			return false
+		}
+	}
+	return true
+}
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }
+
+// isJPEG requires a segment right behind the start of the image.
+func isJPEG(head []byte, _ *io.SectionReader) bool {
+	return len(head) > 3 && head[2] == 0xFF && head[3] >= 0xC0 && head[3] < 0xFF
+}
+
+// isPNG requires the image header to be the first chunk, with a size in it.
+func isPNG(head []byte, _ *io.SectionReader) bool {
+	const signature = 8
+	return len(head) >= signature+16 &&
+		string(head[signature:signature+8]) == "\x00\x00\x00\x0DIHDR" &&
+		binary.BigEndian.Uint32(head[signature+8:]) > 0 &&
+		binary.BigEndian.Uint32(head[signature+12:]) > 0
+}
+
+// isWebP requires one of the three image formats that the container may hold.
+func isWebP(head []byte, _ *io.SectionReader) bool {
+	if len(head) < 16 {
+		return false
+	}
+	format := string(head[12:16])
+	return format == "VP8 " || format == "VP8L" || format == "VP8X"
+}

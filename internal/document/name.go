@@ -1,0 +1,92 @@
+package document
+
+import (
+	"path"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxName is the longest display name in bytes.
+const maxName = 255
+
+// cleanName turns the file name of a request into one that is harmless to show:
+// no folders of any system, no control, line or direction characters (which can
+// make EXE look like PDF), bounded. It returns "" when nothing is left. The
+// extension is judged on the result, so that what is shown is what was checked.
+func cleanName(name string) string {
+	name = strings.ToValidUTF8(name, "\uFFFD")
+	name = name[strings.LastIndexAny(name, `/\`)+1:]
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp) ||
+			r == '\uFEFF' {
+			return -1
+		}
+		return r
+	}, name)
+	name = strings.TrimSpace(name)
+	extension := path.Ext(name)
+	stem := strings.TrimSuffix(name, extension)
+	if len(extension) > maxName/2 {
+		return cleanName(stem) // not an extension that we accept
+	}
+	stem = strings.TrimLeftFunc(stem, func(r rune) bool { return r == '.' || unicode.IsSpace(r) })
+	if stem == "" {
+		if len(extension) <= 1 {
+			return ""
+		}
+		stem = "document"
+	}
+	return strings.TrimSpace(shorten(stem, maxName-len(extension)) + extension)
+}
+
+// shorten cuts s to at most limit bytes, between two characters.
+func shorten(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}
+
+// ContentDisposition returns the header value with which a document is
+// downloaded under its display name, and never shown in the browser. It is safe
+// for any name: the plain form holds harmless ASCII only, the other spelling
+// (RFC 6266, RFC 8187) the real name in percent-encoding.
+func ContentDisposition(name string) string {
+	name = cleanName(name)
+	if name == "" {
+		name = "document"
+	}
+	plain := strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || strings.ContainsRune(`"\%;`, r) {
+			return '_'
+		}
+		return r
+	}, name)
+	header := `attachment; filename="` + plain + `"`
+	if plain != name {
+		header += "; filename*=UTF-8''" + percentEncode(name)
+	}
+	return header
+}
+
+// percentEncode escapes every byte that RFC 8187 does not let stand.
+func percentEncode(s string) string {
+	const hex = "0123456789ABCDEF"
+	var out strings.Builder
+	for i := range len(s) {
+		c := s[i]
+		if c >= '0' && c <= '9' || c|0x20 >= 'a' && c|0x20 <= 'z' ||
+			strings.IndexByte("!#$&+-.^_`|~", c) >= 0 {
+			out.WriteByte(c)
+			continue
+		}
+		out.WriteByte('%')
+		out.WriteByte(hex[c>>4])
+		out.WriteByte(hex[c&0xF])
+	}
+	return out.String()
+}

@@ -1,0 +1,186 @@
+package document
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+)
+
+func (r *formReader) readPart(part *multipart.Part) error {
+	name := part.FormName()
+	switch encoding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); encoding {
+	case "", "7bit", "8bit", "binary":
+	default:
+		r.digest.note(encoding)
+		r.faults.add(lending.CodeValidation, fieldOf(name),
+			"part %d has a Content-Transfer-Encoding; send its bytes as they are", r.parts)
+	}
+	if err := r.readContent(part, name); err != nil {
+		return err
+	}
+	if name == "" {
+		r.faults.add(lending.CodeValidation, "body",
+			`part %d has no name; give it a Content-Disposition: form-data; name="..."`, r.parts)
+	}
+	return nil
+}
+
+func (r *formReader) readContent(part *multipart.Part, name string) error {
+	switch name {
+	case FieldFiles:
+		return r.readFile(part)
+	case FieldMetadata, FieldProjectCompletedEarly,
+		FieldUpdatedDisbursementAmount, FieldUpdatedLoanAmount:
+		return r.readValue(part, name)
+	}
+	_, err := r.copyPart(part, io.Discard)
+	return err
+}
+
+// fieldOf is the field that a fault of a part is reported under.
+func fieldOf(name string) string {
+	switch name {
+	case FieldFiles, FieldMetadata, FieldProjectCompletedEarly,
+		FieldUpdatedDisbursementAmount, FieldUpdatedLoanAmount:
+		return name
+	}
+	return "body"
+}
+
+// contentSum is what is known of a part once it was read.
+type contentSum struct {
+	size int64
+	hash [sha256.Size]byte
+}
+
+// copyPart passes the content of a part to sink and enters it in the digest. It
+// stops exactly where the budget ends, so that the digest of an endless body
+// does not hang on the sizes of network packets.
+func (r *formReader) copyPart(part *multipart.Part, sink io.Writer) (contentSum, error) {
+	hash := sha256.New()
+	target := &bounded{w: sink, left: r.budget}
+	// One byte more than the budget tells a full form from one that goes on.
+	content := io.LimitReader(part, r.budget+1)
+	size, err := io.CopyBuffer(io.MultiWriter(&bounded{w: hash, left: r.budget}, target),
+		content, r.buffer)
+	sum := contentSum{size: min(size, r.budget)}
+	hash.Sum(sum.hash[:0])
+	r.digest.part(part.FormName(), part.FileName(), sum)
+	switch {
+	case target.err != nil:
+		return sum, fmt.Errorf("spooling upload: %w", target.err)
+	case err != nil:
+		return sum, r.broken(err)
+	case size > r.budget:
+		return sum, r.stop(lending.CodePayloadTooLarge, "the request body is larger than %s",
+			byteCount(r.limits.Files+r.limits.Other))
+	}
+	r.budget -= size
+	return sum, nil
+}
+
+// readValue keeps a single value unless something is wrong with it.
+func (r *formReader) readValue(part *multipart.Part, name string) error {
+	limit, tooLong := r.limits.Value, lending.CodeValidation
+	if name == FieldMetadata {
+		limit, tooLong = r.limits.Metadata, lending.CodePayloadTooLarge
+	}
+	var text bytes.Buffer
+	sink := &bounded{w: &text, left: limit}
+	if _, err := r.copyPart(part, sink); err != nil {
+		return err
+	}
+	twice := r.seen[name]
+	r.seen[name] = true
+	switch value := text.String(); {
+	case twice:
+		r.faults.add(lending.CodeValidation, name, "%q is given more than once", name)
+	case sink.over:
+		r.faults.add(tooLong, name, "%q is longer than %s", name, byteCount(limit))
+	case !utf8.ValidString(value) || strings.ContainsRune(value, 0):
+		r.faults.add(lending.CodeValidation, name, "%q must be UTF-8 text without NUL", name)
+	default:
+		r.form.Values[name] = value
+	}
+	return nil
+}
+
+// readFile checks one file and stores it if nothing in the form is wrong so far.
+func (r *formReader) readFile(part *multipart.Part) error {
+	name := cleanName(part.FileName())
+	if err := r.spool.reset(); err != nil {
+		return err
+	}
+	sink := &bounded{w: &r.spool, left: r.limits.File}
+	sum, err := r.copyPart(part, sink)
+	if err != nil {
+		return err
+	}
+	if name == "" && sum.size == 0 {
+		return nil
+	}
+	contentType := r.checkFile(name, sum.size, sink.over)
+	if r.spool.err != nil {
+		return fmt.Errorf("reading upload spool: %w", r.spool.err)
+	}
+	if len(r.faults.all) > 0 {
+		return nil
+	}
+	return r.store(File{
+		UID:         uuid.New(),
+		Name:        name,
+		Size:        sum.size,
+		ContentType: contentType,
+		SHA256:      fmt.Sprintf("%x", sum.hash),
+	})
+}
+
+// checkFile records what is wrong with the file in the spool and returns its
+// content type.
+func (r *formReader) checkFile(name string, size int64, over bool) (contentType string) {
+	before := r.fileBytes
+	r.fileBytes += size
+	if name == "" {
+		r.faults.add(lending.CodeValidation, FieldFiles,
+			"part %d is a file without a file name", r.parts)
+		return ""
+	}
+	if over {
+		r.faults.add(lending.CodePayloadTooLarge, FieldFiles,
+			"the file %q is larger than %s", name, byteCount(r.limits.File))
+	}
+	if before <= r.limits.Files && r.fileBytes > r.limits.Files {
+		r.faults.add(lending.CodePayloadTooLarge, FieldFiles,
+			"the files together are larger than %s; %q goes beyond it",
+			byteCount(r.limits.Files), name)
+	}
+	contentType, problem := identify(name, r.spool.content(), over)
+	if problem != "" {
+		r.faults.add(lending.CodeFileTypeNotAllowed, FieldFiles, "the file %q %s", name, problem)
+	}
+	return contentType
+}
+
+// store puts the spooled file into the bucket, its marker first.
+func (r *formReader) store(file File) error {
+	file.Key = documentKey(file.UID)
+	// From here on Discard has something to remove, whatever Put comes to.
+	r.form.open = append(r.form.open, file.UID)
+	bucket := r.form.bucket
+	if err := bucket.Put(r.ctx, markerKey(file.UID), sectionOf(nil)); err != nil {
+		return fmt.Errorf("marking upload: %w", err)
+	}
+	if err := bucket.Put(r.ctx, file.Key, r.spool.content()); err != nil {
+		return fmt.Errorf("storing upload: %w", err)
+	}
+	r.form.Files = append(r.form.Files, file)
+	return nil
+}

@@ -1,0 +1,180 @@
+package document
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"mime/multipart"
+	"strings"
+
+	"drawbridge/internal/lending"
+)
+
+const (
+	// maxHead bounds the headers of one part, and maxRawHead what may stand in
+	// the body before them, itself a bound on memory.
+	maxHead    = 8 << 10
+	maxRawHead = 32 << 10
+	// maxBoundary is that of RFC 2046; the parser relies on it.
+	maxBoundary = 70
+	copyBuffer  = 32 << 10
+)
+
+// errStop ends the reading of a form that is refused already and whose rest
+// cannot or must not be read.
+var errStop = errors.New("form refused")
+
+// ReadForm reads the body of a multipart/form-data request and stores its files
+// in bucket. An empty body of any content type is an empty form.
+//
+// There are three outcomes. A form and no error: its files are stored and await
+// Keep or Discard. A form and a *lending.Error: the request arrived and is
+// refused; nothing is stored, Digest still identifies it, and Values holds what
+// was fine. No form: nothing is stored and there is nothing that an idempotency
+// key could remember, because the body did not arrive whole (VALIDATION_ERROR,
+// or the error of ctx) or the storage failed.
+//
+// A refusal names everything that is wrong: UNSUPPORTED_MEDIA_TYPE for another
+// content type; PAYLOAD_TOO_LARGE; FILE_TYPE_NOT_ALLOWED for a file that is
+// empty, or is not of an accepted type by name and by content;
+// VALIDATION_ERROR for a malformed body, a part without a name, a single value
+// given twice, too long or not text, and more parts than allowed.
+//
+// Unknown parts are skipped, and so is a files part with neither name nor
+// content, which is how browsers send an empty file input. A single value may
+// come as a file; its file name means nothing.
+func ReadForm(
+	ctx context.Context, body io.Reader, contentType string, limits Limits, bucket Bucket,
+) (*Form, error) {
+	r := &formReader{
+		ctx:    ctx,
+		source: &source{ctx: ctx, body: body},
+		limits: limits,
+		digest: newFormDigest(),
+		budget: limits.Files + limits.Other,
+		form:   &Form{Values: map[string]string{}, bucket: bucket},
+		seen:   map[string]bool{},
+	}
+	defer r.spool.close()
+	err := r.readBody(contentType)
+	r.form.Digest = r.digest.value()
+	if err != nil && !errors.Is(err, errStop) {
+		return nil, errors.Join(err, r.form.Discard(ctx))
+	}
+	if refusal := r.faults.refusal(); refusal != nil {
+		if err := r.form.Discard(ctx); err != nil {
+			refusal = refusal.WithCause(err)
+		}
+		return r.form, refusal
+	}
+	return r.form, nil
+}
+
+// formReader is the state of one ReadForm.
+type formReader struct {
+	ctx    context.Context
+	source *source
+	parser *multipart.Reader
+	limits Limits
+	spool  spool
+	buffer []byte
+
+	form      *Form
+	seen      map[string]bool // single values, good or bad
+	faults    faults
+	digest    formDigest
+	parts     int
+	budget    int64 // bytes of content that may still be read
+	fileBytes int64
+}
+
+// stop records why the rest of the form is not read.
+func (r *formReader) stop(code lending.Code, format string, args ...any) error {
+	r.faults.add(code, "body", format, args...)
+	r.digest.note(fmt.Sprintf(format, args...))
+	return errStop
+}
+
+func (r *formReader) readBody(contentType string) error {
+	first := make([]byte, 1)
+	switch _, err := io.ReadFull(r.source.body, first); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		r.source.err = err
+		return r.broken(err)
+	}
+	r.source.body = io.MultiReader(bytes.NewReader(first), r.source.body)
+	mediaType, params, err := mime.ParseMediaType(contentType)
+	if mediaType != "multipart/form-data" {
+		return r.stop(lending.CodeUnsupportedMediaType, "the body must be multipart/form-data")
+	}
+	boundary := params["boundary"]
+	if err != nil || boundary == "" || len(boundary) > maxBoundary {
+		return r.stop(lending.CodeValidation,
+			"the Content-Type needs a boundary of 1 to %d characters", maxBoundary)
+	}
+	r.parser = multipart.NewReader(r.source, boundary)
+	r.buffer = make([]byte, copyBuffer)
+	for {
+		part, err := r.nextPart()
+		if err == nil {
+			err = r.readPart(part)
+		}
+		if err == io.EOF { //nolint:errorlint // a wrapped one is a missing final boundary
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// nextPart returns io.EOF after the last part.
+func (r *formReader) nextPart() (*multipart.Part, error) {
+	r.source.bound(maxRawHead)
+	part, err := r.parser.NextRawPart()
+	r.source.unbound()
+	if err == io.EOF { //nolint:errorlint // a wrapped one is a missing final boundary
+		return nil, io.EOF
+	}
+	if err != nil {
+		return nil, r.broken(err)
+	}
+	if r.parts++; r.parts > r.limits.Parts {
+		return nil, r.stop(lending.CodeValidation,
+			"the body has more than %d parts", r.limits.Parts)
+	}
+	head := 0
+	for name, values := range part.Header {
+		head += len(name) + len(strings.Join(values, ""))
+	}
+	if head > maxHead {
+		return nil, r.headTooLong()
+	}
+	return part, nil
+}
+
+func (r *formReader) headTooLong() error {
+	return r.stop(lending.CodeValidation,
+		"the headers of a part are longer than %s", byteCount(maxHead))
+}
+
+// broken sorts the errors of reading: a body that did not arrive, or one that
+// did and is malformed.
+func (r *formReader) broken(err error) error {
+	switch cause := r.source.err; {
+	case r.ctx.Err() != nil:
+		return fmt.Errorf("reading upload: %w", r.ctx.Err())
+	case errors.Is(cause, errHeadTooLong):
+		return r.headTooLong()
+	case cause != nil:
+		return lending.Invalid("body", "the request body did not arrive whole, send it again").
+			WithCause(err)
+	}
+	return r.stop(lending.CodeValidation,
+		"the multipart body is malformed or ends before its final boundary")
+}
