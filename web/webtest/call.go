@@ -104,21 +104,26 @@ func (s *Server) Try(call Call) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
+	return s.send(request)
+}
+
+func (s *Server) send(request *http.Request) (Answer, error) {
+	path := request.URL.Path
 	response, err := s.client.Do(request)
 	if err != nil {
-		return Answer{}, fmt.Errorf("calling %s: %w", call.Path, err)
+		return Answer{}, fmt.Errorf("calling %s: %w", path, err)
 	}
 	defer response.Body.Close()
 	answer := Answer{Status: response.StatusCode, Header: response.Header}
 	if answer.Raw, err = io.ReadAll(response.Body); err != nil {
-		return Answer{}, fmt.Errorf("reading the answer of %s: %w", call.Path, err)
+		return Answer{}, fmt.Errorf("reading the answer of %s: %w", path, err)
 	}
 	if err := json.Unmarshal(answer.Raw, &answer); err != nil {
-		return Answer{}, fmt.Errorf("reading the envelope of %s %q: %w", call.Path, answer.Raw, err)
+		return Answer{}, fmt.Errorf("reading the envelope of %s %q: %w", path, answer.Raw, err)
 	}
 	if answer.StatusCode != answer.Status {
 		return Answer{}, fmt.Errorf("the envelope of %s says %d, HTTP says %d",
-			call.Path, answer.StatusCode, answer.Status)
+			path, answer.StatusCode, answer.Status)
 	}
 	return answer, nil
 }

@@ -3,8 +3,13 @@ package webtest
 import (
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/web/docs/contract"
 )
 
 // Borrow is the body that creates an application over 25000.00.
@@ -145,4 +150,70 @@ func (s *Server) ok(call Call) Answer {
 		s.T.Fatalf("%s %s answered %s", call.Method, call.Path, answer.Raw)
 	}
 	return answer
+}
+
+// Send sends a prepared request as Home.
+func (s *Server) Send(request *http.Request) Answer {
+	s.T.Helper()
+	request.Header.Set("x-service-client-id", s.Home.ClientID)
+	request.Header.Set("x-service-client-secret", s.Home.Secret)
+	answer, err := s.send(request)
+	s.must(err)
+	return answer
+}
+
+// SetRate gives an account another rate.
+func (s *Server) SetRate(account Account, perSecond, burst int) {
+	s.T.Helper()
+	s.InTx(func(tx *postgres.Tx) error {
+		return s.Partners.SetRate(s.T.Context(), tx, account.ClientID, perSecond, burst)
+	})
+}
+
+// Supply makes what an example of the contract acts on and returns the real
+// identifiers for those that the document is written with.
+func (s *Server) Supply(needs string) map[string]string {
+	s.T.Helper()
+	identifiers := map[string]string{
+		contract.ProductUID:  s.Products["P404020"].String(),
+		contract.MerchantUID: s.Home.MerchantUID.String(),
+		contract.SiblingUID:  s.Offered().String(),
+	}
+	uid := uuid.Nil
+	// A sibling is always there; what stands before it is the subject.
+	needs = strings.TrimSuffix(needs, " with application.sibling")
+	switch needs {
+	case "":
+	case "application.new":
+		uid = s.Create()
+	case "application.offered", "application.sibling":
+		uid = s.Offered()
+	case "application.approved", "loan.first":
+		uid = s.Loan("P404020")
+	case "loan.middle":
+		uid = s.Loan("P404020")
+		s.DrawSettled(uid)
+	case "loan.final":
+		uid = s.Loan("P404020")
+		s.DrawSettled(uid)
+		s.DrawSettled(uid)
+	case "task.pending":
+		uid = s.Create()
+		task := s.ok(Call{
+			Method: http.MethodPost, Path: "/v2/sandbox/application/" + uid.String() + "/task",
+			JSON: map[string]any{"title": "Proof of income"},
+		})
+		identifiers[contract.TaskUID] = task.Text("task_uid")
+	case "disbursement.requested", "disbursement.processing":
+		uid = s.Loan("P404020")
+		id := DisbursementID(s.Draw(uid, nil))
+		if needs == "disbursement.processing" {
+			s.Fund(id, "FUNDING_PROCESSING")
+		}
+		identifiers[contract.DisbursementID] = strconv.FormatInt(id, 10)
+	default:
+		s.T.Fatalf("the document needs %q, which no test supplies", needs)
+	}
+	identifiers[contract.ApplicationUID] = uid.String()
+	return identifiers
 }

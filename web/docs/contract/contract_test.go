@@ -284,8 +284,7 @@ func TestTransportChecksBothDirections(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(
 		func(w http.ResponseWriter, r *http.Request) {
 			echoed, _ = io.ReadAll(r.Body)
-			w.Header().Set("Content-Type", "application/json")
-			w.Header().Set("X-Request-Id", "r-1")
+			maps.Copy(w.Header(), answer("200").Header)
 			_, _ = io.WriteString(w, `{"timestamp":"2026-11-21T09:31:12.480Z","statusCode":200,`+
 				`"result":{"data":{"thrive_application_uid":"`+ApplicationUID+`",`+
 				`"offer_selected":true},"error":null}}`)

@@ -1,0 +1,293 @@
+package web_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"drawbridge/web/webtest"
+)
+
+func TestCredentials(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	stranger := s.NewAccount("Stranger")
+	uid := s.Create()
+	path := "/v2/application/" + uid.String()
+	for _, test := range []struct {
+		name   string
+		header map[string]string
+		status int
+		code   string
+	}{
+		{"none", nil, 401, "UNAUTHORIZED"},
+		{"id only", map[string]string{"x-service-client-id": s.Home.ClientID}, 401, "UNAUTHORIZED"},
+		{
+			"wrong secret", map[string]string{
+				"x-service-client-id": s.Home.ClientID, "x-service-client-secret": stranger.Secret,
+			}, 401, "UNAUTHORIZED",
+		},
+		{
+			"own merchant", map[string]string{
+				"x-service-client-id": s.Home.ClientID, "x-service-client-secret": s.Home.Secret,
+				"x-service-merchant-uid": s.Home.MerchantUID.String(),
+			}, 200, "",
+		},
+		{
+			"another's merchant", map[string]string{
+				"x-service-client-id": s.Home.ClientID, "x-service-client-secret": s.Home.Secret,
+				"x-service-merchant-uid": stranger.MerchantUID.String(),
+			}, 403, "FORBIDDEN",
+		},
+		{
+			"malformed merchant", map[string]string{
+				"x-service-client-id": s.Home.ClientID, "x-service-client-secret": s.Home.Secret,
+				"x-service-merchant-uid": "home",
+			}, 400, "VALIDATION_ERROR",
+		},
+		{
+			"stranger", map[string]string{
+				"x-service-client-id": stranger.ClientID, "x-service-client-secret": stranger.Secret,
+			}, 404, "NOT_FOUND",
+		},
+	} {
+		answer := s.Do(webtest.Call{
+			Method: http.MethodGet, Path: path, Anonymous: true, Header: test.header,
+		})
+		if answer.Status != test.status || answer.Code() != test.code {
+			t.Errorf("%s: answered %s", test.name, answer.Raw)
+		}
+	}
+}
+
+// hostile are ways to call a route wrongly and what each answers. An empty code
+// means any refusal that is not an internal error.
+var hostile = []struct {
+	name   string
+	change func(call *webtest.Call)
+	code   string
+	// body tells that the way needs a route that reads one.
+	body bool
+}{
+	{"no credentials", func(c *webtest.Call) { c.Anonymous = true }, "UNAUTHORIZED", false},
+	{"wrong method", func(c *webtest.Call) { c.Method = http.MethodPatch }, "METHOD_NOT_ALLOWED", false},
+	{
+		"wrong content type",
+		func(c *webtest.Call) { c.JSON, c.Header = "<x/>", map[string]string{"Content-Type": "text/xml"} },
+		"UNSUPPORTED_MEDIA_TYPE", true,
+	},
+	{"oversized", func(c *webtest.Call) { c.JSON = `{"x":"` + strings.Repeat("a", 1<<20) + `"}` }, "", true},
+	{"invalid UTF-8", func(c *webtest.Call) { c.JSON = "{\"status\":\"\xff\xfe\"}" }, "", true},
+	{"NUL", func(c *webtest.Call) { c.JSON = `{"title":"a` + `\u0000` + `b"}` }, "", true},
+	{"truncated", func(c *webtest.Call) { c.JSON = `{"status":` }, "", true},
+	{"no object", func(c *webtest.Call) { c.JSON = `[]` }, "", true},
+	{"two objects", func(c *webtest.Call) { c.JSON = `{}{}` }, "", true},
+	{"bad key", func(c *webtest.Call) { c.Header = map[string]string{"Idempotency-Key": "a b"} }, "", true},
+}
+
+func TestEveryRouteRefusesHostileCalls(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	for _, route := range s.API.Routes() {
+		path := strings.NewReplacer(":uid", uuid.NewString(), ":id", "4711").Replace(route.Path)
+		for _, way := range hostile {
+			reads := route.Method != http.MethodGet
+			if way.body && !reads {
+				continue
+			}
+			call := webtest.Call{Method: route.Method, Path: path}
+			if reads && !route.Upload {
+				call.JSON = "{}"
+			}
+			way.change(&call)
+			answer := s.Do(call)
+			code := answer.Code()
+			if answer.Status < 400 || answer.Status >= 500 || code == "" ||
+				(way.code != "" && code != way.code) {
+				t.Errorf("%s %s, %s: answered %s", route.Method, route.Path, way.name, answer.Raw)
+			}
+			if answer.Header.Get("X-Request-Id") == "" {
+				t.Errorf("%s %s, %s: no request id", route.Method, route.Path, way.name)
+			}
+		}
+	}
+}
+
+func TestEveryRouteHidesOtherMerchants(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	stranger := s.NewAccount("Stranger")
+	loan := s.Loan("P404020")
+	drawn := s.Draw(loan, nil)
+	id := fmt.Sprint(webtest.DisbursementID(drawn))
+	bodies := map[string]any{
+		"sandboxStatus":     map[string]any{"status": "Closed"},
+		"sandboxAmount":     map[string]any{"approved_amount": "1.00"},
+		"sandboxTerms":      map[string]any{"term": "12"},
+		"sandboxDocument":   map[string]any{"status": "DOCUMENT_SENT"},
+		"sandboxTask":       map[string]any{"title": "x"},
+		"sandboxTaskStatus": map[string]any{"status": "Completed"},
+		"sandboxFunding":    map[string]any{"status": "CANCELLED"},
+	}
+	for _, route := range s.API.Routes() {
+		if !strings.Contains(route.Path, ":") {
+			continue
+		}
+		path := strings.NewReplacer(":uid", loan.String(), ":id", id).Replace(route.Path)
+		call := webtest.Call{Method: route.Method, Path: path, As: &stranger, JSON: bodies[route.Name]}
+		if answer := s.Do(call); answer.Code() != "NOT_FOUND" {
+			t.Errorf("%s %s answered a stranger %s", route.Method, route.Path, answer.Raw)
+		}
+	}
+}
+
+func TestUnknownPathsAnswerTheEnvelope(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	for path, code := range map[string]string{
+		"/v2/nothing": "NOT_FOUND", "/v2/application/": "NOT_FOUND", "/": "NOT_FOUND",
+	} {
+		answer := s.Get(path)
+		if answer.Code() != code || answer.Timestamp == "" {
+			t.Errorf("%s answered %s", path, answer.Raw)
+		}
+	}
+	wrong := s.Do(webtest.Call{Method: http.MethodDelete, Path: "/v2/application/accept-offer"})
+	if wrong.Code() != "METHOD_NOT_ALLOWED" || !strings.Contains(wrong.Header.Get("Allow"), "PUT") {
+		t.Errorf("a wrong method answered %s, Allow %q", wrong.Raw, wrong.Header.Get("Allow"))
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	for sent, echoed := range map[string]bool{
+		"order-4711": true, "with space": false, strings.Repeat("x", 129): false, "<script>": false,
+	} {
+		answer := s.Do(webtest.Call{
+			Method: http.MethodGet, Path: "/v2/nothing",
+			Header: map[string]string{"X-Request-Id": sent},
+		})
+		if got := answer.Header.Get("X-Request-Id"); (got == sent) != echoed || got == "" {
+			t.Errorf("%q came back as %q", sent, got)
+		}
+	}
+}
+
+func TestIdempotencyKey(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	loan := s.Loan("P404020")
+	call := func(key, path string, body any, form map[string]string) webtest.Answer {
+		return s.Do(webtest.Call{
+			Method: http.MethodPost, Path: path, JSON: body, Form: form,
+			Header: map[string]string{"Idempotency-Key": key},
+		})
+	}
+	draw := "/v2/loan/" + loan.String() + "/request-draw"
+	half := map[string]string{"updatedDisbursementAmount": "5000.00"}
+	first := call("draw-1", draw, nil, half)
+	again := call("draw-1", draw, nil, half)
+	if first.Status != http.StatusOK || string(first.Raw) != string(again.Raw) ||
+		again.Header.Get("Idempotency-Replayed") != "true" ||
+		first.Header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("answered %s and then %s", first.Raw, again.Raw)
+	}
+	other := call("draw-1", draw, nil, map[string]string{"updatedDisbursementAmount": "4000.00"})
+	if other.Code() != "IDEMPOTENCY_MISMATCH" || other.Status != http.StatusUnprocessableEntity {
+		t.Errorf("other content answered %s", other.Raw)
+	}
+	pending := call("draw-2", draw, nil, nil)
+	if pending.Code() != "DRAW_PENDING" {
+		t.Fatalf("a second draw answered %s", pending.Raw)
+	}
+	id := webtest.DisbursementID(first)
+	s.Fund(id, "FUNDING_PROCESSING")
+	s.Fund(id, "FUNDING_SETTLED")
+	if answer := call("draw-2", draw, nil, nil); answer.Status != http.StatusOK {
+		t.Errorf("an answer of 500 was kept: %s", answer.Raw)
+	}
+	created := call("app-1", "/v2/application", webtest.Borrow(), nil)
+	alias := call("app-1", "/application", webtest.Borrow(), nil)
+	if created.Status != http.StatusCreated || string(created.Raw) != string(alias.Raw) {
+		t.Errorf("the two paths answered %s and %s", created.Raw, alias.Raw)
+	}
+	wrong := call("app-2", "/v2/application", map[string]any{}, nil)
+	kept := call("app-2", "/v2/application", map[string]any{}, nil)
+	if wrong.Code() != "VALIDATION_ERROR" || string(wrong.Raw) != string(kept.Raw) ||
+		kept.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("a refusal was not kept: %s, %s", wrong.Raw, kept.Raw)
+	}
+}
+
+func TestRateLimitHoldsAcrossServers(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	second := webtest.Start(t, s.DB)
+	at := s.DB.Now()
+	s.DB.Now = func() time.Time { return at }
+	slow := s.NewAccount("Slow")
+	s.SetRate(slow, 5, 10)
+	allowed := map[int]int{}
+	for i := range 40 {
+		server := s
+		if i%2 == 1 {
+			server = second
+		}
+		answer := server.Do(webtest.Call{
+			Method: http.MethodGet, Path: "/v2/application/" + uuid.NewString(), As: &slow,
+		})
+		allowed[answer.Status]++
+		if answer.Status == http.StatusTooManyRequests &&
+			(answer.Header.Get("Retry-After") == "" || answer.Code() != "RATE_LIMITED") {
+			t.Errorf("limited without saying so: %s %v", answer.Raw, answer.Header)
+		}
+		if answer.Header.Get("RateLimit-Limit") != "10" {
+			t.Errorf("RateLimit-Limit is %q", answer.Header.Get("RateLimit-Limit"))
+		}
+	}
+	if diff := cmp.Diff(map[int]int{404: 10, 429: 30}, allowed); diff != "" {
+		t.Errorf("with the clock standing still:\n%s", diff)
+	}
+}
+
+func TestExamplesOfTheContractWork(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	examples, err := s.Contract.Examples()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(examples) < 15 {
+		t.Fatalf("the document has only %d examples", len(examples))
+	}
+	for _, example := range examples {
+		t.Run(example.Operation+"/"+example.Name, func(t *testing.T) {
+			request, err := example.Replace(s.Supply(example.Needs)).Request(s.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			response := s.Send(request)
+			if response.Status != example.Expect {
+				t.Errorf("answered %s, the document promises %d", response.Raw, example.Expect)
+			}
+		})
+	}
+}
+
+func TestPanicsAnswerTheEnvelope(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	// Without its service the handler dereferences nil.
+	s.API.Loans = nil
+	answer := s.Get("/v2/loan/" + uuid.NewString())
+	if answer.Status != http.StatusInternalServerError || answer.Code() != "INTERNAL" ||
+		strings.Contains(string(answer.Raw), "nil pointer") {
+		t.Errorf("answered %s", answer.Raw)
+	}
+}
