@@ -2,11 +2,9 @@ package application
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -21,8 +19,8 @@ type Acceptance struct {
 }
 
 // AcceptOffer selects a product, welcomes the borrower, enables communications
-// and closes the linked applications, in this order and all or nothing.
-// Repeating it changes nothing and sends nothing again.
+// and closes the linked applications, all or nothing. Repeating it changes
+// nothing and sends nothing again, but closes what is newly linked.
 //
 // Errors: APPLICATION_NOT_FOUND, also for a linked one; PRODUCT_NOT_FOUND;
 // INVALID_STATE on a Declined or Closed application and for another product
@@ -30,55 +28,50 @@ type Acceptance struct {
 func (s *Service) AcceptOffer(
 	ctx context.Context, tx *postgres.Tx, caller Caller, acceptance Acceptance,
 ) error {
-	uid := acceptance.ApplicationUID
-	linked := slices.Clone(acceptance.Linked)
-	slices.SortFunc(linked, func(a, b uuid.UUID) int { return slices.Compare(a[:], b[:]) })
-	linked = slices.Compact(linked)
-	if err := lockAll(ctx, tx, caller, append(linked, uid)); err != nil {
-		return err
-	}
-	app, err := lock(ctx, tx, caller, uid, lending.ApplicationNotFound())
+	app, linked, err := lockLinked(ctx, tx, caller, acceptance)
 	if err != nil {
 		return err
-	}
-	if slices.Contains(linked, uid) {
-		return lending.ApplicationNotFound()
 	}
 	if err := s.selectProduct(ctx, tx, app, acceptance.ProductUID); err != nil {
 		return err
 	}
 	for _, other := range linked {
-		if err := s.closeLinked(ctx, tx, caller, other); err != nil {
+		// One that has ended already stays as it is.
+		if other.Status.IsFinal() {
+			continue
+		}
+		if _, err := s.enter(ctx, tx, other, lending.StatusClosed); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// lockAll takes every lock in one order, so that two acceptances that link each
-// other's applications wait instead of deadlocking.
-func lockAll(ctx context.Context, tx *postgres.Tx, caller Caller, uids []uuid.UUID) error {
-	texts := make([]string, len(uids))
-	for i, uid := range uids {
-		texts[i] = uid.String()
-	}
-	var found []uuid.UUID
-	err := tx.SelectContext(ctx, &found, `
-		SELECT application_uid
-		  FROM applications
-		 WHERE application_uid = ANY ($1)
-		   AND ($2 = '00000000-0000-0000-0000-000000000000'::uuid OR merchant_uid = $2)
-		 ORDER BY application_uid
-		   FOR NO KEY UPDATE`, pq.Array(texts), caller.MerchantUID)
+// lockLinked locks and loads the application and the linked ones, each of which
+// must be another application of the same merchant.
+func lockLinked(
+	ctx context.Context, tx *postgres.Tx, caller Caller, acceptance Acceptance,
+) (app Application, linked []Application, err error) {
+	uids := append([]uuid.UUID{acceptance.ApplicationUID}, acceptance.Linked...)
+	found, err := loadAll(ctx, tx, caller, uids, lockRows)
 	if err != nil {
-		return fmt.Errorf("locking %d applications: %w", len(uids), err)
+		return Application{}, nil, err
 	}
-	for _, uid := range uids {
-		if !slices.Contains(found, uid) {
-			return lending.ApplicationNotFound()
+	at := slices.IndexFunc(found, func(a Application) bool { return a.UID == uids[0] })
+	if at < 0 || slices.Contains(acceptance.Linked, uids[0]) {
+		return Application{}, nil, lending.ApplicationNotFound()
+	}
+	app = found[at]
+	linked = slices.Delete(found, at, at+1)
+	for _, uid := range acceptance.Linked {
+		known := slices.ContainsFunc(linked, func(other Application) bool {
+			return other.UID == uid && other.MerchantUID == app.MerchantUID
+		})
+		if !known {
+			return Application{}, nil, lending.ApplicationNotFound()
 		}
 	}
-	return nil
+	return app, linked, nil
 }
 
 func (s *Service) selectProduct(
@@ -88,35 +81,34 @@ func (s *Service) selectProduct(
 		return lending.NewError(lending.CodeInvalidState,
 			"an offer cannot be accepted on an application that is %s", app.Status)
 	}
-	if err := s.checkProduct(ctx, tx, app, productUID); err != nil {
-		return err
-	}
-	if app.SelectedProductUID != nil && *app.SelectedProductUID == productUID {
+	if app.selected() == productUID.String() {
 		return nil
 	}
-	open, err := s.Loans.Find(ctx, tx, app.UID)
-	if err != nil {
+	if err := checkProduct(ctx, tx, app, productUID); err != nil {
 		return err
 	}
-	if open != nil {
+	if app.LoanOpen {
 		return lending.NewError(lending.CodeInvalidState,
 			"another product cannot be selected any more: the loan is open")
 	}
-	err = change(ctx, tx, app.UID,
-		`, offer_selected = true, selected_product_uid = $3`, productUID)
+	err := change(ctx, tx, app.UID,
+		`, offer_selected = true, selected_product_uid = $3, communications = $4`,
+		productUID, string(lending.CommunicationsEnabled))
 	if err != nil {
 		return err
 	}
-	app.SelectedProductUID = &productUID
-	if err := s.enableCommunications(ctx, tx, app); err != nil {
-		return err
+	if app.Communications == lending.CommunicationsPaused {
+		if err := s.Events.Welcome(ctx, tx, app.UID); err != nil {
+			return err
+		}
 	}
-	return s.openLoan(ctx, tx, app)
+	app.SelectedProductUID = &productUID
+	return s.openLoan(ctx, tx, &app)
 }
 
 // checkProduct answers PRODUCT_NOT_FOUND unless the product made an offer, or,
 // before the decision has run, is one that could.
-func (s *Service) checkProduct(
+func checkProduct(
 	ctx context.Context, tx *postgres.Tx, app Application, productUID uuid.UUID,
 ) error {
 	if _, offered := lending.SelectedOffer(app.Offers, productUID.String()); offered {
@@ -129,31 +121,5 @@ func (s *Service) checkProduct(
 	if err == nil && !active {
 		return lending.ProductNotFound()
 	}
-	return err
-}
-
-// enableCommunications welcomes the borrower and ends the pause.
-func (s *Service) enableCommunications(
-	ctx context.Context, tx *postgres.Tx, app Application,
-) error {
-	if app.Communications == lending.CommunicationsEnabled {
-		return nil
-	}
-	if err := s.Events.Welcome(ctx, tx, app.UID); err != nil {
-		return err
-	}
-	return change(ctx, tx, app.UID,
-		`, communications = $3`, string(lending.CommunicationsEnabled))
-}
-
-// closeLinked closes a competing application; one that has ended already stays.
-func (s *Service) closeLinked(
-	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID,
-) error {
-	app, err := lock(ctx, tx, caller, uid, lending.ApplicationNotFound())
-	if err != nil || app.Status.IsFinal() {
-		return err
-	}
-	_, err = s.enter(ctx, tx, app, lending.StatusClosed)
 	return err
 }

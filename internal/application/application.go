@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/catalog"
 	"drawbridge/internal/event"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
@@ -24,6 +25,8 @@ type Service struct {
 	DB     *postgres.DB
 	Events *event.Recorder
 	Loans  *loan.Service
+	// Products are what a decision may offer.
+	Products *catalog.Service
 	// Switches lets the last name of a borrower steer the decision; for
 	// development only.
 	Switches bool
@@ -78,7 +81,10 @@ type Application struct {
 	// SelectedProductCode empty.
 	SelectedProductUID  *uuid.UUID
 	SelectedProductCode string
-	Document            lending.DocumentStatus
+	// LoanOpen tells that the loan has opened, which nothing undoes.
+	LoanOpen bool
+	// Document is empty until documents were sent.
+	Document lending.DocumentStatus
 	// Decided tells that the decision has run and was final.
 	Decided   bool
 	CreatedAt time.Time

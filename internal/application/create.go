@@ -3,6 +3,7 @@ package application
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/google/uuid"
 
@@ -47,13 +48,14 @@ func (s *Service) Create(
 			return Application{}, err
 		}
 	}
-	return load(ctx, tx, Caller{}, uid, ``, errNoApplication(uid))
+	return load(ctx, tx, Caller{}, uid, ``)
 }
 
 func (s *Service) checkNew(ctx context.Context, tx *postgres.Tx, request NewApplication) error {
 	if err := email.CheckAddress(request.Borrower.Email); err != nil {
-		return lending.Invalid("borrower.email", "%q is not an e-mail address: %s",
-			"borrower.email", err)
+		const field = "borrower.email"
+		return lending.Invalid(field, "%s",
+			strings.Replace(err.Error(), `"email"`, `"`+field+`"`, 1))
 	}
 	if request.ProductUID == nil {
 		return nil
@@ -67,7 +69,7 @@ func (s *Service) checkNew(ctx context.Context, tx *postgres.Tx, request NewAppl
 
 // Get returns an application with its offers. Error: NOT_FOUND.
 func (s *Service) Get(ctx context.Context, caller Caller, uid uuid.UUID) (Application, error) {
-	return load(ctx, s.DB, caller, uid, ``, errNoApplication(uid))
+	return load(ctx, s.DB, caller, uid, ``)
 }
 
 // RunDecision decides an application in Pending Review: it makes the offers
@@ -78,11 +80,11 @@ func (s *Service) Get(ctx context.Context, caller Caller, uid uuid.UUID) (Applic
 func (s *Service) RunDecision(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID,
 ) (Application, error) {
-	app, err := lock(ctx, tx, caller, uid, lending.ApplicationNotFound())
+	app, err := lockNamed(ctx, tx, caller, uid)
 	if err != nil {
 		return Application{}, err
 	}
-	products, err := activeProducts(ctx, tx)
+	products, err := s.Products.ListActive(ctx, tx)
 	if err != nil {
 		return Application{}, err
 	}

@@ -17,7 +17,7 @@ import (
 func (s *Service) Move(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, to lending.ApplicationStatus,
 ) (Application, error) {
-	app, err := lock(ctx, tx, caller, uid, errNoApplication(uid))
+	app, err := lock(ctx, tx, caller, uid)
 	if err != nil {
 		return Application{}, err
 	}
@@ -37,7 +37,7 @@ func (s *Service) enter(
 		return Application{}, err
 	}
 	app.Status, app.UpdatedAt = to, tx.Now
-	if err := s.openLoan(ctx, tx, app); err != nil {
+	if err := s.openLoan(ctx, tx, &app); err != nil {
 		return Application{}, err
 	}
 	offer := lending.ReportedOffer(app.Offers, app.selected())
@@ -46,19 +46,16 @@ func (s *Service) enter(
 
 // openLoan opens the loan once the application is Approved and the selected
 // product made it an offer, unless it is open already.
-func (s *Service) openLoan(ctx context.Context, tx *postgres.Tx, app Application) error {
+func (s *Service) openLoan(ctx context.Context, tx *postgres.Tx, app *Application) error {
 	offer, due := lending.LoanToOpen(app.Status, app.Offers, app.selected())
-	if !due {
+	if !due || app.LoanOpen {
 		return nil
-	}
-	open, err := s.Loans.Find(ctx, tx, app.UID)
-	if err != nil || open != nil {
-		return err
 	}
 	schedule, err := productSchedule(ctx, tx, offer.ProductUID)
 	if err != nil {
 		return err
 	}
+	app.LoanOpen = true
 	return s.Loans.Open(ctx, tx, app.UID, offer, schedule)
 }
 
@@ -69,10 +66,12 @@ func (s *Service) openLoan(ctx context.Context, tx *postgres.Tx, app Application
 func (s *Service) ChangeAmount(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, amount lending.Money,
 ) (Application, error) {
-	return s.changeOffer(ctx, tx, caller, uid,
-		func(approval lending.Approval) (lending.OfferChange, error) {
+	return s.changeOffer(ctx, tx, caller, uid, offerEdit{
+		decide: func(approval lending.Approval) (lending.OfferChange, error) {
 			return approval.ChangeAmount(amount)
-		}, lending.AmountUpdated)
+		},
+		tell: lending.AmountUpdated,
+	})
 }
 
 // ChangeTerms changes term, rate or fee. Terms that it already has are no
@@ -82,18 +81,24 @@ func (s *Service) ChangeAmount(
 func (s *Service) ChangeTerms(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, terms lending.Terms,
 ) (Application, error) {
-	return s.changeOffer(ctx, tx, caller, uid,
-		func(approval lending.Approval) (lending.OfferChange, error) {
+	return s.changeOffer(ctx, tx, caller, uid, offerEdit{
+		decide: func(approval lending.Approval) (lending.OfferChange, error) {
 			return approval.ChangeTerms(terms)
-		}, lending.TermsUpdated)
+		},
+		tell: lending.TermsUpdated,
+	})
+}
+
+// offerEdit says what a change of offers comes to and which event tells it.
+type offerEdit struct {
+	decide func(lending.Approval) (lending.OfferChange, error)
+	tell   func(uid string, previous, updated lending.Offer) lending.Event
 }
 
 func (s *Service) changeOffer(
-	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID,
-	decide func(lending.Approval) (lending.OfferChange, error),
-	tell func(uid string, previous, updated lending.Offer) lending.Event,
+	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, edit offerEdit,
 ) (Application, error) {
-	app, err := lock(ctx, tx, caller, uid, errNoApplication(uid))
+	app, err := lock(ctx, tx, caller, uid)
 	if err != nil {
 		return Application{}, err
 	}
@@ -101,7 +106,7 @@ func (s *Service) changeOffer(
 	if err != nil {
 		return Application{}, err
 	}
-	outcome, err := decide(lending.Approval{
+	outcome, err := edit.decide(lending.Approval{
 		Status: app.Status, Offers: app.Offers, ProductUID: app.selected(), Loan: open,
 	})
 	if err != nil || !outcome.Changed {
@@ -119,7 +124,8 @@ func (s *Service) changeOffer(
 		return Application{}, err
 	}
 	app.Offers, app.UpdatedAt = outcome.Offers, tx.Now
-	return app, s.Events.Record(ctx, tx, tell(uid.String(), outcome.Previous, outcome.Updated))
+	return app, s.Events.Record(ctx, tx,
+		edit.tell(uid.String(), outcome.Previous, outcome.Updated))
 }
 
 // RecordDocument records that the loan documents were sent or signed.
@@ -128,7 +134,7 @@ func (s *Service) changeOffer(
 func (s *Service) RecordDocument(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, to lending.DocumentStatus,
 ) (Application, error) {
-	app, err := lock(ctx, tx, caller, uid, errNoApplication(uid))
+	app, err := lock(ctx, tx, caller, uid)
 	if err != nil {
 		return Application{}, err
 	}
@@ -147,7 +153,7 @@ func (s *Service) RecordDocument(
 func (s *Service) AddTask(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, title string,
 ) (Task, error) {
-	if _, err := lock(ctx, tx, caller, uid, errNoApplication(uid)); err != nil {
+	if _, err := lock(ctx, tx, caller, uid); err != nil {
 		return Task{}, err
 	}
 	task := Task{
@@ -168,17 +174,20 @@ func (s *Service) AddTask(
 func (s *Service) MoveTask(
 	ctx context.Context, tx *postgres.Tx, caller Caller, taskUID uuid.UUID, to lending.TaskStatus,
 ) (Task, error) {
-	missing := lending.NewError(lending.CodeNotFound, "no task has the id %s", taskUID)
 	task := Task{UID: taskUID}
-	err := tx.QueryRowContext(ctx,
-		`SELECT application_uid FROM tasks WHERE task_uid = $1`, taskUID).Scan(&task.ApplicationUID)
+	err := tx.GetContext(ctx, &task.ApplicationUID,
+		`SELECT application_uid FROM tasks WHERE task_uid = $1`, taskUID)
 	if postgres.IsNoRows(err) {
-		return Task{}, missing
+		return Task{}, errNoTask(taskUID)
 	}
 	if err != nil {
 		return Task{}, fmt.Errorf("finding task %s: %w", taskUID, err)
 	}
-	if _, err := lock(ctx, tx, caller, task.ApplicationUID, missing); err != nil {
+	_, err = lock(ctx, tx, caller, task.ApplicationUID)
+	if lending.ErrorCode(err) == lending.CodeNotFound {
+		return Task{}, errNoTask(taskUID) // another merchant's task looks like none
+	}
+	if err != nil {
 		return Task{}, err
 	}
 	// Read under the lock, so that two simultaneous moves see each other.
@@ -200,4 +209,8 @@ func (s *Service) MoveTask(
 	task.Status = to
 	event := lending.TaskUpdated(task.ApplicationUID.String(), task.Title, to)
 	return task, s.Events.Record(ctx, tx, event)
+}
+
+func errNoTask(uid uuid.UUID) error {
+	return lending.NewError(lending.CodeNotFound, "no task has the id %s", uid)
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -66,47 +67,90 @@ const applicationColumns = `
 	a.updated_at`
 
 type offerRow struct {
-	ProductUID   string          `db:"product_uid"`
-	ProductCode  string          `db:"code"`
-	ProductName  string          `db:"name"`
-	Term         string          `db:"term"`
-	InterestRate lending.Percent `db:"interest_rate"`
-	BorrowerMax  lending.Money   `db:"borrower_max_approved_amount"`
-	ProjectMax   lending.Money   `db:"project_max_approved_amount"`
-	MaxAmount    lending.Money   `db:"max_amount"`
-	Approved     lending.Money   `db:"approved_amount"`
-	Fee          lending.Percent `db:"merchant_fee_percentage"`
+	ApplicationUID uuid.UUID       `db:"application_uid"`
+	ProductUID     string          `db:"product_uid"`
+	ProductCode    string          `db:"code"`
+	ProductName    string          `db:"name"`
+	Term           string          `db:"term"`
+	InterestRate   lending.Percent `db:"interest_rate"`
+	BorrowerMax    lending.Money   `db:"borrower_max_approved_amount"`
+	ProjectMax     lending.Money   `db:"project_max_approved_amount"`
+	MaxAmount      lending.Money   `db:"max_amount"`
+	Approved       lending.Money   `db:"approved_amount"`
+	Fee            lending.Percent `db:"merchant_fee_percentage"`
+	LoanOpen       bool            `db:"loan_open"`
 }
 
-// lock locks an application and loads it with its offers. An application of
-// another merchant is treated as none: the answer is missing.
+// lock locks an application and loads it with its offers. Error: NOT_FOUND,
+// also for an application of another merchant.
 func lock(
-	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, missing error,
+	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID,
 ) (Application, error) {
-	return load(ctx, tx, caller, uid, `FOR NO KEY UPDATE OF a`, missing)
+	return load(ctx, tx, caller, uid, lockRows)
+}
+
+// lockNamed is lock for a uid that a body names: the error is
+// APPLICATION_NOT_FOUND.
+func lockNamed(
+	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID,
+) (Application, error) {
+	app, err := lock(ctx, tx, caller, uid)
+	if lending.ErrorCode(err) == lending.CodeNotFound {
+		return Application{}, lending.ApplicationNotFound()
+	}
+	return app, err
 }
 
 func load(
-	ctx context.Context, db querier, caller Caller, uid uuid.UUID, locking string, missing error,
+	ctx context.Context, db querier, caller Caller, uid uuid.UUID, locking string,
 ) (Application, error) {
-	var row applicationRow
-	err := db.GetContext(ctx, &row, `
-		SELECT `+applicationColumns+`
-		  FROM applications a
-		 WHERE a.application_uid = $1
-		   AND ($2 = '00000000-0000-0000-0000-000000000000'::uuid OR a.merchant_uid = $2)
-		`+locking, uid, caller.MerchantUID)
-	if postgres.IsNoRows(err) {
-		return Application{}, missing
-	}
+	apps, err := loadAll(ctx, db, caller, []uuid.UUID{uid}, locking)
 	if err != nil {
-		return Application{}, fmt.Errorf("loading application %s: %w", uid, err)
-	}
-	app := row.application()
-	if app.Offers, err = loadOffers(ctx, db, uid); err != nil {
 		return Application{}, err
 	}
-	return app, nil
+	if len(apps) == 0 {
+		return Application{}, lending.NewError(lending.CodeNotFound,
+			"no application has the id %s", uid)
+	}
+	return apps[0], nil
+}
+
+// lockRows makes loadAll take the locks of the applications.
+const lockRows = `FOR NO KEY UPDATE OF a`
+
+// loadAll loads those of the applications that the caller may reach, with their
+// offers and sorted by uid. Locks are taken in that order, so that two callers
+// that want the same ones wait for each other instead of deadlocking. The offers
+// are read afterwards, in a statement of their own, so that they are as a lock's
+// former holder left them.
+func loadAll(
+	ctx context.Context, db querier, caller Caller, uids []uuid.UUID, locking string,
+) ([]Application, error) {
+	var rows []applicationRow
+	err := db.SelectContext(ctx, &rows, `
+		SELECT `+applicationColumns+`
+		  FROM applications a
+		 WHERE a.application_uid = ANY ($1)
+		   AND ($2 = '00000000-0000-0000-0000-000000000000'::uuid OR a.merchant_uid = $2)
+		 ORDER BY a.application_uid
+		 `+locking, pq.Array(uids), caller.MerchantUID)
+	if err != nil {
+		return nil, fmt.Errorf("loading applications %s: %w", uids, err)
+	}
+	offers, err := loadOffers(ctx, db, uids)
+	if err != nil {
+		return nil, err
+	}
+	apps := make([]Application, 0, len(rows))
+	for _, row := range rows {
+		app := row.application()
+		for _, offer := range offers[row.UID] {
+			app.Offers = append(app.Offers, offer.offer())
+			app.LoanOpen = app.LoanOpen || offer.LoanOpen
+		}
+		apps = append(apps, app)
+	}
+	return apps, nil
 }
 
 func (r applicationRow) application() Application {
@@ -137,10 +181,15 @@ func (r applicationRow) application() Application {
 	return app
 }
 
-func loadOffers(ctx context.Context, db querier, uid uuid.UUID) ([]lending.Offer, error) {
+// loadOffers loads the offers of applications, by product code. An open loan
+// shows on the offer that it was opened for.
+func loadOffers(
+	ctx context.Context, db querier, uids []uuid.UUID,
+) (map[uuid.UUID][]offerRow, error) {
 	var rows []offerRow
 	err := db.SelectContext(ctx, &rows, `
-		SELECT o.product_uid,
+		SELECT o.application_uid,
+		       o.product_uid,
 		       p.code,
 		       p.name,
 		       o.term,
@@ -149,88 +198,69 @@ func loadOffers(ctx context.Context, db querier, uid uuid.UUID) ([]lending.Offer
 		       o.project_max_approved_amount,
 		       o.max_amount,
 		       o.approved_amount,
-		       o.merchant_fee_percentage
+		       o.merchant_fee_percentage,
+		       EXISTS (SELECT 1
+		                 FROM loans l
+		                WHERE l.application_uid = o.application_uid) AS loan_open
 		  FROM offers o
 		  JOIN products p USING (product_uid)
-		 WHERE o.application_uid = $1
-		 ORDER BY p.code`, uid)
+		 WHERE o.application_uid = ANY ($1)
+		 ORDER BY p.code COLLATE "C"`, pq.Array(uids))
 	if err != nil {
-		return nil, fmt.Errorf("loading the offers of application %s: %w", uid, err)
+		return nil, fmt.Errorf("loading the offers of applications %s: %w", uids, err)
 	}
-	offers := make([]lending.Offer, 0, len(rows))
+	offers := make(map[uuid.UUID][]offerRow)
 	for _, row := range rows {
-		offers = append(offers, lending.Offer{
-			ProductUID: row.ProductUID, ProductCode: row.ProductCode, ProductName: row.ProductName,
-			Term: row.Term, InterestRate: row.InterestRate,
-			BorrowerMax: row.BorrowerMax, ProjectMax: row.ProjectMax, MaxAmount: row.MaxAmount,
-			ApprovedAmount: row.Approved, MerchantFeePercentage: row.Fee,
-		})
+		offers[row.ApplicationUID] = append(offers[row.ApplicationUID], row)
 	}
 	return offers, nil
+}
+
+func (r offerRow) offer() lending.Offer {
+	return lending.Offer{
+		ProductUID: r.ProductUID, ProductCode: r.ProductCode, ProductName: r.ProductName,
+		Term: r.Term, InterestRate: r.InterestRate,
+		BorrowerMax: r.BorrowerMax, ProjectMax: r.ProjectMax, MaxAmount: r.MaxAmount,
+		ApprovedAmount: r.Approved, MerchantFeePercentage: r.Fee,
+	}
 }
 
 // saveOffers inserts offers or overwrites what may change of them.
 func saveOffers(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, offers []lending.Offer,
 ) error {
-	for _, offer := range offers {
-		_, err := tx.ExecContext(ctx, `
-			INSERT INTO offers (application_uid, product_uid, term, interest_rate,
-			                    borrower_max_approved_amount, project_max_approved_amount,
-			                    max_amount, approved_amount, merchant_fee_percentage)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-			ON CONFLICT (application_uid, product_uid) DO UPDATE
-			   SET term = excluded.term,
-			       interest_rate = excluded.interest_rate,
-			       approved_amount = excluded.approved_amount,
-			       merchant_fee_percentage = excluded.merchant_fee_percentage`,
-			uid, offer.ProductUID, offer.Term, offer.InterestRate, offer.BorrowerMax,
-			offer.ProjectMax, offer.MaxAmount, offer.ApprovedAmount, offer.MerchantFeePercentage)
-		if err != nil {
-			return fmt.Errorf("saving the offer of %s: %w", offer.ProductCode, err)
+	column := func(value func(lending.Offer) string) pq.StringArray {
+		texts := make(pq.StringArray, 0, len(offers))
+		for _, offer := range offers {
+			texts = append(texts, value(offer))
 		}
+		return texts
+	}
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO offers (application_uid, product_uid, term, interest_rate,
+		                    borrower_max_approved_amount, project_max_approved_amount,
+		                    max_amount, approved_amount, merchant_fee_percentage)
+		SELECT $1, offer.*
+		  FROM unnest($2::uuid[], $3::text[], $4::numeric[], $5::numeric[], $6::numeric[],
+		              $7::numeric[], $8::numeric[], $9::numeric[]) AS offer
+		    ON CONFLICT (application_uid, product_uid) DO UPDATE
+		   SET term = excluded.term,
+		       interest_rate = excluded.interest_rate,
+		       approved_amount = excluded.approved_amount,
+		       merchant_fee_percentage = excluded.merchant_fee_percentage`,
+		uid,
+		column(func(o lending.Offer) string { return o.ProductUID }),
+		column(func(o lending.Offer) string { return o.Term }),
+		column(func(o lending.Offer) string { return o.InterestRate.String() }),
+		column(func(o lending.Offer) string { return o.BorrowerMax.String() }),
+		column(func(o lending.Offer) string { return o.ProjectMax.String() }),
+		column(func(o lending.Offer) string { return o.MaxAmount.String() }),
+		column(func(o lending.Offer) string { return o.ApprovedAmount.String() }),
+		column(func(o lending.Offer) string { return o.MerchantFeePercentage.String() }))
+	if err != nil {
+		return fmt.Errorf("saving the offers of application %s: %w", uid, err)
 	}
 	return nil
-}
-
-// activeProducts loads what an application can be offered.
-func activeProducts(ctx context.Context, db querier) ([]lending.Product, error) {
-	var rows []struct {
-		UID      string           `db:"product_uid"`
-		Code     string           `db:"code"`
-		Name     string           `db:"name"`
-		Term     string           `db:"term"`
-		Rate     lending.Percent  `db:"interest_rate"`
-		Fee      lending.Percent  `db:"merchant_fee_percentage"`
-		Schedule lending.Schedule `db:"schedule"`
-		Min      lending.Money    `db:"min_amount"`
-		Max      lending.Money    `db:"max_amount"`
-	}
-	err := db.SelectContext(ctx, &rows, `
-		SELECT product_uid,
-		       code,
-		       name,
-		       term,
-		       interest_rate,
-		       merchant_fee_percentage,
-		       schedule,
-		       min_amount,
-		       max_amount
-		  FROM products
-		 WHERE active
-		 ORDER BY code`)
-	if err != nil {
-		return nil, fmt.Errorf("loading the active products: %w", err)
-	}
-	products := make([]lending.Product, 0, len(rows))
-	for _, row := range rows {
-		products = append(products, lending.Product{
-			UID: row.UID, Code: row.Code, Name: row.Name, Term: row.Term,
-			InterestRate: row.Rate, MerchantFeePercentage: row.Fee, Schedule: row.Schedule,
-			Min: row.Min, Max: row.Max,
-		})
-	}
-	return products, nil
 }
 
 // productSchedule loads the schedule by which a product is paid out, also of
@@ -272,6 +302,24 @@ func change(
 	return nil
 }
 
-func errNoApplication(uid uuid.UUID) error {
-	return lending.NewError(lending.CodeNotFound, "no application has the id %s", uid)
+// FindByReference returns the merchant's oldest application with an external
+// reference, and false if there is none.
+func (s *Service) FindByReference(
+	ctx context.Context, merchantUID uuid.UUID, reference string,
+) (uuid.UUID, bool, error) {
+	var uids []uuid.UUID
+	err := s.DB.SelectContext(ctx, &uids, `
+		SELECT application_uid
+		  FROM applications
+		 WHERE external_reference = $2
+		   AND merchant_uid = $1
+		 ORDER BY created_at
+		 LIMIT 1`, merchantUID, reference)
+	if err != nil {
+		return uuid.Nil, false, fmt.Errorf("finding an application by its reference: %w", err)
+	}
+	if len(uids) == 0 {
+		return uuid.Nil, false, nil
+	}
+	return uids[0], true, nil
 }

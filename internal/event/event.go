@@ -28,18 +28,6 @@ type Recorder struct {
 	Emails   *email.Service
 }
 
-// application is what an event and its e-mails need to know of their subject.
-type application struct {
-	MerchantUID    uuid.UUID              `db:"merchant_uid"`
-	PartnerUID     uuid.UUID              `db:"partner_uid"`
-	FirstName      string                 `db:"borrower_first_name"`
-	LastName       string                 `db:"borrower_last_name"`
-	Email          string                 `db:"borrower_email"`
-	ProjectName    string                 `db:"project_name"`
-	Communications lending.Communications `db:"communications"`
-	OccurredAt     time.Time              `db:"last_event_at"`
-}
-
 // Record writes the event of an application and schedules what follows.
 //
 // The time is tx.Now, moved on by a microsecond where the application already
@@ -51,20 +39,20 @@ func (r *Recorder) Record(ctx context.Context, tx *postgres.Tx, event lending.Ev
 	if err != nil {
 		return fmt.Errorf("reading the application of event %s: %w", event.Kind, err)
 	}
-	app, err := touch(ctx, tx, uid)
+	subject, err := touch(ctx, tx, uid)
 	if err != nil {
 		return err
 	}
-	body, err := event.Render(app.OccurredAt)
+	body, err := event.Render(subject.OccurredAt)
 	if err != nil {
 		return err
 	}
 	_, err = r.Webhooks.Publish(ctx, tx, webhook.Event{
 		UID:            postgres.NewUID(tx.Now),
 		Kind:           event.Kind,
-		OccurredAt:     app.OccurredAt,
-		PartnerUID:     app.PartnerUID,
-		MerchantUID:    app.MerchantUID,
+		OccurredAt:     subject.OccurredAt,
+		PartnerUID:     subject.PartnerUID,
+		MerchantUID:    subject.MerchantUID,
 		ApplicationUID: uid,
 		Status:         event.Status,
 		Body:           body,
@@ -72,26 +60,28 @@ func (r *Recorder) Record(ctx context.Context, tx *postgres.Tx, event lending.Ev
 	if err != nil {
 		return err
 	}
-	return r.mailFor(ctx, tx, uid, app, event)
+	return r.mailFor(ctx, tx, uid, event)
+}
+
+// subject is whom an event is about, and when it happened.
+type subject struct {
+	MerchantUID uuid.UUID `db:"merchant_uid"`
+	PartnerUID  uuid.UUID `db:"partner_uid"`
+	OccurredAt  time.Time `db:"last_event_at"`
 }
 
 // touch locks the application and advances the time of its latest event.
-func touch(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (application, error) {
-	var app application
-	err := tx.GetContext(ctx, &app, `
+func touch(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (subject, error) {
+	var touched subject
+	err := tx.GetContext(ctx, &touched, `
 		UPDATE applications
 		   SET last_event_at = greatest($2, last_event_at + interval '1 microsecond')
 		 WHERE application_uid = $1
 		RETURNING merchant_uid,
 		          partner_uid,
-		          borrower_first_name,
-		          borrower_last_name,
-		          borrower_email,
-		          project_name,
-		          communications,
 		          last_event_at`, uid, tx.Now)
 	if err != nil {
-		return application{}, fmt.Errorf("timing an event of application %s: %w", uid, err)
+		return subject{}, fmt.Errorf("timing an event of application %s: %w", uid, err)
 	}
-	return app, nil
+	return touched, nil
 }

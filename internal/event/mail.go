@@ -11,58 +11,105 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Welcome schedules the welcome mail of an application. However often it is
-// called, a borrower is welcomed once.
+// Welcome schedules the welcome mail of an application whose communications are
+// enabled. However often it is called, a borrower is welcomed once.
 func (r *Recorder) Welcome(ctx context.Context, tx *postgres.Tx, applicationUID uuid.UUID) error {
-	var app application
-	err := tx.GetContext(ctx, &app, `
-		SELECT merchant_uid, partner_uid, borrower_first_name, borrower_last_name, borrower_email,
-		       project_name, communications
-		  FROM applications
-		 WHERE application_uid = $1`, applicationUID)
-	if err != nil {
-		return fmt.Errorf("loading the borrower of application %s: %w", applicationUID, err)
-	}
-	// The welcome mail is what ends the pause, so the pause does not hold it back.
-	app.Communications = lending.CommunicationsEnabled
-	return r.schedule(ctx, tx, applicationUID, app, email.KindWelcome, nil)
+	return r.mail(ctx, tx, applicationUID, letter{kind: email.KindWelcome})
 }
 
-// mailFor schedules the mail that goes with an event: stipulations when the
+// mailFor schedules the mail that goes with an event: a stipulation when the
 // application waits for the borrower, and each new task (specification
 // section 3.2).
 func (r *Recorder) mailFor(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, app application, event lending.Event,
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, event lending.Event,
 ) error {
 	switch event.Kind {
 	case lending.EventStatusUpdated:
-		switch lending.ApplicationStatus(event.Status) {
-		case lending.StatusHardPullAuthorization, lending.StatusPendClearance:
-			return r.schedule(ctx, tx, uid, app, email.KindStipulation,
-				map[string]string{"status": event.Status})
+		if lending.ApplicationStatus(event.Status).NeedsStipulation() {
+			return r.mail(ctx, tx, uid,
+				letter{email.KindStipulation, email.ParamStatus, event.Status})
 		}
 	case lending.EventTaskCreated:
-		return r.schedule(ctx, tx, uid, app, email.KindTask,
-			map[string]string{"task_title": *event.TaskTitle})
+		return r.mail(ctx, tx, uid,
+			letter{email.KindTask, email.ParamTaskTitle, *event.TaskTitle})
 	}
 	return nil
 }
 
-func (r *Recorder) schedule(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, app application,
-	kind email.Kind, params map[string]string,
+// letter is a kind of mail and the one fact that comes from its cause.
+type letter struct {
+	kind email.Kind
+	// param names the fact, empty for none.
+	param, value string
+}
+
+// borrower is what a mail says beyond its cause.
+type borrower struct {
+	FirstName      string                 `db:"borrower_first_name"`
+	LastName       string                 `db:"borrower_last_name"`
+	Address        string                 `db:"borrower_email"`
+	Communications lending.Communications `db:"communications"`
+	ProjectName    string                 `db:"project_name"`
+	MerchantName   string                 `db:"merchant_name"`
+
+	// These are nil until an offered product is selected.
+	ProductName    *string          `db:"product_name"`
+	ApprovedAmount *lending.Money   `db:"approved_amount"`
+	Term           *string          `db:"term"`
+	InterestRate   *lending.Percent `db:"interest_rate"`
+}
+
+// mail logs a mail to the borrower and, unless communications are paused,
+// queues it.
+func (r *Recorder) mail(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, letter letter,
 ) error {
-	if params == nil {
-		params = make(map[string]string)
+	var to borrower
+	err := tx.GetContext(ctx, &to, `
+		SELECT a.borrower_first_name,
+		       a.borrower_last_name,
+		       a.borrower_email,
+		       a.communications,
+		       a.project_name,
+		       m.name AS merchant_name,
+		       p.name AS product_name,
+		       o.approved_amount,
+		       o.term,
+		       o.interest_rate
+		  FROM applications a
+		  JOIN merchants m USING (merchant_uid)
+		  LEFT JOIN offers o ON o.application_uid = a.application_uid
+		                    AND o.product_uid = a.selected_product_uid
+		  LEFT JOIN products p ON p.product_uid = o.product_uid
+		 WHERE a.application_uid = $1`, uid)
+	if err != nil {
+		return fmt.Errorf("loading the borrower of application %s: %w", uid, err)
 	}
-	params["first_name"] = app.FirstName
-	params["project_name"] = app.ProjectName
+	params := to.params()
+	if letter.param != "" {
+		params[letter.param] = letter.value
+	}
 	return r.Emails.Schedule(ctx, tx, email.Message{
-		Kind:           kind,
+		Kind:           letter.kind,
 		ApplicationUID: uid,
-		ToName:         app.FirstName + " " + app.LastName,
-		ToAddress:      app.Email,
-		Paused:         app.Communications == lending.CommunicationsPaused,
+		ToName:         to.FirstName + " " + to.LastName,
+		ToAddress:      to.Address,
+		Paused:         to.Communications == lending.CommunicationsPaused,
 		Params:         params,
 	})
+}
+
+func (b borrower) params() map[string]string {
+	params := map[string]string{
+		email.ParamFirstName:    b.FirstName,
+		email.ParamProjectName:  b.ProjectName,
+		email.ParamMerchantName: b.MerchantName,
+	}
+	if b.ProductName != nil {
+		params[email.ParamProductName] = *b.ProductName
+		params[email.ParamApprovedAmount] = b.ApprovedAmount.String()
+		params[email.ParamTerm] = *b.Term
+		params[email.ParamInterestRate] = b.InterestRate.String()
+	}
+	return params
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/document"
 	"drawbridge/internal/lending"
@@ -57,33 +58,42 @@ func attach(
 	if !input.Metadata.IsZero() {
 		metadata = string(input.Metadata.JSON())
 	}
+	files := columnsOf(input.Files)
 	_, err := tx.ExecContext(ctx, `
-		INSERT INTO certificates (certificate_uid, application_uid, metadata, created_at)
-		VALUES ($1, $2, $3, $4)`, certificate, uid, metadata, tx.Now)
+		WITH certificate AS (
+			INSERT INTO certificates (certificate_uid, application_uid, metadata, created_at)
+			VALUES ($1, $2, $3, $4)
+		)
+		INSERT INTO certificate_files (certificate_uid, file_uid, name, size, content_type,
+		                               sha256, object_key, position)
+		SELECT $1, file.*
+		  FROM unnest($5::uuid[], $6::text[], $7::bigint[], $8::text[], $9::text[], $10::text[])
+		       WITH ORDINALITY AS file`,
+		certificate, uid, metadata, tx.Now,
+		files.uids, files.names, files.sizes, files.types, files.hashes, files.keys)
 	if err != nil {
 		return uuid.NullUUID{}, fmt.Errorf("inserting a certificate of loan %s: %w", uid, err)
-	}
-	for i, file := range input.Files {
-		if err := insertFile(ctx, tx, certificate, i+1, file); err != nil {
-			return uuid.NullUUID{}, err
-		}
 	}
 	return uuid.NullUUID{UUID: certificate, Valid: true}, nil
 }
 
-func insertFile(
-	ctx context.Context, tx *postgres.Tx, certificate uuid.UUID, position int, file document.File,
-) error {
-	_, err := tx.ExecContext(ctx, `
-		INSERT INTO certificate_files (file_uid, certificate_uid, position, name, size,
-		                               content_type, sha256, object_key)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
-		file.UID, certificate, position, file.Name, file.Size,
-		file.ContentType, file.SHA256, file.Key)
-	if err != nil {
-		return fmt.Errorf("inserting file %d of certificate %s: %w", position, certificate, err)
+// fileColumns are files as array parameters, one entry per file.
+type fileColumns struct {
+	uids, names, types, hashes, keys pq.StringArray
+	sizes                            pq.Int64Array
+}
+
+func columnsOf(files []document.File) fileColumns {
+	var columns fileColumns
+	for _, file := range files {
+		columns.uids = append(columns.uids, file.UID.String())
+		columns.names = append(columns.names, file.Name)
+		columns.sizes = append(columns.sizes, file.Size)
+		columns.types = append(columns.types, file.ContentType)
+		columns.hashes = append(columns.hashes, file.SHA256)
+		columns.keys = append(columns.keys, file.Key)
 	}
-	return nil
+	return columns
 }
 
 // IsReferenced tells whether a stored object belongs to a certificate; objects

@@ -15,7 +15,8 @@ import (
 // RequestDraw grants the next draw of a loan or refuses it (specification
 // section 4.1). The disbursement, its event, deliveries and jobs are one
 // transaction under the application's lock, so of two simultaneous requests one
-// finds the other's draw pending.
+// finds the other's draw pending. Whether documents came along is read from the
+// input's files and metadata, whatever its request says.
 //
 // Errors: NOT_FOUND and those of lending.DecideDraw.
 func (s *Service) RequestDraw(
@@ -29,6 +30,7 @@ func (s *Service) RequestDraw(
 	if err != nil {
 		return Disbursement{}, err
 	}
+	input.Request.Documents = input.documents()
 	draw, err := lending.DecideDraw(app.Status, loan.values(), input.Request)
 	if err != nil {
 		return Disbursement{}, err

@@ -4,9 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -55,36 +57,36 @@ func load(
 	return found, nil
 }
 
-// stageRow is a stage beside its loan, so that one query loads both.
-type stageRow struct {
+// loanRow is a stage beside its loan and one of its disbursements, if any. One
+// statement loads all three, so that what is read belongs together even where
+// no lock is held.
+type loanRow struct {
 	ProductUID  uuid.UUID       `db:"product_uid"`
 	ProductCode string          `db:"code"`
 	Original    lending.Money   `db:"original_amount"`
 	Amount      lending.Money   `db:"loan_amount"`
-	Fee         lending.Percent `db:"merchant_fee_percentage"`
+	FeePercent  lending.Percent `db:"merchant_fee_percentage"`
 	Stage       int             `db:"stage"`
 	Percent     lending.Percent `db:"percentage"`
 	Scheduled   lending.Money   `db:"scheduled_amount"`
-}
 
-type disbursementRow struct {
-	ID          int64                 `db:"merchant_disbursement_id"`
-	Number      int                   `db:"disbursement_number"`
-	Stage       int                   `db:"stage"`
-	Kind        lending.DrawKind      `db:"kind"`
-	Status      lending.FundingStatus `db:"status"`
-	Gross       lending.Money         `db:"gross_amount"`
-	Fee         lending.Money         `db:"fee_amount"`
-	Net         lending.Money         `db:"net_amount"`
-	Before      *lending.Money        `db:"loan_amount_before"`
-	RequestedAt time.Time             `db:"requested_at"`
-	SettledAt   *time.Time            `db:"settled_at"`
+	// These are nil for a stage that nothing was drawn for.
+	ID          *int64                 `db:"merchant_disbursement_id"`
+	Number      *int                   `db:"disbursement_number"`
+	Kind        *lending.DrawKind      `db:"kind"`
+	Status      *lending.FundingStatus `db:"status"`
+	Gross       *lending.Money         `db:"gross_amount"`
+	Fee         *lending.Money         `db:"fee_amount"`
+	Net         *lending.Money         `db:"net_amount"`
+	Before      *lending.Money         `db:"loan_amount_before"`
+	RequestedAt *time.Time             `db:"requested_at"`
+	SettledAt   *time.Time             `db:"settled_at"`
 }
 
 // find loads the loan of an application, nil while it has none.
 func find(ctx context.Context, db querier, app account) (*Loan, error) {
-	var stages []stageRow
-	err := db.SelectContext(ctx, &stages, `
+	var rows []loanRow
+	err := db.SelectContext(ctx, &rows, `
 		SELECT l.product_uid,
 		       p.code,
 		       l.original_amount,
@@ -92,48 +94,41 @@ func find(ctx context.Context, db querier, app account) (*Loan, error) {
 		       o.merchant_fee_percentage,
 		       s.stage,
 		       s.percentage,
-		       s.scheduled_amount
+		       s.scheduled_amount,
+		       d.merchant_disbursement_id,
+		       d.disbursement_number,
+		       d.kind,
+		       d.status,
+		       d.gross_amount,
+		       d.fee_amount,
+		       d.net_amount,
+		       d.loan_amount_before,
+		       d.requested_at,
+		       d.settled_at
 		  FROM loans l
 		  JOIN products p USING (product_uid)
 		  JOIN offers o USING (application_uid, product_uid)
 		  JOIN loan_stages s USING (application_uid)
+		  LEFT JOIN disbursements d USING (application_uid, stage)
 		 WHERE l.application_uid = $1
 		 ORDER BY s.stage`, app.UID)
 	if err != nil {
 		return nil, fmt.Errorf("loading loan %s: %w", app.UID, err)
 	}
-	if len(stages) == 0 {
+	if len(rows) == 0 {
 		return nil, nil
 	}
-	var disbursements []disbursementRow
-	err = db.SelectContext(ctx, &disbursements, `
-		SELECT merchant_disbursement_id,
-		       disbursement_number,
-		       stage,
-		       kind,
-		       status,
-		       gross_amount,
-		       fee_amount,
-		       net_amount,
-		       loan_amount_before,
-		       requested_at,
-		       settled_at
-		  FROM disbursements
-		 WHERE application_uid = $1
-		 ORDER BY disbursement_number`, app.UID)
-	if err != nil {
-		return nil, fmt.Errorf("loading the disbursements of loan %s: %w", app.UID, err)
-	}
-	return assemble(app, stages, disbursements), nil
+	return assemble(app, rows), nil
 }
 
-func assemble(app account, stages []stageRow, disbursements []disbursementRow) *Loan {
-	first := stages[0]
+// assemble makes a loan of its rows, which come by stage.
+func assemble(app account, rows []loanRow) *Loan {
+	first := rows[0]
 	loan := &Loan{
 		Loan: lending.Loan{
 			Amount:         first.Amount,
 			OriginalAmount: first.Original,
-			FeePercent:     first.Fee,
+			FeePercent:     first.FeePercent,
 		},
 		ApplicationUID: app.UID,
 		MerchantUID:    app.MerchantUID,
@@ -141,28 +136,32 @@ func assemble(app account, stages []stageRow, disbursements []disbursementRow) *
 		ProductUID:     first.ProductUID,
 		ProductCode:    first.ProductCode,
 	}
-	for _, row := range stages {
-		loan.Stages = append(loan.Stages, lending.Stage{
-			Number: row.Stage, Percent: row.Percent, Scheduled: row.Scheduled,
-		})
+	for _, row := range rows {
+		if row.Stage > len(loan.Stages) {
+			loan.Stages = append(loan.Stages, lending.Stage{
+				Number: row.Stage, Percent: row.Percent, Scheduled: row.Scheduled,
+			})
+		}
+		if row.ID != nil {
+			loan.History = append(loan.History, row.disbursement(app))
+		}
 	}
-	for _, row := range disbursements {
-		disbursement := row.disbursement(app)
-		loan.History = append(loan.History, disbursement)
+	slices.SortFunc(loan.History, func(a, b Disbursement) int { return a.Number - b.Number })
+	for _, disbursement := range loan.History {
 		loan.Disbursements = append(loan.Disbursements, disbursement.Disbursement)
 	}
 	return loan
 }
 
-func (r disbursementRow) disbursement(app account) Disbursement {
+func (r loanRow) disbursement(app account) Disbursement {
 	return Disbursement{
 		Disbursement: lending.Disbursement{
-			ID: r.ID, Number: r.Number, Stage: r.Stage, Kind: r.Kind,
-			Gross: r.Gross, Fee: r.Fee, Net: r.Net, Status: r.Status, LoanAmountBefore: r.Before,
+			ID: *r.ID, Number: *r.Number, Stage: r.Stage, Kind: *r.Kind, Gross: *r.Gross,
+			Fee: *r.Fee, Net: *r.Net, Status: *r.Status, LoanAmountBefore: r.Before,
 		},
 		ApplicationUID: app.UID,
 		MerchantUID:    app.MerchantUID,
-		RequestedAt:    r.RequestedAt,
+		RequestedAt:    *r.RequestedAt,
 		SettledAt:      r.SettledAt,
 	}
 }
@@ -225,19 +224,25 @@ func update(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, loan lending.Lo
 	return writeStages(ctx, tx, uid, loan.Stages)
 }
 
+// writeStages writes the stages of a new loan, or what may change of them.
 func writeStages(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, stages []lending.Stage,
 ) error {
+	var numbers pq.Int64Array
+	var percentages, amounts pq.StringArray
 	for _, stage := range stages {
-		_, err := tx.ExecContext(ctx, `
-			INSERT INTO loan_stages (application_uid, stage, percentage, scheduled_amount)
-			VALUES ($1, $2, $3, $4)
-			ON CONFLICT (application_uid, stage) DO UPDATE
-			   SET scheduled_amount = excluded.scheduled_amount`,
-			uid, stage.Number, stage.Percent, stage.Scheduled)
-		if err != nil {
-			return fmt.Errorf("writing stage %d of loan %s: %w", stage.Number, uid, err)
-		}
+		numbers = append(numbers, int64(stage.Number))
+		percentages = append(percentages, stage.Percent.String())
+		amounts = append(amounts, stage.Scheduled.String())
+	}
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO loan_stages (application_uid, stage, percentage, scheduled_amount)
+		SELECT $1, unnest($2::integer[]), unnest($3::numeric[]), unnest($4::numeric[])
+		    ON CONFLICT (application_uid, stage) DO UPDATE
+		   SET scheduled_amount = excluded.scheduled_amount`,
+		uid, numbers, percentages, amounts)
+	if err != nil {
+		return fmt.Errorf("writing the stages of loan %s: %w", uid, err)
 	}
 	return nil
 }

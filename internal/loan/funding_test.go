@@ -1,0 +1,249 @@
+package loan_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/postgres"
+)
+
+func TestFundingTellsEachStepOnce(t *testing.T) {
+	t.Parallel()
+	clock := applicationtest.NewClock()
+	w := applicationtest.NewAt(t, clock)
+	app := w.Loan(t, w.NewProduct(t, "SOLAR", "40,40,20"))
+	known := len(w.EventsOf(t, app.UID))
+
+	made := w.Draw(t, app.UID, loan.DrawInput{})
+	clock.Move(time.Minute)
+	w.Fund(t, made.ID, lending.FundingRequested, lending.FundingProcessing)
+	w.Fund(t, made.ID, lending.FundingProcessing)
+	clock.Move(time.Minute)
+	w.Fund(t, made.ID, lending.FundingSettled, lending.FundingSettled)
+
+	want := []string{
+		"disbursement.funding.status-changed: FUNDING_REQUESTED",
+		"disbursement.funding.status-changed: FUNDING_PROCESSING",
+		"disbursement.funding.settled: FUNDING_SETTLED",
+	}
+	if got := w.Statuses(t, app.UID)[known:]; !slices.Equal(got, want) {
+		t.Errorf("events %q, want %q", got, want)
+	}
+	for _, told := range w.EventsOf(t, app.UID)[known:] {
+		want := fmt.Sprintf(`{"application_id":"%s","status":"%s","timestamp":"%s"}`,
+			app.UID, told.Status, told.OccurredAt.UTC().Format("2006-01-02T15:04:05.000000Z"))
+		if told.Body != want {
+			t.Errorf("body %s\nwant %s", told.Body, want)
+		}
+	}
+	settled := w.GetLoan(t, app.UID).History[0]
+	if settled.SettledAt == nil || !settled.SettledAt.Equal(clock.Now()) {
+		t.Errorf("settled at %v, want %v", settled.SettledAt, clock.Now())
+	}
+	if got := w.Count(t, `
+		SELECT count(*)
+		  FROM disbursements
+		 WHERE processing_at = requested_at + interval '1 minute'
+		   AND settled_at = requested_at + interval '2 minutes'`); got != 1 {
+		t.Error("the disbursement lacks the times of its steps")
+	}
+}
+
+func TestCancelledDrawGivesAllBack(t *testing.T) {
+	t.Parallel()
+	w := applicationtest.New(t)
+	product := w.NewProduct(t, "SOLAR", "40,40,20")
+	tests := []struct {
+		name string
+		// settled is how many draws were settled before.
+		settled int
+		input   func() loan.DrawInput
+		passed  []lending.FundingStatus
+	}{
+		{name: "regular", input: func() loan.DrawInput { return reduced("1500") }},
+		{name: "final", settled: 2, input: func() loan.DrawInput { return completed(false, "8500") }},
+		{name: "early", settled: 1, input: func() loan.DrawInput { return completed(true, "5000") }},
+		{
+			name: "in processing", settled: 1,
+			input:  func() loan.DrawInput { return completed(true, "5000") },
+			passed: []lending.FundingStatus{lending.FundingProcessing},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			app := w.Loan(t, product)
+			for range test.settled {
+				w.Settle(t, w.Draw(t, app.UID, loan.DrawInput{}).ID)
+			}
+			before := w.GetLoan(t, app.UID)
+			first := w.Draw(t, app.UID, test.input())
+			w.Fund(t, first.ID, test.passed...)
+			told := w.Statuses(t, app.UID)
+			w.Fund(t, first.ID, lending.FundingCancelled, lending.FundingCancelled)
+
+			after := w.GetLoan(t, app.UID)
+			if diff := cmp.Diff(before.Loan, after.Loan,
+				cmpopts.IgnoreFields(lending.Loan{}, "Disbursements")); diff != "" ||
+				!after.Balance().Equal(before.Balance()) {
+				t.Errorf("balance %s after, %s before; the loan (-before +after):\n%s",
+					after.Balance(), before.Balance(), diff)
+			}
+			if got := w.Statuses(t, app.UID); !slices.Equal(got, told) {
+				t.Errorf("a cancellation was told: %q", got[len(told):])
+			}
+			if got := w.Count(t, `
+				SELECT count(*)
+				  FROM disbursements
+				 WHERE merchant_disbursement_id = $1
+				   AND cancelled_at IS NOT NULL`, first.ID); got != 1 {
+				t.Error("the cancellation has no time")
+			}
+			again := w.Draw(t, app.UID, test.input())
+			if again.Stage != first.Stage || again.Number != first.Number+1 || !again.Gross.Equal(first.Gross) {
+				t.Errorf("drawn again %+v, first %+v", again.Disbursement, first.Disbursement)
+			}
+		})
+	}
+}
+
+func TestMoveFundingRefusals(t *testing.T) {
+	t.Parallel()
+	w := applicationtest.New(t)
+	product := w.NewProduct(t, "SOLAR", "40,40,20")
+	requested := w.Draw(t, w.Loan(t, product).UID, loan.DrawInput{})
+	settled := w.Draw(t, w.Loan(t, product).UID, loan.DrawInput{})
+	w.Settle(t, settled.ID)
+	cancelled := w.Draw(t, w.Loan(t, product).UID, loan.DrawInput{})
+	w.Fund(t, cancelled.ID, lending.FundingCancelled)
+	stranger := loan.Caller{MerchantUID: w.NewMerchant(t, w.Partner, "Other"), Name: "other"}
+
+	tests := []struct {
+		name   string
+		caller loan.Caller
+		id     int64
+		to     lending.FundingStatus
+		want   lending.Code
+	}{
+		{"unknown", w.Caller(), 1, lending.FundingProcessing, lending.CodeNotFound},
+		{"another merchant's", stranger, requested.ID, lending.FundingProcessing, lending.CodeNotFound},
+		{"skipped step", w.Caller(), requested.ID, lending.FundingSettled, lending.CodeInvalidState},
+		{"settled money", w.Caller(), settled.ID, lending.FundingCancelled, lending.CodeInvalidState},
+		{"back", w.Caller(), settled.ID, lending.FundingProcessing, lending.CodeInvalidState},
+		{"cancelled draw", w.Caller(), cancelled.ID, lending.FundingProcessing, lending.CodeInvalidState},
+		{"no status", w.Caller(), requested.ID, "FUNDED", lending.CodeValidation},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			err := w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
+				_, err := w.Loans.MoveFunding(ctx, tx, test.caller, test.id, test.to)
+				return err
+			})
+			if got := codeOf(t, err); got != test.want {
+				t.Errorf("code %q (%v), want %q", got, err, test.want)
+			}
+		})
+	}
+}
+
+// The services never come near these checks; they hold even where one would err.
+func TestDatabaseRefusesWhatNoServiceDoes(t *testing.T) {
+	t.Parallel()
+	w := applicationtest.New(t)
+	product := w.NewProduct(t, "SOLAR", "40,40,20")
+	app := w.Loan(t, product)
+	w.Draw(t, app.UID, loan.DrawInput{})
+	const again = `
+		INSERT INTO disbursements (application_uid, disbursement_number, stage, kind, status,
+		                           gross_amount, fee_amount, net_amount, fee_percentage,
+		                           requested_by, requested_at)
+		SELECT application_uid, %s, %s, kind, '%s', %s, 0, %s, 0, 'nobody', now()
+		  FROM disbursements
+		 WHERE application_uid = $1`
+	tests := []struct {
+		name, statement, constraint string
+	}{
+		{
+			"drawn above the loan",
+			`UPDATE loans SET drawn_amount = loan_amount + 0.01 WHERE application_uid = $1`,
+			"loans_check1",
+		},
+		{
+			"loan below what is drawn",
+			`UPDATE loans SET loan_amount = drawn_amount - 0.01 WHERE application_uid = $1`,
+			"loans_check1",
+		},
+		{
+			"loan above the original",
+			`UPDATE loans SET loan_amount = original_amount + 0.01 WHERE application_uid = $1`,
+			"loans_check",
+		},
+		{
+			"negative draws",
+			`UPDATE loans SET drawn_amount = -0.01 WHERE application_uid = $1`,
+			"loans_drawn_amount_check",
+		},
+		{
+			"second loan",
+			`INSERT INTO loans SELECT * FROM loans WHERE application_uid = $1`,
+			"loans_pkey",
+		},
+		{
+			"second pending draw",
+			fmt.Sprintf(again, "2", "2", "FUNDING_PROCESSING", "1", "1"),
+			"disbursements_one_pending",
+		},
+		{
+			"second draw of a stage",
+			fmt.Sprintf(again, "2", "1", "FUNDING_SETTLED", "1", "1"),
+			"disbursements_one_per_stage",
+		},
+		{
+			"number used twice",
+			fmt.Sprintf(again, "1", "2", "CANCELLED", "1", "1"),
+			"disbursements_application_uid_disbursement_number_key",
+		},
+		{
+			"stage that is not in the schedule",
+			fmt.Sprintf(again, "2", "4", "CANCELLED", "1", "1"),
+			"disbursements_application_uid_stage_fkey",
+		},
+		{
+			"draw of nothing",
+			fmt.Sprintf(again, "2", "2", "CANCELLED", "0", "0"),
+			"disbursements_gross_amount_check",
+		},
+		{
+			"net that is not gross less fee",
+			fmt.Sprintf(again, "2", "2", "CANCELLED", "1", "0.99"),
+			"disbursements_check",
+		},
+		{
+			"invented status",
+			fmt.Sprintf(again, "2", "2", "FUNDED", "1", "1"),
+			"disbursements_status_check",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := w.DB.ExecContext(t.Context(), test.statement, app.UID)
+			fault, ok := errors.AsType[*pq.Error](err)
+			if !ok || fault.Constraint != test.constraint {
+				t.Errorf("the database answered %v, want a violation of %s", err, test.constraint)
+			}
+		})
+	}
+}
