@@ -120,9 +120,11 @@ func (c *http1Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 	}
 	got.firstByte = time.Since(written)
 	var err error
-	got.response, err = readFinal(c.reader)
+	if got.response, err = readFinal(c.reader); err != nil {
+		return got, c.meter.explain(err)
+	}
 	c.meter.left = maxWire
-	return got, err
+	return got, nil
 }
 
 // readFinal reads answers up to the first that is not informational.
@@ -131,8 +133,6 @@ func readFinal(reader *bufio.Reader) (*http.Response, error) {
 	for range maxInformational + 1 {
 		resp, err := http.ReadResponse(reader, &http.Request{Method: http.MethodPost})
 		switch {
-		case errors.Is(err, errTooMuch):
-			return nil, headTooLarge()
 		case err != nil && status != 0 && errors.Is(err, io.ErrUnexpectedEOF):
 			return nil, onlyInformational(status)
 		case err != nil:
@@ -233,13 +233,31 @@ func earlier(a, b time.Time) time.Time {
 type meter struct {
 	source io.Reader
 	left   int
+	// ended is the error that the last read gave.
+	ended error
 }
 
 func (m *meter) Read(p []byte) (int, error) {
 	if m.left <= 0 {
 		return 0, errTooMuch
 	}
-	n, err := m.source.Read(p[:min(len(p), m.left)])
+	var n int
+	n, m.ended = m.source.Read(p[:min(len(p), m.left)])
 	m.left -= n
-	return n, err
+	return n, m.ended
+}
+
+// explain returns the error of a parser, or the reason why it got no more to
+// parse: what was cut off looks malformed to it.
+func (m *meter) explain(err error) error {
+	var ready *fault
+	switch {
+	case errors.As(err, &ready):
+		return ready
+	case m.left <= 0:
+		return headTooLarge()
+	case m.ended != nil:
+		return m.ended
+	}
+	return err
 }
