@@ -52,7 +52,11 @@ func (l *lender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		data = l.loan()
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Request-Id", "r-1")
+	for _, name := range []string{
+		"X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset",
+	} {
+		w.Header().Set(name, "1")
+	}
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(map[string]any{
 		"timestamp": "2026-11-21T09:30:00.123Z", "statusCode": status,

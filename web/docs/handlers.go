@@ -3,6 +3,7 @@ package docs
 import (
 	"bytes"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -75,7 +76,7 @@ func (s *Site) answer(c echo.Context, name string) error {
 	headers.Set("Content-Security-Policy", Policy)
 	headers.Set("X-Content-Type-Options", "nosniff")
 	headers.Set("Referrer-Policy", "same-origin")
-	headers.Set("ETag", found.etag)
+	headers.Set("Vary", "Accept-Encoding")
 	headers.Set("Cache-Control", "no-cache")
 	if found.lasting {
 		headers.Set("Cache-Control", "public, max-age=31536000, immutable")
@@ -83,7 +84,26 @@ func (s *Site) answer(c echo.Context, name string) error {
 	if found.download != "" {
 		headers.Set("Content-Disposition", `attachment; filename="`+found.download+`"`)
 	}
+	body := found.body
+	etag := found.etag
+	if found.zipped != nil && acceptsGzip(c.Request()) {
+		// Two forms are two entities: each has a tag of its own.
+		body, etag = found.zipped, found.etag+"-gzip"
+		headers.Set("Content-Encoding", "gzip")
+	}
+	headers.Set("ETag", `"`+etag+`"`)
 	// ServeContent answers HEAD, ranges and If-None-Match.
-	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(found.body))
+	http.ServeContent(c.Response(), c.Request(), "", time.Time{}, bytes.NewReader(body))
 	return nil
+}
+
+// acceptsGzip reads Accept-Encoding as every browser writes it.
+func acceptsGzip(request *http.Request) bool {
+	for offer := range strings.SplitSeq(request.Header.Get("Accept-Encoding"), ",") {
+		name, quality, _ := strings.Cut(offer, ";")
+		if strings.TrimSpace(name) == "gzip" && strings.TrimSpace(quality) != "q=0" {
+			return true
+		}
+	}
+	return false
 }

@@ -2,6 +2,7 @@ package docs
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -30,7 +31,9 @@ var guideFiles embed.FS
 type file struct {
 	contentType string
 	body        []byte
-	etag        string
+	// zipped is the gzip form, nil where it saves little.
+	zipped []byte
+	etag   string
 	// download is the name to save it under, empty to show it.
 	download string
 	// lasting is set where the address carries the content's hash.
@@ -70,8 +73,21 @@ func newLibrary(base string, production bool) (*library, error) {
 func (l *library) add(name, contentType string, body []byte) {
 	sum := sha256.Sum256(body)
 	l.files[name] = file{
-		contentType: contentType, body: body, etag: `"` + hex.EncodeToString(sum[:8]) + `"`,
+		contentType: contentType, body: body, zipped: zip(body),
+		etag: hex.EncodeToString(sum[:8]),
 	}
+}
+
+// zip returns the gzip form of a body, nil where it is not clearly smaller.
+func zip(body []byte) []byte {
+	var out bytes.Buffer
+	writer := gzip.NewWriter(&out)
+	_, _ = writer.Write(body) // a buffer takes every write
+	_ = writer.Close()
+	if out.Len() > len(body)*9/10 {
+		return nil
+	}
+	return out.Bytes()
 }
 
 // addAssets stores the assets under addresses that change with their content.

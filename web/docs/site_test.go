@@ -1,7 +1,10 @@
 package docs
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -292,6 +295,61 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%s answered %d to its own ETag, want 304", test.path, again.StatusCode)
 		}
 	}
+}
+
+// Every form that a browser may ask for holds the same bytes.
+func TestCompression(t *testing.T) {
+	t.Parallel()
+	server := siteAt(t, testBase)
+	cases := []struct {
+		accept string
+		zipped bool
+	}{
+		{"gzip, deflate, br", true}, {"br;q=1.0, gzip;q=0.8", true},
+		{"identity", false}, {"gzip;q=0", false},
+	}
+	plain := body(t, server.URL+"/docs/reference", "identity")
+	for _, test := range cases {
+		received := body(t, server.URL+"/docs/reference", test.accept)
+		if !test.zipped {
+			if !bytes.Equal(received, plain) {
+				t.Errorf("%q: not the plain page", test.accept)
+			}
+			continue
+		}
+		if len(received) > len(plain)/5 || len(received) > 60<<10 {
+			t.Errorf("%q: %d bytes of %d", test.accept, len(received), len(plain))
+		}
+		reader, err := gzip.NewReader(bytes.NewReader(received))
+		if err != nil {
+			t.Fatal(err)
+		}
+		unzipped, err := io.ReadAll(reader)
+		if err != nil || !bytes.Equal(unzipped, plain) {
+			t.Errorf("%q: unzips to something else: %v", test.accept, err)
+		}
+	}
+}
+
+// body is what a client that accepts an encoding receives over the wire.
+func body(t *testing.T, address, accept string) []byte {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Set by hand, the header keeps the client from unzipping.
+	request.Header.Set("Accept-Encoding", accept)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	received, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return received
 }
 
 func TestProductionSaysWhereTheSandboxIs(t *testing.T) {
