@@ -95,12 +95,14 @@ func quoted(local string) string {
 // "Acme Lending <mail@acme.example>". The error names no variable, since the
 // caller knows which one it was.
 func ParseSender(text string) (*mail.Address, error) {
-	parsed, err := mail.ParseAddress(text)
-	if err != nil {
-		return nil, fmt.Errorf("%q is not an address such as Lender <mail@lender.example>", text)
+	if parsed, err := mail.ParseAddress(text); err == nil {
+		at := strings.LastIndexByte(parsed.Address, '@')
+		address := quoted(parsed.Address[:at]) + parsed.Address[at:]
+		if sender, err := headerAddress(parsed.Name, address); err == nil {
+			return sender, nil
+		}
 	}
-	at := strings.LastIndexByte(parsed.Address, '@')
-	return headerAddress(parsed.Name, quoted(parsed.Address[:at])+parsed.Address[at:])
+	return nil, fmt.Errorf("%q is not an address such as Lender <mail@lender.example>", text)
 }
 
 // headerAddress joins a name and an address for a header. Its String encodes

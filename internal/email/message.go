@@ -47,7 +47,8 @@ const (
 	ParamFailures        = "failures" // how many attempts failed since then
 	ParamLastError       = "last_error"
 	ParamDeliveryUID     = "delivery_uid"
-	ParamEvent           = "event" // the event kind of the delivery
+	ParamEvent           = "event"           // the event kind of the delivery
+	ParamApplicationUID  = "application_uid" // whose event it was
 )
 
 // State is where a mail stands.

@@ -1,0 +1,256 @@
+package emailtest
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log"
+	"net"
+	"net/url"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-sasl"
+	"github.com/emersion/go-smtp"
+)
+
+// Patience bounds whatever a test waits for.
+const Patience = 60 * time.Second
+
+// Options say how a server behaves. The zero value takes every mail in the clear.
+type Options struct {
+	// TLS offers STARTTLS, or begins with TLS if Implicit is set.
+	TLS      *tls.Certificate
+	Implicit bool
+	// User and Password are demanded before any mail.
+	User, Password string
+	// Rcpt decides over each recipient; nil accepts all. An *smtp.SMTPError
+	// chooses the answer.
+	Rcpt func(to string) error
+	// Data decides over each message once it was read; nil accepts all.
+	Data func(message Message) error
+}
+
+// Message is a mail as it arrived.
+type Message struct {
+	From, To string
+	// Source is the message with its headers.
+	Source string
+	// Encrypted tells whether it came over TLS.
+	Encrypted bool
+}
+
+// Server is an SMTP server on a port of its own.
+type Server struct {
+	options Options
+	address string
+
+	mu       sync.Mutex
+	running  *smtp.Server
+	served   chan error
+	sessions int
+	messages []Message
+	changed  chan struct{} // closed and replaced at each arrival
+}
+
+// NewServer starts a server that ends with the test.
+func NewServer(t testing.TB, options Options) *Server {
+	t.Helper()
+	s := NewStopped(t, options)
+	s.Start(t)
+	return s
+}
+
+// NewStopped reserves a port for a server that is not started yet: connections
+// to it are refused.
+func NewStopped(t testing.TB, options Options) *Server {
+	t.Helper()
+	listener := listen(t, "127.0.0.1:0")
+	address := listener.Addr().String()
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{options: options, address: address, changed: make(chan struct{})}
+	t.Cleanup(func() { s.Stop(t) })
+	return s
+}
+
+// Start begins to listen on the server's port.
+func (s *Server) Start(t testing.TB) {
+	t.Helper()
+	listener := listen(t, s.address)
+	server := smtp.NewServer(smtp.BackendFunc(s.session))
+	server.Domain = "localhost"
+	server.ErrorLog = log.New(io.Discard, "", 0)
+	if s.options.TLS != nil {
+		server.TLSConfig = &tls.Config{
+			Certificates: []tls.Certificate{*s.options.TLS}, MinVersion: tls.VersionTLS12,
+		}
+		if s.options.Implicit {
+			listener = tls.NewListener(listener, server.TLSConfig)
+			server.TLSConfig = nil
+		}
+	}
+	served := make(chan error, 1)
+	s.mu.Lock()
+	s.running, s.served = server, served
+	s.mu.Unlock()
+	go func() { served <- server.Serve(listener) }()
+}
+
+// Stop ends the server and cuts its connections. It may be started again.
+func (s *Server) Stop(t testing.TB) {
+	t.Helper()
+	s.mu.Lock()
+	server, served := s.running, s.served
+	s.running = nil
+	s.mu.Unlock()
+	if server == nil {
+		return
+	}
+	if err := server.Close(); err != nil {
+		t.Errorf("stopping the mail server: %v", err)
+	}
+	<-served // the listener's own error says that it was closed
+}
+
+// URL names the server, with the credentials that it demands.
+func (s *Server) URL() string {
+	address := url.URL{Scheme: "smtp", Host: s.address}
+	if s.options.Implicit {
+		address.Scheme = "smtps"
+	}
+	if s.options.User != "" {
+		address.User = url.UserPassword(s.options.User, s.options.Password)
+	}
+	return address.String()
+}
+
+// Messages returns what has been accepted.
+func (s *Server) Messages() []Message {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]Message(nil), s.messages...)
+}
+
+// Sessions counts the connections that greeted the server.
+func (s *Server) Sessions() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sessions
+}
+
+// Wait returns the messages once there are at least count.
+func (s *Server) Wait(t testing.TB, count int) []Message {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), Patience)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		changed := s.changed
+		s.mu.Unlock()
+		if messages := s.Messages(); len(messages) >= count {
+			return messages
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			t.Fatalf("%d of %d mails arrived", len(s.Messages()), count)
+		}
+	}
+}
+
+func (s *Server) accept(message Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.messages = append(s.messages, message)
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *Server) session(conn *smtp.Conn) (smtp.Session, error) {
+	s.mu.Lock()
+	s.sessions++
+	s.mu.Unlock()
+	return &session{server: s, conn: conn, trusted: s.options.User == ""}, nil
+}
+
+// session is one connection.
+type session struct {
+	server   *Server
+	conn     *smtp.Conn
+	trusted  bool
+	from, to string
+}
+
+// AuthMechanisms offers PLAIN where credentials are demanded.
+func (s *session) AuthMechanisms() []string {
+	if s.server.options.User == "" {
+		return nil
+	}
+	return []string{sasl.Plain}
+}
+
+// Auth checks the credentials.
+func (s *session) Auth(string) (sasl.Server, error) {
+	return sasl.NewPlainServer(func(_, user, password string) error {
+		if user != s.server.options.User || password != s.server.options.Password {
+			return smtp.ErrAuthFailed
+		}
+		s.trusted = true
+		return nil
+	}), nil
+}
+
+// Mail begins a message.
+func (s *session) Mail(from string, _ *smtp.MailOptions) error {
+	if !s.trusted {
+		return smtp.ErrAuthRequired
+	}
+	s.from = from
+	return nil
+}
+
+// Rcpt names the recipient.
+func (s *session) Rcpt(to string, _ *smtp.RcptOptions) error {
+	s.to = to
+	if s.server.options.Rcpt == nil {
+		return nil
+	}
+	return s.server.options.Rcpt(to)
+}
+
+// Data reads the message and accepts it.
+func (s *session) Data(r io.Reader) error {
+	source, err := io.ReadAll(r)
+	if err != nil {
+		return err
+	}
+	_, encrypted := s.conn.TLSConnectionState()
+	message := Message{From: s.from, To: s.to, Source: string(source), Encrypted: encrypted}
+	if s.server.options.Data != nil {
+		if err := s.server.options.Data(message); err != nil {
+			return err
+		}
+	}
+	s.server.accept(message)
+	return nil
+}
+
+// Reset forgets a message that was not finished.
+func (s *session) Reset() { s.from, s.to = "", "" }
+
+// Logout ends the session.
+func (s *session) Logout() error { return nil }
+
+// listen opens a listening socket.
+func listen(t testing.TB, address string) net.Listener {
+	t.Helper()
+	var config net.ListenConfig
+	listener, err := config.Listen(t.Context(), "tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return listener
+}

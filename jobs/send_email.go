@@ -1,0 +1,152 @@
+package jobs
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
+	"drawbridge/views/mail"
+)
+
+// SendEmail makes one attempt to send one mail.
+type SendEmail struct {
+	river.WorkerDefaults[email.SendArgs]
+
+	courier *email.Courier
+}
+
+// NewSendEmail returns the worker of the mail queue.
+func NewSendEmail(courier *email.Courier) *SendEmail { return &SendEmail{courier: courier} }
+
+// Timeout is above the longest that an attempt can take, so that the queue
+// never takes a mail that is being sent for lost.
+func (w *SendEmail) Timeout(*river.Job[email.SendArgs]) time.Duration {
+	return w.courier.Longest() + time.Minute
+}
+
+// Work makes the attempt and logs one line about it. What the mail server
+// answered is an outcome, not an error: the courier has queued the retry.
+func (w *SendEmail) Work(ctx context.Context, job *river.Job[email.SendArgs]) error {
+	report, err := w.courier.Deliver(ctx, job.Args)
+	if lending.ErrorCode(err) == lending.CodeNotFound {
+		return river.JobCancel(err) // no retry brings it back
+	}
+	if err != nil {
+		return err
+	}
+	slog.LogAttrs(ctx, slog.LevelInfo, "mail", describe(report)...)
+	return nil
+}
+
+// describe names no borrower: neither address nor subject, and no answer of the
+// server, which may quote them.
+func describe(report email.Report) []slog.Attr {
+	attrs := []slog.Attr{
+		slog.String("email_uid", report.Email.EmailUID.String()),
+		slog.String("kind", string(report.Email.Kind)),
+		slog.String("state", string(report.Email.State)),
+		slog.Bool("outcome_unknown", report.Email.OutcomeUnknown),
+	}
+	if report.Email.ApplicationUID.Valid {
+		attrs = append(attrs, slog.String("application_uid", report.Email.ApplicationUID.UUID.String()))
+	}
+	if report.Email.NextAttemptAt != nil {
+		attrs = append(attrs, slog.Time("next_attempt_at", *report.Email.NextAttemptAt))
+	}
+	if attempt := report.Attempt; attempt != nil {
+		attrs = append(attrs,
+			slog.Int("attempt", attempt.Number),
+			slog.String("outcome", string(attempt.Outcome)),
+			slog.String("stage", string(attempt.Stage)),
+			slog.Int("reply_code", attempt.ReplyCode),
+			slog.String("server", attempt.Server),
+			slog.String("tls", attempt.TLS),
+			slog.Duration("duration", attempt.Duration()),
+		)
+	}
+	return attrs
+}
+
+// RenderMail returns what turns the facts of a mail into its text. publicURL is
+// the origin under which operators reach the console.
+func RenderMail(publicURL string) email.RenderFunc {
+	return func(ctx context.Context, draft email.Draft) (email.Content, error) {
+		letter, err := letterOf(draft, publicURL)
+		if err != nil {
+			return email.Content{}, err
+		}
+		content, err := mail.Render(ctx, mail.Lender{
+			Name:         draft.Settings.LenderName,
+			PrimaryColor: draft.Settings.PrimaryColor,
+			AccentColor:  draft.Settings.AccentColor,
+			ReplyTo:      draft.Settings.ReplyTo,
+		}, letter)
+		return email.Content(content), err
+	}
+}
+
+func letterOf(draft email.Draft, publicURL string) (mail.Letter, error) {
+	facts := draft.Params
+	switch draft.Kind {
+	case email.KindWelcome:
+		return mail.Welcome{
+			Borrower:       borrowerOf(draft),
+			ProductName:    facts[email.ParamProductName],
+			ApprovedAmount: facts[email.ParamApprovedAmount],
+			Term:           facts[email.ParamTerm],
+			InterestRate:   facts[email.ParamInterestRate],
+		}, nil
+	case email.KindStipulation:
+		return mail.Stipulation{
+			Borrower: borrowerOf(draft),
+			Status:   lending.ApplicationStatus(facts[email.ParamStatus]),
+		}, nil
+	case email.KindTask:
+		return mail.Task{Borrower: borrowerOf(draft), Title: facts[email.ParamTaskTitle]}, nil
+	case email.KindSubscriptionFailing:
+		return alertOf(mail.AlertFailing, facts, publicURL), nil
+	case email.KindSubscriptionRecovered:
+		return alertOf(mail.AlertRecovered, facts, publicURL), nil
+	case email.KindAttemptsUsedUp:
+		return alertOf(mail.AlertAttemptsUsedUp, facts, publicURL), nil
+	}
+	return nil, fmt.Errorf("no template for the mail kind %q", draft.Kind)
+}
+
+func borrowerOf(draft email.Draft) mail.Borrower {
+	return mail.Borrower{
+		FirstName:    draft.Params[email.ParamFirstName],
+		ProjectName:  draft.Params[email.ParamProjectName],
+		MerchantName: draft.Params[email.ParamMerchantName],
+		Reference:    draft.ApplicationUID.String(),
+	}
+}
+
+func alertOf(kind mail.AlertKind, facts map[string]string, publicURL string) mail.Alert {
+	alert := mail.Alert{
+		Kind:        kind,
+		PartnerName: facts[email.ParamPartnerName],
+		URL:         facts[email.ParamURL],
+		Since:       facts[email.ParamSince],
+		Failures:    facts[email.ParamFailures],
+		LastError:   facts[email.ParamLastError],
+		Event:       facts[email.ParamEvent],
+		Reference:   facts[email.ParamApplicationUID],
+		Delivery:    facts[email.ParamDeliveryUID],
+	}
+	page, uid := "subscriptions", facts[email.ParamSubscriptionUID]
+	if kind == mail.AlertAttemptsUsedUp {
+		page, uid = "deliveries", alert.Delivery
+	}
+	if uid != "" && publicURL != "" {
+		// The origin was checked when the configuration was read.
+		alert.ConsoleURL, _ = url.JoinPath(publicURL, "console", page, uid)
+	}
+	return alert
+}
