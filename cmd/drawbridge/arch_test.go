@@ -1,0 +1,161 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// levels are the packages from the bottom up. A package imports only from
+// lower levels; an arrow within a level stands in siblings.
+var levels = [][]string{
+	{"internal/lending"},
+	{"migrations", "static", "internal/config", "internal/secret", "internal/postgres",
+		"internal/postgres/pgserver", "internal/postgres/pgtest"},
+	{"internal/webhook", "internal/email", "internal/partner", "internal/operator",
+		"internal/idempotency", "internal/document", "internal/catalog"},
+	{"internal/event"},
+	{"internal/loan", "internal/application"},
+	{"views", "views/mail", "views/docsview"},
+	{"web", "web/api", "web/console", "web/docs", "web/docs/contract", "web/webtest", "jobs"},
+	{"cmd/drawbridge", "cmd/samplepartner", "cmd/bench"},
+}
+
+// siblings are the arrows that are drawn within a level.
+var siblings = map[string][]string{
+	"internal/postgres":          {"migrations"},
+	"internal/postgres/pgtest":   {"internal/postgres", "internal/postgres/pgserver", "migrations"},
+	"internal/application":       {"internal/loan"},
+	"web":                        {"web/api", "web/console", "web/docs"},
+	"web/docs/contract":          {"web/docs"},
+	"web/webtest":                {"web", "web/api", "web/console", "web/docs", "web/docs/contract"},
+	"views/mail":                 {"views"},
+	"views/docsview":             {"views"},
+	"internal/document":          {},
+	"internal/postgres/pgserver": {},
+}
+
+// fences say which packages alone may import a library.
+var fences = map[string][]string{
+	"github.com/labstack/echo/v4": {"web"},
+	"github.com/a-h/templ":        {"views", "web", "jobs"},
+	"github.com/jmoiron/sqlx":     {"internal", "cmd"},
+	"github.com/lib/pq":           {"internal", "cmd"},
+	"github.com/riverqueue/river": {
+		"internal/webhook", "internal/email", "jobs", "cmd", "migrations",
+	},
+	"github.com/minio/minio-go/v7":  {"internal/document"},
+	"github.com/wneessen/go-mail":   {"internal/email"},
+	"github.com/alecthomas/kong":    {"cmd"},
+	"github.com/getkin/kin-openapi": {"web/docs/contract"},
+}
+
+type goPackage struct {
+	ImportPath string
+	Imports    []string
+}
+
+func packages(t *testing.T) map[string][]string {
+	t.Helper()
+	output, err := exec.Command("go", "list", "-json=ImportPath,Imports", "drawbridge/...").Output()
+	if err != nil {
+		t.Fatalf("listing the packages: %v", err)
+	}
+	found := make(map[string][]string)
+	decoder := json.NewDecoder(strings.NewReader(string(output)))
+	for {
+		var p goPackage
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			return found
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		found[strings.TrimPrefix(p.ImportPath, "drawbridge/")] = p.Imports
+	}
+}
+
+func levelOf(name string) int {
+	return slices.IndexFunc(levels, func(level []string) bool { return slices.Contains(level, name) })
+}
+
+// isTestSupport tells whether a package exists for tests and tools, which stand
+// outside the levels but may not be imported by the product.
+func isTestSupport(name string) bool {
+	base := filepath.Base(name)
+	return strings.HasSuffix(base, "test") || strings.Contains(name, "/samples/") || strings.Contains(name, "/cmd/") ||
+		strings.HasPrefix(name, "tools/") || base == "testcount"
+}
+
+func TestImportsPointDown(t *testing.T) {
+	t.Parallel()
+	for name, imports := range packages(t) {
+		level := levelOf(name)
+		if level < 0 {
+			if !isTestSupport(name) {
+				t.Errorf("package %s has no level; put it in levels and docs/ARCHITECTURE.md", name)
+			}
+			continue
+		}
+		for _, path := range imports {
+			imported, own := strings.CutPrefix(path, "drawbridge/")
+			if !own || slices.Contains(siblings[name], imported) {
+				continue
+			}
+			if isTestSupport(imported) && !isTestSupport(name) {
+				t.Errorf("%s imports %s, which is for tests", name, imported)
+			}
+			if other := levelOf(imported); other >= level {
+				t.Errorf("%s (level %d) imports %s (level %d)", name, level, imported, other)
+			}
+		}
+	}
+}
+
+func TestLibrariesStayBehindTheirFences(t *testing.T) {
+	t.Parallel()
+	for name, imports := range packages(t) {
+		if isTestSupport(name) {
+			continue
+		}
+		for _, path := range imports {
+			for library, allowed := range fences {
+				if path != library && !strings.HasPrefix(path, library+"/") {
+					continue
+				}
+				inside := slices.ContainsFunc(allowed, func(fence string) bool {
+					return name == fence || strings.HasPrefix(name, fence+"/")
+				})
+				if !inside {
+					t.Errorf("%s imports %s, which only %v may", name, path, allowed)
+				}
+			}
+		}
+	}
+}
+
+func TestDomainIsPure(t *testing.T) {
+	t.Parallel()
+	for _, path := range packages(t)["internal/lending"] {
+		if strings.Contains(path, ".") && path != "github.com/shopspring/decimal" {
+			t.Errorf("internal/lending imports %s", path)
+		}
+		if slices.Contains([]string{"net/http", "os", "database/sql"}, path) {
+			t.Errorf("internal/lending imports %s", path)
+		}
+	}
+}
+
+func TestViewsFetchNothing(t *testing.T) {
+	t.Parallel()
+	for _, path := range packages(t)["views"] {
+		own, ours := strings.CutPrefix(path, "drawbridge/")
+		if ours && own != "internal/lending" && own != "static" {
+			t.Errorf("views imports %s", path)
+		}
+	}
+}
