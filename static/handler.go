@@ -1,0 +1,75 @@
+package static
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// Cache lifetimes. A hashed name never changes its content; a plain one may
+// with the next release, so browsers ask each time and mostly hear 304.
+const (
+	cacheForever = "public, max-age=31536000, immutable"
+	cacheAsk     = "public, no-cache"
+)
+
+// Handler serves the files under Prefix by plain and by hashed name, gzipped
+// where the browser accepts it. Anything else is 404 without a body of note.
+func Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "method not allowed", http.StatusMethodNotAllowed)
+			return
+		}
+		name := strings.TrimPrefix(r.URL.Path, Prefix)
+		file, ok := load().byPath[name]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		_, plain := load().hashed[name]
+		serve(w, r, file, plain)
+	})
+}
+
+func serve(w http.ResponseWriter, r *http.Request, file *asset, plain bool) {
+	header := w.Header()
+	header.Set("Content-Type", file.contentType)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Vary", "Accept-Encoding")
+	header.Set("ETag", file.etag)
+	header.Set("Cache-Control", cacheForever)
+	if plain {
+		header.Set("Cache-Control", cacheAsk)
+	}
+	if r.Header.Get("If-None-Match") == file.etag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	body := file.body
+	if file.zipped != nil && acceptsGzip(r.Header.Get("Accept-Encoding")) {
+		header.Set("Content-Encoding", "gzip")
+		body = file.zipped
+	}
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodGet {
+		_, _ = w.Write(body) // a browser that went away needs no report
+	}
+}
+
+// acceptsGzip reads an Accept-Encoding header; q=0 refuses.
+func acceptsGzip(accept string) bool {
+	for part := range strings.SplitSeq(accept, ",") {
+		coding, params, _ := strings.Cut(strings.TrimSpace(part), ";")
+		if coding != "gzip" && coding != "*" {
+			continue
+		}
+		weight, found := strings.CutPrefix(strings.TrimSpace(params), "q=")
+		if q, err := strconv.ParseFloat(weight, 64); !found || err != nil || q > 0 {
+			return true
+		}
+	}
+	return false
+}

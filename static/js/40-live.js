@@ -1,0 +1,124 @@
+// Live pages: the region #live is streamed by htmx. This keeps the indicator
+// honest, lets the reader pause, and polls where streams do not get through.
+(() => {
+  "use strict";
+
+  const pollEvery = 5000;
+  const tryStreamEvery = 30000;
+  const failuresBeforePolling = 3;
+  const words = {
+    connecting: "Connecting", live: "Live", reconnecting: "Reconnecting",
+    polling: "Polling", paused: "Paused", ended: "Signed out",
+  };
+
+  let state = "connecting";
+  let failures = 0;
+  let connection = null;
+  let pollTimer = 0;
+  let streamTimer = 0;
+
+  const region = () => document.getElementById("live");
+
+  function show(next) {
+    state = next;
+    for (const button of document.querySelectorAll("live-status button")) {
+      button.dataset.state = next;
+      button.querySelector(".live-word").textContent = words[next];
+    }
+  }
+
+  function stream() {
+    const element = region();
+    const address = element?.getAttribute("hx-sse:connect");
+    if (address && window.htmx) window.htmx.ajax("GET", address, { source: element });
+  }
+
+  function stopPolling() {
+    clearInterval(pollTimer);
+    clearInterval(streamTimer);
+    pollTimer = streamTimer = 0;
+  }
+
+  function startPolling() {
+    if (pollTimer || state === "paused" || state === "ended") return;
+    show("polling");
+    pollTimer = setInterval(() => {
+      const element = region();
+      if (document.hidden || !element?.dataset.poll) return;
+      window.htmx.ajax("GET", element.dataset.poll, { source: element, target: element, swap: "innerMorph" });
+    }, pollEvery);
+    streamTimer = setInterval(stream, tryStreamEvery);
+  }
+
+  function pause() {
+    show("paused");
+    stopPolling();
+    connection?.reader?.cancel();
+    connection?.delayCanceller?.();
+  }
+
+  function toggle() {
+    if (state === "ended") return window.location.reload();
+    if (state !== "paused") return pause();
+    show("connecting");
+    failures = 0;
+    stream();
+  }
+
+  const own = (event) => event.target === region();
+
+  document.addEventListener("htmx:sse:before:connection", (event) => {
+    if (own(event) && state === "paused") event.preventDefault();
+  });
+  document.addEventListener("htmx:sse:after:connection", (event) => {
+    if (!own(event)) return;
+    connection = event.detail.connection;
+    failures = 0;
+    stopPolling();
+    if (state !== "paused") show("live");
+  });
+  document.addEventListener("htmx:sse:error", (event) => {
+    if (!own(event) || state === "paused") return;
+    if (event.detail.status === 401) return ended();
+    failures += 1;
+    if (failures >= failuresBeforePolling) startPolling();
+    else if (!pollTimer) show("reconnecting");
+  });
+  // The first request of a stream fails like any request.
+  document.addEventListener("htmx:response:error", (event) => {
+    if (!own(event)) return;
+    if (event.detail.ctx.response.status === 401) ended();
+    else startPolling();
+  });
+  document.addEventListener("htmx:error", (event) => {
+    if (own(event)) startPolling();
+  });
+
+  function ended() {
+    stopPolling();
+    connection?.reader?.cancel();
+    show("ended");
+  }
+
+  class LiveStatus extends HTMLElement {
+    connectedCallback() {
+      this.querySelector("button").addEventListener("click", toggle);
+      show(window.htmx ? state : "paused");
+    }
+  }
+  customElements.define("live-status", LiveStatus);
+  window.consoleLive = { toggle };
+
+  // What arrives while the page is read is marked for a moment.
+  const arrivals = new MutationObserver((changes) => {
+    for (const { addedNodes } of changes) {
+      for (const node of addedNodes) {
+        if (node.matches?.("tr[id]")) node.classList.add("is-new");
+      }
+    }
+  });
+  document.addEventListener("DOMContentLoaded", () => {
+    const element = region();
+    if (element) arrivals.observe(element, { childList: true, subtree: true });
+  });
+})();

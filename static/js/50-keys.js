@@ -1,0 +1,80 @@
+// The keyboard: single keys that are listed behind "?", and can be switched off
+// there for those who dictate or type with other means.
+(() => {
+  "use strict";
+
+  const off = "drawbridge.keys.off";
+  let went = 0;
+
+  const typing = (element) => element.closest("input, textarea, select, [contenteditable]");
+  const rows = () => [...document.querySelectorAll("main .table tr[data-href]")];
+
+  function step(by) {
+    const all = rows();
+    if (all.length === 0) return;
+    const here = all.findIndex((row) => row.classList.contains("is-here"));
+    const next = all[Math.min(Math.max(here + by, 0), all.length - 1)];
+    all[here]?.classList.remove("is-here");
+    next.classList.add("is-here");
+    next.querySelector("a.lead")?.focus({ preventScroll: true });
+    next.scrollIntoView({ block: "nearest" });
+  }
+
+  function theme() {
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const now = document.documentElement.dataset.theme ?? (dark ? "dark" : "light");
+    document.querySelector(`.preferences [value="${now === "dark" ? "light" : "dark"}"]`)?.click();
+  }
+
+  const filters = () => {
+    const box = document.getElementById("filters");
+    if (!box) return;
+    box.open = true;
+    box.querySelector("select, input:not([type=hidden])").focus();
+  };
+
+  const find = () => document.getElementById("find")?.select();
+  const actions = {
+    "/": find,
+    j: () => step(1),
+    k: () => step(-1),
+    f: filters,
+    p: () => document.querySelector("live-status") && window.consoleLive.toggle(),
+    t: theme,
+    "?": () => document.getElementById("keys")?.showModal(),
+    g: () => { went = Date.now(); },
+  };
+
+  function act(key) {
+    if (Date.now() - went < 1500) {
+      went = 0;
+      const link = document.querySelector(`[data-go="${CSS.escape(key)}"]`);
+      if (link) return link.click(), true;
+    }
+    const button = document.querySelector(`main [data-key="${CSS.escape(key)}"]`);
+    if (button) return button.click(), true;
+    if (!actions[key]) return false;
+    actions[key]();
+    return true;
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      return find();
+    }
+    if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing) return;
+    if (typing(event.target) || document.querySelector("dialog[open]") || localStorage.getItem(off)) return;
+    if (act(event.key)) event.preventDefault();
+  });
+
+  document.addEventListener("DOMContentLoaded", () => {
+    const box = document.getElementById("keys-on");
+    if (!box) return;
+    box.checked = !localStorage.getItem(off);
+    box.addEventListener("change", () => {
+      if (box.checked) localStorage.removeItem(off);
+      else localStorage.setItem(off, "1");
+    });
+  });
+})();

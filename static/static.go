@@ -1,0 +1,177 @@
+// Package static holds the files that browsers load: the console's styles and
+// scripts, its icons, and the third-party files that `make vendor` fetches.
+//
+// Everything is embedded. Style sheets and scripts are kept as small sources
+// and served as one bundle each; every name carries a hash of its content, so
+// that browsers may keep a file for ever and still see each release at once.
+package static
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"io/fs"
+	"mime"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Prefix is the path under which Handler expects to be mounted.
+const Prefix = "/static/"
+
+// The bundles, for URL.
+const (
+	// Stylesheet is every file of css/ in name order.
+	Stylesheet = "console.css"
+	// Script is every file of js/ in name order.
+	Script = "console.js"
+)
+
+// Third-party files, for URL and Has. A build without `make vendor` lacks them.
+const (
+	HTMX       = "vendor/htmx.min.js"
+	HTMXStream = "vendor/hx-sse.js"
+	Icons      = "vendor/icons.svg"
+	Font       = "vendor/inter-latin.woff2"
+)
+
+//go:embed css js img vendor
+var files embed.FS
+
+// asset is one file as it is served.
+type asset struct {
+	contentType string
+	body        []byte
+	// zipped is the gzip form, nil where it saves nothing.
+	zipped []byte
+	etag   string
+}
+
+// catalogue is everything that can be served.
+type catalogue struct {
+	// byPath maps what follows Prefix, hashed and plain, to the file.
+	byPath map[string]*asset
+	// hashed maps a plain name to the name with its hash.
+	hashed map[string]string
+}
+
+// load reads the embedded files once, on first use.
+var load = sync.OnceValue(func() *catalogue {
+	c := &catalogue{byPath: map[string]*asset{}, hashed: map[string]string{}}
+	for _, dir := range []string{"img", "vendor"} {
+		for _, name := range names(dir) {
+			c.add(name, read(name))
+		}
+	}
+	c.add(Script, bundle("js"))
+	// Style sheets come last: the addresses in them carry the other files' hashes.
+	c.add(Stylesheet, c.rewriteURLs(bundle("css")))
+	return c
+})
+
+// URL returns the address of a file by its plain name ("vendor/icons.svg").
+// A name that is not embedded gets its plain address, which answers 404: a
+// page of a build without the third-party files still renders.
+func URL(name string) string {
+	return Prefix + cmp.Or(load().hashed[name], name)
+}
+
+// Has tells whether a file is part of this build.
+func Has(name string) bool {
+	_, ok := load().hashed[name]
+	return ok
+}
+
+func (c *catalogue) add(name string, body []byte) {
+	sum := sha256.Sum256(body)
+	digest := hex.EncodeToString(sum[:])[:12]
+	ext := path.Ext(name)
+	file := &asset{
+		contentType: contentType(ext),
+		body:        body,
+		zipped:      zip(body),
+		etag:        `"` + digest + `"`,
+	}
+	hashed := strings.TrimSuffix(name, ext) + "." + digest + ext
+	c.hashed[name] = hashed
+	c.byPath[name] = file
+	c.byPath[hashed] = file
+}
+
+var urlPattern = regexp.MustCompile(`url\("?([^")]+)"?\)`)
+
+// rewriteURLs puts hashed addresses into a style sheet. Names are relative to
+// this folder; one that is not embedded stays as it is.
+func (c *catalogue) rewriteURLs(css []byte) []byte {
+	return urlPattern.ReplaceAllFunc(css, func(match []byte) []byte {
+		name := string(urlPattern.FindSubmatch(match)[1])
+		if hashed, ok := c.hashed[name]; ok {
+			return []byte(`url("` + Prefix + hashed + `")`)
+		}
+		return match
+	})
+}
+
+// bundle joins the files of a folder in name order.
+func bundle(dir string) []byte {
+	var all bytes.Buffer
+	for _, name := range names(dir) {
+		all.Write(read(name))
+		all.WriteByte('\n')
+	}
+	return all.Bytes()
+}
+
+// names lists the servable files of an embedded folder, sorted. The README
+// that keeps the vendor folder in a plain clone is not one of them.
+func names(dir string) []string {
+	var found []string
+	entries, _ := fs.ReadDir(files, dir) // the folders are fixed at compile time
+	for _, entry := range entries {
+		if !entry.IsDir() && path.Ext(entry.Name()) != ".md" {
+			found = append(found, path.Join(dir, entry.Name()))
+		}
+	}
+	slices.Sort(found)
+	return found
+}
+
+func read(name string) []byte {
+	body, _ := files.ReadFile(name) // named by ReadDir a moment ago
+	return body
+}
+
+// contentType does not ask the operating system's tables, which differ.
+func contentType(ext string) string {
+	switch ext {
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	case ".woff2":
+		return "font/woff2"
+	case ".txt":
+		return "text/plain; charset=utf-8"
+	}
+	return cmp.Or(mime.TypeByExtension(ext), "application/octet-stream")
+}
+
+// zip returns the gzip form of body when that is clearly smaller.
+func zip(body []byte) []byte {
+	var out bytes.Buffer
+	writer, _ := gzip.NewWriterLevel(&out, gzip.BestCompression) // the level is valid
+	_, _ = writer.Write(body)                                    // a buffer takes every write
+	_ = writer.Close()
+	if out.Len() > len(body)*9/10 {
+		return nil
+	}
+	return out.Bytes()
+}

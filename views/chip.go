@@ -1,0 +1,78 @@
+package views
+
+// Tone is the colour of a state; it never stands alone.
+type Tone string
+
+// The tones, each with a text, a wash and a solid colour in the style sheet.
+const (
+	Good Tone = "good"
+	Warn Tone = "warn"
+	Bad  Tone = "bad"
+	Calm Tone = "calm"
+	Odd  Tone = "odd"
+	Mute Tone = "mute"
+)
+
+// icon returns the mark that goes with a tone where nothing better is known.
+func (t Tone) icon() string {
+	switch t {
+	case Good:
+		return "circle-check"
+	case Warn:
+		return "triangle-alert"
+	case Bad:
+		return "circle-alert"
+	case Odd:
+		return "circle-help"
+	}
+	return "info"
+}
+
+// ChipProps is a state: icon, word and colour.
+type ChipProps struct {
+	Icon string
+	Word string
+	Tone Tone
+}
+
+// Delivery states as the list and the command line name them.
+const (
+	StatePending   = "pending"
+	StateDelivered = "delivered"
+	StateRetrying  = "retrying"
+	StateFailed    = "failed"
+	StateCancelled = "cancelled"
+)
+
+// DeliveryChip describes a delivery's state. A state it does not know is shown
+// as it is written.
+func DeliveryChip(state string) ChipProps {
+	switch state {
+	case StatePending:
+		return ChipProps{"clock", "Pending", Calm}
+	case StateDelivered:
+		return ChipProps{"circle-check", "Delivered", Good}
+	case StateRetrying:
+		return ChipProps{"refresh-cw", "Retrying", Warn}
+	case StateFailed:
+		return ChipProps{"circle-x", "Failed", Bad}
+	case StateCancelled:
+		return ChipProps{"ban", "Cancelled", Mute}
+	}
+	return ChipProps{"circle-help", state, Mute}
+}
+
+// SubscriptionChip describes a subscription's state.
+func SubscriptionChip(state string) ChipProps {
+	switch state {
+	case "active":
+		return ChipProps{"circle-check", "Active", Good}
+	case "failing":
+		return ChipProps{"triangle-alert", "Failing", Bad}
+	case "paused":
+		return ChipProps{"pause", "Paused", Mute}
+	case "deleted":
+		return ChipProps{"trash-2", "Deleted", Mute}
+	}
+	return ChipProps{"circle-help", state, Mute}
+}

@@ -1,0 +1,203 @@
+package views
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/a-h/templ"
+)
+
+// MaxAttempts is how often one delivery is tried (specification section 6.1).
+const MaxAttempts = 3
+
+// DeliveryRow is one delivery in a list.
+type DeliveryRow struct {
+	UID string
+	// Event is the kind, Status the status its payload carries.
+	Event  string
+	Status string
+	// Application is empty for a test event.
+	Application  string
+	Subscription string
+	Partner      string
+	// URL is where the delivery goes.
+	URL   string
+	State string
+	// Attempts counts those that began, 0 to MaxAttempts.
+	Attempts int
+	// HTTPStatus and ErrorClass are the last attempt's; zero and empty before
+	// the first, and where there was no answer or no error.
+	HTTPStatus int
+	ErrorClass string
+	// Duration is the last attempt's.
+	Duration time.Duration
+	// NextAttempt is zero when none is due.
+	NextAttempt time.Time
+	Created     time.Time
+	// Resend tells that an operator asked for this delivery.
+	Resend bool
+	Test   bool
+}
+
+// result names the last attempt's outcome in a word or two.
+func (r DeliveryRow) result() string {
+	if r.Attempts == 0 {
+		return ""
+	}
+	return OutcomeWord(r.HTTPStatus, r.ErrorClass)
+}
+
+// resultPart is the result as the end of a row's second line.
+func (r DeliveryRow) resultPart() string {
+	if result := r.result(); result != "" {
+		return " · " + result
+	}
+	return ""
+}
+
+// OutcomeWord names the outcome of an attempt: "HTTP 503", "Timed out".
+func OutcomeWord(status int, class string) string {
+	switch class {
+	case "":
+		if status == 0 {
+			return "Under way"
+		}
+	case "dns":
+		return "Name not found"
+	case "connect":
+		return "No connection"
+	case "tls":
+		return "TLS failed"
+	case "timeout":
+		return "Timed out"
+	case "blocked_address":
+		return "Address blocked"
+	case "protocol":
+		return "Broken answer"
+	case "unknown":
+		return "Outcome unknown"
+	}
+	return fmt.Sprintf("HTTP %d", status)
+}
+
+// pip is one attempt in the small meter of a row.
+type pip struct {
+	class string
+	// x is the centre on the meter, in its units.
+	x int
+}
+
+// pips draws the attempts made and those still open.
+func (r DeliveryRow) pips() []pip {
+	made := "pip pip-bad"
+	if r.ErrorClass == "unknown" {
+		made = "pip pip-odd"
+	}
+	if r.State == StateCancelled {
+		made = "pip pip-mute"
+	}
+	drawn := make([]pip, MaxAttempts)
+	for i := range drawn {
+		class := "pip"
+		switch {
+		case i == r.Attempts-1 && r.State == StateDelivered:
+			class = "pip pip-good"
+		case i < r.Attempts:
+			class = made
+		case i == r.Attempts && !r.NextAttempt.IsZero():
+			class = "pip pip-calm"
+		}
+		drawn[i] = pip{class, 5 + 12*i}
+	}
+	return drawn
+}
+
+// DeliveryList is the page that lists deliveries.
+type DeliveryList struct {
+	Frame
+	Filter DeliveryFilter
+	// Tabs are the states to switch between, Active the other filters in force.
+	Tabs   []Tab
+	Active []ActiveFilter
+	// Events and Subscriptions are the choices of the filter form.
+	Events        []Option
+	Subscriptions []Option
+	Rows          []DeliveryRow
+	// Summary counts the filtered set: "1,204 deliveries", "10,000+ deliveries".
+	Summary string
+	// Newest and Older are neighbouring pages, empty where there is none.
+	Newest string
+	Older  string
+	// News is how many deliveries came since the first row; NewsHref shows them.
+	News     int
+	NewsHref string
+	// StreamURL brings the region up to date while the page is read, PollURL
+	// does where streams fail. Both keep to the rows that are shown.
+	StreamURL string
+	PollURL   string
+	// Unavailable tells that the list could not be loaded.
+	Unavailable bool
+}
+
+// filtered tells whether anything narrows the list.
+func (p DeliveryList) filtered() bool { return p.Filter.State != "" || len(p.Active) > 0 }
+
+// news words the button that shows what came in.
+func (p DeliveryList) news() string {
+	if p.News > 99 {
+		return "99+ new deliveries"
+	}
+	return plural(p.News, "new delivery", "new deliveries")
+}
+
+// DeliveryFilter is the filter as the reader typed it, with a fault for each
+// value that is wrong.
+type DeliveryFilter struct {
+	State        string
+	Event        string
+	Subscription string
+	Application  string
+	Since        string
+	Until        string
+	// Test is "", "only" or "without".
+	Test   string
+	Faults map[string]string
+}
+
+// Tab is one of several views of a list.
+type Tab struct {
+	Label   string
+	Href    string
+	Current bool
+}
+
+// ActiveFilter is a filter in force and the address without it.
+type ActiveFilter struct {
+	Label string
+	Href  string
+}
+
+func deliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
+	cell := func(part func(DeliveryRow) templ.Component) func(DeliveryRow) templ.Component { return part }
+	return TableProps[DeliveryRow]{
+		Caption: "Deliveries, newest first",
+		RowID:   func(r DeliveryRow) string { return "d-" + r.UID },
+		Href:    func(r DeliveryRow) string { return DeliveryPath(r.UID) },
+		Rows:    rows,
+		Columns: []Column[DeliveryRow]{
+			{Title: "State", Class: "w-state", Cell: cell(stateCell)},
+			{Title: "Event", Header: true, Cell: cell(eventCell)},
+			{Title: "Application", Class: "col-b w-id", Cell: cell(applicationCell)},
+			{Title: "Destination", Class: "col-b w-place", Cell: cell(destinationCell)},
+			{Title: "Attempts", Class: "col-a w-pips", Cell: cell(attemptsCell)},
+			{Title: "Result", Class: "col-b w-result", Cell: cell(resultCell)},
+			{Title: "Took", Class: "col-c w-short end", Cell: cell(tookCell)},
+			{Title: "Created", Class: "w-time end", Cell: cell(createdCell)},
+		},
+	}
+}
+
+// testOptions are the choices of the filter for test events.
+func testOptions() []Option {
+	return []Option{{"", "With test events"}, {"without", "Without test events"}, {"only", "Only test events"}}
+}

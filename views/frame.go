@@ -1,0 +1,120 @@
+package views
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// Section is a place in the rail.
+type Section string
+
+// The sections that exist.
+const (
+	SectionOverview      Section = "overview"
+	SectionDeliveries    Section = "deliveries"
+	SectionSubscriptions Section = "subscriptions"
+)
+
+// Frame is what surrounds every page of a signed-in user.
+type Frame struct {
+	// Title is the page's heading and, with the product's name, its title.
+	Title   string
+	Section Section
+	// Crumbs lead to the page; the last one is the page itself.
+	Crumbs []Crumb
+	User   User
+	// Environment is named in a strip over every page; empty in production.
+	Environment string
+	// Theme is "light", "dark" or empty for the system's choice.
+	Theme string
+	// Density is "compact" or empty.
+	Density string
+	// Path is this page with its query, where changed preferences return to.
+	Path string
+	// Query fills the search box.
+	Query string
+	// Failing is how many deliveries ask for attention, beside the rail link.
+	Failing int
+	// Live tells whether the page updates itself.
+	Live bool
+	// Notice is shown over the page once, nil for none.
+	Notice *Notice
+	// Version names the running build.
+	Version string
+}
+
+// User is who is signed in.
+type User struct {
+	Name  string
+	Email string
+	Role  string
+}
+
+// Initials returns up to two letters for the user's button.
+func (u User) Initials() string {
+	var letters strings.Builder
+	for _, word := range strings.Fields(u.Name) {
+		letter, _ := utf8.DecodeRuneInString(word)
+		letters.WriteRune(letter)
+		if utf8.RuneCountInString(letters.String()) == 2 {
+			break
+		}
+	}
+	return strings.ToUpper(letters.String())
+}
+
+// Crumb is one step of the breadcrumb.
+type Crumb struct {
+	Label string
+	// Href is empty for the page itself.
+	Href string
+}
+
+// Notice is a message over a page or in a dialog.
+type Notice struct {
+	Tone  Tone
+	Title string
+	Text  string
+	// Href and Action are an optional link; both or neither.
+	Href   string
+	Action string
+}
+
+// navGroup is a titled part of the rail.
+type navGroup struct {
+	title string
+	items []navItem
+}
+
+type navItem struct {
+	section Section
+	label   string
+	icon    string
+	href    string
+	// key is what follows "g" on the keyboard.
+	key string
+}
+
+// navigation lists the pages that exist, in the order of the rail.
+func navigation() []navGroup {
+	return []navGroup{
+		{items: []navItem{
+			{SectionOverview, "Overview", "layout-dashboard", PathHome, "o"},
+		}},
+		{title: "Webhooks", items: []navItem{
+			{SectionDeliveries, "Deliveries", "send", PathDeliveries, "d"},
+			{SectionSubscriptions, "Subscriptions", "webhook", PathSubscriptions, "s"},
+		}},
+		{title: "Reference", items: []navItem{
+			{"docs", "Docs", "book-open", PathDocs, "h"},
+		}},
+	}
+}
+
+// pageTitle joins the page's and the product's name.
+func pageTitle(title string) string {
+	if title == "" {
+		return "Drawbridge"
+	}
+	return title + " · Drawbridge"
+}

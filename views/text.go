@@ -1,0 +1,165 @@
+package views
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// maxVisible bounds what one page shows of a body, in bytes.
+const maxVisible = 64 << 10
+
+// Visible returns text in which nothing can hide: invalid UTF-8 becomes the
+// replacement character, control characters their pictures, and the marks that
+// reorder or hide text are written out by code point. Line breaks and tabs stay.
+func Visible(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	if strings.IndexFunc(text, hides) < 0 {
+		return text
+	}
+	var out strings.Builder
+	for _, r := range text {
+		switch {
+		case !hides(r):
+			out.WriteRune(r)
+		case r < 0x20:
+			out.WriteRune(0x2400 + r)
+		case r == 0x7F:
+			out.WriteRune(0x2421)
+		default:
+			fmt.Fprintf(&out, "⟨U+%04X⟩", r)
+		}
+	}
+	return out.String()
+}
+
+// hides tells whether a character would be invisible or reorder its neighbours.
+func hides(r rune) bool {
+	switch r {
+	case '\n', '\t', '\u200C', '\u200D': // the joiners belong to scripts and emoji
+		return false
+	}
+	return unicode.IsControl(r) || unicode.Is(unicode.Cf, r)
+}
+
+// clip cuts a body to what a page shows, at a character's border.
+func clip(body []byte) (text string, clipped bool) {
+	if len(body) <= maxVisible {
+		return string(body), false
+	}
+	cut := maxVisible
+	for cut > maxVisible-utf8.UTFMax && !utf8.RuneStart(body[cut]) {
+		cut--
+	}
+	return string(body[:cut]), true
+}
+
+// shortUID shows the random end of an identifier: time-ordered ones that were
+// made together begin alike.
+func shortUID(uid string) string {
+	if len(uid) != 36 {
+		return uid
+	}
+	return "…" + uid[24:]
+}
+
+// HostOf returns the host and port of an address, or the address itself where
+// it has none.
+func HostOf(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" {
+		return address
+	}
+	return parsed.Host
+}
+
+// duration writes a length of time with a sensible unit: 840 µs, 42 ms, 1.2 s,
+// 3 min 5 s.
+func duration(d time.Duration) string {
+	switch {
+	case d < time.Millisecond:
+		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d < time.Second:
+		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < time.Hour:
+		return twoUnits(d, time.Minute, "min", time.Second, "s")
+	case d < 48*time.Hour:
+		return twoUnits(d, time.Hour, "h", time.Minute, "min")
+	}
+	return twoUnits(d, 24*time.Hour, "d", time.Hour, "h")
+}
+
+func twoUnits(d, big time.Duration, bigName string, small time.Duration, smallName string) string {
+	d = d.Round(small)
+	rest := d % big / small
+	if rest == 0 {
+		return fmt.Sprintf("%d %s", d/big, bigName)
+	}
+	return fmt.Sprintf("%d %s %d %s", d/big, bigName, rest, smallName)
+}
+
+// number groups thousands: 12,345.
+func number(n int) string {
+	if n < 0 {
+		return "-" + number(-n)
+	}
+	digits := strconv.Itoa(n)
+	for at := len(digits) - 3; at > 0; at -= 3 {
+		digits = digits[:at] + "," + digits[at:]
+	}
+	return digits
+}
+
+// plural joins a count and its noun.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return number(n) + " " + many
+}
+
+// byteSize writes a size: 812 B, 1.4 KiB.
+func byteSize(n int) string {
+	if n < 1024 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.1f KiB", float64(n)/1024)
+}
+
+// absolute is the text of a time without script: UTC, to the second.
+func absolute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
+
+// machine is the datetime attribute of a time, to the microsecond.
+func machine(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00") }
+
+// httpStatus writes a status with its reason: 503 Service Unavailable.
+func httpStatus(code int) string {
+	if text := http.StatusText(code); text != "" {
+		return fmt.Sprintf("%d %s", code, text)
+	}
+	return strconv.Itoa(code)
+}
+
+// breakable cuts a dotted name into the parts between which a line may end.
+func breakable(name string) []string {
+	var parts []string
+	for name != "" {
+		end := strings.IndexAny(name, ".-") + 1
+		if end == 0 {
+			end = len(name)
+		}
+		parts = append(parts, name[:end])
+		name = name[end:]
+	}
+	return parts
+}

@@ -1,0 +1,180 @@
+package views
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func TestVisible(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ name, in, want string }{
+		{"plain", "Zoë's Solar", "Zoë's Solar"},
+		{"line breaks and tabs stay", "a\r\nb\tc\n", "a\nb\tc\n"},
+		{"controls", "a\x00b\x1bc\x7f", "a␀b␛c␡"},
+		{"reordering", "invoice\u202Efdp.exe", "invoice⟨U+202E⟩fdp.exe"},
+		{"hidden", "pay\u200Bpal\uFEFF", "pay⟨U+200B⟩pal⟨U+FEFF⟩"},
+		{"joiners of scripts and emoji", "\u0645\u06CC\u200C\u062E 👩\u200D👧", "\u0645\u06CC\u200C\u062E 👩\u200D👧"},
+		{"invalid bytes", "a\xff\xfeb", "a\uFFFDb"},
+	}
+	for _, test := range tests {
+		if got := Visible(test.in); got != test.want {
+			t.Errorf("%s: Visible(%q) = %q, want %q", test.name, test.in, got, test.want)
+		}
+	}
+}
+
+func FuzzVisible(f *testing.F) {
+	for _, payload := range payloads() {
+		f.Add(payload)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		out := Visible(in)
+		if !utf8.ValidString(out) || strings.ContainsFunc(out, hides) {
+			t.Errorf("Visible(%q) = %q still hides something", in, out)
+		}
+		if again := Visible(out); again != out {
+			t.Errorf("Visible is not stable: %q, then %q", out, again)
+		}
+	})
+}
+
+// FuzzPrettyJSON holds that colouring loses and adds nothing but white space.
+func FuzzPrettyJSON(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `[]`, `{"a":[1,-2.50,1e9,true,false,null,"x\"y\\"],"b":{"":""}}`, ` [ "a:b" , {"c":"}"} ]`,
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		tokens, ok := prettyJSON(in)
+		if !ok {
+			return
+		}
+		var joined strings.Builder
+		for _, piece := range tokens {
+			if piece.text == "" {
+				t.Fatal("an empty token")
+			}
+			joined.WriteString(piece.text)
+		}
+		if !json.Valid([]byte(joined.String())) || compact(t, joined.String()) != compact(t, in) {
+			t.Errorf("%q became %q", in, joined.String())
+		}
+	})
+}
+
+func compact(t *testing.T, text string) string {
+	t.Helper()
+	var out strings.Builder
+	inString, escaped := false, false
+	for _, r := range text {
+		if !inString && strings.ContainsRune(" \t\r\n", r) {
+			continue
+		}
+		inString = inString != (r == '"' && !escaped)
+		escaped = r == '\\' && !escaped
+		out.WriteRune(r)
+	}
+	return out.String()
+}
+
+func TestTokenClasses(t *testing.T) {
+	t.Parallel()
+	tokens, ok := prettyJSON(`{"a":"b:","c":[-1.5,true,null]}`)
+	if !ok {
+		t.Fatal("not taken for JSON")
+	}
+	var got []string
+	for _, piece := range tokens {
+		if piece.class != "" {
+			got = append(got, strings.TrimPrefix(piece.class, "j-")+" "+piece.text)
+		}
+	}
+	want := `key "a",str "b:",key "c",num -1.5,lit true,lit null`
+	if joined := strings.Join(got, ","); joined != want {
+		t.Errorf("tokens %s, want %s", joined, want)
+	}
+}
+
+func TestDuration(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		in   time.Duration
+		want string
+	}{
+		{0, "0 µs"}, {840 * time.Microsecond, "840 µs"}, {42 * time.Millisecond, "42 ms"},
+		{1340 * time.Millisecond, "1.3 s"}, {30 * time.Second, "30 s"}, {time.Minute, "1 min"},
+		{185 * time.Second, "3 min 5 s"}, {2 * time.Hour, "2 h"}, {26*time.Hour + 10*time.Minute, "26 h 10 min"},
+		{75 * time.Hour, "3 d 3 h"},
+	}
+	for _, test := range tests {
+		if got := duration(test.in); got != test.want {
+			t.Errorf("duration(%v) = %q, want %q", test.in, got, test.want)
+		}
+	}
+}
+
+func TestNumber(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -4200: "-4,200"} {
+		if got := number(in); got != want {
+			t.Errorf("number(%d) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestClipKeepsCharactersWhole(t *testing.T) {
+	t.Parallel()
+	body := []byte(strings.Repeat("x", maxVisible-1) + "€uro")
+	text, clipped := clip(body)
+	if !clipped || text != strings.Repeat("x", maxVisible-1) {
+		t.Errorf("clip cut through a character: ends in %q", text[len(text)-3:])
+	}
+}
+
+func TestHostOf(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{
+		"https://hooks.example:8443/in?x=1": "hooks.example:8443", "not a url": "not a url", "https://": "https://",
+	} {
+		if got := HostOf(in); got != want {
+			t.Errorf("HostOf(%q) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestInitials(t *testing.T) {
+	t.Parallel()
+	for in, want := range map[string]string{"Sam Ortega": "SO", "Élodie": "É", "anna maria lopez": "AM", "": ""} {
+		if got := (User{Name: in}).Initials(); got != want {
+			t.Errorf("initials of %q = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	element := render(t, Time(sampleTime)).Find("relative-time > time")
+	if got, _ := element.Attr("datetime"); got != "2026-11-21T09:30:00.123456Z" {
+		t.Errorf("datetime = %q", got)
+	}
+	if got := element.Text(); got != "2026-11-21 09:30:00 UTC" {
+		t.Errorf("without script the time reads %q", got)
+	}
+	if got := text(render(t, Time(time.Time{})).Selection); got != "–none" {
+		t.Errorf("the zero time reads %q", got)
+	}
+}
+
+func TestPathsEscape(t *testing.T) {
+	t.Parallel()
+	if got := DeliveryPath("../x?y"); got != "/console/deliveries/..%2Fx%3Fy" {
+		t.Errorf("DeliveryPath = %q", got)
+	}
+	if got := DeliveriesOf("application", "a&b=c"); got != "/console/deliveries?application=a%26b%3Dc" {
+		t.Errorf("DeliveriesOf = %q", got)
+	}
+}
