@@ -148,8 +148,8 @@ type Step struct {
 	Number    int
 	Prose     []Block
 	Command   Code
-	// Output is part of what the command prints, empty for none.
-	Output Code
+	// Expect lists parts of what the command prints.
+	Expect []string
 	// Terminal is set where the command wants a terminal of its own.
 	Terminal bool
 }

@@ -104,6 +104,7 @@ func quickstartView(base string) ([]docsview.Step, error) {
 		view := docsview.Step{
 			ID: step.ID, Title: step.Title, Number: i + 1, Prose: prose(step.Text),
 			Command:  listing("", "bash", strings.TrimSpace(step.Run)),
+			Expect:   step.Expect,
 			Terminal: step.Terminal,
 		}
 		shown = append(shown, view)
