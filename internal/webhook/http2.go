@@ -81,8 +81,9 @@ func newHTTP2(
 
 func (c *http2Conn) remote() peer { return c.peer }
 
-// exchange sends the request and reads the head of the answer. A connection
-// that turns out to be closing before the request was written gives errNotSent.
+// exchange sends the request and reads the head of the answer. It gives
+// errNotSent when the connection was closing before the request was written,
+// or the endpoint declared that it will not look at it.
 func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) {
 	var written, first atomic.Int64
 	start := time.Now()
@@ -103,16 +104,28 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 		request.Header[field.Name] = []string{field.Value}
 	}
 	resp, err := c.client.RoundTrip(request)
-	got := answer{response: resp, sent: written.Load() > 0}
+	got := answer{response: resp, sent: true}
 	if err != nil {
-		if !got.sent && ctx.Err() == nil {
-			err = fmt.Errorf("%w: %w", errNotSent, err)
+		// After a cancellation the transport may still be writing.
+		if ctx.Err() == nil && (written.Load() == 0 || isUnprocessed(err)) {
+			got.sent = false
+			return got, fmt.Errorf("%w: %w", errNotSent, err)
 		}
 		return got, http2Fault(err)
 	}
 	got.firstByte = max(time.Duration(first.Load()-written.Load()), 0)
 	resp.Body = limitBody(resp.Body)
 	return got, nil
+}
+
+// isUnprocessed reports whether the endpoint has said, by the means of HTTP/2
+// itself, that the request did not get as far as the application: its stream
+// came after the last one that a closing connection serves, or was refused
+// (RFC 9113 section 8.7). Busy endpoints close connections in this way after
+// every thousand requests or so; it must not cost an attempt.
+func isUnprocessed(err error) bool {
+	return strings.Contains(err.Error(), "graceful shutdown GOAWAY") ||
+		strings.Contains(err.Error(), "REFUSED_STREAM")
 }
 
 // http2Fault recognises some errors by the transport's words, because it keeps

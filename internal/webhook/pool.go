@@ -20,8 +20,8 @@ const (
 	defaultIdlePerEndpoint = 32
 )
 
-// errNotSent says that nothing of a request has left, so that it may go over
-// another connection and still be one request.
+// errNotSent says that the endpoint did not get a request and will not, so that
+// it may go over another connection and still be one request.
 var errNotSent = errors.New("the request was not sent")
 
 // endpoint is what connections are kept for: requests to one may share them.
