@@ -129,24 +129,25 @@ func (cmd subscriptionCreateCmd) Run(env *environment) error {
 		settings.Secret = secret.New(cmd.Secret)
 	}
 	return env.withServices(func(s *services) error {
-		if err := env.checkDestination(s, cmd.URL); err != nil {
+		warning, err := s.webhooks.CheckDestination(env.ctx, cmd.URL)
+		if err != nil {
 			return err
 		}
 		return env.inTx(s, func(s *services, tx *postgres.Tx) (func() error, error) {
 			created, value, err := s.webhooks.Subscribe(env.ctx, tx, partner, settings, cliActor)
-			return func() error { return env.printSubscription(cmd.JSON, created, value) }, err
+			return func() error {
+				env.warn(warning)
+				return env.printSubscription(cmd.JSON, created, value)
+			}, err
 		})
 	})
 }
 
-// checkDestination refuses an endpoint whose name leads to a closed address and
-// warns of one that does not resolve yet.
-func (env *environment) checkDestination(s *services, url string) error {
-	warning, err := s.webhooks.CheckDestination(env.ctx, url)
+// warn tells what deserves attention although it worked; empty is nothing.
+func (env *environment) warn(warning string) {
 	if warning != "" {
 		fmt.Fprintf(env.stderr, "warning: %s\n", warning)
 	}
-	return err
 }
 
 type subscriptionListCmd struct {
@@ -221,14 +222,18 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 		return err
 	}
 	return env.withServices(func(s *services) error {
+		var warning string
 		if cmd.URL != "" {
-			if err := env.checkDestination(s, cmd.URL); err != nil {
+			if warning, err = s.webhooks.CheckDestination(env.ctx, cmd.URL); err != nil {
 				return err
 			}
 		}
 		return env.inTx(s, func(s *services, tx *postgres.Tx) (func() error, error) {
 			changed, value, err := s.webhooks.Amend(env.ctx, tx, uid, patch, cliActor)
-			return func() error { return env.printSubscription(cmd.JSON, changed, value) }, err
+			return func() error {
+				env.warn(warning)
+				return env.printSubscription(cmd.JSON, changed, value)
+			}, err
 		})
 	})
 }

@@ -1,0 +1,285 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+)
+
+func TestWrongUsageEndsWithTwoAndOneLine(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	created := d.document(t, "partner", "create", "--name", "P")
+	partner, _ := created["partner_uid"].(string)
+	unknown := uuid.NewString()
+	subscribe := []string{"subscription", "create", "--partner", partner}
+	with := func(more ...string) []string { return append(subscribe[:len(subscribe):len(subscribe)], more...) }
+	for _, test := range []struct {
+		args   []string
+		status int
+		names  string
+	}{
+		{[]string{}, 2, "expected"},
+		{[]string{"fly"}, 2, "fly"},
+		{[]string{"serve", "--roles", "cook"}, 2, "--roles"},
+		{[]string{"migrate", "sideways"}, 2, "sideways"},
+		{[]string{"partner", "create"}, 2, "--name"},
+		{[]string{"partner", "create", "--name", " "}, 2, "name"},
+		{[]string{"merchant", "create", "--partner", "x", "--name", "M"}, 2, "partner"},
+		{[]string{"merchant", "create", "--partner", unknown, "--name", "M"}, 1, unknown},
+		{[]string{"client", "create", "--partner", "x"}, 2, "partner"},
+		{[]string{"client", "rotate", "nobody"}, 1, "nobody"},
+		{[]string{"client", "revoke"}, 2, "client"},
+		{productArgs("--schedule", "40,40"), 2, "schedule"},
+		{productArgs("--fee", "-1"), 2, "fee"},
+		{productArgs("--min", "200000.00"), 2, "min"},
+		{productArgs("--rate", "NaN"), 2, "rate"},
+		{with("--url", "http://example.com/", "--event", "all"), 2, "url"},
+		{with("--url", "https://localhost/", "--event", "all"), 2, "url"},
+		{with("--url", "https://hook.example/", "--event", "birthday"), 2, "event"},
+		{with("--url", "https://hook.example/"), 2, "event"},
+		{with("--url", "https://hook.example/", "--event", "all", "--auth", "magic"), 2, "auth"},
+		{with("--url", "https://hook.example/", "--event", "all", "--secret", "short"), 2, "secret"},
+		{with("--url", "https://hook.example/", "--event", "all", "--header", "host: x"), 2, "host"},
+		{with("--url", "https://hook.example/", "--event", "all", "--header", "nocolon"), 2, "header"},
+		{with("--url", "https://hook.example/", "--event", "all", "--merchant", unknown), 2, "merchant"},
+		{[]string{"subscription", "show", unknown}, 1, unknown},
+		{[]string{"subscription", "pause", "x"}, 2, "subscription"},
+		{[]string{"subscription", "list", "--limit", "501"}, 2, "--limit"},
+		{[]string{"delivery", "list", "--limit", "0"}, 2, "--limit"},
+		{[]string{"delivery", "list", "--state", "lost"}, 2, "--state"},
+		{[]string{"delivery", "list", "--event", "lost"}, 2, "--event"},
+		{[]string{"delivery", "list", "--since", "yesterday"}, 2, "--since"},
+		{[]string{"delivery", "list", "--cursor", "%%%"}, 2, "cursor"},
+		{[]string{"delivery", "show", unknown}, 1, unknown},
+		{[]string{"delivery", "resend"}, 2, "--subscription"},
+		{[]string{"delivery", "resend", unknown, "--state", "failed"}, 2, "not both"},
+		{[]string{"delivery", "resend", unknown}, 1, unknown},
+		{[]string{"user", "create", "--email", "a@b.example", "--name", "A", "--role", "king"}, 2, "password"},
+		{[]string{"user", "disable", "nobody@b.example"}, 1, "nobody@b.example"},
+	} {
+		got := d.run(t, test.args...)
+		if got.status != test.status || !strings.Contains(got.stderr, test.names) ||
+			strings.Count(got.stderr, "\n") != 1 || got.stdout != "" {
+			t.Errorf("%v ended with %d and said %q on stderr, %q on stdout; want %d and %q",
+				test.args, got.status, got.stderr, got.stdout, test.status, test.names)
+		}
+	}
+}
+
+// productArgs are those of a good product with one flag replaced.
+func productArgs(flag, value string) []string {
+	args := []string{"product", "create"}
+	for _, pair := range [][2]string{
+		{"--code", "X"}, {"--name", "X"}, {"--term", "12"}, {"--rate", "5"}, {"--fee", "1"},
+		{"--schedule", "100"}, {"--min", "1.00"}, {"--max", "9.00"},
+	} {
+		if pair[0] == flag {
+			pair[1] = value
+		}
+		args = append(args, pair[0]+"="+pair[1])
+	}
+	return args
+}
+
+func TestWrongSettingsStopTheStart(t *testing.T) {
+	t.Parallel()
+	for name, value := range map[string]string{
+		"DATABASE_URL":                       "mysql://x",
+		"DRAWBRIDGE_ENV":                     "staging",
+		"DRAWBRIDGE_LISTEN":                  "8080",
+		"DRAWBRIDGE_PUBLIC_URL":              "drawbridge.example/x",
+		"DRAWBRIDGE_BASE_PATH":               "/console",
+		"DRAWBRIDGE_ROLES":                   "api,cook",
+		"DRAWBRIDGE_SECRETS_KEY":             "base64key://short",
+		"DRAWBRIDGE_BLOB_URL":                "ftp://x",
+		"DRAWBRIDGE_SMTP_URL":                "mail.example",
+		"DRAWBRIDGE_MAIL_FROM":               "nobody",
+		"DRAWBRIDGE_WEBHOOK_ALLOW":           "10.0.0.1",
+		"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP":      "perhaps",
+		"DRAWBRIDGE_WEBHOOK_TIMEOUT":         "2h",
+		"DRAWBRIDGE_WEBHOOK_RETRY":           "1m",
+		"DRAWBRIDGE_WEBHOOK_RETRY_AFTER_MAX": "-1s",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.vars[name] = value
+			got := w.run("", "serve")
+			if got.status != 2 || !strings.Contains(got.stderr, name) ||
+				strings.Count(got.stderr, "\n") != 1 || got.stdout != "" {
+				t.Errorf("ended with %d and said %q, %q", got.status, got.stderr, got.stdout)
+			}
+		})
+	}
+}
+
+func TestProductionRefusesDevelopmentDefaultsAllAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.vars["DRAWBRIDGE_ENV"] = "production"
+	got := w.run("", "serve")
+	for _, name := range []string{
+		"DRAWBRIDGE_SECRETS_KEY", "DRAWBRIDGE_BLOB_URL", "DRAWBRIDGE_PUBLIC_URL",
+	} {
+		if !strings.Contains(got.stderr, name) {
+			t.Errorf("%s is not named in %q", name, got.stderr)
+		}
+	}
+	if demo := w.run("", "demo"); demo.status == 0 {
+		t.Error("production loaded the demo data")
+	}
+}
+
+func TestHelpListsEveryVariable(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	got := w.run("", "serve", "--help")
+	if got.status != 0 {
+		t.Fatalf("ended with %d: %s", got.status, got.stderr)
+	}
+	for _, name := range []string{
+		"DATABASE_URL", "DRAWBRIDGE_ENV", "DRAWBRIDGE_LISTEN", "DRAWBRIDGE_PUBLIC_URL",
+		"DRAWBRIDGE_BASE_PATH", "DRAWBRIDGE_ROLES", "DRAWBRIDGE_SECRETS_KEY", "DRAWBRIDGE_BLOB_URL",
+		"DRAWBRIDGE_SMTP_URL", "DRAWBRIDGE_MAIL_FROM", "DRAWBRIDGE_WEBHOOK_ALLOW",
+		"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP", "DRAWBRIDGE_WEBHOOK_TIMEOUT", "DRAWBRIDGE_WEBHOOK_RETRY",
+		"DRAWBRIDGE_WEBHOOK_RETRY_AFTER_MAX", "SSL_CERT_FILE",
+	} {
+		if !strings.Contains(got.stdout, name) {
+			t.Errorf("serve --help does not name %s", name)
+		}
+	}
+	for _, args := range [][]string{
+		{"--help"}, {"migrate", "--help"}, {"subscription", "create", "--help"}, {"user", "--help"},
+	} {
+		if got := w.run("", args...); got.status != 0 || got.stdout == "" {
+			t.Errorf("%v ended with %d: %s", args, got.status, got.stderr)
+		}
+	}
+}
+
+func TestConcurrentMigrationsAreSafe(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for range 3 {
+		w.run("", "migrate", "down")
+	}
+	var group sync.WaitGroup
+	for range 5 {
+		group.Go(func() {
+			if got := w.run("", "migrate", "up", "--json"); got.status != 0 {
+				t.Errorf("ended with %d: %s", got.status, got.stderr)
+			}
+		})
+	}
+	group.Wait()
+	var status struct {
+		Migrations []struct {
+			Applied bool `json:"applied"`
+		} `json:"migrations"`
+	}
+	w.json(&status, "migrate", "status")
+	for i, step := range status.Migrations {
+		if !step.Applied {
+			t.Errorf("migration %d is missing", i+1)
+		}
+	}
+}
+
+func TestDemoIsIdempotent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	first, second := w.demoData(), w.demoData()
+	one, _ := json.Marshal(first)
+	two, _ := json.Marshal(second)
+	if diff := cmp.Diff(string(one), string(two)); diff != "" {
+		t.Errorf("the second run differs:\n%s", diff)
+	}
+	if len(first.Loans) < 7 || len(first.Products) < 4 || len(first.Users) != 3 ||
+		len(first.Partners) != 2 || len(first.Partners[1].Clients[0].Merchants) != 3 {
+		t.Errorf("the data set is incomplete: %s", one)
+	}
+}
+
+func TestSubscriptionLife(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	partner := w.demoData().Partners[0].UID.String()
+	var made subscriptionJSON
+	w.json(&made, "subscription", "create", "--partner", partner, "--url", "https://hook.example/in",
+		"--event", "document.sent", "--event", "document.signed", "--auth", "hmac",
+		"--header", "X-Api-Key: k1, k2", "--header", "X-Empty:")
+	if made.Secret == nil || *made.Secret == "" || made.State != "active" ||
+		!cmp.Equal(made.Events, []string{"document.sent", "document.signed"}) ||
+		len(made.Headers) != 2 || made.Headers[0].Name != "x-api-key" ||
+		made.Headers[0].Value != "k1, k2" {
+		t.Errorf("created %+v", made)
+	}
+	uid := made.UID.String()
+	var changed subscriptionJSON
+	w.json(&changed, "subscription", "update", "--event", "all", uid, "--no-headers")
+	if changed.Secret != nil || !cmp.Equal(changed.Events, []string{"all"}) || len(changed.Headers) != 0 {
+		t.Errorf("changed to %+v", changed)
+	}
+	var rotated subscriptionJSON
+	w.json(&rotated, "subscription", "update", uid, "--secret", "brand-new-secret")
+	if rotated.Secret == nil || *rotated.Secret != "brand-new-secret" {
+		t.Errorf("rotated to %+v", rotated)
+	}
+	for _, step := range []struct{ verb, state string }{
+		{"pause", "paused"}, {"pause", "paused"}, {"resume", "active"}, {"delete", "deleted"},
+	} {
+		var after subscriptionJSON
+		w.json(&after, "subscription", step.verb, uid)
+		if string(after.State) != step.state {
+			t.Errorf("%s left it %s", step.verb, after.State)
+		}
+	}
+	var list struct {
+		Subscriptions []subscriptionJSON `json:"subscriptions"`
+	}
+	w.json(&list, "subscription", "list", "--partner", partner)
+	if len(list.Subscriptions) != 0 {
+		t.Errorf("a deleted subscription is listed: %+v", list)
+	}
+	if got := w.run("", "subscription", "resume", uid); got.status != 1 {
+		t.Errorf("resuming a deleted subscription ended with %d", got.status)
+	}
+}
+
+func TestUsers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	made := w.run("a long enough password\n", "user", "create", "--email", "Ada@Lender.Example",
+		"--name", "Ada", "--role", "admin", "--json")
+	if made.status != 0 || !strings.Contains(made.stdout, `"ada@lender.example"`) {
+		t.Fatalf("ended with %d: %s%s", made.status, made.stdout, made.stderr)
+	}
+	for name, test := range map[string]struct {
+		stdin string
+		args  []string
+		names string
+	}{
+		"taken": {"a long enough password", []string{"--email", "ADA@lender.example", "--role", "admin"}, "email"},
+		"short": {"short", []string{"--email", "b@lender.example", "--role", "admin"}, "password"},
+		"role":  {"a long enough password", []string{"--email", "b@lender.example", "--role", "king"}, "role"},
+		"mail":  {"a long enough password", []string{"--email", "b", "--role", "admin"}, "email"},
+	} {
+		args := append([]string{"user", "create", "--name", "B"}, test.args...)
+		got := w.run(test.stdin, args...)
+		if got.status != 2 || !strings.Contains(got.stderr, test.names) {
+			t.Errorf("%s: ended with %d: %s", name, got.status, got.stderr)
+		}
+	}
+	if got := w.run("another long password", "user", "password", "ada@lender.example"); got.status != 0 {
+		t.Errorf("setting a password ended with %d: %s", got.status, got.stderr)
+	}
+	if got := w.run("", "user", "disable", "ada@lender.example", "--json"); got.status != 0 ||
+		!strings.Contains(got.stdout, `"disabled": true`) {
+		t.Errorf("disabling ended with %d: %s", got.status, got.stdout)
+	}
+}
