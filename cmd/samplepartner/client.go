@@ -64,14 +64,15 @@ type FieldFault struct {
 
 // Error says all that support would ask for.
 func (e *APIError) Error() string {
-	text := fmt.Sprintf("%d %s: %s", e.Status, e.Code, e.Message)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d %s: %s", e.Status, e.Code, e.Message)
 	for _, fault := range e.Details {
-		text += "; " + fault.Field + ": " + fault.Message
+		text.WriteString("; " + fault.Field + ": " + fault.Message)
 	}
 	if e.RequestID != "" {
-		text += " (request " + e.RequestID + ")"
+		text.WriteString(" (request " + e.RequestID + ")")
 	}
-	return text
+	return text.String()
 }
 
 // temporary tells whether the very same request may succeed later. DRAW_PENDING
@@ -134,7 +135,7 @@ func pause(try int, err error) time.Duration {
 		return refusal.RetryAfter
 	}
 	base := 250 * time.Millisecond << try
-	return base + rand.N(base/2)
+	return base + rand.N(base/2) //nolint:gosec // jitter, not a secret
 }
 
 func (c *Client) once(ctx context.Context, r request, data any) error {

@@ -34,17 +34,21 @@ var errUsage = errors.New("wrong usage")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
 	err := command(ctx, os.Args[1:], os.Getenv, os.Stdout, os.Stderr)
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "samplepartner:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "samplepartner:", err)
-		os.Exit(1)
+	stop()
+	os.Exit(exitStatus(err))
+}
+
+// exitStatus reports an error and returns the status to exit with.
+func exitStatus(err error) int {
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return 0
 	}
+	fmt.Fprintln(os.Stderr, "samplepartner:", err)
+	if errors.Is(err, errUsage) {
+		return 2
+	}
+	return 1
 }
 
 // command runs one sub-command. Events and steps go to out.
@@ -91,7 +95,8 @@ func runCommand(
 	flags := flag.NewFlagSet("samplepartner run", flag.ContinueOnError)
 	flags.StringVar(&client.BaseURL, "base-url", getenv("PARTNER_BASE_URL"),
 		"the address before /v2, such as http://127.0.0.1:8080/api [PARTNER_BASE_URL]")
-	flags.StringVar(&client.ID, "client-id", getenv("PARTNER_CLIENT_ID"), "your client id [PARTNER_CLIENT_ID]")
+	flags.StringVar(&client.ID, "client-id", getenv("PARTNER_CLIENT_ID"),
+		"your client id [PARTNER_CLIENT_ID]")
 	flags.StringVar(&client.Secret, "client-secret", getenv("PARTNER_CLIENT_SECRET"),
 		"your client secret [PARTNER_CLIENT_SECRET]")
 	flags.StringVar(&client.MerchantUID, "merchant", getenv("PARTNER_MERCHANT_UID"),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -32,7 +33,8 @@ func cents(amount int) string { return fmt.Sprintf("%d.%02d", amount/100, amount
 func (l *lender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	status, data := http.StatusOK, any(nil)
+	var data any
+	status := http.StatusOK
 	switch path := strings.TrimPrefix(r.URL.Path, "/api/v2"); {
 	case path == "/application":
 		status, data = http.StatusCreated, l.application("Pending Review", 0)
@@ -146,9 +148,7 @@ func (l *lender) draw(r *http.Request) map[string]any {
 		"kind": "regular", "status": "FUNDING_REQUESTED",
 		"requestedAt": "2026-11-21T09:30:00.123Z", "settledAt": nil,
 	}
-	for name, value := range drawn {
-		kept[name] = value
-	}
+	maps.Copy(kept, drawn)
 	l.draws, l.pending = append(l.draws, kept), true
 	return drawn
 }
@@ -181,13 +181,22 @@ func TestARunPaysTheLoanOut(t *testing.T) {
 			"draw 3 (final) requested: gross 5000.00", "draw 3: FUNDING_SETTLED",
 			"paid out: 25000.00 in 3 draws",
 		}, ""},
-		{"one stage, a chosen product", lender{stages: []int{2500000}, offers: 2},
+		{
+			"one stage, a chosen product",
+			lender{stages: []int{2500000}, offers: 2},
 			strings.Replace(contract.ProductUID, "4c", "10", 1),
-			[]string{"accepted P1", "draw 1 (final)", "paid out: 25000.00 in 1 draws"}, ""},
+			[]string{"accepted P1", "draw 1 (final)", "paid out: 25000.00 in 1 draws"},
+			"",
+		},
 		{"no offer", lender{}, "", []string{"decided"}, "no product made an offer"},
 		{"another product", lender{offers: 1}, "x", nil, "product x made no offer"},
-		{"a draw that would be refused", lender{stages: []int{1}, offers: 1, refusing: true}, "",
-			[]string{"accepted P0"}, "APPLICATION_NOT_APPROVED"},
+		{
+			"a draw that would be refused",
+			lender{stages: []int{1}, offers: 1, refusing: true},
+			"",
+			[]string{"accepted P0"},
+			"APPLICATION_NOT_APPROVED",
+		},
 	}
 	for i := range cases {
 		test := &cases[i]

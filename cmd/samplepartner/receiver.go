@@ -83,8 +83,7 @@ func (r *Receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	// The signature covers the raw bytes: read them before anything parses them.
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxBody))
 	if err != nil {
-		var large *http.MaxBytesError
-		if errors.As(err, &large) {
+		if _, large := errors.AsType[*http.MaxBytesError](err); large {
 			http.Error(w, "the body is too large", http.StatusRequestEntityTooLarge)
 			return
 		}

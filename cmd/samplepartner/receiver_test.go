@@ -34,26 +34,40 @@ func TestDeliveries(t *testing.T) {
 		status                            int
 		printed                           string
 	}{
-		{name: "genuine", secret: "s", body: settled, status: 204,
+		{
+			name: "genuine", secret: "s", body: settled, status: 204,
 			header:  map[string]string{"x-hmac-signature": sign("s", settled)},
-			printed: "t1 disbursement a \"FUNDING_SETTLED\"\n"},
-		{name: "by the secret before a rotation", secret: "s", body: settled, status: 204,
+			printed: "t1 disbursement a \"FUNDING_SETTLED\"\n",
+		},
+		{
+			name: "by the secret before a rotation", secret: "s", body: settled, status: 204,
 			header: map[string]string{
 				"x-hmac-signature": sign("new", settled), "x-hmac-signature-previous": sign("s", settled),
-			}, printed: "FUNDING_SETTLED"},
-		{name: "another body", secret: "s", body: settled + " ", status: 401,
-			header: map[string]string{"x-hmac-signature": sign("s", settled)}, printed: "refused"},
+			}, printed: "FUNDING_SETTLED",
+		},
+		{
+			name: "another body", secret: "s", body: settled + " ", status: 401,
+			header: map[string]string{"x-hmac-signature": sign("s", settled)}, printed: "refused",
+		},
 		{name: "no signature", secret: "s", body: settled, status: 401, printed: "refused"},
-		{name: "bearer", token: "t", body: settled, status: 204,
-			header: map[string]string{"authorization": "Bearer t"}, printed: "FUNDING_SETTLED"},
-		{name: "another token", token: "t", body: settled, status: 401,
-			header: map[string]string{"authorization": "Bearer T"}, printed: "refused"},
+		{
+			name: "bearer", token: "t", body: settled, status: 204,
+			header: map[string]string{"authorization": "Bearer t"}, printed: "FUNDING_SETTLED",
+		},
+		{
+			name: "another token", token: "t", body: settled, status: 401,
+			header: map[string]string{"authorization": "Bearer T"}, printed: "refused",
+		},
 		{name: "no authentication agreed", body: settled, status: 204, printed: "FUNDING_SETTLED"},
-		{name: "the kind by header", body: settled, status: 204,
+		{
+			name: "the kind by header", body: settled, status: 204,
 			header:  map[string]string{"x-drawbridge-event": "disbursement.funding.settled"},
-			printed: "disbursement.funding.settled"},
-		{name: "a test event", body: settled, status: 204,
-			header: map[string]string{"x-drawbridge-test": "true"}, printed: "(test)"},
+			printed: "disbursement.funding.settled",
+		},
+		{
+			name: "a test event", body: settled, status: 204,
+			header: map[string]string{"x-drawbridge-test": "true"}, printed: "(test)",
+		},
 		{name: "not JSON", body: "hello", status: 400, printed: "not an event"},
 		{name: "not an event", body: "{}", status: 400, printed: "not an event"},
 		{name: "too large", body: strings.Repeat(" ", maxBody+1), status: 413},

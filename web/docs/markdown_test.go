@@ -21,11 +21,13 @@ func TestProse(t *testing.T) {
 		{"a heading", "## Going live", []docsview.Block{
 			{Kind: docsview.Heading, Level: 2, ID: "going-live", Text: plain("Going live")},
 		}},
-		{"a list right after a paragraph, with a wrapped item", "these:\n- one\n  more\n- two",
+		{
+			"a list right after a paragraph, with a wrapped item", "these:\n- one\n  more\n- two",
 			[]docsview.Block{
 				{Text: plain("these:")},
 				{Kind: docsview.List, Items: []docsview.Text{plain("one more"), plain("two")}},
-			}},
+			},
+		},
 		{"numbers", "1. one\n2. two", []docsview.Block{
 			{Kind: docsview.Numbered, Items: []docsview.Text{plain("one"), plain("two")}},
 		}},

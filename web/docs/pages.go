@@ -1,6 +1,8 @@
 package docs
 
 import (
+	"strings"
+
 	"drawbridge/views/docsview"
 )
 
@@ -45,14 +47,22 @@ func (l *library) addPages() error {
 // addGuides renders the pages that are prose alone.
 func (l *library) addGuides() error {
 	for _, guide := range []struct{ name, path, title, lead string }{
-		{"overview", "", "Drawbridge for partners",
-			"Lend for projects in stages: apply, accept, draw, and hear about it."},
-		{"requests", "/requests", "Requests and answers",
-			"Credentials, the envelope, retries, limits and versions: what every call shares."},
-		{"loans", "/loans", "Loans and draws",
-			"From an application to the last draw, with the rules that decide each step."},
-		{"going-live", "/going-live", "Going live",
-			"What to settle with the lender and to try before the first real borrower."},
+		{
+			"overview", "", "Drawbridge for partners",
+			"Lend for projects in stages: apply, accept, draw, and hear about it.",
+		},
+		{
+			"requests", "/requests", "Requests and answers",
+			"Credentials, the envelope, retries, limits and versions: what every call shares.",
+		},
+		{
+			"loans", "/loans", "Loans and draws",
+			"From an application to the last draw, with the rules that decide each step.",
+		},
+		{
+			"going-live", "/going-live", "Going live",
+			"What to settle with the lender and to try before the first real borrower.",
+		},
 	} {
 		blocks, err := l.guide(guide.name)
 		if err != nil {
@@ -79,11 +89,11 @@ func contentsOf(blocks []docsview.Block) []docsview.Entry {
 }
 
 func plainText(text docsview.Text) string {
-	plain := ""
+	var plain strings.Builder
 	for _, piece := range text {
-		plain += piece.Text
+		plain.WriteString(piece.Text)
 	}
-	return plain
+	return plain.String()
 }
 
 // productionNote is for readers who follow the quick start where it cannot work.

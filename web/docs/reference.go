@@ -67,7 +67,8 @@ func (d *document) operationView(
 		title := strings.TrimPrefix(strings.TrimPrefix(request.title, op.Summary), ": ")
 		shown.Requests = append(shown.Requests, listing(upperFirst(title), "bash", command))
 	}
-	return shown, d.addAnswers(&shown, op)
+	err := d.addAnswers(&shown, op)
+	return shown, err
 }
 
 // addAnswers shows the fields of the successful answer's data and each example.

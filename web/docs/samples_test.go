@@ -45,18 +45,28 @@ type runtime struct {
 }
 
 var runtimes = []runtime{
-	{"Go", []string{"go"}, []string{"go", "build", "-o", "OUT/verify", "samples/go/main.go"},
-		[]string{"OUT/verify"}},
+	{
+		"Go",
+		[]string{"go"},
+		[]string{"go", "build", "-o", "OUT/verify", "samples/go/main.go"},
+		[]string{"OUT/verify"},
+	},
 	{"Node.js", []string{"node"}, nil, []string{"node", "samples/node/verify.mjs"}},
 	{"Python", []string{"python3"}, nil, []string{"python3", "samples/python/verify.py"}},
 	{"PHP", []string{"php"}, nil, []string{"php", "samples/php/verify.php"}},
 	{"Ruby", []string{"ruby"}, nil, []string{"ruby", "samples/ruby/verify.rb"}},
-	{"Java", []string{"javac", "java"},
+	{
+		"Java",
+		[]string{"javac", "java"},
 		[]string{"javac", "-d", "OUT", "samples/java/Verify.java"},
-		[]string{"java", "-cp", "OUT", "Verify"}},
-	{"C#", []string{"mcs", "mono"},
+		[]string{"java", "-cp", "OUT", "Verify"},
+	},
+	{
+		"C#",
+		[]string{"mcs", "mono"},
 		[]string{"mcs", "-out:OUT/verify.exe", "samples/csharp/Verify.cs"},
-		[]string{"mono", "OUT/verify.exe"}},
+		[]string{"mono", "OUT/verify.exe"},
+	},
 }
 
 // missing names the first command that is not installed.

@@ -285,7 +285,7 @@ func TestFiles(t *testing.T) {
 		if got := response.Header.Get("Cache-Control"); got != test.cache {
 			t.Errorf("%s: Cache-Control %q, want %q", test.path, got, test.cache)
 		}
-		request, _ := http.NewRequest(http.MethodGet, server.URL+test.path, nil)
+		request, _ := http.NewRequest(http.MethodGet, server.URL+test.path, http.NoBody)
 		request.Header.Set("If-None-Match", response.Header.Get("ETag"))
 		again, err := http.DefaultClient.Do(request)
 		if err != nil {
@@ -305,8 +305,10 @@ func TestCompression(t *testing.T) {
 		accept string
 		zipped bool
 	}{
-		{"gzip, deflate, br", true}, {"br;q=1.0, gzip;q=0.8", true},
-		{"identity", false}, {"gzip;q=0", false},
+		{"gzip, deflate, br", true},
+		{"br;q=1.0, gzip;q=0.8", true},
+		{"identity", false},
+		{"gzip;q=0", false},
 	}
 	plain := body(t, server.URL+"/docs/reference", "identity")
 	for _, test := range cases {
@@ -334,7 +336,7 @@ func TestCompression(t *testing.T) {
 // body is what a client that accepts an encoding receives over the wire.
 func body(t *testing.T, address, accept string) []byte {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, address, nil)
+	request, err := http.NewRequest(http.MethodGet, address, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,13 +9,17 @@ func TestResolvedJSON(t *testing.T) {
 	t.Parallel()
 	cases := []struct{ name, source, want string }{
 		{"order is kept", "b: 1\na: 2", `{"b":1,"a":2}`},
-		{"kinds of scalars", `[1, 1.5, true, null, "true", x, 2026-11-20]`,
-			`[1,1.5,true,null,"true","x","2026-11-20"]`},
+		{
+			"kinds of scalars", `[1, 1.5, true, null, "true", x, 2026-11-20]`,
+			`[1,1.5,true,null,"true","x","2026-11-20"]`,
+		},
 		{"empty ones", "a: {}\nb: []", `{"a":{},"b":[]}`},
 		{"an anchor", "a: &x {n: 1}\nb: *x", `{"a":{"n":1},"b":{"n":1}}`},
 		{"a reference", "a: {n: 1}\nb: {$ref: '#/a'}", `{"a":{"n":1},"b":{"n":1}}`},
-		{"keys beside a reference win", "a: {n: 1, m: 2}\nb: {$ref: '#/a', n: 3}",
-			`{"a":{"n":1,"m":2},"b":{"n":3,"m":2}}`},
+		{
+			"keys beside a reference win", "a: {n: 1, m: 2}\nb: {$ref: '#/a', n: 3}",
+			`{"a":{"n":1,"m":2},"b":{"n":3,"m":2}}`,
+		},
 		{"markup stays as it is", `a: "<b> & c"`, `{"a":"<b> & c"}`},
 	}
 	for _, test := range cases {

@@ -161,7 +161,7 @@ func TestExampleAnswersFollowTheirSchemas(t *testing.T) {
 		method, path, status string, _ *openapi3.MediaType, body []byte,
 	) {
 		visited++
-		request := httptest.NewRequest(method, base+exampleAddress(contract, method, path), nil)
+		request := httptest.NewRequest(method, base+exampleAddress(contract, method, path), http.NoBody)
 		if err := contract.CheckResponse(request, answer(status), body); err != nil {
 			// One example serves several statuses: 201 where it was created, say.
 			t.Errorf("%v\n%s", err, body)
@@ -203,35 +203,51 @@ func TestDriftIsFound(t *testing.T) {
 		ok               bool
 	}{
 		{name: "as documented", path: loan, body: drawn, status: 200, ok: true},
-		{name: "an extra field", path: loan, status: 200,
-			body: strings.Replace(drawn, `"amountFunded"`, `"extra":1,"amountFunded"`, 1)},
-		{name: "a missing field", path: loan, status: 200,
-			body: strings.Replace(drawn, `"disbursementNumber":1,`, ``, 1)},
-		{name: "a number for an amount", path: loan, status: 200,
+		{
+			name: "an extra field", path: loan, status: 200,
+			body: strings.Replace(drawn, `"amountFunded"`, `"extra":1,"amountFunded"`, 1),
+		},
+		{
+			name: "a missing field", path: loan, status: 200,
+			body: strings.Replace(drawn, `"disbursementNumber":1,`, ``, 1),
+		},
+		{
+			name: "a number for an amount", path: loan, status: 200,
 			body: strings.Replace(drawn, `"grossDisbursedAmount":"1.00"`,
-				`"grossDisbursedAmount":1.00`, 1)},
-		{name: "one decimal", path: loan, status: 200,
-			body: strings.Replace(drawn, `"amountFunded":"1.00"`, `"amountFunded":"1.0"`, 1)},
-		{name: "no milliseconds", path: loan, status: 200,
-			body: strings.Replace(drawn, `00.123Z`, `00Z`, 1)},
+				`"grossDisbursedAmount":1.00`, 1),
+		},
+		{
+			name: "one decimal", path: loan, status: 200,
+			body: strings.Replace(drawn, `"amountFunded":"1.00"`, `"amountFunded":"1.0"`, 1),
+		},
+		{
+			name: "no milliseconds", path: loan, status: 200,
+			body: strings.Replace(drawn, `00.123Z`, `00Z`, 1),
+		},
 		{name: "an undocumented status", path: loan, body: drawn, status: 202},
-		{name: "another status in the envelope", path: loan, status: 200,
-			body: strings.Replace(drawn, `"statusCode":200`, `"statusCode":201`, 1)},
+		{
+			name: "another status in the envelope", path: loan, status: 200,
+			body: strings.Replace(drawn, `"statusCode":200`, `"statusCode":201`, 1),
+		},
 		{name: "no request id", path: loan, body: drawn, status: 200, drop: "X-Request-Id"},
 		{name: "a 404 that is no envelope", path: "/v2/nowhere", body: `{}`, status: 404},
-		{name: "an unknown error code", path: "/v2/nowhere", status: 404,
+		{
+			name: "an unknown error code", path: "/v2/nowhere", status: 404,
 			body: `{"timestamp":"2026-11-21T09:30:00.123Z","statusCode":404,` +
-				`"result":{"data":null,"error":{"code":"GONE","message":"x"}}}`},
-		{name: "a 404 envelope", path: "/v2/nowhere", status: 404, ok: true,
+				`"result":{"data":null,"error":{"code":"GONE","message":"x"}}}`,
+		},
+		{
+			name: "a 404 envelope", path: "/v2/nowhere", status: 404, ok: true,
 			body: `{"timestamp":"2026-11-21T09:30:00.123Z","statusCode":404,` +
-				`"result":{"data":null,"error":{"code":"NOT_FOUND","message":"x"}}}`},
+				`"result":{"data":null,"error":{"code":"NOT_FOUND","message":"x"}}}`,
+		},
 	}
 	for _, test := range cases {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			response := answer(strconv.Itoa(test.status))
 			response.Header.Del(test.drop)
-			request := httptest.NewRequest(http.MethodPost, base+test.path, nil)
+			request := httptest.NewRequest(http.MethodPost, base+test.path, http.NoBody)
 			err := load(t).CheckResponse(request, response, []byte(test.body))
 			if (err == nil) != test.ok {
 				t.Errorf("ok = %v, want %v: %v", err == nil, test.ok, err)
@@ -300,8 +316,10 @@ func TestTransportChecksBothDirections(t *testing.T) {
 	}{
 		{"fine", "/api/v2/application/accept-offer", `{"thrive_application_uid":"` +
 			ApplicationUID + `","selected_product_uid":"` + ProductUID + `"}`, 0},
-		{"accepted without a required field", "/api/v2/application/accept-offer",
-			`{"thrive_application_uid":"` + ApplicationUID + `"}`, 1},
+		{
+			"accepted without a required field", "/api/v2/application/accept-offer",
+			`{"thrive_application_uid":"` + ApplicationUID + `"}`, 1,
+		},
 		{"another operation's answer", "/api/application", `{"requested_amount":"1.00",` +
 			`"borrower":{"first_name":"A","last_name":"B","email":"a@example.com"},` +
 			`"project":{"name":"P"}}`, 1},

@@ -2,6 +2,7 @@ package contract
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -71,7 +72,9 @@ func (e Example) Replace(identifiers map[string]string) Example {
 
 // Request makes the HTTP request for a server at base, without credentials.
 func (e Example) Request(base string) (*http.Request, error) {
-	request, err := http.NewRequest(e.Method, base+e.Path, bytes.NewReader(e.Body))
+	// The caller gives it the context that it wants.
+	request, err := http.NewRequestWithContext(
+		context.Background(), e.Method, base+e.Path, bytes.NewReader(e.Body))
 	if err != nil {
 		return nil, fmt.Errorf("making the example %s %s: %w", e.Operation, e.Name, err)
 	}

@@ -176,7 +176,7 @@ func get(t *testing.T, base, path string) []byte {
 		server.GET(route.Path, route.Handler)
 	}
 	recorder := httptest.NewRecorder()
-	server.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, nil))
+	server.ServeHTTP(recorder, httptest.NewRequest(http.MethodGet, path, http.NoBody))
 	if recorder.Code != http.StatusOK {
 		t.Fatalf("%s answered %d", path, recorder.Code)
 	}

@@ -45,8 +45,8 @@ func main() {
 		os.Exit(2)
 	}
 	if !genuine(os.Args[1], body, os.Args[2:]...) {
-		fmt.Println("forged")
+		fmt.Fprintln(os.Stdout, "forged")
 		os.Exit(1)
 	}
-	fmt.Println("genuine")
+	fmt.Fprintln(os.Stdout, "genuine")
 }
