@@ -167,6 +167,7 @@ func TestLastUsedIsWrittenOnceAMinute(t *testing.T) {
 	if client, err := h.Client(t.Context(), issued.ClientID); err != nil || client.LastUsedAt != nil {
 		t.Fatalf("a new client was used at %v, %v", client.LastUsedAt, err)
 	}
+	updates := countStatements(t, h.DB, "UPDATE", "clients")
 	for _, step := range steps {
 		h.clock.micros.Store(start.Add(step.at).UnixMicro())
 		if err := h.login(issued.Credentials); err != nil {
@@ -186,6 +187,9 @@ func TestLastUsedIsWrittenOnceAMinute(t *testing.T) {
 	client, err := h.Client(t.Context(), issued.ClientID)
 	if err != nil || !client.LastUsedAt.Equal(start.Add(10*time.Minute)) {
 		t.Errorf("a refused request counts as use: %v, %v", client.LastUsedAt, err)
+	}
+	if got := updates(); got != 3 {
+		t.Errorf("%d statements noted 6 uses, want 3", got)
 	}
 }
 

@@ -48,7 +48,8 @@ func TestCreateClientPicksMerchants(t *testing.T) {
 		{"unknown merchant",
 			partner.NewClient{PartnerUID: single, MerchantUIDs: []uuid.UUID{uuid.New()}},
 			nil, lending.CodeValidation},
-		{"no merchant yet", partner.NewClient{PartnerUID: empty, Group: true}, nil, lending.CodeValidation},
+		{"no merchant yet",
+			partner.NewClient{PartnerUID: empty, Group: true}, nil, lending.CodeValidation},
 		{"unknown partner", partner.NewClient{PartnerUID: uuid.New()}, nil, lending.CodeNotFound},
 	}
 	for _, test := range tests {

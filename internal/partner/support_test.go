@@ -3,6 +3,7 @@ package partner_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -138,5 +139,31 @@ func wantRefusal(t testing.TB, err error, code lending.Code, field string) {
 	}
 	if field != "" && (len(refusal.Details) == 0 || refusal.Details[0].Field != field) {
 		t.Errorf("%q names %v, want %q", refusal.Message, refusal.Details, field)
+	}
+}
+
+// countStatements makes the database count the INSERT or UPDATE statements on a
+// table, those that change nothing included, and returns what reads the count.
+func countStatements(t *testing.T, db *postgres.DB, event, table string) func() int {
+	t.Helper()
+	_, err := db.Exec(fmt.Sprintf(`
+		CREATE SEQUENCE statements MINVALUE 0;
+		SELECT nextval('statements');
+		CREATE FUNCTION count_statement() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			PERFORM nextval('statements');
+			RETURN NULL;
+		END $$;
+		CREATE TRIGGER count_statement AFTER %s ON %s
+			FOR EACH STATEMENT EXECUTE FUNCTION count_statement()`, event, table))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() int {
+		var count int
+		if err := db.Get(&count, `SELECT last_value FROM statements`); err != nil {
+			t.Fatal(err)
+		}
+		return count
 	}
 }
