@@ -21,11 +21,11 @@ import (
 
 const testBase = "https://lender.example/api"
 
-// serveSite starts the documentation as a server mounts it.
-func serveSite(t *testing.T, options Options) *httptest.Server {
+// serve starts the documentation as a server mounts it.
+func serve(t *testing.T, site *Site) *httptest.Server {
 	t.Helper()
 	router := echo.New()
-	for _, route := range New(options).Routes() {
+	for _, route := range site.Routes() {
 		router.GET(route.Path, route.Handler).Name = route.Name
 	}
 	server := httptest.NewServer(router)
@@ -33,9 +33,13 @@ func serveSite(t *testing.T, options Options) *httptest.Server {
 	return server
 }
 
-func siteAt(t *testing.T, base string) *httptest.Server {
+// common is rendered once for all tests that read it at testBase. A slash at
+// the end of a configured address is one too many.
+var common = New(Options{BaseURL: func() string { return testBase + "/" }})
+
+func site(t *testing.T) *httptest.Server {
 	t.Helper()
-	return serveSite(t, Options{BaseURL: func() string { return base }})
+	return serve(t, common)
 }
 
 func get(t *testing.T, address string) *http.Response {
@@ -64,7 +68,7 @@ func page(t *testing.T, server *httptest.Server, path string) *goquery.Document 
 // Every link, asset and anchor that any page names is there.
 func TestNoLinkIsDead(t *testing.T) {
 	t.Parallel()
-	server := siteAt(t, testBase)
+	server := site(t)
 	pages := map[string]*goquery.Document{}
 	targets := map[string]string{} // address -> the page that names it
 	for waiting := []string{Prefix}; len(waiting) > 0; waiting = waiting[1:] {
@@ -132,7 +136,7 @@ func checkTarget(
 // The pages work under a policy that allows nothing inline and nothing foreign.
 func TestPagesKeepThePolicy(t *testing.T) {
 	t.Parallel()
-	server := siteAt(t, testBase)
+	server := site(t)
 	for _, link := range menu {
 		response := get(t, server.URL+link.Href)
 		policy := response.Header.Get("Content-Security-Policy")
@@ -160,7 +164,7 @@ func TestPagesKeepThePolicy(t *testing.T) {
 
 func TestEveryCodeHasCauseAndCure(t *testing.T) {
 	t.Parallel()
-	document := page(t, siteAt(t, testBase), Prefix+"/errors")
+	document := page(t, site(t), Prefix+"/errors")
 	for _, code := range lending.Codes() {
 		section := document.Find("#" + string(code))
 		if section.Length() != 1 {
@@ -181,7 +185,7 @@ func TestEveryCodeHasCauseAndCure(t *testing.T) {
 
 func TestTheWebhookGuideShowsEveryEvent(t *testing.T) {
 	t.Parallel()
-	document := page(t, siteAt(t, testBase), Prefix+"/webhooks")
+	document := page(t, site(t), Prefix+"/webhooks")
 	if n := document.Find("section.event").Length(); n != 9 {
 		t.Errorf("%d events, want 9", n)
 	}
@@ -215,7 +219,7 @@ func TestTheWebhookGuideShowsEveryEvent(t *testing.T) {
 
 func TestTheDocumentNamesTheConfiguredServer(t *testing.T) {
 	t.Parallel()
-	server := siteAt(t, testBase+"/")
+	server := site(t)
 	var fromJSON, fromYAML map[string]any
 	asJSON := get(t, server.URL+"/docs/openapi.json").Body
 	if err := json.NewDecoder(asJSON).Decode(&fromJSON); err != nil {
@@ -251,7 +255,7 @@ func TestTheDocumentNamesTheConfiguredServer(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	t.Parallel()
-	server := siteAt(t, testBase)
+	server := site(t)
 	style := page(t, server, Prefix).Find(`link[rel="stylesheet"]`).AttrOr("href", "")
 	cases := []struct {
 		path, contentType, cache string
@@ -300,7 +304,7 @@ func TestFiles(t *testing.T) {
 // Every form that a browser may ask for holds the same bytes.
 func TestCompression(t *testing.T) {
 	t.Parallel()
-	server := siteAt(t, testBase)
+	server := site(t)
 	cases := []struct {
 		accept string
 		zipped bool
@@ -358,7 +362,7 @@ func TestProductionSaysWhereTheSandboxIs(t *testing.T) {
 	t.Parallel()
 	const note = "sandbox operations answer 404"
 	for _, production := range []bool{false, true} {
-		server := serveSite(t, Options{Production: production})
+		server := serve(t, New(Options{Production: production}))
 		text := page(t, server, Prefix+"/quickstart").Find("main").Text()
 		if strings.Contains(text, note) != production {
 			t.Errorf("production %v: the note is there: %v", production, !production)
