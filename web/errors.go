@@ -17,12 +17,12 @@ import (
 // code is logged here and nowhere else.
 func newErrorHandler(options Options) echo.HTTPErrorHandler {
 	return func(err error, c echo.Context) {
-		if c.Response().Committed {
-			return
-		}
 		err = known(err)
 		if lending.ErrorCode(err) == lending.CodeInternal {
 			logFault(c, err)
+		}
+		if c.Response().Committed {
+			return
 		}
 		status, body := api.RenderError(err, options.Now())
 		if c.Request().Method == http.MethodHead {

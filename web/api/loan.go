@@ -254,15 +254,21 @@ func (a *API) upload(
 	if err != nil {
 		return err
 	}
+	limits := document.DefaultLimits()
+	if c.Request().ContentLength > limits.Files+limits.Other {
+		// Said before anything is read, so that the client hears it.
+		return lending.NewError(lending.CodePayloadTooLarge,
+			"the files must be at most %d MiB together", limits.Files>>20)
+	}
 	form, formErr := document.ReadForm(ctx, c.Request().Body,
-		c.Request().Header.Get(echo.HeaderContentType), document.DefaultLimits(), a.Bucket)
+		c.Request().Header.Get(echo.HeaderContentType), limits, a.Bucket)
 	if form == nil {
 		return formErr
 	}
 	succeeded := false
 	err = a.effect(c, form.Digest, func(tx *postgres.Tx) (int, any, error) {
 		if formErr != nil {
-			return 0, nil, formErr
+			return 0, nil, amountsFirst(form, formErr)
 		}
 		input, err := drawInput(form)
 		if err != nil {
@@ -279,6 +285,19 @@ func (a *API) upload(
 		return err
 	}
 	return form.Keep(ctx)
+}
+
+// amountsFirst lets wrong amounts answer before a file of the wrong type does;
+// both are named.
+func amountsFirst(form *document.Form, formErr error) error {
+	_, err := lending.ParseDrawRequest(form.Values, lending.DocumentsGiven)
+	if err == nil || lending.ErrorCode(formErr) != lending.CodeFileTypeNotAllowed {
+		return formErr
+	}
+	var faults lending.Faults
+	faults.Merge(err)
+	faults.Merge(formErr)
+	return faults.Err()
 }
 
 // drawInput checks the values of a form, all of them before it answers.

@@ -1,0 +1,423 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+// wire is one request as it came over the socket.
+type wire struct {
+	line   string
+	header []string
+	body   []byte
+}
+
+// value returns the header's value and whether its name came as it is written
+// here.
+func (w wire) value(name string) (string, bool) {
+	for _, line := range w.header {
+		if value, found := strings.CutPrefix(line, name+": "); found {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// endpoint is a partner's TLS endpoint that reads raw requests from the socket
+// and answers each with a status.
+type endpoint struct {
+	url      string
+	caFile   string
+	requests chan wire
+}
+
+func newEndpoint(t *testing.T, status string) *endpoint {
+	t.Helper()
+	certificate, caFile := selfSigned(t)
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{certificate},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listener.Close() })
+	e := &endpoint{
+		url: "https://" + listener.Addr().String() + "/hook", caFile: caFile,
+		requests: make(chan wire, 1000),
+	}
+	go e.accept(listener, status)
+	return e
+}
+
+func (e *endpoint) accept(listener net.Listener, status string) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go e.answer(conn, status)
+	}
+}
+
+// answer reads requests off one connection until it closes.
+func (e *endpoint) answer(conn net.Conn, status string) {
+	defer conn.Close()
+	reader := bufio.NewReader(conn)
+	for {
+		request, err := readWire(reader)
+		if err != nil {
+			return
+		}
+		e.requests <- request
+		if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\ncontent-length: 0\r\n\r\n", status); err != nil {
+			return
+		}
+	}
+}
+
+func readWire(reader *bufio.Reader) (wire, error) {
+	var request wire
+	for {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			return wire{}, err
+		}
+		line = strings.TrimSuffix(line, "\r\n")
+		switch {
+		case line == "":
+			length, _ := request.value("content-length")
+			size, err := strconv.Atoi(length)
+			if err != nil {
+				return wire{}, err
+			}
+			request.body = make([]byte, size)
+			_, err = io.ReadFull(reader, request.body)
+			return request, err
+		case request.line == "":
+			request.line = line
+		default:
+			request.header = append(request.header, line)
+		}
+	}
+}
+
+// next waits for the next request.
+func (e *endpoint) next(t *testing.T) wire {
+	t.Helper()
+	select {
+	case request := <-e.requests:
+		return request
+	case <-time.After(20 * time.Second):
+		t.Fatal("no webhook arrived within 20 s")
+		return wire{}
+	}
+}
+
+func selfSigned(t *testing.T) (tls.Certificate, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "partner"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, path
+}
+
+// subscribe lets the first demo partner's events go to the endpoint.
+func (w *world) subscribe(data demoJSON, e *endpoint, flags ...string) subscriptionJSON {
+	w.t.Helper()
+	var made subscriptionJSON
+	w.json(&made, append([]string{
+		"subscription", "create", "--partner", data.Partners[0].UID.String(),
+		"--url", e.url, "--event", "all",
+	}, flags...)...)
+	return made
+}
+
+// draw requests a draw on the demo loan of a stage and returns the status.
+func draw(t *testing.T, base string, data demoJSON, stage string) int {
+	t.Helper()
+	for _, loan := range data.Loans {
+		if loan.Stage != stage {
+			continue
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			base+"/api/v2/loan/"+loan.UID.String()+"/request-draw", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := data.Partners[0].Clients[0]
+		request.Header.Set("x-service-client-id", client.ID)
+		request.Header.Set("x-service-client-secret", client.Secret)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		return response.StatusCode
+	}
+	t.Fatalf("the demo data has no loan %s", stage)
+	return 0
+}
+
+func checkSigned(t *testing.T, request wire, secret string) {
+	t.Helper()
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(request.body)
+	signature, lower := request.value("x-hmac-signature")
+	if !lower || signature != hex.EncodeToString(mac.Sum(nil)) {
+		t.Errorf("the signature is %q", signature)
+	}
+	if request.line != "POST /hook HTTP/1.1" {
+		t.Errorf("the request line is %q", request.line)
+	}
+	seen := map[string]bool{}
+	for _, line := range request.header {
+		name, _, _ := strings.Cut(line, ":")
+		if name != strings.ToLower(name) || seen[name] {
+			t.Errorf("the header %q is not lower case, or came twice", name)
+		}
+		seen[name] = true
+	}
+}
+
+func TestDrawReachesThePartner(t *testing.T) {
+	t.Parallel()
+	w, e := newWorld(t), newEndpoint(t, "204 No Content")
+	w.vars["SSL_CERT_FILE"] = e.caFile
+	data := w.demoData()
+	s := w.serve()
+	subscription := w.subscribe(data, e, "--auth", "hmac")
+	if status := draw(t, s.url, data, "first_regular"); status != http.StatusOK {
+		t.Fatalf("the draw answered %d", status)
+	}
+	request := e.next(t)
+	checkSigned(t, request, *subscription.Secret)
+	var body map[string]any
+	if err := json.Unmarshal(request.body, &body); err != nil {
+		t.Fatal(err)
+	}
+	if len(body) != 3 || body["status"] != "FUNDING_REQUESTED" ||
+		body["application_id"] != data.Loans[0].UID.String() {
+		t.Errorf("the body is %s", request.body)
+	}
+	uid, _ := request.value("x-drawbridge-delivery")
+	w.waitForState(uid, "delivered")
+	var resent struct {
+		Resent []string `json:"resent"`
+	}
+	w.json(&resent, "delivery", "resend", uid, "--reason", "partner asked")
+	again := e.next(t)
+	if !bytes.Equal(again.body, request.body) {
+		t.Errorf("the re-send's body is %s, the first was %s", again.body, request.body)
+	}
+	checkSigned(t, again, *subscription.Secret)
+	if got, _ := again.value("x-drawbridge-delivery"); got != resent.Resent[0] {
+		t.Errorf("the re-send arrived as %s, the command said %v", got, resent.Resent)
+	}
+	if status := s.stop(); status != 0 {
+		t.Errorf("the service ended with %d", status)
+	}
+}
+
+// waitForState polls the delivery until its state is the wanted one.
+func (w *world) waitForState(uid, state string) detailJSON {
+	w.t.Helper()
+	deadline := time.Now().Add(20 * time.Second)
+	for {
+		var detail detailJSON
+		w.json(&detail, "delivery", "show", uid)
+		if string(detail.State) == state {
+			return detail
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("delivery %s is %s, not %s", uid, detail.State, state)
+		}
+	}
+}
+
+func TestThreeAttemptsAndNoMore(t *testing.T) {
+	t.Parallel()
+	w, e := newWorld(t), newEndpoint(t, "503 Service Unavailable")
+	w.vars["SSL_CERT_FILE"] = e.caFile
+	data := w.demoData()
+	s := w.serve()
+	w.subscribe(data, e)
+	draw(t, s.url, data, "first_regular")
+	var first wire
+	for number := 1; number <= 3; number++ {
+		request := e.next(t)
+		if number == 1 {
+			first = request
+		}
+		if got, _ := request.value("x-drawbridge-attempt"); got != strconv.Itoa(number) ||
+			!bytes.Equal(request.body, first.body) {
+			t.Errorf("attempt %d came as %s with %s", number, got, request.body)
+		}
+	}
+	uid, _ := first.value("x-drawbridge-delivery")
+	detail := w.waitForState(uid, "failed")
+	if len(detail.Attempts) != 3 || detail.AttemptCount != 3 {
+		t.Errorf("the log holds %d attempts", len(detail.Attempts))
+	}
+	for _, attempt := range detail.Attempts {
+		if attempt.HTTPStatus == nil || *attempt.HTTPStatus != 503 ||
+			attempt.ErrorClass == nil || *attempt.ErrorClass != "http_5xx" {
+			t.Errorf("attempt %+v", attempt)
+		}
+	}
+	select {
+	case request := <-e.requests:
+		t.Errorf("a fourth attempt came: %v", request.header)
+	case <-time.After(time.Second):
+	}
+}
+
+func TestKilledBetweenCommitAndDelivery(t *testing.T) {
+	t.Parallel()
+	w, e := newWorld(t), newEndpoint(t, "200 OK")
+	w.vars["SSL_CERT_FILE"] = e.caFile
+	data := w.demoData()
+	w.subscribe(data, e)
+	// Without the worker's role the draw commits and nothing is sent.
+	s := w.serve("--roles", "api")
+	if status := draw(t, s.url, data, "first_regular"); status != http.StatusOK {
+		t.Fatalf("the draw answered %d", status)
+	}
+	s.kill()
+	if len(e.requests) > 0 {
+		t.Fatal("the event was sent before the crash")
+	}
+	w.serve("--roles", "worker")
+	if request := e.next(t); !bytes.Contains(request.body, []byte("FUNDING_REQUESTED")) {
+		t.Errorf("after the restart came %s", request.body)
+	}
+}
+
+func TestStopFinishesWhatIsInFlight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	data := w.demoData()
+	s := w.serve()
+	uploading, upload := io.Pipe()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		s.url+"/api/v2/loan/"+data.Loans[5].UID.String()+"/request-draw", uploading)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("x-service-client-id", data.Partners[0].Clients[0].ID)
+	request.Header.Set("x-service-client-secret", data.Partners[0].Clients[0].Secret)
+	request.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+	answered := make(chan int, 1)
+	go func() {
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			answered <- 0
+			return
+		}
+		defer response.Body.Close()
+		answered <- response.StatusCode
+	}()
+	if _, err := io.WriteString(upload, "--b\r\ncontent-disposition: form-data; name=metadata\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	stopped := make(chan int, 1)
+	go func() { stopped <- s.stop() }()
+	// The listener closes first; the request under way goes on.
+	for {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+		if err != nil {
+			break
+		}
+		_ = conn.Close()
+	}
+	if _, err := io.WriteString(upload, `{"projectName":"x"}`+"\r\n--b--\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	_ = upload.Close()
+	if status := <-answered; status != http.StatusOK {
+		t.Errorf("the request in flight was answered %d", status)
+	}
+	if status := <-stopped; status != 0 {
+		t.Errorf("the service ended with %d and logged %s", status, s.logged())
+	}
+}
+
+func TestSlowClientsAreCutOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	s := w.serve("--roles", "api")
+	conn, err := net.Dial("tcp", strings.TrimPrefix(s.url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "GET /healthz HTTP/1.1\r\nhost: x\r\nx-slow: "); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(25 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadAll(conn); err != nil {
+		t.Errorf("a head that never ended was not cut off: %v", err)
+	}
+}
+
+func TestHealthReadinessAndMetricsOfEveryRole(t *testing.T) {
+	t.Parallel()
+	for _, role := range []string{"api", "console", "worker"} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			s := newWorld(t).serve("--roles", role)
+			for path, holds := range map[string]string{
+				"/healthz": "ok", "/readyz": "ready", "/metrics": "go_goroutines",
+			} {
+				response, err := http.Get(s.url + path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := io.ReadAll(response.Body)
+				response.Body.Close()
+				if err != nil || response.StatusCode != http.StatusOK ||
+					!strings.Contains(string(body), holds) {
+					t.Errorf("%s answered %d %s", path, response.StatusCode, body)
+				}
+			}
+		})
+	}
+}
