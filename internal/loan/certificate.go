@@ -58,7 +58,7 @@ func attach(
 	if !input.Metadata.IsZero() {
 		metadata = string(input.Metadata.JSON())
 	}
-	files := columnsOf(input.Files)
+	files := columnsOfFiles(input.Files)
 	_, err := tx.ExecContext(ctx, `
 		WITH certificate AS (
 			INSERT INTO certificates (certificate_uid, application_uid, metadata, created_at)
@@ -83,7 +83,7 @@ type fileColumns struct {
 	sizes                            pq.Int64Array
 }
 
-func columnsOf(files []document.File) fileColumns {
+func columnsOfFiles(files []document.File) fileColumns {
 	var columns fileColumns
 	for _, file := range files {
 		columns.uids = append(columns.uids, file.UID.String())

@@ -17,15 +17,21 @@ func (s *Service) Open(
 	schedule lending.Schedule,
 ) error {
 	loan := lending.OpenLoan(offer, schedule)
+	stages := columnsOfStages(loan.Stages)
 	_, err := tx.ExecContext(ctx, `
-		INSERT INTO loans (application_uid, product_uid, original_amount, loan_amount,
-		                   opened_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $5)`,
-		uid, offer.ProductUID, loan.OriginalAmount, loan.Amount, tx.Now)
+		WITH loan AS (
+			INSERT INTO loans (application_uid, product_uid, original_amount, loan_amount,
+			                   opened_at, updated_at)
+			VALUES ($1, $2, $3, $4, $5, $5)
+		)
+		INSERT INTO loan_stages (application_uid, stage, percentage, scheduled_amount)
+		SELECT $1, unnest($6::integer[]), unnest($7::numeric[]), unnest($8::numeric[])`,
+		uid, offer.ProductUID, loan.OriginalAmount, loan.Amount, tx.Now,
+		stages.numbers, stages.percentages, stages.amounts)
 	if err != nil {
 		return fmt.Errorf("opening loan %s: %w", uid, err)
 	}
-	return writeStages(ctx, tx, uid, loan.Stages)
+	return nil
 }
 
 // Find returns the loan of an application whose lock the caller holds, nil

@@ -210,41 +210,43 @@ func insertDisbursement(ctx context.Context, tx *postgres.Tx, g grant) (Disburse
 
 // update writes the totals and the stages of a loan that changed.
 func update(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, loan lending.Loan) error {
+	stages := columnsOfStages(loan.Stages)
 	_, err := tx.ExecContext(ctx, `
-		UPDATE loans
-		   SET original_amount = $2,
-		       loan_amount = $3,
-		       drawn_amount = $4,
-		       updated_at = $5
-		 WHERE application_uid = $1`,
-		uid, loan.OriginalAmount, loan.Amount, loan.Drawn(), tx.Now)
+		WITH loan AS (
+			UPDATE loans
+			   SET original_amount = $2,
+			       loan_amount = $3,
+			       drawn_amount = $4,
+			       updated_at = $5
+			 WHERE application_uid = $1
+		)
+		UPDATE loan_stages s
+		   SET scheduled_amount = new.amount
+		  FROM unnest($6::integer[], $7::numeric[]) AS new (stage, amount)
+		 WHERE s.application_uid = $1
+		   AND s.stage = new.stage`,
+		uid, loan.OriginalAmount, loan.Amount, loan.Drawn(), tx.Now,
+		stages.numbers, stages.amounts)
 	if err != nil {
 		return fmt.Errorf("updating loan %s: %w", uid, err)
 	}
-	return writeStages(ctx, tx, uid, loan.Stages)
+	return nil
 }
 
-// writeStages writes the stages of a new loan, or what may change of them.
-func writeStages(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, stages []lending.Stage,
-) error {
-	var numbers pq.Int64Array
-	var percentages, amounts pq.StringArray
+// stageColumns are stages as array parameters, one entry per stage.
+type stageColumns struct {
+	numbers              pq.Int64Array
+	percentages, amounts pq.StringArray
+}
+
+func columnsOfStages(stages []lending.Stage) stageColumns {
+	var columns stageColumns
 	for _, stage := range stages {
-		numbers = append(numbers, int64(stage.Number))
-		percentages = append(percentages, stage.Percent.String())
-		amounts = append(amounts, stage.Scheduled.String())
+		columns.numbers = append(columns.numbers, int64(stage.Number))
+		columns.percentages = append(columns.percentages, stage.Percent.String())
+		columns.amounts = append(columns.amounts, stage.Scheduled.String())
 	}
-	_, err := tx.ExecContext(ctx, `
-		INSERT INTO loan_stages (application_uid, stage, percentage, scheduled_amount)
-		SELECT $1, unnest($2::integer[]), unnest($3::numeric[]), unnest($4::numeric[])
-		    ON CONFLICT (application_uid, stage) DO UPDATE
-		   SET scheduled_amount = excluded.scheduled_amount`,
-		uid, numbers, percentages, amounts)
-	if err != nil {
-		return fmt.Errorf("writing the stages of loan %s: %w", uid, err)
-	}
-	return nil
+	return columns
 }
 
 // moveDisbursement writes the new funding status and when it was reached.

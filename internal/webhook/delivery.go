@@ -71,7 +71,7 @@ type DeliveryFilter struct {
 	// Since is inclusive, Until exclusive; both compare the creation time.
 	Since, Until time.Time
 	Cursor       postgres.Cursor
-	// Limit is from 1 to 500.
+	// Limit is from 1 to MaxPage.
 	Limit int
 }
 

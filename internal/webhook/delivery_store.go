@@ -16,6 +16,9 @@ import (
 // MaxPage is the largest limit of a list.
 const MaxPage = 500
 
+// sampleApplication is what test events name; no application has it.
+var sampleApplication = uuid.MustParse(lending.SampleApplicationUID)
+
 const deliveryColumns = `
 	d.delivery_uid,
 	d.created_at,
@@ -46,8 +49,20 @@ const deliveryTables = `
 	 JOIN subscriptions s USING (subscription_uid)
 	 JOIN partners p USING (partner_uid)`
 
+// checkLimit answers VALIDATION_ERROR for a limit that no page can have.
+func checkLimit(limit int) error {
+	if limit < 1 || limit > MaxPage {
+		return lending.Invalid("limit", `"limit" must be from 1 to %d`, MaxPage)
+	}
+	return nil
+}
+
 // Deliveries returns one page of the deliveries that match, newest first.
+// Error: VALIDATION_ERROR for the limit.
 func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) (DeliveryPage, error) {
+	if err := checkLimit(filter.Limit); err != nil {
+		return DeliveryPage{}, err
+	}
 	conditions, args := filter.where()
 	args = append(args, filter.Limit+1)
 	query := `SELECT ` + deliveryColumns + deliveryTables + conditions +
@@ -60,9 +75,9 @@ func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) (Delive
 	return DeliveryPage{Deliveries: rows, Next: next}, nil
 }
 
-// where renders the filter as a WHERE clause and its arguments.
-func (f DeliveryFilter) where() (string, []any) {
-	var conditions []string
+// where renders the filter, after conditions of the caller's own, as a WHERE
+// clause and its arguments.
+func (f DeliveryFilter) where(conditions ...string) (string, []any) {
 	var args []any
 	add := func(condition string, values ...any) {
 		for _, value := range values {
@@ -74,7 +89,11 @@ func (f DeliveryFilter) where() (string, []any) {
 	if f.SubscriptionUID != uuid.Nil {
 		add(`d.subscription_uid = ?`, f.SubscriptionUID)
 	}
-	if f.ApplicationUID != uuid.Nil {
+	switch f.ApplicationUID {
+	case uuid.Nil:
+	case sampleApplication:
+		add(`d.application_uid IS NULL`)
+	default:
 		add(`d.application_uid = ?`, f.ApplicationUID)
 	}
 	if f.State != "" {

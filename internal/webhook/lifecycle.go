@@ -50,11 +50,7 @@ func (s *Service) Delete(
 	}
 	_, err = tx.ExecContext(ctx, `
 		UPDATE deliveries
-		   SET state = 'cancelled',
-		       next_attempt_at = NULL,
-		       queued = false,
-		       parked = false,
-		       finished_at = $2
+		   SET `+cancelled+`
 		 WHERE subscription_uid = $1
 		   AND state IN ('pending', 'retrying')`, uid, tx.Now)
 	if err != nil {

@@ -33,6 +33,8 @@ func (s *Service) Promote(ctx context.Context) (int, error) {
 	return count, err
 }
 
+// takeDue marks deliveries that are due as queued and returns their jobs, the
+// longest overdue first.
 func takeDue(ctx context.Context, tx *postgres.Tx) ([]DeliverArgs, error) {
 	var rows []struct {
 		UID       uuid.UUID `db:"delivery_uid"`
@@ -50,13 +52,17 @@ func takeDue(ctx context.Context, tx *postgres.Tx) ([]DeliverArgs, error) {
 			 ORDER BY next_attempt_at
 			 LIMIT $2
 			   FOR UPDATE SKIP LOCKED
+		), taken AS (
+			UPDATE deliveries d
+			   SET queued = true
+			  FROM due
+			 WHERE d.delivery_uid = due.delivery_uid
+			   AND d.created_at = due.created_at
+			RETURNING d.delivery_uid, d.created_at, d.attempt_count, d.next_attempt_at
 		)
-		UPDATE deliveries d
-		   SET queued = true
-		  FROM due
-		 WHERE d.delivery_uid = due.delivery_uid
-		   AND d.created_at = due.created_at
-		RETURNING d.delivery_uid, d.created_at, d.attempt_count`, tx.Now, promoteBatch)
+		SELECT delivery_uid, created_at, attempt_count
+		  FROM taken
+		 ORDER BY next_attempt_at, delivery_uid`, tx.Now, promoteBatch)
 	if err != nil {
 		return nil, fmt.Errorf("taking the deliveries that are due: %w", err)
 	}
@@ -67,4 +73,64 @@ func takeDue(ctx context.Context, tx *postgres.Tx) ([]DeliverArgs, error) {
 		})
 	}
 	return jobs, nil
+}
+
+const (
+	// orphanLock is the advisory lock of MarkOrphans. Its value has no meaning.
+	orphanLock = 7_305_140_441
+	// orphanBatch bounds one look for orphans. The queue works the oldest jobs
+	// first, so those that lost theirs come to the head of the list.
+	orphanBatch = 10_000
+)
+
+// MarkOrphans hands deliveries that claim to be queued, have been due for longer
+// than patience and have no job back to the promoter, and returns how many: the
+// queue gave their job up, somebody deleted it, or a backup was restored without
+// it. Only one process looks at a time: two could both find a delivery whose
+// new job neither sees yet.
+func (s *Service) MarkOrphans(ctx context.Context, patience time.Duration) (int64, error) {
+	var count int64
+	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		var alone bool
+		err := tx.GetContext(ctx, &alone, `SELECT pg_try_advisory_xact_lock($1)`, orphanLock)
+		if err != nil || !alone {
+			return err
+		}
+		count, err = markOrphans(ctx, tx, tx.Now.Add(-patience))
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("looking for deliveries without a job: %w", err)
+	}
+	return count, nil
+}
+
+func markOrphans(ctx context.Context, tx *postgres.Tx, before time.Time) (int64, error) {
+	result, err := tx.ExecContext(ctx, `
+		WITH overdue AS (
+			SELECT delivery_uid, created_at
+			  FROM deliveries
+			 WHERE queued
+			   AND next_attempt_at < $1
+			 ORDER BY next_attempt_at
+			 LIMIT $2
+		)
+		UPDATE deliveries d
+		   SET queued = false
+		  FROM overdue o
+		 WHERE d.delivery_uid = o.delivery_uid
+		   AND d.created_at = o.created_at
+		   AND d.queued
+		   AND NOT EXISTS (
+		           SELECT 1
+		             FROM river_job j
+		            WHERE j.args ->> 'delivery_uid' = o.delivery_uid::text
+		              AND j.kind = $3
+		              AND j.queue = $4
+		              AND j.state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))`,
+		before, orphanBatch, DeliverArgs{}.Kind(), Queue)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }

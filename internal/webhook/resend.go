@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -11,24 +12,27 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// maxResend bounds one re-send, so that it stays one transaction.
-const maxResend = 10_000
+const (
+	// maxResend bounds one re-send, so that it stays one transaction.
+	maxResend = 10_000
+	// maxReason is the longest reason for a re-send, in characters.
+	maxReason = 500
+)
 
 // Resend adds, for each of the deliveries, a new delivery of the same event to
 // the same subscription: the same bytes, signed with the current secret, three
-// attempts of its own. Who asked and why stays with it. It returns the new
-// identifiers in the order of uids.
+// attempts of its own. Who asked and why, which may be empty, stays with it. One
+// named twice is re-sent once. It returns the new identifiers in the order of
+// uids.
 //
 // Errors: NOT_FOUND naming a delivery that does not exist, INVALID_STATE when
-// its subscription was deleted; then nothing is re-sent.
+// its subscription was deleted, VALIDATION_ERROR for the reason or too many of
+// them; then nothing is re-sent.
 func (s *Service) Resend(
 	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, by, reason string,
 ) ([]uuid.UUID, error) {
-	if len(uids) > maxResend {
-		return nil, lending.NewError(lending.CodeValidation,
-			"at most %d deliveries can be re-sent at once; narrow the time range", maxResend)
-	}
-	if err := checkResend(ctx, tx, uids); err != nil {
+	uids = distinct(uids)
+	if err := checkResend(ctx, tx, uids, reason); err != nil {
 		return nil, err
 	}
 	jobs := make([]DeliverArgs, 0, len(uids))
@@ -38,29 +42,52 @@ func (s *Service) Resend(
 		resent = append(resent, uid)
 		jobs = append(jobs, DeliverArgs{DeliveryUID: uid, CreatedAt: tx.Now, Number: 1})
 	}
+	// Many at once are left to the promoter, so that they do not delay new events.
+	queued := len(jobs) <= promoteBatch
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
 		                        event, application_uid, status, test, state, next_attempt_at,
 		                        queued, resend_of, resent_by, resend_reason)
 		SELECT pair.new_uid, $3, d.subscription_uid, d.event_uid, d.event_at,
 		       d.event, d.application_uid, d.status, d.test, 'pending', $3,
-		       true, d.delivery_uid, $4, $5
+		       $4, d.delivery_uid, $5, $6
 		  FROM unnest($1::uuid[], $2::uuid[]) AS pair (old_uid, new_uid)
 		  JOIN deliveries d ON d.delivery_uid = pair.old_uid`,
-		uidArray(uids), uidArray(resent), tx.Now, by, reason)
+		pq.Array(uids), pq.Array(resent), tx.Now, queued, by, reason)
 	if err != nil {
 		return nil, fmt.Errorf("inserting %d re-sends: %w", len(uids), err)
+	}
+	if !queued {
+		return resent, nil
 	}
 	return resent, s.enqueue(ctx, tx, jobs)
 }
 
-// ResendMatching re-sends every delivery that matches the filter, oldest
-// first; the filter's cursor and limit do not count.
+// distinct returns the identifiers without repetitions, in their order.
+func distinct(uids []uuid.UUID) []uuid.UUID {
+	seen := make(map[uuid.UUID]bool, len(uids))
+	return slices.DeleteFunc(slices.Clone(uids), func(uid uuid.UUID) bool {
+		repeated := seen[uid]
+		seen[uid] = true
+		return repeated
+	})
+}
+
+// ResendMatching re-sends every delivery that matches the filter, oldest first;
+// the filter's cursor and limit do not count. Unless the filter names a
+// subscription, those of deleted ones are left out.
+//
+// Errors: those of Resend, NOT_FOUND for a subscription that does not exist.
 func (s *Service) ResendMatching(
 	ctx context.Context, tx *postgres.Tx, filter DeliveryFilter, by, reason string,
 ) ([]uuid.UUID, error) {
 	filter.Cursor = postgres.Cursor{}
-	conditions, args := filter.where()
+	conditions, args := filter.where(`s.state <> 'deleted'`)
+	if filter.SubscriptionUID != uuid.Nil {
+		if err := checkSubscription(ctx, tx, filter.SubscriptionUID); err != nil {
+			return nil, err
+		}
+	}
 	args = append(args, maxResend+1)
 	var uids []uuid.UUID
 	err := tx.SelectContext(ctx, &uids, `SELECT d.delivery_uid`+deliveryTables+conditions+
@@ -71,8 +98,37 @@ func (s *Service) ResendMatching(
 	return s.Resend(ctx, tx, uids, by, reason)
 }
 
+// checkSubscription answers whether deliveries of the subscription can be
+// re-sent at all.
+func checkSubscription(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+	var state State
+	err := tx.GetContext(ctx, &state,
+		`SELECT state FROM subscriptions WHERE subscription_uid = $1`, uid)
+	switch {
+	case postgres.IsNoRows(err):
+		return errNoSubscription(uid)
+	case err != nil:
+		return fmt.Errorf("looking up subscription %s: %w", uid, err)
+	case state == StateDeleted:
+		return lending.NewError(lending.CodeInvalidState,
+			"subscription %s was deleted: nothing can be re-sent to it", uid)
+	}
+	return nil
+}
+
 // checkResend locks the subscriptions against deletion while re-sends are added.
-func checkResend(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) error {
+func checkResend(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, reason string) error {
+	if len(uids) > maxResend {
+		return lending.NewError(lending.CodeValidation,
+			"at most %d deliveries can be re-sent at once; narrow the time range", maxResend)
+	}
+	if reason != "" {
+		var faults lending.Faults
+		faults.Text("reason", reason, maxReason)
+		if err := faults.Err(); err != nil {
+			return err
+		}
+	}
 	var known []struct {
 		UID   uuid.UUID `db:"delivery_uid"`
 		State State     `db:"state"`
@@ -82,7 +138,7 @@ func checkResend(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) error {
 		  FROM deliveries d
 		  JOIN subscriptions s USING (subscription_uid)
 		 WHERE d.delivery_uid = ANY ($1)
-		   FOR SHARE OF s`, uidArray(uids))
+		   FOR SHARE OF s`, pq.Array(uids))
 	if err != nil {
 		return fmt.Errorf("checking deliveries to re-send: %w", err)
 	}
@@ -100,13 +156,4 @@ func checkResend(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID) error {
 		}
 	}
 	return nil
-}
-
-// uidArray passes identifiers as a Postgres array.
-func uidArray(uids []uuid.UUID) any {
-	texts := make([]string, len(uids))
-	for i, uid := range uids {
-		texts[i] = uid.String()
-	}
-	return pq.Array(texts)
 }

@@ -198,6 +198,9 @@ func save(ctx context.Context, tx *postgres.Tx, row subscriptionRow, by, change 
 }
 
 func saveMerchants(ctx context.Context, tx *postgres.Tx, row subscriptionRow) error {
+	if err := checkMerchants(ctx, tx, row); err != nil {
+		return err
+	}
 	_, err := tx.ExecContext(ctx, `
 		DELETE FROM subscription_merchants
 		 WHERE subscription_uid = $1
@@ -209,13 +212,32 @@ func saveMerchants(ctx context.Context, tx *postgres.Tx, row subscriptionRow) er
 		INSERT INTO subscription_merchants (subscription_uid, merchant_uid, partner_uid)
 		SELECT $1, unnest($2::uuid[]), $3
 		    ON CONFLICT DO NOTHING`, row.UID, row.Merchants, row.PartnerUID)
-	if postgres.IsForeignKey(err, "subscription_merchants_merchant_uid_partner_uid_fkey") {
-		return lending.Invalid("merchant", `"merchant" names one that is not of the partner`)
-	}
 	if err != nil {
 		return fmt.Errorf("saving the merchants of subscription %s: %w", row.UID, err)
 	}
 	return nil
+}
+
+// checkMerchants answers VALIDATION_ERROR for a merchant that is not the
+// partner's.
+func checkMerchants(ctx context.Context, tx *postgres.Tx, row subscriptionRow) error {
+	var strange []string
+	err := tx.SelectContext(ctx, &strange, `
+		SELECT uid
+		  FROM unnest($1::uuid[]) AS uid
+		 WHERE NOT EXISTS (
+		           SELECT 1
+		             FROM merchants
+		            WHERE merchant_uid = uid
+		              AND partner_uid = $2)`, row.Merchants, row.PartnerUID)
+	if err != nil {
+		return fmt.Errorf("checking the merchants of subscription %s: %w", row.UID, err)
+	}
+	var faults lending.Faults
+	for _, uid := range strange {
+		faults.Add("merchant", `"merchant" %s is not a merchant of the partner`, uid)
+	}
+	return faults.Err()
 }
 
 func parseUIDs(texts []string) ([]uuid.UUID, error) {

@@ -1,0 +1,151 @@
+package application_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// together runs the functions at once and returns what each answered.
+func together(uses ...func() error) []error {
+	errs := make([]error, len(uses))
+	start := make(chan struct{})
+	var all sync.WaitGroup
+	for i, use := range uses {
+		all.Go(func() {
+			<-start
+			errs[i] = use()
+		})
+	}
+	close(start)
+	all.Wait()
+	return errs
+}
+
+func TestOfAHundredAcceptancesOneWelcomes(t *testing.T) {
+	t.Parallel()
+	w := applicationtest.New(t)
+	solar := w.NewProduct(t, "SOLAR", "40,40,20")
+	app := w.Application(t, applicationtest.In(lending.StatusApproved))
+	rival := w.Application(t)
+	before := w.Jobs(t, email.Queue)
+	uses := make([]func() error, 100)
+	for i := range uses {
+		uses[i] = func() error { return accept(t, w, app.UID, solar, rival.UID) }
+	}
+	for _, err := range together(uses...) {
+		if err != nil {
+			t.Error(err)
+		}
+	}
+	same(t, "mails", w.MailsOf(t, app.UID), "stipulation: suppressed", "welcome: queued")
+	if got := w.Jobs(t, email.Queue) - before; got != 1 {
+		t.Errorf("%d mails queued, want 1", got)
+	}
+	got := w.Get(t, app.UID)
+	if got.SelectedProductCode != "SOLAR" || !got.LoanOpen ||
+		got.Communications != lending.CommunicationsEnabled {
+		t.Errorf("accepted %+v", got)
+	}
+	same(t, "events of the linked one", w.Statuses(t, rival.UID), statusEvent+"Closed")
+	if stages := w.GetLoan(t, app.UID).Stages; len(stages) != 3 {
+		t.Errorf("the loan has %d stages", len(stages))
+	}
+}
+
+// Two offers of one borrower, each accepted and linking the other: one wins, and
+// the database never has to break a deadlock.
+func TestAcceptancesThatLinkEachOther(t *testing.T) {
+	t.Parallel()
+	w := applicationtest.New(t)
+	solar := w.NewProduct(t, "SOLAR", "40,40,20")
+	var runs atomic.Int32
+	attempt := func(uid uuid.UUID, linked ...uuid.UUID) func() error {
+		return func() error {
+			return w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
+				runs.Add(1)
+				return w.Applications.AcceptOffer(ctx, tx, w.Caller(), application.Acceptance{
+					ApplicationUID: uid, ProductUID: uuid.MustParse(solar.UID), Linked: linked,
+				})
+			})
+		}
+	}
+	const rounds = 20
+	for range rounds {
+		a := w.Application(t, applicationtest.In(lending.StatusApproved))
+		b := w.Application(t, applicationtest.In(lending.StatusApproved))
+		errs := together(attempt(a.UID, b.UID), attempt(b.UID, a.UID))
+		won, lost := a.UID, b.UID
+		if errs[0] != nil {
+			won, lost = lost, won
+			errs[0], errs[1] = errs[1], errs[0]
+		}
+		if errs[0] != nil {
+			t.Fatalf("neither was accepted: %v, %v", errs[0], errs[1])
+		}
+		refused(t, errs[1], lending.CodeInvalidState)
+		if !w.Get(t, won).LoanOpen || w.Get(t, lost).Status != lending.StatusClosed ||
+			w.Get(t, lost).SelectedProductUID != nil {
+			t.Errorf("won %+v, lost %+v", w.Get(t, won), w.Get(t, lost))
+		}
+	}
+	if runs.Load() != 2*rounds {
+		t.Errorf("%d runs of %d acceptances: a deadlock was broken", runs.Load(), 2*rounds)
+	}
+}
+
+// Approving and accepting at once opens the loan once, whoever comes first.
+func TestApprovalRacesAcceptance(t *testing.T) {
+	t.Parallel()
+	w := applicationtest.New(t)
+	solar, roof := w.NewProduct(t, "SOLAR", "40,40,20"), w.NewProduct(t, "ROOF", "100")
+	for range 20 {
+		app := w.Application(t, applicationtest.In(lending.StatusHardPull))
+		errs := together(
+			func() error { return accept(t, w, app.UID, solar) },
+			func() error { return accept(t, w, app.UID, roof) },
+			func() error { _, err := move(t, w, app.UID, lending.StatusApproved); return err },
+		)
+		for _, err := range errs {
+			if err != nil {
+				refused(t, err, lending.CodeInvalidState) // the loan was open already
+			}
+		}
+		got := w.Get(t, app.UID)
+		if found := w.GetLoan(t, app.UID); found.ProductCode != got.SelectedProductCode {
+			t.Errorf("the loan is of %s, selected is %s", found.ProductCode, got.SelectedProductCode)
+		}
+	}
+}
+
+func TestDecisionsRace(t *testing.T) {
+	t.Parallel()
+	w := applicationtest.New(t)
+	w.NewProduct(t, "SOLAR", "40,40,20")
+	app := w.Application(t)
+	uses := make([]func() error, 20)
+	for i := range uses {
+		uses[i] = func() error { _, err := decide(t, w, app.UID); return err }
+	}
+	made := 0
+	for _, err := range together(uses...) {
+		if err == nil {
+			made++
+			continue
+		}
+		refused(t, err, lending.CodeInvalidState)
+	}
+	if made != 1 {
+		t.Errorf("decided %d times", made)
+	}
+	same(t, "events", w.Statuses(t, app.UID), statusEvent+"Hard Pull Authorization")
+}

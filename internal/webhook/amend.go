@@ -1,0 +1,131 @@
+package webhook
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+)
+
+// DefaultOverlap is for how long a rotated signing secret still signs beside
+// the new one.
+const DefaultOverlap = 24 * time.Hour
+
+// Amend changes settings of a subscription and makes a new version of it; what
+// changes nothing makes none. A changed secret is returned, else the zero one.
+//
+// A new signing secret leaves the former one in force beside it for the
+// overlap; a bearer token has none, because a request carries only one.
+//
+// Errors: NOT_FOUND, VALIDATION_ERROR naming every wrong setting.
+func (s *Service) Amend(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, patch Patch, by string,
+) (Subscription, secret.String, error) {
+	row, err := lockSubscription(ctx, tx, uid)
+	if err != nil {
+		return Subscription{}, secret.String{}, err
+	}
+	value, changes, err := s.amend(tx.Now, &row, patch)
+	if err != nil {
+		return Subscription{}, secret.String{}, err
+	}
+	if len(changes) > 0 {
+		row.Version++
+		row.UpdatedAt = tx.Now
+		if err := save(ctx, tx, row, by, strings.Join(changes, ", ")+" changed"); err != nil {
+			return Subscription{}, secret.String{}, err
+		}
+	}
+	subscription, err := s.subscription(row)
+	return subscription, value, err
+}
+
+// amend applies the patch to the row and names the settings that changed.
+func (s *Service) amend(
+	now time.Time, row *subscriptionRow, patch Patch,
+) (value secret.String, changes []string, err error) {
+	current, err := s.subscription(*row)
+	if err != nil {
+		return secret.String{}, nil, err
+	}
+	settings := patch.over(current)
+	rotate := patch.Secret != nil || settings.Auth != current.Auth
+	if value, err = s.check(&settings, rotate); err != nil {
+		return secret.String{}, nil, err
+	}
+	changes = settings.changes(current, rotate)
+	row.URL, row.Events, row.Merchants = settings.URL, settings.Events, uidTexts(settings.Merchants)
+	if row.HeadersSealed, err = s.sealHeaders(row.UID, settings.Headers); err != nil {
+		return secret.String{}, nil, err
+	}
+	if rotate {
+		s.rotate(now, row, settings.Auth, value, patch.Overlap)
+	}
+	return value, changes, nil
+}
+
+// changes names the settings that differ from those in force. Both are in the
+// normal form of check.
+func (s Settings) changes(current Subscription, rotate bool) []string {
+	var names []string
+	add := func(name string, changed bool) {
+		if changed {
+			names = append(names, name)
+		}
+	}
+	add("url", s.URL != current.URL)
+	add("auth", s.Auth != current.Auth)
+	add("secret", rotate && s.Auth != AuthNone)
+	add("events", !slices.Equal(s.Events, current.Events))
+	add("merchants", !slices.Equal(s.Merchants, current.Merchants))
+	add("headers", !slices.Equal(s.Headers, current.Headers))
+	return names
+}
+
+// rotate puts a new secret in force.
+func (s *Service) rotate(
+	now time.Time, row *subscriptionRow, auth Auth, value secret.String, overlap time.Duration,
+) {
+	row.PreviousSealed, row.PreviousUntil = nil, nil
+	if row.Auth == AuthHMAC && auth == AuthHMAC && overlap > 0 {
+		until := now.Add(overlap)
+		row.PreviousSealed, row.PreviousUntil = row.SecretSealed, &until
+	}
+	row.Auth = auth
+	row.SecretSealed = s.sealSecret(row.UID, value)
+}
+
+// over lays the patch over the current configuration.
+func (p Patch) over(current Subscription) Settings {
+	settings := Settings{
+		URL:       current.URL,
+		Auth:      current.Auth,
+		Events:    current.Events,
+		Merchants: current.Merchants,
+		Headers:   current.Headers,
+	}
+	if p.URL != nil {
+		settings.URL = *p.URL
+	}
+	if p.Auth != nil {
+		settings.Auth = *p.Auth
+	}
+	if p.Secret != nil {
+		settings.Secret = *p.Secret
+	}
+	if p.Events != nil {
+		settings.Events = p.Events
+	}
+	if p.Merchants != nil {
+		settings.Merchants = p.Merchants
+	}
+	if p.Headers != nil {
+		settings.Headers = *p.Headers
+	}
+	return settings
+}
