@@ -1,0 +1,50 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"drawbridge/web/docs"
+	"drawbridge/web/docs/contract"
+)
+
+// TestQuickStartWorksAsPrinted runs the very commands of the quick start page,
+// the sample partner among them, against the running service.
+func TestQuickStartWorksAsPrinted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	data := w.demoData()
+	s := w.serve()
+	programs := t.TempDir()
+	sample := filepath.Join(programs, "samplepartner")
+	if output, err := exec.Command("go", "build", "-o", sample, "../samplepartner").CombinedOutput(); err != nil {
+		t.Fatalf("building the sample partner: %v\n%s", err, output)
+	}
+	if err := os.Symlink(binary, filepath.Join(programs, "drawbridge")); err != nil {
+		t.Fatal(err)
+	}
+	groups := []string{docs.GroupWebhooks, docs.GroupLoan, docs.GroupProgram}
+	client := data.Partners[0].Clients[0]
+	script, err := docs.Script(s.url+"/api", map[string]string{
+		docs.PlaceholderClientID:     client.ID,
+		docs.PlaceholderClientSecret: client.Secret,
+		docs.PlaceholderProductUID:   data.Products[0].UID,
+		docs.PlaceholderPartnerUID:   data.Partners[0].UID.String(),
+	}, groups...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shell := w.command()
+	command := exec.CommandContext(t.Context(), "bash", "-c", script)
+	command.Dir = w.folder
+	command.Env = append(shell.Env, "PATH="+programs+":"+os.Getenv("PATH"))
+	output, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("the script ended with %v:\n%s", err, output)
+	}
+	if err := contract.CheckQuickStart(string(output), groups...); err != nil {
+		t.Errorf("the script printed something else: %v\n%s", err, output)
+	}
+}
