@@ -1,0 +1,100 @@
+package api
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"drawbridge/internal/lending"
+)
+
+func TestObjectNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	const uid = "0b8f6c1e-5a1d-4c39-9a0e-3f6f0d7c2a11"
+	for _, test := range []struct {
+		name string
+		body string
+		read func(body *object)
+		want []string
+	}{
+		{"text is absent", `{}`, func(o *object) { o.text("a", 9) }, []string{`"a" is required`}},
+		{"text is null", `{"a":null}`, func(o *object) { o.text("a", 9) }, []string{`"a" is required`}},
+		{"text is a number", `{"a":1}`, func(o *object) { o.text("a", 9) }, []string{`"a" must be a string`}},
+		{"text is too long", `{"a":"0123456789"}`, func(o *object) { o.text("a", 9) },
+			[]string{`"a" must have at most 9 characters`}},
+		{"text has a NUL", `{"a":"x\u0000"}`, func(o *object) { o.text("a", 9) },
+			[]string{`"a" must be one line without control characters`}},
+		{"optional text is blank", `{"a":"  "}`, func(o *object) { o.optionalText("a", 9) }, nil},
+		{"amount is a number", `{"a":1.5}`, func(o *object) { o.money("a") },
+			[]string{`"a" must be a string such as "1234.50"`}},
+		{"amount is zero", `{"a":"0.00"}`, func(o *object) { o.money("a") },
+			[]string{`"a" must be greater than 0`}},
+		{"uid is short", `{"a":"0b8f6c1e5a1d4c399a0e3f6f0d7c2a11"}`, func(o *object) { o.uid("a") },
+			[]string{`"a" must be a UUID`}},
+		{"uid is right", `{"a":"` + uid + `"}`, func(o *object) { o.uid("a") }, nil},
+		{"uids are no array", `{"a":"` + uid + `"}`, func(o *object) { o.optionalUIDs("a") },
+			[]string{`"a" must be an array of UUIDs`}},
+		{"uids are too many", `{"a":["` + strings.Repeat(uid+`","`, 100) + uid + `"]}`,
+			func(o *object) { o.optionalUIDs("a") }, []string{`"a" must have at most 100 entries`}},
+		{"child is no object", `{"a":[]}`, func(o *object) { o.child("a").text("b", 9) },
+			[]string{`"a" must be an object`, `"a.b" is required`}},
+		{"child's field", `{"a":{"b":7}}`, func(o *object) { o.child("a").text("b", 9) },
+			[]string{`"a.b" must be a string`}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			body, err := parseObject([]byte(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			test.read(body)
+			var got []string
+			for _, fault := range *body.faults {
+				got = append(got, fault.Message)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// FuzzJSONBody reads hostile bodies as every operation does. Whatever comes,
+// the answer is a refusal with a code, or values that the database can hold.
+func FuzzJSONBody(f *testing.F) {
+	for _, seed := range []string{
+		`{}`, `[]`, `null`, `{"requested_amount":"25000.00"}`, `{"a":1}{"b":2}`, "\xff", `{"a":"\u0000"}`,
+		`{"borrower":{"first_name":"B","last_name":"B","email":"b@b.example"},"project":{"name":"P"}}`,
+		`{"thrive_application_uid":"0b8f6c1e-5a1d-4c39-9a0e-3f6f0d7c2a11","linked_application_uids":[1]}`,
+		`{"status":"Approved","term":"12","title":"x"}`, `{"borrower":[],"project":{"name":{"name":1}}}`,
+		`{"requested_amount":"1e9","requested_amount":"2"}`, `{"a":` + strings.Repeat(`[`, 200),
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		body, err := parseObject(raw)
+		if err != nil {
+			if _, ok := errors.AsType[*lending.Error](err); !ok {
+				t.Fatalf("refused with an internal error: %v", err)
+			}
+			return
+		}
+		request := readNewApplication(body)
+		readTerms(body)
+		parsed(body, "status", lending.ParseApplicationStatus)
+		body.uid("thrive_application_uid")
+		body.optionalUIDs("linked_application_uids")
+		title := body.text("title", maxLine)
+		for _, text := range []string{request.Borrower.FirstName, request.Project.Name, title} {
+			if len(*body.faults) == 0 && (!utf8.ValidString(text) || strings.Contains(text, "\x00")) {
+				t.Errorf("accepted %q", text)
+			}
+		}
+		if len(*body.faults) == 0 && !request.RequestedAmount.IsPositive() {
+			t.Errorf("accepted the amount %s", request.RequestedAmount)
+		}
+	})
+}

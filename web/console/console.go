@@ -1,0 +1,115 @@
+// Package console serves the people of the lender: sign-in, the delivery log,
+// re-sends and what else the console's pages do.
+//
+// Handlers read the request, call a service and render a page of package
+// views, or the page's live region when htmx asks for that alone. Everything
+// works without script. Each route names the least role that may call it; the
+// guard in front of every handler checks it on every request, together with
+// the session, the origin of a change and the headers that keep browsers
+// strict.
+package console
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// Prefix is the path under which every route of the console lies.
+const Prefix = views.PathHome
+
+// Options are what the console is made of.
+type Options struct {
+	DB        *postgres.DB
+	Operators *operator.Service
+	Webhooks  *webhook.Service
+	// PublicURL is the origin that browsers see, such as https://bridge.example.
+	PublicURL string
+	// Environment is shown over every page; empty in production.
+	Environment string
+	// Version names the running build.
+	Version string
+	// Status is the one map from error code to HTTP status.
+	Status func(lending.Code) int
+	// LiveEvery is how often a live page looks for news; a second when zero.
+	LiveEvery time.Duration
+}
+
+// Console serves the console.
+type Console struct {
+	Options
+	sessions *scs.SessionManager
+	origins  *http.CrossOriginProtection
+	secure   bool
+	closing  chan struct{}
+	close    func()
+}
+
+// Route is one page or action, for the server's route table.
+type Route struct {
+	Method string
+	// Path is absolute, in Echo's notation.
+	Path string
+	Name string
+	// Role is the least that may call; empty for the sign-in, which is for guests.
+	Role    operator.Role
+	Handler echo.HandlerFunc
+}
+
+// New returns a console. It fails when the public URL is not an origin.
+func New(options Options) (*Console, error) {
+	if options.LiveEvery == 0 {
+		options.LiveEvery = time.Second
+	}
+	c := &Console{
+		Options: options,
+		origins: http.NewCrossOriginProtection(),
+		secure:  strings.HasPrefix(options.PublicURL, "https://"),
+		closing: make(chan struct{}),
+	}
+	if err := c.origins.AddTrustedOrigin(strings.TrimRight(options.PublicURL, "/")); err != nil {
+		return nil, err
+	}
+	c.close = sync.OnceFunc(func() { close(c.closing) })
+	c.sessions = c.newSessions()
+	return c, nil
+}
+
+// Close ends the streams of live pages, so that a server that stops does not
+// wait for them; browsers connect to the next one by themselves.
+func (c *Console) Close() { c.close() }
+
+// Routes lists every page and action.
+func (c *Console) Routes() []Route {
+	const support = operator.RoleSupport
+	routes := []Route{
+		{http.MethodGet, views.PathSignIn, "console.signIn", "", c.signInForm},
+		{http.MethodPost, views.PathSignIn, "console.signIn.submit", "", c.signIn},
+		{http.MethodPost, views.PathSignOut, "console.signOut", support, c.signOut},
+		{http.MethodPost, views.PathPreferences, "console.preferences", support, c.prefer},
+		{http.MethodGet, views.PathHome, "console.overview", support, c.overview},
+		{http.MethodGet, views.PathDeliveries, "console.deliveries", support, c.deliveries},
+		{http.MethodGet, views.PathDeliveriesLive, "console.deliveries.live", support,
+			c.deliveriesLive},
+		{http.MethodGet, views.PathDelivery, "console.delivery", support, c.delivery},
+		{http.MethodGet, views.PathDeliveryLive, "console.delivery.live", support, c.deliveryLive},
+		{http.MethodGet, views.PathResend, "console.resend", support, c.resendForm},
+		{http.MethodPost, views.PathResend, "console.resend.submit", support, c.resend},
+		{http.MethodGet, views.PathSubscriptions, "console.subscriptions", support,
+			c.subscriptions},
+	}
+	for i, route := range routes {
+		routes[i].Handler = c.guard(route.Role, route.Handler)
+	}
+	return routes
+}

@@ -1,0 +1,98 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/views"
+)
+
+// policy lets a page load from its own origin only, and nothing inline.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
+	"img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; " +
+	"base-uri 'none'; frame-ancestors 'none'"
+
+// maxForm bounds the body of a form, in bytes.
+const maxForm = 64 << 10
+
+// userKey is where the guard leaves the signed-in user for the handler.
+const userKey = "console.user"
+
+// guard stands before every handler: strict headers, the session, the origin of
+// a change, and the role that the route needs.
+func (c *Console) guard(needed operator.Role, handler echo.HandlerFunc) echo.HandlerFunc {
+	guarded := echo.WrapMiddleware(c.sessions.LoadAndSave)(func(ctx echo.Context) error {
+		if err := c.origins.Check(ctx.Request()); err != nil {
+			return lending.NewError(lending.CodeForbidden,
+				"This came from another site. Open the console and try again.").WithCause(err)
+		}
+		user, signedIn, err := c.resume(ctx)
+		if err != nil {
+			return err
+		}
+		ctx.Set(userKey, user)
+		switch {
+		case needed == "":
+			return handler(ctx)
+		case !signedIn:
+			return askToSignIn(ctx)
+		case !user.Role.Allows(needed):
+			return lending.NewError(lending.CodeForbidden,
+				"Your role, %s, may not do this. Ask somebody with the role %s.", user.Role, needed)
+		}
+		return handler(ctx)
+	})
+	return func(ctx echo.Context) error {
+		c.strictHeaders(ctx.Response().Header())
+		request := ctx.Request()
+		request.Body = http.MaxBytesReader(ctx.Response(), request.Body, maxForm)
+		return guarded(ctx)
+	}
+}
+
+func (c *Console) strictHeaders(header http.Header) {
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("X-Frame-Options", "DENY")
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=()")
+	// Pages hold borrowers' and partners' data: no cache on the way keeps them,
+	// nor does the browser after signing out.
+	header.Set("Cache-Control", "no-store")
+	header.Add("Vary", "HX-Request")
+	if c.secure {
+		header.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+}
+
+// askToSignIn leads a person to the sign-in and back. A script gets a plain 401:
+// it must not put the sign-in page into a part of another page.
+func askToSignIn(ctx echo.Context) error {
+	request := ctx.Request()
+	if isFragment(request) || isStream(request) {
+		return lending.NewError(lending.CodeUnauthorized,
+			"You are signed out. Reload the page to sign in again.")
+	}
+	query := url.Values{"why": {"expired"}}
+	if request.Method == http.MethodGet {
+		query = url.Values{"next": {request.URL.RequestURI()}}
+	}
+	return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?"+query.Encode())
+}
+
+// currentUser is who is signed in; the zero user on pages for guests.
+func currentUser(ctx echo.Context) operator.User {
+	user, _ := ctx.Get(userKey).(operator.User)
+	return user
+}
+
+// isFragment tells whether htmx asks for a part of a page.
+func isFragment(r *http.Request) bool {
+	return r.Header.Get("HX-Request") == "true" && r.Header.Get("HX-Boosted") == ""
+}

@@ -1,0 +1,107 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+const (
+	// recent is the time that the overview and the rail's badge look back.
+	recent = 24 * time.Hour
+	// maxBadge is the highest number that the rail's badge counts to.
+	maxBadge = 999
+)
+
+// render writes a whole page or a fragment. Nothing is sent before the
+// component is rendered to its end, so that a fault can still be answered.
+func render(ctx echo.Context, status int, component templ.Component) error {
+	html, err := renderHTML(ctx.Request().Context(), component)
+	if err != nil {
+		return err
+	}
+	return ctx.HTMLBlob(status, html)
+}
+
+func renderHTML(ctx context.Context, component templ.Component) ([]byte, error) {
+	var html bytes.Buffer
+	if err := component.Render(ctx, &html); err != nil {
+		return nil, fmt.Errorf("rendering a page: %w", err)
+	}
+	return html.Bytes(), nil
+}
+
+// frame is what surrounds a page of the signed-in user.
+func (c *Console) frame(
+	ctx echo.Context, section views.Section, title string, crumbs ...views.Crumb,
+) (views.Frame, error) {
+	request := ctx.Request()
+	failing, err := c.Webhooks.CountDeliveries(request.Context(), webhook.DeliveryFilter{
+		State: webhook.DeliveryFailed, Since: c.DB.Now().Add(-recent),
+	}, maxBadge)
+	if err != nil {
+		return views.Frame{}, err
+	}
+	user := currentUser(ctx)
+	return views.Frame{
+		Title: title, Section: section, Crumbs: crumbs,
+		User:        views.User{Name: user.Name, Email: user.Email, Role: string(user.Role)},
+		Environment: c.Environment, Version: c.Version, Failing: failing,
+		Theme: c.preference(ctx, "theme"), Density: c.preference(ctx, "density"),
+		Path: request.URL.RequestURI(),
+	}, nil
+}
+
+// RenderFault answers an error of any console path: a page for people, a notice
+// for a part of a page. The status is that of the error's code.
+func (c *Console) RenderFault(ctx echo.Context, err error) error {
+	c.strictHeaders(ctx.Response().Header())
+	status := c.Status(lending.ErrorCode(err))
+	fault := views.Fault{
+		Environment: c.Environment, Theme: c.preference(ctx, "theme"), Status: status,
+		Title: faultTitle(status), Text: faultText(err),
+		RequestID: ctx.Response().Header().Get(echo.HeaderXRequestID),
+	}
+	request := ctx.Request()
+	if isFragment(request) || isStream(request) {
+		return render(ctx, status, views.FaultFragment(fault))
+	}
+	if status >= http.StatusInternalServerError && request.Method == http.MethodGet {
+		fault.RetryHref = request.URL.RequestURI()
+	}
+	return render(ctx, status, views.FaultPage(fault))
+}
+
+func faultTitle(status int) string {
+	switch status {
+	case http.StatusNotFound:
+		return "There is nothing here"
+	case http.StatusForbidden:
+		return "You may not do this"
+	case http.StatusUnauthorized:
+		return "You are signed out"
+	case http.StatusConflict:
+		return "This cannot be done now"
+	case http.StatusMethodNotAllowed, http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+		return "The request is not right"
+	}
+	return "Something went wrong"
+}
+
+// faultText is what a person may read of an error.
+func faultText(err error) string {
+	if refusal, ok := errors.AsType[*lending.Error](err); ok {
+		return sentence(refusal.Message)
+	}
+	return "It is our fault, and it is written down. Try again; if it stays, quote the request id."
+}
