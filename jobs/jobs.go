@@ -11,6 +11,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"drawbridge/internal/document"
+	"drawbridge/internal/email"
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
@@ -24,6 +25,8 @@ type Deps struct {
 	Idempotency *idempotency.Store
 	Documents   *document.Store
 	Loans       *loan.Service
+	// Courier sends the e-mails.
+	Courier *email.Courier
 	// WebhookTimeout bounds one attempt.
 	WebhookTimeout time.Duration
 }
@@ -35,6 +38,7 @@ const queueChores = river.QueueDefault
 // waits for its endpoint, so there are many.
 const (
 	webhookWorkers = 400
+	emailWorkers   = 10
 	choreWorkers   = 2
 )
 
@@ -44,10 +48,12 @@ func Config(deps Deps) *river.Config {
 	river.AddWorker(workers, &DeliverWebhook{
 		Webhooks: deps.Webhooks, Limit: deps.WebhookTimeout + recordMargin,
 	})
+	river.AddWorker(workers, NewSendEmail(deps.Courier))
 	river.AddWorker(workers, &Housekeep{Deps: deps})
 	return &river.Config{
 		Queues: map[string]river.QueueConfig{
 			webhook.Queue: {MaxWorkers: webhookWorkers},
+			email.Queue:   {MaxWorkers: emailWorkers},
 			queueChores:   {MaxWorkers: choreWorkers},
 		},
 		Workers:      workers,

@@ -19,12 +19,15 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/mail"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/emersion/go-smtp"
 )
 
 // wire is one request as it came over the socket.
@@ -419,5 +422,96 @@ func TestHealthReadinessAndMetricsOfEveryRole(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// mailServer is a real SMTP server on a socket that keeps what it accepts.
+type mailServer struct {
+	address string
+	mails   chan string
+}
+
+type mailSession struct{ mails chan string }
+
+func (s *mailSession) Mail(string, *smtp.MailOptions) error { return nil }
+func (s *mailSession) Rcpt(string, *smtp.RcptOptions) error { return nil }
+func (s *mailSession) Reset()                               {}
+func (s *mailSession) Logout() error                        { return nil }
+
+// Data keeps a message.
+func (s *mailSession) Data(r io.Reader) error {
+	text, err := io.ReadAll(r)
+	s.mails <- string(text)
+	return err
+}
+
+func newMailServer(t *testing.T) *mailServer {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &mailServer{address: listener.Addr().String(), mails: make(chan string, 100)}
+	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) {
+		return &mailSession{m.mails}, nil
+	}))
+	server.Domain = "mail.example"
+	t.Cleanup(func() { _ = server.Close() })
+	go func() { _ = server.Serve(listener) }()
+	return m
+}
+
+func TestAcceptOfferWelcomesTheBorrower(t *testing.T) {
+	t.Parallel()
+	w, m := newWorld(t), newMailServer(t)
+	w.vars["DRAWBRIDGE_SMTP_URL"] = "smtp://" + m.address
+	data := w.demoData()
+	s := w.serve()
+	// The demo loans were accepted while they were made; each welcomes once, and
+	// the one that left Approved asks for a stipulation too.
+	for range len(data.Loans) + 1 {
+		select {
+		case text := <-m.mails:
+			message, err := mail.ReadMessage(strings.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			to, err := message.Header.AddressList("To")
+			if err != nil || to[0].Address != "bea@borrower.example" {
+				t.Errorf("a mail went to %v, %v", to, err)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("a welcome mail is missing; the service logged %s", s.logged())
+		}
+	}
+	body := fmt.Sprintf(`{"thrive_application_uid":%q,"selected_product_uid":%q}`,
+		data.Applications[0].UID, data.Products[0].UID)
+	for range 3 {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut,
+			s.url+"/api/v2/application/accept-offer", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("x-service-client-id", data.Partners[0].Clients[0].ID)
+		request.Header.Set("x-service-client-secret", data.Partners[0].Clients[0].Secret)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("accept-offer answered %d", response.StatusCode)
+		}
+	}
+	select {
+	case <-m.mails:
+	case <-time.After(20 * time.Second):
+		t.Fatal("no welcome mail arrived")
+	}
+	select {
+	case text := <-m.mails:
+		t.Errorf("a second mail arrived: %s", text)
+	case <-time.After(time.Second):
 	}
 }

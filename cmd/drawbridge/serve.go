@@ -69,17 +69,41 @@ func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres
 	if err != nil {
 		return err
 	}
+	if err := refuseDemoPasswords(env.ctx, services); err != nil {
+		return err
+	}
 	listener, err := net.Listen("tcp", settings.Listen)
 	if err != nil {
 		return fmt.Errorf("listening on DRAWBRIDGE_LISTEN: %w", err)
 	}
 	services.settings.PublicURL = publicURL(settings, listener)
+	if services.courier, err = newCourier(services); err != nil {
+		return errors.Join(err, listener.Close())
+	}
 	if cmd.Demo {
 		if err := printWelcome(env, services); err != nil {
 			return errors.Join(err, listener.Close())
 		}
 	}
 	return runServer(env, services, listener)
+}
+
+// refuseDemoPasswords keeps production from starting while anybody could sign
+// in with a published password. A database without its schema has no users.
+func refuseDemoPasswords(ctx context.Context, s *services) error {
+	if s.settings.Env != config.Production {
+		return nil
+	}
+	missing, err := migrations.Pending(ctx, s.db.DB.DB)
+	if err != nil || len(missing) > 0 {
+		return err
+	}
+	found, err := s.operators.HasDemoPasswords(ctx)
+	if err == nil && found {
+		return config.Faults{"DRAWBRIDGE_ENV is production, but users of the demo data can sign in " +
+			"with published passwords; disable them or set others with drawbridge user"}
+	}
+	return err
 }
 
 // publicURL is the configured origin, or the one listened on.
@@ -155,7 +179,7 @@ func work(ctx context.Context, s *services) error {
 		return err
 	}
 	queueConfig := jobs.Config(jobs.Deps{
-		DB: s.db, Webhooks: s.webhooks,
+		DB: s.db, Webhooks: s.webhooks, Courier: s.courier,
 		Idempotency: s.idempotency, Documents: s.documents, Loans: s.loans,
 		WebhookTimeout: s.settings.WebhookTimeout,
 	})

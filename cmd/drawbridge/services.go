@@ -1,6 +1,7 @@
 package main
 
 import (
+	"database/sql"
 	"fmt"
 	"path/filepath"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
+	"drawbridge/jobs"
 	"drawbridge/web/api"
 )
 
@@ -28,11 +30,13 @@ import (
 type services struct {
 	settings     config.Config
 	db           *postgres.DB
+	inserter     *river.Client[*sql.Tx]
 	partners     *partner.Service
 	catalog      *catalog.Service
 	idempotency  *idempotency.Store
 	documents    *document.Store
 	emails       *email.Service
+	courier      *email.Courier
 	webhooks     *webhook.Service
 	loans        *loan.Service
 	applications *application.Service
@@ -72,6 +76,7 @@ func newServices(
 	return &services{
 		settings:  settings,
 		db:        db,
+		inserter:  inserter,
 		partners:  &partner.Service{DB: db},
 		catalog:   &catalog.Service{DB: db},
 		documents: document.NewStore(bucket),
@@ -87,6 +92,26 @@ func newServices(
 			return idempotency.Reply{Status: status, Body: body}
 		}},
 	}, nil
+}
+
+// newCourier returns what sends the mails. Without a mail server it keeps them.
+func newCourier(s *services) (*email.Courier, error) {
+	from, err := email.ParseSender(s.settings.MailFrom)
+	if err != nil {
+		return nil, config.Faults{"DRAWBRIDGE_MAIL_FROM " + err.Error()}
+	}
+	courier := &email.Courier{
+		DB: s.db, Jobs: s.inserter, From: from, Render: jobs.RenderMail(s.settings.PublicURL),
+	}
+	if s.settings.SMTPURL == "" {
+		return courier, nil
+	}
+	server, err := email.ParseServer(s.settings.SMTPURL)
+	if err != nil {
+		return nil, config.Faults{"DRAWBRIDGE_SMTP_URL " + err.Error()}
+	}
+	courier.Sender = email.NewSender(server, email.DefaultLimits())
+	return courier, nil
 }
 
 // blobURL is the configured bucket, or a folder of development's data.
