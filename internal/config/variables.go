@@ -162,10 +162,8 @@ func readListen(c *Config, value string) error {
 	if err != nil {
 		return fmt.Errorf("is %q; it must be host:port, such as 127.0.0.1:8080", value)
 	}
-	if number, err := strconv.ParseUint(port, 10, 16); err != nil {
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return fmt.Errorf("has the port %q; it must be a number from 0 to 65535", port)
-	} else if number == 0 && c.PublicURL != "" {
-		return errors.New("picks a free port although DRAWBRIDGE_PUBLIC_URL names one")
 	}
 	c.Listen = value
 	return nil

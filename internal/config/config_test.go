@@ -1,0 +1,160 @@
+package config
+
+import (
+	"errors"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// from returns a lookup in a map.
+func from(values map[string]string) func(string) string {
+	return func(name string) string { return values[name] }
+}
+
+func TestLoadDefaults(t *testing.T) {
+	t.Parallel()
+	got, err := Load(from(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{
+		Env:      Development,
+		Listen:   "127.0.0.1:8080",
+		BasePath: "/api",
+		Roles:    []Role{RoleAPI, RoleConsole, RoleWorker},
+		MailFrom: "Drawbridge <no-reply@localhost>",
+		WebhookAllow: []netip.Prefix{
+			netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"),
+		},
+		WebhookAllowHTTP:     true,
+		WebhookTimeout:       30 * time.Second,
+		WebhookRetry:         []time.Duration{time.Minute, 10 * time.Minute},
+		WebhookRetryAfterMax: time.Hour,
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestLoadProduction(t *testing.T) {
+	t.Parallel()
+	good := map[string]string{
+		"DRAWBRIDGE_ENV":         "production",
+		"DATABASE_URL":           "postgres://u:p@db.internal/drawbridge",
+		"DRAWBRIDGE_PUBLIC_URL":  "https://drawbridge.example/",
+		"DRAWBRIDGE_SECRETS_KEY": "base64key://AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+		"DRAWBRIDGE_BLOB_URL":    "s3://documents",
+		"DRAWBRIDGE_BASE_PATH":   "/",
+		"DRAWBRIDGE_ROLES":       "worker, api,worker",
+	}
+	got, err := Load(from(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.PublicURL != "https://drawbridge.example" || got.BasePath != "" ||
+		got.WebhookAllowHTTP || got.WebhookAllow != nil ||
+		!got.Has(RoleAPI) || !got.Has(RoleWorker) || got.Has(RoleConsole) || len(got.Roles) != 2 {
+		t.Errorf("loaded %+v", got)
+	}
+	for name, wrong := range map[string]string{
+		"DATABASE_URL":                  "",
+		"DRAWBRIDGE_PUBLIC_URL":         "http://drawbridge.example",
+		"DRAWBRIDGE_SECRETS_KEY":        "",
+		"DRAWBRIDGE_BLOB_URL":           "",
+		"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP": "true",
+	} {
+		values := map[string]string{}
+		for key, value := range good {
+			values[key] = value
+		}
+		values[name] = wrong
+		_, err := Load(from(values))
+		faults, ok := errors.AsType[Faults](err)
+		if !ok || len(faults) != 1 || !strings.HasPrefix(faults[0], name) {
+			t.Errorf("%s=%q: %v", name, wrong, err)
+		}
+	}
+}
+
+func TestLoadNamesEveryFaultAtOnceAndNoPassword(t *testing.T) {
+	t.Parallel()
+	_, err := Load(from(map[string]string{
+		"DATABASE_URL":               "mysql://root:hunter2@db/x",
+		"DRAWBRIDGE_SMTP_URL":        "http://me:hunter2@mail",
+		"DRAWBRIDGE_BLOB_URL":        "ftp://me:hunter2@files",
+		"DRAWBRIDGE_WEBHOOK_TIMEOUT": "soon",
+		"DRAWBRIDGE_LISTEN":          "nowhere",
+	}))
+	faults, ok := errors.AsType[Faults](err)
+	if !ok || len(faults) != 5 {
+		t.Fatalf("got %v", err)
+	}
+	if strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("the error shows a password or more than a line: %v", err)
+	}
+}
+
+func TestDotEnv(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), ".env")
+	text := "# a comment\n\nA=1\nexport B = \"two words\"\nC='x=y'\nD=\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lookup, err := WithDotEnv(from(map[string]string{"A": "environment"}), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"A": "environment", "B": "two words", "C": "x=y", "D": "", "E": "",
+	} {
+		if got := lookup(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if _, err := WithDotEnv(from(nil), path+".missing"); err != nil {
+		t.Errorf("a missing file: %v", err)
+	}
+	if err := os.WriteFile(path, []byte("A=1\nnonsense\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := WithDotEnv(from(nil), path); err == nil || !strings.Contains(err.Error(), "line 2") {
+		t.Errorf("a malformed line: %v", err)
+	}
+}
+
+func FuzzDotEnv(f *testing.F) {
+	for _, seed := range []string{"A=1", "export A='x'", "#", "=", "A=\"", "\x00=\xff", "A=1\r\nB=2"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		values, err := parseDotEnv(text)
+		if err == nil {
+			for name := range values {
+				if name == "" || strings.ContainsAny(name, " \t\n") {
+					t.Errorf("read the name %q", name)
+				}
+			}
+		}
+	})
+}
+
+func FuzzLoad(f *testing.F) {
+	f.Add("DRAWBRIDGE_WEBHOOK_ALLOW", "10.0.0.0/8")
+	f.Add("DRAWBRIDGE_LISTEN", "[::1]:0")
+	f.Add("DATABASE_URL", "postgres://h/d")
+	f.Add("DRAWBRIDGE_MAIL_FROM", "A <a@b>")
+	f.Fuzz(func(t *testing.T, name, value string) {
+		_, err := Load(from(map[string]string{name: value}))
+		if err != nil && !strings.Contains(err.Error(), name) {
+			t.Errorf("%s=%q: the error does not name the variable: %v", name, value, err)
+		}
+	})
+}
