@@ -82,7 +82,11 @@ func CheckHeaders(headers []Header) ([]Header, error) {
 	for i, header := range headers {
 		name := strings.ToLower(header.Name)
 		valid[i] = Header{Name: name, Value: trimValue(header.Value)}
-		if problem := nameProblem(name, seen[name]); problem != "" {
+		problem := syntaxProblem(header.Name)
+		if problem == "" {
+			problem = nameProblem(name, seen[name])
+		}
+		if problem != "" {
 			faults.Add(fmt.Sprintf("headers[%d].name", i), "%s", problem)
 		}
 		if problem := valueProblem(valid[i].Value); problem != "" {
@@ -100,8 +104,9 @@ func CheckHeaders(headers []Header) ([]Header, error) {
 // trimValue takes off what HTTP calls optional white space.
 func trimValue(value string) string { return strings.Trim(value, " \t") }
 
-// nameProblem says what is wrong with a lower-case header name, else "".
-func nameProblem(name string, repeated bool) string {
+// syntaxProblem says why a name cannot be sent, else "". It looks at the name as
+// given: some letters beyond ASCII become ordinary ones in lower case.
+func syntaxProblem(name string) string {
 	switch {
 	case name == "":
 		return "a header has no name"
@@ -110,6 +115,13 @@ func nameProblem(name string, repeated bool) string {
 			len(name), maxHeaderName)
 	case !httpguts.ValidHeaderFieldName(name):
 		return fmt.Sprintf("header name %q is not valid; use letters, digits and hyphens", name)
+	}
+	return ""
+}
+
+// nameProblem says why a valid name in lower case may not be set, else "".
+func nameProblem(name string, repeated bool) string {
+	switch {
 	case slices.Contains(forbiddenHeaders, name):
 		return fmt.Sprintf("header %q cannot be set; it is part of how the request is sent", name)
 	case strings.HasPrefix(name, ownPrefix):

@@ -62,20 +62,20 @@ type http2Conn struct {
 }
 
 // newHTTP2 starts HTTP/2 on a connection and reserves its first stream.
-func newHTTP2(
-	ctx context.Context, transport *http.Transport, p *pool, end endpoint, conn *tls.Conn, from peer,
+func (s *Sender) newHTTP2(
+	ctx context.Context, end endpoint, conn *tls.Conn, from peer,
 ) (*http2Conn, error) {
 	ctx = context.WithValue(ctx, dialedKey{}, conn)
-	client, err := transport.NewClientConn(ctx, "https", from.addr.String())
+	client, err := s.http2.NewClientConn(ctx, "https", from.addr.String())
 	if err != nil {
 		return nil, fmt.Errorf("starting HTTP/2: %w", err)
 	}
-	c := &http2Conn{pool: p, end: end, client: client, peer: from}
+	c := &http2Conn{pool: s.pool, end: end, client: client, peer: from}
 	if err := client.Reserve(); err != nil {
 		_ = client.Close()
 		return nil, fmt.Errorf("reserving a stream: %w", err)
 	}
-	c.private = !p.share(c)
+	c.private = !s.pool.share(c)
 	return c, nil
 }
 

@@ -266,6 +266,47 @@ func TestSendFallsBackToHTTP1ForItsHeaders(t *testing.T) {
 	}
 }
 
+// A connection beyond the bound serves its request and is closed.
+func TestPoolBoundsHTTP2Connections(t *testing.T) {
+	t.Parallel()
+	ca := newAuthority(t)
+	var waiting sync.WaitGroup
+	waiting.Add(2)
+	end := serveHTTP2(t, ca, func(http.ResponseWriter, *http.Request) {
+		waiting.Done()
+		waiting.Wait()
+	})
+	sender := newTestSender(t, func(c *SenderConfig) { c.RootCAs, c.MaxIdlePerEndpoint = ca.pool, 1 })
+	u, err := sender.policy.CheckURL(end.hook().URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := endpoint{scheme: u.Scheme, host: u.Host}
+	var kept [2]connection
+	for i := range kept {
+		var attempt Attempt
+		if kept[i], err = sender.open(t.Context(), u, key, &attempt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sending sync.WaitGroup
+	for _, c := range kept {
+		sending.Go(func() {
+			var attempt Attempt
+			out := newOutgoing(u, buildHeaders(end.hook(), "x"), testBody)
+			if err := sender.exchange(t.Context(), c, out, &attempt); err != nil || !attempt.Delivered() {
+				t.Errorf("error %v, attempt %+v", err, attempt)
+			}
+		})
+	}
+	sending.Wait()
+	first, second := kept[0].(*http2Conn), kept[1].(*http2Conn)
+	if first.private || !second.private || first.client.Err() != nil || second.client.Err() == nil {
+		t.Errorf("private %v, %v; closed %v, %v", first.private, second.private, first.client.Err(),
+			second.client.Err())
+	}
+}
+
 // Nothing is left behind in the pool when connections end.
 func TestPoolForgetsHTTP2Connections(t *testing.T) {
 	t.Parallel()

@@ -53,13 +53,15 @@ func Mask(headers []Header) []Header {
 	return safe
 }
 
-// newRedactor returns a replacer that masks the secrets of a request in text
-// that the endpoint sent: some echo the headers they received.
-func newRedactor(r Request) *strings.Replacer {
-	var pairs []string
+// secretTexts are the secrets of a request as they would look in an answer.
+type secretTexts []string
+
+// secretsOf collects them: some endpoints echo the headers that they received.
+func secretsOf(r Request) secretTexts {
+	var texts secretTexts
 	add := func(text string) {
 		if len(text) >= minRedacted {
-			pairs = append(pairs, text, masked)
+			texts = append(texts, text)
 		}
 	}
 	for _, s := range []secret.String{r.Secret, r.Previous} {
@@ -67,19 +69,27 @@ func newRedactor(r Request) *strings.Replacer {
 	}
 	for _, header := range r.Headers {
 		name := strings.ToLower(header.Name)
-		if slices.Contains(plainHeaders, name) {
+		if slices.Contains(plainHeaders, name) || !soundsSecret(name) {
 			continue
 		}
-		if slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(name, w) }) {
-			add(header.Value)
-			// "Bearer abc" and "Basic abc" hold the credential behind the scheme.
-			if _, credential, found := strings.Cut(header.Value, " "); found {
-				add(credential)
-			}
+		add(header.Value)
+		// "Bearer abc" and "Basic abc" hold the credential behind the scheme.
+		if _, credential, found := strings.Cut(header.Value, " "); found {
+			add(credential)
 		}
 	}
-	if len(pairs) == 0 {
-		return nil
+	return texts
+}
+
+// soundsSecret reports whether a header's name says that it holds a credential.
+func soundsSecret(name string) bool {
+	return slices.ContainsFunc(secretWords, func(w string) bool { return strings.Contains(name, w) })
+}
+
+// hide masks the secrets in text that an endpoint sent.
+func (s secretTexts) hide(text string) string {
+	for _, known := range s {
+		text = strings.ReplaceAll(text, known, masked)
 	}
-	return strings.NewReplacer(pairs...)
+	return text
 }

@@ -3,6 +3,7 @@ package webhook
 import (
 	"bufio"
 	"bytes"
+	"compress/flate"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -102,6 +103,7 @@ func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
 // bodyNote says how a body ended early.
 func bodyNote(ctx context.Context, err error, kept int) string {
 	how := "broke off"
+	var corrupt flate.CorruptInputError
 	switch f := interrupted(ctx, err, ""); {
 	case f != nil && f.class == ClassTimeout:
 		how = "was still coming when the time ran out"
@@ -109,7 +111,7 @@ func bodyNote(ctx context.Context, err error, kept int) string {
 		how = "was still coming when the sender stopped"
 	case errors.Is(err, errTooMuch):
 		how = fmt.Sprintf("went on for more than %d KiB", maxWire>>10)
-	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader):
+	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, &corrupt):
 		how = "could not be decompressed"
 	}
 	return fmt.Sprintf("the body %s; %d bytes of it were read", how, kept)
@@ -172,12 +174,12 @@ func (a *Attempt) take(ctx context.Context, resp *http.Response) (intact bool) {
 
 // redact masks the secrets of the request in what the endpoint sent, and cuts
 // the body to what is kept.
-func (a *Attempt) redact(secrets *strings.Replacer) {
-	if secrets != nil {
-		a.ResponseBody = []byte(secrets.Replace(string(a.ResponseBody)))
-		a.Error = secrets.Replace(a.Error)
+func (a *Attempt) redact(secrets secretTexts) {
+	if len(secrets) > 0 {
+		a.ResponseBody = []byte(secrets.hide(string(a.ResponseBody)))
+		a.Error = secrets.hide(a.Error)
 		for i := range a.ResponseHeaders {
-			a.ResponseHeaders[i].Value = secrets.Replace(a.ResponseHeaders[i].Value)
+			a.ResponseHeaders[i].Value = secrets.hide(a.ResponseHeaders[i].Value)
 		}
 	}
 	a.ResponseBody = a.ResponseBody[:min(len(a.ResponseBody), maxBody)]

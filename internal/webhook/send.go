@@ -83,7 +83,7 @@ func (s *Sender) Send(ctx context.Context, r Request) Attempt {
 		}
 		a.Class, a.Error, a.Status = f.class, f.Error(), f.status
 	}
-	a.redact(newRedactor(r))
+	a.redact(secretsOf(r))
 	a.Timings.Total = time.Since(start)
 	return a
 }
@@ -157,7 +157,7 @@ func (s *Sender) open(
 	if state.NegotiatedProtocol != "h2" {
 		return newHTTP1(s.pool, end, secured, made.conn, from), nil
 	}
-	c, err := newHTTP2(ctx, s.http2, s.pool, end, secured, from)
+	c, err := s.newHTTP2(ctx, end, secured, from)
 	if err != nil {
 		_ = made.conn.Close()
 		return nil, answerFault(ctx, err)

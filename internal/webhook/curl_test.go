@@ -1,0 +1,41 @@
+package webhook
+
+import (
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The command goes through a real shell, with a curl that prints its arguments.
+func TestCurl(t *testing.T) {
+	t.Parallel()
+	body := `@{"title":"it's $(id) ` + "`id`" + ` \\ \"x\"","n":1}` + "\nline 2"
+	headers := Mask([]Header{
+		{"host", "hooks.example"}, {"content-type", "application/json"},
+		{"accept-encoding", "gzip"}, {"x-api-key", "s3cr3t"}, {"authorization", "Bearer s3cr3t"},
+		{"x-empty", ""}, {"user-agent", "it's me"}, {"content-length", "10"},
+	})
+	command := Curl("https://hooks.example/a?b=$HOME&c='d'[1-3]", headers, []byte(body))
+	if strings.Contains(command, "s3cr3t") || strings.Contains(command, masked) {
+		t.Errorf("command %s", command)
+	}
+	script := `curl() { printf '%s\0' "$@"; }` + "\n" + command
+	output, err := exec.CommandContext(t.Context(), "sh", "-c", script).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := strings.Split(strings.TrimSuffix(string(output), "\x00"), "\x00")
+	want := []string{
+		"-i", "-g", "-X", "POST", "https://hooks.example/a?b=$HOME&c='d'[1-3]",
+		"-H", "content-type: application/json",
+		"-H", "x-api-key: <X-API-KEY>",
+		"-H", "authorization: Bearer <AUTHORIZATION>",
+		"-H", "x-empty;",
+		"-H", "user-agent: it's me",
+		"--data-raw", body,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("arguments\n%q\nwant\n%q", got, want)
+	}
+}
