@@ -14,7 +14,6 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"slices"
@@ -167,7 +166,7 @@ func riverMigrate(
 	ctx context.Context, db *sql.DB, direction rivermigrate.Direction, target int,
 ) error {
 	migrator, err := rivermigrate.New(riverdatabasesql.New(db), &rivermigrate.Config{
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return fmt.Errorf("reading the queue's migrations: %w", err)

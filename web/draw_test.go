@@ -2,9 +2,11 @@ package web_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -21,9 +23,7 @@ var documents = map[string]string{"metadata": `{"projectName":"New roof"}`}
 func merge(forms ...map[string]string) map[string]string {
 	all := map[string]string{}
 	for _, form := range forms {
-		for name, value := range form {
-			all[name] = value
-		}
+		maps.Copy(all, form)
 	}
 	return all
 }
@@ -171,7 +171,7 @@ func TestRequestDraw(t *testing.T) {
 				}
 				return
 			}
-			want := append(before, "disbursement.funding.status-changed FUNDING_REQUESTED")
+			want := append(slices.Clone(before), "disbursement.funding.status-changed FUNDING_REQUESTED")
 			if diff := cmp.Diff(want, after); diff != "" {
 				t.Errorf("events:\n%s", diff)
 			}

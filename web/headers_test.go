@@ -24,7 +24,7 @@ func FuzzHeaders(f *testing.F) {
 	e := echo.New()
 	handler := requestID(func(echo.Context) error { return nil })
 	f.Fuzz(func(t *testing.T, value string) {
-		request := httptest.NewRequest(http.MethodPost, "/", nil)
+		request := httptest.NewRequest(http.MethodPost, "/", http.NoBody)
 		request.Header[echo.HeaderXRequestID] = []string{value}
 		recorder := httptest.NewRecorder()
 		if err := handler(e.NewContext(request, recorder)); err != nil {

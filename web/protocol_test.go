@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"strings"
@@ -193,7 +194,7 @@ func TestIdempotencyKey(t *testing.T) {
 	half := map[string]string{"updatedDisbursementAmount": "5000.00"}
 	first := call("draw-1", draw, nil, half)
 	again := call("draw-1", draw, nil, half)
-	if first.Status != http.StatusOK || string(first.Raw) != string(again.Raw) ||
+	if first.Status != http.StatusOK || !bytes.Equal(first.Raw, again.Raw) ||
 		again.Header.Get("Idempotency-Replayed") != "true" ||
 		first.Header.Get("Idempotency-Replayed") != "" {
 		t.Errorf("answered %s and then %s", first.Raw, again.Raw)
@@ -214,12 +215,12 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 	created := call("app-1", "/v2/application", webtest.Borrow(), nil)
 	alias := call("app-1", "/application", webtest.Borrow(), nil)
-	if created.Status != http.StatusCreated || string(created.Raw) != string(alias.Raw) {
+	if created.Status != http.StatusCreated || !bytes.Equal(created.Raw, alias.Raw) {
 		t.Errorf("the two paths answered %s and %s", created.Raw, alias.Raw)
 	}
 	wrong := call("app-2", "/v2/application", map[string]any{}, nil)
 	kept := call("app-2", "/v2/application", map[string]any{}, nil)
-	if wrong.Code() != "VALIDATION_ERROR" || string(wrong.Raw) != string(kept.Raw) ||
+	if wrong.Code() != "VALIDATION_ERROR" || !bytes.Equal(wrong.Raw, kept.Raw) ||
 		kept.Header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("a refusal was not kept: %s, %s", wrong.Raw, kept.Raw)
 	}

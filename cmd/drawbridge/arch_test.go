@@ -15,10 +15,14 @@ import (
 // lower levels; an arrow within a level stands in siblings.
 var levels = [][]string{
 	{"internal/lending"},
-	{"migrations", "static", "internal/config", "internal/secret", "internal/postgres",
-		"internal/postgres/pgserver", "internal/postgres/pgtest"},
-	{"internal/webhook", "internal/email", "internal/partner", "internal/operator",
-		"internal/idempotency", "internal/document", "internal/catalog"},
+	{
+		"migrations", "static", "internal/config", "internal/secret", "internal/postgres",
+		"internal/postgres/pgserver", "internal/postgres/pgtest",
+	},
+	{
+		"internal/webhook", "internal/email", "internal/partner", "internal/operator",
+		"internal/idempotency", "internal/document", "internal/catalog",
+	},
 	{"internal/event"},
 	{"internal/loan", "internal/application"},
 	{"views", "views/mail", "views/docsview"},

@@ -128,6 +128,6 @@ type versionCmd struct{}
 
 // Run prints the version.
 func (versionCmd) Run(env *environment) error {
-	fmt.Fprintln(env.stdout, version)
-	return nil
+	_, err := fmt.Fprintln(env.stdout, version)
+	return err
 }

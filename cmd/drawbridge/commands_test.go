@@ -75,8 +75,14 @@ func TestWrongUsageEndsWithTwoAndOneLine(t *testing.T) {
 func productArgs(flag, value string) []string {
 	args := []string{"product", "create"}
 	for _, pair := range [][2]string{
-		{"--code", "X"}, {"--name", "X"}, {"--term", "12"}, {"--rate", "5"}, {"--fee", "1"},
-		{"--schedule", "100"}, {"--min", "1.00"}, {"--max", "9.00"},
+		{"--code", "X"},
+		{"--name", "X"},
+		{"--term", "12"},
+		{"--rate", "5"},
+		{"--fee", "1"},
+		{"--schedule", "100"},
+		{"--min", "1.00"},
+		{"--max", "9.00"},
 	} {
 		if pair[0] == flag {
 			pair[1] = value

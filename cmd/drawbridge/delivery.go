@@ -216,11 +216,11 @@ func (cmd deliveryResendCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	if len(uids) == 0 && cmd.deliveryFlags.isZero() {
+	if len(uids) == 0 && cmd.isZero() {
 		return usagef("name the deliveries to re-send, or choose them with " +
 			"--subscription, --state, --since and --until")
 	}
-	if len(uids) > 0 && !cmd.deliveryFlags.isZero() {
+	if len(uids) > 0 && !cmd.isZero() {
 		return usagef("name deliveries or choose them with flags, not both")
 	}
 	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {

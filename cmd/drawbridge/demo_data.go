@@ -87,7 +87,7 @@ var demoStages = []demoStage{
 type demo struct {
 	*services
 
-	ctx      context.Context
+	ctx      context.Context //nolint:containedctx // one load, made and left in one call
 	products map[string]uuid.UUID
 }
 

@@ -22,6 +22,7 @@ import (
 	"net/mail"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -175,27 +176,34 @@ func (w *world) subscribe(data demoJSON, e *endpoint, flags ...string) subscript
 // draw requests a draw on the demo loan of a stage and returns the status.
 func draw(t *testing.T, base string, data demoJSON, stage string) int {
 	t.Helper()
-	for _, loan := range data.Loans {
-		if loan.Stage != stage {
-			continue
-		}
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
-			base+"/api/v2/loan/"+loan.UID.String()+"/request-draw", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
-		client := data.Partners[0].Clients[0]
-		request.Header.Set("x-service-client-id", client.ID)
-		request.Header.Set("x-service-client-secret", client.Secret)
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer response.Body.Close()
-		return response.StatusCode
+	at := slices.IndexFunc(data.Loans, func(l demoLoan) bool { return l.Stage == stage })
+	if at < 0 {
+		t.Fatalf("the demo data has no loan %s", stage)
 	}
-	t.Fatalf("the demo data has no loan %s", stage)
-	return 0
+	path := "/api/v2/loan/" + data.Loans[at].UID.String() + "/request-draw"
+	return call(t, data, http.MethodPost, base+path, "")
+}
+
+// call sends a request with the first demo client's credentials and returns the
+// status of the answer.
+func call(t *testing.T, data demoJSON, method, url, body string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	client := data.Partners[0].Clients[0]
+	request.Header.Set("x-service-client-id", client.ID)
+	request.Header.Set("x-service-client-secret", client.Secret)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	return response.StatusCode
 }
 
 func checkSigned(t *testing.T, request wire, secret string) {
@@ -487,21 +495,9 @@ func TestAcceptOfferWelcomesTheBorrower(t *testing.T) {
 	body := fmt.Sprintf(`{"thrive_application_uid":%q,"selected_product_uid":%q}`,
 		data.Applications[0].UID, data.Products[0].UID)
 	for range 3 {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut,
-			s.url+"/api/v2/application/accept-offer", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		request.Header.Set("Content-Type", "application/json")
-		request.Header.Set("x-service-client-id", data.Partners[0].Clients[0].ID)
-		request.Header.Set("x-service-client-secret", data.Partners[0].Clients[0].Secret)
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			t.Fatal(err)
-		}
-		response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			t.Fatalf("accept-offer answered %d", response.StatusCode)
+		status := call(t, data, http.MethodPut, s.url+"/api/v2/application/accept-offer", body)
+		if status != http.StatusOK {
+			t.Fatalf("accept-offer answered %d", status)
 		}
 	}
 	select {

@@ -26,7 +26,7 @@ const dataDir = ".data"
 
 // environment is what a command may use of the world.
 type environment struct {
-	ctx    context.Context
+	ctx    context.Context //nolint:containedctx // of the one command that it is for
 	args   []string
 	stdin  io.Reader
 	stdout io.Writer
@@ -169,7 +169,7 @@ func keyring(settings config.Config) (*secret.Keyring, error) {
 		return keys, nil
 	}
 	path := filepath.Join(dataDir, "secrets.key")
-	if err := os.MkdirAll(dataDir, 0o755); err != nil {
+	if err := os.MkdirAll(dataDir, 0o750); err != nil {
 		return nil, fmt.Errorf("making the data folder: %w", err)
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

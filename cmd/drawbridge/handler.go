@@ -17,7 +17,7 @@ import (
 )
 
 // newHandler puts together what the process's roles serve.
-func newHandler(s *services) (http.Handler, error) {
+func newHandler(s *services) http.Handler {
 	options := web.Options{
 		BasePath: s.settings.BasePath,
 		Ready:    readiness(s),
@@ -43,7 +43,7 @@ func newHandler(s *services) (http.Handler, error) {
 	if s.settings.Env == config.Development {
 		options.Receiver = http.HandlerFunc(sampleReceiver)
 	}
-	return web.New(options), nil
+	return web.New(options)
 }
 
 // baseURL is the address that precedes /v2 (specification section 1).

@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"drawbridge/web/docs"
@@ -39,7 +40,7 @@ func TestQuickStartWorksAsPrinted(t *testing.T) {
 	shell := w.command()
 	command := exec.CommandContext(t.Context(), "bash", "-c", script)
 	command.Dir = w.folder
-	command.Env = append(shell.Env, "PATH="+programs+":"+os.Getenv("PATH"))
+	command.Env = append(slices.Clone(shell.Env), "PATH="+programs+":"+os.Getenv("PATH"))
 	output, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("the script ended with %v:\n%s", err, output)

@@ -72,7 +72,7 @@ func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres
 	if err := refuseDemoPasswords(env.ctx, services); err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", settings.Listen)
+	listener, err := new(net.ListenConfig).Listen(env.ctx, "tcp", settings.Listen)
 	if err != nil {
 		return fmt.Errorf("listening on DRAWBRIDGE_LISTEN: %w", err)
 	}
@@ -129,11 +129,7 @@ func reachable(address net.Addr) string {
 // runServer serves HTTP and works the queues until the context ends; then it
 // stops accepting, lets what is in flight end, and returns.
 func runServer(env *environment, s *services, listener net.Listener) error {
-	handler, err := newHandler(s)
-	if err != nil {
-		return errors.Join(err, listener.Close())
-	}
-	server := web.NewServer(handler)
+	server := web.NewServer(newHandler(s))
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(listener) }()
 	var workers sync.WaitGroup
@@ -145,6 +141,7 @@ func runServer(env *environment, s *services, listener net.Listener) error {
 		})
 	}
 	fmt.Fprintf(env.stdout, "ready http://%s\n", reachable(listener.Addr()))
+	var err error
 	select {
 	case <-env.ctx.Done():
 	case err = <-failed:

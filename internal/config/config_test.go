@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"maps"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -70,10 +71,7 @@ func TestLoadProduction(t *testing.T) {
 		"DRAWBRIDGE_BLOB_URL":           "",
 		"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP": "true",
 	} {
-		values := map[string]string{}
-		for key, value := range good {
-			values[key] = value
-		}
+		values := maps.Clone(good)
 		values[name] = wrong
 		_, err := Load(from(values))
 		faults, ok := errors.AsType[Faults](err)

@@ -33,8 +33,11 @@ func (c Cursor) String() string {
 	if c.IsZero() {
 		return ""
 	}
-	// Marshalling two integers and a UUID cannot fail.
-	text, _ := json.Marshal(cursorWire{Version: 1, Micros: c.At.UnixMicro(), UID: c.UID})
+	text, err := json.Marshal(cursorWire{Version: 1, Micros: c.At.UnixMicro(), UID: c.UID})
+	if err != nil {
+		// Two integers and a UUID can always be written.
+		panic(err)
+	}
 	return base64.RawURLEncoding.EncodeToString(text)
 }
 

@@ -13,7 +13,7 @@ import (
 // The credential headers (specification section 5).
 const (
 	clientIDHeader     = "x-service-client-id"
-	clientSecretHeader = "x-service-client-secret" //nolint:gosec // the name of a header
+	clientSecretHeader = "x-service-client-secret"
 	merchantHeader     = "x-service-merchant-uid"
 )
 

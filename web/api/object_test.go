@@ -23,26 +23,45 @@ func TestObjectNamesWhatIsWrong(t *testing.T) {
 		{"text is absent", `{}`, func(o *object) { o.text("a", 9) }, []string{`"a" is required`}},
 		{"text is null", `{"a":null}`, func(o *object) { o.text("a", 9) }, []string{`"a" is required`}},
 		{"text is a number", `{"a":1}`, func(o *object) { o.text("a", 9) }, []string{`"a" must be a string`}},
-		{"text is too long", `{"a":"0123456789"}`, func(o *object) { o.text("a", 9) },
-			[]string{`"a" must have at most 9 characters`}},
-		{"text has a NUL", `{"a":"x\u0000"}`, func(o *object) { o.text("a", 9) },
-			[]string{`"a" must be one line without control characters`}},
+		{
+			"text is too long", `{"a":"0123456789"}`, func(o *object) { o.text("a", 9) },
+			[]string{`"a" must have at most 9 characters`},
+		},
+		{
+			"text has a NUL", `{"a":"x\u0000"}`, func(o *object) { o.text("a", 9) },
+			[]string{`"a" must be one line without control characters`},
+		},
 		{"optional text is blank", `{"a":"  "}`, func(o *object) { o.optionalText("a", 9) }, nil},
-		{"amount is a number", `{"a":1.5}`, func(o *object) { o.money("a") },
-			[]string{`"a" must be a string such as "1234.50"`}},
-		{"amount is zero", `{"a":"0.00"}`, func(o *object) { o.money("a") },
-			[]string{`"a" must be greater than 0`}},
-		{"uid is short", `{"a":"0b8f6c1e5a1d4c399a0e3f6f0d7c2a11"}`, func(o *object) { o.uid("a") },
-			[]string{`"a" must be a UUID`}},
+		{
+			"amount is a number", `{"a":1.5}`, func(o *object) { o.money("a") },
+			[]string{`"a" must be a string such as "1234.50"`},
+		},
+		{
+			"amount is zero", `{"a":"0.00"}`, func(o *object) { o.money("a") },
+			[]string{`"a" must be greater than 0`},
+		},
+		{
+			"uid is short", `{"a":"0b8f6c1e5a1d4c399a0e3f6f0d7c2a11"}`, func(o *object) { o.uid("a") },
+			[]string{`"a" must be a UUID`},
+		},
 		{"uid is right", `{"a":"` + uid + `"}`, func(o *object) { o.uid("a") }, nil},
-		{"uids are no array", `{"a":"` + uid + `"}`, func(o *object) { o.optionalUIDs("a") },
-			[]string{`"a" must be an array of UUIDs`}},
-		{"uids are too many", `{"a":["` + strings.Repeat(uid+`","`, 100) + uid + `"]}`,
-			func(o *object) { o.optionalUIDs("a") }, []string{`"a" must have at most 100 entries`}},
-		{"child is no object", `{"a":[]}`, func(o *object) { o.child("a").text("b", 9) },
-			[]string{`"a" must be an object`, `"a.b" is required`}},
-		{"child's field", `{"a":{"b":7}}`, func(o *object) { o.child("a").text("b", 9) },
-			[]string{`"a.b" must be a string`}},
+		{
+			"uids are no array", `{"a":"` + uid + `"}`, func(o *object) { o.optionalUIDs("a") },
+			[]string{`"a" must be an array of UUIDs`},
+		},
+		{
+			"uids are too many", `{"a":["` + strings.Repeat(uid+`","`, 100) + uid + `"]}`,
+			func(o *object) { o.optionalUIDs("a") },
+			[]string{`"a" must have at most 100 entries`},
+		},
+		{
+			"child is no object", `{"a":[]}`, func(o *object) { o.child("a").text("b", 9) },
+			[]string{`"a" must be an object`, `"a.b" is required`},
+		},
+		{
+			"child's field", `{"a":{"b":7}}`, func(o *object) { o.child("a").text("b", 9) },
+			[]string{`"a.b" must be a string`},
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
