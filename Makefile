@@ -29,11 +29,13 @@ test: test-tools verify ## Run all tests with the race detector on a Postgres of
 	@go vet ./...
 	@./bin/withpostgres ./bin/testcount -race -timeout 12m $(TESTS)
 
-# What only the tests need: a C compiler for the race detector, a browser, and the console's files.
+# What only the tests need: a C compiler for the race detector, a browser, curl to run the documented
+# commands, and the console's files.
 .PHONY: test-tools
 test-tools:
 	@.ci/need gcc gcc libc6-dev
 	@.ci/need chromium chromium
+	@.ci/need curl curl ca-certificates
 	@.ci/vendor required
 	@go build -o bin/ ./internal/testcount ./internal/postgres/pgtest/cmd/withpostgres
 
