@@ -63,16 +63,21 @@ func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) (Delive
 	if err := checkLimit(filter.Limit); err != nil {
 		return DeliveryPage{}, err
 	}
-	conditions, args := filter.where()
-	args = append(args, filter.Limit+1)
-	query := `SELECT ` + deliveryColumns + deliveryTables + conditions +
-		fmt.Sprintf(` ORDER BY d.created_at DESC, d.delivery_uid DESC LIMIT $%d`, len(args))
+	query, args := filter.query()
 	var rows []Delivery
 	if err := s.DB.SelectContext(ctx, &rows, query, args...); err != nil {
 		return DeliveryPage{}, fmt.Errorf("listing deliveries: %w", err)
 	}
 	rows, next := postgres.Page(rows, filter.Limit, Delivery.place)
 	return DeliveryPage{Deliveries: rows, Next: next}, nil
+}
+
+// query renders the statement of a page, with one row more than the limit.
+func (f DeliveryFilter) query() (string, []any) {
+	conditions, args := f.where()
+	args = append(args, f.Limit+1)
+	return `SELECT ` + deliveryColumns + deliveryTables + conditions +
+		fmt.Sprintf(` ORDER BY d.created_at DESC, d.delivery_uid DESC LIMIT $%d`, len(args)), args
 }
 
 // where renders the filter, after conditions of the caller's own, as a WHERE

@@ -1,0 +1,426 @@
+package webhook_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook"
+)
+
+func TestSubscribe(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	second := h.newMerchant(t, h.partner)
+	settings := webhook.Settings{
+		URL:       "https://HOOKS.example.com/in?a=b",
+		Auth:      webhook.AuthBearer,
+		Secret:    secret.New("a-token-of-ours"),
+		Events:    []string{"task.updated", "document.sent", "task.updated"},
+		Merchants: []uuid.UUID{second, h.merchant, second},
+		Headers:   []webhook.Header{{Name: "X-Key", Value: " v "}},
+	}
+	before := settings.Events[0]
+	var made webhook.Subscription
+	var value secret.String
+	h.do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
+		made, value, err = h.Subscribe(ctx, tx, h.partner, settings, "admin@example.com")
+		return err
+	})
+	want := webhook.Subscription{
+		UID: made.UID, PartnerUID: h.partner, URL: "https://hooks.example.com/in?a=b",
+		Auth: webhook.AuthBearer, Events: []string{"document.sent", "task.updated"},
+		Merchants: []uuid.UUID{h.merchant, second},
+		Headers:   []webhook.Header{{Name: "x-key", Value: "v"}},
+		State:     webhook.StateActive, Version: 1,
+		CreatedAt: h.clock.now(), UpdatedAt: h.clock.now(),
+	}
+	byUID := cmpopts.SortSlices(func(a, b uuid.UUID) bool { return a.String() < b.String() })
+	if diff := cmp.Diff(want, made, byUID); diff != "" {
+		t.Errorf("made (-want +got):\n%s", diff)
+	}
+	loaded, err := h.Subscription(t.Context(), made.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(made, loaded); diff != "" {
+		t.Errorf("loaded (-made +loaded):\n%s", diff)
+	}
+	if value.Reveal() != "a-token-of-ours" {
+		t.Error("the answer has another secret than the one that was brought")
+	}
+	if settings.Events[0] != before {
+		t.Error("the caller's list of events was sorted")
+	}
+	if h.count(t, `
+		SELECT count(*)
+		  FROM subscription_versions
+		 WHERE subscription_uid = $1
+		   AND version = 1
+		   AND change = 'created'
+		   AND changed_by = 'admin@example.com'
+		   AND cardinality(merchant_uids) = 2`, made.UID) != 1 {
+		t.Error("the first version is not kept")
+	}
+}
+
+func TestSecretsAreGeneratedSealedAndShownOnce(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	values := make(map[string]bool)
+	for _, auth := range []webhook.Auth{webhook.AuthHMAC, webhook.AuthHMAC, webhook.AuthBearer} {
+		made, value := h.subscribe(t, "https://hooks.example.com", func(s *webhook.Settings) {
+			s.Auth = auth
+			s.Headers = []webhook.Header{{Name: "x-key", Value: "header-credential"}}
+		})
+		text := value.Reveal()
+		if !strings.HasPrefix(text, "whsec_") || len(text) < 40 || values[text] {
+			t.Errorf("generated secret %q", text)
+		}
+		values[text] = true
+		var row string
+		err := h.DB.Get(&row, `SELECT s::text FROM subscriptions s WHERE subscription_uid = $1`, made.UID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(row, text) || strings.Contains(row, "header-credential") {
+			t.Errorf("the row shows a secret: %s", row)
+		}
+	}
+	_, none := h.subscribe(t, "https://hooks.example.com", func(s *webhook.Settings) {
+		s.Auth = webhook.AuthNone
+	})
+	if !none.IsZero() {
+		t.Error("a subscription without authentication got a secret")
+	}
+}
+
+func TestSubscribeRefusals(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	foreign := h.newMerchant(t, h.newPartner(t))
+	tests := []struct {
+		name   string
+		change func(*webhook.Settings)
+		fields []string
+	}{
+		{"no URL", func(s *webhook.Settings) { s.URL = "" }, []string{"url"}},
+		{"plain http", func(s *webhook.Settings) { s.URL = "http://hooks.example.com" }, []string{"url"}},
+		{"private address", func(s *webhook.Settings) { s.URL = "https://10.0.0.1" }, []string{"url"}},
+		{"no event", func(s *webhook.Settings) { s.Events = nil }, []string{"event"}},
+		{
+			"unknown events",
+			func(s *webhook.Settings) { s.Events = []string{"loan.opened", "task.created", "x"} },
+			[]string{"event", "event"},
+		},
+		{
+			"all and more",
+			func(s *webhook.Settings) { s.Events = []string{"all", "task.created"} },
+			[]string{"event"},
+		},
+		{"unknown auth", func(s *webhook.Settings) { s.Auth = "basic" }, []string{"auth"}},
+		{"no auth", func(s *webhook.Settings) { s.Auth = "" }, []string{"auth"}},
+		{
+			"short secret",
+			func(s *webhook.Settings) { s.Secret = secret.New("1234567") }, []string{"secret"},
+		},
+		{
+			"long secret",
+			func(s *webhook.Settings) { s.Secret = secret.New(strings.Repeat("x", 513)) },
+			[]string{"secret"},
+		},
+		{
+			"secret with a space",
+			func(s *webhook.Settings) { s.Secret = secret.New("12345678 9") }, []string{"secret"},
+		},
+		{
+			"secret without use",
+			func(s *webhook.Settings) { s.Auth, s.Secret = webhook.AuthNone, secret.New("12345678") },
+			[]string{"secret"},
+		},
+		{
+			"forbidden header",
+			func(s *webhook.Settings) { s.Headers = []webhook.Header{{Name: "Host", Value: "x"}} },
+			[]string{"headers[0].name"},
+		},
+		{
+			"header of ours and a value that no header has",
+			func(s *webhook.Settings) {
+				s.Headers = []webhook.Header{
+					{Name: "X-Drawbridge-Event", Value: "x"}, {Name: "x-a", Value: "line\nbreak"},
+				}
+			},
+			[]string{"headers[0].name", "headers[1].value"},
+		},
+		{
+			"another partner's merchant",
+			func(s *webhook.Settings) { s.Merchants = []uuid.UUID{h.merchant, foreign} },
+			[]string{"merchant"},
+		},
+		{
+			"unknown merchant",
+			func(s *webhook.Settings) { s.Merchants = []uuid.UUID{uuid.New()} }, []string{"merchant"},
+		},
+		{
+			"everything at once",
+			func(s *webhook.Settings) {
+				s.URL, s.Auth, s.Events = "hooks", "basic", nil
+				s.Headers = []webhook.Header{{Name: "", Value: "x"}}
+			},
+			[]string{"url", "event", "auth", "headers[0].name"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			settings := webhook.Settings{
+				URL: "https://hooks.example.com", Auth: webhook.AuthHMAC, Events: []string{"all"},
+			}
+			test.change(&settings)
+			err := h.try(func(ctx context.Context, tx *postgres.Tx) error {
+				_, _, err := h.Subscribe(ctx, tx, h.partner, settings, "operator")
+				return err
+			})
+			wantRefusal(t, err, lending.CodeValidation, test.fields...)
+			if count := h.count(t, `SELECT count(*) FROM subscriptions`); count != 0 {
+				t.Errorf("%d subscriptions", count)
+			}
+		})
+	}
+	t.Run("unknown partner", func(t *testing.T) {
+		t.Parallel()
+		err := h.try(func(ctx context.Context, tx *postgres.Tx) error {
+			_, _, err := h.Subscribe(ctx, tx, uuid.New(), webhook.Settings{
+				URL: "https://hooks.example.com", Auth: webhook.AuthNone, Events: []string{"all"},
+			}, "operator")
+			return err
+		})
+		wantRefusal(t, err, lending.CodeNotFound)
+	})
+}
+
+func TestAmend(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	text := func(s string) *string { return &s }
+	bearer, none, empty := webhook.AuthBearer, webhook.AuthNone, secret.String{}
+	ours, short := secret.New("brought-along"), secret.New("short")
+	headers := []webhook.Header{{Name: "X-B", Value: "2"}}
+	tests := []struct {
+		name  string
+		patch webhook.Patch
+		// change is what the version says, empty for none.
+		change string
+		// secret tells what the answer holds: "", "new" or the text.
+		secret string
+		fields []string
+		check  func(webhook.Subscription) bool
+	}{
+		{name: "nothing"},
+		{
+			name:  "the same again",
+			patch: webhook.Patch{URL: text("https://hooks.example.com"), Events: []string{"all"}},
+		},
+		{
+			name: "URL", patch: webhook.Patch{URL: text("https://two.example.com/")},
+			change: "url changed",
+			check:  func(s webhook.Subscription) bool { return s.URL == "https://two.example.com/" },
+		},
+		{
+			name: "events", patch: webhook.Patch{Events: []string{"task.created"}},
+			change: "events changed",
+			check:  func(s webhook.Subscription) bool { return len(s.Events) == 1 },
+		},
+		{
+			name: "merchants", patch: webhook.Patch{Merchants: []uuid.UUID{h.merchant}},
+			change: "merchants changed",
+			check:  func(s webhook.Subscription) bool { return len(s.Merchants) == 1 },
+		},
+		{
+			name: "headers", patch: webhook.Patch{Headers: &headers}, change: "headers changed",
+			check: func(s webhook.Subscription) bool { return len(s.Headers) == 1 && s.Headers[0].Name == "x-b" },
+		},
+		{
+			name: "no headers", patch: webhook.Patch{Headers: &[]webhook.Header{}},
+			change: "headers changed",
+			check:  func(s webhook.Subscription) bool { return len(s.Headers) == 0 },
+		},
+		{
+			name: "generated secret", patch: webhook.Patch{Secret: &empty, Overlap: time.Hour},
+			change: "secret changed", secret: "new",
+			check: func(s webhook.Subscription) bool {
+				return s.PreviousUntil != nil && s.PreviousUntil.Equal(h.clock.now().Add(time.Hour))
+			},
+		},
+		{
+			name: "secret without an overlap", patch: webhook.Patch{Secret: &ours},
+			change: "secret changed", secret: "brought-along",
+			check: func(s webhook.Subscription) bool { return s.PreviousUntil == nil },
+		},
+		{
+			name: "bearer", patch: webhook.Patch{Auth: &bearer, Overlap: time.Hour},
+			change: "auth, secret changed", secret: "new",
+			check: func(s webhook.Subscription) bool {
+				return s.Auth == webhook.AuthBearer && s.PreviousUntil == nil
+			},
+		},
+		{
+			name: "none", patch: webhook.Patch{Auth: &none}, change: "auth changed",
+			check: func(s webhook.Subscription) bool { return s.Auth == webhook.AuthNone },
+		},
+		{
+			name:   "much at once",
+			patch:  webhook.Patch{URL: text("https://two.example.com/"), Secret: &ours, Headers: &headers},
+			change: "url, secret, headers changed", secret: "brought-along",
+		},
+		{name: "bad URL", patch: webhook.Patch{URL: text("ftp://x")}, fields: []string{"url"}},
+		{name: "no events", patch: webhook.Patch{Events: []string{}}, fields: []string{"event"}},
+		{name: "short secret", patch: webhook.Patch{Secret: &short}, fields: []string{"secret"}},
+		{
+			name: "secret without use", patch: webhook.Patch{Auth: &none, Secret: &ours},
+			fields: []string{"secret"},
+		},
+		{
+			name: "unknown merchant", patch: webhook.Patch{Merchants: []uuid.UUID{uuid.New()}},
+			fields: []string{"merchant"},
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			before, _ := h.subscribe(t, "https://hooks.example.com", func(s *webhook.Settings) {
+				s.Headers = []webhook.Header{{Name: "x-a", Value: "1"}}
+			})
+			var after webhook.Subscription
+			var value secret.String
+			err := h.try(func(ctx context.Context, tx *postgres.Tx) (err error) {
+				after, value, err = h.Amend(ctx, tx, before.UID, test.patch, "admin")
+				return err
+			})
+			if len(test.fields) > 0 {
+				wantRefusal(t, err, lending.CodeValidation, test.fields...)
+				after = before
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			switch got := value.Reveal(); {
+			case test.secret == "new" && strings.HasPrefix(got, "whsec_"):
+			case got != test.secret:
+				t.Errorf("answered the secret %q, want %q", got, test.secret)
+			}
+			if test.check != nil && !test.check(after) {
+				t.Errorf("amended %+v", after)
+			}
+			loaded, err := h.Subscription(t.Context(), before.UID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(after, loaded, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("loaded (-answered +loaded):\n%s", diff)
+			}
+			versions := 1
+			if test.change != "" {
+				versions = 2
+			}
+			if got := h.count(t, `
+				SELECT count(*)
+				  FROM subscription_versions
+				 WHERE subscription_uid = $1
+				   AND (version = 1 OR (change = $2 AND changed_by = 'admin'))`,
+				before.UID, test.change); got != versions || loaded.Version != versions {
+				t.Errorf("version %d, %d of them kept, want %d", loaded.Version, got, versions)
+			}
+		})
+	}
+	t.Run("unknown", func(t *testing.T) {
+		t.Parallel()
+		err := h.try(func(ctx context.Context, tx *postgres.Tx) error {
+			_, _, err := h.Amend(ctx, tx, uuid.New(), webhook.Patch{}, "admin")
+			return err
+		})
+		wantRefusal(t, err, lending.CodeNotFound)
+		_, err = h.Subscription(t.Context(), uuid.New())
+		wantRefusal(t, err, lending.CodeNotFound)
+	})
+}
+
+// During the overlap of a rotation both secrets sign, after it only the new one.
+func TestRotationWithOverlap(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	endpoint := newReceiver(t, nil)
+	subscription, first := h.subscribe(t, endpoint.URL, nil)
+	send := func() received {
+		h.publish(t)
+		h.work(t)
+		requests := endpoint.requests()
+		return requests[len(requests)-1]
+	}
+	rotate := func(overlap time.Duration) secret.String {
+		var made secret.String
+		h.do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
+			_, made, err = h.Amend(ctx, tx, subscription.UID,
+				webhook.Patch{Secret: &secret.String{}, Overlap: overlap}, "admin")
+			return err
+		})
+		return made
+	}
+	expect := func(when string, current secret.String, previous *secret.String) {
+		t.Helper()
+		got := send()
+		want := ""
+		if previous != nil {
+			want = webhook.Sign(*previous, []byte(got.body))
+		}
+		if got.header.Get("x-hmac-signature") != webhook.Sign(current, []byte(got.body)) ||
+			got.header.Get("x-hmac-signature-previous") != want {
+			t.Errorf("%s: headers %v", when, got.header)
+		}
+	}
+	expect("at first", first, nil)
+	second := rotate(webhook.DefaultOverlap)
+	expect("after a rotation", second, &first)
+	h.clock.move(webhook.DefaultOverlap - time.Second)
+	expect("just before the overlap ends", second, &first)
+	third := rotate(time.Hour)
+	expect("after another rotation", third, &second)
+	h.clock.move(time.Hour)
+	expect("after the overlap", third, nil)
+	fourth := rotate(0)
+	expect("after a rotation without overlap", fourth, nil)
+}
+
+func TestBearerIsSentAlone(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	endpoint := newReceiver(t, nil)
+	subscription, token := h.subscribe(t, endpoint.URL, func(s *webhook.Settings) {
+		s.Auth = webhook.AuthBearer
+		s.Headers = []webhook.Header{{Name: "Authorization", Value: "Basic overruled"}}
+	})
+	replaced := secret.New("replaced-token")
+	for _, want := range []secret.String{token, replaced} {
+		h.publish(t)
+		h.work(t)
+		requests := endpoint.requests()
+		header := requests[len(requests)-1].header
+		if got := header["Authorization"]; len(got) != 1 || got[0] != "Bearer "+want.Reveal() ||
+			header.Get("x-hmac-signature") != "" || header.Get("x-hmac-signature-previous") != "" {
+			t.Errorf("headers %v", header)
+		}
+		h.do(t, func(ctx context.Context, tx *postgres.Tx) error {
+			_, _, err := h.Amend(ctx, tx, subscription.UID, webhook.Patch{
+				Secret: &replaced, Overlap: webhook.DefaultOverlap,
+			}, "admin")
+			return err
+		})
+	}
+}
