@@ -55,7 +55,7 @@ func leaks(printed string) bool {
 			return true
 		}
 	}
-	return strings.Contains(printed, strings.Trim(fmt.Sprint([]byte(plain)), "[]"))
+	return strings.Contains(printed, strings.Trim(fmt.Sprintf("%d", []byte(plain)), "[]"))
 }
 
 func TestStringIsHiddenFromPanics(t *testing.T) {

@@ -12,9 +12,14 @@ func TestCurl(t *testing.T) {
 	t.Parallel()
 	body := `@{"title":"it's $(id) ` + "`id`" + ` \\ \"x\"","n":1}` + "\nline 2"
 	headers := Mask([]Header{
-		{"host", "hooks.example"}, {"content-type", "application/json"},
-		{"accept-encoding", "gzip"}, {"x-api-key", "s3cr3t"}, {"authorization", "Bearer s3cr3t"},
-		{"x-empty", ""}, {"user-agent", "it's me"}, {"content-length", "10"},
+		{"host", "hooks.example"},
+		{"content-type", "application/json"},
+		{"accept-encoding", "gzip"},
+		{"x-api-key", "s3cr3t"},
+		{"authorization", "Bearer s3cr3t"},
+		{"x-empty", ""},
+		{"user-agent", "it's me"},
+		{"content-length", "10"},
 	})
 	command := Curl("https://hooks.example/a?b=$HOME&c='d'[1-3]", headers, []byte(body))
 	if strings.Contains(command, "s3cr3t") || strings.Contains(command, masked) {

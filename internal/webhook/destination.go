@@ -281,8 +281,8 @@ func (p Policy) CheckResolved(
 ) (warning string, err error) {
 	addrs, err := resolve(ctx, resolver, u)
 	if err != nil {
-		return fmt.Sprintf("the name %s does not resolve now; deliveries fail until it does",
-			u.Hostname()), nil
+		warning = "the name %s does not resolve now; deliveries fail until it does"
+		return fmt.Sprintf(warning, u.Hostname()), nil //nolint:nilerr // the warning says it
 	}
 	for _, addr := range addrs {
 		if why := p.refusal(addr.Addr()); why != "" {

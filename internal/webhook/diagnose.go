@@ -29,12 +29,13 @@ type Diagnosis struct {
 // Diagnose explains an attempt from its log record. The zero Diagnosis is for
 // one that was delivered.
 func Diagnose(a AttemptRecord) Diagnosis {
-	switch a.ErrorClass {
-	case "":
+	if a.ErrorClass == "" {
 		return Diagnosis{}
-	case ClassHTTP3xx:
+	}
+	if a.ErrorClass == ClassHTTP3xx {
 		return redirected(a)
-	case ClassHTTP4xx, ClassHTTP5xx:
+	}
+	if a.ErrorClass == ClassHTTP4xx || a.ErrorClass == ClassHTTP5xx {
 		return answered(a)
 	}
 	said, _, _ := strings.Cut(a.Error, ": ")

@@ -57,15 +57,27 @@ func TestDiagnose(t *testing.T) {
 		{"no such name", AttemptRecord{
 			ErrorClass: ClassDNS, Error: saidNoName + ": hooks.example",
 		}, OwnerPartner, "The host name does not exist: hooks.example.", "typing mistake"},
-		{"refused", AttemptRecord{ErrorClass: ClassConnect, Error: saidRefused}, OwnerPartner,
-			"The connection was refused.", "Nothing listens"},
-		{"expired", AttemptRecord{
-			ErrorClass: ClassTLS,
-			Error:      saidExpired + ": it ended on 2026-11-19 09:30 UTC, 2 days ago",
-		}, OwnerPartner, "The certificate has expired: it ended on 2026-11-19 09:30 UTC, 2 days ago.",
-			"renew the certificate"},
-		{"unreachable", AttemptRecord{ErrorClass: ClassConnect, Error: saidUnreachable}, OwnerNetwork,
-			"cannot be reached", "firewall"},
+		{
+			"refused",
+			AttemptRecord{ErrorClass: ClassConnect, Error: saidRefused},
+			OwnerPartner,
+			"The connection was refused.", "Nothing listens",
+		},
+		{
+			"expired",
+			AttemptRecord{
+				ErrorClass: ClassTLS,
+				Error:      saidExpired + ": it ended on 2026-11-19 09:30 UTC, 2 days ago",
+			},
+			OwnerPartner, "The certificate has expired: it ended on 2026-11-19 09:30 UTC, 2 days ago.",
+			"renew the certificate",
+		},
+		{
+			"unreachable",
+			AttemptRecord{ErrorClass: ClassConnect, Error: saidUnreachable},
+			OwnerNetwork,
+			"cannot be reached", "firewall",
+		},
 		{"blocked", AttemptRecord{
 			ErrorClass: ClassBlocked, Error: saidBlocked + ": 10.0.0.1:443 may not be called",
 		}, OwnerPartner, "The address is refused", "public addresses"},
@@ -118,14 +130,29 @@ func TestDiagnose(t *testing.T) {
 			ErrorClass: ClassHTTP5xx, HTTPStatus: 503, Error: "the endpoint answered 503 x",
 			ResponseHeaders: []Header{{"retry-after", "120"}},
 		}, OwnerPartner, "503", "retry-after 120"},
-		{"process died", AttemptRecord{ErrorClass: ClassUnknown}, OwnerUs,
-			"outcome is not known.", "deliver it twice"},
-		{"process died, in other words", AttemptRecord{ErrorClass: ClassUnknown, Error: "it stopped"},
-			OwnerUs, "It stopped.", "deliver it twice"},
-		{"an old text", AttemptRecord{ErrorClass: ClassTLS, Error: "tls: bad"}, OwnerPartner,
-			"Tls: bad.", "endpoint's log"},
-		{"no text", AttemptRecord{ErrorClass: ClassTLS}, OwnerPartner, "error class tls.",
-			"endpoint's log"},
+		{
+			"process died",
+			AttemptRecord{ErrorClass: ClassUnknown},
+			OwnerUs,
+			"outcome is not known.", "deliver it twice",
+		},
+		{
+			"process died, in other words",
+			AttemptRecord{ErrorClass: ClassUnknown, Error: "it stopped"},
+			OwnerUs, "It stopped.", "deliver it twice",
+		},
+		{
+			"an old text",
+			AttemptRecord{ErrorClass: ClassTLS, Error: "tls: bad"},
+			OwnerPartner,
+			"Tls: bad.", "endpoint's log",
+		},
+		{
+			"no text",
+			AttemptRecord{ErrorClass: ClassTLS},
+			OwnerPartner, "error class tls.",
+			"endpoint's log",
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -180,14 +207,14 @@ func TestStatusClass(t *testing.T) {
 	t.Parallel()
 	for status := -1; status <= 1100; status++ {
 		var want ErrorClass
-		switch {
-		case status/100 == 2:
+		switch status / 100 {
+		case 2:
 			want = ""
-		case status/100 == 3:
+		case 3:
 			want = ClassHTTP3xx
-		case status/100 == 4:
+		case 4:
 			want = ClassHTTP4xx
-		case status/100 == 5:
+		case 5:
 			want = ClassHTTP5xx
 		default:
 			want = ClassProtocol

@@ -3,10 +3,10 @@ package webhook
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,10 +47,16 @@ func (hanging) LookupNetIP(ctx context.Context, _, _ string) ([]netip.Addr, erro
 func TestSendBlocksRebinding(t *testing.T) {
 	t.Parallel()
 	end := serve(t, nil, respond(ok200))
-	inside := fmt.Sprintf("https://%s:%d/", hookName, end.port())
+	inside := "https://" + net.JoinHostPort(hookName, strconv.Itoa(end.port())) + "/"
 	for _, second := range [][]string{
-		{"127.0.0.1"}, {"::ffff:127.0.0.1"}, {"169.254.169.254"}, {"10.0.0.1"}, {"::1"},
-		{"64:ff9b::7f00:1"}, {"93.184.216.34", "127.0.0.1"}, {"fd00:ec2::254"},
+		{"127.0.0.1"},
+		{"::ffff:127.0.0.1"},
+		{"169.254.169.254"},
+		{"10.0.0.1"},
+		{"::1"},
+		{"64:ff9b::7f00:1"},
+		{"93.184.216.34", "127.0.0.1"},
+		{"fd00:ec2::254"},
 	} {
 		resolver := &answers{sets: [][]string{{"93.184.216.34"}, second}}
 		sender := newTestSender(t, func(c *SenderConfig) {
@@ -149,8 +155,11 @@ func TestSendDNSFailures(t *testing.T) {
 		{"server failure", failing{&net.DNSError{
 			Err: "server misbehaving", Server: "10.9.8.7:53", IsTemporary: true,
 		}}, ClassDNS, "the name servers gave no answer: hooks.example: server misbehaving"},
-		{"the resolver's own timeout", failing{&net.DNSError{Err: "i/o timeout", IsTimeout: true}},
-			ClassDNS, "the name servers gave no answer: hooks.example: i/o timeout"},
+		{
+			"the resolver's own timeout",
+			failing{&net.DNSError{Err: "i/o timeout", IsTimeout: true}},
+			ClassDNS, "the name servers gave no answer: hooks.example: i/o timeout",
+		},
 		{"another error", failing{errors.New("x")}, ClassDNS, "the name servers gave no answer"},
 		{"slow", hanging{}, ClassTimeout, "time ran out while the name was looked up"},
 	}

@@ -184,7 +184,7 @@ func sorted(value any) []byte {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if encoder.Encode(value) != nil {
+	if err := encoder.Encode(value); err != nil {
 		return nil
 	}
 	return bytes.TrimRight(text.Bytes(), "\n")

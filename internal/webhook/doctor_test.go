@@ -14,7 +14,8 @@ func TestExamineSignature(t *testing.T) {
 	t.Parallel()
 	current, previous := secret.New(testSecret), secret.New("the-old-secret")
 	body := string(testBody)
-	offer := `{"status":"Approved","application_id":"a","data":{"approved_offer":{"term":"120","x":"a: b, \"c\""}}}`
+	offer := `{"status":"Approved","application_id":"a","data":` +
+		`{"approved_offer":{"term":"120","x":"a: b, \"c\""}}}`
 	sign := func(key secret.String, text string) string { return Sign(key, []byte(text)) }
 	var indented strings.Builder
 	encoder := json.NewEncoder(&indented)
@@ -24,8 +25,8 @@ func TestExamineSignature(t *testing.T) {
 	}
 	pythonStyle := `{"status": "Approved", "application_id": "a", "data": {"approved_offer": ` +
 		`{"term": "120", "x": "a: b, \"c\""}}}`
-	sortedStyle := `{"application_id":"a","data":{"approved_offer":{"term":"120","x":"a: b, \"c\""}},` +
-		`"status":"Approved"}`
+	sortedStyle := `{"application_id":"a","data":` +
+		`{"approved_offer":{"term":"120","x":"a: b, \"c\""}},"status":"Approved"}`
 	sum := mac(current, testBody)
 	tests := []struct {
 		name            string
@@ -38,33 +39,55 @@ func TestExamineSignature(t *testing.T) {
 		{"in capitals", body, strings.ToUpper(sign(current, body)), "", FoundValid, secret.MatchCurrent},
 		{"with white space", body, " " + sign(current, body) + "\n", "", FoundValid, secret.MatchCurrent},
 		{"with a scheme", body, "sha256=" + sign(current, body), "", FoundValid, secret.MatchCurrent},
-		{"as a header line", body, "X-HMAC-Signature: " + sign(current, body), "", FoundValid,
-			secret.MatchCurrent},
+		{
+			"as a header line", body, "X-HMAC-Signature: " + sign(current, body), "", FoundValid,
+			secret.MatchCurrent,
+		},
 		{"previous", body, sign(previous, body), "", FoundPrevious, secret.MatchPrevious},
 		{"base64", body, base64.StdEncoding.EncodeToString(sum), "", FoundEncoding, secret.MatchCurrent},
-		{"base64 for URLs", body, base64.RawURLEncoding.EncodeToString(sum), "", FoundEncoding,
-			secret.MatchCurrent},
-		{"newline added to the body", body + "\n", sign(current, body), "", FoundNewline,
-			secret.MatchCurrent},
-		{"newline added before signing", body, sign(current, body+"\n"), "", FoundNewline,
-			secret.MatchCurrent},
+		{
+			"base64 for URLs", body, base64.RawURLEncoding.EncodeToString(sum), "", FoundEncoding,
+			secret.MatchCurrent,
+		},
+		{
+			"newline added to the body", body + "\n", sign(current, body), "", FoundNewline,
+			secret.MatchCurrent,
+		},
+		{
+			"newline added before signing", body, sign(current, body+"\n"), "", FoundNewline,
+			secret.MatchCurrent,
+		},
 		{"CRLF added", body + "\r\n", sign(previous, body), "", FoundNewline, secret.MatchPrevious},
 		{"line ends converted", "{\r\n}", sign(current, "{\n}"), "", FoundNewline, secret.MatchCurrent},
 		{"indented", indented.String(), sign(current, offer), "", FoundReserialised, secret.MatchCurrent},
-		{"signed as Python writes", offer, sign(current, pythonStyle), "", FoundReserialised,
-			secret.MatchCurrent},
-		{"pasted as Python writes", pythonStyle, sign(current, offer), "", FoundReserialised,
-			secret.MatchCurrent},
-		{"signed with sorted keys", offer, sign(current, sortedStyle), "", FoundReserialised,
-			secret.MatchCurrent},
-		{"pasted with sorted keys, sent known", sortedStyle, sign(current, offer), offer,
-			FoundReserialised, secret.MatchCurrent},
-		{"pasted with sorted keys, sent unknown", sortedStyle, sign(current, offer), "",
-			FoundOtherSecret, secret.MatchNone},
-		{"another body, sent known", `{"a":1}`, sign(current, offer), offer, FoundChangedBody,
-			secret.MatchCurrent},
-		{"not JSON, sent known", "a", sign(current, offer), offer, FoundChangedBody,
-			secret.MatchCurrent},
+		{
+			"signed as Python writes", offer, sign(current, pythonStyle), "", FoundReserialised,
+			secret.MatchCurrent,
+		},
+		{
+			"pasted as Python writes", pythonStyle, sign(current, offer), "", FoundReserialised,
+			secret.MatchCurrent,
+		},
+		{
+			"signed with sorted keys", offer, sign(current, sortedStyle), "", FoundReserialised,
+			secret.MatchCurrent,
+		},
+		{
+			"pasted with sorted keys, sent known", sortedStyle, sign(current, offer), offer,
+			FoundReserialised, secret.MatchCurrent,
+		},
+		{
+			"pasted with sorted keys, sent unknown", sortedStyle, sign(current, offer), "",
+			FoundOtherSecret, secret.MatchNone,
+		},
+		{
+			"another body, sent known", `{"a":1}`, sign(current, offer), offer, FoundChangedBody,
+			secret.MatchCurrent,
+		},
+		{
+			"not JSON, sent known", "a", sign(current, offer), offer, FoundChangedBody,
+			secret.MatchCurrent,
+		},
 		{"another secret", body, sign(secret.New("x"), body), body, FoundOtherSecret, secret.MatchNone},
 		{"empty secret", body, sign(secret.String{}, body), body, FoundOtherSecret, secret.MatchNone},
 		{"nothing", body, "", "", FoundMalformed, secret.MatchNone},

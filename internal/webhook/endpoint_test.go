@@ -10,7 +10,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"fmt"
 	"io"
 	"math/big"
 	"net"
@@ -226,9 +225,12 @@ func (e *rawEndpoint) answer(conn net.Conn, config *tls.Config, script func(*end
 func (e *rawEndpoint) port() int { return e.listener.Addr().(*net.TCPAddr).Port }
 
 // plain and secure are the endpoint's URLs.
-func (e *rawEndpoint) plain() string { return fmt.Sprintf("http://127.0.0.1:%d/hook", e.port()) }
+func (e *rawEndpoint) plain() string {
+	return "http://" + e.listener.Addr().String() + "/hook"
+}
+
 func (e *rawEndpoint) secure() string {
-	return fmt.Sprintf("https://%s:%d/hook?tenant=7", hookName, e.port())
+	return "https://" + net.JoinHostPort(hookName, strconv.Itoa(e.port())) + "/hook?tenant=7"
 }
 
 // got returns the requests so far, and the number of connections.

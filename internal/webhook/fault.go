@@ -162,8 +162,7 @@ func connectFault(ctx context.Context, err error) error {
 
 // rootCause drops the address that the net package puts before its errors.
 func rootCause(err error) error {
-	var op *net.OpError
-	if errors.As(err, &op) {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Err
 	}
 	return err
@@ -266,8 +265,7 @@ func namesOf(cert *x509.Certificate) string {
 // answerFault classifies what went wrong between the first byte sent and the
 // end of the answer's headers.
 func answerFault(ctx context.Context, err error) error {
-	var ready *fault
-	if errors.As(err, &ready) {
+	if ready, ok := errors.AsType[*fault](err); ok {
 		return ready
 	}
 	if f := interrupted(ctx, err, saidAnswerTime); f != nil {

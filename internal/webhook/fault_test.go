@@ -33,16 +33,26 @@ func TestFaults(t *testing.T) {
 		text  string
 	}{
 		{"refused", connectFault(ctx, system("dial", syscall.ECONNREFUSED)), ClassConnect, saidRefused},
-		{"no route to the network", connectFault(ctx, system("dial", syscall.ENETUNREACH)),
-			ClassConnect, saidUnreachable + ": connect: network is unreachable"},
-		{"no route to the host", connectFault(ctx, system("dial", syscall.EHOSTUNREACH)),
-			ClassConnect, saidUnreachable},
-		{"the system's own timeout", connectFault(ctx, system("dial", syscall.ETIMEDOUT)),
-			ClassConnect, saidUnreachable},
-		{"no file left", connectFault(ctx, system("dial", syscall.EMFILE)), ClassConnect,
-			saidNoConnect + ": connect: too many open files"},
-		{"no port left", connectFault(ctx, system("dial", syscall.EADDRNOTAVAIL)), ClassConnect,
-			saidNoConnect},
+		{
+			"no route to the network", connectFault(ctx, system("dial", syscall.ENETUNREACH)),
+			ClassConnect, saidUnreachable + ": connect: network is unreachable",
+		},
+		{
+			"no route to the host", connectFault(ctx, system("dial", syscall.EHOSTUNREACH)),
+			ClassConnect, saidUnreachable,
+		},
+		{
+			"the system's own timeout", connectFault(ctx, system("dial", syscall.ETIMEDOUT)),
+			ClassConnect, saidUnreachable,
+		},
+		{
+			"no file left", connectFault(ctx, system("dial", syscall.EMFILE)), ClassConnect,
+			saidNoConnect + ": connect: too many open files",
+		},
+		{
+			"no port left", connectFault(ctx, system("dial", syscall.EADDRNOTAVAIL)), ClassConnect,
+			saidNoConnect,
+		},
 		{"not from the network", connectFault(ctx, errors.New("x")), ClassConnect, saidNoConnect + ": x"},
 		{"certificate of another kind", tlsFault(ctx, verification), ClassTLS, saidBadCert},
 		{"broken handshake", tlsFault(ctx, errors.New("tls: x")), ClassTLS, saidHandshake + ": tls: x"},
@@ -52,10 +62,14 @@ func TestFaults(t *testing.T) {
 		{"alert after the handshake", answerFault(ctx, &net.OpError{
 			Op: "remote error", Err: errors.New("tls: certificate required"),
 		}), ClassTLS, saidAlert + ": tls: certificate required"},
-		{"a fault stays", answerFault(ctx, fmt.Errorf("x: %w", headTooLarge())), ClassProtocol,
-			saidHeadTooBig},
-		{"GOAWAY", http2Fault(errors.New("http2: server sent GOAWAY and closed the connection")),
-			ClassProtocol, saidClosed},
+		{
+			"a fault stays", answerFault(ctx, fmt.Errorf("x: %w", headTooLarge())), ClassProtocol,
+			saidHeadTooBig,
+		},
+		{
+			"GOAWAY", http2Fault(errors.New("http2: server sent GOAWAY and closed the connection")),
+			ClassProtocol, saidClosed,
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -91,7 +105,7 @@ func TestNamesOf(t *testing.T) {
 // is too large for the buffers on the way; the deadline ends it.
 func TestSendToAnEndpointThatReadsNothing(t *testing.T) {
 	t.Parallel()
-	end := serve(t, nil, func(c *endpointConn) { <-t.Context().Done() })
+	end := serve(t, nil, func(*endpointConn) { <-t.Context().Done() })
 	r := hook(end.plain())
 	r.Body = make([]byte, 32<<20)
 	sender := newTestSender(t, func(c *SenderConfig) { c.Timeout = 300 * time.Millisecond })

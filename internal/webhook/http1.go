@@ -120,6 +120,7 @@ func (c *http1Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 	}
 	got.firstByte = time.Since(written)
 	var err error
+	//nolint:bodyclose // release closes the connection or reads the body to its end
 	if got.response, err = readFinal(c.reader); err != nil {
 		return got, c.meter.explain(err)
 	}
@@ -139,7 +140,7 @@ func readFinal(reader *bufio.Reader) (*http.Response, error) {
 			return nil, err
 		case resp.ProtoMajor != 1:
 			return nil, newFault(ClassProtocol, saidNotHTTP, fmt.Errorf("version %s", resp.Proto))
-		case resp.StatusCode < 100 || resp.StatusCode >= 200 || resp.StatusCode == 101:
+		case resp.StatusCode/100 != 1, resp.StatusCode == http.StatusSwitchingProtocols:
 			return resp, nil
 		}
 		status = resp.StatusCode

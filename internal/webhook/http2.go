@@ -92,7 +92,8 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 		WroteHeaders:         func() { since(&written) },
 		GotFirstResponseByte: func() { since(&first) },
 	})
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, out.url.String(), nil)
+	request, err := http.NewRequestWithContext(
+		ctx, http.MethodPost, out.url.String(), http.NoBody)
 	if err != nil {
 		return answer{}, fmt.Errorf("building the request: %w", err)
 	}
@@ -103,7 +104,7 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 	for _, field := range out.headers {
 		request.Header[field.Name] = []string{field.Value}
 	}
-	resp, err := c.client.RoundTrip(request)
+	resp, err := c.client.RoundTrip(request) //nolint:bodyclose // release closes it
 	got := answer{response: resp, sent: true}
 	if err != nil {
 		// After a cancellation the transport may still be writing.

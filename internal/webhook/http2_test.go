@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"log"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -40,7 +40,7 @@ func serveHTTP2(t testing.TB, ca *authority, handler http.HandlerFunc) *http2End
 			e.conns.Add(1)
 		}
 	}
-	e.Config.ErrorLog = log.New(io.Discard, "", 0)
+	e.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	e.EnableHTTP2 = true
 	e.TLS = ca.issue(t, hookName, -time.Hour, time.Hour)
 	e.StartTLS()
@@ -72,9 +72,9 @@ func TestSendHTTP2(t *testing.T) {
 		string(attempt.ResponseBody) != "thanks" || field(attempt.ResponseHeaders, "x-answer") != "yes" {
 		t.Fatalf("attempt %+v", attempt)
 	}
-	if got.ProtoMajor != 2 || got.Method != "POST" || got.RequestURI != "/hook?tenant=7" ||
+	if got.ProtoMajor != 2 || got.Method != http.MethodPost || got.RequestURI != "/hook?tenant=7" ||
 		got.Host != strings.TrimPrefix(strings.Replace(end.URL, "127.0.0.1", hookName, 1), "https://") ||
-		got.ContentLength != int64(len(testBody)) || string(body) != string(testBody) {
+		got.ContentLength != int64(len(testBody)) || !bytes.Equal(body, testBody) {
 		t.Errorf("%s %s %s, host %s, %d bytes", got.Proto, got.Method, got.RequestURI, got.Host,
 			got.ContentLength)
 	}
@@ -139,10 +139,16 @@ func TestSendHTTP2Outcomes(t *testing.T) {
 		{"redirect", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		}, 307, ClassHTTP3xx, "307"},
-		{"failure", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(503) }, 503,
-			ClassHTTP5xx, "503"},
-		{"a wrong status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(600) }, 600,
-			ClassProtocol, "not a final one: 600"},
+		{
+			"failure", func(w http.ResponseWriter, _ *http.Request) {
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}, 503,
+			ClassHTTP5xx, "503",
+		},
+		{
+			"a wrong status", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(600) }, 600,
+			ClassProtocol, "not a final one: 600",
+		},
 		{"early hints", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusEarlyHints)
 			w.WriteHeader(http.StatusNoContent)
@@ -155,8 +161,10 @@ func TestSendHTTP2Outcomes(t *testing.T) {
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
 		}, 200, "", "broke off; 6 bytes"},
-		{"silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 0,
-			ClassTimeout, "waiting for the answer"},
+		{
+			"silence", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 0,
+			ClassTimeout, "waiting for the answer",
+		},
 		{"the body hangs", func(w http.ResponseWriter, r *http.Request) {
 			_, _ = io.WriteString(w, "thanks")
 			_ = http.NewResponseController(w).Flush()

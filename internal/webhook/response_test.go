@@ -43,8 +43,11 @@ func TestSendKeepsTheBody(t *testing.T) {
 		{"none", sized("", ""), "", "", false},
 		{"text", sized("", "thanks"), "thanks", "", false},
 		{"up to the close", "HTTP/1.1 200 OK\r\n\r\nthanks", "thanks", "", false},
-		{"chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\ntha\r\n3\r\nnks\r\n0\r\n\r\n",
-			"thanks", "", false},
+		{
+			"chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" +
+				"3\r\ntha\r\n3\r\nnks\r\n0\r\n\r\n",
+			"thanks", "", false,
+		},
 		{"chunks with trailers", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n" +
 			"6\r\nthanks\r\n0\r\nx: y\r\n\r\n", "thanks", "", false},
 		{"binary", sized("", "\x00\xff\xfe"), "\x00\xff\xfe", "", false},
@@ -57,23 +60,37 @@ func TestSendKeepsTheBody(t *testing.T) {
 		{"gzip of nothing", sized(gz, zipped("")), "", "", false},
 		{"gzip claimed, no body", sized(gz, ""), "", "", false},
 		{"gzip claimed, plain body", sized(gz, "thanks"), "thanks", "claims to be gzip", false},
-		{"gzip with a broken head", sized(gz, "\x1f\x8b\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), "",
-			"could not be decompressed", false},
-		{"gzip with broken content", sized(gz, zipped("x")[:10]+"\xff\xff\xff\xff"), "",
-			"could not be decompressed", false},
-		{"gzip with a wrong sum", sized(gz, zipped("thanks")[:20]+"\x00\x00\x00\x00\x00\x00\x00\x00"),
-			"thanks", "could not be decompressed", false},
+		{
+			"gzip with a broken head", sized(gz, "\x1f\x8b\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"), "",
+			"could not be decompressed", false,
+		},
+		{
+			"gzip with broken content", sized(gz, zipped("x")[:10]+"\xff\xff\xff\xff"), "",
+			"could not be decompressed", false,
+		},
+		{
+			"gzip with a wrong sum", sized(gz, zipped("thanks")[:20]+"\x00\x00\x00\x00\x00\x00\x00\x00"),
+			"thanks", "could not be decompressed", false,
+		},
 		{"gzip cut off", sized(gz, zipped(long)[:20]), "", "broke off", false},
 		{"gzip bomb", sized(gz, bomb), strings.Repeat("\x00", maxBody), "longer than the 16 KiB", true},
 		{"gzip that never yields anything", sized(gz, empties), "", "more than 1024 KiB", false},
-		{"another encoding", sized("content-encoding: br\r\n", "\x0b\x02"), "\x0b\x02",
-			"as it came, encoded as br", false},
-		{"shorter than announced", "HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nthanks", "thanks",
-			"broke off; 6 bytes", false},
-		{"chunks cut off", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\nthanks\r\n",
-			"thanks", "broke off; 6 bytes", false},
-		{"broken chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\nthanks\r\nzz\r\n",
-			"thanks", "broke off; 6 bytes", false},
+		{
+			"another encoding", sized("content-encoding: br\r\n", "\x0b\x02"), "\x0b\x02",
+			"as it came, encoded as br", false,
+		},
+		{
+			"shorter than announced", "HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\nthanks", "thanks",
+			"broke off; 6 bytes", false,
+		},
+		{
+			"chunks cut off", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\nthanks\r\n",
+			"thanks", "broke off; 6 bytes", false,
+		},
+		{
+			"broken chunks", "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n6\r\nthanks\r\nzz\r\n",
+			"thanks", "broke off; 6 bytes", false,
+		},
 	}
 	sender := newTestSender(t, nil)
 	for _, test := range tests {
@@ -215,7 +232,9 @@ func TestSendBoundsLoggedHeaders(t *testing.T) {
 		n    int
 	}{
 		{"many", func(i int) string { return fmt.Sprintf("x-%d: y\r\n", i) }, 500},
-		{"large", func(i int) string { return fmt.Sprintf("x-%d: %s\r\n", i, strings.Repeat("y", 5000)) }, 10},
+		{"large", func(i int) string {
+			return fmt.Sprintf("x-%d: %s\r\n", i, strings.Repeat("y", 5000))
+		}, 10},
 	}
 	sender := newTestSender(t, nil)
 	for _, test := range tests {

@@ -35,6 +35,7 @@ func (s Schedule) Next(made int, now time.Time, failed Attempt) (time.Time, bool
 		return time.Time{}, false
 	}
 	delay := s.Delays[made-1]
+	//nolint:gosec // jitter is no secret
 	delay += time.Duration(rand.Float64() * jitterShare * float64(delay))
 	if asked := min(failed.RetryAfter, s.RetryAfterMax); asksForDelay(failed.Status) && asked > delay {
 		delay = asked

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -26,8 +27,10 @@ func TestSendBytesOnTheWire(t *testing.T) {
 		*rawEndpoint
 		url, host, line string
 	}{
-		{secured, secured.secure(), fmt.Sprintf("%s:%d", hookName, secured.port()),
-			"POST /hook?tenant=7 HTTP/1.1"},
+		{
+			secured, secured.secure(), fmt.Sprintf("%s:%d", hookName, secured.port()),
+			"POST /hook?tenant=7 HTTP/1.1",
+		},
 		{plain, plain.plain(), fmt.Sprintf("127.0.0.1:%d", plain.port()), "POST /hook HTTP/1.1"},
 	} {
 		r := hook(end.url)
@@ -55,7 +58,7 @@ func TestSendBytesOnTheWire(t *testing.T) {
 			t.Errorf("sent %q\n%s\nwant %q\n%s", got.line, strings.Join(got.head, "\n"),
 				end.line, strings.Join(want, "\n"))
 		}
-		if string(got.body) != string(testBody) {
+		if !bytes.Equal(got.body, testBody) {
 			t.Errorf("body %q", got.body)
 		}
 		for i, header := range attempt.RequestHeaders {
@@ -153,8 +156,10 @@ func TestSendOutcomes(t *testing.T) {
 		{"200 of HTTP/1.0", "HTTP/1.0 200 OK\r\n\r\nok", 200, "", ""},
 		{"200 without a phrase", "HTTP/1.1 200\r\ncontent-length: 0\r\n\r\n", 200, "", ""},
 		{"200 with bare line feeds", "HTTP/1.1 200 OK\ncontent-length: 0\n\n", 200, "", ""},
-		{"301", "HTTP/1.1 301 x\r\nlocation: https://e.example/\r\n" + sized, 301, ClassHTTP3xx,
-			"answered 301 Moved Permanently"},
+		{
+			"301", "HTTP/1.1 301 x\r\nlocation: https://e.example/\r\n" + sized, 301, ClassHTTP3xx,
+			"answered 301 Moved Permanently",
+		},
 		{"302", "HTTP/1.1 302 x\r\nlocation: /next\r\n" + sized, 302, ClassHTTP3xx, "302"},
 		{"304", "HTTP/1.1 304 x\r\n\r\n", 304, ClassHTTP3xx, "304"},
 		{"307", "HTTP/1.1 307 x\r\nlocation: /next\r\n" + sized, 307, ClassHTTP3xx, "307"},
@@ -166,15 +171,23 @@ func TestSendOutcomes(t *testing.T) {
 		{"600", "HTTP/1.1 600 x\r\n" + sized, 600, ClassProtocol, "not a final one: 600"},
 		{"999", "HTTP/1.1 999 x\r\n" + sized, 999, ClassProtocol, "not a final one: 999"},
 		{"099", "HTTP/1.1 099 x\r\n" + sized, 99, ClassProtocol, "not a final one: 99"},
-		{"101", "HTTP/1.1 101 x\r\nupgrade: y\r\nconnection: upgrade\r\n\r\nbytes", 101,
-			ClassProtocol, "not a final one: 101"},
+		{
+			"101", "HTTP/1.1 101 x\r\nupgrade: y\r\nconnection: upgrade\r\n\r\nbytes", 101,
+			ClassProtocol, "not a final one: 101",
+		},
 		{"100 and then 200", "HTTP/1.1 100 Continue\r\n\r\n" + ok200, 200, "", ""},
-		{"103 and then 500", "HTTP/1.1 103 x\r\nlink: y\r\n\r\nHTTP/1.1 500 x\r\n" + sized, 500,
-			ClassHTTP5xx, "500"},
-		{"102 and then nothing", "HTTP/1.1 102 Processing\r\n\r\n", 102, ClassProtocol,
-			"not a final one: 102, and no other followed"},
-		{"100 without end", strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 50), 100,
-			ClassProtocol, "not a final one: 100"},
+		{
+			"103 and then 500", "HTTP/1.1 103 x\r\nlink: y\r\n\r\nHTTP/1.1 500 x\r\n" + sized, 500,
+			ClassHTTP5xx, "500",
+		},
+		{
+			"102 and then nothing", "HTTP/1.1 102 Processing\r\n\r\n", 102, ClassProtocol,
+			"not a final one: 102, and no other followed",
+		},
+		{
+			"100 without end", strings.Repeat("HTTP/1.1 100 Continue\r\n\r\n", 50), 100,
+			ClassProtocol, "not a final one: 100",
+		},
 		{"nothing", "", 0, ClassProtocol, "closed before an answer came"},
 		{"half a status line", "HTTP/1.1 20", 0, ClassProtocol, "closed before an answer came"},
 		{"half a head", "HTTP/1.1 200 OK\r\ncontent-le", 0, ClassProtocol, "closed before"},
@@ -184,18 +197,30 @@ func TestSendOutcomes(t *testing.T) {
 		{"a status of four digits", "HTTP/1.1 2000 OK\r\n\r\n", 0, ClassProtocol, "not valid HTTP"},
 		{"a status of letters", "HTTP/1.1 abc OK\r\n\r\n", 0, ClassProtocol, "not valid HTTP"},
 		{"a negative status", "HTTP/1.1 -20 OK\r\n\r\n", 0, ClassProtocol, "not valid HTTP"},
-		{"a header without colon", "HTTP/1.1 200 OK\r\nrubbish\r\n\r\n", 0, ClassProtocol,
-			"not valid HTTP"},
-		{"two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nok", 0,
-			ClassProtocol, "not valid HTTP"},
-		{"a length of letters", "HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n", 0, ClassProtocol,
-			"not valid HTTP"},
-		{"huge headers", "HTTP/1.1 200 OK\r\nx: " + strings.Repeat("y", maxHead) + "\r\n\r\n", 0,
-			ClassProtocol, "headers of the answer are too large: more than 64 KiB"},
-		{"many headers", "HTTP/1.1 200 OK\r\n" + strings.Repeat("x: y\r\n", maxHead/6+1) + "\r\n", 0,
-			ClassProtocol, "headers of the answer are too large"},
-		{"an endless status line", "HTTP/1.1 200 " + strings.Repeat("y", maxHead), 0,
-			ClassProtocol, "headers of the answer are too large"},
+		{
+			"a header without colon", "HTTP/1.1 200 OK\r\nrubbish\r\n\r\n", 0, ClassProtocol,
+			"not valid HTTP",
+		},
+		{
+			"two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 3\r\n\r\nok", 0,
+			ClassProtocol, "not valid HTTP",
+		},
+		{
+			"a length of letters", "HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n", 0, ClassProtocol,
+			"not valid HTTP",
+		},
+		{
+			"huge headers", "HTTP/1.1 200 OK\r\nx: " + strings.Repeat("y", maxHead) + "\r\n\r\n", 0,
+			ClassProtocol, "headers of the answer are too large: more than 64 KiB",
+		},
+		{
+			"many headers", "HTTP/1.1 200 OK\r\n" + strings.Repeat("x: y\r\n", maxHead/6+1) + "\r\n", 0,
+			ClassProtocol, "headers of the answer are too large",
+		},
+		{
+			"an endless status line", "HTTP/1.1 200 " + strings.Repeat("y", maxHead), 0,
+			ClassProtocol, "headers of the answer are too large",
+		},
 	}
 	sender := newTestSender(t, nil)
 	for _, test := range tests {

@@ -22,18 +22,30 @@ func TestSendTLSFailures(t *testing.T) {
 		class  ErrorClass
 		text   string
 	}{
-		{"expired", ca.issue(t, hookName, -100*time.Hour, -49*time.Hour), respond(ok200), ClassTLS,
-			"the certificate has expired: it ended on "},
-		{"expired, how long ago", ca.issue(t, hookName, -100*time.Hour, -49*time.Hour), respond(ok200),
-			ClassTLS, " UTC, 2 days ago"},
-		{"not valid yet", ca.issue(t, hookName, time.Hour, 2*time.Hour), respond(ok200), ClassTLS,
-			"the certificate is not valid yet: it begins on "},
-		{"another name", ca.issue(t, "other.example", -time.Hour, time.Hour), respond(ok200), ClassTLS,
-			"the certificate is for another name: it is valid for other.example, not for hooks.example"},
-		{"unknown issuer", stranger.issue(t, hookName, -time.Hour, time.Hour), respond(ok200), ClassTLS,
-			"the certificate is not trusted: its issuer is unknown"},
-		{"client certificate wanted", clientCert, respond(ok200), ClassTLS,
-			"the endpoint refused the TLS handshake: tls: certificate required"},
+		{
+			"expired", ca.issue(t, hookName, -100*time.Hour, -49*time.Hour), respond(ok200), ClassTLS,
+			"the certificate has expired: it ended on ",
+		},
+		{
+			"expired, how long ago", ca.issue(t, hookName, -100*time.Hour, -49*time.Hour), respond(ok200),
+			ClassTLS, " UTC, 2 days ago",
+		},
+		{
+			"not valid yet", ca.issue(t, hookName, time.Hour, 2*time.Hour), respond(ok200), ClassTLS,
+			"the certificate is not valid yet: it begins on ",
+		},
+		{
+			"another name", ca.issue(t, "other.example", -time.Hour, time.Hour), respond(ok200), ClassTLS,
+			"the certificate is for another name: it is valid for other.example, not for hooks.example",
+		},
+		{
+			"unknown issuer", stranger.issue(t, hookName, -time.Hour, time.Hour), respond(ok200), ClassTLS,
+			"the certificate is not trusted: its issuer is unknown",
+		},
+		{
+			"client certificate wanted", clientCert, respond(ok200), ClassTLS,
+			"the endpoint refused the TLS handshake: tls: certificate required",
+		},
 		{"old TLS only", old, respond(ok200), ClassTLS, "the endpoint refused the TLS handshake"},
 		{"no TLS", nil, func(c *endpointConn) {
 			c.say("HTTP/1.1 400 Bad Request\r\n\r\n")
@@ -44,8 +56,10 @@ func TestSendTLSFailures(t *testing.T) {
 			_, _ = c.reader.Peek(1)
 			c.reset()
 		}, ClassTLS, "the TLS handshake broke off"},
-		{"silence", nil, (*endpointConn).untilClosed, ClassTimeout,
-			"time ran out during the TLS handshake"},
+		{
+			"silence", nil, (*endpointConn).untilClosed, ClassTimeout,
+			"time ran out during the TLS handshake",
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
