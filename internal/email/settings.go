@@ -37,11 +37,11 @@ func (s Settings) Validate() error {
 	if name := cleanName(s.LenderName); name == "" || name != s.LenderName || len(name) > 100 {
 		faults.Add("lender_name", `"lender_name" must be 1 to 100 characters in one line`)
 	}
-	for field, color := range map[string]string{
-		"primary_color": s.PrimaryColor, "accent_color": s.AccentColor,
+	for _, one := range []struct{ field, color string }{
+		{"primary_color", s.PrimaryColor}, {"accent_color", s.AccentColor},
 	} {
-		if !colorPattern.MatchString(color) {
-			faults.Add(field, "%q must be a colour such as #1d3f72", field)
+		if !colorPattern.MatchString(one.color) {
+			faults.Add(one.field, "%q must be a colour such as #1d3f72", one.field)
 		}
 	}
 	if s.ReplyTo != "" && CheckAddress(s.ReplyTo) != nil {

@@ -2,6 +2,7 @@ package emailtest
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"io"
 	"net"
@@ -26,9 +27,20 @@ type Script struct {
 // ends. A scene that returns closes its connection.
 func NewScript(t testing.TB, scene func(*Talk)) *Script {
 	t.Helper()
-	s := &Script{
-		listener: listen(t, "127.0.0.1:0"), scene: scene, open: make(map[net.Conn]bool),
-	}
+	return play(t, listen(t, "127.0.0.1:0"), scene)
+}
+
+// NewTLSScript is NewScript over TLS from the first byte.
+func NewTLSScript(t testing.TB, scene func(*Talk)) *Script {
+	t.Helper()
+	return play(t, tls.NewListener(listen(t, "127.0.0.1:0"), &tls.Config{
+		Certificates: []tls.Certificate{Certificate(true)}, MinVersion: tls.VersionTLS12,
+	}), scene)
+}
+
+func play(t testing.TB, listener net.Listener, scene func(*Talk)) *Script {
+	t.Helper()
+	s := &Script{listener: listener, scene: scene, open: make(map[net.Conn]bool)}
 	s.wait.Go(s.serve)
 	t.Cleanup(s.stop)
 	return s
