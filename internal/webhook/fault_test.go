@@ -120,7 +120,10 @@ func TestSendCutShort(t *testing.T) {
 	t.Parallel()
 	for name, script := range map[string]func(*endpointConn){
 		"closed": func(*endpointConn) {},
-		"reset":  (*endpointConn).reset,
+		"reset": func(c *endpointConn) {
+			_, _ = c.reader.Peek(1)
+			c.reset()
+		},
 	} {
 		end := serve(t, nil, script)
 		r := hook(end.plain())
