@@ -159,9 +159,30 @@ type DeliveryFilter struct {
 	Application  string
 	Since        string
 	Until        string
-	// Test is "", "only" or "without".
-	Test   string
-	Faults map[string]string
+	Faults       map[string]string
+}
+
+// filterFault is a wrong value of the filter, and the field to mend it in.
+type filterFault struct {
+	href string
+	text string
+}
+
+// faults lists the wrong values in the order of the form.
+func (f DeliveryFilter) faults() []filterFault {
+	var found []filterFault
+	for _, name := range []string{
+		"state", "event", "subscription", "application", "since", "until", "cursor",
+	} {
+		if text := f.Faults[name]; text != "" {
+			fault := filterFault{text: text}
+			if name != "state" && name != "cursor" {
+				fault.href = "#filter-" + name
+			}
+			found = append(found, fault)
+		}
+	}
+	return found
 }
 
 // Tab is one of several views of a list.
@@ -195,9 +216,4 @@ func deliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
 			{Title: "Created", Class: "w-time end", Cell: cell(createdCell)},
 		},
 	}
-}
-
-// testOptions are the choices of the filter for test events.
-func testOptions() []Option {
-	return []Option{{"", "With test events"}, {"without", "Without test events"}, {"only", "Only test events"}}
 }

@@ -204,5 +204,5 @@ func wait(previous, next AttemptView) string {
 	if pause <= 0 {
 		return "then"
 	}
-	return duration(pause.Round(time.Second)) + " later"
+	return Duration(pause.Round(time.Second)) + " later"
 }

@@ -92,7 +92,7 @@ func TestPhaseBar(t *testing.T) {
 	for _, test := range tests {
 		var got []string
 		for _, part := range test.phases.bar(test.longest) {
-			got = append(got, strings.Join([]string{part.name, number(part.x) + "+" + number(part.width)}, " "))
+			got = append(got, strings.Join([]string{part.name, Number(part.x) + "+" + Number(part.width)}, " "))
 		}
 		want := strings.ReplaceAll(test.want, "+1000", "+1,000")
 		if joined := strings.Join(got, ", "); joined != want {

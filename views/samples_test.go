@@ -43,7 +43,7 @@ func sampleRow(word string) DeliveryRow {
 func sampleList(word string) DeliveryList {
 	return DeliveryList{
 		Frame: sampleFrame(word), Rows: []DeliveryRow{sampleRow(word)}, Summary: "1 delivery",
-		Filter: DeliveryFilter{Application: word, Since: word, Faults: map[string]string{"since": word}},
+		Filter: DeliveryFilter{Application: word, Since: word},
 		Tabs:   []Tab{{Label: "All", Href: PathDeliveries, Current: true}},
 		Active: []ActiveFilter{{Label: word, Href: PathDeliveries}},
 		Events: []Option{{Value: word, Label: word}}, Subscriptions: []Option{{Value: word, Label: word}},
@@ -89,10 +89,13 @@ func samplePages(word string) map[string]templ.Component {
 	unavailable.Unavailable = true
 	unmatched := sampleList(word)
 	unmatched.Rows = nil
+	wrong := sampleList(word)
+	wrong.Filter.Faults = map[string]string{"since": word, "state": word}
 	return map[string]templ.Component{
 		"deliveries":  DeliveryListPage(sampleList(word)),
 		"unavailable": DeliveryListPage(unavailable),
 		"unmatched":   DeliveryListPage(unmatched),
+		"wrong":       DeliveryListPage(wrong),
 		"delivery":    DeliveryDetailPage(sampleDelivery(word)),
 		"resend":      ResendPage(sampleFrame(word), *sampleForm(word)),
 		"overview": OverviewPage(Overview{

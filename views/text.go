@@ -79,9 +79,9 @@ func HostOf(address string) string {
 	return parsed.Host
 }
 
-// duration writes a length of time with a sensible unit: 840 µs, 42 ms, 1.2 s,
+// Duration writes a length of time with a sensible unit: 840 µs, 42 ms, 1.2 s,
 // 3 min 5 s.
-func duration(d time.Duration) string {
+func Duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
 		return fmt.Sprintf("%d µs", d.Microseconds())
@@ -108,10 +108,10 @@ func twoUnits(d, big time.Duration, bigName string, small time.Duration, smallNa
 	return fmt.Sprintf("%d %s %d %s", d/big, bigName, rest, smallName)
 }
 
-// number groups thousands: 12,345.
-func number(n int) string {
+// Number groups thousands: 12,345.
+func Number(n int) string {
 	if n < 0 {
-		return "-" + number(-n)
+		return "-" + Number(-n)
 	}
 	digits := strconv.Itoa(n)
 	for at := len(digits) - 3; at > 0; at -= 3 {
@@ -125,7 +125,7 @@ func plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return number(n) + " " + many
+	return Number(n) + " " + many
 }
 
 // byteSize writes a size: 812 B, 1.4 KiB.

@@ -111,8 +111,8 @@ func TestDuration(t *testing.T) {
 		{75 * time.Hour, "3 d 3 h"},
 	}
 	for _, test := range tests {
-		if got := duration(test.in); got != test.want {
-			t.Errorf("duration(%v) = %q, want %q", test.in, got, test.want)
+		if got := Duration(test.in); got != test.want {
+			t.Errorf("Duration(%v) = %q, want %q", test.in, got, test.want)
 		}
 	}
 }
@@ -120,8 +120,8 @@ func TestDuration(t *testing.T) {
 func TestNumber(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -4200: "-4,200"} {
-		if got := number(in); got != want {
-			t.Errorf("number(%d) = %q, want %q", in, got, want)
+		if got := Number(in); got != want {
+			t.Errorf("Number(%d) = %q, want %q", in, got, want)
 		}
 	}
 }

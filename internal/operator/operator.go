@@ -44,6 +44,9 @@ type User struct {
 	DisabledAt   *time.Time `db:"disabled_at"`
 	LastSignInAt *time.Time `db:"last_sign_in_at"`
 	CreatedAt    time.Time  `db:"created_at"`
+	// Credential changes with the password and reveals nothing of it. A session
+	// that carries another one has ended.
+	Credential string `db:"credential"`
 }
 
 // Service serves the console's users.

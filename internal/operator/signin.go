@@ -3,8 +3,10 @@ package operator
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/alexedwards/argon2id"
 
@@ -19,6 +21,12 @@ const (
 	failuresPerAddress = 20
 )
 
+// maxEmail is the longest address there is, in bytes.
+const maxEmail = 254
+
+// comparing holds a slot for each password that is being checked.
+var comparing = make(chan struct{}, 4)
+
 // dummyHash is what an unknown address is checked against, so that it takes as
 // long as a known one.
 var dummyHash = sync.OnceValues(func() (string, error) {
@@ -32,19 +40,23 @@ var dummyHash = sync.OnceValues(func() (string, error) {
 // a wrong password.
 func (s *Service) SignIn(ctx context.Context, email, password, address string) (User, error) {
 	email = normalEmail(email)
-	if err := s.checkFailures(ctx, email, address); err != nil {
+	if len(email) > maxEmail || !utf8.ValidString(email) || strings.ContainsRune(email, 0) {
+		email = "" // nobody's, and checked like any other
+	}
+	if err := s.countTry(ctx, email, address); err != nil {
 		return User{}, err
 	}
 	user, hash, err := s.find(ctx, email)
 	if err != nil {
 		return User{}, err
 	}
-	matches, err := argon2id.ComparePasswordAndHash(password, hash)
+	matches, err := compare(ctx, password, hash)
 	if err != nil {
 		return User{}, fmt.Errorf("checking the password of %s: %w", email, err)
 	}
 	if !matches || user.Email == "" || user.DisabledAt != nil {
-		return User{}, s.noteFailure(ctx, email, address)
+		return User{}, lending.NewError(lending.CodeUnauthorized,
+			"The e-mail address or the password is wrong.")
 	}
 	_, err = s.DB.ExecContext(ctx, `
 		WITH forgiven AS (DELETE FROM sign_in_failures WHERE account = $3)
@@ -77,36 +89,51 @@ func (s *Service) find(ctx context.Context, email string) (User, string, error) 
 	return row.User, row.Hash, nil
 }
 
-func (s *Service) checkFailures(ctx context.Context, email, address string) error {
+// countTry counts a try as wrong before the password is looked at, so that many
+// at once cannot slip past the limits; a right one clears the account's count.
+// Tries beyond the limits are not counted: waiting always helps.
+func (s *Service) countTry(ctx context.Context, email, address string) error {
+	now := s.DB.Now()
+	var try int64
+	err := s.DB.GetContext(ctx, &try, `
+		INSERT INTO sign_in_failures (account, address, failed_at) VALUES ($1, $2, $3)
+		RETURNING failure_id`, email, address, now)
+	if err != nil {
+		return fmt.Errorf("counting a sign-in: %w", err)
+	}
 	var counts struct {
 		Account int `db:"account"`
 		Address int `db:"address"`
 	}
-	err := s.DB.GetContext(ctx, &counts, `
+	err = s.DB.GetContext(ctx, &counts, `
 		SELECT (SELECT count(*) FROM sign_in_failures
 		         WHERE account = $1 AND failed_at > $3) AS account,
 		       (SELECT count(*) FROM sign_in_failures
 		         WHERE address = $2 AND failed_at > $3) AS address`,
-		email, address, s.DB.Now().Add(-failureWindow))
+		email, address, now.Add(-failureWindow))
 	if err != nil {
 		return fmt.Errorf("counting wrong passwords: %w", err)
 	}
-	if counts.Account >= failuresPerAccount || counts.Address >= failuresPerAddress {
-		return lending.NewError(lending.CodeRateLimited,
-			"Too many wrong passwords. Wait %d minutes and try again.",
-			int(failureWindow.Minutes()))
+	if counts.Account <= failuresPerAccount && counts.Address <= failuresPerAddress {
+		return nil
 	}
-	return nil
+	_, err = s.DB.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE failure_id = $1`, try)
+	if err != nil {
+		return fmt.Errorf("taking back a sign-in: %w", err)
+	}
+	return lending.NewError(lending.CodeRateLimited,
+		"Too many wrong passwords. Wait %d minutes and try again.", int(failureWindow.Minutes()))
 }
 
-func (s *Service) noteFailure(ctx context.Context, email, address string) error {
-	_, err := s.DB.ExecContext(ctx, `
-		INSERT INTO sign_in_failures (account, address, failed_at) VALUES ($1, $2, $3)`,
-		email, address, s.DB.Now())
-	if err != nil {
-		return fmt.Errorf("noting a wrong password: %w", err)
+// compare bounds how many passwords are checked at once: each takes 64 MiB.
+func compare(ctx context.Context, password, hash string) (bool, error) {
+	select {
+	case comparing <- struct{}{}:
+		defer func() { <-comparing }()
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
 	}
-	return lending.NewError(lending.CodeUnauthorized, "The e-mail address or the password is wrong.")
+	return argon2id.ComparePasswordAndHash(password, hash)
 }
 
 // PurgeFailures deletes wrong passwords that no longer count.

@@ -22,7 +22,8 @@ const userColumns = `
 	demo_password,
 	disabled_at,
 	last_sign_in_at,
-	created_at`
+	created_at,
+	md5(password_hash) AS credential`
 
 // hashParams are the second recommended option of RFC 9106 with fewer threads:
 // 64 MiB and about a tenth of a second, paid only by people who sign in.

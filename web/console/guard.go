@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 
@@ -30,6 +31,9 @@ func (c *Console) guard(needed operator.Role, handler echo.HandlerFunc) echo.Han
 			return lending.NewError(lending.CodeForbidden,
 				"This came from another site. Open the console and try again.").WithCause(err)
 		}
+		if err := readForm(ctx.Request()); err != nil {
+			return err
+		}
 		user, signedIn, err := c.resume(ctx)
 		if err != nil {
 			return err
@@ -52,6 +56,23 @@ func (c *Console) guard(needed operator.Role, handler echo.HandlerFunc) echo.Han
 		request.Body = http.MaxBytesReader(ctx.Response(), request.Body, maxForm)
 		return guarded(ctx)
 	}
+}
+
+// readForm reads the form of a change, so that one that cannot be read changes
+// nothing.
+func readForm(r *http.Request) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	err := r.ParseForm()
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return lending.NewError(lending.CodePayloadTooLarge,
+			"The form is larger than %d bytes.", tooLarge.Limit)
+	}
+	if err != nil {
+		return lending.NewError(lending.CodeValidation, "The form cannot be read.").WithCause(err)
+	}
+	return nil
 }
 
 func (c *Console) strictHeaders(header http.Header) {

@@ -1,0 +1,294 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/google/uuid"
+
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// rowIDs are the deliveries that a list shows, in its order.
+func (a answer) rowIDs() []string {
+	return a.find("main .table tbody tr").Map(func(_ int, row *goquery.Selection) string {
+		id, _ := row.Attr("id")
+		return strings.TrimPrefix(id, "d-")
+	})
+}
+
+func uids(deliveries []webhook.Delivery) []string {
+	var texts []string
+	for _, delivery := range deliveries {
+		texts = append(texts, delivery.UID.String())
+	}
+	return texts
+}
+
+// deliverAll gives a room three deliveries: one pending, one retrying, one
+// delivered, in this order.
+func deliverAll(r *room) []webhook.Delivery {
+	r.Helper()
+	endpoint := r.receiver(status(http.StatusOK), status(http.StatusServiceUnavailable))
+	r.subscribe(endpoint.URL)
+	for _, status := range []string{"Approved", "Pend Clearance"} {
+		r.publish(status)
+		r.work()
+	}
+	return r.publish("Closed")
+}
+
+func TestDeliveryList(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	if empty := b.get(views.PathDeliveries); !strings.Contains(empty.text(".empty"), "No deliveries yet") {
+		t.Errorf("an empty log says %q", empty.text(".empty"))
+	}
+	made := deliverAll(r)
+	page := b.get(views.PathDeliveries).wantStatus(t, http.StatusOK)
+	if got := page.rowIDs(); !slices.Equal(got, uids(made)) {
+		t.Fatalf("rows %v, want %v", got, uids(made))
+	}
+	var chips []string
+	page.find("main .table .chip").Each(func(_ int, chip *goquery.Selection) {
+		chips = append(chips, strings.TrimSpace(chip.Text()))
+	})
+	if got := strings.Join(chips, " "); got != "Pending Retrying Delivered" {
+		t.Errorf("states %s", got)
+	}
+	if row := page.text("#d-" + made[1].UID.String()); !strings.Contains(row, "HTTP 503") ||
+		!strings.Contains(row, "Pend Clearance") || !strings.Contains(row, "Sunvolt Energy") {
+		t.Errorf("the retrying row says %q", row)
+	}
+	if got := page.text(".table-tools"); got != "3 deliveries" {
+		t.Errorf("count %q", got)
+	}
+	part := b.fragment().get(views.PathDeliveries)
+	if part.find("html head title").Length() != 0 || len(part.rowIDs()) != 0 || part.find("tbody tr").Length() != 3 {
+		t.Errorf("a script gets %.120q, want the region alone", part.Raw)
+	}
+}
+
+func TestDeliveryFilters(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	made := deliverAll(r)
+	pending, retrying, delivered := made[0], made[1], made[2]
+	hour := func(by time.Duration) string { return time.Now().UTC().Add(by).Format("2006-01-02T15:04") }
+	tests := []struct {
+		name, value string
+		want        []webhook.Delivery
+	}{
+		{"state", "retrying", []webhook.Delivery{retrying}},
+		{"state", "delivered", []webhook.Delivery{delivered}},
+		{"state", "failed", nil},
+		{"event", "application.status.update", made},
+		{"event", "task.created", nil},
+		{"subscription", pending.SubscriptionUID.String(), made},
+		{"subscription", uuid.NewString(), nil},
+		{"application", r.application.String(), made},
+		{"application", uuid.NewString(), nil},
+		{"since", hour(-time.Hour), made},
+		{"since", hour(time.Hour), nil},
+		{"until", hour(-time.Hour), nil},
+	}
+	for _, test := range tests {
+		page := b.get(views.DeliveriesOf(test.name, test.value)).wantStatus(t, http.StatusOK)
+		if got := page.rowIDs(); !slices.Equal(got, uids(test.want)) {
+			t.Errorf("%s=%s lists %v, want %v", test.name, test.value, got, uids(test.want))
+		}
+		if len(test.want) == 0 && !strings.Contains(page.text(".empty"), "No delivery matches") {
+			t.Errorf("%s=%s without a match says %q", test.name, test.value, page.text(".empty"))
+		}
+		wantActive := 1
+		if test.name == "state" {
+			wantActive = 0 // the tabs show it
+		}
+		if got := page.find(".filter-on").Length(); got != wantActive {
+			t.Errorf("%s=%s shows %d filters in force, want %d", test.name, test.value, got, wantActive)
+		}
+	}
+}
+
+func TestWrongFilters(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	deliverAll(r)
+	tests := []struct{ query, field, want string }{
+		{"state=resting", "", "no such state"},
+		{"event=draw.made", "event", "no such event"},
+		{"subscription=17", "subscription", "not an id"},
+		{"application=%3Cscript%3E", "application", "not an id"},
+		{"since=yesterday", "since", "not a time"},
+		{"until=2026-13-01T00:00", "until", "not a time"},
+		{"since=2026-11-21T10:00&until=2026-11-21T09:00", "until", "must come after"},
+		{"cursor=xyz", "", "place in the list"},
+	}
+	for _, test := range tests {
+		page := b.get(views.PathDeliveries+"?"+test.query).wantStatus(t, http.StatusBadRequest)
+		if got := page.text("main .empty[role=alert]"); !strings.Contains(got, test.want) {
+			t.Errorf("%s says %q, want %q", test.query, got, test.want)
+		}
+		if len(page.rowIDs()) != 0 {
+			t.Errorf("%s lists deliveries although the filter is wrong", test.query)
+		}
+		if test.field == "" {
+			continue
+		}
+		if invalid, _ := page.find("#filter-" + test.field).Attr("aria-invalid"); invalid != "true" &&
+			page.find("#filter-"+test.field+"-fault").Length() != 1 {
+			t.Errorf("%s does not mark the field %s", test.query, test.field)
+		}
+	}
+}
+
+func TestDeliveryPagesFollowEachOther(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	endpoint := r.receiver()
+	r.subscribe(endpoint.URL)
+	var made []webhook.Delivery
+	for i := range 120 {
+		made = r.publish(fmt.Sprintf("Status %d", i))
+	}
+	b := r.signedIn()
+	var seen []string
+	path := views.PathDeliveries + "?event=application.status.update"
+	for pages := 0; path != ""; pages++ {
+		page := b.get(path).wantStatus(t, http.StatusOK)
+		if newest := page.find(".pager a:contains(Newest)").Length(); (newest == 1) != (pages > 0) {
+			t.Errorf("page %d has %d links to the newest", pages, newest)
+		}
+		seen = append(seen, page.rowIDs()...)
+		path, _ = page.find(".pager a[rel=next]").Attr("href")
+	}
+	if !slices.Equal(seen, uids(made)) {
+		t.Errorf("the pages list %d deliveries, want all %d once in their order", len(seen), len(made))
+	}
+}
+
+// TestNewDeliveriesWait holds that what is being read does not move: new rows
+// are counted and shown on demand.
+func TestNewDeliveriesWait(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	before := deliverAll(r)
+	poll, _ := b.get(views.PathDeliveries).find("#live").Attr("data-poll")
+	part := b.fragment().get(poll)
+	if part.find(".news").Length() != 0 || part.find("tbody tr").Length() != len(before) {
+		t.Errorf("without news the region says %q", part.text(".table-tools"))
+	}
+	r.publish("Declined")
+	part = b.fragment().get(poll)
+	if got := part.text(".news"); got != "1 new delivery, show" {
+		t.Errorf("news %q", got)
+	}
+	if got := part.find("tbody tr").Length(); got != len(before) {
+		t.Errorf("%d rows, want the %d that were shown", got, len(before))
+	}
+	href, _ := part.find(".news").Attr("href")
+	if got := b.get(href).rowIDs(); len(got) != len(before)+1 {
+		t.Errorf("the news lead to %d rows, want %d", len(got), len(before)+1)
+	}
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	made := deliverAll(r)
+	unknown := uuid.NewString()
+	for sought, want := range map[string]string{
+		made[0].UID.String():                  views.DeliveryPath(made[0].UID.String()),
+		"  " + made[0].UID.String() + "\n":    views.DeliveryPath(made[0].UID.String()),
+		strings.ToUpper(made[0].UID.String()): views.DeliveryPath(made[0].UID.String()),
+		made[0].SubscriptionUID.String():      views.DeliveriesOf("subscription", made[0].SubscriptionUID.String()),
+		r.application.String():                views.DeliveriesOf("application", r.application.String()),
+		unknown:                               views.DeliveriesOf("application", unknown),
+		"hello":                               views.DeliveriesOf("application", "hello"),
+	} {
+		got := b.get(views.PathDeliveries + "?" + url.Values{"q": {sought}}.Encode())
+		if got.Status != http.StatusSeeOther || got.Location != want {
+			t.Errorf("looking for %q leads to %d %q, want %q", sought, got.Status, got.Location, want)
+		}
+	}
+}
+
+func TestSubscriptionList(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	if got := b.get(views.PathSubscriptions).text(".empty"); !strings.Contains(got, "No subscriptions yet") {
+		t.Errorf("without subscriptions: %q", got)
+	}
+	endpoint := r.receiver()
+	made, value := r.subscribe(endpoint.URL + "/hook")
+	page := b.get(views.PathSubscriptions).wantStatus(t, http.StatusOK)
+	row := page.text("#s-" + made.UID.String())
+	for _, want := range []string{"Active", "Sunvolt Energy", "All events", "All merchants", "HMAC"} {
+		if !strings.Contains(row, want) {
+			t.Errorf("the row %q does not say %q", row, want)
+		}
+	}
+	if strings.Contains(page.Raw, value.Reveal()) || strings.Contains(page.Raw, "the-partners-own-key") {
+		t.Error("the page shows a secret")
+	}
+	b.get(views.PathSubscriptions+"?cursor=xyz").wantStatus(t, http.StatusBadRequest)
+}
+
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	if quiet := b.get(views.PathHome).wantStatus(t, http.StatusOK); !strings.Contains(quiet.text("main"), "Nothing needs you") {
+		t.Errorf("a quiet day says %q", quiet.text("main"))
+	}
+	made := deliverAll(r)
+	r.fail(made[0])
+	page := b.get(views.PathHome).wantStatus(t, http.StatusOK)
+	for tile, want := range map[string]string{
+		"Success rate": "50 %", "Failed": "1", "Retrying": "1", "Pending": "0",
+	} {
+		value := page.find(".tile:contains('" + tile + "') dd").First()
+		if got := strings.TrimSpace(value.Text()); !strings.HasPrefix(got, want) {
+			t.Errorf("%s = %q, want %q", tile, got, want)
+		}
+	}
+	if got := page.rowIDs(); !slices.Contains(got, made[0].UID.String()) {
+		t.Error("the failed delivery is not among what needs attention")
+	}
+	if got := page.text(".rail-count"); got != "1 failed today" {
+		t.Errorf("badge %q", got)
+	}
+	href, _ := page.find(".tile:contains('Failed') a").Attr("href")
+	if got := b.get(href).rowIDs(); !slices.Equal(got, uids(made[:1])) {
+		t.Errorf("the number leads to %v, want what it counts", got)
+	}
+	last := page.find(".data-behind tbody tr").Last().Find("td").Map(
+		func(_ int, cell *goquery.Selection) string { return strings.TrimSpace(cell.Text()) })
+	if got := strings.Join(last, " "); got != "1 1 1" {
+		t.Errorf("the last hour counts %q, want one of each", got)
+	}
+}
+
+// fail uses up the attempts of a delivery.
+func (r *room) fail(delivery webhook.Delivery) {
+	r.Helper()
+	_, err := r.DB.ExecContext(r.Context(), `
+		UPDATE deliveries
+		   SET state = 'failed', attempt_count = 3, next_attempt_at = NULL, queued = false,
+		       last_error_class = 'timeout', finished_at = $2
+		 WHERE delivery_uid = $1`, delivery.UID, r.DB.Now())
+	r.must(err)
+}

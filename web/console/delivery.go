@@ -1,0 +1,180 @@
+package console
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// delivery shows one delivery.
+func (c *Console) delivery(ctx echo.Context) error {
+	uid, err := pathUID(ctx)
+	if err != nil {
+		return err
+	}
+	page, err := c.deliveryPage(ctx.Request().Context(), uid)
+	if err != nil {
+		return err
+	}
+	if isFragment(ctx.Request()) {
+		return render(ctx, http.StatusOK, views.DeliveryRegion(page))
+	}
+	page.Frame, err = c.frame(ctx, views.SectionDeliveries, string(page.Delivery.Event),
+		views.Crumb{Label: "Deliveries", Href: views.PathDeliveries},
+		views.Crumb{Label: uid.String()})
+	if err != nil {
+		return err
+	}
+	page.Frame.Live = true
+	page.Frame.Notice = c.takeNotice(ctx)
+	return render(ctx, http.StatusOK, views.DeliveryDetailPage(page))
+}
+
+// deliveryLive streams the page's region as it changes.
+func (c *Console) deliveryLive(ctx echo.Context) error {
+	uid, err := pathUID(ctx)
+	if err != nil {
+		return err
+	}
+	return c.stream(ctx, func(ctx context.Context) ([]byte, error) {
+		page, err := c.deliveryPage(ctx, uid)
+		if err != nil {
+			return nil, err
+		}
+		return renderHTML(ctx, views.DeliveryRegion(page))
+	})
+}
+
+// pathUID reads the id in the path. One that cannot be an id names nothing.
+func pathUID(ctx echo.Context) (uuid.UUID, error) {
+	text := ctx.Param("uid")
+	uid, err := uuid.Parse(text)
+	if err != nil || len(text) != 36 {
+		return uuid.Nil, lending.NewError(lending.CodeNotFound,
+			"%.60q is no id; ids look like 0199a6b2-7c1e-7d35-9a44-3f0c51b8e6d2", text)
+	}
+	return uid, nil
+}
+
+// deliveryPage loads one delivery with everything that its page says.
+func (c *Console) deliveryPage(ctx context.Context, uid uuid.UUID) (views.DeliveryPage, error) {
+	detail, err := c.Webhooks.Delivery(ctx, uid)
+	if err != nil {
+		return views.DeliveryPage{}, err
+	}
+	subscription, err := c.Webhooks.Subscription(ctx, detail.SubscriptionUID)
+	if err != nil {
+		return views.DeliveryPage{}, err
+	}
+	hash := sha256.Sum256(detail.Body)
+	page := views.DeliveryPage{
+		Delivery: deliveryRow(detail.Delivery), SubscriptionState: string(subscription.State),
+		EventUID: detail.EventUID.String(), Occurred: detail.EventAt,
+		Finished: value(detail.FinishedAt), Body: detail.Body, SHA256: hex.EncodeToString(hash[:]),
+		Attempts: attemptViews(detail), Diagnosis: diagnosis(detail, subscription.State),
+		StreamURL: views.DeliveryLivePath(uid.String()), PollURL: views.DeliveryPath(uid.String()),
+	}
+	if last := len(detail.Attempts) - 1; last >= 0 {
+		attempt := detail.Attempts[last]
+		page.Curl = webhook.Curl(attempt.URL, attempt.RequestHeaders, detail.Body)
+	}
+	if page.Resends, err = c.resendViews(ctx, uid); err != nil {
+		return views.DeliveryPage{}, err
+	}
+	if detail.ResendOf != nil {
+		page.Origin = &views.ResendView{
+			UID: detail.ResendOf.String(), By: value(detail.ResentBy),
+			Reason: value(detail.ResendReason),
+		}
+	}
+	if subscription.State != webhook.StateDeleted {
+		page.Resend, err = c.resendFormOf(ctx, detail, subscription)
+	}
+	return page, err
+}
+
+func (c *Console) resendViews(ctx context.Context, uid uuid.UUID) ([]views.ResendView, error) {
+	deliveries, err := c.Webhooks.ResendsOf(ctx, uid)
+	if err != nil {
+		return nil, err
+	}
+	resends := make([]views.ResendView, 0, len(deliveries))
+	for _, delivery := range deliveries {
+		resends = append(resends, views.ResendView{
+			UID: delivery.UID.String(), State: string(delivery.State),
+			By: value(delivery.ResentBy), Reason: value(delivery.ResendReason),
+			Created: delivery.CreatedAt,
+		})
+	}
+	return resends, nil
+}
+
+// attemptViews opens the last attempt when it is what the reader came for.
+func attemptViews(detail webhook.DeliveryDetail) []views.AttemptView {
+	attempts := make([]views.AttemptView, 0, len(detail.Attempts))
+	for i, record := range detail.Attempts {
+		attempts = append(attempts, views.AttemptView{
+			Number: record.Number, Started: record.StartedAt,
+			HTTPStatus: record.HTTPStatus, ErrorClass: string(record.ErrorClass),
+			Error: sentence(record.Error), Note: sentence(record.Note),
+			Address: record.Address, URL: record.URL, Version: record.SubscriptionVersion,
+			Phases: views.Phases{
+				DNS: record.DNS, Connect: record.Connect, TLS: record.TLS,
+				FirstByte: record.FirstByte, Total: record.Duration,
+			},
+			RequestHeaders:  headerViews(record.RequestHeaders),
+			ResponseHeaders: headerViews(record.ResponseHeaders),
+			ResponseBody:    record.ResponseBody,
+			Expanded:        record.ErrorClass != "" && i == len(detail.Attempts)-1,
+		})
+	}
+	return attempts
+}
+
+func headerViews(headers []webhook.Header) []views.HeaderView {
+	shown := make([]views.HeaderView, 0, len(headers))
+	for _, header := range headers {
+		shown = append(shown, views.HeaderView{
+			Name: header.Name, Value: header.Value, Masked: webhook.IsMasked(header.Value),
+		})
+	}
+	return shown
+}
+
+// diagnosis explains a delivery's state in plain words.
+func diagnosis(detail webhook.DeliveryDetail, subscription webhook.State) views.Diagnosis {
+	last := webhook.AttemptRecord{}
+	if len(detail.Attempts) > 0 {
+		last = detail.Attempts[len(detail.Attempts)-1]
+	}
+	why := webhook.Diagnose(last)
+	owner := string(why.Owner)
+	switch {
+	case detail.State == webhook.DeliveryDelivered:
+		return views.Diagnosis{Tone: views.Good, Title: "The partner has received it", Text: sentence(
+			fmt.Sprintf("the endpoint answered %d to attempt %d", last.HTTPStatus, last.Number))}
+	case detail.State == webhook.DeliveryCancelled:
+		return views.Diagnosis{Tone: views.Mute, Title: "It was cancelled and will not be sent",
+			Text: "Its subscription was deleted, or an operator cancelled it, before it went out."}
+	case subscription == webhook.StatePaused:
+		return views.Diagnosis{Tone: views.Mute, Title: "It waits: the subscription is paused",
+			Text: "It goes out when the subscription is resumed."}
+	case detail.State == webhook.DeliveryFailed:
+		return views.Diagnosis{Tone: views.Bad, Title: "All attempts are used up",
+			Text: why.Summary, Owner: owner, Next: strings.TrimSpace(why.Next)}
+	case detail.State == webhook.DeliveryRetrying:
+		return views.Diagnosis{Tone: views.Warn, Title: "It failed and will be tried again by itself",
+			Text: why.Summary, Owner: owner, Next: strings.TrimSpace(why.Next)}
+	}
+	return views.Diagnosis{}
+}

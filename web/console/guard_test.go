@@ -1,0 +1,162 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/operator"
+	"drawbridge/views"
+	"drawbridge/web/console"
+)
+
+// fill puts an id into a route's path.
+func fill(path string) string { return strings.ReplaceAll(path, ":uid", uuid.NewString()) }
+
+func TestEveryRouteIsGuarded(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	seen := map[string]bool{}
+	for _, route := range r.Console.Routes() {
+		if seen[route.Name] || route.Name == "" {
+			t.Errorf("%s %s has no name of its own: %q", route.Method, route.Path, route.Name)
+		}
+		seen[route.Name] = true
+		if !strings.HasPrefix(route.Path, console.Prefix) {
+			t.Errorf("%s lies outside %s", route.Path, console.Prefix)
+		}
+		if route.Role == "" {
+			if route.Path != views.PathSignIn {
+				t.Errorf("%s %s is open to guests", route.Method, route.Path)
+			}
+			continue
+		}
+		if !operator.RoleAdmin.Allows(route.Role) {
+			t.Errorf("%s %s needs the role %q, which nobody has", route.Method, route.Path, route.Role)
+		}
+		b := r.stranger()
+		answer := b.send(route.Method, fill(route.Path), nil)
+		switch {
+		case strings.HasSuffix(route.Path, "/live"):
+			if answer.Status != http.StatusUnauthorized {
+				t.Errorf("%s answers a stranger %d, want 401", route.Path, answer.Status)
+			}
+		case answer.Status != http.StatusSeeOther || !strings.HasPrefix(answer.Location, views.PathSignIn):
+			t.Errorf("%s %s answers a stranger %d to %q", route.Method, route.Path, answer.Status, answer.Location)
+		}
+		if got := b.fragment().send(route.Method, fill(route.Path), nil).Status; got != http.StatusUnauthorized {
+			t.Errorf("%s %s answers a stranger's script %d, want 401", route.Method, route.Path, got)
+		}
+	}
+}
+
+func TestEveryChangeChecksItsOrigin(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	changes := 0
+	for _, route := range r.Console.Routes() {
+		if route.Method == http.MethodGet {
+			continue
+		}
+		changes++
+		for _, header := range []http.Header{
+			{"Sec-Fetch-Site": {"cross-site"}}, {"Sec-Fetch-Site": {"same-site"}},
+			{"Origin": {"https://planted.example"}}, {"Origin": {"null"}},
+		} {
+			b.header = header
+			if got := b.send(route.Method, fill(route.Path), url.Values{}).Status; got != http.StatusForbidden {
+				t.Errorf("%s %s with %v answers %d, want 403", route.Method, route.Path, header, got)
+			}
+		}
+	}
+	if changes == 0 {
+		t.Fatal("no route changes anything")
+	}
+	b.header = http.Header{"Origin": {r.URL}}
+	b.post(views.PathSignOut, nil).wantStatus(t, http.StatusSeeOther)
+}
+
+func TestEveryAnswerIsStrict(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	for _, path := range []string{
+		views.PathHome, views.PathDeliveries, views.PathSubscriptions, "/console/nothing",
+		views.DeliveryPath(uuid.NewString()), views.DeliveriesOf("since", "yesterday"),
+	} {
+		header := b.get(path).Header
+		for name, want := range map[string]string{
+			"Content-Security-Policy": "default-src 'none'", "Cache-Control": "no-store",
+			"X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY",
+			"Referrer-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+		} {
+			if !strings.HasPrefix(header.Get(name), want) {
+				t.Errorf("%s: %s = %q, want %q", path, name, header.Get(name), want)
+			}
+		}
+		if policy := header.Get("Content-Security-Policy"); strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: the policy allows what is unsafe: %s", path, policy)
+		}
+	}
+}
+
+func TestFormsAreBounded(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	form := url.Values{"theme": {"dark"}, "filler": {strings.Repeat("x", 1<<20)}}
+	b.post(views.PathPreferences, form).wantStatus(t, http.StatusRequestEntityTooLarge)
+	if theme, _ := b.get(views.PathHome).find("html").Attr("data-theme"); theme != "" {
+		t.Error("a form of a megabyte was read")
+	}
+}
+
+func TestFaultPages(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	for path, want := range map[string]string{
+		"/console/nothing":                    "there is nothing at this path",
+		views.DeliveryPath(uuid.Nil.String()): "no delivery has the id 00000000-0000-0000-0000-000000000000",
+		views.DeliveryPath("17"):              `"17" is no id`,
+	} {
+		page := b.get(path).wantStatus(t, http.StatusNotFound)
+		if text := page.text("main"); !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
+			t.Errorf("%s says %q, want %q", path, text, want)
+		}
+		part := b.fragment().get(path).wantStatus(t, http.StatusNotFound)
+		if part.find("html head title").Length() != 0 || part.find("[role=alert]").Length() != 1 {
+			t.Errorf("%s answers a script with %.200q, want a notice", path, part.Raw)
+		}
+	}
+}
+
+func TestPreferences(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	back := b.post(views.PathPreferences, url.Values{
+		"theme": {"dark"}, "density": {"compact"}, "back": {"/console/deliveries?state=failed"},
+	}).wantStatus(t, http.StatusSeeOther)
+	if back.Location != "/console/deliveries?state=failed" {
+		t.Errorf("back to %q", back.Location)
+	}
+	root := b.get(back.Location).find("html")
+	theme, _ := root.Attr("data-theme")
+	density, _ := root.Attr("data-density")
+	if theme != "dark" || density != "compact" {
+		t.Errorf("theme %q, density %q", theme, density)
+	}
+	b.post(views.PathPreferences, url.Values{"theme": {"planted"}})
+	if theme, _ := b.get(views.PathHome).find("html").Attr("data-theme"); theme != "dark" {
+		t.Errorf("a theme that does not exist changed the theme to %q", theme)
+	}
+	b.post(views.PathPreferences, url.Values{"theme": {"system"}})
+	if theme, set := b.get(views.PathHome).find("html").Attr("data-theme"); set {
+		t.Errorf("the system's theme is %q", theme)
+	}
+}

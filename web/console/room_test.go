@@ -1,0 +1,394 @@
+package console_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"golang.org/x/net/html"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+	"drawbridge/web/api"
+	"drawbridge/web/console"
+)
+
+const (
+	supportEmail = "sam@lender.example"
+	password     = "correct horse battery"
+)
+
+// TestMain silences the log, which would bury what failed.
+func TestMain(m *testing.M) {
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	os.Exit(m.Run())
+}
+
+// room is a console on a socket, over a database of its own with one partner,
+// one merchant, one application and a support user.
+type room struct {
+	*testing.T
+	DB        *postgres.DB
+	Operators *operator.Service
+	Webhooks  *webhook.Service
+	Console   *console.Console
+	URL       string
+
+	partner, merchant, application uuid.UUID
+	// ahead is how far the clock is ahead of time.
+	ahead atomic.Int64
+}
+
+func newRoom(t *testing.T) *room {
+	t.Helper()
+	r := &room{T: t, DB: pgtest.New(t)}
+	r.DB.Now = func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
+	r.Operators = &operator.Service{DB: r.DB}
+	r.Webhooks = r.newWebhooks()
+	server := httptest.NewUnstartedServer(nil)
+	r.URL = "http://" + server.Listener.Addr().String()
+	var err error
+	r.Console, err = console.New(console.Options{
+		DB: r.DB, Operators: r.Operators, Webhooks: r.Webhooks, PublicURL: r.URL,
+		Environment: "Development", Version: "test", Status: api.Status,
+		LiveEvery: 10 * time.Millisecond,
+	})
+	r.must(err)
+	server.Config.Handler = serve(r.Console)
+	server.Start()
+	t.Cleanup(server.Close)
+	t.Cleanup(r.Console.Close) // before the server, which waits for open streams
+	r.furnish()
+	return r
+}
+
+// serve puts a console behind Echo as the server does.
+func serve(c *console.Console) http.Handler {
+	e := echo.New()
+	for _, route := range c.Routes() {
+		e.Add(route.Method, route.Path, route.Handler)
+	}
+	e.HTTPErrorHandler = func(err error, ctx echo.Context) {
+		if fault, ok := errors.AsType[*echo.HTTPError](err); ok && fault.Code == http.StatusNotFound {
+			err = lending.NewError(lending.CodeNotFound, "there is nothing at this path")
+		}
+		if !ctx.Response().Committed {
+			_ = c.RenderFault(ctx, err) // the browser is gone if this fails
+		}
+	}
+	return e
+}
+
+func (r *room) newWebhooks() *webhook.Service {
+	r.Helper()
+	queue, err := river.NewClient(riverdatabasesql.New(r.DB.DB.DB), &river.Config{})
+	r.must(err)
+	keys, err := secret.ParseKeyring(secret.GenerateKey())
+	r.must(err)
+	policy := webhook.Policy{
+		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true,
+	}
+	sender := webhook.NewSender(webhook.SenderConfig{Policy: policy, Version: "test"})
+	r.Cleanup(sender.Close)
+	return &webhook.Service{
+		DB: r.DB, Jobs: queue, Keys: keys, Policy: policy, Sender: sender,
+		Retries: webhook.Schedule{Delays: []time.Duration{time.Minute, 10 * time.Minute}},
+	}
+}
+
+// furnish adds the people and things that every test needs.
+func (r *room) furnish() {
+	r.Helper()
+	r.addUser(supportEmail, operator.RoleSupport)
+	partners := &partner.Service{DB: r.DB}
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		made, err := partners.CreatePartner(ctx, tx, "Sunvolt Energy")
+		if err != nil {
+			return err
+		}
+		merchant, err := partners.CreateMerchant(ctx, tx, made.UID, "Sunvolt Phoenix")
+		r.partner, r.merchant, r.application = made.UID, merchant.UID, postgres.NewUID(tx.Now)
+		return err
+	})
+	_, err := r.DB.ExecContext(r.Context(), `
+		INSERT INTO applications (application_uid, merchant_uid, partner_uid, source, status,
+		                          communications, requested_amount, borrower_first_name,
+		                          borrower_last_name, borrower_email, project_name,
+		                          created_at, updated_at)
+		VALUES ($1, $2, $3, 'partner', 'Approved', 'enabled', 1, 'Ana', 'Lima',
+		        'ana@example.com', 'Roof', $4, $4)`, r.application, r.merchant, r.partner, r.DB.Now())
+	r.must(err)
+}
+
+func (r *room) must(err error) {
+	r.Helper()
+	if err != nil {
+		r.Fatal(err)
+	}
+}
+
+func (r *room) do(use func(ctx context.Context, tx *postgres.Tx) error) {
+	r.Helper()
+	ctx := r.Context()
+	r.must(r.DB.InTx(ctx, func(tx *postgres.Tx) error { return use(ctx, tx) }))
+}
+
+func (r *room) addUser(email string, role operator.Role) {
+	r.Helper()
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := r.Operators.Create(ctx, tx, operator.NewUser{
+			Email: email, Name: "Sam Ortega", Role: role, Password: password,
+		})
+		return err
+	})
+}
+
+// subscribe adds a subscription of the partner to every event.
+func (r *room) subscribe(address string) (webhook.Subscription, secret.String) {
+	r.Helper()
+	var made webhook.Subscription
+	var value secret.String
+	r.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		made, value, err = r.Webhooks.Subscribe(ctx, tx, r.partner, webhook.Settings{
+			URL: address, Auth: webhook.AuthHMAC, Events: []string{webhook.AllEvents},
+			Headers: []webhook.Header{{Name: "x-api-key", Value: "the-partners-own-key"}},
+		}, "test")
+		return err
+	})
+	return made, value
+}
+
+// publish commits an event of the application and returns its deliveries,
+// newest first.
+func (r *room) publish(status string) []webhook.Delivery {
+	r.Helper()
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := r.Webhooks.Publish(ctx, tx, webhook.Event{
+			UID: postgres.NewUID(tx.Now), Kind: lending.EventStatusUpdated, OccurredAt: tx.Now,
+			PartnerUID: r.partner, MerchantUID: r.merchant, ApplicationUID: r.application,
+			Status: status, Body: fmt.Appendf(nil, `{"application_id":%q,"status":%q}`,
+				r.application, status),
+		})
+		return err
+	})
+	return r.list()
+}
+
+// list returns every delivery, newest first.
+func (r *room) list() []webhook.Delivery {
+	r.Helper()
+	page, err := r.Webhooks.Deliveries(r.Context(), webhook.DeliveryFilter{Limit: webhook.MaxPage})
+	r.must(err)
+	return page.Deliveries
+}
+
+// work makes the attempts that are in the queue.
+func (r *room) work() {
+	r.Helper()
+	var rows [][]byte
+	r.must(r.DB.SelectContext(r.Context(), &rows,
+		`DELETE FROM river_job WHERE queue = $1 RETURNING args`, webhook.Queue))
+	for _, row := range rows {
+		var job webhook.DeliverArgs
+		r.must(json.Unmarshal(row, &job))
+		r.must(r.Webhooks.Deliver(r.Context(), job, false))
+	}
+}
+
+// endpoint is a partner's endpoint that keeps what it gets.
+type endpoint struct {
+	*httptest.Server
+	mu     sync.Mutex
+	bodies []string
+}
+
+func (e *endpoint) received() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.bodies)
+}
+
+// receiver starts an endpoint that gives these answers in turn, the last again
+// and again, and 200 without any.
+func (r *room) receiver(answers ...http.HandlerFunc) *endpoint {
+	r.Helper()
+	e := &endpoint{}
+	e.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		body, err := io.ReadAll(q.Body)
+		if err != nil {
+			r.Errorf("reading a delivery: %v", err)
+		}
+		e.mu.Lock()
+		e.bodies = append(e.bodies, string(body))
+		count := len(e.bodies)
+		e.mu.Unlock()
+		if len(answers) > 0 {
+			answers[min(count, len(answers))-1](w, q)
+		}
+	}))
+	r.Cleanup(e.Close)
+	return e
+}
+
+// status answers with a status and nothing else.
+func status(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+}
+
+// browser is somebody at the console, with cookies of their own. It does not
+// follow redirects, so that a test sees them.
+type browser struct {
+	*room
+	client *http.Client
+	// header is sent with every request.
+	header http.Header
+}
+
+func (r *room) stranger() *browser {
+	r.Helper()
+	jar, err := cookiejar.New(nil)
+	r.must(err)
+	return &browser{room: r, header: http.Header{}, client: &http.Client{
+		Jar: jar, Timeout: time.Minute,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// signedIn is a browser of the support user.
+func (r *room) signedIn() *browser {
+	r.Helper()
+	b := r.stranger()
+	if answer := b.signIn(supportEmail, password); answer.Status != http.StatusSeeOther {
+		r.Fatalf("signing in: %d %s", answer.Status, answer.text("main"))
+	}
+	return b
+}
+
+func (b *browser) signIn(email, password string) answer {
+	b.Helper()
+	return b.post(views.PathSignIn, url.Values{"email": {email}, "password": {password}})
+}
+
+// answer is what came back.
+type answer struct {
+	Status   int
+	Header   http.Header
+	Location string
+	Raw      string
+	page     *goquery.Document
+}
+
+func (a answer) find(selector string) *goquery.Selection { return a.page.Find(selector) }
+
+// text is what an element says, its pieces parted by one space.
+func (a answer) text(selector string) string {
+	var words []string
+	a.find(selector).Each(func(_ int, element *goquery.Selection) {
+		for _, node := range element.Nodes {
+			for piece := range node.Descendants() {
+				if piece.Type == html.TextNode {
+					words = append(words, strings.Fields(piece.Data)...)
+				}
+			}
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+func (b *browser) get(path string) answer {
+	b.Helper()
+	return b.send(http.MethodGet, path, nil)
+}
+
+func (b *browser) post(path string, form url.Values) answer {
+	b.Helper()
+	return b.send(http.MethodPost, path, form)
+}
+
+// fragment asks as htmx does.
+func (b *browser) fragment() *browser {
+	asks := *b
+	asks.header = b.header.Clone()
+	asks.header.Set("HX-Request", "true")
+	return &asks
+}
+
+func (b *browser) send(method, path string, form url.Values) answer {
+	b.Helper()
+	response := b.open(b.Context(), method, path, form)
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	b.must(err)
+	page, err := goquery.NewDocumentFromReader(strings.NewReader(string(raw)))
+	b.must(err)
+	return answer{
+		Status: response.StatusCode, Header: response.Header, Raw: string(raw), page: page,
+		Location: response.Header.Get("Location"),
+	}
+}
+
+// open sends a request and leaves the body to be read.
+func (b *browser) open(
+	ctx context.Context, method, path string, form url.Values,
+) *http.Response {
+	b.Helper()
+	request, err := http.NewRequestWithContext(ctx, method, b.URL+path, strings.NewReader(form.Encode()))
+	b.must(err)
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for name, values := range b.header {
+		request.Header[name] = values
+	}
+	response, err := b.client.Do(request)
+	b.must(err)
+	return response
+}
+
+// wantStatus fails the test when an answer is not as expected.
+func (a answer) wantStatus(t *testing.T, want int) answer {
+	t.Helper()
+	if a.Status != want {
+		t.Fatalf("status = %d, want %d: %.300s", a.Status, want, a.Raw)
+	}
+	return a
+}
+
+func waitUntil(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(30 * time.Second); !holds(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited in vain until %s", what)
+		}
+	}
+}

@@ -1,0 +1,236 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+	"drawbridge/web/api"
+	"drawbridge/web/console"
+)
+
+func TestSignIn(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.stranger()
+	page := b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	if page.Location != "/console/sign-in?next=%2Fconsole" {
+		t.Errorf("a stranger is sent to %q", page.Location)
+	}
+	b.get(page.Location).wantStatus(t, http.StatusOK)
+	back := b.post(views.PathSignIn, url.Values{
+		"email": {" SAM@lender.example "}, "password": {password}, "next": {"/console/deliveries?state=failed"},
+	}).wantStatus(t, http.StatusSeeOther)
+	if back.Location != "/console/deliveries?state=failed" {
+		t.Errorf("after signing in: %q", back.Location)
+	}
+	b.get(back.Location).wantStatus(t, http.StatusOK)
+	if again := b.get(views.PathSignIn); again.Location != views.PathHome {
+		t.Errorf("who is signed in is asked to sign in again: %d", again.Status)
+	}
+	if r.audits("user.sign_in") != 1 {
+		t.Error("the sign-in is not in the audit log")
+	}
+}
+
+// audits counts the entries of an action.
+func (r *room) audits(action string) int {
+	r.Helper()
+	var count int
+	r.must(r.DB.GetContext(r.Context(), &count,
+		`SELECT count(*) FROM audit_log WHERE action = $1`, action))
+	return count
+}
+
+func TestSignInRefusals(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.stranger()
+	wrong := b.signIn(supportEmail, "wrong password").wantStatus(t, http.StatusUnauthorized)
+	unknown := b.signIn("nobody@lender.example", "wrong password").wantStatus(t, http.StatusUnauthorized)
+	if wrong.text("[role=alert]") != unknown.text("[role=alert]") || wrong.text("[role=alert]") == "" {
+		t.Errorf("a known address answers %q, an unknown one %q",
+			wrong.text("[role=alert]"), unknown.text("[role=alert]"))
+	}
+	if kept, _ := wrong.find("input[name=email]").Attr("value"); kept != supportEmail {
+		t.Errorf("the address is to be typed again: %q", kept)
+	}
+	for _, form := range []url.Values{
+		{}, {"email": {"a\x00b"}, "password": {"x"}}, {"email": {"\xff"}, "password": {"x"}},
+		{"email": {strings.Repeat("a", 5000)}, "password": {strings.Repeat("b", 5000)}},
+	} {
+		if got := b.post(views.PathSignIn, form).Status; got != http.StatusUnauthorized {
+			t.Errorf("%.40q answers %d, want 401", form.Encode(), got)
+		}
+	}
+	b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+}
+
+func TestSignInLimits(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.stranger()
+	for range 5 {
+		b.signIn(supportEmail, "wrong password").wantStatus(t, http.StatusUnauthorized)
+	}
+	// Even the right password has to wait now, and waiting is enough.
+	b.signIn(supportEmail, password).wantStatus(t, http.StatusTooManyRequests)
+	r.ahead.Store(int64(16 * time.Minute))
+	b.signIn(supportEmail, password).wantStatus(t, http.StatusSeeOther)
+}
+
+func TestSessionCookie(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	for _, test := range []struct {
+		origin, name string
+		secure       bool
+	}{
+		{r.URL, "drawbridge-session", false},
+		{"https://bridge.example", "__Host-drawbridge-session", true},
+	} {
+		c, err := console.New(console.Options{
+			DB: r.DB, Operators: r.Operators, Webhooks: r.Webhooks, PublicURL: test.origin, Status: api.Status,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		form := url.Values{"email": {supportEmail}, "password": {password}}.Encode()
+		request := httptest.NewRequest(http.MethodPost, views.PathSignIn, strings.NewReader(form))
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		recorder := httptest.NewRecorder()
+		serve(c).ServeHTTP(recorder, request)
+		cookies := recorder.Result().Cookies()
+		if len(cookies) != 1 {
+			t.Fatalf("%s: %d cookies, want one", test.origin, len(cookies))
+		}
+		cookie := cookies[0]
+		if cookie.Name != test.name || cookie.Secure != test.secure || !cookie.HttpOnly ||
+			cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" || cookie.Domain != "" {
+			t.Errorf("%s: cookie %s", test.origin, cookie)
+		}
+		hsts := recorder.Header().Get("Strict-Transport-Security") != ""
+		if hsts != test.secure {
+			t.Errorf("%s: strict transport = %v", test.origin, hsts)
+		}
+		var tokens []string
+		if err := r.DB.Select(&tokens, `SELECT token FROM sessions`); err != nil {
+			t.Fatal(err)
+		}
+		for _, token := range tokens {
+			if token == cookie.Value {
+				t.Error("the token stands in the table as it is")
+			}
+		}
+	}
+}
+
+func TestSignInRenewsTheSession(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	origin, _ := url.Parse(r.URL)
+	before := b.client.Jar.Cookies(origin)[0].Value
+	b.post(views.PathSignOut, nil).wantStatus(t, http.StatusSeeOther)
+	b.signIn(supportEmail, password)
+	if after := b.client.Jar.Cookies(origin)[0].Value; after == before {
+		t.Error("a new sign-in goes on with the old token")
+	}
+	stale := r.stranger()
+	stale.client.Jar.SetCookies(origin, []*http.Cookie{{Name: "drawbridge-session", Value: before}})
+	stale.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+}
+
+func TestSessionEnds(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		end  func(r *room)
+	}{
+		{"when the user is disabled", func(r *room) {
+			r.do(func(ctx context.Context, tx *postgres.Tx) error {
+				_, err := r.Operators.Disable(ctx, tx, supportEmail)
+				return err
+			})
+		}},
+		{"when the password is changed", func(r *room) {
+			r.do(func(ctx context.Context, tx *postgres.Tx) error {
+				_, err := r.Operators.SetPassword(ctx, tx, supportEmail, "another long password")
+				return err
+			})
+		}},
+		{"when the table is cleared", func(r *room) {
+			_, err := r.DB.ExecContext(r.Context(), `DELETE FROM sessions`)
+			r.must(err)
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			r := newRoom(t)
+			b := r.signedIn()
+			b.get(views.PathHome).wantStatus(t, http.StatusOK)
+			test.end(r)
+			b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+		})
+	}
+}
+
+func TestSignOut(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	left := b.post(views.PathSignOut, nil).wantStatus(t, http.StatusSeeOther)
+	if got := b.get(left.Location).text("[role=status]"); got != "You are signed out." {
+		t.Errorf("after signing out: %q", got)
+	}
+	b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	if r.audits("user.sign_out") != 1 {
+		t.Error("the sign-out is not in the audit log")
+	}
+}
+
+func TestNextStaysInside(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	for next, want := range map[string]string{
+		"/console/deliveries":      "/console/deliveries",
+		"/console?x=1":             "/console?x=1",
+		"":                         "/console",
+		"https://planted.example/": "/console",
+		"//planted.example":        "/console",
+		"/\\planted.example":       "/console",
+		"/console/../docs":         "/console",
+		"/consoleplanted.example":  "/console",
+		"/console/\r\nSet-Cookie:": "/console",
+		"javascript:planted()":     "/console",
+		"/console/\\..\\planted":   "/console",
+	} {
+		b := r.stranger()
+		got := b.post(views.PathSignIn, url.Values{
+			"email": {supportEmail}, "password": {password}, "next": {next},
+		}).Location
+		if got != want {
+			t.Errorf("next %q leads to %q, want %q", next, got, want)
+		}
+	}
+}
+
+func TestRolesNest(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	for _, role := range []operator.Role{operator.RoleOperator, operator.RoleAdmin} {
+		email := string(role) + "@lender.example"
+		r.addUser(email, role)
+		b := r.stranger()
+		b.signIn(email, password)
+		b.get(views.PathDeliveries).wantStatus(t, http.StatusOK)
+	}
+}
