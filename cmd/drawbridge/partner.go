@@ -60,7 +60,7 @@ func (cmd partnerListCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	filter := partner.PartnerFilter{Name: cmd.Name, Limit: limit, Cursor: cursor}
+	filter := partner.Filter{Name: cmd.Name, Limit: limit, Cursor: cursor}
 	return env.withServices(func(s *services) error {
 		found, next, err := s.partners.ListPartners(env.ctx, filter)
 		if err != nil {

@@ -87,32 +87,71 @@ func TestCreateNamesEveryWrongField(t *testing.T) {
 		fields []string
 		says   string
 	}{
-		{"all empty", func(p *catalog.NewProduct) { *p = catalog.NewProduct{} },
-			[]string{"code", "name", "term", "rate", "fee", "schedule", "min", "max"}, "code"},
-		{"not 100", func(p *catalog.NewProduct) { p.Schedule = "40,40,10" },
-			[]string{"schedule"}, "must add up to exactly 100"},
-		{"negative stage", func(p *catalog.NewProduct) { p.Schedule = "120,-20" },
-			[]string{"schedule"}, "such as 40,40,20"},
-		{"negative fee", func(p *catalog.NewProduct) { p.Fee = "-1" },
-			[]string{"fee"}, "such as 3.75"},
-		{"fee above 100", func(p *catalog.NewProduct) { p.Fee = "100.01" },
-			[]string{"fee"}, "at most 100"},
-		{"rate in words", func(p *catalog.NewProduct) { p.Rate = "seven" },
-			[]string{"rate"}, "percentage"},
-		{"term of nothing", func(p *catalog.NewProduct) { p.Term = "0" },
-			[]string{"term"}, "from 1 to 600"},
-		{"minimum of zero", func(p *catalog.NewProduct) { p.Min = "0" },
-			[]string{"min"}, "above 0.00"},
-		{"minimum above maximum", func(p *catalog.NewProduct) { p.Min = "100000.01" },
-			[]string{"max"}, `at least "min" 100000.01`},
-		{"three decimals", func(p *catalog.NewProduct) { p.Max = "1.005" },
-			[]string{"max"}, "2 decimal places"},
-		{"space in the code", func(p *catalog.NewProduct) { p.Code = "A B" },
-			[]string{"code"}, "letters, digits"},
-		{"long code", func(p *catalog.NewProduct) { p.Code = strings.Repeat("A", 61) },
-			[]string{"code"}, "1 to 60"},
-		{"two-line name", func(p *catalog.NewProduct) { p.Name = "a\nb" },
-			[]string{"name"}, "one line"},
+		{
+			"all empty", func(p *catalog.NewProduct) { *p = catalog.NewProduct{} },
+			[]string{"code", "name", "term", "rate", "fee", "schedule", "min", "max"},
+			"code",
+		},
+		{
+			"not 100", func(p *catalog.NewProduct) { p.Schedule = "40,40,10" },
+			[]string{"schedule"},
+			"must add up to exactly 100",
+		},
+		{
+			"negative stage", func(p *catalog.NewProduct) { p.Schedule = "120,-20" },
+			[]string{"schedule"},
+			"such as 40,40,20",
+		},
+		{
+			"negative fee", func(p *catalog.NewProduct) { p.Fee = "-1" },
+			[]string{"fee"},
+			"such as 3.75",
+		},
+		{
+			"fee above 100", func(p *catalog.NewProduct) { p.Fee = "100.01" },
+			[]string{"fee"},
+			"at most 100",
+		},
+		{
+			"rate in words", func(p *catalog.NewProduct) { p.Rate = "seven" },
+			[]string{"rate"},
+			"percentage",
+		},
+		{
+			"term of nothing", func(p *catalog.NewProduct) { p.Term = "0" },
+			[]string{"term"},
+			"from 1 to 600",
+		},
+		{
+			"minimum of zero", func(p *catalog.NewProduct) { p.Min = "0" },
+			[]string{"min"},
+			"above 0.00",
+		},
+		{
+			"minimum above maximum", func(p *catalog.NewProduct) { p.Min = "100000.01" },
+			[]string{"max"},
+			`at least "min" 100000.01`,
+		},
+		{
+			"three decimals", func(p *catalog.NewProduct) { p.Max = "1.005" },
+			[]string{"max"},
+			"2 decimal places",
+		},
+		{
+			"space in the code", func(p *catalog.NewProduct) { p.Code = "A B" },
+			[]string{"code"},
+			"letters, digits",
+		},
+		{
+			"long code", func(p *catalog.NewProduct) { p.Code = strings.Repeat("A", 61) },
+			[]string{"code"},
+			"1 to 60",
+		},
+		{
+			"two-line name", func(p *catalog.NewProduct) { p.Name = "a\nb" },
+			[]string{"name"},
+			"one line",
+		},
 	}
 	service := &catalog.Service{DB: pgtest.New(t)}
 	for _, test := range tests {

@@ -196,8 +196,8 @@ func TestProbe(t *testing.T) {
 		if err := document.Probe(t.Context(), bucket); err != nil {
 			t.Errorf("probing a working bucket: %v", err)
 		}
-		for object := range bucket.List(t.Context(), "probe/") {
-			t.Errorf("probe left %s behind", object.Key)
+		for object, err := range bucket.List(t.Context(), "probe/") {
+			t.Errorf("probe left %q behind: %v", object.Key, err)
 		}
 	})
 	for name, gate := range map[string]func(http.ResponseWriter, *http.Request) bool{

@@ -110,7 +110,7 @@ func (c *compound) chain(first uint32) []uint32 {
 // childrenOfRoot walks the tree of entries below the first one.
 func (c *compound) childrenOfRoot(directory []uint32) (word, excel bool) {
 	root := c.entry(directory, 0)
-	if root == nil || root[66] != entryRoot {
+	if len(root) != entrySize || root[66] != entryRoot {
 		return false, false
 	}
 	waiting := []uint32{binary.LittleEndian.Uint32(root[76:])}

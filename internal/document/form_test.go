@@ -188,50 +188,82 @@ func refusedForms() map[string]refused {
 		return faults
 	}
 	return map[string]refused{
-		"file too large": {parts(file("big.pdf", documenttest.PDF(2001))),
-			lending.CodePayloadTooLarge, fault("files", `"big.pdf" is larger than 2000 bytes`)},
+		"file too large": {
+			parts(file("big.pdf", documenttest.PDF(2001))),
+			lending.CodePayloadTooLarge, fault("files", `"big.pdf" is larger than 2000 bytes`),
+		},
 		"files together too large": {
 			parts(file("a.pdf", documenttest.PDF(1800)), file("b.pdf", documenttest.PDF(1201)),
 				file("c.png", documenttest.PNG())),
-			lending.CodePayloadTooLarge, fault("files", `larger than 3000 bytes; "b.pdf"`)},
-		"endless unknown part": {parts(value("x", strings.Repeat("x", 3501)), value("y", "")),
-			lending.CodePayloadTooLarge, fault("body", "larger than 3500 bytes")},
+			lending.CodePayloadTooLarge, fault("files", `larger than 3000 bytes; "b.pdf"`),
+		},
+		"endless unknown part": {
+			parts(value("x", strings.Repeat("x", 3501)), value("y", "")),
+			lending.CodePayloadTooLarge, fault("body", "larger than 3500 bytes"),
+		},
 		"unknown parts together": {
 			parts(value("x", strings.Repeat("x", 3000)), value("y", strings.Repeat("y", 501))),
-			lending.CodePayloadTooLarge, fault("body", "larger than 3500 bytes")},
-		"metadata too large": {parts(value("metadata", strings.Repeat("x", 41))),
-			lending.CodePayloadTooLarge, fault("metadata", `"metadata" is longer than 40 bytes`)},
-		"value too long": {parts(value("updatedLoanAmount", strings.Repeat("1", 21))),
-			lending.CodeValidation, fault("updatedLoanAmount", "longer than 20 bytes")},
-		"value twice": {parts(value("metadata", "{}"), value("metadata", "{}")),
-			lending.CodeValidation, fault("metadata", `"metadata" is given more than once`)},
+			lending.CodePayloadTooLarge, fault("body", "larger than 3500 bytes"),
+		},
+		"metadata too large": {
+			parts(value("metadata", strings.Repeat("x", 41))),
+			lending.CodePayloadTooLarge, fault("metadata", `"metadata" is longer than 40 bytes`),
+		},
+		"value too long": {
+			parts(value("updatedLoanAmount", strings.Repeat("1", 21))),
+			lending.CodeValidation, fault("updatedLoanAmount", "longer than 20 bytes"),
+		},
+		"value twice": {
+			parts(value("metadata", "{}"), value("metadata", "{}")),
+			lending.CodeValidation, fault("metadata", `"metadata" is given more than once`),
+		},
 		"value twice, first wrong": {
 			parts(value("metadata", "\x00"), value("metadata", "{}")),
-			lending.CodeValidation, fault("metadata", "without NUL", "metadata", "more than once")},
-		"part without a name": {parts(value("metadata", "{}"), value("", "x")),
-			lending.CodeValidation, fault("body", "part 2 has no name")},
-		"invalid UTF-8": {parts(value("projectCompletedEarly", "\xff")),
-			lending.CodeValidation, fault("projectCompletedEarly", "must be UTF-8")},
-		"file without a name": {parts(value("files", string(pdf))),
-			lending.CodeValidation, fault("files", "part 1 is a file without a file name")},
-		"too many parts": {parts(value("1", ""), value("2", ""), value("3", ""), value("4", ""),
-			value("5", ""), value("6", ""), value("7", "")),
-			lending.CodeValidation, fault("body", "more than 6 parts")},
-		"headers too long": {parts(value(strings.Repeat("x", 9000), "")),
-			lending.CodeValidation, fault("body", "headers of a part are longer than 8 KiB")},
-		"headers endless": {parts(value(strings.Repeat("x", 100_000), "")),
-			lending.CodeValidation, fault("body", "headers of a part are longer than 8 KiB")},
-		"type by name": {parts(file("run.exe", []byte("MZ"))),
-			lending.CodeFileTypeNotAllowed, fault("files", `"run.exe" is not of an accepted type`)},
-		"type by content": {parts(file("run.pdf", []byte("<html></html>"))),
-			lending.CodeFileTypeNotAllowed, fault("files", "its content is text/html; accepted are PDF")},
-		"empty file": {parts(file("a.pdf", nil)),
-			lending.CodeFileTypeNotAllowed, fault("files", `"a.pdf" is empty`)},
+			lending.CodeValidation, fault("metadata", "without NUL", "metadata", "more than once"),
+		},
+		"part without a name": {
+			parts(value("metadata", "{}"), value("", "x")),
+			lending.CodeValidation, fault("body", "part 2 has no name"),
+		},
+		"invalid UTF-8": {
+			parts(value("projectCompletedEarly", "\xff")),
+			lending.CodeValidation, fault("projectCompletedEarly", "must be UTF-8"),
+		},
+		"file without a name": {
+			parts(value("files", string(pdf))),
+			lending.CodeValidation, fault("files", "part 1 is a file without a file name"),
+		},
+		"too many parts": {
+			parts(value("1", ""), value("2", ""), value("3", ""), value("4", ""),
+				value("5", ""), value("6", ""), value("7", "")),
+			lending.CodeValidation, fault("body", "more than 6 parts"),
+		},
+		"headers too long": {
+			parts(value(strings.Repeat("x", 9000), "")),
+			lending.CodeValidation, fault("body", "headers of a part are longer than 8 KiB"),
+		},
+		"headers endless": {
+			parts(value(strings.Repeat("x", 100_000), "")),
+			lending.CodeValidation, fault("body", "headers of a part are longer than 8 KiB"),
+		},
+		"type by name": {
+			parts(file("run.exe", []byte("MZ"))),
+			lending.CodeFileTypeNotAllowed, fault("files", `"run.exe" is not of an accepted type`),
+		},
+		"type by content": {
+			parts(file("run.pdf", []byte("<html></html>"))),
+			lending.CodeFileTypeNotAllowed, fault("files", "its content is text/html; accepted are PDF"),
+		},
+		"empty file": {
+			parts(file("a.pdf", nil)),
+			lending.CodeFileTypeNotAllowed, fault("files", `"a.pdf" is empty`),
+		},
 		"everything at once": {
 			parts(file("good.pdf", pdf), file("a.exe", []byte("MZ")), value("metadata", "\xff"),
 				file("b.pdf", documenttest.PDF(2100)), value("updatedLoanAmount", "1")),
 			lending.CodeFileTypeNotAllowed, fault("files", "a.exe", "metadata", "UTF-8",
-				"files", `"b.pdf" is larger`)},
+				"files", `"b.pdf" is larger`),
+		},
 	}
 }
 
@@ -318,21 +350,29 @@ func TestReadFormLeniency(t *testing.T) {
 	}{
 		"empty file input of a browser": {
 			`Content-Disposition: form-data; name="files"; filename=""` +
-				"\r\nContent-Type: application/octet-stream", "", map[string]string{}, 0},
+				"\r\nContent-Type: application/octet-stream", "", map[string]string{}, 0,
+		},
 		"files without content": {
-			`Content-Disposition: form-data; name="files"`, "", map[string]string{}, 0},
+			`Content-Disposition: form-data; name="files"`, "", map[string]string{}, 0,
+		},
 		"metadata as a file": {
 			`Content-Disposition: form-data; name="metadata"; filename="m.json"` +
-				"\r\nContent-Type: application/json", "{}", map[string]string{"metadata": "{}"}, 0},
+				"\r\nContent-Type: application/json", "{}", map[string]string{"metadata": "{}"}, 0,
+		},
 		"binary transfer encoding": {
 			`Content-Disposition: form-data; name="metadata"` +
-				"\r\nContent-Transfer-Encoding: BINARY", "{}", map[string]string{"metadata": "{}"}, 0},
+				"\r\nContent-Transfer-Encoding: BINARY", "{}", map[string]string{"metadata": "{}"}, 0,
+		},
 		"wrong content type of a file": {
 			`Content-Disposition: form-data; name="files"; filename="a.pdf"` +
-				"\r\nContent-Type: text/html", string(documenttest.PDF(0)), map[string]string{}, 1},
+				"\r\nContent-Type: text/html", string(documenttest.PDF(0)), map[string]string{}, 1,
+		},
 		"encoded file name": {
 			`Content-Disposition: form-data; name="files"; filename*=UTF-8''%C3%A9.pdf`,
-			string(documenttest.PDF(0)), map[string]string{}, 1},
+			string(documenttest.PDF(0)),
+			map[string]string{},
+			1,
+		},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -404,8 +444,10 @@ func TestReadFormMalformed(t *testing.T) {
 		"cut behind it":      {form, head + "\r\n{}\r\n--b\r\n", invalid, "final boundary"},
 		"header, no colon":   {form, "--b\r\nnonsense\r\n\r\n{}\r\n--b--\r\n", invalid, "malformed"},
 		"NUL in a header":    {form, "--b\r\nX: a\x00b\r\n\r\n{}\r\n--b--\r\n", invalid, "malformed"},
-		"encoded content": {form, head + "Content-Transfer-Encoding: base64\r\n\r\ne30=\r\n--b--\r\n",
-			invalid, "Content-Transfer-Encoding"},
+		"encoded content": {
+			form, head + "Content-Transfer-Encoding: base64\r\n\r\ne30=\r\n--b--\r\n",
+			invalid, "Content-Transfer-Encoding",
+		},
 		"attachment, not a field": {form, "--b\r\nContent-Disposition: attachment; name=\"x\"\r\n\r\n" +
 			"{}\r\n--b--\r\n", invalid, "part 1 has no name"},
 	}

@@ -92,8 +92,10 @@ func hostileFiles() map[string]upload {
 		"SVG called PNG":         file("plan.png", "<svg xmlns='http://www.w3.org/2000/svg'/>"),
 		"GIF called PNG":         {"plan.png", padded("GIF89a")},
 		"PNG signature only":     {"plan.png", padded("\x89PNG\r\n\x1a\n")},
-		"PNG of no size": {"plan.png",
-			padded("\x89PNG\r\n\x1a\n\x00\x00\x00\x0DIHDR\x00\x00\x00\x00\x00\x00\x00\x00")},
+		"PNG of no size": {
+			"plan.png",
+			padded("\x89PNG\r\n\x1a\n\x00\x00\x00\x0DIHDR\x00\x00\x00\x00\x00\x00\x00\x00"),
+		},
 		"JPEG signature only":   file("plan.jpg", "\xFF\xD8\xFF\x00\x00\x00"),
 		"WAVE called WebP":      {"plan.webp", padded("RIFF\x24\x00\x00\x00WAVEfmt ")},
 		"WebP without an image": {"plan.webp", padded("RIFF\x24\x00\x00\x00WEBPEXIF")},

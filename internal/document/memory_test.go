@@ -108,7 +108,7 @@ func TestUploadMemory(t *testing.T) {
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			result := make(chan error, 1)
-			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				form, err := document.ReadForm(r.Context(), r.Body, r.Header.Get("Content-Type"),
 					document.DefaultLimits(), test.bucket)
 				if err == nil {

@@ -175,10 +175,10 @@ func (r *formReader) store(file File) error {
 	// From here on Discard has something to remove, whatever Put comes to.
 	r.form.open = append(r.form.open, file.UID)
 	bucket := r.form.bucket
-	if err := bucket.Put(r.ctx, markerKey(file.UID), sectionOf(nil)); err != nil {
+	if err := bucket.Put(r.source.ctx, markerKey(file.UID), sectionOf(nil)); err != nil {
 		return fmt.Errorf("marking upload: %w", err)
 	}
-	if err := bucket.Put(r.ctx, file.Key, r.spool.content()); err != nil {
+	if err := bucket.Put(r.source.ctx, file.Key, r.spool.content()); err != nil {
 		return fmt.Errorf("storing upload: %w", err)
 	}
 	r.form.Files = append(r.form.Files, file)

@@ -50,7 +50,6 @@ func ReadForm(
 	ctx context.Context, body io.Reader, contentType string, limits Limits, bucket Bucket,
 ) (*Form, error) {
 	r := &formReader{
-		ctx:    ctx,
 		source: &source{ctx: ctx, body: body},
 		limits: limits,
 		digest: newFormDigest(),
@@ -75,7 +74,6 @@ func ReadForm(
 
 // formReader is the state of one ReadForm.
 type formReader struct {
-	ctx    context.Context
 	source *source
 	parser *multipart.Reader
 	limits Limits
@@ -138,7 +136,7 @@ func (r *formReader) nextPart() (*multipart.Part, error) {
 	r.source.bound(maxRawHead)
 	part, err := r.parser.NextRawPart()
 	r.source.unbound()
-	if err == io.EOF { //nolint:errorlint // a wrapped one is a missing final boundary
+	if err == io.EOF { // a wrapped one is a missing final boundary
 		return nil, io.EOF
 	}
 	if err != nil {
@@ -167,8 +165,8 @@ func (r *formReader) headTooLong() error {
 // did and is malformed.
 func (r *formReader) broken(err error) error {
 	switch cause := r.source.err; {
-	case r.ctx.Err() != nil:
-		return fmt.Errorf("reading upload: %w", r.ctx.Err())
+	case r.source.ctx.Err() != nil:
+		return fmt.Errorf("reading upload: %w", r.source.ctx.Err())
 	case errors.Is(cause, errHeadTooLong):
 		return r.headTooLong()
 	case cause != nil:

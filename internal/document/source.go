@@ -21,7 +21,7 @@ var errBodyEnd = errors.New("end of body")
 // So source bounds the headers, ends with an error of its own, and keeps the
 // error of the connection.
 type source struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // io.Reader has no argument for it
 	body io.Reader
 	// head is how many bytes may be read until the next part begins. It counts
 	// only while bounded is set.

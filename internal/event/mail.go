@@ -32,6 +32,7 @@ func (r *Recorder) mailFor(
 	case lending.EventTaskCreated:
 		return r.mail(ctx, tx, uid,
 			letter{email.KindTask, email.ParamTaskTitle, *event.TaskTitle})
+	default: // nothing to do for the borrower
 	}
 	return nil
 }

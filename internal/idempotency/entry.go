@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -51,6 +52,7 @@ type entry struct {
 // lock takes the key for the transaction; false means that another one has it.
 func (e entry) lock(ctx context.Context) (bool, error) {
 	var locked bool
+	//nolint:sqlclosecheck // the end of the transaction closes it
 	err := e.tx.StmtxContext(ctx, e.queries.lock).
 		GetContext(ctx, &locked, e.lockNumber())
 	if err != nil {
@@ -74,7 +76,7 @@ type storedReply struct {
 }
 
 func (s storedReply) replay(request Request) (Reply, error) {
-	if string(s.Fingerprint) != string(request.Fingerprint[:]) {
+	if !bytes.Equal(s.Fingerprint, request.Fingerprint[:]) {
 		return Reply{}, lending.NewError(lending.CodeIdempotencyMismatch,
 			"this Idempotency-Key was used with another method, path or content; use a new one")
 	}
@@ -86,6 +88,7 @@ func (s storedReply) replay(request Request) (Reply, error) {
 // find looks for a stored reply that has not expired.
 func (e entry) find(ctx context.Context) (storedReply, bool, error) {
 	var row storedReply
+	//nolint:sqlclosecheck // the end of the transaction closes it
 	err := e.tx.StmtxContext(ctx, e.queries.find).GetContext(ctx, &row,
 		e.request.ClientID, e.request.MerchantUID, e.request.Key, e.tx.Now)
 	if postgres.IsNoRows(err) {

@@ -23,7 +23,7 @@ func ParseKey(values []string) (string, error) {
 		return "", nil
 	case len(values) > 1:
 		return "", lending.Invalid(Header, "%q must be given once", Header)
-	case len(values[0]) == 0 || len(values[0]) > maxKey || !isVisible(values[0]):
+	case values[0] == "" || len(values[0]) > maxKey || !isVisible(values[0]):
 		return "", lending.Invalid(Header,
 			"%q must be 1 to %d visible ASCII characters, without spaces", Header, maxKey)
 	}

@@ -20,8 +20,11 @@ func TestParseKey(t *testing.T) {
 		ok     bool
 	}{
 		{"none", nil, "", true},
-		{"a UUID", []string{"7b8f2d1c-5a94-4c0e-8f2a-1b3c5d7e9f01"},
-			"7b8f2d1c-5a94-4c0e-8f2a-1b3c5d7e9f01", true},
+		{
+			"a UUID",
+			[]string{"7b8f2d1c-5a94-4c0e-8f2a-1b3c5d7e9f01"},
+			"7b8f2d1c-5a94-4c0e-8f2a-1b3c5d7e9f01", true,
+		},
 		{"one character", []string{"!"}, "!", true},
 		{"last visible one", []string{"~"}, "~", true},
 		{"255 characters", []string{strings.Repeat("k", 255)}, strings.Repeat("k", 255), true},

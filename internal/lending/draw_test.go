@@ -58,26 +58,40 @@ func TestDecideDraw(t *testing.T) {
 
 		"final":                   {drawn: two, proof: true, want: "final 3 200.00 7.50 192.50"},
 		"final without documents": {drawn: two, want: required},
-		"final and early is final": {drawn: two, proof: true, early: true,
-			want: "final 3 200.00 7.50 192.50"},
-		"final takes what was left": {drawn: []string{"100", "400"}, proof: true,
-			want: "final 3 500.00 18.75 481.25"},
-		"final with new total": {drawn: two, proof: true, revised: "900",
-			want: "final 3 100.00 3.75 96.25"},
-		"new total is the old": {drawn: two, proof: true, revised: "1000",
-			want: "final 3 200.00 7.50 192.50"},
+		"final and early is final": {
+			drawn: two, proof: true, early: true,
+			want: "final 3 200.00 7.50 192.50",
+		},
+		"final takes what was left": {
+			drawn: []string{"100", "400"}, proof: true,
+			want: "final 3 500.00 18.75 481.25",
+		},
+		"final with new total": {
+			drawn: two, proof: true, revised: "900",
+			want: "final 3 100.00 3.75 96.25",
+		},
+		"new total is the old": {
+			drawn: two, proof: true, revised: "1000",
+			want: "final 3 200.00 7.50 192.50",
+		},
 		"new total too high":   {drawn: two, proof: true, revised: "1000.01", want: exceeds},
 		"new total just drawn": {drawn: two, proof: true, revised: "800", want: "VALIDATION_ERROR"},
 		"new total of nothing": {drawn: two, proof: true, revised: "0", want: "VALIDATION_ERROR"},
-		"new total just above": {drawn: two, proof: true, revised: "800.01",
-			want: "final 3 0.01 0.00 0.01"},
-		"reduction is not used": {drawn: two, proof: true, reduced: "999999",
-			want: "final 3 200.00 7.50 192.50"},
+		"new total just above": {
+			drawn: two, proof: true, revised: "800.01",
+			want: "final 3 0.01 0.00 0.01",
+		},
+		"reduction is not used": {
+			drawn: two, proof: true, reduced: "999999",
+			want: "final 3 200.00 7.50 192.50",
+		},
 		"documents are required": {drawn: two, revised: "5000", want: required},
 
 		"early": {drawn: one, proof: true, early: true, want: "early 2 600.00 22.50 577.50"},
-		"early with new total": {drawn: one, proof: true, early: true, revised: "500",
-			want: "early 2 100.00 3.75 96.25"},
+		"early with new total": {
+			drawn: one, proof: true, early: true, revised: "500",
+			want: "early 2 100.00 3.75 96.25",
+		},
 		"early without documents": {drawn: one, early: true, want: required},
 		"early at once":           {proof: true, early: true, want: "EARLY_COMPLETION_NOT_ALLOWED"},
 		"early at once, bare":     {early: true, want: "EARLY_COMPLETION_NOT_ALLOWED"},
@@ -192,16 +206,28 @@ func TestDrawRefusalsInTheSpecificationsWords(t *testing.T) {
 		request lending.DrawRequest
 		want    string
 	}{
-		"pending": {"Approved", pending, given,
-			"Error in requestPublicDrawV2: a currently pending draw exists for this loan"},
-		"documents missing": {"Approved", drawnLoan(t, "400", "400"), lending.DrawRequest{},
-			"File or metadata is required for completion certificate upload"},
-		"documents too early": {"Approved", drawnLoan(t), given,
-			"Completion documentation was provided but this is not the final draw for the loan"},
-		"certificate before approval": {"Hard Pull", nil, given,
-			"The application must be in Approved status before requesting a draw with an accompanying"},
-		"draw before approval": {"Hard Pull", nil, lending.DrawRequest{},
-			"The application must be in Approved status before requesting a draw"},
+		"pending": {
+			"Approved", pending, given,
+			"Error in requestPublicDrawV2: a currently pending draw exists for this loan",
+		},
+		"documents missing": {
+			"Approved", drawnLoan(t, "400", "400"),
+			lending.DrawRequest{},
+			"File or metadata is required for completion certificate upload",
+		},
+		"documents too early": {
+			"Approved", drawnLoan(t), given,
+			"Completion documentation was provided but this is not the final draw for the loan",
+		},
+		"certificate before approval": {
+			"Hard Pull", nil, given,
+			"The application must be in Approved status before requesting a draw with an accompanying",
+		},
+		"draw before approval": {
+			"Hard Pull", nil,
+			lending.DrawRequest{},
+			"The application must be in Approved status before requesting a draw",
+		},
 	} {
 		_, err := lending.DecideDraw(tc.status, tc.loan, tc.request)
 		if err == nil || !strings.HasPrefix(err.Error(), tc.want) {

@@ -34,10 +34,14 @@ func TestParseDrawRequest(t *testing.T) {
 		"upper case":        {map[string]string{early: "TRUE"}, []string{early}},
 		"a number":          {map[string]string{early: "1"}, []string{early}},
 		"an empty flag":     {map[string]string{early: ""}, []string{early}},
-		"everything is wrong": {map[string]string{early: "x", reduced: "x", revised: "x"},
-			[]string{reduced, revised, early}},
-		"wrong and forbidden": {map[string]string{early: "true", reduced: "x"},
-			[]string{reduced, reduced}},
+		"everything is wrong": {
+			map[string]string{early: "x", reduced: "x", revised: "x"},
+			[]string{reduced, revised, early},
+		},
+		"wrong and forbidden": {
+			map[string]string{early: "true", reduced: "x"},
+			[]string{reduced, reduced},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

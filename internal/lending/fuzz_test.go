@@ -10,7 +10,7 @@ import (
 	"drawbridge/internal/lending"
 )
 
-var moneySyntax = regexp.MustCompile(`\A[0-9]{1,12}(\.[0-9]{1,2})?\z`)
+var moneySyntax = regexp.MustCompile(`\A\d{1,12}(\.\d{1,2})?\z`)
 
 func FuzzParseMoney(f *testing.F) {
 	for _, seed := range []string{

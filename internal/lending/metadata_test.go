@@ -17,7 +17,8 @@ func TestParseMetadataKeepsWhatItGets(t *testing.T) {
 		"every known key": {
 			`{"projectName":"a","completionDate":"2028-02-29","certificationNumber":"b","inspector":"c",` +
 				`"inspectorLicense":"d","projectDescription":"e","systemDetails":{"capacity":"8 kW",` +
-				`"panelCount":24,"inverterType":"string"},"complianceNotes":""}`, ""},
+				`"panelCount":24,"inverterType":"string"},"complianceNotes":""}`, "",
+		},
 		"unknown keys":        {`{"permitNumber":7,"technicianName":null,"list":[1,{"a":[true]}]}`, ""},
 		"open system details": {`{"systemDetails":{"battery":false}}`, ""},
 		"fraction of a panel": {`{"systemDetails":{"panelCount":12.5}}`, ""},
@@ -60,8 +61,11 @@ func TestParseMetadataNamesEachWrongKey(t *testing.T) {
 		"all at once": {
 			`{"projectName":1,"completionDate":"soon","systemDetails":{"capacity":8,"panelCount":"24",` +
 				`"inverterType":true}}`,
-			[]string{"metadata.projectName", "metadata.completionDate", "metadata.systemDetails.capacity",
-				"metadata.systemDetails.panelCount", "metadata.systemDetails.inverterType"}},
+			[]string{
+				"metadata.projectName", "metadata.completionDate", "metadata.systemDetails.capacity",
+				"metadata.systemDetails.panelCount", "metadata.systemDetails.inverterType",
+			},
+		},
 		"given twice":       {`{"inspector":"a","inspector":"b"}`, []string{"metadata.inspector"}},
 		"twice, escaped":    {`{"a":1,"\u0061":2}`, []string{"metadata.a"}},
 		"twice, deeper":     {`{"x":[{"a":1,"a":2}]}`, []string{"metadata.x[].a"}},

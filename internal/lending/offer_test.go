@@ -222,8 +222,10 @@ func TestParseTerms(t *testing.T) {
 		"all":  {text("120"), text("7.99"), text("3.75"), nil},
 		"one":  {nil, nil, text("0"), nil},
 		"none": {nil, nil, nil, []string{"term"}},
-		"all wrong": {text("ten"), text("-1"), text("101"),
-			[]string{"term", "interest_rate", "merchant_fee_percentage"}},
+		"all wrong": {
+			text("ten"), text("-1"), text("101"),
+			[]string{"term", "interest_rate", "merchant_fee_percentage"},
+		},
 		"no months":    {text("0"), nil, nil, []string{"term"}},
 		"fifty years":  {text("600"), nil, nil, nil},
 		"a month more": {text("601"), nil, nil, []string{"term"}},

@@ -13,10 +13,14 @@ func TestNotFoundRefusalsPointAtTheID(t *testing.T) {
 		code lending.Code
 		want string
 	}{
-		{lending.ApplicationNotFound(), "APPLICATION_NOT_FOUND",
-			"Could not find the specified application; check the id submitted"},
-		{lending.ProductNotFound(), "PRODUCT_NOT_FOUND",
-			"Could not find the specified product; check the id submitted"},
+		{
+			lending.ApplicationNotFound(), "APPLICATION_NOT_FOUND",
+			"Could not find the specified application; check the id submitted",
+		},
+		{
+			lending.ProductNotFound(), "PRODUCT_NOT_FOUND",
+			"Could not find the specified product; check the id submitted",
+		},
 	} {
 		wantCode(t, tc.err, tc.code)
 		if tc.err.Error() != tc.want {

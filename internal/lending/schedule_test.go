@@ -57,8 +57,10 @@ func TestScheduleAmounts(t *testing.T) {
 		{"33.33,33.33,33.34", "0.02", "0.01 0.01 0.00"},
 		{"40,40,20", "0.01", "0.00 0.00 0.01"},
 		// Ten times 0.005 rounds up to more than there is: the later ones go empty.
-		{"10,10,10,10,10,10,10,10,10,10", "0.05",
-			"0.01 0.01 0.01 0.01 0.01 0.00 0.00 0.00 0.00 0.00"},
+		{
+			"10,10,10,10,10,10,10,10,10,10", "0.05",
+			"0.01 0.01 0.01 0.01 0.01 0.00 0.00 0.00 0.00 0.00",
+		},
 	} {
 		got := strings.Join(texts(schedule(t, tc.schedule).Amounts(money(t, tc.total))), " ")
 		if got != tc.want {

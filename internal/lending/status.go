@@ -61,14 +61,21 @@ type transition[S ~string] struct {
 // without successors is final.
 var (
 	applicationTable = []transition[ApplicationStatus]{
-		{StatusPendingReview, []ApplicationStatus{StatusHardPullAuthorization,
-			StatusPendClearance, StatusApproved, StatusDeclined, StatusClosed}},
-		{StatusHardPullAuthorization, []ApplicationStatus{StatusHardPull,
-			StatusPendClearance, StatusApproved, StatusDeclined, StatusClosed}},
+		{StatusPendingReview, []ApplicationStatus{
+			StatusHardPullAuthorization,
+			StatusPendClearance, StatusApproved, StatusDeclined, StatusClosed,
+		}},
+		{StatusHardPullAuthorization, []ApplicationStatus{
+			StatusHardPull,
+			StatusPendClearance, StatusApproved, StatusDeclined, StatusClosed,
+		}},
 		{StatusHardPull, []ApplicationStatus{
-			StatusPendClearance, StatusApproved, StatusDeclined, StatusClosed}},
-		{StatusPendClearance, []ApplicationStatus{StatusHardPullAuthorization,
-			StatusHardPull, StatusApproved, StatusDeclined, StatusClosed}},
+			StatusPendClearance, StatusApproved, StatusDeclined, StatusClosed,
+		}},
+		{StatusPendClearance, []ApplicationStatus{
+			StatusHardPullAuthorization,
+			StatusHardPull, StatusApproved, StatusDeclined, StatusClosed,
+		}},
 		{StatusApproved, []ApplicationStatus{StatusPendClearance, StatusClosed}},
 		{StatusDeclined, nil},
 		{StatusClosed, nil},

@@ -116,14 +116,22 @@ func TestRefusedMovesSayWhatWouldBeRight(t *testing.T) {
 		err  func() (bool, error)
 		want string
 	}{
-		{func() (bool, error) { return lending.StatusApproved.Move(lending.StatusHardPull) },
-			"an application in status Approved cannot become Hard Pull, only Pend Clearance, Closed"},
-		{func() (bool, error) { return lending.StatusClosed.Move(lending.StatusApproved) },
-			"an application in status Closed cannot become Approved: that status is final"},
-		{func() (bool, error) { return lending.DocumentNone.Move(lending.DocumentSigned) },
-			"loan documents not sent yet cannot become DOCUMENT_SIGNED, only DOCUMENT_SENT"},
-		{func() (bool, error) { return lending.TaskPending.Move("Done") },
-			`"status" must be one of: Pending, Completed, cancelled`},
+		{
+			func() (bool, error) { return lending.StatusApproved.Move(lending.StatusHardPull) },
+			"an application in status Approved cannot become Hard Pull, only Pend Clearance, Closed",
+		},
+		{
+			func() (bool, error) { return lending.StatusClosed.Move(lending.StatusApproved) },
+			"an application in status Closed cannot become Approved: that status is final",
+		},
+		{
+			func() (bool, error) { return lending.DocumentNone.Move(lending.DocumentSigned) },
+			"loan documents not sent yet cannot become DOCUMENT_SIGNED, only DOCUMENT_SENT",
+		},
+		{
+			func() (bool, error) { return lending.TaskPending.Move("Done") },
+			`"status" must be one of: Pending, Completed, cancelled`,
+		},
 	} {
 		if _, err := tc.err(); err == nil || err.Error() != tc.want {
 			t.Errorf("message %q, want %q", err, tc.want)

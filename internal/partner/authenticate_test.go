@@ -33,26 +33,44 @@ func TestAuthenticate(t *testing.T) {
 		{name: "plain", as: plain, want: plain.MerchantUIDs[0]},
 		{name: "plain names its own", as: plain, merchant: own, want: plain.MerchantUIDs[0]},
 		{name: "upper case", as: plain, merchant: strings.ToUpper(own), want: plain.MerchantUIDs[0]},
-		{name: "plain names another's", as: plain, merchant: three[0].String(),
-			refused: lending.CodeForbidden},
-		{name: "plain names nobody", as: plain, merchant: uuid.NewString(),
-			refused: lending.CodeForbidden},
-		{name: "plain, malformed", as: plain, merchant: "shop-7",
-			refused: lending.CodeValidation, field: "x-service-merchant-uid"},
+		{
+			name: "plain names another's", as: plain, merchant: three[0].String(),
+			refused: lending.CodeForbidden,
+		},
+		{
+			name: "plain names nobody", as: plain, merchant: uuid.NewString(),
+			refused: lending.CodeForbidden,
+		},
+		{
+			name: "plain, malformed", as: plain, merchant: "shop-7",
+			refused: lending.CodeValidation, field: "x-service-merchant-uid",
+		},
 		{name: "group names its first", as: group, merchant: three[0].String(), want: three[0]},
 		{name: "group names its second", as: group, merchant: three[1].String(), want: three[1]},
-		{name: "group names its partner's other", as: group, merchant: three[2].String(),
-			refused: lending.CodeForbidden},
-		{name: "group names another partner's", as: group, merchant: own,
-			refused: lending.CodeForbidden},
-		{name: "group without", as: group, refused: lending.CodeValidation,
-			field: "x-service-merchant-uid", exact: `"x-service-merchant-uid" is required`},
-		{name: "braces", as: group, merchant: "{" + three[0].String() + "}",
-			refused: lending.CodeValidation, field: "x-service-merchant-uid"},
-		{name: "no dashes", as: group, merchant: strings.ReplaceAll(three[0].String(), "-", ""),
-			refused: lending.CodeValidation, field: "x-service-merchant-uid"},
-		{name: "not UTF-8", as: group, merchant: "\xff\x00",
-			refused: lending.CodeValidation, field: "x-service-merchant-uid"},
+		{
+			name: "group names its partner's other", as: group, merchant: three[2].String(),
+			refused: lending.CodeForbidden,
+		},
+		{
+			name: "group names another partner's", as: group, merchant: own,
+			refused: lending.CodeForbidden,
+		},
+		{
+			name: "group without", as: group, refused: lending.CodeValidation,
+			field: "x-service-merchant-uid", exact: `"x-service-merchant-uid" is required`,
+		},
+		{
+			name: "braces", as: group, merchant: "{" + three[0].String() + "}",
+			refused: lending.CodeValidation, field: "x-service-merchant-uid",
+		},
+		{
+			name: "no dashes", as: group, merchant: strings.ReplaceAll(three[0].String(), "-", ""),
+			refused: lending.CodeValidation, field: "x-service-merchant-uid",
+		},
+		{
+			name: "not UTF-8", as: group, merchant: "\xff\x00",
+			refused: lending.CodeValidation, field: "x-service-merchant-uid",
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -108,8 +126,10 @@ func TestUnauthorizedAnswersAreAlike(t *testing.T) {
 		// What is wrong with the merchant is told only to those who proved who they are.
 		{name: "wrong secret, no merchant", id: group.ClientID, secret: plain.Secret},
 		{name: "wrong secret, malformed merchant", id: group.ClientID, secret: "x", merchant: "x"},
-		{name: "wrong secret, another's merchant", id: plain.ClientID, secret: "x",
-			merchant: uuid.NewString()},
+		{
+			name: "wrong secret, another's merchant", id: plain.ClientID, secret: "x",
+			merchant: uuid.NewString(),
+		},
 	}
 	want := h.login(partner.Credentials{})
 	for _, test := range tests {

@@ -28,28 +28,48 @@ func TestCreateClientPicksMerchants(t *testing.T) {
 		refused lending.Code
 	}{
 		{"plain takes the only one", partner.NewClient{PartnerUID: single}, lone, ""},
-		{"plain takes the named one",
-			partner.NewClient{PartnerUID: several, MerchantUIDs: three[1:2]}, three[1:2], ""},
-		{"group takes all",
-			partner.NewClient{PartnerUID: several, Group: true}, three, ""},
-		{"group takes the named ones",
+		{
+			"plain takes the named one",
+			partner.NewClient{PartnerUID: several, MerchantUIDs: three[1:2]},
+			three[1:2], "",
+		},
+		{
+			"group takes all",
+			partner.NewClient{PartnerUID: several, Group: true},
+			three, "",
+		},
+		{
+			"group takes the named ones",
 			partner.NewClient{PartnerUID: several, Group: true, MerchantUIDs: three[:2]},
-			three[:2], ""},
+			three[:2], "",
+		},
 		{"group of one", partner.NewClient{PartnerUID: single, Group: true}, lone, ""},
-		{"one named twice counts once",
+		{
+			"one named twice counts once",
 			partner.NewClient{PartnerUID: several, MerchantUIDs: []uuid.UUID{three[0], three[0]}},
-			three[:1], ""},
+			three[:1], "",
+		},
 		{"plain must choose", partner.NewClient{PartnerUID: several}, nil, lending.CodeValidation},
-		{"plain with two",
+		{
+			"plain with two",
 			partner.NewClient{PartnerUID: several, MerchantUIDs: three[:2]},
-			nil, lending.CodeValidation},
-		{"another partner's merchant",
-			partner.NewClient{PartnerUID: several, MerchantUIDs: lone}, nil, lending.CodeValidation},
-		{"unknown merchant",
+			nil, lending.CodeValidation,
+		},
+		{
+			"another partner's merchant",
+			partner.NewClient{PartnerUID: several, MerchantUIDs: lone},
+			nil, lending.CodeValidation,
+		},
+		{
+			"unknown merchant",
 			partner.NewClient{PartnerUID: single, MerchantUIDs: []uuid.UUID{uuid.New()}},
-			nil, lending.CodeValidation},
-		{"no merchant yet",
-			partner.NewClient{PartnerUID: empty, Group: true}, nil, lending.CodeValidation},
+			nil, lending.CodeValidation,
+		},
+		{
+			"no merchant yet",
+			partner.NewClient{PartnerUID: empty, Group: true},
+			nil, lending.CodeValidation,
+		},
 		{"unknown partner", partner.NewClient{PartnerUID: uuid.New()}, nil, lending.CodeNotFound},
 	}
 	for _, test := range tests {
@@ -304,10 +324,16 @@ func TestListClientsFilters(t *testing.T) {
 		want   []string
 	}{
 		{"all", partner.ClientFilter{}, []string{kept.ClientID, gone.ClientID, foreign.ClientID}},
-		{"of a partner", partner.ClientFilter{PartnerUID: owner},
-			[]string{kept.ClientID, gone.ClientID}},
-		{"not revoked", partner.ClientFilter{PartnerUID: owner, WithoutRevoked: true},
-			[]string{kept.ClientID}},
+		{
+			"of a partner",
+			partner.ClientFilter{PartnerUID: owner},
+			[]string{kept.ClientID, gone.ClientID},
+		},
+		{
+			"not revoked",
+			partner.ClientFilter{PartnerUID: owner, WithoutRevoked: true},
+			[]string{kept.ClientID},
+		},
 		{"of nobody", partner.ClientFilter{PartnerUID: uuid.New()}, nil},
 	}
 	for _, test := range tests {

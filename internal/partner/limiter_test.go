@@ -92,11 +92,15 @@ func TestDecisionTellsTheHeaders(t *testing.T) {
 		{"third", 0, partner.Decision{Allowed: true, Limit: 4, Remaining: 1, Reset: 2}},
 		{"last", 0, partner.Decision{Allowed: true, Limit: 4, Remaining: 0, Reset: 2}},
 		{"refused", 0, partner.Decision{Limit: 4, Reset: 2, RetryAfter: 1}},
-		{"refused a little later", 499 * time.Millisecond,
-			partner.Decision{Limit: 4, Reset: 2, RetryAfter: 1}},
+		{
+			"refused a little later", 499 * time.Millisecond,
+			partner.Decision{Limit: 4, Reset: 2, RetryAfter: 1},
+		},
 		{"next token", time.Millisecond, partner.Decision{Allowed: true, Limit: 4, Reset: 2}},
-		{"half full", time.Second,
-			partner.Decision{Allowed: true, Limit: 4, Remaining: 1, Reset: 2}},
+		{
+			"half full", time.Second,
+			partner.Decision{Allowed: true, Limit: 4, Remaining: 1, Reset: 2},
+		},
 		{"full", time.Minute, partner.Decision{Allowed: true, Limit: 4, Remaining: 3, Reset: 1}},
 	}
 	for _, step := range steps {

@@ -39,8 +39,8 @@ type Partner struct {
 	CreatedAt time.Time `db:"created_at"`
 }
 
-// PartnerFilter narrows a list of partners.
-type PartnerFilter struct {
+// Filter narrows a list of partners.
+type Filter struct {
 	// Name is the beginning of the name in any case, empty for all.
 	Name   string
 	Cursor postgres.Cursor
@@ -84,7 +84,7 @@ func (s *Service) Partner(ctx context.Context, uid uuid.UUID) (Partner, error) {
 // ListPartners returns a page of partners, newest first, and the cursor of the
 // next page. Error: VALIDATION_ERROR for the limit.
 func (s *Service) ListPartners(
-	ctx context.Context, filter PartnerFilter,
+	ctx context.Context, filter Filter,
 ) ([]Partner, postgres.Cursor, error) {
 	limit, err := pageLimit(filter.Limit)
 	if err != nil {

@@ -110,7 +110,7 @@ func TestListsPageNewestFirst(t *testing.T) {
 
 	t.Run("partners", func(t *testing.T) {
 		rows, pages := walk(t, func(c postgres.Cursor) ([]partner.Partner, postgres.Cursor, error) {
-			return h.ListPartners(t.Context(), partner.PartnerFilter{Cursor: c, Limit: 3})
+			return h.ListPartners(t.Context(), partner.Filter{Cursor: c, Limit: 3})
 		})
 		if pages != 3 {
 			t.Errorf("%d pages, want 3", pages)
@@ -173,7 +173,7 @@ func TestListPartnersByName(t *testing.T) {
 	}
 	tests := map[string]int{"": 4, "ACME": 2, "Best": 1, "50%": 1, "50": 1, "%": 0, "_": 0, "Roofs": 0}
 	for prefix, want := range tests {
-		rows, _, err := h.ListPartners(t.Context(), partner.PartnerFilter{Name: prefix})
+		rows, _, err := h.ListPartners(t.Context(), partner.Filter{Name: prefix})
 		if err != nil || len(rows) != want {
 			t.Errorf("%q finds %d partners, %v, want %d", prefix, len(rows), err, want)
 		}
@@ -185,7 +185,7 @@ func TestListLimits(t *testing.T) {
 	h := newHouse(t)
 	lists := map[string]func(limit int) error{
 		"partners": func(limit int) error {
-			_, _, err := h.ListPartners(t.Context(), partner.PartnerFilter{Limit: limit})
+			_, _, err := h.ListPartners(t.Context(), partner.Filter{Limit: limit})
 			return err
 		},
 		"merchants": func(limit int) error {

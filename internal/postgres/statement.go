@@ -30,8 +30,9 @@ func (s *Statement) Prepare(ctx context.Context, db *DB, text string) (*sqlx.Stm
 	}
 	// Of first calls at the same time one keeps its own: waiting for each other
 	// would tie a request to the connection of a slower one.
-	if !s.prepared.CompareAndSwap(nil, prepared) {
-		_ = prepared.Close() // nobody has used it
+	if s.prepared.CompareAndSwap(nil, prepared) {
+		return prepared, nil
 	}
+	defer prepared.Close() // nobody has used it
 	return s.prepared.Load(), nil
 }

@@ -32,8 +32,10 @@ func Compound(entries ...Entry) []byte {
 	w := &compoundWriter{}
 	w.add(Entry{Name: "Root Entry", Children: entries}, 5)
 	for len(w.directory)%(sectorSize/entryBytes) != 0 {
-		w.directory = append(w.directory, directoryEntry{left: freeSector, right: freeSector,
-			child: freeSector})
+		w.directory = append(w.directory, directoryEntry{
+			left: freeSector, right: freeSector,
+			child: freeSector,
+		})
 	}
 	return w.bytes()
 }
@@ -153,8 +155,10 @@ func (w *compoundWriter) header(out *bytes.Buffer, tables, lists int, directory 
 	if lists > 0 {
 		firstList = uint32(tables)
 	}
-	write(out, []uint32{0, uint32(tables), directory, 0, smallStream, endOfChain, 0, firstList,
-		uint32(lists)})
+	write(out, []uint32{
+		0, uint32(tables), directory, 0, smallStream, endOfChain, 0, firstList,
+		uint32(lists),
+	})
 	for i := range inHeader {
 		write(out, numberOr(i, tables))
 	}

@@ -2,7 +2,6 @@ package documenttest
 
 import (
 	"bytes"
-	"fmt"
 	"mime/multipart"
 	"net/textproto"
 	"strings"
@@ -35,10 +34,10 @@ func MultipartWith(boundary string, parts ...Part) (body []byte, contentType str
 	must(form.SetBoundary(boundary))
 	quoted := strings.NewReplacer(`\`, `\\`, `"`, `\"`)
 	for _, part := range parts {
-		disposition := fmt.Sprintf(`form-data; name="%s"`, quoted.Replace(part.Name))
+		disposition := `form-data; name="` + quoted.Replace(part.Name) + `"`
 		header := textproto.MIMEHeader{}
 		if part.Filename != "" {
-			disposition += fmt.Sprintf(`; filename="%s"`, quoted.Replace(part.Filename))
+			disposition += `; filename="` + quoted.Replace(part.Filename) + `"`
 			header.Set("Content-Type", "application/octet-stream")
 		}
 		header.Set("Content-Disposition", disposition)

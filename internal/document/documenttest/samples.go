@@ -9,7 +9,9 @@ import (
 	"image/color"
 	"image/jpeg"
 	"image/png"
+	"slices"
 	"sort"
+	"strings"
 )
 
 // Samples returns a real file for each accepted extension, in lower case and
@@ -135,14 +137,15 @@ func XLSX() []byte {
 // manifest lists the content types of a package's parts: a path and the type
 // behind the common prefix, in turn.
 func manifest(pathsAndTypes ...string) string {
-	text := xmlHead + `<Types xmlns="` + packageTypes + `">` +
+	var text strings.Builder
+	text.WriteString(xmlHead + `<Types xmlns="` + packageTypes + `">` +
 		`<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.` +
-		`relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>`
-	for i := 0; i < len(pathsAndTypes); i += 2 {
-		text += `<Override PartName="` + pathsAndTypes[i] + `" ContentType="` + officeTypes +
-			pathsAndTypes[i+1] + `"/>`
+		`relationships+xml"/><Default Extension="xml" ContentType="application/xml"/>`)
+	for part := range slices.Chunk(pathsAndTypes, 2) {
+		text.WriteString(`<Override PartName="` + part[0] + `" ContentType="` + officeTypes +
+			part[1] + `"/>`)
 	}
-	return text + `</Types>`
+	return text.String() + `</Types>`
 }
 
 func link(kind, target string) string {
