@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
 	"drawbridge/internal/email"
@@ -120,12 +121,15 @@ func letterOf(draft email.Draft, publicURL string) (mail.Letter, error) {
 }
 
 func borrowerOf(draft email.Draft) mail.Borrower {
-	return mail.Borrower{
+	borrower := mail.Borrower{
 		FirstName:    draft.Params[email.ParamFirstName],
 		ProjectName:  draft.Params[email.ParamProjectName],
 		MerchantName: draft.Params[email.ParamMerchantName],
-		Reference:    draft.ApplicationUID.String(),
 	}
+	if draft.ApplicationUID != uuid.Nil {
+		borrower.Reference = draft.ApplicationUID.String()
+	}
+	return borrower
 }
 
 func alertOf(kind mail.AlertKind, facts map[string]string, publicURL string) mail.Alert {

@@ -11,7 +11,7 @@ CREATE TABLE mail_settings (
     updated_by    text
 );
 INSERT INTO mail_settings (lender_name, primary_color, accent_color, reply_to, alert_to)
-VALUES ('Drawbridge', '#1d3f72', '#c2571a', '', '{}');
+VALUES ('Drawbridge', '#1d3f72', '#b84f14', '', '{}');
 
 -- params holds what the mail is rendered from. What was rendered is kept from the first attempt
 -- on, so that every re-send carries the same text; source is the whole message as it goes onto

@@ -2,7 +2,7 @@ package email_test
 
 import (
 	"crypto/hmac"
-	"crypto/md5" //nolint:gosec // CRAM-MD5 is defined with it
+	"crypto/md5"
 	"crypto/pbkdf2"
 	"crypto/sha256"
 	"encoding/base64"

@@ -68,11 +68,16 @@ func (c *Courier) decide(number int, receipt Receipt) verdict {
 	case OutcomeSent:
 		return verdict{State: StateSent}
 	case OutcomePermanent:
-		return verdict{State: StateFailed,
-			Reason: "the mail server refused it for good: " + receipt.Summary()}
+		return verdict{
+			State:  StateFailed,
+			Reason: "the mail server refused it for good: " + receipt.Summary(),
+		}
 	case OutcomeUnknown:
-		return verdict{State: StateFailed, OutcomeUnknown: true,
-			Reason: "outcome unknown: the message was handed over, then " + receipt.Summary()}
+		return verdict{
+			State: StateFailed, OutcomeUnknown: true,
+			Reason: "outcome unknown: the message was handed over, then " + receipt.Summary(),
+		}
+	case OutcomeTemporary, OutcomeInterrupted:
 	}
 	if number > len(c.retry()) {
 		return c.exhausted(receipt.Summary())
@@ -81,8 +86,10 @@ func (c *Courier) decide(number int, receipt Receipt) verdict {
 }
 
 func (c *Courier) exhausted(last string) verdict {
-	return verdict{State: StateFailed,
-		Reason: fmt.Sprintf("gave up after %d attempts: %s", len(c.retry())+1, last)}
+	return verdict{
+		State:  StateFailed,
+		Reason: fmt.Sprintf("gave up after %d attempts: %s", len(c.retry())+1, last),
+	}
 }
 
 // again adds the job of the next attempt in the transaction that records this
@@ -130,5 +137,6 @@ func (c *Courier) retry() []time.Duration {
 // jitter adds up to a tenth, so that the mails of an outage do not all come
 // back in the same second.
 func jitter(wait time.Duration) time.Duration {
-	return wait + time.Duration(rand.Int64N(int64(wait)/10+1))
+	spread := rand.Int64N(int64(wait)/10 + 1) //nolint:gosec // nobody gains by guessing it
+	return wait + time.Duration(spread)
 }

@@ -92,7 +92,9 @@ func TestRefusedForGood(t *testing.T) {
 	b := newBench(t)
 	b.schedule(t, b.welcome())
 	server := emailtest.NewServer(t, emailtest.Options{Rcpt: func(string) error {
-		return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user"}
+		return &smtp.SMTPError{
+			Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no such user",
+		}
 	}})
 	b.deliver(t, b.courier(t, server.URL()), b.last(t))
 	mail := b.only(t)

@@ -229,8 +229,9 @@ func TestFrozenBeforeTheDot(t *testing.T) {
 	if mail.State != email.StateSent || len(server.Messages()) != 1 || dots.Load() != 0 {
 		t.Errorf("%d and %d mails arrived: %+v", len(server.Messages()), dots.Load(), mail)
 	}
-	if got := []email.Outcome{mail.Attempts[0].Outcome, mail.Attempts[1].Outcome}; got[0] != email.OutcomeInterrupted || got[1] != email.OutcomeSent {
-		t.Errorf("the attempts ended as %v", got)
+	first, second := mail.Attempts[0].Outcome, mail.Attempts[1].Outcome
+	if first != email.OutcomeInterrupted || second != email.OutcomeSent {
+		t.Errorf("the attempts ended as %s and %s", first, second)
 	}
 }
 

@@ -23,8 +23,10 @@ const (
 
 // Kinds lists every kind once, in the order of the console's filter.
 func Kinds() []Kind {
-	return []Kind{KindWelcome, KindStipulation, KindTask,
-		KindSubscriptionFailing, KindSubscriptionRecovered, KindAttemptsUsedUp}
+	return []Kind{
+		KindWelcome, KindStipulation, KindTask,
+		KindSubscriptionFailing, KindSubscriptionRecovered, KindAttemptsUsedUp,
+	}
 }
 
 // The names of Message.Params. A mail leaves out what it is not given.

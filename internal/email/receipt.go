@@ -90,10 +90,24 @@ func (r Receipt) ended(stage Stage, err error) Receipt {
 	return r
 }
 
+// cut fills in that the server stopped listening before the message ended.
+func (r Receipt) cut(err error) Receipt {
+	r = r.ended(StageData, err)
+	r.reusable = false // half a message is on its way
+	return r
+}
+
+// interrupted fills in that this side stopped before the message ended.
+func (r Receipt) interrupted(err error) Receipt {
+	r.Stage, r.Outcome, r.Error = StageData, OutcomeInterrupted, explain(err)
+	return r
+}
+
 func (s Stage) opening() bool {
 	switch s {
 	case StageConnect, StageTLS, StageGreeting, StageAuth:
 		return true
+	case StageSender, StageRecipient, StageData, StageHandOver:
 	}
 	return false
 }

@@ -43,9 +43,9 @@ func DefaultLimits() Limits {
 }
 
 // Longest is the longest that an attempt can take: dialling and opening a
-// connection, RSET, MAIL, RCPT, DATA, an early answer, the message, its answer.
+// connection, RSET, MAIL, RCPT, DATA, early answers, the message, its answer.
 func (l Limits) Longest() time.Duration {
-	return 2*l.Connect + 5*l.Command + l.Body + l.Settle + l.Answer
+	return 2*l.Connect + 6*l.Command + l.Body + 2*l.Settle + l.Answer
 }
 
 // Envelope is a message on its way. From and To are in angle brackets.

@@ -123,9 +123,15 @@ func (s *Service) Resend(
 	case StateSuppressed:
 		return uuid.Nil, lending.NewError(lending.CodeInvalidState,
 			"This e-mail was suppressed (%s) and is never sent.", original.Reason)
+	case StateSent, StateFailed, StateNotSent:
 	}
 	again := postgres.NewUID(tx.Now)
-	if err := insertResend(ctx, tx, again, uid, actor, reason); err != nil {
+	if err := insertResend(ctx, tx, Email{
+		EmailUID:     again,
+		ResendOf:     uuid.NullUUID{UUID: uid, Valid: true},
+		ResentBy:     actor,
+		ResendReason: reason,
+	}); err != nil {
 		return uuid.Nil, err
 	}
 	return again, s.enqueue(ctx, tx, SendArgs{EmailUID: again, Attempt: 1}, nil)

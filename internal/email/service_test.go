@@ -218,7 +218,7 @@ func TestResendRefuses(t *testing.T) {
 		{"still queued", uid[email.StateQueued], "ana", "", lending.CodeInvalidState},
 		{"suppressed", uid[email.StateSuppressed], "ana", "", lending.CodeInvalidState},
 		{"nobody", uid[email.StateQueued], "", "", lending.CodeValidation},
-		{"endless reason", uid[email.StateQueued], "ana", strings.Repeat("x", 501), lending.CodeValidation},
+		{"long reason", uid[email.StateQueued], "ana", strings.Repeat("x", 501), lending.CodeValidation},
 	} {
 		err := b.db.InTx(t.Context(), func(tx *postgres.Tx) error {
 			_, err := b.service.Resend(t.Context(), tx, test.uid, test.actor, test.reason)
@@ -259,17 +259,20 @@ func TestListFilters(t *testing.T) {
 		filter email.Filter
 		want   []int // minutes
 	}{
-		"all":            {email.Filter{}, []int{3, 2, 1, 0}},
-		"application":    {email.Filter{ApplicationUID: other}, []int{2}},
-		"state":          {email.Filter{State: email.StateQueued}, []int{2, 0}},
-		"suppressed":     {email.Filter{State: email.StateSuppressed}, []int{1}},
-		"kind":           {email.Filter{Kind: email.KindTask}, []int{3, 2, 1}},
-		"address":        {email.Filter{ToAddress: "bo@example.COM"}, []int{2}},
-		"unknown":        {email.Filter{OutcomeUnknown: true}, []int{3}},
-		"since":          {email.Filter{Since: at(2)}, []int{3, 2}},
-		"until":          {email.Filter{Until: at(2)}, []int{1, 0}},
-		"between":        {email.Filter{Since: at(1), Until: at(3)}, []int{2, 1}},
-		"all of it":      {email.Filter{State: email.StateQueued, Kind: email.KindTask, ApplicationUID: other, ToAddress: "bo@example.com", Since: at(0), Until: at(9)}, []int{2}},
+		"all":         {email.Filter{}, []int{3, 2, 1, 0}},
+		"application": {email.Filter{ApplicationUID: other}, []int{2}},
+		"state":       {email.Filter{State: email.StateQueued}, []int{2, 0}},
+		"suppressed":  {email.Filter{State: email.StateSuppressed}, []int{1}},
+		"kind":        {email.Filter{Kind: email.KindTask}, []int{3, 2, 1}},
+		"address":     {email.Filter{ToAddress: "bo@example.COM"}, []int{2}},
+		"unknown":     {email.Filter{OutcomeUnknown: true}, []int{3}},
+		"since":       {email.Filter{Since: at(2)}, []int{3, 2}},
+		"until":       {email.Filter{Until: at(2)}, []int{1, 0}},
+		"between":     {email.Filter{Since: at(1), Until: at(3)}, []int{2, 1}},
+		"all of it": {email.Filter{
+			State: email.StateQueued, Kind: email.KindTask, ApplicationUID: other,
+			ToAddress: "bo@example.com", Since: at(0), Until: at(9),
+		}, []int{2}},
 		"nothing":        {email.Filter{State: email.StateSent}, nil},
 		"hostile filter": {email.Filter{ToAddress: "' OR 1=1 --"}, nil},
 	} {
@@ -325,7 +328,8 @@ func TestListPages(t *testing.T) {
 func TestGetUnknown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	if _, err := email.Get(t.Context(), b.db, uuid.New()); lending.ErrorCode(err) != lending.CodeNotFound {
+	_, err := email.Get(t.Context(), b.db, uuid.New())
+	if lending.ErrorCode(err) != lending.CodeNotFound {
 		t.Error(err)
 	}
 }

@@ -173,27 +173,24 @@ func (s *session) transact(
 	if err != nil {
 		return receipt.ended(StageData, err)
 	}
+	if err := s.settle(ctx, s.limits.Settle); err != nil {
+		return receipt.cut(err)
+	}
 	if err := handOver(ctx); err != nil {
 		return receipt.interrupted(err)
 	}
-	if err := s.settle(ctx); err != nil {
-		receipt = receipt.ended(StageData, err)
-		receipt.reusable = false // the message has no end yet
-		return receipt
+	// Committing the hand-over took a moment, in which the server may have gone.
+	if err := s.settle(ctx, time.Millisecond); err != nil {
+		return receipt.cut(err)
 	}
 	return s.finish(ctx, receipt, dot)
-}
-
-func (r Receipt) interrupted(err error) Receipt {
-	r.Stage, r.Outcome, r.Error = StageData, OutcomeInterrupted, explain(err)
-	return r
 }
 
 // settle gives a server that hangs up in the middle of a message the moment
 // that it takes to notice: before the dot, that is a plain failure. After it,
 // nobody could tell whether the mail was accepted.
-func (s *session) settle(ctx context.Context) error {
-	if err := s.conn.SetReadDeadline(time.Now().Add(s.limits.Settle)); err != nil {
+func (s *session) settle(ctx context.Context, wait time.Duration) error {
+	if err := s.conn.SetReadDeadline(time.Now().Add(wait)); err != nil {
 		return err
 	}
 	_, err := s.client.Text.R.Peek(1)

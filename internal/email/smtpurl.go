@@ -40,7 +40,8 @@ func ParseServer(rawURL string) (Server, error) {
 	}
 	if parsed.Opaque != "" || strings.Trim(parsed.Path, "/") != "" ||
 		parsed.RawQuery != "" || parsed.ForceQuery || parsed.Fragment != "" {
-		return Server{}, errors.New("must end after host and port; encode / ? # in the password as %2F %3F %23")
+		return Server{}, errors.New(
+			"must end after host and port; encode / ? # in the password as %2F %3F %23")
 	}
 	server := Server{Host: parsed.Hostname(), ImplicitTLS: parsed.Scheme == "smtps"}
 	if err := server.readUser(parsed.User); err != nil {

@@ -8,14 +8,18 @@ import (
 func TestParseServer(t *testing.T) {
 	t.Parallel()
 	for rawURL, want := range map[string]Server{
-		"smtp://mail.example":              {Host: "mail.example", Port: 25},
-		"smtp://mail.example:2525":         {Host: "mail.example", Port: 2525},
-		"smtp://mail.example/":             {Host: "mail.example", Port: 25},
-		"smtp://127.0.0.1:1025":            {Host: "127.0.0.1", Port: 1025},
-		"smtp://[::1]:1025":                {Host: "::1", Port: 1025},
-		"SMTPS://mail.example":             {Host: "mail.example", Port: 465, ImplicitTLS: true},
-		"smtp://ana:pw@mail.example":       {Host: "mail.example", Port: 587, User: "ana", Password: "pw"},
-		"smtps://a%40b:p%2F%3F@mail.ex:99": {Host: "mail.ex", Port: 99, ImplicitTLS: true, User: "a@b", Password: "p/?"},
+		"smtp://mail.example":      {Host: "mail.example", Port: 25},
+		"smtp://mail.example:2525": {Host: "mail.example", Port: 2525},
+		"smtp://mail.example/":     {Host: "mail.example", Port: 25},
+		"smtp://127.0.0.1:1025":    {Host: "127.0.0.1", Port: 1025},
+		"smtp://[::1]:1025":        {Host: "::1", Port: 1025},
+		"SMTPS://mail.example":     {Host: "mail.example", Port: 465, ImplicitTLS: true},
+		"smtp://ana:pw@mail.example": {
+			Host: "mail.example", Port: 587, User: "ana", Password: "pw",
+		},
+		"smtps://a%40b:p%2F%3F@mail.ex:99": {
+			Host: "mail.ex", Port: 99, ImplicitTLS: true, User: "a@b", Password: "p/?",
+		},
 	} {
 		got, err := ParseServer(rawURL)
 		if err != nil || got != want {

@@ -230,11 +230,10 @@ func insertEmail(
 	return rows == 1, nil
 }
 
-// insertResend copies the facts and the text of a mail. The message id is not
-// copied: receivers drop a second message that bears the first one's.
-func insertResend(
-	ctx context.Context, tx *postgres.Tx, uid, original uuid.UUID, actor, reason string,
-) error {
+// insertResend copies the facts and the text of the mail that again re-sends.
+// The message id is not copied: receivers drop a second message that bears the
+// first one's.
+func insertResend(ctx context.Context, tx *postgres.Tx, again Email) error {
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO emails (email_uid, application_uid, kind, to_name, to_address, params,
 		                    subject, html_body, text_body, state, created_at, next_attempt_at,
@@ -243,9 +242,10 @@ func insertResend(
 		       subject, html_body, text_body, 'queued', $3, $3,
 		       email_uid, $4, $5
 		  FROM emails
-		 WHERE email_uid = $2`, uid, original, tx.Now, actor, reason)
+		 WHERE email_uid = $2`,
+		again.EmailUID, again.ResendOf, tx.Now, again.ResentBy, again.ResendReason)
 	if err != nil {
-		return fmt.Errorf("logging the re-send of e-mail %s: %w", original, err)
+		return fmt.Errorf("logging the re-send of e-mail %s: %w", again.ResendOf.UUID, err)
 	}
 	return nil
 }

@@ -28,7 +28,7 @@ type palette struct {
 
 func newPalette(lender Lender) palette {
 	head := parseColor(lender.PrimaryColor, rgb{0x1d, 0x3f, 0x72})
-	accent := parseColor(lender.AccentColor, rgb{0xc2, 0x57, 0x1a})
+	accent := parseColor(lender.AccentColor, rgb{0xb8, 0x4f, 0x14})
 	return palette{
 		Head: head.String(), OnHead: head.foreground().String(),
 		Accent: accent.String(), OnAccent: accent.foreground().String(),

@@ -14,23 +14,38 @@ type frame struct {
 
 // The styles that elements carry. Classes exist for the dark colours only.
 const (
-	stylePage    = "margin:0;padding:0;width:100%;background-color:#eef0f3;"
-	styleHidden  = "display:none;max-height:0;max-width:0;overflow:hidden;opacity:0;mso-hide:all;"
-	styleOuter   = "width:100%;border-collapse:collapse;background-color:#eef0f3;"
-	styleGutter  = "padding:24px 12px;"
-	styleCard    = "width:100%;max-width:600px;margin:0 auto;border-collapse:separate;border-radius:8px;background-color:#ffffff;"
-	styleBody    = "padding:32px 32px 16px;" + styleFont + "font-size:16px;line-height:1.5;color:#1f2328;"
-	styleHeading = "margin:0 0 16px;font-size:24px;line-height:1.25;font-weight:700;color:#1f2328;" + styleBreak
-	stylePara    = "margin:0 0 16px;" + styleBreak
-	styleSub     = "margin:24px 0 8px;font-size:17px;line-height:1.3;font-weight:700;color:#1f2328;"
-	styleFacts   = "width:100%;border-collapse:collapse;margin:0 0 24px;font-size:15px;line-height:1.4;"
-	styleLabel   = styleFont + "padding:9px 16px 9px 0;width:34%;text-align:left;vertical-align:top;font-weight:400;color:#5b6470;border-top:1px solid #e3e6ea;"
-	styleValue   = styleFont + "padding:9px 0;vertical-align:top;font-weight:600;color:#1f2328;border-top:1px solid #e3e6ea;" + styleBreak
-	styleNote    = "margin:0 0 16px;font-size:14px;line-height:1.5;color:#5b6470;" + styleBreak
-	styleFoot    = "padding:16px 32px 28px;" + styleFont + "font-size:13px;line-height:1.5;color:#5b6470;"
-	styleRule    = "border-top:1px solid #e3e6ea;padding-top:16px;" + styleBreak
-	styleFont    = "font-family:-apple-system,BlinkMacSystemFont,Segoe UI,Roboto,Helvetica,Arial,sans-serif;"
-	styleBreak   = "overflow-wrap:anywhere;word-break:break-word;"
+	stylePage  = "margin:0;padding:0;width:100%;background-color:#eef0f3;"
+	styleOuter = "width:100%;border-collapse:collapse;background-color:#eef0f3;"
+	styleCard  = "width:100%;max-width:600px;margin:0 auto;border-collapse:separate;" +
+		"border-radius:8px;background-color:#ffffff;"
+	styleGutter = "padding:24px 12px;"
+	styleBody   = styleFont + "padding:32px 32px 16px;font-size:16px;line-height:1.5;" + styleInk
+	styleFoot   = styleFont + "padding:16px 32px 28px;font-size:13px;line-height:1.5;" + styleSoft
+	styleRule   = styleBreak + styleLine + "padding-top:16px;"
+
+	styleHeading = styleBreak + styleBold + styleInk +
+		"margin:0 0 16px;font-size:24px;line-height:1.25;"
+	styleSub  = "margin:24px 0 8px;font-size:17px;line-height:1.3;" + styleBold + styleInk
+	stylePara = styleBreak + "margin:0 0 16px;"
+	styleNote = styleBreak + "margin:0 0 16px;font-size:14px;line-height:1.5;" + styleSoft
+
+	styleFacts = "width:100%;border-collapse:collapse;margin:0 0 24px;font-size:15px;" +
+		"line-height:1.4;"
+	styleLabel = styleFont + styleLine + "padding:9px 16px 9px 0;width:34%;text-align:left;" +
+		"vertical-align:top;font-weight:400;" + styleSoft
+	styleValue = styleFont + styleLine + styleBreak + "padding:9px 0;vertical-align:top;" +
+		"font-weight:600;" + styleInk
+
+	// styleHidden is for what only lists of mails show.
+	styleHidden = "display:none;max-height:0;max-width:0;overflow:hidden;opacity:0;mso-hide:all;"
+
+	styleFont = "font-family:-apple-system,BlinkMacSystemFont,Segoe UI,Roboto,Helvetica,Arial," +
+		"sans-serif;"
+	styleBreak = "overflow-wrap:anywhere;word-break:break-word;"
+	styleBold  = "font-weight:700;"
+	styleInk   = "color:#1f2328;"
+	styleSoft  = "color:#5b6470;"
+	styleLine  = "border-top:1px solid #e3e6ea;"
 )
 
 // css marks a style of this package as safe. Nothing foreign is ever in one:
@@ -45,8 +60,9 @@ func (p palette) head() templ.SafeCSS {
 
 // callout sets off the one thing that the mail is about.
 func (p palette) callout() templ.SafeCSS {
-	return css(styleFont + "padding:14px 16px;font-size:17px;line-height:1.4;font-weight:600;color:#1f2328;" +
-		"background-color:#f5f6f8;border-left:4px solid " + p.Accent + ";" + styleBreak)
+	return css(styleFont + styleBreak + "padding:14px 16px;font-size:17px;line-height:1.4;" +
+		"font-weight:600;" + styleInk +
+		"background-color:#f5f6f8;border-left:4px solid " + p.Accent + ";")
 }
 
 func (p palette) button() templ.SafeCSS {

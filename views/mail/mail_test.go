@@ -242,28 +242,34 @@ func TestSubjects(t *testing.T) {
 	}{
 		{"welcome", mail.Welcome{}, "Welcome to Meadow Lending"},
 		{
-			"authorization", mail.Stipulation{Status: lending.StatusHardPullAuthorization},
+			"authorization",
+			mail.Stipulation{Status: lending.StatusHardPullAuthorization},
 			"Meadow Lending needs your authorization",
 		},
 		{
-			"clearance", mail.Stipulation{Status: lending.StatusPendClearance},
+			"clearance",
+			mail.Stipulation{Status: lending.StatusPendClearance},
 			"Meadow Lending needs something from you",
 		},
 		{"task", mail.Task{Title: "Sign"}, "A task for your application: Sign"},
 		{
-			"long task", mail.Task{Title: strings.Repeat("x", 300)},
+			"long task",
+			mail.Task{Title: strings.Repeat("x", 300)},
 			"A task for your application: " + strings.Repeat("x", 79) + "…",
 		},
 		{
-			"failing", mail.Alert{Kind: mail.AlertFailing, URL: "https://a.example:8443/x"},
+			"failing",
+			mail.Alert{Kind: mail.AlertFailing, URL: "https://a.example:8443/x"},
 			"Webhooks failing: a.example:8443",
 		},
 		{
-			"recovered", mail.Alert{Kind: mail.AlertRecovered, URL: "https://a.example"},
+			"recovered",
+			mail.Alert{Kind: mail.AlertRecovered, URL: "https://a.example"},
 			"Webhooks recovered: a.example",
 		},
 		{
-			"used up", mail.Alert{Kind: mail.AlertAttemptsUsedUp, URL: "https://a.example"},
+			"used up",
+			mail.Alert{Kind: mail.AlertAttemptsUsedUp, URL: "https://a.example"},
 			"Webhook not delivered: a.example",
 		},
 	} {

@@ -10,6 +10,9 @@ type Sample struct {
 	Letter Letter
 }
 
+// console is where the buttons of samples lead.
+const console = "https://drawbridge.example/console"
+
 // Samples returns one letter of each kind, in the order of the preview.
 func Samples() []Sample {
 	ana := Borrower{
@@ -24,7 +27,7 @@ func Samples() []Sample {
 		Since:       "2026-11-21T09:12:00Z",
 		Failures:    "84",
 		LastError:   "503 Service Unavailable",
-		ConsoleURL:  "https://drawbridge.example/console/subscriptions/0193b5a0-11aa-7b20-8c3d-2f4e5a6b7c8d",
+		ConsoleURL:  console + "/subscriptions/0193b5a0-11aa-7b20-8c3d-2f4e5a6b7c8d",
 	}
 	failing, recovered, usedUp := endpoint, endpoint, endpoint
 	failing.Kind = AlertFailing
@@ -34,7 +37,7 @@ func Samples() []Sample {
 	usedUp.Event = "disbursement.funding.settled"
 	usedUp.Reference = ana.Reference
 	usedUp.Delivery = "0193b5a1-77d0-7f3e-a2b4-0c9d8e7f6a51"
-	usedUp.ConsoleURL = "https://drawbridge.example/console/deliveries/" + usedUp.Delivery
+	usedUp.ConsoleURL = console + "/deliveries/" + usedUp.Delivery
 	return []Sample{
 		{"welcome", "Welcome", Welcome{
 			Borrower:       ana,
@@ -62,7 +65,7 @@ func SampleLender() Lender {
 	return Lender{
 		Name:         "Meadow Lending",
 		PrimaryColor: "#1d3f72",
-		AccentColor:  "#c2571a",
+		AccentColor:  "#b84f14",
 		ReplyTo:      "help@meadow.example",
 	}
 }

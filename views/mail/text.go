@@ -36,7 +36,7 @@ func (b *textBuilder) paragraph(text string) *textBuilder {
 }
 
 // facts aligns the values.
-func (b *textBuilder) facts(facts []Fact) *textBuilder {
+func (b *textBuilder) facts(facts []Fact) {
 	widest := 0
 	for _, fact := range facts {
 		widest = max(widest, len(fact.Label))
@@ -49,7 +49,6 @@ func (b *textBuilder) facts(facts []Fact) *textBuilder {
 	if len(facts) > 0 {
 		b.out.WriteByte('\n')
 	}
-	return b
 }
 
 // signed ends the text with the separator that mail programs know.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
-	"log"
 	"net"
 	"net/url"
 	"sync"
@@ -49,7 +48,7 @@ type Server struct {
 	mu       sync.Mutex
 	running  *smtp.Server
 	listener net.Listener
-	served   chan error
+	served   chan struct{}
 	sessions int
 	messages []Message
 	changed  chan struct{} // closed and replaced at each arrival
@@ -83,7 +82,7 @@ func (s *Server) Start(t testing.TB) {
 	listener := listen(t, s.address)
 	server := smtp.NewServer(smtp.BackendFunc(s.session))
 	server.Domain = "localhost"
-	server.ErrorLog = log.New(io.Discard, "", 0)
+	server.ErrorLog = quiet{}
 	if s.options.TLS != nil {
 		server.TLSConfig = &tls.Config{
 			Certificates: []tls.Certificate{*s.options.TLS}, MinVersion: tls.VersionTLS12,
@@ -93,11 +92,14 @@ func (s *Server) Start(t testing.TB) {
 			server.TLSConfig = nil
 		}
 	}
-	served := make(chan error, 1)
+	served := make(chan struct{})
 	s.mu.Lock()
 	s.running, s.listener, s.served = server, listener, served
 	s.mu.Unlock()
-	go func() { served <- server.Serve(listener) }()
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener) // ends with an error when it is stopped
+	}()
 }
 
 // Stop ends the server and cuts its connections. It may be started again.
@@ -113,7 +115,7 @@ func (s *Server) Stop(t testing.TB) {
 	// The server closes only listeners that it has begun to serve.
 	_ = listener.Close()
 	_ = server.Close() // which finds the listener closed
-	<-served           // the listener's own error says that it was closed
+	<-served
 }
 
 // URL names the server, with the credentials that it demands.
@@ -244,6 +246,15 @@ func (s *session) Reset() { s.from, s.to = "", "" }
 
 // Logout ends the session.
 func (s *session) Logout() error { return nil }
+
+// quiet drops what the server logs: hang-ups, which tests cause on purpose.
+type quiet struct{}
+
+// Printf drops a line.
+func (quiet) Printf(string, ...any) {}
+
+// Println drops a line.
+func (quiet) Println(...any) {}
 
 // listen opens a listening socket.
 func listen(t testing.TB, address string) net.Listener {

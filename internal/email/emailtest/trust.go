@@ -53,7 +53,7 @@ type authority struct {
 }
 
 // theAuthority is the one that Run makes trusted.
-var theAuthority = sync.OnceValue(func() *authority { return newAuthority() })
+var theAuthority = sync.OnceValue(newAuthority)
 
 func newAuthority() *authority {
 	key := newKey()

@@ -1,0 +1,336 @@
+package jobs_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+	"github.com/google/uuid"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/email/emailtest"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/jobs"
+)
+
+// mailroom is the mail queue at work: a service that fills it and a working
+// client that empties it.
+type mailroom struct {
+	db      *postgres.DB
+	service *email.Service
+	courier *email.Courier
+}
+
+func newMailroom(t *testing.T, rawURL string, retry ...time.Duration) *mailroom {
+	t.Helper()
+	db := pgtest.New(t)
+	inserter, err := river.NewClient(riverdatabasesql.New(db.DB.DB), &river.Config{
+		FetchCooldown: 5 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from, err := email.ParseSender("Meadow <mail@meadow.example>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := &mailroom{db: db, service: email.NewService(inserter), courier: &email.Courier{
+		DB: db, Jobs: inserter, From: from, Retry: retry,
+		Render: jobs.RenderMail("https://drawbridge.example"),
+	}}
+	if rawURL != "" {
+		server, err := email.ParseServer(rawURL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		room.courier.Sender = email.NewSender(server, email.DefaultLimits())
+		t.Cleanup(room.courier.Sender.Close)
+	}
+	return room
+}
+
+// work starts the queue. It stops with the test.
+func (m *mailroom) work(t *testing.T) *river.Client[pgx.Tx] {
+	t.Helper()
+	pool, err := pgxpool.New(t.Context(), m.db.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	workers := river.NewWorkers()
+	river.AddWorker(workers, jobs.NewSendEmail(m.courier))
+	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
+		Queues:        map[string]river.QueueConfig{email.Queue: {MaxWorkers: 10}},
+		Workers:       workers,
+		FetchCooldown: 5 * time.Millisecond,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := client.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		// The test's own context has ended, which stops the client.
+		<-client.Stopped()
+	})
+	return client
+}
+
+func (m *mailroom) schedule(t *testing.T, messages ...email.Message) {
+	t.Helper()
+	err := m.db.InTx(t.Context(), func(tx *postgres.Tx) error {
+		for _, message := range messages {
+			if err := m.service.Schedule(t.Context(), tx, message); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// list returns the mails in a state, all for an empty one.
+func (m *mailroom) list(t *testing.T, state email.State) []email.Email {
+	t.Helper()
+	rows, _, err := email.List(t.Context(), m.db, email.Filter{State: state}, postgres.Cursor{}, 5000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// eventually waits for a condition in the database.
+func eventually(t *testing.T, what string, condition func() bool) {
+	t.Helper()
+	deadline := time.NewTimer(emailtest.Patience)
+	defer deadline.Stop()
+	look := time.NewTicker(20 * time.Millisecond)
+	defer look.Stop()
+	for !condition() {
+		select {
+		case <-look.C:
+		case <-deadline.C:
+			t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+func task(number int) email.Message {
+	return email.Message{
+		Kind:      email.KindTask,
+		ToName:    "Ana López",
+		ToAddress: "ana@example.com",
+		Params: map[string]string{
+			email.ParamFirstName: "Ana", email.ParamTaskTitle: fmt.Sprintf("Task %d", number),
+		},
+	}
+}
+
+// TestEveryKindArrives sends a mail of each kind through the queue and reads
+// what a borrower or operator would.
+func TestEveryKindArrives(t *testing.T) {
+	t.Parallel()
+	certificate := emailtest.Certificate(true)
+	server := emailtest.NewServer(t, emailtest.Options{TLS: &certificate})
+	room := newMailroom(t, server.URL())
+	room.work(t)
+	subscription, delivery := uuid.NewString(), uuid.NewString()
+	const console = "https://drawbridge.example/console"
+	facts := map[string]string{
+		email.ParamFirstName:       "Ana",
+		email.ParamProjectName:     "Rooftop",
+		email.ParamMerchantName:    "Sunfield",
+		email.ParamProductName:     "Solar 120",
+		email.ParamApprovedAmount:  "24500.00",
+		email.ParamTerm:            "120",
+		email.ParamInterestRate:    "6.99",
+		email.ParamStatus:          "Pend Clearance",
+		email.ParamTaskTitle:       "Upload a photo",
+		email.ParamPartnerName:     "Sunfield Energy",
+		email.ParamSubscriptionUID: subscription,
+		email.ParamURL:             "https://hooks.example/events",
+		email.ParamSince:           "2026-11-21T09:12:00Z",
+		email.ParamFailures:        "84",
+		email.ParamLastError:       "503",
+		email.ParamDeliveryUID:     delivery,
+		email.ParamEvent:           "task.created",
+	}
+	subjects := map[email.Kind]string{
+		email.KindWelcome:               "Welcome to Drawbridge",
+		email.KindStipulation:           "Drawbridge needs something from you",
+		email.KindTask:                  "A task for your application: Upload a photo",
+		email.KindSubscriptionFailing:   "Webhooks failing: hooks.example",
+		email.KindSubscriptionRecovered: "Webhooks recovered: hooks.example",
+		email.KindAttemptsUsedUp:        "Webhook not delivered: hooks.example",
+	}
+	texts := map[email.Kind][]string{
+		email.KindWelcome:               {"Welcome, Ana", "24,500.00", "6.99% a year", "120 months"},
+		email.KindStipulation:           {"Hello, Ana", "confirm what your application"},
+		email.KindTask:                  {"Hello, Ana", "* Upload a photo", "Rooftop"},
+		email.KindSubscriptionFailing:   {console + "/subscriptions/" + subscription, "84"},
+		email.KindSubscriptionRecovered: {console + "/subscriptions/" + subscription},
+		email.KindAttemptsUsedUp:        {console + "/deliveries/" + delivery, "task.created"},
+	}
+	for _, kind := range email.Kinds() {
+		room.schedule(t, email.Message{
+			Kind: kind, ToName: "Ana López", ToAddress: "ana@example.com", Params: facts,
+		})
+	}
+	received := make(map[string]emailtest.Parsed)
+	for _, message := range server.Wait(t, len(email.Kinds())) {
+		parsed := emailtest.Parse(t, message.Source)
+		received[parsed.Subject(t)] = parsed
+	}
+	for _, kind := range email.Kinds() {
+		parsed, ok := received[subjects[kind]]
+		if !ok {
+			t.Errorf("no mail says %q", subjects[kind])
+			continue
+		}
+		for _, want := range texts[kind] {
+			if !strings.Contains(parsed.Text, want) {
+				t.Errorf("%s lacks %q:\n%s", kind, want, parsed.Text)
+			}
+		}
+		if !strings.Contains(parsed.HTML, "<!doctype html>") {
+			t.Errorf("%s has the HTML part %q", kind, parsed.HTML)
+		}
+		if to := parsed.Address(t, "To"); to.Name != "Ana López" {
+			t.Errorf("%s is addressed to %v", kind, to)
+		}
+	}
+	eventually(t, "all mails are logged as sent", func() bool {
+		return len(room.list(t, email.StateSent)) == len(email.Kinds())
+	})
+}
+
+// TestOutage queues 1,000 mails while the mail server is down. All arrive once
+// it is back, none twice.
+func TestOutage(t *testing.T) {
+	t.Parallel()
+	const count = 1000
+	server := emailtest.NewStopped(t, emailtest.Options{})
+	var retry []time.Duration
+	for range 50 {
+		retry = append(retry, 100*time.Millisecond)
+	}
+	room := newMailroom(t, server.URL(), retry...)
+	messages := make([]email.Message, count)
+	for i := range messages {
+		messages[i] = task(i)
+	}
+	room.schedule(t, messages...)
+	room.work(t)
+	eventually(t, "every mail was tried in vain", func() bool {
+		var untried int
+		err := room.db.GetContext(t.Context(), &untried,
+			`SELECT count(*) FROM emails WHERE attempt_count = 0`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return untried == 0
+	})
+	if sent := len(room.list(t, email.StateSent)); sent != 0 {
+		t.Fatalf("%d mails were sent to nobody", sent)
+	}
+	server.Start(t)
+	server.Wait(t, count)
+	eventually(t, "all mails are logged as sent", func() bool {
+		return len(room.list(t, email.StateSent)) == count
+	})
+	times := make(map[string]int)
+	for _, message := range server.Messages() {
+		times[emailtest.Parse(t, message.Source).Subject(t)]++
+	}
+	for i := range count {
+		if got := times[fmt.Sprintf("A task for your application: Task %d", i)]; got != 1 {
+			t.Errorf("mail %d arrived %d times", i, got)
+		}
+	}
+}
+
+// TestGreylisted mails come through by the queue's own retry.
+func TestGreylisted(t *testing.T) {
+	t.Parallel()
+	var tries atomic.Int32
+	server := emailtest.NewServer(t, emailtest.Options{Rcpt: func(string) error {
+		if tries.Add(1) <= 2 {
+			return &smtp.SMTPError{Code: 450, Message: "greylisted"}
+		}
+		return nil
+	}})
+	room := newMailroom(t, server.URL(), time.Millisecond, time.Millisecond, time.Millisecond)
+	room.work(t)
+	room.schedule(t, task(1))
+	server.Wait(t, 1)
+	eventually(t, "the mail is logged as sent", func() bool {
+		mails := room.list(t, email.StateSent)
+		return len(mails) == 1 && mails[0].AttemptCount == 3
+	})
+}
+
+// TestNotSent: without a mail server the whole mail can be looked at.
+func TestNotSent(t *testing.T) {
+	t.Parallel()
+	room := newMailroom(t, "")
+	room.work(t)
+	room.schedule(t, task(1))
+	eventually(t, "the mail is kept", func() bool {
+		return len(room.list(t, email.StateNotSent)) == 1
+	})
+	mail, err := email.Get(t.Context(), room.db, room.list(t, "")[0].EmailUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed := emailtest.Parse(t, mail.Source)
+	// Lines end in CRLF on the wire.
+	html := strings.ReplaceAll(parsed.HTML, "\r\n", "\n")
+	if html != mail.HTML || !strings.Contains(html, "Task 1") {
+		t.Errorf("kept %q", mail.HTML)
+	}
+}
+
+// TestMailIsGone: a job whose mail does not exist ends, and is not tried for
+// ever.
+func TestMailIsGone(t *testing.T) {
+	t.Parallel()
+	room := newMailroom(t, "")
+	client := room.work(t)
+	events, cancel := client.Subscribe(river.EventKindJobCancelled)
+	defer cancel()
+	args := email.SendArgs{EmailUID: uuid.New(), Attempt: 1}
+	if _, err := client.Insert(t.Context(), args, nil); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case event := <-events:
+		var got email.SendArgs
+		if err := json.Unmarshal(event.Job.EncodedArgs, &got); err != nil || got != args {
+			t.Errorf("cancelled %s: %v", event.Job.EncodedArgs, err)
+		}
+	case <-time.After(emailtest.Patience):
+		t.Error("the job goes on")
+	}
+}
+
+// TestUnknownKind is a mistake that must not send an empty mail.
+func TestUnknownKind(t *testing.T) {
+	t.Parallel()
+	_, err := jobs.RenderMail("")(t.Context(), email.Draft{Kind: "newsletter"})
+	if err == nil || !strings.Contains(err.Error(), "newsletter") {
+		t.Errorf("the error is %v", err)
+	}
+}
