@@ -42,7 +42,8 @@ func TestLoanFromApplicationToLastDraw(t *testing.T) {
 		t.Errorf("events:\n%s", diff)
 	}
 	// The stipulation came while communications were paused and is never sent.
-	if diff := cmp.Diff([]string{"stipulation suppressed", "welcome queued"}, s.Mails(uid)); diff != "" {
+	mails := []string{"stipulation suppressed", "welcome queued"}
+	if diff := cmp.Diff(mails, s.Mails(uid)); diff != "" {
 		t.Errorf("mails:\n%s", diff)
 	}
 }
@@ -152,7 +153,8 @@ func TestAcceptOfferClosesLinkedOnce(t *testing.T) {
 	if diff := cmp.Diff(want, s.Events(sibling)); diff != "" {
 		t.Errorf("events of the sibling:\n%s", diff)
 	}
-	if diff := cmp.Diff([]string{"stipulation suppressed", "welcome queued"}, s.Mails(mine)); diff != "" {
+	mails := []string{"stipulation suppressed", "welcome queued"}
+	if diff := cmp.Diff(mails, s.Mails(mine)); diff != "" {
 		t.Errorf("mails:\n%s", diff)
 	}
 }
@@ -178,7 +180,8 @@ func TestSimultaneousAcceptances(t *testing.T) {
 		})
 	}
 	group.Wait()
-	if diff := cmp.Diff([]string{"stipulation suppressed", "welcome queued"}, s.Mails(uid)); diff != "" {
+	mails := []string{"stipulation suppressed", "welcome queued"}
+	if diff := cmp.Diff(mails, s.Mails(uid)); diff != "" {
 		t.Errorf("mails:\n%s", diff)
 	}
 	if got := len(s.Events(sibling)); got != 2 {

@@ -76,19 +76,30 @@ var hostile = []struct {
 	body bool
 }{
 	{"no credentials", func(c *webtest.Call) { c.Anonymous = true }, "UNAUTHORIZED", false},
-	{"wrong method", func(c *webtest.Call) { c.Method = http.MethodPatch }, "METHOD_NOT_ALLOWED", false},
+	{
+		"wrong method", func(c *webtest.Call) { c.Method = http.MethodPatch },
+		"METHOD_NOT_ALLOWED", false,
+	},
 	{
 		"wrong content type",
-		func(c *webtest.Call) { c.JSON, c.Header = "<x/>", map[string]string{"Content-Type": "text/xml"} },
+		func(c *webtest.Call) {
+			c.JSON, c.Header = "<x/>", map[string]string{"Content-Type": "text/xml"}
+		},
 		"UNSUPPORTED_MEDIA_TYPE", true,
 	},
-	{"oversized", func(c *webtest.Call) { c.JSON = `{"x":"` + strings.Repeat("a", 1<<20) + `"}` }, "", true},
+	{
+		"oversized", func(c *webtest.Call) { c.JSON = `{"x":"` + strings.Repeat("a", 1<<20) + `"}` },
+		"", true,
+	},
 	{"invalid UTF-8", func(c *webtest.Call) { c.JSON = "{\"status\":\"\xff\xfe\"}" }, "", true},
 	{"NUL", func(c *webtest.Call) { c.JSON = `{"title":"a` + `\u0000` + `b"}` }, "", true},
 	{"truncated", func(c *webtest.Call) { c.JSON = `{"status":` }, "", true},
 	{"no object", func(c *webtest.Call) { c.JSON = `[]` }, "", true},
 	{"two objects", func(c *webtest.Call) { c.JSON = `{}{}` }, "", true},
-	{"bad key", func(c *webtest.Call) { c.Header = map[string]string{"Idempotency-Key": "a b"} }, "", true},
+	{
+		"bad key",
+		func(c *webtest.Call) { c.Header = map[string]string{"Idempotency-Key": "a b"} }, "", true,
+	},
 }
 
 func TestEveryRouteRefusesHostileCalls(t *testing.T) {

@@ -91,8 +91,9 @@ func levelOf(name string) int {
 // outside the levels but may not be imported by the product.
 func isTestSupport(name string) bool {
 	base := filepath.Base(name)
-	return strings.HasSuffix(base, "test") || strings.Contains(name, "/samples/") || strings.Contains(name, "/cmd/") ||
-		strings.HasPrefix(name, "tools/") || base == "testcount"
+	return strings.HasSuffix(base, "test") || base == "testcount" ||
+		strings.Contains(name, "/samples/") || strings.Contains(name, "/cmd/") ||
+		strings.HasPrefix(name, "tools/")
 }
 
 func TestImportsPointDown(t *testing.T) {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +18,7 @@ func TestWrongUsageEndsWithTwoAndOneLine(t *testing.T) {
 	partner, _ := created["partner_uid"].(string)
 	unknown := uuid.NewString()
 	subscribe := []string{"subscription", "create", "--partner", partner}
-	with := func(more ...string) []string { return append(subscribe[:len(subscribe):len(subscribe)], more...) }
+	with := func(more ...string) []string { return slices.Concat(subscribe, more) }
 	for _, test := range []struct {
 		args   []string
 		status int
@@ -59,7 +60,10 @@ func TestWrongUsageEndsWithTwoAndOneLine(t *testing.T) {
 		{[]string{"delivery", "resend"}, 2, "--subscription"},
 		{[]string{"delivery", "resend", unknown, "--state", "failed"}, 2, "not both"},
 		{[]string{"delivery", "resend", unknown}, 1, unknown},
-		{[]string{"user", "create", "--email", "a@b.example", "--name", "A", "--role", "king"}, 2, "password"},
+		{
+			[]string{"user", "create", "--email", "a@b.example", "--name", "A", "--role", "king"},
+			2, "password",
+		},
 		{[]string{"user", "disable", "nobody@b.example"}, 1, "nobody@b.example"},
 	} {
 		got := d.run(t, test.args...)
@@ -228,7 +232,8 @@ func TestSubscriptionLife(t *testing.T) {
 	uid := made.UID.String()
 	var changed subscriptionJSON
 	w.json(&changed, "subscription", "update", "--event", "all", uid, "--no-headers")
-	if changed.Secret != nil || !cmp.Equal(changed.Events, []string{"all"}) || len(changed.Headers) != 0 {
+	if changed.Secret != nil || len(changed.Headers) != 0 ||
+		!cmp.Equal(changed.Events, []string{"all"}) {
 		t.Errorf("changed to %+v", changed)
 	}
 	var rotated subscriptionJSON
@@ -266,22 +271,22 @@ func TestUsers(t *testing.T) {
 		t.Fatalf("ended with %d: %s%s", made.status, made.stdout, made.stderr)
 	}
 	for name, test := range map[string]struct {
-		stdin string
-		args  []string
-		names string
+		password, email, role string
+		names                 string
 	}{
-		"taken": {"a long enough password", []string{"--email", "ADA@lender.example", "--role", "admin"}, "email"},
-		"short": {"short", []string{"--email", "b@lender.example", "--role", "admin"}, "password"},
-		"role":  {"a long enough password", []string{"--email", "b@lender.example", "--role", "king"}, "role"},
-		"mail":  {"a long enough password", []string{"--email", "b", "--role", "admin"}, "email"},
+		"taken": {"a long enough password", "ADA@lender.example", "admin", "email"},
+		"short": {"short", "b@lender.example", "admin", "password"},
+		"role":  {"a long enough password", "b@lender.example", "king", "role"},
+		"mail":  {"a long enough password", "b", "admin", "email"},
 	} {
-		args := append([]string{"user", "create", "--name", "B"}, test.args...)
-		got := w.run(test.stdin, args...)
+		got := w.run(test.password, "user", "create", "--name", "B",
+			"--email", test.email, "--role", test.role)
 		if got.status != 2 || !strings.Contains(got.stderr, test.names) {
 			t.Errorf("%s: ended with %d: %s", name, got.status, got.stderr)
 		}
 	}
-	if got := w.run("another long password", "user", "password", "ada@lender.example"); got.status != 0 {
+	got := w.run("another long password", "user", "password", "ada@lender.example")
+	if got.status != 0 {
 		t.Errorf("setting a password ended with %d: %s", got.status, got.stderr)
 	}
 	if got := w.run("", "user", "disable", "ada@lender.example", "--json"); got.status != 0 ||

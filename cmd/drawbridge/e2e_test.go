@@ -364,7 +364,8 @@ func TestStopFinishesWhatIsInFlight(t *testing.T) {
 		defer response.Body.Close()
 		answered <- response.StatusCode
 	}()
-	if _, err := io.WriteString(upload, "--b\r\ncontent-disposition: form-data; name=metadata\r\n\r\n"); err != nil {
+	const begun = "--b\r\ncontent-disposition: form-data; name=metadata\r\n\r\n"
+	if _, err := io.WriteString(upload, begun); err != nil {
 		t.Fatal(err)
 	}
 	stopped := make(chan int, 1)

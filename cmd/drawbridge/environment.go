@@ -53,7 +53,7 @@ func (env *environment) logHandler(settings config.Config) slog.Handler {
 	file, isFile := env.stderr.(*os.File)
 	if isFile && settings.Env == config.Development {
 		if info, err := file.Stat(); err == nil && info.Mode()&fs.ModeCharDevice != 0 {
-			return tint.NewHandler(env.stderr, &tint.Options{TimeFormat: "15:04:05.000"})
+			return tint.NewTextHandler(env.stderr, &tint.Options{TimeFormat: "15:04:05.000"})
 		}
 	}
 	return slog.NewJSONHandler(env.stderr, nil)

@@ -20,7 +20,8 @@ func TestQuickStartWorksAsPrinted(t *testing.T) {
 	s := w.serve()
 	programs := t.TempDir()
 	sample := filepath.Join(programs, "samplepartner")
-	if output, err := exec.Command("go", "build", "-o", sample, "../samplepartner").CombinedOutput(); err != nil {
+	build := exec.Command("go", "build", "-o", sample, "../samplepartner")
+	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the sample partner: %v\n%s", err, output)
 	}
 	if err := os.Symlink(binary, filepath.Join(programs, "drawbridge")); err != nil {

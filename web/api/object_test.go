@@ -22,7 +22,10 @@ func TestObjectNamesWhatIsWrong(t *testing.T) {
 	}{
 		{"text is absent", `{}`, func(o *object) { o.text("a", 9) }, []string{`"a" is required`}},
 		{"text is null", `{"a":null}`, func(o *object) { o.text("a", 9) }, []string{`"a" is required`}},
-		{"text is a number", `{"a":1}`, func(o *object) { o.text("a", 9) }, []string{`"a" must be a string`}},
+		{
+			"text is a number", `{"a":1}`, func(o *object) { o.text("a", 9) },
+			[]string{`"a" must be a string`},
+		},
 		{
 			"text is too long", `{"a":"0123456789"}`, func(o *object) { o.text("a", 9) },
 			[]string{`"a" must have at most 9 characters`},

@@ -86,7 +86,7 @@ func Start(t testing.TB, db *postgres.DB) *Server {
 	s.Contract, err = contract.Load(s.URL)
 	s.must(err)
 	s.client = &http.Client{
-		Transport: s.Contract.Transport(t, http.DefaultTransport), Timeout: time.Minute,
+		Transport: s.Contract.Transport(t, listener.Client().Transport), Timeout: time.Minute,
 	}
 	return s
 }
