@@ -13,11 +13,12 @@ import (
 	"drawbridge/migrations"
 	"drawbridge/web"
 	"drawbridge/web/api"
+	"drawbridge/web/console"
 	"drawbridge/web/docs"
 )
 
 // newHandler puts together what the process's roles serve.
-func newHandler(s *services) http.Handler {
+func newHandler(s *services) (http.Handler, *console.Console, error) {
 	options := web.Options{
 		BasePath: s.settings.BasePath,
 		Ready:    readiness(s),
@@ -40,10 +41,36 @@ func newHandler(s *services) http.Handler {
 			Production: s.settings.Env == config.Production,
 		})
 	}
+	if s.settings.Has(config.RoleConsole) {
+		var err error
+		if options.Console, err = newConsole(s); err != nil {
+			return nil, nil, err
+		}
+	}
 	if s.settings.Env == config.Development {
 		options.Receiver = http.HandlerFunc(sampleReceiver)
 	}
-	return web.New(options)
+	return web.New(options), options.Console, nil
+}
+
+func newConsole(s *services) (*console.Console, error) {
+	environment := ""
+	if s.settings.Env != config.Production {
+		environment = string(s.settings.Env)
+	}
+	made, err := console.New(console.Options{
+		DB:          s.db,
+		Operators:   s.operators,
+		Webhooks:    s.webhooks,
+		PublicURL:   s.settings.PublicURL,
+		Environment: environment,
+		Version:     version,
+		Status:      api.Status,
+	})
+	if err != nil {
+		return nil, config.Faults{"DRAWBRIDGE_PUBLIC_URL cannot serve the console: " + err.Error()}
+	}
+	return made, nil
 }
 
 // baseURL is the address that precedes /v2 (specification section 1).

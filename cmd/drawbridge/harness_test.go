@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 )
 
@@ -170,4 +171,15 @@ func (w *world) demoData() demoJSON {
 	var data demoJSON
 	w.json(&data, "demo")
 	return data
+}
+
+// open connects to the world's database.
+func (w *world) open(t *testing.T) *postgres.DB {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), w.vars["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
 }

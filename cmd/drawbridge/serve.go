@@ -129,7 +129,14 @@ func reachable(address net.Addr) string {
 // runServer serves HTTP and works the queues until the context ends; then it
 // stops accepting, lets what is in flight end, and returns.
 func runServer(env *environment, s *services, listener net.Listener) error {
-	server := web.NewServer(newHandler(s))
+	handler, pages, err := newHandler(s)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	server := web.NewServer(handler)
+	if pages != nil {
+		server.RegisterOnShutdown(pages.Close)
+	}
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(listener) }()
 	var workers sync.WaitGroup
@@ -141,7 +148,6 @@ func runServer(env *environment, s *services, listener net.Listener) error {
 		})
 	}
 	fmt.Fprintf(env.stdout, "ready http://%s\n", reachable(listener.Addr()))
-	var err error
 	select {
 	case <-env.ctx.Done():
 	case err = <-failed:

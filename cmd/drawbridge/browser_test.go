@@ -1,0 +1,175 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+// newBrowser starts headless Chromium with a profile of its own.
+func newBrowser(t *testing.T) context.Context {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatalf("tests need Chromium; make test installs it: %v", err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true))
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(stop)
+	browser, closeBrowser := chromedp.NewContext(allocator)
+	t.Cleanup(closeBrowser)
+	// The first call starts the browser and must not have the deadline.
+	if err := chromedp.Do(browser); err != nil {
+		t.Fatalf("starting Chromium: %v", err)
+	}
+	limited, cancel := context.WithTimeout(browser, 45*time.Second)
+	t.Cleanup(cancel)
+	return limited
+}
+
+// do runs actions in the browser and shows the page's text when one fails.
+func do(t *testing.T, browser context.Context, actions ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	if err := chromedp.Do(browser, actions...); err != nil {
+		after, cancel := context.WithTimeout(context.WithoutCancel(browser), 5*time.Second)
+		defer cancel()
+		location, _ := chromedp.Run(after, chromedp.Location())
+		text, _ := chromedp.Run(after, chromedp.Text(chromedp.CSS("body")))
+		t.Fatalf("%v at %s, which shows:\n%s", err, location, text)
+	}
+}
+
+// evaluate returns a script's text.
+func evaluate(t *testing.T, browser context.Context, script string) string {
+	t.Helper()
+	text, err := chromedp.Run(browser, chromedp.Evaluate[string](script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// signIn signs a demo user in and ends on the overview.
+func signIn(t *testing.T, browser context.Context, url string, user demoUser) {
+	t.Helper()
+	do(t, browser,
+		chromedp.Navigate(url+"/console"),
+		chromedp.SendKeys(chromedp.CSS(`input[type=email]`), user.Email),
+		chromedp.SendKeys(chromedp.CSS(`input[type=password]`), user.Password),
+		chromedp.Submit(chromedp.CSS(`input[type=password]`)),
+		chromedp.WaitVisible(chromedp.Search(`//h1[text()="Overview"]`)),
+	)
+}
+
+// withoutScript turns JavaScript off for every page to come.
+func withoutScript() chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled,
+			emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	})
+}
+
+func TestOperatorSeesTheDeliveryAndResendsIt(t *testing.T) {
+	t.Parallel()
+	w, e := newWorld(t), newEndpoint(t, "200 OK")
+	w.vars["SSL_CERT_FILE"] = e.caFile
+	data := w.demoData()
+	s := w.serve()
+	w.subscribe(data, e)
+	if status := draw(t, s.url, data, "first_regular"); status != http.StatusOK {
+		t.Fatalf("the draw answered %d", status)
+	}
+	first := e.next(t)
+	uid, _ := first.value("x-drawbridge-delivery")
+	w.waitForState(uid, "delivered")
+	browser := newBrowser(t)
+	signIn(t, browser, s.url, data.Users[1])
+	const stamp = `document.documentElement.dataset.loaded ||= String(performance.timeOrigin)`
+	do(t, browser,
+		chromedp.Navigate(s.url+"/console/deliveries"),
+		chromedp.Click(chromedp.CSS(fmt.Sprintf(`a[href="/console/deliveries/%s"]`, uid))),
+		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "Attempt 1: 200 OK")]`)),
+	)
+	loadedAt := evaluate(t, browser, stamp)
+	do(t, browser,
+		chromedp.Click(chromedp.CSS(`[data-open=resend]`)),
+		chromedp.WaitVisible(chromedp.CSS(`dialog #reason`)),
+		chromedp.SendKeys(chromedp.CSS(`dialog #reason`), "partner asked"),
+		chromedp.Click(chromedp.CSS(`dialog .dialog-form button[type=submit]`)),
+	)
+	again := e.next(t)
+	if !bytes.Equal(first.body, again.body) {
+		t.Errorf("the re-send's body is %s, the first was %s", again.body, first.body)
+	}
+	newUID, _ := again.value("x-drawbridge-delivery")
+	// The page shows the new delivery arrive, and it is still the same page.
+	link := fmt.Sprintf(`main a[href="/console/deliveries/%s"]`, newUID)
+	do(t, browser,
+		chromedp.WaitVisible(chromedp.CSS(link)),
+		chromedp.WaitVisible(chromedp.Search(`//tr[.//a[contains(@href, "`+newUID+`")]]//*[text()="Delivered"]`)),
+	)
+	if evaluate(t, browser, stamp) != loadedAt {
+		t.Error("the page was reloaded")
+	}
+	do(t, browser,
+		chromedp.Click(chromedp.CSS(link)),
+		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "partner asked")]`)),
+	)
+	var audited int
+	if err := w.open(t).Get(&audited, `SELECT count(*) FROM audit_log
+		WHERE action = 'delivery.resend' AND reason = 'partner asked'
+		  AND actor = 'support@drawbridge.example'`); err != nil || audited != 1 {
+		t.Errorf("the audit log holds %d entries, %v", audited, err)
+	}
+}
+
+func TestConsoleWorksWithoutScript(t *testing.T) {
+	t.Parallel()
+	w, e := newWorld(t), newEndpoint(t, "500 Internal Server Error")
+	w.vars["SSL_CERT_FILE"] = e.caFile
+	data := w.demoData()
+	s := w.serve()
+	w.subscribe(data, e)
+	draw(t, s.url, data, "first_regular")
+	uid, _ := e.next(t).value("x-drawbridge-delivery")
+	w.waitForState(uid, "failed")
+	form := fmt.Sprintf("/console/deliveries/%s/resend", uid)
+	browser := newBrowser(t)
+	do(t, browser, withoutScript())
+	signIn(t, browser, s.url, data.Users[1])
+	do(t, browser,
+		chromedp.Navigate(s.url+"/console/deliveries?state=failed"),
+		chromedp.Click(chromedp.CSS(fmt.Sprintf(`a[href="/console/deliveries/%s"]`, uid))),
+		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "Attempt 3")]`)),
+		chromedp.WaitVisible(chromedp.CSS(fmt.Sprintf(`a[href="%s"]`, form))),
+		chromedp.Navigate(s.url+form),
+		chromedp.WaitVisible(chromedp.CSS(`#reason`)),
+		chromedp.SendKeys(chromedp.CSS(`#reason`), "without script"),
+		chromedp.Click(chromedp.CSS(`.dialog-form button[type=submit]`)),
+		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "without script")]`)),
+	)
+	text, err := chromedp.Run(browser, chromedp.Text(chromedp.CSS("main")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text, "support@drawbridge.example") {
+		t.Errorf("the page does not say who re-sent it:\n%s", text)
+	}
+}
