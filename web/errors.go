@@ -5,11 +5,13 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
 	"drawbridge/web/api"
+	"drawbridge/web/console"
 )
 
 // newErrorHandler returns the one place where an error becomes an answer: the
@@ -24,6 +26,11 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 		if c.Response().Committed {
 			return
 		}
+		if options.Console != nil && isConsole(c.Request().URL.Path) {
+			if pageErr := options.Console.RenderFault(c, err); pageErr == nil {
+				return
+			}
+		}
 		status, body := api.RenderError(err, options.Now())
 		if c.Request().Method == http.MethodHead {
 			_ = c.NoContent(status) // the peer is gone if this fails
@@ -31,6 +38,11 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 		}
 		_ = c.Blob(status, echo.MIMEApplicationJSON, body) // likewise
 	}
+}
+
+// isConsole tells whether a path is one that people see.
+func isConsole(path string) bool {
+	return path == console.Prefix || strings.HasPrefix(path, console.Prefix+"/")
 }
 
 // known translates what the router and the middleware report.

@@ -52,6 +52,7 @@ func Table(options Options) []Route {
 		})
 	}
 	routes = append(routes, apiRoutes(options)...)
+	routes = append(routes, consoleRoutes(options)...)
 	return append(routes, docsRoutes(options)...)
 }
 
@@ -80,6 +81,29 @@ func apiRoutes(options Options) []Route {
 				Access: AccessPartner, handler: operation.Handler, middleware: middleware,
 			})
 		}
+	}
+	return routes
+}
+
+// consoleRoutes takes the console's roles over as levels of access.
+func consoleRoutes(options Options) []Route {
+	if options.Console == nil {
+		return nil
+	}
+	var routes []Route
+	for _, page := range options.Console.Routes() {
+		route := Route{
+			Method: page.Method, Path: page.Path, Name: page.Name,
+			Access: Access(page.Role), handler: page.Handler,
+		}
+		if page.Role == "" {
+			route.Access = AccessGuest
+		}
+		if strings.HasSuffix(page.Path, "/live") {
+			// An event stream.
+			route.middleware = []echo.MiddlewareFunc{endless}
+		}
+		routes = append(routes, route)
 	}
 	return routes
 }

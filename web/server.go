@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 
 	"drawbridge/web/api"
+	"drawbridge/web/console"
 	"drawbridge/web/docs"
 )
 
@@ -27,8 +28,9 @@ const (
 
 // Options are what the server is made of. A nil part is not served.
 type Options struct {
-	API  *api.API
-	Docs *docs.Site
+	API     *api.API
+	Console *console.Console
+	Docs    *docs.Site
 	// BasePath stands before the API's paths, such as /api.
 	BasePath string
 	// Ready tells what is missing before the process can serve, nil for nothing.
@@ -64,7 +66,8 @@ func NewServer(handler http.Handler) *http.Server {
 	}
 }
 
-// deadline bounds the time in which the body of a request must arrive.
+// deadline bounds the time in which the body of a request must arrive. It is
+// taken back before an answer that may outlive it: see endless.
 func deadline(limit time.Duration) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
@@ -73,6 +76,16 @@ func deadline(limit time.Duration) echo.MiddlewareFunc {
 			_ = controller.SetReadDeadline(time.Now().Add(limit))
 			return next(c)
 		}
+	}
+}
+
+// endless takes the deadline back: an answer that goes on for as long as its
+// reader stays would otherwise be cancelled by it.
+func endless(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		controller := http.NewResponseController(c.Response().Writer)
+		_ = controller.SetReadDeadline(time.Time{}) // as in deadline
+		return next(c)
 	}
 }
 
