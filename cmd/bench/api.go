@@ -1,0 +1,301 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/idempotency"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/postgres"
+	"drawbridge/web"
+)
+
+// clients call at the same time, each over a connection of its own.
+const clients = 16
+
+// operation is a call of the API that is measured.
+type operation struct {
+	name string
+	// needs is what the application must have reached.
+	needs stage
+	// request makes the call for an application.
+	request func(a *apiRun, uid uuid.UUID) call
+	// inProcess does the same without HTTP, to be recorded.
+	inProcess func(ctx context.Context, h *house, a *apiRun, uid uuid.UUID) error
+	// done counts the applications among $1 on which it took effect; empty for an
+	// operation that changes nothing.
+	done string
+	aim  string
+}
+
+// operations are those of the table.
+var operations = []operation{
+	{
+		name: "request-draw", needs: opened, aim: "> 0.7",
+		request: func(_ *apiRun, uid uuid.UUID) call {
+			return call{method: http.MethodPost, path: "/v2/loan/" + uid.String() + "/request-draw"}
+		},
+		inProcess: func(ctx context.Context, h *house, a *apiRun, uid uuid.UUID) error {
+			return h.requestDraw(ctx, a, uid, "")
+		},
+		done: drawn,
+	},
+	{
+		name: "request-draw with an Idempotency-Key", needs: opened,
+		request: func(_ *apiRun, uid uuid.UUID) call {
+			return call{
+				method: http.MethodPost, path: "/v2/loan/" + uid.String() + "/request-draw",
+				key: uid.String(),
+			}
+		},
+		inProcess: func(ctx context.Context, h *house, a *apiRun, uid uuid.UUID) error {
+			return h.requestDraw(ctx, a, uid, uid.String())
+		},
+		done: drawn,
+	},
+	{
+		name: "accept-offer", needs: offered, aim: "> 0.7",
+		request: func(a *apiRun, uid uuid.UUID) call {
+			return call{
+				method: http.MethodPut, path: "/v2/application/accept-offer",
+				body: fmt.Sprintf(`{"thrive_application_uid":%q,"selected_product_uid":%q}`,
+					uid, a.product),
+			}
+		},
+		inProcess: func(ctx context.Context, h *house, a *apiRun, uid uuid.UUID) error {
+			return h.db.InTx(ctx, func(tx *postgres.Tx) error {
+				return h.api.Applications.AcceptOffer(ctx, tx, a.owner.caller(),
+					application.Acceptance{ApplicationUID: uid, ProductUID: a.product})
+			})
+		},
+		done: `SELECT count(*) FROM emails WHERE kind = 'welcome' AND application_uid = ANY ($1)`,
+	},
+	{
+		name: "GET loan", needs: opened,
+		request: func(_ *apiRun, uid uuid.UUID) call {
+			return call{method: http.MethodGet, path: "/v2/loan/" + uid.String()}
+		},
+		inProcess: func(ctx context.Context, h *house, a *apiRun, uid uuid.UUID) error {
+			_, err := h.loans.Get(ctx, a.owner.caller(), uid)
+			return err
+		},
+	},
+}
+
+// drawn counts draws by the events that were told of them.
+const drawn = `
+	SELECT count(*)
+	  FROM disbursements d
+	  JOIN events e USING (application_uid)
+	  JOIN deliveries USING (event_uid)
+	 WHERE e.status = 'FUNDING_REQUESTED'
+	   AND d.application_uid = ANY ($1)`
+
+// requestDraw is the operation as the handler runs it, without the handler.
+func (h *house) requestDraw(ctx context.Context, a *apiRun, uid uuid.UUID, key string) error {
+	request := idempotency.Request{
+		ClientID: a.owner.client.ClientID, MerchantUID: a.owner.merchant, Key: key,
+	}
+	_, err := h.api.Idempotency.Run(ctx, request, func(tx *postgres.Tx) (idempotency.Reply, error) {
+		made, err := h.loans.RequestDraw(ctx, tx, a.owner.caller(), uid, loan.DrawInput{})
+		return idempotency.Reply{Status: http.StatusOK, Body: fmt.Appendf(nil, "%v", made)}, err
+	})
+	return err
+}
+
+// api measures the operations over HTTP, each beside its own statements.
+func (b *bench) api(ctx context.Context) (err error) {
+	a, err := b.newAPIRun(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.close()) }()
+	for _, operation := range operations {
+		if err := b.operation(ctx, a, operation); err != nil {
+			return fmt.Errorf("%s: %w", operation.name, err)
+		}
+	}
+	if b.profile == "" {
+		return nil
+	}
+	return b.profileDraws(ctx, a)
+}
+
+// apiRun is a running server and who calls it.
+type apiRun struct {
+	house   *house
+	owner   tenant
+	product uuid.UUID
+	server  *http.Server
+	address string
+	callers []*caller
+}
+
+// newAPIRun serves the API on a socket. Webhooks are published and stay where
+// they are: no worker runs.
+func (b *bench) newAPIRun(ctx context.Context) (_ *apiRun, err error) {
+	a := new(apiRun)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, a.close())
+		}
+	}()
+	if a.house, err = b.newHouse(ctx, nil); err != nil {
+		return nil, err
+	}
+	if a.owner, err = a.house.newTenant(ctx, "Partner", "http://127.0.0.1:9911/hook"); err != nil {
+		return nil, err
+	}
+	if a.product, err = a.house.newProduct(ctx); err != nil {
+		return nil, err
+	}
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("listening for the API: %w", err)
+	}
+	a.server = web.NewServer(web.New(web.Options{
+		API: a.house.api, Now: a.house.db.Now, Metrics: http.NotFoundHandler(),
+		Ready: func(*http.Request) []string { return nil },
+	}))
+	go func() { _ = a.server.Serve(listener) }() // it ends by close
+	a.address = listener.Addr().String()
+	for range clients {
+		made, err := dialAPI(ctx, a.address, a.owner.client)
+		if err != nil {
+			return nil, err
+		}
+		a.callers = append(a.callers, made)
+	}
+	return a, nil
+}
+
+func (a *apiRun) close() error {
+	var errs []error
+	for _, caller := range a.callers {
+		errs = append(errs, caller.close())
+	}
+	if a.server != nil {
+		errs = append(errs, a.server.Close())
+	}
+	if a.house != nil {
+		errs = append(errs, a.house.close())
+	}
+	return errors.Join(errs...)
+}
+
+// calls is the task of the operation over HTTP, for one application after the
+// other.
+func (a *apiRun) calls(o operation, uids []uuid.UUID) task {
+	return func(_ context.Context, worker, i int) error {
+		return a.callers[worker].do(o.request(a, uids[i]))
+	}
+}
+
+// plays is the task of its floor.
+func plays(s *script, uids []uuid.UUID) task {
+	return func(ctx context.Context, _, i int) error { return s.play(ctx, uids[i]) }
+}
+
+// operation measures one call of the API. It and its floor take turns, so that
+// both meet the same tables and the same weather.
+func (b *bench) operation(ctx context.Context, a *apiRun, o operation) error {
+	b.say("API: %s", o.name)
+	rounds, perRound := b.sizes.rounds, b.sizes.operations/b.sizes.rounds
+	original, err := a.house.newApplication(ctx, a.owner, a.product, o.needs)
+	if err != nil {
+		return err
+	}
+	uids, err := a.house.clone(ctx, original, 1+2*clients+2*rounds*perRound)
+	if err != nil {
+		return err
+	}
+	script, err := a.record(ctx, o, uids[0])
+	if err != nil {
+		return err
+	}
+	if err := settle(ctx, a.house.db); err != nil {
+		return err
+	}
+	rest := uids[1:]
+	take := func(n int) []uuid.UUID {
+		taken := rest[:n]
+		rest = rest[n:]
+		return taken
+	}
+	if _, err := drive(ctx, clients, clients, a.calls(o, take(clients))); err != nil {
+		return err
+	}
+	if _, err := drive(ctx, clients, clients, plays(script, take(clients))); err != nil {
+		return err
+	}
+	var ours, floor timing
+	for range rounds {
+		took, err := drive(ctx, clients, perRound, a.calls(o, take(perRound)))
+		if err != nil {
+			return err
+		}
+		ours = ours.join(took)
+		if took, err = drive(ctx, clients, perRound, plays(script, take(perRound))); err != nil {
+			return fmt.Errorf("playing the floor: %w", err)
+		}
+		floor = floor.join(took)
+	}
+	b.reportOperation(o, ours, floor)
+	return a.verify(ctx, o, uids)
+}
+
+// record runs the operation once over connections that are written down.
+func (a *apiRun) record(ctx context.Context, o operation, uid uuid.UUID) (*script, error) {
+	recorded, tape, err := a.house.recorded()
+	if err != nil {
+		return nil, err
+	}
+	steps, err := tape.record(func() error { return o.inProcess(ctx, recorded, a, uid) })
+	if err := errors.Join(err, recorded.close()); err != nil {
+		return nil, fmt.Errorf("recording: %w", err)
+	}
+	return newScript(ctx, a.house.db.DB.DB, steps, uid,
+		a.owner.partner, a.owner.merchant, a.owner.subscription, a.product)
+}
+
+// verify tells whether the operation took effect on all applications, by
+// whichever way.
+func (a *apiRun) verify(ctx context.Context, o operation, uids []uuid.UUID) error {
+	if o.done == "" {
+		return nil
+	}
+	var found int
+	if err := a.house.db.GetContext(ctx, &found, o.done, pq.Array(uids)); err != nil {
+		return fmt.Errorf("counting effects: %w", err)
+	}
+	if found != len(uids) {
+		return fmt.Errorf("it took effect %d times, want %d", found, len(uids))
+	}
+	return nil
+}
+
+func (b *bench) reportOperation(o operation, ours, floor timing) {
+	section := fmt.Sprintf("API over HTTP, %d clients", clients)
+	const floorName = "its statements alone over lib/pq"
+	b.report.add(row{
+		Section: section, Name: o.name, Unit: "/s", Value: ours.rate(), Floor: floor.rate(),
+		FloorName: floorName, Aim: o.aim,
+	})
+	for _, q := range []struct {
+		name  string
+		share float64
+	}{{"p50", 0.5}, {"p99", 0.99}} {
+		b.report.add(row{
+			Section: section, Name: o.name + ", " + q.name, Unit: "ms",
+			Value: milliseconds(ours.quantile(q.share)), Floor: milliseconds(floor.quantile(q.share)),
+			FloorName: floorName,
+		})
+	}
+}

@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// script is a recorded operation that can be played for other applications:
+// the statements, and nothing of the program that made them.
+type script struct {
+	db    *sql.DB
+	steps []step
+	// subject is the application of the recording.
+	subject    string
+	recordedAt time.Time
+	notify     pace
+	// prepared are the statements that the program had prepared, by text.
+	prepared map[string]*sql.Stmt
+	// fresh are the identifiers that the operation made, new on each play.
+	fresh []string
+	// renamed tells of each argument of each step whether any of them is in it.
+	renamed [][]bool
+}
+
+// uuidPattern finds identifiers in arguments.
+var uuidPattern = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+
+// newScript makes a script of what was recorded when the operation ran for the
+// subject. Identifiers among known stay what they are.
+func newScript(
+	ctx context.Context, db *sql.DB, steps []step, subject uuid.UUID, known ...uuid.UUID,
+) (*script, error) {
+	if len(steps) == 0 {
+		return nil, errors.New("the operation sent nothing to the database")
+	}
+	s := &script{
+		db: db, steps: steps, subject: subject.String(), recordedAt: time.Now(),
+		notify: pace{every: cooldown}, prepared: map[string]*sql.Stmt{},
+	}
+	kept := []string{s.subject}
+	for _, uid := range known {
+		kept = append(kept, uid.String())
+	}
+	for _, step := range steps {
+		marks := make([]bool, len(step.args))
+		for i, arg := range step.args {
+			for _, uid := range uuidPattern.FindAllString(text(arg), -1) {
+				if !slices.Contains(kept, uid) && !slices.Contains(s.fresh, uid) {
+					s.fresh = append(s.fresh, uid)
+				}
+				marks[i] = marks[i] || uid == s.subject || slices.Contains(s.fresh, uid)
+			}
+		}
+		s.renamed = append(s.renamed, marks)
+		if step.prepared && s.prepared[step.text] == nil {
+			//nolint:sqlclosecheck // it lives as long as the pool, as the program's does
+			stmt, err := db.PrepareContext(ctx, step.text)
+			if err != nil {
+				return nil, fmt.Errorf("preparing a recorded statement: %w", err)
+			}
+			s.prepared[step.text] = stmt
+		}
+	}
+	return s, nil
+}
+
+// text is what an argument spells, empty for one that is no text.
+func text(arg any) string {
+	switch value := arg.(type) {
+	case string:
+		return value
+	case []byte:
+		return string(value)
+	}
+	return ""
+}
+
+// play runs the statements for another application: in one transaction if the
+// operation was one.
+func (s *script) play(ctx context.Context, target uuid.UUID) error {
+	cast := s.cast(target)
+	if s.steps[0].action != begins {
+		for at := range s.steps {
+			if err := s.send(ctx, nil, at, cast); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	tx, err := s.db.BeginTx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("beginning to play: %w", err)
+	}
+	for at, step := range s.steps {
+		switch step.action {
+		case begins:
+		case commits:
+			return tx.Commit()
+		case queries, executes:
+			if err := s.send(ctx, tx, at, cast); err != nil {
+				return errors.Join(err, tx.Rollback())
+			}
+		}
+	}
+	return errors.Join(errors.New("the recorded operation did not commit"), tx.Rollback())
+}
+
+// cast says who plays whom.
+type cast struct {
+	names *strings.Replacer
+	// later is how long ago the recording was made.
+	later time.Duration
+}
+
+func (s *script) cast(target uuid.UUID) cast {
+	pairs := []string{s.subject, target.String()}
+	for _, uid := range s.fresh {
+		pairs = append(pairs, uid, uuid.Must(uuid.NewV7()).String())
+	}
+	return cast{names: strings.NewReplacer(pairs...), later: time.Since(s.recordedAt)}
+}
+
+// send sends one statement and reads its rows to the end. Without a transaction
+// any connection will do.
+func (s *script) send(ctx context.Context, tx *sql.Tx, at int, cast cast) error {
+	step := s.steps[at]
+	if strings.Contains(step.text, "pg_notify") && !s.notify.due(time.Now()) {
+		return nil
+	}
+	args := make([]any, len(step.args))
+	for i, arg := range step.args {
+		args[i] = cast.play(arg, s.renamed[at][i])
+	}
+	query, exec := s.db.QueryContext, s.db.ExecContext
+	if tx != nil {
+		query, exec = tx.QueryContext, tx.ExecContext
+	}
+	if stmt := s.prepared[step.text]; step.prepared {
+		if tx != nil {
+			stmt = tx.StmtContext(ctx, stmt)
+		}
+		query = func(ctx context.Context, _ string, args ...any) (*sql.Rows, error) {
+			return stmt.QueryContext(ctx, args...)
+		}
+		exec = func(ctx context.Context, _ string, args ...any) (sql.Result, error) {
+			return stmt.ExecContext(ctx, args...)
+		}
+	}
+	if step.action == executes {
+		_, err := exec(ctx, step.text, args...)
+		return err
+	}
+	rows, err := query(ctx, step.text, args...)
+	if err != nil {
+		return err
+	}
+	return drain(rows)
+}
+
+func drain(rows *sql.Rows) error {
+	defer rows.Close()
+	for rows.Next() {
+	}
+	return rows.Err()
+}
+
+// play returns what the argument is this time: other names, and times moved on.
+func (c cast) play(arg any, renamed bool) any {
+	switch value := arg.(type) {
+	case time.Time:
+		return value.Add(c.later)
+	case string:
+		if renamed {
+			return c.names.Replace(value)
+		}
+	case []byte:
+		if renamed {
+			return []byte(c.names.Replace(string(value)))
+		}
+	}
+	return arg
+}
+
+// pace lets something happen only so often, as the inserting client does with
+// its notifications.
+type pace struct {
+	every time.Duration
+	mu    sync.Mutex
+	last  time.Time
+}
+
+func (p *pace) due(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Sub(p.last) < p.every {
+		return false
+	}
+	p.last = now
+	return true
+}
