@@ -110,8 +110,8 @@ var urlPattern = regexp.MustCompile(`url\("?([^")]+)"?\)`)
 // this folder; one that is not embedded stays as it is.
 func (c *catalogue) rewriteURLs(css []byte) []byte {
 	return urlPattern.ReplaceAllFunc(css, func(match []byte) []byte {
-		name := string(urlPattern.FindSubmatch(match)[1])
-		if hashed, ok := c.hashed[name]; ok {
+		name := urlPattern.FindSubmatch(match)[1]
+		if hashed, ok := c.hashed[string(name)]; ok {
 			return []byte(`url("` + Prefix + hashed + `")`)
 		}
 		return match

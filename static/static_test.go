@@ -12,7 +12,7 @@ import (
 
 func get(t *testing.T, path string, header ...string) *http.Response {
 	t.Helper()
-	request := httptest.NewRequest(http.MethodGet, path, nil)
+	request := httptest.NewRequest(http.MethodGet, path, http.NoBody)
 	for i := 0; i+1 < len(header); i += 2 {
 		request.Header.Set(header[i], header[i+1])
 	}
@@ -97,7 +97,7 @@ func TestHandler(t *testing.T) {
 func TestHandlerRefusesOtherMethods(t *testing.T) {
 	t.Parallel()
 	recorder := httptest.NewRecorder()
-	Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, URL(Script), nil))
+	Handler().ServeHTTP(recorder, httptest.NewRequest(http.MethodPost, URL(Script), http.NoBody))
 	if recorder.Code != http.StatusMethodNotAllowed || recorder.Header().Get("Allow") == "" {
 		t.Errorf("POST = %d, Allow %q", recorder.Code, recorder.Header().Get("Allow"))
 	}
@@ -119,8 +119,13 @@ func TestHandlerZips(t *testing.T) {
 		accept string
 		zipped bool
 	}{
-		{"", false}, {"gzip", true}, {"br, gzip;q=0.5", true}, {"*", true},
-		{"gzip;q=0", false}, {"gzip;q=0.0, deflate", false}, {"br", false},
+		{"", false},
+		{"gzip", true},
+		{"br, gzip;q=0.5", true},
+		{"*", true},
+		{"gzip;q=0", false},
+		{"gzip;q=0.0, deflate", false},
+		{"br", false},
 	} {
 		response := get(t, URL(Stylesheet), "Accept-Encoding", test.accept)
 		text := body(t, response)

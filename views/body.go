@@ -2,8 +2,6 @@ package views
 
 import (
 	"fmt"
-
-	"github.com/a-h/templ"
 )
 
 // BodyProps is a request's or a response's body.
@@ -66,12 +64,12 @@ func nextTitle(p DeliveryPage) string {
 	return fmt.Sprintf("Attempt %d is due", len(p.Attempts)+1)
 }
 
-// timelineCause names what an event reports, for the sentence about its transaction.
+// timelineCause says where the event comes from.
 func timelineCause(r DeliveryRow) string {
 	if r.Test {
-		return "nothing: it is a test event"
+		return "A test with sample data, which an operator asked for"
 	}
-	return "the application to " + Visible(r.Status)
+	return "Committed together with what it reports: " + Visible(r.Status)
 }
 
 // resendTable lists the delivery that this one re-sends, and those that re-send it.
@@ -82,11 +80,11 @@ func resendTable(p DeliveryPage) TableProps[ResendView] {
 		Href:    func(r ResendView) string { return DeliveryPath(r.UID) },
 		Rows:    p.Resends,
 		Columns: []Column[ResendView]{
-			{Title: "State", Class: "w-state", Cell: func(r ResendView) templ.Component { return resendStateCell(r) }},
-			{Title: "Delivery", Header: true, Cell: func(r ResendView) templ.Component { return resendLinkCell(r) }},
-			{Title: "By", Class: "col-b w-third", Cell: func(r ResendView) templ.Component { return resendByCell(r) }},
-			{Title: "Reason", Class: "col-a w-third", Cell: func(r ResendView) templ.Component { return resendReasonCell(r) }},
-			{Title: "Created", Class: "w-time end", Cell: func(r ResendView) templ.Component { return resendTimeCell(r) }},
+			{Title: "State", Class: "w-state", Cell: resendStateCell},
+			{Title: "Delivery", Header: true, Cell: resendLinkCell},
+			{Title: "By", Class: "col-b w-third", Cell: resendByCell},
+			{Title: "Reason", Class: "col-a w-third", Cell: resendReasonCell},
+			{Title: "Created", Class: "w-time end", Cell: resendTimeCell},
 		},
 	}
 }

@@ -24,6 +24,7 @@ func (t Tone) icon() string {
 		return "circle-alert"
 	case Odd:
 		return "circle-help"
+	case Calm, Mute:
 	}
 	return "info"
 }

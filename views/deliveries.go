@@ -3,8 +3,6 @@ package views
 import (
 	"fmt"
 	"time"
-
-	"github.com/a-h/templ"
 )
 
 // MaxAttempts is how often one delivery is tried (specification section 6.1).
@@ -199,21 +197,20 @@ type ActiveFilter struct {
 }
 
 func deliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
-	cell := func(part func(DeliveryRow) templ.Component) func(DeliveryRow) templ.Component { return part }
 	return TableProps[DeliveryRow]{
 		Caption: "Deliveries, newest first",
 		RowID:   func(r DeliveryRow) string { return "d-" + r.UID },
 		Href:    func(r DeliveryRow) string { return DeliveryPath(r.UID) },
 		Rows:    rows,
 		Columns: []Column[DeliveryRow]{
-			{Title: "State", Class: "w-state", Cell: cell(stateCell)},
-			{Title: "Event", Header: true, Cell: cell(eventCell)},
-			{Title: "Application", Class: "col-b w-id", Cell: cell(applicationCell)},
-			{Title: "Destination", Class: "col-b w-place", Cell: cell(destinationCell)},
-			{Title: "Attempts", Class: "col-a w-pips", Cell: cell(attemptsCell)},
-			{Title: "Result", Class: "col-b w-result", Cell: cell(resultCell)},
-			{Title: "Took", Class: "col-c w-short end", Cell: cell(tookCell)},
-			{Title: "Created", Class: "w-time end", Cell: cell(createdCell)},
+			{Title: "State", Class: "w-state", Cell: stateCell},
+			{Title: "Event", Header: true, Cell: eventCell},
+			{Title: "Application", Class: "col-b w-id", Cell: applicationCell},
+			{Title: "Destination", Class: "col-b w-place", Cell: destinationCell},
+			{Title: "Attempts", Class: "col-a w-pips", Cell: attemptsCell},
+			{Title: "Result", Class: "col-b w-result", Cell: resultCell},
+			{Title: "Took", Class: "col-c w-short end", Cell: tookCell},
+			{Title: "Created", Class: "w-time end", Cell: createdCell},
 		},
 	}
 }

@@ -502,14 +502,14 @@ func deliveryFilters(p DeliveryList) templ.Component {
 		}
 		templ_7745c5c3_Err = Input(InputProps{
 			FieldProps: p.field("since", "From, UTC"), Name: "since",
-			Value: p.Filter.Since, Type: "datetime-local", Step: "1",
+			Value: p.Filter.Since, Type: "datetime-local", Step: "any",
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = Input(InputProps{
 			FieldProps: p.field("until", "To, UTC"), Name: "until",
-			Value: p.Filter.Until, Type: "datetime-local", Step: "1",
+			Value: p.Filter.Until, Type: "datetime-local", Step: "any",
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

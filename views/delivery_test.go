@@ -11,7 +11,10 @@ import (
 func TestDeliveryChip(t *testing.T) {
 	t.Parallel()
 	seen := map[ChipProps]string{}
-	for _, state := range []string{StatePending, StateDelivered, StateRetrying, StateFailed, StateCancelled} {
+	for _, state := range []string{
+		StatePending, StateDelivered, StateRetrying, StateFailed,
+		StateCancelled,
+	} {
 		chip := DeliveryChip(state)
 		if chip.Icon == "" || chip.Word == "" || chip.Tone == "" {
 			t.Errorf("%s: %+v lacks icon, word or colour", state, chip)
@@ -33,10 +36,17 @@ func TestOutcomeWord(t *testing.T) {
 		class  string
 		want   string
 	}{
-		{0, "", "Under way"}, {200, "", "HTTP 200"}, {503, "http_5xx", "HTTP 503"},
-		{404, "http_4xx", "HTTP 404"}, {301, "http_3xx", "HTTP 301"}, {0, "dns", "Name not found"},
-		{0, "connect", "No connection"}, {0, "tls", "TLS failed"}, {0, "timeout", "Timed out"},
-		{0, "blocked_address", "Address blocked"}, {0, "protocol", "Broken answer"},
+		{0, "", "Under way"},
+		{200, "", "HTTP 200"},
+		{503, "http_5xx", "HTTP 503"},
+		{404, "http_4xx", "HTTP 404"},
+		{301, "http_3xx", "HTTP 301"},
+		{0, "dns", "Name not found"},
+		{0, "connect", "No connection"},
+		{0, "tls", "TLS failed"},
+		{0, "timeout", "Timed out"},
+		{0, "blocked_address", "Address blocked"},
+		{0, "protocol", "Broken answer"},
 		{0, "unknown", "Outcome unknown"},
 	}
 	for _, test := range tests {
@@ -55,7 +65,10 @@ func TestPips(t *testing.T) {
 		want string
 	}{
 		{"waiting for the first", DeliveryRow{State: StatePending, NextAttempt: due}, "calm,,"},
-		{"one failed, one due", DeliveryRow{State: StateRetrying, Attempts: 1, ErrorClass: "tls", NextAttempt: due}, "bad,calm,"},
+		{"one failed, one due", DeliveryRow{
+			State: StateRetrying, Attempts: 1, ErrorClass: "tls",
+			NextAttempt: due,
+		}, "bad,calm,"},
 		{"second succeeded", DeliveryRow{State: StateDelivered, Attempts: 2}, "bad,good,"},
 		{"used up", DeliveryRow{State: StateFailed, Attempts: 3, ErrorClass: "http_5xx"}, "bad,bad,bad"},
 		{"unknown", DeliveryRow{State: StateFailed, Attempts: 3, ErrorClass: "unknown"}, "odd,odd,odd"},
@@ -81,18 +94,32 @@ func TestPhaseBar(t *testing.T) {
 		longest time.Duration
 		want    string
 	}{
-		{"all phases", Phases{DNS: 10 * ms, Connect: 20 * ms, TLS: 30 * ms, FirstByte: 30 * ms, Total: 100 * ms}, 100 * ms,
-			"DNS 0+100, Connect 100+200, TLS 300+300, Wait 600+300, Body 900+100"},
+		{
+			"all phases",
+			Phases{DNS: 10 * ms, Connect: 20 * ms, TLS: 30 * ms, FirstByte: 30 * ms, Total: 100 * ms},
+			100 * ms,
+			"DNS 0+100, Connect 100+200, TLS 300+300, Wait 600+300, Body 900+100",
+		},
 		{"reused connection", Phases{FirstByte: 50 * ms, Total: 50 * ms}, 100 * ms, "Wait 0+500"},
-		{"timed out", Phases{Connect: 10 * ms, Total: 100 * ms}, 100 * ms, "Connect 0+100, No answer 100+900"},
+		{
+			"timed out",
+			Phases{Connect: 10 * ms, Total: 100 * ms},
+			100 * ms,
+			"Connect 0+100, No answer 100+900",
+		},
 		{"never connected", Phases{Total: 100 * ms}, 200 * ms, "No connection 0+500"},
-		{"too short to see", Phases{DNS: 1, FirstByte: 100 * ms, Total: 100*ms + 1}, 100 * ms, "DNS 0+2, Wait 0+1000"},
+		{
+			"too short to see",
+			Phases{DNS: 1, FirstByte: 100 * ms, Total: 100*ms + 1},
+			100 * ms,
+			"DNS 0+2, Wait 0+1000",
+		},
 		{"nothing measured", Phases{}, 0, ""},
 	}
 	for _, test := range tests {
 		var got []string
 		for _, part := range test.phases.bar(test.longest) {
-			got = append(got, strings.Join([]string{part.name, Number(part.x) + "+" + Number(part.width)}, " "))
+			got = append(got, part.name+" "+Number(part.x)+"+"+Number(part.width))
 		}
 		want := strings.ReplaceAll(test.want, "+1000", "+1,000")
 		if joined := strings.Join(got, ", "); joined != want {
@@ -109,7 +136,7 @@ func TestDeliveryPage(t *testing.T) {
 		id, _ := moment.Attr("id")
 		moments = append(moments, id)
 	})
-	want := "moment-event attempt-1 wait-attempt-2 attempt-2 moment-next"
+	want := "moment-event moment-resend attempt-1 wait-attempt-2 attempt-2 moment-next"
 	if got := strings.Join(moments, " "); got != want {
 		t.Errorf("timeline = %s, want %s", got, want)
 	}
@@ -119,7 +146,8 @@ func TestDeliveryPage(t *testing.T) {
 	if got := text(page.Find("#moment-next h3")); got != "Attempt 3 is due" {
 		t.Errorf("what comes next = %q", got)
 	}
-	if page.Find("#attempt-1 details[open]").Length() != 0 || page.Find("#attempt-2 details[open]").Length() != 1 {
+	if page.Find("#attempt-1 details[open]").Length() != 0 ||
+		page.Find("#attempt-2 details[open]").Length() != 1 {
 		t.Error("only the expanded attempt must be open")
 	}
 	masked := page.Find("#attempt-2 .masked").First()
@@ -135,7 +163,8 @@ func TestDeliveryPageWithoutTheRight(t *testing.T) {
 	t.Parallel()
 	props := sampleDelivery("Sunvolt")
 	props.Resend = nil
-	if page := render(t, DeliveryDetailPage(props)); page.Find("#resend, [data-open=resend]").Length() != 0 {
+	page := render(t, DeliveryDetailPage(props))
+	if page.Find("#resend, [data-open=resend]").Length() != 0 {
 		t.Error("a reader who may not re-send is offered to")
 	}
 }
@@ -160,7 +189,8 @@ func TestTimelineEnding(t *testing.T) {
 			t.Parallel()
 			props := sampleDelivery("Sunvolt")
 			props.Delivery.State, props.Delivery.NextAttempt = test.state, test.next
-			props.SubscriptionState, props.Attempts, props.Finished = test.subscription, test.attempts, sampleTime
+			props.SubscriptionState, props.Attempts, props.Finished = test.subscription, test.attempts,
+				sampleTime
 			last := text(render(t, DeliveryRegion(props)).Find(".timeline > li").Last())
 			if !strings.Contains(last, test.want) {
 				t.Errorf("the timeline ends with %q, want %q", last, test.want)

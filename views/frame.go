@@ -53,7 +53,7 @@ type User struct {
 // Initials returns up to two letters for the user's button.
 func (u User) Initials() string {
 	var letters strings.Builder
-	for _, word := range strings.Fields(u.Name) {
+	for word := range strings.FieldsSeq(u.Name) {
 		letter, _ := utf8.DecodeRuneInString(word)
 		letters.WriteRune(letter)
 		if utf8.RuneCountInString(letters.String()) == 2 {

@@ -30,7 +30,7 @@ func prettyJSON(body string) ([]token, bool) {
 // tokenize cuts valid JSON text. Joined, the tokens are the text again.
 func tokenize(text string) []token {
 	var tokens []token
-	for len(text) > 0 {
+	for text != "" {
 		length, class := nextToken(text)
 		tokens = append(tokens, token{class, text[:length]})
 		text = text[length:]

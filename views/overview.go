@@ -100,7 +100,7 @@ func hoursTable(hours []HourBar) TableProps[HourBar] {
 		RowID:   func(h HourBar) string { return "hour-" + strconv.FormatInt(h.Start.Unix(), 10) },
 		Rows:    hours,
 		Columns: []Column[HourBar]{
-			{Title: "Hour", Header: true, Cell: func(h HourBar) templ.Component { return hourCell(h) }},
+			{Title: "Hour", Header: true, Cell: hourCell},
 			{Title: "Delivered", Class: "end", Cell: count(func(h HourBar) int { return h.Delivered })},
 			{Title: "Waiting", Class: "end", Cell: count(func(h HourBar) int { return h.Waiting })},
 			{Title: "Failed", Class: "end", Cell: count(func(h HourBar) int { return h.Failed })},

@@ -64,7 +64,8 @@ func checkInert(t *testing.T, page *goquery.Document) {
 	page.Find("iframe, object, embed, base, style, meta[http-equiv]").Each(
 		func(_ int, found *goquery.Selection) { t.Errorf("planted element: %s", describe(found)) })
 	page.Find("script").Each(func(_ int, found *goquery.Selection) {
-		if source, _ := found.Attr("src"); !strings.HasPrefix(source, static.Prefix) || found.Text() != "" {
+		if source, _ := found.Attr("src"); !strings.HasPrefix(source, static.Prefix) ||
+			found.Text() != "" {
 			t.Errorf("planted script: %s", describe(found))
 		}
 	})
@@ -78,7 +79,8 @@ func checkInert(t *testing.T, page *goquery.Document) {
 func checkAttribute(t *testing.T, element *goquery.Selection, key, value string) {
 	t.Helper()
 	switch {
-	case strings.HasPrefix(key, "on"), strings.HasPrefix(key, "hx-on"), key == "style", key == "srcdoc":
+	case strings.HasPrefix(key, "on"), strings.HasPrefix(key, "hx-on"), key == "style",
+		key == "srcdoc":
 		t.Errorf("attribute %s: %s", key, describe(element))
 	case key == "src", key == "href", key == "action", key == "hx-get", key == "hx-post":
 		if !strings.HasPrefix(value, "/") || strings.HasPrefix(value, "//") {
@@ -143,7 +145,10 @@ func checkIDs(t *testing.T, page *goquery.Document) {
 			t.Errorf("id %q stands %d times", id, count)
 		}
 	}
-	for _, key := range []string{"for", "aria-labelledby", "aria-describedby", "popovertarget", "data-open"} {
+	for _, key := range []string{
+		"for", "aria-labelledby", "aria-describedby", "popovertarget",
+		"data-open",
+	} {
 		page.Find("[" + key + "]").Each(func(_ int, element *goquery.Selection) {
 			value, _ := element.Attr(key)
 			for id := range strings.FieldsSeq(value) {
@@ -178,7 +183,9 @@ func checkNames(t *testing.T, page *goquery.Document) {
 			t.Errorf("a control without a name: %s", describe(control))
 		}
 	})
-	page.Find("input:not([type=hidden]), select, textarea").Each(func(_ int, control *goquery.Selection) {
+	page.Find("input:not([type=hidden]), select, textarea").Each(func(_ int,
+		control *goquery.Selection,
+	) {
 		id, _ := control.Attr("id")
 		if page.Find("label[for='"+id+"']").Length() != 1 {
 			t.Errorf("a field without a label: %s", describe(control))
@@ -191,7 +198,8 @@ func TestFormsWorkWithoutScript(t *testing.T) {
 	eachPage(t, "Sunvolt", func(t *testing.T, page *goquery.Document) {
 		page.Find("form:not([method=dialog])").Each(func(_ int, form *goquery.Selection) {
 			action, _ := form.Attr("action")
-			if !strings.HasPrefix(action, "/console") || form.Find("button, input[type=search]").Length() == 0 {
+			if !strings.HasPrefix(action, "/console") ||
+				form.Find("button, input[type=search]").Length() == 0 {
 				t.Errorf("a form that leads nowhere: %s", describe(form))
 			}
 		})

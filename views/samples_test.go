@@ -53,7 +53,10 @@ func sampleList(word string) DeliveryList {
 }
 
 func sampleDelivery(word string) DeliveryPage {
-	headers := []HeaderView{{Name: word, Value: word}, {Name: "x-hmac-signature", Value: "••••3f2a", Masked: true}}
+	headers := []HeaderView{
+		{Name: word, Value: word},
+		{Name: "x-hmac-signature", Value: "••••3f2a", Masked: true},
+	}
 	ms := time.Millisecond
 	return DeliveryPage{
 		Frame: sampleFrame(word), Delivery: sampleRow(word), SubscriptionState: "active",
@@ -66,14 +69,27 @@ func sampleDelivery(word string) DeliveryPage {
 			{
 				Number: 2, Started: sampleTime.Add(time.Minute), HTTPStatus: 503, ErrorClass: "http_5xx",
 				Note: word, Address: word, URL: word, Version: 2, RequestHeaders: headers,
-				Phases:          Phases{DNS: 3 * ms, Connect: 28 * ms, TLS: 49 * ms, FirstByte: 138 * ms, Total: 222 * ms},
+				Phases: Phases{
+					DNS: 3 * ms, Connect: 28 * ms, TLS: 49 * ms, FirstByte: 138 * ms,
+					Total: 222 * ms,
+				},
 				ResponseHeaders: headers, ResponseBody: []byte(word), Expanded: true,
 			},
 		},
-		Diagnosis: Diagnosis{Tone: Warn, Title: "Unavailable", Text: word, Owner: "partner", Next: "Wait."},
-		Origin:    &ResendView{UID: sampleUID, State: StateFailed, By: word, Reason: word, Created: sampleTime},
-		Resends:   []ResendView{{UID: sampleUID, State: StateDelivered, By: word, Reason: word, Created: sampleTime}},
-		Resend:    sampleForm(word), Curl: word, StreamURL: DeliveryLivePath(sampleUID), PollURL: DeliveryPath(sampleUID),
+		Diagnosis: Diagnosis{
+			Tone: Warn, Title: "Unavailable", Text: word, Owner: "partner",
+			Next: "Wait.",
+		},
+		Origin: &ResendView{
+			UID: sampleUID, State: StateFailed, By: word, Reason: word,
+			Created: sampleTime,
+		},
+		Resends: []ResendView{{
+			UID: sampleUID, State: StateDelivered, By: word, Reason: word,
+			Created: sampleTime,
+		}},
+		Resend: sampleForm(word), Curl: word, StreamURL: DeliveryLivePath(sampleUID),
+		PollURL: DeliveryPath(sampleUID),
 	}
 }
 
@@ -100,7 +116,10 @@ func samplePages(word string) map[string]templ.Component {
 		"resend":      ResendPage(sampleFrame(word), *sampleForm(word)),
 		"overview": OverviewPage(Overview{
 			Frame: sampleFrame(word), Span: "last 24 hours",
-			Tiles:     []Tile{{Label: "Failed", Value: "3", Note: "of 12", Icon: "circle-x", Tone: Bad, Href: PathDeliveries}},
+			Tiles: []Tile{{
+				Label: "Failed", Value: "3", Note: "of 12", Icon: "circle-x", Tone: Bad,
+				Href: PathDeliveries,
+			}},
 			Hours:     []HourBar{{Start: sampleTime, Delivered: 9, Waiting: 2, Failed: 1}},
 			Attention: []DeliveryRow{sampleRow(word)}, AttentionHref: PathDeliveries,
 		}),

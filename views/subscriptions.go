@@ -3,8 +3,6 @@ package views
 import (
 	"strings"
 	"time"
-
-	"github.com/a-h/templ"
 )
 
 // SubscriptionRow is one subscription in a list.
@@ -63,22 +61,19 @@ type SubscriptionList struct {
 }
 
 func subscriptionTable(rows []SubscriptionRow) TableProps[SubscriptionRow] {
-	cell := func(part func(SubscriptionRow) templ.Component) func(SubscriptionRow) templ.Component {
-		return part
-	}
 	return TableProps[SubscriptionRow]{
 		Caption: "Subscriptions, newest first",
 		RowID:   func(r SubscriptionRow) string { return "s-" + r.UID },
 		Href:    func(r SubscriptionRow) string { return DeliveriesOf("subscription", r.UID) },
 		Rows:    rows,
 		Columns: []Column[SubscriptionRow]{
-			{Title: "State", Class: "w-state", Cell: cell(subscriptionStateCell)},
-			{Title: "Endpoint", Header: true, Cell: cell(endpointCell)},
-			{Title: "Partner", Class: "col-b w-place", Cell: cell(partnerCell)},
-			{Title: "Events", Class: "col-b w-result", Cell: cell(eventsCell)},
-			{Title: "Covers", Class: "col-b w-id", Cell: cell(coversCell)},
-			{Title: "Authentication", Class: "col-c w-id", Cell: cell(authCell)},
-			{Title: "Created", Class: "w-time end", Cell: cell(subscriptionCreatedCell)},
+			{Title: "State", Class: "w-state", Cell: subscriptionStateCell},
+			{Title: "Endpoint", Header: true, Cell: endpointCell},
+			{Title: "Partner", Class: "col-b w-place", Cell: partnerCell},
+			{Title: "Events", Class: "col-b w-result", Cell: eventsCell},
+			{Title: "Covers", Class: "col-b w-id", Cell: coversCell},
+			{Title: "Authentication", Class: "col-c w-id", Cell: authCell},
+			{Title: "Created", Class: "w-time end", Cell: subscriptionCreatedCell},
 		},
 	}
 }

@@ -163,3 +163,12 @@ func breakable(name string) []string {
 	}
 	return parts
 }
+
+// capital begins a word with a capital.
+func capital(word string) string {
+	first, size := utf8.DecodeRuneInString(word)
+	if size == 0 {
+		return ""
+	}
+	return string(unicode.ToUpper(first)) + word[size:]
+}

@@ -16,7 +16,10 @@ func TestVisible(t *testing.T) {
 		{"controls", "a\x00b\x1bc\x7f", "a␀b␛c␡"},
 		{"reordering", "invoice\u202Efdp.exe", "invoice⟨U+202E⟩fdp.exe"},
 		{"hidden", "pay\u200Bpal\uFEFF", "pay⟨U+200B⟩pal⟨U+FEFF⟩"},
-		{"joiners of scripts and emoji", "\u0645\u06CC\u200C\u062E 👩\u200D👧", "\u0645\u06CC\u200C\u062E 👩\u200D👧"},
+		{
+			"joiners of scripts and emoji", "\u0645\u06CC\u200C\u062E 👩\u200D👧",
+			"\u0645\u06CC\u200C\u062E 👩\u200D👧",
+		},
 		{"invalid bytes", "a\xff\xfeb", "a\uFFFDb"},
 	}
 	for _, test := range tests {
@@ -105,9 +108,15 @@ func TestDuration(t *testing.T) {
 		in   time.Duration
 		want string
 	}{
-		{0, "0 µs"}, {840 * time.Microsecond, "840 µs"}, {42 * time.Millisecond, "42 ms"},
-		{1340 * time.Millisecond, "1.3 s"}, {30 * time.Second, "30 s"}, {time.Minute, "1 min"},
-		{185 * time.Second, "3 min 5 s"}, {2 * time.Hour, "2 h"}, {26*time.Hour + 10*time.Minute, "26 h 10 min"},
+		{0, "0 µs"},
+		{840 * time.Microsecond, "840 µs"},
+		{42 * time.Millisecond, "42 ms"},
+		{1340 * time.Millisecond, "1.3 s"},
+		{30 * time.Second, "30 s"},
+		{time.Minute, "1 min"},
+		{185 * time.Second, "3 min 5 s"},
+		{2 * time.Hour, "2 h"},
+		{26*time.Hour + 10*time.Minute, "26 h 10 min"},
 		{75 * time.Hour, "3 d 3 h"},
 	}
 	for _, test := range tests {
@@ -119,7 +128,10 @@ func TestDuration(t *testing.T) {
 
 func TestNumber(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -4200: "-4,200"} {
+	for in, want := range map[int]string{
+		0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567",
+		-4200: "-4,200",
+	} {
 		if got := Number(in); got != want {
 			t.Errorf("Number(%d) = %q, want %q", in, got, want)
 		}
@@ -138,7 +150,8 @@ func TestClipKeepsCharactersWhole(t *testing.T) {
 func TestHostOf(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{
-		"https://hooks.example:8443/in?x=1": "hooks.example:8443", "not a url": "not a url", "https://": "https://",
+		"https://hooks.example:8443/in?x=1": "hooks.example:8443", "not a url": "not a url",
+		"https://": "https://",
 	} {
 		if got := HostOf(in); got != want {
 			t.Errorf("HostOf(%q) = %q, want %q", in, got, want)
@@ -148,7 +161,10 @@ func TestHostOf(t *testing.T) {
 
 func TestInitials(t *testing.T) {
 	t.Parallel()
-	for in, want := range map[string]string{"Sam Ortega": "SO", "Élodie": "É", "anna maria lopez": "AM", "": ""} {
+	for in, want := range map[string]string{
+		"Sam Ortega": "SO", "Élodie": "É",
+		"anna maria lopez": "AM", "": "",
+	} {
 		if got := (User{Name: in}).Initials(); got != want {
 			t.Errorf("initials of %q = %q, want %q", in, got, want)
 		}
@@ -174,7 +190,8 @@ func TestPathsEscape(t *testing.T) {
 	if got := DeliveryPath("../x?y"); got != "/console/deliveries/..%2Fx%3Fy" {
 		t.Errorf("DeliveryPath = %q", got)
 	}
-	if got := DeliveriesOf("application", "a&b=c"); got != "/console/deliveries?application=a%26b%3Dc" {
+	got := DeliveriesOf("application", "a&b=c")
+	if got != "/console/deliveries?application=a%26b%3Dc" {
 		t.Errorf("DeliveriesOf = %q", got)
 	}
 }

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 
@@ -47,14 +48,14 @@ func (s *Service) Audit(ctx context.Context, tx *postgres.Tx, entry Entry) error
 	return nil
 }
 
-func stateJSON(state any) (*string, error) {
+// stateJSON writes a state for the log; nil is none.
+func stateJSON(state any) (sql.Null[string], error) {
 	if state == nil {
-		return nil, nil
+		return sql.Null[string]{}, nil
 	}
 	text, err := json.Marshal(state)
 	if err != nil {
-		return nil, fmt.Errorf("writing a state for the audit log: %w", err)
+		return sql.Null[string]{}, fmt.Errorf("writing a state for the audit log: %w", err)
 	}
-	asText := string(text)
-	return &asText, nil
+	return sql.Null[string]{V: string(text), Valid: true}, nil
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/alexedwards/scs/postgresstore"
-	"github.com/google/uuid"
 )
 
 // SessionStore keeps the console's sessions in the database, so that they hold
@@ -19,11 +18,11 @@ func (s *Service) SessionStore() *postgresstore.PostgresStore {
 // the user is gone or disabled, or the password is another one than when the
 // session began, which the credential tells.
 func (s *Service) Resume(
-	ctx context.Context, uid uuid.UUID, credential string,
+	ctx context.Context, uid, credential string,
 ) (User, bool, error) {
 	var users []User
 	err := s.DB.SelectContext(ctx, &users,
-		`SELECT `+userColumns+` FROM users WHERE user_uid = $1`, uid)
+		`SELECT `+userColumns+` FROM users WHERE user_uid = $1::uuid`, uid)
 	if err != nil {
 		return User{}, false, fmt.Errorf("loading the user of a session: %w", err)
 	}

@@ -60,7 +60,7 @@ func (c *Console) furnish(
 	if err != nil {
 		return err
 	}
-	page.Frame.Live = page.StreamURL != ""
+	page.Live = page.StreamURL != ""
 	page.Subscriptions, err = c.subscriptionOptions(ctx.Request().Context())
 	if err != nil {
 		return err

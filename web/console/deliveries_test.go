@@ -49,8 +49,9 @@ func TestDeliveryList(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	if empty := b.get(views.PathDeliveries); !strings.Contains(empty.text(".empty"), "No deliveries yet") {
-		t.Errorf("an empty log says %q", empty.text(".empty"))
+	if empty := b.get(views.PathDeliveries).text(".empty"); !strings.Contains(
+		empty, "No deliveries yet") {
+		t.Errorf("an empty log says %q", empty)
 	}
 	made := deliverAll(r)
 	page := b.get(views.PathDeliveries).wantStatus(t, http.StatusOK)
@@ -72,7 +73,8 @@ func TestDeliveryList(t *testing.T) {
 		t.Errorf("count %q", got)
 	}
 	part := b.fragment().get(views.PathDeliveries)
-	if part.find("html head title").Length() != 0 || len(part.rowIDs()) != 0 || part.find("tbody tr").Length() != 3 {
+	if part.find("html head title").Length() != 0 || len(part.rowIDs()) != 0 ||
+		part.find("tbody tr").Length() != 3 {
 		t.Errorf("a script gets %.120q, want the region alone", part.Raw)
 	}
 }
@@ -83,7 +85,9 @@ func TestDeliveryFilters(t *testing.T) {
 	b := r.signedIn()
 	made := deliverAll(r)
 	pending, retrying, delivered := made[0], made[1], made[2]
-	hour := func(by time.Duration) string { return time.Now().UTC().Add(by).Format("2006-01-02T15:04") }
+	hour := func(by time.Duration) string {
+		return time.Now().UTC().Add(by).Format("2006-01-02T15:04")
+	}
 	tests := []struct {
 		name, value string
 		want        []webhook.Delivery
@@ -213,10 +217,11 @@ func TestFind(t *testing.T) {
 		made[0].UID.String():                  views.DeliveryPath(made[0].UID.String()),
 		"  " + made[0].UID.String() + "\n":    views.DeliveryPath(made[0].UID.String()),
 		strings.ToUpper(made[0].UID.String()): views.DeliveryPath(made[0].UID.String()),
-		made[0].SubscriptionUID.String():      views.DeliveriesOf("subscription", made[0].SubscriptionUID.String()),
-		r.application.String():                views.DeliveriesOf("application", r.application.String()),
-		unknown:                               views.DeliveriesOf("application", unknown),
-		"hello":                               views.DeliveriesOf("application", "hello"),
+		made[0].SubscriptionUID.String(): views.DeliveriesOf("subscription",
+			made[0].SubscriptionUID.String()),
+		r.application.String(): views.DeliveriesOf("application", r.application.String()),
+		unknown:                views.DeliveriesOf("application", unknown),
+		"hello":                views.DeliveriesOf("application", "hello"),
 	} {
 		got := b.get(views.PathDeliveries + "?" + url.Values{"q": {sought}}.Encode())
 		if got.Status != http.StatusSeeOther || got.Location != want {
@@ -229,7 +234,8 @@ func TestSubscriptionList(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	if got := b.get(views.PathSubscriptions).text(".empty"); !strings.Contains(got, "No subscriptions yet") {
+	got := b.get(views.PathSubscriptions).text(".empty")
+	if !strings.Contains(got, "No subscriptions yet") {
 		t.Errorf("without subscriptions: %q", got)
 	}
 	endpoint := r.receiver()
@@ -241,7 +247,8 @@ func TestSubscriptionList(t *testing.T) {
 			t.Errorf("the row %q does not say %q", row, want)
 		}
 	}
-	if strings.Contains(page.Raw, value.Reveal()) || strings.Contains(page.Raw, "the-partners-own-key") {
+	if strings.Contains(page.Raw, value.Reveal()) ||
+		strings.Contains(page.Raw, "the-partners-own-key") {
 		t.Error("the page shows a secret")
 	}
 	b.get(views.PathSubscriptions+"?cursor=xyz").wantStatus(t, http.StatusBadRequest)
@@ -251,8 +258,9 @@ func TestOverview(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	if quiet := b.get(views.PathHome).wantStatus(t, http.StatusOK); !strings.Contains(quiet.text("main"), "Nothing needs you") {
-		t.Errorf("a quiet day says %q", quiet.text("main"))
+	quiet := b.get(views.PathHome).wantStatus(t, http.StatusOK).text("main")
+	if !strings.Contains(quiet, "Nothing needs you") {
+		t.Errorf("a quiet day says %q", quiet)
 	}
 	made := deliverAll(r)
 	r.fail(made[0])

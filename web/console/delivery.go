@@ -29,14 +29,14 @@ func (c *Console) delivery(ctx echo.Context) error {
 	if isFragment(ctx.Request()) {
 		return render(ctx, http.StatusOK, views.DeliveryRegion(page))
 	}
-	page.Frame, err = c.frame(ctx, views.SectionDeliveries, string(page.Delivery.Event),
+	page.Frame, err = c.frame(ctx, views.SectionDeliveries, page.Delivery.Event,
 		views.Crumb{Label: "Deliveries", Href: views.PathDeliveries},
 		views.Crumb{Label: uid.String()})
 	if err != nil {
 		return err
 	}
-	page.Frame.Live = true
-	page.Frame.Notice = c.takeNotice(ctx)
+	page.Live = true
+	page.Notice = c.takeNotice(ctx)
 	return render(ctx, http.StatusOK, views.DeliveryDetailPage(page))
 }
 
@@ -164,17 +164,25 @@ func diagnosis(detail webhook.DeliveryDetail, subscription webhook.State) views.
 		return views.Diagnosis{Tone: views.Good, Title: "The partner has received it", Text: sentence(
 			fmt.Sprintf("the endpoint answered %d to attempt %d", last.HTTPStatus, last.Number))}
 	case detail.State == webhook.DeliveryCancelled:
-		return views.Diagnosis{Tone: views.Mute, Title: "It was cancelled and will not be sent",
-			Text: "Its subscription was deleted, or an operator cancelled it, before it went out."}
+		return views.Diagnosis{
+			Tone: views.Mute, Title: "It was cancelled and will not be sent",
+			Text: "Its subscription was deleted, or an operator cancelled it, before it went out.",
+		}
 	case subscription == webhook.StatePaused:
-		return views.Diagnosis{Tone: views.Mute, Title: "It waits: the subscription is paused",
-			Text: "It goes out when the subscription is resumed."}
+		return views.Diagnosis{
+			Tone: views.Mute, Title: "It waits: the subscription is paused",
+			Text: "It goes out when the subscription is resumed.",
+		}
 	case detail.State == webhook.DeliveryFailed:
-		return views.Diagnosis{Tone: views.Bad, Title: "All attempts are used up",
-			Text: why.Summary, Owner: owner, Next: strings.TrimSpace(why.Next)}
+		return views.Diagnosis{
+			Tone: views.Bad, Title: "All attempts are used up",
+			Text: why.Summary, Owner: owner, Next: strings.TrimSpace(why.Next),
+		}
 	case detail.State == webhook.DeliveryRetrying:
-		return views.Diagnosis{Tone: views.Warn, Title: "It failed and will be tried again by itself",
-			Text: why.Summary, Owner: owner, Next: strings.TrimSpace(why.Next)}
+		return views.Diagnosis{
+			Tone: views.Warn, Title: "It failed and will be tried again by itself",
+			Text: why.Summary, Owner: owner, Next: strings.TrimSpace(why.Next),
+		}
 	}
 	return views.Diagnosis{}
 }

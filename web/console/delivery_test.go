@@ -100,7 +100,8 @@ func TestHostileAnswerIsInert(t *testing.T) {
 	if page.find("[onerror]").Length() != 0 {
 		t.Error("planted handler")
 	}
-	if got := page.find("#attempt-1 [data-tab=Response] pre").Text(); !strings.Contains(got, `onerror="planted()">␛[2J`) {
+	got := page.find("#attempt-1 [data-tab=Response] pre").Text()
+	if !strings.Contains(got, `onerror="planted()">␛[2J`) {
 		t.Errorf("the answer is shown as %q", got)
 	}
 }
@@ -178,7 +179,8 @@ func TestResendWithoutScript(t *testing.T) {
 	href, _ := page.find("a[data-open=resend]").Attr("href")
 	form := b.get(href).wantStatus(t, http.StatusOK).find("main form[method=post]")
 	action, _ := form.Attr("action")
-	back := b.post(action, url.Values{"reason": {"Partner mended the endpoint"}}).wantStatus(t, http.StatusSeeOther)
+	back := b.post(action, url.Values{"reason": {"Partner mended the endpoint"}}).wantStatus(t,
+		http.StatusSeeOther)
 	r.work()
 	made := r.list()[0]
 	if back.Location != views.DeliveryPath(made.UID.String()) {
@@ -199,7 +201,8 @@ func TestResendWithoutScript(t *testing.T) {
 		t.Errorf("the partner received %q, want the same bytes twice", bodies)
 	}
 	old := b.get(views.DeliveryPath(delivery.UID.String()))
-	if got := old.text("#resend-" + made.UID.String()); !strings.Contains(got, "Partner mended the endpoint") ||
+	got := old.text("#resend-" + made.UID.String())
+	if !strings.Contains(got, "Partner mended the endpoint") ||
 		!strings.Contains(got, supportEmail) {
 		t.Errorf("the old delivery says of its re-send %q", got)
 	}
@@ -222,7 +225,8 @@ func TestResendWithScript(t *testing.T) {
 	delivery, _ := r.delivered()
 	part := b.post(views.ResendPath(delivery.UID.String()), url.Values{}).wantStatus(t, http.StatusOK)
 	made := r.list()[0]
-	if part.find("html head title").Length() != 0 || part.find("#resend-"+made.UID.String()).Length() != 1 {
+	if part.find("html head title").Length() != 0 ||
+		part.find("#resend-"+made.UID.String()).Length() != 1 {
 		t.Errorf("the region does not list the new delivery: %.200q", part.Raw)
 	}
 	trigger := part.Header.Get("HX-Trigger")
@@ -255,7 +259,8 @@ func TestResendRefusals(t *testing.T) {
 		t.Error("a delivery of a deleted subscription offers a re-send")
 	}
 	if got := len(r.list()); got != 1 || r.audits("delivery.resend") != 0 {
-		t.Errorf("refused re-sends left %d deliveries and %d audit entries", got, r.audits("delivery.resend"))
+		t.Errorf("refused re-sends left %d deliveries and %d audit entries", got,
+			r.audits("delivery.resend"))
 	}
 }
 
@@ -274,7 +279,8 @@ func TestResendNamesRisks(t *testing.T) {
 	r.ahead.Store(int64(time.Second))
 	r.publish("Closed")
 	r.work()
-	if got := risks(first); !strings.Contains(got, "A later event of this application was delivered already") {
+	if got := risks(first); !strings.Contains(got,
+		"A later event of this application was delivered already") {
 		t.Errorf("an event that would be overtaken: %q", got)
 	}
 	r.publish("Declined")

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -98,10 +99,7 @@ func filterQuery(shown views.DeliveryFilter) url.Values {
 // with returns a copy of the query with one parameter changed, or without it
 // when the value is empty.
 func with(query url.Values, name, value string) url.Values {
-	changed := url.Values{}
-	for key, values := range query {
-		changed[key] = values
-	}
+	changed := maps.Clone(query)
 	changed.Del(name)
 	if value != "" {
 		changed.Set(name, value)

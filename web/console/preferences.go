@@ -35,6 +35,7 @@ func (c *Console) prefer(ctx echo.Context) error {
 		if !slices.Contains(choices, value) {
 			continue
 		}
+		//nolint:gosec // Secure wherever TLS is: over plain http browsers would drop the cookie
 		cookie := &http.Cookie{
 			Name: c.cookieName(name), Value: value, Path: "/", Secure: c.secure,
 			HttpOnly: true, SameSite: http.SameSiteLaxMode,

@@ -48,7 +48,8 @@ func (c *Console) resend(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := announce(ctx, "Re-sent as a new delivery", views.DeliveryPath(made.String())); err != nil {
+	err = announce(ctx, "Re-sent as a new delivery", views.DeliveryPath(made.String()))
+	if err != nil {
 		return err
 	}
 	return render(ctx, http.StatusOK, views.DeliveryRegion(page))
@@ -138,6 +139,7 @@ func risks(
 		found = append(found, "The partner has received this event already and will get it again.")
 	case webhook.DeliveryPending, webhook.DeliveryRetrying:
 		found = append(found, "It is still being tried by itself: the partner may get it twice.")
+	case webhook.DeliveryFailed, webhook.DeliveryCancelled:
 	}
 	changed := false
 	for _, attempt := range detail.Attempts {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -358,14 +359,13 @@ func (b *browser) open(
 	ctx context.Context, method, path string, form url.Values,
 ) *http.Response {
 	b.Helper()
-	request, err := http.NewRequestWithContext(ctx, method, b.URL+path, strings.NewReader(form.Encode()))
+	request, err := http.NewRequestWithContext(ctx, method, b.URL+path,
+		strings.NewReader(form.Encode()))
 	b.must(err)
 	if form != nil {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	}
-	for name, values := range b.header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, b.header)
 	response, err := b.client.Do(request)
 	b.must(err)
 	return response
@@ -378,17 +378,4 @@ func (a answer) wantStatus(t *testing.T, want int) answer {
 		t.Fatalf("status = %d, want %d: %.300s", a.Status, want, a.Raw)
 	}
 	return a
-}
-
-func waitUntil(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); !holds(); {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			t.Fatalf("waited in vain until %s", what)
-		}
-	}
 }

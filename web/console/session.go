@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/alexedwards/scs/v2"
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/operator"
@@ -58,12 +57,12 @@ func (c *Console) cookieName(name string) string {
 // resume returns the user of the request's session, and false without one.
 func (c *Console) resume(ctx echo.Context) (operator.User, bool, error) {
 	request := ctx.Request().Context()
-	uid, err := uuid.Parse(c.sessions.GetString(request, sessionUser))
-	if err != nil {
+	if !c.sessions.Exists(request, sessionUser) {
 		return operator.User{}, false, nil
 	}
-	credential := c.sessions.GetString(request, sessionCredential)
-	user, ok, err := c.Operators.Resume(request, uid, credential)
+	user, ok, err := c.Operators.Resume(request,
+		c.sessions.GetString(request, sessionUser),
+		c.sessions.GetString(request, sessionCredential))
 	if err != nil || ok {
 		return user, ok, err
 	}

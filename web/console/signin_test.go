@@ -26,7 +26,8 @@ func TestSignIn(t *testing.T) {
 	}
 	b.get(page.Location).wantStatus(t, http.StatusOK)
 	back := b.post(views.PathSignIn, url.Values{
-		"email": {" SAM@lender.example "}, "password": {password}, "next": {"/console/deliveries?state=failed"},
+		"email": {" SAM@lender.example "}, "password": {password},
+		"next": {"/console/deliveries?state=failed"},
 	}).wantStatus(t, http.StatusSeeOther)
 	if back.Location != "/console/deliveries?state=failed" {
 		t.Errorf("after signing in: %q", back.Location)
@@ -54,7 +55,8 @@ func TestSignInRefusals(t *testing.T) {
 	r := newRoom(t)
 	b := r.stranger()
 	wrong := b.signIn(supportEmail, "wrong password").wantStatus(t, http.StatusUnauthorized)
-	unknown := b.signIn("nobody@lender.example", "wrong password").wantStatus(t, http.StatusUnauthorized)
+	unknown := b.signIn("nobody@lender.example", "wrong password").wantStatus(t,
+		http.StatusUnauthorized)
 	if wrong.text("[role=alert]") != unknown.text("[role=alert]") || wrong.text("[role=alert]") == "" {
 		t.Errorf("a known address answers %q, an unknown one %q",
 			wrong.text("[role=alert]"), unknown.text("[role=alert]"))
@@ -63,7 +65,9 @@ func TestSignInRefusals(t *testing.T) {
 		t.Errorf("the address is to be typed again: %q", kept)
 	}
 	for _, form := range []url.Values{
-		{}, {"email": {"a\x00b"}, "password": {"x"}}, {"email": {"\xff"}, "password": {"x"}},
+		{},
+		{"email": {"a\x00b"}, "password": {"x"}},
+		{"email": {"\xff"}, "password": {"x"}},
 		{"email": {strings.Repeat("a", 5000)}, "password": {strings.Repeat("b", 5000)}},
 	} {
 		if got := b.post(views.PathSignIn, form).Status; got != http.StatusUnauthorized {
@@ -97,7 +101,8 @@ func TestSessionCookie(t *testing.T) {
 		{"https://bridge.example", "__Host-drawbridge-session", true},
 	} {
 		c, err := console.New(console.Options{
-			DB: r.DB, Operators: r.Operators, Webhooks: r.Webhooks, PublicURL: test.origin, Status: api.Status,
+			DB: r.DB, Operators: r.Operators, Webhooks: r.Webhooks, PublicURL: test.origin,
+			Status: api.Status,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 )
 
@@ -80,11 +79,9 @@ func (c *Console) stream(
 // stillSignedIn asks the database, not the session that the stream began with.
 func (c *Console) stillSignedIn(ctx echo.Context) bool {
 	request := ctx.Request().Context()
-	uid, err := uuid.Parse(c.sessions.GetString(request, sessionUser))
-	if err != nil {
-		return false
-	}
-	_, ok, err := c.Operators.Resume(request, uid, c.sessions.GetString(request, sessionCredential))
+	_, ok, err := c.Operators.Resume(request,
+		c.sessions.GetString(request, sessionUser),
+		c.sessions.GetString(request, sessionCredential))
 	return ok && err == nil
 }
 

@@ -88,9 +88,13 @@ func TestResendArrivesWithoutReload(t *testing.T) {
 	chip := func(page *goquery.Document) string {
 		return strings.TrimSpace(page.Find("#resend-" + made.UID.String() + " .chip").Text())
 	}
-	open.until("the re-send appears", func(page *goquery.Document) bool { return chip(page) == "Pending" })
+	open.until("the re-send appears", func(page *goquery.Document) bool {
+		return chip(page) == "Pending"
+	})
 	r.work()
-	open.until("the re-send arrives", func(page *goquery.Document) bool { return chip(page) == "Delivered" })
+	open.until("the re-send arrives", func(page *goquery.Document) bool {
+		return chip(page) == "Delivered"
+	})
 }
 
 func TestListStreamsChangesAndCountsNews(t *testing.T) {
@@ -112,7 +116,8 @@ func TestListStreamsChangesAndCountsNews(t *testing.T) {
 	})
 	r.work()
 	open.until("the shown row changes in its place", func(page *goquery.Document) bool {
-		return page.Find("tbody tr").Length() == 1 && strings.TrimSpace(page.Find(row).Text()) == "Delivered"
+		return page.Find("tbody tr").Length() == 1 &&
+			strings.TrimSpace(page.Find(row).Text()) == "Delivered"
 	})
 }
 
