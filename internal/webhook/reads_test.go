@@ -1,0 +1,205 @@
+package webhook_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+)
+
+func TestCountDeliveries(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.subscribe(t, newReceiver(t, nil).URL, nil)
+	for range 5 {
+		h.clock.move(time.Second)
+		h.publish(t)
+	}
+	h.work(t)
+	list := h.list(t)
+	tests := []struct {
+		name   string
+		filter webhook.DeliveryFilter
+		limit  int
+		want   int
+	}{
+		{"all", webhook.DeliveryFilter{}, 100, 5},
+		{"at most the limit", webhook.DeliveryFilter{}, 3, 3},
+		{"of a state", webhook.DeliveryFilter{State: webhook.DeliveryDelivered}, 100, 5},
+		{"of no state", webhook.DeliveryFilter{State: webhook.DeliveryFailed}, 100, 0},
+		{"since a time", webhook.DeliveryFilter{Since: list[1].CreatedAt}, 100, 2},
+		{"whatever the page", webhook.DeliveryFilter{
+			Cursor: postgres.Cursor{At: list[3].CreatedAt, UID: list[3].UID},
+		}, 100, 5},
+	}
+	for _, test := range tests {
+		got, err := h.CountDeliveries(t.Context(), test.filter, test.limit)
+		if err != nil || got != test.want {
+			t.Errorf("%s: %d, %v, want %d", test.name, got, err, test.want)
+		}
+	}
+}
+
+func TestCountNewer(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.subscribe(t, newReceiver(t, nil).URL, nil)
+	for range 4 {
+		h.clock.move(time.Second)
+		h.publish(t)
+	}
+	for i, delivery := range h.list(t) {
+		filter := webhook.DeliveryFilter{
+			Event:  lending.EventTaskCreated,
+			Cursor: postgres.Cursor{At: delivery.CreatedAt, UID: delivery.UID},
+		}
+		// A cursor is where the next page begins, so its own row came before.
+		if got, err := h.CountNewer(t.Context(), filter, 100); err != nil || got != i+1 {
+			t.Errorf("before row %d: %d, %v, want %d", i, got, err, i+1)
+		}
+		if got, err := h.CountNewer(t.Context(), filter, 1); err != nil || got != 1 {
+			t.Errorf("at most one before row %d: %d, %v", i, got, err)
+		}
+	}
+}
+
+func TestResendsOf(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.subscribe(t, newReceiver(t, nil).URL, nil)
+	h.publish(t)
+	first := h.list(t)[0].UID
+	for range 2 {
+		h.clock.move(time.Second)
+		h.resend(t, first)
+	}
+	resends, err := h.ResendsOf(t.Context(), first)
+	if err != nil || len(resends) != 2 {
+		t.Fatalf("%d re-sends, %v, want 2", len(resends), err)
+	}
+	if !resends[0].CreatedAt.After(resends[1].CreatedAt) {
+		t.Error("the re-sends do not come newest first")
+	}
+	if resends[0].ResendOf == nil || *resends[0].ResendOf != first {
+		t.Errorf("re-send of %v, want %s", resends[0].ResendOf, first)
+	}
+	if none, err := h.ResendsOf(t.Context(), resends[0].UID); err != nil || len(none) != 0 {
+		t.Errorf("a re-send has %d re-sends of its own, %v", len(none), err)
+	}
+}
+
+func TestNewerDelivered(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.subscribe(t, newReceiver(t, answering(500, 200)).URL, nil)
+	h.publish(t)
+	h.work(t)
+	older := h.newest(t).Delivery
+	check := func(what string, delivery webhook.Delivery, want bool) {
+		t.Helper()
+		if got, err := h.NewerDelivered(t.Context(), delivery); err != nil || got != want {
+			t.Errorf("%s: %v, %v, want %v", what, got, err, want)
+		}
+	}
+	check("alone", older, false)
+	h.clock.move(time.Second)
+	h.publish(t)
+	check("a newer one is pending", older, false)
+	h.work(t)
+	check("a newer one was delivered", older, true)
+	check("the newer one itself", h.newest(t).Delivery, false)
+	other := older
+	other.ApplicationUID = uuid.New()
+	check("of another application", other, false)
+}
+
+func TestStatistics(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.subscribe(t, newReceiver(t, answering(200, 500, 200)).URL, nil)
+	since := h.clock.now()
+	empty, err := h.Statistics(t.Context(), since)
+	if err != nil || empty.Median != 0 || empty.OldestPending != nil || empty.NextRetry != nil {
+		t.Fatalf("nothing happened, yet %+v, %v", empty, err)
+	}
+	for range 3 {
+		h.clock.move(time.Hour)
+		h.publish(t)
+		h.work(t)
+	}
+	h.clock.move(time.Minute)
+	h.publish(t)
+	got, err := h.Statistics(t.Context(), since)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for state, want := range map[webhook.DeliveryState]int{
+		webhook.DeliveryDelivered: 2, webhook.DeliveryRetrying: 1, webhook.DeliveryPending: 1,
+		webhook.DeliveryFailed: 0,
+	} {
+		if got.Count(state) != want {
+			t.Errorf("%s: %d, want %d", state, got.Count(state), want)
+		}
+	}
+	if got.Median <= 0 || got.P95 < got.Median {
+		t.Errorf("median %v, 95 %% within %v", got.Median, got.P95)
+	}
+	if got.OldestPending == nil || !got.OldestPending.Equal(h.clock.now()) || got.NextRetry == nil {
+		t.Errorf("oldest pending %v, next retry %v", got.OldestPending, got.NextRetry)
+	}
+	for _, hour := range got.Hours {
+		if !hour.Hour.Equal(hour.Hour.Truncate(time.Hour)) {
+			t.Errorf("an hour begins at %v", hour.Hour)
+		}
+	}
+	h.exec(t, `UPDATE deliveries SET test = true`)
+	if tests, err := h.Statistics(t.Context(), since); err != nil || len(tests.Hours) != 0 {
+		t.Errorf("test events count: %+v, %v", tests.Hours, err)
+	}
+}
+
+func TestSubscriptionSummaries(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	url := newReceiver(t, nil).URL
+	var made []webhook.Subscription
+	for i := range 3 {
+		h.clock.move(time.Second)
+		subscription, _ := h.subscribe(t, url, func(settings *webhook.Settings) {
+			if i == 0 {
+				settings.Merchants = []uuid.UUID{h.merchant}
+				settings.Events = []string{"task.created"}
+			}
+		})
+		made = append(made, subscription)
+	}
+	first, next, err := h.SubscriptionSummaries(t.Context(), postgres.Cursor{}, 2)
+	if err != nil || len(first) != 2 || first[0].UID != made[2].UID || first[0].Merchants != 0 {
+		t.Fatalf("first page %+v, %v", first, err)
+	}
+	second, end, err := h.SubscriptionSummaries(t.Context(), next, 2)
+	if err != nil || len(second) != 1 || !end.IsZero() {
+		t.Fatalf("second page %+v, %v", second, err)
+	}
+	if got := second[0]; got.UID != made[0].UID || got.Merchants != 1 || got.Events[0] != "task.created" ||
+		got.PartnerName != "Solar Partners" || got.State != webhook.StateActive {
+		t.Errorf("summary %+v", got)
+	}
+	_, _, err = h.SubscriptionSummaries(t.Context(), postgres.Cursor{}, 0)
+	wantRefusal(t, err, lending.CodeValidation, "limit")
+}
+
+func TestIsMasked(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]bool{
+		"Bearer [hidden]": true, "[hidden]": true, "application/json": false, "": false,
+	} {
+		if webhook.IsMasked(value) != want {
+			t.Errorf("IsMasked(%q) is wrong", value)
+		}
+	}
+}
