@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -23,18 +24,26 @@ func Promote(ctx context.Context, webhooks *webhook.Service) {
 	due, orphans := time.NewTicker(promoteEvery), time.NewTicker(orphanEvery)
 	defer due.Stop()
 	defer orphans.Stop()
+	err := recollect(ctx, webhooks)
 	for {
-		var err error
+		if err != nil && ctx.Err() == nil {
+			slog.ErrorContext(ctx, "promoting deliveries", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-due.C:
 			_, err = webhooks.Promote(ctx)
+			err = errors.Join(err, webhooks.ReleaseIdle(ctx))
 		case <-orphans.C:
-			_, err = webhooks.MarkOrphans(ctx, orphanPatience)
-		}
-		if err != nil && ctx.Err() == nil {
-			slog.ErrorContext(ctx, "promoting deliveries", "error", err)
+			err = recollect(ctx, webhooks)
 		}
 	}
+}
+
+// recollect finds deliveries that a process left behind.
+func recollect(ctx context.Context, webhooks *webhook.Service) error {
+	_, orphanErr := webhooks.MarkOrphans(ctx, orphanPatience)
+	_, forgottenErr := webhooks.ReleaseForgotten(ctx)
+	return errors.Join(orphanErr, forgottenErr)
 }

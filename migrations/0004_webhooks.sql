@@ -78,9 +78,11 @@ CREATE TABLE deliveries (
     attempt_count    integer NOT NULL DEFAULT 0 CHECK (attempt_count BETWEEN 0 AND 3),
     next_attempt_at  timestamptz,
     -- Who starts the next attempt: a job in the queue (queued), the resumption of the
-    -- subscription (parked), else the promoter once next_attempt_at has come.
+    -- subscription (parked), the end of another attempt at a busy endpoint (held), else the
+    -- promoter once next_attempt_at has come.
     queued           boolean NOT NULL,
     parked           boolean NOT NULL DEFAULT false,
+    held             boolean NOT NULL DEFAULT false,
     last_http_status integer,
     last_error_class text,
     last_duration_us bigint,
@@ -91,7 +93,7 @@ CREATE TABLE deliveries (
     PRIMARY KEY (delivery_uid, created_at),
     FOREIGN KEY (event_uid, event_at) REFERENCES events (event_uid, occurred_at),
     CHECK ((next_attempt_at IS NULL) = (state NOT IN ('pending', 'retrying'))),
-    CHECK (NOT (queued AND parked)),
+    CHECK (queued::integer + parked::integer + held::integer <= 1),
     CHECK ((resend_of IS NULL) = (resent_by IS NULL))
 ) PARTITION BY RANGE (created_at);
 CREATE INDEX deliveries_created ON deliveries (created_at DESC, delivery_uid DESC);
@@ -104,7 +106,8 @@ CREATE INDEX deliveries_resends ON deliveries (resend_of) WHERE resend_of IS NOT
 CREATE INDEX deliveries_open ON deliveries (subscription_uid) WHERE state IN ('pending', 'retrying');
 CREATE INDEX deliveries_queued ON deliveries (next_attempt_at) WHERE queued;
 CREATE INDEX deliveries_due ON deliveries (next_attempt_at)
-    WHERE state IN ('pending', 'retrying') AND NOT queued AND NOT parked;
+    WHERE state IN ('pending', 'retrying') AND NOT queued AND NOT parked AND NOT held;
+CREATE INDEX deliveries_held ON deliveries (subscription_uid, next_attempt_at) WHERE held;
 
 CREATE TABLE attempts (
     delivery_uid       uuid NOT NULL,

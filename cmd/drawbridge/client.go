@@ -151,17 +151,9 @@ func (cmd clientListCmd) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		printed := make([]clientJSON, 0, len(found))
-		for _, c := range found {
-			printed = append(printed, newClientJSON(c))
-		}
-		document := map[string]any{"clients": printed, "next_cursor": cursorJSON(next)}
-		return env.print(cmd.JSON, document, func(w io.Writer) {
-			for _, c := range found {
-				printClient(w, c)
-			}
-			printMore(w, next)
-		})
+		return listing[partner.Client, clientJSON]{
+			"clients", found, newClientJSON, printClient,
+		}.printPage(env, cmd.JSON, next)
 	})
 }
 

@@ -144,19 +144,15 @@ func (cmd deliveryListCmd) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		printed := make([]deliveryJSON, 0, len(page.Deliveries))
-		for _, delivery := range page.Deliveries {
-			printed = append(printed, newDeliveryJSON(delivery))
-		}
-		document := map[string]any{"deliveries": printed, "next_cursor": cursorJSON(page.Next)}
-		return env.print(cmd.JSON, document, func(w io.Writer) {
-			for _, d := range page.Deliveries {
-				fmt.Fprintf(w, "%s  %s  %-9s %d/3  %-36s %s\n", d.UID,
-					d.CreatedAt.UTC().Format(time.RFC3339), d.State, d.AttemptCount, d.Event, d.URL)
-			}
-			printMore(w, page.Next)
-		})
+		return listing[webhook.Delivery, deliveryJSON]{
+			"deliveries", page.Deliveries, newDeliveryJSON, printDelivery,
+		}.printPage(env, cmd.JSON, page.Next)
 	})
+}
+
+func printDelivery(w io.Writer, d webhook.Delivery) {
+	fmt.Fprintf(w, "%s  %s  %-9s %d/3  %-36s %s\n", d.UID,
+		d.CreatedAt.UTC().Format(time.RFC3339), d.State, d.AttemptCount, d.Event, d.URL)
 }
 
 type deliveryShowCmd struct {

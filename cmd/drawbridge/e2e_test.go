@@ -69,7 +69,7 @@ func newEndpoint(t *testing.T, status string) *endpoint {
 	t.Cleanup(func() { _ = listener.Close() })
 	e := &endpoint{
 		url: "https://" + listener.Addr().String() + "/hook", caFile: caFile,
-		requests: make(chan wire, 1000),
+		requests: make(chan wire, 4000),
 	}
 	go e.accept(listener, status)
 	return e

@@ -111,7 +111,20 @@ func (env *environment) serving() bool { return len(env.args) > 0 && env.args[0]
 
 // use opens the database with a current schema for a command and closes it
 // afterwards.
-func (env *environment) use(do func(settings config.Config, db *postgres.DB) error) (err error) {
+func (env *environment) use(do func(settings config.Config, db *postgres.DB) error) error {
+	return env.withDatabase(func(settings config.Config, db *postgres.DB) error {
+		if err := ensureSchema(env.ctx, settings, db); err != nil {
+			return err
+		}
+		return do(settings, db)
+	})
+}
+
+// withDatabase opens the database as it is, without touching its schema, and
+// closes it afterwards.
+func (env *environment) withDatabase(
+	do func(settings config.Config, db *postgres.DB) error,
+) (err error) {
 	settings, err := env.config()
 	if err != nil {
 		return err
@@ -121,9 +134,6 @@ func (env *environment) use(do func(settings config.Config, db *postgres.DB) err
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	if err := ensureSchema(env.ctx, settings, db.DB); err != nil {
-		return err
-	}
 	return do(settings, db.DB)
 }
 

@@ -78,16 +78,10 @@ func (cmd merchantListCmd) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		printed := make([]merchantJSON, 0, len(found))
-		for _, m := range found {
-			printed = append(printed, newMerchantJSON(m))
-		}
-		document := map[string]any{"merchants": printed, "next_cursor": cursorJSON(next)}
-		return env.print(cmd.JSON, document, func(w io.Writer) {
-			for _, m := range found {
+		return listing[partner.Merchant, merchantJSON]{
+			"merchants", found, newMerchantJSON, func(w io.Writer, m partner.Merchant) {
 				fmt.Fprintf(w, "%s  partner %s  %s\n", m.UID, m.PartnerUID, m.Name)
-			}
-			printMore(w, next)
-		})
+			},
+		}.printPage(env, cmd.JSON, next)
 	})
 }

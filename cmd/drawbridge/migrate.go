@@ -1,10 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 
+	"drawbridge/internal/config"
+	"drawbridge/internal/postgres"
 	"drawbridge/migrations"
 )
 
@@ -26,24 +27,10 @@ type migrateStatusCmd struct {
 	JSON bool `name:"json" help:"Print one JSON document."`
 }
 
-// withDatabase opens the database as it is, without touching its schema.
-func (env *environment) withDatabase(do func(db *database) error) (err error) {
-	settings, err := env.config()
-	if err != nil {
-		return err
-	}
-	db, err := env.open(settings)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.close()) }()
-	return do(db)
-}
-
 // Run migrates up and prints the resulting status.
 func (cmd migrateUpCmd) Run(env *environment) error {
-	return env.withDatabase(func(db *database) error {
-		if err := migrations.Up(env.ctx, db.DB.DB.DB); err != nil {
+	return env.withDatabase(func(_ config.Config, db *postgres.DB) error {
+		if err := migrations.Up(env.ctx, db.DB.DB); err != nil {
 			return err
 		}
 		return env.printStatus(db, cmd.JSON)
@@ -52,8 +39,8 @@ func (cmd migrateUpCmd) Run(env *environment) error {
 
 // Run takes one migration back and prints the resulting status.
 func (cmd migrateDownCmd) Run(env *environment) error {
-	return env.withDatabase(func(db *database) error {
-		if _, err := migrations.Down(env.ctx, db.DB.DB.DB); err != nil {
+	return env.withDatabase(func(_ config.Config, db *postgres.DB) error {
+		if _, err := migrations.Down(env.ctx, db.DB.DB); err != nil {
 			return err
 		}
 		return env.printStatus(db, cmd.JSON)
@@ -62,11 +49,13 @@ func (cmd migrateDownCmd) Run(env *environment) error {
 
 // Run prints the status.
 func (cmd migrateStatusCmd) Run(env *environment) error {
-	return env.withDatabase(func(db *database) error { return env.printStatus(db, cmd.JSON) })
+	return env.withDatabase(func(_ config.Config, db *postgres.DB) error {
+		return env.printStatus(db, cmd.JSON)
+	})
 }
 
-func (env *environment) printStatus(db *database, asJSON bool) error {
-	steps, err := migrations.Status(env.ctx, db.DB.DB.DB)
+func (env *environment) printStatus(db *postgres.DB, asJSON bool) error {
+	steps, err := migrations.Status(env.ctx, db.DB.DB)
 	if err != nil {
 		return err
 	}

@@ -66,16 +66,10 @@ func (cmd partnerListCmd) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		printed := make([]partnerJSON, 0, len(found))
-		for _, p := range found {
-			printed = append(printed, newPartnerJSON(p))
-		}
-		document := map[string]any{"partners": printed, "next_cursor": cursorJSON(next)}
-		return env.print(cmd.JSON, document, func(w io.Writer) {
-			for _, p := range found {
+		return listing[partner.Partner, partnerJSON]{
+			"partners", found, newPartnerJSON, func(w io.Writer, p partner.Partner) {
 				fmt.Fprintf(w, "%s  %s\n", p.UID, p.Name)
-			}
-			printMore(w, next)
-		})
+			},
+		}.printPage(env, cmd.JSON, next)
 	})
 }

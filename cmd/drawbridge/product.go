@@ -94,14 +94,8 @@ func (cmd productListCmd) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		printed := make([]productJSON, 0, len(products))
-		for _, product := range products {
-			printed = append(printed, newProductJSON(product))
-		}
-		return env.print(cmd.JSON, map[string]any{"products": printed}, func(w io.Writer) {
-			for _, product := range products {
-				printProduct(w, product)
-			}
-		})
+		return listing[catalog.Product, productJSON]{
+			"products", products, newProductJSON, printProduct,
+		}.print(env, cmd.JSON)
 	})
 }

@@ -87,10 +87,7 @@ func newServices(
 		applications: &application.Service{
 			DB: db, Events: events, Loans: loans, Switches: settings.Env == config.Development,
 		},
-		idempotency: &idempotency.Store{DB: db, Render: func(err error) idempotency.Reply {
-			status, body := api.RenderError(err, db.Now())
-			return idempotency.Reply{Status: status, Body: body}
-		}},
+		idempotency: api.NewReplies(db),
 	}, nil
 }
 

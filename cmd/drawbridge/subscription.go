@@ -65,7 +65,7 @@ type subscriptionJSON struct {
 	Secret *string `json:"secret"`
 }
 
-func newSubscriptionJSON(s webhook.Subscription, value secret.String) subscriptionJSON {
+func newSubscriptionJSON(s webhook.Subscription) subscriptionJSON {
 	printed := subscriptionJSON{
 		UID: s.UID, Partner: s.PartnerUID, URL: s.URL, Auth: s.Auth, Events: s.Events,
 		Headers: s.Headers, Merchant: s.Merchants, State: s.State,
@@ -76,17 +76,17 @@ func newSubscriptionJSON(s webhook.Subscription, value secret.String) subscripti
 	if printed.Merchant == nil {
 		printed.Merchant = []uuid.UUID{}
 	}
-	if !value.IsZero() {
-		text := value.Reveal()
-		printed.Secret = &text
-	}
 	return printed
 }
 
 func (env *environment) printSubscription(
 	asJSON bool, s webhook.Subscription, value secret.String,
 ) error {
-	printed := newSubscriptionJSON(s, value)
+	printed := newSubscriptionJSON(s)
+	if !value.IsZero() {
+		text := value.Reveal()
+		printed.Secret = &text
+	}
 	return env.print(asJSON, printed, func(w io.Writer) {
 		fmt.Fprintf(w, "subscription %s (%s)\n  url     %s\n  auth    %s\n  events  %s\n",
 			s.UID, s.State, s.URL, s.Auth, strings.Join(s.Events, ", "))
@@ -170,17 +170,11 @@ func (cmd subscriptionListCmd) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		printed := make([]subscriptionJSON, 0, len(found))
-		for _, subscription := range found {
-			printed = append(printed, newSubscriptionJSON(subscription, secret.String{}))
-		}
-		document := map[string]any{"subscriptions": printed, "next_cursor": cursorJSON(next)}
-		return env.print(cmd.JSON, document, func(w io.Writer) {
-			for _, s := range found {
+		return listing[webhook.Subscription, subscriptionJSON]{
+			"subscriptions", found, newSubscriptionJSON, func(w io.Writer, s webhook.Subscription) {
 				fmt.Fprintf(w, "%s  %-8s %-6s %s\n", s.UID, s.State, s.Auth, s.URL)
-			}
-			printMore(w, next)
-		})
+			},
+		}.printPage(env, cmd.JSON, next)
 	})
 }
 

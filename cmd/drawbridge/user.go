@@ -79,15 +79,9 @@ func (cmd userListCmd) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		printed := make([]userJSON, 0, len(users))
-		for _, user := range users {
-			printed = append(printed, newUserJSON(user))
-		}
-		return env.print(cmd.JSON, map[string]any{"users": printed}, func(w io.Writer) {
-			for _, user := range users {
-				printUser(w, user)
-			}
-		})
+		return listing[operator.User, userJSON]{
+			"users", users, newUserJSON, printUser,
+		}.print(env, cmd.JSON)
 	})
 }
 

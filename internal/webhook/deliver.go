@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/google/uuid"
@@ -39,12 +40,32 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, died bool) error
 	if err != nil {
 		return notSent(err)
 	}
+	lane := s.lanes.of(task.Subscription)
+	if !lane.enter(ctx) {
+		return notSent(s.hold(ctx, task, lane))
+	}
 	started := s.DB.Now()
 	attempt := s.Sender.Send(ctx, request)
+	lane.leave(attempt.Timings.Total)
+	if room := lane.room(); room > 0 {
+		defer s.refill(ctx, task.Subscription, lane, room)
+	}
 	if attempt.Class == ClassUnknown && !attempt.Sent {
 		return notSent(fmt.Errorf("delivering %s: %w", task.UID, context.Cause(ctx)))
 	}
 	return s.record(ctx, task, job.Number, attempt, started)
+}
+
+// refill releases held deliveries once this attempt is written. What fails here
+// is made good by ReleaseIdle.
+func (s *Service) refill(ctx context.Context, uid uuid.UUID, lane *lane, room int) {
+	if !lane.refilling.CompareAndSwap(false, true) {
+		return
+	}
+	defer lane.refilling.Store(false)
+	if err := s.release(ctx, uid, lane, room); err != nil && ctx.Err() == nil {
+		slog.ErrorContext(ctx, "refilling a lane", "subscription", uid, "error", err)
+	}
 }
 
 // notSent marks an error as ErrNotSent; nil stays nil.
@@ -202,6 +223,7 @@ const cancelled = `
 	next_attempt_at = NULL,
 	queued = false,
 	parked = false,
+	held = false,
 	finished_at = $2`
 
 // unknownAttempt stands for an attempt whose process died before it could say

@@ -48,6 +48,7 @@ func takeDue(ctx context.Context, tx *postgres.Tx) ([]DeliverArgs, error) {
 			 WHERE state IN ('pending', 'retrying')
 			   AND NOT queued
 			   AND NOT parked
+			   AND NOT held
 			   AND next_attempt_at <= $1
 			 ORDER BY next_attempt_at
 			 LIMIT $2

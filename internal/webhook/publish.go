@@ -107,7 +107,14 @@ func (s *Service) enqueue(ctx context.Context, tx *postgres.Tx, jobs []DeliverAr
 	}
 	params := make([]river.InsertManyParams, 0, len(jobs))
 	for _, job := range jobs {
-		params = append(params, river.InsertManyParams{Args: job})
+		// First attempts go before those that have waited already.
+		priority := river.PriorityDefault
+		if job.Number > 1 {
+			priority++
+		}
+		params = append(params, river.InsertManyParams{
+			Args: job, InsertOpts: &river.InsertOpts{Priority: priority},
+		})
 	}
 	if _, err := s.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx, params); err != nil {
 		return fmt.Errorf("inserting %d delivery jobs: %w", len(jobs), err)

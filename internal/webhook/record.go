@@ -77,6 +77,7 @@ const recordAttempt = `
 		       finished_at = $22,
 		       queued = false,
 		       parked = false,
+		       held = false,
 		       last_http_status = $7,
 		       last_error_class = $8,
 		       last_duration_us = $16

@@ -16,4 +16,6 @@ type Service struct {
 	Sender *Sender
 	// Retries says when the attempts after the first are due.
 	Retries Schedule
+
+	lanes lanes
 }

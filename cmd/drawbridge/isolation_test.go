@@ -1,0 +1,97 @@
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// newBlackHole accepts connections and never answers. It returns its URL and
+// how many connections it holds.
+func newBlackHole(t *testing.T) (string, func() int) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var held []net.Conn
+	t.Cleanup(func() {
+		_ = listener.Close()
+		mu.Lock()
+		defer mu.Unlock()
+		for _, conn := range held {
+			_ = conn.Close()
+		}
+	})
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			held = append(held, conn)
+			mu.Unlock()
+		}
+	}()
+	return "http://" + listener.Addr().String() + "/hook", func() int {
+		mu.Lock()
+		defer mu.Unlock()
+		return len(held)
+	}
+}
+
+// TestHangingEndpointDelaysNobody floods a partner whose first endpoint never
+// answers: far more deliveries than the service has workers. The healthy
+// endpoint gets every event at once all the same.
+func TestHangingEndpointDelaysNobody(t *testing.T) {
+	t.Parallel()
+	const events = 900
+	w, e := newWorld(t), newEndpoint(t, "200 OK")
+	w.vars["SSL_CERT_FILE"] = e.caFile
+	data := w.demoData()
+	if got := w.run("", "client", "rate", data.Partners[0].Clients[0].ID,
+		"--rate", "5000", "--burst", "10000"); got.status != 0 {
+		t.Fatalf("raising the rate ended with %d: %s", got.status, got.stderr)
+	}
+	url, held := newBlackHole(t)
+	w.subscribe(data, &endpoint{url: url}, "--auth", "none")
+	w.subscribe(data, e)
+	s := w.serve()
+	tasks := fmt.Sprintf("%s/api/v2/sandbox/application/%s/task", s.url, data.Loans[0].UID)
+	var group sync.WaitGroup
+	for worker := range 8 {
+		group.Go(func() {
+			for i := worker; i < events; i += 8 {
+				body := fmt.Sprintf(`{"title":"task %d"}`, i)
+				if status := call(t, data, http.MethodPost, tasks, body); status != http.StatusCreated {
+					t.Errorf("adding a task answered %d", status)
+				}
+			}
+		})
+	}
+	group.Wait()
+	seen := map[string]bool{}
+	limit := time.After(15 * time.Second)
+	for len(seen) < events {
+		select {
+		case request := <-e.requests:
+			uid, _ := request.value("x-drawbridge-delivery")
+			seen[uid] = true
+			if !strings.Contains(string(request.body), `"task_title"`) {
+				t.Errorf("arrived: %s", request.body)
+			}
+		case <-limit:
+			t.Fatalf("only %d of %d events reached the healthy endpoint while %d requests hang",
+				len(seen), events, held())
+		}
+	}
+	if open := held(); open == 0 || open > 60 {
+		t.Errorf("%d requests hang at once, want some and no more than the bound", open)
+	}
+}

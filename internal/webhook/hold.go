@@ -1,0 +1,121 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+)
+
+// hold sets a delivery aside whose endpoint has no place for it now.
+func (s *Service) hold(ctx context.Context, task assignment, lane *lane) error {
+	lane.held.Store(true)
+	_, err := s.DB.ExecContext(ctx, `
+		UPDATE deliveries
+		   SET held = true,
+		       queued = false
+		 WHERE delivery_uid = $1
+		   AND created_at = $2
+		   AND state IN ('pending', 'retrying')
+		   AND queued`, task.UID, task.CreatedAt)
+	if err != nil {
+		return fmt.Errorf("holding delivery %s: %w", task.UID, err)
+	}
+	return nil
+}
+
+// release enqueues up to room held deliveries of a subscription, the longest
+// overdue first.
+func (s *Service) release(ctx context.Context, uid uuid.UUID, lane *lane, room int) error {
+	var jobs []DeliverArgs
+	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		var err error
+		if jobs, err = takeHeld(ctx, tx, uid, room); err != nil {
+			return err
+		}
+		return s.enqueue(ctx, tx, jobs)
+	})
+	if err != nil {
+		return fmt.Errorf("releasing deliveries of subscription %s: %w", uid, err)
+	}
+	if len(jobs) < room {
+		lane.held.Store(false)
+	}
+	return nil
+}
+
+func takeHeld(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, room int,
+) ([]DeliverArgs, error) {
+	var rows []struct {
+		UID       uuid.UUID `db:"delivery_uid"`
+		CreatedAt time.Time `db:"created_at"`
+		Attempts  int       `db:"attempt_count"`
+	}
+	err := tx.SelectContext(ctx, &rows, `
+		WITH next AS (
+			SELECT delivery_uid, created_at
+			  FROM deliveries
+			 WHERE subscription_uid = $1
+			   AND held
+			 ORDER BY next_attempt_at
+			 LIMIT $2
+			   FOR UPDATE SKIP LOCKED
+		)
+		UPDATE deliveries d
+		   SET held = false,
+		       queued = true
+		  FROM next
+		 WHERE d.delivery_uid = next.delivery_uid
+		   AND d.created_at = next.created_at
+		RETURNING d.delivery_uid, d.created_at, d.attempt_count`, uid, room)
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]DeliverArgs, 0, len(rows))
+	for _, row := range rows {
+		jobs = append(jobs, DeliverArgs{
+			DeliveryUID: row.UID, CreatedAt: row.CreatedAt, Number: row.Attempts + 1,
+		})
+	}
+	return jobs, nil
+}
+
+// ReleaseIdle brings held deliveries back whose endpoint has nothing in flight
+// in this process any more. Attempts that end bring back the next ones by
+// themselves; this covers what was held after the last of them had ended.
+func (s *Service) ReleaseIdle(ctx context.Context) error {
+	for _, uid := range s.lanes.idle() {
+		if err := s.release(ctx, uid, s.lanes.of(uid), perEndpoint); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ReleaseForgotten hands deliveries to the promoter that a process held and did
+// not live to release, and returns how many: those of subscriptions for which
+// nothing is queued anywhere.
+func (s *Service) ReleaseForgotten(ctx context.Context) (int64, error) {
+	result, err := s.DB.ExecContext(ctx, `
+		WITH forgotten AS (
+			SELECT s.subscription_uid
+			  FROM subscriptions s
+			 WHERE EXISTS (SELECT 1 FROM deliveries d
+			                WHERE d.subscription_uid = s.subscription_uid AND d.held)
+			   AND NOT EXISTS (SELECT 1 FROM deliveries d
+			                    WHERE d.subscription_uid = s.subscription_uid AND d.queued)
+		)
+		UPDATE deliveries d
+		   SET held = false
+		  FROM forgotten f
+		 WHERE d.subscription_uid = f.subscription_uid
+		   AND d.held`)
+	if err != nil {
+		return 0, fmt.Errorf("looking for forgotten deliveries: %w", err)
+	}
+	return result.RowsAffected()
+}

@@ -1,0 +1,117 @@
+package webhook
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+const (
+	// perEndpoint is how many requests to one subscription a process has in
+	// flight at most, a tenth of what it works at once. The bound is each
+	// process's own: over several it is their number times this.
+	perEndpoint = 40
+	// unknownWaiters is how many attempts may wait for a place at an endpoint
+	// that has not shown yet how fast it is; the rest of a burst is held.
+	unknownWaiters = 80
+	// lanePatience is how long an attempt waits for a place while it keeps a worker.
+	lanePatience = 200 * time.Millisecond
+	// quickMean is the mean duration up to which waiting for a place is short.
+	quickMean = 100 * time.Millisecond
+)
+
+// lane is what a process knows of one subscription while it sends to it.
+type lane struct {
+	places  chan struct{}
+	waiting atomic.Int32
+	// mean is a moving average of the durations of attempts, 0 before the first.
+	mean atomic.Int64
+	// held tells that deliveries of the subscription may be held back.
+	held atomic.Bool
+	// refilling lets one attempt's end at a time bring deliveries back.
+	refilling atomic.Bool
+}
+
+// lanes keep a slow or hanging endpoint from taking every worker: its attempts
+// beyond the bound are held back in their rows, without a job, and come back
+// as earlier ones end. Nothing polls for them.
+type lanes struct {
+	mu    sync.Mutex
+	byUID map[uuid.UUID]*lane
+}
+
+func (l *lanes) of(uid uuid.UUID) *lane {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byUID == nil {
+		l.byUID = make(map[uuid.UUID]*lane)
+	}
+	found, ok := l.byUID[uid]
+	if !ok {
+		found = &lane{places: make(chan struct{}, perEndpoint)}
+		l.byUID[uid] = found
+	}
+	return found
+}
+
+// idle lists subscriptions with held deliveries and nothing in flight here.
+func (l *lanes) idle() []uuid.UUID {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var uids []uuid.UUID
+	for uid, lane := range l.byUID {
+		if lane.held.Load() && len(lane.places) == 0 {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+// enter takes a place and reports whether it got one. It waits for one only
+// where that is short: for an endpoint that answers fast, or, for a few, one
+// that is not known yet.
+func (l *lane) enter(ctx context.Context) bool {
+	select {
+	case l.places <- struct{}{}:
+		return true
+	default:
+	}
+	waiting := l.waiting.Add(1)
+	defer l.waiting.Add(-1)
+	mean := time.Duration(l.mean.Load())
+	if mean > quickMean || mean == 0 && waiting > unknownWaiters {
+		return false
+	}
+	timer := time.NewTimer(lanePatience)
+	defer timer.Stop()
+	select {
+	case l.places <- struct{}{}:
+		return true
+	case <-timer.C:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// leave gives the place back after an attempt that took a while.
+func (l *lane) leave(took time.Duration) {
+	mean := time.Duration(l.mean.Load())
+	if mean == 0 {
+		mean = took
+	}
+	l.mean.Store(int64(max((7*mean+took)/8, 1)))
+	<-l.places
+}
+
+// room is how many held deliveries should come back now: none while the lane is
+// more than half full, so that they come back in batches.
+func (l *lane) room() int {
+	if used := len(l.places); l.held.Load() && used <= perEndpoint/2 {
+		return perEndpoint - used
+	}
+	return 0
+}
