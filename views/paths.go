@@ -14,6 +14,14 @@ const (
 	PathDeliveryLive   = "/console/deliveries/:uid/live"
 	PathResend         = "/console/deliveries/:uid/resend"
 	PathSubscriptions  = "/console/subscriptions"
+	PathEmails         = "/console/emails"
+	PathEmail          = "/console/emails/:uid"
+	PathEmailBody      = "/console/emails/:uid/body"
+	PathEmailSource    = "/console/emails/:uid/source"
+	PathEmailResend    = "/console/emails/:uid/resend"
+	PathEmailSamples   = "/console/email-samples"
+	PathEmailSample    = "/console/email-samples/:name"
+	PathMailSettings   = "/console/settings/mail"
 	PathDocs           = "/docs"
 )
 
@@ -35,6 +43,32 @@ func DeliveriesLivePath(query url.Values) string { return withQuery(PathDeliveri
 // DeliveriesOf is the delivery list filtered by one parameter.
 func DeliveriesOf(name, value string) string {
 	return DeliveriesPath(url.Values{name: {value}})
+}
+
+// EmailPath is the page of one e-mail.
+func EmailPath(uid string) string { return PathEmails + "/" + url.PathEscape(uid) }
+
+// EmailBodyPath is the rendered body of one e-mail, for a sandboxed frame.
+func EmailBodyPath(uid string) string { return EmailPath(uid) + "/body" }
+
+// EmailSourcePath is one e-mail as it goes onto the wire, to download.
+func EmailSourcePath(uid string) string { return EmailPath(uid) + "/source" }
+
+// EmailResendPath is the form that re-sends one e-mail, and where it posts to.
+func EmailResendPath(uid string) string { return EmailPath(uid) + "/resend" }
+
+// EmailsPath is the e-mail list under a filter; query may be nil.
+func EmailsPath(query url.Values) string { return withQuery(PathEmails, query) }
+
+// EmailsOf is the e-mail list filtered by one parameter.
+func EmailsOf(name, value string) string { return EmailsPath(url.Values{name: {value}}) }
+
+// EmailSamplePath is the rendered body of a sample, for a sandboxed frame.
+func EmailSamplePath(name string) string { return PathEmailSamples + "/" + url.PathEscape(name) }
+
+// EmailSamplesOf is the page that shows one sample.
+func EmailSamplesOf(name string) string {
+	return withQuery(PathEmailSamples, url.Values{"mail": {name}})
 }
 
 func withQuery(path string, query url.Values) string {
