@@ -58,7 +58,7 @@ func lockLinked(
 		return Application{}, nil, err
 	}
 	at := slices.IndexFunc(found, func(a Application) bool { return a.UID == uids[0] })
-	if at < 0 || slices.Contains(acceptance.Linked, uids[0]) {
+	if at < 0 {
 		return Application{}, nil, lending.ApplicationNotFound()
 	}
 	app = found[at]

@@ -165,7 +165,8 @@ func TestAcceptOfferRefusals(t *testing.T) {
 	other := w.NewMerchant(t, w.Partner, "Other")
 	foreign := w.Application(t, applicationtest.Of(w.Partner, other))
 	foreignPartner := w.NewPartner(t, "Foreign")
-	far := w.Application(t, applicationtest.Of(foreignPartner, w.NewMerchant(t, foreignPartner, "Far")))
+	far := w.Application(t,
+		applicationtest.Of(foreignPartner, w.NewMerchant(t, foreignPartner, "Far")))
 
 	in := func(status lending.ApplicationStatus, options ...applicationtest.Option) func() uuid.UUID {
 		return func() uuid.UUID {

@@ -2,6 +2,7 @@ package application_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -130,7 +131,8 @@ func TestCreateRefusals(t *testing.T) {
 			})
 			refused(t, err, test.want)
 			if test.field != "" {
-				fault := err.(*lending.Error).Details[0]
+				refusal, _ := errors.AsType[*lending.Error](err)
+				fault := refusal.Details[0]
 				if fault.Field != test.field || fault.Message[:16] != `"borrower.email"` {
 					t.Errorf("fault %+v, want one of %s", fault, test.field)
 				}

@@ -18,8 +18,8 @@ const statusEvent = "application.status.update: "
 func TestRunDecision(t *testing.T) {
 	t.Parallel()
 	w := applicationtest.New(t)
-	w.AddProduct(t, catalog.NewProduct{Code: "LARGE", Min: "9000", Max: "50000"})
-	w.AddProduct(t, catalog.NewProduct{Code: "basic", Min: "500", Max: "6000"})
+	w.AddProduct(t, catalog.NewProduct{Code: "LARGE", Name: "Zenith", Min: "9000", Max: "50000"})
+	w.AddProduct(t, catalog.NewProduct{Code: "basic", Name: "Apex", Min: "500", Max: "6000"})
 	retired := w.AddProduct(t, catalog.NewProduct{Code: "RETIRED"})
 	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		return w.Catalog.SetActive(ctx, tx, uuid.MustParse(retired.UID), false)

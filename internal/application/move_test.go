@@ -249,7 +249,7 @@ func TestDocuments(t *testing.T) {
 	same(t, "events", w.Statuses(t, app.UID),
 		"document.sent: DOCUMENT_SENT", "document.signed: DOCUMENT_SIGNED")
 	for _, told := range w.EventsOf(t, app.UID) {
-		want := fmt.Sprintf(`{"application_id":"%s","status":"%s","timestamp":"%s"}`,
+		want := fmt.Sprintf(`{"application_id":%q,"status":%q,"timestamp":%q}`,
 			app.UID, told.Status, stamp(told))
 		if told.Body != want {
 			t.Errorf("body %s\nwant %s", told.Body, want)

@@ -53,7 +53,9 @@ func accept(
 	})
 }
 
-func decide(t *testing.T, w *applicationtest.World, uid uuid.UUID) (application.Application, error) {
+func decide(
+	t *testing.T, w *applicationtest.World, uid uuid.UUID,
+) (application.Application, error) {
 	t.Helper()
 	var decided application.Application
 	err := w.Try(t, func(ctx context.Context, tx *postgres.Tx) (err error) {

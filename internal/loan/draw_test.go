@@ -47,8 +47,11 @@ func TestOfFiftySimultaneousDrawsOneIsGranted(t *testing.T) {
 	w := applicationtest.New(t)
 	app := w.Loan(t, w.NewProduct(t, "SOLAR", "40,40,20"))
 	w.Subscribe(t, nil)
-	w.Subscribe(t, func(s *webhook.Settings) { s.Events = []string{"disbursement.funding.status-changed"} })
-	w.Subscribe(t, func(s *webhook.Settings) { s.Events = []string{"disbursement.funding.settled"} })
+	for _, kind := range []string{
+		"disbursement.funding.status-changed", "disbursement.funding.settled",
+	} {
+		w.Subscribe(t, func(s *webhook.Settings) { s.Events = []string{kind} })
+	}
 	before := w.Jobs(t, webhook.Queue)
 
 	const requests = 50

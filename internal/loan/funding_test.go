@@ -41,7 +41,7 @@ func TestFundingTellsEachStepOnce(t *testing.T) {
 		t.Errorf("events %q, want %q", got, want)
 	}
 	for _, told := range w.EventsOf(t, app.UID)[known:] {
-		want := fmt.Sprintf(`{"application_id":"%s","status":"%s","timestamp":"%s"}`,
+		want := fmt.Sprintf(`{"application_id":%q,"status":%q,"timestamp":%q}`,
 			app.UID, told.Status, told.OccurredAt.UTC().Format("2006-01-02T15:04:05.000000Z"))
 		if told.Body != want {
 			t.Errorf("body %s\nwant %s", told.Body, want)
@@ -111,7 +111,8 @@ func TestCancelledDrawGivesAllBack(t *testing.T) {
 				t.Error("the cancellation has no time")
 			}
 			again := w.Draw(t, app.UID, test.input())
-			if again.Stage != first.Stage || again.Number != first.Number+1 || !again.Gross.Equal(first.Gross) {
+			if again.Stage != first.Stage || again.Number != first.Number+1 ||
+				!again.Gross.Equal(first.Gross) {
 				t.Errorf("drawn again %+v, first %+v", again.Disbursement, first.Disbursement)
 			}
 		})

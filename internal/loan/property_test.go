@@ -111,7 +111,8 @@ func (m *machine) fund(r *rapid.T) {
 
 func (m *machine) amount(r *rapid.T) {
 	amount := m.anyAmount(r)
-	m.change(r, func(a lending.Approval) (lending.OfferChange, error) { return a.ChangeAmount(amount) },
+	decide := func(a lending.Approval) (lending.OfferChange, error) { return a.ChangeAmount(amount) }
+	m.change(r, decide,
 		func(ctx context.Context, tx *postgres.Tx) error {
 			_, err := m.world.Applications.ChangeAmount(ctx, tx, m.world.Caller(), m.uid, amount)
 			return err
@@ -124,7 +125,8 @@ func (m *machine) fee(r *rapid.T) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	m.change(r, func(a lending.Approval) (lending.OfferChange, error) { return a.ChangeTerms(terms) },
+	decide := func(a lending.Approval) (lending.OfferChange, error) { return a.ChangeTerms(terms) }
+	m.change(r, decide,
 		func(ctx context.Context, tx *postgres.Tx) error {
 			_, err := m.world.Applications.ChangeTerms(ctx, tx, m.world.Caller(), m.uid, terms)
 			return err

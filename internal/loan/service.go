@@ -130,10 +130,10 @@ func (s *Service) move(
 		return Disbursement{}, err
 	}
 	disbursement.Status = to
-	switch to {
-	case lending.FundingCancelled:
+	if to == lending.FundingCancelled {
 		return disbursement, update(ctx, tx, loan.ApplicationUID, after)
-	case lending.FundingSettled:
+	}
+	if to == lending.FundingSettled {
 		disbursement.SettledAt = &tx.Now
 	}
 	return disbursement, s.tell(ctx, tx, loan.ApplicationUID, to)

@@ -37,14 +37,15 @@ func TestGet(t *testing.T) {
 	for _, stage := range found.Stages {
 		stages = append(stages, stage.Percent.String()+" "+stage.Scheduled.String())
 	}
-	if want := []string{"33.33 3333.00", "33.33 3333.00", "33.34 3334.00"}; !slices.Equal(stages, want) {
+	want := []string{"33.33 3333.00", "33.33 3333.00", "33.34 3334.00"}
+	if !slices.Equal(stages, want) {
 		t.Errorf("stages %q, want %q", stages, want)
 	}
 	var history []string
 	for _, d := range found.History {
 		history = append(history, string(d.Status)+" "+d.Gross.String())
 	}
-	want := []string{"FUNDING_SETTLED 3333.00", "CANCELLED 3333.00", "FUNDING_REQUESTED 100.00"}
+	want = []string{"FUNDING_SETTLED 3333.00", "CANCELLED 3333.00", "FUNDING_REQUESTED 100.00"}
 	if !slices.Equal(history, want) {
 		t.Errorf("history %q, want %q", history, want)
 	}
@@ -125,10 +126,14 @@ func TestPreviewForetellsTheRefusal(t *testing.T) {
 	}{
 		{"pending", pending.UID, loan.DrawInput{}, lending.CodeDrawPending},
 		{"too much", w.Loan(t, product).UID, reduced("4000"), lending.CodeAmountExceedsBalance},
-		{"early first", w.Loan(t, product).UID, completed(true, ""), lending.CodeEarlyCompletionForbidden},
+		{
+			"early first", w.Loan(t, product).UID, completed(true, ""),
+			lending.CodeEarlyCompletionForbidden,
+		},
 		{
 			"no loan", w.Application(t, applicationtest.In(lending.StatusApproved)).UID,
-			loan.DrawInput{}, lending.CodeInvalidState,
+			loan.DrawInput{},
+			lending.CodeInvalidState,
 		},
 		{"not Approved", w.Application(t).UID, loan.DrawInput{}, lending.CodeApplicationNotApproved},
 	}

@@ -116,7 +116,7 @@ func find(ctx context.Context, db querier, app account) (*Loan, error) {
 		return nil, fmt.Errorf("loading loan %s: %w", app.UID, err)
 	}
 	if len(rows) == 0 {
-		return nil, nil
+		return nil, nil //nolint:nilnil // no loan is an answer
 	}
 	return assemble(app, rows), nil
 }

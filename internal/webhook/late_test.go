@@ -165,38 +165,57 @@ func (f frozen) delete(t *testing.T) {
 	})
 }
 
-// A late success that comes while the next attempt is on its way: that one is
-// counted too, and its failure takes nothing back.
-func TestLateSuccessCrossesTheNextAttempt(t *testing.T) {
+// A late outcome that comes while the next attempt is on its way: both count, no
+// third one starts beside them, and a failure takes no success back.
+func TestLateOutcomeCrossesTheNextAttempt(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	arrived := make(chan int, 2)
-	release := map[int]chan int{1: make(chan int), 2: make(chan int)}
-	endpoint := newReceiver(t, func(w http.ResponseWriter, n int) {
-		arrived <- n
-		w.WriteHeader(<-release[n])
-	})
-	h.subscribe(t, endpoint.URL, nil)
-	h.publish(t)
-	done := make(chan error)
-	start := func(job webhook.DeliverArgs) {
-		go func() { done <- h.Deliver(context.Background(), job, false) }()
-		<-arrived
+	tests := []struct {
+		name         string
+		late, second int
+		want         string
+	}{
+		{"success, then failure", 200, 500, "delivered after 2: 200 500"},
+		{"failure, then success", 500, 200, "delivered after 2: 500 200"},
+		{"failure twice", 500, 404, "retrying after 2: 500 404"},
 	}
-	job := h.job(t)
-	start(job)
-	if err := h.Deliver(t.Context(), job, true); err != nil {
-		t.Fatal(err)
-	}
-	h.promote(t)
-	start(h.job(t))
-	for n, status := range []int{200, 500} {
-		release[n+1] <- status
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got, want := attempts(h.newest(t)), "delivered after 2: 200 500"; got != want {
-		t.Errorf("delivery %s, want %s", got, want)
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			arrived := make(chan int, 2)
+			release := map[int]chan int{1: make(chan int), 2: make(chan int)}
+			endpoint := newReceiver(t, func(w http.ResponseWriter, n int) {
+				arrived <- n
+				w.WriteHeader(<-release[n])
+			})
+			h.subscribe(t, endpoint.URL, nil)
+			h.publish(t)
+			done := make(chan error)
+			start := func(job webhook.DeliverArgs) {
+				go func() { done <- h.Deliver(context.Background(), job, false) }()
+				<-arrived
+			}
+			job := h.job(t)
+			start(job)
+			if err := h.Deliver(t.Context(), job, true); err != nil {
+				t.Fatal(err)
+			}
+			h.promote(t)
+			start(h.job(t))
+			answer := func(n, status int) {
+				release[n] <- status
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+			}
+			answer(1, test.late)
+			if h.clock.move(24 * time.Hour); h.promote(t) != 0 {
+				t.Error("a third attempt was promoted beside the second")
+			}
+			answer(2, test.second)
+			if got := attempts(h.newest(t)); got != test.want {
+				t.Errorf("delivery %s, want %s", got, test.want)
+			}
+		})
 	}
 }

@@ -207,7 +207,8 @@ func TestSubscriptionPages(t *testing.T) {
 		{"paused", webhook.SubscriptionFilter{State: webhook.StatePaused}, paused},
 		{
 			"paused of another",
-			webhook.SubscriptionFilter{PartnerUID: other.partner, State: webhook.StatePaused}, nil,
+			webhook.SubscriptionFilter{PartnerUID: other.partner, State: webhook.StatePaused},
+			nil,
 		},
 	}
 	for _, test := range tests {

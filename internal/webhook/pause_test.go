@@ -27,7 +27,9 @@ func (h *house) delete(t testing.TB, uid uuid.UUID) webhook.Subscription {
 	return h.changeState(t, uid, h.Delete)
 }
 
-type stateChange func(context.Context, *postgres.Tx, uuid.UUID, string) (webhook.Subscription, error)
+type stateChange func(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
+) (webhook.Subscription, error)
 
 func (h *house) changeState(
 	t testing.TB, uid uuid.UUID, change stateChange,

@@ -130,7 +130,8 @@ func TestSubscribeRefusals(t *testing.T) {
 		{"no auth", func(s *webhook.Settings) { s.Auth = "" }, []string{"auth"}},
 		{
 			"short secret",
-			func(s *webhook.Settings) { s.Secret = secret.New("1234567") }, []string{"secret"},
+			func(s *webhook.Settings) { s.Secret = secret.New("1234567") },
+			[]string{"secret"},
 		},
 		{
 			"long secret",
@@ -139,7 +140,8 @@ func TestSubscribeRefusals(t *testing.T) {
 		},
 		{
 			"secret with a space",
-			func(s *webhook.Settings) { s.Secret = secret.New("12345678 9") }, []string{"secret"},
+			func(s *webhook.Settings) { s.Secret = secret.New("12345678 9") },
+			[]string{"secret"},
 		},
 		{
 			"secret without use",
@@ -167,7 +169,8 @@ func TestSubscribeRefusals(t *testing.T) {
 		},
 		{
 			"unknown merchant",
-			func(s *webhook.Settings) { s.Merchants = []uuid.UUID{uuid.New()} }, []string{"merchant"},
+			func(s *webhook.Settings) { s.Merchants = []uuid.UUID{uuid.New()} },
+			[]string{"merchant"},
 		},
 		{
 			"everything at once",
@@ -246,7 +249,9 @@ func TestAmend(t *testing.T) {
 		},
 		{
 			name: "headers", patch: webhook.Patch{Headers: &headers}, change: "headers changed",
-			check: func(s webhook.Subscription) bool { return len(s.Headers) == 1 && s.Headers[0].Name == "x-b" },
+			check: func(s webhook.Subscription) bool {
+				return len(s.Headers) == 1 && s.Headers[0].Name == "x-b"
+			},
 		},
 		{
 			name: "no headers", patch: webhook.Patch{Headers: &[]webhook.Header{}},

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -106,12 +107,9 @@ func checkEvents(faults *lending.Faults, events []string) {
 }
 
 func kindList() string {
-	text := ""
-	for i, kind := range lending.AllEventKinds() {
-		if i > 0 {
-			text += ", "
-		}
-		text += string(kind)
+	var kinds []string
+	for _, kind := range lending.AllEventKinds() {
+		kinds = append(kinds, string(kind))
 	}
-	return text
+	return strings.Join(kinds, ", ")
 }

@@ -1,0 +1,190 @@
+package application
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// MaxPage is the largest limit of a list.
+const MaxPage = 500
+
+// maxSearch bounds what is searched for, in bytes; nothing that it could match
+// is longer.
+const maxSearch = 320
+
+// Filter narrows a list of applications; zero fields do not.
+type Filter struct {
+	Status      lending.ApplicationStatus
+	PartnerUID  uuid.UUID
+	MerchantUID uuid.UUID
+	// Search is an application's uid, its external reference, the borrower's
+	// e-mail address in any case, or the number of one of its disbursements. It
+	// matches as a whole.
+	Search string
+	// Cursor is where the page begins, Limit how many it holds, 1 to MaxPage.
+	Cursor postgres.Cursor
+	Limit  int
+}
+
+// Summary is an application in a list.
+type Summary struct {
+	UID             uuid.UUID                 `db:"application_uid"`
+	MerchantUID     uuid.UUID                 `db:"merchant_uid"`
+	MerchantName    string                    `db:"merchant_name"`
+	PartnerUID      uuid.UUID                 `db:"partner_uid"`
+	PartnerName     string                    `db:"partner_name"`
+	Status          lending.ApplicationStatus `db:"status"`
+	Reference       *string                   `db:"external_reference"`
+	FirstName       string                    `db:"borrower_first_name"`
+	LastName        string                    `db:"borrower_last_name"`
+	Email           string                    `db:"borrower_email"`
+	RequestedAmount lending.Money             `db:"requested_amount"`
+	// LoanAmount and Drawn are nil while there is no loan.
+	LoanAmount *lending.Money `db:"loan_amount"`
+	Drawn      *lending.Money `db:"drawn_amount"`
+	CreatedAt  time.Time      `db:"created_at"`
+}
+
+// Page is one page of a list.
+type Page struct {
+	Applications []Summary
+	// Next is where the following page begins, zero on the last one.
+	Next postgres.Cursor
+}
+
+const summarySelect = `
+	SELECT a.application_uid,
+	       a.merchant_uid,
+	       m.name AS merchant_name,
+	       a.partner_uid,
+	       p.name AS partner_name,
+	       a.status,
+	       a.external_reference,
+	       a.borrower_first_name,
+	       a.borrower_last_name,
+	       a.borrower_email,
+	       a.requested_amount,
+	       l.loan_amount,
+	       l.drawn_amount,
+	       a.created_at
+	  FROM applications a
+	  JOIN merchants m ON m.merchant_uid = a.merchant_uid
+	  JOIN partners p ON p.partner_uid = a.partner_uid
+	  LEFT JOIN loans l ON l.application_uid = a.application_uid`
+
+// List returns one page of the applications that match, newest first. Error:
+// VALIDATION_ERROR for the limit and for a search that is no text.
+func (s *Service) List(ctx context.Context, filter Filter) (Page, error) {
+	if filter.Limit < 1 || filter.Limit > MaxPage {
+		return Page{}, lending.Invalid("limit", `"limit" must be from 1 to %d`, MaxPage)
+	}
+	if err := CheckSearch(filter.Search); err != nil {
+		return Page{}, err
+	}
+	query, args := filter.query()
+	var rows []Summary
+	if err := s.DB.SelectContext(ctx, &rows, query, args...); err != nil {
+		return Page{}, fmt.Errorf("listing applications: %w", err)
+	}
+	rows, next := postgres.Page(rows, filter.Limit, Summary.place)
+	return Page{Applications: rows, Next: next}, nil
+}
+
+// CheckSearch answers VALIDATION_ERROR for a search that can match nothing
+// because it is too long or no text.
+func CheckSearch(text string) error {
+	if len(text) > maxSearch {
+		return lending.Invalid("search", `"search" must be at most %d bytes long`, maxSearch)
+	}
+	if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return lending.Invalid("search", `"search" must be text in UTF-8 without NUL`)
+	}
+	return nil
+}
+
+// Count counts the applications that match, at most limit of them. The filter's
+// cursor and limit do not count.
+func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, error) {
+	if err := CheckSearch(filter.Search); err != nil {
+		return 0, err
+	}
+	filter.Cursor = postgres.Cursor{}
+	conditions, args := filter.where()
+	args = append(args, limit)
+	var count int
+	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (SELECT 1 FROM applications a`+
+		conditions+fmt.Sprintf(` LIMIT $%d) AS matching`, len(args)), args...)
+	if err != nil {
+		return 0, fmt.Errorf("counting applications: %w", err)
+	}
+	return count, nil
+}
+
+// Summary returns one application as lists show it. Error: NOT_FOUND.
+func (s *Service) Summary(ctx context.Context, uid uuid.UUID) (Summary, error) {
+	var found Summary
+	err := s.DB.GetContext(ctx, &found, summarySelect+` WHERE a.application_uid = $1`, uid)
+	if postgres.IsNoRows(err) {
+		return Summary{}, lending.NewError(lending.CodeNotFound, "no application has the id %s", uid)
+	}
+	if err != nil {
+		return Summary{}, fmt.Errorf("loading application %s: %w", uid, err)
+	}
+	return found, nil
+}
+
+func (s Summary) place() postgres.Cursor {
+	return postgres.Cursor{At: s.CreatedAt, UID: s.UID}
+}
+
+// query renders the statement of a page, with one row more than the limit.
+func (f Filter) query() (string, []any) {
+	conditions, args := f.where()
+	args = append(args, f.Limit+1)
+	return summarySelect + conditions +
+		fmt.Sprintf(` ORDER BY a.created_at DESC, a.application_uid DESC LIMIT $%d`, len(args)), args
+}
+
+// where renders the filter as a WHERE clause and its arguments.
+func (f Filter) where() (string, []any) {
+	var args []any
+	var conditions []string
+	add := func(condition string, values ...any) {
+		for _, value := range values {
+			args = append(args, value)
+			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(args)), 1)
+		}
+		conditions = append(conditions, condition)
+	}
+	if f.Status != "" {
+		add(`a.status = ?`, string(f.Status))
+	}
+	if f.PartnerUID != uuid.Nil {
+		add(`a.partner_uid = ?`, f.PartnerUID)
+	}
+	if f.MerchantUID != uuid.Nil {
+		add(`a.merchant_uid = ?`, f.MerchantUID)
+	}
+	if f.Search != "" {
+		add(f.search())
+		args = append(args, f.searchArgs()...)
+		conditions[len(conditions)-1] = number(conditions[len(conditions)-1], len(args)-
+			len(f.searchArgs()))
+	}
+	if !f.Cursor.IsZero() {
+		add(`(a.created_at, a.application_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
+	}
+	if len(conditions) == 0 {
+		return "", nil
+	}
+	return ` WHERE ` + strings.Join(conditions, ` AND `), args
+}
