@@ -13,6 +13,8 @@ const (
 	SectionOverview      Section = "overview"
 	SectionDeliveries    Section = "deliveries"
 	SectionSubscriptions Section = "subscriptions"
+	SectionEmails        Section = "emails"
+	SectionEmailSamples  Section = "email-samples"
 )
 
 // Frame is what surrounds every page of a signed-in user.
@@ -104,6 +106,10 @@ func navigation() []navGroup {
 		{title: "Webhooks", items: []navItem{
 			{SectionDeliveries, "Deliveries", "send", PathDeliveries, "d"},
 			{SectionSubscriptions, "Subscriptions", "webhook", PathSubscriptions, "s"},
+		}},
+		{title: "Communications", items: []navItem{
+			{SectionEmails, "E-mails", "mail", PathEmails, "e"},
+			{SectionEmailSamples, "E-mail previews", "eye", PathEmailSamples, "m"},
 		}},
 		{title: "Reference", items: []navItem{
 			{"docs", "Docs", "book-open", PathDocs, "h"},

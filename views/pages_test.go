@@ -187,7 +187,7 @@ func checkNames(t *testing.T, page *goquery.Document) {
 		control *goquery.Selection,
 	) {
 		id, _ := control.Attr("id")
-		if page.Find("label[for='"+id+"']").Length() != 1 {
+		if page.Find("label[for='"+id+"'], label:has(#"+id+")").Length() != 1 {
 			t.Errorf("a field without a label: %s", describe(control))
 		}
 	})

@@ -106,7 +106,11 @@ func TestCreateNamesEveryWrongField(t *testing.T) {
 		{"endless password", func(u *operator.NewUser) {
 			u.Password = strings.Repeat("x", 201)
 		}, "password"},
-		{"all at once", func(u *operator.NewUser) { *u = operator.NewUser{} }, "email name role password"},
+		{
+			"all at once",
+			func(u *operator.NewUser) { *u = operator.NewUser{} },
+			"email name role password",
+		},
 		{"a demo password may be short", func(u *operator.NewUser) {
 			u.Email, u.Password, u.Demo = "demo@lender.example", "demo", true
 		}, ""},

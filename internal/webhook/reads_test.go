@@ -185,7 +185,8 @@ func TestSubscriptionSummaries(t *testing.T) {
 	if err != nil || len(second) != 1 || !end.IsZero() {
 		t.Fatalf("second page %+v, %v", second, err)
 	}
-	if got := second[0]; got.UID != made[0].UID || got.Merchants != 1 || got.Events[0] != "task.created" ||
+	got := second[0]
+	if got.UID != made[0].UID || got.Merchants != 1 || got.Events[0] != "task.created" ||
 		got.PartnerName != "Solar Partners" || got.State != webhook.StateActive {
 		t.Errorf("summary %+v", got)
 	}

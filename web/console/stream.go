@@ -26,54 +26,78 @@ const (
 // streams on every other request, so the path decides.
 func isStream(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/live") }
 
+// region renders the part of a page that is kept up to date.
+type region func(context.Context) ([]byte, error)
+
+// live is an open stream.
+type live struct {
+	console *Console
+	ctx     echo.Context
+	out     *eventWriter
+	render  region
+	// sent is what the browser has; checked is when the session was last seen
+	// to hold, ends when the stream is old.
+	sent          []byte
+	checked, ends time.Time
+}
+
 // stream sends what render returns, at once and whenever it has changed, until
 // the browser leaves, the session ends or the server stops.
-func (c *Console) stream(
-	ctx echo.Context, renderRegion func(context.Context) ([]byte, error),
-) error {
+func (c *Console) stream(ctx echo.Context, render region) error {
 	request := ctx.Request().Context()
-	sent, err := renderRegion(request)
+	sent, err := render(request)
 	if err != nil {
 		return err
 	}
-	out := newEventWriter(ctx)
-	if !out.message(sent) {
-		return nil
+	now := c.DB.Now()
+	stream := &live{
+		console: c, ctx: ctx, out: newEventWriter(ctx), render: render,
+		sent: sent, checked: now, ends: now.Add(streamLife),
 	}
 	ticker := time.NewTicker(c.LiveEvery)
 	defer ticker.Stop()
-	checked, ends := c.DB.Now(), c.DB.Now().Add(streamLife)
-	for {
+	for goesOn := stream.out.message(sent); goesOn; {
 		select {
 		case <-request.Done():
 			return nil
 		case <-c.closing:
 			return nil
 		case <-ticker.C:
-		}
-		now := c.DB.Now()
-		if now.After(ends) || now.Sub(checked) > sessionCheck && !c.stillSignedIn(ctx) {
-			return nil
-		}
-		if now.Sub(checked) > sessionCheck {
-			checked = now
-		}
-		region, err := renderRegion(request)
-		if err != nil {
-			if request.Err() == nil {
-				slog.WarnContext(request, "updating a live page", "route", ctx.Path(), "error", err)
-			}
-			return nil
-		}
-		if bytes.Equal(region, sent) {
-			region = nil
-		} else {
-			sent = region
-		}
-		if !out.next(region) {
-			return nil
+			goesOn = stream.holds() && stream.update(request)
 		}
 	}
+	return nil
+}
+
+// holds tells whether the stream is neither old nor that of somebody who has
+// been signed out.
+func (l *live) holds() bool {
+	now := l.console.DB.Now()
+	if now.After(l.ends) {
+		return false
+	}
+	if now.Sub(l.checked) <= sessionCheck {
+		return true
+	}
+	l.checked = now
+	return l.console.stillSignedIn(l.ctx)
+}
+
+// update sends the region if it has changed, and false when that is not
+// possible: the browser then connects again by itself.
+func (l *live) update(request context.Context) bool {
+	html, err := l.render(request)
+	if err != nil {
+		if request.Err() == nil {
+			slog.WarnContext(request, "updating a live page", "route", l.ctx.Path(), "error", err)
+		}
+		return false
+	}
+	if bytes.Equal(html, l.sent) {
+		return l.out.idle()
+	}
+	l.sent = html
+	return l.out.message(html)
 }
 
 // stillSignedIn asks the database, not the session that the stream began with.
@@ -106,12 +130,9 @@ func newEventWriter(ctx echo.Context) *eventWriter {
 	return w
 }
 
-// next sends a message, or a sign of life when there is none and it is time. It
-// returns false when the browser is gone.
-func (w *eventWriter) next(html []byte) bool {
-	if html != nil {
-		return w.message(html)
-	}
+// idle sends a sign of life when it is time for one. Like message, it returns
+// false when the browser is gone.
+func (w *eventWriter) idle() bool {
 	if time.Since(w.last) < keepAlive {
 		return true
 	}

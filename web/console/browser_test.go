@@ -1,0 +1,136 @@
+package console_test
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/PuerkitoBio/goquery"
+	"golang.org/x/net/html"
+
+	"drawbridge/views"
+)
+
+// browser is somebody at the console, with cookies of their own. It does not
+// follow redirects, so that a test sees them.
+type browser struct {
+	*room
+	client *http.Client
+	// header is sent with every request.
+	header http.Header
+}
+
+func (r *room) stranger() *browser {
+	r.Helper()
+	jar, err := cookiejar.New(nil)
+	r.must(err)
+	return &browser{room: r, header: http.Header{}, client: &http.Client{
+		Jar: jar, Timeout: time.Minute,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// signedIn is a browser of the support user.
+func (r *room) signedIn() *browser {
+	r.Helper()
+	b := r.stranger()
+	if answer := b.signIn(supportEmail, password); answer.Status != http.StatusSeeOther {
+		r.Fatalf("signing in: %d %s", answer.Status, answer.text("main"))
+	}
+	return b
+}
+
+func (b *browser) signIn(email, password string) answer {
+	b.Helper()
+	return b.post(views.PathSignIn, url.Values{"email": {email}, "password": {password}})
+}
+
+// answer is what came back.
+type answer struct {
+	Status   int
+	Header   http.Header
+	Location string
+	Raw      string
+	page     *goquery.Document
+}
+
+func (a answer) find(selector string) *goquery.Selection { return a.page.Find(selector) }
+
+// text is what an element says, its pieces parted by one space.
+func (a answer) text(selector string) string {
+	var words []string
+	a.find(selector).Each(func(_ int, element *goquery.Selection) {
+		for _, node := range element.Nodes {
+			for piece := range node.Descendants() {
+				if piece.Type == html.TextNode {
+					words = append(words, strings.Fields(piece.Data)...)
+				}
+			}
+		}
+	})
+	return strings.Join(words, " ")
+}
+
+func (b *browser) get(path string) answer {
+	b.Helper()
+	return b.send(http.MethodGet, path, nil)
+}
+
+func (b *browser) post(path string, form url.Values) answer {
+	b.Helper()
+	return b.send(http.MethodPost, path, form)
+}
+
+// fragment asks as htmx does.
+func (b *browser) fragment() *browser {
+	asks := *b
+	asks.header = b.header.Clone()
+	asks.header.Set("HX-Request", "true")
+	return &asks
+}
+
+func (b *browser) send(method, path string, form url.Values) answer {
+	b.Helper()
+	response := b.open(b.Context(), method, path, form)
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	b.must(err)
+	page, err := goquery.NewDocumentFromReader(strings.NewReader(string(raw)))
+	b.must(err)
+	return answer{
+		Status: response.StatusCode, Header: response.Header, Raw: string(raw), page: page,
+		Location: response.Header.Get("Location"),
+	}
+}
+
+// open sends a request and leaves the body to be read.
+func (b *browser) open(
+	ctx context.Context, method, path string, form url.Values,
+) *http.Response {
+	b.Helper()
+	request, err := http.NewRequestWithContext(ctx, method, b.URL+path,
+		strings.NewReader(form.Encode()))
+	b.must(err)
+	if form != nil {
+		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	maps.Copy(request.Header, b.header)
+	response, err := b.client.Do(request)
+	b.must(err)
+	return response
+}
+
+// wantStatus fails the test when an answer is not as expected.
+func (a answer) wantStatus(t *testing.T, want int) answer {
+	t.Helper()
+	if a.Status != want {
+		t.Fatalf("status = %d, want %d: %.300s", a.Status, want, a.Raw)
+	}
+	return a
+}
