@@ -1,0 +1,143 @@
+package webhook_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+
+	"drawbridge/internal/webhook"
+)
+
+// deliverAll works every job of the queue at once, as many workers do, until
+// the queue is empty.
+func (h *house) deliverAll(t *testing.T, ctx context.Context, group *sync.WaitGroup) {
+	t.Helper()
+	for {
+		jobs := h.jobs(t)
+		if len(jobs) == 0 {
+			return
+		}
+		for _, job := range jobs {
+			group.Go(func() {
+				if err := h.Deliver(ctx, job, false); err != nil {
+					t.Errorf("delivering %s: %v", job.DeliveryUID, err)
+				}
+			})
+		}
+	}
+}
+
+func (h *house) held(t *testing.T) int {
+	t.Helper()
+	return h.count(t, `SELECT count(*) FROM deliveries WHERE held`)
+}
+
+func TestBusyEndpointHoldsTheRestAndGetsItLater(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	const events, bound = 200, 40
+	answer := make(chan struct{})
+	r := newReceiver(t, func(w http.ResponseWriter, _ int) {
+		<-answer
+		w.WriteHeader(http.StatusOK)
+	})
+	h.subscribe(t, r.URL, nil)
+	for range events {
+		h.publish(t)
+	}
+	var group sync.WaitGroup
+	h.deliverAll(t, t.Context(), &group)
+	waitUntil(t, "all that find no place are held", func() bool {
+		return h.held(t) == events-bound
+	})
+	if got := len(r.requests()); got > bound {
+		t.Errorf("%d requests are in flight, want at most %d", got, bound)
+	}
+	if got := h.promote(t); got != 0 {
+		t.Errorf("%d held deliveries were promoted: that is polling", got)
+	}
+	// The endpoint answers: what ends brings back what was held.
+	close(answer)
+	group.Wait()
+	waitUntil(t, "everything has arrived", func() bool {
+		h.deliverAll(t, t.Context(), &group)
+		group.Wait()
+		if err := h.ReleaseIdle(t.Context()); err != nil {
+			t.Error(err)
+		}
+		return h.count(t, `SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == events
+	})
+	if got := len(r.requests()); got != events {
+		t.Errorf("%d requests arrived for %d events", got, events)
+	}
+	for _, delivery := range h.list(t) {
+		if delivery.AttemptCount != 1 {
+			t.Errorf("delivery %s took %d attempts", delivery.UID, delivery.AttemptCount)
+		}
+	}
+}
+
+func TestHeldByADeadProcessIsReleasedByAnother(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := newReceiver(t, nil)
+	h.subscribe(t, r.URL, nil)
+	for range 5 {
+		h.publish(t)
+	}
+	h.jobs(t)
+	h.exec(t, `UPDATE deliveries SET queued = false, held = true`)
+	other := newService(t, h.DB, h.clock)
+	released, err := other.ReleaseForgotten(t.Context())
+	if err != nil || released != 5 {
+		t.Fatalf("released %d, %v", released, err)
+	}
+	if got := h.promote(t); got != 5 {
+		t.Errorf("%d were promoted, want 5", got)
+	}
+	for h.work(t) > 0 {
+	}
+	if got := len(r.requests()); got != 5 {
+		t.Errorf("%d requests arrived, want 5", got)
+	}
+}
+
+func TestForgottenSpareSubscriptionsAtWork(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := newReceiver(t, nil)
+	h.subscribe(t, r.URL, nil)
+	h.publish(t)
+	h.publish(t)
+	h.exec(t, `
+		UPDATE deliveries
+		   SET queued = false, held = true
+		 WHERE delivery_uid = $1`, h.list(t)[0].UID)
+	released, err := h.ReleaseForgotten(t.Context())
+	if err != nil || released != 0 {
+		t.Errorf("released %d of a subscription that is at work, %v", released, err)
+	}
+}
+
+func TestRetriesQueueBehindFirstAttempts(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	r := newReceiver(t, answering(http.StatusInternalServerError))
+	h.subscribe(t, r.URL, nil)
+	h.publish(t)
+	h.work(t)
+	h.clock.move(webhook.DefaultOverlap)
+	if got := h.promote(t); got != 1 {
+		t.Fatalf("%d retries fell due, want 1", got)
+	}
+	h.publish(t)
+	var order []int
+	err := h.DB.SelectContext(t.Context(), &order, `
+		SELECT (args ->> 'number')::integer
+		  FROM river_job
+		 ORDER BY priority, id`)
+	if err != nil || len(order) != 2 || order[0] != 1 || order[1] != 2 {
+		t.Errorf("the queue works attempts %v in this order, %v", order, err)
+	}
+}
