@@ -127,7 +127,9 @@ func register(e *echo.Echo, options Options) {
 }
 
 // health answers while the process lives.
-func health(c echo.Context) error { return c.JSON(http.StatusOK, map[string]string{"status": "ok"}) }
+func health(c echo.Context) error {
+	return c.JSON(http.StatusOK, map[string]string{"status": "ok"})
+}
 
 // ready answers 503 and names what is missing until the process can serve.
 func ready(missing func(r *http.Request) []string) echo.HandlerFunc {

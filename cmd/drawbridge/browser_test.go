@@ -121,9 +121,10 @@ func TestOperatorSeesTheDeliveryAndResendsIt(t *testing.T) {
 	newUID, _ := again.value("x-drawbridge-delivery")
 	// The page shows the new delivery arrive, and it is still the same page.
 	link := fmt.Sprintf(`main a[href="/console/deliveries/%s"]`, newUID)
+	row := `//tr[.//a[contains(@href, "` + newUID + `")]]`
 	do(t, browser,
 		chromedp.WaitVisible(chromedp.CSS(link)),
-		chromedp.WaitVisible(chromedp.Search(`//tr[.//a[contains(@href, "`+newUID+`")]]//*[text()="Delivered"]`)),
+		chromedp.WaitVisible(chromedp.Search(row+`//*[text()="Delivered"]`)),
 	)
 	if evaluate(t, browser, stamp) != loadedAt {
 		t.Error("the page was reloaded")
@@ -158,7 +159,7 @@ func TestConsoleWorksWithoutScript(t *testing.T) {
 		chromedp.Navigate(s.url+"/console/deliveries?state=failed"),
 		chromedp.Click(chromedp.CSS(fmt.Sprintf(`a[href="/console/deliveries/%s"]`, uid))),
 		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "Attempt 3")]`)),
-		chromedp.WaitVisible(chromedp.CSS(fmt.Sprintf(`a[href="%s"]`, form))),
+		chromedp.WaitVisible(chromedp.CSS(`a[href="`+form+`"]`)),
 		chromedp.Navigate(s.url+form),
 		chromedp.WaitVisible(chromedp.CSS(`#reason`)),
 		chromedp.SendKeys(chromedp.CSS(`#reason`), "without script"),

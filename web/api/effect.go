@@ -23,6 +23,14 @@ const maxJSON = 1 << 20
 // replayedHeader tells that an answer is that of an earlier request.
 const replayedHeader = "Idempotency-Replayed"
 
+// NewReplies returns a store that answers errors as the API does.
+func NewReplies(db *postgres.DB) *idempotency.Store {
+	return &idempotency.Store{DB: db, Render: func(err error) idempotency.Reply {
+		status, body := RenderError(err, db.Now())
+		return idempotency.Reply{Status: status, Body: body}
+	}}
+}
+
 // operation does the work of a request in the transaction and returns status
 // and data of the answer.
 type operation func(tx *postgres.Tx) (status int, data any, err error)

@@ -19,7 +19,6 @@ import (
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
 	"drawbridge/internal/event"
-	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
@@ -105,12 +104,9 @@ func (s *Server) wire() {
 	loans := &loan.Service{DB: s.DB, Events: events}
 	s.Partners = &partner.Service{DB: s.DB}
 	s.API = &api.API{
-		Partners: s.Partners,
-		Limiter:  &partner.Limiter{DB: s.DB},
-		Idempotency: &idempotency.Store{DB: s.DB, Render: func(err error) idempotency.Reply {
-			status, body := api.RenderError(err, s.DB.Now())
-			return idempotency.Reply{Status: status, Body: body}
-		}},
+		Partners:     s.Partners,
+		Limiter:      &partner.Limiter{DB: s.DB},
+		Idempotency:  api.NewReplies(s.DB),
 		Applications: &application.Service{DB: s.DB, Events: events, Loans: loans, Switches: true},
 		Loans:        loans,
 		Bucket:       bucket,
