@@ -169,9 +169,12 @@ func TestUnknownPathsAnswerTheEnvelope(t *testing.T) {
 			t.Errorf("%s answered %s", path, answer.Raw)
 		}
 	}
-	wrong := s.Do(webtest.Call{Method: http.MethodDelete, Path: "/v2/application/accept-offer"})
-	if wrong.Code() != "METHOD_NOT_ALLOWED" || !strings.Contains(wrong.Header.Get("Allow"), "PUT") {
-		t.Errorf("a wrong method answered %s, Allow %q", wrong.Raw, wrong.Header.Get("Allow"))
+	for _, method := range []string{http.MethodDelete, http.MethodGet} {
+		wrong := s.Do(webtest.Call{Method: method, Path: "/v2/application/accept-offer"})
+		if wrong.Code() != "METHOD_NOT_ALLOWED" ||
+			!strings.Contains(wrong.Header.Get("Allow"), http.MethodPut) {
+			t.Errorf("%s answered %s, Allow %q", method, wrong.Raw, wrong.Header.Get("Allow"))
+		}
 	}
 }
 

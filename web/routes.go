@@ -7,6 +7,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/static"
+	"drawbridge/web/console"
+	"drawbridge/web/docs"
 )
 
 // Access says who may call a route.
@@ -52,8 +54,42 @@ func Table(options Options) []Route {
 		})
 	}
 	routes = append(routes, apiRoutes(options)...)
+	if home := homeOf(options); home != "" {
+		routes = append(routes, anyone("/", "home", func(c echo.Context) error {
+			return c.Redirect(http.StatusSeeOther, home)
+		}))
+	}
+	routes = append(routes, shadowed(routes)...)
 	routes = append(routes, consoleRoutes(options)...)
 	return append(routes, docsRoutes(options)...)
+}
+
+// homeOf is where a person who types the bare address wants to be.
+func homeOf(options Options) string {
+	switch {
+	case options.Console != nil:
+		return console.Prefix
+	case options.Docs != nil:
+		return docs.Prefix
+	}
+	return ""
+}
+
+// shadowed answers GET on fixed paths that have no such operation: otherwise the
+// router would take their last part for the id of a resource.
+func shadowed(routes []Route) []Route {
+	var added []Route
+	for _, route := range routes {
+		if route.Access != AccessPartner || route.Method == http.MethodGet ||
+			strings.Contains(route.Path, ":") {
+			continue
+		}
+		added = append(added, anyone(route.Path, route.Name+".get", func(c echo.Context) error {
+			c.Response().Header().Set(echo.HeaderAllow, route.Method)
+			return echo.ErrMethodNotAllowed
+		}))
+	}
+	return added
 }
 
 func anyone(path, name string, handler echo.HandlerFunc) Route {

@@ -36,6 +36,8 @@ func newHandler(s *services) (http.Handler, *console.Console, error) {
 			Now:          s.db.Now,
 			Sandbox:      s.settings.Env == config.Development,
 		}
+	}
+	if s.settings.Has(config.RoleAPI) || s.settings.Has(config.RoleConsole) {
 		options.Docs = docs.New(docs.Options{
 			BaseURL:    func() string { return baseURL(s.settings) },
 			Production: s.settings.Env == config.Production,

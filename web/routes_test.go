@@ -1,0 +1,65 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"drawbridge/web"
+	"drawbridge/web/webtest"
+)
+
+// TestRouteTableIsComplete walks the table: every route says who may call it,
+// no partner's or console's route answers anybody else, and what anyone may
+// call is listed here by name.
+func TestRouteTableIsComplete(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	public := map[string]bool{"health": true, "ready": true, "metrics": true}
+	table := web.Table(web.Options{
+		API: s.API, BasePath: webtest.BasePath, Metrics: http.NotFoundHandler(),
+	})
+	names := map[string]bool{}
+	for _, route := range table {
+		if names[route.Method+route.Path] {
+			t.Errorf("%s %s stands twice", route.Method, route.Path)
+		}
+		names[route.Method+route.Path] = true
+		switch route.Access {
+		case web.AccessPartner:
+			path := strings.TrimPrefix(route.Path, webtest.BasePath)
+			answer := s.Do(webtest.Call{Method: route.Method, Path: path, Anonymous: true})
+			if answer.Code() != "UNAUTHORIZED" {
+				t.Errorf("%s %s answered a stranger %s", route.Method, route.Path, answer.Raw)
+			}
+		case web.AccessAnyone:
+			if !public[route.Name] && !strings.HasSuffix(route.Name, ".get") {
+				t.Errorf("%s %s is open to anyone", route.Method, route.Path)
+			}
+		case web.AccessGuest, web.AccessSupport, web.AccessOperator, web.AccessAdmin:
+		default:
+			t.Errorf("%s %s has the access level %q", route.Method, route.Path, route.Access)
+		}
+	}
+	if len(table) < 20 {
+		t.Errorf("the table has only %d routes", len(table))
+	}
+}
+
+// TestProductionHasNoSandbox holds the sandbox out of a production's table.
+func TestProductionHasNoSandbox(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	s.API.Sandbox = false
+	for _, route := range web.Table(web.Options{API: s.API, Metrics: http.NotFoundHandler()}) {
+		if strings.Contains(route.Path, "sandbox") {
+			t.Errorf("production serves %s", route.Path)
+		}
+	}
+	e := web.New(web.Options{API: s.API, BasePath: "/api", Metrics: http.NotFoundHandler()})
+	for _, route := range e.Routes() {
+		if strings.Contains(route.Path, "sandbox") {
+			t.Errorf("production registers %s", route.Path)
+		}
+	}
+}
