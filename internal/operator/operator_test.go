@@ -202,7 +202,7 @@ func TestSignInForgivesAfterSuccess(t *testing.T) {
 	o := newOffice(t)
 	for range 3 {
 		for range 4 {
-			o.refusal(email, "wrong password", address)
+			_ = o.refusal(email, "wrong password", address)
 		}
 		if _, err := o.SignIn(t.Context(), email, password, address); err != nil {
 			t.Fatalf("after four wrong ones: %v", err)
@@ -214,7 +214,7 @@ func TestSignInLimitsPerAddress(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	for i := range 20 {
-		o.refusal(strings.Repeat("x", i+1)+"@lender.example", "wrong password", address)
+		_ = o.refusal(strings.Repeat("x", i+1)+"@lender.example", "wrong password", address)
 	}
 	if got := o.refusal(email, password, address); got.Code != lending.CodeRateLimited {
 		t.Errorf("the address goes on: %v", got)
@@ -337,7 +337,7 @@ func TestPurge(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	o.refusal(email, "wrong password", address)
+	_ = o.refusal(email, "wrong password", address)
 	if err := o.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
