@@ -175,10 +175,8 @@ func (f Filter) where() (string, []any) {
 		add(`a.merchant_uid = ?`, f.MerchantUID)
 	}
 	if f.Search != "" {
-		add(f.search())
-		args = append(args, f.searchArgs()...)
-		conditions[len(conditions)-1] = number(conditions[len(conditions)-1], len(args)-
-			len(f.searchArgs()))
+		condition, values := f.search()
+		add(condition, values...)
 	}
 	if !f.Cursor.IsZero() {
 		add(`(a.created_at, a.application_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
@@ -187,4 +185,91 @@ func (f Filter) where() (string, []any) {
 		return "", nil
 	}
 	return ` WHERE ` + strings.Join(conditions, ` AND `), args
+}
+
+// search renders what a search may mean, each reading by an index of its own.
+func (f Filter) search() (string, []any) {
+	readings := []string{
+		`SELECT application_uid FROM applications WHERE external_reference = ?`,
+		`SELECT application_uid FROM applications WHERE lower(borrower_email) = lower(?)`,
+	}
+	values := []any{f.Search, f.Search}
+	if uid, err := uuid.Parse(f.Search); err == nil {
+		readings = append(readings, `SELECT ?::uuid`)
+		values = append(values, uid)
+	}
+	if number, err := strconv.ParseInt(f.Search, 10, 64); err == nil {
+		readings = append(readings,
+			`SELECT application_uid FROM disbursements WHERE merchant_disbursement_id = ?`)
+		values = append(values, number)
+	}
+	return `a.application_uid IN (` + strings.Join(readings, ` UNION ALL `) + `)`, values
+}
+
+// Owner is a merchant with its partner, of whom a list may show the
+// applications alone.
+type Owner struct {
+	PartnerUID   uuid.UUID `db:"partner_uid"`
+	PartnerName  string    `db:"partner_name"`
+	MerchantUID  uuid.UUID `db:"merchant_uid"`
+	MerchantName string    `db:"merchant_name"`
+}
+
+// Owners returns at most limit merchants, by the names of partner and merchant.
+func (s *Service) Owners(ctx context.Context, limit int) ([]Owner, error) {
+	var owners []Owner
+	err := s.DB.SelectContext(ctx, &owners, `
+		SELECT p.partner_uid,
+		       p.name AS partner_name,
+		       m.merchant_uid,
+		       m.name AS merchant_name
+		  FROM merchants m
+		  JOIN partners p USING (partner_uid)
+		 ORDER BY p.name, p.partner_uid, m.name, m.merchant_uid
+		 LIMIT $1`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("listing merchants: %w", err)
+	}
+	return owners, nil
+}
+
+// TaskEntry is a task with its times.
+type TaskEntry struct {
+	Task
+
+	CreatedAt time.Time
+	// UpdatedAt is when the task got its status.
+	UpdatedAt time.Time
+}
+
+// Tasks returns the tasks of an application, oldest first.
+func (s *Service) Tasks(ctx context.Context, uid uuid.UUID) ([]TaskEntry, error) {
+	var rows []struct {
+		UID       uuid.UUID          `db:"task_uid"`
+		Title     string             `db:"title"`
+		Status    lending.TaskStatus `db:"status"`
+		CreatedAt time.Time          `db:"created_at"`
+		UpdatedAt time.Time          `db:"updated_at"`
+	}
+	err := s.DB.SelectContext(ctx, &rows, `
+		SELECT task_uid,
+		       title,
+		       status,
+		       created_at,
+		       updated_at
+		  FROM tasks
+		 WHERE application_uid = $1
+		 ORDER BY created_at,
+		          task_uid`, uid)
+	if err != nil {
+		return nil, fmt.Errorf("listing the tasks of application %s: %w", uid, err)
+	}
+	tasks := make([]TaskEntry, 0, len(rows))
+	for _, row := range rows {
+		tasks = append(tasks, TaskEntry{
+			Task:      Task{UID: row.UID, ApplicationUID: uid, Title: row.Title, Status: row.Status},
+			CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
+		})
+	}
+	return tasks, nil
 }

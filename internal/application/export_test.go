@@ -1,0 +1,9 @@
+package application
+
+import "github.com/google/uuid"
+
+// Query is the statement of a page, for tests of its plan.
+func (f Filter) Query() (string, []any) { return f.query() }
+
+// TimelineQuery is the statement of a whole timeline, for tests of its plan.
+func TimelineQuery(uid uuid.UUID) (string, []any) { return timelineQuery(uid, nil) }

@@ -1,0 +1,273 @@
+package application_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/postgres"
+)
+
+// called gives an application a reference and a borrower's address.
+func called(reference, address string) applicationtest.Option {
+	return func(d *applicationtest.Draft) {
+		d.ExternalReference, d.Borrower.Email = &reference, address
+	}
+}
+
+func listed(
+	t *testing.T, w *applicationtest.World, filter application.Filter,
+) []uuid.UUID {
+	t.Helper()
+	filter.Limit = application.MaxPage
+	page, err := w.Applications.List(t.Context(), filter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, err := w.Applications.Count(t.Context(), filter, application.MaxPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if count != len(page.Applications) {
+		t.Errorf("filter %+v counts %d, but lists %d", filter, count, len(page.Applications))
+	}
+	uids := make([]uuid.UUID, 0, len(page.Applications))
+	for _, summary := range page.Applications {
+		uids = append(uids, summary.UID)
+	}
+	return uids
+}
+
+func TestListFilters(t *testing.T) {
+	t.Parallel()
+	clock := applicationtest.NewClock()
+	w := applicationtest.NewAt(t, clock)
+	other := w.NewPartner(t, "Window Works")
+	elsewhere := w.NewMerchant(t, other, "Clear View")
+	product := w.NewProduct(t, "SOLAR", "50,50")
+	make := func(options ...applicationtest.Option) uuid.UUID {
+		clock.Move(1e9)
+		return w.Application(t, options...).UID
+	}
+	first := make(called("A-1", "ana@example.com"))
+	second := make(called("4711", "ANA@example.com"),
+		applicationtest.In(lending.StatusApproved), applicationtest.Selecting(product))
+	third := make(called(first.String(), "bo@example.com"), applicationtest.Of(other, elsewhere))
+	draw := w.Draw(t, second, loan.DrawInput{})
+	number := strconv.FormatInt(draw.ID, 10)
+
+	tests := []struct {
+		name   string
+		filter application.Filter
+		want   []uuid.UUID
+	}{
+		{"all, newest first", application.Filter{}, []uuid.UUID{third, second, first}},
+		{
+			"status",
+			application.Filter{Status: lending.StatusApproved},
+			[]uuid.UUID{second},
+		},
+		{"no such status yet", application.Filter{Status: lending.StatusClosed}, nil},
+		{"partner", application.Filter{PartnerUID: other}, []uuid.UUID{third}},
+		{"merchant", application.Filter{MerchantUID: w.Merchant}, []uuid.UUID{second, first}},
+		{
+			"merchant and status",
+			application.Filter{MerchantUID: w.Merchant, Status: lending.StatusPendingReview},
+			[]uuid.UUID{first},
+		},
+		{"uid", application.Filter{Search: second.String()}, []uuid.UUID{second}},
+		{
+			"uid that is also a reference",
+			application.Filter{Search: first.String()},
+			[]uuid.UUID{third, first},
+		},
+		{"reference", application.Filter{Search: "A-1"}, []uuid.UUID{first}},
+		{"part of a reference", application.Filter{Search: "A"}, nil},
+		{"number as a reference", application.Filter{Search: "4711"}, []uuid.UUID{second}},
+		{"disbursement", application.Filter{Search: number}, []uuid.UUID{second}},
+		{
+			"e-mail in any case",
+			application.Filter{Search: "Ana@Example.com"},
+			[]uuid.UUID{second, first},
+		},
+		{
+			"e-mail of a partner's",
+			application.Filter{Search: "ana@example.com", PartnerUID: other},
+			nil,
+		},
+		{"what breaks a pattern", application.Filter{Search: `%_\'"?$1`}, nil},
+		{"number beyond all", application.Filter{Search: "99999999999999999999"}, nil},
+	}
+	for _, test := range tests {
+		if got := listed(t, w, test.filter); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+func TestListPages(t *testing.T) {
+	t.Parallel()
+	// At one instant, so that only the uid orders them.
+	w := applicationtest.NewAt(t, applicationtest.NewClock())
+	for range 5 {
+		w.Application(t)
+	}
+	want := listed(t, w, application.Filter{})
+	var got []uuid.UUID
+	filter := application.Filter{Limit: 2}
+	for pages := 1; ; pages++ {
+		page, err := w.Applications.List(t.Context(), filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, summary := range page.Applications {
+			got = append(got, summary.UID)
+		}
+		if filter.Cursor = page.Next; filter.Cursor.IsZero() {
+			if pages != 3 {
+				t.Errorf("%d pages, want 3", pages)
+			}
+			break
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("page by page %v, at once %v", got, want)
+	}
+}
+
+func TestListRefusals(t *testing.T) {
+	t.Parallel()
+	w := applicationtest.New(t)
+	for name, filter := range map[string]application.Filter{
+		"no limit":      {},
+		"large limit":   {Limit: application.MaxPage + 1},
+		"NUL":           {Limit: 1, Search: "a\x00b"},
+		"invalid UTF-8": {Limit: 1, Search: "a\xff"},
+		"long":          {Limit: 1, Search: strings.Repeat("a", 1000)},
+	} {
+		_, err := w.Applications.List(t.Context(), filter)
+		if got := codeOf(t, err); got != lending.CodeValidation {
+			t.Errorf("%s: code %q", name, got)
+		}
+	}
+	_, err := w.Applications.Summary(t.Context(), uuid.New())
+	refused(t, err, lending.CodeNotFound)
+}
+
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	w := applicationtest.New(t)
+	app := w.Loan(t, w.NewProduct(t, "SOLAR", "50,50"), called("R-1", "ana@example.com"))
+	w.Draw(t, app.UID, loan.DrawInput{})
+	found, err := w.Applications.Summary(t.Context(), app.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found.PartnerName != "Solar Partners" || found.MerchantName != "Sunny Roofs" ||
+		*found.Reference != "R-1" || found.LoanAmount.String() != "10000.00" ||
+		found.Drawn.String() != "5000.00" {
+		t.Errorf("summary %+v", found)
+	}
+	owners, err := w.Applications.Owners(t.Context(), 10)
+	if err != nil || len(owners) != 1 || owners[0].MerchantUID != w.Merchant ||
+		owners[0].PartnerName != "Solar Partners" {
+		t.Errorf("owners %+v, error %v", owners, err)
+	}
+}
+
+func TestTaskEntries(t *testing.T) {
+	t.Parallel()
+	clock := applicationtest.NewClock()
+	w := applicationtest.NewAt(t, clock)
+	app, other := w.Application(t), w.Application(t)
+	for _, task := range []struct {
+		uid   uuid.UUID
+		title string
+	}{{app.UID, "First"}, {other.UID, "Elsewhere"}, {app.UID, "Second"}} {
+		w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+			made, err := w.Applications.AddTask(ctx, tx, w.Caller(), task.uid, task.title)
+			if err != nil || task.title != "First" {
+				return err
+			}
+			_, err = w.Applications.MoveTask(ctx, tx, w.Caller(), made.UID, lending.TaskCompleted)
+			return err
+		})
+		clock.Move(1e9)
+	}
+	tasks, err := w.Applications.Tasks(t.Context(), app.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, task := range tasks {
+		got = append(got, task.Title+" "+string(task.Status))
+	}
+	same(t, "tasks", got, "First Completed", "Second Pending")
+}
+
+// Lists stay quick as applications grow: whatever the filter, they are read by
+// an index.
+func TestListsUseAnIndex(t *testing.T) {
+	t.Parallel()
+	w := applicationtest.New(t)
+	app := w.Application(t)
+	for _, statement := range []string{
+		`INSERT INTO applications
+		 SELECT drawbridge_uid(created_at + n * interval '1 second'), merchant_uid, partner_uid, source,
+		        (ARRAY['Pending Review', 'Approved', 'Declined'])[n % 3 + 1], communications,
+		        'ref-' || n, requested_amount, requested_product_uid, borrower_first_name,
+		        borrower_last_name, n || borrower_email, borrower_phone, borrower_annual_income,
+		        project_name, project_description, project_address, NULL, false, NULL, NULL, NULL,
+		        created_at + n * interval '1 second', updated_at
+		   FROM applications, generate_series(1, 20000) AS n`,
+		`ANALYZE applications`,
+	} {
+		if _, err := w.DB.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	middle := postgres.Cursor{At: app.CreatedAt.Add(1e13), UID: app.UID}
+	for name, filter := range map[string]application.Filter{
+		"none":              {},
+		"status":            {Status: lending.StatusApproved},
+		"rare status":       {Status: lending.StatusClosed},
+		"partner":           {PartnerUID: w.Partner},
+		"other partner":     {PartnerUID: uuid.New()},
+		"merchant":          {MerchantUID: w.Merchant},
+		"merchant, status":  {MerchantUID: w.Merchant, Status: lending.StatusDeclined},
+		"uid":               {Search: app.UID.String()},
+		"e-mail or another": {Search: "77ana@example.com"},
+		"number":            {Search: "1001"},
+	} {
+		for _, cursor := range []postgres.Cursor{{}, middle} {
+			filter.Limit, filter.Cursor = 50, cursor
+			query, args := filter.Query()
+			checkPlan(t, w, fmt.Sprintf("%s (cursor %t)", name, !cursor.IsZero()),
+				"applications", query, args)
+		}
+	}
+}
+
+// checkPlan fails the test when a statement reads a whole table.
+func checkPlan(
+	t *testing.T, w *applicationtest.World, name, table, query string, args []any,
+) {
+	t.Helper()
+	var plan []string
+	if err := w.DB.SelectContext(t.Context(), &plan, `EXPLAIN `+query, args...); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(plan, "\n")
+	if strings.Contains(text, "Seq Scan on "+table) || !strings.Contains(text, table) {
+		t.Errorf("%s does not use an index:\n%s", name, text)
+	}
+}

@@ -1,0 +1,215 @@
+package application_test
+
+import (
+	"context"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+)
+
+// told returns a timeline in the order in which it happened, a word each.
+func told(
+	t *testing.T, w *applicationtest.World, uid uuid.UUID, kinds ...application.MomentKind,
+) []string {
+	t.Helper()
+	timeline, err := w.Applications.Timeline(t.Context(), uid, kinds...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if timeline.Cut {
+		t.Error("a short timeline is cut")
+	}
+	var words []string
+	for _, moment := range slices.Backward(timeline.Moments) {
+		words = append(words, string(moment.Kind)+": "+moment.Name+" "+moment.State)
+	}
+	return words
+}
+
+// live is a loan with a delivery, a mail, a draw, a document, a task and an
+// operator's action, and what its timeline must tell.
+func live(t *testing.T) (w *applicationtest.World, uid uuid.UUID, want []string) {
+	t.Helper()
+	clock := applicationtest.NewClock()
+	w = applicationtest.NewAt(t, clock)
+	step := func(use func(ctx context.Context, tx *postgres.Tx) error) {
+		t.Helper()
+		clock.Move(1e9)
+		w.Do(t, use)
+	}
+	app := w.Loan(t, w.NewProduct(t, "SOLAR", "50,50"))
+	uid = app.UID
+	w.Webhooks.Policy = webhook.Policy{
+		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true,
+	}
+	step(func(ctx context.Context, tx *postgres.Tx) error {
+		_, _, err := w.Webhooks.Subscribe(ctx, tx, w.Partner, webhook.Settings{
+			URL: "http://127.0.0.1:9009/hook", Auth: webhook.AuthNone, Events: []string{webhook.AllEvents},
+		}, "test")
+		return err
+	})
+	clock.Move(1e9)
+	draw := w.Draw(t, uid, loan.DrawInput{})
+	step(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := w.Applications.RecordDocument(ctx, tx, w.Caller(), uid, lending.DocumentSent)
+		return err
+	})
+	step(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := w.Applications.AddTask(ctx, tx, w.Caller(), uid, "Sign here")
+		return err
+	})
+	step(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := w.Loans.MoveFunding(ctx, tx, applicationtest.Operator(), draw.ID,
+			lending.FundingCancelled)
+		if err != nil {
+			return err
+		}
+		return (&operator.Service{DB: w.DB}).Audit(ctx, tx, operator.Entry{
+			Actor: "olga@lender.example", Action: "draw.cancel", SubjectKind: "application",
+			Subject: uid.String(), Reason: "asked by phone",
+		})
+	})
+	return w, uid, []string{
+		"status: application.created partner",
+		"status: application.status.update Hard Pull Authorization",
+		"email: stipulation suppressed",
+		"email: welcome queued",
+		"status: application.status.update Approved",
+		"funding: draw.requested regular",
+		"funding: disbursement.funding.status-changed FUNDING_REQUESTED",
+		"delivery: disbursement.funding.status-changed pending",
+		"document: document.sent DOCUMENT_SENT",
+		"delivery: document.sent pending",
+		"task: task.created Pending",
+		"email: task queued",
+		"delivery: task.created pending",
+		"funding: draw.cancelled regular",
+		"operator: draw.cancel application",
+	}
+}
+
+func TestTimeline(t *testing.T) {
+	t.Parallel()
+	w, uid, want := live(t)
+	got := told(t, w, uid)
+	// What one transaction caused comes in no promised order.
+	for _, words := range [][]string{got, want} {
+		slices.Sort(words[2:4])
+		slices.Sort(words[11:13])
+	}
+	same(t, "the timeline", got, want...)
+
+	other := w.Application(t)
+	same(t, "another application's", told(t, w, other.UID), want[0])
+	same(t, "nobody's", told(t, w, uuid.New()))
+}
+
+func TestTimelineByKind(t *testing.T) {
+	t.Parallel()
+	w, uid, all := live(t)
+	for _, kind := range application.MomentKinds() {
+		var want []string
+		for _, word := range all {
+			if strings.HasPrefix(word, string(kind)+": ") {
+				want = append(want, word)
+			}
+		}
+		got := told(t, w, uid, kind)
+		slices.Sort(got)
+		slices.Sort(want)
+		same(t, string(kind), got, want...)
+	}
+	got := told(t, w, uid, application.MomentTask, application.MomentOperator)
+	same(t, "two kinds", got, all[10], all[14])
+}
+
+// A re-send and its audit entry belong to the application of the delivery.
+func TestTimelineTellsWhoResent(t *testing.T) {
+	t.Parallel()
+	w, uid, _ := live(t)
+	delivery := w.DeliveriesOf(t, uid)[0]
+	later := w.DB.Now().Add(time.Second)
+	w.DB.Now = func() time.Time { return later }
+	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := w.Webhooks.Resend(ctx, tx, []uuid.UUID{delivery.UID}, "sam@lender.example", "lost")
+		if err != nil {
+			return err
+		}
+		return (&operator.Service{DB: w.DB}).Audit(ctx, tx, operator.Entry{
+			Actor: "sam@lender.example", Action: "delivery.resend", SubjectKind: "delivery",
+			Subject: delivery.UID.String(), Reason: "lost",
+		})
+	})
+	timeline, err := w.Applications.Timeline(t.Context(), uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	entry, resent := timeline.Moments[0], timeline.Moments[1]
+	if entry.Kind != application.MomentOperator || entry.Party != "sam@lender.example" ||
+		entry.Text != "lost" {
+		t.Errorf("latest moment %+v, want the operator's", entry)
+	}
+	if resent.Kind != application.MomentDelivery || !resent.Again ||
+		resent.Party != "http://127.0.0.1:9009/hook" {
+		t.Errorf("moment before it %+v, want the re-send", resent)
+	}
+}
+
+func TestLongTimelineKeepsTheNewest(t *testing.T) {
+	t.Parallel()
+	w := applicationtest.New(t)
+	app := w.Application(t)
+	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		operators := &operator.Service{DB: w.DB}
+		for range application.MaxMoments {
+			err := operators.Audit(ctx, tx, operator.Entry{
+				Actor: "olga@lender.example", Action: "document.download",
+				SubjectKind: "application", Subject: app.UID.String(),
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	timeline, err := w.Applications.Timeline(t.Context(), app.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(timeline.Moments) != application.MaxMoments || !timeline.Cut {
+		t.Errorf("%d moments, cut %t", len(timeline.Moments), timeline.Cut)
+	}
+	for _, moment := range timeline.Moments {
+		if moment.Kind != application.MomentOperator {
+			t.Fatalf("%+v is kept, though it is the oldest", moment)
+		}
+	}
+}
+
+func TestTimelineUsesIndexes(t *testing.T) {
+	t.Parallel()
+	w, uid, _ := live(t)
+	for _, statement := range []string{
+		`INSERT INTO audit_log (at, actor, address, action, subject_kind, subject)
+		 SELECT now(), 'a', 'b', 'c', 'delivery', gen_random_uuid() FROM generate_series(1, 20000)`,
+		`ANALYZE audit_log`,
+	} {
+		if _, err := w.DB.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	query, args := application.TimelineQuery(uid)
+	checkPlan(t, w, "the timeline", "audit_log", query, args)
+}
