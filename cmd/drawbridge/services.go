@@ -73,19 +73,21 @@ func newServices(
 	emails := email.NewService(inserter)
 	events := &event.Recorder{Webhooks: webhooks, Emails: emails}
 	loans := &loan.Service{DB: db, Events: events}
+	products := &catalog.Service{DB: db}
 	return &services{
 		settings:  settings,
 		db:        db,
 		inserter:  inserter,
 		partners:  &partner.Service{DB: db},
-		catalog:   &catalog.Service{DB: db},
+		catalog:   products,
 		documents: document.NewStore(bucket),
 		emails:    emails,
 		webhooks:  webhooks,
 		loans:     loans,
 		operators: &operator.Service{DB: db},
 		applications: &application.Service{
-			DB: db, Events: events, Loans: loans, Switches: settings.Env == config.Development,
+			DB: db, Events: events, Loans: loans, Products: products,
+			Switches: settings.Env == config.Development,
 		},
 		idempotency: api.NewReplies(db),
 	}, nil

@@ -107,7 +107,10 @@ func (s *Server) wire() {
 		Partners:     s.Partners,
 		Limiter:      &partner.Limiter{DB: s.DB},
 		Idempotency:  api.NewReplies(s.DB),
-		Applications: &application.Service{DB: s.DB, Events: events, Loans: loans, Switches: true},
+		Applications: &application.Service{
+			DB: s.DB, Events: events, Loans: loans, Products: &catalog.Service{DB: s.DB},
+			Switches: true,
+		},
 		Loans:        loans,
 		Bucket:       bucket,
 		Now:          s.DB.Now,
