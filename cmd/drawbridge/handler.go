@@ -64,6 +64,7 @@ func newConsole(s *services) (*console.Console, error) {
 		DB:          s.db,
 		Operators:   s.operators,
 		Webhooks:    s.webhooks,
+		Emails:      s.emails,
 		PublicURL:   s.settings.PublicURL,
 		Environment: environment,
 		Version:     version,

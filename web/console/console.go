@@ -18,6 +18,7 @@ import (
 	"github.com/alexedwards/scs/v2"
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
@@ -33,6 +34,7 @@ type Options struct {
 	DB        *postgres.DB
 	Operators *operator.Service
 	Webhooks  *webhook.Service
+	Emails    *email.Service
 	// PublicURL is the origin that browsers see, such as https://bridge.example.
 	PublicURL string
 	// Environment is shown over every page; empty in production.
@@ -112,8 +114,35 @@ func (c *Console) Routes() []Route {
 			c.subscriptions,
 		},
 	}
+	routes = append(routes, c.emailRoutes()...)
 	for i, route := range routes {
 		routes[i].Handler = c.guard(route.Role, route.Handler)
 	}
 	return routes
+}
+
+// emailRoutes lists the pages and actions of the e-mail log.
+func (c *Console) emailRoutes() []Route {
+	const support, admin = operator.RoleSupport, operator.RoleAdmin
+	return []Route{
+		{http.MethodGet, views.PathEmails, "console.emails", support, c.emails},
+		{http.MethodGet, views.PathEmail, "console.email", support, c.email},
+		{http.MethodGet, views.PathEmailBody, "console.email.body", support, c.emailBody},
+		{http.MethodGet, views.PathEmailSource, "console.email.source", support, c.emailSource},
+		{
+			http.MethodGet, views.PathEmailResend, "console.email.resend", support,
+			c.resendEmailForm,
+		},
+		{
+			http.MethodPost, views.PathEmailResend, "console.email.resend.submit", support,
+			c.resendEmail,
+		},
+		{http.MethodGet, views.PathEmailSamples, "console.emailSamples", support, c.emailSamples},
+		{http.MethodGet, views.PathEmailSample, "console.emailSample", support, c.emailSample},
+		{http.MethodGet, views.PathMailSettings, "console.mailSettings", admin, c.mailSettings},
+		{
+			http.MethodPost, views.PathMailSettings, "console.mailSettings.save", admin,
+			c.saveMailSettings,
+		},
+	}
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/views"
 )
 
 // find leads from an id that somebody pasted to what it names: a delivery, a
-// subscription's deliveries, or an application's.
+// subscription's deliveries, an e-mail, or an application's deliveries.
 func (c *Console) find(ctx echo.Context, sought string) error {
 	sought = strings.TrimSpace(sought)
 	uid, err := uuid.Parse(sought)
@@ -41,6 +42,13 @@ func (c *Console) locate(ctx context.Context, uid uuid.UUID) (string, error) {
 	_, err = c.Webhooks.Subscription(ctx, uid)
 	if err == nil {
 		return views.DeliveriesOf("subscription", uid.String()), nil
+	}
+	if lending.ErrorCode(err) != lending.CodeNotFound {
+		return "", err
+	}
+	_, err = email.Get(ctx, c.DB, uid)
+	if err == nil {
+		return views.EmailPath(uid.String()), nil
 	}
 	if lending.ErrorCode(err) != lending.CodeNotFound {
 		return "", err

@@ -1,0 +1,190 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+)
+
+// stateUnknown is a view of the e-mail list besides the states: failed mails
+// that may have arrived.
+const stateUnknown = "unknown"
+
+// emails lists the e-mail log.
+func (c *Console) emails(ctx echo.Context) error {
+	filter, shown, cursor := readEmailFilter(ctx.QueryParams())
+	page := views.EmailList{
+		Filter: shown, Tabs: emailTabs(shown), Active: activeEmailFilters(shown),
+		Kinds: kindOptions(), Settings: mailSettingsLink(ctx),
+	}
+	status := http.StatusOK
+	if len(shown.Faults) > 0 {
+		status = http.StatusBadRequest
+	} else if err := c.fillEmails(ctx, &page, filter, cursor); err != nil {
+		return err
+	}
+	var err error
+	page.Frame, err = c.frame(ctx, views.SectionEmails, "E-mails", views.Crumb{Label: "E-mails"})
+	if err != nil {
+		return err
+	}
+	return render(ctx, status, views.EmailListPage(page))
+}
+
+// fillEmails loads the page of the list that begins after the cursor.
+func (c *Console) fillEmails(
+	ctx echo.Context, page *views.EmailList, filter email.Filter, cursor postgres.Cursor,
+) error {
+	mails, next, err := email.List(ctx.Request().Context(), c.DB, filter, cursor, pageSize)
+	if err != nil {
+		return err
+	}
+	query := emailQuery(page.Filter)
+	page.Rows = emailRows(mails)
+	if !cursor.IsZero() {
+		page.Newest = views.EmailsPath(query)
+	}
+	if !next.IsZero() {
+		page.Older = views.EmailsPath(with(query, "cursor", next.String()))
+	}
+	return nil
+}
+
+// mailSettingsLink leads to the mail settings; it is empty for those who may
+// not change them.
+func mailSettingsLink(ctx echo.Context) string {
+	if currentUser(ctx).Role.Allows(operator.RoleAdmin) {
+		return views.PathMailSettings
+	}
+	return ""
+}
+
+// readEmailFilter reads the filter of the e-mail list from its address. Wrong
+// values are left out of the filter, and named in the view's faults.
+func readEmailFilter(
+	query url.Values,
+) (email.Filter, views.EmailFilter, postgres.Cursor) {
+	shown := views.EmailFilter{
+		State: query.Get("state"), Kind: query.Get("kind"),
+		Application: strings.TrimSpace(query.Get("application")),
+		To:          strings.TrimSpace(query.Get("to")), Faults: map[string]string{},
+	}
+	filter := email.Filter{
+		ApplicationUID: readUID(shown.Faults, "application", shown.Application),
+		Kind:           email.Kind(shown.Kind), ToAddress: shown.To,
+		OutcomeUnknown: shown.State == stateUnknown,
+	}
+	if !filter.OutcomeUnknown {
+		filter.State = email.State(shown.State)
+	}
+	if filter.State != "" && !slices.Contains(email.States(), filter.State) {
+		shown.Faults["state"] = "There is no such state; choose one above."
+	}
+	if filter.Kind != "" && !slices.Contains(email.Kinds(), filter.Kind) {
+		shown.Faults["kind"] = "There is no such kind; choose one of the list."
+	}
+	if shown.To != "" && email.CheckAddress(shown.To) != nil {
+		shown.Faults["to"] = "This is not an e-mail address; write it as ana@example.com."
+	}
+	cursor, err := postgres.ParseCursor(query.Get("cursor"))
+	if err != nil {
+		shown.Faults["cursor"] = "The page's place in the list cannot be read; start from the newest."
+	}
+	return filter, shown, cursor
+}
+
+// emailQuery writes a filter as the query of an address, the inverse of
+// readEmailFilter.
+func emailQuery(shown views.EmailFilter) url.Values {
+	query := url.Values{}
+	for name, value := range map[string]string{
+		"state": shown.State, "kind": shown.Kind, "application": shown.Application,
+		"to": shown.To,
+	} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query
+}
+
+// emailTabs are the views of the list by state, what needs a human first.
+func emailTabs(shown views.EmailFilter) []views.Tab {
+	query := emailQuery(shown)
+	tabs := []views.Tab{{
+		Label: "All", Href: views.EmailsPath(with(query, "state", "")), Current: shown.State == "",
+	}}
+	for _, state := range []string{
+		views.EmailFailed, stateUnknown, views.EmailQueued, views.EmailNotSent,
+		views.EmailSuppressed, views.EmailSent,
+	} {
+		label := views.EmailChip(state, false).Word
+		if state == stateUnknown {
+			label = views.EmailChip(views.EmailFailed, true).Word
+		}
+		tabs = append(tabs, views.Tab{
+			Label: label, Href: views.EmailsPath(with(query, "state", state)),
+			Current: shown.State == state,
+		})
+	}
+	return tabs
+}
+
+// activeEmailFilters are the filters in force besides the state, each with the
+// address of the list without it.
+func activeEmailFilters(shown views.EmailFilter) []views.ActiveFilter {
+	query := emailQuery(shown)
+	var active []views.ActiveFilter
+	for _, filter := range []struct{ name, label, value string }{
+		{"kind", "Kind", views.EmailKind(shown.Kind)}, {"to", "To", shown.To},
+		{"application", "Application", shown.Application},
+	} {
+		if filter.value != "" {
+			active = append(active, views.ActiveFilter{
+				Label: filter.label + " " + filter.value,
+				Href:  views.EmailsPath(with(query, filter.name, "")),
+			})
+		}
+	}
+	return active
+}
+
+// kindOptions are the choices of the filter form.
+func kindOptions() []views.Option {
+	options := []views.Option{{Label: "All kinds"}}
+	for _, kind := range email.Kinds() {
+		options = append(options, views.Option{
+			Value: string(kind), Label: views.EmailKind(string(kind)),
+		})
+	}
+	return options
+}
+
+func emailRows(mails []email.Email) []views.EmailRow {
+	rows := make([]views.EmailRow, 0, len(mails))
+	for _, mail := range mails {
+		rows = append(rows, emailRow(mail))
+	}
+	return rows
+}
+
+func emailRow(m email.Email) views.EmailRow {
+	row := views.EmailRow{
+		UID: m.EmailUID.String(), Kind: string(m.Kind), Name: m.ToName, To: m.ToAddress,
+		Subject: m.Subject, State: string(m.State), Reason: m.Reason, Unknown: m.OutcomeUnknown,
+		Attempts: m.AttemptCount, NextAttempt: value(m.NextAttemptAt), Created: m.CreatedAt,
+		Resend: m.ResendOf.Valid, By: m.ResentBy, Why: m.ResendReason,
+	}
+	if m.ApplicationUID.Valid {
+		row.Application = m.ApplicationUID.UUID.String()
+	}
+	return row
+}
