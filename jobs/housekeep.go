@@ -38,11 +38,12 @@ func (w *Housekeep) Timeout(*river.Job[HousekeepArgs]) time.Duration { return 5 
 func (w *Housekeep) Work(ctx context.Context, _ *river.Job[HousekeepArgs]) error {
 	made, err := w.DB.MakePartitions(ctx)
 	purged, purgeErr := w.purgeReplies(ctx)
+	forgetErr := w.Operators.Purge(ctx)
 	swept, sweepErr := w.Documents.Sweep(ctx, w.DB.Now().Add(-sweepAge), w.Loans.IsReferenced)
 	slog.InfoContext(ctx, "housekeeping",
 		"partitions_made", made, "replies_purged", purged,
 		"uploads_kept", swept.Kept, "uploads_removed", swept.Removed)
-	return errors.Join(err, purgeErr, sweepErr)
+	return errors.Join(err, purgeErr, forgetErr, sweepErr)
 }
 
 func (w *Housekeep) purgeReplies(ctx context.Context) (int, error) {

@@ -14,6 +14,7 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
+	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 )
@@ -25,6 +26,7 @@ type Deps struct {
 	Idempotency *idempotency.Store
 	Documents   *document.Store
 	Loans       *loan.Service
+	Operators   *operator.Service
 	// Courier sends the e-mails.
 	Courier *email.Courier
 	// WebhookTimeout bounds one attempt.

@@ -104,17 +104,17 @@ func (s *Server) wire() {
 	loans := &loan.Service{DB: s.DB, Events: events}
 	s.Partners = &partner.Service{DB: s.DB}
 	s.API = &api.API{
-		Partners:     s.Partners,
-		Limiter:      &partner.Limiter{DB: s.DB},
-		Idempotency:  api.NewReplies(s.DB),
+		Partners:    s.Partners,
+		Limiter:     &partner.Limiter{DB: s.DB},
+		Idempotency: api.NewReplies(s.DB),
 		Applications: &application.Service{
 			DB: s.DB, Events: events, Loans: loans, Products: &catalog.Service{DB: s.DB},
 			Switches: true,
 		},
-		Loans:        loans,
-		Bucket:       bucket,
-		Now:          s.DB.Now,
-		Sandbox:      true,
+		Loans:   loans,
+		Bucket:  bucket,
+		Now:     s.DB.Now,
+		Sandbox: true,
 	}
 }
 
