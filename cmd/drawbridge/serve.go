@@ -184,7 +184,7 @@ func work(ctx context.Context, s *services) error {
 	queueConfig := jobs.Config(jobs.Deps{
 		DB: s.db, Webhooks: s.webhooks, Courier: s.courier,
 		Idempotency: s.idempotency, Documents: s.documents, Loans: s.loans,
-		Operators: s.operators,
+		Operators:      s.operators,
 		WebhookTimeout: s.settings.WebhookTimeout,
 	})
 	client, err := river.NewClient(riverpgxv5.New(pool), queueConfig)
