@@ -156,7 +156,7 @@ func emailTable(caption string, rows []EmailRow) TableProps[EmailRow] {
 		Columns: []Column[EmailRow]{
 			{Title: "State", Class: "w-state", Cell: emailStateCell},
 			{Title: "E-mail", Header: true, Cell: emailSubjectCell},
-			{Title: "To", Class: "col-b w-third", Cell: emailToCell},
+			{Title: "To", Class: "col-b w-fifth", Cell: emailToCell},
 			{Title: "Result", Class: "col-b w-third", Cell: emailResultCell},
 			{Title: "Attempts", Class: "col-c w-short end", Cell: emailAttemptsCell},
 			{Title: "Created", Class: "w-time end", Cell: emailCreatedCell},
