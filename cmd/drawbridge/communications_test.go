@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/mail"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// send sends a JSON request as the first demo client and returns the result's
+// data of an answer that must succeed.
+func send(t *testing.T, data demoJSON, method, url string, body any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := data.Partners[0].Clients[0]
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("x-service-client-id", client.ID)
+	request.Header.Set("x-service-client-secret", client.Secret)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode >= http.StatusBadRequest {
+		t.Fatalf("%s %s answered %s, %v", method, url, answer, err)
+	}
+	var envelope struct {
+		Result struct {
+			Data map[string]any `json:"data"`
+		} `json:"result"`
+	}
+	if err := json.Unmarshal(answer, &envelope); err != nil {
+		t.Fatal(err)
+	}
+	return envelope.Result.Data
+}
+
+// subjects waits for mails until the server has had none for a while after the
+// expected number, and returns their subjects, sorted, of one borrower.
+func (m *mailServer) subjects(t *testing.T, expected int, to string) []string {
+	t.Helper()
+	var found []string
+	for {
+		wait := 20 * time.Second
+		if len(found) >= expected {
+			wait = 2 * time.Second
+		}
+		select {
+		case text := <-m.mails:
+			message, err := mail.ReadMessage(strings.NewReader(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			recipients, err := message.Header.AddressList("To")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if recipients[0].Address == to {
+				found = append(found, message.Header.Get("Subject"))
+			}
+		case <-time.After(wait):
+			slices.Sort(found)
+			return found
+		}
+	}
+}
+
+// TestCommunicationsFollowTheOffer walks the rows of specification section 3.2
+// through the public API and counts what reaches a real mail server.
+func TestCommunicationsFollowTheOffer(t *testing.T) {
+	t.Parallel()
+	w, m := newWorld(t), newMailServer(t)
+	w.vars["DRAWBRIDGE_SMTP_URL"] = "smtp://" + m.address
+	data := w.demoData()
+	base := w.serve().url + "/api/v2"
+	const borrower = "nora@borrower.example"
+	create := func() string {
+		made := send(t, data, http.MethodPost, base+"/application", map[string]any{
+			"requested_amount": "25000.00",
+			"borrower": map[string]any{
+				"first_name": "Nora", "last_name": "Müller, \"N\" 😀", "email": borrower,
+			},
+			"project": map[string]any{"name": "Roof"},
+		})
+		return fmt.Sprint(made["thrive_application_uid"])
+	}
+	mine, sibling := create(), create()
+	sandbox := func(uid, what string, body map[string]any) {
+		send(t, data, http.MethodPost, base+"/sandbox/application/"+uid+"/"+what, body)
+	}
+	// Paused: the decision would ask for a stipulation, the task for attention.
+	for _, uid := range []string{mine, sibling} {
+		send(t, data, http.MethodPost, base+"/application/create-run-decision",
+			map[string]any{"thrive_application_uid": uid})
+		sandbox(uid, "task", map[string]any{"title": "Too early"})
+	}
+	if got := m.subjects(t, 0, borrower); len(got) != 0 {
+		t.Errorf("while paused, these mails arrived: %q", got)
+	}
+	for range 2 {
+		send(t, data, http.MethodPut, base+"/application/accept-offer", map[string]any{
+			"thrive_application_uid":  mine,
+			"selected_product_uid":    data.Products[0].UID,
+			"linked_application_uids": []string{sibling},
+		})
+	}
+	welcome := m.subjects(t, 1, borrower)
+	if len(welcome) != 1 || strings.Contains(welcome[0], "Too early") {
+		t.Fatalf("accept-offer sent %q, want one welcome", welcome)
+	}
+	if got := send(t, data, http.MethodGet, base+"/application/"+sibling, nil); got["status"] != "Closed" {
+		t.Errorf("the linked application is %v", got["status"])
+	}
+	// Enabled: stipulations and tasks arrive, what was suppressed does not.
+	sandbox(mine, "task", map[string]any{"title": "Proof of income"})
+	sandbox(mine, "status", map[string]any{"status": "Pend Clearance"})
+	later := m.subjects(t, 2, borrower)
+	if len(later) != 2 {
+		t.Errorf("a task and a stipulation sent %q", later)
+	}
+	var states []string
+	err := w.open(t).SelectContext(t.Context(), &states, `
+		SELECT kind || ' ' || state
+		  FROM emails
+		 WHERE application_uid = $1
+		 ORDER BY created_at, email_uid`, mine)
+	want := []string{
+		"stipulation suppressed", "task suppressed", "welcome sent", "task sent", "stipulation sent",
+	}
+	if diff := cmp.Diff(want, states); err != nil || diff != "" {
+		t.Errorf("the e-mail log differs, %v:\n%s", err, diff)
+	}
+}
