@@ -45,8 +45,7 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, died bool) error
 		return notSent(s.hold(ctx, task, lane))
 	}
 	started := s.DB.Now()
-	attempt := s.Sender.Send(ctx, request)
-	lane.leave(attempt.Timings.Total)
+	attempt := s.send(ctx, lane, request)
 	if room := lane.room(); room > 0 {
 		defer s.refill(ctx, task.Subscription, lane, room)
 	}
@@ -54,6 +53,14 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, died bool) error
 		return notSent(fmt.Errorf("delivering %s: %w", task.UID, context.Cause(ctx)))
 	}
 	return s.record(ctx, task, job.Number, attempt, started)
+}
+
+// send makes the request in a place of the lane that was entered, and gives the
+// place back whatever happens.
+func (s *Service) send(ctx context.Context, lane *lane, request Request) Attempt {
+	began := time.Now()
+	defer func() { lane.leave(time.Since(began)) }()
+	return s.Sender.Send(ctx, request)
 }
 
 // refill releases held deliveries once this attempt is written. What fails here
