@@ -20,7 +20,6 @@ import (
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
 	"drawbridge/internal/event"
-	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
@@ -115,10 +114,7 @@ func wire(db *postgres.DB, s settings) (*house, error) {
 	}
 	h.events = &event.Recorder{Webhooks: h.webhooks, Emails: email.NewService(inserter)}
 	h.loans = &loan.Service{DB: db, Events: h.events}
-	replies := &idempotency.Store{DB: db, Render: func(err error) idempotency.Reply {
-		status, body := api.RenderError(err, db.Now())
-		return idempotency.Reply{Status: status, Body: body}
-	}}
+	replies := api.NewReplies(db)
 	h.api = &api.API{
 		Partners: h.partners, Limiter: &partner.Limiter{DB: db}, Idempotency: replies,
 		Applications: &application.Service{
