@@ -855,7 +855,7 @@ func deliveryFacts(p DeliveryPage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if p.Delivery.Application != "" {
-			templ_7745c5c3_Err = uidFact("Application", p.Delivery.Application, DeliveriesOf("application", p.Delivery.Application)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = uidFact("Application", p.Delivery.Application, ApplicationPath(p.Delivery.Application)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -11,6 +11,7 @@ type Section string
 // The sections that exist.
 const (
 	SectionOverview      Section = "overview"
+	SectionApplications  Section = "applications"
 	SectionDeliveries    Section = "deliveries"
 	SectionSubscriptions Section = "subscriptions"
 	SectionEmails        Section = "emails"
@@ -102,6 +103,7 @@ func navigation() []navGroup {
 	return []navGroup{
 		{items: []navItem{
 			{SectionOverview, "Overview", "layout-dashboard", PathHome, "o"},
+			{SectionApplications, "Applications", "folder-open", PathApplications, "a"},
 		}},
 		{title: "Webhooks", items: []navItem{
 			{SectionDeliveries, "Deliveries", "send", PathDeliveries, "d"},

@@ -667,7 +667,7 @@ func bar(f Frame) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "</button> <label class=\"visually-hidden\" for=\"find\">Find by delivery, application or subscription id</label> <input id=\"find\" name=\"q\" type=\"search\" placeholder=\"Find by any id\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "</button> <label class=\"visually-hidden\" for=\"find\">Find by any id, reference, e-mail address or disbursement number</label> <input id=\"find\" name=\"q\" type=\"search\" placeholder=\"Find by any id\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -61,14 +61,17 @@ func newConsole(s *services) (*console.Console, error) {
 		environment = string(s.settings.Env)
 	}
 	made, err := console.New(console.Options{
-		DB:          s.db,
-		Operators:   s.operators,
-		Webhooks:    s.webhooks,
-		Emails:      s.emails,
-		PublicURL:   s.settings.PublicURL,
-		Environment: environment,
-		Version:     version,
-		Status:      api.Status,
+		DB:           s.db,
+		Operators:    s.operators,
+		Webhooks:     s.webhooks,
+		Emails:       s.emails,
+		Applications: s.applications,
+		Loans:        s.loans,
+		Documents:    s.documents,
+		PublicURL:    s.settings.PublicURL,
+		Environment:  environment,
+		Version:      version,
+		Status:       api.Status,
 	})
 	if err != nil {
 		return nil, config.Faults{"DRAWBRIDGE_PUBLIC_URL cannot serve the console: " + err.Error()}

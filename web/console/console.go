@@ -18,8 +18,11 @@ import (
 	"github.com/alexedwards/scs/v2"
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/application"
+	"drawbridge/internal/document"
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
@@ -35,6 +38,10 @@ type Options struct {
 	Operators *operator.Service
 	Webhooks  *webhook.Service
 	Emails    *email.Service
+	// Applications, Loans and Documents are read only.
+	Applications *application.Service
+	Loans        *loan.Service
+	Documents    *document.Store
 	// PublicURL is the origin that browsers see, such as https://bridge.example.
 	PublicURL string
 	// Environment is shown over every page; empty in production.
@@ -115,6 +122,7 @@ func (c *Console) Routes() []Route {
 		},
 	}
 	routes = append(routes, c.emailRoutes()...)
+	routes = append(routes, c.applicationRoutes()...)
 	for i, route := range routes {
 		routes[i].Handler = c.guard(route.Role, route.Handler)
 	}

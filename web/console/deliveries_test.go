@@ -219,9 +219,11 @@ func TestFind(t *testing.T) {
 		strings.ToUpper(made[0].UID.String()): views.DeliveryPath(made[0].UID.String()),
 		made[0].SubscriptionUID.String(): views.DeliveriesOf("subscription",
 			made[0].SubscriptionUID.String()),
-		r.application.String(): views.DeliveriesOf("application", r.application.String()),
-		unknown:                views.DeliveriesOf("application", unknown),
-		"hello":                views.DeliveriesOf("application", "hello"),
+		r.application.String(): views.ApplicationPath(r.application.String()),
+		"ANA@example.com":      views.ApplicationPath(r.application.String()),
+		unknown:                views.ApplicationsPath(url.Values{"q": {unknown}}),
+		"hello":                views.ApplicationsPath(url.Values{"q": {"hello"}}),
+		"a\x00b":               views.ApplicationsPath(url.Values{"q": {"a\x00b"}}),
 	} {
 		got := b.get(views.PathDeliveries + "?" + url.Values{"q": {sought}}.Encode())
 		if got.Status != http.StatusSeeOther || got.Location != want {

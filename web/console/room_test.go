@@ -22,6 +22,8 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 
+	"drawbridge/internal/application"
+	"drawbridge/internal/document"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
@@ -48,11 +50,13 @@ func TestMain(m *testing.M) {
 // one merchant, one application and a support user.
 type room struct {
 	*testing.T
-	DB        *postgres.DB
-	Operators *operator.Service
-	Webhooks  *webhook.Service
-	Console   *console.Console
-	URL       string
+	DB           *postgres.DB
+	Operators    *operator.Service
+	Webhooks     *webhook.Service
+	Applications *application.Service
+	Documents    *document.Store
+	Console      *console.Console
+	URL          string
 
 	partner, merchant, application uuid.UUID
 	// ahead is how far the clock is ahead of time.
@@ -65,11 +69,13 @@ func newRoom(t *testing.T) *room {
 	r.DB.Now = func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 	r.Operators = &operator.Service{DB: r.DB}
 	r.Webhooks = r.newWebhooks()
+	r.Applications, r.Documents = r.newApplications(), r.newDocuments()
 	server := httptest.NewUnstartedServer(nil)
 	r.URL = "http://" + server.Listener.Addr().String()
 	var err error
 	r.Console, err = console.New(console.Options{
 		DB: r.DB, Operators: r.Operators, Webhooks: r.Webhooks, PublicURL: r.URL,
+		Applications: r.Applications, Loans: r.Applications.Loans, Documents: r.Documents,
 		Environment: "Development", Version: "test", Status: api.Status,
 		LiveEvery: 10 * time.Millisecond,
 	})

@@ -1,0 +1,235 @@
+package views
+
+import (
+	"fmt"
+	"time"
+
+	"drawbridge/internal/lending"
+)
+
+// ApplicationPage is the page of one application and its loan.
+type ApplicationPage struct {
+	Frame
+	Row ApplicationRow
+	// Source and Communications say who created it and whether mails go out.
+	Source         string
+	Communications string
+	// Document is the status of the loan documents, empty when none were sent.
+	Document    string
+	Updated     time.Time
+	Phone       string
+	Income      string
+	Project     string
+	Description string
+	Address     string
+	// Decided tells that the decision has run.
+	Decided bool
+	Offers  []OfferView
+	// Loan is nil until it opens.
+	Loan         *LoanView
+	Certificates []CertificateView
+	Tasks        []TaskView
+	Kinds        []Tab
+	Moments      []MomentView
+	// Cut tells that older moments are left out.
+	Cut bool
+}
+
+// OfferView is one offer of an application.
+type OfferView struct {
+	ProductUID, Code, Name  string
+	Approved, Maximum       string
+	Term, Rate, MerchantFee string
+	BorrowerMax, ProjectMax string
+	Selected                bool
+}
+
+// LoanView is a loan with its schedule.
+type LoanView struct {
+	Product string
+	Amount  string
+	// Original is the amount before it was revised, empty when it never was.
+	Original string
+	Drawn    string
+	Balance  string
+	// State says in a sentence what may be drawn next.
+	State  string
+	Stages []StageView
+	Draws  []DrawView
+}
+
+// StageView is one step of the schedule and the draw that took it.
+type StageView struct {
+	Number    int
+	Percent   string
+	Scheduled string
+	// Drawn is what was drawn for it, empty for nothing.
+	Drawn string
+}
+
+// DrawView is one disbursement.
+type DrawView struct {
+	ID        int64
+	Number    int
+	Stage     int
+	Kind      string
+	Status    string
+	Gross     string
+	Fee       string
+	Net       string
+	Requested time.Time
+	Settled   time.Time
+}
+
+// originalNote tells what a revised amount was before.
+func originalNote(l LoanView) string {
+	if l.Original == "" {
+		return "as approved"
+	}
+	return "revised, was " + l.Original
+}
+
+func (d DrawView) elementID() string { return fmt.Sprintf("draw-%d", d.ID) }
+
+// FundingChip describes where the money of a draw stands.
+func FundingChip(status string) ChipProps {
+	switch lending.FundingStatus(status) {
+	case lending.FundingRequested:
+		return ChipProps{"clock", "Requested", Calm}
+	case lending.FundingProcessing:
+		return ChipProps{"loader", "Processing", Calm}
+	case lending.FundingSettled:
+		return ChipProps{"circle-check", "Settled", Good}
+	case lending.FundingCancelled:
+		return ChipProps{"ban", "Cancelled", Mute}
+	}
+	return ChipProps{"circle-help", status, Mute}
+}
+
+// CertificateView is one completion certificate.
+type CertificateView struct {
+	UID     string
+	Created time.Time
+	// Draw is the number of the draw that it came with, 0 for none.
+	Draw int
+	// Metadata is a JSON object, empty for none.
+	Metadata []byte
+	Files    []FileView
+}
+
+func (c CertificateView) title() string {
+	if c.Draw == 0 {
+		return "Stored ahead of a draw"
+	}
+	return fmt.Sprintf("Came with draw %d", c.Draw)
+}
+
+// FileView is one file to download.
+type FileView struct {
+	UID    string
+	Name   string
+	Type   string
+	Size   int64
+	SHA256 string
+}
+
+func (f FileView) note() string { return byteSize(int(f.Size)) + ", " + f.Type }
+
+// TaskView is one task.
+type TaskView struct {
+	UID     string
+	Title   string
+	Status  string
+	Created time.Time
+	Updated time.Time
+}
+
+// TaskChip describes where a task stands.
+func TaskChip(status string) ChipProps {
+	switch lending.TaskStatus(status) {
+	case lending.TaskPending:
+		return ChipProps{"clock", "Pending", Warn}
+	case lending.TaskCompleted:
+		return ChipProps{"circle-check", "Completed", Good}
+	case lending.TaskCancelled:
+		return ChipProps{"ban", "Cancelled", Mute}
+	}
+	return ChipProps{"circle-help", status, Mute}
+}
+
+// MomentView is one thing that happened, in the timeline of an application.
+type MomentView struct {
+	// ID is unique on the page.
+	ID    string
+	At    time.Time
+	Icon  string
+	Tone  Tone
+	Title string
+	// Href leads to more about it, empty for nothing more.
+	Href string
+	// Chip is the state of a delivery or a mail, nil for none.
+	Chip *ChipProps
+	// Tag marks a re-send, empty for none.
+	Tag  string
+	Text string
+}
+
+func drawTable(draws []DrawView) TableProps[DrawView] {
+	return TableProps[DrawView]{
+		Caption: "Disbursements of the loan, oldest first",
+		RowID:   DrawView.elementID,
+		Rows:    draws,
+		Columns: []Column[DrawView]{
+			{Title: "Status", Class: "w-state", Cell: drawStatusCell},
+			{Title: "Disbursement", Header: true, Cell: drawNameCell},
+			{Title: "Gross", Class: "col-a w-amount end", Cell: drawGrossCell},
+			{Title: "Fee", Class: "col-b w-amount end", Cell: drawFeeCell},
+			{Title: "Net", Class: "col-b w-amount end", Cell: drawNetCell},
+			{Title: "Requested", Class: "w-time end", Cell: drawRequestedCell},
+			{Title: "Settled", Class: "col-c w-time end", Cell: drawSettledCell},
+		},
+	}
+}
+
+func stageTable(stages []StageView) TableProps[StageView] {
+	return TableProps[StageView]{
+		Caption: "Schedule of the loan",
+		RowID:   func(s StageView) string { return fmt.Sprintf("stage-%d", s.Number) },
+		Rows:    stages,
+		Columns: []Column[StageView]{
+			{Title: "Stage", Header: true, Cell: stageNameCell},
+			{Title: "Scheduled", Class: "w-amount end", Cell: stageScheduledCell},
+			{Title: "Drawn", Class: "w-amount end", Cell: stageDrawnCell},
+		},
+	}
+}
+
+func offerTable(offers []OfferView) TableProps[OfferView] {
+	return TableProps[OfferView]{
+		Caption: "Offers by product",
+		RowID:   func(o OfferView) string { return "offer-" + o.ProductUID },
+		Rows:    offers,
+		Columns: []Column[OfferView]{
+			{Title: "Product", Header: true, Cell: offerNameCell},
+			{Title: "Approved", Class: "w-amount end", Cell: offerApprovedCell},
+			{Title: "Maximum", Class: "col-a w-amount end", Cell: offerMaximumCell},
+			{Title: "Term", Class: "col-b w-short end", Cell: offerTermCell},
+			{Title: "Rate", Class: "col-b w-short end", Cell: offerRateCell},
+			{Title: "Fee", Class: "col-b w-short end", Cell: offerFeeCell},
+		},
+	}
+}
+
+func taskTable(tasks []TaskView) TableProps[TaskView] {
+	return TableProps[TaskView]{
+		Caption: "Tasks, oldest first",
+		RowID:   func(t TaskView) string { return "task-" + t.UID },
+		Rows:    tasks,
+		Columns: []Column[TaskView]{
+			{Title: "Status", Class: "w-state", Cell: taskStatusCell},
+			{Title: "Task", Header: true, Cell: taskTitleCell},
+			{Title: "Created", Class: "w-time end", Cell: taskCreatedCell},
+			{Title: "Changed", Class: "col-b w-time end", Cell: taskUpdatedCell},
+		},
+	}
+}

@@ -1,0 +1,275 @@
+package console
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/views"
+)
+
+// application shows one application with its loan and its timeline.
+func (c *Console) application(ctx echo.Context) error {
+	uid, err := pathUID(ctx)
+	if err != nil {
+		return err
+	}
+	page, err := c.applicationPage(ctx.Request().Context(), uid)
+	if err != nil {
+		return err
+	}
+	err = c.fillTimeline(ctx.Request().Context(), &page, uid, ctx.QueryParams()["show"])
+	if err != nil {
+		return err
+	}
+	page.Frame, err = c.frame(ctx, views.SectionApplications, "Application",
+		views.Crumb{Label: "Applications", Href: views.PathApplications},
+		views.Crumb{Label: uid.String()})
+	if err != nil {
+		return err
+	}
+	page.Notice = c.takeNotice(ctx)
+	return render(ctx, http.StatusOK, views.ApplicationDetailPage(page))
+}
+
+// applicationPage loads an application with everything but its timeline.
+func (c *Console) applicationPage(
+	ctx context.Context, uid uuid.UUID,
+) (views.ApplicationPage, error) {
+	summary, err := c.Applications.Summary(ctx, uid)
+	if err != nil {
+		return views.ApplicationPage{}, err
+	}
+	app, err := c.Applications.Get(ctx, application.Caller{}, uid)
+	if err != nil {
+		return views.ApplicationPage{}, err
+	}
+	page := views.ApplicationPage{
+		Row: applicationRow(summary), Source: sourceWord(app.Source),
+		Communications: communicationsWord(app.Communications), Document: documentWord(app.Document),
+		Updated: app.UpdatedAt, Phone: value(app.Borrower.Phone), Project: app.Project.Name,
+		Description: value(app.Project.Description), Address: value(app.Project.Address),
+		Decided: app.Decided, Offers: offerViews(app),
+	}
+	if app.Borrower.AnnualIncome != nil {
+		page.Income = views.Amount(*app.Borrower.AnnualIncome)
+	}
+	tasks, err := c.Applications.Tasks(ctx, uid)
+	if err != nil {
+		return views.ApplicationPage{}, err
+	}
+	for _, task := range tasks {
+		page.Tasks = append(page.Tasks, views.TaskView{
+			UID: task.UID.String(), Title: task.Title, Status: string(task.Status),
+			Created: task.CreatedAt, Updated: task.UpdatedAt,
+		})
+	}
+	if app.LoanOpen {
+		err = c.fillLoan(ctx, &page, uid)
+	}
+	return page, err
+}
+
+func (c *Console) fillLoan(ctx context.Context, page *views.ApplicationPage, uid uuid.UUID) error {
+	open, err := c.Loans.Get(ctx, application.Caller{}, uid)
+	if err != nil {
+		return err
+	}
+	page.Loan = loanView(open)
+	certificates, err := c.Loans.Certificates(ctx, uid)
+	if err != nil {
+		return err
+	}
+	for _, certificate := range certificates {
+		shown := views.CertificateView{
+			UID: certificate.UID.String(), Created: certificate.CreatedAt,
+			Draw: certificate.DisbursementNumber, Metadata: certificate.Metadata,
+		}
+		for _, file := range certificate.Files {
+			shown.Files = append(shown.Files, views.FileView{
+				UID: file.UID.String(), Name: file.Name, Type: file.ContentType, Size: file.Size,
+				SHA256: file.SHA256,
+			})
+		}
+		page.Certificates = append(page.Certificates, shown)
+	}
+	return nil
+}
+
+func loanView(open loan.Loan) *views.LoanView {
+	shown := &views.LoanView{
+		Product: open.ProductCode, Amount: views.Amount(open.Amount),
+		Drawn: views.Amount(open.Drawn()), Balance: views.Amount(open.Balance()),
+		State: loanState(open),
+	}
+	if !open.Amount.Equal(open.OriginalAmount) {
+		shown.Original = views.Amount(open.OriginalAmount)
+	}
+	taken := map[int]string{}
+	for _, draw := range open.History {
+		if draw.Status != lending.FundingCancelled {
+			taken[draw.Stage] = views.Amount(draw.Gross)
+		}
+		shown.Draws = append(shown.Draws, views.DrawView{
+			ID: draw.ID, Number: draw.Number, Stage: draw.Stage, Kind: string(draw.Kind),
+			Status: string(draw.Status), Gross: views.Amount(draw.Gross),
+			Fee: views.Amount(draw.Fee), Net: views.Amount(draw.Net),
+			Requested: draw.RequestedAt, Settled: value(draw.SettledAt),
+		})
+	}
+	for _, stage := range open.Stages {
+		shown.Stages = append(shown.Stages, views.StageView{
+			Number: stage.Number, Percent: stage.Percent.String(),
+			Scheduled: views.Amount(stage.Scheduled), Drawn: taken[stage.Number],
+		})
+	}
+	return shown
+}
+
+// loanState says what keeps the next draw from being requested, if anything.
+func loanState(open loan.Loan) string {
+	switch {
+	case open.IsCompleted():
+		return "Drawn to the end"
+	case open.IsPending():
+		return "A draw is pending; the next one waits for it"
+	case open.Status != lending.StatusApproved:
+		return "No draw while the application is not Approved"
+	}
+	return "The next draw may be requested"
+}
+
+func offerViews(app application.Application) []views.OfferView {
+	selected := ""
+	if app.SelectedProductUID != nil {
+		selected = app.SelectedProductUID.String()
+	}
+	offers := make([]views.OfferView, 0, len(app.Offers))
+	for _, offer := range app.Offers {
+		offers = append(offers, views.OfferView{
+			ProductUID: offer.ProductUID, Code: offer.ProductCode, Name: offer.ProductName,
+			Approved: views.Amount(offer.ApprovedAmount), Maximum: views.Amount(offer.MaxAmount),
+			Term: offer.Term, Rate: offer.InterestRate.String(),
+			MerchantFee: offer.MerchantFeePercentage.String(),
+			BorrowerMax: views.Amount(offer.BorrowerMax), ProjectMax: views.Amount(offer.ProjectMax),
+			Selected: offer.ProductUID == selected,
+		})
+	}
+	return offers
+}
+
+func sourceWord(source lending.Source) string {
+	if source == lending.SourceConsole {
+		return "An operator, in the console"
+	}
+	return "The partner, through the API"
+}
+
+func communicationsWord(state lending.Communications) string {
+	if state == lending.CommunicationsPaused {
+		return "Paused until the offer is accepted"
+	}
+	return "Enabled"
+}
+
+func documentWord(status lending.DocumentStatus) string {
+	switch status {
+	case lending.DocumentSent:
+		return "Sent"
+	case lending.DocumentSigned:
+		return "Signed"
+	case lending.DocumentNone:
+	}
+	return "Not sent"
+}
+
+// fillTimeline loads the moments of the chosen kinds; kinds that do not exist
+// are left out.
+func (c *Console) fillTimeline(
+	ctx context.Context, page *views.ApplicationPage, uid uuid.UUID, chosen []string,
+) error {
+	var kinds []application.MomentKind
+	for _, kind := range application.MomentKinds() {
+		if slices.Contains(chosen, string(kind)) {
+			kinds = append(kinds, kind)
+		}
+	}
+	timeline, err := c.Applications.Timeline(ctx, uid, kinds...)
+	if err != nil {
+		return err
+	}
+	page.Kinds, page.Cut = kindTabs(uid, kinds), timeline.Cut
+	for _, moment := range timeline.Moments {
+		page.Moments = append(page.Moments, momentView(uid, moment))
+	}
+	return nil
+}
+
+// kindTabs switch each kind of moment on or off.
+func kindTabs(uid uuid.UUID, chosen []application.MomentKind) []views.Tab {
+	path := views.ApplicationPath(uid.String())
+	tabs := []views.Tab{{Label: "All", Href: path, Current: len(chosen) == 0}}
+	for _, kind := range application.MomentKinds() {
+		query := url.Values{}
+		for _, other := range application.MomentKinds() {
+			if slices.Contains(chosen, other) != (other == kind) {
+				query.Add("show", string(other))
+			}
+		}
+		tab := views.Tab{Label: momentWords[kind].tab, Href: path, Current: slices.Contains(chosen, kind)}
+		if len(query) > 0 {
+			tab.Href += "?" + query.Encode()
+		}
+		tabs = append(tabs, tab)
+	}
+	return tabs
+}
+
+// momentWords are how a kind of moment is called and marked.
+var momentWords = map[application.MomentKind]struct {
+	tab, icon string
+	tone      views.Tone
+}{
+	application.MomentStatus:   {"Status", "zap", views.Calm},
+	application.MomentOffer:    {"Amount and terms", "percent", views.Odd},
+	application.MomentDocument: {"Documents", "file-text", views.Calm},
+	application.MomentFunding:  {"Draws and funding", "banknote", views.Good},
+	application.MomentTask:     {"Tasks", "list-checks", views.Warn},
+	application.MomentDelivery: {"Deliveries", "send", views.Mute},
+	application.MomentEmail:    {"E-mails", "mail", views.Mute},
+	application.MomentOperator: {"Operators", "user", views.Odd},
+}
+
+// momentView words one moment.
+func momentView(uid uuid.UUID, m application.Moment) views.MomentView {
+	words := momentWords[m.Kind]
+	shown := views.MomentView{
+		ID: m.Name + "-" + m.ID, At: m.At, Icon: words.icon, Tone: words.tone,
+	}
+	switch {
+	case m.Kind == application.MomentDelivery:
+		wordDelivery(&shown, m)
+	case m.Kind == application.MomentEmail:
+		wordEmail(&shown, m)
+	case m.Kind == application.MomentOperator:
+		shown.Title, shown.Text = m.Name, cmp.Or(m.Text, "No reason was given")
+		shown.Text = m.Party + ": " + shown.Text
+	case lending.EventKind(m.Name).IsKnown():
+		shown.Title = lending.EventKind(m.Name).Title() + ": " + m.State
+		shown.Text = eventText(m)
+		shown.Href = views.DeliveriesPath(url.Values{
+			"application": {uid.String()}, "event": {m.Name},
+		})
+	default:
+		wordOwn(&shown, m)
+	}
+	return shown
+}

@@ -1,0 +1,202 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+)
+
+// applicationRoutes lists the pages about applications and their loans.
+func (c *Console) applicationRoutes() []Route {
+	const support = operator.RoleSupport
+	return []Route{
+		{http.MethodGet, views.PathApplications, "console.applications", support, c.applications},
+		{http.MethodGet, views.PathApplication, "console.application", support, c.application},
+		{http.MethodGet, views.PathDocument, "console.document", support, c.document},
+	}
+}
+
+// applications lists applications.
+func (c *Console) applications(ctx echo.Context) error {
+	request := ctx.Request().Context()
+	filter, shown := readApplicationFilter(ctx.QueryParams())
+	owners, err := c.Applications.Owners(request, maxOptions)
+	if err != nil {
+		return err
+	}
+	page := views.ApplicationList{
+		Filter: shown, Tabs: statusTabs(shown), Active: activeApplicationFilters(shown, owners),
+		Partners: partnerOptions(owners), Merchants: merchantOptions(owners),
+	}
+	status := http.StatusOK
+	if len(shown.Faults) > 0 {
+		status = http.StatusBadRequest
+	} else if err := c.fillApplications(ctx, &page, filter); err != nil {
+		return err
+	}
+	page.Frame, err = c.frame(ctx, views.SectionApplications, "Applications",
+		views.Crumb{Label: "Applications"})
+	if err != nil {
+		return err
+	}
+	return render(ctx, status, views.ApplicationListPage(page))
+}
+
+// fillApplications loads one page of the list.
+func (c *Console) fillApplications(
+	ctx echo.Context, page *views.ApplicationList, filter application.Filter,
+) error {
+	request := ctx.Request().Context()
+	loaded, err := c.Applications.List(request, filter)
+	if err != nil {
+		return err
+	}
+	count, err := c.Applications.Count(request, filter, maxCount+1)
+	if err != nil {
+		return err
+	}
+	page.Summary = views.Number(count) + " applications"
+	switch {
+	case count > maxCount:
+		page.Summary = views.Number(maxCount) + "+ applications"
+	case count == 1:
+		page.Summary = "1 application"
+	}
+	for _, summary := range loaded.Applications {
+		page.Rows = append(page.Rows, applicationRow(summary))
+	}
+	query := applicationQuery(page.Filter)
+	if next := loaded.Next.String(); next != "" {
+		page.Older = views.ApplicationsPath(with(query, "cursor", next))
+	}
+	if !filter.Cursor.IsZero() {
+		page.Newest = views.ApplicationsPath(query)
+	}
+	return nil
+}
+
+func applicationRow(s application.Summary) views.ApplicationRow {
+	row := views.ApplicationRow{
+		UID: s.UID.String(), Status: string(s.Status), Email: s.Email,
+		Borrower:  strings.TrimSpace(s.FirstName + " " + s.LastName),
+		Reference: value(s.Reference), Partner: s.PartnerName, Merchant: s.MerchantName,
+		Requested: views.Amount(s.RequestedAmount), Created: s.CreatedAt,
+	}
+	if s.LoanAmount != nil {
+		row.Loan, row.Drawn = views.Amount(*s.LoanAmount), views.Amount(*s.Drawn)
+	}
+	return row
+}
+
+// readApplicationFilter reads the filter from the address; what is wrong with
+// it is said beside the field.
+func readApplicationFilter(query url.Values) (application.Filter, views.ApplicationFilter) {
+	shown := views.ApplicationFilter{
+		Status: query.Get("status"), Partner: query.Get("partner"),
+		Merchant: query.Get("merchant"), Search: strings.TrimSpace(query.Get("q")),
+		Faults: map[string]string{},
+	}
+	filter := application.Filter{
+		Status:      lending.ApplicationStatus(shown.Status),
+		PartnerUID:  readUID(shown.Faults, "partner", shown.Partner),
+		MerchantUID: readUID(shown.Faults, "merchant", shown.Merchant),
+		Search:      shown.Search,
+		Limit:       pageSize,
+	}
+	if filter.Status != "" && !slices.Contains(lending.AllApplicationStatuses(), filter.Status) {
+		shown.Faults["status"] = "There is no such status; choose one above."
+	}
+	if application.CheckSearch(shown.Search) != nil {
+		shown.Faults["q"] = "This cannot be searched for: it is too long, or no text."
+	}
+	var err error
+	if filter.Cursor, err = postgres.ParseCursor(query.Get("cursor")); err != nil {
+		shown.Faults["cursor"] = "The page's place in the list cannot be read; start from the newest."
+	}
+	return filter, shown
+}
+
+// applicationQuery is the inverse of readApplicationFilter.
+func applicationQuery(shown views.ApplicationFilter) url.Values {
+	query := url.Values{}
+	for name, text := range map[string]string{
+		"status": shown.Status, "partner": shown.Partner, "merchant": shown.Merchant,
+		"q": shown.Search,
+	} {
+		if text != "" {
+			query.Set(name, text)
+		}
+	}
+	return query
+}
+
+// statusTabs are the views of the list by status.
+func statusTabs(shown views.ApplicationFilter) []views.Tab {
+	query := applicationQuery(shown)
+	tabs := []views.Tab{{
+		Label: "All", Href: views.ApplicationsPath(with(query, "status", "")),
+		Current: shown.Status == "",
+	}}
+	for _, status := range lending.AllApplicationStatuses() {
+		tabs = append(tabs, views.Tab{
+			Label: string(status), Href: views.ApplicationsPath(with(query, "status", string(status))),
+			Current: shown.Status == string(status),
+		})
+	}
+	return tabs
+}
+
+// activeApplicationFilters are the filters in force besides the status.
+func activeApplicationFilters(
+	shown views.ApplicationFilter, owners []application.Owner,
+) []views.ActiveFilter {
+	query := applicationQuery(shown)
+	var active []views.ActiveFilter
+	add := func(name, label, text string, options []views.Option) {
+		if text == "" {
+			return
+		}
+		for _, option := range options {
+			if option.Value == text {
+				text = option.Label
+			}
+		}
+		active = append(active, views.ActiveFilter{
+			Label: label + " " + text, Href: views.ApplicationsPath(with(query, name, "")),
+		})
+	}
+	add("q", "Search", shown.Search, nil)
+	add("partner", "Partner", shown.Partner, partnerOptions(owners))
+	add("merchant", "Merchant", shown.Merchant, merchantOptions(owners))
+	return active
+}
+
+func partnerOptions(owners []application.Owner) []views.Option {
+	options := []views.Option{{Label: "All partners"}}
+	for _, owner := range owners {
+		option := views.Option{Value: owner.PartnerUID.String(), Label: owner.PartnerName}
+		if options[len(options)-1].Value != option.Value {
+			options = append(options, option)
+		}
+	}
+	return options
+}
+
+func merchantOptions(owners []application.Owner) []views.Option {
+	options := []views.Option{{Label: "All merchants"}}
+	for _, owner := range owners {
+		options = append(options, views.Option{
+			Value: owner.MerchantUID.String(), Label: owner.MerchantName + ", " + owner.PartnerName,
+		})
+	}
+	return options
+}

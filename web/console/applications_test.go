@@ -1,0 +1,427 @@
+package console_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/catalog"
+	"drawbridge/internal/document"
+	"drawbridge/internal/email"
+	"drawbridge/internal/event"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+)
+
+func (r *room) newApplications() *application.Service {
+	r.Helper()
+	queue, err := river.NewClient(riverdatabasesql.New(r.DB.DB.DB), &river.Config{})
+	r.must(err)
+	events := &event.Recorder{Webhooks: r.Webhooks, Emails: email.NewService(queue)}
+	return &application.Service{
+		DB: r.DB, Events: events, Loans: &loan.Service{DB: r.DB, Events: events},
+		Products: &catalog.Service{DB: r.DB},
+	}
+}
+
+func (r *room) newDocuments() *document.Store {
+	r.Helper()
+	bucket, err := document.OpenBucket("file://" + r.TempDir())
+	r.must(err)
+	return document.NewStore(bucket)
+}
+
+// world leads the room's applications through their lives.
+func (r *room) world() *applicationtest.World {
+	return &applicationtest.World{
+		DB: r.DB, Partners: &partner.Service{DB: r.DB}, Catalog: &catalog.Service{DB: r.DB},
+		Webhooks: r.Webhooks, Events: r.Applications.Events, Loans: r.Applications.Loans,
+		Applications: r.Applications, Partner: r.partner, Merchant: r.merchant,
+	}
+}
+
+// file stores a document as an upload does.
+func (r *room) file(name, contentType, text string) document.File {
+	r.Helper()
+	file := applicationtest.File(name, text)
+	file.ContentType = contentType
+	content := io.NewSectionReader(strings.NewReader(text), 0, int64(len(text)))
+	r.must(r.Documents.Bucket().Put(r.Context(), file.Key, content))
+	return file
+}
+
+// borrowed is a loan with one settled draw, one with a certificate, a task, a
+// delivery and mails.
+func (r *room) borrowed(files ...document.File) uuid.UUID {
+	r.Helper()
+	w := r.world()
+	reference := "SV-2026-17"
+	app := w.Loan(r, w.NewProduct(r, "SOLAR", "50,50"), func(d *applicationtest.Draft) {
+		d.ExternalReference, d.Borrower.Email = &reference, "bo@example.com"
+		d.Borrower.FirstName, d.Borrower.LastName = "Bo", "Weiß"
+	})
+	r.subscribe(r.receiver(status(http.StatusServiceUnavailable)).URL)
+	w.Settle(r, w.Draw(r, app.UID, loan.DrawInput{}).ID)
+	r.work()
+	w.Draw(r, app.UID, loan.DrawInput{Files: files})
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := r.Applications.AddTask(ctx, tx, w.Caller(), app.UID, "Send a photo")
+		return err
+	})
+	return app.UID
+}
+
+func (a answer) applicationIDs() []string {
+	return a.find("main .table tbody tr").Map(func(_ int, row *goquery.Selection) string {
+		id, _ := row.Attr("id")
+		return strings.TrimPrefix(id, "a-")
+	})
+}
+
+func TestApplicationList(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	first := r.application.String()
+	second := r.borrowed(r.file("a.pdf", "application/pdf", "%PDF-1.4")).String()
+	b := r.signedIn()
+	page := b.get(views.PathApplications).wantStatus(t, http.StatusOK)
+	if row := page.text("#a-" + second); !strings.Contains(row, "Approved Bo Weiß") ||
+		!strings.Contains(row, "SV-2026-17") || !strings.Contains(row, "10,000.00") {
+		t.Errorf("row %q", row)
+	}
+	if got := page.text(".table-tools"); got != "2 applications" {
+		t.Errorf("count %q", got)
+	}
+	for query, want := range map[string][]string{
+		"":                              {second, first},
+		"status=Approved":               {second, first},
+		"status=Closed":                 nil,
+		"q=SV-2026-17":                  {second},
+		"q=+BO%40example.com":           {second},
+		"q=" + first:                    {first},
+		"q=nobody":                      nil,
+		"partner=" + r.partner.String(): {second, first},
+		"partner=" + uuid.NewString():   nil,
+		"merchant=" + r.merchant.String() + "&q=SV-2026-17": {second},
+	} {
+		page := b.get(views.PathApplications+"?"+query).wantStatus(t, http.StatusOK)
+		if got := page.applicationIDs(); !slices.Equal(got, want) {
+			t.Errorf("%q lists %v, want %v", query, got, want)
+		}
+		if want == nil && !strings.Contains(page.text(".empty"), "No application matches") {
+			t.Errorf("%q says %q", query, page.text(".empty"))
+		}
+	}
+	for query, want := range map[string]string{
+		"status=Gone":  "no such status",
+		"merchant=1":   "not an id",
+		"partner=x":    "not an id",
+		"q=a%00b":      "cannot be searched",
+		"q=a%ff":       "cannot be searched",
+		"cursor=later": "cannot be read",
+	} {
+		page := b.get(views.PathApplications+"?"+query).wantStatus(t, http.StatusBadRequest)
+		if got := page.text("main .empty"); !strings.Contains(got, want) {
+			t.Errorf("%q says %q, want %q", query, got, want)
+		}
+	}
+}
+
+func TestApplicationListPages(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	_, err := r.DB.ExecContext(r.Context(), `
+		INSERT INTO applications
+		SELECT gen_random_uuid(), merchant_uid, partner_uid, source, status, communications,
+		       external_reference, requested_amount, NULL, borrower_first_name, borrower_last_name,
+		       borrower_email, NULL, NULL, project_name, NULL, NULL, NULL, false, NULL, NULL, NULL,
+		       created_at, updated_at
+		  FROM applications, generate_series(1, 60)`)
+	r.must(err)
+	b := r.signedIn()
+	first := b.get(views.PathApplications)
+	older, _ := first.find(".pager a[rel=next]").Attr("href")
+	second := b.get(older)
+	got := append(first.applicationIDs(), second.applicationIDs()...)
+	slices.Sort(got)
+	if len(slices.Compact(got)) != 61 || second.find(".pager a[rel=next]").Length() != 0 ||
+		second.find(".pager a:contains(Newest)").Length() != 1 {
+		t.Errorf("%d applications on two pages, want 61", len(slices.Compact(got)))
+	}
+}
+
+func TestApplicationPage(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	file := r.file("roof.pdf", "application/pdf", "%PDF-1.4 roof")
+	uid := r.borrowed(file).String()
+	b := r.signedIn()
+	page := b.get(views.ApplicationPath(uid)).wantStatus(t, http.StatusOK)
+	for selector, want := range map[string]string{
+		".headline":       "Bo Weiß Approved",
+		".sums":           "Amount 10,000.00 as approved Drawn 10,000.00 2 disbursements Balance 0.00",
+		"#stage-2":        "50 % 5,000.00 5,000.00",
+		".facts":          "SV-2026-17",
+		".files":          "roof.pdf 13 B, application/pdf",
+		".certificate":    "Came with draw 2",
+		"#timeline":       "Send a photo",
+		"[id^=offer-]":    "selected",
+		"[id^=task-]":     "Pending Send a photo",
+		"[id^=draw-]":     "Settled #",
+		".timeline .chip": "Retrying",
+		"main .page-acts": "Deliveries E-mails",
+		".panel-head":     "Drawn to the end",
+		".table-sub":      "fee",
+		".crumbs":         uid,
+		"title":           "Application",
+		".rail [href='" + views.PathApplications + "']": "Applications",
+	} {
+		if got := page.text(selector); !strings.Contains(got, want) {
+			t.Errorf("%s says %q, want %q", selector, got, want)
+		}
+	}
+	if got := page.find(".rail [aria-current]").AttrOr("href", ""); got != views.PathApplications {
+		t.Errorf("the rail marks %q", got)
+	}
+	download := page.find(".files a").AttrOr("href", "")
+	if want := views.DocumentPath(uid, file.UID.String()); download != want {
+		t.Errorf("the file leads to %q, want %q", download, want)
+	}
+	plain := b.get(views.ApplicationPath(r.application.String())).wantStatus(t, http.StatusOK)
+	if got := plain.text("main"); !strings.Contains(got, "No loan yet") ||
+		!strings.Contains(got, "No offers yet") || !strings.Contains(got, "Application created") {
+		t.Errorf("an application without a loan says %q", got)
+	}
+	b.get(views.ApplicationPath(uuid.NewString())).wantStatus(t, http.StatusNotFound)
+	b.get(views.ApplicationPath("x")).wantStatus(t, http.StatusNotFound)
+}
+
+// From the timeline each thing leads to its own page, and chips narrow it.
+func TestApplicationTimeline(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	uid := r.borrowed(r.file("a.pdf", "application/pdf", "%PDF-1.4")).String()
+	b := r.signedIn()
+	page := b.get(views.ApplicationPath(uid))
+	titles := func(a answer) []string {
+		return a.find(".moment h3").Map(func(_ int, title *goquery.Selection) string {
+			return strings.TrimSpace(title.Text())
+		})
+	}
+	all := titles(page)
+	if len(all) < 15 || all[len(all)-1] != "Application created" {
+		t.Fatalf("timeline %q", all)
+	}
+	page.find(".moment h3 a").Each(func(_ int, link *goquery.Selection) {
+		href := link.AttrOr("href", "")
+		if anchor, found := strings.CutPrefix(href, "#"); found {
+			if page.find("[id='"+anchor+"']").Length() != 1 {
+				t.Errorf("%q leads nowhere", href)
+			}
+			return
+		}
+		b.get(href).wantStatus(t, http.StatusOK)
+	})
+	tabs := map[string]string{}
+	page.find(".panel-tabs a").Each(func(_ int, tab *goquery.Selection) {
+		tabs[tab.Text()] = strings.TrimSuffix(tab.AttrOr("href", ""), "#timeline")
+	})
+	tasks := b.get(tabs["Tasks"])
+	if got := titles(tasks); !slices.Equal(got, []string{"Task created: Pending"}) {
+		t.Errorf("tasks alone: %q", got)
+	}
+	if got := tasks.find(".panel-tabs [aria-current]").Text(); got != "Tasks" {
+		t.Errorf("the chip %q is marked", got)
+	}
+	both := strings.TrimSuffix(
+		tasks.find(".panel-tabs a:contains(Status)").AttrOr("href", ""), "#timeline")
+	if got := titles(b.get(both)); len(got) != 4 || got[0] != "Task created: Pending" {
+		t.Errorf("tasks and status: %q", got)
+	}
+	if got := len(titles(b.get(views.ApplicationPath(uid) + "?show=nothing"))); got != len(all) {
+		t.Errorf("an unknown kind shows %d moments, want all %d", got, len(all))
+	}
+}
+
+func TestDownload(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	names := []string{"roof.pdf", `a";drop.pdf`, "Dach größer.pdf", "<img src=x>.pdf"}
+	var files []document.File
+	for _, name := range names {
+		files = append(files, r.file(name, "application/pdf", "%PDF-1.4 <script>planted()</script>"))
+	}
+	uid := r.borrowed(files...).String()
+	b := r.signedIn()
+	for _, file := range files {
+		got := b.get(views.DocumentPath(uid, file.UID.String())).wantStatus(t, http.StatusOK)
+		for name, want := range map[string]string{
+			"Content-Type":            "application/pdf",
+			"Content-Disposition":     document.ContentDisposition(file.Name),
+			"X-Content-Type-Options":  "nosniff",
+			"Cache-Control":           "no-store",
+			"Content-Length":          fmt.Sprint(file.Size),
+			"Content-Security-Policy": "default-src 'none'; sandbox; frame-ancestors 'none'",
+		} {
+			if got.Header.Get(name) != want {
+				t.Errorf("%s: %s is %q, want %q", file.Name, name, got.Header.Get(name), want)
+			}
+		}
+		if got.Raw != "%PDF-1.4 <script>planted()</script>" {
+			t.Errorf("%s: content %q", file.Name, got.Raw)
+		}
+	}
+	var audited int
+	r.must(r.DB.GetContext(r.Context(), &audited, `
+		SELECT count(*)
+		  FROM audit_log
+		 WHERE action = 'document.download'
+		   AND actor = $1
+		   AND subject = $2`, supportEmail, uid))
+	if audited != len(files) {
+		t.Errorf("%d downloads in the audit log, want %d", audited, len(files))
+	}
+	page := b.get(views.ApplicationPath(uid) + "?show=operator")
+	if got := page.text(".moment"); !strings.Contains(got, "document.download") {
+		t.Errorf("the timeline does not tell the download: %q", got)
+	}
+}
+
+func TestDownloadRefusals(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	kept := r.file("a.pdf", "application/pdf", "%PDF-1.4")
+	lost := applicationtest.File("lost.pdf", "lost")
+	uid := r.borrowed(kept, lost).String()
+	b := r.signedIn()
+	for name, path := range map[string]string{
+		"another application": views.DocumentPath(r.application.String(), kept.UID.String()),
+		"unknown file":        views.DocumentPath(uid, uuid.NewString()),
+		"no id":               views.DocumentPath(uid, "../../pending"),
+		"lost in the bucket":  views.DocumentPath(uid, lost.UID.String()),
+	} {
+		if got := b.get(path); got.Status != http.StatusNotFound ||
+			got.Header.Get("Content-Disposition") != "" {
+			t.Errorf("%s: %d %q", name, got.Status, got.Header.Get("Content-Disposition"))
+		}
+	}
+	stranger := r.stranger().get(views.DocumentPath(uid, kept.UID.String()))
+	if stranger.Status != http.StatusSeeOther || strings.Contains(stranger.Raw, "%PDF") {
+		t.Errorf("a stranger gets %d", stranger.Status)
+	}
+	var audited int
+	r.must(r.DB.GetContext(r.Context(), &audited,
+		`SELECT count(*) FROM audit_log WHERE action = 'document.download'`))
+	if audited != 0 {
+		t.Errorf("%d refused downloads in the audit log", audited)
+	}
+}
+
+// Every role may look at applications, and nothing here lets anybody change one.
+func TestApplicationsForEveryRole(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	for _, role := range []operator.Role{
+		operator.RoleSupport, operator.RoleOperator, operator.RoleAdmin,
+	} {
+		address := string(role) + "@lender.example"
+		r.addUser(address, role)
+		b := r.stranger()
+		b.signIn(address, password)
+		for _, path := range []string{
+			views.PathApplications, views.ApplicationPath(r.application.String()),
+		} {
+			page := b.get(path).wantStatus(t, http.StatusOK)
+			if forms := page.find("main form[method=post]").Length(); forms != 0 {
+				t.Errorf("%s offers a %s %d changes", path, role, forms)
+			}
+		}
+	}
+}
+
+func TestHostileApplicationIsInert(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	w := r.world()
+	const planted = `"><script>planted()</script>` + "\u202e"
+	app := w.Loan(r, w.NewProduct(r, "SINGLE", "100"), func(d *applicationtest.Draft) {
+		text := planted
+		d.ExternalReference, d.Borrower.Phone = &text, &text
+		d.Borrower.FirstName, d.Borrower.LastName = planted, planted
+		d.Project = application.Project{Name: planted, Description: &text, Address: &text}
+	})
+	metadata, err := lending.ParseMetadata([]byte(`{"a":"<script>planted()</script>"}`))
+	r.must(err)
+	w.Draw(r, app.UID, loan.DrawInput{
+		Metadata: metadata, Files: []document.File{r.file(planted+".pdf", "application/pdf", "x")},
+	})
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := r.Applications.AddTask(ctx, tx, w.Caller(), app.UID, planted)
+		return err
+	})
+	b := r.signedIn()
+	for _, path := range []string{
+		views.PathApplications, views.ApplicationPath(app.UID.String()),
+		views.ApplicationsPath(url.Values{"q": {planted}}),
+		views.ApplicationsPath(url.Values{"status": {planted}, "partner": {planted}}),
+	} {
+		page := b.get(path)
+		if !bytes.Contains([]byte(page.text("main")+page.Raw), []byte("planted")) {
+			t.Errorf("%s does not show what was planted", path)
+		}
+		page.find("script").Each(func(_ int, script *goquery.Selection) {
+			if script.Text() != "" {
+				t.Errorf("%s runs %q", path, script.Text())
+			}
+		})
+		if strings.ContainsRune(page.text("main"), '\u202e') {
+			t.Errorf("%s lets text change its direction", path)
+		}
+	}
+}
+
+func TestFindApplication(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	uid := r.borrowed(r.file("a.pdf", "application/pdf", "%PDF-1.4"))
+	delivery := r.list()[0]
+	draw := r.world().GetLoan(t, uid).History[1].ID
+	b := r.signedIn()
+	for sought, want := range map[string]string{
+		uid.String():          views.ApplicationPath(uid.String()),
+		"SV-2026-17":          views.ApplicationPath(uid.String()),
+		" Bo@Example.com ":    views.ApplicationPath(uid.String()),
+		fmt.Sprint(draw):      views.ApplicationPath(uid.String()) + fmt.Sprintf("#draw-%d", draw),
+		delivery.UID.String(): views.DeliveryPath(delivery.UID.String()),
+		"999999":              views.ApplicationsPath(url.Values{"q": {"999999"}}),
+		strings.Repeat("long", 99): views.ApplicationsPath(url.Values{
+			"q": {strings.Repeat("long", 99)},
+		}),
+	} {
+		got := b.get(views.PathDeliveries + "?" + url.Values{"q": {sought}}.Encode())
+		if got.Status != http.StatusSeeOther || got.Location != want {
+			t.Errorf("looking for %q leads to %d %q, want %q", sought, got.Status, got.Location, want)
+		}
+	}
+	page := b.get(views.DeliveryPath(delivery.UID.String()))
+	if page.find("a[href='"+views.ApplicationPath(uid.String())+"']").Length() != 1 {
+		t.Error("a delivery does not lead to its application")
+	}
+}
