@@ -212,9 +212,13 @@ func TestStopFinishesWhatIsInFlight(t *testing.T) {
 	request.Header.Set("x-service-client-id", data.Partners[0].Clients[0].ID)
 	request.Header.Set("x-service-client-secret", data.Partners[0].Clients[0].Secret)
 	request.Header.Set("Content-Type", "multipart/form-data; boundary=b")
+	// The body is sent once the handler asks for it: then it is in flight.
+	request.Header.Set("Expect", "100-continue")
+	transport := &http.Transport{ExpectContinueTimeout: 30 * time.Second}
+	defer transport.CloseIdleConnections()
 	answered := make(chan int, 1)
 	go func() {
-		response, err := http.DefaultClient.Do(request)
+		response, err := (&http.Client{Transport: transport}).Do(request)
 		if err != nil {
 			answered <- 0
 			return
