@@ -16,7 +16,7 @@ const checkTimeout = 5 * time.Second
 func (s *Service) CheckDestination(ctx context.Context, rawURL string) (warning string, err error) {
 	parsed, err := s.Policy.CheckURL(rawURL)
 	if err != nil {
-		return "", nil //nolint:nilerr // reported by the use case
+		return "", nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
