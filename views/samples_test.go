@@ -2,6 +2,7 @@ package views
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -107,7 +108,7 @@ func samplePages(word string) map[string]templ.Component {
 	unmatched.Rows = nil
 	wrong := sampleList(word)
 	wrong.Filter.Faults = map[string]string{"since": word, "state": word}
-	return map[string]templ.Component{
+	pages := map[string]templ.Component{
 		"deliveries":  DeliveryListPage(sampleList(word)),
 		"unavailable": DeliveryListPage(unavailable),
 		"unmatched":   DeliveryListPage(unmatched),
@@ -133,6 +134,8 @@ func samplePages(word string) map[string]templ.Component {
 		"sign-in": SignInPage(SignIn{Environment: "Development", Email: word, Next: word, Fault: word}),
 		"fault":   FaultPage(Fault{Status: 404, Title: "Not here", Text: word, RequestID: word}),
 	}
+	maps.Copy(pages, emailSamplePages(word))
+	return pages
 }
 
 func render(t *testing.T, component templ.Component) *goquery.Document {

@@ -24,6 +24,7 @@ import (
 
 	"drawbridge/internal/application"
 	"drawbridge/internal/document"
+	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
@@ -53,6 +54,7 @@ type room struct {
 	DB           *postgres.DB
 	Operators    *operator.Service
 	Webhooks     *webhook.Service
+	Emails       *email.Service
 	Applications *application.Service
 	Documents    *document.Store
 	Console      *console.Console
@@ -69,14 +71,15 @@ func newRoom(t *testing.T) *room {
 	r.DB.Now = func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 	r.Operators = &operator.Service{DB: r.DB}
 	r.Webhooks = r.newWebhooks()
+	r.Emails = email.NewService(r.newQueue())
 	r.Applications, r.Documents = r.newApplications(), r.newDocuments()
 	server := httptest.NewUnstartedServer(nil)
 	r.URL = "http://" + server.Listener.Addr().String()
 	var err error
 	r.Console, err = console.New(console.Options{
-		DB: r.DB, Operators: r.Operators, Webhooks: r.Webhooks, PublicURL: r.URL,
+		DB: r.DB, Operators: r.Operators, Webhooks: r.Webhooks, Emails: r.Emails,
 		Applications: r.Applications, Loans: r.Applications.Loans, Documents: r.Documents,
-		Environment: "Development", Version: "test", Status: api.Status,
+		PublicURL: r.URL, Environment: "Development", Version: "test", Status: api.Status,
 		LiveEvery: 10 * time.Millisecond,
 	})
 	r.must(err)

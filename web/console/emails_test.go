@@ -1,0 +1,228 @@
+package console_test
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/email/emailtest"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+)
+
+func (r *room) newQueue() *river.Client[*sql.Tx] {
+	r.Helper()
+	queue, err := river.NewClient(riverdatabasesql.New(r.DB.DB.DB), &river.Config{})
+	r.must(err)
+	return queue
+}
+
+// mail logs a mail about the room's application and returns its id.
+func (r *room) mail(kind email.Kind, change func(*email.Message)) uuid.UUID {
+	r.Helper()
+	message := email.Message{
+		Kind: kind, ApplicationUID: r.application, ToName: "Ana Lima", ToAddress: "ana@example.com",
+		Params: map[string]string{email.ParamFirstName: "Ana"},
+	}
+	if change != nil {
+		change(&message)
+	}
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		return r.Emails.Schedule(ctx, tx, message)
+	})
+	r.ahead.Add(int64(time.Second)) // so that the list's order is that of the calls
+	return r.mails()[0].EmailUID
+}
+
+func paused(message *email.Message) { message.Paused = true }
+
+// mails lists the log, newest first.
+func (r *room) mails() []email.Email {
+	r.Helper()
+	mails, _, err := email.List(r.Context(), r.DB, email.Filter{}, postgres.Cursor{}, 500)
+	r.must(err)
+	return mails
+}
+
+// deliver makes the attempts that wait in the queue, at a mail server or, when
+// server is nil, with none configured. Every mail says what body says.
+func (r *room) deliver(server *emailtest.Server, body string) {
+	r.Helper()
+	from, err := email.ParseSender("Meadow <mail@meadow.example>")
+	r.must(err)
+	courier := &email.Courier{
+		DB: r.DB, Jobs: r.newQueue(), From: from,
+		Render: func(_ context.Context, draft email.Draft) (email.Content, error) {
+			subject := fmt.Sprintf("%s for %s", draft.Kind, draft.Params[email.ParamFirstName])
+			return email.Content{Subject: subject, Text: body, HTML: body}, nil
+		},
+	}
+	if server != nil {
+		parsed, err := email.ParseServer(server.URL())
+		r.must(err)
+		courier.Sender = email.NewSender(parsed, email.DefaultLimits())
+		defer courier.Sender.Close()
+	}
+	var rows [][]byte
+	r.must(r.DB.SelectContext(r.Context(), &rows,
+		`DELETE FROM river_job WHERE queue = $1 RETURNING args`, email.Queue))
+	for _, row := range rows {
+		var job email.SendArgs
+		r.must(json.Unmarshal(row, &job))
+		_, err := courier.Deliver(r.Context(), job)
+		r.must(err)
+	}
+}
+
+// mailIDs are the mails that a list shows, in its order.
+func (a answer) mailIDs() []string {
+	var ids []string
+	for _, id := range a.rowIDs() {
+		ids = append(ids, strings.TrimPrefix(id, "m-"))
+	}
+	return ids
+}
+
+func texts(uids ...uuid.UUID) []string {
+	var written []string
+	for _, uid := range uids {
+		written = append(written, uid.String())
+	}
+	return written
+}
+
+func TestEmailList(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	if empty := b.get(views.PathEmails).text(".empty"); !strings.Contains(empty, "No e-mails yet") {
+		t.Errorf("an empty log says %q", empty)
+	}
+	welcome := r.mail(email.KindWelcome, nil)
+	r.deliver(nil, "Welcome!")
+	held := r.mail(email.KindTask, paused)
+	alert := r.mail(email.KindSubscriptionFailing, func(message *email.Message) {
+		message.ApplicationUID, message.ToAddress = uuid.Nil, "ops@lender.example"
+	})
+	page := b.get(views.PathEmails).wantStatus(t, http.StatusOK)
+	if got := page.mailIDs(); !slices.Equal(got, texts(alert, held, welcome)) {
+		t.Fatalf("rows %v", got)
+	}
+	for uid, want := range map[uuid.UUID]string{
+		welcome: "Not sent welcome for Ana Ana Lima <ana@example.com> Ana Lima ana@example.com " +
+			"No mail server configured 0",
+		held:  "Suppressed Task Ana Lima <ana@example.com> Ana Lima ana@example.com Communications of",
+		alert: "Queued Alert: subscription failing Ana Lima <ops@lender.example>",
+	} {
+		row := strings.ReplaceAll(page.text("#m-"+uid.String()), " · ", " ")
+		word, rest, _ := strings.Cut(want, " ")
+		if !strings.HasPrefix(row, word) || !containsAll(row, strings.Fields(rest)) {
+			t.Errorf("the row says %q, want the words of %q", row, want)
+		}
+	}
+	for query, want := range map[string][]string{
+		"state=suppressed":                         texts(held),
+		"state=not_sent":                           texts(welcome),
+		"state=unknown":                            nil,
+		"kind=subscription_failing":                texts(alert),
+		"to=OPS%40lender.example":                  texts(alert),
+		"application=" + r.application.String():    texts(held, welcome),
+		"kind=task&state=queued":                   nil,
+		"application=" + uuid.NewString():          nil,
+		"state=suppressed&kind=task&to=" + atAna(): texts(held),
+	} {
+		list := b.get(views.PathEmails+"?"+query).wantStatus(t, http.StatusOK)
+		if got := list.mailIDs(); !slices.Equal(got, want) {
+			t.Errorf("?%s lists %v, want %v", query, got, want)
+		}
+		if empty := list.text(".empty"); want == nil && !strings.Contains(empty, "No e-mail matches") {
+			t.Errorf("?%s says %q", query, empty)
+		}
+	}
+}
+
+func atAna() string { return url.QueryEscape("ana@example.com") }
+
+func containsAll(text string, words []string) bool {
+	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
+}
+
+func TestEmailFilterIsInTheAddress(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	page := b.get(views.PathEmails + "?state=failed&kind=task&to=" + atAna())
+	if got := page.text(".filters-on"); got != "Kind Task To ana@example.com Clear all" {
+		t.Errorf("filters in force %q", got)
+	}
+	without, _ := page.find("[aria-label='Remove filter Kind Task']").Attr("href")
+	if without != views.EmailsPath(url.Values{"state": {"failed"}, "to": {"ana@example.com"}}) {
+		t.Errorf("without the kind: %q", without)
+	}
+	if got := page.text("[aria-current=page].segment"); got != "Failed" {
+		t.Errorf("the current view is %q", got)
+	}
+	chosen, _ := page.find("#filter-kind option[selected]").Attr("value")
+	kept, _ := page.find("form input[type=hidden][name=state]").Attr("value")
+	if chosen != "task" || kept != "failed" {
+		t.Errorf("the form keeps kind %q, state %q", chosen, kept)
+	}
+	for query, want := range map[string]string{
+		"state=planted":   "There is no such state",
+		"kind=planted":    "There is no such kind",
+		"to=planted":      "This is not an e-mail address",
+		"application=17":  "This is not an id",
+		"cursor=nonsense": "start from the newest",
+	} {
+		page := b.get(views.PathEmails+"?"+query).wantStatus(t, http.StatusBadRequest)
+		if got := page.text("[role=alert]"); !strings.Contains(got, want) {
+			t.Errorf("?%s says %q, want %q", query, got, want)
+		}
+	}
+}
+
+func TestEmailPages(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	var want []string
+	for range 53 {
+		want = append(want, r.mail(email.KindTask, paused).String())
+	}
+	slices.Reverse(want)
+	var got []string
+	path := views.EmailsOf("kind", "task")
+	for path != "" {
+		page := b.get(path).wantStatus(t, http.StatusOK)
+		got = append(got, page.mailIDs()...)
+		path, _ = page.find(".pager a[rel=next]").Attr("href")
+		if path != "" && !strings.Contains(path, "kind=task") {
+			t.Fatalf("the next page forgets the filter: %q", path)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the pages list %d mails, want %d in order", len(got), len(want))
+	}
+}
+
+func TestFindEmail(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	uid := r.mail(email.KindTask, nil)
+	found := r.signedIn().get(views.DeliveriesOf("q", " "+uid.String()+" "))
+	if found.wantStatus(t, http.StatusSeeOther).Location != views.EmailPath(uid.String()) {
+		t.Errorf("its id leads to %q", found.Location)
+	}
+}
