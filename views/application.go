@@ -89,6 +89,14 @@ func originalNote(l LoanView) string {
 	return "revised, was " + l.Original
 }
 
+// settled says when the money arrived, empty while it has not.
+func (d DrawView) settled() string {
+	if d.Settled.IsZero() {
+		return ""
+	}
+	return "Settled " + absolute(d.Settled)
+}
+
 func (d DrawView) elementID() string { return fmt.Sprintf("draw-%d", d.ID) }
 
 // FundingChip describes where the money of a draw stands.
@@ -186,7 +194,6 @@ func drawTable(draws []DrawView) TableProps[DrawView] {
 			{Title: "Fee", Class: "col-b w-amount end", Cell: drawFeeCell},
 			{Title: "Net", Class: "col-b w-amount end", Cell: drawNetCell},
 			{Title: "Requested", Class: "w-time end", Cell: drawRequestedCell},
-			{Title: "Settled", Class: "col-c w-time end", Cell: drawSettledCell},
 		},
 	}
 }
@@ -213,9 +220,9 @@ func offerTable(offers []OfferView) TableProps[OfferView] {
 			{Title: "Product", Header: true, Cell: offerNameCell},
 			{Title: "Approved", Class: "w-amount end", Cell: offerApprovedCell},
 			{Title: "Maximum", Class: "col-a w-amount end", Cell: offerMaximumCell},
-			{Title: "Term", Class: "col-b w-short end", Cell: offerTermCell},
-			{Title: "Rate", Class: "col-b w-short end", Cell: offerRateCell},
-			{Title: "Fee", Class: "col-b w-short end", Cell: offerFeeCell},
+			{Title: "Term", Class: "col-b w-rate end", Cell: offerTermCell},
+			{Title: "Rate", Class: "col-b w-rate end", Cell: offerRateCell},
+			{Title: "Fee", Class: "col-b w-rate end", Cell: offerFeeCell},
 		},
 	}
 }

@@ -211,5 +211,5 @@ func TestTimelineUsesIndexes(t *testing.T) {
 		}
 	}
 	query, args := application.TimelineQuery(uid)
-	checkPlan(t, w, "the timeline", "audit_log", query, args)
+	checkPlan(t, w, "audit_log", query, args)
 }

@@ -263,7 +263,7 @@ func momentView(uid uuid.UUID, m application.Moment) views.MomentView {
 		shown.Title, shown.Text = m.Name, cmp.Or(m.Text, "No reason was given")
 		shown.Text = m.Party + ": " + shown.Text
 	case lending.EventKind(m.Name).IsKnown():
-		shown.Title = lending.EventKind(m.Name).Title() + ": " + m.State
+		shown.Title = eventTitle(m)
 		shown.Text = eventText(m)
 		shown.Href = views.DeliveriesPath(url.Values{
 			"application": {uid.String()}, "event": {m.Name},

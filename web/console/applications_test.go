@@ -1,7 +1,6 @@
 package console_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -383,7 +382,7 @@ func TestHostileApplicationIsInert(t *testing.T) {
 		views.ApplicationsPath(url.Values{"status": {planted}, "partner": {planted}}),
 	} {
 		page := b.get(path)
-		if !bytes.Contains([]byte(page.text("main")+page.Raw), []byte("planted")) {
+		if !strings.Contains(page.Raw, "planted") {
 			t.Errorf("%s does not show what was planted", path)
 		}
 		page.find("script").Each(func(_ int, script *goquery.Selection) {
@@ -407,7 +406,7 @@ func TestFindApplication(t *testing.T) {
 	for sought, want := range map[string]string{
 		uid.String():          views.ApplicationPath(uid.String()),
 		"SV-2026-17":          views.ApplicationPath(uid.String()),
-		" Bo@Example.com ":    views.ApplicationPath(uid.String()),
+		"Bo@Example.com\n":    views.ApplicationPath(uid.String()),
 		fmt.Sprint(draw):      views.ApplicationPath(uid.String()) + fmt.Sprintf("#draw-%d", draw),
 		delivery.UID.String(): views.DeliveryPath(delivery.UID.String()),
 		"999999":              views.ApplicationsPath(url.Values{"q": {"999999"}}),

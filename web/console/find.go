@@ -42,10 +42,10 @@ func (c *Console) find(ctx echo.Context, sought string) error {
 // list of those that may be, which also says that there are none.
 func (c *Console) findApplication(ctx context.Context, sought string) (string, error) {
 	list := views.ApplicationsPath(url.Values{"q": {sought}})
-	if application.CheckSearch(sought) != nil {
-		return list, nil
-	}
 	found, err := c.Applications.List(ctx, application.Filter{Search: sought, Limit: 2})
+	if lending.ErrorCode(err) == lending.CodeValidation {
+		return list, nil // which says what is wrong with it
+	}
 	if err != nil || len(found.Applications) != 1 {
 		return list, err
 	}

@@ -74,6 +74,15 @@ func wordEmail(shown *views.MomentView, m application.Moment) {
 	}
 }
 
+// eventTitle names an event by its kind and the status that it carries.
+func eventTitle(m application.Moment) string {
+	kind := lending.EventKind(m.Name)
+	if kind == lending.EventFundingChanged {
+		return "Funding status changed: " + m.State // the kind's own title names both
+	}
+	return kind.Title() + ": " + m.State
+}
+
 // eventText picks from an event's payload what its title does not say. A
 // payload that cannot be read is shown by its kind alone.
 func eventText(m application.Moment) string {
@@ -94,7 +103,7 @@ func eventText(m application.Moment) string {
 	case before != nil && after != nil:
 		return strings.Join(differences(*before, *after), ", ")
 	case payload.Data.Approved != nil:
-		return "Approved amount " + payload.Data.Approved.ApprovedAmount
+		return "Approved amount " + grouped(payload.Data.Approved.ApprovedAmount)
 	}
 	return m.Name
 }
@@ -103,7 +112,7 @@ func eventText(m application.Moment) string {
 func differences(before, after lending.OfferPayload) []string {
 	var found []string
 	for _, field := range []struct{ name, before, after string }{
-		{"Approved amount", before.ApprovedAmount, after.ApprovedAmount},
+		{"Approved amount", grouped(before.ApprovedAmount), grouped(after.ApprovedAmount)},
 		{"Term", before.Term, after.Term},
 		{"Interest rate", before.InterestRate, after.InterestRate},
 		{"Merchant fee", before.MerchantFeePercentage, after.MerchantFeePercentage},
@@ -113,4 +122,13 @@ func differences(before, after lending.OfferPayload) []string {
 		}
 	}
 	return found
+}
+
+// grouped writes an amount of a payload as pages do; what is none stays.
+func grouped(text string) string {
+	amount, err := lending.ParseMoney(text)
+	if err != nil {
+		return text
+	}
+	return views.Amount(amount)
 }
