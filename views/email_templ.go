@@ -862,7 +862,7 @@ func emailFacts(p EmailPage) templ.Component {
 			}
 		}
 		if p.Email.Application != "" {
-			templ_7745c5c3_Err = uidFact("Application", p.Email.Application, EmailsOf("application", p.Email.Application)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = uidFact("Application", p.Email.Application, ApplicationPath(p.Email.Application)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -34,7 +34,9 @@ func TestEmailExplainsItsState(t *testing.T) {
 			".headline": "Task Queued", "[aria-label=Diagnosis]": "It waits to be sent",
 			"#message": "It is not written yet", "#attempts": "Attempt 1 is due",
 		}},
-		{"suppressed", func(r *room) uuid.UUID { return r.mail(email.KindTask, paused) }, map[string]string{
+		{"suppressed", func(r *room) uuid.UUID {
+			return r.mail(email.KindTask, paused)
+		}, map[string]string{
 			".headline": "Task Suppressed", "#message": "It was never written",
 			"[aria-label=Diagnosis]": "It was held back and is never sent " +
 				"Communications of the application were paused.",

@@ -144,7 +144,8 @@ func activeEmailFilters(shown views.EmailFilter) []views.ActiveFilter {
 	query := emailQuery(shown)
 	var active []views.ActiveFilter
 	for _, filter := range []struct{ name, label, value string }{
-		{"kind", "Kind", views.EmailKind(shown.Kind)}, {"to", "To", shown.To},
+		{"kind", "Kind", views.EmailKind(shown.Kind)},
+		{"to", "To", shown.To},
 		{"application", "Application", shown.Application},
 	} {
 		if filter.value != "" {

@@ -66,8 +66,8 @@ func TestMailSettings(t *testing.T) {
 		t.Errorf("the alert addresses are shown as %q", got)
 	}
 	source, _ := page.find("iframe").Attr("src")
-	if sample := b.get(source).wantStatus(t, http.StatusOK); !strings.Contains(sample.Raw, "#0a5c36") ||
-		!strings.Contains(sample.text("body"), "Meadow Lending") {
+	sample := b.get(source).wantStatus(t, http.StatusOK)
+	if !containsAll(sample.Raw, []string{"#0a5c36", "Meadow Lending"}) {
 		t.Error("the sample does not have the stored looks")
 	}
 	var entry struct{ Actor, Before, After string }
@@ -102,7 +102,8 @@ func TestMailSettingsFaults(t *testing.T) {
 		"primary_color": "The colour of the head must be a colour such as #1d3f72.",
 		"accent_color":  "The colour of what matters must be a colour such as #1d3f72.",
 		"reply_to":      "The address for answers must be an e-mail address or empty.",
-		"alert_to":      `The list of addresses for alerts holds "nobody", which is not an e-mail address.`,
+		"alert_to": `The list of addresses for alerts holds "nobody", ` +
+			`which is not an e-mail address.`,
 	} {
 		if got := page.text("#" + field + "-fault"); got != want {
 			t.Errorf("%s: %q, want %q", field, got, want)

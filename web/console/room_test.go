@@ -162,11 +162,11 @@ func (r *room) do(use func(ctx context.Context, tx *postgres.Tx) error) {
 	r.must(r.DB.InTx(ctx, func(tx *postgres.Tx) error { return use(ctx, tx) }))
 }
 
-func (r *room) addUser(email string, role operator.Role) {
+func (r *room) addUser(address string, role operator.Role) {
 	r.Helper()
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := r.Operators.Create(ctx, tx, operator.NewUser{
-			Email: email, Name: "Sam Ortega", Role: role, Password: password,
+			Email: address, Name: "Sam Ortega", Role: role, Password: password,
 		})
 		return err
 	})
