@@ -56,9 +56,10 @@ fmt: ## Format Go code and templates
 generate: ## Generate Go code from the templates
 	@go tool templ generate -log-level error
 
+# With options: make bench BENCH='-quick -only api'
 .PHONY: bench
 bench: vendor ## Measure throughput and latency, each figure beside its floor
-	@go run ./cmd/bench
+	@go run ./cmd/bench $(BENCH)
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10m) each
