@@ -63,7 +63,8 @@ type Moment struct {
 	// Party is who did it or to whom it went: a delivery's URL, a mail's
 	// address, an operator, a client.
 	Party string `db:"party"`
-	// Text is a task's title, a mail's subject, a reason.
+	// Text is a mail's subject or why it was not sent, an operator's reason or
+	// else the name of what was acted on, the status that a delivery carries.
 	Text string `db:"text"`
 	// Amount is what a draw pays out, gross; nil for all else.
 	Amount *lending.Money `db:"amount"`
@@ -154,7 +155,8 @@ var timelineSources = []struct {
 // operatorMoments reads the audit log about an application and what belongs to
 // it. Each subject is looked up by the index over kind and subject.
 const operatorMoments = `
-	SELECT l.at, 5, 'operator', l.entry_id::text, l.action, l.subject_kind, l.actor, l.reason,
+	SELECT l.at, 5, 'operator', l.entry_id::text, l.action, l.subject_kind, l.actor,
+	       CASE WHEN l.reason = '' THEN coalesce(l.after ->> 'name', '') ELSE l.reason END,
 	       NULL::numeric, 0, 0, '', false, NULL::bytea
 	  FROM (SELECT kind, $1::uuid::text AS subject
 	          FROM unnest(ARRAY['application', 'loan']) AS kind

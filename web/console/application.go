@@ -1,7 +1,6 @@
 package console
 
 import (
-	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -260,8 +259,10 @@ func momentView(uid uuid.UUID, m application.Moment) views.MomentView {
 	case m.Kind == application.MomentEmail:
 		wordEmail(&shown, m)
 	case m.Kind == application.MomentOperator:
-		shown.Title, shown.Text = m.Name, cmp.Or(m.Text, "No reason was given")
-		shown.Text = m.Party + ": " + shown.Text
+		shown.Title, shown.Text = m.Name, "by "+m.Party
+		if m.Text != "" {
+			shown.Text += ": " + m.Text
+		}
 	case lending.EventKind(m.Name).IsKnown():
 		shown.Title = eventTitle(m)
 		shown.Text = eventText(m)

@@ -298,7 +298,8 @@ func TestDownload(t *testing.T) {
 		t.Errorf("%d downloads in the audit log, want %d", audited, len(files))
 	}
 	page := b.get(views.ApplicationPath(uid) + "?show=operator")
-	if got := page.text(".moment"); !strings.Contains(got, "document.download") {
+	if got := page.text(".moment"); !strings.Contains(got, "by "+supportEmail+": roof.pdf") ||
+		!strings.Contains(got, "document.download") {
 		t.Errorf("the timeline does not tell the download: %q", got)
 	}
 }
