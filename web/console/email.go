@@ -16,6 +16,10 @@ import (
 const framePolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
 
+// stillLinks follows a framed mail: its links lead nowhere here, and a click
+// would only put the browser's refusal in place of the mail.
+const stillLinks = "<style>a{pointer-events:none}</style>"
+
 // email shows one mail.
 func (c *Console) email(ctx echo.Context) error {
 	uid, err := pathUID(ctx)
@@ -85,7 +89,7 @@ func framed(ctx echo.Context, html string) error {
 	header.Set("Referrer-Policy", "no-referrer")
 	// Browsers show no sandboxed document that asks for a group of its own.
 	header.Del("Cross-Origin-Opener-Policy")
-	return ctx.HTML(http.StatusOK, html)
+	return ctx.HTML(http.StatusOK, html+stillLinks)
 }
 
 // emailPage is everything that a mail's page says.

@@ -143,7 +143,7 @@ func TestEmailIsFramed(t *testing.T) {
 		t.Errorf("a page without a frame allows frames: %q", got)
 	}
 	body := b.get(source).wantStatus(t, http.StatusOK)
-	if body.Raw != planted {
+	if body.Raw != planted+"<style>a{pointer-events:none}</style>" {
 		t.Errorf("the frame holds %q", body.Raw)
 	}
 	for name, want := range map[string]string{
