@@ -124,8 +124,9 @@ func TestCommunicationsFollowTheOffer(t *testing.T) {
 	if len(welcome) != 1 || strings.Contains(welcome[0], "Too early") {
 		t.Fatalf("accept-offer sent %q, want one welcome", welcome)
 	}
-	if got := send(t, data, http.MethodGet, base+"/application/"+sibling, nil); got["status"] != "Closed" {
-		t.Errorf("the linked application is %v", got["status"])
+	linked := send(t, data, http.MethodGet, base+"/application/"+sibling, nil)
+	if linked["status"] != "Closed" {
+		t.Errorf("the linked application is %v", linked["status"])
 	}
 	// Enabled: stipulations and tasks arrive, what was suppressed does not.
 	sandbox(mine, "task", map[string]any{"title": "Proof of income"})
