@@ -77,6 +77,16 @@ func signIn(t *testing.T, browser context.Context, url string, user demoUser) {
 	)
 }
 
+// press activates a visible link or button by its own click. A click of the
+// mouse goes to a place on the page, which may move under it while fonts and
+// updates arrive.
+func press(selector string) chromedp.Action[chromedp.Void] {
+	return chromedp.Steps(
+		chromedp.WaitVisible(chromedp.CSS(selector)),
+		chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector(%q).click()`, selector)),
+	)
+}
+
 // withoutScript turns JavaScript off for every page to come.
 func withoutScript() chromedp.Action[chromedp.Void] {
 	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
@@ -104,15 +114,15 @@ func TestOperatorSeesTheDeliveryAndResendsIt(t *testing.T) {
 	const stamp = `document.documentElement.dataset.loaded ||= String(performance.timeOrigin)`
 	do(t, browser,
 		chromedp.Navigate(s.url+"/console/deliveries"),
-		chromedp.Click(chromedp.CSS(fmt.Sprintf(`a[href="/console/deliveries/%s"]`, uid))),
+		press(fmt.Sprintf(`a[href="/console/deliveries/%s"]`, uid)),
 		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "Attempt 1: 200 OK")]`)),
 	)
 	loadedAt := evaluate(t, browser, stamp)
 	do(t, browser,
-		chromedp.Click(chromedp.CSS(`[data-open=resend]`)),
+		press(`[data-open=resend]`),
 		chromedp.WaitVisible(chromedp.CSS(`dialog #reason`)),
 		chromedp.SendKeys(chromedp.CSS(`dialog #reason`), "partner asked"),
-		chromedp.Click(chromedp.CSS(`dialog .dialog-form button[type=submit]`)),
+		press(`dialog .dialog-form button[type=submit]`),
 	)
 	again := e.next(t)
 	if !bytes.Equal(first.body, again.body) {
@@ -130,7 +140,7 @@ func TestOperatorSeesTheDeliveryAndResendsIt(t *testing.T) {
 		t.Error("the page was reloaded")
 	}
 	do(t, browser,
-		chromedp.Click(chromedp.CSS(link)),
+		press(link),
 		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "partner asked")]`)),
 	)
 	var audited int
@@ -157,13 +167,14 @@ func TestConsoleWorksWithoutScript(t *testing.T) {
 	signIn(t, browser, s.url, data.Users[1])
 	do(t, browser,
 		chromedp.Navigate(s.url+"/console/deliveries?state=failed"),
-		chromedp.Click(chromedp.CSS(fmt.Sprintf(`a[href="/console/deliveries/%s"]`, uid))),
+		chromedp.WaitVisible(chromedp.CSS(fmt.Sprintf(`a[href="/console/deliveries/%s"]`, uid))),
+		chromedp.Navigate(s.url+"/console/deliveries/"+uid),
 		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "Attempt 3")]`)),
 		chromedp.WaitVisible(chromedp.CSS(`a[href="`+form+`"]`)),
 		chromedp.Navigate(s.url+form),
 		chromedp.WaitVisible(chromedp.CSS(`#reason`)),
 		chromedp.SendKeys(chromedp.CSS(`#reason`), "without script"),
-		chromedp.Click(chromedp.CSS(`.dialog-form button[type=submit]`)),
+		chromedp.Submit(chromedp.CSS(`#reason`)),
 		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "without script")]`)),
 	)
 	text, err := chromedp.Run(browser, chromedp.Text(chromedp.CSS("main")))
