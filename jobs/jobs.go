@@ -6,6 +6,7 @@
 package jobs
 
 import (
+	"log/slog"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -53,6 +54,8 @@ func Config(deps Deps) *river.Config {
 	river.AddWorker(workers, NewSendEmail(deps.Courier))
 	river.AddWorker(workers, &Housekeep{Deps: deps})
 	return &river.Config{
+		// Its own default writes to the standard output, which is the ready line's.
+		Logger: slog.Default(),
 		Queues: map[string]river.QueueConfig{
 			webhook.Queue: {MaxWorkers: webhookWorkers},
 			email.Queue:   {MaxWorkers: emailWorkers},

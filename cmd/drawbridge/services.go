@@ -3,6 +3,7 @@ package main
 import (
 	"database/sql"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"time"
 
@@ -52,6 +53,7 @@ func newServices(
 	// without which a job would wait for the next poll.
 	inserter, err := river.NewClient(riverdatabasesql.New(db.DB.DB), &river.Config{
 		FetchCooldown: 5 * time.Millisecond,
+		Logger:        slog.Default(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the queue: %w", err)
