@@ -70,14 +70,17 @@ func Config(deps Deps) *river.Config {
 		FetchPollInterval: time.Second,
 		// A process that died is noticed after this, well above what an attempt
 		// can take, by a check every 30 seconds.
-		RescueStuckJobsAfter: deps.WebhookTimeout + rescueMargin,
-		JobTimeout:           time.Minute,
+		RescueStuckJobsAfter: max(deps.WebhookTimeout, jobTimeout-recordMargin) + rescueMargin,
+		JobTimeout:           jobTimeout,
 		MaxAttempts:          100,
 		RetryPolicy:          quickRetry{},
 	}
 }
 
 const (
+	// jobTimeout bounds jobs that name no limit of their own; the queue refuses to
+	// rescue any sooner.
+	jobTimeout = 40 * time.Second
 	// recordMargin is what an attempt has for the database after its request.
 	recordMargin = 10 * time.Second
 	// rescueMargin keeps the rescue of a job far above its timeout, so that no

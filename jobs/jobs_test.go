@@ -1,0 +1,33 @@
+package jobs
+
+import (
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+)
+
+// TestQueueAcceptsEveryAttemptLimit makes a client for each limit that the
+// settings allow: the queue refuses to rescue jobs before they time out.
+func TestQueueAcceptsEveryAttemptLimit(t *testing.T) {
+	t.Parallel()
+	// A pool connects when it is used, and making a client uses nothing.
+	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/nothing")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	for _, limit := range []time.Duration{
+		time.Millisecond, time.Second, 10 * time.Second, 30 * time.Second, time.Minute,
+	} {
+		config := Config(Deps{WebhookTimeout: limit})
+		if _, err := river.NewClient(riverpgxv5.New(pool), config); err != nil {
+			t.Errorf("an attempt limit of %s: %v", limit, err)
+		}
+		if margin := config.RescueStuckJobsAfter - limit; margin < 30*time.Second {
+			t.Errorf("an attempt limit of %s is rescued %s after it", limit, margin)
+		}
+	}
+}
