@@ -31,6 +31,7 @@ type grammar struct {
 	Subscription subscriptionCmd `cmd:"" help:"Webhook subscriptions."`
 	Delivery     deliveryCmd     `cmd:"" help:"The webhook delivery log and re-sending."`
 	User         userCmd         `cmd:"" help:"Users of the console."`
+	Config       configCmd       `cmd:"" help:"Print the effective settings, secrets masked."`
 	Version      versionCmd      `cmd:"" help:"Print the version."`
 }
 

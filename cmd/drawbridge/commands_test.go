@@ -294,3 +294,32 @@ func TestUsers(t *testing.T) {
 		t.Errorf("disabling ended with %d: %s", got.status, got.stdout)
 	}
 }
+
+func TestConfigShowsWhatTheServiceWouldUse(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.variables["DRAWBRIDGE_SMTP_URL"] = "smtp://u:hunter2@mail.internal:587"
+	got := d.document(t, "config")
+	settings, _ := got["settings"].([]any)
+	named := map[string]map[string]any{}
+	for _, item := range settings {
+		setting, _ := item.(map[string]any)
+		name, _ := setting["name"].(string)
+		named[name] = setting
+	}
+	if mail := named["DRAWBRIDGE_SMTP_URL"]; mail["value"] != "smtp://****@mail.internal:587" ||
+		mail["source"] != "environment" {
+		t.Errorf("the mail server shows as %v", mail)
+	}
+	d.variables["DRAWBRIDGE_LISTEN"] = "nowhere"
+	d.variables["DRAWBRIDGE_ENV"] = "production"
+	faulty := d.run(t, "config")
+	if faulty.status != exitUsage || strings.Contains(faulty.stdout+faulty.stderr, "hunter2") {
+		t.Errorf("faulty settings end with %d:\n%s%s", faulty.status, faulty.stdout, faulty.stderr)
+	}
+	for _, name := range []string{"DRAWBRIDGE_LISTEN", "DRAWBRIDGE_PUBLIC_URL"} {
+		if !strings.Contains(faulty.stderr, name) {
+			t.Errorf("%q does not name %s", faulty.stderr, name)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"drawbridge/internal/config"
+)
+
+type configCmd struct {
+	JSON bool `help:"Print one JSON document."`
+}
+
+// Help says what the command leaves out.
+func (configCmd) Help() string {
+	return "Prints every setting as the service would read it here: its value, with secrets masked, " +
+		"where it comes from, and what is wrong with it. Ends with 2 when the service would not start."
+}
+
+// Run prints the settings and fails as the service would.
+func (cmd configCmd) Run(env *environment) error {
+	getenv, err := config.WithDotEnv(env.getenv, ".env")
+	if err != nil {
+		return err
+	}
+	settings := config.Effective(env.getenv, getenv)
+	document := map[string]any{"settings": settings}
+	if err := env.print(cmd.JSON, document, func(w io.Writer) {
+		printSettings(w, settings)
+	}); err != nil {
+		return err
+	}
+	_, err = config.Load(getenv)
+	return err
+}
+
+func printSettings(w io.Writer, settings []config.Setting) {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "SETTING\tVALUE\tFROM\tFAULT")
+	for _, setting := range settings {
+		value := setting.Value
+		if value == "" {
+			value = "(empty)"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", setting.Name, value, setting.Source, setting.Fault)
+	}
+	_ = table.Flush() // a closed standard output is the reader's choice
+}

@@ -1,0 +1,90 @@
+package config
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+)
+
+// Source tells where a setting comes from.
+type Source string
+
+// The sources of a setting, strongest first.
+const (
+	FromEnvironment Source = "environment"
+	FromFile        Source = ".env"
+	FromDefault     Source = "default"
+)
+
+// masked stands for a secret that is set.
+const masked = "****"
+
+// Setting is one variable as a process would see it, fit to be shown: a secret
+// keeps its scheme and host at most.
+type Setting struct {
+	Name    string `json:"name"`
+	Value   string `json:"value"`
+	Source  Source `json:"source"`
+	Meaning string `json:"meaning"`
+	// Fault is what keeps the service from starting, empty for nothing.
+	Fault string `json:"fault,omitempty"`
+}
+
+// Effective returns every setting in the order of the documentation. environ
+// has the signature of os.Getenv; getenv is the same with the file .env behind
+// it, see WithDotEnv. Faults stand with the variables that they name.
+func Effective(environ, getenv func(string) string) []Setting {
+	_, err := Load(getenv)
+	var faults Faults
+	errors.As(err, &faults)
+	env := Env(valueOf(getenv, "DRAWBRIDGE_ENV", Development))
+	settings := make([]Setting, 0, len(table))
+	for _, variable := range table {
+		setting := Setting{
+			Name:    variable.Name,
+			Value:   variable.show(valueOf(getenv, variable.Name, env)),
+			Source:  FromDefault,
+			Meaning: variable.Meaning,
+			Fault:   faults.of(variable.Name),
+		}
+		switch {
+		case strings.TrimSpace(environ(variable.Name)) != "":
+			setting.Source = FromEnvironment
+		case strings.TrimSpace(getenv(variable.Name)) != "":
+			setting.Source = FromFile
+		}
+		settings = append(settings, setting)
+	}
+	return settings
+}
+
+// of returns what is wrong with one variable.
+func (f Faults) of(name string) string {
+	for _, fault := range f {
+		if rest, found := strings.CutPrefix(fault, name+" "); found {
+			return rest
+		}
+	}
+	return ""
+}
+
+// show masks the value of a secret. Of a URL the scheme, the host and the path
+// stay, which say where it leads; its user, password and parameters do not.
+func (v Variable) show(value string) string {
+	if !v.Secret || value == "" {
+		return value
+	}
+	parsed, err := url.Parse(value)
+	if err != nil || parsed.Scheme == "" || parsed.Opaque != "" || parsed.Scheme == "base64key" {
+		return masked
+	}
+	shown := parsed.Scheme + "://"
+	if parsed.User != nil {
+		shown += masked + "@"
+	}
+	shown += parsed.Host + parsed.EscapedPath()
+	if parsed.RawQuery != "" {
+		shown += "?" + masked
+	}
+	return shown
+}

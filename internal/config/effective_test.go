@@ -1,0 +1,98 @@
+package config
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// setting returns the one of a name.
+func setting(t *testing.T, settings []Setting, name string) Setting {
+	t.Helper()
+	i := slices.IndexFunc(settings, func(s Setting) bool { return s.Name == name })
+	if i < 0 {
+		t.Fatalf("%s is missing", name)
+	}
+	return settings[i]
+}
+
+func TestEffectiveNamesSourceAndFault(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), ".env")
+	lines := "DRAWBRIDGE_LISTEN=127.0.0.1:9000\nDRAWBRIDGE_BASE_PATH=/other\n"
+	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	environ := from(map[string]string{
+		"DRAWBRIDGE_LISTEN": "127.0.0.1:7000", "DRAWBRIDGE_WEBHOOK_TIMEOUT": "soon",
+		"DRAWBRIDGE_WEBHOOK_RETRY": "soon",
+	})
+	getenv, err := WithDotEnv(environ, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := Effective(environ, getenv)
+	if len(got) != len(Variables()) {
+		t.Errorf("%d settings for %d variables", len(got), len(Variables()))
+	}
+	for name, want := range map[string]Setting{
+		"DRAWBRIDGE_LISTEN":    {Value: "127.0.0.1:7000", Source: FromEnvironment},
+		"DRAWBRIDGE_BASE_PATH": {Value: "/other", Source: FromFile},
+		"DRAWBRIDGE_ROLES":     {Value: "api,console,worker", Source: FromDefault},
+		"DRAWBRIDGE_WEBHOOK_ALLOW": {
+			Value: "127.0.0.0/8,::1/128", Source: FromDefault, // development's own default
+		},
+	} {
+		found := setting(t, got, name)
+		if found.Value != want.Value || found.Source != want.Source || found.Fault != "" {
+			t.Errorf("%s is %+v, want %+v", name, found, want)
+		}
+	}
+	for _, name := range []string{"DRAWBRIDGE_WEBHOOK_TIMEOUT", "DRAWBRIDGE_WEBHOOK_RETRY"} {
+		if fault := setting(t, got, name).Fault; fault == "" || strings.Contains(fault, name) {
+			t.Errorf("%s has the fault %q", name, fault)
+		}
+	}
+}
+
+func TestEffectiveMasksSecrets(t *testing.T) {
+	t.Parallel()
+	const hidden = "hunter2"
+	environ := from(map[string]string{
+		"DATABASE_URL":           "postgres://sam:" + hidden + "@db.internal:5432/bridge?sslkey=" + hidden,
+		"DRAWBRIDGE_SECRETS_KEY": "base64key://" + hidden,
+		"DRAWBRIDGE_SMTP_URL":    "smtps://" + hidden + ":" + hidden + "@mail.internal:465",
+		"DRAWBRIDGE_BLOB_URL":    "s3://documents?secret_key=" + hidden,
+	})
+	got := Effective(environ, environ)
+	text, err := json.Marshal(got)
+	if err != nil || strings.Contains(string(text), hidden) {
+		t.Errorf("a secret shows: %s, %v", text, err)
+	}
+	for name, want := range map[string]string{
+		"DATABASE_URL":           "postgres://****@db.internal:5432/bridge?****",
+		"DRAWBRIDGE_SECRETS_KEY": "****",
+		"DRAWBRIDGE_SMTP_URL":    "smtps://****@mail.internal:465",
+		"DRAWBRIDGE_BLOB_URL":    "s3://documents?****",
+	} {
+		if value := setting(t, got, name).Value; value != want {
+			t.Errorf("%s shows as %q, want %q", name, value, want)
+		}
+	}
+}
+
+func TestEffectiveReportsProductionsFaults(t *testing.T) {
+	t.Parallel()
+	environ := from(map[string]string{"DRAWBRIDGE_ENV": "production"})
+	got := Effective(environ, environ)
+	for _, name := range []string{
+		"DATABASE_URL", "DRAWBRIDGE_SECRETS_KEY", "DRAWBRIDGE_BLOB_URL", "DRAWBRIDGE_PUBLIC_URL",
+	} {
+		if setting(t, got, name).Fault == "" {
+			t.Errorf("%s is unfit for production and has no fault", name)
+		}
+	}
+}
