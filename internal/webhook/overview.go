@@ -5,10 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/lib/pq"
-
-	"drawbridge/internal/postgres"
 )
 
 // HourCount counts the deliveries that were created in one hour.
@@ -80,54 +77,4 @@ func (s *Service) Statistics(ctx context.Context, since time.Time) (Statistics, 
 		return Statistics{}, fmt.Errorf("looking at what waits: %w", err)
 	}
 	return statistics, nil
-}
-
-// SubscriptionSummary is a subscription as a list shows it, without secrets.
-type SubscriptionSummary struct {
-	UID         uuid.UUID `db:"subscription_uid"`
-	PartnerName string    `db:"partner_name"`
-	URL         string    `db:"url"`
-	State       State     `db:"state"`
-	Auth        Auth      `db:"auth"`
-	// Events holds kinds, or AllEvents alone.
-	Events pq.StringArray `db:"events"`
-	// Merchants is how many are covered, 0 for all of the partner's.
-	Merchants int       `db:"merchants"`
-	CreatedAt time.Time `db:"created_at"`
-}
-
-// SubscriptionSummaries returns one page of the subscriptions that are not
-// deleted, newest first, and the cursor of the next. Error: VALIDATION_ERROR
-// for the limit.
-func (s *Service) SubscriptionSummaries(
-	ctx context.Context, from postgres.Cursor, limit int,
-) ([]SubscriptionSummary, postgres.Cursor, error) {
-	if err := checkLimit(limit); err != nil {
-		return nil, postgres.Cursor{}, err
-	}
-	var rows []SubscriptionSummary
-	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT s.subscription_uid,
-		       p.name AS partner_name,
-		       s.url,
-		       s.state,
-		       s.auth,
-		       s.events,
-		       (SELECT count(*)
-		          FROM subscription_merchants m
-		         WHERE m.subscription_uid = s.subscription_uid) AS merchants,
-		       s.created_at
-		  FROM subscriptions s
-		  JOIN partners p USING (partner_uid)
-		 WHERE s.state <> 'deleted'
-		   AND ($1 OR (s.created_at, s.subscription_uid) < ($2, $3))
-		 ORDER BY s.created_at DESC, s.subscription_uid DESC
-		 LIMIT $4`, from.IsZero(), from.At, from.UID, limit+1)
-	if err != nil {
-		return nil, postgres.Cursor{}, fmt.Errorf("listing subscriptions: %w", err)
-	}
-	rows, next := postgres.Page(rows, limit, func(row SubscriptionSummary) postgres.Cursor {
-		return postgres.Cursor{At: row.CreatedAt, UID: row.UID}
-	})
-	return rows, next, nil
 }

@@ -162,38 +162,6 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-func TestSubscriptionSummaries(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	url := newReceiver(t, nil).URL
-	var made []webhook.Subscription
-	for i := range 3 {
-		h.clock.move(time.Second)
-		subscription, _ := h.subscribe(t, url, func(settings *webhook.Settings) {
-			if i == 0 {
-				settings.Merchants = []uuid.UUID{h.merchant}
-				settings.Events = []string{"task.created"}
-			}
-		})
-		made = append(made, subscription)
-	}
-	first, next, err := h.SubscriptionSummaries(t.Context(), postgres.Cursor{}, 2)
-	if err != nil || len(first) != 2 || first[0].UID != made[2].UID || first[0].Merchants != 0 {
-		t.Fatalf("first page %+v, %v", first, err)
-	}
-	second, end, err := h.SubscriptionSummaries(t.Context(), next, 2)
-	if err != nil || len(second) != 1 || !end.IsZero() {
-		t.Fatalf("second page %+v, %v", second, err)
-	}
-	got := second[0]
-	if got.UID != made[0].UID || got.Merchants != 1 || got.Events[0] != "task.created" ||
-		got.PartnerName != "Solar Partners" || got.State != webhook.StateActive {
-		t.Errorf("summary %+v", got)
-	}
-	_, _, err = h.SubscriptionSummaries(t.Context(), postgres.Cursor{}, 0)
-	wantRefusal(t, err, lending.CodeValidation, "limit")
-}
-
 func TestIsMasked(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{

@@ -156,7 +156,8 @@ func (c *Console) deliveriesLive(ctx echo.Context) error {
 }
 
 func (c *Console) subscriptionOptions(ctx context.Context) ([]views.Option, error) {
-	summaries, _, err := c.Webhooks.SubscriptionSummaries(ctx, postgres.Cursor{}, maxOptions)
+	summaries, _, err := c.Webhooks.SubscriptionSummaries(ctx,
+		webhook.SummaryFilter{Limit: maxOptions})
 	if err != nil {
 		return nil, err
 	}

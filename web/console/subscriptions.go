@@ -7,6 +7,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
 	"drawbridge/views"
 )
 
@@ -17,7 +18,7 @@ func (c *Console) subscriptions(ctx echo.Context) error {
 		return err
 	}
 	summaries, next, err := c.Webhooks.SubscriptionSummaries(
-		ctx.Request().Context(), cursor, pageSize)
+		ctx.Request().Context(), webhook.SummaryFilter{Cursor: cursor, Limit: pageSize})
 	if err != nil {
 		return err
 	}
