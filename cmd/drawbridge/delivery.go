@@ -97,6 +97,12 @@ type attemptJSON struct {
 	RequestHeaders  []webhook.Header `json:"request_headers"`
 	ResponseHeaders []webhook.Header `json:"response_headers"`
 	ResponseBody    string           `json:"response_body"`
+
+	Protocol           *string    `json:"protocol"`
+	Reused             *bool      `json:"connection_reused"`
+	TLSVersion         *string    `json:"tls_version"`
+	CertificateExpires *time.Time `json:"certificate_expires"`
+	ContentRemovedAt   *time.Time `json:"content_removed_at"`
 }
 
 func newAttemptJSON(a webhook.AttemptRecord) attemptJSON {
@@ -107,6 +113,8 @@ func newAttemptJSON(a webhook.AttemptRecord) attemptJSON {
 		HTTPStatus: orNull(a.HTTPStatus), ErrorClass: orNull(class), Error: orNull(a.Error),
 		Address: orNull(a.Address), RequestHeaders: a.RequestHeaders,
 		ResponseHeaders: a.ResponseHeaders, ResponseBody: string(a.ResponseBody),
+		Protocol: orNull(a.Protocol), Reused: a.Reused, TLSVersion: orNull(a.TLSVersion),
+		CertificateExpires: utc(a.CertificateExpires), ContentRemovedAt: utc(a.ContentRemovedAt),
 	}
 	if printed.RequestHeaders == nil {
 		printed.RequestHeaders = []webhook.Header{}
@@ -115,6 +123,15 @@ func newAttemptJSON(a webhook.AttemptRecord) attemptJSON {
 		printed.ResponseHeaders = []webhook.Header{}
 	}
 	return printed
+}
+
+// utc is the moment as documents write it; nil stays nil.
+func utc(at *time.Time) *time.Time {
+	if at == nil {
+		return nil
+	}
+	moment := at.UTC()
+	return &moment
 }
 
 func orNull[T comparable](value T) *T {

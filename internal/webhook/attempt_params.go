@@ -12,6 +12,9 @@ type attemptParams struct {
 	class, errorText, note, address *string
 	dns, connect, tls, firstByte    *int64
 	total                           int64
+	protocol, tlsVersion            *string
+	reused                          *bool
+	certificateExpires              *time.Time
 	requestHeaders, responseHeaders string
 }
 
@@ -29,6 +32,10 @@ func newAttemptParams(attempt Attempt) (attemptParams, error) {
 	if attempt.Address.IsValid() {
 		address = attempt.Address.String()
 	}
+	var reused *bool
+	if attempt.Sent {
+		reused = &attempt.Reused
+	}
 	return attemptParams{
 		status:          orNil(attempt.Status),
 		class:           orNil(class),
@@ -42,6 +49,11 @@ func newAttemptParams(attempt Attempt) (attemptParams, error) {
 		total:           attempt.Timings.Total.Microseconds(),
 		requestHeaders:  request,
 		responseHeaders: response,
+
+		protocol:           orNil(attempt.Protocol),
+		tlsVersion:         orNil(attempt.TLSVersion),
+		reused:             reused,
+		certificateExpires: orNil(attempt.CertificateExpires),
 	}, nil
 }
 

@@ -107,6 +107,17 @@ type AttemptRecord struct {
 	Error               string
 	Note                string
 	Address             string
+	// Protocol is "HTTP/1.1" or "HTTP/2", empty without an answer.
+	Protocol string
+	// Reused tells whether the connection had carried an earlier request; nil
+	// when no request left or it is not known.
+	Reused *bool
+	// TLSVersion is empty without TLS.
+	TLSVersion string
+	// CertificateExpires is when the endpoint's certificate ends, nil without TLS.
+	CertificateExpires *time.Time
+	// ContentRemovedAt is when retention removed headers and body, nil before.
+	ContentRemovedAt *time.Time
 	// RequestHeaders hold no secret: values that are were masked.
 	RequestHeaders  []Header
 	ResponseHeaders []Header

@@ -170,6 +170,12 @@ type attemptRow struct {
 	RequestHeaders  []byte    `db:"request_headers"`
 	ResponseHeaders []byte    `db:"response_headers"`
 	ResponseBody    []byte    `db:"response_body"`
+
+	Protocol           *string    `db:"protocol"`
+	Reused             *bool      `db:"reused"`
+	TLSVersion         *string    `db:"tls_version"`
+	CertificateExpires *time.Time `db:"certificate_expires"`
+	ContentRemovedAt   *time.Time `db:"content_removed_at"`
 }
 
 func (s *Service) attempts(ctx context.Context, delivery Delivery) ([]AttemptRecord, error) {
@@ -191,7 +197,12 @@ func (s *Service) attempts(ctx context.Context, delivery Delivery) ([]AttemptRec
 		       duration_us,
 		       request_headers,
 		       response_headers,
-		       response_body
+		       response_body,
+		       protocol,
+		       reused,
+		       tls_version,
+		       certificate_expires,
+		       content_removed_at
 		  FROM attempts
 		 WHERE delivery_uid = $1
 		   AND delivery_created_at = $2
@@ -228,6 +239,11 @@ func (r attemptRow) record() (AttemptRecord, error) {
 		Note:                orZero(r.Note),
 		Address:             orZero(r.Address),
 		ResponseBody:        r.ResponseBody,
+		Protocol:            orZero(r.Protocol),
+		Reused:              r.Reused,
+		TLSVersion:          orZero(r.TLSVersion),
+		CertificateExpires:  r.CertificateExpires,
+		ContentRemovedAt:    r.ContentRemovedAt,
 	}
 	if err := json.Unmarshal(r.RequestHeaders, &record.RequestHeaders); err != nil {
 		return AttemptRecord{}, fmt.Errorf("reading request headers: %w", err)

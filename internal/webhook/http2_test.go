@@ -68,7 +68,7 @@ func TestSendHTTP2(t *testing.T) {
 	r := end.hook()
 	r.Headers = []Header{{"user-agent", "Solar/1"}, {"x-api-key", "abc"}, {"te", "trailers"}}
 	attempt := sender.Send(t.Context(), r)
-	if !attempt.Delivered() || attempt.Status != 202 || attempt.Protocol != "HTTP/2.0" ||
+	if !attempt.Delivered() || attempt.Status != 202 || attempt.Protocol != "HTTP/2" ||
 		string(attempt.ResponseBody) != "thanks" || field(attempt.ResponseHeaders, "x-answer") != "yes" {
 		t.Fatalf("attempt %+v", attempt)
 	}

@@ -34,6 +34,8 @@ type endpoint struct {
 // peer is the other end of a connection.
 type peer struct {
 	addr netip.AddrPort
+	// tls names the version of TLS, empty without it.
+	tls string
 	// expires is when its certificate ends, zero without TLS.
 	expires time.Time
 }

@@ -48,9 +48,10 @@ const recordAttempt = `
 		INSERT INTO attempts AS a (
 		       delivery_uid, delivery_created_at, number, started_at, subscription_version, url,
 		       http_status, error_class, error, note, address, dns_us, connect_us, tls_us,
-		       first_byte_us, duration_us, request_headers, response_headers, response_body)
+		       first_byte_us, duration_us, request_headers, response_headers, response_body,
+		       protocol, reused, tls_version, certificate_expires)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-		        $18, $19)
+		        $18, $19, $23, $24, $25, $26)
 		ON CONFLICT (delivery_uid, delivery_created_at, number) DO UPDATE
 		   SET started_at = excluded.started_at,
 		       subscription_version = excluded.subscription_version,
@@ -67,7 +68,11 @@ const recordAttempt = `
 		       duration_us = excluded.duration_us,
 		       request_headers = excluded.request_headers,
 		       response_headers = excluded.response_headers,
-		       response_body = excluded.response_body
+		       response_body = excluded.response_body,
+		       protocol = excluded.protocol,
+		       reused = excluded.reused,
+		       tls_version = excluded.tls_version,
+		       certificate_expires = excluded.certificate_expires
 		 WHERE a.error_class = 'unknown'
 	), moved AS (
 		UPDATE deliveries
@@ -112,7 +117,8 @@ func (s *Service) record(
 		task.UID, task.CreatedAt, number, started, task.Version, task.URL,
 		row.status, row.class, row.errorText, row.note, row.address, row.dns, row.connect, row.tls,
 		row.firstByte, row.total, row.requestHeaders, row.responseHeaders, attempt.ResponseBody,
-		string(outcome.state), outcome.next, outcome.finished)
+		string(outcome.state), outcome.next, outcome.finished,
+		row.protocol, row.reused, row.tlsVersion, row.certificateExpires)
 	if err != nil {
 		return fmt.Errorf("recording attempt %d of delivery %s: %w", number, task.UID, err)
 	}

@@ -52,8 +52,10 @@ type Attempt struct {
 	Note string
 	// Address is the one dialled or refused, the zero value without one.
 	Address netip.AddrPort
-	// Protocol is "HTTP/1.1" or "HTTP/2.0", empty without an answer.
+	// Protocol is "HTTP/1.1" or "HTTP/2", empty without an answer.
 	Protocol string
+	// TLSVersion is "TLS 1.2" or "TLS 1.3", empty without TLS.
+	TLSVersion string
 	// Reused tells that the connection had carried an earlier request.
 	Reused bool
 	// Sent tells that the endpoint may have received the request.

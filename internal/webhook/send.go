@@ -118,7 +118,8 @@ func (s *Sender) attempt(ctx context.Context, r Request, a *Attempt) error {
 
 // exchange sends the request over a connection and records the answer.
 func (s *Sender) exchange(ctx context.Context, c connection, out outgoing, a *Attempt) error {
-	a.Address, a.CertificateExpires = c.remote().addr, c.remote().expires
+	from := c.remote()
+	a.Address, a.TLSVersion, a.CertificateExpires = from.addr, from.tls, from.expires
 	got, err := c.exchange(ctx, out)
 	a.Sent, a.Timings.FirstByte = got.sent, got.firstByte
 	if err != nil {
@@ -153,7 +154,10 @@ func (s *Sender) open(
 		return nil, tlsFault(ctx, err)
 	}
 	state := secured.ConnectionState()
-	from := peer{addr: made.addr, expires: state.PeerCertificates[0].NotAfter}
+	from := peer{
+		addr: made.addr, tls: tls.VersionName(state.Version),
+		expires: state.PeerCertificates[0].NotAfter,
+	}
 	if state.NegotiatedProtocol != "h2" {
 		return newHTTP1(s.pool, end, secured, made.conn, from), nil
 	}

@@ -114,12 +114,14 @@ func TestSendReportsTLSAndTimings(t *testing.T) {
 	if left := time.Until(first.CertificateExpires); left < 4*time.Hour || left > 5*time.Hour {
 		t.Errorf("the certificate expires in %s", left)
 	}
-	if first.Address.String() != end.listener.Addr().String() || first.Protocol != "HTTP/1.1" {
-		t.Errorf("address %s, protocol %s", first.Address, first.Protocol)
+	if first.Address.String() != end.listener.Addr().String() || first.Protocol != "HTTP/1.1" ||
+		first.TLSVersion != "TLS 1.3" {
+		t.Errorf("address %s, protocol %s over %s", first.Address, first.Protocol, first.TLSVersion)
 	}
 	second := sender.Send(t.Context(), hook(end.secure()))
 	if !second.Reused || second.Timings.DNS+second.Timings.Connect+second.Timings.TLS != 0 ||
-		second.Address != first.Address || second.CertificateExpires != first.CertificateExpires {
+		second.Address != first.Address || second.CertificateExpires != first.CertificateExpires ||
+		second.TLSVersion != first.TLSVersion {
 		t.Errorf("on a reused connection: %+v", second)
 	}
 }
