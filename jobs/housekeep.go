@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/riverqueue/river"
+
+	"drawbridge/internal/apilog"
 )
 
 const (
@@ -40,10 +42,21 @@ func (w *Housekeep) Work(ctx context.Context, _ *river.Job[HousekeepArgs]) error
 	purged, purgeErr := w.purgeReplies(ctx)
 	forgetErr := w.Operators.Purge(ctx)
 	swept, sweepErr := w.Documents.Sweep(ctx, w.DB.Now().Add(-sweepAge), w.Loans.IsReferenced)
+	days, requestsErr := w.keepRequests(ctx)
 	slog.InfoContext(ctx, "housekeeping",
+		"request_days_dropped", days,
 		"partitions_made", made, "replies_purged", purged,
 		"uploads_kept", swept.Kept, "uploads_removed", swept.Removed)
-	return errors.Join(err, purgeErr, forgetErr, sweepErr)
+	return errors.Join(err, purgeErr, forgetErr, sweepErr, requestsErr)
+}
+
+// keepRequests makes the days ahead of the request log and drops those that are
+// kept no longer.
+func (w *Housekeep) keepRequests(ctx context.Context) (int, error) {
+	if _, err := w.Requests.MakePartitions(ctx); err != nil {
+		return 0, err
+	}
+	return w.Requests.Drop(ctx, w.DB.Now().AddDate(0, 0, -apilog.DefaultDays))
 }
 
 func (w *Housekeep) purgeReplies(ctx context.Context) (int, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/riverqueue/river"
 
+	"drawbridge/internal/apilog"
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
 	"drawbridge/internal/idempotency"
@@ -28,6 +29,8 @@ type Deps struct {
 	Documents   *document.Store
 	Loans       *loan.Service
 	Operators   *operator.Service
+	// Requests is the log of the partners' requests.
+	Requests *apilog.Service
 	// Courier sends the e-mails.
 	Courier *email.Courier
 	// WebhookTimeout bounds one attempt.

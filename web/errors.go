@@ -31,6 +31,7 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 				return
 			}
 		}
+		api.TraceFault(c, err)
 		status, body := api.RenderError(err, options.Now())
 		if c.Request().Method == http.MethodHead {
 			_ = c.NoContent(status) // the peer is gone if this fails

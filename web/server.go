@@ -39,6 +39,8 @@ type Options struct {
 	Metrics http.Handler
 	// Receiver accepts the demo webhooks of a development server.
 	Receiver http.Handler
+	// Requests keeps what partners asked; nil keeps nothing.
+	Requests Recorder
 	// Now is the clock of the answers' timestamps.
 	Now func() time.Time
 }
@@ -50,7 +52,7 @@ func New(options Options) *echo.Echo {
 	// Nobody but the peer itself says where a request comes from.
 	e.IPExtractor = echo.ExtractIPDirect()
 	e.HTTPErrorHandler = newErrorHandler(options)
-	e.Pre(requestID, logRequests(options.Now))
+	e.Pre(requestID, recordCalls(options), logRequests(options.Now))
 	e.Use(recoverPanics, deadline(readBodyTimeout))
 	register(e, options)
 	return e

@@ -21,7 +21,7 @@ var levels = [][]string{
 	},
 	{
 		"internal/webhook", "internal/email", "internal/partner", "internal/operator",
-		"internal/idempotency", "internal/document", "internal/catalog",
+		"internal/idempotency", "internal/document", "internal/catalog", "internal/apilog",
 	},
 	{"internal/event"},
 	{"internal/loan", "internal/application"},

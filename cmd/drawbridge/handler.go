@@ -24,6 +24,7 @@ func newHandler(s *services) (http.Handler, *console.Console, error) {
 		Ready:    readiness(s),
 		Metrics:  metrics(s),
 		Now:      s.db.Now,
+		Requests: s.recorder,
 	}
 	if s.settings.Has(config.RoleAPI) {
 		options.API = &api.API{
@@ -109,6 +110,14 @@ func metrics(s *services) http.Handler {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		collectors.NewDBStatsCollector(s.db.DB.DB, "drawbridge"),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "drawbridge_api_log_stored_total",
+			Help: "Partner requests that were written to the request log.",
+		}, func() float64 { return float64(s.recorder.Stored()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "drawbridge_api_log_dropped_total",
+			Help: "Partner requests missing from the request log: its buffer was full or the database failed.",
+		}, func() float64 { return float64(s.recorder.Dropped()) }),
 	)
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
+	"drawbridge/internal/apilog"
 	"drawbridge/internal/config"
 	"drawbridge/internal/postgres"
 	"drawbridge/jobs"
@@ -137,6 +138,8 @@ func runServer(env *environment, s *services, listener net.Listener) error {
 	if pages != nil {
 		server.RegisterOnShutdown(pages.Close)
 	}
+	stopRecording := startRecording(env.ctx, s.recorder)
+	defer stopRecording() // after the last request was answered
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(listener) }()
 	var workers sync.WaitGroup
@@ -168,6 +171,18 @@ func runServer(env *environment, s *services, listener net.Listener) error {
 	return errors.Join(err, shutdownErr)
 }
 
+// startRecording writes the log of requests in the background. The function that
+// it returns ends that once everything is written.
+func startRecording(ctx context.Context, recorder *apilog.Writer) func() {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var writing sync.WaitGroup
+	writing.Go(func() { recorder.Run(ctx) })
+	return func() {
+		cancel()
+		writing.Wait()
+	}
+}
+
 // work runs the queues until ctx ends and the jobs in flight with it.
 func work(ctx context.Context, s *services) error {
 	if err := waitForSchema(ctx, s.db); err != nil {
@@ -185,6 +200,7 @@ func work(ctx context.Context, s *services) error {
 		DB: s.db, Webhooks: s.webhooks, Courier: s.courier,
 		Idempotency: s.idempotency, Documents: s.documents, Loans: s.loans,
 		Operators:      s.operators,
+		Requests:       s.requests,
 		WebhookTimeout: s.settings.WebhookTimeout,
 	})
 	client, err := river.NewClient(riverpgxv5.New(pool), queueConfig)

@@ -10,6 +10,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 
+	"drawbridge/internal/apilog"
 	"drawbridge/internal/application"
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/config"
@@ -42,6 +43,9 @@ type services struct {
 	loans        *loan.Service
 	applications *application.Service
 	operators    *operator.Service
+	// requests reads the log of the partners' requests, recorder writes it.
+	requests *apilog.Service
+	recorder *apilog.Writer
 }
 
 // newServices wires the use cases. It is the one place where they are made.
@@ -87,6 +91,8 @@ func newServices(
 		webhooks:  webhooks,
 		loans:     loans,
 		operators: &operator.Service{DB: db},
+		requests:  &apilog.Service{DB: db},
+		recorder:  apilog.NewWriter(db),
 		applications: &application.Service{
 			DB: db, Events: events, Loans: loans, Products: products,
 			Switches: settings.Env == config.Development,

@@ -61,6 +61,7 @@ func (a *API) effect(c echo.Context, digest [sha256.Size]byte, do operation) err
 	if err != nil {
 		return err
 	}
+	traceReply(c, reply.Status, reply.Body)
 	if reply.Replayed {
 		c.Response().Header().Set(replayedHeader, "true")
 	}
@@ -81,6 +82,7 @@ func (a *API) jsonEffect(c echo.Context, decode func(body *object) (operation, e
 	if err != nil {
 		return err
 	}
+	traceNamed(c, raw)
 	return a.effect(c, sha256.Sum256(raw), func(tx *postgres.Tx) (int, any, error) {
 		body, err := parseObject(raw)
 		if err != nil {
@@ -122,6 +124,9 @@ func pathUID(c echo.Context, field string) (uuid.UUID, error) {
 	if err != nil || len(text) != uidLength {
 		return uuid.Nil, lending.Invalid(field,
 			"%q must be a UUID such as 0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d", field)
+	}
+	if field != taskField {
+		traceOf(c).ApplicationUID = uid
 	}
 	return uid, nil
 }

@@ -19,6 +19,9 @@ import (
 // applicationField names the uid of an application's path.
 const applicationField = "uid"
 
+// taskField names the uid of a task's path.
+const taskField = "task_uid"
+
 // move changes an application in the way that the body asks for.
 func (a *API) sandboxMove(
 	c echo.Context,
@@ -152,7 +155,7 @@ func (a *API) sandboxTask(c echo.Context) error {
 }
 
 func (a *API) sandboxTaskStatus(c echo.Context) error {
-	uid, err := pathUID(c, "task_uid")
+	uid, err := pathUID(c, taskField)
 	if err != nil {
 		return err
 	}
@@ -163,6 +166,7 @@ func (a *API) sandboxTaskStatus(c echo.Context) error {
 			if err != nil {
 				return 0, nil, err
 			}
+			traceOf(c).ApplicationUID = task.ApplicationUID
 			return http.StatusOK, newTaskBody(task), nil
 		}, nil
 	})

@@ -52,7 +52,8 @@ type Server struct {
 	// Products are the products by code.
 	Products map[string]uuid.UUID
 
-	client *http.Client
+	client   *http.Client
+	requests recorded
 }
 
 // Account is a partner with one merchant and its credentials.
@@ -73,10 +74,11 @@ func New(t testing.TB) *Server {
 // second machine would be.
 func Start(t testing.TB, db *postgres.DB) *Server {
 	t.Helper()
-	s := &Server{T: t, DB: db, Folder: t.TempDir(), Products: map[string]uuid.UUID{}}
+	s := &Server{T: t, DB: db, Folder: t.TempDir(), Products: map[string]uuid.UUID{},
+		requests: make(recorded, recordedCalls)}
 	s.wire()
 	listener := httptest.NewServer(web.New(web.Options{
-		API: s.API, BasePath: BasePath, Now: db.Now, Metrics: http.NotFoundHandler(),
+		API: s.API, BasePath: BasePath, Now: db.Now, Requests: s.requests, Metrics: http.NotFoundHandler(),
 		Ready: func(*http.Request) []string { return nil },
 	}))
 	t.Cleanup(listener.Close)

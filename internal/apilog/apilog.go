@@ -1,0 +1,95 @@
+// Package apilog keeps what partners asked of the API, for support to look up.
+//
+// A row tells who called what, when, from where and with which outcome. It holds
+// no body, no query, no header but the request id and the idempotency key, and
+// of a refusal the code and the names of wrong fields: nothing that a borrower
+// said is in it, so it needs no redaction.
+//
+// Writing happens off the request's path. Record puts an entry into a bounded
+// buffer and returns; Writer.Run takes batches out and stores each in one
+// statement. When the database is slow the buffer fills, and what does not fit
+// is dropped and counted rather than delaying a request. Entries carry their own
+// identifier, so a batch that is stored again after a lost connection adds
+// nothing.
+package apilog
+
+import (
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// DefaultDays is for how many days requests are kept.
+const DefaultDays = 30
+
+// Bounds of the texts that a client chooses, in bytes.
+const (
+	maxPath  = 500
+	maxAgent = 200
+	maxKey   = 255
+	// maxFields bounds the wrong fields of one refusal.
+	maxFields = 20
+)
+
+// Entry is one request.
+type Entry struct {
+	// UID identifies the entry; its time is At.
+	UID uuid.UUID `db:"request_uid"`
+	// At is when the request began.
+	At time.Time `db:"at"`
+	// RequestID is the X-Request-Id of the answer, which the client may choose.
+	RequestID string `db:"request_id"`
+	Method    string `db:"method"`
+	// Route is the route's pattern, empty where there is none; Path is what was
+	// asked for, without its query.
+	Route string `db:"route"`
+	Path  string `db:"path"`
+	// ClientID is the client that called. While Authenticated is false it is only
+	// the one that the request named, and empty if it named none.
+	ClientID      string `db:"client_id"`
+	Authenticated bool   `db:"authenticated"`
+	// PartnerUID, MerchantUID and ApplicationUID are the nil UUID if unknown.
+	PartnerUID     uuid.UUID `db:"partner_uid"`
+	MerchantUID    uuid.UUID `db:"merchant_uid"`
+	ApplicationUID uuid.UUID `db:"application_uid"`
+	Status         int       `db:"status"`
+	// ErrorCode is empty for a success, ErrorFields names the wrong fields.
+	ErrorCode   lending.Code `db:"error_code"`
+	ErrorFields []string     `db:"-"`
+	// IdempotencyKey is empty without one; Replayed tells that the answer was
+	// that of an earlier request.
+	IdempotencyKey string        `db:"idempotency_key"`
+	Replayed       bool          `db:"replayed"`
+	Duration       time.Duration `db:"-"`
+	// BytesIn and BytesOut are the sizes of the bodies.
+	BytesIn  int64 `db:"bytes_in"`
+	BytesOut int64 `db:"bytes_out"`
+	// Address is the peer's network address.
+	Address   string `db:"address"`
+	UserAgent string `db:"user_agent"`
+}
+
+// Service reads the log.
+type Service struct {
+	DB *postgres.DB
+}
+
+// clean bounds what a client chose and makes it text that the database takes.
+func (e Entry) clean() Entry {
+	e.Path = cleanText(e.Path, maxPath)
+	e.UserAgent = cleanText(e.UserAgent, maxAgent)
+	e.IdempotencyKey = cleanText(e.IdempotencyKey, maxKey)
+	e.ClientID = cleanText(e.ClientID, maxKey)
+	e.RequestID = cleanText(e.RequestID, maxKey)
+	e.Method = cleanText(e.Method, maxAgent)
+	fields := make([]string, 0, min(len(e.ErrorFields), maxFields))
+	for _, field := range e.ErrorFields[:min(len(e.ErrorFields), maxFields)] {
+		fields = append(fields, strings.ReplaceAll(cleanText(field, maxAgent), "\n", " "))
+	}
+	e.ErrorFields = fields
+	return e
+}

@@ -1,0 +1,21 @@
+package apilog
+
+import (
+	"context"
+
+	"drawbridge/internal/postgres"
+)
+
+// BufferSize is how many entries wait in memory.
+const BufferSize = bufferSize
+
+// Query is the statement of a page, for tests of its plan.
+func (f Filter) Query() (string, []any) { return f.query() }
+
+// Store writes a batch as the writer does.
+func Store(ctx context.Context, db *postgres.DB, batch []Entry) error {
+	return store(ctx, db, batch)
+}
+
+// Clean is an entry as it is stored.
+func (e Entry) Clean() Entry { return e.clean() }

@@ -1,0 +1,297 @@
+package apilog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/lib/pq"
+
+	"drawbridge/internal/postgres"
+)
+
+const (
+	// bufferSize is how many entries wait in memory, about 4 MB of them: some
+	// seconds at full load.
+	bufferSize = 8192
+	// batchSize bounds one statement.
+	batchSize = 512
+	// flushEvery is how long an entry waits for others.
+	flushEvery = 250 * time.Millisecond
+	// storeTimeout bounds one try, storeTries how often a batch is tried.
+	storeTimeout = 5 * time.Second
+	storeTries   = 3
+	// partitionsAhead is for how many days partitions exist beyond today.
+	partitionsAhead = 3
+)
+
+// Writer stores entries in the background.
+type Writer struct {
+	db      *postgres.DB
+	entries chan Entry
+	dropped atomic.Int64
+	stored  atomic.Int64
+	// covered is the day until which this process knows that partitions exist.
+	covered time.Time
+}
+
+// NewWriter returns a writer; nothing is stored until Run.
+func NewWriter(db *postgres.DB) *Writer {
+	return &Writer{db: db, entries: make(chan Entry, bufferSize)}
+}
+
+// Record keeps an entry. It never waits: when the buffer is full the entry is
+// dropped and counted.
+func (w *Writer) Record(entry Entry) {
+	select {
+	case w.entries <- entry:
+	default:
+		w.dropped.Add(1)
+	}
+}
+
+// Dropped counts the entries that were lost, for the metrics.
+func (w *Writer) Dropped() int64 { return w.dropped.Load() }
+
+// Stored counts the entries that were written, for the metrics.
+func (w *Writer) Stored() int64 { return w.stored.Load() }
+
+// Run stores entries until ctx ends, and then what is left in the buffer. End
+// ctx once the server has answered its last request.
+func (w *Writer) Run(ctx context.Context) {
+	ticker := time.NewTicker(flushEvery)
+	defer ticker.Stop()
+	batch := make([]Entry, 0, batchSize)
+	for {
+		full := false
+		select {
+		case entry := <-w.entries:
+			batch = append(batch, entry.clean())
+			full = len(batch) == batchSize
+		case <-ticker.C:
+			full = len(batch) > 0
+		case <-ctx.Done():
+			w.drain(context.WithoutCancel(ctx), batch)
+			return
+		}
+		if full {
+			w.flush(ctx, batch)
+			batch = batch[:0]
+		}
+	}
+}
+
+// drain stores what is left. Nobody records any more.
+func (w *Writer) drain(ctx context.Context, batch []Entry) {
+	for {
+		select {
+		case entry := <-w.entries:
+			batch = append(batch, entry.clean())
+			if len(batch) < batchSize {
+				continue
+			}
+		default:
+			w.flush(ctx, batch)
+			return
+		}
+		w.flush(ctx, batch)
+		batch = batch[:0]
+	}
+}
+
+// flush stores a batch, or gives it up after some tries and says so.
+func (w *Writer) flush(ctx context.Context, batch []Entry) {
+	if len(batch) == 0 {
+		return
+	}
+	var err error
+	for range storeTries {
+		if err = w.try(ctx, batch); err == nil {
+			w.stored.Add(int64(len(batch)))
+			return
+		}
+	}
+	w.dropped.Add(int64(len(batch)))
+	slog.ErrorContext(ctx, "storing API requests", "lost", len(batch), "error", err)
+}
+
+func (w *Writer) try(ctx context.Context, batch []Entry) error {
+	// The end of the process does not cut a batch off; its deadline does.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTimeout)
+	defer cancel()
+	if err := w.cover(ctx, batch); err != nil {
+		return err
+	}
+	return store(ctx, w.db, batch)
+}
+
+// cover sees to the partitions of a batch, once a day.
+func (w *Writer) cover(ctx context.Context, batch []Entry) error {
+	if batch[len(batch)-1].At.Before(w.covered) {
+		return nil
+	}
+	from := batch[0].At
+	if _, err := makePartitions(ctx, w.db, from, partitionsAhead); err != nil {
+		return err
+	}
+	w.covered = from.UTC().Truncate(24*time.Hour).AddDate(0, 0, partitionsAhead+1)
+	return nil
+}
+
+// MakePartitions makes the daily partitions from today on and returns how many
+// it made.
+func (s *Service) MakePartitions(ctx context.Context) (int, error) {
+	return makePartitions(ctx, s.DB, s.DB.Now(), partitionsAhead)
+}
+
+func makePartitions(
+	ctx context.Context, db *postgres.DB, from time.Time, ahead int,
+) (int, error) {
+	var made int
+	err := db.GetContext(ctx, &made,
+		`SELECT drawbridge_make_request_partitions($1, $2)`, from.UTC(), ahead)
+	if err != nil {
+		return 0, fmt.Errorf("making partitions of API requests: %w", err)
+	}
+	return made, nil
+}
+
+// store writes a batch and adds it to the traffic of its hours, in one
+// statement. What stands in the log already counts no second time. Hours are
+// touched in a fixed order, so that processes never wait for each other in a
+// circle.
+func store(ctx context.Context, db *postgres.DB, batch []Entry) error {
+	c := columnsOf(batch)
+	_, err := db.ExecContext(ctx, `
+		WITH entry AS (
+			INSERT INTO api_requests (request_uid, at, request_id, method, route, path, client_id,
+			                          authenticated, partner_uid, merchant_uid, application_uid,
+			                          status, error_code, error_fields, idempotency_key, replayed,
+			                          duration_us, bytes_in, bytes_out, address, user_agent)
+			SELECT uid, at, request_id, method, route, path, nullif(client_id, ''), authenticated,
+			       nullif(partner_uid, $22), nullif(merchant_uid, $22), nullif(application_uid, $22),
+			       status, nullif(error_code, ''),
+			       CASE WHEN fields = '' THEN '{}' ELSE string_to_array(fields, E'\n') END,
+			       nullif(key, ''), replayed, duration_us, bytes_in, bytes_out, address, agent
+			  FROM unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::text[], $5::text[],
+			              $6::text[], $7::text[], $8::boolean[], $9::uuid[], $10::uuid[],
+			              $11::uuid[], $12::integer[], $13::text[], $14::text[], $15::text[],
+			              $16::boolean[], $17::bigint[], $18::bigint[], $19::bigint[], $20::text[],
+			              $21::text[])
+			       AS entry (uid, at, request_id, method, route, path, client_id, authenticated,
+			                 partner_uid, merchant_uid, application_uid, status, error_code, fields,
+			                 key, replayed, duration_us, bytes_in, bytes_out, address, agent)
+			ON CONFLICT DO NOTHING
+			RETURNING at, client_id, authenticated, merchant_uid, status, duration_us
+		)
+		INSERT INTO api_traffic AS t (hour, client_id, merchant_uid, requests, refused, failed,
+		                              duration_us)
+		SELECT date_trunc('hour', at, 'UTC'), client_id, coalesce(merchant_uid, $22), count(*),
+		       count(*) FILTER (WHERE status BETWEEN 400 AND 499),
+		       count(*) FILTER (WHERE status >= 500), sum(duration_us)
+		  FROM entry
+		 WHERE authenticated
+		 GROUP BY 1, 2, 3
+		 ORDER BY 2, 1, 3
+		ON CONFLICT (client_id, hour, merchant_uid) DO UPDATE
+		   SET requests = t.requests + excluded.requests,
+		       refused = t.refused + excluded.refused,
+		       failed = t.failed + excluded.failed,
+		       duration_us = t.duration_us + excluded.duration_us`, c.args()...)
+	if err != nil {
+		return fmt.Errorf("inserting %d API requests: %w", len(batch), err)
+	}
+	return nil
+}
+
+// columns are the entries as array parameters.
+type columns struct {
+	uids, partners, merchants, applications                                pq.StringArray
+	ats, ids, methods, routes, paths, clients, codes, fields, keys, agents pq.StringArray
+	addresses                                                              pq.StringArray
+	authenticated, replayed                                                pq.BoolArray
+	statuses, durations, in, out                                           pq.Int64Array
+}
+
+func columnsOf(batch []Entry) *columns {
+	c := &columns{}
+	for _, e := range batch {
+		c.uids = append(c.uids, e.UID.String())
+		c.ats = append(c.ats, e.At.UTC().Format(time.RFC3339Nano))
+		c.ids, c.methods = append(c.ids, e.RequestID), append(c.methods, e.Method)
+		c.routes, c.paths = append(c.routes, e.Route), append(c.paths, e.Path)
+		c.clients = append(c.clients, e.ClientID)
+		c.authenticated = append(c.authenticated, e.Authenticated)
+		c.partners = append(c.partners, e.PartnerUID.String())
+		c.merchants = append(c.merchants, e.MerchantUID.String())
+		c.applications = append(c.applications, e.ApplicationUID.String())
+		c.statuses = append(c.statuses, int64(e.Status))
+		c.codes = append(c.codes, string(e.ErrorCode))
+		c.fields = append(c.fields, strings.Join(e.ErrorFields, "\n"))
+		c.keys, c.replayed = append(c.keys, e.IdempotencyKey), append(c.replayed, e.Replayed)
+		c.durations = append(c.durations, e.Duration.Microseconds())
+		c.in, c.out = append(c.in, e.BytesIn), append(c.out, e.BytesOut)
+		c.addresses, c.agents = append(c.addresses, e.Address), append(c.agents, e.UserAgent)
+	}
+	return c
+}
+
+func (c *columns) args() []any {
+	const none = "00000000-0000-0000-0000-000000000000"
+	return []any{
+		c.uids, c.ats, c.ids, c.methods, c.routes, c.paths, c.clients, c.authenticated, c.partners,
+		c.merchants, c.applications, c.statuses, c.codes, c.fields, c.keys, c.replayed, c.durations,
+		c.in, c.out, c.addresses, c.agents, none,
+	}
+}
+
+// cleanText cuts text to limit bytes and takes out what a database text cannot
+// hold.
+func cleanText(text string, limit int) string {
+	if len(text) > limit {
+		text = text[:limit]
+	}
+	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "\uFFFD")
+}
+
+// Drop removes the days that lie wholly before a time and returns how many. It
+// waits for no lock longer than a second: a day that is in use then is left for
+// the next run.
+func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
+	var days []string
+	err := s.DB.SelectContext(ctx, &days, `
+		SELECT c.relname
+		  FROM pg_inherits i
+		  JOIN pg_class c ON c.oid = i.inhrelid
+		 WHERE i.inhparent = 'api_requests'::regclass
+		   AND c.relname <= 'api_requests' ||
+		       to_char($1::timestamptz AT TIME ZONE 'UTC' - interval '1 day', '"_y"YYYY"m"MM"d"DD')
+		 ORDER BY c.relname`, before.UTC())
+	if err != nil {
+		return 0, fmt.Errorf("listing partitions of API requests: %w", err)
+	}
+	dropped := 0
+	var faults []error
+	for _, day := range days {
+		if err := s.dropDay(ctx, day); err != nil {
+			faults = append(faults, fmt.Errorf("dropping %s: %w", day, err))
+			continue
+		}
+		dropped++
+	}
+	return dropped, errors.Join(faults...)
+}
+
+func (s *Service) dropDay(ctx context.Context, day string) error {
+	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '1s'`); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `DROP TABLE `+pq.QuoteIdentifier(day))
+		return err
+	})
+}

@@ -1,0 +1,111 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/partner"
+)
+
+// Trace is what the log of requests learns of one, beyond its HTTP face.
+type Trace struct {
+	// Caller is who sent it; its client is empty until the credentials were
+	// found to be right.
+	Caller partner.Caller
+	// ClaimedID is the client that the request named, right or wrong.
+	ClaimedID string
+	// ApplicationUID is the application or loan that it was about, the nil UUID
+	// if none is known.
+	ApplicationUID uuid.UUID
+	// Code and Fields are those of the refusal, empty for a success.
+	Code   lending.Code
+	Fields []string
+	// Replayed tells that the answer is that of an earlier request.
+	Replayed bool
+}
+
+// traceKey is where a request keeps its trace.
+const traceKey = "api.trace"
+
+// TraceOf returns what is known of a request, once it was answered.
+func TraceOf(c echo.Context) Trace {
+	trace := *traceOf(c)
+	trace.Caller, _ = c.Get(callerKey).(partner.Caller)
+	trace.ClaimedID = c.Request().Header.Get(clientIDHeader)
+	trace.Replayed = c.Response().Header().Get(replayedHeader) != ""
+	return trace
+}
+
+func traceOf(c echo.Context) *Trace {
+	if trace, ok := c.Get(traceKey).(*Trace); ok {
+		return trace
+	}
+	trace := new(Trace)
+	c.Set(traceKey, trace)
+	return trace
+}
+
+// TraceFault notes the refusal that a request is answered with.
+func TraceFault(c echo.Context, err error) {
+	trace := traceOf(c)
+	trace.Code = lending.ErrorCode(err)
+	if refusal, ok := errors.AsType[*lending.Error](err); ok {
+		trace.note(refusal.Details)
+	}
+}
+
+func (t *Trace) note(details []lending.FieldFault) {
+	for _, detail := range details {
+		t.Fields = append(t.Fields, detail.Field)
+	}
+}
+
+// traceNamed notes the application that a body names, if it names one.
+func traceNamed(c echo.Context, raw []byte) {
+	var body struct {
+		UID string `json:"thrive_application_uid"`
+	}
+	if json.Unmarshal(raw, &body) == nil {
+		traceUID(c, body.UID)
+	}
+}
+
+func traceUID(c echo.Context, text string) {
+	if uid, err := uuid.Parse(text); err == nil {
+		traceOf(c).ApplicationUID = uid
+	}
+}
+
+// traceReply notes what an answer tells, also one that is only repeated: the
+// code of a refusal, or the application that a success is about.
+func traceReply(c echo.Context, status int, body []byte) {
+	var answer struct {
+		Result struct {
+			Data *struct {
+				Application string `json:"thrive_application_uid"`
+				Loan        string `json:"loanApplicationUid"`
+			} `json:"data"`
+			Error *errorBody `json:"error"`
+		} `json:"result"`
+	}
+	trace := traceOf(c)
+	if status < http.StatusBadRequest && trace.ApplicationUID != uuid.Nil {
+		return
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		return
+	}
+	if fault := answer.Result.Error; fault != nil {
+		trace.Code = fault.Code
+		trace.note(fault.Details)
+	}
+	if data := answer.Result.Data; data != nil {
+		traceUID(c, data.Application)
+		traceUID(c, data.Loan)
+	}
+}

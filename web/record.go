@@ -1,0 +1,76 @@
+package web
+
+import (
+	"io"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/apilog"
+	"drawbridge/internal/postgres"
+	"drawbridge/web/api"
+)
+
+// Recorder keeps what partners asked of the API. It must not wait.
+type Recorder interface {
+	Record(entry apilog.Entry)
+}
+
+// recordCalls hands every request under the API's base path to the recorder
+// once it was answered, those to paths that do not exist included. It stands
+// outside the request log, which sees to it that errors are answered by then.
+func recordCalls(options Options) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			path := c.Request().URL.Path
+			if options.Requests == nil || options.API == nil ||
+				!strings.HasPrefix(path, options.BasePath+"/") {
+				return next(c)
+			}
+			body := &countedBody{ReadCloser: c.Request().Body}
+			c.Request().Body = body
+			started := options.Now()
+			err := next(c)
+			options.Requests.Record(entryOf(c, started, options.Now().Sub(started), body.read))
+			return err
+		}
+	}
+}
+
+func entryOf(
+	c echo.Context, started time.Time, took time.Duration, received int64,
+) apilog.Entry {
+	request, trace := c.Request(), api.TraceOf(c)
+	started = started.UTC().Truncate(time.Microsecond)
+	entry := apilog.Entry{
+		UID: postgres.NewUID(started), At: started,
+		RequestID: c.Response().Header().Get(echo.HeaderXRequestID),
+		Method:    request.Method, Route: c.Path(), Path: request.URL.Path,
+		ClientID: trace.Caller.ClientID, Authenticated: trace.Caller.ClientID != "",
+		PartnerUID: trace.Caller.PartnerUID, MerchantUID: trace.Caller.MerchantUID,
+		ApplicationUID: trace.ApplicationUID,
+		Status:         c.Response().Status, ErrorCode: trace.Code, ErrorFields: trace.Fields,
+		IdempotencyKey: request.Header.Get("Idempotency-Key"), Replayed: trace.Replayed,
+		Duration: took, BytesIn: received, BytesOut: c.Response().Size,
+		Address: c.RealIP(), UserAgent: request.UserAgent(),
+	}
+	if !entry.Authenticated {
+		entry.ClientID = trace.ClaimedID
+	}
+	return entry
+}
+
+// countedBody counts what was read of a request's body.
+type countedBody struct {
+	io.ReadCloser
+
+	read int64
+}
+
+// Read reads on.
+func (b *countedBody) Read(into []byte) (int, error) {
+	n, err := b.ReadCloser.Read(into)
+	b.read += int64(n)
+	return n, err
+}

@@ -1,0 +1,188 @@
+package web_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"drawbridge/internal/apilog"
+	"drawbridge/web/webtest"
+)
+
+// last returns the log entry of the latest of the requests so far.
+func last(s *webtest.Server, requestID string) apilog.Entry {
+	s.T.Helper()
+	for {
+		if entry := s.Recorded(); entry.RequestID == requestID {
+			return entry
+		}
+	}
+}
+
+// record sends a call under a request id of its own and returns its entry.
+func record(s *webtest.Server, call webtest.Call) (webtest.Answer, apilog.Entry) {
+	s.T.Helper()
+	id := "r-" + uuid.NewString()
+	header := map[string]string{"X-Request-Id": id, "User-Agent": "partner/1"}
+	for name, value := range call.Header {
+		header[name] = value
+	}
+	call.Header = header
+	answer := s.Do(call)
+	return answer, last(s, id)
+}
+
+func TestEveryRequestIsRecorded(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	offered, loan := s.Offered(), s.Loan("P5050")
+	key := map[string]string{"Idempotency-Key": "key-1"}
+	merchant := s.Home.MerchantUID
+	type seen struct {
+		Route, Code, Client string
+		Fields              []string
+		Status              int
+		Application         uuid.UUID
+		Replayed, Known     bool
+	}
+	const base = webtest.BasePath
+	accept := map[string]any{
+		"thrive_application_uid": offered, "selected_product_uid": uuid.New(),
+	}
+	client := s.Home.ClientID
+	for _, test := range []struct {
+		name string
+		call webtest.Call
+		want seen
+	}{
+		{
+			"a read", webtest.Call{Method: "GET", Path: "/v2/loan/" + loan.String()},
+			seen{base + "/v2/loan/:uid", "", client, nil, 200, loan, false, true},
+		},
+		{
+			"a draw", webtest.Call{
+				Method: "POST", Path: "/v2/loan/" + loan.String() + "/request-draw", Header: key,
+			},
+			seen{base + "/v2/loan/:uid/request-draw", "", client, nil, 200, loan, false, true},
+		},
+		{
+			"a draw again", webtest.Call{
+				Method: "POST", Path: "/v2/loan/" + loan.String() + "/request-draw", Header: key,
+			},
+			seen{base + "/v2/loan/:uid/request-draw", "", client, nil, 200, loan, true, true},
+		},
+		{
+			"a pending draw", webtest.Call{
+				Method: "POST", Path: "/v2/loan/" + loan.String() + "/request-draw",
+			},
+			seen{base + "/v2/loan/:uid/request-draw", "DRAW_PENDING", client, nil, 500, loan, false, true},
+		},
+		{
+			"an unknown product, kept under a key", webtest.Call{
+				Method: "PUT", Path: "/v2/application/accept-offer", JSON: accept,
+				Header: map[string]string{"Idempotency-Key": "key-2"},
+			},
+			seen{
+				base + "/v2/application/accept-offer", "PRODUCT_NOT_FOUND", client, nil, 400, offered,
+				false, true,
+			},
+		},
+		{
+			"the same again", webtest.Call{
+				Method: "PUT", Path: "/v2/application/accept-offer", JSON: accept,
+				Header: map[string]string{"Idempotency-Key": "key-2"},
+			},
+			seen{
+				base + "/v2/application/accept-offer", "PRODUCT_NOT_FOUND", client, nil, 400, offered,
+				true, true,
+			},
+		},
+		{
+			"wrong fields", webtest.Call{
+				Method: "POST", Path: "/v2/application", JSON: map[string]any{"requested_amount": "x"},
+			},
+			seen{
+				base + "/v2/application", "VALIDATION_ERROR", client,
+				[]string{"requested_amount", "borrower", "project"}, 400, uuid.Nil, false, true,
+			},
+		},
+		{
+			"a stranger", webtest.Call{
+				Method: "GET", Path: "/v2/loan/" + loan.String(), Anonymous: true,
+				Header: map[string]string{"x-service-client-id": "dbc_guessed"},
+			},
+			seen{base + "/v2/loan/:uid", "UNAUTHORIZED", "dbc_guessed", nil, 401, uuid.Nil, false, false},
+		},
+	} {
+		answer, entry := record(s, test.call)
+		got := seen{
+			entry.Route, string(entry.ErrorCode), entry.ClientID, entry.ErrorFields, entry.Status,
+			entry.ApplicationUID, entry.Replayed, entry.Authenticated,
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" || answer.Status != entry.Status {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+		if entry.Path != base+test.call.Path || entry.Method != test.call.Method ||
+			entry.BytesOut != int64(len(answer.Raw)) || entry.Duration <= 0 ||
+			entry.UserAgent != "partner/1" || entry.Address != "127.0.0.1" || entry.At.IsZero() {
+			t.Errorf("%s: %+v", test.name, entry)
+		}
+		if test.want.Known && (entry.MerchantUID != merchant ||
+			entry.PartnerUID != s.Home.PartnerUID) {
+			t.Errorf("%s belongs to %s of %s", test.name, entry.MerchantUID, entry.PartnerUID)
+		}
+	}
+}
+
+// What is created is named by the answer, what a sandbox call moves by its task.
+func TestRecordedCreations(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	made, entry := record(s, webtest.Call{Method: "POST", Path: "/v2/application", JSON: webtest.Borrow()})
+	uid := made.Text("thrive_application_uid")
+	if entry.Status != 201 || entry.ApplicationUID.String() != uid || entry.BytesIn == 0 {
+		t.Errorf("creating %s is recorded as %+v", uid, entry)
+	}
+	task, entry := record(s, webtest.Call{
+		Method: "POST", Path: "/v2/sandbox/application/" + uid + "/task",
+		JSON: map[string]any{"title": "Sign"},
+	})
+	if entry.ApplicationUID.String() != uid {
+		t.Errorf("a new task is recorded as %+v", entry)
+	}
+	_, entry = record(s, webtest.Call{
+		Method: "POST", Path: "/v2/sandbox/task/" + task.Text("task_uid") + "/status",
+		JSON: map[string]any{"status": "Completed"},
+	})
+	if entry.ApplicationUID.String() != uid {
+		t.Errorf("a completed task is recorded as %+v", entry)
+	}
+}
+
+// Neither a query nor a secret nor anything of a body gets into the log, and
+// what lies outside the API does not either.
+func TestNothingPrivateIsRecorded(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	loan := s.Loan("P5050")
+	_, entry := record(s, webtest.Call{
+		Method: "GET", Path: "/v2/loan/" + loan.String() + "/draw-preview?updatedLoanAmount=1",
+	})
+	if strings.ContainsAny(entry.Path, "?=") {
+		t.Errorf("path %q", entry.Path)
+	}
+	response, err := http.Get(strings.TrimSuffix(s.URL, webtest.BasePath) + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	s.Do(webtest.Call{Method: "GET", Path: "/v2/nothing/here"})
+	entry = s.Recorded() // the one after the preview's
+	if entry.Status != 404 || entry.ErrorCode != "NOT_FOUND" ||
+		strings.Contains(entry.Path, "healthz") {
+		t.Errorf("a path that does not exist is recorded as %+v", entry)
+	}
+}
