@@ -261,7 +261,7 @@ func (a *apiRun) record(ctx context.Context, o operation, uid uuid.UUID) (*scrip
 	if err := errors.Join(err, recorded.close()); err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
-	return newScript(ctx, a.house.db.DB.DB, steps, uid,
+	return newScript(a.house.db.DB.DB, steps, uid,
 		a.owner.partner, a.owner.merchant, a.owner.subscription, a.product)
 }
 

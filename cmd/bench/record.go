@@ -33,8 +33,6 @@ type step struct {
 	action action
 	text   string
 	args   []any
-	// prepared tells that the statement had been prepared before.
-	prepared bool
 }
 
 // record writes down what do sends.
@@ -125,20 +123,6 @@ func (c *recordedConn) ExecContext(
 	return conn.ExecContext(ctx, text, args)
 }
 
-// PrepareContext prepares a statement, which is no step of its own: it is done
-// once for the life of a connection.
-func (c *recordedConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
-	conn, err := inner[driver.ConnPrepareContext](c.Conn)
-	if err != nil {
-		return nil, err
-	}
-	stmt, err := conn.PrepareContext(ctx, text)
-	if err != nil {
-		return nil, err
-	}
-	return &recordedStmt{Stmt: stmt, recorder: c.recorder, text: text}, nil
-}
-
 // CheckNamedValue converts an argument as the driver wants it.
 func (c *recordedConn) CheckNamedValue(value *driver.NamedValue) error {
 	conn, err := inner[driver.NamedValueChecker](c.Conn)
@@ -159,38 +143,6 @@ type recordedTx struct {
 func (t *recordedTx) Commit() error {
 	t.recorder.note(step{action: commits})
 	return t.Tx.Commit()
-}
-
-// recordedStmt is a prepared statement whose use is written down.
-type recordedStmt struct {
-	driver.Stmt
-
-	recorder *recorder
-	text     string
-}
-
-// QueryContext runs the statement for its rows.
-func (s *recordedStmt) QueryContext(
-	ctx context.Context, args []driver.NamedValue,
-) (driver.Rows, error) {
-	stmt, err := inner[driver.StmtQueryContext](s.Stmt)
-	if err != nil {
-		return nil, err
-	}
-	s.recorder.note(step{action: queries, text: s.text, args: values(args), prepared: true})
-	return stmt.QueryContext(ctx, args)
-}
-
-// ExecContext runs the statement.
-func (s *recordedStmt) ExecContext(
-	ctx context.Context, args []driver.NamedValue,
-) (driver.Result, error) {
-	stmt, err := inner[driver.StmtExecContext](s.Stmt)
-	if err != nil {
-		return nil, err
-	}
-	s.recorder.note(step{action: executes, text: s.text, args: values(args), prepared: true})
-	return stmt.ExecContext(ctx, args)
 }
 
 // values copies arguments, whose memory may be used again.

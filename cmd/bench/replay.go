@@ -23,8 +23,6 @@ type script struct {
 	subject    string
 	recordedAt time.Time
 	notify     pace
-	// prepared are the statements that the program had prepared, by text.
-	prepared map[string]*sql.Stmt
 	// fresh are the identifiers that the operation made, new on each play.
 	fresh []string
 	// renamed tells of each argument of each step whether any of them is in it.
@@ -37,14 +35,14 @@ var uuidPattern = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`
 // newScript makes a script of what was recorded when the operation ran for the
 // subject. Identifiers among known stay what they are.
 func newScript(
-	ctx context.Context, db *sql.DB, steps []step, subject uuid.UUID, known ...uuid.UUID,
+	db *sql.DB, steps []step, subject uuid.UUID, known ...uuid.UUID,
 ) (*script, error) {
 	if len(steps) == 0 {
 		return nil, errors.New("the operation sent nothing to the database")
 	}
 	s := &script{
 		db: db, steps: steps, subject: subject.String(), recordedAt: time.Now(),
-		notify: pace{every: cooldown}, prepared: map[string]*sql.Stmt{},
+		notify: pace{every: cooldown},
 	}
 	kept := []string{s.subject}
 	for _, uid := range known {
@@ -61,14 +59,6 @@ func newScript(
 			}
 		}
 		s.renamed = append(s.renamed, marks)
-		if step.prepared && s.prepared[step.text] == nil {
-			//nolint:sqlclosecheck // it lives as long as the pool, as the program's does
-			stmt, err := db.PrepareContext(ctx, step.text)
-			if err != nil {
-				return nil, fmt.Errorf("preparing a recorded statement: %w", err)
-			}
-			s.prepared[step.text] = stmt
-		}
 	}
 	return s, nil
 }
@@ -143,17 +133,6 @@ func (s *script) send(ctx context.Context, tx *sql.Tx, at int, cast cast) error 
 	query, exec := s.db.QueryContext, s.db.ExecContext
 	if tx != nil {
 		query, exec = tx.QueryContext, tx.ExecContext
-	}
-	if stmt := s.prepared[step.text]; step.prepared {
-		if tx != nil {
-			stmt = tx.StmtContext(ctx, stmt)
-		}
-		query = func(ctx context.Context, _ string, args ...any) (*sql.Rows, error) {
-			return stmt.QueryContext(ctx, args...)
-		}
-		exec = func(ctx context.Context, _ string, args ...any) (sql.Result, error) {
-			return stmt.ExecContext(ctx, args...)
-		}
 	}
 	if step.action == executes {
 		_, err := exec(ctx, step.text, args...)

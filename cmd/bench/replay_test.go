@@ -21,7 +21,6 @@ type notebook struct {
 	db      *postgres.DB
 	tape    *recorder
 	over    *postgres.DB
-	count   postgres.Statement
 	kept    uuid.UUID
 	subject uuid.UUID
 }
@@ -50,13 +49,8 @@ func newNotebook(t *testing.T) *notebook {
 }
 
 // operate writes a note about a subject: an identifier that is made for it, in
-// a column and in a body, one that is kept, a time, an array; twice the same
-// statement that was prepared before.
+// a column and in a body, one that is kept, a time, an array.
 func (n *notebook) operate(ctx context.Context, subject uuid.UUID) error {
-	count, err := n.count.Prepare(ctx, n.over, `SELECT count(*) FROM notes WHERE subject = $1`)
-	if err != nil {
-		return err
-	}
 	return n.over.InTx(ctx, func(tx *postgres.Tx) error {
 		fresh := uuid.New()
 		_, err := tx.ExecContext(ctx, `INSERT INTO notes VALUES ($1, $2, $3, $4, $5, $6, 7)`,
@@ -65,10 +59,9 @@ func (n *notebook) operate(ctx context.Context, subject uuid.UUID) error {
 		if err != nil {
 			return err
 		}
-		counting := tx.StmtxContext(ctx, count)
-		defer counting.Close()
 		var found int
-		if err := counting.GetContext(ctx, &found, subject); err != nil {
+		err = tx.GetContext(ctx, &found, `SELECT count(*) FROM notes WHERE subject = $1`, subject)
+		if err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, `SELECT pg_notify('notes', $1)`, subject.String())
@@ -91,11 +84,10 @@ func TestReplay(t *testing.T) {
 	if diff := cmp.Diff([]string{"", "INSERT", "SELECT", "SELECT", ""}, texts); diff != "" {
 		t.Fatalf("recorded (-want +got):\n%s", diff)
 	}
-	if steps[0].action != begins || steps[4].action != commits ||
-		!steps[2].prepared || steps[1].prepared {
+	if steps[0].action != begins || steps[4].action != commits {
 		t.Errorf("recorded %+v", steps)
 	}
-	script, err := newScript(t.Context(), n.db.DB.DB, steps, n.subject, n.kept)
+	script, err := newScript(n.db.DB.DB, steps, n.subject, n.kept)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +142,7 @@ func TestReplayFails(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	unfinished, err := newScript(t.Context(), n.db.DB.DB, steps[:4], n.subject)
+	unfinished, err := newScript(n.db.DB.DB, steps[:4], n.subject)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +154,7 @@ func TestReplayFails(t *testing.T) {
 	if err != nil || count != 1 {
 		t.Errorf("%d notes (%v), want the recorded one", count, err)
 	}
-	if _, err := newScript(t.Context(), n.db.DB.DB, nil, n.subject); err == nil {
+	if _, err := newScript(n.db.DB.DB, nil, n.subject); err == nil {
 		t.Error("an empty recording made a script")
 	}
 }

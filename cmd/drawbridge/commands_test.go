@@ -101,6 +101,7 @@ func TestWrongSettingsStopTheStart(t *testing.T) {
 	for name, value := range map[string]string{
 		"DATABASE_URL":                       "mysql://x",
 		"DRAWBRIDGE_ENV":                     "staging",
+		"DRAWBRIDGE_PREPARED_STATEMENTS":     "maybe",
 		"DRAWBRIDGE_LISTEN":                  "8080",
 		"DRAWBRIDGE_PUBLIC_URL":              "drawbridge.example/x",
 		"DRAWBRIDGE_BASE_PATH":               "/console",
@@ -153,7 +154,8 @@ func TestHelpListsEveryVariable(t *testing.T) {
 		t.Fatalf("ended with %d: %s", got.status, got.stderr)
 	}
 	for _, name := range []string{
-		"DATABASE_URL", "DRAWBRIDGE_ENV", "DRAWBRIDGE_LISTEN", "DRAWBRIDGE_PUBLIC_URL",
+		"DATABASE_URL", "DRAWBRIDGE_PREPARED_STATEMENTS", "DRAWBRIDGE_ENV",
+		"DRAWBRIDGE_LISTEN", "DRAWBRIDGE_PUBLIC_URL",
 		"DRAWBRIDGE_BASE_PATH", "DRAWBRIDGE_ROLES", "DRAWBRIDGE_SECRETS_KEY", "DRAWBRIDGE_BLOB_URL",
 		"DRAWBRIDGE_SMTP_URL", "DRAWBRIDGE_MAIL_FROM", "DRAWBRIDGE_WEBHOOK_ALLOW",
 		"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP", "DRAWBRIDGE_WEBHOOK_TIMEOUT", "DRAWBRIDGE_WEBHOOK_RETRY",

@@ -95,7 +95,11 @@ func (env *environment) open(settings config.Config) (*database, error) {
 			url, stop = server.URL(), server.Stop
 		}
 	}
-	db, err := postgres.Open(env.ctx, url)
+	var options []postgres.Option
+	if !settings.PreparedStatements {
+		options = append(options, postgres.WithoutStatements())
+	}
+	db, err := postgres.Open(env.ctx, url, options...)
 	if err != nil {
 		if stop != nil {
 			err = errors.Join(err, stop())

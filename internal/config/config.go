@@ -38,7 +38,9 @@ const (
 type Config struct {
 	// DatabaseURL is a postgres:// URL; empty means the embedded server.
 	DatabaseURL string
-	Env         Env
+	// PreparedStatements lets connections keep prepared statements.
+	PreparedStatements bool
+	Env                Env
 	// Listen is host:port; port 0 picks a free one.
 	Listen string
 	// PublicURL is the origin that users see, without a path; empty means

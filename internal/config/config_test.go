@@ -26,6 +26,8 @@ func TestLoadDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Config{
+		PreparedStatements: true,
+
 		Env:      Development,
 		Listen:   "127.0.0.1:8080",
 		BasePath: "/api",

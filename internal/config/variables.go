@@ -37,6 +37,11 @@ var table = []Variable{
 		read: readDatabaseURL,
 	},
 	{
+		Name: "DRAWBRIDGE_PREPARED_STATEMENTS", Default: "true",
+		Meaning: "false where a pooler such as PgBouncer in transaction mode stands before Postgres",
+		read:    readPreparedStatements,
+	},
+	{
 		Name: "DRAWBRIDGE_ENV", Default: string(Development),
 		Meaning: "development or production; production refuses development defaults " +
 			"and has no sandbox routes",
@@ -154,6 +159,15 @@ func readDatabaseURL(c *Config, value string) error {
 		// The value may hold a password, so it is not quoted.
 		return errors.New("must look like postgres://user:password@host:5432/name")
 	}
+	return nil
+}
+
+func readPreparedStatements(c *Config, value string) error {
+	prepared, err := strconv.ParseBool(value)
+	if err != nil {
+		return fmt.Errorf("is %q; it must be true or false", value)
+	}
+	c.PreparedStatements = prepared
 	return nil
 }
 

@@ -4,57 +4,22 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
-
-	"github.com/jmoiron/sqlx"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 )
 
-// statements are the three that a key adds to its operation.
-type statements struct {
-	lock, find, save postgres.Statement
-}
-
-// queries are the statements, prepared.
-type queries struct {
-	lock, find, save *sqlx.Stmt
-}
-
-// prepare must be called before the transaction begins; see postgres.Statement.
-func (s *statements) prepare(ctx context.Context, db *postgres.DB) (queries, error) {
-	lock, lockErr := s.lock.Prepare(ctx, db, `SELECT pg_try_advisory_xact_lock($1)`)
-	find, findErr := s.find.Prepare(ctx, db, `
-		SELECT fingerprint, status, body
-		  FROM idempotency_keys
-		 WHERE client_id = $1 AND merchant_uid = $2 AND key = $3 AND expires_at > $4`)
-	// The conflict is an expired reply that was not purged yet.
-	save, saveErr := s.save.Prepare(ctx, db, `
-		INSERT INTO idempotency_keys (client_id, merchant_uid, key, fingerprint,
-		                              status, body, created_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-		ON CONFLICT (client_id, merchant_uid, key) DO UPDATE
-		   SET fingerprint = excluded.fingerprint, status = excluded.status,
-		       body = excluded.body, created_at = excluded.created_at,
-		       expires_at = excluded.expires_at`)
-	return queries{lock: lock, find: find, save: save}, errors.Join(lockErr, findErr, saveErr)
-}
-
 // entry is the place of one key in the database.
 type entry struct {
 	tx      *postgres.Tx
 	request Request
-	queries queries
 }
 
 // lock takes the key for the transaction; false means that another one has it.
 func (e entry) lock(ctx context.Context) (bool, error) {
 	var locked bool
-	//nolint:sqlclosecheck // the end of the transaction closes it
-	err := e.tx.StmtxContext(ctx, e.queries.lock).
-		GetContext(ctx, &locked, e.lockNumber())
+	err := e.tx.GetContext(ctx, &locked, `SELECT pg_try_advisory_xact_lock($1)`, e.lockNumber())
 	if err != nil {
 		return false, fmt.Errorf("locking an idempotency key: %w", err)
 	}
@@ -88,8 +53,10 @@ func (s storedReply) replay(request Request) (Reply, error) {
 // find looks for a stored reply that has not expired.
 func (e entry) find(ctx context.Context) (storedReply, bool, error) {
 	var row storedReply
-	//nolint:sqlclosecheck // the end of the transaction closes it
-	err := e.tx.StmtxContext(ctx, e.queries.find).GetContext(ctx, &row,
+	err := e.tx.GetContext(ctx, &row, `
+		SELECT fingerprint, status, body
+		  FROM idempotency_keys
+		 WHERE client_id = $1 AND merchant_uid = $2 AND key = $3 AND expires_at > $4`,
 		e.request.ClientID, e.request.MerchantUID, e.request.Key, e.tx.Now)
 	if postgres.IsNoRows(err) {
 		return storedReply{}, false, nil
@@ -106,7 +73,15 @@ func (e entry) save(ctx context.Context, reply Reply) error {
 	if body == nil {
 		body = []byte{} // nil would be NULL
 	}
-	_, err := e.tx.StmtxContext(ctx, e.queries.save).ExecContext(ctx,
+	// The conflict is an expired reply that was not purged yet.
+	_, err := e.tx.ExecContext(ctx, `
+		INSERT INTO idempotency_keys (client_id, merchant_uid, key, fingerprint,
+		                              status, body, created_at, expires_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		ON CONFLICT (client_id, merchant_uid, key) DO UPDATE
+		   SET fingerprint = excluded.fingerprint, status = excluded.status,
+		       body = excluded.body, created_at = excluded.created_at,
+		       expires_at = excluded.expires_at`,
 		e.request.ClientID, e.request.MerchantUID, e.request.Key, e.request.Fingerprint[:],
 		reply.Status, body, e.tx.Now, e.tx.Now.Add(keptFor))
 	if err != nil {

@@ -37,8 +37,6 @@ type Store struct {
 	DB *postgres.DB
 	// Render makes the reply of an error; it must set a status from 400 on.
 	Render func(err error) Reply
-
-	statements statements
 }
 
 // Request says what is asked for, by whom and under which key.
@@ -75,12 +73,8 @@ func (s *Store) Run(
 ) (Reply, error) {
 	run := use
 	if request.Key != "" {
-		queries, err := s.statements.prepare(ctx, s.DB)
-		if err != nil {
-			return Reply{}, err
-		}
 		run = func(tx *postgres.Tx) (Reply, error) {
-			return s.runKeyed(ctx, entry{tx: tx, request: request, queries: queries}, use)
+			return s.runKeyed(ctx, entry{tx: tx, request: request}, use)
 		}
 	}
 	var reply Reply

@@ -93,7 +93,8 @@ func (s *Service) Authenticate(
 func (s *Service) credential(
 	ctx context.Context, id string, merchant uuid.NullUUID,
 ) (credential, error) {
-	query, err := s.selectCredential.Prepare(ctx, s.DB, `
+	var found credential
+	err := s.DB.GetContext(ctx, &found, `
 		SELECT c.partner_uid, c.is_group, c.secret_hash, c.previous_secret_hash,
 		       c.previous_valid_until, c.revoked_at, c.rate_per_second, c.rate_burst,
 		       c.last_used_at,
@@ -103,12 +104,7 @@ func (s *Service) credential(
 		           AND ($2::uuid IS NULL OR m.merchant_uid = $2)
 		         LIMIT 1) AS merchant_uid
 		  FROM clients c
-		 WHERE c.client_id = $1`)
-	if err != nil {
-		return credential{}, err
-	}
-	var found credential
-	err = query.GetContext(ctx, &found, lookupID(id), merchant)
+		 WHERE c.client_id = $1`, lookupID(id), merchant)
 	if err != nil && !postgres.IsNoRows(err) {
 		return credential{}, fmt.Errorf("loading client %q: %w", id, err)
 	}

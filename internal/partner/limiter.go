@@ -36,8 +36,6 @@ const heldFor = time.Second
 type Limiter struct {
 	DB *postgres.DB
 
-	takeTokens postgres.Statement
-
 	mu sync.Mutex
 	// buckets grows to one small entry per client, and only operators make those.
 	buckets map[string]*bucket
@@ -152,7 +150,11 @@ func (l *Limiter) refill(
 	// behind the others, or the tokens since then would be given twice. Ten
 	// seconds are no lag but a clock that was wrong before: it starts over,
 	// because else the client would wait until the clock has caught up.
-	query, err := l.takeTokens.Prepare(ctx, l.DB, `
+	var row struct {
+		Tokens float64 `db:"tokens"`
+		Taken  int     `db:"taken"`
+	}
+	err := l.DB.GetContext(ctx, &row, `
 		INSERT INTO rate_buckets AS b (client_id, tokens, taken, updated_at)
 		VALUES ($1, $2::float8 - least($2, $4)::integer, least($2, $4)::integer, $5)
 		ON CONFLICT (client_id) DO UPDATE
@@ -163,15 +165,7 @@ func (l *Limiter) refill(
 		                   ELSE greatest(b.updated_at, $5) END
 		         FROM (SELECT least($2::float8, b.tokens + $3::float8 * greatest(0,
 		                      extract(epoch FROM $5 - b.updated_at)::float8))) AS r (refilled))
-		RETURNING tokens, taken`)
-	if err != nil {
-		return err
-	}
-	var row struct {
-		Tokens float64 `db:"tokens"`
-		Taken  int     `db:"taken"`
-	}
-	err = query.GetContext(ctx, &row,
+		RETURNING tokens, taken`,
 		caller.ClientID, caller.Burst, caller.RatePerSecond, chunk, now)
 	if err != nil {
 		return fmt.Errorf("taking tokens of client %s: %w", caller.ClientID, err)

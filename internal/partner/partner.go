@@ -28,8 +28,6 @@ const maxName = 200
 // Service runs the use cases of this package.
 type Service struct {
 	DB *postgres.DB
-
-	selectCredential postgres.Statement
 }
 
 // Partner is an organisation that integrates.

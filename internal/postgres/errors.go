@@ -13,6 +13,8 @@ const (
 	stateForeignKey    = "23503"
 	stateSerialization = "40001"
 	stateDeadlock      = "40P01"
+	stateUnsupported   = "0A000"
+	stateNoStatement   = "26000"
 )
 
 // IsNoRows tells whether a query for one row found none.
@@ -37,5 +39,5 @@ func violates(err error, state, constraint string) bool {
 
 func retryable(err error) bool {
 	fault, ok := errors.AsType[*pq.Error](err)
-	return ok && (fault.Code == stateSerialization || fault.Code == stateDeadlock)
+	return ok && (fault.Code == stateSerialization || fault.Code == stateDeadlock || isStale(err))
 }

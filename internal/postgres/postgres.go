@@ -10,6 +10,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net/url"
@@ -28,8 +29,9 @@ const txTries = 4
 type DB struct {
 	*sqlx.DB
 	// Now is the clock; tests replace it before the first use.
-	Now func() time.Time
-	url string
+	Now    func() time.Time
+	url    string
+	engine *sqlx.DB
 }
 
 // Tx is an open transaction and its time.
@@ -40,31 +42,69 @@ type Tx struct {
 	Now time.Time
 }
 
+// maxConnections bounds the pool.
+const maxConnections = 32
+
+// Option changes how Open connects.
+type Option func(*options)
+
+type options struct{ unprepared bool }
+
+// WithoutStatements keeps connections from preparing statements, for a pooler
+// between here and the server that gives each transaction another connection.
+func WithoutStatements() Option { return func(o *options) { o.unprepared = true } }
+
 // Open connects to the database at rawURL (a postgres:// URL) and checks that
 // it answers. TLS is used where the server offers it, unless the URL's sslmode
 // says otherwise.
-func Open(ctx context.Context, rawURL string) (*DB, error) {
+func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
+	var chosen options
+	for _, choose := range choices {
+		choose(&chosen)
+	}
 	dsn, err := dataSource(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	connector, err := pq.NewConnector(dsn)
+	pool, err := openPool(dsn, chosen, maxConnections)
 	if err != nil {
-		return nil, fmt.Errorf("reading the database URL: %w", err)
+		return nil, err
 	}
-	db := &DB{
-		DB:  sqlx.NewDb(sql.OpenDB(connector), "postgres"),
-		Now: time.Now,
-		url: dsn,
+	db := &DB{DB: pool, Now: time.Now, url: dsn}
+	if err := db.openEngine(chosen); err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
-	db.SetMaxOpenConns(32)
-	db.SetMaxIdleConns(32)
-	db.SetConnMaxIdleTime(5 * time.Minute)
 	if err := db.PingContext(ctx); err != nil {
 		_ = db.Close() // the ping's error says more
 		return nil, fmt.Errorf("connecting to the database: %w", err)
 	}
 	return db, nil
+}
+
+// openPool prepares a pool, which connects when it is used.
+func openPool(dsn string, chosen options, most int) (*sqlx.DB, error) {
+	plain, err := pq.NewConnector(dsn)
+	if err != nil {
+		return nil, fmt.Errorf("reading the database URL: %w", err)
+	}
+	var connector driver.Connector = plain
+	if !chosen.unprepared {
+		connector = &cachingConnector{Connector: plain, limit: cachedStatements}
+	}
+	pool := sqlx.NewDb(sql.OpenDB(connector), "postgres")
+	pool.SetMaxOpenConns(most)
+	pool.SetMaxIdleConns(most)
+	pool.SetConnMaxIdleTime(5 * time.Minute)
+	return pool, nil
+}
+
+// Close closes every connection.
+func (db *DB) Close() error {
+	err := db.DB.Close()
+	if db.engine != nil {
+		err = errors.Join(err, db.engine.Close())
+	}
+	return err
 }
 
 // dataSource checks the URL and adds the default sslmode. Errors do not quote

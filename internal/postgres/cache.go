@@ -1,0 +1,262 @@
+package postgres
+
+import (
+	"container/list"
+	"context"
+	"database/sql/driver"
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	"github.com/lib/pq"
+)
+
+// cachedStatements bounds what one connection keeps prepared: more than the
+// program has statements on its hot paths, and a few megabytes of the server.
+const cachedStatements = 160
+
+// cachingConnector makes connections of lib/pq that prepare each statement with
+// arguments on its first use and keep it. A later use is one round trip instead
+// of two, and the server neither parses nor, once it has settled on a generic
+// plan, plans it again.
+//
+// A connection keeps the statements used last. Statements without arguments
+// are one round trip as they are and stay unprepared.
+//
+// When the schema changes below a kept statement, the server may refuse it. The
+// statement is then forgotten on every connection and, outside a transaction,
+// repeated at once; a transaction has failed with it, and InTx runs it again.
+type cachingConnector struct {
+	driver.Connector
+
+	limit int
+	// generation moves on when a kept statement proved stale; connections of an
+	// older one forget what they keep.
+	generation atomic.Int64
+}
+
+// Connect opens a connection with an empty cache.
+func (c *cachingConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	opened, err := c.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	inner, ok := opened.(pqConn)
+	if !ok {
+		return nil, errors.Join(
+			errors.New("the driver's connection lacks what the statement cache needs"), opened.Close())
+	}
+	return &cachedConn{
+		pqConn: inner, connector: c, generation: c.generation.Load(),
+		kept: make(map[string]*list.Element), order: list.New(),
+	}, nil
+}
+
+// pqConn is what a connection of lib/pq can do.
+type pqConn interface {
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ConnPrepareContext
+	driver.ExecerContext
+	driver.NamedValueChecker
+	driver.Pinger
+	driver.QueryerContext
+	driver.SessionResetter
+	driver.Validator
+}
+
+// pqStmt is what a prepared statement of lib/pq can do.
+type pqStmt interface {
+	driver.Stmt
+	driver.StmtExecContext
+	driver.StmtQueryContext
+}
+
+// keptStatement is a prepared statement in the cache of its connection.
+type keptStatement struct {
+	text string
+	stmt pqStmt
+}
+
+// cachedConn is a connection with the statements that it keeps. Like every
+// connection it is used by one goroutine at a time.
+type cachedConn struct {
+	pqConn
+
+	connector  *cachingConnector
+	generation int64
+	kept       map[string]*list.Element
+	// order has the statement used last at its front.
+	order *list.List
+	// inTx tells that a transaction is open, in which nothing can be repeated.
+	inTx bool
+	// suspect tells that a cancellation is, or may still be, under way. It
+	// belongs to one statement and must not hit the next.
+	suspect bool
+}
+
+// BeginTx begins a transaction.
+func (c *cachedConn) BeginTx(
+	ctx context.Context, options driver.TxOptions,
+) (driver.Tx, error) {
+	tx, err := c.pqConn.BeginTx(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	c.inTx = true
+	return &cachedTx{Tx: tx, conn: c}, nil
+}
+
+// cachedTx tells its connection when it ends.
+type cachedTx struct {
+	driver.Tx
+
+	conn *cachedConn
+}
+
+// Commit commits the transaction.
+func (t *cachedTx) Commit() error {
+	t.conn.inTx = false
+	return t.Tx.Commit()
+}
+
+// Rollback takes the transaction back.
+func (t *cachedTx) Rollback() error {
+	t.conn.inTx = false
+	return t.Tx.Rollback()
+}
+
+// IsValid reports whether the connection may be used again.
+func (c *cachedConn) IsValid() bool { return !c.suspect && c.pqConn.IsValid() }
+
+// QueryContext runs a query.
+func (c *cachedConn) QueryContext(
+	ctx context.Context, text string, args []driver.NamedValue,
+) (driver.Rows, error) {
+	if len(args) == 0 {
+		return c.pqConn.QueryContext(ctx, text, args)
+	}
+	var rows driver.Rows
+	err := c.use(ctx, text, func(stmt pqStmt) (err error) {
+		rows, err = stmt.QueryContext(ctx, args)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &cachedRows{Rows: rows, ctx: ctx, conn: c}, nil
+}
+
+// ExecContext runs a statement whose rows nobody wants.
+func (c *cachedConn) ExecContext(
+	ctx context.Context, text string, args []driver.NamedValue,
+) (driver.Result, error) {
+	if len(args) == 0 {
+		return c.pqConn.ExecContext(ctx, text, args)
+	}
+	var result driver.Result
+	err := c.use(ctx, text, func(stmt pqStmt) (err error) {
+		result, err = stmt.ExecContext(ctx, args)
+		return err
+	})
+	c.doubt(ctx)
+	return result, err
+}
+
+// use runs a kept statement, a second time if the first found it stale.
+func (c *cachedConn) use(ctx context.Context, text string, run func(pqStmt) error) error {
+	for again := false; ; again = true {
+		stmt, err := c.prepared(ctx, text)
+		if err != nil {
+			return err
+		}
+		if err = run(stmt); err != nil {
+			c.doubt(ctx)
+		}
+		if !isStale(err) {
+			return err
+		}
+		c.connector.generation.Add(1)
+		if c.inTx || again {
+			return err
+		}
+	}
+}
+
+// prepared returns the statement from the cache, into which it goes first if it
+// is new.
+func (c *cachedConn) prepared(ctx context.Context, text string) (pqStmt, error) {
+	if now := c.connector.generation.Load(); now != c.generation {
+		if err := c.shrink(0); err != nil {
+			return nil, err
+		}
+		c.generation = now
+	}
+	if found, ok := c.kept[text]; ok {
+		c.order.MoveToFront(found)
+		return found.Value.(keptStatement).stmt, nil //nolint:forcetypeassert // holds nothing else
+	}
+	if err := c.shrink(c.connector.limit - 1); err != nil {
+		return nil, err
+	}
+	made, err := c.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	stmt, ok := made.(pqStmt)
+	if !ok {
+		return nil, errors.Join(
+			errors.New("the driver's statement lacks what the statement cache needs"), made.Close())
+	}
+	c.kept[text] = c.order.PushFront(keptStatement{text: text, stmt: stmt})
+	return stmt, nil
+}
+
+// shrink forgets the statements used longest ago until at most size are left.
+func (c *cachedConn) shrink(size int) error {
+	for c.order.Len() > size {
+		oldest := c.order.Back()
+		kept := oldest.Value.(keptStatement) //nolint:forcetypeassert // holds nothing else
+		c.order.Remove(oldest)
+		delete(c.kept, kept.text)
+		if err := kept.stmt.Close(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// doubt keeps the connection from further use if ctx has ended: lib/pq asks the
+// server to cancel whatever runs on the connection, and that request may arrive
+// only when something else runs there.
+func (c *cachedConn) doubt(ctx context.Context) {
+	if ctx.Err() != nil {
+		c.suspect = true
+	}
+}
+
+// cachedRows are the rows of a kept statement.
+type cachedRows struct {
+	driver.Rows
+
+	ctx  context.Context //nolint:containedctx // the query's, which lives as long as its rows
+	conn *cachedConn
+}
+
+// Close ends the query.
+func (r *cachedRows) Close() error {
+	err := r.Rows.Close()
+	r.conn.doubt(r.ctx)
+	return err
+}
+
+// isStale tells whether the server refused a kept statement: because its result
+// has other columns by now, or because somebody deallocated it.
+func isStale(err error) bool {
+	fault, ok := errors.AsType[*pq.Error](err)
+	if !ok {
+		return false
+	}
+	return fault.Code == stateNoStatement ||
+		fault.Code == stateUnsupported && strings.Contains(fault.Message, "cached plan")
+}

@@ -1,0 +1,54 @@
+package postgres
+
+import (
+	"fmt"
+	"net/url"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// engineConnections bounds the engine's pool. Its statements carry the work of
+// many callers, so that a few at a time are enough.
+const engineConnections = 8
+
+// engineParameters are the settings of the engine's connections. Its statements
+// are few, fixed, and reach every row by an index, however large the tables
+// are: one generic plan serves all arguments, and no plan may be another kind,
+// as one made while a table was empty would be. A row that somebody holds
+// locked must not hold up the many that share its statement for long.
+var engineParameters = map[string]string{
+	"plan_cache_mode":  "force_generic_plan",
+	"enable_seqscan":   "off",
+	"enable_hashjoin":  "off",
+	"enable_mergejoin": "off",
+	"jit":              "off",
+	"lock_timeout":     "500ms",
+}
+
+// Engine is the pool for statements that do the work of many callers at once.
+// Its connections plan each statement once, by indexes only, and give up
+// waiting for a lock after half a second. Behind a pooler, which allows no
+// such settings, it is the pool of everybody else.
+func (db *DB) Engine() *sqlx.DB {
+	if db.engine == nil {
+		return db.DB
+	}
+	return db.engine
+}
+
+func (db *DB) openEngine(chosen options) error {
+	if chosen.unprepared {
+		return nil
+	}
+	address, err := url.Parse(db.url)
+	if err != nil {
+		return fmt.Errorf("reading the database URL: %w", err)
+	}
+	query := address.Query()
+	for name, value := range engineParameters {
+		query.Set(name, value)
+	}
+	address.RawQuery = query.Encode()
+	db.engine, err = openPool(address.String(), chosen, engineConnections)
+	return err
+}
