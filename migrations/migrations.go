@@ -51,7 +51,7 @@ func Hash() string {
 		}
 		fmt.Fprintf(sum, "%s %d\n%s", name, len(text), text)
 	}
-	fmt.Fprintf(sum, "river %d", riverVersion)
+	fmt.Fprintf(sum, "river %d %s", riverVersion, listsText())
 	return hex.EncodeToString(sum.Sum(nil))[:16]
 }
 
@@ -144,7 +144,9 @@ func newProvider(db *sql.DB, options ...goose.ProviderOption) (*goose.Provider, 
 	options = append(options,
 		goose.WithDisableGlobalRegistry(true),
 		goose.WithGoMigrations(goose.NewGoMigration(1,
-			&goose.GoFunc{RunDB: riverUp}, &goose.GoFunc{RunDB: riverDown})),
+			&goose.GoFunc{RunDB: riverUp}, &goose.GoFunc{RunDB: riverDown}),
+			goose.NewGoMigration(listsVersion,
+				&goose.GoFunc{RunDB: listsUp}, &goose.GoFunc{RunDB: listsDown})),
 	)
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, FS, options...)
 	if err != nil {
@@ -179,8 +181,11 @@ func riverMigrate(
 }
 
 func stepName(source *goose.Source) string {
-	if source.Path == "" {
-		return "river"
+	if source.Path != "" {
+		return source.Path
 	}
-	return source.Path
+	if source.Version == listsVersion {
+		return "lists"
+	}
+	return "river"
 }

@@ -22,6 +22,7 @@ var levels = [][]string{
 	{
 		"internal/webhook", "internal/email", "internal/partner", "internal/operator",
 		"internal/idempotency", "internal/document", "internal/catalog", "internal/apilog",
+		"internal/seed",
 	},
 	{"internal/event"},
 	{"internal/loan", "internal/application"},

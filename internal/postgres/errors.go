@@ -15,6 +15,7 @@ const (
 	stateDeadlock      = "40P01"
 	stateUnsupported   = "0A000"
 	stateNoStatement   = "26000"
+	stateForbidden     = "42501"
 )
 
 // IsNoRows tells whether a query for one row found none.
@@ -30,6 +31,12 @@ func IsUnique(err error, constraint string) bool {
 // empty name means any.
 func IsForeignKey(err error, constraint string) bool {
 	return violates(err, stateForeignKey, constraint)
+}
+
+// IsForbidden tells whether the database role lacks a privilege.
+func IsForbidden(err error) bool {
+	fault, ok := errors.AsType[*pq.Error](err)
+	return ok && fault.Code == stateForbidden
 }
 
 func violates(err error, state, constraint string) bool {

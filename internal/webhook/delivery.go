@@ -62,19 +62,6 @@ type Delivery struct {
 	ResendReason   *string    `db:"resend_reason"`
 }
 
-// DeliveryFilter narrows a list of deliveries; a zero field does not.
-type DeliveryFilter struct {
-	SubscriptionUID uuid.UUID
-	ApplicationUID  uuid.UUID
-	State           DeliveryState
-	Event           lending.EventKind
-	// Since is inclusive, Until exclusive; both compare the creation time.
-	Since, Until time.Time
-	Cursor       postgres.Cursor
-	// Limit is from 1 to MaxPage.
-	Limit int
-}
-
 // DeliveryPage is one page of deliveries, newest first.
 type DeliveryPage struct {
 	Deliveries []Delivery

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -70,56 +69,6 @@ func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) (Delive
 	}
 	rows, next := postgres.Page(rows, filter.Limit, Delivery.place)
 	return DeliveryPage{Deliveries: rows, Next: next}, nil
-}
-
-// query renders the statement of a page, with one row more than the limit.
-func (f DeliveryFilter) query() (string, []any) {
-	conditions, args := f.where()
-	args = append(args, f.Limit+1)
-	return `SELECT ` + deliveryColumns + deliveryTables + conditions +
-		fmt.Sprintf(` ORDER BY d.created_at DESC, d.delivery_uid DESC LIMIT $%d`, len(args)), args
-}
-
-// where renders the filter, after conditions of the caller's own, as a WHERE
-// clause and its arguments.
-func (f DeliveryFilter) where(conditions ...string) (string, []any) {
-	var args []any
-	add := func(condition string, values ...any) {
-		for _, value := range values {
-			args = append(args, value)
-			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(args)), 1)
-		}
-		conditions = append(conditions, condition)
-	}
-	if f.SubscriptionUID != uuid.Nil {
-		add(`d.subscription_uid = ?`, f.SubscriptionUID)
-	}
-	switch f.ApplicationUID {
-	case uuid.Nil:
-	case sampleApplication:
-		add(`d.application_uid IS NULL`)
-	default:
-		add(`d.application_uid = ?`, f.ApplicationUID)
-	}
-	if f.State != "" {
-		add(`d.state = ?`, string(f.State))
-	}
-	if f.Event != "" {
-		add(`d.event = ?`, string(f.Event))
-	}
-	if !f.Since.IsZero() {
-		add(`d.created_at >= ?`, f.Since)
-	}
-	if !f.Until.IsZero() {
-		add(`d.created_at < ?`, f.Until)
-	}
-	if !f.Cursor.IsZero() {
-		add(`(d.created_at, d.delivery_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
-	}
-	if len(conditions) == 0 {
-		return "", nil
-	}
-	return ` WHERE ` + strings.Join(conditions, ` AND `), args
 }
 
 // Delivery returns a delivery with its attempts, or NOT_FOUND.

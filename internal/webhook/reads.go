@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -15,9 +16,12 @@ import (
 func (s *Service) CountDeliveries(
 	ctx context.Context, filter DeliveryFilter, limit int,
 ) (int, error) {
-	filter.Cursor = postgres.Cursor{}
-	conditions, args := filter.where()
-	return s.count(ctx, conditions, args, limit)
+	query, args := filter.countQuery(limit)
+	var count int
+	if err := s.DB.GetContext(ctx, &count, query, args...); err != nil {
+		return 0, fmt.Errorf("counting deliveries: %w", err)
+	}
+	return count, nil
 }
 
 // CountNewer counts the deliveries that match and stand before the filter's
@@ -25,24 +29,25 @@ func (s *Service) CountDeliveries(
 func (s *Service) CountNewer(ctx context.Context, filter DeliveryFilter, limit int) (int, error) {
 	from := filter.Cursor
 	filter.Cursor = postgres.Cursor{}
+	// Again the first condition is for the planner alone.
+	filter.Since = latest(filter.Since, from.At)
 	conditions, args := filter.where(`true`)
-	args = append(args, from.At, from.UID)
-	conditions += fmt.Sprintf(` AND (d.created_at, d.delivery_uid) >= ($%d, $%d)`,
-		len(args)-1, len(args))
-	return s.count(ctx, conditions, args, limit)
-}
-
-func (s *Service) count(
-	ctx context.Context, conditions string, args []any, limit int,
-) (int, error) {
-	args = append(args, limit)
+	args = append(args, from.At, from.UID, limit)
 	var count int
 	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (SELECT 1 FROM deliveries d`+
-		conditions+fmt.Sprintf(` LIMIT $%d) AS matching`, len(args)), args...)
+		conditions+fmt.Sprintf(` AND (d.created_at, d.delivery_uid) >= ($%d, $%d)`+
+		newestFirst+` LIMIT $%d) AS newer`, len(args)-2, len(args)-1, len(args)), args...)
 	if err != nil {
-		return 0, fmt.Errorf("counting deliveries: %w", err)
+		return 0, fmt.Errorf("counting newer deliveries: %w", err)
 	}
 	return count, nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // maxResends bounds the re-sends that one delivery's page lists.

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"drawbridge/internal/config"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/seed"
+)
+
+type seedCmd struct {
+	Deliveries int  `help:"How many deliveries to make." default:"2000000"`
+	Attempts   int  `help:"About how many attempts they have in all, 1 to 1.8 for each." default:"3000000"`
+	Partners   int  `help:"How many partners share them." default:"40"`
+	JSON       bool `help:"Print one JSON document."`
+}
+
+// errSeedInProduction keeps made-up rows out of real data.
+var errSeedInProduction = errors.New("seed makes up data; it is refused with DRAWBRIDGE_ENV=production")
+
+// Run fills the database and prints what it holds then.
+func (cmd seedCmd) Run(env *environment) error {
+	if cmd.Deliveries < 1 || cmd.Partners < 1 {
+		return usagef("--deliveries and --partners must be at least 1")
+	}
+	ratio := float64(cmd.Attempts) / float64(cmd.Deliveries)
+	if ratio < 1 || ratio > 1.8 {
+		return usagef("--attempts must be from 1 to 1.8 times --deliveries")
+	}
+	return env.use(func(settings config.Config, db *postgres.DB) error {
+		if settings.Env == config.Production {
+			return errSeedInProduction
+		}
+		totals, err := seed.Fill(env.ctx, db, seed.Plan{
+			Deliveries: cmd.Deliveries, Attempts: cmd.Attempts, Partners: cmd.Partners,
+			Progress: func(made int) { fmt.Fprintf(env.stderr, "%d deliveries\n", made) },
+		})
+		if err != nil {
+			return err
+		}
+		return env.print(cmd.JSON, totals, func(w io.Writer) {
+			fmt.Fprintf(w, "%d partners, %d subscriptions, %d applications, %d deliveries, "+
+				"%d attempts, %d e-mails\n", totals.Partners, totals.Subscriptions,
+				totals.Applications, totals.Deliveries, totals.Attempts, totals.Emails)
+		})
+	})
+}

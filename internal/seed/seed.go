@@ -1,0 +1,141 @@
+// Package seed fills a development database with as many deliveries as a busy
+// lender has after months, so that lists can be looked at and measured at that
+// size. It writes rows by statements over sets: no event is published, nothing
+// is sent, and what it makes up belongs to partners of its own.
+package seed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"drawbridge/internal/postgres"
+)
+
+const (
+	// batch is how many deliveries one statement makes.
+	batch = 50_000
+	// months is how far back the data goes.
+	months = 6
+	// perApplication is how many deliveries an application has on average.
+	perApplication = 16
+	// perResend is how many deliveries there are for each that is a re-send.
+	perResend = 250
+)
+
+// Plan says how much to make.
+type Plan struct {
+	// Deliveries and Attempts are totals; there are one to three attempts for
+	// each delivery, so Attempts is at least Deliveries and at most 1.8 times
+	// as many.
+	Deliveries, Attempts int
+	// Partners is how many partners share them, unevenly.
+	Partners int
+	// Progress is told how many deliveries there are; nil tells nobody.
+	Progress func(deliveries int)
+}
+
+// Totals is what there is afterwards.
+type Totals struct {
+	Partners      int `db:"partners" json:"partners"`
+	Subscriptions int `db:"subscriptions" json:"subscriptions"`
+	Applications  int `db:"applications" json:"applications"`
+	Deliveries    int `db:"deliveries" json:"deliveries"`
+	Attempts      int `db:"attempts" json:"attempts"`
+	Emails        int `db:"emails" json:"emails"`
+}
+
+// Fill makes what the plan says, batch by batch, each committed on its own, and
+// lets the planner know about it.
+func Fill(ctx context.Context, db *postgres.DB, plan Plan) (Totals, error) {
+	now := db.Now().UTC()
+	since := now.AddDate(0, -months, 0)
+	_, err := db.ExecContext(ctx, `SELECT drawbridge_make_partitions($1, $2, 3)`, since, now)
+	if err != nil {
+		return Totals{}, fmt.Errorf("making partitions: %w", err)
+	}
+	if err := db.InTx(ctx, func(tx *postgres.Tx) error {
+		return plan.ground(ctx, tx, since)
+	}); err != nil {
+		return Totals{}, err
+	}
+	defer func() { _, _ = db.ExecContext(context.WithoutCancel(ctx), dropScaffold) }()
+	for made := 0; made < plan.Deliveries; {
+		count := min(batch, plan.Deliveries-made)
+		if err := plan.deliver(ctx, db, since, count); err != nil {
+			return Totals{}, err
+		}
+		if made += count; plan.Progress != nil {
+			plan.Progress(made)
+		}
+	}
+	// The visibility map that it also makes is what months of running would have.
+	if _, err := db.ExecContext(ctx, `VACUUM (ANALYZE)`); err != nil {
+		return Totals{}, fmt.Errorf("analysing: %w", err)
+	}
+	return count(ctx, db)
+}
+
+// ground makes partners, merchants, subscriptions, applications and e-mails.
+func (p Plan) ground(ctx context.Context, tx *postgres.Tx, since time.Time) error {
+	applications := max(p.Deliveries/perApplication, 1)
+	for _, step := range []struct {
+		what, statement string
+		args            []any
+	}{
+		{"partners", makePartners, []any{p.Partners, since}},
+		{"merchants", makeMerchants, []any{since}},
+		{"subscriptions", makeSubscriptions, []any{since}},
+		{"applications", makeApplications, []any{applications, since, tx.Now}},
+		{"e-mails", makeEmails, []any{tx.Now}},
+		{"scaffold", makeScaffold, nil},
+	} {
+		if _, err := tx.ExecContext(ctx, step.statement, step.args...); err != nil {
+			return fmt.Errorf("making %s: %w", step.what, err)
+		}
+	}
+	return nil
+}
+
+// deliver makes one batch of events, deliveries and attempts.
+func (p Plan) deliver(ctx context.Context, db *postgres.DB, since time.Time, count int) error {
+	// A share of the deliveries uses up three attempts, another needs two.
+	more := float64(p.Attempts)/float64(p.Deliveries) - 1
+	failed := min(0.10, more/3)
+	again := more - 2*failed
+	return db.InTx(ctx, func(tx *postgres.Tx) error {
+		// Every key is made by the statement itself: checking each again would
+		// take most of the time. Only a superuser may leave that out.
+		err := tx.Savepoint(ctx, func() error {
+			_, err := tx.ExecContext(ctx, `SET LOCAL session_replication_role = replica`)
+			return err
+		})
+		if err != nil && !postgres.IsForbidden(err) {
+			return fmt.Errorf("leaving out checks: %w", err)
+		}
+		resends := count / perResend
+		_, err = tx.ExecContext(ctx, makeDeliveries, count-resends, since, tx.Now, failed, again)
+		if err != nil {
+			return fmt.Errorf("making deliveries: %w", err)
+		}
+		if _, err = tx.ExecContext(ctx, makeResends, resends, since, tx.Now); err != nil {
+			return fmt.Errorf("making re-sends: %w", err)
+		}
+		return nil
+	})
+}
+
+func count(ctx context.Context, db *postgres.DB) (Totals, error) {
+	var totals Totals
+	err := db.GetContext(ctx, &totals, `
+		SELECT (SELECT count(*) FROM partners) AS partners,
+		       (SELECT count(*) FROM subscriptions) AS subscriptions,
+		       (SELECT count(*) FROM applications) AS applications,
+		       (SELECT count(*) FROM deliveries) AS deliveries,
+		       (SELECT count(*) FROM attempts) AS attempts,
+		       (SELECT count(*) FROM emails) AS emails`)
+	if err != nil {
+		return Totals{}, fmt.Errorf("counting what was made: %w", err)
+	}
+	return totals, nil
+}

@@ -1,0 +1,224 @@
+package seed
+
+// makePartners: $1 how many, $2 since when. What the seed makes is found again
+// by the marks in its names.
+const makePartners = `
+	INSERT INTO partners (partner_uid, name, created_at)
+	SELECT drawbridge_uid($2::timestamptz + n * interval '1 second'),
+	       (ARRAY['Sunvolt', 'Bluepeak', 'Harvest', 'Northwind', 'Copperline', 'Evergreen',
+	              'Lakeshore', 'Granite', 'Meridian', 'Pinecrest'])[1 + n % 10] || ' ' ||
+	       (ARRAY['Energy', 'Roofing', 'Homes', 'Solar', 'Windows', 'Heating'])[1 + n % 6] ||
+	       ' (seed ' || n || ')',
+	       $2::timestamptz + n * interval '1 second'
+	  FROM generate_series(1, $1::integer) AS n`
+
+// makeMerchants gives every partner one to six merchants.
+const makeMerchants = `
+	INSERT INTO merchants (merchant_uid, partner_uid, name, created_at)
+	SELECT drawbridge_uid($1::timestamptz), p.partner_uid,
+	       split_part(p.name, ' (', 1) || ' ' ||
+	       (ARRAY['Phoenix', 'Tucson', 'Mesa', 'Austin', 'Denver', 'Reno'])[n], $1
+	  FROM (SELECT *, row_number() OVER (ORDER BY partner_uid) AS place
+	          FROM partners WHERE name LIKE '%(seed %') p
+	 CROSS JOIN LATERAL generate_series(1, 1 + p.place % 6) AS n`
+
+// makeSubscriptions gives every partner one to three subscriptions.
+const makeSubscriptions = `
+	WITH made AS (
+		INSERT INTO subscriptions (subscription_uid, partner_uid, url, auth, events,
+		                           all_merchants, state, created_at, updated_at)
+		SELECT drawbridge_uid($1::timestamptz), p.partner_uid,
+		       'https://hooks' || n || '.partner' || p.place || '.example/drawbridge', 'none',
+		       CASE WHEN n = 1 THEN ARRAY['all'] ELSE ARRAY['application.status.update',
+		            'disbursement.funding.status-changed', 'disbursement.funding.settled'] END,
+		       true, CASE WHEN p.place % 9 = 0 THEN 'failing'
+		                  WHEN p.place % 13 = 0 THEN 'paused' ELSE 'active' END, $1, $1
+		  FROM (SELECT *, row_number() OVER (ORDER BY partner_uid) AS place
+		          FROM partners WHERE name LIKE '%(seed %') p
+		 CROSS JOIN LATERAL generate_series(1, 1 + p.place % 3) AS n
+		RETURNING subscription_uid, url, auth, events
+	)
+	INSERT INTO subscription_versions (subscription_uid, version, url, auth, events,
+	                                   merchant_uids, change, changed_by, changed_at)
+	SELECT subscription_uid, 1, url, auth, events, '{}', 'created', 'seed', $1 FROM made`
+
+// makeApplications: $1 how many, $2 since, $3 until. Few merchants have most.
+const makeApplications = `
+	WITH m AS (
+		SELECT m.*, row_number() OVER (ORDER BY m.merchant_uid) AS place, count(*) OVER () AS total
+		  FROM merchants m JOIN partners p USING (partner_uid) WHERE p.name LIKE '%(seed %'
+	), picked AS MATERIALIZED (
+		SELECT n, 1 + floor(power(random(), 2.5) * (SELECT max(total) FROM m))::bigint AS place,
+		       $2::timestamptz + random() * ($3::timestamptz - $2::timestamptz) AS at,
+		       1 + floor(random() * 7)::integer AS status
+		  FROM generate_series(1, $1::integer) AS n
+	)
+	INSERT INTO applications (application_uid, merchant_uid, partner_uid, source, status,
+	                          communications, external_reference, requested_amount,
+	                          borrower_first_name, borrower_last_name, borrower_email,
+	                          project_name, created_at, updated_at)
+	SELECT drawbridge_uid(at), m.merchant_uid, m.partner_uid, 'partner',
+	       (ARRAY['Pending Review', 'Hard Pull Authorization', 'Hard Pull', 'Pend Clearance',
+	              'Approved', 'Declined', 'Closed'])[status],
+	       CASE WHEN n % 3 = 0 THEN 'paused' ELSE 'enabled' END, 'SEED-' || n,
+	       1000 + n % 50000, 'Ana', 'Lima-' || n, 'borrower' || n || '@seed.example',
+	       'Roof ' || n, at, at
+	  FROM picked JOIN m USING (place)`
+
+// makeEmails gives every second application an e-mail: $1 until when.
+const makeEmails = `
+	INSERT INTO emails (email_uid, application_uid, kind, to_name, to_address, params, state,
+	                    reason, subject, created_at, finished_at)
+	SELECT drawbridge_uid(created_at), application_uid,
+	       (ARRAY['welcome', 'stipulation', 'task'])[1 + length(external_reference) % 3],
+	       borrower_first_name, borrower_email, '{}',
+	       CASE WHEN requested_amount::integer % 40 = 0 THEN 'failed' ELSE 'sent' END, '',
+	       'Your application', created_at, created_at
+	  FROM applications
+	 WHERE external_reference LIKE 'SEED-%'
+	   AND borrower_email LIKE '%@seed.example'
+	   AND created_at < $1
+	   AND requested_amount::integer % 2 = 0
+	    ON CONFLICT DO NOTHING`
+
+// makeScaffold numbers subscriptions and the applications of each partner, so
+// that batches can pick from them at random.
+const makeScaffold = dropScaffold + `
+	CREATE UNLOGGED TABLE seed_subscriptions AS
+	SELECT row_number() OVER (ORDER BY md5(s.subscription_uid::text)) AS place,
+	       s.subscription_uid, s.partner_uid, s.events,
+	       (SELECT count(*) FROM applications a WHERE a.partner_uid = s.partner_uid) AS applications
+	  FROM subscriptions s JOIN partners p USING (partner_uid)
+	 WHERE p.name LIKE '%(seed %';
+	DELETE FROM seed_subscriptions WHERE applications = 0;
+	CREATE UNLOGGED TABLE seed_applications AS
+	SELECT partner_uid, row_number() OVER (PARTITION BY partner_uid ORDER BY application_uid) AS place,
+	       application_uid, merchant_uid
+	  FROM applications
+	 WHERE external_reference LIKE 'SEED-%';
+	CREATE UNIQUE INDEX ON seed_applications (partner_uid, place);
+	ANALYZE seed_subscriptions, seed_applications`
+
+const dropScaffold = `DROP TABLE IF EXISTS seed_subscriptions, seed_applications;`
+
+// makeDeliveries makes $1 deliveries created from $2 to $3, more of them lately
+// and for few subscriptions. $4 is the share that uses up its attempts, $5 the
+// share that needs two. One subscription in eight fails far more than others.
+const makeDeliveries = `
+	WITH subs AS MATERIALIZED (
+		SELECT row_number() OVER (ORDER BY place) AS place, subscription_uid, partner_uid, events,
+		       applications
+		  FROM seed_subscriptions
+	), picked AS MATERIALIZED (
+		SELECT 1 + floor(power(random(), 2.2) * (SELECT count(*) FROM subs))::bigint AS place,
+		       $3::timestamptz - power(random(), 1.4) * ($3::timestamptz - $2::timestamptz) AS at,
+		       random() AS fate, random() AS kind, random() AS whose, random() AS code,
+		       random() AS odd, random() AS pace
+		  FROM generate_series(1, $1::integer)
+	), kinds AS MATERIALIZED (
+		SELECT p.*, s.subscription_uid, s.partner_uid, a.application_uid, a.merchant_uid,
+		       drawbridge_uid(p.at) AS event_uid, drawbridge_uid(p.at) AS delivery_uid,
+		       CASE WHEN p.kind < 0.5 THEN 'application.status.update'
+		            WHEN p.kind < 0.7 THEN 'disbursement.funding.status-changed'
+		            WHEN p.kind < 0.82 THEN 'disbursement.funding.settled'
+		            WHEN s.events <> ARRAY['all'] THEN 'application.status.update'
+		            WHEN p.kind < 0.88 THEN 'document.sent'
+		            WHEN p.kind < 0.93 THEN 'document.signed'
+		            WHEN p.kind < 0.96 THEN 'task.created'
+		            WHEN p.kind < 0.98 THEN 'task.updated'
+		            WHEN p.kind < 0.995 THEN 'application.offer.update'
+		            ELSE 'application.amount.update' END AS event,
+		       p.odd < 0.002 AS test,
+		       CASE WHEN p.fate < $4::float8 * CASE WHEN p.place % 8 = 3 THEN 5 ELSE 0.43 END THEN 3
+		            WHEN p.fate > 1 - $5::float8 THEN 2 ELSE 1 END AS attempts
+		  FROM picked p
+		  JOIN subs s USING (place)
+		  JOIN seed_applications a ON a.partner_uid = s.partner_uid
+		   AND a.place = 1 + floor(power(p.whose, 1.5) * s.applications)::bigint
+	), staged AS MATERIALIZED (
+		SELECT k.*,
+		       CASE WHEN attempts < 3 THEN
+		                 CASE WHEN odd BETWEEN 0.4 AND 0.401 THEN 'cancelled'
+		                      WHEN at > $3::timestamptz - interval '1 hour' AND attempts = 2
+		                      THEN 'retrying' ELSE 'delivered' END
+		            ELSE 'failed' END AS state,
+		       (ARRAY[500, 503, 502, 404, 401, 429, 410, 302, 0, 0, 418])
+		       [1 + floor(power(code, 1.7) * 11)::integer] AS bad,
+		       CASE WHEN place % 5 = 2 THEN 202 WHEN place % 7 = 4 AND code < 0.1 THEN 204
+		            ELSE 200 END AS good,
+		       CASE WHEN pace < 0.01 THEN 5000000 + floor(pace * 2400000000)::bigint
+		            ELSE 20000 + floor(pace * 400000)::bigint END AS took
+		  FROM kinds k
+	), classed AS MATERIALIZED (
+		SELECT s.*,
+		       CASE WHEN bad >= 500 THEN 'http_5xx' WHEN bad >= 400 THEN 'http_4xx'
+		            WHEN bad >= 300 THEN 'http_3xx' WHEN code < 0.86 THEN 'timeout'
+		            WHEN code < 0.87 THEN 'dns' ELSE 'connect' END AS class
+		  FROM staged s
+	), recorded AS (
+		INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
+		                    application_uid, status, body)
+		SELECT event_uid, at, event, partner_uid, CASE WHEN NOT test THEN merchant_uid END,
+		       CASE WHEN NOT test THEN application_uid END, 'Approved',
+		       convert_to('{"application_id":"' || application_uid ||
+		                  '","status":"Approved","timestamp":"2026-11-21T09:30:00.000001Z"}', 'UTF8')
+		  FROM classed
+	), placed AS (
+		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
+		                        event, application_uid, status, test, state, attempt_count,
+		                        next_attempt_at, queued, last_http_status, last_error_class,
+		                        last_duration_us, finished_at)
+		SELECT delivery_uid, at, subscription_uid, event_uid, at, event,
+		       CASE WHEN NOT test THEN application_uid END, 'Approved', test, state,
+		       CASE WHEN state = 'retrying' THEN 1 ELSE attempts END,
+		       CASE WHEN state = 'retrying' THEN $3::timestamptz + interval '10 years' END, false,
+		       CASE WHEN state = 'delivered' THEN good WHEN bad > 0 THEN bad END,
+		       CASE WHEN state <> 'delivered' THEN class END, took,
+		       CASE WHEN state <> 'retrying' THEN at + took * interval '1 microsecond' END
+		  FROM classed
+	)
+	INSERT INTO attempts (delivery_uid, delivery_created_at, number, started_at,
+	                      subscription_version, url, http_status, error_class, error, address,
+	                      dns_us, connect_us, tls_us, first_byte_us, duration_us,
+	                      request_headers, response_headers, response_body)
+	SELECT delivery_uid, at, number, at + number * interval '1 minute', 1,
+	       'https://hooks.example/drawbridge',
+	       CASE WHEN good_one THEN good WHEN bad > 0 THEN bad END,
+	       CASE WHEN NOT good_one THEN class END,
+	       CASE WHEN NOT good_one THEN 'the endpoint did not accept it' END, '203.0.113.10:443',
+	       900, 11000, 24000, took / 2, took,
+	       '[{"name": "content-type", "value": "application/json"}]',
+	       '[{"name": "content-type", "value": "application/json"}]', '{"ok":true}'
+	  FROM (SELECT c.*, number, state = 'delivered' AND number = attempts AS good_one
+	          FROM classed c
+	         CROSS JOIN LATERAL generate_series(1, CASE WHEN state = 'retrying' THEN 1
+	                                                    ELSE attempts END) AS number) made`
+
+// makeResends re-sends $1 deliveries that failed, some time after $2 and before
+// $3. All of them arrive.
+const makeResends = `
+	WITH failed AS MATERIALIZED (
+		SELECT d.*, drawbridge_uid(d.created_at + interval '1 hour') AS new_uid
+		  FROM deliveries d
+		 WHERE d.state = 'failed'
+		   AND d.created_at BETWEEN $2 AND $3::timestamptz - interval '1 hour'
+		   AND d.resend_of IS NULL
+		   AND d.created_at <= $2::timestamptz + random() * ($3::timestamptz - $2::timestamptz)
+		 ORDER BY d.created_at DESC, d.delivery_uid DESC
+		 LIMIT $1
+	), placed AS (
+		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
+		                        event, application_uid, status, test, state, attempt_count, queued,
+		                        last_http_status, last_duration_us, finished_at, resend_of,
+		                        resent_by, resend_reason)
+		SELECT new_uid, created_at + interval '1 hour', subscription_uid, event_uid, event_at, event,
+		       application_uid, status, test, 'delivered', 1, false, 200, 40000,
+		       created_at + interval '61 minutes', delivery_uid, 'sam@lender.example', 'partner asked'
+		  FROM failed
+	)
+	INSERT INTO attempts (delivery_uid, delivery_created_at, number, started_at,
+	                      subscription_version, url, http_status, duration_us, request_headers,
+	                      response_headers, response_body)
+	SELECT new_uid, created_at + interval '1 hour', 1, created_at + interval '1 hour', 1,
+	       'https://hooks.example/drawbridge', 200, 40000, '[]', '[]', '{"ok":true}'
+	  FROM failed`

@@ -1,0 +1,208 @@
+package webhook
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// SlowAfter is how long an attempt takes at least to be called slow. An index
+// holds the deliveries whose last attempt was; it names the same figure.
+const SlowAfter = 5 * time.Second
+
+// DeliveryFilter narrows a list of deliveries; a zero field does not.
+type DeliveryFilter struct {
+	SubscriptionUID uuid.UUID
+	PartnerUID      uuid.UUID
+	MerchantUID     uuid.UUID
+	ApplicationUID  uuid.UUID
+	EventUID        uuid.UUID
+	State           DeliveryState
+	Event           lending.EventKind
+	// HTTPStatus is the last answer's status, HTTPClass its first digit, 1 to 9.
+	HTTPStatus, HTTPClass int
+	// ErrorClass is the last attempt's.
+	ErrorClass ErrorClass
+	// Test and Resend tell apart test events and re-sends, nil for both kinds.
+	Test, Resend *bool
+	// Slow keeps those whose last attempt took SlowAfter or longer.
+	Slow bool
+	// Since is inclusive, Until exclusive; both compare the creation time.
+	Since, Until time.Time
+	Cursor       postgres.Cursor
+	// Limit is from 1 to MaxPage.
+	Limit int
+}
+
+// clause collects the conditions of a statement with its arguments.
+type clause struct {
+	conditions []string
+	args       []any
+}
+
+// add appends a condition, in which each ? stands for the next value.
+func (c *clause) add(condition string, values ...any) {
+	for _, value := range values {
+		condition = strings.Replace(condition, "?", c.bind(value), 1)
+	}
+	c.conditions = append(c.conditions, condition)
+}
+
+// bind adds an argument and returns its placeholder.
+func (c *clause) bind(value any) string {
+	c.args = append(c.args, value)
+	return fmt.Sprintf("$%d", len(c.args))
+}
+
+// where joins the conditions, empty without any.
+func (c *clause) where() string {
+	if len(c.conditions) == 0 {
+		return ""
+	}
+	return ` WHERE ` + strings.Join(c.conditions, ` AND `)
+}
+
+// where renders the filter, after conditions of the caller's own, as a WHERE
+// clause over deliveries d and its arguments.
+func (f DeliveryFilter) where(conditions ...string) (string, []any) {
+	c := clause{conditions: conditions}
+	if f.PartnerUID != uuid.Nil {
+		c.add(`d.subscription_uid IN (
+			SELECT subscription_uid FROM subscriptions WHERE partner_uid = ?)`, f.PartnerUID)
+	}
+	f.narrow(&c)
+	return c.where(), c.args
+}
+
+// narrow adds every condition but that of the partner. Values of closed lists
+// stand in the text, where the planner sees them: partial indexes and the
+// frequency of a value decide how a list is read.
+func (f DeliveryFilter) narrow(c *clause) {
+	f.narrowPlaces(c)
+	f.narrowOutcome(c)
+	if f.Event != "" {
+		c.add(`d.event = ` + pq.QuoteLiteral(string(f.Event)))
+	}
+	if f.Test != nil {
+		c.add(sqlNot(!*f.Test) + `d.test`)
+	}
+	if f.Resend != nil {
+		c.add(`d.resend_of IS ` + sqlNot(*f.Resend) + `NULL`)
+	}
+	if !f.Since.IsZero() {
+		c.add(`d.created_at >= ?`, f.Since)
+	}
+	if !f.Until.IsZero() {
+		c.add(`d.created_at < ?`, f.Until)
+	}
+	if !f.Cursor.IsZero() {
+		// The first condition says nothing new, except to the planner, which
+		// leaves out the months after the cursor.
+		c.add(`d.created_at <= ?`, f.Cursor.At)
+		c.add(`(d.created_at, d.delivery_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
+	}
+}
+
+func sqlNot(not bool) string {
+	if not {
+		return `NOT `
+	}
+	return ``
+}
+
+// narrowPlaces adds the conditions on where a delivery comes from and goes to.
+func (f DeliveryFilter) narrowPlaces(c *clause) {
+	if f.SubscriptionUID != uuid.Nil {
+		c.add(`d.subscription_uid = ?`, f.SubscriptionUID)
+	}
+	if f.MerchantUID != uuid.Nil {
+		c.add(`d.application_uid IN (
+			SELECT application_uid FROM applications WHERE merchant_uid = ?)`, f.MerchantUID)
+	}
+	switch f.ApplicationUID {
+	case uuid.Nil:
+	case sampleApplication:
+		c.add(`d.application_uid IS NULL`)
+	default:
+		c.add(`d.application_uid = ?`, f.ApplicationUID)
+	}
+	if f.EventUID != uuid.Nil {
+		c.add(`d.event_uid = ?`, f.EventUID)
+	}
+}
+
+// narrowOutcome adds the conditions on how far a delivery came. Whoever was not
+// answered by 2xx has an error class, which the index of trouble is about.
+func (f DeliveryFilter) narrowOutcome(c *clause) {
+	if f.State != "" {
+		c.add(`d.state = ` + pq.QuoteLiteral(string(f.State)))
+	}
+	if f.HTTPStatus != 0 {
+		c.add(fmt.Sprintf(`d.last_http_status = %d`, f.HTTPStatus))
+	}
+	if f.HTTPClass != 0 {
+		c.add(fmt.Sprintf(`d.last_http_status BETWEEN %d00 AND %d99`, f.HTTPClass, f.HTTPClass))
+	}
+	if f.ErrorClass != "" {
+		c.add(`d.last_error_class = ` + pq.QuoteLiteral(string(f.ErrorClass)))
+	}
+	if f.refused() {
+		c.add(`d.last_error_class IS NOT NULL`)
+	}
+	if f.Slow {
+		c.add(fmt.Sprintf(`d.last_duration_us >= %d`, SlowAfter.Microseconds()))
+	}
+}
+
+// refused tells whether only answers other than 2xx are asked for.
+func (f DeliveryFilter) refused() bool {
+	return f.HTTPStatus != 0 && f.HTTPStatus/100 != 2 || f.HTTPClass != 0 && f.HTTPClass != 2
+}
+
+// newestFirst is the order of the list, which every index of it shares.
+const newestFirst = ` ORDER BY d.created_at DESC, d.delivery_uid DESC`
+
+// newest renders the statement that selects columns of the limit newest
+// deliveries that match. Those of a partner are taken from each of its
+// subscriptions, in order, and merged: a partner with few deliveries is not
+// looked for among everybody's.
+func (f DeliveryFilter) newest(columns string, limit int) (string, []any) {
+	var c clause
+	if f.PartnerUID == uuid.Nil || f.SubscriptionUID != uuid.Nil {
+		conditions, args := f.where()
+		c.args = args
+		return `SELECT ` + columns + ` FROM deliveries d` + conditions + newestFirst +
+			` LIMIT ` + c.bind(limit), c.args
+	}
+	c.add(`d.subscription_uid = o.subscription_uid`)
+	f.narrow(&c)
+	most, partner := c.bind(limit), c.bind(f.PartnerUID)
+	return `SELECT ` + columns + `
+		  FROM subscriptions o
+		 CROSS JOIN LATERAL (
+		       SELECT d.* FROM deliveries d` + c.where() + newestFirst + ` LIMIT ` + most + `) d
+		 WHERE o.partner_uid = ` + partner + newestFirst + ` LIMIT ` + most, c.args
+}
+
+// query renders the statement of a page, with one row more than the limit.
+func (f DeliveryFilter) query() (string, []any) {
+	rows, args := f.newest(`d.*`, f.Limit+1)
+	return `SELECT ` + deliveryColumns + `
+		  FROM (` + rows + `) d
+		  JOIN subscriptions s USING (subscription_uid)
+		  JOIN partners p USING (partner_uid)` + newestFirst, args
+}
+
+// countQuery renders the statement that counts at most limit deliveries. It
+// reads them in the list's order, so that it stops as early as the list.
+func (f DeliveryFilter) countQuery(limit int) (string, []any) {
+	f.Cursor = postgres.Cursor{}
+	rows, args := f.newest(`1`, limit)
+	return `SELECT count(*) FROM (` + rows + `) matching`, args
+}

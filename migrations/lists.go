@@ -1,0 +1,145 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+)
+
+// listsVersion is the migration's number.
+const listsVersion = 12
+
+// listTables hold the saved views of lists.
+const listTables = `
+	CREATE TABLE IF NOT EXISTS saved_views (
+		view_uid   uuid PRIMARY KEY,
+		user_uid   uuid NOT NULL REFERENCES users,
+		name       text NOT NULL CHECK (length(name) BETWEEN 1 AND 60),
+		path       text NOT NULL CHECK (length(path) BETWEEN 1 AND 200),
+		query      text NOT NULL CHECK (length(query) <= 2000),
+		created_at timestamptz NOT NULL,
+		UNIQUE (user_uid, path, name)
+	);`
+
+// partitionedIndex is an index of a partitioned table.
+type partitionedIndex struct {
+	name, table string
+	// definition is what follows the table's name.
+	definition string
+}
+
+// listIndexes let the filters of the delivery list, alone and combined, be
+// answered by an index. The first two grow only with attempts that fail and
+// endpoints that answer another success than 200, the next three only with
+// what they are named after: a delivery that goes well costs none of them
+// anything.
+var listIndexes = []partitionedIndex{
+	{"deliveries_trouble", "deliveries", `(created_at DESC, delivery_uid DESC, state,
+		last_error_class, last_http_status, event, subscription_uid)
+		WHERE last_error_class IS NOT NULL OR state IN ('failed', 'retrying')`},
+	{"deliveries_other_success", "deliveries", `(last_http_status, created_at DESC,
+		delivery_uid DESC) WHERE last_http_status <> 200 AND last_http_status < 300`},
+	{"deliveries_slow", "deliveries", `(created_at DESC, delivery_uid DESC)
+		WHERE last_duration_us >= 5000000`},
+	{"deliveries_tests", "deliveries", `(created_at DESC, delivery_uid DESC) WHERE test`},
+	{"deliveries_resent", "deliveries", `(created_at DESC, delivery_uid DESC)
+		WHERE resend_of IS NOT NULL`},
+}
+
+// searchIndexes find partners, merchants and subscriptions by how their names
+// begin; these tables are small.
+const searchIndexes = `
+	CREATE INDEX IF NOT EXISTS partners_search
+		ON partners (lower(name) text_pattern_ops);
+	CREATE INDEX IF NOT EXISTS merchants_search
+		ON merchants (lower(name) text_pattern_ops);
+	CREATE INDEX IF NOT EXISTS subscriptions_search
+		ON subscriptions (lower(substring(url FROM '^[a-z]+://(.*)$')) text_pattern_ops);`
+
+// listsUp runs outside a transaction, so that indexes of big tables can be
+// built while they are written to. Whatever it began before, it completes.
+func listsUp(ctx context.Context, db *sql.DB) error {
+	if _, err := db.ExecContext(ctx, listTables+searchIndexes); err != nil {
+		return fmt.Errorf("making the tables of lists: %w", err)
+	}
+	for _, index := range listIndexes {
+		if err := index.build(ctx, db); err != nil {
+			return fmt.Errorf("building the index %s: %w", index.name, err)
+		}
+	}
+	return nil
+}
+
+func listsDown(ctx context.Context, db *sql.DB) error {
+	names := []string{"partners_search", "merchants_search", "subscriptions_search"}
+	for _, index := range listIndexes {
+		names = append(names, index.name)
+	}
+	_, err := db.ExecContext(ctx, `DROP INDEX IF EXISTS `+strings.Join(names, ", ")+`;
+		DROP TABLE IF EXISTS saved_views`)
+	if err != nil {
+		return fmt.Errorf("taking the indexes of lists back: %w", err)
+	}
+	return nil
+}
+
+// build makes the index on the parent, which every later partition inherits,
+// then on each partition without blocking its writers, and joins them.
+func (i partitionedIndex) build(ctx context.Context, db *sql.DB) error {
+	_, err := db.ExecContext(ctx, fmt.Sprintf(`CREATE INDEX IF NOT EXISTS %s ON ONLY %s %s`,
+		i.name, i.table, i.definition))
+	if err != nil {
+		return err
+	}
+	partitions, err := i.missing(ctx, db)
+	if err != nil {
+		return err
+	}
+	for _, partition := range partitions {
+		child := partition + strings.TrimPrefix(i.name, i.table)
+		for _, step := range []string{
+			// One that was interrupted is there, but not valid.
+			`DROP INDEX CONCURRENTLY IF EXISTS ` + child,
+			fmt.Sprintf(`CREATE INDEX CONCURRENTLY %s ON %s %s`, child, partition, i.definition),
+			fmt.Sprintf(`ALTER INDEX %s ATTACH PARTITION %s`, i.name, child),
+		} {
+			if _, err := db.ExecContext(ctx, step); err != nil {
+				return fmt.Errorf("on %s: %w", partition, err)
+			}
+		}
+	}
+	return nil
+}
+
+// missing lists the partitions that have no part of the index.
+func (i partitionedIndex) missing(ctx context.Context, db *sql.DB) ([]string, error) {
+	rows, err := db.QueryContext(ctx, `
+		SELECT part.relname
+		  FROM pg_inherits parts
+		  JOIN pg_class part ON part.oid = parts.inhrelid
+		 WHERE parts.inhparent = $1::regclass
+		   AND NOT EXISTS (
+		       SELECT 1
+		         FROM pg_inherits indexes
+		         JOIN pg_index child ON child.indexrelid = indexes.inhrelid
+		        WHERE indexes.inhparent = $2::regclass
+		          AND child.indrelid = part.oid)
+		 ORDER BY part.relname`, i.table, i.name)
+	if err != nil {
+		return nil, fmt.Errorf("listing partitions: %w", err)
+	}
+	defer rows.Close()
+	var found []string
+	for rows.Next() {
+		var name string
+		if err := rows.Scan(&name); err != nil {
+			return nil, fmt.Errorf("reading a partition: %w", err)
+		}
+		found = append(found, name)
+	}
+	return found, rows.Err()
+}
+
+// listsText is what the migration does, for the hash of the schema.
+func listsText() string { return fmt.Sprint(listTables, searchIndexes, listIndexes) }
