@@ -16,6 +16,9 @@ ALTER TABLE events
     ADD COLUMN passed_over     jsonb,
     ADD COLUMN body_removed_at timestamptz;
 
+-- The console lists a partner's events, newest first.
+CREATE INDEX events_partner ON events (partner_uid, occurred_at DESC, event_uid DESC);
+
 ALTER TABLE subscription_versions
     ADD COLUMN state  text CHECK (state IN ('active', 'failing', 'paused', 'deleted')),
     ADD COLUMN reason text NOT NULL DEFAULT '';
@@ -88,6 +91,7 @@ ALTER TABLE attempts ADD CONSTRAINT attempts_delivery_uid_delivery_created_at_fk
     REFERENCES deliveries (delivery_uid, created_at);
 ALTER TABLE emails DROP COLUMN content_removed_at;
 ALTER TABLE subscription_versions DROP COLUMN state, DROP COLUMN reason;
+DROP INDEX events_partner;
 ALTER TABLE events DROP COLUMN passed_over, DROP COLUMN body_removed_at;
 ALTER TABLE attempts DROP COLUMN protocol, DROP COLUMN reused, DROP COLUMN tls_version,
     DROP COLUMN certificate_expires, DROP COLUMN content_removed_at;

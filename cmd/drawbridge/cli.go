@@ -29,6 +29,7 @@ type grammar struct {
 	Client       clientCmd       `cmd:"" help:"API credentials of a partner."`
 	Product      productCmd      `cmd:"" help:"Loan products."`
 	Subscription subscriptionCmd `cmd:"" help:"Webhook subscriptions."`
+	Event        eventCmd        `cmd:"" help:"Events, and why a subscription got one or not."`
 	Delivery     deliveryCmd     `cmd:"" help:"The webhook delivery log and re-sending."`
 	User         userCmd         `cmd:"" help:"Users of the console."`
 	Config       configCmd       `cmd:"" help:"Print the effective settings, secrets masked."`

@@ -59,30 +59,39 @@ type Event struct {
 // returns how many deliveries that made.
 //
 // Event and deliveries are one statement: this is the hot path of every
-// change. A paused subscription gets its delivery and job too; the job parks
+// change. It also writes down which subscriptions it passed over and why, so
+// that Verdicts need not guess. A paused subscription gets its delivery and job too; the job parks
 // the delivery under a lock, which a simultaneous resumption cannot miss.
 func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, e Event) (int, error) {
 	rows, err := tx.QueryContext(ctx, `
-		WITH event AS (
-			INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
-			                    application_uid, status, body)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-		), target AS (
-			SELECT drawbridge_uid($9) AS delivery_uid, s.subscription_uid
+		WITH considered AS MATERIALIZED (
+			SELECT s.subscription_uid,
+			       s.version,
+			       CASE
+			           WHEN s.events <> ARRAY['all'] AND $3 <> ALL (s.events) THEN 'event'
+			           WHEN NOT s.all_merchants AND NOT EXISTS (
+			                    SELECT 1
+			                      FROM subscription_merchants m
+			                     WHERE m.subscription_uid = s.subscription_uid
+			                       AND m.merchant_uid = $5) THEN 'merchant'
+			       END AS passed_over
 			  FROM subscriptions s
 			 WHERE s.partner_uid = $4
 			   AND s.state <> 'deleted'
-			   AND (s.events = ARRAY['all'] OR $3 = ANY (s.events))
-			   AND (s.all_merchants OR EXISTS (
-			           SELECT 1
-			             FROM subscription_merchants m
-			            WHERE m.subscription_uid = s.subscription_uid
-			              AND m.merchant_uid = $5))
+		), event AS (
+			INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
+			                    application_uid, status, body, passed_over)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (
+			            SELECT coalesce(jsonb_agg(jsonb_build_object(
+			                       's', subscription_uid, 'v', version, 'w', passed_over)), '[]')
+			              FROM considered
+			             WHERE passed_over IS NOT NULL))
 		)
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
 		                        event, application_uid, status, state, next_attempt_at, queued)
-		SELECT delivery_uid, $9, subscription_uid, $1, $2, $3, $6, $7, 'pending', $9, true
-		  FROM target
+		SELECT drawbridge_uid($9), $9, subscription_uid, $1, $2, $3, $6, $7, 'pending', $9, true
+		  FROM considered
+		 WHERE passed_over IS NULL
 		RETURNING delivery_uid`,
 		e.UID, e.OccurredAt, string(e.Kind), e.PartnerUID, e.MerchantUID,
 		e.ApplicationUID, e.Status, e.Body, tx.Now)

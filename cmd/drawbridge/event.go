@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook"
+)
+
+type eventCmd struct {
+	List eventListCmd `cmd:"" help:"List events, newest first, with what became of each."`
+	Show eventShowCmd `cmd:"" help:"Show one event: its body, and for each subscription why it got it or not."`
+}
+
+type eventListCmd struct {
+	Kind        string `help:"Only this event kind." placeholder:"KIND"`
+	Partner     string `help:"Only this partner's." placeholder:"UID"`
+	Merchant    string `help:"Only this merchant's." placeholder:"UID"`
+	Application string `help:"Only this application's." placeholder:"UID"`
+	Since       string `help:"Occurred at or after, such as 2026-11-21T09:30:00Z." placeholder:"TIME"`
+	Until       string `help:"Occurred before." placeholder:"TIME"`
+	listFlags
+}
+
+func (cmd eventListCmd) filter() (filter webhook.EventFilter, err error) {
+	filter.Kind = lending.EventKind(cmd.Kind)
+	if cmd.Kind != "" && !filter.Kind.IsKnown() {
+		return filter, usagef("--kind is %q, which is not an event kind", cmd.Kind)
+	}
+	if filter.PartnerUID, err = optionalUID("--partner", cmd.Partner); err != nil {
+		return filter, err
+	}
+	if filter.MerchantUID, err = optionalUID("--merchant", cmd.Merchant); err != nil {
+		return filter, err
+	}
+	if filter.ApplicationUID, err = optionalUID("--application", cmd.Application); err != nil {
+		return filter, err
+	}
+	if filter.Since, err = parseTime("--since", cmd.Since); err != nil {
+		return filter, err
+	}
+	if filter.Until, err = parseTime("--until", cmd.Until); err != nil {
+		return filter, err
+	}
+	filter.Limit, filter.Cursor, err = cmd.page()
+	return filter, err
+}
+
+// Run lists events.
+func (cmd eventListCmd) Run(env *environment) error {
+	filter, err := cmd.filter()
+	if err != nil {
+		return err
+	}
+	return env.withServices(func(s *services) error {
+		page, err := s.webhooks.Events(env.ctx, filter)
+		if err != nil {
+			return err
+		}
+		return listing[webhook.EventRecord, eventJSON]{
+			"events", page.Events, newEventJSON, printEvent,
+		}.printPage(env, cmd.JSON, page.Next)
+	})
+}
+
+// eventJSON is an event as commands print it.
+type eventJSON struct {
+	UID           uuid.UUID         `json:"event_uid"`
+	Event         lending.EventKind `json:"event"`
+	Partner       uuid.UUID         `json:"partner_uid"`
+	Merchant      *uuid.UUID        `json:"merchant_uid"`
+	Application   uuid.UUID         `json:"application_id"`
+	Status        string            `json:"status"`
+	Timestamp     string            `json:"timestamp"`
+	Test          bool              `json:"test"`
+	BodyRemovedAt *time.Time        `json:"body_removed_at"`
+	FanOut        fanOutJSON        `json:"deliveries"`
+}
+
+// fanOutJSON counts what became of an event.
+type fanOutJSON struct {
+	Delivered  int `json:"delivered"`
+	Failed     int `json:"failed"`
+	Open       int `json:"open"`
+	Cancelled  int `json:"cancelled"`
+	Resends    int `json:"resends"`
+	PassedOver int `json:"passed_over"`
+}
+
+func newEventJSON(e webhook.EventRecord) eventJSON {
+	return eventJSON{
+		UID: e.UID, Event: e.Kind, Partner: e.PartnerUID, Merchant: e.MerchantUID,
+		Application: e.ApplicationUID, Status: e.Status,
+		Timestamp: lending.FormatTimestamp(e.OccurredAt), Test: e.Test,
+		BodyRemovedAt: utc(e.BodyRemovedAt),
+		FanOut: fanOutJSON{
+			Delivered: e.FanOut.Delivered, Failed: e.FanOut.Failed, Open: e.FanOut.Open,
+			Cancelled: e.FanOut.Cancelled, Resends: e.FanOut.Resends,
+			PassedOver: e.FanOut.PassedOver,
+		},
+	}
+}
+
+func printEvent(w io.Writer, e webhook.EventRecord) {
+	fmt.Fprintf(w, "%s  %s  %-36s %s  %d delivered, %d failed, %d open, %d passed over\n",
+		e.UID, e.OccurredAt.UTC().Format(time.RFC3339), e.Kind, e.ApplicationUID,
+		e.FanOut.Delivered, e.FanOut.Failed, e.FanOut.Open, e.FanOut.PassedOver)
+}
+
+type eventShowCmd struct {
+	UID  string `arg:"" help:"Event."`
+	JSON bool   `name:"json" help:"Print one JSON document."`
+}
+
+// eventDetailJSON is an event with its body and its ledger.
+type eventDetailJSON struct {
+	eventJSON
+	Body   *string      `json:"body"`
+	Ledger []ledgerJSON `json:"ledger"`
+}
+
+// ledgerJSON is the verdict of the event for one subscription.
+type ledgerJSON struct {
+	Subscription  uuid.UUID       `json:"subscription_uid"`
+	URL           string          `json:"url"`
+	Verdict       webhook.Verdict `json:"verdict"`
+	Version       *int            `json:"version"`
+	Delivery      *uuid.UUID      `json:"delivery_uid"`
+	DeliveryState *string         `json:"delivery_state"`
+	Since         time.Time       `json:"created_at"`
+	Until         *time.Time      `json:"deleted_at"`
+}
+
+// Run shows one event.
+func (cmd eventShowCmd) Run(env *environment) error {
+	uid, err := parseUID("the event", cmd.UID)
+	if err != nil {
+		return err
+	}
+	return env.withServices(func(s *services) error {
+		detail, err := s.webhooks.EventByUID(env.ctx, uid)
+		if err != nil {
+			return err
+		}
+		printed := eventDetailJSON{
+			eventJSON: newEventJSON(detail.EventRecord), Body: orNull(string(detail.Body)),
+			Ledger: make([]ledgerJSON, 0, len(detail.Ledger)),
+		}
+		for _, line := range detail.Ledger {
+			printed.Ledger = append(printed.Ledger, newLedgerJSON(line))
+		}
+		return env.print(cmd.JSON, printed, func(w io.Writer) { printEventDetail(w, detail) })
+	})
+}
+
+func newLedgerJSON(line webhook.LedgerLine) ledgerJSON {
+	return ledgerJSON{
+		Subscription: line.SubscriptionUID, URL: line.URL, Verdict: line.Verdict,
+		Version: orNull(line.Version), Delivery: line.DeliveryUID,
+		DeliveryState: orNull(string(line.DeliveryState)),
+		Since:         line.Since.UTC(), Until: utc(line.Until),
+	}
+}
+
+func printEventDetail(w io.Writer, detail webhook.EventDetail) {
+	fmt.Fprintf(w, "event %s  %s\n  application  %s\n  status       %s\n  occurred     %s\n",
+		detail.UID, detail.Kind, detail.ApplicationUID, detail.Status,
+		lending.FormatTimestamp(detail.OccurredAt))
+	if detail.BodyRemovedAt != nil {
+		fmt.Fprintf(w, "  body         removed by retention on %s\n",
+			detail.BodyRemovedAt.UTC().Format(time.DateOnly))
+	} else {
+		fmt.Fprintf(w, "  body         %s\n", detail.Body)
+	}
+	for _, line := range detail.Ledger {
+		fmt.Fprintf(w, "  %s  %-20s %s", line.SubscriptionUID, line.Verdict, line.URL)
+		if line.DeliveryUID != nil {
+			fmt.Fprintf(w, "  delivery %s (%s)", line.DeliveryUID, line.DeliveryState)
+		}
+		if line.Version > 0 {
+			fmt.Fprintf(w, "  by version %d", line.Version)
+		}
+		fmt.Fprintln(w)
+	}
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+)
+
+func TestEventCommands(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	partner, _ := d.document(t, "partner", "create", "--name", "P")["partner_uid"].(string)
+	subscription, _ := d.document(t, "subscription", "create", "--partner", partner,
+		"--url", "https://hooks.example/in", "--event", "all")["subscription_uid"].(string)
+	d.document(t, "subscription", "test", subscription, "--event", "document.sent")
+
+	events := list(t, d.document(t, "event", "list", "--partner", partner), "events")
+	if len(events) != 1 || events[0]["event"] != "document.sent" || events[0]["test"] != true {
+		t.Fatalf("events %v", events)
+	}
+	wantKeys(t, events[0], "event_uid", "event", "partner_uid", "merchant_uid", "application_id",
+		"status", "timestamp", "test", "body_removed_at", "deliveries")
+	uid, _ := events[0]["event_uid"].(string)
+	shown := d.document(t, "event", "show", uid)
+	ledger := list(t, shown, "ledger")
+	if len(ledger) != 1 || ledger[0]["subscription_uid"] != subscription ||
+		ledger[0]["verdict"] != "sent" || ledger[0]["delivery_state"] != "pending" {
+		t.Errorf("ledger %v", ledger)
+	}
+	wantKeys(t, ledger[0], "subscription_uid", "url", "verdict", "version", "delivery_uid",
+		"delivery_state", "created_at", "deleted_at")
+	if text := d.text(t, "event", "show", uid); !strings.Contains(text, "DOCUMENT_SENT") ||
+		!strings.Contains(text, "hooks.example") {
+		t.Errorf("printed %s", text)
+	}
+	if text := d.text(t, "event", "list", "--kind", "document.sent"); !strings.Contains(text, uid) {
+		t.Errorf("printed %s", text)
+	}
+	for _, args := range [][]string{
+		{"event", "list", "--kind", "birthday"},
+		{"event", "list", "--partner", "x"},
+		{"event", "list", "--since", "yesterday"},
+		{"event", "list", "--limit", "0"},
+	} {
+		if got := d.run(t, args...); got.status != exitUsage {
+			t.Errorf("%v ended with %d: %s", args, got.status, got.stderr)
+		}
+	}
+	if got := d.run(t, "event", "show", uuid.NewString()); got.status != exitFailed {
+		t.Errorf("an unknown event ended with %d: %s", got.status, got.stderr)
+	}
+}
