@@ -8,7 +8,7 @@ import (
 
 // attemptParams is an attempt as statement parameters; what is absent is NULL.
 type attemptParams struct {
-	status                          *int
+	status                          *int64
 	class, errorText, note, address *string
 	dns, connect, tls, firstByte    *int64
 	total                           int64
@@ -37,7 +37,7 @@ func newAttemptParams(attempt Attempt) (attemptParams, error) {
 		reused = &attempt.Reused
 	}
 	return attemptParams{
-		status:          orNil(attempt.Status),
+		status:          orNil(int64(attempt.Status)),
 		class:           orNil(class),
 		errorText:       orNil(attempt.Error),
 		note:            orNil(attempt.Note),
@@ -78,3 +78,45 @@ func orNil[T comparable](value T) *T {
 
 // phase is NULL for a phase that did not take place.
 func phase(d time.Duration) *int64 { return orNil(d.Microseconds()) }
+
+// attemptColumns are the parameters of recordAttempts, a column for each.
+type attemptColumns [26]column
+
+// add appends a row.
+func (c *attemptColumns) add(row madeAttempt) {
+	c[0].addUID(row.task.UID)
+	c[1].addTime(row.task.CreatedAt)
+	c[2].addInt(int64(row.number))
+	c[3].addTime(row.started)
+	c[4].addInt(int64(row.task.Version))
+	c[5].add(row.task.URL)
+	c[6].addIntOrNull(row.params.status)
+	c[7].addOrNull(row.params.class)
+	c[8].addOrNull(row.params.errorText)
+	c[9].addOrNull(row.params.note)
+	c[10].addOrNull(row.params.address)
+	c[11].addIntOrNull(row.params.dns)
+	c[12].addIntOrNull(row.params.connect)
+	c[13].addIntOrNull(row.params.tls)
+	c[14].addIntOrNull(row.params.firstByte)
+	c[15].addInt(row.params.total)
+	c[16].add(row.params.requestHeaders)
+	c[17].add(row.params.responseHeaders)
+	c[18].addBytes(row.attempt.ResponseBody)
+	c[19].add(string(row.outcome.state))
+	c[20].addTimeOrNull(row.outcome.next)
+	c[21].addTimeOrNull(row.outcome.finished)
+	c[22].addOrNull(row.params.protocol)
+	c[23].addBoolOrNull(row.params.reused)
+	c[24].addOrNull(row.params.tlsVersion)
+	c[25].addTimeOrNull(row.params.certificateExpires)
+}
+
+// args are the parameters in their order.
+func (c *attemptColumns) args() []any {
+	args := make([]any, len(c))
+	for i := range c {
+		args[i] = c[i].String()
+	}
+	return args
+}

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 
 	"drawbridge/internal/lending"
-	"drawbridge/internal/postgres"
 )
 
 // ErrNotSent marks an error that came before the request: nothing was sent, and
@@ -88,14 +88,13 @@ func notSent(err error) error {
 // then the delivery is parked or cancelled.
 func (s *Service) take(ctx context.Context, job DeliverArgs, died bool) (assignment, bool, error) {
 	for {
-		task, err := s.loadAssignment(ctx, job)
-		if postgres.IsNoRows(err) {
-			return assignment{}, false, nil // gone with an old partition
-		}
+		task, found, err := s.load(ctx, job)
 		if err != nil {
 			return assignment{}, false, fmt.Errorf("loading delivery %s: %w", job.DeliveryUID, err)
 		}
 		switch {
+		case !found: // gone with an old partition
+			return assignment{}, false, nil
 		case task.State.IsFinal(), task.AttemptCount != job.Number-1:
 			return assignment{}, false, nil
 		case died:
@@ -133,31 +132,63 @@ type assignment struct {
 	Version           int               `db:"version"`
 }
 
-func (s *Service) loadAssignment(ctx context.Context, job DeliverArgs) (assignment, error) {
-	var task assignment
-	err := s.DB.GetContext(ctx, &task, `
-		SELECT d.delivery_uid,
-		       d.created_at,
-		       d.state,
-		       d.attempt_count,
-		       d.event,
-		       d.test,
-		       e.body,
-		       s.subscription_uid,
-		       s.state AS subscription_state,
-		       s.url,
-		       s.auth,
-		       s.secret_sealed,
-		       s.previous_sealed,
-		       s.previous_until,
-		       s.headers_sealed,
-		       s.version
-		  FROM deliveries d
-		  JOIN events e ON e.event_uid = d.event_uid AND e.occurred_at = d.event_at
-		  JOIN subscriptions s USING (subscription_uid)
-		 WHERE d.delivery_uid = $1
-		   AND d.created_at = $2`, job.DeliveryUID, job.CreatedAt)
-	return task, err
+// loadAssignments are the deliveries of jobs, by their keys.
+const loadAssignments = `
+	SELECT d.delivery_uid,
+	       d.created_at,
+	       d.state,
+	       d.attempt_count,
+	       d.event,
+	       d.test,
+	       e.body,
+	       s.subscription_uid,
+	       s.state AS subscription_state,
+	       s.url,
+	       s.auth,
+	       s.secret_sealed,
+	       s.previous_sealed,
+	       s.previous_until,
+	       s.headers_sealed,
+	       s.version
+	  FROM unnest($1::uuid[], $2::timestamptz[]) AS job (delivery_uid, created_at)
+	  JOIN deliveries d ON d.delivery_uid = job.delivery_uid AND d.created_at = job.created_at
+	  JOIN events e ON e.event_uid = d.event_uid AND e.occurred_at = d.event_at
+	  JOIN subscriptions s USING (subscription_uid)`
+
+// load returns the assignment of a job as it is now, and false without one.
+func (s *Service) load(ctx context.Context, job DeliverArgs) (assignment, bool, error) {
+	found, err := s.loads.do(ctx, errand[DeliverArgs, *assignment]{
+		db:  s.DB,
+		key: func(job DeliverArgs) string { return string(job.DeliveryUID[:]) },
+		run: loadMany,
+	}, job)
+	if err != nil || found == nil {
+		return assignment{}, false, err
+	}
+	return *found, true, nil
+}
+
+// loadMany returns an assignment for each job, nil where there is none.
+func loadMany(ctx context.Context, on *sqlx.DB, jobs []DeliverArgs) ([]*assignment, error) {
+	var uids, times column
+	for _, job := range jobs {
+		uids.addUID(job.DeliveryUID)
+		times.addTime(job.CreatedAt)
+	}
+	var tasks []assignment
+	err := on.SelectContext(ctx, &tasks, loadAssignments, uids.String(), times.String())
+	if err != nil {
+		return nil, err
+	}
+	byUID := make(map[uuid.UUID]*assignment, len(tasks))
+	for i := range tasks {
+		byUID[tasks[i].UID] = &tasks[i]
+	}
+	found := make([]*assignment, len(jobs))
+	for i, job := range jobs {
+		found[i] = byUID[job.DeliveryUID]
+	}
+	return found, nil
 }
 
 // request builds the attempt from the subscription as it is now.

@@ -1,10 +1,15 @@
 package webhook
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 )
 
 // recordTimeout bounds the writing of an attempt, which goes on when the
@@ -35,23 +40,42 @@ func (s *Service) outcome(number int, attempt Attempt, now time.Time) outcome {
 	return outcome{state: DeliveryRetrying, next: &due}
 }
 
-// recordAttempt writes an attempt and the delivery's new state.
+// recordAttempts writes attempts and the new states of their deliveries.
 //
-// The delivery moves only if this is its next attempt, so that a worker that
+// A delivery moves only if this is its next attempt, so that a worker that
 // was frozen, taken for dead and woken again can neither undo nor repeat what
 // another one decided; only its late success still counts, since the partner
 // has the event. The same holds for a success after the subscription was
 // deleted. A late outcome replaces the unknown one in the log, and every
-// attempt that was made is counted.
-const recordAttempt = `
-	WITH attempt AS (
+// attempt that was made is counted. No delivery may be in it twice.
+//
+// Rows come in the order of their keys, so that two processes which meet in the
+// same rows wait for each other and do not lock each other out.
+const recordAttempts = `
+	WITH made AS MATERIALIZED (
+		SELECT *
+		  FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[], $4::timestamptz[],
+		              $5::integer[], $6::text[], $7::integer[], $8::text[], $9::text[],
+		              $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::bigint[],
+		              $15::bigint[], $16::bigint[], $17::jsonb[], $18::jsonb[], $19::bytea[],
+		              $20::text[], $21::timestamptz[], $22::timestamptz[], $23::text[],
+		              $24::boolean[], $25::text[], $26::timestamptz[])
+		    AS m (delivery_uid, created_at, number, started_at, version, url, http_status,
+		          error_class, error, note, address, dns_us, connect_us, tls_us, first_byte_us,
+		          duration_us, request_headers, response_headers, response_body, state,
+		          next_attempt_at, finished_at, protocol, reused, tls_version,
+		          certificate_expires)
+	), attempt AS (
 		INSERT INTO attempts AS a (
 		       delivery_uid, delivery_created_at, number, started_at, subscription_version, url,
 		       http_status, error_class, error, note, address, dns_us, connect_us, tls_us,
 		       first_byte_us, duration_us, request_headers, response_headers, response_body,
 		       protocol, reused, tls_version, certificate_expires)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-		        $18, $19, $23, $24, $25, $26)
+		SELECT delivery_uid, created_at, number, started_at, version, url, http_status,
+		       error_class, error, note, address, dns_us, connect_us, tls_us, first_byte_us,
+		       duration_us, request_headers, response_headers, response_body, protocol, reused,
+		       tls_version, certificate_expires
+		  FROM made
 		ON CONFLICT (delivery_uid, delivery_created_at, number) DO UPDATE
 		   SET started_at = excluded.started_at,
 		       subscription_version = excluded.subscription_version,
@@ -75,50 +99,90 @@ const recordAttempt = `
 		       certificate_expires = excluded.certificate_expires
 		 WHERE a.error_class = 'unknown'
 	), moved AS (
-		UPDATE deliveries
-		   SET state = $20,
-		       attempt_count = greatest(attempt_count, $3),
-		       next_attempt_at = $21,
-		       finished_at = $22,
+		UPDATE deliveries d
+		   SET state = m.state,
+		       attempt_count = greatest(d.attempt_count, m.number),
+		       next_attempt_at = m.next_attempt_at,
+		       finished_at = m.finished_at,
 		       queued = false,
 		       parked = false,
 		       held = false,
-		       last_http_status = $7,
-		       last_error_class = $8,
-		       last_duration_us = $16
-		 WHERE delivery_uid = $1
-		   AND created_at = $2
-		   AND ((state IN ('pending', 'retrying') AND attempt_count = $3 - 1)
-		        OR ($20 = 'delivered' AND state <> 'delivered'))
-		RETURNING 1
+		       last_http_status = m.http_status,
+		       last_error_class = m.error_class,
+		       last_duration_us = m.duration_us
+		  FROM made m
+		 WHERE d.delivery_uid = m.delivery_uid
+		   AND d.created_at = m.created_at
+		   AND ((d.state IN ('pending', 'retrying') AND d.attempt_count = m.number - 1)
+		        OR (m.state = 'delivered' AND d.state <> 'delivered'))
+		RETURNING d.delivery_uid
 	), counted AS (
-		UPDATE deliveries
-		   SET attempt_count = $3
-		 WHERE delivery_uid = $1
-		   AND created_at = $2
-		   AND attempt_count < $3
-		   AND NOT EXISTS (SELECT 1 FROM moved)
+		UPDATE deliveries d
+		   SET attempt_count = m.number
+		  FROM made m
+		 WHERE d.delivery_uid = m.delivery_uid
+		   AND d.created_at = m.created_at
+		   AND d.attempt_count < m.number
+		   AND (SELECT count(*) FROM moved) < (SELECT count(*) FROM made)
+		   AND NOT EXISTS (SELECT 1 FROM moved WHERE moved.delivery_uid = m.delivery_uid)
 	)
-	SELECT EXISTS (SELECT 1 FROM moved)`
+	SELECT delivery_uid FROM moved`
 
-// record writes an attempt as recordAttempt says, also when ctx has ended.
+// madeAttempt is an attempt and what follows from it, ready to be written.
+type madeAttempt struct {
+	task    assignment
+	number  int
+	started time.Time
+	attempt Attempt
+	params  attemptParams
+	outcome outcome
+}
+
+// recordMany writes attempts of different deliveries as recordAttempts says, and
+// tells of each whether its delivery moved.
+func recordMany(ctx context.Context, on *sqlx.DB, rows []madeAttempt) ([]bool, error) {
+	sorted := slices.SortedFunc(slices.Values(rows), func(a, b madeAttempt) int {
+		return bytes.Compare(a.task.UID[:], b.task.UID[:])
+	})
+	var columns attemptColumns
+	for _, row := range sorted {
+		columns.add(row)
+	}
+	var uids []uuid.UUID
+	if err := on.SelectContext(ctx, &uids, recordAttempts, columns.args()...); err != nil {
+		return nil, err
+	}
+	found := make(map[uuid.UUID]bool, len(uids))
+	for _, uid := range uids {
+		found[uid] = true
+	}
+	moved := make([]bool, len(rows))
+	for i, row := range rows {
+		moved[i] = found[row.task.UID]
+	}
+	return moved, nil
+}
+
+// record writes an attempt as recordAttempts says, in company if there is any
+// and also when ctx has ended. It returns when that is committed.
 func (s *Service) record(
 	ctx context.Context, task assignment, number int, attempt Attempt, started time.Time,
 ) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	outcome := s.outcome(number, attempt, s.DB.Now().UTC())
-	row, err := newAttemptParams(attempt)
+	params, err := newAttemptParams(attempt)
 	if err != nil {
 		return err
 	}
-	var moved bool
-	err = s.DB.GetContext(ctx, &moved, recordAttempt,
-		task.UID, task.CreatedAt, number, started, task.Version, task.URL,
-		row.status, row.class, row.errorText, row.note, row.address, row.dns, row.connect, row.tls,
-		row.firstByte, row.total, row.requestHeaders, row.responseHeaders, attempt.ResponseBody,
-		string(outcome.state), outcome.next, outcome.finished,
-		row.protocol, row.reused, row.tlsVersion, row.certificateExpires)
+	row := madeAttempt{
+		task: task, number: number, started: started, attempt: attempt, params: params,
+		outcome: s.outcome(number, attempt, s.DB.Now().UTC()),
+	}
+	moved, err := s.records.do(ctx, errand[madeAttempt, bool]{
+		db:  s.DB,
+		key: func(row madeAttempt) string { return string(row.task.UID[:]) },
+		run: recordMany,
+	}, row)
 	if err != nil {
 		return fmt.Errorf("recording attempt %d of delivery %s: %w", number, task.UID, err)
 	}
@@ -130,7 +194,7 @@ func (s *Service) record(
 		"status", attempt.Status,
 		"error_class", attempt.Class,
 		"duration_ms", attempt.Timings.Total.Milliseconds(),
-		"state", outcome.state,
+		"state", row.outcome.state,
 		"late", !moved,
 		"test", task.Test,
 		"lag_ms", s.DB.Now().Sub(task.CreatedAt).Milliseconds())

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -15,7 +14,7 @@ const (
 	// jitterShare is the largest part of a delay that is added to it, so that
 	// deliveries that failed together do not come back together.
 	jitterShare = 0.1
-	// maxDelay bounds a configured delay.
+	// maxDelay bounds what an endpoint may ask for.
 	maxDelay = 7 * 24 * time.Hour
 )
 
@@ -46,27 +45,6 @@ func (s Schedule) Next(made int, now time.Time, failed Attempt) (time.Time, bool
 // asksForDelay tells whether Retry-After means something with a status.
 func asksForDelay(status int) bool {
 	return status == http.StatusTooManyRequests || status == http.StatusServiceUnavailable
-}
-
-// ParseDelays reads the delays before attempts 2 and 3, such as "1m,10m". Its
-// error continues a sentence that begins with the name of the setting.
-func ParseDelays(text string) ([]time.Duration, error) {
-	parts := strings.Split(text, ",")
-	if len(parts) != MaxAttempts-1 {
-		return nil, fmt.Errorf("must be two delays, before attempts 2 and 3, such as 1m,10m")
-	}
-	delays := make([]time.Duration, len(parts))
-	for i, part := range parts {
-		delay, err := time.ParseDuration(strings.TrimSpace(part))
-		if err != nil {
-			return nil, fmt.Errorf("has a delay that is not a duration such as 90s or 10m: %q", part)
-		}
-		if delay < 0 || delay > maxDelay {
-			return nil, fmt.Errorf("has a delay of %s; it must be from 0s to %s", delay, maxDelay)
-		}
-		delays[i] = delay
-	}
-	return delays, nil
 }
 
 // parseRetryAfter reads the header (RFC 9110 section 10.2.3), seconds or a

@@ -1,8 +1,6 @@
 package webhook
 
 import (
-	"slices"
-	"strings"
 	"testing"
 	"time"
 )
@@ -75,35 +73,6 @@ func TestScheduleNextSpreads(t *testing.T) {
 	}
 }
 
-func TestParseDelays(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		text string
-		want []time.Duration
-		word string
-	}{
-		{"1m,10m", []time.Duration{time.Minute, 10 * time.Minute}, ""},
-		{" 90s , 1h30m ", []time.Duration{90 * time.Second, 90 * time.Minute}, ""},
-		{"0s,0s", []time.Duration{0, 0}, ""},
-		{"100ms,168h", []time.Duration{100 * time.Millisecond, maxDelay}, ""},
-		{"", nil, "two delays"},
-		{"1m", nil, "two delays"},
-		{"1m,2m,3m", nil, "two delays"},
-		{"1m,", nil, "not a duration"},
-		{"1m,ten", nil, "not a duration"},
-		{"1m,10", nil, "not a duration"},
-		{"-1m,10m", nil, "from 0s to"},
-		{"1m,169h", nil, "from 0s to"},
-	}
-	for _, test := range tests {
-		got, err := ParseDelays(test.text)
-		if !slices.Equal(got, test.want) || (err == nil) != (test.word == "") ||
-			err != nil && !strings.Contains(err.Error(), test.word) {
-			t.Errorf("ParseDelays(%q) = %v, %v", test.text, got, err)
-		}
-	}
-}
-
 func TestParseRetryAfter(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -141,24 +110,6 @@ func FuzzParseRetryAfter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, value string) {
 		if got := parseRetryAfter(value, retryNow); got < 0 || got > maxDelay {
 			t.Errorf("parseRetryAfter(%q) = %s", value, got)
-		}
-	})
-}
-
-func FuzzParseDelays(f *testing.F) {
-	f.Add("1m,10m")
-	f.Add("1h1m1s1ms,0")
-	f.Add(",")
-	f.Fuzz(func(t *testing.T, text string) {
-		delays, err := ParseDelays(text)
-		if err != nil {
-			return
-		}
-		for made := 1; made < MaxAttempts; made++ {
-			next, more := (Schedule{Delays: delays}).Next(made, retryNow, Attempt{})
-			if !more || next.Before(retryNow) || next.Sub(retryNow) > maxDelay*11/10 {
-				t.Errorf("%q: after attempt %d comes %s, %v", text, made, next, more)
-			}
 		}
 	})
 }

@@ -17,5 +17,7 @@ type Service struct {
 	// Retries says when the attempts after the first are due.
 	Retries Schedule
 
-	lanes lanes
+	lanes   lanes
+	loads   group[DeliverArgs, *assignment]
+	records group[madeAttempt, bool]
 }

@@ -1,0 +1,144 @@
+package webhook
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"drawbridge/internal/postgres"
+)
+
+const (
+	// groupLimit bounds how many share a statement, and with it how long the
+	// statement takes and what is repeated when one of them fails it.
+	groupLimit = 100
+	// groupFlights bounds how many statements of a kind run at a time. The fewer,
+	// the more callers gather for the next.
+	groupFlights = 2
+	// groupTimeout bounds a statement.
+	groupTimeout = 10 * time.Second
+)
+
+// group lets many callers that want the same of the database share a statement.
+//
+// It never waits for company: a caller that comes while few statements are under
+// way gets one at once, and those that come while they run share the next. So a
+// lone caller is as quick as without a group, and the cost per caller falls as
+// more come. Each waits until its own part is committed and gets its own result.
+//
+// When a shared statement fails, each of its callers gets one of its own, on the
+// common pool, while the group goes on: neither a value that the database refuses
+// nor a row that somebody holds locked is paid for by others. The statements
+// must therefore change nothing when they run a second time.
+type group[In, Out any] struct {
+	mu      sync.Mutex
+	waiting []*member[In, Out]
+	flights int
+}
+
+// member is a caller that waits.
+type member[In, Out any] struct {
+	in   In
+	done chan result[Out]
+}
+
+// result is what a caller gets.
+type result[Out any] struct {
+	out Out
+	err error
+}
+
+// errand is what a group does.
+type errand[In, Out any] struct {
+	db *postgres.DB
+	// key names what a caller is about: no statement has the same key twice.
+	key func(In) string
+	// run does the errands of all callers and returns a result for each.
+	run func(ctx context.Context, on *sqlx.DB, ins []In) ([]Out, error)
+}
+
+// do runs the errand for one caller, in company if there is any. When ctx ends
+// the caller goes; its part of a statement may still be done.
+func (g *group[In, Out]) do(ctx context.Context, e errand[In, Out], in In) (Out, error) {
+	me := &member[In, Out]{in: in, done: make(chan result[Out], 1)}
+	g.mu.Lock()
+	g.waiting = append(g.waiting, me)
+	take := g.flights < groupFlights
+	if take {
+		g.flights++
+	}
+	g.mu.Unlock()
+	if take {
+		go g.fly(e)
+	}
+	select {
+	case got := <-me.done:
+		return got.out, got.err
+	case <-ctx.Done():
+		var none Out
+		return none, context.Cause(ctx)
+	}
+}
+
+// fly runs statements until nobody waits.
+func (g *group[In, Out]) fly(e errand[In, Out]) {
+	for {
+		company := g.board(e.key)
+		if len(company) == 0 {
+			return
+		}
+		ins := make([]In, len(company))
+		for i, one := range company {
+			ins[i] = one.in
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
+		outs, err := e.run(ctx, e.db.Engine(), ins)
+		cancel()
+		for i, one := range company {
+			if err != nil {
+				go e.alone(one)
+				continue
+			}
+			one.done <- result[Out]{out: outs[i]}
+		}
+	}
+}
+
+// board takes those who share the next statement; without any the flight ends.
+func (g *group[In, Out]) board(key func(In) string) []*member[In, Out] {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var company, rest []*member[In, Out]
+	seen := make(map[string]bool, min(len(g.waiting), groupLimit))
+	for i, one := range g.waiting {
+		if len(company) == groupLimit {
+			rest = append(rest, g.waiting[i:]...)
+			break
+		}
+		if about := key(one.in); seen[about] {
+			rest = append(rest, one)
+		} else {
+			seen[about] = true
+			company = append(company, one)
+		}
+	}
+	g.waiting = rest
+	if len(company) == 0 {
+		g.flights--
+	}
+	return company
+}
+
+// alone runs a statement for one caller whose shared one has failed.
+func (e errand[In, Out]) alone(one *member[In, Out]) {
+	ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
+	defer cancel()
+	outs, err := e.run(ctx, e.db.DB, []In{one.in})
+	if err != nil {
+		one.done <- result[Out]{err: err}
+		return
+	}
+	one.done <- result[Out]{out: outs[0]}
+}
