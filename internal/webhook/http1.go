@@ -28,7 +28,9 @@ const (
 
 // outgoing is a request ready to be written.
 type outgoing struct {
-	url *url.URL
+	// method is POST, or HEAD for a probe.
+	method string
+	url    *url.URL
 	// host is the host header, headers the rest of them but content-length.
 	host    string
 	headers []Header
@@ -40,7 +42,9 @@ func newOutgoing(u *url.URL, headers []Header, body []byte) outgoing {
 	if u.Scheme == "https" {
 		host = strings.TrimSuffix(host, ":443")
 	}
-	return outgoing{url: u, host: host, headers: headers, body: body}
+	return outgoing{
+		method: http.MethodPost, url: u, host: host, headers: headers, body: body,
+	}
 }
 
 // fields returns every header field in the order in which it is sent.
@@ -48,6 +52,9 @@ func (o outgoing) fields() []Header {
 	all := make([]Header, 0, len(o.headers)+2)
 	all = append(all, Header{Name: "host", Value: o.host})
 	all = append(all, o.headers...)
+	if o.method == http.MethodHead {
+		return all
+	}
 	return append(all, Header{Name: "content-length", Value: strconv.Itoa(len(o.body))})
 }
 
@@ -56,7 +63,7 @@ func (o outgoing) fields() []Header {
 func (o outgoing) bytes() []byte {
 	const typicalHead = 1 << 10
 	text := make([]byte, 0, len(o.body)+typicalHead)
-	text = append(text, "POST "+o.url.RequestURI()+" HTTP/1.1\r\n"...)
+	text = append(text, o.method+" "+o.url.RequestURI()+" HTTP/1.1\r\n"...)
 	for _, field := range o.fields() {
 		text = append(text, field.Name+": "+field.Value+"\r\n"...)
 	}

@@ -93,14 +93,17 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 		GotFirstResponseByte: func() { since(&first) },
 	})
 	request, err := http.NewRequestWithContext(
-		ctx, http.MethodPost, out.url.String(), http.NoBody)
+		ctx, out.method, out.url.String(), http.NoBody)
 	if err != nil {
 		return answer{}, fmt.Errorf("building the request: %w", err)
 	}
 	request.Host = out.host
 	// The body is set by hand: NewRequest would add GetBody, by which the
 	// transport may send it a second time.
-	request.Body, request.ContentLength = io.NopCloser(bytes.NewReader(out.body)), int64(len(out.body))
+	if out.method == http.MethodPost {
+		request.Body = io.NopCloser(bytes.NewReader(out.body))
+		request.ContentLength = int64(len(out.body))
+	}
 	for _, field := range out.headers {
 		request.Header[field.Name] = []string{field.Value}
 	}
