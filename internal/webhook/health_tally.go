@@ -130,7 +130,9 @@ func troubleIn(rows []outcomeRow) []Trouble {
 			one.UsedUp++
 			one.Delivery = row.Delivery
 		}
-		one.LastSeen = latest(one.LastSeen, row.EndedAt)
+		if row.EndedAt.After(one.LastSeen) {
+			one.LastSeen = row.EndedAt
+		}
 	}
 	sorted := make([]Trouble, 0, len(found))
 	for _, one := range found {
@@ -140,11 +142,4 @@ func troubleIn(rows []outcomeRow) []Trouble {
 		return slices.Compare(a.Subscription[:], b.Subscription[:])
 	})
 	return sorted
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
