@@ -1,6 +1,7 @@
 package views
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -90,11 +91,11 @@ func originalNote(l LoanView) string {
 }
 
 // settled says when the money arrived, empty while it has not.
-func (d DrawView) settled() string {
+func (d DrawView) settled(ctx context.Context) string {
 	if d.Settled.IsZero() {
 		return ""
 	}
-	return "Settled " + absolute(d.Settled)
+	return "Settled " + absolute(ctx, d.Settled)
 }
 
 func (d DrawView) elementID() string { return fmt.Sprintf("draw-%d", d.ID) }

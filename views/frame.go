@@ -30,6 +30,8 @@ type Frame struct {
 	Environment string
 	// Theme is "light", "dark" or empty for the system's choice.
 	Theme string
+	// Zone is where the reader's times are.
+	Zone Zone
 	// Density is "compact" or empty.
 	Density string
 	// Path is this page with its query, where changed preferences return to.

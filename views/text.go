@@ -136,12 +136,6 @@ func byteSize(n int) string {
 	return fmt.Sprintf("%.1f KiB", float64(n)/1024)
 }
 
-// absolute is the text of a time without script: UTC, to the second.
-func absolute(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
-
-// machine is the datetime attribute of a time, to the microsecond.
-func machine(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z07:00") }
-
 // httpStatus writes a status with its reason: 503 Service Unavailable.
 func httpStatus(code int) string {
 	if text := http.StatusText(code); text != "" {

@@ -5,9 +5,24 @@
   "use strict";
 
   const day = 86400;
-  const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
-  const sameYear = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-  const otherYear = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
+  const root = document.documentElement;
+  const own = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const auto = "zoneAuto" in root.dataset;
+
+  // The server writes times in the reader's zone too, so it is told which the
+  // browser's is, once and when it has changed.
+  if (auto && own && root.dataset.zone !== undefined && root.dataset.zone !== own) {
+    root.dataset.zone = own;
+    fetch("/console/preferences", {
+      method: "POST", body: new URLSearchParams({ zone: `auto:${own}` }), redirect: "manual", keepalive: true,
+    }).catch(() => {});
+  }
+  const timeZone = root.dataset.zone || (auto ? own : "UTC");
+  const format = (options) => new Intl.DateTimeFormat(undefined, { timeZone, ...options });
+  const exact = format({ dateStyle: "medium", timeStyle: "long" });
+  const sameYear = format({ day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+  const otherYear = format({ year: "numeric", month: "short", day: "numeric" });
+  const year = format({ year: "numeric" });
   const utc = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC" });
   const shown = new Set();
 
@@ -20,7 +35,7 @@
   function words(at, now, due) {
     const seconds = (now - at) / 1000;
     if (Math.abs(seconds) >= day) {
-      return (at.getFullYear() === now.getFullYear() ? sameYear : otherYear).format(at);
+      return (year.format(at) === year.format(now) ? sameYear : otherYear).format(at);
     }
     if (due && seconds >= 0) return "due now";
     if (Math.abs(seconds) < 1) return "now";
@@ -33,6 +48,8 @@
       this.watch ??= new MutationObserver(() => this.show(new Date()));
       this.watch.observe(this, { subtree: true, childList: true, attributes: true, attributeFilter: ["datetime"] });
       shown.add(this);
+      // In a row the row's own link has the focus, and shows the time with it.
+      if (!this.closest("tr, a, button")) this.shadowRoot.firstChild.tabIndex = 0;
       this.show(new Date());
     }
 
@@ -53,9 +70,52 @@
       if (out.textContent === text && out.dateTime === source.dateTime) return;
       out.dateTime = source.dateTime;
       out.textContent = text;
-      out.title = `${exact.format(at)}\n${utc.format(at)} UTC`;
+      this.exact = `${exact.format(at)}\n${utc.format(at)} UTC`;
+      out.setAttribute("aria-description", exact.format(at));
     }
   }
+
+  // One tip shows the absolute time, under the pointer and with the focus.
+  const tip = document.createElement("div");
+  tip.className = "time-tip";
+  tip.setAttribute("aria-hidden", "true");
+  tip.popover = "manual";
+  const timeAt = (target) => target.closest?.("relative-time") ??
+    (target.matches?.("tr :focus-visible") ? target.closest("tr").querySelector("relative-time:not([due])") : null);
+
+  function tell(element) {
+    if (!element?.exact) return quiet();
+    if (!tip.isConnected) document.body.append(tip);
+    tip.textContent = element.exact;
+    tip.showPopover();
+    const box = element.getBoundingClientRect();
+    const size = tip.getBoundingClientRect();
+    const left = Math.min(Math.max(box.left, 8), window.innerWidth - size.width - 8);
+    const above = box.top - size.height - 6;
+    tip.style.left = `${left}px`;
+    tip.style.top = `${above > 8 ? above : box.bottom + 6}px`;
+  }
+
+  function quiet() {
+    if (tip.isConnected && tip.matches(":popover-open")) tip.hidePopover();
+  }
+
+  document.addEventListener("pointerover", (event) => {
+    if (event.pointerType === "touch") return;
+    const element = event.target.closest?.("relative-time");
+    if (element) tell(element);
+    else quiet();
+  });
+  document.addEventListener("focusin", (event) => {
+    const element = timeAt(event.target);
+    if (element) tell(element);
+    else quiet();
+  });
+  document.addEventListener("focusout", quiet);
+  document.addEventListener("scroll", quiet, { capture: true, passive: true });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") quiet();
+  });
 
   customElements.define("relative-time", RelativeTime);
   setInterval(() => {

@@ -32,7 +32,7 @@
 
   // Preferences apply at once; the server remembers them.
   document.addEventListener("submit", (event) => {
-    if (!event.target.matches("form.preferences") || !event.submitter) return;
+    if (!event.target.matches("form.preferences") || !event.submitter?.name) return;
     event.preventDefault();
     const { name, value } = event.submitter;
     prefer(name, value);

@@ -39,6 +39,7 @@ func (c *Console) guard(needed operator.Role, handler echo.HandlerFunc) echo.Han
 			return err
 		}
 		ctx.Set(userKey, user)
+		c.withZone(ctx)
 		switch {
 		case needed == "":
 			return handler(ctx)

@@ -35,16 +35,12 @@ func (c *Console) prefer(ctx echo.Context) error {
 		if !slices.Contains(choices, value) {
 			continue
 		}
-		//nolint:gosec // Secure wherever TLS is: over plain http browsers would drop the cookie
-		cookie := &http.Cookie{
-			Name: c.cookieName(name), Value: value, Path: "/", Secure: c.secure,
-			HttpOnly: true, SameSite: http.SameSiteLaxMode,
-			MaxAge: int(preferenceLife.Seconds()),
-		}
+		cookie := c.preferenceCookie(name, value)
 		if value == choices[0] {
 			cookie.Value, cookie.MaxAge = "", -1
 		}
 		ctx.SetCookie(cookie)
 	}
+	c.preferZone(ctx)
 	return ctx.Redirect(http.StatusSeeOther, safeNext(ctx.FormValue("back")))
 }

@@ -1,0 +1,45 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"drawbridge/views"
+)
+
+func TestTimesAreInTheReadersZone(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	made := deliverAll(r)
+	created := func() string { return b.get(views.PathDeliveries).text("#d-" + made[0].UID.String() + " time") }
+	if got := created(); !strings.HasSuffix(got, " UTC") {
+		t.Errorf("before the browser told its zone a row says %q", got)
+	}
+	tests := []struct{ zone, suffix string }{
+		{"auto:America/Phoenix", " MST"},
+		{"Asia/Kolkata", " IST"},
+		{"Mars/Olympus", " IST"}, // no such zone: the choice stays
+		{"Local", " IST"},
+		{"../../etc/passwd", " IST"},
+		{"UTC", " UTC"},
+	}
+	for _, test := range tests {
+		b.post(views.PathPreferences, url.Values{
+			"zone": {test.zone}, "back": {views.PathDeliveries},
+		}).wantStatus(t, http.StatusSeeOther)
+		if got := created(); !strings.HasSuffix(got, test.suffix) {
+			t.Errorf("in the zone %s a row says %q, want it to end with%s", test.zone, got, test.suffix)
+		}
+	}
+	b.post(views.PathPreferences, url.Values{"zone": {"auto:America/Phoenix"}})
+	page := b.get(views.DeliveryPath(made[1].UID.String()))
+	if got := page.text("#moment-event time"); !strings.HasSuffix(got, " MST") {
+		t.Errorf("a delivery's page says %q", got)
+	}
+	if got := page.find("#zone option[selected]").Text(); got != "Browser's own (America/Phoenix)" {
+		t.Errorf("the menu says %q", got)
+	}
+}
