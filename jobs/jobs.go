@@ -35,6 +35,10 @@ type Deps struct {
 	Courier *email.Courier
 	// WebhookTimeout bounds one attempt.
 	WebhookTimeout time.Duration
+	// Observe is told of every run of a job, unless nil.
+	Observe func(Run)
+	// ObserveMail is told how each attempt to send a mail ended, unless nil.
+	ObserveMail func(email.Outcome)
 }
 
 // The queues beside the webhooks' own.
@@ -54,7 +58,7 @@ func Config(deps Deps) *river.Config {
 	river.AddWorker(workers, &DeliverWebhook{
 		Webhooks: deps.Webhooks, Limit: deps.WebhookTimeout + recordMargin,
 	})
-	river.AddWorker(workers, NewSendEmail(deps.Courier))
+	river.AddWorker(workers, NewSendEmail(deps.Courier, deps.ObserveMail))
 	river.AddWorker(workers, &Housekeep{Deps: deps})
 	return &river.Config{
 		// Its own default writes to the standard output, which is the ready line's.
@@ -65,6 +69,7 @@ func Config(deps Deps) *river.Config {
 			queueChores:   {MaxWorkers: choreWorkers},
 		},
 		Workers:      workers,
+		Middleware:   deps.middleware(),
 		PeriodicJobs: periodicJobs(),
 		// A fetch takes what has come in since the last: the shorter the pause
 		// between fetches, the sooner a delivery leaves.

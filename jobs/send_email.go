@@ -20,10 +20,14 @@ type SendEmail struct {
 	river.WorkerDefaults[email.SendArgs]
 
 	courier *email.Courier
+	// observe is told how each attempt ended, unless nil.
+	observe func(email.Outcome)
 }
 
-// NewSendEmail returns the worker of the mail queue.
-func NewSendEmail(courier *email.Courier) *SendEmail { return &SendEmail{courier: courier} }
+// NewSendEmail returns the worker of the mail queue; observe is told how each attempt ended, unless nil.
+func NewSendEmail(courier *email.Courier, observe func(email.Outcome)) *SendEmail {
+	return &SendEmail{courier: courier, observe: observe}
+}
 
 // Timeout is above the longest that an attempt can take, so that the queue
 // never takes a mail that is being sent for lost.
@@ -40,6 +44,9 @@ func (w *SendEmail) Work(ctx context.Context, job *river.Job[email.SendArgs]) er
 	}
 	if err != nil {
 		return err
+	}
+	if report.Attempt != nil && w.observe != nil {
+		w.observe(report.Attempt.Outcome)
 	}
 	slog.LogAttrs(ctx, slog.LevelInfo, "mail", describe(report)...)
 	return nil

@@ -68,7 +68,7 @@ func (m *mailroom) work(t *testing.T) *river.Client[pgx.Tx] {
 	}
 	t.Cleanup(pool.Close)
 	workers := river.NewWorkers()
-	river.AddWorker(workers, jobs.NewSendEmail(m.courier))
+	river.AddWorker(workers, jobs.NewSendEmail(m.courier, nil))
 	client, err := river.NewClient(riverpgxv5.New(pool), &river.Config{
 		Queues:        map[string]river.QueueConfig{email.Queue: {MaxWorkers: 10}},
 		Workers:       workers,

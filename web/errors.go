@@ -71,7 +71,12 @@ func known(err error) error {
 	return err
 }
 
+// faultKey marks a request whose fault is our own, apart from the status 500
+// that the specification gives to a pending draw.
+const faultKey = "drawbridge.fault"
+
 func logFault(c echo.Context, err error) {
+	c.Set(faultKey, true)
 	slog.ErrorContext(c.Request().Context(), "internal error",
 		"request_id", c.Response().Header().Get(echo.HeaderXRequestID),
 		"method", c.Request().Method,

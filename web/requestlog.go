@@ -3,7 +3,6 @@ package web
 import (
 	"log/slog"
 	"regexp"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -29,7 +28,8 @@ func requestID(next echo.HandlerFunc) echo.HandlerFunc {
 
 // logRequests writes one wide line per request. It names the route, not the
 // path's values, and nothing of bodies or credentials.
-func logRequests(now func() time.Time) echo.MiddlewareFunc {
+func logRequests(options Options) echo.MiddlewareFunc {
+	now := options.Now
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			started := now()
@@ -51,6 +51,12 @@ func logRequests(now func() time.Time) echo.MiddlewareFunc {
 				"bytes_out", c.Response().Size,
 				"client", api.CallerID(c),
 				"address", c.RealIP())
+			if options.Observe != nil {
+				options.Observe(Answered{
+					Method: c.Request().Method, Route: c.Path(), Status: c.Response().Status,
+					Took: now().Sub(started), Fault: c.Get(faultKey) != nil,
+				})
+			}
 			return nil
 		}
 	}

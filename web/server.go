@@ -41,8 +41,21 @@ type Options struct {
 	Receiver http.Handler
 	// Requests keeps what partners asked; nil keeps nothing.
 	Requests Recorder
+	// Observe is told of every answered request, unless nil.
+	Observe func(Answered)
 	// Now is the clock of the answers' timestamps.
 	Now func() time.Time
+}
+
+// Answered is one request that was answered, for whoever counts them.
+type Answered struct {
+	Method string
+	// Route is the path with the names of its parameters, empty without a route.
+	Route  string
+	Status int
+	Took   time.Duration
+	// Fault tells that the answer hides an error of our own.
+	Fault bool
 }
 
 // New returns the server's handler.
@@ -52,7 +65,7 @@ func New(options Options) *echo.Echo {
 	// Nobody but the peer itself says where a request comes from.
 	e.IPExtractor = echo.ExtractIPDirect()
 	e.HTTPErrorHandler = newErrorHandler(options)
-	e.Pre(requestID, recordCalls(options), logRequests(options.Now))
+	e.Pre(requestID, recordCalls(options), logRequests(options))
 	e.Use(recoverPanics, deadline(readBodyTimeout))
 	register(e, options)
 	return e

@@ -4,10 +4,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
-
 	"drawbridge/internal/config"
 	"drawbridge/internal/partner"
 	"drawbridge/migrations"
@@ -22,7 +18,8 @@ func newHandler(s *services) (http.Handler, *console.Console, error) {
 	options := web.Options{
 		BasePath: s.settings.BasePath,
 		Ready:    readiness(s),
-		Metrics:  metrics(s),
+		Metrics:  s.meters.handler(),
+		Observe:  s.meters.request,
 		Now:      s.db.Now,
 		Requests: s.recorder,
 	}
@@ -101,23 +98,4 @@ func readiness(s *services) func(r *http.Request) []string {
 		}
 		return gaps
 	}
-}
-
-// metrics exposes the process, the runtime and the connection pool.
-func metrics(s *services) http.Handler {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		collectors.NewDBStatsCollector(s.db.DB.DB, "drawbridge"),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "drawbridge_api_log_stored_total",
-			Help: "Partner requests that were written to the request log.",
-		}, func() float64 { return float64(s.recorder.Stored()) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "drawbridge_api_log_dropped_total",
-			Help: "Partner requests missing from the request log: its buffer was full or the database failed.",
-		}, func() float64 { return float64(s.recorder.Dropped()) }),
-	)
-	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{})
 }

@@ -196,12 +196,15 @@ func work(ctx context.Context, s *services) error {
 	if err := ensurePartitions(ctx, s.db); err != nil {
 		return err
 	}
+	s.meters.watchPool(pool)
 	queueConfig := jobs.Config(jobs.Deps{
 		DB: s.db, Webhooks: s.webhooks, Courier: s.courier,
 		Idempotency: s.idempotency, Documents: s.documents, Loans: s.loans,
 		Operators:      s.operators,
 		Requests:       s.requests,
 		WebhookTimeout: s.settings.WebhookTimeout,
+		Observe:        s.meters.run,
+		ObserveMail:    s.meters.mail,
 	})
 	client, err := river.NewClient(riverpgxv5.New(pool), queueConfig)
 	if err != nil {

@@ -46,6 +46,7 @@ type services struct {
 	// requests reads the log of the partners' requests, recorder writes it.
 	requests *apilog.Service
 	recorder *apilog.Writer
+	meters   *meters
 }
 
 // newServices wires the use cases. It is the one place where they are made.
@@ -76,6 +77,9 @@ func newServices(
 			Delays: settings.WebhookRetry, RetryAfterMax: settings.WebhookRetryAfterMax,
 		},
 	}
+	recorder := apilog.NewWriter(db)
+	meters := newMeters(db, recorder)
+	webhooks.Observe = meters.attempt
 	emails := email.NewService(inserter)
 	events := &event.Recorder{Webhooks: webhooks, Emails: emails}
 	loans := &loan.Service{DB: db, Events: events}
@@ -92,7 +96,8 @@ func newServices(
 		loans:     loans,
 		operators: &operator.Service{DB: db},
 		requests:  &apilog.Service{DB: db},
-		recorder:  apilog.NewWriter(db),
+		recorder:  recorder,
+		meters:    meters,
 		applications: &application.Service{
 			DB: db, Events: events, Loans: loans, Products: products,
 			Switches: settings.Env == config.Development,

@@ -118,6 +118,7 @@ type assignment struct {
 	CreatedAt         time.Time         `db:"created_at"`
 	State             DeliveryState     `db:"state"`
 	AttemptCount      int               `db:"attempt_count"`
+	Due               *time.Time        `db:"next_attempt_at"`
 	Event             lending.EventKind `db:"event"`
 	Test              bool              `db:"test"`
 	Body              []byte            `db:"body"`
@@ -138,6 +139,7 @@ const loadAssignments = `
 	       d.created_at,
 	       d.state,
 	       d.attempt_count,
+	       d.next_attempt_at,
 	       d.event,
 	       d.test,
 	       e.body,

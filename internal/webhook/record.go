@@ -186,6 +186,7 @@ func (s *Service) record(
 	if err != nil {
 		return fmt.Errorf("recording attempt %d of delivery %s: %w", number, task.UID, err)
 	}
+	s.observe(task, attempt, started, row.outcome.state)
 	slog.InfoContext(ctx, "webhook attempt",
 		"delivery", task.UID,
 		"subscription", task.Subscription,
@@ -199,4 +200,20 @@ func (s *Service) record(
 		"test", task.Test,
 		"lag_ms", s.DB.Now().Sub(task.CreatedAt).Milliseconds())
 	return nil
+}
+
+// observe tells whoever counts attempts of one.
+func (s *Service) observe(
+	task assignment, attempt Attempt, started time.Time, state DeliveryState,
+) {
+	if s.Observe == nil {
+		return
+	}
+	observation := Observation{
+		Class: attempt.Class, State: state, Took: attempt.Timings.Total, Test: task.Test,
+	}
+	if task.Due != nil {
+		observation.Lag = max(started.Sub(*task.Due), 0)
+	}
+	s.Observe(observation)
 }

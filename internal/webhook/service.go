@@ -1,6 +1,8 @@
 package webhook
 
 import (
+	"time"
+
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 )
@@ -16,8 +18,24 @@ type Service struct {
 	Sender *Sender
 	// Retries says when the attempts after the first are due.
 	Retries Schedule
+	// Observe is told of every attempt that was written down, unless nil.
+	Observe func(Observation)
 
 	lanes   lanes
 	loads   group[DeliverArgs, *assignment]
 	records group[madeAttempt, bool]
+}
+
+// Observation is one attempt for whoever counts them.
+type Observation struct {
+	// Class is why the attempt failed, empty when it succeeded.
+	Class ErrorClass
+	// State is what the delivery became.
+	State DeliveryState
+	// Took is the attempt's duration, from the name lookup to the last byte.
+	Took time.Duration
+	// Lag is how long after it was due the attempt started.
+	Lag time.Duration
+	// Test events are not counted with the others.
+	Test bool
 }

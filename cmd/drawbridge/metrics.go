@@ -1,0 +1,194 @@
+package main
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promauto"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"drawbridge/internal/apilog"
+	"drawbridge/internal/email"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/jobs"
+	"drawbridge/web"
+)
+
+// The upper bounds of the histograms, in seconds.
+var (
+	quickBuckets = []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10}
+	slowBuckets  = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 300, 1800}
+)
+
+// meters count what this process does. What all processes share is asked of the
+// database when it is scraped: see databaseCollector.
+type meters struct {
+	registry        *prometheus.Registry
+	requests        *prometheus.CounterVec
+	requestDuration *prometheus.HistogramVec
+	rateLimited     prometheus.Counter
+	faults          prometheus.Counter
+	attempts        *prometheus.CounterVec
+	attemptDuration prometheus.Histogram
+	attemptLag      prometheus.Histogram
+	finished        *prometheus.CounterVec
+	jobRuns         *prometheus.CounterVec
+	jobDuration     *prometheus.HistogramVec
+	mails           *prometheus.CounterVec
+}
+
+func newMeters(db *postgres.DB, recorder *apilog.Writer) *meters {
+	registry := prometheus.NewRegistry()
+	make := promauto.With(registry)
+	make.NewGaugeFunc(prometheus.GaugeOpts{
+		Name:        "drawbridge_build_info",
+		Help:        "Always 1; the label names the version that runs.",
+		ConstLabels: prometheus.Labels{"version": version},
+	}, func() float64 { return 1 })
+	registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		collectors.NewDBStatsCollector(db.DB.DB, "drawbridge"),
+		newDatabaseCollector(db),
+	)
+	make.NewCounterFunc(prometheus.CounterOpts{
+		Name: "drawbridge_api_log_stored_total",
+		Help: "Partner requests that were written to the request log.",
+	}, func() float64 { return float64(recorder.Stored()) })
+	make.NewCounterFunc(prometheus.CounterOpts{
+		Name: "drawbridge_api_log_dropped_total",
+		Help: "Partner requests missing from the request log: its buffer was full or the database failed.",
+	}, func() float64 { return float64(recorder.Dropped()) })
+	m := &meters{registry: registry}
+	m.countRequests(make)
+	m.countWork(make)
+	return m
+}
+
+// countRequests makes the meters of what is asked of the process.
+func (m *meters) countRequests(make promauto.Factory) {
+	m.requests = make.NewCounterVec(prometheus.CounterOpts{
+		Name: "drawbridge_http_requests_total",
+		Help: "Requests answered, by method, route and status.",
+	}, []string{"method", "route", "status"})
+	m.requestDuration = make.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "drawbridge_http_request_duration_seconds",
+		Help:    "Time from the head of a request to the end of its answer, by method and route.",
+		Buckets: quickBuckets,
+	}, []string{"method", "route"})
+	m.rateLimited = make.NewCounter(prometheus.CounterOpts{
+		Name: "drawbridge_rate_limited_total",
+		Help: "Requests refused with 429 because their client was over its rate.",
+	})
+	m.faults = make.NewCounter(prometheus.CounterOpts{
+		Name: "drawbridge_internal_errors_total",
+		Help: "Requests that ended in an error of our own. A pending draw's 500 is not one.",
+	})
+}
+
+// countWork makes the meters of what the process does by itself.
+func (m *meters) countWork(make promauto.Factory) {
+	m.attempts = make.NewCounterVec(prometheus.CounterOpts{
+		Name: "drawbridge_webhook_attempts_total",
+		Help: "Attempts written down, by outcome: delivered or the error class. Test events do not count.",
+	}, []string{"outcome"})
+	m.attemptDuration = make.NewHistogram(prometheus.HistogramOpts{
+		Name:    "drawbridge_webhook_attempt_duration_seconds",
+		Help:    "Time of one attempt from the name lookup to the last byte read.",
+		Buckets: slowBuckets,
+	})
+	m.attemptLag = make.NewHistogram(prometheus.HistogramOpts{
+		Name:    "drawbridge_webhook_attempt_lag_seconds",
+		Help:    "How long after it was due an attempt started.",
+		Buckets: slowBuckets,
+	})
+	m.finished = make.NewCounterVec(prometheus.CounterOpts{
+		Name: "drawbridge_deliveries_finished_total",
+		Help: "Deliveries that ended, by state: delivered or failed. Test events do not count.",
+	}, []string{"state"})
+	m.jobRuns = make.NewCounterVec(prometheus.CounterOpts{
+		Name: "drawbridge_job_runs_total",
+		Help: "Runs of queued jobs, by kind and outcome: done, put_off, cancelled or error.",
+	}, []string{"kind", "outcome"})
+	m.jobDuration = make.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "drawbridge_job_duration_seconds",
+		Help:    "Time of one run of a queued job, by kind.",
+		Buckets: slowBuckets,
+	}, []string{"kind"})
+	m.mails = make.NewCounterVec(prometheus.CounterOpts{
+		Name: "drawbridge_mail_attempts_total",
+		Help: "Attempts to hand a mail to the mail server, by outcome.",
+	}, []string{"outcome"})
+}
+
+// handler serves the metrics.
+func (m *meters) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// request counts one answered request. Requests without a route share one
+// label, so that whoever probes for paths cannot fill the memory.
+func (m *meters) request(r web.Answered) {
+	if r.Route == "" {
+		r.Method, r.Route = "any", "none"
+	}
+	m.requests.WithLabelValues(r.Method, r.Route, strconv.Itoa(r.Status)).Inc()
+	m.requestDuration.WithLabelValues(r.Method, r.Route).Observe(r.Took.Seconds())
+	if r.Status == http.StatusTooManyRequests {
+		m.rateLimited.Inc()
+	}
+	if r.Fault {
+		m.faults.Inc()
+	}
+}
+
+// attempt counts one attempt of a delivery.
+func (m *meters) attempt(o webhook.Observation) {
+	if o.Test {
+		return
+	}
+	outcome := string(o.Class)
+	if outcome == "" {
+		outcome = string(webhook.DeliveryDelivered)
+	}
+	m.attempts.WithLabelValues(outcome).Inc()
+	m.attemptDuration.Observe(o.Took.Seconds())
+	m.attemptLag.Observe(o.Lag.Seconds())
+	if o.State.IsFinal() {
+		m.finished.WithLabelValues(string(o.State)).Inc()
+	}
+}
+
+// run counts one run of a job.
+func (m *meters) run(r jobs.Run) {
+	m.jobRuns.WithLabelValues(r.Kind, string(r.Outcome)).Inc()
+	m.jobDuration.WithLabelValues(r.Kind).Observe(r.Took.Seconds())
+}
+
+// mail counts one attempt to send a mail.
+func (m *meters) mail(outcome email.Outcome) { m.mails.WithLabelValues(string(outcome)).Inc() }
+
+// watchPool adds the connections of the working queue's client.
+func (m *meters) watchPool(pool *pgxpool.Pool) {
+	make := promauto.With(m.registry)
+	for _, gauge := range []struct {
+		name, help string
+		value      func(*pgxpool.Stat) int32
+	}{
+		{"max_connections", "Connections that the pool opens at most.", (*pgxpool.Stat).MaxConns},
+		{"connections", "Connections that are open.", (*pgxpool.Stat).TotalConns},
+		{"acquired_connections", "Connections that are in use.", (*pgxpool.Stat).AcquiredConns},
+	} {
+		make.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "drawbridge_queue_pool_" + gauge.name, Help: gauge.help,
+		}, func() float64 { return float64(gauge.value(pool.Stat())) })
+	}
+}
+
+// scrapeTimeout bounds what a scrape may ask of the database.
+const scrapeTimeout = 3 * time.Second
