@@ -27,6 +27,10 @@ type subscriptionCmd struct {
 	Resume subscriptionResumeCmd `cmd:"" help:"Send again, what waited first."`
 	Delete subscriptionDeleteCmd `cmd:"" help:"End it for good; what has not gone out is cancelled."`
 	Test   subscriptionTestCmd   `cmd:"" help:"Send a marked sample event."`
+
+	Versions      subscriptionVersionsCmd      `cmd:"" help:"List the versions, or compare two of them."`
+	Restore       subscriptionRestoreCmd       `cmd:"" help:"Put an older version's settings back; the secret stays."`
+	CompareSecret subscriptionCompareSecretCmd `cmd:"" help:"Tell whether a secret, read from stdin, is the one in force."`
 }
 
 // subscriptionFlags are the settings, alike for create and update.
@@ -203,6 +207,8 @@ type subscriptionUpdateCmd struct {
 	subscriptionFlags
 	NoHeaders bool          `help:"Remove every custom header."`
 	Overlap   time.Duration `default:"24h" help:"How long the former signing secret still signs beside a new one."`
+	Base      int           `help:"Version that the change was made from; refused if the configuration changed since." placeholder:"N"`
+	Reason    string        `help:"Why, for the record." placeholder:"TEXT"`
 }
 
 // Run changes a subscription.
@@ -233,7 +239,9 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 }
 
 func (cmd subscriptionUpdateCmd) patch() (webhook.Patch, error) {
-	patch := webhook.Patch{Events: cmd.Event, Overlap: cmd.Overlap}
+	patch := webhook.Patch{
+		Events: cmd.Event, Overlap: cmd.Overlap, Base: cmd.Base, Reason: cmd.Reason,
+	}
 	if cmd.Overlap < 0 {
 		return patch, usagef("--overlap must not be negative")
 	}

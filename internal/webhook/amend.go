@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 )
@@ -22,12 +23,42 @@ const DefaultOverlap = 24 * time.Hour
 // A new signing secret leaves the former one in force beside it for the
 // overlap; a bearer token has none, because a request carries only one.
 //
-// Errors: NOT_FOUND, VALIDATION_ERROR naming every wrong setting.
+// Errors: NOT_FOUND, VALIDATION_ERROR naming every wrong setting, *StaleError
+// (INVALID_STATE) when the configuration changed since the patch's base.
 func (s *Service) Amend(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, patch Patch, by string,
 ) (Subscription, secret.String, error) {
 	row, err := lockSubscription(ctx, tx, uid)
 	if err != nil {
+		return Subscription{}, secret.String{}, err
+	}
+	if err := s.checkBase(ctx, tx, row, patch.Base); err != nil {
+		return Subscription{}, secret.String{}, err
+	}
+	return s.amendLocked(ctx, tx, row, patch, edit{by: by, reason: patch.Reason})
+}
+
+// edit is who makes a version and why.
+type edit struct {
+	by, reason string
+	// what opens the description of the version, such as "version 3 restored".
+	what string
+}
+
+// describe says what was done, in words that rotated understands.
+func (e edit) describe(changes []string) string {
+	text := strings.Join(changes, ", ") + " changed"
+	if e.what != "" {
+		return e.what + ": " + text
+	}
+	return text
+}
+
+// amendLocked applies the patch to a subscription that the caller has locked.
+func (s *Service) amendLocked(
+	ctx context.Context, tx *postgres.Tx, row subscriptionRow, patch Patch, by edit,
+) (Subscription, secret.String, error) {
+	if err := checkReason(patch.Reason); err != nil {
 		return Subscription{}, secret.String{}, err
 	}
 	value, changes, err := s.amend(tx.Now, &row, patch)
@@ -37,12 +68,23 @@ func (s *Service) Amend(
 	if len(changes) > 0 {
 		row.Version++
 		row.UpdatedAt = tx.Now
-		if err := save(ctx, tx, row, by, strings.Join(changes, ", ")+" changed"); err != nil {
+		by.what = by.describe(changes)
+		if err := save(ctx, tx, row, by); err != nil {
 			return Subscription{}, secret.String{}, err
 		}
 	}
 	subscription, err := s.subscription(row)
 	return subscription, value, err
+}
+
+// checkReason answers VALIDATION_ERROR for a reason that is too long or not text.
+func checkReason(reason string) error {
+	if reason == "" {
+		return nil
+	}
+	var faults lending.Faults
+	faults.Text("reason", reason, maxReason)
+	return faults.Err()
 }
 
 // amend applies the patch to the row and names the settings that changed.
@@ -54,7 +96,8 @@ func (s *Service) amend(
 		return secret.String{}, nil, err
 	}
 	settings := patch.over(current)
-	rotate := patch.Secret != nil || settings.Auth != current.Auth
+	keep := patch.keepSecret && settings.Auth != AuthNone && current.Auth != AuthNone
+	rotate := !keep && (patch.Secret != nil || settings.Auth != current.Auth)
 	if value, err = s.check(&settings, rotate); err != nil {
 		return secret.String{}, nil, err
 	}
@@ -63,8 +106,11 @@ func (s *Service) amend(
 	if row.HeadersSealed, err = s.sealHeaders(row.UID, settings.Headers); err != nil {
 		return secret.String{}, nil, err
 	}
-	if rotate {
+	switch {
+	case rotate:
 		s.rotate(now, row, settings.Auth, value, patch.Overlap)
+	case settings.Auth != current.Auth:
+		row.Auth, row.PreviousSealed, row.PreviousUntil = settings.Auth, nil, nil
 	}
 	return value, changes, nil
 }

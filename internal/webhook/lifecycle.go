@@ -71,7 +71,7 @@ func (s *Service) enter(
 		row.State = to
 		row.Version++
 		row.UpdatedAt = tx.Now
-		if err := save(ctx, tx, row, by, string(to)); err != nil {
+		if err := save(ctx, tx, row, edit{by: by, what: string(to)}); err != nil {
 			return Subscription{}, err
 		}
 	}

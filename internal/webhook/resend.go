@@ -15,7 +15,7 @@ import (
 const (
 	// maxResend bounds one re-send, so that it stays one transaction.
 	maxResend = 10_000
-	// maxReason is the longest reason for a re-send, in characters.
+	// maxReason is the longest reason for a change or a re-send, in characters.
 	maxReason = 500
 )
 
@@ -122,12 +122,8 @@ func checkResend(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, reason 
 		return lending.NewError(lending.CodeValidation,
 			"at most %d deliveries can be re-sent at once; narrow the time range", maxResend)
 	}
-	if reason != "" {
-		var faults lending.Faults
-		faults.Text("reason", reason, maxReason)
-		if err := faults.Err(); err != nil {
-			return err
-		}
+	if err := checkReason(reason); err != nil {
+		return err
 	}
 	var known []struct {
 		UID   uuid.UUID `db:"delivery_uid"`

@@ -50,7 +50,7 @@ func (s *Service) Subscribe(
 	if row.HeadersSealed, err = s.sealHeaders(row.UID, settings.Headers); err != nil {
 		return Subscription{}, secret.String{}, err
 	}
-	err = save(ctx, tx, row, by, "created")
+	err = save(ctx, tx, row, edit{by: by, what: "created"})
 	if postgres.IsForeignKey(err, "subscriptions_partner_uid_fkey") {
 		return Subscription{}, secret.String{}, lending.NewError(lending.CodeNotFound,
 			"no partner has the id %s", partnerUID)

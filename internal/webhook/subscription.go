@@ -79,6 +79,14 @@ type Patch struct {
 	// Overlap is for how long the former signing secret is still sent beside
 	// the new one.
 	Overlap time.Duration
+	// Base is the version that the change was made from; a configuration that
+	// somebody else changed since is not overwritten. 0 changes whatever there is.
+	Base int
+	// Reason is kept with the version; it may be empty.
+	Reason string
+
+	// keepSecret leaves the secret in force under another scheme.
+	keepSecret bool
 }
 
 // Wants tells whether the subscription chose events of the kind.

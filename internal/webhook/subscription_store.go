@@ -158,7 +158,7 @@ func errNoSubscription(uid uuid.UUID) error {
 }
 
 // save writes a subscription's configuration and its version.
-func save(ctx context.Context, tx *postgres.Tx, row subscriptionRow, by, change string) error {
+func save(ctx context.Context, tx *postgres.Tx, row subscriptionRow, by edit) error {
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO subscriptions (subscription_uid, partner_uid, url, auth, secret_sealed,
 		                           previous_sealed, previous_until, headers_sealed, events,
@@ -187,10 +187,11 @@ func save(ctx context.Context, tx *postgres.Tx, row subscriptionRow, by, change 
 	}
 	_, err = tx.ExecContext(ctx, `
 		INSERT INTO subscription_versions (subscription_uid, version, url, auth, headers_sealed,
-		                                   events, merchant_uids, change, changed_by, changed_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7::uuid[], $8, $9, $10)`,
+		                                   events, merchant_uids, change, changed_by, changed_at,
+		                                   state, reason)
+		VALUES ($1, $2, $3, $4, $5, $6, $7::uuid[], $8, $9, $10, $11, $12)`,
 		row.UID, row.Version, row.URL, string(row.Auth), row.HeadersSealed,
-		row.Events, row.Merchants, change, by, tx.Now)
+		row.Events, row.Merchants, by.what, by.by, tx.Now, string(row.State), by.reason)
 	if err != nil {
 		return fmt.Errorf("saving version %d of subscription %s: %w", row.Version, row.UID, err)
 	}

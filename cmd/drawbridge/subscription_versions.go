@@ -1,0 +1,201 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook"
+)
+
+type subscriptionVersionsCmd struct {
+	UID  string `arg:"" help:"Subscription."`
+	From int    `help:"Compare from this version ..." placeholder:"N"`
+	To   int    `help:"... to this one." placeholder:"N"`
+	JSON bool   `name:"json" help:"Print one JSON document."`
+}
+
+// versionJSON is a version as commands print it, header values masked.
+type versionJSON struct {
+	Number    int              `json:"version"`
+	Change    string           `json:"change"`
+	ChangedBy string           `json:"changed_by"`
+	ChangedAt time.Time        `json:"changed_at"`
+	Reason    string           `json:"reason"`
+	URL       string           `json:"url"`
+	Auth      webhook.Auth     `json:"auth"`
+	Events    []string         `json:"events"`
+	Merchants []uuid.UUID      `json:"merchants"`
+	Headers   []webhook.Header `json:"headers"`
+	State     *string          `json:"state"`
+}
+
+func newVersionJSON(v webhook.Version) versionJSON {
+	return versionJSON{
+		Number: v.Number, Change: v.Change, ChangedBy: v.ChangedBy, ChangedAt: v.ChangedAt.UTC(),
+		Reason: v.Reason, URL: v.URL, Auth: v.Auth, Events: v.Events, Merchants: v.Merchants,
+		Headers: webhook.Mask(v.Headers), State: orNull(string(v.State)),
+	}
+}
+
+// changeJSON is one difference between two versions.
+type changeJSON struct {
+	Setting webhook.Setting `json:"setting"`
+	Name    *string         `json:"name"`
+	Before  *string         `json:"before"`
+	After   *string         `json:"after"`
+	Masked  bool            `json:"masked"`
+}
+
+// Run lists versions or compares two.
+func (cmd subscriptionVersionsCmd) Run(env *environment) error {
+	uid, err := parseUID("the subscription", cmd.UID)
+	if err != nil {
+		return err
+	}
+	if (cmd.From == 0) != (cmd.To == 0) || cmd.From < 0 || cmd.To < 0 {
+		return usagef("--from and --to go together and are numbers of versions")
+	}
+	return env.withServices(func(s *services) error {
+		if cmd.From > 0 {
+			return cmd.compare(env, s, uid)
+		}
+		versions, err := s.webhooks.Versions(env.ctx, uid)
+		if err != nil {
+			return err
+		}
+		return listing[webhook.Version, versionJSON]{
+			"versions", versions, newVersionJSON, func(w io.Writer, v webhook.Version) {
+				fmt.Fprintf(w, "%3d  %s  %-20s %s  %s\n", v.Number,
+					v.ChangedAt.UTC().Format(time.RFC3339), v.ChangedBy, v.Change, v.Reason)
+			},
+		}.print(env, cmd.JSON)
+	})
+}
+
+func (cmd subscriptionVersionsCmd) compare(
+	env *environment, s *services, uid uuid.UUID,
+) error {
+	diff, err := s.webhooks.CompareVersions(env.ctx, uid, cmd.From, cmd.To)
+	if err != nil {
+		return err
+	}
+	changes := make([]changeJSON, 0, len(diff.Changes))
+	for _, c := range diff.Changes {
+		changes = append(changes, changeJSON{
+			Setting: c.Setting, Name: orNull(c.Name), Before: orNull(c.Before),
+			After: orNull(c.After), Masked: c.Masked,
+		})
+	}
+	document := map[string]any{"from": diff.From, "to": diff.To, "changes": changes}
+	return env.print(cmd.JSON, document, func(w io.Writer) {
+		if len(diff.Changes) == 0 {
+			fmt.Fprintln(w, "the versions do not differ")
+		}
+		for _, c := range diff.Changes {
+			name := strings.TrimSpace(string(c.Setting) + " " + c.Name)
+			if c.Setting == webhook.SettingSecret {
+				fmt.Fprintln(w, "secret: changed")
+				continue
+			}
+			fmt.Fprintf(w, "%s: %s -> %s\n", name, cmp.Or(c.Before, "none"), cmp.Or(c.After, "none"))
+		}
+	})
+}
+
+type subscriptionRestoreCmd struct {
+	UID     string `arg:"" help:"Subscription."`
+	Version int    `required:"" help:"Version whose settings to put back." placeholder:"N"`
+	Reason  string `help:"Why, for the record." placeholder:"TEXT"`
+	JSON    bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run restores a version.
+func (cmd subscriptionRestoreCmd) Run(env *environment) error {
+	uid, err := parseUID("the subscription", cmd.UID)
+	if err != nil {
+		return err
+	}
+	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+		restored, err := s.webhooks.Restore(env.ctx, tx, uid, cmd.Version,
+			webhook.Patch{Reason: cmd.Reason}, cliActor)
+		if err != nil {
+			return nil, err
+		}
+		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+			Actor: cliActor, Action: "subscription.restore", SubjectKind: "subscription",
+			Subject: uid.String(), Reason: cmd.Reason, After: map[string]int{
+				"restored": cmd.Version, "version": restored.Subscription.Version,
+			},
+		})
+		return func() error {
+			if restored.SecretKept {
+				fmt.Fprintln(env.stderr, "the secret in force was kept: versions have none of their own")
+			}
+			return env.printSubscription(cmd.JSON, restored.Subscription, restored.Secret)
+		}, err
+	})
+}
+
+// maxComparisons in comparisonWindow bounds how often one person may try a value.
+const (
+	maxComparisons   = 20
+	comparisonWindow = time.Hour
+)
+
+type subscriptionCompareSecretCmd struct {
+	UID  string `arg:"" help:"Subscription."`
+	JSON bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run compares a value from the standard input with the secrets.
+func (cmd subscriptionCompareSecretCmd) Run(env *environment) error {
+	uid, err := parseUID("the subscription", cmd.UID)
+	if err != nil {
+		return err
+	}
+	const longest = 4096
+	text, err := io.ReadAll(io.LimitReader(env.stdin, longest))
+	if err != nil {
+		return fmt.Errorf("reading the value: %w", err)
+	}
+	pasted := secret.New(strings.TrimSpace(string(text)))
+	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+		found, err := s.webhooks.CompareSecret(env.ctx, tx, uid, pasted)
+		if err != nil {
+			return nil, err
+		}
+		err = s.operators.AuditLimited(env.ctx, tx, operator.Entry{
+			Actor: cliActor, Action: "subscription.compare_secret", SubjectKind: "subscription",
+			Subject: uid.String(), After: map[string]secret.Match{"match": found.Match},
+		}, maxComparisons, comparisonWindow)
+		return func() error {
+			document := map[string]any{
+				"match": found.Match, "previous_until": utc(found.PreviousUntil),
+			}
+			return env.print(cmd.JSON, document, func(w io.Writer) {
+				fmt.Fprintln(w, describeMatch(found))
+			})
+		}, err
+	})
+}
+
+func describeMatch(found webhook.SecretMatch) string {
+	switch {
+	case found.Match == secret.MatchCurrent:
+		return "it is the secret in force"
+	case found.Match == secret.MatchPrevious && found.PreviousEnded:
+		return "it is the previous secret, which is not used any more"
+	case found.Match == secret.MatchPrevious:
+		return "it is the previous secret, which signs beside the current one until " +
+			found.PreviousUntil.UTC().Format(time.RFC3339)
+	}
+	return "it is neither the secret in force nor the one before it"
+}

@@ -1,0 +1,169 @@
+package webhook
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/google/uuid"
+)
+
+// Setting names what can differ between versions. The list is closed.
+type Setting string
+
+// The settings, in the order in which differences are told.
+const (
+	SettingURL       Setting = "url"
+	SettingAuth      Setting = "auth"
+	SettingSecret    Setting = "secret"
+	SettingEvents    Setting = "events"
+	SettingMerchants Setting = "merchants"
+	SettingHeaders   Setting = "headers"
+	SettingState     Setting = "state"
+)
+
+// SettingChange is one difference. For events, merchants and headers there is
+// one for each entry, with Before empty when it was added and After empty when
+// it was removed.
+type SettingChange struct {
+	Setting Setting
+	// Name is the header's, else empty.
+	Name string
+	// Before and After are empty for a secret. Header values that may be
+	// credentials are masked: a changed one may look the same on both sides.
+	Before, After string
+	// Masked tells that the values are hidden.
+	Masked bool
+}
+
+// VersionDiff is what differs between two versions of a subscription.
+type VersionDiff struct {
+	From, To int
+	Changes  []SettingChange
+}
+
+// Settings names what differs, each once.
+func (d VersionDiff) Settings() []string {
+	var names []string
+	for _, change := range d.Changes {
+		if !slices.Contains(names, string(change.Setting)) {
+			names = append(names, string(change.Setting))
+		}
+	}
+	return names
+}
+
+// configuration is the difference without pauses and resumptions.
+func (d VersionDiff) configuration() VersionDiff {
+	d.Changes = slices.DeleteFunc(slices.Clone(d.Changes), func(c SettingChange) bool {
+		return c.Setting == SettingState
+	})
+	return d
+}
+
+// compareVersions compares two of the versions, which are newest first.
+func compareVersions(versions []Version, from, to int) (VersionDiff, error) {
+	before, err := pick(versions, from)
+	if err != nil {
+		return VersionDiff{}, err
+	}
+	after, err := pick(versions, to)
+	if err != nil {
+		return VersionDiff{}, err
+	}
+	diff := VersionDiff{From: from, To: to}
+	diff.value(SettingURL, before.URL, after.URL)
+	diff.value(SettingAuth, string(before.Auth), string(after.Auth))
+	if secretDiffers(versions, before, after) {
+		diff.Changes = append(diff.Changes, SettingChange{Setting: SettingSecret, Masked: true})
+	}
+	diff.entries(SettingEvents, before.Events, after.Events)
+	diff.entries(SettingMerchants, merchantTexts(before.Merchants), merchantTexts(after.Merchants))
+	diff.headers(before.Headers, after.Headers)
+	if before.State != "" && after.State != "" {
+		diff.value(SettingState, string(before.State), string(after.State))
+	}
+	return diff, nil
+}
+
+// secretDiffers tells whether the secret was changed between the versions.
+func secretDiffers(versions []Version, before, after Version) bool {
+	low, high := min(before.Number, after.Number), max(before.Number, after.Number)
+	return slices.ContainsFunc(versions, func(v Version) bool {
+		return v.Number > low && v.Number <= high && v.rotated()
+	})
+}
+
+// merchantTexts says "all" for no merchants, which is what that means.
+func merchantTexts(uids []uuid.UUID) []string {
+	if len(uids) == 0 {
+		return []string{"all"}
+	}
+	return uidTexts(uids)
+}
+
+func (d *VersionDiff) value(setting Setting, before, after string) {
+	if before != after {
+		d.Changes = append(d.Changes, SettingChange{Setting: setting, Before: before, After: after})
+	}
+}
+
+// entries tells which entries of a set were removed and which were added.
+func (d *VersionDiff) entries(setting Setting, before, after []string) {
+	for _, entry := range before {
+		if !slices.Contains(after, entry) {
+			d.value(setting, entry, "")
+		}
+	}
+	for _, entry := range after {
+		if !slices.Contains(before, entry) {
+			d.value(setting, "", entry)
+		}
+	}
+}
+
+func (d *VersionDiff) headers(before, after []Header) {
+	for _, header := range before {
+		now, found := findHeader(after, header.Name)
+		switch {
+		case !found:
+			d.header(header, Header{})
+		case now.Value != header.Value:
+			d.header(header, now)
+		}
+	}
+	for _, header := range after {
+		if _, found := findHeader(before, header.Name); !found {
+			d.header(Header{}, header)
+		}
+	}
+}
+
+// header adds a difference; the zero header stands for none.
+func (d *VersionDiff) header(before, after Header) {
+	change := SettingChange{
+		Setting: SettingHeaders, Name: cmp.Or(before.Name, after.Name),
+		Before: shown(before), After: shown(after),
+	}
+	change.Masked = IsMasked(change.Before) || IsMasked(change.After)
+	d.Changes = append(d.Changes, change)
+}
+
+// shown is a header's value as it may be seen; one without a value is told apart
+// from none.
+func shown(header Header) string {
+	switch {
+	case header.Name == "":
+		return ""
+	case header.Value == "":
+		return "(empty)"
+	}
+	return maskValue(header)
+}
+
+func findHeader(headers []Header, name string) (Header, bool) {
+	at := slices.IndexFunc(headers, func(h Header) bool { return h.Name == name })
+	if at < 0 {
+		return Header{}, false
+	}
+	return headers[at], true
+}

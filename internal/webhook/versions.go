@@ -1,0 +1,245 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+)
+
+// Version is a configuration that was in force, and who made it. Secrets are
+// not part of it: an older version has no secret of its own.
+type Version struct {
+	Number    int
+	ChangedBy string
+	ChangedAt time.Time
+	// Change says what was done, such as "created", "url, secret changed" or
+	// "paused".
+	Change string
+	Reason string
+	URL    string
+	Auth   Auth
+	Events []string
+	// Merchants is empty for all.
+	Merchants []uuid.UUID
+	// Headers hold the values as they were sent; Mask them before showing.
+	Headers []Header
+	// State is empty where the release that made the version did not keep it.
+	State State
+}
+
+type versionRow struct {
+	Number        int            `db:"version"`
+	ChangedBy     string         `db:"changed_by"`
+	ChangedAt     time.Time      `db:"changed_at"`
+	Change        string         `db:"change"`
+	Reason        string         `db:"reason"`
+	URL           string         `db:"url"`
+	Auth          Auth           `db:"auth"`
+	Events        pq.StringArray `db:"events"`
+	Merchants     pq.StringArray `db:"merchant_uids"`
+	HeadersSealed *string        `db:"headers_sealed"`
+	State         *State         `db:"state"`
+}
+
+// selector reads rows, in a transaction or outside of one.
+type selector interface {
+	SelectContext(ctx context.Context, dest any, query string, args ...any) error
+}
+
+// Versions returns every version of a subscription, newest first, those of
+// deleted subscriptions too. Error: NOT_FOUND.
+func (s *Service) Versions(ctx context.Context, uid uuid.UUID) ([]Version, error) {
+	versions, err := s.versions(ctx, s.DB, uid)
+	if err == nil && len(versions) == 0 {
+		return nil, errNoSubscription(uid)
+	}
+	return versions, err
+}
+
+func (s *Service) versions(
+	ctx context.Context, from selector, uid uuid.UUID,
+) ([]Version, error) {
+	var rows []versionRow
+	err := from.SelectContext(ctx, &rows, `
+		SELECT version, changed_by, changed_at, change, reason, url, auth, events,
+		       merchant_uids::text[] AS merchant_uids, headers_sealed, state
+		  FROM subscription_versions
+		 WHERE subscription_uid = $1
+		 ORDER BY version DESC`, uid)
+	if err != nil {
+		return nil, fmt.Errorf("loading the versions of subscription %s: %w", uid, err)
+	}
+	versions := make([]Version, 0, len(rows))
+	for _, row := range rows {
+		version, err := s.version(uid, row)
+		if err != nil {
+			return nil, fmt.Errorf("reading version %d: %w", row.Number, err)
+		}
+		versions = append(versions, version)
+	}
+	return versions, nil
+}
+
+func (s *Service) version(uid uuid.UUID, row versionRow) (Version, error) {
+	merchants, err := parseUIDs(row.Merchants)
+	if err != nil {
+		return Version{}, err
+	}
+	headers, err := s.openHeaders(uid, row.HeadersSealed)
+	if err != nil {
+		return Version{}, err
+	}
+	return Version{
+		Number: row.Number, ChangedBy: row.ChangedBy, ChangedAt: row.ChangedAt,
+		Change: row.Change, Reason: row.Reason, URL: row.URL, Auth: row.Auth,
+		Events: row.Events, Merchants: merchants, Headers: headers, State: orZero(row.State),
+	}, nil
+}
+
+// pick returns the version of that number, or NOT_FOUND.
+func pick(versions []Version, number int) (Version, error) {
+	at := slices.IndexFunc(versions, func(v Version) bool { return v.Number == number })
+	if at < 0 {
+		return Version{}, lending.NewError(lending.CodeNotFound,
+			"the subscription has no version %d", number)
+	}
+	return versions[at], nil
+}
+
+// rotated tells whether the version put another secret in force.
+func (v Version) rotated() bool {
+	_, list, found := strings.Cut(v.Change, ": ")
+	if !found {
+		list = v.Change
+	}
+	list, changed := strings.CutSuffix(list, " changed")
+	return changed && slices.Contains(strings.Split(list, ", "), "secret")
+}
+
+// CompareVersions tells what differs from one version to another, in either
+// order. Header values that may be credentials are masked in it, and secrets
+// are only said to have changed. Error: NOT_FOUND.
+func (s *Service) CompareVersions(
+	ctx context.Context, uid uuid.UUID, from, to int,
+) (VersionDiff, error) {
+	versions, err := s.Versions(ctx, uid)
+	if err != nil {
+		return VersionDiff{}, err
+	}
+	return compareVersions(versions, from, to)
+}
+
+// StaleError refuses a change that was made from a version which is not in
+// force any more, and tells what somebody else changed since.
+type StaleError struct {
+	// Since compares the base with what is in force.
+	Since VersionDiff
+	// By and At are who made the version in force, and when.
+	By string
+	At time.Time
+}
+
+// Error says what to do.
+func (e *StaleError) Error() string { return e.Unwrap().Error() }
+
+// Unwrap is the refusal, with the code INVALID_STATE.
+func (e *StaleError) Unwrap() error {
+	return lending.NewError(lending.CodeInvalidState,
+		"%s changed the %s of this subscription meanwhile (version %d to %d); "+
+			"look at what is in force now and change that",
+		e.By, strings.Join(e.Since.Settings(), ", "), e.Since.From, e.Since.To)
+}
+
+// checkBase answers *StaleError when the configuration differs from that of the
+// base. A pause or a resumption in between does not matter.
+func (s *Service) checkBase(
+	ctx context.Context, tx *postgres.Tx, row subscriptionRow, base int,
+) error {
+	if base == 0 || base == row.Version {
+		return nil
+	}
+	versions, err := s.versions(ctx, tx, row.UID)
+	if err != nil {
+		return err
+	}
+	diff, err := compareVersions(versions, base, row.Version)
+	if err != nil {
+		return err
+	}
+	if diff = diff.configuration(); len(diff.Changes) == 0 {
+		return nil
+	}
+	last := slices.IndexFunc(versions, func(v Version) bool { return !v.onlyMoved() })
+	return &StaleError{Since: diff, By: versions[last].ChangedBy, At: versions[last].ChangedAt}
+}
+
+// onlyMoved tells whether the version changed the state and no setting.
+func (v Version) onlyMoved() bool {
+	return slices.Contains([]State{StateActive, StateFailing, StatePaused, StateDeleted},
+		State(v.Change))
+}
+
+// Restoration is what became of a subscription that was put back.
+type Restoration struct {
+	Subscription Subscription
+	// SecretKept tells that the secret is still the one from before: versions
+	// have none of their own.
+	SecretKept bool
+	// Secret is a new one where there was none to keep, else the zero value.
+	Secret secret.String
+}
+
+// Restore makes a new version with the URL, the scheme, the headers, the events
+// and the merchants of an older one, checked by the rules of today. The secret
+// in force stays; where there is none and the older version needs one, a new
+// one is made. Restoring what is in force makes no version. The patch's base
+// and reason count, the rest of it does not.
+//
+// Errors: those of Amend, NOT_FOUND for the version.
+func (s *Service) Restore(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, number int, patch Patch, by string,
+) (Restoration, error) {
+	row, err := lockSubscription(ctx, tx, uid)
+	if err != nil {
+		return Restoration{}, err
+	}
+	if err := s.checkBase(ctx, tx, row, patch.Base); err != nil {
+		return Restoration{}, err
+	}
+	versions, err := s.versions(ctx, tx, uid)
+	if err != nil {
+		return Restoration{}, err
+	}
+	old, err := pick(versions, number)
+	if err != nil {
+		return Restoration{}, err
+	}
+	made, value, err := s.amendLocked(ctx, tx, row, old.patch(patch.Reason), edit{
+		by: by, reason: patch.Reason, what: fmt.Sprintf("version %d restored", number),
+	})
+	return Restoration{
+		Subscription: made, Secret: value,
+		SecretKept: value.IsZero() && made.Auth != AuthNone,
+	}, err
+}
+
+// patch makes a configuration that of the version.
+func (v Version) patch(reason string) Patch {
+	merchants := v.Merchants
+	if merchants == nil {
+		merchants = []uuid.UUID{}
+	}
+	return Patch{
+		URL: &v.URL, Auth: &v.Auth, Events: v.Events, Merchants: merchants, Headers: &v.Headers,
+		Reason: reason, keepSecret: true,
+	}
+}

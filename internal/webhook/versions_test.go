@@ -1,0 +1,255 @@
+package webhook_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook"
+)
+
+// amend changes a subscription and returns it with its new secret, if any.
+func (h *house) amend(
+	t testing.TB, uid uuid.UUID, patch webhook.Patch,
+) (changed webhook.Subscription, value secret.String) {
+	t.Helper()
+	h.clock.move(time.Minute)
+	h.do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
+		changed, value, err = h.Amend(ctx, tx, uid, patch, "olga@lender.example")
+		return err
+	})
+	return changed, value
+}
+
+func (h *house) restore(
+	t testing.TB, uid uuid.UUID, number int, patch webhook.Patch,
+) (webhook.Restoration, error) {
+	t.Helper()
+	var restored webhook.Restoration
+	err := h.try(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		restored, err = h.Restore(ctx, tx, uid, number, patch, "olga@lender.example")
+		return err
+	})
+	return restored, err
+}
+
+// changed makes one version of each kind of change.
+func changed(t *testing.T, h *house) (uuid.UUID, secret.String) {
+	t.Helper()
+	subscription, first := h.subscribe(t, "https://hooks.example/one", func(s *webhook.Settings) {
+		s.Headers = []webhook.Header{{Name: "x-api-key", Value: "one one one"}}
+	})
+	uid := subscription.UID
+	moved, rotated := "https://hooks.example/two", secret.New("whsec_second_secret")
+	h.amend(t, uid, webhook.Patch{URL: &moved, Reason: "they moved"})
+	h.amend(t, uid, webhook.Patch{Secret: &rotated, Overlap: time.Hour})
+	h.amend(t, uid, webhook.Patch{
+		Events: []string{"task.created"}, Merchants: []uuid.UUID{h.merchant},
+	})
+	headers := []webhook.Header{
+		{Name: "x-api-key", Value: "two two two"}, {Name: "accept-language", Value: "pt"},
+	}
+	h.amend(t, uid, webhook.Patch{Headers: &headers})
+	h.do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := h.Pause(ctx, tx, uid, "olga@lender.example")
+		return err
+	})
+	return uid, first
+}
+
+func TestVersionsTellWhoChangedWhatAndWhy(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	uid, _ := changed(t, h)
+	versions, err := h.Versions(t.Context(), uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, version := range versions {
+		told = append(told, fmt.Sprintf("%d %s (%s) %s by %s", version.Number, version.Change,
+			version.Reason, version.State, version.ChangedBy))
+	}
+	want := []string{
+		"6 paused () paused by olga@lender.example",
+		"5 headers changed () active by olga@lender.example",
+		"4 events, merchants changed () active by olga@lender.example",
+		"3 secret changed () active by olga@lender.example",
+		"2 url changed (they moved) active by olga@lender.example",
+		"1 created () active by operator",
+	}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Error(diff)
+	}
+	_, err = h.Versions(t.Context(), uuid.New())
+	wantRefusal(t, err, lending.CodeNotFound)
+}
+
+func TestVersionsAreCompared(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	uid, first := changed(t, h)
+	diff, err := h.CompareVersions(t.Context(), uid, 1, 6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := webhook.VersionDiff{From: 1, To: 6, Changes: []webhook.SettingChange{
+		{Setting: "url", Before: "https://hooks.example/one", After: "https://hooks.example/two"},
+		{Setting: "secret", Masked: true},
+		{Setting: "events", Before: "all"},
+		{Setting: "events", After: "task.created"},
+		{Setting: "merchants", Before: "all"},
+		{Setting: "merchants", After: h.merchant.String()},
+		{
+			Setting: "headers", Name: "x-api-key", Before: "[hidden]", After: "[hidden]",
+			Masked: true,
+		},
+		{Setting: "headers", Name: "accept-language", After: "pt"},
+		{Setting: "state", Before: "active", After: "paused"},
+	}}
+	if difference := cmp.Diff(want, diff); difference != "" {
+		t.Error(difference)
+	}
+	for _, hidden := range []string{"one one", "two two", "second_secret", first.Reveal()} {
+		if strings.Contains(fmt.Sprintf("%+v", diff), hidden) {
+			t.Errorf("the difference shows %q", hidden)
+		}
+	}
+	back, err := h.CompareVersions(t.Context(), uid, 6, 5)
+	if err != nil || fmt.Sprint(back.Settings()) != "[state]" {
+		t.Errorf("from 6 to 5: %v, %v", back.Settings(), err)
+	}
+	_, err = h.CompareVersions(t.Context(), uid, 1, 7)
+	wantRefusal(t, err, lending.CodeNotFound)
+}
+
+func TestRestorePutsAVersionBackAndKeepsTheSecret(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	endpoint := newReceiver(t, nil)
+	uid, _ := changed(t, h)
+	h.do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := h.Resume(ctx, tx, uid, "operator")
+		return err
+	})
+	restored, err := h.restore(t, uid, 1, webhook.Patch{Reason: "the move was called off"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := restored.Subscription
+	if got.URL != "https://hooks.example/one" || fmt.Sprint(got.Events) != "[all]" ||
+		len(got.Merchants) != 0 || len(got.Headers) != 1 || got.Headers[0].Value != "one one one" ||
+		got.Version != 8 || !restored.SecretKept || !restored.Secret.IsZero() {
+		t.Errorf("restored %+v", restored)
+	}
+	versions, err := h.Versions(t.Context(), uid)
+	if err != nil || versions[0].Reason != "the move was called off" ||
+		versions[0].Change != "version 1 restored: url, events, merchants, headers changed" {
+		t.Errorf("version %+v, %v", versions[0], err)
+	}
+	h.amend(t, uid, webhook.Patch{URL: &endpoint.URL})
+	event := h.publish(t)
+	h.work(t)
+	if sent := endpoint.requests(); len(sent) != 1 ||
+		sent[0].header.Get("x-hmac-signature") !=
+			webhook.Sign(secret.New("whsec_second_secret"), event.Body) {
+		t.Errorf("%d requests, or not signed with the secret in force", len(sent))
+	}
+	if again, err := h.restore(t, uid, 9, webhook.Patch{}); err != nil ||
+		again.Subscription.Version != 9 {
+		t.Errorf("restoring what is in force made %+v, %v", again.Subscription.Version, err)
+	}
+}
+
+func TestRestoreAcrossSchemes(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	endpoint := newReceiver(t, nil)
+	subscription, _ := h.subscribe(t, endpoint.URL, nil) // 1: hmac
+	bearer, none := webhook.AuthBearer, webhook.AuthNone
+	_, token := h.amend(t, subscription.UID, webhook.Patch{Auth: &bearer}) // 2
+	kept, err := h.restore(t, subscription.UID, 1, webhook.Patch{})        // 3
+	if err != nil || kept.Subscription.Auth != webhook.AuthHMAC || !kept.SecretKept {
+		t.Fatalf("restored %+v, %v", kept, err)
+	}
+	event := h.publish(t)
+	h.work(t)
+	signature := endpoint.requests()[0].header.Get("x-hmac-signature")
+	if signature != webhook.Sign(token, event.Body) {
+		t.Error("the secret in force was not kept under the other scheme")
+	}
+	h.amend(t, subscription.UID, webhook.Patch{Auth: &none}) // 4
+	fresh, err := h.restore(t, subscription.UID, 2, webhook.Patch{})
+	if err != nil || fresh.Subscription.Auth != webhook.AuthBearer || fresh.SecretKept ||
+		fresh.Secret.IsZero() {
+		t.Errorf("without a secret to keep: %+v, %v", fresh, err)
+	}
+}
+
+func TestRestoreChecksByTheRulesOfToday(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	uid, _ := changed(t, h)
+	h.Policy.Allow = nil
+	h.exec(t, `
+		UPDATE subscription_versions
+		   SET url = 'https://127.0.0.1/hook', merchant_uids = ARRAY[$2::uuid]
+		 WHERE subscription_uid = $1 AND version = 1`, uid, uuid.New())
+	_, err := h.restore(t, uid, 1, webhook.Patch{})
+	wantRefusal(t, err, lending.CodeValidation, "url")
+	h.exec(t, `UPDATE subscription_versions SET url = 'https://ok.example/' WHERE version = 1`)
+	_, err = h.restore(t, uid, 1, webhook.Patch{})
+	wantRefusal(t, err, lending.CodeValidation, "merchant")
+	_, err = h.restore(t, uid, 99, webhook.Patch{})
+	wantRefusal(t, err, lending.CodeNotFound)
+	_, err = h.restore(t, uuid.New(), 1, webhook.Patch{})
+	wantRefusal(t, err, lending.CodeNotFound)
+}
+
+func TestAStaleChangeIsRefusedAndToldWhatChanged(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	uid, _ := changed(t, h)
+	mine := "https://hooks.example/mine"
+	for _, test := range []struct {
+		name  string
+		base  int
+		stale string
+	}{
+		{"the one in force", 6, ""},
+		{"only paused since", 5, ""},
+		{"headers since", 4, "[headers]"},
+		{"everything since", 1, "[url secret events merchants headers]"},
+	} {
+		err := h.try(func(ctx context.Context, tx *postgres.Tx) error {
+			_, _, err := h.Amend(ctx, tx, uid, webhook.Patch{URL: &mine, Base: test.base}, "ines")
+			if err == nil {
+				err = errors.New("to be rolled back")
+			}
+			return err
+		})
+		stale, refused := errors.AsType[*webhook.StaleError](err)
+		if refused != (test.stale != "") {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if !refused {
+			continue
+		}
+		wantRefusal(t, err, lending.CodeInvalidState)
+		if fmt.Sprint(stale.Since.Settings()) != test.stale ||
+			stale.By != "olga@lender.example" || stale.At.IsZero() {
+			t.Errorf("%s: since %v by %s", test.name, stale.Since.Settings(), stale.By)
+		}
+	}
+	_, err := h.restore(t, uid, 2, webhook.Patch{Base: 1})
+	wantRefusal(t, err, lending.CodeInvalidState)
+}
