@@ -203,7 +203,7 @@ func TestFormsWorkWithoutScript(t *testing.T) {
 				t.Errorf("a form that leads nowhere: %s", describe(form))
 			}
 		})
-		page.Find("[hx-post]").Each(func(_ int, form *goquery.Selection) {
+		page.Find("form[hx-post]").Each(func(_ int, form *goquery.Selection) {
 			action, _ := form.Attr("action")
 			if post, _ := form.Attr("hx-post"); post != action {
 				t.Errorf("with script the form posts to %q, without to %q", post, action)

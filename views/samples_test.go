@@ -124,17 +124,11 @@ func samplePages(word string) map[string]templ.Component {
 			Hours:     []HourBar{{Start: sampleTime, Delivered: 9, Waiting: 2, Failed: 1}},
 			Attention: []DeliveryRow{sampleRow(word)}, AttentionHref: PathDeliveries,
 		}),
-		"subscriptions": SubscriptionListPage(SubscriptionList{
-			Frame: sampleFrame(word), Summary: "1 subscription",
-			Rows: []SubscriptionRow{{
-				UID: sampleSubscription, Partner: word, URL: word, State: "failing", Auth: "hmac",
-				Events: []string{"task.created", word}, Merchants: 2, Created: sampleTime,
-			}},
-		}),
 		"sign-in": SignInPage(SignIn{Environment: "Development", Email: word, Next: word, Fault: word}),
 		"fault":   FaultPage(Fault{Status: 404, Title: "Not here", Text: word, RequestID: word}),
 	}
 	maps.Copy(pages, emailSamplePages(word))
+	maps.Copy(pages, subscriptionSamplePages(word))
 	return pages
 }
 

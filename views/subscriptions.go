@@ -18,6 +18,8 @@ type SubscriptionRow struct {
 	// Merchants is how many are covered, 0 for all of the partner's.
 	Merchants int
 	Created   time.Time
+	// MayChange adds the link that pauses or resumes it.
+	MayChange bool
 }
 
 func (r SubscriptionRow) events() string {
@@ -39,8 +41,9 @@ func (r SubscriptionRow) merchants() string {
 	return plural(r.Merchants, "merchant", "merchants")
 }
 
-func (r SubscriptionRow) auth() string {
-	switch r.Auth {
+// AuthWord names an authentication scheme.
+func AuthWord(auth string) string {
+	switch auth {
 	case "hmac":
 		return "HMAC"
 	case "bearer":
@@ -52,28 +55,70 @@ func (r SubscriptionRow) auth() string {
 // SubscriptionList is the page that lists subscriptions.
 type SubscriptionList struct {
 	Frame
-	Rows    []SubscriptionRow
-	Summary string
-	Newest  string
-	Older   string
+	Filter SubscriptionFilter
+	// Tabs are the states to switch between, Active the other filters in force.
+	Tabs   []Tab
+	Active []ActiveFilter
+	// Partners and Events are the choices of the filter form.
+	Partners []Option
+	Events   []Option
+	Rows     []SubscriptionRow
+	Summary  string
+	Newest   string
+	Older    string
+	// MayChange tells that the reader may create and change subscriptions.
+	MayChange bool
 	// Unavailable tells that the list could not be loaded.
 	Unavailable bool
 }
 
-func subscriptionTable(rows []SubscriptionRow) TableProps[SubscriptionRow] {
+// filtered tells whether anything narrows the list.
+func (p SubscriptionList) filtered() bool { return p.Filter.State != "" || len(p.Active) > 0 }
+
+// SubscriptionFilter is the filter as the reader typed it, with a fault for
+// each value that is wrong.
+type SubscriptionFilter struct {
+	State   string
+	Partner string
+	Event   string
+	Host    string
+	Faults  map[string]string
+}
+
+// faults lists the wrong values in the order of the form.
+func (f SubscriptionFilter) faults() []filterFault {
+	var found []filterFault
+	for _, name := range []string{"state", "partner", "event", "host", "cursor"} {
+		if text := f.Faults[name]; text != "" {
+			fault := filterFault{text: text}
+			if name != "state" && name != "cursor" {
+				fault.href = "#filter-" + name
+			}
+			found = append(found, fault)
+		}
+	}
+	return found
+}
+
+// field describes a control of the filter form with its fault.
+func (f SubscriptionFilter) field(name, label string) FieldProps {
+	return FieldProps{ID: "filter-" + name, Label: label, Fault: f.Faults[name]}
+}
+
+func subscriptionTable(p SubscriptionList) TableProps[SubscriptionRow] {
 	return TableProps[SubscriptionRow]{
 		Caption: "Subscriptions, newest first",
 		RowID:   func(r SubscriptionRow) string { return "s-" + r.UID },
-		Href:    func(r SubscriptionRow) string { return DeliveriesOf("subscription", r.UID) },
-		Rows:    rows,
+		Href:    func(r SubscriptionRow) string { return SubscriptionPath(r.UID) },
+		Rows:    p.Rows,
 		Columns: []Column[SubscriptionRow]{
 			{Title: "State", Class: "w-state", Cell: subscriptionStateCell},
 			{Title: "Endpoint", Header: true, Cell: endpointCell},
 			{Title: "Partner", Class: "col-b w-place", Cell: partnerCell},
 			{Title: "Events", Class: "col-b w-result", Cell: eventsCell},
-			{Title: "Covers", Class: "col-b w-id", Cell: coversCell},
-			{Title: "Authentication", Class: "col-c w-id", Cell: authCell},
-			{Title: "Created", Class: "w-time end", Cell: subscriptionCreatedCell},
+			{Title: "Covers", Class: "col-c w-id", Cell: coversCell},
+			{Title: "Created", Class: "col-c w-time end", Cell: subscriptionCreatedCell},
+			{Title: "Action", Class: "col-a w-id end", Cell: subscriptionActCell},
 		},
 	}
 }

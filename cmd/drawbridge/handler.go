@@ -63,6 +63,7 @@ func newConsole(s *services) (*console.Console, error) {
 		Operators:    s.operators,
 		Webhooks:     s.webhooks,
 		Emails:       s.emails,
+		Partners:     s.partners,
 		Applications: s.applications,
 		Loans:        s.loans,
 		Documents:    s.documents,

@@ -24,6 +24,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
@@ -38,6 +39,7 @@ type Options struct {
 	Operators *operator.Service
 	Webhooks  *webhook.Service
 	Emails    *email.Service
+	Partners  *partner.Service
 	// Applications, Loans and Documents are read only.
 	Applications *application.Service
 	Loans        *loan.Service
@@ -48,6 +50,8 @@ type Options struct {
 	Environment string
 	// Version names the running build.
 	Version string
+	// Snippets are programs that check a signature, shown beside a new secret.
+	Snippets []views.Snippet
 	// Status is the one map from error code to HTTP status.
 	Status func(lending.Code) int
 	// LiveEvery is how often a live page looks for news; a second when zero.
@@ -116,11 +120,8 @@ func (c *Console) Routes() []Route {
 		{http.MethodGet, views.PathDeliveryLive, "console.delivery.live", support, c.deliveryLive},
 		{http.MethodGet, views.PathResend, "console.resend", support, c.resendForm},
 		{http.MethodPost, views.PathResend, "console.resend.submit", support, c.resend},
-		{
-			http.MethodGet, views.PathSubscriptions, "console.subscriptions", support,
-			c.subscriptions,
-		},
 	}
+	routes = append(routes, c.subscriptionRoutes()...)
 	routes = append(routes, c.emailRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)
 	for i, route := range routes {

@@ -17,8 +17,9 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
 	"img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; " +
 	"base-uri 'none'; frame-ancestors 'none'"
 
-// maxForm bounds the body of a form, in bytes.
-const maxForm = 64 << 10
+// maxForm bounds the body of a form, in bytes: fifty headers of the greatest
+// length fit, percent-encoded.
+const maxForm = 768 << 10
 
 // userKey is where the guard leaves the signed-in user for the handler.
 const userKey = "console.user"

@@ -78,6 +78,7 @@ func newRoom(t *testing.T) *room {
 	var err error
 	r.Console, err = console.New(console.Options{
 		DB: r.DB, Operators: r.Operators, Webhooks: r.Webhooks, Emails: r.Emails,
+		Partners:     &partner.Service{DB: r.DB},
 		Applications: r.Applications, Loans: r.Applications.Loans, Documents: r.Documents,
 		PublicURL: r.URL, Environment: "Development", Version: "test", Status: api.Status,
 		LiveEvery: 10 * time.Millisecond,

@@ -1,0 +1,234 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+const (
+	// recentRows is how many deliveries a subscription's page shows.
+	recentRows = 15
+	// maxWaiting is the highest count of deliveries that wait.
+	maxWaiting = 10_000
+)
+
+// subscription shows one subscription, one tab of it.
+func (c *Console) subscription(ctx echo.Context) error {
+	page, subscription, err := c.subscriptionPage(ctx)
+	if err != nil {
+		return err
+	}
+	if isFragment(ctx.Request()) {
+		return render(ctx, http.StatusOK, views.SubscriptionRegion(page))
+	}
+	if page.Tab == views.TabSecret {
+		page.Secret.New = c.takeSecret(ctx, page.UID)
+		page.Secret.Snippets = c.Snippets
+	}
+	return c.showSubscription(ctx, http.StatusOK, page, subscription)
+}
+
+// showSubscription answers with the whole page.
+func (c *Console) showSubscription(
+	ctx echo.Context, status int, page views.SubscriptionPage, s webhook.Subscription,
+) error {
+	var err error
+	page.Frame, err = c.frame(ctx, views.SectionSubscriptions, views.HostOf(s.URL),
+		views.Crumb{Label: "Subscriptions", Href: views.PathSubscriptions},
+		views.Crumb{Label: views.HostOf(s.URL)})
+	if err != nil {
+		return err
+	}
+	page.Live = page.StreamURL != ""
+	page.Notice = c.takeNotice(ctx)
+	return render(ctx, status, views.SubscriptionDetailPage(page))
+}
+
+// subscriptionLive streams the activity as it changes.
+func (c *Console) subscriptionLive(ctx echo.Context) error {
+	if _, err := pathUID(ctx); err != nil {
+		return err
+	}
+	return c.stream(ctx, func(context.Context) ([]byte, error) {
+		page, _, err := c.subscriptionPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return renderHTML(ctx.Request().Context(), views.SubscriptionRegion(page))
+	})
+}
+
+// subscriptionPage loads a subscription with what the tab in the address shows.
+func (c *Console) subscriptionPage(
+	ctx echo.Context,
+) (views.SubscriptionPage, webhook.Subscription, error) {
+	request := ctx.Request().Context()
+	uid, err := pathUID(ctx)
+	if err != nil {
+		return views.SubscriptionPage{}, webhook.Subscription{}, err
+	}
+	s, err := c.Webhooks.Subscription(request, uid)
+	if err != nil {
+		return views.SubscriptionPage{}, s, err
+	}
+	owner, err := c.Partners.Partner(request, s.PartnerUID)
+	if err != nil {
+		return views.SubscriptionPage{}, s, err
+	}
+	page := views.SubscriptionPage{
+		UID: uid.String(), PartnerUID: s.PartnerUID.String(), PartnerName: owner.Name, URL: s.URL,
+		State: string(s.State), Version: s.Version, MayChange: mayChange(ctx),
+	}
+	page.Tab, page.Tabs = subscriptionPageTabs(page.UID, ctx.QueryParam("tab"))
+	if err := c.describeState(request, &page, s); err != nil {
+		return page, s, err
+	}
+	switch page.Tab {
+	case views.TabConfiguration:
+		page.Configuration, err = c.configuration(request, s)
+	case views.TabSecret:
+		page.Secret = secretTab(s, c.DB.Now())
+	default:
+		page.StreamURL = views.SubscriptionAct(page.UID, "live")
+		page.PollURL = views.SubscriptionTab(page.UID, views.TabActivity)
+		page.Activity, err = c.activity(request, s)
+	}
+	return page, s, err
+}
+
+// subscriptionPageTabs are the tabs of the page; an unknown one is the first.
+func subscriptionPageTabs(uid, wanted string) (current string, tabs []views.Tab) {
+	current = views.TabActivity
+	for _, tab := range []struct{ name, label string }{
+		{views.TabActivity, "Activity"}, {views.TabConfiguration, "Configuration"},
+		{views.TabSecret, "Secret"},
+	} {
+		tabs = append(tabs, views.Tab{
+			Label: tab.label, Href: views.SubscriptionTab(uid, tab.name), Current: tab.name == wanted,
+		})
+		if tab.name == wanted {
+			current = wanted
+		}
+	}
+	tabs[0].Current = current == views.TabActivity
+	return current, tabs
+}
+
+// describeState adds the banner and what can be recovered.
+func (c *Console) describeState(
+	ctx context.Context, page *views.SubscriptionPage, s webhook.Subscription,
+) error {
+	waiting, err := c.waiting(ctx, s)
+	if err != nil {
+		return err
+	}
+	page.Waiting = views.Number(waiting)
+	switch s.State {
+	case webhook.StateDeleted:
+		page.Banner = views.Diagnosis{
+			Tone: views.Mute, Title: "This subscription was deleted",
+			Text: "It receives nothing any more. What it was sent before is kept in its log.",
+		}
+		return nil
+	case webhook.StatePaused:
+		page.Banner = views.Diagnosis{
+			Tone: views.Mute, Title: "Paused: nothing is sent",
+			Text: fmt.Sprintf("%s, and %s out at once when it is resumed.",
+				waitingWords(waiting), goes(waiting)),
+		}
+	case webhook.StateActive, webhook.StateFailing:
+	}
+	return nil
+}
+
+func waitingWords(waiting int) string {
+	switch {
+	case waiting == 0:
+		return "Nothing waits so far; what falls due is held back"
+	case waiting > maxWaiting:
+		return "More than " + views.Number(maxWaiting) + " deliveries wait"
+	case waiting == 1:
+		return "1 delivery waits"
+	}
+	return views.Number(waiting) + " deliveries wait"
+}
+
+func goes(waiting int) string {
+	if waiting == 1 {
+		return "goes"
+	}
+	return "go"
+}
+
+// waiting counts what has not gone out, at most one more than maxWaiting.
+func (c *Console) waiting(ctx context.Context, s webhook.Subscription) (int, error) {
+	total := 0
+	for _, state := range []webhook.DeliveryState{
+		webhook.DeliveryPending, webhook.DeliveryRetrying,
+	} {
+		count, err := c.Webhooks.CountDeliveries(ctx, webhook.DeliveryFilter{
+			SubscriptionUID: s.UID, State: state,
+		}, maxWaiting+1)
+		if err != nil {
+			return 0, err
+		}
+		total += count
+	}
+	return min(total, maxWaiting+1), nil
+}
+
+// activity is what was sent lately.
+func (c *Console) activity(
+	ctx context.Context, s webhook.Subscription,
+) (views.SubscriptionActivity, error) {
+	loaded, err := c.Webhooks.Deliveries(ctx, webhook.DeliveryFilter{
+		SubscriptionUID: s.UID, Limit: recentRows,
+	})
+	if err != nil {
+		return views.SubscriptionActivity{}, err
+	}
+	return views.SubscriptionActivity{Rows: deliveryRows(loaded.Deliveries)}, nil
+}
+
+// configuration is what the subscription sends and how.
+func (c *Console) configuration(
+	ctx context.Context, s webhook.Subscription,
+) (views.Configuration, error) {
+	shown := views.Configuration{
+		Auth: string(s.Auth), AllEvents: s.Wants(webhook.AllEvents),
+		AllMerchants: len(s.Merchants) == 0, Headers: headerViews(webhook.Mask(s.Headers)),
+		Created: s.CreatedAt, Updated: s.UpdatedAt,
+	}
+	events, err := eventChoices(s.Events)
+	if err != nil {
+		return shown, err
+	}
+	for _, event := range events {
+		if shown.AllEvents || event.Checked {
+			shown.Events = append(shown.Events, event)
+		}
+	}
+	for _, uid := range s.Merchants {
+		merchant, err := c.Partners.Merchant(ctx, uid)
+		if err != nil {
+			return shown, err
+		}
+		shown.Merchants = append(shown.Merchants, merchant.Name)
+	}
+	return shown, nil
+}
+
+// unknownKind is the refusal of a kind that does not exist, as a field's fault.
+func unknownKind(kind lending.EventKind) string {
+	if kind.IsKnown() {
+		return ""
+	}
+	return "There is no such event; choose one of the list."
+}

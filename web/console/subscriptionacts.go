@@ -1,0 +1,149 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// action is a change of a subscription's state that asks first.
+type action struct {
+	// name is the last part of the path and the verb in the audit log.
+	name, title, button, icon, done string
+	danger                          bool
+	change                          func(
+		s *webhook.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
+	) (webhook.Subscription, error)
+	// consequences say what will happen; waiting is how many have not gone out.
+	consequences func(s webhook.Subscription, waiting int) []string
+}
+
+var pauseAction = action{
+	name: "pause", title: "Pause the subscription", button: "Pause", icon: "pause",
+	done:   "Paused. Deliveries that fall due wait until it is resumed.",
+	change: (*webhook.Service).Pause,
+	consequences: func(_ webhook.Subscription, waiting int) []string {
+		return []string{
+			"Nothing is sent to this endpoint until somebody resumes it. Requests under way end as " +
+				"they do.",
+			"Events go on being recorded: their deliveries wait and nothing is lost.",
+			fmt.Sprintf("%s now, retries included.", waitNow(waiting)),
+		}
+	},
+}
+
+var resumeAction = action{
+	name: "resume", title: "Resume the subscription", button: "Resume", icon: "play",
+	done: "Resumed. What waited goes out now.", change: (*webhook.Service).Resume,
+	consequences: func(s webhook.Subscription, waiting int) []string {
+		if waiting == 0 {
+			return []string{"Nothing waits. What happens from now on is sent at once."}
+		}
+		return []string{fmt.Sprintf("%s, and %s to %s at once, oldest first.",
+			waitingWords(waiting), goes(waiting), views.HostOf(s.URL))}
+	},
+}
+
+var deleteAction = action{
+	name: "delete", title: "Delete the subscription", button: "Delete for good", icon: "trash-2",
+	done: "Deleted. Its log is kept.", danger: true, change: (*webhook.Service).Delete,
+	consequences: func(s webhook.Subscription, waiting int) []string {
+		return []string{
+			fmt.Sprintf("%s is sent nothing any more. This cannot be undone.", views.HostOf(s.URL)),
+			cancelledWords(waiting),
+			"Its log and its versions are kept, and what was sent can still be looked up.",
+			"Events that happen from now on do not reach it, not even if it is made anew later.",
+		}
+	},
+}
+
+func waitNow(waiting int) string {
+	if waiting == 0 {
+		return "No delivery waits"
+	}
+	return waitingWords(waiting)
+}
+
+func cancelledWords(waiting int) string {
+	switch {
+	case waiting == 0:
+		return "No delivery waits, so none is cancelled."
+	case waiting == 1:
+		return "1 delivery that has not gone out is cancelled."
+	case waiting > maxWaiting:
+		return "More than " + views.Number(maxWaiting) +
+			" deliveries that have not gone out are cancelled."
+	}
+	return views.Number(waiting) + " deliveries that have not gone out are cancelled."
+}
+
+// ask returns the handler that shows what an action will do.
+func (c *Console) ask(a action) echo.HandlerFunc {
+	return func(ctx echo.Context) error {
+		current, err := c.liveSubscription(ctx)
+		if err != nil {
+			return err
+		}
+		return c.showAction(ctx, http.StatusOK, a, current, views.ActionForm{})
+	}
+}
+
+func (c *Console) showAction(
+	ctx echo.Context, status int, a action, s webhook.Subscription, form views.ActionForm,
+) error {
+	waiting, err := c.waiting(ctx.Request().Context(), s)
+	if err != nil {
+		return err
+	}
+	form.UID, form.URL, form.Action = s.UID.String(), s.URL, a.name
+	form.Consequences = a.consequences(s, waiting)
+	form.Button, form.Icon, form.Danger = a.button, a.icon, a.danger
+	if a.danger {
+		form.Confirm = views.HostOf(s.URL)
+	}
+	if form.Frame, err = c.subscriptionFrame(ctx, s, a.title); err != nil {
+		return err
+	}
+	return render(ctx, status, views.ActionPage(form))
+}
+
+// perform returns the handler that does it.
+func (c *Console) perform(a action) echo.HandlerFunc {
+	return func(ctx echo.Context) error {
+		current, err := c.liveSubscription(ctx)
+		if err != nil {
+			return err
+		}
+		reason, typed := ctx.FormValue("reason"), strings.TrimSpace(ctx.FormValue("confirm"))
+		if a.danger && !strings.EqualFold(typed, views.HostOf(current.URL)) {
+			return c.showAction(ctx, http.StatusBadRequest, a, current, views.ActionForm{
+				Reason: reason, Typed: typed, Fault: "Type the host exactly as it stands above.",
+			})
+		}
+		err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) error {
+			changed, err := a.change(c.Webhooks, request, tx, current.UID, currentUser(ctx).Email)
+			if err != nil || changed.Version == current.Version {
+				return err
+			}
+			return c.auditSubscription(ctx, tx, operator.Entry{
+				Action: "subscription." + a.name, Subject: current.UID.String(), Reason: reason,
+				Before: map[string]any{"state": current.State},
+				After:  map[string]any{"state": changed.State},
+			})
+		})
+		if err != nil {
+			return err
+		}
+		c.leaveNotice(ctx, a.done)
+		return leadTo(ctx, views.SubscriptionPath(current.UID.String()))
+	}
+}

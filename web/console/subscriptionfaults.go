@@ -1,0 +1,86 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"drawbridge/internal/lending"
+	"drawbridge/views"
+)
+
+// formLabels are the fields of the subscription form by their names, as a
+// sentence mentions them.
+var formLabels = map[string]string{
+	"url": "The URL", "partner": "The partner", "merchant": "The merchant", "event": "The event",
+	"auth": "The authentication", "secret": "The secret", "reason": "The reason",
+}
+
+// formOrder is the order of the form's fields from the top down; headers come
+// between secret and reason.
+var formOrder = []string{
+	"url", "partner", "merchant", "event", "auth", "secret", "headers", "reason", "test_event",
+}
+
+// checkForm finds what only the form can get wrong.
+func checkForm(form views.SubscriptionForm) lending.Faults {
+	var faults lending.Faults
+	if form.IsNew() && form.PartnerName == "" {
+		faults.Add("partner", "Choose the partner whose events are sent.")
+	}
+	if !form.AllMerchants && len(chosenMerchants(form)) == 0 {
+		faults.Add("merchant", "Choose at least one merchant, or cover all of them.")
+	}
+	if !form.AllEvents && len(chosenEvents(form)) == 0 {
+		faults.Add("event", "Choose at least one event, or send all of them.")
+	}
+	if form.Auth != "none" && form.SecretMode == secretPaste && form.Secret == "" {
+		faults.Add("secret", "Type the secret that was agreed, or let one be generated.")
+	}
+	return faults
+}
+
+// fault puts the refusal's faults at the fields of the form. rows are the rows
+// of the headers that were checked. It returns false for another error.
+func faultForm(form *views.SubscriptionForm, err error, rows []views.HeaderField) bool {
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if !ok || len(refusal.Details) == 0 {
+		return false
+	}
+	form.Faults = map[string]string{}
+	for _, detail := range refusal.Details {
+		field := formField(detail.Field, rows)
+		text := detail.Message
+		if label := formLabels[detail.Field]; label != "" {
+			text = strings.ReplaceAll(text, `"`+detail.Field+`"`, label)
+		}
+		if form.Faults[field] == "" {
+			form.FaultOrder = append(form.FaultOrder, field)
+		}
+		form.Faults[field] = strings.TrimSpace(form.Faults[field] + " " + sentence(text))
+	}
+	slices.SortStableFunc(form.FaultOrder, func(a, b string) int { return place(a) - place(b) })
+	return true
+}
+
+// formField is the id of the control that a fault belongs to.
+func formField(field string, rows []views.HeaderField) string {
+	var index int
+	var part string
+	if _, err := fmt.Sscanf(field, "headers[%d].%s", &index, &part); err == nil &&
+		index < len(rows) {
+		return fmt.Sprintf("header-%d-%s", rows[index].Key, part)
+	}
+	if !slices.Contains(formOrder, field) {
+		return "url"
+	}
+	return field
+}
+
+func place(field string) int {
+	if strings.HasPrefix(field, "header-") {
+		field = "headers"
+	}
+	return slices.Index(formOrder, field)
+}

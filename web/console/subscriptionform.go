@@ -1,0 +1,263 @@
+package console
+
+import (
+	"context"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// maxMerchants bounds the merchants to choose from.
+const maxMerchants = 500
+
+// The values of a form's secret_mode.
+const (
+	secretKeep     = "keep"
+	secretGenerate = "generate"
+	secretPaste    = "paste"
+)
+
+// newForm is the empty form for a new subscription.
+func (c *Console) newForm(ctx context.Context, query url.Values) (views.SubscriptionForm, error) {
+	form := views.SubscriptionForm{
+		Partner: query.Get("partner"), URL: query.Get("url"), AllMerchants: true, AllEvents: true,
+		Auth: string(webhook.AuthHMAC), SecretMode: secretGenerate,
+		TestEvent: string(lending.EventStatusUpdated), Focus: "url",
+	}
+	var err error
+	if form.Events, err = eventChoices(nil); err != nil {
+		return form, err
+	}
+	return form, c.furnishForm(ctx, &form, nil)
+}
+
+// formOf is the form as a subscription fills it.
+func (c *Console) formOf(
+	ctx context.Context, current webhook.Subscription,
+) (views.SubscriptionForm, error) {
+	form := views.SubscriptionForm{
+		UID: current.UID.String(), Version: current.Version, Partner: current.PartnerUID.String(),
+		URL: current.URL, Auth: string(current.Auth), StoredAuth: string(current.Auth),
+		AllMerchants: len(current.Merchants) == 0,
+		AllEvents:    slices.Contains(current.Events, webhook.AllEvents),
+		SecretMode:   secretKeep, TestEvent: string(lending.EventStatusUpdated),
+	}
+	if current.Auth == webhook.AuthNone {
+		form.SecretMode = secretGenerate
+	}
+	form.Headers = headerFields(current.Headers)
+	var err error
+	if form.Events, err = eventChoices(current.Events); err != nil {
+		return form, err
+	}
+	return form, c.furnishForm(ctx, &form, uidStrings(current.Merchants))
+}
+
+// headerFields are stored headers as rows; values that may be credentials stay
+// where they are.
+func headerFields(headers []webhook.Header) []views.HeaderField {
+	var fields []views.HeaderField
+	for i, header := range webhook.Mask(headers) {
+		field := views.HeaderField{Key: i + 1, Name: header.Name, Value: header.Value}
+		if webhook.IsMasked(header.Value) {
+			field.Value, field.Kept = "", true
+		}
+		fields = append(fields, field)
+	}
+	return fields
+}
+
+// furnishForm adds the choices that depend on what is chosen already.
+func (c *Console) furnishForm(
+	ctx context.Context, form *views.SubscriptionForm, merchants []string,
+) error {
+	var err error
+	if form.IsNew() {
+		if form.Partners, err = c.partnerOptions(ctx, "Choose a partner"); err != nil {
+			return err
+		}
+	}
+	uid, err := uuid.Parse(form.Partner)
+	if err != nil {
+		return nil //nolint:nilerr // no partner is chosen yet
+	}
+	owner, err := c.Partners.Partner(ctx, uid)
+	if lending.ErrorCode(err) == lending.CodeNotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	form.PartnerName = owner.Name
+	if form.IsNew() && !slices.ContainsFunc(form.Partners,
+		func(o views.Option) bool { return o.Value == form.Partner }) {
+		form.Partners = append(form.Partners, views.Option{Value: form.Partner, Label: owner.Name})
+	}
+	owned, _, err := c.Partners.ListMerchants(ctx,
+		partner.MerchantFilter{PartnerUID: uid, Limit: maxMerchants})
+	for _, merchant := range owned {
+		form.Merchants = append(form.Merchants, views.Choice{
+			Value: merchant.UID.String(), Label: merchant.Name,
+			Checked: slices.Contains(merchants, merchant.UID.String()),
+		})
+	}
+	return err
+}
+
+// readForm reads what was typed. current is the subscription that is changed,
+// nil for a new one.
+func (c *Console) readForm(
+	ctx echo.Context, current *webhook.Subscription,
+) (views.SubscriptionForm, error) {
+	values, err := ctx.FormParams()
+	if err != nil {
+		return views.SubscriptionForm{}, err
+	}
+	version, _ := strconv.Atoi(values.Get("version")) // 0 is a version that never was
+	form := views.SubscriptionForm{
+		Version: version, Partner: values.Get("partner"), URL: strings.TrimSpace(values.Get("url")),
+		AllMerchants: values.Get("merchants") != "some", AllEvents: values.Get("events") != "some",
+		Auth: values.Get("auth"), SecretMode: values.Get("secret_mode"),
+		Secret: strings.TrimSpace(values.Get("secret")), Reason: values.Get("reason"),
+		TestEvent: values.Get("test_event"), Headers: readHeaders(values),
+	}
+	if current != nil {
+		form.UID, form.Partner = current.UID.String(), current.PartnerUID.String()
+		form.StoredAuth = string(current.Auth)
+	}
+	if form.Events, err = eventChoices(values["event"]); err != nil {
+		return form, err
+	}
+	noteHeaders(&form)
+	return form, c.furnishForm(ctx.Request().Context(), &form, values["merchant"])
+}
+
+// readHeaders reads the rows of the header editor in their order.
+func readHeaders(values url.Values) []views.HeaderField {
+	var fields []views.HeaderField
+	names, texts := values["header_name"], values["header_value"]
+	for i, text := range values["header_key"] {
+		key, err := strconv.Atoi(text)
+		if err != nil || i >= len(names) || i >= len(texts) {
+			continue
+		}
+		fields = append(fields, views.HeaderField{
+			Key: key, Name: strings.TrimSpace(names[i]), Value: texts[i],
+			Kept: slices.Contains(values["header_kept"], text),
+		})
+	}
+	return fields
+}
+
+// editHeaders adds or removes a row as the pressed button says, and tells
+// whether it was such a button.
+func editHeaders(form *views.SubscriptionForm, act string) bool {
+	if act == "add-header" {
+		key := 1
+		for _, field := range form.Headers {
+			key = max(key, field.Key+1)
+		}
+		form.Headers = append(form.Headers, views.HeaderField{Key: key})
+		form.Focus = "header-" + strconv.Itoa(key) + "-name"
+		return true
+	}
+	text, found := strings.CutPrefix(act, "remove-")
+	if !found {
+		return false
+	}
+	form.Headers = slices.DeleteFunc(form.Headers, func(field views.HeaderField) bool {
+		return strconv.Itoa(field.Key) == text
+	})
+	form.Focus = "add-header"
+	return true
+}
+
+// noteHeaders says at each header what becomes of it although it is right.
+func noteHeaders(form *views.SubscriptionForm) {
+	for i := range form.Headers {
+		switch strings.ToLower(form.Headers[i].Name) {
+		case "authorization":
+			if form.Auth == string(webhook.AuthBearer) {
+				form.Headers[i].Note = "Overruled while the authentication is a bearer token: " +
+					"that sets this header itself."
+			}
+		case "x-hmac-signature", "x-hmac-signature-previous":
+			if form.Auth == string(webhook.AuthHMAC) {
+				form.Headers[i].Note = "Overruled while the authentication is HMAC: that sets this " +
+					"header itself."
+			}
+		case "content-type", "user-agent":
+			form.Headers[i].Note = "Replaces the one that is sent otherwise."
+		case "keep-alive", "proxy-connection", "te", "upgrade":
+			form.Headers[i].Note = "Does not exist in HTTP/2: requests go over HTTP/1.1."
+		}
+	}
+}
+
+// settingsOf are the settings that a form asks for, and for each header the row
+// that it stands in. stored are the headers in force.
+func settingsOf(
+	form views.SubscriptionForm, stored []webhook.Header,
+) (webhook.Settings, []views.HeaderField) {
+	settings := webhook.Settings{
+		URL: form.URL, Auth: webhook.Auth(form.Auth), Events: chosenEvents(form),
+		Merchants: chosenMerchants(form), Headers: []webhook.Header{},
+	}
+	if form.SecretMode == secretPaste && form.Secret != "" {
+		settings.Secret = secret.New(form.Secret)
+	}
+	var rows []views.HeaderField
+	for _, field := range form.Headers {
+		if field.Name == "" && field.Value == "" {
+			continue // a row that nobody filled
+		}
+		header := webhook.Header{Name: field.Name, Value: field.Value}
+		if field.Kept && field.Value == "" {
+			header.Value = storedValue(stored, field.Name)
+		}
+		settings.Headers = append(settings.Headers, header)
+		rows = append(rows, field)
+	}
+	return settings, rows
+}
+
+// storedValue is the value in force of a header, empty without one.
+func storedValue(stored []webhook.Header, name string) string {
+	for _, header := range stored {
+		if strings.EqualFold(header.Name, name) {
+			return header.Value
+		}
+	}
+	return ""
+}
+
+func chosenMerchants(form views.SubscriptionForm) []uuid.UUID {
+	chosen := []uuid.UUID{}
+	if form.AllMerchants {
+		return chosen
+	}
+	for _, merchant := range form.Merchants {
+		if uid, err := uuid.Parse(merchant.Value); err == nil && merchant.Checked {
+			chosen = append(chosen, uid)
+		}
+	}
+	return chosen
+}
+
+func uidStrings(uids []uuid.UUID) []string {
+	texts := make([]string, 0, len(uids))
+	for _, uid := range uids {
+		texts = append(texts, uid.String())
+	}
+	return texts
+}

@@ -1,0 +1,131 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// checkAddress answers what is known of the URL in the form, for script.
+func (c *Console) checkAddress(ctx echo.Context) error {
+	check := c.checkURL(ctx.Request().Context(), ctx.FormValue("url"))
+	return render(ctx, http.StatusOK, views.URLCheckRegion(check))
+}
+
+// checkURL finds out what can be known of an address without sending to it.
+func (c *Console) checkURL(ctx context.Context, address string) views.URLCheck {
+	if _, err := c.Webhooks.Policy.CheckURL(address); err != nil {
+		return views.URLCheck{Items: []views.CheckItem{{
+			Tone: views.Bad, Title: "This address cannot be used", Text: sentence(err.Error()),
+		}}}
+	}
+	return views.URLCheck{}
+}
+
+// tryForm sends one sample with the settings of the form and shows the answer.
+// Nothing is saved; the audit log says that it was sent.
+func (c *Console) tryForm(
+	ctx echo.Context, form views.SubscriptionForm, current *webhook.Subscription,
+) error {
+	// The endpoint has as long to answer as in earnest, which may be longer than
+	// the deadline for reading the form, which has arrived.
+	_ = http.NewResponseController(ctx.Response()).SetReadDeadline(time.Time{})
+	trial := webhook.Trial{Kind: lending.EventKind(form.TestEvent)}
+	var stored []webhook.Header
+	if current != nil {
+		trial.UID, stored = current.UID, current.Headers
+	}
+	var rows []views.HeaderField
+	trial.Settings, rows = settingsOf(form, stored)
+	if form.SecretMode != secretKeep && trial.Settings.Secret.IsZero() {
+		trial.UID = uuid.Nil
+	}
+	if len(trial.Settings.Events) == 0 {
+		trial.Settings.Events = []string{webhook.AllEvents} // the sample goes out whatever is chosen
+	}
+	result, err := c.Webhooks.Try(ctx.Request().Context(), trial)
+	if faultForm(&form, err, rows) {
+		return c.showForm(ctx, http.StatusBadRequest, form)
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.auditTrial(ctx, form, result); err != nil {
+		return err
+	}
+	form.Trial, form.Focus = trialView(form, result, c.DB.Now()), "try"
+	return c.showForm(ctx, http.StatusOK, form)
+}
+
+func (c *Console) auditTrial(
+	ctx echo.Context, form views.SubscriptionForm, result webhook.TrialResult,
+) error {
+	return c.inSubscription(ctx, func(_ context.Context, tx *postgres.Tx) error {
+		return c.auditSubscription(ctx, tx, operator.Entry{
+			Action: "subscription.try", Subject: form.UID, Reason: form.Reason,
+			After: map[string]any{
+				"url": form.URL, "event": form.TestEvent, "http_status": result.Status,
+				"error_class": result.Class,
+			},
+		})
+	})
+}
+
+// trialView words the outcome of a test before saving.
+func trialView(
+	form views.SubscriptionForm, result webhook.TrialResult, now time.Time,
+) *views.TrialView {
+	record := attemptRecord(form.URL, result.Attempt, now)
+	view := &views.TrialView{
+		Event: form.TestEvent, Body: result.Body, Attempt: attemptViews(webhook.DeliveryDetail{
+			Attempts: []webhook.AttemptRecord{record},
+		})[0],
+	}
+	if result.Delivered() {
+		view.Diagnosis = views.Diagnosis{
+			Tone: views.Good, Title: "The endpoint confirmed the test",
+			Text: sentence("It answered " + views.OutcomeWord(result.Status, "")),
+		}
+		if result.Generated {
+			view.Diagnosis.Text += " It cannot have checked the signature or token: that was made " +
+				"up for this test, and the real one is generated when you save."
+		}
+		return view
+	}
+	why := webhook.Diagnose(record)
+	view.Diagnosis = views.Diagnosis{
+		Tone: views.Bad, Title: "The endpoint did not confirm the test", Text: why.Summary,
+		Owner: string(why.Owner), Next: why.Next,
+	}
+	if result.Generated && (result.Status == http.StatusUnauthorized ||
+		result.Status == http.StatusForbidden) {
+		view.Diagnosis.Text += " That is to be expected: the secret was made up for this test. Use " +
+			"one that was agreed, or save and send a test event then."
+	}
+	return view
+}
+
+// attemptRecord is an attempt as the log would keep it.
+func attemptRecord(url string, attempt webhook.Attempt, now time.Time) webhook.AttemptRecord {
+	record := webhook.AttemptRecord{
+		Number: 1, StartedAt: now.Add(-attempt.Timings.Total), Duration: attempt.Timings.Total,
+		DNS: attempt.Timings.DNS, Connect: attempt.Timings.Connect, TLS: attempt.Timings.TLS,
+		FirstByte: attempt.Timings.FirstByte, URL: url, HTTPStatus: attempt.Status,
+		ErrorClass: attempt.Class, Error: attempt.Error, Note: attempt.Note,
+		RequestHeaders: attempt.RequestHeaders, ResponseHeaders: attempt.ResponseHeaders,
+		ResponseBody: attempt.ResponseBody,
+	}
+	if attempt.Address.IsValid() {
+		record.Address = attempt.Address.String()
+	}
+	return record
+}
