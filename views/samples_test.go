@@ -121,7 +121,7 @@ func samplePages(word string) map[string]templ.Component {
 				Label: "Failed", Value: "3", Note: "of 12", Icon: "circle-x", Tone: Bad,
 				Href: PathDeliveries,
 			}},
-			Hours:     []HourBar{{Start: sampleTime, Delivered: 9, Waiting: 2, Failed: 1}},
+			Hours:     samplePlot(),
 			Attention: []DeliveryRow{sampleRow(word)}, AttentionHref: PathDeliveries,
 		}),
 		"sign-in": SignInPage(SignIn{Environment: "Development", Email: word, Next: word, Fault: word}),

@@ -40,7 +40,14 @@ func (c *Console) overview(ctx echo.Context) error {
 		return err
 	}
 	page.Tiles = tiles(statistics, since, c.DB.Now())
-	page.Hours = hourBars(statistics.Hours, c.DB.Now())
+	page.Hours = views.BarPlotProps{
+		ID: "hours", Title: "Deliveries per hour", Step: "Hour",
+		Series: []views.Series{
+			{Name: "Failed", Tone: views.Bad}, {Name: "Waiting", Tone: views.Warn},
+			{Name: "Delivered", Tone: views.Good},
+		},
+		Bars: hourBars(statistics.Hours, c.DB.Now()),
+	}
 	page.Attention = deliveryRows(attention.Deliveries)
 	page.AttentionHref = listSince(webhook.DeliveryFailed, since)
 	return render(ctx, http.StatusOK, views.OverviewPage(page))
@@ -120,12 +127,14 @@ func percent(part, whole int) string {
 }
 
 // hourBars returns one bar for each of the last hours, the current one last.
-func hourBars(counts []webhook.HourCount, now time.Time) []views.HourBar {
+func hourBars(counts []webhook.HourCount, now time.Time) []views.Bar {
 	hours := int(recent / time.Hour)
 	first := now.UTC().Truncate(time.Hour).Add(-time.Duration(hours-1) * time.Hour)
-	bars := make([]views.HourBar, hours)
+	bars := make([]views.Bar, hours)
 	for i := range bars {
-		bars[i].Start = first.Add(time.Duration(i) * time.Hour)
+		bars[i] = views.Bar{
+			Start: first.Add(time.Duration(i) * time.Hour), Values: make([]int, 3),
+		}
 	}
 	for _, count := range counts {
 		at := int(count.Hour.Sub(first) / time.Hour)
@@ -134,11 +143,11 @@ func hourBars(counts []webhook.HourCount, now time.Time) []views.HourBar {
 		}
 		switch count.State {
 		case webhook.DeliveryDelivered:
-			bars[at].Delivered += count.Count
+			bars[at].Values[2] += count.Count
 		case webhook.DeliveryFailed:
-			bars[at].Failed += count.Count
+			bars[at].Values[0] += count.Count
 		case webhook.DeliveryPending, webhook.DeliveryRetrying:
-			bars[at].Waiting += count.Count
+			bars[at].Values[1] += count.Count
 		case webhook.DeliveryCancelled: // neither sent nor failed
 		}
 	}
