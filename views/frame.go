@@ -1,6 +1,7 @@
 package views
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -16,6 +17,10 @@ const (
 	SectionSubscriptions Section = "subscriptions"
 	SectionEmails        Section = "emails"
 	SectionEmailSamples  Section = "email-samples"
+	SectionPeople        Section = "people"
+	SectionAudit         Section = "audit"
+	SectionQueues        Section = "queues"
+	SectionSettings      Section = "settings"
 )
 
 // Frame is what surrounds every page of a signed-in user.
@@ -115,10 +120,30 @@ func navigation() []navGroup {
 			{SectionEmails, "E-mails", "mail", PathEmails, "e"},
 			{SectionEmailSamples, "E-mail previews", "eye", PathEmailSamples, "m"},
 		}},
+		{title: "Administration", items: []navItem{
+			{SectionPeople, "People", "user", PathPeople, "u"},
+		}},
 		{title: "Reference", items: []navItem{
 			{"docs", "Docs", "book-open", PathDocs, "h"},
 		}},
 	}
+}
+
+// adminSections are only for admins: nobody else sees them in the rail.
+var adminSections = map[Section]bool{SectionPeople: true, SectionSettings: true}
+
+// navigationFor lists the pages that a user of a role may open.
+func navigationFor(role string) []navGroup {
+	var groups []navGroup
+	for _, group := range navigation() {
+		group.items = slices.DeleteFunc(group.items, func(item navItem) bool {
+			return adminSections[item.section] && role != "admin"
+		})
+		if len(group.items) > 0 {
+			groups = append(groups, group)
+		}
+	}
+	return groups
 }
 
 // pageTitle joins the page's and the product's name.

@@ -25,7 +25,7 @@ type shortcut struct {
 }
 
 // shortcuts lists what console.js binds; the rail's links add theirs.
-func shortcuts() []shortcut {
+func shortcuts(role string) []shortcut {
 	list := []shortcut{
 		{[]string{"/"}, "Find by any id"},
 		{[]string{"j", "k"}, "Next or previous row"},
@@ -36,7 +36,7 @@ func shortcuts() []shortcut {
 		{[]string{"t"}, "Light or dark"},
 		{[]string{"?"}, "This list"},
 	}
-	for _, group := range navigation() {
+	for _, group := range navigationFor(role) {
 		for _, item := range group.items {
 			list = append(list, shortcut{[]string{"g", item.key}, item.label})
 		}

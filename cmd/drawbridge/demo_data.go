@@ -113,7 +113,7 @@ func loadDemo(ctx context.Context, s *services) (demoJSON, error) {
 }
 
 func (d *demo) loadUsers(data *demoJSON) error {
-	users, err := d.operators.Users(d.ctx)
+	users, _, err := d.operators.Users(d.ctx, operator.UserFilter{})
 	if err != nil {
 		return err
 	}

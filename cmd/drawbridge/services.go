@@ -94,7 +94,7 @@ func newServices(
 		emails:    emails,
 		webhooks:  webhooks,
 		loans:     loans,
-		operators: &operator.Service{DB: db},
+		operators: &operator.Service{DB: db, Keys: keys},
 		requests:  &apilog.Service{DB: db},
 		recorder:  recorder,
 		meters:    meters,

@@ -50,7 +50,9 @@ type userCreateCmd struct {
 	Email string `required:"" help:"Address to sign in with." placeholder:"ADDRESS"`
 	Name  string `required:"" help:"The person's name." placeholder:"TEXT"`
 	Role  string `required:"" help:"admin, operator or support." placeholder:"ROLE"`
-	JSON  bool   `name:"json" help:"Print one JSON document."`
+
+	MustChange bool `help:"Ask for another password at the first sign-in."`
+	JSON       bool `name:"json" help:"Print one JSON document."`
 }
 
 // Run creates a user.
@@ -61,6 +63,7 @@ func (cmd userCreateCmd) Run(env *environment) error {
 	}
 	request := operator.NewUser{
 		Email: cmd.Email, Name: cmd.Name, Role: operator.Role(cmd.Role), Password: password,
+		MustChange: cmd.MustChange,
 	}
 	return env.changeUser(cmd.JSON, "user.create",
 		func(s *services, tx *postgres.Tx) (operator.User, error) {
@@ -75,7 +78,7 @@ type userListCmd struct {
 // Run lists the users.
 func (cmd userListCmd) Run(env *environment) error {
 	return env.withServices(func(s *services) error {
-		users, err := s.operators.Users(env.ctx)
+		users, _, err := s.operators.Users(env.ctx, operator.UserFilter{})
 		if err != nil {
 			return err
 		}
@@ -99,8 +102,9 @@ func (cmd userDisableCmd) Run(env *environment) error {
 }
 
 type userPasswordCmd struct {
-	Email string `arg:"" help:"Address of the user."`
-	JSON  bool   `name:"json" help:"Print one JSON document."`
+	Email      string `arg:"" help:"Address of the user."`
+	MustChange bool   `help:"Ask for another password at the next sign-in."`
+	JSON       bool   `name:"json" help:"Print one JSON document."`
 }
 
 // Run sets a password.
@@ -111,7 +115,7 @@ func (cmd userPasswordCmd) Run(env *environment) error {
 	}
 	return env.changeUser(cmd.JSON, "user.password",
 		func(s *services, tx *postgres.Tx) (operator.User, error) {
-			return s.operators.SetPassword(env.ctx, tx, cmd.Email, password)
+			return s.operators.SetPassword(env.ctx, tx, cmd.Email, password, cmd.MustChange)
 		})
 }
 

@@ -1,5 +1,6 @@
-// Package operator keeps the people of the console: their roles, their
-// passwords, the limits on wrong ones, and the log of what they did.
+// Package operator keeps the people of the console: their roles, passwords and
+// second factors, the limits on wrong ones, their sessions, who they are at an
+// OpenID Connect provider, and the log of what they did.
 package operator
 
 import (
@@ -8,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
 )
 
 // Role says what a user may do. Each may do all that the one before it may.
@@ -40,7 +41,20 @@ type User struct {
 	Role  Role      `db:"role"`
 	// DemoPassword tells that the password is the published one of the demo
 	// data, which production refuses.
-	DemoPassword bool       `db:"demo_password"`
+	DemoPassword bool `db:"demo_password"`
+	// MustChangePassword tells that somebody else knows the password: the
+	// console shows nothing but the form for another one.
+	MustChangePassword bool `db:"must_change_password"`
+	// PasswordExpiresAt is when a one-time password stops to work; nil for one
+	// that the user chose.
+	PasswordExpiresAt *time.Time `db:"password_expires_at"`
+	PasswordChangedAt *time.Time `db:"password_changed_at"`
+	// SecondFactor tells that a code is asked for after the password, and
+	// SecondFactorNeeded that the user's role must have one.
+	SecondFactor       bool `db:"second_factor"`
+	SecondFactorNeeded bool `db:"second_factor_needed"`
+	// Provided tells that the user has signed in through the provider.
+	Provided     bool       `db:"provided"`
 	DisabledAt   *time.Time `db:"disabled_at"`
 	LastSignInAt *time.Time `db:"last_sign_in_at"`
 	CreatedAt    time.Time  `db:"created_at"`
@@ -49,9 +63,14 @@ type User struct {
 	Credential string `db:"credential"`
 }
 
+// Lacks tells whether the user must set up a second factor before anything else.
+func (u User) Lacks() bool { return u.SecondFactorNeeded && !u.SecondFactor }
+
 // Service serves the console's users.
 type Service struct {
 	DB *postgres.DB
+	// Keys seal the secrets of second factors; without them there are none.
+	Keys *secret.Keyring
 }
 
 // NewUser is what Create needs.
@@ -62,18 +81,6 @@ type NewUser struct {
 	Password string
 	// Demo marks a published password, which may be short.
 	Demo bool
-}
-
-// The bounds of a password, in characters. The upper one keeps the hash from
-// being a way to burn our time.
-const (
-	minPassword = 12
-	maxPassword = 200
-)
-
-func checkPassword(faults *lending.Faults, password string) {
-	count := len([]rune(password))
-	if count < minPassword || count > maxPassword {
-		faults.Add("password", `"password" must have %d to %d characters`, minPassword, maxPassword)
-	}
+	// MustChange forces another password at the first sign-in.
+	MustChange bool
 }

@@ -147,9 +147,6 @@ func TestSignIn(t *testing.T) {
 	if err != nil || user.Name != "Ada Park" || user.Role != operator.RoleOperator {
 		t.Fatalf("signed in as %+v, %v", user, err)
 	}
-	if o.count(`SELECT count(*) FROM users WHERE last_sign_in_at IS NOT NULL`) != 1 {
-		t.Error("the sign-in left no time")
-	}
 	if o.count(`SELECT count(*) FROM users WHERE password_hash LIKE '%horse%'`) != 0 {
 		t.Error("the password stands in the table")
 	}
@@ -249,39 +246,6 @@ func TestSimultaneousTriesKeepTheLimit(t *testing.T) {
 	}
 }
 
-func TestResume(t *testing.T) {
-	t.Parallel()
-	o := newOffice(t)
-	user, err := o.SignIn(t.Context(), email, password, address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resumes := func() bool {
-		t.Helper()
-		found, ok, err := o.Resume(t.Context(), user.UID.String(), user.Credential)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return ok && found.Email == email
-	}
-	if !resumes() {
-		t.Error("the session ended by itself")
-	}
-	if _, ok, _ := o.Resume(t.Context(), user.UID.String(), "another"); ok {
-		t.Error("a wrong credential resumes")
-	}
-	o.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := o.SetPassword(ctx, tx, email, "another long password")
-		return err
-	})
-	if resumes() {
-		t.Error("the session outlives the password")
-	}
-	if _, err := o.SignIn(t.Context(), email, "another long password", address); err != nil {
-		t.Errorf("with the new password: %v", err)
-	}
-}
-
 func TestUsersOfAnUnknownAddress(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
@@ -291,7 +255,7 @@ func TestUsersOfAnUnknownAddress(t *testing.T) {
 			return err
 		},
 		"set the password": func(ctx context.Context, tx *postgres.Tx) error {
-			_, err := o.SetPassword(ctx, tx, "nobody@lender.example", password)
+			_, err := o.SetPassword(ctx, tx, "nobody@lender.example", password, false)
 			return err
 		},
 	} {
@@ -320,7 +284,7 @@ func TestHasDemoPasswords(t *testing.T) {
 	})
 	check(true)
 	o.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := o.SetPassword(ctx, tx, "demo@lender.example", password)
+		_, err := o.SetPassword(ctx, tx, "demo@lender.example", password, false)
 		return err
 	})
 	check(false)

@@ -3,41 +3,205 @@ package operator
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/alexedwards/scs/postgresstore"
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
 )
 
-// SessionStore keeps the console's sessions in the database, so that they hold
-// on every process and can be ended from any. It clears nothing by itself:
-// Purge does.
+// A session ends when nothing was asked for so long, and in any case after its
+// lifetime: a working day.
+const (
+	SessionIdle     = 2 * time.Hour
+	SessionLifetime = 12 * time.Hour
+	// ProofLife is for how long a password counts for what is risky.
+	ProofLife = 15 * time.Minute
+	// seenEvery bounds how often a busy session writes that it is in use.
+	seenEvery = time.Minute
+	// maxDevice bounds what is kept of a browser's own name, in bytes.
+	maxDevice = 400
+)
+
+// Method is how a user signed in.
+type Method string
+
+// The ways to sign in.
+const (
+	MethodPassword Method = "password"
+	MethodProvider Method = "provider"
+)
+
+// Session is one sign-in of a user.
+type Session struct {
+	UID    uuid.UUID `db:"session_uid"`
+	Method Method    `db:"method"`
+	// Address and Device are those of the sign-in.
+	Address   string    `db:"address"`
+	Device    string    `db:"device"`
+	StartedAt time.Time `db:"started_at"`
+	// SeenAt is exact to a minute.
+	SeenAt   time.Time `db:"seen_at"`
+	ProvedAt time.Time `db:"proved_at"`
+}
+
+// Signed is who is signed in, and by which session.
+type Signed struct {
+	User
+	Session
+}
+
+const sessionColumns = `session_uid, method, address, device, started_at, seen_at, proved_at`
+
+// SessionStore keeps what the console's cookies stand for in the database, so
+// that it holds on every process. It clears nothing by itself: Purge does.
 func (s *Service) SessionStore() *postgresstore.PostgresStore {
 	return postgresstore.NewWithCleanupInterval(s.DB.DB.DB, 0)
 }
 
-// Resume returns the user of a session, and false when the session has ended:
-// the user is gone or disabled, or the password is another one than when the
-// session began, which the credential tells.
-func (s *Service) Resume(
-	ctx context.Context, uid, credential string,
-) (User, bool, error) {
-	var users []User
-	err := s.DB.SelectContext(ctx, &users,
-		`SELECT `+userColumns+` FROM users WHERE user_uid = $1::uuid`, uid)
+// Begin starts a session of a user who has proved who they are. Address and
+// device are those of the request.
+func (s *Service) Begin(
+	ctx context.Context, tx *postgres.Tx, user User, visit Session,
+) (Session, error) {
+	visit.UID = postgres.NewUID(tx.Now)
+	visit.StartedAt, visit.SeenAt, visit.ProvedAt = tx.Now, tx.Now, tx.Now
+	visit.Device = clip(visit.Device, maxDevice)
+	_, err := tx.NamedExecContext(ctx, `
+		INSERT INTO user_sessions (user_uid, `+sessionColumns+`)
+		VALUES ('`+user.UID.String()+`', :session_uid, :method, :address, :device, :started_at,
+		        :seen_at, :proved_at)`, visit)
 	if err != nil {
-		return User{}, false, fmt.Errorf("loading the user of a session: %w", err)
+		return Session{}, fmt.Errorf("beginning a session of %s: %w", user.Email, err)
 	}
-	if len(users) == 0 || users[0].DisabledAt != nil || users[0].Credential != credential {
-		return User{}, false, nil
+	_, err = tx.ExecContext(ctx, `UPDATE users SET last_sign_in_at = $2 WHERE user_uid = $1`,
+		user.UID, tx.Now)
+	if err != nil {
+		return Session{}, fmt.Errorf("noting the sign-in of %s: %w", user.Email, err)
 	}
-	return users[0], true, nil
+	return visit, nil
 }
 
-// Purge deletes sessions that have expired and wrong passwords that no longer
+// clip cuts text to a number of bytes and to what Postgres stores.
+func clip(text string, limit int) string {
+	text = strings.ReplaceAll(text, "\x00", "")
+	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
+}
+
+// Resume returns who a session belongs to and keeps it from idling. It is false
+// when the session has ended: it was signed out, here or from elsewhere, it
+// idled or grew too old, or the user is gone, disabled, or has another password
+// than when it began, which the credential tells.
+func (s *Service) Resume(ctx context.Context, uid, credential string) (Signed, bool, error) {
+	signed, ok, err := s.Look(ctx, uid, credential)
+	now := s.DB.Now()
+	if err != nil || !ok || now.Sub(signed.SeenAt) < seenEvery {
+		return signed, ok, err
+	}
+	_, err = s.DB.ExecContext(ctx,
+		`UPDATE user_sessions SET seen_at = $2 WHERE session_uid = $1 AND seen_at < $2`,
+		signed.Session.UID, now)
+	if err != nil {
+		return Signed{}, false, fmt.Errorf("noting a session's use: %w", err)
+	}
+	return signed, true, nil
+}
+
+// Look is Resume for what goes on without the user, such as a live page: it
+// does not keep the session from idling.
+func (s *Service) Look(ctx context.Context, uid, credential string) (Signed, bool, error) {
+	sessionUID, err := uuid.Parse(uid)
+	if err != nil {
+		return Signed{}, false, nil //nolint:nilerr // no id is no session
+	}
+	var found []Signed
+	now := s.DB.Now()
+	err = s.DB.SelectContext(ctx, &found, `
+		SELECT `+userColumns+`, `+sessionColumns+`
+		  FROM user_sessions JOIN users ON users.user_uid = user_sessions.user_uid
+		 WHERE session_uid = $1 AND disabled_at IS NULL AND started_at > $2 AND seen_at > $3`,
+		sessionUID, now.Add(-SessionLifetime), now.Add(-SessionIdle))
+	if err != nil {
+		return Signed{}, false, fmt.Errorf("loading the user of a session: %w", err)
+	}
+	if len(found) == 0 || found[0].Credential != credential {
+		return Signed{}, false, nil
+	}
+	return found[0], true, nil
+}
+
+// Sessions lists the live sessions of a user, the last used first.
+func (s *Service) Sessions(ctx context.Context, user uuid.UUID) ([]Session, error) {
+	var found []Session
+	now := s.DB.Now()
+	err := s.DB.SelectContext(ctx, &found, `
+		SELECT `+sessionColumns+` FROM user_sessions
+		 WHERE user_uid = $1 AND started_at > $2 AND seen_at > $3
+		 ORDER BY seen_at DESC, session_uid DESC`,
+		user, now.Add(-SessionLifetime), now.Add(-SessionIdle))
+	if err != nil {
+		return nil, fmt.Errorf("listing the sessions of user %s: %w", user, err)
+	}
+	return found, nil
+}
+
+// EndSession signs a user out of one session. Error: NOT_FOUND, also for a
+// session of somebody else.
+func (s *Service) EndSession(
+	ctx context.Context, tx *postgres.Tx, user, session uuid.UUID,
+) error {
+	result, err := tx.ExecContext(ctx,
+		`DELETE FROM user_sessions WHERE user_uid = $1 AND session_uid = $2`, user, session)
+	if err != nil {
+		return fmt.Errorf("ending session %s: %w", session, err)
+	}
+	if count, err := result.RowsAffected(); err != nil || count == 0 {
+		return lending.NewError(lending.CodeNotFound, "this session has ended already")
+	}
+	return nil
+}
+
+// EndSessions signs a user out everywhere, but for the sessions to keep.
+func (s *Service) EndSessions(
+	ctx context.Context, tx *postgres.Tx, user uuid.UUID, keep ...uuid.UUID,
+) error {
+	kept := append([]uuid.UUID{uuid.Nil}, keep...)
+	_, err := tx.ExecContext(ctx, `
+		DELETE FROM user_sessions WHERE user_uid = $1 AND session_uid <> ALL ($2::uuid[])`,
+		user, pq.Array(kept))
+	if err != nil {
+		return fmt.Errorf("ending the sessions of user %s: %w", user, err)
+	}
+	return nil
+}
+
+// Prove notes that the user of a session has just shown who they are.
+func (s *Service) Prove(ctx context.Context, session uuid.UUID) error {
+	_, err := s.DB.ExecContext(ctx,
+		`UPDATE user_sessions SET proved_at = $2 WHERE session_uid = $1`, session, s.DB.Now())
+	if err != nil {
+		return fmt.Errorf("noting a proof: %w", err)
+	}
+	return nil
+}
+
+// Purge deletes sessions that have ended and wrong passwords that no longer
 // count.
 func (s *Service) Purge(ctx context.Context) error {
-	_, err := s.DB.ExecContext(ctx, `DELETE FROM sessions WHERE expiry < $1`, s.DB.Now())
+	now := s.DB.Now()
+	_, err := s.DB.ExecContext(ctx, `DELETE FROM sessions WHERE expiry < $1`, now)
 	if err != nil {
 		return fmt.Errorf("purging sessions: %w", err)
+	}
+	_, err = s.DB.ExecContext(ctx,
+		`DELETE FROM user_sessions WHERE seen_at < $1 OR started_at < $2`,
+		now.Add(-SessionIdle), now.Add(-SessionLifetime))
+	if err != nil {
+		return fmt.Errorf("purging the lists of sessions: %w", err)
 	}
 	return s.PurgeFailures(ctx)
 }

@@ -43,7 +43,7 @@ func (s *Service) SignIn(ctx context.Context, email, password, address string) (
 	if len(email) > maxEmail || !utf8.ValidString(email) || strings.ContainsRune(email, 0) {
 		email = "" // nobody's, and checked like any other
 	}
-	if err := s.countTry(ctx, email, address); err != nil {
+	if err := s.countTry(ctx, email, address, "passwords"); err != nil {
 		return User{}, err
 	}
 	user, hash, err := s.find(ctx, email)
@@ -54,17 +54,31 @@ func (s *Service) SignIn(ctx context.Context, email, password, address string) (
 	if err != nil {
 		return User{}, fmt.Errorf("checking the password of %s: %w", email, err)
 	}
-	if !matches || user.Email == "" || user.DisabledAt != nil {
+	late := user.PasswordExpiresAt != nil && s.DB.Now().After(*user.PasswordExpiresAt)
+	if !matches || user.Email == "" || user.DisabledAt != nil || late {
 		return User{}, lending.NewError(lending.CodeUnauthorized,
 			"The e-mail address or the password is wrong.")
 	}
-	_, err = s.DB.ExecContext(ctx, `
-		WITH forgiven AS (DELETE FROM sign_in_failures WHERE account = $3)
-		UPDATE users SET last_sign_in_at = $2 WHERE user_uid = $1`, user.UID, s.DB.Now(), email)
-	if err != nil {
-		return User{}, fmt.Errorf("noting the sign-in of %s: %w", email, err)
+	return user, s.forgive(ctx, email)
+}
+
+// CheckPassword tells whether a signed-in user knows their password. It counts
+// as SignIn does. Errors: RATE_LIMITED, UNAUTHORIZED.
+func (s *Service) CheckPassword(ctx context.Context, user User, password, address string) error {
+	_, err := s.SignIn(ctx, user.Email, password, address)
+	if lending.ErrorCode(err) == lending.CodeUnauthorized {
+		return lending.NewError(lending.CodeUnauthorized, "The password is wrong.")
 	}
-	return user, nil
+	return err
+}
+
+// forgive forgets the wrong tries of an account.
+func (s *Service) forgive(ctx context.Context, account string) error {
+	_, err := s.DB.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE account = $1`, account)
+	if err != nil {
+		return fmt.Errorf("forgetting the wrong tries of %s: %w", account, err)
+	}
+	return nil
 }
 
 // find returns a user and the hash of their password, for an unknown address
@@ -91,8 +105,9 @@ func (s *Service) find(ctx context.Context, email string) (User, string, error) 
 
 // countTry counts a try as wrong before the password is looked at, so that many
 // at once cannot slip past the limits; a right one clears the account's count.
-// Tries beyond the limits are not counted: waiting always helps.
-func (s *Service) countTry(ctx context.Context, email, address string) error {
+// Tries beyond the limits are not counted: waiting always helps. The refusal
+// names what was wrong too often.
+func (s *Service) countTry(ctx context.Context, email, address, what string) error {
 	now := s.DB.Now()
 	var try int64
 	err := s.DB.GetContext(ctx, &try, `
@@ -112,7 +127,7 @@ func (s *Service) countTry(ctx context.Context, email, address string) error {
 		         WHERE address = $2 AND failed_at > $3) AS address`,
 		email, address, now.Add(-failureWindow))
 	if err != nil {
-		return fmt.Errorf("counting wrong passwords: %w", err)
+		return fmt.Errorf("counting wrong tries: %w", err)
 	}
 	if counts.Account <= failuresPerAccount && counts.Address <= failuresPerAddress {
 		return nil
@@ -122,7 +137,7 @@ func (s *Service) countTry(ctx context.Context, email, address string) error {
 		return fmt.Errorf("taking back a sign-in: %w", err)
 	}
 	return lending.NewError(lending.CodeRateLimited,
-		"Too many wrong passwords. Wait %d minutes and try again.", int(failureWindow.Minutes()))
+		"Too many wrong %s. Wait %d minutes and try again.", what, int(failureWindow.Minutes()))
 }
 
 // compare bounds how many passwords are checked at once: each takes 64 MiB.

@@ -15,11 +15,19 @@ import (
 )
 
 const userColumns = `
-	user_uid,
+	users.user_uid,
 	email,
 	name,
 	role,
 	demo_password,
+	must_change_password,
+	password_expires_at,
+	password_changed_at,
+	provider_subject IS NOT NULL AS provided,
+	EXISTS (SELECT 1 FROM second_factors f
+	         WHERE f.user_uid = users.user_uid AND f.confirmed_at IS NOT NULL) AS second_factor,
+	EXISTS (SELECT 1 FROM sign_in_settings
+	         WHERE users.role = ANY (second_factor_roles)) AS second_factor_needed,
 	disabled_at,
 	last_sign_in_at,
 	created_at,
@@ -44,7 +52,7 @@ func (s *Service) Create(ctx context.Context, tx *postgres.Tx, request NewUser) 
 		faults.Add("role", `"role" must be admin, operator or support`)
 	}
 	if !request.Demo {
-		checkPassword(&faults, request.Password)
+		checkPassword(&faults, request.Password, email, name)
 	}
 	if err := faults.Err(); err != nil {
 		return User{}, err
@@ -55,12 +63,14 @@ func (s *Service) Create(ctx context.Context, tx *postgres.Tx, request NewUser) 
 	}
 	user := User{
 		UID: postgres.NewUID(tx.Now), Email: email, Name: name, Role: request.Role,
-		DemoPassword: request.Demo, CreatedAt: tx.Now,
+		DemoPassword: request.Demo, MustChangePassword: request.MustChange, CreatedAt: tx.Now,
 	}
 	_, err = tx.ExecContext(ctx, `
-		INSERT INTO users (user_uid, email, name, role, password_hash, demo_password, created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-		user.UID, user.Email, user.Name, string(user.Role), hash, request.Demo, tx.Now)
+		INSERT INTO users (user_uid, email, name, role, password_hash, demo_password,
+		                   must_change_password, password_changed_at, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $8)`,
+		user.UID, user.Email, user.Name, string(user.Role), hash, request.Demo,
+		request.MustChange, tx.Now)
 	if postgres.IsUnique(err, "users_email") {
 		return User{}, lending.Invalid("email", `"email" %s belongs to another user`, email)
 	}
@@ -68,18 +78,6 @@ func (s *Service) Create(ctx context.Context, tx *postgres.Tx, request NewUser) 
 		return User{}, fmt.Errorf("inserting user %s: %w", email, err)
 	}
 	return user, nil
-}
-
-// Users lists every user by address: people whom somebody invited, so there
-// are no pages.
-func (s *Service) Users(ctx context.Context) ([]User, error) {
-	var users []User
-	err := s.DB.SelectContext(ctx, &users,
-		`SELECT `+userColumns+` FROM users ORDER BY lower(email)`)
-	if err != nil {
-		return nil, fmt.Errorf("listing users: %w", err)
-	}
-	return users, nil
 }
 
 // User returns one user. Error: NOT_FOUND.
@@ -96,44 +94,6 @@ func (s *Service) User(ctx context.Context, uid uuid.UUID) (User, error) {
 	return user, nil
 }
 
-// Disable ends a user's access; sessions end with their next request. It
-// returns the user. Error: NOT_FOUND.
-func (s *Service) Disable(ctx context.Context, tx *postgres.Tx, email string) (User, error) {
-	return update(ctx, tx, email, `disabled_at = coalesce(disabled_at, $2)`, tx.Now)
-}
-
-// SetPassword replaces a user's password and returns the user. Errors:
-// VALIDATION_ERROR, NOT_FOUND.
-func (s *Service) SetPassword(
-	ctx context.Context, tx *postgres.Tx, email, password string,
-) (User, error) {
-	var faults lending.Faults
-	checkPassword(&faults, password)
-	if err := faults.Err(); err != nil {
-		return User{}, err
-	}
-	hash, err := argon2id.CreateHash(password, hashParams)
-	if err != nil {
-		return User{}, fmt.Errorf("hashing a password: %w", err)
-	}
-	return update(ctx, tx, email, `password_hash = $2, demo_password = false`, hash)
-}
-
-func update(
-	ctx context.Context, tx *postgres.Tx, email, assignment string, value any,
-) (User, error) {
-	var user User
-	err := tx.GetContext(ctx, &user, `UPDATE users SET `+assignment+`
-		WHERE lower(email) = $1 RETURNING `+userColumns, normalEmail(email), value)
-	if postgres.IsNoRows(err) {
-		return User{}, lending.NewError(lending.CodeNotFound, "no user has the address %s", email)
-	}
-	if err != nil {
-		return User{}, fmt.Errorf("changing user %s: %w", email, err)
-	}
-	return user, nil
-}
-
 // HasDemoPasswords tells whether anybody could sign in with a published
 // password.
 func (s *Service) HasDemoPasswords(ctx context.Context) (bool, error) {
@@ -144,6 +104,25 @@ func (s *Service) HasDemoPasswords(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("looking for demo passwords: %w", err)
 	}
 	return found, nil
+}
+
+// findByEmail locks and returns the user of an address. Error: NOT_FOUND.
+func findByEmail(ctx context.Context, tx *postgres.Tx, email string) (User, error) {
+	return lock(ctx, tx, `lower(email) = $1`, normalEmail(email))
+}
+
+// lock returns the one user of a condition and keeps others from changing it.
+func lock(ctx context.Context, tx *postgres.Tx, condition string, value any) (User, error) {
+	var user User
+	err := tx.GetContext(ctx, &user,
+		`SELECT `+userColumns+` FROM users WHERE `+condition+` FOR UPDATE`, value)
+	if postgres.IsNoRows(err) {
+		return User{}, lending.NewError(lending.CodeNotFound, "no user is known as %v", value)
+	}
+	if err != nil {
+		return User{}, fmt.Errorf("loading user %v: %w", value, err)
+	}
+	return user, nil
 }
 
 func normalEmail(email string) string { return strings.ToLower(strings.TrimSpace(email)) }

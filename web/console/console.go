@@ -124,6 +124,8 @@ func (c *Console) Routes() []Route {
 	routes = append(routes, c.subscriptionRoutes()...)
 	routes = append(routes, c.emailRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)
+	routes = append(routes, c.accountRoutes()...)
+	routes = append(routes, c.peopleRoutes()...)
 	for i, route := range routes {
 		routes[i].Handler = c.guard(route.Role, route.Handler)
 	}

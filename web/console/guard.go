@@ -35,12 +35,14 @@ func (c *Console) guard(needed operator.Role, handler echo.HandlerFunc) echo.Han
 		if err := readForm(ctx.Request()); err != nil {
 			return err
 		}
-		user, signedIn, err := c.resume(ctx)
+		signed, signedIn, err := c.resume(ctx)
 		if err != nil {
 			return err
 		}
+		user := signed.User
 		ctx.Set(userKey, user)
 		c.withZone(ctx)
+		ctx.Set(sessionKey, signed.Session)
 		switch {
 		case needed == "":
 			return handler(ctx)
@@ -49,6 +51,9 @@ func (c *Console) guard(needed operator.Role, handler echo.HandlerFunc) echo.Han
 		case !user.Role.Allows(needed):
 			return lending.NewError(lending.CodeForbidden,
 				"Your role, %s, may not do this. Ask somebody with the role %s.", user.Role, needed)
+		}
+		if path := owed(signed); path != "" && !beforeOpening[ctx.Path()] {
+			return leadTo(ctx, path)
 		}
 		return handler(ctx)
 	})
@@ -113,6 +118,11 @@ func askToSignIn(ctx echo.Context) error {
 func currentUser(ctx echo.Context) operator.User {
 	user, _ := ctx.Get(userKey).(operator.User)
 	return user
+}
+
+// signedIn is who is signed in and by which session.
+func signedIn(ctx echo.Context) operator.Signed {
+	return operator.Signed{User: currentUser(ctx), Session: currentSession(ctx)}
 }
 
 // isFragment tells whether htmx asks for a part of a page.

@@ -42,7 +42,7 @@ func (c *Console) saveMailSettings(ctx echo.Context) error {
 	changed, err := c.changeMailSettings(ctx, settings)
 	if refusal, ok := errors.AsType[*lending.Error](err); ok && len(refusal.Details) > 0 {
 		form := mailSettingsForm(settings)
-		form.Faults = settingFaults(refusal.Details)
+		form.Faults = labelled(refusal.Details, settingLabels)
 		return c.showMailSettings(ctx, http.StatusBadRequest, form)
 	}
 	if err != nil {
@@ -129,14 +129,4 @@ func readMailSettings(ctx echo.Context) email.Settings {
 			return unicode.IsSpace(r) || r == ',' || r == ';'
 		}),
 	}
-}
-
-// settingFaults says what is wrong with each field, in the form's words.
-func settingFaults(details []lending.FieldFault) map[string]string {
-	faults := make(map[string]string, len(details))
-	for _, detail := range details {
-		message := strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`, settingLabels[detail.Field])
-		faults[detail.Field] = strings.TrimSpace(faults[detail.Field] + " " + sentence(message))
-	}
-	return faults
 }

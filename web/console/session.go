@@ -9,27 +9,35 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
 )
 
-// A session ends this long after the last request, and in any case after the
-// lifetime: a working day.
+// What a session holds. The list of sessions in the database says whose it is.
 const (
-	sessionIdle     = 2 * time.Hour
-	sessionLifetime = 12 * time.Hour
-)
-
-// What a session holds.
-const (
-	sessionUser       = "user"
+	sessionID         = "session"
 	sessionCredential = "credential"
 	sessionNotice     = "notice"
 )
 
+// codeWait is how long a right password waits for the code.
+const codeWait = 10 * time.Minute
+
+// What a session holds between the password and the code.
+const (
+	sessionWaiting    = "waiting"
+	sessionWaitingFor = "waiting.credential"
+	sessionWaitingAt  = "waiting.at"
+	sessionWaitingBy  = "waiting.by"
+)
+
+// sessionKey is where the guard leaves the session for the handler.
+const sessionKey = "console.session"
+
 func (c *Console) newSessions() *scs.SessionManager {
 	sessions := scs.New()
 	sessions.Store = c.Operators.SessionStore()
-	sessions.IdleTimeout = sessionIdle
-	sessions.Lifetime = sessionLifetime
+	sessions.IdleTimeout = operator.SessionIdle
+	sessions.Lifetime = operator.SessionLifetime
 	// Whoever reads the table cannot use what stands in it.
 	sessions.HashTokenInStore = true
 	sessions.Cookie.Name = c.cookieName("session")
@@ -54,29 +62,86 @@ func (c *Console) cookieName(name string) string {
 	return "drawbridge-" + name
 }
 
-// resume returns the user of the request's session, and false without one.
-func (c *Console) resume(ctx echo.Context) (operator.User, bool, error) {
+// resume returns who the request's session belongs to, and false without one.
+// A live page does not keep its session from idling.
+func (c *Console) resume(ctx echo.Context) (operator.Signed, bool, error) {
 	request := ctx.Request().Context()
-	if !c.sessions.Exists(request, sessionUser) {
-		return operator.User{}, false, nil
+	if !c.sessions.Exists(request, sessionID) {
+		return operator.Signed{}, false, nil
 	}
-	user, ok, err := c.Operators.Resume(request,
-		c.sessions.GetString(request, sessionUser),
+	look := c.Operators.Resume
+	if isStream(ctx.Request()) {
+		look = c.Operators.Look
+	}
+	signed, ok, err := look(request,
+		c.sessions.GetString(request, sessionID),
 		c.sessions.GetString(request, sessionCredential))
 	if err != nil || ok {
-		return user, ok, err
+		return signed, ok, err
 	}
-	return operator.User{}, false, c.sessions.Destroy(request)
+	return operator.Signed{}, false, c.sessions.Destroy(request)
 }
 
 // begin starts a session under a new token, so that one that was planted
-// before the sign-in is worth nothing.
-func (c *Console) begin(ctx echo.Context, user operator.User) error {
+// before the sign-in is worth nothing, and keeps it in the audit log.
+func (c *Console) begin(
+	ctx echo.Context, user operator.User, method operator.Method, how map[string]any,
+) error {
+	request := ctx.Request().Context()
+	var session operator.Session
+	err := c.DB.InTx(request, func(tx *postgres.Tx) (err error) {
+		session, err = c.Operators.Begin(request, tx, user, operator.Session{
+			Method: method, Address: ctx.RealIP(), Device: ctx.Request().UserAgent(),
+		})
+		if err != nil {
+			return err
+		}
+		return c.Operators.Audit(request, tx, operator.Entry{
+			Actor: user.Email, Address: ctx.RealIP(), Action: "user.sign_in",
+			SubjectKind: "user", Subject: user.Email, After: how,
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return c.keep(ctx, user, session)
+}
+
+// keep lets the browser go on with a session under a new token.
+func (c *Console) keep(ctx echo.Context, user operator.User, session operator.Session) error {
 	request := ctx.Request().Context()
 	if err := c.sessions.RenewToken(request); err != nil {
 		return err
 	}
-	c.sessions.Put(request, sessionUser, user.UID.String())
+	c.forgetWaiting(ctx)
+	c.sessions.Put(request, sessionID, session.UID.String())
 	c.sessions.Put(request, sessionCredential, user.Credential)
 	return nil
+}
+
+// wait keeps who has given the right password until the code comes.
+func (c *Console) wait(ctx echo.Context, user operator.User, method operator.Method) error {
+	request := ctx.Request().Context()
+	if err := c.sessions.RenewToken(request); err != nil {
+		return err
+	}
+	c.sessions.Put(request, sessionWaiting, user.UID.String())
+	c.sessions.Put(request, sessionWaitingFor, user.Credential)
+	c.sessions.Put(request, sessionWaitingAt, c.DB.Now().Unix())
+	c.sessions.Put(request, sessionWaitingBy, string(method))
+	return nil
+}
+
+func (c *Console) forgetWaiting(ctx echo.Context) {
+	for _, key := range []string{
+		sessionWaiting, sessionWaitingFor, sessionWaitingAt, sessionWaitingBy,
+	} {
+		c.sessions.Remove(ctx.Request().Context(), key)
+	}
+}
+
+// currentSession is the session of who is signed in.
+func currentSession(ctx echo.Context) operator.Session {
+	session, _ := ctx.Get(sessionKey).(operator.Session)
+	return session
 }

@@ -3,7 +3,9 @@ package console
 import (
 	"net/http"
 	"strings"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
@@ -19,11 +21,13 @@ func (c *Console) signInForm(ctx echo.Context) error {
 	}
 	page := c.signInPage(ctx)
 	page.Next = ctx.QueryParam("next")
-	switch {
-	case ctx.QueryParam("why") == "expired":
+	switch ctx.QueryParam("why") {
+	case "expired":
 		page.Notice = "You were signed out, and nothing was changed. Sign in and do it again."
-	case ctx.QueryParam("why") == "left":
+	case "left":
 		page.Notice = "You are signed out."
+	case "code":
+		page.Notice = "The code came too late. Sign in again."
 	}
 	return render(ctx, http.StatusOK, views.SignInPage(page))
 }
@@ -42,33 +46,120 @@ func (c *Console) signIn(ctx echo.Context) error {
 	default:
 		return err
 	}
-	if err := c.begin(ctx, user); err != nil {
+	return c.admit(ctx, user, operator.MethodPassword, ctx.FormValue("next"))
+}
+
+// admit lets in who has shown the first factor, or asks for the second.
+func (c *Console) admit(
+	ctx echo.Context, user operator.User, method operator.Method, next string,
+) error {
+	next = safeNext(next)
+	if user.SecondFactor {
+		if err := c.wait(ctx, user, method); err != nil {
+			return err
+		}
+		return ctx.Redirect(http.StatusSeeOther, nextTo(views.PathSignInCode, next))
+	}
+	if err := c.begin(ctx, user, method, map[string]any{"by": method}); err != nil {
 		return err
 	}
-	if err := c.audit(ctx, user, "user.sign_in"); err != nil {
+	return ctx.Redirect(http.StatusSeeOther, next)
+}
+
+// signInCodeForm asks for the second factor.
+func (c *Console) signInCodeForm(ctx echo.Context) error {
+	_, _, ok, err := c.waiting(ctx)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?why=code")
+	}
+	return render(ctx, http.StatusOK, views.SignInCodePage(views.SignInCode{
+		Environment: c.Environment, Theme: c.preference(ctx, "theme"),
+		Next: ctx.QueryParam("next"),
+	}))
+}
+
+// signInCode checks the second factor and starts a session.
+func (c *Console) signInCode(ctx echo.Context) error {
+	user, method, ok, err := c.waiting(ctx)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?why=code")
+	}
+	recovered, err := c.Operators.CheckCode(
+		ctx.Request().Context(), user, ctx.FormValue("code"), ctx.RealIP())
+	switch lending.ErrorCode(err) {
+	case "":
+	case lending.CodeUnauthorized, lending.CodeRateLimited:
+		return render(ctx, c.Status(lending.ErrorCode(err)), views.SignInCodePage(views.SignInCode{
+			Environment: c.Environment, Theme: c.preference(ctx, "theme"),
+			Next: ctx.FormValue("next"), Fault: err.Error(),
+		}))
+	default:
+		return err
+	}
+	factor := "app"
+	if recovered {
+		factor = "recovery code"
+		c.leaveNotice(ctx, "You used a recovery code; it will not work again. "+
+			"Make new ones on your account page before they run out.")
+	}
+	how := map[string]any{"by": method, "second_factor": factor}
+	if err := c.begin(ctx, user, method, how); err != nil {
 		return err
 	}
 	return ctx.Redirect(http.StatusSeeOther, safeNext(ctx.FormValue("next")))
 }
 
+// waiting returns who has given the right password a moment ago and owes a code.
+func (c *Console) waiting(ctx echo.Context) (operator.User, operator.Method, bool, error) {
+	request := ctx.Request().Context()
+	uid, err := uuid.Parse(c.sessions.GetString(request, sessionWaiting))
+	began := time.Unix(c.sessions.GetInt64(request, sessionWaitingAt), 0)
+	if err != nil || c.DB.Now().Sub(began) > codeWait {
+		return operator.User{}, "", false, nil //nolint:nilerr // no id: nobody waits
+	}
+	user, err := c.Operators.User(request, uid)
+	if lending.ErrorCode(err) == lending.CodeNotFound {
+		return operator.User{}, "", false, nil
+	}
+	method := operator.Method(c.sessions.GetString(request, sessionWaitingBy))
+	same := user.Credential == c.sessions.GetString(request, sessionWaitingFor)
+	return user, method, err == nil && same && user.DisabledAt == nil, err
+}
+
 // signOut ends the session.
 func (c *Console) signOut(ctx echo.Context) error {
-	if err := c.sessions.Destroy(ctx.Request().Context()); err != nil {
+	request, user := ctx.Request().Context(), currentUser(ctx)
+	err := c.changeUser(ctx, "user.sign_out", user, func(tx *postgres.Tx) error {
+		return c.Operators.EndSession(request, tx, user.UID, currentSession(ctx).UID)
+	})
+	if err != nil && lending.ErrorCode(err) != lending.CodeNotFound {
 		return err
 	}
-	if err := c.audit(ctx, currentUser(ctx), "user.sign_out"); err != nil {
+	if err := c.sessions.Destroy(request); err != nil {
 		return err
 	}
 	return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?why=left")
 }
 
-// audit keeps what a user did with their own session.
-func (c *Console) audit(ctx echo.Context, user operator.User, action string) error {
+// changeUser runs a use case about a user and keeps it in the audit log, both
+// or neither.
+func (c *Console) changeUser(
+	ctx echo.Context, action string, subject operator.User, use func(tx *postgres.Tx) error,
+) error {
 	request := ctx.Request().Context()
 	return c.DB.InTx(request, func(tx *postgres.Tx) error {
+		if err := use(tx); err != nil {
+			return err
+		}
 		return c.Operators.Audit(request, tx, operator.Entry{
-			Actor: user.Email, Address: ctx.RealIP(), Action: action,
-			SubjectKind: "user", Subject: user.Email,
+			Actor: currentUser(ctx).Email, Address: ctx.RealIP(), Action: action,
+			SubjectKind: "user", Subject: subject.Email,
 		})
 	})
 }

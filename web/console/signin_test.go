@@ -167,7 +167,7 @@ func TestSessionEnds(t *testing.T) {
 		}},
 		{"when the password is changed", func(r *room) {
 			r.do(func(ctx context.Context, tx *postgres.Tx) error {
-				_, err := r.Operators.SetPassword(ctx, tx, supportEmail, "another long password")
+				_, err := r.Operators.SetPassword(ctx, tx, supportEmail, "another long password", false)
 				return err
 			})
 		}},

@@ -103,8 +103,8 @@ func (l *live) update(request context.Context) bool {
 // stillSignedIn asks the database, not the session that the stream began with.
 func (c *Console) stillSignedIn(ctx echo.Context) bool {
 	request := ctx.Request().Context()
-	_, ok, err := c.Operators.Resume(request,
-		c.sessions.GetString(request, sessionUser),
+	_, ok, err := c.Operators.Look(request,
+		c.sessions.GetString(request, sessionID),
 		c.sessions.GetString(request, sessionCredential))
 	return ok && err == nil
 }

@@ -1,0 +1,152 @@
+package operator
+
+import (
+	"context"
+	_ "embed" // the list of common passwords
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+
+	"github.com/alexedwards/argon2id"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// The bounds of a password, in characters. The upper one keeps the hash from
+// being a way to burn our time.
+const (
+	minPassword = 12
+	maxPassword = 200
+	// minDistinct is how many different characters make a password that is not
+	// merely long.
+	minDistinct = 5
+)
+
+//go:embed common.txt
+var commonText string
+
+// common are phrases that everybody tries first, without the digits and marks
+// at their ends.
+var common = sync.OnceValue(func() map[string]bool {
+	list := make(map[string]bool)
+	for line := range strings.Lines(commonText) {
+		list[core(line)] = true
+	}
+	return list
+})
+
+// core is what remains of a password when the usual decoration is gone: case,
+// gaps, and digits and marks at the ends.
+func core(password string) string {
+	password = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || r == '-' || r == '_' || r == '.' {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, password)
+	return strings.TrimFunc(password, func(r rune) bool { return !unicode.IsLetter(r) })
+}
+
+// checkPassword holds a password that somebody chose to the rule: long, not one
+// character again and again, not what everybody tries first, and not the
+// user's own name or address.
+func checkPassword(faults *lending.Faults, password, email, name string) {
+	runes := []rune(password)
+	if len(runes) < minPassword || len(runes) > maxPassword {
+		faults.Add("password", `"password" must have %d to %d characters`, minPassword, maxPassword)
+		return
+	}
+	slices.Sort(runes)
+	if len(slices.Compact(runes)) < minDistinct {
+		faults.Add("password", `"password" must have at least %d different characters`, minDistinct)
+		return
+	}
+	local, domain, _ := strings.Cut(email, "@")
+	bare := core(password)
+	switch {
+	case bare == "" || common()[bare]:
+		faults.Add("password", `"password" is one of those that are tried first; `+
+			`take a few words that do not belong together`)
+	case slices.Contains([]string{
+		core(email), core(local), core(name), core(local + local), core(domain),
+	}, bare):
+		faults.Add("password", `"password" must not be the user's name or address`)
+	}
+}
+
+// SetPassword replaces the password of the user with an address, ends their
+// sessions and returns the user. With mustChange they have to choose another
+// one when they next sign in. Errors: VALIDATION_ERROR, NOT_FOUND.
+func (s *Service) SetPassword(
+	ctx context.Context, tx *postgres.Tx, email, password string, mustChange bool,
+) (User, error) {
+	user, err := findByEmail(ctx, tx, email)
+	if err != nil {
+		return User{}, err
+	}
+	var faults lending.Faults
+	checkPassword(&faults, password, user.Email, user.Name)
+	if err := faults.Err(); err != nil {
+		return User{}, err
+	}
+	return s.storePassword(ctx, tx, user, newPassword{text: password, mustChange: mustChange})
+}
+
+// ChangePassword replaces a user's own password, which they proved to know, and
+// ends their sessions. Error: VALIDATION_ERROR, also for the password as it is.
+func (s *Service) ChangePassword(
+	ctx context.Context, tx *postgres.Tx, user User, password string,
+) (User, error) {
+	var faults lending.Faults
+	checkPassword(&faults, password, user.Email, user.Name)
+	if err := faults.Err(); err != nil {
+		return User{}, err
+	}
+	_, hash, err := s.find(ctx, normalEmail(user.Email))
+	if err != nil {
+		return User{}, err
+	}
+	same, err := compare(ctx, password, hash)
+	if err != nil {
+		return User{}, fmt.Errorf("comparing passwords: %w", err)
+	}
+	if same {
+		return User{}, lending.Invalid("password", `"password" must be another one than before`)
+	}
+	return s.storePassword(ctx, tx, user, newPassword{text: password})
+}
+
+// newPassword is a password to store.
+type newPassword struct {
+	text       string
+	mustChange bool
+	// once makes it stop working after oncePasswordLife.
+	once bool
+}
+
+func (s *Service) storePassword(
+	ctx context.Context, tx *postgres.Tx, user User, password newPassword,
+) (User, error) {
+	hash, err := argon2id.CreateHash(password.text, hashParams)
+	if err != nil {
+		return User{}, fmt.Errorf("hashing a password: %w", err)
+	}
+	var expires any
+	if password.once {
+		expires = tx.Now.Add(oncePasswordLife)
+	}
+	var changed User
+	err = tx.GetContext(ctx, &changed, `
+		UPDATE users
+		   SET password_hash = $2, demo_password = false, must_change_password = $3,
+		       password_changed_at = $4, password_expires_at = $5
+		 WHERE user_uid = $1
+		RETURNING `+userColumns, user.UID, hash, password.mustChange, tx.Now, expires)
+	if err != nil {
+		return User{}, fmt.Errorf("storing the password of %s: %w", user.Email, err)
+	}
+	return changed, s.EndSessions(ctx, tx, user.UID)
+}

@@ -1,0 +1,235 @@
+package operator
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+)
+
+const (
+	// oncePasswordLife is for how long a one-time password works.
+	oncePasswordLife = 7 * 24 * time.Hour
+	// oncePasswordBytes is its entropy: no limit on tries is needed.
+	oncePasswordBytes = 15
+)
+
+// UserFilter selects users. The zero value selects all.
+type UserFilter struct {
+	Role Role
+	// Disabled selects those who may or may not sign in; nil for both.
+	Disabled *bool
+	// Text is the beginning of a name or an address, in any case.
+	Text string
+	// After is the address of the last user of the page before.
+	After string
+	// Limit is the most users to return; all when zero.
+	Limit int
+}
+
+// Users lists users by address and tells whether there are more.
+func (s *Service) Users(ctx context.Context, filter UserFilter) ([]User, bool, error) {
+	where, args := filter.conditions()
+	if filter.After != "" {
+		args = append(args, normalEmail(filter.After))
+		where += ` AND lower(email) > $` + strconv.Itoa(len(args))
+	}
+	limit := ""
+	if filter.Limit > 0 {
+		limit = ` LIMIT ` + strconv.Itoa(filter.Limit+1)
+	}
+	var users []User
+	err := s.DB.SelectContext(ctx, &users, `SELECT `+userColumns+`
+		  FROM users WHERE `+where+` ORDER BY lower(email)`+limit, args...)
+	if err != nil {
+		return nil, false, fmt.Errorf("listing users: %w", err)
+	}
+	if filter.Limit > 0 && len(users) > filter.Limit {
+		return users[:filter.Limit], true, nil
+	}
+	return users, false, nil
+}
+
+// CountUsers counts the users that a filter selects on all pages.
+func (s *Service) CountUsers(ctx context.Context, filter UserFilter) (int, error) {
+	where, args := filter.conditions()
+	var count int
+	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM users WHERE `+where, args...)
+	if err != nil {
+		return 0, fmt.Errorf("counting users: %w", err)
+	}
+	return count, nil
+}
+
+// conditions writes the filter as SQL, without its place in the list.
+func (f UserFilter) conditions() (where string, args []any) {
+	where = `true`
+	if f.Role != "" {
+		args = append(args, string(f.Role))
+		where += ` AND role = $` + strconv.Itoa(len(args))
+	}
+	if f.Disabled != nil {
+		args = append(args, *f.Disabled)
+		where += ` AND (disabled_at IS NOT NULL) = $` + strconv.Itoa(len(args))
+	}
+	if text := strings.ToLower(strings.TrimSpace(f.Text)); text != "" {
+		args = append(args, postgres.LikePrefix(text))
+		place := strconv.Itoa(len(args))
+		where += ` AND (lower(email) LIKE $` + place + ` OR lower(name) LIKE $` + place + `)`
+	}
+	return where, args
+}
+
+// Invite adds a user with a password that works once: it must be changed at the
+// first sign-in and ends after seven days. It is shown here and never again.
+// Errors: as Create.
+func (s *Service) Invite(
+	ctx context.Context, tx *postgres.Tx, request NewUser,
+) (User, secret.String, error) {
+	once := newOncePassword()
+	request.Password, request.MustChange, request.Demo = once.Reveal(), true, false
+	user, err := s.Create(ctx, tx, request)
+	if err != nil {
+		return User{}, secret.String{}, err
+	}
+	user, err = change(ctx, tx, user.UID, `password_expires_at = $2`, tx.Now.Add(oncePasswordLife))
+	return user, once, err
+}
+
+// ResetPassword gives a user a password that works once, as Invite does, and
+// ends their sessions. Error: NOT_FOUND.
+func (s *Service) ResetPassword(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+) (User, secret.String, error) {
+	user, err := lock(ctx, tx, `user_uid = $1`, uid)
+	if err != nil {
+		return User{}, secret.String{}, err
+	}
+	once := newOncePassword()
+	user, err = s.storePassword(ctx, tx, user,
+		newPassword{text: once.Reveal(), mustChange: true, once: true})
+	return user, once, err
+}
+
+// SetRole gives a user another role and ends their sessions, so that nothing
+// goes on under the old one. Errors: NOT_FOUND, VALIDATION_ERROR for an unknown
+// role, INVALID_STATE for the last admin.
+func (s *Service) SetRole(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, role Role,
+) (User, error) {
+	if !role.Allows(RoleSupport) {
+		return User{}, lending.Invalid("role", `"role" must be admin, operator or support`)
+	}
+	user, err := lockLeaving(ctx, tx, uid, func(u User) bool { return u.Role != role })
+	if err != nil || user.Role == role {
+		return user, err
+	}
+	user, err = change(ctx, tx, uid, `role = $2`, string(role))
+	if err != nil {
+		return User{}, err
+	}
+	return user, s.EndSessions(ctx, tx, uid)
+}
+
+// SetDisabled ends a user's access, sessions included, or gives it back.
+// Errors: NOT_FOUND, INVALID_STATE for the last admin.
+func (s *Service) SetDisabled(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, disabled bool,
+) (User, error) {
+	user, err := lockLeaving(ctx, tx, uid, func(User) bool { return disabled })
+	if err != nil || disabled == (user.DisabledAt != nil) {
+		return user, err
+	}
+	if !disabled {
+		return change(ctx, tx, uid, `disabled_at = $2`, nil)
+	}
+	user, err = change(ctx, tx, uid, `disabled_at = $2`, tx.Now)
+	if err != nil {
+		return User{}, err
+	}
+	return user, s.EndSessions(ctx, tx, uid)
+}
+
+// Disable is SetDisabled for whoever owns the machine: it also takes the last
+// admin, since the machine's owner makes another. Error: NOT_FOUND.
+func (s *Service) Disable(ctx context.Context, tx *postgres.Tx, email string) (User, error) {
+	user, err := findByEmail(ctx, tx, email)
+	if err != nil || user.DisabledAt != nil {
+		return user, err
+	}
+	user, err = change(ctx, tx, user.UID, `disabled_at = $2`, tx.Now)
+	if err != nil {
+		return User{}, err
+	}
+	return user, s.EndSessions(ctx, tx, user.UID)
+}
+
+// lockLeaving locks and returns a user who may be about to leave the admins, and
+// refuses when nobody would be left who can sign in as one. The admins' rows are
+// locked first and in one order, so that two of them cannot remove each other.
+func lockLeaving(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, leaves func(User) bool,
+) (User, error) {
+	var admins []uuid.UUID
+	err := tx.SelectContext(ctx, &admins, `
+		SELECT user_uid FROM users
+		 WHERE role = 'admin' AND disabled_at IS NULL
+		 ORDER BY user_uid FOR UPDATE`)
+	if err != nil {
+		return User{}, fmt.Errorf("counting the admins: %w", err)
+	}
+	user, err := lock(ctx, tx, `user_uid = $1`, uid)
+	if err != nil {
+		return User{}, err
+	}
+	if leaves(user) && slices.Contains(admins, uid) && len(admins) < 2 {
+		return User{}, lending.NewError(lending.CodeInvalidState,
+			"%s is the last admin who can sign in; make somebody else an admin first", user.Email)
+	}
+	return user, nil
+}
+
+// change assigns one value to a user and returns the user.
+func change(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, assignment string, value any,
+) (User, error) {
+	var user User
+	err := tx.GetContext(ctx, &user,
+		`UPDATE users SET `+assignment+` WHERE user_uid = $1 RETURNING `+userColumns, uid, value)
+	if err != nil {
+		return User{}, fmt.Errorf("changing user %s: %w", uid, err)
+	}
+	return user, nil
+}
+
+// newOncePassword makes a password to read out or type over: groups of five
+// without characters that look alike.
+func newOncePassword() secret.String {
+	random := make([]byte, oncePasswordBytes)
+	rand.Read(random) // never fails: crypto/rand ends the process instead
+	return secret.New(groups(random, 6))
+}
+
+// plainAlphabet leaves out 1, i, l and o.
+var plainAlphabet = base32.NewEncoding("abcdefghjkmnpqrstuvwxyz023456789").
+	WithPadding(base32.NoPadding)
+
+// groups writes bytes in groups of a few characters.
+func groups(raw []byte, size int) string {
+	text := plainAlphabet.EncodeToString(raw)
+	var parts []string
+	for len(text) > size {
+		parts, text = append(parts, text[:size]), text[size:]
+	}
+	return strings.Join(append(parts, text), "-")
+}

@@ -1,0 +1,231 @@
+package operator_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+)
+
+// hire adds a user of a role and returns them.
+func (o *office) hire(name string, role operator.Role) operator.User {
+	o.Helper()
+	var user operator.User
+	o.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		user, err = o.Create(ctx, tx, operator.NewUser{
+			Email: name + "@lender.example", Name: name, Role: role, Password: password,
+		})
+		return err
+	})
+	return user
+}
+
+func TestInvitedUsersChooseAPassword(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	var user operator.User
+	var once secret.String
+	o.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		user, once, err = o.Invite(ctx, tx, operator.NewUser{
+			Email: "bo@lender.example", Name: "Bo", Role: operator.RoleSupport,
+		})
+		return err
+	})
+	signed, err := o.SignIn(t.Context(), user.Email, once.Reveal(), address)
+	if err != nil || !signed.MustChangePassword {
+		t.Fatalf("with the one-time password: %+v, %v", signed, err)
+	}
+	var changed operator.User
+	o.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		changed, err = o.ChangePassword(ctx, tx, signed, "a phrase of my own")
+		return err
+	})
+	if changed.MustChangePassword || changed.PasswordExpiresAt != nil {
+		t.Errorf("after choosing one: %+v", changed)
+	}
+	if _, err := o.SignIn(t.Context(), user.Email, once.Reveal(), address); err == nil {
+		t.Error("the one-time password works on")
+	}
+	o.ahead.Store(int64(30 * 24 * time.Hour))
+	if _, err := o.SignIn(t.Context(), user.Email, "a phrase of my own", address); err != nil {
+		t.Errorf("the own password ended: %v", err)
+	}
+}
+
+func TestOneTimePasswordsEnd(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	var once secret.String
+	o.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		_, once, err = o.ResetPassword(ctx, tx, o.user().UID)
+		return err
+	})
+	o.ahead.Store(int64(7*24*time.Hour - time.Minute))
+	if _, err := o.SignIn(t.Context(), email, once.Reveal(), address); err != nil {
+		t.Errorf("on its last day: %v", err)
+	}
+	o.ahead.Store(int64(7*24*time.Hour + time.Minute))
+	if got := o.refusal(email, once.Reveal(), address); got.Code != lending.CodeUnauthorized {
+		t.Errorf("after seven days: %v", got)
+	}
+}
+
+func TestPasswordRule(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	for text, good := range map[string]bool{
+		"correct horse battery":            true,
+		"ångström über öresund":            true,
+		"elf Buchstaben":                   true,
+		"eleven char":                      false,
+		"aaaaaaaaaaaaaaaa":                 false,
+		"abababababababab":                 false,
+		"123456789012":                     false,
+		"Password1234!":                    false,
+		"Passw0rdPassw0rd":                 true, // long and on no list; the limits on tries guard it
+		"QWERTYuiop[]12":                   false,
+		"I love you so much!!":             false,
+		"Drawbridge2026!":                  false,
+		"ada@lender.example":               false,
+		"Ada Park 12345":                   false,
+		"ADA.PARK-2026":                    false,
+		"lender.example1":                  false,
+		"ada likes parking":                true,
+		"ada@lender.example is my address": true,
+	} {
+		err := o.try(func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := o.SetPassword(ctx, tx, email, text, false)
+			return err
+		})
+		if (err == nil) != good || (err != nil && faultyFields(err) != "password") {
+			t.Errorf("%q: %v, want it taken = %v", text, err, good)
+		}
+	}
+	err := o.try(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := o.SetPassword(ctx, tx, email, password, false)
+		if err != nil {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = o.try(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := o.ChangePassword(ctx, tx, o.user(), password)
+		return err
+	})
+	if faultyFields(err) != "password" {
+		t.Errorf("the same password again: %v", err)
+	}
+}
+
+func TestTheLastAdminStays(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	boss := o.hire("boss", operator.RoleAdmin)
+	demote := func(user operator.User) error {
+		return o.try(func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := o.SetRole(ctx, tx, user.UID, operator.RoleOperator)
+			return err
+		})
+	}
+	disable := func(user operator.User, disabled bool) error {
+		return o.try(func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := o.SetDisabled(ctx, tx, user.UID, disabled)
+			return err
+		})
+	}
+	for name, err := range map[string]error{"demote": demote(boss), "disable": disable(boss, true)} {
+		if lending.ErrorCode(err) != lending.CodeInvalidState {
+			t.Errorf("%s the only admin: %v", name, err)
+		}
+	}
+	second := o.hire("second", operator.RoleAdmin)
+	if err := disable(second, true); err != nil {
+		t.Errorf("disabling one of two: %v", err)
+	}
+	if err := demote(boss); lending.ErrorCode(err) != lending.CodeInvalidState {
+		t.Errorf("a disabled admin counted as one who can sign in: %v", err)
+	}
+	if err := disable(second, false); err != nil {
+		t.Errorf("giving access back: %v", err)
+	}
+	if err := demote(boss); err != nil {
+		t.Errorf("demoting one of two: %v", err)
+	}
+}
+
+// TestAdminsCannotRemoveEachOther lets six admins demote one another at the same
+// time: exactly one is left, whoever wins.
+func TestAdminsCannotRemoveEachOther(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	var admins []operator.User
+	for i := range 6 {
+		admins = append(admins, o.hire(fmt.Sprintf("admin%d", i), operator.RoleAdmin))
+	}
+	var refused atomic.Int64
+	var all sync.WaitGroup
+	for _, admin := range admins {
+		all.Go(func() {
+			err := o.DB.InTx(context.Background(), func(tx *postgres.Tx) error {
+				_, err := o.SetRole(context.Background(), tx, admin.UID, operator.RoleSupport)
+				return err
+			})
+			switch lending.ErrorCode(err) {
+			case "":
+			case lending.CodeInvalidState:
+				refused.Add(1)
+			default:
+				t.Errorf("demoting ended in %v", err)
+			}
+		})
+	}
+	all.Wait()
+	if refused.Load() != 1 || o.count(`SELECT count(*) FROM users WHERE role = 'admin'`) != 1 {
+		t.Errorf("%d were refused, want the last", refused.Load())
+	}
+}
+
+func TestUsersByPageAndFilter(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	for i := range 5 {
+		o.hire(fmt.Sprintf("sam%d", i), operator.RoleSupport)
+	}
+	filter := operator.UserFilter{Role: operator.RoleSupport, Text: "SAM", Limit: 2}
+	var seen []string
+	for {
+		users, more, err := o.Users(t.Context(), filter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, user := range users {
+			seen = append(seen, user.Name)
+		}
+		if !more {
+			break
+		}
+		filter.After = users[len(users)-1].Email
+	}
+	if got := fmt.Sprint(seen); got != "[sam0 sam1 sam2 sam3 sam4]" {
+		t.Errorf("pages show %s", got)
+	}
+	if count, err := o.CountUsers(t.Context(), filter); count != 5 || err != nil {
+		t.Errorf("counted %d, %v", count, err)
+	}
+	for _, text := range []string{"%", "_", `\`, "am"} {
+		if users, _, err := o.Users(t.Context(), operator.UserFilter{Text: text}); err != nil ||
+			len(users) != 0 {
+			t.Errorf("%q finds %d users, %v", text, len(users), err)
+		}
+	}
+}

@@ -1,0 +1,372 @@
+package operator
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base32"
+	"fmt"
+	"image/png"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+	"github.com/pquerna/otp"
+	"github.com/pquerna/otp/hotp"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+)
+
+// The second factor is a time-based code (RFC 6238): six digits, a new one every
+// 30 seconds, by HMAC-SHA-1, which is what every authenticator app can do.
+const (
+	codeStep   = 30
+	codeDigits = otp.DigitsSix
+	// codeSkew is how many steps a clock may be off, to either side.
+	codeSkew    = 1
+	totpBytes   = 20
+	totpIssuer  = "Drawbridge"
+	qrSize      = 240
+	recoveryNum = 10
+	// recoveryBytes of entropy are why a plain hash guards a recovery code.
+	recoveryBytes = 10
+	recoveryGroup = 4
+)
+
+// The place that a sealed secret of a second factor is bound to.
+const (
+	sealTable  = "second_factors"
+	sealColumn = "secret_sealed"
+)
+
+// totpAlphabet is how authenticator apps take a secret.
+var totpAlphabet = base32.StdEncoding.WithPadding(base32.NoPadding)
+
+// Enrolment is a second factor that waits for its first code.
+type Enrolment struct {
+	// Secret is what to type into an app that cannot read the picture.
+	Secret secret.String
+	email  string
+}
+
+// Spaced is the secret in groups of four.
+func (e Enrolment) Spaced() string {
+	text := e.Secret.Reveal()
+	var parts []string
+	for len(text) > 4 {
+		parts, text = append(parts, text[:4]), text[4:]
+	}
+	return strings.Join(append(parts, text), " ")
+}
+
+// QR is the picture that authenticator apps read, as PNG.
+func (e Enrolment) QR() ([]byte, error) {
+	address := "otpauth://totp/" + totpIssuer + ":" + url.PathEscape(e.email) +
+		"?secret=" + e.Secret.Reveal() + "&issuer=" + totpIssuer
+	key, err := otp.NewKeyFromURL(address)
+	if err != nil {
+		return nil, fmt.Errorf("writing the address of a second factor: %w", err)
+	}
+	picture, err := key.Image(qrSize, qrSize)
+	if err != nil {
+		return nil, fmt.Errorf("drawing a second factor: %w", err)
+	}
+	var out bytes.Buffer
+	if err := png.Encode(&out, picture); err != nil {
+		return nil, fmt.Errorf("drawing a second factor: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// factor is a row of second_factors.
+type factor struct {
+	Sealed      string     `db:"secret_sealed"`
+	ConfirmedAt *time.Time `db:"confirmed_at"`
+	LastStep    int64      `db:"last_step"`
+}
+
+// Enrol returns the second factor that a user is about to set up, the same one
+// until it is confirmed. Error: INVALID_STATE when there is one already.
+func (s *Service) Enrol(ctx context.Context, tx *postgres.Tx, user User) (Enrolment, error) {
+	if s.Keys == nil {
+		return Enrolment{}, lending.NewError(lending.CodeInvalidState,
+			"this process has no keys to keep a second factor with")
+	}
+	random := make([]byte, totpBytes)
+	rand.Read(random) // never fails: crypto/rand ends the process instead
+	fresh := s.Keys.Seal([]byte(totpAlphabet.EncodeToString(random)),
+		sealTable, sealColumn, user.UID.String())
+	var row factor
+	err := tx.GetContext(ctx, &row, `
+		INSERT INTO second_factors AS f (user_uid, secret_sealed, created_at) VALUES ($1, $2, $3)
+		ON CONFLICT (user_uid) DO UPDATE SET created_at = f.created_at
+		RETURNING secret_sealed, confirmed_at, last_step`, user.UID, fresh, tx.Now)
+	if err != nil {
+		return Enrolment{}, fmt.Errorf("preparing a second factor of %s: %w", user.Email, err)
+	}
+	if row.ConfirmedAt != nil {
+		return Enrolment{}, lending.NewError(lending.CodeInvalidState,
+			"there is a second factor already; turn it off before you set up another")
+	}
+	text, err := s.unseal(row, user)
+	return Enrolment{Secret: text, email: user.Email}, err
+}
+
+func (s *Service) unseal(row factor, user User) (secret.String, error) {
+	plain, err := s.Keys.Open(row.Sealed, sealTable, sealColumn, user.UID.String())
+	if err != nil {
+		return secret.String{}, fmt.Errorf("reading the second factor of %s: %w", user.Email, err)
+	}
+	return secret.New(string(plain)), nil
+}
+
+// ConfirmSecondFactor turns a user's second factor on with its first code and
+// returns the recovery codes, which are shown once. Errors: VALIDATION_ERROR for
+// a wrong code, INVALID_STATE without an enrolment.
+func (s *Service) ConfirmSecondFactor(
+	ctx context.Context, tx *postgres.Tx, user User, code string,
+) ([]string, error) {
+	row, found, err := loadFactor(ctx, tx, user)
+	if err != nil {
+		return nil, err
+	}
+	if !found || row.ConfirmedAt != nil || s.Keys == nil {
+		return nil, lending.NewError(lending.CodeInvalidState,
+			"there is no second factor to confirm; begin again")
+	}
+	text, err := s.unseal(row, user)
+	if err != nil {
+		return nil, err
+	}
+	step, ok := matchStep(text.Reveal(), cleanCode(code), tx.Now, row.LastStep)
+	if !ok {
+		return nil, lending.Invalid("code",
+			`"code" is not the one that the app shows now; check that the device's clock is right`)
+	}
+	_, err = tx.ExecContext(ctx, `
+		UPDATE second_factors SET confirmed_at = $2, last_step = $3 WHERE user_uid = $1`,
+		user.UID, tx.Now, step)
+	if err != nil {
+		return nil, fmt.Errorf("confirming the second factor of %s: %w", user.Email, err)
+	}
+	return s.NewRecoveryCodes(ctx, tx, user)
+}
+
+// NewRecoveryCodes replaces a user's recovery codes. They are shown once: only
+// their hashes are kept.
+func (s *Service) NewRecoveryCodes(
+	ctx context.Context, tx *postgres.Tx, user User,
+) ([]string, error) {
+	codes := make([]string, recoveryNum)
+	hashes := make([][]byte, recoveryNum)
+	for i := range codes {
+		random := make([]byte, recoveryBytes)
+		rand.Read(random) // as above
+		codes[i] = groups(random, recoveryGroup)
+		hashes[i] = hashCode(user.UID, cleanCode(codes[i]))
+	}
+	_, err := tx.ExecContext(ctx, `DELETE FROM recovery_codes WHERE user_uid = $1`, user.UID)
+	if err == nil {
+		_, err = tx.ExecContext(ctx, `
+			INSERT INTO recovery_codes (user_uid, code_hash)
+			SELECT $1, unnest($2::bytea[])`, user.UID, pq.ByteaArray(hashes))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("storing the recovery codes of %s: %w", user.Email, err)
+	}
+	return codes, nil
+}
+
+// RecoveryLeft counts the recovery codes that a user has not used.
+func (s *Service) RecoveryLeft(ctx context.Context, user User) (int, error) {
+	var count int
+	err := s.DB.GetContext(ctx, &count, `
+		SELECT count(*) FROM recovery_codes WHERE user_uid = $1 AND used_at IS NULL`, user.UID)
+	if err != nil {
+		return 0, fmt.Errorf("counting the recovery codes of %s: %w", user.Email, err)
+	}
+	return count, nil
+}
+
+// RemoveSecondFactor turns a user's second factor off, recovery codes included.
+func (s *Service) RemoveSecondFactor(ctx context.Context, tx *postgres.Tx, user User) error {
+	_, err := tx.ExecContext(ctx, `
+		WITH codes AS (DELETE FROM recovery_codes WHERE user_uid = $1)
+		DELETE FROM second_factors WHERE user_uid = $1`, user.UID)
+	if err != nil {
+		return fmt.Errorf("removing the second factor of %s: %w", user.Email, err)
+	}
+	return nil
+}
+
+// CheckCode checks the code of a second factor, or a recovery code in its place,
+// which tells. Neither works twice. The limits are those of passwords, counted
+// apart. Errors: RATE_LIMITED, UNAUTHORIZED.
+func (s *Service) CheckCode(
+	ctx context.Context, user User, code, address string,
+) (recovered bool, err error) {
+	account := "code:" + normalEmail(user.Email)
+	if err := s.countTry(ctx, account, address, "codes"); err != nil {
+		return false, err
+	}
+	code = cleanCode(code)
+	recovered = len(code) != codeDigits.Length()
+	used := s.useCode
+	if recovered {
+		used = s.useRecovery
+	}
+	ok, err := used(ctx, user, code)
+	if err != nil {
+		return false, err
+	}
+	if !ok {
+		return false, lending.NewError(lending.CodeUnauthorized,
+			"The code is wrong or was used before. Wait for the next one and try again.")
+	}
+	return recovered, s.forgive(ctx, account)
+}
+
+// useCode spends a code of the app: the guard lets one of two requests with the
+// same code through.
+func (s *Service) useCode(ctx context.Context, user User, code string) (bool, error) {
+	row, found, err := loadFactor(ctx, s.DB, user)
+	if err != nil || !found || row.ConfirmedAt == nil || s.Keys == nil {
+		return false, err
+	}
+	text, err := s.unseal(row, user)
+	if err != nil {
+		return false, err
+	}
+	step, ok := matchStep(text.Reveal(), code, s.DB.Now(), row.LastStep)
+	if !ok {
+		return false, nil
+	}
+	return s.spend(ctx, `
+		UPDATE second_factors SET last_step = $2 WHERE user_uid = $1 AND last_step < $2`,
+		user.UID, step)
+}
+
+func (s *Service) useRecovery(ctx context.Context, user User, code string) (bool, error) {
+	return s.spend(ctx, `
+		UPDATE recovery_codes SET used_at = $3
+		 WHERE user_uid = $1 AND code_hash = $2 AND used_at IS NULL`,
+		user.UID, hashCode(user.UID, code), s.DB.Now())
+}
+
+// spend runs an update that only one caller can make.
+func (s *Service) spend(ctx context.Context, statement string, args ...any) (bool, error) {
+	result, err := s.DB.ExecContext(ctx, statement, args...)
+	if err != nil {
+		return false, fmt.Errorf("using a code: %w", err)
+	}
+	count, err := result.RowsAffected()
+	if err != nil {
+		return false, fmt.Errorf("using a code: %w", err)
+	}
+	return count == 1, nil
+}
+
+// getter is what a transaction and the pool have in common.
+type getter interface {
+	SelectContext(ctx context.Context, into any, query string, args ...any) error
+}
+
+func loadFactor(ctx context.Context, db getter, user User) (factor, bool, error) {
+	var rows []factor
+	err := db.SelectContext(ctx, &rows, `
+		SELECT secret_sealed, confirmed_at, last_step FROM second_factors WHERE user_uid = $1`,
+		user.UID)
+	if err != nil {
+		return factor{}, false, fmt.Errorf("loading the second factor of %s: %w", user.Email, err)
+	}
+	if len(rows) == 0 {
+		return factor{}, false, nil
+	}
+	return rows[0], true, nil
+}
+
+// matchStep returns the time step whose code this is: the present one or a
+// neighbour, and later than the last one that was used.
+func matchStep(text, code string, now time.Time, last int64) (int64, bool) {
+	if len(code) != codeDigits.Length() {
+		return 0, false
+	}
+	present := now.Unix() / codeStep
+	found, ok := int64(0), false
+	for step := present - codeSkew; step <= present+codeSkew; step++ {
+		if step <= last || step < 0 {
+			continue
+		}
+		want, err := hotp.GenerateCodeCustom(text, uint64(step), hotp.ValidateOpts{
+			Digits: codeDigits, Algorithm: otp.AlgorithmSHA1,
+		})
+		if err == nil && subtle.ConstantTimeCompare([]byte(want), []byte(code)) == 1 && !ok {
+			found, ok = step, true
+		}
+	}
+	return found, ok
+}
+
+// cleanCode takes what people type between and around the characters of a code
+// away.
+func cleanCode(code string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= '0' && r <= '9', r >= 'a' && r <= 'z':
+			return r
+		case r >= 'A' && r <= 'Z':
+			return r + ('a' - 'A')
+		}
+		return -1
+	}, clip(code, 64))
+}
+
+// hashCode binds a recovery code to its user.
+func hashCode(user uuid.UUID, code string) []byte {
+	sum := sha256.Sum256(append(user[:], code...))
+	return sum[:]
+}
+
+// SecondFactorRoles returns the roles whose users must have a second factor.
+func (s *Service) SecondFactorRoles(ctx context.Context) ([]Role, error) {
+	var names pq.StringArray
+	err := s.DB.GetContext(ctx, &names, `SELECT second_factor_roles FROM sign_in_settings`)
+	if err != nil {
+		return nil, fmt.Errorf("loading the sign-in settings: %w", err)
+	}
+	roles := make([]Role, len(names))
+	for i, name := range names {
+		roles[i] = Role(name)
+	}
+	return roles, nil
+}
+
+// RequireSecondFactor sets the roles whose users must have a second factor.
+// Those who lack one set it up before they see anything else, which holds for
+// open sessions too. It returns the roles as they were. Error: VALIDATION_ERROR.
+func (s *Service) RequireSecondFactor(
+	ctx context.Context, tx *postgres.Tx, roles []Role,
+) ([]Role, error) {
+	names := make(pq.StringArray, len(roles))
+	for i, role := range roles {
+		if !role.Allows(RoleSupport) {
+			return nil, lending.Invalid("roles", `"roles" names the unknown role %q`, role)
+		}
+		names[i] = string(role)
+	}
+	before, err := s.SecondFactorRoles(ctx)
+	if err != nil {
+		return nil, err
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE sign_in_settings SET second_factor_roles = $1`, names)
+	if err != nil {
+		return nil, fmt.Errorf("saving the sign-in settings: %w", err)
+	}
+	return before, nil
+}

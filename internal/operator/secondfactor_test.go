@@ -1,0 +1,256 @@
+package operator_test
+
+import (
+	"bytes"
+	"context"
+	"image/png"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pquerna/otp/totp"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+)
+
+// enrolled is an office whose user has a second factor, with its secret and the
+// recovery codes. The clock stands at the beginning of a step and moves only by
+// hand.
+type enrolled struct {
+	*office
+	secret   string
+	recovery []string
+}
+
+// appCode is what the user's app shows when the clock is some way off.
+func (e *enrolled) appCode(off time.Duration) string {
+	e.Helper()
+	code, err := totp.GenerateCode(e.secret, e.DB.Now().Add(off))
+	if err != nil {
+		e.Fatal(err)
+	}
+	return code
+}
+
+func newEnrolled(t *testing.T) *enrolled {
+	t.Helper()
+	o := newOffice(t)
+	start := time.Now().Truncate(30 * time.Second)
+	o.DB.Now = func() time.Time { return start.Add(time.Duration(o.ahead.Load())) }
+	keys, err := secret.ParseKeyring(secret.GenerateKey())
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Keys = keys
+	e := &enrolled{office: o}
+	o.do(func(ctx context.Context, tx *postgres.Tx) error {
+		enrolment, err := o.Enrol(ctx, tx, o.user())
+		e.secret = enrolment.Secret.Reveal()
+		return err
+	})
+	o.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		e.recovery, err = o.ConfirmSecondFactor(ctx, tx, o.user(), " "+e.appCode(0)+" ")
+		return err
+	})
+	o.ahead.Add(int64(time.Minute)) // the code that confirmed is used up
+	return e
+}
+
+func (e *enrolled) check(code string) (bool, error) {
+	return e.CheckCode(context.Background(), e.user(), code, address)
+}
+
+func TestSecondFactor(t *testing.T) {
+	t.Parallel()
+	e := newEnrolled(t)
+	if !e.user().SecondFactor || len(e.recovery) != 10 {
+		t.Fatalf("on = %v, %d recovery codes", e.user().SecondFactor, len(e.recovery))
+	}
+	if e.count(`SELECT count(*) FROM second_factors WHERE secret_sealed LIKE '%`+e.secret+`%'`) != 0 {
+		t.Error("the secret stands in the table as it is")
+	}
+	code := e.appCode(0)
+	if recovered, err := e.check(code[:3] + " " + code[3:]); err != nil || recovered {
+		t.Fatalf("the app's code: %v, %v", recovered, err)
+	}
+	if _, err := e.check(code); lending.ErrorCode(err) != lending.CodeUnauthorized {
+		t.Errorf("the same code again: %v", err)
+	}
+	if _, err := e.check(e.appCode(30 * time.Second)); err != nil {
+		t.Errorf("a clock half a minute ahead: %v", err)
+	}
+	if _, err := e.check(e.appCode(0)); lending.ErrorCode(err) != lending.CodeUnauthorized {
+		t.Errorf("a code older than the last one: %v", err)
+	}
+	e.ahead.Add(int64(5 * time.Minute))
+	if _, err := e.check(e.appCode(-30 * time.Second)); err != nil {
+		t.Errorf("a clock half a minute behind: %v", err)
+	}
+	for _, off := range []time.Duration{-time.Minute, time.Minute} {
+		if _, err := e.check(e.appCode(off)); lending.ErrorCode(err) != lending.CodeUnauthorized {
+			t.Errorf("a clock %v off: %v", off, err)
+		}
+	}
+}
+
+func TestRecoveryCodesWorkOnce(t *testing.T) {
+	t.Parallel()
+	e := newEnrolled(t)
+	typed := strings.ToUpper(strings.ReplaceAll(e.recovery[3], "-", " "))
+	if recovered, err := e.check(typed); err != nil || !recovered {
+		t.Fatalf("a recovery code: %v, %v", recovered, err)
+	}
+	if _, err := e.check(e.recovery[3]); lending.ErrorCode(err) != lending.CodeUnauthorized {
+		t.Errorf("the same again: %v", err)
+	}
+	if left, err := e.RecoveryLeft(t.Context(), e.user()); left != 9 || err != nil {
+		t.Errorf("%d left, %v", left, err)
+	}
+	e.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := e.NewRecoveryCodes(ctx, tx, e.user())
+		return err
+	})
+	if _, err := e.check(e.recovery[4]); lending.ErrorCode(err) != lending.CodeUnauthorized {
+		t.Errorf("a code from before the new ones: %v", err)
+	}
+}
+
+// TestGuessingCodesIsLimited guesses from two processes at once.
+func TestGuessingCodesIsLimited(t *testing.T) {
+	t.Parallel()
+	e := newEnrolled(t)
+	processes := []*operator.Service{e.Service, {DB: e.DB, Keys: e.Keys}}
+	user := e.user()
+	var looked atomic.Int64
+	var tries sync.WaitGroup
+	for i := range 40 {
+		tries.Go(func() {
+			_, err := processes[i%2].CheckCode(context.Background(), user, "000000x", address)
+			switch lending.ErrorCode(err) {
+			case lending.CodeUnauthorized:
+				looked.Add(1)
+			case lending.CodeRateLimited:
+			default:
+				t.Errorf("a guess ended in %v", err)
+			}
+		})
+	}
+	tries.Wait()
+	if looked.Load() > 5 {
+		t.Errorf("%d codes were looked at, want at most 5", looked.Load())
+	}
+	if _, err := e.check(e.appCode(0)); lending.ErrorCode(err) != lending.CodeRateLimited {
+		t.Errorf("the right code beyond the limit: %v", err)
+	}
+	if _, err := e.SignIn(t.Context(), email, password, "198.51.100.9"); err != nil {
+		t.Errorf("wrong codes count as wrong passwords: %v", err)
+	}
+	e.ahead.Add(int64(15*time.Minute + time.Second))
+	if _, err := e.check(e.appCode(0)); err != nil {
+		t.Errorf("after the wait: %v", err)
+	}
+}
+
+// TestOneCodeLetsOneIn sends the right code twenty times at once.
+func TestOneCodeLetsOneIn(t *testing.T) {
+	t.Parallel()
+	for name, pick := range map[string]func(e *enrolled) string{
+		"app": func(e *enrolled) string { return e.appCode(0) },
+		"recovery": func(e *enrolled) string {
+			return e.recovery[0]
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnrolled(t)
+			user, code := e.user(), pick(e)
+			var in atomic.Int64
+			var tries sync.WaitGroup
+			for range 5 {
+				tries.Go(func() {
+					if _, err := e.CheckCode(context.Background(), user, code, address); err == nil {
+						in.Add(1)
+					}
+				})
+			}
+			tries.Wait()
+			if in.Load() != 1 {
+				t.Errorf("%d were let in with one code", in.Load())
+			}
+		})
+	}
+}
+
+func TestEnrolment(t *testing.T) {
+	t.Parallel()
+	e := newEnrolled(t)
+	enrol := func() (enrolment operator.Enrolment, err error) {
+		err = e.try(func(ctx context.Context, tx *postgres.Tx) (err error) {
+			enrolment, err = e.Enrol(ctx, tx, e.user())
+			return err
+		})
+		return enrolment, err
+	}
+	if _, err := enrol(); lending.ErrorCode(err) != lending.CodeInvalidState {
+		t.Errorf("a second enrolment: %v", err)
+	}
+	e.do(func(ctx context.Context, tx *postgres.Tx) error {
+		return e.RemoveSecondFactor(ctx, tx, e.user())
+	})
+	if e.user().SecondFactor || e.count(`SELECT count(*) FROM recovery_codes`) != 0 {
+		t.Error("the factor or its codes are still there")
+	}
+	first, err := enrol()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := enrol()
+	if err != nil || first.Secret.Reveal() != again.Secret.Reveal() {
+		t.Errorf("reloading the page makes another secret: %v", err)
+	}
+	if first.Secret.Reveal() == e.secret {
+		t.Error("a new factor has the old secret")
+	}
+	picture, err := first.QR()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if drawn, err := png.Decode(bytes.NewReader(picture)); err != nil || drawn.Bounds().Dx() != 240 {
+		t.Errorf("the picture: %v", err)
+	}
+	err = e.try(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := e.ConfirmSecondFactor(ctx, tx, e.user(), "000000")
+		return err
+	})
+	if lending.ErrorCode(err) != lending.CodeValidation || e.user().SecondFactor {
+		t.Errorf("a wrong first code: %v", err)
+	}
+}
+
+func TestSecondFactorOfARole(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	require := func(roles ...operator.Role) error {
+		return o.try(func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := o.RequireSecondFactor(ctx, tx, roles)
+			return err
+		})
+	}
+	if o.user().Lacks() {
+		t.Error("a factor is asked for although nobody wants it")
+	}
+	if err := require(operator.RoleOperator); err != nil || !o.user().Lacks() {
+		t.Errorf("the user's role: %v, lacks = %v", err, o.user().Lacks())
+	}
+	if err := require(operator.RoleAdmin); err != nil || o.user().Lacks() {
+		t.Errorf("another role: %v", err)
+	}
+	if err := require("root"); faultyFields(err) != "roles" {
+		t.Errorf("an unknown role: %v", err)
+	}
+}

@@ -1,0 +1,191 @@
+package operator_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+)
+
+// user is the office's first user as it is now.
+func (o *office) user() operator.User {
+	o.Helper()
+	users, _, err := o.Users(o.Context(), operator.UserFilter{Text: email})
+	if err != nil || len(users) != 1 {
+		o.Fatalf("loading the user: %v, %v", users, err)
+	}
+	return users[0]
+}
+
+// begin signs the first user in.
+func (o *office) begin() operator.Session {
+	o.Helper()
+	var session operator.Session
+	user := o.user()
+	o.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		session, err = o.Begin(ctx, tx, user, operator.Session{
+			Method: operator.MethodPassword, Address: address,
+			Device: "Firefox/128.0\x00" + strings.Repeat("ü", 400),
+		})
+		return err
+	})
+	return session
+}
+
+// resumes tells whether a session goes on.
+func (o *office) resumes(session operator.Session) bool {
+	o.Helper()
+	found, ok, err := o.Resume(o.Context(), session.UID.String(), o.user().Credential)
+	if err != nil {
+		o.Fatal(err)
+	}
+	return ok && found.Email == email && found.Session.UID == session.UID
+}
+
+func TestSessionsEnd(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(o *office, user operator.User) error{
+		"when the user is disabled": func(o *office, _ operator.User) error {
+			return o.try(func(ctx context.Context, tx *postgres.Tx) error {
+				_, err := o.Disable(ctx, tx, email)
+				return err
+			})
+		},
+		"when the password is set": func(o *office, _ operator.User) error {
+			return o.try(func(ctx context.Context, tx *postgres.Tx) error {
+				_, err := o.SetPassword(ctx, tx, email, "another long phrase", false)
+				return err
+			})
+		},
+		"when the password is reset": func(o *office, user operator.User) error {
+			return o.try(func(ctx context.Context, tx *postgres.Tx) error {
+				_, _, err := o.ResetPassword(ctx, tx, user.UID)
+				return err
+			})
+		},
+		"when the role changes": func(o *office, user operator.User) error {
+			return o.try(func(ctx context.Context, tx *postgres.Tx) error {
+				_, err := o.SetRole(ctx, tx, user.UID, operator.RoleSupport)
+				return err
+			})
+		},
+		"when they are signed out everywhere": func(o *office, user operator.User) error {
+			return o.try(func(ctx context.Context, tx *postgres.Tx) error {
+				return o.EndSessions(ctx, tx, user.UID)
+			})
+		},
+		"after two hours of silence": func(o *office, _ operator.User) error {
+			o.ahead.Add(int64(operator.SessionIdle + time.Second))
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := newOffice(t)
+			session := o.begin()
+			if !o.resumes(session) {
+				t.Fatal("the session did not begin")
+			}
+			if err := end(o, o.user()); err != nil {
+				t.Fatal(err)
+			}
+			if o.resumes(session) {
+				t.Error("the session goes on")
+			}
+			if left, err := o.Sessions(t.Context(), o.user().UID); err != nil || len(left) != 0 {
+				t.Errorf("the list still shows %v, %v", left, err)
+			}
+		})
+	}
+}
+
+func TestABusySessionEndsAfterItsLifetime(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	session := o.begin()
+	for elapsed := time.Duration(0); elapsed < operator.SessionLifetime-time.Hour; {
+		elapsed += time.Hour
+		o.ahead.Store(int64(elapsed))
+		if !o.resumes(session) {
+			t.Fatalf("the session ended after %v although it was in use", elapsed)
+		}
+	}
+	o.ahead.Store(int64(operator.SessionLifetime + time.Second))
+	if o.resumes(session) {
+		t.Error("the session outlives its lifetime")
+	}
+	if err := o.Purge(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := o.count(`SELECT count(*) FROM user_sessions`); got != 0 {
+		t.Errorf("%d ended sessions are kept", got)
+	}
+}
+
+func TestLookingDoesNotKeepASession(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	session := o.begin()
+	credential := o.user().Credential
+	o.ahead.Store(int64(operator.SessionIdle - time.Minute))
+	if _, ok, err := o.Look(t.Context(), session.UID.String(), credential); !ok || err != nil {
+		t.Fatalf("a live session: %v, %v", ok, err)
+	}
+	o.ahead.Store(int64(operator.SessionIdle + time.Minute))
+	if o.resumes(session) {
+		t.Error("a live page kept the session from idling")
+	}
+}
+
+func TestNothingElseResumes(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	session := o.begin()
+	for name, test := range map[string][2]string{
+		"another credential":         {session.UID.String(), "another"},
+		"another session":            {uuid.NewString(), o.user().Credential},
+		"no id":                      {"", o.user().Credential},
+		"the user in the session":    {o.user().UID.String(), o.user().Credential},
+		"an id with something added": {session.UID.String() + "'", o.user().Credential},
+	} {
+		if _, ok, err := o.Resume(t.Context(), test[0], test[1]); ok || err != nil {
+			t.Errorf("%s: %v, %v", name, ok, err)
+		}
+	}
+}
+
+func TestSessionsAreOnesOwn(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	mine, other := o.begin(), o.begin()
+	var eve operator.User
+	o.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		eve, err = o.Create(ctx, tx, operator.NewUser{
+			Email: "eve@lender.example", Name: "Eve", Role: operator.RoleSupport, Password: password,
+		})
+		return err
+	})
+	err := o.try(func(ctx context.Context, tx *postgres.Tx) error {
+		return o.EndSession(ctx, tx, eve.UID, mine.UID)
+	})
+	if lending.ErrorCode(err) != lending.CodeNotFound || !o.resumes(mine) {
+		t.Errorf("somebody else's session: %v", err)
+	}
+	o.do(func(ctx context.Context, tx *postgres.Tx) error {
+		return o.EndSessions(ctx, tx, o.user().UID, mine.UID)
+	})
+	if !o.resumes(mine) || o.resumes(other) {
+		t.Error("signing out elsewhere did not end exactly the other session")
+	}
+	listed, err := o.Sessions(t.Context(), o.user().UID)
+	if err != nil || len(listed) != 1 || listed[0].Address != address ||
+		!strings.HasPrefix(listed[0].Device, "Firefox/128.0ü") {
+		t.Errorf("listed %+v, %v", listed, err)
+	}
+}

@@ -1,0 +1,280 @@
+package console
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+)
+
+// accountRoutes lists sign-in and what everybody may do with their own account.
+func (c *Console) accountRoutes() []Route {
+	const support = operator.RoleSupport
+	return []Route{
+		{http.MethodGet, views.PathSignInCode, "console.signIn.code", "", c.signInCodeForm},
+		{http.MethodPost, views.PathSignInCode, "console.signIn.code.submit", "", c.signInCode},
+		{http.MethodGet, views.PathAccount, "console.account", support, c.account},
+		{http.MethodGet, views.PathConfirm, "console.confirm", support, c.confirmForm},
+		{http.MethodPost, views.PathConfirm, "console.confirm.submit", support, c.confirm},
+		{http.MethodGet, views.PathPassword, "console.password", support, c.passwordForm},
+		{http.MethodPost, views.PathPassword, "console.password.submit", support, c.changePassword},
+		{http.MethodGet, views.PathSecondFactor, "console.factor", support, c.factorForm},
+		{http.MethodPost, views.PathSecondFactor, "console.factor.on", support, c.confirmFactor},
+		{http.MethodGet, views.PathSecondFactorQR, "console.factor.picture", support, c.factorPicture},
+		{
+			http.MethodPost, views.PathSecondOff, "console.factor.off", support,
+			c.proven(c.removeFactor),
+		},
+		{
+			http.MethodPost, views.PathRecoveryCodes, "console.recoveryCodes", support,
+			c.proven(c.recoveryCodes),
+		},
+		{http.MethodPost, views.PathSessionEnd, "console.session.end", support, c.endOwnSession},
+		{http.MethodPost, views.PathSessionsEnd, "console.sessions.end", support, c.endOwnSessions},
+	}
+}
+
+// beforeOpening are the pages that a user sees who has yet to choose a password or to set
+// up a second factor.
+var beforeOpening = map[string]bool{
+	views.PathSignOut: true, views.PathPreferences: true, views.PathPassword: true,
+	views.PathSecondFactor: true, views.PathSecondFactorQR: true,
+}
+
+// owed is the page on which a user has to do something before the console opens;
+// empty when nothing is owed. The provider answers for whom it lets in.
+func owed(signed operator.Signed) string {
+	switch {
+	case signed.Method == operator.MethodProvider:
+		return ""
+	case signed.MustChangePassword:
+		return views.PathPassword
+	case signed.Lacks():
+		return views.PathSecondFactor
+	}
+	return ""
+}
+
+// leadTo sends a person to the page where they owe something.
+func leadTo(ctx echo.Context, path string) error {
+	if request := ctx.Request(); isFragment(request) || isStream(request) {
+		return lending.NewError(lending.CodeForbidden,
+			"Something has to be done before the console opens. Reload the page.")
+	}
+	return ctx.Redirect(http.StatusSeeOther, path)
+}
+
+// proven lets a handler run only when the user has shown a moment ago who they
+// are; otherwise it asks for that, and nothing is changed.
+func (c *Console) proven(handler echo.HandlerFunc) echo.HandlerFunc {
+	return func(ctx echo.Context) error {
+		if c.DB.Now().Sub(currentSession(ctx).ProvedAt) < operator.ProofLife {
+			return handler(ctx)
+		}
+		return ctx.Redirect(http.StatusSeeOther, nextTo(views.PathConfirm, cameFrom(ctx)))
+	}
+}
+
+// cameFrom is the page of the console that a form was sent from.
+func cameFrom(ctx echo.Context) string {
+	referer, err := url.Parse(ctx.Request().Referer())
+	if err != nil {
+		return views.PathHome
+	}
+	return safeNext(referer.RequestURI())
+}
+
+// nextTo is the address of a page that leads on to another one.
+func nextTo(path, next string) string {
+	return path + "?" + url.Values{"next": {next}}.Encode()
+}
+
+// account shows how the viewer signs in and where they are signed in.
+func (c *Console) account(ctx echo.Context) error {
+	request, user := ctx.Request().Context(), currentUser(ctx)
+	sessions, err := c.Operators.Sessions(request, user.UID)
+	if err != nil {
+		return err
+	}
+	left, err := c.Operators.RecoveryLeft(request, user)
+	if err != nil {
+		return err
+	}
+	page := views.Account{
+		PasswordChanged: value(user.PasswordChangedAt), SecondFactor: user.SecondFactor,
+		FactorNeeded: user.SecondFactorNeeded, RecoveryLeft: left,
+		Sessions: sessionViews(sessions, currentSession(ctx).UID),
+	}
+	if page.Frame, err = c.accountFrame(ctx, "Your account"); err != nil {
+		return err
+	}
+	return render(ctx, http.StatusOK, views.AccountPage(page))
+}
+
+// accountFrame is the frame of a page about the viewer's own account.
+func (c *Console) accountFrame(ctx echo.Context, title string) (views.Frame, error) {
+	crumbs := []views.Crumb{{Label: "Your account", Href: views.PathAccount}}
+	if title == crumbs[0].Label {
+		crumbs[0].Href = ""
+	} else {
+		crumbs = append(crumbs, views.Crumb{Label: title})
+	}
+	frame, err := c.frame(ctx, "", title, crumbs...)
+	frame.Notice = c.takeNotice(ctx)
+	return frame, err
+}
+
+func sessionViews(sessions []operator.Session, current uuid.UUID) []views.SessionView {
+	shown := make([]views.SessionView, 0, len(sessions))
+	for _, session := range sessions {
+		shown = append(shown, views.SessionView{
+			UID: session.UID.String(), Device: session.Device, Address: session.Address,
+			Provider: session.Method == operator.MethodProvider,
+			Started:  session.StartedAt, Seen: session.SeenAt, Current: session.UID == current,
+		})
+	}
+	return shown
+}
+
+// endOwnSession signs the viewer out of one of their other sessions.
+func (c *Console) endOwnSession(ctx echo.Context) error {
+	request, user := ctx.Request().Context(), currentUser(ctx)
+	session, err := sessionParam(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.changeUser(ctx, "user.session_end", user, func(tx *postgres.Tx) error {
+		return c.Operators.EndSession(request, tx, user.UID, session)
+	})
+	if err != nil {
+		return err
+	}
+	c.leaveNotice(ctx, "That session has ended.")
+	return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
+}
+
+// sessionParam reads the id of a session from the address.
+func sessionParam(ctx echo.Context) (uuid.UUID, error) {
+	session, err := uuid.Parse(ctx.Param("session"))
+	if err != nil {
+		return uuid.Nil, lending.NewError(lending.CodeNotFound, "this session has ended already")
+	}
+	return session, nil
+}
+
+// endOwnSessions signs the viewer out everywhere else.
+func (c *Console) endOwnSessions(ctx echo.Context) error {
+	request, user := ctx.Request().Context(), currentUser(ctx)
+	err := c.changeUser(ctx, "user.sessions_end", user, func(tx *postgres.Tx) error {
+		return c.Operators.EndSessions(request, tx, user.UID, currentSession(ctx).UID)
+	})
+	if err != nil {
+		return err
+	}
+	c.leaveNotice(ctx, "You are signed out everywhere else.")
+	return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
+}
+
+// passwordForm asks for the viewer's password now and the new one.
+func (c *Console) passwordForm(ctx echo.Context) error {
+	return c.showPasswordForm(ctx, http.StatusOK, nil)
+}
+
+func (c *Console) showPasswordForm(
+	ctx echo.Context, status int, faults map[string]string,
+) error {
+	frame, err := c.accountFrame(ctx, "Change your password")
+	if err != nil {
+		return err
+	}
+	return render(ctx, status, views.PasswordPage(views.PasswordForm{
+		Frame: frame, Forced: currentUser(ctx).MustChangePassword, Faults: faults,
+	}))
+}
+
+// changePassword replaces the viewer's password, goes on with this session under
+// a new token and ends every other one.
+func (c *Console) changePassword(ctx echo.Context) error {
+	request, user := ctx.Request().Context(), currentUser(ctx)
+	if ctx.FormValue("password") != ctx.FormValue("again") {
+		return c.showPasswordForm(ctx, http.StatusBadRequest, map[string]string{
+			"again": "The two new passwords are not the same; type them again.",
+		})
+	}
+	err := c.Operators.CheckPassword(request, user, ctx.FormValue("current"), ctx.RealIP())
+	if code := lending.ErrorCode(err); code == lending.CodeUnauthorized ||
+		code == lending.CodeRateLimited {
+		return c.showPasswordForm(ctx, http.StatusBadRequest,
+			map[string]string{"current": err.Error()})
+	}
+	if err != nil {
+		return err
+	}
+	var changed operator.User
+	var session operator.Session
+	err = c.changeUser(ctx, "user.password_change", user, func(tx *postgres.Tx) (err error) {
+		changed, err = c.Operators.ChangePassword(request, tx, user, ctx.FormValue("password"))
+		if err != nil {
+			return err
+		}
+		session, err = c.Operators.Begin(request, tx, changed, currentSession(ctx))
+		return err
+	})
+	if refusal, ok := errors.AsType[*lending.Error](err); ok && len(refusal.Details) > 0 {
+		return c.showPasswordForm(ctx, http.StatusBadRequest, passwordFaults(refusal))
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.keep(ctx, changed, session); err != nil {
+		return err
+	}
+	c.leaveNotice(ctx, "Your password is changed. Every other session has ended.")
+	return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
+}
+
+// passwordFaults says what is wrong with a password, in the form's words.
+func passwordFaults(refusal *lending.Error) map[string]string {
+	return labelled(refusal.Details, map[string]string{"password": "the new password"})
+}
+
+// confirmForm asks for the password once more.
+func (c *Console) confirmForm(ctx echo.Context) error {
+	return c.showConfirm(ctx, http.StatusOK, ctx.QueryParam("next"), "")
+}
+
+func (c *Console) showConfirm(ctx echo.Context, status int, next, fault string) error {
+	frame, err := c.accountFrame(ctx, "Confirm that it is you")
+	if err != nil {
+		return err
+	}
+	return render(ctx, status, views.ConfirmPage(views.ConfirmForm{
+		Frame: frame, Next: safeNext(next), Fault: fault,
+	}))
+}
+
+// confirm notes that the viewer has shown who they are.
+func (c *Console) confirm(ctx echo.Context) error {
+	request, next := ctx.Request().Context(), ctx.FormValue("next")
+	err := c.Operators.CheckPassword(
+		request, currentUser(ctx), ctx.FormValue("password"), ctx.RealIP())
+	if code := lending.ErrorCode(err); code == lending.CodeUnauthorized ||
+		code == lending.CodeRateLimited {
+		return c.showConfirm(ctx, c.Status(code), next, err.Error())
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.Operators.Prove(request, currentSession(ctx).UID); err != nil {
+		return err
+	}
+	c.leaveNotice(ctx, "Thank you. Now do it again.")
+	return ctx.Redirect(http.StatusSeeOther, safeNext(next))
+}

@@ -1,0 +1,126 @@
+package console
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+)
+
+// factorForm shows the secret of a second factor that waits for its first code.
+func (c *Console) factorForm(ctx echo.Context) error {
+	if currentUser(ctx).SecondFactor {
+		return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
+	}
+	return c.showFactorForm(ctx, http.StatusOK, "")
+}
+
+func (c *Console) showFactorForm(ctx echo.Context, status int, fault string) error {
+	enrolment, err := c.enrol(ctx)
+	if err != nil {
+		return err
+	}
+	frame, err := c.accountFrame(ctx, "Set up a second factor")
+	if err != nil {
+		return err
+	}
+	return render(ctx, status, views.SecondFactorPage(views.SecondFactorForm{
+		Frame: frame, Forced: owed(signedIn(ctx)) == views.PathSecondFactor,
+		Secret: enrolment.Spaced(), Fault: fault,
+	}))
+}
+
+// enrol prepares the viewer's second factor, or returns the one that waits.
+func (c *Console) enrol(ctx echo.Context) (operator.Enrolment, error) {
+	request := ctx.Request().Context()
+	var enrolment operator.Enrolment
+	err := c.DB.InTx(request, func(tx *postgres.Tx) (err error) {
+		enrolment, err = c.Operators.Enrol(request, tx, currentUser(ctx))
+		return err
+	})
+	return enrolment, err
+}
+
+// factorPicture is the secret as a QR code. It is never cached.
+func (c *Console) factorPicture(ctx echo.Context) error {
+	enrolment, err := c.enrol(ctx)
+	if err != nil {
+		return err
+	}
+	picture, err := enrolment.QR()
+	if err != nil {
+		return err
+	}
+	return ctx.Blob(http.StatusOK, "image/png", picture)
+}
+
+// confirmFactor turns the second factor on and shows the recovery codes, once.
+func (c *Console) confirmFactor(ctx echo.Context) error {
+	request, user := ctx.Request().Context(), currentUser(ctx)
+	var codes []string
+	err := c.changeUser(ctx, "user.second_factor_on", user, func(tx *postgres.Tx) (err error) {
+		codes, err = c.Operators.ConfirmSecondFactor(request, tx, user, ctx.FormValue("code"))
+		return err
+	})
+	if lending.ErrorCode(err) == lending.CodeValidation {
+		return c.showFactorForm(ctx, http.StatusBadRequest,
+			"This is not the code that the app shows now. Check that the device's clock is right.")
+	}
+	if err != nil {
+		return err
+	}
+	// What the session may do has grown: it goes on under a new token.
+	if err := c.keep(ctx, user, currentSession(ctx)); err != nil {
+		return err
+	}
+	return c.showRecoveryCodes(ctx, codes)
+}
+
+func (c *Console) showRecoveryCodes(ctx echo.Context, codes []string) error {
+	frame, err := c.accountFrame(ctx, "Your recovery codes")
+	if err != nil {
+		return err
+	}
+	return render(ctx, http.StatusOK, views.RecoveryCodesPage(views.RecoveryCodes{
+		Frame: frame, Codes: codes,
+	}))
+}
+
+// recoveryCodes makes new recovery codes and shows them, once.
+func (c *Console) recoveryCodes(ctx echo.Context) error {
+	request, user := ctx.Request().Context(), currentUser(ctx)
+	if !user.SecondFactor {
+		return lending.NewError(lending.CodeInvalidState,
+			"recovery codes belong to a second factor; set one up first")
+	}
+	var codes []string
+	err := c.changeUser(ctx, "user.recovery_codes", user, func(tx *postgres.Tx) (err error) {
+		codes, err = c.Operators.NewRecoveryCodes(request, tx, user)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return c.showRecoveryCodes(ctx, codes)
+}
+
+// removeFactor turns the viewer's second factor off.
+func (c *Console) removeFactor(ctx echo.Context) error {
+	request, user := ctx.Request().Context(), currentUser(ctx)
+	if user.SecondFactorNeeded {
+		return lending.NewError(lending.CodeInvalidState,
+			"your role must have a second factor; an admin can reset yours")
+	}
+	err := c.changeUser(ctx, "user.second_factor_off", user, func(tx *postgres.Tx) error {
+		return c.Operators.RemoveSecondFactor(request, tx, user)
+	})
+	if err != nil {
+		return err
+	}
+	c.leaveNotice(ctx, "The second factor is off.")
+	return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
+}
