@@ -62,8 +62,8 @@ func owed(signed operator.Signed) string {
 	return ""
 }
 
-// leadTo sends a person to the page where they owe something.
-func leadTo(ctx echo.Context, path string) error {
+// askForOwed sends a person to the page where they owe something.
+func askForOwed(ctx echo.Context, path string) error {
 	if request := ctx.Request(); isFragment(request) || isStream(request) {
 		return lending.NewError(lending.CodeForbidden,
 			"Something has to be done before the console opens. Reload the page.")

@@ -53,7 +53,7 @@ func (c *Console) guard(needed operator.Role, handler echo.HandlerFunc) echo.Han
 				"Your role, %s, may not do this. Ask somebody with the role %s.", user.Role, needed)
 		}
 		if path := owed(signed); path != "" && !beforeOpening[ctx.Path()] {
-			return leadTo(ctx, path)
+			return askForOwed(ctx, path)
 		}
 		return handler(ctx)
 	})

@@ -68,7 +68,7 @@ func (c *Console) admit(
 
 // signInCodeForm asks for the second factor.
 func (c *Console) signInCodeForm(ctx echo.Context) error {
-	_, _, ok, err := c.waiting(ctx)
+	_, _, ok, err := c.awaitedCode(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (c *Console) signInCodeForm(ctx echo.Context) error {
 
 // signInCode checks the second factor and starts a session.
 func (c *Console) signInCode(ctx echo.Context) error {
-	user, method, ok, err := c.waiting(ctx)
+	user, method, ok, err := c.awaitedCode(ctx)
 	if err != nil {
 		return err
 	}
@@ -115,8 +115,8 @@ func (c *Console) signInCode(ctx echo.Context) error {
 	return ctx.Redirect(http.StatusSeeOther, safeNext(ctx.FormValue("next")))
 }
 
-// waiting returns who has given the right password a moment ago and owes a code.
-func (c *Console) waiting(ctx echo.Context) (operator.User, operator.Method, bool, error) {
+// awaitedCode returns who has given the right password a moment ago and owes a code.
+func (c *Console) awaitedCode(ctx echo.Context) (operator.User, operator.Method, bool, error) {
 	request := ctx.Request().Context()
 	uid, err := uuid.Parse(c.sessions.GetString(request, sessionWaiting))
 	began := time.Unix(c.sessions.GetInt64(request, sessionWaitingAt), 0)
