@@ -243,6 +243,13 @@ func TestSubscriptionLife(t *testing.T) {
 	if rotated.Secret == nil || *rotated.Secret != "brand-new-secret" {
 		t.Errorf("rotated to %+v", rotated)
 	}
+	for text, want := range map[string]*int{"25": new(25), "0": nil} {
+		var paced subscriptionJSON
+		w.json(&paced, "subscription", "update", uid, "--rate", text)
+		if !cmp.Equal(paced.Rate, want) {
+			t.Errorf("--rate %s made the rate %v", text, paced.Rate)
+		}
+	}
 	for _, step := range []struct{ verb, state string }{
 		{"pause", "paused"}, {"pause", "paused"}, {"resume", "active"}, {"delete", "deleted"},
 	} {

@@ -41,6 +41,7 @@ type subscriptionFlags struct {
 	Event    []string `sep:"none" help:"Event kind, repeatable, or all." placeholder:"KIND"`
 	Header   []string `sep:"none" help:"Custom header 'Name: value', repeatable." placeholder:"LINE"`
 	Merchant []string `sep:"none" help:"Only this merchant's events, repeatable." placeholder:"UID"`
+	Rate     *int     `help:"Requests per second at most; 0 for no limit." placeholder:"N"`
 	JSON     bool     `name:"json" help:"Print one JSON document."`
 }
 
@@ -64,7 +65,9 @@ type subscriptionJSON struct {
 	Events   []string         `json:"events"`
 	Headers  []webhook.Header `json:"headers"`
 	Merchant []uuid.UUID      `json:"merchants"`
-	State    webhook.State    `json:"state"`
+	// Rate is in requests per second, null without a limit.
+	Rate  *int          `json:"rate"`
+	State webhook.State `json:"state"`
 	// Secret is present only in the answer that creates or rotates it.
 	Secret *string `json:"secret"`
 }
@@ -73,6 +76,9 @@ func newSubscriptionJSON(s webhook.Subscription) subscriptionJSON {
 	printed := subscriptionJSON{
 		UID: s.UID, Partner: s.PartnerUID, URL: s.URL, Auth: s.Auth, Events: s.Events,
 		Headers: s.Headers, Merchant: s.Merchants, State: s.State,
+	}
+	if s.Rate > 0 {
+		printed.Rate = &s.Rate
 	}
 	if printed.Headers == nil {
 		printed.Headers = []webhook.Header{}
@@ -94,6 +100,9 @@ func (env *environment) printSubscription(
 	return env.print(asJSON, printed, func(w io.Writer) {
 		fmt.Fprintf(w, "subscription %s (%s)\n  url     %s\n  auth    %s\n  events  %s\n",
 			s.UID, s.State, s.URL, s.Auth, strings.Join(s.Events, ", "))
+		if s.Rate > 0 {
+			fmt.Fprintf(w, "  rate    %d per second\n", s.Rate)
+		}
 		for _, header := range s.Headers {
 			fmt.Fprintf(w, "  header  %s\n", header)
 		}
@@ -131,6 +140,9 @@ func (cmd subscriptionCreateCmd) Run(env *environment) error {
 	}
 	if cmd.Secret != "" {
 		settings.Secret = secret.New(cmd.Secret)
+	}
+	if cmd.Rate != nil {
+		settings.Rate = *cmd.Rate
 	}
 	return env.withServices(func(s *services) error {
 		warning, err := s.webhooks.CheckDestination(env.ctx, cmd.URL)
@@ -240,7 +252,8 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 
 func (cmd subscriptionUpdateCmd) patch() (webhook.Patch, error) {
 	patch := webhook.Patch{
-		Events: cmd.Event, Overlap: cmd.Overlap, Base: cmd.Base, Reason: cmd.Reason,
+		Events: cmd.Event, Rate: cmd.Rate, Overlap: cmd.Overlap, Base: cmd.Base,
+		Reason: cmd.Reason,
 	}
 	if cmd.Overlap < 0 {
 		return patch, usagef("--overlap must not be negative")

@@ -72,6 +72,11 @@ func (s *Service) amendLocked(
 		if err := save(ctx, tx, row, by); err != nil {
 			return Subscription{}, secret.String{}, err
 		}
+		if slices.Contains(changes, "rate") {
+			if err := rebook(ctx, tx, row.UID); err != nil {
+				return Subscription{}, secret.String{}, err
+			}
+		}
 	}
 	subscription, err := s.subscription(row)
 	return subscription, value, err
@@ -103,6 +108,7 @@ func (s *Service) amend(
 	}
 	changes = settings.changes(current, rotate)
 	row.URL, row.Events, row.Merchants = settings.URL, settings.Events, uidTexts(settings.Merchants)
+	row.Rate = orNil(settings.Rate)
 	if row.HeadersSealed, err = s.sealHeaders(row.UID, settings.Headers); err != nil {
 		return secret.String{}, nil, err
 	}
@@ -130,6 +136,7 @@ func (s Settings) changes(current Subscription, rotate bool) []string {
 	add("events", !slices.Equal(s.Events, current.Events))
 	add("merchants", !slices.Equal(s.Merchants, current.Merchants))
 	add("headers", !slices.Equal(s.Headers, current.Headers))
+	add("rate", s.Rate != current.Rate)
 	return names
 }
 
@@ -154,6 +161,7 @@ func (p Patch) over(current Subscription) Settings {
 		Events:    current.Events,
 		Merchants: current.Merchants,
 		Headers:   current.Headers,
+		Rate:      current.Rate,
 	}
 	if p.URL != nil {
 		settings.URL = *p.URL
@@ -172,6 +180,9 @@ func (p Patch) over(current Subscription) Settings {
 	}
 	if p.Headers != nil {
 		settings.Headers = *p.Headers
+	}
+	if p.Rate != nil {
+		settings.Rate = *p.Rate
 	}
 	return settings
 }

@@ -40,6 +40,9 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, died bool) error
 	if err != nil {
 		return notSent(err)
 	}
+	if may, err := s.pace(ctx, task); err != nil || !may {
+		return notSent(err)
+	}
 	lane := s.lanes.of(task.Subscription)
 	if !lane.enter(ctx) {
 		return notSent(s.hold(ctx, task, lane))
@@ -131,6 +134,8 @@ type assignment struct {
 	PreviousUntil     *time.Time        `db:"previous_until"`
 	HeadersSealed     *string           `db:"headers_sealed"`
 	Version           int               `db:"version"`
+	Rate              *int              `db:"rate"`
+	SlotAt            *time.Time        `db:"slot_at"`
 }
 
 // loadAssignments are the deliveries of jobs, by their keys.
@@ -151,7 +156,9 @@ const loadAssignments = `
 	       s.previous_sealed,
 	       s.previous_until,
 	       s.headers_sealed,
-	       s.version
+	       s.version,
+	       s.rate,
+	       d.slot_at
 	  FROM unnest($1::uuid[], $2::timestamptz[]) AS job (delivery_uid, created_at)
 	  JOIN deliveries d ON d.delivery_uid = job.delivery_uid AND d.created_at = job.created_at
 	  JOIN events e ON e.event_uid = d.event_uid AND e.occurred_at = d.event_at

@@ -107,6 +107,7 @@ const recordAttempts = `
 		       queued = false,
 		       parked = false,
 		       held = false,
+		       slot_at = NULL,
 		       last_http_status = m.http_status,
 		       last_error_class = m.error_class,
 		       last_duration_us = m.duration_us

@@ -24,6 +24,7 @@ type Service struct {
 	lanes   lanes
 	loads   group[DeliverArgs, *assignment]
 	records group[madeAttempt, bool]
+	slots   group[assignment, bool]
 }
 
 // Observation is one attempt for whoever counts them.

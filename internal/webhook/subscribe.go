@@ -41,6 +41,7 @@ func (s *Service) Subscribe(
 		Auth:       settings.Auth,
 		Events:     settings.Events,
 		Merchants:  uidTexts(settings.Merchants),
+		Rate:       orNil(settings.Rate),
 		State:      StateActive,
 		Version:    1,
 		CreatedAt:  tx.Now,
@@ -73,6 +74,7 @@ func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) 
 	}
 	settings.Events = slices.Compact(slices.Sorted(slices.Values(settings.Events)))
 	checkEvents(&faults, settings.Events)
+	checkRate(&faults, settings.Rate)
 	settings.Merchants = distinct(settings.Merchants)
 	slices.SortFunc(settings.Merchants, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 	var value secret.String

@@ -48,7 +48,9 @@ type Subscription struct {
 	// empty means all.
 	Merchants []uuid.UUID
 	Headers   []Header
-	State     State
+	// Rate is how many requests per second it gets at most; 0 is no limit.
+	Rate  int
+	State State
 	// Version counts the changes of the configuration, from 1.
 	Version int
 	// PreviousUntil is when the overlap of a rotated signing secret ends.
@@ -65,6 +67,8 @@ type Settings struct {
 	Events    []string
 	Merchants []uuid.UUID
 	Headers   []Header
+	// Rate is in requests per second, from 1 to MaxRate; 0 is no limit.
+	Rate int
 }
 
 // Patch changes some settings; a nil field stays as it is.
@@ -76,6 +80,8 @@ type Patch struct {
 	Merchants []uuid.UUID
 	// Headers replaces the whole set; a pointer to an empty slice empties it.
 	Headers *[]Header
+	// Rate is in requests per second; 0 takes the limit away.
+	Rate *int
 	// Overlap is for how long the former signing secret is still sent beside
 	// the new one.
 	Overlap time.Duration

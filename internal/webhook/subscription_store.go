@@ -34,6 +34,7 @@ type subscriptionRow struct {
 	HeadersSealed  *string        `db:"headers_sealed"`
 	Events         pq.StringArray `db:"events"`
 	Merchants      pq.StringArray `db:"merchant_uids"`
+	Rate           *int           `db:"rate"`
 	State          State          `db:"state"`
 	Version        int            `db:"version"`
 	CreatedAt      time.Time      `db:"created_at"`
@@ -54,6 +55,7 @@ const subscriptionColumns = `
 	         FROM subscription_merchants m
 	        WHERE m.subscription_uid = s.subscription_uid
 	        ORDER BY m.merchant_uid) AS merchant_uids,
+	s.rate,
 	s.state,
 	s.version,
 	s.created_at,
@@ -77,6 +79,7 @@ func (s *Service) subscription(row subscriptionRow) (Subscription, error) {
 		Events:        row.Events,
 		Merchants:     merchants,
 		Headers:       headers,
+		Rate:          orZero(row.Rate),
 		State:         row.State,
 		Version:       row.Version,
 		PreviousUntil: row.PreviousUntil,
@@ -162,8 +165,8 @@ func save(ctx context.Context, tx *postgres.Tx, row subscriptionRow, by edit) er
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO subscriptions (subscription_uid, partner_uid, url, auth, secret_sealed,
 		                           previous_sealed, previous_until, headers_sealed, events,
-		                           all_merchants, state, version, created_at, updated_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+		                           all_merchants, state, version, created_at, updated_at, rate)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 		ON CONFLICT (subscription_uid) DO UPDATE
 		   SET url = excluded.url,
 		       auth = excluded.auth,
@@ -175,10 +178,12 @@ func save(ctx context.Context, tx *postgres.Tx, row subscriptionRow, by edit) er
 		       all_merchants = excluded.all_merchants,
 		       state = excluded.state,
 		       version = excluded.version,
+		       rate = excluded.rate,
 		       updated_at = excluded.updated_at`,
 		row.UID, row.PartnerUID, row.URL, string(row.Auth), row.SecretSealed,
 		row.PreviousSealed, row.PreviousUntil, row.HeadersSealed, row.Events,
-		len(row.Merchants) == 0, string(row.State), row.Version, row.CreatedAt, row.UpdatedAt)
+		len(row.Merchants) == 0, string(row.State), row.Version, row.CreatedAt, row.UpdatedAt,
+		row.Rate)
 	if err != nil {
 		return fmt.Errorf("saving subscription %s: %w", row.UID, err)
 	}
@@ -188,10 +193,10 @@ func save(ctx context.Context, tx *postgres.Tx, row subscriptionRow, by edit) er
 	_, err = tx.ExecContext(ctx, `
 		INSERT INTO subscription_versions (subscription_uid, version, url, auth, headers_sealed,
 		                                   events, merchant_uids, change, changed_by, changed_at,
-		                                   state, reason)
-		VALUES ($1, $2, $3, $4, $5, $6, $7::uuid[], $8, $9, $10, $11, $12)`,
+		                                   state, reason, rate)
+		VALUES ($1, $2, $3, $4, $5, $6, $7::uuid[], $8, $9, $10, $11, $12, $13)`,
 		row.UID, row.Version, row.URL, string(row.Auth), row.HeadersSealed,
-		row.Events, row.Merchants, by.what, by.by, tx.Now, string(row.State), by.reason)
+		row.Events, row.Merchants, by.what, by.by, tx.Now, string(row.State), by.reason, row.Rate)
 	if err != nil {
 		return fmt.Errorf("saving version %d of subscription %s: %w", row.Version, row.UID, err)
 	}

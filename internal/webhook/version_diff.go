@@ -3,6 +3,7 @@ package webhook
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/google/uuid"
 )
@@ -18,6 +19,7 @@ const (
 	SettingEvents    Setting = "events"
 	SettingMerchants Setting = "merchants"
 	SettingHeaders   Setting = "headers"
+	SettingRate      Setting = "rate"
 	SettingState     Setting = "state"
 )
 
@@ -79,6 +81,7 @@ func compareVersions(versions []Version, from, to int) (VersionDiff, error) {
 	diff.entries(SettingEvents, before.Events, after.Events)
 	diff.entries(SettingMerchants, merchantTexts(before.Merchants), merchantTexts(after.Merchants))
 	diff.headers(before.Headers, after.Headers)
+	diff.value(SettingRate, rateText(before.Rate), rateText(after.Rate))
 	if before.State != "" && after.State != "" {
 		diff.value(SettingState, string(before.State), string(after.State))
 	}
@@ -99,6 +102,14 @@ func merchantTexts(uids []uuid.UUID) []string {
 		return []string{"all"}
 	}
 	return uidTexts(uids)
+}
+
+// rateText is empty for no limit.
+func rateText(rate int) string {
+	if rate == 0 {
+		return ""
+	}
+	return strconv.Itoa(rate) + " per second"
 }
 
 func (d *VersionDiff) value(setting Setting, before, after string) {

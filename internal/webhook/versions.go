@@ -32,6 +32,8 @@ type Version struct {
 	Merchants []uuid.UUID
 	// Headers hold the values as they were sent; Mask them before showing.
 	Headers []Header
+	// Rate is in requests per second, 0 without a limit.
+	Rate int
 	// State is empty where the release that made the version did not keep it.
 	State State
 }
@@ -47,6 +49,7 @@ type versionRow struct {
 	Events        pq.StringArray `db:"events"`
 	Merchants     pq.StringArray `db:"merchant_uids"`
 	HeadersSealed *string        `db:"headers_sealed"`
+	Rate          *int           `db:"rate"`
 	State         *State         `db:"state"`
 }
 
@@ -71,7 +74,7 @@ func (s *Service) versions(
 	var rows []versionRow
 	err := from.SelectContext(ctx, &rows, `
 		SELECT version, changed_by, changed_at, change, reason, url, auth, events,
-		       merchant_uids::text[] AS merchant_uids, headers_sealed, state
+		       merchant_uids::text[] AS merchant_uids, headers_sealed, rate, state
 		  FROM subscription_versions
 		 WHERE subscription_uid = $1
 		 ORDER BY version DESC`, uid)
@@ -101,7 +104,8 @@ func (s *Service) version(uid uuid.UUID, row versionRow) (Version, error) {
 	return Version{
 		Number: row.Number, ChangedBy: row.ChangedBy, ChangedAt: row.ChangedAt,
 		Change: row.Change, Reason: row.Reason, URL: row.URL, Auth: row.Auth,
-		Events: row.Events, Merchants: merchants, Headers: headers, State: orZero(row.State),
+		Events: row.Events, Merchants: merchants, Headers: headers, Rate: orZero(row.Rate),
+		State: orZero(row.State),
 	}, nil
 }
 
@@ -198,8 +202,8 @@ type Restoration struct {
 	Secret secret.String
 }
 
-// Restore makes a new version with the URL, the scheme, the headers, the events
-// and the merchants of an older one, checked by the rules of today. The secret
+// Restore makes a new version with the URL, the scheme, the headers, the events,
+// the merchants and the rate of an older one, checked by the rules of today. The secret
 // in force stays; where there is none and the older version needs one, a new
 // one is made. Restoring what is in force makes no version. The patch's base
 // and reason count, the rest of it does not.
@@ -240,6 +244,6 @@ func (v Version) patch(reason string) Patch {
 	}
 	return Patch{
 		URL: &v.URL, Auth: &v.Auth, Events: v.Events, Merchants: merchants, Headers: &v.Headers,
-		Reason: reason, keepSecret: true,
+		Rate: &v.Rate, Reason: reason, keepSecret: true,
 	}
 }

@@ -1,0 +1,121 @@
+package webhook_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"drawbridge/internal/webhook"
+)
+
+// TestDeliveriesTogether makes many attempts at once, each with an answer of its
+// own, and finds each in its own log.
+func TestDeliveriesTogether(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	const many = 60
+	want := map[string]int{}
+	for i := range many {
+		status := 206 + i%2*300 + i
+		endpoint := newReceiver(t, func(w http.ResponseWriter, _ int) {
+			w.Header().Set("x-number", fmt.Sprint(i))
+			w.WriteHeader(status)
+			fmt.Fprintf(w, "answer \"%d\" \\ {,}", i)
+		})
+		made, _ := h.subscribe(t, endpoint.URL, nil)
+		want[made.UID.String()] = status
+	}
+	h.publish(t)
+	var workers sync.WaitGroup
+	for jobs := h.jobs(t); len(jobs) > 0; jobs = h.jobs(t) {
+		for _, job := range jobs {
+			workers.Go(func() {
+				if err := h.Deliver(t.Context(), job, false); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+	workers.Wait()
+	for _, delivery := range h.list(t) {
+		checkOwnAnswer(t, h.detail(t, delivery.UID), want[delivery.SubscriptionUID.String()])
+	}
+}
+
+func checkOwnAnswer(t *testing.T, delivery webhook.DeliveryDetail, status int) {
+	t.Helper()
+	if len(delivery.Attempts) != 1 || delivery.AttemptCount != 1 {
+		t.Fatalf("%d attempts, counted %d", len(delivery.Attempts), delivery.AttemptCount)
+	}
+	attempt := delivery.Attempts[0]
+	state := webhook.DeliveryDelivered
+	if status >= 300 {
+		state = webhook.DeliveryRetrying
+	}
+	if attempt.HTTPStatus != status || delivery.State != state {
+		t.Errorf("status %d and state %s, want %d and %s",
+			attempt.HTTPStatus, delivery.State, status, state)
+	}
+	number := ""
+	for _, header := range attempt.ResponseHeaders {
+		if http.CanonicalHeaderKey(header.Name) == "X-Number" {
+			number = header.Value
+		}
+	}
+	if body := fmt.Sprintf("answer \"%s\" \\ {,}", number); string(attempt.ResponseBody) != body {
+		t.Errorf("the answer is %q, want %q", attempt.ResponseBody, body)
+	}
+	if attempt.URL != delivery.URL || attempt.SubscriptionVersion != 1 {
+		t.Errorf("an attempt at %s, version %d", attempt.URL, attempt.SubscriptionVersion)
+	}
+}
+
+// TestLockedDeliveryHoldsUpNobody locks one of many deliveries, as a long
+// transaction of an operator does, while the attempts of all are recorded.
+func TestLockedDeliveryHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	endpoint := newReceiver(t, nil)
+	for range 10 {
+		h.subscribe(t, endpoint.URL, nil)
+	}
+	h.publish(t)
+	jobs := h.jobs(t)
+	tx, err := h.DB.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = tx.ExecContext(t.Context(),
+		`SELECT 1 FROM deliveries WHERE delivery_uid = $1 FOR UPDATE`, jobs[0].DeliveryUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, len(jobs))
+	for _, job := range jobs {
+		go func() { done <- h.Deliver(context.WithoutCancel(t.Context()), job, false) }()
+	}
+	limit := time.After(time.Minute)
+	for range len(jobs) - 1 {
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+		case <-limit:
+			t.Fatal("deliveries wait for the lock on another one")
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	delivered := h.count(t, `SELECT count(*) FROM deliveries WHERE state = 'delivered'`)
+	if delivered != len(jobs) || len(endpoint.requests()) != len(jobs) {
+		t.Errorf("%d delivered by %d requests, want %d", delivered, len(endpoint.requests()), len(jobs))
+	}
+}
