@@ -49,6 +49,7 @@ const queueChores = river.QueueDefault
 const (
 	webhookWorkers = 400
 	emailWorkers   = 10
+	bulkWorkers    = 4
 	choreWorkers   = 2
 )
 
@@ -58,15 +59,17 @@ func Config(deps Deps) *river.Config {
 	river.AddWorker(workers, &DeliverWebhook{
 		Webhooks: deps.Webhooks, Limit: deps.WebhookTimeout + recordMargin,
 	})
+	river.AddWorker(workers, &BulkResend{Webhooks: deps.Webhooks})
 	river.AddWorker(workers, NewSendEmail(deps.Courier, deps.ObserveMail))
 	river.AddWorker(workers, &Housekeep{Deps: deps})
 	return &river.Config{
 		// Its own default writes to the standard output, which is the ready line's.
 		Logger: slog.Default(),
 		Queues: map[string]river.QueueConfig{
-			webhook.Queue: {MaxWorkers: webhookWorkers},
-			email.Queue:   {MaxWorkers: emailWorkers},
-			queueChores:   {MaxWorkers: choreWorkers},
+			webhook.Queue:     {MaxWorkers: webhookWorkers},
+			webhook.BulkQueue: {MaxWorkers: bulkWorkers},
+			email.Queue:       {MaxWorkers: emailWorkers},
+			queueChores:       {MaxWorkers: choreWorkers},
 		},
 		Workers:      workers,
 		Middleware:   deps.middleware(),

@@ -45,5 +45,6 @@ func Promote(ctx context.Context, webhooks *webhook.Service) {
 func recollect(ctx context.Context, webhooks *webhook.Service) error {
 	_, orphanErr := webhooks.MarkOrphans(ctx, orphanPatience)
 	_, forgottenErr := webhooks.ReleaseForgotten(ctx)
-	return errors.Join(orphanErr, forgottenErr)
+	_, bulkErr := webhooks.ReviveBulks(ctx)
+	return errors.Join(orphanErr, forgottenErr, bulkErr)
 }

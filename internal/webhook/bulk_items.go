@@ -1,0 +1,84 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+)
+
+// BulkLanes returns the subscriptions of a confirmed bulk re-send with what
+// became of their items, the largest share first.
+func (s *Service) BulkLanes(ctx context.Context, uid uuid.UUID) ([]BulkLane, error) {
+	var lanes []BulkLane
+	err := s.DB.SelectContext(ctx, &lanes, `
+		SELECT l.subscription_uid, s.url, s.state, l.waiting, l.sent, l.delivered, l.failed,
+		       l.cancelled, l.skipped
+		  FROM bulk_resend_lanes l
+		  JOIN subscriptions s USING (subscription_uid)
+		 WHERE l.bulk_uid = $1
+		 ORDER BY l.waiting + l.sent + l.delivered + l.failed + l.cancelled + l.skipped DESC,
+		          l.subscription_uid`, uid)
+	if err != nil {
+		return nil, fmt.Errorf("loading the lanes of bulk re-send %s: %w", uid, err)
+	}
+	return lanes, nil
+}
+
+// BulkItemFilter chooses items of a bulk re-send.
+type BulkItemFilter struct {
+	// State is one of ItemStates, empty for all.
+	State ItemState
+	// After is the position before the first item, 0 for the beginning.
+	After int
+	// Limit is from 1 to MaxPage.
+	Limit int
+}
+
+// BulkItems returns a page of the items of a bulk re-send in the order of
+// sending, and the position to go on after, 0 on the last page. Error:
+// VALIDATION_ERROR for the limit.
+func (s *Service) BulkItems(
+	ctx context.Context, uid uuid.UUID, filter BulkItemFilter,
+) ([]BulkItem, int, error) {
+	if err := checkLimit(filter.Limit); err != nil {
+		return nil, 0, err
+	}
+	text, args := `
+		SELECT i.position, i.subscription_uid, s.url, i.event_uid, i.event_at, i.event,
+		       i.application_uid, i.status, i.delivery_uid, i.state, i.skip_reason, i.new_uid,
+		       d.last_http_status, d.last_error_class
+		  FROM bulk_resend_items i
+		  JOIN subscriptions s USING (subscription_uid)
+		  LEFT JOIN deliveries d ON d.delivery_uid = i.new_uid
+		                        AND d.created_at = i.new_created_at
+		 WHERE i.bulk_uid = $1
+		   AND i.position > $2`, []any{uid, filter.After}
+	if filter.State != "" {
+		text, args = number(text+` AND i.state = ?`, args, []any{string(filter.State)})
+	}
+	text, args = number(text+` ORDER BY i.position LIMIT ?`, args, []any{filter.Limit + 1})
+	var items []BulkItem
+	if err := s.DB.SelectContext(ctx, &items, text, args...); err != nil {
+		return nil, 0, fmt.Errorf("listing the items of bulk re-send %s: %w", uid, err)
+	}
+	if len(items) <= filter.Limit {
+		return items, 0, nil
+	}
+	items = items[:filter.Limit]
+	return items, items[len(items)-1].Position, nil
+}
+
+// BulkOfDelivery returns the bulk re-send that made a delivery, the nil id when
+// none did.
+func (s *Service) BulkOfDelivery(ctx context.Context, uid uuid.UUID) (uuid.UUID, error) {
+	var bulk uuid.UUID
+	err := s.DB.GetContext(ctx, &bulk,
+		`SELECT bulk_uid FROM bulk_resend_items WHERE new_uid = $1`, uid)
+	if err != nil && !postgres.IsNoRows(err) {
+		return uuid.Nil, fmt.Errorf("looking for the bulk re-send of delivery %s: %w", uid, err)
+	}
+	return bulk, nil
+}

@@ -1,0 +1,358 @@
+package webhook
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// BulkPlan is what confirming a draft now would mean.
+type BulkPlan struct {
+	// Total is the exact count of new deliveries.
+	Total int
+	// Lanes are the subscriptions that get them, the largest share first.
+	Lanes []PlanLane
+	// Skipped says what is left out and why.
+	Skipped map[SkipReason]int
+	// Oldest and Newest are the times of the events.
+	Oldest, Newest time.Time
+	Risks          BulkRisks
+}
+
+// PlanLane is a subscription's part of a plan.
+type PlanLane struct {
+	SubscriptionUID uuid.UUID
+	URL             string
+	State           State
+	Total           int
+	// Events counts by kind.
+	Events map[lending.EventKind]int
+}
+
+// BulkRisks count the deliveries of a plan that somebody should think about.
+type BulkRisks struct {
+	// Delivered have arrived already, Newer were overtaken by a delivered later
+	// event of their application, Unknown may have arrived.
+	Delivered, Newer, Unknown int
+	// Changed were tried last under an older version of the subscription.
+	Changed int
+	// Paused and Failing go to subscriptions in that state.
+	Paused, Failing int
+}
+
+// Skips is how many are left out.
+func (p BulkPlan) Skips() int {
+	total := 0
+	for _, count := range p.Skipped {
+		total += count
+	}
+	return total
+}
+
+// Takes is how long sending at the pace takes, for the largest share.
+func (p BulkPlan) Takes(pace int) time.Duration {
+	if len(p.Lanes) == 0 {
+		return 0
+	}
+	return time.Duration(p.Lanes[0].Total) * time.Second / time.Duration(pace)
+}
+
+// planRow is a part of a plan whose members are alike.
+type planRow struct {
+	SubscriptionUID uuid.UUID         `db:"subscription_uid"`
+	URL             string            `db:"url"`
+	State           State             `db:"subscription_state"`
+	Event           lending.EventKind `db:"event"`
+	Skip            *SkipReason       `db:"skip_reason"`
+	Count           int               `db:"count"`
+	Delivered       int               `db:"delivered"`
+	Newer           int               `db:"newer"`
+	Unknown         int               `db:"unknown"`
+	Changed         int               `db:"changed"`
+	Oldest          time.Time         `db:"oldest"`
+	Newest          time.Time         `db:"newest"`
+}
+
+// PlanBulk says what confirming a draft now would mean; it changes nothing.
+// Errors: NOT_FOUND, INVALID_STATE once it was confirmed, VALIDATION_ERROR for
+// more than MaxBulk.
+func (s *Service) PlanBulk(ctx context.Context, uid uuid.UUID) (BulkPlan, error) {
+	row, err := getBulk(ctx, s.DB, uid)
+	if err != nil {
+		return BulkPlan{}, err
+	}
+	if row.State != BulkDraft {
+		return BulkPlan{}, errBulkState(row, "planned", "look at")
+	}
+	bulk, err := row.bulk()
+	if err != nil {
+		return BulkPlan{}, err
+	}
+	return planOf(ctx, s.DB, bulk)
+}
+
+func planOf(ctx context.Context, db sqlx.ExtContext, bulk Bulk) (BulkPlan, error) {
+	chosen, args := bulk.chosen()
+	var rows []planRow
+	err := sqlx.SelectContext(ctx, db, &rows, chosen+`
+		SELECT j.subscription_uid,
+		       s.url,
+		       j.subscription_state,
+		       j.event,
+		       j.skip_reason,
+		       count(*) AS count,
+		       count(*) FILTER (WHERE j.delivered) AS delivered,
+		       count(*) FILTER (WHERE j.newer) AS newer,
+		       count(*) FILTER (WHERE j.unknown) AS unknown,
+		       count(*) FILTER (WHERE j.changed) AS changed,
+		       min(j.event_at) AS oldest,
+		       max(j.event_at) AS newest
+		  FROM judged j
+		  JOIN subscriptions s USING (subscription_uid)
+		 GROUP BY 1, 2, 3, 4, 5
+		 ORDER BY 1, 4`, args...)
+	if err != nil {
+		return BulkPlan{}, fmt.Errorf("planning a bulk re-send: %w", err)
+	}
+	return gather(rows)
+}
+
+// gather adds up the rows of a plan.
+func gather(rows []planRow) (BulkPlan, error) {
+	plan := BulkPlan{Skipped: map[SkipReason]int{}}
+	for _, row := range rows {
+		if row.Skip != nil {
+			plan.Skipped[*row.Skip] += row.Count
+			continue
+		}
+		plan.Total += row.Count
+		plan.Risks.add(row)
+		plan.lane(row)
+		if plan.Oldest.IsZero() || row.Oldest.Before(plan.Oldest) {
+			plan.Oldest = row.Oldest
+		}
+		if row.Newest.After(plan.Newest) {
+			plan.Newest = row.Newest
+		}
+	}
+	if all := plan.Total + plan.Skips(); all > MaxBulk {
+		return BulkPlan{}, errBulkTooLarge()
+	}
+	slices.SortStableFunc(plan.Lanes, func(a, b PlanLane) int { return b.Total - a.Total })
+	return plan, nil
+}
+
+func (r *BulkRisks) add(row planRow) {
+	r.Delivered += row.Delivered
+	r.Newer += row.Newer
+	r.Unknown += row.Unknown
+	r.Changed += row.Changed
+	switch row.State {
+	case StatePaused:
+		r.Paused += row.Count
+	case StateFailing:
+		r.Failing += row.Count
+	case StateActive, StateDeleted:
+	}
+}
+
+// lane adds a row to its subscription; those of one come together.
+func (p *BulkPlan) lane(row planRow) {
+	if last := len(p.Lanes) - 1; last < 0 || p.Lanes[last].SubscriptionUID != row.SubscriptionUID {
+		p.Lanes = append(p.Lanes, PlanLane{
+			SubscriptionUID: row.SubscriptionUID, URL: row.URL, State: row.State,
+			Events: map[lending.EventKind]int{},
+		})
+	}
+	lane := &p.Lanes[len(p.Lanes)-1]
+	lane.Total += row.Count
+	lane.Events[row.Event] += row.Count
+}
+
+func errBulkTooLarge() error {
+	return lending.NewError(lending.CodeValidation,
+		"more than %d deliveries match; narrow the time range or the filter", MaxBulk)
+}
+
+// chosen renders, as the beginning of a statement, everything that the scope
+// means now, each with what speaks against it (the relation judged). Planning
+// and freezing share it, so that they cannot disagree.
+func (b Bulk) chosen() (string, []any) {
+	matched, args := b.Scope.matched()
+	args = append(args, b.Options.SkipDelivered || b.Scope.Kind == BulkRecover, b.Options.SkipNewer)
+	return `
+		WITH matched AS MATERIALIZED (` + matched + fmt.Sprintf(` LIMIT %d`, MaxBulk+1) + `
+		), sibling AS (
+			SELECT d.event_uid,
+			       d.subscription_uid,
+			       bool_or(d.state = 'delivered') AS delivered,
+			       bool_or(d.state IN ('pending', 'retrying')) AS under_way
+			  FROM deliveries d
+			 WHERE d.event_uid IN (SELECT event_uid FROM matched)
+			 GROUP BY 1, 2
+		), tried AS (
+			SELECT a.delivery_uid,
+			       bool_or(a.error_class = 'unknown') AS unknown,
+			       max(a.subscription_version) AS tried_version
+			  FROM attempts a
+			  JOIN matched m ON m.delivery_uid = a.delivery_uid
+			                AND m.created_at = a.delivery_created_at
+			 GROUP BY 1
+		), latest AS (
+			SELECT d.application_uid,
+			       d.subscription_uid,
+			       max(d.event_at) AS newest_at
+			  FROM deliveries d
+			 WHERE d.state = 'delivered'
+			   AND (d.application_uid, d.subscription_uid) IN (
+			           SELECT application_uid, subscription_uid FROM matched)
+			 GROUP BY 1, 2
+		), flagged AS (
+			SELECT ` + matchedColumns + `,
+			       row_number() OVER (PARTITION BY event_uid, subscription_uid
+			                          ORDER BY created_at DESC, delivery_uid DESC) AS place,
+			       coalesce(b.delivered, false) AS delivered,
+			       coalesce(b.under_way, false) AS under_way,
+			       coalesce(t.unknown, false) AS unknown,
+			       coalesce(t.tried_version < m.version, false) AS changed,
+			       coalesce(l.newest_at > m.event_at, false) AS newer
+			  FROM matched m
+			  LEFT JOIN sibling b USING (event_uid, subscription_uid)
+			  LEFT JOIN tried t USING (delivery_uid)
+			  LEFT JOIN latest l USING (application_uid, subscription_uid)
+		), judged AS MATERIALIZED (
+			SELECT ` + matchedColumns + `,
+			       delivered, unknown, changed, newer,
+			       CASE WHEN f.subscription_state = 'deleted' THEN 'subscription_deleted'
+			            WHEN f.place > 1 THEN 'duplicate'
+			            WHEN f.under_way THEN 'under_way'
+			            WHEN f.delivered AND ` + fmt.Sprintf(`$%d`, len(args)-1) + `
+			                THEN 'delivered_already'
+			            WHEN f.newer AND ` + fmt.Sprintf(`$%d`, len(args)) + `
+			                THEN 'newer_delivered'
+			       END AS skip_reason
+			  FROM flagged f
+		)`, args
+}
+
+// matchedColumns are what matched renders.
+const matchedColumns = `delivery_uid, created_at, subscription_uid, event_uid, event_at, event,
+			       application_uid, status, test, subscription_state, version`
+
+// matched renders what the scope means before anything is left out. Its first
+// argument is the partner, and every table that it looks at is held to it.
+func (b BulkScope) matched() (string, []any) {
+	if b.Kind == BulkReplay {
+		return b.missed()
+	}
+	filter := b.Filter
+	conditions := []string{`s.partner_uid = ?`}
+	values := []any{b.PartnerUID}
+	switch b.Kind {
+	case BulkSelection:
+		filter = DeliveryFilter{}
+		conditions = append(conditions, `d.delivery_uid = ANY (?)`)
+		values = append(values, pq.Array(b.Deliveries))
+	case BulkRecover:
+		filter = DeliveryFilter{State: DeliveryFailed, Since: b.Since, Until: b.Until}
+		conditions = append(conditions, `NOT d.test`, `d.subscription_uid = ANY (?)`)
+		values = append(values, pq.Array(b.Subscriptions))
+	case BulkFilter, BulkReplay:
+	}
+	text, args := filter.where(`true`)
+	for _, condition := range conditions {
+		text += ` AND ` + condition
+	}
+	text, args = number(text, args, values)
+	return `
+			SELECT d.delivery_uid,
+			       d.created_at,
+			       d.subscription_uid,
+			       d.event_uid,
+			       d.event_at,
+			       d.event,
+			       d.application_uid,
+			       d.status,
+			       d.test,
+			       s.state AS subscription_state,
+			       s.version` + deliveryTables + text, args
+}
+
+// missed renders the events that the subscriptions want and never got.
+func (b BulkScope) missed() (string, []any) {
+	args := []any{b.PartnerUID, pq.Array(b.Subscriptions)}
+	text := `
+			SELECT NULL::uuid AS delivery_uid,
+			       NULL::timestamptz AS created_at,
+			       s.subscription_uid,
+			       e.event_uid,
+			       e.occurred_at AS event_at,
+			       e.kind AS event,
+			       e.application_uid,
+			       e.status,
+			       false AS test,
+			       s.state AS subscription_state,
+			       s.version
+			  FROM subscriptions s
+			  JOIN events e ON e.partner_uid = s.partner_uid
+			 WHERE s.partner_uid = $1
+			   AND s.subscription_uid = ANY ($2)
+			   AND e.merchant_uid IS NOT NULL` + wanted + `
+			   AND NOT EXISTS (SELECT 1
+			                     FROM deliveries d
+			                    WHERE d.event_uid = e.event_uid
+			                      AND d.subscription_uid = s.subscription_uid)`
+	var values []any
+	if b.EventUID != uuid.Nil {
+		text += ` AND e.event_uid = ?`
+		values = append(values, b.EventUID)
+	} else {
+		text += ` AND e.occurred_at >= ? AND e.occurred_at < ?`
+		values = append(values, b.Since, b.Until)
+	}
+	return number(text, args, values)
+}
+
+// wanted tells whether a subscription s gets an event e as it is configured now.
+const wanted = `
+			   AND (s.events = ARRAY['all'] OR e.kind = ANY (s.events))
+			   AND (s.all_merchants OR EXISTS (
+			           SELECT 1
+			             FROM subscription_merchants m
+			            WHERE m.subscription_uid = s.subscription_uid
+			              AND m.merchant_uid = e.merchant_uid))`
+
+// PartnersOf counts, by partner, the deliveries that match a filter, up to
+// MaxBulk in all: a bulk re-send must choose one.
+func (s *Service) PartnersOf(
+	ctx context.Context, filter DeliveryFilter,
+) ([]PartnerShare, error) {
+	filter.Cursor = postgres.Cursor{}
+	conditions, args := filter.where()
+	var shares []PartnerShare
+	err := s.DB.SelectContext(ctx, &shares, `
+		SELECT m.partner_uid, m.name, count(*) AS count
+		  FROM (SELECT s.partner_uid, p.name`+deliveryTables+conditions+
+		fmt.Sprintf(` LIMIT %d) AS m`, MaxBulk)+`
+		 GROUP BY 1, 2
+		 ORDER BY 3 DESC, 1`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("counting deliveries by partner: %w", err)
+	}
+	return shares, nil
+}
+
+// PartnerShare is how many deliveries of a choice are one partner's.
+type PartnerShare struct {
+	UID   uuid.UUID `db:"partner_uid"`
+	Name  string    `db:"name"`
+	Count int       `db:"count"`
+}

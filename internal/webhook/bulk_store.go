@@ -1,0 +1,215 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// number puts the place of each value into the text, whose question marks stand
+// for them, after those of args.
+func number(text string, args, values []any) (string, []any) {
+	for _, value := range values {
+		args = append(args, value)
+		text = strings.Replace(text, "?", fmt.Sprintf("$%d", len(args)), 1)
+	}
+	return text, args
+}
+
+// bulkRow is a bulk re-send as the table holds it.
+type bulkRow struct {
+	UID           uuid.UUID  `db:"bulk_uid"`
+	PartnerUID    uuid.UUID  `db:"partner_uid"`
+	PartnerName   string     `db:"partner_name"`
+	Kind          BulkKind   `db:"kind"`
+	Scope         []byte     `db:"scope"`
+	SkipNewer     bool       `db:"skip_newer"`
+	SkipDelivered bool       `db:"skip_delivered"`
+	Pace          int        `db:"pace"`
+	State         BulkState  `db:"state"`
+	Run           int        `db:"run"`
+	Reason        *string    `db:"reason"`
+	CreatedBy     string     `db:"created_by"`
+	CreatedAt     time.Time  `db:"created_at"`
+	ConfirmedBy   *string    `db:"confirmed_by"`
+	ConfirmedAt   *time.Time `db:"confirmed_at"`
+	SettledAt     *time.Time `db:"settled_at"`
+	EndedAt       *time.Time `db:"ended_at"`
+	BulkCounts
+}
+
+const bulkColumns = `
+	b.bulk_uid,
+	b.partner_uid,
+	p.name AS partner_name,
+	b.kind,
+	b.scope,
+	b.skip_newer,
+	b.skip_delivered,
+	b.pace,
+	b.state,
+	b.run,
+	b.reason,
+	b.created_by,
+	b.created_at,
+	b.confirmed_by,
+	b.confirmed_at,
+	b.settled_at,
+	b.ended_at`
+
+// bulkCounts adds up the lanes of each bulk re-send.
+const bulkCounts = `,
+	coalesce(c.waiting, 0) AS waiting,
+	coalesce(c.sent, 0) AS sent,
+	coalesce(c.delivered, 0) AS delivered,
+	coalesce(c.failed, 0) AS failed,
+	coalesce(c.cancelled, 0) AS cancelled,
+	coalesce(c.skipped, 0) AS skipped
+	 FROM bulk_resends b
+	 JOIN partners p USING (partner_uid)
+	 LEFT JOIN LATERAL (
+	      SELECT sum(waiting) AS waiting, sum(sent) AS sent, sum(delivered) AS delivered,
+	             sum(failed) AS failed, sum(cancelled) AS cancelled, sum(skipped) AS skipped
+	        FROM bulk_resend_lanes l
+	       WHERE l.bulk_uid = b.bulk_uid) AS c ON true`
+
+func (r bulkRow) bulk() (Bulk, error) {
+	bulk := Bulk{
+		UID: r.UID, PartnerName: r.PartnerName, State: r.State, Reason: orZero(r.Reason),
+		Options: BulkOptions{
+			SkipNewer: r.SkipNewer, SkipDelivered: r.SkipDelivered, Pace: r.Pace,
+		},
+		CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt, ConfirmedBy: orZero(r.ConfirmedBy),
+		ConfirmedAt: orZero(r.ConfirmedAt), EndedAt: orZero(r.EndedAt), Counts: r.BulkCounts,
+	}
+	if err := json.Unmarshal(r.Scope, &bulk.Scope); err != nil {
+		return Bulk{}, fmt.Errorf("reading the scope of bulk re-send %s: %w", r.UID, err)
+	}
+	// The columns are what the database checks; the text only repeats them.
+	bulk.Scope.PartnerUID, bulk.Scope.Kind = r.PartnerUID, r.Kind
+	return bulk, nil
+}
+
+// getBulk loads one bulk re-send, or answers NOT_FOUND.
+func getBulk(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (bulkRow, error) {
+	var row bulkRow
+	err := sqlx.GetContext(ctx, db, &row,
+		`SELECT `+bulkColumns+bulkCounts+` WHERE b.bulk_uid = $1`, uid)
+	if postgres.IsNoRows(err) {
+		return row, errNoBulk(uid)
+	}
+	if err != nil {
+		return row, fmt.Errorf("loading bulk re-send %s: %w", uid, err)
+	}
+	return row, nil
+}
+
+// lockBulk loads one bulk re-send and keeps everybody else from moving it on.
+func lockBulk(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (bulkRow, error) {
+	var found uuid.UUID
+	err := tx.GetContext(ctx, &found,
+		`SELECT bulk_uid FROM bulk_resends WHERE bulk_uid = $1 FOR NO KEY UPDATE`, uid)
+	if postgres.IsNoRows(err) {
+		return bulkRow{}, errNoBulk(uid)
+	}
+	if err != nil {
+		return bulkRow{}, fmt.Errorf("locking bulk re-send %s: %w", uid, err)
+	}
+	return getBulk(ctx, tx, uid)
+}
+
+func errNoBulk(uid uuid.UUID) error {
+	return lending.NewError(lending.CodeNotFound, "no bulk re-send has the id %s", uid)
+}
+
+// errBulkState says what a bulk re-send is, and so cannot be any more.
+func errBulkState(row bulkRow, done, act string) error {
+	return lending.NewError(lending.CodeInvalidState,
+		"the bulk re-send is %s and cannot be %s; make a new one to %s", row.State, done, act)
+}
+
+// Bulk returns one bulk re-send, or NOT_FOUND.
+func (s *Service) Bulk(ctx context.Context, uid uuid.UUID) (Bulk, error) {
+	row, err := getBulk(ctx, s.DB, uid)
+	if err != nil {
+		return Bulk{}, err
+	}
+	return row.bulk()
+}
+
+// BulksFilter narrows a list of bulk re-sends; a zero field does not.
+type BulksFilter struct {
+	PartnerUID uuid.UUID
+	State      BulkState
+	Cursor     postgres.Cursor
+	// Limit is from 1 to MaxPage.
+	Limit int
+}
+
+func (f BulksFilter) where() (string, []any) {
+	text, args := ` WHERE true`, []any(nil)
+	if f.PartnerUID != uuid.Nil {
+		text, args = number(text+` AND b.partner_uid = ?`, args, []any{f.PartnerUID})
+	}
+	if f.State != "" {
+		text, args = number(text+` AND b.state = ?`, args, []any{string(f.State)})
+	}
+	if !f.Cursor.IsZero() {
+		text, args = number(text+` AND (b.created_at, b.bulk_uid) < (?, ?)`, args,
+			[]any{f.Cursor.At, f.Cursor.UID})
+	}
+	return text, args
+}
+
+// Bulks returns one page of the bulk re-sends that match, newest first, and the
+// cursor of the next. Error: VALIDATION_ERROR for the limit.
+func (s *Service) Bulks(
+	ctx context.Context, filter BulksFilter,
+) ([]Bulk, postgres.Cursor, error) {
+	if err := checkLimit(filter.Limit); err != nil {
+		return nil, postgres.Cursor{}, err
+	}
+	where, args := filter.where()
+	args = append(args, filter.Limit+1)
+	var rows []bulkRow
+	err := s.DB.SelectContext(ctx, &rows, `SELECT `+bulkColumns+bulkCounts+where+
+		fmt.Sprintf(` ORDER BY b.created_at DESC, b.bulk_uid DESC LIMIT $%d`, len(args)), args...)
+	if err != nil {
+		return nil, postgres.Cursor{}, fmt.Errorf("listing bulk re-sends: %w", err)
+	}
+	rows, next := postgres.Page(rows, filter.Limit, func(row bulkRow) postgres.Cursor {
+		return postgres.Cursor{At: row.CreatedAt, UID: row.UID}
+	})
+	bulks := make([]Bulk, 0, len(rows))
+	for _, row := range rows {
+		bulk, err := row.bulk()
+		if err != nil {
+			return nil, postgres.Cursor{}, err
+		}
+		bulks = append(bulks, bulk)
+	}
+	return bulks, next, nil
+}
+
+// CountBulks counts the bulk re-sends that match, at most limit of them; the
+// filter's cursor and limit do not count.
+func (s *Service) CountBulks(ctx context.Context, filter BulksFilter, limit int) (int, error) {
+	filter.Cursor = postgres.Cursor{}
+	where, args := filter.where()
+	args = append(args, limit)
+	var count int
+	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (SELECT 1 FROM bulk_resends b`+
+		where+fmt.Sprintf(` LIMIT $%d) AS matching`, len(args)), args...)
+	if err != nil {
+		return 0, fmt.Errorf("counting bulk re-sends: %w", err)
+	}
+	return count, nil
+}

@@ -1,0 +1,26 @@
+package jobs
+
+import (
+	"context"
+
+	"github.com/riverqueue/river"
+
+	"drawbridge/internal/webhook"
+)
+
+// BulkResend moves bulk re-sends on, a batch at a time.
+type BulkResend struct {
+	river.WorkerDefaults[webhook.BulkArgs]
+
+	Webhooks *webhook.Service
+}
+
+// Work sends what the pace allows now and comes back when there may be more.
+// Coming back does not count as a run.
+func (w *BulkResend) Work(ctx context.Context, job *river.Job[webhook.BulkArgs]) error {
+	next, err := w.Webhooks.AdvanceBulk(ctx, job.Args)
+	if err != nil || next == 0 {
+		return err
+	}
+	return river.JobSnooze(next)
+}
