@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
@@ -111,10 +110,13 @@ func (c BulkConsent) check(counts BulkCounts) error {
 // freeze writes the set down, in one statement and so as of one moment.
 func freeze(ctx context.Context, tx *postgres.Tx, bulk Bulk) (BulkCounts, error) {
 	chosen, args := bulk.chosen()
-	text, args := number(chosen+`, lane AS (
+	c := clause{args: args}
+	uid, partner, now := c.bind(bulk.UID), c.bind(bulk.Scope.PartnerUID), c.bind(tx.Now)
+	text := chosen + `, lane AS (
 			INSERT INTO bulk_resend_lanes (bulk_uid, subscription_uid, partner_uid, paced_at,
 			                               moved_at, waiting, skipped)
-			SELECT ?::uuid, subscription_uid, ?::uuid, ?::timestamptz, ?::timestamptz,
+			SELECT ` + uid + `::uuid, subscription_uid, ` + partner + `::uuid,
+			       ` + now + `::timestamptz - interval '1 second', ` + now + `,
 			       count(*) FILTER (WHERE skip_reason IS NULL), count(skip_reason)
 			  FROM judged
 			 GROUP BY subscription_uid
@@ -122,14 +124,13 @@ func freeze(ctx context.Context, tx *postgres.Tx, bulk Bulk) (BulkCounts, error)
 		INSERT INTO bulk_resend_items (bulk_uid, position, subscription_uid, event_uid, event_at,
 		                               event, application_uid, status, test, delivery_uid,
 		                               delivery_created_at, state, skip_reason)
-		SELECT ?::uuid,
+		SELECT ` + uid + `,
 		       row_number() OVER (ORDER BY event_at, event_uid, subscription_uid, created_at),
 		       subscription_uid, event_uid, event_at, event, application_uid, status, test,
 		       delivery_uid, created_at,
 		       CASE WHEN skip_reason IS NULL THEN 'waiting' ELSE 'skipped' END, skip_reason
-		  FROM judged`, args,
-		[]any{bulk.UID, bulk.Scope.PartnerUID, tx.Now.Add(-time.Second), tx.Now, bulk.UID})
-	if _, err := tx.ExecContext(ctx, text, args...); err != nil {
+		  FROM judged`
+	if _, err := tx.ExecContext(ctx, text, c.args...); err != nil {
 		return BulkCounts{}, fmt.Errorf("freezing the set of bulk re-send %s: %w", bulk.UID, err)
 	}
 	row, err := getBulk(ctx, tx, bulk.UID)

@@ -31,7 +31,8 @@ func (h *house) failAll(t testing.TB) {
 	h.exec(t, `
 		UPDATE deliveries
 		   SET state = 'failed', attempt_count = 3, next_attempt_at = NULL, queued = false,
-		       finished_at = $1
+		       finished_at = $1, last_http_status = 503, last_error_class = 'http_5xx',
+		       last_duration_us = 1000
 		 WHERE state IN ('pending', 'retrying')`, h.clock.now())
 	h.exec(t, `DELETE FROM river_job`)
 }

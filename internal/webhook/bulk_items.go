@@ -46,22 +46,23 @@ func (s *Service) BulkItems(
 	if err := checkLimit(filter.Limit); err != nil {
 		return nil, 0, err
 	}
-	text, args := `
+	var c clause
+	c.add(`i.bulk_uid = ?`, uid)
+	c.add(`i.position > ?`, filter.After)
+	if filter.State != "" {
+		c.add(`i.state = ?`, string(filter.State))
+	}
+	text := `
 		SELECT i.position, i.subscription_uid, s.url, i.event_uid, i.event_at, i.event,
 		       i.application_uid, i.status, i.delivery_uid, i.state, i.skip_reason, i.new_uid,
 		       d.last_http_status, d.last_error_class
 		  FROM bulk_resend_items i
 		  JOIN subscriptions s USING (subscription_uid)
 		  LEFT JOIN deliveries d ON d.delivery_uid = i.new_uid
-		                        AND d.created_at = i.new_created_at
-		 WHERE i.bulk_uid = $1
-		   AND i.position > $2`, []any{uid, filter.After}
-	if filter.State != "" {
-		text, args = number(text+` AND i.state = ?`, args, []any{string(filter.State)})
-	}
-	text, args = number(text+` ORDER BY i.position LIMIT ?`, args, []any{filter.Limit + 1})
+		                        AND d.created_at = i.new_created_at` + c.where() +
+		` ORDER BY i.position LIMIT ` + c.bind(filter.Limit+1)
 	var items []BulkItem
-	if err := s.DB.SelectContext(ctx, &items, text, args...); err != nil {
+	if err := s.DB.SelectContext(ctx, &items, text, c.args...); err != nil {
 		return nil, 0, fmt.Errorf("listing the items of bulk re-send %s: %w", uid, err)
 	}
 	if len(items) <= filter.Limit {

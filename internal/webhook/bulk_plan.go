@@ -232,6 +232,7 @@ func (b Bulk) chosen() (string, []any) {
 			SELECT ` + matchedColumns + `,
 			       delivered, unknown, changed, newer,
 			       CASE WHEN f.subscription_state = 'deleted' THEN 'subscription_deleted'
+			            WHEN f.body_gone THEN 'body_removed'
 			            WHEN f.place > 1 THEN 'duplicate'
 			            WHEN f.under_way THEN 'under_way'
 			            WHEN f.delivered AND ` + fmt.Sprintf(`$%d`, len(args)-1) + `
@@ -245,7 +246,7 @@ func (b Bulk) chosen() (string, []any) {
 
 // matchedColumns are what matched renders.
 const matchedColumns = `delivery_uid, created_at, subscription_uid, event_uid, event_at, event,
-			       application_uid, status, test, subscription_state, version`
+			       application_uid, status, test, subscription_state, version, body_gone`
 
 // matched renders what the scope means before anything is left out. Its first
 // argument is the partner, and every table that it looks at is held to it.
@@ -253,25 +254,23 @@ func (b BulkScope) matched() (string, []any) {
 	if b.Kind == BulkReplay {
 		return b.missed()
 	}
+	var c clause
+	c.add(`s.partner_uid = ?`, b.PartnerUID)
 	filter := b.Filter
-	conditions := []string{`s.partner_uid = ?`}
-	values := []any{b.PartnerUID}
 	switch b.Kind {
 	case BulkSelection:
 		filter = DeliveryFilter{}
-		conditions = append(conditions, `d.delivery_uid = ANY (?)`)
-		values = append(values, pq.Array(b.Deliveries))
+		c.add(`d.delivery_uid = ANY (?)`, pq.Array(b.Deliveries))
 	case BulkRecover:
 		filter = DeliveryFilter{State: DeliveryFailed, Since: b.Since, Until: b.Until}
-		conditions = append(conditions, `NOT d.test`, `d.subscription_uid = ANY (?)`)
-		values = append(values, pq.Array(b.Subscriptions))
+		c.add(`NOT d.test`)
+		c.add(`d.subscription_uid = ANY (?)`, pq.Array(b.Subscriptions))
 	case BulkFilter, BulkReplay:
+		if filter.PartnerUID != uuid.Nil {
+			c.add(`s.partner_uid = ?`, filter.PartnerUID)
+		}
 	}
-	text, args := filter.where(`true`)
-	for _, condition := range conditions {
-		text += ` AND ` + condition
-	}
-	text, args = number(text, args, values)
+	filter.narrow(&c)
 	return `
 			SELECT d.delivery_uid,
 			       d.created_at,
@@ -283,13 +282,27 @@ func (b BulkScope) matched() (string, []any) {
 			       d.status,
 			       d.test,
 			       s.state AS subscription_state,
-			       s.version` + deliveryTables + text, args
+			       s.version,
+			       coalesce(e.body_removed_at IS NOT NULL OR e.event_uid IS NULL, true) AS body_gone
+			  FROM deliveries d
+			  JOIN subscriptions s USING (subscription_uid)
+			  LEFT JOIN events e ON e.event_uid = d.event_uid
+			                    AND e.occurred_at = d.event_at
+			                    AND e.partner_uid = s.partner_uid` + c.where(), c.args
 }
 
 // missed renders the events that the subscriptions want and never got.
 func (b BulkScope) missed() (string, []any) {
-	args := []any{b.PartnerUID, pq.Array(b.Subscriptions)}
-	text := `
+	var c clause
+	c.add(`s.partner_uid = ?`, b.PartnerUID)
+	c.add(`s.subscription_uid = ANY (?)`, pq.Array(b.Subscriptions))
+	c.add(`e.merchant_uid IS NOT NULL`)
+	if b.EventUID != uuid.Nil {
+		c.add(`e.event_uid = ?`, b.EventUID)
+	} else {
+		c.add(`e.occurred_at >= ? AND e.occurred_at < ?`, b.Since, b.Until)
+	}
+	return `
 			SELECT NULL::uuid AS delivery_uid,
 			       NULL::timestamptz AS created_at,
 			       s.subscription_uid,
@@ -300,25 +313,14 @@ func (b BulkScope) missed() (string, []any) {
 			       e.status,
 			       false AS test,
 			       s.state AS subscription_state,
-			       s.version
+			       s.version,
+			       e.body_removed_at IS NOT NULL AS body_gone
 			  FROM subscriptions s
-			  JOIN events e ON e.partner_uid = s.partner_uid
-			 WHERE s.partner_uid = $1
-			   AND s.subscription_uid = ANY ($2)
-			   AND e.merchant_uid IS NOT NULL` + wanted + `
+			  JOIN events e ON e.partner_uid = s.partner_uid` + c.where() + wanted + `
 			   AND NOT EXISTS (SELECT 1
 			                     FROM deliveries d
 			                    WHERE d.event_uid = e.event_uid
-			                      AND d.subscription_uid = s.subscription_uid)`
-	var values []any
-	if b.EventUID != uuid.Nil {
-		text += ` AND e.event_uid = ?`
-		values = append(values, b.EventUID)
-	} else {
-		text += ` AND e.occurred_at >= ? AND e.occurred_at < ?`
-		values = append(values, b.Since, b.Until)
-	}
-	return number(text, args, values)
+			                      AND d.subscription_uid = s.subscription_uid)`, c.args
 }
 
 // wanted tells whether a subscription s gets an event e as it is configured now.
@@ -336,12 +338,13 @@ func (s *Service) PartnersOf(
 	ctx context.Context, filter DeliveryFilter,
 ) ([]PartnerShare, error) {
 	filter.Cursor = postgres.Cursor{}
-	conditions, args := filter.where()
+	rows, args := filter.newest(`d.subscription_uid`, MaxBulk)
 	var shares []PartnerShare
 	err := s.DB.SelectContext(ctx, &shares, `
-		SELECT m.partner_uid, m.name, count(*) AS count
-		  FROM (SELECT s.partner_uid, p.name`+deliveryTables+conditions+
-		fmt.Sprintf(` LIMIT %d) AS m`, MaxBulk)+`
+		SELECT p.partner_uid, p.name, count(*) AS count
+		  FROM (`+rows+`) d
+		  JOIN subscriptions s USING (subscription_uid)
+		  JOIN partners p USING (partner_uid)
 		 GROUP BY 1, 2
 		 ORDER BY 3 DESC, 1`, args...)
 	if err != nil {

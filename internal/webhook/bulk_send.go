@@ -202,7 +202,7 @@ const sendItems = `
 	), judged AS MATERIALIZED (
 		SELECT position, c.event_uid, event_at, event, c.application_uid, c.status, test,
 		       delivery_uid, uid,
-		       CASE WHEN e.event_uid IS NULL THEN 'body_removed'
+		       CASE WHEN e.event_uid IS NULL OR e.body_removed_at IS NOT NULL THEN 'body_removed'
 		            WHEN $6 AND EXISTS (
 		                 SELECT 1 FROM deliveries d
 		                  WHERE d.event_uid = c.event_uid AND d.subscription_uid = $2

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -13,16 +12,6 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 )
-
-// number puts the place of each value into the text, whose question marks stand
-// for them, after those of args.
-func number(text string, args, values []any) (string, []any) {
-	for _, value := range values {
-		args = append(args, value)
-		text = strings.Replace(text, "?", fmt.Sprintf("$%d", len(args)), 1)
-	}
-	return text, args
-}
 
 // bulkRow is a bulk re-send as the table holds it.
 type bulkRow struct {
@@ -154,19 +143,18 @@ type BulksFilter struct {
 	Limit int
 }
 
-func (f BulksFilter) where() (string, []any) {
-	text, args := ` WHERE true`, []any(nil)
+func (f BulksFilter) clause() clause {
+	var c clause
 	if f.PartnerUID != uuid.Nil {
-		text, args = number(text+` AND b.partner_uid = ?`, args, []any{f.PartnerUID})
+		c.add(`b.partner_uid = ?`, f.PartnerUID)
 	}
 	if f.State != "" {
-		text, args = number(text+` AND b.state = ?`, args, []any{string(f.State)})
+		c.add(`b.state = ?`, string(f.State))
 	}
 	if !f.Cursor.IsZero() {
-		text, args = number(text+` AND (b.created_at, b.bulk_uid) < (?, ?)`, args,
-			[]any{f.Cursor.At, f.Cursor.UID})
+		c.add(`(b.created_at, b.bulk_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
 	}
-	return text, args
+	return c
 }
 
 // Bulks returns one page of the bulk re-sends that match, newest first, and the
@@ -177,11 +165,11 @@ func (s *Service) Bulks(
 	if err := checkLimit(filter.Limit); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
-	where, args := filter.where()
-	args = append(args, filter.Limit+1)
+	c := filter.clause()
+	text := `SELECT ` + bulkColumns + bulkCounts + c.where() +
+		` ORDER BY b.created_at DESC, b.bulk_uid DESC LIMIT ` + c.bind(filter.Limit+1)
 	var rows []bulkRow
-	err := s.DB.SelectContext(ctx, &rows, `SELECT `+bulkColumns+bulkCounts+where+
-		fmt.Sprintf(` ORDER BY b.created_at DESC, b.bulk_uid DESC LIMIT $%d`, len(args)), args...)
+	err := s.DB.SelectContext(ctx, &rows, text, c.args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing bulk re-sends: %w", err)
 	}
@@ -203,11 +191,11 @@ func (s *Service) Bulks(
 // filter's cursor and limit do not count.
 func (s *Service) CountBulks(ctx context.Context, filter BulksFilter, limit int) (int, error) {
 	filter.Cursor = postgres.Cursor{}
-	where, args := filter.where()
-	args = append(args, limit)
+	c := filter.clause()
+	text := `SELECT count(*) FROM (SELECT 1 FROM bulk_resends b` + c.where() +
+		` LIMIT ` + c.bind(limit) + `) AS matching`
 	var count int
-	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (SELECT 1 FROM bulk_resends b`+
-		where+fmt.Sprintf(` LIMIT $%d) AS matching`, len(args)), args...)
+	err := s.DB.GetContext(ctx, &count, text, c.args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting bulk re-sends: %w", err)
 	}
