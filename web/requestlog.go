@@ -50,6 +50,7 @@ func logRequests(options Options) echo.MiddlewareFunc {
 				"duration_ms", now().Sub(started).Milliseconds(),
 				"bytes_out", c.Response().Size,
 				"client", api.CallerID(c),
+				"trace_id", traceID(c),
 				"address", c.RealIP())
 			if options.Observe != nil {
 				options.Observe(Answered{

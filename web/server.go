@@ -66,7 +66,7 @@ func New(options Options) *echo.Echo {
 	e.IPExtractor = echo.ExtractIPDirect()
 	e.HTTPErrorHandler = newErrorHandler(options)
 	e.Pre(requestID, recordCalls(options), logRequests(options))
-	e.Use(recoverPanics, deadline(readBodyTimeout))
+	e.Use(traceRequests, recoverPanics, deadline(readBodyTimeout))
 	register(e, options)
 	return e
 }

@@ -57,6 +57,8 @@ var fences = map[string][]string{
 	"github.com/minio/minio-go/v7":  {"internal/document"},
 	"github.com/wneessen/go-mail":   {"internal/email"},
 	"github.com/alecthomas/kong":    {"cmd"},
+	"github.com/prometheus":         {"cmd"},
+	"go.opentelemetry.io/otel":      {"web", "internal/webhook", "cmd"},
 	"github.com/getkin/kin-openapi": {"web/docs/contract"},
 }
 

@@ -62,6 +62,14 @@ func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres
 			return err
 		}
 	}
+	stopTracing, err := startTracing(env.ctx, settings)
+	if err != nil {
+		return err
+	}
+	defer stopTracing()
+	if err := serveProfiles(env.ctx, settings); err != nil {
+		return err
+	}
 	keys, err := keyring(settings)
 	if err != nil {
 		return err

@@ -79,6 +79,7 @@ func newServices(
 	}
 	recorder := apilog.NewWriter(db)
 	meters := newMeters(db, recorder)
+	webhooks.SendTraceparent = settings.WebhookTraceparent
 	webhooks.Observe = meters.attempt
 	emails := email.NewService(inserter)
 	events := &event.Recorder{Webhooks: webhooks, Emails: emails}

@@ -64,6 +64,14 @@ type Config struct {
 	WebhookTimeout       time.Duration
 	WebhookRetry         []time.Duration
 	WebhookRetryAfterMax time.Duration
+	// WebhookTraceparent tells endpoints the trace of each attempt.
+	WebhookTraceparent bool
+	// OTLPURL is where traces go, empty for nowhere; TraceRatio is the share
+	// of requests whose trace is recorded, from 0 to 1.
+	OTLPURL    string
+	TraceRatio float64
+	// PprofListen is the local host:port of Go's profiler, empty for none.
+	PprofListen string
 }
 
 // Faults are all the wrong settings of one environment.

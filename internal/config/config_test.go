@@ -40,6 +40,7 @@ func TestLoadDefaults(t *testing.T) {
 		WebhookTimeout:       30 * time.Second,
 		WebhookRetry:         []time.Duration{time.Minute, 10 * time.Minute},
 		WebhookRetryAfterMax: time.Hour,
+		TraceRatio:           1,
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Error(diff)

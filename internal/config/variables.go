@@ -123,6 +123,30 @@ var table = []Variable{
 		},
 	},
 	{
+		Name: "DRAWBRIDGE_WEBHOOK_TRACEPARENT", Default: "false",
+		Meaning: "true sends the header traceparent with each attempt of a traced call",
+		read: func(c *Config, value string) (err error) {
+			c.WebhookTraceparent, err = readBool(value)
+			return err
+		},
+	},
+	{
+		Name: "DRAWBRIDGE_OTLP_URL", Secret: true,
+		Meaning: "collector for OpenTelemetry traces, such as http://127.0.0.1:4318; empty: none; " +
+			"headers for it as OTEL_EXPORTER_OTLP_HEADERS",
+		read: readOTLPURL,
+	},
+	{
+		Name: "DRAWBRIDGE_TRACE_RATIO", Default: "1",
+		Meaning: "share of requests whose trace is recorded, from 0 to 1",
+		read:    readTraceRatio,
+	},
+	{
+		Name:    "DRAWBRIDGE_PPROF_LISTEN",
+		Meaning: "loopback host:port of Go's profiler, such as 127.0.0.1:6060; empty: none",
+		read:    readPprofListen,
+	},
+	{
 		Name:    "SSL_CERT_FILE",
 		Meaning: "extra trust roots for outgoing TLS; empty: the system's",
 	},
@@ -264,12 +288,50 @@ func readWebhookAllow(c *Config, value string) error {
 	return nil
 }
 
-func readWebhookAllowHTTP(c *Config, value string) error {
-	allowed, err := strconv.ParseBool(value)
+func readWebhookAllowHTTP(c *Config, value string) (err error) {
+	c.WebhookAllowHTTP, err = readBool(value)
+	return err
+}
+
+func readBool(value string) (bool, error) {
+	yes, err := strconv.ParseBool(value)
 	if err != nil {
-		return fmt.Errorf("is %q; it must be true or false", value)
+		return false, fmt.Errorf("is %q; it must be true or false", value)
 	}
-	c.WebhookAllowHTTP = allowed
+	return yes, nil
+}
+
+func readOTLPURL(c *Config, value string) error {
+	c.OTLPURL = value
+	if value == "" {
+		return nil
+	}
+	parsed, err := url.Parse(value)
+	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+		return errors.New("must look like http://collector.internal:4318")
+	}
+	return nil
+}
+
+func readTraceRatio(c *Config, value string) error {
+	ratio, err := strconv.ParseFloat(value, 64)
+	if err != nil || !(ratio >= 0 && ratio <= 1) {
+		return fmt.Errorf("is %q; it must be a number from 0 to 1", value)
+	}
+	c.TraceRatio = ratio
+	return nil
+}
+
+// readPprofListen accepts loopback addresses alone: a profile shows memory.
+func readPprofListen(c *Config, value string) error {
+	if value == "" {
+		return nil
+	}
+	address, err := netip.ParseAddrPort(value)
+	if err != nil || !address.Addr().IsLoopback() {
+		return fmt.Errorf("is %q; it must be a loopback address and port, such as 127.0.0.1:6060", value)
+	}
+	c.PprofListen = value
 	return nil
 }
 

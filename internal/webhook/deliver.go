@@ -48,7 +48,12 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, died bool) error
 		return notSent(s.hold(ctx, task, lane))
 	}
 	started := s.DB.Now()
+	ctx, span := startSpan(ctx, task, job.Number)
+	if s.SendTraceparent {
+		request.Traceparent = traceparent(ctx)
+	}
 	attempt := s.send(ctx, lane, request)
+	endSpan(span, attempt)
 	if room := lane.room(); room > 0 {
 		defer s.refill(ctx, task.Subscription, lane, room)
 	}
@@ -125,6 +130,8 @@ type assignment struct {
 	Event             lending.EventKind `db:"event"`
 	Test              bool              `db:"test"`
 	Body              []byte            `db:"body"`
+	Traceparent       *string           `db:"traceparent"`
+	Application       uuid.NullUUID     `db:"application_uid"`
 	Subscription      uuid.UUID         `db:"subscription_uid"`
 	SubscriptionState State             `db:"subscription_state"`
 	URL               string            `db:"url"`
@@ -148,6 +155,8 @@ const loadAssignments = `
 	       d.event,
 	       d.test,
 	       e.body,
+	       e.traceparent,
+	       d.application_uid,
 	       s.subscription_uid,
 	       s.state AS subscription_state,
 	       s.url,

@@ -155,6 +155,9 @@ func buildHeaders(r Request, userAgent string) []Header {
 	set.put("content-type", "application/json")
 	set.put("user-agent", userAgent)
 	set.put("accept-encoding", "gzip")
+	if r.Traceparent != nil {
+		set.put(traceHeader, *r.Traceparent)
+	}
 	for _, header := range r.Headers {
 		set.put(strings.ToLower(header.Name), header.Value)
 	}

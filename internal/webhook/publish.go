@@ -80,8 +80,8 @@ func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, e Event) (int, e
 			   AND s.state <> 'deleted'
 		), event AS (
 			INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
-			                    application_uid, status, body, passed_over)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, (
+			                    application_uid, status, body, traceparent, passed_over)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10, (
 			            SELECT coalesce(jsonb_agg(jsonb_build_object(
 			                       's', subscription_uid, 'v', version, 'w', passed_over)), '[]')
 			              FROM considered
@@ -94,7 +94,7 @@ func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, e Event) (int, e
 		 WHERE passed_over IS NULL
 		RETURNING delivery_uid`,
 		e.UID, e.OccurredAt, string(e.Kind), e.PartnerUID, e.MerchantUID,
-		e.ApplicationUID, e.Status, e.Body, tx.Now)
+		e.ApplicationUID, e.Status, e.Body, tx.Now, traceparent(ctx))
 	if err != nil {
 		return 0, fmt.Errorf("inserting event %s: %w", e.Kind, err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
+	"go.opentelemetry.io/otel/trace"
 )
 
 // recordTimeout bounds the writing of an attempt, which goes on when the
@@ -192,6 +193,8 @@ func (s *Service) record(
 		"delivery", task.UID,
 		"subscription", task.Subscription,
 		"event", task.Event,
+		"application", task.Application.UUID,
+		"trace_id", trace.SpanContextFromContext(ctx).TraceID(),
 		"attempt", number,
 		"status", attempt.Status,
 		"error_class", attempt.Class,

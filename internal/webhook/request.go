@@ -22,6 +22,8 @@ type Request struct {
 	// Secret is the signing secret or the bearer token, Previous the former
 	// signing secret while both are sent, else zero.
 	Secret, Previous secret.String
+	// Traceparent is sent under that name, unless nil.
+	Traceparent *string
 	// Body is sent as it is.
 	Body []byte
 }

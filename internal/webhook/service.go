@@ -18,6 +18,8 @@ type Service struct {
 	Sender *Sender
 	// Retries says when the attempts after the first are due.
 	Retries Schedule
+	// SendTraceparent tells the endpoint the trace of each attempt.
+	SendTraceparent bool
 	// Observe is told of every attempt that was written down, unless nil.
 	Observe func(Observation)
 

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// newCollector accepts traces as an OpenTelemetry collector does.
+func newCollector(t *testing.T) (string, <-chan *tracepb.Span) {
+	t.Helper()
+	spans := make(chan *tracepb.Span, 1000)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var export collector.ExportTraceServiceRequest
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = proto.Unmarshal(body, &export)
+		}
+		if err != nil || r.URL.Path != "/v1/traces" {
+			t.Errorf("the collector was sent %s: %v", r.URL.Path, err)
+		}
+		for _, resource := range export.GetResourceSpans() {
+			for _, scope := range resource.GetScopeSpans() {
+				for _, span := range scope.GetSpans() {
+					spans <- span
+				}
+			}
+		}
+		w.Header().Set("content-type", "application/x-protobuf")
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, spans
+}
+
+// waitForSpans returns the first span of each name.
+func waitForSpans(t *testing.T, spans <-chan *tracepb.Span, names ...string) map[string]*tracepb.Span {
+	t.Helper()
+	found := map[string]*tracepb.Span{}
+	var other []string
+	timeout := time.After(30 * time.Second)
+	for len(found) < len(names) {
+		select {
+		case span := <-spans:
+			if name := span.GetName(); slices.Contains(names, name) && found[name] == nil {
+				found[name] = span
+			} else {
+				other = append(other, name)
+			}
+		case <-timeout:
+			t.Fatalf("of the spans %q only %d came, and %q", names, len(found), other)
+		}
+	}
+	return found
+}
+
+// TestTraceLeadsFromTheCallToTheEndpoint follows one draw over the queue.
+func TestTraceLeadsFromTheCallToTheEndpoint(t *testing.T) {
+	t.Parallel()
+	w, e := newWorld(t), newEndpoint(t, "204 No Content")
+	url, spans := newCollector(t)
+	w.vars["SSL_CERT_FILE"] = e.caFile
+	w.vars["DRAWBRIDGE_OTLP_URL"] = url
+	w.vars["DRAWBRIDGE_WEBHOOK_TRACEPARENT"] = "true"
+	w.vars["OTEL_BSP_SCHEDULE_DELAY"] = "50"
+	data := w.demoData()
+	s := w.serve()
+	w.subscribe(data, e, "--auth", "hmac")
+	if status := draw(t, s.url, data, "first_regular"); status != http.StatusOK {
+		t.Fatalf("the draw answered %d", status)
+	}
+	request := e.next(t)
+	const draws, attempts = "POST /api/v2/loan/:uid/request-draw", "webhook attempt"
+	found := waitForSpans(t, spans, draws, attempts)
+	call, attempt := found[draws], found[attempts]
+	if string(call.GetTraceId()) != string(attempt.GetTraceId()) ||
+		string(call.GetSpanId()) != string(attempt.GetParentSpanId()) {
+		t.Errorf("the attempt %v is not part of the call %v", attempt, call)
+	}
+	sent, _ := request.value("traceparent")
+	want := "00-" + hex.EncodeToString(attempt.GetTraceId()) + "-" + hex.EncodeToString(attempt.GetSpanId())
+	if !strings.HasPrefix(sent, want) {
+		t.Errorf("the endpoint was told %q, want %s", sent, want)
+	}
+	id := hex.EncodeToString(call.GetTraceId())
+	if logged := s.logged(); strings.Count(logged, `"trace_id":"`+id+`"`) < 1 {
+		t.Errorf("the log does not name the trace %s", id)
+	}
+}
+
+// TestEndpointsHearOfNoTraceUnasked keeps what is ours to ourselves by default.
+func TestEndpointsHearOfNoTraceUnasked(t *testing.T) {
+	t.Parallel()
+	w, e := newWorld(t), newEndpoint(t, "204 No Content")
+	w.vars["SSL_CERT_FILE"] = e.caFile
+	w.vars["DRAWBRIDGE_PPROF_LISTEN"] = "127.0.0.1:0"
+	data := w.demoData()
+	s := w.serve()
+	w.subscribe(data, e)
+	draw(t, s.url, data, "first_regular")
+	if sent, found := e.next(t).value("traceparent"); found {
+		t.Errorf("the endpoint was sent the traceparent %q", sent)
+	}
+	_, rest, found := strings.Cut(s.logged(), `"msg":"serving profiles","address":"`)
+	address, _, _ := strings.Cut(rest, `"`)
+	if !found {
+		t.Fatalf("the log does not name the profiler: %s", s.logged())
+	}
+	answer, err := http.Get("http://" + address + "/debug/pprof/goroutine?debug=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil || !strings.Contains(string(text), "goroutine profile") {
+		t.Errorf("the profiler answered %d %s: %v", answer.StatusCode, text, err)
+	}
+	public, err := http.Get(s.url + "/debug/pprof/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer public.Body.Close()
+	if public.StatusCode != http.StatusNotFound {
+		t.Errorf("the public port answers profiles with %d", public.StatusCode)
+	}
+}

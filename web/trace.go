@@ -1,0 +1,51 @@
+package web
+
+import (
+	"net/http"
+
+	"github.com/labstack/echo/v4"
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// traceRequests puts each routed request into a trace of its own. A trace that
+// the caller names is not taken over: a partner must not decide what we record.
+func traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		request := c.Request()
+		ctx, span := otel.Tracer("drawbridge/web").Start(request.Context(),
+			request.Method+" "+c.Path(), trace.WithSpanKind(trace.SpanKindServer))
+		defer span.End()
+		if !span.IsRecording() {
+			return next(c)
+		}
+		c.SetRequest(request.WithContext(ctx))
+		span.SetAttributes(
+			attribute.String("http.request.method", request.Method),
+			attribute.String("http.route", c.Path()),
+			attribute.String("drawbridge.request_id", c.Response().Header().Get(echo.HeaderXRequestID)),
+		)
+		err := next(c)
+		if err != nil {
+			// Answer now, so that the span tells the status that was sent.
+			c.Error(err)
+		}
+		status := c.Response().Status
+		span.SetAttributes(attribute.Int("http.response.status_code", status))
+		if status >= http.StatusInternalServerError {
+			span.SetStatus(codes.Error, http.StatusText(status))
+		}
+		return nil
+	}
+}
+
+// traceID is the id under which the request's trace is found, empty without one.
+func traceID(c echo.Context) string {
+	found := trace.SpanContextFromContext(c.Request().Context())
+	if !found.IsSampled() {
+		return ""
+	}
+	return found.TraceID().String()
+}
