@@ -42,12 +42,13 @@ func (w *Housekeep) Work(ctx context.Context, _ *river.Job[HousekeepArgs]) error
 	purged, purgeErr := w.purgeReplies(ctx)
 	forgetErr := w.Operators.Purge(ctx)
 	swept, sweepErr := w.Documents.Sweep(ctx, w.DB.Now().Add(-sweepAge), w.Loans.IsReferenced)
+	formsErr := w.Operators.PurgeSubmissions(ctx)
 	days, requestsErr := w.keepRequests(ctx)
 	slog.InfoContext(ctx, "housekeeping",
 		"request_days_dropped", days,
 		"partitions_made", made, "replies_purged", purged,
 		"uploads_kept", swept.Kept, "uploads_removed", swept.Removed)
-	return errors.Join(err, purgeErr, forgetErr, sweepErr, requestsErr)
+	return errors.Join(err, purgeErr, forgetErr, sweepErr, requestsErr, formsErr)
 }
 
 // keepRequests makes the days ahead of the request log and drops those that are

@@ -75,14 +75,14 @@ func (s *Service) CreateClient(
 	_, err = tx.ExecContext(ctx, `
 		WITH client AS (
 			INSERT INTO clients (client_id, partner_uid, is_group, secret_hash,
-			                     rate_per_second, rate_burst, created_at)
-			VALUES ($1, $2, $3, $4, $5, $6, $7)
+			                     rate_per_second, rate_burst, created_at, secret_hint)
+			VALUES ($1, $2, $3, $4, $5, $6, $7, $9)
 			RETURNING client_id, partner_uid
 		)
 		INSERT INTO client_merchants (client_id, merchant_uid, partner_uid)
 		SELECT client_id, unnest($8::uuid[]), partner_uid FROM client`,
 		credentials.ClientID, request.PartnerUID, request.Group, hash[:],
-		DefaultRatePerSecond, DefaultBurst, tx.Now, pq.Array(merchants))
+		DefaultRatePerSecond, DefaultBurst, tx.Now, pq.Array(merchants), hint(credentials.Secret))
 	if err != nil {
 		return Issued{}, fmt.Errorf("inserting client %s: %w", credentials.ClientID, err)
 	}
@@ -161,9 +161,11 @@ func (s *Service) RotateClient(
 	_, err := tx.ExecContext(ctx, `
 		UPDATE clients
 		   SET previous_secret_hash = CASE WHEN $2::timestamptz IS NOT NULL THEN secret_hash END,
+		       previous_secret_hint = CASE WHEN $2::timestamptz IS NOT NULL THEN secret_hint END,
 		       previous_valid_until = $2,
-		       secret_hash = $3
-		 WHERE client_id = $1`, id, rotated.PreviousValidUntil, hash[:])
+		       secret_hash = $3,
+		       secret_hint = $4
+		 WHERE client_id = $1`, id, rotated.PreviousValidUntil, hash[:], hint(rotated.Secret))
 	if err != nil {
 		return Rotated{}, fmt.Errorf("rotating client %s: %w", id, err)
 	}
@@ -177,6 +179,7 @@ func (s *Service) RevokeClient(ctx context.Context, tx *postgres.Tx, id string) 
 		UPDATE clients
 		   SET revoked_at = coalesce(revoked_at, $2),
 		       previous_secret_hash = NULL,
+		       previous_secret_hint = NULL,
 		       previous_valid_until = NULL
 		 WHERE client_id = $1`, lookupID(id), tx.Now)
 	if err != nil {

@@ -20,6 +20,10 @@ type Client struct {
 	Burst         int       `db:"rate_burst"`
 	// MerchantUIDs are in the order of their creation.
 	MerchantUIDs UIDs `db:"merchant_uids"`
+	// Hint is the last four characters of the secret, and PreviousHint of the one
+	// before; empty for secrets of old.
+	Hint         string `db:"secret_hint"`
+	PreviousHint string `db:"previous_secret_hint"`
 	// PreviousValidUntil is when the secret before the last rotation stops
 	// working, nil without one; it may have passed.
 	PreviousValidUntil *time.Time `db:"previous_valid_until"`
@@ -54,6 +58,8 @@ const selectClients = `
 	               JOIN merchants m USING (merchant_uid)
 	              WHERE cm.client_id = c.client_id
 	              ORDER BY m.created_at, m.merchant_uid) AS merchant_uids,
+	       coalesce(c.secret_hint, '') AS secret_hint,
+	       coalesce(c.previous_secret_hint, '') AS previous_secret_hint,
 	       c.previous_valid_until, c.last_used_at, c.revoked_at, c.created_at
 	  FROM clients c`
 

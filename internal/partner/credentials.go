@@ -23,6 +23,9 @@ const (
 // secretBytes is the entropy of a secret.
 const secretBytes = 32
 
+// hintLength is how much of a secret may be shown later, in characters.
+const hintLength = 4
+
 // Credentials are what a partner sends with every request.
 type Credentials struct {
 	// ClientID is public: it appears in lists and logs.
@@ -37,6 +40,10 @@ func newSecret() string {
 	_, _ = rand.Read(random)
 	return secretPrefix + base64.RawURLEncoding.EncodeToString(random)
 }
+
+// hint returns the end of a secret, by which people tell secrets apart. It gives
+// away 24 bits of 256.
+func hint(secret string) string { return secret[len(secret)-hintLength:] }
 
 // clientID writes a UUID as the id of a client, so that lists of clients page by
 // the same cursors as every other list.

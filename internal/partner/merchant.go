@@ -61,7 +61,7 @@ func (s *Service) Merchant(ctx context.Context, uid uuid.UUID) (Merchant, error)
 		  FROM merchants
 		 WHERE merchant_uid = $1`, uid)
 	if postgres.IsNoRows(err) {
-		return Merchant{}, lending.NewError(lending.CodeNotFound, "there is no merchant %s", uid)
+		return Merchant{}, errNoMerchant(uid)
 	}
 	if err != nil {
 		return Merchant{}, fmt.Errorf("loading merchant %s: %w", uid, err)
@@ -94,6 +94,10 @@ func (s *Service) ListMerchants(
 		return postgres.Cursor{At: merchant.CreatedAt, UID: merchant.UID}
 	})
 	return rows, next, nil
+}
+
+func errNoMerchant(uid uuid.UUID) error {
+	return lending.NewError(lending.CodeNotFound, "there is no merchant %s", uid)
 }
 
 // optional is NULL for the nil UUID.

@@ -92,7 +92,7 @@ func (s *Service) ListPartners(
 	err = s.DB.SelectContext(ctx, &rows, `
 		SELECT partner_uid, name, created_at
 		  FROM partners
-		 WHERE name ILIKE $1
+		 WHERE lower(name) LIKE lower($1)
 		   AND ($2::timestamptz IS NULL OR (created_at, partner_uid) < ($2, $3))
 		 ORDER BY created_at DESC, partner_uid DESC
 		 LIMIT $4`,

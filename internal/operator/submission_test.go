@@ -1,0 +1,89 @@
+package operator_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// send submits a form whose work is to count.
+func send(
+	o *office, token uuid.UUID, actor string, done *atomic.Int64, fault error,
+) (target string, repeated bool, err error) {
+	err = o.try(func(ctx context.Context, tx *postgres.Tx) error {
+		target, repeated, err = o.Once(ctx, tx, token, actor, func() (string, error) {
+			if fault == nil {
+				done.Add(1)
+			}
+			return "/here", fault
+		})
+		return err
+	})
+	return target, repeated, err
+}
+
+func TestAFormDoesItsWorkOnce(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	token, done := uuid.New(), new(atomic.Int64)
+	var firsts atomic.Int64
+	var senders sync.WaitGroup
+	for range 8 {
+		senders.Go(func() {
+			target, repeated, err := send(o, token, email, done, nil)
+			if err != nil || target != "/here" {
+				t.Errorf("led to %q, %v", target, err)
+			}
+			if !repeated {
+				firsts.Add(1)
+			}
+		})
+	}
+	senders.Wait()
+	if done.Load() != 1 || firsts.Load() != 1 {
+		t.Errorf("done %d times, %d said to be first", done.Load(), firsts.Load())
+	}
+}
+
+func TestAFormThatFailedMayBeSentAgain(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	token, done := uuid.New(), new(atomic.Int64)
+	fault := errors.New("no")
+	if _, _, err := send(o, token, email, done, fault); !errors.Is(err, fault) {
+		t.Errorf("the fault became %v", err)
+	}
+	if _, repeated, err := send(o, token, email, done, nil); repeated || err != nil {
+		t.Errorf("the second try: repeated %t, %v", repeated, err)
+	}
+	_, _, err := send(o, token, "eve@lender.example", done, nil)
+	if lending.ErrorCode(err) != lending.CodeValidation || done.Load() != 1 {
+		t.Errorf("somebody else's form: %v, done %d times", err, done.Load())
+	}
+}
+
+func TestOldFormsAreForgotten(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t)
+	done := new(atomic.Int64)
+	for range 2 {
+		if _, _, err := send(o, uuid.New(), email, done, nil); err != nil {
+			t.Fatal(err)
+		}
+		o.ahead.Add(int64(25 * time.Hour))
+	}
+	if err := o.PurgeSubmissions(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if left := o.count(`SELECT count(*) FROM console_submissions`); left != 0 {
+		t.Errorf("%d forms are left", left)
+	}
+}

@@ -1,0 +1,159 @@
+package partner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// Summary is a partner in a list, with what belongs to it.
+type Summary struct {
+	Partner
+
+	Merchants int `db:"merchants"`
+	// Clients counts those that are not revoked, Subscriptions those that are not
+	// deleted.
+	Clients       int `db:"clients"`
+	Subscriptions int `db:"subscriptions"`
+}
+
+// Summaries returns a page of partners, newest first, and the cursor of the
+// next page. Error: VALIDATION_ERROR for the limit.
+func (s *Service) Summaries(
+	ctx context.Context, filter Filter,
+) ([]Summary, postgres.Cursor, error) {
+	limit, err := pageLimit(filter.Limit)
+	if err != nil {
+		return nil, postgres.Cursor{}, err
+	}
+	conditions, args := filter.where()
+	args = append(args, limit+1)
+	rows := []Summary{}
+	err = s.DB.SelectContext(ctx, &rows, `
+		SELECT p.partner_uid, p.name, p.created_at,
+		       (SELECT count(*) FROM merchants m WHERE m.partner_uid = p.partner_uid) AS merchants,
+		       (SELECT count(*) FROM clients c
+		         WHERE c.partner_uid = p.partner_uid AND c.revoked_at IS NULL) AS clients,
+		       (SELECT count(*) FROM subscriptions s
+		         WHERE s.partner_uid = p.partner_uid AND s.state <> 'deleted') AS subscriptions
+		  FROM partners p`+conditions+fmt.Sprintf(`
+		 ORDER BY p.created_at DESC, p.partner_uid DESC
+		 LIMIT $%d`, len(args)), args...)
+	if err != nil {
+		return nil, postgres.Cursor{}, fmt.Errorf("summing up partners: %w", err)
+	}
+	rows, next := postgres.Page(rows, limit, func(row Summary) postgres.Cursor {
+		return postgres.Cursor{At: row.CreatedAt, UID: row.UID}
+	})
+	return rows, next, nil
+}
+
+// CountPartners counts the partners that match, at most limit of them.
+func (s *Service) CountPartners(ctx context.Context, filter Filter, limit int) (int, error) {
+	filter.Cursor = postgres.Cursor{}
+	conditions, args := filter.where()
+	args = append(args, limit)
+	var count int
+	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (SELECT 1 FROM partners p`+
+		conditions+fmt.Sprintf(` LIMIT $%d) AS matching`, len(args)), args...)
+	if err != nil {
+		return 0, fmt.Errorf("counting partners: %w", err)
+	}
+	return count, nil
+}
+
+// where renders the filter as a WHERE clause and its arguments.
+func (f Filter) where() (string, []any) {
+	conditions := ``
+	var args []any
+	if f.Name != "" {
+		args = append(args, postgres.LikePrefix(f.Name))
+		conditions = ` WHERE lower(p.name) LIKE lower($1)`
+	}
+	if !f.Cursor.IsZero() {
+		word := ` WHERE`
+		if conditions != `` {
+			word = ` AND`
+		}
+		args = append(args, f.Cursor.At, f.Cursor.UID)
+		conditions += fmt.Sprintf(word+` (p.created_at, p.partner_uid) < ($%d, $%d)`,
+			len(args)-1, len(args))
+	}
+	return conditions, args
+}
+
+// RenamePartner gives a partner another name and returns it as it was. Errors:
+// VALIDATION_ERROR for the name, NOT_FOUND.
+func (s *Service) RenamePartner(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, name string,
+) (Partner, error) {
+	var faults lending.Faults
+	name = faults.Text("name", name, maxName)
+	if err := faults.Err(); err != nil {
+		return Partner{}, err
+	}
+	var before Partner
+	err := tx.GetContext(ctx, &before, `
+		SELECT partner_uid, name, created_at
+		  FROM partners
+		 WHERE partner_uid = $1
+		   FOR NO KEY UPDATE`, uid)
+	if postgres.IsNoRows(err) {
+		return Partner{}, errNoPartner(uid)
+	}
+	if err != nil {
+		return Partner{}, fmt.Errorf("locking partner %s: %w", uid, err)
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE partners SET name = $2 WHERE partner_uid = $1`, uid, name)
+	if err != nil {
+		return Partner{}, fmt.Errorf("renaming partner %s: %w", uid, err)
+	}
+	return before, nil
+}
+
+// RenameMerchant gives a merchant another name and returns it as it was.
+// Errors: VALIDATION_ERROR for the name, NOT_FOUND.
+func (s *Service) RenameMerchant(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, name string,
+) (Merchant, error) {
+	var faults lending.Faults
+	name = faults.Text("name", name, maxName)
+	if err := faults.Err(); err != nil {
+		return Merchant{}, err
+	}
+	var before Merchant
+	err := tx.GetContext(ctx, &before, `
+		SELECT merchant_uid, partner_uid, name, created_at
+		  FROM merchants
+		 WHERE merchant_uid = $1
+		   FOR NO KEY UPDATE`, uid)
+	if postgres.IsNoRows(err) {
+		return Merchant{}, errNoMerchant(uid)
+	}
+	if err != nil {
+		return Merchant{}, fmt.Errorf("locking merchant %s: %w", uid, err)
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE merchants SET name = $2 WHERE merchant_uid = $1`, uid, name)
+	if err != nil {
+		return Merchant{}, fmt.Errorf("renaming merchant %s: %w", uid, err)
+	}
+	return before, nil
+}
+
+// ClientsOf returns the clients that act for a merchant, newest first; there are
+// few.
+func (s *Service) ClientsOf(ctx context.Context, merchantUID uuid.UUID) ([]Client, error) {
+	var rows []Client
+	err := s.DB.SelectContext(ctx, &rows, selectClients+`
+		 WHERE c.client_id IN (SELECT client_id FROM client_merchants WHERE merchant_uid = $1)
+		 ORDER BY c.created_at DESC, c.client_id DESC
+		 LIMIT $2`, merchantUID, maxLimit)
+	if err != nil {
+		return nil, fmt.Errorf("listing the clients of merchant %s: %w", merchantUID, err)
+	}
+	return rows, nil
+}
