@@ -1,0 +1,197 @@
+package views
+
+import (
+	"net/url"
+	"time"
+)
+
+// Sections of the rail about partners.
+const (
+	SectionPartners Section = "partners"
+	SectionProducts Section = "products"
+)
+
+// Route patterns of the pages about partners, their merchants and clients.
+const (
+	PathPartners      = "/console/partners"
+	PathPartnerNew    = "/console/partners/new"
+	PathPartner       = "/console/partners/:uid"
+	PathPartnerRename = "/console/partners/:uid/rename"
+	PathMerchantNew   = "/console/partners/:uid/merchants/new"
+	PathClientNew     = "/console/partners/:uid/clients/new"
+
+	PathMerchants      = "/console/merchants"
+	PathMerchant       = "/console/merchants/:uid"
+	PathMerchantRename = "/console/merchants/:uid/rename"
+
+	PathClients      = "/console/clients"
+	PathClient       = "/console/clients/:id"
+	PathClientRotate = "/console/clients/:id/rotate"
+	PathClientRate   = "/console/clients/:id/rate"
+	PathClientRevoke = "/console/clients/:id/revoke"
+)
+
+// PartnersPath is the list of partners under a filter; query may be nil.
+func PartnersPath(query url.Values) string { return withQuery(PathPartners, query) }
+
+// PartnerPath is the page of one partner.
+func PartnerPath(uid string) string { return PathPartners + "/" + url.PathEscape(uid) }
+
+// MerchantPath is the page of one merchant.
+func MerchantPath(uid string) string { return PathMerchants + "/" + url.PathEscape(uid) }
+
+// ClientPath is the page of one client.
+func ClientPath(id string) string { return PathClients + "/" + url.PathEscape(id) }
+
+// PartnerRow is one partner in a list.
+type PartnerRow struct {
+	UID, Name                         string
+	Merchants, Clients, Subscriptions int
+	Created                           time.Time
+}
+
+// PartnerList is the page that lists partners.
+type PartnerList struct {
+	Frame
+	// Search is the beginning of a name, Fault what is wrong with the address.
+	Search, Fault string
+	Rows          []PartnerRow
+	Summary       string
+	// Newest and Older are neighbouring pages, empty where there is none.
+	Newest, Older string
+}
+
+// TrafficView is how much was asked in a span of time.
+type TrafficView struct {
+	// Span is "last 24 hours".
+	Span                      string
+	Requests, Refused, Failed int64
+}
+
+// MerchantRow is one merchant in a list.
+type MerchantRow struct {
+	UID, Name string
+	Created   time.Time
+}
+
+// ClientRow is one client in a list, and on its own page.
+type ClientRow struct {
+	ID    string
+	Group bool
+	// Merchants are the names of those that it acts for.
+	Merchants []string
+	// Hint and PreviousHint are the ends of its secrets, empty when unknown.
+	Hint, PreviousHint string
+	// PreviousUntil is when the previous secret stops; zero without one in force.
+	PreviousUntil time.Time
+	LastUsed      time.Time
+	Revoked       time.Time
+	Created       time.Time
+	Rate, Burst   int
+}
+
+// ClientChip describes whether a client works.
+func ClientChip(c ClientRow) ChipProps {
+	switch {
+	case !c.Revoked.IsZero():
+		return ChipProps{"ban", "Revoked", Mute}
+	case !c.PreviousUntil.IsZero():
+		return ChipProps{"refresh-cw", "Rotating", Warn}
+	}
+	return ChipProps{"circle-check", "Active", Good}
+}
+
+func (c ClientRow) kind() string {
+	if c.Group {
+		return "group"
+	}
+	return "plain"
+}
+
+// secretEnd shows the end of a secret.
+func secretEnd(hint string) string {
+	if hint == "" {
+		return "end unknown: it was issued before ends were kept"
+	}
+	return "ends in " + hint
+}
+
+// PartnerPage is the page of one partner.
+type PartnerPage struct {
+	Frame
+	UID, Name string
+	Created   time.Time
+	Traffic   []TrafficView
+	Merchants []MerchantRow
+	// MoreMerchants and MoreClients tell that there are more than are shown.
+	MoreMerchants, MoreClients bool
+	Clients                    []ClientRow
+	Subscriptions              []SubscriptionRow
+}
+
+// MerchantPage is the page of one merchant.
+type MerchantPage struct {
+	Frame
+	UID, Name               string
+	PartnerUID, PartnerName string
+	Created                 time.Time
+	Traffic                 []TrafficView
+	Clients                 []ClientRow
+	Applications            []ApplicationRow
+}
+
+// ClientPage is the page of one client.
+type ClientPage struct {
+	Frame
+	Client                  ClientRow
+	PartnerUID, PartnerName string
+	Merchants               []MerchantRow
+	Traffic                 []TrafficView
+}
+
+func partnerTable(rows []PartnerRow) TableProps[PartnerRow] {
+	return TableProps[PartnerRow]{
+		Caption: "Partners, newest first",
+		RowID:   func(r PartnerRow) string { return "p-" + r.UID },
+		Href:    func(r PartnerRow) string { return PartnerPath(r.UID) },
+		Rows:    rows,
+		Columns: []Column[PartnerRow]{
+			{Title: "Name", Header: true, Cell: partnerNameCell},
+			{Title: "Merchants", Class: "col-a w-count end", Cell: partnerMerchantsCell},
+			{Title: "Clients", Class: "col-b w-count end", Cell: partnerClientsCell},
+			{Title: "Subscriptions", Class: "col-b w-count end", Cell: partnerSubscriptionsCell},
+			{Title: "Created", Class: "w-time end", Cell: partnerCreatedCell},
+		},
+	}
+}
+
+func merchantTable(rows []MerchantRow) TableProps[MerchantRow] {
+	return TableProps[MerchantRow]{
+		Caption: "Merchants, newest first",
+		RowID:   func(r MerchantRow) string { return "m-" + r.UID },
+		Href:    func(r MerchantRow) string { return MerchantPath(r.UID) },
+		Rows:    rows,
+		Columns: []Column[MerchantRow]{
+			{Title: "Name", Header: true, Cell: merchantNameCell},
+			{Title: "Id", Class: "col-a w-third", Cell: merchantUIDCell},
+			{Title: "Created", Class: "w-time end", Cell: merchantCreatedCell},
+		},
+	}
+}
+
+func clientTable(rows []ClientRow) TableProps[ClientRow] {
+	return TableProps[ClientRow]{
+		Caption: "Clients, newest first",
+		RowID:   func(r ClientRow) string { return "c-" + r.ID },
+		Href:    func(r ClientRow) string { return ClientPath(r.ID) },
+		Rows:    rows,
+		Columns: []Column[ClientRow]{
+			{Title: "State", Class: "w-state", Cell: clientStateCell},
+			{Title: "Client id", Header: true, Cell: clientIDCell},
+			{Title: "Secret", Class: "col-b w-place", Cell: clientSecretCell},
+			{Title: "Acts for", Class: "col-b w-place", Cell: clientMerchantsCell},
+			{Title: "Last used", Class: "col-a w-time end", Cell: clientUsedCell},
+			{Title: "Created", Class: "w-time end", Cell: clientCreatedCell},
+		},
+	}
+}

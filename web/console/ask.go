@@ -1,0 +1,176 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+)
+
+// maxReason bounds the reason that a person gives, in characters.
+const maxReason = 500
+
+// change is what a form does: in one transaction, with its audit entry.
+type change struct {
+	// do returns what the audit log is told, and where the result is to be seen.
+	// An entry without an action is none: nothing changed.
+	do func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error)
+	// done is said on the page that comes next, unchanged when nothing changed.
+	done, unchanged string
+	// repeated is said when the same form arrives a second time.
+	repeated string
+}
+
+// commit does a change at most once for each form and keeps it in the audit log,
+// both or neither. It returns the page that comes next.
+func (c *Console) commit(ctx echo.Context, change change) (target string, repeated bool, err error) {
+	token, err := uuid.Parse(ctx.FormValue("token"))
+	if err != nil {
+		return "", false, lending.NewError(lending.CodeValidation,
+			"The form is not whole. Open it again and send it once more.")
+	}
+	var faults lending.Faults
+	reason := strings.TrimSpace(ctx.FormValue("reason"))
+	if reason != "" {
+		reason = faults.Text("reason", reason, maxReason)
+	}
+	if err := faults.Err(); err != nil {
+		return "", false, err
+	}
+	request, user := ctx.Request().Context(), currentUser(ctx)
+	said := change.done
+	err = c.DB.InTx(request, func(tx *postgres.Tx) error {
+		var err error
+		said = change.done
+		target, repeated, err = c.Operators.Once(request, tx, token, user.Email,
+			func() (string, error) {
+				entry, target, err := change.do(request, tx)
+				if err != nil || entry.Action == "" {
+					said = change.unchanged
+					return target, err
+				}
+				entry.Actor, entry.Address, entry.Reason = user.Email, ctx.RealIP(), reason
+				return target, c.Operators.Audit(request, tx, entry)
+			})
+		return err
+	})
+	if err != nil {
+		return "", false, err
+	}
+	if repeated {
+		said = change.repeated
+		if said == "" {
+			said = "This form was sent before. Nothing was done a second time."
+		}
+	}
+	if said != "" {
+		c.leaveNotice(ctx, said)
+	}
+	return target, repeated, nil
+}
+
+// place is where a form stands among the pages.
+type place struct {
+	section views.Section
+	crumbs  []views.Crumb
+}
+
+// ask shows a form: on a page of its own, or in a dialog when a script asks.
+func (c *Console) ask(ctx echo.Context, status int, at place, form views.AskForm) error {
+	if form.Token == "" {
+		form.Token = c.newToken(ctx)
+	}
+	if isFragment(ctx.Request()) {
+		return render(ctx, status, views.AskDialog(form))
+	}
+	frame, err := c.frame(ctx, at.section, form.Title,
+		append(at.crumbs, views.Crumb{Label: form.Title})...)
+	if err != nil {
+		return err
+	}
+	return render(ctx, status, views.AskPage(frame, form))
+}
+
+// newToken is a form's token: the one that came with it, so that a form that was
+// refused is still the same form, else a new one.
+func (c *Console) newToken(ctx echo.Context) string {
+	if token, err := uuid.Parse(ctx.FormValue("token")); err == nil {
+		return token.String()
+	}
+	return postgres.NewUID(c.DB.Now()).String()
+}
+
+// answer does what a form asks for and leads on, or shows the form again with
+// what is wrong with it.
+func (c *Console) answer(ctx echo.Context, at place, form views.AskForm, change change) error {
+	target, _, err := c.commit(ctx, change)
+	if err == nil {
+		return ctx.Redirect(http.StatusSeeOther, target)
+	}
+	return c.askAgain(ctx, at, form, err)
+}
+
+// askAgain shows a form that was refused, with what was typed and what is wrong.
+// What is no refusal of the form is returned.
+func (c *Console) askAgain(ctx echo.Context, at place, form views.AskForm, err error) error {
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if !ok || refusal.Code == lending.CodeNotFound {
+		return err
+	}
+	form = refused(form, refusal)
+	form.Reason = ctx.FormValue("reason")
+	return c.ask(ctx, c.Status(refusal.Code), at, form)
+}
+
+// refused puts each fault beside its field, in the form's words; what has no
+// field there stands over the form.
+func refused(form views.AskForm, refusal *lending.Error) views.AskForm {
+	rest := []string{}
+	for _, detail := range refusal.Details {
+		placed := false
+		for i, control := range form.Controls {
+			if control.Name != detail.Field || control.Kind == views.ControlHeading {
+				continue
+			}
+			message := strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`,
+				strings.ToLower(control.Label[:1])+control.Label[1:])
+			form.Controls[i].Fault = strings.TrimSpace(control.Fault + " " + sentence(message))
+			placed = true
+		}
+		if !placed {
+			rest = append(rest, sentence(detail.Message))
+		}
+	}
+	if len(refusal.Details) == 0 {
+		rest = append(rest, sentence(refusal.Message))
+	}
+	form.Fault = strings.Join(rest, " ")
+	return form
+}
+
+// typed fills a form's controls with what was sent.
+func typed(ctx echo.Context, form views.AskForm) views.AskForm {
+	values, err := ctx.FormParams()
+	if err != nil {
+		return form // the guard has read the form already: this cannot fail
+	}
+	for i, control := range form.Controls {
+		switch control.Kind {
+		case views.ControlChecks:
+			form.Controls[i].Values = values[control.Name]
+		case views.ControlHeading:
+		default:
+			form.Controls[i].Value = values.Get(control.Name)
+		}
+	}
+	form.Reason = values.Get("reason")
+	return form
+}
