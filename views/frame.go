@@ -120,6 +120,9 @@ func navigation() []navGroup {
 			{SectionEmails, "E-mails", "mail", PathEmails, "e"},
 			{SectionEmailSamples, "E-mail previews", "eye", PathEmailSamples, "m"},
 		}},
+		{title: "Partners", items: []navItem{
+			{SectionPartners, "Partners", "building-2", PathPartners, "p"},
+		}},
 		{title: "Administration", items: []navItem{
 			{SectionPeople, "People", "user", PathPeople, "u"},
 		}},

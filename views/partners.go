@@ -126,7 +126,33 @@ type PartnerPage struct {
 	// MoreMerchants and MoreClients tell that there are more than are shown.
 	MoreMerchants, MoreClients bool
 	Clients                    []ClientRow
-	Subscriptions              []SubscriptionRow
+	Subscriptions              []SubscriptionLine
+}
+
+// SubscriptionLine is a subscription on the page of its partner.
+type SubscriptionLine struct {
+	UID, URL, State string
+	// Events are the chosen kinds, or just "all".
+	Events []string
+}
+
+// href is the subscription's own page.
+func (l SubscriptionLine) href() string { return PathSubscriptions + "/" + url.PathEscape(l.UID) }
+
+func (l SubscriptionLine) events() string { return SubscriptionRow{Events: l.Events}.events() }
+
+func subscriptionLines(rows []SubscriptionLine) TableProps[SubscriptionLine] {
+	return TableProps[SubscriptionLine]{
+		Caption: "Subscriptions of the partner, newest first",
+		RowID:   func(l SubscriptionLine) string { return "s-" + l.UID },
+		Href:    SubscriptionLine.href,
+		Rows:    rows,
+		Columns: []Column[SubscriptionLine]{
+			{Title: "State", Class: "w-state", Cell: lineStateCell},
+			{Title: "Endpoint", Header: true, Cell: lineEndpointCell},
+			{Title: "Events", Class: "col-a w-third", Cell: lineEventsCell},
+		},
+	}
 }
 
 // MerchantPage is the page of one merchant.

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -27,9 +28,7 @@ func record(s *webtest.Server, call webtest.Call) (webtest.Answer, apilog.Entry)
 	s.T.Helper()
 	id := "r-" + uuid.NewString()
 	header := map[string]string{"X-Request-Id": id, "User-Agent": "partner/1"}
-	for name, value := range call.Header {
-		header[name] = value
-	}
+	maps.Copy(header, call.Header)
 	call.Header = header
 	answer := s.Do(call)
 	return answer, last(s, id)
@@ -141,7 +140,9 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 func TestRecordedCreations(t *testing.T) {
 	t.Parallel()
 	s := webtest.New(t).Furnish()
-	made, entry := record(s, webtest.Call{Method: "POST", Path: "/v2/application", JSON: webtest.Borrow()})
+	made, entry := record(s, webtest.Call{
+		Method: "POST", Path: "/v2/application", JSON: webtest.Borrow(),
+	})
 	uid := made.Text("thrive_application_uid")
 	if entry.Status != 201 || entry.ApplicationUID.String() != uid || entry.BytesIn == 0 {
 		t.Errorf("creating %s is recorded as %+v", uid, entry)

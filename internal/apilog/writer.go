@@ -67,7 +67,7 @@ func (w *Writer) Run(ctx context.Context) {
 	defer ticker.Stop()
 	batch := make([]Entry, 0, batchSize)
 	for {
-		full := false
+		var full bool
 		select {
 		case entry := <-w.entries:
 			batch = append(batch, entry.clean())

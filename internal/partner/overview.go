@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -156,4 +157,25 @@ func (s *Service) ClientsOf(ctx context.Context, merchantUID uuid.UUID) ([]Clien
 		return nil, fmt.Errorf("listing the clients of merchant %s: %w", merchantUID, err)
 	}
 	return rows, nil
+}
+
+// MerchantNames returns the names of merchants by their uids; one that does not
+// exist is missing.
+func (s *Service) MerchantNames(
+	ctx context.Context, uids []uuid.UUID,
+) (map[uuid.UUID]string, error) {
+	names := make(map[uuid.UUID]string, len(uids))
+	if len(uids) == 0 {
+		return names, nil
+	}
+	var rows []Merchant
+	err := s.DB.SelectContext(ctx, &rows, `
+		SELECT merchant_uid, name FROM merchants WHERE merchant_uid = ANY ($1)`, pq.Array(uids))
+	if err != nil {
+		return nil, fmt.Errorf("looking up the names of merchants: %w", err)
+	}
+	for _, row := range rows {
+		names[row.UID] = row.Name
+	}
+	return names, nil
 }

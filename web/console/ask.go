@@ -77,14 +77,14 @@ func (c *Console) commit(ctx echo.Context, change change) (target string, repeat
 	return target, repeated, nil
 }
 
-// place is where a form stands among the pages.
-type place struct {
+// spot is where a form stands among the pages.
+type spot struct {
 	section views.Section
 	crumbs  []views.Crumb
 }
 
-// ask shows a form: on a page of its own, or in a dialog when a script asks.
-func (c *Console) ask(ctx echo.Context, status int, at place, form views.AskForm) error {
+// showAsk shows a form: on a page of its own, or in a dialog when a script asks.
+func (c *Console) showAsk(ctx echo.Context, status int, at spot, form views.AskForm) error {
 	if form.Token == "" {
 		form.Token = c.newToken(ctx)
 	}
@@ -110,7 +110,7 @@ func (c *Console) newToken(ctx echo.Context) string {
 
 // answer does what a form asks for and leads on, or shows the form again with
 // what is wrong with it.
-func (c *Console) answer(ctx echo.Context, at place, form views.AskForm, change change) error {
+func (c *Console) answer(ctx echo.Context, at spot, form views.AskForm, change change) error {
 	target, _, err := c.commit(ctx, change)
 	if err == nil {
 		return ctx.Redirect(http.StatusSeeOther, target)
@@ -120,14 +120,14 @@ func (c *Console) answer(ctx echo.Context, at place, form views.AskForm, change 
 
 // askAgain shows a form that was refused, with what was typed and what is wrong.
 // What is no refusal of the form is returned.
-func (c *Console) askAgain(ctx echo.Context, at place, form views.AskForm, err error) error {
+func (c *Console) askAgain(ctx echo.Context, at spot, form views.AskForm, err error) error {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok || refusal.Code == lending.CodeNotFound {
 		return err
 	}
 	form = refused(form, refusal)
 	form.Reason = ctx.FormValue("reason")
-	return c.ask(ctx, c.Status(refusal.Code), at, form)
+	return c.showAsk(ctx, c.Status(refusal.Code), at, form)
 }
 
 // refused puts each fault beside its field, in the form's words; what has no
@@ -173,4 +173,22 @@ func typed(ctx echo.Context, form views.AskForm) views.AskForm {
 	}
 	form.Reason = values.Get("reason")
 	return form
+}
+
+// renamed gives the faults of a field another name, where a form calls it so.
+func renamed(err error, from, to string) error {
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if !ok {
+		return err
+	}
+	copied := *refusal
+	copied.Details = nil
+	for _, detail := range refusal.Details {
+		if detail.Field == from {
+			detail.Field = to
+			detail.Message = strings.ReplaceAll(detail.Message, `"`+from+`"`, `"`+to+`"`)
+		}
+		copied.Details = append(copied.Details, detail)
+	}
+	return &copied
 }

@@ -18,7 +18,9 @@ import (
 	"github.com/alexedwards/scs/v2"
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/apilog"
 	"drawbridge/internal/application"
+	"drawbridge/internal/catalog"
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
@@ -35,15 +37,20 @@ const Prefix = views.PathHome
 
 // Options are what the console is made of.
 type Options struct {
-	DB        *postgres.DB
-	Operators *operator.Service
-	Webhooks  *webhook.Service
-	Emails    *email.Service
-	Partners  *partner.Service
-	// Applications, Loans and Documents are read only.
+	DB           *postgres.DB
+	Operators    *operator.Service
+	Webhooks     *webhook.Service
+	Emails       *email.Service
 	Applications *application.Service
 	Loans        *loan.Service
-	Documents    *document.Store
+	// Documents is read only.
+	Documents *document.Store
+	Partners  *partner.Service
+	Products  *catalog.Service
+	// Requests is the log of the partners' requests.
+	Requests *apilog.Service
+	// BasePath stands before the API's paths, such as /api.
+	BasePath string
 	// PublicURL is the origin that browsers see, such as https://bridge.example.
 	PublicURL string
 	// Environment is shown over every page; empty in production.
@@ -126,6 +133,7 @@ func (c *Console) Routes() []Route {
 	routes = append(routes, c.applicationRoutes()...)
 	routes = append(routes, c.accountRoutes()...)
 	routes = append(routes, c.peopleRoutes()...)
+	routes = append(routes, c.partnerRoutes()...)
 	for i, route := range routes {
 		routes[i].Handler = c.guard(route.Role, route.Handler)
 	}

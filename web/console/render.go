@@ -55,7 +55,7 @@ func (c *Console) frame(
 	user := currentUser(ctx)
 	_, zone := c.zone(ctx)
 	return views.Frame{
-		Zone: zone,
+		Zone:  zone,
 		Title: title, Section: section, Crumbs: crumbs,
 		User:        views.User{Name: user.Name, Email: user.Email, Role: string(user.Role)},
 		Environment: c.Environment, Version: c.Version, Failing: failing,

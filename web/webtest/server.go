@@ -78,8 +78,9 @@ func Start(t testing.TB, db *postgres.DB) *Server {
 		requests: make(recorded, recordedCalls)}
 	s.wire()
 	listener := httptest.NewServer(web.New(web.Options{
-		API: s.API, BasePath: BasePath, Now: db.Now, Requests: s.requests, Metrics: http.NotFoundHandler(),
-		Ready: func(*http.Request) []string { return nil },
+		API: s.API, BasePath: BasePath, Now: db.Now, Requests: s.requests,
+		Metrics: http.NotFoundHandler(),
+		Ready:   func(*http.Request) []string { return nil },
 	}))
 	t.Cleanup(listener.Close)
 	s.URL = listener.URL + BasePath

@@ -1,0 +1,445 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/apilog"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+)
+
+// clientOverlaps are for how long an old secret may go on working.
+var clientOverlaps = []views.Option{
+	{Value: "24h", Label: "24 hours"},
+	{Value: "0s", Label: "Not at all: the old secret stops at once"},
+	{Value: "1h", Label: "1 hour"},
+	{Value: "168h", Label: "7 days"},
+	{Value: "720h", Label: "30 days"},
+}
+
+// clientRows shows clients with the names of their merchants.
+func (c *Console) clientRows(
+	ctx context.Context, clients []partner.Client,
+) ([]views.ClientRow, error) {
+	var uids []uuid.UUID
+	for _, client := range clients {
+		uids = append(uids, client.MerchantUIDs...)
+	}
+	names, err := c.Partners.MerchantNames(ctx, uids)
+	if err != nil {
+		return nil, err
+	}
+	rows := make([]views.ClientRow, 0, len(clients))
+	for _, client := range clients {
+		rows = append(rows, clientRow(client, names, c.DB.Now()))
+	}
+	return rows, nil
+}
+
+func clientRow(
+	client partner.Client, names map[uuid.UUID]string, now time.Time,
+) views.ClientRow {
+	row := views.ClientRow{
+		ID: client.ID, Group: client.Group, Hint: client.Hint, LastUsed: value(client.LastUsedAt),
+		Revoked: value(client.RevokedAt), Created: client.CreatedAt,
+		Rate: client.RatePerSecond, Burst: client.Burst,
+	}
+	for _, uid := range client.MerchantUIDs {
+		row.Merchants = append(row.Merchants, names[uid])
+	}
+	if until := client.PreviousValidUntil; until != nil && now.Before(*until) {
+		row.PreviousUntil, row.PreviousHint = *until, client.PreviousHint
+	}
+	return row
+}
+
+// clientForm asks what a new client may do.
+func (c *Console) clientForm(
+	ctx context.Context, uid uuid.UUID,
+) (partner.Partner, views.AskForm, error) {
+	owner, err := c.Partners.Partner(ctx, uid)
+	if err != nil {
+		return partner.Partner{}, views.AskForm{}, err
+	}
+	merchants, _, err := c.Partners.ListMerchants(ctx, partner.MerchantFilter{
+		PartnerUID: uid, Limit: shownOfPartner,
+	})
+	if err != nil {
+		return partner.Partner{}, views.AskForm{}, err
+	}
+	path := views.PartnerPath(uid.String())
+	choice := views.Control{
+		Kind: views.ControlChecks, Name: "merchant", Label: "Acts for",
+		Hint: "A plain client acts for exactly one merchant. A group client may act for several, " +
+			"and names one in each request.",
+	}
+	for _, merchant := range merchants {
+		choice.Options = append(choice.Options, views.Option{
+			Value: merchant.UID.String(), Label: merchant.Name,
+		})
+	}
+	if len(merchants) == 1 {
+		choice.Values = []string{merchants[0].UID.String()}
+	}
+	return owner, views.AskForm{
+		Title: "Issue credentials", Action: path + "/clients/new", Cancel: path, Wide: true,
+		Submit: "Issue client id and secret",
+		Says: []string{
+			"The partner's software sends the id and the secret with every request. " +
+				"The secret is shown once, on the next page.",
+		},
+		Controls: []views.Control{
+			{
+				Kind: views.ControlSelect, Name: "kind", Label: "Kind of client",
+				Options: []views.Option{
+					{Value: "plain", Label: "Plain: one merchant"},
+					{Value: "group", Label: "Group: several merchants, named in each request"},
+				},
+			},
+			choice,
+		},
+	}, nil
+}
+
+func (c *Console) newClient(ctx echo.Context) error {
+	uid, err := pathUID(ctx)
+	if err != nil {
+		return err
+	}
+	owner, form, err := c.clientForm(ctx.Request().Context(), uid)
+	if err != nil {
+		return err
+	}
+	return c.showAsk(ctx, http.StatusOK, partnersSpot.under(owner.Name, form.Cancel), form)
+}
+
+// issueClient issues credentials and shows the secret, this once.
+func (c *Console) issueClient(ctx echo.Context) error {
+	uid, err := pathUID(ctx)
+	if err != nil {
+		return err
+	}
+	owner, form, err := c.clientForm(ctx.Request().Context(), uid)
+	if err != nil {
+		return err
+	}
+	form = typed(ctx, form)
+	at := partnersSpot.under(owner.Name, form.Cancel)
+	request, err := readClient(ctx, uid)
+	if err != nil {
+		return c.askAgain(ctx, at, form, err)
+	}
+	var issued partner.Issued
+	target, repeated, err := c.commit(ctx, change{
+		repeated: "These credentials were issued before, and their secret was shown then. " +
+			"If nobody copied it, rotate it.",
+		do: func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
+			if issued, err = c.Partners.CreateClient(ctx, tx, request); err != nil {
+				return operator.Entry{}, "", err
+			}
+			return operator.Entry{
+				Action: "client.create", SubjectKind: "client", Subject: issued.ClientID,
+				After: map[string]any{
+					"partner_uid": uid, "group": issued.Group, "merchant_uids": issued.MerchantUIDs,
+				},
+			}, views.ClientPath(issued.ClientID), nil
+		},
+	})
+	if err != nil {
+		return c.askAgain(ctx, at, form, err)
+	}
+	if repeated {
+		return ctx.Redirect(http.StatusSeeOther, target)
+	}
+	return c.showSecret(ctx, owner, "Credentials issued", issued.Credentials, issued.MerchantUIDs)
+}
+
+func readClient(ctx echo.Context, partnerUID uuid.UUID) (partner.NewClient, error) {
+	request := partner.NewClient{
+		PartnerUID: partnerUID, Group: ctx.FormValue("kind") == "group",
+	}
+	values, err := ctx.FormParams()
+	if err != nil {
+		return request, err
+	}
+	for _, text := range values["merchant"] {
+		uid, err := uuid.Parse(text)
+		if err != nil {
+			return request, lending.Invalid("merchant", `"merchant" is none of the list; choose again`)
+		}
+		request.MerchantUIDs = append(request.MerchantUIDs, uid)
+	}
+	switch {
+	case len(request.MerchantUIDs) == 0:
+		return request, lending.Invalid("merchant", `"merchant" is empty: tick at least one merchant`)
+	case len(request.MerchantUIDs) > 1 && !request.Group:
+		return request, lending.Invalid("merchant",
+			`"merchant" must be exactly one merchant unless the client is a group`)
+	}
+	return request, nil
+}
+
+// showSecret is the one page on which a secret stands.
+func (c *Console) showSecret(
+	ctx echo.Context, owner partner.Partner, title string, credentials partner.Credentials,
+	merchants []uuid.UUID,
+) error {
+	path := views.ClientPath(credentials.ClientID)
+	frame, err := c.frame(ctx, views.SectionPartners, title,
+		views.Crumb{Label: "Partners", Href: views.PathPartners},
+		views.Crumb{Label: owner.Name, Href: views.PartnerPath(owner.UID.String())},
+		views.Crumb{Label: title})
+	if err != nil {
+		return err
+	}
+	page := views.SecretPage{
+		Frame: frame, Intro: "For the software of " + owner.Name + ".",
+		Facts:  []views.Fact{{Name: "Client id", Value: credentials.ClientID}},
+		Secret: credentials.Secret, Back: path, BackLabel: "I have copied it",
+		Check: c.checkCommand(credentials, merchants),
+	}
+	for _, uid := range merchants {
+		page.Facts = append(page.Facts, views.Fact{Name: "Merchant uid", Value: uid.String()})
+	}
+	return render(ctx, http.StatusOK, views.SecretShown(page))
+}
+
+// checkCommand asks the API for what does not exist: credentials that are wrong
+// are refused before that.
+func (c *Console) checkCommand(credentials partner.Credentials, merchants []uuid.UUID) string {
+	lines := []string{
+		"curl -i " + c.apiURL() + "/v2/application/" + uuid.Nil.String(),
+		"-H 'x-service-client-id: " + credentials.ClientID + "'",
+		"-H \"x-service-client-secret: $SECRET\"",
+	}
+	if len(merchants) > 0 {
+		lines = append(lines, "-H 'x-service-merchant-uid: "+merchants[0].String()+"'")
+	}
+	return strings.Join(lines, " \\\n  ")
+}
+
+// apiURL is the address that precedes /v2.
+func (c *Console) apiURL() string {
+	return strings.TrimRight(c.PublicURL, "/") + c.BasePath
+}
+
+// client shows one client.
+func (c *Console) client(ctx echo.Context) error {
+	request := ctx.Request().Context()
+	found, owner, err := c.clientWithPartner(request, ctx.Param("id"))
+	if err != nil {
+		return err
+	}
+	rows, err := c.clientRows(request, []partner.Client{found})
+	if err != nil {
+		return err
+	}
+	page := views.ClientPage{
+		Client: rows[0], PartnerUID: owner.UID.String(), PartnerName: owner.Name,
+	}
+	for i, uid := range found.MerchantUIDs {
+		page.Merchants = append(page.Merchants, views.MerchantRow{
+			UID: uid.String(), Name: rows[0].Merchants[i],
+		})
+	}
+	page.Traffic, err = c.traffic(request, apilog.Scope{ClientID: found.ID})
+	if err != nil {
+		return err
+	}
+	page.Frame, err = c.frame(ctx, views.SectionPartners, "Client "+found.ID,
+		views.Crumb{Label: "Partners", Href: views.PathPartners},
+		views.Crumb{Label: owner.Name, Href: views.PartnerPath(owner.UID.String())},
+		views.Crumb{Label: found.ID})
+	if err != nil {
+		return err
+	}
+	page.Notice = c.takeNotice(ctx)
+	return render(ctx, http.StatusOK, views.ClientDetailPage(page))
+}
+
+func (c *Console) clientWithPartner(
+	ctx context.Context, id string,
+) (partner.Client, partner.Partner, error) {
+	found, err := c.Partners.Client(ctx, id)
+	if err != nil {
+		return partner.Client{}, partner.Partner{}, err
+	}
+	owner, err := c.Partners.Partner(ctx, found.PartnerUID)
+	return found, owner, err
+}
+
+// clientSpot is under the client's page.
+func clientSpot(client partner.Client, owner partner.Partner) spot {
+	return partnersSpot.under(owner.Name, views.PartnerPath(owner.UID.String())).
+		under(client.ID, views.ClientPath(client.ID))
+}
+
+func rotationForm(client partner.Client, now time.Time) views.AskForm {
+	path := views.ClientPath(client.ID)
+	form := views.AskForm{
+		Title: "Rotate the secret", Action: path + "/rotate", Cancel: path,
+		Submit: "Issue a new secret",
+		Says: []string{
+			"The client gets a new secret, which is shown once on the next page. The old one goes on " +
+				"working for the overlap, so that the partner can change over without a gap.",
+		},
+		Controls: []views.Control{{
+			Kind: views.ControlSelect, Name: "overlap", Label: "The old secret works on for",
+			Value: clientOverlaps[0].Value, Options: clientOverlaps,
+		}},
+	}
+	if until := client.PreviousValidUntil; until != nil && now.Before(*until) {
+		form.Risks = append(form.Risks, "A rotation is under way. The secret before the present one "+
+			"stops at once if you rotate again.")
+	}
+	return form
+}
+
+func (c *Console) rotation(ctx echo.Context) error {
+	found, owner, err := c.clientWithPartner(ctx.Request().Context(), ctx.Param("id"))
+	if err != nil {
+		return err
+	}
+	return c.showAsk(ctx, http.StatusOK, clientSpot(found, owner), rotationForm(found, c.DB.Now()))
+}
+
+// rotateClient gives a client a new secret and shows it, this once.
+func (c *Console) rotateClient(ctx echo.Context) error {
+	found, owner, err := c.clientWithPartner(ctx.Request().Context(), ctx.Param("id"))
+	if err != nil {
+		return err
+	}
+	form, at := typed(ctx, rotationForm(found, c.DB.Now())), clientSpot(found, owner)
+	chosen := ctx.FormValue("overlap")
+	overlap, err := time.ParseDuration(chosen)
+	known := slices.ContainsFunc(clientOverlaps, func(o views.Option) bool { return o.Value == chosen })
+	if err != nil || !known {
+		return c.askAgain(ctx, at, form,
+			lending.Invalid("overlap", `"overlap" must be one of the list`))
+	}
+	var rotated partner.Rotated
+	target, repeated, err := c.commit(ctx, change{
+		repeated: "The secret was rotated before, and the new one shown then. " +
+			"If nobody copied it, rotate again.",
+		do: func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
+			if rotated, err = c.Partners.RotateClient(ctx, tx, found.ID, overlap); err != nil {
+				return operator.Entry{}, "", err
+			}
+			return operator.Entry{
+				Action: "client.rotate", SubjectKind: "client", Subject: found.ID,
+				After: map[string]any{"previous_valid_until": rotated.PreviousValidUntil},
+			}, views.ClientPath(found.ID), nil
+		},
+	})
+	if err != nil {
+		return c.askAgain(ctx, at, form, err)
+	}
+	if repeated {
+		return ctx.Redirect(http.StatusSeeOther, target)
+	}
+	return c.showSecret(ctx, owner, "Secret rotated", rotated.Credentials, found.MerchantUIDs)
+}
+
+// clientRate asks for the rate of a client, and sets it.
+func (c *Console) clientRate(ctx echo.Context) error {
+	found, owner, err := c.clientWithPartner(ctx.Request().Context(), ctx.Param("id"))
+	if err != nil {
+		return err
+	}
+	path := views.ClientPath(found.ID)
+	form := views.AskForm{
+		Title: "Rate limit", Action: path + "/rate", Cancel: path, Submit: "Save",
+		Says: []string{
+			"What comes faster is answered 429 with the seconds to wait. The limit holds over all " +
+				"processes and from the next request on.",
+		},
+		Controls: []views.Control{
+			{
+				Name: "rate", Label: "Requests a second", Type: "number", Required: true,
+				Value: strconv.Itoa(found.RatePerSecond), Hint: "In the long run. The default is 50.",
+			},
+			{
+				Name: "burst", Label: "Requests at once", Type: "number", Required: true,
+				Value: strconv.Itoa(found.Burst), Hint: "After a pause. The default is 100.",
+			},
+		},
+	}
+	at := clientSpot(found, owner)
+	if !isSent(ctx) {
+		return c.showAsk(ctx, http.StatusOK, at, form)
+	}
+	form = typed(ctx, form)
+	// What is no number is 0, which the service refuses with the bounds.
+	perSecond, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("rate")))
+	burst, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("burst")))
+	return c.answer(ctx, at, form, change{
+		done: "Saved. The new limit holds from the next request on.",
+		do: func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
+			err := c.Partners.SetRate(ctx, tx, found.ID, perSecond, burst)
+			return operator.Entry{
+				Action: "client.rate", SubjectKind: "client", Subject: found.ID,
+				Before: map[string]any{"rate": found.RatePerSecond, "burst": found.Burst},
+				After:  map[string]any{"rate": perSecond, "burst": burst},
+			}, path, err
+		},
+	})
+}
+
+// revokeClient asks for the end of the client's id as a confirmation, and ends
+// the client for good.
+func (c *Console) revokeClient(ctx echo.Context) error {
+	found, owner, err := c.clientWithPartner(ctx.Request().Context(), ctx.Param("id"))
+	if err != nil {
+		return err
+	}
+	path, proof := views.ClientPath(found.ID), found.ID[len(found.ID)-6:]
+	form := views.AskForm{
+		Title: "Revoke this client", Action: path + "/revoke", Cancel: path,
+		Submit: "Revoke for good", Danger: true,
+		Says: []string{
+			"Every request with its id is refused with 401 from now on, also during an overlap of its " +
+				"secrets. Nothing brings it back; the partner would get another client.",
+		},
+		Controls: []views.Control{{
+			Name: "confirm", Label: "Type the last six characters of its id, " + proof,
+			Autocomplete: "off", MaxLength: 100, Required: true, Autofocus: true,
+		}},
+	}
+	if found.LastUsedAt != nil && c.DB.Now().Sub(*found.LastUsedAt) < trafficDay {
+		form.Risks = []string{"It was used within the last 24 hours: " + owner.Name + " still needs it."}
+	}
+	at := clientSpot(found, owner)
+	if !isSent(ctx) {
+		return c.showAsk(ctx, http.StatusOK, at, form)
+	}
+	form = typed(ctx, form)
+	if strings.TrimSpace(ctx.FormValue("confirm")) != proof {
+		form.Controls[0].Fault = "That is not " + proof + ". Nothing was revoked."
+		form.Reason = ctx.FormValue("reason")
+		return c.showAsk(ctx, http.StatusBadRequest, at, form)
+	}
+	return c.answer(ctx, at, form, change{
+		done: "Revoked. Requests with this client are refused from now on.",
+		do: func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
+			err := c.Partners.RevokeClient(ctx, tx, found.ID)
+			if found.RevokedAt != nil {
+				return operator.Entry{}, path, err
+			}
+			return operator.Entry{
+				Action: "client.revoke", SubjectKind: "client", Subject: found.ID,
+				Before: map[string]any{"revoked": false}, After: map[string]any{"revoked": true},
+			}, path, err
+		},
+	})
+}

@@ -1,0 +1,308 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/apilog"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// shownOfPartner is how many merchants, clients and subscriptions the page of a
+// partner shows.
+const shownOfPartner = 100
+
+// The spans for which traffic is summed up.
+const (
+	trafficDay   = 24 * time.Hour
+	trafficMonth = 30 * 24 * time.Hour
+)
+
+// partnerRoutes lists the pages about partners, their merchants and clients.
+func (c *Console) partnerRoutes() []Route {
+	const support, operator = operator.RoleSupport, operator.RoleOperator
+	get, post := http.MethodGet, http.MethodPost
+	return []Route{
+		{get, views.PathPartners, "console.partners", support, c.partners},
+		{get, views.PathPartnerNew, "console.partner.new", operator, c.newPartner},
+		{post, views.PathPartnerNew, "console.partner.create", operator, c.createPartner},
+		{get, views.PathPartner, "console.partner", support, c.partner},
+		{get, views.PathPartnerRename, "console.partner.name", operator, c.renamePartner},
+		{post, views.PathPartnerRename, "console.partner.rename", operator, c.renamePartner},
+		{get, views.PathMerchantNew, "console.merchant.new", operator, c.newMerchant},
+		{post, views.PathMerchantNew, "console.merchant.create", operator, c.newMerchant},
+		{get, views.PathMerchant, "console.merchant", support, c.merchant},
+		{get, views.PathMerchantRename, "console.merchant.name", operator, c.renameMerchant},
+		{post, views.PathMerchantRename, "console.merchant.rename", operator, c.renameMerchant},
+		{get, views.PathClientNew, "console.client.new", operator, c.newClient},
+		{post, views.PathClientNew, "console.client.issue", operator, c.issueClient},
+		{get, views.PathClient, "console.client", support, c.client},
+		{get, views.PathClientRotate, "console.client.rotation", operator, c.rotation},
+		{post, views.PathClientRotate, "console.client.rotate", operator, c.rotateClient},
+		{get, views.PathClientRate, "console.client.limit", operator, c.clientRate},
+		{post, views.PathClientRate, "console.client.limit.save", operator, c.clientRate},
+		{get, views.PathClientRevoke, "console.client.revocation", operator, c.revokeClient},
+		{post, views.PathClientRevoke, "console.client.revoke", operator, c.revokeClient},
+	}
+}
+
+// isSent tells whether a form came back filled in.
+func isSent(ctx echo.Context) bool { return ctx.Request().Method == http.MethodPost }
+
+// partners lists partners.
+func (c *Console) partners(ctx echo.Context) error {
+	name := strings.TrimSpace(ctx.QueryParam("name"))
+	page, status := views.PartnerList{Search: name}, http.StatusOK
+	filter := partner.Filter{Name: name, Limit: pageSize}
+	var err error
+	if filter.Cursor, err = postgres.ParseCursor(ctx.QueryParam("cursor")); err != nil {
+		page.Fault = "The page's spot in the list cannot be read; start from the newest."
+	}
+	if !utf8.ValidString(name) || strings.ContainsRune(name, 0) || len(name) > 800 {
+		page.Fault, page.Search = "This cannot be searched for: it is too long, or no text.", ""
+	}
+	if page.Fault != "" {
+		status = http.StatusBadRequest
+	} else if err := c.fillPartners(ctx.Request().Context(), &page, filter); err != nil {
+		return err
+	}
+	page.Frame, err = c.frame(ctx, views.SectionPartners, "Partners", views.Crumb{Label: "Partners"})
+	if err != nil {
+		return err
+	}
+	page.Notice = c.takeNotice(ctx)
+	return render(ctx, status, views.PartnerListPage(page))
+}
+
+func (c *Console) fillPartners(
+	ctx context.Context, page *views.PartnerList, filter partner.Filter,
+) error {
+	rows, next, err := c.Partners.Summaries(ctx, filter)
+	if err != nil {
+		return err
+	}
+	count, err := c.Partners.CountPartners(ctx, filter, maxCount+1)
+	if err != nil {
+		return err
+	}
+	page.Summary = countWord(count, "partner", "partners")
+	for _, row := range rows {
+		page.Rows = append(page.Rows, views.PartnerRow{
+			UID: row.UID.String(), Name: row.Name, Merchants: row.Merchants, Clients: row.Clients,
+			Subscriptions: row.Subscriptions, Created: row.CreatedAt,
+		})
+	}
+	query := url.Values{}
+	if page.Search != "" {
+		query.Set("name", page.Search)
+	}
+	if !next.IsZero() {
+		page.Older = views.PartnersPath(with(query, "cursor", next.String()))
+	}
+	if !filter.Cursor.IsZero() {
+		page.Newest = views.PartnersPath(query)
+	}
+	return nil
+}
+
+// countWord writes a count that was taken up to one more than maxCount.
+func countWord(count int, one, many string) string {
+	if count > maxCount {
+		return views.Number(maxCount) + "+ " + many
+	}
+	return counted(count, one, many)
+}
+
+var partnersSpot = spot{
+	section: views.SectionPartners,
+	crumbs:  []views.Crumb{{Label: "Partners", Href: views.PathPartners}},
+}
+
+// under is a spot one page further down.
+func (p spot) under(label, href string) spot {
+	crumbs := append([]views.Crumb{}, p.crumbs...)
+	p.crumbs = append(crumbs, views.Crumb{Label: label, Href: href})
+	return p
+}
+
+func nameControl(hint, value string) views.Control {
+	return views.Control{
+		Name: "name", Label: "Name", Hint: hint, Value: value, MaxLength: 200, Required: true,
+		Autocomplete: "off", Autofocus: true,
+	}
+}
+
+func newPartnerForm() views.AskForm {
+	return views.AskForm{
+		Title: "New partner", Action: views.PathPartnerNew, Cancel: views.PathPartners,
+		Submit: "Create partner",
+		Controls: []views.Control{
+			nameControl("The organisation, as people here call it.", ""),
+			{
+				Name: "merchant", Label: "First merchant", MaxLength: 200, Autocomplete: "off",
+				Hint: "The business that loans pay. Leave it empty to add merchants later.",
+			},
+		},
+	}
+}
+
+func (c *Console) newPartner(ctx echo.Context) error {
+	return c.showAsk(ctx, http.StatusOK, partnersSpot, newPartnerForm())
+}
+
+// createPartner adds a partner, and its first merchant if one is named.
+func (c *Console) createPartner(ctx echo.Context) error {
+	form := typed(ctx, newPartnerForm())
+	name, merchant := ctx.FormValue("name"), strings.TrimSpace(ctx.FormValue("merchant"))
+	return c.answer(ctx, partnersSpot, form, change{
+		done: "Created. Issue credentials next, then a subscription for its events.",
+		do: func(request context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
+			made, err := c.Partners.CreatePartner(request, tx, name)
+			if err != nil {
+				return operator.Entry{}, "", err
+			}
+			after := map[string]any{"name": made.Name}
+			if merchant != "" {
+				added, err := c.Partners.CreateMerchant(request, tx, made.UID, merchant)
+				if err != nil {
+					return operator.Entry{}, "", renamed(err, "name", "merchant")
+				}
+				after["merchant_uid"], after["merchant"] = added.UID, added.Name
+			}
+			return operator.Entry{
+				Action: "partner.create", SubjectKind: "partner", Subject: made.UID.String(),
+				After: after,
+			}, views.PartnerPath(made.UID.String()), nil
+		},
+	})
+}
+
+// partner shows one partner.
+func (c *Console) partner(ctx echo.Context) error {
+	uid, err := pathUID(ctx)
+	if err != nil {
+		return err
+	}
+	request := ctx.Request().Context()
+	found, err := c.Partners.Partner(request, uid)
+	if err != nil {
+		return err
+	}
+	page := views.PartnerPage{UID: uid.String(), Name: found.Name, Created: found.CreatedAt}
+	if err := c.fillPartner(request, &page, uid); err != nil {
+		return err
+	}
+	page.Frame, err = c.frame(ctx, views.SectionPartners, found.Name,
+		views.Crumb{Label: "Partners", Href: views.PathPartners}, views.Crumb{Label: found.Name})
+	if err != nil {
+		return err
+	}
+	page.Notice = c.takeNotice(ctx)
+	return render(ctx, http.StatusOK, views.PartnerDetailPage(page))
+}
+
+func (c *Console) fillPartner(ctx context.Context, page *views.PartnerPage, uid uuid.UUID) error {
+	merchants, more, err := c.Partners.ListMerchants(ctx, partner.MerchantFilter{
+		PartnerUID: uid, Limit: shownOfPartner,
+	})
+	if err != nil {
+		return err
+	}
+	page.MoreMerchants = !more.IsZero()
+	for _, merchant := range merchants {
+		page.Merchants = append(page.Merchants, merchantRow(merchant))
+	}
+	clients, more, err := c.Partners.ListClients(ctx, partner.ClientFilter{
+		PartnerUID: uid, Limit: shownOfPartner,
+	})
+	if err != nil {
+		return err
+	}
+	page.MoreClients = !more.IsZero()
+	if page.Clients, err = c.clientRows(ctx, clients); err != nil {
+		return err
+	}
+	subscriptions, _, err := c.Webhooks.Subscriptions(ctx, webhook.SubscriptionFilter{
+		PartnerUID: uid, Limit: shownOfPartner,
+	})
+	if err != nil {
+		return err
+	}
+	for _, subscription := range subscriptions {
+		page.Subscriptions = append(page.Subscriptions, views.SubscriptionLine{
+			UID: subscription.UID.String(), URL: subscription.URL, State: string(subscription.State),
+			Events: subscription.Events,
+		})
+	}
+	page.Traffic, err = c.traffic(ctx, apilog.Scope{PartnerUID: uid})
+	return err
+}
+
+// traffic sums requests up over the last day and the last 30.
+func (c *Console) traffic(ctx context.Context, scope apilog.Scope) ([]views.TrafficView, error) {
+	var spans []views.TrafficView
+	for _, span := range []struct {
+		word string
+		back time.Duration
+	}{{"last 24 hours", trafficDay}, {"last 30 days", trafficMonth}} {
+		traffic, err := c.Requests.Traffic(ctx, scope, c.DB.Now().Add(-span.back))
+		if err != nil {
+			return nil, err
+		}
+		spans = append(spans, views.TrafficView{
+			Span: span.word, Requests: traffic.Requests, Refused: traffic.Refused,
+			Failed: traffic.Failed,
+		})
+	}
+	return spans, nil
+}
+
+// renamePartner asks for a partner's new name, and gives it.
+func (c *Console) renamePartner(ctx echo.Context) error {
+	uid, err := pathUID(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := c.Partners.Partner(ctx.Request().Context(), uid)
+	if err != nil {
+		return err
+	}
+	path := views.PartnerPath(uid.String())
+	form := views.AskForm{
+		Title: "Rename partner", Action: path + "/rename", Cancel: path, Submit: "Rename",
+		Says: []string{
+			"Its id, merchants, credentials and subscriptions stay as they are.",
+		},
+		Controls: []views.Control{nameControl("", found.Name)},
+	}
+	at := partnersSpot.under(found.Name, path)
+	if !isSent(ctx) {
+		return c.showAsk(ctx, http.StatusOK, at, form)
+	}
+	name := ctx.FormValue("name")
+	return c.answer(ctx, at, typed(ctx, form), change{
+		done: "Renamed.", unchanged: "That is its name already.",
+		do: func(request context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
+			before, err := c.Partners.RenamePartner(request, tx, uid, name)
+			if err != nil || before.Name == strings.TrimSpace(name) {
+				return operator.Entry{}, path, err
+			}
+			return operator.Entry{
+				Action: "partner.rename", SubjectKind: "partner", Subject: uid.String(),
+				Before: map[string]any{"name": before.Name},
+				After:  map[string]any{"name": strings.TrimSpace(name)},
+			}, path, nil
+		},
+	})
+}

@@ -1,0 +1,512 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/google/uuid"
+
+	"drawbridge/internal/apilog"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+)
+
+const operatorEmail = "olga@lender.example"
+
+// asOperator is a browser of an operator.
+func (r *room) asOperator() *browser {
+	r.Helper()
+	r.addUser(operatorEmail, operator.RoleOperator)
+	b := r.stranger()
+	b.signIn(operatorEmail, password).wantStatus(r.T, http.StatusSeeOther)
+	return b
+}
+
+// formValues are what a browser would send of the page's form, as it is shown.
+func (a answer) formValues(t *testing.T) (action string, values url.Values) {
+	t.Helper()
+	form := a.find("form.dialog-form")
+	if form.Length() != 1 {
+		t.Fatalf("%d forms on the page: %.300s", form.Length(), a.text("main"))
+	}
+	values = url.Values{}
+	form.Find("input, textarea").Each(func(_ int, field *goquery.Selection) {
+		name, kind := field.AttrOr("name", ""), field.AttrOr("type", "text")
+		value := field.AttrOr("value", field.Text())
+		if _, ticked := field.Attr("checked"); kind == "checkbox" && !ticked {
+			return
+		}
+		values.Add(name, value)
+	})
+	form.Find("select").Each(func(_ int, field *goquery.Selection) {
+		chosen := field.Find("option[selected]")
+		if chosen.Length() == 0 {
+			chosen = field.Find("option").First()
+		}
+		values.Set(field.AttrOr("name", ""), chosen.AttrOr("value", ""))
+	})
+	return form.AttrOr("action", ""), values
+}
+
+// fillIn opens a form and sends it with these fields set.
+func (b *browser) fillIn(path string, fields map[string]string) (answer, url.Values) {
+	b.Helper()
+	action, values := b.get(path).wantStatus(b.T, http.StatusOK).formValues(b.T)
+	for name, value := range fields {
+		values.Set(name, value)
+	}
+	return b.post(action, values), values
+}
+
+// count is the number that a query returns.
+func (r *room) count(query string, args ...any) int {
+	r.Helper()
+	var count int
+	r.must(r.DB.GetContext(r.Context(), &count, query, args...))
+	return count
+}
+
+func TestPartnerList(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	page := b.get(views.PathPartners).wantStatus(t, http.StatusOK)
+	row := page.text("#p-" + r.partner.String())
+	if !strings.Contains(row, "Sunvolt Energy") || page.text(".table-tools") != "1 partner" {
+		t.Errorf("row %q, count %q", row, page.text(".table-tools"))
+	}
+	for query, want := range map[string]int{"name=sunv": 1, "name=+Sunvolt": 1, "name=volt": 0, "name=%25": 0} {
+		page := b.get(views.PathPartners+"?"+query).wantStatus(t, http.StatusOK)
+		if got := page.find("main .table tbody tr").Length(); got != want {
+			t.Errorf("%s lists %d, want %d", query, got, want)
+		}
+		if want == 0 && !strings.Contains(page.text(".empty"), "No partner's name begins") {
+			t.Errorf("%s says %q", query, page.text(".empty"))
+		}
+	}
+	for _, query := range []string{"cursor=x", "name=a%00", "name=%ff"} {
+		b.get(views.PathPartners+"?"+query).wantStatus(t, http.StatusBadRequest)
+	}
+	_, err := r.DB.ExecContext(t.Context(), `
+		INSERT INTO partners SELECT gen_random_uuid(), 'Bulk ' || n, now() - n * interval '1 hour'
+		  FROM generate_series(1, 60) AS n`)
+	r.must(err)
+	first := b.get(views.PathPartners)
+	older := first.find(".pager a[rel=next]").AttrOr("href", "")
+	second := b.get(older).wantStatus(t, http.StatusOK)
+	rows := first.find("main tbody tr").Length() + second.find("main tbody tr").Length()
+	if rows != 61 || first.text(".table-tools") != "61 partners" {
+		t.Errorf("%d partners on two pages; %s", rows, first.text(".table-tools"))
+	}
+}
+
+func TestCreatePartner(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	page := b.get(views.PathPartners)
+	href := page.find("main .page-acts a").First().AttrOr("href", "")
+	answer, values := b.fillIn(href, map[string]string{
+		"name": "Windward", "merchant": "Windward Boise", "reason": "signed on Monday",
+	})
+	answer.wantStatus(t, http.StatusSeeOther)
+	made := b.get(answer.Location).wantStatus(t, http.StatusOK)
+	if made.text("h1") != "Windward" || !strings.Contains(made.text("main"), "Windward Boise") ||
+		!strings.HasPrefix(made.text("main > .notice"), "Created.") {
+		t.Errorf("page says %.300q", made.text("main"))
+	}
+	// The same form again leads to the same partner and makes no other.
+	again := b.post(views.PathPartnerNew, values).wantStatus(t, http.StatusSeeOther)
+	if again.Location != answer.Location || r.count(`SELECT count(*) FROM partners`) != 2 {
+		t.Errorf("sent again, it leads to %q, and there are %d partners", again.Location,
+			r.count(`SELECT count(*) FROM partners`))
+	}
+	if got := b.get(again.Location).text("main > .notice"); !strings.Contains(got, "sent before") {
+		t.Errorf("sent again, it says %q", got)
+	}
+	var entry struct{ Actor, Reason, Subject string }
+	r.must(r.DB.Get(&entry, `SELECT actor, reason, subject FROM audit_log
+		WHERE action = 'partner.create'`))
+	if entry.Actor != operatorEmail || entry.Reason != "signed on Monday" ||
+		views.PartnerPath(entry.Subject) != answer.Location {
+		t.Errorf("audit log %+v", entry)
+	}
+}
+
+// What is wrong is said beside its field, what was typed stays, and nothing is
+// changed.
+func TestPartnerFormsKeepWhatWasTyped(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	partnerPath, merchantPath := views.PartnerPath(r.partner.String()), views.MerchantPath(r.merchant.String())
+	for _, path := range []string{
+		views.PathPartnerNew, partnerPath + "/rename", partnerPath + "/merchants/new",
+		merchantPath + "/rename",
+	} {
+		answer, _ := b.fillIn(path, map[string]string{"name": " ", "reason": "why not"})
+		answer.wantStatus(t, http.StatusBadRequest)
+		if got := answer.text("#ask-name-fault"); !strings.HasSuffix(got, "ame is required.") {
+			t.Errorf("%s: fault %q", path, got)
+		}
+		if answer.text("[role=alert] a[href='#ask-name']") == "" {
+			t.Errorf("%s: the summary does not lead to the field", path)
+		}
+		if kept := answer.find("#ask-reason").AttrOr("value", ""); kept != "why not" {
+			t.Errorf("%s: the reason became %q", path, kept)
+		}
+	}
+	answer, _ := b.fillIn(views.PathPartnerNew, map[string]string{
+		"name": "Fine", "merchant": strings.Repeat("x", 201),
+	})
+	answer.wantStatus(t, http.StatusBadRequest)
+	if !strings.Contains(answer.text("#ask-merchant-fault"), "at most 200 characters") ||
+		answer.find("#ask-name").AttrOr("value", "") != "Fine" {
+		t.Errorf("a merchant's long name: %q", answer.text("#ask-merchant-fault"))
+	}
+	if r.count(`SELECT count(*) FROM partners`) != 1 || r.count(`SELECT count(*) FROM audit_log
+		WHERE action LIKE '%.create' OR action LIKE '%.rename'`) != 0 {
+		t.Error("a refused form left something behind")
+	}
+	b.post(views.PathPartnerNew, url.Values{"name": {"No token"}}).
+		wantStatus(t, http.StatusBadRequest)
+}
+
+func TestRenamePartnerAndMerchant(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	for path, action := range map[string]string{
+		views.PartnerPath(r.partner.String()):   "partner.rename",
+		views.MerchantPath(r.merchant.String()): "merchant.rename",
+	} {
+		answer, _ := b.fillIn(path+"/rename", map[string]string{"name": "Renamed & Co"})
+		if answer.Location != path {
+			t.Fatalf("leads to %q: %.200s", answer.Location, answer.text("main"))
+		}
+		if got := b.get(path).text("h1"); got != "Renamed & Co" {
+			t.Errorf("%s is called %q", path, got)
+		}
+		answer, _ = b.fillIn(path+"/rename", nil)
+		if got := b.get(answer.Location).text("main > .notice"); got != "That is its name already." {
+			t.Errorf("the same name again says %q", got)
+		}
+		if r.audits(action) != 1 {
+			t.Errorf("%d audit entries of %s", r.audits(action), action)
+		}
+	}
+}
+
+func TestPartnerPage(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	subscription, _ := r.subscribe(r.receiver().URL)
+	issued := r.issue(false)
+	recorder := apilog.NewWriter(r.DB)
+	for i, status := range []int{200, 200, 409, 500} {
+		at := r.DB.Now().UTC().Truncate(time.Microsecond)
+		if i == 0 {
+			at = at.Add(-25 * time.Hour)
+		}
+		recorder.Record(apilog.Entry{
+			UID: postgres.NewUID(at), At: at, ClientID: issued.ClientID, Authenticated: true,
+			PartnerUID: r.partner, MerchantUID: r.merchant, Status: status,
+		})
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	recorder.Run(ended)
+	page := b.get(views.PartnerPath(r.partner.String())).wantStatus(t, http.StatusOK)
+	for selector, want := range map[string]string{
+		"h1":                               "Sunvolt Energy",
+		".tiles":                           "last 24 hours 3 1 refused, 1 failed",
+		".tile:nth-child(2)":               "last 30 days 4 1 refused, 1 failed",
+		"#m-" + r.merchant.String():        "Sunvolt Phoenix",
+		"#c-" + issued.ClientID:            "Active",
+		"#s-" + subscription.UID.String():  "All events",
+		".facts":                           r.partner.String(),
+		".rail [href='/console/partners']": "Partners",
+		"#c-" + issued.ClientID + " code":  "…" + issued.Secret[len(issued.Secret)-4:],
+		"#c-" + issued.ClientID + " .lead": issued.ClientID,
+		".crumbs":                          "Partners",
+		"#c-" + issued.ClientID + " bdi":   "Sunvolt Phoenix",
+	} {
+		if got := page.text(selector); !strings.Contains(got, want) {
+			t.Errorf("%s says %q, want %q", selector, got, want)
+		}
+	}
+	if strings.Contains(page.Raw, issued.Secret) {
+		t.Error("the secret stands on the partner's page")
+	}
+	merchant := b.get(views.MerchantPath(r.merchant.String())).wantStatus(t, http.StatusOK)
+	if got := merchant.text("main"); !containsAll(got, []string{
+		"Sunvolt Phoenix", "Sunvolt Energy", issued.ClientID, "Ana Lima",
+	}) {
+		t.Errorf("the merchant's page says %q", got)
+	}
+	for _, path := range []string{
+		views.PartnerPath(uuid.NewString()), views.MerchantPath(uuid.NewString()),
+		views.ClientPath("dbc_none"), views.PartnerPath("x"), views.ClientPath("a%00"),
+	} {
+		b.get(path).wantStatus(t, http.StatusNotFound)
+	}
+}
+
+// issue gives the room's partner a client.
+func (r *room) issue(group bool) partner.Issued {
+	r.Helper()
+	var issued partner.Issued
+	r.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		issued, err = (&partner.Service{DB: r.DB}).CreateClient(ctx, tx, partner.NewClient{
+			PartnerUID: r.partner, Group: group,
+		})
+		return err
+	})
+	return issued
+}
+
+// login tells whether credentials work.
+func (r *room) login(id, secret string) bool {
+	r.Helper()
+	_, err := (&partner.Service{DB: r.DB}).Authenticate(r.Context(), id, secret,
+		r.merchant.String())
+	if code := lending.ErrorCode(err); code != "" && code != lending.CodeUnauthorized {
+		r.Fatal(err)
+	}
+	return err == nil
+}
+
+func TestIssueClient(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	path := views.PartnerPath(r.partner.String()) + "/clients/new"
+	shown, values := b.fillIn(path, map[string]string{"kind": "group"})
+	shown.wantStatus(t, http.StatusOK)
+	id, secret := shown.text(".facts code:first-of-type"), shown.text("#secret")
+	id = strings.Fields(id)[0]
+	if !r.login(id, secret) {
+		t.Fatalf("%s with the secret shown does not work", id)
+	}
+	if copied := shown.find("[data-copy='" + secret + "']").Length(); copied != 1 {
+		t.Errorf("%d buttons copy the secret", copied)
+	}
+	if command := shown.text("pre"); !strings.Contains(command, r.URL+"/api/v2/") ||
+		strings.Contains(command, secret) {
+		t.Errorf("the command to check is %q", command)
+	}
+	if shown.Header.Get("Cache-Control") != "no-store" {
+		t.Error("the page with the secret may be kept")
+	}
+	// Reloading that page sends the form again: no second client, no secret.
+	again := b.post(path, values).wantStatus(t, http.StatusSeeOther)
+	next := b.get(again.Location).wantStatus(t, http.StatusOK)
+	if again.Location != views.ClientPath(id) || strings.Contains(next.Raw, secret) ||
+		!strings.Contains(next.text("main > .notice"), "shown then") ||
+		r.count(`SELECT count(*) FROM clients`) != 1 {
+		t.Errorf("sent again: to %q, %q", again.Location, next.text("main > .notice"))
+	}
+	var after string
+	r.must(r.DB.Get(&after, `SELECT after FROM audit_log WHERE action = 'client.create'`))
+	if strings.Contains(after, secret) || !strings.Contains(after, r.merchant.String()) {
+		t.Errorf("audit log %s", after)
+	}
+}
+
+func TestIssueClientFaults(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	second := r.world().NewMerchant(t, r.partner, "Second")
+	foreign := r.world().NewMerchant(t, r.world().NewPartner(t, "Other"), "Foreign")
+	path := views.PartnerPath(r.partner.String()) + "/clients/new"
+	_, values := b.get(path).formValues(t)
+	for want, merchants := range map[string][]string{
+		"tick at least one merchant": nil,
+		"exactly one merchant":       {r.merchant.String(), second.String()},
+		"is not a merchant of":       {foreign.String()},
+		"none of the list":           {"x"},
+	} {
+		values["merchant"] = merchants
+		page := b.post(path, values).wantStatus(t, http.StatusBadRequest)
+		if got := page.text("#ask-merchant-fault"); !strings.Contains(got, want) {
+			t.Errorf("%v: %q, want %q", merchants, got, want)
+		}
+		if ticked := page.find("[name=merchant][checked]").Length(); len(merchants) == 2 && ticked != 2 {
+			t.Errorf("%d of two ticks are kept", ticked)
+		}
+	}
+	values["merchant"], values["kind"] = []string{r.merchant.String(), second.String()}, []string{"group"}
+	b.post(path, values).wantStatus(t, http.StatusOK)
+}
+
+func TestRotateClient(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	issued := r.issue(false)
+	path := views.ClientPath(issued.ClientID)
+	shown, values := b.fillIn(path+"/rotate", map[string]string{"overlap": "1h"})
+	fresh := shown.wantStatus(t, http.StatusOK).text("#secret")
+	if !r.login(issued.ClientID, issued.Secret) || !r.login(issued.ClientID, fresh) {
+		t.Error("not both secrets work in the overlap")
+	}
+	page := b.get(path).wantStatus(t, http.StatusOK)
+	notice := page.text("main .notice-warn")
+	end := func(secret string) string { return secret[len(secret)-4:] }
+	if !containsAll(notice, []string{"Two secrets work", end(issued.Secret), end(fresh)}) ||
+		page.find("relative-time[due] time").Length() != 1 ||
+		page.text(".headline .chip") != "Rotating" {
+		t.Errorf("the overlap is shown as %q", notice)
+	}
+	if risk := b.get(path + "/rotate").text(".risk"); !strings.Contains(risk, "under way") {
+		t.Errorf("rotating again warns %q", risk)
+	}
+	again := b.post(path+"/rotate", values).wantStatus(t, http.StatusSeeOther)
+	if again.Location != path || !r.login(issued.ClientID, fresh) {
+		t.Error("the same form rotated twice")
+	}
+	r.ahead.Store(int64(61 * time.Minute))
+	if r.login(issued.ClientID, issued.Secret) {
+		t.Error("the old secret outlives the overlap")
+	}
+	if got := b.get(path); got.find(".notice-warn").Length() != 0 {
+		t.Errorf("after the overlap: %q", got.text(".notice-warn"))
+	}
+	values.Set("overlap", "1000000h")
+	b.post(path+"/rotate", values).wantStatus(t, http.StatusBadRequest)
+	if r.audits("client.rotate") != 1 {
+		t.Errorf("%d audit entries", r.audits("client.rotate"))
+	}
+}
+
+func TestClientRate(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	issued := r.issue(false)
+	path := views.ClientPath(issued.ClientID) + "/rate"
+	answer, _ := b.fillIn(path, map[string]string{"rate": "7", "burst": "9"})
+	page := b.get(answer.Location)
+	if got := page.text(".facts"); !strings.Contains(got, "7 requests a second, 9 at once") {
+		t.Errorf("the page says %q", got)
+	}
+	bad, _ := b.fillIn(path, map[string]string{"rate": "many", "burst": "0"})
+	bad.wantStatus(t, http.StatusBadRequest)
+	if !strings.Contains(bad.text("#ask-rate-fault"), "from 1 to") ||
+		!strings.Contains(bad.text("#ask-burst-fault"), "from 1 to") ||
+		bad.find("#ask-rate").AttrOr("value", "") != "many" {
+		t.Errorf("faults %q and %q", bad.text("#ask-rate-fault"), bad.text("#ask-burst-fault"))
+	}
+	var before string
+	r.must(r.DB.Get(&before, `SELECT before FROM audit_log WHERE action = 'client.rate'`))
+	if !strings.Contains(before, "50") {
+		t.Errorf("audited before: %s", before)
+	}
+}
+
+func TestRevokeClient(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	issued := r.issue(false)
+	path := views.ClientPath(issued.ClientID)
+	if !r.login(issued.ClientID, issued.Secret) { // which also notes its use
+		t.Fatal("the client does not work")
+	}
+	wrong, _ := b.fillIn(path+"/revoke", map[string]string{"confirm": "nope", "reason": "leaked"})
+	wrong.wantStatus(t, http.StatusBadRequest)
+	if !strings.Contains(wrong.text("#ask-confirm-fault"), "Nothing was revoked") ||
+		!strings.Contains(wrong.text(".risk"), "within the last 24 hours") ||
+		!r.login(issued.ClientID, issued.Secret) {
+		t.Errorf("a wrong confirmation says %q", wrong.text("main"))
+	}
+	answer, values := b.fillIn(path+"/revoke", map[string]string{
+		"confirm": issued.ClientID[len(issued.ClientID)-6:], "reason": "leaked",
+	})
+	page := b.get(answer.wantStatus(t, http.StatusSeeOther).Location)
+	if page.text(".headline .chip") != "Revoked" || page.find("main .page-acts [data-ask]").Length() != 0 ||
+		r.login(issued.ClientID, issued.Secret) {
+		t.Errorf("after revoking: %q", page.text("main"))
+	}
+	b.post(path+"/revoke", values).wantStatus(t, http.StatusSeeOther)
+	values.Set("token", uuid.NewString())
+	b.post(path+"/revoke", values).wantStatus(t, http.StatusSeeOther)
+	if r.audits("client.revoke") != 1 {
+		t.Errorf("%d audit entries of one revocation", r.audits("client.revoke"))
+	}
+	_, values = b.get(path + "/rotate").formValues(t)
+	b.post(path+"/rotate", values).wantStatus(t, http.StatusConflict)
+}
+
+// Support sees the pages but none of the buttons, and no form.
+func TestSupportChangesNoPartner(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	issued := r.issue(false)
+	b := r.signedIn()
+	for _, path := range []string{
+		views.PathPartners, views.PartnerPath(r.partner.String()),
+		views.MerchantPath(r.merchant.String()), views.ClientPath(issued.ClientID),
+	} {
+		page := b.get(path).wantStatus(t, http.StatusOK)
+		if got := page.find("main [data-ask], main a[href$='/new']").Length(); got != 0 {
+			t.Errorf("%s offers support %d changes", path, got)
+		}
+	}
+	for _, path := range []string{
+		views.PathPartnerNew, views.PartnerPath(r.partner.String()) + "/rename",
+		views.PartnerPath(r.partner.String()) + "/clients/new",
+		views.ClientPath(issued.ClientID) + "/rotate", views.ClientPath(issued.ClientID) + "/revoke",
+	} {
+		b.get(path).wantStatus(t, http.StatusForbidden)
+		b.post(path, url.Values{"token": {uuid.NewString()}, "name": {"x"}}).
+			wantStatus(t, http.StatusForbidden)
+	}
+}
+
+// A script gets the inside of a dialog, the same form.
+func TestFormsOpenInDialogs(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	path := views.PartnerPath(r.partner.String()) + "/rename"
+	part := b.fragment().get(path).wantStatus(t, http.StatusOK)
+	if part.find("html head title").Length() != 0 || part.find("#ask-title").Length() != 1 {
+		t.Errorf("a script gets %.200q", part.Raw)
+	}
+	action, values := part.formValues(t)
+	values.Set("name", "From a dialog")
+	if got := b.post(action, values).Location; got != views.PartnerPath(r.partner.String()) {
+		t.Errorf("leads to %q", got)
+	}
+}
+
+// Hostile names are shown and do nothing.
+func TestHostilePartnerNames(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	const planted = `"><script>planted()</script><img src=x onerror=planted()>`
+	answer, _ := b.fillIn(views.PathPartnerNew, map[string]string{"name": planted, "merchant": planted})
+	paths := []string{
+		views.PathPartners, answer.Location, answer.Location + "/rename",
+		answer.Location + "/clients/new", answer.Location + "/merchants/new",
+	}
+	paths = append(paths, b.get(answer.Location).find("tr[id^=m-] a").AttrOr("href", ""))
+	for _, path := range paths {
+		page := b.get(path).wantStatus(t, http.StatusOK)
+		if !strings.Contains(page.Raw, "planted()") || page.find("script:not([src]), [onerror]").Length() != 0 {
+			t.Errorf("%s: the name acts, or is not there", path)
+		}
+	}
+}
