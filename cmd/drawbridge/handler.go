@@ -67,7 +67,6 @@ func newConsole(s *services) (*console.Console, error) {
 		Applications: s.applications,
 		Loans:        s.loans,
 		Documents:    s.documents,
-		Partners:     s.partners,
 		Products:     s.catalog,
 		Requests:     s.requests,
 		BasePath:     s.settings.BasePath,

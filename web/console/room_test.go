@@ -81,7 +81,7 @@ func newRoom(t *testing.T) *room {
 		DB: r.DB, Operators: r.Operators, Webhooks: r.Webhooks, Emails: r.Emails,
 		Partners:     &partner.Service{DB: r.DB},
 		Applications: r.Applications, Loans: r.Applications.Loans, Documents: r.Documents,
-		Partners: &partner.Service{DB: r.DB}, Products: r.Applications.Products,
+		Products: r.Applications.Products,
 		Requests: &apilog.Service{DB: r.DB}, BasePath: "/api",
 		PublicURL: r.URL, Environment: "Development", Version: "test", Status: api.Status,
 		LiveEvery: 10 * time.Millisecond,
