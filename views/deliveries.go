@@ -117,12 +117,15 @@ type DeliveryList struct {
 	// Tabs are the states to switch between, Active the other filters in force.
 	Tabs   []Tab
 	Active []ActiveFilter
-	// Events and Subscriptions are the choices of the filter form.
-	Events        []Option
-	Subscriptions []Option
-	Rows          []DeliveryRow
+	// Views are filters with a name, the reader's own among them.
+	Views []ViewLink
+	// Choices are what the lists of the filter form offer, by parameter.
+	Choices map[string][]Option
+	Rows    []DeliveryRow
 	// Summary counts the filtered set: "1,204 deliveries", "10,000+ deliveries".
 	Summary string
+	// Query is the filter as in an address, without the place in the list.
+	Query string
 	// Newest and Older are neighbouring pages, empty where there is none.
 	Newest string
 	Older  string
@@ -130,15 +133,20 @@ type DeliveryList struct {
 	News     int
 	NewsHref string
 	// StreamURL brings the region up to date while the page is read, PollURL
-	// does where streams fail. Both keep to the rows that are shown.
+	// does where streams fail. Both keep to the rows that are shown, except in
+	// the tail, which shows what is new at once; TailHref leads there and back.
 	StreamURL string
 	PollURL   string
+	Tail      bool
+	TailHref  string
+	// MayCancel tells whether the reader may cancel what waits.
+	MayCancel bool
 	// Unavailable tells that the list could not be loaded.
 	Unavailable bool
 }
 
 // filtered tells whether anything narrows the list.
-func (p DeliveryList) filtered() bool { return p.Filter.State != "" || len(p.Active) > 0 }
+func (p DeliveryList) filtered() bool { return len(p.Filter.Values) > 0 }
 
 // news words the button that shows what came in.
 func (p DeliveryList) news() string {
@@ -148,16 +156,64 @@ func (p DeliveryList) news() string {
 	return plural(p.News, "new delivery", "new deliveries")
 }
 
-// DeliveryFilter is the filter as the reader typed it, with a fault for each
-// value that is wrong.
+// ViewLink is a filter with a name.
+type ViewLink struct {
+	Label   string
+	Href    string
+	Current bool
+	// UID is that of a view that the reader saved, empty for one of the house.
+	UID string
+}
+
+// ownViews are those that the reader saved.
+func (p DeliveryList) ownViews() []ViewLink {
+	var own []ViewLink
+	for _, view := range p.Views {
+		if view.UID != "" {
+			own = append(own, view)
+		}
+	}
+	return own
+}
+
+// DeliveryFilterNames are the parameters of the list's address, in the order of
+// the form.
+func DeliveryFilterNames() []string {
+	return []string{
+		"state", "event", "partner", "merchant", "subscription", "application", "event_uid",
+		"code", "error", "test", "resend", "slow", "range", "since", "until",
+	}
+}
+
+// DeliveryFilter is the filter as the reader typed it, by parameter, with a
+// fault for each value that is wrong.
 type DeliveryFilter struct {
-	State        string
-	Event        string
-	Subscription string
-	Application  string
-	Since        string
-	Until        string
-	Faults       map[string]string
+	Values map[string]string
+	Faults map[string]string
+	// Zone is the reader's, which times are shown in.
+	Zone *time.Location
+}
+
+// Local writes a time of the filter as a control of the reader's zone has it,
+// and as it is when it cannot be read.
+func (f DeliveryFilter) Local(name string) string {
+	at, err := time.Parse(time.RFC3339, f.Values[name])
+	if err != nil || f.Zone == nil {
+		return f.Values[name]
+	}
+	at = at.In(f.Zone)
+	if at.Second() != 0 {
+		return at.Format("2006-01-02T15:04:05")
+	}
+	return at.Format("2006-01-02T15:04")
+}
+
+// zone names the reader's zone for the labels of times.
+func (f DeliveryFilter) zone() string {
+	if f.Zone == nil {
+		return "UTC"
+	}
+	return f.Zone.String()
 }
 
 // filterFault is a wrong value of the filter, and the field to mend it in.
@@ -169,9 +225,7 @@ type filterFault struct {
 // faults lists the wrong values in the order of the form.
 func (f DeliveryFilter) faults() []filterFault {
 	var found []filterFault
-	for _, name := range []string{
-		"state", "event", "subscription", "application", "since", "until", "cursor",
-	} {
+	for _, name := range append(DeliveryFilterNames(), "cursor") {
 		if text := f.Faults[name]; text != "" {
 			fault := filterFault{text: text}
 			if name != "state" && name != "cursor" {
@@ -196,6 +250,27 @@ type ActiveFilter struct {
 	Href  string
 }
 
+// ErrorClassWord names an error class for people.
+func ErrorClassWord(class string) string {
+	switch class {
+	case "http_3xx":
+		return "Redirected (3xx)"
+	case "http_4xx":
+		return "Refused (4xx)"
+	case "http_5xx":
+		return "Server error (5xx)"
+	}
+	return OutcomeWord(0, class)
+}
+
+// pickTable is deliveryTable with rows to select.
+func pickTable(rows []DeliveryRow) TableProps[DeliveryRow] {
+	table := deliveryTable(rows)
+	pick := Column[DeliveryRow]{Title: "Select", Class: "w-pick", Cell: pickCell}
+	table.Columns = append([]Column[DeliveryRow]{pick}, table.Columns...)
+	return table
+}
+
 func deliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
 	return TableProps[DeliveryRow]{
 		Caption: "Deliveries, newest first",
@@ -209,6 +284,7 @@ func deliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
 			{Title: "Destination", Class: "col-b w-place", Cell: destinationCell},
 			{Title: "Attempts", Class: "col-a w-pips", Cell: attemptsCell},
 			{Title: "Result", Class: "col-b w-result", Cell: resultCell},
+			{Title: "Next attempt", Class: "col-c w-next", Cell: nextCell},
 			{Title: "Took", Class: "col-c w-short end", Cell: tookCell},
 			{Title: "Created", Class: "w-time end", Cell: createdCell},
 		},

@@ -30,6 +30,7 @@ func shortcuts(role string) []shortcut {
 		{[]string{"/"}, "Find by any id"},
 		{[]string{"j", "k"}, "Next or previous row"},
 		{[]string{"Enter"}, "Open the row"},
+		{[]string{"x"}, "Select the row"},
 		{[]string{"r"}, "Re-send this delivery"},
 		{[]string{"f"}, "Filter the list"},
 		{[]string{"p"}, "Pause or resume updates"},

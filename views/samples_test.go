@@ -44,11 +44,13 @@ func sampleRow(word string) DeliveryRow {
 func sampleList(word string) DeliveryList {
 	return DeliveryList{
 		Frame: sampleFrame(word), Rows: []DeliveryRow{sampleRow(word)}, Summary: "1 delivery",
-		Filter: DeliveryFilter{Application: word, Since: word},
-		Tabs:   []Tab{{Label: "All", Href: PathDeliveries, Current: true}},
-		Active: []ActiveFilter{{Label: word, Href: PathDeliveries}},
-		Events: []Option{{Value: word, Label: word}}, Subscriptions: []Option{{Value: word, Label: word}},
-		Older: DeliveriesOf("cursor", word), News: 3, NewsHref: PathDeliveries,
+		Filter: DeliveryFilter{Values: map[string]string{"application": word, "since": word}},
+		Views:  []ViewLink{{Label: word, Href: PathDeliveries, UID: word}}, Query: word,
+		TailHref: PathDeliveries, MayCancel: true,
+		Tabs:    []Tab{{Label: "All", Href: PathDeliveries, Current: true}},
+		Active:  []ActiveFilter{{Label: word, Href: PathDeliveries}},
+		Choices: map[string][]Option{"event": {{Value: word, Label: word}}},
+		Older:   DeliveriesOf("cursor", word), News: 3, NewsHref: PathDeliveries,
 		StreamURL: PathDeliveriesLive, PollURL: PathDeliveries,
 	}
 }

@@ -39,6 +39,7 @@
     j: () => step(1),
     k: () => step(-1),
     f: filters,
+    x: () => window.consolePick(),
     p: () => document.querySelector("live-status") && window.consoleLive.toggle(),
     t: theme,
     "?": () => document.getElementById("keys")?.showModal(),

@@ -134,3 +134,9 @@ func (a answer) wantStatus(t *testing.T, want int) answer {
 	}
 	return a
 }
+
+// textOf is what an element says, trimmed.
+func textOf(_ int, element *goquery.Selection) string { return strings.TrimSpace(element.Text()) }
+
+// errOf drops a result and keeps the error.
+func errOf[T any](_ T, err error) error { return err }

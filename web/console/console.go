@@ -118,16 +118,8 @@ func (c *Console) Routes() []Route {
 		{http.MethodPost, views.PathSignOut, "console.signOut", support, c.signOut},
 		{http.MethodPost, views.PathPreferences, "console.preferences", support, c.prefer},
 		{http.MethodGet, views.PathHome, "console.overview", support, c.overview},
-		{http.MethodGet, views.PathDeliveries, "console.deliveries", support, c.deliveries},
-		{
-			http.MethodGet, views.PathDeliveriesLive, "console.deliveries.live", support,
-			c.deliveriesLive,
-		},
-		{http.MethodGet, views.PathDelivery, "console.delivery", support, c.delivery},
-		{http.MethodGet, views.PathDeliveryLive, "console.delivery.live", support, c.deliveryLive},
-		{http.MethodGet, views.PathResend, "console.resend", support, c.resendForm},
-		{http.MethodPost, views.PathResend, "console.resend.submit", support, c.resend},
 	}
+	routes = append(routes, c.deliveryRoutes()...)
 	routes = append(routes, c.subscriptionRoutes()...)
 	routes = append(routes, c.emailRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)

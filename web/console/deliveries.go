@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/url"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
@@ -26,19 +28,57 @@ const (
 	maxOptions = 200
 )
 
+// listTimeout bounds what a list may ask of the database; after it the page
+// says that it could not be loaded.
+const listTimeout = 5 * time.Second
+
+// deliveryRoutes lists the pages and actions of the delivery log.
+func (c *Console) deliveryRoutes() []Route {
+	const support, operators = operator.RoleSupport, operator.RoleOperator
+	return []Route{
+		{http.MethodGet, views.PathDeliveries, "console.deliveries", support, c.deliveries},
+		{
+			http.MethodGet, views.PathDeliveriesLive, "console.deliveries.live", support,
+			c.deliveriesLive,
+		},
+		{
+			http.MethodPost, views.PathDeliveriesCSV, "console.deliveries.csv", support,
+			c.exportDeliveries,
+		},
+		{
+			http.MethodPost, views.PathDeliveriesCancel, "console.deliveries.cancel", operators,
+			c.cancelDeliveries,
+		},
+		{http.MethodPost, views.PathSavedViews, "console.savedViews", support, c.saveView},
+		{http.MethodGet, views.PathDelivery, "console.delivery", support, c.delivery},
+		{http.MethodGet, views.PathDeliveryLive, "console.delivery.live", support, c.deliveryLive},
+		{http.MethodGet, views.PathResend, "console.resend", support, c.resendForm},
+		{http.MethodPost, views.PathResend, "console.resend.submit", support, c.resend},
+	}
+}
+
 // deliveries lists the delivery log, or finds what the search box asks for.
 func (c *Console) deliveries(ctx echo.Context) error {
 	if sought := ctx.QueryParam("q"); sought != "" {
 		return c.find(ctx, sought)
 	}
-	request := ctx.Request()
-	filter, shown := readFilter(ctx.QueryParams())
-	page, err := c.deliveryList(request.Context(), filter, shown, ctx.QueryParam("news") != "")
-	if err != nil {
+	request, query := ctx.Request(), ctx.QueryParams()
+	who := c.reader(ctx)
+	_, shown := who.readFilter(query)
+	if !isFragment(request) && moved(query, shown) {
+		return ctx.Redirect(http.StatusSeeOther,
+			views.DeliveriesPath(with(filterQuery(shown), "cursor", query.Get("cursor"))))
+	}
+	page, err := c.deliveryList(request.Context(), who, query)
+	if err != nil && request.Context().Err() != nil {
 		return err
 	}
 	status := http.StatusOK
-	if len(shown.Faults) > 0 {
+	switch {
+	case err != nil:
+		slog.ErrorContext(request.Context(), "listing deliveries", "error", err)
+		page.Unavailable, status = true, http.StatusServiceUnavailable
+	case len(shown.Faults) > 0:
 		status = http.StatusBadRequest
 	}
 	if isFragment(request) {
@@ -48,6 +88,37 @@ func (c *Console) deliveries(ctx echo.Context) error {
 		return err
 	}
 	return render(ctx, status, views.DeliveryListPage(page))
+}
+
+// moved tells whether the address holds a time without a zone, which means
+// another moment to somebody else.
+func moved(query url.Values, shown views.DeliveryFilter) bool {
+	if len(shown.Faults) > 0 {
+		return false
+	}
+	return query.Get("since") != shown.Values["since"] || query.Get("until") != shown.Values["until"]
+}
+
+// listMode is how a list takes what comes in.
+type listMode string
+
+const (
+	// modeRead shows the rows that the address names.
+	modeRead listMode = ""
+	// modeNews counts what came in since, and moves nothing.
+	modeNews listMode = "news"
+	// modeTail shows what comes in at once.
+	modeTail listMode = "tail"
+)
+
+func modeOf(query url.Values) listMode {
+	switch {
+	case query.Get("tail") != "":
+		return modeTail
+	case query.Get("news") != "":
+		return modeNews
+	}
+	return modeRead
 }
 
 // furnish adds to a list what stands around its live region.
@@ -60,27 +131,41 @@ func (c *Console) furnish(
 	if err != nil {
 		return err
 	}
+	page.Notice = c.takeNotice(ctx)
 	page.Live = page.StreamURL != ""
-	page.Subscriptions, err = c.subscriptionOptions(ctx.Request().Context())
-	if err != nil {
+	page.Tabs = stateTabs(shown)
+	query := filterQuery(shown)
+	page.TailHref = views.DeliveriesPath(with(query, "tail", "1"))
+	if page.Tail {
+		page.TailHref = views.DeliveriesPath(query)
+	}
+	if page.Unavailable {
+		return nil
+	}
+	request := ctx.Request().Context()
+	if page.Choices, err = c.filterChoices(request); err != nil {
 		return err
 	}
-	page.Events = eventOptions()
-	page.Tabs = stateTabs(shown)
-	page.Active = activeFilters(shown, page.Subscriptions)
-	return nil
+	page.Active = activeFilters(shown, page.Choices)
+	page.Views, err = c.viewLinks(request, currentUser(ctx).UID, page.Query)
+	return err
 }
 
-// deliveryList loads one page of the list. With news, what stands before the
-// filter's cursor is counted, to be shown when the reader wants it.
+// deliveryList loads one page of the list.
 func (c *Console) deliveryList(
-	ctx context.Context, filter webhook.DeliveryFilter, shown views.DeliveryFilter, news bool,
+	ctx context.Context, who reader, address url.Values,
 ) (views.DeliveryList, error) {
-	page := views.DeliveryList{Filter: shown}
-	page.Active = activeFilters(shown, nil)
+	filter, shown := who.readFilter(address)
+	query, mode := filterQuery(shown), modeOf(address)
+	page := views.DeliveryList{
+		Filter: shown, Query: query.Encode(), Tail: mode == modeTail,
+		MayCancel: who.role.Allows(operator.RoleOperator),
+	}
 	if len(shown.Faults) > 0 {
 		return page, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, listTimeout)
+	defer cancel()
 	loaded, err := c.Webhooks.Deliveries(ctx, filter)
 	if err != nil {
 		return page, err
@@ -90,38 +175,42 @@ func (c *Console) deliveryList(
 		return page, err
 	}
 	page.Summary = countSummary(count)
-	query := filterQuery(shown)
 	page.Rows = deliveryRows(loaded.Deliveries)
 	if next := loaded.Next.String(); next != "" {
 		page.Older = views.DeliveriesPath(with(query, "cursor", next))
 	}
-	first := filter.Cursor.IsZero() || news
-	if !first {
+	if !filter.Cursor.IsZero() && mode == modeRead {
 		page.Newest = views.DeliveriesPath(query)
 	}
-	if news {
+	if mode == modeNews {
 		page.NewsHref = views.DeliveriesPath(query)
 		if page.News, err = c.Webhooks.CountNewer(ctx, filter, maxNews); err != nil {
 			return page, err
 		}
 	}
-	follow(&page, query, filter, loaded.Deliveries, first)
+	follow(&page, query, filter, loaded.Deliveries, mode)
 	return page, nil
 }
 
-// follow sets the addresses that keep a page up to date. They hold on to the
-// rows that are shown: what is newer is counted, and moves nothing.
+// follow sets the addresses that keep a page up to date. Except in the tail,
+// they hold on to the rows that are shown: what is newer is counted, and moves
+// nothing.
 func follow(
 	page *views.DeliveryList, query url.Values, filter webhook.DeliveryFilter,
-	rows []webhook.Delivery, first bool,
+	rows []webhook.Delivery, mode listMode,
 ) {
+	first := filter.Cursor.IsZero() || mode == modeNews
 	from := filter.Cursor
 	if from.IsZero() && len(rows) > 0 {
 		from = postgres.Cursor{At: rows[0].CreatedAt, UID: successor(rows[0].UID)}
 	}
-	query = with(query, "cursor", from.String())
-	if first && !from.IsZero() {
-		query = with(query, "news", "1")
+	if mode == modeTail {
+		query = with(query, "tail", "1")
+	} else {
+		query = with(query, "cursor", from.String())
+		if first && !from.IsZero() {
+			query = with(query, "news", "1")
+		}
 	}
 	page.StreamURL = views.DeliveriesLivePath(query)
 	page.PollURL = views.DeliveriesPath(query)
@@ -141,34 +230,18 @@ func successor(uid uuid.UUID) uuid.UUID {
 
 // deliveriesLive streams the list's region as it changes.
 func (c *Console) deliveriesLive(ctx echo.Context) error {
-	filter, shown := readFilter(ctx.QueryParams())
-	if len(shown.Faults) > 0 {
+	who, query := c.reader(ctx), ctx.QueryParams()
+	if _, shown := who.readFilter(query); len(shown.Faults) > 0 {
 		return lending.NewError(lending.CodeValidation, "the filter of this page is not right")
 	}
-	news := ctx.QueryParam("news") != ""
 	return c.stream(ctx, func(ctx context.Context) ([]byte, error) {
-		page, err := c.deliveryList(ctx, filter, shown, news)
+		who.now = c.DB.Now() // a range that ends now moves on
+		page, err := c.deliveryList(ctx, who, query)
 		if err != nil {
 			return nil, err
 		}
 		return renderHTML(ctx, views.DeliveryListRegion(page))
 	})
-}
-
-func (c *Console) subscriptionOptions(ctx context.Context) ([]views.Option, error) {
-	summaries, _, err := c.Webhooks.SubscriptionSummaries(ctx,
-		webhook.SummaryFilter{Limit: maxOptions})
-	if err != nil {
-		return nil, err
-	}
-	options := []views.Option{{Label: "All subscriptions"}}
-	for _, summary := range summaries {
-		options = append(options, views.Option{
-			Value: summary.UID.String(),
-			Label: summary.PartnerName + ", " + views.HostOf(summary.URL),
-		})
-	}
-	return options, nil
 }
 
 func deliveryRows(deliveries []webhook.Delivery) []views.DeliveryRow {

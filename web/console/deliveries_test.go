@@ -69,7 +69,7 @@ func TestDeliveryList(t *testing.T) {
 		!strings.Contains(row, "Pend Clearance") || !strings.Contains(row, "Sunvolt Energy") {
 		t.Errorf("the retrying row says %q", row)
 	}
-	if got := page.text(".table-tools"); got != "3 deliveries" {
+	if got := page.text(".table-tools .soft"); got != "3 deliveries" {
 		t.Errorf("count %q", got)
 	}
 	part := b.fragment().get(views.PathDeliveries)
@@ -86,7 +86,7 @@ func TestDeliveryFilters(t *testing.T) {
 	made := deliverAll(r)
 	pending, retrying, delivered := made[0], made[1], made[2]
 	hour := func(by time.Duration) string {
-		return time.Now().UTC().Add(by).Format("2006-01-02T15:04")
+		return time.Now().UTC().Add(by).Format(time.RFC3339)
 	}
 	tests := []struct {
 		name, value string
@@ -95,6 +95,24 @@ func TestDeliveryFilters(t *testing.T) {
 		{"state", "retrying", []webhook.Delivery{retrying}},
 		{"state", "delivered", []webhook.Delivery{delivered}},
 		{"state", "failed", nil},
+		{"partner", r.partner.String(), made},
+		{"partner", uuid.NewString(), nil},
+		{"merchant", r.merchant.String(), made},
+		{"merchant", uuid.NewString(), nil},
+		{"event_uid", retrying.EventUID.String(), []webhook.Delivery{retrying}},
+		{"code", "503", []webhook.Delivery{retrying}},
+		{"code", "5xx", []webhook.Delivery{retrying}},
+		{"code", "2XX", []webhook.Delivery{delivered}},
+		{"code", "404", nil},
+		{"error", "http_5xx", []webhook.Delivery{retrying}},
+		{"error", "timeout", nil},
+		{"test", "no", made},
+		{"test", "yes", nil},
+		{"resend", "no", made},
+		{"resend", "yes", nil},
+		{"slow", "yes", nil},
+		{"range", "1h", made},
+		{"range", "30d", made},
 		{"event", "application.status.update", made},
 		{"event", "task.created", nil},
 		{"subscription", pending.SubscriptionUID.String(), made},
@@ -134,6 +152,12 @@ func TestWrongFilters(t *testing.T) {
 		{"subscription=17", "subscription", "not an id"},
 		{"application=%3Cscript%3E", "application", "not an id"},
 		{"since=yesterday", "since", "not a time"},
+		{"range=soon", "range", "no such range"},
+		{"code=OK", "code", "not an HTTP status"},
+		{"code=99999", "code", "not an HTTP status"},
+		{"error=bad", "error", "no such error"},
+		{"test=perhaps", "test", "no such test"},
+		{"partner=me", "partner", "not an id"},
 		{"until=2026-13-01T00:00", "until", "not a time"},
 		{"since=2026-11-21T10:00&until=2026-11-21T09:00", "until", "must come after"},
 		{"cursor=xyz", "", "place in the list"},
@@ -191,7 +215,7 @@ func TestNewDeliveriesWait(t *testing.T) {
 	poll, _ := b.get(views.PathDeliveries).find("#live").Attr("data-poll")
 	part := b.fragment().get(poll)
 	if part.find(".news").Length() != 0 || part.find("tbody tr").Length() != len(before) {
-		t.Errorf("without news the region says %q", part.text(".table-tools"))
+		t.Errorf("without news the region says %q", part.text(".table-tools .soft"))
 	}
 	r.publish("Declined")
 	part = b.fragment().get(poll)

@@ -56,7 +56,7 @@ func (c *Console) overview(ctx echo.Context) error {
 // listSince is the list that a number on the overview counts.
 func listSince(state webhook.DeliveryState, since time.Time) string {
 	return views.DeliveriesPath(url.Values{
-		"state": {string(state)}, "since": {since.Format(timeLayouts[0])},
+		"state": {string(state)}, "since": {since.UTC().Format(time.RFC3339)},
 	})
 }
 

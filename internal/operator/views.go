@@ -1,0 +1,93 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// maxViews is how many views one user may save for one list.
+const maxViews = 50
+
+// SavedView is a list under a filter, kept under a name by one user.
+type SavedView struct {
+	UID  uuid.UUID `db:"view_uid"`
+	Name string    `db:"name"`
+	// Path is the list's, Query its filter as in an address.
+	Path      string    `db:"path"`
+	Query     string    `db:"query"`
+	CreatedAt time.Time `db:"created_at"`
+}
+
+// SavedViews lists what a user saved for one list, by name.
+func (s *Service) SavedViews(
+	ctx context.Context, user uuid.UUID, path string,
+) ([]SavedView, error) {
+	var saved []SavedView
+	err := s.DB.SelectContext(ctx, &saved, `
+		SELECT view_uid,
+		       name,
+		       path,
+		       query,
+		       created_at
+		  FROM saved_views
+		 WHERE user_uid = $1
+		   AND path = $2
+		 ORDER BY lower(name), view_uid`, user, path)
+	if err != nil {
+		return nil, fmt.Errorf("listing the saved views of %s: %w", path, err)
+	}
+	return saved, nil
+}
+
+// SaveView keeps a view; one of the same name for the same list is replaced.
+// Error: VALIDATION_ERROR for the name, the filter or too many of them.
+func (s *Service) SaveView(
+	ctx context.Context, tx *postgres.Tx, user uuid.UUID, view SavedView,
+) error {
+	view.Name = strings.TrimSpace(view.Name)
+	if length := utf8.RuneCountInString(view.Name); length < 1 || length > 60 ||
+		!utf8.ValidString(view.Name) || strings.ContainsRune(view.Name, 0) {
+		return lending.Invalid("name", `"name" must have 1 to 60 characters`)
+	}
+	if len(view.Query) > 2000 {
+		return lending.Invalid("filter", `"filter" is too long to be saved`)
+	}
+	result, err := tx.ExecContext(ctx, `
+		INSERT INTO saved_views (view_uid, user_uid, name, path, query, created_at)
+		SELECT $1, $2, $3, $4, $5, $6
+		 WHERE (SELECT count(*) FROM saved_views WHERE user_uid = $2 AND path = $4) < $7
+		    ON CONFLICT (user_uid, path, name) DO UPDATE SET query = excluded.query`,
+		postgres.NewUID(tx.Now), user, view.Name, view.Path, view.Query, tx.Now, maxViews)
+	if err != nil {
+		return fmt.Errorf("saving the view %q: %w", view.Name, err)
+	}
+	if count, err := result.RowsAffected(); err != nil || count == 0 {
+		return lending.Invalid("name", "%d views are saved for this list; delete one first",
+			maxViews).WithCause(err)
+	}
+	return nil
+}
+
+// DeleteView forgets a view of the user's own. Error: NOT_FOUND.
+func (s *Service) DeleteView(
+	ctx context.Context, tx *postgres.Tx, user, view uuid.UUID,
+) error {
+	result, err := tx.ExecContext(ctx,
+		`DELETE FROM saved_views WHERE view_uid = $1 AND user_uid = $2`, view, user)
+	if err != nil {
+		return fmt.Errorf("deleting the saved view %s: %w", view, err)
+	}
+	if count, err := result.RowsAffected(); err != nil || count == 0 {
+		return lending.NewError(lending.CodeNotFound, "no saved view of yours has the id %s",
+			view).WithCause(err)
+	}
+	return nil
+}

@@ -1,0 +1,25 @@
+package views
+
+// CancelForm asks whether to cancel deliveries.
+type CancelForm struct {
+	Frame
+	UIDs []string
+	// Waiting is how many of them still wait for an attempt.
+	Waiting int
+	// Endpoints is how many endpoints they go to.
+	Endpoints int
+	// Query is the filter of the list that they were chosen from.
+	Query string
+	// Reason and Fault return what was typed, with what is wrong about it.
+	Reason string
+	Fault  string
+}
+
+func (p CancelForm) title() string {
+	return "This cancels " + plural(p.Waiting, "waiting delivery", "waiting deliveries") + " to " +
+		plural(p.Endpoints, "endpoint", "endpoints")
+}
+
+func (p CancelForm) action() string {
+	return "Cancel " + plural(p.Waiting, "delivery", "deliveries")
+}

@@ -1,0 +1,215 @@
+package console_test
+
+import (
+	"encoding/csv"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"drawbridge/internal/operator"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// A time that is typed is the reader's, and the address that results means the
+// same to everybody.
+func TestTimesOfAFilterAreTheReaders(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	made := deliverAll(r)
+	b.post(views.PathPreferences, url.Values{"zone": {"Asia/Kolkata"}})
+	kolkata, err := time.LoadLocation("Asia/Kolkata")
+	r.must(err)
+	ago := func(d time.Duration) string {
+		return time.Now().In(kolkata).Add(-d).Format("2006-01-02T15:04")
+	}
+	answer := b.get(views.PathDeliveries+"?"+url.Values{
+		"since": {ago(time.Hour)}, "until": {ago(-time.Hour)},
+	}.Encode()).wantStatus(t, http.StatusSeeOther)
+	target, err := url.Parse(answer.Location)
+	r.must(err)
+	if since := target.Query().Get("since"); !strings.HasSuffix(since, "+05:30") {
+		t.Errorf("the address says since %q, want the reader's zone in it", since)
+	}
+	page := b.get(answer.Location).wantStatus(t, http.StatusOK)
+	if got := page.rowIDs(); !slices.Equal(got, uids(made)) {
+		t.Errorf("the last hour lists %v, want all", got)
+	}
+	if value, _ := page.find("#filter-since").Attr("value"); value != ago(time.Hour) {
+		t.Errorf("the form shows %q, want %q", value, ago(time.Hour))
+	}
+	if got := page.text("label[for=filter-since]"); got != "From, Asia/Kolkata" {
+		t.Errorf("label %q", got)
+	}
+	// Somebody in another zone sees the same rows.
+	b.post(views.PathPreferences, url.Values{"zone": {"America/Phoenix"}})
+	if got := b.get(answer.Location).rowIDs(); !slices.Equal(got, uids(made)) {
+		t.Errorf("in Phoenix the address lists %v", got)
+	}
+}
+
+func TestSavedViews(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	links := func(of *browser) []string {
+		return strings.Fields(strings.ReplaceAll(strings.Join(of.get(views.PathDeliveries).
+			find(".view-link").Map(textOf), ","), " ", "_"))
+	}
+	house := "Failing_now,Used_up_today,Slow,Tail"
+	if got := strings.Join(links(b), ""); got != house {
+		t.Errorf("views %s, want %s", got, house)
+	}
+	save := url.Values{
+		"path": {views.PathDeliveries}, "filter": {"code=503&range=7d"}, "name": {"Busy <b>endpoints</b>"},
+	}
+	answer := b.post(views.PathSavedViews, save).wantStatus(t, http.StatusSeeOther)
+	if answer.Location != views.PathDeliveries+"?code=503&range=7d" {
+		t.Errorf("saving leads to %q", answer.Location)
+	}
+	page := b.get(answer.Location)
+	own := page.find(".view-link[aria-current]")
+	if own.Length() != 1 || own.Text() != "Busy <b>endpoints</b>" {
+		t.Errorf("the view in force is %q", own.Text())
+	}
+	r.addUser("other@lender.example", operator.RoleSupport)
+	other := r.stranger()
+	other.signIn("other@lender.example", password)
+	if got := strings.Join(links(other), ""); got != house {
+		t.Errorf("somebody else sees the views %s", got)
+	}
+	remove, _ := page.find("button[name=remove]").Attr("value")
+	form := url.Values{"path": {views.PathDeliveries}, "filter": {""}, "remove": {remove}}
+	other.post(views.PathSavedViews, form).wantStatus(t, http.StatusNotFound)
+	b.post(views.PathSavedViews, form).wantStatus(t, http.StatusSeeOther)
+	if got := strings.Join(links(b), ""); got != house {
+		t.Errorf("after removing there are %s", got)
+	}
+	for name, wrong := range map[string]url.Values{
+		"another place": {"path": {"//evil.example"}, "name": {"x"}},
+		"no name":       {"path": {views.PathDeliveries}, "name": {" "}},
+	} {
+		if got := b.post(views.PathSavedViews, wrong); got.Status != http.StatusBadRequest {
+			t.Errorf("%s: status %d", name, got.Status)
+		}
+	}
+}
+
+func TestExportDeliveries(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	made := deliverAll(r)
+	r.must(errOf(r.DB.ExecContext(r.Context(), `UPDATE partners SET name = '=cmd|''/C calc''!A0'`)))
+	file := b.post(views.PathDeliveriesCSV, url.Values{"filter": {"state=retrying"}}).
+		wantStatus(t, http.StatusOK)
+	if got := file.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/csv") {
+		t.Errorf("content type %q", got)
+	}
+	if got := file.Header.Get("Content-Disposition"); !strings.Contains(got, `attachment; filename="deliveries-`) {
+		t.Errorf("disposition %q", got)
+	}
+	rows, err := csv.NewReader(strings.NewReader(file.Raw)).ReadAll()
+	r.must(err)
+	if len(rows) != 2 || rows[1][0] != made[1].UID.String() || rows[1][2] != "retrying" {
+		t.Fatalf("the file holds %q", rows)
+	}
+	if got := rows[1][7]; got != `'=cmd|'/C calc'!A0` {
+		t.Errorf("the partner's name is written %q", got)
+	}
+	var audited int
+	r.must(r.DB.Get(&audited, `SELECT count(*) FROM audit_log WHERE action = 'delivery.export'
+		AND actor = $1 AND after->>'filter' = 'state=retrying'`, supportEmail))
+	if audited != 1 {
+		t.Errorf("%d entries in the audit log, want 1", audited)
+	}
+	b.post(views.PathDeliveriesCSV, url.Values{"filter": {"state=resting"}}).
+		wantStatus(t, http.StatusBadRequest)
+	b.get(views.PathDeliveriesCSV).wantStatus(t, http.StatusNotFound)
+}
+
+func TestCancelDeliveries(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	made := deliverAll(r)
+	chosen := url.Values{"delivery": uids(made), "filter": {"range=7d"}}
+	support := r.signedIn()
+	support.post(views.PathDeliveriesCancel, chosen).wantStatus(t, http.StatusForbidden)
+	if support.get(views.PathDeliveries).find("button:contains('Cancel selected')").Length() != 0 {
+		t.Error("support is offered what it may not do")
+	}
+	r.addUser("olga@lender.example", operator.RoleOperator)
+	b := r.stranger()
+	b.signIn("olga@lender.example", password)
+	b.post(views.PathDeliveriesCancel, url.Values{}).wantStatus(t, http.StatusBadRequest)
+	page := b.post(views.PathDeliveriesCancel, chosen).wantStatus(t, http.StatusOK)
+	if got := page.text("main .notice"); !strings.Contains(got, "cancels 2 waiting deliveries to 1 endpoint") {
+		t.Errorf("the question is %q", got)
+	}
+	chosen.Set("confirmed", "yes")
+	page = b.post(views.PathDeliveriesCancel, chosen).wantStatus(t, http.StatusBadRequest)
+	if got := page.text("#reason-fault"); !strings.Contains(got, "Say why") {
+		t.Errorf("without a reason: %q", got)
+	}
+	chosen.Set("reason", "wrong endpoint")
+	answer := b.post(views.PathDeliveriesCancel, chosen).wantStatus(t, http.StatusSeeOther)
+	if answer.Location != views.PathDeliveries+"?range=7d" {
+		t.Errorf("it leads back to %q", answer.Location)
+	}
+	var states []string
+	for _, delivery := range r.list() {
+		states = append(states, string(delivery.State))
+	}
+	if got := strings.Join(states, " "); got != "cancelled cancelled delivered" {
+		t.Errorf("states %s", got)
+	}
+	r.work() // the jobs that were in the queue find nothing to do
+	if after := r.list(); after[0].State != webhook.DeliveryCancelled || after[0].AttemptCount != 0 {
+		t.Errorf("a cancelled delivery went out: %+v", after[0])
+	}
+	var audited int
+	r.must(r.DB.Get(&audited, `SELECT count(*) FROM audit_log
+		WHERE action = 'delivery.cancel' AND reason = 'wrong endpoint'`))
+	if audited != 2 {
+		t.Errorf("%d entries in the audit log, want 2", audited)
+	}
+	delete(chosen, "confirmed")
+	b.post(views.PathDeliveriesCancel, chosen).wantStatus(t, http.StatusConflict)
+}
+
+// "Could not load" is another screen than "nothing matches".
+func TestListThatCannotBeLoaded(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	deliverAll(r)
+	r.must(errOf(r.DB.ExecContext(r.Context(),
+		`ALTER TABLE deliveries RENAME COLUMN resent_by TO resent_by_gone`)))
+	page := b.get(views.PathDeliveries).wantStatus(t, http.StatusServiceUnavailable)
+	if got := page.text("main .empty"); !strings.Contains(got, "could not be loaded") {
+		t.Errorf("the page says %q", got)
+	}
+	if href, _ := page.find("main .empty a").Attr("href"); href != views.PathDeliveries {
+		t.Errorf("trying again leads to %q", href)
+	}
+}
+
+// The tail shows at once what comes in.
+func TestTail(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	before := deliverAll(r)
+	page := b.get(views.PathDeliveries)
+	tail, _ := page.find(".view-link:contains(Tail)").Attr("href")
+	poll, _ := b.get(tail).find("#live").Attr("data-poll")
+	r.publish("Declined")
+	part := b.fragment().get(poll)
+	if got := part.find("tbody tr").Length(); got != len(before)+1 || part.find(".news").Length() != 0 {
+		t.Errorf("the tail shows %d rows, want %d", got, len(before)+1)
+	}
+}

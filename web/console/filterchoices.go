@@ -1,0 +1,70 @@
+package console
+
+import (
+	"context"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// filterChoices are what the lists of the filter form offer, by parameter.
+func (c *Console) filterChoices(ctx context.Context) (map[string][]views.Option, error) {
+	subscriptions, err := c.subscriptionOptions(ctx)
+	if err != nil {
+		return nil, err
+	}
+	owners, err := c.Applications.Owners(ctx, maxOptions)
+	if err != nil {
+		return nil, err
+	}
+	choices := fixedChoices()
+	choices["subscription"] = subscriptions
+	choices["partner"], choices["merchant"] = partnerOptions(owners), merchantOptions(owners)
+	return choices, nil
+}
+
+// fixedChoices are the closed lists among the filters.
+func fixedChoices() map[string][]views.Option {
+	events := []views.Option{{Label: "All events"}}
+	for _, kind := range lending.AllEventKinds() {
+		events = append(events, views.Option{Value: string(kind), Label: string(kind)})
+	}
+	classes := []views.Option{{Label: "Any or none"}}
+	for _, class := range webhook.ErrorClasses() {
+		classes = append(classes, views.Option{
+			Value: string(class), Label: views.ErrorClassWord(string(class)),
+		})
+	}
+	return map[string][]views.Option{
+		"event": events, "error": classes,
+		"range": {
+			{Label: "All time"}, {Value: "1h", Label: "Last hour"}, {Value: "today", Label: "Today"},
+			{Value: "24h", Label: "Last 24 hours"}, {Value: "7d", Label: "Last 7 days"},
+			{Value: "30d", Label: "Last 30 days"},
+		},
+		"test": {
+			{Label: "With test events"}, {Value: "no", Label: "without"}, {Value: "yes", Label: "only"},
+		},
+		"resend": {
+			{Label: "With re-sends"}, {Value: "no", Label: "without"}, {Value: "yes", Label: "only"},
+		},
+		"slow": {{Label: "Any duration"}, {Value: "yes", Label: "5 s and more"}},
+	}
+}
+
+func (c *Console) subscriptionOptions(ctx context.Context) ([]views.Option, error) {
+	summaries, _, err := c.Webhooks.SubscriptionSummaries(ctx,
+		webhook.SummaryFilter{Limit: maxOptions})
+	if err != nil {
+		return nil, err
+	}
+	options := []views.Option{{Label: "All subscriptions"}}
+	for _, summary := range summaries {
+		options = append(options, views.Option{
+			Value: summary.UID.String(),
+			Label: summary.PartnerName + ", " + views.HostOf(summary.URL),
+		})
+	}
+	return options, nil
+}

@@ -1,0 +1,95 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+)
+
+// houseViews are the filters of the delivery list that everybody has.
+var houseViews = []struct{ label, query string }{
+	{"Failing now", "state=retrying"},
+	{"Used up today", "range=today&state=failed"},
+	{"Slow", "slow=yes"},
+}
+
+// savedLists are the lists whose filters can be saved.
+var savedLists = []string{
+	views.PathDeliveries, views.PathApplications, views.PathEmails, views.PathSubscriptions,
+}
+
+// viewLinks are the house's views of the delivery list and the user's own.
+func (c *Console) viewLinks(
+	ctx context.Context, user uuid.UUID, current string,
+) ([]views.ViewLink, error) {
+	var links []views.ViewLink
+	for _, view := range houseViews {
+		links = append(links, views.ViewLink{
+			Label: view.label, Href: views.PathDeliveries + "?" + view.query,
+			Current: view.query == current,
+		})
+	}
+	saved, err := c.Operators.SavedViews(ctx, user, views.PathDeliveries)
+	for _, view := range saved {
+		links = append(links, views.ViewLink{
+			Label: view.Name, Href: listHref(view.Path, view.Query), UID: view.UID.String(),
+			Current: view.Query == current,
+		})
+	}
+	return links, err
+}
+
+func listHref(path, query string) string {
+	if query == "" {
+		return path
+	}
+	return path + "?" + query
+}
+
+// saveView keeps a list's filter under a name, or removes one that is kept. It
+// is the reader's own preference, which no audit log is about.
+func (c *Console) saveView(ctx echo.Context) error {
+	request, user := ctx.Request().Context(), currentUser(ctx)
+	path, err := savedList(ctx.FormValue("path"))
+	if err != nil {
+		return err
+	}
+	query, err := url.ParseQuery(ctx.FormValue("filter"))
+	if err != nil {
+		return lending.Invalid("filter", "the filter cannot be read; open the list and try again")
+	}
+	err = c.DB.InTx(request, func(tx *postgres.Tx) error {
+		if remove := ctx.FormValue("remove"); remove != "" {
+			uid, err := uuid.Parse(remove)
+			if err != nil {
+				return lending.Invalid("remove", "%.60q is no id of a view", remove)
+			}
+			return c.Operators.DeleteView(request, tx, user.UID, uid)
+		}
+		return c.Operators.SaveView(request, tx, user.UID, operator.SavedView{
+			Name: ctx.FormValue("name"), Path: path, Query: query.Encode(),
+		})
+	})
+	if err != nil {
+		return err
+	}
+	return ctx.Redirect(http.StatusSeeOther, listHref(path, query.Encode()))
+}
+
+// savedList returns the path of a list whose filters can be saved.
+func savedList(path string) (string, error) {
+	for _, list := range savedLists {
+		if path == list {
+			return list, nil
+		}
+	}
+	return "", lending.Invalid("path", "there is no list at %.60q", path)
+}
