@@ -26,10 +26,6 @@ func (c *Console) filterChoices(ctx context.Context) (map[string][]views.Option,
 
 // fixedChoices are the closed lists among the filters.
 func fixedChoices() map[string][]views.Option {
-	events := []views.Option{{Label: "All events"}}
-	for _, kind := range lending.AllEventKinds() {
-		events = append(events, views.Option{Value: string(kind), Label: string(kind)})
-	}
 	classes := []views.Option{{Label: "Any or none"}}
 	for _, class := range webhook.ErrorClasses() {
 		classes = append(classes, views.Option{
@@ -37,7 +33,7 @@ func fixedChoices() map[string][]views.Option {
 		})
 	}
 	return map[string][]views.Option{
-		"event": events, "error": classes,
+		"event": eventOptions(), "error": classes,
 		"range": {
 			{Label: "All time"}, {Value: "1h", Label: "Last hour"}, {Value: "today", Label: "Today"},
 			{Value: "24h", Label: "Last 24 hours"}, {Value: "7d", Label: "Last 7 days"},
@@ -67,4 +63,13 @@ func (c *Console) subscriptionOptions(ctx context.Context) ([]views.Option, erro
 		})
 	}
 	return options, nil
+}
+
+// eventOptions are the kinds of events to choose from.
+func eventOptions() []views.Option {
+	options := []views.Option{{Label: "All events"}}
+	for _, kind := range lending.AllEventKinds() {
+		options = append(options, views.Option{Value: string(kind), Label: string(kind)})
+	}
+	return options
 }
