@@ -32,6 +32,7 @@ type grammar struct {
 	Event        eventCmd        `cmd:"" help:"Events, and why a subscription got one or not."`
 	Delivery     deliveryCmd     `cmd:"" help:"The webhook delivery log and re-sending."`
 	User         userCmd         `cmd:"" help:"Users of the console."`
+	Doctor       doctorCmd       `cmd:"" help:"Check what the service depends on and say what to do."`
 	Config       configCmd       `cmd:"" help:"Print the effective settings, secrets masked."`
 	Seed         seedCmd         `cmd:"" hidden:"" help:"Fill a development database with deliveries."`
 	Version      versionCmd      `cmd:"" help:"Print the version."`

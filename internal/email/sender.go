@@ -109,6 +109,17 @@ func (s *Sender) Send(
 	return receipt
 }
 
+// Probe opens a session, up to the sign-in, and ends it. The error says at which
+// stage the server could not be used.
+func (s *Sender) Probe(ctx context.Context) error {
+	opened, err := dial(ctx, s.server, s.hello, s.limits)
+	if err != nil {
+		return err
+	}
+	opened.quit()
+	return nil
+}
+
 // acquire returns an idle session that still works, or a new one.
 func (s *Sender) acquire(ctx context.Context) (*session, error) {
 	for {

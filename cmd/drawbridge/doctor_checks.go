@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"drawbridge/internal/config"
+	"drawbridge/internal/document"
+	"drawbridge/internal/email"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/migrations"
+)
+
+const (
+	// leastPostgres is the oldest version that is supported.
+	leastPostgres = 14
+	// clockWarning and clockFault are how far this machine's clock may be from the
+	// database's: signatures and retry times are by the one, rows by the other.
+	clockWarning = 2 * time.Second
+	clockFault   = 30 * time.Second
+	// triedHosts is how many subscriptions' hosts are tried unasked.
+	triedHosts = 5
+)
+
+// examineDatabase checks the server, its schema and its clock.
+func examineDatabase(ctx context.Context, db *postgres.DB) []checkup {
+	ctx, cancel := context.WithTimeout(ctx, checkupTimeout)
+	defer cancel()
+	var server struct {
+		Version int       `db:"version"`
+		Now     time.Time `db:"now"`
+	}
+	before := time.Now()
+	err := db.GetContext(ctx, &server, `
+		SELECT current_setting('server_version_num')::integer / 10000 AS version,
+		       clock_timestamp() AS now`)
+	took := time.Since(before)
+	if err != nil {
+		return []checkup{{
+			Name: "database", Finding: findingFailed, Detail: sentence(err),
+			Remedy: "Check that the user of DATABASE_URL may connect and read.",
+		}}
+	}
+	answered := checkup{
+		Name: "database", Finding: findingOK,
+		Detail: fmt.Sprintf("Postgres %d answered in %.1f ms.",
+			server.Version, float64(took.Microseconds())/1000),
+	}
+	if server.Version < leastPostgres {
+		answered.Finding = findingFailed
+		answered.Remedy = fmt.Sprintf("Drawbridge needs Postgres %d or later.", leastPostgres)
+	}
+	return []checkup{
+		answered, examineSchema(ctx, db), examineClock(server.Now.Sub(before.Add(took / 2))),
+	}
+}
+
+func examineSchema(ctx context.Context, db *postgres.DB) checkup {
+	missing, err := migrations.Pending(ctx, db.DB.DB)
+	switch {
+	case err != nil:
+		return checkup{
+			Name: "migrations", Finding: findingFailed, Detail: sentence(err),
+			Remedy: "Check that the user of DATABASE_URL may read the schema.",
+		}
+	case len(missing) > 0:
+		return checkup{
+			Name: "migrations", Finding: findingFailed,
+			Detail: "The schema lacks " + strings.Join(missing, ", ") + ".",
+			Remedy: "Run drawbridge migrate up.",
+		}
+	}
+	return checkup{Name: "migrations", Finding: findingOK, Detail: "The schema is current."}
+}
+
+// examineClock judges how far the database's clock is ahead of this one.
+func examineClock(ahead time.Duration) checkup {
+	off := ahead.Abs().Round(time.Millisecond)
+	found := checkup{
+		Name: "clock", Finding: findingOK,
+		Detail: fmt.Sprintf("This machine and the database differ by %s.", off),
+	}
+	switch {
+	case off >= clockFault:
+		found.Finding = findingFailed
+	case off >= clockWarning:
+		found.Finding = findingWarning
+	default:
+		return found
+	}
+	found.Remedy = "Let a time service (NTP) set the clocks of both machines."
+	return found
+}
+
+// examineBucket writes, reads and removes a small object.
+func examineBucket(ctx context.Context, s *services) []checkup {
+	if err := document.Probe(ctx, s.documents.Bucket()); err != nil {
+		return []checkup{{
+			Name: "bucket", Finding: findingFailed, Detail: sentence(err),
+			Remedy: "Check DRAWBRIDGE_BLOB_URL, and that its owner may write, read and delete there.",
+		}}
+	}
+	return []checkup{{
+		Name: "bucket", Finding: findingOK, Detail: "An object was written, read and removed.",
+	}}
+}
+
+// examineMail opens a session with the mail server and sends nothing.
+func examineMail(ctx context.Context, s *services) []checkup {
+	if s.settings.SMTPURL == "" {
+		found := checkup{
+			Name: "mail", Finding: findingSkipped,
+			Detail: "No mail server is configured; mails are kept and not sent.",
+		}
+		if s.settings.Env == config.Production {
+			found.Finding, found.Remedy = findingWarning, "Set DRAWBRIDGE_SMTP_URL."
+		}
+		return []checkup{found}
+	}
+	server, err := email.ParseServer(s.settings.SMTPURL)
+	if err == nil {
+		sender := email.NewSender(server, email.DefaultLimits())
+		defer sender.Close()
+		err = sender.Probe(ctx)
+	}
+	if err != nil {
+		return []checkup{{
+			Name: "mail", Finding: findingFailed, Detail: sentence(err),
+			Remedy: "Check host, port, user and password of DRAWBRIDGE_SMTP_URL, and the firewall.",
+		}}
+	}
+	return []checkup{{
+		Name: "mail", Finding: findingOK,
+		Detail: server.Address() + " greeted us and accepted the sign-in.",
+	}}
+}
+
+// examineWayOut connects to endpoints as a delivery would, without a request.
+func (cmd doctorCmd) examineWayOut(ctx context.Context, s *services) []checkup {
+	targets := cmd.HTTPS
+	if len(targets) == 0 {
+		var err error
+		if targets, err = newestEndpoints(ctx, s.webhooks); err != nil {
+			return []checkup{{Name: "https", Finding: findingFailed, Detail: sentence(err)}}
+		}
+	}
+	if len(targets) == 0 {
+		return []checkup{{
+			Name: "https", Finding: findingSkipped,
+			Detail: "There is no subscription whose endpoint could be tried.",
+			Remedy: "Name a URL: drawbridge doctor --https https://hooks.example.com",
+		}}
+	}
+	found := make([]checkup, 0, len(targets))
+	for _, target := range targets {
+		found = append(found, examineEndpoint(ctx, s.webhooks, target))
+	}
+	return found
+}
+
+func examineEndpoint(ctx context.Context, webhooks *webhook.Service, target string) checkup {
+	check := webhooks.CheckURL(ctx, target)
+	last := check.Steps[len(check.Steps)-1]
+	for _, step := range check.Steps {
+		if step.Verdict == check.Verdict {
+			last = step
+		}
+	}
+	host := target
+	if parsed, err := url.Parse(target); err == nil && parsed.Host != "" {
+		host = parsed.Host
+	}
+	found := checkup{Name: "https", Finding: findingOK, Detail: host + ": " + last.Text}
+	switch {
+	case check.Verdict == webhook.CheckGood:
+	case check.Verdict == webhook.CheckWarning && check.Expires.After(time.Now()):
+		// It answers, and its certificate ends soon.
+		found.Finding = findingWarning
+		found.Remedy = "Tell the endpoint's owner."
+	default:
+		found.Finding = findingFailed
+		found.Remedy = "If other hosts fail too, look at this machine's resolver, routes and firewall; " +
+			"else at the endpoint."
+	}
+	return found
+}
+
+// newestEndpoints are the URLs of the newest subscriptions, one for each host.
+func newestEndpoints(ctx context.Context, webhooks *webhook.Service) ([]string, error) {
+	page, _, err := webhooks.Subscriptions(ctx, webhook.SubscriptionFilter{Limit: webhook.MaxPage})
+	if err != nil {
+		return nil, fmt.Errorf("listing subscriptions: %w", err)
+	}
+	var hosts, targets []string
+	for _, subscription := range page {
+		endpoint, err := url.Parse(subscription.URL)
+		if err != nil || endpoint.Scheme != "https" || slices.Contains(hosts, endpoint.Host) {
+			continue
+		}
+		hosts, targets = append(hosts, endpoint.Host), append(targets, subscription.URL)
+		if len(targets) == triedHosts {
+			break
+		}
+	}
+	return targets, nil
+}
