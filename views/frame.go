@@ -21,6 +21,8 @@ const (
 	SectionAudit         Section = "audit"
 	SectionQueues        Section = "queues"
 	SectionSettings      Section = "settings"
+	SectionReceiver      Section = "receiver"
+	SectionMailbox       Section = "mailbox"
 )
 
 // Frame is what surrounds every page of a signed-in user.
@@ -33,6 +35,8 @@ type Frame struct {
 	User   User
 	// Environment is named in a strip over every page; empty in production.
 	Environment string
+	// Development adds the pages of a development server to the rail.
+	Development bool
 	// Theme is "light", "dark" or empty for the system's choice.
 	Theme string
 	// Zone is where the reader's times are.

@@ -30,6 +30,7 @@ type SubscriptionPage struct {
 	Activity      SubscriptionActivity
 	Configuration Configuration
 	Secret        SecretTab
+	Health        HealthTab
 	Versions      VersionsTab
 	// StreamURL and PollURL keep the activity up to date.
 	StreamURL string

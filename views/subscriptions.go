@@ -18,6 +18,8 @@ type SubscriptionRow struct {
 	// Merchants is how many are covered, 0 for all of the partner's.
 	Merchants int
 	Created   time.Time
+	// Health is that of the last 24 hours.
+	Health HealthView
 	// MayChange adds the link that pauses or resumes it.
 	MayChange bool
 }
@@ -117,7 +119,9 @@ func subscriptionTable(p SubscriptionList) TableProps[SubscriptionRow] {
 			{Title: "Partner", Class: "col-b w-place", Cell: partnerCell},
 			{Title: "Events", Class: "col-b w-result", Cell: eventsCell},
 			{Title: "Covers", Class: "col-c w-id", Cell: coversCell},
-			{Title: "Created", Class: "col-c w-time end", Cell: subscriptionCreatedCell},
+			{Title: "24 hours", Class: "col-a w-spark", Cell: sparkCell},
+			{Title: "p95", Class: "col-c w-short end", Cell: p95Cell},
+			{Title: "Last success", Class: "col-b w-time end", Cell: lastSuccessCell},
 			{Title: "Action", Class: "col-a w-id end", Cell: subscriptionActCell},
 		},
 	}

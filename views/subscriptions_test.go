@@ -79,6 +79,18 @@ func sampleSubscriptionPage(word, tab string) SubscriptionPage {
 			Events:  []EventChoice{{Kind: "task.created", Title: "Task created", Meaning: "Soon."}},
 			Headers: []HeaderView{{Name: word, Value: word}, {Name: "x", Value: "[hidden]", Masked: true}},
 		},
+		Health: HealthTab{
+			HealthView: HealthView{
+				Rate: "98.4 %", P50: time.Second, P95: time.Second, Attempts: 3, LastSuccess: sampleTime,
+				Hours: []HealthHour{{Start: sampleTime, Succeeded: 2, Failed: 1, P95: time.Second}},
+			},
+			Probe: ProbeView{
+				At: sampleTime, Next: sampleTime, Address: word, Expires: sampleTime, Issuer: word,
+				TLS: word, Took: time.Second,
+				Check:   URLCheck{Items: []CheckItem{{Tone: Warn, Title: word, Text: word}}},
+				Changes: []ProbeChange{{At: sampleTime, Finding: word}},
+			},
+		},
 		Secret: SecretTab{
 			Auth: "hmac", PreviousUntil: sampleTime, New: word,
 			Snippets: []Snippet{{Language: "Go", Code: word}},
@@ -93,6 +105,20 @@ func sampleSubscriptionPage(word, tab string) SubscriptionPage {
 			}},
 			From: 2, To: 3, Diff: []DiffRow{{Setting: "URL", Before: word, After: word}},
 			Options: []Option{{Value: "3", Label: word}, {Value: "2", Label: word}},
+		},
+	}
+}
+
+func sampleReceiver(word string) ReceiverPage {
+	return ReceiverPage{
+		Frame: sampleFrame(word), URL: word, WrongURL: word, Mode: "accept", Verify: true,
+		Partners: []Option{{Value: sampleUID, Label: word}}, MayChange: true, Fault: word,
+		Received: []ReceivedView{
+			{
+				Number: 2, At: sampleTime, Delivery: word, Event: word, Attempt: word, Test: true,
+				Check: word, Duplicate: word, Answer: 401, Body: []byte(word),
+			},
+			{Number: 1, At: sampleTime, Delivery: sampleUID, Genuine: true, Answer: 204},
 		},
 	}
 }
@@ -119,6 +145,14 @@ func subscriptionSamplePages(word string) map[string]templ.Component {
 		"subscription configuration": SubscriptionDetailPage(
 			sampleSubscriptionPage(word, TabConfiguration)),
 		"subscription secret": SubscriptionDetailPage(sampleSubscriptionPage(word, TabSecret)),
+		"subscription health": SubscriptionDetailPage(sampleSubscriptionPage(word, TabHealth)),
+		"sample receiver":     ReceiverDetailPage(sampleReceiver(word)),
+		"silent receiver":     ReceiverDetailPage(ReceiverPage{Frame: sampleFrame(word), URL: word}),
+		"mailbox": MailboxPage(Mailbox{
+			Frame: sampleFrame(word), Open: sampleUID, Subject: word, BodyURL: EmailBodyPath(sampleUID),
+			Rows: []EmailRow{{UID: sampleUID, Kind: word, To: word, Subject: word, Created: sampleTime}},
+		}),
+		"empty mailbox": MailboxPage(Mailbox{Frame: sampleFrame(word), Sends: true}),
 		"subscription action": ActionPage(ActionForm{
 			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Action: "restore",
 			Consequences: []string{word}, Confirm: word, Typed: word, Reason: word, Fault: word,

@@ -24,7 +24,7 @@ var levels = [][]string{
 		"internal/idempotency", "internal/document", "internal/catalog", "internal/apilog",
 		"internal/seed",
 	},
-	{"internal/event"},
+	{"internal/event", "internal/receiver"},
 	{"internal/loan", "internal/application"},
 	{"views", "views/mail", "views/docsview"},
 	{"web", "web/api", "web/console", "web/docs", "web/docs/contract", "web/webtest", "jobs"},

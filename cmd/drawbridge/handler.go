@@ -47,8 +47,8 @@ func newHandler(s *services) (http.Handler, *console.Console, error) {
 			return nil, nil, err
 		}
 	}
-	if s.settings.Env == config.Development {
-		options.Receiver = http.HandlerFunc(sampleReceiver)
+	if s.receiver != nil {
+		options.Receiver = s.receiver
 	}
 	return web.New(options), options.Console, nil
 }
@@ -58,12 +58,18 @@ func newConsole(s *services) (*console.Console, error) {
 	if s.settings.Env != config.Production {
 		environment = string(s.settings.Env)
 	}
+	snippets, err := docs.Snippets()
+	if err != nil {
+		return nil, err
+	}
 	made, err := console.New(console.Options{
 		DB:           s.db,
 		Operators:    s.operators,
 		Webhooks:     s.webhooks,
 		Emails:       s.emails,
 		Partners:     s.partners,
+		Development:  development(s),
+		Snippets:     snippets,
 		Applications: s.applications,
 		Loans:        s.loans,
 		Documents:    s.documents,

@@ -2,42 +2,50 @@ package main
 
 import (
 	"context"
-	"crypto/hmac"
-	"io"
-	"net/http"
 	"strings"
 
+	"drawbridge/internal/config"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/receiver"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
+	"drawbridge/web/console"
 )
-
-// receiverPath is where a development server receives its own demo webhooks.
-const receiverPath = "/sample-receiver"
 
 // demoSigningSecret signs the deliveries to the sample receiver.
 var demoSigningSecret = secret.New("whsec_published-demo-secret")
 
-// sampleReceiver is a partner's endpoint for development: it accepts what is
-// signed with the demo secret and refuses everything else.
-func sampleReceiver(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, 1<<20))
-	if err != nil {
-		http.Error(w, "the body could not be read", http.StatusBadRequest)
-		return
+// newReceiver returns a development server's sample receiver, which knows the
+// demo secret; nil in production.
+func newReceiver(settings config.Config, db *postgres.DB) *receiver.Receiver {
+	if settings.Env != config.Development {
+		return nil
 	}
-	expected := webhook.Sign(demoSigningSecret, body)
-	if !hmac.Equal([]byte(expected), []byte(r.Header.Get("x-hmac-signature"))) {
-		http.Error(w, "the signature does not match", http.StatusUnauthorized)
-		return
+	return receiver.New(db.Now, demoSigningSecret)
+}
+
+// startReceiver opens the sample receiver's listener with a wrong certificate,
+// and returns what closes it.
+func startReceiver(s *services) (stop func() error, err error) {
+	if s.receiver == nil {
+		return func() error { return nil }, nil
 	}
-	w.WriteHeader(http.StatusNoContent)
+	return s.receiver.ServeWrongCertificate()
+}
+
+// development is what the console of a development server has besides; nil in
+// production.
+func development(s *services) *console.Development {
+	if s.receiver == nil {
+		return nil
+	}
+	return &console.Development{Receiver: s.receiver, Sends: s.settings.SMTPURL != ""}
 }
 
 // ensureDemoSubscription lets the first demo partner receive every event at the
 // sample receiver of this server, whatever port it has this time.
 func ensureDemoSubscription(ctx context.Context, s *services, data demoJSON) error {
-	url := s.settings.PublicURL + receiverPath
+	url := s.settings.PublicURL + receiver.Path
 	partnerUID := data.Partners[0].UID
 	subscriptions, _, err := s.webhooks.Subscriptions(ctx,
 		webhook.SubscriptionFilter{PartnerUID: partnerUID, Limit: webhook.MaxPage})
@@ -49,7 +57,7 @@ func ensureDemoSubscription(ctx context.Context, s *services, data demoJSON) err
 			if subscription.URL == url {
 				return nil
 			}
-			if strings.HasSuffix(subscription.URL, receiverPath) {
+			if strings.HasSuffix(subscription.URL, receiver.Path) {
 				_, _, err := s.webhooks.Amend(ctx, tx, subscription.UID, webhook.Patch{URL: &url}, "demo")
 				return err
 			}

@@ -94,7 +94,11 @@ func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres
 			return errors.Join(err, listener.Close())
 		}
 	}
-	return runServer(env, services, listener)
+	stop, err := startReceiver(services)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	return errors.Join(runServer(env, services, listener), stop())
 }
 
 // refuseDemoPasswords keeps production from starting while anybody could sign

@@ -22,6 +22,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/receiver"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
 	"drawbridge/jobs"
@@ -43,6 +44,8 @@ type services struct {
 	loans        *loan.Service
 	applications *application.Service
 	operators    *operator.Service
+	// receiver is nil in production.
+	receiver *receiver.Receiver
 	// requests reads the log of the partners' requests, recorder writes it.
 	requests *apilog.Service
 	recorder *apilog.Writer
@@ -96,6 +99,7 @@ func newServices(
 		webhooks:  webhooks,
 		loans:     loans,
 		operators: &operator.Service{DB: db, Keys: keys},
+		receiver:  newReceiver(settings, db),
 		requests:  &apilog.Service{DB: db},
 		recorder:  recorder,
 		meters:    meters,

@@ -57,6 +57,8 @@ type Options struct {
 	Environment string
 	// Version names the running build.
 	Version string
+	// Development is nil in production.
+	Development *Development
 	// Snippets are programs that check a signature, shown beside a new secret.
 	Snippets []views.Snippet
 	// Status is the one map from error code to HTTP status.
@@ -121,6 +123,7 @@ func (c *Console) Routes() []Route {
 	}
 	routes = append(routes, c.deliveryRoutes()...)
 	routes = append(routes, c.subscriptionRoutes()...)
+	routes = append(routes, c.developmentRoutes()...)
 	routes = append(routes, c.emailRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)
 	routes = append(routes, c.accountRoutes()...)

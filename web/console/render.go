@@ -59,6 +59,7 @@ func (c *Console) frame(
 		Title: title, Section: section, Crumbs: crumbs,
 		User:        views.User{Name: user.Name, Email: user.Email, Role: string(user.Role)},
 		Environment: c.Environment, Version: c.Version, Failing: failing,
+		Development: c.Development != nil,
 		Theme: c.preference(ctx, "theme"), Density: c.preference(ctx, "density"),
 		Path: request.URL.RequestURI(),
 	}, nil

@@ -95,6 +95,8 @@ func (c *Console) subscriptionPage(
 		page.Configuration, err = c.configuration(request, s)
 	case views.TabSecret:
 		page.Secret = secretTab(s, c.DB.Now())
+	case views.TabHealth:
+		page.Health, err = c.healthTab(request, s)
 	default:
 		page.StreamURL = views.SubscriptionAct(page.UID, "live")
 		page.PollURL = views.SubscriptionTab(page.UID, views.TabActivity)
@@ -108,7 +110,7 @@ func subscriptionPageTabs(uid, wanted string) (current string, tabs []views.Tab)
 	current = views.TabActivity
 	for _, tab := range []struct{ name, label string }{
 		{views.TabActivity, "Activity"}, {views.TabConfiguration, "Configuration"},
-		{views.TabSecret, "Secret"},
+		{views.TabSecret, "Secret"}, {views.TabHealth, "Health"},
 	} {
 		tabs = append(tabs, views.Tab{
 			Label: tab.label, Href: views.SubscriptionTab(uid, tab.name), Current: tab.name == wanted,
@@ -144,6 +146,7 @@ func (c *Console) describeState(
 				waitingWords(waiting), goes(waiting)),
 		}
 	case webhook.StateActive, webhook.StateFailing:
+		return c.describeTrouble(ctx, page, s)
 	}
 	return nil
 }
@@ -182,19 +185,6 @@ func (c *Console) waiting(ctx context.Context, s webhook.Subscription) (int, err
 		total += count
 	}
 	return min(total, maxWaiting+1), nil
-}
-
-// activity is what was sent lately.
-func (c *Console) activity(
-	ctx context.Context, s webhook.Subscription,
-) (views.SubscriptionActivity, error) {
-	loaded, err := c.Webhooks.Deliveries(ctx, webhook.DeliveryFilter{
-		SubscriptionUID: s.UID, Limit: recentRows,
-	})
-	if err != nil {
-		return views.SubscriptionActivity{}, err
-	}
-	return views.SubscriptionActivity{Rows: deliveryRows(loaded.Deliveries)}, nil
 }
 
 // configuration is what the subscription sends and how.

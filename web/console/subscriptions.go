@@ -103,11 +103,16 @@ func (c *Console) fillSubscriptions(
 		return err
 	}
 	page.Summary = countOf(count, "subscription", "subscriptions")
+	health, err := c.dayOf(ctx, summaries)
+	if err != nil {
+		return err
+	}
 	for _, summary := range summaries {
 		page.Rows = append(page.Rows, views.SubscriptionRow{
 			UID: summary.UID.String(), Partner: summary.PartnerName, URL: summary.URL,
 			State: string(summary.State), Auth: string(summary.Auth), Events: summary.Events,
 			Merchants: summary.Merchants, Created: summary.CreatedAt, MayChange: page.MayChange,
+			Health: healthView(health[summary.UID]),
 		})
 	}
 	query := subscriptionQuery(page.Filter)

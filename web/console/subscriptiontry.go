@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -23,13 +24,29 @@ func (c *Console) checkAddress(ctx echo.Context) error {
 
 // checkURL finds out what can be known of an address without sending to it.
 func (c *Console) checkURL(ctx context.Context, address string) views.URLCheck {
-	if _, err := c.Webhooks.Policy.CheckURL(address); err != nil {
-		return views.URLCheck{Items: []views.CheckItem{{
-			Tone: views.Bad, Title: "This address cannot be used", Text: sentence(err.Error()),
-		}}}
+	found := c.Webhooks.CheckURL(ctx, strings.TrimSpace(address))
+	var shown views.URLCheck
+	for _, step := range found.Steps {
+		if step.Verdict != webhook.CheckSkipped {
+			shown.Items = append(shown.Items, views.CheckItem{
+				Tone: checkTones[step.Verdict], Title: checkTitles[step.Name], Text: step.Text,
+			})
+		}
 	}
-	return views.URLCheck{}
+	return shown
 }
+
+// checkTones and checkTitles word the steps of a check.
+var (
+	checkTones = map[webhook.CheckVerdict]views.Tone{
+		webhook.CheckGood: views.Good, webhook.CheckWarning: views.Warn,
+		webhook.CheckRefused: views.Bad,
+	}
+	checkTitles = map[string]string{
+		"url": "Form", "name": "Name", "address": "Address", "connection": "Connection",
+		"certificate": "Certificate",
+	}
+)
 
 // tryForm sends one sample with the settings of the form and shows the answer.
 // Nothing is saved; the audit log says that it was sent.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"drawbridge/views"
 	"drawbridge/views/docsview"
 )
 
@@ -86,4 +87,17 @@ func vectorRows() ([]docsview.Vector, error) {
 		rows = append(rows, row)
 	}
 	return rows, nil
+}
+
+// Snippets are the programs that check a signature, for the console.
+func Snippets() ([]views.Snippet, error) {
+	var snippets []views.Snippet
+	for _, language := range sampleLanguages {
+		text, err := sampleFiles.ReadFile("samples/" + language.file)
+		if err != nil {
+			return nil, fmt.Errorf("reading the %s sample: %w", language.name, err)
+		}
+		snippets = append(snippets, views.Snippet{Language: language.name, Code: string(text)})
+	}
+	return snippets, nil
 }

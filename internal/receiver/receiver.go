@@ -1,0 +1,283 @@
+// Package receiver is a partner's endpoint for development: it answers as it is
+// told to, checks signatures as a partner would, and remembers what it got, so
+// that anyone can watch a delivery fail and recover. It is no part of a server
+// in production.
+package receiver
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"drawbridge/internal/secret"
+)
+
+// Path is where a development server receives webhooks.
+const Path = "/sample-receiver"
+
+const (
+	// maxKept bounds what is remembered.
+	maxKept = 50
+	// maxSecrets bounds the secrets that are known at a time.
+	maxSecrets = 20
+	maxBody    = 1 << 20
+	// defaultSlow is just longer than an endpoint has to answer (specification
+	// section 6.1).
+	defaultSlow = 31 * time.Second
+)
+
+// Mode is how the receiver answers.
+type Mode string
+
+// The modes.
+const (
+	// ModeAccept confirms what is genuine, with 204.
+	ModeAccept Mode = "accept"
+	// ModeFail answers 500.
+	ModeFail Mode = "fail"
+	// ModeRecover answers 503 to the first two attempts of a delivery and
+	// confirms the third.
+	ModeRecover Mode = "recover"
+	// ModeSlow answers after the deadline.
+	ModeSlow Mode = "slow"
+	// ModeRedirect answers 307 to another path of the receiver.
+	ModeRedirect Mode = "redirect"
+)
+
+// Modes lists every mode once.
+func Modes() []Mode {
+	return []Mode{ModeAccept, ModeFail, ModeRecover, ModeSlow, ModeRedirect}
+}
+
+// Receiver is the endpoint. Make one with New.
+type Receiver struct {
+	now  func() time.Time
+	slow time.Duration
+
+	mu       sync.Mutex
+	mode     Mode
+	verify   bool
+	secrets  []secret.String
+	received []Received
+	count    int
+	// wrong is the address of the listener with a wrong certificate.
+	wrong string
+}
+
+// Received is one request as it came in.
+type Received struct {
+	// Number counts the requests since the start.
+	Number   int
+	At       time.Time
+	Delivery string
+	Event    string
+	Attempt  string
+	Test     bool
+	// Application, Status and Timestamp identify the event (specification
+	// section 6.1); empty where the body is not that of an event.
+	Application, Status, Timestamp string
+	// Check says whether the request is genuine, or why not.
+	Check Check
+	// Duplicate says where the same was seen before; empty for the first time.
+	Duplicate string
+	// Answer is the status that was answered.
+	Answer int
+	Body   []byte
+}
+
+// New returns a receiver that accepts what is signed with one of the secrets.
+func New(now func() time.Time, known ...secret.String) *Receiver {
+	return &Receiver{now: now, slow: defaultSlow, mode: ModeAccept, verify: true, secrets: known}
+}
+
+// Settings are the knobs of a receiver.
+type Settings struct {
+	Mode Mode
+	// Verify refuses with 401 what does not prove to be genuine.
+	Verify bool
+}
+
+// Settings returns the knobs as they stand.
+func (r *Receiver) Settings() Settings {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return Settings{Mode: r.mode, Verify: r.verify}
+}
+
+// Set turns the knobs. It returns false, and leaves them, for an unknown mode.
+func (r *Receiver) Set(settings Settings) bool {
+	if !slices.Contains(Modes(), settings.Mode) {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.mode, r.verify = settings.Mode, settings.Verify
+	return true
+}
+
+// Learn adds a signing secret or token that genuine requests may use. Of many,
+// the oldest is forgotten.
+func (r *Receiver) Learn(value secret.String) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if slices.ContainsFunc(r.secrets, value.Equal) {
+		return
+	}
+	r.secrets = append(r.secrets, value)
+	if len(r.secrets) > maxSecrets {
+		r.secrets = r.secrets[1:]
+	}
+}
+
+// Received returns what came in, newest first.
+func (r *Receiver) Received() []Received {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	newest := slices.Clone(r.received)
+	slices.Reverse(newest)
+	return newest
+}
+
+// Clear forgets what came in.
+func (r *Receiver) Clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.received = nil
+}
+
+// WrongAddress is a URL whose certificate names another host; empty when there
+// is no listener for it.
+func (r *Receiver) WrongAddress() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.wrong
+}
+
+// ServeHTTP takes a webhook and answers as the knobs say.
+func (r *Receiver) ServeHTTP(w http.ResponseWriter, q *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, q.Body, maxBody))
+	if err != nil {
+		http.Error(w, "the body could not be read", http.StatusBadRequest)
+		return
+	}
+	got, mode := r.take(q.Header, body)
+	switch got.Answer {
+	case http.StatusTemporaryRedirect:
+		w.Header().Set("Location", Path+"?redirected=1")
+	case http.StatusUnauthorized:
+		http.Error(w, got.Check.Text, http.StatusUnauthorized)
+		return
+	}
+	if mode == ModeSlow {
+		r.wait(w, q)
+	}
+	w.WriteHeader(got.Answer)
+}
+
+// wait holds the answer back until the sender has given up.
+func (r *Receiver) wait(w http.ResponseWriter, q *http.Request) {
+	// The deadline for reading the request, which has been read, would end the
+	// connection first. A writer without deadlines is that of a test.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	timer := time.NewTimer(r.slow)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-q.Context().Done():
+	}
+}
+
+// take remembers a request and decides on the answer.
+func (r *Receiver) take(header http.Header, body []byte) (Received, Mode) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.count++
+	got := Received{
+		Number: r.count, At: r.now(), Body: body, Delivery: header.Get("x-drawbridge-delivery"),
+		Event: header.Get("x-drawbridge-event"), Attempt: header.Get("x-drawbridge-attempt"),
+		Test: header.Get("x-drawbridge-test") == "true", Check: r.check(header, body),
+	}
+	got.identify(body)
+	got.Duplicate = r.duplicate(got)
+	got.Answer = r.answer(got)
+	r.received = append(r.received, got)
+	if len(r.received) > maxKept {
+		r.received = r.received[1:]
+	}
+	return got, r.mode
+}
+
+// identify reads what names the event; a body that is something else names none.
+func (got *Received) identify(body []byte) {
+	var payload struct {
+		Application string `json:"application_id"`
+		Status      string `json:"status"`
+		Timestamp   string `json:"timestamp"`
+	}
+	if json.Unmarshal(body, &payload) == nil {
+		got.Application, got.Status = payload.Application, payload.Status
+		got.Timestamp = payload.Timestamp
+	}
+}
+
+// answer is the status for a request.
+func (r *Receiver) answer(got Received) int {
+	switch {
+	case r.mode == ModeFail:
+		return http.StatusInternalServerError
+	case r.mode == ModeRedirect:
+		return http.StatusTemporaryRedirect
+	case r.mode == ModeRecover && r.seen(got.Delivery) < 2:
+		return http.StatusServiceUnavailable
+	case r.verify && !got.Check.Genuine:
+		return http.StatusUnauthorized
+	}
+	return http.StatusNoContent
+}
+
+// seen counts how often a delivery came before.
+func (r *Receiver) seen(delivery string) int {
+	count := 0
+	for _, former := range r.received {
+		if former.Delivery == delivery {
+			count++
+		}
+	}
+	return count
+}
+
+// ServeWrongCertificate listens on a free port of this machine with a
+// certificate for another name, until stop is called. No request ever gets
+// through to the handler of a sender that checks certificates.
+func (r *Receiver) ServeWrongCertificate() (stop func() error, err error) {
+	certificate, err := wrongCertificate(r.now())
+	if err != nil {
+		return nil, err
+	}
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
+		Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12,
+	})
+	if err != nil {
+		return nil, err
+	}
+	server := &http.Server{
+		Handler: r, ReadHeaderTimeout: 10 * time.Second,
+		// Each refused handshake would be a line; the sender's log has it.
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+	}
+	r.mu.Lock()
+	r.wrong = "https://" + listener.Addr().String() + Path
+	r.mu.Unlock()
+	go func() { _ = server.Serve(listener) }() // it ends when it is closed
+	return server.Close, nil
+}
+
+// genuineWith tells whether a signature or token belongs to one of the secrets.
+func (r *Receiver) genuineWith(matches func(value secret.String) bool) bool {
+	return slices.ContainsFunc(r.secrets, matches)
+}

@@ -1,0 +1,209 @@
+package console
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/receiver"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// Development is what a development server has besides.
+type Development struct {
+	Receiver *receiver.Receiver
+	// Sends tells that a mail server is configured.
+	Sends bool
+}
+
+// developmentRoutes lists the pages of a development server; none in production.
+func (c *Console) developmentRoutes() []Route {
+	if c.Development == nil {
+		return nil
+	}
+	const support, change = operator.RoleSupport, operator.RoleOperator
+	get, post := http.MethodGet, http.MethodPost
+	return []Route{
+		{get, views.PathReceiver, "console.receiver", support, c.receiver},
+		{get, views.PathReceiverLive, "console.receiver.live", support, c.receiverLive},
+		{post, views.PathReceiver, "console.receiver.set", support, c.setReceiver},
+		{post, views.PathReceiverSecret, "console.receiver.secret", support, c.teachReceiver},
+		{post, views.PathReceiverClear, "console.receiver.clear", support, c.clearReceiver},
+		{
+			post, views.PathReceiverSubscribe, "console.receiver.subscribe", change,
+			c.subscribeReceiver,
+		},
+		{get, views.PathMailbox, "console.mailbox", support, c.mailbox},
+	}
+}
+
+// receiver shows the sample receiver.
+func (c *Console) receiver(ctx echo.Context) error {
+	if isFragment(ctx.Request()) {
+		return render(ctx, http.StatusOK, views.ReceiverRegion(c.receiverPage()))
+	}
+	return c.showReceiver(ctx, http.StatusOK, "")
+}
+
+func (c *Console) showReceiver(ctx echo.Context, status int, fault string) error {
+	page := c.receiverPage()
+	page.Fault, page.MayChange = fault, mayChange(ctx)
+	partners, err := c.partnerOptions(ctx.Request().Context(), "")
+	if err != nil {
+		return err
+	}
+	page.Partners = partners[1:] // without the choice of none
+	page.Frame, err = c.frame(ctx, views.SectionReceiver, "Sample receiver",
+		views.Crumb{Label: "Development"}, views.Crumb{Label: "Sample receiver"})
+	if err != nil {
+		return err
+	}
+	page.Live = true
+	page.Notice = c.takeNotice(ctx)
+	return render(ctx, status, views.ReceiverDetailPage(page))
+}
+
+// receiverPage is the receiver as it stands.
+func (c *Console) receiverPage() views.ReceiverPage {
+	settings := c.Development.Receiver.Settings()
+	page := views.ReceiverPage{
+		URL: c.receiverURL(), WrongURL: c.Development.Receiver.WrongAddress(),
+		Mode: string(settings.Mode), Verify: settings.Verify,
+	}
+	for _, got := range c.Development.Receiver.Received() {
+		page.Received = append(page.Received, views.ReceivedView{
+			Number: got.Number, At: got.At, Delivery: got.Delivery, Event: got.Event,
+			Attempt: got.Attempt, Test: got.Test, Genuine: got.Check.Genuine, Check: got.Check.Text,
+			Duplicate: got.Duplicate, Answer: got.Answer, Body: got.Body,
+		})
+	}
+	return page
+}
+
+func (c *Console) receiverURL() string {
+	return strings.TrimRight(c.PublicURL, "/") + receiver.Path
+}
+
+// receiverLive streams what comes in.
+func (c *Console) receiverLive(ctx echo.Context) error {
+	return c.stream(ctx, func(request context.Context) ([]byte, error) {
+		return renderHTML(request, views.ReceiverRegion(c.receiverPage()))
+	})
+}
+
+// setReceiver turns the knobs.
+func (c *Console) setReceiver(ctx echo.Context) error {
+	known := c.Development.Receiver.Set(receiver.Settings{
+		Mode: receiver.Mode(ctx.FormValue("mode")), Verify: ctx.FormValue("verify") != "",
+	})
+	if !known {
+		return c.showReceiver(ctx, http.StatusBadRequest, "Choose one of the answers.")
+	}
+	c.leaveNotice(ctx, "Set. The next request is answered so.")
+	return ctx.Redirect(http.StatusSeeOther, views.PathReceiver)
+}
+
+// teachReceiver tells it a secret.
+func (c *Console) teachReceiver(ctx echo.Context) error {
+	text := strings.TrimSpace(ctx.FormValue("secret"))
+	if text == "" {
+		return c.showReceiver(ctx, http.StatusBadRequest, "Type the secret that it should know.")
+	}
+	c.Development.Receiver.Learn(secret.New(text))
+	c.leaveNotice(ctx, "The receiver knows the secret now.")
+	return ctx.Redirect(http.StatusSeeOther, views.PathReceiver)
+}
+
+// clearReceiver forgets what came in.
+func (c *Console) clearReceiver(ctx echo.Context) error {
+	c.Development.Receiver.Clear()
+	return ctx.Redirect(http.StatusSeeOther, views.PathReceiver)
+}
+
+// subscribeReceiver creates a subscription to the receiver, which learns its
+// secret.
+func (c *Console) subscribeReceiver(ctx echo.Context) error {
+	settings := webhook.Settings{
+		URL: c.receiverURL(), Auth: webhook.AuthHMAC, Events: []string{webhook.AllEvents},
+	}
+	if ctx.FormValue("target") == "wrong" {
+		settings.URL = c.Development.Receiver.WrongAddress()
+	}
+	if _, err := uuid.Parse(ctx.FormValue("partner")); err != nil {
+		return c.showReceiver(ctx, http.StatusBadRequest, "Choose a partner.")
+	}
+	form := views.SubscriptionForm{
+		Partner: ctx.FormValue("partner"), Reason: "to the sample receiver",
+	}
+	done, err := c.subscribe(ctx, form, settings)
+	if lending.ErrorCode(err) == lending.CodeValidation ||
+		lending.ErrorCode(err) == lending.CodeNotFound {
+		return c.showReceiver(ctx, http.StatusBadRequest, sentence(err.Error()))
+	}
+	if err != nil {
+		return err
+	}
+	c.Development.Receiver.Learn(done.secret)
+	uid := done.subscription.UID.String()
+	c.keepSecretOnce(ctx, uid, done.secret)
+	c.leaveNotice(ctx, "Created, and the receiver knows its secret. Send a test event now.")
+	return ctx.Redirect(http.StatusSeeOther, views.SubscriptionPath(uid))
+}
+
+// mailbox shows the mails that were kept because there is no mail server.
+func (c *Console) mailbox(ctx echo.Context) error {
+	request := ctx.Request().Context()
+	cursor, err := postgres.ParseCursor(ctx.QueryParam("cursor"))
+	if err != nil {
+		return err
+	}
+	mails, next, err := email.List(request, c.DB, email.Filter{State: email.StateNotSent},
+		cursor, pageSize)
+	if err != nil {
+		return err
+	}
+	page := views.Mailbox{Rows: emailRows(mails), Sends: c.Development.Sends}
+	if !cursor.IsZero() {
+		page.Newest = views.PathMailbox
+	}
+	if !next.IsZero() {
+		page.Older = views.PathMailbox + "?cursor=" + next.String()
+	}
+	if err := c.openMail(request, &page, ctx.QueryParam("mail")); err != nil {
+		return err
+	}
+	page.Frame, err = c.frame(ctx, views.SectionMailbox, "Mailbox",
+		views.Crumb{Label: "Development"}, views.Crumb{Label: "Mailbox"})
+	if err != nil {
+		return err
+	}
+	allowFrames(ctx)
+	return render(ctx, http.StatusOK, views.MailboxPage(page))
+}
+
+// openMail opens the mail that was chosen, else the newest.
+func (c *Console) openMail(ctx context.Context, page *views.Mailbox, chosen string) error {
+	if len(page.Rows) == 0 {
+		return nil
+	}
+	uid, err := uuid.Parse(chosen)
+	if err != nil {
+		uid = uuid.MustParse(page.Rows[0].UID)
+	}
+	detail, err := email.Get(ctx, c.DB, uid)
+	if err != nil {
+		return err
+	}
+	page.Open, page.Subject = uid.String(), detail.Subject
+	page.BodyURL = views.EmailBodyPath(page.Open)
+	return nil
+}

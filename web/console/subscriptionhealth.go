@@ -1,0 +1,156 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// errorDays is the time that the groups of errors cover.
+const errorDays = 7 * 24 * time.Hour
+
+// dayOf is the health of the listed subscriptions over the last 24 hours.
+func (c *Console) dayOf(
+	ctx context.Context, summaries []webhook.SubscriptionSummary,
+) (map[uuid.UUID]webhook.Health, error) {
+	uids := make([]uuid.UUID, 0, len(summaries))
+	for _, summary := range summaries {
+		uids = append(uids, summary.UID)
+	}
+	now := c.DB.Now()
+	return c.Webhooks.Health(ctx, uids, now.Add(-recent+time.Hour), now)
+}
+
+func healthView(h webhook.Health) views.HealthView {
+	view := views.HealthView{
+		P50: h.P50(), P95: h.P95(), Attempts: h.Attempts, LastSuccess: value(h.LastSuccess),
+	}
+	if rate, known := h.SuccessRate(); known {
+		view.Rate = fmt.Sprintf("%.1f %%", 100*rate)
+	}
+	for _, hour := range h.Hours {
+		view.Hours = append(view.Hours, views.HealthHour{
+			Start: hour.Start, Succeeded: hour.Succeeded, Failed: hour.Attempts - hour.Succeeded,
+			P95: hour.Latency.Percentile(0.95),
+		})
+	}
+	return view
+}
+
+// healthOf is the health of one subscription since a time.
+func (c *Console) healthOf(
+	ctx context.Context, uid uuid.UUID, since time.Duration,
+) (webhook.Health, error) {
+	now := c.DB.Now()
+	found, err := c.Webhooks.Health(ctx, []uuid.UUID{uid}, now.Add(-since+time.Hour), now)
+	return found[uid], err
+}
+
+// describeTrouble says in plain words how long an endpoint has failed and with
+// what; nothing while the last attempt succeeded.
+func (c *Console) describeTrouble(
+	ctx context.Context, page *views.SubscriptionPage, s webhook.Subscription,
+) error {
+	health, err := c.healthOf(ctx, s.UID, time.Hour)
+	if err != nil || health.FailingSince == nil {
+		return err
+	}
+	since := health.FailingSince.UTC().Format("15:04 UTC")
+	if c.DB.Now().Sub(*health.FailingSince) > 12*time.Hour {
+		since = health.FailingSince.UTC().Format("2006-01-02 15:04 UTC")
+	}
+	why := webhook.Diagnose(webhook.AttemptRecord{
+		HTTPStatus: health.LastStatus, ErrorClass: health.LastClass, Error: health.LastError,
+	})
+	page.Banner = views.Diagnosis{
+		Tone: views.Warn, Text: why.Summary, Owner: string(why.Owner), Next: why.Next,
+		Title: fmt.Sprintf("%s since %s, %s", views.OutcomeWord(health.LastStatus,
+			string(health.LastClass)), since, counted(health.ConsecutiveFailures, "failure", "failures")),
+	}
+	if s.State == webhook.StateFailing {
+		page.Banner.Tone = views.Bad
+	}
+	return nil
+}
+
+// activity is what was sent lately, and what went wrong.
+func (c *Console) activity(
+	ctx context.Context, s webhook.Subscription,
+) (views.SubscriptionActivity, error) {
+	loaded, err := c.Webhooks.Deliveries(ctx, webhook.DeliveryFilter{
+		SubscriptionUID: s.UID, Limit: recentRows,
+	})
+	if err != nil {
+		return views.SubscriptionActivity{}, err
+	}
+	health, err := c.healthOf(ctx, s.UID, errorDays)
+	if err != nil {
+		return views.SubscriptionActivity{}, err
+	}
+	shown := views.SubscriptionActivity{Rows: deliveryRows(loaded.Deliveries)}
+	for _, group := range health.Errors {
+		query := url.Values{"subscription": {s.UID.String()}}
+		shown.Groups = append(shown.Groups, views.ErrorGroup{
+			HTTPStatus: group.Status, ErrorClass: string(group.Class), Count: group.Count,
+			First: group.First, Last: group.Last, Href: views.DeliveriesPath(query),
+		})
+	}
+	return shown, nil
+}
+
+// healthTab is how sending goes, and what the probes find.
+func (c *Console) healthTab(
+	ctx context.Context, s webhook.Subscription,
+) (views.HealthTab, error) {
+	health, err := c.healthOf(ctx, s.UID, recent)
+	if err != nil {
+		return views.HealthTab{}, err
+	}
+	probe, changes, err := c.Webhooks.LastProbe(ctx, s.UID)
+	if err != nil {
+		return views.HealthTab{}, err
+	}
+	tab := views.HealthTab{HealthView: healthView(health)}
+	tab.Probe = probeView(probe, c.DB.Now())
+	for _, change := range changes {
+		tab.Probe.Changes = append(tab.Probe.Changes,
+			views.ProbeChange{At: change.At, Finding: change.Finding})
+	}
+	return tab, nil
+}
+
+func probeView(p webhook.ProbeRecord, now time.Time) views.ProbeView {
+	view := views.ProbeView{
+		At: p.At, Next: p.NextAt, Expires: p.Expires, Issuer: p.Issuer, TLS: p.TLSVersion,
+		Took: p.Timings.Total,
+	}
+	if p.Address.IsValid() {
+		view.Address = p.Address.String()
+	}
+	item := views.CheckItem{
+		Tone: views.Good, Title: "Reachable", Text: "A delivery would get through to it.",
+	}
+	if p.Class != "" {
+		item = views.CheckItem{
+			Tone: views.Bad, Title: "Not reachable as it should be", Text: sentence(p.Error),
+		}
+	}
+	view.Check.Items = append(view.Check.Items, item)
+	if days := webhook.CertificateWarning(p.Expires, now); !p.Expires.IsZero() && days != 0 {
+		item = views.CheckItem{
+			Tone: views.Warn, Title: "The certificate ends soon",
+			Text: fmt.Sprintf("It is valid for less than %s.", counted(days, "day", "days")),
+		}
+		if days < 0 {
+			item = views.CheckItem{Tone: views.Bad, Title: "The certificate has expired"}
+		}
+		view.Check.Items = append(view.Check.Items, item)
+	}
+	return view
+}
