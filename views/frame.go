@@ -129,6 +129,7 @@ func navigation() []navGroup {
 		}},
 		{title: "Administration", items: []navItem{
 			{SectionPeople, "People", "user", PathPeople, "u"},
+			{SectionAudit, "Audit log", "history", PathAudit, "l"},
 		}},
 		{title: "Reference", items: []navItem{
 			{"docs", "Docs", "book-open", PathDocs, "h"},

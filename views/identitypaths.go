@@ -16,7 +16,6 @@ const (
 	PathRecoveryCodes  = "/console/account/recovery-codes"
 	PathSessionEnd     = "/console/account/sessions/:session/end"
 	PathSessionsEnd    = "/console/account/sessions/end"
-	PathAudit          = "/console/audit"
 	PathPeople         = "/console/people"
 	PathPersonNew      = "/console/people/new"
 	PathPerson         = "/console/people/:uid"
@@ -43,15 +42,6 @@ func PersonActionPath(uid, action string) string { return PersonPath(uid) + "/" 
 // PersonSessionPath ends one session of a user.
 func PersonSessionPath(uid, session string) string {
 	return PersonPath(uid) + "/sessions/" + url.PathEscape(session) + "/end"
-}
-
-// AuditOf is the audit log filtered by pairs of a parameter and its value.
-func AuditOf(pairs ...string) string {
-	query := url.Values{}
-	for i := 0; i+1 < len(pairs); i += 2 {
-		query.Set(pairs[i], pairs[i+1])
-	}
-	return withQuery(PathAudit, query)
 }
 
 // PeoplePath is the list of users under a filter; query may be nil.

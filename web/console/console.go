@@ -126,8 +126,7 @@ func (c *Console) Routes() []Route {
 	routes = append(routes, c.developmentRoutes()...)
 	routes = append(routes, c.emailRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)
-	routes = append(routes, c.accountRoutes()...)
-	routes = append(routes, c.peopleRoutes()...)
+	routes = append(routes, c.identityRoutes()...)
 	routes = append(routes, c.partnerRoutes()...)
 	for i, route := range routes {
 		routes[i].Handler = c.guard(route.Role, route.Handler)

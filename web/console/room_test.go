@@ -70,13 +70,14 @@ func newRoom(t *testing.T) *room {
 	t.Helper()
 	r := &room{T: t, DB: pgtest.New(t)}
 	r.DB.Now = func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
-	r.Operators = &operator.Service{DB: r.DB}
+	keys, err := secret.ParseKeyring(secret.GenerateKey())
+	r.must(err)
+	r.Operators = &operator.Service{DB: r.DB, Keys: keys}
 	r.Webhooks = r.newWebhooks()
 	r.Emails = email.NewService(r.newQueue())
 	r.Applications, r.Documents = r.newApplications(), r.newDocuments()
 	server := httptest.NewUnstartedServer(nil)
 	r.URL = "http://" + server.Listener.Addr().String()
-	var err error
 	r.Console, err = console.New(console.Options{
 		DB: r.DB, Operators: r.Operators, Webhooks: r.Webhooks, Emails: r.Emails,
 		Partners:     &partner.Service{DB: r.DB},
@@ -116,8 +117,7 @@ func (r *room) newWebhooks() *webhook.Service {
 	r.Helper()
 	queue, err := river.NewClient(riverdatabasesql.New(r.DB.DB.DB), &river.Config{})
 	r.must(err)
-	keys, err := secret.ParseKeyring(secret.GenerateKey())
-	r.must(err)
+	keys := r.Operators.Keys
 	policy := webhook.Policy{
 		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true,
 	}

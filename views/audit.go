@@ -1,0 +1,166 @@
+package views
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+)
+
+// Route patterns of the audit log.
+const (
+	PathAudit      = "/console/audit"
+	PathAuditCSV   = "/console/audit.csv"
+	PathAuditEntry = "/console/audit/:entry"
+)
+
+// AuditPath is the audit log under a filter; query may be nil.
+func AuditPath(query url.Values) string { return withQuery(PathAudit, query) }
+
+// AuditEntryPath is the page of one entry.
+func AuditEntryPath(id int64) string { return PathAudit + "/" + strconv.FormatInt(id, 10) }
+
+// AuditOf is the audit log filtered by pairs of a parameter and its value.
+func AuditOf(pairs ...string) string {
+	query := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		query.Set(pairs[i], pairs[i+1])
+	}
+	return AuditPath(query)
+}
+
+// AuditRow is an entry of the audit log.
+type AuditRow struct {
+	ID      int64
+	At      time.Time
+	Actor   string
+	Address string
+	Action  string
+	// Kind and Subject name what was acted on.
+	Kind    string
+	Subject string
+	// SubjectHref is the subject's page; empty where there is none.
+	SubjectHref string
+	Reason      string
+}
+
+// kindWord is a kind of subject as people say it.
+func kindWord(kind string) string { return strings.ReplaceAll(kind, "_", " ") }
+
+// AuditFilter is the audit log's filter as it was typed.
+type AuditFilter struct {
+	Actor   string
+	Action  string
+	Kind    string
+	Subject string
+	Since   string
+	Until   string
+	// SinceLocal and UntilLocal are the same for the form, in the reader's zone.
+	SinceLocal string
+	UntilLocal string
+	Faults     map[string]string
+}
+
+func (f AuditFilter) filtered() bool {
+	return f.Actor+f.Action+f.Kind+f.Subject+f.Since+f.Until != ""
+}
+
+func (f AuditFilter) faults() []filterFault {
+	return formFaultsOf(f.Faults, "since", "until", "cursor")
+}
+
+func (f AuditFilter) field(name, label, hint string) FieldProps {
+	return FieldProps{ID: name, Label: label, Hint: hint, Fault: f.Faults[name]}
+}
+
+// AuditLog is the list of the audit log.
+type AuditLog struct {
+	Frame
+	Rows    []AuditRow
+	Filter  AuditFilter
+	Active  []ActiveFilter
+	Kinds   []Option
+	Summary string
+	Newest  string
+	Older   string
+	CSVHref string
+}
+
+// Difference is one field of a state before and after.
+type Difference struct {
+	Field  string
+	Before string
+	After  string
+	// HasBefore and HasAfter tell whether the field was there at all.
+	HasBefore bool
+	HasAfter  bool
+}
+
+// Changed tells whether the two sides differ.
+func (d Difference) Changed() bool {
+	return d.HasBefore != d.HasAfter || d.Before != d.After
+}
+
+// AuditEntry is the page of one entry.
+type AuditEntry struct {
+	Frame
+	AuditRow
+	Differences []Difference
+}
+
+// word tells in a word what became of a field.
+func (d Difference) word() string {
+	switch {
+	case !d.Changed():
+		return "same"
+	case !d.HasBefore:
+		return "added"
+	case !d.HasAfter:
+		return "removed"
+	}
+	return "changed"
+}
+
+func auditTable(rows []AuditRow) TableProps[AuditRow] {
+	return TableProps[AuditRow]{
+		Caption: "Audit log, newest first", Rows: rows,
+		RowID: func(r AuditRow) string { return "entry-" + strconv.FormatInt(r.ID, 10) },
+		Href:  func(r AuditRow) string { return AuditEntryPath(r.ID) },
+		Columns: []Column[AuditRow]{
+			{Title: "Action", Header: true, Cell: auditActionCell},
+			{Title: "Who", Class: "col-a w-fifth", Cell: func(r AuditRow) templ.Component {
+				return visibleCell(r.Actor)
+			}},
+			{Title: "Subject", Class: "col-b w-third", Cell: auditSubjectCell},
+			{Title: "From", Class: "col-c w-id", Cell: func(r AuditRow) templ.Component {
+				return visibleCell(r.Address)
+			}},
+			{Title: "When", Class: "w-time", Cell: func(r AuditRow) templ.Component {
+				return Time(r.At)
+			}},
+		},
+	}
+}
+
+func differenceTable(rows []Difference) TableProps[Difference] {
+	return TableProps[Difference]{
+		Caption: "The state before and after", Rows: rows,
+		RowID: func(d Difference) string { return "field-" + url.PathEscape(d.Field) },
+		Columns: []Column[Difference]{
+			{Title: "Field", Class: "w-fifth", Header: true, Cell: func(d Difference) templ.Component {
+				return codeCell(d.Field)
+			}},
+			{Title: "Before", Class: "wrap", Cell: func(d Difference) templ.Component {
+				return sideCell(d.Before, d.HasBefore, d.Changed())
+			}},
+			{Title: "After", Class: "wrap", Cell: func(d Difference) templ.Component {
+				return sideCell(d.After, d.HasAfter, d.Changed())
+			}},
+			{Title: "What", Class: "w-id", Cell: func(d Difference) templ.Component {
+				return differenceWordCell(d)
+			}},
+		},
+	}
+}

@@ -1,0 +1,293 @@
+package console_test
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pquerna/otp/totp"
+
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+)
+
+// still keeps the room's clock where it is, at the beginning of a step of codes.
+func (r *room) still() {
+	start := time.Now().Truncate(30 * time.Second)
+	r.DB.Now = func() time.Time { return start.Add(time.Duration(r.ahead.Load())) }
+}
+
+func (r *room) pass(d time.Duration) { r.ahead.Add(int64(d)) }
+
+// appCode is what the authenticator app of a secret shows now.
+func (r *room) appCode(secret string) string {
+	r.Helper()
+	code, err := totp.GenerateCode(strings.ReplaceAll(secret, " ", ""), r.DB.Now())
+	r.must(err)
+	return code
+}
+
+// enrol sets up the second factor of who is signed in, by the pages alone.
+func (b *browser) enrol() (secret string, recovery []string) {
+	b.Helper()
+	page := b.get(views.PathSecondFactor).wantStatus(b.T, http.StatusOK)
+	secret = page.text(".shown-once code")
+	codes := b.post(views.PathSecondFactor, url.Values{"code": {b.appCode(secret)}}).
+		wantStatus(b.T, http.StatusOK)
+	return secret, strings.Fields(codes.text(".codes"))
+}
+
+func TestSecondFactorByThePages(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.still()
+	b := r.signedIn()
+	picture := b.get(views.PathSecondFactorQR).wantStatus(t, http.StatusOK)
+	if !strings.HasPrefix(picture.Raw, "\x89PNG") || picture.Header.Get("Cache-Control") != "no-store" {
+		t.Errorf("the picture: %v", picture.Header)
+	}
+	wrong := b.post(views.PathSecondFactor, url.Values{"code": {"000000"}}).
+		wantStatus(t, http.StatusBadRequest)
+	if !strings.Contains(wrong.text("#code-fault"), "clock is right") {
+		t.Errorf("a wrong first code is told %q", wrong.text("#code-fault"))
+	}
+	secret, recovery := b.enrol()
+	if len(recovery) != 10 || r.audits("user.second_factor_on") != 1 {
+		t.Fatalf("%d recovery codes, %d audit entries", len(recovery), r.audits("user.second_factor_on"))
+	}
+	b.get(views.PathHome).wantStatus(t, http.StatusOK)
+	r.pass(time.Minute)
+
+	other := r.stranger()
+	asked := other.post(views.PathSignIn, url.Values{
+		"email": {supportEmail}, "password": {password}, "next": {"/console/emails"},
+	}).wantStatus(t, http.StatusSeeOther)
+	if !strings.HasPrefix(asked.Location, views.PathSignInCode) {
+		t.Fatalf("after the password: %q", asked.Location)
+	}
+	other.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	form := other.get(asked.Location).wantStatus(t, http.StatusOK)
+	next, _ := form.find("input[name=next]").Attr("value")
+	refused := other.post(views.PathSignInCode, url.Values{"code": {"000000"}, "next": {next}}).
+		wantStatus(t, http.StatusUnauthorized)
+	if !strings.Contains(refused.text("[role=alert]"), "wrong or was used before") {
+		t.Errorf("a wrong code is told %q", refused.text("[role=alert]"))
+	}
+	code := r.appCode(secret)
+	in := other.post(views.PathSignInCode, url.Values{"code": {code}, "next": {next}}).
+		wantStatus(t, http.StatusSeeOther)
+	if in.Location != "/console/emails" {
+		t.Errorf("after the code: %q", in.Location)
+	}
+	other.get(views.PathHome).wantStatus(t, http.StatusOK)
+
+	replay := r.stranger()
+	replay.signIn(supportEmail, password)
+	replay.post(views.PathSignInCode, url.Values{"code": {code}}).
+		wantStatus(t, http.StatusUnauthorized)
+	replay.post(views.PathSignInCode, url.Values{"code": {recovery[0]}}).
+		wantStatus(t, http.StatusSeeOther)
+	if got := replay.get(views.PathAccount).text("main"); !strings.Contains(got, "9 recovery codes") {
+		t.Errorf("the account page says %q", got)
+	}
+}
+
+func TestACodeDoesNotWaitForEver(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.still()
+	secret, _ := r.signedIn().enrol()
+	r.pass(time.Minute)
+	b := r.stranger()
+	b.signIn(supportEmail, password)
+	r.pass(11 * time.Minute)
+	late := b.post(views.PathSignInCode, url.Values{"code": {r.appCode(secret)}}).
+		wantStatus(t, http.StatusSeeOther)
+	if late.Location != views.PathSignIn+"?why=code" {
+		t.Errorf("a late code leads to %q", late.Location)
+	}
+	if nobody := r.stranger().get(views.PathSignInCode); nobody.Status != http.StatusSeeOther {
+		t.Errorf("without a password the code page answers %d", nobody.Status)
+	}
+	b = r.stranger()
+	b.signIn(supportEmail, password)
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := r.Operators.SetPassword(ctx, tx, supportEmail, "another long phrase", false)
+		return err
+	})
+	b.post(views.PathSignInCode, url.Values{"code": {r.appCode(secret)}}).
+		wantStatus(t, http.StatusSeeOther)
+	b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+}
+
+func TestARoleThatNeedsASecondFactor(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.still()
+	b := r.signedIn()
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := r.Operators.RequireSecondFactor(ctx, tx, []operator.Role{operator.RoleSupport})
+		return err
+	})
+	for _, path := range []string{views.PathHome, views.PathDeliveries, views.PathAccount} {
+		if led := b.get(path); led.Location != views.PathSecondFactor {
+			t.Errorf("%s leads to %q before the factor is set up", path, led.Location)
+		}
+	}
+	b.fragment().get(views.PathDeliveries).wantStatus(t, http.StatusForbidden)
+	b.post(views.PathPreferences, url.Values{"theme": {"dark"}}).wantStatus(t, http.StatusSeeOther)
+	b.enrol()
+	b.get(views.PathHome).wantStatus(t, http.StatusOK)
+	b.post(views.PathSecondOff, nil).wantStatus(t, http.StatusConflict)
+}
+
+func TestChangePassword(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b, other := r.signedIn(), r.signedIn()
+	const chosen = "a phrase of my own"
+	form := func(current, next, again string) url.Values {
+		return url.Values{"current": {current}, "password": {next}, "again": {again}}
+	}
+	for name, test := range map[string]struct {
+		form  url.Values
+		fault string
+	}{
+		"wrong":         {form("wrong password", chosen, chosen), "#current-fault"},
+		"short":         {form(password, "short", "short"), "#password-fault"},
+		"common":        {form(password, "Password1234!", "Password1234!"), "#password-fault"},
+		"the same":      {form(password, password, password), "#password-fault"},
+		"not repeated":  {form(password, chosen, chosen+"x"), "#again-fault"},
+		"the own name":  {form(password, "Sam Ortega 2026", "Sam Ortega 2026"), "#password-fault"},
+		"nothing typed": {url.Values{}, "#current-fault"},
+	} {
+		page := b.post(views.PathPassword, test.form).wantStatus(t, http.StatusBadRequest)
+		if page.text(test.fault) == "" {
+			t.Errorf("%s: no fault at %s", name, test.fault)
+		}
+		if strings.Contains(page.Raw, chosen) || strings.Contains(page.Raw, password) {
+			t.Errorf("%s: the page holds a password", name)
+		}
+	}
+	b.post(views.PathPassword, form(password, chosen, chosen)).wantStatus(t, http.StatusSeeOther)
+	b.get(views.PathHome).wantStatus(t, http.StatusOK)
+	other.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	if r.audits("user.password_change") != 1 {
+		t.Error("the change is not in the audit log")
+	}
+	r.stranger().signIn(supportEmail, chosen).wantStatus(t, http.StatusSeeOther)
+}
+
+func TestSessionList(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b, phone, desk := r.signedIn(), r.stranger(), r.signedIn()
+	phone.header.Set("User-Agent", "Mozilla/5.0 (iPhone; CPU) Version/17.0 Safari/604.1")
+	phone.signIn(supportEmail, password)
+	page := b.get(views.PathAccount).wantStatus(t, http.StatusOK)
+	if got := page.find("tr[id^=session-]").Length(); got != 3 {
+		t.Fatalf("%d sessions are listed, want 3", got)
+	}
+	row := page.find("tr:contains('Safari on iPhone')")
+	if row.Length() != 1 || page.find(".tag:contains('this one')").Length() != 1 {
+		t.Error("the phone or the present session cannot be told apart")
+	}
+	end, _ := row.Find("form").Attr("action")
+	b.post(end, nil).wantStatus(t, http.StatusSeeOther)
+	phone.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	desk.get(views.PathHome).wantStatus(t, http.StatusOK)
+	b.post(end, nil).wantStatus(t, http.StatusNotFound)
+	b.post(views.PathSessionsEnd, nil).wantStatus(t, http.StatusSeeOther)
+	desk.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	b.get(views.PathHome).wantStatus(t, http.StatusOK)
+}
+
+func TestSessionsIdleAndGrowOld(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	r.pass(operator.SessionIdle + time.Minute)
+	b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	b = r.signedIn()
+	for range 12 {
+		r.pass(59 * time.Minute)
+		b.get(views.PathHome).wantStatus(t, http.StatusOK)
+	}
+	r.pass(59 * time.Minute)
+	b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+}
+
+func TestRiskyActionsWantAFreshProof(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.admin()
+	r.pass(operator.ProofLife + time.Minute)
+	invitation := url.Values{"email": {"bo@lender.example"}, "name": {"Bo"}, "role": {"support"}}
+	b.header.Set("Referer", r.URL+views.PathPersonNew)
+	asked := b.post(views.PathPersonNew, invitation).wantStatus(t, http.StatusSeeOther)
+	if want := views.PathConfirm + "?next=%2Fconsole%2Fpeople%2Fnew"; asked.Location != want {
+		t.Fatalf("an old proof leads to %q, want %q", asked.Location, want)
+	}
+	if r.audits("user.create") != 0 {
+		t.Fatal("somebody was invited without a fresh proof")
+	}
+	page := b.get(asked.Location).wantStatus(t, http.StatusOK)
+	next, _ := page.find("input[name=next]").Attr("value")
+	b.post(views.PathConfirm, url.Values{"password": {"wrong password"}, "next": {next}}).
+		wantStatus(t, http.StatusUnauthorized)
+	back := b.post(views.PathConfirm, url.Values{"password": {password}, "next": {next}}).
+		wantStatus(t, http.StatusSeeOther)
+	if back.Location != views.PathPersonNew {
+		t.Errorf("back to %q", back.Location)
+	}
+	b.post(views.PathPersonNew, invitation).wantStatus(t, http.StatusOK)
+}
+
+var oncePattern = regexp.MustCompile(`^[a-z0-9]{6}(-[a-z0-9]{6}){3}$`)
+
+func TestInvitation(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.admin()
+	wrong := b.post(views.PathPersonNew, url.Values{"email": {supportEmail}, "role": {"root"}}).
+		wantStatus(t, http.StatusBadRequest)
+	for _, field := range []string{"#name-fault", "#role-fault"} {
+		if wrong.text(field) == "" {
+			t.Errorf("no fault at %s", field)
+		}
+	}
+	if kept, _ := wrong.find("#email").Attr("value"); kept != supportEmail {
+		t.Errorf("the address is kept as %q", kept)
+	}
+	shown := b.post(views.PathPersonNew, url.Values{
+		"email": {"bo@lender.example"}, "name": {"Bo <b>"}, "role": {"operator"},
+	}).wantStatus(t, http.StatusOK)
+	once := shown.text(".shown-once code")
+	if !oncePattern.MatchString(once) {
+		t.Fatalf("the one-time password is %q", once)
+	}
+	var leaks int
+	r.must(r.DB.Get(&leaks, `SELECT count(*) FROM audit_log WHERE after::text LIKE $1`, "%"+once+"%"))
+	if leaks != 0 || r.audits("user.create") != 1 {
+		t.Errorf("%d entries hold the password, %d tell of the invitation", leaks, r.audits("user.create"))
+	}
+	bo := r.stranger()
+	bo.signIn("bo@lender.example", once).wantStatus(t, http.StatusSeeOther)
+	if led := bo.get(views.PathDeliveries); led.Location != views.PathPassword {
+		t.Errorf("with a one-time password deliveries lead to %q", led.Location)
+	}
+	page := bo.get(views.PathPassword).wantStatus(t, http.StatusOK)
+	if !strings.Contains(page.text("main [role=status]"), "Choose a password of your own") {
+		t.Errorf("the page says %q", page.text("main"))
+	}
+	bo.post(views.PathPassword, url.Values{
+		"current": {once}, "password": {"a phrase of my own"}, "again": {"a phrase of my own"},
+	}).wantStatus(t, http.StatusSeeOther)
+	bo.get(views.PathDeliveries).wantStatus(t, http.StatusOK)
+	r.stranger().signIn("bo@lender.example", once).wantStatus(t, http.StatusUnauthorized)
+}
