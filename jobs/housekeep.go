@@ -9,7 +9,6 @@ import (
 
 	"github.com/riverqueue/river"
 
-	"drawbridge/internal/apilog"
 )
 
 const (
@@ -57,7 +56,11 @@ func (w *Housekeep) keepRequests(ctx context.Context) (int, error) {
 	if _, err := w.Requests.MakePartitions(ctx); err != nil {
 		return 0, err
 	}
-	return w.Requests.Drop(ctx, w.DB.Now().AddDate(0, 0, -apilog.DefaultDays))
+	settings, err := w.Retention.Settings(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return w.Requests.Drop(ctx, w.DB.Now().AddDate(0, 0, -settings.APIRequestDays))
 }
 
 func (w *Housekeep) purgeReplies(ctx context.Context) (int, error) {
@@ -85,5 +88,6 @@ func periodicJobs() []*river.PeriodicJob {
 			},
 			&river.PeriodicJobOpts{RunOnStart: true},
 		),
+		retainJob(),
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/retention"
 	"drawbridge/internal/webhook"
 )
 
@@ -29,6 +30,7 @@ type Deps struct {
 	Documents   *document.Store
 	Loans       *loan.Service
 	Operators   *operator.Service
+	Retention   *retention.Service
 	// Requests is the log of the partners' requests.
 	Requests *apilog.Service
 	// Courier sends the e-mails.
@@ -62,6 +64,7 @@ func Config(deps Deps) *river.Config {
 	river.AddWorker(workers, &BulkResend{Webhooks: deps.Webhooks})
 	river.AddWorker(workers, NewSendEmail(deps.Courier, deps.ObserveMail))
 	river.AddWorker(workers, &Housekeep{Deps: deps})
+	river.AddWorker(workers, &Retain{Deps: deps})
 	return &river.Config{
 		// Its own default writes to the standard output, which is the ready line's.
 		Logger: slog.Default(),

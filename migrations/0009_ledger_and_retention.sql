@@ -61,7 +61,7 @@ CREATE TABLE retention_settings (
     metadata_months   integer NOT NULL DEFAULT 13 CHECK (metadata_months BETWEEN 2 AND 120),
     body_days         integer NOT NULL DEFAULT 90 CHECK (body_days BETWEEN 7 AND 3650),
     email_body_days   integer NOT NULL DEFAULT 90 CHECK (email_body_days BETWEEN 7 AND 3650),
-    api_request_days  integer NOT NULL DEFAULT 90 CHECK (api_request_days BETWEEN 7 AND 3650),
+    api_request_days  integer NOT NULL DEFAULT 30 CHECK (api_request_days BETWEEN 7 AND 3650),
     updated_at        timestamptz,
     updated_by        text,
     CHECK ((updated_at IS NULL) = (updated_by IS NULL))

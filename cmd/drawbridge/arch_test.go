@@ -21,7 +21,7 @@ var levels = [][]string{
 	},
 	{
 		"internal/webhook", "internal/email", "internal/partner", "internal/operator",
-		"internal/idempotency", "internal/document", "internal/catalog", "internal/apilog",
+		"internal/idempotency", "internal/retention", "internal/sealed", "internal/document", "internal/catalog", "internal/apilog",
 		"internal/seed",
 	},
 	{"internal/event", "internal/receiver"},

@@ -81,9 +81,11 @@ func newDeliveryJSON(d webhook.Delivery) deliveryJSON {
 // detailJSON is a delivery with its attempts.
 type detailJSON struct {
 	deliveryJSON
-	Body     string        `json:"body"`
-	URL      string        `json:"url"`
-	Attempts []attemptJSON `json:"attempts"`
+	Body string `json:"body"`
+	// BodyRemovedAt is when retention removed the body.
+	BodyRemovedAt *time.Time    `json:"body_removed_at"`
+	URL           string        `json:"url"`
+	Attempts      []attemptJSON `json:"attempts"`
 }
 
 type attemptJSON struct {
@@ -191,6 +193,7 @@ func (cmd deliveryShowCmd) Run(env *environment) error {
 		printed := detailJSON{
 			deliveryJSON: newDeliveryJSON(detail.Delivery),
 			Body:         string(detail.Body), URL: detail.URL, Attempts: []attemptJSON{},
+			BodyRemovedAt: utc(detail.BodyRemovedAt),
 		}
 		for _, attempt := range detail.Attempts {
 			printed.Attempts = append(printed.Attempts, newAttemptJSON(attempt))
@@ -200,8 +203,12 @@ func (cmd deliveryShowCmd) Run(env *environment) error {
 }
 
 func printDetail(w io.Writer, detail webhook.DeliveryDetail) {
+	body := string(detail.Body)
+	if detail.BodyRemovedAt != nil {
+		body = "removed by retention on " + detail.BodyRemovedAt.UTC().Format(time.DateOnly)
+	}
 	fmt.Fprintf(w, "delivery %s (%s)\n  event  %s\n  to     %s\n  body   %s\n",
-		detail.UID, detail.State, detail.Event, detail.URL, detail.Body)
+		detail.UID, detail.State, detail.Event, detail.URL, body)
 	for _, attempt := range detail.Attempts {
 		outcome := fmt.Sprintf("HTTP %d", attempt.HTTPStatus)
 		if attempt.ErrorClass != "" {

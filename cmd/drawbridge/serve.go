@@ -213,6 +213,7 @@ func work(ctx context.Context, s *services) error {
 		DB: s.db, Webhooks: s.webhooks, Courier: s.courier,
 		Idempotency: s.idempotency, Documents: s.documents, Loans: s.loans,
 		Operators:      s.operators,
+		Retention:      s.retention,
 		Requests:       s.requests,
 		WebhookTimeout: s.settings.WebhookTimeout,
 		Observe:        s.meters.run,

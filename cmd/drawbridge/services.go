@@ -23,6 +23,7 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/receiver"
+	"drawbridge/internal/retention"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
 	"drawbridge/jobs"
@@ -45,7 +46,8 @@ type services struct {
 	applications *application.Service
 	operators    *operator.Service
 	// receiver is nil in production.
-	receiver *receiver.Receiver
+	receiver  *receiver.Receiver
+	retention *retention.Service
 	// requests reads the log of the partners' requests, recorder writes it.
 	requests *apilog.Service
 	recorder *apilog.Writer
@@ -100,6 +102,7 @@ func newServices(
 		loans:     loans,
 		operators: &operator.Service{DB: db, Keys: keys},
 		receiver:  newReceiver(settings, db),
+		retention: &retention.Service{DB: db},
 		requests:  &apilog.Service{DB: db},
 		recorder:  recorder,
 		meters:    meters,

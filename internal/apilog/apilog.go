@@ -23,9 +23,6 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// DefaultDays is for how many days requests are kept.
-const DefaultDays = 30
-
 // Bounds of the texts that a client chooses, in bytes.
 const (
 	maxPath  = 500

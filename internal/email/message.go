@@ -125,6 +125,8 @@ type Email struct {
 	ResendReason string        `db:"resend_reason"`
 	CreatedAt    time.Time     `db:"created_at"`
 	FinishedAt   *time.Time    `db:"finished_at"`
+	// ContentRemovedAt is when retention removed the text, nil before.
+	ContentRemovedAt *time.Time `db:"content_removed_at"`
 }
 
 // Detail is a mail with everything that is known of it.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/riverqueue/river"
@@ -101,7 +102,7 @@ func (s *Service) ScheduleAlert(
 // returns the new one's uid. actor is who asked, reason may be empty.
 //
 // It returns NOT_FOUND for an unknown uid, and INVALID_STATE for a mail that is
-// still queued or was suppressed.
+// still queued, was suppressed, or has no text any more.
 func (s *Service) Resend(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, actor, reason string,
 ) (uuid.UUID, error) {
@@ -124,6 +125,11 @@ func (s *Service) Resend(
 		return uuid.Nil, lending.NewError(lending.CodeInvalidState,
 			"This e-mail was suppressed (%s) and is never sent.", original.Reason)
 	case StateSent, StateFailed, StateNotSent:
+	}
+	if original.ContentRemovedAt != nil {
+		return uuid.Nil, lending.NewError(lending.CodeInvalidState,
+			"This e-mail cannot be re-sent: its text was removed on %s, as the retention settings say.",
+			original.ContentRemovedAt.UTC().Format(time.DateOnly))
 	}
 	again := postgres.NewUID(tx.Now)
 	if err := insertResend(ctx, tx, Email{

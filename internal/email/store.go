@@ -31,7 +31,8 @@ const columns = `
 	resent_by,
 	resend_reason,
 	created_at,
-	finished_at`
+	finished_at,
+	content_removed_at`
 
 // Filter narrows a list; a zero field does not.
 type Filter struct {

@@ -16,6 +16,7 @@ const (
 	stateUnsupported   = "0A000"
 	stateNoStatement   = "26000"
 	stateForbidden     = "42501"
+	stateLockTimeout   = "55P03"
 )
 
 // IsNoRows tells whether a query for one row found none.
@@ -31,6 +32,12 @@ func IsUnique(err error, constraint string) bool {
 // empty name means any.
 func IsForeignKey(err error, constraint string) bool {
 	return violates(err, stateForeignKey, constraint)
+}
+
+// IsLockTimeout tells whether a lock was not to be had within lock_timeout.
+func IsLockTimeout(err error) bool {
+	fault, ok := errors.AsType[*pq.Error](err)
+	return ok && fault.Code == stateLockTimeout
 }
 
 // IsForbidden tells whether the database role lacks a privilege.

@@ -13,9 +13,15 @@ const partitionsAhead = 3
 // attempts from the current month on and returns how many tables it made.
 func (db *DB) MakePartitions(ctx context.Context) (int, error) {
 	var made int
-	now := db.Now().UTC()
-	err := db.GetContext(ctx, &made,
-		`SELECT drawbridge_make_partitions($1, $1, $2)`, now, partitionsAhead)
+	err := db.InTx(ctx, func(tx *Tx) error {
+		// A new partition locks its parent for everybody: behind a long export,
+		// it is better made an hour later.
+		if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '1s'`); err != nil {
+			return err
+		}
+		return tx.GetContext(ctx, &made,
+			`SELECT drawbridge_make_partitions($1, $1, $2)`, tx.Now, partitionsAhead)
+	})
 	if err != nil {
 		return 0, fmt.Errorf("making partitions: %w", err)
 	}

@@ -107,7 +107,9 @@ func (s *Service) take(ctx context.Context, job DeliverArgs, died bool) (assignm
 			return assignment{}, false, nil
 		case died:
 			return task, true, nil
-		case task.SubscriptionState == StateDeleted:
+		case task.SubscriptionState == StateDeleted, len(task.Body) == 0:
+			// Retention keeps the body of an event that is still to be sent; should it
+			// ever be gone, nothing is sent in its place.
 			return assignment{}, false, s.cancel(ctx, task)
 		case task.SubscriptionState != StatePaused:
 			return task, true, nil

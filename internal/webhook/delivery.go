@@ -72,7 +72,10 @@ type DeliveryPage struct {
 // DeliveryDetail is a delivery with what was sent and what came back.
 type DeliveryDetail struct {
 	Delivery
-	Body     []byte
+	// Body is empty once BodyRemovedAt is set.
+	Body []byte
+	// BodyRemovedAt is when retention removed the event's body, nil before.
+	BodyRemovedAt *time.Time
 	Attempts []AttemptRecord
 	// Resends are the deliveries that re-sent this one, oldest first.
 	Resends []uuid.UUID

@@ -83,9 +83,12 @@ func (s *Service) Delivery(ctx context.Context, uid uuid.UUID) (DeliveryDetail, 
 	if err != nil {
 		return DeliveryDetail{}, fmt.Errorf("loading delivery %s: %w", uid, err)
 	}
-	err = s.DB.GetContext(ctx, &detail.Body,
-		`SELECT body FROM events WHERE event_uid = $1 AND occurred_at = $2`,
-		detail.EventUID, detail.EventAt)
+	err = s.DB.QueryRowContext(ctx, `
+		SELECT body, body_removed_at
+		  FROM events
+		 WHERE event_uid = $1
+		   AND occurred_at = $2`, detail.EventUID, detail.EventAt,
+	).Scan(&detail.Body, &detail.BodyRemovedAt)
 	if err != nil {
 		return DeliveryDetail{}, fmt.Errorf("loading the event of delivery %s: %w", uid, err)
 	}

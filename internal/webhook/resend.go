@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -26,7 +27,7 @@ const (
 // uids.
 //
 // Errors: NOT_FOUND naming a delivery that does not exist, INVALID_STATE when
-// its subscription was deleted, VALIDATION_ERROR for the reason or too many of
+// its subscription was deleted or its event's body removed, VALIDATION_ERROR for the reason or too many of
 // them; then nothing is re-sent.
 func (s *Service) Resend(
 	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, by, reason string,
@@ -116,7 +117,8 @@ func checkSubscription(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) erro
 	return nil
 }
 
-// checkResend locks the subscriptions against deletion while re-sends are added.
+// checkResend locks the subscriptions against deletion, and the events against
+// the removal of their bodies, while re-sends are added.
 func checkResend(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, reason string) error {
 	if len(uids) > maxResend {
 		return lending.NewError(lending.CodeValidation,
@@ -125,31 +127,50 @@ func checkResend(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, reason 
 	if err := checkReason(reason); err != nil {
 		return err
 	}
-	var known []struct {
-		UID   uuid.UUID `db:"delivery_uid"`
-		State State     `db:"state"`
-	}
+	var known []resendable
 	err := tx.SelectContext(ctx, &known, `
-		SELECT d.delivery_uid, s.state
+		SELECT d.delivery_uid, s.state, e.body_removed_at
 		  FROM deliveries d
 		  JOIN subscriptions s USING (subscription_uid)
+		  JOIN events e ON e.event_uid = d.event_uid AND e.occurred_at = d.event_at
 		 WHERE d.delivery_uid = ANY ($1)
-		   FOR SHARE OF s`, pq.Array(uids))
+		 ORDER BY e.occurred_at
+		   FOR SHARE OF s, e`, pq.Array(uids))
 	if err != nil {
 		return fmt.Errorf("checking deliveries to re-send: %w", err)
 	}
-	states := make(map[uuid.UUID]State, len(known))
+	found := make(map[uuid.UUID]resendable, len(known))
 	for _, row := range known {
-		states[row.UID] = row.State
+		found[row.UID] = row
 	}
 	for _, uid := range uids {
-		switch state, found := states[uid]; {
-		case !found:
+		row, known := found[uid]
+		if !known {
 			return lending.NewError(lending.CodeNotFound, "no delivery has the id %s", uid)
-		case state == StateDeleted:
-			return lending.NewError(lending.CodeInvalidState,
-				"delivery %s cannot be re-sent: its subscription was deleted", uid)
 		}
+		if err := row.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resendable is what decides whether a delivery can be re-sent.
+type resendable struct {
+	UID           uuid.UUID  `db:"delivery_uid"`
+	State         State      `db:"state"`
+	BodyRemovedAt *time.Time `db:"body_removed_at"`
+}
+
+func (r resendable) check() error {
+	switch {
+	case r.State == StateDeleted:
+		return lending.NewError(lending.CodeInvalidState,
+			"delivery %s cannot be re-sent: its subscription was deleted", r.UID)
+	case r.BodyRemovedAt != nil:
+		return lending.NewError(lending.CodeInvalidState,
+			"delivery %s cannot be re-sent: the body of its event was removed on %s, "+
+				"as the retention settings say", r.UID, r.BodyRemovedAt.UTC().Format(time.DateOnly))
 	}
 	return nil
 }

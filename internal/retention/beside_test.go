@@ -1,0 +1,253 @@
+package retention_test
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/retention"
+)
+
+// patience is the longest that anybody may wait because of retention. Its locks
+// are asked for with 50 ms of patience each; the rest is for a busy machine.
+const patience = 2 * time.Second
+
+// publish does what a change of an application does: it updates the
+// application, and inserts an event, its delivery and an attempt.
+func (a *archive) publish(application uuid.UUID, nth int) error {
+	at := today.Add(time.Duration(nth) * time.Microsecond)
+	event, delivery := uuid.New(), uuid.New()
+	return a.try(func(ctx context.Context, tx *postgres.Tx) error {
+		for _, step := range []struct {
+			query string
+			args  []any
+		}{
+			{`UPDATE applications SET updated_at = $2 WHERE application_uid = $1`, []any{application, at}},
+			{`
+				INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
+				                    application_uid, status, body, passed_over)
+				VALUES ($1, $2, 'task.created', $3, $4, $5, 'Pending', '{}', '[]')`,
+				[]any{event, at, a.partner, a.merchant, application}},
+			{`
+				INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
+				                        event, application_uid, status, state, queued, next_attempt_at)
+				VALUES ($1, $2, $3, $4, $2, 'task.created', $5, 'Pending', 'pending', true, $2)`,
+				[]any{delivery, at, a.subscription, event, application}},
+			{`
+				INSERT INTO attempts (delivery_uid, delivery_created_at, number, started_at, duration_us,
+				                      request_headers, response_headers)
+				VALUES ($1, $2, 1, $2, 5, '[]', '[]')`, []any{delivery, at}},
+			{`
+				UPDATE deliveries
+				   SET state = 'delivered', next_attempt_at = NULL, queued = false
+				 WHERE delivery_uid = $1
+				   AND created_at = $2`, []any{delivery, at}},
+		} {
+			if _, err := tx.ExecContext(ctx, step.query, step.args...); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// While months are exchanged, with and without rows that stay, changes go on:
+// none fails, none is lost, and none waits for long.
+func TestChangesGoOnWhileMonthsAreRemoved(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	held := a.application()
+	a.hold(held)
+	for back := 14; back < 20; back++ {
+		a.record(held, today.AddDate(0, -back, 0), "delivered")
+		a.record(a.application(), today.AddDate(0, -back, 0), "failed")
+	}
+	running, stop := context.WithCancel(t.Context())
+	var published, slowest atomic.Int64
+	var changes sync.WaitGroup
+	for part := range 4 {
+		application := a.application()
+		changes.Go(func() {
+			for nth := part; running.Err() == nil; nth += 4 {
+				began := time.Now()
+				if err := a.publish(application, nth); err != nil {
+					t.Errorf("publishing: %v", err)
+					return
+				}
+				published.Add(1)
+				took := int64(time.Since(began))
+				for last := slowest.Load(); took > last && !slowest.CompareAndSwap(last, took); {
+					last = slowest.Load()
+				}
+			}
+		})
+	}
+	months := 0
+	for months < 11 {
+		report, err := a.Run(running)
+		if err != nil {
+			t.Fatal(err)
+		}
+		months += len(report.Months)
+	}
+	stop()
+	changes.Wait()
+	if waited := time.Duration(slowest.Load()); waited > patience {
+		t.Errorf("a change took %s while months were removed", waited)
+	}
+	t.Logf("%d changes beside %d months, the slowest %s", published.Load(), months,
+		time.Duration(slowest.Load()))
+	if rows := a.count(`SELECT count(*) FROM attempts a JOIN deliveries d USING (delivery_uid)
+		JOIN events e USING (event_uid) WHERE e.occurred_at >= $1`, today); rows != int(published.Load()) {
+		t.Errorf("%d changes are there, %d were made", rows, published.Load())
+	}
+	if kept := a.count(`SELECT count(*) FROM events WHERE application_uid = $1`, held); kept != 6 {
+		t.Errorf("%d held events are left, want 6", kept)
+	}
+	if dangling := a.count(`
+		SELECT (SELECT count(*)
+		          FROM deliveries d
+		         WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.event_uid = d.event_uid))
+		     + (SELECT count(*)
+		          FROM attempts a
+		         WHERE NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.delivery_uid = a.delivery_uid))`,
+	); dangling != 0 {
+		t.Errorf("%d rows refer to nothing", dangling)
+	}
+}
+
+// Somebody who reads for long, such as an export, holds retention up, but
+// nobody behind it.
+func TestALongReadDelaysRetentionOnly(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	application := a.application()
+	gone := a.record(application, today.AddDate(0, -16, 0), "failed")
+	reader, err := a.DB.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Rollback() }()
+	if _, err := reader.ExecContext(t.Context(), `SELECT count(*) FROM events`); err != nil {
+		t.Fatal(err)
+	}
+	reports := make(chan retention.Report, 1)
+	go func() {
+		report, err := a.Run(t.Context())
+		if err != nil {
+			t.Errorf("running: %v", err)
+		}
+		reports <- report
+	}()
+	asked := func() bool {
+		return a.count(`
+			SELECT count(*)
+			  FROM pg_locks
+			 WHERE mode = 'AccessExclusiveLock'
+			   AND relation = 'events'::regclass
+			   AND NOT granted`) > 0
+	}
+	for tick := time.NewTicker(time.Millisecond); !asked(); {
+		<-tick.C
+	}
+	for nth := range 20 {
+		began := time.Now()
+		if err := a.publish(application, nth); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > patience {
+			t.Errorf("a change took %s behind retention", took)
+		}
+	}
+	if err := reader.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if report := <-reports; len(report.Months) == 0 {
+		t.Errorf("report %+v", report)
+	}
+	for a.of(gone) != removed {
+		a.run()
+	}
+}
+
+// A hold that is placed while a month is being copied makes it start over.
+func TestAHoldIsNeverTooLate(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	application := a.application()
+	event := a.record(application, today.AddDate(0, -16, 0), "failed")
+	// The body has to go first; the hold comes between that and the month.
+	a.exec(`UPDATE events SET body_removed_at = $2, body = '' WHERE event_uid = $1`, event, today)
+	for _, matter := range []string{"events", "attempts"} {
+		a.exec(`INSERT INTO retention_progress VALUES ($1, $2)`, matter, today.AddDate(0, -3, 0))
+	}
+	blocker, err := a.DB.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = blocker.Rollback() }()
+	if _, err := blocker.ExecContext(t.Context(), `
+		INSERT INTO application_holds (application_uid, reason, placed_by, placed_at)
+		VALUES ($1, 'case 7', 'legal@lender.example', $2)`, application, today); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		// Batches of bodies and months wait for whoever places a hold.
+		_, _ = a.Run(t.Context())
+	}()
+	waiting := func() bool {
+		return a.count(`
+			SELECT count(*)
+			  FROM pg_locks
+			 WHERE relation = 'application_holds'::regclass
+			   AND NOT granted`) > 0
+	}
+	for tick := time.NewTicker(time.Millisecond); !waiting(); {
+		<-tick.C
+	}
+	if err := blocker.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	a.run()
+	if got := a.of(event); got.row != 1 || got.deliveries != 1 {
+		t.Errorf("what was held just in time: %+v", got)
+	}
+}
+
+func TestOnlyOneRunAtATime(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	for back := range 3 {
+		a.record(a.application(), today.AddDate(0, -14-back, 0), "failed")
+	}
+	var busy, worked atomic.Int64
+	var runs sync.WaitGroup
+	for range 4 {
+		runs.Go(func() {
+			report, err := a.Run(t.Context())
+			switch {
+			case err != nil:
+				t.Error(err)
+			case report.Busy:
+				busy.Add(1)
+			default:
+				worked.Add(1)
+			}
+		})
+	}
+	runs.Wait()
+	if worked.Load() == 0 || worked.Load()+busy.Load() != 4 {
+		t.Errorf("%d worked, %d were busy", worked.Load(), busy.Load())
+	}
+	if rows := a.count(`SELECT count(*) FROM events`); rows != 0 {
+		t.Errorf("%d events are left", rows)
+	}
+}

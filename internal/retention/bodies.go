@@ -1,0 +1,329 @@
+package retention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/postgres"
+)
+
+// bodyBatch is how many rows one transaction clears.
+const bodyBatch = 500
+
+// bodyPatience is how long a batch waits for a row that somebody else has
+// locked; it is tried again by the next run.
+const bodyPatience = `SET LOCAL lock_timeout = '1s'`
+
+// matter is one kind of body and how its rows are gone through, oldest first.
+type matter struct {
+	name string
+	// next selects the identifiers and times of the rows from $1 on and before
+	// $2, at least $3 of them and all of the last one's time, and locks them.
+	next string
+	// clear empties the bodies of rows ($1 identifiers, $2 times) at the time $3.
+	clear string
+	// leave, which may be empty, notes the rows that had to keep theirs.
+	leave string
+}
+
+// held are the applications under a hold, which nothing is removed of.
+const held = `SELECT application_uid FROM application_holds WHERE released_at IS NULL`
+
+// openDelivery tells that an event may still have to be sent.
+const openDelivery = `EXISTS (
+	SELECT 1
+	  FROM deliveries d
+	 WHERE d.event_uid = e.event_uid
+	   AND d.state IN ('pending', 'retrying'))`
+
+// The rows are locked before another statement looks for open deliveries: a
+// re-send, which shares the lock, is either seen by it or finds the body gone.
+var matters = []matter{
+	{
+		name: "events",
+		next: `
+			SELECT event_uid AS uid, occurred_at AS at
+			  FROM events
+			 WHERE occurred_at >= $1
+			   AND occurred_at < $2
+			 ORDER BY occurred_at
+			 FETCH FIRST $3 ROWS WITH TIES
+			   FOR NO KEY UPDATE`,
+		clear: `
+			UPDATE events e
+			   SET body = '', body_removed_at = $3
+			  FROM unnest($1::uuid[], $2::timestamptz[]) AS row (uid, at)
+			 WHERE e.event_uid = row.uid
+			   AND e.occurred_at = row.at
+			   AND e.body_removed_at IS NULL
+			   AND (e.application_uid IS NULL OR e.application_uid NOT IN (` + held + `))
+			   AND NOT ` + openDelivery,
+		leave: `
+			INSERT INTO retention_leftovers (event_uid, occurred_at)
+			SELECT e.event_uid, e.occurred_at
+			  FROM unnest($1::uuid[], $2::timestamptz[]) AS row (uid, at)
+			  JOIN events e ON e.event_uid = row.uid AND e.occurred_at = row.at
+			 WHERE e.body_removed_at IS NULL
+			   AND ` + openDelivery + `
+			    ON CONFLICT DO NOTHING`,
+	},
+	{
+		name: "attempts",
+		next: `
+			SELECT delivery_uid AS uid, created_at AS at
+			  FROM deliveries
+			 WHERE created_at >= $1
+			   AND created_at < $2
+			 ORDER BY created_at
+			 FETCH FIRST $3 ROWS WITH TIES`,
+		clear: `
+			UPDATE attempts a
+			   SET request_headers = '[]', response_headers = '[]', response_body = NULL,
+			       content_removed_at = $3
+			  FROM unnest($1::uuid[], $2::timestamptz[]) AS row (uid, at)
+			  JOIN deliveries d ON d.delivery_uid = row.uid AND d.created_at = row.at
+			 WHERE a.delivery_uid = row.uid
+			   AND a.delivery_created_at = row.at
+			   AND a.content_removed_at IS NULL
+			   AND (d.application_uid IS NULL OR d.application_uid NOT IN (` + held + `))`,
+	},
+	{
+		name: "emails",
+		next: `
+			SELECT email_uid AS uid, created_at AS at
+			  FROM emails
+			 WHERE created_at >= $1
+			   AND created_at < $2
+			 ORDER BY created_at
+			 FETCH FIRST $3 ROWS WITH TIES
+			   FOR NO KEY UPDATE`,
+		clear: `
+			UPDATE emails e
+			   SET html_body = '', text_body = '', source = '', params = '{}',
+			       content_removed_at = $3
+			  FROM unnest($1::uuid[], $2::timestamptz[]) AS row (uid, at)
+			 WHERE e.email_uid = row.uid
+			   AND e.created_at = row.at
+			   AND e.content_removed_at IS NULL
+			   AND e.state <> 'queued'
+			   AND (e.application_uid IS NULL OR e.application_uid NOT IN (` + held + `))`,
+	},
+}
+
+// place is the identifier of a row and its time.
+type place struct {
+	UID uuid.UUID `db:"uid"`
+	At  time.Time `db:"at"`
+}
+
+func (s *Service) removeBodies(
+	ctx context.Context, settings Settings, now time.Time, report *Report,
+) error {
+	counts := []*int{&report.Events, &report.Attempts, &report.Emails}
+	cutoffs := []time.Time{
+		settings.bodyCutoff(now), settings.bodyCutoff(now), settings.emailCutoff(now),
+	}
+	var faults []error
+	for i, m := range matters {
+		count, err := s.removeMatter(ctx, m, cutoffs[i])
+		*counts[i] += count
+		faults = append(faults, err)
+	}
+	count, err := s.removeLeftovers(ctx)
+	report.Events += count
+	return errors.Join(append(faults, err)...)
+}
+
+// removeMatter clears batch after batch, resting in between.
+func (s *Service) removeMatter(ctx context.Context, m matter, cutoff time.Time) (int, error) {
+	total := 0
+	for {
+		began := time.Now()
+		count, done, err := s.removeBatch(ctx, m, cutoff)
+		total += count
+		if err != nil {
+			return total, fmt.Errorf("removing bodies of %s: %w", m.name, err)
+		}
+		if done || !s.rest(ctx, time.Since(began)) {
+			return total, nil
+		}
+	}
+}
+
+// rest waits between batches and tells whether there is time for another one.
+func (s *Service) rest(ctx context.Context, took time.Duration) bool {
+	if s.Pause > 0 {
+		took = s.Pause
+	}
+	timer := time.NewTimer(took)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// removeBatch clears one batch and moves the mark on, which tells where the next
+// one begins.
+func (s *Service) removeBatch(
+	ctx context.Context, m matter, cutoff time.Time,
+) (count int, done bool, err error) {
+	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		if err := shieldHolds(ctx, tx); err != nil {
+			return err
+		}
+		mark, err := markOf(ctx, tx, m.name)
+		if err != nil {
+			return err
+		}
+		var rows []place
+		if err := tx.SelectContext(ctx, &rows, m.next, mark, cutoff, bodyBatch); err != nil {
+			return fmt.Errorf("choosing the next rows: %w", err)
+		}
+		if count, err = clearRows(ctx, tx, m, rows); err != nil {
+			return err
+		}
+		done = len(rows) < bodyBatch
+		next := cutoff
+		if !done {
+			next = rows[len(rows)-1].At.Add(time.Microsecond)
+		}
+		return moveMark(ctx, tx, m.name, next)
+	})
+	return count, done, err
+}
+
+// shieldHolds lets nobody place or release a hold before the transaction ends,
+// so that a hold that is in force never misses what it should have kept.
+func shieldHolds(ctx context.Context, tx *postgres.Tx) error {
+	if _, err := tx.ExecContext(ctx, bodyPatience); err != nil {
+		return fmt.Errorf("setting the patience: %w", err)
+	}
+	if _, err := tx.ExecContext(ctx, `LOCK TABLE application_holds IN SHARE MODE`); err != nil {
+		return fmt.Errorf("locking the holds: %w", err)
+	}
+	return nil
+}
+
+func clearRows(ctx context.Context, tx *postgres.Tx, m matter, rows []place) (int, error) {
+	if len(rows) == 0 {
+		return 0, nil
+	}
+	uids, times := make([]string, len(rows)), make([]time.Time, len(rows))
+	for i, row := range rows {
+		uids[i], times[i] = row.UID.String(), row.At
+	}
+	result, err := tx.ExecContext(ctx, m.clear, pq.Array(uids), pq.Array(times), tx.Now)
+	if err != nil {
+		return 0, fmt.Errorf("clearing %d rows: %w", len(rows), err)
+	}
+	count, err := result.RowsAffected()
+	if err != nil || m.leave == "" {
+		return int(count), err
+	}
+	if _, err := tx.ExecContext(ctx, m.leave, pq.Array(uids), pq.Array(times)); err != nil {
+		return 0, fmt.Errorf("noting what had to stay: %w", err)
+	}
+	return int(count), nil
+}
+
+// markOf is the time before which a matter is done with.
+func markOf(ctx context.Context, tx *postgres.Tx, name string) (time.Time, error) {
+	var mark time.Time
+	err := tx.GetContext(ctx, &mark,
+		`SELECT done_until FROM retention_progress WHERE matter = $1 FOR UPDATE`, name)
+	if postgres.IsNoRows(err) {
+		return time.Unix(0, 0).UTC(), nil
+	}
+	if err != nil {
+		return time.Time{}, fmt.Errorf("loading the mark of %s: %w", name, err)
+	}
+	return mark, nil
+}
+
+// moveMark never moves it back: longer retention does not bring bodies back.
+func moveMark(ctx context.Context, tx *postgres.Tx, name string, to time.Time) error {
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO retention_progress AS p (matter, done_until)
+		VALUES ($1, $2)
+		ON CONFLICT (matter) DO UPDATE
+		   SET done_until = greatest(p.done_until, excluded.done_until)`, name, to)
+	if err != nil {
+		return fmt.Errorf("moving the mark of %s: %w", name, err)
+	}
+	return nil
+}
+
+// removeLeftovers clears events whose deliveries have ended since, with the
+// attempts that those made. Those under a hold by now wait for its release.
+func (s *Service) removeLeftovers(ctx context.Context) (int, error) {
+	total := 0
+	for {
+		var rows []place
+		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+			if err := shieldHolds(ctx, tx); err != nil {
+				return err
+			}
+			rows = nil
+			err := tx.SelectContext(ctx, &rows, `
+				SELECT e.event_uid AS uid, e.occurred_at AS at
+				  FROM retention_leftovers l
+				  JOIN events e ON e.event_uid = l.event_uid AND e.occurred_at = l.occurred_at
+				 WHERE NOT `+openDelivery+`
+				   AND (e.application_uid IS NULL OR e.application_uid NOT IN (`+held+`))
+				 LIMIT $1
+				   FOR NO KEY UPDATE OF e`, bodyBatch)
+			if err != nil || len(rows) == 0 {
+				return err
+			}
+			return clearLeftovers(ctx, tx, rows)
+		})
+		if err != nil {
+			return total, fmt.Errorf("removing bodies that were needed for longer: %w", err)
+		}
+		total += len(rows)
+		if len(rows) < bodyBatch || !s.rest(ctx, 0) {
+			return total, nil
+		}
+	}
+}
+
+func clearLeftovers(ctx context.Context, tx *postgres.Tx, rows []place) error {
+	if _, err := clearRows(ctx, tx, matters[0], rows); err != nil {
+		return err
+	}
+	uids := make([]string, len(rows))
+	for i, row := range rows {
+		uids[i] = row.UID.String()
+	}
+	_, err := tx.ExecContext(ctx, `
+		UPDATE attempts a
+		   SET request_headers = '[]', response_headers = '[]', response_body = NULL,
+		       content_removed_at = $2
+		  FROM deliveries d
+		 WHERE d.event_uid = ANY ($1::uuid[])
+		   AND a.delivery_uid = d.delivery_uid
+		   AND a.delivery_created_at = d.created_at
+		   AND a.content_removed_at IS NULL`, pq.Array(uids), tx.Now)
+	if err != nil {
+		return fmt.Errorf("clearing attempts: %w", err)
+	}
+	_, err = tx.ExecContext(ctx, `
+		DELETE FROM retention_leftovers l
+		 USING events e
+		 WHERE l.event_uid = ANY ($1::uuid[])
+		   AND e.event_uid = l.event_uid
+		   AND e.occurred_at = l.occurred_at
+		   AND e.body_removed_at IS NOT NULL`, pq.Array(uids))
+	if err != nil {
+		return fmt.Errorf("forgetting what had to stay: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,124 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// maxReason is the longest reason, in characters.
+const maxReason = 500
+
+// Hold keeps everything of an application, for as long as it is not released.
+type Hold struct {
+	ID             int64      `db:"hold_id"`
+	ApplicationUID uuid.UUID  `db:"application_uid"`
+	Reason         string     `db:"reason"`
+	PlacedBy       string     `db:"placed_by"`
+	PlacedAt       time.Time  `db:"placed_at"`
+	ReleaseReason  *string    `db:"release_reason"`
+	ReleasedBy     *string    `db:"released_by"`
+	ReleasedAt     *time.Time `db:"released_at"`
+}
+
+// InForce tells whether the hold keeps anything.
+func (h Hold) InForce() bool { return h.ReleasedAt == nil }
+
+const holdColumns = `
+	hold_id, application_uid, reason, placed_by, placed_at, release_reason, released_by, released_at`
+
+// Place puts an application under a legal hold. What was removed before stays
+// removed. Errors: NOT_FOUND, VALIDATION_ERROR for the reason, INVALID_STATE
+// when it is under one already.
+func (s *Service) Place(
+	ctx context.Context, tx *postgres.Tx, application uuid.UUID, by, reason string,
+) (Hold, error) {
+	if err := checkReason(reason); err != nil {
+		return Hold{}, err
+	}
+	var hold Hold
+	err := tx.GetContext(ctx, &hold, `
+		INSERT INTO application_holds (application_uid, reason, placed_by, placed_at)
+		VALUES ($1, $2, $3, $4)
+		RETURNING `+holdColumns, application, reason, by, tx.Now)
+	switch {
+	case postgres.IsForeignKey(err, ""):
+		return Hold{}, errNoApplication(application)
+	case postgres.IsUnique(err, "application_holds_in_force"):
+		return Hold{}, lending.NewError(lending.CodeInvalidState,
+			"application %s is under a legal hold already", application)
+	case err != nil:
+		return Hold{}, fmt.Errorf("holding application %s: %w", application, err)
+	}
+	return hold, nil
+}
+
+// Release ends the hold of an application; what it kept beyond its time is
+// removed by the next run. Errors: VALIDATION_ERROR for the reason,
+// INVALID_STATE when it is under none.
+func (s *Service) Release(
+	ctx context.Context, tx *postgres.Tx, application uuid.UUID, by, reason string,
+) (Hold, error) {
+	if err := checkReason(reason); err != nil {
+		return Hold{}, err
+	}
+	var hold Hold
+	err := tx.GetContext(ctx, &hold, `
+		UPDATE application_holds
+		   SET released_by = $2, release_reason = $3, released_at = $4
+		 WHERE application_uid = $1
+		   AND released_at IS NULL
+		RETURNING `+holdColumns, application, by, reason, tx.Now)
+	if postgres.IsNoRows(err) {
+		return Hold{}, lending.NewError(lending.CodeInvalidState,
+			"application %s is under no legal hold", application)
+	}
+	if err != nil {
+		return Hold{}, fmt.Errorf("releasing application %s: %w", application, err)
+	}
+	return hold, nil
+}
+
+// Holds returns the holds of an application, newest first, released ones too.
+func (s *Service) Holds(ctx context.Context, application uuid.UUID) ([]Hold, error) {
+	var holds []Hold
+	err := s.DB.SelectContext(ctx, &holds, `
+		SELECT `+holdColumns+`
+		  FROM application_holds
+		 WHERE application_uid = $1
+		 ORDER BY hold_id DESC`, application)
+	if err != nil {
+		return nil, fmt.Errorf("loading the holds of application %s: %w", application, err)
+	}
+	return holds, nil
+}
+
+// HoldsInForce returns every hold in force, newest first, at most limit.
+func (s *Service) HoldsInForce(ctx context.Context, limit int) ([]Hold, error) {
+	var holds []Hold
+	err := s.DB.SelectContext(ctx, &holds, `
+		SELECT `+holdColumns+`
+		  FROM application_holds
+		 WHERE released_at IS NULL
+		 ORDER BY hold_id DESC
+		 LIMIT $1`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("loading the holds in force: %w", err)
+	}
+	return holds, nil
+}
+
+func checkReason(reason string) error {
+	var faults lending.Faults
+	faults.Text("reason", reason, maxReason)
+	return faults.Err()
+}
+
+func errNoApplication(uid uuid.UUID) error {
+	return lending.NewError(lending.CodeNotFound, "no application has the id %s", uid)
+}

@@ -1,0 +1,99 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lib/pq"
+)
+
+// maxCounted bounds the counts of a plan: an exact count of more is not worth
+// its time.
+const maxCounted = 100_000
+
+// Plan is what a run would remove now.
+type Plan struct {
+	// Events, Deliveries (whose attempts lose their bodies) and Emails count rows
+	// whose bodies are due, at most 100,000 of each; those under a hold are left out.
+	Events     int         `json:"event_bodies"`
+	Deliveries int         `json:"delivery_bodies"`
+	Emails     int         `json:"email_bodies"`
+	Months     []MonthPlan `json:"months"`
+	// Holds counts the applications under a hold.
+	Holds int `json:"holds_in_force"`
+}
+
+// MonthPlan is a month whose metadata is due.
+type MonthPlan struct {
+	Month string `json:"month"`
+	// Deliveries is the number of rows as the database estimates it.
+	Deliveries int64 `json:"deliveries_estimated"`
+	// Held counts the deliveries that stay because of a hold, Open those that
+	// stay because they are not final.
+	Held int `json:"deliveries_held"`
+	Open int `json:"deliveries_open"`
+}
+
+// Plan tells what a run under the settings, which need not be saved, would
+// remove. Error: VALIDATION_ERROR for the settings.
+func (s *Service) Plan(ctx context.Context, settings Settings) (Plan, error) {
+	plan := Plan{Months: []MonthPlan{}}
+	if err := settings.Check(); err != nil {
+		return plan, err
+	}
+	now := s.DB.Now().UTC()
+	bodies, emails := settings.bodyCutoff(now), settings.emailCutoff(now)
+	for _, count := range []struct {
+		into *int
+		from string
+		args []any
+	}{
+		{&plan.Events, due("events", "occurred_at", "events") + ` AND body_removed_at IS NULL`, []any{bodies}},
+		{&plan.Deliveries, due("deliveries", "created_at", "attempts"), []any{bodies}},
+		{&plan.Emails, due("emails", "created_at", "emails") + ` AND content_removed_at IS NULL`, []any{emails}},
+		{&plan.Holds, `(` + held + `) AS held WHERE true`, nil},
+	} {
+		err := s.DB.GetContext(ctx, count.into, fmt.Sprintf(
+			`SELECT count(*) FROM (SELECT FROM %s LIMIT %d) AS counted`, count.from, maxCounted),
+			count.args...)
+		if err != nil {
+			return plan, fmt.Errorf("counting what is due: %w", err)
+		}
+	}
+	months, err := s.months(ctx, settings.monthCutoff(now))
+	if err != nil {
+		return plan, err
+	}
+	for _, m := range months {
+		planned, err := s.planMonth(ctx, m)
+		if err != nil {
+			return plan, err
+		}
+		plan.Months = append(plan.Months, planned)
+	}
+	return plan, nil
+}
+
+// due selects the rows of a table that lie between a matter's mark and $1.
+func due(table, column, name string) string {
+	return fmt.Sprintf(`%s WHERE %s < $1 AND %s >= coalesce((
+		SELECT done_until FROM retention_progress WHERE matter = %s), 'epoch')
+		AND (application_uid IS NULL OR application_uid NOT IN (%s))`,
+		table, column, column, pq.QuoteLiteral(name), held)
+}
+
+func (s *Service) planMonth(ctx context.Context, m month) (MonthPlan, error) {
+	plan := MonthPlan{Month: m.String()}
+	table := m.partition("deliveries")
+	err := s.DB.QueryRowContext(ctx, fmt.Sprintf(`
+		SELECT greatest(c.reltuples, 0)::bigint,
+		       (SELECT count(*) FROM %[1]s WHERE application_uid IN (`+held+`)),
+		       (SELECT count(*) FROM %[1]s WHERE state IN ('pending', 'retrying'))
+		  FROM pg_class c
+		 WHERE c.oid = %[2]s::regclass`, pq.QuoteIdentifier(table), pq.QuoteLiteral(table)),
+	).Scan(&plan.Deliveries, &plan.Held, &plan.Open)
+	if err != nil {
+		return plan, fmt.Errorf("looking at %s: %w", m, err)
+	}
+	return plan, nil
+}

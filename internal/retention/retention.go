@@ -1,0 +1,106 @@
+// Package retention removes what has been kept long enough, and keeps what a
+// legal hold covers.
+//
+// Two clocks run. Bodies (of events, the headers and bodies of attempts, the
+// text of e-mails) go after days: row by row, in small batches with pauses, each
+// day about as much as a day brought, so that vacuum has steady work and never a
+// mountain. What is left, the metadata, goes after months, a month at a time, by
+// taking the month's partitions away.
+//
+// A month rarely goes whole: rows of applications under a legal hold stay, so do
+// deliveries that are not final, and events that a later delivery was made of.
+// These survivors are copied into new, small tables first, while nobody waits.
+// Then one short transaction puts them in the place of the month's partitions.
+// Reads need to know nothing of it: what was kept is where it always was.
+//
+// That works without freezing the month because nothing in it changes any more
+// but its open deliveries, which are copied again under the lock. New deliveries
+// of an event that old cannot come: its body went long before, and
+// webhook.Service.Resend refuses an event without one. A hold that is placed or
+// released meanwhile makes the month start over.
+//
+// The locks of the exchange are asked for with a short patience and given up
+// together: nobody waits for longer than it takes to get them all, which
+// lockPatience bounds, plus the exchange itself, a few milliseconds.
+package retention
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"time"
+
+	"drawbridge/internal/postgres"
+)
+
+// Service applies the retention settings and keeps the legal holds.
+type Service struct {
+	DB *postgres.DB
+	// Pause is how long the removal of bodies rests after each batch; 0 means as
+	// long as the batch took.
+	Pause time.Duration
+}
+
+// Report is what a run removed.
+type Report struct {
+	// Events, Attempts and Emails count the rows whose bodies were removed.
+	Events   int `json:"event_bodies"`
+	Attempts int `json:"attempt_bodies"`
+	Emails   int `json:"email_bodies"`
+	// Months are those whose metadata was removed, such as "2025-10".
+	Months []string `json:"months"`
+	// Swept counts the released holds whose rows were removed after the fact.
+	Swept int `json:"released_holds_swept"`
+	// Busy tells that another run was under way, so that this one did nothing.
+	Busy bool `json:"busy"`
+}
+
+// Run removes what is due until it is done or ctx ends; what is left then is
+// taken up by the next run. Only one run works at a time, whatever the number
+// of processes. A step that fails does not keep the others from their work.
+func (s *Service) Run(ctx context.Context) (Report, error) {
+	report := Report{Months: []string{}}
+	settings, err := s.Settings(ctx)
+	if err != nil {
+		return report, err
+	}
+	release, err := s.claim(ctx)
+	if err != nil {
+		return report, err
+	}
+	if release == nil {
+		report.Busy = true
+		return report, nil
+	}
+	defer release()
+	now := s.DB.Now().UTC()
+	bodies := s.removeBodies(ctx, settings, now, &report)
+	months := s.removeMonths(ctx, settings, now, &report)
+	swept, sweeping := s.sweepReleased(ctx, settings, now)
+	report.Swept = swept
+	return report, errors.Join(bodies, months, sweeping)
+}
+
+// claim makes this the one run, for as long as its connection lives. It returns
+// nil when there is another.
+func (s *Service) claim(ctx context.Context) (release func(), err error) {
+	conn, err := s.DB.Connx(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("claiming the retention run: %w", err)
+	}
+	var mine bool
+	err = conn.GetContext(ctx, &mine, `SELECT pg_try_advisory_lock(hashtext('drawbridge_retention'))`)
+	if err != nil || !mine {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return func() {
+		_, err := conn.ExecContext(context.WithoutCancel(ctx),
+			`SELECT pg_advisory_unlock(hashtext('drawbridge_retention'))`)
+		if err != nil {
+			// A connection that may still hold the lock must not go back to the pool.
+			_ = conn.Raw(func(any) error { return driver.ErrBadConn })
+		}
+		_ = conn.Close()
+	}, nil
+}

@@ -1,0 +1,229 @@
+package retention_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/retention"
+)
+
+var (
+	whole   = wholeness{1, 1, 1, 1, 1}
+	bare    = wholeness{1, 0, 1, 1, 0}
+	removed = wholeness{}
+)
+
+// The life of rows: bodies go after 90 days, months after 13, and what must
+// stay stays, for as long as it must.
+func TestRunRemovesWhatIsDue(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	old, middle, fresh := today.AddDate(0, -16, 0), today.AddDate(0, -6, 0), today.AddDate(0, -1, 0)
+	plain, held, waiting := a.application(), a.application(), a.application()
+	a.hold(held)
+	gone := a.record(plain, old, "failed")
+	kept := a.record(held, old, "delivered")
+	open := a.record(waiting, old, "retrying")
+	replayed := a.record(plain, old.Add(time.Hour), "failed")
+	a.deliver(replayed, plain, old.Add(time.Hour), fresh, "delivered")
+	bodyless := a.record(plain, middle, "delivered")
+	heldBody := a.record(held, middle, "delivered")
+	recent := a.record(plain, fresh, "delivered")
+
+	settings, err := a.Settings(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := a.Plan(t.Context(), settings)
+	if err != nil || plan.Events != 4 || plan.Deliveries != 4 || plan.Holds != 1 {
+		t.Errorf("plan %+v, %v", plan, err)
+	}
+	first := a.run()
+	if first.Events != 3 || first.Attempts != 4 || fmt.Sprint(first.Months) == "[]" {
+		t.Errorf("first run: %+v", first)
+	}
+	a.want("an old event", gone, removed)
+	a.want("an old event under a hold", kept, whole)
+	a.want("an old event that is still to be sent", open, wholeness{1, 1, 1, 1, 0})
+	a.want("an old event that was replayed since", replayed, wholeness{1, 0, 1, 1, 1})
+	a.want("an event whose body is due", bodyless, bare)
+	a.want("the body of one under a hold", heldBody, whole)
+	a.want("a recent event", recent, whole)
+
+	if second := a.run(); second.Events+second.Attempts+len(second.Months) != 0 {
+		t.Errorf("a second run found more to do: %+v", second)
+	}
+	a.exec(`UPDATE deliveries SET state = 'delivered', next_attempt_at = NULL WHERE event_uid = $1`, open)
+	third := a.run()
+	if third.Events != 1 || len(third.Months) != 1 {
+		t.Errorf("after it was sent: %+v", third)
+	}
+	a.want("an old event that was sent at last", open, removed)
+	a.want("an old event under a hold", kept, whole)
+
+	a.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := a.Release(ctx, tx, held, "legal@lender.example", "case closed")
+		return err
+	})
+	if fourth := a.run(); fourth.Swept != 1 {
+		t.Errorf("after the release: %+v", fourth)
+	}
+	a.want("an old event after the release", kept, removed)
+	a.want("a body after the release", heldBody, bare)
+	a.want("a recent event", recent, whole)
+}
+
+// What was put in the place of a month is as good as what was there: it takes
+// updates and holds the table's rules.
+func TestAnExchangedMonthIsAPartitionLikeAnyOther(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	old := today.AddDate(0, -16, 0)
+	indexes := func() int {
+		return a.count(`SELECT count(*) FROM pg_indexes WHERE tablename = $1`,
+			old.Format("deliveries_y2006m01"))
+	}
+	before := indexes()
+	a.record(a.application(), old, "failed")
+	open := a.record(a.application(), old, "retrying")
+	a.run()
+	if after := indexes(); after != before {
+		t.Errorf("%d indexes, before %d", after, before)
+	}
+	if foreign := a.count(`
+		SELECT count(*)
+		  FROM pg_constraint
+		 WHERE conrelid = $1::regclass
+		   AND contype = 'f'`, old.Format("events_y2006m01")); foreign != 3 {
+		t.Errorf("%d foreign keys, want 3", foreign)
+	}
+	if triggers := a.count(`
+		SELECT count(*) FROM pg_trigger WHERE tgrelid = $1::regclass AND NOT tgisinternal`,
+		old.Format("attempts_y2006m01")); triggers != a.count(`
+		SELECT count(*) FROM pg_trigger WHERE tgrelid = 'attempts'::regclass AND NOT tgisinternal`) {
+		t.Errorf("%d triggers, unlike the other months", triggers)
+	}
+	a.exec(`UPDATE deliveries SET attempt_count = 2 WHERE event_uid = $1`, open)
+	if _, err := a.DB.ExecContext(t.Context(),
+		`UPDATE deliveries SET state = 'lost' WHERE event_uid = $1`, open); err == nil {
+		t.Error("a state that does not exist was taken")
+	}
+	if names := a.count(`SELECT count(*) FROM pg_class WHERE relname LIKE '%\_kept'`); names != 0 {
+		t.Errorf("%d tables were left behind", names)
+	}
+}
+
+func TestSettingsHaveBounds(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	good, err := a.Settings(t.Context())
+	if err != nil || good.Months != 13 || good.BodyDays != 90 || good.EmailBodyDays != 90 {
+		t.Fatalf("defaults %+v, %v", good, err)
+	}
+	for name, change := range map[string]func(*retention.Settings){
+		"months low": func(s *retention.Settings) { s.Months = 1 },
+		"months":     func(s *retention.Settings) { s.Months = 121 },
+		"body":       func(s *retention.Settings) { s.BodyDays = 6 },
+		"mail":       func(s *retention.Settings) { s.EmailBodyDays = 4000 },
+		"requests":   func(s *retention.Settings) { s.APIRequestDays = 0 },
+		"body after": func(s *retention.Settings) { s.Months, s.BodyDays = 3, 90 },
+	} {
+		bad := good
+		change(&bad)
+		err := a.try(func(ctx context.Context, tx *postgres.Tx) error {
+			_, _, err := a.SaveSettings(ctx, tx, bad, "root@lender.example")
+			return err
+		})
+		if lending.ErrorCode(err) != lending.CodeValidation {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	a.do(func(ctx context.Context, tx *postgres.Tx) error {
+		wanted := good
+		wanted.Months, wanted.BodyDays = 24, 30
+		before, after, err := a.SaveSettings(ctx, tx, wanted, "root@lender.example")
+		if before.Months != 13 || after.Months != 24 || *after.UpdatedBy != "root@lender.example" {
+			t.Errorf("from %+v to %+v", before, after)
+		}
+		return err
+	})
+}
+
+func TestHolds(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	application := a.application()
+	place := func(reason string) error {
+		return a.try(func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := a.Place(ctx, tx, application, "legal@lender.example", reason)
+			return err
+		})
+	}
+	release := func(reason string) error {
+		return a.try(func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := a.Release(ctx, tx, application, "legal@lender.example", reason)
+			return err
+		})
+	}
+	wantRefusal(t, release("none"), lending.CodeInvalidState)
+	wantRefusal(t, place(""), lending.CodeValidation)
+	if err := place("case 7"); err != nil {
+		t.Fatal(err)
+	}
+	wantRefusal(t, place("case 8"), lending.CodeInvalidState)
+	wantRefusal(t, release(""), lending.CodeValidation)
+	if err := release("closed"); err != nil {
+		t.Fatal(err)
+	}
+	if err := place("case 8"); err != nil {
+		t.Fatal(err)
+	}
+	holds, err := a.Holds(t.Context(), application)
+	if err != nil || len(holds) != 2 || !holds[0].InForce() || holds[1].InForce() ||
+		*holds[1].ReleaseReason != "closed" {
+		t.Errorf("holds %+v, %v", holds, err)
+	}
+	inForce, err := a.HoldsInForce(t.Context(), 10)
+	if err != nil || len(inForce) != 1 || inForce[0].Reason != "case 8" {
+		t.Errorf("in force %+v, %v", inForce, err)
+	}
+	application = a.merchant
+	wantRefusal(t, place("nobody's"), lending.CodeNotFound)
+}
+
+func TestTextOfEMailsGoes(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	held := a.application()
+	a.hold(held)
+	for name, row := range map[string]struct {
+		application any
+		at          time.Time
+	}{
+		"old": {a.application(), today.AddDate(0, -4, 0)}, "held": {held, today.AddDate(0, -4, 0)},
+		"new": {a.application(), today.AddDate(0, -1, 0)}, "alert": {nil, today.AddDate(0, -4, 0)},
+	} {
+		a.exec(`
+			INSERT INTO emails (email_uid, application_uid, kind, to_name, to_address, params, state,
+			                    subject, html_body, text_body, source, created_at, finished_at)
+			VALUES (gen_random_uuid(), $1, 'task', $2, 'a@example.com', '{"x": "y"}', 'sent',
+			        'Hello', '<p>', 'text', 'From: ...', $3, $3)`, row.application, name, row.at)
+	}
+	if report := a.run(); report.Emails != 2 {
+		t.Errorf("report %+v", report)
+	}
+	var left []string
+	err := a.DB.SelectContext(t.Context(), &left, `
+		SELECT to_name
+		  FROM emails
+		 WHERE html_body <> '' AND text_body <> '' AND source <> '' AND params <> '{}'
+		   AND content_removed_at IS NULL
+		 ORDER BY to_name`)
+	if err != nil || fmt.Sprint(left) != "[held new]" {
+		t.Errorf("text left of %v, %v", left, err)
+	}
+}

@@ -1,0 +1,113 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// The bounds of the settings.
+const (
+	MinMonths, MaxMonths = 2, 120
+	MinDays, MaxDays     = 7, 3650
+	// daysOfMonth is the shortest month: a body must be gone before its row goes.
+	daysOfMonth = 28
+)
+
+// Settings say how long things are kept.
+type Settings struct {
+	// Months is for how many whole months events, deliveries and attempts stay.
+	Months int `db:"metadata_months" json:"metadata_months"`
+	// BodyDays is for how many days the body of an event and the headers and
+	// bodies of attempts stay.
+	BodyDays int `db:"body_days" json:"body_days"`
+	// EmailBodyDays is for how many days the text of an e-mail stays.
+	EmailBodyDays int `db:"email_body_days" json:"email_body_days"`
+	// APIRequestDays is for how many days the log of API requests stays.
+	APIRequestDays int        `db:"api_request_days" json:"api_request_days"`
+	UpdatedAt      *time.Time `db:"updated_at" json:"updated_at"`
+	UpdatedBy      *string    `db:"updated_by" json:"updated_by"`
+}
+
+// Settings returns those in force.
+func (s *Service) Settings(ctx context.Context) (Settings, error) {
+	var settings Settings
+	err := s.DB.GetContext(ctx, &settings, `
+		SELECT metadata_months, body_days, email_body_days, api_request_days,
+		       updated_at, updated_by
+		  FROM retention_settings`)
+	if err != nil {
+		return Settings{}, fmt.Errorf("loading the retention settings: %w", err)
+	}
+	return settings, nil
+}
+
+// Check answers VALIDATION_ERROR naming every setting out of its bounds.
+func (s Settings) Check() error {
+	var faults lending.Faults
+	within := func(field string, value, low, high int) {
+		if value < low || value > high {
+			faults.Add(field, `%q must be from %d to %d`, field, low, high)
+		}
+	}
+	within("metadata_months", s.Months, MinMonths, MaxMonths)
+	within("body_days", s.BodyDays, MinDays, MaxDays)
+	within("email_body_days", s.EmailBodyDays, MinDays, MaxDays)
+	within("api_request_days", s.APIRequestDays, MinDays, MaxDays)
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	if s.BodyDays > s.Months*daysOfMonth {
+		faults.Add("body_days", `"body_days" must be at most %d with "metadata_months" %d: `+
+			`bodies go before the rows that they belong to`, s.Months*daysOfMonth, s.Months)
+	}
+	return faults.Err()
+}
+
+// SaveSettings puts the settings in force for the next run and returns them with
+// those before; by names who asked. Error: VALIDATION_ERROR.
+func (s *Service) SaveSettings(
+	ctx context.Context, tx *postgres.Tx, settings Settings, by string,
+) (before, after Settings, err error) {
+	if err := settings.Check(); err != nil {
+		return before, after, err
+	}
+	err = tx.GetContext(ctx, &before, `
+		SELECT metadata_months, body_days, email_body_days, api_request_days,
+		       updated_at, updated_by
+		  FROM retention_settings
+		   FOR UPDATE`)
+	if err != nil {
+		return before, after, fmt.Errorf("locking the retention settings: %w", err)
+	}
+	err = tx.GetContext(ctx, &after, `
+		UPDATE retention_settings
+		   SET metadata_months = $1,
+		       body_days = $2,
+		       email_body_days = $3,
+		       api_request_days = $4,
+		       updated_at = $5,
+		       updated_by = $6
+		RETURNING metadata_months, body_days, email_body_days, api_request_days,
+		          updated_at, updated_by`,
+		settings.Months, settings.BodyDays, settings.EmailBodyDays, settings.APIRequestDays,
+		tx.Now, by)
+	if err != nil {
+		return before, after, fmt.Errorf("saving the retention settings: %w", err)
+	}
+	return before, after, nil
+}
+
+// bodyCutoff is when events must have occurred before for their bodies to go.
+func (s Settings) bodyCutoff(now time.Time) time.Time { return now.AddDate(0, 0, -s.BodyDays) }
+
+func (s Settings) emailCutoff(now time.Time) time.Time { return now.AddDate(0, 0, -s.EmailBodyDays) }
+
+// monthCutoff is the begin of the first month that stays.
+func (s Settings) monthCutoff(now time.Time) time.Time {
+	first := time.Date(now.Year(), now.Month(), 1, 0, 0, 0, 0, time.UTC)
+	return first.AddDate(0, -s.Months, 0)
+}

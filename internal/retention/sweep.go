@@ -1,0 +1,125 @@
+package retention
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"drawbridge/internal/postgres"
+)
+
+// sweeps remove of one application ($1) what its hold kept beyond its time: the
+// bodies before $2 and those of e-mails before $3, at $5, and the metadata
+// before $4.
+var sweeps = []string{
+	`UPDATE events e
+	    SET body = '', body_removed_at = $5
+	  WHERE e.application_uid = $1
+	    AND e.occurred_at < $2
+	    AND e.body_removed_at IS NULL
+	    AND NOT ` + openDelivery,
+	`UPDATE attempts a
+	    SET request_headers = '[]', response_headers = '[]', response_body = NULL,
+	        content_removed_at = $5
+	   FROM deliveries d
+	  WHERE d.application_uid = $1
+	    AND d.created_at < $2
+	    AND a.delivery_uid = d.delivery_uid
+	    AND a.delivery_created_at = d.created_at
+	    AND a.content_removed_at IS NULL`,
+	`UPDATE emails
+	    SET html_body = '', text_body = '', source = '', params = '{}', content_removed_at = $5
+	  WHERE application_uid = $1
+	    AND created_at < $3
+	    AND state <> 'queued'
+	    AND content_removed_at IS NULL`,
+	`DELETE FROM attempts a
+	  USING deliveries d
+	  WHERE d.application_uid = $1
+	    AND d.created_at < $4
+	    AND d.state NOT IN ('pending', 'retrying')
+	    AND a.delivery_uid = d.delivery_uid
+	    AND a.delivery_created_at = d.created_at`,
+	`DELETE FROM deliveries
+	  WHERE application_uid = $1
+	    AND created_at < $4
+	    AND state NOT IN ('pending', 'retrying')`,
+	`DELETE FROM events e
+	  WHERE e.application_uid = $1
+	    AND e.occurred_at < $4
+	    AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.event_uid = e.event_uid)`,
+	`INSERT INTO retention_leftovers (event_uid, occurred_at)
+	 SELECT e.event_uid, e.occurred_at
+	   FROM events e
+	  WHERE e.application_uid = $1
+	    AND e.occurred_at < $2
+	    AND e.body_removed_at IS NULL
+	     ON CONFLICT DO NOTHING`,
+}
+
+// sweepReleased removes what released holds had kept, an application at a time,
+// unless it is under another hold by now.
+func (s *Service) sweepReleased(
+	ctx context.Context, settings Settings, now time.Time,
+) (int, error) {
+	swept := 0
+	for ctx.Err() == nil {
+		found := false
+		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+			if err := shieldHolds(ctx, tx); err != nil {
+				return err
+			}
+			var err error
+			found, err = sweepOne(ctx, tx, settings, now)
+			return err
+		})
+		if err != nil {
+			return swept, fmt.Errorf("removing what a released hold had kept: %w", err)
+		}
+		if !found {
+			break
+		}
+		swept++
+	}
+	return swept, nil
+}
+
+func sweepOne(
+	ctx context.Context, tx *postgres.Tx, settings Settings, now time.Time,
+) (bool, error) {
+	var application string
+	err := tx.GetContext(ctx, &application, `
+		SELECT h.application_uid
+		  FROM application_holds h
+		 WHERE h.released_at IS NOT NULL
+		   AND h.swept_at IS NULL
+		   AND h.application_uid NOT IN (`+held+`)
+		 ORDER BY h.hold_id
+		 LIMIT 1`)
+	if postgres.IsNoRows(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("choosing a released hold: %w", err)
+	}
+	for _, sweep := range sweeps {
+		// Every statement gets all the times, so each names those that it lacks.
+		_, err := tx.ExecContext(ctx, `WITH times AS (
+			SELECT $1::uuid, $2::timestamptz, $3::timestamptz, $4::timestamptz, $5::timestamptz) `+sweep,
+			application, settings.bodyCutoff(now), settings.emailCutoff(now),
+			settings.monthCutoff(now), tx.Now)
+		if err != nil {
+			return false, fmt.Errorf("sweeping application %s: %w", application, err)
+		}
+	}
+	_, err = tx.ExecContext(ctx, `
+		UPDATE application_holds
+		   SET swept_at = $2
+		 WHERE application_uid = $1
+		   AND released_at IS NOT NULL
+		   AND swept_at IS NULL`, application, tx.Now)
+	if err != nil {
+		return false, fmt.Errorf("noting the sweep of application %s: %w", application, err)
+	}
+	return true, nil
+}

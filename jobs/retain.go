@@ -1,0 +1,58 @@
+package jobs
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+)
+
+const (
+	retainEvery = time.Hour
+	// retainFor is how long one run removes; what is left waits for the next one.
+	retainFor = 20 * time.Minute
+)
+
+// RetainArgs asks for the removal of what was kept long enough.
+type RetainArgs struct{}
+
+// Kind names the job in the queue.
+func (RetainArgs) Kind() string { return "retain" }
+
+// Retain applies the retention settings.
+type Retain struct {
+	river.WorkerDefaults[RetainArgs]
+	Deps
+}
+
+// Timeout leaves the last batch time to end.
+func (w *Retain) Timeout(*river.Job[RetainArgs]) time.Duration { return retainFor + time.Minute }
+
+// Work removes what is due, for a while.
+func (w *Retain) Work(ctx context.Context, _ *river.Job[RetainArgs]) error {
+	within, cancel := context.WithTimeout(ctx, retainFor)
+	defer cancel()
+	report, err := w.Retention.Run(within)
+	slog.InfoContext(ctx, "retention",
+		"event_bodies", report.Events, "attempt_bodies", report.Attempts,
+		"email_bodies", report.Emails, "months", report.Months,
+		"released_holds_swept", report.Swept, "busy", report.Busy)
+	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {
+		return nil // its time was up, not the job's
+	}
+	return err
+}
+
+func retainJob() *river.PeriodicJob {
+	return river.NewPeriodicJob(
+		river.PeriodicInterval(retainEvery),
+		func() (river.JobArgs, *river.InsertOpts) {
+			return RetainArgs{}, &river.InsertOpts{
+				UniqueOpts: river.UniqueOpts{ByPeriod: retainEvery},
+			}
+		},
+		&river.PeriodicJobOpts{RunOnStart: true},
+	)
+}
