@@ -30,10 +30,27 @@ type ApplicationPage struct {
 	Loan         *LoanView
 	Certificates []CertificateView
 	Tasks        []TaskView
-	Kinds        []Tab
-	Moments      []MomentView
+	// Actions are what an operator may do now.
+	Actions []ActionGroup
+	Kinds   []Tab
+	Moments []MomentView
 	// Cut tells that older moments are left out.
 	Cut bool
+}
+
+// ActionGroup is what may be done about one thing.
+type ActionGroup struct {
+	Title   string
+	Actions []ActionLink
+}
+
+// ActionLink leads to the form of one change.
+type ActionLink struct {
+	Label, Href string
+	// Note says what it would cause.
+	Note string
+	// Move is the status that it moves to, empty for any other change.
+	Move string
 }
 
 // OfferView is one offer of an application.

@@ -76,3 +76,19 @@ func (s *Service) PurgeSubmissions(ctx context.Context) error {
 	}
 	return nil
 }
+
+// Submitted tells where the result of a form is to be seen, and false for a form
+// that this person has not sent, or that did nothing.
+func (s *Service) Submitted(
+	ctx context.Context, token uuid.UUID, actor string,
+) (target string, known bool, err error) {
+	err = s.DB.GetContext(ctx, &target,
+		`SELECT target FROM console_submissions WHERE token = $1 AND actor = $2`, token, actor)
+	if postgres.IsNoRows(err) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, fmt.Errorf("looking up a form: %w", err)
+	}
+	return target, true, nil
+}

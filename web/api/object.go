@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
 )
 
@@ -19,10 +20,10 @@ const maxLinked = 100
 
 // The bounds of texts, in characters.
 const (
-	maxName  = 100
-	maxLine  = 200
-	maxText  = 2000
-	maxEmail = 254
+	maxName  = application.MaxName
+	maxLine  = application.MaxLine
+	maxText  = application.MaxText
+	maxEmail = application.MaxEmail
 )
 
 // object reads the fields of a JSON object and collects everything that is

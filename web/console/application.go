@@ -72,9 +72,11 @@ func (c *Console) applicationPage(
 		})
 	}
 	if app.LoanOpen {
-		err = c.fillLoan(ctx, &page, uid)
+		if err := c.fillLoan(ctx, &page, uid); err != nil {
+			return views.ApplicationPage{}, err
+		}
 	}
-	return page, err
+	return page, c.fillActions(ctx, &page, summary, app)
 }
 
 func (c *Console) fillLoan(ctx context.Context, page *views.ApplicationPage, uid uuid.UUID) error {

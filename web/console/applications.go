@@ -17,9 +17,25 @@ import (
 
 // applicationRoutes lists the pages about applications and their loans.
 func (c *Console) applicationRoutes() []Route {
-	const support = operator.RoleSupport
+	const support, operator = operator.RoleSupport, operator.RoleOperator
 	return []Route{
 		{http.MethodGet, views.PathApplications, "console.applications", support, c.applications},
+		{
+			http.MethodGet, views.PathApplicationNew, "console.application.new", operator,
+			c.newApplication,
+		},
+		{
+			http.MethodPost, views.PathApplicationNew, "console.application.create", operator,
+			c.createApplication,
+		},
+		{
+			http.MethodGet, views.PathApplicationChange, "console.application.change", operator,
+			c.changeForm,
+		},
+		{
+			http.MethodPost, views.PathApplicationChange, "console.application.change.submit", operator,
+			c.changeApplication,
+		},
 		{http.MethodGet, views.PathApplication, "console.application", support, c.application},
 		{http.MethodGet, views.PathDocument, "console.document", support, c.document},
 	}

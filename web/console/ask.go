@@ -18,8 +18,8 @@ import (
 // maxReason bounds the reason that a person gives, in characters.
 const maxReason = 500
 
-// change is what a form does: in one transaction, with its audit entry.
-type change struct {
+// commitment is what a form does: in one transaction, with its audit entry.
+type commitment struct {
 	// do returns what the audit log is told, and where the result is to be seen.
 	// An entry without an action is none: nothing changed.
 	do func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error)
@@ -31,7 +31,7 @@ type change struct {
 
 // commit does a change at most once for each form and keeps it in the audit log,
 // both or neither. It returns the page that comes next.
-func (c *Console) commit(ctx echo.Context, change change) (target string, repeated bool, err error) {
+func (c *Console) commit(ctx echo.Context, change commitment) (target string, repeated bool, err error) {
 	token, err := uuid.Parse(ctx.FormValue("token"))
 	if err != nil {
 		return "", false, lending.NewError(lending.CodeValidation,
@@ -108,9 +108,9 @@ func (c *Console) newToken(ctx echo.Context) string {
 	return postgres.NewUID(c.DB.Now()).String()
 }
 
-// answer does what a form asks for and leads on, or shows the form again with
+// answerAsk does what a form asks for and leads on, or shows the form again with
 // what is wrong with it.
-func (c *Console) answer(ctx echo.Context, at spot, form views.AskForm, change change) error {
+func (c *Console) answerAsk(ctx echo.Context, at spot, form views.AskForm, change commitment) error {
 	target, _, err := c.commit(ctx, change)
 	if err == nil {
 		return ctx.Redirect(http.StatusSeeOther, target)

@@ -141,7 +141,7 @@ func (c *Console) issueClient(ctx echo.Context) error {
 		return c.askAgain(ctx, at, form, err)
 	}
 	var issued partner.Issued
-	target, repeated, err := c.commit(ctx, change{
+	target, repeated, err := c.commit(ctx, commitment{
 		repeated: "These credentials were issued before, and their secret was shown then. " +
 			"If nobody copied it, rotate it.",
 		do: func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
@@ -329,7 +329,7 @@ func (c *Console) rotateClient(ctx echo.Context) error {
 			lending.Invalid("overlap", `"overlap" must be one of the list`))
 	}
 	var rotated partner.Rotated
-	target, repeated, err := c.commit(ctx, change{
+	target, repeated, err := c.commit(ctx, commitment{
 		repeated: "The secret was rotated before, and the new one shown then. " +
 			"If nobody copied it, rotate again.",
 		do: func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
@@ -383,7 +383,7 @@ func (c *Console) clientRate(ctx echo.Context) error {
 	// What is no number is 0, which the service refuses with the bounds.
 	perSecond, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("rate")))
 	burst, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("burst")))
-	return c.answer(ctx, at, form, change{
+	return c.answerAsk(ctx, at, form, commitment{
 		done: "Saved. The new limit holds from the next request on.",
 		do: func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			err := c.Partners.SetRate(ctx, tx, found.ID, perSecond, burst)
@@ -429,7 +429,7 @@ func (c *Console) revokeClient(ctx echo.Context) error {
 		form.Reason = ctx.FormValue("reason")
 		return c.showAsk(ctx, http.StatusBadRequest, at, form)
 	}
-	return c.answer(ctx, at, form, change{
+	return c.answerAsk(ctx, at, form, commitment{
 		done: "Revoked. Requests with this client are refused from now on.",
 		do: func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			err := c.Partners.RevokeClient(ctx, tx, found.ID)

@@ -50,7 +50,7 @@ func (c *Console) newMerchant(ctx echo.Context) error {
 		return c.showAsk(ctx, http.StatusOK, at, form)
 	}
 	name := ctx.FormValue("name")
-	return c.answer(ctx, at, typed(ctx, form), change{
+	return c.answerAsk(ctx, at, typed(ctx, form), commitment{
 		done: "Created. No client acts for it yet: issue one on its partner's page.",
 		do: func(request context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			made, err := c.Partners.CreateMerchant(request, tx, uid, name)
@@ -140,7 +140,7 @@ func (c *Console) renameMerchant(ctx echo.Context) error {
 		return c.showAsk(ctx, http.StatusOK, at, form)
 	}
 	name := ctx.FormValue("name")
-	return c.answer(ctx, at, typed(ctx, form), change{
+	return c.answerAsk(ctx, at, typed(ctx, form), commitment{
 		done: "Renamed.", unchanged: "That is its name already.",
 		do: func(request context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			before, err := c.Partners.RenameMerchant(request, tx, uid, name)

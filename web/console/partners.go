@@ -165,7 +165,7 @@ func (c *Console) newPartner(ctx echo.Context) error {
 func (c *Console) createPartner(ctx echo.Context) error {
 	form := typed(ctx, newPartnerForm())
 	name, merchant := ctx.FormValue("name"), strings.TrimSpace(ctx.FormValue("merchant"))
-	return c.answer(ctx, partnersSpot, form, change{
+	return c.answerAsk(ctx, partnersSpot, form, commitment{
 		done: "Created. Issue credentials next, then a subscription for its events.",
 		do: func(request context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			made, err := c.Partners.CreatePartner(request, tx, name)
@@ -291,7 +291,7 @@ func (c *Console) renamePartner(ctx echo.Context) error {
 		return c.showAsk(ctx, http.StatusOK, at, form)
 	}
 	name := ctx.FormValue("name")
-	return c.answer(ctx, at, typed(ctx, form), change{
+	return c.answerAsk(ctx, at, typed(ctx, form), commitment{
 		done: "Renamed.", unchanged: "That is its name already.",
 		do: func(request context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			before, err := c.Partners.RenamePartner(request, tx, uid, name)

@@ -1,0 +1,389 @@
+package console_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/PuerkitoBio/goquery"
+	"github.com/google/uuid"
+
+	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/views"
+)
+
+// change is the address of a change's form.
+func changePath(uid uuid.UUID, change string, pairs ...string) string {
+	query := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		query.Set(pairs[i], pairs[i+1])
+	}
+	return views.ApplicationChangePath(uid.String(), change, query)
+}
+
+// told lists the kinds and statuses of an application's events, oldest first.
+func (r *room) told(uid uuid.UUID) []string {
+	r.Helper()
+	var words []string
+	r.must(r.DB.SelectContext(r.Context(), &words, `SELECT kind || ' ' || status FROM events
+		WHERE application_uid = $1 ORDER BY occurred_at`, uid))
+	return words
+}
+
+// The buttons are the transition table, status by status, and each says what it
+// causes.
+func TestMoveButtonsAreTheTransitionTable(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	r.subscribe(r.receiver().URL)
+	for _, status := range lending.AllApplicationStatuses() {
+		_, err := r.DB.ExecContext(t.Context(),
+			`UPDATE applications SET status = $2 WHERE application_uid = $1`, r.application, string(status))
+		r.must(err)
+		page := b.get(views.ApplicationPath(r.application.String())).wantStatus(t, http.StatusOK)
+		var want []string
+		for _, to := range status.Next() {
+			want = append(want, string(to))
+		}
+		got := page.find("[data-move]").Map(func(_ int, link *goquery.Selection) string {
+			return link.AttrOr("data-move", "")
+		})
+		if !slices.Equal(got, want) {
+			t.Errorf("%s offers %v, want %v", status, got, want)
+		}
+		page.find("#actions li").Each(func(_ int, item *goquery.Selection) {
+			to := lending.ApplicationStatus(item.Find("a").AttrOr("data-move", ""))
+			note := item.Find(".soft").Text()
+			if to == "" {
+				return
+			}
+			if !strings.Contains(note, "Sends application.status.update to 1 subscription.") ||
+				strings.Contains(note, "stipulation") != to.NeedsStipulation() {
+				t.Errorf("%s to %s says %q", status, to, note)
+			}
+		})
+		for _, to := range lending.AllApplicationStatuses() {
+			answer := b.get(changePath(r.application, "status", "to", string(to)))
+			want := http.StatusConflict
+			if slices.Contains(status.Next(), to) {
+				want = http.StatusOK
+			}
+			if answer.Status != want {
+				t.Errorf("%s to %s answers %d, want %d", status, to, answer.Status, want)
+			}
+		}
+	}
+}
+
+// A whole life in the console: every event is the one that the form announced.
+func TestAnApplicationLivesInTheConsole(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	subscription, _ := r.subscribe(r.receiver().URL)
+	product := r.world().NewProduct(t, "SOLAR", "50,50")
+	created, _ := b.fillIn(views.PathApplicationNew+"?merchant="+r.merchant.String(), map[string]string{
+		"requested_amount": "12500.00", "borrower.first_name": "Bo", "borrower.last_name": "Weiß",
+		"borrower.email": "bo@example.com", "project.name": "Roof", "product_uid": product.UID,
+		"borrower.annual_income": "90000", "external_reference": "C-1",
+	})
+	created.wantStatus(t, http.StatusSeeOther)
+	uid := uuid.MustParse(created.Location[strings.LastIndex(created.Location, "/")+1:])
+	var source, mail string
+	r.must(r.DB.Get(&source, `SELECT source || ' ' || communications FROM applications
+		WHERE application_uid = $1`, uid))
+	r.must(r.DB.Get(&mail, `SELECT kind || ' ' || state FROM emails WHERE application_uid = $1`, uid))
+	if source != "console enabled" || mail != "welcome queued" {
+		t.Errorf("created as %q with the mail %q", source, mail)
+	}
+	step := func(want string, fields map[string]string, change string, pairs ...string) {
+		t.Helper()
+		form := b.get(changePath(uid, change, pairs...)).wantStatus(t, http.StatusOK)
+		before := r.told(uid)
+		announced := ""
+		if _, after, found := strings.Cut(form.text(".dialog-body"), "Sends "); found {
+			announced, _, _ = strings.Cut(after, " ")
+		}
+		action, values := form.formValues(t)
+		for name, value := range fields {
+			values.Set(name, value)
+		}
+		answer := b.post(action, values)
+		if answer.Status != http.StatusSeeOther || answer.Location != created.Location {
+			t.Fatalf("%s answers %d: %s", change, answer.Status, answer.text("main"))
+		}
+		got := r.told(uid)[len(before):]
+		if strings.Join(got, ",") != want {
+			t.Errorf("%s %v told %v, want %q", change, pairs, got, want)
+		}
+		if want != "" && announced != strings.Fields(want)[0] {
+			t.Errorf("%s announced %q and told %q", change, announced, want)
+		}
+		b.get(answer.Location).wantStatus(t, http.StatusOK)
+		// The same form a second time changes nothing and is told.
+		again := b.post(action, values).wantStatus(t, http.StatusSeeOther)
+		notice := b.get(again.Location).text("main > .notice")
+		if !strings.Contains(notice, "sent before") || len(r.told(uid)) != len(before)+len(got) {
+			t.Errorf("%s sent twice says %q and told %v", change, notice, r.told(uid))
+		}
+	}
+	const status = "application.status.update "
+	step(status+"Hard Pull Authorization", nil, "decision")
+	step("", map[string]string{"product": product.UID}, "accept")
+	step(status+"Hard Pull", nil, "status", "to", "Hard Pull")
+	step("application.offer.update Terms Updated", map[string]string{"term": "96"}, "terms")
+	step(status+"Approved", nil, "status", "to", "Approved")
+	step("application.amount.update Loan Amount Updated",
+		map[string]string{"approved_amount": "12000"}, "amount")
+	step("document.sent DOCUMENT_SENT", nil, "document", "to", "DOCUMENT_SENT")
+	step("document.signed DOCUMENT_SIGNED", nil, "document", "to", "DOCUMENT_SIGNED")
+	step("task.created Pending", map[string]string{"title": "Send a photo"}, "task")
+	step("task.created Pending", map[string]string{"title": "Sign here"}, "task")
+	tasks := map[string]string{}
+	b.get(created.Location).find("#actions a[href*='task-status']").Each(
+		func(_ int, link *goquery.Selection) {
+			query, _ := url.Parse(link.AttrOr("href", ""))
+			tasks[link.Text()] = query.Query().Get("task")
+		})
+	step("task.updated Completed", nil, "task-status", "to", "Completed", "task",
+		tasks["Complete “Send a photo”"])
+	step("task.updated cancelled", nil, "task-status", "to", "cancelled", "task",
+		tasks["Cancel “Sign here”"])
+	w := r.world()
+	first := fmt.Sprint(w.Draw(t, uid, loan.DrawInput{}).ID)
+	step("disbursement.funding.status-changed FUNDING_PROCESSING", nil, "funding", "draw", first,
+		"to", "FUNDING_PROCESSING")
+	step("disbursement.funding.settled FUNDING_SETTLED", nil, "funding", "draw", first,
+		"to", "FUNDING_SETTLED")
+	second := fmt.Sprint(w.Draw(t, uid, applicationtest.Documented()).ID)
+	step("", nil, "funding", "draw", second, "to", "CANCELLED")
+	step(status+"Closed", nil, "status", "to", "Closed")
+	page := b.get(created.Location)
+	if got := page.text("main"); !containsAll(got, []string{"Closed", "12,000.00", "96 months", "Cancelled"}) {
+		t.Errorf("in the end the page says %q", got)
+	}
+	deliveries := r.count(`SELECT count(*) FROM deliveries WHERE subscription_uid = $1`, subscription.UID)
+	if deliveries != len(r.told(uid)) {
+		t.Errorf("%d deliveries of %d events", deliveries, len(r.told(uid)))
+	}
+	actions := r.count(`SELECT count(*) FROM audit_log WHERE subject = $1 AND actor = $2`,
+		uid.String(), operatorEmail)
+	if actions != 17 {
+		t.Errorf("%d of 17 actions are in the audit log", actions)
+	}
+}
+
+// Two operators have the same form open. The second is told what happened, and
+// nothing happens twice.
+func TestAChangeSeesWhatHappenedMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	product := r.world().NewProduct(t, "SOLAR", "50,50")
+	app := r.world().Loan(t, product)
+	for _, test := range []struct {
+		name   string
+		path   string
+		fields map[string]string
+		other  func()
+		says   string
+	}{
+		{
+			"an amount", changePath(app.UID, "amount"), map[string]string{"approved_amount": "9000"},
+			func() {
+				b.fillIn(changePath(app.UID, "amount"), map[string]string{"approved_amount": "8000"})
+			},
+			"8000.00",
+		},
+		{
+			"terms", changePath(app.UID, "terms"), map[string]string{"term": "60"},
+			func() { b.fillIn(changePath(app.UID, "terms"), map[string]string{"term": "72"}) },
+			" 72 ",
+		},
+		{
+			"a status that may still be left", changePath(app.UID, "status", "to", "Closed"), nil,
+			func() { b.fillIn(changePath(app.UID, "status", "to", "Pend Clearance"), nil) },
+			"was Approved and is Pend Clearance now",
+		},
+		{
+			"a document", changePath(app.UID, "document", "to", "DOCUMENT_SENT"), nil,
+			func() { b.fillIn(changePath(app.UID, "document", "to", "DOCUMENT_SENT"), nil) },
+			"sent already",
+		},
+	} {
+		action, values := b.get(test.path).wantStatus(t, http.StatusOK).formValues(t)
+		test.other()
+		before := r.told(app.UID)
+		for name, value := range test.fields {
+			values.Set(name, value)
+		}
+		answer := b.post(action, values).wantStatus(t, http.StatusConflict)
+		if got := answer.text("main"); !strings.Contains(got, test.says) {
+			t.Errorf("%s: says %q, want %q", test.name, got, test.says)
+		}
+		if got := r.told(app.UID); len(got) != len(before) {
+			t.Errorf("%s told %v more", test.name, got[len(before):])
+		}
+		for name, value := range test.fields {
+			if kept := answer.find("[name="+name+"]").AttrOr("value", ""); kept != value {
+				t.Errorf("%s: %s became %q", test.name, name, kept)
+			}
+		}
+	}
+}
+
+// What the rules refuse is said beside the field in plain words.
+func TestChangeFaults(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	app := r.world().Loan(t, r.world().NewProduct(t, "SOLAR", "50,50"))
+	r.world().Draw(t, app.UID, loan.DrawInput{})
+	for _, test := range []struct{ change, field, value, says string }{
+		{"amount", "approved_amount", "x", "decimal number"},
+		{"amount", "approved_amount", "0", "greater than 0"},
+		{"amount", "approved_amount", "1", "what has been drawn"},
+		{"amount", "approved_amount", "999999", "max_amount"},
+		{"terms", "term", "0", "months"},
+		{"terms", "interest_rate", "101", ""},
+		{"task", "title", " ", "required"},
+		{"task", "title", strings.Repeat("x", 201), "at most 200"},
+	} {
+		answer, _ := b.fillIn(changePath(app.UID, test.change), map[string]string{test.field: test.value})
+		answer.wantStatus(t, http.StatusBadRequest)
+		fault := answer.text("#ask-" + test.field + "-fault")
+		if fault == "" || !strings.Contains(fault, test.says) {
+			t.Errorf("%s of %q: %q, want %q", test.field, test.value, fault, test.says)
+		}
+		if kept := answer.find("#ask-"+test.field).AttrOr("value", ""); kept != test.value {
+			t.Errorf("%q became %q", test.value, kept)
+		}
+	}
+	none, _ := b.fillIn(changePath(app.UID, "terms"), nil)
+	none.wantStatus(t, http.StatusBadRequest)
+	for _, path := range []string{
+		changePath(app.UID, "nothing"), changePath(uuid.New(), "status", "to", "Closed"),
+		changePath(app.UID, "task-status", "task", uuid.NewString(), "to", "Completed"),
+		changePath(app.UID, "funding", "draw", "1", "to", "CANCELLED"),
+		changePath(app.UID, "funding", "draw", "x", "to", "CANCELLED"),
+	} {
+		b.get(path).wantStatus(t, http.StatusNotFound)
+	}
+	for _, path := range []string{
+		changePath(app.UID, "decision"), changePath(app.UID, "accept"),
+		changePath(app.UID, "document", "to", "DOCUMENT_SIGNED"),
+		changePath(r.application, "amount"), changePath(r.application, "terms"),
+	} {
+		b.get(path).wantStatus(t, http.StatusConflict)
+	}
+	b.get(changePath(app.UID, "status", "to", "Gone")).wantStatus(t, http.StatusBadRequest)
+}
+
+// Accepting closes competing applications of the same merchant, all or nothing.
+func TestAcceptWithCompetitors(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	w := r.world()
+	product := w.NewProduct(t, "SOLAR", "50,50")
+	app := w.Application(t, applicationtest.In(lending.StatusHardPullAuthorization))
+	rival := w.Application(t)
+	form := b.get(changePath(app.UID, "accept"))
+	if got := form.text(".dialog-body"); !containsAll(got, []string{
+		"Communications are enabled", "welcome e-mail at once", "records application.status.update",
+	}) {
+		t.Errorf("the form says %q", got)
+	}
+	wrong, _ := b.fillIn(changePath(app.UID, "accept"), map[string]string{"linked": "x " + uuid.NewString()})
+	if got := wrong.wantStatus(t, http.StatusBadRequest).text("#ask-linked-fault"); got == "" {
+		t.Error("a competitor that is no id goes unnoticed")
+	}
+	unknown, _ := b.fillIn(changePath(app.UID, "accept"), map[string]string{"linked": uuid.NewString()})
+	unknown.wantStatus(t, http.StatusBadRequest)
+	answer, _ := b.fillIn(changePath(app.UID, "accept"), map[string]string{
+		"product": product.UID, "linked": rival.UID.String(),
+	})
+	answer.wantStatus(t, http.StatusSeeOther)
+	if got := w.Get(t, rival.UID).Status; got != lending.StatusClosed {
+		t.Errorf("the competitor is %s", got)
+	}
+	if got := w.Get(t, app.UID); got.SelectedProductCode != "SOLAR" ||
+		got.Communications != lending.CommunicationsEnabled {
+		t.Errorf("accepted: %+v", got)
+	}
+}
+
+// The form refuses what the API refuses, all of it at once, and keeps what was
+// typed.
+func TestNewApplicationFaults(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	typed := map[string]string{
+		"requested_amount": "-1", "borrower.email": "nobody", "borrower.annual_income": "lots",
+		"borrower.first_name": strings.Repeat("x", 101), "project.name": "",
+	}
+	page, _ := b.fillIn(views.PathApplicationNew, typed)
+	page.wantStatus(t, http.StatusBadRequest)
+	for _, field := range []string{
+		"merchant_uid", "requested_amount", "borrower.annual_income", "borrower.first_name",
+		"borrower.last_name", "project.name",
+	} {
+		if got := page.text("[id='ask-" + field + "-fault']"); got == "" {
+			t.Errorf("%s has no fault", field)
+		}
+		if page.find("[role=alert] a[href='#ask-"+field+"']").Length() != 1 {
+			t.Errorf("the summary does not lead to %s", field)
+		}
+	}
+	for field, want := range typed {
+		if got := page.find("[name='"+field+"']").AttrOr("value", ""); got != want {
+			t.Errorf("%s became %q", field, got)
+		}
+	}
+	mended := map[string]string{
+		"merchant_uid": r.merchant.String(), "requested_amount": "100", "borrower.email": "nobody",
+		"borrower.first_name": "B", "borrower.last_name": "W", "project.name": "P",
+	}
+	page, _ = b.fillIn(views.PathApplicationNew, mended)
+	page.wantStatus(t, http.StatusBadRequest)
+	if got := page.text("[id='ask-borrower.email-fault']"); !strings.Contains(got, "-mail address") {
+		t.Errorf("the address: %q", got)
+	}
+	if r.count(`SELECT count(*) FROM applications`) != 1 {
+		t.Error("a refused form made an application")
+	}
+	mended["borrower.email"] = "b@example.com"
+	answer, values := b.fillIn(views.PathApplicationNew, mended)
+	again := b.post(views.PathApplicationNew, values)
+	if again.Location != answer.Location || r.count(`SELECT count(*) FROM applications`) != 2 {
+		t.Errorf("sent twice: %q and %q", answer.Location, again.Location)
+	}
+}
+
+func TestSupportChangesNoApplication(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	path := views.ApplicationPath(r.application.String())
+	page := b.get(path).wantStatus(t, http.StatusOK)
+	if page.find("#actions, [data-ask]").Length() != 0 {
+		t.Error("support is offered changes")
+	}
+	for _, path := range []string{
+		views.PathApplicationNew, changePath(r.application, "status", "to", "Closed"),
+	} {
+		b.get(path).wantStatus(t, http.StatusForbidden)
+		b.post(path, url.Values{"token": {uuid.NewString()}, "to": {"Closed"}, "seen": {"Approved"}}).
+			wantStatus(t, http.StatusForbidden)
+	}
+	if got := r.told(r.application); len(got) != 0 {
+		t.Errorf("told %v", got)
+	}
+}
