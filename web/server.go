@@ -4,7 +4,9 @@
 package web
 
 import (
+	"net"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -41,10 +43,53 @@ type Options struct {
 	Receiver http.Handler
 	// Requests keeps what partners asked; nil keeps nothing.
 	Requests Recorder
+	// TrustedProxies may say in X-Forwarded-For where a request comes from.
+	TrustedProxies []netip.Prefix
+	// Secure tells that browsers reach the service by https alone.
+	Secure bool
 	// Observe is told of every answered request, unless nil.
 	Observe func(Answered)
 	// Now is the clock of the answers' timestamps.
 	Now func() time.Time
+}
+
+// extractAddress returns the peer's address or, from a trusted proxy, the last
+// one in X-Forwarded-For that is not itself a trusted proxy's: what stands before
+// it was written by whoever called.
+func extractAddress(trusted []netip.Prefix) echo.IPExtractor {
+	if len(trusted) == 0 {
+		return echo.ExtractIPDirect()
+	}
+	options := []echo.TrustOption{
+		echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false),
+	}
+	for _, prefix := range trusted {
+		_, network, err := net.ParseCIDR(prefix.String())
+		if err == nil {
+			options = append(options, echo.TrustIPRange(network))
+		}
+	}
+	return echo.ExtractIPFromXFFHeader(options...)
+}
+
+// strictHeaders sets what every answer carries, so that a browser never takes an
+// answer for what it is not; the console and the documentation add to it.
+func strictHeaders(secure bool) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			header := c.Response().Header()
+			header.Set(echo.HeaderXContentTypeOptions, "nosniff")
+			header.Set(echo.HeaderContentSecurityPolicy,
+				"default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+			header.Set("Referrer-Policy", "no-referrer")
+			header.Set("Cross-Origin-Resource-Policy", "same-origin")
+			header.Set("Cache-Control", "no-store")
+			if secure {
+				header.Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
+			}
+			return next(c)
+		}
+	}
 }
 
 // Answered is one request that was answered, for whoever counts them.
@@ -62,10 +107,9 @@ type Answered struct {
 func New(options Options) *echo.Echo {
 	e := echo.New()
 	e.HideBanner, e.HidePort = true, true
-	// Nobody but the peer itself says where a request comes from.
-	e.IPExtractor = echo.ExtractIPDirect()
+	e.IPExtractor = extractAddress(options.TrustedProxies)
 	e.HTTPErrorHandler = newErrorHandler(options)
-	e.Pre(requestID, recordCalls(options), logRequests(options))
+	e.Pre(strictHeaders(options.Secure), requestID, recordCalls(options), logRequests(options))
 	e.Use(traceRequests, recoverPanics, deadline(readBodyTimeout))
 	register(e, options)
 	return e

@@ -20,8 +20,11 @@ func newHandler(s *services) (http.Handler, *console.Console, error) {
 		Ready:    readiness(s),
 		Metrics:  s.meters.handler(),
 		Observe:  s.meters.request,
-		Now:      s.db.Now,
-		Requests: s.recorder,
+		Secure:   strings.HasPrefix(s.settings.PublicURL, "https://"),
+
+		TrustedProxies: s.settings.TrustedProxies,
+		Now:            s.db.Now,
+		Requests:       s.recorder,
 	}
 	if s.settings.Has(config.RoleAPI) {
 		options.API = &api.API{

@@ -85,6 +85,11 @@ func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres
 	if err != nil {
 		return fmt.Errorf("listening on DRAWBRIDGE_LISTEN: %w", err)
 	}
+	encryption, err := serverTLS(settings, db, keys)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	listener = secure(listener, encryption)
 	services.settings.PublicURL = publicURL(settings, listener)
 	if services.courier, err = newCourier(services); err != nil {
 		return errors.Join(err, listener.Close())
@@ -124,7 +129,15 @@ func publicURL(settings config.Config, listener net.Listener) string {
 	if settings.PublicURL != "" {
 		return settings.PublicURL
 	}
-	return "http://" + reachable(listener.Addr())
+	return scheme(settings) + reachable(listener.Addr())
+}
+
+// scheme is what an address of this process begins with.
+func scheme(settings config.Config) string {
+	if settings.ServesTLS() {
+		return "https://"
+	}
+	return "http://"
 }
 
 // reachable turns an address that means every interface into one to connect to.
@@ -162,7 +175,7 @@ func runServer(env *environment, s *services, listener net.Listener) error {
 			}
 		})
 	}
-	fmt.Fprintf(env.stdout, "ready http://%s\n", reachable(listener.Addr()))
+	fmt.Fprintf(env.stdout, "ready %s%s\n", scheme(s.settings), reachable(listener.Addr()))
 	select {
 	case <-env.ctx.Done():
 	case err = <-failed:

@@ -64,6 +64,14 @@ type Config struct {
 	WebhookTimeout       time.Duration
 	WebhookRetry         []time.Duration
 	WebhookRetryAfterMax time.Duration
+	// TLSCert and TLSKey are PEM files of the service's own certificate.
+	TLSCert, TLSKey string
+	// TLSAutocert are the names for which certificates are asked of the
+	// authority at TLSAutocertDirectory.
+	TLSAutocert          []string
+	TLSAutocertDirectory string
+	// TrustedProxies may say in X-Forwarded-For where a request comes from.
+	TrustedProxies []netip.Prefix
 	// WebhookTraceparent tells endpoints the trace of each attempt.
 	WebhookTraceparent bool
 	// OTLPURL is where traces go, empty for nowhere; TraceRatio is the share
@@ -99,6 +107,7 @@ func Load(getenv func(string) string) (Config, error) {
 			faults = append(faults, fmt.Sprintf("%s %s", variable.Name, err))
 		}
 	}
+	faults = append(faults, c.contradictions()...)
 	faults = append(faults, c.developmentDefaults()...)
 	if len(faults) > 0 {
 		return Config{}, faults
@@ -122,6 +131,23 @@ func ParseRoles(text string) ([]Role, error) {
 		}
 	}
 	return roles, nil
+}
+
+// ServesTLS tells whether the process itself answers https.
+func (c Config) ServesTLS() bool { return c.TLSCert != "" || len(c.TLSAutocert) > 0 }
+
+// contradictions lists settings that are good alone and not together.
+func (c Config) contradictions() []string {
+	var faults []string
+	if (c.TLSCert == "") != (c.TLSKey == "") {
+		faults = append(faults,
+			"DRAWBRIDGE_TLS_CERT and DRAWBRIDGE_TLS_KEY must both be set, or neither")
+	}
+	if c.TLSCert != "" && len(c.TLSAutocert) > 0 {
+		faults = append(faults,
+			"DRAWBRIDGE_TLS_AUTOCERT must be empty while DRAWBRIDGE_TLS_CERT is set")
+	}
+	return faults
 }
 
 // developmentDefaults lists what production must not run on.

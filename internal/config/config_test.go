@@ -41,6 +41,7 @@ func TestLoadDefaults(t *testing.T) {
 		WebhookRetry:         []time.Duration{time.Minute, 10 * time.Minute},
 		WebhookRetryAfterMax: time.Hour,
 		TraceRatio:           1,
+		TLSAutocertDirectory: "https://acme-v02.api.letsencrypt.org/directory",
 	}
 	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
 		t.Error(diff)

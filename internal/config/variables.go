@@ -7,6 +7,7 @@ import (
 	"net/mail"
 	"net/netip"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -55,6 +56,45 @@ var table = []Variable{
 		Name:    "DRAWBRIDGE_PUBLIC_URL",
 		Meaning: "origin that users see, for links and request checks; empty: the listen address",
 		read:    readPublicURL,
+	},
+	{
+		Name:    "DRAWBRIDGE_TLS_CERT",
+		Meaning: "PEM file with the certificate chain to answer https with, read again when it changes",
+		read: func(c *Config, value string) error {
+			c.TLSCert = value
+			return nil
+		},
+	},
+	{
+		Name:    "DRAWBRIDGE_TLS_KEY",
+		Meaning: "PEM file with its private key",
+		read: func(c *Config, value string) error {
+			c.TLSKey = value
+			return nil
+		},
+	},
+	{
+		Name: "DRAWBRIDGE_TLS_AUTOCERT",
+		Meaning: "names, separated by commas, to get certificates for from an ACME authority, which " +
+			"must reach this process on port 443; accepts the authority's terms",
+		read: readAutocert,
+	},
+	{
+		Name: "DRAWBRIDGE_TLS_AUTOCERT_DIRECTORY", Default: "https://acme-v02.api.letsencrypt.org/directory",
+		Meaning: "directory URL of that authority",
+		read: func(c *Config, value string) error {
+			c.TLSAutocertDirectory = value
+			return nil
+		},
+	},
+	{
+		Name: "DRAWBRIDGE_TRUSTED_PROXIES",
+		Meaning: "networks in CIDR form of the proxies whose X-Forwarded-For names the client; " +
+			"empty: the peer is the client",
+		read: func(c *Config, value string) (err error) {
+			c.TrustedProxies, err = readNetworks(value)
+			return err
+		},
 	},
 	{
 		Name: "DRAWBRIDGE_BASE_PATH", Default: "/api",
@@ -274,16 +314,40 @@ func readMailFrom(c *Config, value string) error {
 	return nil
 }
 
-func readWebhookAllow(c *Config, value string) error {
+func readWebhookAllow(c *Config, value string) (err error) {
+	c.WebhookAllow, err = readNetworks(value)
+	return err
+}
+
+// readNetworks reads networks in CIDR form, separated by commas.
+func readNetworks(value string) ([]netip.Prefix, error) {
 	if value == "" {
-		return nil
+		return nil, nil
 	}
+	var networks []netip.Prefix
 	for text := range strings.SplitSeq(value, ",") {
 		prefix, err := netip.ParsePrefix(strings.TrimSpace(text))
 		if err != nil {
-			return fmt.Errorf("holds %q; it must be a network such as 10.1.0.0/16", text)
+			return nil, fmt.Errorf("holds %q; it must be a network such as 10.1.0.0/16", text)
 		}
-		c.WebhookAllow = append(c.WebhookAllow, prefix.Masked())
+		networks = append(networks, prefix.Masked())
+	}
+	return networks, nil
+}
+
+// autocertName is a full name in plain ASCII, without a wildcard.
+var autocertName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*$`)
+
+func readAutocert(c *Config, value string) error {
+	if value == "" {
+		return nil
+	}
+	for name := range strings.SplitSeq(value, ",") {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if !autocertName.MatchString(name) {
+			return fmt.Errorf("holds %q; it must be a full name such as bridge.lender.example", name)
+		}
+		c.TLSAutocert = append(c.TLSAutocert, name)
 	}
 	return nil
 }
