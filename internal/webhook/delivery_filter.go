@@ -169,30 +169,45 @@ func (f DeliveryFilter) refused() bool {
 const newestFirst = ` ORDER BY d.created_at DESC, d.delivery_uid DESC`
 
 // newest renders the statement that selects columns of the limit newest
-// deliveries that match. Those of a partner are taken from each of its
-// subscriptions, in order, and merged: a partner with few deliveries is not
-// looked for among everybody's.
+// deliveries that match.
 func (f DeliveryFilter) newest(columns string, limit int) (string, []any) {
-	var c clause
-	if f.PartnerUID == uuid.Nil || f.SubscriptionUID != uuid.Nil {
+	return f.newestFrom(f.spread(false), columns, newestFirst, limit)
+}
+
+// newestFrom renders the statement that selects columns of the limit newest
+// deliveries that match, taken from where the spread says; any of them without
+// an order.
+func (f DeliveryFilter) newestFrom(from spread, columns, order string, limit int) (string, []any) {
+	if from.table == "" {
 		conditions, args := f.where()
-		c.args = args
-		return `SELECT ` + columns + ` FROM deliveries d` + conditions + newestFirst +
+		c := clause{args: args}
+		return `SELECT ` + columns + ` FROM deliveries d` + conditions + order +
 			` LIMIT ` + c.bind(limit), c.args
 	}
-	c.add(`d.subscription_uid = o.subscription_uid`)
+	c := clause{conditions: []string{`d.` + from.key + ` = o.` + from.key}}
+	if from.owner == "merchant_uid" {
+		f.MerchantUID = uuid.Nil // the spread says it
+	}
 	f.narrow(&c)
-	most, partner := c.bind(limit), c.bind(f.PartnerUID)
+	most, owner := c.bind(limit), c.bind(from.uid)
 	return `SELECT ` + columns + `
-		  FROM subscriptions o
+		  FROM ` + from.table + ` o
 		 CROSS JOIN LATERAL (
 		       SELECT d.* FROM deliveries d` + c.where() + newestFirst + ` LIMIT ` + most + `) d
-		 WHERE o.partner_uid = ` + partner + newestFirst + ` LIMIT ` + most, c.args
+		 WHERE o.` + from.owner + ` = ` + owner + order + ` LIMIT ` + most, c.args
+}
+
+// isRare tells whether an index holds just the few deliveries that the filter is
+// about, whoever they belong to.
+func (f DeliveryFilter) isRare() bool {
+	return f.refused() || f.ErrorClass != "" || f.Slow || f.EventUID != uuid.Nil ||
+		f.State != "" && f.State != DeliveryDelivered ||
+		f.Test != nil && *f.Test || f.Resend != nil && *f.Resend
 }
 
 // query renders the statement of a page, with one row more than the limit.
-func (f DeliveryFilter) query() (string, []any) {
-	rows, args := f.newest(`d.*`, f.Limit+1)
+func (s scope) query() (string, []any) {
+	rows, args := s.newestFrom(s.spread(s.few), `d.*`, newestFirst, s.Limit+1)
 	return `SELECT ` + deliveryColumns + `
 		  FROM (` + rows + `) d
 		  JOIN subscriptions s USING (subscription_uid)
@@ -200,9 +215,14 @@ func (f DeliveryFilter) query() (string, []any) {
 }
 
 // countQuery renders the statement that counts at most limit deliveries. It
-// reads them in the list's order, so that it stops as early as the list.
-func (f DeliveryFilter) countQuery(limit int) (string, []any) {
-	f.Cursor = postgres.Cursor{}
-	rows, args := f.newest(`1`, limit)
+// reads them in the list's order, so that it stops as early as the list; those
+// of a merchant application by application, unless they are rare.
+func (s scope) countQuery(limit int) (string, []any) {
+	s.Cursor = postgres.Cursor{}
+	from, order := s.spread(s.few || !s.isRare()), newestFirst
+	if from.owner == "merchant_uid" {
+		order = ``
+	}
+	rows, args := s.newestFrom(from, `1`, order, limit)
 	return `SELECT count(*) FROM (` + rows + `) matching`, args
 }

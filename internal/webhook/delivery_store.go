@@ -62,7 +62,11 @@ func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) (Delive
 	if err := checkLimit(filter.Limit); err != nil {
 		return DeliveryPage{}, err
 	}
-	query, args := filter.query()
+	scope, err := s.scope(ctx, filter)
+	if err != nil || scope.none {
+		return DeliveryPage{}, err
+	}
+	query, args := scope.query()
 	var rows []Delivery
 	if err := s.DB.SelectContext(ctx, &rows, query, args...); err != nil {
 		return DeliveryPage{}, fmt.Errorf("listing deliveries: %w", err)

@@ -1,4 +1,20 @@
 package webhook
 
-// Query is the statement of a page, for tests that look at its plan.
-func (f DeliveryFilter) Query() (string, []any) { return f.query() }
+import "context"
+
+// Query is the statement of a page, and CountQuery the one that counts, for
+// tests that look at their plans.
+func (s *Service) Query(ctx context.Context, f DeliveryFilter) (string, []any, error) {
+	scope, err := s.scope(ctx, f)
+	query, args := scope.query()
+	return query, args, err
+}
+
+// CountQuery is the statement that counts at most limit deliveries.
+func (s *Service) CountQuery(
+	ctx context.Context, f DeliveryFilter, limit int,
+) (string, []any, error) {
+	scope, err := s.scope(ctx, f)
+	query, args := scope.countQuery(limit)
+	return query, args, err
+}

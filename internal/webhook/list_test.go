@@ -2,6 +2,7 @@ package webhook_test
 
 import (
 	"bytes"
+	"database/sql"
 	"slices"
 	"strings"
 	"testing"
@@ -31,6 +32,11 @@ type crowdRow struct {
 	Application  uuid.NullUUID         `db:"application_uid"`
 	State        webhook.DeliveryState `db:"state"`
 	Event        lending.EventKind     `db:"event"`
+	Class        sql.NullString        `db:"last_error_class"`
+	Status       sql.NullInt64         `db:"last_http_status"`
+	Took         sql.NullInt64         `db:"last_duration_us"`
+	Test         bool                  `db:"test"`
+	Resend       bool                  `db:"resend"`
 }
 
 // newCrowd makes count deliveries, of different moments every so many rows.
@@ -40,26 +46,40 @@ func newCrowd(t testing.TB, count, perMoment int) *crowd {
 	for range 3 {
 		subscription, _ := c.subscribe(t, "https://hooks.example.com", nil)
 		c.subscriptions = append(c.subscriptions, subscription.UID)
+	}
+	for range 30 {
 		c.applications = append(c.applications, c.newApplication(t, c.merchant))
 	}
 	event := c.publish(t)
 	c.exec(t, `DELETE FROM deliveries`)
 	c.exec(t, `
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
-		                        event, application_uid, status, test, state, next_attempt_at, queued)
+		                        event, application_uid, status, test, state, next_attempt_at, queued,
+		                        last_error_class, last_http_status, last_duration_us, resend_of,
+		                        resent_by)
 		SELECT gen_random_uuid(), $1::timestamptz + (n / $2) * interval '1 second',
 		       ($3::uuid[])[1 + (random() * 2)::int], $4, $5,
 		       (ARRAY['task.created', 'document.sent', 'application.status.update'])[1 + n % 3],
-		       CASE WHEN n % 10 > 0 THEN ($6::uuid[])[1 + (random() * 2)::int] END,
+		       CASE WHEN n % 10 > 0 THEN ($6::uuid[])[1 + (random() * 29)::int] END,
 		       'Pending', n % 10 = 0, state,
-		       CASE WHEN state IN ('pending', 'retrying') THEN now() END, false
+		       CASE WHEN state IN ('pending', 'retrying') THEN now() END, false,
+		       CASE WHEN state IN ('failed', 'retrying')
+		            THEN (ARRAY['http_5xx', 'http_4xx', 'timeout'])[1 + n % 3] END,
+		       CASE WHEN state = 'delivered' THEN (ARRAY[200, 200, 204, 202])[1 + n % 4]
+		            WHEN state IN ('failed', 'retrying')
+		            THEN (ARRAY[503, 404, NULL])[1 + n % 3] END,
+		       CASE WHEN n % 50 = 0 THEN 6000000 ELSE 40000 END,
+		       CASE WHEN n % 20 = 7 THEN gen_random_uuid() END,
+		       CASE WHEN n % 20 = 7 THEN 'sam' END
 		  FROM (SELECT n, (ARRAY['pending', 'retrying', 'failed', 'cancelled', 'delivered',
 		                         'delivered', 'delivered', 'delivered'])[1 + (random() * 7)::int] AS state
 		          FROM generate_series(0, $7::int - 1) AS n) numbered`,
 		c.clock.now().Add(-time.Hour), perMoment, uidList(c.subscriptions), event.UID,
 		event.OccurredAt, uidList(c.applications), count)
 	err := c.DB.SelectContext(t.Context(), &c.rows, `
-		SELECT delivery_uid, created_at, subscription_uid, application_uid, state, event
+		SELECT delivery_uid, created_at, subscription_uid, application_uid, state, event,
+		       last_error_class, last_http_status, last_duration_us, test,
+		       resend_of IS NOT NULL AS resend
 		  FROM deliveries`)
 	if err != nil {
 		t.Fatal(err)
@@ -92,6 +112,12 @@ func matches(f webhook.DeliveryFilter, row crowdRow) bool {
 		(f.ApplicationUID == uuid.Nil || f.ApplicationUID == application) &&
 		(f.State == "" || f.State == row.State) &&
 		(f.Event == "" || f.Event == row.Event) &&
+		(f.ErrorClass == "" || string(f.ErrorClass) == row.Class.String) &&
+		(f.HTTPStatus == 0 || int64(f.HTTPStatus) == row.Status.Int64) &&
+		(f.HTTPClass == 0 || int64(f.HTTPClass) == row.Status.Int64/100) &&
+		(f.Test == nil || *f.Test == row.Test) &&
+		(f.Resend == nil || *f.Resend == row.Resend) &&
+		(!f.Slow || row.Took.Int64 >= webhook.SlowAfter.Microseconds()) &&
 		(f.Since.IsZero() || !row.CreatedAt.Before(f.Since)) &&
 		(f.Until.IsZero() || row.CreatedAt.Before(f.Until))
 }
@@ -137,19 +163,38 @@ func TestPagesAreWhatAFilterMeans(t *testing.T) {
 
 func (c *crowd) anyFilter(r *rapid.T) webhook.DeliveryFilter {
 	filter := webhook.DeliveryFilter{Limit: rapid.IntRange(1, 60).Draw(r, "limit")}
-	sometimes := func(label string) bool { return rapid.Bool().Draw(r, label) }
+	sometimes := func(label string) bool { return rapid.IntRange(0, 3).Draw(r, label) == 0 }
 	if sometimes("by subscription") {
 		filter.SubscriptionUID = rapid.SampledFrom(c.subscriptions).Draw(r, "subscription")
 	}
 	if sometimes("by application") {
 		all := append(slices.Clone(c.applications), uuid.MustParse(lending.SampleApplicationUID))
-		filter.ApplicationUID = rapid.SampledFrom(all).Draw(r, "application")
+		filter.ApplicationUID = rapid.SampledFrom(all[len(all)-4:]).Draw(r, "application")
 	}
 	if sometimes("by state") {
 		filter.State = rapid.SampledFrom(webhook.DeliveryStates()).Draw(r, "state")
 	}
 	if sometimes("by event") {
 		filter.Event = rapid.SampledFrom(lending.AllEventKinds()).Draw(r, "event")
+	}
+	if sometimes("by answer") {
+		filter.HTTPStatus = rapid.SampledFrom([]int{200, 202, 204, 404, 503, 500}).Draw(r, "status")
+	}
+	if sometimes("by class of answer") {
+		filter.HTTPClass = rapid.IntRange(2, 5).Draw(r, "class")
+	}
+	if sometimes("by error") {
+		filter.ErrorClass = rapid.SampledFrom(webhook.ErrorClasses()).Draw(r, "error")
+	}
+	if sometimes("by test") {
+		filter.Test = new(rapid.Bool().Draw(r, "test"))
+	}
+	if sometimes("by re-send") {
+		filter.Resend = new(rapid.Bool().Draw(r, "resend"))
+	}
+	filter.Slow = rapid.IntRange(0, 9).Draw(r, "slow") == 0
+	if sometimes("by partner") {
+		filter.PartnerUID = c.partner
 	}
 	if sometimes("since") {
 		filter.Since = rapid.SampledFrom(c.rows).Draw(r, "since").CreatedAt
@@ -243,39 +288,116 @@ func TestSubscriptionPages(t *testing.T) {
 	}
 }
 
-// Lists stay quick as the log grows: whatever the filter, the month that holds
-// the rows is read by an index.
+// Lists stay quick as the log grows: whatever the filter, or the two filters,
+// the months that hold the rows are read by an index, to list and to count.
 func TestListsUseAnIndex(t *testing.T) {
 	t.Parallel()
-	c := newCrowd(t, 20_000, 3)
-	c.exec(t, `ANALYZE deliveries`)
-	full := "deliveries" + c.rows[0].CreatedAt.UTC().Format("_y2006m01")
-	middle := c.rows[len(c.rows)/2]
-	filters := map[string]webhook.DeliveryFilter{
-		"none":         {},
-		"subscription": {SubscriptionUID: c.subscriptions[0]},
-		"application":  {ApplicationUID: c.applications[0]},
-		"sample":       {ApplicationUID: uuid.MustParse(lending.SampleApplicationUID)},
-		"failed":       {State: webhook.DeliveryFailed},
-		"delivered":    {State: webhook.DeliveryDelivered},
-		"event":        {Event: lending.EventTaskCreated},
-		"time":         {Since: middle.CreatedAt, Until: middle.CreatedAt.Add(time.Minute)},
-		"failed of a subscription since": {
-			SubscriptionUID: c.subscriptions[0], State: webhook.DeliveryFailed, Since: middle.CreatedAt,
-		},
+	c := newCrowd(t, 50_000, 3)
+	c.exec(t, `ANALYZE`)
+	filters := c.everyFilter()
+	for i, one := range filters {
+		c.wantIndex(t, one.name, one.set)
+		for _, other := range filters[i+1:] {
+			c.wantIndex(t, one.name+" and "+other.name, one.set, other.set)
+		}
 	}
-	for name, filter := range filters {
-		for _, cursor := range []postgres.Cursor{{}, {At: middle.CreatedAt, UID: middle.UID}} {
-			filter.Limit, filter.Cursor = 50, cursor
-			query, args := filter.Query()
-			var plan []string
-			if err := c.DB.SelectContext(t.Context(), &plan, `EXPLAIN `+query, args...); err != nil {
-				t.Fatal(err)
-			}
-			text := strings.Join(plan, "\n")
-			if strings.Contains(text, "Seq Scan on "+full) || !strings.Contains(text, full) {
-				t.Errorf("filter %s (cursor %t) does not use an index:\n%s", name, !cursor.IsZero(), text)
-			}
+}
+
+type namedFilter struct {
+	name string
+	set  func(*webhook.DeliveryFilter)
+}
+
+func (c *crowd) everyFilter() []namedFilter {
+	type filter = webhook.DeliveryFilter
+	middle := c.rows[len(c.rows)/2]
+	sample := uuid.MustParse(lending.SampleApplicationUID)
+	return []namedFilter{
+		{"none", func(*filter) {}},
+		{"subscription", func(f *filter) { f.SubscriptionUID = c.subscriptions[0] }},
+		{"partner", func(f *filter) { f.PartnerUID = c.partner }},
+		{"merchant", func(f *filter) { f.MerchantUID = c.merchant }},
+		{"application", func(f *filter) { f.ApplicationUID = c.applications[0] }},
+		{"sample", func(f *filter) { f.ApplicationUID = sample }},
+		{"failed", func(f *filter) { f.State = webhook.DeliveryFailed }},
+		{"delivered", func(f *filter) { f.State = webhook.DeliveryDelivered }},
+		{"event", func(f *filter) { f.Event = lending.EventTaskCreated }},
+		{"answer", func(f *filter) { f.HTTPStatus = 404 }},
+		{"other success", func(f *filter) { f.HTTPStatus = 204 }},
+		{"class of answer", func(f *filter) { f.HTTPClass = 5 }},
+		{"error", func(f *filter) { f.ErrorClass = webhook.ClassTimeout }},
+		{"test", func(f *filter) { f.Test = new(true) }},
+		{"no test", func(f *filter) { f.Test = new(false) }},
+		{"re-send", func(f *filter) { f.Resend = new(true) }},
+		{"slow", func(f *filter) { f.Slow = true }},
+		{"since", func(f *filter) { f.Since = middle.CreatedAt }},
+		{"until", func(f *filter) { f.Until = middle.CreatedAt }},
+		{"cursor", func(f *filter) {
+			f.Cursor = postgres.Cursor{At: middle.CreatedAt, UID: middle.UID}
+		}},
+	}
+}
+
+// wantIndex fails the test when a page or its count reads a month as a whole.
+func (c *crowd) wantIndex(t *testing.T, name string, set ...func(*webhook.DeliveryFilter)) {
+	t.Helper()
+	filter := webhook.DeliveryFilter{Limit: 50}
+	for _, each := range set {
+		each(&filter)
+	}
+	list, listArgs, err := c.Query(t.Context(), filter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// As many of these rows as ten thousand are of millions.
+	count, countArgs, err := c.CountQuery(t.Context(), filter, 250)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for query, args := range map[string][]any{list: listArgs, count: countArgs} {
+		var plan []string
+		if err := c.DB.SelectContext(t.Context(), &plan, `EXPLAIN `+query, args...); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		text := strings.Join(plan, "\n")
+		full := "deliveries" + c.rows[0].CreatedAt.UTC().Format("_y2006m01")
+		if strings.Contains(text, "Seq Scan on "+full) {
+			t.Errorf("the filter %s reads all of %s:\n%s\n%s", name, full, query, text)
+		}
+	}
+}
+
+// Cancelling ends what waits and leaves alone what has ended.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	c := newCrowd(t, 60, 3)
+	var chosen []uuid.UUID
+	waiting := 0
+	for _, row := range c.rows[:40] {
+		chosen = append(chosen, row.UID)
+		if !row.State.IsFinal() {
+			waiting++
+		}
+	}
+	var ended []uuid.UUID
+	err := c.DB.InTx(t.Context(), func(tx *postgres.Tx) (err error) {
+		ended, err = c.Cancel(t.Context(), tx, append(chosen, uuid.New()))
+		return err
+	})
+	if err != nil || len(ended) != waiting {
+		t.Fatalf("ended %d, %v; want the %d that wait", len(ended), err, waiting)
+	}
+	after, err := c.DeliveriesByUID(t.Context(), chosen)
+	if err != nil || len(after) != len(chosen) {
+		t.Fatalf("%d deliveries, %v", len(after), err)
+	}
+	for i, delivery := range after {
+		want := c.rows[i].State
+		if !want.IsFinal() {
+			want = webhook.DeliveryCancelled
+		}
+		if delivery.UID != chosen[i] || delivery.State != want {
+			t.Errorf("delivery %d is %s, want %s", i, delivery.State, want)
 		}
 	}
 }

@@ -16,7 +16,11 @@ import (
 func (s *Service) CountDeliveries(
 	ctx context.Context, filter DeliveryFilter, limit int,
 ) (int, error) {
-	query, args := filter.countQuery(limit)
+	scope, err := s.scope(ctx, filter)
+	if err != nil || scope.none {
+		return 0, err
+	}
+	query, args := scope.countQuery(limit)
 	var count int
 	if err := s.DB.GetContext(ctx, &count, query, args...); err != nil {
 		return 0, fmt.Errorf("counting deliveries: %w", err)

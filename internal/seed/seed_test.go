@@ -1,0 +1,48 @@
+package seed_test
+
+import (
+	"testing"
+
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/seed"
+)
+
+func TestFill(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	totals, err := seed.Fill(t.Context(), db, seed.Plan{
+		Deliveries: 4000, Attempts: 6000, Partners: 12,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if totals.Deliveries != 4000 || totals.Partners != 12 ||
+		totals.Attempts < 5400 || totals.Attempts > 6600 {
+		t.Errorf("made %+v", totals)
+	}
+	var odd []string
+	err = db.Select(&odd, `
+		SELECT 'a delivery without its event' FROM deliveries d
+		 WHERE NOT EXISTS (SELECT 1 FROM events e
+		                    WHERE e.event_uid = d.event_uid AND e.occurred_at = d.event_at)
+		UNION ALL
+		SELECT 'an attempt count that is not that of the attempts' FROM deliveries d
+		 WHERE attempt_count <> (SELECT count(*) FROM attempts a WHERE a.delivery_uid = d.delivery_uid)
+		UNION ALL
+		SELECT 'a delivery of an event that was not chosen'
+		  FROM deliveries d JOIN subscriptions s USING (subscription_uid)
+		 WHERE NOT s.events && ARRAY['all', d.event]
+		UNION ALL
+		SELECT 'a re-send of nothing' FROM deliveries d
+		 WHERE resend_of IS NOT NULL
+		   AND NOT EXISTS (SELECT 1 FROM deliveries o WHERE o.delivery_uid = d.resend_of)
+		 LIMIT 5`)
+	if err != nil || len(odd) > 0 {
+		t.Errorf("there is %q, %v", odd, err)
+	}
+	var kinds int
+	if err := db.Get(&kinds, `SELECT count(DISTINCT (event, state)) FROM deliveries`); err != nil ||
+		kinds < 15 {
+		t.Errorf("only %d kinds of events and states, %v", kinds, err)
+	}
+}
