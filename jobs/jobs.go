@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"drawbridge/internal/apilog"
+	"drawbridge/internal/attention"
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
 	"drawbridge/internal/idempotency"
@@ -31,6 +32,8 @@ type Deps struct {
 	Loans       *loan.Service
 	Operators   *operator.Service
 	Retention   *retention.Service
+	// Attention watches over the health of subscriptions.
+	Attention *attention.Service
 	// Requests is the log of the partners' requests.
 	Requests *apilog.Service
 	// Courier sends the e-mails.
@@ -65,6 +68,7 @@ func Config(deps Deps) *river.Config {
 	river.AddWorker(workers, NewSendEmail(deps.Courier, deps.ObserveMail))
 	river.AddWorker(workers, &Housekeep{Deps: deps})
 	river.AddWorker(workers, &Retain{Deps: deps})
+	addHealthWorkers(workers, deps)
 	return &river.Config{
 		// Its own default writes to the standard output, which is the ready line's.
 		Logger: slog.Default(),
@@ -73,10 +77,11 @@ func Config(deps Deps) *river.Config {
 			webhook.BulkQueue: {MaxWorkers: bulkWorkers},
 			email.Queue:       {MaxWorkers: emailWorkers},
 			queueChores:       {MaxWorkers: choreWorkers},
+			queueHealth:       {MaxWorkers: healthWorkers},
 		},
 		Workers:      workers,
 		Middleware:   deps.middleware(),
-		PeriodicJobs: periodicJobs(),
+		PeriodicJobs: append(periodicJobs(), healthJobs()...),
 		// A fetch takes what has come in since the last: the shorter the pause
 		// between fetches, the sooner a delivery leaves.
 		FetchCooldown: 5 * time.Millisecond,

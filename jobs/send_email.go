@@ -150,6 +150,7 @@ func alertOf(kind mail.AlertKind, facts map[string]string, publicURL string) mai
 		Event:       facts[email.ParamEvent],
 		Reference:   facts[email.ParamApplicationUID],
 		Delivery:    facts[email.ParamDeliveryUID],
+		Paused:      facts[email.ParamPaused] == "true",
 	}
 	page, uid := "subscriptions", facts[email.ParamSubscriptionUID]
 	if kind == mail.AlertAttemptsUsedUp {

@@ -16,11 +16,13 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 
 	"drawbridge/internal/application"
+	"drawbridge/internal/attention"
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
 	"drawbridge/internal/event"
 	"drawbridge/internal/loan"
+	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
@@ -123,6 +125,10 @@ func wire(db *postgres.DB, s settings) (*house, error) {
 		Loans: h.loans, Now: db.Now,
 	}
 	h.jobs = jobs.Deps{
+		Attention: &attention.Service{
+			DB: db, Webhooks: h.webhooks, Emails: h.events.Emails,
+			Operators: &operator.Service{DB: db}, AttemptLimit: attemptTimeout,
+		},
 		DB: db, Webhooks: h.webhooks, Idempotency: replies, Loans: h.loans,
 		Courier: &email.Courier{
 			DB: db, Jobs: inserter, From: &mail.Address{Address: "bench@lender.example"},

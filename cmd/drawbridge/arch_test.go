@@ -24,7 +24,7 @@ var levels = [][]string{
 		"internal/idempotency", "internal/retention", "internal/sealed", "internal/document", "internal/catalog", "internal/apilog",
 		"internal/seed",
 	},
-	{"internal/event", "internal/receiver"},
+	{"internal/event", "internal/receiver", "internal/attention"},
 	{"internal/loan", "internal/application"},
 	{"views", "views/mail", "views/docsview"},
 	{"web", "web/api", "web/console", "web/docs", "web/docs/contract", "web/webtest", "jobs"},

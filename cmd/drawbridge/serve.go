@@ -227,6 +227,7 @@ func work(ctx context.Context, s *services) error {
 		Idempotency: s.idempotency, Documents: s.documents, Loans: s.loans,
 		Operators:      s.operators,
 		Retention:      s.retention,
+		Attention:      s.attention,
 		Requests:       s.requests,
 		WebhookTimeout: s.settings.WebhookTimeout,
 		Observe:        s.meters.run,

@@ -12,6 +12,7 @@ import (
 
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/application"
+	"drawbridge/internal/attention"
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/config"
 	"drawbridge/internal/document"
@@ -48,6 +49,7 @@ type services struct {
 	// receiver is nil in production.
 	receiver  *receiver.Receiver
 	retention *retention.Service
+	attention *attention.Service
 	// requests reads the log of the partners' requests, recorder writes it.
 	requests *apilog.Service
 	recorder *apilog.Writer
@@ -87,6 +89,7 @@ func newServices(
 	webhooks.SendTraceparent = settings.WebhookTraceparent
 	webhooks.Observe = meters.attempt
 	emails := email.NewService(inserter)
+	operators := &operator.Service{DB: db, Keys: keys}
 	events := &event.Recorder{Webhooks: webhooks, Emails: emails}
 	loans := &loan.Service{DB: db, Events: events}
 	products := &catalog.Service{DB: db}
@@ -100,12 +103,16 @@ func newServices(
 		emails:    emails,
 		webhooks:  webhooks,
 		loans:     loans,
-		operators: &operator.Service{DB: db, Keys: keys},
 		receiver:  newReceiver(settings, db),
 		retention: &retention.Service{DB: db},
 		requests:  &apilog.Service{DB: db},
 		recorder:  recorder,
 		meters:    meters,
+		operators: operators,
+		attention: &attention.Service{
+			DB: db, Webhooks: webhooks, Emails: emails, Operators: operators,
+			AttemptLimit: settings.WebhookTimeout,
+		},
 		applications: &application.Service{
 			DB: db, Events: events, Loans: loans, Products: products,
 			Switches: settings.Env == config.Development,

@@ -48,6 +48,7 @@ const (
 	ParamSince           = "since"    // RFC 3339: since when it fails, or failed
 	ParamFailures        = "failures" // how many attempts failed since then
 	ParamLastError       = "last_error"
+	ParamPaused          = "paused" // "true" when the subscription paused itself
 	ParamDeliveryUID     = "delivery_uid"
 	ParamEvent           = "event"           // the event kind of the delivery
 	ParamApplicationUID  = "application_uid" // whose event it was

@@ -79,11 +79,12 @@ func (s *Service) Schedule(ctx context.Context, tx *postgres.Tx, message Message
 }
 
 // ScheduleAlert schedules the same mail to everybody who is to hear of trouble:
-// the addresses of the settings, or every operator and admin who may sign in.
+// the addresses of the settings, or every operator and admin who may sign in;
+// and to the addresses in also, each once.
 func (s *Service) ScheduleAlert(
-	ctx context.Context, tx *postgres.Tx, kind Kind, params map[string]string,
+	ctx context.Context, tx *postgres.Tx, kind Kind, params map[string]string, also ...string,
 ) error {
-	recipients, err := alertRecipients(ctx, tx)
+	recipients, err := alertRecipients(ctx, tx, also)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -259,7 +260,9 @@ type recipient struct {
 
 // alertRecipients leaves out addresses that no mail can be sent to, so that one
 // of them does not undo the change that the alert is about.
-func alertRecipients(ctx context.Context, tx *postgres.Tx) ([]recipient, error) {
+func alertRecipients(
+	ctx context.Context, tx *postgres.Tx, also []string,
+) ([]recipient, error) {
 	var all []recipient
 	err := tx.SelectContext(ctx, &all, `
 		SELECT '' AS name, unnest(alert_to) AS address
@@ -274,11 +277,46 @@ func alertRecipients(ctx context.Context, tx *postgres.Tx) ([]recipient, error) 
 	if err != nil {
 		return nil, fmt.Errorf("listing who receives alerts: %w", err)
 	}
-	valid := all[:0]
+	for _, address := range also {
+		all = append(all, recipient{Address: address})
+	}
+	var valid []recipient
 	for _, one := range all {
-		if CheckAddress(one.Address) == nil {
+		known := slices.ContainsFunc(valid, func(other recipient) bool {
+			return strings.EqualFold(one.Address, other.Address)
+		})
+		if !known && CheckAddress(one.Address) == nil {
 			valid = append(valid, one)
 		}
 	}
 	return valid, nil
+}
+
+// CountFailed counts the mails that failed after a time and were not re-sent
+// since, at most limit of them, and returns when the last one failed. db is a
+// pool or a transaction.
+func CountFailed(
+	ctx context.Context, db sqlx.QueryerContext, since time.Time, limit int,
+) (count int, last time.Time, err error) {
+	var found struct {
+		Count int        `db:"count"`
+		Last  *time.Time `db:"last"`
+	}
+	err = sqlx.GetContext(ctx, db, &found, `
+		SELECT count(*) AS count, max(finished_at) AS last
+		  FROM (SELECT finished_at
+		          FROM emails e
+		         WHERE state = 'failed'
+		           AND created_at > $1::timestamptz - interval '7 days'
+		           AND finished_at > $1
+		           AND NOT EXISTS (SELECT FROM emails r WHERE r.resend_of = e.email_uid)
+		         ORDER BY created_at DESC, email_uid DESC
+		         LIMIT $2) AS failed`, since, limit)
+	if err != nil {
+		return 0, time.Time{}, fmt.Errorf("counting failed e-mails: %w", err)
+	}
+	if found.Last != nil {
+		last = *found.Last
+	}
+	return found.Count, last, nil
 }

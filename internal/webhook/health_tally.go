@@ -43,8 +43,8 @@ type Trouble struct {
 	UsedUp, Unknown int
 	// Delivery is the latest of those that failed for good, else the zero UUID.
 	Delivery uuid.UUID
-	// LastSeen is when the latest of them ended.
-	LastSeen time.Time
+	// FirstSeen and LastSeen are when the first and the last of them ended.
+	FirstSeen, LastSeen time.Time
 }
 
 // Tallied is what one tally did.
@@ -129,6 +129,9 @@ func troubleIn(rows []outcomeRow) []Trouble {
 		if row.Failed > 0 {
 			one.UsedUp++
 			one.Delivery = row.Delivery
+		}
+		if one.FirstSeen.IsZero() || row.EndedAt.Before(one.FirstSeen) {
+			one.FirstSeen = row.EndedAt
 		}
 		if row.EndedAt.After(one.LastSeen) {
 			one.LastSeen = row.EndedAt

@@ -24,6 +24,8 @@ type Alert struct {
 	// Event, Reference and Delivery belong to AttemptsUsedUp: the event kind,
 	// the application and the delivery.
 	Event, Reference, Delivery string
+	// Paused tells that the subscription paused itself when it failed.
+	Paused bool
 	// ConsoleURL leads to the page to look at next.
 	ConsoleURL string
 }
@@ -60,6 +62,17 @@ func (a Alert) message() message {
 			lead:    "Every attempt to deliver an event failed, and it is not sent again by itself.",
 			next:    "Once the cause is mended, re-send the delivery from its page.",
 			button:  "Open the delivery",
+		}
+	}
+	if a.Paused {
+		return message{
+			subject: "Webhooks paused: " + endpoint,
+			title:   "A webhook endpoint was paused",
+			lead: "Every attempt to deliver events to this endpoint has failed for a while. " +
+				"Drawbridge has paused it, as its settings ask; events wait until it is resumed.",
+			next: "Ask the partner to look at the endpoint, then resume the subscription. " +
+				"What waited goes out then.",
+			button: "Open the subscription",
 		}
 	}
 	return message{
@@ -168,7 +181,7 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				var templ_7745c5c3_Var4 string
 				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(told.title)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 118, Col: 15}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 131, Col: 15}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {
@@ -199,7 +212,7 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				var templ_7745c5c3_Var6 string
 				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(told.lead)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 121, Col: 14}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 134, Col: 14}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -238,7 +251,7 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				var templ_7745c5c3_Var8 string
 				templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(told.next)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 125, Col: 14}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 138, Col: 14}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 				if templ_7745c5c3_Err != nil {

@@ -1,0 +1,220 @@
+package attention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+)
+
+// The subjects of items that are not about one subscription.
+const (
+	subjectQueue = "deliveries"
+	subjectMails = "e-mails"
+)
+
+// maxMails bounds what is counted of failed mails.
+const maxMails = 1000
+
+// watchOverdue looks for deliveries that nobody sends.
+func (s *Service) watchOverdue(ctx context.Context) error {
+	overdue, err := s.Webhooks.Overdue(ctx, s.AttemptLimit)
+	if err != nil {
+		return err
+	}
+	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		if overdue.Count == 0 {
+			return settle(ctx, tx, KindOverdue, subjectQueue, "Nothing is overdue any more.")
+		}
+		_, err := raise(ctx, tx, finding{
+			kind: KindOverdue, subject: subjectQueue, severity: Problem, count: overdue.Count,
+			total: true, since: tx.Now, seen: tx.Now,
+			detail: fmt.Sprintf("Due since %s and not sent. The workers are down, or there are too "+
+				"few of them for what comes in.", overdue.Oldest.UTC().Format("2006-01-02 15:04 UTC")),
+		})
+		return err
+	})
+}
+
+// watchSuccess looks for subscriptions to which nothing arrives.
+func (s *Service) watchSuccess(ctx context.Context) error {
+	found, err := s.Webhooks.NeverSucceeded(ctx)
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		for _, one := range found {
+			_, err := raise(ctx, tx, finding{
+				kind: KindNeverSucceeded, subject: one.Subscription.String(), of: one.Subscription,
+				severity: Problem, count: one.Failures, total: true, since: tx.Now, seen: tx.Now,
+				detail: "Nothing has arrived since " + one.Since.UTC().Format("2006-01-02 15:04 UTC") +
+					". Is the endpoint still in use?",
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// watchMails looks for mails that failed since the last such item was closed.
+func (s *Service) watchMails(ctx context.Context) error {
+	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		var since time.Time
+		err := tx.GetContext(ctx, &since, `
+			SELECT coalesce(max(closed_at), $2)
+			  FROM attention_items
+			 WHERE kind = $1`, string(KindMailFailed), tx.Now.Add(-30*24*time.Hour))
+		if err != nil {
+			return fmt.Errorf("reading when failed mails were last resolved: %w", err)
+		}
+		count, last, err := email.CountFailed(ctx, tx, since, maxMails)
+		if err != nil {
+			return err
+		}
+		if count == 0 {
+			return settle(ctx, tx, KindMailFailed, subjectMails, "Every failed e-mail was re-sent.")
+		}
+		_, err = raise(ctx, tx, finding{
+			kind: KindMailFailed, subject: subjectMails, severity: Problem, count: count,
+			total: true, since: tx.Now, seen: last,
+			detail: "E-mails could not be sent. Look at the server's answers, and re-send them.",
+		})
+		return err
+	})
+}
+
+// review closes items whose cause is gone.
+func (s *Service) review(ctx context.Context) error {
+	var open []struct {
+		Kind         Kind          `db:"kind"`
+		Subject      string        `db:"subject"`
+		Subscription uuid.UUID     `db:"subscription_uid"`
+		OpenedAt     time.Time     `db:"opened_at"`
+		State        webhook.State `db:"state"`
+		LastSuccess  *time.Time    `db:"last_success_at"`
+	}
+	err := s.DB.SelectContext(ctx, &open, `
+		SELECT i.kind, i.subject, i.subscription_uid, i.opened_at, s.state, h.last_success_at
+		  FROM attention_items i
+		  JOIN subscriptions s USING (subscription_uid)
+		  LEFT JOIN subscription_health h USING (subscription_uid)
+		 WHERE i.closed_at IS NULL
+		 ORDER BY i.opened_at`)
+	if err != nil {
+		return fmt.Errorf("listing open items: %w", err)
+	}
+	var faults []error
+	for _, item := range open {
+		why := ""
+		var err error
+		switch {
+		case item.State == webhook.StateDeleted:
+			why = "The subscription was deleted."
+		case item.Kind == KindFailing && item.State == webhook.StateActive:
+			why = "The subscription is active again."
+		case item.Kind == KindNeverSucceeded && item.LastSuccess != nil &&
+			item.LastSuccess.After(item.OpenedAt):
+			why = "An attempt succeeded."
+		case item.Kind == KindUsedUp || item.Kind == KindUnknown:
+			why, err = s.madeGood(ctx, item.Kind, item.Subscription, item.OpenedAt)
+		}
+		if err == nil && why != "" {
+			err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+				return settle(ctx, tx, item.Kind, item.Subject, why)
+			})
+		}
+		faults = append(faults, err)
+	}
+	return errors.Join(faults...)
+}
+
+// madeGood says why the failures of a subscription since a time are none any
+// more, or "" while they are.
+func (s *Service) madeGood(
+	ctx context.Context, kind Kind, uid uuid.UUID, since time.Time,
+) (string, error) {
+	still, why := s.Webhooks.StillUsedUp, "Every event was delivered after all."
+	if kind == KindUnknown {
+		still, why = s.Webhooks.StillUnknown, "Every delivery has a known outcome by now."
+	}
+	open, err := still(ctx, uid, since)
+	if err != nil || open {
+		return "", err
+	}
+	return why, nil
+}
+
+// Probe probes the endpoints that are due and notes what it finds.
+func (s *Service) Probe(ctx context.Context) (int, error) {
+	records, err := s.Webhooks.ProbeDue(ctx)
+	faults := []error{err}
+	for _, record := range records {
+		if record.Subscription != uuid.Nil { // else it was not made
+			faults = append(faults, s.NoteProbe(ctx, record))
+		}
+	}
+	return len(records), errors.Join(faults...)
+}
+
+// failuresToNote is how many probes in a row must fail: one may be chance.
+const failuresToNote = 2
+
+// NoteProbe opens or closes the items that a probe speaks for or against.
+func (s *Service) NoteProbe(ctx context.Context, record webhook.ProbeRecord) error {
+	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		if err := noteReach(ctx, tx, record); err != nil {
+			return err
+		}
+		return noteCertificate(ctx, tx, record)
+	})
+}
+
+func noteReach(ctx context.Context, tx *postgres.Tx, record webhook.ProbeRecord) error {
+	subject := record.Subscription.String()
+	if record.Class == "" {
+		return settle(ctx, tx, KindProbe, subject, "The endpoint can be reached again.")
+	}
+	if record.Failures < failuresToNote {
+		return nil
+	}
+	_, err := raise(ctx, tx, finding{
+		kind: KindProbe, subject: subject, of: record.Subscription, severity: Problem,
+		detail: record.Error, count: record.Failures, total: true,
+		since: record.At, seen: record.At,
+	})
+	return err
+}
+
+func noteCertificate(ctx context.Context, tx *postgres.Tx, record webhook.ProbeRecord) error {
+	subject := record.Subscription.String()
+	if record.Expires.IsZero() {
+		return nil // nothing was seen of it
+	}
+	days := webhook.CertificateWarning(record.Expires, tx.Now)
+	ends := record.Expires.UTC().Format("2006-01-02 15:04 UTC")
+	one := finding{
+		kind: KindCertificate, subject: subject, of: record.Subscription, severity: Warning,
+		count: 1, total: true, since: record.At, seen: record.At,
+		detail: "The certificate ends on " + ends + ", in " +
+			strconv.Itoa(int(record.Expires.Sub(tx.Now)/(24*time.Hour))) + " days.",
+	}
+	switch days {
+	case 0:
+		return settle(ctx, tx, KindCertificate, subject, "The certificate was renewed.")
+	case -1:
+		one.severity, one.detail = Problem, "The certificate expired on "+ends+"."
+	case 1:
+		one.severity, one.detail = Problem, "The certificate ends on "+ends+", within a day."
+	}
+	_, err := raise(ctx, tx, one)
+	return err
+}

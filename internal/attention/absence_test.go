@@ -1,0 +1,173 @@
+package attention_test
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"time"
+
+	"drawbridge/internal/attention"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+)
+
+func TestOverdueDeliveries(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.publish()
+	h.move(80 * time.Second) // an attempt may be under way for 30 s
+	h.look()
+	if item, ok := h.open(attention.KindOverdue); ok {
+		t.Errorf("it may still be under way: %+v", item)
+	}
+	h.move(20 * time.Second)
+	h.look()
+	if item, ok := h.open(attention.KindOverdue); !ok || item.Count != 1 {
+		t.Errorf("nobody sent it for 100 s, and the item is %+v", item)
+	}
+	h.work()
+	h.look()
+	if _, ok := h.open(attention.KindOverdue); ok {
+		t.Error("the item is open although nothing is overdue")
+	}
+}
+
+func TestWaitingOnPurposeIsNotOverdue(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := h.Webhooks.Pause(ctx, tx, h.subscription, "operator")
+		return err
+	})
+	h.publish()
+	h.work()
+	h.publish()
+	h.exec(`UPDATE deliveries SET held = true, queued = false WHERE queued`)
+	h.move(time.Hour)
+	h.look()
+	if item, ok := h.open(attention.KindOverdue); ok {
+		t.Errorf("parked and held deliveries are overdue: %+v", item)
+	}
+}
+
+func TestNeverSucceeded(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.fail(1)
+	h.move(6 * 24 * time.Hour)
+	h.look()
+	if _, ok := h.open(attention.KindNeverSucceeded); ok {
+		t.Error("an alarm after six days")
+	}
+	h.move(25 * time.Hour)
+	h.fail(1)
+	h.look()
+	if item, ok := h.open(attention.KindNeverSucceeded); !ok || item.Count != 6 {
+		t.Errorf("item %+v", item)
+	}
+	h.status.Store(http.StatusOK)
+	h.publish()
+	h.finish()
+	h.look()
+	if _, ok := h.open(attention.KindNeverSucceeded); ok {
+		t.Error("the alarm goes on after a success")
+	}
+}
+
+func TestFailedMails(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	const mail = `
+		INSERT INTO emails (email_uid, kind, to_name, to_address, params, state, created_at,
+		                    finished_at, resend_of, resent_by)
+		VALUES ($1, 'task', '', 'ana@example.com', '{}', $2, $3, $3, $4, $5)`
+	first := postgres.NewUID(h.DB.Now())
+	h.exec(mail, first, "failed", h.DB.Now(), nil, "")
+	h.look()
+	item, ok := h.open(attention.KindMailFailed)
+	if !ok || item.Count != 1 {
+		t.Fatalf("item %+v", item)
+	}
+	h.do(func(ctx context.Context, tx *postgres.Tx) error {
+		return h.Resolve(ctx, tx, item.UID, "told the borrower", attention.Actor{Email: "sam"})
+	})
+	h.look()
+	if _, ok := h.open(attention.KindMailFailed); ok {
+		t.Error("what a person has resolved is opened again")
+	}
+	h.move(time.Minute)
+	second := postgres.NewUID(h.DB.Now())
+	h.exec(mail, second, "failed", h.DB.Now(), nil, "")
+	h.look()
+	if item, ok := h.open(attention.KindMailFailed); !ok || item.Count != 1 {
+		t.Errorf("the next failed mail: %+v", item)
+	}
+	h.exec(mail, postgres.NewUID(h.DB.Now()), "sent", h.DB.Now(), second, "sam")
+	h.look()
+	if _, ok := h.open(attention.KindMailFailed); ok {
+		t.Error("the item is open although the mail was re-sent")
+	}
+}
+
+func TestProbesOpenAndCloseItems(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	now := h.DB.Now()
+	probe := func(class webhook.ErrorClass, failures int, ends time.Duration) {
+		t.Helper()
+		record := webhook.ProbeRecord{
+			Subscription: h.subscription, At: h.DB.Now(), Failures: failures,
+			Probe: webhook.Probe{Class: class, Error: "as it was", Expires: now.Add(ends)},
+		}
+		h.must(h.NoteProbe(t.Context(), record))
+	}
+	const day = 24 * time.Hour
+	steps := []struct {
+		class       webhook.ErrorClass
+		failures    int
+		ends        time.Duration
+		unreachable bool
+		certificate attention.Severity
+	}{
+		{"", 0, 60 * day, false, ""},
+		{webhook.ClassDNS, 1, 60 * day, false, ""}, // once may be chance
+		{webhook.ClassDNS, 2, 60 * day, true, ""},
+		{"", 0, 20 * day, false, attention.Warning},
+		{"", 0, 6 * day, false, attention.Warning},
+		{"", 0, 12 * time.Hour, false, attention.Problem},
+		{webhook.ClassTLS, 3, -day, true, attention.Problem},
+		{"", 0, 90 * day, false, ""},
+	}
+	for i, step := range steps {
+		probe(step.class, step.failures, step.ends)
+		if _, ok := h.open(attention.KindProbe); ok != step.unreachable {
+			t.Errorf("step %d: unreachable is %v", i, ok)
+		}
+		if item, _ := h.open(attention.KindCertificate); item.Severity != step.certificate {
+			t.Errorf("step %d: certificate %q, want %q", i, item.Severity, step.certificate)
+		}
+	}
+	if closed := h.count(`SELECT count(*) FROM attention_items WHERE closed_by = 'system'`); closed != 3 {
+		t.Errorf("%d items were closed, want 3", closed)
+	}
+}
+
+// Probe asks the real endpoint.
+func TestProbeLooksAtEndpoints(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	probed := 0
+	for range 3 {
+		count, err := h.Probe(t.Context())
+		h.must(err)
+		probed += count
+		h.move(5 * time.Minute)
+	}
+	if probed != 1 {
+		t.Errorf("%d probes in ten minutes, want 1", probed)
+	}
+	record, _, err := h.Webhooks.LastProbe(t.Context(), h.subscription)
+	if err != nil || record.Class != "" || record.Status != http.StatusOK {
+		t.Errorf("record %+v, error %v", record, err)
+	}
+}

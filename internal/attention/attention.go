@@ -1,0 +1,111 @@
+// Package attention watches over what Drawbridge does for itself, tells the
+// operators when something goes wrong, and keeps the queue of what needs one.
+//
+// [Service.Tally] moves the outcomes of attempts into the summaries,
+// [Service.Watch] follows the states of subscriptions and looks for what is
+// missing, [Service.Probe] looks at endpoints between events. Each may run in
+// several processes at once: what one has done the others find done.
+//
+// # An item
+//
+//	             +--(seen again)--+
+//	             |                |
+//	found --> open ------------> closed   by the system, when the cause is gone
+//	             |                        by a person, with a note
+//	             +--> snoozed until a time, then open again
+//
+// There is one open item for each kind and subject, however often it is found:
+// an endpoint with a thousand failed deliveries is one matter for one person.
+package attention
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+)
+
+// Service keeps the queue. Sending and auditing go through the other services.
+type Service struct {
+	DB        *postgres.DB
+	Webhooks  *webhook.Service
+	Emails    *email.Service
+	Operators *operator.Service
+	// AttemptLimit is the longest that an attempt of a delivery can take.
+	AttemptLimit time.Duration
+}
+
+// Kind is what an item is about.
+type Kind string
+
+// The kinds of items.
+const (
+	// KindUsedUp: deliveries of a subscription failed for good.
+	KindUsedUp Kind = "delivery_used_up"
+	// KindUnknown: attempts of a subscription whose outcome nobody knows.
+	KindUnknown Kind = "outcome_unknown"
+	// KindFailing: a subscription is failing, or was paused for it.
+	KindFailing Kind = "subscription_failing"
+	// KindCertificate: an endpoint's certificate ends within 21 days.
+	KindCertificate Kind = "certificate_expiring"
+	// KindProbe: two probes of an endpoint in a row failed.
+	KindProbe Kind = "probe_failed"
+	// KindOverdue: deliveries were due a minute ago and had no attempt.
+	KindOverdue Kind = "delivery_overdue"
+	// KindNeverSucceeded: nothing arrived at a subscription for seven days.
+	KindNeverSucceeded Kind = "never_succeeded"
+	// KindMailFailed: e-mails could not be sent.
+	KindMailFailed Kind = "mail_failed"
+)
+
+// Kinds lists every kind, the most urgent first.
+func Kinds() []Kind {
+	return []Kind{
+		KindOverdue, KindFailing, KindNeverSucceeded, KindUsedUp, KindUnknown, KindProbe,
+		KindCertificate, KindMailFailed,
+	}
+}
+
+// Severity tells how bad it is.
+type Severity string
+
+// The severities. A warning will become a problem when nobody acts.
+const (
+	Warning Severity = "warning"
+	Problem Severity = "problem"
+)
+
+// Item is one matter that needs a human.
+type Item struct {
+	UID  uuid.UUID `db:"item_uid"`
+	Kind Kind      `db:"kind"`
+	// Subject names what it is about: a subscription's UUID, or a word.
+	Subject string `db:"subject"`
+	// Subscription is set when the subject is one; Partner and URL are its own.
+	Subscription uuid.NullUUID `db:"subscription_uid"`
+	Partner      string        `db:"partner_name"`
+	URL          string        `db:"url"`
+	Severity     Severity      `db:"severity"`
+	// Detail says in plain words what was found last.
+	Detail string `db:"detail"`
+	// Count is how often it was found, or how many things it is about.
+	Count      int       `db:"count"`
+	OpenedAt   time.Time `db:"opened_at"`
+	LastSeenAt time.Time `db:"last_seen_at"`
+	// Owner is the e-mail address of who took it, empty for nobody.
+	Owner        string     `db:"owner"`
+	SnoozedUntil *time.Time `db:"snoozed_until"`
+	// ClosedAt is nil while it is open; ClosedBy is a person or "system".
+	ClosedAt *time.Time `db:"closed_at"`
+	ClosedBy string     `db:"closed_by"`
+	Note     string     `db:"note"`
+}
+
+// Snoozed tells whether the item is out of sight at a time.
+func (i Item) Snoozed(now time.Time) bool {
+	return i.ClosedAt == nil && i.SnoozedUntil != nil && i.SnoozedUntil.After(now)
+}

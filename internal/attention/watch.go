@@ -1,0 +1,171 @@
+package attention
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+)
+
+// Tally brings the summaries up to date and opens items for what went wrong. It
+// returns how many outcomes it moved.
+func (s *Service) Tally(ctx context.Context) (int, error) {
+	moved := 0
+	for {
+		var tallied webhook.Tallied
+		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+			var err error
+			if tallied, err = s.Webhooks.Tally(ctx, tx); err != nil {
+				return err
+			}
+			for _, trouble := range tallied.Trouble {
+				if err := s.note(ctx, tx, trouble); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		moved += tallied.Outcomes
+		if err != nil || !tallied.More() {
+			return moved, err
+		}
+	}
+}
+
+// note opens or counts up the items for what a tally found.
+func (s *Service) note(ctx context.Context, tx *postgres.Tx, trouble webhook.Trouble) error {
+	item := finding{
+		subject: trouble.Subscription.String(), of: trouble.Subscription, severity: Problem,
+		since: trouble.FirstSeen, seen: trouble.LastSeen,
+	}
+	if trouble.Unknown > 0 {
+		unknown := item
+		unknown.kind, unknown.severity, unknown.count = KindUnknown, Warning, trouble.Unknown
+		unknown.detail = "A process stopped during an attempt; whether the endpoint got the event " +
+			"is not known."
+		if _, err := raise(ctx, tx, unknown); err != nil {
+			return err
+		}
+	}
+	if trouble.UsedUp == 0 {
+		return nil
+	}
+	item.kind, item.count = KindUsedUp, trouble.UsedUp
+	item.detail = "Every attempt failed. Nothing is sent again by itself."
+	opened, err := raise(ctx, tx, item)
+	if err != nil || !opened {
+		return err
+	}
+	return s.alertUsedUp(ctx, tx, trouble.Delivery)
+}
+
+// alertUsedUp tells of the first delivery that failed for good; the next mail
+// comes only after the item was closed. While a subscription is failing the
+// operators know already.
+func (s *Service) alertUsedUp(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+	told, err := s.Webhooks.DescribeFailure(ctx, tx, uid)
+	if lending.ErrorCode(err) == lending.CodeNotFound {
+		return nil // gone with an old partition
+	}
+	if err != nil || told.State != webhook.StateActive {
+		return err
+	}
+	return s.Emails.ScheduleAlert(ctx, tx, email.KindAttemptsUsedUp, map[string]string{
+		email.ParamPartnerName:     told.PartnerName,
+		email.ParamSubscriptionUID: told.Subscription.String(),
+		email.ParamURL:             told.URL,
+		email.ParamDeliveryUID:     uid.String(),
+		email.ParamEvent:           told.Event,
+		email.ParamApplicationUID:  told.Application,
+		email.ParamLastError:       told.Error,
+	}, also(told.AlertEmail)...)
+}
+
+func also(address string) []string {
+	if address == "" {
+		return nil
+	}
+	return []string{address}
+}
+
+// Watch changes the states of subscriptions as their health calls for, opens
+// items for what is missing, and closes those whose cause is gone. Every check
+// is made, also when another one fails.
+func (s *Service) Watch(ctx context.Context) error {
+	candidates, err := s.Webhooks.HealthCandidates(ctx)
+	faults := []error{err}
+	for _, uid := range candidates {
+		faults = append(faults, s.judge(ctx, uid))
+	}
+	return errors.Join(append(faults,
+		s.watchOverdue(ctx), s.watchSuccess(ctx), s.watchMails(ctx), s.review(ctx))...)
+}
+
+// judge changes one subscription's state, with its version, audit entry, mails
+// and item, all or none.
+func (s *Service) judge(ctx context.Context, uid uuid.UUID) error {
+	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		change, changed, err := s.Webhooks.Judge(ctx, tx, uid)
+		if err != nil || !changed {
+			return err
+		}
+		if err := s.announce(ctx, tx, change); err != nil {
+			return err
+		}
+		if change.To == webhook.StateActive {
+			return settle(ctx, tx, KindFailing, uid.String(), "An attempt succeeded again.")
+		}
+		detail := "Every attempt has failed for a while. It goes on trying."
+		if change.To == webhook.StatePaused {
+			detail = "Every attempt had failed for a while, so it was paused as its settings ask."
+		}
+		_, err = raise(ctx, tx, finding{
+			kind: KindFailing, subject: uid.String(), of: uid, severity: Problem,
+			detail: detail + " Last error: " + change.LastError,
+			count:  change.Failures, total: true, since: tx.Now, seen: tx.Now,
+		})
+		return err
+	})
+	if lending.ErrorCode(err) == lending.CodeNotFound {
+		return nil // deleted meanwhile
+	}
+	return err
+}
+
+// announce audits a change and mails it.
+func (s *Service) announce(
+	ctx context.Context, tx *postgres.Tx, change webhook.StateChange,
+) error {
+	err := s.Operators.Audit(ctx, tx, operator.Entry{
+		Actor: webhook.System, Action: "subscription." + string(change.To),
+		SubjectKind: "subscription", Subject: change.Subscription.String(),
+		Reason: fmt.Sprintf("%d attempts failed since %s", change.Failures,
+			change.Since.UTC().Format(time.RFC3339)),
+		Before: map[string]any{"state": change.From}, After: map[string]any{"state": change.To},
+	})
+	if err != nil {
+		return err
+	}
+	kind := email.KindSubscriptionFailing
+	if change.To == webhook.StateActive {
+		kind = email.KindSubscriptionRecovered
+	}
+	return s.Emails.ScheduleAlert(ctx, tx, kind, map[string]string{
+		email.ParamPartnerName:     change.PartnerName,
+		email.ParamSubscriptionUID: change.Subscription.String(),
+		email.ParamURL:             change.URL,
+		email.ParamSince:           change.Since.UTC().Format(time.RFC3339),
+		email.ParamFailures:        strconv.Itoa(change.Failures),
+		email.ParamLastError:       change.LastError,
+		email.ParamPaused:          strconv.FormatBool(change.To == webhook.StatePaused),
+	}, also(change.AlertEmail)...)
+}

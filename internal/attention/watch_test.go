@@ -1,0 +1,241 @@
+package attention_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/attention"
+	"drawbridge/internal/email"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+)
+
+// An endpoint that fails for a day turns its subscription to failing, with one
+// mail, and the first success turns it back, with one more, however many
+// processes look at the same time.
+func TestFailingAndRecovered(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.publish()
+	h.finish()
+	h.move(time.Hour)
+	h.fail(20)
+	h.look()
+	if state := h.state(); state != webhook.StateActive {
+		t.Fatalf("after 20 hours of failures it is %s", state)
+	}
+	h.fail(5)
+	lookTogether(h)
+	if state, mails := h.state(), h.mails(email.KindSubscriptionFailing); mails != 1 ||
+		state != webhook.StateFailing {
+		t.Fatalf("after 25 hours it is %s, with %d mails", state, mails)
+	}
+	item, ok := h.open(attention.KindFailing)
+	if !ok || item.Subscription.UUID != h.subscription || item.Count != 75 {
+		t.Errorf("item %+v", item)
+	}
+	h.fail(3)
+	lookTogether(h)
+	h.status.Store(http.StatusNoContent)
+	h.publish()
+	h.finish()
+	lookTogether(h)
+	if state, mails := h.state(), h.mails(email.KindSubscriptionRecovered); mails != 1 ||
+		state != webhook.StateActive || h.mails(email.KindSubscriptionFailing) != 1 {
+		t.Errorf("after a success it is %s, with %d mails", state, mails)
+	}
+	if _, ok := h.open(attention.KindFailing); ok {
+		t.Error("the item of a recovered subscription is still open")
+	}
+	var versions []string
+	h.must(h.DB.SelectContext(t.Context(), &versions, `
+		SELECT change || ' by ' || changed_by
+		  FROM subscription_versions
+		 WHERE subscription_uid = $1
+		 ORDER BY version`, h.subscription))
+	got := strings.Join(versions, ", ")
+	if got != "created by operator, failing by system, recovered by system" {
+		t.Errorf("versions: %s", got)
+	}
+	if audited := h.count(`
+		SELECT count(*) FROM audit_log WHERE actor = 'system' AND subject = $1::text`,
+		h.subscription); audited != 2 {
+		t.Errorf("%d audit entries, want one for each change", audited)
+	}
+}
+
+// lookTogether looks from several processes at once.
+func lookTogether(h *house) {
+	h.Helper()
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			if _, err := h.Tally(h.Context()); err != nil {
+				h.Errorf("tally: %v", err)
+			}
+		})
+	}
+	group.Wait()
+	for range 4 {
+		group.Go(func() {
+			if err := h.Watch(h.Context()); err != nil {
+				h.Errorf("watch: %v", err)
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestTooFewEventsDoNotFail(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.fail(9)
+	h.move(48 * time.Hour)
+	h.look()
+	if state := h.state(); state != webhook.StateActive {
+		t.Errorf("after nine failed events it is %s", state)
+	}
+	h.fail(1)
+	h.look()
+	if state := h.state(); state != webhook.StateFailing {
+		t.Errorf("after the tenth it is %s", state)
+	}
+}
+
+func TestSubscriptionsOwnRules(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	watch := webhook.Watch{
+		FailingMinutes: 30, FailingEvents: 2, Pause: true, AlertEmail: "owner@sunvolt.example",
+	}
+	h.do(func(ctx context.Context, tx *postgres.Tx) error {
+		before, err := h.Webhooks.SetWatch(ctx, tx, h.subscription, watch, "operator")
+		if before != (webhook.Watch{}) {
+			t.Errorf("before: %+v", before)
+		}
+		return err
+	})
+	h.fail(2)
+	h.publish() // waits in the queue while the subscription pauses itself
+	h.look()
+	if state := h.state(); state != webhook.StatePaused {
+		t.Fatalf("it is %s, want it to have paused itself", state)
+	}
+	recipients := h.count(`
+		SELECT count(*) FROM emails WHERE kind = 'subscription_failing'
+		   AND to_address IN ($1, $2) AND params ->> 'paused' = 'true'`, alertTo, watch.AlertEmail)
+	if recipients != 2 {
+		t.Errorf("%d mails, want one to the operators and one to the subscription's own", recipients)
+	}
+	h.work()
+	h.look()
+	// Resumed, it gets its whole time again.
+	h.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := h.Webhooks.Resume(ctx, tx, h.subscription, "operator")
+		return err
+	})
+	h.look()
+	if state := h.state(); state != webhook.StateActive {
+		t.Errorf("right after it was resumed it is %s", state)
+	}
+	h.fail(3)
+	h.look()
+	if state := h.state(); state != webhook.StatePaused {
+		t.Errorf("failing on after that it is %s", state)
+	}
+}
+
+func TestResumedFailingSubscriptionBeginsAnew(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.fail(25)
+	h.look()
+	for _, change := range []func(
+		context.Context, *postgres.Tx,
+	) (webhook.Subscription, error){
+		func(ctx context.Context, tx *postgres.Tx) (webhook.Subscription, error) {
+			return h.Webhooks.Pause(ctx, tx, h.subscription, "operator")
+		},
+		func(ctx context.Context, tx *postgres.Tx) (webhook.Subscription, error) {
+			return h.Webhooks.Resume(ctx, tx, h.subscription, "operator")
+		},
+	} {
+		h.do(func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := change(ctx, tx)
+			return err
+		})
+	}
+	h.look()
+	if state, mails := h.state(), h.mails(email.KindSubscriptionFailing); mails != 1 ||
+		state != webhook.StateActive {
+		t.Errorf("after pause and resumption it is %s, with %d mails", state, mails)
+	}
+}
+
+// However many deliveries fail for good, there is one item and one mail, until
+// every event was delivered after all.
+func TestUsedUpDeliveries(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.fail(3)
+	h.look()
+	item, ok := h.open(attention.KindUsedUp)
+	if !ok || item.Count != 3 || item.Partner != "Sunvolt Energy" || item.URL != h.receiver.URL {
+		t.Fatalf("item %+v", item)
+	}
+	if mails := h.mails(email.KindAttemptsUsedUp); mails != 1 {
+		t.Errorf("%d mails", mails)
+	}
+	h.status.Store(http.StatusOK)
+	page, err := h.Webhooks.Deliveries(t.Context(), webhook.DeliveryFilter{Limit: 10})
+	h.must(err)
+	for i, delivery := range page.Deliveries {
+		if _, ok := h.open(attention.KindUsedUp); !ok {
+			t.Errorf("the item is closed although %d deliveries are not made good", 3-i)
+		}
+		h.do(func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := h.Webhooks.Resend(ctx, tx, []uuid.UUID{delivery.UID}, "sam", "it is up again")
+			return err
+		})
+		h.work()
+		h.look()
+	}
+	if item, ok := h.open(attention.KindUsedUp); ok {
+		t.Errorf("the item is open although everything was delivered: %+v", item)
+	}
+	h.fail(1)
+	h.look()
+	if item, ok = h.open(attention.KindUsedUp); !ok || item.Count != 1 {
+		t.Errorf("the next failure makes no item of its own: %+v", item)
+	}
+}
+
+func TestUnknownOutcome(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.publish()
+	page, err := h.Webhooks.Deliveries(t.Context(), webhook.DeliveryFilter{Limit: 1})
+	h.must(err)
+	delivery := page.Deliveries[0]
+	h.exec(`DELETE FROM river_job`)
+	h.must(h.Webhooks.Deliver(t.Context(), webhook.DeliverArgs{
+		DeliveryUID: delivery.UID, CreatedAt: delivery.CreatedAt, Number: 1,
+	}, true))
+	h.look()
+	if item, ok := h.open(attention.KindUnknown); !ok || item.Severity != attention.Warning {
+		t.Errorf("item %+v", item)
+	}
+	_, err = h.Webhooks.Promote(t.Context())
+	h.must(err)
+	h.work()
+	h.look()
+	if _, ok := h.open(attention.KindUnknown); ok {
+		t.Error("the item is open although the delivery succeeded")
+	}
+}
