@@ -31,6 +31,9 @@ type grammar struct {
 	Subscription subscriptionCmd `cmd:"" help:"Webhook subscriptions."`
 	Event        eventCmd        `cmd:"" help:"Events, and why a subscription got one or not."`
 	Delivery     deliveryCmd     `cmd:"" help:"The webhook delivery log and re-sending."`
+	Application  applicationCmd  `cmd:"" help:"Legal holds on applications."`
+	Retention    retentionCmd    `cmd:"" help:"How long things are kept, and their removal."`
+	Secrets      secretsCmd      `cmd:"" help:"The key of the secrets at rest."`
 	User         userCmd         `cmd:"" help:"Users of the console."`
 	Doctor       doctorCmd       `cmd:"" help:"Check what the service depends on and say what to do."`
 	Config       configCmd       `cmd:"" help:"Print the effective settings, secrets masked."`

@@ -76,7 +76,7 @@ type DeliveryDetail struct {
 	Body []byte
 	// BodyRemovedAt is when retention removed the event's body, nil before.
 	BodyRemovedAt *time.Time
-	Attempts []AttemptRecord
+	Attempts      []AttemptRecord
 	// Resends are the deliveries that re-sent this one, oldest first.
 	Resends []uuid.UUID
 }

@@ -1,0 +1,250 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/retention"
+)
+
+type retentionCmd struct {
+	Show retentionShowCmd `cmd:"" help:"Show how long things are kept."`
+	Set  retentionSetCmd  `cmd:"" help:"Change how long things are kept; only what is given changes."`
+	Run  retentionRunCmd  `cmd:"" help:"Remove what is due now, as the workers do every hour."`
+}
+
+type retentionShowCmd struct {
+	JSON bool `name:"json" help:"Print one JSON document."`
+}
+
+// Run shows the settings.
+func (cmd retentionShowCmd) Run(env *environment) error {
+	return env.withServices(func(s *services) error {
+		settings, err := s.retention.Settings(env.ctx)
+		if err != nil {
+			return err
+		}
+		return env.printRetention(cmd.JSON, settings)
+	})
+}
+
+func (env *environment) printRetention(asJSON bool, settings retention.Settings) error {
+	return env.print(asJSON, settings, func(w io.Writer) {
+		fmt.Fprintf(w, "events, deliveries, attempts  %d months\n", settings.Months)
+		fmt.Fprintf(w, "their bodies and headers      %d days\n", settings.BodyDays)
+		fmt.Fprintf(w, "text of e-mails               %d days\n", settings.EmailBodyDays)
+		fmt.Fprintf(w, "log of API requests           %d days\n", settings.APIRequestDays)
+		fmt.Fprintln(w, "replies by Idempotency-Key    24 hours")
+		fmt.Fprintln(w, "audit log                     for ever")
+	})
+}
+
+type retentionSetCmd struct {
+	MetadataMonths *int `help:"Months that events, deliveries and attempts stay." placeholder:"N"`
+	BodyDays       *int `help:"Days that their bodies and headers stay." placeholder:"N"`
+	EmailBodyDays  *int `help:"Days that the text of e-mails stays." placeholder:"N"`
+	APIRequestDays *int `name:"api-request-days" help:"Days that the log of API requests stays." placeholder:"N"`
+	JSON           bool `name:"json" help:"Print one JSON document."`
+}
+
+// Run changes the settings.
+func (cmd retentionSetCmd) Run(env *environment) error {
+	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+		settings, err := s.retention.Settings(env.ctx)
+		if err != nil {
+			return nil, err
+		}
+		before, after, err := s.retention.SaveSettings(env.ctx, tx, cmd.over(settings), cliActor)
+		if err != nil {
+			return nil, err
+		}
+		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+			Actor: cliActor, Action: "retention.update", SubjectKind: "settings",
+			Subject: "retention", Before: before, After: after,
+		})
+		return func() error { return env.printRetention(cmd.JSON, after) }, err
+	})
+}
+
+func (cmd retentionSetCmd) over(settings retention.Settings) retention.Settings {
+	for _, change := range []struct{ given, into *int }{
+		{cmd.MetadataMonths, &settings.Months}, {cmd.BodyDays, &settings.BodyDays},
+		{cmd.EmailBodyDays, &settings.EmailBodyDays}, {cmd.APIRequestDays, &settings.APIRequestDays},
+	} {
+		if change.given != nil {
+			*change.into = *change.given
+		}
+	}
+	return settings
+}
+
+type retentionRunCmd struct {
+	DryRun bool `help:"Only tell what would be removed."`
+	JSON   bool `name:"json" help:"Print one JSON document."`
+}
+
+// Run removes what is due, or tells what that is.
+func (cmd retentionRunCmd) Run(env *environment) error {
+	return env.withServices(func(s *services) error {
+		if cmd.DryRun {
+			return cmd.plan(env, s)
+		}
+		report, err := s.retention.Run(env.ctx)
+		if err != nil {
+			return err
+		}
+		err = s.db.InTx(env.ctx, func(tx *postgres.Tx) error {
+			return s.operators.Audit(env.ctx, tx, operator.Entry{
+				Actor: cliActor, Action: "retention.run", SubjectKind: "settings",
+				Subject: "retention", After: report,
+			})
+		})
+		if err != nil {
+			return err
+		}
+		return env.print(cmd.JSON, report, func(w io.Writer) {
+			if report.Busy {
+				fmt.Fprintln(w, "another run is under way; nothing was done")
+				return
+			}
+			fmt.Fprintf(w, "bodies removed of %d events, %d attempts, %d e-mails; months removed: %s\n",
+				report.Events, report.Attempts, report.Emails,
+				orElse(strings.Join(report.Months, ", "), "none"))
+		})
+	})
+}
+
+func (cmd retentionRunCmd) plan(env *environment, s *services) error {
+	settings, err := s.retention.Settings(env.ctx)
+	if err != nil {
+		return err
+	}
+	plan, err := s.retention.Plan(env.ctx, settings)
+	if err != nil {
+		return err
+	}
+	return env.print(cmd.JSON, plan, func(w io.Writer) {
+		fmt.Fprintf(w, "bodies due: %d events, %d deliveries, %d e-mails; applications under a hold: %d\n",
+			plan.Events, plan.Deliveries, plan.Emails, plan.Holds)
+		for _, m := range plan.Months {
+			fmt.Fprintf(w, "month %s: about %d deliveries, of which %d are held and %d are open\n",
+				m.Month, m.Deliveries, m.Held, m.Open)
+		}
+	})
+}
+
+type applicationCmd struct {
+	Hold    applicationHoldCmd    `cmd:"" help:"Put an application under a legal hold: nothing of it is removed."`
+	Release applicationReleaseCmd `cmd:"" help:"End the legal hold; what it kept beyond its time goes with the next run."`
+	Holds   applicationHoldsCmd   `cmd:"" help:"List the holds in force, or all of one application."`
+}
+
+type applicationHoldCmd struct {
+	UID    string `arg:"" help:"Application."`
+	Reason string `required:"" help:"Why, for the record." placeholder:"TEXT"`
+	JSON   bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run places a hold.
+func (cmd applicationHoldCmd) Run(env *environment) error {
+	return cmd.change(env, "application.hold", (*retention.Service).Place)
+}
+
+type applicationReleaseCmd struct{ applicationHoldCmd }
+
+// Run releases a hold.
+func (cmd applicationReleaseCmd) Run(env *environment) error {
+	return cmd.change(env, "application.release", (*retention.Service).Release)
+}
+
+// holdJSON is a hold as commands print it.
+type holdJSON struct {
+	Application   uuid.UUID  `json:"application_uid"`
+	Reason        string     `json:"reason"`
+	PlacedBy      string     `json:"placed_by"`
+	PlacedAt      time.Time  `json:"placed_at"`
+	ReleaseReason *string    `json:"release_reason"`
+	ReleasedBy    *string    `json:"released_by"`
+	ReleasedAt    *time.Time `json:"released_at"`
+}
+
+func newHoldJSON(h retention.Hold) holdJSON {
+	return holdJSON{
+		Application: h.ApplicationUID, Reason: h.Reason, PlacedBy: h.PlacedBy,
+		PlacedAt: h.PlacedAt.UTC(), ReleaseReason: h.ReleaseReason, ReleasedBy: h.ReleasedBy,
+		ReleasedAt: utc(h.ReleasedAt),
+	}
+}
+
+func printHold(w io.Writer, h retention.Hold) {
+	fmt.Fprintf(w, "%s  held since %s by %s: %s", h.ApplicationUID,
+		h.PlacedAt.UTC().Format(time.RFC3339), h.PlacedBy, h.Reason)
+	if !h.InForce() {
+		fmt.Fprintf(w, "; released %s by %s: %s", h.ReleasedAt.UTC().Format(time.RFC3339),
+			*h.ReleasedBy, *h.ReleaseReason)
+	}
+	fmt.Fprintln(w)
+}
+
+// holdChange places or releases a hold.
+type holdChange func(
+	s *retention.Service, ctx context.Context, tx *postgres.Tx, application uuid.UUID,
+	by, reason string,
+) (retention.Hold, error)
+
+func (cmd applicationHoldCmd) change(env *environment, action string, to holdChange) error {
+	uid, err := parseUID("the application", cmd.UID)
+	if err != nil {
+		return err
+	}
+	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+		hold, err := to(s.retention, env.ctx, tx, uid, cliActor, cmd.Reason)
+		if err != nil {
+			return nil, err
+		}
+		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+			Actor: cliActor, Action: action, SubjectKind: "application", Subject: uid.String(),
+			Reason: cmd.Reason, After: newHoldJSON(hold),
+		})
+		return func() error {
+			return env.print(cmd.JSON, newHoldJSON(hold), func(w io.Writer) { printHold(w, hold) })
+		}, err
+	})
+}
+
+type applicationHoldsCmd struct {
+	UID  string `arg:"" optional:"" help:"Application; released holds are listed too then."`
+	JSON bool   `name:"json" help:"Print one JSON document."`
+}
+
+// maxHolds is how many holds in force are listed.
+const maxHolds = 500
+
+// Run lists holds.
+func (cmd applicationHoldsCmd) Run(env *environment) error {
+	uid, err := optionalUID("the application", cmd.UID)
+	if err != nil {
+		return err
+	}
+	return env.withServices(func(s *services) error {
+		var holds []retention.Hold
+		var err error
+		if uid == uuid.Nil {
+			holds, err = s.retention.HoldsInForce(env.ctx, maxHolds)
+		} else {
+			holds, err = s.retention.Holds(env.ctx, uid)
+		}
+		if err != nil {
+			return err
+		}
+		return listing[retention.Hold, holdJSON]{"holds", holds, newHoldJSON, printHold}.
+			print(env, cmd.JSON)
+	})
+}

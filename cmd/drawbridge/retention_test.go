@@ -1,0 +1,123 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/secret"
+)
+
+func TestRetentionCommands(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	shown := d.document(t, "retention", "show")
+	if shown["metadata_months"] != 13.0 || shown["body_days"] != 90.0 {
+		t.Errorf("defaults %v", shown)
+	}
+	changed := d.document(t, "retention", "set", "--body-days", "60")
+	if changed["body_days"] != 60.0 || changed["updated_by"] != cliActor {
+		t.Errorf("changed %v", changed)
+	}
+	if text := d.text(t, "retention", "show"); !strings.Contains(text, "60 days") {
+		t.Errorf("printed %s", text)
+	}
+	got := d.run(t, "retention", "set", "--metadata-months", "2", "--body-days", "90")
+	if got.status != exitUsage || !strings.Contains(got.stderr, "body_days") {
+		t.Errorf("bodies beyond their rows: %d %s", got.status, got.stderr)
+	}
+	wantKeys(t, d.document(t, "retention", "run", "--dry-run"),
+		"event_bodies", "delivery_bodies", "email_bodies", "months", "holds_in_force")
+	wantKeys(t, d.document(t, "retention", "run"), "event_bodies", "attempt_bodies",
+		"email_bodies", "months", "released_holds_swept", "busy")
+	if text := d.text(t, "retention", "run"); !strings.Contains(text, "months removed: none") {
+		t.Errorf("printed %s", text)
+	}
+	if text := d.text(t, "retention", "run", "--dry-run"); !strings.Contains(text, "bodies due: 0") {
+		t.Errorf("printed %s", text)
+	}
+}
+
+func TestHoldCommands(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.document(t, "demo")
+	demo := list(t, d.document(t, "demo"), "loans")
+	uid, _ := demo[0]["loan_application_uid"].(string)
+	held := d.document(t, "application", "hold", uid, "--reason", "case 7")
+	if held["reason"] != "case 7" || held["released_at"] != nil {
+		t.Errorf("held %v", held)
+	}
+	if got := d.run(t, "application", "hold", uid, "--reason", "again"); got.status != exitFailed {
+		t.Errorf("a second hold ended with %d", got.status)
+	}
+	if holds := list(t, d.document(t, "application", "holds"), "holds"); len(holds) != 1 {
+		t.Errorf("holds %v", holds)
+	}
+	if text := d.text(t, "application", "release", uid, "--reason", "closed"); !strings.Contains(
+		text, "released") {
+		t.Errorf("printed %s", text)
+	}
+	if holds := list(t, d.document(t, "application", "holds", uid), "holds"); len(holds) != 1 ||
+		holds[0]["release_reason"] != "closed" {
+		t.Errorf("holds %v", holds)
+	}
+	for _, args := range [][]string{
+		{"application", "hold", uid}, {"application", "hold", "x", "--reason", "y"},
+		{"application", "release", uid},
+	} {
+		if got := d.run(t, args...); got.status != exitUsage {
+			t.Errorf("%v ended with %d: %s", args, got.status, got.stderr)
+		}
+	}
+	got := d.run(t, "application", "hold", uuid.NewString(), "--reason", "y")
+	if got.status != exitFailed || !strings.Contains(got.stderr, "no application") {
+		t.Errorf("an unknown application ended with %d: %s", got.status, got.stderr)
+	}
+}
+
+// A key is replaced step by step, and nothing that a command prints or logs on
+// the way shows a secret or a key.
+func TestRotateKeyCommand(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	partner, _ := d.document(t, "partner", "create", "--name", "P")["partner_uid"].(string)
+	const signing, header = "whsec_of_the_partners_own_making", "header-credential-value"
+	created := d.document(t, "subscription", "create", "--partner", partner, "--auth", "hmac",
+		"--secret", signing, "--url", "https://hooks.example/in", "--event", "all",
+		"--header", "x-api-key: "+header)
+	uid, _ := created["subscription_uid"].(string)
+	old, fresh := d.variables["DRAWBRIDGE_SECRETS_KEY"], secret.GenerateKey()
+	var said strings.Builder
+	step := func(keys string, status int, args ...string) string {
+		t.Helper()
+		d.variables["DRAWBRIDGE_SECRETS_KEY"] = keys
+		got := d.run(t, append([]string{"secrets", "rotate-key"}, args...)...)
+		if got.status != status {
+			t.Errorf("%v ended with %d: %s%s", args, got.status, got.stdout, got.stderr)
+		}
+		said.WriteString(got.stdout + got.stderr)
+		return got.stdout
+	}
+	step(old+","+fresh, exitOK, "--check")
+	step(fresh+","+old, exitOK, "--check", "--json")
+	if text := step(fresh, exitFailed); !strings.Contains(text, "its key is not in") {
+		t.Errorf("without the old key: %s", text)
+	}
+	if text := step(fresh+","+old, exitOK); !strings.Contains(text, "sealed again: 3") {
+		t.Errorf("rotating printed %s", text)
+	}
+	step(fresh, exitOK, "--check")
+	for pasted, match := range map[string]string{signing: "current", "other": "none"} {
+		got := d.runWith(t, pasted, "subscription", "compare-secret", uid, "--json")
+		if !strings.Contains(got.stdout, `"match": "`+match+`"`) {
+			t.Errorf("with the new key alone: %s%s", got.stdout, got.stderr)
+		}
+	}
+	for _, hidden := range []string{signing, header, old, fresh} {
+		if strings.Contains(said.String(), hidden) {
+			t.Errorf("the output shows %q", hidden)
+		}
+	}
+}

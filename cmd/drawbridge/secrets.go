@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"drawbridge/internal/config"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/sealed"
+)
+
+type secretsCmd struct {
+	RotateKey secretsRotateKeyCmd `cmd:"" help:"Seal every value again that the first key of DRAWBRIDGE_SECRETS_KEY has not sealed. Safe beside a running service; can be stopped and repeated."`
+}
+
+type secretsRotateKeyCmd struct {
+	Check bool `help:"Only count how many values name which key."`
+	JSON  bool `name:"json" help:"Print one JSON document."`
+}
+
+// Run seals values again, or counts them. It fails when values remain that the
+// first key has not sealed, or, with --check, that no key of the list opens.
+func (cmd secretsRotateKeyCmd) Run(env *environment) error {
+	return env.use(func(settings config.Config, db *postgres.DB) error {
+		keys, err := keyring(settings)
+		if err != nil {
+			return err
+		}
+		service := &sealed.Service{DB: db, Keys: keys}
+		work := service.Rotate
+		if cmd.Check {
+			work = service.Check
+		}
+		report, err := work(env.ctx)
+		if err != nil {
+			return err
+		}
+		if !cmd.Check {
+			if err := auditRotation(env, db, report); err != nil {
+				return err
+			}
+		}
+		if err := env.print(cmd.JSON, report, func(w io.Writer) { printKeys(w, report) }); err != nil {
+			return err
+		}
+		return cmd.verdict(report)
+	})
+}
+
+func auditRotation(env *environment, db *postgres.DB, report sealed.Report) error {
+	return db.InTx(env.ctx, func(tx *postgres.Tx) error {
+		return (&operator.Service{DB: db}).Audit(env.ctx, tx, operator.Entry{
+			Actor: cliActor, Action: "secrets.rotate_key", SubjectKind: "secrets_key",
+			Subject: report.Current, After: map[string]int{
+				"resealed": report.Resealed, "failed": len(report.Failed),
+			},
+		})
+	})
+}
+
+func (cmd secretsRotateKeyCmd) verdict(report sealed.Report) error {
+	switch {
+	case report.Lost > 0:
+		return fmt.Errorf("%d values name a key that is not in DRAWBRIDGE_SECRETS_KEY; "+
+			"put that key back behind the first one", report.Lost)
+	case !cmd.Check && report.Stale > 0:
+		return fmt.Errorf("%d values are not sealed with the key %s yet; "+
+			"run the command again once every process has it in front", report.Stale, report.Current)
+	}
+	return nil
+}
+
+func printKeys(w io.Writer, report sealed.Report) {
+	fmt.Fprintf(w, "sealing key %s, known keys %v\n", report.Current, report.Known)
+	for _, column := range report.Columns {
+		fmt.Fprintf(w, "  %-38s", column.Column)
+		for _, id := range report.Used() {
+			if number := column.Keys[id]; number > 0 {
+				fmt.Fprintf(w, "  %d by %s", number, id)
+			}
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "sealed again: %d, changed meanwhile: %d, not by %s: %d\n",
+		report.Resealed, report.Skipped, report.Current, report.Stale)
+	for _, failure := range report.Failed {
+		fmt.Fprintf(w, "  %s\n", failure)
+	}
+}

@@ -1,0 +1,299 @@
+// Package sealed knows every column that holds sealed values, and seals them
+// again when the key is replaced.
+//
+// A key is replaced while the service runs:
+//
+//  1. Add the new key behind the one in use (DRAWBRIDGE_SECRETS_KEY=old,new) and
+//     restart every process: from now on all of them open values of both.
+//  2. Put the new key in front (new,old) and restart them again: from now on all
+//     of them seal with the new one.
+//  3. Run drawbridge secrets rotate-key: it seals again what the old key sealed.
+//  4. Run drawbridge secrets rotate-key --check: when no value names the old key
+//     any more, take it away and restart. Keep it with the backups made before.
+//
+// Sealing again takes no lock for longer than one row's update, replaces a value
+// only if it is still the one that was read, and can be stopped and repeated at
+// any time: what is done already is not done again.
+package sealed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+)
+
+// Column is a column of sealed values.
+type Column struct {
+	Table, Name string
+	// Key is the primary key; its first column is the row that values are bound to.
+	Key []string
+	// BoundTable and BoundName are what values are bound to, where that is not
+	// the column itself: those that move between columns are bound to the first.
+	BoundTable, BoundName string
+}
+
+// Columns is every column that holds sealed values. A new one belongs here, so
+// that its values survive the replacement of a key.
+func Columns() []Column {
+	subscription := []string{"subscription_uid"}
+	return []Column{
+		{"subscriptions", "secret_sealed", subscription, "subscriptions", "secret_sealed"},
+		{"subscriptions", "previous_sealed", subscription, "subscriptions", "secret_sealed"},
+		{"subscriptions", "headers_sealed", subscription, "subscriptions", "headers_sealed"},
+		{
+			"subscription_versions", "headers_sealed", []string{"subscription_uid", "version"},
+			"subscriptions", "headers_sealed",
+		},
+		{
+			"second_factors", "secret_sealed", []string{"user_uid"},
+			"second_factors", "secret_sealed",
+		},
+	}
+}
+
+// String names the column.
+func (c Column) String() string { return c.Table + "." + c.Name }
+
+// Service seals values again.
+type Service struct {
+	DB   *postgres.DB
+	Keys *secret.Keyring
+}
+
+// Count is how many values of a column name which key.
+type Count struct {
+	Column string `json:"column"`
+	// Keys counts values by the id of their key.
+	Keys map[string]int `json:"keys"`
+}
+
+// Report is what was found, and what was done about it.
+type Report struct {
+	// Current is the id of the key that seals, Known are all that open.
+	Current string   `json:"current_key"`
+	Known   []string `json:"known_keys"`
+	Columns []Count  `json:"columns"`
+	// Stale counts the values that the current key has not sealed, Lost those
+	// of them that no key of the ring opens.
+	Stale int `json:"stale"`
+	Lost  int `json:"lost"`
+	// Resealed counts the values that Rotate sealed again, Skipped those that
+	// changed while it did.
+	Resealed int `json:"resealed"`
+	Skipped  int `json:"skipped"`
+	// Failed names the values that did not open.
+	Failed []string `json:"failed"`
+}
+
+// Check counts the values by key and changes nothing.
+func (s *Service) Check(ctx context.Context) (Report, error) {
+	report := Report{
+		Current: s.Keys.Current(), Known: s.Keys.IDs(), Columns: []Count{}, Failed: []string{},
+	}
+	for _, column := range Columns() {
+		count, err := s.count(ctx, column)
+		if err != nil {
+			return report, err
+		}
+		report.Columns = append(report.Columns, count)
+		for id, number := range count.Keys {
+			if id != report.Current {
+				report.Stale += number
+			}
+			if !slices.Contains(report.Known, id) {
+				report.Lost += number
+			}
+		}
+	}
+	return report, nil
+}
+
+func (s *Service) count(ctx context.Context, column Column) (Count, error) {
+	var rows []struct {
+		Key   string `db:"key"`
+		Count int    `db:"count"`
+	}
+	err := s.DB.SelectContext(ctx, &rows, fmt.Sprintf(`
+		SELECT split_part(%[1]s, '.', 2) AS key, count(*) AS count
+		  FROM %[2]s
+		 WHERE %[1]s IS NOT NULL
+		 GROUP BY 1`, pq.QuoteIdentifier(column.Name), pq.QuoteIdentifier(column.Table)))
+	if err != nil {
+		return Count{}, fmt.Errorf("counting the values of %s: %w", column, err)
+	}
+	count := Count{Column: column.String(), Keys: make(map[string]int, len(rows))}
+	for _, row := range rows {
+		count.Keys[row.Key] = row.Count
+	}
+	return count, nil
+}
+
+// batchSize is how many values one transaction replaces.
+const batchSize = 200
+
+// Rotate seals every value again that the current key has not sealed, and
+// returns what it did with the counts afterwards. Values that do not open are
+// named and left as they are.
+func (s *Service) Rotate(ctx context.Context) (Report, error) {
+	var done Report
+	for _, column := range Columns() {
+		if err := s.rotateColumn(ctx, column, &done); err != nil {
+			return done, fmt.Errorf("sealing %s again: %w", column, err)
+		}
+	}
+	report, err := s.Check(ctx)
+	report.Resealed, report.Skipped = done.Resealed, done.Skipped
+	report.Failed = append(report.Failed, done.Failed...)
+	return report, err
+}
+
+// value is a sealed value and the key of its row.
+type value struct {
+	key    []string
+	sealed string
+}
+
+func (s *Service) rotateColumn(ctx context.Context, column Column, done *Report) error {
+	rows, err := s.DB.QueryxContext(ctx, fmt.Sprintf(`
+		SELECT ARRAY[%s], %s
+		  FROM %s
+		 WHERE %[2]s IS NOT NULL
+		   AND split_part(%[2]s, '.', 2) <> $1`,
+		castAll(column.Key), pq.QuoteIdentifier(column.Name), pq.QuoteIdentifier(column.Table)),
+		s.Keys.Current())
+	if err != nil {
+		return fmt.Errorf("reading values: %w", err)
+	}
+	defer rows.Close()
+	for {
+		batch, err := nextBatch(rows)
+		if err != nil {
+			return err
+		}
+		if len(batch) == 0 {
+			return rows.Err()
+		}
+		if err := s.replace(ctx, column, batch, done); err != nil {
+			return err
+		}
+	}
+}
+
+// castAll lists columns as text.
+func castAll(names []string) string {
+	var casts []string
+	for _, name := range names {
+		casts = append(casts, pq.QuoteIdentifier(name)+"::text")
+	}
+	return strings.Join(casts, ", ")
+}
+
+func nextBatch(rows *sqlx.Rows) ([]value, error) {
+	var batch []value
+	for len(batch) < batchSize && rows.Next() {
+		var next value
+		if err := rows.Scan((*pq.StringArray)(&next.key), &next.sealed); err != nil {
+			return nil, fmt.Errorf("reading a value: %w", err)
+		}
+		batch = append(batch, next)
+	}
+	return batch, nil
+}
+
+// replace writes a batch. A value that somebody changed since it was read is
+// left to them: it was sealed then, by the key that their process has in front.
+func (s *Service) replace(
+	ctx context.Context, column Column, batch []value, done *Report,
+) error {
+	fresh, failed := s.resealAll(column, batch)
+	done.Failed = append(done.Failed, failed...)
+	if len(fresh) == 0 {
+		return nil
+	}
+	tried, replaced := 0, 0
+	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		tried, replaced = 0, 0
+		for _, old := range batch {
+			text, opened := fresh[old.sealed]
+			if !opened {
+				continue
+			}
+			count, err := swap(ctx, tx, column, old, text)
+			if err != nil {
+				return err
+			}
+			tried, replaced = tried+1, replaced+count
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	done.Resealed += replaced
+	done.Skipped += tried - replaced
+	return nil
+}
+
+// swap writes a value unless it changed since, and returns how many rows it wrote.
+func swap(
+	ctx context.Context, tx *postgres.Tx, column Column, old value, text string,
+) (int, error) {
+	query := fmt.Sprintf(`UPDATE %s SET %s = $1 WHERE %[2]s = $2`,
+		pq.QuoteIdentifier(column.Table), pq.QuoteIdentifier(column.Name))
+	args := []any{text, old.sealed}
+	for i, name := range column.Key {
+		args = append(args, old.key[i])
+		query += fmt.Sprintf(` AND %s = $%d`, pq.QuoteIdentifier(name), len(args))
+	}
+	result, err := tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, fmt.Errorf("writing a value of row %s: %w", strings.Join(old.key, "/"), err)
+	}
+	count, err := result.RowsAffected()
+	return int(count), err
+}
+
+// resealAll seals the values of a batch with the current key, by their old form.
+// Versions of one subscription may share a value; each form is opened once.
+func (s *Service) resealAll(
+	column Column, batch []value,
+) (fresh map[string]string, failed []string) {
+	fresh = make(map[string]string, len(batch))
+	for _, old := range batch {
+		plain, err := s.Keys.Open(old.sealed, column.BoundTable, column.BoundName, old.key[0])
+		if err != nil {
+			failed = append(failed, fmt.Sprintf("%s of %s: %s", column, strings.Join(old.key, "/"), why(err)))
+			continue
+		}
+		fresh[old.sealed] = s.Keys.Seal(plain, column.BoundTable, column.BoundName, old.key[0])
+	}
+	return fresh, failed
+}
+
+// why says what is wrong with a value in a few words.
+func why(err error) string {
+	if errors.Is(err, secret.ErrUnknownKey) {
+		return "its key is not in DRAWBRIDGE_SECRETS_KEY"
+	}
+	return "it is damaged or was moved from another row"
+}
+
+// Used lists the ids of the keys that values name, sorted.
+func (r Report) Used() []string {
+	used := make(map[string]bool)
+	for _, column := range r.Columns {
+		for id := range column.Keys {
+			used[id] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(used))
+}
