@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -156,14 +155,17 @@ func (b *bench) backlog(ctx context.Context, s scene) (err error) {
 	if err := settle(ctx, set.house.db); err != nil {
 		return err
 	}
-	start := time.Now()
+	clock, err := b.clock(n)
+	if err != nil {
+		return err
+	}
 	stop, err := set.house.work(ctx)
 	if err != nil {
 		return err
 	}
 	err = set.delivered(ctx, n)
-	took := timing{each: make([]time.Duration, n), total: time.Since(start)}
-	if err := errors.Join(err, stop()); err != nil {
+	took, clockErr := clock()
+	if err := errors.Join(err, clockErr, stop()); err != nil {
 		return err
 	}
 	if err := set.check(ctx, n); err != nil {
@@ -199,13 +201,16 @@ func (b *bench) stream(ctx context.Context, s scene) (err error) {
 	if err != nil {
 		return err
 	}
-	start := time.Now()
+	clock, err := b.clock(n)
+	if err != nil {
+		return errors.Join(err, stop())
+	}
 	err = set.publish(ctx, n, 1)
 	if err == nil {
 		err = set.delivered(ctx, n)
 	}
-	took := timing{each: make([]time.Duration, n), total: time.Since(start)}
-	if err := errors.Join(err, stop()); err != nil {
+	took, clockErr := clock()
+	if err := errors.Join(err, clockErr, stop()); err != nil {
 		return err
 	}
 	if err := set.check(ctx, n); err != nil {
@@ -234,4 +239,10 @@ func (b *bench) reportRate(section, name string, took timing, floors []floor) {
 			Floor: floor.took.rate(), FloorName: floor.name, Aim: floor.aim,
 		})
 	}
+	b.report.add(row{
+		Section: section, Name: name + ", processor time each", Unit: "µs",
+		Value:     microseconds(took.processorEach()),
+		Floor:     microseconds(floors[0].took.processorEach()),
+		FloorName: floors[0].name,
+	})
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
@@ -123,13 +122,16 @@ func (b *bench) backlogOfJobs(ctx context.Context, do task) (took timing, err er
 	if err := settle(ctx, h.db); err != nil {
 		return timing{}, errors.Join(err, q.stop(ctx))
 	}
-	start := time.Now()
+	stop, err := b.clock(n)
+	if err != nil {
+		return timing{}, errors.Join(err, q.stop(ctx))
+	}
 	err = q.start(ctx)
 	if err == nil {
 		err = worker.wait(ctx)
 	}
-	took = timing{each: make([]time.Duration, n), total: time.Since(start)}
-	return took, errors.Join(err, q.stop(ctx))
+	took, clockErr := stop()
+	return took, errors.Join(err, clockErr, q.stop(ctx))
 }
 
 // streamedJobs is the floor of publishing while delivering: a transaction that
@@ -156,14 +158,18 @@ func (b *bench) streamedJobs(ctx context.Context, targets *receivers) (took timi
 	if err := q.start(ctx); err != nil {
 		return timing{}, err
 	}
-	start := time.Now()
+	stop, err := b.clock(n)
+	if err != nil {
+		return timing{}, err
+	}
 	_, err = drive(ctx, publishers, n, func(ctx context.Context, _, i int) error {
 		return h.db.InTx(ctx, func(tx *postgres.Tx) error { return insertJob(ctx, inserter, tx, i) })
 	})
 	if err == nil {
 		err = worker.wait(ctx)
 	}
-	return timing{each: make([]time.Duration, n), total: time.Since(start)}, err
+	took, clockErr := stop()
+	return took, errors.Join(err, clockErr)
 }
 
 func insertJob(

@@ -20,7 +20,7 @@ type row struct {
 	// Section and Name say what was measured.
 	Section string `json:"section"`
 	Name    string `json:"name"`
-	// Unit is that of Value and Floor: "ms", "/s" or "MiB".
+	// Unit is that of Value and Floor: "µs", "ms", "/s" or "MiB".
 	Unit  string  `json:"unit"`
 	Value float64 `json:"value"`
 	Floor float64 `json:"floor"`
@@ -90,6 +90,9 @@ func digits(value float64) string {
 	}
 	return strconv.FormatFloat(value, 'f', decimals, 64)
 }
+
+// microseconds of a duration.
+func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // milliseconds of a duration.
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -13,6 +13,13 @@ import (
 type timing struct {
 	each  []time.Duration
 	total time.Duration
+	// processor is what they used of the processors, 0 where it was not measured.
+	processor time.Duration
+}
+
+// processorEach is what each of them used of the processors.
+func (t timing) processorEach() time.Duration {
+	return t.processor / time.Duration(max(len(t.each), 1))
 }
 
 // rate is how many came per second.
@@ -30,7 +37,10 @@ func (t timing) quantile(q float64) time.Duration {
 
 // join adds what a later round found.
 func (t timing) join(other timing) timing {
-	return timing{each: append(t.each, other.each...), total: t.total + other.total}
+	return timing{
+		each: append(t.each, other.each...), total: t.total + other.total,
+		processor: t.processor + other.processor,
+	}
 }
 
 // task does the i-th of many things; worker tells which of the goroutines it
