@@ -13,16 +13,19 @@ const engineConnections = 8
 
 // engineParameters are the settings of the engine's connections. Its statements
 // are few, fixed, and reach every row by an index, however large the tables
-// are: one generic plan serves all arguments, and no plan may be another kind,
-// as one made while a table was empty would be. A row that somebody holds
-// locked must not hold up the many that share its statement for long.
+// are: one generic plan serves all arguments, joins go in the order in which they
+// are written, and no plan may be another kind, as one made while a table was
+// empty would be. A row that somebody holds locked must not hold up the many that
+// share its statement for long.
 var engineParameters = map[string]string{
-	"plan_cache_mode":  "force_generic_plan",
-	"enable_seqscan":   "off",
-	"enable_hashjoin":  "off",
-	"enable_mergejoin": "off",
-	"jit":              "off",
-	"lock_timeout":     "500ms",
+	"plan_cache_mode":     "force_generic_plan",
+	"join_collapse_limit": "1",
+	"from_collapse_limit": "1",
+	"enable_seqscan":      "off",
+	"enable_hashjoin":     "off",
+	"enable_mergejoin":    "off",
+	"jit":                 "off",
+	"lock_timeout":        "500ms",
 }
 
 // Engine is the pool for statements that do the work of many callers at once.

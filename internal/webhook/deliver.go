@@ -147,7 +147,8 @@ type assignment struct {
 	SlotAt            *time.Time        `db:"slot_at"`
 }
 
-// loadAssignments are the deliveries of jobs, by their keys.
+// loadAssignments are the deliveries of jobs. Each is looked up by its key: a limit
+// of one leaves the planner no other way, whatever it believes of the tables.
 const loadAssignments = `
 	SELECT d.delivery_uid,
 	       d.created_at,
@@ -171,8 +172,18 @@ const loadAssignments = `
 	       s.rate,
 	       d.slot_at
 	  FROM unnest($1::uuid[], $2::timestamptz[]) AS job (delivery_uid, created_at)
-	  JOIN deliveries d ON d.delivery_uid = job.delivery_uid AND d.created_at = job.created_at
-	  JOIN events e ON e.event_uid = d.event_uid AND e.occurred_at = d.event_at
+	 CROSS JOIN LATERAL (
+	           SELECT *
+	             FROM deliveries
+	            WHERE delivery_uid = job.delivery_uid
+	              AND created_at = job.created_at
+	            LIMIT 1) AS d
+	 CROSS JOIN LATERAL (
+	           SELECT body
+	             FROM events
+	            WHERE event_uid = d.event_uid
+	              AND occurred_at = d.event_at
+	            LIMIT 1) AS e
 	  JOIN subscriptions s USING (subscription_uid)`
 
 // load returns the assignment of a job as it is now, and false without one.
