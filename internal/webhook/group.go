@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -17,16 +18,19 @@ const (
 	// groupFlights bounds how many statements of a kind run at a time. The fewer,
 	// the more callers gather for the next.
 	groupFlights = 2
+	// groupPause is how long a statement waits for company when the last one had
+	// some: most of what a statement costs it costs for any number.
+	groupPause = time.Millisecond
 	// groupTimeout bounds a statement.
 	groupTimeout = 10 * time.Second
 )
 
 // group lets many callers that want the same of the database share a statement.
 //
-// It never waits for company: a caller that comes while few statements are under
-// way gets one at once, and those that come while they run share the next. So a
-// lone caller is as quick as without a group, and the cost per caller falls as
-// more come. Each waits until its own part is committed and gets its own result.
+// A caller that comes while few statements are under way gets one at once, and
+// those that come while they run, and a moment after, share the next. So a lone
+// caller is as quick as without a group, and the cost per caller falls as more
+// come. Each waits until its own part is committed and gets its own result.
 //
 // When a shared statement fails, each of its callers gets one of its own, on the
 // common pool, while the group goes on: neither a value that the database refuses
@@ -36,6 +40,8 @@ type group[In, Out any] struct {
 	mu      sync.Mutex
 	waiting []*member[In, Out]
 	flights int
+	// crowded tells that the last statement had company.
+	crowded atomic.Bool
 }
 
 // member is a caller that waits.
@@ -85,10 +91,14 @@ func (g *group[In, Out]) do(ctx context.Context, e errand[In, Out], in In) (Out,
 // fly runs statements until nobody waits.
 func (g *group[In, Out]) fly(e errand[In, Out]) {
 	for {
+		if g.crowded.Load() {
+			<-time.After(groupPause)
+		}
 		company := g.board(e.key)
 		if len(company) == 0 {
 			return
 		}
+		g.crowded.Store(len(company) > 1)
 		ins := make([]In, len(company))
 		for i, one := range company {
 			ins[i] = one.in

@@ -51,7 +51,8 @@ func (s *Service) outcome(number int, attempt Attempt, now time.Time) outcome {
 // attempt that was made is counted. No delivery may be in it twice.
 //
 // Rows come in the order of their keys, so that two processes which meet in the
-// same rows wait for each other and do not lock each other out.
+// same rows wait for each other and do not lock each other out. The last two
+// parameters bound the times of the deliveries, which spares partitions.
 const recordAttempts = `
 	WITH made AS MATERIALIZED (
 		SELECT *
@@ -115,20 +116,23 @@ const recordAttempts = `
 		  FROM made m
 		 WHERE d.delivery_uid = m.delivery_uid
 		   AND d.created_at = m.created_at
+		   AND d.created_at BETWEEN $27 AND $28
 		   AND ((d.state IN ('pending', 'retrying') AND d.attempt_count = m.number - 1)
 		        OR (m.state = 'delivered' AND d.state <> 'delivered'))
 		RETURNING d.delivery_uid
-	), counted AS (
-		UPDATE deliveries d
-		   SET attempt_count = m.number
-		  FROM made m
-		 WHERE d.delivery_uid = m.delivery_uid
-		   AND d.created_at = m.created_at
-		   AND d.attempt_count < m.number
-		   AND (SELECT count(*) FROM moved) < (SELECT count(*) FROM made)
-		   AND NOT EXISTS (SELECT 1 FROM moved WHERE moved.delivery_uid = m.delivery_uid)
 	)
 	SELECT delivery_uid FROM moved`
+
+// countAttempts counts attempts that moved nothing. It is a statement of its own,
+// because it hardly ever has anything to do.
+const countAttempts = `
+	UPDATE deliveries d
+	   SET attempt_count = m.number
+	  FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[])
+	    AS m (delivery_uid, created_at, number)
+	 WHERE d.delivery_uid = m.delivery_uid
+	   AND d.created_at = m.created_at
+	   AND d.attempt_count < m.number`
 
 // madeAttempt is an attempt and what follows from it, ready to be written.
 type madeAttempt struct {
@@ -151,7 +155,16 @@ func recordMany(ctx context.Context, on *sqlx.DB, rows []madeAttempt) ([]bool, e
 		columns.add(row)
 	}
 	var uids []uuid.UUID
-	if err := on.SelectContext(ctx, &uids, recordAttempts, columns.args()...); err != nil {
+	err := inTx(ctx, on, func(tx *sqlx.Tx) error {
+		uids = nil
+		err := tx.SelectContext(ctx, &uids, recordAttempts, append(columns.args(), span(rows)...)...)
+		if err != nil || len(uids) == len(rows) {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, countAttempts, columns.args()[:3]...)
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	found := make(map[uuid.UUID]bool, len(uids))
@@ -163,6 +176,32 @@ func recordMany(ctx context.Context, on *sqlx.DB, rows []madeAttempt) ([]bool, e
 		moved[i] = found[row.task.UID]
 	}
 	return moved, nil
+}
+
+// span is when the first and the last of the deliveries were made.
+func span(rows []madeAttempt) []any {
+	first, last := rows[0].task.CreatedAt, rows[0].task.CreatedAt
+	for _, row := range rows[1:] {
+		if at := row.task.CreatedAt; at.Before(first) {
+			first = at
+		} else if at.After(last) {
+			last = at
+		}
+	}
+	return []any{first, last}
+}
+
+// inTx runs use in a transaction of its own.
+func inTx(ctx context.Context, on *sqlx.DB, use func(tx *sqlx.Tx) error) error {
+	tx, err := on.BeginTxx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	if err := use(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
 }
 
 // record writes an attempt as recordAttempts says, in company if there is any
