@@ -63,8 +63,18 @@ type Configuration struct {
 	Merchants    []string
 	AllMerchants bool
 	Headers      []HeaderView
-	Created      time.Time
-	Updated      time.Time
+	// Rate is in requests a second, 0 without a limit.
+	Rate    int
+	Created time.Time
+	Updated time.Time
+}
+
+// rate words the pace.
+func (c Configuration) rate() string {
+	if c.Rate == 0 {
+		return "No limit"
+	}
+	return "At most " + plural(c.Rate, "request", "requests") + " a second"
 }
 
 // SecretTab is what can be told and done about a subscription's secret.
@@ -179,7 +189,9 @@ type ActionForm struct {
 	Icon   string
 	// Version is the one to restore, 0 for other actions.
 	Version int
-	Diff    []DiffRow
+	// Base is the version that the reader looked at.
+	Base int
+	Diff []DiffRow
 }
 
 // RotateForm puts a new secret in force.

@@ -34,7 +34,9 @@ type SubscriptionForm struct {
 	// Secret is what was typed a moment ago; one that is stored never stands here.
 	Secret  string
 	Headers []HeaderField
-	Reason  string
+	// Rate is in requests a second; empty for no limit.
+	Rate   string
+	Reason string
 	// TestEvent is the kind of the test before saving.
 	TestEvent string
 	// Check is what is known of the URL, nil before it was looked at.

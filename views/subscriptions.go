@@ -34,11 +34,13 @@ func (r SubscriptionRow) events() string {
 	return plural(len(r.Events), "event", "events")
 }
 
-func (r SubscriptionRow) eventsTitle() string { return strings.Join(r.Events, ", ") }
+func (r SubscriptionRow) eventsTitle() string {
+	return strings.Join(r.Events, ", ") + "; " + r.merchants()
+}
 
 func (r SubscriptionRow) merchants() string {
 	if r.Merchants == 0 {
-		return "All merchants"
+		return "all merchants"
 	}
 	return plural(r.Merchants, "merchant", "merchants")
 }
@@ -118,7 +120,6 @@ func subscriptionTable(p SubscriptionList) TableProps[SubscriptionRow] {
 			{Title: "Endpoint", Header: true, Cell: endpointCell},
 			{Title: "Partner", Class: "col-b w-place", Cell: partnerCell},
 			{Title: "Events", Class: "col-b w-result", Cell: eventsCell},
-			{Title: "Covers", Class: "col-c w-id", Cell: coversCell},
 			{Title: "24 hours", Class: "col-a w-spark", Cell: sparkCell},
 			{Title: "p95", Class: "col-c w-short end", Cell: p95Cell},
 			{Title: "Last success", Class: "col-b w-time end", Cell: lastSuccessCell},

@@ -144,10 +144,11 @@ func subscriptionSamplePages(word string) map[string]templ.Component {
 		"subscription activity":     SubscriptionDetailPage(sampleSubscriptionPage(word, TabActivity)),
 		"subscription configuration": SubscriptionDetailPage(
 			sampleSubscriptionPage(word, TabConfiguration)),
-		"subscription secret": SubscriptionDetailPage(sampleSubscriptionPage(word, TabSecret)),
-		"subscription health": SubscriptionDetailPage(sampleSubscriptionPage(word, TabHealth)),
-		"sample receiver":     ReceiverDetailPage(sampleReceiver(word)),
-		"silent receiver":     ReceiverDetailPage(ReceiverPage{Frame: sampleFrame(word), URL: word}),
+		"subscription secret":   SubscriptionDetailPage(sampleSubscriptionPage(word, TabSecret)),
+		"subscription versions": SubscriptionDetailPage(sampleSubscriptionPage(word, TabVersions)),
+		"subscription health":   SubscriptionDetailPage(sampleSubscriptionPage(word, TabHealth)),
+		"sample receiver":       ReceiverDetailPage(sampleReceiver(word)),
+		"silent receiver":       ReceiverDetailPage(ReceiverPage{Frame: sampleFrame(word), URL: word}),
 		"mailbox": MailboxPage(Mailbox{
 			Frame: sampleFrame(word), Open: sampleUID, Subject: word, BodyURL: EmailBodyPath(sampleUID),
 			Rows: []EmailRow{{UID: sampleUID, Kind: word, To: word, Subject: word, Created: sampleTime}},

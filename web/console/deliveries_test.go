@@ -268,7 +268,7 @@ func TestSubscriptionList(t *testing.T) {
 	made, value := r.subscribe(endpoint.URL + "/hook")
 	page := b.get(views.PathSubscriptions).wantStatus(t, http.StatusOK)
 	row := page.text("#s-" + made.UID.String())
-	for _, want := range []string{"Active", "Sunvolt Energy", "All events", "All merchants"} {
+	for _, want := range []string{"Active", "Sunvolt Energy", "All events"} {
 		if !strings.Contains(row, want) {
 			t.Errorf("the row %q does not say %q", row, want)
 		}

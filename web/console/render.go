@@ -60,7 +60,7 @@ func (c *Console) frame(
 		User:        views.User{Name: user.Name, Email: user.Email, Role: string(user.Role)},
 		Environment: c.Environment, Version: c.Version, Failing: failing,
 		Development: c.Development != nil,
-		Theme: c.preference(ctx, "theme"), Density: c.preference(ctx, "density"),
+		Theme:       c.preference(ctx, "theme"), Density: c.preference(ctx, "density"),
 		Path: request.URL.RequestURI(),
 	}, nil
 }

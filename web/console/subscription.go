@@ -69,6 +69,13 @@ func (c *Console) subscriptionLive(ctx echo.Context) error {
 func (c *Console) subscriptionPage(
 	ctx echo.Context,
 ) (views.SubscriptionPage, webhook.Subscription, error) {
+	return c.subscriptionPageOf(ctx, ctx.QueryParam("tab"))
+}
+
+// subscriptionPageOf loads a subscription with what one tab shows.
+func (c *Console) subscriptionPageOf(
+	ctx echo.Context, tab string,
+) (views.SubscriptionPage, webhook.Subscription, error) {
 	request := ctx.Request().Context()
 	uid, err := pathUID(ctx)
 	if err != nil {
@@ -86,7 +93,7 @@ func (c *Console) subscriptionPage(
 		UID: uid.String(), PartnerUID: s.PartnerUID.String(), PartnerName: owner.Name, URL: s.URL,
 		State: string(s.State), Version: s.Version, MayChange: mayChange(ctx),
 	}
-	page.Tab, page.Tabs = subscriptionPageTabs(page.UID, ctx.QueryParam("tab"))
+	page.Tab, page.Tabs = subscriptionPageTabs(page.UID, tab)
 	if err := c.describeState(request, &page, s); err != nil {
 		return page, s, err
 	}
@@ -95,6 +102,8 @@ func (c *Console) subscriptionPage(
 		page.Configuration, err = c.configuration(request, s)
 	case views.TabSecret:
 		page.Secret = secretTab(s, c.DB.Now())
+	case views.TabVersions:
+		page.Versions, err = c.versionsTab(ctx, s)
 	case views.TabHealth:
 		page.Health, err = c.healthTab(request, s)
 	default:
@@ -110,7 +119,7 @@ func subscriptionPageTabs(uid, wanted string) (current string, tabs []views.Tab)
 	current = views.TabActivity
 	for _, tab := range []struct{ name, label string }{
 		{views.TabActivity, "Activity"}, {views.TabConfiguration, "Configuration"},
-		{views.TabSecret, "Secret"}, {views.TabHealth, "Health"},
+		{views.TabSecret, "Secret"}, {views.TabHealth, "Health"}, {views.TabVersions, "Versions"},
 	} {
 		tabs = append(tabs, views.Tab{
 			Label: tab.label, Href: views.SubscriptionTab(uid, tab.name), Current: tab.name == wanted,
@@ -194,7 +203,7 @@ func (c *Console) configuration(
 	shown := views.Configuration{
 		Auth: string(s.Auth), AllEvents: s.Wants(webhook.AllEvents),
 		AllMerchants: len(s.Merchants) == 0, Headers: headerViews(webhook.Mask(s.Headers)),
-		Created: s.CreatedAt, Updated: s.UpdatedAt,
+		Rate: s.Rate, Created: s.CreatedAt, Updated: s.UpdatedAt,
 	}
 	events, err := eventChoices(s.Events)
 	if err != nil {

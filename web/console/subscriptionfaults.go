@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"drawbridge/internal/lending"
@@ -15,12 +16,14 @@ import (
 var formLabels = map[string]string{
 	"url": "The URL", "partner": "The partner", "merchant": "The merchant", "event": "The event",
 	"auth": "The authentication", "secret": "The secret", "reason": "The reason",
+	"rate": "The rate",
 }
 
 // formOrder is the order of the form's fields from the top down; headers come
 // between secret and reason.
 var formOrder = []string{
-	"url", "partner", "merchant", "event", "auth", "secret", "headers", "reason", "test_event",
+	"url", "partner", "merchant", "event", "auth", "secret", "headers", "rate", "reason",
+	"test_event",
 }
 
 // checkForm finds what only the form can get wrong.
@@ -38,10 +41,13 @@ func checkForm(form views.SubscriptionForm) lending.Faults {
 	if form.Auth != "none" && form.SecretMode == secretPaste && form.Secret == "" {
 		faults.Add("secret", "Type the secret that was agreed, or let one be generated.")
 	}
+	if _, err := strconv.Atoi(form.Rate); form.Rate != "" && err != nil {
+		faults.Add("rate", "The rate is a whole number of requests a second, or empty for no limit.")
+	}
 	return faults
 }
 
-// fault puts the refusal's faults at the fields of the form. rows are the rows
+// faultForm puts the refusal's faults at the fields of the form. rows are the rows
 // of the headers that were checked. It returns false for another error.
 func faultForm(form *views.SubscriptionForm, err error, rows []views.HeaderField) bool {
 	refusal, ok := errors.AsType[*lending.Error](err)

@@ -50,7 +50,7 @@ func (c *Console) formOf(
 		URL: current.URL, Auth: string(current.Auth), StoredAuth: string(current.Auth),
 		AllMerchants: len(current.Merchants) == 0,
 		AllEvents:    slices.Contains(current.Events, webhook.AllEvents),
-		SecretMode:   secretKeep, TestEvent: string(lending.EventStatusUpdated),
+		SecretMode:   secretKeep, Rate: rateText(current.Rate), TestEvent: string(lending.EventStatusUpdated),
 	}
 	if current.Auth == webhook.AuthNone {
 		form.SecretMode = secretGenerate
@@ -130,6 +130,7 @@ func (c *Console) readForm(
 		Auth: values.Get("auth"), SecretMode: values.Get("secret_mode"),
 		Secret: strings.TrimSpace(values.Get("secret")), Reason: values.Get("reason"),
 		TestEvent: values.Get("test_event"), Headers: readHeaders(values),
+		Rate: strings.TrimSpace(values.Get("rate")),
 	}
 	if current != nil {
 		form.UID, form.Partner = current.UID.String(), current.PartnerUID.String()
@@ -213,6 +214,7 @@ func settingsOf(
 		URL: form.URL, Auth: webhook.Auth(form.Auth), Events: chosenEvents(form),
 		Merchants: chosenMerchants(form), Headers: []webhook.Header{},
 	}
+	settings.Rate, _ = strconv.Atoi(form.Rate) // checkForm names what is no number
 	if form.SecretMode == secretPaste && form.Secret != "" {
 		settings.Secret = secret.New(form.Secret)
 	}

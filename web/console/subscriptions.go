@@ -39,6 +39,9 @@ func (c *Console) subscriptionRoutes() []Route {
 		{get, views.PathSubscriptionOutcome, "console.subscription.result.live", support, c.testLive},
 		{get, views.PathSubscriptionRotate, "console.subscription.rotate", change, c.rotateForm},
 		{post, views.PathSubscriptionRotate, "console.subscription.rotated", change, c.rotate},
+		{post, views.PathSubscriptionCompare, "console.subscription.compare", support, c.compareSecret},
+		{get, views.PathSubscriptionRestore, "console.subscription.restore", change, c.restoreForm},
+		{post, views.PathSubscriptionRestore, "console.subscription.restored", change, c.restore},
 		{get, views.PathSubscriptionPause, "console.subscription.pause", change, c.ask(pauseAction)},
 		{
 			post, views.PathSubscriptionPause, "console.subscription.paused", change,

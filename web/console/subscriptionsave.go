@@ -2,6 +2,7 @@ package console
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -159,6 +160,9 @@ func (c *Console) finishSave(
 	save func() (saved, error),
 ) error {
 	done, err := save()
+	if _, stale := errors.AsType[*webhook.StaleError](err); stale {
+		return c.showConflict(ctx, form, form.Version)
+	}
 	if err != nil {
 		if faultForm(&form, err, rows) {
 			return c.showForm(ctx, http.StatusBadRequest, form)
@@ -219,6 +223,7 @@ func (c *Console) amend(
 	patch := webhook.Patch{
 		URL: &settings.URL, Auth: &settings.Auth, Events: settings.Events,
 		Merchants: settings.Merchants, Headers: &settings.Headers, Overlap: webhook.DefaultOverlap,
+		Rate: &settings.Rate, Base: form.Version, Reason: form.Reason,
 	}
 	if form.SecretMode != secretKeep && settings.Auth != webhook.AuthNone {
 		patch.Secret = &settings.Secret
@@ -267,7 +272,7 @@ func subscriptionState(s webhook.Subscription) map[string]any {
 	}
 	return map[string]any{
 		"partner_uid": s.PartnerUID, "url": s.URL, "auth": s.Auth, "events": s.Events,
-		"merchants": uidStrings(s.Merchants), "headers": headers, "state": s.State,
+		"merchants": uidStrings(s.Merchants), "headers": headers, "rate": s.Rate, "state": s.State,
 		"version": s.Version,
 	}
 }

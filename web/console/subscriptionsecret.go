@@ -3,8 +3,6 @@ package console
 import (
 	"context"
 	"net/http"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -121,7 +119,7 @@ func (c *Console) rotate(ctx echo.Context) error {
 		Overlap: ctx.FormValue("overlap"), Reason: ctx.FormValue("reason"),
 		Faults: map[string]string{},
 	}
-	patch := webhook.Patch{Secret: new(secret.String)}
+	patch := webhook.Patch{Secret: new(secret.String), Reason: form.Reason}
 	if form.Mode == secretPaste {
 		*patch.Secret = secret.New(form.Secret)
 		if form.Secret == "" {
@@ -189,14 +187,4 @@ func (c *Console) rotateSecret(
 		})
 	})
 	return done, err
-}
-
-// versionOptions are the versions to choose from, newest first.
-func versionOptions(rows []views.VersionRow) []views.Option {
-	options := make([]views.Option, 0, len(rows))
-	for _, row := range rows {
-		text := strconv.Itoa(row.Number)
-		options = append(options, views.Option{Value: text, Label: text + ": " + row.Change})
-	}
-	return slices.Clip(options)
 }

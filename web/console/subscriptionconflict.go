@@ -1,0 +1,158 @@
+package console
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// showConflict answers a change that was made from a version which is not in
+// force any more: what only the others changed is taken over, what was typed
+// stays, and both are shown beside what the form began with.
+func (c *Console) showConflict(
+	ctx echo.Context, typed views.SubscriptionForm, base int,
+) error {
+	request := ctx.Request().Context()
+	current, err := c.liveSubscription(ctx)
+	if err != nil {
+		return err
+	}
+	versions, err := c.Webhooks.Versions(request, current.UID)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(versions, func(v webhook.Version) bool { return v.Number == base })
+	if at < 0 {
+		at = len(versions) - 1 // a version that never was: compare with the first
+	}
+	theirs, err := c.formOf(request, current)
+	if err != nil {
+		return err
+	}
+	began, err := c.formOf(request, versionAsSubscription(current, versions[at]))
+	if err != nil {
+		return err
+	}
+	typed.Conflict = &views.Conflict{}
+	for _, version := range slices.Backward(versions[:at]) {
+		typed.Conflict.Versions = append(typed.Conflict.Versions, versionRow(version))
+	}
+	typed.Conflict.Changes = mergeForms(&typed, began, theirs)
+	typed.Version, typed.StoredAuth, typed.Focus = current.Version, string(current.Auth), ""
+	return c.showForm(ctx, http.StatusConflict, typed)
+}
+
+// versionAsSubscription is a subscription as a version of it was.
+func versionAsSubscription(s webhook.Subscription, v webhook.Version) webhook.Subscription {
+	s.URL, s.Auth, s.Events, s.Merchants = v.URL, v.Auth, v.Events, v.Merchants
+	s.Headers, s.Rate, s.Version = v.Headers, v.Rate, v.Number
+	return s
+}
+
+// part is one setting of a form: what it says, and how another's is taken over.
+type part struct {
+	name string
+	text func(f views.SubscriptionForm) string
+	take func(to *views.SubscriptionForm, from views.SubscriptionForm)
+}
+
+var formParts = []part{
+	{
+		"URL", func(f views.SubscriptionForm) string { return f.URL },
+		func(to *views.SubscriptionForm, from views.SubscriptionForm) { to.URL = from.URL },
+	},
+	{
+		"Merchants", merchantsText, func(to *views.SubscriptionForm, from views.SubscriptionForm) {
+			to.AllMerchants, to.Merchants = from.AllMerchants, from.Merchants
+		},
+	},
+	{
+		"Events", eventsText, func(to *views.SubscriptionForm, from views.SubscriptionForm) {
+			to.AllEvents, to.Events = from.AllEvents, from.Events
+		},
+	},
+	{
+		"Authentication", func(f views.SubscriptionForm) string { return views.AuthWord(f.Auth) },
+		func(to *views.SubscriptionForm, from views.SubscriptionForm) {
+			to.Auth, to.SecretMode = from.Auth, from.SecretMode
+		},
+	},
+	{
+		"Headers", headersText, func(to *views.SubscriptionForm, from views.SubscriptionForm) {
+			to.Headers = from.Headers
+		},
+	},
+	{
+		"Rate", func(f views.SubscriptionForm) string { return orNone(f.Rate) },
+		func(to *views.SubscriptionForm, from views.SubscriptionForm) { to.Rate = from.Rate },
+	},
+}
+
+// mergeForms takes over into typed what only the others changed, and returns
+// every setting that they changed.
+func mergeForms(
+	typed *views.SubscriptionForm, began, theirs views.SubscriptionForm,
+) []views.ConflictChange {
+	var changes []views.ConflictChange
+	for _, each := range formParts {
+		before, now, yours := each.text(began), each.text(theirs), each.text(*typed)
+		if before == now {
+			continue
+		}
+		change := views.ConflictChange{Setting: each.name, Base: before, Theirs: now, Yours: yours}
+		if yours == before {
+			each.take(typed, theirs)
+			change.Yours = ""
+		}
+		changes = append(changes, change)
+	}
+	return changes
+}
+
+func merchantsText(f views.SubscriptionForm) string {
+	if f.AllMerchants {
+		return "all"
+	}
+	var names []string
+	for _, merchant := range f.Merchants {
+		if merchant.Checked {
+			names = append(names, merchant.Label)
+		}
+	}
+	return strings.Join(names, ", ")
+}
+
+func eventsText(f views.SubscriptionForm) string { return strings.Join(chosenEvents(f), ", ") }
+
+// headersText tells headers apart without showing what may be a credential.
+func headersText(f views.SubscriptionForm) string {
+	var lines []string
+	for _, header := range f.Headers {
+		if header.Name == "" && header.Value == "" {
+			continue
+		}
+		text := header.Value
+		if header.Kept {
+			text = "hidden value"
+			if header.Value != "" {
+				text = "another hidden value"
+			}
+		}
+		lines = append(lines, strings.ToLower(header.Name)+": "+text)
+	}
+	return orNone(strings.Join(lines, ", "))
+}
+
+// rateText is a rate as the form writes it; empty for no limit.
+func rateText(rate int) string {
+	if rate == 0 {
+		return ""
+	}
+	return strconv.Itoa(rate)
+}

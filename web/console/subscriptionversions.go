@@ -1,0 +1,280 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// A value may be compared with a secret this often by one person.
+const (
+	maxComparisons   = 30
+	comparisonWindow = time.Hour
+)
+
+// settingWords name the settings of a difference.
+var settingWords = map[webhook.Setting]string{
+	webhook.SettingURL: "URL", webhook.SettingAuth: "Authentication",
+	webhook.SettingSecret: "Secret", webhook.SettingEvents: "Events",
+	webhook.SettingMerchants: "Merchants", webhook.SettingHeaders: "Header",
+	webhook.SettingRate: "Rate", webhook.SettingState: "State",
+}
+
+// versionsTab lists the versions, and compares the two that the address names.
+func (c *Console) versionsTab(
+	ctx echo.Context, s webhook.Subscription,
+) (views.VersionsTab, error) {
+	request := ctx.Request().Context()
+	versions, err := c.Webhooks.Versions(request, s.UID)
+	if err != nil {
+		return views.VersionsTab{}, err
+	}
+	tab := views.VersionsTab{}
+	for i, version := range versions {
+		row := versionRow(version)
+		row.Current = i == 0
+		if i > 0 && mayChange(ctx) && s.State != webhook.StateDeleted {
+			row.Restore = views.RestorePath(s.UID.String(), strconv.Itoa(version.Number))
+		}
+		tab.Rows = append(tab.Rows, row)
+	}
+	tab.Options = versionOptions(tab.Rows)
+	tab.From, _ = strconv.Atoi(ctx.QueryParam("from")) // 0 compares nothing
+	tab.To, _ = strconv.Atoi(ctx.QueryParam("to"))
+	if tab.From == 0 || tab.To == 0 {
+		tab.From, tab.To = max(s.Version-1, 1), s.Version
+	}
+	diff, err := c.Webhooks.CompareVersions(request, s.UID, tab.From, tab.To)
+	if err != nil {
+		return views.VersionsTab{}, err
+	}
+	tab.Diff, err = c.diffRows(request, diff.Changes)
+	return tab, err
+}
+
+// versionOptions are the versions to choose from, newest first.
+func versionOptions(rows []views.VersionRow) []views.Option {
+	options := make([]views.Option, 0, len(rows))
+	for _, row := range rows {
+		text := strconv.Itoa(row.Number)
+		options = append(options, views.Option{Value: text, Label: text + ": " + row.Change})
+	}
+	return options
+}
+
+func versionRow(version webhook.Version) views.VersionRow {
+	row := views.VersionRow{
+		Number: version.Number, By: version.ChangedBy, At: version.ChangedAt, Change: version.Change,
+	}
+	if version.Reason != "" {
+		row.Change += " (" + version.Reason + ")"
+	}
+	return row
+}
+
+// diffRows words differences, merchants by their names.
+func (c *Console) diffRows(
+	ctx context.Context, changes []webhook.SettingChange,
+) ([]views.DiffRow, error) {
+	var rows []views.DiffRow
+	for _, change := range changes {
+		row := views.DiffRow{
+			Setting: strings.TrimSpace(settingWords[change.Setting] + " " + change.Name),
+			Before:  change.Before, After: change.After,
+		}
+		switch {
+		case change.Setting == webhook.SettingSecret:
+			row.Before, row.After = "one secret", "another one"
+		case change.Setting == webhook.SettingMerchants:
+			var err error
+			if row.Before, err = c.merchantName(ctx, row.Before); err != nil {
+				return nil, err
+			}
+			if row.After, err = c.merchantName(ctx, row.After); err != nil {
+				return nil, err
+			}
+		case change.Masked && change.Before == change.After:
+			row.Before, row.After = "one hidden value", "another one"
+		}
+		row.Before, row.After = orNone(row.Before), orNone(row.After)
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "none"
+	}
+	return text
+}
+
+// merchantName is the name of a merchant that a difference names by its id.
+func (c *Console) merchantName(ctx context.Context, text string) (string, error) {
+	uid, err := uuid.Parse(text)
+	if err != nil {
+		return text, nil //nolint:nilerr // "all", or none
+	}
+	merchant, err := c.Partners.Merchant(ctx, uid)
+	return merchant.Name, err
+}
+
+// restoreForm shows what bringing back a version would change.
+func (c *Console) restoreForm(ctx echo.Context) error {
+	current, err := c.liveSubscription(ctx)
+	if err != nil {
+		return err
+	}
+	number, err := strconv.Atoi(ctx.QueryParam("version"))
+	if err != nil {
+		return lending.NewError(lending.CodeNotFound, "There is no such version.")
+	}
+	request := ctx.Request().Context()
+	diff, err := c.Webhooks.CompareVersions(request, current.UID, current.Version, number)
+	if err != nil {
+		return err
+	}
+	form := views.ActionForm{
+		UID: current.UID.String(), URL: current.URL, Action: "restore", Version: number,
+		Base: current.Version, Button: "Restore as a new version", Icon: "history",
+		Consequences: []string{
+			fmt.Sprintf("Version %d becomes the configuration in force once more, as version %d.",
+				number, current.Version+1),
+			"The secret stays the present one: versions have none of their own. Whether the " +
+				"subscription is paused stays too.",
+			"It is checked by the rules of today first.",
+		},
+	}
+	form.Diff, err = c.diffRows(request, slices.DeleteFunc(diff.Changes, stays))
+	if err != nil {
+		return err
+	}
+	title := "Restore version " + strconv.Itoa(number)
+	if form.Frame, err = c.subscriptionFrame(ctx, current, title); err != nil {
+		return err
+	}
+	return render(ctx, http.StatusOK, views.ActionPage(form))
+}
+
+// stays tells whether a restore leaves the setting as it is.
+func stays(change webhook.SettingChange) bool {
+	return change.Setting == webhook.SettingSecret || change.Setting == webhook.SettingState
+}
+
+// restore brings a version back.
+func (c *Console) restore(ctx echo.Context) error {
+	current, err := c.liveSubscription(ctx)
+	if err != nil {
+		return err
+	}
+	number, _ := strconv.Atoi(ctx.FormValue("version")) // 0 is a version that never was
+	base, _ := strconv.Atoi(ctx.FormValue("base"))
+	reason := ctx.FormValue("reason")
+	var done webhook.Restoration
+	err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
+		done, err = c.Webhooks.Restore(request, tx, current.UID, number,
+			webhook.Patch{Base: base, Reason: reason}, currentUser(ctx).Email)
+		if err != nil || done.Subscription.Version == current.Version {
+			return err
+		}
+		return c.auditSubscription(ctx, tx, operator.Entry{
+			Action: "subscription.restore", Subject: current.UID.String(), Reason: reason,
+			Before: subscriptionState(current), After: subscriptionState(done.Subscription),
+		})
+	})
+	if err != nil {
+		return err
+	}
+	uid := current.UID.String()
+	c.leaveNotice(ctx, fmt.Sprintf("Version %d is in force once more.", number))
+	if !done.Secret.IsZero() {
+		c.keepSecretOnce(ctx, uid, done.Secret)
+		return leadTo(ctx, views.SubscriptionTab(uid, views.TabSecret))
+	}
+	return leadTo(ctx, views.SubscriptionTab(uid, views.TabVersions))
+}
+
+// compareSecret tells whether a pasted value is a secret of the subscription.
+func (c *Console) compareSecret(ctx echo.Context) error {
+	page, subscription, err := c.subscriptionPageOf(ctx, views.TabSecret)
+	if err != nil {
+		return err
+	}
+	var found webhook.SecretMatch
+	err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
+		found, err = c.Webhooks.CompareSecret(request, tx, subscription.UID,
+			pasted(ctx.FormValue("candidate")))
+		if err != nil {
+			return err
+		}
+		return c.Operators.AuditLimited(request, tx, operator.Entry{
+			Actor: currentUser(ctx).Email, Address: ctx.RealIP(),
+			Action: "subscription.compare_secret", SubjectKind: "subscription",
+			Subject: page.UID, After: map[string]secret.Match{"match": found.Match},
+		}, maxComparisons, comparisonWindow)
+	})
+	status := http.StatusOK
+	refusal, refused := errors.AsType[*lending.Error](err)
+	switch {
+	case refused && refusal.Code == lending.CodeValidation:
+		status, page.Secret.Fault = http.StatusBadRequest, "Paste the value that is to be compared."
+	case err != nil:
+		return err
+	default:
+		page.Secret.Match = matchNotice(found)
+	}
+	return c.showSubscription(ctx, status, page, subscription)
+}
+
+// pasted is a value without the white space that copying adds; the zero value
+// for none.
+func pasted(text string) secret.String {
+	if text = strings.TrimSpace(text); text == "" {
+		return secret.String{}
+	}
+	return secret.New(text)
+}
+
+// matchNotice words the answer to a comparison.
+func matchNotice(found webhook.SecretMatch) *views.Notice {
+	switch {
+	case found.Match == secret.MatchCurrent:
+		return &views.Notice{
+			Tone: views.Good, Title: "This is the current secret",
+			Text: "If the partner's check still fails, look at how it reads the body: the bytes as " +
+				"they arrived, before any JSON parser.",
+		}
+	case found.Match == secret.MatchPrevious && found.PreviousEnded:
+		return &views.Notice{
+			Tone: views.Bad, Title: "This is the previous secret, and its overlap has ended",
+			Text: "Nothing is signed with it any more. The partner has to change over to the current one.",
+		}
+	case found.Match == secret.MatchPrevious:
+		return &views.Notice{
+			Tone: views.Warn, Title: "This is the previous secret",
+			Text: "It signs in x-hmac-signature-previous until " +
+				value(found.PreviousUntil).UTC().Format("2006-01-02 15:04:05 UTC") +
+				". The partner has to change over to the current one by then.",
+		}
+	}
+	return &views.Notice{
+		Tone: views.Bad, Title: "No match",
+		Text: "This is neither the current secret nor the previous one. If the right one is lost, " +
+			"rotate it.",
+	}
+}
