@@ -126,6 +126,7 @@ func navigation() []navGroup {
 		}},
 		{title: "Partners", items: []navItem{
 			{SectionPartners, "Partners", "building-2", PathPartners, "p"},
+			{SectionRequests, "API requests", "activity", PathRequests, "q"},
 		}},
 		{title: "Administration", items: []navItem{
 			{SectionPeople, "People", "user", PathPeople, "u"},

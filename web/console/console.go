@@ -128,6 +128,7 @@ func (c *Console) Routes() []Route {
 	routes = append(routes, c.applicationRoutes()...)
 	routes = append(routes, c.identityRoutes()...)
 	routes = append(routes, c.partnerRoutes()...)
+	routes = append(routes, c.requestRoutes()...)
 	for i, route := range routes {
 		routes[i].Handler = c.guard(route.Role, route.Handler)
 	}
