@@ -31,5 +31,8 @@ ENV DRAWBRIDGE_ENV=production \
 WORKDIR /data
 VOLUME /data
 EXPOSE 8080
+# There is no other program in the image to ask with.
+HEALTHCHECK --interval=10s --timeout=6s --start-period=30s --retries=3 \
+    CMD ["/drawbridge", "health"]
 ENTRYPOINT ["/drawbridge"]
 CMD ["serve"]

@@ -35,6 +35,7 @@ type grammar struct {
 	Retention    retentionCmd    `cmd:"" help:"How long things are kept, and their removal."`
 	Secrets      secretsCmd      `cmd:"" help:"The key of the secrets at rest."`
 	User         userCmd         `cmd:"" help:"Users of the console."`
+	Health       healthCmd       `cmd:"" help:"Ask the process on this machine whether it lives, or can serve."`
 	Doctor       doctorCmd       `cmd:"" help:"Check what the service depends on and say what to do."`
 	Config       configCmd       `cmd:"" help:"Print the effective settings, secrets masked."`
 	Seed         seedCmd         `cmd:"" hidden:"" help:"Fill a development database with deliveries."`

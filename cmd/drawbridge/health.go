@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"drawbridge/internal/config"
+)
+
+// healthTimeout bounds the question to the process.
+const healthTimeout = 5 * time.Second
+
+type healthCmd struct {
+	Ready bool `help:"Ask whether the process can serve, not only whether it lives."`
+}
+
+// Help says whom the command is for.
+func (healthCmd) Help() string {
+	return "Asks the process that listens on DRAWBRIDGE_LISTEN of this machine for /healthz, or with --ready " +
+		"for /readyz, and ends with 1 unless it answers well: for a container's health check, where there is " +
+		"no other program to ask with."
+}
+
+// Run asks and prints the answer.
+func (cmd healthCmd) Run(env *environment) error {
+	settings, err := env.config()
+	if err != nil {
+		return err
+	}
+	path := "/healthz"
+	if cmd.Ready {
+		path = "/readyz"
+	}
+	ctx, cancel := context.WithTimeout(env.ctx, healthTimeout)
+	defer cancel()
+	status, text, err := askLocal(ctx, settings, path)
+	if err != nil {
+		return fmt.Errorf("asking the process for %s: %w", path, err)
+	}
+	if status != http.StatusOK {
+		return fmt.Errorf("%s answers %d: %s", path, status, text)
+	}
+	_, err = fmt.Fprintln(env.stdout, text)
+	return err
+}
+
+// askLocal sends one request to the process that listens on this machine. Its
+// certificate is for the name that browsers use, so it is not checked here: the
+// answer tells no secret and proves nothing.
+func askLocal(ctx context.Context, settings config.Config, path string) (int, string, error) {
+	host, port, err := net.SplitHostPort(settings.Listen)
+	if err != nil {
+		return 0, "", fmt.Errorf("reading DRAWBRIDGE_LISTEN: %w", err)
+	}
+	if ip := net.ParseIP(host); host == "" || ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
+		scheme(settings)+net.JoinHostPort(host, port)+path, http.NoBody)
+	if err != nil {
+		return 0, "", err
+	}
+	local := &tls.Config{InsecureSkipVerify: true} //nolint:gosec // see above
+	if len(settings.TLSAutocert) > 0 {
+		local.ServerName = settings.TLSAutocert[0]
+	}
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: local}}
+	answer, err := client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, 4<<10))
+	return answer.StatusCode, strings.TrimSpace(string(text)), err
+}
