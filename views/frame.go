@@ -131,6 +131,7 @@ func navigation() []navGroup {
 		{title: "Administration", items: []navItem{
 			{SectionPeople, "People", "user", PathPeople, "u"},
 			{SectionAudit, "Audit log", "history", PathAudit, "l"},
+			{SectionQueues, "Job queues", "list-checks", PathQueues, "q"},
 		}},
 		{title: "Reference", items: []navItem{
 			{"docs", "Docs", "book-open", PathDocs, "h"},

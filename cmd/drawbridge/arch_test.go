@@ -21,7 +21,8 @@ var levels = [][]string{
 	},
 	{
 		"internal/webhook", "internal/email", "internal/partner", "internal/operator",
-		"internal/idempotency", "internal/retention", "internal/sealed", "internal/document", "internal/catalog", "internal/apilog",
+		"internal/idempotency", "internal/retention", "internal/sealed", "internal/document",
+		"internal/catalog", "internal/apilog", "internal/queue",
 		"internal/seed",
 	},
 	{"internal/event", "internal/receiver", "internal/attention"},
@@ -52,8 +53,12 @@ var fences = map[string][]string{
 	"github.com/jmoiron/sqlx":     {"internal", "cmd"},
 	"github.com/lib/pq":           {"internal", "cmd"},
 	"github.com/riverqueue/river": {
-		"internal/webhook", "internal/email", "jobs", "cmd", "migrations",
+		"internal/webhook", "internal/email", "internal/queue", "jobs", "cmd", "migrations",
 	},
+	"riverqueue.com/riverui":        {"cmd"},
+	"github.com/pquerna/otp":        {"internal/operator"},
+	"github.com/coreos/go-oidc/v3":  {"internal/operator"},
+	"golang.org/x/oauth2":           {"internal/operator"},
 	"github.com/minio/minio-go/v7":  {"internal/document"},
 	"github.com/wneessen/go-mail":   {"internal/email"},
 	"github.com/alecthomas/kong":    {"cmd"},

@@ -65,6 +65,10 @@ func newConsole(s *services) (*console.Console, error) {
 	if err != nil {
 		return nil, err
 	}
+	board, err := newJobConsole(s)
+	if err != nil {
+		return nil, err
+	}
 	made, err := console.New(console.Options{
 		DB:           s.db,
 		Operators:    s.operators,
@@ -79,6 +83,8 @@ func newConsole(s *services) (*console.Console, error) {
 		Products:     s.catalog,
 		Requests:     s.requests,
 		BasePath:     s.settings.BasePath,
+		Queues:       newQueues(s),
+		JobConsole:   board,
 		PublicURL:    s.settings.PublicURL,
 		Environment:  environment,
 		Version:      version,

@@ -28,6 +28,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/queue"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
 )
@@ -51,6 +52,10 @@ type Options struct {
 	Requests *apilog.Service
 	// BasePath stands before the API's paths, such as /api.
 	BasePath string
+	// Queues steers the job queues.
+	Queues *queue.Service
+	// JobConsole is the queue library's own console, nil for none.
+	JobConsole http.Handler
 	// PublicURL is the origin that browsers see, such as https://bridge.example.
 	PublicURL string
 	// Environment is shown over every page; empty in production.

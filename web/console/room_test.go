@@ -31,6 +31,7 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/queue"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
 	"drawbridge/web/api"
@@ -84,7 +85,11 @@ func newRoom(t *testing.T) *room {
 		Applications: r.Applications, Loans: r.Applications.Loans, Documents: r.Documents,
 		Products: r.Applications.Products,
 		Requests: &apilog.Service{DB: r.DB}, BasePath: "/api",
-		PublicURL: r.URL, Environment: "Development", Version: "test", Status: api.Status,
+		Queues: &queue.Service{
+			DB: r.DB, Jobs: r.newQueue(), Names: []string{"default", email.Queue, webhook.Queue},
+		},
+		JobConsole: http.HandlerFunc(r.riverConsole),
+		PublicURL:  r.URL, Environment: "Development", Version: "test", Status: api.Status,
 		LiveEvery: 10 * time.Millisecond,
 	})
 	r.must(err)

@@ -1,0 +1,214 @@
+package views
+
+import (
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+)
+
+// Route patterns of the job queues.
+const (
+	PathQueues      = "/console/queues"
+	PathQueueAct    = "/console/queues/:queue/:act"
+	PathJobs        = "/console/jobs"
+	PathJob         = "/console/jobs/:job"
+	PathJobRetry    = "/console/jobs/:job/retry"
+	PathJobCancel   = "/console/jobs/:job/cancel"
+	PathJobConsole  = "/console/queues/river"
+	PathJobConsoles = "/console/queues/river/*"
+)
+
+// JobsOf is the list of jobs of a state and a queue; either may be empty.
+func JobsOf(state, queue string) string {
+	query := url.Values{}
+	if state != "" {
+		query.Set("state", state)
+	}
+	if queue != "" {
+		query.Set("queue", queue)
+	}
+	return JobsPath(query)
+}
+
+// JobsPath is the list of jobs under a filter; query may be nil.
+func JobsPath(query url.Values) string { return withQuery(PathJobs, query) }
+
+// JobPath is the page of one job.
+func JobPath(id int64) string { return PathJobs + "/" + strconv.FormatInt(id, 10) }
+
+// QueueActPath pauses or resumes a queue.
+func QueueActPath(queue, act string) string {
+	return PathQueues + "/" + url.PathEscape(queue) + "/" + act
+}
+
+// QueueRow is one queue as it is now.
+type QueueRow struct {
+	Name   string
+	Paused time.Time
+	// Worked tells that a process works the queue.
+	Worked bool
+	// Due, Running, Retrying, Later and Given up count jobs; the texts say
+	// "10,000+" beyond what is counted.
+	Due, Running, Retrying, Later, GivenUp string
+	Oldest                                 time.Time
+	// Act is "pause", "resume" or empty for who may do neither.
+	Act string
+}
+
+func (r QueueRow) chip() ChipProps {
+	switch {
+	case !r.Paused.IsZero():
+		return ChipProps{"pause", "Paused", Warn}
+	case r.Worked:
+		return ChipProps{"circle-check", "Working", Good}
+	}
+	return ChipProps{"circle-help", "No worker", Mute}
+}
+
+// Queues is the page of the job queues.
+type Queues struct {
+	Frame
+	Rows []QueueRow
+	// Console is the address of the jobs' own console; empty for who may not.
+	Console string
+}
+
+// JobChip describes a job's state.
+func JobChip(state string) ChipProps {
+	switch state {
+	case "available":
+		return ChipProps{"clock", "Due", Calm}
+	case "running":
+		return ChipProps{"loader", "Running", Calm}
+	case "retryable":
+		return ChipProps{"refresh-cw", "Retrying", Warn}
+	case "scheduled":
+		return ChipProps{"clock", "Later", Mute}
+	case "completed":
+		return ChipProps{"circle-check", "Done", Good}
+	case "cancelled":
+		return ChipProps{"ban", "Cancelled", Mute}
+	case "discarded":
+		return ChipProps{"circle-x", "Given up", Bad}
+	}
+	return ChipProps{"circle-help", state, Mute}
+}
+
+// JobRow is one job.
+type JobRow struct {
+	ID       int64
+	Kind     string
+	Queue    string
+	State    string
+	Attempts string
+	Error    string
+	Due      time.Time
+}
+
+// Jobs is a list of jobs.
+type Jobs struct {
+	Frame
+	Rows   []JobRow
+	State  string
+	Queue  string
+	Tabs   []Tab
+	Active []ActiveFilter
+	Queues []Option
+	Fault  string
+	Newest string
+	Older  string
+}
+
+// JobFailure is one failed attempt of a job.
+type JobFailure struct {
+	At      time.Time
+	Attempt int
+	Error   string
+}
+
+// Job is the page of one job.
+type Job struct {
+	Frame
+	JobRow
+	Created   time.Time
+	Attempted time.Time
+	Finalized time.Time
+	Args      string
+	Failures  []JobFailure
+	CanRetry  bool
+	CanCancel bool
+}
+
+func queueTable(rows []QueueRow) TableProps[QueueRow] {
+	count := func(title, class, state string, of func(QueueRow) string) Column[QueueRow] {
+		return Column[QueueRow]{Title: title, Class: class, Cell: func(r QueueRow) templ.Component {
+			return depthCell(of(r), JobsOf(state, r.Name))
+		}}
+	}
+	return TableProps[QueueRow]{
+		Caption: "Queues by name", Rows: rows,
+		RowID: func(r QueueRow) string { return "queue-" + r.Name },
+		Columns: []Column[QueueRow]{
+			{Title: "State", Class: "w-state", Cell: func(r QueueRow) templ.Component {
+				return Chip(r.chip())
+			}},
+			{Title: "Queue", Header: true, Cell: queueNameCell},
+			count("Due", "w-short end", "available", func(r QueueRow) string { return r.Due }),
+			count("Running", "col-a w-rate end", "running", func(r QueueRow) string { return r.Running }),
+			count("Retrying", "col-a w-rate end", "retryable",
+				func(r QueueRow) string { return r.Retrying }),
+			count("Later", "col-c w-rate end", "scheduled", func(r QueueRow) string { return r.Later }),
+			count("Given up", "w-rate end", "discarded", func(r QueueRow) string { return r.GivenUp }),
+			{Title: "Oldest due", Class: "col-b w-time", Cell: func(r QueueRow) templ.Component {
+				return Time(r.Oldest)
+			}},
+			{Title: "Action", Class: "w-act end", Cell: queueActCell},
+		},
+	}
+}
+
+func jobTable(rows []JobRow) TableProps[JobRow] {
+	return TableProps[JobRow]{
+		Caption: "Jobs, newest first", Rows: rows,
+		RowID: func(r JobRow) string { return "job-" + strconv.FormatInt(r.ID, 10) },
+		Href:  func(r JobRow) string { return JobPath(r.ID) },
+		Columns: []Column[JobRow]{
+			{Title: "State", Class: "w-state", Cell: func(r JobRow) templ.Component {
+				return Chip(JobChip(r.State))
+			}},
+			{Title: "Job", Class: "w-third", Header: true, Cell: jobNameCell},
+			{Title: "Queue", Class: "col-b w-rate", Cell: func(r JobRow) templ.Component {
+				return visibleCell(r.Queue)
+			}},
+			{Title: "Attempts", Class: "col-a w-rate", Cell: func(r JobRow) templ.Component {
+				return visibleCell(r.Attempts)
+			}},
+			{Title: "Last error", Class: "col-a", Cell: func(r JobRow) templ.Component {
+				return visibleCell(r.Error)
+			}},
+			{Title: "Due", Class: "w-time", Cell: func(r JobRow) templ.Component {
+				return Time(r.Due)
+			}},
+		},
+	}
+}
+
+func failureTable(rows []JobFailure) TableProps[JobFailure] {
+	return TableProps[JobFailure]{
+		Caption: "Failed attempts, newest first", Rows: rows,
+		RowID: func(f JobFailure) string { return "failure-" + strconv.Itoa(f.Attempt) },
+		Columns: []Column[JobFailure]{
+			{Title: "Attempt", Class: "w-rate", Header: true, Cell: func(f JobFailure) templ.Component {
+				return visibleCell(Number(f.Attempt))
+			}},
+			{Title: "Error", Class: "wrap", Cell: func(f JobFailure) templ.Component {
+				return sideCell(f.Error, true, false)
+			}},
+			{Title: "When", Class: "w-time", Cell: func(f JobFailure) templ.Component {
+				return Time(f.At)
+			}},
+		},
+	}
+}

@@ -1,0 +1,291 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/queue"
+	"drawbridge/views"
+)
+
+// workedWithin is how recently a process must have worked a queue to count as
+// working it: they report every ten minutes.
+const workedWithin = 15 * time.Minute
+
+// queueRoutes lists the pages and actions of the job queues.
+func (c *Console) queueRoutes() []Route {
+	const support, admin = operator.RoleSupport, operator.RoleAdmin
+	routes := []Route{
+		{http.MethodGet, views.PathQueues, "console.queues", support, c.queues},
+		{http.MethodPost, views.PathQueueAct, "console.queue.act", admin, c.actOnQueue},
+		{http.MethodGet, views.PathJobs, "console.jobs", support, c.jobs},
+		{http.MethodGet, views.PathJob, "console.job", support, c.job},
+		{http.MethodPost, views.PathJobRetry, "console.job.retry", admin, c.retryJob},
+		{http.MethodPost, views.PathJobCancel, "console.job.cancel", admin, c.cancelJob},
+	}
+	if c.JobConsole == nil {
+		return routes
+	}
+	for _, method := range []string{
+		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	} {
+		routes = append(routes,
+			Route{method, views.PathJobConsole, "console.river." + method, admin, c.jobConsole},
+			Route{method, views.PathJobConsoles, "console.river.in." + method, admin, c.jobConsole})
+	}
+	return routes
+}
+
+// queues shows every queue.
+func (c *Console) queues(ctx echo.Context) error {
+	found, err := c.Queues.Queues(ctx.Request().Context())
+	if err != nil {
+		return err
+	}
+	frame, err := c.frame(ctx, views.SectionQueues, "Job queues", views.Crumb{Label: "Job queues"})
+	if err != nil {
+		return err
+	}
+	frame.Notice = c.takeNotice(ctx)
+	page := views.Queues{Frame: frame}
+	steers := currentUser(ctx).Role.Allows(operator.RoleAdmin)
+	if steers && c.JobConsole != nil {
+		page.Console = views.PathJobConsole + "/"
+	}
+	for _, each := range found {
+		page.Rows = append(page.Rows, c.queueRow(each, steers))
+	}
+	return render(ctx, http.StatusOK, views.QueuesPage(page))
+}
+
+func (c *Console) queueRow(q queue.Queue, steers bool) views.QueueRow {
+	row := views.QueueRow{
+		Name: q.Name, Paused: value(q.PausedAt), Oldest: value(q.Oldest),
+		Worked:  q.SeenAt != nil && c.DB.Now().Sub(*q.SeenAt) < workedWithin,
+		Due:     bounded(q.Depth[queue.StateAvailable]),
+		Running: bounded(q.Depth[queue.StateRunning]), Retrying: bounded(q.Depth[queue.StateRetryable]),
+		Later: bounded(q.Depth[queue.StateScheduled]), GivenUp: bounded(q.Depth[queue.StateDiscarded]),
+	}
+	switch {
+	case !steers || q.SeenAt == nil:
+	case q.PausedAt != nil:
+		row.Act = actResume
+	default:
+		row.Act = actPause
+	}
+	return row
+}
+
+// bounded writes a count that stops at its bound.
+func bounded(count int) string {
+	if count > queue.MaxCount {
+		return views.Number(queue.MaxCount) + "+"
+	}
+	return views.Number(count)
+}
+
+// What can be done to a queue.
+const (
+	actPause  = "pause"
+	actResume = "resume"
+)
+
+// actOnQueue pauses or resumes a queue.
+func (c *Console) actOnQueue(ctx echo.Context) error {
+	request := ctx.Request().Context()
+	name, err := url.PathUnescape(ctx.Param("queue"))
+	if err != nil {
+		return lending.NewError(lending.CodeNotFound, "no queue is called %q", ctx.Param("queue"))
+	}
+	use, notice := c.Queues.Pause, "The queue "+name+" is paused. Jobs that run go on."
+	switch ctx.Param("act") {
+	case actPause:
+	case actResume:
+		use, notice = c.Queues.Resume, "The queue "+name+" goes on."
+	default:
+		return lending.NewError(lending.CodeNotFound, "a queue can be paused and resumed")
+	}
+	err = c.changeSubject(ctx, "queue."+ctx.Param("act"), "queue", name,
+		func(tx *postgres.Tx) error { return use(request, tx, name) })
+	if err != nil {
+		return err
+	}
+	c.leaveNotice(ctx, notice)
+	return ctx.Redirect(http.StatusSeeOther, views.PathQueues)
+}
+
+// changeSubject runs a use case and keeps it in the audit log, both or neither.
+func (c *Console) changeSubject(
+	ctx echo.Context, action, kind, subject string, use func(tx *postgres.Tx) error,
+) error {
+	request := ctx.Request().Context()
+	return c.DB.InTx(request, func(tx *postgres.Tx) error {
+		if err := use(tx); err != nil {
+			return err
+		}
+		return c.Operators.Audit(request, tx, operator.Entry{
+			Actor: currentUser(ctx).Email, Address: ctx.RealIP(), Action: action,
+			SubjectKind: kind, Subject: subject,
+		})
+	})
+}
+
+// jobs lists jobs of a state.
+func (c *Console) jobs(ctx echo.Context) error {
+	page, filter := readJobFilter(ctx.QueryParams())
+	status := http.StatusOK
+	if page.Fault != "" {
+		status = http.StatusBadRequest
+	} else if err := c.fillJobs(ctx, &page, filter); err != nil {
+		return err
+	}
+	var err error
+	page.Frame, err = c.frame(ctx, views.SectionQueues, "Jobs",
+		views.Crumb{Label: "Job queues", Href: views.PathQueues}, views.Crumb{Label: "Jobs"})
+	if err != nil {
+		return err
+	}
+	page.Queues = []views.Option{{Label: "Every queue"}}
+	for _, name := range c.Queues.Names {
+		page.Queues = append(page.Queues, views.Option{Value: name, Label: name})
+	}
+	return render(ctx, status, views.JobsPage(page))
+}
+
+func readJobFilter(query url.Values) (views.Jobs, queue.JobFilter) {
+	state := query.Get("state")
+	if state == "" {
+		state = string(queue.StateDiscarded)
+	}
+	page := views.Jobs{State: state, Queue: query.Get("queue")}
+	filter := queue.JobFilter{State: queue.State(state), Queue: page.Queue, Limit: pageSize}
+	if !slices.Contains(queue.States(), filter.State) {
+		page.Fault = "There is no such state; choose one above."
+	}
+	if text := query.Get("cursor"); text != "" {
+		var err error
+		if filter.Before, err = strconv.ParseInt(text, 10, 64); err != nil || filter.Before < 1 {
+			page.Fault = "The page's place in the list cannot be read; start from the newest."
+		}
+	}
+	for _, each := range queue.States() {
+		page.Tabs = append(page.Tabs, views.Tab{
+			Label: views.JobChip(string(each)).Word, Href: views.JobsOf(string(each), page.Queue),
+			Current: each == filter.State,
+		})
+	}
+	if page.Queue != "" {
+		page.Active = []views.ActiveFilter{{
+			Label: "Queue " + page.Queue, Href: views.JobsOf(state, ""),
+		}}
+	}
+	return page, filter
+}
+
+func (c *Console) fillJobs(ctx echo.Context, page *views.Jobs, filter queue.JobFilter) error {
+	found, more, err := c.Queues.List(ctx.Request().Context(), filter)
+	if err != nil {
+		return err
+	}
+	for _, each := range found {
+		page.Rows = append(page.Rows, jobRow(each))
+	}
+	query := url.Values{"state": {page.State}}
+	if page.Queue != "" {
+		query.Set("queue", page.Queue)
+	}
+	if filter.Before > 0 {
+		page.Newest = views.JobsPath(query)
+	}
+	if more {
+		last := strconv.FormatInt(found[len(found)-1].ID, 10)
+		page.Older = views.JobsPath(with(query, "cursor", last))
+	}
+	return nil
+}
+
+func jobRow(job queue.Job) views.JobRow {
+	return views.JobRow{
+		ID: job.ID, Kind: job.Kind, Queue: job.Queue, State: string(job.State),
+		Attempts: views.Number(job.Attempt) + " of " + views.Number(job.MaxAttempts),
+		Error:    job.Failures.Last(), Due: job.ScheduledAt,
+	}
+}
+
+// jobParam reads the id of a job from the address.
+func jobParam(ctx echo.Context) (int64, error) {
+	id, err := strconv.ParseInt(ctx.Param("job"), 10, 64)
+	if err != nil {
+		return 0, lending.NewError(lending.CodeNotFound, "%q is no id of a job", ctx.Param("job"))
+	}
+	return id, nil
+}
+
+// job shows one job and what its attempts ended in.
+func (c *Console) job(ctx echo.Context) error {
+	id, err := jobParam(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := c.Queues.Job(ctx.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	title := found.Kind + " " + strconv.FormatInt(id, 10)
+	frame, err := c.frame(ctx, views.SectionQueues, title,
+		views.Crumb{Label: "Job queues", Href: views.PathQueues},
+		views.Crumb{Label: "Jobs", Href: views.JobsOf(string(found.State), "")},
+		views.Crumb{Label: title})
+	if err != nil {
+		return err
+	}
+	frame.Notice = c.takeNotice(ctx)
+	steers := currentUser(ctx).Role.Allows(operator.RoleAdmin)
+	page := views.Job{
+		Frame: frame, JobRow: jobRow(found), Created: found.CreatedAt,
+		Attempted: value(found.AttemptedAt), Finalized: value(found.FinalizedAt),
+		Args:     string(found.Args),
+		CanRetry: steers && found.CanRetry(), CanCancel: steers && found.CanCancel(),
+	}
+	for _, failure := range slices.Backward(found.Failures) {
+		page.Failures = append(page.Failures, views.JobFailure{
+			At: failure.At, Attempt: failure.Attempt, Error: failure.Error,
+		})
+	}
+	return render(ctx, http.StatusOK, views.JobPage(page))
+}
+
+// retryJob lets a job run at once.
+func (c *Console) retryJob(ctx echo.Context) error {
+	return c.moveJob(ctx, "job.retry", c.Queues.Retry, "The job runs as soon as a worker is free.")
+}
+
+// cancelJob ends a job that is not done.
+func (c *Console) cancelJob(ctx echo.Context) error {
+	return c.moveJob(ctx, "job.cancel", c.Queues.Cancel, "The job is cancelled.")
+}
+
+func (c *Console) moveJob(
+	ctx echo.Context, action string, use queue.Change, notice string,
+) error {
+	id, err := jobParam(ctx)
+	if err != nil {
+		return err
+	}
+	err = c.changeSubject(ctx, action, "job", ctx.Param("job"), func(tx *postgres.Tx) error {
+		return use(ctx.Request().Context(), tx, id)
+	})
+	if err != nil {
+		return err
+	}
+	c.leaveNotice(ctx, notice)
+	return ctx.Redirect(http.StatusSeeOther, views.JobPath(id))
+}
