@@ -163,6 +163,7 @@ func runServer(env *environment, s *services, listener net.Listener) error {
 	if pages != nil {
 		server.RegisterOnShutdown(pages.Close)
 	}
+	defer s.closeSenders() // after the last job
 	stopRecording := startRecording(env.ctx, s.recorder)
 	defer stopRecording() // after the last request was answered
 	failed := make(chan error, 2)

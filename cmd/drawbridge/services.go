@@ -121,6 +121,15 @@ func newServices(
 	}, nil
 }
 
+// closeSenders ends the connections that are kept to endpoints and to the mail
+// server.
+func (s *services) closeSenders() {
+	s.webhooks.Sender.Close()
+	if s.courier != nil && s.courier.Sender != nil {
+		s.courier.Sender.Close()
+	}
+}
+
 // newCourier returns what sends the mails. Without a mail server it keeps them.
 func newCourier(s *services) (*email.Courier, error) {
 	from, err := email.ParseSender(s.settings.MailFrom)

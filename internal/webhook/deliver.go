@@ -179,7 +179,7 @@ const loadAssignments = `
 	              AND created_at = job.created_at
 	            LIMIT 1) AS d
 	 CROSS JOIN LATERAL (
-	           SELECT body
+	           SELECT *
 	             FROM events
 	            WHERE event_uid = d.event_uid
 	              AND occurred_at = d.event_at
