@@ -14,6 +14,8 @@ const (
 	SectionOverview      Section = "overview"
 	SectionApplications  Section = "applications"
 	SectionDeliveries    Section = "deliveries"
+	SectionEvents        Section = "events"
+	SectionBulks         Section = "bulk-resends"
 	SectionSubscriptions Section = "subscriptions"
 	SectionEmails        Section = "emails"
 	SectionEmailSamples  Section = "email-samples"
@@ -118,6 +120,8 @@ func navigation() []navGroup {
 		}},
 		{title: "Webhooks", items: []navItem{
 			{SectionDeliveries, "Deliveries", "send", PathDeliveries, "d"},
+			{SectionEvents, "Events", "zap", PathEvents, "v"},
+			{SectionBulks, "Bulk re-sends", "rotate-ccw", PathBulks, "b"},
 			{SectionSubscriptions, "Subscriptions", "webhook", PathSubscriptions, "s"},
 		}},
 		{title: "Communications", items: []navItem{

@@ -179,7 +179,18 @@ type BulkLane struct {
 	URL             string    `db:"url"`
 	// State is the subscription's. While it is paused, its lane waits.
 	State State `db:"state"`
+	// Rate is the subscription's own bound, in deliveries a second; nil for none.
+	Rate *int `db:"rate"`
 	BulkCounts
+}
+
+// PaceOf is the pace of the lane: that of the bulk re-send, and never more than
+// the subscription's own.
+func (l BulkLane) PaceOf(pace int) int {
+	if l.Rate != nil {
+		return min(pace, *l.Rate)
+	}
+	return pace
 }
 
 // BulkItem is one event on its way to one subscription once more.

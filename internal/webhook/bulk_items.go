@@ -14,7 +14,7 @@ import (
 func (s *Service) BulkLanes(ctx context.Context, uid uuid.UUID) ([]BulkLane, error) {
 	var lanes []BulkLane
 	err := s.DB.SelectContext(ctx, &lanes, `
-		SELECT l.subscription_uid, s.url, s.state, l.waiting, l.sent, l.delivered, l.failed,
+		SELECT l.subscription_uid, s.url, s.state, s.rate, l.waiting, l.sent, l.delivered, l.failed,
 		       l.cancelled, l.skipped
 		  FROM bulk_resend_lanes l
 		  JOIN subscriptions s USING (subscription_uid)
@@ -82,4 +82,26 @@ func (s *Service) BulkOfDelivery(ctx context.Context, uid uuid.UUID) (uuid.UUID,
 		return uuid.Nil, fmt.Errorf("looking for the bulk re-send of delivery %s: %w", uid, err)
 	}
 	return bulk, nil
+}
+
+// ReplayTargets returns the subscriptions to which an event can be replayed: those
+// that ask for it as they are configured now, and have no delivery of it.
+func (s *Service) ReplayTargets(ctx context.Context, eventUID uuid.UUID) ([]uuid.UUID, error) {
+	var targets []uuid.UUID
+	err := s.DB.SelectContext(ctx, &targets, `
+		SELECT s.subscription_uid
+		  FROM events e
+		  JOIN subscriptions s ON s.partner_uid = e.partner_uid
+		 WHERE e.event_uid = $1
+		   AND e.merchant_uid IS NOT NULL
+		   AND e.body_removed_at IS NULL
+		   AND s.state <> 'deleted'`+wanted+`
+		   AND NOT EXISTS (SELECT 1
+		                     FROM deliveries d
+		                    WHERE d.event_uid = e.event_uid
+		                      AND d.subscription_uid = s.subscription_uid)`, eventUID)
+	if err != nil {
+		return nil, fmt.Errorf("looking where event %s can be replayed: %w", eventUID, err)
+	}
+	return targets, nil
 }

@@ -359,3 +359,38 @@ type PartnerShare struct {
 	Name  string    `db:"name"`
 	Count int       `db:"count"`
 }
+
+// PartnerChoice is what one partner has of named deliveries.
+type PartnerChoice struct {
+	PartnerShare
+	Deliveries []uuid.UUID
+}
+
+// OwnersOf sorts deliveries by the partner that they belong to, the largest share
+// first; those that do not exist are left out.
+func (s *Service) OwnersOf(ctx context.Context, uids []uuid.UUID) ([]PartnerChoice, error) {
+	var rows []struct {
+		Delivery uuid.UUID `db:"delivery_uid"`
+		PartnerShare
+	}
+	err := s.DB.SelectContext(ctx, &rows, `
+		SELECT d.delivery_uid, p.partner_uid, p.name,
+		       count(*) OVER (PARTITION BY p.partner_uid) AS count
+		  FROM deliveries d
+		  JOIN subscriptions s USING (subscription_uid)
+		  JOIN partners p USING (partner_uid)
+		 WHERE d.delivery_uid = ANY ($1)
+		 ORDER BY 4 DESC, 2, 1`, pq.Array(uids))
+	if err != nil {
+		return nil, fmt.Errorf("looking up whose %d deliveries are: %w", len(uids), err)
+	}
+	var owners []PartnerChoice
+	for _, row := range rows {
+		if last := len(owners) - 1; last < 0 || owners[last].UID != row.UID {
+			owners = append(owners, PartnerChoice{PartnerShare: row.PartnerShare})
+		}
+		owner := &owners[len(owners)-1]
+		owner.Deliveries = append(owner.Deliveries, row.Delivery)
+	}
+	return owners, nil
+}

@@ -33,6 +33,7 @@ const (
 type bulkLaneRow struct {
 	SubscriptionUID uuid.UUID `db:"subscription_uid"`
 	State           State     `db:"state"`
+	Rate            *int      `db:"rate"`
 	PacedAt         time.Time `db:"paced_at"`
 	MovedAt         time.Time `db:"moved_at"`
 	Waiting         int       `db:"waiting"`
@@ -119,11 +120,12 @@ func (r bulkRow) sendLane(ctx context.Context, tx *postgres.Tx, lane *bulkLaneRo
 	case lane.State == StateDeleted:
 		return r.skipLane(ctx, tx, lane)
 	}
-	count, pacedAt := allowance(*lane, r.Pace, tx.Now)
+	pace := BulkLane{Rate: lane.Rate}.PaceOf(r.Pace)
+	count, pacedAt := allowance(*lane, pace, tx.Now)
 	if count == 0 {
 		return nil
 	}
-	sent, skipped, err := r.send(ctx, tx, *lane, count)
+	sent, skipped, err := r.send(ctx, tx, *lane, batch{count, pace})
 	if err != nil {
 		return err
 	}
@@ -160,6 +162,9 @@ func allowance(lane bulkLaneRow, pace int, now time.Time) (int, time.Time) {
 	return count, from.Add(time.Duration(count) * each)
 }
 
+// batch is how many items to send at which pace.
+type batch struct{ count, pace int }
+
 // send makes new deliveries of the lane's next items and returns how many were
 // sent and skipped. The promoter starts them one after the other at the pace,
 // beside new events.
@@ -169,13 +174,13 @@ func allowance(lane bulkLaneRow, pace int, now time.Time) (int, time.Time) {
 // recovery or a replay wants to arrive and that has, or is about to; one that was
 // overtaken, where those are to be left out.
 func (r bulkRow) send(
-	ctx context.Context, tx *postgres.Tx, lane bulkLaneRow, count int,
+	ctx context.Context, tx *postgres.Tx, lane bulkLaneRow, size batch,
 ) (sent, skipped int, err error) {
 	var states []ItemState
 	err = tx.SelectContext(ctx, &states, sendItems,
-		r.UID, lane.SubscriptionUID, count, tx.Now, r.PartnerUID,
+		r.UID, lane.SubscriptionUID, size.count, tx.Now, r.PartnerUID,
 		r.Kind == BulkRecover || r.Kind == BulkReplay, r.SkipNewer,
-		orZero(r.ConfirmedBy), orZero(r.Reason), r.Pace)
+		orZero(r.ConfirmedBy), orZero(r.Reason), size.pace)
 	if err != nil {
 		return 0, 0, fmt.Errorf("sending to subscription %s: %w", lane.SubscriptionUID, err)
 	}

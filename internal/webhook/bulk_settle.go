@@ -56,7 +56,7 @@ func settleBulk(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 func loadLanes(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) ([]bulkLaneRow, error) {
 	var lanes []bulkLaneRow
 	err := tx.SelectContext(ctx, &lanes, `
-		SELECT l.subscription_uid, s.state, l.paced_at, l.moved_at, l.waiting, l.sent
+		SELECT l.subscription_uid, s.state, s.rate, l.paced_at, l.moved_at, l.waiting, l.sent
 		  FROM bulk_resend_lanes l
 		  JOIN subscriptions s USING (subscription_uid)
 		 WHERE l.bulk_uid = $1

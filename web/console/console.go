@@ -129,6 +129,7 @@ func (c *Console) Routes() []Route {
 	routes = append(routes, c.deliveryRoutes()...)
 	routes = append(routes, c.subscriptionRoutes()...)
 	routes = append(routes, c.developmentRoutes()...)
+	routes = append(routes, c.bulkRoutes()...)
 	routes = append(routes, c.emailRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)
 	routes = append(routes, c.identityRoutes()...)

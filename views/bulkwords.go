@@ -1,0 +1,54 @@
+package views
+
+import (
+	"context"
+	"time"
+)
+
+// zoneHint says in which zone a form's times are.
+func zoneHint(ctx context.Context) string {
+	return "In the time zone " + ZoneOf(ctx).String() + "."
+}
+
+// question asks for the decision.
+func (p BulkDraft) question() string {
+	return "Re-send " + plural(p.Total, "delivery", "deliveries") + "?"
+}
+
+// consequence names what confirming will do.
+func (p BulkDraft) consequence() string {
+	return Number(p.Total) + " new deliveries go to " + plural(len(p.Lanes), "endpoint", "endpoints") +
+		" of " + Visible(p.Partner) + ", at most " + Number(p.Pace) +
+		" a second to each: the same bytes, signed with the current secret, with up to three " +
+		"attempts each. The set is fixed now; you can pause or cancel what has not been sent."
+}
+
+// takes is how long sending lasts.
+func (p BulkDraft) takes() string {
+	if p.Total == 0 {
+		return "–"
+	}
+	return Duration(max(p.Takes, time.Second).Round(time.Second))
+}
+
+func (p BulkDraft) paceNote() string { return "at most " + Number(p.Pace) + " a second each" }
+
+// nothing explains an empty plan.
+func (p BulkDraft) nothing() string {
+	if p.Skips > 0 {
+		return "Everything that matches is left out; the reasons stand below."
+	}
+	return "No delivery or event matches any more. It may have been sent again meanwhile."
+}
+
+func (f BulkFacts) paceWord() string {
+	return "at most " + Number(f.Pace) + " a second to one endpoint"
+}
+
+func (p BulkProgress) cancelQuestion() string { return "Cancel what has not been sent?" }
+
+// cancelConsequence names what cancelling will do.
+func (p BulkProgress) cancelConsequence() string {
+	return plural(p.Waiting, "delivery is withdrawn", "deliveries are withdrawn") +
+		", as of now. Those that were sent go on. A cancelled bulk re-send cannot be resumed."
+}

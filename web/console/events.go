@@ -1,0 +1,203 @@
+package console
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// events lists what happened.
+func (c *Console) events(ctx echo.Context) error {
+	filter, shown := readEventFilter(ctx)
+	page := views.EventList{Filter: shown, Kinds: eventOptions()}
+	request := ctx.Request().Context()
+	var err error
+	if page.Partners, err = c.partnerOptions(request, "All partners"); err != nil {
+		return err
+	}
+	page.Active = activeEventFilters(shown, page.Partners)
+	status := http.StatusOK
+	if len(shown.Faults) > 0 {
+		status = http.StatusBadRequest
+	} else if err := c.fillEvents(ctx, &page, filter); err != nil {
+		return err
+	}
+	page.Frame, err = c.frame(ctx, views.SectionEvents, "Events", views.Crumb{Label: "Events"})
+	if err != nil {
+		return err
+	}
+	return render(ctx, status, views.EventListPage(page))
+}
+
+// fillEvents loads the page of the list that begins after the cursor.
+func (c *Console) fillEvents(
+	ctx echo.Context, page *views.EventList, filter webhook.EventFilter,
+) error {
+	request := ctx.Request().Context()
+	loaded, err := c.Webhooks.Events(request, filter)
+	if err != nil {
+		return err
+	}
+	count, err := c.Webhooks.CountEvents(request, filter, maxCount+1)
+	if err != nil {
+		return err
+	}
+	page.Summary = countOf(count, "event", "events")
+	for _, event := range loaded.Events {
+		page.Rows = append(page.Rows, eventRow(event))
+	}
+	query := eventQuery(page.Filter)
+	if !filter.Cursor.IsZero() {
+		page.Newest = views.EventsPath(query)
+	}
+	if !loaded.Next.IsZero() {
+		page.Older = views.EventsPath(with(query, "cursor", loaded.Next.String()))
+	}
+	return nil
+}
+
+func eventRow(e webhook.EventRecord) views.EventRow {
+	row := views.EventRow{
+		UID: e.UID.String(), Kind: string(e.Kind), Status: e.Status, Partner: e.PartnerName,
+		Merchant: value(e.MerchantName), Test: e.Test, Occurred: e.OccurredAt,
+		Fan: views.FanView(e.FanOut),
+	}
+	if !e.Test {
+		row.Application = e.ApplicationUID.String()
+	}
+	return row
+}
+
+// readEventFilter reads the filter of the event list from its address. Wrong
+// values are left out of the filter, and named in the view's faults.
+func readEventFilter(ctx echo.Context) (webhook.EventFilter, views.EventFilter) {
+	query, zone := ctx.QueryParams(), views.ZoneOf(ctx.Request().Context())
+	shown := views.EventFilter{
+		Kind: query.Get("kind"), Partner: query.Get("partner"), Merchant: query.Get("merchant"),
+		Application: strings.TrimSpace(query.Get("application")),
+		Since:       query.Get("since"), Until: query.Get("until"), Faults: map[string]string{},
+	}
+	filter := webhook.EventFilter{
+		Kind:           lending.EventKind(shown.Kind),
+		PartnerUID:     readUID(shown.Faults, "partner", shown.Partner),
+		MerchantUID:    readUID(shown.Faults, "merchant", shown.Merchant),
+		ApplicationUID: readUID(shown.Faults, "application", shown.Application),
+		Since:          readLocal(shown.Faults, "since", shown.Since, zone),
+		Until:          readLocal(shown.Faults, "until", shown.Until, zone),
+		Limit:          pageSize,
+	}
+	if filter.Kind != "" && !filter.Kind.IsKnown() {
+		shown.Faults["kind"] = "There is no such event; choose one of the list."
+	}
+	if !filter.Until.IsZero() && !filter.Since.Before(filter.Until) {
+		shown.Faults["until"] = "The end must come after the beginning."
+	}
+	cursor, err := postgres.ParseCursor(query.Get("cursor"))
+	if err != nil {
+		shown.Faults["cursor"] = "The page's place in the list cannot be read; start from the newest."
+	}
+	filter.Cursor = cursor
+	return filter, shown
+}
+
+// eventQuery writes a filter as the query of an address, the inverse of
+// readEventFilter.
+func eventQuery(shown views.EventFilter) url.Values {
+	query := url.Values{}
+	for name, value := range map[string]string{
+		"kind": shown.Kind, "partner": shown.Partner, "merchant": shown.Merchant,
+		"application": shown.Application, "since": shown.Since, "until": shown.Until,
+	} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query
+}
+
+// activeEventFilters are the filters in force, each with the address of the list
+// without it.
+func activeEventFilters(shown views.EventFilter, partners []views.Option) []views.ActiveFilter {
+	query, partner := eventQuery(shown), shown.Partner
+	for _, option := range partners {
+		if option.Value == partner && partner != "" {
+			partner = option.Label
+			break
+		}
+	}
+	var active []views.ActiveFilter
+	for _, filter := range []struct{ name, label, value string }{
+		{"kind", "Event", shown.Kind},
+		{"partner", "Partner", partner},
+		{"merchant", "Merchant", shown.Merchant},
+		{"application", "Application", shown.Application},
+		{"since", "From", strings.Replace(shown.Since, "T", " ", 1)},
+		{"until", "To", strings.Replace(shown.Until, "T", " ", 1)},
+	} {
+		if filter.value != "" {
+			active = append(active, views.ActiveFilter{
+				Label: filter.label + " " + filter.value,
+				Href:  views.EventsPath(with(query, filter.name, "")),
+			})
+		}
+	}
+	return active
+}
+
+// event shows one event with its ledger.
+func (c *Console) event(ctx echo.Context) error {
+	uid, err := pathUID(ctx)
+	if err != nil {
+		return err
+	}
+	request := ctx.Request().Context()
+	detail, err := c.Webhooks.EventByUID(request, uid)
+	if err != nil {
+		return err
+	}
+	targets, err := c.Webhooks.ReplayTargets(request, uid)
+	if err != nil {
+		return err
+	}
+	page := views.EventPage{
+		Event: eventRow(detail.EventRecord), PartnerUID: detail.PartnerUID.String(),
+		Body: detail.Body, BodyRemoved: value(detail.BodyRemovedAt),
+		Deliveries: deliveryRows(detail.Deliveries), Ledger: ledgerViews(detail.Ledger, targets),
+	}
+	if detail.MerchantUID != nil {
+		page.MerchantUID = detail.MerchantUID.String()
+	}
+	page.Frame, err = c.frame(ctx, views.SectionEvents, string(detail.Kind),
+		views.Crumb{Label: "Events", Href: views.PathEvents}, views.Crumb{Label: uid.String()})
+	if err != nil {
+		return err
+	}
+	page.Notice = c.takeNotice(ctx)
+	return render(ctx, http.StatusOK, views.EventDetailPage(page))
+}
+
+func ledgerViews(ledger []webhook.LedgerLine, targets []uuid.UUID) []views.LedgerView {
+	lines := make([]views.LedgerView, 0, len(ledger))
+	for _, line := range ledger {
+		shown := views.LedgerView{
+			Subscription: line.SubscriptionUID.String(), URL: line.URL, State: string(line.State),
+			Verdict: string(line.Verdict), Version: line.Version,
+			DeliveryState: string(line.DeliveryState),
+			Replayable:    slices.Contains(targets, line.SubscriptionUID),
+		}
+		if line.DeliveryUID != nil {
+			shown.Delivery = line.DeliveryUID.String()
+		}
+		lines = append(lines, shown)
+	}
+	return lines
+}
