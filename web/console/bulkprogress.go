@@ -93,7 +93,7 @@ func (c *Console) bulkProgress(
 		BulkFacts: bulkFactsOf(ctx, bulk), Total: counts.Total(), Waiting: counts.Waiting,
 		Sent: counts.Sent, Delivered: counts.Delivered, Failed: counts.Failed,
 		Cancelled: counts.Cancelled, Skipped: counts.Skipped,
-		Outcome: string(filter.State), Outcomes: outcomeTabs(uid, counts, filter.State),
+		Outcome: string(filter.State), Outcomes: bulkOutcomeTabs(uid, counts, filter.State),
 	}
 	lanes, err := c.Webhooks.BulkLanes(ctx, uid)
 	if err != nil {
@@ -119,7 +119,7 @@ func (c *Console) bulkProgress(
 	return page, nil
 }
 
-func outcomeTabs(
+func bulkOutcomeTabs(
 	uid uuid.UUID, counts webhook.BulkCounts, current webhook.ItemState,
 ) []views.Tab {
 	tabs := []views.Tab{{

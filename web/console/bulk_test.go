@@ -1,0 +1,332 @@
+package console_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// failures gives a room failed deliveries of the application.
+func (r *room) failures(count int) []webhook.Delivery {
+	r.Helper()
+	for n := range count {
+		r.publish(fmt.Sprintf("Step %d", n+1))
+		r.ahead.Add(int64(time.Second))
+	}
+	_, err := r.DB.ExecContext(r.Context(), `
+		UPDATE deliveries
+		   SET state = 'failed', attempt_count = 3, next_attempt_at = NULL, queued = false,
+		       last_http_status = 503, last_error_class = 'http_5xx', last_duration_us = 1000
+		 WHERE state = 'pending'`)
+	r.must(err)
+	_, err = r.DB.ExecContext(r.Context(), `DELETE FROM river_job`)
+	r.must(err)
+	r.ahead.Add(int64(time.Second))
+	return r.list()
+}
+
+// advance lets the workers do their part of a bulk re-send.
+func (r *room) advance(page string, run int) {
+	r.Helper()
+	uid := uuid.MustParse(page[strings.LastIndex(page, "/")+1:])
+	_, err := r.Webhooks.AdvanceBulk(r.Context(), webhook.BulkArgs{BulkUID: uid, Run: run})
+	r.must(err)
+	r.ahead.Add(int64(time.Second))
+	_, err = r.Webhooks.Promote(r.Context())
+	r.must(err)
+	r.work()
+}
+
+// begin posts a choice and returns the address of its draft.
+func (b *browser) begin(form url.Values) string {
+	b.Helper()
+	answer := b.post(views.PathBulkNew, form).wantStatus(b.T, http.StatusSeeOther)
+	return answer.Location
+}
+
+func (r *room) auditedBulk(action string) int {
+	r.Helper()
+	var count int
+	r.must(r.DB.GetContext(r.Context(), &count,
+		`SELECT count(*) FROM audit_log WHERE action = $1 AND actor = $2`, action, supportEmail))
+	return count
+}
+
+func TestBulkResendOfSelectedDeliveries(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	endpoint := r.receiver()
+	r.subscribe(endpoint.URL + "/hook")
+	deliveries := r.failures(3)
+	page := b.begin(url.Values{
+		"delivery": {deliveries[0].UID.String(), deliveries[2].UID.String()},
+	})
+	draft := b.get(page).wantStatus(t, http.StatusOK)
+	if got := draft.text(".tiles .tile:first-child dd"); !strings.HasPrefix(got, "2 ") {
+		t.Errorf("the plan sends %q", got)
+	}
+	if got := draft.text("#confirm h2"); got != "Re-send 2 deliveries?" {
+		t.Errorf("the dialog asks %q", got)
+	}
+
+	refused := b.post(page+"/confirm", url.Values{"planned": {"2"}, "reason": {" "}})
+	refused.wantStatus(t, http.StatusBadRequest)
+	if got := refused.text(".bulk-ask .field-fault"); !strings.Contains(got, `"reason" is required`) {
+		t.Errorf("without a reason: %q", got)
+	}
+	confirm := url.Values{"planned": {"2"}, "reason": {"endpoint was down"}}
+	b.post(page+"/confirm", confirm).wantStatus(t, http.StatusSeeOther)
+	r.advance(page, 1)
+	r.advance(page, 1)
+	done := b.get(page).wantStatus(t, http.StatusOK)
+	if got := done.text("#progress-title"); got != "All have ended" {
+		t.Errorf("at the end: %q", got)
+	}
+	if got := done.find("#results tbody tr").Length(); got != 2 || len(endpoint.received()) != 2 {
+		t.Errorf("%d results, %d requests", got, len(endpoint.received()))
+	}
+	if got := done.text("#results tbody"); strings.Count(got, "HTTP 200") != 4 {
+		t.Errorf("results: %s", got)
+	}
+	file := b.get(page+"/items.csv").wantStatus(t, http.StatusOK)
+	if lines := strings.Count(file.Raw, "\n"); lines != 3 || !strings.Contains(file.Raw, "delivered") {
+		t.Errorf("the file: %s", file.Raw)
+	}
+	for _, action := range []string{"draft", "confirm", "export"} {
+		if r.auditedBulk("bulk_resend."+action) != 1 {
+			t.Errorf("the audit log does not tell of the %s", action)
+		}
+	}
+	again := b.post(page+"/confirm", confirm).wantStatus(t, http.StatusSeeOther)
+	if text := b.get(again.Location).text("main"); !strings.Contains(text, "cannot be confirmed") {
+		t.Errorf("confirmed twice: %.300s", text)
+	}
+	list := b.get(views.PathBulks).wantStatus(t, http.StatusOK)
+	if got := list.text("tbody tr"); !strings.Contains(got, "2 chosen deliveries") {
+		t.Errorf("the list shows %q", got)
+	}
+}
+
+func TestBulkResendOfAllThatMatchIsPausedAndCancelled(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	r.subscribe(r.receiver().URL)
+	r.failures(30)
+	page := b.begin(url.Values{"all": {"1"}, "filter": {"state=failed&cursor=x"}})
+	if got := b.get(page).text("h1"); got != "Deliveries: state failed" {
+		t.Errorf("titled %q", got)
+	}
+	wrong := b.post(page+"/options", url.Values{"pace": {"much"}})
+	if got := wrong.wantStatus(t, http.StatusBadRequest).text(".field-fault"); !strings.Contains(
+		got, "from 1 to 500") {
+		t.Errorf("a wrong pace: %q", got)
+	}
+	b.post(page+"/options", url.Values{"pace": {"5"}, "skip_newer": {"1"}}).
+		wantStatus(t, http.StatusSeeOther)
+	b.post(page+"/confirm", url.Values{"planned": {"30"}, "reason": {"outage"}}).
+		wantStatus(t, http.StatusSeeOther)
+	r.advance(page, 1)
+	paused := b.fragment().post(page+"/pause", nil).wantStatus(t, http.StatusOK)
+	if got := paused.text("#progress-title"); got != "Paused: 25 deliveries wait" {
+		t.Errorf("paused: %q", got)
+	}
+	r.advance(page, 1)
+	if got := b.get(page + "?outcome=delivered").find("#results tbody tr").Length(); got != 5 {
+		t.Errorf("%d delivered while paused", got)
+	}
+	b.post(page+"/resume", nil).wantStatus(t, http.StatusSeeOther)
+	r.advance(page, 2)
+	asked := b.get(page + "?cancel=1")
+	if got := asked.text(".bulk-ask"); !strings.Contains(got, "deliveries are withdrawn") {
+		t.Errorf("asks %q", got)
+	}
+	b.post(page+"/cancel", nil).wantStatus(t, http.StatusSeeOther)
+	cancelled := b.get(page)
+	if got := cancelled.text("#progress-title"); !strings.HasPrefix(got, "Cancelled: ") {
+		t.Errorf("cancelled: %q", got)
+	}
+	b.post(page+"/resume", nil).wantStatus(t, http.StatusConflict)
+}
+
+func TestLargeBulkResendAsksForItsCount(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	r.subscribe(r.receiver().URL)
+	original := r.failures(1)[0]
+	_, err := r.DB.ExecContext(r.Context(), `
+		WITH event AS (
+			INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
+			                    application_uid, status, body)
+			SELECT gen_random_uuid(), occurred_at + n * interval '1 microsecond', kind, partner_uid,
+			       merchant_uid, application_uid, status, body
+			  FROM events, generate_series(1, 1100) AS n
+			 WHERE event_uid = $1
+			RETURNING *
+		)
+		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
+		                        event, application_uid, status, state, queued)
+		SELECT gen_random_uuid(), occurred_at, $2, event_uid, occurred_at, kind, application_uid,
+		       status, 'failed', false
+		  FROM event`, original.EventUID, original.SubscriptionUID)
+	r.must(err)
+	page := b.begin(url.Values{"all": {"1"}, "filter": {"state=failed"}})
+	confirm := url.Values{"planned": {"1101"}, "reason": {"outage"}}
+	refused := b.post(page+"/confirm", confirm).wantStatus(t, http.StatusBadRequest)
+	if got := refused.text(".bulk-ask .field-fault"); !strings.Contains(got, "1,101") {
+		t.Errorf("without the count: %q", got)
+	}
+	if got, _ := refused.find("#page-reason").Attr("value"); got != "outage" {
+		t.Errorf("the reason became %q", got)
+	}
+	confirm.Set("count", "1,101")
+	r.failures(1) // comes after the draft and is not swept along
+	b.post(page+"/confirm", confirm).wantStatus(t, http.StatusSeeOther)
+	if got := b.get(page).text("#progress-title"); got != "Sending" {
+		t.Errorf("confirmed: %q", got)
+	}
+}
+
+func TestBulkResendStaysWithinOnePartner(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	r.subscribe(r.receiver().URL)
+	r.failures(2)
+	first := r.partner
+	partners := &partner.Service{DB: r.DB}
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		made, err := partners.CreatePartner(ctx, tx, "<b>Northwind</b>")
+		r.partner = made.UID
+		return err
+	})
+	r.subscribe(r.receiver().URL)
+	deliveries := r.failures(1)
+	form := url.Values{"all": {"1"}, "filter": {"state=failed"}}
+	if len(deliveries) != 3 {
+		t.Fatalf("%d deliveries", len(deliveries))
+	}
+	asked := b.post(views.PathBulkNew, form).wantStatus(t, http.StatusOK)
+	if got := asked.find("input[name=partner]").Length(); got != 2 {
+		t.Fatalf("%d partners to choose from: %s", got, asked.text("main"))
+	}
+	if !strings.Contains(asked.text("form"), "<b>Northwind</b> , 1 delivery") {
+		t.Errorf("asks %q", asked.text("main form"))
+	}
+	form.Set("partner", first.String())
+	page := b.begin(form)
+	if got := b.get(page).text(".tiles .tile:first-child dd"); !strings.HasPrefix(got, "2 ") {
+		t.Errorf("the chosen partner's plan sends %q", got)
+	}
+	chosen := url.Values{"partner": {r.partner.String()}}
+	for _, delivery := range deliveries {
+		chosen.Add("delivery", delivery.UID.String())
+	}
+	if got := b.get(b.begin(chosen)).text("h1"); got != "1 chosen delivery" {
+		t.Errorf("of a mixed selection, %q", got)
+	}
+}
+
+func TestBulkStartNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	subscription, _ := r.subscribe(r.receiver().URL)
+	deliveries := r.failures(2)
+	since := deliveries[len(deliveries)-1].CreatedAt.UTC()
+	start := b.get(views.PathBulkNew+"?subscription="+subscription.UID.String()+
+		"&recover_since="+since.Format(time.RFC3339)).wantStatus(t, http.StatusOK)
+	if got, _ := start.find("#bulk-subscription option[selected]").Attr("value"); got != subscription.UID.String() {
+		t.Errorf("chosen is %q", got)
+	}
+	if got, _ := start.find("#bulk-since").Attr("value"); got != since.Format("2006-01-02T15:04") {
+		t.Errorf("begins at %q", got)
+	}
+	wrong := b.post(views.PathBulkNew, url.Values{"kind": {"recover"}, "since": {"soon"}}).
+		wantStatus(t, http.StatusBadRequest)
+	for _, id := range []string{"#bulk-subscription", "#bulk-since"} {
+		if wrong.find(`[role=alert] a[href="`+id+`"]`).Length() != 1 {
+			t.Errorf("nothing leads to %s", id)
+		}
+	}
+	page := b.begin(url.Values{
+		"kind": {"recover"}, "subscription": {subscription.UID.String()},
+		"since": {since.Add(-time.Minute).Format("2006-01-02T15:04")},
+	})
+	if got := b.get(page).text(".tiles .tile:first-child dd"); !strings.HasPrefix(got, "2 ") {
+		t.Errorf("recovers %q", got)
+	}
+	b.post(page+"/cancel", nil).wantStatus(t, http.StatusSeeOther)
+	b.get(page).wantStatus(t, http.StatusNotFound)
+}
+
+func TestEventPagesTellWhoGotItAndReplay(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	if got := b.get(views.PathEvents).text(".empty h2"); got != "No events yet" {
+		t.Errorf("without events: %q", got)
+	}
+	r.subscribe(r.receiver().URL)
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, _, err := r.Webhooks.Subscribe(ctx, tx, r.partner, webhook.Settings{
+			URL: r.receiver().URL, Auth: webhook.AuthHMAC,
+			Events: []string{string(lending.EventFundingSettled)},
+		}, "test")
+		return err
+	})
+	event := r.publish("<img src=x onerror=alert(1)>")[0].EventUID
+	r.work()
+	r.ahead.Add(int64(time.Second))
+	late, _ := r.subscribe(r.receiver().URL)
+	list := b.get(views.PathEvents+"?kind="+string(lending.EventStatusUpdated)+
+		"&application="+r.application.String()).wantStatus(t, http.StatusOK)
+	if got := list.text("tbody tr"); !strings.Contains(got, "1 delivered, 1 not chosen") {
+		t.Errorf("the list says %q", got)
+	}
+	if got := list.text(".table-tools"); got != "1 event" {
+		t.Errorf("counts %q", got)
+	}
+	if list.find("tbody img").Length() != 0 {
+		t.Error("a status became markup")
+	}
+	b.get(views.PathEvents+"?since=soon&kind=x").wantStatus(t, http.StatusBadRequest)
+
+	page := b.get(views.EventPath(event.String())).wantStatus(t, http.StatusOK)
+	for _, want := range []string{
+		"Delivered", "It had not chosen events of this kind", "It was created after the event",
+	} {
+		if !strings.Contains(page.text(".ledger"), want) {
+			t.Errorf("the ledger lacks %q: %s", want, page.text(".ledger"))
+		}
+	}
+	offered := page.find("input[name=subscription]")
+	if got, _ := offered.Attr("value"); offered.Length() != 1 || got != late.UID.String() {
+		t.Errorf("%d subscriptions to replay to, the first %s", offered.Length(), got)
+	}
+	draft := b.begin(url.Values{
+		"kind": {"replay"}, "event": {event.String()}, "subscription": {late.UID.String()},
+	})
+	b.post(draft+"/confirm", url.Values{"planned": {"1"}, "reason": {"came late"}}).
+		wantStatus(t, http.StatusSeeOther)
+	r.advance(draft, 1)
+	if got := b.get(views.EventPath(event.String())).text(".ledger"); strings.Count(
+		got, "Delivered") != 2 {
+		t.Errorf("after the replay: %s", got)
+	}
+	b.get(views.EventPath(uuid.NewString())).wantStatus(t, http.StatusNotFound)
+}
