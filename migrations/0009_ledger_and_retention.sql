@@ -21,7 +21,9 @@ CREATE INDEX events_partner ON events (partner_uid, occurred_at DESC, event_uid 
 
 ALTER TABLE subscription_versions
     ADD COLUMN state  text CHECK (state IN ('active', 'failing', 'paused', 'deleted')),
-    ADD COLUMN reason text NOT NULL DEFAULT '';
+    ADD COLUMN reason text NOT NULL DEFAULT '',
+    -- The health rules in words, empty for those of all subscriptions.
+    ADD COLUMN health_rules text;
 
 ALTER TABLE emails ADD COLUMN content_removed_at timestamptz;
 
@@ -90,7 +92,8 @@ ALTER TABLE attempts ADD CONSTRAINT attempts_delivery_uid_delivery_created_at_fk
     FOREIGN KEY (delivery_uid, delivery_created_at)
     REFERENCES deliveries (delivery_uid, created_at);
 ALTER TABLE emails DROP COLUMN content_removed_at;
-ALTER TABLE subscription_versions DROP COLUMN state, DROP COLUMN reason;
+ALTER TABLE subscription_versions DROP COLUMN state, DROP COLUMN reason,
+    DROP COLUMN health_rules;
 DROP INDEX events_partner;
 ALTER TABLE events DROP COLUMN passed_over, DROP COLUMN body_removed_at;
 ALTER TABLE attempts DROP COLUMN protocol, DROP COLUMN reused, DROP COLUMN tls_version,

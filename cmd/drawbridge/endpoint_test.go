@@ -17,8 +17,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"drawbridge/web/docs/contract"
 )
 
 // wire is one request as it came over the socket.
@@ -122,10 +125,29 @@ func (e *endpoint) next(t *testing.T) wire {
 	t.Helper()
 	select {
 	case request := <-e.requests:
+		checkPayload(t, request)
 		return request
 	case <-time.After(20 * time.Second):
 		t.Fatal("no webhook arrived within 20 s")
 		return wire{}
+	}
+}
+
+// theContract is what partners were promised.
+var theContract = sync.OnceValues(func() (*contract.Contract, error) {
+	return contract.Load("http://127.0.0.1:8080/api")
+})
+
+// checkPayload holds the body of a webhook against the schema of its kind.
+func checkPayload(t *testing.T, request wire) {
+	t.Helper()
+	promised, err := theContract()
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, _ := request.value("x-drawbridge-event")
+	if err := promised.CheckEvent(kind, request.body); err != nil {
+		t.Errorf("the payload of %q departs from its schema: %v\n%s", kind, err, request.body)
 	}
 }
 

@@ -75,8 +75,10 @@ func (cmd retentionSetCmd) Run(env *environment) error {
 
 func (cmd retentionSetCmd) over(settings retention.Settings) retention.Settings {
 	for _, change := range []struct{ given, into *int }{
-		{cmd.MetadataMonths, &settings.Months}, {cmd.BodyDays, &settings.BodyDays},
-		{cmd.EmailBodyDays, &settings.EmailBodyDays}, {cmd.APIRequestDays, &settings.APIRequestDays},
+		{cmd.MetadataMonths, &settings.Months},
+		{cmd.BodyDays, &settings.BodyDays},
+		{cmd.EmailBodyDays, &settings.EmailBodyDays},
+		{cmd.APIRequestDays, &settings.APIRequestDays},
 	} {
 		if change.given != nil {
 			*change.into = *change.given
@@ -131,7 +133,8 @@ func (cmd retentionRunCmd) plan(env *environment, s *services) error {
 		return err
 	}
 	return env.print(cmd.JSON, plan, func(w io.Writer) {
-		fmt.Fprintf(w, "bodies due: %d events, %d deliveries, %d e-mails; applications under a hold: %d\n",
+		fmt.Fprintf(w, "bodies due: %d events, %d deliveries, %d e-mails\n"+
+			"applications under a hold: %d\n",
 			plan.Events, plan.Deliveries, plan.Emails, plan.Holds)
 		for _, m := range plan.Months {
 			fmt.Fprintf(w, "month %s: about %d deliveries, of which %d are held and %d are open\n",

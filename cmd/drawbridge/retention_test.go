@@ -64,7 +64,8 @@ func TestHoldCommands(t *testing.T) {
 		t.Errorf("holds %v", holds)
 	}
 	for _, args := range [][]string{
-		{"application", "hold", uid}, {"application", "hold", "x", "--reason", "y"},
+		{"application", "hold", uid},
+		{"application", "hold", "x", "--reason", "y"},
 		{"application", "release", uid},
 	} {
 		if got := d.run(t, args...); got.status != exitUsage {

@@ -124,8 +124,8 @@ func (cmd subscriptionRestoreCmd) Run(env *environment) error {
 		return err
 	}
 	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		restored, err := s.webhooks.Restore(env.ctx, tx, uid, cmd.Version,
-			webhook.Patch{Reason: cmd.Reason}, cliActor)
+		restored, err := s.webhooks.Restore(env.ctx, tx, uid,
+			webhook.Choice{Version: cmd.Version, Reason: cmd.Reason}, cliActor)
 		if err != nil {
 			return nil, err
 		}

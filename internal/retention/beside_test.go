@@ -28,16 +28,20 @@ func (a *archive) publish(application uuid.UUID, nth int) error {
 			args  []any
 		}{
 			{`UPDATE applications SET updated_at = $2 WHERE application_uid = $1`, []any{application, at}},
-			{`
+			{
+				`
 				INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
 				                    application_uid, status, body, passed_over)
 				VALUES ($1, $2, 'task.created', $3, $4, $5, 'Pending', '{}', '[]')`,
-				[]any{event, at, a.partner, a.merchant, application}},
-			{`
+				[]any{event, at, a.partner, a.merchant, application},
+			},
+			{
+				`
 				INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
 				                        event, application_uid, status, state, queued, next_attempt_at)
 				VALUES ($1, $2, $3, $4, $2, 'task.created', $5, 'Pending', 'pending', true, $2)`,
-				[]any{delivery, at, a.subscription, event, application}},
+				[]any{delivery, at, a.subscription, event, application},
+			},
 			{`
 				INSERT INTO attempts (delivery_uid, delivery_created_at, number, started_at, duration_us,
 				                      request_headers, response_headers)
@@ -102,8 +106,13 @@ func TestChangesGoOnWhileMonthsAreRemoved(t *testing.T) {
 	}
 	t.Logf("%d changes beside %d months, the slowest %s", published.Load(), months,
 		time.Duration(slowest.Load()))
-	if rows := a.count(`SELECT count(*) FROM attempts a JOIN deliveries d USING (delivery_uid)
-		JOIN events e USING (event_uid) WHERE e.occurred_at >= $1`, today); rows != int(published.Load()) {
+	rows := a.count(`
+		SELECT count(*)
+		  FROM attempts a
+		  JOIN deliveries d USING (delivery_uid)
+		  JOIN events e USING (event_uid)
+		 WHERE e.occurred_at >= $1`, today)
+	if rows != int(published.Load()) {
 		t.Errorf("%d changes are there, %d were made", rows, published.Load())
 	}
 	if kept := a.count(`SELECT count(*) FROM events WHERE application_uid = $1`, held); kept != 6 {

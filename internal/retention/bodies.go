@@ -160,7 +160,12 @@ func (s *Service) rest(ctx context.Context, took time.Duration) bool {
 	if s.Pause > 0 {
 		took = s.Pause
 	}
-	timer := time.NewTimer(took)
+	return wait(ctx, took)
+}
+
+// wait tells whether it was waited for to the end.
+func wait(ctx context.Context, pause time.Duration) bool {
+	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

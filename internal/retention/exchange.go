@@ -3,6 +3,7 @@ package retention
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/lib/pq"
@@ -14,16 +15,16 @@ import (
 // month was exchanged; if not, somebody always had a lock, or a hold changed,
 // and the next run tries again.
 func (s *Service) exchangeSoon(ctx context.Context, m month, holds generation) (bool, error) {
-	for range exchangeTries {
+	for try := 0; ; try++ {
 		done, err := s.exchange(ctx, m, holds)
 		if !postgres.IsLockTimeout(err) {
 			return done, err
 		}
-		if ctx.Err() != nil || !(&Service{Pause: exchangeRest}).rest(ctx, 0) {
-			break
+		if try == exchangeTries || !wait(ctx, exchangeRest) {
+			slog.WarnContext(ctx, "retention found no moment to remove a month", "month", m.String())
+			return false, nil //nolint:nilerr // the next run tries again
 		}
 	}
-	return false, nil
 }
 
 // exchange puts the new tables in the place of the month's partitions. It does

@@ -48,9 +48,17 @@ func (s *Service) Plan(ctx context.Context, settings Settings) (Plan, error) {
 		from string
 		args []any
 	}{
-		{&plan.Events, due("events", "occurred_at", "events") + ` AND body_removed_at IS NULL`, []any{bodies}},
+		{
+			&plan.Events,
+			due("events", "occurred_at", "events") + ` AND body_removed_at IS NULL`,
+			[]any{bodies},
+		},
 		{&plan.Deliveries, due("deliveries", "created_at", "attempts"), []any{bodies}},
-		{&plan.Emails, due("emails", "created_at", "emails") + ` AND content_removed_at IS NULL`, []any{emails}},
+		{
+			&plan.Emails,
+			due("emails", "created_at", "emails") + ` AND content_removed_at IS NULL`,
+			[]any{emails},
+		},
 		{&plan.Holds, `(` + held + `) AS held WHERE true`, nil},
 	} {
 		err := s.DB.GetContext(ctx, count.into, fmt.Sprintf(

@@ -57,7 +57,10 @@ func TestRunRemovesWhatIsDue(t *testing.T) {
 	if second := a.run(); second.Events+second.Attempts+len(second.Months) != 0 {
 		t.Errorf("a second run found more to do: %+v", second)
 	}
-	a.exec(`UPDATE deliveries SET state = 'delivered', next_attempt_at = NULL WHERE event_uid = $1`, open)
+	a.exec(`
+		UPDATE deliveries
+		   SET state = 'delivered', next_attempt_at = NULL
+		 WHERE event_uid = $1`, open)
 	third := a.run()
 	if third.Events != 1 || len(third.Months) != 1 {
 		t.Errorf("after it was sent: %+v", third)

@@ -11,8 +11,10 @@ import (
 
 // The bounds of the settings.
 const (
-	MinMonths, MaxMonths = 2, 120
-	MinDays, MaxDays     = 7, 3650
+	MinMonths = 2
+	MaxMonths = 120
+	MinDays   = 7
+	MaxDays   = 3650
 	// daysOfMonth is the shortest month: a body must be gone before its row goes.
 	daysOfMonth = 28
 )
@@ -104,7 +106,9 @@ func (s *Service) SaveSettings(
 // bodyCutoff is when events must have occurred before for their bodies to go.
 func (s Settings) bodyCutoff(now time.Time) time.Time { return now.AddDate(0, 0, -s.BodyDays) }
 
-func (s Settings) emailCutoff(now time.Time) time.Time { return now.AddDate(0, 0, -s.EmailBodyDays) }
+func (s Settings) emailCutoff(now time.Time) time.Time {
+	return now.AddDate(0, 0, -s.EmailBodyDays)
+}
 
 // monthCutoff is the begin of the first month that stays.
 func (s Settings) monthCutoff(now time.Time) time.Time {

@@ -50,11 +50,13 @@ func Columns() []Column {
 		{"subscriptions", "previous_sealed", subscription, "subscriptions", "secret_sealed"},
 		{"subscriptions", "headers_sealed", subscription, "subscriptions", "headers_sealed"},
 		{
-			"subscription_versions", "headers_sealed", []string{"subscription_uid", "version"},
+			"subscription_versions", "headers_sealed",
+			[]string{"subscription_uid", "version"},
 			"subscriptions", "headers_sealed",
 		},
 		{
-			"second_factors", "secret_sealed", []string{"user_uid"},
+			"second_factors", "secret_sealed",
+			[]string{"user_uid"},
 			"second_factors", "secret_sealed",
 		},
 	}
@@ -163,6 +165,7 @@ type value struct {
 }
 
 func (s *Service) rotateColumn(ctx context.Context, column Column, done *Report) error {
+	//nolint:sqlclosecheck // closed below; the linter does not know sqlx's rows
 	rows, err := s.DB.QueryxContext(ctx, fmt.Sprintf(`
 		SELECT ARRAY[%s], %s
 		  FROM %s
@@ -247,14 +250,14 @@ func (s *Service) replace(
 func swap(
 	ctx context.Context, tx *postgres.Tx, column Column, old value, text string,
 ) (int, error) {
-	query := fmt.Sprintf(`UPDATE %s SET %s = $1 WHERE %[2]s = $2`,
-		pq.QuoteIdentifier(column.Table), pq.QuoteIdentifier(column.Name))
-	args := []any{text, old.sealed}
+	conditions, args := []string{pq.QuoteIdentifier(column.Name) + ` = $2`}, []any{text, old.sealed}
 	for i, name := range column.Key {
 		args = append(args, old.key[i])
-		query += fmt.Sprintf(` AND %s = $%d`, pq.QuoteIdentifier(name), len(args))
+		conditions = append(conditions, fmt.Sprintf(`%s = $%d`, pq.QuoteIdentifier(name), len(args)))
 	}
-	result, err := tx.ExecContext(ctx, query, args...)
+	result, err := tx.ExecContext(ctx, fmt.Sprintf(`UPDATE %s SET %s = $1 WHERE %s`,
+		pq.QuoteIdentifier(column.Table), pq.QuoteIdentifier(column.Name),
+		strings.Join(conditions, ` AND `)), args...)
 	if err != nil {
 		return 0, fmt.Errorf("writing a value of row %s: %w", strings.Join(old.key, "/"), err)
 	}
@@ -271,7 +274,8 @@ func (s *Service) resealAll(
 	for _, old := range batch {
 		plain, err := s.Keys.Open(old.sealed, column.BoundTable, column.BoundName, old.key[0])
 		if err != nil {
-			failed = append(failed, fmt.Sprintf("%s of %s: %s", column, strings.Join(old.key, "/"), why(err)))
+			failed = append(failed,
+				fmt.Sprintf("%s of %s: %s", column, strings.Join(old.key, "/"), why(err)))
 			continue
 		}
 		fresh[old.sealed] = s.Keys.Seal(plain, column.BoundTable, column.BoundName, old.key[0])

@@ -54,7 +54,9 @@ func newSafe(t *testing.T, subscriptions int) *safe {
 	user := uuid.New()
 	exec(t, s.db, `INSERT INTO users (user_uid, email, name, role, password_hash, created_at)
 		VALUES ($1, 'a@b.example', 'A', 'admin', 'x', $2)`, user, now)
-	exec(t, s.db, `INSERT INTO second_factors (user_uid, secret_sealed, created_at) VALUES ($1, $2, $3)`,
+	exec(t, s.db, `
+		INSERT INTO second_factors (user_uid, secret_sealed, created_at)
+		VALUES ($1, $2, $3)`,
 		user, keys.Seal([]byte("factor"), "second_factors", "secret_sealed", user.String()), now)
 	return s
 }
@@ -125,8 +127,10 @@ func TestRotateReplacesAKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, value := range [][3]string{
-			{row.Secret, "secret_sealed", "current"}, {row.Previous, "secret_sealed", "previous"},
-			{row.Headers, "headers_sealed", "headers"}, {row.Version, "headers_sealed", "headers"},
+			{row.Secret, "secret_sealed", "current"},
+			{row.Previous, "secret_sealed", "previous"},
+			{row.Headers, "headers_sealed", "headers"},
+			{row.Version, "headers_sealed", "headers"},
 		} {
 			plain, err := alone.Open(value[0], "subscriptions", value[1], uid.String())
 			if err != nil || string(plain) != fmt.Sprint(value[2], " ", n) {
@@ -143,8 +147,8 @@ func TestRotateNamesWhatItCannotOpen(t *testing.T) {
 	moved := ring(t, s.old).Seal([]byte("x"), "subscriptions", "secret_sealed", s.uids[1].String())
 	exec(t, s.db, `UPDATE subscriptions SET secret_sealed = $2 WHERE subscription_uid = $1`,
 		s.uids[0], moved)
-	exec(t, s.db, `UPDATE subscriptions SET headers_sealed = $2 WHERE subscription_uid = $1`, s.uids[2],
-		ring(t, third).Seal([]byte("x"), "subscriptions", "headers_sealed", s.uids[2].String()))
+	exec(t, s.db, `UPDATE subscriptions SET headers_sealed = $2 WHERE subscription_uid = $1`,
+		s.uids[2], ring(t, third).Seal([]byte("x"), "subscriptions", "headers_sealed", s.uids[2].String()))
 	report := s.rotate(t, s.new, s.old)
 	if len(report.Failed) != 2 || report.Stale != 2 || report.Lost != 1 || report.Resealed != 14 {
 		t.Errorf("report %+v", report)
@@ -170,8 +174,10 @@ func TestRotateLeavesWhatChangesMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = tx.Rollback() }()
-	if _, err := tx.ExecContext(t.Context(),
-		`UPDATE subscriptions SET secret_sealed = $2 WHERE subscription_uid = $1`, uid, fresh); err != nil {
+	if _, err := tx.ExecContext(t.Context(), `
+		UPDATE subscriptions
+		   SET secret_sealed = $2
+		 WHERE subscription_uid = $1`, uid, fresh); err != nil {
 		t.Fatal(err)
 	}
 	reports := make(chan sealed.Report, 1)

@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ func TestEventsAreListedWithWhatBecameOfThem(t *testing.T) {
 		t.Errorf("event %+v", got)
 	}
 	detail, err := h.EventByUID(t.Context(), event.UID)
-	if err != nil || string(detail.Body) != string(event.Body) || len(detail.Ledger) != 3 ||
+	if err != nil || !bytes.Equal(detail.Body, event.Body) || len(detail.Ledger) != 3 ||
 		len(detail.Deliveries) != 3 || detail.FanOut != want {
 		t.Errorf("detail %+v, %v", detail, err)
 	}

@@ -39,7 +39,7 @@ type modelVerdict struct {
 	version int
 }
 
-func newLedgerModel(h *house, t *testing.T, rt *rapid.T) *ledgerModel {
+func newLedgerModel(t *testing.T, h *house, rt *rapid.T) *ledgerModel {
 	m := &ledgerModel{
 		h: h, t: rt, partner: h.newPartner(t),
 		applications:  make(map[uuid.UUID]uuid.UUID),
@@ -199,7 +199,7 @@ func TestLedgerIsExact(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	rapid.Check(t, func(rt *rapid.T) {
-		m := newLedgerModel(h, t, rt)
+		m := newLedgerModel(t, h, rt)
 		steps := map[string]func(){
 			"subscribe": m.subscribe, "amend": m.amend, "enter": m.enter,
 			"publish": m.publish, "publish again": m.publish,

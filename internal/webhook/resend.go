@@ -27,8 +27,8 @@ const (
 // uids.
 //
 // Errors: NOT_FOUND naming a delivery that does not exist, INVALID_STATE when
-// its subscription was deleted or its event's body removed, VALIDATION_ERROR for the reason or too many of
-// them; then nothing is re-sent.
+// its subscription was deleted or its event's body removed, VALIDATION_ERROR
+// for the reason or too many of them; then nothing is re-sent.
 func (s *Service) Resend(
 	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, by, reason string,
 ) ([]uuid.UUID, error) {

@@ -193,8 +193,15 @@ func save(ctx context.Context, tx *postgres.Tx, row subscriptionRow, by edit) er
 	_, err = tx.ExecContext(ctx, `
 		INSERT INTO subscription_versions (subscription_uid, version, url, auth, headers_sealed,
 		                                   events, merchant_uids, change, changed_by, changed_at,
-		                                   state, reason, rate)
-		VALUES ($1, $2, $3, $4, $5, $6, $7::uuid[], $8, $9, $10, $11, $12, $13)`,
+		                                   state, reason, rate, health_rules)
+		VALUES ($1, $2, $3, $4, $5, $6, $7::uuid[], $8, $9, $10, $11, $12, $13, (
+		            SELECT concat_ws(', ',
+		                       CASE WHEN on_failing = 'pause' THEN 'pauses when it fails' END,
+		                       'fails after ' || failing_minutes || ' minutes',
+		                       'fails after ' || failing_events || ' events',
+		                       'alerts ' || nullif(alert_email, ''))
+		              FROM subscriptions
+		             WHERE subscription_uid = $1))`,
 		row.UID, row.Version, row.URL, string(row.Auth), row.HeadersSealed,
 		row.Events, row.Merchants, by.what, by.by, tx.Now, string(row.State), by.reason, row.Rate)
 	if err != nil {

@@ -20,6 +20,7 @@ const (
 	SettingMerchants Setting = "merchants"
 	SettingHeaders   Setting = "headers"
 	SettingRate      Setting = "rate"
+	SettingHealth    Setting = "health_rules"
 	SettingState     Setting = "state"
 )
 
@@ -82,6 +83,9 @@ func compareVersions(versions []Version, from, to int) (VersionDiff, error) {
 	diff.entries(SettingMerchants, merchantTexts(before.Merchants), merchantTexts(after.Merchants))
 	diff.headers(before.Headers, after.Headers)
 	diff.value(SettingRate, rateText(before.Rate), rateText(after.Rate))
+	if before.HealthRules != nil && after.HealthRules != nil {
+		diff.value(SettingHealth, *before.HealthRules, *after.HealthRules)
+	}
 	if before.State != "" && after.State != "" {
 		diff.value(SettingState, string(before.State), string(after.State))
 	}

@@ -34,6 +34,9 @@ type Version struct {
 	Headers []Header
 	// Rate is in requests per second, 0 without a limit.
 	Rate int
+	// HealthRules says in words what differs from the rules of all subscriptions;
+	// nil where the release that made the version did not keep it.
+	HealthRules *string
 	// State is empty where the release that made the version did not keep it.
 	State State
 }
@@ -50,6 +53,7 @@ type versionRow struct {
 	Merchants     pq.StringArray `db:"merchant_uids"`
 	HeadersSealed *string        `db:"headers_sealed"`
 	Rate          *int           `db:"rate"`
+	HealthRules   *string        `db:"health_rules"`
 	State         *State         `db:"state"`
 }
 
@@ -74,7 +78,7 @@ func (s *Service) versions(
 	var rows []versionRow
 	err := from.SelectContext(ctx, &rows, `
 		SELECT version, changed_by, changed_at, change, reason, url, auth, events,
-		       merchant_uids::text[] AS merchant_uids, headers_sealed, rate, state
+		       merchant_uids::text[] AS merchant_uids, headers_sealed, rate, health_rules, state
 		  FROM subscription_versions
 		 WHERE subscription_uid = $1
 		 ORDER BY version DESC`, uid)
@@ -105,7 +109,8 @@ func (s *Service) version(uid uuid.UUID, row versionRow) (Version, error) {
 		Number: row.Number, ChangedBy: row.ChangedBy, ChangedAt: row.ChangedAt,
 		Change: row.Change, Reason: row.Reason, URL: row.URL, Auth: row.Auth,
 		Events: row.Events, Merchants: merchants, Headers: headers, Rate: orZero(row.Rate),
-		State: orZero(row.State),
+		State:       orZero(row.State),
+		HealthRules: row.HealthRules,
 	}, nil
 }
 
@@ -192,6 +197,15 @@ func (v Version) onlyMoved() bool {
 		State(v.Change))
 }
 
+// Choice names the version to restore.
+type Choice struct {
+	Version int
+	// Base is the version that the choice was made from, and Reason why, as with
+	// a Patch; both may be left out.
+	Base   int
+	Reason string
+}
+
 // Restoration is what became of a subscription that was put back.
 type Restoration struct {
 	Subscription Subscription
@@ -205,30 +219,29 @@ type Restoration struct {
 // Restore makes a new version with the URL, the scheme, the headers, the events,
 // the merchants and the rate of an older one, checked by the rules of today. The secret
 // in force stays; where there is none and the older version needs one, a new
-// one is made. Restoring what is in force makes no version. The patch's base
-// and reason count, the rest of it does not.
+// one is made. Restoring what is in force makes no version.
 //
 // Errors: those of Amend, NOT_FOUND for the version.
 func (s *Service) Restore(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, number int, patch Patch, by string,
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, choice Choice, by string,
 ) (Restoration, error) {
 	row, err := lockSubscription(ctx, tx, uid)
 	if err != nil {
 		return Restoration{}, err
 	}
-	if err := s.checkBase(ctx, tx, row, patch.Base); err != nil {
+	if err := s.checkBase(ctx, tx, row, choice.Base); err != nil {
 		return Restoration{}, err
 	}
 	versions, err := s.versions(ctx, tx, uid)
 	if err != nil {
 		return Restoration{}, err
 	}
-	old, err := pick(versions, number)
+	old, err := pick(versions, choice.Version)
 	if err != nil {
 		return Restoration{}, err
 	}
-	made, value, err := s.amendLocked(ctx, tx, row, old.patch(patch.Reason), edit{
-		by: by, reason: patch.Reason, what: fmt.Sprintf("version %d restored", number),
+	made, value, err := s.amendLocked(ctx, tx, row, old.patch(choice.Reason), edit{
+		by: by, reason: choice.Reason, what: fmt.Sprintf("version %d restored", choice.Version),
 	})
 	return Restoration{
 		Subscription: made, Secret: value,

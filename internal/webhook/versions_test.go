@@ -31,12 +31,12 @@ func (h *house) amend(
 }
 
 func (h *house) restore(
-	t testing.TB, uid uuid.UUID, number int, patch webhook.Patch,
+	t testing.TB, uid uuid.UUID, choice webhook.Choice,
 ) (webhook.Restoration, error) {
 	t.Helper()
 	var restored webhook.Restoration
 	err := h.try(func(ctx context.Context, tx *postgres.Tx) (err error) {
-		restored, err = h.Restore(ctx, tx, uid, number, patch, "olga@lender.example")
+		restored, err = h.Restore(ctx, tx, uid, choice, "olga@lender.example")
 		return err
 	})
 	return restored, err
@@ -132,6 +132,25 @@ func TestVersionsAreCompared(t *testing.T) {
 	wantRefusal(t, err, lending.CodeNotFound)
 }
 
+func TestVersionsKeepTheHealthRules(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	subscription, _ := h.subscribe(t, "https://hooks.example/one", nil)
+	h.do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := h.SetWatch(ctx, tx, subscription.UID,
+			webhook.Watch{Pause: true, FailingMinutes: 60, AlertEmail: "ops@partner.example"}, "olga")
+		return err
+	})
+	diff, err := h.CompareVersions(t.Context(), subscription.UID, 1, 2)
+	want := []webhook.SettingChange{{
+		Setting: "health_rules",
+		After:   "pauses when it fails, fails after 60 minutes, alerts ops@partner.example",
+	}}
+	if difference := cmp.Diff(want, diff.Changes); difference != "" || err != nil {
+		t.Error(difference, err)
+	}
+}
+
 func TestRestorePutsAVersionBackAndKeepsTheSecret(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
@@ -141,7 +160,7 @@ func TestRestorePutsAVersionBackAndKeepsTheSecret(t *testing.T) {
 		_, err := h.Resume(ctx, tx, uid, "operator")
 		return err
 	})
-	restored, err := h.restore(t, uid, 1, webhook.Patch{Reason: "the move was called off"})
+	restored, err := h.restore(t, uid, webhook.Choice{Version: 1, Reason: "the move was called off"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +183,7 @@ func TestRestorePutsAVersionBackAndKeepsTheSecret(t *testing.T) {
 			webhook.Sign(secret.New("whsec_second_secret"), event.Body) {
 		t.Errorf("%d requests, or not signed with the secret in force", len(sent))
 	}
-	if again, err := h.restore(t, uid, 9, webhook.Patch{}); err != nil ||
+	if again, err := h.restore(t, uid, webhook.Choice{Version: 9}); err != nil ||
 		again.Subscription.Version != 9 {
 		t.Errorf("restoring what is in force made %+v, %v", again.Subscription.Version, err)
 	}
@@ -177,7 +196,7 @@ func TestRestoreAcrossSchemes(t *testing.T) {
 	subscription, _ := h.subscribe(t, endpoint.URL, nil) // 1: hmac
 	bearer, none := webhook.AuthBearer, webhook.AuthNone
 	_, token := h.amend(t, subscription.UID, webhook.Patch{Auth: &bearer}) // 2
-	kept, err := h.restore(t, subscription.UID, 1, webhook.Patch{})        // 3
+	kept, err := h.restore(t, subscription.UID, webhook.Choice{Version: 1})        // 3
 	if err != nil || kept.Subscription.Auth != webhook.AuthHMAC || !kept.SecretKept {
 		t.Fatalf("restored %+v, %v", kept, err)
 	}
@@ -188,7 +207,7 @@ func TestRestoreAcrossSchemes(t *testing.T) {
 		t.Error("the secret in force was not kept under the other scheme")
 	}
 	h.amend(t, subscription.UID, webhook.Patch{Auth: &none}) // 4
-	fresh, err := h.restore(t, subscription.UID, 2, webhook.Patch{})
+	fresh, err := h.restore(t, subscription.UID, webhook.Choice{Version: 2})
 	if err != nil || fresh.Subscription.Auth != webhook.AuthBearer || fresh.SecretKept ||
 		fresh.Secret.IsZero() {
 		t.Errorf("without a secret to keep: %+v, %v", fresh, err)
@@ -204,14 +223,14 @@ func TestRestoreChecksByTheRulesOfToday(t *testing.T) {
 		UPDATE subscription_versions
 		   SET url = 'https://127.0.0.1/hook', merchant_uids = ARRAY[$2::uuid]
 		 WHERE subscription_uid = $1 AND version = 1`, uid, uuid.New())
-	_, err := h.restore(t, uid, 1, webhook.Patch{})
+	_, err := h.restore(t, uid, webhook.Choice{Version: 1})
 	wantRefusal(t, err, lending.CodeValidation, "url")
 	h.exec(t, `UPDATE subscription_versions SET url = 'https://ok.example/' WHERE version = 1`)
-	_, err = h.restore(t, uid, 1, webhook.Patch{})
+	_, err = h.restore(t, uid, webhook.Choice{Version: 1})
 	wantRefusal(t, err, lending.CodeValidation, "merchant")
-	_, err = h.restore(t, uid, 99, webhook.Patch{})
+	_, err = h.restore(t, uid, webhook.Choice{Version: 99})
 	wantRefusal(t, err, lending.CodeNotFound)
-	_, err = h.restore(t, uuid.New(), 1, webhook.Patch{})
+	_, err = h.restore(t, uuid.New(), webhook.Choice{Version: 1})
 	wantRefusal(t, err, lending.CodeNotFound)
 }
 
@@ -250,6 +269,6 @@ func TestAStaleChangeIsRefusedAndToldWhatChanged(t *testing.T) {
 			t.Errorf("%s: since %v by %s", test.name, stale.Since.Settings(), stale.By)
 		}
 	}
-	_, err := h.restore(t, uid, 2, webhook.Patch{Base: 1})
+	_, err := h.restore(t, uid, webhook.Choice{Version: 2, Base: 1})
 	wantRefusal(t, err, lending.CodeInvalidState)
 }
