@@ -277,6 +277,10 @@ func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
 	dropped := 0
 	var faults []error
 	for _, day := range days {
+		if bare, err := s.isBare(ctx, day); err != nil || bare {
+			faults = append(faults, err)
+			continue
+		}
 		if err := s.dropDay(ctx, day); err != nil {
 			faults = append(faults, fmt.Errorf("dropping %s: %w", day, err))
 			continue
@@ -286,12 +290,66 @@ func (s *Service) Drop(ctx context.Context, before time.Time) (int, error) {
 	return dropped, errors.Join(faults...)
 }
 
+// isBare tells whether a day holds nothing but what is under a legal hold.
+func (s *Service) isBare(ctx context.Context, day string) (bool, error) {
+	var bare bool
+	err := s.DB.GetContext(ctx, &bare, fmt.Sprintf(`
+		SELECT EXISTS (SELECT FROM %[1]s)
+		       AND NOT EXISTS (
+		           SELECT
+		             FROM %[1]s r
+		            WHERE r.application_uid IS NULL
+		               OR NOT EXISTS (SELECT
+		                                FROM application_holds h
+		                               WHERE h.application_uid = r.application_uid
+		                                 AND h.released_at IS NULL))`, pq.QuoteIdentifier(day)))
+	if err != nil {
+		return false, fmt.Errorf("looking what of %s is under a hold: %w", day, err)
+	}
+	return bare, nil
+}
+
 func (s *Service) dropDay(ctx context.Context, day string) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '1s'`); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, `DROP TABLE `+pq.QuoteIdentifier(day))
-		return err
+		// Whoever places a hold meanwhile waits, and finds the day gone or kept.
+		if _, err := tx.ExecContext(ctx, `LOCK TABLE application_holds IN SHARE MODE`); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `
+			-- Every column, also those of later migrations.
+			CREATE TEMP TABLE held_requests ON COMMIT DROP AS
+			SELECT *
+			  FROM `+pq.QuoteIdentifier(day)+`
+			 WHERE application_uid IN (SELECT application_uid
+			                             FROM application_holds
+			                            WHERE released_at IS NULL)`)
+		if err != nil {
+			return fmt.Errorf("setting aside what is under a hold: %w", err)
+		}
+		if _, err = tx.ExecContext(ctx, `DROP TABLE `+pq.QuoteIdentifier(day)); err != nil {
+			return err
+		}
+		return s.putBack(ctx, tx)
 	})
+}
+
+// putBack makes a day that was dropped again if some of it is under a legal
+// hold, with these rows alone.
+func (s *Service) putBack(ctx context.Context, tx *postgres.Tx) error {
+	var at *time.Time
+	if err := tx.GetContext(ctx, &at, `SELECT min(at) FROM held_requests`); err != nil || at == nil {
+		return err
+	}
+	for _, statement := range []string{
+		`SELECT drawbridge_make_request_partitions(min(at), 0) FROM held_requests`,
+		`INSERT INTO api_requests SELECT * FROM held_requests`,
+	} {
+		if _, err := tx.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("keeping what is under a hold: %w", err)
+		}
+	}
+	return nil
 }

@@ -59,6 +59,10 @@ func Columns() []Column {
 			[]string{"user_uid"},
 			"second_factors", "secret_sealed",
 		},
+		{
+			"tls_certificates", "data_sealed", []string{"name"},
+			"tls_certificates", "data_sealed",
+		},
 	}
 }
 

@@ -195,8 +195,8 @@ func TestRestoreAcrossSchemes(t *testing.T) {
 	endpoint := newReceiver(t, nil)
 	subscription, _ := h.subscribe(t, endpoint.URL, nil) // 1: hmac
 	bearer, none := webhook.AuthBearer, webhook.AuthNone
-	_, token := h.amend(t, subscription.UID, webhook.Patch{Auth: &bearer}) // 2
-	kept, err := h.restore(t, subscription.UID, webhook.Choice{Version: 1})        // 3
+	_, token := h.amend(t, subscription.UID, webhook.Patch{Auth: &bearer})  // 2
+	kept, err := h.restore(t, subscription.UID, webhook.Choice{Version: 1}) // 3
 	if err != nil || kept.Subscription.Auth != webhook.AuthHMAC || !kept.SecretKept {
 		t.Fatalf("restored %+v, %v", kept, err)
 	}
