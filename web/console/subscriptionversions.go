@@ -187,8 +187,8 @@ func (c *Console) restore(ctx echo.Context) error {
 	reason := ctx.FormValue("reason")
 	var done webhook.Restoration
 	err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
-		done, err = c.Webhooks.Restore(request, tx, current.UID, number,
-			webhook.Patch{Base: base, Reason: reason}, currentUser(ctx).Email)
+		done, err = c.Webhooks.Restore(request, tx, current.UID,
+			webhook.Choice{Version: number, Base: base, Reason: reason}, currentUser(ctx).Email)
 		if err != nil || done.Subscription.Version == current.Version {
 			return err
 		}
