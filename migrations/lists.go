@@ -57,11 +57,26 @@ const searchIndexes = `
 	CREATE INDEX IF NOT EXISTS subscriptions_search
 		ON subscriptions (lower(substring(url FROM '^[a-z]+://(.*)$')) text_pattern_ops);`
 
+// applicationIndexes find applications by how references and addresses begin.
+// An application costs one insertion into each, once.
+var applicationIndexes = []string{
+	`CREATE INDEX CONCURRENTLY IF NOT EXISTS applications_email_search
+		ON applications (lower(borrower_email) text_pattern_ops)`,
+	`CREATE INDEX CONCURRENTLY IF NOT EXISTS applications_reference_search
+		ON applications (lower(external_reference) text_pattern_ops)
+		WHERE external_reference IS NOT NULL`,
+}
+
 // listsUp runs outside a transaction, so that indexes of big tables can be
 // built while they are written to. Whatever it began before, it completes.
 func listsUp(ctx context.Context, db *sql.DB) error {
 	if _, err := db.ExecContext(ctx, listTables+searchIndexes); err != nil {
 		return fmt.Errorf("making the tables of lists: %w", err)
+	}
+	for _, statement := range applicationIndexes {
+		if _, err := db.ExecContext(ctx, statement); err != nil {
+			return fmt.Errorf("building an index of applications: %w", err)
+		}
 	}
 	for _, index := range listIndexes {
 		if err := index.build(ctx, db); err != nil {
@@ -72,7 +87,10 @@ func listsUp(ctx context.Context, db *sql.DB) error {
 }
 
 func listsDown(ctx context.Context, db *sql.DB) error {
-	names := []string{"partners_search", "merchants_search", "subscriptions_search"}
+	names := []string{
+		"partners_search", "merchants_search", "subscriptions_search",
+		"applications_email_search", "applications_reference_search",
+	}
 	for _, index := range listIndexes {
 		names = append(names, index.name)
 	}
@@ -142,4 +160,4 @@ func (i partitionedIndex) missing(ctx context.Context, db *sql.DB) ([]string, er
 }
 
 // listsText is what the migration does, for the hash of the schema.
-func listsText() string { return fmt.Sprint(listTables, searchIndexes, listIndexes) }
+func listsText() string { return fmt.Sprint(listTables, searchIndexes, applicationIndexes, listIndexes) }

@@ -29,6 +29,9 @@ type DeliveryPage struct {
 	Resends []ResendView
 	// Resend is the re-send form; nil where the reader may not.
 	Resend *ResendForm
+	// Signed tells that its subscription signs, so that a signature can be looked
+	// into.
+	Signed bool
 	// Curl is a command that repeats the request, secrets left out.
 	Curl string
 	// StreamURL and PollURL keep the page up to date.

@@ -27,7 +27,8 @@ type shortcut struct {
 // shortcuts lists what console.js binds; the rail's links add theirs.
 func shortcuts(role string) []shortcut {
 	list := []shortcut{
-		{[]string{"/"}, "Find by any id"},
+		{[]string{"/"}, "Find anything: ids, references, names, endpoints, pages"},
+		{[]string{"Ctrl K"}, "The same, while typing too"},
 		{[]string{"j", "k"}, "Next or previous row"},
 		{[]string{"Enter"}, "Open the row"},
 		{[]string{"x"}, "Select the row"},

@@ -6,6 +6,7 @@ import (
 
 	"drawbridge/internal/config"
 	"drawbridge/internal/partner"
+	"drawbridge/internal/search"
 	"drawbridge/migrations"
 	"drawbridge/web"
 	"drawbridge/web/api"
@@ -73,6 +74,7 @@ func newConsole(s *services) (*console.Console, error) {
 		DB:           s.db,
 		Operators:    s.operators,
 		Webhooks:     s.webhooks,
+		Search:       &search.Service{DB: s.db},
 		Emails:       s.emails,
 		Partners:     s.partners,
 		Development:  development(s),

@@ -33,7 +33,7 @@
     box.querySelector("select, input:not([type=hidden])").focus();
   };
 
-  const find = () => document.getElementById("find")?.select();
+  const find = () => window.consolePalette?.() ?? document.getElementById("find")?.select();
   const actions = {
     "/": find,
     j: () => step(1),

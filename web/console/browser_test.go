@@ -2,6 +2,9 @@ package console_test
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"io"
 	"maps"
 	"net/http"
@@ -140,3 +143,10 @@ func textOf(_ int, element *goquery.Selection) string { return strings.TrimSpace
 
 // errOf drops a result and keeps the error.
 func errOf[T any](_ T, err error) error { return err }
+
+// hmacHex signs as the specification says.
+func hmacHex(key, body string) string {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(body))
+	return hex.EncodeToString(mac.Sum(nil))
+}

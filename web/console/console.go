@@ -29,6 +29,7 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/queue"
+	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
 )
@@ -41,6 +42,7 @@ type Options struct {
 	DB           *postgres.DB
 	Operators    *operator.Service
 	Webhooks     *webhook.Service
+	Search       *search.Service
 	Emails       *email.Service
 	Applications *application.Service
 	Loans        *loan.Service
@@ -127,6 +129,8 @@ func (c *Console) Routes() []Route {
 		{http.MethodGet, views.PathHome, "console.overview", support, c.overview},
 	}
 	routes = append(routes, c.deliveryRoutes()...)
+	routes = append(routes, c.searchRoutes()...)
+	routes = append(routes, c.doctorRoutes()...)
 	routes = append(routes, c.subscriptionRoutes()...)
 	routes = append(routes, c.developmentRoutes()...)
 	routes = append(routes, c.bulkRoutes()...)

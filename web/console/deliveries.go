@@ -57,10 +57,11 @@ func (c *Console) deliveryRoutes() []Route {
 	}
 }
 
-// deliveries lists the delivery log, or finds what the search box asks for.
+// deliveries lists the delivery log; what was once looked for here is searched.
 func (c *Console) deliveries(ctx echo.Context) error {
 	if sought := ctx.QueryParam("q"); sought != "" {
-		return c.find(ctx, sought)
+		return ctx.Redirect(http.StatusSeeOther,
+			views.PathSearch+"?"+url.Values{"q": {sought}}.Encode())
 	}
 	request, query := ctx.Request(), ctx.QueryParams()
 	who := c.reader(ctx)

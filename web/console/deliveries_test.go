@@ -3,7 +3,6 @@ package console_test
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -228,31 +227,6 @@ func TestNewDeliveriesWait(t *testing.T) {
 	href, _ := part.find(".news").Attr("href")
 	if got := b.get(href).rowIDs(); len(got) != len(before)+1 {
 		t.Errorf("the news lead to %d rows, want %d", len(got), len(before)+1)
-	}
-}
-
-func TestFind(t *testing.T) {
-	t.Parallel()
-	r := newRoom(t)
-	b := r.signedIn()
-	made := deliverAll(r)
-	unknown := uuid.NewString()
-	for sought, want := range map[string]string{
-		made[0].UID.String():                  views.DeliveryPath(made[0].UID.String()),
-		"  " + made[0].UID.String() + "\n":    views.DeliveryPath(made[0].UID.String()),
-		strings.ToUpper(made[0].UID.String()): views.DeliveryPath(made[0].UID.String()),
-		made[0].SubscriptionUID.String(): views.DeliveriesOf("subscription",
-			made[0].SubscriptionUID.String()),
-		r.application.String(): views.ApplicationPath(r.application.String()),
-		"ANA@example.com":      views.ApplicationPath(r.application.String()),
-		unknown:                views.ApplicationsPath(url.Values{"q": {unknown}}),
-		"hello":                views.ApplicationsPath(url.Values{"q": {"hello"}}),
-		"a\x00b":               views.ApplicationsPath(url.Values{"q": {"a\x00b"}}),
-	} {
-		got := b.get(views.PathDeliveries + "?" + url.Values{"q": {sought}}.Encode())
-		if got.Status != http.StatusSeeOther || got.Location != want {
-			t.Errorf("looking for %q leads to %d %q, want %q", sought, got.Status, got.Location, want)
-		}
 	}
 }
 

@@ -79,6 +79,7 @@ func (c *Console) deliveryPage(ctx context.Context, uid uuid.UUID) (views.Delive
 	hash := sha256.Sum256(detail.Body)
 	page := views.DeliveryPage{
 		Delivery: deliveryRow(detail.Delivery), SubscriptionState: string(subscription.State),
+		Signed:   subscription.Auth == webhook.AuthHMAC,
 		EventUID: detail.EventUID.String(), Occurred: detail.EventAt,
 		Finished: value(detail.FinishedAt), Body: detail.Body, SHA256: hex.EncodeToString(hash[:]),
 		Attempts: attemptViews(detail), Diagnosis: diagnosis(detail, subscription.State),

@@ -32,6 +32,7 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/queue"
+	"drawbridge/internal/search"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
 	"drawbridge/web/api"
@@ -80,7 +81,8 @@ func newRoom(t *testing.T) *room {
 	server := httptest.NewUnstartedServer(nil)
 	r.URL = "http://" + server.Listener.Addr().String()
 	r.Console, err = console.New(console.Options{
-		DB: r.DB, Operators: r.Operators, Webhooks: r.Webhooks, Emails: r.Emails,
+		DB: r.DB, Operators: r.Operators, Webhooks: r.Webhooks,
+		Search: &search.Service{DB: r.DB}, Emails: r.Emails,
 		Partners:     &partner.Service{DB: r.DB},
 		Applications: r.Applications, Loans: r.Applications.Loans, Documents: r.Documents,
 		Products: r.Applications.Products,

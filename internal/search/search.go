@@ -1,0 +1,110 @@
+// Package search finds what somebody pasted or types: ids of every kind,
+// references, e-mail addresses, names and endpoints. Big tables are asked for
+// whole values and beginnings, which indexes answer.
+package search
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// MaxLength bounds what is searched for, in bytes; no value that could match is
+// longer.
+const MaxLength = 320
+
+// perKind is how many hits of one kind are returned.
+const perKind = 8
+
+// Kind is what a hit is.
+type Kind string
+
+// The kinds, in the order of the answer.
+const (
+	Application  Kind = "application"
+	Disbursement Kind = "disbursement"
+	Delivery     Kind = "delivery"
+	Event        Kind = "event"
+	Email        Kind = "email"
+	Subscription Kind = "subscription"
+	Partner      Kind = "partner"
+	Merchant     Kind = "merchant"
+	Client       Kind = "client"
+	Request      Kind = "request"
+)
+
+// Hit is one thing that was found.
+type Hit struct {
+	Kind Kind `db:"kind"`
+	// ID leads to its page; a disbursement's is that of its application.
+	ID string `db:"id"`
+	// Title names it, Detail tells it from others that are named alike.
+	Title  string `db:"title"`
+	Detail string `db:"detail"`
+	// Number is a disbursement's, 0 for the other kinds.
+	Number int64 `db:"number"`
+}
+
+// Service searches one database.
+type Service struct {
+	DB *postgres.DB
+}
+
+// Find returns what the text names, grouped by kind, at most a few of each.
+// Nothing matches an empty text. Error: VALIDATION_ERROR for one that cannot
+// name anything.
+func (s *Service) Find(ctx context.Context, text string) ([]Hit, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return nil, nil
+	}
+	if len(text) > MaxLength || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return nil, lending.Invalid("q",
+			`"q" must be text of at most %d bytes in UTF-8`, MaxLength)
+	}
+	statement, args := query(text)
+	var hits []Hit
+	if err := s.DB.SelectContext(ctx, &hits, statement, args...); err != nil {
+		return nil, fmt.Errorf("searching: %w", err)
+	}
+	return hits, nil
+}
+
+// query renders the lookups that the text can match, as one statement.
+func query(text string) (string, []any) {
+	args := []any{text}
+	bind := func(value any) string {
+		args = append(args, value)
+		return "$" + strconv.Itoa(len(args))
+	}
+	var parts []string
+	if uid, err := uuid.Parse(text); err == nil {
+		parts = append(parts, strings.ReplaceAll(byUID, "?", bind(uid.String())))
+	}
+	if number, err := strconv.ParseInt(strings.TrimPrefix(text, "#"), 10, 64); err == nil {
+		parts = append(parts, strings.ReplaceAll(byNumber, "?", bind(number)))
+	}
+	lower := strings.ToLower(text)
+	parts = append(parts, byText,
+		strings.ReplaceAll(byBeginning, "?", bind(postgres.LikePrefix(lower))))
+	place := postgres.LikePrefix(withoutScheme(lower))
+	parts = append(parts, strings.ReplaceAll(byPlace, "?", bind(place)),
+		strings.NewReplacer("?", bind(postgres.LikePrefix(lower)),
+			"!", bind("% "+postgres.LikePrefix(lower))).Replace(byName))
+	return strings.Join(parts, "\nUNION ALL\n"), args
+}
+
+// withoutScheme is an address from its host on.
+func withoutScheme(text string) string {
+	if _, rest, found := strings.Cut(text, "://"); found {
+		return rest
+	}
+	return text
+}

@@ -1,0 +1,144 @@
+package search_test
+
+import (
+	"strings"
+	"testing"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/search"
+	"drawbridge/internal/seed"
+)
+
+func filled(t *testing.T, deliveries int) (*postgres.DB, *search.Service) {
+	t.Helper()
+	db := pgtest.New(t)
+	if _, err := seed.Fill(t.Context(), db, seed.Plan{
+		Deliveries: deliveries, Attempts: deliveries, Partners: 6,
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return db, &search.Service{DB: db}
+}
+
+func TestFind(t *testing.T) {
+	t.Parallel()
+	db, service := filled(t, 3000)
+	one := func(query string) string {
+		t.Helper()
+		var text string
+		if err := db.Get(&text, query); err != nil {
+			t.Fatalf("%s: %v", query, err)
+		}
+		return text
+	}
+	application := one(`SELECT application_uid FROM applications ORDER BY 1 LIMIT 1`)
+	reference := one(`SELECT external_reference FROM applications ORDER BY application_uid LIMIT 1`)
+	address := one(`SELECT borrower_email FROM applications ORDER BY application_uid LIMIT 1`)
+	delivery := one(`SELECT delivery_uid FROM deliveries ORDER BY 1 LIMIT 1`)
+	event := one(`SELECT event_uid FROM events ORDER BY 1 LIMIT 1`)
+	subscription := one(`SELECT subscription_uid FROM subscriptions ORDER BY 1 LIMIT 1`)
+	host := one(`SELECT split_part(url, '/', 3) FROM subscriptions ORDER BY subscription_uid LIMIT 1`)
+	mail := one(`SELECT email_uid FROM emails ORDER BY 1 LIMIT 1`)
+	partner := one(`SELECT partner_uid FROM partners ORDER BY 1 LIMIT 1`)
+	merchant := one(`SELECT merchant_uid FROM merchants ORDER BY 1 LIMIT 1`)
+	if _, err := db.Exec(`
+		INSERT INTO clients (client_id, partner_uid, is_group, secret_hash, created_at)
+		SELECT 'cl_0123456789', partner_uid, false, decode(repeat('00', 32), 'hex'), now()
+		  FROM partners LIMIT 1`); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		sought string
+		kind   search.Kind
+		id     string
+	}{
+		{application, search.Application, application},
+		{" " + strings.ToUpper(application) + "\n", search.Application, application},
+		{strings.ToLower(reference), search.Application, application},
+		{strings.ToUpper(address), search.Application, application},
+		{address[:len(address)-4], search.Application, application},
+		{delivery, search.Delivery, delivery},
+		{event, search.Event, event},
+		{subscription, search.Subscription, subscription},
+		{host, search.Subscription, subscription},
+		{"https://" + host + "/drawbridge", search.Subscription, subscription},
+		{mail, search.Email, mail},
+		{partner, search.Partner, partner},
+		{merchant, search.Merchant, merchant},
+		{"cl_0123456789", search.Client, "cl_0123456789"},
+	}
+	for _, test := range tests {
+		hits, err := service.Find(t.Context(), test.sought)
+		if err != nil {
+			t.Errorf("%q: %v", test.sought, err)
+			continue
+		}
+		found := false
+		for _, hit := range hits {
+			found = found || hit.Kind == test.kind && hit.ID == test.id
+		}
+		if !found {
+			t.Errorf("%q finds %+v, want the %s %s", test.sought, hits, test.kind, test.id)
+		}
+	}
+	for _, nothing := range []string{"", " ", "nobody", "%", "_", `\`, "0", "-1", "99999999999999999999"} {
+		if hits, err := service.Find(t.Context(), nothing); err != nil || len(hits) > 0 {
+			t.Errorf("%q finds %+v, %v", nothing, hits, err)
+		}
+	}
+	for _, wrong := range []string{"a\x00b", "\xff", strings.Repeat("x", 321)} {
+		if _, err := service.Find(t.Context(), wrong); lending.ErrorCode(err) != lending.CodeValidation {
+			t.Errorf("%.10q: %v, want a refusal", wrong, err)
+		}
+	}
+}
+
+// Names are found by the beginning of any of their words.
+func TestFindByName(t *testing.T) {
+	t.Parallel()
+	_, service := filled(t, 3000)
+	for sought, want := range map[string]search.Kind{
+		"energy": search.Partner, "PHOENIX": search.Merchant, "bluepeak roofing": search.Merchant,
+	} {
+		hits, err := service.Find(t.Context(), sought)
+		if err != nil {
+			t.Fatal(err)
+		}
+		kinds := map[search.Kind]bool{}
+		for _, hit := range hits {
+			kinds[hit.Kind] = true
+		}
+		if !kinds[want] {
+			t.Errorf("%q finds %v, want a %s", sought, hits, want)
+		}
+	}
+}
+
+// The big tables are never read as a whole.
+func TestSearchUsesIndexes(t *testing.T) {
+	t.Parallel()
+	db, _ := filled(t, 20_000)
+	month := db.Now().UTC().Format("_y2006m01")
+	for sought, index := range map[string]string{
+		"0199a6b3-0000-7000-8000-000000000001": "events" + month + "_pkey",
+		"borrower7@seed.example":               "applications_email_search",
+		"SEED-12":                              "applications_reference_search",
+	} {
+		statement, args := search.Query(sought)
+		var plan []string
+		if err := db.Select(&plan, `EXPLAIN `+statement, args...); err != nil {
+			t.Fatal(err)
+		}
+		text := strings.Join(plan, "\n")
+		for _, table := range []string{"deliveries", "events"} {
+			if strings.Contains(text, "Seq Scan on "+table+month) {
+				t.Errorf("%q reads all of %s:\n%s", sought, table, text)
+			}
+		}
+		if !strings.Contains(text, index) {
+			t.Errorf("%q does not use %s:\n%s", sought, index, text)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package search
+
+import "strconv"
+
+// Each lookup is a set of statements over one index each. $1 is the text as it
+// was typed, ? what the lookup is for.
+
+var limit = strconv.Itoa(perKind)
+
+const applicationHit = `
+	SELECT 'application' AS kind, a.application_uid::text AS id,
+	       a.borrower_first_name || ' ' || a.borrower_last_name || ', ' || a.project_name AS title,
+	       a.status || ' · ' || m.name || coalesce(' · ' || a.external_reference, '') ||
+	       ' · ' || a.borrower_email AS detail, 0::bigint AS number
+	  FROM applications a JOIN merchants m USING (merchant_uid)`
+
+const subscriptionHit = `
+	SELECT 'subscription', s.subscription_uid::text, s.url, p.name || ' · ' || s.state, 0::bigint
+	  FROM subscriptions s JOIN partners p USING (partner_uid)`
+
+const merchantHit = `
+	SELECT 'merchant', m.merchant_uid::text, m.name, p.name, 0::bigint
+	  FROM merchants m JOIN partners p USING (partner_uid)`
+
+// byUID finds what has an identifier.
+const byUID = applicationHit + ` WHERE a.application_uid = ?
+	UNION ALL
+	SELECT 'delivery', d.delivery_uid::text, d.event || ': ' || d.status,
+	       d.state || ' · ' || p.name || ' · ' || s.url, 0::bigint
+	  FROM deliveries d JOIN subscriptions s USING (subscription_uid) JOIN partners p USING (partner_uid)
+	 WHERE d.delivery_uid = ?
+	UNION ALL
+	SELECT 'event', e.event_uid::text, e.kind || ': ' || e.status, p.name, 0::bigint
+	  FROM events e JOIN partners p USING (partner_uid) WHERE e.event_uid = ?
+	UNION ALL
+	SELECT 'email', email_uid::text, kind || ' e-mail to ' || to_address, state, 0::bigint
+	  FROM emails WHERE email_uid = ?
+	UNION ALL` + subscriptionHit + ` WHERE s.subscription_uid = ?
+	UNION ALL
+	SELECT 'partner', partner_uid::text, name, '', 0::bigint FROM partners WHERE partner_uid = ?
+	UNION ALL` + merchantHit + ` WHERE m.merchant_uid = ?`
+
+// byNumber finds a disbursement by its number.
+const byNumber = `
+	SELECT 'disbursement' AS kind, application_uid::text AS id,
+	       'Draw ' || merchant_disbursement_id || ' (' || kind || ')' AS title, status AS detail,
+	       merchant_disbursement_id AS number
+	  FROM disbursements WHERE merchant_disbursement_id = ?`
+
+// byText finds what is named by exactly the text.
+var byText = `
+	SELECT * FROM (
+	SELECT 'client' AS kind, c.client_id AS id, c.client_id AS title,
+	       p.name || CASE WHEN c.revoked_at IS NULL THEN '' ELSE ' · revoked' END AS detail,
+	       0::bigint AS number
+	  FROM clients c JOIN partners p USING (partner_uid) WHERE c.client_id = $1) clients
+	UNION ALL
+	SELECT * FROM (
+	SELECT 'request', request_uid::text, method || ' ' || path, status || ' · ' || request_id, 0::bigint
+	  FROM api_requests WHERE request_id = $1 ORDER BY at DESC LIMIT ` + limit + `) requests`
+
+// byBeginning finds applications whose reference or e-mail address begins so.
+var byBeginning = `
+	SELECT * FROM (` + applicationHit + `
+	 WHERE a.application_uid IN (
+	       (SELECT application_uid FROM applications
+	         WHERE lower(external_reference) LIKE ? AND external_reference IS NOT NULL
+	         ORDER BY lower(external_reference) USING ~<~ LIMIT ` + limit + `)
+	       UNION
+	       (SELECT application_uid FROM applications WHERE lower(borrower_email) LIKE ?
+	         ORDER BY lower(borrower_email) USING ~<~ LIMIT ` + limit + `))
+	 ORDER BY a.created_at DESC LIMIT ` + limit + `) applications`
+
+// byPlace finds subscriptions whose URL begins so, the scheme left aside.
+var byPlace = `
+	SELECT * FROM (` + subscriptionHit + `
+	 WHERE lower(substring(s.url FROM '^[a-z]+://(.*)$')) LIKE ?
+	 ORDER BY s.state = 'deleted', s.created_at DESC LIMIT ` + limit + `) subscriptions`
+
+// byName finds partners and merchants with a word that begins so (? at the
+// beginning, ! further on). There are few enough of both to look at each.
+var byName = `
+	SELECT * FROM (
+	SELECT 'partner', partner_uid::text, name, '', 0::bigint
+	  FROM partners WHERE lower(name) LIKE ? OR lower(name) LIKE !
+	 ORDER BY name LIMIT ` + limit + `) partners
+	UNION ALL
+	SELECT * FROM (` + merchantHit + ` WHERE lower(m.name) LIKE ? OR lower(m.name) LIKE !
+	 ORDER BY m.name LIMIT ` + limit + `) merchants`

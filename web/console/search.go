@@ -1,0 +1,104 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/operator"
+	"drawbridge/internal/search"
+	"drawbridge/views"
+)
+
+// searchRoutes lists the search and its page.
+func (c *Console) searchRoutes() []Route {
+	return []Route{
+		{http.MethodGet, views.PathSearch, "console.search", operator.RoleSupport, c.search},
+	}
+}
+
+// search leads to the one thing that the text names, or lists what it may be.
+// Under htmx it answers the list alone, which the palette shows while typing.
+func (c *Console) search(ctx echo.Context) error {
+	sought := strings.TrimSpace(ctx.QueryParam("q"))
+	request := ctx.Request()
+	hits, err := c.Search.Find(request.Context(), sought)
+	if err != nil {
+		return err
+	}
+	page := views.SearchPage{Query: sought, Groups: searchGroups(hits)}
+	if isFragment(request) {
+		page.Pages = views.PagesNamed(sought, string(currentUser(ctx).Role))
+		return render(ctx, http.StatusOK, views.SearchResults(page))
+	}
+	if len(hits) == 1 {
+		return ctx.Redirect(http.StatusSeeOther, hitPath(hits[0]))
+	}
+	page.Frame, err = c.frame(ctx, "", "Search", views.Crumb{Label: "Search"})
+	if err != nil {
+		return err
+	}
+	page.Frame.Query = sought
+	return render(ctx, http.StatusOK, views.SearchResultsPage(page))
+}
+
+// searchTitles head the groups of hits.
+var searchTitles = map[search.Kind]string{
+	search.Application: "Applications", search.Disbursement: "Draws",
+	search.Delivery: "Deliveries", search.Event: "Events", search.Email: "E-mails",
+	search.Subscription: "Subscriptions", search.Partner: "Partners",
+	search.Merchant: "Merchants", search.Client: "API clients", search.Request: "API requests",
+}
+
+// searchIcons mark the kinds of hits.
+var searchIcons = map[search.Kind]string{
+	search.Application: "folder-open", search.Disbursement: "banknote", search.Delivery: "send",
+	search.Event: "zap", search.Email: "mail", search.Subscription: "webhook",
+	search.Partner: "building-2", search.Merchant: "user", search.Client: "lock",
+	search.Request: "list-checks",
+}
+
+func searchGroups(hits []search.Hit) []views.HitGroup {
+	var groups []views.HitGroup
+	for _, hit := range hits {
+		title := searchTitles[hit.Kind]
+		if len(groups) == 0 || groups[len(groups)-1].Title != title {
+			groups = append(groups, views.HitGroup{Title: title, Icon: searchIcons[hit.Kind]})
+		}
+		group := &groups[len(groups)-1]
+		group.Hits = append(group.Hits, views.HitView{
+			Href: hitPath(hit), Title: hit.Title, Detail: hit.Detail, ID: hit.ID,
+		})
+	}
+	return groups
+}
+
+// hitPath is the page of what was found.
+func hitPath(hit search.Hit) string {
+	switch hit.Kind {
+	case search.Application:
+		return views.ApplicationPath(hit.ID)
+	case search.Disbursement:
+		return fmt.Sprintf("%s#draw-%d", views.ApplicationPath(hit.ID), hit.Number)
+	case search.Delivery:
+		return views.DeliveryPath(hit.ID)
+	case search.Event:
+		return views.DeliveriesOf("event_uid", hit.ID)
+	case search.Email:
+		return views.EmailPath(hit.ID)
+	case search.Subscription:
+		return views.SubscriptionPath(hit.ID)
+	case search.Partner:
+		return views.PartnerPath(hit.ID)
+	case search.Merchant:
+		return views.MerchantPath(hit.ID)
+	case search.Client:
+		return views.ClientPath(hit.ID)
+	case search.Request:
+		return views.RequestPath(hit.ID)
+	}
+	return views.PathSearch + "?" + url.Values{"q": {hit.ID}}.Encode()
+}
