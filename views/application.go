@@ -34,8 +34,9 @@ type ApplicationPage struct {
 	Actions []ActionGroup
 	Kinds   []Tab
 	Moments []MomentView
-	// Cut tells that older moments are left out.
-	Cut bool
+	// Newest and Older are neighbouring pages of the timeline, empty where there is
+	// none.
+	Newest, Older string
 }
 
 // ActionGroup is what may be done about one thing.

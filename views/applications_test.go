@@ -40,7 +40,10 @@ func sampleApplicationPage(word string) ApplicationPage {
 			},
 			{ID: "b", At: sampleTime, Icon: "zap", Tone: Calm, Title: word},
 		},
-		Cut: true,
+		Newest: PathApplications, Older: PathApplications,
+		Actions: []ActionGroup{{Title: word, Actions: []ActionLink{{
+			Label: word, Href: PathApplications, Note: word, Move: word,
+		}}}},
 	}
 }
 

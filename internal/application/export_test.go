@@ -6,4 +6,6 @@ import "github.com/google/uuid"
 func (f Filter) Query() (string, []any) { return f.query() }
 
 // TimelineQuery is the statement of a whole timeline, for tests of its plan.
-func TimelineQuery(uid uuid.UUID) (string, []any) { return timelineQuery(uid, nil) }
+func TimelineQuery(uid uuid.UUID) (string, []any) {
+	return TimelineFilter{Limit: 100}.query(uid)
+}

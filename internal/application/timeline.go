@@ -2,8 +2,11 @@ package application
 
 import (
 	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,13 +19,14 @@ import (
 type MomentKind string
 
 // The kinds of moments. The first five are about the application itself and
-// hold its events; the others tell what followed from them.
+// hold its events; the others tell what led to them and what followed.
 const (
 	MomentStatus   MomentKind = "status"   // created, status changed
 	MomentOffer    MomentKind = "offer"    // amount or terms changed
 	MomentDocument MomentKind = "document" // loan documents, completion certificates
 	MomentFunding  MomentKind = "funding"  // draws and what became of them
 	MomentTask     MomentKind = "task"
+	MomentCall     MomentKind = "call"     // what the partner asked of the API
 	MomentDelivery MomentKind = "delivery" // an event on its way to an endpoint
 	MomentEmail    MomentKind = "email"
 	MomentOperator MomentKind = "operator" // what an operator did, from the audit log
@@ -32,12 +36,13 @@ const (
 func MomentKinds() []MomentKind {
 	return []MomentKind{
 		MomentStatus, MomentOffer, MomentDocument, MomentFunding, MomentTask,
-		MomentDelivery, MomentEmail, MomentOperator,
+		MomentCall, MomentDelivery, MomentEmail, MomentOperator,
 	}
 }
 
-// MaxMoments is how many moments a timeline holds.
-const MaxMoments = 400
+// subjectLimit bounds the deliveries of an application whose audit entries are
+// looked up, the newest first.
+const subjectLimit = `2000`
 
 // What a moment is, beside the event kinds that lending knows.
 const (
@@ -45,45 +50,66 @@ const (
 	NameCertificate = "certificate.stored"
 	NameDraw        = "draw.requested"
 	NameCancelled   = "draw.cancelled"
+	NameAttempt     = "attempt"
 )
 
 // Moment is one thing that happened to an application.
 type Moment struct {
 	At   time.Time  `db:"at"`
 	Kind MomentKind `db:"kind"`
-	// ID is the uid of the event, delivery, certificate or mail, the number of
-	// the disbursement or the audit entry; unique among moments of one Name.
+	// Rank orders what happened at the same time: the cause before what followed.
+	Rank int `db:"rank"`
+	// ID is the uid of the event, delivery, certificate, mail or request, the
+	// number of the disbursement or the audit entry, or a delivery's uid with the
+	// number of the attempt; unique among moments of one Name.
 	ID string `db:"id"`
-	// Name is the event's kind, the mail's kind, the operator's action, or one
-	// of the names above.
+	// Name is the event's kind, the mail's kind, the operator's action, a request's
+	// method, or one of the names above.
 	Name string `db:"name"`
 	// State is the status that an event carries, a delivery's or a mail's state,
-	// a draw's kind.
+	// a draw's kind, a request's path.
 	State string `db:"state"`
 	// Party is who did it or to whom it went: a delivery's URL, a mail's
 	// address, an operator, a client.
 	Party string `db:"party"`
 	// Text is a mail's subject or why it was not sent, an operator's reason or
-	// else the name of what was acted on, the status that a delivery carries.
+	// else the name of what was acted on, the status that a delivery carries, a
+	// request's id.
 	Text string `db:"text"`
 	// Amount is what a draw pays out, gross; nil for all else.
 	Amount *lending.Money `db:"amount"`
-	// Count is the number of attempts, or of files.
+	// Count is the number of attempts or of files, or which attempt it is.
 	Count int `db:"count"`
-	// HTTPStatus and ErrorClass are those of a delivery's last attempt.
+	// HTTPStatus and ErrorClass are those of a delivery's last attempt, of an
+	// attempt, or of the answer to a request.
 	HTTPStatus int    `db:"http_status"`
 	ErrorClass string `db:"error_class"`
-	// Again tells that a delivery or mail was re-sent by an operator.
+	// Again tells that a delivery or mail was re-sent by an operator, or that a
+	// request got the answer of an earlier one.
 	Again bool `db:"again"`
 	// Body is the payload of an event.
 	Body []byte `db:"body"`
+	// DurationUS is what an attempt or a request took, in microseconds.
+	DurationUS int64 `db:"duration_us"`
+	// Note is a request's idempotency key.
+	Note string `db:"note"`
 }
 
-// Timeline is what happened to an application, newest first.
+// TimelineFilter narrows a timeline.
+type TimelineFilter struct {
+	// Kinds chooses; none means all.
+	Kinds []MomentKind
+	// Before is where the page begins, zero for the newest; Limit is how many
+	// moments it holds, 1 to MaxPage.
+	Before MomentCursor
+	Limit  int
+}
+
+// Timeline is a page of what happened to an application, newest first.
 type Timeline struct {
 	Moments []Moment
-	// Cut tells that there is more than MaxMoments; the oldest are left out.
-	Cut bool
+	// Next is where the following page begins, zero on the last one.
+	Next MomentCursor
 }
 
 // timelineSources are the tables that a timeline is read from, as statements of
@@ -94,32 +120,32 @@ var timelineSources = []struct {
 	query string
 }{
 	{[]MomentKind{MomentStatus}, `
-		SELECT created_at, 0, 'status', application_uid::text, '` + NameCreated + `', source,
-		       '', '', NULL::numeric, 0, 0, '', false, NULL::bytea
+		SELECT created_at, 1, 'status', application_uid::text, '` + NameCreated + `', source,
+		       '', '', NULL::numeric, 0, 0, '', false, NULL::bytea, 0, ''
 		  FROM applications
 		 WHERE application_uid = $1`},
 	{[]MomentKind{MomentDocument}, `
-		SELECT c.created_at, 1, 'document', c.certificate_uid::text, '` + NameCertificate + `', '',
+		SELECT c.created_at, 2, 'document', c.certificate_uid::text, '` + NameCertificate + `', '',
 		       '', '', NULL::numeric, (SELECT count(*)::integer
 		                        FROM certificate_files f
-		                       WHERE f.certificate_uid = c.certificate_uid), 0, '', false, NULL::bytea
+		                       WHERE f.certificate_uid = c.certificate_uid), 0, '', false, NULL::bytea, 0, ''
 		  FROM certificates c
 		 WHERE c.application_uid = $1`},
 	{[]MomentKind{MomentFunding}, `
 		SELECT requested_at, 2, 'funding', merchant_disbursement_id::text, '` + NameDraw + `', kind,
-		       requested_by, '', gross_amount, 0, 0, '', false, NULL::bytea
+		       requested_by, '', gross_amount, 0, 0, '', false, NULL::bytea, 0, ''
 		  FROM disbursements
 		 WHERE application_uid = $1`},
 	{[]MomentKind{MomentFunding}, `
-		SELECT cancelled_at, 2, 'funding', merchant_disbursement_id::text, '` + NameCancelled + `',
-		       kind, '', '', gross_amount, 0, 0, '', false, NULL::bytea
+		SELECT cancelled_at, 3, 'funding', merchant_disbursement_id::text, '` + NameCancelled + `',
+		       kind, '', '', gross_amount, 0, 0, '', false, NULL::bytea, 0, ''
 		  FROM disbursements
 		 WHERE application_uid = $1
 		   AND cancelled_at IS NOT NULL`},
 	{
 		[]MomentKind{MomentStatus, MomentOffer, MomentDocument, MomentFunding, MomentTask},
 		`SELECT * FROM (
-			SELECT occurred_at, 3,
+			SELECT occurred_at, 4,
 			       CASE split_part(kind, '.', 1) || '.' || split_part(kind, '.', 2)
 			            WHEN 'application.status' THEN 'status'
 			            WHEN 'application.amount' THEN 'offer'
@@ -127,37 +153,50 @@ var timelineSources = []struct {
 			            WHEN 'disbursement.funding' THEN 'funding'
 			            ELSE split_part(kind, '.', 1)
 			       END AS moment,
-			       event_uid::text, kind, status, '', '', NULL::numeric, 0, 0, '', false, body
+			       event_uid::text, kind, status, '', '', NULL::numeric, 0, 0, '', false, body, 0, ''
 			  FROM events
 			 WHERE application_uid = $1) AS told
 		 WHERE moment = ANY ($2)`,
 	},
 	{[]MomentKind{MomentDelivery}, `
-		SELECT d.created_at, 4, 'delivery', d.delivery_uid::text, d.event, d.state,
+		SELECT d.created_at, 5, 'delivery', d.delivery_uid::text, d.event, d.state,
 		       s.url, d.status, NULL::numeric, d.attempt_count, coalesce(d.last_http_status, 0),
-		       coalesce(d.last_error_class, ''), d.resend_of IS NOT NULL, NULL::bytea
+		       coalesce(d.last_error_class, ''), d.resend_of IS NOT NULL, NULL::bytea, 0, ''
 		  FROM deliveries d
 		  JOIN subscriptions s USING (subscription_uid)
-		 WHERE d.application_uid = $1
-		 ORDER BY d.created_at DESC
-		 LIMIT $3`},
+		 WHERE d.application_uid = $1`},
+	{[]MomentKind{MomentDelivery}, `
+		SELECT t.started_at, 7, 'delivery', t.delivery_uid::text || '-' || t.number,
+		       '` + NameAttempt + `', d.state, coalesce(t.url, ''), d.event, NULL::numeric, t.number,
+		       coalesce(t.http_status, 0), coalesce(t.error_class, ''), false, NULL::bytea,
+		       t.duration_us, ''
+		  FROM deliveries d
+		  JOIN attempts t ON t.delivery_uid = d.delivery_uid
+		                 AND t.delivery_created_at = d.created_at
+		 WHERE d.application_uid = $1`},
+	{[]MomentKind{MomentCall}, `
+		SELECT r.at, 0, 'call', r.request_uid::text, r.method, r.path,
+		       coalesce(r.client_id, ''), r.request_id, NULL::numeric, 0, r.status,
+		       coalesce(r.error_code, ''), r.replayed, NULL::bytea, r.duration_us,
+		       coalesce(r.idempotency_key, '')
+		  FROM api_requests r
+		 WHERE r.application_uid = $1
+		   AND r.merchant_uid = (SELECT merchant_uid FROM applications WHERE application_uid = $1)`},
 	{[]MomentKind{MomentEmail}, `
-		SELECT created_at, 4, 'email', email_uid::text, kind, state,
+		SELECT created_at, 6, 'email', email_uid::text, kind, state,
 		       to_address, CASE WHEN reason = '' THEN subject ELSE reason END, NULL::numeric,
-		       attempt_count, 0, '', resend_of IS NOT NULL, NULL::bytea
+		       attempt_count, 0, '', resend_of IS NOT NULL, NULL::bytea, 0, ''
 		  FROM emails
-		 WHERE application_uid = $1
-		 ORDER BY created_at DESC
-		 LIMIT $3`},
+		 WHERE application_uid = $1`},
 	{[]MomentKind{MomentOperator}, operatorMoments},
 }
 
 // operatorMoments reads the audit log about an application and what belongs to
 // it. Each subject is looked up by the index over kind and subject.
 const operatorMoments = `
-	SELECT l.at, 5, 'operator', l.entry_id::text, l.action, l.subject_kind, l.actor,
+	SELECT l.at, 8, 'operator', l.entry_id::text, l.action, l.subject_kind, l.actor,
 	       CASE WHEN l.reason = '' THEN coalesce(l.after ->> 'name', '') ELSE l.reason END,
-	       NULL::numeric, 0, 0, '', false, NULL::bytea
+	       NULL::numeric, 0, 0, '', false, NULL::bytea, 0, ''
 	  FROM (SELECT kind, $1::uuid::text AS subject
 	          FROM unnest(ARRAY['application', 'loan']) AS kind
 	         UNION ALL
@@ -175,57 +214,109 @@ const operatorMoments = `
 	           FROM deliveries
 	          WHERE application_uid = $1
 	          ORDER BY created_at DESC
-	          LIMIT $3)) AS about
-	  JOIN audit_log l ON l.subject_kind = about.kind AND l.subject = about.subject
-	 ORDER BY l.entry_id DESC
-	 LIMIT $3`
+	          LIMIT ` + subjectLimit + `)) AS about
+	  JOIN audit_log l ON l.subject_kind = about.kind AND l.subject = about.subject`
 
-// Timeline returns what happened to an application, newest first: its events
-// and their deliveries, draws, documents, mails and what operators did. Kinds
-// chooses; none means all. An application that does not exist has no moments.
+// Timeline returns a page of what happened to an application, newest first: what
+// the partner asked, its events and their deliveries with each attempt, draws,
+// documents, mails and what operators did. An application that does not exist
+// has no moments. Error: VALIDATION_ERROR for the limit.
 func (s *Service) Timeline(
-	ctx context.Context, uid uuid.UUID, kinds ...MomentKind,
+	ctx context.Context, uid uuid.UUID, filter TimelineFilter,
 ) (Timeline, error) {
-	query, args := timelineQuery(uid, kinds)
+	if filter.Limit < 1 || filter.Limit > MaxPage {
+		return Timeline{}, lending.Invalid("limit", `"limit" must be from 1 to %d`, MaxPage)
+	}
+	query, args := filter.query(uid)
 	var found Timeline
 	if err := s.DB.SelectContext(ctx, &found.Moments, query, args...); err != nil {
 		return Timeline{}, fmt.Errorf("reading the timeline of application %s: %w", uid, err)
 	}
-	if len(found.Moments) > MaxMoments {
-		found.Moments, found.Cut = found.Moments[:MaxMoments], true
+	if len(found.Moments) > filter.Limit {
+		found.Moments = found.Moments[:filter.Limit]
+		found.Next = found.Moments[filter.Limit-1].place()
 	}
 	return found, nil
 }
 
-// timelineQuery joins the sources that have any of the kinds.
-func timelineQuery(uid uuid.UUID, kinds []MomentKind) (string, []any) {
+// timelineOrder is the one order of moments. The last part is compared byte by
+// byte, whatever the database's language.
+const timelineOrder = ` ORDER BY at DESC, rank DESC, id COLLATE "C" DESC LIMIT $3`
+
+const timelineColumns = `at, rank, kind, id, name, state, party, text, amount, count, http_status,
+	error_class, again, body, duration_us, note`
+
+// query joins the sources that have any of the kinds. Each source gives no more
+// than a page, so that a long history costs no more than a short one.
+func (f TimelineFilter) query(uid uuid.UUID) (string, []any) {
+	kinds := f.Kinds
 	if len(kinds) == 0 {
 		kinds = MomentKinds()
-	}
-	sources := ``
-	for _, source := range timelineSources {
-		if !slices.ContainsFunc(source.kinds, func(kind MomentKind) bool {
-			return slices.Contains(kinds, kind)
-		}) {
-			continue
-		}
-		if sources != `` {
-			sources += ` UNION ALL `
-		}
-		sources += `(` + source.query + `)`
 	}
 	names := make(pq.StringArray, 0, len(kinds))
 	for _, kind := range kinds {
 		names = append(names, string(kind))
 	}
-	return `
-		SELECT at, kind, id, name, state, party, text, amount, count, http_status, error_class,
-		       again, body
-		  FROM (` + sources + `) AS moments (at, rank, kind, id, name, state, party, text, amount,
-		                                     count, http_status, error_class, again, body)
-		 WHERE $2::text[] IS NOT NULL
-		 ORDER BY at DESC,
-		          rank DESC,
-		          id DESC
-		 LIMIT $3`, []any{uid, names, MaxMoments + 1}
+	args := []any{uid, names, f.Limit + 1}
+	after := ``
+	if !f.Before.IsZero() {
+		args = append(args, f.Before.At, f.Before.Rank, f.Before.ID)
+		// The first condition alone can be answered by an index.
+		after = ` WHERE at <= $4 AND (at, rank, id COLLATE "C") < ($4, $5, $6)`
+	}
+	var pages []string
+	for _, source := range timelineSources {
+		wanted := slices.ContainsFunc(source.kinds, func(kind MomentKind) bool {
+			return slices.Contains(kinds, kind)
+		})
+		if wanted {
+			pages = append(pages, `(SELECT * FROM (`+source.query+`) AS source (`+timelineColumns+`)`+
+				after+timelineOrder+`)`)
+		}
+	}
+	return `SELECT ` + timelineColumns + ` FROM (` + strings.Join(pages, ` UNION ALL `) +
+		`) AS moments WHERE $2::text[] IS NOT NULL` + timelineOrder, args
+}
+
+// MomentCursor is a place in a timeline. The zero one is its newest end.
+type MomentCursor struct {
+	At   time.Time `json:"t"`
+	Rank int       `json:"r"`
+	ID   string    `json:"i"`
+}
+
+func (m Moment) place() MomentCursor { return MomentCursor{At: m.At.UTC(), Rank: m.Rank, ID: m.ID} }
+
+// IsZero tells whether the cursor is the newest end.
+func (c MomentCursor) IsZero() bool { return c.ID == "" }
+
+// String returns the opaque text form, empty for the newest end.
+func (c MomentCursor) String() string {
+	if c.IsZero() {
+		return ""
+	}
+	text, err := json.Marshal(c)
+	if err != nil {
+		panic(err) // a time of the database, a number and a text can be written
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+// ParseMomentCursor reads what String wrote. Error: VALIDATION_ERROR.
+func ParseMomentCursor(text string) (MomentCursor, error) {
+	var cursor MomentCursor
+	if text == "" {
+		return cursor, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(raw, &cursor)
+	}
+	year := cursor.At.Year()
+	if err != nil || cursor.IsZero() || strings.ContainsRune(cursor.ID, 0) || year < 1 || year > 9999 ||
+		cursor.Rank < 0 || cursor.Rank > 100 {
+		return MomentCursor{}, lending.Invalid("before",
+			`"before" is not a place that a timeline returned; leave it out to start from the newest`)
+	}
+	return cursor, nil
 }

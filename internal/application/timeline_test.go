@@ -24,11 +24,13 @@ func told(
 	t *testing.T, w *applicationtest.World, uid uuid.UUID, kinds ...application.MomentKind,
 ) []string {
 	t.Helper()
-	timeline, err := w.Applications.Timeline(t.Context(), uid, kinds...)
+	timeline, err := w.Applications.Timeline(t.Context(), uid, application.TimelineFilter{
+		Kinds: kinds, Limit: 400,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if timeline.Cut {
+	if !timeline.Next.IsZero() {
 		t.Error("a short timeline is cut")
 	}
 	var words []string
@@ -152,7 +154,7 @@ func TestTimelineTellsWhoResent(t *testing.T) {
 			Subject: delivery.UID.String(), Reason: "lost",
 		})
 	})
-	timeline, err := w.Applications.Timeline(t.Context(), uid)
+	timeline, err := w.Applications.Timeline(t.Context(), uid, application.TimelineFilter{Limit: 400})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,37 +166,6 @@ func TestTimelineTellsWhoResent(t *testing.T) {
 	if resent.Kind != application.MomentDelivery || !resent.Again ||
 		resent.Party != "http://127.0.0.1:9009/hook" {
 		t.Errorf("moment before it %+v, want the re-send", resent)
-	}
-}
-
-func TestLongTimelineKeepsTheNewest(t *testing.T) {
-	t.Parallel()
-	w := applicationtest.New(t)
-	app := w.Application(t)
-	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		operators := &operator.Service{DB: w.DB}
-		for range application.MaxMoments {
-			err := operators.Audit(ctx, tx, operator.Entry{
-				Actor: "olga@lender.example", Action: "document.download",
-				SubjectKind: "application", Subject: app.UID.String(),
-			})
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	timeline, err := w.Applications.Timeline(t.Context(), app.UID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(timeline.Moments) != application.MaxMoments || !timeline.Cut {
-		t.Errorf("%d moments, cut %t", len(timeline.Moments), timeline.Cut)
-	}
-	for _, moment := range timeline.Moments {
-		if moment.Kind != application.MomentOperator {
-			t.Fatalf("%+v is kept, though it is the oldest", moment)
-		}
 	}
 }
 

@@ -25,7 +25,7 @@ func (c *Console) application(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	err = c.fillTimeline(ctx.Request().Context(), &page, uid, ctx.QueryParams()["show"])
+	err = c.fillTimeline(ctx.Request().Context(), &page, uid, ctx.QueryParams())
 	if err != nil {
 		return err
 	}
@@ -192,22 +192,40 @@ func documentWord(status lending.DocumentStatus) string {
 	return "Not sent"
 }
 
-// fillTimeline loads the moments of the chosen kinds; kinds that do not exist
-// are left out.
+// timelinePage is how many moments a page of the timeline holds.
+const timelinePage = 100
+
+// fillTimeline loads a page of the moments of the chosen kinds; kinds that do
+// not exist are left out.
 func (c *Console) fillTimeline(
-	ctx context.Context, page *views.ApplicationPage, uid uuid.UUID, chosen []string,
+	ctx context.Context, page *views.ApplicationPage, uid uuid.UUID, query url.Values,
 ) error {
-	var kinds []application.MomentKind
+	filter := application.TimelineFilter{Limit: timelinePage}
 	for _, kind := range application.MomentKinds() {
-		if slices.Contains(chosen, string(kind)) {
-			kinds = append(kinds, kind)
+		if slices.Contains(query["show"], string(kind)) {
+			filter.Kinds = append(filter.Kinds, kind)
 		}
 	}
-	timeline, err := c.Applications.Timeline(ctx, uid, kinds...)
+	var err error
+	if filter.Before, err = application.ParseMomentCursor(query.Get("before")); err != nil {
+		return err
+	}
+	timeline, err := c.Applications.Timeline(ctx, uid, filter)
 	if err != nil {
 		return err
 	}
-	page.Kinds, page.Cut = kindTabs(uid, kinds), timeline.Cut
+	shown := url.Values{}
+	for _, kind := range filter.Kinds {
+		shown.Add("show", string(kind))
+	}
+	path := views.ApplicationPath(uid.String())
+	page.Kinds = kindTabs(uid, filter.Kinds)
+	if !timeline.Next.IsZero() {
+		page.Older = path + "?" + with(shown, "before", timeline.Next.String()).Encode()
+	}
+	if !filter.Before.IsZero() {
+		page.Newest = path + "?" + shown.Encode()
+	}
 	for _, moment := range timeline.Moments {
 		page.Moments = append(page.Moments, momentView(uid, moment))
 	}
@@ -244,6 +262,7 @@ var momentWords = map[application.MomentKind]struct {
 	application.MomentDocument: {"Documents", "file-text", views.Calm},
 	application.MomentFunding:  {"Draws and funding", "banknote", views.Good},
 	application.MomentTask:     {"Tasks", "list-checks", views.Warn},
+	application.MomentCall:     {"API calls", "activity", views.Mute},
 	application.MomentDelivery: {"Deliveries", "send", views.Mute},
 	application.MomentEmail:    {"E-mails", "mail", views.Mute},
 	application.MomentOperator: {"Operators", "user", views.Odd},
@@ -256,6 +275,10 @@ func momentView(uid uuid.UUID, m application.Moment) views.MomentView {
 		ID: m.Name + "-" + m.ID, At: m.At, Icon: words.icon, Tone: words.tone,
 	}
 	switch {
+	case m.Kind == application.MomentCall:
+		wordCall(&shown, m)
+	case m.Name == application.NameAttempt:
+		wordAttempt(&shown, m)
 	case m.Kind == application.MomentDelivery:
 		wordDelivery(&shown, m)
 	case m.Kind == application.MomentEmail:

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
+
+	"github.com/google/uuid"
 
 	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
@@ -51,6 +54,50 @@ func wordDelivery(shown *views.MomentView, m application.Moment) {
 	if m.Again {
 		shown.Tag = "re-send"
 	}
+}
+
+// wordCall words what the partner asked and what it was answered.
+func wordCall(shown *views.MomentView, m application.Moment) {
+	chip := views.RequestChip(m.HTTPStatus)
+	shown.Title, shown.Href = m.Name+" "+operationOf(m.State), views.RequestPath(m.ID)
+	shown.Chip, shown.Tone = &chip, chip.Tone
+	took := time.Duration(m.DurationUS) * time.Microsecond
+	parts := []string{"by " + m.Party, views.Duration(took)}
+	if m.ErrorClass != "" {
+		parts = append(parts, m.ErrorClass)
+	}
+	parts = append(parts, "request "+m.Text)
+	if m.Note != "" {
+		parts = append(parts, "key "+m.Note)
+	}
+	shown.Text = strings.Join(parts, " · ")
+	if m.Again {
+		shown.Tag = "repeated"
+	}
+}
+
+// operationOf is the last word of a path, by which people know an operation.
+func operationOf(path string) string {
+	last := path[strings.LastIndex(path, "/")+1:]
+	if _, err := uuid.Parse(last); err != nil {
+		return last
+	}
+	before := strings.TrimSuffix(path, "/"+last)
+	return before[strings.LastIndex(before, "/")+1:]
+}
+
+// wordAttempt words one attempt of a delivery.
+func wordAttempt(shown *views.MomentView, m application.Moment) {
+	uid := m.ID[:strings.LastIndex(m.ID, "-")]
+	shown.Title = fmt.Sprintf("Attempt %d at %s", m.Count, views.HostOf(m.Party))
+	shown.Href, shown.Icon = views.DeliveryPath(uid)+fmt.Sprintf("#attempt-%d", m.Count), "zap"
+	shown.Tone = views.Good
+	if m.ErrorClass != "" {
+		shown.Tone = views.Bad
+	}
+	took := time.Duration(m.DurationUS) * time.Microsecond
+	shown.Text = m.Text + " · " + views.OutcomeWord(m.HTTPStatus, m.ErrorClass) + " · " +
+		views.Duration(took)
 }
 
 // mailWords are what the kinds of mail to borrowers are called.

@@ -1,0 +1,208 @@
+package application_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"pgregory.net/rapid"
+
+	"drawbridge/internal/apilog"
+	"drawbridge/internal/application"
+	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+)
+
+// call writes a request of a merchant about an application into the log.
+func call(t testing.TB, w *applicationtest.World, uid, merchant uuid.UUID, at time.Time) {
+	t.Helper()
+	writer := apilog.NewWriter(w.DB)
+	writer.Record(apilog.Entry{
+		UID: postgres.NewUID(at), At: at.UTC().Truncate(time.Microsecond), RequestID: "r-1",
+		Method: "POST", Path: "/api/v2/loan/x/request-draw", ClientID: "dbc_1", Authenticated: true,
+		MerchantUID: merchant, ApplicationUID: uid, Status: 409,
+		ErrorCode: lending.CodeInvalidState, IdempotencyKey: "key-1", Replayed: true,
+		Duration: 12 * time.Millisecond,
+	})
+	ctx, end := context.WithCancel(context.Background())
+	end()
+	writer.Run(ctx)
+}
+
+// A partner's call stands in the timeline; another merchant's call that names
+// the same application does not.
+func TestTimelineTellsCallsAndAttempts(t *testing.T) {
+	t.Parallel()
+	w, uid, _ := live(t)
+	now := w.DB.Now()
+	call(t, w, uid, w.Merchant, now.Add(-time.Millisecond))
+	call(t, w, uid, uuid.New(), now)
+	delivery := w.DeliveriesOf(t, uid)[0]
+	_, err := w.DB.ExecContext(t.Context(), `
+		INSERT INTO attempts (delivery_uid, delivery_created_at, number, started_at, url, http_status,
+		                      error_class, duration_us, request_headers, response_headers)
+		SELECT delivery_uid, created_at, 1, created_at + interval '1 ms', 'http://127.0.0.1:9009/hook',
+		       503, 'http_5xx', 7000, '[]', '[]'
+		  FROM deliveries WHERE delivery_uid = $1`, delivery.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	timeline, err := w.Applications.Timeline(t.Context(), uid, application.TimelineFilter{
+		Kinds: []application.MomentKind{application.MomentCall, application.MomentDelivery}, Limit: 100,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls, attempts []application.Moment
+	for _, moment := range timeline.Moments {
+		switch {
+		case moment.Kind == application.MomentCall:
+			calls = append(calls, moment)
+		case moment.Name == application.NameAttempt:
+			attempts = append(attempts, moment)
+		}
+	}
+	if len(calls) != 1 || calls[0].HTTPStatus != 409 || calls[0].ErrorClass != "INVALID_STATE" ||
+		calls[0].Note != "key-1" || !calls[0].Again || calls[0].DurationUS != 12_000 ||
+		calls[0].Party != "dbc_1" || calls[0].Text != "r-1" {
+		t.Errorf("calls %+v", calls)
+	}
+	if len(attempts) != 1 || attempts[0].ID != delivery.UID.String()+"-1" ||
+		attempts[0].HTTPStatus != 503 || attempts[0].DurationUS != 7000 || attempts[0].Count != 1 {
+		t.Errorf("attempts %+v", attempts)
+	}
+}
+
+// Whatever happens at whatever time: the pages of a timeline, of any size and
+// kinds, put together are all of it, once each, newest first.
+func TestTimelinePagesAreTheWholeInOrder(t *testing.T) {
+	t.Parallel()
+	clock := applicationtest.NewClock()
+	w := applicationtest.NewAt(t, clock)
+	w.Subscribe(t, nil)
+	rapid.Check(t, func(rt *rapid.T) {
+		app := w.Application(t)
+		for range rapid.IntRange(1, 12).Draw(rt, "steps") {
+			clock.Move(time.Duration(rapid.IntRange(0, 2).Draw(rt, "seconds")) * time.Second)
+			happen(t, rt, w, app.UID)
+		}
+		whole := page(rt, w, app.UID, application.TimelineFilter{Limit: application.MaxPage}).Moments
+		if !slices.IsSortedFunc(whole, newestFirst) {
+			rt.Fatalf("out of order: %v", words(whole))
+		}
+		kinds := rapid.SliceOfNDistinct(rapid.SampledFrom(application.MomentKinds()), 0, 4,
+			rapid.ID[application.MomentKind]).Draw(rt, "kinds")
+		want := slices.DeleteFunc(slices.Clone(whole), func(m application.Moment) bool {
+			return len(kinds) > 0 && !slices.Contains(kinds, m.Kind)
+		})
+		var got []application.Moment
+		filter := application.TimelineFilter{
+			Kinds: kinds, Limit: rapid.IntRange(1, 5).Draw(rt, "limit"),
+		}
+		for {
+			found := page(rt, w, app.UID, filter)
+			got = append(got, found.Moments...)
+			if found.Next.IsZero() {
+				break
+			}
+			next, err := application.ParseMomentCursor(found.Next.String())
+			if err != nil || len(found.Moments) != filter.Limit {
+				rt.Fatalf("a page of %d leads to %q: %v", len(found.Moments), found.Next, err)
+			}
+			filter.Before = next
+		}
+		if strings.Join(words(got), "\n") != strings.Join(words(want), "\n") {
+			rt.Fatalf("pages of %d:\n%v\nthe whole:\n%v", filter.Limit, words(got), words(want))
+		}
+	})
+}
+
+// happen lets one thing happen to an application.
+func happen(t *testing.T, rt *rapid.T, w *applicationtest.World, uid uuid.UUID) {
+	t.Helper()
+	switch rapid.SampledFrom([]string{"task", "move", "audit", "call"}).Draw(rt, "what") {
+	case "task":
+		w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := w.Applications.AddTask(ctx, tx, w.Caller(), uid, "Sign")
+			return err
+		})
+	case "move":
+		next := w.Get(t, uid).Status.Next()
+		if len(next) == 0 {
+			return
+		}
+		to := rapid.SampledFrom(next).Draw(rt, "to")
+		w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := w.Applications.Move(ctx, tx, w.Caller(), uid, to)
+			return err
+		})
+	case "audit":
+		w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+			return (&operator.Service{DB: w.DB}).Audit(ctx, tx, operator.Entry{
+				Actor: "olga@lender.example", Action: "look", SubjectKind: "application",
+				Subject: uid.String(),
+			})
+		})
+	case "call":
+		call(t, w, uid, w.Merchant, w.DB.Now())
+	}
+}
+
+func page(
+	rt *rapid.T, w *applicationtest.World, uid uuid.UUID, filter application.TimelineFilter,
+) application.Timeline {
+	found, err := w.Applications.Timeline(context.Background(), uid, filter)
+	if err != nil {
+		rt.Fatal(err)
+	}
+	return found
+}
+
+// newestFirst is the order of a timeline: time, then what led to what.
+func newestFirst(a, b application.Moment) int {
+	return cmp.Or(b.At.Compare(a.At), cmp.Compare(b.Rank, a.Rank), cmp.Compare(b.ID, a.ID))
+}
+
+func words(moments []application.Moment) []string {
+	texts := make([]string, 0, len(moments))
+	for _, m := range moments {
+		texts = append(texts, fmt.Sprintf("%s %d %s %s", m.At.Format(time.RFC3339Nano), m.Rank, m.Name, m.ID))
+	}
+	return texts
+}
+
+func TestTimelineRefusals(t *testing.T) {
+	t.Parallel()
+	w := applicationtest.New(t)
+	for _, limit := range []int{0, -1, application.MaxPage + 1} {
+		_, err := w.Applications.Timeline(t.Context(), uuid.New(), application.TimelineFilter{Limit: limit})
+		refused(t, err, lending.CodeValidation)
+	}
+	for _, text := range []string{"x", "e30", "bnVsbA", "eyJ0IjoiMjAyNi0wMS0wMVQwMDowMDowMFoiLCJyIjotMSwiaSI6IngifQ"} {
+		_, err := application.ParseMomentCursor(text)
+		refused(t, err, lending.CodeValidation)
+	}
+}
+
+// FuzzMomentCursor holds that whatever is read is written as what it means.
+func FuzzMomentCursor(f *testing.F) {
+	f.Add("")
+	f.Add(application.MomentCursor{At: time.Unix(0, 0).UTC(), Rank: 3, ID: "x"}.String())
+	f.Fuzz(func(t *testing.T, text string) {
+		cursor, err := application.ParseMomentCursor(text)
+		if err != nil {
+			return
+		}
+		again, err := application.ParseMomentCursor(cursor.String())
+		if err != nil || !again.At.Equal(cursor.At) || again.Rank != cursor.Rank || again.ID != cursor.ID {
+			t.Errorf("%q became %+v", text, again)
+		}
+	})
+}
