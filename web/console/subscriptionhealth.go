@@ -27,6 +27,15 @@ func (c *Console) dayOf(
 	return c.Webhooks.Health(ctx, uids, now.Add(-recent+time.Hour), now)
 }
 
+// bulkLink leads to the bulk re-send that recovers or replays what happened
+// since a time.
+func bulkLink(uid, name string, since time.Time) string {
+	query := url.Values{
+		"subscription": {uid}, name: {since.UTC().Format("2006-01-02T15:04")},
+	}
+	return views.PathBulkResendNew + "?" + query.Encode()
+}
+
 func healthView(h webhook.Health) views.HealthView {
 	view := views.HealthView{
 		P50: h.P50(), P95: h.P95(), Attempts: h.Attempts, LastSuccess: value(h.LastSuccess),
@@ -58,8 +67,19 @@ func (c *Console) describeTrouble(
 	ctx context.Context, page *views.SubscriptionPage, s webhook.Subscription,
 ) error {
 	health, err := c.healthOf(ctx, s.UID, time.Hour)
-	if err != nil || health.FailingSince == nil {
+	if err != nil {
 		return err
+	}
+	page.Replay = bulkLink(page.UID, "replay_since", c.DB.Now().Add(-recent))
+	if failure := value(health.LastFailure); c.DB.Now().Sub(failure) < errorDays {
+		since := failure.Add(-recent)
+		if health.FailingSince != nil {
+			since = *health.FailingSince
+		}
+		page.Recover = bulkLink(page.UID, "recover_since", since)
+	}
+	if health.FailingSince == nil {
+		return nil
 	}
 	since := health.FailingSince.UTC().Format("15:04 UTC")
 	if c.DB.Now().Sub(*health.FailingSince) > 12*time.Hour {

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// twoMinutes is how long it may take from an empty server to the first
+// verified test event.
+const twoMinutes = 2 * time.Minute
+
+// emptyServer is a development server with one partner and one operator, who
+// is signed in.
+func emptyServer(t *testing.T) (s *server, browser context.Context) {
+	t.Helper()
+	w := newWorld(t)
+	s = w.serve()
+	var partner struct {
+		UID string `json:"partner_uid"`
+	}
+	w.json(&partner, "partner", "create", "--name", "Sunvolt Energy")
+	user := demoUser{Email: "olga@lender.example", Password: "correct horse battery"}
+	made := w.run(user.Password+"\n", "user", "create", "--email", user.Email, "--name", "Olga",
+		"--role", "operator")
+	if made.status != 0 {
+		t.Fatal(made.stderr)
+	}
+	browser = newBrowser(t)
+	do(t, browser, chromedp.EmulateViewport(1280, 900)) // wide enough for the rail
+	return s, browser
+}
+
+func signInOperator(t *testing.T, browser context.Context, url string) {
+	t.Helper()
+	signIn(t, browser, url, demoUser{
+		Email: "olga@lender.example", Password: "correct horse battery",
+	})
+}
+
+func TestFromNothingToAVerifiedTestEvent(t *testing.T) {
+	t.Parallel()
+	start := time.Now()
+	s, browser := emptyServer(t)
+	signInOperator(t, browser, s.url)
+	do(t, browser,
+		press(`a[href="/console/dev/receiver"]`),
+		press(`form[action$="/subscribe"] button`),
+		press(`main a[href$="/test"]`),
+		press(`form[action$="/test"] button`),
+		chromedp.WaitVisible(chromedp.Search(`//*[contains(., "The endpoint confirmed the test event")]`)),
+		chromedp.Navigate(s.url+"/console/dev/receiver"),
+		chromedp.WaitVisible(chromedp.Search(`//li[contains(., "Verified: the signature belongs")]`)),
+	)
+	if took := time.Since(start); took > twoMinutes {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// tabTo moves the focus with the Tab key until it is on what the selector names.
+func tabTo(t *testing.T, browser context.Context, selector string) {
+	t.Helper()
+	const most = 120
+	script := fmt.Sprintf(`String(!!document.activeElement?.matches(%q))`, selector)
+	for range most {
+		if evaluate(t, browser, script) == "true" {
+			return
+		}
+		do(t, browser, chromedp.KeyEvent(kb.Tab))
+	}
+	t.Fatalf("the Tab key does not lead to %s", selector)
+}
+
+func TestFromNothingToAVerifiedTestEventByKeyboard(t *testing.T) {
+	t.Parallel()
+	s, browser := emptyServer(t)
+	signInOperator(t, browser, s.url)
+	// The sample receiver, and one click less than with the mouse: g x.
+	tabTo(t, browser, `a[href="/console/dev/receiver"]`)
+	do(t, browser, chromedp.KeyEvent(kb.Enter),
+		chromedp.WaitVisible(chromedp.CSS(`form[action$="/subscribe"]`)))
+	address := evaluate(t, browser, `document.querySelector(".secret-line code").textContent`)
+	tabTo(t, browser, `#secret`)
+	do(t, browser, chromedp.KeyEvent("agreed-by-keyboard"), chromedp.KeyEvent(kb.Enter),
+		chromedp.WaitVisible(chromedp.Search(`//*[contains(., "knows the secret now")]`)))
+	// The form, from its list.
+	tabTo(t, browser, `a[href="/console/subscriptions"]`)
+	do(t, browser, chromedp.KeyEvent(kb.Enter),
+		chromedp.WaitVisible(chromedp.CSS(`main a[href="/console/subscriptions/new"]`)))
+	tabTo(t, browser, `main a[href="/console/subscriptions/new"]`)
+	do(t, browser, chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS(`#url`)))
+	tabTo(t, browser, `#url`)
+	do(t, browser, chromedp.KeyEvent(address), chromedp.KeyEvent(kb.Tab),
+		chromedp.WaitVisible(chromedp.Search(`//*[@id="url-check"]//*[contains(., "accepts connections")]`)))
+	tabTo(t, browser, `#partner`)
+	do(t, browser, chromedp.KeyEvent("Sun"))
+	tabTo(t, browser, `[name=secret_mode]`)
+	do(t, browser, chromedp.KeyEvent(kb.ArrowDown))
+	tabTo(t, browser, `#secret`)
+	do(t, browser, chromedp.KeyEvent("agreed-by-keyboard"))
+	// A test before saving, then the real thing.
+	tabTo(t, browser, `button[value=try]`)
+	do(t, browser, chromedp.KeyEvent(kb.Enter),
+		chromedp.WaitVisible(chromedp.Search(`//*[@id="trial-result"][contains(., "confirmed the test")]`)))
+	tabTo(t, browser, `.dialog-acts button[value=save]`)
+	do(t, browser, chromedp.KeyEvent(kb.Enter),
+		chromedp.WaitVisible(chromedp.CSS(`#new-secret`)))
+	tabTo(t, browser, `main a[href$="/test"]`)
+	do(t, browser, chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS(`#event`)))
+	tabTo(t, browser, `form[action$="/test"] button`)
+	do(t, browser, chromedp.KeyEvent(kb.Enter),
+		chromedp.WaitVisible(chromedp.Search(`//*[contains(., "The endpoint confirmed the test event")]`)))
+	tabTo(t, browser, `a[href="/console/dev/receiver"]`)
+	do(t, browser, chromedp.KeyEvent(kb.Enter),
+		chromedp.WaitVisible(chromedp.Search(`//ol/li[2][contains(., "Verified: the signature belongs")]`)))
+}
+
+func TestTheSubscriptionFormWorksWithoutScript(t *testing.T) {
+	t.Parallel()
+	s, browser := emptyServer(t)
+	do(t, browser, withoutScript())
+	signInOperator(t, browser, s.url)
+	do(t, browser,
+		chromedp.Navigate(s.url+"/console/subscriptions/new"),
+		chromedp.WaitVisible(chromedp.CSS(`#url`)),
+		chromedp.SendKeys(chromedp.CSS(`#url`), s.url+"/sample-receiver"),
+		press(`button[value=check]`),
+		chromedp.WaitVisible(chromedp.Search(`//*[@id="url-check"]//*[contains(., "accepts connections")]`)),
+		chromedp.SendKeys(chromedp.CSS(`#partner`), "Sun"),
+		press(`#add-header`),
+		chromedp.WaitVisible(chromedp.CSS(`#header-1-name`)),
+		chromedp.SendKeys(chromedp.CSS(`#header-1-name`), "host"),
+		press(`.dialog-acts button[value=save]`),
+		chromedp.WaitVisible(chromedp.CSS(`#header-1-name-fault`)),
+		press(`button[value=remove-1]`),
+		chromedp.WaitNotPresent(chromedp.CSS(`#header-1-name`)),
+		press(`.dialog-acts button[value=save]`),
+		chromedp.WaitVisible(chromedp.CSS(`#new-secret`)),
+	)
+	value, err := chromedp.Run(browser, chromedp.Text(chromedp.CSS(`#new-secret`)))
+	if err != nil || !strings.HasPrefix(strings.TrimSpace(value), "whsec_") {
+		t.Fatalf("the secret is %q, %v", value, err)
+	}
+	do(t, browser,
+		chromedp.Navigate(s.url+"/console/dev/receiver"),
+		chromedp.WaitVisible(chromedp.CSS(`#secret`)),
+		chromedp.SendKeys(chromedp.CSS(`#secret`), strings.TrimSpace(value)),
+		press(`form[action$="/secret"] button`),
+		chromedp.WaitVisible(chromedp.Search(`//*[contains(., "knows the secret now")]`)),
+		chromedp.Navigate(s.url+"/console/subscriptions"),
+		press(`.table th a.lead`),
+		press(`main a[href$="/test"]`),
+		press(`form[action$="/test"] button`),
+		chromedp.WaitVisible(chromedp.Search(`//*[contains(., "The endpoint confirmed the test event")]`)),
+		chromedp.Navigate(s.url+"/console/dev/receiver"),
+		chromedp.WaitVisible(chromedp.Search(`//li[contains(., "Verified: the signature belongs")]`)),
+	)
+}
