@@ -1,5 +1,7 @@
 package views
 
+import "net/url"
+
 // SignIn is the sign-in page.
 type SignIn struct {
 	Environment string
@@ -11,6 +13,13 @@ type SignIn struct {
 	// Fault says why signing in failed, Notice why it is asked for.
 	Fault  string
 	Notice string
+	// Provider names the OpenID Connect provider; empty without one.
+	Provider string
+}
+
+// providerHref leads to the provider and on to the next page.
+func (p SignIn) providerHref() string {
+	return withQuery(PathSignInProvider, url.Values{"next": {p.Next}})
 }
 
 // Fault is a page that says what went wrong.

@@ -85,6 +85,7 @@ func newConsole(s *services) (*console.Console, error) {
 		Products:     s.catalog,
 		Requests:     s.requests,
 		BasePath:     s.settings.BasePath,
+		Provider:     newProvider(s),
 		Queues:       newQueues(s),
 		JobConsole:   board,
 		PublicURL:    s.settings.PublicURL,

@@ -56,6 +56,9 @@ type Config struct {
 	// under the data directory.
 	BlobURL  string
 	SMTPURL  string
+	// OIDC is the provider that people may sign in by; without an issuer there
+	// is none.
+	OIDC OIDC
 	MailFrom string
 	// WebhookAllow are networks that a webhook may reach although they are
 	// not public.
@@ -108,6 +111,7 @@ func Load(getenv func(string) string) (Config, error) {
 		}
 	}
 	faults = append(faults, c.contradictions()...)
+	faults = append(faults, c.OIDC.faults(c.Env)...)
 	faults = append(faults, c.developmentDefaults()...)
 	if len(faults) > 0 {
 		return Config{}, faults

@@ -33,6 +33,7 @@ func TestLoadDefaults(t *testing.T) {
 		BasePath: "/api",
 		Roles:    []Role{RoleAPI, RoleConsole, RoleWorker},
 		MailFrom: "Drawbridge <no-reply@localhost>",
+		OIDC:     OIDC{Name: "single sign-on"},
 		WebhookAllow: []netip.Prefix{
 			netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"),
 		},
@@ -58,6 +59,9 @@ func TestLoadProduction(t *testing.T) {
 		"DRAWBRIDGE_BLOB_URL":    "s3://documents",
 		"DRAWBRIDGE_BASE_PATH":   "/",
 		"DRAWBRIDGE_ROLES":       "worker, api,worker",
+
+		"DRAWBRIDGE_OIDC_ISSUER":    "https://issuer.example",
+		"DRAWBRIDGE_OIDC_CLIENT_ID": "console",
 	}
 	got, err := Load(from(good))
 	if err != nil {
@@ -74,6 +78,9 @@ func TestLoadProduction(t *testing.T) {
 		"DRAWBRIDGE_SECRETS_KEY":        "",
 		"DRAWBRIDGE_BLOB_URL":           "",
 		"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP": "true",
+		"DRAWBRIDGE_OIDC_CLIENT_ID":     "",
+		"DRAWBRIDGE_OIDC_ISSUER":        "http://issuer.example",
+		"DRAWBRIDGE_OIDC_DOMAINS":       "lender.example,a@b",
 	} {
 		values := maps.Clone(good)
 		values[name] = wrong

@@ -187,6 +187,33 @@ var table = []Variable{
 		read:    readPprofListen,
 	},
 	{
+		Name: "DRAWBRIDGE_OIDC_ISSUER",
+		Meaning: "OpenID Connect provider that people may sign in to the console by, " +
+			"as https://issuer; empty: passwords only",
+		read: readOIDCIssuer,
+	},
+	{
+		Name:    "DRAWBRIDGE_OIDC_CLIENT_ID",
+		Meaning: "client id at that provider; its return address is PUBLIC_URL" + oidcReturn,
+		read:    readOIDC(func(o *OIDC) *string { return &o.ClientID }),
+	},
+	{
+		Name: "DRAWBRIDGE_OIDC_CLIENT_SECRET", Secret: true,
+		Meaning: "client secret at that provider",
+		read:    readOIDC(func(o *OIDC) *string { return &o.ClientSecret }),
+	},
+	{
+		Name: "DRAWBRIDGE_OIDC_NAME", Default: "single sign-on",
+		Meaning: "what the button of the sign-in calls that provider",
+		read:    readOIDC(func(o *OIDC) *string { return &o.Name }),
+	},
+	{
+		Name: "DRAWBRIDGE_OIDC_DOMAINS",
+		Meaning: "domains of e-mail addresses that may sign in there without an invitation, " +
+			"with the role support; empty: invited people only",
+		read: readOIDCDomains,
+	},
+	{
 		Name:    "SSL_CERT_FILE",
 		Meaning: "extra trust roots for outgoing TLS; empty: the system's",
 	},

@@ -112,6 +112,9 @@ func (c *Console) account(ctx echo.Context) error {
 		FactorNeeded: user.SecondFactorNeeded, RecoveryLeft: left,
 		Sessions: sessionViews(sessions, currentSession(ctx).UID),
 	}
+	if c.Provider != nil && user.Provided {
+		page.Provider = c.Provider.Name
+	}
 	if page.Frame, err = c.accountFrame(ctx, "Your account"); err != nil {
 		return err
 	}
@@ -255,9 +258,12 @@ func (c *Console) showConfirm(ctx echo.Context, status int, next, fault string) 
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.ConfirmPage(views.ConfirmForm{
-		Frame: frame, Next: safeNext(next), Fault: fault,
-	}))
+	form := views.ConfirmForm{Frame: frame, Next: safeNext(next), Fault: fault}
+	if c.Provider != nil && currentUser(ctx).Provided {
+		form.Provider = c.Provider.Name
+		form.ProviderHref = nextTo(views.PathSignInProvider, form.Next)
+	}
+	return render(ctx, status, views.ConfirmPage(form))
 }
 
 // confirm notes that the viewer has shown who they are.

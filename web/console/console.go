@@ -54,6 +54,8 @@ type Options struct {
 	Requests *apilog.Service
 	// BasePath stands before the API's paths, such as /api.
 	BasePath string
+	// Provider signs people in by OpenID Connect, nil for passwords alone.
+	Provider *operator.Provider
 	// Queues steers the job queues.
 	Queues *queue.Service
 	// JobConsole is the queue library's own console, nil for none.

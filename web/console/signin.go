@@ -165,7 +165,11 @@ func (c *Console) changeUser(
 }
 
 func (c *Console) signInPage(ctx echo.Context) views.SignIn {
-	return views.SignIn{Environment: c.Environment, Theme: c.preference(ctx, "theme")}
+	page := views.SignIn{Environment: c.Environment, Theme: c.preference(ctx, "theme")}
+	if c.Provider != nil {
+		page.Provider = c.Provider.Name
+	}
+	return page
 }
 
 // safeNext returns where to go after signing in: a page of the console and no

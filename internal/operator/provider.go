@@ -1,0 +1,226 @@
+package operator
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+)
+
+// providerTimeout bounds each call to the provider.
+const providerTimeout = 10 * time.Second
+
+// ProviderConfig says which OpenID Connect provider people may sign in by.
+type ProviderConfig struct {
+	Issuer   string
+	ClientID string
+	Secret   secret.String
+	// Name is what the button says.
+	Name string
+	// Domains are those of addresses that may sign in without an invitation, as
+	// support; none lets in invited people only.
+	Domains []string
+	// ReturnURL is the page of the console that the provider leads back to.
+	ReturnURL string
+}
+
+// Provider signs people in by OpenID Connect, with the code flow and PKCE.
+type Provider struct {
+	ProviderConfig
+	client *http.Client
+
+	mu    sync.Mutex
+	found *oidc.Provider
+}
+
+// NewProvider returns a provider. It is asked for its addresses at the first
+// sign-in, so that it need not be up when the service starts.
+func NewProvider(config ProviderConfig) *Provider {
+	return &Provider{ProviderConfig: config, client: &http.Client{
+		Timeout:       providerTimeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}}
+}
+
+// Ticket is what a sign-in has to bring back. It stays with the browser's session.
+type Ticket struct {
+	State, Nonce, Verifier string
+}
+
+// Identity is who somebody is at the provider.
+type Identity struct {
+	Issuer, Subject string
+	Email, Name     string
+	// Verified tells that the provider vouches for the address.
+	Verified bool
+}
+
+// Start returns the address at the provider and the ticket that must come back.
+// With again the provider asks for the password even of who is signed in there.
+func (p *Provider) Start(ctx context.Context, again bool) (string, Ticket, error) {
+	exchange, err := p.exchange(ctx)
+	if err != nil {
+		return "", Ticket{}, err
+	}
+	ticket := Ticket{
+		State: secret.NewToken("").Reveal(), Nonce: secret.NewToken("").Reveal(),
+		Verifier: oauth2.GenerateVerifier(),
+	}
+	options := []oauth2.AuthCodeOption{
+		oidc.Nonce(ticket.Nonce), oauth2.S256ChallengeOption(ticket.Verifier),
+	}
+	if again {
+		options = append(options, oauth2.SetAuthURLParam("prompt", "login"))
+	}
+	return exchange.AuthCodeURL(ticket.State, options...), ticket, nil
+}
+
+// Finish checks what the provider sent back. Error: UNAUTHORIZED when it does
+// not belong to the ticket or the provider does not vouch for it.
+func (p *Provider) Finish(
+	ctx context.Context, ticket Ticket, state, code string,
+) (Identity, error) {
+	if ticket.State == "" || subtle.ConstantTimeCompare([]byte(ticket.State), []byte(state)) != 1 {
+		return Identity{}, errProvider(errors.New("another state"))
+	}
+	exchange, err := p.exchange(ctx)
+	if err != nil {
+		return Identity{}, err
+	}
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), providerTimeout)
+	defer cancel()
+	tokens, err := exchange.Exchange(ctx, code, oauth2.VerifierOption(ticket.Verifier))
+	if err != nil {
+		return Identity{}, errProvider(err)
+	}
+	raw, _ := tokens.Extra("id_token").(string)
+	token, err := p.found.Verifier(&oidc.Config{ClientID: p.ClientID}).Verify(ctx, raw)
+	if err != nil {
+		return Identity{}, errProvider(err)
+	}
+	if subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(ticket.Nonce)) != 1 {
+		return Identity{}, errProvider(errors.New("another nonce"))
+	}
+	var claims struct {
+		Email    string `json:"email"`
+		Verified bool   `json:"email_verified"`
+		Name     string `json:"name"`
+		Username string `json:"preferred_username"`
+	}
+	if err := token.Claims(&claims); err != nil {
+		return Identity{}, errProvider(err)
+	}
+	identity := Identity{
+		Issuer: token.Issuer, Subject: token.Subject, Email: normalEmail(claims.Email),
+		Name: claims.Name, Verified: claims.Verified,
+	}
+	for _, name := range []string{claims.Username, identity.Email} {
+		if strings.TrimSpace(identity.Name) == "" {
+			identity.Name = name
+		}
+	}
+	return identity, nil
+}
+
+// errProvider hides what went wrong at the provider from the page; the log of
+// requests has it.
+func errProvider(cause error) error {
+	return lending.NewError(lending.CodeUnauthorized,
+		"The sign-in was not completed. Begin again.").WithCause(cause)
+}
+
+// exchange asks the provider for its addresses, once.
+func (p *Provider) exchange(ctx context.Context) (*oauth2.Config, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.found == nil {
+		ctx, cancel := context.WithTimeout(oidc.ClientContext(ctx, p.client), providerTimeout)
+		defer cancel()
+		found, err := oidc.NewProvider(ctx, p.Issuer)
+		if err != nil {
+			return nil, fmt.Errorf("asking the OpenID Connect provider for its addresses: %w", err)
+		}
+		p.found = found
+	}
+	return &oauth2.Config{
+		ClientID: p.ClientID, ClientSecret: p.Secret.Reveal(), RedirectURL: p.ReturnURL,
+		Endpoint: p.found.Endpoint(), Scopes: []string{oidc.ScopeOpenID, "email", "profile"},
+	}, nil
+}
+
+// welcomes tells whether an address may sign in without an invitation.
+func (p *Provider) welcomes(email string) bool {
+	_, domain, _ := strings.Cut(email, "@")
+	for _, allowed := range p.Domains {
+		if strings.EqualFold(domain, allowed) {
+			return true
+		}
+	}
+	return false
+}
+
+// Admit returns the user that an identity belongs to: the one who has signed in
+// with it before, else the invited one with its verified address, which is
+// theirs from then on, else a new one of a welcome domain. Created tells the
+// last. Error: UNAUTHORIZED.
+func (s *Service) Admit(
+	ctx context.Context, tx *postgres.Tx, provider *Provider, identity Identity,
+) (user User, created bool, err error) {
+	var known []User
+	err = tx.SelectContext(ctx, &known, `SELECT `+userColumns+` FROM users
+		 WHERE provider_issuer = $1 AND provider_subject = $2
+		    OR ($3 AND lower(email) = $4 AND provider_subject IS NULL)
+		 ORDER BY provider_subject NULLS LAST
+		   FOR UPDATE`, identity.Issuer, identity.Subject, identity.Verified, identity.Email)
+	if err != nil {
+		return User{}, false, fmt.Errorf("looking for a user of the provider: %w", err)
+	}
+	if len(known) == 0 && identity.Verified && provider.welcomes(identity.Email) {
+		if user, err = s.createProvided(ctx, tx, identity); err != nil {
+			return User{}, false, err
+		}
+		known, created = []User{user}, true
+	}
+	if len(known) == 0 || known[0].DisabledAt != nil {
+		return User{}, false, lending.NewError(lending.CodeUnauthorized,
+			"Nobody here has this account. Ask an admin for an invitation to its address.")
+	}
+	_, err = tx.ExecContext(ctx, `
+		UPDATE users SET provider_issuer = $2, provider_subject = $3 WHERE user_uid = $1`,
+		known[0].UID, identity.Issuer, identity.Subject)
+	if err != nil {
+		return User{}, false, fmt.Errorf("noting who %s is at the provider: %w", identity.Email, err)
+	}
+	return known[0], created, nil
+}
+
+// createProvided adds a user of a welcome domain, with a password that nobody
+// knows.
+func (s *Service) createProvided(
+	ctx context.Context, tx *postgres.Tx, identity Identity,
+) (User, error) {
+	_, err := s.Create(ctx, tx, NewUser{
+		Email: identity.Email, Name: identity.Name, Role: RoleSupport,
+		Password: secret.NewToken("").Reveal(),
+	})
+	if lending.ErrorCode(err) == lending.CodeValidation {
+		// The address belongs to somebody with another account there.
+		return User{}, lending.NewError(lending.CodeUnauthorized,
+			"This address belongs to another account. Ask an admin.").WithCause(err)
+	}
+	if err != nil {
+		return User{}, err
+	}
+	return findByEmail(ctx, tx, identity.Email)
+}
