@@ -18,9 +18,11 @@ type DeliveryPage struct {
 	// Finished is when the delivery reached its final state, zero before.
 	Finished time.Time
 	// Body is what every attempt sends, to the byte; SHA256 its hash in hex.
-	Body     []byte
-	SHA256   string
-	Attempts []AttemptView
+	Body []byte
+	// BodyRemoved is when retention removed the body, the zero time before.
+	BodyRemoved time.Time
+	SHA256      string
+	Attempts    []AttemptView
 	// Diagnosis explains the state in plain words; zero for none.
 	Diagnosis Diagnosis
 	// Origin is the delivery that this one re-sends, nil for none.

@@ -81,11 +81,12 @@ func (c *Console) deliveryPage(ctx context.Context, uid uuid.UUID) (views.Delive
 		Delivery: deliveryRow(detail.Delivery), SubscriptionState: string(subscription.State),
 		Signed:   subscription.Auth == webhook.AuthHMAC,
 		EventUID: detail.EventUID.String(), Occurred: detail.EventAt,
-		Finished: value(detail.FinishedAt), Body: detail.Body, SHA256: hex.EncodeToString(hash[:]),
+		BodyRemoved: value(detail.BodyRemovedAt),
+		Finished:    value(detail.FinishedAt), Body: detail.Body, SHA256: hex.EncodeToString(hash[:]),
 		Attempts: attemptViews(detail), Diagnosis: diagnosis(detail, subscription.State),
 		StreamURL: views.DeliveryLivePath(uid.String()), PollURL: views.DeliveryPath(uid.String()),
 	}
-	if last := len(detail.Attempts) - 1; last >= 0 {
+	if last := len(detail.Attempts) - 1; last >= 0 && detail.BodyRemovedAt == nil {
 		attempt := detail.Attempts[last]
 		page.Curl = webhook.Curl(attempt.URL, attempt.RequestHeaders, detail.Body)
 	}

@@ -1,0 +1,36 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"drawbridge/views"
+)
+
+// A delivery whose body retention has removed says so, and a re-send is refused
+// in the same words.
+func TestDeliveryWhoseBodyWasRemoved(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	delivery, _ := r.delivered()
+	_, err := r.Webhooks.DB.ExecContext(t.Context(), `
+		UPDATE events SET body = '', body_removed_at = now() WHERE event_uid = $1`, delivery.EventUID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := b.get(views.DeliveryPath(delivery.UID.String())).wantStatus(t, http.StatusOK)
+	if got := page.text("#body-sent"); !strings.Contains(got, "Removed by retention") {
+		t.Errorf("the body's panel says %q", got)
+	}
+	if page.find("button[data-copy^='curl ']").Length() != 0 {
+		t.Error("a curl command without the body is offered")
+	}
+	answer := b.post(views.ResendPath(delivery.UID.String()), url.Values{"reason": {"asked for"}}).
+		wantStatus(t, http.StatusConflict)
+	if got := answer.text("body"); !strings.Contains(got, "was removed on") {
+		t.Errorf("the re-send's refusal says %q", got)
+	}
+}
