@@ -30,9 +30,6 @@ type BulkProgress struct {
 // Done is how many items have ended.
 func (p BulkProgress) Done() int { return p.Delivered + p.Failed + p.Cancelled }
 
-// open tells whether something may still happen by itself.
-func (p BulkProgress) open() bool { return p.Waiting+p.Sent > 0 }
-
 // holdable tells whether there is something left to hold back.
 func (p BulkProgress) holdable() bool {
 	return p.Waiting > 0 && (p.State == "running" || p.State == "paused")

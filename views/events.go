@@ -29,8 +29,11 @@ func (f FanView) words() string {
 		count int
 		word  string
 	}{
-		{f.Failed, "failed"}, {f.Open, "under way"}, {f.Delivered, "delivered"},
-		{f.Cancelled, "cancelled"}, {f.PassedOver, "not chosen"},
+		{f.Failed, "failed"},
+		{f.Open, "under way"},
+		{f.Delivered, "delivered"},
+		{f.Cancelled, "cancelled"},
+		{f.PassedOver, "not chosen"},
 	} {
 		if part.count > 0 {
 			parts = append(parts, Number(part.count)+" "+part.word)

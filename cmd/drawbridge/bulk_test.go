@@ -86,8 +86,8 @@ func TestBulkCommands(t *testing.T) {
 		t.Fatalf("drafted %+v", draft)
 	}
 	uid := draft.UID.String()
-	if got := w.run("", "bulk", "confirm", uid, "--reason", "outage", "--count", "4"); got.status != 1 ||
-		!strings.Contains(got.stderr, "it would be 5 deliveries now, not 4") {
+	got := w.run("", "bulk", "confirm", uid, "--reason", "outage", "--count", "4")
+	if got.status != 1 || !strings.Contains(got.stderr, "it would be 5 deliveries now, not 4") {
 		t.Errorf("a wrong count: %d %s", got.status, got.stderr)
 	}
 	w.json(&draft, "bulk", "confirm", uid, "--reason", "outage", "--count", "5")
@@ -120,9 +120,13 @@ func TestBulkCommands(t *testing.T) {
 	}
 	w.json(&cancelled, "bulk", "cancel", draft.UID.String())
 	for _, wrong := range [][]string{
-		{"create"}, {"create", "--recover"}, {"create", "--state", "failed", "--pace", "0"},
-		{"create", "--state", "failed", "--confirm"}, {"list", "--state", "odd"},
-		{"confirm", uid}, {"show", "x"},
+		{"create"},
+		{"create", "--recover"},
+		{"create", "--state", "failed", "--pace", "0"},
+		{"create", "--state", "failed", "--confirm"},
+		{"list", "--state", "odd"},
+		{"confirm", uid},
+		{"show", "x"},
 	} {
 		if got := w.run("", append([]string{"bulk"}, wrong...)...); got.status != 2 ||
 			strings.Count(got.stderr, "\n") != 1 {

@@ -71,30 +71,39 @@ func (cmd bulkCreateCmd) scope() (webhook.BulkScope, error) {
 	if scope.Deliveries, err = parseUIDs("the delivery", cmd.UIDs); err != nil {
 		return scope, err
 	}
-	ranged := cmd.Recover || cmd.Replay
+	ranged, named := cmd.Recover || cmd.Replay, len(scope.Deliveries) > 0
+	switch {
+	case named && (ranged || !cmd.isZero()):
+		return scope, usagef("name deliveries or choose them with flags, not both")
+	case named:
+		scope.Kind = webhook.BulkSelection
+	case ranged:
+		return cmd.ranged(filter)
+	case cmd.isZero():
+		return scope, usagef("name deliveries, or choose them with --subscription, --state, " +
+			"--since and --until, --recover or --replay")
+	default:
+		scope.Kind, scope.Filter = webhook.BulkFilter, filter
+	}
+	return scope, nil
+}
+
+// ranged is the scope of a recovery or a replay.
+func (cmd bulkCreateCmd) ranged(filter webhook.DeliveryFilter) (webhook.BulkScope, error) {
+	scope := webhook.BulkScope{
+		Kind: webhook.BulkRecover, Subscriptions: []uuid.UUID{filter.SubscriptionUID},
+		Since: filter.Since, Until: filter.Until,
+	}
+	if cmd.Replay {
+		scope.Kind = webhook.BulkReplay
+	}
 	switch {
 	case cmd.Recover && cmd.Replay:
 		return scope, usagef("choose --recover or --replay, not both")
-	case len(scope.Deliveries) > 0 && (ranged || !cmd.isZero()):
-		return scope, usagef("name deliveries or choose them with flags, not both")
-	case len(scope.Deliveries) > 0:
-		scope.Kind = webhook.BulkSelection
-	case !ranged && cmd.isZero():
-		return scope, usagef("name deliveries, or choose them with --subscription, --state, " +
-			"--since and --until, --recover or --replay")
-	case !ranged:
-		scope.Kind, scope.Filter = webhook.BulkFilter, filter
 	case cmd.Subscription == "" || cmd.Since == "":
 		return scope, usagef("--recover and --replay need --subscription and --since")
 	case cmd.State != "" || cmd.Event != "" || cmd.Application != "":
 		return scope, usagef("--recover and --replay take --subscription, --since and --until only")
-	default:
-		scope.Kind = webhook.BulkRecover
-		if cmd.Replay {
-			scope.Kind = webhook.BulkReplay
-		}
-		scope.Subscriptions = []uuid.UUID{filter.SubscriptionUID}
-		scope.Since, scope.Until = filter.Since, filter.Until
 	}
 	return scope, nil
 }
@@ -106,34 +115,37 @@ func (cmd bulkCreateCmd) partner(
 	if cmd.Partner != "" {
 		return parseUID("--partner", cmd.Partner)
 	}
-	if subscription := cmp.Or(scope.Filter.SubscriptionUID, first(scope.Subscriptions)); subscription !=
-		uuid.Nil {
+	subscription := cmp.Or(scope.Filter.SubscriptionUID, first(scope.Subscriptions))
+	if subscription != uuid.Nil {
 		found, err := s.webhooks.Subscription(env.ctx, subscription)
 		return found.PartnerUID, err
 	}
-	var partners []uuid.UUID
-	if scope.Kind == webhook.BulkSelection {
-		owners, err := s.webhooks.OwnersOf(env.ctx, scope.Deliveries)
-		if err != nil {
-			return uuid.Nil, err
-		}
-		for _, owner := range owners {
-			partners = append(partners, owner.UID)
-		}
-	} else {
-		shares, err := s.webhooks.PartnersOf(env.ctx, scope.Filter)
-		if err != nil {
-			return uuid.Nil, err
-		}
-		for _, share := range shares {
-			partners = append(partners, share.UID)
-		}
+	partners, err := partnersOf(env, s, scope)
+	if err != nil {
+		return uuid.Nil, err
 	}
 	if len(partners) != 1 {
 		return uuid.Nil, usagef("the choice has deliveries of %d partners; name one with --partner",
 			len(partners))
 	}
 	return partners[0], nil
+}
+
+// partnersOf lists whose deliveries are chosen.
+func partnersOf(env *environment, s *services, scope webhook.BulkScope) ([]uuid.UUID, error) {
+	var partners []uuid.UUID
+	if scope.Kind == webhook.BulkSelection {
+		owners, err := s.webhooks.OwnersOf(env.ctx, scope.Deliveries)
+		for _, owner := range owners {
+			partners = append(partners, owner.UID)
+		}
+		return partners, err
+	}
+	shares, err := s.webhooks.PartnersOf(env.ctx, scope.Filter)
+	for _, share := range shares {
+		partners = append(partners, share.UID)
+	}
+	return partners, err
 }
 
 // first returns the first identifier, nil without any.

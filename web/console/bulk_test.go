@@ -250,8 +250,9 @@ func TestBulkStartNamesWhatIsWrong(t *testing.T) {
 	since := deliveries[len(deliveries)-1].CreatedAt.UTC()
 	start := b.get(views.PathBulkNew+"?subscription="+subscription.UID.String()+
 		"&recover_since="+since.Format(time.RFC3339)).wantStatus(t, http.StatusOK)
-	if got, _ := start.find("#bulk-subscription option[selected]").Attr("value"); got != subscription.UID.String() {
-		t.Errorf("chosen is %q", got)
+	chosen, _ := start.find("#bulk-subscription option[selected]").Attr("value")
+	if chosen != subscription.UID.String() {
+		t.Errorf("chosen is %q", chosen)
 	}
 	if got, _ := start.find("#bulk-since").Attr("value"); got != since.Format("2006-01-02T15:04") {
 		t.Errorf("begins at %q", got)
