@@ -12,6 +12,8 @@ type Section string
 // The sections that exist.
 const (
 	SectionOverview      Section = "overview"
+	SectionAttention     Section = "attention"
+	SectionSystem        Section = "system"
 	SectionApplications  Section = "applications"
 	SectionDeliveries    Section = "deliveries"
 	SectionEvents        Section = "events"
@@ -51,6 +53,8 @@ type Frame struct {
 	Query string
 	// Failing is how many deliveries ask for attention, beside the rail link.
 	Failing int
+	// Attention is how many matters need a human, beside their link.
+	Attention int
 	// Live tells whether the page updates itself.
 	Live bool
 	// Notice is shown over the page once, nil for none.
@@ -116,6 +120,7 @@ func navigation() []navGroup {
 	return []navGroup{
 		{items: []navItem{
 			{SectionOverview, "Overview", "layout-dashboard", PathHome, "o"},
+			{SectionAttention, "Needs attention", "inbox", PathAttention, "n"},
 			{SectionApplications, "Applications", "folder-open", PathApplications, "a"},
 		}},
 		{title: "Webhooks", items: []navItem{
@@ -136,6 +141,7 @@ func navigation() []navGroup {
 			{SectionPeople, "People", "user", PathPeople, "u"},
 			{SectionAudit, "Audit log", "history", PathAudit, "l"},
 			{SectionQueues, "Job queues", "list-checks", PathQueues, "q"},
+			{SectionSystem, "System", "activity", PathSystem, "y"},
 		}},
 		{title: "Reference", items: []navItem{
 			{"docs", "Docs", "book-open", PathDocs, "h"},

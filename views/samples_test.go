@@ -117,19 +117,11 @@ func samplePages(word string) map[string]templ.Component {
 		"wrong":       DeliveryListPage(wrong),
 		"delivery":    DeliveryDetailPage(sampleDelivery(word)),
 		"resend":      ResendPage(sampleFrame(word), *sampleForm(word)),
-		"overview": OverviewPage(Overview{
-			Frame: sampleFrame(word), Span: "last 24 hours",
-			Tiles: []Tile{{
-				Label: "Failed", Value: "3", Note: "of 12", Icon: "circle-x", Tone: Bad,
-				Href: PathDeliveries,
-			}},
-			Hours:     samplePlot(),
-			Attention: []DeliveryRow{sampleRow(word)}, AttentionHref: PathDeliveries,
-		}),
-		"sign-in": SignInPage(SignIn{Environment: "Development", Email: word, Next: word, Fault: word}),
-		"fault":   FaultPage(Fault{Status: 404, Title: "Not here", Text: word, RequestID: word}),
+		"sign-in":     SignInPage(SignIn{Environment: "Development", Email: word, Next: word, Fault: word}),
+		"fault":       FaultPage(Fault{Status: 404, Title: "Not here", Text: word, RequestID: word}),
 	}
 	maps.Copy(pages, emailSamplePages(word))
+	maps.Copy(pages, healthSamplePages(word))
 	maps.Copy(pages, subscriptionSamplePages(word))
 	return pages
 }

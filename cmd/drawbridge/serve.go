@@ -166,6 +166,7 @@ func runServer(env *environment, s *services, listener net.Listener) error {
 	defer s.closeSenders() // after the last job
 	stopRecording := startRecording(env.ctx, s.recorder)
 	defer stopRecording() // after the last request was answered
+	defer startBeating(env.ctx, s)()
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(listener) }()
 	var workers sync.WaitGroup
@@ -234,6 +235,7 @@ func work(ctx context.Context, s *services) error {
 		Observe:        s.meters.run,
 		ObserveMail:    s.meters.mail,
 	})
+	queueConfig.ID = s.process.UID.String() // names the leader
 	client, err := river.NewClient(riverpgxv5.New(pool), queueConfig)
 	if err != nil {
 		return fmt.Errorf("preparing the queue: %w", err)

@@ -18,6 +18,7 @@ import (
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
 	"drawbridge/internal/event"
+	"drawbridge/internal/fleet"
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
@@ -50,6 +51,10 @@ type services struct {
 	receiver  *receiver.Receiver
 	retention *retention.Service
 	attention *attention.Service
+	fleet     *fleet.Service
+	// process is this one, once it serves.
+	process fleet.Process
+	keys    *secret.Keyring
 	// requests reads the log of the partners' requests, recorder writes it.
 	requests *apilog.Service
 	recorder *apilog.Writer
@@ -109,6 +114,8 @@ func newServices(
 		recorder:  recorder,
 		meters:    meters,
 		operators: operators,
+		fleet:     &fleet.Service{DB: db},
+		keys:      keys,
 		attention: &attention.Service{
 			DB: db, Webhooks: webhooks, Emails: emails, Operators: operators,
 			AttemptLimit: settings.WebhookTimeout,

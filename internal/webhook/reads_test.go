@@ -117,51 +117,6 @@ func TestNewerDelivered(t *testing.T) {
 	check("of another application", other, false)
 }
 
-func TestStatistics(t *testing.T) {
-	t.Parallel()
-	h := newHouse(t)
-	h.subscribe(t, newReceiver(t, answering(200, 500, 200)).URL, nil)
-	since := h.clock.now()
-	empty, err := h.Statistics(t.Context(), since)
-	if err != nil || empty.Median != 0 || empty.OldestPending != nil || empty.NextRetry != nil {
-		t.Fatalf("nothing happened, yet %+v, %v", empty, err)
-	}
-	for range 3 {
-		h.clock.move(time.Hour)
-		h.publish(t)
-		h.work(t)
-	}
-	h.clock.move(time.Minute)
-	h.publish(t)
-	got, err := h.Statistics(t.Context(), since)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for state, want := range map[webhook.DeliveryState]int{
-		webhook.DeliveryDelivered: 2, webhook.DeliveryRetrying: 1, webhook.DeliveryPending: 1,
-		webhook.DeliveryFailed: 0,
-	} {
-		if got.Count(state) != want {
-			t.Errorf("%s: %d, want %d", state, got.Count(state), want)
-		}
-	}
-	if got.Median <= 0 || got.P95 < got.Median {
-		t.Errorf("median %v, 95 %% within %v", got.Median, got.P95)
-	}
-	if got.OldestPending == nil || !got.OldestPending.Equal(h.clock.now()) || got.NextRetry == nil {
-		t.Errorf("oldest pending %v, next retry %v", got.OldestPending, got.NextRetry)
-	}
-	for _, hour := range got.Hours {
-		if !hour.Hour.Equal(hour.Hour.Truncate(time.Hour)) {
-			t.Errorf("an hour begins at %v", hour.Hour)
-		}
-	}
-	h.exec(t, `UPDATE deliveries SET test = true`)
-	if tests, err := h.Statistics(t.Context(), since); err != nil || len(tests.Hours) != 0 {
-		t.Errorf("test events count: %+v, %v", tests.Hours, err)
-	}
-}
-
 func TestIsMasked(t *testing.T) {
 	t.Parallel()
 	for value, want := range map[string]bool{

@@ -20,9 +20,11 @@ import (
 
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/application"
+	"drawbridge/internal/attention"
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
+	"drawbridge/internal/fleet"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
@@ -52,6 +54,11 @@ type Options struct {
 	Products  *catalog.Service
 	// Requests is the log of the partners' requests.
 	Requests *apilog.Service
+	// Attention is the queue of what needs a human, Fleet the state of the whole.
+	Attention *attention.Service
+	Fleet     *fleet.Service
+	// System is shown on the page about the system.
+	System SystemFacts
 	// BasePath stands before the API's paths, such as /api.
 	BasePath string
 	// Provider signs people in by OpenID Connect, nil for passwords alone.
@@ -137,6 +144,7 @@ func (c *Console) Routes() []Route {
 	routes = append(routes, c.developmentRoutes()...)
 	routes = append(routes, c.bulkRoutes()...)
 	routes = append(routes, c.emailRoutes()...)
+	routes = append(routes, c.attentionRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)
 	routes = append(routes, c.identityRoutes()...)
 	routes = append(routes, c.partnerRoutes()...)

@@ -254,42 +254,6 @@ func TestSubscriptionList(t *testing.T) {
 	b.get(views.PathSubscriptions+"?cursor=xyz").wantStatus(t, http.StatusBadRequest)
 }
 
-func TestOverview(t *testing.T) {
-	t.Parallel()
-	r := newRoom(t)
-	b := r.signedIn()
-	quiet := b.get(views.PathHome).wantStatus(t, http.StatusOK).text("main")
-	if !strings.Contains(quiet, "Nothing needs you") {
-		t.Errorf("a quiet day says %q", quiet)
-	}
-	made := deliverAll(r)
-	r.fail(made[0])
-	page := b.get(views.PathHome).wantStatus(t, http.StatusOK)
-	for tile, want := range map[string]string{
-		"Success rate": "50 %", "Failed": "1", "Retrying": "1", "Pending": "0",
-	} {
-		value := page.find(".tile:contains('" + tile + "') dd").First()
-		if got := strings.TrimSpace(value.Text()); !strings.HasPrefix(got, want) {
-			t.Errorf("%s = %q, want %q", tile, got, want)
-		}
-	}
-	if got := page.rowIDs(); !slices.Contains(got, made[0].UID.String()) {
-		t.Error("the failed delivery is not among what needs attention")
-	}
-	if got := page.text(".rail-count"); got != "1 failed today" {
-		t.Errorf("badge %q", got)
-	}
-	href, _ := page.find(".tile:contains('Failed') a").Attr("href")
-	if got := b.get(href).rowIDs(); !slices.Equal(got, uids(made[:1])) {
-		t.Errorf("the number leads to %v, want what it counts", got)
-	}
-	last := page.find(".data-behind tbody tr").Last().Find("td").Map(
-		func(_ int, cell *goquery.Selection) string { return strings.TrimSpace(cell.Text()) })
-	if got := strings.Join(last, " "); got != "1 1 1" {
-		t.Errorf("the last hour counts %q, want one of each", got)
-	}
-}
-
 // fail uses up the attempts of a delivery.
 func (r *room) fail(delivery webhook.Delivery) {
 	r.Helper()

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -9,112 +10,205 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/attention"
+	"drawbridge/internal/fleet"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
 )
 
-// attentionRows is how many failed deliveries the overview lists.
-const attentionRows = 8
+const (
+	// attentionRows is how many matters the overview lists.
+	attentionRows = 6
+	// overviewTimeout bounds what the overview may ask of the database.
+	overviewTimeout = 5 * time.Second
+	// overviewPause is how many looks for news a stream of the overview lets pass:
+	// its numbers change slowly and cost more than a list.
+	overviewPause = 5
+)
 
-// overview shows how the webhooks of the last day went.
+// overview shows how Drawbridge does over a time.
 func (c *Console) overview(ctx echo.Context) error {
-	frame, err := c.frame(ctx, views.SectionOverview, "Overview", views.Crumb{Label: "Overview"})
-	if err != nil {
-		return err
+	request, query := ctx.Request(), ctx.QueryParams()
+	chosen := c.reader(ctx).readSpan(query)
+	page := views.Overview{
+		Ranges: rangeTabs(chosen), Since: chosen.sinceLocal, Until: chosen.untilLocal,
+		Faults: chosen.faults,
 	}
-	request := ctx.Request().Context()
-	since := c.DB.Now().UTC().Add(-recent).Truncate(time.Minute)
-	page := views.Overview{Frame: frame, Span: "last 24 hours"}
-	statistics, err := c.Webhooks.Statistics(request, since)
-	if err != nil {
+	status := http.StatusOK
+	numbers, err := c.overviewNumbers(request.Context(), chosen)
+	switch {
+	case err != nil && request.Context().Err() != nil:
+		return err
+	case err != nil:
 		// The numbers are a comfort: without them the console must still open.
-		slog.ErrorContext(request, "summing up deliveries", "error", err)
+		slog.ErrorContext(request.Context(), "summing up the overview", "error", err)
 		page.Unavailable = true
-		return render(ctx, http.StatusOK, views.OverviewPage(page))
+	case len(chosen.faults) > 0:
+		status = http.StatusBadRequest
 	}
-	failed := webhook.DeliveryFilter{
-		State: webhook.DeliveryFailed, Since: since, Limit: attentionRows,
+	if isFragment(request) {
+		return render(ctx, status, views.OverviewRegion(numbers))
 	}
-	attention, err := c.Webhooks.Deliveries(request, failed)
+	page.Frame, err = c.frame(ctx, views.SectionOverview, "Overview", views.Crumb{Label: "Overview"})
 	if err != nil {
 		return err
 	}
-	page.Tiles = tiles(statistics, since, c.DB.Now())
-	page.Hours = views.BarPlotProps{
-		ID: "hours", Title: "Deliveries per hour", Step: "Hour",
-		Series: []views.Series{
-			{Name: "Failed", Tone: views.Bad}, {Name: "Waiting", Tone: views.Warn},
-			{Name: "Delivered", Tone: views.Good},
-		},
-		Bars: hourBars(statistics.Hours, c.DB.Now()),
+	page.Numbers, page.Notice = numbers, c.takeNotice(ctx)
+	if chosen.live && !page.Unavailable {
+		page.Live = true
+		page.StreamURL = views.PathHomeLive + "?" + chosen.query.Encode()
+		page.PollURL = views.PathHome + "?" + chosen.query.Encode()
 	}
-	page.Attention = deliveryRows(attention.Deliveries)
-	page.AttentionHref = listSince(webhook.DeliveryFailed, since)
-	return render(ctx, http.StatusOK, views.OverviewPage(page))
+	return render(ctx, status, views.OverviewPage(page))
 }
 
-// listSince is the list that a number on the overview counts.
-func listSince(state webhook.DeliveryState, since time.Time) string {
-	return views.DeliveriesPath(url.Values{
-		"state": {string(state)}, "since": {since.UTC().Format(time.RFC3339)},
+// overviewLive streams the numbers of the overview.
+func (c *Console) overviewLive(ctx echo.Context) error {
+	who, query := c.reader(ctx), ctx.QueryParams()
+	var kept []byte
+	looks := 0
+	return c.stream(ctx, func(request context.Context) ([]byte, error) {
+		looks++
+		if kept != nil && looks%overviewPause != 0 {
+			return kept, nil
+		}
+		who.now = c.DB.Now()
+		numbers, err := c.overviewNumbers(request, who.readSpan(query))
+		if err != nil {
+			return nil, err
+		}
+		kept, err = renderHTML(request, views.OverviewRegion(numbers))
+		return kept, err
 	})
 }
 
-func tiles(s webhook.Statistics, since, now time.Time) []views.Tile {
-	delivered, failed := s.Count(webhook.DeliveryDelivered), s.Count(webhook.DeliveryFailed)
-	retrying, pending := s.Count(webhook.DeliveryRetrying), s.Count(webhook.DeliveryPending)
-	finished := delivered + failed
+func (c *Console) overviewNumbers(
+	ctx context.Context, chosen span,
+) (views.OverviewNumbers, error) {
+	ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
+	defer cancel()
+	steps, err := c.Webhooks.Traffic(ctx, chosen.since, chosen.until, chosen.step)
+	if err != nil {
+		return views.OverviewNumbers{}, err
+	}
+	backlog, err := c.Webhooks.Backlog(ctx)
+	if err != nil {
+		return views.OverviewNumbers{}, err
+	}
+	activity, err := c.Fleet.Activity(ctx, chosen.since, chosen.until)
+	if err != nil {
+		return views.OverviewNumbers{}, err
+	}
+	open := attention.Filter{State: attention.Waiting, Limit: attentionRows}
+	items, _, err := c.Attention.List(ctx, open)
+	if err != nil {
+		return views.OverviewNumbers{}, err
+	}
+	waiting, err := c.Attention.Count(ctx, open, maxBadge)
+	if err != nil {
+		return views.OverviewNumbers{}, err
+	}
+	numbers := views.OverviewNumbers{
+		Span: chosen.label, Outcomes: outcomePlot(steps, chosen), Latency: latencyPlot(steps, chosen),
+		Applications: applicationCounts(activity.Applications), Draws: drawCounts(activity.Draws),
+	}
+	for _, item := range items {
+		numbers.Attention = append(numbers.Attention, attentionRow(item, c.DB.Now()))
+	}
+	numbers.Tiles = append(trafficTiles(steps, chosen),
+		stateTiles(backlog, activity, waiting, c.DB.Now())...)
+	return numbers, nil
+}
+
+// trafficTiles are the numbers of the time chosen.
+func trafficTiles(steps []webhook.TrafficStep, chosen span) []views.Tile {
+	var sum webhook.Counts
+	for _, step := range steps {
+		sum.Add(step.Counts)
+	}
 	rate := views.Tile{
-		Label: "Success rate", Value: "–", Note: "nothing finished yet",
-		Icon: "circle-check", Tone: views.Good,
+		Label: "Success rate", Value: "–", Note: "nothing finished yet", Icon: "circle-check",
+		Tone: views.Good, Href: chosen.deliveries(""),
 	}
-	if finished > 0 {
-		rate.Value = percent(delivered, finished)
-		rate.Note = fmt.Sprintf("%d of %d finished", delivered, finished)
-		rate.Href = listSince(webhook.DeliveryDelivered, since)
+	if finished := sum.Delivered + sum.Failed; finished > 0 {
+		rate.Value = percent(sum.Delivered, finished)
+		rate.Note = "of " + counted(finished, "delivery", "deliveries") + " that ended"
 	}
-	failedTile := tile("Failed", failed, "attempts used up", webhook.DeliveryFailed, since)
-	if failed == 0 {
-		failedTile.Tone = views.Mute
+	failed := views.Tile{
+		Label: "Used up", Value: views.Number(sum.Failed), Note: "every attempt failed",
+		Icon: "circle-x", Tone: views.Bad, Href: chosen.deliveries(webhook.DeliveryFailed),
+	}
+	if sum.Failed == 0 {
+		failed.Tone = views.Mute
 	}
 	took := views.Tile{
-		Label: "Time to answer", Value: "–", Note: "nothing delivered yet",
-		Icon: "zap", Tone: views.Mute,
+		Label: "Time to answer", Value: "–", Note: "nothing delivered yet", Icon: "zap",
+		Tone: views.Mute, Href: chosen.deliveries(webhook.DeliveryDelivered),
 	}
-	if delivered > 0 {
-		took.Value = views.Duration(s.Median)
-		took.Note = "median; 95 % within " + views.Duration(s.P95)
+	if sum.Latency.Count() > 0 {
+		took.Value = views.Duration(sum.Latency.Percentile(0.5))
+		took.Note = "median; 95 % within " + views.Duration(sum.Latency.Percentile(0.95)) +
+			", 99 % within " + views.Duration(sum.Latency.Percentile(0.99))
 	}
 	return []views.Tile{
-		rate, failedTile,
-		tile("Retrying", retrying, soon(s.NextRetry, now), webhook.DeliveryRetrying, since),
-		tile("Pending", pending, waited(s.OldestPending, now), webhook.DeliveryPending, since),
-		took,
+		rate, {
+			Label: "Delivered", Value: views.Number(sum.Delivered),
+			Note: counted(sum.Attempts, "attempt", "attempts"), Icon: "send", Tone: views.Good,
+			Href: chosen.deliveries(webhook.DeliveryDelivered),
+		}, failed, took,
 	}
 }
 
-func tile(
-	label string, count int, note string, state webhook.DeliveryState, since time.Time,
-) views.Tile {
-	chip := views.DeliveryChip(string(state))
-	return views.Tile{
-		Label: label, Value: views.Number(count), Note: note, Icon: chip.Icon, Tone: chip.Tone,
-		Href: listSince(state, since),
+// stateTiles are the numbers of this moment.
+func stateTiles(
+	backlog webhook.Backlog, activity fleet.Activity, attention int, now time.Time,
+) []views.Tile {
+	oldest := "nothing is due"
+	if backlog.OldestDue != nil {
+		oldest = "oldest due " + views.Duration(
+			max(now.Sub(*backlog.OldestDue), 0).Round(time.Second)) + " ago"
+	}
+	return []views.Tile{
+		{
+			Label: "Waiting", Value: upTo(backlog.Waiting), Note: oldest, Icon: "clock",
+			Tone: views.Calm,
+			Href: views.DeliveriesPath(url.Values{"state": {string(webhook.DeliveryPending)}}),
+		},
+		{
+			Label: "Jobs queued", Value: upTo(activity.JobsWaiting), Note: "of all queues",
+			Icon: "list-checks", Tone: views.Calm, Href: views.PathQueues,
+		},
+		alarm(views.Tile{
+			Label: "Failing", Note: "subscriptions now", Icon: "webhook",
+			Href: views.PathSubscriptions + "?state=failing",
+		}, backlog.Failing),
+		alarm(views.Tile{
+			Label: "Needs attention", Note: "open matters", Icon: "triangle-alert",
+			Href: views.PathAttention,
+		}, attention),
+		alarm(views.Tile{
+			Label: "E-mails failed", Icon: "mail",
+			Note: counted(activity.MailsQueued, "more waits", "more wait"),
+			Href: views.EmailsPath(url.Values{"state": {"failed"}}),
+		}, activity.MailsFailed),
 	}
 }
 
-func soon(next *time.Time, now time.Time) string {
-	if next == nil {
-		return "none is due"
+// alarm fills in a number that should be zero.
+func alarm(tile views.Tile, count int) views.Tile {
+	tile.Value, tile.Tone = upTo(count), views.Bad
+	if count == 0 {
+		tile.Tone = views.Mute
 	}
-	return "next in " + views.Duration(max(next.Sub(now), 0).Round(time.Second))
+	return tile
 }
 
-func waited(oldest *time.Time, now time.Time) string {
-	if oldest == nil {
-		return "nothing waits"
+// upTo writes a count that goes up to ten thousand.
+func upTo(count int) string {
+	if count >= maxCount {
+		return views.Number(maxCount) + "+"
 	}
-	return "oldest waits " + views.Duration(max(now.Sub(*oldest), 0).Round(time.Second))
+	return views.Number(count)
 }
 
 // percent rounds down, so that 100 % means all of them.
@@ -126,32 +220,68 @@ func percent(part, whole int) string {
 	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
 }
 
-// hourBars returns one bar for each of the last hours, the current one last.
-func hourBars(counts []webhook.HourCount, now time.Time) []views.Bar {
-	hours := int(recent / time.Hour)
-	first := now.UTC().Truncate(time.Hour).Add(-time.Duration(hours-1) * time.Hour)
-	bars := make([]views.Bar, hours)
-	for i := range bars {
-		bars[i] = views.Bar{
-			Start: first.Add(time.Duration(i) * time.Hour), Values: make([]int, 3),
-		}
+func outcomePlot(steps []webhook.TrafficStep, chosen span) views.BarPlotProps {
+	plot := views.BarPlotProps{
+		ID: "outcomes", Title: "Deliveries per " + chosen.stepName(), Step: "From",
+		Series: []views.Series{
+			{Name: "Used up", Tone: views.Bad}, {Name: "Failed attempts", Tone: views.Warn},
+			{Name: "Delivered", Tone: views.Good},
+		},
 	}
-	for _, count := range counts {
-		at := int(count.Hour.Sub(first) / time.Hour)
-		if count.Hour.Before(first) || at >= hours {
-			continue
-		}
-		switch count.State {
-		case webhook.DeliveryDelivered:
-			bars[at].Values[2] += count.Count
-		case webhook.DeliveryFailed:
-			bars[at].Values[0] += count.Count
-		case webhook.DeliveryPending, webhook.DeliveryRetrying:
-			bars[at].Values[1] += count.Count
-		case webhook.DeliveryCancelled: // neither sent nor failed
-		}
+	for _, step := range steps {
+		retried := max(step.Attempts-step.Succeeded-step.Failed, 0)
+		plot.Bars = append(plot.Bars, views.Bar{
+			Start: step.Start, Values: []int{step.Failed, retried, step.Delivered},
+		})
 	}
-	return bars
+	return plot
+}
+
+func latencyPlot(steps []webhook.TrafficStep, chosen span) views.LinePlotProps {
+	plot := views.LinePlotProps{
+		ID: "latency", Title: "Time to answer per " + chosen.stepName() + ", ms", Step: "From",
+		Series: []views.Series{
+			{Name: "Median", Tone: views.Good}, {Name: "95 % within", Tone: views.Calm},
+			{Name: "99 % within", Tone: views.Odd},
+		},
+	}
+	for _, step := range steps {
+		bar := views.Bar{Start: step.Start}
+		for _, share := range []float64{0.5, 0.95, 0.99} {
+			took := step.Latency.Percentile(share)
+			bar.Values = append(bar.Values, int((took+time.Millisecond-1)/time.Millisecond))
+		}
+		plot.Bars = append(plot.Bars, bar)
+	}
+	return plot
+}
+
+func applicationCounts(counts []fleet.StateCount) []views.CountRow {
+	rows := make([]views.CountRow, 0, len(counts))
+	for i, count := range counts {
+		rows = append(rows, views.CountRow{
+			ID: fmt.Sprintf("application-state-%d", i), State: count.State, Count: upTo(count.Count),
+			Href: views.ApplicationsPath(url.Values{"status": {count.State}}),
+		})
+	}
+	return rows
+}
+
+// drawWords are what the states of draws are called.
+var drawWords = map[string]string{
+	"FUNDING_REQUESTED": "Requested", "FUNDING_PROCESSING": "Processing",
+	"FUNDING_SETTLED": "Settled", "CANCELLED": "Cancelled",
+}
+
+func drawCounts(counts []fleet.StateCount) []views.CountRow {
+	rows := make([]views.CountRow, 0, len(counts))
+	for i, count := range counts {
+		rows = append(rows, views.CountRow{
+			ID: fmt.Sprintf("draw-state-%d", i), State: drawWords[count.State],
+			Count: upTo(count.Count),
+		})
+	}
+	return rows
 }
 
 // countSummary words the count of a list.

@@ -11,6 +11,7 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/attention"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
@@ -52,6 +53,11 @@ func (c *Console) frame(
 	if err != nil {
 		return views.Frame{}, err
 	}
+	waiting, err := c.Attention.Count(request.Context(),
+		attention.Filter{State: attention.Waiting}, maxBadge)
+	if err != nil {
+		return views.Frame{}, err
+	}
 	user := currentUser(ctx)
 	_, zone := c.zone(ctx)
 	return views.Frame{
@@ -59,6 +65,7 @@ func (c *Console) frame(
 		Title: title, Section: section, Crumbs: crumbs,
 		User:        views.User{Name: user.Name, Email: user.Email, Role: string(user.Role)},
 		Environment: c.Environment, Version: c.Version, Failing: failing,
+		Attention:   waiting,
 		Development: c.Development != nil,
 		Theme:       c.preference(ctx, "theme"), Density: c.preference(ctx, "density"),
 		Path: request.URL.RequestURI(),

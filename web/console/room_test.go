@@ -24,8 +24,10 @@ import (
 
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/application"
+	"drawbridge/internal/attention"
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
+	"drawbridge/internal/fleet"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
@@ -93,6 +95,11 @@ func newRoom(t *testing.T) *room {
 		JobConsole: http.HandlerFunc(r.riverConsole),
 		PublicURL:  r.URL, Environment: "Development", Version: "test", Status: api.Status,
 		LiveEvery: 10 * time.Millisecond,
+		Attention: &attention.Service{
+			DB: r.DB, Webhooks: r.Webhooks, Emails: r.Emails, Operators: r.Operators,
+			AttemptLimit: 30 * time.Second,
+		},
+		Fleet: &fleet.Service{DB: r.DB},
 	})
 	r.must(err)
 	server.Config.Handler = serve(r.Console)

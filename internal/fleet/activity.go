@@ -1,0 +1,77 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// MaxActivity is what the counts of an Activity go up to.
+const MaxActivity = 10_000
+
+// Activity counts what was begun in a time, by state.
+type Activity struct {
+	Applications, Draws []StateCount
+	// MailsFailed and MailsQueued count e-mails made in that time.
+	MailsFailed, MailsQueued int
+	// JobsWaiting is how many jobs could run now, of all queues.
+	JobsWaiting int
+}
+
+// StateCount is how many are in a state.
+type StateCount struct {
+	State string `db:"state"`
+	Count int    `db:"count"`
+}
+
+// Activity counts applications and draws that were made, and mails, from since
+// until before until. Each count goes up to MaxActivity.
+func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activity, error) {
+	var activity Activity
+	err := s.DB.SelectContext(ctx, &activity.Applications, `
+		SELECT k.state, (SELECT count(*)
+		                   FROM (SELECT
+		                           FROM applications
+		                          WHERE status = k.state
+		                            AND created_at >= $1
+		                            AND created_at < $2
+		                          LIMIT $3) AS made) AS count
+		  FROM unnest(ARRAY['Pending Review', 'Hard Pull Authorization', 'Hard Pull',
+		                    'Pend Clearance', 'Approved', 'Declined', 'Closed'])
+		       WITH ORDINALITY AS k (state, place)
+		 ORDER BY k.place`, since, until, MaxActivity)
+	if err != nil {
+		return Activity{}, fmt.Errorf("counting applications: %w", err)
+	}
+	err = s.DB.SelectContext(ctx, &activity.Draws, `
+		SELECT k.state, count(made.status) AS count
+		  FROM unnest(ARRAY['FUNDING_REQUESTED', 'FUNDING_PROCESSING', 'FUNDING_SETTLED',
+		                    'CANCELLED']) WITH ORDINALITY AS k (state, place)
+		  LEFT JOIN (SELECT status
+		               FROM disbursements
+		              WHERE requested_at >= $1
+		                AND requested_at < $2
+		              LIMIT $3) AS made ON made.status = k.state
+		 GROUP BY k.state, k.place
+		 ORDER BY k.place`, since, until, MaxActivity)
+	if err != nil {
+		return Activity{}, fmt.Errorf("counting draws: %w", err)
+	}
+	err = s.DB.QueryRowContext(ctx, `
+		SELECT (SELECT count(*)
+		          FROM (SELECT FROM emails
+		                 WHERE state = 'failed' AND created_at >= $1 AND created_at < $2
+		                 LIMIT $3) AS failed),
+		       (SELECT count(*)
+		          FROM (SELECT FROM emails
+		                 WHERE state = 'queued' AND created_at >= $1 AND created_at < $2
+		                 LIMIT $3) AS queued),
+		       (SELECT count(*)
+		          FROM (SELECT FROM river_job WHERE state = 'available' LIMIT $3) AS waiting)`,
+		since, until, MaxActivity).
+		Scan(&activity.MailsFailed, &activity.MailsQueued, &activity.JobsWaiting)
+	if err != nil {
+		return Activity{}, fmt.Errorf("counting mails and jobs: %w", err)
+	}
+	return activity, nil
+}

@@ -1,0 +1,122 @@
+// Package fleet knows the processes that serve, and reads how the whole of
+// Drawbridge is: its database, its queues, its chores.
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/postgres"
+)
+
+const (
+	// beatEvery is how often a process shows that it lives; one that has not for
+	// the time of Lost is taken for dead.
+	beatEvery = 15 * time.Second
+	// Lost is after how long without a beat a process is taken for dead.
+	Lost = time.Minute
+	// forgetAfter is when the row of a dead process goes.
+	forgetAfter = 24 * time.Hour
+	// leaveTimeout bounds the removal of the row when the process stops.
+	leaveTimeout = 5 * time.Second
+)
+
+// Service reads and writes what concerns all processes.
+type Service struct {
+	DB *postgres.DB
+}
+
+// Process is one that serves, or did until lately.
+type Process struct {
+	UID       uuid.UUID      `db:"process_uid"`
+	Host      string         `db:"host"`
+	PID       int            `db:"pid"`
+	Roles     pq.StringArray `db:"roles"`
+	Version   string         `db:"version"`
+	StartedAt time.Time      `db:"started_at"`
+	// LastBeatAt is by the clock of the database.
+	LastBeatAt time.Time `db:"last_beat_at"`
+	// SkewUS is how far the process's clock is ahead of the database's, in
+	// microseconds, as far as that can be told.
+	SkewUS int64 `db:"skew_us"`
+}
+
+// Skew is how far the process's clock is ahead of the database's.
+func (p Process) Skew() time.Duration { return time.Duration(p.SkewUS) * time.Microsecond }
+
+// New describes this process.
+func (s *Service) New(roles []string, version string) Process {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	now := s.DB.Now().UTC()
+	return Process{
+		UID: postgres.NewUID(now), Host: host, PID: os.Getpid(), Roles: roles, Version: version,
+		StartedAt: now,
+	}
+}
+
+// Run shows that the process lives until ctx ends, and then removes its row.
+// What fails is made good by the next beat.
+func (s *Service) Run(ctx context.Context, process Process) {
+	ticker := time.NewTicker(beatEvery)
+	defer ticker.Stop()
+	for {
+		if err := s.Beat(ctx, process); err != nil && ctx.Err() == nil {
+			slog.WarnContext(ctx, "showing that the process lives", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			s.leave(ctx, process)
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Beat writes the process's row. Its skew is measured halfway through the
+// question for the database's time.
+func (s *Service) Beat(ctx context.Context, process Process) error {
+	var theirs time.Time
+	before := s.DB.Now()
+	if err := s.DB.GetContext(ctx, &theirs, `SELECT clock_timestamp()`); err != nil {
+		return fmt.Errorf("asking for the database's time: %w", err)
+	}
+	after := s.DB.Now()
+	skew := before.Add(after.Sub(before) / 2).Sub(theirs)
+	_, err := s.DB.ExecContext(ctx, `
+		INSERT INTO processes (process_uid, host, pid, roles, version, started_at, last_beat_at,
+		                       skew_us)
+		VALUES ($1, $2, $3, $4, $5, $6, now(), $7)
+		    ON CONFLICT (process_uid) DO UPDATE
+		   SET last_beat_at = excluded.last_beat_at,
+		       skew_us = excluded.skew_us`,
+		process.UID, process.Host, process.PID, process.Roles, process.Version,
+		process.StartedAt, skew.Microseconds())
+	if err != nil {
+		return fmt.Errorf("writing the row of the process: %w", err)
+	}
+	_, err = s.DB.ExecContext(ctx, `
+		DELETE FROM processes
+		 WHERE last_beat_at < now() - make_interval(secs => $1)`, forgetAfter.Seconds())
+	if err != nil {
+		return fmt.Errorf("forgetting dead processes: %w", err)
+	}
+	return nil
+}
+
+func (s *Service) leave(ctx context.Context, process Process) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
+	defer cancel()
+	_, err := s.DB.ExecContext(ctx, `DELETE FROM processes WHERE process_uid = $1`, process.UID)
+	if err != nil {
+		slog.WarnContext(ctx, "removing the row of the process", "error", err)
+	}
+}

@@ -1,0 +1,182 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lib/pq"
+
+	"drawbridge/migrations"
+)
+
+// Report is how the whole of Drawbridge is.
+type Report struct {
+	Processes  []Process
+	Leader     Leader
+	Database   Database
+	Partitions []Partition
+	Queues     []Queue
+	Chores     []Chore
+	Migrations []migrations.Step
+}
+
+// Leader is the worker that hands out the periodic jobs.
+type Leader struct {
+	ID        string    `db:"leader_id"`
+	ElectedAt time.Time `db:"elected_at"`
+	ExpiresAt time.Time `db:"expires_at"`
+}
+
+// Database is the state of the server.
+type Database struct {
+	Version string `db:"version"`
+	// Bytes is the size of the database.
+	Bytes int64 `db:"bytes"`
+	// Connections are those of every client to this database.
+	Connections    int `db:"connections"`
+	MaxConnections int `db:"max_connections"`
+	// OldestTransaction is when the longest open transaction began, nil without one.
+	OldestTransaction *time.Time `db:"oldest_transaction"`
+	// Now is the server's clock.
+	Now time.Time `db:"now"`
+}
+
+// Partition is a part of a large table.
+type Partition struct {
+	Table string `db:"parent"`
+	Name  string `db:"name"`
+	Bytes int64  `db:"bytes"`
+	// Rows is an estimate of the statistics, -1 before the first.
+	Rows int64 `db:"rows"`
+}
+
+// Queue is one queue of jobs.
+type Queue struct {
+	Name      string `db:"queue"`
+	Waiting   int    `db:"waiting"`
+	Running   int    `db:"running"`
+	Scheduled int    `db:"scheduled"`
+	// Oldest is when the longest waiting job could have begun, nil without one.
+	Oldest *time.Time `db:"oldest"`
+}
+
+// Chore is a job that comes back by itself.
+type Chore struct {
+	Kind string `db:"kind"`
+	// LastDone and LastFailed are nil when there was no such run in the time for
+	// which the queue keeps its jobs: a day, and a week for failures.
+	LastDone   *time.Time `db:"last_done"`
+	LastFailed *time.Time `db:"last_failed"`
+	// Open counts those that wait or run.
+	Open int `db:"open"`
+}
+
+// Chores are the kinds of the jobs that come back by themselves.
+var Chores = []string{"housekeep", "retain", "tally_outcomes", "watch_health", "probe_endpoints"}
+
+// Report reads everything; it changes nothing.
+func (s *Service) Report(ctx context.Context) (Report, error) {
+	var report Report
+	for _, read := range []func(context.Context, *Report) error{
+		s.readProcesses, s.readDatabase, s.readPartitions, s.readQueues, s.readChores,
+	} {
+		if err := read(ctx, &report); err != nil {
+			return Report{}, err
+		}
+	}
+	var err error
+	report.Migrations, err = migrations.Status(ctx, s.DB.DB.DB)
+	return report, err
+}
+
+func (s *Service) readProcesses(ctx context.Context, report *Report) error {
+	err := s.DB.SelectContext(ctx, &report.Processes, `
+		SELECT process_uid, host, pid, roles, version, started_at, last_beat_at, skew_us
+		  FROM processes
+		 ORDER BY started_at, process_uid`)
+	if err != nil {
+		return fmt.Errorf("listing the processes: %w", err)
+	}
+	var leaders []Leader
+	err = s.DB.SelectContext(ctx, &leaders, `
+		SELECT leader_id, elected_at, expires_at
+		  FROM river_leader
+		 WHERE expires_at > now()
+		 LIMIT 1`)
+	if err != nil {
+		return fmt.Errorf("reading the leader: %w", err)
+	}
+	if len(leaders) > 0 {
+		report.Leader = leaders[0]
+	}
+	return nil
+}
+
+func (s *Service) readDatabase(ctx context.Context, report *Report) error {
+	err := s.DB.GetContext(ctx, &report.Database, `
+		SELECT current_setting('server_version') AS version,
+		       pg_database_size(current_database()) AS bytes,
+		       count(*) AS connections,
+		       current_setting('max_connections')::integer AS max_connections,
+		       min(xact_start) FILTER (WHERE pid <> pg_backend_pid()) AS oldest_transaction,
+		       clock_timestamp() AS now
+		  FROM pg_stat_activity
+		 WHERE datname = current_database()`)
+	if err != nil {
+		return fmt.Errorf("reading the state of the database: %w", err)
+	}
+	return nil
+}
+
+func (s *Service) readPartitions(ctx context.Context, report *Report) error {
+	err := s.DB.SelectContext(ctx, &report.Partitions, `
+		SELECT p.relname AS parent,
+		       c.relname AS name,
+		       pg_total_relation_size(c.oid) AS bytes,
+		       c.reltuples::bigint AS rows
+		  FROM pg_inherits i
+		  JOIN pg_class p ON p.oid = i.inhparent
+		  JOIN pg_class c ON c.oid = i.inhrelid
+		 WHERE p.relkind = 'p'
+		   AND p.relnamespace = 'public'::regnamespace
+		 ORDER BY p.relname, c.relname`)
+	if err != nil {
+		return fmt.Errorf("listing the partitions: %w", err)
+	}
+	return nil
+}
+
+func (s *Service) readQueues(ctx context.Context, report *Report) error {
+	err := s.DB.SelectContext(ctx, &report.Queues, `
+		SELECT queue,
+		       count(*) FILTER (WHERE state IN ('available', 'retryable')) AS waiting,
+		       count(*) FILTER (WHERE state = 'running') AS running,
+		       count(*) FILTER (WHERE state IN ('scheduled', 'pending')) AS scheduled,
+		       min(scheduled_at) FILTER (WHERE state = 'available') AS oldest
+		  FROM river_job
+		 WHERE state IN ('available', 'retryable', 'running', 'scheduled', 'pending')
+		 GROUP BY queue
+		 ORDER BY queue`)
+	if err != nil {
+		return fmt.Errorf("reading the queues: %w", err)
+	}
+	return nil
+}
+
+func (s *Service) readChores(ctx context.Context, report *Report) error {
+	err := s.DB.SelectContext(ctx, &report.Chores, `
+		SELECT k.kind,
+		       max(j.finalized_at) FILTER (WHERE j.state = 'completed') AS last_done,
+		       max(j.finalized_at) FILTER (WHERE j.state IN ('discarded', 'cancelled'))
+		           AS last_failed,
+		       count(*) FILTER (WHERE j.state IN ('available', 'running', 'retryable')) AS open
+		  FROM unnest($1::text[]) WITH ORDINALITY AS k (kind, place)
+		  LEFT JOIN river_job j ON j.kind = k.kind
+		 GROUP BY k.kind, k.place
+		 ORDER BY k.place`, pq.StringArray(Chores))
+	if err != nil {
+		return fmt.Errorf("reading the chores: %w", err)
+	}
+	return nil
+}

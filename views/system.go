@@ -1,0 +1,146 @@
+package views
+
+import "time"
+
+// System is the page about the whole of Drawbridge. It changes nothing.
+type System struct {
+	Frame
+	// Facts are named values: versions, what is configured.
+	Facts      []SystemFact
+	Processes  []ProcessRow
+	Database   []SystemFact
+	Partitions []PartitionRow
+	Queues     []WorkRow
+	Chores     []ChoreRow
+	Migrations []MigrationRow
+}
+
+// SystemFact is a named value.
+type SystemFact struct {
+	Name  string
+	Value string
+	// Note explains it; a Tone other than empty makes it a warning.
+	Note string
+	Tone Tone
+	// At is shown instead of the value unless it is zero.
+	At time.Time
+}
+
+// ProcessRow is one process that serves.
+type ProcessRow struct {
+	ID, Host, Roles, Version string
+	PID                      int
+	Started, LastBeat        time.Time
+	// Lost tells that it has not shown itself for a minute, Skewed that its clock
+	// is not that of the database.
+	Lost, Skewed bool
+	Skew         string
+	// Leads tells that it hands out the periodic jobs.
+	Leads bool
+}
+
+func (r ProcessRow) chip() ChipProps {
+	switch {
+	case r.Lost:
+		return ChipProps{"circle-x", "Lost", Bad}
+	case r.Skewed:
+		return ChipProps{"triangle-alert", "Clock off", Warn}
+	}
+	return ChipProps{"circle-check", "Alive", Good}
+}
+
+// PartitionRow is a part of a large table.
+type PartitionRow struct{ Table, Name, Size, Rows string }
+
+// WorkRow is one queue of jobs.
+type WorkRow struct {
+	Name                        string
+	Waiting, Running, Scheduled int
+	Oldest                      time.Time
+}
+
+// ChoreRow is a job that comes back by itself.
+type ChoreRow struct {
+	Kind, Does         string
+	LastDone, LastFail time.Time
+	Open               int
+}
+
+// MigrationRow is one step of the schema.
+type MigrationRow struct {
+	ID      string
+	Name    string
+	Applied bool
+}
+
+func (r MigrationRow) chip() ChipProps {
+	if r.Applied {
+		return ChipProps{"circle-check", "Applied", Good}
+	}
+	return ChipProps{"circle-alert", "Missing", Bad}
+}
+
+func processTable(rows []ProcessRow) TableProps[ProcessRow] {
+	return TableProps[ProcessRow]{
+		Caption: "Processes that serve", RowID: func(r ProcessRow) string { return "process-" + r.ID },
+		Rows: rows,
+		Columns: []Column[ProcessRow]{
+			{Title: "State", Class: "state", Cell: processStateCell},
+			{Title: "Host and process", Header: true, Cell: processHostCell},
+			{Title: "Version", Class: "col-b", Cell: processVersionCell},
+			{Title: "Clock ahead", Class: "end col-b", Cell: processSkewCell},
+			{Title: "Started", Class: "col-a", Cell: processStartedCell},
+			{Title: "Last sign of life", Cell: processBeatCell},
+		},
+	}
+}
+
+func partitionTable(rows []PartitionRow) TableProps[PartitionRow] {
+	return TableProps[PartitionRow]{
+		Caption: "Partitions", RowID: func(r PartitionRow) string { return "partition-" + r.Name },
+		Rows: rows,
+		Columns: []Column[PartitionRow]{
+			{Title: "Partition", Header: true, Cell: partitionNameCell},
+			{Title: "Of", Class: "col-b", Cell: partitionTableCell},
+			{Title: "Size", Class: "end", Cell: partitionSizeCell},
+			{Title: "Rows, about", Class: "end", Cell: partitionRowsCell},
+		},
+	}
+}
+
+func workTable(rows []WorkRow) TableProps[WorkRow] {
+	return TableProps[WorkRow]{
+		Caption: "Job queues", RowID: func(r WorkRow) string { return "queue-" + r.Name },
+		Rows: rows,
+		Columns: []Column[WorkRow]{
+			{Title: "Queue", Header: true, Cell: workNameCell},
+			{Title: "Waiting", Class: "end", Cell: workWaitingCell},
+			{Title: "Running", Class: "end", Cell: workRunningCell},
+			{Title: "Later", Class: "end col-b", Cell: workScheduledCell},
+			{Title: "Oldest waiting", Cell: workOldestCell},
+		},
+	}
+}
+
+func choreTable(rows []ChoreRow) TableProps[ChoreRow] {
+	return TableProps[ChoreRow]{
+		Caption: "Chores", RowID: func(r ChoreRow) string { return "chore-" + r.Kind }, Rows: rows,
+		Columns: []Column[ChoreRow]{
+			{Title: "Chore", Header: true, Cell: choreNameCell},
+			{Title: "Last done", Cell: choreDoneCell},
+			{Title: "Last failed", Cell: choreFailedCell},
+			{Title: "Waiting or running", Class: "end col-b", Cell: choreOpenCell},
+		},
+	}
+}
+
+func migrationTable(rows []MigrationRow) TableProps[MigrationRow] {
+	return TableProps[MigrationRow]{
+		Caption: "Migrations", RowID: func(r MigrationRow) string { return "migration-" + r.ID },
+		Rows: rows,
+		Columns: []Column[MigrationRow]{
+			{Title: "State", Class: "state", Cell: migrationStateCell},
+			{Title: "Migration", Header: true, Cell: migrationNameCell},
+		},
+	}
+}

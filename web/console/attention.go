@@ -1,0 +1,317 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/attention"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// Owners that the filter of the queue knows beside people.
+const (
+	ownerMe   = "me"
+	ownerNone = "nobody"
+)
+
+// attentionRoutes lists the pages and actions of what needs attention, and the
+// pages of health.
+func (c *Console) attentionRoutes() []Route {
+	const support, operators = operator.RoleSupport, operator.RoleOperator
+	return []Route{
+		{http.MethodGet, views.PathHomeLive, "console.overview.live", support, c.overviewLive},
+		{http.MethodGet, views.PathAttention, "console.attention", support, c.attentionList},
+		{http.MethodGet, views.PathAttentionItem, "console.attention.item", support, c.attentionItem},
+		{http.MethodPost, views.PathAttentionItem, "console.attention.act", operators, c.attentionAct},
+		{http.MethodGet, views.PathSystem, "console.system", support, c.system},
+	}
+}
+
+// attentionList lists what needs attention.
+func (c *Console) attentionList(ctx echo.Context) error {
+	filter, shown := readAttentionFilter(ctx.QueryParams(), currentUser(ctx).Email)
+	page := views.AttentionList{
+		Filter: shown, Tabs: attentionTabs(shown), Active: activeAttention(shown),
+		Kinds: attentionKinds(),
+		Owners: []views.Option{
+			{Value: "", Label: "Anybody"}, {Value: ownerMe, Label: "Me"},
+			{Value: ownerNone, Label: "Nobody"},
+		},
+	}
+	status := http.StatusOK
+	if len(shown.Faults) > 0 {
+		status = http.StatusBadRequest
+	} else if err := c.fillAttention(ctx, &page, filter); err != nil {
+		return err
+	}
+	var err error
+	page.Frame, err = c.frame(ctx, views.SectionAttention, "Needs attention",
+		views.Crumb{Label: "Needs attention"})
+	if err != nil {
+		return err
+	}
+	page.Notice = c.takeNotice(ctx)
+	return render(ctx, status, views.AttentionListPage(page))
+}
+
+func (c *Console) fillAttention(
+	ctx echo.Context, page *views.AttentionList, filter attention.Filter,
+) error {
+	request := ctx.Request().Context()
+	items, next, err := c.Attention.List(request, filter)
+	if err != nil {
+		return err
+	}
+	count, err := c.Attention.Count(request, filter, maxCount+1)
+	if err != nil {
+		return err
+	}
+	page.Summary = counted(count, "matter", "matters") + ", newest first"
+	if count > maxCount {
+		page.Summary = views.Number(maxCount) + "+ matters, newest first"
+	}
+	for _, item := range items {
+		page.Rows = append(page.Rows, attentionRow(item, c.DB.Now()))
+	}
+	query := attentionQuery(page.Filter)
+	if !filter.Cursor.IsZero() {
+		page.Newest = views.AttentionPath(query)
+	}
+	if !next.IsZero() {
+		page.Older = views.AttentionPath(with(query, "cursor", next.String()))
+	}
+	return nil
+}
+
+// readAttentionFilter reads the filter of the queue from its address; without a
+// state it is what is open.
+func readAttentionFilter(
+	query url.Values, me string,
+) (attention.Filter, views.AttentionFilter) {
+	shown := views.AttentionFilter{
+		State: query.Get("state"), Kind: query.Get("kind"), Owner: query.Get("owner"),
+		Faults: map[string]string{},
+	}
+	filter := attention.Filter{
+		State: attention.Waiting, Kind: attention.Kind(shown.Kind), Limit: pageSize,
+	}
+	switch shown.State {
+	case "", string(attention.Waiting):
+		shown.State = ""
+	case string(attention.Asleep), string(attention.Closed):
+		filter.State = attention.State(shown.State)
+	case "all":
+		filter.State = ""
+	default:
+		shown.Faults["state"] = "There is no such state; choose one above."
+	}
+	if filter.Kind != "" && !slices.Contains(attention.Kinds(), filter.Kind) {
+		shown.Faults["kind"] = "There is no such kind; choose one of the list."
+	}
+	switch shown.Owner {
+	case "":
+	case ownerMe:
+		filter.Owner = me
+	case ownerNone:
+		filter.Unowned = true
+	default:
+		shown.Faults["owner"] = "The owner is me or nobody; choose one of the list."
+	}
+	cursor, err := postgres.ParseCursor(query.Get("cursor"))
+	if err != nil {
+		shown.Faults["cursor"] = "The page's place in the list cannot be read; start from the newest."
+	}
+	filter.Cursor = cursor
+	return filter, shown
+}
+
+func attentionQuery(shown views.AttentionFilter) url.Values {
+	query := url.Values{}
+	for name, value := range map[string]string{
+		"state": shown.State, "kind": shown.Kind, "owner": shown.Owner,
+	} {
+		if value != "" {
+			query.Set(name, value)
+		}
+	}
+	return query
+}
+
+func attentionTabs(shown views.AttentionFilter) []views.Tab {
+	var tabs []views.Tab
+	for _, tab := range []struct{ state, label string }{
+		{"", "Open"}, {string(attention.Asleep), "Snoozed"}, {string(attention.Closed), "Closed"},
+		{"all", "All"},
+	} {
+		tabs = append(tabs, views.Tab{
+			Label: tab.label, Current: shown.State == tab.state,
+			Href: views.AttentionPath(with(attentionQuery(shown), "state", tab.state)),
+		})
+	}
+	return tabs
+}
+
+func activeAttention(shown views.AttentionFilter) []views.ActiveFilter {
+	var active []views.ActiveFilter
+	query := attentionQuery(shown)
+	if shown.Kind != "" {
+		active = append(active, views.ActiveFilter{
+			Label: views.AttentionKind(shown.Kind), Href: views.AttentionPath(with(query, "kind", "")),
+		})
+	}
+	if shown.Owner != "" {
+		active = append(active, views.ActiveFilter{
+			Label: "Owner: " + shown.Owner, Href: views.AttentionPath(with(query, "owner", "")),
+		})
+	}
+	return active
+}
+
+func attentionKinds() []views.Option {
+	options := []views.Option{{Value: "", Label: "Anything"}}
+	for _, kind := range attention.Kinds() {
+		options = append(options, views.Option{
+			Value: string(kind), Label: views.AttentionKind(string(kind)),
+		})
+	}
+	return options
+}
+
+// attentionRow is an item as pages show it.
+func attentionRow(item attention.Item, now time.Time) views.AttentionRow {
+	row := views.AttentionRow{
+		UID: item.UID.String(), Kind: string(item.Kind), Partner: item.Partner, URL: item.URL,
+		Severity: string(item.Severity), Detail: item.Detail, Count: item.Count,
+		Opened: item.OpenedAt, LastSeen: item.LastSeenAt, Owner: item.Owner,
+		ClosedBy: item.ClosedBy, Note: item.Note,
+	}
+	if item.Snoozed(now) {
+		row.SnoozedUntil = *item.SnoozedUntil
+	}
+	if item.ClosedAt != nil {
+		row.Closed = *item.ClosedAt
+	}
+	row.LookHref, row.Look = attentionTarget(item)
+	return row
+}
+
+// attentionTarget is where to look at what an item is about.
+func attentionTarget(item attention.Item) (href, label string) {
+	since := item.OpenedAt.Add(-time.Hour).UTC().Format(time.RFC3339)
+	uid := item.Subscription.UUID.String()
+	switch item.Kind {
+	case attention.KindUsedUp:
+		return views.DeliveriesPath(url.Values{
+			"subscription": {uid}, "state": {string(webhook.DeliveryFailed)}, "since": {since},
+		}), "Show the deliveries"
+	case attention.KindUnknown:
+		return views.DeliveriesPath(url.Values{"subscription": {uid}, "since": {since}}),
+			"Show the deliveries"
+	case attention.KindOverdue:
+		return views.DeliveriesPath(url.Values{"state": {string(webhook.DeliveryPending)}}),
+			"Show what waits"
+	case attention.KindMailFailed:
+		return views.EmailsPath(url.Values{"state": {"failed"}}), "Show the e-mails"
+	case attention.KindFailing, attention.KindCertificate, attention.KindProbe,
+		attention.KindNeverSucceeded:
+		return views.SubscriptionPath(uid), "Open the subscription"
+	}
+	return "", ""
+}
+
+// attentionItem shows one matter.
+func (c *Console) attentionItem(ctx echo.Context) error {
+	return c.showAttention(ctx, http.StatusOK, nil)
+}
+
+func (c *Console) showAttention(
+	ctx echo.Context, status int, faults map[string]string,
+) error {
+	uid, err := pathUID(ctx)
+	if err != nil {
+		return err
+	}
+	item, err := c.Attention.Get(ctx.Request().Context(), uid)
+	if err != nil {
+		return err
+	}
+	user := currentUser(ctx)
+	row := attentionRow(item, c.DB.Now())
+	page := views.AttentionItem{
+		Row: row, Acts: user.Role.Allows(operator.RoleOperator), Mine: item.Owner == user.Email,
+		Faults: faults, Typed: ctx.FormValue("note"),
+	}
+	page.Frame, err = c.frame(ctx, views.SectionAttention, row.Title(),
+		views.Crumb{Label: "Needs attention", Href: views.PathAttention},
+		views.Crumb{Label: row.Title()})
+	if err != nil {
+		return err
+	}
+	page.Notice = c.takeNotice(ctx)
+	return render(ctx, status, views.AttentionItemPage(page))
+}
+
+// attentionDone is what is said after an action.
+var attentionDone = map[string]string{
+	"take": "It is yours now.", "release": "It belongs to nobody again.",
+	"snooze": "It is out of sight for a while.", "wake": "It is in sight again.",
+	"resolve": "Resolved. Should the cause turn up again, it is opened anew.",
+}
+
+// attentionAct takes, gives back, snoozes, wakes or resolves an item.
+func (c *Console) attentionAct(ctx echo.Context) error {
+	uid, err := pathUID(ctx)
+	if err != nil {
+		return err
+	}
+	request, act := ctx.Request().Context(), ctx.FormValue("act")
+	err = c.DB.InTx(request, func(tx *postgres.Tx) error {
+		return c.actOnAttention(request, tx, uid, ctx)
+	})
+	if refusal, ok := errors.AsType[*lending.Error](err); ok && len(refusal.Details) > 0 {
+		faults := map[string]string{}
+		for _, detail := range refusal.Details {
+			faults[detail.Field] = sentence(detail.Message)
+		}
+		return c.showAttention(ctx, http.StatusBadRequest, faults)
+	}
+	if err != nil {
+		return err
+	}
+	c.leaveNotice(ctx, attentionDone[act])
+	return ctx.Redirect(http.StatusSeeOther, views.AttentionItemPath(uid.String()))
+}
+
+func (c *Console) actOnAttention(
+	request context.Context, tx *postgres.Tx, uid uuid.UUID, ctx echo.Context,
+) error {
+	by := attention.Actor{Email: currentUser(ctx).Email, Address: ctx.RealIP()}
+	switch ctx.FormValue("act") {
+	case "take":
+		return c.Attention.Take(request, tx, uid, by)
+	case "release":
+		return c.Attention.Release(request, tx, uid, by)
+	case "wake":
+		return c.Attention.Wake(request, tx, uid, by)
+	case "snooze":
+		length, err := time.ParseDuration(ctx.FormValue("for"))
+		if err != nil {
+			return lending.Invalid("until", "choose for how long it is out of sight")
+		}
+		return c.Attention.Snooze(request, tx, uid, tx.Now.Add(length), by)
+	case "resolve":
+		return c.Attention.Resolve(request, tx, uid, ctx.FormValue("note"), by)
+	}
+	return lending.NewError(lending.CodeValidation, "There is no such action.")
+}

@@ -1,0 +1,242 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/PuerkitoBio/goquery"
+
+	"drawbridge/internal/attention"
+	"drawbridge/views"
+)
+
+// watch looks after the health of subscriptions as the workers do.
+func (r *room) watch() {
+	r.Helper()
+	service := &attention.Service{
+		DB: r.DB, Webhooks: r.Webhooks, Emails: r.Emails, Operators: r.Operators,
+		AttemptLimit: 30 * time.Second,
+	}
+	_, err := service.Tally(r.Context())
+	r.must(err)
+	r.must(service.Watch(r.Context()))
+}
+
+// useUp publishes an event and makes every attempt of its deliveries.
+func (r *room) useUp(status string) {
+	r.Helper()
+	r.publish(status)
+	for range 3 {
+		r.work()
+		r.pass(12 * time.Minute)
+		_, err := r.Webhooks.Promote(r.Context())
+		r.must(err)
+	}
+	r.watch()
+}
+
+// tile is the value of a number of the overview.
+func (a answer) tile(label string) string {
+	return strings.TrimSpace(a.find(".tile:contains('" + label + "') dd").First().Contents().
+		First().Text())
+}
+
+func TestOverview(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	quiet := b.get(views.PathHome).wantStatus(t, http.StatusOK).text("main")
+	if !strings.Contains(quiet, "Nothing needs you") {
+		t.Errorf("a quiet day says %q", quiet)
+	}
+	good, bad := r.receiver(), r.receiver(status(http.StatusServiceUnavailable))
+	r.subscribe(good.URL)
+	r.subscribe(bad.URL)
+	r.useUp("Approved")
+	page := b.get(views.PathHome).wantStatus(t, http.StatusOK)
+	for label, want := range map[string]string{
+		"Success rate": "50 %", "Used up": "1", "Delivered": "1", "Waiting": "0", "Failing": "0",
+		"Needs attention": "1", "E-mails failed": "0",
+	} {
+		got := strings.TrimSpace(page.find(".tile:contains('" + label + "') dd").First().Text())
+		if !strings.HasPrefix(got, want) {
+			t.Errorf("%s = %q, want %q", label, got, want)
+		}
+	}
+	if got := page.text("#attention-title ~ p"); got == "" || page.find("tr[id^=item-]").Length() != 1 {
+		t.Error("the matter is not listed")
+	}
+	href, _ := page.find(".tile:contains('Used up') a").Attr("href")
+	if got := b.get(href).rowIDs(); len(got) != 1 {
+		t.Errorf("the number leads to %v, want the delivery that it counts", got)
+	}
+	totals := map[int]string{}
+	page.find("#outcomes tbody tr").Each(func(_ int, row *goquery.Selection) {
+		row.Find("td").Each(func(i int, cell *goquery.Selection) {
+			if text := strings.TrimSpace(cell.Text()); text != "0" {
+				totals[i] += text
+			}
+		})
+	})
+	if totals[0] != "1" || totals[1] != "2" || totals[2] != "1" {
+		t.Errorf("the plot's table holds %v, want used up 1, failed attempts 2, delivered 1", totals)
+	}
+	if page.find("svg.plot-box title").Length() != 2 {
+		t.Error("a plot has no name")
+	}
+}
+
+func TestOverviewOfATime(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	r.subscribe(r.receiver().URL)
+	r.useUp("Approved")
+	day := func(days int) string {
+		return r.DB.Now().AddDate(0, 0, days).UTC().Format("2006-01-02T15:04:05Z")
+	}
+	for _, test := range []struct {
+		query     string
+		status    int
+		delivered string
+		live      bool
+	}{
+		{"", 200, "1", true},
+		{"?range=1h", 200, "1", true},
+		{"?range=7d", 200, "1", true},
+		{"?range=30d", 200, "1", true},
+		{"?since=" + day(-10) + "&until=" + day(-9), 200, "0", false},
+		{"?since=" + day(-500), 400, "1", true},
+		{"?until=" + day(-9), 400, "1", true},
+		{"?since=yesterday", 400, "1", true},
+	} {
+		page := b.get(views.PathHome+test.query).wantStatus(t, test.status)
+		if got := page.tile("Delivered"); got == "" || !strings.HasPrefix(got, test.delivered) {
+			t.Errorf("%s: delivered %q, want %q", test.query, got, test.delivered)
+		}
+		_, live := page.find("#live").Attr("hx-sse:connect")
+		if live != test.live {
+			t.Errorf("%s: live is %v", test.query, live)
+		}
+	}
+}
+
+func TestOverviewStaysUpToDate(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	path, _ := b.get(views.PathHome).find("#live").Attr("hx-sse:connect")
+	live := b.listen(path)
+	if page, ok := live.next(); !ok || page.Find("tr[id^=item-]").Length() != 0 {
+		t.Fatal("the stream does not begin with a quiet overview")
+	}
+	_, err := r.DB.ExecContext(t.Context(), `
+		INSERT INTO attention_items (item_uid, kind, subject, severity, detail, count, opened_at,
+		                             last_seen_at)
+		VALUES (gen_random_uuid(), 'mail_failed', 'e-mails', 'problem', 'none went out', 1, now(), now())`)
+	r.must(err)
+	for {
+		page, ok := live.next()
+		if !ok {
+			t.Fatal("the stream ended without the news")
+		}
+		if page.Find("tr[id^=item-]").Length() == 1 {
+			return
+		}
+	}
+}
+
+func TestAttentionQueue(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	if text := b.get(views.PathAttention).wantStatus(t, http.StatusOK).text("main"); !strings.Contains(
+		text, "Nothing needs you") {
+		t.Errorf("an empty queue says %q", text)
+	}
+	r.subscribe(r.receiver(status(http.StatusServiceUnavailable)).URL)
+	r.useUp("Approved")
+	list := b.get(views.PathAttention).wantStatus(t, http.StatusOK)
+	if got := list.text(".rail-link[href='/console/attention'] .rail-count"); got != "1 open" {
+		t.Errorf("badge %q", got)
+	}
+	item, _ := list.find("tr[id^=item-] a.lead").Attr("href")
+	page := b.get(item).wantStatus(t, http.StatusOK)
+	look, _ := page.find(".page-acts a").Attr("href")
+	if got := b.get(look).rowIDs(); len(got) != 1 {
+		t.Errorf("the item leads to %v", got)
+	}
+	act := func(form url.Values, want int) answer {
+		t.Helper()
+		return b.post(item, form).wantStatus(t, want)
+	}
+	act(url.Values{"act": {"take"}}, http.StatusSeeOther)
+	if rows := b.get(views.PathAttention + "?owner=me").find("tr[id^=item-]").Length(); rows != 1 {
+		t.Errorf("%d items are mine", rows)
+	}
+	act(url.Values{"act": {"snooze"}, "for": {"soon"}}, http.StatusBadRequest)
+	act(url.Values{"act": {"snooze"}, "for": {"4h"}}, http.StatusSeeOther)
+	if rows := b.get(views.PathAttention).find("tr[id^=item-]").Length(); rows != 0 {
+		t.Error("a snoozed item is in sight")
+	}
+	if rows := b.get(views.PathAttention + "?state=snoozed").find("tr[id^=item-]").Length(); rows != 1 {
+		t.Error("a snoozed item is nowhere")
+	}
+	act(url.Values{"act": {"wake"}}, http.StatusSeeOther)
+	refused := act(url.Values{"act": {"resolve"}, "note": {""}}, http.StatusBadRequest)
+	if got := refused.text("#note-fault"); got == "" {
+		t.Error("the missing note is not named at its field")
+	}
+	act(url.Values{"act": {"explode"}}, http.StatusBadRequest)
+	act(url.Values{"act": {"resolve"}, "note": {"The partner is told."}}, http.StatusSeeOther)
+	if text := b.get(item).text("main"); !strings.Contains(text, "The partner is told.") ||
+		strings.Contains(text, "Assign to me") {
+		t.Errorf("a closed item says %q", text)
+	}
+	act(url.Values{"act": {"take"}}, http.StatusConflict)
+	if r.audits("attention.resolve") != 1 || r.audits("attention.take") != 1 {
+		t.Error("what was done is not in the audit log")
+	}
+	for _, wrong := range []string{"state=odd", "kind=odd", "owner=odd", "cursor=odd"} {
+		b.get(views.PathAttention+"?"+wrong).wantStatus(t, http.StatusBadRequest)
+	}
+	b.get(views.AttentionItemPath("nothing")).wantStatus(t, http.StatusNotFound)
+}
+
+func TestSupportSeesTheQueueAndLeavesItAlone(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	r.subscribe(r.receiver(status(http.StatusServiceUnavailable)).URL)
+	r.useUp("Approved")
+	item, _ := b.get(views.PathAttention).find("tr[id^=item-] a.lead").Attr("href")
+	if b.get(item).wantStatus(t, http.StatusOK).find("form.attention-form").Length() != 0 {
+		t.Error("support is offered what it may not do")
+	}
+	b.post(item, url.Values{"act": {"take"}}).wantStatus(t, http.StatusForbidden)
+}
+
+func TestSystemPage(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	_, err := r.DB.ExecContext(t.Context(), `
+		INSERT INTO processes (process_uid, host, pid, roles, version, started_at, last_beat_at, skew_us)
+		VALUES (gen_random_uuid(), 'bridge-1', 77, '{api,worker}', '0.2.0', now(), now(), 2500000),
+		       (gen_random_uuid(), 'bridge-2', 78, '{console}', '0.2.0', now(),
+		        now() - interval '2 minutes', 100)`)
+	r.must(err)
+	r.subscribe(r.receiver().URL)
+	r.publish("Approved")
+	text := r.signedIn().get(views.PathSystem).wantStatus(t, http.StatusOK).text("main")
+	for _, want := range []string{
+		"bridge-1", "api, worker", "Clock off", "2.5s", "bridge-2", "Lost", "PostgreSQL", "Connections",
+		"deliveries_y", "0010_health", "webhook", "probe_endpoints",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}

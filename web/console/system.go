@@ -1,0 +1,170 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/fleet"
+	"drawbridge/views"
+)
+
+const (
+	// maxSkew is how far a clock may be off before it is pointed out.
+	maxSkew = time.Second
+	// longTransaction is how old a transaction may be before it is pointed out: it
+	// keeps dead rows from being cleared.
+	longTransaction = 5 * time.Minute
+	// crowded is the share of the connections from which on it gets tight.
+	crowded = 80
+)
+
+// SystemFacts are what the process knows of its configuration.
+type SystemFacts struct {
+	// KeyIDs name the keys for secrets at rest, the one in use first.
+	KeyIDs []string
+	// Bucket says where uploads are kept, without credentials.
+	Bucket string
+	// MailServer tells whether mails are sent.
+	MailServer bool
+}
+
+// choreWords say what the chores do.
+var choreWords = map[string]string{
+	"housekeep": "Makes partitions ahead, clears what expired", "retain": "Removes what is kept no longer",
+	"tally_outcomes": "Adds attempts up", "watch_health": "Follows health, raises alarms",
+	"probe_endpoints": "Probes endpoints",
+}
+
+// system shows how the whole of Drawbridge is.
+func (c *Console) system(ctx echo.Context) error {
+	report, err := c.Fleet.Report(ctx.Request().Context())
+	if err != nil {
+		return err
+	}
+	now := c.DB.Now()
+	page := views.System{
+		Facts: c.systemFacts(), Database: databaseFacts(report.Database),
+		Processes: processRows(report),
+	}
+	for _, partition := range report.Partitions {
+		page.Partitions = append(page.Partitions, partitionRow(partition))
+	}
+	for _, queue := range report.Queues {
+		row := views.WorkRow{
+			Name: queue.Name, Waiting: queue.Waiting, Running: queue.Running,
+			Scheduled: queue.Scheduled,
+		}
+		if queue.Oldest != nil && queue.Oldest.Before(now) {
+			row.Oldest = *queue.Oldest
+		}
+		page.Queues = append(page.Queues, row)
+	}
+	for _, chore := range report.Chores {
+		page.Chores = append(page.Chores, views.ChoreRow{
+			Kind: chore.Kind, Does: choreWords[chore.Kind], Open: chore.Open,
+			LastDone: orNever(chore.LastDone), LastFail: orNever(chore.LastFailed),
+		})
+	}
+	for _, step := range report.Migrations {
+		page.Migrations = append(page.Migrations, views.MigrationRow{
+			ID: fmt.Sprint(step.Version), Name: step.Name, Applied: step.Applied,
+		})
+	}
+	page.Frame, err = c.frame(ctx, views.SectionSystem, "System", views.Crumb{Label: "System"})
+	if err != nil {
+		return err
+	}
+	return render(ctx, http.StatusOK, views.SystemPage(page))
+}
+
+func orNever(at *time.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return *at
+}
+
+func (c *Console) systemFacts() []views.SystemFact {
+	mail := views.SystemFact{Name: "Mail server", Value: "Configured", Tone: views.Good}
+	if !c.System.MailServer {
+		mail = views.SystemFact{
+			Name: "Mail server", Value: "None", Tone: views.Warn, Note: "e-mails are kept, not sent",
+		}
+	}
+	return []views.SystemFact{
+		{Name: "Version", Value: c.Version},
+		{Name: "Public address", Value: c.PublicURL},
+		{Name: "Uploads", Value: c.System.Bucket},
+		mail,
+		{
+			Name: "Keys for secrets", Value: strings.Join(c.System.KeyIDs, ", "),
+			Note: "new values are sealed with the first",
+		},
+	}
+}
+
+func databaseFacts(database fleet.Database) []views.SystemFact {
+	connections := views.SystemFact{
+		Name:  "Connections",
+		Value: fmt.Sprintf("%d of %d", database.Connections, database.MaxConnections),
+	}
+	if database.Connections*100 >= database.MaxConnections*crowded {
+		connections.Tone = views.Warn
+		connections.Note = "there are few left; use fewer processes, or allow more"
+	}
+	oldest := views.SystemFact{Name: "Oldest transaction", Value: "none"}
+	if database.OldestTransaction != nil {
+		oldest.At = *database.OldestTransaction
+		if database.Now.Sub(oldest.At) > longTransaction {
+			oldest.Note = "long: it keeps dead rows from being cleared"
+		}
+	}
+	return []views.SystemFact{
+		{Name: "PostgreSQL", Value: database.Version},
+		{Name: "Size", Value: size(database.Bytes)},
+		connections, oldest,
+	}
+}
+
+func processRows(report fleet.Report) []views.ProcessRow {
+	var rows []views.ProcessRow
+	for _, process := range report.Processes {
+		skew := process.Skew()
+		rows = append(rows, views.ProcessRow{
+			ID: process.UID.String(), Host: process.Host, PID: process.PID,
+			Roles: strings.Join(process.Roles, ", "), Version: process.Version,
+			Started: process.StartedAt, LastBeat: process.LastBeatAt,
+			Lost:   report.Database.Now.Sub(process.LastBeatAt) > fleet.Lost,
+			Skewed: skew.Abs() > maxSkew, Skew: skew.Round(time.Microsecond * 100).String(),
+			Leads: report.Leader.ID == process.UID.String(),
+		})
+	}
+	return rows
+}
+
+func partitionRow(partition fleet.Partition) views.PartitionRow {
+	rows := "not counted yet"
+	if partition.Rows >= 0 {
+		rows = views.Number(int(partition.Rows))
+	}
+	return views.PartitionRow{
+		Table: partition.Table, Name: partition.Name, Size: size(partition.Bytes), Rows: rows,
+	}
+}
+
+// size writes a number of bytes with a sensible unit.
+func size(bytes int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	value, unit := float64(bytes), 0
+	for value >= 1024 && unit < len(units)-1 {
+		value, unit = value/1024, unit+1
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	return fmt.Sprintf("%.1f %s", value, units[unit])
+}
