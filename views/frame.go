@@ -122,6 +122,7 @@ func navigation() []navGroup {
 			{SectionOverview, "Overview", "layout-dashboard", PathHome, "o"},
 			{SectionAttention, "Needs attention", "inbox", PathAttention, "n"},
 			{SectionApplications, "Applications", "folder-open", PathApplications, "a"},
+			{SectionLoans, "Loans and draws", "landmark", PathLoans, "n"},
 		}},
 		{title: "Webhooks", items: []navItem{
 			{SectionDeliveries, "Deliveries", "send", PathDeliveries, "d"},
@@ -135,7 +136,8 @@ func navigation() []navGroup {
 		}},
 		{title: "Partners", items: []navItem{
 			{SectionPartners, "Partners", "building-2", PathPartners, "p"},
-			{SectionRequests, "API requests", "activity", PathRequests, "q"},
+			{SectionProducts, "Products", "package", PathProducts, "t"},
+			{SectionRequests, "API requests", "activity", PathRequests, "r"},
 		}},
 		{title: "Administration", items: []navItem{
 			{SectionPeople, "People", "user", PathPeople, "u"},

@@ -192,3 +192,9 @@ func renamed(err error, from, to string) error {
 	}
 	return &copied
 }
+
+// formRefusal returns the refusal in an error that a form can show.
+func formRefusal(err error) (*lending.Error, bool) {
+	refusal, ok := errors.AsType[*lending.Error](err)
+	return refusal, ok && refusal.Code != lending.CodeNotFound
+}

@@ -149,6 +149,7 @@ func (c *Console) Routes() []Route {
 	routes = append(routes, c.identityRoutes()...)
 	routes = append(routes, c.partnerRoutes()...)
 	routes = append(routes, c.requestRoutes()...)
+	routes = append(routes, c.loanRoutes()...)
 	for i, route := range routes {
 		routes[i].Handler = c.guard(route.Role, route.Handler)
 	}

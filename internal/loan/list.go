@@ -1,0 +1,184 @@
+package loan
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// MaxPage is the largest limit of a list.
+const MaxPage = 500
+
+// ListState says what keeps the next draw of a loan, if anything.
+type ListState string
+
+// The states of a loan in a list.
+const (
+	ListPending   ListState = "pending"   // a draw is neither settled nor cancelled
+	ListCompleted ListState = "completed" // a final or early draw stands
+	ListBlocked   ListState = "blocked"   // the application is not Approved
+	ListReady     ListState = "ready"     // the next draw may be requested
+)
+
+// ListStates lists every state once.
+func ListStates() []ListState {
+	return []ListState{ListReady, ListPending, ListBlocked, ListCompleted}
+}
+
+// ListFilter narrows a list of loans; zero fields do not.
+type ListFilter struct {
+	State      ListState
+	PartnerUID uuid.UUID
+	ProductUID uuid.UUID
+	// Cursor is where the page begins, Limit how many it holds, 1 to MaxPage.
+	Cursor postgres.Cursor
+	Limit  int
+}
+
+// Summary is a loan in a list.
+type Summary struct {
+	UID          uuid.UUID                 `db:"application_uid"`
+	Status       lending.ApplicationStatus `db:"status"`
+	FirstName    string                    `db:"borrower_first_name"`
+	LastName     string                    `db:"borrower_last_name"`
+	PartnerName  string                    `db:"partner_name"`
+	MerchantName string                    `db:"merchant_name"`
+	ProductCode  string                    `db:"code"`
+	Amount       lending.Money             `db:"loan_amount"`
+	Drawn        lending.Money             `db:"drawn_amount"`
+	OpenedAt     time.Time                 `db:"opened_at"`
+	Completed    bool                      `db:"completed"`
+	// PendingID and Pending are the draw under way, nil without one.
+	PendingID *int64         `db:"pending_id"`
+	Pending   *lending.Money `db:"pending_amount"`
+	// NextStage and Scheduled are the first stage that nothing was drawn for, nil
+	// when none is left.
+	NextStage *int           `db:"next_stage"`
+	Scheduled *lending.Money `db:"next_amount"`
+}
+
+// State tells what keeps the next draw.
+func (s Summary) State() ListState {
+	switch {
+	case s.PendingID != nil:
+		return ListPending
+	case s.Completed:
+		return ListCompleted
+	case s.Status != lending.StatusApproved:
+		return ListBlocked
+	}
+	return ListReady
+}
+
+const (
+	isPending = `EXISTS (SELECT 1 FROM disbursements d
+		 WHERE d.application_uid = l.application_uid
+		   AND d.status IN ('FUNDING_REQUESTED', 'FUNDING_PROCESSING'))`
+	isCompleted = `EXISTS (SELECT 1 FROM disbursements d
+		 WHERE d.application_uid = l.application_uid
+		   AND d.kind <> 'regular' AND d.status <> 'CANCELLED')`
+)
+
+// List returns one page of the loans that match, the newest opened first, and
+// the cursor of the next page. Error: VALIDATION_ERROR for the limit.
+func (s *Service) List(
+	ctx context.Context, filter ListFilter,
+) ([]Summary, postgres.Cursor, error) {
+	if filter.Limit < 1 || filter.Limit > MaxPage {
+		return nil, postgres.Cursor{}, lending.Invalid("limit", `"limit" must be from 1 to %d`, MaxPage)
+	}
+	conditions, args := filter.where()
+	args = append(args, filter.Limit+1)
+	var rows []Summary
+	err := s.DB.SelectContext(ctx, &rows, `
+		SELECT l.application_uid, a.status, a.borrower_first_name, a.borrower_last_name,
+		       p.name AS partner_name, m.name AS merchant_name, product.code, l.loan_amount,
+		       l.drawn_amount, l.opened_at, `+isCompleted+` AS completed,
+		       pending.merchant_disbursement_id AS pending_id,
+		       pending.gross_amount AS pending_amount,
+		       next.stage AS next_stage, next.scheduled_amount AS next_amount
+		  FROM loans l
+		  JOIN applications a USING (application_uid)
+		  JOIN partners p ON p.partner_uid = a.partner_uid
+		  JOIN merchants m ON m.merchant_uid = a.merchant_uid
+		  JOIN products product ON product.product_uid = l.product_uid
+		  LEFT JOIN disbursements pending
+		         ON pending.application_uid = l.application_uid
+		        AND pending.status IN ('FUNDING_REQUESTED', 'FUNDING_PROCESSING')
+		  LEFT JOIN LATERAL (
+		       SELECT s.stage, s.scheduled_amount
+		         FROM loan_stages s
+		        WHERE s.application_uid = l.application_uid
+		          AND NOT EXISTS (SELECT 1 FROM disbursements d
+		                           WHERE d.application_uid = s.application_uid
+		                             AND d.stage = s.stage AND d.status <> 'CANCELLED')
+		        ORDER BY s.stage
+		        LIMIT 1) AS next ON true`+conditions+fmt.Sprintf(`
+		 ORDER BY l.opened_at DESC, l.application_uid DESC
+		 LIMIT $%d`, len(args)), args...)
+	if err != nil {
+		return nil, postgres.Cursor{}, fmt.Errorf("listing loans: %w", err)
+	}
+	rows, next := postgres.Page(rows, filter.Limit, func(row Summary) postgres.Cursor {
+		return postgres.Cursor{At: row.OpenedAt, UID: row.UID}
+	})
+	return rows, next, nil
+}
+
+// Count counts the loans that match, at most limit of them.
+func (s *Service) Count(ctx context.Context, filter ListFilter, limit int) (int, error) {
+	filter.Cursor = postgres.Cursor{}
+	conditions, args := filter.where()
+	args = append(args, limit)
+	var count int
+	err := s.DB.GetContext(ctx, &count, `
+		SELECT count(*)
+		  FROM (SELECT 1 FROM loans l JOIN applications a USING (application_uid)`+conditions+
+		fmt.Sprintf(` LIMIT $%d) AS matching`, len(args)), args...)
+	if err != nil {
+		return 0, fmt.Errorf("counting loans: %w", err)
+	}
+	return count, nil
+}
+
+// where renders the filter as a WHERE clause and its arguments.
+func (f ListFilter) where() (string, []any) {
+	var args []any
+	var conditions []string
+	add := func(condition string, values ...any) {
+		for _, value := range values {
+			args = append(args, value)
+			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(args)), 1)
+		}
+		conditions = append(conditions, condition)
+	}
+	switch f.State {
+	case ListPending:
+		add(isPending)
+	case ListCompleted:
+		add(isCompleted + ` AND NOT ` + isPending)
+	case ListBlocked:
+		add(`a.status <> 'Approved' AND NOT ` + isPending + ` AND NOT ` + isCompleted)
+	case ListReady:
+		add(`a.status = 'Approved' AND NOT ` + isPending + ` AND NOT ` + isCompleted)
+	}
+	if f.PartnerUID != uuid.Nil {
+		add(`a.partner_uid = ?`, f.PartnerUID)
+	}
+	if f.ProductUID != uuid.Nil {
+		add(`l.product_uid = ?`, f.ProductUID)
+	}
+	if !f.Cursor.IsZero() {
+		add(`(l.opened_at, l.application_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
+	}
+	if len(conditions) == 0 {
+		return "", nil
+	}
+	return ` WHERE (` + strings.Join(conditions, `) AND (`) + `)`, args
+}

@@ -1,0 +1,76 @@
+package views
+
+import (
+	"net/url"
+	"time"
+)
+
+// Route patterns of the pages about products.
+const (
+	PathProducts      = "/console/products"
+	PathProductNew    = "/console/products/new"
+	PathProductActive = "/console/products/:uid/active"
+)
+
+// ProductActivePath is the form that puts a product on offer or takes it off.
+func ProductActivePath(uid string) string {
+	return PathProducts + "/" + url.PathEscape(uid) + "/active"
+}
+
+// ProductRow is one product. Amounts are written out.
+type ProductRow struct {
+	UID, Code, Name, Term, Rate, Fee, Schedule, Min, Max string
+	Active                                               bool
+	Created                                              time.Time
+}
+
+func (r ProductRow) chip() ChipProps {
+	if r.Active {
+		return ChipProps{"circle-check", "On offer", Good}
+	}
+	return ChipProps{"pause", "Not offered", Mute}
+}
+
+func (r ProductRow) switchLabel() string {
+	if r.Active {
+		return "Stop offering"
+	}
+	return "Offer"
+}
+
+// ProductList is the page that lists products.
+type ProductList struct {
+	Frame
+	Rows []ProductRow
+}
+
+// ProductForm is the form of a new product with its preview.
+type ProductForm struct {
+	Frame
+	Form AskForm
+	// Stages are what a loan of the amount would pay out; empty without a preview.
+	Stages        []StageView
+	PreviewAmount string
+}
+
+func productTable(p ProductList) TableProps[ProductRow] {
+	table := TableProps[ProductRow]{
+		Caption: "Products by code",
+		RowID:   func(r ProductRow) string { return "product-" + r.UID },
+		Rows:    p.Rows,
+		Columns: []Column[ProductRow]{
+			{Title: "State", Class: "w-state", Cell: productStateCell},
+			{Title: "Product", Header: true, Cell: productNameCell},
+			{Title: "Schedule", Class: "col-a w-place", Cell: productScheduleCell},
+			{Title: "Lends", Class: "col-b w-place end", Cell: productBoundsCell},
+			{Title: "Term", Class: "col-b w-rate end", Cell: productTermCell},
+			{Title: "Rate", Class: "col-b w-rate end", Cell: productRateCell},
+			{Title: "Fee", Class: "col-b w-rate end", Cell: productFeeCell},
+		},
+	}
+	if p.Allows("admin") {
+		table.Columns = append(table.Columns,
+			Column[ProductRow]{Title: "Change", Class: "w-result end", Cell: productSwitchCell})
+	}
+	return table
+}

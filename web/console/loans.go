@@ -1,0 +1,157 @@
+package console
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/catalog"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+)
+
+// loanRoutes lists the pages about loans and products.
+func (c *Console) loanRoutes() []Route {
+	const support, admin = operator.RoleSupport, operator.RoleAdmin
+	get, post := http.MethodGet, http.MethodPost
+	return []Route{
+		{get, views.PathLoans, "console.loans", support, c.loans},
+		{get, views.PathProducts, "console.products", support, c.products},
+		{get, views.PathProductNew, "console.product.new", admin, c.newProduct},
+		{post, views.PathProductNew, "console.product.create", admin, c.createProduct},
+		{get, views.PathProductActive, "console.product.switch", admin, c.switchProduct},
+		{post, views.PathProductActive, "console.product.switch.submit", admin, c.switchProduct},
+	}
+}
+
+// loans lists loans with their draws under way.
+func (c *Console) loans(ctx echo.Context) error {
+	request, query := ctx.Request().Context(), ctx.QueryParams()
+	owners, err := c.Applications.Owners(request, maxOptions)
+	if err != nil {
+		return err
+	}
+	products, err := c.Products.List(request)
+	if err != nil {
+		return err
+	}
+	page := views.LoanList{
+		State: query.Get("state"), Partner: query.Get("partner"), Product: query.Get("product"),
+		Faults: map[string]string{}, Partners: partnerOptions(owners), Products: productOptions(products),
+	}
+	page.Tabs = loanTabs(page)
+	filter := readLoanFilter(&page, query.Get("cursor"))
+	status := http.StatusOK
+	if len(page.Faults) > 0 {
+		status = http.StatusBadRequest
+	} else if err := c.fillLoans(ctx, &page, filter); err != nil {
+		return err
+	}
+	page.Frame, err = c.frame(ctx, views.SectionLoans, "Loans and draws",
+		views.Crumb{Label: "Loans and draws"})
+	if err != nil {
+		return err
+	}
+	return render(ctx, status, views.LoanListPage(page))
+}
+
+func readLoanFilter(page *views.LoanList, cursor string) loan.ListFilter {
+	filter := loan.ListFilter{
+		State:      loan.ListState(page.State),
+		PartnerUID: readUID(page.Faults, "partner", page.Partner),
+		ProductUID: readUID(page.Faults, "product", page.Product), Limit: pageSize,
+	}
+	if filter.State != "" && !slices.Contains(loan.ListStates(), filter.State) {
+		page.Faults["state"] = "There is no such state; choose one above."
+	}
+	var err error
+	if filter.Cursor, err = postgres.ParseCursor(cursor); err != nil {
+		page.Faults["cursor"] = "The page's place in the list cannot be read; start from the newest."
+	}
+	return filter
+}
+
+func (c *Console) fillLoans(
+	ctx echo.Context, page *views.LoanList, filter loan.ListFilter,
+) error {
+	request := ctx.Request().Context()
+	rows, next, err := c.Loans.List(request, filter)
+	if err != nil {
+		return err
+	}
+	count, err := c.Loans.Count(request, filter, maxCount+1)
+	if err != nil {
+		return err
+	}
+	page.Summary = countWord(count, "loan", "loans")
+	for _, row := range rows {
+		page.Rows = append(page.Rows, loanRow(row))
+	}
+	query := loanQuery(*page)
+	if !next.IsZero() {
+		page.Older = views.LoansPath(with(query, "cursor", next.String()))
+	}
+	if !filter.Cursor.IsZero() {
+		page.Newest = views.LoansPath(query)
+	}
+	return nil
+}
+
+func loanRow(s loan.Summary) views.LoanRow {
+	row := views.LoanRow{
+		UID: s.UID.String(), Borrower: strings.TrimSpace(s.FirstName + " " + s.LastName),
+		Partner: s.PartnerName, Merchant: s.MerchantName, Product: s.ProductCode,
+		Amount: views.Amount(s.Amount), Drawn: views.Amount(s.Drawn),
+		Balance: views.Amount(s.Amount.Sub(s.Drawn)), State: string(s.State()), Opened: s.OpenedAt,
+	}
+	if s.PendingID != nil {
+		row.Pending = fmt.Sprintf("#%d, %s", *s.PendingID, views.Amount(*s.Pending))
+	}
+	if s.NextStage != nil && !s.Completed {
+		row.Next = fmt.Sprintf("stage %d, %s", *s.NextStage, views.Amount(*s.Scheduled))
+	}
+	return row
+}
+
+func loanQuery(page views.LoanList) url.Values {
+	query := url.Values{}
+	for name, text := range map[string]string{
+		"state": page.State, "partner": page.Partner, "product": page.Product,
+	} {
+		if text != "" {
+			query.Set(name, text)
+		}
+	}
+	return query
+}
+
+func loanTabs(page views.LoanList) []views.Tab {
+	query := loanQuery(page)
+	tabs := []views.Tab{{
+		Label: "All", Href: views.LoansPath(with(query, "state", "")), Current: page.State == "",
+	}}
+	for _, state := range loan.ListStates() {
+		tabs = append(tabs, views.Tab{
+			Label:   views.LoanChip(string(state)).Word,
+			Href:    views.LoansPath(with(query, "state", string(state))),
+			Current: page.State == string(state),
+		})
+	}
+	return tabs
+}
+
+func productOptions(products []catalog.Product) []views.Option {
+	options := []views.Option{{Label: "All products"}}
+	for _, product := range products {
+		options = append(options, views.Option{
+			Value: product.UID, Label: product.Code + ", " + product.Name,
+		})
+	}
+	return options
+}

@@ -1,0 +1,121 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/views"
+)
+
+func TestLoanList(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	if got := b.get(views.PathLoans).text(".empty"); !strings.Contains(got, "No loans yet") {
+		t.Errorf("without loans: %q", got)
+	}
+	w := r.world()
+	solar := w.NewProduct(t, "SOLAR", "50,50")
+	once := w.NewProduct(t, "ONCE", "100")
+	ready := w.Loan(t, solar).UID
+	pending := w.Loan(t, solar).UID
+	w.Draw(t, pending, loan.DrawInput{})
+	drawn := w.Loan(t, once).UID
+	w.Settle(t, w.Draw(t, drawn, applicationtest.Documented()).ID)
+	blocked := w.Loan(t, solar).UID
+	w.Move(t, blocked, lending.StatusPendClearance)
+	for query, want := range map[string][]uuid.UUID{
+		"":                            {blocked, drawn, pending, ready},
+		"state=ready":                 {ready},
+		"state=pending":               {pending},
+		"state=completed":             {drawn},
+		"state=blocked":               {blocked},
+		"product=" + once.UID:         {drawn},
+		"partner=" + uuid.NewString(): nil,
+		"partner=" + r.partner.String() + "&state=ready": {ready},
+	} {
+		page := b.get(views.PathLoans+"?"+query).wantStatus(t, http.StatusOK)
+		for _, uid := range want {
+			if page.find("#l-"+uid.String()).Length() != 1 {
+				t.Errorf("%q misses %s", query, uid)
+			}
+		}
+		if got := page.find("main tbody tr").Length(); got != len(want) {
+			t.Errorf("%q lists %d, want %d", query, got, len(want))
+		}
+	}
+	page := b.get(views.PathLoans)
+	for uid, want := range map[uuid.UUID]string{
+		ready: "Ready to draw", pending: "Draw pending", drawn: "Drawn", blocked: "Not approved",
+	} {
+		if got := page.text("#l-" + uid.String()); !strings.Contains(got, want) {
+			t.Errorf("%s says %q, want %q", uid, got, want)
+		}
+	}
+	if got := page.text("#l-" + ready.String()); !strings.Contains(got, "stage 1, 5,000.00") {
+		t.Errorf("the next stage: %q", got)
+	}
+	for _, query := range []string{"state=x", "partner=1", "product=x", "cursor=x"} {
+		b.get(views.PathLoans+"?"+query).wantStatus(t, http.StatusBadRequest)
+	}
+}
+
+func TestProducts(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.admin()
+	if got := b.get(views.PathProducts).text(".empty"); !strings.Contains(got, "No products yet") {
+		t.Errorf("without products: %q", got)
+	}
+	fields := map[string]string{
+		"code": "SOLAR", "name": "Solar", "term": "120", "rate": "7.99", "fee": "3.75",
+		"schedule": "40,40,20", "min": "1000", "max": "100000", "preview": "1000.01",
+	}
+	query := url.Values{}
+	for name, value := range fields {
+		query.Set(name, value)
+	}
+	preview := b.get(views.PathProductNew+"?"+query.Encode()).wantStatus(t, http.StatusOK)
+	if got := preview.text(".stage-preview"); !containsAll(got, []string{"400.00", "200.01"}) {
+		t.Errorf("the preview says %q", got)
+	}
+	bad, _ := b.fillIn(views.PathProductNew, map[string]string{"code": "a b", "schedule": "40,40"})
+	bad.wantStatus(t, http.StatusBadRequest)
+	if !strings.Contains(bad.text("#ask-schedule-fault"), "add up to exactly 100") ||
+		bad.text("#ask-code-fault") == "" || bad.find("#ask-code").AttrOr("value", "") != "a b" {
+		t.Errorf("faults %q", bad.text("[role=alert]"))
+	}
+	answer, values := b.fillIn(views.PathProductNew, fields)
+	answer.wantStatus(t, http.StatusSeeOther)
+	b.post(views.PathProductNew, values).wantStatus(t, http.StatusSeeOther)
+	page := b.get(answer.Location)
+	if page.find("main tbody tr").Length() != 1 || page.text("tbody .chip") != "On offer" ||
+		r.audits("product.create") != 1 {
+		t.Errorf("products %q", page.text("main"))
+	}
+	taken, _ := b.fillIn(views.PathProductNew, fields)
+	if got := taken.text("#ask-code-fault"); !strings.Contains(got, "taken") {
+		t.Errorf("the same code again: %q", got)
+	}
+	href := page.find("tbody a[data-ask]").AttrOr("href", "")
+	if says := b.get(href).text(".dialog-body"); !strings.Contains(says, "unaffected") {
+		t.Errorf("taking it off says %q", says)
+	}
+	answer, _ = b.fillIn(href, nil)
+	if got := b.get(answer.Location).text("tbody .chip"); got != "Not offered" {
+		t.Errorf("after taking it off: %q", got)
+	}
+	support := r.signedIn()
+	support.get(views.PathProducts).wantStatus(t, http.StatusOK)
+	for _, path := range []string{views.PathProductNew, href} {
+		support.get(path).wantStatus(t, http.StatusForbidden)
+		r.signedIn().post(path, url.Values{}).wantStatus(t, http.StatusForbidden)
+	}
+}
