@@ -150,15 +150,21 @@ func (b *bench) newAPIRun(ctx context.Context) (_ *apiRun, err error) {
 	if a.house, err = b.newHouse(ctx, nil); err != nil {
 		return nil, err
 	}
-	if a.owner, err = a.house.newTenant(ctx, "Partner", "http://127.0.0.1:9911/hook"); err != nil {
-		return nil, err
+	return a, a.open(ctx, "http://127.0.0.1:9911/hook")
+}
+
+// open serves the API of the house and connects its callers, whose webhooks go
+// to the endpoint.
+func (a *apiRun) open(ctx context.Context, endpoint string) (err error) {
+	if a.owner, err = a.house.newTenant(ctx, "Partner", endpoint); err != nil {
+		return err
 	}
 	if a.product, err = a.house.newProduct(ctx); err != nil {
-		return nil, err
+		return err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("listening for the API: %w", err)
+		return fmt.Errorf("listening for the API: %w", err)
 	}
 	a.server = web.NewServer(web.New(web.Options{
 		API: a.house.api, Now: a.house.db.Now, Metrics: http.NotFoundHandler(),
@@ -166,28 +172,31 @@ func (b *bench) newAPIRun(ctx context.Context) (_ *apiRun, err error) {
 	}))
 	go func() { _ = a.server.Serve(listener) }() // it ends by close
 	a.address = listener.Addr().String()
+	return a.connect(ctx)
+}
+
+// connect gives every caller a new connection.
+func (a *apiRun) connect(ctx context.Context) error {
+	for _, caller := range a.callers {
+		_ = caller.close() // it may have been closed for being idle
+	}
+	a.callers = nil
 	for range clients {
 		made, err := dialAPI(ctx, a.address, a.owner.client)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		a.callers = append(a.callers, made)
 	}
-	return a, nil
+	return nil
 }
 
 func (a *apiRun) close() error {
-	var errs []error
-	for _, caller := range a.callers {
-		errs = append(errs, caller.close())
-	}
-	if a.server != nil {
-		errs = append(errs, a.server.Close())
-	}
+	err := a.closeServer()
 	if a.house != nil {
-		errs = append(errs, a.house.close())
+		err = errors.Join(err, a.house.close())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // calls is the task of the operation over HTTP, for one application after the

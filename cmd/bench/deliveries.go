@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -43,6 +44,8 @@ func (b *bench) deliveries(ctx context.Context) error {
 type scene struct {
 	secured   bool
 	endpoints int
+	// answer is how long the endpoints take, 0 for at once.
+	answer time.Duration
 	// empty is how fast the queue works jobs that do nothing.
 	empty timing
 }
@@ -63,6 +66,7 @@ func (b *bench) stage(ctx context.Context, s scene) (*stageSet, error) {
 	if err != nil {
 		return nil, err
 	}
+	targets.delay.Store(int64(s.answer))
 	set := &stageSet{targets: targets}
 	if set.house, err = b.newHouse(ctx, targets.roots); err == nil {
 		set.uids, err = set.house.borrowers(ctx, targets.urls, max(backlogBorrowers, s.endpoints))

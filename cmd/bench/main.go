@@ -2,7 +2,7 @@
 // stands beside its floor: what the machine does, in the same run, when only
 // the part of the work that cannot be saved is left.
 //
-//	bench [-quick] [-only latency,api,deliveries,upload] [-json] [-profile FILE]
+//	bench [-quick] [-only SECTION,...] [-json] [-profile FILE]
 //
 // It starts a durable Postgres of its own in a temporary folder, gives each
 // measurement a new database, and wires the services over it as the program
@@ -18,6 +18,9 @@
 //	latency.go     commit to arrival
 //	api.go         operations over HTTP; record.go and replay.go make their floor
 //	deliveries.go  backlog and stream; queue.go makes their floors
+//	isolation.go   healthy endpoints beside sick ones
+//	processes.go   two working processes beside one
+//	backlog.go     a very long backlog, and the API meanwhile
 //	upload.go      memory of the real program
 package main
 
@@ -82,14 +85,22 @@ type sizes struct {
 	events int
 	// endpoints is how many the many are.
 	endpoints int
+	// isolated is how many events are told beside sick endpoints, slow how many
+	// per process to slow ones.
+	isolated, slow int
+	// waiting is the length of the long backlog, drained how much of it is
+	// measured, called for how many seconds the API is called meanwhile.
+	waiting, drained, called int
 }
 
 var (
 	fullSizes = sizes{
 		rate: 50, seconds: 20, operations: 4000, rounds: 4, events: 20_000, endpoints: 50,
+		isolated: 5000, slow: 6000, waiting: 500_000, drained: 40_000, called: 10,
 	}
 	quickSizes = sizes{
 		rate: 50, seconds: 4, operations: 800, rounds: 2, events: 2_000, endpoints: 50,
+		isolated: 800, slow: 1200, waiting: 50_000, drained: 4_000, called: 2,
 	}
 )
 
@@ -104,6 +115,9 @@ var sections = []section{
 	{"latency", (*bench).latency},
 	{"api", (*bench).api},
 	{"deliveries", (*bench).deliveries},
+	{"isolation", (*bench).isolation},
+	{"processes", (*bench).processes},
+	{"backlog500k", (*bench).backlog500k},
 	{"upload", (*bench).upload},
 }
 

@@ -39,6 +39,8 @@ type receivers struct {
 	arrived func(at time.Time, body []byte)
 	// count is how many came with the right signature, refused how many not.
 	count, refused atomic.Int64
+	// delay is how long answers take, in nanoseconds.
+	delay atomic.Int64
 }
 
 // newReceivers listens on n ports, with TLS or without. arrived may be nil.
@@ -92,6 +94,12 @@ func (r *receivers) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		r.arrived(at, body)
 	}
 	r.count.Add(1)
+	if delay := time.Duration(r.delay.Load()); delay > 0 {
+		select {
+		case <-time.After(delay):
+		case <-request.Context().Done():
+		}
+	}
 	w.WriteHeader(http.StatusNoContent)
 }
 

@@ -25,12 +25,12 @@ var engineParameters = map[string]string{
 	"enable_hashjoin":     "off",
 	"enable_mergejoin":    "off",
 	"jit":                 "off",
-	"lock_timeout":        "500ms",
+	"lock_timeout":        "100ms",
 }
 
 // Engine is the pool for statements that do the work of many callers at once.
 // Its connections plan each statement once, by indexes only, and give up
-// waiting for a lock after half a second. Behind a pooler, which allows no
+// waiting for a lock after a tenth of a second. Behind a pooler, which allows no
 // such settings, it is the pool of everybody else.
 func (db *DB) Engine() *sqlx.DB {
 	if db.engine == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -47,15 +48,18 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, died bool) error
 	if !lane.enter(ctx) {
 		return notSent(s.hold(ctx, task, lane))
 	}
+	endTurn := s.lanes.turn(ctx, lane)
 	started := s.DB.Now()
 	ctx, span := startSpan(ctx, task, job.Number)
 	if s.SendTraceparent {
 		request.Traceparent = traceparent(ctx)
 	}
-	attempt := s.send(ctx, lane, request)
+	attempt := s.send(ctx, lane, request, endTurn)
 	endSpan(span, attempt)
 	if room := lane.room(); room > 0 {
-		defer s.refill(ctx, task.Subscription, lane, room)
+		var refilling sync.WaitGroup
+		refilling.Go(func() { s.refill(ctx, task.Subscription, lane, room) })
+		defer refilling.Wait()
 	}
 	if attempt.Class == ClassUnknown && !attempt.Sent {
 		return notSent(fmt.Errorf("delivering %s: %w", task.UID, context.Cause(ctx)))
@@ -64,14 +68,17 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, died bool) error
 }
 
 // send makes the request in a place of the lane that was entered, and gives the
-// place back whatever happens.
-func (s *Service) send(ctx context.Context, lane *lane, request Request) Attempt {
+// place and the turn back whatever happens.
+func (s *Service) send(
+	ctx context.Context, lane *lane, request Request, endTurn func(),
+) Attempt {
+	defer endTurn()
 	began := time.Now()
 	defer func() { lane.leave(time.Since(began)) }()
 	return s.Sender.Send(ctx, request)
 }
 
-// refill releases held deliveries once this attempt is written. What fails here
+// refill releases held deliveries while this attempt is written. What fails here
 // is made good by ReleaseIdle.
 func (s *Service) refill(ctx context.Context, uid uuid.UUID, lane *lane, room int) {
 	if !lane.refilling.CompareAndSwap(false, true) {

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,15 +16,17 @@ const (
 	// groupLimit bounds how many share a statement, and with it how long the
 	// statement takes and what is repeated when one of them fails it.
 	groupLimit = 100
-	// groupFlights bounds how many statements of a kind run at a time. The fewer,
-	// the more callers gather for the next.
-	groupFlights = 2
 	// groupPause is how long a statement waits for company when the last one had
 	// some: most of what a statement costs it costs for any number.
 	groupPause = time.Millisecond
 	// groupTimeout bounds a statement.
 	groupTimeout = 10 * time.Second
 )
+
+// groupFlights bounds how many statements of a kind run at a time. The fewer, the
+// more callers gather for the next, and the less who else needs the processors
+// has to wait.
+var groupFlights = min(max(runtime.GOMAXPROCS(0)/2, 1), 4)
 
 // group lets many callers that want the same of the database share a statement.
 //

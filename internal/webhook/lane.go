@@ -21,6 +21,13 @@ const (
 	lanePatience = 200 * time.Millisecond
 	// quickMean is the mean duration up to which waiting for a place is short.
 	quickMean = 100 * time.Millisecond
+	// quickSends is how many requests to quick endpoints a process makes at a time:
+	// enough to keep the processors busy, and few enough that who else needs them,
+	// the API first of all, does not queue behind hundreds.
+	quickSends = 32
+	// quickPatience is how long a request waits for its turn among those. It is
+	// short, because an endpoint that was quick may have begun to hang.
+	quickPatience = 20 * time.Millisecond
 )
 
 // lane is what a process knows of one subscription while it sends to it.
@@ -41,6 +48,31 @@ type lane struct {
 type lanes struct {
 	mu    sync.Mutex
 	byUID map[uuid.UUID]*lane
+	// quick has room for the requests to quick endpoints.
+	quick chan struct{}
+}
+
+// turn waits until a request of the lane may use the processors and returns what
+// ends that. Slow endpoints hardly need them and have no turn to wait for.
+func (l *lanes) turn(ctx context.Context, lane *lane) (end func()) {
+	mean := time.Duration(lane.mean.Load())
+	if mean == 0 || mean > quickMean {
+		return func() {}
+	}
+	select {
+	case l.quick <- struct{}{}:
+		return func() { <-l.quick }
+	default:
+	}
+	timer := time.NewTimer(quickPatience)
+	defer timer.Stop()
+	select {
+	case l.quick <- struct{}{}:
+		return func() { <-l.quick }
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return func() {}
 }
 
 func (l *lanes) of(uid uuid.UUID) *lane {
@@ -48,6 +80,7 @@ func (l *lanes) of(uid uuid.UUID) *lane {
 	defer l.mu.Unlock()
 	if l.byUID == nil {
 		l.byUID = make(map[uuid.UUID]*lane)
+		l.quick = make(chan struct{}, quickSends)
 	}
 	found, ok := l.byUID[uid]
 	if !ok {
@@ -108,9 +141,9 @@ func (l *lane) leave(took time.Duration) {
 }
 
 // room is how many held deliveries should come back now: none while the lane is
-// more than half full, so that they come back in batches.
+// more than three quarters full, so that they come back in batches.
 func (l *lane) room() int {
-	if used := len(l.places); l.held.Load() && used <= perEndpoint/2 {
+	if used := len(l.places); l.held.Load() && used <= perEndpoint*3/4 {
 		return perEndpoint - used
 	}
 	return 0
