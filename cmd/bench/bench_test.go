@@ -30,7 +30,8 @@ func TestMeasuresEverything(t *testing.T) {
 	folder := t.TempDir()
 	profile := filepath.Join(folder, "draws.pprof")
 	report, err := measure(t.Context(), options{
-		sizes:    sizes{rate: 50, seconds: 1, operations: 32, rounds: 2, events: 60, endpoints: 3},
+		sizes: sizes{rate: 50, seconds: 1, operations: 32, rounds: 2, events: 60, endpoints: 3,
+			isolated: 48, slow: 20, waiting: 400, drained: 60, called: 1},
 		sections: sectionNames(), profile: profile, dir: folder, volatile: true,
 	}, io.Discard)
 	if err != nil {
@@ -77,7 +78,15 @@ var figures = []string{
 	"request-draw with an Idempotency-Key, p99",
 	"accept-offer", "accept-offer, p50", "accept-offer, p99",
 	"GET loan", "GET loan, p50", "GET loan, p99",
-	"HTTP, 1 endpoint", "HTTP, 3 endpoints", "TLS, 1 endpoint", "TLS, 3 endpoints",
+	"HTTP, 1 endpoint", "HTTP, 1 endpoint, processor time each",
+	"HTTP, 3 endpoints", "HTTP, 3 endpoints, processor time each",
+	"TLS, 1 endpoint", "TLS, 1 endpoint, processor time each",
+	"TLS, 3 endpoints", "TLS, 3 endpoints, processor time each",
+	"48 events, 1 hanging and 5 failing of 16 endpoints, p50",
+	"48 events, 1 hanging and 5 failing of 16 endpoints, p99",
+	"two processes, 1 endpoint of 200ms", "deliveries, the first 60",
+	"request-draw meanwhile, p50", "request-draw meanwhile, p99",
+	"from its start to the ready line",
 	"grown by an upload of 50 MiB",
 }
 

@@ -40,10 +40,14 @@ func (b *bench) upload(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	began := time.Now()
 	if err := p.serve(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.stop()) }()
+	if err := b.reportStart(ctx, p, time.Since(began)); err != nil {
+		return err
+	}
 	// A first request, so that the idle program is one that has served.
 	if err := p.request(ctx, demo, http.MethodGet, "", nil); err != nil {
 		return err
@@ -64,6 +68,21 @@ func (b *bench) upload(ctx context.Context) (err error) {
 		Section: "memory", Unit: "MiB", Value: after - idle, Floor: idle,
 		Name:      fmt.Sprintf("grown by an upload of %d MiB", uploadFiles*uploadFileSize>>20),
 		FloorName: "the idle program", Aim: "< 32 MiB",
+	})
+	return nil
+}
+
+// reportStart sets the time until the program was ready beside that of one that
+// only prints its help.
+func (b *bench) reportStart(ctx context.Context, p *program, ready time.Duration) error {
+	began := time.Now()
+	if err := p.command(ctx, "serve", "--help").Run(); err != nil {
+		return fmt.Errorf("asking the program for its help: %w", err)
+	}
+	b.report.add(row{
+		Section: "start", Name: "from its start to the ready line", Unit: "ms",
+		Value: milliseconds(ready), Floor: milliseconds(time.Since(began)),
+		FloorName: "printing its help", Aim: "< 1000 ms",
 	})
 	return nil
 }
