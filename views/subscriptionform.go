@@ -35,8 +35,12 @@ type SubscriptionForm struct {
 	Secret  string
 	Headers []HeaderField
 	// Rate is in requests a second; empty for no limit.
-	Rate   string
-	Reason string
+	Rate string
+	// PauseWhenFailing pauses the subscription when it is failing.
+	PauseWhenFailing bool
+	// AlertEmail hears when it begins or ends to fail; empty for nobody.
+	AlertEmail string
+	Reason     string
 	// TestEvent is the kind of the test before saving.
 	TestEvent string
 	// Check is what is known of the URL, nil before it was looked at.

@@ -45,7 +45,8 @@ func (r *room) filled(address string) url.Values {
 		"act": {"save"}, "url": {address}, "partner": {r.partner.String()}, "merchants": {"all"},
 		"events": {"some"}, "event": {"task.created", "task.updated"}, "auth": {"hmac"},
 		"secret_mode": {"generate"}, "header_key": {"1", "2"}, "header_name": {"X-Api-Key", ""},
-		"header_value": {"the-partners-own-key", ""}, "rate": {"20"}, "reason": {"ticket 7"},
+		"header_value": {"the-partners-own-key", ""}, "rate": {"20"}, "on_failing": {"pause"},
+		"alert_email": {"hooks@sunvolt.example"}, "reason": {"ticket 7"},
 		"test_event": {"task.created"},
 	}
 }
@@ -61,6 +62,10 @@ func TestASubscriptionIsCreatedAndItsSecretShownOnce(t *testing.T) {
 	if got.Events[0] != "task.created" || len(got.Events) != 2 || got.Auth != webhook.AuthHMAC ||
 		got.Rate != 20 || len(got.Headers) != 1 || got.Headers[0].Value != "the-partners-own-key" {
 		t.Errorf("created %+v", got)
+	}
+	watch, err := r.Webhooks.Watch(t.Context(), got.UID)
+	if err != nil || !watch.Pause || watch.AlertEmail != "hooks@sunvolt.example" {
+		t.Errorf("in trouble: %+v, %v", watch, err)
 	}
 	page := b.get(made.Location).wantStatus(t, http.StatusOK)
 	value := page.text("#new-secret")

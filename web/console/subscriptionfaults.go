@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/views"
 )
@@ -22,7 +23,7 @@ var formLabels = map[string]string{
 // formOrder is the order of the form's fields from the top down; headers come
 // between secret and reason.
 var formOrder = []string{
-	"url", "partner", "merchant", "event", "auth", "secret", "headers", "rate", "reason",
+	"url", "partner", "merchant", "event", "auth", "secret", "headers", "rate", "alert_email", "reason",
 	"test_event",
 }
 
@@ -43,6 +44,9 @@ func checkForm(form views.SubscriptionForm) lending.Faults {
 	}
 	if _, err := strconv.Atoi(form.Rate); form.Rate != "" && err != nil {
 		faults.Add("rate", "The rate is a whole number of requests a second, or empty for no limit.")
+	}
+	if form.AlertEmail != "" && email.CheckAddress(form.AlertEmail) != nil {
+		faults.Add("alert_email", "Write the alert e-mail as ana@example.com, or leave it empty.")
 	}
 	return faults
 }

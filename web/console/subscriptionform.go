@@ -56,7 +56,11 @@ func (c *Console) formOf(
 		form.SecretMode = secretGenerate
 	}
 	form.Headers = headerFields(current.Headers)
-	var err error
+	watch, err := c.Webhooks.Watch(ctx, current.UID)
+	if err != nil {
+		return form, err
+	}
+	form.PauseWhenFailing, form.AlertEmail = watch.Pause, watch.AlertEmail
 	if form.Events, err = eventChoices(current.Events); err != nil {
 		return form, err
 	}
@@ -130,7 +134,9 @@ func (c *Console) readForm(
 		Auth: values.Get("auth"), SecretMode: values.Get("secret_mode"),
 		Secret: strings.TrimSpace(values.Get("secret")), Reason: values.Get("reason"),
 		TestEvent: values.Get("test_event"), Headers: readHeaders(values),
-		Rate: strings.TrimSpace(values.Get("rate")),
+		Rate:             strings.TrimSpace(values.Get("rate")),
+		PauseWhenFailing: values.Get("on_failing") == "pause",
+		AlertEmail:       strings.TrimSpace(values.Get("alert_email")),
 	}
 	if current != nil {
 		form.UID, form.Partner = current.UID.String(), current.PartnerUID.String()

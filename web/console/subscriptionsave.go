@@ -207,6 +207,9 @@ func (c *Console) subscribe(
 		if err != nil {
 			return err
 		}
+		if err = c.setWatch(ctx, tx, &done, webhook.Watch{}, form); err != nil {
+			return err
+		}
 		return c.auditSubscription(ctx, tx, operator.Entry{
 			Action: "subscription.create", Subject: done.subscription.UID.String(),
 			Reason: form.Reason, After: subscriptionState(done.subscription),
@@ -228,11 +231,18 @@ func (c *Console) amend(
 	if form.SecretMode != secretKeep && settings.Auth != webhook.AuthNone {
 		patch.Secret = &settings.Secret
 	}
+	watch, err := c.Webhooks.Watch(ctx.Request().Context(), before.UID)
+	if err != nil {
+		return saved{}, err
+	}
 	done := saved{notice: "Saved as a new version. Deliveries use it from now on."}
-	err := c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
+	err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
 		done.subscription, done.secret, err = c.Webhooks.Amend(
 			request, tx, before.UID, patch, currentUser(ctx).Email)
 		if err != nil {
+			return err
+		}
+		if err = c.setWatch(ctx, tx, &done, watch, form); err != nil {
 			return err
 		}
 		if done.subscription.Version == before.Version {
@@ -245,6 +255,23 @@ func (c *Console) amend(
 		})
 	})
 	return done, err
+}
+
+// setWatch saves what the form says about trouble, as a version of its own,
+// where that differs from before.
+func (c *Console) setWatch(
+	ctx echo.Context, tx *postgres.Tx, done *saved, before webhook.Watch,
+	form views.SubscriptionForm,
+) error {
+	wanted := before
+	wanted.Pause, wanted.AlertEmail = form.PauseWhenFailing, form.AlertEmail
+	if wanted == before {
+		return nil
+	}
+	_, err := c.Webhooks.SetWatch(ctx.Request().Context(), tx, done.subscription.UID, wanted,
+		currentUser(ctx).Email)
+	done.subscription.Version++
+	return err
 }
 
 // inSubscription runs a change of a subscription in a transaction.
