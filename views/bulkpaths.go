@@ -35,3 +35,9 @@ func EventsPath(query url.Values) string { return withQuery(PathEvents, query) }
 
 // EventPath is the page of one event.
 func EventPath(uid string) string { return PathEvents + "/" + url.PathEscape(uid) }
+
+// BulkStartPath is the form that recovers what failed ("recover") or replays what
+// was never sent ("replay") to a subscription.
+func BulkStartPath(kind, subscription string) string {
+	return withQuery(PathBulkNew, url.Values{"kind": {kind}, "subscription": {subscription}})
+}

@@ -911,7 +911,7 @@ func deliveryFacts(p DeliveryPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = uidFact("Event", p.EventUID, "").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = uidFact("Event", p.EventUID, EventPath(p.EventUID)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

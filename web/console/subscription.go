@@ -93,6 +93,10 @@ func (c *Console) subscriptionPageOf(
 		UID: uid.String(), PartnerUID: s.PartnerUID.String(), PartnerName: owner.Name, URL: s.URL,
 		State: string(s.State), Version: s.Version, MayChange: mayChange(ctx),
 	}
+	if s.State != webhook.StateDeleted {
+		page.Recover = views.BulkStartPath("recover", page.UID)
+		page.Replay = views.BulkStartPath("replay", page.UID)
+	}
 	page.Tab, page.Tabs = subscriptionPageTabs(page.UID, tab)
 	if err := c.describeState(request, &page, s); err != nil {
 		return page, s, err
