@@ -144,6 +144,7 @@ func navigation() []navGroup {
 			{SectionAudit, "Audit log", "history", PathAudit, "l"},
 			{SectionQueues, "Job queues", "list-checks", PathQueues, "q"},
 			{SectionSystem, "System", "activity", PathSystem, "y"},
+			{SectionSettings, "Settings", "lock", PathSettings, "t"},
 		}},
 		{title: "Reference", items: []navItem{
 			{"docs", "Docs", "book-open", PathDocs, "h"},

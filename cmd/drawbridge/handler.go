@@ -89,12 +89,15 @@ func newConsole(s *services) (*console.Console, error) {
 		System:       systemFacts(s),
 		BasePath:     s.settings.BasePath,
 		Provider:     newProvider(s),
-		Queues:       newQueues(s),
-		JobConsole:   board,
-		PublicURL:    s.settings.PublicURL,
-		Environment:  environment,
-		Version:      version,
-		Status:       api.Status,
+		Retention:    s.retention,
+
+		Configuration: configRows(s.effective),
+		Queues:        newQueues(s),
+		JobConsole:    board,
+		PublicURL:     s.settings.PublicURL,
+		Environment:   environment,
+		Version:       version,
+		Status:        api.Status,
 	})
 	if err != nil {
 		return nil, config.Faults{"DRAWBRIDGE_PUBLIC_URL cannot serve the console: " + err.Error()}

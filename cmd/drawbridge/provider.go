@@ -1,8 +1,10 @@
 package main
 
 import (
+	"drawbridge/internal/config"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/secret"
+	"drawbridge/views"
 )
 
 // newProvider is the OpenID Connect provider of the settings, nil for none.
@@ -16,4 +18,25 @@ func newProvider(s *services) *operator.Provider {
 		Secret: secret.New(settings.ClientSecret), Name: settings.Name,
 		Domains: settings.Domains, ReturnURL: settings.ReturnURL(s.settings.PublicURL),
 	})
+}
+
+// configRows shows the environment's settings in the console.
+func configRows(settings []config.Setting) []views.ConfigRow {
+	rows := make([]views.ConfigRow, 0, len(settings))
+	for _, setting := range settings {
+		rows = append(rows, views.ConfigRow{
+			Name: setting.Name, Value: setting.Value, From: string(setting.Source),
+			Meaning: setting.Meaning,
+		})
+	}
+	return rows
+}
+
+// effective is what the environment sets, secrets masked.
+func (env *environment) effective() []config.Setting {
+	getenv, err := config.WithDotEnv(env.getenv, ".env")
+	if err != nil {
+		getenv = env.getenv // the start would have failed on an unreadable file
+	}
+	return config.Effective(env.getenv, getenv)
 }

@@ -91,6 +91,7 @@ func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres
 	}
 	listener = secure(listener, encryption)
 	services.settings.PublicURL = publicURL(settings, listener)
+	services.effective = env.effective()
 	if services.courier, err = newCourier(services); err != nil {
 		return errors.Join(err, listener.Close())
 	}

@@ -34,7 +34,9 @@ import (
 
 // services are the use cases over one database.
 type services struct {
-	settings     config.Config
+	settings config.Config
+	// effective is what the environment sets, as it may be shown.
+	effective    []config.Setting
 	db           *postgres.DB
 	inserter     *river.Client[*sql.Tx]
 	partners     *partner.Service

@@ -54,11 +54,11 @@ type Config struct {
 	SecretsKey string
 	// BlobURL is the bucket for uploaded documents; empty means a folder
 	// under the data directory.
-	BlobURL  string
-	SMTPURL  string
+	BlobURL string
+	SMTPURL string
 	// OIDC is the provider that people may sign in by; without an issuer there
 	// is none.
-	OIDC OIDC
+	OIDC     OIDC
 	MailFrom string
 	// WebhookAllow are networks that a webhook may reach although they are
 	// not public.

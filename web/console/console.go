@@ -31,6 +31,7 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/queue"
+	"drawbridge/internal/retention"
 	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
@@ -61,6 +62,10 @@ type Options struct {
 	System SystemFacts
 	// BasePath stands before the API's paths, such as /api.
 	BasePath string
+	// Retention says how long things are kept.
+	Retention *retention.Service
+	// Configuration is what the environment sets, secrets masked.
+	Configuration []views.ConfigRow
 	// Provider signs people in by OpenID Connect, nil for passwords alone.
 	Provider *operator.Provider
 	// Queues steers the job queues.

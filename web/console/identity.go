@@ -6,5 +6,5 @@ import "slices"
 // did.
 func (c *Console) identityRoutes() []Route {
 	return slices.Concat(c.accountRoutes(), c.peopleRoutes(), c.auditRoutes(),
-		c.queueRoutes(), c.providerRoutes())
+		c.queueRoutes(), c.providerRoutes(), c.settingsRoutes())
 }

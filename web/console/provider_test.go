@@ -53,7 +53,7 @@ func newProvided(t *testing.T, domains ...string) *provided {
 func (p *provided) leave(b *browser, user *mockoidc.MockUser) string {
 	p.Helper()
 	p.idp.QueueUser(user)
-	button, _ := b.get(views.PathSignIn+"?next=/console/emails").
+	button, _ := b.get(views.PathSignIn + "?next=/console/emails").
 		find("a[href^='" + views.PathSignInProvider + "']").Attr("href")
 	if button == "" {
 		button = views.PathSignInProvider

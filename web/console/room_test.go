@@ -34,9 +34,11 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/queue"
+	"drawbridge/internal/retention"
 	"drawbridge/internal/search"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
+	"drawbridge/views"
 	"drawbridge/web/api"
 	"drawbridge/web/console"
 )
@@ -92,6 +94,10 @@ func newRoom(t *testing.T) *room {
 		Queues: &queue.Service{
 			DB: r.DB, Jobs: r.newQueue(), Names: []string{"default", email.Queue, webhook.Queue},
 		},
+		Retention: &retention.Service{DB: r.DB},
+		Configuration: []views.ConfigRow{{
+			Name: "DRAWBRIDGE_WEBHOOK_RETRY", Value: "1m,10m", From: "default", Meaning: "delays",
+		}},
 		JobConsole: http.HandlerFunc(r.riverConsole),
 		PublicURL:  r.URL, Environment: "Development", Version: "test", Status: api.Status,
 		LiveEvery: 10 * time.Millisecond,

@@ -1,0 +1,148 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/PuerkitoBio/goquery"
+
+	"drawbridge/internal/operator"
+	"drawbridge/views"
+	"drawbridge/web/console"
+)
+
+func TestSettings(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.admin()
+	page := b.get(views.PathSettings).wantStatus(t, http.StatusOK)
+	if months, _ := page.find("#metadata_months").Attr("value"); months != "13" {
+		t.Errorf("the form begins with %q months", months)
+	}
+	row := page.text("tr[id='config-DRAWBRIDGE_WEBHOOK_RETRY']")
+	if !strings.Contains(row, "1m,10m") || !strings.Contains(row, "default") {
+		t.Errorf("the environment is shown as %q", row)
+	}
+	sam := r.signedIn()
+	sam.get(views.PathSettings).wantStatus(t, http.StatusForbidden)
+	if sam.get(views.PathHome).find(".rail a[href='"+views.PathSettings+"']").Length() != 0 {
+		t.Error("the rail offers the settings to support")
+	}
+}
+
+func TestRetentionIsExplainedBeforeItIsSaved(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.admin()
+	form := url.Values{
+		"metadata_months": {"24"}, "body_days": {"30"}, "email_body_days": {"30"},
+		"api_request_days": {"30"},
+	}
+	months := func() (count int) {
+		r.must(r.DB.Get(&count, `SELECT metadata_months FROM retention_settings`))
+		return count
+	}
+	plan := b.post(views.PathSettingsRetention, form).wantStatus(t, http.StatusOK)
+	if !strings.Contains(plan.text("main"), "0 events lose their bodies") || months() != 13 {
+		t.Errorf("before saving, with %d months stored: %q", months(), plan.text("main"))
+	}
+	confirmed := url.Values{}
+	plan.find("main form input").Each(func(_ int, input *goquery.Selection) {
+		name, _ := input.Attr("name")
+		value, _ := input.Attr("value")
+		confirmed.Set(name, value)
+	})
+	b.post(views.PathSettingsRetention, confirmed).wantStatus(t, http.StatusSeeOther)
+	if months() != 24 || r.audits("settings.retention") != 1 {
+		t.Errorf("%d months, %d audit entries", months(), r.audits("settings.retention"))
+	}
+	for field, value := range map[string]string{
+		"metadata_months": "1", "body_days": "x", "email_body_days": "9999", "api_request_days": "",
+	} {
+		wrong := url.Values{}
+		for name, values := range confirmed {
+			wrong[name] = values
+		}
+		wrong.Set(field, value)
+		refused := b.post(views.PathSettingsRetention, wrong).wantStatus(t, http.StatusBadRequest)
+		if refused.text("#"+field+"-fault") == "" {
+			t.Errorf("%s = %q has no fault", field, value)
+		}
+	}
+	if months() != 24 {
+		t.Error("a refused form changed the settings")
+	}
+}
+
+func TestSignInSettings(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.admin()
+	b.post(views.PathSettingsSignIn, url.Values{"roles": {"root"}}).
+		wantStatus(t, http.StatusBadRequest)
+	b.post(views.PathSettingsSignIn, url.Values{"roles": {"support", "operator"}}).
+		wantStatus(t, http.StatusSeeOther)
+	if got := b.get(views.PathSettings).find("input[name=roles][checked]").Length(); got != 2 {
+		t.Errorf("%d roles are checked, want 2", got)
+	}
+	if led := r.signedIn().get(views.PathHome); led.Location != views.PathSecondFactor {
+		t.Errorf("support is led to %q", led.Location)
+	}
+	b.post(views.PathSettingsSignIn, nil).wantStatus(t, http.StatusSeeOther)
+	r.signedIn().get(views.PathHome).wantStatus(t, http.StatusOK)
+}
+
+// TestEveryRouteByRole walks the route table for a stranger and each role: who
+// may call is let through to the handler, everybody else gets the exact refusal,
+// and changes without an origin of ours are refused to all.
+func TestEveryRouteByRole(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	people := map[operator.Role]*browser{"": r.stranger()}
+	for _, role := range operator.Roles() {
+		address := string(role) + "-route@lender.example"
+		r.addUser(address, role)
+		people[role] = r.stranger()
+		people[role].signIn(address, password).wantStatus(t, http.StatusSeeOther)
+	}
+	for _, route := range r.Console.Routes() {
+		if route.Path == views.PathSignOut {
+			continue // it would end the walk
+		}
+		for role, b := range people {
+			checkVerdict(t, route, role, b)
+		}
+	}
+}
+
+func checkVerdict(t *testing.T, route console.Route, role operator.Role, b *browser) {
+	t.Helper()
+	foreign := *b
+	foreign.header = http.Header{"Sec-Fetch-Site": {"cross-site"}}
+	path := fill(route.Path)
+	if route.Method != http.MethodGet {
+		if got := foreign.send(route.Method, path, url.Values{}).Status; got != http.StatusForbidden {
+			t.Errorf("%s %s from another site answers %q %d", route.Method, route.Path, role, got)
+		}
+	}
+	if role.Allows(route.Role) || route.Role == "" {
+		if route.Method != http.MethodGet || strings.HasSuffix(path, "/live") {
+			return // what a change or a stream does has tests of its own
+		}
+		answer := b.fragment().send(route.Method, path, nil)
+		if answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden {
+			t.Errorf("%s answers %q %d: %s", route.Path, role, answer.Status, answer.text("[role=alert]"))
+		}
+		return
+	}
+	answer := b.fragment().send(route.Method, path, nil)
+	want := http.StatusForbidden
+	if role == "" {
+		want = http.StatusUnauthorized
+	}
+	if answer.Status != want {
+		t.Errorf("%s %s answers %q %d, want %d", route.Method, route.Path, role, answer.Status, want)
+	}
+}
