@@ -2,6 +2,8 @@ package views
 
 import (
 	"fmt"
+	"net/url"
+	"strconv"
 	"time"
 )
 
@@ -36,9 +38,29 @@ type DeliveryPage struct {
 	Signed bool
 	// Curl is a command that repeats the request, secrets left out.
 	Curl string
+	// Ledger is what became of the event for every subscription of the partner.
+	Ledger []LedgerView
+	// Related are other deliveries of the application, newest first.
+	Related []DeliveryRow
+	// Version is the subscription's today, VersionThen that of the last attempt,
+	// 0 without one; Changed names the settings that differ.
+	Version, VersionThen int
+	Changed              []string
+	// ForPartner is a text that can be sent to the partner as it is.
+	ForPartner string
+	// ListHref is the list that the page was opened from, NewerHref and OlderHref
+	// the deliveries beside this one in it; empty where there is none.
+	ListHref, NewerHref, OlderHref string
+	// MayCancel tells whether the reader may cancel it.
+	MayCancel bool
 	// StreamURL and PollURL keep the page up to date.
 	StreamURL string
 	PollURL   string
+}
+
+// Waits tells whether an attempt is still to come.
+func (p DeliveryPage) Waits() bool {
+	return p.Delivery.State == StatePending || p.Delivery.State == StateRetrying
 }
 
 // Diagnosis is a state explained: what happened, whose it probably is, and
@@ -87,7 +109,10 @@ type AttemptView struct {
 	Error   string
 	Note    string
 	Address string
-	URL     string
+	// Travelled says over which protocol, connection and certificate, empty where
+	// it is not known.
+	Travelled string
+	URL       string
 	// Version is the subscription's configuration that was used, 0 if unknown.
 	Version         int
 	Phases          Phases
@@ -210,4 +235,11 @@ func wait(previous, next AttemptView) string {
 		return "then"
 	}
 	return Duration(pause.Round(time.Second)) + " later"
+}
+
+// compareVersionsPath is the comparison of two versions of a subscription.
+func compareVersionsPath(subscription string, from, to int) string {
+	return withQuery(SubscriptionPath(subscription), url.Values{
+		"tab": {"versions"}, "from": {strconv.Itoa(from)}, "to": {strconv.Itoa(to)},
+	})
 }

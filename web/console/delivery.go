@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
 )
@@ -37,6 +38,10 @@ func (c *Console) delivery(ctx echo.Context) error {
 	}
 	page.Live = true
 	page.Notice = c.takeNotice(ctx)
+	page.MayCancel = page.Waits() && currentUser(ctx).Role.Allows(operator.RoleOperator)
+	if err := c.beside(ctx, &page, webhook.Delivery{UID: uid, CreatedAt: page.Delivery.Created}); err != nil {
+		return err
+	}
 	return render(ctx, http.StatusOK, views.DeliveryDetailPage(page))
 }
 
@@ -90,6 +95,9 @@ func (c *Console) deliveryPage(ctx context.Context, uid uuid.UUID) (views.Delive
 		attempt := detail.Attempts[last]
 		page.Curl = webhook.Curl(attempt.URL, attempt.RequestHeaders, detail.Body)
 	}
+	if err = c.surround(ctx, &page, detail, subscription); err != nil {
+		return views.DeliveryPage{}, err
+	}
 	if page.Resends, err = c.resendViews(ctx, uid); err != nil {
 		return views.DeliveryPage{}, err
 	}
@@ -129,7 +137,7 @@ func attemptViews(detail webhook.DeliveryDetail) []views.AttemptView {
 			Number: record.Number, Started: record.StartedAt,
 			HTTPStatus: record.HTTPStatus, ErrorClass: string(record.ErrorClass),
 			Error: sentence(record.Error), Note: sentence(record.Note),
-			Address: record.Address, URL: record.URL, Version: record.SubscriptionVersion,
+			Address: record.Address, Travelled: travelled(record), URL: record.URL, Version: record.SubscriptionVersion,
 			Phases: views.Phases{
 				DNS: record.DNS, Connect: record.Connect, TLS: record.TLS,
 				FirstByte: record.FirstByte, Total: record.Duration,
@@ -141,6 +149,26 @@ func attemptViews(detail webhook.DeliveryDetail) []views.AttemptView {
 		})
 	}
 	return attempts
+}
+
+// travelled says how an attempt's request went: over which protocol, on a new
+// connection or one that was open, under which certificate.
+func travelled(record webhook.AttemptRecord) string {
+	var parts []string
+	for _, part := range []string{record.Protocol, record.TLSVersion} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if record.Reused != nil {
+		parts = append(parts, map[bool]string{
+			true: "on an open connection", false: "on a new connection",
+		}[*record.Reused])
+	}
+	if at := value(record.CertificateExpires); !at.IsZero() {
+		parts = append(parts, "certificate until "+at.UTC().Format("2006-01-02"))
+	}
+	return strings.Join(parts, ", ")
 }
 
 func headerViews(headers []webhook.Header) []views.HeaderView {

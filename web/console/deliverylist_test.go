@@ -213,3 +213,52 @@ func TestTail(t *testing.T) {
 		t.Errorf("the tail shows %d rows, want %d", got, len(before)+1)
 	}
 }
+
+// From a list one reads on: to the delivery before and after, and back.
+func TestDeliveriesFollowInTheirList(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	made := deliverAll(r)
+	b := r.signedIn()
+	b.header.Set("Referer", r.URL+views.PathDeliveries+"?range=7d")
+	page := b.get(views.DeliveryPath(made[1].UID.String())).wantStatus(t, http.StatusOK)
+	b.header.Del("Referer")
+	back, _ := page.find(".beside a:contains('Back')").Attr("href")
+	newer, _ := page.find(".beside a[rel=prev]").Attr("href")
+	older, _ := page.find(".beside a[rel=next]").Attr("href")
+	if back != views.PathDeliveries+"?range=7d" ||
+		!strings.Contains(newer, made[0].UID.String()) || !strings.Contains(older, made[2].UID.String()) {
+		t.Errorf("beside it are %q, %q and %q", back, newer, older)
+	}
+	last := b.get(older).wantStatus(t, http.StatusOK)
+	if last.find(".beside a[rel=next]").Length() != 0 || last.find(".beside a[rel=prev]").Length() != 1 {
+		t.Errorf("at the end there is %q", last.text(".beside"))
+	}
+	if b.get(views.DeliveryPath(made[1].UID.String())).find(".beside").Length() != 0 {
+		t.Error("a page that was opened from nowhere leads through a list")
+	}
+}
+
+func TestDeliveryPageExplainsItsSurroundings(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	made := deliverAll(r)
+	b := r.signedIn()
+	page := b.get(views.DeliveryPath(made[1].UID.String())).wantStatus(t, http.StatusOK)
+	if got := page.text("#ledger"); !strings.Contains(got, "It asked for this event") {
+		t.Errorf("the ledger says %q", got)
+	}
+	related := page.find("section[aria-labelledby=related-title] tbody tr")
+	if related.Length() != 2 {
+		t.Errorf("%d other deliveries of the application, want 2", related.Length())
+	}
+	text, _ := page.find("button:contains('Copy for the partner')").Attr("data-copy")
+	for _, want := range []string{made[1].UID.String(), r.application.String(), "HTTP 503", "State: retrying"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the text for the partner lacks %q:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "the-partners-own-key") {
+		t.Error("the text for the partner holds a secret")
+	}
+}

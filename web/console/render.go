@@ -2,10 +2,12 @@ package console
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -31,7 +33,31 @@ func render(ctx echo.Context, status int, component templ.Component) error {
 	if err != nil {
 		return err
 	}
-	return ctx.HTMLBlob(status, html)
+	return send(ctx, status, html)
+}
+
+// zipFrom is the size from which a page is worth compressing, in bytes.
+const zipFrom = 4 << 10
+
+// send writes HTML, compressed where the browser takes it. Answers to forms may
+// show a new secret, whose length alone could tell something: they never are.
+func send(ctx echo.Context, status int, html []byte) error {
+	request, header := ctx.Request(), ctx.Response().Header()
+	header.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
+	if request.Method != http.MethodGet || len(html) < zipFrom ||
+		!strings.Contains(request.Header.Get(echo.HeaderAcceptEncoding), "gzip") {
+		return ctx.HTMLBlob(status, html)
+	}
+	var zipped bytes.Buffer
+	writer := gzip.NewWriter(&zipped)
+	if _, err := writer.Write(html); err != nil {
+		return fmt.Errorf("compressing a page: %w", err)
+	}
+	if err := writer.Close(); err != nil {
+		return fmt.Errorf("compressing a page: %w", err)
+	}
+	header.Set(echo.HeaderContentEncoding, "gzip")
+	return ctx.HTMLBlob(status, zipped.Bytes())
 }
 
 func renderHTML(ctx context.Context, component templ.Component) ([]byte, error) {

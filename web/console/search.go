@@ -86,7 +86,7 @@ func hitPath(hit search.Hit) string {
 	case search.Delivery:
 		return views.DeliveryPath(hit.ID)
 	case search.Event:
-		return views.DeliveriesOf("event_uid", hit.ID)
+		return views.EventPath(hit.ID)
 	case search.Email:
 		return views.EmailPath(hit.ID)
 	case search.Subscription:

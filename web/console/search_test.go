@@ -26,7 +26,7 @@ func TestSearchLeadsToThePage(t *testing.T) {
 		delivery:                         views.DeliveryPath(delivery),
 		"  " + delivery + "\n":           views.DeliveryPath(delivery),
 		strings.ToUpper(delivery):        views.DeliveryPath(delivery),
-		made[0].EventUID.String():        views.DeliveriesOf("event_uid", made[0].EventUID.String()),
+		made[0].EventUID.String():        views.EventPath(made[0].EventUID.String()),
 		made[0].SubscriptionUID.String(): views.SubscriptionPath(made[0].SubscriptionUID.String()),
 		made[0].URL:                      views.SubscriptionPath(made[0].SubscriptionUID.String()),
 		r.application.String():           views.ApplicationPath(r.application.String()),

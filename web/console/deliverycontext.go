@@ -1,0 +1,130 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+// maxRelated is how many deliveries of the same application a page lists.
+const maxRelated = 8
+
+// surround adds what stands around a delivery: what else its event led to, what
+// else the application sent, and what has changed in the subscription since.
+func (c *Console) surround(
+	ctx context.Context, page *views.DeliveryPage, detail webhook.DeliveryDetail,
+	subscription webhook.Subscription,
+) error {
+	ledger, err := c.Webhooks.EventVerdicts(ctx, detail.EventUID)
+	if err != nil {
+		return err
+	}
+	page.Ledger = ledgerViews(ledger, nil)
+	if !detail.Test {
+		related, err := c.Webhooks.Deliveries(ctx, webhook.DeliveryFilter{
+			ApplicationUID: detail.ApplicationUID, Limit: maxRelated + 1,
+		})
+		if err != nil {
+			return err
+		}
+		for _, delivery := range related.Deliveries {
+			if delivery.UID != detail.UID && len(page.Related) < maxRelated {
+				page.Related = append(page.Related, deliveryRow(delivery))
+			}
+		}
+	}
+	page.Version = subscription.Version
+	page.ForPartner = forPartner(detail)
+	return c.compareThen(ctx, page, detail, subscription)
+}
+
+// compareThen tells what has changed in the subscription since the last attempt.
+func (c *Console) compareThen(
+	ctx context.Context, page *views.DeliveryPage, detail webhook.DeliveryDetail,
+	subscription webhook.Subscription,
+) error {
+	if len(detail.Attempts) == 0 {
+		return nil
+	}
+	page.VersionThen = detail.Attempts[len(detail.Attempts)-1].SubscriptionVersion
+	if page.VersionThen == 0 || page.VersionThen == subscription.Version {
+		return nil
+	}
+	diff, err := c.Webhooks.CompareVersions(ctx, subscription.UID, page.VersionThen,
+		subscription.Version)
+	page.Changed = diff.Settings()
+	return err
+}
+
+// forPartner is a text that support can send to a partner as it is. It holds
+// nothing that the partner does not have: no secret, no header of theirs.
+func forPartner(detail webhook.DeliveryDetail) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Webhook %s for application %s (status %q)\n", detail.Event,
+		detail.ApplicationUID, detail.Status)
+	fmt.Fprintf(&text, "Delivery %s (header x-drawbridge-delivery)\nSent to %s\n", detail.UID, detail.URL)
+	for _, attempt := range detail.Attempts {
+		answer := fmt.Sprintf("HTTP %d", attempt.HTTPStatus)
+		if attempt.HTTPStatus == 0 {
+			answer = "no answer: " + attempt.Error
+		}
+		fmt.Fprintf(&text, "Attempt %d at %s: %s, after %s\n", attempt.Number,
+			attempt.StartedAt.UTC().Format(time.RFC3339), answer, views.Duration(attempt.Duration))
+	}
+	fmt.Fprintf(&text, "State: %s\n", detail.State)
+	if detail.State != webhook.DeliveryDelivered && len(detail.Attempts) > 0 {
+		why := webhook.Diagnose(detail.Attempts[len(detail.Attempts)-1])
+		text.WriteString(strings.TrimSpace(why.Summary) + "\n")
+	}
+	return text.String()
+}
+
+// beside adds the way to the deliveries before and after this one in the list
+// that it was opened from. The browser says which that was; from then on the
+// address does.
+func (c *Console) beside(ctx echo.Context, page *views.DeliveryPage, of webhook.Delivery) error {
+	list, known := openedFrom(ctx)
+	if !known {
+		return nil
+	}
+	filter, shown := c.reader(ctx).readFilter(list)
+	if len(shown.Faults) > 0 {
+		return nil
+	}
+	newer, older, err := c.Webhooks.Neighbours(ctx.Request().Context(), filter, of)
+	if err != nil {
+		return err
+	}
+	query := filterQuery(shown)
+	page.ListHref = views.DeliveriesPath(query)
+	page.NewerHref, page.OlderHref = besideHref(newer, query), besideHref(older, query)
+	return nil
+}
+
+func besideHref(uid uuid.UUID, list url.Values) string {
+	if uid == uuid.Nil {
+		return ""
+	}
+	return views.DeliveryPath(uid.String()) + "?" + url.Values{"in": {list.Encode()}}.Encode()
+}
+
+// openedFrom returns the filter of the list that the reader came from.
+func openedFrom(ctx echo.Context) (url.Values, bool) {
+	if ctx.QueryParams().Has("in") {
+		list, err := url.ParseQuery(ctx.QueryParam("in"))
+		return list, err == nil
+	}
+	from, err := url.Parse(ctx.Request().Referer())
+	if err != nil || from.Path != views.PathDeliveries {
+		return nil, false
+	}
+	return from.Query(), true
+}
