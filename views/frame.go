@@ -122,7 +122,7 @@ func navigation() []navGroup {
 			{SectionOverview, "Overview", "layout-dashboard", PathHome, "o"},
 			{SectionAttention, "Needs attention", "inbox", PathAttention, "n"},
 			{SectionApplications, "Applications", "folder-open", PathApplications, "a"},
-			{SectionLoans, "Loans and draws", "landmark", PathLoans, "n"},
+			{SectionLoans, "Loans and draws", "landmark", PathLoans, "w"},
 		}},
 		{title: "Webhooks", items: []navItem{
 			{SectionDeliveries, "Deliveries", "send", PathDeliveries, "d"},
@@ -144,7 +144,7 @@ func navigation() []navGroup {
 			{SectionAudit, "Audit log", "history", PathAudit, "l"},
 			{SectionQueues, "Job queues", "list-checks", PathQueues, "q"},
 			{SectionSystem, "System", "activity", PathSystem, "y"},
-			{SectionSettings, "Settings", "lock", PathSettings, "t"},
+			{SectionSettings, "Settings", "lock", PathSettings, "c"},
 		}},
 		{title: "Reference", items: []navItem{
 			{"docs", "Docs", "book-open", PathDocs, "h"},
