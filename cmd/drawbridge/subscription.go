@@ -27,6 +27,7 @@ type subscriptionCmd struct {
 	Resume subscriptionResumeCmd `cmd:"" help:"Send again, what waited first."`
 	Delete subscriptionDeleteCmd `cmd:"" help:"End it for good; what has not gone out is cancelled."`
 	Test   subscriptionTestCmd   `cmd:"" help:"Send a marked sample event."`
+	Probe  subscriptionProbeCmd  `cmd:"" help:"Look at the endpoint as a delivery would reach it, without sending one."`
 
 	Versions      subscriptionVersionsCmd      `cmd:"" help:"List the versions, or compare two of them."`
 	Restore       subscriptionRestoreCmd       `cmd:"" help:"Put an older version's settings back; the secret stays."`

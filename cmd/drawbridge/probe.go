@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"drawbridge/internal/webhook"
+)
+
+type subscriptionProbeCmd struct {
+	UID  string `arg:"" help:"The subscription." placeholder:"UID"`
+	JSON bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Help says what a probe does and what it does not.
+func (subscriptionProbeCmd) Help() string {
+	return "Looks up the name, connects, checks the certificate, and makes one HEAD request with\n" +
+		"the header x-drawbridge-probe: true. It sends no event, no custom header and no secret."
+}
+
+// probeJSON is a probe as commands print it.
+type probeJSON struct {
+	Subscription string `json:"subscription_uid"`
+	URL          string `json:"url"`
+	At           string `json:"probed_at"`
+	// ErrorClass and Error are null when the endpoint can be reached.
+	ErrorClass *webhook.ErrorClass `json:"error_class"`
+	Error      *string             `json:"error"`
+	Address    string              `json:"address"`
+	HTTPStatus int                 `json:"http_status"`
+	Location   string              `json:"location"`
+	Protocol   string              `json:"protocol"`
+	TLSVersion string              `json:"tls_version"`
+	Issuer     string              `json:"certificate_issuer"`
+	// Expires is null without a certificate.
+	Expires    *string `json:"certificate_expires"`
+	DurationMS int64   `json:"duration_ms"`
+}
+
+func newProbeJSON(record webhook.ProbeRecord) probeJSON {
+	printed := probeJSON{
+		Subscription: record.Subscription.String(), URL: record.URL,
+		At: record.At.UTC().Format(time.RFC3339), HTTPStatus: record.Status,
+		Location: record.Location, Protocol: record.Protocol, TLSVersion: record.TLSVersion,
+		Issuer: record.Issuer, DurationMS: record.Timings.Total.Milliseconds(),
+	}
+	if record.Class != "" {
+		printed.ErrorClass, printed.Error = &record.Class, &record.Error
+	}
+	if record.Address.IsValid() {
+		printed.Address = record.Address.String()
+	}
+	if !record.Expires.IsZero() {
+		ends := record.Expires.UTC().Format(time.RFC3339)
+		printed.Expires = &ends
+	}
+	return printed
+}
+
+// Run probes one endpoint and keeps what it finds.
+func (cmd subscriptionProbeCmd) Run(env *environment) error {
+	uid, err := parseUID("UID", cmd.UID)
+	if err != nil {
+		return err
+	}
+	return env.withServices(func(s *services) error {
+		record, err := s.webhooks.ProbeNow(env.ctx, uid)
+		if err != nil {
+			return err
+		}
+		if err := s.attention.NoteProbe(env.ctx, record); err != nil {
+			return err
+		}
+		printed := newProbeJSON(record)
+		return env.print(cmd.JSON, printed, func(w io.Writer) {
+			fmt.Fprintf(w, "%s\n  %s\n", printed.URL, record.Finding())
+			if record.Class == "" {
+				fmt.Fprintf(w, "  answered HEAD with %d in %d ms over %s %s\n", printed.HTTPStatus,
+					printed.DurationMS, printed.Protocol, printed.TLSVersion)
+			}
+		})
+	})
+}
