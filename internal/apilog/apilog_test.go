@@ -245,7 +245,8 @@ func TestFilters(t *testing.T) {
 	if err != nil || all != (apilog.Traffic{Requests: 3, Refused: 1, Failed: 1}) {
 		t.Errorf("all traffic: %+v, %v", all, err)
 	}
-	if _, err := s.List(t.Context(), apilog.Filter{}); lending.ErrorCode(err) != lending.CodeValidation {
+	_, err = s.List(t.Context(), apilog.Filter{})
+	if lending.ErrorCode(err) != lending.CodeValidation {
 		t.Errorf("a list without a limit: %v", err)
 	}
 }

@@ -128,7 +128,8 @@ var timelineSources = []struct {
 		SELECT c.created_at, 2, 'document', c.certificate_uid::text, '` + NameCertificate + `', '',
 		       '', '', NULL::numeric, (SELECT count(*)::integer
 		                        FROM certificate_files f
-		                       WHERE f.certificate_uid = c.certificate_uid), 0, '', false, NULL::bytea, 0, ''
+		                       WHERE f.certificate_uid = c.certificate_uid), 0, '', false,
+		       NULL::bytea, 0, ''
 		  FROM certificates c
 		 WHERE c.application_uid = $1`},
 	{[]MomentKind{MomentFunding}, `
@@ -313,7 +314,8 @@ func ParseMomentCursor(text string) (MomentCursor, error) {
 		err = json.Unmarshal(raw, &cursor)
 	}
 	year := cursor.At.Year()
-	if err != nil || cursor.IsZero() || strings.ContainsRune(cursor.ID, 0) || year < 1 || year > 9999 ||
+	if err != nil || cursor.IsZero() || strings.ContainsRune(cursor.ID, 0) ||
+		year < 1 || year > 9999 ||
 		cursor.Rank < 0 || cursor.Rank > 100 {
 		return MomentCursor{}, lending.Invalid("before",
 			`"before" is not a place that a timeline returned; leave it out to start from the newest`)

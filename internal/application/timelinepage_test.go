@@ -173,7 +173,8 @@ func newestFirst(a, b application.Moment) int {
 func words(moments []application.Moment) []string {
 	texts := make([]string, 0, len(moments))
 	for _, m := range moments {
-		texts = append(texts, fmt.Sprintf("%s %d %s %s", m.At.Format(time.RFC3339Nano), m.Rank, m.Name, m.ID))
+		texts = append(texts, fmt.Sprintf("%s %d %s %s",
+			m.At.Format(time.RFC3339Nano), m.Rank, m.Name, m.ID))
 	}
 	return texts
 }
@@ -182,10 +183,13 @@ func TestTimelineRefusals(t *testing.T) {
 	t.Parallel()
 	w := applicationtest.New(t)
 	for _, limit := range []int{0, -1, application.MaxPage + 1} {
-		_, err := w.Applications.Timeline(t.Context(), uuid.New(), application.TimelineFilter{Limit: limit})
+		_, err := w.Applications.Timeline(t.Context(), uuid.New(),
+			application.TimelineFilter{Limit: limit})
 		refused(t, err, lending.CodeValidation)
 	}
-	for _, text := range []string{"x", "e30", "bnVsbA", "eyJ0IjoiMjAyNi0wMS0wMVQwMDowMDowMFoiLCJyIjotMSwiaSI6IngifQ"} {
+	for _, text := range []string{
+		"x", "e30", "bnVsbA", "eyJ0IjoiMjAyNi0wMS0wMVQwMDowMDowMFoiLCJyIjotMSwiaSI6IngifQ",
+	} {
 		_, err := application.ParseMomentCursor(text)
 		refused(t, err, lending.CodeValidation)
 	}
@@ -201,7 +205,8 @@ func FuzzMomentCursor(f *testing.F) {
 			return
 		}
 		again, err := application.ParseMomentCursor(cursor.String())
-		if err != nil || !again.At.Equal(cursor.At) || again.Rank != cursor.Rank || again.ID != cursor.ID {
+		if err != nil || !again.At.Equal(cursor.At) || again.Rank != cursor.Rank ||
+			again.ID != cursor.ID {
 			t.Errorf("%q became %+v", text, again)
 		}
 	})

@@ -31,7 +31,9 @@ type commitment struct {
 
 // commit does a change at most once for each form and keeps it in the audit log,
 // both or neither. It returns the page that comes next.
-func (c *Console) commit(ctx echo.Context, change commitment) (target string, repeated bool, err error) {
+func (c *Console) commit(
+	ctx echo.Context, change commitment,
+) (target string, repeated bool, err error) {
 	token, err := uuid.Parse(ctx.FormValue("token"))
 	if err != nil {
 		return "", false, lending.NewError(lending.CodeValidation,
@@ -110,7 +112,9 @@ func (c *Console) newToken(ctx echo.Context) string {
 
 // answerAsk does what a form asks for and leads on, or shows the form again with
 // what is wrong with it.
-func (c *Console) answerAsk(ctx echo.Context, at spot, form views.AskForm, change commitment) error {
+func (c *Console) answerAsk(
+	ctx echo.Context, at spot, form views.AskForm, change commitment,
+) error {
 	target, _, err := c.commit(ctx, change)
 	if err == nil {
 		return ctx.Redirect(http.StatusSeeOther, target)

@@ -88,7 +88,8 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 	b := r.asOperator()
 	subscription, _ := r.subscribe(r.receiver().URL)
 	product := r.world().NewProduct(t, "SOLAR", "50,50")
-	created, _ := b.fillIn(views.PathApplicationNew+"?merchant="+r.merchant.String(), map[string]string{
+	form := views.PathApplicationNew + "?merchant=" + r.merchant.String()
+	created, _ := b.fillIn(form, map[string]string{
 		"requested_amount": "12500.00", "borrower.first_name": "Bo", "borrower.last_name": "Weiß",
 		"borrower.email": "bo@example.com", "project.name": "Roof", "product_uid": product.UID,
 		"borrower.annual_income": "90000", "external_reference": "C-1",
@@ -165,10 +166,13 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 	step("", nil, "funding", "draw", second, "to", "CANCELLED")
 	step(status+"Closed", nil, "status", "to", "Closed")
 	page := b.get(created.Location)
-	if got := page.text("main"); !containsAll(got, []string{"Closed", "12,000.00", "96 months", "Cancelled"}) {
+	if got := page.text("main"); !containsAll(got, []string{
+		"Closed", "12,000.00", "96 months", "Cancelled",
+	}) {
 		t.Errorf("in the end the page says %q", got)
 	}
-	deliveries := r.count(`SELECT count(*) FROM deliveries WHERE subscription_uid = $1`, subscription.UID)
+	deliveries := r.count(`SELECT count(*) FROM deliveries WHERE subscription_uid = $1`,
+		subscription.UID)
 	if deliveries != len(r.told(uid)) {
 		t.Errorf("%d deliveries of %d events", deliveries, len(r.told(uid)))
 	}
@@ -300,11 +304,15 @@ func TestAcceptWithCompetitors(t *testing.T) {
 	}) {
 		t.Errorf("the form says %q", got)
 	}
-	wrong, _ := b.fillIn(changePath(app.UID, "accept"), map[string]string{"linked": "x " + uuid.NewString()})
+	wrong, _ := b.fillIn(changePath(app.UID, "accept"), map[string]string{
+		"linked": "x " + uuid.NewString(),
+	})
 	if got := wrong.wantStatus(t, http.StatusBadRequest).text("#ask-linked-fault"); got == "" {
 		t.Error("a competitor that is no id goes unnoticed")
 	}
-	unknown, _ := b.fillIn(changePath(app.UID, "accept"), map[string]string{"linked": uuid.NewString()})
+	unknown, _ := b.fillIn(changePath(app.UID, "accept"), map[string]string{
+		"linked": uuid.NewString(),
+	})
 	unknown.wantStatus(t, http.StatusBadRequest)
 	answer, _ := b.fillIn(changePath(app.UID, "accept"), map[string]string{
 		"product": product.UID, "linked": rival.UID.String(),

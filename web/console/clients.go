@@ -323,7 +323,9 @@ func (c *Console) rotateClient(ctx echo.Context) error {
 	form, at := typed(ctx, rotationForm(found, c.DB.Now())), clientSpot(found, owner)
 	chosen := ctx.FormValue("overlap")
 	overlap, err := time.ParseDuration(chosen)
-	known := slices.ContainsFunc(clientOverlaps, func(o views.Option) bool { return o.Value == chosen })
+	known := slices.ContainsFunc(clientOverlaps, func(o views.Option) bool {
+		return o.Value == chosen
+	})
 	if err != nil || !known {
 		return c.askAgain(ctx, at, form,
 			lending.Invalid("overlap", `"overlap" must be one of the list`))

@@ -131,7 +131,7 @@ func (c *Console) renameMerchant(ctx echo.Context) error {
 	path := views.MerchantPath(uid.String())
 	form := views.AskForm{
 		Title: "Rename merchant", Action: path + "/rename", Cancel: path, Submit: "Rename",
-		Says:     []string{"E-mails from now on carry the new name; those that were written keep the old one."},
+		Says:     []string{"E-mails from now on carry the new name; those written before keep the old."},
 		Controls: []views.Control{nameControl("", found.Name)},
 	}
 	at := partnersSpot.under(owner.Name, views.PartnerPath(owner.UID.String())).

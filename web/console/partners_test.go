@@ -83,7 +83,9 @@ func TestPartnerList(t *testing.T) {
 	if !strings.Contains(row, "Sunvolt Energy") || page.text(".table-tools") != "1 partner" {
 		t.Errorf("row %q, count %q", row, page.text(".table-tools"))
 	}
-	for query, want := range map[string]int{"name=sunv": 1, "name=+Sunvolt": 1, "name=volt": 0, "name=%25": 0} {
+	for query, want := range map[string]int{
+		"name=sunv": 1, "name=+Sunvolt": 1, "name=volt": 0, "name=%25": 0,
+	} {
 		page := b.get(views.PathPartners+"?"+query).wantStatus(t, http.StatusOK)
 		if got := page.find("main .table tbody tr").Length(); got != want {
 			t.Errorf("%s lists %d, want %d", query, got, want)
@@ -147,7 +149,8 @@ func TestPartnerFormsKeepWhatWasTyped(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.asOperator()
-	partnerPath, merchantPath := views.PartnerPath(r.partner.String()), views.MerchantPath(r.merchant.String())
+	partnerPath := views.PartnerPath(r.partner.String())
+	merchantPath := views.MerchantPath(r.merchant.String())
 	for _, path := range []string{
 		views.PathPartnerNew, partnerPath + "/rename", partnerPath + "/merchants/new",
 		merchantPath + "/rename",
@@ -345,7 +348,8 @@ func TestIssueClientFaults(t *testing.T) {
 			t.Errorf("%d of two ticks are kept", ticked)
 		}
 	}
-	values["merchant"], values["kind"] = []string{r.merchant.String(), second.String()}, []string{"group"}
+	values["merchant"] = []string{r.merchant.String(), second.String()}
+	values.Set("kind", "group")
 	b.post(path, values).wantStatus(t, http.StatusOK)
 }
 
@@ -434,7 +438,8 @@ func TestRevokeClient(t *testing.T) {
 		"confirm": issued.ClientID[len(issued.ClientID)-6:], "reason": "leaked",
 	})
 	page := b.get(answer.wantStatus(t, http.StatusSeeOther).Location)
-	if page.text(".headline .chip") != "Revoked" || page.find("main .page-acts [data-ask]").Length() != 0 ||
+	if page.text(".headline .chip") != "Revoked" ||
+		page.find("main .page-acts [data-ask]").Length() != 0 ||
 		r.login(issued.ClientID, issued.Secret) {
 		t.Errorf("after revoking: %q", page.text("main"))
 	}
@@ -497,7 +502,9 @@ func TestHostilePartnerNames(t *testing.T) {
 	r := newRoom(t)
 	b := r.asOperator()
 	const planted = `"><script>planted()</script><img src=x onerror=planted()>`
-	answer, _ := b.fillIn(views.PathPartnerNew, map[string]string{"name": planted, "merchant": planted})
+	answer, _ := b.fillIn(views.PathPartnerNew, map[string]string{
+		"name": planted, "merchant": planted,
+	})
 	paths := []string{
 		views.PathPartners, answer.Location, answer.Location + "/rename",
 		answer.Location + "/clients/new", answer.Location + "/merchants/new",
@@ -505,7 +512,8 @@ func TestHostilePartnerNames(t *testing.T) {
 	paths = append(paths, b.get(answer.Location).find("tr[id^=m-] a").AttrOr("href", ""))
 	for _, path := range paths {
 		page := b.get(path).wantStatus(t, http.StatusOK)
-		if !strings.Contains(page.Raw, "planted()") || page.find("script:not([src]), [onerror]").Length() != 0 {
+		if !strings.Contains(page.Raw, "planted()") ||
+			page.find("script:not([src]), [onerror]").Length() != 0 {
 			t.Errorf("%s: the name acts, or is not there", path)
 		}
 	}

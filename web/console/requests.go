@@ -36,7 +36,8 @@ func (c *Console) requests(ctx echo.Context) error {
 		return err
 	}
 	page := views.RequestList{
-		Filter: shown, Tabs: outcomeTabs(shown), Active: activeRequestFilters(shown, partnerNames(owners)),
+		Filter: shown, Tabs: outcomeTabs(shown),
+		Active:   activeRequestFilters(shown, partnerNames(owners)),
 		Partners: partnerOptions(owners), Codes: codeOptions(), Methods: methodOptions(),
 		Export: requestQuery(shown).Encode(),
 	}
@@ -181,8 +182,9 @@ func (who reader) readRequestFilter(query url.Values) (apilog.Filter, views.Requ
 	if filter.ErrorCode != "" && !slices.Contains(lending.Codes(), filter.ErrorCode) {
 		shown.Faults["code"] = "There is no such error; choose one of the list."
 	}
-	filter.Since, shown.Values["since"], shown.Local["since"] = who.moment(shown.Faults, "since", query)
-	filter.Until, shown.Values["until"], shown.Local["until"] = who.moment(shown.Faults, "until", query)
+	values, local := shown.Values, shown.Local
+	filter.Since, values["since"], local["since"] = who.moment(shown.Faults, "since", query)
+	filter.Until, values["until"], local["until"] = who.moment(shown.Faults, "until", query)
 	for _, name := range []string{"since", "until"} {
 		if shown.Values[name] == "" {
 			delete(shown.Values, name)

@@ -181,7 +181,8 @@ func TestRequestsCSV(t *testing.T) {
 	b := r.signedIn()
 	r.called(func(e *apilog.Entry) { e.UserAgent, e.Status = "=cmd|' /C calc'!A0", 404 })
 	r.called(nil)
-	form := b.get(views.PathRequests + "?outcome=refused").find("form[action='" + views.PathRequestsCSV + "']")
+	refusals := b.get(views.PathRequests + "?outcome=refused")
+	form := refusals.find("form[action='" + views.PathRequestsCSV + "']")
 	file := b.post(views.PathRequestsCSV, url.Values{
 		"filter": {form.Find("input").AttrOr("value", "")},
 	}).wantStatus(t, http.StatusOK)
