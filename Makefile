@@ -11,6 +11,8 @@ LINT     := go tool -modfile=tools/go.mod golangci-lint
 FUZZTIME ?= 10m
 # Which tests: make test TESTS='-run Draw ./internal/loan'
 TESTS    ?= ./...
+# Which faults: make chaos CHAOS=NothingIsLost
+CHAOS    ?= ^Test(NothingIsLost|SeveralProcesses|Fault)
 
 .PHONY: help
 help: ## List the targets
@@ -65,6 +67,11 @@ lists: ## Measure the console's list pages under every pair of filters
 .PHONY: bench
 bench: vendor ## Measure throughput and latency, each figure beside its floor
 	@go run ./cmd/bench $(BENCH)
+
+# The large form of tests that make test runs small; they find and kill processes of their own alone.
+.PHONY: chaos
+chaos: vendor ## Kill processes and Postgres under load, and check that nothing is lost
+	@go test ./cmd/drawbridge -run '$(CHAOS)' -count=1 -v -timeout 15m -chaos
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10m) each

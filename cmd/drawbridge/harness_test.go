@@ -48,8 +48,14 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldOn(t, pgtest.URL(t))
+}
+
+// newWorldOn is a world on a database that the test brings.
+func newWorldOn(t *testing.T, databaseURL string) *world {
+	t.Helper()
 	return &world{t: t, folder: t.TempDir(), vars: map[string]string{
-		"DATABASE_URL":             pgtest.URL(t),
+		"DATABASE_URL":             databaseURL,
 		"DRAWBRIDGE_LISTEN":        "127.0.0.1:0",
 		"DRAWBRIDGE_WEBHOOK_RETRY": "100ms,200ms",
 	}}

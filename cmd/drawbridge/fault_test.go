@@ -1,0 +1,193 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+)
+
+// chaos runs the fault tests at full size (make chaos): without it they are
+// small enough to run with all the others.
+var chaos = flag.Bool("chaos", false, "run the fault tests at full size")
+
+// load creates tasks, each of which records an event, through whichever API is
+// up.
+type load struct {
+	t        *testing.T
+	client   demoClient
+	targets  []uuid.UUID
+	apis     atomic.Pointer[[]string]
+	next     atomic.Int64
+	accepted atomic.Int64
+	// errors counts calls without a confirmation.
+	errors atomic.Int64
+	mu     sync.Mutex
+	titles []string
+}
+
+// newLoad prepares the demo data, a rate that no test reaches, and a
+// subscription to what the load records.
+func (w *world) newLoad(r *recordingReceiver) *load {
+	w.t.Helper()
+	data := w.demoData()
+	l := &load{t: w.t, client: data.Partners[0].Clients[0]}
+	if got := w.run("", "client", "rate", l.client.ID,
+		"--rate", "50000", "--burst", "100000"); got.status != 0 {
+		w.t.Fatalf("raising the rate ended with %d: %s", got.status, got.stderr)
+	}
+	w.json(&subscriptionJSON{}, "subscription", "create", "--partner",
+		data.Partners[0].UID.String(), "--url", r.url, "--event", "task.created", "--auth", "none")
+	for _, loan := range data.Loans {
+		if slices.Contains(l.client.Merchants, loan.MerchantUID) || len(l.client.Merchants) == 0 {
+			l.targets = append(l.targets, loan.UID)
+		}
+	}
+	l.use()
+	return l
+}
+
+// use says which servers to call.
+func (l *load) use(servers ...*server) {
+	var urls []string
+	for _, s := range servers {
+		urls = append(urls, s.url)
+	}
+	l.apis.Store(&urls)
+}
+
+// run calls until n tasks were confirmed.
+func (l *load) run(n int64) {
+	var group sync.WaitGroup
+	for range 8 {
+		group.Go(func() {
+			client := &http.Client{Timeout: 30 * time.Second}
+			defer client.CloseIdleConnections()
+			for l.accepted.Load() < n && l.t.Context().Err() == nil {
+				if !l.one(client) {
+					l.errors.Add(1)
+					<-time.After(20 * time.Millisecond)
+				}
+			}
+		})
+	}
+	group.Wait()
+}
+
+// one creates a task and tells whether that was confirmed.
+func (l *load) one(client *http.Client) bool {
+	urls := *l.apis.Load()
+	if len(urls) == 0 {
+		return false
+	}
+	i := int(l.next.Add(1))
+	title := fmt.Sprintf("task %d", i)
+	request, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost,
+		fmt.Sprintf("%s/api/v2/sandbox/application/%s/task",
+			urls[i%len(urls)], l.targets[i%len(l.targets)]),
+		strings.NewReader(`{"title":"`+title+`"}`))
+	if err != nil {
+		return false
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("x-service-client-id", l.client.ID)
+	request.Header.Set("x-service-client-secret", l.client.Secret)
+	response, err := client.Do(request)
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusCreated {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.titles = append(l.titles, title)
+	l.accepted.Add(1)
+	return true
+}
+
+// confirmed are the titles of the tasks that were confirmed.
+func (l *load) confirmed() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.titles)
+}
+
+// pretendDowntime makes the jobs of dead processes look as if all processes had
+// been down for an hour, so that a test need not wait until the queue takes
+// them for lost. No process may run.
+func pretendDowntime(t *testing.T, db *postgres.DB) {
+	t.Helper()
+	for _, statement := range []string{
+		`UPDATE river_job SET attempted_at = attempted_at - interval '1 hour' WHERE state = 'running'`,
+		`DELETE FROM river_leader`,
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestNothingIsLost kills the service at random points while events are
+// recorded and delivered to an endpoint that fails at random, and Postgres
+// under it once, and then compares what was promised, recorded and received.
+func TestNothingIsLost(t *testing.T) {
+	t.Parallel()
+	events, kills, patience := int64(600), 3, time.Minute
+	if *chaos {
+		events, kills, patience = 20_000, 20, 6*time.Minute
+	}
+	seed := uint64(time.Now().UnixNano())
+	t.Logf("seed %d", seed)
+	chance := rand.New(rand.NewPCG(seed, 1))
+	pg, r := newOwnPostgres(t), newRecordingReceiver(t, seed)
+	w := newWorldOn(t, pg.url())
+	l := w.newLoad(r)
+	began := time.Now()
+	s := w.serve()
+	l.use(s)
+	var loading sync.WaitGroup
+	loading.Go(func() { l.run(events) })
+
+	// A point is so many confirmed calls and received deliveries.
+	points := make([]int64, kills+1)
+	for i := range points {
+		points[i] = chance.Int64N(events * 18 / 10)
+	}
+	slices.Sort(points)
+	outage := chance.IntN(kills) // never last: the last kill ends what it left
+	for i, point := range points {
+		until(t, patience, "enough was confirmed and received", func() bool {
+			return l.accepted.Load()+int64(r.deliveries()) >= point
+		})
+		if i == outage {
+			pg.stop(syscall.SIGQUIT)
+			pg.start()
+			continue
+		}
+		s.kill()
+		if !*chaos {
+			pretendDowntime(t, w.open(t))
+		}
+		s = w.serve()
+		l.use(s)
+	}
+	loading.Wait()
+	db := w.open(t)
+	waitUntilSettled(t, db, patience)
+	found := audit(t, db, r, l.confirmed())
+	t.Logf("%d kills and 1 immediate stop of Postgres in %s: %+v, calls without an answer %d",
+		kills, time.Since(began).Round(time.Second), found, l.errors.Load())
+}
