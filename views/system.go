@@ -1,6 +1,9 @@
 package views
 
-import "time"
+import (
+	"strconv"
+	"time"
+)
 
 // System is the page about the whole of Drawbridge. It changes nothing.
 type System struct {
@@ -38,6 +41,9 @@ type ProcessRow struct {
 	// Leads tells that it hands out the periodic jobs.
 	Leads bool
 }
+
+// pid is an identifier: its digits are not grouped.
+func (r ProcessRow) pid() string { return strconv.Itoa(r.PID) }
 
 func (r ProcessRow) chip() ChipProps {
 	switch {

@@ -147,7 +147,8 @@ func TestProbesOpenAndCloseItems(t *testing.T) {
 			t.Errorf("step %d: certificate %q, want %q", i, item.Severity, step.certificate)
 		}
 	}
-	if closed := h.count(`SELECT count(*) FROM attention_items WHERE closed_by = 'system'`); closed != 3 {
+	closed := h.count(`SELECT count(*) FROM attention_items WHERE closed_by = 'system'`)
+	if closed != 3 {
 		t.Errorf("%d items were closed, want 3", closed)
 	}
 }

@@ -142,7 +142,9 @@ func (s *Service) takeProbes(ctx context.Context) ([]probeTarget, error) {
 			  FROM probes p
 			  JOIN subscriptions s USING (subscription_uid)
 			 WHERE s.state IN ('active', 'failing')
-			   AND (p.next_at <= $1::timestamptz OR p.url NOT IN ('', s.url) AND p.next_at > $1::timestamptz + $2::interval)
+			   AND (p.next_at <= $1::timestamptz
+			        OR p.url NOT IN ('', s.url)
+			           AND p.next_at > $1::timestamptz + $2::interval)
 			 ORDER BY p.next_at
 			 LIMIT $3
 			   FOR UPDATE OF p SKIP LOCKED

@@ -34,7 +34,8 @@ type SystemFacts struct {
 
 // choreWords say what the chores do.
 var choreWords = map[string]string{
-	"housekeep": "Makes partitions ahead, clears what expired", "retain": "Removes what is kept no longer",
+	"housekeep":      "Makes partitions ahead, clears what expired",
+	"retain":         "Removes what is kept no longer",
 	"tally_outcomes": "Adds attempts up", "watch_health": "Follows health, raises alarms",
 	"probe_endpoints": "Probes endpoints",
 }
