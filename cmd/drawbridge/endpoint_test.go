@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -48,7 +49,12 @@ type endpoint struct {
 	url      string
 	caFile   string
 	requests chan wire
+	// status is the line of every answer from now on.
+	status atomic.Value
 }
+
+// answers changes what the endpoint answers from now on.
+func (e *endpoint) answers(status string) { e.status.Store(status) }
 
 func newEndpoint(t *testing.T, status string) *endpoint {
 	t.Helper()
@@ -64,22 +70,23 @@ func newEndpoint(t *testing.T, status string) *endpoint {
 		url: "https://" + listener.Addr().String() + "/hook", caFile: caFile,
 		requests: make(chan wire, 4000),
 	}
-	go e.accept(listener, status)
+	e.answers(status)
+	go e.accept(listener)
 	return e
 }
 
-func (e *endpoint) accept(listener net.Listener, status string) {
+func (e *endpoint) accept(listener net.Listener) {
 	for {
 		conn, err := listener.Accept()
 		if err != nil {
 			return
 		}
-		go e.answer(conn, status)
+		go e.answer(conn)
 	}
 }
 
 // answer reads requests off one connection until it closes.
-func (e *endpoint) answer(conn net.Conn, status string) {
+func (e *endpoint) answer(conn net.Conn) {
 	defer conn.Close()
 	reader := bufio.NewReader(conn)
 	for {
@@ -88,7 +95,7 @@ func (e *endpoint) answer(conn net.Conn, status string) {
 			return
 		}
 		e.requests <- request
-		if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\ncontent-length: 0\r\n\r\n", status); err != nil {
+		if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\ncontent-length: 0\r\n\r\n", e.status.Load()); err != nil {
 			return
 		}
 	}

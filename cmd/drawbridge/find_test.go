@@ -1,0 +1,135 @@
+package main
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A partner says "we got no webhook for this loan": from the pasted id to the
+// explanation in three interactions, and to a re-send that is proven in four
+// clicks.
+func TestFromALoanToItsExplanation(t *testing.T) {
+	t.Parallel()
+	w, e := newWorld(t), newEndpoint(t, "503 Service Unavailable")
+	w.vars["SSL_CERT_FILE"] = e.caFile
+	data := w.demoData()
+	s := w.serve()
+	w.subscribe(data, e)
+	draw(t, s.url, data, "first_regular")
+	first := e.next(t)
+	uid, _ := first.value("x-drawbridge-delivery")
+	w.waitForState(uid, "failed")
+	e.answers("200 OK")
+	var payload struct {
+		Loan string `json:"application_id"`
+	}
+	if err := json.Unmarshal(first.body, &payload); err != nil {
+		t.Fatal(err)
+	}
+	browser := newBrowser(t)
+	signIn(t, browser, s.url, data.Users[1])
+	link := fmt.Sprintf(`main a[href="/console/deliveries/%s"]`, uid)
+	do(t, browser,
+		// One: the search opens, the id is pasted, Enter.
+		chromedp.Evaluate[chromedp.Void](
+			`document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true}))`),
+		chromedp.WaitVisible(chromedp.CSS(`#palette-q`)),
+		chromedp.SendKeys(chromedp.CSS(`#palette-q`), payload.Loan),
+		chromedp.Submit(chromedp.CSS(`#palette-q`)),
+		chromedp.WaitVisible(chromedp.CSS(`main h1`)),
+		// Two: the failed delivery on the application's timeline.
+		press(link),
+		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "All attempts are used up")]`)),
+		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "Likely owner: partner")]`)),
+		// Three and four: re-send, with a reason.
+		press(`[data-open=resend]`),
+		chromedp.WaitVisible(chromedp.CSS(`dialog #reason`)),
+		chromedp.SendKeys(chromedp.CSS(`dialog #reason`), "endpoint is back"),
+		press(`dialog .dialog-form button[type=submit]`),
+		// Proven: the same page shows it arrive.
+		chromedp.WaitVisible(chromedp.Search(
+			`//section[@aria-labelledby="resends-title"]//*[text()="Delivered"]`)),
+	)
+}
+
+// The first page that somebody opens weighs little, everything included.
+func TestPageWeight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	data := w.demoData()
+	run := w.command("seed", "--deliveries", "2000", "--attempts", "3000", "--partners", "20")
+	if output, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("seeding: %v: %s", err, output)
+	}
+	s := w.serve()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar}
+	user := data.Users[1]
+	answer, err := client.PostForm(s.url+"/console/sign-in",
+		url.Values{"email": {user.Email}, "password": {user.Password}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	page, total := weigh(t, client, s.url+"/console/deliveries")
+	if strings.Count(page, `id="d-`) != 50 {
+		t.Fatalf("the page shows %d rows, want 50", strings.Count(page, `id="d-`))
+	}
+	parts := map[string]int{"page": total}
+	for _, match := range regexp.MustCompile(`(?:href|src)="(/static/[^"#]+)[#"]`).
+		FindAllStringSubmatch(page, -1) {
+		if _, known := parts[match[1]]; !known {
+			_, size := weigh(t, client, s.url+match[1])
+			parts[match[1]] = size
+			total += size
+		}
+	}
+	if total > 120_000 || len(parts) < 4 {
+		t.Errorf("the first load weighs %d bytes, more than 120 kB: %v", total, parts)
+	}
+	t.Logf("first load: %d bytes of %v", total, parts)
+}
+
+// weigh gets a file as a browser does, and returns it with what went over the wire.
+func weigh(t *testing.T, client *http.Client, address string) (string, int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept-Encoding", "gzip")
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", address, response.Status, err)
+	}
+	if response.Header.Get("Content-Encoding") != "gzip" {
+		return string(raw), len(raw)
+	}
+	reader, err := gzip.NewReader(strings.NewReader(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), len(raw)
+}
