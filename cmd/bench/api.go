@@ -150,7 +150,8 @@ func (b *bench) newAPIRun(ctx context.Context) (_ *apiRun, err error) {
 	if a.house, err = b.newHouse(ctx, nil); err != nil {
 		return nil, err
 	}
-	return a, a.open(ctx, "http://127.0.0.1:9911/hook")
+	err = a.open(ctx, "http://127.0.0.1:9911/hook")
+	return a, err
 }
 
 // open serves the API of the house and connects its callers, whose webhooks go

@@ -30,8 +30,10 @@ func TestMeasuresEverything(t *testing.T) {
 	folder := t.TempDir()
 	profile := filepath.Join(folder, "draws.pprof")
 	report, err := measure(t.Context(), options{
-		sizes: sizes{rate: 50, seconds: 1, operations: 32, rounds: 2, events: 60, endpoints: 3,
-			isolated: 48, slow: 20, waiting: 400, drained: 60, called: 1},
+		sizes: sizes{
+			rate: 50, seconds: 1, operations: 32, rounds: 2, events: 60, endpoints: 3,
+			isolated: 48, slow: 20, waiting: 400, drained: 60, called: 1,
+		},
 		sections: sectionNames(), profile: profile, dir: folder, volatile: true,
 	}, io.Discard)
 	if err != nil {

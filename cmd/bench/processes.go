@@ -54,12 +54,16 @@ func (b *bench) slowly(ctx context.Context, workers int) (took timing, err error
 		return timing{}, err
 	}
 	houses := []*house{set.house}
+	defer func() {
+		for _, another := range houses[1:] {
+			err = errors.Join(err, another.close())
+		}
+	}()
 	for len(houses) < workers {
 		another, err := set.house.another(ctx)
 		if err != nil {
 			return timing{}, err
 		}
-		defer func() { err = errors.Join(err, another.close()) }()
 		houses = append(houses, another)
 	}
 	clock, err := b.clock(n)

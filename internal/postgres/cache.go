@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"container/list"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -48,12 +47,12 @@ func (c *cachingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	}
 	return &cachedConn{
 		pqConn: inner, connector: c, generation: c.generation.Load(),
-		kept: make(map[string]*list.Element), order: list.New(),
+		kept: make(map[string]*keptStatement),
 	}, nil
 }
 
 // pqConn is what a connection of lib/pq can do.
-type pqConn interface {
+type pqConn interface { //nolint:interfacebloat // one for each thing that database/sql asks for
 	driver.Conn
 	driver.ConnBeginTx
 	driver.ConnPrepareContext
@@ -76,6 +75,8 @@ type pqStmt interface {
 type keptStatement struct {
 	text string
 	stmt pqStmt
+	// used counts the uses of statements on the connection until its own last one.
+	used int64
 }
 
 // cachedConn is a connection with the statements that it keeps. Like every
@@ -85,9 +86,9 @@ type cachedConn struct {
 
 	connector  *cachingConnector
 	generation int64
-	kept       map[string]*list.Element
-	// order has the statement used last at its front.
-	order *list.List
+	kept       map[string]*keptStatement
+	// uses counts the uses of statements.
+	uses int64
 	// inTx tells that a transaction is open, in which nothing can be repeated.
 	inTx bool
 	// suspect tells that a cancellation is, or may still be, under way. It
@@ -192,9 +193,10 @@ func (c *cachedConn) prepared(ctx context.Context, text string) (pqStmt, error) 
 		}
 		c.generation = now
 	}
+	c.uses++
 	if found, ok := c.kept[text]; ok {
-		c.order.MoveToFront(found)
-		return found.Value.(keptStatement).stmt, nil //nolint:forcetypeassert // holds nothing else
+		found.used = c.uses
+		return found.stmt, nil
 	}
 	if err := c.shrink(c.connector.limit - 1); err != nil {
 		return nil, err
@@ -208,18 +210,21 @@ func (c *cachedConn) prepared(ctx context.Context, text string) (pqStmt, error) 
 		return nil, errors.Join(
 			errors.New("the driver's statement lacks what the statement cache needs"), made.Close())
 	}
-	c.kept[text] = c.order.PushFront(keptStatement{text: text, stmt: stmt})
+	c.kept[text] = &keptStatement{text: text, stmt: stmt, used: c.uses}
 	return stmt, nil
 }
 
 // shrink forgets the statements used longest ago until at most size are left.
 func (c *cachedConn) shrink(size int) error {
-	for c.order.Len() > size {
-		oldest := c.order.Back()
-		kept := oldest.Value.(keptStatement) //nolint:forcetypeassert // holds nothing else
-		c.order.Remove(oldest)
-		delete(c.kept, kept.text)
-		if err := kept.stmt.Close(); err != nil {
+	for len(c.kept) > size {
+		var oldest *keptStatement
+		for _, kept := range c.kept {
+			if oldest == nil || kept.used < oldest.used {
+				oldest = kept
+			}
+		}
+		delete(c.kept, oldest.text)
+		if err := oldest.stmt.Close(); err != nil {
 			return err
 		}
 	}

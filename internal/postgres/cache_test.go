@@ -177,10 +177,13 @@ func TestStatementsFollowTheSchema(t *testing.T) {
 // readThing reads whatever columns the table has.
 func readThing(t *testing.T, from interface {
 	QueryRowxContext(ctx context.Context, query string, args ...any) *sqlx.Row
-}) (string, error) {
+},
+) (string, error) {
 	t.Helper()
 	found := map[string]any{}
-	err := from.QueryRowxContext(t.Context(), `SELECT * FROM things WHERE uid = $1`, 1).MapScan(found)
+	//nolint:unqueryvet // the columns are what changes
+	row := from.QueryRowxContext(t.Context(), `SELECT * FROM things WHERE uid = $1`, 1)
+	err := row.MapScan(found)
 	return fmt.Sprint(found), err
 }
 
@@ -331,7 +334,7 @@ func TestEnginePlansByIndex(t *testing.T) {
 	}
 	var plan []string
 	err := db.Engine().Select(&plan, `
-		EXPLAIN SELECT * FROM things JOIN unnest(ARRAY[1]) AS u (uid) USING (uid)`)
+		EXPLAIN SELECT uid FROM things JOIN unnest(ARRAY[1]) AS u (uid) USING (uid)`)
 	if err != nil {
 		t.Fatal(err)
 	}

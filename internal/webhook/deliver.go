@@ -180,13 +180,14 @@ const loadAssignments = `
 	       d.slot_at
 	  FROM unnest($1::uuid[], $2::timestamptz[]) AS job (delivery_uid, created_at)
 	 CROSS JOIN LATERAL (
-	           SELECT *
+	           SELECT delivery_uid, created_at, state, attempt_count, next_attempt_at, event,
+	                  test, application_uid, subscription_uid, event_uid, event_at, slot_at
 	             FROM deliveries
 	            WHERE delivery_uid = job.delivery_uid
 	              AND created_at = job.created_at
 	            LIMIT 1) AS d
 	 CROSS JOIN LATERAL (
-	           SELECT *
+	           SELECT body, traceparent
 	             FROM events
 	            WHERE event_uid = d.event_uid
 	              AND occurred_at = d.event_at

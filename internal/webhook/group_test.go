@@ -81,8 +81,8 @@ func (c *crowd) gather(t *testing.T, ins ...int) map[int]error {
 		})
 	}
 	for waiting := 0; waiting < len(ins); {
-		c.group.mu.Lock()
-		waiting = len(c.group.waiting)
+		c.group.mu.Lock() // the group's own, not the test's
+		waiting = len(c.waiting)
 		c.group.mu.Unlock()
 	}
 	close(c.let)

@@ -53,6 +53,8 @@ func (s *Service) outcome(number int, attempt Attempt, now time.Time) outcome {
 // Rows come in the order of their keys, so that two processes which meet in the
 // same rows wait for each other and do not lock each other out. The last two
 // parameters bound the times of the deliveries, which spares partitions.
+//
+//nolint:unqueryvet // what is unnested has the columns that are named with it
 const recordAttempts = `
 	WITH made AS MATERIALIZED (
 		SELECT *

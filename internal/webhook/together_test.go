@@ -65,7 +65,7 @@ func checkOwnAnswer(t *testing.T, delivery webhook.DeliveryDetail, status int) {
 			number = header.Value
 		}
 	}
-	if body := fmt.Sprintf("answer \"%s\" \\ {,}", number); string(attempt.ResponseBody) != body {
+	if body := fmt.Sprintf(`answer %q \ {,}`, number); string(attempt.ResponseBody) != body {
 		t.Errorf("the answer is %q, want %q", attempt.ResponseBody, body)
 	}
 	if attempt.URL != delivery.URL || attempt.SubscriptionVersion != 1 {
