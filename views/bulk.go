@@ -45,7 +45,7 @@ func SkipWord(reason string) string {
 	case "duplicate":
 		return "A later re-send of the same event is in the set"
 	case "under_way":
-		return "Still under way by itself"
+		return "Still under way, or in another bulk re-send"
 	case "delivered_already":
 		return "Delivered already"
 	case "newer_delivered":

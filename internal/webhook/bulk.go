@@ -90,7 +90,8 @@ const (
 	// SkipDuplicate is for a delivery beside a later one of the same event to the
 	// same subscription in the same set.
 	SkipDuplicate SkipReason = "duplicate"
-	// SkipUnderWay is for an event that is still on its way to the subscription.
+	// SkipUnderWay is for an event that is still on its way to the subscription, or
+	// waits for its turn in another bulk re-send.
 	SkipUnderWay SkipReason = "under_way"
 	// SkipDelivered is for an event that the subscription has received.
 	SkipDelivered SkipReason = "delivered_already"

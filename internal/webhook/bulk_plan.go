@@ -198,6 +198,13 @@ func (b Bulk) chosen() (string, []any) {
 			  FROM deliveries d
 			 WHERE d.event_uid IN (SELECT event_uid FROM matched)
 			 GROUP BY 1, 2
+		), promised AS (
+			SELECT DISTINCT i.event_uid, i.subscription_uid
+			  FROM bulk_resends b
+			  JOIN bulk_resend_items i USING (bulk_uid)
+			 WHERE b.partner_uid = $1
+			   AND b.state IN ('running', 'paused')
+			   AND i.state = 'waiting'
 		), tried AS (
 			SELECT a.delivery_uid,
 			       bool_or(a.error_class = 'unknown') AS unknown,
@@ -220,12 +227,13 @@ func (b Bulk) chosen() (string, []any) {
 			       row_number() OVER (PARTITION BY event_uid, subscription_uid
 			                          ORDER BY created_at DESC, delivery_uid DESC) AS place,
 			       coalesce(b.delivered, false) AS delivered,
-			       coalesce(b.under_way, false) AS under_way,
+			       coalesce(b.under_way, false) OR p.event_uid IS NOT NULL AS under_way,
 			       coalesce(t.unknown, false) AS unknown,
 			       coalesce(t.tried_version < m.version, false) AS changed,
 			       coalesce(l.newest_at > m.event_at, false) AS newer
 			  FROM matched m
 			  LEFT JOIN sibling b USING (event_uid, subscription_uid)
+			  LEFT JOIN promised p USING (event_uid, subscription_uid)
 			  LEFT JOIN tried t USING (delivery_uid)
 			  LEFT JOIN latest l USING (application_uid, subscription_uid)
 		), judged AS MATERIALIZED (

@@ -92,12 +92,14 @@ func TestConfirmBulkIsRefused(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	h.subscribe(t, "https://hooks.example.com", nil)
-	h.manyFailed(t, webhook.TypedAbove+1)
+	h.manyFailed(t, webhook.TypedAbove+2)
 	large := h.draft(t, h.everything(), nil)
 	scope := h.everything()
 	scope.Filter.State = webhook.DeliveryDelivered
 	empty := h.draft(t, scope, nil)
-	started := h.begin(t, h.everything(), nil)
+	started := h.begin(t, webhook.BulkScope{
+		PartnerUID: h.partner, Kind: webhook.BulkSelection, Deliveries: []uuid.UUID{h.newest(t).UID},
+	}, nil)
 	tests := []struct {
 		name    string
 		uid     uuid.UUID

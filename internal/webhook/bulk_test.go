@@ -336,3 +336,23 @@ func TestReplaySendsWhatASubscriptionNeverGot(t *testing.T) {
 		t.Errorf("an event that arrived would be replayed: %+v", plan)
 	}
 }
+
+// What one bulk re-send is about to send, another leaves out.
+func TestBulkLeavesOutWhatAnotherIsAboutToSend(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.subscribe(t, "https://hooks.example.com", nil)
+	h.failures(t, 3)
+	first := h.begin(t, h.everything(), nil)
+	plan := h.plan(t, h.draft(t, h.everything(), nil))
+	if plan.Total != 0 || plan.Skipped[webhook.SkipUnderWay] != 3 {
+		t.Errorf("while the first waits: %d, skipping %v", plan.Total, plan.Skipped)
+	}
+	h.do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := h.CancelBulk(ctx, tx, first)
+		return err
+	})
+	if plan := h.plan(t, h.draft(t, h.everything(), nil)); plan.Total != 3 {
+		t.Errorf("after it was cancelled: %d", plan.Total)
+	}
+}
