@@ -15,6 +15,8 @@ type ApplicationPage struct {
 	// Source and Communications say who created it and whether mails go out.
 	Source         string
 	Communications string
+	// Hold is the legal hold that keeps all of it, nil without one.
+	Hold *HoldView
 	// Document is the status of the loan documents, empty when none were sent.
 	Document    string
 	Updated     time.Time

@@ -61,6 +61,9 @@ func (c *Console) applicationPage(
 	if app.Borrower.AnnualIncome != nil {
 		page.Income = views.Amount(*app.Borrower.AnnualIncome)
 	}
+	if page.Hold, err = c.holdView(ctx, uid); err != nil {
+		return views.ApplicationPage{}, err
+	}
 	tasks, err := c.Applications.Tasks(ctx, uid)
 	if err != nil {
 		return views.ApplicationPage{}, err

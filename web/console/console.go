@@ -155,6 +155,7 @@ func (c *Console) Routes() []Route {
 	routes = append(routes, c.partnerRoutes()...)
 	routes = append(routes, c.requestRoutes()...)
 	routes = append(routes, c.loanRoutes()...)
+	routes = append(routes, c.holdRoutes()...)
 	for i, route := range routes {
 		routes[i].Handler = c.guard(route.Role, route.Handler)
 	}
