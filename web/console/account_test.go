@@ -48,7 +48,8 @@ func TestSecondFactorByThePages(t *testing.T) {
 	r.still()
 	b := r.signedIn()
 	picture := b.get(views.PathSecondFactorQR).wantStatus(t, http.StatusOK)
-	if !strings.HasPrefix(picture.Raw, "\x89PNG") || picture.Header.Get("Cache-Control") != "no-store" {
+	if !strings.HasPrefix(picture.Raw, "\x89PNG") ||
+		picture.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("the picture: %v", picture.Header)
 	}
 	wrong := b.post(views.PathSecondFactor, url.Values{"code": {"000000"}}).
@@ -274,7 +275,8 @@ func TestInvitation(t *testing.T) {
 	var leaks int
 	r.must(r.DB.Get(&leaks, `SELECT count(*) FROM audit_log WHERE after::text LIKE $1`, "%"+once+"%"))
 	if leaks != 0 || r.audits("user.create") != 1 {
-		t.Errorf("%d entries hold the password, %d tell of the invitation", leaks, r.audits("user.create"))
+		t.Errorf("%d entries hold the password, %d tell of the invitation",
+			leaks, r.audits("user.create"))
 	}
 	bo := r.stranger()
 	bo.signIn("bo@lender.example", once).wantStatus(t, http.StatusSeeOther)

@@ -29,7 +29,8 @@ func TestPeople(t *testing.T) {
 	if got := page.find("tr[id^=person-]").Length(); got != 2 {
 		t.Errorf("%d people are listed, want 2", got)
 	}
-	if got := b.get(views.PathPeople + "?q=SAM&role=support").find("tr[id^=person-]").Length(); got != 1 {
+	found := b.get(views.PathPeople + "?q=SAM&role=support").find("tr[id^=person-]")
+	if got := found.Length(); got != 1 {
 		t.Errorf("%d people begin with sam, want 1", got)
 	}
 	none := b.get(views.PathPeople+"?q=nobody").wantStatus(t, http.StatusOK)
@@ -167,7 +168,8 @@ func TestAuditLogByPages(t *testing.T) {
 	b := r.signedIn()
 	_, err := r.DB.ExecContext(r.Context(), `
 		INSERT INTO audit_log (at, actor, address, action, subject_kind, subject, after)
-		SELECT $1, 'cli', '', 'bulk.test', 'partner', n::text, '{"secret": "planted", "n": 12345678901234567890}'
+		SELECT $1, 'cli', '', 'bulk.test', 'partner', n::text,
+		       '{"secret": "planted", "n": 12345678901234567890}'
 		  FROM generate_series(1, 120) AS n`, r.DB.Now())
 	r.must(err)
 	path, seen := views.PathAudit+"?action=bulk.test", map[string]bool{}

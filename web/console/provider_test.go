@@ -12,7 +12,6 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/secret"
 	"drawbridge/views"
-	"drawbridge/web/api"
 	"drawbridge/web/console"
 )
 
@@ -32,15 +31,13 @@ func newProvided(t *testing.T, domains ...string) *provided {
 	server := httptest.NewUnstartedServer(nil)
 	r.URL = "http://" + server.Listener.Addr().String()
 	config := idp.Config()
-	c, err := console.New(console.Options{
-		DB: r.DB, Operators: r.Operators, Webhooks: r.Webhooks, Emails: r.Emails,
-		Applications: r.Applications, Loans: r.Applications.Loans, Documents: r.Documents,
-		PublicURL: r.URL, Status: api.Status,
-		Provider: operator.NewProvider(operator.ProviderConfig{
-			Issuer: idp.Issuer(), ClientID: config.ClientID, Secret: secret.New(config.ClientSecret),
-			Name: "Lender ID", Domains: domains, ReturnURL: r.URL + views.PathSignInReturn,
-		}),
+	options := r.options
+	options.PublicURL = r.URL
+	options.Provider = operator.NewProvider(operator.ProviderConfig{
+		Issuer: idp.Issuer(), ClientID: config.ClientID, Secret: secret.New(config.ClientSecret),
+		Name: "Lender ID", Domains: domains, ReturnURL: r.URL + views.PathSignInReturn,
 	})
+	c, err := console.New(options)
 	r.must(err)
 	server.Config.Handler = serve(c)
 	server.Start()

@@ -149,7 +149,9 @@ func TestTheEmbeddedConsoleIsGuarded(t *testing.T) {
 	r := newRoom(t)
 	sam, b := r.signedIn(), r.admin()
 	const call = views.PathJobConsole + "/api/jobs/retry"
-	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+	for _, method := range []string{
+		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete,
+	} {
 		sam.send(method, call, url.Values{}).wantStatus(t, http.StatusForbidden)
 	}
 	page := b.get(views.PathJobConsole+"/").wantStatus(t, http.StatusOK)

@@ -67,6 +67,9 @@ type room struct {
 	Console      *console.Console
 	URL          string
 
+	// options are what the console was made of.
+	options console.Options
+
 	partner, merchant, application uuid.UUID
 	// ahead is how far the clock is ahead of time.
 	ahead atomic.Int64
@@ -84,7 +87,7 @@ func newRoom(t *testing.T) *room {
 	r.Applications, r.Documents = r.newApplications(), r.newDocuments()
 	server := httptest.NewUnstartedServer(nil)
 	r.URL = "http://" + server.Listener.Addr().String()
-	r.Console, err = console.New(console.Options{
+	r.options = console.Options{
 		DB: r.DB, Operators: r.Operators, Webhooks: r.Webhooks,
 		Search: &search.Service{DB: r.DB}, Emails: r.Emails,
 		Partners:     &partner.Service{DB: r.DB},
@@ -106,7 +109,8 @@ func newRoom(t *testing.T) *room {
 			AttemptLimit: 30 * time.Second,
 		},
 		Fleet: &fleet.Service{DB: r.DB},
-	})
+	}
+	r.Console, err = console.New(r.options)
 	r.must(err)
 	server.Config.Handler = serve(r.Console)
 	server.Start()

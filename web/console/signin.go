@@ -68,7 +68,7 @@ func (c *Console) admit(
 
 // signInCodeForm asks for the second factor.
 func (c *Console) signInCodeForm(ctx echo.Context) error {
-	_, _, ok, err := c.awaitedCode(ctx)
+	_, ok, err := c.awaitedCode(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,13 +83,14 @@ func (c *Console) signInCodeForm(ctx echo.Context) error {
 
 // signInCode checks the second factor and starts a session.
 func (c *Console) signInCode(ctx echo.Context) error {
-	user, method, ok, err := c.awaitedCode(ctx)
+	owing, ok, err := c.awaitedCode(ctx)
 	if err != nil {
 		return err
 	}
 	if !ok {
 		return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?why=code")
 	}
+	user, method := owing.User, owing.Method
 	recovered, err := c.Operators.CheckCode(
 		ctx.Request().Context(), user, ctx.FormValue("code"), ctx.RealIP())
 	switch lending.ErrorCode(err) {
@@ -116,20 +117,21 @@ func (c *Console) signInCode(ctx echo.Context) error {
 }
 
 // awaitedCode returns who has given the right password a moment ago and owes a code.
-func (c *Console) awaitedCode(ctx echo.Context) (operator.User, operator.Method, bool, error) {
+func (c *Console) awaitedCode(ctx echo.Context) (operator.Signed, bool, error) {
 	request := ctx.Request().Context()
 	uid, err := uuid.Parse(c.sessions.GetString(request, sessionWaiting))
 	began := time.Unix(c.sessions.GetInt64(request, sessionWaitingAt), 0)
 	if err != nil || c.DB.Now().Sub(began) > codeWait {
-		return operator.User{}, "", false, nil //nolint:nilerr // no id: nobody waits
+		return operator.Signed{}, false, nil //nolint:nilerr // no id: nobody waits
 	}
 	user, err := c.Operators.User(request, uid)
 	if lending.ErrorCode(err) == lending.CodeNotFound {
-		return operator.User{}, "", false, nil
+		return operator.Signed{}, false, nil
 	}
 	method := operator.Method(c.sessions.GetString(request, sessionWaitingBy))
 	same := user.Credential == c.sessions.GetString(request, sessionWaitingFor)
-	return user, method, err == nil && same && user.DisabledAt == nil, err
+	owing := operator.Signed{User: user, Session: operator.Session{Method: method}}
+	return owing, err == nil && same && user.DisabledAt == nil, err
 }
 
 // signOut ends the session.
