@@ -5,6 +5,7 @@ const (
 	PathSettings          = "/console/settings"
 	PathSettingsSignIn    = "/console/settings/sign-in"
 	PathSettingsRetention = "/console/settings/retention"
+	PathSettingsHealth    = "/console/settings/health"
 )
 
 // ConfigRow is a setting of the process's environment, secrets masked.

@@ -106,6 +106,8 @@ func (s *Service) PruneHealth(ctx context.Context) error {
 		{`DELETE FROM traffic WHERE unit = 'minute' AND start < $1`, now.Add(-TrafficKept)},
 		{`DELETE FROM traffic WHERE unit = 'hour' AND start < $1`, now.Add(-HoursKept)},
 		{`DELETE FROM probe_changes WHERE at < $1`, now.Add(-HoursKept)},
+		{`DELETE FROM subscription_hours WHERE hour < $1`, now.Add(-HoursKept)},
+		{`DELETE FROM subscription_errors WHERE hour < $1`, now.Add(-HoursKept)},
 	} {
 		if _, err := s.DB.ExecContext(ctx, old.statement, old.before); err != nil {
 			return fmt.Errorf("removing old summaries: %w", err)

@@ -28,6 +28,11 @@ func (c *Console) settingsRoutes() []Route {
 			http.MethodPost, views.PathSettingsRetention, "console.settings.retention", admin,
 			c.saveRetention,
 		},
+		{http.MethodGet, views.PathSettingsHealth, "console.settings.health", admin, c.healthSettings},
+		{
+			http.MethodPost, views.PathSettingsHealth, "console.settings.health.submit", admin,
+			c.healthSettings,
+		},
 	}
 }
 

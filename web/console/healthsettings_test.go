@@ -1,0 +1,37 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"drawbridge/internal/webhook"
+	"drawbridge/views"
+)
+
+func TestFailingThresholdsAreSet(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.asOperator().get(views.PathSettingsHealth).wantStatus(t, http.StatusForbidden)
+	b := r.admin()
+	wrong, _ := b.fillIn(views.PathSettingsHealth, map[string]string{
+		"failing_minutes": "1", "failing_events": "many",
+	})
+	wrong.wantStatus(t, http.StatusBadRequest)
+	if text := wrong.text("main"); !strings.Contains(text, "whole number") {
+		t.Errorf("a wrong form says %q", text)
+	}
+	saved, values := b.fillIn(views.PathSettingsHealth, map[string]string{
+		"failing_minutes": "120", "failing_events": "5",
+	})
+	b.get(saved.wantStatus(t, http.StatusSeeOther).Location).wantStatus(t, http.StatusOK)
+	b.post(views.PathSettingsHealth, values).wantStatus(t, http.StatusSeeOther)
+	got, err := r.Webhooks.LoadHealthSettings(t.Context())
+	want := webhook.HealthSettings{FailingMinutes: 120, FailingEvents: 5}
+	if err != nil || got != want {
+		t.Errorf("stored %+v, %v; want %+v", got, err, want)
+	}
+	if r.audits("health_settings.update") != 1 {
+		t.Error("the change is not in the audit log once")
+	}
+}
