@@ -35,6 +35,10 @@ type load struct {
 	errors atomic.Int64
 	mu     sync.Mutex
 	titles []string
+	// unanswered are the titles of calls that got no answer, and refused counts
+	// other answers than a confirmation, both by the server that was called.
+	unanswered map[string][]string
+	refused    map[string]int
 }
 
 // newLoad prepares the demo data, a rate that no test reaches, and a
@@ -42,7 +46,10 @@ type load struct {
 func (w *world) newLoad(r *recordingReceiver) *load {
 	w.t.Helper()
 	data := w.demoData()
-	l := &load{t: w.t, client: data.Partners[0].Clients[0]}
+	l := &load{
+		t: w.t, client: data.Partners[0].Clients[0],
+		unanswered: map[string][]string{}, refused: map[string]int{},
+	}
 	if got := w.run("", "client", "rate", l.client.ID,
 		"--rate", "50000", "--burst", "100000"); got.status != 0 {
 		w.t.Fatalf("raising the rate ended with %d: %s", got.status, got.stderr)
@@ -92,10 +99,9 @@ func (l *load) one(client *http.Client) bool {
 		return false
 	}
 	i := int(l.next.Add(1))
-	title := fmt.Sprintf("task %d", i)
+	title, api := fmt.Sprintf("task %d", i), urls[i%len(urls)]
 	request, err := http.NewRequestWithContext(l.t.Context(), http.MethodPost,
-		fmt.Sprintf("%s/api/v2/sandbox/application/%s/task",
-			urls[i%len(urls)], l.targets[i%len(l.targets)]),
+		fmt.Sprintf("%s/api/v2/sandbox/application/%s/task", api, l.targets[i%len(l.targets)]),
 		strings.NewReader(`{"title":"`+title+`"}`))
 	if err != nil {
 		return false
@@ -104,15 +110,17 @@ func (l *load) one(client *http.Client) bool {
 	request.Header.Set("x-service-client-id", l.client.ID)
 	request.Header.Set("x-service-client-secret", l.client.Secret)
 	response, err := client.Do(request)
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	if err != nil {
+		l.unanswered[api] = append(l.unanswered[api], title)
 		return false
 	}
 	_ = response.Body.Close()
 	if response.StatusCode != http.StatusCreated {
+		l.refused[api]++
 		return false
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.titles = append(l.titles, title)
 	l.accepted.Add(1)
 	return true
@@ -123,6 +131,21 @@ func (l *load) confirmed() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.titles)
+}
+
+// troubles returns how many calls a server left unanswered or refused.
+func (l *load) troubles(s *server) (unanswered []string, refused int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.unanswered[s.url]), l.refused[s.url]
+}
+
+// reached waits until so many calls were confirmed and deliveries received.
+func (l *load) reached(r *recordingReceiver, point int64) {
+	l.t.Helper()
+	until(l.t, 5*time.Minute, fmt.Sprintf("%d calls and arrivals", point), func() bool {
+		return l.accepted.Load()+int64(r.deliveries()) >= point
+	})
 }
 
 // pretendDowntime makes the jobs of dead processes look as if all processes had
@@ -169,9 +192,7 @@ func TestNothingIsLost(t *testing.T) {
 	slices.Sort(points)
 	outage := chance.IntN(kills) // never last: the last kill ends what it left
 	for i, point := range points {
-		until(t, patience, "enough was confirmed and received", func() bool {
-			return l.accepted.Load()+int64(r.deliveries()) >= point
-		})
+		l.reached(r, point)
 		if i == outage {
 			pg.stop(syscall.SIGQUIT)
 			pg.start()
@@ -187,7 +208,7 @@ func TestNothingIsLost(t *testing.T) {
 	loading.Wait()
 	db := w.open(t)
 	waitUntilSettled(t, db, patience)
-	found := audit(t, db, r, l.confirmed())
+	found := audit(t, db, r, l.confirmed(), false)
 	t.Logf("%d kills and 1 immediate stop of Postgres in %s: %+v, calls without an answer %d",
 		kills, time.Since(began).Round(time.Second), found, l.errors.Load())
 }

@@ -62,7 +62,7 @@ func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
 	for _, choose := range choices {
 		choose(&chosen)
 	}
-	dsn, err := dataSource(rawURL)
+	dsn, err := dataSource(rawURL, chosen)
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +107,18 @@ func (db *DB) Close() error {
 	return err
 }
 
-// dataSource checks the URL and adds the default sslmode. Errors do not quote
-// the URL, which may hold a password.
-func dataSource(rawURL string) (string, error) {
+const (
+	idleParameter = "idle_in_transaction_session_timeout"
+	// idleLimit is how long a transaction may wait for its next statement. It is
+	// far above what a living process takes; a frozen one would keep its locks, and
+	// others from the work that they took over, until it wakes.
+	idleLimit = "60s"
+)
+
+// dataSource checks the URL and adds the default sslmode, and the limit of idle
+// transactions where the connections are ours. Errors do not quote the URL,
+// which may hold a password.
+func dataSource(rawURL string, chosen options) (string, error) {
 	parsed, err := url.Parse(rawURL)
 	if err != nil || (parsed.Scheme != "postgres" && parsed.Scheme != "postgresql") {
 		return "", errors.New("the database URL must look like postgres://user:password@host:5432/name")
@@ -117,8 +126,11 @@ func dataSource(rawURL string) (string, error) {
 	query := parsed.Query()
 	if query.Get("sslmode") == "" {
 		query.Set("sslmode", "prefer")
-		parsed.RawQuery = query.Encode()
 	}
+	if query.Get(idleParameter) == "" && !chosen.unprepared {
+		query.Set(idleParameter, idleLimit)
+	}
+	parsed.RawQuery = query.Encode()
 	return parsed.String(), nil
 }
 

@@ -1,0 +1,41 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+)
+
+// TestIdleTransactionsEnd shows how long a process that froze in a transaction
+// can keep its locks.
+func TestIdleTransactionsEnd(t *testing.T) {
+	t.Parallel()
+	url := pgtest.URL(t)
+	cases := []struct {
+		name, url, want string
+		options         []postgres.Option
+	}{
+		{"by default", url, "1min", nil},
+		{"as the URL says", url + "&idle_in_transaction_session_timeout=5s", "5s", nil},
+		{"behind a pooler", url, "0", []postgres.Option{postgres.WithoutStatements()}},
+	}
+	for _, c := range cases {
+		db, err := postgres.Open(t.Context(), c.url, c.options...)
+		if err != nil {
+			t.Fatalf("%s: %v", c.name, err)
+		}
+		for _, pool := range []interface {
+			Get(any, string, ...any) error
+		}{db, db.Engine()} {
+			var got string
+			err := pool.Get(&got, `SHOW idle_in_transaction_session_timeout`)
+			if err != nil || got != c.want {
+				t.Errorf("%s the limit is %q (%v), want %q", c.name, got, err, c.want)
+			}
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
