@@ -160,4 +160,6 @@ func (i partitionedIndex) missing(ctx context.Context, db *sql.DB) ([]string, er
 }
 
 // listsText is what the migration does, for the hash of the schema.
-func listsText() string { return fmt.Sprint(listTables, searchIndexes, applicationIndexes, listIndexes) }
+func listsText() string {
+	return fmt.Sprint(listTables, searchIndexes, applicationIndexes, listIndexes)
+}

@@ -41,8 +41,10 @@ type PageLink struct {
 func actions() []PageLink {
 	return []PageLink{
 		{"Show what is failing now", "triangle-alert", PathDeliveries + "?state=retrying"},
-		{"Show what used up its attempts today", "circle-x",
-			PathDeliveries + "?range=today&state=failed"},
+		{
+			"Show what used up its attempts today", "circle-x",
+			PathDeliveries + "?range=today&state=failed",
+		},
 		{"Follow deliveries as they come in (tail)", "send", PathDeliveries + "?tail=1"},
 		{"Check a signature that a partner rejects", "lock", PathDoctor},
 	}

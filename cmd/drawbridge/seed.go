@@ -12,13 +12,14 @@ import (
 
 type seedCmd struct {
 	Deliveries int  `help:"How many deliveries to make." default:"2000000"`
-	Attempts   int  `help:"About how many attempts they have in all, 1 to 1.8 for each." default:"3000000"`
+	Attempts   int  `help:"About how many attempts they have, 1 to 1.8 for each." default:"3000000"`
 	Partners   int  `help:"How many partners share them." default:"40"`
 	JSON       bool `help:"Print one JSON document."`
 }
 
 // errSeedInProduction keeps made-up rows out of real data.
-var errSeedInProduction = errors.New("seed makes up data; it is refused with DRAWBRIDGE_ENV=production")
+var errSeedInProduction = errors.New(
+	"seed makes up data; it is refused with DRAWBRIDGE_ENV=production")
 
 // Run fills the database and prints what it holds then.
 func (cmd seedCmd) Run(env *environment) error {

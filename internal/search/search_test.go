@@ -83,7 +83,9 @@ func TestFind(t *testing.T) {
 			t.Errorf("%q finds %+v, want the %s %s", test.sought, hits, test.kind, test.id)
 		}
 	}
-	for _, nothing := range []string{"", " ", "nobody", "%", "_", `\`, "0", "-1", "99999999999999999999"} {
+	for _, nothing := range []string{
+		"", " ", "nobody", "%", "_", `\`, "0", "-1", "99999999999999999999",
+	} {
 		if hits, err := service.Find(t.Context(), nothing); err != nil || len(hits) > 0 {
 			t.Errorf("%q finds %+v, %v", nothing, hits, err)
 		}

@@ -27,7 +27,8 @@ const byUID = applicationHit + ` WHERE a.application_uid = ?
 	UNION ALL
 	SELECT 'delivery', d.delivery_uid::text, d.event || ': ' || d.status,
 	       d.state || ' · ' || p.name || ' · ' || s.url, 0::bigint
-	  FROM deliveries d JOIN subscriptions s USING (subscription_uid) JOIN partners p USING (partner_uid)
+	  FROM deliveries d JOIN subscriptions s USING (subscription_uid)
+	  JOIN partners p USING (partner_uid)
 	 WHERE d.delivery_uid = ?
 	UNION ALL
 	SELECT 'event', e.event_uid::text, e.kind || ': ' || e.status, p.name, 0::bigint
@@ -49,19 +50,20 @@ const byNumber = `
 
 // byText finds what is named by exactly the text.
 var byText = `
-	SELECT * FROM (
+	(
 	SELECT 'client' AS kind, c.client_id AS id, c.client_id AS title,
 	       p.name || CASE WHEN c.revoked_at IS NULL THEN '' ELSE ' · revoked' END AS detail,
 	       0::bigint AS number
-	  FROM clients c JOIN partners p USING (partner_uid) WHERE c.client_id = $1) clients
+	  FROM clients c JOIN partners p USING (partner_uid) WHERE c.client_id = $1)
 	UNION ALL
-	SELECT * FROM (
-	SELECT 'request', request_uid::text, method || ' ' || path, status || ' · ' || request_id, 0::bigint
-	  FROM api_requests WHERE request_id = $1 ORDER BY at DESC LIMIT ` + limit + `) requests`
+	(
+	SELECT 'request', request_uid::text, method || ' ' || path,
+	       status || ' · ' || request_id, 0::bigint
+	  FROM api_requests WHERE request_id = $1 ORDER BY at DESC LIMIT ` + limit + `)`
 
 // byBeginning finds applications whose reference or e-mail address begins so.
 var byBeginning = `
-	SELECT * FROM (` + applicationHit + `
+	(` + applicationHit + `
 	 WHERE a.application_uid IN (
 	       (SELECT application_uid FROM applications
 	         WHERE lower(external_reference) LIKE ? AND external_reference IS NOT NULL
@@ -69,21 +71,21 @@ var byBeginning = `
 	       UNION
 	       (SELECT application_uid FROM applications WHERE lower(borrower_email) LIKE ?
 	         ORDER BY lower(borrower_email) USING ~<~ LIMIT ` + limit + `))
-	 ORDER BY a.created_at DESC LIMIT ` + limit + `) applications`
+	 ORDER BY a.created_at DESC LIMIT ` + limit + `)`
 
 // byPlace finds subscriptions whose URL begins so, the scheme left aside.
 var byPlace = `
-	SELECT * FROM (` + subscriptionHit + `
+	(` + subscriptionHit + `
 	 WHERE lower(substring(s.url FROM '^[a-z]+://(.*)$')) LIKE ?
-	 ORDER BY s.state = 'deleted', s.created_at DESC LIMIT ` + limit + `) subscriptions`
+	 ORDER BY s.state = 'deleted', s.created_at DESC LIMIT ` + limit + `)`
 
 // byName finds partners and merchants with a word that begins so (? at the
 // beginning, ! further on). There are few enough of both to look at each.
 var byName = `
-	SELECT * FROM (
+	(
 	SELECT 'partner', partner_uid::text, name, '', 0::bigint
 	  FROM partners WHERE lower(name) LIKE ? OR lower(name) LIKE !
-	 ORDER BY name LIMIT ` + limit + `) partners
+	 ORDER BY name LIMIT ` + limit + `)
 	UNION ALL
-	SELECT * FROM (` + merchantHit + ` WHERE lower(m.name) LIKE ? OR lower(m.name) LIKE !
-	 ORDER BY m.name LIMIT ` + limit + `) merchants`
+	(` + merchantHit + ` WHERE lower(m.name) LIKE ? OR lower(m.name) LIKE !
+	 ORDER BY m.name LIMIT ` + limit + `)`

@@ -13,6 +13,8 @@ const makePartners = `
 	  FROM generate_series(1, $1::integer) AS n`
 
 // makeMerchants gives every partner one to six merchants.
+//
+//nolint:unqueryvet // the inner rows are picked from by name outside
 const makeMerchants = `
 	INSERT INTO merchants (merchant_uid, partner_uid, name, created_at)
 	SELECT drawbridge_uid($1::timestamptz), p.partner_uid,
@@ -23,6 +25,8 @@ const makeMerchants = `
 	 CROSS JOIN LATERAL generate_series(1, 1 + p.place % 6) AS n`
 
 // makeSubscriptions gives every partner one to three subscriptions.
+//
+//nolint:unqueryvet // the inner rows are picked from by name outside
 const makeSubscriptions = `
 	WITH made AS (
 		INSERT INTO subscriptions (subscription_uid, partner_uid, url, auth, events,
@@ -196,6 +200,8 @@ const makeDeliveries = `
 
 // makeResends re-sends $1 deliveries that failed, some time after $2 and before
 // $3. All of them arrive.
+//
+//nolint:unqueryvet // the inner rows are picked from by name outside
 const makeResends = `
 	WITH failed AS MATERIALIZED (
 		SELECT d.*, drawbridge_uid(d.created_at + interval '1 hour') AS new_uid

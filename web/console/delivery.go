@@ -39,7 +39,8 @@ func (c *Console) delivery(ctx echo.Context) error {
 	page.Live = true
 	page.Notice = c.takeNotice(ctx)
 	page.MayCancel = page.Waits() && currentUser(ctx).Role.Allows(operator.RoleOperator)
-	if err := c.beside(ctx, &page, webhook.Delivery{UID: uid, CreatedAt: page.Delivery.Created}); err != nil {
+	here := webhook.Delivery{UID: uid, CreatedAt: page.Delivery.Created}
+	if err := c.beside(ctx, &page, here); err != nil {
 		return err
 	}
 	return render(ctx, http.StatusOK, views.DeliveryDetailPage(page))
@@ -137,7 +138,8 @@ func attemptViews(detail webhook.DeliveryDetail) []views.AttemptView {
 			Number: record.Number, Started: record.StartedAt,
 			HTTPStatus: record.HTTPStatus, ErrorClass: string(record.ErrorClass),
 			Error: sentence(record.Error), Note: sentence(record.Note),
-			Address: record.Address, Travelled: travelled(record), URL: record.URL, Version: record.SubscriptionVersion,
+			Address: record.Address, Travelled: travelled(record), URL: record.URL,
+			Version: record.SubscriptionVersion,
 			Phases: views.Phases{
 				DNS: record.DNS, Connect: record.Connect, TLS: record.TLS,
 				FirstByte: record.FirstByte, Total: record.Duration,

@@ -70,7 +70,8 @@ func forPartner(detail webhook.DeliveryDetail) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Webhook %s for application %s (status %q)\n", detail.Event,
 		detail.ApplicationUID, detail.Status)
-	fmt.Fprintf(&text, "Delivery %s (header x-drawbridge-delivery)\nSent to %s\n", detail.UID, detail.URL)
+	fmt.Fprintf(&text, "Delivery %s (header x-drawbridge-delivery)\nSent to %s\n",
+		detail.UID, detail.URL)
 	for _, attempt := range detail.Attempts {
 		answer := fmt.Sprintf("HTTP %d", attempt.HTTPStatus)
 		if attempt.HTTPStatus == 0 {

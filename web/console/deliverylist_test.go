@@ -65,7 +65,8 @@ func TestSavedViews(t *testing.T) {
 		t.Errorf("views %s, want %s", got, house)
 	}
 	save := url.Values{
-		"path": {views.PathDeliveries}, "filter": {"code=503&range=7d"}, "name": {"Busy <b>endpoints</b>"},
+		"path": {views.PathDeliveries}, "filter": {"code=503&range=7d"},
+		"name": {"Busy <b>endpoints</b>"},
 	}
 	answer := b.post(views.PathSavedViews, save).wantStatus(t, http.StatusSeeOther)
 	if answer.Location != views.PathDeliveries+"?code=503&range=7d" {
@@ -110,7 +111,8 @@ func TestExportDeliveries(t *testing.T) {
 	if got := file.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/csv") {
 		t.Errorf("content type %q", got)
 	}
-	if got := file.Header.Get("Content-Disposition"); !strings.Contains(got, `attachment; filename="deliveries-`) {
+	got := file.Header.Get("Content-Disposition")
+	if !strings.HasPrefix(got, `attachment; filename="deliveries-`) {
 		t.Errorf("disposition %q", got)
 	}
 	rows, err := csv.NewReader(strings.NewReader(file.Raw)).ReadAll()
@@ -147,7 +149,8 @@ func TestCancelDeliveries(t *testing.T) {
 	b.signIn("olga@lender.example", password)
 	b.post(views.PathDeliveriesCancel, url.Values{}).wantStatus(t, http.StatusBadRequest)
 	page := b.post(views.PathDeliveriesCancel, chosen).wantStatus(t, http.StatusOK)
-	if got := page.text("main .notice"); !strings.Contains(got, "cancels 2 waiting deliveries to 1 endpoint") {
+	if got := page.text("main .notice"); !strings.Contains(got,
+		"cancels 2 waiting deliveries to 1 endpoint") {
 		t.Errorf("the question is %q", got)
 	}
 	chosen.Set("confirmed", "yes")
@@ -209,7 +212,8 @@ func TestTail(t *testing.T) {
 	poll, _ := b.get(tail).find("#live").Attr("data-poll")
 	r.publish("Declined")
 	part := b.fragment().get(poll)
-	if got := part.find("tbody tr").Length(); got != len(before)+1 || part.find(".news").Length() != 0 {
+	if got := part.find("tbody tr").Length(); got != len(before)+1 ||
+		part.find(".news").Length() != 0 {
 		t.Errorf("the tail shows %d rows, want %d", got, len(before)+1)
 	}
 }
@@ -231,7 +235,8 @@ func TestDeliveriesFollowInTheirList(t *testing.T) {
 		t.Errorf("beside it are %q, %q and %q", back, newer, older)
 	}
 	last := b.get(older).wantStatus(t, http.StatusOK)
-	if last.find(".beside a[rel=next]").Length() != 0 || last.find(".beside a[rel=prev]").Length() != 1 {
+	if last.find(".beside a[rel=next]").Length() != 0 ||
+		last.find(".beside a[rel=prev]").Length() != 1 {
 		t.Errorf("at the end there is %q", last.text(".beside"))
 	}
 	if b.get(views.DeliveryPath(made[1].UID.String())).find(".beside").Length() != 0 {
@@ -253,7 +258,9 @@ func TestDeliveryPageExplainsItsSurroundings(t *testing.T) {
 		t.Errorf("%d other deliveries of the application, want 2", related.Length())
 	}
 	text, _ := page.find("button:contains('Copy for the partner')").Attr("data-copy")
-	for _, want := range []string{made[1].UID.String(), r.application.String(), "HTTP 503", "State: retrying"} {
+	for _, want := range []string{
+		made[1].UID.String(), r.application.String(), "HTTP 503", "State: retrying",
+	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the text for the partner lacks %q:\n%s", want, text)
 		}

@@ -244,10 +244,20 @@ func stateTabs(shown views.DeliveryFilter) []views.Tab {
 
 // filterLabels name the filters in the order of their chips; the state has tabs.
 var filterLabels = []struct{ name, label string }{
-	{"range", "Range"}, {"event", "Event"}, {"partner", "Partner"}, {"merchant", "Merchant"},
-	{"subscription", "Subscription"}, {"application", "Application"}, {"event_uid", "Event id"},
-	{"code", "Answer"}, {"error", "Error"}, {"test", "Test events"}, {"resend", "Re-sends"},
-	{"slow", "Slow"}, {"since", "From"}, {"until", "To"},
+	{"range", "Range"},
+	{"event", "Event"},
+	{"partner", "Partner"},
+	{"merchant", "Merchant"},
+	{"subscription", "Subscription"},
+	{"application", "Application"},
+	{"event_uid", "Event id"},
+	{"code", "Answer"},
+	{"error", "Error"},
+	{"test", "Test events"},
+	{"resend", "Re-sends"},
+	{"slow", "Slow"},
+	{"since", "From"},
+	{"until", "To"},
 }
 
 // activeFilters are the filters in force besides the state, each with the

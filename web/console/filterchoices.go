@@ -35,8 +35,11 @@ func fixedChoices() map[string][]views.Option {
 	return map[string][]views.Option{
 		"event": eventOptions(), "error": classes,
 		"range": {
-			{Label: "All time"}, {Value: "1h", Label: "Last hour"}, {Value: "today", Label: "Today"},
-			{Value: "24h", Label: "Last 24 hours"}, {Value: "7d", Label: "Last 7 days"},
+			{Label: "All time"},
+			{Value: "1h", Label: "Last hour"},
+			{Value: "today", Label: "Today"},
+			{Value: "24h", Label: "Last 24 hours"},
+			{Value: "7d", Label: "Last 7 days"},
 			{Value: "30d", Label: "Last 30 days"},
 		},
 		"test": {

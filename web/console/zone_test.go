@@ -14,7 +14,9 @@ func TestTimesAreInTheReadersZone(t *testing.T) {
 	r := newRoom(t)
 	b := r.signedIn()
 	made := deliverAll(r)
-	created := func() string { return b.get(views.PathDeliveries).text("#d-" + made[0].UID.String() + " time") }
+	created := func() string {
+		return b.get(views.PathDeliveries).text("#d-" + made[0].UID.String() + " time")
+	}
 	if got := created(); !strings.HasSuffix(got, " UTC") {
 		t.Errorf("before the browser told its zone a row says %q", got)
 	}
