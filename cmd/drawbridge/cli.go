@@ -34,6 +34,7 @@ type grammar struct {
 	Bulk         bulkCmd         `cmd:"" help:"Bulk re-sends: many deliveries sent again, planned and paced."`
 	Application  applicationCmd  `cmd:"" help:"Legal holds on applications."`
 	Retention    retentionCmd    `cmd:"" help:"How long things are kept, and their removal."`
+	Restore      restoreCmd      `cmd:"" help:"What a database that was restored from a backup may send."`
 	Secrets      secretsCmd      `cmd:"" help:"The key of the secrets at rest."`
 	User         userCmd         `cmd:"" help:"Users of the console."`
 	Health       healthCmd       `cmd:"" help:"Ask the process on this machine whether it lives, or can serve."`

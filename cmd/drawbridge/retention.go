@@ -98,7 +98,7 @@ func (cmd retentionRunCmd) Run(env *environment) error {
 		if cmd.DryRun {
 			return cmd.plan(env, s)
 		}
-		report, err := s.retention.Run(env.ctx)
+		report, err := cmd.remove(env.ctx, s)
 		if err != nil {
 			return err
 		}
@@ -116,11 +116,34 @@ func (cmd retentionRunCmd) Run(env *environment) error {
 				fmt.Fprintln(w, "another run is under way; nothing was done")
 				return
 			}
-			fmt.Fprintf(w, "bodies removed of %d events, %d attempts, %d e-mails; months removed: %s\n",
-				report.Events, report.Attempts, report.Emails,
-				orElse(strings.Join(report.Months, ", "), "none"))
+			fmt.Fprintf(w, "bodies removed of %d events, %d attempts, %d e-mails; months removed: %s; "+
+				"days of the request log removed: %d\n", report.Events, report.Attempts, report.Emails,
+				orElse(strings.Join(report.Months, ", "), "none"), report.RequestDays)
+			if len(report.LeftToOwner) > 0 {
+				fmt.Fprintf(w, "left, since another role owns the tables: %s\n",
+					strings.Join(report.LeftToOwner, ", "))
+			}
 		})
 	})
+}
+
+// removedJSON is what a run removed.
+type removedJSON struct {
+	retention.Report
+	// RequestDays counts days of the log of API requests.
+	RequestDays int `json:"api_request_days"`
+}
+
+func (retentionRunCmd) remove(ctx context.Context, s *services) (removed removedJSON, err error) {
+	if removed.Report, err = s.retention.Run(ctx); err != nil || removed.Busy {
+		return removed, err
+	}
+	settings, err := s.retention.Settings(ctx)
+	if err != nil {
+		return removed, err
+	}
+	removed.RequestDays, err = s.requests.Drop(ctx, s.db.Now().AddDate(0, 0, -settings.APIRequestDays))
+	return removed, err
 }
 
 func (cmd retentionRunCmd) plan(env *environment, s *services) error {

@@ -81,6 +81,9 @@ func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres
 	if err := refuseDemoPasswords(env.ctx, services); err != nil {
 		return err
 	}
+	if err := noticeRestore(env.ctx, services); err != nil {
+		return err
+	}
 	listener, err := new(net.ListenConfig).Listen(env.ctx, "tcp", settings.Listen)
 	if err != nil {
 		return fmt.Errorf("listening on DRAWBRIDGE_LISTEN: %w", err)
@@ -222,6 +225,9 @@ func work(ctx context.Context, s *services) error {
 	}
 	defer pool.Close()
 	if err := ensurePartitions(ctx, s.db); err != nil {
+		return err
+	}
+	if err := waitForDecision(ctx, s); err != nil || ctx.Err() != nil {
 		return err
 	}
 	s.meters.watchPool(pool)

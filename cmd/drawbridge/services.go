@@ -25,6 +25,7 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/receiver"
+	"drawbridge/internal/restore"
 	"drawbridge/internal/retention"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
@@ -52,6 +53,7 @@ type services struct {
 	// receiver is nil in production.
 	receiver  *receiver.Receiver
 	retention *retention.Service
+	restored  *restore.Service
 	attention *attention.Service
 	fleet     *fleet.Service
 	// process is this one, once it serves.
@@ -112,6 +114,7 @@ func newServices(
 		loans:     loans,
 		receiver:  newReceiver(settings, db),
 		retention: &retention.Service{DB: db},
+		restored:  &restore.Service{DB: db},
 		requests:  &apilog.Service{DB: db},
 		recorder:  recorder,
 		meters:    meters,

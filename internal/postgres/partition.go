@@ -27,3 +27,15 @@ func (db *DB) MakePartitions(ctx context.Context) (int, error) {
 	}
 	return made, nil
 }
+
+// Owns tells whether this connection's role may alter a table. The service may
+// run as a role that owns nothing; what needs an owner is left to one then.
+func (db *DB) Owns(ctx context.Context, table string) (bool, error) {
+	var owns bool
+	err := db.GetContext(ctx, &owns, `
+		SELECT pg_has_role(relowner, 'USAGE') FROM pg_class WHERE oid = $1::regclass`, table)
+	if err != nil {
+		return false, fmt.Errorf("asking who owns %s: %w", table, err)
+	}
+	return owns, nil
+}

@@ -68,7 +68,13 @@ func (s *Service) removeMonths(
 	ctx context.Context, settings Settings, now time.Time, report *Report,
 ) error {
 	due, err := s.months(ctx, settings.monthCutoff(now))
-	if err != nil {
+	if err != nil || len(due) == 0 {
+		return err
+	}
+	if owns, err := s.DB.Owns(ctx, "events"); err != nil || !owns {
+		for _, m := range due {
+			report.LeftToOwner = append(report.LeftToOwner, m.String())
+		}
 		return err
 	}
 	var faults []error

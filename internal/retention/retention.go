@@ -50,6 +50,9 @@ type Report struct {
 	Emails   int `json:"email_bodies"`
 	// Months are those whose metadata was removed, such as "2025-10".
 	Months []string `json:"months"`
+	// LeftToOwner are months that are due and stay, since the tables belong to
+	// another role, which has to run the removal.
+	LeftToOwner []string `json:"months_left_to_owner"`
 	// Swept counts the released holds whose rows were removed after the fact.
 	Swept int `json:"released_holds_swept"`
 	// Busy tells that another run was under way, so that this one did nothing.
@@ -60,7 +63,7 @@ type Report struct {
 // taken up by the next run. Only one run works at a time, whatever the number
 // of processes. A step that fails does not keep the others from their work.
 func (s *Service) Run(ctx context.Context) (Report, error) {
-	report := Report{Months: []string{}}
+	report := Report{Months: []string{}, LeftToOwner: []string{}}
 	settings, err := s.Settings(ctx)
 	if err != nil {
 		return report, err

@@ -1,0 +1,58 @@
+-- Two roles: one owns the schema and migrates it, the other runs the service and owns nothing. Run
+-- by a superuser in the database of Drawbridge, and again after each upgrade; running it again
+-- changes nothing else:
+--
+--   psql --dbname=drawbridge --file=docs/deploy/roles.sql
+--
+-- Other names: --set=owner=NAME --set=service=NAME. Passwords: \password NAME in psql.
+\set ON_ERROR_STOP on
+\if :{?owner}
+\else
+    \set owner drawbridge_owner
+\endif
+\if :{?service}
+\else
+    \set service drawbridge_service
+\endif
+
+SELECT format('CREATE ROLE %I LOGIN', name)
+  FROM unnest(ARRAY[:'owner', :'service']) AS name
+ WHERE NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name)
+\gexec
+
+-- Nobody but these two comes in. The owner makes tables, the service does not; the temporary tables
+-- of its chores vanish with their transaction.
+SELECT format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database()),
+       format('GRANT CONNECT, TEMPORARY, CREATE ON DATABASE %I TO %I', current_database(), :'owner'),
+       format('GRANT CONNECT, TEMPORARY ON DATABASE %I TO %I', current_database(), :'service')
+\gexec
+REVOKE CREATE ON SCHEMA public FROM PUBLIC;
+GRANT USAGE, CREATE ON SCHEMA public TO :"owner";
+GRANT USAGE ON SCHEMA public TO :"service";
+
+-- What is there, and what later migrations of the owner will make.
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO :"service";
+GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO :"service";
+ALTER DEFAULT PRIVILEGES FOR ROLE :"owner" IN SCHEMA public
+    GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO :"service";
+ALTER DEFAULT PRIVILEGES FOR ROLE :"owner" IN SCHEMA public
+    GRANT USAGE ON SEQUENCES TO :"service";
+
+-- The record of what people did grows only, and the record of migrations is the owner's.
+SELECT format('REVOKE UPDATE, DELETE ON %I FROM %I', tablename, :'service')
+  FROM pg_tables
+ WHERE schemaname = 'public'
+   AND tablename = 'audit_log'
+UNION ALL
+SELECT format('REVOKE INSERT, UPDATE, DELETE ON %I FROM %I', tablename, :'service')
+  FROM pg_tables
+ WHERE schemaname = 'public'
+   AND tablename IN ('goose_db_version', 'river_migration')
+\gexec
+
+-- Partitions are made by functions that work with the owner's rights.
+SELECT format('REVOKE ALL ON FUNCTION %s FROM PUBLIC', oid::regprocedure),
+       format('GRANT EXECUTE ON FUNCTION %s TO %I', oid::regprocedure, :'service')
+  FROM pg_proc
+ WHERE proname IN ('drawbridge_make_partitions', 'drawbridge_make_request_partitions')
+\gexec

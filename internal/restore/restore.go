@@ -1,0 +1,147 @@
+// Package restore keeps a database that came out of a backup from sending
+// anything a second time.
+//
+// A backup knows deliveries and e-mails as waiting that were sent after it was
+// made. So each process compares, as it starts, the identity that the database
+// recorded with the one that it has: the server's, the database's and that of
+// the table itself, which every restored dump makes anew. If they differ, the
+// workers hold everything until somebody decides what becomes of it.
+//
+// A standby that takes over and a server that starts again keep their identity.
+// So does one that was taken back to an earlier moment from its archive: call
+// Hold there before a worker starts.
+package restore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// maxReason is how many bytes of a reason are kept.
+const maxReason = 500
+
+// reasonFound is why a hold began that nobody asked for.
+const reasonFound = "the database was restored from a backup"
+
+// Service knows whether the database is a restored one.
+type Service struct {
+	DB *postgres.DB
+}
+
+// State is what is known of the database.
+type State struct {
+	// RecordedAt is when the database was first seen as the one that it is.
+	RecordedAt time.Time `db:"recorded_at"`
+	// HeldAt is since when everything is held, nil if nothing is.
+	HeldAt *time.Time `db:"held_at"`
+	Reason *string    `db:"held_reason"`
+}
+
+// IsHeld tells whether workers have to wait for a decision.
+func (s State) IsHeld() bool { return s.HeldAt != nil }
+
+// identity is what no copy of the database shares with it.
+const identity = `(SELECT system_identifier FROM pg_control_system()) || '/' ||
+	(SELECT oid FROM pg_database WHERE datname = current_database()) || '/' ||
+	'installation'::regclass::oid`
+
+// Check records the identity of a database that has none, and begins a hold when
+// another one is recorded. Whoever was signed in when the backup was made is
+// signed out then. Processes that start together agree.
+func (s *Service) Check(ctx context.Context) (State, error) {
+	var state State
+	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO installation (identity, recorded_at)
+			VALUES (`+identity+`, $1)
+			ON CONFLICT DO NOTHING`, tx.Now)
+		if err != nil {
+			return fmt.Errorf("recording the identity: %w", err)
+		}
+		changed, err := tx.ExecContext(ctx, `
+			UPDATE installation
+			   SET identity    = `+identity+`,
+			       recorded_at = $1,
+			       held_at     = $1,
+			       held_reason = $2
+			 WHERE identity <> `+identity, tx.Now, reasonFound)
+		if err != nil {
+			return fmt.Errorf("comparing the identity: %w", err)
+		}
+		if count, err := changed.RowsAffected(); err != nil || count == 0 {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, `DELETE FROM sessions`)
+		return err
+	})
+	if err == nil {
+		state, err = s.State(ctx)
+	}
+	if err != nil {
+		return State{}, fmt.Errorf("asking whether the database was restored: %w", err)
+	}
+	return state, nil
+}
+
+// State tells whether a hold is in force. It is the zero State before the first
+// process has started.
+func (s *Service) State(ctx context.Context) (State, error) {
+	var states []State
+	err := s.DB.SelectContext(ctx, &states,
+		`SELECT recorded_at, held_at, held_reason FROM installation`)
+	if err != nil || len(states) == 0 {
+		return State{}, err
+	}
+	return states[0], nil
+}
+
+// Hold begins a hold by hand: workers that start from now on wait. It is for a
+// database that was taken back in time where it stands. Errors:
+// VALIDATION_ERROR for the reason, INVALID_STATE when a hold is in force.
+func (s *Service) Hold(ctx context.Context, tx *postgres.Tx, reason string) error {
+	var faults lending.Faults
+	reason = faults.Text("reason", reason, maxReason)
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	result, err := tx.ExecContext(ctx, `
+		INSERT INTO installation (identity, recorded_at, held_at, held_reason)
+		VALUES (`+identity+`, $1, $1, $2)
+		ON CONFLICT (only_row) DO UPDATE
+		   SET held_at = $1, held_reason = $2
+		 WHERE installation.held_at IS NULL`, tx.Now, reason)
+	if err != nil {
+		return fmt.Errorf("holding what would be sent: %w", err)
+	}
+	count, err := result.RowsAffected()
+	if err == nil && count == 0 {
+		return lending.NewError(lending.CodeInvalidState, "everything is held already")
+	}
+	return err
+}
+
+// Release ends the hold and returns when it began: what was made before may have
+// been sent. Error: INVALID_STATE when there is none.
+func (s *Service) Release(ctx context.Context, tx *postgres.Tx) (time.Time, error) {
+	var began []time.Time
+	err := tx.SelectContext(ctx, &began, `
+		WITH held AS (
+			SELECT held_at FROM installation WHERE held_at IS NOT NULL FOR UPDATE
+		)
+		UPDATE installation i
+		   SET held_at = NULL, held_reason = NULL
+		  FROM held
+		RETURNING held.held_at`)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ending the hold: %w", err)
+	}
+	if len(began) == 0 {
+		return time.Time{}, lending.NewError(lending.CodeInvalidState,
+			"nothing is held: this database was not restored, or it was decided already")
+	}
+	return began[0], nil
+}
