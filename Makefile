@@ -16,7 +16,7 @@ CHAOS    ?= ^Test(NothingIsLost|SeveralProcesses|Fault)
 
 .PHONY: help
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
 run: build ## Start Drawbridge with demo data; prints the console URL, a login and a curl command
@@ -46,8 +46,10 @@ verify: ## Check that generated code, formatting and go.mod are up to date
 	@.ci/verify
 
 .PHONY: lint
-lint: ## Run the linters
+lint: ## Run the linters and check the licences of what is built in
 	@$(LINT) run
+	@go mod verify >/dev/null
+	@.ci/licences
 
 .PHONY: fmt
 fmt: ## Format Go code and templates
@@ -72,6 +74,10 @@ bench: vendor ## Measure throughput and latency, each figure beside its floor
 .PHONY: chaos
 chaos: vendor ## Kill processes and Postgres under load, and check that nothing is lost
 	@go test ./cmd/drawbridge -run '$(CHAOS)' -count=1 -v -timeout 15m -chaos
+
+.PHONY: upgrade-test
+upgrade-test: ## Run the previous release on this schema, beside this one
+	@go test ./cmd/drawbridge -tags upgrade -run TestPreviousReleaseOnThisSchema -count=1 -v -timeout 15m
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10m) each

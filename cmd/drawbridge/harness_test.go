@@ -44,6 +44,8 @@ type world struct {
 	t      *testing.T
 	folder string
 	vars   map[string]string
+	// program is the one under test, or an earlier release.
+	program string
 }
 
 func newWorld(t *testing.T) *world {
@@ -54,7 +56,7 @@ func newWorld(t *testing.T) *world {
 // newWorldOn is a world on a database that the test brings.
 func newWorldOn(t *testing.T, databaseURL string) *world {
 	t.Helper()
-	return &world{t: t, folder: t.TempDir(), vars: map[string]string{
+	return &world{t: t, folder: t.TempDir(), program: binary, vars: map[string]string{
 		"DATABASE_URL":             databaseURL,
 		"DRAWBRIDGE_LISTEN":        "127.0.0.1:0",
 		"DRAWBRIDGE_WEBHOOK_RETRY": "100ms,200ms",
@@ -62,7 +64,7 @@ func newWorldOn(t *testing.T, databaseURL string) *world {
 }
 
 func (w *world) command(args ...string) *exec.Cmd {
-	command := exec.Command(binary, args...)
+	command := exec.Command(w.program, args...)
 	command.Dir = w.folder
 	command.Env = append(command.Env, "PATH="+os.Getenv("PATH"), "HOME="+w.folder)
 	for name, value := range w.vars {

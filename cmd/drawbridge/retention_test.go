@@ -30,7 +30,8 @@ func TestRetentionCommands(t *testing.T) {
 	wantKeys(t, d.document(t, "retention", "run", "--dry-run"),
 		"event_bodies", "delivery_bodies", "email_bodies", "months", "holds_in_force")
 	wantKeys(t, d.document(t, "retention", "run"), "event_bodies", "attempt_bodies",
-		"email_bodies", "months", "released_holds_swept", "busy")
+		"email_bodies", "months", "months_left_to_owner", "released_holds_swept", "busy",
+		"api_request_days")
 	if text := d.text(t, "retention", "run"); !strings.Contains(text, "months removed: none") {
 		t.Errorf("printed %s", text)
 	}

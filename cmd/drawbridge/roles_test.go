@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -96,17 +95,17 @@ func (w *world) twoRoles() roleURLs {
 	owner, service := "owner_"+suffix, "service_"+suffix
 	db := w.open(w.t)
 	statements := []string{
-		`CREATE ROLE %[1]s LOGIN PASSWORD 'o'`,
-		`CREATE ROLE %[2]s LOGIN PASSWORD 's'`,
+		`CREATE ROLE ` + owner + ` LOGIN PASSWORD 'o'`,
+		`CREATE ROLE ` + service + ` LOGIN PASSWORD 's'`,
 		`DROP SCHEMA public CASCADE`,
-		`CREATE SCHEMA public AUTHORIZATION %[1]s`,
+		`CREATE SCHEMA public AUTHORIZATION ` + owner,
 	}
 	for _, statement := range statements {
-		w.execute(db, fmt.Sprintf(statement, owner, service))
+		w.execute(db, statement)
 	}
+	both := owner + ", " + service
 	w.t.Cleanup(func() {
-		w.execute(db, fmt.Sprintf(`DROP OWNED BY %[1]s, %[2]s CASCADE; DROP ROLE %[1]s, %[2]s`,
-			owner, service))
+		w.execute(db, `DROP OWNED BY `+both+` CASCADE; DROP ROLE `+both)
 	})
 	w.vars["DATABASE_URL"] = asRole(w.t, admin, owner, "o")
 	if got := w.run("", "migrate", "up"); got.status != 0 {
