@@ -103,9 +103,10 @@ func (w *world) twoRoles() roleURLs {
 	for _, statement := range statements {
 		w.execute(db, statement)
 	}
-	both := owner + ", " + service
 	w.t.Cleanup(func() {
-		w.execute(db, `DROP OWNED BY `+both+` CASCADE; DROP ROLE `+both)
+		w.execute(db, `DROP OWNED BY `+service)
+		w.execute(db, `DROP OWNED BY `+owner+` CASCADE`)
+		w.execute(db, `DROP ROLE `+owner+`, `+service)
 	})
 	w.vars["DATABASE_URL"] = asRole(w.t, admin, owner, "o")
 	if got := w.run("", "migrate", "up"); got.status != 0 {

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/secret"
+)
+
+// documents are the pages whose commands are checked.
+var documents = []string{
+	"README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/OPERATIONS.md", "docs/ARCHITECTURE.md",
+	"docs/THREAT_MODEL.md", "docs/PERFORMANCE.md", "docs/ASVS.md",
+}
+
+var (
+	fenced = regexp.MustCompile("(?s)```sh\n(.*?)```")
+	// commanded are command lines of the program, in a line of code or of a block.
+	commanded = regexp.MustCompile("(?m)(?:`|^|\" )drawbridge ([a-z][^`\n]*)")
+	targeted  = regexp.MustCompile("`make ([a-z-]+)")
+	worded    = regexp.MustCompile(`^[a-z][a-z-]*$`)
+	flagged   = regexp.MustCompile(`--[a-z][a-z-]*`)
+)
+
+func readDocument(t *testing.T, name string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../" + name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestDocumentedCommandsExist asks the program for the help of every command
+// that a document names, and looks for its flags there.
+func TestDocumentedCommandsExist(t *testing.T) {
+	t.Parallel()
+	d := &desk{variables: map[string]string{}}
+	makefile, seen := readDocument(t, "Makefile"), 0
+	for _, name := range documents {
+		text := readDocument(t, name)
+		for _, found := range commanded.FindAllStringSubmatch(text, -1) {
+			seen++
+			d.checkCommand(t, name, found[1])
+		}
+		for _, found := range targeted.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(makefile, "\n"+found[1]+":") {
+				t.Errorf("%s names `make %s`, which there is not", name, found[1])
+			}
+		}
+	}
+	if seen < 20 {
+		t.Errorf("only %d commands were found", seen)
+	}
+}
+
+func (d *desk) checkCommand(t *testing.T, name, line string) {
+	t.Helper()
+	line, _, _ = strings.Cut(line, "|") // of alternatives, the first
+	words := strings.Fields(line)
+	if end := slices.IndexFunc(words, func(w string) bool { return !worded.MatchString(w) }); end >= 0 {
+		words = words[:end]
+	}
+	got := d.run(t, append(slices.Clone(words), "--help")...)
+	path := "drawbridge " + strings.Join(words, " ")
+	if got.status != 0 || !strings.Contains(got.stdout, "Usage: "+path) {
+		t.Errorf("%s names `%s`, which is no command", name, path)
+	}
+	for _, flag := range flagged.FindAllString(line, -1) {
+		if !strings.Contains(got.stdout, flag) {
+			t.Errorf("%s names `%s %s`, and there is no such flag", name, path, flag)
+		}
+	}
+}
+
+// unrun are commands of blocks that no test can run as they stand, and why.
+var unrun = map[string]string{
+	"drawbridge_owner": "roles belong to the whole server; TestServiceOwnsNothing has its own names",
+	"migrate up":       "the same",
+	"roles.sql":        "the same",
+	"retention run":    "the same",
+}
+
+// TestOperationsManualRuns executes the blocks of the manual in their order.
+func TestOperationsManualRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.vars["DRAWBRIDGE_SECRETS_KEY"] = secret.GenerateKey()
+	w.demoData()
+	w.serve("--roles", "api").stop() // a process has to have seen the database
+	restored := *w
+	restored.vars = map[string]string{
+		"DATABASE_URL": pgtest.URL(t), "DRAWBRIDGE_LISTEN": "127.0.0.1:0",
+		"DRAWBRIDGE_SECRETS_KEY": w.vars["DRAWBRIDGE_SECRETS_KEY"],
+	}
+	restored.execute(restored.open(t), `DROP SCHEMA public CASCADE; CREATE SCHEMA public`)
+	ran := 0
+	for _, block := range fenced.FindAllStringSubmatch(readDocument(t, "docs/OPERATIONS.md"), -1) {
+		for line := range strings.Lines(block[1]) {
+			if why := whyUnrun(line); why != "" {
+				continue
+			}
+			ran++
+			if strings.Contains(line, "restore show") {
+				restored.serve().waitForLog("nothing is sent")
+			}
+			command := exec.CommandContext(t.Context(), "bash", "-c", line)
+			command.Dir = w.folder
+			command.Env = append(w.command().Env, "RESTORED_URL="+restored.vars["DATABASE_URL"],
+				"PATH="+programsFolder(t)+":/usr/lib/postgresql/bin:"+os.Getenv("PATH"))
+			if output, err := command.CombinedOutput(); err != nil {
+				t.Errorf("%s ended with %v: %s", line, err, output)
+			}
+		}
+	}
+	if ran < 4 {
+		t.Errorf("only %d commands ran", ran)
+	}
+}
+
+func whyUnrun(line string) string {
+	for part, why := range unrun {
+		if strings.Contains(line, part) {
+			return why
+		}
+	}
+	return ""
+}
+
+// programsFolder holds the program under its own name.
+func programsFolder(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	if err := os.Symlink(binary, folder+"/drawbridge"); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
