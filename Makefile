@@ -73,7 +73,8 @@ bench: vendor ## Measure throughput and latency, each figure beside its floor
 # The large form of tests that make test runs small; they find and kill processes of their own alone.
 .PHONY: chaos
 chaos: vendor ## Kill processes and Postgres under load, and check that nothing is lost
-	@go test ./cmd/drawbridge -run '$(CHAOS)' -count=1 -v -timeout 15m -chaos
+	@.ci/need pgbouncer pgbouncer
+	@go test ./cmd/drawbridge -run '$(CHAOS)' -count=1 -v -timeout 15m -tags chaos -chaos
 
 .PHONY: upgrade-test
 upgrade-test: ## Run the previous release on this schema, beside this one

@@ -91,7 +91,7 @@ func TestSeveralProcesses(t *testing.T) {
 		}
 	}
 	l.settle(w, workers...)
-	found := audit(t, w.open(t), r, l.confirmed(), false)
+	found := audit(t, w.open(t), r, l.confirmed())
 	t.Logf("%d kills: %+v, calls without an answer %d", kills, found, l.errors.Load())
 }
 
@@ -130,9 +130,9 @@ func TestSeveralProcessesStop(t *testing.T) {
 		}
 	}
 	waitUntilSettled(t, db, time.Minute)
-	found := audit(t, db, r, l.confirmed(), false)
-	if found.unknown > 0 {
-		t.Errorf("%d attempts are unknown after an orderly stop", found.unknown)
+	found := audit(t, db, r, l.confirmed())
+	if found.unknown+found.late > 0 {
+		t.Errorf("after an orderly stop outcomes were lost or late: %+v", found)
 	}
 	t.Logf("%+v", found)
 }
@@ -153,6 +153,8 @@ func TestFaultFrozenWorker(t *testing.T) {
 	var loading sync.WaitGroup
 	loading.Go(func() { l.run(events) })
 	l.reached(r, events/2)
+	r.linger(300 * time.Millisecond)
+	until(t, time.Minute, "a request is under way", r.busy)
 	if err := frozen.command.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +165,7 @@ func TestFaultFrozenWorker(t *testing.T) {
 	}
 	w.serve("--roles", "worker")
 	waitUntilSettled(t, db, 5*time.Minute)
-	before := audit(t, db, r, l.confirmed(), false)
+	before := audit(t, db, r, l.confirmed())
 	if before.unknown == 0 {
 		t.Error("the frozen worker had no attempt under way: nothing was tested")
 	}
@@ -174,9 +176,11 @@ func TestFaultFrozenWorker(t *testing.T) {
 		t.Errorf("the woken worker ended with %d", status)
 	}
 	waitUntilSettled(t, db, time.Minute)
-	after := audit(t, db, r, l.confirmed(), true)
-	if after.requests != before.requests {
-		t.Errorf("the woken worker sent %d requests", after.requests-before.requests)
+	after := audit(t, db, r, l.confirmed())
+	// In the small form its attempts have not timed out yet: what it was about to
+	// send still goes, under a number of its own.
+	if more := after.requests - before.requests; *chaos && more > 0 {
+		t.Errorf("the woken worker sent %d requests", more)
 	}
 	t.Logf("before it woke: %+v, after: %+v", before, after)
 }
@@ -221,6 +225,6 @@ func TestFaultDatabaseConnections(t *testing.T) {
 	}
 	loading.Wait()
 	l.settle(w, s)
-	found := audit(t, w.open(t), r, l.confirmed(), false)
+	found := audit(t, w.open(t), r, l.confirmed())
 	t.Logf("%+v, calls without a confirmation %d", found, l.errors.Load())
 }

@@ -105,6 +105,25 @@ func (r *recordingReceiver) leave(uid string) {
 	r.open[uid]--
 }
 
+// linger makes every answer from now on a good one that takes so long.
+func (r *recordingReceiver) linger(delay time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.healthy, r.delay = true, delay
+}
+
+// busy tells whether requests are being answered.
+func (r *recordingReceiver) busy() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, open := range r.open {
+		if open > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // deliveries is how many different ones have come.
 func (r *recordingReceiver) deliveries() int {
 	r.mu.Lock()

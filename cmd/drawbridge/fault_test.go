@@ -208,7 +208,7 @@ func TestNothingIsLost(t *testing.T) {
 	loading.Wait()
 	db := w.open(t)
 	waitUntilSettled(t, db, patience)
-	found := audit(t, db, r, l.confirmed(), false)
+	found := audit(t, db, r, l.confirmed())
 	t.Logf("%d kills and 1 immediate stop of Postgres in %s: %+v, calls without an answer %d",
 		kills, time.Since(began).Round(time.Second), found, l.errors.Load())
 }

@@ -39,7 +39,7 @@ var table = []Variable{
 	},
 	{
 		Name: "DRAWBRIDGE_PREPARED_STATEMENTS", Default: "true",
-		Meaning: "false where a pooler such as PgBouncer in transaction mode stands before Postgres",
+		Meaning: "false where a pooler such as PgBouncer, in session mode, stands before Postgres",
 		read:    readPreparedStatements,
 	},
 	{

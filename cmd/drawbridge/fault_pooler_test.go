@@ -1,0 +1,117 @@
+//go:build chaos
+
+package main
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// newPooler runs PgBouncer in session mode in front of a database and returns the
+// URL that leads through it.
+func newPooler(t *testing.T, program, databaseURL string) string {
+	t.Helper()
+	behind, err := url.Parse(databaseURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := strconv.Itoa(free.Addr().(*net.TCPAddr).Port)
+	_ = free.Close()
+	name := behind.Path[1:]
+	folder, err := os.MkdirTemp("", "drawbridge-pooler-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	config := filepath.Join(folder, "pgbouncer.ini")
+	password := ""
+	if secret, _ := behind.User.Password(); secret != "" { // it takes no empty one
+		password = " password='" + secret + "'"
+	}
+	text := fmt.Sprintf(`[databases]
+%s = host=%s port=%s user=%s%s
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = %s
+unix_socket_dir =
+auth_type = any
+pool_mode = session
+default_pool_size = 120
+max_client_conn = 500
+ignore_startup_parameters = extra_float_digits
+`, name, behind.Hostname(), behind.Port(), behind.User.Username(), password, port)
+	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, "-q", config)
+	if os.Geteuid() == 0 { // which PgBouncer refuses to run as
+		nobody, err := user.Lookup("nobody")
+		if err != nil {
+			t.Fatal(err)
+		}
+		uid, _ := strconv.ParseUint(nobody.Uid, 10, 32)
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid)}}
+		if err := os.Chmod(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	command.Stderr = os.Stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait() // killed
+	})
+	address := net.JoinHostPort("127.0.0.1", port)
+	until(t, 10*time.Second, "the pooler listens", func() bool {
+		conn, err := net.Dial("tcp", address)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err == nil
+	})
+	behind.Host = address
+	return behind.String()
+}
+
+// TestFaultPooler runs an API and a worker process through PgBouncer. Its
+// transaction mode is no choice: the driver parses a statement and executes it
+// in two round trips, which must meet the same connection.
+func TestFaultPooler(t *testing.T) {
+	t.Parallel()
+	program, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
+	w := newWorld(t)
+	l := w.newLoad(r)
+	direct := w.vars["DATABASE_URL"]
+	w.vars["DATABASE_URL"] = newPooler(t, program, direct)
+	w.vars["DRAWBRIDGE_PREPARED_STATEMENTS"] = "false"
+	w.serve("--roles", "worker")
+	l.use(w.serve("--roles", "api"))
+	l.run(2000)
+	w.vars["DATABASE_URL"] = direct
+	db := w.open(t)
+	waitUntilSettled(t, db, time.Minute)
+	found := audit(t, db, r, l.confirmed())
+	if failed := l.errors.Load(); failed > 0 {
+		t.Errorf("%d calls were not confirmed", failed)
+	}
+	t.Logf("%+v", found)
+}
