@@ -65,6 +65,12 @@ generate: ## Generate Go code from the templates
 lists: ## Measure the console's list pages under every pair of filters
 	@go run ./cmd/lists $(LISTS)
 
+.PHONY: screenshots
+screenshots: test-tools ## Picture every page, light and dark, wide and narrow, in screenshots/
+	@mkdir -p screenshots
+	@DRAWBRIDGE_SCREENSHOTS='$(CURDIR)/screenshots' ./bin/withpostgres \
+		go test -count=1 -timeout 20m -run '^TestEveryPageIsAccessible$$' ./cmd/drawbridge
+
 # With options: make bench BENCH='-quick -only api'
 .PHONY: bench
 bench: vendor ## Measure throughput and latency, each figure beside its floor

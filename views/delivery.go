@@ -234,7 +234,10 @@ func wait(previous, next AttemptView) string {
 	if pause <= 0 {
 		return "then"
 	}
-	return Duration(pause.Round(time.Second)) + " later"
+	if pause > time.Second {
+		pause = pause.Round(time.Second)
+	}
+	return Duration(pause.Round(time.Millisecond)) + " later"
 }
 
 // compareVersionsPath is the comparison of two versions of a subscription.

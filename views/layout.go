@@ -33,6 +33,8 @@ func shortcuts(role string) []shortcut {
 		{[]string{"Enter"}, "Open the row"},
 		{[]string{"x"}, "Select the row"},
 		{[]string{"r"}, "Re-send this delivery"},
+		{[]string{"n"}, "New subscription, on their list"},
+		{[]string{"e"}, "Edit this subscription"},
 		{[]string{"f"}, "Filter the list"},
 		{[]string{"p"}, "Pause or resume updates"},
 		{[]string{"t"}, "Light or dark"},

@@ -19,6 +19,12 @@ import (
 // newBrowser starts headless Chromium with a profile of its own.
 func newBrowser(t *testing.T) context.Context {
 	t.Helper()
+	return newBrowserWithin(t, 45*time.Second)
+}
+
+// newBrowserWithin is newBrowser with a deadline for all that is done in it.
+func newBrowserWithin(t *testing.T, limit time.Duration) context.Context {
+	t.Helper()
 	path, err := exec.LookPath("chromium")
 	if err != nil {
 		t.Fatalf("tests need Chromium; make test installs it: %v", err)
@@ -38,7 +44,7 @@ func newBrowser(t *testing.T) context.Context {
 	if err := chromedp.Do(browser); err != nil {
 		t.Fatalf("starting Chromium: %v", err)
 	}
-	limited, cancel := context.WithTimeout(browser, 45*time.Second)
+	limited, cancel := context.WithTimeout(browser, limit)
 	t.Cleanup(cancel)
 	return limited
 }

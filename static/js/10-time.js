@@ -49,7 +49,7 @@
       this.watch.observe(this, { subtree: true, childList: true, attributes: true, attributeFilter: ["datetime"] });
       shown.add(this);
       // In a row the row's own link has the focus, and shows the time with it.
-      if (!this.closest("tr, a, button")) this.shadowRoot.firstChild.tabIndex = 0;
+      if (!this.closest("tr, a, button, [aria-hidden]")) this.shadowRoot.firstChild.tabIndex = 0;
       this.show(new Date());
     }
 

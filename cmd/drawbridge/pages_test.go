@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+	"drawbridge/web/console"
+	"drawbridge/web/docs"
+)
+
+// tour is a server whose data fills every page, and a browser that visits them
+// as an admin.
+type tour struct {
+	*world
+	server  *server
+	db      *postgres.DB
+	data    demoJSON
+	browser context.Context
+}
+
+// newTour starts one. The data is the demo's, what partners do by the hundred,
+// and deliveries that a real endpoint refused.
+func newTour(t *testing.T) *tour {
+	t.Helper()
+	w := newWorld(t)
+	r := &tour{world: w, db: w.open(t), data: w.demoData()}
+	var seeded struct{}
+	w.json(&seeded, "seed", "--deliveries", "300", "--attempts", "450", "--partners", "4")
+	e := newRefusal(t)
+	r.subscribe(e.URL)
+	r.server = w.serve()
+	if status := draw(t, r.server.url, r.data, "first_regular"); status != http.StatusOK {
+		t.Fatalf("the draw answered %d", status)
+	}
+	r.await(`SELECT count(*) > 0 FROM deliveries JOIN events USING (event_uid)
+		WHERE deliveries.state = 'failed' AND passed_over IS NULL AND attempt_count = 3`)
+	r.furnish()
+	r.browser = newBrowserWithin(t, 11*time.Minute)
+	return r
+}
+
+// furnish adds what takes a partner days, or a chore minutes, to bring about.
+func (r *tour) furnish() {
+	r.t.Helper()
+	var failed string
+	for _, statement := range []string{
+		`INSERT INTO tasks (task_uid, application_uid, title, status, created_at, updated_at)
+		 SELECT gen_random_uuid(), application_uid, title, 'Pending', now(), now()
+		   FROM loans, (VALUES ('Send the contract'), ('Prove the income')) AS wanted (title)`,
+		`INSERT INTO attention_items (item_uid, kind, subject, subscription_uid, severity, detail,
+		                              count, opened_at, last_seen_at)
+		 SELECT gen_random_uuid(), 'subscription_failing', subscription_uid::text, subscription_uid, 'problem',
+		        'Nothing has arrived for an hour', 12, now() - interval '1 hour', now()
+		   FROM subscriptions LIMIT 3`,
+	} {
+		if _, err := r.db.ExecContext(r.t.Context(), statement); err != nil {
+			r.t.Fatalf("%v in %s", err, statement)
+		}
+	}
+	if err := r.db.Get(&failed, rows[views.PathDelivery]); err != nil {
+		r.t.Fatal(err)
+	}
+	var made struct{}
+	r.json(&made, "bulk", "create", failed)
+	var subscription string
+	if err := r.db.Get(&subscription, rows[views.PathSubscription]); err != nil {
+		r.t.Fatal(err)
+	}
+	r.json(&made, "subscription", "test", subscription)
+}
+
+// subscribe lets the first demo partner's events go to an address.
+func (r *tour) subscribe(url string) {
+	r.t.Helper()
+	var made subscriptionJSON
+	r.json(&made, "subscription", "create", "--partner", r.data.Partners[0].UID.String(),
+		"--url", url, "--event", "all")
+}
+
+// await waits until a query answers true.
+func (r *tour) await(query string) {
+	r.t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		var holds bool
+		if err := r.db.Get(&holds, query); err != nil {
+			r.t.Fatal(err)
+		}
+		if holds {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Fatalf("it does not come true: %s; the service logged %s", query, r.server.logged())
+		}
+	}
+}
+
+// notPages are the addresses that answer something else than a page of ours.
+var notPages = map[string]string{
+	views.PathDocument:               "a borrower's file",
+	views.PathEmailBody:              "the mail itself, shown in a frame of the e-mail's page",
+	views.PathEmailSource:            "a download",
+	views.PathEmailSample:            "the mail itself, shown in a frame of the samples' page",
+	views.PathAuditCSV:               "a download",
+	views.PathDeliveriesCSV:          "a download",
+	views.PathRequestsCSV:            "a download",
+	views.PathBulkItems:              "a download",
+	views.PathSecondFactorQR:         "a picture",
+	views.PathSignInProvider:         "leads to the provider of identities",
+	views.PathSignInReturn:           "comes from the provider of identities",
+	views.PathSignIn:                 "leads on when somebody is signed in; visited before",
+	views.PathSignInCode:             "leads to the sign-in without a password that was right",
+	views.PathJobConsole:             "the queue library's own console",
+	views.PathJobConsoles:            "the queue library's own console",
+	docs.Prefix + "/openapi.yaml":    "a download",
+	docs.Prefix + "/openapi.json":    "a download",
+	docs.Prefix + "/collection.json": "a download",
+	docs.Prefix + "/schemas/:name":   "a download",
+	docs.Prefix + "/samples/*":       "a download",
+	docs.Prefix + "/assets/:name":    "files of pages",
+}
+
+// rows finds the row that a part of an address names, by the path up to it.
+var rows = map[string]string{
+	views.PathApplication: `SELECT application_uid FROM applications
+		ORDER BY (SELECT count(*) FROM tasks t WHERE t.application_uid = applications.application_uid)
+		       * 100 + (SELECT count(*) FROM events e
+		                 WHERE e.application_uid = applications.application_uid) DESC LIMIT 1`,
+	views.PathAttentionItem:      `SELECT item_uid FROM attention_items LIMIT 1`,
+	views.PathAuditEntry:         `SELECT entry_id FROM audit_log ORDER BY entry_id DESC LIMIT 1`,
+	views.PathBulk:               `SELECT bulk_uid FROM bulk_resends LIMIT 1`,
+	views.PathEvent:              `SELECT event_uid FROM deliveries WHERE attempt_count = 3 LIMIT 1`,
+	views.PathPerson:             `SELECT user_uid FROM users WHERE role = 'support' LIMIT 1`,
+	views.PathPartner:            `SELECT partner_uid FROM subscriptions JOIN clients USING (partner_uid) LIMIT 1`,
+	views.PathMerchant:           `SELECT merchant_uid FROM applications LIMIT 1`,
+	views.PathClient:             `SELECT client_id FROM clients LIMIT 1`,
+	views.PathProducts + "/:uid": `SELECT product_uid FROM products LIMIT 1`,
+	views.PathDelivery: `SELECT delivery_uid FROM deliveries WHERE attempt_count = 3
+		ORDER BY created_at DESC LIMIT 1`,
+	views.PathEmail:        `SELECT email_uid FROM emails ORDER BY state LIMIT 1`,
+	views.PathJob:          `SELECT id FROM river_job ORDER BY id DESC LIMIT 1`,
+	views.PathRequest:      `SELECT request_uid FROM api_requests LIMIT 1`,
+	views.PathSubscription: `SELECT subscription_uid FROM deliveries ORDER BY created_at DESC LIMIT 1`,
+	views.PathSubscriptionResult: `SELECT delivery_uid FROM deliveries WHERE test
+		ORDER BY created_at DESC LIMIT 1`,
+	views.PathApplicationChange: `SELECT 'status'`,
+}
+
+// asks is what an address without anything behind it cannot do without.
+var asks = map[string]string{views.PathSubscriptionRestore: "?version=1"}
+
+// more are addresses beside the route table's own: tabs, states and refusals.
+var more = []string{
+	views.PathSubscription + "?tab=configuration", views.PathSubscription + "?tab=secret",
+	views.PathSubscription + "?tab=health", views.PathSubscription + "?tab=versions",
+	views.PathSearch + "?q=Acme", views.PathSearch + "?q=nothing-is-called-so",
+	views.PathDeliveries + "?state=failed", views.PathDeliveries + "?q=nothing-is-called-so",
+	views.PathMailbox + "?mail=none", views.PathDeliveries + "/none",
+	views.PathConfirm + "?next=/console/people",
+	"/console/applications/:uid/change/decision", "/console/applications/:uid/change/accept",
+	"/console/applications/:uid/change/document", "/console/applications/:uid/change/task",
+	"/console/applications/:uid/change/funding", "/console/applications/:uid/change/amount",
+	"/console/applications/:uid/change/terms",
+}
+
+// stops lists the addresses of all pages, the route table's first.
+func (r *tour) stops() []string {
+	r.t.Helper()
+	site, err := console.New(console.Options{
+		PublicURL: "http://console.example", Development: &console.Development{},
+		Operators: &operator.Service{DB: r.db},
+	})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	var stops []string
+	for _, route := range site.Routes() {
+		if route.Method == http.MethodGet && !strings.HasSuffix(route.Path, "/live") {
+			stops = append(stops, route.Path+asks[route.Path])
+		}
+	}
+	for _, route := range docs.New(docs.Options{}).Routes() {
+		stops = append(stops, route.Path)
+	}
+	stops = slices.DeleteFunc(stops, func(path string) bool { return notPages[path] != "" })
+	stops = append(stops, more...)
+	for i, path := range stops {
+		stops[i] = r.fill(path)
+	}
+	return stops
+}
+
+// fill puts a row's id in the place of each parameter of a path.
+func (r *tour) fill(path string) string {
+	r.t.Helper()
+	path, query, asks := strings.Cut(path, "?")
+	parts := strings.Split(path, "/")
+	for i, part := range parts {
+		if !strings.HasPrefix(part, ":") {
+			continue
+		}
+		prefix := strings.Join(strings.Split(path, "/")[:i+1], "/")
+		var id string
+		if err := r.db.Get(&id, rows[prefix]); err != nil {
+			r.t.Fatalf("finding a row for %s by %q: %v", prefix, rows[prefix], err)
+		}
+		parts[i] = id
+	}
+	if path = strings.Join(parts, "/"); asks {
+		path += "?" + query
+	}
+	return path
+}
+
+// visit opens a page and fails the test when it is not one.
+func (r *tour) visit(path string) {
+	r.t.Helper()
+	do(r.t, r.browser, chromedp.Navigate(r.server.url+path))
+	const heading = `document.querySelector("h1")?.textContent ?? ""`
+	if evaluate(r.t, r.browser, heading) == "" {
+		r.t.Errorf("%s has no heading", path)
+	}
+	const status = `String(performance.getEntriesByType("navigation")[0].responseStatus)`
+	if got := evaluate(r.t, r.browser, status); got >= "500" || path != "/console/deliveries/none" &&
+		got == "404" && !strings.Contains(path, "?") {
+		r.t.Errorf("%s answered %s", path, got)
+	}
+}
+
+// file is an address as the name of a file.
+func file(path string) string {
+	name := strings.NewReplacer("/", "-", "?", "-", "=", "-", "&", "-").Replace(path)
+	return strings.Trim(fmt.Sprintf("%.90s", name), "-")
+}
