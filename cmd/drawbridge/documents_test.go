@@ -15,7 +15,8 @@ import (
 // documents are the pages whose commands are checked.
 var documents = []string{
 	"README.md", "CONTRIBUTING.md", "SECURITY.md", "docs/OPERATIONS.md", "docs/ARCHITECTURE.md",
-	"docs/THREAT_MODEL.md", "docs/PERFORMANCE.md", "docs/ASVS.md",
+	"docs/THREAT_MODEL.md", "docs/PERFORMANCE.md", "docs/ASVS.md", "docs/RELIABILITY.md",
+	"docs/SCALING.md",
 }
 
 var (
