@@ -24,7 +24,8 @@ type SendEmail struct {
 	observe func(email.Outcome)
 }
 
-// NewSendEmail returns the worker of the mail queue; observe is told how each attempt ended, unless nil.
+// NewSendEmail returns the worker of the mail queue; observe is told how each
+// attempt ended, unless nil.
 func NewSendEmail(courier *email.Courier, observe func(email.Outcome)) *SendEmail {
 	return &SendEmail{courier: courier, observe: observe}
 }

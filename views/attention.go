@@ -126,7 +126,10 @@ type AttentionItem struct {
 // snoozes are for how long an item may be out of sight.
 func snoozes() []Option {
 	return []Option{
-		{"1h", "for an hour"}, {"4h", "for four hours"}, {"24h", "for a day"}, {"168h", "for a week"},
+		{"1h", "for an hour"},
+		{"4h", "for four hours"},
+		{"24h", "for a day"},
+		{"168h", "for a week"},
 		{"720h", "for 30 days"},
 	}
 }

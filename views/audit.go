@@ -158,9 +158,7 @@ func differenceTable(rows []Difference) TableProps[Difference] {
 			{Title: "After", Class: "wrap", Cell: func(d Difference) templ.Component {
 				return sideCell(d.After, d.HasAfter, d.Changed())
 			}},
-			{Title: "What", Class: "w-id", Cell: func(d Difference) templ.Component {
-				return differenceWordCell(d)
-			}},
+			{Title: "What", Class: "w-id", Cell: differenceWordCell},
 		},
 	}
 }

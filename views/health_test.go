@@ -66,8 +66,10 @@ func healthSamplePages(word string) map[string]templ.Component {
 			Queues:     []WorkRow{{Name: "webhook", Waiting: 3, Oldest: sampleTime}},
 			Chores:     []ChoreRow{{Kind: "housekeep", Does: "Makes room", LastDone: sampleTime}},
 			Partitions: []PartitionRow{{Table: "events", Name: "events_y2026m11", Size: "1 B", Rows: "2"}},
-			Migrations: []MigrationRow{{ID: "1", Name: "0001_river", Applied: true}, {ID: "2", Name: "0002"}},
-			Database:   []SystemFact{{Name: "Oldest transaction", At: sampleTime}},
+			Migrations: []MigrationRow{
+				{ID: "1", Name: "0001_river", Applied: true}, {ID: "2", Name: "0002"},
+			},
+			Database: []SystemFact{{Name: "Oldest transaction", At: sampleTime}},
 		}),
 	}
 }

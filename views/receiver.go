@@ -11,7 +11,7 @@ const (
 	PathReceiver          = "/console/dev/receiver"
 	PathReceiverLive      = "/console/dev/receiver/live"
 	PathReceiverSubscribe = "/console/dev/receiver/subscribe"
-	PathReceiverSecret    = "/console/dev/receiver/secret"
+	PathReceiverSecret    = "/console/dev/receiver/secret" //nolint:gosec // a path
 	PathReceiverClear     = "/console/dev/receiver/clear"
 	PathMailbox           = "/console/dev/mailbox"
 )
@@ -74,7 +74,7 @@ func receiverModes() []authChoice {
 	return []authChoice{
 		{"accept", "Confirm", "204 to what is genuine."},
 		{"fail", "Fail", "500 to everything: three attempts, then the delivery is failed."},
-		{"recover", "Fail twice, then confirm", "503, 503, then 204: watch the retries rescue a delivery."},
+		{"recover", "Fail twice, then confirm", "503, 503, then 204: the retries rescue a delivery."},
 		{"slow", "Answer too late", "Nothing for 31 seconds: the attempt times out after 30."},
 		{"redirect", "Redirect", "307 to another address: it is not followed and counts as a failure."},
 	}

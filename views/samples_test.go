@@ -117,8 +117,10 @@ func samplePages(word string) map[string]templ.Component {
 		"wrong":       DeliveryListPage(wrong),
 		"delivery":    DeliveryDetailPage(sampleDelivery(word)),
 		"resend":      ResendPage(sampleFrame(word), *sampleForm(word)),
-		"sign-in":     SignInPage(SignIn{Environment: "Development", Email: word, Next: word, Fault: word}),
-		"fault":       FaultPage(Fault{Status: 404, Title: "Not here", Text: word, RequestID: word}),
+		"sign-in": SignInPage(SignIn{
+			Environment: "Development", Email: word, Next: word, Fault: word,
+		}),
+		"fault": FaultPage(Fault{Status: 404, Title: "Not here", Text: word, RequestID: word}),
 	}
 	maps.Copy(pages, emailSamplePages(word))
 	maps.Copy(pages, healthSamplePages(word))

@@ -120,16 +120,6 @@ type DiffRow struct {
 	Setting, Before, After string
 }
 
-// tabHeading names the tab for those who do not see which one is current.
-func (p SubscriptionPage) tabHeading() string {
-	for _, tab := range p.Tabs {
-		if tab.Current {
-			return tab.Label
-		}
-	}
-	return ""
-}
-
 // paused and deleted tell the state.
 func (p SubscriptionPage) paused() bool  { return p.State == "paused" }
 func (p SubscriptionPage) deleted() bool { return p.State == "deleted" }

@@ -184,11 +184,13 @@ func authChoices() []authChoice {
 	return []authChoice{
 		{
 			"hmac", "HMAC signature",
-			"Each request carries x-hmac-signature, the HMAC-SHA256 of its body by a shared secret. Recommended: it proves origin and content.",
+			"Each request carries x-hmac-signature, the HMAC-SHA256 of its body by a shared secret. " +
+				"Recommended: it proves origin and content.",
 		},
 		{
 			"bearer", "Bearer token",
-			"Each request carries the token in the Authorization header. It proves the origin to whoever keeps it secret.",
+			"Each request carries the token in the Authorization header. It proves the origin to " +
+				"whoever keeps it secret.",
 		},
 		{
 			"none", "None",

@@ -24,15 +24,18 @@ func TestAddressOfAClient(t *testing.T) {
 		{"a stranger speaks", proxies, "198.51.100.9:9", []string{"203.0.113.7"}, "198.51.100.9"},
 		{"a private address is a stranger", proxies, "10.2.0.5:9", []string{"203.0.113.7"}, "10.2.0.5"},
 		{
-			"the client forges", proxies, "10.1.0.5:9", []string{"192.0.2.1, 203.0.113.7"},
+			"the client forges", proxies, "10.1.0.5:9",
+			[]string{"192.0.2.1, 203.0.113.7"},
 			"203.0.113.7",
 		},
 		{
-			"two proxies", proxies, "10.1.0.5:9", []string{"192.0.2.1, 203.0.113.7, 10.1.0.6"},
+			"two proxies", proxies, "10.1.0.5:9",
+			[]string{"192.0.2.1, 203.0.113.7, 10.1.0.6"},
 			"203.0.113.7",
 		},
 		{
-			"two headers", proxies, "10.1.0.5:9", []string{"192.0.2.1", "203.0.113.7"},
+			"two headers", proxies, "10.1.0.5:9",
+			[]string{"192.0.2.1", "203.0.113.7"},
 			"203.0.113.7",
 		},
 		{"rubbish", proxies, "10.1.0.5:9", []string{"<script>"}, "10.1.0.5"},

@@ -58,29 +58,34 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 		want seen
 	}{
 		{
-			"a read", webtest.Call{Method: "GET", Path: "/v2/loan/" + loan.String()},
+			"a read",
+			webtest.Call{Method: "GET", Path: "/v2/loan/" + loan.String()},
 			seen{base + "/v2/loan/:uid", "", client, nil, 200, loan, false, true},
 		},
 		{
-			"a draw", webtest.Call{
+			"a draw",
+			webtest.Call{
 				Method: "POST", Path: "/v2/loan/" + loan.String() + "/request-draw", Header: key,
 			},
 			seen{base + "/v2/loan/:uid/request-draw", "", client, nil, 200, loan, false, true},
 		},
 		{
-			"a draw again", webtest.Call{
+			"a draw again",
+			webtest.Call{
 				Method: "POST", Path: "/v2/loan/" + loan.String() + "/request-draw", Header: key,
 			},
 			seen{base + "/v2/loan/:uid/request-draw", "", client, nil, 200, loan, true, true},
 		},
 		{
-			"a pending draw", webtest.Call{
+			"a pending draw",
+			webtest.Call{
 				Method: "POST", Path: "/v2/loan/" + loan.String() + "/request-draw",
 			},
 			seen{base + "/v2/loan/:uid/request-draw", "DRAW_PENDING", client, nil, 500, loan, false, true},
 		},
 		{
-			"an unknown product, kept under a key", webtest.Call{
+			"an unknown product, kept under a key",
+			webtest.Call{
 				Method: "PUT", Path: "/v2/application/accept-offer", JSON: accept,
 				Header: map[string]string{"Idempotency-Key": "key-2"},
 			},
@@ -90,7 +95,8 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 			},
 		},
 		{
-			"the same again", webtest.Call{
+			"the same again",
+			webtest.Call{
 				Method: "PUT", Path: "/v2/application/accept-offer", JSON: accept,
 				Header: map[string]string{"Idempotency-Key": "key-2"},
 			},
@@ -100,16 +106,19 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 			},
 		},
 		{
-			"wrong fields", webtest.Call{
+			"wrong fields",
+			webtest.Call{
 				Method: "POST", Path: "/v2/application", JSON: map[string]any{"requested_amount": "x"},
 			},
 			seen{
 				base + "/v2/application", "VALIDATION_ERROR", client,
-				[]string{"requested_amount", "borrower", "project"}, 400, uuid.Nil, false, true,
+				[]string{"requested_amount", "borrower", "project"},
+				400, uuid.Nil, false, true,
 			},
 		},
 		{
-			"a stranger", webtest.Call{
+			"a stranger",
+			webtest.Call{
 				Method: "GET", Path: "/v2/loan/" + loan.String(), Anonymous: true,
 				Header: map[string]string{"x-service-client-id": "dbc_guessed"},
 			},

@@ -42,9 +42,9 @@ type doctorCmd struct {
 
 // Help says what is looked at.
 func (doctorCmd) Help() string {
-	return "Looks at the settings, the database, the migrations, the keys, the bucket, the mail server, the " +
-		"clock and the way out over HTTPS, and says what to do about each fault. It sends no mail and no " +
-		"webhook, and changes nothing but a small object that it writes to the bucket and removes. " +
+	return "Looks at the settings, the database, the migrations, the keys, the bucket, the mail " +
+		"server, the clock and the way out over HTTPS, and says what to do about each fault. It " +
+		"sends no mail and no webhook, and changes nothing but a small object that it writes to the bucket and removes. " +
 		"Ends with 1 when something failed."
 }
 

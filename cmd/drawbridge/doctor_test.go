@@ -40,7 +40,8 @@ func TestDoctorFindsAHealthyInstallation(t *testing.T) {
 	w.vars["DRAWBRIDGE_SMTP_URL"] = mail.URL()
 	w.demoData()
 	found := examined(t, w, 0, "--https", e.url)
-	if way := found["https"]; way.Finding != findingWarning || !strings.Contains(way.Detail, "valid until") {
+	way := found["https"]
+	if way.Finding != findingWarning || !strings.Contains(way.Detail, "valid until") {
 		t.Errorf("an endpoint whose certificate ends within the hour: %+v", way)
 	}
 	for _, name := range []string{

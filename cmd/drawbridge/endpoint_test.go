@@ -95,7 +95,8 @@ func (e *endpoint) answer(conn net.Conn) {
 			return
 		}
 		e.requests <- request
-		if _, err := fmt.Fprintf(conn, "HTTP/1.1 %s\r\ncontent-length: 0\r\n\r\n", e.status.Load()); err != nil {
+		_, err = fmt.Fprintf(conn, "HTTP/1.1 %s\r\ncontent-length: 0\r\n\r\n", e.status.Load())
+		if err != nil {
 			return
 		}
 	}

@@ -106,7 +106,7 @@ func TestPageWeight(t *testing.T) {
 // weigh gets a file as a browser does, and returns it with what went over the wire.
 func weigh(t *testing.T, client *http.Client, address string) (string, int) {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}

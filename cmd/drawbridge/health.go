@@ -22,9 +22,9 @@ type healthCmd struct {
 
 // Help says whom the command is for.
 func (healthCmd) Help() string {
-	return "Asks the process that listens on DRAWBRIDGE_LISTEN of this machine for /healthz, or with --ready " +
-		"for /readyz, and ends with 1 unless it answers well: for a container's health check, where there is " +
-		"no other program to ask with."
+	return "Asks the process that listens on DRAWBRIDGE_LISTEN of this machine for /healthz, or " +
+		"with --ready for /readyz, and ends with 1 unless it answers well: for a container's " +
+		"health check, where there is no other program to ask with."
 }
 
 // Run asks and prints the answer.

@@ -44,8 +44,8 @@ type meters struct {
 
 func newMeters(db *postgres.DB, recorder *apilog.Writer) *meters {
 	registry := prometheus.NewRegistry()
-	make := promauto.With(registry)
-	make.NewGaugeFunc(prometheus.GaugeOpts{
+	factory := promauto.With(registry)
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name:        "drawbridge_build_info",
 		Help:        "Always 1; the label names the version that runs.",
 		ConstLabels: prometheus.Labels{"version": version},
@@ -56,71 +56,71 @@ func newMeters(db *postgres.DB, recorder *apilog.Writer) *meters {
 		collectors.NewDBStatsCollector(db.DB.DB, "drawbridge"),
 		newDatabaseCollector(db),
 	)
-	make.NewCounterFunc(prometheus.CounterOpts{
+	factory.NewCounterFunc(prometheus.CounterOpts{
 		Name: "drawbridge_api_log_stored_total",
 		Help: "Partner requests that were written to the request log.",
 	}, func() float64 { return float64(recorder.Stored()) })
-	make.NewCounterFunc(prometheus.CounterOpts{
+	factory.NewCounterFunc(prometheus.CounterOpts{
 		Name: "drawbridge_api_log_dropped_total",
-		Help: "Partner requests missing from the request log: its buffer was full or the database failed.",
+		Help: "Partner requests missing from the request log: full buffer or failing database.",
 	}, func() float64 { return float64(recorder.Dropped()) })
 	m := &meters{registry: registry}
-	m.countRequests(make)
-	m.countWork(make)
+	m.countRequests(factory)
+	m.countWork(factory)
 	return m
 }
 
 // countRequests makes the meters of what is asked of the process.
-func (m *meters) countRequests(make promauto.Factory) {
-	m.requests = make.NewCounterVec(prometheus.CounterOpts{
+func (m *meters) countRequests(factory promauto.Factory) {
+	m.requests = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "drawbridge_http_requests_total",
 		Help: "Requests answered, by method, route and status.",
 	}, []string{"method", "route", "status"})
-	m.requestDuration = make.NewHistogramVec(prometheus.HistogramOpts{
+	m.requestDuration = factory.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "drawbridge_http_request_duration_seconds",
 		Help:    "Time from the head of a request to the end of its answer, by method and route.",
 		Buckets: quickBuckets,
 	}, []string{"method", "route"})
-	m.rateLimited = make.NewCounter(prometheus.CounterOpts{
+	m.rateLimited = factory.NewCounter(prometheus.CounterOpts{
 		Name: "drawbridge_rate_limited_total",
 		Help: "Requests refused with 429 because their client was over its rate.",
 	})
-	m.faults = make.NewCounter(prometheus.CounterOpts{
+	m.faults = factory.NewCounter(prometheus.CounterOpts{
 		Name: "drawbridge_internal_errors_total",
 		Help: "Requests that ended in an error of our own. A pending draw's 500 is not one.",
 	})
 }
 
 // countWork makes the meters of what the process does by itself.
-func (m *meters) countWork(make promauto.Factory) {
-	m.attempts = make.NewCounterVec(prometheus.CounterOpts{
+func (m *meters) countWork(factory promauto.Factory) {
+	m.attempts = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "drawbridge_webhook_attempts_total",
-		Help: "Attempts written down, by outcome: delivered or the error class. Test events do not count.",
+		Help: "Attempts written down, by outcome: delivered or the error class. No test events.",
 	}, []string{"outcome"})
-	m.attemptDuration = make.NewHistogram(prometheus.HistogramOpts{
+	m.attemptDuration = factory.NewHistogram(prometheus.HistogramOpts{
 		Name:    "drawbridge_webhook_attempt_duration_seconds",
 		Help:    "Time of one attempt from the name lookup to the last byte read.",
 		Buckets: slowBuckets,
 	})
-	m.attemptLag = make.NewHistogram(prometheus.HistogramOpts{
+	m.attemptLag = factory.NewHistogram(prometheus.HistogramOpts{
 		Name:    "drawbridge_webhook_attempt_lag_seconds",
 		Help:    "How long after it was due an attempt started.",
 		Buckets: slowBuckets,
 	})
-	m.finished = make.NewCounterVec(prometheus.CounterOpts{
+	m.finished = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "drawbridge_deliveries_finished_total",
 		Help: "Deliveries that ended, by state: delivered or failed. Test events do not count.",
 	}, []string{"state"})
-	m.jobRuns = make.NewCounterVec(prometheus.CounterOpts{
+	m.jobRuns = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "drawbridge_job_runs_total",
 		Help: "Runs of queued jobs, by kind and outcome: done, put_off, cancelled or error.",
 	}, []string{"kind", "outcome"})
-	m.jobDuration = make.NewHistogramVec(prometheus.HistogramOpts{
+	m.jobDuration = factory.NewHistogramVec(prometheus.HistogramOpts{
 		Name:    "drawbridge_job_duration_seconds",
 		Help:    "Time of one run of a queued job, by kind.",
 		Buckets: slowBuckets,
 	}, []string{"kind"})
-	m.mails = make.NewCounterVec(prometheus.CounterOpts{
+	m.mails = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "drawbridge_mail_attempts_total",
 		Help: "Attempts to hand a mail to the mail server, by outcome.",
 	}, []string{"outcome"})
@@ -175,7 +175,7 @@ func (m *meters) mail(outcome email.Outcome) { m.mails.WithLabelValues(string(ou
 
 // watchPool adds the connections of the working queue's client.
 func (m *meters) watchPool(pool *pgxpool.Pool) {
-	make := promauto.With(m.registry)
+	factory := promauto.With(m.registry)
 	for _, gauge := range []struct {
 		name, help string
 		value      func(*pgxpool.Stat) int32
@@ -184,7 +184,7 @@ func (m *meters) watchPool(pool *pgxpool.Pool) {
 		{"connections", "Connections that are open.", (*pgxpool.Stat).TotalConns},
 		{"acquired_connections", "Connections that are in use.", (*pgxpool.Stat).AcquiredConns},
 	} {
-		make.NewGaugeFunc(prometheus.GaugeOpts{
+		factory.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "drawbridge_queue_pool_" + gauge.name, Help: gauge.help,
 		}, func() float64 { return float64(gauge.value(pool.Stat())) })
 	}

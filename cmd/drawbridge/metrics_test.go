@@ -38,7 +38,7 @@ func described(t *testing.T, registry *prometheus.Registry) []string {
 	var names []string
 	for description := range descriptions {
 		found := pattern.FindStringSubmatch(description.String())
-		if found == nil || found[2] == "" {
+		if len(found) < 3 || found[2] == "" {
 			t.Errorf("%s has no help text", description)
 			continue
 		}

@@ -53,9 +53,11 @@ func TestFromNothingToAVerifiedTestEvent(t *testing.T) {
 		press(`form[action$="/subscribe"] button`),
 		press(`main a[href$="/test"]`),
 		press(`form[action$="/test"] button`),
-		chromedp.WaitVisible(chromedp.Search(`//*[contains(., "The endpoint confirmed the test event")]`)),
+		seen(`//*[contains(., "The endpoint confirmed the test event")]`),
+	)
+	do(t, browser,
 		chromedp.Navigate(s.url+"/console/dev/receiver"),
-		chromedp.WaitVisible(chromedp.Search(`//li[contains(., "Verified: the signature belongs")]`)),
+		seen(`//li[contains(., "Verified: the signature belongs")]`),
 	)
 	if took := time.Since(start); took > twoMinutes {
 		t.Errorf("it took %s", took)
@@ -87,7 +89,7 @@ func TestFromNothingToAVerifiedTestEventByKeyboard(t *testing.T) {
 	address := evaluate(t, browser, `document.querySelector(".secret-line code").textContent`)
 	tabTo(t, browser, `#secret`)
 	do(t, browser, chromedp.KeyEvent("agreed-by-keyboard"), chromedp.KeyEvent(kb.Enter),
-		chromedp.WaitVisible(chromedp.Search(`//*[contains(., "knows the secret now")]`)))
+		seen(`//*[contains(., "knows the secret now")]`))
 	// The form, from its list.
 	tabTo(t, browser, `a[href="/console/subscriptions"]`)
 	do(t, browser, chromedp.KeyEvent(kb.Enter),
@@ -96,7 +98,7 @@ func TestFromNothingToAVerifiedTestEventByKeyboard(t *testing.T) {
 	do(t, browser, chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS(`#url`)))
 	tabTo(t, browser, `#url`)
 	do(t, browser, chromedp.KeyEvent(address), chromedp.KeyEvent(kb.Tab),
-		chromedp.WaitVisible(chromedp.Search(`//*[@id="url-check"]//*[contains(., "accepts connections")]`)))
+		seen(`//*[@id="url-check"]//*[contains(., "accepts connections")]`))
 	tabTo(t, browser, `#partner`)
 	do(t, browser, chromedp.KeyEvent("Sun"))
 	tabTo(t, browser, `[name=secret_mode]`)
@@ -106,7 +108,7 @@ func TestFromNothingToAVerifiedTestEventByKeyboard(t *testing.T) {
 	// A test before saving, then the real thing.
 	tabTo(t, browser, `button[value=try]`)
 	do(t, browser, chromedp.KeyEvent(kb.Enter),
-		chromedp.WaitVisible(chromedp.Search(`//*[@id="trial-result"][contains(., "confirmed the test")]`)))
+		seen(`//*[@id="trial-result"][contains(., "confirmed the test")]`))
 	tabTo(t, browser, `.dialog-acts button[value=save]`)
 	do(t, browser, chromedp.KeyEvent(kb.Enter),
 		chromedp.WaitVisible(chromedp.CSS(`#new-secret`)))
@@ -114,10 +116,10 @@ func TestFromNothingToAVerifiedTestEventByKeyboard(t *testing.T) {
 	do(t, browser, chromedp.KeyEvent(kb.Enter), chromedp.WaitVisible(chromedp.CSS(`#event`)))
 	tabTo(t, browser, `form[action$="/test"] button`)
 	do(t, browser, chromedp.KeyEvent(kb.Enter),
-		chromedp.WaitVisible(chromedp.Search(`//*[contains(., "The endpoint confirmed the test event")]`)))
+		seen(`//*[contains(., "The endpoint confirmed the test event")]`))
 	tabTo(t, browser, `a[href="/console/dev/receiver"]`)
 	do(t, browser, chromedp.KeyEvent(kb.Enter),
-		chromedp.WaitVisible(chromedp.Search(`//ol/li[2][contains(., "Verified: the signature belongs")]`)))
+		seen(`//ol/li[2][contains(., "Verified: the signature belongs")]`))
 }
 
 func TestTheSubscriptionFormWorksWithoutScript(t *testing.T) {
@@ -130,13 +132,15 @@ func TestTheSubscriptionFormWorksWithoutScript(t *testing.T) {
 		chromedp.WaitVisible(chromedp.CSS(`#url`)),
 		chromedp.SendKeys(chromedp.CSS(`#url`), s.url+"/sample-receiver"),
 		press(`button[value=check]`),
-		chromedp.WaitVisible(chromedp.Search(`//*[@id="url-check"]//*[contains(., "accepts connections")]`)),
+		seen(`//*[@id="url-check"]//*[contains(., "accepts connections")]`),
 		chromedp.SendKeys(chromedp.CSS(`#partner`), "Sun"),
 		press(`#add-header`),
 		chromedp.WaitVisible(chromedp.CSS(`#header-1-name`)),
 		chromedp.SendKeys(chromedp.CSS(`#header-1-name`), "host"),
 		press(`.dialog-acts button[value=save]`),
 		chromedp.WaitVisible(chromedp.CSS(`#header-1-name-fault`)),
+	)
+	do(t, browser,
 		press(`button[value=remove-1]`),
 		chromedp.WaitNotPresent(chromedp.CSS(`#header-1-name`)),
 		press(`.dialog-acts button[value=save]`),
@@ -151,13 +155,18 @@ func TestTheSubscriptionFormWorksWithoutScript(t *testing.T) {
 		chromedp.WaitVisible(chromedp.CSS(`#secret`)),
 		chromedp.SendKeys(chromedp.CSS(`#secret`), strings.TrimSpace(value)),
 		press(`form[action$="/secret"] button`),
-		chromedp.WaitVisible(chromedp.Search(`//*[contains(., "knows the secret now")]`)),
+		seen(`//*[contains(., "knows the secret now")]`),
 		chromedp.Navigate(s.url+"/console/subscriptions"),
 		press(`.table th a.lead`),
 		press(`main a[href$="/test"]`),
 		press(`form[action$="/test"] button`),
-		chromedp.WaitVisible(chromedp.Search(`//*[contains(., "The endpoint confirmed the test event")]`)),
+		seen(`//*[contains(., "The endpoint confirmed the test event")]`),
+	)
+	do(t, browser,
 		chromedp.Navigate(s.url+"/console/dev/receiver"),
-		chromedp.WaitVisible(chromedp.Search(`//li[contains(., "Verified: the signature belongs")]`)),
+		seen(`//li[contains(., "Verified: the signature belongs")]`),
 	)
 }
+
+// seen waits for what an XPath names.
+func seen(path string) chromedp.Action { return chromedp.WaitVisible(chromedp.Search(path)) }

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"encoding/hex"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -42,7 +44,9 @@ func newCollector(t *testing.T) (string, <-chan *tracepb.Span) {
 }
 
 // waitForSpans returns the first span of each name.
-func waitForSpans(t *testing.T, spans <-chan *tracepb.Span, names ...string) map[string]*tracepb.Span {
+func waitForSpans(
+	t *testing.T, spans <-chan *tracepb.Span, names ...string,
+) map[string]*tracepb.Span {
 	t.Helper()
 	found := map[string]*tracepb.Span{}
 	var other []string
@@ -81,12 +85,12 @@ func TestTraceLeadsFromTheCallToTheEndpoint(t *testing.T) {
 	const draws, attempts = "POST /api/v2/loan/:uid/request-draw", "webhook attempt"
 	found := waitForSpans(t, spans, draws, attempts)
 	call, attempt := found[draws], found[attempts]
-	if string(call.GetTraceId()) != string(attempt.GetTraceId()) ||
-		string(call.GetSpanId()) != string(attempt.GetParentSpanId()) {
+	if !bytes.Equal(call.GetTraceId(), attempt.GetTraceId()) ||
+		!bytes.Equal(call.GetSpanId(), attempt.GetParentSpanId()) {
 		t.Errorf("the attempt %v is not part of the call %v", attempt, call)
 	}
 	sent, _ := request.value("traceparent")
-	want := "00-" + hex.EncodeToString(attempt.GetTraceId()) + "-" + hex.EncodeToString(attempt.GetSpanId())
+	want := fmt.Sprintf("00-%x-%x", attempt.GetTraceId(), attempt.GetSpanId())
 	if !strings.HasPrefix(sent, want) {
 		t.Errorf("the endpoint was told %q, want %s", sent, want)
 	}

@@ -96,6 +96,7 @@ func measure(ctx context.Context, v *visitor, l list, o options) (figure, error)
 	}
 	took := map[string][]time.Duration{}
 	for range o.rounds {
+		//nolint:gosec // nothing to guess
 		rand.Shuffle(len(addresses), func(i, j int) {
 			addresses[i], addresses[j] = addresses[j], addresses[i]
 		})

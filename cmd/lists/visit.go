@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/cookiejar"
@@ -51,7 +52,7 @@ func signIn(ctx context.Context, o options) (*visitor, error) {
 
 // get returns a page, which must be a whole one.
 func (v *visitor) get(ctx context.Context, address string) (string, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.url+address, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.url+address, http.NoBody)
 	if err != nil {
 		return "", fmt.Errorf("asking for %s: %w", address, err)
 	}
@@ -112,9 +113,9 @@ func (l list) addresses(ctx context.Context, v *visitor, triples int) ([]string,
 	if err != nil {
 		return nil, err
 	}
-	values := map[string][]string{}
-	for name, known := range l.filters {
-		values[name] = known
+	values := maps.Clone(l.filters)
+	if values == nil {
+		values = map[string][]string{}
 	}
 	for _, name := range l.choose {
 		if found := choices(page, name); len(found) > 0 {
@@ -139,7 +140,7 @@ func (l list) addresses(ctx context.Context, v *visitor, triples int) ([]string,
 	for range triples {
 		three := url.Values{}
 		for range 3 {
-			three = merged(three, singles[rand.IntN(len(singles))])
+			three = merged(three, singles[rand.IntN(len(singles))]) //nolint:gosec // nothing to guess
 		}
 		found[l.path+"?"+three.Encode()] = true
 	}
@@ -153,9 +154,7 @@ func (l list) addresses(ctx context.Context, v *visitor, triples int) ([]string,
 func merged(a, b url.Values) url.Values {
 	both := url.Values{}
 	for _, each := range []url.Values{a, b} {
-		for name, value := range each {
-			both[name] = value
-		}
+		maps.Copy(both, each)
 	}
 	return both
 }

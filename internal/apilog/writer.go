@@ -321,8 +321,8 @@ func (s *Service) dropDay(ctx context.Context, day string) error {
 		if _, err := tx.ExecContext(ctx, `LOCK TABLE application_holds IN SHARE MODE`); err != nil {
 			return err
 		}
+		//nolint:unqueryvet // every column, also those of later migrations
 		_, err := tx.ExecContext(ctx, `
-			-- Every column, also those of later migrations.
 			CREATE TEMP TABLE held_requests ON COMMIT DROP AS
 			SELECT *
 			  FROM `+pq.QuoteIdentifier(day)+`

@@ -271,7 +271,7 @@ func (f TimelineFilter) query(uid uuid.UUID) (string, []any) {
 			return slices.Contains(kinds, kind)
 		})
 		if wanted {
-			pages = append(pages, `(SELECT * FROM (`+source.query+`) AS source (`+timelineColumns+`)`+
+			pages = append(pages, `(SELECT `+timelineColumns+` FROM (`+source.query+`) AS source (`+timelineColumns+`)`+
 				after+timelineOrder+`)`)
 		}
 	}

@@ -62,7 +62,7 @@ func TestEffectiveMasksSecrets(t *testing.T) {
 	t.Parallel()
 	const hidden = "hunter2"
 	environ := from(map[string]string{
-		"DATABASE_URL":           "postgres://sam:" + hidden + "@db.internal:5432/bridge?sslkey=" + hidden,
+		"DATABASE_URL":           "postgres://s:" + hidden + "@db.internal:5432/bridge?sslkey=" + hidden,
 		"DRAWBRIDGE_SECRETS_KEY": "base64key://" + hidden,
 		"DRAWBRIDGE_SMTP_URL":    "smtps://" + hidden + ":" + hidden + "@mail.internal:465",
 		"DRAWBRIDGE_BLOB_URL":    "s3://documents?secret_key=" + hidden,

@@ -80,7 +80,8 @@ var table = []Variable{
 		read: readAutocert,
 	},
 	{
-		Name: "DRAWBRIDGE_TLS_AUTOCERT_DIRECTORY", Default: "https://acme-v02.api.letsencrypt.org/directory",
+		Name:    "DRAWBRIDGE_TLS_AUTOCERT_DIRECTORY",
+		Default: "https://acme-v02.api.letsencrypt.org/directory",
 		Meaning: "directory URL of that authority",
 		read: func(c *Config, value string) error {
 			c.TLSAutocertDirectory = value

@@ -47,7 +47,9 @@ func sameCode(text, code string, now time.Time, last int64) bool {
 }
 
 func FuzzCleanCode(f *testing.F) {
-	for _, seed := range []string{"123 456", "ABCD-efgh", "１２３４５６", "\x00\xff", strings.Repeat("9", 99)} {
+	for _, seed := range []string{
+		"123 456", "ABCD-efgh", "１２３４５６", "\x00\xff", strings.Repeat("9", 99),
+	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, typed string) {

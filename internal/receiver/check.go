@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"drawbridge/internal/secret"
@@ -62,8 +63,7 @@ func (r *Receiver) whyNot(signature string, body []byte) string {
 
 // duplicate says where the same delivery or event was seen before.
 func (r *Receiver) duplicate(got Received) string {
-	for i := len(r.received) - 1; i >= 0; i-- {
-		former := r.received[i]
+	for _, former := range slices.Backward(r.received) {
 		switch {
 		case got.Delivery != "" && former.Delivery == got.Delivery && former.Answer < 300:
 			return fmt.Sprintf("Duplicate: the delivery came before as number %d, and was confirmed.",

@@ -22,7 +22,7 @@ func (s *Service) exchangeSoon(ctx context.Context, m month, holds generation) (
 		}
 		if try == exchangeTries || !wait(ctx, exchangeRest) {
 			slog.WarnContext(ctx, "retention found no moment to remove a month", "month", m.String())
-			return false, nil //nolint:nilerr // the next run tries again
+			return false, nil // the next run tries again
 		}
 	}
 }

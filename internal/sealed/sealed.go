@@ -60,7 +60,8 @@ func Columns() []Column {
 			"second_factors", "secret_sealed",
 		},
 		{
-			"tls_certificates", "data_sealed", []string{"name"},
+			"tls_certificates", "data_sealed",
+			[]string{"name"},
 			"tls_certificates", "data_sealed",
 		},
 	}

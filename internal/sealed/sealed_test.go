@@ -58,7 +58,8 @@ func newSafe(t *testing.T, subscriptions int) *safe {
 		INSERT INTO second_factors (user_uid, secret_sealed, created_at)
 		VALUES ($1, $2, $3)`,
 		user, keys.Seal([]byte("factor"), "second_factors", "secret_sealed", user.String()), now)
-	exec(t, s.db, `INSERT INTO tls_certificates (name, data_sealed, updated_at) VALUES ('a.b', $1, $2)`,
+	exec(t, s.db, `
+		INSERT INTO tls_certificates (name, data_sealed, updated_at) VALUES ('a.b', $1, $2)`,
 		keys.Seal([]byte("certificate"), "tls_certificates", "data_sealed", "a.b"), now)
 	return s
 }
@@ -150,7 +151,8 @@ func TestRotateNamesWhatItCannotOpen(t *testing.T) {
 	exec(t, s.db, `UPDATE subscriptions SET secret_sealed = $2 WHERE subscription_uid = $1`,
 		s.uids[0], moved)
 	exec(t, s.db, `UPDATE subscriptions SET headers_sealed = $2 WHERE subscription_uid = $1`,
-		s.uids[2], ring(t, third).Seal([]byte("x"), "subscriptions", "headers_sealed", s.uids[2].String()))
+		s.uids[2],
+		ring(t, third).Seal([]byte("x"), "subscriptions", "headers_sealed", s.uids[2].String()))
 	report := s.rotate(t, s.new, s.old)
 	if len(report.Failed) != 2 || report.Stale != 2 || report.Lost != 1 || report.Resealed != 15 {
 		t.Errorf("report %+v", report)

@@ -182,15 +182,8 @@ func errBulkTooLarge() error {
 		"more than %d deliveries match; narrow the time range or the filter", MaxBulk)
 }
 
-// chosen renders, as the beginning of a statement, everything that the scope
-// means now, each with what speaks against it (the relation judged). Planning
-// and freezing share it, so that they cannot disagree.
-func (b Bulk) chosen() (string, []any) {
-	matched, args := b.Scope.matched()
-	args = append(args, b.Options.SkipDelivered || b.Scope.Kind == BulkRecover, b.Options.SkipNewer)
-	return `
-		WITH matched AS MATERIALIZED (` + matched + fmt.Sprintf(` LIMIT %d`, MaxBulk+1) + `
-		), sibling AS (
+// bulkFindings are what may speak against a delivery that matched.
+const bulkFindings = `, sibling AS (
 			SELECT d.event_uid,
 			       d.subscription_uid,
 			       bool_or(d.state = 'delivered') AS delivered,
@@ -222,7 +215,17 @@ func (b Bulk) chosen() (string, []any) {
 			   AND (d.application_uid, d.subscription_uid) IN (
 			           SELECT application_uid, subscription_uid FROM matched)
 			 GROUP BY 1, 2
-		), flagged AS (
+		)`
+
+// chosen renders, as the beginning of a statement, everything that the scope
+// means now, each with what speaks against it (the relation judged). Planning
+// and freezing share it, so that they cannot disagree.
+func (b Bulk) chosen() (string, []any) {
+	matched, args := b.Scope.matched()
+	args = append(args, b.Options.SkipDelivered || b.Scope.Kind == BulkRecover, b.Options.SkipNewer)
+	return `
+		WITH matched AS MATERIALIZED (` + matched + fmt.Sprintf(` LIMIT %d`, MaxBulk+1) + `
+		)` + bulkFindings + `, flagged AS (
 			SELECT ` + matchedColumns + `,
 			       row_number() OVER (PARTITION BY event_uid, subscription_uid
 			                          ORDER BY created_at DESC, delivery_uid DESC) AS place,

@@ -194,9 +194,12 @@ func addErrors(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO subscription_errors AS e (subscription_uid, hour, error_class, http_status,
 		                                      attempts, first_seen, last_seen, error)
-		SELECT *
+		SELECT subscription_uid, hour, error_class, http_status, attempts, first_seen, last_seen,
+		       error
 		  FROM unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::integer[], $5::integer[],
 		              $6::timestamptz[], $7::timestamptz[], $8::text[])
+		       AS row (subscription_uid, hour, error_class, http_status, attempts, first_seen,
+		               last_seen, error)
 		    ON CONFLICT (subscription_uid, hour, error_class, http_status) DO UPDATE
 		   SET attempts = e.attempts + excluded.attempts,
 		       first_seen = least(e.first_seen, excluded.first_seen),

@@ -25,7 +25,7 @@ func TestCheckURL(t *testing.T) {
 		text            string
 	}{
 		{"good", good.URL, "certificate", webhook.CheckGood, "The certificate is valid until "},
-		{"no https", "http://hooks.example.com/", "url", webhook.CheckRefused, "must begin with https://"},
+		{"no https", "http://hooks.example.com/", "url", webhook.CheckRefused, "begin with https://"},
 		{"private", "https://10.0.0.1/", "url", webhook.CheckRefused, "a private address"},
 		{
 			"no name", "https://nobody-has-this-name.invalid/", "name", webhook.CheckWarning,

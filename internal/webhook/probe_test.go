@@ -127,7 +127,7 @@ func TestProbeSendsNoEvent(t *testing.T) {
 	probe := requests[1]
 	head := strings.Join(probe.head, "\n")
 	if !strings.HasPrefix(probe.line, "HEAD /") || len(probe.body) != 0 || probe.conn != 2 {
-		t.Errorf("the probe is %q with %d bytes on connection %d", probe.line, len(probe.body), probe.conn)
+		t.Errorf("the probe is %q with %d bytes on %d", probe.line, len(probe.body), probe.conn)
 	}
 	for _, want := range []string{"x-drawbridge-probe: true", "user-agent: Drawbridge-Webhooks/"} {
 		if !strings.Contains(head, want) {

@@ -64,7 +64,8 @@ func TestTryUsesTheSecretInForceOfASubscription(t *testing.T) {
 	if err != nil || result.Generated {
 		t.Fatalf("%+v, %v", result, err)
 	}
-	if got := receiver.requests()[0].header.Get("x-hmac-signature"); got != webhook.Sign(value, result.Body) {
+	got := receiver.requests()[0].header.Get("x-hmac-signature")
+	if got != webhook.Sign(value, result.Body) {
 		t.Errorf("signed with another secret: %s", got)
 	}
 	trial.UID = uuid.Nil

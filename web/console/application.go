@@ -79,7 +79,8 @@ func (c *Console) applicationPage(
 			return views.ApplicationPage{}, err
 		}
 	}
-	return page, c.fillActions(ctx, &page, summary, app)
+	err = c.fillActions(ctx, &page, summary, app)
+	return page, err
 }
 
 func (c *Console) fillLoan(ctx context.Context, page *views.ApplicationPage, uid uuid.UUID) error {

@@ -17,23 +17,23 @@ import (
 
 // applicationRoutes lists the pages about applications and their loans.
 func (c *Console) applicationRoutes() []Route {
-	const support, operator = operator.RoleSupport, operator.RoleOperator
+	const support, clerk = operator.RoleSupport, operator.RoleOperator
 	return []Route{
 		{http.MethodGet, views.PathApplications, "console.applications", support, c.applications},
 		{
-			http.MethodGet, views.PathApplicationNew, "console.application.new", operator,
+			http.MethodGet, views.PathApplicationNew, "console.application.new", clerk,
 			c.newApplication,
 		},
 		{
-			http.MethodPost, views.PathApplicationNew, "console.application.create", operator,
+			http.MethodPost, views.PathApplicationNew, "console.application.create", clerk,
 			c.createApplication,
 		},
 		{
-			http.MethodGet, views.PathApplicationChange, "console.application.change", operator,
+			http.MethodGet, views.PathApplicationChange, "console.application.change", clerk,
 			c.changeForm,
 		},
 		{
-			http.MethodPost, views.PathApplicationChange, "console.application.change.submit", operator,
+			http.MethodPost, views.PathApplicationChange, "console.application.change.submit", clerk,
 			c.changeApplication,
 		},
 		{http.MethodGet, views.PathApplication, "console.application", support, c.application},

@@ -45,7 +45,8 @@ func (c *Console) attentionList(ctx echo.Context) error {
 		Filter: shown, Tabs: attentionTabs(shown), Active: activeAttention(shown),
 		Kinds: attentionKinds(),
 		Owners: []views.Option{
-			{Value: "", Label: "Anybody"}, {Value: ownerMe, Label: "Me"},
+			{Value: "", Label: "Anybody"},
+			{Value: ownerMe, Label: "Me"},
 			{Value: ownerNone, Label: "Nobody"},
 		},
 	}
@@ -151,7 +152,9 @@ func attentionQuery(shown views.AttentionFilter) url.Values {
 func attentionTabs(shown views.AttentionFilter) []views.Tab {
 	var tabs []views.Tab
 	for _, tab := range []struct{ state, label string }{
-		{"", "Open"}, {string(attention.Asleep), "Snoozed"}, {string(attention.Closed), "Closed"},
+		{"", "Open"},
+		{string(attention.Asleep), "Snoozed"},
+		{string(attention.Closed), "Closed"},
 		{"all", "All"},
 	} {
 		tabs = append(tabs, views.Tab{

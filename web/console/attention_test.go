@@ -66,7 +66,8 @@ func TestOverview(t *testing.T) {
 			t.Errorf("%s = %q, want %q", label, got, want)
 		}
 	}
-	if got := page.text("#attention-title ~ p"); got == "" || page.find("tr[id^=item-]").Length() != 1 {
+	got := page.text("#attention-title ~ p")
+	if got == "" || page.find("tr[id^=item-]").Length() != 1 {
 		t.Error("the matter is not listed")
 	}
 	href, _ := page.find(".tile:contains('Used up') a").Attr("href")
@@ -136,7 +137,8 @@ func TestOverviewStaysUpToDate(t *testing.T) {
 	_, err := r.DB.ExecContext(t.Context(), `
 		INSERT INTO attention_items (item_uid, kind, subject, severity, detail, count, opened_at,
 		                             last_seen_at)
-		VALUES (gen_random_uuid(), 'mail_failed', 'e-mails', 'problem', 'none went out', 1, now(), now())`)
+		VALUES (gen_random_uuid(), 'mail_failed', 'e-mails', 'problem', 'none went out', 1, now(),
+		        now())`)
 	r.must(err)
 	for {
 		page, ok := live.next()
@@ -182,7 +184,8 @@ func TestAttentionQueue(t *testing.T) {
 	if rows := b.get(views.PathAttention).find("tr[id^=item-]").Length(); rows != 0 {
 		t.Error("a snoozed item is in sight")
 	}
-	if rows := b.get(views.PathAttention + "?state=snoozed").find("tr[id^=item-]").Length(); rows != 1 {
+	snoozed := b.get(views.PathAttention + "?state=snoozed")
+	if rows := snoozed.find("tr[id^=item-]").Length(); rows != 1 {
 		t.Error("a snoozed item is nowhere")
 	}
 	act(url.Values{"act": {"wake"}}, http.StatusSeeOther)

@@ -148,7 +148,8 @@ func activeAuditFilters(shown views.AuditFilter) []views.ActiveFilter {
 	query := auditQuery(shown)
 	var active []views.ActiveFilter
 	for _, filter := range []struct{ name, label, value string }{
-		{"actor", "Who", shown.Actor}, {"action", "Action", shown.Action},
+		{"actor", "Who", shown.Actor},
+		{"action", "Action", shown.Action},
 		{"kind", "Kind", strings.ReplaceAll(shown.Kind, "_", " ")},
 		{"subject", "Subject", shown.Subject},
 		{"since", "From", strings.Replace(shown.Since, "T", " ", 1)},

@@ -280,9 +280,9 @@ func notNow(format string, args ...any) error {
 	return lending.NewError(lending.CodeInvalidState, format, args...)
 }
 
-// hidden are fixed values of a form.
-func hidden(name, value string) []views.HiddenField {
-	return []views.HiddenField{{Name: name, Value: value}}
+// moveTo is the fixed value of a form that moves something to a status.
+func moveTo(status string) []views.HiddenField {
+	return []views.HiddenField{{Name: "to", Value: status}}
 }
 
 func statusChange(a asked) (appChange, error) {
@@ -300,7 +300,7 @@ func statusChange(a asked) (appChange, error) {
 	change := appChange{
 		form: views.AskForm{
 			Title: "Move to " + string(to), Submit: "Move to " + string(to),
-			Hidden: hidden("to", string(to)), Danger: to.IsFinal(),
+			Hidden: moveTo(string(to)), Danger: to.IsFinal(),
 			Says: append([]string{fmt.Sprintf("From %s to %s.", app.Status, to)},
 				statusSays(app, to, a.interests)...),
 		},
@@ -441,7 +441,7 @@ func readAcceptance(uid uuid.UUID, product, linked string) (application.Acceptan
 	if acceptance.ProductUID, err = uuid.Parse(product); err != nil {
 		faults.Add("product", `"product" must be one of the list`)
 	}
-	for _, text := range strings.Fields(linked) {
+	for text := range strings.FieldsSeq(linked) {
 		other, err := uuid.Parse(text)
 		if err != nil {
 			faults.Add("linked", `%.60q is not the id of an application`, text)
@@ -469,7 +469,7 @@ func documentChange(a asked) (appChange, error) {
 	}
 	return appChange{
 		form: views.AskForm{
-			Title: "Documents " + word, Submit: "Record it", Hidden: hidden("to", string(to)),
+			Title: "Documents " + word, Submit: "Record it", Hidden: moveTo(string(to)),
 			Says: []string{"Records that the loan documents were " + word + ".", a.tells(kind)},
 		},
 		seen:   func(s state) string { return strings.ToLower(documentWord(s.app.Document)) },

@@ -199,14 +199,16 @@ func TestAChangeSeesWhatHappenedMeanwhile(t *testing.T) {
 		says   string
 	}{
 		{
-			"an amount", changePath(app.UID, "amount"), map[string]string{"approved_amount": "9000"},
+			"an amount", changePath(app.UID, "amount"),
+			map[string]string{"approved_amount": "9000"},
 			func() {
 				b.fillIn(changePath(app.UID, "amount"), map[string]string{"approved_amount": "8000"})
 			},
 			"8000.00",
 		},
 		{
-			"terms", changePath(app.UID, "terms"), map[string]string{"term": "60"},
+			"terms", changePath(app.UID, "terms"),
+			map[string]string{"term": "60"},
 			func() { b.fillIn(changePath(app.UID, "terms"), map[string]string{"term": "72"}) },
 			" 72 ",
 		},

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
@@ -116,7 +117,7 @@ func abortCSV(ctx echo.Context, err error) {
 }
 
 // plainNumber is what spreadsheets take for a number, whatever its sign.
-var plainNumber = regexp.MustCompile(`^[+-]?[0-9]+(\.[0-9]+)?$`)
+var plainNumber = regexp.MustCompile(`^[+-]?\d+(\.\d+)?$`)
 
 // inert keeps a spreadsheet from taking text for a formula: what begins like
 // one, spaces left aside, gets an apostrophe before it, as spreadsheets
@@ -127,7 +128,8 @@ func inert(cell string) string {
 	if start == "" || plainNumber.MatchString(cell) {
 		return cell
 	}
-	if strings.ContainsRune("=+-@\t\r|%＝＋－＠", []rune(start)[0]) {
+	first, _ := utf8.DecodeRuneInString(start)
+	if strings.ContainsRune("=+-@\t\r|%＝＋－＠", first) {
 		return "'" + cell
 	}
 	return cell

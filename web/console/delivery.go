@@ -96,7 +96,7 @@ func (c *Console) deliveryPage(ctx context.Context, uid uuid.UUID) (views.Delive
 		attempt := detail.Attempts[last]
 		page.Curl = webhook.Curl(attempt.URL, attempt.RequestHeaders, detail.Body)
 	}
-	if err = c.surround(ctx, &page, detail, subscription); err != nil {
+	if err := c.surround(ctx, &page, detail, subscription); err != nil {
 		return views.DeliveryPage{}, err
 	}
 	if page.Resends, err = c.resendViews(ctx, uid); err != nil {

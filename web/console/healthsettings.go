@@ -64,9 +64,9 @@ func healthForm(now webhook.HealthSettings) views.AskForm {
 		Title: "When a subscription counts as failing", Submit: "Save",
 		Action: views.PathSettingsHealth, Cancel: views.PathSettings,
 		Says: []string{
-			"A subscription fails once nothing has succeeded for this long and at least this many events were " +
-				"tried. The operators get one e-mail then and one when it recovers; sending goes on, unless the " +
-				"subscription is set to pause.",
+			"A subscription fails once nothing has succeeded for this long and at least this many " +
+				"events were tried. The operators get one e-mail then and one when it recovers; " +
+				"sending goes on, unless the subscription is set to pause.",
 		},
 		Controls: []views.Control{
 			{

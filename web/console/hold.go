@@ -74,7 +74,8 @@ func holdForm(uid uuid.UUID, release bool) views.AskForm {
 		Action: views.ApplicationHoldPath(uid.String()), Cancel: views.ApplicationPath(uid.String()),
 		Says: []string{
 			"Everything of this application is kept until the hold is released: events, deliveries, " +
-				"attempts, e-mails and requests, whatever the settings say. What was removed before stays removed.",
+				"attempts, e-mails and requests, whatever the settings say. What was removed before " +
+				"stays removed.",
 		},
 		Hidden: []views.HiddenField{{Name: "release", Value: "false"}},
 		Controls: []views.Control{{

@@ -11,7 +11,8 @@ import (
 func TestLegalHold(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
-	page, form := views.ApplicationPath(r.application.String()), views.ApplicationHoldPath(r.application.String())
+	uid := r.application.String()
+	page, form := views.ApplicationPath(uid), views.ApplicationHoldPath(uid)
 	support := r.signedIn()
 	if text := support.get(page).text(".facts"); !strings.Contains(text, "Legal hold") ||
 		strings.Contains(text, "Place a legal hold") {
@@ -32,7 +33,8 @@ func TestLegalHold(t *testing.T) {
 	b.post(form, values).wantStatus(t, http.StatusSeeOther)
 	values.Set("token", "0190b6f0-0000-7000-8000-000000000001")
 	b.post(form, values).wantStatus(t, http.StatusConflict)
-	if count := r.count(`SELECT count(*) FROM application_holds WHERE released_at IS NULL`); count != 1 {
+	count := r.count(`SELECT count(*) FROM application_holds WHERE released_at IS NULL`)
+	if count != 1 {
 		t.Fatalf("%d holds are in force, want 1", count)
 	}
 	released, _ := b.fillIn(form, map[string]string{"reason": "Order lifted"})

@@ -161,7 +161,7 @@ func trafficTiles(steps []webhook.TrafficStep, chosen span) []views.Tile {
 
 // stateTiles are the numbers of this moment.
 func stateTiles(
-	backlog webhook.Backlog, activity fleet.Activity, attention int, now time.Time,
+	backlog webhook.Backlog, activity fleet.Activity, waiting int, now time.Time,
 ) []views.Tile {
 	oldest := "nothing is due"
 	if backlog.OldestDue != nil {
@@ -183,9 +183,9 @@ func stateTiles(
 			Href: views.PathSubscriptions + "?state=failing",
 		}, backlog.Failing),
 		alarm(views.Tile{
-			Label: "Needs attention", Note: "open matters", Icon: "triangle-alert",
+			Label: "Needs waiting", Note: "open matters", Icon: "triangle-alert",
 			Href: views.PathAttention,
-		}, attention),
+		}, waiting),
 		alarm(views.Tile{
 			Label: "E-mails failed", Icon: "mail",
 			Note: counted(activity.MailsQueued, "more waits", "more wait"),
@@ -224,7 +224,8 @@ func outcomePlot(steps []webhook.TrafficStep, chosen span) views.BarPlotProps {
 	plot := views.BarPlotProps{
 		ID: "outcomes", Title: "Deliveries per " + chosen.stepName(), Step: "From",
 		Series: []views.Series{
-			{Name: "Used up", Tone: views.Bad}, {Name: "Failed attempts", Tone: views.Warn},
+			{Name: "Used up", Tone: views.Bad},
+			{Name: "Failed attempts", Tone: views.Warn},
 			{Name: "Delivered", Tone: views.Good},
 		},
 	}
@@ -241,7 +242,8 @@ func latencyPlot(steps []webhook.TrafficStep, chosen span) views.LinePlotProps {
 	plot := views.LinePlotProps{
 		ID: "latency", Title: "Time to answer per " + chosen.stepName() + ", ms", Step: "From",
 		Series: []views.Series{
-			{Name: "Median", Tone: views.Good}, {Name: "95 % within", Tone: views.Calm},
+			{Name: "Median", Tone: views.Good},
+			{Name: "95 % within", Tone: views.Calm},
 			{Name: "99 % within", Tone: views.Odd},
 		},
 	}

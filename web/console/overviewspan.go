@@ -107,8 +107,9 @@ func (s span) stepName() string {
 		return "hour"
 	case 24 * time.Hour:
 		return "day"
+	default:
+		return "6 hours"
 	}
-	return "6 hours"
 }
 
 // deliveries is the list that a number of the overview is about.

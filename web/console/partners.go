@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -31,29 +32,29 @@ const (
 
 // partnerRoutes lists the pages about partners, their merchants and clients.
 func (c *Console) partnerRoutes() []Route {
-	const support, operator = operator.RoleSupport, operator.RoleOperator
+	const support, clerk = operator.RoleSupport, operator.RoleOperator
 	get, post := http.MethodGet, http.MethodPost
 	return []Route{
 		{get, views.PathPartners, "console.partners", support, c.partners},
-		{get, views.PathPartnerNew, "console.partner.new", operator, c.newPartner},
-		{post, views.PathPartnerNew, "console.partner.create", operator, c.createPartner},
+		{get, views.PathPartnerNew, "console.partner.new", clerk, c.newPartner},
+		{post, views.PathPartnerNew, "console.partner.create", clerk, c.createPartner},
 		{get, views.PathPartner, "console.partner", support, c.partner},
-		{get, views.PathPartnerRename, "console.partner.name", operator, c.renamePartner},
-		{post, views.PathPartnerRename, "console.partner.rename", operator, c.renamePartner},
-		{get, views.PathMerchantNew, "console.merchant.new", operator, c.newMerchant},
-		{post, views.PathMerchantNew, "console.merchant.create", operator, c.newMerchant},
+		{get, views.PathPartnerRename, "console.partner.name", clerk, c.renamePartner},
+		{post, views.PathPartnerRename, "console.partner.rename", clerk, c.renamePartner},
+		{get, views.PathMerchantNew, "console.merchant.new", clerk, c.newMerchant},
+		{post, views.PathMerchantNew, "console.merchant.create", clerk, c.newMerchant},
 		{get, views.PathMerchant, "console.merchant", support, c.merchant},
-		{get, views.PathMerchantRename, "console.merchant.name", operator, c.renameMerchant},
-		{post, views.PathMerchantRename, "console.merchant.rename", operator, c.renameMerchant},
-		{get, views.PathClientNew, "console.client.new", operator, c.newClient},
-		{post, views.PathClientNew, "console.client.issue", operator, c.issueClient},
+		{get, views.PathMerchantRename, "console.merchant.name", clerk, c.renameMerchant},
+		{post, views.PathMerchantRename, "console.merchant.rename", clerk, c.renameMerchant},
+		{get, views.PathClientNew, "console.client.new", clerk, c.newClient},
+		{post, views.PathClientNew, "console.client.issue", clerk, c.issueClient},
 		{get, views.PathClient, "console.client", support, c.client},
-		{get, views.PathClientRotate, "console.client.rotation", operator, c.rotation},
-		{post, views.PathClientRotate, "console.client.rotate", operator, c.rotateClient},
-		{get, views.PathClientRate, "console.client.limit", operator, c.clientRate},
-		{post, views.PathClientRate, "console.client.limit.save", operator, c.clientRate},
-		{get, views.PathClientRevoke, "console.client.revocation", operator, c.revokeClient},
-		{post, views.PathClientRevoke, "console.client.revoke", operator, c.revokeClient},
+		{get, views.PathClientRotate, "console.client.rotation", clerk, c.rotation},
+		{post, views.PathClientRotate, "console.client.rotate", clerk, c.rotateClient},
+		{get, views.PathClientRate, "console.client.limit", clerk, c.clientRate},
+		{post, views.PathClientRate, "console.client.limit.save", clerk, c.clientRate},
+		{get, views.PathClientRevoke, "console.client.revocation", clerk, c.revokeClient},
+		{post, views.PathClientRevoke, "console.client.revoke", clerk, c.revokeClient},
 	}
 }
 
@@ -131,8 +132,7 @@ var partnersSpot = spot{
 
 // under is a spot one page further down.
 func (p spot) under(label, href string) spot {
-	crumbs := append([]views.Crumb{}, p.crumbs...)
-	p.crumbs = append(crumbs, views.Crumb{Label: label, Href: href})
+	p.crumbs = append(slices.Clone(p.crumbs), views.Crumb{Label: label, Href: href})
 	return p
 }
 

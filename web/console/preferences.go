@@ -39,7 +39,7 @@ func (c *Console) prefer(ctx echo.Context) error {
 		if value == choices[0] {
 			cookie.Value, cookie.MaxAge = "", -1
 		}
-		ctx.SetCookie(cookie)
+		ctx.SetCookie(cookie) //nolint:gosec // made whole by preferenceCookie
 	}
 	c.preferZone(ctx)
 	return ctx.Redirect(http.StatusSeeOther, safeNext(ctx.FormValue("back")))

@@ -156,7 +156,7 @@ func (c *Console) switchProduct(ctx echo.Context) error {
 		Title: "Offer " + found.Code, Submit: "Offer it", Action: views.ProductActivePath(found.UID),
 		Cancel: views.PathProducts,
 		Says:   []string{"Decisions offer it from now on. What is decided is not affected."},
-		Hidden: hidden("to", "on"),
+		Hidden: moveTo("on"),
 	}
 	if !to {
 		form.Title, form.Submit, form.Danger = "Stop offering "+found.Code, "Stop offering it", true
@@ -164,7 +164,7 @@ func (c *Console) switchProduct(ctx echo.Context) error {
 			"Decisions no longer offer it. Offers that were made can still be accepted, and existing " +
 				"loans go on unaffected. It can be offered again at any time.",
 		}
-		form.Hidden = hidden("to", "off")
+		form.Hidden = moveTo("off")
 	}
 	if !isSent(ctx) {
 		return c.showAsk(ctx, http.StatusOK, productsSpot, form)

@@ -120,6 +120,7 @@ func (c *Console) refuseSignIn(ctx echo.Context, err error) error {
 		page := c.signInPage(ctx)
 		page.Fault = faultText(err)
 		return render(ctx, c.Status(lending.ErrorCode(err)), views.SignInPage(page))
+	default:
+		return err
 	}
-	return err
 }

@@ -56,7 +56,7 @@ func (p *provided) leave(b *browser, user *mockoidc.MockUser) string {
 		button = views.PathSignInProvider
 	}
 	away := b.get(button).wantStatus(p.T, http.StatusSeeOther)
-	request, err := http.NewRequestWithContext(p.Context(), http.MethodGet, away.Location, nil)
+	request, err := http.NewRequestWithContext(p.Context(), http.MethodGet, away.Location, http.NoBody)
 	p.must(err)
 	response, err := b.client.Do(request)
 	p.must(err)

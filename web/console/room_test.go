@@ -139,7 +139,7 @@ func serve(c *console.Console) http.Handler {
 
 func (r *room) newWebhooks() *webhook.Service {
 	r.Helper()
-	queue, err := river.NewClient(riverdatabasesql.New(r.DB.DB.DB), &river.Config{})
+	inserter, err := river.NewClient(riverdatabasesql.New(r.DB.DB.DB), &river.Config{})
 	r.must(err)
 	keys := r.Operators.Keys
 	policy := webhook.Policy{
@@ -148,7 +148,7 @@ func (r *room) newWebhooks() *webhook.Service {
 	sender := webhook.NewSender(webhook.SenderConfig{Policy: policy, Version: "test"})
 	r.Cleanup(sender.Close)
 	return &webhook.Service{
-		DB: r.DB, Jobs: queue, Keys: keys, Policy: policy, Sender: sender,
+		DB: r.DB, Jobs: inserter, Keys: keys, Policy: policy, Sender: sender,
 		Retries: webhook.Schedule{Delays: []time.Duration{time.Minute, 10 * time.Minute}},
 	}
 }

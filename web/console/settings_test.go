@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -61,10 +62,7 @@ func TestRetentionIsExplainedBeforeItIsSaved(t *testing.T) {
 	for field, value := range map[string]string{
 		"metadata_months": "1", "body_days": "x", "email_body_days": "9999", "api_request_days": "",
 	} {
-		wrong := url.Values{}
-		for name, values := range confirmed {
-			wrong[name] = values
-		}
+		wrong := maps.Clone(confirmed)
 		wrong.Set(field, value)
 		refused := b.post(views.PathSettingsRetention, wrong).wantStatus(t, http.StatusBadRequest)
 		if refused.text("#"+field+"-fault") == "" {

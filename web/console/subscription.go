@@ -122,8 +122,11 @@ func (c *Console) subscriptionPageOf(
 func subscriptionPageTabs(uid, wanted string) (current string, tabs []views.Tab) {
 	current = views.TabActivity
 	for _, tab := range []struct{ name, label string }{
-		{views.TabActivity, "Activity"}, {views.TabConfiguration, "Configuration"},
-		{views.TabSecret, "Secret"}, {views.TabHealth, "Health"}, {views.TabVersions, "Versions"},
+		{views.TabActivity, "Activity"},
+		{views.TabConfiguration, "Configuration"},
+		{views.TabSecret, "Secret"},
+		{views.TabHealth, "Health"},
+		{views.TabVersions, "Versions"},
 	} {
 		tabs = append(tabs, views.Tab{
 			Label: tab.label, Href: views.SubscriptionTab(uid, tab.name), Current: tab.name == wanted,

@@ -24,7 +24,7 @@ var eventMeanings = map[lending.EventKind]string{
 	lending.EventFundingChanged: "Money for a draw was requested, and once more when it is being " +
 		"processed.",
 	lending.EventFundingSettled: "The money of a draw has been transferred.",
-	lending.EventTaskCreated:    "Somebody has to do something for the application. Carries the title.",
+	lending.EventTaskCreated:    "Somebody has to do something for the application. Carries a title.",
 	lending.EventTaskUpdated:    "A task was completed or cancelled. Carries its title.",
 }
 

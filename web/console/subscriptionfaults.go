@@ -23,7 +23,8 @@ var formLabels = map[string]string{
 // formOrder is the order of the form's fields from the top down; headers come
 // between secret and reason.
 var formOrder = []string{
-	"url", "partner", "merchant", "event", "auth", "secret", "headers", "rate", "alert_email", "reason",
+	"url", "partner", "merchant", "event", "auth", "secret", "headers", "rate", "alert_email",
+	"reason",
 	"test_event",
 }
 

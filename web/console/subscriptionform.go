@@ -38,7 +38,8 @@ func (c *Console) newForm(ctx context.Context, query url.Values) (views.Subscrip
 	if form.Events, err = eventChoices(nil); err != nil {
 		return form, err
 	}
-	return form, c.furnishForm(ctx, &form, nil)
+	err = c.furnishForm(ctx, &form, nil)
+	return form, err
 }
 
 // formOf is the form as a subscription fills it.
@@ -50,7 +51,8 @@ func (c *Console) formOf(
 		URL: current.URL, Auth: string(current.Auth), StoredAuth: string(current.Auth),
 		AllMerchants: len(current.Merchants) == 0,
 		AllEvents:    slices.Contains(current.Events, webhook.AllEvents),
-		SecretMode:   secretKeep, Rate: rateText(current.Rate), TestEvent: string(lending.EventStatusUpdated),
+		SecretMode:   secretKeep, Rate: rateText(current.Rate),
+		TestEvent: string(lending.EventStatusUpdated),
 	}
 	if current.Auth == webhook.AuthNone {
 		form.SecretMode = secretGenerate
@@ -64,7 +66,8 @@ func (c *Console) formOf(
 	if form.Events, err = eventChoices(current.Events); err != nil {
 		return form, err
 	}
-	return form, c.furnishForm(ctx, &form, uidStrings(current.Merchants))
+	err = c.furnishForm(ctx, &form, uidStrings(current.Merchants))
+	return form, err
 }
 
 // headerFields are stored headers as rows; values that may be credentials stay
@@ -146,7 +149,8 @@ func (c *Console) readForm(
 		return form, err
 	}
 	noteHeaders(&form)
-	return form, c.furnishForm(ctx.Request().Context(), &form, values["merchant"])
+	err = c.furnishForm(ctx.Request().Context(), &form, values["merchant"])
+	return form, err
 }
 
 // readHeaders reads the rows of the header editor in their order.

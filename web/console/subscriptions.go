@@ -226,7 +226,8 @@ func activeSubscriptionFilters(
 	}
 	var active []views.ActiveFilter
 	for _, each := range []struct{ name, label, value string }{
-		{"partner", "Partner ", name}, {"event", "Receives ", shown.Event},
+		{"partner", "Partner ", name},
+		{"event", "Receives ", shown.Event},
 		{"host", "Host contains ", shown.Host},
 	} {
 		if each.value != "" {

@@ -207,7 +207,7 @@ func (c *Console) subscribe(
 		if err != nil {
 			return err
 		}
-		if err = c.setWatch(ctx, tx, &done, webhook.Watch{}, form); err != nil {
+		if err := c.setWatch(ctx, tx, &done, webhook.Watch{}, form); err != nil {
 			return err
 		}
 		return c.auditSubscription(ctx, tx, operator.Entry{
@@ -242,7 +242,7 @@ func (c *Console) amend(
 		if err != nil {
 			return err
 		}
-		if err = c.setWatch(ctx, tx, &done, watch, form); err != nil {
+		if err := c.setWatch(ctx, tx, &done, watch, form); err != nil {
 			return err
 		}
 		if done.subscription.Version == before.Version {

@@ -58,7 +58,9 @@ var overlaps = []struct {
 	length time.Duration
 }{
 	{"24 hours", webhook.DefaultOverlap},
-	{"1 hour", time.Hour}, {"7 days", 7 * 24 * time.Hour}, {"30 days", 30 * 24 * time.Hour},
+	{"1 hour", time.Hour},
+	{"7 days", 7 * 24 * time.Hour},
+	{"30 days", 30 * 24 * time.Hour},
 	{"None: the present secret stops at once", 0},
 }
 

@@ -74,8 +74,10 @@ func New(t testing.TB) *Server {
 // second machine would be.
 func Start(t testing.TB, db *postgres.DB) *Server {
 	t.Helper()
-	s := &Server{T: t, DB: db, Folder: t.TempDir(), Products: map[string]uuid.UUID{},
-		requests: make(recorded, recordedCalls)}
+	s := &Server{
+		T: t, DB: db, Folder: t.TempDir(), Products: map[string]uuid.UUID{},
+		requests: make(recorded, recordedCalls),
+	}
 	s.wire()
 	listener := httptest.NewServer(web.New(web.Options{
 		API: s.API, BasePath: BasePath, Now: db.Now, Requests: s.requests,
