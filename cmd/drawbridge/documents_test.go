@@ -64,7 +64,8 @@ func (d *desk) checkCommand(t *testing.T, name, line string) {
 	t.Helper()
 	line, _, _ = strings.Cut(line, "|") // of alternatives, the first
 	words := strings.Fields(line)
-	if end := slices.IndexFunc(words, func(w string) bool { return !worded.MatchString(w) }); end >= 0 {
+	other := func(word string) bool { return !worded.MatchString(word) }
+	if end := slices.IndexFunc(words, other); end >= 0 {
 		words = words[:end]
 	}
 	got := d.run(t, append(slices.Clone(words), "--help")...)

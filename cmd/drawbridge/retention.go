@@ -142,7 +142,8 @@ func (retentionRunCmd) remove(ctx context.Context, s *services) (removed removed
 	if err != nil {
 		return removed, err
 	}
-	removed.RequestDays, err = s.requests.Drop(ctx, s.db.Now().AddDate(0, 0, -settings.APIRequestDays))
+	before := s.db.Now().AddDate(0, 0, -settings.APIRequestDays)
+	removed.RequestDays, err = s.requests.Drop(ctx, before)
 	return removed, err
 }
 
