@@ -169,4 +169,6 @@ func TestTheSubscriptionFormWorksWithoutScript(t *testing.T) {
 }
 
 // seen waits for what an XPath names.
-func seen(path string) chromedp.Action { return chromedp.WaitVisible(chromedp.Search(path)) }
+func seen(path string) chromedp.Action[chromedp.Void] {
+	return chromedp.WaitVisible(chromedp.Search(path))
+}
