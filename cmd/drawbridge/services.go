@@ -95,8 +95,7 @@ func newServices(
 	}
 	recorder := apilog.NewWriter(db)
 	meters := newMeters(db, recorder)
-	webhooks.SendTraceparent = settings.WebhookTraceparent
-	webhooks.Observe = meters.attempt
+	webhooks.SendTraceparent, webhooks.Observe = settings.WebhookTraceparent, meters.attempt
 	emails := email.NewService(inserter)
 	operators := &operator.Service{DB: db, Keys: keys}
 	events := &event.Recorder{Webhooks: webhooks, Emails: emails}
