@@ -59,8 +59,8 @@ func (r *tour) furnish() {
 		   FROM loans, (VALUES ('Send the contract'), ('Prove the income')) AS wanted (title)`,
 		`INSERT INTO attention_items (item_uid, kind, subject, subscription_uid, severity, detail,
 		                              count, opened_at, last_seen_at)
-		 SELECT gen_random_uuid(), 'subscription_failing', subscription_uid::text, subscription_uid, 'problem',
-		        'Nothing has arrived for an hour', 12, now() - interval '1 hour', now()
+		 SELECT gen_random_uuid(), 'subscription_failing', subscription_uid::text,
+		        subscription_uid, 'problem', 'Nothing has arrived for an hour', 12, now() - interval '1 hour', now()
 		   FROM subscriptions LIMIT 3`,
 	} {
 		if _, err := r.db.ExecContext(r.t.Context(), statement); err != nil {
@@ -135,12 +135,13 @@ var rows = map[string]string{
 		ORDER BY (SELECT count(*) FROM tasks t WHERE t.application_uid = applications.application_uid)
 		       * 100 + (SELECT count(*) FROM events e
 		                 WHERE e.application_uid = applications.application_uid) DESC LIMIT 1`,
-	views.PathAttentionItem:      `SELECT item_uid FROM attention_items LIMIT 1`,
-	views.PathAuditEntry:         `SELECT entry_id FROM audit_log ORDER BY entry_id DESC LIMIT 1`,
-	views.PathBulk:               `SELECT bulk_uid FROM bulk_resends LIMIT 1`,
-	views.PathEvent:              `SELECT event_uid FROM deliveries WHERE attempt_count = 3 LIMIT 1`,
-	views.PathPerson:             `SELECT user_uid FROM users WHERE role = 'support' LIMIT 1`,
-	views.PathPartner:            `SELECT partner_uid FROM subscriptions JOIN clients USING (partner_uid) LIMIT 1`,
+	views.PathAttentionItem: `SELECT item_uid FROM attention_items LIMIT 1`,
+	views.PathAuditEntry:    `SELECT entry_id FROM audit_log ORDER BY entry_id DESC LIMIT 1`,
+	views.PathBulk:          `SELECT bulk_uid FROM bulk_resends LIMIT 1`,
+	views.PathEvent:         `SELECT event_uid FROM deliveries WHERE attempt_count = 3 LIMIT 1`,
+	views.PathPerson:        `SELECT user_uid FROM users WHERE role = 'support' LIMIT 1`,
+	views.PathPartner: `SELECT partner_uid FROM subscriptions
+	                                  JOIN clients USING (partner_uid) LIMIT 1`,
 	views.PathMerchant:           `SELECT merchant_uid FROM applications LIMIT 1`,
 	views.PathClient:             `SELECT client_id FROM clients LIMIT 1`,
 	views.PathProducts + "/:uid": `SELECT product_uid FROM products LIMIT 1`,

@@ -83,19 +83,10 @@ func newServices(
 	if err != nil {
 		return nil, config.Faults{"DRAWBRIDGE_BLOB_URL " + err.Error()}
 	}
-	policy := webhook.Policy{Allow: settings.WebhookAllow, AllowHTTP: settings.WebhookAllowHTTP}
-	webhooks := &webhook.Service{
-		DB: db, Jobs: inserter, Keys: keys, Policy: policy,
-		Sender: webhook.NewSender(webhook.SenderConfig{
-			Policy: policy, Timeout: settings.WebhookTimeout, Version: version,
-		}),
-		Retries: webhook.Schedule{
-			Delays: settings.WebhookRetry, RetryAfterMax: settings.WebhookRetryAfterMax,
-		},
-	}
 	recorder := apilog.NewWriter(db)
 	meters := newMeters(db, recorder)
-	webhooks.SendTraceparent, webhooks.Observe = settings.WebhookTraceparent, meters.attempt
+	webhooks := newWebhooks(settings, keys)
+	webhooks.DB, webhooks.Jobs, webhooks.Observe = db, inserter, meters.attempt
 	emails := email.NewService(inserter)
 	operators := &operator.Service{DB: db, Keys: keys}
 	events := &event.Recorder{Webhooks: webhooks, Emails: emails}
@@ -138,6 +129,21 @@ func (s *services) closeSenders() {
 	s.webhooks.Sender.Close()
 	if s.courier != nil && s.courier.Sender != nil {
 		s.courier.Sender.Close()
+	}
+}
+
+// newWebhooks is the engine as the settings want it, without its database.
+func newWebhooks(settings config.Config, keys *secret.Keyring) *webhook.Service {
+	policy := webhook.Policy{Allow: settings.WebhookAllow, AllowHTTP: settings.WebhookAllowHTTP}
+	return &webhook.Service{
+		Keys: keys, Policy: policy,
+		Sender: webhook.NewSender(webhook.SenderConfig{
+			Policy: policy, Timeout: settings.WebhookTimeout, Version: version,
+		}),
+		Retries: webhook.Schedule{
+			Delays: settings.WebhookRetry, RetryAfterMax: settings.WebhookRetryAfterMax,
+		},
+		SendTraceparent: settings.WebhookTraceparent,
 	}
 }
 

@@ -271,8 +271,8 @@ func (f TimelineFilter) query(uid uuid.UUID) (string, []any) {
 			return slices.Contains(kinds, kind)
 		})
 		if wanted {
-			pages = append(pages, `(SELECT `+timelineColumns+` FROM (`+source.query+`) AS source (`+timelineColumns+`)`+
-				after+timelineOrder+`)`)
+			pages = append(pages, `(SELECT `+timelineColumns+` FROM (`+source.query+
+				`) AS source (`+timelineColumns+`)`+after+timelineOrder+`)`)
 		}
 	}
 	return `SELECT ` + timelineColumns + ` FROM (` + strings.Join(pages, ` UNION ALL `) +

@@ -49,7 +49,8 @@ func backToList(ctx echo.Context) string {
 
 // chosenDeliveries reads the rows that were selected.
 func chosenDeliveries(ctx echo.Context) ([]uuid.UUID, error) {
-	form := ctx.Request().PostForm["delivery"] //nolint:forbidigo // the form of a request, not a client
+	//nolint:forbidigo // a form that was received, not a client's call
+	form := ctx.Request().PostForm["delivery"]
 	if len(form) < 1 || len(form) > webhook.MaxPage {
 		return nil, lending.Invalid("delivery",
 			"Select at least one delivery in the list, and at most %d.", webhook.MaxPage)

@@ -35,11 +35,11 @@ func (c *Console) prefer(ctx echo.Context) error {
 		if !slices.Contains(choices, value) {
 			continue
 		}
-		cookie := c.preferenceCookie(name, value)
+		cookie := c.preferenceCookie(name, value) //nolint:gosec // it sets every attribute
 		if value == choices[0] {
 			cookie.Value, cookie.MaxAge = "", -1
 		}
-		ctx.SetCookie(cookie) //nolint:gosec // made whole by preferenceCookie
+		ctx.SetCookie(cookie)
 	}
 	c.preferZone(ctx)
 	return ctx.Redirect(http.StatusSeeOther, safeNext(ctx.FormValue("back")))
