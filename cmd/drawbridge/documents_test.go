@@ -113,8 +113,10 @@ func TestOperationsManualRuns(t *testing.T) {
 			}
 			command := exec.CommandContext(t.Context(), "bash", "-c", line)
 			command.Dir = w.folder
-			command.Env = append(w.command().Env, "RESTORED_URL="+restored.vars["DATABASE_URL"],
-				"PATH="+programsFolder(t)+":/usr/lib/postgresql/bin:"+os.Getenv("PATH"))
+			command.Env = slices.Concat(w.command().Env, []string{
+				"RESTORED_URL=" + restored.vars["DATABASE_URL"],
+				"PATH=" + programsFolder(t) + ":/usr/lib/postgresql/bin:" + os.Getenv("PATH"),
+			})
 			if output, err := command.CombinedOutput(); err != nil {
 				t.Errorf("%s ended with %v: %s", line, err, output)
 			}

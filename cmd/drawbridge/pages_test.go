@@ -60,7 +60,8 @@ func (r *tour) furnish() {
 		`INSERT INTO attention_items (item_uid, kind, subject, subscription_uid, severity, detail,
 		                              count, opened_at, last_seen_at)
 		 SELECT gen_random_uuid(), 'subscription_failing', subscription_uid::text,
-		        subscription_uid, 'problem', 'Nothing has arrived for an hour', 12, now() - interval '1 hour', now()
+		        subscription_uid, 'problem', 'Nothing has arrived for an hour', 12,
+		        now() - interval '1 hour', now()
 		   FROM subscriptions LIMIT 3`,
 	} {
 		if _, err := r.db.ExecContext(r.t.Context(), statement); err != nil {
