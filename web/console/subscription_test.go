@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/go-cmp/cmp"
 
@@ -42,7 +44,7 @@ func (r *room) audited() []string {
 // filled is a form that can be saved.
 func (r *room) filled(address string) url.Values {
 	return url.Values{
-		"act": {"save"}, "url": {address}, "partner": {r.partner.String()}, "merchants": {"all"},
+		"token": {uuid.NewString()}, "act": {"save"}, "url": {address}, "partner": {r.partner.String()}, "merchants": {"all"},
 		"events": {"some"}, "event": {"task.created", "task.updated"}, "auth": {"hmac"},
 		"secret_mode": {"generate"}, "header_key": {"1", "2"}, "header_name": {"X-Api-Key", ""},
 		"header_value": {"the-partners-own-key", ""}, "rate": {"20"}, "on_failing": {"pause"},
@@ -439,4 +441,23 @@ func TestTheAddressIsCheckedLive(t *testing.T) {
 	if n := len(r.list()); n != 0 {
 		t.Errorf("checking made %d deliveries", n)
 	}
+}
+
+func TestAFormThatIsSentTwiceMakesOneSubscription(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b, form := r.asOperator(), r.filled(r.receiver().URL+"/hook")
+	first := b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusSeeOther)
+	second := b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusSeeOther)
+	if first.Location != second.Location {
+		t.Errorf("the second arrival leads to %s, the first led to %s", second.Location, first.Location)
+	}
+	r.onlySubscription()
+	page := b.get(second.Location)
+	if !strings.HasPrefix(page.text("#new-secret"), "whsec_") ||
+		!strings.Contains(page.text("main"), "Nothing was done a second time") {
+		t.Errorf("after the second arrival: %q", page.text("main"))
+	}
+	form.Del("token")
+	b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusBadRequest)
 }

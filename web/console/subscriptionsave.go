@@ -111,6 +111,7 @@ func (c *Console) showForm(ctx echo.Context, status int, form views.Subscription
 		crumbs[len(crumbs)-1].Label = "New"
 	}
 	var err error
+	form.Token = c.newToken(ctx)
 	form.Frame, err = c.frame(ctx, views.SectionSubscriptions, title, crumbs...)
 	if err != nil {
 		return err
@@ -152,6 +153,8 @@ type saved struct {
 	subscription webhook.Subscription
 	secret       secret.String
 	notice       string
+	// repeated tells that an earlier arrival of the same form made it.
+	repeated bool
 }
 
 // finishSave saves and leads to the subscription, or back to the form.
@@ -173,6 +176,8 @@ func (c *Console) finishSave(
 	target := views.SubscriptionTab(uid, views.TabConfiguration)
 	if !done.secret.IsZero() {
 		c.keepSecretOnce(ctx, uid, done.secret)
+	}
+	if !done.secret.IsZero() || done.repeated {
 		target = views.SubscriptionTab(uid, views.TabSecret)
 	}
 	if warning != "" {
@@ -200,22 +205,47 @@ func (c *Console) subscribe(
 	if err != nil {
 		return saved{}, lending.Invalid("partner", "Choose the partner whose events are sent.")
 	}
-	done := saved{notice: "Created. Send a test event to see whether it works."}
-	err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
-		done.subscription, done.secret, err = c.Webhooks.Subscribe(
-			request, tx, partnerUID, settings, currentUser(ctx).Email)
-		if err != nil {
-			return err
-		}
-		if err := c.setWatch(ctx, tx, &done, webhook.Watch{}, form); err != nil {
-			return err
-		}
-		return c.auditSubscription(ctx, tx, operator.Entry{
-			Action: "subscription.create", Subject: done.subscription.UID.String(),
-			Reason: form.Reason, After: subscriptionState(done.subscription),
+	token, err := uuid.Parse(form.Token)
+	if err != nil {
+		return saved{}, lending.NewError(lending.CodeValidation,
+			"The form is not whole. Open it again and send it once more.")
+	}
+	var done saved
+	user := currentUser(ctx).Email
+	err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) error {
+		done = saved{notice: "Created. Send a test event to see whether it works."}
+		target, repeated, err := c.Operators.Once(request, tx, token, user, func() (string, error) {
+			return c.create(ctx, tx, partnerUID, form, settings, &done)
 		})
+		if err != nil || !repeated {
+			return err
+		}
+		done.notice, done.repeated = "This form was sent before. Nothing was done a second time.", true
+		done.subscription.UID, err = uuid.Parse(target)
+		return err
 	})
 	return done, err
+}
+
+// create makes the subscription and its entry in the audit log, and returns its
+// id.
+func (c *Console) create(
+	ctx echo.Context, tx *postgres.Tx, partnerUID uuid.UUID, form views.SubscriptionForm,
+	settings webhook.Settings, done *saved,
+) (uid string, err error) {
+	done.subscription, done.secret, err = c.Webhooks.Subscribe(
+		ctx.Request().Context(), tx, partnerUID, settings, currentUser(ctx).Email)
+	if err != nil {
+		return "", err
+	}
+	if err := c.setWatch(ctx, tx, done, webhook.Watch{}, form); err != nil {
+		return "", err
+	}
+	uid = done.subscription.UID.String()
+	return uid, c.auditSubscription(ctx, tx, operator.Entry{
+		Action: "subscription.create", Subject: uid, Reason: form.Reason,
+		After: subscriptionState(done.subscription),
+	})
 }
 
 // amend changes a subscription and keeps it in the audit log, both or neither.
