@@ -114,7 +114,7 @@ func (f Frame) groups() []navGroup {
 	if f.Development {
 		groups = append(groups, navGroup{title: "Development", items: []navItem{
 			{SectionReceiver, "Sample receiver", "radio-tower", PathReceiver, "x"},
-			{SectionMailbox, "Mailbox", "inbox", PathMailbox, "b"},
+			{SectionMailbox, "Mailbox", "inbox", PathMailbox, "i"},
 		}})
 	}
 	return groups

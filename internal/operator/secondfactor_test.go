@@ -144,6 +144,12 @@ func TestGuessingCodesIsLimited(t *testing.T) {
 	if looked.Load() > 5 {
 		t.Errorf("%d codes were looked at, want at most 5", looked.Load())
 	}
+	// Guesses that all come at one moment refuse each other, and those do not count.
+	for range 5 {
+		if _, err := e.check("000000x"); err == nil {
+			t.Fatal("a guess was right")
+		}
+	}
 	if _, err := e.check(e.appCode(0)); lending.ErrorCode(err) != lending.CodeRateLimited {
 		t.Errorf("the right code beyond the limit: %v", err)
 	}

@@ -21,13 +21,20 @@
     next?.scrollIntoView({ block: "nearest" });
   }
 
-  document.addEventListener("focusin", (event) => {
-    if (event.target.id === "find" && window.htmx && dialog() && !dialog().open && event.target.matches(":focus-visible")) {
+  // A click or the first letter opens it, not the focus alone: whoever walks over
+  // the field with the Tab key goes on to the page.
+  for (const kind of ["click", "input"]) {
+    document.addEventListener(kind, (event) => {
+      if (event.target.id !== "find" || !window.htmx || !dialog() || dialog().open) return;
       const text = event.target.value;
       window.consolePalette();
-      if (text) field().value = text;
-    }
-  });
+      if (!text) return;
+      event.target.value = "";
+      field().value = text;
+      field().setSelectionRange(text.length, text.length);
+      window.htmx.trigger(field(), "input");
+    });
+  }
 
   document.addEventListener("keydown", (event) => {
     if (!dialog()?.open || !dialog().contains(event.target)) return;
