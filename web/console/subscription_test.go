@@ -44,7 +44,8 @@ func (r *room) audited() []string {
 // filled is a form that can be saved.
 func (r *room) filled(address string) url.Values {
 	return url.Values{
-		"token": {uuid.NewString()}, "act": {"save"}, "url": {address}, "partner": {r.partner.String()}, "merchants": {"all"},
+		"token": {uuid.NewString()}, "act": {"save"}, "url": {address},
+		"partner": {r.partner.String()}, "merchants": {"all"},
 		"events": {"some"}, "event": {"task.created", "task.updated"}, "auth": {"hmac"},
 		"secret_mode": {"generate"}, "header_key": {"1", "2"}, "header_name": {"X-Api-Key", ""},
 		"header_value": {"the-partners-own-key", ""}, "rate": {"20"}, "on_failing": {"pause"},

@@ -201,10 +201,6 @@ func leadTo(ctx echo.Context, target string) error {
 func (c *Console) subscribe(
 	ctx echo.Context, form views.SubscriptionForm, settings webhook.Settings,
 ) (saved, error) {
-	partnerUID, err := uuid.Parse(form.Partner)
-	if err != nil {
-		return saved{}, lending.Invalid("partner", "Choose the partner whose events are sent.")
-	}
 	token, err := uuid.Parse(form.Token)
 	if err != nil {
 		return saved{}, lending.NewError(lending.CodeValidation,
@@ -215,7 +211,7 @@ func (c *Console) subscribe(
 	err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) error {
 		done = saved{notice: "Created. Send a test event to see whether it works."}
 		target, repeated, err := c.Operators.Once(request, tx, token, user, func() (string, error) {
-			return c.create(ctx, tx, partnerUID, form, settings, &done)
+			return c.create(ctx, tx, form, settings, &done)
 		})
 		if err != nil || !repeated {
 			return err
@@ -230,9 +226,13 @@ func (c *Console) subscribe(
 // create makes the subscription and its entry in the audit log, and returns its
 // id.
 func (c *Console) create(
-	ctx echo.Context, tx *postgres.Tx, partnerUID uuid.UUID, form views.SubscriptionForm,
-	settings webhook.Settings, done *saved,
+	ctx echo.Context, tx *postgres.Tx, form views.SubscriptionForm, settings webhook.Settings,
+	done *saved,
 ) (uid string, err error) {
+	partnerUID, err := uuid.Parse(form.Partner)
+	if err != nil {
+		return "", lending.Invalid("partner", "Choose the partner whose events are sent.")
+	}
 	done.subscription, done.secret, err = c.Webhooks.Subscribe(
 		ctx.Request().Context(), tx, partnerUID, settings, currentUser(ctx).Email)
 	if err != nil {
