@@ -3,6 +3,7 @@ package console_test
 import (
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -74,15 +75,15 @@ func TestOverview(t *testing.T) {
 	if got := b.get(href).rowIDs(); len(got) != 1 {
 		t.Errorf("the number leads to %v, want the delivery that it counts", got)
 	}
-	totals := map[int]string{}
+	totals := map[int]int{}
 	page.find("#outcomes tbody tr").Each(func(_ int, row *goquery.Selection) {
 		row.Find("td").Each(func(i int, cell *goquery.Selection) {
-			if text := strings.TrimSpace(cell.Text()); text != "0" {
-				totals[i] += text
-			}
+			count, err := strconv.Atoi(strings.TrimSpace(cell.Text()))
+			r.must(err)
+			totals[i] += count
 		})
 	})
-	if totals[0] != "1" || totals[1] != "2" || totals[2] != "1" {
+	if totals[0] != 1 || totals[1] != 2 || totals[2] != 1 {
 		t.Errorf("the plot's table holds %v, want used up 1, failed attempts 2, delivered 1", totals)
 	}
 	if page.find("svg.plot-box title").Length() != 2 {

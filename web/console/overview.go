@@ -183,7 +183,7 @@ func stateTiles(
 			Href: views.PathSubscriptions + "?state=failing",
 		}, backlog.Failing),
 		alarm(views.Tile{
-			Label: "Needs waiting", Note: "open matters", Icon: "triangle-alert",
+			Label: "Needs attention", Note: "open matters", Icon: "triangle-alert",
 			Href: views.PathAttention,
 		}, waiting),
 		alarm(views.Tile{
