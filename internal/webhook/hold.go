@@ -12,7 +12,6 @@ import (
 
 // hold sets a delivery aside whose endpoint has no place for it now.
 func (s *Service) hold(ctx context.Context, task assignment, lane *lane) error {
-	lane.held.Store(true)
 	_, err := s.DB.ExecContext(ctx, `
 		UPDATE deliveries
 		   SET held = true,
@@ -24,6 +23,7 @@ func (s *Service) hold(ctx context.Context, task assignment, lane *lane) error {
 	if err != nil {
 		return fmt.Errorf("holding delivery %s: %w", task.UID, err)
 	}
+	lane.holds.Add(1)
 	return nil
 }
 
@@ -31,6 +31,7 @@ func (s *Service) hold(ctx context.Context, task assignment, lane *lane) error {
 // overdue first.
 func (s *Service) release(ctx context.Context, uid uuid.UUID, lane *lane, room int) error {
 	var jobs []DeliverArgs
+	held := lane.holds.Load() // whose rows the transaction sees
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		var err error
 		if jobs, err = takeHeld(ctx, tx, uid, room); err != nil {
@@ -42,7 +43,7 @@ func (s *Service) release(ctx context.Context, uid uuid.UUID, lane *lane, room i
 		return fmt.Errorf("releasing deliveries of subscription %s: %w", uid, err)
 	}
 	if len(jobs) < room {
-		lane.held.Store(false)
+		lane.cleared.Store(held)
 	}
 	return nil
 }

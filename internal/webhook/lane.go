@@ -36,8 +36,10 @@ type lane struct {
 	waiting atomic.Int32
 	// mean is a moving average of the durations of attempts, 0 before the first.
 	mean atomic.Int64
-	// held tells that deliveries of the subscription may be held back.
-	held atomic.Bool
+	// holds counts the deliveries that were held back, each once its row says so,
+	// and cleared how many of them are known to have come back. A count, since a
+	// flag would be taken down for what is held at that very moment.
+	holds, cleared atomic.Int64
 	// refilling lets one attempt's end at a time bring deliveries back.
 	refilling atomic.Bool
 }
@@ -96,7 +98,7 @@ func (l *lanes) idle() []uuid.UUID {
 	defer l.mu.Unlock()
 	var uids []uuid.UUID
 	for uid, lane := range l.byUID {
-		if lane.held.Load() && len(lane.places) == 0 {
+		if lane.holding() && len(lane.places) == 0 {
 			uids = append(uids, uid)
 		}
 	}
@@ -140,10 +142,13 @@ func (l *lane) leave(took time.Duration) {
 	<-l.places
 }
 
+// holding tells that deliveries of the subscription may be held back.
+func (l *lane) holding() bool { return l.holds.Load() != l.cleared.Load() }
+
 // room is how many held deliveries should come back now: none while the lane is
 // more than three quarters full, so that they come back in batches.
 func (l *lane) room() int {
-	if used := len(l.places); l.held.Load() && used <= perEndpoint*3/4 {
+	if used := len(l.places); l.holding() && used <= perEndpoint*3/4 {
 		return perEndpoint - used
 	}
 	return 0
