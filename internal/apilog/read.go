@@ -3,7 +3,6 @@ package apilog
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -151,36 +150,28 @@ func (f Filter) query() (string, []any) {
 
 // where renders the filter as a WHERE clause and its arguments.
 func (f Filter) where() (string, []any) {
-	var args []any
-	var conditions []string
-	add := func(condition string, values ...any) {
-		for _, value := range values {
-			args = append(args, value)
-			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(args)), 1)
-		}
-		conditions = append(conditions, condition)
-	}
+	var c postgres.Conditions
 	text := func(condition, value string) {
 		if value != "" {
-			add(condition, value)
+			c.Add(condition, value)
 		}
 	}
 	uid := func(condition string, value uuid.UUID) {
 		if value != uuid.Nil {
-			add(condition, value)
+			c.Add(condition, value)
 		}
 	}
 	switch f.Outcome {
 	case OutcomeOK:
-		add(`r.status < 400`)
+		c.Add(`r.status < 400`)
 	case OutcomeRefused:
-		add(`r.status >= 400 AND r.status < 500`)
+		c.Add(`r.status >= 400 AND r.status < 500`)
 	case OutcomeFailed:
-		add(`r.status >= 500`)
+		c.Add(`r.status >= 500`)
 	}
 	if f.ErrorCode != "" {
 		// The status lets the partial index over refusals be used.
-		add(`r.status >= 400 AND r.error_code = ?`, string(f.ErrorCode))
+		c.Add(`r.status >= 400 AND r.error_code = ?`, string(f.ErrorCode))
 	}
 	text(`r.method = ?`, f.Method)
 	text(`r.route = ?`, f.Route)
@@ -193,23 +184,20 @@ func (f Filter) where() (string, []any) {
 	uid(`r.application_uid = ?`, f.ApplicationUID)
 	text(`r.request_id = ?`, f.RequestID)
 	text(`r.idempotency_key = ?`, f.IdempotencyKey)
-	f.between(add)
-	if len(conditions) == 0 {
-		return "", nil
-	}
-	return ` WHERE ` + strings.Join(conditions, ` AND `), args
+	f.between(&c)
+	return c.Where(), c.Args
 }
 
-func (f Filter) between(add func(condition string, values ...any)) {
+func (f Filter) between(c *postgres.Conditions) {
 	if !f.Since.IsZero() {
-		add(`r.at >= ?`, f.Since.UTC())
+		c.Add(`r.at >= ?`, f.Since.UTC())
 	}
 	if !f.Until.IsZero() {
-		add(`r.at < ?`, f.Until.UTC())
+		c.Add(`r.at < ?`, f.Until.UTC())
 	}
 	if !f.Cursor.IsZero() {
 		// The first condition alone lets later partitions be left out.
-		add(`r.at <= ? AND (r.at, r.request_uid) < (?, ?)`,
+		c.Add(`r.at <= ? AND (r.at, r.request_uid) < (?, ?)`,
 			f.Cursor.At, f.Cursor.At, f.Cursor.UID)
 	}
 }

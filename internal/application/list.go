@@ -156,35 +156,24 @@ func (f Filter) query() (string, []any) {
 
 // where renders the filter as a WHERE clause and its arguments.
 func (f Filter) where() (string, []any) {
-	var args []any
-	var conditions []string
-	add := func(condition string, values ...any) {
-		for _, value := range values {
-			args = append(args, value)
-			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(args)), 1)
-		}
-		conditions = append(conditions, condition)
-	}
+	var c postgres.Conditions
 	if f.Status != "" {
-		add(`a.status = ?`, string(f.Status))
+		c.Add(`a.status = ?`, string(f.Status))
 	}
 	if f.PartnerUID != uuid.Nil {
-		add(`a.partner_uid = ?`, f.PartnerUID)
+		c.Add(`a.partner_uid = ?`, f.PartnerUID)
 	}
 	if f.MerchantUID != uuid.Nil {
-		add(`a.merchant_uid = ?`, f.MerchantUID)
+		c.Add(`a.merchant_uid = ?`, f.MerchantUID)
 	}
 	if f.Search != "" {
 		condition, values := f.search()
-		add(condition, values...)
+		c.Add(condition, values...)
 	}
 	if !f.Cursor.IsZero() {
-		add(`(a.created_at, a.application_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
+		c.Add(`(a.created_at, a.application_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
 	}
-	if len(conditions) == 0 {
-		return "", nil
-	}
-	return ` WHERE ` + strings.Join(conditions, ` AND `), args
+	return c.Where(), c.Args
 }
 
 // search renders what a search may mean, each reading by an index of its own.

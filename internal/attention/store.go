@@ -3,7 +3,6 @@ package attention
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -113,41 +112,30 @@ const itemTables = `
 
 // where renders the filter as a WHERE clause and its arguments.
 func (f Filter) where(now time.Time) (string, []any) {
-	var terms []string
-	var args []any
-	add := func(term string, values ...any) {
-		for _, value := range values {
-			args = append(args, value)
-			term = strings.Replace(term, "?", fmt.Sprintf("$%d", len(args)), 1)
-		}
-		terms = append(terms, term)
-	}
+	var c postgres.Conditions
 	switch f.State {
 	case Waiting:
-		add(`i.closed_at IS NULL AND (i.snoozed_until IS NULL OR i.snoozed_until <= ?)`, now)
+		c.Add(`i.closed_at IS NULL AND (i.snoozed_until IS NULL OR i.snoozed_until <= ?)`, now)
 	case Asleep:
-		add(`i.closed_at IS NULL AND i.snoozed_until > ?`, now)
+		c.Add(`i.closed_at IS NULL AND i.snoozed_until > ?`, now)
 	case Closed:
-		add(`i.closed_at IS NOT NULL`)
+		c.Add(`i.closed_at IS NOT NULL`)
 	}
 	if f.Kind != "" {
-		add(`i.kind = ?`, string(f.Kind))
+		c.Add(`i.kind = ?`, string(f.Kind))
 	}
 	if f.Unowned {
-		add(`i.owner = ''`)
+		c.Add(`i.owner = ''`)
 	} else if f.Owner != "" {
-		add(`i.owner = ?`, f.Owner)
+		c.Add(`i.owner = ?`, f.Owner)
 	}
 	if f.Subscription != uuid.Nil {
-		add(`i.subscription_uid = ?`, f.Subscription)
+		c.Add(`i.subscription_uid = ?`, f.Subscription)
 	}
 	if !f.Cursor.IsZero() {
-		add(`(i.opened_at, i.item_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
+		c.Add(`(i.opened_at, i.item_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
 	}
-	if len(terms) == 0 {
-		return "", args
-	}
-	return ` WHERE ` + strings.Join(terms, ` AND `), args
+	return c.Where(), c.Args
 }
 
 // maxPage is the largest limit of a list.

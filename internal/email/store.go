@@ -51,43 +51,32 @@ type Filter struct {
 
 // where returns the condition and its arguments.
 func (f Filter) where(after postgres.Cursor) (string, []any) {
-	var terms []string
-	var args []any
-	add := func(term string, values ...any) {
-		for _, value := range values {
-			args = append(args, value)
-			term = strings.Replace(term, "?", fmt.Sprintf("$%d", len(args)), 1)
-		}
-		terms = append(terms, term)
-	}
+	var c postgres.Conditions
 	if f.ApplicationUID != uuid.Nil {
-		add("application_uid = ?", f.ApplicationUID)
+		c.Add("application_uid = ?", f.ApplicationUID)
 	}
 	if f.State != "" {
-		add("state = ?", f.State)
+		c.Add("state = ?", f.State)
 	}
 	if f.OutcomeUnknown {
-		add("outcome_unknown AND state = ?", StateFailed) // the state has the index
+		c.Add("outcome_unknown AND state = ?", StateFailed) // the state has the index
 	}
 	if f.Kind != "" {
-		add("kind = ?", f.Kind)
+		c.Add("kind = ?", f.Kind)
 	}
 	if f.ToAddress != "" {
-		add("lower(to_address) = lower(?)", f.ToAddress)
+		c.Add("lower(to_address) = lower(?)", f.ToAddress)
 	}
 	if !f.Since.IsZero() {
-		add("created_at >= ?", f.Since)
+		c.Add("created_at >= ?", f.Since)
 	}
 	if !f.Until.IsZero() {
-		add("created_at < ?", f.Until)
+		c.Add("created_at < ?", f.Until)
 	}
 	if !after.IsZero() {
-		add("(created_at, email_uid) < (?, ?)", after.At, after.UID)
+		c.Add("(created_at, email_uid) < (?, ?)", after.At, after.UID)
 	}
-	if len(terms) == 0 {
-		return "", nil
-	}
-	return "WHERE " + strings.Join(terms, " AND "), args
+	return c.Where(), c.Args
 }
 
 // List returns one page of mails, newest first, and the cursor of the next

@@ -3,7 +3,6 @@ package loan
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -149,36 +148,25 @@ func (s *Service) Count(ctx context.Context, filter ListFilter, limit int) (int,
 
 // where renders the filter as a WHERE clause and its arguments.
 func (f ListFilter) where() (string, []any) {
-	var args []any
-	var conditions []string
-	add := func(condition string, values ...any) {
-		for _, value := range values {
-			args = append(args, value)
-			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(args)), 1)
-		}
-		conditions = append(conditions, condition)
-	}
+	var c postgres.Conditions
 	switch f.State {
 	case ListPending:
-		add(isPending)
+		c.Add(isPending)
 	case ListCompleted:
-		add(isCompleted + ` AND NOT ` + isPending)
+		c.Add(isCompleted + ` AND NOT ` + isPending)
 	case ListBlocked:
-		add(`a.status <> 'Approved' AND NOT ` + isPending + ` AND NOT ` + isCompleted)
+		c.Add(`a.status <> 'Approved' AND NOT ` + isPending + ` AND NOT ` + isCompleted)
 	case ListReady:
-		add(`a.status = 'Approved' AND NOT ` + isPending + ` AND NOT ` + isCompleted)
+		c.Add(`a.status = 'Approved' AND NOT ` + isPending + ` AND NOT ` + isCompleted)
 	}
 	if f.PartnerUID != uuid.Nil {
-		add(`a.partner_uid = ?`, f.PartnerUID)
+		c.Add(`a.partner_uid = ?`, f.PartnerUID)
 	}
 	if f.ProductUID != uuid.Nil {
-		add(`l.product_uid = ?`, f.ProductUID)
+		c.Add(`l.product_uid = ?`, f.ProductUID)
 	}
 	if !f.Cursor.IsZero() {
-		add(`(l.opened_at, l.application_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
+		c.Add(`(l.opened_at, l.application_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
 	}
-	if len(conditions) == 0 {
-		return "", nil
-	}
-	return ` WHERE (` + strings.Join(conditions, `) AND (`) + `)`, args
+	return c.Where(), c.Args
 }

@@ -69,22 +69,14 @@ func (s *Service) CountPartners(ctx context.Context, filter Filter, limit int) (
 
 // where renders the filter as a WHERE clause and its arguments.
 func (f Filter) where() (string, []any) {
-	conditions := ``
-	var args []any
+	var c postgres.Conditions
 	if f.Name != "" {
-		args = append(args, postgres.LikePrefix(f.Name))
-		conditions = ` WHERE lower(p.name) LIKE lower($1)`
+		c.Add(`lower(p.name) LIKE lower(?)`, postgres.LikePrefix(f.Name))
 	}
 	if !f.Cursor.IsZero() {
-		word := ` WHERE`
-		if conditions != `` {
-			word = ` AND`
-		}
-		args = append(args, f.Cursor.At, f.Cursor.UID)
-		conditions += fmt.Sprintf(word+` (p.created_at, p.partner_uid) < ($%d, $%d)`,
-			len(args)-1, len(args))
+		c.Add(`(p.created_at, p.partner_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
 	}
-	return conditions, args
+	return c.Where(), c.Args
 }
 
 // RenamePartner gives a partner another name and returns it as it was. Errors:

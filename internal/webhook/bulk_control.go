@@ -110,8 +110,8 @@ func (c BulkConsent) check(counts BulkCounts) error {
 // freeze writes the set down, in one statement and so as of one moment.
 func freeze(ctx context.Context, tx *postgres.Tx, bulk Bulk) (BulkCounts, error) {
 	chosen, args := bulk.chosen()
-	c := clause{args: args}
-	uid, partner, now := c.bind(bulk.UID), c.bind(bulk.Scope.PartnerUID), c.bind(tx.Now)
+	c := postgres.Conditions{Args: args}
+	uid, partner, now := c.Bind(bulk.UID), c.Bind(bulk.Scope.PartnerUID), c.Bind(tx.Now)
 	text := chosen + `, lane AS (
 			INSERT INTO bulk_resend_lanes (bulk_uid, subscription_uid, partner_uid, paced_at,
 			                               moved_at, waiting, skipped)
@@ -130,7 +130,7 @@ func freeze(ctx context.Context, tx *postgres.Tx, bulk Bulk) (BulkCounts, error)
 		       delivery_uid, created_at,
 		       CASE WHEN skip_reason IS NULL THEN 'waiting' ELSE 'skipped' END, skip_reason
 		  FROM judged`
-	if _, err := tx.ExecContext(ctx, text, c.args...); err != nil {
+	if _, err := tx.ExecContext(ctx, text, c.Args...); err != nil {
 		return BulkCounts{}, fmt.Errorf("freezing the set of bulk re-send %s: %w", bulk.UID, err)
 	}
 	row, err := getBulk(ctx, tx, bulk.UID)

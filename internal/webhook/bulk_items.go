@@ -46,11 +46,11 @@ func (s *Service) BulkItems(
 	if err := checkLimit(filter.Limit); err != nil {
 		return nil, 0, err
 	}
-	var c clause
-	c.add(`i.bulk_uid = ?`, uid)
-	c.add(`i.position > ?`, filter.After)
+	var c postgres.Conditions
+	c.Add(`i.bulk_uid = ?`, uid)
+	c.Add(`i.position > ?`, filter.After)
 	if filter.State != "" {
-		c.add(`i.state = ?`, string(filter.State))
+		c.Add(`i.state = ?`, string(filter.State))
 	}
 	text := `
 		SELECT i.position, i.subscription_uid, s.url, i.event_uid, i.event_at, i.event,
@@ -59,10 +59,10 @@ func (s *Service) BulkItems(
 		  FROM bulk_resend_items i
 		  JOIN subscriptions s USING (subscription_uid)
 		  LEFT JOIN deliveries d ON d.delivery_uid = i.new_uid
-		                        AND d.created_at = i.new_created_at` + c.where() +
-		` ORDER BY i.position LIMIT ` + c.bind(filter.Limit+1)
+		                        AND d.created_at = i.new_created_at` + c.Where() +
+		` ORDER BY i.position LIMIT ` + c.Bind(filter.Limit+1)
 	var items []BulkItem
-	if err := s.DB.SelectContext(ctx, &items, text, c.args...); err != nil {
+	if err := s.DB.SelectContext(ctx, &items, text, c.Args...); err != nil {
 		return nil, 0, fmt.Errorf("listing the items of bulk re-send %s: %w", uid, err)
 	}
 	if len(items) <= filter.Limit {

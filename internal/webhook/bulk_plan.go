@@ -265,20 +265,20 @@ func (b BulkScope) matched() (string, []any) {
 	if b.Kind == BulkReplay {
 		return b.missed()
 	}
-	var c clause
-	c.add(`s.partner_uid = ?`, b.PartnerUID)
+	var c postgres.Conditions
+	c.Add(`s.partner_uid = ?`, b.PartnerUID)
 	filter := b.Filter
 	switch b.Kind {
 	case BulkSelection:
 		filter = DeliveryFilter{}
-		c.add(`d.delivery_uid = ANY (?)`, pq.Array(b.Deliveries))
+		c.Add(`d.delivery_uid = ANY (?)`, pq.Array(b.Deliveries))
 	case BulkRecover:
 		filter = DeliveryFilter{State: DeliveryFailed, Since: b.Since, Until: b.Until}
-		c.add(`NOT d.test`)
-		c.add(`d.subscription_uid = ANY (?)`, pq.Array(b.Subscriptions))
+		c.Add(`NOT d.test`)
+		c.Add(`d.subscription_uid = ANY (?)`, pq.Array(b.Subscriptions))
 	case BulkFilter, BulkReplay:
 		if filter.PartnerUID != uuid.Nil {
-			c.add(`s.partner_uid = ?`, filter.PartnerUID)
+			c.Add(`s.partner_uid = ?`, filter.PartnerUID)
 		}
 	}
 	filter.narrow(&c)
@@ -299,19 +299,19 @@ func (b BulkScope) matched() (string, []any) {
 			  JOIN subscriptions s USING (subscription_uid)
 			  LEFT JOIN events e ON e.event_uid = d.event_uid
 			                    AND e.occurred_at = d.event_at
-			                    AND e.partner_uid = s.partner_uid` + c.where(), c.args
+			                    AND e.partner_uid = s.partner_uid` + c.Where(), c.Args
 }
 
 // missed renders the events that the subscriptions want and never got.
 func (b BulkScope) missed() (string, []any) {
-	var c clause
-	c.add(`s.partner_uid = ?`, b.PartnerUID)
-	c.add(`s.subscription_uid = ANY (?)`, pq.Array(b.Subscriptions))
-	c.add(`e.merchant_uid IS NOT NULL`)
+	var c postgres.Conditions
+	c.Add(`s.partner_uid = ?`, b.PartnerUID)
+	c.Add(`s.subscription_uid = ANY (?)`, pq.Array(b.Subscriptions))
+	c.Add(`e.merchant_uid IS NOT NULL`)
 	if b.EventUID != uuid.Nil {
-		c.add(`e.event_uid = ?`, b.EventUID)
+		c.Add(`e.event_uid = ?`, b.EventUID)
 	} else {
-		c.add(`e.occurred_at >= ? AND e.occurred_at < ?`, b.Since, b.Until)
+		c.Add(`e.occurred_at >= ? AND e.occurred_at < ?`, b.Since, b.Until)
 	}
 	return `
 			SELECT NULL::uuid AS delivery_uid,
@@ -327,11 +327,11 @@ func (b BulkScope) missed() (string, []any) {
 			       s.version,
 			       e.body_removed_at IS NOT NULL AS body_gone
 			  FROM subscriptions s
-			  JOIN events e ON e.partner_uid = s.partner_uid` + c.where() + wanted + `
+			  JOIN events e ON e.partner_uid = s.partner_uid` + c.Where() + wanted + `
 			   AND NOT EXISTS (SELECT 1
 			                     FROM deliveries d
 			                    WHERE d.event_uid = e.event_uid
-			                      AND d.subscription_uid = s.subscription_uid)`, c.args
+			                      AND d.subscription_uid = s.subscription_uid)`, c.Args
 }
 
 // wanted tells whether a subscription s gets an event e as it is configured now.

@@ -143,16 +143,16 @@ type BulksFilter struct {
 	Limit int
 }
 
-func (f BulksFilter) clause() clause {
-	var c clause
+func (f BulksFilter) conditions() postgres.Conditions {
+	var c postgres.Conditions
 	if f.PartnerUID != uuid.Nil {
-		c.add(`b.partner_uid = ?`, f.PartnerUID)
+		c.Add(`b.partner_uid = ?`, f.PartnerUID)
 	}
 	if f.State != "" {
-		c.add(`b.state = ?`, string(f.State))
+		c.Add(`b.state = ?`, string(f.State))
 	}
 	if !f.Cursor.IsZero() {
-		c.add(`(b.created_at, b.bulk_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
+		c.Add(`(b.created_at, b.bulk_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
 	}
 	return c
 }
@@ -165,11 +165,11 @@ func (s *Service) Bulks(
 	if err := checkLimit(filter.Limit); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
-	c := filter.clause()
-	text := `SELECT ` + bulkColumns + bulkCounts + c.where() +
-		` ORDER BY b.created_at DESC, b.bulk_uid DESC LIMIT ` + c.bind(filter.Limit+1)
+	c := filter.conditions()
+	text := `SELECT ` + bulkColumns + bulkCounts + c.Where() +
+		` ORDER BY b.created_at DESC, b.bulk_uid DESC LIMIT ` + c.Bind(filter.Limit+1)
 	var rows []bulkRow
-	err := s.DB.SelectContext(ctx, &rows, text, c.args...)
+	err := s.DB.SelectContext(ctx, &rows, text, c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing bulk re-sends: %w", err)
 	}
@@ -191,11 +191,11 @@ func (s *Service) Bulks(
 // filter's cursor and limit do not count.
 func (s *Service) CountBulks(ctx context.Context, filter BulksFilter, limit int) (int, error) {
 	filter.Cursor = postgres.Cursor{}
-	c := filter.clause()
-	text := `SELECT count(*) FROM (SELECT 1 FROM bulk_resends b` + c.where() +
-		` LIMIT ` + c.bind(limit) + `) AS matching`
+	c := filter.conditions()
+	text := `SELECT count(*) FROM (SELECT 1 FROM bulk_resends b` + c.Where() +
+		` LIMIT ` + c.Bind(limit) + `) AS matching`
 	var count int
-	err := s.DB.GetContext(ctx, &count, text, c.args...)
+	err := s.DB.GetContext(ctx, &count, text, c.Args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting bulk re-sends: %w", err)
 	}

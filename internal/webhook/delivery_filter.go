@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -40,72 +39,47 @@ type DeliveryFilter struct {
 	Limit int
 }
 
-// clause collects the conditions of a statement with its arguments.
-type clause struct {
-	conditions []string
-	args       []any
-}
-
-// add appends a condition, in which each ? stands for the next value.
-func (c *clause) add(condition string, values ...any) {
-	for _, value := range values {
-		condition = strings.Replace(condition, "?", c.bind(value), 1)
-	}
-	c.conditions = append(c.conditions, condition)
-}
-
-// bind adds an argument and returns its placeholder.
-func (c *clause) bind(value any) string {
-	c.args = append(c.args, value)
-	return fmt.Sprintf("$%d", len(c.args))
-}
-
-// where joins the conditions, empty without any.
-func (c *clause) where() string {
-	if len(c.conditions) == 0 {
-		return ""
-	}
-	return ` WHERE ` + strings.Join(c.conditions, ` AND `)
-}
-
 // where renders the filter, after conditions of the caller's own, as a WHERE
 // clause over deliveries d and its arguments.
 func (f DeliveryFilter) where(conditions ...string) (string, []any) {
-	c := clause{conditions: conditions}
+	var c postgres.Conditions
+	for _, condition := range conditions {
+		c.Add(condition)
+	}
 	if f.PartnerUID != uuid.Nil {
-		c.add(`d.subscription_uid IN (
+		c.Add(`d.subscription_uid IN (
 			SELECT subscription_uid FROM subscriptions WHERE partner_uid = ?)`, f.PartnerUID)
 	}
 	f.narrow(&c)
-	return c.where(), c.args
+	return c.Where(), c.Args
 }
 
 // narrow adds every condition but that of the partner. Values of closed lists
 // stand in the text, where the planner sees them: partial indexes and the
 // frequency of a value decide how a list is read.
-func (f DeliveryFilter) narrow(c *clause) {
+func (f DeliveryFilter) narrow(c *postgres.Conditions) {
 	f.narrowPlaces(c)
 	f.narrowOutcome(c)
 	if f.Event != "" {
-		c.add(`d.event = ` + pq.QuoteLiteral(string(f.Event)))
+		c.Add(`d.event = ` + pq.QuoteLiteral(string(f.Event)))
 	}
 	if f.Test != nil {
-		c.add(sqlNot(!*f.Test) + `d.test`)
+		c.Add(sqlNot(!*f.Test) + `d.test`)
 	}
 	if f.Resend != nil {
-		c.add(`d.resend_of IS ` + sqlNot(*f.Resend) + `NULL`)
+		c.Add(`d.resend_of IS ` + sqlNot(*f.Resend) + `NULL`)
 	}
 	if !f.Since.IsZero() {
-		c.add(`d.created_at >= ?`, f.Since)
+		c.Add(`d.created_at >= ?`, f.Since)
 	}
 	if !f.Until.IsZero() {
-		c.add(`d.created_at < ?`, f.Until)
+		c.Add(`d.created_at < ?`, f.Until)
 	}
 	if !f.Cursor.IsZero() {
 		// The first condition says nothing new, except to the planner, which
 		// leaves out the months after the cursor.
-		c.add(`d.created_at <= ?`, f.Cursor.At)
-		c.add(`(d.created_at, d.delivery_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
+		c.Add(`d.created_at <= ?`, f.Cursor.At)
+		c.Add(`(d.created_at, d.delivery_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
 	}
 }
 
@@ -117,46 +91,46 @@ func sqlNot(not bool) string {
 }
 
 // narrowPlaces adds the conditions on where a delivery comes from and goes to.
-func (f DeliveryFilter) narrowPlaces(c *clause) {
+func (f DeliveryFilter) narrowPlaces(c *postgres.Conditions) {
 	if f.SubscriptionUID != uuid.Nil {
-		c.add(`d.subscription_uid = ?`, f.SubscriptionUID)
+		c.Add(`d.subscription_uid = ?`, f.SubscriptionUID)
 	}
 	if f.MerchantUID != uuid.Nil {
-		c.add(`d.application_uid IN (
+		c.Add(`d.application_uid IN (
 			SELECT application_uid FROM applications WHERE merchant_uid = ?)`, f.MerchantUID)
 	}
 	switch f.ApplicationUID {
 	case uuid.Nil:
 	case sampleApplication:
-		c.add(`d.application_uid IS NULL`)
+		c.Add(`d.application_uid IS NULL`)
 	default:
-		c.add(`d.application_uid = ?`, f.ApplicationUID)
+		c.Add(`d.application_uid = ?`, f.ApplicationUID)
 	}
 	if f.EventUID != uuid.Nil {
-		c.add(`d.event_uid = ?`, f.EventUID)
+		c.Add(`d.event_uid = ?`, f.EventUID)
 	}
 }
 
 // narrowOutcome adds the conditions on how far a delivery came. Whoever was not
 // answered by 2xx has an error class, which the index of trouble is about.
-func (f DeliveryFilter) narrowOutcome(c *clause) {
+func (f DeliveryFilter) narrowOutcome(c *postgres.Conditions) {
 	if f.State != "" {
-		c.add(`d.state = ` + pq.QuoteLiteral(string(f.State)))
+		c.Add(`d.state = ` + pq.QuoteLiteral(string(f.State)))
 	}
 	if f.HTTPStatus != 0 {
-		c.add(fmt.Sprintf(`d.last_http_status = %d`, f.HTTPStatus))
+		c.Add(fmt.Sprintf(`d.last_http_status = %d`, f.HTTPStatus))
 	}
 	if f.HTTPClass != 0 {
-		c.add(fmt.Sprintf(`d.last_http_status BETWEEN %d00 AND %d99`, f.HTTPClass, f.HTTPClass))
+		c.Add(fmt.Sprintf(`d.last_http_status BETWEEN %d00 AND %d99`, f.HTTPClass, f.HTTPClass))
 	}
 	if f.ErrorClass != "" {
-		c.add(`d.last_error_class = ` + pq.QuoteLiteral(string(f.ErrorClass)))
+		c.Add(`d.last_error_class = ` + pq.QuoteLiteral(string(f.ErrorClass)))
 	}
 	if f.refused() {
-		c.add(`d.last_error_class IS NOT NULL`)
+		c.Add(`d.last_error_class IS NOT NULL`)
 	}
 	if f.Slow {
-		c.add(fmt.Sprintf(`d.last_duration_us >= %d`, SlowAfter.Microseconds()))
+		c.Add(fmt.Sprintf(`d.last_duration_us >= %d`, SlowAfter.Microseconds()))
 	}
 }
 
@@ -180,22 +154,23 @@ func (f DeliveryFilter) newest(columns string, limit int) (string, []any) {
 func (f DeliveryFilter) newestFrom(from spread, columns, order string, limit int) (string, []any) {
 	if from.table == "" {
 		conditions, args := f.where()
-		c := clause{args: args}
+		c := postgres.Conditions{Args: args}
 		return `SELECT ` + columns + ` FROM deliveries d` + conditions + order +
-			` LIMIT ` + c.bind(limit), c.args
+			` LIMIT ` + c.Bind(limit), c.Args
 	}
-	c := clause{conditions: []string{`d.` + from.key + ` = o.` + from.key}}
+	var c postgres.Conditions
+	c.Add(`d.` + from.key + ` = o.` + from.key)
 	if from.owner == "merchant_uid" {
 		f.MerchantUID = uuid.Nil // the spread says it
 	}
 	f.narrow(&c)
-	most, owner := c.bind(limit), c.bind(from.uid)
+	most, owner := c.Bind(limit), c.Bind(from.uid)
 	//nolint:unqueryvet // the caller names the columns; the planner drops the rest
 	return `SELECT ` + columns + `
 		  FROM ` + from.table + ` o
 		 CROSS JOIN LATERAL (
-		       SELECT d.* FROM deliveries d` + c.where() + newestFirst + ` LIMIT ` + most + `) d
-		 WHERE o.` + from.owner + ` = ` + owner + order + ` LIMIT ` + most, c.args
+		       SELECT d.* FROM deliveries d` + c.Where() + newestFirst + ` LIMIT ` + most + `) d
+		 WHERE o.` + from.owner + ` = ` + owner + order + ` LIMIT ` + most, c.Args
 }
 
 // isRare tells whether an index holds just the few deliveries that the filter is

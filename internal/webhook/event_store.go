@@ -3,7 +3,6 @@ package webhook
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -130,44 +129,33 @@ func (s *Service) CountEvents(ctx context.Context, filter EventFilter, limit int
 
 // where renders the filter as a WHERE clause and its arguments.
 func (f EventFilter) where() (string, []any) {
-	var conditions []string
-	var args []any
-	add := func(condition string, values ...any) {
-		for _, value := range values {
-			args = append(args, value)
-			condition = strings.Replace(condition, "?", fmt.Sprintf("$%d", len(args)), 1)
-		}
-		conditions = append(conditions, condition)
-	}
+	var c postgres.Conditions
 	if f.Kind != "" {
-		add(`e.kind = ?`, string(f.Kind))
+		c.Add(`e.kind = ?`, string(f.Kind))
 	}
 	if f.PartnerUID != uuid.Nil {
-		add(`e.partner_uid = ?`, f.PartnerUID)
+		c.Add(`e.partner_uid = ?`, f.PartnerUID)
 	}
 	if f.MerchantUID != uuid.Nil {
-		add(`e.merchant_uid = ?`, f.MerchantUID)
+		c.Add(`e.merchant_uid = ?`, f.MerchantUID)
 	}
 	switch f.ApplicationUID {
 	case uuid.Nil:
 	case sampleApplication:
-		add(`e.application_uid IS NULL`)
+		c.Add(`e.application_uid IS NULL`)
 	default:
-		add(`e.application_uid = ?`, f.ApplicationUID)
+		c.Add(`e.application_uid = ?`, f.ApplicationUID)
 	}
 	if !f.Since.IsZero() {
-		add(`e.occurred_at >= ?`, f.Since)
+		c.Add(`e.occurred_at >= ?`, f.Since)
 	}
 	if !f.Until.IsZero() {
-		add(`e.occurred_at < ?`, f.Until)
+		c.Add(`e.occurred_at < ?`, f.Until)
 	}
 	if !f.Cursor.IsZero() {
-		add(`(e.occurred_at, e.event_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
+		c.Add(`(e.occurred_at, e.event_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
 	}
-	if len(conditions) == 0 {
-		return "", nil
-	}
-	return ` WHERE ` + strings.Join(conditions, ` AND `), args
+	return c.Where(), c.Args
 }
 
 // countFanOut fills in what became of the events, which are newest first.

@@ -1,0 +1,37 @@
+package postgres
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Conditions collect what the rows of a statement have to meet, with the
+// statement's arguments. The zero value has none.
+type Conditions struct {
+	// Args are the arguments so far, in the order of their placeholders.
+	Args []any
+
+	terms []string
+}
+
+// Add appends a condition, in which each ? stands for the next value.
+func (c *Conditions) Add(condition string, values ...any) {
+	for _, value := range values {
+		condition = strings.Replace(condition, "?", c.Bind(value), 1)
+	}
+	c.terms = append(c.terms, condition)
+}
+
+// Bind adds an argument and returns its placeholder.
+func (c *Conditions) Bind(value any) string {
+	c.Args = append(c.Args, value)
+	return fmt.Sprintf("$%d", len(c.Args))
+}
+
+// Where joins the conditions, each in brackets of its own; empty without any.
+func (c *Conditions) Where() string {
+	if len(c.terms) == 0 {
+		return ""
+	}
+	return ` WHERE (` + strings.Join(c.terms, `) AND (`) + `)`
+}
