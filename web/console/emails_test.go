@@ -221,7 +221,8 @@ func TestFindEmail(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	uid := r.mail(email.KindTask, nil)
-	found := r.signedIn().get(views.PathSearch + "?" + url.Values{"q": {" " + uid.String() + " "}}.Encode())
+	query := url.Values{"q": {" " + uid.String() + " "}}
+	found := r.signedIn().get(views.PathSearch + "?" + query.Encode())
 	if found.wantStatus(t, http.StatusSeeOther).Location != views.EmailPath(uid.String()) {
 		t.Errorf("its id leads to %q", found.Location)
 	}
