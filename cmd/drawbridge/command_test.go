@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -38,12 +39,39 @@ type result struct {
 
 func (d *desk) run(t *testing.T, args ...string) result {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
+	return d.runWith(t, "", args...)
+}
+
+// runWith is run with something on the standard input.
+func (d *desk) runWith(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	// The program's log is the process's, so the tests beside this one write to
+	// stderr too.
+	var stdout bytes.Buffer
+	var stderr lockedBuffer
 	status := run(t.Context(), environment{
-		args: args, stdin: strings.NewReader(""), stdout: &stdout, stderr: &stderr,
+		args: args, stdin: strings.NewReader(stdin), stdout: &stdout, stderr: &stderr,
 		getenv: func(name string) string { return d.variables[name] },
 	})
 	return result{status: status, stdout: stdout.String(), stderr: stderr.String()}
+}
+
+// lockedBuffer may be written to and read by several goroutines.
+type lockedBuffer struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.Write(text)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buffer.String()
 }
 
 // document runs a command with --json, which must succeed and print exactly one

@@ -1,22 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 )
-
-// runWith is run with something on the standard input.
-func (d *desk) runWith(t *testing.T, stdin string, args ...string) result {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	status := run(t.Context(), environment{
-		args: args, stdin: strings.NewReader(stdin), stdout: &stdout, stderr: &stderr,
-		getenv: func(name string) string { return d.variables[name] },
-	})
-	return result{status: status, stdout: stdout.String(), stderr: stderr.String()}
-}
 
 func TestVersionCommands(t *testing.T) {
 	t.Parallel()
