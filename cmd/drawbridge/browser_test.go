@@ -136,8 +136,9 @@ func TestOperatorSeesTheDeliveryAndResendsIt(t *testing.T) {
 	}
 	newUID, _ := again.value("x-drawbridge-delivery")
 	// The page shows the new delivery arrive, and it is still the same page.
-	link := fmt.Sprintf(`main a[href="/console/deliveries/%s"]`, newUID)
-	row := `//tr[.//a[contains(@href, "` + newUID + `")]]`
+	const panel = `section[aria-labelledby=resends-title] `
+	link := fmt.Sprintf(panel+`a[href="/console/deliveries/%s"]`, newUID)
+	row := `//section[@aria-labelledby="resends-title"]//tr[.//a[contains(@href, "` + newUID + `")]]`
 	do(t, browser,
 		chromedp.WaitVisible(chromedp.CSS(link)),
 		chromedp.WaitVisible(chromedp.Search(row+`//*[text()="Delivered"]`)),

@@ -56,7 +56,7 @@ func (c *Console) receiver(ctx echo.Context) error {
 
 func (c *Console) showReceiver(ctx echo.Context, status int, fault string) error {
 	page := c.receiverPage()
-	page.Fault, page.MayChange = fault, mayChange(ctx)
+	page.Fault, page.MayChange, page.Token = fault, mayChange(ctx), c.newToken(ctx)
 	partners, err := c.partnerOptions(ctx.Request().Context(), "")
 	if err != nil {
 		return err
@@ -143,6 +143,7 @@ func (c *Console) subscribeReceiver(ctx echo.Context) error {
 	}
 	form := views.SubscriptionForm{
 		Partner: ctx.FormValue("partner"), Reason: "to the sample receiver",
+		Token: ctx.FormValue("token"),
 	}
 	done, err := c.subscribe(ctx, form, settings)
 	if lending.ErrorCode(err) == lending.CodeValidation ||
@@ -152,8 +153,12 @@ func (c *Console) subscribeReceiver(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Development.Receiver.Learn(done.secret)
 	uid := done.subscription.UID.String()
+	if done.repeated {
+		c.leaveNotice(ctx, done.notice)
+		return ctx.Redirect(http.StatusSeeOther, views.SubscriptionPath(uid))
+	}
+	c.Development.Receiver.Learn(done.secret)
 	c.keepSecretOnce(ctx, uid, done.secret)
 	c.leaveNotice(ctx, "Created, and the receiver knows its secret. Send a test event now.")
 	return ctx.Redirect(http.StatusSeeOther, views.SubscriptionPath(uid))
