@@ -3,18 +3,23 @@ package console_test
 import (
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/google/uuid"
 
 	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/views"
 	"drawbridge/web/console"
 )
 
+// parameter is a part of a route's path that a call fills in.
+var parameter = regexp.MustCompile(`:[a-z]+|\*$`)
+
 // fill puts an id into a route's path.
-func fill(path string) string { return strings.ReplaceAll(path, ":uid", uuid.NewString()) }
+func fill(path string) string { return parameter.ReplaceAllString(path, uuid.NewString()) }
 
 func TestEveryRouteIsGuarded(t *testing.T) {
 	t.Parallel()
@@ -59,7 +64,8 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 func TestEveryChangeChecksItsOrigin(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
-	b := r.signedIn()
+	b := r.admin() // who lacks no role, so that nothing but the origin refuses
+	before := pgtest.Dump(t, r.DB, "sessions", "users")
 	changes := 0
 	for _, route := range r.Console.Routes() {
 		if route.Method == http.MethodGet {
@@ -73,14 +79,19 @@ func TestEveryChangeChecksItsOrigin(t *testing.T) {
 			{"Origin": {"null"}},
 		} {
 			b.header = header
-			got := b.send(route.Method, fill(route.Path), url.Values{}).Status
-			if got != http.StatusForbidden {
-				t.Errorf("%s %s with %v answers %d, want 403", route.Method, route.Path, header, got)
+			got := b.send(route.Method, fill(route.Path), url.Values{})
+			if got.Status != http.StatusForbidden ||
+				!strings.Contains(got.text("body"), "This came from another site.") {
+				t.Errorf("%s %s with %v answers %d %.100q, want 403 for the origin",
+					route.Method, route.Path, header, got.Status, got.text("main"))
 			}
 		}
 	}
 	if changes == 0 {
 		t.Fatal("no route changes anything")
+	}
+	if changed := pgtest.Dump(t, r.DB, "sessions", "users").Differs(before); len(changed) > 0 {
+		t.Errorf("refused changes changed %v", changed)
 	}
 	b.header = http.Header{"Origin": {r.URL}}
 	b.post(views.PathSignOut, nil).wantStatus(t, http.StatusSeeOther)

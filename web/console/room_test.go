@@ -34,6 +34,7 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/queue"
+	"drawbridge/internal/receiver"
 	"drawbridge/internal/retention"
 	"drawbridge/internal/search"
 	"drawbridge/internal/secret"
@@ -108,7 +109,8 @@ func newRoom(t *testing.T) *room {
 			DB: r.DB, Webhooks: r.Webhooks, Emails: r.Emails, Operators: r.Operators,
 			AttemptLimit: 30 * time.Second,
 		},
-		Fleet: &fleet.Service{DB: r.DB},
+		Fleet:       &fleet.Service{DB: r.DB},
+		Development: &console.Development{Receiver: receiver.New(r.DB.Now)},
 	}
 	r.Console, err = console.New(r.options)
 	r.must(err)

@@ -1,0 +1,52 @@
+package pgtest
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/lib/pq"
+
+	"drawbridge/internal/postgres"
+)
+
+// Content is what tables hold: a digest of all rows by the table's name.
+type Content map[string]string
+
+// Dump digests every table of the schema but those that are named.
+func Dump(t testing.TB, db *postgres.DB, except ...string) Content {
+	t.Helper()
+	var tables []string
+	err := db.SelectContext(t.Context(), &tables, `
+		SELECT relname FROM pg_class
+		 WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition`)
+	if err != nil {
+		t.Fatalf("listing the tables: %v", err)
+	}
+	content := Content{}
+	for _, table := range tables {
+		if slices.Contains(except, table) {
+			continue
+		}
+		var digest string
+		err := db.GetContext(t.Context(), &digest, `
+			SELECT count(*) || ' rows, ' || coalesce(md5(string_agg(row::text, E'\n' ORDER BY row::text)), '')
+			  FROM `+pq.QuoteIdentifier(table)+` AS row`)
+		if err != nil {
+			t.Fatalf("digesting %s: %v", table, err)
+		}
+		content[table] = digest
+	}
+	return content
+}
+
+// Differs names the tables that hold something else, in order.
+func (c Content) Differs(other Content) []string {
+	var tables []string
+	for table, digest := range c {
+		if other[table] != digest {
+			tables = append(tables, table)
+		}
+	}
+	slices.Sort(tables)
+	return tables
+}
