@@ -41,13 +41,29 @@ func newBrowserWithin(t *testing.T, limit time.Duration) context.Context {
 	browser, closeBrowser := chromedp.NewContext(allocator)
 	t.Cleanup(closeBrowser)
 	// The first call starts the browser and must not have the deadline.
-	if err := chromedp.Do(browser); err != nil {
+	if err := chromedp.Do(browser, onEveryPage(diary)); err != nil {
 		t.Fatalf("starting Chromium: %v", err)
 	}
 	limited, cancel := context.WithTimeout(browser, limit)
 	t.Cleanup(cancel)
 	return limited
 }
+
+// diary notes in each page what its script and its live stream did last, for
+// when a test has to tell why it waited in vain.
+const diary = `
+	window.diary = [];
+	const note = (text) => {
+		diary.push(Math.round(performance.now()) + " " + text);
+		diary.splice(0, diary.length - 30);
+	};
+	addEventListener("error", (event) => note("error " + event.message));
+	addEventListener("unhandledrejection", (event) => note("rejected " + event.reason));
+	for (const name of ["before:request", "after:request", "before:swap", "after:swap", "error",
+		"sse:after:connection", "sse:error", "sse:close"]) {
+		addEventListener("htmx:" + name, (event) => note(name + " " + (event.detail?.error ?? "")));
+	}
+	document.addEventListener("visibilitychange", () => note(document.visibilityState));`
 
 // do runs actions in the browser and shows the page's text when one fails.
 func do(t *testing.T, browser context.Context, actions ...chromedp.Action[chromedp.Void]) {
@@ -57,7 +73,9 @@ func do(t *testing.T, browser context.Context, actions ...chromedp.Action[chrome
 		defer cancel()
 		location, _ := chromedp.Run(after, chromedp.Location())
 		text, _ := chromedp.Run(after, chromedp.Text(chromedp.CSS("body")))
-		t.Fatalf("%v at %s, which shows:\n%s", err, location, text)
+		notes, _ := chromedp.Run(after,
+			chromedp.Evaluate[string](`(window.diary ?? []).join("\n")`))
+		t.Fatalf("%v at %s, which did:\n%s\nand shows:\n%s", err, location, notes, text)
 	}
 }
 
