@@ -9,6 +9,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 )
 
@@ -23,6 +24,8 @@ type DeliverWebhook struct {
 	Webhooks *webhook.Service
 	// Limit bounds a job: the request and what has to be written after it.
 	Limit time.Duration
+	// DB has the clock.
+	DB *postgres.DB
 }
 
 // Timeout bounds the job.
@@ -30,7 +33,7 @@ func (w *DeliverWebhook) Timeout(*river.Job[webhook.DeliverArgs]) time.Duration 
 
 // NextRetry runs a job whose process died again at once: being noticed has
 // taken long enough.
-func (w *DeliverWebhook) NextRetry(*river.Job[webhook.DeliverArgs]) time.Time { return time.Now() }
+func (w *DeliverWebhook) NextRetry(*river.Job[webhook.DeliverArgs]) time.Time { return w.DB.Now() }
 
 // Work makes the attempt. The queue counts a run before it starts it, so a
 // second run means that the first ended without an outcome.
@@ -47,9 +50,9 @@ func (w *DeliverWebhook) Work(ctx context.Context, job *river.Job[webhook.Delive
 
 // quickRetry runs failed jobs again soon: our own faults are short, and the
 // schedules that partners and borrowers see are the services' own.
-type quickRetry struct{}
+type quickRetry struct{ db *postgres.DB }
 
 // NextRetry waits a second per run, at most half a minute.
-func (quickRetry) NextRetry(job *rivertype.JobRow) time.Time {
-	return time.Now().Add(min(time.Duration(job.Attempt)*time.Second, 30*time.Second))
+func (r quickRetry) NextRetry(job *rivertype.JobRow) time.Time {
+	return r.db.Now().Add(min(time.Duration(job.Attempt)*time.Second, 30*time.Second))
 }

@@ -62,14 +62,14 @@ const (
 func Config(deps Deps) *river.Config {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &DeliverWebhook{
-		Webhooks: deps.Webhooks, Limit: deps.WebhookTimeout + recordMargin,
+		Webhooks: deps.Webhooks, Limit: deps.WebhookTimeout + recordMargin, DB: deps.DB,
 	})
 	river.AddWorker(workers, &BulkResend{Webhooks: deps.Webhooks})
 	river.AddWorker(workers, NewSendEmail(deps.Courier, deps.ObserveMail))
 	river.AddWorker(workers, &Housekeep{Deps: deps})
 	river.AddWorker(workers, &Retain{Deps: deps})
 	addHealthWorkers(workers, deps)
-	return &river.Config{
+	config := &river.Config{
 		// Its own default writes to the standard output, which is the ready line's.
 		Logger: slog.Default(),
 		Queues: map[string]river.QueueConfig{
@@ -86,19 +86,18 @@ func Config(deps Deps) *river.Config {
 		// between fetches, the sooner a delivery leaves.
 		FetchCooldown: 5 * time.Millisecond,
 		// Notifications announce new jobs; polling only covers a lost one.
-		FetchPollInterval: time.Second,
-		// A process that died is noticed after this, well above what an attempt
-		// can take, by a check every 30 seconds.
-		RescueStuckJobsAfter: max(deps.WebhookTimeout, jobTimeout-recordMargin) + rescueMargin,
+		FetchPollInterval:    time.Second,
+		RescueStuckJobsAfter: queueRescue,
 		JobTimeout:           jobTimeout,
 		MaxAttempts:          100,
-		RetryPolicy:          quickRetry{},
+		RetryPolicy:          quickRetry{deps.DB},
 	}
+	FollowClock(config, deps.DB)
+	return config
 }
 
 const (
-	// jobTimeout bounds jobs that name no limit of their own; the queue refuses to
-	// rescue any sooner.
+	// jobTimeout bounds jobs that name no limit of their own.
 	jobTimeout = 40 * time.Second
 	// recordMargin is what an attempt has for the database after its request.
 	recordMargin = 10 * time.Second

@@ -10,7 +10,7 @@ import (
 )
 
 // TestQueueAcceptsEveryAttemptLimit makes a client for each limit that the
-// settings allow: the queue refuses to rescue jobs before they time out.
+// settings allow; no job is taken for lost before its attempt can be over.
 func TestQueueAcceptsEveryAttemptLimit(t *testing.T) {
 	t.Parallel()
 	// A pool connects when it is used, and making a client uses nothing.
@@ -26,7 +26,7 @@ func TestQueueAcceptsEveryAttemptLimit(t *testing.T) {
 		if _, err := river.NewClient(riverpgxv5.New(pool), config); err != nil {
 			t.Errorf("an attempt limit of %s: %v", limit, err)
 		}
-		if margin := config.RescueStuckJobsAfter - limit; margin < 30*time.Second {
+		if margin := stuckAfter(limit) - limit; margin < 30*time.Second {
 			t.Errorf("an attempt limit of %s is rescued %s after it", limit, margin)
 		}
 	}

@@ -42,10 +42,10 @@ type doctorCmd struct {
 
 // Help says what is looked at.
 func (doctorCmd) Help() string {
-	return "Looks at the settings, the database, the migrations, the keys, the bucket, the mail " +
-		"server, the clock and the way out over HTTPS, and says what to do about each fault. It " +
-		"sends no mail and no webhook, and changes nothing but a small object that it writes to the " +
-		"bucket and removes. Ends with 1 when something failed."
+	return "Looks at the settings, the database, the migrations, the keys, the bucket, the folder " +
+		"of temporary files, the mail server, the clock and the way out over HTTPS, and says what to " +
+		"do about each fault. It sends no mail and no webhook, and changes nothing but a small object " +
+		"in the bucket and a temporary file, which it removes. Ends with 1 when something failed."
 }
 
 // Run makes every check that the faults before it leave possible.

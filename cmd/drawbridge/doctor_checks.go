@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"drawbridge/internal/config"
@@ -97,17 +100,42 @@ func examineClock(ahead time.Duration) checkup {
 	return found
 }
 
-// examineBucket writes, reads and removes a small object.
+// examineBucket writes, reads and removes a small object, where uploads end, and
+// a small file where they are checked first.
 func examineBucket(ctx context.Context, s *services) []checkup {
-	if err := document.Probe(ctx, s.documents.Bucket()); err != nil {
-		return []checkup{{
-			Name: "bucket", Finding: findingFailed, Detail: sentence(err),
-			Remedy: "Check DRAWBRIDGE_BLOB_URL, and that its owner may write, read and delete there.",
-		}}
+	return []checkup{
+		examineStorage("bucket", document.Probe(ctx, s.documents.Bucket()),
+			"An object was written, read and removed.",
+			"Check DRAWBRIDGE_BLOB_URL, and that its owner may write, read and delete there."),
+		examineStorage("temporary", probeTemporary(),
+			"A file was written in "+os.TempDir()+" and removed.",
+			"Uploads pass through "+os.TempDir()+"; make it writable, or set TMPDIR."),
 	}
-	return []checkup{{
-		Name: "bucket", Finding: findingOK, Detail: "An object was written, read and removed.",
-	}}
+}
+
+// examineStorage judges a probe of something that is written to.
+func examineStorage(name string, err error, good, remedy string) checkup {
+	switch {
+	case err == nil:
+		return checkup{Name: name, Finding: findingOK, Detail: good}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		remedy = "The disk is full: free space there. Uploads are refused with INTERNAL until " +
+			"then and work again at once; no restart is needed."
+	}
+	return checkup{Name: name, Finding: findingFailed, Detail: sentence(err), Remedy: remedy}
+}
+
+// probeTemporary writes a small file where uploads are checked.
+func probeTemporary() error {
+	file, err := os.CreateTemp("", "drawbridge-doctor-*")
+	if err != nil {
+		return fmt.Errorf("making a temporary file: %w", err)
+	}
+	_, err = file.WriteString("probe")
+	if err = errors.Join(err, file.Close(), os.Remove(file.Name())); err != nil {
+		return fmt.Errorf("writing a temporary file: %w", err)
+	}
+	return nil
 }
 
 // examineMail opens a session with the mail server and sends nothing.

@@ -28,7 +28,13 @@ type gate struct {
 
 func newGate(t *testing.T, target string) *gate {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	return newGateAt(t, "127.0.0.1:0", target)
+}
+
+// newGateAt is a gate with an address that the test chose.
+func newGateAt(t *testing.T, address, target string) *gate {
+	t.Helper()
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,6 +69,7 @@ func TestSeveralProcesses(t *testing.T) {
 	var loading sync.WaitGroup
 	loading.Go(func() { l.run(events) })
 	kills := 4 * rounds
+	var killed []*server
 	for i := range kills {
 		l.reached(r, (i+1)*events*18/10/(kills+1)-chance.Int64N(20))
 		if at := i / 2 % 2; i%2 == 0 {
@@ -76,6 +77,7 @@ func TestSeveralProcesses(t *testing.T) {
 				t.Errorf("a living API refused %d calls and left %v unanswered", refused, unanswered)
 			}
 			apis[at].kill()
+			killed = append(killed, apis[at])
 			l.use(apis[1-at])
 			apis[at] = w.serve("--roles", "api")
 			l.use(apis...)
@@ -90,9 +92,20 @@ func TestSeveralProcesses(t *testing.T) {
 			t.Errorf("a living API refused %d calls and left %v unanswered", refused, unanswered)
 		}
 	}
+	// A caller has one call in flight, so a kill can cost each no more than that.
+	lost := 0
+	for _, api := range killed {
+		unanswered, refused := l.troubles(api)
+		if lost += len(unanswered); len(unanswered) > callers || refused > 0 {
+			t.Errorf("a killed API refused %d calls and left %d of %d callers without an answer",
+				refused, len(unanswered), callers)
+		}
+	}
 	l.settle(w, workers...)
 	found := audit(t, w.open(t), r, l.confirmed())
-	t.Logf("%d kills: %+v, calls without an answer %d", kills, found, l.errors.Load())
+	w.consoleTells(found)
+	t.Logf("%d kills: %+v, calls without an answer %d, of which in flight on a killed API %d",
+		kills, found, l.errors.Load(), lost)
 }
 
 // TestSeveralProcessesStop stops one of two processes of each role by SIGTERM
@@ -134,6 +147,7 @@ func TestSeveralProcessesStop(t *testing.T) {
 	if found.unknown+found.late > 0 {
 		t.Errorf("after an orderly stop outcomes were lost or late: %+v", found)
 	}
+	w.consoleTells(found)
 	t.Logf("%+v", found)
 }
 
@@ -182,6 +196,7 @@ func TestFaultFrozenWorker(t *testing.T) {
 	if more := after.requests - before.requests; *chaos && more > 0 {
 		t.Errorf("the woken worker sent %d requests", more)
 	}
+	w.consoleTells(after)
 	t.Logf("before it woke: %+v, after: %+v", before, after)
 }
 
@@ -226,5 +241,6 @@ func TestFaultDatabaseConnections(t *testing.T) {
 	loading.Wait()
 	l.settle(w, s)
 	found := audit(t, w.open(t), r, l.confirmed())
+	w.consoleTells(found)
 	t.Logf("%+v, calls without a confirmation %d", found, l.errors.Load())
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -39,7 +40,12 @@ type load struct {
 	// other answers than a confirmation, both by the server that was called.
 	unanswered map[string][]string
 	refused    map[string]int
+	// unreached counts calls that nobody listened to any more.
+	unreached map[string]int
 }
+
+// callers is how many call at the same time.
+const callers = 8
 
 // newLoad prepares the demo data, a rate that no test reaches, and a
 // subscription to what the load records.
@@ -48,7 +54,7 @@ func (w *world) newLoad(r *recordingReceiver) *load {
 	data := w.demoData()
 	l := &load{
 		t: w.t, client: data.Partners[0].Clients[0],
-		unanswered: map[string][]string{}, refused: map[string]int{},
+		unanswered: map[string][]string{}, refused: map[string]int{}, unreached: map[string]int{},
 	}
 	if got := w.run("", "client", "rate", l.client.ID,
 		"--rate", "50000", "--burst", "100000"); got.status != 0 {
@@ -77,7 +83,7 @@ func (l *load) use(servers ...*server) {
 // run calls until n tasks were confirmed.
 func (l *load) run(n int64) {
 	var group sync.WaitGroup
-	for range 8 {
+	for range callers {
 		group.Go(func() {
 			client := &http.Client{Timeout: 30 * time.Second}
 			defer client.CloseIdleConnections()
@@ -112,7 +118,11 @@ func (l *load) one(client *http.Client) bool {
 	response, err := client.Do(request)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		l.unreached[api]++
+		return false
+	case err != nil:
 		l.unanswered[api] = append(l.unanswered[api], title)
 		return false
 	}
@@ -155,6 +165,7 @@ func pretendDowntime(t *testing.T, db *postgres.DB) {
 	t.Helper()
 	for _, statement := range []string{
 		`UPDATE river_job SET attempted_at = attempted_at - interval '1 hour' WHERE state = 'running'`,
+		`UPDATE processes SET last_beat_at = last_beat_at - interval '1 hour'`,
 		`DELETE FROM river_leader`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
@@ -209,6 +220,7 @@ func TestNothingIsLost(t *testing.T) {
 	db := w.open(t)
 	waitUntilSettled(t, db, patience)
 	found := audit(t, db, r, l.confirmed())
+	w.consoleTells(found)
 	t.Logf("%d kills and 1 immediate stop of Postgres in %s: %+v, calls without an answer %d",
 		kills, time.Since(began).Round(time.Second), found, l.errors.Load())
 }

@@ -129,7 +129,13 @@ func (s *server) logged() string {
 // serve starts the service and waits for its ready line.
 func (w *world) serve(args ...string) *server {
 	w.t.Helper()
-	s := &server{t: w.t, command: w.command(append([]string{"serve"}, args...)...)}
+	return w.start(w.command(append([]string{"serve"}, args...)...))
+}
+
+// start runs a command that serves, and waits for its ready line.
+func (w *world) start(command *exec.Cmd) *server {
+	w.t.Helper()
+	s := &server{t: w.t, command: command}
 	s.ended = make(chan struct{})
 	s.command.Stderr = s
 	stdout, err := s.command.StdoutPipe()

@@ -251,7 +251,10 @@ func work(ctx context.Context, s *services) error {
 	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
 		return fmt.Errorf("starting the queue: %w", err)
 	}
+	var rescuing sync.WaitGroup
+	rescuing.Go(func() { jobs.Rescue(ctx, s.fleet, s.settings.WebhookTimeout) })
 	jobs.Promote(ctx, s.webhooks)
+	rescuing.Wait()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)
 	defer cancel()
 	if err := client.Stop(drain); err != nil {

@@ -72,10 +72,9 @@ func newServices(
 	// This client only inserts: in the caller's transaction, over the same
 	// driver as the domain. The short cooldown is that of its notifications,
 	// without which a job would wait for the next poll.
-	inserter, err := river.NewClient(riverdatabasesql.New(db.DB.DB), &river.Config{
-		FetchCooldown: 5 * time.Millisecond,
-		Logger:        slog.Default(),
-	})
+	inserting := &river.Config{FetchCooldown: 5 * time.Millisecond, Logger: slog.Default()}
+	jobs.FollowClock(inserting, db)
+	inserter, err := river.NewClient(riverdatabasesql.New(db.DB.DB), inserting)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the queue: %w", err)
 	}

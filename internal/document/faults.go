@@ -38,3 +38,10 @@ func byteCount(n int64) string {
 	}
 	return fmt.Sprintf("%d bytes", n)
 }
+
+// storageFault is what the partner learns when the disk is full or the bucket
+// does not answer; the cause is for the log.
+func storageFault(cause error) error {
+	return lending.NewError(lending.CodeInternal, "The files could not be stored just now, "+
+		"and nothing of the request took effect; send it again later").WithCause(cause)
+}

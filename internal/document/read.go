@@ -61,6 +61,9 @@ func ReadForm(
 	err := r.readBody(contentType)
 	r.form.Digest = r.digest.value()
 	if err != nil && !errors.Is(err, errStop) {
+		if lending.ErrorCode(err) == lending.CodeInternal && ctx.Err() == nil {
+			err = storageFault(err)
+		}
 		return nil, errors.Join(err, r.form.Discard(ctx))
 	}
 	if refusal := r.faults.refusal(); refusal != nil {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,6 +31,9 @@ const (
 // Service reads and writes what concerns all processes.
 type Service struct {
 	DB *postgres.DB
+	// steady is set while this process has reached the database for long enough
+	// to judge whether the others do.
+	steady atomic.Bool
 }
 
 // Process is one that serves, or did until lately.
@@ -68,10 +72,13 @@ func (s *Service) New(roles []string, version string) Process {
 func (s *Service) Run(ctx context.Context, process Process) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
+	var pulse pulse
 	for {
-		if err := s.Beat(ctx, process); err != nil && ctx.Err() == nil {
+		err := s.Beat(ctx, process)
+		if err != nil && ctx.Err() == nil {
 			slog.WarnContext(ctx, "showing that the process lives", "error", err)
 		}
+		s.steady.Store(pulse.steady(s.DB.Now(), err == nil))
 		select {
 		case <-ctx.Done():
 			s.leave(ctx, process)
@@ -81,17 +88,13 @@ func (s *Service) Run(ctx context.Context, process Process) {
 	}
 }
 
-// Beat writes the process's row. Its skew is measured halfway through the
-// question for the database's time.
+// Beat writes the process's row, and lets its clock follow the database's.
 func (s *Service) Beat(ctx context.Context, process Process) error {
-	var theirs time.Time
-	before := s.DB.Now()
-	if err := s.DB.GetContext(ctx, &theirs, `SELECT clock_timestamp()`); err != nil {
-		return fmt.Errorf("asking for the database's time: %w", err)
+	skew, err := s.DB.SyncClock(ctx)
+	if err != nil {
+		return err
 	}
-	after := s.DB.Now()
-	skew := before.Add(after.Sub(before) / 2).Sub(theirs)
-	_, err := s.DB.ExecContext(ctx, `
+	_, err = s.DB.ExecContext(ctx, `
 		INSERT INTO processes (process_uid, host, pid, roles, version, started_at, last_beat_at,
 		                       skew_us)
 		VALUES ($1, $2, $3, $4, $5, $6, now(), $7)

@@ -28,10 +28,12 @@ const txTries = 4
 // DB is a pool of connections and the clock of whoever uses it.
 type DB struct {
 	*sqlx.DB
-	// Now is the clock; tests replace it before the first use.
+	// Now is the clock, which follows the database's: see SyncClock. Tests replace
+	// it before the first use.
 	Now    func() time.Time
 	url    string
 	engine *sqlx.DB
+	clock  clock
 }
 
 // Tx is an open transaction and its time.
@@ -70,12 +72,13 @@ func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{DB: pool, Now: time.Now, url: dsn}
+	db := &DB{DB: pool, url: dsn}
+	db.Now = db.clock.now
 	if err := db.openEngine(chosen); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	if err := db.PingContext(ctx); err != nil {
-		_ = db.Close() // the ping's error says more
+	if _, err := db.SyncClock(ctx); err != nil {
+		_ = db.Close() // the question's error says more
 		return nil, fmt.Errorf("connecting to the database: %w", err)
 	}
 	return db, nil

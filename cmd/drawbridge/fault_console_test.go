@@ -1,0 +1,115 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/PuerkitoBio/goquery"
+
+	"drawbridge/views"
+)
+
+// visitor is somebody who is signed in to the console, without a browser.
+type visitor struct {
+	t      *testing.T
+	client *http.Client
+	base   string
+}
+
+// visit signs the demo's admin in to a server that serves the console.
+func visit(t *testing.T, base string) *visitor {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := &visitor{t: t, client: &http.Client{Jar: jar}, base: base}
+	t.Cleanup(v.client.CloseIdleConnections)
+	user := demoUsers[len(demoUsers)-1]
+	answer, err := v.client.PostForm(base+views.PathSignIn,
+		url.Values{"email": {user.Email}, "password": {demoPassword}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.Request.URL.Path != views.PathHome {
+		t.Fatalf("signing in led to %s with %d", answer.Request.URL, answer.StatusCode)
+	}
+	return v
+}
+
+// get returns a file of the console.
+func (v *visitor) get(path string) []byte {
+	v.t.Helper()
+	answer, err := v.client.Get(v.base + path)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK || answer.Request.URL.Path == views.PathSignIn {
+		v.t.Fatalf("%s leads to %s with %d: %v", path, answer.Request.URL, answer.StatusCode, err)
+	}
+	return body
+}
+
+// read returns the text of a page's main part, its white space folded.
+func (v *visitor) read(path string) string {
+	v.t.Helper()
+	page, err := goquery.NewDocumentFromReader(strings.NewReader(string(v.get(path))))
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	return strings.Join(strings.Fields(page.Find("main").Text()), " ")
+}
+
+// says checks that a page holds each of the texts.
+func (v *visitor) says(path string, texts ...string) {
+	v.t.Helper()
+	page := v.read(path)
+	for _, text := range texts {
+		if !strings.Contains(page, text) {
+			v.t.Errorf("%s does not say %q: %s", path, text, page)
+		}
+	}
+}
+
+// at is the path of a page about one thing.
+func at(pattern, uid string) string { return strings.Replace(pattern, ":uid", uid, 1) }
+
+// consoleTells compares what the console says of the load's deliveries with what
+// was found, in all and on the pages of two that did not arrive at once.
+func (w *world) consoleTells(found faultTally) {
+	w.t.Helper()
+	v := visit(w.t, w.serve("--roles", "console").url)
+	for state, count := range map[string]int{"delivered": found.delivered, "failed": found.failed} {
+		sum := views.Number(count) + " deliveries"
+		switch {
+		case count == 0:
+			continue // the list explains itself instead
+		case count == 1:
+			sum = "1 delivery"
+		case count > 10_000:
+			sum = "10,000+ deliveries"
+		}
+		v.says(views.PathDeliveries+"?event=task.created&state="+state, sum)
+	}
+	for text, query := range map[string]string{
+		"3 attempts of at most 3": `
+			SELECT delivery_uid FROM deliveries WHERE event = 'task.created' AND state = 'failed'`,
+		"Outcome unknown": `
+			SELECT delivery_uid FROM attempts WHERE error_class = 'unknown'`,
+	} {
+		var uids []string
+		if err := w.open(w.t).SelectContext(w.t.Context(), &uids, query+` LIMIT 1`); err != nil {
+			w.t.Fatal(err)
+		}
+		for _, uid := range uids {
+			v.says(at(views.PathDelivery, uid), text)
+		}
+	}
+}

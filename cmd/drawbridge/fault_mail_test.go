@@ -1,0 +1,298 @@
+package main
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"drawbridge/internal/email/emailtest"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+)
+
+// post is a mail as the log has it.
+type post struct {
+	UID       string `db:"email_uid"`
+	State     string `db:"state"`
+	MessageID string `db:"message_id"`
+	Unknown   bool   `db:"outcome_unknown"`
+	Attempts  int    `db:"attempt_count"`
+	// Running counts attempts without an end, Handed those that were handed over.
+	Running int `db:"running"`
+	Handed  int `db:"handed"`
+}
+
+// posts returns every mail of the log.
+func posts(t *testing.T, db *postgres.DB) []post {
+	t.Helper()
+	var all []post
+	err := db.SelectContext(t.Context(), &all, `
+		SELECT email_uid, state, coalesce(message_id, '') AS message_id, outcome_unknown,
+		       attempt_count, count(a.number) FILTER (WHERE a.outcome IS NULL) AS running,
+		       count(a.handed_over_at) AS handed
+		  FROM emails LEFT JOIN email_attempts a USING (email_uid)
+		 GROUP BY email_uid
+		 ORDER BY created_at`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// checkMails holds the log against what mail servers accepted: each mail that is
+// said to be sent arrived once, and no other did.
+func checkMails(t *testing.T, db *postgres.DB, servers ...*emailtest.Server) (sent, failed int) {
+	t.Helper()
+	arrived := map[string]int{}
+	for _, server := range servers {
+		for _, message := range server.Messages() {
+			id := emailtest.Parse(t, message.Source).Header.Get("Message-Id")
+			arrived[strings.Trim(id, "<>")]++
+		}
+	}
+	for _, mail := range posts(t, db) {
+		count := arrived[mail.MessageID]
+		delete(arrived, mail.MessageID)
+		switch mail.State {
+		case "suppressed": // the application's communications were paused
+			if count > 0 {
+				t.Errorf("mail %s was suppressed and arrived", mail.UID)
+			}
+		case "sent":
+			sent++
+			if count != 1 {
+				t.Errorf("mail %s is sent and arrived %d times", mail.UID, count)
+			}
+		case "failed":
+			failed++
+			if count != 0 {
+				t.Errorf("mail %s failed and arrived %d times", mail.UID, count)
+			}
+		default:
+			t.Errorf("mail %s is %s in the end", mail.UID, mail.State)
+		}
+	}
+	if len(arrived) > 0 {
+		t.Errorf("mails arrived that the log does not know: %v", arrived)
+	}
+	return sent, failed
+}
+
+// createTasks creates tasks, each of which is told to the borrower by mail.
+func (l *load) createTasks(n int) {
+	l.t.Helper()
+	client := &http.Client{Timeout: 30 * time.Second}
+	defer client.CloseIdleConnections()
+	for range n {
+		if !l.one(client) {
+			l.t.Fatal("a task was not created")
+		}
+	}
+}
+
+// endure waits until no mail waits for a first attempt or is under way, and
+// returns the log.
+func endure(t *testing.T, db *postgres.DB, limit time.Duration) []post {
+	t.Helper()
+	var log []post
+	until(t, limit, "no mail is under way", func() bool {
+		log = posts(t, db)
+		return !slices.ContainsFunc(log, func(p post) bool {
+			return p.Running > 0 || p.State == "queued" && p.Attempts == 0
+		})
+	})
+	return log
+}
+
+// passTime lets every retry of a mail fall due, as if the time until then had
+// passed, and waits until each was made.
+func passTime(t *testing.T, db *postgres.DB, limit time.Duration) {
+	t.Helper()
+	before := map[string]int{}
+	for _, mail := range posts(t, db) {
+		if mail.State == "queued" {
+			before[mail.UID] = mail.Attempts
+		}
+	}
+	_, err := db.ExecContext(t.Context(), `
+		UPDATE river_job
+		   SET state = 'available', scheduled_at = now()
+		 WHERE kind = 'send_email'
+		   AND state IN ('scheduled', 'retryable')`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, limit, "every retry was made", func() bool {
+		return !slices.ContainsFunc(posts(t, db), func(p post) bool {
+			made, waited := before[p.UID]
+			return p.Running > 0 || waited && p.State == "queued" && p.Attempts == made
+		})
+	})
+}
+
+// hang listens and never says a word.
+func hang(t *testing.T) string {
+	t.Helper()
+	return emailtest.NewScript(t, func(talk *emailtest.Talk) { talk.Silence() }).Address()
+}
+
+// nobody is an address at which connections are refused.
+func nobody(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = listener.Close()
+	return listener.Addr().String()
+}
+
+// TestFaultMailServer lets the mail server refuse connections, hang, and cut them
+// in the middle of messages, and come back.
+func TestFaultMailServer(t *testing.T) {
+	t.Parallel()
+	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
+	r.linger(0)
+	w := newWorld(t)
+	address := nobody(t)
+	w.vars["DRAWBRIDGE_SMTP_URL"] = "smtp://" + address
+	l := w.newLoad(r)
+	s := w.serve()
+	l.use(s)
+	db := w.open(t)
+
+	// The demo's own mails meet an outage that outlasts all their retries.
+	endure(t, db, time.Minute)
+	for slices.ContainsFunc(posts(t, db), func(p post) bool { return p.State == "queued" }) {
+		passTime(t, db, time.Minute)
+	}
+	spent := slices.DeleteFunc(posts(t, db), func(p post) bool { return p.State == "suppressed" })
+	demo := len(posts(t, db))
+	for _, mail := range spent {
+		if mail.State != "failed" || mail.Attempts != 11 || mail.Unknown {
+			t.Errorf("after a day without a mail server: %+v", mail)
+		}
+	}
+	v := visit(t, s.url)
+	v.says(at(views.PathEmail, spent[0].UID), "Failed", "Gave up after 11 attempts", "11 attempts")
+
+	l.createTasks(int(scaled(6, 10)))
+	endure(t, db, time.Minute)
+	g := newGateAt(t, address, hang(t))
+	if *chaos { // which takes as long as a greeting is waited for
+		passTime(t, db, 2*time.Minute)
+	}
+	g.point(emailtest.NewScript(t, func(talk *emailtest.Talk) {
+		talk.Greet()
+		talk.Envelope()
+		talk.Hear() // the first line, and the rest is cut off
+	}).Address())
+	passTime(t, db, time.Minute)
+	server := emailtest.NewServer(t, emailtest.Options{})
+	g.point(strings.TrimPrefix(server.URL(), "smtp://"))
+	passTime(t, db, time.Minute)
+	sent, failed := checkMails(t, db, server)
+	if failed < len(spent) || sent+failed != len(spent)+len(l.confirmed()) {
+		t.Errorf("%d mails were sent and %d failed, of %d and %d",
+			sent, failed, len(l.confirmed()), len(spent))
+	}
+	for _, mail := range posts(t, db)[demo:] {
+		switch {
+		case mail.State == "sent":
+			v.says(at(views.PathEmail, mail.UID), "Sent")
+		case mail.Unknown: // cut after the last line, and nobody knows
+			v.says(at(views.PathEmail, mail.UID), "outcome unknown")
+		default:
+			t.Errorf("the mail server is back: %+v", mail)
+		}
+	}
+	waitUntilSettled(t, db, time.Minute)
+	found := audit(t, db, r, l.confirmed())
+	if found.delivered != found.events {
+		t.Errorf("the mail server held deliveries up: %+v", found)
+	}
+	t.Logf("%d mails sent, %d failed; %+v", sent, failed, found)
+}
+
+// TestFaultMailWorkerKilled kills a worker in the middle of e-mails: another one
+// sends those that had not been handed over, and says of the other that nobody
+// knows.
+func TestFaultMailWorkerKilled(t *testing.T) {
+	t.Parallel()
+	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
+	r.linger(0)
+	w := newWorld(t)
+	const tasks = 3
+	var early, late atomic.Int32
+	script := emailtest.NewScript(t, func(talk *emailtest.Talk) {
+		talk.Greet()
+		if talk.Number > 1 {
+			early.Add(1)
+			talk.Silence() // the envelope is never answered
+			return
+		}
+		talk.Envelope()
+		talk.Message()
+		late.Add(1) // all of it is here
+		talk.Silence()
+	})
+	server := emailtest.NewServer(t, emailtest.Options{})
+	g := newGate(t, strings.TrimPrefix(server.URL(), "smtp://"))
+	w.vars["DRAWBRIDGE_SMTP_URL"] = "smtp://" + g.listener.Addr().String()
+	l := w.newLoad(r)
+	api, victim := w.serve("--roles", "api,console"), w.serve("--roles", "worker")
+	l.use(api)
+	db := w.open(t)
+	endure(t, db, time.Minute) // the demo's own mails
+	g.point(script.Address())
+	g.cut()
+	l.createTasks(tasks)
+	until(t, time.Minute, "every mail is under way", func() bool {
+		return early.Load() == tasks-1 && late.Load() == 1
+	})
+	heir := w.serve("--roles", "worker")
+	g.point(strings.TrimPrefix(server.URL(), "smtp://"))
+	victim.kill()
+	killed := time.Now()
+	if !*chaos {
+		silence(t, db, victim)
+	}
+	endure(t, db, 3*time.Minute)
+	took := time.Since(killed)
+	if sent, failed := checkMails(t, db, server); failed != 1 {
+		t.Errorf("%d mails were sent and %d failed, want one", sent, failed)
+	}
+	for _, mail := range posts(t, db) {
+		if mail.State != "failed" {
+			continue
+		}
+		if !mail.Unknown || mail.Handed != 1 {
+			t.Errorf("the mail that was handed over: %+v", mail)
+		}
+		visit(t, api.url).says(at(views.PathEmail, mail.UID), "outcome unknown")
+	}
+	waitUntilSettled(t, db, 3*time.Minute)
+	audit(t, db, r, l.confirmed())
+	if status := heir.stop(); status != 0 {
+		t.Errorf("the other worker ended with %d", status)
+	}
+	t.Logf("taken up %s after the kill", took.Round(time.Second))
+}
+
+// silence makes a dead process look as if nothing had been heard of it for long.
+func silence(t *testing.T, db *postgres.DB, s *server) {
+	t.Helper()
+	result, err := db.ExecContext(t.Context(), `
+		UPDATE processes SET last_beat_at = last_beat_at - interval '1 hour' WHERE pid = $1`,
+		s.command.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rows, err := result.RowsAffected(); err != nil || rows != 1 {
+		t.Fatalf("%d processes were silenced: %v", rows, err)
+	}
+}

@@ -1,0 +1,62 @@
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+
+	"drawbridge/internal/fleet"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+)
+
+const (
+	// rescueEvery is how often jobs of dead processes are looked for.
+	rescueEvery = 5 * time.Second
+	// queueRescue is when the queue itself takes a job for lost. Its leader tells
+	// by the clock of its own machine, so it comes long after Rescue and is only
+	// there for jobs that have used up their runs.
+	queueRescue = 24 * time.Hour
+)
+
+// Rescue hands jobs of dead processes back to the queue until ctx ends. Every
+// working process does; they share the work.
+func Rescue(ctx context.Context, processes *fleet.Service, webhookTimeout time.Duration) {
+	ticker := time.NewTicker(rescueEvery)
+	defer ticker.Stop()
+	for {
+		count, err := processes.Rescue(ctx, webhook.Queue, stuckAfter(webhookTimeout))
+		switch {
+		case err != nil && ctx.Err() == nil:
+			slog.ErrorContext(ctx, "rescuing jobs", "error", err)
+		case count > 0:
+			slog.InfoContext(ctx, "rescued jobs", "count", count)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// stuckAfter is when the job of a delivery is taken for lost: well above what an
+// attempt can take.
+func stuckAfter(webhookTimeout time.Duration) time.Duration {
+	return max(webhookTimeout, jobTimeout-recordMargin) + rescueMargin
+}
+
+// FollowClock makes a queue's client tell the time by db's clock instead of the
+// machine's. Its own hook for that is meant for tests, and is the only one.
+func FollowClock(config *river.Config, db *postgres.DB) { config.Test.Time = queueClock{db} }
+
+// queueClock is a DB's clock as the queue reads it.
+type queueClock struct{ db *postgres.DB }
+
+// Now is the time.
+func (c queueClock) Now() time.Time { return c.db.Now() }
+
+// NowOrNil is always nil: statements are to take the time of the database.
+func (queueClock) NowOrNil() *time.Time { return nil }
