@@ -8,6 +8,7 @@ import (
 // System is the page about the whole of Drawbridge. It changes nothing.
 type System struct {
 	Frame
+	Held Held
 	// Facts are named values: versions, what is configured.
 	Facts      []SystemFact
 	Processes  []ProcessRow

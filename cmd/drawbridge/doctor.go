@@ -42,10 +42,11 @@ type doctorCmd struct {
 
 // Help says what is looked at.
 func (doctorCmd) Help() string {
-	return "Looks at the settings, the database, the migrations, the keys, the bucket, the folder " +
-		"of temporary files, the mail server, the clock and the way out over HTTPS, and says what to " +
-		"do about each fault. It sends no mail and no webhook, and changes nothing but a small object " +
-		"in the bucket and a temporary file, which it removes. Ends with 1 when something failed."
+	return "Looks at the settings, the database, the migrations, the clock, the keys (opens every " +
+		"sealed value), whether a restored database holds everything, the bucket, the folder of " +
+		"temporary files, the mail server and the way out over HTTPS, and says what to do about each " +
+		"fault. It sends no mail and no webhook, and changes nothing but a small object in the bucket " +
+		"and a temporary file, which it removes. Ends with 1 when something failed."
 }
 
 // Run makes every check that the faults before it leave possible.
@@ -121,7 +122,7 @@ func (cmd doctorCmd) examineServices(
 	}
 	var found []checkup
 	for _, examine := range []func(ctx context.Context, s *services) []checkup{
-		examineBucket, examineMail, cmd.examineWayOut,
+		examineKeys, examineHold, examineBucket, examineMail, cmd.examineWayOut,
 	} {
 		ctx, cancel := context.WithTimeout(env.ctx, checkupTimeout)
 		found = append(found, examine(ctx, s)...)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"drawbridge/internal/email/emailtest"
+	"drawbridge/internal/secret"
 )
 
 // examined runs the doctor and returns its findings by name.
@@ -45,7 +46,7 @@ func TestDoctorFindsAHealthyInstallation(t *testing.T) {
 		t.Errorf("an endpoint whose certificate ends within the hour: %+v", way)
 	}
 	for _, name := range []string{
-		"settings", "database", "migrations", "clock", "bucket", "mail",
+		"settings", "database", "migrations", "clock", "keys", "restore", "bucket", "mail",
 	} {
 		if found[name].Finding != findingOK || found[name].Remedy != "" {
 			t.Errorf("%s: %+v", name, found[name])
@@ -109,6 +110,84 @@ func TestDoctorMissesMigrations(t *testing.T) {
 	if schema := found["migrations"]; schema.Finding != findingFailed ||
 		schema.Remedy != "Run drawbridge migrate up." {
 		t.Errorf("%+v", schema)
+	}
+	if keys := found["keys"]; keys.Finding != findingSkipped {
+		t.Errorf("the keys of an old schema: %+v", keys)
+	}
+}
+
+// TestDoctorOpensEverySealedValue replaces the key as an operator would, with
+// each mistake that one can make on the way.
+func TestDoctorOpensEverySealedValue(t *testing.T) {
+	t.Parallel()
+	w, e := newWorld(t), newEndpoint(t, "204 No Content")
+	old, fresh := secret.GenerateKey(), secret.GenerateKey()
+	ids := keyIDs(t, old+","+fresh)
+	w.vars["SSL_CERT_FILE"], w.vars["DRAWBRIDGE_SECRETS_KEY"] = e.caFile, old
+	w.subscribe(w.demoData(), e)
+	keys := func(status int, configured string) checkup {
+		t.Helper()
+		w.vars["DRAWBRIDGE_SECRETS_KEY"] = configured
+		return examined(t, w, status, "--https", e.url)["keys"]
+	}
+	if got := keys(0, old); got.Finding != findingOK || !strings.Contains(got.Detail, " by "+ids[0]) {
+		t.Errorf("the key in use: %+v", got)
+	}
+	if got := keys(1, fresh); got.Finding != findingFailed || !strings.Contains(got.Detail, ids[0]) ||
+		!strings.Contains(got.Remedy, "back behind the first") {
+		t.Errorf("another key: %+v", got)
+	}
+	if got := keys(0, fresh+","+old); got.Finding != findingWarning ||
+		!strings.Contains(got.Remedy, "drawbridge secrets rotate-key") {
+		t.Errorf("halfway through the replacement: %+v", got)
+	}
+	if got := w.run("", "secrets", "rotate-key"); got.status != 0 {
+		t.Fatalf("rotate-key ended with %d: %s", got.status, got.stderr)
+	}
+	if got := keys(0, fresh); got.Finding != findingOK {
+		t.Errorf("after the replacement: %+v", got)
+	}
+	w.execute(w.open(t), `UPDATE subscriptions SET secret_sealed = left(secret_sealed, -4) || 'AAAA'`)
+	if got := keys(1, fresh); got.Finding != findingFailed ||
+		!strings.Contains(got.Detail, "subscriptions.secret_sealed of ") ||
+		!strings.Contains(got.Remedy, "drawbridge subscription rotate") {
+		t.Errorf("a damaged value: %+v", got)
+	}
+}
+
+func keyIDs(t *testing.T, configured string) []string {
+	t.Helper()
+	ring, err := secret.ParseKeyring(configured)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ring.IDs()
+}
+
+// TestDoctorTellsOfAHold looks at a restored database before the first process
+// starts there, while it holds, and after the decision.
+func TestDoctorTellsOfAHold(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.demoData()
+	guard := func(status int) checkup {
+		t.Helper()
+		return examined(t, w, status)["restore"]
+	}
+	db := w.open(t)
+	w.execute(db, `INSERT INTO installation (identity, recorded_at) VALUES ('another', now())`)
+	if got := guard(0); got.Finding != findingWarning || !strings.Contains(got.Detail, "restored") {
+		t.Errorf("before the first start: %+v", got)
+	}
+	w.serve("--roles", "api").stop()
+	if got := guard(1); got.Finding != findingFailed || !strings.Contains(got.Detail, "since 20") ||
+		!strings.Contains(got.Detail, "e-mails") ||
+		!strings.Contains(got.Remedy, "drawbridge restore release") {
+		t.Errorf("while it holds: %+v", got)
+	}
+	w.run("", "restore", "release", "--deliveries", "send", "--mails", "send", "--reason", "ok")
+	if got := guard(0); got.Finding != findingOK || got.Remedy != "" {
+		t.Errorf("after the decision: %+v", got)
 	}
 }
 

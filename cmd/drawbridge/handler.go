@@ -86,6 +86,7 @@ func newConsole(s *services) (*console.Console, error) {
 		Requests:     s.requests,
 		Attention:    s.attention,
 		Fleet:        s.fleet,
+		Restored:     s.restored,
 		System:       systemFacts(s),
 		BasePath:     s.settings.BasePath,
 		Provider:     newProvider(s),

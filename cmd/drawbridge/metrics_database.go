@@ -81,6 +81,15 @@ var databaseCounts = []databaseCount{
 			 WHERE state = 'queued'`,
 	},
 	{
+		count: describe("restore_held",
+			"1 while a restored database holds everything back until somebody decides, else 0."),
+		age: describe("restore_held_seconds", "How long everything has been held back."),
+		query: `
+			SELECT '' AS label, '' AS sublabel, count(held_at) AS count,
+			       extract(epoch FROM now() - min(held_at)) AS age
+			  FROM installation`,
+	},
+	{
 		count: describe("subscriptions", "Webhook subscriptions, by state.", "state"),
 		query: `
 			SELECT state AS label, '' AS sublabel, count(*) AS count, NULL::float8 AS age
@@ -136,6 +145,9 @@ func (c *databaseCollector) ask() []prometheus.Metric {
 		found, err := count.metrics(ctx, c.db)
 		if err != nil {
 			slog.WarnContext(ctx, "scraping the database", "error", err)
+			if c.db.PingContext(ctx) == nil {
+				continue // a table that a migration has yet to bring; the rest can be told
+			}
 			return []prometheus.Metric{prometheus.MustNewConstMetric(c.up, prometheus.GaugeValue, 0)}
 		}
 		metrics = append(metrics, found...)

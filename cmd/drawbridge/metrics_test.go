@@ -16,7 +16,9 @@ import (
 
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/email"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/restore"
 	"drawbridge/internal/webhook"
 	"drawbridge/jobs"
 	"drawbridge/web"
@@ -175,5 +177,41 @@ func TestScrapeOutlivesTheDatabase(t *testing.T) {
 	}
 	if text := scrape(t, m); !strings.Contains(text, "drawbridge_database_up 0\n") {
 		t.Errorf("the scrape does not tell:\n%s", text)
+	}
+}
+
+// TestScrapeTellsOfAHold is what the alert RestoreHeld stands on.
+func TestScrapeTellsOfAHold(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	free := scrape(t, newMeters(db, apilog.NewWriter(db)))
+	if !strings.Contains(free, "drawbridge_restore_held 0\n") {
+		t.Errorf("without a hold:\n%s", free)
+	}
+	err := db.InTx(t.Context(), func(tx *postgres.Tx) error {
+		return (&restore.Service{DB: db}).Hold(t.Context(), tx, "recovered to 09:30")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := scrape(t, newMeters(db, apilog.NewWriter(db)))
+	if !strings.Contains(held, "drawbridge_restore_held 1\n") ||
+		!strings.Contains(held, "drawbridge_restore_held_seconds ") {
+		t.Errorf("with a hold:\n%s", held)
+	}
+}
+
+// TestScrapeBeforeTheMigrations tells what there is, and that the database is up.
+func TestScrapeBeforeTheMigrations(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	if _, err := db.ExecContext(t.Context(), `DROP TABLE installation`); err != nil {
+		t.Fatal(err)
+	}
+	text := scrape(t, newMeters(db, apilog.NewWriter(db)))
+	for _, line := range []string{"drawbridge_database_up 1\n", "drawbridge_mails_queued 0\n"} {
+		if !strings.Contains(text, line) {
+			t.Errorf("%q is missing", line)
+		}
 	}
 }

@@ -19,6 +19,9 @@ const (
 	holdPoll = 2 * time.Second
 	// holdReminder is how often it says in the log that it waits.
 	holdReminder = time.Minute
+	// releaseCommand is how a hold ends.
+	releaseCommand = "drawbridge restore release --deliveries send|cancel --mails send|cancel " +
+		"--reason TEXT"
 )
 
 type restoreCmd struct {
@@ -52,19 +55,27 @@ func (cmd restoreShowCmd) Run(env *environment) error {
 	return env.withServices(func(s *services) error { return env.printRestore(s, cmd.JSON) })
 }
 
-func (env *environment) printRestore(s *services, asJSON bool) error {
-	state, err := s.restored.State(env.ctx)
+// heldNow is the state of the guard, with what it holds.
+func (s *services) heldNow(ctx context.Context) (restoreJSON, error) {
+	state, err := s.restored.State(ctx)
 	if err != nil {
-		return err
+		return restoreJSON{}, err
 	}
 	shown := restoreJSON{Held: state.IsHeld(), HeldAt: utc(state.HeldAt), Reason: state.Reason}
-	if state.IsHeld() {
-		if shown.Deliveries, err = s.webhooks.CountOpen(env.ctx, *state.HeldAt); err != nil {
-			return err
-		}
-		if shown.Mails, err = s.emails.CountQueued(env.ctx, s.db, *state.HeldAt); err != nil {
-			return err
-		}
+	if !shown.Held {
+		return shown, nil
+	}
+	if shown.Deliveries, err = s.webhooks.CountOpen(ctx, *state.HeldAt); err != nil {
+		return shown, err
+	}
+	shown.Mails, err = s.emails.CountQueued(ctx, s.db, *state.HeldAt)
+	return shown, err
+}
+
+func (env *environment) printRestore(s *services, asJSON bool) error {
+	shown, err := s.heldNow(env.ctx)
+	if err != nil {
+		return err
 	}
 	return env.print(asJSON, shown, func(w io.Writer) {
 		if !shown.Held {
@@ -72,9 +83,8 @@ func (env *environment) printRestore(s *services, asJSON bool) error {
 			return
 		}
 		fmt.Fprintf(w, "held since %s: %s\n%d deliveries and %d e-mails from before may have been "+
-			"sent already\ndecide: drawbridge restore release --deliveries send|cancel "+
-			"--mails send|cancel --reason TEXT\n", shown.HeldAt.Format(time.RFC3339),
-			*shown.Reason, shown.Deliveries, shown.Mails)
+			"sent already\ndecide: %s\n", shown.HeldAt.Format(time.RFC3339),
+			*shown.Reason, shown.Deliveries, shown.Mails, releaseCommand)
 	})
 }
 

@@ -99,6 +99,18 @@ func (s *Service) State(ctx context.Context) (State, error) {
 	return states[0], nil
 }
 
+// IsCopy tells whether the database is another than the one that it says it is,
+// so that the next process to start will begin a hold. It changes nothing.
+func (s *Service) IsCopy(ctx context.Context) (bool, error) {
+	var copied bool
+	err := s.DB.GetContext(ctx, &copied,
+		`SELECT EXISTS (SELECT FROM installation WHERE identity <> `+identity+`)`)
+	if err != nil {
+		return false, fmt.Errorf("comparing the identity: %w", err)
+	}
+	return copied, nil
+}
+
 // Hold begins a hold by hand: workers that start from now on wait. It is for a
 // database that was taken back in time where it stands. Errors:
 // VALIDATION_ERROR for the reason, INVALID_STATE when a hold is in force.

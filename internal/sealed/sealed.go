@@ -170,14 +170,24 @@ type value struct {
 }
 
 func (s *Service) rotateColumn(ctx context.Context, column Column, done *Report) error {
+	return s.read(ctx, column, s.Keys.Current(), func(batch []value) error {
+		return s.replace(ctx, column, batch, done)
+	})
+}
+
+// read hands the values of a column to use, a batch at a time, without those
+// of the key that except names.
+func (s *Service) read(
+	ctx context.Context, column Column, except string, use func(batch []value) error,
+) error {
 	//nolint:sqlclosecheck // closed below; the linter does not know sqlx's rows
 	rows, err := s.DB.QueryxContext(ctx, fmt.Sprintf(`
 		SELECT ARRAY[%s], %s
 		  FROM %s
 		 WHERE %[2]s IS NOT NULL
-		   AND split_part(%[2]s, '.', 2) <> $1`,
+		   AND (split_part(%[2]s, '.', 2) <> $1 OR $1 = '')`,
 		castAll(column.Key), pq.QuoteIdentifier(column.Name), pq.QuoteIdentifier(column.Table)),
-		s.Keys.Current())
+		except)
 	if err != nil {
 		return fmt.Errorf("reading values: %w", err)
 	}
@@ -190,7 +200,7 @@ func (s *Service) rotateColumn(ctx context.Context, column Column, done *Report)
 		if len(batch) == 0 {
 			return rows.Err()
 		}
-		if err := s.replace(ctx, column, batch, done); err != nil {
+		if err := use(batch); err != nil {
 			return err
 		}
 	}

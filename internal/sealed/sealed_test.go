@@ -21,6 +21,7 @@ type safe struct {
 	db       *postgres.DB
 	old, new string
 	uids     []uuid.UUID
+	user     uuid.UUID
 }
 
 func newSafe(t *testing.T, subscriptions int) *safe {
@@ -52,6 +53,7 @@ func newSafe(t *testing.T, subscriptions int) *safe {
 		}
 	}
 	user := uuid.New()
+	s.user = user
 	exec(t, s.db, `INSERT INTO users (user_uid, email, name, role, password_hash, created_at)
 		VALUES ($1, 'a@b.example', 'A', 'admin', 'x', $2)`, user, now)
 	exec(t, s.db, `

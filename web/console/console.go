@@ -31,6 +31,7 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/queue"
+	"drawbridge/internal/restore"
 	"drawbridge/internal/retention"
 	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
@@ -58,6 +59,8 @@ type Options struct {
 	// Attention is the queue of what needs a human, Fleet the state of the whole.
 	Attention *attention.Service
 	Fleet     *fleet.Service
+	// Restored knows whether a restored database holds everything.
+	Restored *restore.Service
 	// System is shown on the page about the system.
 	System SystemFacts
 	// BasePath stands before the API's paths, such as /api.

@@ -35,6 +35,7 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/queue"
 	"drawbridge/internal/receiver"
+	"drawbridge/internal/restore"
 	"drawbridge/internal/retention"
 	"drawbridge/internal/search"
 	"drawbridge/internal/secret"
@@ -111,6 +112,7 @@ func newRoom(t *testing.T) *room {
 		},
 		Fleet:       &fleet.Service{DB: r.DB},
 		Development: &console.Development{Receiver: receiver.New(r.DB.Now)},
+		Restored:    &restore.Service{DB: r.DB},
 	}
 	r.Console, err = console.New(r.options)
 	r.must(err)

@@ -75,6 +75,9 @@ func (c *Console) system(ctx echo.Context) error {
 			ID: fmt.Sprint(step.Version), Name: step.Name, Applied: step.Applied,
 		})
 	}
+	if page.Held, err = c.held(ctx.Request().Context()); err != nil {
+		return err
+	}
 	page.Frame, err = c.frame(ctx, views.SectionSystem, "System", views.Crumb{Label: "System"})
 	if err != nil {
 		return err

@@ -1,0 +1,43 @@
+package console_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/restore"
+	"drawbridge/views"
+)
+
+// TestSystemPageTellsOfAHold shows the banner while a hold is in force, with
+// what it holds and how to end it, and not a moment longer.
+func TestSystemPageTellsOfAHold(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b, guard := r.signedIn(), &restore.Service{DB: r.DB}
+	r.subscribe(r.receiver().URL)
+	r.publish("Approved")
+	if b.get(views.PathSystem).wantStatus(t, http.StatusOK).find("#held").Length() != 0 {
+		t.Error("the banner is there although nothing is held")
+	}
+	r.must(r.DB.InTx(t.Context(), func(tx *postgres.Tx) error {
+		return guard.Hold(t.Context(), tx, "recovered to <b>09:30</b>")
+	}))
+	banner := b.get(views.PathSystem).wantStatus(t, http.StatusOK).text("#held")
+	for _, want := range []string{
+		"Nothing is sent", "recovered to <b>09:30</b>", "1 delivery and ",
+		"drawbridge restore release --deliveries cancel", "drawbridge restore release --deliveries send",
+	} {
+		if !strings.Contains(banner, want) {
+			t.Errorf("the banner does not say %q but %q", want, banner)
+		}
+	}
+	r.must(r.DB.InTx(t.Context(), func(tx *postgres.Tx) error {
+		_, err := guard.Release(t.Context(), tx)
+		return err
+	}))
+	if b.get(views.PathSystem).wantStatus(t, http.StatusOK).find("#held").Length() != 0 {
+		t.Error("the banner is there after the decision")
+	}
+}
