@@ -46,10 +46,11 @@ verify: ## Check that generated code, formatting and go.mod are up to date
 	@.ci/verify
 
 .PHONY: lint
-lint: ## Run the linters and check the licences of what is built in
+lint: ## Run the linters, check the licences of what is built in and the unit file
 	@$(LINT) run
 	@go mod verify >/dev/null
 	@.ci/licences
+	@.ci/unit
 
 .PHONY: fmt
 fmt: ## Format Go code and templates
@@ -85,6 +86,15 @@ chaos: vendor ## Kill processes and Postgres under load, and check that nothing 
 .PHONY: upgrade-test
 upgrade-test: ## Run the previous release on this schema, beside this one
 	@go test ./cmd/drawbridge -tags upgrade -run TestPreviousReleaseOnThisSchema -count=1 -v -timeout 15m
+
+# Needs root: it makes a Debian in a folder. With TESTS it runs only those there.
+.PHONY: fresh-test
+fresh-test: ## Try make run and make test on a fresh minimal Debian, as root and as a user
+	@.ci/fresh $(TESTS)
+
+.PHONY: reproducible
+reproducible: ## Build twice from empty caches and compare
+	@.ci/reproducible
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10m) each

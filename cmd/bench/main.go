@@ -19,9 +19,11 @@
 //	api.go         operations over HTTP; record.go and replay.go make their floor
 //	deliveries.go  backlog and stream; queue.go makes their floors
 //	isolation.go   healthy endpoints beside sick ones
-//	processes.go   two working processes beside one
+//	processes.go   several working processes beside one
 //	backlog.go     a very long backlog, and the API meanwhile
 //	upload.go      memory of the real program
+//	start.go       its start
+//	lists.go       the console's lists
 package main
 
 import (
@@ -91,16 +93,21 @@ type sizes struct {
 	// waiting is the length of the long backlog, drained how much of it is
 	// measured, called for how many seconds the API is called meanwhile.
 	waiting, drained, called int
+	// starts is how often the program is started, visits how often a list of the
+	// console is asked for, beside so many seeded deliveries.
+	starts, visits, seeded int
 }
 
 var (
 	fullSizes = sizes{
 		rate: 50, seconds: 20, operations: 4000, rounds: 4, events: 20_000, endpoints: 50,
 		isolated: 5000, slow: 6000, waiting: 500_000, drained: 40_000, called: 10,
+		starts: 7, visits: 60, seeded: 200_000,
 	}
 	quickSizes = sizes{
 		rate: 50, seconds: 4, operations: 800, rounds: 2, events: 2_000, endpoints: 50,
 		isolated: 800, slow: 1200, waiting: 50_000, drained: 4_000, called: 2,
+		starts: 3, visits: 20, seeded: 20_000,
 	}
 )
 
@@ -119,6 +126,8 @@ var sections = []section{
 	{"processes", (*bench).processes},
 	{"backlog500k", (*bench).backlog500k},
 	{"upload", (*bench).upload},
+	{"start", (*bench).start},
+	{"lists", (*bench).lists},
 }
 
 func sectionNames() []string {

@@ -29,25 +29,18 @@ const (
 // program peak, beside what the program takes when it is idle.
 func (b *bench) upload(ctx context.Context) (err error) {
 	b.say("upload: building the program")
-	p := &program{folder: filepath.Join(b.cluster.folder, "program")}
-	if p.url, err = b.cluster.newDatabase(ctx); err != nil {
-		return err
-	}
-	if err := p.build(ctx); err != nil {
+	p, err := b.program(ctx)
+	if err != nil {
 		return err
 	}
 	demo, err := p.demo(ctx)
 	if err != nil {
 		return err
 	}
-	began := time.Now()
 	if err := p.serve(ctx); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, p.stop()) }()
-	if err := b.reportStart(ctx, p, time.Since(began)); err != nil {
-		return err
-	}
 	// A first request, so that the idle program is one that has served.
 	if err := p.request(ctx, demo, http.MethodGet, "", nil); err != nil {
 		return err
@@ -72,21 +65,6 @@ func (b *bench) upload(ctx context.Context) (err error) {
 	return nil
 }
 
-// reportStart sets the time until the program was ready beside that of one that
-// only prints its help.
-func (b *bench) reportStart(ctx context.Context, p *program, ready time.Duration) error {
-	began := time.Now()
-	if err := p.command(ctx, "serve", "--help").Run(); err != nil {
-		return fmt.Errorf("asking the program for its help: %w", err)
-	}
-	b.report.add(row{
-		Section: "start", Name: "from its start to the ready line", Unit: "ms",
-		Value: milliseconds(ready), Floor: milliseconds(time.Since(began)),
-		FloorName: "printing its help", Aim: "< 1000 ms",
-	})
-	return nil
-}
-
 // program is the real program in a process of its own.
 type program struct {
 	folder, url string
@@ -95,9 +73,6 @@ type program struct {
 }
 
 func (p *program) build(ctx context.Context) error {
-	if err := os.MkdirAll(p.folder, 0o750); err != nil {
-		return fmt.Errorf("making the program's folder: %w", err)
-	}
 	output, err := exec.CommandContext(ctx, "go", "build", "-o", p.binary(),
 		"drawbridge/cmd/drawbridge").CombinedOutput()
 	if err != nil {
@@ -129,6 +104,10 @@ type demoData struct {
 	Loans []struct {
 		UID string `json:"loan_application_uid"`
 	} `json:"loans"`
+	Users []struct {
+		Email    string `json:"email"`
+		Password string `json:"password"`
+	} `json:"users"`
 }
 
 func (p *program) demo(ctx context.Context) (demoData, error) {
@@ -143,8 +122,9 @@ func (p *program) demo(ctx context.Context) (demoData, error) {
 	if err := json.Unmarshal(output, &data); err != nil {
 		return data, fmt.Errorf("reading the demo data: %w", err)
 	}
-	if len(data.Partners) == 0 || len(data.Partners[0].Clients) == 0 || len(data.Loans) == 0 {
-		return data, errors.New("the demo data has no client or no loan")
+	if len(data.Partners) == 0 || len(data.Partners[0].Clients) == 0 || len(data.Loans) == 0 ||
+		len(data.Users) == 0 {
+		return data, errors.New("the demo data has no client, no loan or no user")
 	}
 	return data, nil
 }

@@ -58,6 +58,10 @@ func examineDatabase(ctx context.Context, db *postgres.DB) []checkup {
 		answered.Finding = findingFailed
 		answered.Remedy = fmt.Sprintf("Drawbridge needs Postgres %d or later.", leastPostgres)
 	}
+	if err := db.CheckPooling(ctx); err != nil {
+		answered.Finding, answered.Detail = findingFailed, sentence(err)
+		answered.Remedy = "See PgBouncer in the scaling guide."
+	}
 	return []checkup{
 		answered, examineSchema(ctx, db), examineClock(server.Now.Sub(before.Add(took / 2))),
 	}

@@ -11,15 +11,20 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// newPooler runs PgBouncer in session mode in front of a database and returns the
-// URL that leads through it.
-func newPooler(t *testing.T, program, databaseURL string) string {
+// newPooler runs PgBouncer in a mode in front of a database and returns the URL
+// that leads through it.
+func newPooler(t *testing.T, mode, databaseURL string) string {
 	t.Helper()
+	program, err := exec.LookPath("pgbouncer")
+	if err != nil {
+		t.Fatal(err)
+	}
 	behind, err := url.Parse(databaseURL)
 	if err != nil {
 		t.Fatal(err)
@@ -48,11 +53,11 @@ listen_addr = 127.0.0.1
 listen_port = %s
 unix_socket_dir =
 auth_type = any
-pool_mode = session
+pool_mode = %s
 default_pool_size = 120
 max_client_conn = 500
 ignore_startup_parameters = extra_float_digits
-`, name, behind.Hostname(), behind.Port(), behind.User.Username(), password, port)
+`, name, behind.Hostname(), behind.Port(), behind.User.Username(), password, port, mode)
 	if err := os.WriteFile(config, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -93,15 +98,11 @@ ignore_startup_parameters = extra_float_digits
 // in two round trips, which must meet the same connection.
 func TestFaultPooler(t *testing.T) {
 	t.Parallel()
-	program, err := exec.LookPath("pgbouncer")
-	if err != nil {
-		t.Fatal(err)
-	}
 	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
 	w := newWorld(t)
 	l := w.newLoad(r)
 	direct := w.vars["DATABASE_URL"]
-	w.vars["DATABASE_URL"] = newPooler(t, program, direct)
+	w.vars["DATABASE_URL"] = newPooler(t, "session", direct)
 	w.vars["DRAWBRIDGE_PREPARED_STATEMENTS"] = "false"
 	w.serve("--roles", "worker")
 	l.use(w.serve("--roles", "api"))
@@ -114,4 +115,26 @@ func TestFaultPooler(t *testing.T) {
 		t.Errorf("%d calls were not confirmed", failed)
 	}
 	t.Logf("%+v", found)
+}
+
+// TestFaultPoolerLendsConnections must be told at the start, not by calls that
+// fail under load.
+func TestFaultPoolerLendsConnections(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{"transaction", "statement"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			w.vars["DATABASE_URL"] = newPooler(t, mode, w.vars["DATABASE_URL"])
+			w.vars["DRAWBRIDGE_PREPARED_STATEMENTS"] = "false"
+			got := w.run("", "serve")
+			if got.status != exitFailed || !strings.Contains(got.stderr, "pool_mode = session") {
+				t.Errorf("serve ended with %d: %s", got.status, got.stderr)
+			}
+			found := examined(t, w, 1)["database"]
+			if found.Finding != findingFailed || !strings.Contains(found.Detail, "pool_mode") {
+				t.Errorf("the doctor says %+v", found)
+			}
+		})
+	}
 }

@@ -57,6 +57,9 @@ func (cmd serveCmd) Run(env *environment) error {
 }
 
 func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres.DB) error {
+	if err := db.CheckPooling(env.ctx); err != nil {
+		return err
+	}
 	if settings.Env == config.Development {
 		if err := migrations.Up(env.ctx, db.DB.DB); err != nil {
 			return err

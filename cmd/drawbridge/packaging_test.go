@@ -1,0 +1,279 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"drawbridge/internal/config"
+)
+
+// instruction is a line of the Dockerfile, continuations joined.
+type instruction struct{ name, rest string }
+
+func dockerfile(t *testing.T) []instruction {
+	t.Helper()
+	text := strings.ReplaceAll(readDocument(t, "Dockerfile"), "\\\n", " ")
+	var found []instruction
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if name, rest, ok := strings.Cut(line, " "); ok && !strings.HasPrefix(line, "#") {
+			found = append(found, instruction{name, strings.Join(strings.Fields(rest), " ")})
+		}
+	}
+	return found
+}
+
+// isIgnored tells whether .dockerignore keeps a file out of the build.
+func isIgnored(t *testing.T, path string) bool {
+	t.Helper()
+	for _, pattern := range strings.Fields(readDocument(t, ".dockerignore")) {
+		if base, everywhere := strings.CutPrefix(pattern, "**/"); everywhere {
+			if ok, err := filepath.Match(base, filepath.Base(path)); err != nil || ok {
+				return true
+			}
+			continue
+		}
+		if path == pattern || strings.HasPrefix(path, pattern+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+// TestDockerfileHasWhatItCopies stands in for an engine: every file that the
+// image is made from exists and gets there.
+func TestDockerfileHasWhatItCopies(t *testing.T) {
+	t.Parallel()
+	stages := []string{}
+	for _, step := range dockerfile(t) {
+		words := strings.Fields(step.rest)
+		switch step.name {
+		case "FROM":
+			stages = append(stages, words[len(words)-1])
+		case "COPY":
+			from := ""
+			for strings.HasPrefix(words[0], "--") {
+				if name, ok := strings.CutPrefix(words[0], "--from="); ok {
+					from = name
+				}
+				words = words[1:]
+			}
+			if from != "" {
+				if !slices.Contains(stages, from) {
+					t.Errorf("COPY %s: there is no stage %s before it", step.rest, from)
+				}
+				continue
+			}
+			for _, source := range words[:len(words)-1] {
+				if _, err := os.Stat("../../" + source); err != nil || isIgnored(t, source) {
+					t.Errorf("COPY %s: %s is not in the build context (%v)", step.rest, source, err)
+				}
+			}
+		}
+	}
+	if len(stages) != 3 {
+		t.Errorf("the stages are %v", stages)
+	}
+	for _, path := range builtFrom(t) {
+		if isIgnored(t, path) {
+			t.Errorf(".dockerignore keeps %s out, which the program is built from", path)
+		}
+	}
+}
+
+// builtFrom lists our files that go into the program, embedded ones included.
+func builtFrom(t *testing.T) []string {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command("go", "list", "-deps", "-json=Dir,Standard,Module,GoFiles,EmbedFiles", ".")
+	output, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
+		var found struct {
+			Dir                 string
+			GoFiles, EmbedFiles []string
+		}
+		if err := decoder.Decode(&found); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		folder, err := filepath.Rel(root, found.Dir)
+		if err != nil || strings.HasPrefix(folder, "..") {
+			continue
+		}
+		for _, name := range slices.Concat(found.GoFiles, found.EmbedFiles) {
+			paths = append(paths, filepath.Join(folder, name))
+		}
+	}
+	if len(paths) < 100 {
+		t.Errorf("the program is built from %v", paths)
+	}
+	return paths
+}
+
+// TestImageIsWhatMakeBuilds compares the commands, so that an image holds the
+// very program that the tests ran.
+func TestImageIsWhatMakeBuilds(t *testing.T) {
+	t.Parallel()
+	plain := strings.NewReplacer(`"`, "", "'", "", "$(VERSION)", "V", "${VERSION}", "V")
+	makefile := regexp.MustCompile(`(?m)^BUILD +:= (.*)$`).FindStringSubmatch(readDocument(t, "Makefile"))
+	goes := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(readDocument(t, "go.mod"))
+	if makefile == nil || goes == nil {
+		t.Fatal("the Makefile builds nothing, or go.mod names no version")
+	}
+	d, built, based := &desk{variables: map[string]string{}}, false, false
+	for _, step := range dockerfile(t) {
+		switch step.name {
+		case "FROM":
+			based = based || strings.HasPrefix(step.rest, "golang:"+goes[1])
+		case "RUN":
+			built = built || strings.HasPrefix(plain.Replace(step.rest), plain.Replace(makefile[1])+" ")
+		case "HEALTHCHECK", "CMD":
+			_, list, _ := strings.Cut(step.rest, "[")
+			var words []string
+			if err := json.Unmarshal([]byte("["+list), &words); err != nil {
+				t.Errorf("%s %s: %v", step.name, step.rest, err)
+			}
+			words = slices.DeleteFunc(words, func(word string) bool { return word == "/drawbridge" })
+			if got := d.run(t, append(words, "--help")...); got.status != 0 {
+				t.Errorf("%s runs %v, which is no command", step.name, words)
+			}
+		case "ENV":
+			for _, assignment := range strings.Fields(step.rest) {
+				name, value, _ := strings.Cut(assignment, "=")
+				wantVariable(t, "Dockerfile", name, value)
+			}
+		}
+	}
+	if !built {
+		t.Errorf("no RUN of the Dockerfile builds as `%s`", makefile[1])
+	}
+	if !based {
+		t.Errorf("the Dockerfile does not build with Go %s as go.mod wants it", goes[1])
+	}
+	last := slices.IndexFunc(dockerfile(t), func(step instruction) bool {
+		return step.name == "FROM" && strings.HasSuffix(step.rest, ":nonroot")
+	})
+	if last < 0 {
+		t.Error("the image does not run as an ordinary user")
+	}
+}
+
+// wantVariable checks that a file sets a variable that there is, to a value that
+// is accepted.
+func wantVariable(t *testing.T, file, name, value string) {
+	t.Helper()
+	for _, setting := range config.Effective(func(string) string { return "" }, func(asked string) string {
+		return map[string]string{name: value}[asked]
+	}) {
+		if setting.Name == name {
+			if setting.Fault != "" && setting.Value != "" && !strings.Contains(setting.Fault, "production") {
+				t.Errorf("%s sets %s=%s: %s", file, name, value, setting.Fault)
+			}
+			return
+		}
+	}
+	t.Errorf("%s sets %s, which is no setting", file, name)
+}
+
+// TestComposeFileFits reads the file as an engine would, and its settings as the
+// program will.
+func TestComposeFileFits(t *testing.T) {
+	t.Parallel()
+	var file struct {
+		Services map[string]struct {
+			Build       string
+			Image       string
+			Command     []string
+			Environment map[string]string
+			Ports       []string
+			Volumes     []string
+			DependsOn   map[string]struct{ Condition string } `yaml:"depends_on"`
+			Healthcheck struct{ Test []string }
+		}
+		Volumes map[string]any
+	}
+	decoder := yaml.NewDecoder(strings.NewReader(readDocument(t, "docker-compose.yml")))
+	if err := decoder.Decode(&file); err != nil {
+		t.Fatal(err)
+	}
+	service := file.Services["drawbridge"]
+	if service.Build != "." || len(file.Services) != 2 {
+		t.Fatalf("the services are %+v", file.Services)
+	}
+	settings, err := config.Load(func(name string) string { return service.Environment[name] })
+	if err != nil {
+		t.Fatalf("the program refuses the settings: %v", err)
+	}
+	for name, value := range service.Environment {
+		wantVariable(t, "docker-compose.yml", name, value)
+	}
+	_, port, _ := strings.Cut(settings.Listen, ":")
+	if !slices.ContainsFunc(service.Ports, func(p string) bool { return strings.HasSuffix(p, ":"+port) }) {
+		t.Errorf("it listens on %s and publishes %v", settings.Listen, service.Ports)
+	}
+	if got := (&desk{variables: service.Environment}).run(t, append(service.Command, "--help")...); got.status != 0 {
+		t.Errorf("it runs %v, which is no command", service.Command)
+	}
+	for name, other := range file.Services {
+		for _, volume := range other.Volumes {
+			source, _, _ := strings.Cut(volume, ":")
+			if _, declared := file.Volumes[source]; !declared {
+				t.Errorf("%s uses the volume %s, which is not declared", name, source)
+			}
+		}
+		for on, how := range other.DependsOn {
+			if how.Condition == "service_healthy" && len(file.Services[on].Healthcheck.Test) == 0 {
+				t.Errorf("%s waits for the health of %s, which has no check", name, on)
+			}
+		}
+	}
+}
+
+// TestUnitOfSystemdFits holds the unit against the program; make lint has
+// systemd's own tool look at it.
+func TestUnitOfSystemdFits(t *testing.T) {
+	t.Parallel()
+	values := map[string][]string{}
+	for line := range strings.Lines(readDocument(t, "docs/deploy/drawbridge.service")) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(line, "#") {
+			values[name] = append(values[name], value)
+		}
+	}
+	command, _ := strings.CutPrefix(strings.Join(values["ExecStart"], ""), "/usr/local/bin/drawbridge ")
+	d := &desk{variables: map[string]string{}}
+	if got := d.run(t, append(strings.Fields(command), "--help")...); command == "" || got.status != 0 {
+		t.Errorf("it starts %v, which is no command", values["ExecStart"])
+	}
+	patience, err := time.ParseDuration(strings.Join(values["TimeoutStopSec"], ""))
+	if err != nil || patience < drainTimeout+5*time.Second {
+		t.Errorf("it is killed after %s (%v), and may need %s to end", patience, err, drainTimeout)
+	}
+	for name, want := range map[string]string{
+		"KillSignal": "SIGTERM", "DynamicUser": "yes", "NoNewPrivileges": "yes",
+		"ProtectSystem": "strict", "ProtectHome": "yes", "PrivateTmp": "yes",
+	} {
+		if !slices.Equal(values[name], []string{want}) {
+			t.Errorf("%s is %v, want %s", name, values[name], want)
+		}
+	}
+}

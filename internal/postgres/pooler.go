@@ -1,0 +1,56 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// ErrTransactionPooling says that a pooler stands before the server which lends
+// its connections for a transaction at a time.
+var ErrTransactionPooling = errors.New("a pooler between here and PostgreSQL gives each " +
+	"transaction another connection (pool_mode = transaction or statement); the service needs " +
+	"pool_mode = session, or a DATABASE_URL that leads to PostgreSQL itself")
+
+const (
+	// poolingQuestions is how often each of two connections is asked who serves it.
+	poolingQuestions = 4
+	poolingTimeout   = 10 * time.Second
+)
+
+// CheckPooling returns ErrTransactionPooling when two open connections of ours
+// are served by the same process of the server, or one by several in turn. That
+// cannot be where each has one to itself: it is how a pooler looks that lends
+// them. One that is idle shows itself at the first question, since it lends the
+// connection that came back last. No answer is no fault here.
+func (db *DB) CheckPooling(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, poolingTimeout)
+	defer cancel()
+	var served [2]int
+	var connections [2]*sqlx.Conn
+	for i := range connections {
+		connection, err := db.Connx(ctx)
+		if err != nil {
+			return nil //nolint:nilerr // a pool of one, or no database: told elsewhere
+		}
+		defer connection.Close()
+		connections[i] = connection
+	}
+	for range poolingQuestions {
+		for i, connection := range connections {
+			var process int
+			// Without arguments it is one round trip, which any pooler serves whole.
+			if err := connection.GetContext(ctx, &process, `SELECT pg_backend_pid()`); err != nil {
+				return fmt.Errorf("asking which process serves a connection: %w", err)
+			}
+			if process == served[1-i] || served[i] != 0 && process != served[i] {
+				return ErrTransactionPooling
+			}
+			served[i] = process
+		}
+	}
+	return nil
+}
