@@ -122,6 +122,7 @@ var sections = []section{
 	{"latency", (*bench).latency},
 	{"api", (*bench).api},
 	{"deliveries", (*bench).deliveries},
+	{"stream", (*bench).stream},
 	{"isolation", (*bench).isolation},
 	{"processes", (*bench).processes},
 	{"backlog500k", (*bench).backlog500k},

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/json"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -152,9 +151,9 @@ func (h *house) publish() {
 	h.move(time.Microsecond)
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := h.Webhooks.Publish(ctx, tx, webhook.Event{
-			UID: postgres.NewUID(tx.Now), Kind: lending.EventTaskCreated, OccurredAt: tx.Now,
-			PartnerUID: h.partner, MerchantUID: h.merchant, ApplicationUID: h.application,
-			Status: "Pending", Body: fmt.Appendf(nil, `{"at":%d}`, h.now.Load()),
+			UID: postgres.NewUID(tx.Now), Kind: lending.EventTaskCreated,
+			ApplicationUID: h.application, Status: "Pending",
+			Head: []byte(`{"at":"`), Tail: []byte(`"}`),
 		})
 		return err
 	})

@@ -192,6 +192,22 @@ func (e Event) Render(timestamp time.Time) ([]byte, error) {
 	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), nil
 }
 
+// RenderAround returns the body of the webhook as Render does, before and after its
+// timestamp, for whoever learns the time only when the event is written.
+func (e Event) RenderAround() (head, tail []byte, err error) {
+	body, err := e.Render(time.Time{})
+	if err != nil {
+		return nil, nil, err
+	}
+	// No text of a payload can look like this, since its quotes are escaped.
+	const name = `"timestamp":"`
+	head, tail, found := bytes.Cut(body, []byte(name+FormatTimestamp(time.Time{})))
+	if !found {
+		return nil, nil, fmt.Errorf("rendering event %s: the body has no timestamp", e.Kind)
+	}
+	return append(head[:len(head):len(head)], name...), tail, nil
+}
+
 // FormatTimestamp writes the time of an event as its payload does.
 func FormatTimestamp(timestamp time.Time) string {
 	return timestamp.UTC().Format(timestampLayout)

@@ -291,7 +291,7 @@ func TestReplaySendsWhatASubscriptionNeverGot(t *testing.T) {
 	h := newHouse(t)
 	endpoint := newReceiver(t, nil)
 	since := h.clock.now()
-	var events []webhook.Event
+	var events []published
 	for range 3 {
 		events = append(events, h.publish(t))
 		h.clock.move(time.Second)

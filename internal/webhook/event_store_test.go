@@ -53,7 +53,7 @@ func TestEventsAreFilteredAndPaged(t *testing.T) {
 	h := newHouse(t)
 	subscription, _ := h.subscribe(t, "https://hooks.example/in", nil)
 	start := h.clock.now()
-	var events []webhook.Event
+	var events []published
 	for range 3 {
 		h.clock.move(time.Minute)
 		events = append(events, h.publish(t))

@@ -167,29 +167,36 @@ func (h *house) subscribe(
 	return made, value
 }
 
-// eventCount makes the events of a standing clock differ.
-var eventCount atomic.Int64
-
-// event is a task event of the house's application at the present.
+// event is a task event of the house's application.
 func (h *house) event() webhook.Event {
-	at := h.clock.now().Add(time.Duration(eventCount.Add(1)) * time.Microsecond)
 	return webhook.Event{
-		UID: postgres.NewUID(at), Kind: lending.EventTaskCreated, OccurredAt: at,
-		PartnerUID: h.partner, MerchantUID: h.merchant, ApplicationUID: h.application,
-		Status: "Pending",
-		Body:   fmt.Appendf(nil, `{"status":"Pending","timestamp":"%s"}`, lending.FormatTimestamp(at)),
+		UID: postgres.NewUID(h.clock.now()), Kind: lending.EventTaskCreated,
+		ApplicationUID: h.application, Status: "Pending",
+		Head: []byte(`{"status":"Pending","timestamp":"`), Tail: []byte(`"}`),
 	}
 }
 
+// published is an event as it was recorded.
+type published struct {
+	webhook.Event
+
+	OccurredAt time.Time
+	Body       []byte
+}
+
 // publish commits one event and returns it.
-func (h *house) publish(t testing.TB) webhook.Event {
+func (h *house) publish(t testing.TB) published {
 	t.Helper()
 	event := h.event()
 	h.do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := h.Publish(ctx, tx, event)
 		return err
 	})
-	return event
+	found, err := h.EventByUID(t.Context(), event.UID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return published{event, found.OccurredAt, found.Body}
 }
 
 // list returns every delivery, newest first.

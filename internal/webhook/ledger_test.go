@@ -135,11 +135,9 @@ func (m *ledgerModel) publish() {
 	event.Kind = rapid.SampledFrom([]lending.EventKind{
 		lending.EventTaskCreated, lending.EventTaskUpdated, lending.EventDocumentSent,
 	}).Draw(m.t, "kind")
-	event.PartnerUID = m.partner
-	event.MerchantUID = rapid.SampledFrom(m.merchants).Draw(m.t, "merchant")
-	event.ApplicationUID = m.applications[event.MerchantUID]
+	merchant := rapid.SampledFrom(m.merchants).Draw(m.t, "merchant")
+	event.ApplicationUID = m.applications[merchant]
 	m.try(func(ctx context.Context, tx *postgres.Tx) error {
-		event.OccurredAt = tx.Now
 		_, err := m.h.Publish(ctx, tx, event)
 		return err
 	})
@@ -150,7 +148,7 @@ func (m *ledgerModel) publish() {
 			known.verdicts[uid] = modelVerdict{webhook.VerdictDeleted, 0}
 		case !s.Wants(event.Kind):
 			known.verdicts[uid] = modelVerdict{webhook.VerdictEvent, s.Version}
-		case len(s.Merchants) > 0 && !slices.Contains(s.Merchants, event.MerchantUID):
+		case len(s.Merchants) > 0 && !slices.Contains(s.Merchants, merchant):
 			known.verdicts[uid] = modelVerdict{webhook.VerdictMerchant, s.Version}
 		default:
 			known.verdicts[uid] = modelVerdict{webhook.VerdictSent, 0}

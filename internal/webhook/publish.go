@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -30,7 +31,12 @@ type DeliverArgs struct {
 func (DeliverArgs) Kind() string { return "webhook_deliver" }
 
 // InsertOpts puts the job in its queue.
-func (DeliverArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: Queue} }
+func (DeliverArgs) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Queue, MaxAttempts: maxRuns}
+}
+
+// maxRuns is how often the queue runs a job that ends with an error of our own.
+const maxRuns = river.MaxAttemptsDefault
 
 // Inserter is the part of the queue's client that adds jobs to the caller's
 // transaction; it is the one seam to the queue on this side.
@@ -42,71 +48,115 @@ type Inserter interface {
 
 var _ rivertype.JobArgs = DeliverArgs{}
 
-// Event is a fact to tell a partner, with its body rendered for good.
+// Event is a fact about an application to tell its partner.
 type Event struct {
 	UID            uuid.UUID
 	Kind           lending.EventKind
-	OccurredAt     time.Time
-	PartnerUID     uuid.UUID
-	MerchantUID    uuid.UUID
 	ApplicationUID uuid.UUID
 	Status         string
-	Body           []byte
+	// Head and Tail are the body before and after its timestamp, which Publish
+	// decides.
+	Head, Tail []byte
 }
 
-// Publish writes the event, one delivery for each subscription of the partner
-// that wants it, and the delivery's job, all in the caller's transaction, and
-// returns how many deliveries that made.
+// publishEvent writes an event and all that follows from it. It is one statement,
+// because this is the hot path of every change, and most of what a statement
+// costs it costs whatever it does.
 //
-// Event and deliveries are one statement: this is the hot path of every
-// change. It also writes down which subscriptions it passed over and why, so
-// that Verdicts need not guess. A paused subscription gets its delivery and job too; the job parks
-// the delivery under a lock, which a simultaneous resumption cannot miss.
-func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, e Event) (int, error) {
-	rows, err := tx.QueryContext(ctx, `
-		WITH considered AS MATERIALIZED (
-			SELECT s.subscription_uid,
-			       s.version,
-			       CASE
-			           WHEN s.events <> ARRAY['all'] AND $3 <> ALL (s.events) THEN 'event'
-			           WHEN NOT s.all_merchants AND NOT EXISTS (
-			                    SELECT 1
-			                      FROM subscription_merchants m
-			                     WHERE m.subscription_uid = s.subscription_uid
-			                       AND m.merchant_uid = $5) THEN 'merchant'
-			       END AS passed_over
-			  FROM subscriptions s
-			 WHERE s.partner_uid = $4
-			   AND s.state <> 'deleted'
-		), event AS (
-			INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
-			                    application_uid, status, body, traceparent, passed_over)
-			VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $10, (
-			            SELECT coalesce(jsonb_agg(jsonb_build_object(
-			                       's', subscription_uid, 'v', version, 'w', passed_over)), '[]')
-			              FROM considered
-			             WHERE passed_over IS NOT NULL))
-		)
+// The application's row is locked, and its last event's time moved on by at least
+// a microsecond, so that application, status and timestamp together never name
+// two events (specification section 6.1), even when a clock steps back. Partner
+// and merchant are the application's, and the subscriptions are read where the
+// deliveries are made: no row can name what does not exist.
+//
+// The job's row is that which the queue's client would write.
+const publishEvent = `
+	WITH subject AS MATERIALIZED (
+		UPDATE applications
+		   SET last_event_at = greatest($2, last_event_at + interval '1 microsecond')
+		 WHERE application_uid = $1
+		RETURNING partner_uid, merchant_uid, last_event_at
+	), considered AS MATERIALIZED (
+		SELECT s.subscription_uid,
+		       s.version,
+		       drawbridge_uid($2) AS delivery_uid,
+		       CASE
+		           WHEN s.events <> ARRAY['all'] AND $4 <> ALL (s.events) THEN 'event'
+		           WHEN NOT s.all_merchants AND NOT EXISTS (
+		                    SELECT 1
+		                      FROM subscription_merchants m
+		                     WHERE m.subscription_uid = s.subscription_uid
+		                       AND m.merchant_uid = a.merchant_uid) THEN 'merchant'
+		       END AS passed_over
+		  FROM subject a
+		  JOIN subscriptions s USING (partner_uid)
+		 WHERE s.state <> 'deleted'
+	), event AS (
+		INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
+		                    application_uid, status, body, traceparent, passed_over)
+		SELECT $3, last_event_at, $4, partner_uid, merchant_uid, $1, $5,
+		       $6::bytea || convert_to(to_char(last_event_at AT TIME ZONE 'UTC',
+		           'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'UTF8') || $7::bytea, $8, (
+		           SELECT coalesce(jsonb_agg(jsonb_build_object(
+		                      's', subscription_uid, 'v', version, 'w', passed_over)), '[]')
+		             FROM considered
+		            WHERE passed_over IS NOT NULL)
+		  FROM subject
+	), delivery AS (
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
 		                        event, application_uid, status, state, next_attempt_at, queued)
-		SELECT drawbridge_uid($9), $9, subscription_uid, $1, $2, $3, $6, $7, 'pending', $9, true
+		SELECT delivery_uid, $2, subscription_uid, $3, last_event_at, $4, $1, $5, 'pending',
+		       $2, true
+		  FROM subject, considered
+		 WHERE passed_over IS NULL
+	), job AS (
+		INSERT INTO river_job (args, created_at, kind, max_attempts, metadata, priority, queue,
+		                       scheduled_at, state, tags)
+		SELECT $9::jsonb || jsonb_build_object('delivery_uid', delivery_uid), $10, $11, $12,
+		       '{}', $13, $14, $10, 'available', '{}'
 		  FROM considered
 		 WHERE passed_over IS NULL
-		RETURNING delivery_uid`,
-		e.UID, e.OccurredAt, string(e.Kind), e.PartnerUID, e.MerchantUID,
-		e.ApplicationUID, e.Status, e.Body, tx.Now, traceparent(ctx))
+	), notice AS (
+		SELECT pg_notify(current_schema() || '.river_insert', $15::text)
+		 WHERE $15::text IS NOT NULL
+		   AND EXISTS (SELECT FROM considered WHERE passed_over IS NULL)
+	)
+	SELECT (SELECT count(*) FROM considered WHERE passed_over IS NULL),
+	       (SELECT count(*) FROM notice)
+	  FROM subject`
+
+// Publish writes the event with its body, one delivery for each subscription of
+// the partner that wants it, and the delivery's job, all in the caller's
+// transaction, and returns how many deliveries that made. The event is of tx.Now,
+// or of just after the application's last one.
+//
+// It also writes down which subscriptions it passed over and why, so that Verdicts
+// need not guess. A paused subscription gets its delivery and job too; the job
+// parks the delivery under a lock, which a simultaneous resumption cannot miss.
+func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, e Event) (int, error) {
+	job := DeliverArgs{CreatedAt: tx.Now, Number: 1}
+	args, err := json.Marshal(job)
 	if err != nil {
-		return 0, fmt.Errorf("inserting event %s: %w", e.Kind, err)
+		return 0, fmt.Errorf("writing the job of event %s: %w", e.Kind, err)
 	}
-	uids, err := scanUIDs(rows)
+	var notice *string
+	turn := s.notices.take(time.Now())
+	if turn.taken {
+		notice = &queueNotice
+	}
+	var deliveries, notified int
+	err = tx.QueryRowContext(ctx, publishEvent,
+		e.ApplicationUID, tx.Now, e.UID, string(e.Kind), e.Status, e.Head, e.Tail,
+		traceparent(ctx), string(args), time.Now().UTC(), job.Kind(), maxRuns,
+		river.PriorityDefault, Queue, notice).Scan(&deliveries, &notified)
+	if notified == 0 {
+		s.notices.giveBack(turn)
+	}
 	if err != nil {
-		return 0, fmt.Errorf("inserting deliveries of event %s: %w", e.Kind, err)
+		return 0, fmt.Errorf("publishing event %s of application %s: %w",
+			e.Kind, e.ApplicationUID, err)
 	}
-	jobs := make([]DeliverArgs, 0, len(uids))
-	for _, uid := range uids {
-		jobs = append(jobs, DeliverArgs{DeliveryUID: uid, CreatedAt: tx.Now, Number: 1})
-	}
-	return len(uids), s.enqueue(ctx, tx, jobs)
+	return deliveries, nil
 }
 
 // enqueue adds the jobs to the caller's transaction.

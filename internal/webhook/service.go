@@ -23,6 +23,7 @@ type Service struct {
 	// Observe is told of every attempt that was written down, unless nil.
 	Observe func(Observation)
 
+	notices notices
 	lanes   lanes
 	loads   group[DeliverArgs, *assignment]
 	records group[madeAttempt, bool]

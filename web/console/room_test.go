@@ -225,10 +225,11 @@ func (r *room) publish(status string) []webhook.Delivery {
 	r.Helper()
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := r.Webhooks.Publish(ctx, tx, webhook.Event{
-			UID: postgres.NewUID(tx.Now), Kind: lending.EventStatusUpdated, OccurredAt: tx.Now,
-			PartnerUID: r.partner, MerchantUID: r.merchant, ApplicationUID: r.application,
-			Status: status, Body: fmt.Appendf(nil, `{"application_id":%q,"status":%q}`,
+			UID: postgres.NewUID(tx.Now), Kind: lending.EventStatusUpdated,
+			ApplicationUID: r.application, Status: status,
+			Head: fmt.Appendf(nil, `{"application_id":%q,"status":%q,"timestamp":"`,
 				r.application, status),
+			Tail: []byte(`"}`),
 		})
 		return err
 	})

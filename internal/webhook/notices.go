@@ -1,0 +1,41 @@
+package webhook
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// noticePause is the least time between two notifications of the queue, as the
+// queue's own client has it: the commit of a notification waits for that of any
+// other, so not every transaction may have one.
+const noticePause = 5 * time.Millisecond
+
+// queueNotice tells the queue's workers that a job came in.
+var queueNotice = `{"queue": "` + Queue + `"}`
+
+// notices take turns in telling the queue of new jobs.
+type notices struct {
+	// last is when the last one was told, in microseconds.
+	last atomic.Int64
+}
+
+// noticeTurn is the right to tell, which others have to wait for.
+type noticeTurn struct {
+	taken    bool
+	at, last int64
+}
+
+// take asks for a turn.
+func (n *notices) take(now time.Time) noticeTurn {
+	turn := noticeTurn{at: now.UnixMicro(), last: n.last.Load()}
+	turn.taken = turn.at-turn.last >= noticePause.Microseconds() &&
+		n.last.CompareAndSwap(turn.last, turn.at)
+	return turn
+}
+
+// giveBack lets the next one tell, because this one had nothing to tell.
+func (n *notices) giveBack(turn noticeTurn) {
+	if turn.taken {
+		n.last.CompareAndSwap(turn.at, turn.last)
+	}
+}
