@@ -101,8 +101,9 @@ func TestAnExchangedMonthIsAPartitionLikeAnyOther(t *testing.T) {
 		SELECT count(*)
 		  FROM pg_constraint
 		 WHERE conrelid = $1::regclass
-		   AND contype = 'f'`, old.Format("events_y2006m01")); foreign != 3 {
-		t.Errorf("%d foreign keys, want 3", foreign)
+		   AND contype = 'f'`, old.Format("events_y2006m01")); foreign != a.count(`
+		SELECT count(*) FROM pg_constraint WHERE conrelid = 'events'::regclass AND contype = 'f'`) {
+		t.Errorf("%d foreign keys, unlike the other months", foreign)
 	}
 	if triggers := a.count(`
 		SELECT count(*) FROM pg_trigger WHERE tgrelid = $1::regclass AND NOT tgisinternal`,
