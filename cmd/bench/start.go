@@ -50,16 +50,22 @@ func (b *bench) start(ctx context.Context) error {
 	return nil
 }
 
-// program builds the real program and gives it a new database.
+// program gives the real program, which it builds the first time, a new database
+// and a folder to run in.
 func (b *bench) program(ctx context.Context) (*program, error) {
 	url, err := b.cluster.newDatabase(ctx)
 	if err != nil {
 		return nil, err
 	}
-	folder := filepath.Join(b.cluster.folder, fmt.Sprintf("program_%d", b.cluster.made))
-	p := &program{folder: folder, url: url}
+	p := &program{
+		binary: filepath.Join(b.cluster.folder, "drawbridge"), url: url,
+		folder: filepath.Join(b.cluster.folder, fmt.Sprintf("program_%d", b.cluster.made)),
+	}
 	if err := os.MkdirAll(p.folder, 0o750); err != nil {
 		return nil, fmt.Errorf("making the program's folder: %w", err)
+	}
+	if _, err := os.Stat(p.binary); err == nil {
+		return p, nil
 	}
 	return p, p.build(ctx)
 }

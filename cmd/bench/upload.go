@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -67,13 +66,13 @@ func (b *bench) upload(ctx context.Context) (err error) {
 
 // program is the real program in a process of its own.
 type program struct {
-	folder, url string
-	origin      string
-	process     *exec.Cmd
+	binary, folder, url string
+	origin              string
+	process             *exec.Cmd
 }
 
 func (p *program) build(ctx context.Context) error {
-	output, err := exec.CommandContext(ctx, "go", "build", "-o", p.binary(),
+	output, err := exec.CommandContext(ctx, "go", "build", "-o", p.binary,
 		"drawbridge/cmd/drawbridge").CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("building the program: %w\n%s", err, output)
@@ -81,10 +80,8 @@ func (p *program) build(ctx context.Context) error {
 	return nil
 }
 
-func (p *program) binary() string { return filepath.Join(p.folder, "drawbridge") }
-
 func (p *program) command(ctx context.Context, args ...string) *exec.Cmd {
-	command := exec.CommandContext(ctx, p.binary(), args...)
+	command := exec.CommandContext(ctx, p.binary, args...)
 	command.Dir = p.folder
 	command.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + p.folder, "DATABASE_URL=" + p.url,
