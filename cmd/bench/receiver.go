@@ -83,6 +83,9 @@ func newReceivers(
 // ServeHTTP receives one webhook.
 func (r *receivers) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	at := time.Now()
+	if request.Method == http.MethodHead && request.Header.Get("x-drawbridge-probe") == "true" {
+		return // the workers' look at the endpoint, which is no webhook
+	}
 	body, err := io.ReadAll(request.Body)
 	expected := webhook.Sign(signingSecret, body)
 	if err != nil || !hmac.Equal([]byte(expected), []byte(request.Header.Get(signatureHeader))) {

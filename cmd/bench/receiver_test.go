@@ -30,6 +30,14 @@ func TestReceivers(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
+			probe, err := http.NewRequestWithContext(t.Context(), http.MethodHead, r.urls[0], http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			probe.Header.Set("x-drawbridge-probe", "true")
+			if looked, err := client.Do(probe); err != nil || looked.StatusCode != http.StatusOK {
+				t.Errorf("a probe was answered %v (%v)", looked, err)
+			}
 			if err := r.check(2); err != nil || len(bodies) != 2 || !bytes.Equal(bodies[1], sampleBody) {
 				t.Errorf("%d bodies arrived (%v)", len(bodies), err)
 			}

@@ -32,3 +32,17 @@ func TestHealthAsksTheProcess(t *testing.T) {
 		t.Errorf("no process: %d %s", got.status, got.stderr)
 	}
 }
+
+// TestStopRightAfterTheStart must look like any other stop, however far the
+// worker has come.
+func TestStopRightAfterTheStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.demoData()
+	for range 4 {
+		s := w.serve()
+		if status := s.stop(); status != 0 {
+			t.Errorf("ended with %d: %s", status, s.logged())
+		}
+	}
+}

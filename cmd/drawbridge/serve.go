@@ -179,7 +179,8 @@ func runServer(env *environment, s *services, listener net.Listener) error {
 	var workers sync.WaitGroup
 	if s.settings.Has(config.RoleWorker) {
 		workers.Go(func() {
-			if err := work(env.ctx, s); err != nil {
+			// One that is stopped while it starts has not failed.
+			if err := work(env.ctx, s); err != nil && env.ctx.Err() == nil {
 				failed <- err
 			}
 		})
