@@ -77,6 +77,12 @@ screenshots: test-tools ## Picture every page, light and dark, wide and narrow, 
 bench: vendor ## Measure throughput and latency, each figure beside its floor
 	@go run ./cmd/bench $(BENCH)
 
+MINUTES ?= 30
+# With options: make soak MINUTES=10 SOAK='-share 0.8 -out /tmp/soak.html'
+.PHONY: soak
+soak: vendor ## Load the program for MINUTES (30) and judge whether it stays flat; writes soak.html
+	@go run ./cmd/soak -minutes $(MINUTES) $(SOAK)
+
 # The large form of tests that make test runs small; they find and kill processes of their own alone.
 .PHONY: chaos
 chaos: vendor ## Kill processes and Postgres under load, and check that nothing is lost

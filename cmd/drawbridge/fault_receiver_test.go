@@ -43,8 +43,16 @@ func newRecordingReceiver(t *testing.T, seed uint64) *recordingReceiver {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newReceiverOn(t, listener, "http", seed)
+}
+
+// newReceiverOn is one on a listener, by plain http or https.
+func newReceiverOn(
+	t *testing.T, listener net.Listener, scheme string, seed uint64,
+) *recordingReceiver {
+	t.Helper()
 	r := &recordingReceiver{
-		url:    "http://" + listener.Addr().String() + "/hook",
+		url:    scheme + "://" + listener.Addr().String() + "/hook",
 		chance: rand.New(rand.NewPCG(seed, seed)),
 		got:    map[string][]receipt{}, open: map[string]int{},
 	}

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// sampler takes samples of everything and keeps them.
+type sampler struct {
+	program *program
+	traffic *traffic
+	outside *outside
+	series  []*series
+	// before are the counters at the last sample.
+	before  counters
+	started time.Time
+}
+
+// counters only ever grow.
+type counters struct {
+	at                     time.Time
+	calls, arrived, mailed int64
+}
+
+// measures are the series that do not depend on the mix, in the order of the
+// report, with their bounds.
+var measures = []series{
+	{Name: "memory", Unit: "MiB", Bound: bound{Share: .10, Amount: 16},
+		Why: "resident set of the program's process"},
+	{Name: "heap in use", Unit: "MiB", Bound: bound{Share: .15, Amount: 16},
+		Why: "go_memstats_heap_inuse_bytes"},
+	{Name: "goroutines", Bound: bound{Share: .10, Amount: 50}, Why: "go_goroutines"},
+	{Name: "file descriptors", Bound: bound{Share: .10, Amount: 20}, Why: "process_open_fds"},
+	{Name: "connections", Bound: bound{Share: .05, Amount: 5},
+		Why: "those of every client to Postgres"},
+	{Name: "work offered and done", Unit: "/s", Bound: bound{Share: .10, Amount: 1, Both: true},
+		Why: "pieces of the mix that ended"},
+	{Name: "deliveries", Unit: "/s", Bound: bound{Share: .10, Amount: 2, Both: true},
+		Why: "requests that arrived at the endpoints, retries included"},
+	{Name: "mails", Unit: "/s", Bound: bound{Share: .15, Amount: 1, Both: true},
+		Why: "messages that the mail server accepted"},
+	{Name: "jobs waiting", Bound: bound{Share: .25, Amount: 20},
+		Why: "jobs of all queues that could run now"},
+	{Name: "deliveries open", Bound: bound{Share: .25, Amount: 50},
+		Why: "pending or retrying"},
+	{Name: "dead rows", Unit: "%", Bound: bound{Share: .25, Amount: 5},
+		Why: "of the rows of all tables, as the statistics count them"},
+	{Name: "bytes per row", Unit: "B", Bound: bound{Share: .10, Amount: 50},
+		Why: "tables and indexes of the database, over their live rows"},
+	{Name: "tables", Unit: "MiB", Bound: bound{None: true},
+		Why: "all tables without their indexes; they grow with what is kept"},
+	{Name: "indexes", Unit: "MiB", Bound: bound{None: true},
+		Why: "all indexes; they grow with what is kept"},
+	{Name: "load of the machine", Bound: bound{None: true},
+		Why: "its load average of a minute: what else runs there goes into everything above"},
+}
+
+// latencyBounds are those of the 50th and the 99th percentile.
+var latencyBounds = map[string]bound{
+	"p50": {Share: .25, Amount: 5}, "p99": {Share: .50, Amount: 50},
+}
+
+// run takes samples until ctx ends.
+func (s *sampler) run(
+	ctx context.Context, every, length time.Duration, say func(string, ...any),
+) error {
+	for _, measure := range measures {
+		s.series = append(s.series, &measure)
+	}
+	for _, one := range mix {
+		for _, name := range []string{"p50", "p99"} {
+			s.series = append(s.series, &series{
+				Name: one.name + ", " + name, Unit: "ms", Bound: latencyBounds[name],
+				Why: "from when it was due to the end of its last answer",
+			})
+		}
+	}
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	s.started, s.before = time.Now(), s.count()
+	for told := time.Now(); ; {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if err := s.sample(ctx); err != nil && ctx.Err() == nil {
+			return err
+		}
+		if passed := time.Since(s.started); time.Since(told) >= time.Minute {
+			say("%s of %s", passed.Round(time.Second), length)
+			told = time.Now()
+		}
+	}
+}
+
+// add adds a point to the series of a name.
+func (s *sampler) add(name string, value float64) {
+	for _, one := range s.series {
+		if one.Name == name {
+			one.Points = append(one.Points, point{time.Since(s.started).Seconds(), value})
+		}
+	}
+}
+
+func (s *sampler) count() counters {
+	return counters{
+		time.Now(), s.traffic.made.Load(), s.outside.arrived.Load(), s.outside.mails.Load(),
+	}
+}
+
+// sample measures everything once.
+func (s *sampler) sample(ctx context.Context) error {
+	now := s.count()
+	length := now.at.Sub(s.before.at).Seconds()
+	s.add("work offered and done", float64(now.calls-s.before.calls)/length)
+	s.add("deliveries", float64(now.arrived-s.before.arrived)/length)
+	s.add("mails", float64(now.mailed-s.before.mailed)/length)
+	s.before = now
+	for name, took := range s.traffic.times() {
+		s.add(name+", p50", quantile(took, 0.5))
+		s.add(name+", p99", quantile(took, 0.99))
+	}
+	memory, err := resident(s.program.process.Process.Pid)
+	s.add("memory", memory)
+	load, loadErr := loadAverage()
+	s.add("load of the machine", load)
+	return errors.Join(err, loadErr, s.scrape(ctx), s.ask(ctx))
+}
+
+const mebi = 1 << 20
+
+// scrape reads what the program says of itself.
+func (s *sampler) scrape(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.program.url+"/metrics",
+		http.NoBody)
+	if err != nil {
+		return fmt.Errorf("reading the metrics: %w", err)
+	}
+	response, err := s.traffic.caller.api.Do(request)
+	if err != nil {
+		return fmt.Errorf("reading the metrics: %w", err)
+	}
+	defer response.Body.Close()
+	wanted := map[string]struct {
+		name string
+		unit float64
+	}{
+		"go_goroutines":                {"goroutines", 1},
+		"go_memstats_heap_inuse_bytes": {"heap in use", mebi},
+		"process_open_fds":             {"file descriptors", 1},
+	}
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		name, text, _ := strings.Cut(lines.Text(), " ")
+		if measure, ok := wanted[name]; ok {
+			value, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return fmt.Errorf("reading the metric %s: %w", name, err)
+			}
+			s.add(measure.name, value/measure.unit)
+		}
+	}
+	return lines.Err()
+}
+
+// ask reads the state of the database.
+func (s *sampler) ask(ctx context.Context) error {
+	var found struct {
+		Connections float64 `db:"connections"`
+		Waiting     float64 `db:"waiting"`
+		Open        float64 `db:"open"`
+		Live        float64 `db:"live"`
+		Dead        float64 `db:"dead"`
+		Tables      float64 `db:"tables"`
+		Indexes     float64 `db:"indexes"`
+	}
+	err := s.program.db.GetContext(ctx, &found, `
+		SELECT (SELECT count(*) FROM pg_stat_activity
+		         WHERE datname = current_database()) AS connections,
+		       (SELECT count(*) FROM river_job WHERE state = 'available') AS waiting,
+		       (SELECT count(*) FROM deliveries WHERE state IN ('pending', 'retrying')) AS open,
+		       coalesce(sum(n_live_tup), 0) AS live,
+		       coalesce(sum(n_dead_tup), 0) AS dead,
+		       coalesce(sum(pg_table_size(relid)), 0) AS tables,
+		       coalesce(sum(pg_indexes_size(relid)), 0) AS indexes
+		  FROM pg_stat_user_tables`)
+	if err != nil {
+		return fmt.Errorf("asking the database: %w", err)
+	}
+	s.add("connections", found.Connections)
+	s.add("jobs waiting", found.Waiting)
+	s.add("deliveries open", found.Open)
+	s.add("tables", found.Tables/mebi)
+	s.add("indexes", found.Indexes/mebi)
+	s.add("dead rows", 100*found.Dead/max(found.Live+found.Dead, 1))
+	s.add("bytes per row", (found.Tables+found.Indexes)/max(found.Live, 1))
+	return nil
+}
+
+// resident is the memory of a process in MiB.
+func resident(pid int) (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return 0, fmt.Errorf("reading the program's memory: %w", err)
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0, fmt.Errorf("reading the program's memory: %q", text)
+	}
+	pages, err := strconv.ParseFloat(fields[1], 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading the program's memory: %w", err)
+	}
+	return pages * float64(os.Getpagesize()) / mebi, nil
+}
+
+// loadAverage is the kernel's, of the last minute.
+func loadAverage() (float64, error) {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0, fmt.Errorf("reading the load average: %w", err)
+	}
+	first, _, _ := strings.Cut(string(text), " ")
+	return strconv.ParseFloat(first, 64)
+}
+
+// judge gives each series its verdict.
+func (s *sampler) judge() []series {
+	judged := make([]series, 0, len(s.series))
+	for _, one := range s.series {
+		one.judge()
+		judged = append(judged, *one)
+	}
+	return judged
+}
