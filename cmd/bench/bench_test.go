@@ -32,7 +32,7 @@ func TestMeasuresEverything(t *testing.T) {
 	report, err := measure(t.Context(), options{
 		sizes: sizes{
 			rate: 50, seconds: 1, operations: 32, rounds: 2, events: 60, endpoints: 3,
-			isolated: 48, slow: 20, waiting: 400, drained: 60, called: 1,
+			isolated: 48, slow: 20, slower: 4, waiting: 400, drained: 60, called: 1,
 			starts: 1, visits: 2, seeded: 500,
 		},
 		sections: sectionNames(), profile: profile, dir: folder, volatile: true,
@@ -87,7 +87,8 @@ var figures = []string{
 	"TLS, 3 endpoints", "TLS, 3 endpoints, processor time each",
 	"48 events, 1 hanging and 5 failing of 16 endpoints, p50",
 	"48 events, 1 hanging and 5 failing of 16 endpoints, p99",
-	"two processes, 1 endpoint of 200ms", "four processes, 1 endpoint of 200ms", "deliveries, the first 60",
+	"two processes, 1 endpoint of 200ms", "two processes, 1 endpoint of 1s", "four processes, 1 endpoint of 1s",
+	"deliveries, the first 60",
 	"request-draw meanwhile, p50", "request-draw meanwhile, p99",
 	"grown by an upload of 50 MiB",
 	"to the ready line, p50", "to the ready line, slowest",

@@ -87,9 +87,9 @@ type sizes struct {
 	events int
 	// endpoints is how many the many are.
 	endpoints int
-	// isolated is how many events are told beside sick endpoints, slow how many
-	// per process to slow ones.
-	isolated, slow int
+	// isolated is how many events are told beside sick endpoints, slow and slower
+	// how many per process to slow and to very slow ones.
+	isolated, slow, slower int
 	// waiting is the length of the long backlog, drained how much of it is
 	// measured, called for how many seconds the API is called meanwhile.
 	waiting, drained, called int
@@ -101,12 +101,12 @@ type sizes struct {
 var (
 	fullSizes = sizes{
 		rate: 50, seconds: 20, operations: 4000, rounds: 4, events: 20_000, endpoints: 50,
-		isolated: 5000, slow: 6000, waiting: 500_000, drained: 40_000, called: 10,
+		isolated: 5000, slow: 6000, slower: 1200, waiting: 500_000, drained: 40_000, called: 10,
 		starts: 7, visits: 60, seeded: 200_000,
 	}
 	quickSizes = sizes{
 		rate: 50, seconds: 4, operations: 800, rounds: 2, events: 2_000, endpoints: 50,
-		isolated: 800, slow: 1200, waiting: 50_000, drained: 4_000, called: 2,
+		isolated: 800, slow: 1200, slower: 400, waiting: 50_000, drained: 4_000, called: 2,
 		starts: 3, visits: 20, seeded: 20_000,
 	}
 )

@@ -10,48 +10,54 @@ import (
 )
 
 const (
-	// slowAnswer is how long the slow endpoints take.
-	slowAnswer = 200 * time.Millisecond
+	// slowAnswer is how long a slow endpoint takes, and slowerAnswer one at which
+	// even four processes are bounded by waiting and not by the processors.
+	slowAnswer, slowerAnswer = 200 * time.Millisecond, time.Second
 	// slowEndpoints have room for so few requests at a time that waiting, and not
 	// the processors, bounds the rate of one process.
 	slowEndpoints = 1
 )
 
-// processes measures how much two and four working processes deliver to slow
+// processes measures how much several working processes deliver to slow
 // endpoints, beside half as many.
 func (b *bench) processes(ctx context.Context) error {
-	floor, err := b.slowly(ctx, 1)
-	if err != nil {
-		return err
-	}
 	for _, step := range []struct {
-		count            int
-		name, floor, aim string
-	}{
-		{2, "two processes", "one process", "> 1.7x the floor"},
-		{4, "four processes", "two processes", ""},
-	} {
-		more, err := b.slowly(ctx, step.count)
+		answer time.Duration
+		// each is how many events there are for each process, most how many
+		// processes it goes up to.
+		each, most int
+	}{{slowAnswer, b.sizes.slow, 2}, {slowerAnswer, b.sizes.slower, 4}} {
+		floor, err := b.slowly(ctx, 1, step.each, step.answer)
 		if err != nil {
 			return err
 		}
-		b.report.add(row{
-			Section: "deliveries to slow endpoints",
-			Name:    fmt.Sprintf("%s, %d endpoint of %s", step.name, slowEndpoints, slowAnswer),
-			Unit:    "/s", Value: more.rate(), Floor: floor.rate(),
-			FloorName: step.floor, Aim: step.aim,
-		})
-		floor = more
+		for count := 2; count <= step.most; count *= 2 {
+			more, err := b.slowly(ctx, count, step.each*count, step.answer)
+			if err != nil {
+				return err
+			}
+			b.report.add(row{
+				Section: "deliveries to slow endpoints",
+				Name:    fmt.Sprintf("%s, %d endpoint of %s", inWords[count], slowEndpoints, step.answer),
+				Unit:    "/s", Value: more.rate(), Floor: floor.rate(),
+				FloorName: inWords[count/2], Aim: "> 1.7x the floor",
+			})
+			floor = more
+		}
 	}
 	return nil
 }
 
-// slowly works a backlog with a number of processes, each with services and
+// inWords are the numbers of processes.
+var inWords = map[int]string{1: "one process", 2: "two processes", 4: "four processes"}
+
+// slowly works a backlog of n with a number of processes, each with services and
 // connections of its own.
-func (b *bench) slowly(ctx context.Context, workers int) (took timing, err error) {
-	n := b.sizes.slow * workers
-	b.say("slow endpoints: %d events, %d working processes", n, workers)
-	set, err := b.stage(ctx, scene{endpoints: slowEndpoints, answer: slowAnswer})
+func (b *bench) slowly(
+	ctx context.Context, workers, n int, answer time.Duration,
+) (took timing, err error) {
+	b.say("endpoints of %s: %d events, %d working processes", answer, n, workers)
+	set, err := b.stage(ctx, scene{endpoints: slowEndpoints, answer: answer})
 	if err != nil {
 		return timing{}, err
 	}
