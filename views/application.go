@@ -241,7 +241,7 @@ func offerTable(offers []OfferView) TableProps[OfferView] {
 			{Title: "Product", Header: true, Cell: offerNameCell},
 			{Title: "Approved", Class: "w-amount end", Cell: offerApprovedCell},
 			{Title: "Maximum", Class: "col-a w-amount end", Cell: offerMaximumCell},
-			{Title: "Term", Class: "col-b w-rate end", Cell: offerTermCell},
+			{Title: "Months", Class: "col-b w-rate end", Cell: offerTermCell},
 			{Title: "Rate", Class: "col-b w-rate end", Cell: offerRateCell},
 			{Title: "Fee", Class: "col-b w-rate end", Cell: offerFeeCell},
 		},

@@ -87,6 +87,8 @@ func (r ApplicationRow) name() string {
 // ApplicationList is the page that lists applications.
 type ApplicationList struct {
 	Frame
+	// Views are filters with a name.
+	Views  ViewsBar
 	Filter ApplicationFilter
 	// Tabs are the statuses to switch between, Active the other filters in force.
 	Tabs   []Tab

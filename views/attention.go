@@ -141,12 +141,13 @@ func attentionTable(rows []AttentionRow) TableProps[AttentionRow] {
 		Href:    func(r AttentionRow) string { return AttentionItemPath(r.UID) },
 		Rows:    rows,
 		Columns: []Column[AttentionRow]{
-			{Title: "State", Class: "state", Cell: attentionStateCell},
-			{Title: "What", Header: true, Cell: attentionTitleCell},
-			{Title: "Count", Class: "end col-b", Cell: attentionCountCell},
-			{Title: "Owner", Class: "col-a", Cell: attentionOwnerCell},
-			{Title: "Since", Class: "col-b", Cell: attentionSinceCell},
-			{Title: "Last seen", Cell: attentionSeenCell},
+			{Title: "State", Class: "w-state", Cell: attentionStateCell},
+			{Title: "What", Header: true, Class: "w-what", Cell: attentionTitleCell},
+			{Title: "Where", Class: "col-b", Cell: attentionWhereCell},
+			{Title: "Count", Class: "end col-b w-short", Cell: attentionCountCell},
+			{Title: "Owner", Class: "col-a w-place", Cell: attentionOwnerCell},
+			{Title: "Since", Class: "col-c w-time", Cell: attentionSinceCell},
+			{Title: "Last seen", Class: "w-time end", Cell: attentionSeenCell},
 		},
 	}
 }

@@ -47,7 +47,12 @@ type AuditRow struct {
 }
 
 // kindWord is a kind of subject as people say it.
-func kindWord(kind string) string { return strings.ReplaceAll(kind, "_", " ") }
+func kindWord(kind string) string {
+	if kind == "bulk_resend" {
+		return "bulk re-send"
+	}
+	return strings.ReplaceAll(kind, "_", " ")
+}
 
 // AuditFilter is the audit log's filter as it was typed.
 type AuditFilter struct {
@@ -78,6 +83,8 @@ func (f AuditFilter) field(name, label, hint string) FieldProps {
 // AuditLog is the list of the audit log.
 type AuditLog struct {
 	Frame
+	// Views are filters with a name.
+	Views   ViewsBar
 	Rows    []AuditRow
 	Filter  AuditFilter
 	Active  []ActiveFilter

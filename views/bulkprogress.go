@@ -110,7 +110,7 @@ func itemTable(rows []BulkItemRow) TableProps[BulkItemRow] {
 			{Title: "Event", Header: true, Cell: itemEventCell},
 			{Title: "Application", Class: "col-b w-id", Cell: itemApplicationCell},
 			{Title: "Destination", Class: "col-b w-place", Cell: itemPlaceCell},
-			{Title: "Result", Class: "col-a w-third", Cell: itemResultCell},
+			{Title: "Result", Class: "col-a w-result", Cell: itemResultCell},
 			{Title: "New delivery", Class: "col-b w-id", Cell: itemNewCell},
 			{Title: "Occurred", Class: "w-time end", Cell: itemTimeCell},
 		},

@@ -2,6 +2,7 @@ package views
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -118,7 +119,7 @@ type DeliveryList struct {
 	Tabs   []Tab
 	Active []ActiveFilter
 	// Views are filters with a name, the reader's own among them.
-	Views []ViewLink
+	Views ViewsBar
 	// Choices are what the lists of the filter form offer, by parameter.
 	Choices map[string][]Option
 	Rows    []DeliveryRow
@@ -154,26 +155,6 @@ func (p DeliveryList) news() string {
 		return "99+ new deliveries"
 	}
 	return plural(p.News, "new delivery", "new deliveries")
-}
-
-// ViewLink is a filter with a name.
-type ViewLink struct {
-	Label   string
-	Href    string
-	Current bool
-	// UID is that of a view that the reader saved, empty for one of the house.
-	UID string
-}
-
-// ownViews are those that the reader saved.
-func (p DeliveryList) ownViews() []ViewLink {
-	var own []ViewLink
-	for _, view := range p.Views {
-		if view.UID != "" {
-			own = append(own, view)
-		}
-	}
-	return own
 }
 
 // DeliveryFilterNames are the parameters of the list's address, in the order of
@@ -271,6 +252,14 @@ func pickTable(rows []DeliveryRow) TableProps[DeliveryRow] {
 	return table
 }
 
+// without leaves columns out where what they say is said above the table.
+func without(table TableProps[DeliveryRow], titles ...string) TableProps[DeliveryRow] {
+	table.Columns = slices.DeleteFunc(table.Columns, func(c Column[DeliveryRow]) bool {
+		return slices.Contains(titles, c.Title)
+	})
+	return table
+}
+
 func deliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
 	return TableProps[DeliveryRow]{
 		Caption: "Deliveries, newest first",
@@ -284,7 +273,6 @@ func deliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
 			{Title: "Destination", Class: "col-b w-place", Cell: destinationCell},
 			{Title: "Attempts", Class: "col-a w-pips", Cell: attemptsCell},
 			{Title: "Result", Class: "col-b w-result", Cell: resultCell},
-			{Title: "Next attempt", Class: "col-c w-next", Cell: nextCell},
 			{Title: "Took", Class: "col-c w-short end", Cell: tookCell},
 			{Title: "Created", Class: "w-time end", Cell: createdCell},
 		},

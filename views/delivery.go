@@ -31,6 +31,12 @@ type DeliveryPage struct {
 	Origin *ResendView
 	// Resends are the deliveries that re-send this one, newest first.
 	Resends []ResendView
+	// BulkUID is the bulk re-send that made this delivery, empty for none.
+	BulkUID string
+	// Matter is the open item of the queue that this failed delivery belongs to,
+	// nil for none; MayAct tells whether the reader may act on it.
+	Matter *AttentionRow
+	MayAct bool
 	// Resend is the re-send form; nil where the reader may not.
 	Resend *ResendForm
 	// Signed tells that its subscription signs, so that a signature can be looked

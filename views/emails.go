@@ -99,6 +99,8 @@ func EmailKind(kind string) string {
 // EmailList is the page that lists mails.
 type EmailList struct {
 	Frame
+	// Views are filters with a name.
+	Views  ViewsBar
 	Filter EmailFilter
 	// Tabs are the states to switch between, Active the other filters in force.
 	Tabs   []Tab

@@ -51,6 +51,8 @@ func (f FanView) words() string {
 // EventList is the page that lists events.
 type EventList struct {
 	Frame
+	// Views are filters with a name.
+	Views  ViewsBar
 	Filter EventFilter
 	// Active are the filters in force.
 	Active []ActiveFilter

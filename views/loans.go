@@ -74,9 +74,9 @@ func loanTable(rows []LoanRow) TableProps[LoanRow] {
 		Href:    func(r LoanRow) string { return ApplicationPath(r.UID) },
 		Rows:    rows,
 		Columns: []Column[LoanRow]{
-			{Title: "State", Class: "w-state", Cell: loanStateCell},
+			{Title: "State", Class: "w-state w-loan", Cell: loanStateCell},
 			{Title: "Borrower", Header: true, Cell: loanNameCell},
-			{Title: "Pending or next", Class: "col-b w-place", Cell: loanNextCell},
+			{Title: "Pending or next", Class: "col-b w-fifth", Cell: loanNextCell},
 			{Title: "Amount", Class: "col-a w-amount end", Cell: loanAmountCell},
 			{Title: "Drawn", Class: "col-b w-amount end", Cell: loanDrawnCell},
 			{Title: "Balance", Class: "col-b w-amount end", Cell: loanBalanceCell},

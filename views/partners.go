@@ -205,6 +205,13 @@ func merchantTable(rows []MerchantRow) TableProps[MerchantRow] {
 	}
 }
 
+// actsForTable lists the merchants that a client acts for.
+func actsForTable(rows []MerchantRow) TableProps[MerchantRow] {
+	table := merchantTable(rows)
+	table.Caption, table.Columns = "Merchants that it acts for", table.Columns[:2]
+	return table
+}
+
 func clientTable(rows []ClientRow) TableProps[ClientRow] {
 	return TableProps[ClientRow]{
 		Caption: "Clients, newest first",

@@ -183,7 +183,20 @@ func (p LinePlotProps) lines(series int) []string {
 	return runs
 }
 
+// none tells that there is no value at all.
+func (p LinePlotProps) none() bool {
+	for i := range p.Series {
+		if len(p.lines(i)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 func (p LinePlotProps) summary() string {
+	if p.none() {
+		return p.Title + ": none"
+	}
 	return fmt.Sprintf("%s: %d at most", p.Title, p.tallest())
 }
 

@@ -63,7 +63,7 @@ func productTable(p ProductList) TableProps[ProductRow] {
 			{Title: "Product", Header: true, Cell: productNameCell},
 			{Title: "Schedule", Class: "col-a w-place", Cell: productScheduleCell},
 			{Title: "Lends", Class: "col-b w-place end", Cell: productBoundsCell},
-			{Title: "Term", Class: "col-b w-rate end", Cell: productTermCell},
+			{Title: "Months", Class: "col-b w-rate end", Cell: productTermCell},
 			{Title: "Rate", Class: "col-b w-rate end", Cell: productRateCell},
 			{Title: "Fee", Class: "col-b w-rate end", Cell: productFeeCell},
 		},

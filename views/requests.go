@@ -112,6 +112,8 @@ func (r RequestRow) outcome() string {
 // RequestList is the log of requests.
 type RequestList struct {
 	Frame
+	// Views are filters with a name.
+	Views  ViewsBar
 	Filter RequestFilter
 	Tabs   []Tab
 	Active []ActiveFilter

@@ -45,7 +45,11 @@ func sampleList(word string) DeliveryList {
 	return DeliveryList{
 		Frame: sampleFrame(word), Rows: []DeliveryRow{sampleRow(word)}, Summary: "1 delivery",
 		Filter: DeliveryFilter{Values: map[string]string{"application": word, "since": word}},
-		Views:  []ViewLink{{Label: word, Href: PathDeliveries, UID: word}}, Query: word,
+		Query:  word,
+		Views: ViewsBar{
+			Path: PathDeliveries, Query: word,
+			Links: []ViewLink{{Label: word, Href: PathDeliveries, UID: word}},
+		},
 		TailHref: PathDeliveries, MayCancel: true,
 		Tabs:    []Tab{{Label: "All", Href: PathDeliveries, Current: true}},
 		Active:  []ActiveFilter{{Label: word, Href: PathDeliveries}},

@@ -591,7 +591,7 @@ func activityTab(p SubscriptionPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = Table(deliveryTable(p.Activity.Rows)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Table(without(deliveryTable(p.Activity.Rows), "Destination")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

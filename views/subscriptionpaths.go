@@ -58,3 +58,8 @@ func NewSubscriptionPath(partner string) string {
 func RestorePath(uid, version string) string {
 	return withQuery(SubscriptionAct(uid, "restore"), url.Values{"version": {version}})
 }
+
+// SubscriptionNewPath is the form for a new subscription of a partner.
+func SubscriptionNewPath(partner string) string {
+	return withQuery(PathSubscriptionNew, url.Values{"partner": {partner}})
+}

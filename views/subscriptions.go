@@ -59,6 +59,8 @@ func AuthWord(auth string) string {
 // SubscriptionList is the page that lists subscriptions.
 type SubscriptionList struct {
 	Frame
+	// Views are filters with a name.
+	Views  ViewsBar
 	Filter SubscriptionFilter
 	// Tabs are the states to switch between, Active the other filters in force.
 	Tabs   []Tab

@@ -92,7 +92,7 @@ func processTable(rows []ProcessRow) TableProps[ProcessRow] {
 		Caption: "Processes that serve", RowID: func(r ProcessRow) string { return "process-" + r.ID },
 		Rows: rows,
 		Columns: []Column[ProcessRow]{
-			{Title: "State", Class: "state", Cell: processStateCell},
+			{Title: "State", Class: "w-state", Cell: processStateCell},
 			{Title: "Host and process", Header: true, Cell: processHostCell},
 			{Title: "Version", Class: "col-b", Cell: processVersionCell},
 			{Title: "Clock ahead", Class: "end col-b", Cell: processSkewCell},
@@ -133,10 +133,10 @@ func choreTable(rows []ChoreRow) TableProps[ChoreRow] {
 	return TableProps[ChoreRow]{
 		Caption: "Chores", RowID: func(r ChoreRow) string { return "chore-" + r.Kind }, Rows: rows,
 		Columns: []Column[ChoreRow]{
-			{Title: "Chore", Header: true, Cell: choreNameCell},
-			{Title: "Last done", Cell: choreDoneCell},
-			{Title: "Last failed", Cell: choreFailedCell},
-			{Title: "Waiting or running", Class: "end col-b", Cell: choreOpenCell},
+			{Title: "Chore", Header: true, Class: "wrap", Cell: choreNameCell},
+			{Title: "Last done", Class: "w-time", Cell: choreDoneCell},
+			{Title: "Last failed", Class: "w-time", Cell: choreFailedCell},
+			{Title: "Waiting or running", Class: "end col-b w-result", Cell: choreOpenCell},
 		},
 	}
 }
@@ -146,7 +146,7 @@ func migrationTable(rows []MigrationRow) TableProps[MigrationRow] {
 		Caption: "Migrations", RowID: func(r MigrationRow) string { return "migration-" + r.ID },
 		Rows: rows,
 		Columns: []Column[MigrationRow]{
-			{Title: "State", Class: "state", Cell: migrationStateCell},
+			{Title: "State", Class: "w-state", Cell: migrationStateCell},
 			{Title: "Migration", Header: true, Cell: migrationNameCell},
 		},
 	}

@@ -6,8 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"testing"
-	"time"
 
 	"github.com/chromedp/chromedp"
 
@@ -26,83 +24,8 @@ type tour struct {
 	db      *postgres.DB
 	data    demoJSON
 	browser context.Context
-}
-
-// newTour starts one. The data is the demo's, what partners do by the hundred,
-// and deliveries that a real endpoint refused.
-func newTour(t *testing.T) *tour {
-	t.Helper()
-	w := newWorld(t)
-	r := &tour{world: w, db: w.open(t), data: w.demoData()}
-	var seeded struct{}
-	w.json(&seeded, "seed", "--deliveries", "300", "--attempts", "450", "--partners", "4")
-	e := newRefusal(t)
-	r.subscribe(e.URL)
-	r.server = w.serve()
-	if status := draw(t, r.server.url, r.data, "first_regular"); status != http.StatusOK {
-		t.Fatalf("the draw answered %d", status)
-	}
-	r.await(`SELECT count(*) > 0 FROM deliveries JOIN events USING (event_uid)
-		WHERE deliveries.state = 'failed' AND passed_over IS NULL AND attempt_count = 3`)
-	r.furnish()
-	r.browser = newBrowserWithin(t, 11*time.Minute)
-	return r
-}
-
-// furnish adds what takes a partner days, or a chore minutes, to bring about.
-func (r *tour) furnish() {
-	r.t.Helper()
-	var failed string
-	for _, statement := range []string{
-		`INSERT INTO tasks (task_uid, application_uid, title, status, created_at, updated_at)
-		 SELECT gen_random_uuid(), application_uid, title, 'Pending', now(), now()
-		   FROM loans, (VALUES ('Send the contract'), ('Prove the income')) AS wanted (title)`,
-		`INSERT INTO attention_items (item_uid, kind, subject, subscription_uid, severity, detail,
-		                              count, opened_at, last_seen_at)
-		 SELECT gen_random_uuid(), 'subscription_failing', subscription_uid::text,
-		        subscription_uid, 'problem', 'Nothing has arrived for an hour', 12,
-		        now() - interval '1 hour', now()
-		   FROM subscriptions LIMIT 3`,
-	} {
-		if _, err := r.db.ExecContext(r.t.Context(), statement); err != nil {
-			r.t.Fatalf("%v in %s", err, statement)
-		}
-	}
-	if err := r.db.Get(&failed, rows[views.PathDelivery]); err != nil {
-		r.t.Fatal(err)
-	}
-	var made struct{}
-	r.json(&made, "bulk", "create", failed)
-	var subscription string
-	if err := r.db.Get(&subscription, rows[views.PathSubscription]); err != nil {
-		r.t.Fatal(err)
-	}
-	r.json(&made, "subscription", "test", subscription)
-}
-
-// subscribe lets the first demo partner's events go to an address.
-func (r *tour) subscribe(url string) {
-	r.t.Helper()
-	var made subscriptionJSON
-	r.json(&made, "subscription", "create", "--partner", r.data.Partners[0].UID.String(),
-		"--url", url, "--event", "all")
-}
-
-// await waits until a query answers true.
-func (r *tour) await(query string) {
-	r.t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); ; {
-		var holds bool
-		if err := r.db.Get(&holds, query); err != nil {
-			r.t.Fatal(err)
-		}
-		if holds {
-			return
-		}
-		if time.Now().After(deadline) {
-			r.t.Fatalf("it does not come true: %s; the service logged %s", query, r.server.logged())
-		}
-	}
+	// more are addresses of what was made only to be looked at.
+	more []string
 }
 
 // notPages are the addresses that answer something else than a page of ours.
@@ -136,35 +59,40 @@ var rows = map[string]string{
 		ORDER BY (SELECT count(*) FROM tasks t WHERE t.application_uid = applications.application_uid)
 		       * 100 + (SELECT count(*) FROM events e
 		                 WHERE e.application_uid = applications.application_uid) DESC LIMIT 1`,
-	views.PathAttentionItem: `SELECT item_uid FROM attention_items LIMIT 1`,
-	views.PathAuditEntry:    `SELECT entry_id FROM audit_log ORDER BY entry_id DESC LIMIT 1`,
-	views.PathBulk:          `SELECT bulk_uid FROM bulk_resends LIMIT 1`,
-	views.PathEvent:         `SELECT event_uid FROM deliveries WHERE attempt_count = 3 LIMIT 1`,
-	views.PathPerson:        `SELECT user_uid FROM users WHERE role = 'support' LIMIT 1`,
+	views.PathAttentionItem: `SELECT item_uid FROM attention_items ORDER BY closed_at DESC LIMIT 1`,
+	views.PathAuditEntry: `SELECT entry_id FROM audit_log
+		ORDER BY before IS NOT NULL AND after IS NOT NULL DESC, entry_id DESC LIMIT 1`,
+	views.PathBulk: `SELECT bulk_uid FROM bulk_resends WHERE state = 'draft'`,
+	views.PathEvent: `SELECT event_uid FROM deliveries WHERE attempt_count = 3
+		AND last_http_status = 500 ORDER BY created_at DESC LIMIT 1`,
+	views.PathPerson: `SELECT user_uid FROM users WHERE role = 'support' LIMIT 1`,
 	views.PathPartner: `SELECT partner_uid FROM subscriptions
 	                                  JOIN clients USING (partner_uid) LIMIT 1`,
 	views.PathMerchant:           `SELECT merchant_uid FROM applications LIMIT 1`,
 	views.PathClient:             `SELECT client_id FROM clients LIMIT 1`,
 	views.PathProducts + "/:uid": `SELECT product_uid FROM products LIMIT 1`,
 	views.PathDelivery: `SELECT delivery_uid FROM deliveries WHERE attempt_count = 3
-		ORDER BY created_at DESC LIMIT 1`,
-	views.PathEmail:        `SELECT email_uid FROM emails ORDER BY state LIMIT 1`,
-	views.PathJob:          `SELECT id FROM river_job ORDER BY id DESC LIMIT 1`,
-	views.PathRequest:      `SELECT request_uid FROM api_requests LIMIT 1`,
-	views.PathSubscription: `SELECT subscription_uid FROM deliveries ORDER BY created_at DESC LIMIT 1`,
+		AND last_http_status = 500 AND resend_of IS NULL ORDER BY created_at DESC LIMIT 1`,
+	views.PathEmail:   `SELECT email_uid FROM emails ORDER BY state LIMIT 1`,
+	views.PathJob:     `SELECT id FROM river_job ORDER BY id DESC LIMIT 1`,
+	views.PathRequest: `SELECT request_uid FROM api_requests ORDER BY status DESC LIMIT 1`,
+	views.PathSubscription: `SELECT subscription_uid FROM subscriptions
+		ORDER BY url LIKE 'http://127.0.0.1%' DESC, created_at DESC LIMIT 1`,
 	views.PathSubscriptionResult: `SELECT delivery_uid FROM deliveries WHERE test
 		ORDER BY created_at DESC LIMIT 1`,
 	views.PathApplicationChange: `SELECT 'status'`,
 }
 
 // asks is what an address without anything behind it cannot do without.
-var asks = map[string]string{views.PathSubscriptionRestore: "?version=1"}
+var asks = map[string]string{
+	views.PathSubscriptionRestore: "?version=1", views.PathApplicationChange: "?to=Closed",
+}
 
 // more are addresses beside the route table's own: tabs, states and refusals.
 var more = []string{
 	views.PathSubscription + "?tab=configuration", views.PathSubscription + "?tab=secret",
 	views.PathSubscription + "?tab=health", views.PathSubscription + "?tab=versions",
-	views.PathSearch + "?q=Acme", views.PathSearch + "?q=nothing-is-called-so",
+	views.PathSearch + "?q=Sunrise", views.PathSearch + "?q=nothing-is-called-so",
 	views.PathDeliveries + "?state=failed", views.PathDeliveries + "?q=nothing-is-called-so",
 	views.PathMailbox + "?mail=none", views.PathDeliveries + "/none",
 	views.PathConfirm + "?next=/console/people",
@@ -198,7 +126,7 @@ func (r *tour) stops() []string {
 	for i, path := range stops {
 		stops[i] = r.fill(path)
 	}
-	return stops
+	return append(stops, r.more...)
 }
 
 // fill puts a row's id in the place of each parameter of a path.

@@ -14,6 +14,7 @@ type seedCmd struct {
 	Deliveries int  `help:"How many deliveries to make." default:"2000000"`
 	Attempts   int  `help:"About how many attempts they have, 1 to 1.8 for each." default:"3000000"`
 	Partners   int  `help:"How many partners share them." default:"40"`
+	Days       int  `help:"How many days back they go." default:"182"`
 	JSON       bool `help:"Print one JSON document."`
 }
 
@@ -23,8 +24,8 @@ var errSeedInProduction = errors.New(
 
 // Run fills the database and prints what it holds then.
 func (cmd seedCmd) Run(env *environment) error {
-	if cmd.Deliveries < 1 || cmd.Partners < 1 {
-		return usagef("--deliveries and --partners must be at least 1")
+	if cmd.Deliveries < 1 || cmd.Partners < 1 || cmd.Days < 1 {
+		return usagef("--deliveries, --partners and --days must be at least 1")
 	}
 	ratio := float64(cmd.Attempts) / float64(cmd.Deliveries)
 	if ratio < 1 || ratio > 1.8 {
@@ -35,7 +36,7 @@ func (cmd seedCmd) Run(env *environment) error {
 			return errSeedInProduction
 		}
 		totals, err := seed.Fill(env.ctx, db, seed.Plan{
-			Deliveries: cmd.Deliveries, Attempts: cmd.Attempts, Partners: cmd.Partners,
+			Deliveries: cmd.Deliveries, Attempts: cmd.Attempts, Partners: cmd.Partners, Days: cmd.Days,
 			Progress: func(made int) { fmt.Fprintf(env.stderr, "%d deliveries\n", made) },
 		})
 		if err != nil {

@@ -5,6 +5,7 @@
 package seed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -15,8 +16,8 @@ import (
 const (
 	// batch is how many deliveries one statement makes.
 	batch = 50_000
-	// months is how far back the data goes.
-	months = 6
+	// usualDays is how far back the data goes unless the plan says it.
+	usualDays = 182
 	// perApplication is how many deliveries an application has on average.
 	perApplication = 16
 	// perResend is how many deliveries there are for each that is a re-send.
@@ -31,6 +32,8 @@ type Plan struct {
 	Deliveries, Attempts int
 	// Partners is how many partners share them, unevenly.
 	Partners int
+	// Days is how far back they go, 0 for half a year.
+	Days int
 	// Progress is told how many deliveries there are; nil tells nobody.
 	Progress func(deliveries int)
 }
@@ -49,7 +52,7 @@ type Totals struct {
 // lets the planner know about it.
 func Fill(ctx context.Context, db *postgres.DB, plan Plan) (Totals, error) {
 	now := db.Now().UTC()
-	since := now.AddDate(0, -months, 0)
+	since := now.AddDate(0, 0, -cmp.Or(plan.Days, usualDays))
 	_, err := db.ExecContext(ctx, `SELECT drawbridge_make_partitions($1, $2, 3)`, since, now)
 	if err != nil {
 		return Totals{}, fmt.Errorf("making partitions: %w", err)

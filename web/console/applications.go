@@ -59,6 +59,9 @@ func (c *Console) applications(ctx echo.Context) error {
 	} else if err := c.fillApplications(ctx, &page, filter); err != nil {
 		return err
 	}
+	if page.Views, err = c.viewsBar(ctx, views.PathApplications, applicationQuery(shown)); err != nil {
+		return err
+	}
 	page.Frame, err = c.frame(ctx, views.SectionApplications, "Applications",
 		views.Crumb{Label: "Applications"})
 	if err != nil {

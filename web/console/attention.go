@@ -293,7 +293,11 @@ func (c *Console) attentionAct(ctx echo.Context) error {
 		return err
 	}
 	c.leaveNotice(ctx, attentionDone[act])
-	return ctx.Redirect(http.StatusSeeOther, views.AttentionItemPath(uid.String()))
+	target := views.AttentionItemPath(uid.String())
+	if back := ctx.FormValue("back"); back != "" {
+		target = safeNext(back)
+	}
+	return ctx.Redirect(http.StatusSeeOther, target)
 }
 
 func (c *Console) actOnAttention(

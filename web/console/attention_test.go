@@ -236,7 +236,7 @@ func TestSystemPage(t *testing.T) {
 	r.publish("Approved")
 	text := r.signedIn().get(views.PathSystem).wantStatus(t, http.StatusOK).text("main")
 	for _, want := range []string{
-		"bridge-1", "api, worker", "Clock off", "2.5s", "bridge-2", "Lost", "PostgreSQL", "Connections",
+		"bridge-1", "api, worker", "Clock off", "2.5 s", "bridge-2", "Lost", "PostgreSQL", "Connections",
 		"deliveries_y", "0010_health", "webhook", "probe_endpoints",
 	} {
 		if !strings.Contains(text, want) {

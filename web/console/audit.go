@@ -48,6 +48,9 @@ func (c *Console) audit(ctx echo.Context) error {
 		return err
 	}
 	var err error
+	if page.Views, err = c.viewsBar(ctx, views.PathAudit, query); err != nil {
+		return err
+	}
 	page.Frame, err = c.frame(ctx, views.SectionAudit, "Audit log", views.Crumb{Label: "Audit log"})
 	if err != nil {
 		return err
@@ -212,6 +215,8 @@ func subjectHref(kind, subject string) string {
 		return views.PathMailSettings
 	case "subscription":
 		return views.SubscriptionPath(subject)
+	case "bulk_resend":
+		return views.BulkPath(subject, nil)
 	case "user":
 		return views.PeoplePath(url.Values{"q": {subject}})
 	}

@@ -85,6 +85,9 @@ func (a asked) get(name string) string { return strings.TrimSpace(a.ctx.FormValu
 
 // changeForm asks before an application is changed.
 func (c *Console) changeForm(ctx echo.Context) error {
+	if lacksTarget(ctx) {
+		return c.offerTargets(ctx)
+	}
 	wanted, change, err := c.askedChange(ctx)
 	if err != nil {
 		return err
@@ -92,9 +95,28 @@ func (c *Console) changeForm(ctx echo.Context) error {
 	return c.showAsk(ctx, http.StatusOK, wanted.spot(), change.form)
 }
 
+// lacksTarget tells that an application is to move, but not where to.
+func lacksTarget(ctx echo.Context) bool {
+	return ctx.Param("change") == changeStatus && strings.TrimSpace(ctx.FormValue("to")) == ""
+}
+
+// offerTargets leads to the application's page, which has a button for each
+// status that may follow.
+func (c *Console) offerTargets(ctx echo.Context) error {
+	uid, err := pathUID(ctx)
+	if err != nil {
+		return err
+	}
+	c.leaveNotice(ctx, "Nothing was changed: choose the status that it moves to below.")
+	return ctx.Redirect(http.StatusSeeOther, views.ApplicationPath(uid.String()))
+}
+
 // changeApplication changes an application as its form said, unless what the
 // form showed is no longer so.
 func (c *Console) changeApplication(ctx echo.Context) error {
+	if lacksTarget(ctx) {
+		return c.offerTargets(ctx)
+	}
 	wanted, change, err := c.askedChange(ctx)
 	if err != nil {
 		return c.changedMeanwhile(ctx, err)

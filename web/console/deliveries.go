@@ -148,7 +148,9 @@ func (c *Console) furnish(
 		return err
 	}
 	page.Active = activeFilters(shown, page.Choices)
-	page.Views, err = c.viewLinks(request, currentUser(ctx).UID, page.Query)
+	page.Views, err = c.deliveryViews(ctx, query, views.ViewLink{
+		Label: "Tail", Href: page.TailHref, Current: page.Tail,
+	})
 	return err
 }
 

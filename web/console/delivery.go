@@ -23,7 +23,7 @@ func (c *Console) delivery(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page, err := c.deliveryPage(ctx.Request().Context(), uid)
+	page, err := c.deliveryPage(ctx.Request().Context(), uid, mayAct(ctx))
 	if err != nil {
 		return err
 	}
@@ -38,7 +38,7 @@ func (c *Console) delivery(ctx echo.Context) error {
 	}
 	page.Live = true
 	page.Notice = c.takeNotice(ctx)
-	page.MayCancel = page.Waits() && currentUser(ctx).Role.Allows(operator.RoleOperator)
+	page.MayCancel = page.Waits() && mayAct(ctx)
 	here := webhook.Delivery{UID: uid, CreatedAt: page.Delivery.Created}
 	if err := c.beside(ctx, &page, here); err != nil {
 		return err
@@ -52,8 +52,9 @@ func (c *Console) deliveryLive(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
+	acts := mayAct(ctx)
 	return c.stream(ctx, func(ctx context.Context) ([]byte, error) {
-		page, err := c.deliveryPage(ctx, uid)
+		page, err := c.deliveryPage(ctx, uid, acts)
 		if err != nil {
 			return nil, err
 		}
@@ -72,8 +73,14 @@ func pathUID(ctx echo.Context) (uuid.UUID, error) {
 	return uid, nil
 }
 
-// deliveryPage loads one delivery with everything that its page says.
-func (c *Console) deliveryPage(ctx context.Context, uid uuid.UUID) (views.DeliveryPage, error) {
+// mayAct tells whether the reader may act on what needs attention.
+func mayAct(ctx echo.Context) bool { return currentUser(ctx).Role.Allows(operator.RoleOperator) }
+
+// deliveryPage loads one delivery with everything that its page says; acts tells
+// whether its reader may act on what needs attention.
+func (c *Console) deliveryPage(
+	ctx context.Context, uid uuid.UUID, acts bool,
+) (views.DeliveryPage, error) {
 	detail, err := c.Webhooks.Delivery(ctx, uid)
 	if err != nil {
 		return views.DeliveryPage{}, err
@@ -85,6 +92,7 @@ func (c *Console) deliveryPage(ctx context.Context, uid uuid.UUID) (views.Delive
 	hash := sha256.Sum256(detail.Body)
 	page := views.DeliveryPage{
 		Delivery: deliveryRow(detail.Delivery), SubscriptionState: string(subscription.State),
+		MayAct:   acts,
 		Signed:   subscription.Auth == webhook.AuthHMAC,
 		EventUID: detail.EventUID.String(), Occurred: detail.EventAt,
 		BodyRemoved: value(detail.BodyRemovedAt),

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/attention"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
 )
@@ -43,7 +44,34 @@ func (c *Console) surround(
 	}
 	page.Version = subscription.Version
 	page.ForPartner = forPartner(detail)
+	bulk, err := c.Webhooks.BulkOfDelivery(ctx, detail.UID)
+	if err != nil {
+		return err
+	}
+	page.BulkUID = known(bulk)
+	if page.Matter, err = c.matterOf(ctx, detail); err != nil {
+		return err
+	}
 	return c.compareThen(ctx, page, detail, subscription)
+}
+
+// matterOf is the open item of the queue about the failed deliveries of the
+// delivery's subscription, nil when it is none of them.
+func (c *Console) matterOf(
+	ctx context.Context, detail webhook.DeliveryDetail,
+) (*views.AttentionRow, error) {
+	if detail.State != webhook.DeliveryFailed || detail.Test {
+		return nil, nil
+	}
+	items, _, err := c.Attention.List(ctx, attention.Filter{
+		State: attention.Waiting, Kind: attention.KindUsedUp,
+		Subscription: detail.SubscriptionUID, Limit: 1,
+	})
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	row := attentionRow(items[0], c.DB.Now())
+	return &row, nil
 }
 
 // compareThen tells what has changed in the subscription since the last attempt.

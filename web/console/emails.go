@@ -32,6 +32,9 @@ func (c *Console) emails(ctx echo.Context) error {
 		return err
 	}
 	var err error
+	if page.Views, err = c.viewsBar(ctx, views.PathEmails, emailQuery(shown)); err != nil {
+		return err
+	}
 	page.Frame, err = c.frame(ctx, views.SectionEmails, "E-mails", views.Crumb{Label: "E-mails"})
 	if err != nil {
 		return err

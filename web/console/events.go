@@ -31,6 +31,9 @@ func (c *Console) events(ctx echo.Context) error {
 	} else if err := c.fillEvents(ctx, &page, filter); err != nil {
 		return err
 	}
+	if page.Views, err = c.viewsBar(ctx, views.PathEvents, eventQuery(shown)); err != nil {
+		return err
+	}
 	page.Frame, err = c.frame(ctx, views.SectionEvents, "Events", views.Crumb{Label: "Events"})
 	if err != nil {
 		return err

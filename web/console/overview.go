@@ -142,20 +142,22 @@ func trafficTiles(steps []webhook.TrafficStep, chosen span) []views.Tile {
 		failed.Tone = views.Mute
 	}
 	took := views.Tile{
-		Label: "Time to answer", Value: "–", Note: "nothing delivered yet", Icon: "zap",
+		Label: "Median answer", Value: "–", Note: "nothing delivered yet", Icon: "zap",
 		Tone: views.Mute, Href: chosen.deliveries(webhook.DeliveryDelivered),
 	}
+	slow := took
+	slow.Label, slow.Icon = "95 % within", "clock"
 	if sum.Latency.Count() > 0 {
-		took.Value = views.Duration(sum.Latency.Percentile(0.5))
-		took.Note = "median; 95 % within " + views.Duration(sum.Latency.Percentile(0.95)) +
-			", 99 % within " + views.Duration(sum.Latency.Percentile(0.99))
+		took.Value, took.Note = views.Duration(sum.Latency.Percentile(0.5)), "half are faster"
+		slow.Value = views.Duration(sum.Latency.Percentile(0.95))
+		slow.Note = "99 % within " + views.Duration(sum.Latency.Percentile(0.99))
 	}
 	return []views.Tile{
 		rate, {
 			Label: "Delivered", Value: views.Number(sum.Delivered),
 			Note: counted(sum.Attempts, "attempt", "attempts"), Icon: "send", Tone: views.Good,
 			Href: chosen.deliveries(webhook.DeliveryDelivered),
-		}, failed, took,
+		}, failed, took, slow,
 	}
 }
 

@@ -47,6 +47,9 @@ func (c *Console) requests(ctx echo.Context) error {
 	} else if err := c.fillRequests(ctx, &page, filter); err != nil {
 		return err
 	}
+	if page.Views, err = c.viewsBar(ctx, views.PathRequests, requestQuery(shown)); err != nil {
+		return err
+	}
 	page.Frame, err = c.frame(ctx, views.SectionRequests, "API requests",
 		views.Crumb{Label: "API requests"})
 	if err != nil {

@@ -44,7 +44,7 @@ func (c *Console) resend(ctx echo.Context) error {
 		c.leaveNotice(ctx, "Re-sent. This is the new delivery.")
 		return ctx.Redirect(http.StatusSeeOther, views.DeliveryPath(made.String()))
 	}
-	page, err := c.deliveryPage(ctx.Request().Context(), uid)
+	page, err := c.deliveryPage(ctx.Request().Context(), uid, mayAct(ctx))
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 
@@ -24,27 +23,39 @@ var houseViews = []struct{ label, query string }{
 // savedLists are the lists whose filters can be saved.
 var savedLists = []string{
 	views.PathDeliveries, views.PathApplications, views.PathEmails, views.PathSubscriptions,
+	views.PathEvents, views.PathRequests, views.PathAudit,
 }
 
-// viewLinks are the house's views of the delivery list and the user's own.
-func (c *Console) viewLinks(
-	ctx context.Context, user uuid.UUID, current string,
-) ([]views.ViewLink, error) {
-	var links []views.ViewLink
+// viewsBar are the reader's own views of a list under a filter.
+func (c *Console) viewsBar(
+	ctx echo.Context, path string, filter url.Values,
+) (views.ViewsBar, error) {
+	bar := views.ViewsBar{Path: path, Query: filter.Encode()}
+	saved, err := c.Operators.SavedViews(ctx.Request().Context(), currentUser(ctx).UID, path)
+	for _, view := range saved {
+		bar.Links = append(bar.Links, views.ViewLink{
+			Label: view.Name, Href: listHref(view.Path, view.Query), UID: view.UID.String(),
+			Current: view.Query == bar.Query,
+		})
+	}
+	return bar, err
+}
+
+// deliveryViews are the house's views of the delivery list, the reader's own,
+// and the tail.
+func (c *Console) deliveryViews(
+	ctx echo.Context, filter url.Values, tail views.ViewLink,
+) (views.ViewsBar, error) {
+	bar, err := c.viewsBar(ctx, views.PathDeliveries, filter)
+	links := make([]views.ViewLink, 0, len(houseViews)+len(bar.Links)+1)
 	for _, view := range houseViews {
 		links = append(links, views.ViewLink{
 			Label: view.label, Href: views.PathDeliveries + "?" + view.query,
-			Current: view.query == current,
+			Current: view.query == bar.Query,
 		})
 	}
-	saved, err := c.Operators.SavedViews(ctx, user, views.PathDeliveries)
-	for _, view := range saved {
-		links = append(links, views.ViewLink{
-			Label: view.Name, Href: listHref(view.Path, view.Query), UID: view.UID.String(),
-			Current: view.Query == current,
-		})
-	}
-	return links, err
+	bar.Links = append(append(links, bar.Links...), tail)
+	return bar, err
 }
 
 func listHref(path, query string) string {

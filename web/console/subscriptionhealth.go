@@ -140,7 +140,7 @@ func (c *Console) healthTab(
 	tab.Probe = probeView(probe, c.DB.Now())
 	for _, change := range changes {
 		tab.Probe.Changes = append(tab.Probe.Changes,
-			views.ProbeChange{At: change.At, Finding: change.Finding})
+			views.ProbeChange{At: change.At, Finding: sentence(change.Finding)})
 	}
 	return tab, nil
 }

@@ -143,7 +143,7 @@ func processRows(report fleet.Report) []views.ProcessRow {
 			Roles: strings.Join(process.Roles, ", "), Version: process.Version,
 			Started: process.StartedAt, LastBeat: process.LastBeatAt,
 			Lost:   report.Database.Now.Sub(process.LastBeatAt) > fleet.Lost,
-			Skewed: skew.Abs() > maxSkew, Skew: skew.Round(time.Microsecond * 100).String(),
+			Skewed: skew.Abs() > maxSkew, Skew: skewWord(skew),
 			Leads: report.Leader.ID == process.UID.String(),
 		})
 	}
@@ -171,4 +171,12 @@ func size(bytes int64) string {
 		return fmt.Sprintf("%d B", bytes)
 	}
 	return fmt.Sprintf("%.1f %s", value, units[unit])
+}
+
+// skewWord says how far a clock is ahead; behind is below zero.
+func skewWord(skew time.Duration) string {
+	if skew < 0 {
+		return "-" + views.Duration(-skew)
+	}
+	return views.Duration(skew)
 }
