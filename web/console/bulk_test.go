@@ -101,6 +101,11 @@ func TestBulkResendOfSelectedDeliveries(t *testing.T) {
 	if got := done.text("#results tbody"); strings.Count(got, "HTTP 200") != 4 {
 		t.Errorf("results: %s", got)
 	}
+	var sent string
+	r.must(r.DB.GetContext(t.Context(), &sent, `SELECT new_uid FROM bulk_resend_items LIMIT 1`))
+	if b.get(views.DeliveryPath(sent)).find(`main a[href="`+page+`"]`).Length() == 0 {
+		t.Error("the new delivery does not lead back to the bulk re-send")
+	}
 	file := b.get(page+"/items.csv").wantStatus(t, http.StatusOK)
 	if lines := strings.Count(file.Raw, "\n"); lines != 3 || !strings.Contains(file.Raw, "delivered") {
 		t.Errorf("the file: %s", file.Raw)

@@ -61,7 +61,7 @@ func TestViewsOfEachListAreSaved(t *testing.T) {
 		if b.get(path).find(".views-bar").Length() != 0 {
 			t.Errorf("%s offers to save the list as it always is", path)
 		}
-		page := b.get(path + "?" + filter).wantStatus(t, http.StatusOK)
+		page := b.get(path+"?"+filter).wantStatus(t, http.StatusOK)
 		offered, _ := page.find(".view-save input[name=filter]").Attr("value")
 		if offered != filter {
 			t.Errorf("%s offers to save %q", path, offered)
