@@ -61,7 +61,7 @@ fmt: ## Format Go code and templates
 generate: ## Generate Go code from the templates
 	@go tool templ generate -log-level error
 
-# On a server with seeded data: make lists LISTS='-url http://127.0.0.1:8080 -password ...'
+# On a server with seeded data: make lists LISTS='-url http://127.0.0.1:8080 -password ... -check'
 .PHONY: lists
 lists: ## Measure the console's list pages under every pair of filters
 	@go run ./cmd/lists $(LISTS)

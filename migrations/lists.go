@@ -78,7 +78,12 @@ func listsUp(ctx context.Context, db *sql.DB) error {
 			return fmt.Errorf("building an index of applications: %w", err)
 		}
 	}
-	for _, index := range listIndexes {
+	return buildAll(ctx, db, listIndexes)
+}
+
+// buildAll builds indexes of partitioned tables, those that are missing.
+func buildAll(ctx context.Context, db *sql.DB, indexes []partitionedIndex) error {
+	for _, index := range indexes {
 		if err := index.build(ctx, db); err != nil {
 			return fmt.Errorf("building the index %s: %w", index.name, err)
 		}
@@ -161,5 +166,6 @@ func (i partitionedIndex) missing(ctx context.Context, db *sql.DB) ([]string, er
 
 // listsText is what the migration does, for the hash of the schema.
 func listsText() string {
-	return fmt.Sprint(listTables, searchIndexes, applicationIndexes, listIndexes)
+	return fmt.Sprint(listTables, searchIndexes, applicationIndexes, listIndexes,
+		filterIndexes, plainFilterIndexes)
 }

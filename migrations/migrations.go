@@ -146,7 +146,9 @@ func newProvider(db *sql.DB, options ...goose.ProviderOption) (*goose.Provider, 
 		goose.WithGoMigrations(goose.NewGoMigration(1,
 			&goose.GoFunc{RunDB: riverUp}, &goose.GoFunc{RunDB: riverDown}),
 			goose.NewGoMigration(listsVersion,
-				&goose.GoFunc{RunDB: listsUp}, &goose.GoFunc{RunDB: listsDown})),
+				&goose.GoFunc{RunDB: listsUp}, &goose.GoFunc{RunDB: listsDown}),
+			goose.NewGoMigration(filtersVersion,
+				&goose.GoFunc{RunDB: filtersUp}, &goose.GoFunc{RunDB: filtersDown})),
 	)
 	provider, err := goose.NewProvider(goose.DialectPostgres, db, FS, options...)
 	if err != nil {
@@ -184,8 +186,11 @@ func stepName(source *goose.Source) string {
 	if source.Path != "" {
 		return source.Path
 	}
-	if source.Version == listsVersion {
+	switch source.Version {
+	case listsVersion:
 		return "lists"
+	case filtersVersion:
+		return "filters"
 	}
 	return "river"
 }

@@ -23,7 +23,7 @@ var levels = [][]string{
 		"internal/webhook", "internal/email", "internal/partner", "internal/operator",
 		"internal/idempotency", "internal/retention", "internal/sealed", "internal/document",
 		"internal/catalog", "internal/apilog", "internal/queue",
-		"internal/seed", "internal/search", "internal/fleet", "internal/restore",
+		"internal/seed", "internal/search", "internal/fleet", "internal/restore", "internal/lists",
 	},
 	{"internal/event", "internal/receiver", "internal/attention"},
 	{"internal/loan", "internal/application"},

@@ -43,9 +43,11 @@ func (cmd seedCmd) Run(env *environment) error {
 			return err
 		}
 		return env.print(cmd.JSON, totals, func(w io.Writer) {
-			fmt.Fprintf(w, "%d partners, %d subscriptions, %d applications, %d deliveries, "+
-				"%d attempts, %d e-mails\n", totals.Partners, totals.Subscriptions,
-				totals.Applications, totals.Deliveries, totals.Attempts, totals.Emails)
+			fmt.Fprintf(w, "%d partners, %d subscriptions, %d applications, %d loans, %d deliveries, "+
+				"%d attempts, %d e-mails, %d API requests, %d entries in the audit log\n",
+				totals.Partners, totals.Subscriptions, totals.Applications, totals.Loans,
+				totals.Deliveries, totals.Attempts, totals.Emails, totals.Requests,
+				totals.AuditEntries)
 		})
 	})
 }

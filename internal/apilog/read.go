@@ -12,41 +12,6 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// MaxPage is the largest limit of a list.
-const MaxPage = 500
-
-// Outcome sorts answers by the first digit of their status.
-type Outcome string
-
-// The outcomes.
-const (
-	OutcomeOK      Outcome = "ok"      // 2xx and 3xx
-	OutcomeRefused Outcome = "refused" // 4xx
-	OutcomeFailed  Outcome = "failed"  // 5xx
-)
-
-// Outcomes lists every outcome once.
-func Outcomes() []Outcome { return []Outcome{OutcomeOK, OutcomeRefused, OutcomeFailed} }
-
-// Filter narrows a list of requests; zero fields do not.
-type Filter struct {
-	Outcome   Outcome
-	ErrorCode lending.Code
-	// Method and Route match as a whole; Route is a pattern of the route table.
-	Method, Route string
-	ClientID      string
-	PartnerUID    uuid.UUID
-	MerchantUID   uuid.UUID
-	// ApplicationUID is the application or loan that the request was about.
-	ApplicationUID uuid.UUID
-	RequestID      string
-	IdempotencyKey string
-	Since, Until   time.Time
-	// Cursor is where the page begins, Limit how many it holds, 1 to MaxPage.
-	Cursor postgres.Cursor
-	Limit  int
-}
-
 // Request is a request in the log, with the names of who sent it.
 type Request struct {
 	Entry
@@ -64,7 +29,7 @@ type Page struct {
 	Next postgres.Cursor
 }
 
-const selectRequests = `
+const requestColumns = `
 	SELECT r.request_uid, r.at, r.request_id, r.method, r.route, r.path,
 	       coalesce(r.client_id, '') AS client_id, r.authenticated,
 	       coalesce(r.partner_uid, '00000000-0000-0000-0000-000000000000') AS partner_uid,
@@ -73,8 +38,9 @@ const selectRequests = `
 	       r.status, coalesce(r.error_code, '') AS error_code, r.error_fields,
 	       coalesce(r.idempotency_key, '') AS idempotency_key, r.replayed, r.duration_us,
 	       r.bytes_in, r.bytes_out, r.address, r.user_agent,
-	       coalesce(p.name, '') AS partner_name, coalesce(m.name, '') AS merchant_name
-	  FROM api_requests r
+	       coalesce(p.name, '') AS partner_name, coalesce(m.name, '') AS merchant_name`
+
+const requestOwners = `
 	  LEFT JOIN partners p ON p.partner_uid = r.partner_uid
 	  LEFT JOIN merchants m ON m.merchant_uid = r.merchant_uid`
 
@@ -84,9 +50,11 @@ func (s *Service) List(ctx context.Context, filter Filter) (Page, error) {
 	if filter.Limit < 1 || filter.Limit > MaxPage {
 		return Page{}, lending.Invalid("limit", `"limit" must be from 1 to %d`, MaxPage)
 	}
-	query, args := filter.query()
+	newest, args := filter.newest(`r.*`, filter.Limit+1)
 	var rows []Request
-	if err := s.DB.SelectContext(ctx, &rows, query, args...); err != nil {
+	err := s.DB.SelectContext(ctx, &rows, requestColumns+` FROM (`+newest+`) r`+
+		requestOwners+newestFirst, args...)
+	if err != nil {
 		return Page{}, fmt.Errorf("listing API requests: %w", err)
 	}
 	for i := range rows {
@@ -102,11 +70,9 @@ func (s *Service) List(ctx context.Context, filter Filter) (Page, error) {
 // cursor and limit do not count.
 func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, error) {
 	filter.Cursor = postgres.Cursor{}
-	conditions, args := filter.where()
-	args = append(args, limit)
+	newest, args := filter.newest(`1`, limit)
 	var count int
-	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (SELECT 1 FROM api_requests r`+
-		conditions+fmt.Sprintf(` LIMIT $%d) AS matching`, len(args)), args...)
+	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (`+newest+`) AS matching`, args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting API requests: %w", err)
 	}
@@ -120,7 +86,7 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Request, error) {
 	seconds, nanos := uid.Time().UnixTime()
 	at := time.Unix(seconds, nanos).UTC()
 	var found Request
-	err := s.DB.GetContext(ctx, &found, selectRequests+`
+	err := s.DB.GetContext(ctx, &found, requestColumns+` FROM api_requests r`+requestOwners+`
 		 WHERE r.request_uid = $1
 		   AND r.at >= $2
 		   AND r.at < $3`, uid, at.Truncate(time.Millisecond), at.Add(2*time.Millisecond))
@@ -138,68 +104,6 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Request, error) {
 func (r *Request) complete() {
 	r.ErrorFields = r.Fields
 	r.Duration = time.Duration(r.DurationUS) * time.Microsecond
-}
-
-// query renders the statement of a page, with one row more than the limit.
-func (f Filter) query() (string, []any) {
-	conditions, args := f.where()
-	args = append(args, f.Limit+1)
-	return selectRequests + conditions +
-		fmt.Sprintf(` ORDER BY r.at DESC, r.request_uid DESC LIMIT $%d`, len(args)), args
-}
-
-// where renders the filter as a WHERE clause and its arguments.
-func (f Filter) where() (string, []any) {
-	var c postgres.Conditions
-	text := func(condition, value string) {
-		if value != "" {
-			c.Add(condition, value)
-		}
-	}
-	uid := func(condition string, value uuid.UUID) {
-		if value != uuid.Nil {
-			c.Add(condition, value)
-		}
-	}
-	switch f.Outcome {
-	case OutcomeOK:
-		c.Add(`r.status < 400`)
-	case OutcomeRefused:
-		c.Add(`r.status >= 400 AND r.status < 500`)
-	case OutcomeFailed:
-		c.Add(`r.status >= 500`)
-	}
-	if f.ErrorCode != "" {
-		// The status lets the partial index over refusals be used.
-		c.Add(`r.status >= 400 AND r.error_code = ?`, string(f.ErrorCode))
-	}
-	text(`r.method = ?`, f.Method)
-	text(`r.route = ?`, f.Route)
-	text(`r.client_id = ?`, f.ClientID)
-	// By the partner's clients, for which there is an index.
-	uid(`r.client_id IN (SELECT client_id FROM clients WHERE partner_uid = ?)`, f.PartnerUID)
-	uid(`r.client_id IN (SELECT client_id FROM client_merchants WHERE merchant_uid = ?)`,
-		f.MerchantUID)
-	uid(`r.merchant_uid = ?`, f.MerchantUID)
-	uid(`r.application_uid = ?`, f.ApplicationUID)
-	text(`r.request_id = ?`, f.RequestID)
-	text(`r.idempotency_key = ?`, f.IdempotencyKey)
-	f.between(&c)
-	return c.Where(), c.Args
-}
-
-func (f Filter) between(c *postgres.Conditions) {
-	if !f.Since.IsZero() {
-		c.Add(`r.at >= ?`, f.Since.UTC())
-	}
-	if !f.Until.IsZero() {
-		c.Add(`r.at < ?`, f.Until.UTC())
-	}
-	if !f.Cursor.IsZero() {
-		// The first condition alone lets later partitions be left out.
-		c.Add(`r.at <= ? AND (r.at, r.request_uid) < (?, ?)`,
-			f.Cursor.At, f.Cursor.At, f.Cursor.UID)
-	}
 }
 
 // Traffic sums requests up.

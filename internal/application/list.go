@@ -122,7 +122,8 @@ func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, err
 	args = append(args, limit)
 	var count int
 	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (SELECT 1 FROM applications a`+
-		conditions+fmt.Sprintf(` LIMIT $%d) AS matching`, len(args)), args...)
+		conditions+fmt.Sprintf(` ORDER BY a.created_at DESC, a.application_uid DESC LIMIT $%d)
+			AS matching`, len(args)), args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting applications: %w", err)
 	}

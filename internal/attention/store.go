@@ -171,7 +171,8 @@ func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, err
 	args = append(args, limit)
 	var count int
 	err := s.DB.GetContext(ctx, &count, fmt.Sprintf(
-		`SELECT count(*) FROM (SELECT FROM attention_items i%s LIMIT $%d) AS matching`,
+		`SELECT count(*) FROM (SELECT FROM attention_items i%s
+			ORDER BY i.opened_at DESC, i.item_uid DESC LIMIT $%d) AS matching`,
 		where, len(args)), args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting what needs attention: %w", err)

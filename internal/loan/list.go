@@ -139,7 +139,8 @@ func (s *Service) Count(ctx context.Context, filter ListFilter, limit int) (int,
 	err := s.DB.GetContext(ctx, &count, `
 		SELECT count(*)
 		  FROM (SELECT 1 FROM loans l JOIN applications a USING (application_uid)`+conditions+
-		fmt.Sprintf(` LIMIT $%d) AS matching`, len(args)), args...)
+		fmt.Sprintf(` ORDER BY l.opened_at DESC, l.application_uid DESC LIMIT $%d)
+			AS matching`, len(args)), args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting loans: %w", err)
 	}

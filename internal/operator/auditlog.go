@@ -49,15 +49,14 @@ const recordColumns = `
 
 // AuditLog lists the audit log, newest first, and tells whether there is more.
 func (s *Service) AuditLog(ctx context.Context, filter AuditFilter) ([]Record, bool, error) {
-	where, args := filter.conditions()
+	c := filter.conditions()
 	if filter.Before > 0 {
-		args = append(args, filter.Before)
-		where += ` AND entry_id < $` + strconv.Itoa(len(args))
+		c.Add(`entry_id < ?`, filter.Before)
 	}
 	var records []Record
 	err := s.DB.SelectContext(ctx, &records, `SELECT `+recordColumns+`
-		  FROM audit_log WHERE `+where+`
-		 ORDER BY entry_id DESC LIMIT `+strconv.Itoa(filter.Limit+1), args...)
+		  FROM audit_log`+c.Where()+`
+		 ORDER BY entry_id DESC LIMIT `+strconv.Itoa(filter.Limit+1), c.Args...)
 	if err != nil {
 		return nil, false, fmt.Errorf("listing the audit log: %w", err)
 	}
@@ -70,11 +69,11 @@ func (s *Service) AuditLog(ctx context.Context, filter AuditFilter) ([]Record, b
 // CountAudit counts the lines that a filter selects on all pages, up to one more
 // than MaxAuditCount.
 func (s *Service) CountAudit(ctx context.Context, filter AuditFilter) (int, error) {
-	where, args := filter.conditions()
+	c := filter.conditions()
 	var count int
 	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (
-		SELECT 1 FROM audit_log WHERE `+where+` LIMIT `+strconv.Itoa(MaxAuditCount+1)+`) AS found`,
-		args...)
+		SELECT 1 FROM audit_log`+c.Where()+`
+		 ORDER BY entry_id DESC LIMIT `+strconv.Itoa(MaxAuditCount+1)+`) AS found`, c.Args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting the audit log: %w", err)
 	}
@@ -96,34 +95,44 @@ func (s *Service) AuditRecord(ctx context.Context, id int64) (Record, error) {
 	return record, nil
 }
 
+// auditSkew is by how much the times of entries may disagree with their order,
+// which the length of transactions and the clocks of processes bound.
+const auditSkew = time.Hour
+
+// A time narrows the ids too, in whose order the log is read: otherwise a page
+// of long ago would be searched for from the newest entry on.
+const (
+	firstEntry = `(SELECT entry_id FROM audit_log WHERE at >= ? ORDER BY at, entry_id LIMIT 1)`
+	lastEntry  = `(SELECT entry_id FROM audit_log WHERE at < ?
+		ORDER BY at DESC, entry_id DESC LIMIT 1)`
+)
+
 // conditions writes the filter as SQL, without its place in the list. Only what
 // is given is part of it, so that each filter finds its index.
-func (f AuditFilter) conditions() (where string, args []any) {
-	parts := []string{"true"}
-	add := func(condition string, value any) {
-		args = append(args, value)
-		parts = append(parts, condition+` $`+strconv.Itoa(len(args)))
-	}
+func (f AuditFilter) conditions() postgres.Conditions {
+	var c postgres.Conditions
 	if f.Actor != "" {
-		add(`actor =`, f.Actor)
+		c.Add(`actor = ?`, f.Actor)
 	}
 	switch {
 	case strings.HasSuffix(f.Action, "."):
-		add(`action LIKE`, postgres.LikePrefix(f.Action))
+		c.Add(`action LIKE ?`, postgres.LikePrefix(f.Action))
 	case f.Action != "":
-		add(`action =`, f.Action)
+		c.Add(`action = ?`, f.Action)
 	}
 	if f.SubjectKind != "" {
-		add(`subject_kind =`, f.SubjectKind)
+		c.Add(`subject_kind = ?`, f.SubjectKind)
 	}
 	if f.Subject != "" {
-		add(`subject =`, f.Subject)
+		c.Add(`subject = ?`, f.Subject)
 	}
 	if !f.Since.IsZero() {
-		add(`at >=`, f.Since)
+		c.Add(`at >= ?`, f.Since)
+		c.Add(`entry_id >= `+firstEntry, f.Since.Add(-auditSkew))
 	}
 	if !f.Until.IsZero() {
-		add(`at <`, f.Until)
+		c.Add(`at < ?`, f.Until)
+		c.Add(`entry_id <= `+lastEntry, f.Until.Add(auditSkew))
 	}
-	return strings.Join(parts, " AND "), args
+	return c
 }

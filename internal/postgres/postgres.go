@@ -133,6 +133,10 @@ func dataSource(rawURL string, chosen options) (string, error) {
 	if query.Get(idleParameter) == "" && !chosen.unprepared {
 		query.Set(idleParameter, idleLimit)
 	}
+	if query.Get("jit") == "" && !chosen.unprepared {
+		// Compiling a statement takes longer than any of ours may run.
+		query.Set("jit", "off")
+	}
 	parsed.RawQuery = query.Encode()
 	return parsed.String(), nil
 }

@@ -22,6 +22,12 @@ const (
 	perApplication = 16
 	// perResend is how many deliveries there are for each that is a re-send.
 	perResend = 250
+	// perRequest, perEntry, perMatter and perBulk are how many deliveries there are
+	// for each API request, entry of the audit log, matter that needed somebody,
+	// and bulk re-send.
+	perRequest, perEntry, perMatter, perBulk = 4, 10, 200, 4000
+	// requestDays is how far back the log of API requests goes.
+	requestDays = 30
 )
 
 // Plan says how much to make.
@@ -46,6 +52,9 @@ type Totals struct {
 	Deliveries    int `db:"deliveries" json:"deliveries"`
 	Attempts      int `db:"attempts" json:"attempts"`
 	Emails        int `db:"emails" json:"emails"`
+	Loans         int `db:"loans" json:"loans"`
+	Requests      int `db:"requests" json:"api_requests"`
+	AuditEntries  int `db:"audit_entries" json:"audit_entries"`
 }
 
 // Fill makes what the plan says, batch by batch, each committed on its own, and
@@ -72,6 +81,9 @@ func Fill(ctx context.Context, db *postgres.DB, plan Plan) (Totals, error) {
 			plan.Progress(made)
 		}
 	}
+	if err := plan.beside(ctx, db, since); err != nil {
+		return Totals{}, err
+	}
 	// The visibility map that it also makes is what months of running would have.
 	if _, err := db.ExecContext(ctx, `VACUUM (ANALYZE)`); err != nil {
 		return Totals{}, fmt.Errorf("analysing: %w", err)
@@ -79,25 +91,52 @@ func Fill(ctx context.Context, db *postgres.DB, plan Plan) (Totals, error) {
 	return count(ctx, db)
 }
 
-// ground makes partners, merchants, subscriptions, applications and e-mails.
-func (p Plan) ground(ctx context.Context, tx *postgres.Tx, since time.Time) error {
-	applications := max(p.Deliveries/perApplication, 1)
-	for _, step := range []struct {
-		what, statement string
-		args            []any
-	}{
-		{"partners", makePartners, []any{p.Partners, since}},
-		{"merchants", makeMerchants, []any{since}},
-		{"subscriptions", makeSubscriptions, []any{since}},
-		{"applications", makeApplications, []any{applications, since, tx.Now}},
-		{"e-mails", makeEmails, []any{tx.Now}},
-		{"scaffold", makeScaffold, nil},
-	} {
+// step is a statement of the seed and what it makes.
+type step struct {
+	what, statement string
+	args            []any
+}
+
+func run(ctx context.Context, tx *postgres.Tx, steps ...step) error {
+	for _, step := range steps {
 		if _, err := tx.ExecContext(ctx, step.statement, step.args...); err != nil {
 			return fmt.Errorf("making %s: %w", step.what, err)
 		}
 	}
 	return nil
+}
+
+// ground makes partners, merchants, subscriptions, applications with their loans,
+// and e-mails.
+func (p Plan) ground(ctx context.Context, tx *postgres.Tx, since time.Time) error {
+	applications := max(p.Deliveries/perApplication, 1)
+	return run(ctx, tx, []step{
+		{"partners", makePartners, []any{p.Partners, since}},
+		{"merchants", makeMerchants, []any{since}},
+		{"subscriptions", makeSubscriptions, []any{since}},
+		{"applications", makeApplications, []any{applications, since, tx.Now}},
+		{"e-mails", makeEmails, []any{tx.Now}},
+		{"clients", makeClients, []any{since}},
+		{"products", makeProducts, []any{since}},
+		{"loans", makeLoans, nil},
+		{"scaffold", makeScaffold, nil},
+	}...)
+}
+
+// beside makes what the console lists besides deliveries, in proportion to them.
+func (p Plan) beside(ctx context.Context, db *postgres.DB, since time.Time) error {
+	return db.InTx(ctx, func(tx *postgres.Tx) error {
+		share := func(per int) int { return max(p.Deliveries/per, 1) }
+		return run(ctx, tx, []step{
+			{"days of requests", makeRequestDays, []any{requestDays, tx.Now}},
+			{"requests", makeRequests, []any{
+				share(perRequest), tx.Now.AddDate(0, 0, -requestDays), tx.Now,
+			}},
+			{"entries of the audit log", makeAudit, []any{share(perEntry), since, tx.Now}},
+			{"matters", makeAttention, []any{share(perMatter), since, tx.Now}},
+			{"bulk re-sends", makeBulks, []any{share(perBulk), since, tx.Now}},
+		}...)
+	})
 }
 
 // deliver makes one batch of events, deliveries and attempts.
@@ -136,7 +175,10 @@ func count(ctx context.Context, db *postgres.DB) (Totals, error) {
 		       (SELECT count(*) FROM applications) AS applications,
 		       (SELECT count(*) FROM deliveries) AS deliveries,
 		       (SELECT count(*) FROM attempts) AS attempts,
-		       (SELECT count(*) FROM emails) AS emails`)
+		       (SELECT count(*) FROM emails) AS emails,
+		       (SELECT count(*) FROM loans) AS loans,
+		       (SELECT count(*) FROM api_requests) AS requests,
+		       (SELECT count(*) FROM audit_log) AS audit_entries`)
 	if err != nil {
 		return Totals{}, fmt.Errorf("counting what was made: %w", err)
 	}

@@ -193,7 +193,7 @@ func (s *Service) CountBulks(ctx context.Context, filter BulksFilter, limit int)
 	filter.Cursor = postgres.Cursor{}
 	c := filter.conditions()
 	text := `SELECT count(*) FROM (SELECT 1 FROM bulk_resends b` + c.Where() +
-		` LIMIT ` + c.Bind(limit) + `) AS matching`
+		` ORDER BY b.created_at DESC, b.bulk_uid DESC LIMIT ` + c.Bind(limit) + `) AS matching`
 	var count int
 	err := s.DB.GetContext(ctx, &count, text, c.Args...)
 	if err != nil {

@@ -96,8 +96,10 @@ func (f DeliveryFilter) narrowPlaces(c *postgres.Conditions) {
 		c.Add(`d.subscription_uid = ?`, f.SubscriptionUID)
 	}
 	if f.MerchantUID != uuid.Nil {
-		c.Add(`d.application_uid IN (
-			SELECT application_uid FROM applications WHERE merchant_uid = ?)`, f.MerchantUID)
+		// As a join, it would be taken for rarer than it is among the partner's own,
+		// and all of them be read and sorted.
+		c.Add(`(d.application_uid IN (
+			SELECT application_uid FROM applications WHERE merchant_uid = ?)) IS TRUE`, f.MerchantUID)
 	}
 	switch f.ApplicationUID {
 	case uuid.Nil:
@@ -192,13 +194,30 @@ func (s scope) query() (string, []any) {
 
 // countQuery renders the statement that counts at most limit deliveries. It
 // reads them in the list's order, so that it stops as early as the list; those
-// of a merchant application by application, unless they are rare.
+// of a merchant by its applications in any order, unless they are rare.
 func (s scope) countQuery(limit int) (string, []any) {
 	s.Cursor = postgres.Cursor{}
-	from, order := s.spread(s.few || !s.isRare()), newestFirst
-	if from.owner == "merchant_uid" {
-		order = ``
+	if s.MerchantUID != uuid.Nil && s.ApplicationUID == uuid.Nil && (s.few || !s.isRare()) {
+		return s.countByApplication(limit)
 	}
-	rows, args := s.newestFrom(from, `1`, order, limit)
+	rows, args := s.newestFrom(s.spread(false), `1`, newestFirst, limit)
 	return `SELECT count(*) FROM (` + rows + `) matching`, args
+}
+
+// countByApplication renders the statement that counts at most limit deliveries
+// of a merchant. The inner limit keeps the planner from reading all deliveries
+// and looking which of them are the merchant's.
+func (s scope) countByApplication(limit int) (string, []any) {
+	var c postgres.Conditions
+	most, merchant := c.Bind(limit), c.Bind(s.MerchantUID)
+	c.Add(`d.application_uid = o.application_uid`)
+	s.MerchantUID = uuid.Nil
+	s.narrow(&c)
+	return `SELECT count(*)
+		  FROM (SELECT 1
+		          FROM applications o
+		         CROSS JOIN LATERAL (
+		               SELECT 1 FROM deliveries d` + c.Where() + ` LIMIT ` + most + `) d
+		         WHERE o.merchant_uid = ` + merchant + `
+		         LIMIT ` + most + `) matching`, c.Args
 }

@@ -7,9 +7,10 @@ import (
 	"github.com/google/uuid"
 )
 
-// fewApplications is up to how many applications a merchant's deliveries are
-// listed application by application.
-const fewApplications = 400
+// fewApplications is up to how many applications a merchant's rows are listed
+// application by application. Each costs a look into every month; beyond it is
+// cheaper to go through what is newest of the partner until a page is full.
+const fewApplications = 120
 
 // scope is a filter whose owners are known, which decides how it is read.
 type scope struct {
@@ -81,13 +82,14 @@ type spread struct {
 }
 
 // spread is over the subscriptions of a partner, or the applications of a
-// merchant; the zero spread for neither.
+// merchant; the zero spread for neither. What is rare stands in one index for all
+// partners, which would be gone through once for each subscription.
 func (f DeliveryFilter) spread(byApplication bool) spread {
 	switch {
 	case f.SubscriptionUID != uuid.Nil || f.ApplicationUID != uuid.Nil:
 	case f.MerchantUID != uuid.Nil && byApplication:
 		return spread{"applications", "application_uid", "merchant_uid", f.MerchantUID}
-	case f.PartnerUID != uuid.Nil:
+	case f.PartnerUID != uuid.Nil && !f.isRare():
 		return spread{"subscriptions", "subscription_uid", "partner_uid", f.PartnerUID}
 	}
 	return spread{}

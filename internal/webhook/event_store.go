@@ -12,19 +12,6 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// EventFilter narrows a list of events; a zero field does not.
-type EventFilter struct {
-	Kind           lending.EventKind
-	PartnerUID     uuid.UUID
-	MerchantUID    uuid.UUID
-	ApplicationUID uuid.UUID
-	// Since is inclusive, Until exclusive; both compare when it occurred.
-	Since, Until time.Time
-	Cursor       postgres.Cursor
-	// Limit is from 1 to MaxPage.
-	Limit int
-}
-
 // FanOut counts what became of an event: the first deliveries by state, the
 // subscriptions that were passed over, and the re-sends.
 type FanOut struct {
@@ -82,10 +69,12 @@ const eventColumns = `
 	e.body_removed_at,
 	coalesce(jsonb_array_length(e.passed_over), 0) AS passed_over`
 
-const eventTables = `
-	 FROM events e
+const (
+	eventOwners = `
 	 JOIN partners p USING (partner_uid)
 	 LEFT JOIN merchants m ON m.merchant_uid = e.merchant_uid`
+	eventTables = ` FROM events e` + eventOwners
+)
 
 func (e EventRecord) place() postgres.Cursor {
 	return postgres.Cursor{At: e.OccurredAt, UID: e.UID}
@@ -97,11 +86,14 @@ func (s *Service) Events(ctx context.Context, filter EventFilter) (EventPage, er
 	if err := checkLimit(filter.Limit); err != nil {
 		return EventPage{}, err
 	}
-	conditions, args := filter.where()
-	args = append(args, filter.Limit+1)
+	scope, err := s.eventScope(ctx, filter)
+	if err != nil || scope.none {
+		return EventPage{}, err
+	}
+	newest, args := scope.newest(`e.*`, filter.Limit+1)
 	var rows []EventRecord
-	err := s.DB.SelectContext(ctx, &rows, `SELECT `+eventColumns+eventTables+conditions+
-		fmt.Sprintf(` ORDER BY e.occurred_at DESC, e.event_uid DESC LIMIT $%d`, len(args)), args...)
+	err = s.DB.SelectContext(ctx, &rows, `SELECT `+eventColumns+` FROM (`+newest+`) e`+
+		eventOwners+latestEvents, args...)
 	if err != nil {
 		return EventPage{}, fmt.Errorf("listing events: %w", err)
 	}
@@ -115,47 +107,16 @@ func (s *Service) Events(ctx context.Context, filter EventFilter) (EventPage, er
 // CountEvents counts the events that match, at most limit of them. The filter's
 // cursor and limit do not count.
 func (s *Service) CountEvents(ctx context.Context, filter EventFilter, limit int) (int, error) {
-	filter.Cursor = postgres.Cursor{}
-	conditions, args := filter.where()
-	args = append(args, limit)
+	scope, err := s.eventScope(ctx, filter)
+	if err != nil || scope.none {
+		return 0, err
+	}
+	query, args := scope.countQuery(limit)
 	var count int
-	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (SELECT 1 FROM events e`+
-		conditions+fmt.Sprintf(` LIMIT $%d) AS matching`, len(args)), args...)
-	if err != nil {
+	if err := s.DB.GetContext(ctx, &count, query, args...); err != nil {
 		return 0, fmt.Errorf("counting events: %w", err)
 	}
 	return count, nil
-}
-
-// where renders the filter as a WHERE clause and its arguments.
-func (f EventFilter) where() (string, []any) {
-	var c postgres.Conditions
-	if f.Kind != "" {
-		c.Add(`e.kind = ?`, string(f.Kind))
-	}
-	if f.PartnerUID != uuid.Nil {
-		c.Add(`e.partner_uid = ?`, f.PartnerUID)
-	}
-	if f.MerchantUID != uuid.Nil {
-		c.Add(`e.merchant_uid = ?`, f.MerchantUID)
-	}
-	switch f.ApplicationUID {
-	case uuid.Nil:
-	case sampleApplication:
-		c.Add(`e.application_uid IS NULL`)
-	default:
-		c.Add(`e.application_uid = ?`, f.ApplicationUID)
-	}
-	if !f.Since.IsZero() {
-		c.Add(`e.occurred_at >= ?`, f.Since)
-	}
-	if !f.Until.IsZero() {
-		c.Add(`e.occurred_at < ?`, f.Until)
-	}
-	if !f.Cursor.IsZero() {
-		c.Add(`(e.occurred_at, e.event_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
-	}
-	return c.Where(), c.Args
 }
 
 // countFanOut fills in what became of the events, which are newest first.

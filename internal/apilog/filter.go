@@ -1,0 +1,137 @@
+package apilog
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// MaxPage is the largest limit of a list.
+const MaxPage = 500
+
+// Outcome sorts answers by the first digit of their status.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeOK      Outcome = "ok"      // 2xx and 3xx
+	OutcomeRefused Outcome = "refused" // 4xx
+	OutcomeFailed  Outcome = "failed"  // 5xx
+)
+
+// Outcomes lists every outcome once.
+func Outcomes() []Outcome { return []Outcome{OutcomeOK, OutcomeRefused, OutcomeFailed} }
+
+// Filter narrows a list of requests; zero fields do not.
+type Filter struct {
+	Outcome   Outcome
+	ErrorCode lending.Code
+	// Method and Route match as a whole; Route is a pattern of the route table.
+	Method, Route string
+	ClientID      string
+	PartnerUID    uuid.UUID
+	MerchantUID   uuid.UUID
+	// ApplicationUID is the application or loan that the request was about.
+	ApplicationUID uuid.UUID
+	RequestID      string
+	IdempotencyKey string
+	Since, Until   time.Time
+	// Cursor is where the page begins, Limit how many it holds, 1 to MaxPage.
+	Cursor postgres.Cursor
+	Limit  int
+}
+
+// newestFirst is the order of the list, which every index of it shares.
+const newestFirst = ` ORDER BY r.at DESC, r.request_uid DESC`
+
+// newest renders the statement that selects columns of the limit newest requests
+// that match: client by client, and then merged, where those of a partner or a
+// merchant are asked for and no rarer thing.
+func (f Filter) newest(columns string, limit int) (string, []any) {
+	var c postgres.Conditions
+	owner, uid := f.owner()
+	f.narrow(&c, owner != "")
+	if owner == "" {
+		return `SELECT ` + columns + ` FROM api_requests r` + c.Where() + newestFirst +
+			` LIMIT ` + c.Bind(limit), c.Args
+	}
+	c.Add(`r.client_id = o.client_id`)
+	most := c.Bind(limit)
+	//nolint:unqueryvet // the caller names the columns; the planner drops the rest
+	return `SELECT ` + columns + `
+		  FROM (SELECT client_id FROM ` + owner + ` = ` + c.Bind(uid) + `) o
+		 CROSS JOIN LATERAL (
+		       SELECT r.* FROM api_requests r` + c.Where() + newestFirst + ` LIMIT ` + most + `) r` +
+		newestFirst + ` LIMIT ` + most, c.Args
+}
+
+// owner says whose clients the requests are taken from, as a table with a
+// condition to complete; empty where there is no owner, or a better index.
+func (f Filter) owner() (table string, uid uuid.UUID) {
+	refused := f.ErrorCode != "" || f.Outcome == OutcomeRefused || f.Outcome == OutcomeFailed
+	rare := f.ApplicationUID != uuid.Nil || f.RequestID != "" || f.IdempotencyKey != ""
+	switch {
+	case refused || rare || f.ClientID != "":
+	case f.MerchantUID != uuid.Nil:
+		return `client_merchants WHERE merchant_uid`, f.MerchantUID
+	case f.PartnerUID != uuid.Nil:
+		return `clients WHERE partner_uid`, f.PartnerUID
+	}
+	return "", uuid.Nil
+}
+
+// narrow adds the conditions of the filter; the clients that may have called need
+// not be named again when the rows are taken from them.
+func (f Filter) narrow(c *postgres.Conditions, byClient bool) {
+	text := func(condition, value string) {
+		if value != "" {
+			c.Add(condition, value)
+		}
+	}
+	uid := func(condition string, value uuid.UUID) {
+		if value != uuid.Nil {
+			c.Add(condition, value)
+		}
+	}
+	switch f.Outcome {
+	case OutcomeOK:
+		c.Add(`r.status < 400`)
+	case OutcomeRefused:
+		c.Add(`r.status >= 400 AND r.status < 500`)
+	case OutcomeFailed:
+		c.Add(`r.status >= 500`)
+	}
+	if f.ErrorCode != "" {
+		// Only refusals have one.
+		c.Add(`r.error_code = ?`, string(f.ErrorCode))
+	}
+	text(`r.method = ?`, f.Method)
+	text(`r.route = ?`, f.Route)
+	text(`r.client_id = ?`, f.ClientID)
+	// By the partner's clients, for which there is an index.
+	if !byClient || f.MerchantUID != uuid.Nil {
+		uid(`r.client_id IN (SELECT client_id FROM clients WHERE partner_uid = ?)`, f.PartnerUID)
+	}
+	uid(`r.merchant_uid = ?`, f.MerchantUID)
+	uid(`r.application_uid = ?`, f.ApplicationUID)
+	text(`r.request_id = ?`, f.RequestID)
+	text(`r.idempotency_key = ?`, f.IdempotencyKey)
+	f.between(c)
+}
+
+func (f Filter) between(c *postgres.Conditions) {
+	if !f.Since.IsZero() {
+		c.Add(`r.at >= ?`, f.Since.UTC())
+	}
+	if !f.Until.IsZero() {
+		c.Add(`r.at < ?`, f.Until.UTC())
+	}
+	if !f.Cursor.IsZero() {
+		// The first condition alone lets later partitions be left out.
+		c.Add(`r.at <= ? AND (r.at, r.request_uid) < (?, ?)`,
+			f.Cursor.At, f.Cursor.At, f.Cursor.UID)
+	}
+}

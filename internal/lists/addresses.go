@@ -1,0 +1,119 @@
+package lists
+
+import (
+	"context"
+	"maps"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// Address is one page of a list under some filters.
+type Address struct {
+	// Path has the filters in its query.
+	Path string
+	// Filters is how many there are.
+	Filters int
+}
+
+// Addresses are the list without a filter, under each value of each filter, and
+// under values of two and three filters as the plan says; of each also the page
+// deep in the list, of two and three filters when all pairs are asked for.
+func (p Page) Addresses(ctx context.Context, v *Visitor, plan Plan) ([]Address, error) {
+	page, err := v.Get(ctx, p.Path)
+	if err != nil {
+		return nil, err
+	}
+	filters, err := filtersOf(page, p.Path, p.typed)
+	if err != nil {
+		return nil, err
+	}
+	for name, values := range p.linked {
+		filters = append(filters, filter{name, values})
+	}
+	found := map[string]Address{}
+	for _, query := range combined(filters, plan) {
+		cursors := []string{""}
+		if p.deep != "" && (len(query) < 2 || plan.Pairs == 0) {
+			cursors = append(cursors, p.deep)
+		}
+		for _, cursor := range cursors {
+			address := Address{Path: p.Path, Filters: len(query)}
+			if full := withCursor(query, cursor); full != "" {
+				address.Path += "?" + full
+			}
+			found[address.Path] = address
+		}
+	}
+	return slices.SortedFunc(maps.Values(found), func(a, b Address) int {
+		return strings.Compare(a.Path, b.Path)
+	}), nil
+}
+
+func withCursor(query url.Values, cursor string) string {
+	query = maps.Clone(query)
+	if cursor != "" {
+		query.Set("cursor", cursor)
+	}
+	return query.Encode()
+}
+
+// combined are the queries of no filter, of one, of two and of some of three.
+func combined(filters []filter, plan Plan) []url.Values {
+	queries := []url.Values{{}}
+	for i, one := range filters {
+		for _, value := range one.values {
+			queries = append(queries, url.Values{one.name: {value}})
+		}
+		for j, other := range filters[i+1:] {
+			queries = append(queries, pairs(one, other, i+j, plan.Pairs)...)
+		}
+	}
+	for range plan.Triples {
+		three := url.Values{}
+		for range 3 {
+			one := filters[rand.IntN(len(filters))]                     //nolint:gosec // nothing to guess
+			three.Set(one.name, one.values[rand.IntN(len(one.values))]) //nolint:gosec // nothing to guess
+		}
+		queries = append(queries, three)
+	}
+	return queries
+}
+
+// pairs are queries of two filters: at most as many as asked for, from a place
+// of theirs that turn chooses, or all of them when most is 0.
+func pairs(one, other filter, turn, most int) []url.Values {
+	var all []url.Values
+	for _, a := range one.values {
+		for _, b := range other.values {
+			all = append(all, url.Values{one.name: {a}, other.name: {b}})
+		}
+	}
+	if most == 0 || most >= len(all) {
+		return all
+	}
+	turn *= 7 // so that each value has its turn
+	picked := make([]url.Values, 0, most)
+	for i := range most {
+		picked = append(picked, all[(turn+i*len(all)/most)%len(all)])
+	}
+	return picked
+}
+
+// choicesNamed are some of the values that a page's list of that name offers.
+func choicesNamed(page, name string) []string {
+	root, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		return nil
+	}
+	for field := range root.Descendants() {
+		if field.DataAtom == atom.Select && attribute(field, "name") == name {
+			return spread(choicesOf(field))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package lists
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/html"
+	"golang.org/x/net/html/atom"
+)
+
+// perChoice is how many of a filter's choices are tried.
+const perChoice = 5
+
+// filter is a parameter of a list and values that it can have.
+type filter struct {
+	name   string
+	values []string
+}
+
+// filtersOf reads the filters of a list from its page: the views above it, and
+// the form's choices and fields. What is to be typed into a field stands in
+// typed.
+func filtersOf(page, path string, typed map[string][]string) ([]filter, error) {
+	root, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", path, err)
+	}
+	found := viewsOf(root, path)
+	for form := range root.Descendants() {
+		if form.DataAtom != atom.Form || !hasClass(form, "filter-form") {
+			continue
+		}
+		for field := range form.Descendants() {
+			values, err := fieldValues(field, path, typed)
+			if err != nil {
+				return nil, err
+			}
+			if name := attribute(field, "name"); len(values) > 0 {
+				found = append(found, filter{name, values})
+			}
+		}
+	}
+	return found, nil
+}
+
+// fieldValues returns what a field of the form can say, nothing for what is no
+// filter.
+func fieldValues(field *html.Node, path string, typed map[string][]string) ([]string, error) {
+	switch field.DataAtom {
+	case atom.Select:
+		return spread(choicesOf(field)), nil
+	case atom.Input:
+		if kind := attribute(field, "type"); kind == "hidden" || kind == "submit" {
+			return nil, nil
+		}
+		name := attribute(field, "name")
+		if len(typed[name]) == 0 {
+			return nil, fmt.Errorf("%s has a field %q, and nobody says what to type there", path, name)
+		}
+		return typed[name], nil
+	}
+	return nil, nil
+}
+
+func choicesOf(field *html.Node) []string {
+	var values []string
+	for option := range field.Descendants() {
+		if value := attribute(option, "value"); option.DataAtom == atom.Option && value != "" {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// viewsOf reads the views of a list, links that differ in a parameter each.
+func viewsOf(root *html.Node, path string) []filter {
+	var found []filter
+	for link := range root.Descendants() {
+		if link.DataAtom != atom.A || !hasClass(link, "segment") {
+			continue
+		}
+		address, err := url.Parse(attribute(link, "href"))
+		if err != nil || address.Path != path {
+			continue
+		}
+		for name, values := range address.Query() {
+			at := slices.IndexFunc(found, func(f filter) bool { return f.name == name })
+			if at < 0 {
+				found = append(found, filter{name: name, values: values})
+				continue
+			}
+			found[at].values = append(found[at].values, values...)
+		}
+	}
+	return found
+}
+
+// spread picks at most perChoice values, the first and the last among them.
+func spread(values []string) []string {
+	if len(values) <= perChoice {
+		return values
+	}
+	var picked []string
+	for i := range perChoice {
+		picked = append(picked, values[i*(len(values)-1)/(perChoice-1)])
+	}
+	return picked
+}
+
+// nextOf returns the address of the page that a list goes on with, empty on the
+// last one.
+func nextOf(page, path string) string {
+	root, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		return ""
+	}
+	for link := range root.Descendants() {
+		if link.DataAtom != atom.A || attribute(link, "rel") != "next" {
+			continue
+		}
+		if href := attribute(link, "href"); strings.HasPrefix(href, path) {
+			return href
+		}
+	}
+	return ""
+}
+
+func attribute(node *html.Node, name string) string {
+	for _, each := range node.Attr {
+		if each.Key == name {
+			return each.Val
+		}
+	}
+	return ""
+}
+
+func hasClass(node *html.Node, class string) bool {
+	return slices.Contains(strings.Fields(attribute(node, "class")), class)
+}

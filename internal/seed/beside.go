@@ -1,0 +1,148 @@
+package seed
+
+// makeClients gives every partner two clients, each for all of its merchants.
+// Nobody knows their secrets. $1 is since when.
+const makeClients = `
+	WITH made AS (
+		INSERT INTO clients (client_id, partner_uid, is_group, secret_hash, created_at)
+		SELECT 'seed-client-' || 2 * place + n, partner_uid, true,
+		       sha256(convert_to(gen_random_uuid()::text, 'UTF8')), $1
+		  FROM (SELECT partner_uid, row_number() OVER (ORDER BY partner_uid) - 1 AS place
+		          FROM partners WHERE name LIKE '%(seed %') p
+		 CROSS JOIN generate_series(1, 2) AS n
+		    ON CONFLICT DO NOTHING
+		RETURNING client_id, partner_uid
+	)
+	INSERT INTO client_merchants (client_id, merchant_uid, partner_uid)
+	SELECT client_id, merchant_uid, partner_uid FROM made JOIN merchants USING (partner_uid)`
+
+// makeProducts makes three products, the last of which few choose.
+const makeProducts = `
+	INSERT INTO products (product_uid, code, name, term, interest_rate, merchant_fee_percentage,
+	                      schedule, min_amount, max_amount, created_at)
+	SELECT drawbridge_uid($1::timestamptz), 'SEED-' || n, 'Made-up product ' || n, '120', 7.99,
+	       3.75, '40,40,20', 1000, 100000, $1
+	  FROM generate_series(1, 3) AS n
+	    ON CONFLICT DO NOTHING`
+
+// makeLoans opens a loan for every approved and closed application, and makes
+// its draws: most have one, every eighth waits for its money, every fifth is
+// drawn in full.
+const makeLoans = `
+	WITH chosen AS MATERIALIZED (
+		SELECT application_uid, requested_amount, updated_at AS at,
+		       substring(external_reference, 6)::integer AS n
+		  FROM applications a
+		 WHERE external_reference LIKE 'SEED-%'
+		   AND borrower_email LIKE '%@seed.example'
+		   AND status IN ('Approved', 'Closed')
+		   AND NOT EXISTS (SELECT FROM loans l WHERE l.application_uid = a.application_uid)
+	), opened AS (
+		INSERT INTO loans (application_uid, product_uid, original_amount, loan_amount,
+		                   drawn_amount, opened_at, updated_at)
+		SELECT application_uid, product_uid, requested_amount, requested_amount,
+		       CASE WHEN n % 5 = 0 THEN requested_amount WHEN n % 4 > 0 OR n % 8 = 0
+		            THEN round(requested_amount * 0.4, 2) ELSE 0 END, at, at
+		  FROM chosen
+		  JOIN products ON code = 'SEED-' || CASE WHEN n % 97 = 0 THEN 3 ELSE 1 + n % 2 END
+	), staged AS (
+		INSERT INTO loan_stages (application_uid, stage, percentage, scheduled_amount)
+		SELECT application_uid, stage, (ARRAY[40, 40, 20])[stage],
+		       round(requested_amount * (ARRAY[0.4, 0.4, 0.2])[stage], 2)
+		  FROM chosen CROSS JOIN generate_series(1, 3) AS stage
+	)
+	INSERT INTO disbursements (application_uid, disbursement_number, stage, kind, status,
+	                           gross_amount, fee_amount, net_amount, fee_percentage,
+	                           requested_by, requested_at)
+	SELECT application_uid, 1, 1, CASE WHEN n % 5 = 0 THEN 'early' ELSE 'regular' END,
+	       CASE WHEN n % 5 > 0 AND n % 8 = 0 THEN 'FUNDING_REQUESTED' ELSE 'FUNDING_SETTLED' END,
+	       gross, 0, gross, 0, 'seed', at
+	  FROM (SELECT application_uid, n, at,
+	               CASE WHEN n % 5 = 0 THEN requested_amount
+	                    ELSE round(requested_amount * 0.4, 2) END AS gross
+	          FROM chosen
+	         WHERE n % 5 = 0 OR n % 4 > 0 OR n % 8 = 0) drawn`
+
+// makeRequestDays makes the partitions of $1 days of the request log before $2.
+const makeRequestDays = `
+	SELECT drawbridge_make_request_partitions(
+	       $2::timestamptz - make_interval(days => $1::integer), $1::integer + 3)`
+
+// makeRequests logs $1 requests from $2 to $3. Few clients send most; one in
+// twenty is refused, one in five hundred fails.
+const makeRequests = `
+	WITH callers AS MATERIALIZED (
+		SELECT row_number() OVER (ORDER BY md5(client_id)) AS place, client_id, partner_uid,
+		       (SELECT count(*) FROM seed_applications a
+		         WHERE a.partner_uid = c.partner_uid) AS applications
+		  FROM clients c
+		 WHERE client_id LIKE 'seed-client-%'
+	), picked AS MATERIALIZED (
+		SELECT n, 1 + floor(power(random(), 2) * (SELECT count(*) FROM callers))::bigint AS place,
+		       $2::timestamptz + random() * ($3::timestamptz - $2::timestamptz) AS at,
+		       random() AS fate, random() AS kind, random() AS whose
+		  FROM generate_series(1, $1::integer) AS n
+	)
+	INSERT INTO api_requests (request_uid, at, request_id, method, route, path, client_id,
+	                          authenticated, partner_uid, merchant_uid, application_uid, status,
+	                          error_code, idempotency_key, replayed, duration_us, bytes_in,
+	                          bytes_out, address, user_agent)
+	SELECT drawbridge_uid(p.at), p.at, 'seed-request-' || n,
+	       CASE WHEN kind < 0.7 THEN 'GET' ELSE 'POST' END,
+	       CASE WHEN kind < 0.7 THEN '/api/v2/loan/:uid'
+	            WHEN kind < 0.9 THEN '/api/v2/loan/:uid/request-draw'
+	            ELSE '/api/v2/application' END,
+	       '/api/v2/loan/' || a.application_uid, c.client_id, true, c.partner_uid, a.merchant_uid,
+	       a.application_uid,
+	       CASE WHEN fate < 0.002 THEN 500 WHEN fate < 0.02 THEN 400 WHEN fate < 0.05 THEN 409
+	            ELSE 200 END,
+	       CASE WHEN fate < 0.002 THEN 'INTERNAL' WHEN fate < 0.02 THEN 'VALIDATION_ERROR'
+	            WHEN fate < 0.0201 THEN 'IDEMPOTENCY_MISMATCH'
+	            WHEN fate < 0.05 THEN 'DRAW_PENDING' END,
+	       CASE WHEN kind >= 0.7 THEN 'seed-key-' || n END, false,
+	       3000 + floor(whose * 40000)::bigint, 200, 900, '203.0.113.20', 'seed/1.0'
+	  FROM picked p
+	  JOIN callers c USING (place)
+	  JOIN seed_applications a ON a.partner_uid = c.partner_uid
+	   AND a.place = 1 + floor(power(p.whose, 1.5) * c.applications)::bigint`
+
+// makeAudit writes $1 entries of the audit log from $2 to $3.
+const makeAudit = `
+	INSERT INTO audit_log (at, actor, address, action, subject_kind, subject, reason)
+	SELECT $2::timestamptz + n * ($3::timestamptz - $2::timestamptz) / $1::integer,
+	       'seed' || floor(power(random(), 3) * 20)::integer || '@lender.example', '203.0.113.30',
+	       (ARRAY['delivery.resent', 'user.signed_in', 'application.changed',
+	              'subscription.updated', 'email.resent', 'settings.changed'])[kind],
+	       (ARRAY['delivery', 'user', 'application', 'subscription', 'email', 'settings'])[kind],
+	       'seed-' || floor(random() * 5000)::integer, 'partner asked'
+	  FROM (SELECT n, 1 + floor(power(random(), 2) * 6)::integer AS kind
+	          FROM generate_series(1, $1::integer) AS n) made`
+
+// makeAttention makes $1 matters that needed somebody from $2 to $3, of which
+// one in twenty is still open.
+const makeAttention = `
+	INSERT INTO attention_items (item_uid, kind, subject, subscription_uid, severity, detail,
+	                             count, opened_at, last_seen_at, owner, closed_at, closed_by)
+	SELECT drawbridge_uid(at), (ARRAY['delivery_used_up', 'subscription_failing', 'probe_failed',
+	       'outcome_unknown', 'never_succeeded'])[1 + floor(power(random(), 2) * 5)::integer],
+	       'seed-' || gen_random_uuid(), subscription_uid, 'problem', 'Made up.', 3, at, at,
+	       CASE WHEN n % 3 = 0 THEN 'seed1@lender.example' ELSE '' END,
+	       CASE WHEN n % 20 > 0 THEN at + interval '2 hours' END,
+	       CASE WHEN n % 20 > 0 THEN 'system' ELSE '' END
+	  FROM (SELECT n, $2::timestamptz + random() * ($3::timestamptz - $2::timestamptz) AS at
+	          FROM generate_series(1, $1::integer) AS n) made
+	  JOIN (SELECT row_number() OVER (ORDER BY place) - 1 AS place, subscription_uid,
+	               count(*) OVER () AS total FROM seed_subscriptions) s ON s.place = n % s.total`
+
+// makeBulks makes $1 bulk re-sends that ended, from $2 to $3, without items.
+const makeBulks = `
+	INSERT INTO bulk_resends (bulk_uid, partner_uid, kind, scope, pace, state, reason, created_by,
+	                          created_at, confirmed_by, confirmed_at, settled_at, ended_at)
+	SELECT drawbridge_uid(at), partner_uid, 'recover', '{}', 20,
+	       CASE WHEN n % 9 = 0 THEN 'cancelled' ELSE 'finished' END, 'partner asked',
+	       'seed1@lender.example', at, 'seed1@lender.example', at, at, at + interval '10 minutes'
+	  FROM (SELECT n, $2::timestamptz + random() * ($3::timestamptz - $2::timestamptz) AS at
+	          FROM generate_series(1, $1::integer) AS n) made
+	  JOIN (SELECT row_number() OVER (ORDER BY partner_uid) - 1 AS place, partner_uid,
+	               count(*) OVER () AS total
+	          FROM partners WHERE name LIKE '%(seed %') p ON p.place = n % p.total`
