@@ -10,7 +10,8 @@ import (
 )
 
 // documented are the options of this program in a document, by make or by go.
-var documented = regexp.MustCompile(`make bench BENCH=(?:'([^']*)'|(\S+))|go run \./cmd/bench ([^` + "`\n&]*)")
+var documented = regexp.MustCompile(
+	`make bench BENCH=(?:'([^']*)'|(\S+))|go run \./cmd/bench ([^` + "`\n&]*)")
 
 // TestDocumentedOptionsAreTaken has the parser of the command line read what the
 // documents say.

@@ -67,5 +67,6 @@ func (b *bench) program(ctx context.Context) (*program, error) {
 	if _, err := os.Stat(p.binary); err == nil {
 		return p, nil
 	}
-	return p, p.build(ctx)
+	err = p.build(ctx)
+	return p, err
 }

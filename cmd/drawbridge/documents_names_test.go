@@ -100,3 +100,21 @@ func anchors(text string) []string {
 	}
 	return found
 }
+
+// TestArchitectureShowsEveryPackage keeps the map of the house whole.
+func TestArchitectureShowsEveryPackage(t *testing.T) {
+	t.Parallel()
+	text := readDocument(t, "docs/ARCHITECTURE.md")
+	for _, pattern := range []string{"../../cmd/*", "../../internal/*", "../../web/*"} {
+		folders, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, folder := range folders {
+			info, err := os.Stat(folder)
+			if err == nil && info.IsDir() && !strings.Contains(text, filepath.Base(folder)+"/ ") {
+				t.Errorf("docs/ARCHITECTURE.md does not show %s", folder)
+			}
+		}
+	}
+}

@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -29,22 +28,31 @@ const (
 func (db *DB) CheckPooling(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, poolingTimeout)
 	defer cancel()
-	var served [2]int
 	var connections [2]*sqlx.Conn
-	for i := range connections {
-		connection, err := db.Connx(ctx)
-		if err != nil {
-			return nil //nolint:nilerr // a pool of one, or no database: told elsewhere
+	defer func() {
+		for _, connection := range connections {
+			if connection != nil {
+				_ = connection.Close() // back into the pool
+			}
 		}
-		defer connection.Close()
-		connections[i] = connection
+	}()
+	for i := range connections {
+		var err error
+		if connections[i], err = db.Connx(ctx); err != nil {
+			return nil // no database, or a pooler that has but one: told elsewhere
+		}
 	}
+	return askWhoServes(ctx, connections)
+}
+
+func askWhoServes(ctx context.Context, connections [2]*sqlx.Conn) error {
+	var served [2]int
 	for range poolingQuestions {
 		for i, connection := range connections {
 			var process int
 			// Without arguments it is one round trip, which any pooler serves whole.
 			if err := connection.GetContext(ctx, &process, `SELECT pg_backend_pid()`); err != nil {
-				return fmt.Errorf("asking which process serves a connection: %w", err)
+				return nil // likewise
 			}
 			if process == served[1-i] || served[i] != 0 && process != served[i] {
 				return ErrTransactionPooling
