@@ -16,9 +16,10 @@ const (
 	// groupLimit bounds how many share a statement, and with it how long the
 	// statement takes and what is repeated when one of them fails it.
 	groupLimit = 100
-	// groupPause is how long a statement waits for company when the last one had
-	// some: most of what a statement costs it costs for any number.
-	groupPause = time.Millisecond
+	// groupPause is the least, and groupPatience the most, that a statement waits for
+	// company when the last one had some.
+	groupPause    = time.Millisecond
+	groupPatience = 10 * time.Millisecond
 	// groupTimeout bounds a statement.
 	groupTimeout = 10 * time.Second
 )
@@ -31,9 +32,11 @@ var groupFlights = min(max(runtime.GOMAXPROCS(0)/2, 1), 4)
 // group lets many callers that want the same of the database share a statement.
 //
 // A caller that comes while few statements are under way gets one at once, and
-// those that come while they run, and a moment after, share the next. So a lone
+// those that come while they run, and for as long after, share the next. So a lone
 // caller is as quick as without a group, and the cost per caller falls as more
-// come. Each waits until its own part is committed and gets its own result.
+// come: most of what a statement costs it costs for any number, and with a pause
+// as long as itself it takes half of the time at most. Each waits until its own
+// part is committed and gets its own result.
 //
 // When a shared statement fails, each of its callers gets one of its own, on the
 // common pool, while the group goes on: neither a value that the database refuses
@@ -43,8 +46,9 @@ type group[In, Out any] struct {
 	mu      sync.Mutex
 	waiting []*member[In, Out]
 	flights int
-	// crowded tells that the last statement had company.
-	crowded atomic.Bool
+	// pause is how long the next statement waits, in nanoseconds: as long as the
+	// last one took if that had company, else not at all.
+	pause atomic.Int64
 }
 
 // member is a caller that waits.
@@ -94,21 +98,22 @@ func (g *group[In, Out]) do(ctx context.Context, e errand[In, Out], in In) (Out,
 // fly runs statements until nobody waits.
 func (g *group[In, Out]) fly(e errand[In, Out]) {
 	for {
-		if g.crowded.Load() {
-			<-time.After(groupPause)
+		if pause := g.pause.Load(); pause > 0 && !g.full() {
+			<-time.After(time.Duration(pause))
 		}
 		company := g.board(e.key)
 		if len(company) == 0 {
 			return
 		}
-		g.crowded.Store(len(company) > 1)
 		ins := make([]In, len(company))
 		for i, one := range company {
 			ins[i] = one.in
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
+		began := time.Now()
 		outs, err := e.run(ctx, e.db.Engine(), ins)
 		cancel()
+		g.rest(len(company), time.Since(began))
 		for i, one := range company {
 			if err != nil {
 				go e.alone(one)
@@ -117,6 +122,23 @@ func (g *group[In, Out]) fly(e errand[In, Out]) {
 			one.done <- result[Out]{out: outs[i]}
 		}
 	}
+}
+
+// rest decides how long the statement after this one waits.
+func (g *group[In, Out]) rest(company int, took time.Duration) {
+	if company == 1 {
+		took = 0
+	} else {
+		took = min(max(took, groupPause), groupPatience)
+	}
+	g.pause.Store(int64(took))
+}
+
+// full tells that a statement's worth of callers waits.
+func (g *group[In, Out]) full() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.waiting) >= groupLimit
 }
 
 // board takes those who share the next statement; without any the flight ends.
