@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"drawbridge/internal/postgres"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 )
@@ -269,6 +270,33 @@ func TestSubscriptionLife(t *testing.T) {
 	if got := w.run("", "subscription", "resume", uid); got.status != 1 {
 		t.Errorf("resuming a deleted subscription ended with %d", got.status)
 	}
+	want := "create, update, rotate_secret, update, update, pause, pause, resume, delete"
+	if got := w.audited(t, uid); got != want {
+		t.Errorf("the audit log says %s, want %s", got, want)
+	}
+}
+
+// audited lists what the audit log says of a subscription, after checking that it
+// holds no secret.
+func (w *world) audited(t *testing.T, uid string) string {
+	t.Helper()
+	db, err := postgres.Open(t.Context(), w.vars["DATABASE_URL"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	var actions string
+	var leaks int
+	err = db.QueryRowContext(t.Context(), `
+		SELECT string_agg(split_part(action, '.', 2), ', ' ORDER BY entry_id),
+		       count(*) FILTER (WHERE concat(before, after) LIKE '%brand-new-secret%')
+		  FROM audit_log
+		 WHERE subject_kind = 'subscription'
+		   AND subject = $1`, uid).Scan(&actions, &leaks)
+	if err != nil || leaks > 0 {
+		t.Errorf("%d entries show a secret (%v)", leaks, err)
+	}
+	return actions
 }
 
 func TestUsers(t *testing.T) {

@@ -251,6 +251,10 @@ func (cmd deliveryResendCmd) Run(env *environment) error {
 		} else {
 			resent, err = s.webhooks.ResendMatching(env.ctx, tx, filter, cliActor, cmd.Reason)
 		}
+		if err != nil {
+			return nil, err
+		}
+		err = env.auditResend(s, tx, cmd, resent)
 		return func() error {
 			if resent == nil {
 				resent = []uuid.UUID{}

@@ -152,6 +152,10 @@ func (cmd subscriptionCreateCmd) Run(env *environment) error {
 		}
 		return env.inTx(s, func(s *services, tx *postgres.Tx) (func() error, error) {
 			created, value, err := s.webhooks.Subscribe(env.ctx, tx, partner, settings, cliActor)
+			if err != nil {
+				return nil, err
+			}
+			err = env.auditSubscription(s, tx, subscriptionAudit{action: "create", after: created})
 			return func() error {
 				env.warn(warning)
 				return env.printSubscription(cmd.JSON, created, value)
@@ -242,13 +246,31 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 			}
 		}
 		return env.inTx(s, func(s *services, tx *postgres.Tx) (func() error, error) {
+			before, err := s.webhooks.Subscription(env.ctx, uid)
+			if err != nil {
+				return nil, err
+			}
 			changed, value, err := s.webhooks.Amend(env.ctx, tx, uid, patch, cliActor)
+			if err != nil {
+				return nil, err
+			}
+			err = env.auditSubscription(s, tx, subscriptionAudit{
+				action: cmd.action(), before: &before, after: changed, reason: cmd.Reason,
+			})
 			return func() error {
 				env.warn(warning)
 				return env.printSubscription(cmd.JSON, changed, value)
 			}, err
 		})
 	})
+}
+
+// action is what the audit log calls the change: a new secret is the weightiest.
+func (cmd subscriptionUpdateCmd) action() string {
+	if cmd.Secret != "" {
+		return "rotate_secret"
+	}
+	return "update"
 }
 
 func (cmd subscriptionUpdateCmd) patch() (webhook.Patch, error) {
@@ -289,21 +311,21 @@ type subscriptionPauseCmd struct{ subscriptionShowCmd }
 
 // Run pauses a subscription.
 func (cmd subscriptionPauseCmd) Run(env *environment) error {
-	return cmd.enter(env, (*webhook.Service).Pause)
+	return cmd.enter(env, "pause", (*webhook.Service).Pause)
 }
 
 type subscriptionResumeCmd struct{ subscriptionShowCmd }
 
 // Run resumes a subscription.
 func (cmd subscriptionResumeCmd) Run(env *environment) error {
-	return cmd.enter(env, (*webhook.Service).Resume)
+	return cmd.enter(env, "resume", (*webhook.Service).Resume)
 }
 
 type subscriptionDeleteCmd struct{ subscriptionShowCmd }
 
 // Run deletes a subscription.
 func (cmd subscriptionDeleteCmd) Run(env *environment) error {
-	return cmd.enter(env, (*webhook.Service).Delete)
+	return cmd.enter(env, "delete", (*webhook.Service).Delete)
 }
 
 // transition takes a subscription to another state.
@@ -311,13 +333,23 @@ type transition func(
 	s *webhook.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
 ) (webhook.Subscription, error)
 
-func (cmd subscriptionShowCmd) enter(env *environment, to transition) error {
+func (cmd subscriptionShowCmd) enter(env *environment, action string, to transition) error {
 	uid, err := parseUID("the subscription", cmd.UID)
 	if err != nil {
 		return err
 	}
 	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+		before, err := s.webhooks.Subscription(env.ctx, uid)
+		if err != nil {
+			return nil, err
+		}
 		changed, err := to(s.webhooks, env.ctx, tx, uid, cliActor)
+		if err != nil {
+			return nil, err
+		}
+		err = env.auditSubscription(s, tx, subscriptionAudit{
+			action: action, before: &before, after: changed,
+		})
 		return func() error {
 			return env.printSubscription(cmd.JSON, changed, secret.String{})
 		}, err
