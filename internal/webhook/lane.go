@@ -24,7 +24,7 @@ const (
 	// quickSends is how many requests to quick endpoints a process makes at a time:
 	// enough to keep the processors busy, and few enough that who else needs them,
 	// the API first of all, does not queue behind hundreds.
-	quickSends = 32
+	quickSends = 8
 	// quickPatience is how long a request waits for its turn among those. It is
 	// short, because an endpoint that was quick may have begun to hang.
 	quickPatience = 20 * time.Millisecond
