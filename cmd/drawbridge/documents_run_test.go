@@ -127,7 +127,7 @@ func TestDocumentedCommandsRun(t *testing.T) {
 				args[i] = value
 			}
 			if args[i] == "BULK" {
-				args[i] = one(t, db, `SELECT bulk_uid::text FROM bulk_resends`)
+				args[i] = one(t, db, `SELECT bulk_uid::text FROM bulk_resends WHERE state = 'draft'`)
 			}
 		}
 		if got := w.run(way.stdin, args...); got.status != 0 {
