@@ -270,7 +270,7 @@ func deliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
 			{Title: "State", Class: "w-state", Cell: stateCell},
 			{Title: "Event", Header: true, Cell: eventCell},
 			{Title: "Application", Class: "col-b w-id", Cell: applicationCell},
-			{Title: "Destination", Class: "col-b w-place", Cell: destinationCell},
+			{Title: "Destination", Class: "col-b w-dest", Cell: destinationCell},
 			{Title: "Attempts", Class: "col-a w-pips", Cell: attemptsCell},
 			{Title: "Result", Class: "col-b w-result", Cell: resultCell},
 			{Title: "Took", Class: "col-c w-short end", Cell: tookCell},

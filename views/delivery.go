@@ -89,6 +89,14 @@ type ResendView struct {
 	Created time.Time
 }
 
+// reason is why it was re-sent.
+func (r ResendView) reason() string {
+	if r.Reason == "" {
+		return "No reason was given"
+	}
+	return Visible(r.Reason)
+}
+
 // ResendForm is the form that re-sends one delivery.
 type ResendForm struct {
 	UID     string

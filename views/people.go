@@ -67,7 +67,7 @@ func personTable(rows []PersonRow) TableProps[PersonRow] {
 				return Chip(r.chip())
 			}},
 			{Title: "Person", Header: true, Cell: personNameCell},
-			{Title: "Role", Class: "col-a w-short", Cell: personRoleCell},
+			{Title: "Role", Class: "col-a w-rate", Cell: personRoleCell},
 			{Title: "Second factor", Class: "col-b w-state", Cell: personFactorCell},
 			{Title: "Last sign-in", Class: "w-time", Cell: func(r PersonRow) templ.Component {
 				return Time(r.LastSignIn)

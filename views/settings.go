@@ -79,7 +79,7 @@ func configTable(rows []ConfigRow) TableProps[ConfigRow] {
 		Columns: []Column[ConfigRow]{
 			{Title: "Variable", Class: "wrap", Header: true, Cell: configNameCell},
 			{Title: "Value", Class: "wrap", Cell: configValueCell},
-			{Title: "From", Class: "w-id wrap", Cell: configFromCell},
+			{Title: "From", Class: "col-b w-id wrap", Cell: configFromCell},
 		},
 	}
 }

@@ -109,8 +109,8 @@ func partitionTable(rows []PartitionRow) TableProps[PartitionRow] {
 		Columns: []Column[PartitionRow]{
 			{Title: "Partition", Header: true, Cell: partitionNameCell},
 			{Title: "Of", Class: "col-b", Cell: partitionTableCell},
-			{Title: "Size", Class: "end", Cell: partitionSizeCell},
-			{Title: "Rows, about", Class: "end", Cell: partitionRowsCell},
+			{Title: "Size", Class: "end w-rate", Cell: partitionSizeCell},
+			{Title: "Rows, about", Class: "end w-rate", Cell: partitionRowsCell},
 		},
 	}
 }

@@ -121,7 +121,7 @@ func layout(page Page) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</span><nav class=\"files\" aria-label=\"Downloads\"><a href=\"/docs/openapi.yaml\">OpenAPI</a> <a href=\"/docs/collection.json\">Collection</a></nav><button type=\"button\" class=\"theme\" data-theme-switch hidden>Theme</button></header><div class=\"frame\"><nav class=\"side\" aria-label=\"Documentation\"><details class=\"side-fold\" open data-fold><summary>Menu</summary><ul class=\"pages\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</span><nav class=\"files\" aria-label=\"Downloads\"><a href=\"/docs/openapi.yaml\">OpenAPI</a> <a href=\"/docs/collection.json\">Collection</a></nav><button type=\"button\" class=\"theme\" data-theme-switch>Theme: system</button></header><div class=\"frame\"><nav class=\"side\" aria-label=\"Documentation\"><details class=\"side-fold\" open data-fold><summary>Menu</summary><ul class=\"pages\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

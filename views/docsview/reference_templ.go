@@ -59,7 +59,7 @@ func Reference(props ReferenceProps) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "</article><label class=\"filter\" data-filter-label hidden><span>Filter operations</span> <input type=\"search\" data-filter placeholder=\"draw, status, GET ...\" autocomplete=\"off\"></label> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "</article><label class=\"filter\"><span>Filter operations</span> <input type=\"search\" data-filter placeholder=\"draw, status, GET ...\" autocomplete=\"off\"></label> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -45,7 +45,6 @@ if (themeSwitch) {
     announce(`Theme: ${next}`);
   });
   label();
-  themeSwitch.hidden = false;
 }
 
 // On a narrow screen the menu begins folded.
@@ -74,7 +73,6 @@ if (languages) {
 
 const filter = document.querySelector("[data-filter]");
 if (filter) {
-  document.querySelector("[data-filter-label]").hidden = false;
   const operations = [...document.querySelectorAll("[data-operation]")];
   const groups = [...document.querySelectorAll(".group")];
   filter.addEventListener("input", () => {
