@@ -87,7 +87,7 @@ soak: vendor ## Load the program for MINUTES (30) and judge whether it stays fla
 .PHONY: chaos
 chaos: vendor ## Kill processes and Postgres under load, and check that nothing is lost
 	@.ci/need pgbouncer pgbouncer
-	@go test ./cmd/drawbridge -run '$(CHAOS)' -count=1 -v -timeout 15m -tags chaos -chaos
+	@go test ./cmd/drawbridge -run '$(CHAOS)' -count=1 -v -timeout 40m -tags chaos -chaos
 
 .PHONY: upgrade-test
 upgrade-test: ## Run the previous release on this schema, beside this one

@@ -23,7 +23,8 @@ const (
 	// leastPostgres is the oldest version that is supported.
 	leastPostgres = 14
 	// clockWarning and clockFault are how far this machine's clock may be from the
-	// database's: signatures and retry times are by the one, rows by the other.
+	// database's. The program follows the latter; certificates are judged and logs
+	// are written by the former.
 	clockWarning = 2 * time.Second
 	clockFault   = 30 * time.Second
 	// triedHosts is how many subscriptions' hosts are tried unasked.

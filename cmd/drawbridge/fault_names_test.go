@@ -137,9 +137,9 @@ func TestFaultSlowNames(t *testing.T) {
 	}
 	s := w.start(apart(w.command("serve"), "mount --bind '"+configuration+"' /etc/resolv.conf"))
 	l.use(s)
-	const events = 500
 	began := time.Now()
-	l.run(events)
+	l.run(300)
+	events := len(l.confirmed()) // callers that were at it may add a few
 	db := w.open(t)
 	until(t, time.Minute, "the healthy endpoints have everything", func() bool {
 		return good.deliveries() == events && receivers["quick"].deliveries() == events

@@ -24,8 +24,9 @@ type reportPage struct {
 
 // figure is a series as it is shown.
 type figure struct {
-	Name, Why, Verdict    string
-	Flat                  bool
+	Name, Why, Verdict string
+	// Class is how the verdict is coloured.
+	Class                 string
 	Median, Change, Bound string
 	Least, Most           string
 	Plot                  plot
@@ -41,7 +42,7 @@ const mostRows = 60
 
 func newFigure(s series) figure {
 	f := figure{
-		Name: s.Name, Why: s.Why, Verdict: s.Verdict.word(), Flat: s.Verdict.Flat, Unit: s.Unit,
+		Name: s.Name, Why: s.Why, Verdict: s.Verdict.word(), Class: s.Verdict.class(), Unit: s.Unit,
 		Median: s.quantity(s.Verdict.Median), Change: s.signed(s.Verdict.Change),
 		Bound: s.boundText(), Plot: newPlot(s.Points),
 	}

@@ -50,6 +50,17 @@ func (v verdict) word() string {
 	return "not flat"
 }
 
+// class is how the word is coloured in the report.
+func (v verdict) class() string {
+	switch {
+	case !v.Judged:
+		return "soft"
+	case v.Flat:
+		return "good"
+	}
+	return "bad"
+}
+
 // series is one measure over a run.
 type series struct {
 	Name    string  `json:"name"`
