@@ -214,7 +214,7 @@ func (s *storage) check(r *recordingReceiver, final string) {
 			s.t.Errorf("document %s has %d bytes in the console", one.File, size)
 		}
 	}
-	waitUntilSettled(s.t, db, time.Minute)
+	waitUntilSettled(s.t, db, 5*time.Minute)
 	found := audit(s.t, db, r, s.load.confirmed())
 	if failed := s.load.errors.Load(); failed > 0 {
 		s.t.Errorf("%d calls without documents were not confirmed", failed)

@@ -14,6 +14,9 @@ import (
 	"drawbridge/views"
 )
 
+// mailPatience is how long a test waits for mails on a busy machine.
+const mailPatience = 3 * time.Minute
+
 // post is a mail as the log has it.
 type post struct {
 	UID       string `db:"email_uid"`
@@ -166,9 +169,9 @@ func TestFaultMailServer(t *testing.T) {
 	db := w.open(t)
 
 	// The demo's own mails meet an outage that outlasts all their retries.
-	endure(t, db, time.Minute)
+	endure(t, db, mailPatience)
 	for slices.ContainsFunc(posts(t, db), func(p post) bool { return p.State == "queued" }) {
-		passTime(t, db, time.Minute)
+		passTime(t, db, mailPatience)
 	}
 	spent := slices.DeleteFunc(posts(t, db), func(p post) bool { return p.State == "suppressed" })
 	demo := len(posts(t, db))
@@ -181,20 +184,20 @@ func TestFaultMailServer(t *testing.T) {
 	v.says(at(views.PathEmail, spent[0].UID), "Failed", "Gave up after 11 attempts", "11 attempts")
 
 	l.createTasks(int(scaled(6, 10)))
-	endure(t, db, time.Minute)
+	endure(t, db, mailPatience)
 	g := newGateAt(t, address, hang(t))
 	if *chaos { // which takes as long as a greeting is waited for
-		passTime(t, db, 2*time.Minute)
+		passTime(t, db, mailPatience)
 	}
 	g.point(emailtest.NewScript(t, func(talk *emailtest.Talk) {
 		talk.Greet()
 		talk.Envelope()
 		talk.Hear() // the first line, and the rest is cut off
 	}).Address())
-	passTime(t, db, time.Minute)
+	passTime(t, db, mailPatience)
 	server := emailtest.NewServer(t, emailtest.Options{})
 	g.point(strings.TrimPrefix(server.URL(), "smtp://"))
-	passTime(t, db, time.Minute)
+	passTime(t, db, mailPatience)
 	sent, failed := checkMails(t, db, server)
 	if failed < len(spent) || sent+failed != len(spent)+len(l.confirmed()) {
 		t.Errorf("%d mails were sent and %d failed, of %d and %d",
@@ -210,7 +213,7 @@ func TestFaultMailServer(t *testing.T) {
 			t.Errorf("the mail server is back: %+v", mail)
 		}
 	}
-	waitUntilSettled(t, db, time.Minute)
+	waitUntilSettled(t, db, mailPatience)
 	found := audit(t, db, r, l.confirmed())
 	if found.delivered != found.events {
 		t.Errorf("the mail server held deliveries up: %+v", found)
@@ -247,21 +250,21 @@ func TestFaultMailWorkerKilled(t *testing.T) {
 	api, victim := w.serve("--roles", "api,console"), w.serve("--roles", "worker")
 	l.use(api)
 	db := w.open(t)
-	endure(t, db, time.Minute) // the demo's own mails
+	endure(t, db, mailPatience) // the demo's own mails
 	g.point(script.Address())
 	g.cut()
 	l.createTasks(tasks)
-	until(t, time.Minute, "every mail is under way", func() bool {
+	until(t, mailPatience, "every mail is under way", func() bool {
 		return early.Load() == tasks-1 && late.Load() == 1
 	})
-	heir := w.serve("--roles", "worker")
-	g.point(strings.TrimPrefix(server.URL(), "smtp://"))
 	victim.kill()
 	killed := time.Now()
+	g.point(strings.TrimPrefix(server.URL(), "smtp://"))
 	if !*chaos {
 		silence(t, db, victim)
 	}
-	endure(t, db, 3*time.Minute)
+	heir := w.serve("--roles", "worker")
+	endure(t, db, mailPatience)
 	took := time.Since(killed)
 	if sent, failed := checkMails(t, db, server); failed != 1 {
 		t.Errorf("%d mails were sent and %d failed, want one", sent, failed)

@@ -138,10 +138,10 @@ func TestFaultSlowNames(t *testing.T) {
 	s := w.start(apart(w.command("serve"), "mount --bind '"+configuration+"' /etc/resolv.conf"))
 	l.use(s)
 	began := time.Now()
-	l.run(300)
+	l.run(100)
 	events := len(l.confirmed()) // callers that were at it may add a few
 	db := w.open(t)
-	until(t, time.Minute, "the healthy endpoints have everything", func() bool {
+	until(t, 5*time.Minute, "the healthy endpoints have everything", func() bool {
 		return good.deliveries() == events && receivers["quick"].deliveries() == events
 	})
 	healthy := time.Since(began)
@@ -176,10 +176,17 @@ func TestFaultSlowNames(t *testing.T) {
 	for _, one := range outcomes {
 		dead := one.Name == "dead"
 		named := one.Class != nil && one.Error != nil && strings.Contains(*one.Error, "name")
-		if dead != (one.State == "failed") || dead != named || one.Most > 3 || one.Longest > 6 {
+		if dead != (one.State == "failed") || dead != named || one.Most > 3 || one.Longest > 10 { // 4 s, and a busy machine
 			t.Errorf("%+v", one)
 		}
-		t.Logf("%s: %d attempts, at most %.1f s, %s", one.Name, one.Count, one.Longest, one.State)
+		said := "no error"
+		if one.Error != nil {
+			said = *one.Error
+		}
+		if strings.Contains(said, nameAddress) {
+			t.Errorf("an attempt tells the partner of our name server: %s", said)
+		}
+		t.Logf("%s: %d attempts, at most %.1f s, %s: %s", one.Name, one.Count, one.Longest, one.State, said)
 	}
 	if got := receivers["dead"].deliveries(); got != 0 || names.asked.Load() == 0 {
 		t.Errorf("%d deliveries found a name that was never answered", got)

@@ -131,9 +131,11 @@ func dnsFault(ctx context.Context, host string, err error) error {
 	case errors.As(err, &dns) && dns.IsNotFound:
 		said = saidNoName
 	case dns != nil:
-		// The resolver's text names its server, which is ours and nobody's business.
+		// The resolver's text may name its server, which is ours and nobody's
+		// business: "read udp 10.0.0.5:4711->10.0.0.53:53: i/o timeout".
+		cause := dns.Err[strings.LastIndex(dns.Err, ": ")+1:]
 		f := newFault(ClassDNS, said, err)
-		f.detail = printable(host+": "+dns.Err, maxErrorText)
+		f.detail = printable(host+": "+strings.TrimSpace(cause), maxErrorText)
 		return f
 	}
 	f := newFault(ClassDNS, said, err)

@@ -32,6 +32,11 @@ func TestFaults(t *testing.T) {
 		class ErrorClass
 		text  string
 	}{
+		{
+			"a silent name server", dnsFault(ctx, "hooks.example", &net.DNSError{
+				Err: "read udp 10.0.0.5:4711->10.0.0.53:53: i/o timeout", IsTimeout: true,
+			}), ClassDNS, saidNameServer + ": hooks.example: i/o timeout",
+		},
 		{"refused", connectFault(ctx, system("dial", syscall.ECONNREFUSED)), ClassConnect, saidRefused},
 		{
 			"no route to the network", connectFault(ctx, system("dial", syscall.ENETUNREACH)),
