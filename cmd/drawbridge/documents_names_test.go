@@ -13,8 +13,9 @@ import (
 )
 
 var (
-	namedTest     = regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)(?:\\.\\.\\.)?`")
-	namedFile     = regexp.MustCompile("`((?:internal|web|cmd|views|jobs|migrations|static|docs|tools)/[\\w./*-]+)`")
+	namedTest = regexp.MustCompile("`((?:Test|Fuzz)[A-Z][A-Za-z0-9]*)(?:\\.{3})?`")
+	namedFile = regexp.MustCompile(
+		"`((?:internal|web|cmd|views|jobs|migrations|static|docs|tools)/[\\w./*-]+)`")
 	namedVariable = regexp.MustCompile(`\bDRAWBRIDGE_[A-Z_]*[A-Z]\b`)
 	linked        = regexp.MustCompile(`\]\(([^)#:]+)(?:#[^)]*)?\)`)
 	heading       = regexp.MustCompile(`(?m)^#+ (.*)$`)
@@ -34,7 +35,8 @@ func TestDocumentsNameWhatExists(t *testing.T) {
 	for _, page := range documents {
 		text := readDocument(t, page)
 		for _, found := range namedTest.FindAllStringSubmatch(text, -1) {
-			if !slices.ContainsFunc(tests, func(name string) bool { return strings.HasPrefix(name, found[1]) }) {
+			named := func(name string) bool { return strings.HasPrefix(name, found[1]) }
+			if !slices.ContainsFunc(tests, named) {
 				t.Errorf("%s names the test %s, which there is not", page, found[1])
 			}
 		}
@@ -76,7 +78,7 @@ func declaredTests(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	var names []string
-	for _, file := range strings.Fields(string(files)) {
+	for file := range strings.FieldsSeq(string(files)) {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

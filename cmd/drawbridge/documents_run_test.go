@@ -72,7 +72,9 @@ func documentedWays(d documentedData) []way {
 // documentedServers are the documented ways to start the service; what is asked
 // of a running one is asked of the first.
 var (
-	documentedServers  = []string{"serve", "serve --roles api", "serve --roles console", "serve --roles worker"}
+	documentedServers = []string{
+		"serve", "serve --roles api", "serve --roles console", "serve --roles worker",
+	}
 	documentedOfServer = []string{"health", "health --ready"}
 )
 
@@ -90,7 +92,8 @@ func documentedLines(t *testing.T) map[string]string {
 	t.Helper()
 	pages := slices.Clone(documents)
 	for _, pattern := range []string{
-		"web/docs/guides/*.md", "views/*.templ", "views/docsview/*.templ", "views/held.go", "docs/deploy/*",
+		"web/docs/guides/*.md", "views/*.templ", "views/docsview/*.templ", "views/held.go",
+		"docs/deploy/*",
 	} {
 		found, err := filepath.Glob("../../" + pattern)
 		if err != nil {

@@ -38,7 +38,7 @@ func dockerfile(t *testing.T) []instruction {
 // isIgnored tells whether .dockerignore keeps a file out of the build.
 func isIgnored(t *testing.T, path string) bool {
 	t.Helper()
-	for _, pattern := range strings.Fields(readDocument(t, ".dockerignore")) {
+	for pattern := range strings.FieldsSeq(readDocument(t, ".dockerignore")) {
 		if base, everywhere := strings.CutPrefix(pattern, "**/"); everywhere {
 			if ok, err := filepath.Match(base, filepath.Base(path)); err != nil || ok {
 				return true
@@ -135,18 +135,15 @@ func builtFrom(t *testing.T) []string {
 func TestImageIsWhatMakeBuilds(t *testing.T) {
 	t.Parallel()
 	plain := strings.NewReplacer(`"`, "", "'", "", "$(VERSION)", "V", "${VERSION}", "V")
-	makefile := regexp.MustCompile(`(?m)^BUILD +:= (.*)$`).FindStringSubmatch(readDocument(t, "Makefile"))
-	goes := regexp.MustCompile(`(?m)^go (\d+\.\d+)`).FindStringSubmatch(readDocument(t, "go.mod"))
-	if makefile == nil || goes == nil {
-		t.Fatal("the Makefile builds nothing, or go.mod names no version")
-	}
+	makefile := firstMatch(t, "Makefile", `(?m)^BUILD +:= (.*)$`)
+	goes := firstMatch(t, "go.mod", `(?m)^go (\d+\.\d+)`)
 	d, built, based := &desk{variables: map[string]string{}}, false, false
 	for _, step := range dockerfile(t) {
 		switch step.name {
 		case "FROM":
-			based = based || strings.HasPrefix(step.rest, "golang:"+goes[1])
+			based = based || strings.HasPrefix(step.rest, "golang:"+goes)
 		case "RUN":
-			built = built || strings.HasPrefix(plain.Replace(step.rest), plain.Replace(makefile[1])+" ")
+			built = built || strings.HasPrefix(plain.Replace(step.rest), plain.Replace(makefile)+" ")
 		case "HEALTHCHECK", "CMD":
 			_, list, _ := strings.Cut(step.rest, "[")
 			var words []string
@@ -158,17 +155,17 @@ func TestImageIsWhatMakeBuilds(t *testing.T) {
 				t.Errorf("%s runs %v, which is no command", step.name, words)
 			}
 		case "ENV":
-			for _, assignment := range strings.Fields(step.rest) {
+			for assignment := range strings.FieldsSeq(step.rest) {
 				name, value, _ := strings.Cut(assignment, "=")
 				wantVariable(t, "Dockerfile", name, value)
 			}
 		}
 	}
 	if !built {
-		t.Errorf("no RUN of the Dockerfile builds as `%s`", makefile[1])
+		t.Errorf("no RUN of the Dockerfile builds as `%s`", makefile)
 	}
 	if !based {
-		t.Errorf("the Dockerfile does not build with Go %s as go.mod wants it", goes[1])
+		t.Errorf("the Dockerfile does not build with Go %s as go.mod wants it", goes)
 	}
 	last := slices.IndexFunc(dockerfile(t), func(step instruction) bool {
 		return step.name == "FROM" && strings.HasSuffix(step.rest, ":nonroot")
@@ -178,15 +175,27 @@ func TestImageIsWhatMakeBuilds(t *testing.T) {
 	}
 }
 
+// firstMatch is what the pattern's group finds in a file.
+func firstMatch(t *testing.T, name, pattern string) string {
+	t.Helper()
+	found := regexp.MustCompile(pattern).FindStringSubmatch(readDocument(t, name))
+	if found == nil {
+		t.Fatalf("%s has nothing like %s", name, pattern)
+	}
+	return found[1]
+}
+
 // wantVariable checks that a file sets a variable that there is, to a value that
 // is accepted.
 func wantVariable(t *testing.T, file, name, value string) {
 	t.Helper()
-	for _, setting := range config.Effective(func(string) string { return "" }, func(asked string) string {
-		return map[string]string{name: value}[asked]
-	}) {
+	none := func(string) string { return "" }
+	alone := func(asked string) string { return map[string]string{name: value}[asked] }
+	for _, setting := range config.Effective(none, alone) {
 		if setting.Name == name {
-			if setting.Fault != "" && setting.Value != "" && !strings.Contains(setting.Fault, "production") {
+			// What production wants beside this one is not the file's to say.
+			fault := setting.Fault != "" && setting.Value != ""
+			if fault && !strings.Contains(setting.Fault, "production") {
 				t.Errorf("%s sets %s=%s: %s", file, name, value, setting.Fault)
 			}
 			return
@@ -228,10 +237,12 @@ func TestComposeFileFits(t *testing.T) {
 		wantVariable(t, "docker-compose.yml", name, value)
 	}
 	_, port, _ := strings.Cut(settings.Listen, ":")
-	if !slices.ContainsFunc(service.Ports, func(p string) bool { return strings.HasSuffix(p, ":"+port) }) {
+	publishes := func(published string) bool { return strings.HasSuffix(published, ":"+port) }
+	if !slices.ContainsFunc(service.Ports, publishes) {
 		t.Errorf("it listens on %s and publishes %v", settings.Listen, service.Ports)
 	}
-	if got := (&desk{variables: service.Environment}).run(t, append(service.Command, "--help")...); got.status != 0 {
+	d := &desk{variables: service.Environment}
+	if got := d.run(t, append(service.Command, "--help")...); got.status != 0 {
 		t.Errorf("it runs %v, which is no command", service.Command)
 	}
 	for name, other := range file.Services {
@@ -255,13 +266,16 @@ func TestUnitOfSystemdFits(t *testing.T) {
 	t.Parallel()
 	values := map[string][]string{}
 	for line := range strings.Lines(readDocument(t, "docs/deploy/drawbridge.service")) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(line, "#") {
+		name, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+		if ok && !strings.HasPrefix(line, "#") {
 			values[name] = append(values[name], value)
 		}
 	}
-	command, _ := strings.CutPrefix(strings.Join(values["ExecStart"], ""), "/usr/local/bin/drawbridge ")
+	command := strings.TrimPrefix(
+		strings.Join(values["ExecStart"], ""), "/usr/local/bin/drawbridge ")
 	d := &desk{variables: map[string]string{}}
-	if got := d.run(t, append(strings.Fields(command), "--help")...); command == "" || got.status != 0 {
+	got := d.run(t, append(strings.Fields(command), "--help")...)
+	if command == "" || got.status != 0 {
 		t.Errorf("it starts %v, which is no command", values["ExecStart"])
 	}
 	patience, err := time.ParseDuration(strings.Join(values["TimeoutStopSec"], ""))

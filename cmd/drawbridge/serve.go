@@ -52,14 +52,13 @@ func (cmd serveCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	err = cmd.serve(env, settings, db.DB)
+	if err = db.CheckPooling(env.ctx); err == nil {
+		err = cmd.serve(env, settings, db.DB)
+	}
 	return errors.Join(err, db.close())
 }
 
 func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres.DB) error {
-	if err := db.CheckPooling(env.ctx); err != nil {
-		return err
-	}
 	if settings.Env == config.Development {
 		if err := migrations.Up(env.ctx, db.DB.DB); err != nil {
 			return err

@@ -52,7 +52,7 @@ func askWhoServes(ctx context.Context, connections [2]*sqlx.Conn) error {
 			var process int
 			// Without arguments it is one round trip, which any pooler serves whole.
 			if err := connection.GetContext(ctx, &process, `SELECT pg_backend_pid()`); err != nil {
-				return nil // likewise
+				return nil //nolint:nilerr // likewise
 			}
 			if process == served[1-i] || served[i] != 0 && process != served[i] {
 				return ErrTransactionPooling
