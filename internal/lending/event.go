@@ -205,7 +205,7 @@ func (e Event) RenderAround() (head, tail []byte, err error) {
 	if !found {
 		return nil, nil, fmt.Errorf("rendering event %s: the body has no timestamp", e.Kind)
 	}
-	return append(head[:len(head):len(head)], name...), tail, nil
+	return append(slices.Clip(head), name...), tail, nil
 }
 
 // FormatTimestamp writes the time of an event as its payload does.

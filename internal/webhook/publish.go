@@ -180,16 +180,3 @@ func (s *Service) enqueue(ctx context.Context, tx *postgres.Tx, jobs []DeliverAr
 	}
 	return nil
 }
-
-func scanUIDs(rows *sql.Rows) ([]uuid.UUID, error) {
-	defer rows.Close()
-	var uids []uuid.UUID
-	for rows.Next() {
-		var uid uuid.UUID
-		if err := rows.Scan(&uid); err != nil {
-			return nil, fmt.Errorf("reading an identifier: %w", err)
-		}
-		uids = append(uids, uid)
-	}
-	return uids, rows.Err()
-}

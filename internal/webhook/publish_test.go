@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"testing"
@@ -75,7 +76,7 @@ func equal(t *testing.T, what string, got, want map[string]any) {
 	t.Helper()
 	gotText, _ := json.Marshal(got)
 	wantText, _ := json.Marshal(want)
-	if string(gotText) != string(wantText) {
+	if !bytes.Equal(gotText, wantText) {
 		t.Errorf("%s is\n%s, the queue's own\n%s", what, gotText, wantText)
 	}
 }
@@ -163,7 +164,7 @@ func TestPublishedBodyIsTheRenderedOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if string(found.Body) != string(want) {
+		if !bytes.Equal(found.Body, want) {
 			t.Errorf("%s has the body\n%s, want\n%s", kind, found.Body, want)
 		}
 	}
