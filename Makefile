@@ -102,6 +102,10 @@ fresh-test: ## Try make run and make test on a fresh minimal Debian, as root and
 reproducible: ## Build twice from empty caches and compare
 	@.ci/reproducible
 
+.PHONY: walks
+walks: test-tools ## Do the console's tasks by keyboard alone, and again without script
+	@./bin/withpostgres go test ./cmd/drawbridge -tags walks -run '^TestEveryTask' -count=1 -v -timeout 20m
+
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10m) each
 	@.ci/fuzz $(FUZZTIME)

@@ -163,7 +163,7 @@ func TestOperatorPausesABulkResendOfAThousand(t *testing.T) {
 		// What the page shows grows by itself.
 		chromedp.WaitVisible(chromedp.Search(
 			`//h2[text()="Sending"][//label[contains(@class, "bulk-bar")]//b[text()!="0"]]`)),
-		press(`#bulk-pause`),
+		press(`form[action$="/pause"] button`),
 		chromedp.WaitVisible(chromedp.Search(`//h2[starts-with(text(), "Paused: ")]`)),
 	)
 	paused := evaluate(t, browser, sentWord)
@@ -178,7 +178,7 @@ func TestOperatorPausesABulkResendOfAThousand(t *testing.T) {
 			arrived, paused, evaluate(t, browser, sentWord))
 	}
 	do(t, browser,
-		press(`#bulk-resume`),
+		press(`form[action$="/resume"] button`),
 		chromedp.WaitVisible(chromedp.Search(`//h2[text()="All have ended"]`)),
 		chromedp.WaitVisible(chromedp.Search(`//a[text()="Delivered 1,000"]`)),
 	)

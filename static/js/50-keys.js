@@ -53,7 +53,8 @@
       if (link) return link.click(), true;
     }
     const button = document.querySelector(`main [data-key="${CSS.escape(key)}"]`);
-    if (button) return button.click(), true;
+    // What it opens gives the focus back to it.
+    if (button) return button.focus(), button.click(), true;
     if (!actions[key]) return false;
     actions[key]();
     return true;

@@ -29,7 +29,8 @@ func Dump(t testing.TB, db *postgres.DB, except ...string) Content {
 		}
 		var digest string
 		err := db.GetContext(t.Context(), &digest, `
-			SELECT count(*) || ' rows, ' || coalesce(md5(string_agg(row::text, E'\n' ORDER BY row::text)), '')
+			SELECT count(*) || ' rows, ' ||
+			       coalesce(md5(string_agg(row::text, E'\n' ORDER BY row::text)), '')
 			  FROM `+pq.QuoteIdentifier(table)+` AS row`)
 		if err != nil {
 			t.Fatalf("digesting %s: %v", table, err)
