@@ -105,7 +105,8 @@ func report(out io.Writer, figures []lists.Figure, o options) error {
 }
 
 func printTable(out io.Writer, figures []lists.Figure) {
-	fmt.Fprintf(out, "%-24s %7s %9s %9s %9s %9s\n", "list", "pages", "p50 ms", "p95 ms", "p99 ms", "max ms")
+	fmt.Fprintf(out, "%-24s %7s %9s %9s %9s %9s\n",
+		"list", "pages", "p50 ms", "p95 ms", "p99 ms", "max ms")
 	for _, f := range figures {
 		fmt.Fprintf(out, "%-24s %7d %9.1f %9.1f %9.1f %9.1f\n",
 			f.Path, f.Addresses, f.P50, f.P95, f.P99, f.Max)

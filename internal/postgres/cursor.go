@@ -55,7 +55,11 @@ func ParseCursor(text string) (Cursor, error) {
 	if err := json.Unmarshal(raw, &wire); err != nil || wire.Version != 1 {
 		return Cursor{}, errCursor()
 	}
-	return Cursor{At: time.UnixMicro(wire.Micros).UTC(), UID: wire.UID}, nil
+	at := time.UnixMicro(wire.Micros).UTC()
+	if at.Year() < 1 || at.Year() > 9999 {
+		return Cursor{}, errCursor() // the database has no such times
+	}
+	return Cursor{At: at, UID: wire.UID}, nil
 }
 
 func errCursor() error {

@@ -2,14 +2,13 @@ package console_test
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/jmoiron/sqlx"
 
 	"drawbridge/internal/lists"
 	"drawbridge/internal/operator"
@@ -18,8 +17,8 @@ import (
 )
 
 // largeTable matches the tables that grow with use, and their partitions.
-var largeTable = regexp.MustCompile(`^(deliveries|events|attempts|api_requests|applications|emails|` +
-	`loans|loan_stages|disbursements|audit_log|attention_items)(_y|$)`)
+var largeTable = regexp.MustCompile(`^(deliveries|events|attempts|api_requests|applications|` +
+	`emails|loans|loan_stages|disbursements|audit_log|attention_items)(_y|$)`)
 
 // readsLarge matches queries of them.
 var readsLarge = regexp.MustCompile(`(?s)^\s*(SELECT|WITH).*\b(FROM|JOIN)\s+(deliveries|events|` +
@@ -63,7 +62,7 @@ func TestListsReadByIndex(t *testing.T) {
 type planner struct {
 	*room
 	recorder *pgtest.Recorder
-	conn     *sqlx.Conn
+	conn     *sql.Conn
 	seen     map[string]bool
 	// sizes are the rows of the large tables.
 	sizes map[string]float64
@@ -71,7 +70,7 @@ type planner struct {
 
 func newPlanner(r *room) *planner {
 	r.Helper()
-	conn, err := r.DB.Connx(r.Context())
+	conn, err := r.DB.Conn(r.Context())
 	r.must(err)
 	r.Cleanup(func() { r.must(conn.Close()) })
 	// Tables of this size are read from end to end where large ones would not be:
@@ -82,7 +81,7 @@ func newPlanner(r *room) *planner {
 	sizes := map[string]float64{}
 	for _, table := range []string{"deliveries", "events", "attempts", "api_requests"} {
 		var rows float64
-		r.must(conn.GetContext(r.Context(), &rows, `SELECT count(*) FROM `+table))
+		r.must(conn.QueryRowContext(r.Context(), `SELECT count(*) FROM `+table).Scan(&rows))
 		sizes[table] = rows
 	}
 	return &planner{
@@ -110,8 +109,8 @@ func (p *planner) check(address string) {
 
 func (p *planner) explain(ctx context.Context, query pgtest.Query) (planNode, error) {
 	var text []byte
-	err := p.conn.GetContext(ctx, &text,
-		`EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) `+query.Text, query.Args...)
+	err := p.conn.QueryRowContext(ctx,
+		`EXPLAIN (ANALYZE, TIMING OFF, FORMAT JSON) `+query.Text, query.Args...).Scan(&text)
 	if err != nil {
 		return planNode{}, err
 	}
