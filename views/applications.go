@@ -88,7 +88,7 @@ func (r ApplicationRow) name() string {
 type ApplicationList struct {
 	Frame
 	// Views are filters with a name.
-	Views  ViewsBar
+	Views  NamedFilters
 	Filter ApplicationFilter
 	// Tabs are the statuses to switch between, Active the other filters in force.
 	Tabs   []Tab

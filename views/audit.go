@@ -84,7 +84,7 @@ func (f AuditFilter) field(name, label, hint string) FieldProps {
 type AuditLog struct {
 	Frame
 	// Views are filters with a name.
-	Views   ViewsBar
+	Views   NamedFilters
 	Rows    []AuditRow
 	Filter  AuditFilter
 	Active  []ActiveFilter

@@ -119,7 +119,7 @@ type DeliveryList struct {
 	Tabs   []Tab
 	Active []ActiveFilter
 	// Views are filters with a name, the reader's own among them.
-	Views ViewsBar
+	Views NamedFilters
 	// Choices are what the lists of the filter form offer, by parameter.
 	Choices map[string][]Option
 	Rows    []DeliveryRow

@@ -100,7 +100,7 @@ func EmailKind(kind string) string {
 type EmailList struct {
 	Frame
 	// Views are filters with a name.
-	Views  ViewsBar
+	Views  NamedFilters
 	Filter EmailFilter
 	// Tabs are the states to switch between, Active the other filters in force.
 	Tabs   []Tab

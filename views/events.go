@@ -52,7 +52,7 @@ func (f FanView) words() string {
 type EventList struct {
 	Frame
 	// Views are filters with a name.
-	Views  ViewsBar
+	Views  NamedFilters
 	Filter EventFilter
 	// Active are the filters in force.
 	Active []ActiveFilter

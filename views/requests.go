@@ -113,7 +113,7 @@ func (r RequestRow) outcome() string {
 type RequestList struct {
 	Frame
 	// Views are filters with a name.
-	Views  ViewsBar
+	Views  NamedFilters
 	Filter RequestFilter
 	Tabs   []Tab
 	Active []ActiveFilter

@@ -46,7 +46,7 @@ func sampleList(word string) DeliveryList {
 		Frame: sampleFrame(word), Rows: []DeliveryRow{sampleRow(word)}, Summary: "1 delivery",
 		Filter: DeliveryFilter{Values: map[string]string{"application": word, "since": word}},
 		Query:  word,
-		Views: ViewsBar{
+		Views: NamedFilters{
 			Path: PathDeliveries, Query: word,
 			Links: []ViewLink{{Label: word, Href: PathDeliveries, UID: word}},
 		},

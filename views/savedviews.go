@@ -1,8 +1,8 @@
 package views
 
-// ViewsBar leads to filters of a list that have a name, and keeps the one in
+// NamedFilters leads to filters of a list that have a name, and keeps the one in
 // force under a name.
-type ViewsBar struct {
+type NamedFilters struct {
 	// Path is the list's; Query is the filter in force as in an address, empty
 	// for none.
 	Path, Query string
@@ -19,7 +19,7 @@ type ViewLink struct {
 }
 
 // own are those that the reader saved.
-func (b ViewsBar) own() []ViewLink {
+func (b NamedFilters) own() []ViewLink {
 	var own []ViewLink
 	for _, view := range b.Links {
 		if view.UID != "" {
@@ -30,7 +30,7 @@ func (b ViewsBar) own() []ViewLink {
 }
 
 // title says what the bar's form is for.
-func (b ViewsBar) title() string {
+func (b NamedFilters) title() string {
 	switch {
 	case len(b.own()) == 0:
 		return "Save this view"

@@ -10,7 +10,7 @@ import templruntime "github.com/a-h/templ/runtime"
 
 // SavedViews leads to the filters that have names. Without any, and without a
 // filter that could get one, there is nothing to see.
-func SavedViews(b ViewsBar) templ.Component {
+func SavedViews(b NamedFilters) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -103,7 +103,7 @@ func SavedViews(b ViewsBar) templ.Component {
 	})
 }
 
-func viewForms(b ViewsBar) templ.Component {
+func viewForms(b NamedFilters) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

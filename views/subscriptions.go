@@ -60,7 +60,7 @@ func AuthWord(auth string) string {
 type SubscriptionList struct {
 	Frame
 	// Views are filters with a name.
-	Views  ViewsBar
+	Views  NamedFilters
 	Filter SubscriptionFilter
 	// Tabs are the states to switch between, Active the other filters in force.
 	Tabs   []Tab

@@ -158,7 +158,7 @@ func TestOperatorPausesABulkResendOfAThousand(t *testing.T) {
 		chromedp.WaitVisible(chromedp.Search(`//dd[contains(., "at most 250 a second")]`)),
 		press(`[data-open=confirm]`),
 		chromedp.WaitVisible(chromedp.CSS(`#dialog-reason`)),
-		chromedp.SendKeys(chromedp.CSS(`#dialog-reason`), "the endpoint was down"),
+		typeInto(`#dialog-reason`, "the endpoint was down"),
 		press(`#confirm .button-main`),
 		// What the page shows grows by itself.
 		chromedp.WaitVisible(chromedp.Search(

@@ -42,8 +42,6 @@ type grammar struct {
 	Config       configCmd       `cmd:"" help:"Print the effective settings, secrets masked."`
 	Seed         seedCmd         `cmd:"" hidden:"" help:"Fill a development database with deliveries."`
 	Version      versionCmd      `cmd:"" help:"Print the version."`
-
-	PrintVersion kong.VersionFlag `name:"version" help:"Print the version and end."`
 }
 
 // stopped ends the parsing of a command line early, after --help.
@@ -72,7 +70,7 @@ func run(ctx context.Context, env environment) (status int) {
 		kong.Writers(env.stdout, env.stderr),
 		kong.Exit(func(code int) { panic(stopped(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"variables": variablesHelp(), "version": version},
+		kong.Vars{"variables": variablesHelp()},
 	)
 	if err != nil {
 		// The grammar is a constant of the program.

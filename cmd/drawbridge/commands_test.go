@@ -7,9 +7,10 @@ import (
 	"sync"
 	"testing"
 
-	"drawbridge/internal/postgres"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
 )
 
 func TestWrongUsageEndsWithTwoAndOneLine(t *testing.T) {

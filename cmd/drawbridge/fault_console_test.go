@@ -51,7 +51,8 @@ func (v *visitor) get(path string) []byte {
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	if err != nil || answer.StatusCode != http.StatusOK || answer.Request.URL.Path == views.PathSignIn {
+	if err != nil || answer.StatusCode != http.StatusOK ||
+		answer.Request.URL.Path == views.PathSignIn {
 		v.t.Fatalf("%s leads to %s with %d: %v", path, answer.Request.URL, answer.StatusCode, err)
 	}
 	return body

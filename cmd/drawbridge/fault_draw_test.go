@@ -40,8 +40,6 @@ type borrowers struct {
 	*load
 
 	roof uuid.UUID
-	// merchant has the loans.
-	merchant uuid.UUID
 	// answers are the first to each wish, repeats counts further calls.
 	answered sync.Map
 	repeats  atomic.Int64
@@ -53,7 +51,8 @@ type borrowers struct {
 func (b *borrowers) once(ctx context.Context, client *http.Client, w wish) (granted, error) {
 	urls := *b.apis.Load()
 	api := urls[int(b.next.Add(1))%len(urls)]
-	request, err := http.NewRequestWithContext(ctx, w.method, api+"/api"+w.path, bytes.NewReader(w.body))
+	request, err := http.NewRequestWithContext(ctx, w.method, api+"/api"+w.path,
+		bytes.NewReader(w.body))
 	if err != nil {
 		return granted{}, err
 	}

@@ -44,7 +44,7 @@ func TestFromALoanToItsExplanation(t *testing.T) {
 		chromedp.Evaluate[chromedp.Void](
 			`document.body.dispatchEvent(new KeyboardEvent("keydown", {key: "/", bubbles: true}))`),
 		chromedp.WaitVisible(chromedp.CSS(`#palette-q`)),
-		chromedp.SendKeys(chromedp.CSS(`#palette-q`), payload.Loan),
+		typeInto(`#palette-q`, payload.Loan),
 		chromedp.Submit(chromedp.CSS(`#palette-q`)),
 		chromedp.WaitVisible(chromedp.CSS(`main h1`)),
 		// Two: the failed delivery on the application's timeline.
@@ -54,7 +54,7 @@ func TestFromALoanToItsExplanation(t *testing.T) {
 		// Three and four: re-send, with a reason.
 		press(`[data-open=resend]`),
 		chromedp.WaitVisible(chromedp.CSS(`dialog #reason`)),
-		chromedp.SendKeys(chromedp.CSS(`dialog #reason`), "endpoint is back"),
+		typeInto(`dialog #reason`, "endpoint is back"),
 		press(`dialog .dialog-form button[type=submit]`),
 		// Proven: the same page shows it arrive.
 		chromedp.WaitVisible(chromedp.Search(

@@ -16,7 +16,8 @@ func newTour(t *testing.T) *tour {
 	w := newWorld(t)
 	r := &tour{world: w, db: w.open(t), data: w.demoData()}
 	var seeded struct{}
-	w.json(&seeded, "seed", "--deliveries", "600", "--attempts", "900", "--partners", "4", "--days", "3")
+	w.json(&seeded, "seed", "--deliveries", "600", "--attempts", "900", "--partners", "4",
+		"--days", "3")
 	r.change(remembered...)
 	e := newRefusal(t)
 	r.subscribe(e.URL)

@@ -97,7 +97,7 @@ func (c *caller) writeCertificate() error {
 
 // identifiers are left out of what is said of a failure, so that those of one kind
 // are counted together.
-var identifiers = regexp.MustCompile(`/[0-9a-f-]*[0-9][0-9a-f-]*(/|$)`)
+var identifiers = regexp.MustCompile(`/[0-9a-f-]*\d[0-9a-f-]*(/|$)`)
 
 // errStatus is an answer that is no success.
 var errStatus = errors.New("was answered")
@@ -120,17 +120,23 @@ func (c *caller) send(client *http.Client, request *http.Request) ([]byte, error
 	return body, nil
 }
 
+// payload is the body of a request and its content type, both empty for none.
+type payload struct {
+	data []byte
+	kind string
+}
+
 // partner calls the API and decodes the data of its answer.
 func (c *caller) partner(
-	ctx context.Context, method, path string, body []byte, contentType string, into any,
+	ctx context.Context, method, path string, body payload, into any,
 ) error {
 	request, err := http.NewRequestWithContext(ctx, method, c.program.url+"/api/v2"+path,
-		bytes.NewReader(body))
+		bytes.NewReader(body.data))
 	if err != nil {
 		return fmt.Errorf("calling %s: %w", path, err)
 	}
-	if contentType != "" {
-		request.Header.Set("Content-Type", contentType)
+	if body.kind != "" {
+		request.Header.Set("Content-Type", body.kind)
 	}
 	client := c.program.demo.Partners[0].Clients[0]
 	request.Header.Set("x-service-client-id", client.ID)
@@ -155,7 +161,7 @@ func (c *caller) partner(
 
 // post sends JSON.
 func (c *caller) post(ctx context.Context, path, body string, into any) error {
-	return c.partner(ctx, http.MethodPost, path, []byte(body), "application/json", into)
+	return c.partner(ctx, http.MethodPost, path, payload{[]byte(body), "application/json"}, into)
 }
 
 // open leads an application to a loan: four calls.
@@ -177,8 +183,8 @@ func (c *caller) open(ctx context.Context) error {
 		return err
 	}
 	err = c.partner(ctx, http.MethodPut, "/application/accept-offer",
-		fmt.Appendf(nil, `{"thrive_application_uid":%q,"selected_product_uid":%q}`,
-			made.UID, c.program.demo.Products[0].UID), "application/json", nil)
+		payload{fmt.Appendf(nil, `{"thrive_application_uid":%q,"selected_product_uid":%q}`,
+			made.UID, c.program.demo.Products[0].UID), "application/json"}, nil)
 	if err != nil {
 		return err
 	}
@@ -223,7 +229,7 @@ func (c *caller) draw(ctx context.Context) error {
 	var drawn struct {
 		ID int64 `json:"merchantDisbursementId"`
 	}
-	err := c.partner(ctx, http.MethodPost, "/loan/"+uid+"/request-draw", nil, "", &drawn)
+	err := c.partner(ctx, http.MethodPost, "/loan/"+uid+"/request-draw", payload{}, &drawn)
 	for _, status := range []string{"FUNDING_PROCESSING", "FUNDING_SETTLED"} {
 		if err == nil {
 			err = c.post(ctx, fmt.Sprintf("/sandbox/disbursement/%d/status", drawn.ID),
@@ -236,7 +242,7 @@ func (c *caller) draw(ctx context.Context) error {
 // upload stores a certificate.
 func (c *caller) upload(ctx context.Context) error {
 	return c.partner(ctx, http.MethodPost, "/loan/"+c.any()+"/completion-cert-upload",
-		c.certificate, c.certificateType, nil)
+		payload{c.certificate, c.certificateType}, nil)
 }
 
 // task creates a task, which is told by webhooks and a mail.
@@ -246,7 +252,7 @@ func (c *caller) task(ctx context.Context) error {
 
 // read reads a loan.
 func (c *caller) read(ctx context.Context) error {
-	return c.partner(ctx, http.MethodGet, "/loan/"+c.any(), nil, "", nil)
+	return c.partner(ctx, http.MethodGet, "/loan/"+c.any(), payload{}, nil)
 }
 
 // pages are those that an operator looks at in turn.

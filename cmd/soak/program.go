@@ -87,7 +87,10 @@ func startProgram(
 	if err := p.prepare(ctx); err != nil {
 		return nil, err
 	}
-	return p, p.serve(ctx)
+	if err := p.serve(ctx); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 func (p *program) binary() string { return filepath.Join(p.folder, "drawbridge") }
@@ -203,7 +206,8 @@ func (p *program) machine(ctx context.Context) string {
 		version = "unknown"
 	}
 	return fmt.Sprintf("%s, %d cores, %s, Postgres %s beside it, fsync on",
-		time.Now().UTC().Format("2006-01-02 15:04 MST"), runtime.GOMAXPROCS(0), runtime.Version(), version)
+		time.Now().UTC().Format("2006-01-02 15:04 MST"), runtime.GOMAXPROCS(0), runtime.Version(),
+		version)
 }
 
 // stop ends what runs and removes the data.

@@ -74,7 +74,7 @@ func clockText(seconds float64) string {
 
 // writeReport writes the page to a file.
 func writeReport(path string, r *result) (err error) {
-	file, err := os.Create(path) //nolint:gosec // the caller chooses the file
+	file, err := os.Create(path)
 	if err != nil {
 		return fmt.Errorf("writing the report: %w", err)
 	}

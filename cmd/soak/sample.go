@@ -32,34 +32,60 @@ type counters struct {
 // measures are the series that do not depend on the mix, in the order of the
 // report, with their bounds.
 var measures = []series{
-	{Name: "memory", Unit: "MiB", Bound: bound{Share: .10, Amount: 16},
-		Why: "resident set of the program's process"},
-	{Name: "heap in use", Unit: "MiB", Bound: bound{Share: .15, Amount: 16},
-		Why: "go_memstats_heap_inuse_bytes"},
+	{
+		Name: "memory", Unit: "MiB", Bound: bound{Share: .10, Amount: 16},
+		Why: "resident set of the program's process",
+	},
+	{
+		Name: "heap in use", Unit: "MiB", Bound: bound{Share: .15, Amount: 16},
+		Why: "go_memstats_heap_inuse_bytes",
+	},
 	{Name: "goroutines", Bound: bound{Share: .10, Amount: 50}, Why: "go_goroutines"},
 	{Name: "file descriptors", Bound: bound{Share: .10, Amount: 20}, Why: "process_open_fds"},
-	{Name: "connections", Bound: bound{Share: .05, Amount: 5},
-		Why: "those of every client to Postgres"},
-	{Name: "work offered and done", Unit: "/s", Bound: bound{Share: .10, Amount: 1, Both: true},
-		Why: "pieces of the mix that ended"},
-	{Name: "deliveries", Unit: "/s", Bound: bound{Share: .10, Amount: 2, Both: true},
-		Why: "requests that arrived at the endpoints, retries included"},
-	{Name: "mails", Unit: "/s", Bound: bound{Share: .15, Amount: 1, Both: true},
-		Why: "messages that the mail server accepted"},
-	{Name: "jobs waiting", Bound: bound{Share: .25, Amount: 20},
-		Why: "jobs of all queues that could run now"},
-	{Name: "deliveries open", Bound: bound{Share: .25, Amount: 50},
-		Why: "pending or retrying"},
-	{Name: "dead rows", Unit: "%", Bound: bound{Share: .25, Amount: 5},
-		Why: "of the rows of all tables, as the statistics count them"},
-	{Name: "bytes per row", Unit: "B", Bound: bound{Share: .10, Amount: 50},
-		Why: "tables and indexes of the database, over their live rows"},
-	{Name: "tables", Unit: "MiB", Bound: bound{None: true},
-		Why: "all tables without their indexes; they grow with what is kept"},
-	{Name: "indexes", Unit: "MiB", Bound: bound{None: true},
-		Why: "all indexes; they grow with what is kept"},
-	{Name: "load of the machine", Bound: bound{None: true},
-		Why: "its load average of a minute: what else runs there goes into everything above"},
+	{
+		Name: "connections", Bound: bound{Share: .05, Amount: 5},
+		Why: "those of every client to Postgres",
+	},
+	{
+		Name: "work offered and done", Unit: "/s", Bound: bound{Share: .10, Amount: 1, Both: true},
+		Why: "pieces of the mix that ended",
+	},
+	{
+		Name: "deliveries", Unit: "/s", Bound: bound{Share: .10, Amount: 2, Both: true},
+		Why: "requests that arrived at the endpoints, retries included",
+	},
+	{
+		Name: "mails", Unit: "/s", Bound: bound{Share: .15, Amount: 1, Both: true},
+		Why: "messages that the mail server accepted",
+	},
+	{
+		Name: "jobs waiting", Bound: bound{Share: .25, Amount: 20},
+		Why: "jobs of all queues that could run now",
+	},
+	{
+		Name: "deliveries open", Bound: bound{Share: .25, Amount: 50},
+		Why: "pending or retrying",
+	},
+	{
+		Name: "dead rows", Unit: "%", Bound: bound{Share: .25, Amount: 5},
+		Why: "of the rows of all tables, as the statistics count them",
+	},
+	{
+		Name: "bytes per row", Unit: "B", Bound: bound{Share: .10, Amount: 50},
+		Why: "tables and indexes of the database, over their live rows",
+	},
+	{
+		Name: "tables", Unit: "MiB", Bound: bound{None: true},
+		Why: "all tables without their indexes; they grow with what is kept",
+	},
+	{
+		Name: "indexes", Unit: "MiB", Bound: bound{None: true},
+		Why: "all indexes; they grow with what is kept",
+	},
+	{
+		Name: "load of the machine", Bound: bound{None: true},
+		Why: "its load average of a minute: what else runs there goes into everything above",
+	},
 }
 
 // latencyBounds are those of the 50th and the 99th percentile.

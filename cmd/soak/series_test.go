@@ -30,8 +30,10 @@ func TestVerdicts(t *testing.T) {
 		{"constant", tenth, func(float64) float64 { return 100 }, true},
 		{"noise", tenth, func(float64) float64 { return 100 + 40*noise.Float64() }, true},
 		{"a leak", tenth, func(at float64) float64 { return 100 + at/20 }, false},
-		{"a leak in noise", tenth,
-			func(at float64) float64 { return 100 + at/15 + 20*noise.Float64() }, false},
+		{
+			"a leak in noise", tenth,
+			func(at float64) float64 { return 100 + at/15 + 20*noise.Float64() }, false,
+		},
 		{"warming up", tenth, func(at float64) float64 { return min(100, at) }, true},
 		{"outliers at the end", tenth, func(at float64) float64 {
 			if at > 550 {
@@ -41,10 +43,16 @@ func TestVerdicts(t *testing.T) {
 		}, true},
 		{"a slow rise within the bound", tenth, func(at float64) float64 { return 100 + at/100 }, true},
 		{"a fall that is welcome", tenth, func(at float64) float64 { return 200 - at/5 }, true},
-		{"a fall that is not", bound{Share: .10, Both: true},
-			func(at float64) float64 { return 200 - at/5 }, false},
-		{"a rise of what is next to nothing", bound{Share: .10, Amount: 5},
-			func(at float64) float64 { return at / 200 }, true},
+		{
+			"a fall that is not",
+			bound{Share: .10, Both: true},
+			func(at float64) float64 { return 200 - at/5 }, false,
+		},
+		{
+			"a rise of what is next to nothing",
+			bound{Share: .10, Amount: 5},
+			func(at float64) float64 { return at / 200 }, true,
+		},
 		{"growth that is only shown", bound{None: true}, func(at float64) float64 { return at }, true},
 	} {
 		s := over(test.bound, test.value)
@@ -86,7 +94,8 @@ func TestSlopeOfALine(t *testing.T) {
 
 func TestQuantiles(t *testing.T) {
 	t.Parallel()
-	if median(nil) != 0 || quantile([]float64{3, 1, 2}, 0.5) != 2 || quantile([]float64{7}, 0.99) != 7 {
+	if median(nil) != 0 || quantile([]float64{3, 1, 2}, 0.5) != 2 ||
+		quantile([]float64{7}, 0.99) != 7 {
 		t.Error("the middle of three, one and none")
 	}
 }

@@ -18,10 +18,19 @@ func TestSteadyPulse(t *testing.T) {
 		good  bool
 		want  bool
 	}{
-		{0, true, false}, {beatEvery, true, false}, {beatEvery, true, true}, {beatEvery, true, true},
-		{beatEvery, false, false}, {beatEvery, true, false}, {beatEvery, true, true},
-		{time.Hour, true, false}, {beatEvery, true, false}, {beatEvery, true, true},
-		{-time.Hour, true, false}, {beatEvery, true, false}, {beatEvery, true, true},
+		{0, true, false},
+		{beatEvery, true, false},
+		{beatEvery, true, true},
+		{beatEvery, true, true},
+		{beatEvery, false, false},
+		{beatEvery, true, false},
+		{beatEvery, true, true},
+		{time.Hour, true, false},
+		{beatEvery, true, false},
+		{beatEvery, true, true},
+		{-time.Hour, true, false},
+		{beatEvery, true, false},
+		{beatEvery, true, true},
 	} {
 		start = start.Add(beat.after)
 		if got := p.steady(start, beat.good); got != beat.want {
@@ -44,23 +53,39 @@ func TestRescue(t *testing.T) {
 		want           string
 	}{
 		{name: "mail, living", queue: "email", process: time.Second, began: time.Hour, want: "running"},
-		{name: "mail, dead", queue: "email", process: 2 * time.Minute, began: 3 * time.Minute,
-			want: "available"},
-		{name: "mail, dead or not", queue: "email", process: 2 * time.Minute, unsteady: true,
-			want: "running"},
-		{name: "mail, dead, cancelled", queue: "email", process: 2 * time.Minute,
-			metadata: `{"cancel_attempted_at": "2026-01-01T00:00:00Z"}`, want: "cancelled"},
-		{name: "mail, dead, out of runs", queue: "email", process: 2 * time.Minute, spent: true,
-			want: "running"},
+		{
+			name: "mail, dead", queue: "email", process: 2 * time.Minute, began: 3 * time.Minute,
+			want: "available",
+		},
+		{
+			name: "mail, dead or not", queue: "email", process: 2 * time.Minute, unsteady: true,
+			want: "running",
+		},
+		{
+			name: "mail, dead, cancelled", queue: "email", process: 2 * time.Minute,
+			metadata: `{"cancel_attempted_at": "2026-01-01T00:00:00Z"}`, want: "cancelled",
+		},
+		{
+			name: "mail, dead, out of runs", queue: "email", process: 2 * time.Minute, spent: true,
+			want: "running",
+		},
 		{name: "mail, unknown", queue: "email", process: -1, began: time.Minute, want: "running"},
-		{name: "mail, unknown and old", queue: "email", process: -1, began: time.Hour,
-			want: "available"},
-		{name: "delivery, dead and young", queue: "webhook", process: 2 * time.Minute,
-			began: time.Minute, want: "running"},
-		{name: "delivery, dead and old", queue: "webhook", process: 2 * time.Minute,
-			began: 66 * time.Second, want: "available"},
-		{name: "delivery, living and old", queue: "webhook", process: time.Second, unsteady: true,
-			began: 66 * time.Second, want: "available"},
+		{
+			name: "mail, unknown and old", queue: "email", process: -1, began: time.Hour,
+			want: "available",
+		},
+		{
+			name: "delivery, dead and young", queue: "webhook", process: 2 * time.Minute,
+			began: time.Minute, want: "running",
+		},
+		{
+			name: "delivery, dead and old", queue: "webhook", process: 2 * time.Minute,
+			began: 66 * time.Second, want: "available",
+		},
+		{
+			name: "delivery, living and old", queue: "webhook", process: time.Second, unsteady: true,
+			began: 66 * time.Second, want: "available",
+		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

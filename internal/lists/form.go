@@ -48,20 +48,18 @@ func filtersOf(page, path string, typed map[string][]string) ([]filter, error) {
 // fieldValues returns what a field of the form can say, nothing for what is no
 // filter.
 func fieldValues(field *html.Node, path string, typed map[string][]string) ([]string, error) {
-	switch field.DataAtom {
-	case atom.Select:
+	if field.DataAtom == atom.Select {
 		return spread(choicesOf(field)), nil
-	case atom.Input:
-		if kind := attribute(field, "type"); kind == "hidden" || kind == "submit" {
-			return nil, nil
-		}
-		name := attribute(field, "name")
-		if len(typed[name]) == 0 {
-			return nil, fmt.Errorf("%s has a field %q, and nobody says what to type there", path, name)
-		}
-		return typed[name], nil
 	}
-	return nil, nil
+	kind := attribute(field, "type")
+	if field.DataAtom != atom.Input || kind == "hidden" || kind == "submit" {
+		return nil, nil
+	}
+	name := attribute(field, "name")
+	if len(typed[name]) == 0 {
+		return nil, fmt.Errorf("%s has a field %q, and nobody says what to type there", path, name)
+	}
+	return typed[name], nil
 }
 
 func choicesOf(field *html.Node) []string {

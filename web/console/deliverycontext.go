@@ -49,29 +49,30 @@ func (c *Console) surround(
 		return err
 	}
 	page.BulkUID = known(bulk)
-	if page.Matter, err = c.matterOf(ctx, detail); err != nil {
+	if err := c.addMatter(ctx, page, detail); err != nil {
 		return err
 	}
 	return c.compareThen(ctx, page, detail, subscription)
 }
 
-// matterOf is the open item of the queue about the failed deliveries of the
-// delivery's subscription, nil when it is none of them.
-func (c *Console) matterOf(
-	ctx context.Context, detail webhook.DeliveryDetail,
-) (*views.AttentionRow, error) {
+// addMatter adds the open item of the queue about the failed deliveries of the
+// delivery's subscription, when it is one of them.
+func (c *Console) addMatter(
+	ctx context.Context, page *views.DeliveryPage, detail webhook.DeliveryDetail,
+) error {
 	if detail.State != webhook.DeliveryFailed || detail.Test {
-		return nil, nil
+		return nil
 	}
 	items, _, err := c.Attention.List(ctx, attention.Filter{
 		State: attention.Waiting, Kind: attention.KindUsedUp,
 		Subscription: detail.SubscriptionUID, Limit: 1,
 	})
 	if err != nil || len(items) == 0 {
-		return nil, err
+		return err
 	}
 	row := attentionRow(items[0], c.DB.Now())
-	return &row, nil
+	page.Matter = &row
+	return nil
 }
 
 // compareThen tells what has changed in the subscription since the last attempt.

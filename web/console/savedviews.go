@@ -29,8 +29,8 @@ var savedLists = []string{
 // viewsBar are the reader's own views of a list under a filter.
 func (c *Console) viewsBar(
 	ctx echo.Context, path string, filter url.Values,
-) (views.ViewsBar, error) {
-	bar := views.ViewsBar{Path: path, Query: filter.Encode()}
+) (views.NamedFilters, error) {
+	bar := views.NamedFilters{Path: path, Query: filter.Encode()}
 	saved, err := c.Operators.SavedViews(ctx.Request().Context(), currentUser(ctx).UID, path)
 	for _, view := range saved {
 		bar.Links = append(bar.Links, views.ViewLink{
@@ -45,7 +45,7 @@ func (c *Console) viewsBar(
 // and the tail.
 func (c *Console) deliveryViews(
 	ctx echo.Context, filter url.Values, tail views.ViewLink,
-) (views.ViewsBar, error) {
+) (views.NamedFilters, error) {
 	bar, err := c.viewsBar(ctx, views.PathDeliveries, filter)
 	links := make([]views.ViewLink, 0, len(houseViews)+len(bar.Links)+1)
 	for _, view := range houseViews {

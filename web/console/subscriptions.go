@@ -84,7 +84,8 @@ func (c *Console) subscriptions(ctx echo.Context) error {
 	} else if err := c.fillSubscriptions(request, &page, filter); err != nil {
 		return err
 	}
-	if page.Views, err = c.viewsBar(ctx, views.PathSubscriptions, subscriptionQuery(shown)); err != nil {
+	page.Views, err = c.viewsBar(ctx, views.PathSubscriptions, subscriptionQuery(shown))
+	if err != nil {
 		return err
 	}
 	page.Frame, err = c.frame(ctx, views.SectionSubscriptions, "Subscriptions",

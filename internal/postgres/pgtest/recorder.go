@@ -72,7 +72,7 @@ func (r *Recorder) Connect(ctx context.Context) (driver.Conn, error) {
 }
 
 // recordable is what a connection of the driver is.
-type recordable interface {
+type recordable interface { //nolint:interfacebloat // it is database/sql that asks for so much
 	driver.Conn
 	driver.ConnBeginTx
 	driver.ExecerContext
