@@ -66,6 +66,9 @@ func documentedWays(d documentedData) []way {
 		{line: "restore hold --reason TEXT", words: map[string]string{"TEXT": reason}},
 		{line: `restore release --deliveries send --mails send --reason "never left"`},
 		{line: "migrate up"},
+		{line: "seed", more: []string{
+			"--deliveries", "100", "--attempts", "150", "--partners", "1",
+		}},
 	}
 }
 
