@@ -221,7 +221,6 @@ func (p *program) stop() error {
 	}
 	if p.server != nil {
 		data := p.server.Folder()
-		//nolint:gosec // G703: it is the folder that the server made
 		errs = append(errs, p.server.Stop(), os.RemoveAll(data))
 	}
 	return errors.Join(append(errs, os.RemoveAll(p.folder))...)

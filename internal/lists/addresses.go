@@ -76,8 +76,8 @@ func combined(filters []filter, plan Plan) []url.Values {
 	for range plan.Triples {
 		three := url.Values{}
 		for range 3 {
-			one := filters[rand.IntN(len(filters))]                     //nolint:gosec // nothing to guess
-			three.Set(one.name, one.values[rand.IntN(len(one.values))]) //nolint:gosec // nothing to guess
+			one := filters[rand.IntN(len(filters))]
+			three.Set(one.name, one.values[rand.IntN(len(one.values))])
 		}
 		queries = append(queries, three)
 	}
