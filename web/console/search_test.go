@@ -99,7 +99,7 @@ func TestSignatureDoctor(t *testing.T) {
 		{body, sum, "belongs to this body and the current secret"},
 		{body, "x-hmac-signature: " + sum, "belongs to this body and the current secret"},
 		{body + "\r\n", sum, "other line ends"},
-		{strings.ReplaceAll(body, ":", ": "), sum, "JSON written differently"},
+		{strings.ReplaceAll(body, `":`, `": `), sum, "JSON written differently"},
 		{body, hmacHex("another", body), "No secret of this subscription"},
 		{body, "abc", "not an HMAC-SHA256"},
 	}
