@@ -12,7 +12,6 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/lending"
-	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
@@ -213,12 +212,7 @@ func TestBulkResendStaysWithinOnePartner(t *testing.T) {
 	r.subscribe(r.receiver().URL)
 	r.failures(2)
 	first := r.partner
-	partners := &partner.Service{DB: r.DB}
-	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		made, err := partners.CreatePartner(ctx, tx, "<b>Northwind</b>")
-		r.partner = made.UID
-		return err
-	})
+	r.house("<b>Northwind</b>", "Northwind Reno")
 	r.subscribe(r.receiver().URL)
 	deliveries := r.failures(1)
 	form := url.Values{"all": {"1"}, "filter": {"state=failed"}}

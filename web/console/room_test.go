@@ -161,13 +161,20 @@ func (r *room) newWebhooks() *webhook.Service {
 func (r *room) furnish() {
 	r.Helper()
 	r.addUser(supportEmail, operator.RoleSupport)
+	r.house("Sunvolt Energy", "Sunvolt Phoenix")
+}
+
+// house makes a partner with a merchant and an application, which the room's
+// other helpers mean from then on.
+func (r *room) house(partnerName, merchantName string) {
+	r.Helper()
 	partners := &partner.Service{DB: r.DB}
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		made, err := partners.CreatePartner(ctx, tx, "Sunvolt Energy")
+		made, err := partners.CreatePartner(ctx, tx, partnerName)
 		if err != nil {
 			return err
 		}
-		merchant, err := partners.CreateMerchant(ctx, tx, made.UID, "Sunvolt Phoenix")
+		merchant, err := partners.CreateMerchant(ctx, tx, made.UID, merchantName)
 		r.partner, r.merchant, r.application = made.UID, merchant.UID, postgres.NewUID(tx.Now)
 		return err
 	})
