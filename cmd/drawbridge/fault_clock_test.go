@@ -50,8 +50,7 @@ func init() {
 	}
 	read()
 	go func() {
-		for {
-			time.Sleep(20 * time.Millisecond)
+		for range time.Tick(20 * time.Millisecond) {
 			read()
 		}
 	}()

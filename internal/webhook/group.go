@@ -20,9 +20,6 @@ const (
 	// company when the last one had some.
 	groupPause    = time.Millisecond
 	groupPatience = 10 * time.Millisecond
-	// wakeTogether is how many callers go on at once after a shared statement, so
-	// that who else is in this process, the API first of all, gets a turn between them.
-	wakeTogether = 8
 	// groupTimeout bounds a statement.
 	groupTimeout = 10 * time.Second
 )
@@ -123,9 +120,6 @@ func (g *group[In, Out]) fly(e errand[In, Out]) {
 				continue
 			}
 			one.done <- result[Out]{out: outs[i]}
-			if i%wakeTogether == wakeTogether-1 {
-				runtime.Gosched()
-			}
 		}
 	}
 }
