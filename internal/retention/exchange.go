@@ -30,9 +30,8 @@ func (s *Service) exchangeSoon(ctx context.Context, m month, holds generation) (
 // exchange puts the new tables in the place of the month's partitions. It does
 // not, when a hold was placed or released since the survivors were copied.
 //
-// The locks come in the order in which the rest of the house takes them:
-// applications, then events, deliveries, attempts. The tables that are referred
-// to are locked only if new tables are put in, which makes their foreign keys.
+// The locks come in the order in which the rest of the house takes them: events,
+// deliveries, attempts. No other table is locked, since none is referred to.
 func (s *Service) exchange(ctx context.Context, m month, holds generation) (bool, error) {
 	done := false
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
@@ -40,7 +39,7 @@ func (s *Service) exchange(ctx context.Context, m month, holds generation) (bool
 		if err != nil {
 			return err
 		}
-		if err := lockAll(ctx, tx, keep); err != nil {
+		if err := lockAll(ctx, tx); err != nil {
 			return err
 		}
 		now, err := generationOf(ctx, tx)
@@ -75,14 +74,10 @@ func anyKept(ctx context.Context, tx *postgres.Tx, m month) (bool, error) {
 }
 
 // lockAll gets every lock that the exchange needs, each with short patience.
-func lockAll(ctx context.Context, tx *postgres.Tx, keep bool) error {
+func lockAll(ctx context.Context, tx *postgres.Tx) error {
 	statements := []string{
 		fmt.Sprintf(`SET LOCAL lock_timeout = '%dms'`, lockPatience.Milliseconds()),
 		`LOCK TABLE application_holds IN SHARE MODE`,
-	}
-	if keep {
-		statements = append(statements,
-			`LOCK TABLE partners, merchants, subscriptions, applications IN SHARE ROW EXCLUSIVE MODE`)
 	}
 	for _, parent := range []string{"events", "deliveries", "attempts"} {
 		statements = append(statements, `LOCK TABLE ONLY `+parent+` IN ACCESS EXCLUSIVE MODE`)
