@@ -19,7 +19,7 @@ import (
 // newBrowser starts headless Chromium with a profile of its own.
 func newBrowser(t *testing.T) context.Context {
 	t.Helper()
-	return newBrowserWithin(t, 45*time.Second)
+	return newBrowserWithin(t, 3*time.Minute)
 }
 
 // newBrowserWithin is newBrowser with a deadline for all that is done in it.
