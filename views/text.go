@@ -80,20 +80,20 @@ func HostOf(address string) string {
 }
 
 // Duration writes a length of time with a sensible unit: 840 µs, 42 ms, 1.2 s,
-// 3 min 5 s.
+// 3 min 5 s. It is rounded before the unit is chosen: no hour reads as 60 min.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
 		return fmt.Sprintf("%d µs", d.Microseconds())
-	case d < time.Second:
+	case d.Round(time.Millisecond) < time.Second:
 		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
-	case d < 10*time.Second:
+	case d.Round(100*time.Millisecond) < 10*time.Second:
 		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < time.Minute:
+	case d.Round(time.Second) < time.Minute:
 		return fmt.Sprintf("%.0f s", d.Seconds())
-	case d < time.Hour:
+	case d.Round(time.Second) < time.Hour:
 		return twoUnits(d, time.Minute, "min", time.Second, "s")
-	case d < 48*time.Hour:
+	case d.Round(time.Minute) < 48*time.Hour:
 		return twoUnits(d, time.Hour, "h", time.Minute, "min")
 	}
 	return twoUnits(d, 24*time.Hour, "d", time.Hour, "h")

@@ -118,6 +118,11 @@ func TestDuration(t *testing.T) {
 		{2 * time.Hour, "2 h"},
 		{26*time.Hour + 10*time.Minute, "26 h 10 min"},
 		{75 * time.Hour, "3 d 3 h"},
+		{999_900 * time.Microsecond, "1.0 s"},
+		{9990 * time.Millisecond, "10 s"},
+		{59_800 * time.Millisecond, "1 min"},
+		{time.Hour - time.Millisecond, "1 h"},
+		{48*time.Hour - time.Second, "2 d"},
 	}
 	for _, test := range tests {
 		if got := Duration(test.in); got != test.want {
