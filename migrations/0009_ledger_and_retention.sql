@@ -16,9 +16,6 @@ ALTER TABLE events
     ADD COLUMN passed_over     jsonb,
     ADD COLUMN body_removed_at timestamptz;
 
--- The console lists a partner's events, newest first.
-CREATE INDEX events_partner ON events (partner_uid, occurred_at DESC, event_uid DESC);
-
 ALTER TABLE subscription_versions
     ADD COLUMN state  text CHECK (state IN ('active', 'failing', 'paused', 'deleted')),
     ADD COLUMN reason text NOT NULL DEFAULT '',
@@ -33,8 +30,6 @@ ALTER TABLE emails ADD COLUMN content_removed_at timestamptz;
 -- are one statement, an attempt is written by whoever moved its delivery.
 ALTER TABLE attempts DROP CONSTRAINT attempts_delivery_uid_delivery_created_at_fkey;
 ALTER TABLE deliveries DROP CONSTRAINT deliveries_event_uid_event_at_fkey;
--- Finds the later deliveries of an old month's events; it costs writers next to nothing.
-CREATE INDEX deliveries_event_at ON deliveries USING brin (event_at) WITH (autosummarize = on);
 
 -- Legal holds: nothing of the application is removed while one is in force.
 CREATE TABLE application_holds (
@@ -85,7 +80,6 @@ CREATE TABLE retention_leftovers (
 
 -- +goose Down
 DROP TABLE retention_leftovers, retention_progress, retention_settings, application_holds;
-DROP INDEX deliveries_event_at;
 ALTER TABLE deliveries ADD CONSTRAINT deliveries_event_uid_event_at_fkey
     FOREIGN KEY (event_uid, event_at) REFERENCES events (event_uid, occurred_at);
 ALTER TABLE attempts ADD CONSTRAINT attempts_delivery_uid_delivery_created_at_fkey
@@ -94,7 +88,6 @@ ALTER TABLE attempts ADD CONSTRAINT attempts_delivery_uid_delivery_created_at_fk
 ALTER TABLE emails DROP COLUMN content_removed_at;
 ALTER TABLE subscription_versions DROP COLUMN state, DROP COLUMN reason,
     DROP COLUMN health_rules;
-DROP INDEX events_partner;
 ALTER TABLE events DROP COLUMN passed_over, DROP COLUMN body_removed_at;
 ALTER TABLE attempts DROP COLUMN protocol, DROP COLUMN reused, DROP COLUMN tls_version,
     DROP COLUMN certificate_expires, DROP COLUMN content_removed_at;

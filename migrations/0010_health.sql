@@ -221,11 +221,7 @@ CREATE TABLE processes (
     skew_us      bigint NOT NULL
 );
 
--- The dashboard counts the draws of a time.
-CREATE INDEX disbursements_requested ON disbursements (requested_at);
-
 -- +goose Down
-DROP INDEX disbursements_requested;
 DROP TABLE processes, attention_items, probe_changes, probes, subscription_health, traffic,
     subscription_errors, subscription_hours;
 DROP TRIGGER attempts_note_late_outcome ON attempts;

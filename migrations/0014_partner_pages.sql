@@ -20,11 +20,15 @@ CREATE INDEX IF NOT EXISTS partners_created ON partners (created_at DESC, partne
 CREATE INDEX IF NOT EXISTS partners_name ON partners (lower(name) text_pattern_ops);
 
 -- Lists of loans, newest first. Loans are many: their tables stay open to writers meanwhile.
-CREATE INDEX CONCURRENTLY IF NOT EXISTS loans_opened
+-- An index that was interrupted is there, but not valid.
+DROP INDEX CONCURRENTLY IF EXISTS loans_opened;
+CREATE INDEX CONCURRENTLY loans_opened
     ON loans (opened_at DESC, application_uid DESC);
-CREATE INDEX CONCURRENTLY IF NOT EXISTS loans_product
+DROP INDEX CONCURRENTLY IF EXISTS loans_product;
+CREATE INDEX CONCURRENTLY loans_product
     ON loans (product_uid, opened_at DESC, application_uid DESC);
-CREATE INDEX CONCURRENTLY IF NOT EXISTS disbursements_requested
+DROP INDEX CONCURRENTLY IF EXISTS disbursements_requested;
+CREATE INDEX CONCURRENTLY disbursements_requested
     ON disbursements (requested_at DESC, merchant_disbursement_id DESC);
 
 -- +goose Down

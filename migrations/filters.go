@@ -27,21 +27,15 @@ var filterIndexes = []partitionedIndex{
 }
 
 // plainFilterIndexes are those of tables without partitions.
-var plainFilterIndexes = []string{
-	`CREATE INDEX CONCURRENTLY IF NOT EXISTS audit_log_subject_alone
-		ON audit_log (subject, entry_id DESC)`,
-	`CREATE INDEX CONCURRENTLY IF NOT EXISTS disbursements_completing
-		ON disbursements (application_uid) WHERE kind <> 'regular' AND status <> 'CANCELLED'`,
+var plainFilterIndexes = []plainIndex{
+	{"audit_log_subject_alone", `audit_log (subject, entry_id DESC)`},
+	{"disbursements_completing", `disbursements (application_uid)
+		WHERE kind <> 'regular' AND status <> 'CANCELLED'`},
 }
 
 // filtersUp runs outside a transaction, as listsUp does.
 func filtersUp(ctx context.Context, db *sql.DB) error {
-	for _, statement := range plainFilterIndexes {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("building an index of a list: %w", err)
-		}
-	}
-	return buildAll(ctx, db, filterIndexes)
+	return buildAll(ctx, db, plainFilterIndexes, filterIndexes)
 }
 
 func filtersDown(ctx context.Context, db *sql.DB) error {

@@ -45,6 +45,10 @@ var listIndexes = []partitionedIndex{
 	{"deliveries_tests", "deliveries", `(created_at DESC, delivery_uid DESC) WHERE test`},
 	{"deliveries_resent", "deliveries", `(created_at DESC, delivery_uid DESC)
 		WHERE resend_of IS NOT NULL`},
+	// Finds the later deliveries of an old month's events; it costs writers next to nothing.
+	{"deliveries_event_at", "deliveries", `USING brin (event_at) WITH (autosummarize = on)`},
+	// The console lists a partner's events, newest first.
+	{"events_partner", "events", `(partner_uid, occurred_at DESC, event_uid DESC)`},
 }
 
 // searchIndexes find partners, merchants and subscriptions by how their names
@@ -57,14 +61,19 @@ const searchIndexes = `
 	CREATE INDEX IF NOT EXISTS subscriptions_search
 		ON subscriptions (lower(substring(url FROM '^[a-z]+://(.*)$')) text_pattern_ops);`
 
+// plainIndex is an index of a table without partitions.
+type plainIndex struct {
+	name string
+	// definition begins with the table's name.
+	definition string
+}
+
 // applicationIndexes find applications by how references and addresses begin.
 // An application costs one insertion into each, once.
-var applicationIndexes = []string{
-	`CREATE INDEX CONCURRENTLY IF NOT EXISTS applications_email_search
-		ON applications (lower(borrower_email) text_pattern_ops)`,
-	`CREATE INDEX CONCURRENTLY IF NOT EXISTS applications_reference_search
-		ON applications (lower(external_reference) text_pattern_ops)
-		WHERE external_reference IS NOT NULL`,
+var applicationIndexes = []plainIndex{
+	{"applications_email_search", `applications (lower(borrower_email) text_pattern_ops)`},
+	{"applications_reference_search", `applications (lower(external_reference) text_pattern_ops)
+		WHERE external_reference IS NOT NULL`},
 }
 
 // listsUp runs outside a transaction, so that indexes of big tables can be
@@ -73,17 +82,20 @@ func listsUp(ctx context.Context, db *sql.DB) error {
 	if _, err := db.ExecContext(ctx, listTables+searchIndexes); err != nil {
 		return fmt.Errorf("making the tables of lists: %w", err)
 	}
-	for _, statement := range applicationIndexes {
-		if _, err := db.ExecContext(ctx, statement); err != nil {
-			return fmt.Errorf("building an index of applications: %w", err)
-		}
-	}
-	return buildAll(ctx, db, listIndexes)
+	return buildAll(ctx, db, applicationIndexes, listIndexes)
 }
 
-// buildAll builds indexes of partitioned tables, those that are missing.
-func buildAll(ctx context.Context, db *sql.DB, indexes []partitionedIndex) error {
-	for _, index := range indexes {
+// buildAll builds those indexes that are missing, of tables without and with
+// partitions.
+func buildAll(
+	ctx context.Context, db *sql.DB, plain []plainIndex, partitioned []partitionedIndex,
+) error {
+	for _, index := range plain {
+		if err := index.build(ctx, db); err != nil {
+			return fmt.Errorf("building the index %s: %w", index.name, err)
+		}
+	}
+	for _, index := range partitioned {
 		if err := index.build(ctx, db); err != nil {
 			return fmt.Errorf("building the index %s: %w", index.name, err)
 		}
@@ -103,6 +115,28 @@ func listsDown(ctx context.Context, db *sql.DB) error {
 		DROP TABLE IF EXISTS saved_views`)
 	if err != nil {
 		return fmt.Errorf("taking the indexes of lists back: %w", err)
+	}
+	return nil
+}
+
+// build makes the index without blocking writers.
+func (i plainIndex) build(ctx context.Context, db *sql.DB) error {
+	var whole bool
+	err := db.QueryRowContext(ctx, `
+		SELECT EXISTS (
+		       SELECT 1 FROM pg_index WHERE indexrelid = to_regclass($1) AND indisvalid)`,
+		i.name).Scan(&whole)
+	if err != nil || whole {
+		return err
+	}
+	for _, step := range []string{
+		// One that was interrupted is there, but not valid.
+		`DROP INDEX CONCURRENTLY IF EXISTS ` + i.name,
+		`CREATE INDEX CONCURRENTLY ` + i.name + ` ON ` + i.definition,
+	} {
+		if _, err := db.ExecContext(ctx, step); err != nil {
+			return err
+		}
 	}
 	return nil
 }
