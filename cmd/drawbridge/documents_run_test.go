@@ -29,7 +29,7 @@ type way struct {
 func documentedWays(d documentedData) []way {
 	reason := "asked for by the auditors"
 	held := map[string]string{"UID": d.Application, "TEXT": reason}
-	return []way{
+	return slices.Concat(documentedOfSubscriptions(d), []way{
 		{line: "version"},
 		{line: "config"},
 		{line: "demo"},
@@ -40,7 +40,6 @@ func documentedWays(d documentedData) []way {
 			"--email", "new@lender.example", "--name", "Noor", "--role", "admin",
 		}, stdin: "a long enough passphrase\n"},
 		{line: "user password", more: []string{"new@lender.example"}, stdin: "another long passphrase\n"},
-		{line: "subscription probe UID", words: map[string]string{"UID": d.Subscription}},
 		{
 			line:  "bulk create --recover --subscription UID --since TIME",
 			words: map[string]string{"UID": d.Subscription, "TIME": d.since},
@@ -69,6 +68,28 @@ func documentedWays(d documentedData) []way {
 		{line: "seed", more: []string{
 			"--deliveries", "100", "--attempts", "150", "--partners", "1",
 		}},
+		{line: "seed --days N", words: map[string]string{"N": "2"}, more: []string{
+			"--deliveries", "100", "--attempts", "150", "--partners", "1",
+		}},
+	})
+}
+
+// documentedOfSubscriptions are the ways about subscriptions and their events.
+func documentedOfSubscriptions(d documentedData) []way {
+	it := map[string]string{"UID": d.Subscription, "N": "5"}
+	return []way{
+		{line: "subscription create --rate N", words: it, more: []string{
+			"--partner", d.Partner, "--url", d.endpoint, "--event", "all",
+		}},
+		{line: "subscription update UID --rate N", words: it},
+		{line: "subscription versions UID", words: it},
+		{
+			line:  "subscription restore UID --version N",
+			words: map[string]string{"UID": d.Subscription, "N": "1"},
+		},
+		{line: "subscription probe UID", words: it},
+		{line: "event list"},
+		{line: "event show UID", words: map[string]string{"UID": d.Event}},
 	}
 }
 
@@ -85,6 +106,8 @@ var (
 type documentedData struct {
 	Subscription string `db:"subscription"`
 	Application  string `db:"application"`
+	Event        string `db:"event"`
+	Partner      string `db:"partner"`
 	Client       string `db:"client"`
 	endpoint     string
 	since        string
@@ -182,6 +205,7 @@ func (w *world) documented(t *testing.T, db *postgres.DB, e *endpoint) documente
 	}
 	err = db.GetContext(t.Context(), &data, `
 		SELECT d.subscription_uid::text AS subscription, d.application_uid::text AS application,
+		       d.event_uid::text AS event, s.partner_uid::text AS partner,
 		       (SELECT client_id FROM clients LIMIT 1) AS client
 		  FROM deliveries d
 		  JOIN subscriptions s ON s.subscription_uid = d.subscription_uid AND s.state <> 'deleted'
@@ -259,6 +283,9 @@ func TestDocumentedToolsWork(t *testing.T) {
 	versions, err := bash(t, "go version -m "+binary)
 	if err != nil || !strings.Contains(versions, "github.com/labstack/echo/v4") {
 		t.Errorf("go version -m: %v: %s", err, versions)
+	}
+	if output, err := bash(t, "go mod verify"); err != nil {
+		t.Errorf("go mod verify: %v: %s", err, output)
 	}
 	help, err := bash(t, "make help")
 	for _, target := range []string{"run", "test", "bench", "chaos", "fresh-test", "reproducible"} {

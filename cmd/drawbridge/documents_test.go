@@ -25,8 +25,10 @@ var (
 	// or at the end of a sentence of the console.
 	commanded = regexp.MustCompile(
 		"(?m)(?:`|^|\" |with: )(?:[A-Z_]+=\\S+ )*drawbridge ([a-z][^`\n]*?)(?:\",)?(?:`|$)")
-	worded  = regexp.MustCompile(`^[a-z][a-z-]*$`)
-	flagged = regexp.MustCompile(`--[a-z][a-z-]*`)
+	// shortened are command lines without the program's name.
+	shortened = regexp.MustCompile("`((?:[a-z]+ )+--[a-z][^`\n]*)`")
+	worded    = regexp.MustCompile(`^[a-z][a-z-]*$`)
+	flagged   = regexp.MustCompile(`--[a-z][a-z-]*`)
 )
 
 func readDocument(t *testing.T, name string) string {
@@ -39,7 +41,8 @@ func readDocument(t *testing.T, name string) string {
 }
 
 // TestDocumentedCommandsExist asks the program for the help of every command
-// that a document names, and looks for its flags there.
+// that a document names, and looks for its flags there. A command without the
+// program's name would be checked by nobody.
 func TestDocumentedCommandsExist(t *testing.T) {
 	t.Parallel()
 	d := &desk{variables: map[string]string{}}
@@ -49,6 +52,11 @@ func TestDocumentedCommandsExist(t *testing.T) {
 		for _, found := range commanded.FindAllStringSubmatch(text, -1) {
 			seen++
 			d.checkCommand(t, name, found[1])
+		}
+		for _, found := range shortened.FindAllStringSubmatch(text, -1) {
+			if !strings.HasPrefix(found[1], "drawbridge ") {
+				t.Errorf("%s names `%s` and not of which program", name, found[1])
+			}
 		}
 	}
 	if seen < 20 {

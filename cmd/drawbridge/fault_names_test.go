@@ -176,7 +176,9 @@ func TestFaultSlowNames(t *testing.T) {
 	for _, one := range outcomes {
 		dead := one.Name == "dead"
 		named := one.Class != nil && one.Error != nil && strings.Contains(*one.Error, "name")
-		if dead != (one.State == "failed") || dead != named || one.Most > 3 || one.Longest > 10 { // 4 s, and a busy machine
+		// On a busy machine 4 s end later, and may once be too short for the slow name.
+		if dead != (one.State == "failed") || dead && !named || one.Name == "quick" && named ||
+			one.Most > 3 || one.Longest > 10 {
 			t.Errorf("%+v", one)
 		}
 		said := "no error"

@@ -82,7 +82,7 @@ ignore_startup_parameters = extra_float_digits
 		_ = command.Wait() // killed
 	})
 	address := net.JoinHostPort("127.0.0.1", port)
-	until(t, 10*time.Second, "the pooler listens", func() bool {
+	until(t, time.Minute, "the pooler listens", func() bool {
 		conn, err := net.Dial("tcp", address)
 		if err == nil {
 			_ = conn.Close()
@@ -109,7 +109,7 @@ func TestFaultPooler(t *testing.T) {
 	l.run(2000)
 	w.vars["DATABASE_URL"] = direct
 	db := w.open(t)
-	waitUntilSettled(t, db, time.Minute)
+	waitUntilSettled(t, db, 5*time.Minute)
 	found := audit(t, db, r, l.confirmed())
 	if failed := l.errors.Load(); failed > 0 {
 		t.Errorf("%d calls were not confirmed", failed)

@@ -142,7 +142,7 @@ func TestSeveralProcessesStop(t *testing.T) {
 			t.Errorf("API %d did %v and did not answer", i, done)
 		}
 	}
-	waitUntilSettled(t, db, time.Minute)
+	waitUntilSettled(t, db, 5*time.Minute)
 	found := audit(t, db, r, l.confirmed())
 	if found.unknown+found.late > 0 {
 		t.Errorf("after an orderly stop outcomes were lost or late: %+v", found)
@@ -189,7 +189,7 @@ func TestFaultFrozenWorker(t *testing.T) {
 	if status := frozen.stop(); status != 0 { // it ends once all it had begun is recorded
 		t.Errorf("the woken worker ended with %d", status)
 	}
-	waitUntilSettled(t, db, time.Minute)
+	waitUntilSettled(t, db, 5*time.Minute)
 	after := audit(t, db, r, l.confirmed())
 	// In the small form its attempts have not timed out yet: what it was about to
 	// send still goes, under a number of its own.
