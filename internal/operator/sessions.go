@@ -58,9 +58,33 @@ type Signed struct {
 const sessionColumns = `session_uid, method, address, device, started_at, seen_at, proved_at`
 
 // SessionStore keeps what the console's cookies stand for in the database, so
-// that it holds on every process. It clears nothing by itself: Purge does.
-func (s *Service) SessionStore() *postgresstore.PostgresStore {
-	return postgresstore.NewWithCleanupInterval(s.DB.DB.DB, 0)
+// that it holds on every process.
+type SessionStore struct {
+	*postgresstore.PostgresStore
+
+	db *postgres.DB
+}
+
+// SessionStore is the one of the database. It clears nothing by itself: Purge
+// does.
+func (s *Service) SessionStore() SessionStore {
+	return SessionStore{postgresstore.NewWithCleanupInterval(s.DB.DB.DB, 0), s.DB}
+}
+
+// CommitCtx keeps data until a time by this machine's clock, which is counted
+// from now on by the database's: it is what the data is read by.
+func (s SessionStore) CommitCtx(
+	ctx context.Context, token string, data []byte, until time.Time,
+) error {
+	_, err := s.db.ExecContext(ctx, `
+		INSERT INTO sessions (token, data, expiry)
+		VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
+		ON CONFLICT (token) DO UPDATE SET data = excluded.data, expiry = excluded.expiry`,
+		token, data, time.Until(until).Seconds())
+	if err != nil {
+		return fmt.Errorf("keeping a session: %w", err)
+	}
+	return nil
 }
 
 // Begin starts a session of a user who has proved who they are. Address and

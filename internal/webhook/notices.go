@@ -10,12 +10,16 @@ import (
 // other, so not every transaction may have one.
 const noticePause = 5 * time.Millisecond
 
+// epoch is before any notice. The time since then is that of the monotonic clock,
+// which goes on when the machine's clock is set back.
+var epoch = time.Now().Add(-noticePause)
+
 // queueNotice tells the queue's workers that a job came in.
 var queueNotice = `{"queue": "` + Queue + `"}`
 
 // notices take turns in telling the queue of new jobs.
 type notices struct {
-	// last is when the last one was told, in microseconds.
+	// last is when the last one was told, in microseconds since the epoch.
 	last atomic.Int64
 }
 
@@ -27,7 +31,7 @@ type noticeTurn struct {
 
 // take asks for a turn.
 func (n *notices) take(now time.Time) noticeTurn {
-	turn := noticeTurn{at: now.UnixMicro(), last: n.last.Load()}
+	turn := noticeTurn{at: now.Sub(epoch).Microseconds(), last: n.last.Load()}
 	turn.taken = turn.at-turn.last >= noticePause.Microseconds() &&
 		n.last.CompareAndSwap(turn.last, turn.at)
 	return turn

@@ -69,7 +69,8 @@ type Event struct {
 // and merchant are the application's, and the subscriptions are read where the
 // deliveries are made: no row can name what does not exist.
 //
-// The job's row is that which the queue's client would write.
+// The job's row is that which the queue's client would write, its times the
+// database's: by those the queue decides which jobs are due.
 const publishEvent = `
 	WITH subject AS MATERIALIZED (
 		UPDATE applications
@@ -112,13 +113,13 @@ const publishEvent = `
 	), job AS (
 		INSERT INTO river_job (args, created_at, kind, max_attempts, metadata, priority, queue,
 		                       scheduled_at, state, tags)
-		SELECT $9::jsonb || jsonb_build_object('delivery_uid', delivery_uid), $10, $11, $12,
-		       '{}', $13, $14, $10, 'available', '{}'
+		SELECT $9::jsonb || jsonb_build_object('delivery_uid', delivery_uid), now(), $10, $11,
+		       '{}', $12, $13, now(), 'available', '{}'
 		  FROM considered
 		 WHERE passed_over IS NULL
 	), notice AS (
-		SELECT pg_notify(current_schema() || '.river_insert', $15::text)
-		 WHERE $15::text IS NOT NULL
+		SELECT pg_notify(current_schema() || '.river_insert', $14::text)
+		 WHERE $14::text IS NOT NULL
 		   AND EXISTS (SELECT FROM considered WHERE passed_over IS NULL)
 	)
 	SELECT (SELECT count(*) FROM considered WHERE passed_over IS NULL),
@@ -147,8 +148,8 @@ func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, e Event) (int, e
 	var deliveries, notified int
 	err = tx.QueryRowContext(ctx, publishEvent,
 		e.ApplicationUID, tx.Now, e.UID, string(e.Kind), e.Status, e.Head, e.Tail,
-		traceparent(ctx), string(args), time.Now().UTC(), job.Kind(), maxRuns,
-		river.PriorityDefault, Queue, notice).Scan(&deliveries, &notified)
+		traceparent(ctx), string(args), job.Kind(), maxRuns, river.PriorityDefault, Queue,
+		notice).Scan(&deliveries, &notified)
 	if notified == 0 {
 		s.notices.giveBack(turn)
 	}

@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 )
 
 // The bounds of an answer.
@@ -155,7 +154,7 @@ func (a *Attempt) take(ctx context.Context, resp *http.Response) (intact bool) {
 	a.ResponseHeaders, a.Note = logHeaders(resp.Header)
 	a.Class = statusClass(a.Status)
 	if asksForDelay(a.Status) {
-		a.RetryAfter = parseRetryAfter(resp.Header.Get("Retry-After"), time.Now())
+		a.RetryAfter = parseRetryAfter(resp.Header.Get("Retry-After"), answeredAt(resp.Header))
 	}
 	if a.Class == ClassProtocol {
 		// 101 hands the connection to another protocol: there is no body.

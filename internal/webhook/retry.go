@@ -60,3 +60,12 @@ func parseRetryAfter(value string, now time.Time) time.Duration {
 	}
 	return min(max(date.Sub(now), 0), maxDelay)
 }
+
+// answeredAt is when an endpoint says that it answered, by its own clock, as a
+// date in Retry-After is. The time of an endpoint that does not say is ours.
+func answeredAt(header http.Header) time.Time {
+	if date, err := http.ParseTime(header.Get("Date")); err == nil {
+		return date
+	}
+	return time.Now()
+}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"net/http"
 	"testing"
 	"time"
 )
@@ -112,4 +113,20 @@ func FuzzParseRetryAfter(f *testing.F) {
 			t.Errorf("parseRetryAfter(%q) = %s", value, got)
 		}
 	})
+}
+
+// TestRetryAfterGoesByTheEndpointsClock: whose clock is wrong does not matter.
+func TestRetryAfterGoesByTheEndpointsClock(t *testing.T) {
+	t.Parallel()
+	for _, off := range []time.Duration{-12 * time.Hour, 0, 12 * time.Hour} {
+		answered := time.Now().Add(off).Truncate(time.Second)
+		header := http.Header{"Date": {answered.UTC().Format(http.TimeFormat)}}
+		until := answered.Add(90 * time.Second).UTC().Format(http.TimeFormat)
+		if got := parseRetryAfter(until, answeredAt(header)); got != 90*time.Second {
+			t.Errorf("an endpoint whose clock is %s off asks for %s", off, got)
+		}
+	}
+	if off := time.Since(answeredAt(http.Header{})); off < 0 || off > time.Minute {
+		t.Errorf("an answer without a date is %s old", off)
+	}
 }

@@ -37,7 +37,9 @@ func (c *Console) newSessions() *scs.SessionManager {
 	sessions := scs.New()
 	sessions.Store = c.Operators.SessionStore()
 	sessions.IdleTimeout = operator.SessionIdle
-	sessions.Lifetime = operator.SessionLifetime
+	// The list of sessions ends them after their lifetime. The library's own end is
+	// told by the clock of whichever machine is asked, which may be wrong or step.
+	sessions.Lifetime = 365 * 24 * time.Hour
 	// Whoever reads the table cannot use what stands in it.
 	sessions.HashTokenInStore = true
 	sessions.Cookie.Name = c.cookieName("session")
