@@ -8,8 +8,8 @@ type CancelForm struct {
 	Waiting int
 	// Endpoints is how many endpoints they go to.
 	Endpoints int
-	// Query is the filter of the list that they were chosen from.
-	Query string
+	// Query is the filter of the list that they were chosen from, Back its address.
+	Query, Back string
 	// Reason and Fault return what was typed, with what is wrong about it.
 	Reason string
 	Fault  string

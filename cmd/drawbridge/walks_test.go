@@ -6,12 +6,17 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
 )
 
 // task is something that people do in the console.
@@ -39,25 +44,32 @@ func TestEveryTaskWithoutScript(t *testing.T) {
 	walkAll(t, "plain")
 }
 
-// walkAll does every task on one server, in one browser.
+// walkAll does every task on one server, in one browser, and wants each change
+// that the console offers to be part of a task.
 func walkAll(t *testing.T, name string) {
 	t.Helper()
 	w := newStage(t, name)
-	for _, task := range tasks() {
-		if task.script && w.plain {
-			continue
-		}
+	all, done := tasks(), 0
+	if w.plain {
+		all = slices.DeleteFunc(all, func(task task) bool { return task.script })
+	}
+	for _, task := range all {
 		t.Run(task.name, func(t *testing.T) {
 			w.T = t
 			w.does(task)
+			done++
 		})
+	}
+	w.T = t
+	if done == len(all) { // else it is no wonder that some changes are missing
+		w.wantsEveryChange()
 	}
 }
 
 func (w *walker) does(task task) {
 	w.Helper()
 	if task.start != "" {
-		w.goes(w.named(task.start))
+		w.goes(task.start)
 	}
 	task.do(w)
 	if task.end != "" {
@@ -66,288 +78,108 @@ func (w *walker) does(task task) {
 	w.keepsFocus(task.name)
 }
 
+// tasks lists them in the order of a working day.
+func tasks() []task {
+	return slices.Concat([]task{{
+		name: "signing in", end: "Deliveries",
+		do: func(w *walker) { w.enters(w.known["admin"], w.known["password"]) },
+	}},
+		supportTasks(), matterTasks(), bulkTasks(), receiverTasks(), subscriptionTasks(),
+		partnerTasks(), clientTasks(), productTasks(), applicationTasks(), loanTasks(), mailTasks(),
+		settingTasks(), queueTasks(), filterTasks(), accountTasks(), peopleTasks(), lastTasks())
+}
+
 // stage is what the tasks need to be there before.
 type stage struct {
 	*world
+	db     *postgres.DB
 	data   demoJSON
 	server *server
 }
 
 // newStage starts a server with an endpoint that fails, whose deliveries are
-// used up.
+// used up, and a browser.
 func newStage(t *testing.T, name string) *walker {
 	t.Helper()
-	w := newWorld(t)
-	s := &stage{world: w, data: w.demoData()}
+	world := newWorld(t)
+	s := &stage{world: world, db: world.open(t), data: world.demoData()}
 	e := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
 		answer.WriteHeader(http.StatusServiceUnavailable)
 	}))
 	t.Cleanup(e.Close)
 	var made subscriptionJSON
-	w.json(&made, "subscription", "create", "--partner", s.data.Partners[0].UID.String(),
+	s.json(&made, "subscription", "create", "--partner", s.data.Partners[0].UID.String(),
 		"--url", e.URL+"/hook", "--event", "all")
-	w.failed(t, s.data, made.UID, 120)
-	s.server = w.serve()
-	walks := &walker{T: t, url: s.server.url, name: name, plain: name == "plain"}
-	walks.known = map[string]string{
+	s.failed(t, s.data, made.UID, 120)
+	s.server = s.serve()
+	w := &walker{T: t, stage: s, name: name, plain: name == "plain", folder: t.TempDir()}
+	w.known = map[string]string{
 		"subscription": made.UID.String(), "endpoint": e.URL,
 		"host":  strings.TrimPrefix(e.URL, "http://"),
 		"admin": s.data.Users[2].Email, "password": s.data.Users[2].Password,
+		"receiver": s.server.url + "/sample-receiver",
+		"pending":  s.loan("pending").String(), "undrawn": s.loan("first_regular").String(),
 	}
-	s.knows(walks, "delivery", `SELECT delivery_uid FROM deliveries ORDER BY created_at LIMIT 1`)
-	walks.browser = newBrowserWithin(t, 15*time.Minute)
-	do(t, walks.browser, chromedp.EmulateViewport(wide, 900), minds())
-	if walks.plain {
-		do(t, walks.browser, withoutScript())
-	}
-	return walks
+	w.finds("delivery", `SELECT delivery_uid FROM deliveries ORDER BY created_at LIMIT 1`)
+	w.opens()
+	return w
 }
 
-// knows waits until a query finds a value, for {name} in texts to come.
-func (s *stage) knows(w *walker, name, query string) {
+// loan is the demo data's loan of a stage.
+func (s *stage) loan(stage string) uuid.UUID {
 	s.t.Helper()
-	db := s.open(s.t)
-	w.until("nothing is found by "+query, func() bool {
-		var value string
-		if err := db.GetContext(context.Background(), &value, query); err != nil {
-			return false
-		}
-		w.known[name] = value
-		return true
+	at := slices.IndexFunc(s.data.Loans, func(l demoLoan) bool { return l.Stage == stage })
+	if at < 0 {
+		s.t.Fatalf("the demo data has no loan %s", stage)
+	}
+	return s.data.Loans[at].UID
+}
+
+// opens starts the browser.
+func (w *walker) opens() {
+	w.Helper()
+	w.browser = newBrowserWithin(w.T, 15*time.Minute)
+	do(w.T, w.browser, chromedp.EmulateViewport(wide, 900), minds(), keeps(w.folder))
+	if w.plain {
+		do(w.T, w.browser, withoutScript())
+	}
+	w.watch()
+}
+
+// keeps lets the browser keep what it downloads in a folder.
+func keeps(folder string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, browser.SetDownloadBehavior,
+			browser.SetDownloadBehaviorParams{
+				Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: folder,
+			})
+		return err
 	})
 }
 
-// tasks lists them in the order of a working day.
-func tasks() []task {
-	all := []task{{
-		name: "signing in", end: "Deliveries",
-		do: func(w *walker) { w.enters(w.known["admin"], w.known["password"]) },
-	}}
-	all = append(all, supportTasks()...)
-	all = append(all, bulkTasks()...)
-	all = append(all, subscriptionTasks()...)
-	all = append(all, partnerTasks()...)
-	return append(all, applicationTasks()...)
+// finds waits until a query finds a value, and keeps it under a name.
+func (w *walker) finds(name, query string) {
+	w.Helper()
+	query = w.named(query)
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(patience); ; <-again.C {
+		var value string
+		err := w.stage.db.GetContext(context.Background(), &value, query)
+		if err == nil {
+			w.known[name] = value
+			return
+		}
+		if time.Now().After(deadline) {
+			w.Fatalf("%v by %s", err, query)
+		}
+	}
 }
 
-func supportTasks() []task {
-	return []task{{
-		name: "finding a delivery from anywhere", start: "/console/partners",
-		end: "All attempts are used up",
-		do: func(w *walker) {
-			if w.plain {
-				w.fill("#find", "{delivery}")
-			} else {
-				w.key("/")
-				w.fill("#palette-q", "{delivery}")
-			}
-			w.key(kb.Enter)
-		},
-	}, {
-		name: "re-sending a delivery with a reason", start: "/console/deliveries/{delivery}",
-		end: "asked by {me}",
-		do: func(w *walker) {
-			w.press("Re-send")
-			w.fill("Reason", "asked by {me}")
-			w.press(`form[action$="/resend"] [type=submit]`)
-		},
-	}, {
-		name: "filtering deliveries", start: "/console/deliveries",
-		do: func(w *walker) {
-			w.press("Filters")
-			w.pick("Subscription", "{host}")
-			w.fill("HTTP answer…", "503")
-			w.press("Apply filters")
-			w.at("code=503")
-			w.sees("Clear all")
-		},
-	}, {
-		name: "keeping a view under a name", start: "/console/deliveries?code=503",
-		do: func(w *walker) {
-			w.press("Save or remove views")
-			w.fill("Name for these filters", "Mine, {me}")
-			w.press("Save")
-			w.press("Mine, {me}")
-			w.at("code=503")
-			w.press("Save or remove views")
-			w.press("Remove Mine, {me}")
-			w.lacks("Mine, {me}")
-		},
-	}, {
-		name: "moving by single keys", start: "/console", script: true, end: "Keyboard shortcuts",
-		do: func(w *walker) {
-			w.key("gd")
-			w.heads("Deliveries")
-			w.key("jjx")
-			w.sees("(1)")
-			w.key(kb.Enter)
-			w.at("/console/deliveries/")
-			w.sees("Signature doctor")
-			w.key("?")
-			w.sees("Single-key shortcuts are on")
-			w.key(kb.Escape)
-			w.keepsFocus("the list of keys")
-			w.key("r")
-			w.reach("Keep as it is")
-			w.key(kb.Escape)
-			w.keepsFocus("a dialog")
-			w.key("?")
-		},
-	}}
-}
-
-func bulkTasks() []task {
-	return []task{{
-		name:  "re-sending in bulk",
-		start: "/console/deliveries?state=failed&subscription={subscription}", end: "Cancelled: ",
-		do: func(w *walker) {
-			w.press("Re-send all that match")
-			w.sees("To send")
-			w.fill("Pace…", "1")
-			w.press("Apply and count again")
-			w.sees("at most 1 a second")
-			w.press("Re-send 1…")
-			w.fill("Reason", "the endpoint is back")
-			w.press(`form[action$="/confirm"] .button-main`)
-			w.sees("Sending")
-			w.press("Pause")
-			w.sees("Paused: ")
-			w.keepsFocus("pausing")
-			w.press("Resume")
-			w.sees("of sending left")
-			w.keepsFocus("resuming")
-			w.press("Cancel the rest")
-			w.press(`form[action$="/cancel"] .button-danger`)
-		},
-	}}
-}
-
-func subscriptionTasks() []task {
-	return []task{{
-		name: "changing a subscription", start: "/console/subscriptions/{subscription}/edit",
-		end: "configuration version 2",
-		do: func(w *walker) {
-			w.fill("URL", "{endpoint}/changed")
-			w.press("Save as a new version")
-		},
-	}, {
-		name: "pausing a subscription", start: "/console/subscriptions/{subscription}",
-		end: "Deliveries that fall due wait until it is resumed",
-		do: func(w *walker) {
-			w.press("Pause")
-			w.fill("Reason", "they asked")
-			w.press(`form[action$="/pause"] [type=submit]`)
-		},
-	}, {
-		name: "resuming a subscription", start: "/console/subscriptions/{subscription}",
-		end: "What waited goes out now",
-		do: func(w *walker) {
-			w.press("Resume")
-			w.heads("Resume the subscription")
-			w.press(`form[action$="/resume"] [type=submit]`)
-		},
-	}, {
-		name: "rotating a secret", start: "/console/subscriptions/{subscription}?tab=secret",
-		end: "it is shown only this once",
-		do: func(w *walker) {
-			w.press("Rotate")
-			w.pick("Overlap", "1 hour")
-			w.press(`form[action$="/rotate"] [type=submit]`)
-			w.reads("secret", "#new-secret")
-		},
-	}, {
-		name: "comparing a secret", start: "/console/subscriptions/{subscription}?tab=secret",
-		end: "It is the current",
-		do: func(w *walker) {
-			w.fill("Value that the partner uses", "{secret}")
-			w.press("Compare")
-		},
-	}, {
-		name: "restoring a version", start: "/console/subscriptions/{subscription}?tab=versions",
-		end: "Version 1 is in force once more",
-		do: func(w *walker) {
-			w.press("Restore version 1")
-			w.fill("Reason", "it was better")
-			w.press(`form[action$="/restore"] [type=submit]`)
-		},
-	}}
-}
-
-func partnerTasks() []task {
-	return []task{{
-		name: "creating a partner", start: "/console/partners", end: "Issue credentials next",
-		do: func(w *walker) {
-			w.press("New partner")
-			w.fill("Name", "Sunvolt {me}")
-			w.fill("First merchant", "Phoenix {me}")
-			w.press("Create partner")
-			w.heads("Sunvolt {me}")
-			w.known["partner"] = w.look(`location.pathname`)
-		},
-	}, {
-		name: "renaming a partner", start: "{partner}",
-		do: func(w *walker) {
-			if !w.plain {
-				w.press("Rename")
-				w.reach("Cancel")
-				w.key(kb.Escape)
-				w.until("the dialog stays", func() bool { return w.stand("Rename").There })
-			}
-			w.press("Rename")
-			w.fill("Name", "Sunvolt Energy {me}")
-			w.press(`form[action$="/rename"] [type=submit]`)
-			w.heads("Sunvolt Energy {me}")
-		},
-	}, {
-		name: "adding a merchant", start: "{partner}", end: "Mesa {me}",
-		do: func(w *walker) {
-			w.press("New merchant")
-			w.fill("Name", "Mesa {me}")
-			w.press("Create merchant")
-		},
-	}, {
-		name: "issuing credentials", start: "{partner}", end: "Rotate secret",
-		do: func(w *walker) {
-			w.press("Issue credentials")
-			w.tick("Mesa {me}")
-			w.press("Issue client id and secret")
-			w.reads("client secret", "#secret")
-			w.press("I have copied it")
-			w.known["client"] = w.reads("client id", "main h1")
-			w.known["last six"] = w.known["client"][len(w.known["client"])-6:]
-		},
-	}, {
-		name: "rotating credentials", start: "/console/clients/{client}", end: "Two secrets work",
-		do: func(w *walker) {
-			w.press("Rotate secret")
-			w.press("Issue a new secret")
-			w.press("I have copied it")
-		},
-	}, {
-		name: "revoking credentials", start: "/console/clients/{client}", end: "Revoked",
-		do: func(w *walker) {
-			w.press("Revoke")
-			w.fill("Type the last six…", "{last six}")
-			w.press("Revoke for good")
-			w.lacks("Rotate secret")
-		},
-	}, {
-		name: "offering a product", start: "/console/products", end: "Changed.",
-		do: func(w *walker) {
-			w.press("New product")
-			for label, value := range map[string]string{
-				"Code": "P-{me}", "Name": "Product of {me}", "Term in months": "60",
-				"Interest rate…": "7.99", "Merchant fee…": "2", "Schedule": "50,50",
-				"Lends at least": "1000.00", "Lends at most": "50000.00",
-			} {
-				w.fill(label, value)
-			}
-			w.press("Preview the stages")
-			w.at("schedule=50")
-			w.press("Create and offer it")
-			w.heads("Products")
-			w.press("Stop offering P-{me}")
-			w.press("Stop offering it")
-		},
-	}}
+// changes runs a statement: what time, or a machine, would bring about.
+func (w *walker) changes(statement string) {
+	w.Helper()
+	if _, err := w.stage.db.ExecContext(context.Background(), w.named(statement)); err != nil {
+		w.Fatalf("%v in %s", err, statement)
+	}
 }

@@ -11,7 +11,7 @@
     dialog = document.createElement("dialog");
     dialog.className = "dialog";
     dialog.id = "ask";
-    dialog.setAttribute("aria-labelledby", "ask-title");
+    dialog.setAttribute("aria-labelledby", "asked-title");
     document.body.append(dialog);
     return dialog;
   }

@@ -180,7 +180,7 @@ func (c *Console) draftSelection(ctx echo.Context, form url.Values) error {
 	}
 	if len(chosen) == 0 {
 		c.leaveNotice(ctx, "Tick the deliveries to re-send first.")
-		return ctx.Redirect(http.StatusSeeOther, views.PathDeliveries)
+		return ctx.Redirect(http.StatusSeeOther, backToList(ctx))
 	}
 	owned, err := c.Webhooks.OwnersOf(ctx.Request().Context(), chosen)
 	if err != nil {

@@ -22,6 +22,10 @@ func (c *Console) cancelDeliveries(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if len(uids) == 0 {
+		c.leaveNotice(ctx, "Tick the deliveries to cancel first.")
+		return ctx.Redirect(http.StatusSeeOther, backToList(ctx))
+	}
 	reason := strings.TrimSpace(ctx.FormValue("reason"))
 	if ctx.FormValue("confirmed") == "" {
 		return c.askToCancel(ctx, uids, http.StatusOK, "")
@@ -47,13 +51,13 @@ func backToList(ctx echo.Context) string {
 	return views.DeliveriesPath(query)
 }
 
-// chosenDeliveries reads the rows that were selected.
+// chosenDeliveries reads the rows that were selected, if any.
 func chosenDeliveries(ctx echo.Context) ([]uuid.UUID, error) {
 	//nolint:forbidigo // a form that was received, not a client's call
 	form := ctx.Request().PostForm["delivery"]
-	if len(form) < 1 || len(form) > webhook.MaxPage {
+	if len(form) > webhook.MaxPage {
 		return nil, lending.Invalid("delivery",
-			"Select at least one delivery in the list, and at most %d.", webhook.MaxPage)
+			"Select at most %d deliveries in the list.", webhook.MaxPage)
 	}
 	uids := make([]uuid.UUID, 0, len(form))
 	for _, text := range form {
@@ -94,7 +98,8 @@ func (c *Console) askToCancel(
 	ctx echo.Context, uids []uuid.UUID, status int, fault string,
 ) error {
 	form := views.CancelForm{
-		Query: ctx.FormValue("filter"), Reason: ctx.FormValue("reason"), Fault: fault,
+		Query: ctx.FormValue("filter"), Back: backToList(ctx), Reason: ctx.FormValue("reason"),
+		Fault: fault,
 	}
 	chosen, err := c.Webhooks.DeliveriesByUID(ctx.Request().Context(), uids)
 	if err != nil {
@@ -114,7 +119,7 @@ func (c *Console) askToCancel(
 			"None of the chosen deliveries waits for an attempt: there is nothing to cancel.")
 	}
 	form.Frame, err = c.frame(ctx, views.SectionDeliveries, "Cancel deliveries",
-		views.Crumb{Label: "Deliveries", Href: backToList(ctx)}, views.Crumb{Label: "Cancel"})
+		views.Crumb{Label: "Deliveries", Href: form.Back}, views.Crumb{Label: "Cancel"})
 	if err != nil {
 		return err
 	}

@@ -35,6 +35,23 @@ func (r *room) told(uid uuid.UUID) []string {
 	return words
 }
 
+// Each label of a dialog belongs to its field, whatever its heading is called.
+func TestDialogsLabelTheirFields(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	part := r.asOperator().fragment().get(changePath(r.application, "task")).
+		wantStatus(t, http.StatusOK)
+	labels := part.find("label[for]")
+	if labels.Length() != 2 {
+		t.Errorf("there are %d labels, want those of title and reason", labels.Length())
+	}
+	labels.Each(func(_ int, label *goquery.Selection) {
+		if of := part.find("#" + label.AttrOr("for", "")); !of.First().Is("input") {
+			t.Errorf("the label %q is that of a %s", label.Text(), goquery.NodeName(of))
+		}
+	})
+}
+
 // The buttons are the transition table, status by status, and each says what it
 // causes.
 func TestMoveButtonsAreTheTransitionTable(t *testing.T) {

@@ -134,6 +134,25 @@ func TestExportDeliveries(t *testing.T) {
 	b.get(views.PathDeliveriesCSV).wantStatus(t, http.StatusNotFound)
 }
 
+// Nothing ticked is no dead end: the same list says what to do.
+func TestActsOnDeliveriesNeedSome(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	for path, want := range map[string]string{
+		views.PathDeliveriesCancel: "Tick the deliveries to cancel first.",
+		views.PathBulkNew:          "Tick the deliveries to re-send first.",
+	} {
+		answer := b.post(path, url.Values{"filter": {"range=7d"}}).wantStatus(t, http.StatusSeeOther)
+		if answer.Location != views.PathDeliveries+"?range=7d" {
+			t.Errorf("%s leads to %q", path, answer.Location)
+		}
+		if got := b.get(answer.Location).text("main .notice"); !strings.Contains(got, want) {
+			t.Errorf("%s: the list says %q", path, got)
+		}
+	}
+}
+
 func TestCancelDeliveries(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -147,8 +166,11 @@ func TestCancelDeliveries(t *testing.T) {
 	r.addUser("olga@lender.example", operator.RoleOperator)
 	b := r.stranger()
 	b.signIn("olga@lender.example", password)
-	b.post(views.PathDeliveriesCancel, url.Values{}).wantStatus(t, http.StatusBadRequest)
 	page := b.post(views.PathDeliveriesCancel, chosen).wantStatus(t, http.StatusOK)
+	if got := page.find("main a:contains('Keep them')").AttrOr("href", ""); got !=
+		views.PathDeliveries+"?range=7d" {
+		t.Errorf("keeping them leads to %q", got)
+	}
 	if got := page.text("main .notice"); !strings.Contains(got,
 		"cancels 2 waiting deliveries to 1 endpoint") {
 		t.Errorf("the question is %q", got)

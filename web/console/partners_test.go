@@ -486,7 +486,7 @@ func TestFormsOpenInDialogs(t *testing.T) {
 	b := r.asOperator()
 	path := views.PartnerPath(r.partner.String()) + "/rename"
 	part := b.fragment().get(path).wantStatus(t, http.StatusOK)
-	if part.find("html head title").Length() != 0 || part.find("#ask-title").Length() != 1 {
+	if part.find("html head title").Length() != 0 || part.find("#asked-title").Length() != 1 {
 		t.Errorf("a script gets %.200q", part.Raw)
 	}
 	action, values := part.formValues(t)

@@ -1,0 +1,191 @@
+//go:build walks
+
+package main
+
+import (
+	"crypto/hmac"
+	"crypto/sha1" //nolint:gosec // what authenticator apps use, RFC 6238
+	"encoding/base32"
+	endian "encoding/binary"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Passwords that a person chooses.
+const (
+	ownPassword   = "a password of my own choice"
+	otherPassword = "another one that nobody knows"
+)
+
+// accountTasks are what somebody new does, whom an admin has invited.
+func accountTasks() []task {
+	return []task{{
+		name: "inviting somebody, long after the sign-in", start: "/console/people",
+		do: func(w *walker) {
+			w.changes(`UPDATE user_sessions SET proved_at = now() - interval '1 hour'`)
+			w.send("Invite somebody")
+			w.invites()
+			w.fill("Your password", w.known["password"])
+			w.send("Confirm")
+			w.sees("Now do it again.")
+			w.invites()
+			w.reads("one-time password", "main code")
+			w.send("Done")
+			w.heads("Pat {me}")
+			w.marks("person")
+		},
+	}, {
+		name: "signing out by the menu", end: "Sign in to the console",
+		do: func(w *walker) { w.leaves() },
+	}, {
+		name: "choosing a password at the first sign-in", end: "Your password is changed.",
+		do: func(w *walker) {
+			w.enters("pat.{me}@lender.example", "{one-time password}")
+			w.sees("Choose a password of your own first")
+			w.fills("Password now", "{one-time password}", "New password", ownPassword,
+				"New password again", ownPassword)
+			w.send("Change password")
+		},
+	}, {
+		name: "signing out elsewhere", end: "You are signed out everywhere else.",
+		do: func(w *walker) {
+			w.elsewhere(ownPassword)
+			w.elsewhere(ownPassword)
+			w.goes("/console/account")
+			w.send(`[aria-label^="Sign out "]`)
+			w.sees("That session has ended.")
+			w.send("Sign out everywhere else")
+		},
+	}, {
+		name: "setting up a second factor", start: "/console/account", end: "Make new recovery codes",
+		do: func(w *walker) {
+			w.setsUp()
+			w.send("Make new recovery codes")
+			w.reads("recovery code", ".codes code")
+			w.send("I have kept them")
+		},
+	}, {
+		name: "signing in with a recovery code", end: "You used a recovery code",
+		do: func(w *walker) {
+			w.leaves()
+			w.enters("pat.{me}@lender.example", ownPassword)
+			w.fill("Code of your authenticator app", "{recovery code}")
+			w.send("Sign in")
+		},
+	}, {
+		name: "turning the second factor off, and on again", start: "/console/account",
+		do: func(w *walker) {
+			w.send("Turn off")
+			w.sees("The second factor is off.")
+			w.setsUp()
+		},
+	}}
+}
+
+// invites fills the form for a new person and sends it.
+func (w *walker) invites() {
+	w.Helper()
+	w.fills("E-mail", "pat.{me}@lender.example", "Name", "Pat {me}")
+	w.pick("Role", "operator")
+	w.send("Invite")
+}
+
+// setsUp sets up a second factor, with an app that knows its secret.
+func (w *walker) setsUp() {
+	w.Helper()
+	w.send("Set up")
+	w.fill("Enter the code…", appCode(w.T, w.reads("factor", ".steps code")))
+	w.send("Turn on")
+	w.sees("Your recovery codes")
+	w.send("I have kept them")
+}
+
+// elsewhere signs the new person in with another device.
+func (w *walker) elsewhere(password string) {
+	w.Helper()
+	user := demoUser{Email: w.named("pat.{me}@lender.example"), Password: password}
+	if !signsIn(w.T, w.stage.server.url, user) {
+		w.Fatalf("%s: the new person is not let in elsewhere", w.name)
+	}
+}
+
+// peopleTasks are what an admin does about somebody.
+func peopleTasks() []task {
+	return []task{{
+		name: "changing somebody's role", end: "The role is support now.",
+		do: func(w *walker) {
+			w.leaves()
+			w.enters(w.known["admin"], w.known["password"])
+			w.goes("{person}")
+			w.pick("Role", "support")
+			w.send("Change role")
+		},
+	}, {
+		name: "resetting somebody's second factor", start: "{person}",
+		end: "Their second factor is off and they are signed out.",
+		do:  func(w *walker) { w.send("Reset second factor") },
+	}, {
+		name: "signing somebody out", end: "They are signed out everywhere.",
+		do: func(w *walker) {
+			w.elsewhere(ownPassword)
+			w.elsewhere(ownPassword)
+			w.goes("{person}")
+			w.send(`[aria-label^="Sign out "]`)
+			w.sees("That session has ended.")
+			w.send("Sign out everywhere")
+		},
+	}, {
+		name: "resetting somebody's password", start: "{person}", end: "Give access back",
+		do: func(w *walker) {
+			w.send("Reset password")
+			w.reads("reset password", "main code")
+			w.send("Done")
+			w.send("End access")
+			w.sees("Their access has ended.")
+		},
+	}, {
+		name: "giving access back", start: "{person}", end: "They may sign in again.",
+		do: func(w *walker) { w.send("Give access back") },
+	}, {
+		name: "changing a password that was reset", end: "Your password is changed.",
+		do: func(w *walker) {
+			w.leaves()
+			w.enters("pat.{me}@lender.example", "{reset password}")
+			w.fills("Password now", "{reset password}", "New password", otherPassword,
+				"New password again", otherPassword)
+			w.send("Change password")
+		},
+	}}
+}
+
+// lastTasks end things for good.
+func lastTasks() []task {
+	return []task{{
+		name: "deleting a subscription", end: "Its log is kept",
+		do: func(w *walker) {
+			w.leaves()
+			w.enters(w.known["admin"], w.known["password"])
+			w.goes("/console/subscriptions/{subscription}?tab=configuration")
+			w.send("Delete the subscription")
+			w.fills("Type …", "{host}", "Reason", "they left")
+			w.send(`form[action$="/delete"] [type=submit]`)
+		},
+	}}
+}
+
+// appCode is what an authenticator app shows for a secret now (RFC 6238).
+func appCode(t *testing.T, spaced string) string {
+	t.Helper()
+	key, err := base32.StdEncoding.WithPadding(base32.NoPadding).
+		DecodeString(strings.ReplaceAll(spaced, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mac := hmac.New(sha1.New, key)
+	mac.Write(endian.BigEndian.AppendUint64(nil, uint64(time.Now().Unix()/30)))
+	sum := mac.Sum(nil)
+	at := sum[len(sum)-1] & 15
+	return fmt.Sprintf("%06d", endian.BigEndian.Uint32(sum[at:at+4])&0x7fffffff%1_000_000)
+}
