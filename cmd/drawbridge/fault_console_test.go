@@ -1,12 +1,15 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/PuerkitoBio/goquery"
 
@@ -68,15 +71,22 @@ func (v *visitor) read(path string) string {
 	return strings.Join(strings.Fields(page.Find("main").Text()), " ")
 }
 
-// says checks that a page holds each of the texts.
+// says waits until a page holds each of the texts: where the machine is busy, a
+// list gives its count up.
 func (v *visitor) says(path string, texts ...string) {
 	v.t.Helper()
-	page := v.read(path)
-	for _, text := range texts {
-		if !strings.Contains(page, text) {
-			v.t.Errorf("%s does not say %q: %s", path, text, page)
+	var page string
+	defer func() {
+		if v.t.Failed() {
+			v.t.Logf("%s says: %s", path, page)
 		}
-	}
+	}()
+	until(v.t, time.Minute, fmt.Sprintf("%s says %q", path, texts), func() bool {
+		page = v.read(path)
+		return !slices.ContainsFunc(texts, func(text string) bool {
+			return !strings.Contains(page, text)
+		})
+	})
 }
 
 // at is the path of a page about one thing.

@@ -71,8 +71,7 @@ func (s *Service) List(ctx context.Context, filter Filter) (Page, error) {
 func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, error) {
 	filter.Cursor = postgres.Cursor{}
 	newest, args := filter.newest(`1`, limit)
-	var count int
-	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (`+newest+`) AS matching`, args...)
+	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (`+newest+`) AS matching`, args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting API requests: %w", err)
 	}

@@ -120,8 +120,7 @@ func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, err
 	filter.Cursor = postgres.Cursor{}
 	conditions, args := filter.where()
 	args = append(args, limit)
-	var count int
-	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (SELECT 1 FROM applications a`+
+	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (SELECT 1 FROM applications a`+
 		conditions+fmt.Sprintf(` ORDER BY a.created_at DESC, a.application_uid DESC LIMIT $%d)
 			AS matching`, len(args)), args...)
 	if err != nil {

@@ -169,8 +169,7 @@ func (s *Service) Count(ctx context.Context, filter Filter, limit int) (int, err
 	filter.Cursor = postgres.Cursor{}
 	where, args := filter.where(s.DB.Now().UTC())
 	args = append(args, limit)
-	var count int
-	err := s.DB.GetContext(ctx, &count, fmt.Sprintf(
+	count, err := s.DB.Count(ctx, fmt.Sprintf(
 		`SELECT count(*) FROM (SELECT FROM attention_items i%s
 			ORDER BY i.opened_at DESC, i.item_uid DESC LIMIT $%d) AS matching`,
 		where, len(args)), args...)

@@ -135,8 +135,7 @@ func (s *Service) Count(ctx context.Context, filter ListFilter, limit int) (int,
 	filter.Cursor = postgres.Cursor{}
 	conditions, args := filter.where()
 	args = append(args, limit)
-	var count int
-	err := s.DB.GetContext(ctx, &count, `
+	count, err := s.DB.Count(ctx, `
 		SELECT count(*)
 		  FROM (SELECT 1 FROM loans l JOIN applications a USING (application_uid)`+conditions+
 		fmt.Sprintf(` ORDER BY l.opened_at DESC, l.application_uid DESC LIMIT $%d)

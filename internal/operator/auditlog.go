@@ -11,9 +11,6 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// MaxAuditCount is the highest number that CountAudit counts to.
-const MaxAuditCount = 10000
-
 // Record is a line of the audit log as it was written.
 type Record struct {
 	ID          int64     `db:"entry_id"`
@@ -66,14 +63,14 @@ func (s *Service) AuditLog(ctx context.Context, filter AuditFilter) ([]Record, b
 	return records, false, nil
 }
 
-// CountAudit counts the lines that a filter selects on all pages, up to one more
-// than MaxAuditCount.
-func (s *Service) CountAudit(ctx context.Context, filter AuditFilter) (int, error) {
+// CountAudit counts the lines that a filter selects on all pages, at most limit
+// of them.
+func (s *Service) CountAudit(ctx context.Context, filter AuditFilter, limit int) (int, error) {
 	c := filter.conditions()
-	var count int
-	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (
-		SELECT 1 FROM audit_log`+c.Where()+`
-		 ORDER BY entry_id DESC LIMIT `+strconv.Itoa(MaxAuditCount+1)+`) AS found`, c.Args...)
+	query := `SELECT count(*) FROM (
+		SELECT 1 FROM audit_log` + c.Where() + `
+		 ORDER BY entry_id DESC LIMIT ` + c.Bind(limit) + `) AS found`
+	count, err := s.DB.Count(ctx, query, c.Args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting the audit log: %w", err)
 	}

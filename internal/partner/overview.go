@@ -58,8 +58,7 @@ func (s *Service) CountPartners(ctx context.Context, filter Filter, limit int) (
 	filter.Cursor = postgres.Cursor{}
 	conditions, args := filter.where()
 	args = append(args, limit)
-	var count int
-	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (SELECT 1 FROM partners p`+
+	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (SELECT 1 FROM partners p`+
 		conditions+fmt.Sprintf(` LIMIT $%d) AS matching`, len(args)), args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting partners: %w", err)

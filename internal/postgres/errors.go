@@ -17,6 +17,7 @@ const (
 	stateNoStatement   = "26000"
 	stateForbidden     = "42501"
 	stateLockTimeout   = "55P03"
+	stateCancelled     = "57014"
 )
 
 // IsNoRows tells whether a query for one row found none.
@@ -44,6 +45,12 @@ func IsLockTimeout(err error) bool {
 func IsForbidden(err error) bool {
 	fault, ok := errors.AsType[*pq.Error](err)
 	return ok && fault.Code == stateForbidden
+}
+
+// isCancelled tells whether the server ended a statement for its time.
+func isCancelled(err error) bool {
+	fault, ok := errors.AsType[*pq.Error](err)
+	return ok && fault.Code == stateCancelled
 }
 
 func violates(err error, state, constraint string) bool {

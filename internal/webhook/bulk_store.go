@@ -194,8 +194,7 @@ func (s *Service) CountBulks(ctx context.Context, filter BulksFilter, limit int)
 	c := filter.conditions()
 	text := `SELECT count(*) FROM (SELECT 1 FROM bulk_resends b` + c.Where() +
 		` ORDER BY b.created_at DESC, b.bulk_uid DESC LIMIT ` + c.Bind(limit) + `) AS matching`
-	var count int
-	err := s.DB.GetContext(ctx, &count, text, c.Args...)
+	count, err := s.DB.Count(ctx, text, c.Args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting bulk re-sends: %w", err)
 	}

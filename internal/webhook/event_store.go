@@ -112,8 +112,8 @@ func (s *Service) CountEvents(ctx context.Context, filter EventFilter, limit int
 		return 0, err
 	}
 	query, args := scope.countQuery(limit)
-	var count int
-	if err := s.DB.GetContext(ctx, &count, query, args...); err != nil {
+	count, err := s.DB.Count(ctx, query, args...)
+	if err != nil {
 		return 0, fmt.Errorf("counting events: %w", err)
 	}
 	return count, nil

@@ -21,8 +21,8 @@ func (s *Service) CountDeliveries(
 		return 0, err
 	}
 	query, args := scope.countQuery(limit)
-	var count int
-	if err := s.DB.GetContext(ctx, &count, query, args...); err != nil {
+	count, err := s.DB.Count(ctx, query, args...)
+	if err != nil {
 		return 0, fmt.Errorf("counting deliveries: %w", err)
 	}
 	return count, nil

@@ -116,8 +116,7 @@ func (s *Service) CountSummaries(
 ) (int, error) {
 	conditions, args := filter.where()
 	args = append(args, limit)
-	var count int
-	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (SELECT 1 FROM subscriptions s`+
+	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (SELECT 1 FROM subscriptions s`+
 		conditions+fmt.Sprintf(` LIMIT $%d) AS matching`, len(args)), args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting subscriptions: %w", err)

@@ -75,21 +75,16 @@ func (c *Console) fillApplications(
 	ctx echo.Context, page *views.ApplicationList, filter application.Filter,
 ) error {
 	request := ctx.Request().Context()
+	count := startCount(request, c, filter, c.Applications.Count)
 	loaded, err := c.Applications.List(request, filter)
 	if err != nil {
 		return err
 	}
-	count, err := c.Applications.Count(request, filter, maxCount+1)
+	all, err := count.with(len(loaded.Applications), filter.Cursor.IsZero() && loaded.Next.IsZero())
 	if err != nil {
 		return err
 	}
-	page.Summary = views.Number(count) + " applications"
-	switch {
-	case count > maxCount:
-		page.Summary = views.Number(maxCount) + "+ applications"
-	case count == 1:
-		page.Summary = "1 application"
-	}
+	page.Summary = all.in("application", "applications")
 	for _, summary := range loaded.Applications {
 		page.Rows = append(page.Rows, applicationRow(summary))
 	}

@@ -70,18 +70,16 @@ func (c *Console) fillAttention(
 	ctx echo.Context, page *views.AttentionList, filter attention.Filter,
 ) error {
 	request := ctx.Request().Context()
+	count := startCount(request, c, filter, c.Attention.Count)
 	items, next, err := c.Attention.List(request, filter)
 	if err != nil {
 		return err
 	}
-	count, err := c.Attention.Count(request, filter, maxCount+1)
+	all, err := count.with(len(items), filter.Cursor.IsZero() && next.IsZero())
 	if err != nil {
 		return err
 	}
-	page.Summary = counted(count, "matter", "matters") + ", newest first"
-	if count > maxCount {
-		page.Summary = views.Number(maxCount) + "+ matters, newest first"
-	}
+	page.Summary = all.in("matter", "matters") + ", newest first"
 	for _, item := range items {
 		page.Rows = append(page.Rows, attentionRow(item, c.DB.Now()))
 	}

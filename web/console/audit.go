@@ -63,18 +63,16 @@ func (c *Console) fillAudit(
 ) error {
 	request := ctx.Request().Context()
 	filter.Limit = pageSize
+	count := startCount(request, c, filter, c.Operators.CountAudit)
 	records, more, err := c.Operators.AuditLog(request, filter)
 	if err != nil {
 		return err
 	}
-	count, err := c.Operators.CountAudit(request, filter)
+	all, err := count.with(len(records), filter.Before == 0 && !more)
 	if err != nil {
 		return err
 	}
-	page.Summary = counted(count, "entry", "entries") + ", newest first"
-	if count > operator.MaxAuditCount {
-		page.Summary = views.Number(operator.MaxAuditCount) + "+ entries, newest first"
-	}
+	page.Summary = all.in("entry", "entries") + ", newest first"
 	for _, record := range records {
 		page.Rows = append(page.Rows, auditRow(record))
 	}

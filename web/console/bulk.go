@@ -42,17 +42,18 @@ func (c *Console) bulks(ctx echo.Context) error {
 	if filter.Cursor, err = postgres.ParseCursor(query.Get("cursor")); err != nil {
 		return err
 	}
+	count := startCount(request, c, filter, c.Webhooks.CountBulks)
 	found, next, err := c.Webhooks.Bulks(request, filter)
 	if err != nil {
 		return err
 	}
-	count, err := c.Webhooks.CountBulks(request, filter, maxCount+1)
+	all, err := count.with(len(found), filter.Cursor.IsZero() && next.IsZero())
 	if err != nil {
 		return err
 	}
 	page := views.BulkList{
 		Filtered: filter.State != "", Tabs: bulkTabs(filter.State),
-		Summary: countOf(count, "bulk re-send", "bulk re-sends"),
+		Summary: all.in("bulk re-send", "bulk re-sends"),
 	}
 	for _, bulk := range found {
 		page.Rows = append(page.Rows, bulkRow(bulk))

@@ -89,6 +89,8 @@ type Options struct {
 	Status func(lending.Code) int
 	// LiveEvery is how often a live page looks for news; a second when zero.
 	LiveEvery time.Duration
+	// CountPatience is how long a list waits for its count; 50 ms when zero.
+	CountPatience time.Duration
 }
 
 // Console serves the console.
@@ -116,6 +118,9 @@ type Route struct {
 func New(options Options) (*Console, error) {
 	if options.LiveEvery == 0 {
 		options.LiveEvery = time.Second
+	}
+	if options.CountPatience == 0 {
+		options.CountPatience = countPatience
 	}
 	c := &Console{
 		Options: options,

@@ -20,8 +20,6 @@ import (
 const (
 	// pageSize is how many rows a list shows.
 	pageSize = 50
-	// maxCount is the highest exact count of a list.
-	maxCount = 10_000
 	// maxNews is the highest count of new rows that wait to be shown.
 	maxNews = 100
 	// maxOptions bounds the subscriptions to choose from in the filter form.
@@ -169,15 +167,16 @@ func (c *Console) deliveryList(
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()
+	count := startCount(ctx, c, filter, c.Webhooks.CountDeliveries)
 	loaded, err := c.Webhooks.Deliveries(ctx, filter)
 	if err != nil {
 		return page, err
 	}
-	count, err := c.Webhooks.CountDeliveries(ctx, filter, maxCount+1)
+	all, err := count.with(len(loaded.Deliveries), filter.Cursor.IsZero() && loaded.Next.IsZero())
 	if err != nil {
 		return page, err
 	}
-	page.Summary = countSummary(count)
+	page.Summary = all.in("delivery", "deliveries")
 	page.Rows = deliveryRows(loaded.Deliveries)
 	if next := loaded.Next.String(); next != "" {
 		page.Older = views.DeliveriesPath(with(query, "cursor", next))

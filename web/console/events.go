@@ -46,15 +46,16 @@ func (c *Console) fillEvents(
 	ctx echo.Context, page *views.EventList, filter webhook.EventFilter,
 ) error {
 	request := ctx.Request().Context()
+	count := startCount(request, c, filter, c.Webhooks.CountEvents)
 	loaded, err := c.Webhooks.Events(request, filter)
 	if err != nil {
 		return err
 	}
-	count, err := c.Webhooks.CountEvents(request, filter, maxCount+1)
+	all, err := count.with(len(loaded.Events), filter.Cursor.IsZero() && loaded.Next.IsZero())
 	if err != nil {
 		return err
 	}
-	page.Summary = countOf(count, "event", "events")
+	page.Summary = all.in("event", "events")
 	for _, event := range loaded.Events {
 		page.Rows = append(page.Rows, eventRow(event))
 	}

@@ -81,15 +81,16 @@ func (c *Console) fillLoans(
 	ctx echo.Context, page *views.LoanList, filter loan.ListFilter,
 ) error {
 	request := ctx.Request().Context()
+	count := startCount(request, c, filter, c.Loans.Count)
 	rows, next, err := c.Loans.List(request, filter)
 	if err != nil {
 		return err
 	}
-	count, err := c.Loans.Count(request, filter, maxCount+1)
+	all, err := count.with(len(rows), filter.Cursor.IsZero() && next.IsZero())
 	if err != nil {
 		return err
 	}
-	page.Summary = countWord(count, "loan", "loans")
+	page.Summary = all.in("loan", "loans")
 	for _, row := range rows {
 		page.Rows = append(page.Rows, loanRow(row))
 	}

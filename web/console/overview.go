@@ -287,14 +287,3 @@ func drawCounts(counts []fleet.StateCount) []views.CountRow {
 	}
 	return rows
 }
-
-// countSummary words the count of a list.
-func countSummary(count int) string {
-	switch {
-	case count > maxCount:
-		return views.Number(maxCount) + "+ deliveries"
-	case count == 1:
-		return "1 delivery"
-	}
-	return views.Number(count) + " deliveries"
-}

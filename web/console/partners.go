@@ -89,15 +89,16 @@ func (c *Console) partners(ctx echo.Context) error {
 func (c *Console) fillPartners(
 	ctx context.Context, page *views.PartnerList, filter partner.Filter,
 ) error {
+	count := startCount(ctx, c, filter, c.Partners.CountPartners)
 	rows, next, err := c.Partners.Summaries(ctx, filter)
 	if err != nil {
 		return err
 	}
-	count, err := c.Partners.CountPartners(ctx, filter, maxCount+1)
+	all, err := count.with(len(rows), filter.Cursor.IsZero() && next.IsZero())
 	if err != nil {
 		return err
 	}
-	page.Summary = countWord(count, "partner", "partners")
+	page.Summary = all.in("partner", "partners")
 	for _, row := range rows {
 		page.Rows = append(page.Rows, views.PartnerRow{
 			UID: row.UID.String(), Name: row.Name, Merchants: row.Merchants, Clients: row.Clients,
@@ -115,14 +116,6 @@ func (c *Console) fillPartners(
 		page.Newest = views.PartnersPath(query)
 	}
 	return nil
-}
-
-// countWord writes a count that was taken up to one more than maxCount.
-func countWord(count int, one, many string) string {
-	if count > maxCount {
-		return views.Number(maxCount) + "+ " + many
-	}
-	return counted(count, one, many)
 }
 
 var partnersSpot = spot{

@@ -62,15 +62,16 @@ func (c *Console) fillRequests(
 	ctx echo.Context, page *views.RequestList, filter apilog.Filter,
 ) error {
 	request := ctx.Request().Context()
+	count := startCount(request, c, filter, c.Requests.Count)
 	loaded, err := c.Requests.List(request, filter)
 	if err != nil {
 		return err
 	}
-	count, err := c.Requests.Count(request, filter, maxCount+1)
+	all, err := count.with(len(loaded.Requests), filter.Cursor.IsZero() && loaded.Next.IsZero())
 	if err != nil {
 		return err
 	}
-	page.Summary = countWord(count, "request", "requests")
+	page.Summary = all.in("request", "requests")
 	for _, found := range loaded.Requests {
 		page.Rows = append(page.Rows, requestRow(found))
 	}

@@ -105,7 +105,7 @@ func newRoom(t *testing.T) *room {
 		}},
 		JobConsole: http.HandlerFunc(r.riverConsole),
 		PublicURL:  r.URL, Environment: "Development", Version: "test", Status: api.Status,
-		LiveEvery: 10 * time.Millisecond,
+		LiveEvery: 10 * time.Millisecond, CountPatience: time.Minute,
 		Attention: &attention.Service{
 			DB: r.DB, Webhooks: r.Webhooks, Emails: r.Emails, Operators: r.Operators,
 			AttemptLimit: 30 * time.Second,

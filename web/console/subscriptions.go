@@ -101,15 +101,16 @@ func (c *Console) subscriptions(ctx echo.Context) error {
 func (c *Console) fillSubscriptions(
 	ctx context.Context, page *views.SubscriptionList, filter webhook.SummaryFilter,
 ) error {
+	count := startCount(ctx, c, filter, c.Webhooks.CountSummaries)
 	summaries, next, err := c.Webhooks.SubscriptionSummaries(ctx, filter)
 	if err != nil {
 		return err
 	}
-	count, err := c.Webhooks.CountSummaries(ctx, filter, maxCount+1)
+	all, err := count.with(len(summaries), filter.Cursor.IsZero() && next.IsZero())
 	if err != nil {
 		return err
 	}
-	page.Summary = countOf(count, "subscription", "subscriptions")
+	page.Summary = all.in("subscription", "subscriptions")
 	health, err := c.dayOf(ctx, summaries)
 	if err != nil {
 		return err
@@ -130,14 +131,6 @@ func (c *Console) fillSubscriptions(
 		page.Older = views.SubscriptionsPath(with(query, "cursor", next.String()))
 	}
 	return nil
-}
-
-// countOf words a count that stops at maxCount.
-func countOf(count int, one, many string) string {
-	if count > maxCount {
-		return views.Number(maxCount) + "+ " + many
-	}
-	return counted(count, one, many)
 }
 
 // partnerOptions are the partners to choose from, all named by the label first.
