@@ -65,7 +65,7 @@ type SecondFactorForm struct {
 	Frame
 	// Forced tells that nothing else works before.
 	Forced bool
-	// Secret is the text form of the picture, in groups.
+	// Secret is the text form of the picture, in groups; empty before it is begun.
 	Secret string
 	Fault  string
 }

@@ -12,6 +12,7 @@ const (
 	PathPassword       = "/console/account/password"
 	PathSecondFactor   = "/console/account/second-factor"
 	PathSecondFactorQR = "/console/account/second-factor/picture"
+	PathSecondBegin    = "/console/account/second-factor/begin"
 	PathSecondOff      = "/console/account/second-factor/off"
 	PathRecoveryCodes  = "/console/account/recovery-codes"
 	PathSessionEnd     = "/console/account/sessions/:session/end"

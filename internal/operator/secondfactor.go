@@ -91,7 +91,18 @@ type factor struct {
 	LastStep    int64      `db:"last_step"`
 }
 
-// Enrol returns the second factor that a user is about to set up, the same one
+// Enrolling returns the second factor that a user is setting up, and false when
+// none waits for its first code.
+func (s *Service) Enrolling(ctx context.Context, user User) (Enrolment, bool, error) {
+	row, found, err := loadFactor(ctx, s.DB, user)
+	if err != nil || !found || row.ConfirmedAt != nil || s.Keys == nil {
+		return Enrolment{}, false, err
+	}
+	text, err := s.unseal(row, user)
+	return Enrolment{Secret: text, email: user.Email}, err == nil, err
+}
+
+// Enrol begins to set up a user's second factor and returns it, the same one
 // until it is confirmed. Error: INVALID_STATE when there is one already.
 func (s *Service) Enrol(ctx context.Context, tx *postgres.Tx, user User) (Enrolment, error) {
 	if s.Keys == nil {

@@ -211,6 +211,9 @@ func TestEnrolment(t *testing.T) {
 	if e.user().SecondFactor || e.count(`SELECT count(*) FROM recovery_codes`) != 0 {
 		t.Error("the factor or its codes are still there")
 	}
+	if _, begun, err := e.Enrolling(context.Background(), e.user()); begun || err != nil {
+		t.Errorf("before anybody has begun: %v %v", begun, err)
+	}
 	first, err := enrol()
 	if err != nil {
 		t.Fatal(err)
@@ -218,6 +221,10 @@ func TestEnrolment(t *testing.T) {
 	again, err := enrol()
 	if err != nil || first.Secret.Reveal() != again.Secret.Reveal() {
 		t.Errorf("reloading the page makes another secret: %v", err)
+	}
+	waiting, begun, err := e.Enrolling(context.Background(), e.user())
+	if err != nil || !begun || waiting.Secret.Reveal() != first.Secret.Reveal() {
+		t.Errorf("the enrolment that waits: %v %v", begun, err)
 	}
 	if first.Secret.Reveal() == e.secret {
 		t.Error("a new factor has the old secret")

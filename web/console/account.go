@@ -27,6 +27,7 @@ func (c *Console) accountRoutes() []Route {
 		{http.MethodPost, views.PathPassword, "console.password.submit", support, c.changePassword},
 		{http.MethodGet, views.PathSecondFactor, "console.factor", support, c.factorForm},
 		{http.MethodPost, views.PathSecondFactor, "console.factor.on", support, c.confirmFactor},
+		{http.MethodPost, views.PathSecondBegin, "console.factor.begin", support, c.beginFactor},
 		{http.MethodGet, views.PathSecondFactorQR, "console.factor.picture", support, c.factorPicture},
 		{
 			http.MethodPost, views.PathSecondOff, "console.factor.off", support,
@@ -45,7 +46,7 @@ func (c *Console) accountRoutes() []Route {
 // up a second factor.
 var beforeOpening = map[string]bool{
 	views.PathSignOut: true, views.PathPreferences: true, views.PathPassword: true,
-	views.PathSecondFactor: true, views.PathSecondFactorQR: true,
+	views.PathSecondFactor: true, views.PathSecondFactorQR: true, views.PathSecondBegin: true,
 }
 
 // owed is the page on which a user has to do something before the console opens;

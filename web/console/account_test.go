@@ -35,7 +35,8 @@ func (r *room) appCode(secret string) string {
 // enrol sets up the second factor of who is signed in, by the pages alone.
 func (b *browser) enrol() (secret string, recovery []string) {
 	b.Helper()
-	page := b.get(views.PathSecondFactor).wantStatus(b.T, http.StatusOK)
+	begun := b.post(views.PathSecondBegin, nil).wantStatus(b.T, http.StatusSeeOther)
+	page := b.get(begun.Location).wantStatus(b.T, http.StatusOK)
 	secret = page.text(".shown-once code")
 	codes := b.post(views.PathSecondFactor, url.Values{"code": {b.appCode(secret)}}).
 		wantStatus(b.T, http.StatusOK)
@@ -47,6 +48,13 @@ func TestSecondFactorByThePages(t *testing.T) {
 	r := newRoom(t)
 	r.still()
 	b := r.signedIn()
+	b.get(views.PathSecondFactor).wantStatus(t, http.StatusOK)
+	b.get(views.PathSecondFactorQR).wantStatus(t, http.StatusNotFound)
+	b.post(views.PathSecondFactor, url.Values{"code": {"000000"}}).wantStatus(t, http.StatusConflict)
+	if r.count(`SELECT count(*) FROM second_factors`) != 0 {
+		t.Error("reading the page made a secret")
+	}
+	b.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther)
 	picture := b.get(views.PathSecondFactorQR).wantStatus(t, http.StatusOK)
 	if !strings.HasPrefix(picture.Raw, "\x89PNG") ||
 		picture.Header.Get("Cache-Control") != "no-store" {

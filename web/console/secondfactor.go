@@ -6,12 +6,12 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
-	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/views"
 )
 
-// factorForm shows the secret of a second factor that waits for its first code.
+// factorForm shows the secret of a second factor that waits for its first code,
+// or offers to begin. Reading it makes no secret.
 func (c *Console) factorForm(ctx echo.Context) error {
 	if currentUser(ctx).SecondFactor {
 		return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
@@ -20,7 +20,7 @@ func (c *Console) factorForm(ctx echo.Context) error {
 }
 
 func (c *Console) showFactorForm(ctx echo.Context, status int, fault string) error {
-	enrolment, err := c.enrol(ctx)
+	enrolment, begun, err := c.Operators.Enrolling(ctx.Request().Context(), currentUser(ctx))
 	if err != nil {
 		return err
 	}
@@ -28,28 +28,38 @@ func (c *Console) showFactorForm(ctx echo.Context, status int, fault string) err
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.SecondFactorPage(views.SecondFactorForm{
-		Frame: frame, Forced: owed(signedIn(ctx)) == views.PathSecondFactor,
-		Secret: enrolment.Spaced(), Fault: fault,
-	}))
+	form := views.SecondFactorForm{
+		Frame: frame, Forced: owed(signedIn(ctx)) == views.PathSecondFactor, Fault: fault,
+	}
+	if begun {
+		form.Secret = enrolment.Spaced()
+	}
+	return render(ctx, status, views.SecondFactorPage(form))
 }
 
-// enrol prepares the viewer's second factor, or returns the one that waits.
-func (c *Console) enrol(ctx echo.Context) (operator.Enrolment, error) {
+// beginFactor makes the secret that the viewer's app is to learn. Begun again it
+// stays the same, so that an app that has learned it is right.
+func (c *Console) beginFactor(ctx echo.Context) error {
 	request := ctx.Request().Context()
-	var enrolment operator.Enrolment
-	err := c.DB.InTx(request, func(tx *postgres.Tx) (err error) {
-		enrolment, err = c.Operators.Enrol(request, tx, currentUser(ctx))
+	err := c.DB.InTx(request, func(tx *postgres.Tx) error {
+		_, err := c.Operators.Enrol(request, tx, currentUser(ctx))
 		return err
 	})
-	return enrolment, err
+	if err != nil {
+		return err
+	}
+	return ctx.Redirect(http.StatusSeeOther, views.PathSecondFactor)
 }
 
 // factorPicture is the secret as a QR code. It is never cached.
 func (c *Console) factorPicture(ctx echo.Context) error {
-	enrolment, err := c.enrol(ctx)
+	enrolment, begun, err := c.Operators.Enrolling(ctx.Request().Context(), currentUser(ctx))
 	if err != nil {
 		return err
+	}
+	if !begun {
+		return lending.NewError(lending.CodeNotFound,
+			"no second factor is being set up; begin on the page of your account")
 	}
 	picture, err := enrolment.QR()
 	if err != nil {
