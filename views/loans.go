@@ -45,21 +45,21 @@ func LoanChip(state string) ChipProps {
 // LoanList is the page that lists loans.
 type LoanList struct {
 	Frame
-	State, Partner, Product string
-	Faults                  map[string]string
-	Tabs                    []Tab
-	Partners, Products      []Option
-	Rows                    []LoanRow
-	Summary                 string
+	State, Partner, Product, Draw string
+	Faults                        map[string]string
+	Tabs                          []Tab
+	Partners, Products, Draws     []Option
+	Rows                          []LoanRow
+	Summary                       string
 	// Newest and Older are neighbouring pages, empty where there is none.
 	Newest, Older string
 }
 
-func (p LoanList) filtered() bool { return p.State+p.Partner+p.Product != "" }
+func (p LoanList) filtered() bool { return p.State+p.Partner+p.Product+p.Draw != "" }
 
 func (p LoanList) faults() []filterFault {
 	var found []filterFault
-	for _, name := range []string{"state", "partner", "product", "cursor"} {
+	for _, name := range []string{"state", "partner", "product", "draw", "cursor"} {
 		if text := p.Faults[name]; text != "" {
 			found = append(found, filterFault{text: text})
 		}

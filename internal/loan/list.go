@@ -35,6 +35,8 @@ type ListFilter struct {
 	State      ListState
 	PartnerUID uuid.UUID
 	ProductUID uuid.UUID
+	// Draw keeps loans with a draw in this state.
+	Draw lending.FundingStatus
 	// Cursor is where the page begins, Limit how many it holds, 1 to MaxPage.
 	Cursor postgres.Cursor
 	Limit  int
@@ -164,6 +166,10 @@ func (f ListFilter) where() (string, []any) {
 	}
 	if f.ProductUID != uuid.Nil {
 		c.Add(`l.product_uid = ?`, f.ProductUID)
+	}
+	if f.Draw != "" {
+		c.Add(`EXISTS (SELECT 1 FROM disbursements d
+		        WHERE d.application_uid = l.application_uid AND d.status = ?)`, f.Draw)
 	}
 	if !f.Cursor.IsZero() {
 		c.Add(`(l.opened_at, l.application_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)

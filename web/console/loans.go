@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/catalog"
+	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
@@ -43,6 +44,7 @@ func (c *Console) loans(ctx echo.Context) error {
 	}
 	page := views.LoanList{
 		State: query.Get("state"), Partner: query.Get("partner"), Product: query.Get("product"),
+		Draw: query.Get("draw"), Draws: drawOptions(),
 		Faults: map[string]string{}, Partners: partnerOptions(owners), Products: productOptions(products),
 	}
 	page.Tabs = loanTabs(page)
@@ -65,7 +67,11 @@ func readLoanFilter(page *views.LoanList, cursor string) loan.ListFilter {
 	filter := loan.ListFilter{
 		State:      loan.ListState(page.State),
 		PartnerUID: readUID(page.Faults, "partner", page.Partner),
-		ProductUID: readUID(page.Faults, "product", page.Product), Limit: pageSize,
+		ProductUID: readUID(page.Faults, "product", page.Product),
+		Draw:       lending.FundingStatus(page.Draw), Limit: pageSize,
+	}
+	if page.Draw != "" && drawWords[page.Draw] == "" {
+		page.Faults["draw"] = "There is no such state of a draw; choose one."
 	}
 	if filter.State != "" && !slices.Contains(loan.ListStates(), filter.State) {
 		page.Faults["state"] = "There is no such state; choose one above."
@@ -124,6 +130,7 @@ func loanQuery(page views.LoanList) url.Values {
 	query := url.Values{}
 	for name, text := range map[string]string{
 		"state": page.State, "partner": page.Partner, "product": page.Product,
+		"draw": page.Draw,
 	} {
 		if text != "" {
 			query.Set(name, text)
@@ -145,6 +152,18 @@ func loanTabs(page views.LoanList) []views.Tab {
 		})
 	}
 	return tabs
+}
+
+// drawOptions are the states of draws as choices of the filter.
+func drawOptions() []views.Option {
+	options := []views.Option{{Label: "Any or none"}}
+	for _, state := range []lending.FundingStatus{
+		lending.FundingRequested, lending.FundingProcessing, lending.FundingSettled,
+		lending.FundingCancelled,
+	} {
+		options = append(options, views.Option{Value: string(state), Label: drawWords[string(state)]})
+	}
+	return options
 }
 
 func productOptions(products []catalog.Product) []views.Option {

@@ -38,6 +38,9 @@ func TestLoanList(t *testing.T) {
 		"state=completed":             {drawn},
 		"state=blocked":               {blocked},
 		"product=" + once.UID:         {drawn},
+		"draw=FUNDING_SETTLED":        {drawn},
+		"draw=FUNDING_REQUESTED":      {pending},
+		"draw=CANCELLED":              nil,
 		"partner=" + uuid.NewString(): nil,
 		"partner=" + r.partner.String() + "&state=ready": {ready},
 	} {
@@ -62,7 +65,11 @@ func TestLoanList(t *testing.T) {
 	if got := page.text("#l-" + ready.String()); !strings.Contains(got, "stage 1, 5,000.00") {
 		t.Errorf("the next stage: %q", got)
 	}
-	for _, query := range []string{"state=x", "partner=1", "product=x", "cursor=x"} {
+	if b.get(views.PathHome).find(`#draws-title, a[href="`+views.LoansPath(url.Values{
+		"draw": {"FUNDING_SETTLED"}})+`"]`).Length() != 2 {
+		t.Error("the overview does not lead to the loans with settled draws")
+	}
+	for _, query := range []string{"state=x", "partner=1", "product=x", "draw=x", "cursor=x"} {
 		b.get(views.PathLoans+"?"+query).wantStatus(t, http.StatusBadRequest)
 	}
 }

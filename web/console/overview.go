@@ -282,7 +282,7 @@ func drawCounts(counts []fleet.StateCount) []views.CountRow {
 	for i, count := range counts {
 		rows = append(rows, views.CountRow{
 			ID: fmt.Sprintf("draw-state-%d", i), State: drawWords[count.State],
-			Count: upTo(count.Count),
+			Count: upTo(count.Count), Href: views.LoansPath(url.Values{"draw": {count.State}}),
 		})
 	}
 	return rows
