@@ -34,6 +34,16 @@ var (
 	ErrCorrupt = errors.New("it does not open: damaged, or moved from another place")
 )
 
+// UnknownKeyError names the key that a value was sealed by and that is not in
+// the ring. It is an ErrUnknownKey.
+type UnknownKeyError struct{ ID string }
+
+// Error names the key by its id.
+func (e *UnknownKeyError) Error() string { return "key id " + e.ID + ": " + ErrUnknownKey.Error() }
+
+// Unwrap returns ErrUnknownKey.
+func (e *UnknownKeyError) Unwrap() error { return ErrUnknownKey }
+
 // Keyring seals with its first key and opens with all of them. It is safe for
 // use by several goroutines and cannot be changed.
 type Keyring struct {
@@ -151,7 +161,7 @@ func (r *Keyring) open(sealed, table, column, rowID string) ([]byte, error) {
 	}
 	k := r.find(id)
 	if k == nil {
-		return nil, fmt.Errorf("key id %s: %w", id, ErrUnknownKey)
+		return nil, &UnknownKeyError{ID: id}
 	}
 	box, err := base64.RawURLEncoding.Strict().DecodeString(encoded)
 	if err != nil {

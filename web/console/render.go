@@ -15,6 +15,7 @@ import (
 
 	"drawbridge/internal/attention"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
 )
@@ -105,7 +106,7 @@ func (c *Console) RenderFault(ctx echo.Context, err error) error {
 	status := c.Status(lending.ErrorCode(err))
 	fault := views.Fault{
 		Environment: c.Environment, Theme: c.preference(ctx, "theme"), Status: status,
-		Title: faultTitle(status), Text: faultText(err),
+		Title: faultTitle(status, err), Text: faultText(err),
 		RequestID: ctx.Response().Header().Get(echo.HeaderXRequestID),
 	}
 	request := ctx.Request()
@@ -118,7 +119,7 @@ func (c *Console) RenderFault(ctx echo.Context, err error) error {
 	return render(ctx, status, views.FaultPage(fault))
 }
 
-func faultTitle(status int) string {
+func faultTitle(status int, err error) string {
 	switch status {
 	case http.StatusNotFound:
 		return "There is nothing here"
@@ -128,16 +129,31 @@ func faultTitle(status int) string {
 		return "You are signed out"
 	case http.StatusConflict:
 		return "This cannot be done now"
+	case http.StatusTooManyRequests:
+		return "Too often"
+	case http.StatusInternalServerError:
+		if errors.Is(err, secret.ErrUnknownKey) {
+			return "A key is missing"
+		}
 	case http.StatusMethodNotAllowed, http.StatusBadRequest, http.StatusRequestEntityTooLarge:
 		return "The request is not right"
 	}
 	return "Something went wrong"
 }
 
+// missingKey is what to do about a value that no key opens.
+const missingKey = "A secret that belongs here is sealed with the key %s, which this server does " +
+	"not have. Ask whoever runs it to add that key behind the first one of DRAWBRIDGE_SECRETS_KEY " +
+	"and to restart. If the key is lost, a subscription has to be created anew; what it sent is " +
+	"still in the list of deliveries."
+
 // faultText is what a person may read of an error.
 func faultText(err error) string {
 	if refusal, ok := errors.AsType[*lending.Error](err); ok {
 		return sentence(refusal.Message)
+	}
+	if missing, ok := errors.AsType[*secret.UnknownKeyError](err); ok {
+		return fmt.Sprintf(missingKey, missing.ID)
 	}
 	return "It is our fault, and it is written down. Try again; if it stays, quote the request id."
 }
