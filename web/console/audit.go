@@ -232,8 +232,9 @@ func (c *Console) auditEntry(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	frame, err := c.frame(ctx, views.SectionAudit, record.Action,
-		views.Crumb{Label: "Audit log", Href: views.PathAudit}, views.Crumb{Label: record.Action})
+	done := views.ActionWords(record.Action)
+	frame, err := c.frame(ctx, views.SectionAudit, done,
+		views.Crumb{Label: "Audit log", Href: views.PathAudit}, views.Crumb{Label: done})
 	if err != nil {
 		return err
 	}
