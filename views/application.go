@@ -12,6 +12,8 @@ import (
 type ApplicationPage struct {
 	Frame
 	Row ApplicationRow
+	// Undelivered points to a delivery that failed for good, nil without one.
+	Undelivered *Notice
 	// Source and Communications say who created it and whether mails go out.
 	Source         string
 	Communications string

@@ -29,6 +29,9 @@ func (c *Console) application(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if page.Undelivered, err = c.undelivered(ctx.Request().Context(), uid); err != nil {
+		return err
+	}
 	page.Frame, err = c.frame(ctx, views.SectionApplications, "Application",
 		views.Crumb{Label: "Applications", Href: views.PathApplications},
 		views.Crumb{Label: uid.String()})
