@@ -167,12 +167,6 @@ func (w *walker) reach(control string) {
 	w.Fatalf("%s: the Tab key does not lead to %s at %s", w.name, control, w.look(`location.href`))
 }
 
-// shown waits until a control is there.
-func (w *walker) shown(control string) {
-	w.Helper()
-	w.until("there is no "+control, func() bool { return w.stand(w.named(control)).Found })
-}
-
 // loses waits until a control is no more.
 func (w *walker) loses(control string) {
 	w.Helper()

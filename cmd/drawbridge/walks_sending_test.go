@@ -44,7 +44,8 @@ func subscriptionTasks() []task {
 			if w.plain {
 				w.send("Show the partner's merchants")
 			}
-			w.shown(`[name=merchant]`)
+			w.choose("#merchants-some")
+			w.tick(`[name=merchant]`)
 			if !w.plain { // what was found out about the address stays
 				w.sees("accepts connections")
 			}

@@ -138,7 +138,7 @@ func (s *stage) loan(stage string) uuid.UUID {
 // opens starts the browser.
 func (w *walker) opens() {
 	w.Helper()
-	w.browser = newBrowserWithin(w.T, 15*time.Minute)
+	w.browser = newBrowserWithin(w.T, 25*time.Minute)
 	do(w.T, w.browser, chromedp.EmulateViewport(wide, 900), minds(), keeps(w.folder))
 	if w.plain {
 		do(w.T, w.browser, withoutScript())
