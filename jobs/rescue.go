@@ -48,9 +48,15 @@ func stuckAfter(webhookTimeout time.Duration) time.Duration {
 	return max(webhookTimeout, jobTimeout-recordMargin) + rescueMargin
 }
 
-// FollowClock makes a queue's client tell the time by db's clock instead of the
-// machine's. Its own hook for that is meant for tests, and is the only one.
+// FollowClock makes a queue's working client tell the time by db's clock instead
+// of the machine's. Its own hook for that is meant for tests, and is the only one.
 func FollowClock(config *river.Config, db *postgres.DB) { config.Test.Time = queueClock{db} }
+
+// InsertByClock does so for a client that only inserts. Left to itself it writes
+// the machine's time into jobs, and no worker takes one before its time.
+func InsertByClock(config *river.Config, db *postgres.DB) {
+	config.Test.Time = insertClock{queueClock{db}}
+}
 
 // queueClock is a DB's clock as the queue reads it.
 type queueClock struct{ db *postgres.DB }
@@ -60,3 +66,12 @@ func (c queueClock) Now() time.Time { return c.db.Now() }
 
 // NowOrNil is always nil: statements are to take the time of the database.
 func (queueClock) NowOrNil() *time.Time { return nil }
+
+// insertClock is a DB's clock as what is inserted has it.
+type insertClock struct{ queueClock }
+
+// NowOrNil is the time.
+func (c insertClock) NowOrNil() *time.Time {
+	now := c.Now().UTC()
+	return &now
+}

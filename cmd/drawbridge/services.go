@@ -73,7 +73,7 @@ func newServices(
 	// driver as the domain. The short cooldown is that of its notifications,
 	// without which a job would wait for the next poll.
 	inserting := &river.Config{FetchCooldown: 5 * time.Millisecond, Logger: slog.Default()}
-	jobs.FollowClock(inserting, db)
+	jobs.InsertByClock(inserting, db)
 	inserter, err := river.NewClient(riverdatabasesql.New(db.DB.DB), inserting)
 	if err != nil {
 		return nil, fmt.Errorf("preparing the queue: %w", err)

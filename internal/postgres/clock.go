@@ -18,7 +18,9 @@ type clock struct {
 	anchor atomic.Pointer[anchor]
 }
 
-// anchor is a moment by the machine's clock and what the time was then.
+// anchor is a moment by the machine's clock and what the time was then. at has no
+// reading of the monotonic clock: those of two anchors would not tell how far
+// apart their times are.
 type anchor struct {
 	local, at time.Time
 	corrected bool
@@ -41,9 +43,9 @@ func (c *clock) set(local time.Time, skew time.Duration) {
 	if from := c.anchor.Load(); from != nil && from.corrected {
 		limit /= 2
 	}
-	next := &anchor{local: local, at: local, corrected: skew.Abs() > limit}
+	next := &anchor{local: local, at: local.Round(0), corrected: skew.Abs() > limit}
 	if next.corrected {
-		next.at = local.Add(-skew)
+		next.at = next.at.Add(-skew)
 	}
 	c.anchor.Store(next)
 }

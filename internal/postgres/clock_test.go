@@ -27,6 +27,9 @@ func TestClockFollowsTheDatabase(t *testing.T) {
 		if elapsed := time.Since(local); got < 0 || got > elapsed {
 			t.Errorf("%s: the time is %s off after %s", step.name, got, elapsed)
 		}
+		if now := c.now(); now != now.Round(0) {
+			t.Errorf("%s: %s would be compared by the machine's clock", step.name, now)
+		}
 	}
 }
 

@@ -64,7 +64,7 @@ func (c *Console) document(ctx echo.Context) error {
 	controller := http.NewResponseController(ctx.Response().Writer)
 	// A writer without deadlines is that of a test without a connection.
 	_ = controller.SetReadDeadline(time.Time{})
-	_ = controller.SetWriteDeadline(c.DB.Now().Add(downloadTimeout))
+	_ = controller.SetWriteDeadline(time.Now().Add(downloadTimeout))
 	ctx.Response().WriteHeader(http.StatusOK)
 	if _, err := io.Copy(ctx.Response(), content); err != nil {
 		// The stated length tells the browser that the file is not whole.
