@@ -16,7 +16,8 @@ const filtersVersion = 28
 var filterIndexes = []partitionedIndex{
 	{"events_kind", "events", `(kind, occurred_at DESC, event_uid DESC)
 		WHERE kind <> 'application.status.update'`},
-	{"api_requests_route", "api_requests", `(route, at DESC, request_uid DESC)`},
+	// Behind the order, the method is looked at without the row.
+	{"api_requests_route", "api_requests", `(route, at DESC, request_uid DESC, method)`},
 	{"api_requests_method", "api_requests", `(method, at DESC, request_uid DESC)
 		WHERE method NOT IN ('GET', 'POST')`},
 	{"api_requests_code", "api_requests", `(error_code, at DESC, request_uid DESC)

@@ -47,8 +47,10 @@ var listIndexes = []partitionedIndex{
 		WHERE resend_of IS NOT NULL`},
 	// Finds the later deliveries of an old month's events; it costs writers next to nothing.
 	{"deliveries_event_at", "deliveries", `USING brin (event_at) WITH (autosummarize = on)`},
-	// The console lists a partner's events, newest first.
-	{"events_partner", "events", `(partner_uid, occurred_at DESC, event_uid DESC)`},
+	// The console lists a partner's events, newest first. What stands behind the order
+	// leaves out those of other merchants and kinds without a look at their rows.
+	{"events_partner", "events", `(partner_uid, occurred_at DESC, event_uid DESC, merchant_uid,
+		kind)`},
 }
 
 // searchIndexes find partners, merchants and subscriptions by how their names
