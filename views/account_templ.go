@@ -1114,7 +1114,7 @@ func ConfirmPage(p ConfirmForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 78, "</h1><p>Nothing has been changed yet. What you are about to do needs a fresh proof that it is you; then do it again.</p></div></div><section class=\"panel\" aria-label=\"Confirm\"><form class=\"dialog-body\" action=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 78, "</h1><p>What you are about to do needs a fresh proof that it is you. Nothing has been changed yet.</p></div></div><section class=\"panel\" aria-label=\"Confirm\"><form class=\"dialog-body\" action=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

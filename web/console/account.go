@@ -83,8 +83,12 @@ func (c *Console) proven(handler echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// cameFrom is the page of the console that a form was sent from.
+// cameFrom is the page of the console that is asked for, or that a form was sent
+// from.
 func cameFrom(ctx echo.Context) string {
+	if !isSent(ctx) {
+		return safeNext(ctx.Request().URL.RequestURI())
+	}
 	referer, err := url.Parse(ctx.Request().Referer())
 	if err != nil {
 		return views.PathHome
@@ -282,6 +286,6 @@ func (c *Console) confirm(ctx echo.Context) error {
 	if err := c.Operators.Prove(request, currentSession(ctx).UID); err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "Thank you. Now do it again.")
+	c.leaveNotice(ctx, "Thank you. Nothing was changed yet; you can do it now.")
 	return ctx.Redirect(http.StatusSeeOther, safeNext(next))
 }

@@ -237,6 +237,10 @@ func TestRiskyActionsWantAFreshProof(t *testing.T) {
 	b := r.admin()
 	r.pass(operator.ProofLife + time.Minute)
 	invitation := url.Values{"email": {"bo@lender.example"}, "name": {"Bo"}, "role": {"support"}}
+	if got := b.get(views.PathPersonNew).wantStatus(t, http.StatusSeeOther).Location; got !=
+		views.PathConfirm+"?next=%2Fconsole%2Fpeople%2Fnew" {
+		t.Errorf("the form leads to %q before anything is typed", got)
+	}
 	b.header.Set("Referer", r.URL+views.PathPersonNew)
 	asked := b.post(views.PathPersonNew, invitation).wantStatus(t, http.StatusSeeOther)
 	if want := views.PathConfirm + "?next=%2Fconsole%2Fpeople%2Fnew"; asked.Location != want {

@@ -31,7 +31,10 @@ func (c *Console) peopleRoutes() []Route {
 	}
 	return []Route{
 		{http.MethodGet, views.PathPeople, "console.people", admin, c.people},
-		{http.MethodGet, views.PathPersonNew, "console.person.new", admin, c.personNew},
+		{
+			// Asked before the form, so that nothing is typed twice.
+			http.MethodGet, views.PathPersonNew, "console.person.new", admin, c.proven(c.personNew),
+		},
 		post(views.PathPersonNew, "console.person.invite", c.invite),
 		{http.MethodGet, views.PathPerson, "console.person", admin, c.person},
 		post(views.PathPersonRole, "console.person.role", c.setRole),

@@ -87,7 +87,7 @@ func (c *Console) proveByProvider(
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "Thank you. Now do it again.")
+	c.leaveNotice(ctx, "Thank you. Nothing was changed yet; you can do it now.")
 	return ctx.Redirect(http.StatusSeeOther, next)
 }
 
