@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -150,7 +151,7 @@ func (w *walker) reach(control string) {
 	const most = 250
 	for range most {
 		if at.Fault != "" {
-			w.Errorf("%s at %s: %s", w.name, w.look(`location.pathname`), at.Fault)
+			at = w.looksAgain(control)
 		}
 		switch {
 		case at.There:
@@ -165,6 +166,23 @@ func (w *walker) reach(control string) {
 		at = w.stand(control)
 	}
 	w.Fatalf("%s: the Tab key does not lead to %s at %s", w.name, control, w.look(`location.href`))
+}
+
+// looksAgain judges a focus that is not well shown when the page has had time to
+// come to rest: it may just have been brought up to date.
+func (w *walker) looksAgain(control string) stop {
+	w.Helper()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	at := w.stand(control)
+	for tries := 0; at.Fault != "" && tries < 50; tries++ {
+		<-again.C
+		at = w.stand(control)
+	}
+	if at.Fault != "" {
+		w.Errorf("%s at %s: %s", w.name, w.look(`location.pathname`), at.Fault)
+	}
+	return at
 }
 
 // loses waits until a control is no more.

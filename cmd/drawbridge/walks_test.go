@@ -139,7 +139,8 @@ func (s *stage) loan(stage string) uuid.UUID {
 func (w *walker) opens() {
 	w.Helper()
 	w.browser = newBrowserWithin(w.T, 25*time.Minute)
-	do(w.T, w.browser, chromedp.EmulateViewport(wide, 900), minds(), keeps(w.folder))
+	// Without motion the page stands where the focus is as soon as it has it.
+	do(w.T, w.browser, emulate(look{width: wide, scheme: "light"}), minds(), keeps(w.folder))
 	if w.plain {
 		do(w.T, w.browser, withoutScript())
 	}
