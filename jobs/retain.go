@@ -37,7 +37,7 @@ func (w *Retain) Work(ctx context.Context, _ *river.Job[RetainArgs]) error {
 	report, err := w.Retention.Run(within)
 	slog.InfoContext(ctx, "retention",
 		"event_bodies", report.Events, "attempt_bodies", report.Attempts,
-		"email_bodies", report.Emails, "months", report.Months,
+		"email_bodies", report.Emails, "months", report.Months, "bulk_resends", report.Bulks,
 		"months_left_to_owner", report.LeftToOwner,
 		"released_holds_swept", report.Swept, "busy", report.Busy)
 	if ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded) {

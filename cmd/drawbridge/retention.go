@@ -117,8 +117,9 @@ func (cmd retentionRunCmd) Run(env *environment) error {
 				return
 			}
 			fmt.Fprintf(w, "bodies removed of %d events, %d attempts, %d e-mails; months removed: %s; "+
-				"days of the request log removed: %d\n", report.Events, report.Attempts, report.Emails,
-				orElse(strings.Join(report.Months, ", "), "none"), report.RequestDays)
+				"bulk re-sends removed: %d; days of the request log removed: %d\n",
+				report.Events, report.Attempts, report.Emails,
+				orElse(strings.Join(report.Months, ", "), "none"), report.Bulks, report.RequestDays)
 			if len(report.LeftToOwner) > 0 {
 				fmt.Fprintf(w, "left, since another role owns the tables: %s\n",
 					strings.Join(report.LeftToOwner, ", "))
@@ -158,8 +159,8 @@ func (cmd retentionRunCmd) plan(env *environment, s *services) error {
 	}
 	return env.print(cmd.JSON, plan, func(w io.Writer) {
 		fmt.Fprintf(w, "bodies due: %d events, %d deliveries, %d e-mails\n"+
-			"applications under a hold: %d\n",
-			plan.Events, plan.Deliveries, plan.Emails, plan.Holds)
+			"bulk re-sends due: %d\napplications under a hold: %d\n",
+			plan.Events, plan.Deliveries, plan.Emails, plan.Bulks, plan.Holds)
 		for _, m := range plan.Months {
 			fmt.Fprintf(w, "month %s: about %d deliveries, of which %d are held and %d are open\n",
 				m.Month, m.Deliveries, m.Held, m.Open)

@@ -28,10 +28,11 @@ func TestRetentionCommands(t *testing.T) {
 		t.Errorf("bodies beyond their rows: %d %s", got.status, got.stderr)
 	}
 	wantKeys(t, d.document(t, "retention", "run", "--dry-run"),
-		"event_bodies", "delivery_bodies", "email_bodies", "months", "holds_in_force")
+		"event_bodies", "delivery_bodies", "email_bodies", "months", "bulk_resends",
+		"holds_in_force")
 	wantKeys(t, d.document(t, "retention", "run"), "event_bodies", "attempt_bodies",
-		"email_bodies", "months", "months_left_to_owner", "released_holds_swept", "busy",
-		"api_request_days")
+		"email_bodies", "months", "bulk_resends", "months_left_to_owner", "released_holds_swept",
+		"busy", "api_request_days")
 	if text := d.text(t, "retention", "run"); !strings.Contains(text, "months removed: none") {
 		t.Errorf("printed %s", text)
 	}

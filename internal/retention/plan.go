@@ -15,10 +15,12 @@ const maxCounted = 100_000
 type Plan struct {
 	// Events, Deliveries (whose attempts lose their bodies) and Emails count rows
 	// whose bodies are due, at most 100,000 of each; those under a hold are left out.
-	Events     int         `json:"event_bodies"`
-	Deliveries int         `json:"delivery_bodies"`
-	Emails     int         `json:"email_bodies"`
-	Months     []MonthPlan `json:"months"`
+	Events     int `json:"event_bodies"`
+	Deliveries int `json:"delivery_bodies"`
+	Emails     int `json:"email_bodies"`
+	// Bulks counts the bulk re-sends that are due with their lines.
+	Bulks  int         `json:"bulk_resends"`
+	Months []MonthPlan `json:"months"`
 	// Holds counts the applications under a hold.
 	Holds int `json:"holds_in_force"`
 }
@@ -59,6 +61,7 @@ func (s *Service) Plan(ctx context.Context, settings Settings) (Plan, error) {
 			due("emails", "created_at", "emails") + ` AND content_removed_at IS NULL`,
 			[]any{emails},
 		},
+		{&plan.Bulks, dueBulks, []any{settings.monthCutoff(now)}},
 		{&plan.Holds, `(` + held + `) AS held WHERE true`, nil},
 	} {
 		err := s.DB.GetContext(ctx, count.into, fmt.Sprintf(

@@ -50,6 +50,8 @@ type Report struct {
 	Emails   int `json:"email_bodies"`
 	// Months are those whose metadata was removed, such as "2025-10".
 	Months []string `json:"months"`
+	// Bulks counts the bulk re-sends that were removed with their lines.
+	Bulks int `json:"bulk_resends"`
 	// LeftToOwner are months that are due and stay, since the tables belong to
 	// another role, which has to run the removal.
 	LeftToOwner []string `json:"months_left_to_owner"`
@@ -80,9 +82,10 @@ func (s *Service) Run(ctx context.Context) (Report, error) {
 	now := s.DB.Now().UTC()
 	bodies := s.removeBodies(ctx, settings, now, &report)
 	months := s.removeMonths(ctx, settings, now, &report)
-	swept, sweeping := s.sweepReleased(ctx, settings, now)
-	report.Swept = swept
-	return report, errors.Join(bodies, months, sweeping)
+	var bulks, sweeping error
+	report.Bulks, bulks = s.removeBulks(ctx, settings.monthCutoff(now))
+	report.Swept, sweeping = s.sweepReleased(ctx, settings, now)
+	return report, errors.Join(bodies, months, bulks, sweeping)
 }
 
 // claim makes this the one run, for as long as its connection lives. It returns

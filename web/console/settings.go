@@ -209,6 +209,10 @@ func planLines(plan retention.Plan) []string {
 			views.Number(month.Held)+" stay under a hold and "+
 			views.Number(month.Open)+" because they are not final")
 	}
+	if plan.Bulks > 0 {
+		lines = append(lines, counted(plan.Bulks, "bulk re-send goes", "bulk re-sends go")+
+			" with its lines")
+	}
 	return append(lines, counted(plan.Holds, "application is", "applications are")+
 		" under a legal hold and keep everything")
 }
