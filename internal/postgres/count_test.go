@@ -41,7 +41,8 @@ func TestCountEndsInTime(t *testing.T) {
 		}
 	}
 	var limit string
-	if err := db.GetContext(t.Context(), &limit, `SHOW statement_timeout`); err != nil || limit != "0" {
+	err := db.GetContext(t.Context(), &limit, `SHOW statement_timeout`)
+	if err != nil || limit != "0" {
 		t.Errorf("afterwards a statement may take %q, %v", limit, err)
 	}
 }

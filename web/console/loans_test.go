@@ -66,7 +66,8 @@ func TestLoanList(t *testing.T) {
 		t.Errorf("the next stage: %q", got)
 	}
 	if b.get(views.PathHome).find(`#draws-title, a[href="`+views.LoansPath(url.Values{
-		"draw": {"FUNDING_SETTLED"}})+`"]`).Length() != 2 {
+		"draw": {"FUNDING_SETTLED"},
+	})+`"]`).Length() != 2 {
 		t.Error("the overview does not lead to the loans with settled draws")
 	}
 	for _, query := range []string{"state=x", "partner=1", "product=x", "draw=x", "cursor=x"} {
