@@ -272,14 +272,14 @@ func TestSubscriptionLife(t *testing.T) {
 		t.Errorf("resuming a deleted subscription ended with %d", got.status)
 	}
 	want := "create, update, rotate_secret, update, update, pause, pause, resume, delete"
-	if got := w.audited(t, uid); got != want {
+	if got := w.audited(t, "subscription", uid); got != want {
 		t.Errorf("the audit log says %s, want %s", got, want)
 	}
 }
 
-// audited lists what the audit log says of a subscription, after checking that it
-// holds no secret.
-func (w *world) audited(t *testing.T, uid string) string {
+// audited lists what the audit log says of a subject, after checking that it holds
+// no secret.
+func (w *world) audited(t *testing.T, kind, uid string) string {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), w.vars["DATABASE_URL"])
 	if err != nil {
@@ -292,8 +292,8 @@ func (w *world) audited(t *testing.T, uid string) string {
 		SELECT string_agg(split_part(action, '.', 2), ', ' ORDER BY entry_id),
 		       count(*) FILTER (WHERE concat(before, after) LIKE '%brand-new-secret%')
 		  FROM audit_log
-		 WHERE subject_kind = 'subscription'
-		   AND subject = $1`, uid).Scan(&actions, &leaks)
+		 WHERE subject_kind = $1
+		   AND subject = $2`, kind, uid).Scan(&actions, &leaks)
 	if err != nil || leaks > 0 {
 		t.Errorf("%d entries show a secret (%v)", leaks, err)
 	}

@@ -111,6 +111,9 @@ func TestDrawReachesThePartner(t *testing.T) {
 		Resent []string `json:"resent"`
 	}
 	w.json(&resent, "delivery", "resend", uid, "--reason", "partner asked")
+	if got := w.audited(t, "delivery", uid); got != "resend" {
+		t.Errorf("the audit log says %q of the delivery", got)
+	}
 	again := e.next(t)
 	if !bytes.Equal(again.body, request.body) {
 		t.Errorf("the re-send's body is %s, the first was %s", again.body, request.body)

@@ -111,8 +111,8 @@ const makeAudit = `
 	INSERT INTO audit_log (at, actor, address, action, subject_kind, subject, reason)
 	SELECT $2::timestamptz + n * ($3::timestamptz - $2::timestamptz) / $1::integer,
 	       'seed' || floor(power(random(), 3) * 20)::integer || '@lender.example', '203.0.113.30',
-	       (ARRAY['delivery.resent', 'user.signed_in', 'application.changed',
-	              'subscription.updated', 'email.resent', 'settings.changed'])[kind],
+	       (ARRAY['delivery.resend', 'user.sign_in', 'application.status',
+	              'subscription.update', 'email.resend', 'retention.update'])[kind],
 	       (ARRAY['delivery', 'user', 'application', 'subscription', 'email', 'settings'])[kind],
 	       'seed-' || floor(random() * 5000)::integer, 'partner asked'
 	  FROM (SELECT n, 1 + floor(power(random(), 2) * 6)::integer AS kind
