@@ -57,7 +57,7 @@ func (m *mailServer) subjects(t *testing.T, expected int, to string) []string {
 	t.Helper()
 	var found []string
 	for {
-		wait := 20 * time.Second
+		wait := time.Minute
 		if len(found) >= expected {
 			wait = 2 * time.Second
 		}

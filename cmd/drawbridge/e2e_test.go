@@ -130,7 +130,7 @@ func TestDrawReachesThePartner(t *testing.T) {
 // waitForState polls the delivery until its state is the wanted one.
 func (w *world) waitForState(uid, state string) detailJSON {
 	w.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for {
 		var detail detailJSON
 		w.json(&detail, "delivery", "show", uid)
@@ -368,7 +368,7 @@ func TestAcceptOfferWelcomesTheBorrower(t *testing.T) {
 	}
 	select {
 	case <-m.mails:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("no welcome mail arrived")
 	}
 	select {

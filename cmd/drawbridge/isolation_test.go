@@ -70,7 +70,7 @@ func TestHangingEndpointDelaysNobody(t *testing.T) {
 	}
 	group.Wait()
 	seen := map[string]bool{}
-	limit := time.After(15 * time.Second)
+	limit := time.After(25 * time.Second)
 	for len(seen) < events {
 		select {
 		case request := <-e.requests:

@@ -116,7 +116,7 @@ func (w *world) serveHeld(e *endpoint) (*server, int) {
 // waitForLog waits until the service has logged a text.
 func (s *server) waitForLog(text string) {
 	s.t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	for !strings.Contains(s.logged(), text) {
 		if time.Now().After(deadline) {
 			s.t.Fatalf("the service never logged %q but %s", text, s.logged())
