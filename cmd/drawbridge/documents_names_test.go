@@ -72,7 +72,8 @@ func declaredTests(t *testing.T) []string {
 	t.Helper()
 	command := exec.Command("go", "list", "-f",
 		`{{$d := .Dir}}{{range .TestGoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`+
-			`{{range .XTestGoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`, "-tags", "chaos,upgrade,walks", "drawbridge/...")
+			`{{range .XTestGoFiles}}{{$d}}/{{.}}{{"\n"}}{{end}}`,
+		"-tags", "chaos,upgrade,walks", "drawbridge/...")
 	files, err := command.Output()
 	if err != nil {
 		t.Fatal(err)
