@@ -64,6 +64,7 @@ func documentedWays(d documentedData) []way {
 		{line: `restore release --deliveries cancel --mails cancel --reason "sent before the outage"`},
 		{line: "restore hold --reason TEXT", words: map[string]string{"TEXT": reason}},
 		{line: `restore release --deliveries send --mails send --reason "never left"`},
+		{line: "migrate down"},
 		{line: "migrate up"},
 		{line: "seed", more: []string{
 			"--deliveries", "100", "--attempts", "150", "--partners", "1",
