@@ -16,17 +16,22 @@ const maxVisible = 64 << 10
 
 // Visible returns text in which nothing can hide: invalid UTF-8 becomes the
 // replacement character, control characters their pictures, and the marks that
-// reorder or hide text are written out by code point. Line breaks and tabs stay.
+// reorder or hide text are written out by code point, as are those that pile up
+// on one letter. Line breaks and tabs stay.
 func Visible(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	if strings.IndexFunc(text, hides) < 0 {
+	if strings.IndexFunc(text, hides) < 0 && !piles(text) {
 		return text
 	}
 	var out strings.Builder
+	marks := 0
 	for _, r := range text {
+		if marks++; !unicode.Is(unicode.M, r) {
+			marks = 0
+		}
 		switch {
-		case !hides(r):
+		case !hides(r) && marks <= mostMarks:
 			out.WriteRune(r)
 		case r < 0x20:
 			out.WriteRune(0x2400 + r)
@@ -37,6 +42,24 @@ func Visible(text string) string {
 		}
 	}
 	return out.String()
+}
+
+// mostMarks is how many marks any script puts on one letter, and some more: a
+// letter with its marks is never broken, so that more of them leave the page.
+const mostMarks = 8
+
+// piles tells whether a letter has more marks than any script needs.
+func piles(text string) bool {
+	marks := 0
+	for _, r := range text {
+		if marks++; r < 0x300 || !unicode.Is(unicode.M, r) {
+			marks = 0
+		}
+		if marks > mostMarks {
+			return true
+		}
+	}
+	return false
 }
 
 // hides tells whether a character would be invisible or reorder its neighbours.

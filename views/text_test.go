@@ -20,6 +20,11 @@ func TestVisible(t *testing.T) {
 			"joiners of scripts and emoji", "\u0645\u06CC\u200C\u062E 👩\u200D👧",
 			"\u0645\u06CC\u200C\u062E 👩\u200D👧",
 		},
+		{"accents", "e\u0301\u0323", "e\u0301\u0323"},
+		{
+			"marks that pile up", "a" + strings.Repeat("\u0301", 10) + "b",
+			"a" + strings.Repeat("\u0301", 8) + "⟨U+0301⟩⟨U+0301⟩b",
+		},
 		{"invalid bytes", "a\xff\xfeb", "a\uFFFDb"},
 	}
 	for _, test := range tests {
