@@ -70,7 +70,7 @@ lists: ## Measure the console's list pages under every pair of filters
 screenshots: test-tools ## Picture every page, light and dark, wide and narrow, in screenshots/
 	@mkdir -p screenshots
 	@DRAWBRIDGE_SCREENSHOTS='$(CURDIR)/screenshots' ./bin/withpostgres \
-		go test -count=1 -timeout 20m -run '^TestEveryPageIsAccessible$$' ./cmd/drawbridge
+		go test -count=1 -timeout 40m -run '^TestEveryPageIsAccessible$$' ./cmd/drawbridge
 
 # With options: make bench BENCH='-quick -only api'
 .PHONY: bench

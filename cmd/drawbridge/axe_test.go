@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
@@ -26,28 +29,46 @@ type look struct {
 	name   string
 	width  int64
 	scheme string
+	// rules are those of axe-core that are tried, nil for all.
+	rules []string
 }
 
-// looks are all ways; the first two have each width and each theme among them.
+// looks are all ways, in an order that changes one thing at a time. The first
+// tries every rule. The page stays as it is then, so the others try what another
+// theme or another width can break.
 var looks = []look{
-	{"1440-light", wide, "light"},
-	{"360-dark", narrow, "dark"},
-	{"360-light", narrow, "light"},
-	{"1440-dark", wide, "dark"},
+	{"1440-light", wide, "light", nil},
+	{"1440-dark", wide, "dark", ofTheme},
+	{"360-dark", narrow, "dark", slices.Concat(ofTheme, ofWidth)},
+	{"360-light", narrow, "light", ofTheme},
 }
+
+// The rules that colours decide, and those that depend on what a width shows,
+// hides and puts beside each other.
+var (
+	ofTheme = []string{"color-contrast", "link-in-text-block"}
+	ofWidth = []string{
+		"aria-command-name", "aria-hidden-focus", "button-name", "image-alt", "label", "link-name",
+		"nested-interactive", "scrollable-region-focusable", "select-name", "summary-name",
+		"target-size",
+	}
+)
 
 // picturesIn is the folder that screenshots go to, empty for none.
 func picturesIn() string { return os.Getenv("DRAWBRIDGE_SCREENSHOTS") }
 
-// TestEveryPageIsAccessible walks every page with axe-core: wide and light,
-// narrow and dark. With DRAWBRIDGE_SCREENSHOTS it looks in all four ways, and
-// keeps a picture of each in that folder.
+// TestEveryPageIsAccessible walks every page with axe-core in all four looks.
+// With DRAWBRIDGE_SCREENSHOTS each look tries every rule, and a picture of it is
+// kept in that folder.
 func TestEveryPageIsAccessible(t *testing.T) {
 	t.Parallel()
 	r := newTour(t)
 	axe, err := os.ReadFile("../../static/node_modules/axe-core/axe.min.js")
 	if err != nil {
 		t.Fatalf("tests need axe-core; make test fetches it: %v", err)
+	}
+	if picturesIn() != "" {
+		r.browser = newBrowserWithin(t, time.Hour)
 	}
 	do(t, r.browser, onEveryPage(string(axe)), emulate(looks[0]),
 		chromedp.Navigate(r.server.url+"/console/sign-in"))
@@ -59,6 +80,8 @@ func TestEveryPageIsAccessible(t *testing.T) {
 		r.visit(path)
 		r.inspect(path)
 	}
+	r.readingChangesNothing()
+	r.asides()
 	t.Logf("%d pages", len(stops)+1)
 }
 
@@ -68,13 +91,12 @@ func (r *tour) inspect(path string) {
 	if shift := r.shift(); shift > mostShift {
 		r.t.Errorf("%s: what is read moves while it loads: layout shift %.3f", path, shift)
 	}
-	ways := looks[:2]
-	if picturesIn() != "" {
-		ways = looks
-	}
-	for _, look := range ways {
+	for _, look := range looks {
 		do(r.t, r.browser, emulate(look))
-		for _, found := range r.violations() {
+		if picturesIn() != "" {
+			look.rules = nil
+		}
+		for _, found := range r.violations(look.rules) {
 			r.t.Errorf("%s, %s: %s", path, look.name, found)
 		}
 		if look.width == narrow {
@@ -86,13 +108,16 @@ func (r *tour) inspect(path string) {
 	}
 }
 
-// violations runs axe-core on the page that is open.
-func (r *tour) violations() []string {
+// violations runs rules of axe-core on the page that is open, nil for all of them.
+func (r *tour) violations(rules []string) []string {
 	r.t.Helper()
+	only := `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`
+	if rules != nil {
+		only = `{type: "rule", values: ["` + strings.Join(rules, `", "`) + `"]}`
+	}
 	text, err := chromedp.Run(r.browser, chromedp.Evaluate[string](`(async () => {
 		await document.fonts.ready;
-		const found = await axe.run(document, {resultTypes: ["violations"],
-			runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]});
+		const found = await axe.run(document, {resultTypes: ["violations"], runOnly: `+only+`});
 		return JSON.stringify(found.violations.flatMap(({id, nodes}) => nodes.map(
 			({target, failureSummary, html}) =>
 				[id, target.join(" "), html.slice(0, 160), failureSummary].join("\n  "))));
@@ -130,11 +155,15 @@ func (r *tour) shift() float64 {
 // reflows fails the test when a narrow page has to be moved sideways.
 func (r *tour) reflows(path string) {
 	r.t.Helper()
-	const beyond = `document.documentElement.scrollWidth <= innerWidth ? "" :
-		[...document.querySelectorAll("body *")].filter(
-			(element) => element.getBoundingClientRect().right > innerWidth + 1).slice(0, 4).map(
-			(element) => element.outerHTML.slice(0, 120) + " of " +
-				element.getBoundingClientRect().width + " px").join("\n  ") || "by a hidden part"`
+	const beyond = `document.documentElement.scrollWidth <= innerWidth ? "" : (() => {
+		const scrolls = (e) => e && e !== document.body &&
+			(getComputedStyle(e).overflowX !== "visible" || scrolls(e.parentElement));
+		return [...document.querySelectorAll("body *")].filter((e) => !scrolls(e.parentElement) &&
+			Math.max(e.getBoundingClientRect().right,
+				e.getBoundingClientRect().left + e.scrollWidth) > innerWidth + 1).slice(-4).map(
+			(e) => e.outerHTML.slice(0, 300) + " of " + e.scrollWidth + " px").join("\n  ") ||
+			"a hidden part";
+	})()`
 	if over := evaluate(r.t, r.browser, beyond); over != "" {
 		r.t.Errorf("%s is wider than the window by\n  %s", path, over)
 	}

@@ -4,10 +4,15 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
+	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"drawbridge/views"
 )
 
 // newRefusal is an endpoint that answers every webhook 500 with a page.
@@ -24,8 +29,9 @@ func newRefusal(t *testing.T) *httptest.Server {
 }
 
 // hostile are values that somebody outside may send to break a page. Each that
-// runs calls ran(), each that becomes an element has the id of an intruder.
-func hostile() []string {
+// runs calls ran(), each that becomes an element has the id of an intruder, and
+// each that loads something asks the canary's address for it.
+func hostile(canary string) []string {
 	const run = `window.ran&&ran()`
 	payloads := []string{
 		`<script>` + run + `</script>`, `"><script>` + run + `</script>`,
@@ -73,64 +79,26 @@ func hostile() []string {
 			`<svg id=intruder `+event+`=`+run+`>`,
 			`<details id=intruder open `+event+`=`+run+`>`)
 	}
+	for i, payload := range payloads {
+		payloads[i] = strings.ReplaceAll(payload, "evil.example", canary)
+	}
 	return payloads
 }
 
-// plant puts the payloads into all that partners, borrowers and endpoints send:
-// one to a row where rows are many, all of them in a body that is answered.
-var plant = []string{
-	`UPDATE applications SET borrower_first_name = p(1), borrower_last_name = p(2),
-		borrower_email = p(3), borrower_phone = p(4), project_name = p(5),
-		project_description = p(6), project_address = p(7),
-		external_reference = left(p(8), 200)`,
-	`UPDATE partners SET name = left(p(9), 190)`,
-	`UPDATE merchants SET name = left(p(10), 190)`,
-	`UPDATE tasks SET title = p(11)`,
-	`UPDATE subscriptions SET url = 'https://evil.example/' || p(12), alert_email = left(p(13), 250)`,
-	`UPDATE subscription_versions SET url = 'https://evil.example/' || p(14), reason = p(15)`,
-	`UPDATE probes SET error = p(16), address = p(17), location = p(18), certificate_issuer = p(19)`,
-	`UPDATE subscription_errors SET error = p(20)`,
-	`UPDATE attempts SET url = 'https://evil.example/' || p(21), error = p(22), note = p(23),
-		address = p(24), protocol = p(25),
-		request_headers = jsonb_build_array(jsonb_build_object('name', p(26), 'value', p(27))),
-		response_headers = jsonb_build_array(jsonb_build_object('name', p(28), 'value', p(29)),
-			jsonb_build_object('name', 'content-type', 'value', 'text/html')),
-		response_body = convert_to((SELECT string_agg(text, E'\n') FROM payloads), 'UTF8')`,
-	`UPDATE emails SET to_name = p(30), to_address = p(31), subject = p(32), text_body = p(33),
-		reason = p(34)`,
-	`UPDATE email_attempts SET reply = p(35), error = p(36), server = p(37)`,
-	`UPDATE api_requests SET request_id = p(38), path = '/' || p(39), idempotency_key = p(40),
-		user_agent = p(41), address = p(42)`,
-	`UPDATE certificate_files SET name = p(43), content_type = p(44)`,
-	`UPDATE certificates SET metadata = jsonb_build_object(p(45), p(46))`,
-	`UPDATE events SET body = convert_to(jsonb_build_object(p(47), p(48))::text, 'UTF8')`,
-	`INSERT INTO audit_log (at, actor, address, action, subject_kind, subject, reason)
-		SELECT now(), p(1), p(2), p(3), 'partner', p(49), p(50) FROM generate_series(1, 80)`,
-	`UPDATE attention_items SET detail = p(51)`,
-	`UPDATE disbursements SET requested_by = p(52)`,
+// canary is a server that no page of ours has a reason to ask for anything.
+type canary struct {
+	*httptest.Server
+	asked atomic.Int64
 }
 
-// sow makes p(n), which takes the payloads in turn, and plants them.
-func (r *tour) sow(payloads []string) {
-	r.t.Helper()
-	statements := append([]string{
-		`CREATE TABLE payloads (n serial, text text)`, `CREATE SEQUENCE turn`,
-		`CREATE FUNCTION p(int) RETURNS text LANGUAGE sql VOLATILE AS
-			'SELECT text FROM payloads WHERE n = (
-				SELECT 1 + (nextval(''turn'') + $1) % (SELECT count(*) FROM payloads))'`,
-	}, plant...)
-	for i, statement := range statements {
-		if i == 3 {
-			for _, payload := range payloads {
-				if _, err := r.db.Exec(`INSERT INTO payloads (text) VALUES ($1)`, payload); err != nil {
-					r.t.Fatal(err)
-				}
-			}
-		}
-		if _, err := r.db.Exec(statement); err != nil {
-			r.t.Fatalf("%v in %s", err, statement)
-		}
-	}
+func newCanary(t *testing.T) *canary {
+	t.Helper()
+	c := &canary{}
+	c.Server = httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+		c.asked.Add(1)
+	}))
+	t.Cleanup(c.Close)
+	return c
 }
 
 // guards note what runs, and what only the content security policy stops.
@@ -142,29 +110,33 @@ const guards = `
 		caught.push(event.violatedDirective + " of " + event.blockedURI + " " + event.sample));
 	addEventListener("error", (event) => caught.push("error " + event.message));`
 
-// TestHostileContentIsInert plants what somebody outside may send and visits
-// every page: nothing runs, and nothing becomes a part of the page.
+// intruders finds what became a part of the page, and adds what was caught.
+const intruders = `[...caught, ...[...document.querySelectorAll("#intruder, [onerror], [onload]," +
+	"[onfocus], [onclick], [ontoggle], [onmouseover], [href^='javascript:' i]")].map(
+	(element) => element.outerHTML.slice(0, 200))].join("\n")`
+
+// TestHostileContentIsInert lets payloads in by every door that is open to
+// somebody outside and visits every page: nothing runs, nothing is asked of
+// another server, nothing becomes a part of the page or makes it wider.
 func TestHostileContentIsInert(t *testing.T) {
 	t.Parallel()
-	payloads := hostile()
-	if len(payloads) < 60 {
-		t.Fatalf("there are only %d payloads", len(payloads))
-	}
-	r := newTour(t)
-	stops := r.stops()
-	r.sow(payloads)
-	do(t, r.browser, onEveryPage(guards), chromedp.EmulateViewport(wide, 900))
+	c, r := newCanary(t), newTour(t)
+	r.sow(hostile(c.Listener.Addr().String()))
+	do(t, r.browser, onEveryPage(guards), chromedp.EmulateViewport(narrow, 900))
 	signIn(t, r.browser, r.server.url, r.data.Users[2])
-	for _, path := range stops {
+	for _, path := range slices.Concat(r.stops(), r.sown(), reflections(c)) {
 		r.visit(path)
-		caught := evaluate(t, r.browser, `[...caught, ...[...document.querySelectorAll(
-			"#intruder, [href^='javascript:' i], [onerror], [onload], [onfocus], [onclick]")].map(
-			(element) => element.outerHTML.slice(0, 200))].join("\n")`)
-		if caught != "" {
+		if caught := evaluate(t, r.browser, intruders); caught != "" {
 			t.Errorf("%s: %s", path, caught)
 		}
 		r.shown(path)
+		r.reflows(path)
 	}
+	r.mails()
+	if asked := c.asked.Load(); asked > 0 {
+		t.Errorf("the pages asked the canary for %d things", asked)
+	}
+	r.downloads()
 }
 
 // shown fails the test when a character that turns text round is shown as such.
@@ -172,5 +144,93 @@ func (r *tour) shown(path string) {
 	r.t.Helper()
 	if evaluate(r.t, r.browser, `String(document.body.innerText.includes("\u202e"))`) == "true" {
 		r.t.Errorf("%s shows a character that turns text round", path)
+	}
+}
+
+// reflections are addresses whose queries are repeated on the page.
+func reflections(c *canary) []string {
+	said := `"><script src=//` + c.Listener.Addr().String() + `/x.js></script>`
+	query := "?" + url.Values{"q": {said}, "name": {said}, "state": {said}, "since": {said}}.Encode()
+	var paths []string
+	for _, path := range []string{
+		views.PathSearch, views.PathDeliveries, views.PathPartners, views.PathApplications,
+		views.PathRequests, views.PathAudit, views.PathEmails, views.PathSubscriptions,
+	} {
+		paths = append(paths, path+query)
+	}
+	return paths
+}
+
+// sown lists pages of the rows that the payloads came in with.
+func (r *tour) sown() []string {
+	r.t.Helper()
+	var paths []string
+	err := r.db.Select(&paths, `
+		(SELECT '/console/deliveries/' || delivery_uid FROM attempts
+		  WHERE position('intruder'::bytea IN response_body) > 0 ORDER BY started_at DESC LIMIT 6)
+		UNION (SELECT '/console/deliveries/' || delivery_uid FROM attempts
+		  WHERE url LIKE 'https://127.0.0.1%' LIMIT 2)
+		UNION (SELECT '/console/applications/' || application_uid FROM tasks
+		  WHERE title ~ '[<{=]' LIMIT 6)
+		UNION (SELECT '/console/emails/' || email_uid FROM email_attempts WHERE reply <> '' LIMIT 3)
+		UNION (SELECT '/console/requests/' || request_uid FROM api_requests
+		  WHERE user_agent LIKE '%<%' LIMIT 3)
+		UNION (SELECT '/console/audit/' || entry_id FROM audit_log WHERE reason ~ '[<{=]' LIMIT 3)
+		UNION (SELECT '/console/subscriptions/' || subscription_uid || '?tab=' || tab
+		  FROM subscriptions, unnest('{configuration,health,versions}'::text[]) AS tab
+		  WHERE url LIKE '%intruder%')
+		UNION (SELECT '/console/applications/' || application_uid FROM certificates
+		  JOIN certificate_files USING (certificate_uid) WHERE name LIKE '%<%' LIMIT 1)`)
+	if err != nil || len(paths) < 20 {
+		r.t.Fatalf("%d pages of payloads, %v", len(paths), err)
+	}
+	return paths
+}
+
+// mails opens the bodies of mails by themselves, outside of the frame that is
+// around them on their page.
+func (r *tour) mails() {
+	r.t.Helper()
+	var bodies []string
+	err := r.db.Select(&bodies, `
+		SELECT '/console/emails/' || email_uid || '/body' FROM emails
+		 WHERE text_body ~ '[<{=]' ORDER BY created_at DESC LIMIT 3`)
+	if err != nil || len(bodies) == 0 {
+		r.t.Fatalf("%d mails with payloads, %v", len(bodies), err)
+	}
+	for _, path := range bodies {
+		do(r.t, r.browser, chromedp.Navigate(r.server.url+path))
+		found := evaluate(r.t, r.browser, `[...(window.caught ?? []),
+			...[...document.querySelectorAll("script, #intruder")].map((e) => e.outerHTML)].join("\n")`)
+		if found != "" {
+			r.t.Errorf("%s: %s", path, found)
+		}
+	}
+}
+
+// downloads fails the test when a browser would open what somebody sent.
+func (r *tour) downloads() {
+	r.t.Helper()
+	var files []string
+	err := r.db.Select(&files, `
+		(SELECT '/console/applications/' || application_uid || '/files/' || file_uid
+		   FROM certificate_files JOIN certificates USING (certificate_uid) LIMIT 4)
+		UNION (SELECT '/console/emails/' || email_uid || '/source' FROM email_attempts LIMIT 2)`)
+	if err != nil || len(files) < 3 {
+		r.t.Fatalf("%d files to download, %v", len(files), err)
+	}
+	client := r.person(r.data.Users[2])
+	for _, path := range files {
+		answer, err := client.Get(r.server.url + path)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		header := answer.Header
+		if answer.StatusCode != http.StatusOK || header.Get("X-Content-Type-Options") != "nosniff" ||
+			!strings.HasPrefix(header.Get("Content-Disposition"), "attachment") ||
+			!strings.Contains(header.Get("Content-Security-Policy"), "default-src 'none'") {
+			r.t.Errorf("%s answers %s with %v", path, answer.Status, header)
+		}
 	}
 }

@@ -35,14 +35,12 @@ var notPages = map[string]string{
 	views.PathEmailSource:            "a download",
 	views.PathEmailSample:            "the mail itself, shown in a frame of the samples' page",
 	views.PathAuditCSV:               "a download",
-	views.PathDeliveriesCSV:          "a download",
-	views.PathRequestsCSV:            "a download",
 	views.PathBulkItems:              "a download",
 	views.PathSecondFactorQR:         "a picture",
 	views.PathSignInProvider:         "leads to the provider of identities",
 	views.PathSignInReturn:           "comes from the provider of identities",
 	views.PathSignIn:                 "leads on when somebody is signed in; visited before",
-	views.PathSignInCode:             "leads to the sign-in without a password that was right",
+	views.PathSignInCode:             "follows a password that was right; visited so",
 	views.PathJobConsole:             "the queue library's own console",
 	views.PathJobConsoles:            "the queue library's own console",
 	docs.Prefix + "/openapi.yaml":    "a download",
@@ -78,8 +76,10 @@ var rows = map[string]string{
 	views.PathRequest: `SELECT request_uid FROM api_requests ORDER BY status DESC LIMIT 1`,
 	views.PathSubscription: `SELECT subscription_uid FROM subscriptions
 		ORDER BY url LIKE 'http://127.0.0.1%' DESC, created_at DESC LIMIT 1`,
-	views.PathSubscriptionResult: `SELECT delivery_uid FROM deliveries WHERE test
-		ORDER BY created_at DESC LIMIT 1`,
+	views.PathSubscriptionResult: `SELECT delivery_uid FROM deliveries
+		JOIN subscriptions USING (subscription_uid) WHERE test
+		ORDER BY url LIKE 'http://127.0.0.1%' DESC, subscriptions.created_at DESC,
+		         deliveries.created_at DESC LIMIT 1`,
 	views.PathApplicationChange: `SELECT 'status'`,
 }
 
@@ -107,7 +107,8 @@ func (r *tour) stops() []string {
 	r.t.Helper()
 	site, err := console.New(console.Options{
 		PublicURL: "http://console.example", Development: &console.Development{},
-		Operators: &operator.Service{DB: r.db},
+		Operators: &operator.Service{DB: r.db}, JobConsole: http.NotFoundHandler(),
+		Provider: &operator.Provider{},
 	})
 	if err != nil {
 		r.t.Fatal(err)
@@ -120,6 +121,11 @@ func (r *tour) stops() []string {
 	}
 	for _, route := range docs.New(docs.Options{}).Routes() {
 		stops = append(stops, route.Path)
+	}
+	for path := range notPages {
+		if !slices.Contains(stops, path) {
+			r.t.Errorf("%s is said to be no page, and is no route either", path)
+		}
 	}
 	stops = slices.DeleteFunc(stops, func(path string) bool { return notPages[path] != "" })
 	stops = append(stops, more...)

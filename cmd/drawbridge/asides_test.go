@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha1" //nolint:gosec // what authenticator apps use (RFC 6238)
+	"encoding/base32"
+	endian "encoding/binary"
+	"fmt"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"drawbridge/views"
+)
+
+// asides looks at what no address alone leads to: pages after a step, refusals.
+// In the end the browser is signed out, and the support user has a second factor.
+func (r *tour) asides() {
+	r.t.Helper()
+	r.prints()
+	r.tooLarge()
+	r.secondFactor()
+	r.forbidden()
+	r.tooOften()
+}
+
+// withoutCookies signs the browser out of everything.
+func withoutCookies() chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, network.ClearBrowserCookies, cdp.Empty{})
+		return err
+	})
+}
+
+// prints keeps a picture of what a printer would get; it is looked at by people.
+func (r *tour) prints() {
+	r.t.Helper()
+	if picturesIn() == "" {
+		return
+	}
+	onPaper := func(media string) chromedp.Action[chromedp.Void] {
+		return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia,
+				emulation.SetEmulatedMediaParams{Media: media})
+			return err
+		})
+	}
+	for _, path := range []string{views.PathApplication, views.PathDelivery} {
+		const paper = 794 // A4 in CSS pixels
+		do(r.t, r.browser, emulate(look{width: paper, scheme: "light"}), onPaper("print"),
+			chromedp.Navigate(r.server.url+r.fill(path)))
+		r.picture(filepath.Join(picturesIn(), file(path)+"-print.png"))
+	}
+	do(r.t, r.browser, onPaper(""), emulate(looks[0]), chromedp.Navigate(r.server.url+
+		views.PathJobConsole))
+	r.picture(filepath.Join(picturesIn(), "job-console.png"))
+}
+
+// tooLarge sends a form that is more than the console reads.
+func (r *tour) tooLarge() {
+	r.t.Helper()
+	do(r.t, r.browser, emulate(looks[0]), chromedp.Navigate(r.server.url+views.PathAccount),
+		chromedp.Evaluate[chromedp.Void](`(() => {
+			const form = document.createElement("form"), text = document.createElement("textarea");
+			[form.method, form.action] = ["post", "/console/preferences"];
+			[text.name, text.value] = ["filler", "x".repeat(1 << 20)];
+			form.append(text);
+			document.body.append(form);
+			form.submit();
+		})()`),
+		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "is larger than")]`)))
+	r.inspect("413")
+}
+
+// secondFactor sets a second factor up by the pages and signs in with it.
+func (r *tour) secondFactor() {
+	r.t.Helper()
+	user := r.data.Users[1]
+	do(r.t, r.browser, withoutCookies())
+	signIn(r.t, r.browser, r.server.url, user)
+	do(r.t, r.browser, chromedp.Navigate(r.server.url+views.PathAccount),
+		press(`form[action="`+views.PathSecondBegin+`"] button`),
+		chromedp.WaitVisible(chromedp.CSS(`.qr`)))
+	r.inspect(views.PathSecondFactor + "?begun")
+	secret := evaluate(r.t, r.browser, `document.querySelector(".shown-once code").innerText`)
+	do(r.t, r.browser, typeInto(`#code`, factorCode(r.t, secret)), chromedp.Submit(chromedp.CSS(`#code`)),
+		chromedp.WaitVisible(chromedp.CSS(`.codes`)))
+	r.inspect(views.PathRecoveryCodes)
+	do(r.t, r.browser, withoutCookies(), emulate(looks[0]),
+		chromedp.Navigate(r.server.url+views.PathHome),
+		typeInto(`#email`, user.Email), typeInto(`#password`, user.Password),
+		chromedp.Submit(chromedp.CSS(`#password`)), chromedp.WaitVisible(chromedp.CSS(`#code`)))
+	r.inspect(views.PathSignInCode)
+}
+
+// factorCode is what an authenticator app shows for a secret now.
+func factorCode(t *testing.T, spaced string) string {
+	t.Helper()
+	key, err := base32.StdEncoding.WithPadding(base32.NoPadding).
+		DecodeString(strings.ReplaceAll(spaced, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	mac := hmac.New(sha1.New, key)
+	mac.Write(endian.BigEndian.AppendUint64(nil, uint64(time.Now().Unix()/30)))
+	sum := mac.Sum(nil)
+	at := sum[len(sum)-1] & 15
+	return fmt.Sprintf("%06d", endian.BigEndian.Uint32(sum[at:at+4])&0x7fffffff%1_000_000)
+}
+
+// forbidden asks as an operator for what only an admin may see.
+func (r *tour) forbidden() {
+	r.t.Helper()
+	do(r.t, r.browser, withoutCookies())
+	signIn(r.t, r.browser, r.server.url, r.data.Users[0])
+	do(r.t, r.browser, chromedp.Navigate(r.server.url+views.PathSettings),
+		chromedp.WaitVisible(chromedp.Search(`//h1[contains(., "You may not do this")]`)))
+	r.inspect("403")
+}
+
+// tooOften tries wrong passwords until the sign-in asks to wait.
+func (r *tour) tooOften() {
+	r.t.Helper()
+	wrong := url.Values{"email": {"nobody@lender.example"}, "password": {"a wrong password"}}
+	for status := 0; status != http.StatusTooManyRequests; {
+		answer, err := http.PostForm(r.server.url+views.PathSignIn, wrong)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		status = answer.StatusCode
+	}
+	do(r.t, r.browser, withoutCookies(), chromedp.Navigate(r.server.url+views.PathSignIn),
+		typeInto(`#email`, wrong.Get("email")), typeInto(`#password`, wrong.Get("password")),
+		chromedp.Submit(chromedp.CSS(`#password`)),
+		chromedp.WaitVisible(chromedp.CSS(`.notice-bad`)))
+	r.inspect("429")
+}
