@@ -70,6 +70,22 @@
     if (act(event.key)) event.preventDefault();
   });
 
+  // What arrives above what has the focus does not push that out of the window.
+  const inWindow = (element) => {
+    const box = element.getBoundingClientRect();
+    return box.bottom > 0 && box.top < window.innerHeight;
+  };
+  let held = null;
+  document.addEventListener("htmx:before:swap", () => {
+    const at = document.activeElement;
+    held = at && at !== document.body && inWindow(at) ? at : null;
+  });
+  document.addEventListener("htmx:after:swap", () => {
+    if (held?.isConnected && held === document.activeElement && !inWindow(held)) {
+      held.scrollIntoView({ block: "nearest" });
+    }
+  });
+
   document.addEventListener("DOMContentLoaded", () => {
     const box = document.getElementById("keys-on");
     if (!box) return;
