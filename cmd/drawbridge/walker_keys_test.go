@@ -3,6 +3,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -281,29 +282,25 @@ func (w *walker) pick(control, option string) {
 	}
 }
 
-// downloads presses what gives a file, and returns the file.
-func (w *walker) downloads(control string) string {
+// downloads presses what gives a file, and waits until there is one that holds a
+// number of lines and a word.
+func (w *walker) downloads(control string, lines int, word string) {
 	w.Helper()
-	before, err := filepath.Glob(filepath.Join(w.folder, "*.csv"))
-	if err != nil {
-		w.Fatal(err)
-	}
 	w.press(control)
-	var files []string
-	w.until(control+" gives no file", func() bool {
-		files, err = filepath.Glob(filepath.Join(w.folder, "*.csv"))
-		return err == nil && len(files) > len(before)
-	})
-	known := strings.Join(before, "\n")
-	for _, file := range files {
-		if !strings.Contains(known, file) {
+	w.until(control+" gives no such file", func() bool {
+		files, err := filepath.Glob(filepath.Join(w.folder, "*.csv"))
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, file := range files {
 			text, err := os.ReadFile(file)
 			if err != nil {
 				w.Fatal(err)
 			}
-			return string(text)
+			if bytes.Count(text, []byte("\n")) >= lines && bytes.Contains(text, []byte(word)) {
+				return os.Remove(file) == nil
+			}
 		}
-	}
-	w.Fatalf("%s: the file is none of %v", w.name, files)
-	return ""
+		return false
+	})
 }

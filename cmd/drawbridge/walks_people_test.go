@@ -4,7 +4,7 @@ package main
 
 import (
 	"crypto/hmac"
-	"crypto/sha1" //nolint:gosec // what authenticator apps use, RFC 6238
+	"crypto/sha1" // what authenticator apps use, RFC 6238
 	"encoding/base32"
 	endian "encoding/binary"
 	"fmt"

@@ -46,7 +46,8 @@ func subscriptionTasks() []task {
 			}
 			w.choose("#merchants-some")
 			w.tick("Sunrise Roofing") // its merchant is called so too
-			if !w.plain { // what was found out about the address stays
+			// What was found out about the address stays.
+			if !w.plain {
 				w.sees("accepts connections")
 			}
 			w.choose("#secret_mode-paste")

@@ -2,11 +2,7 @@
 
 package main
 
-import (
-	"strings"
-
-	"github.com/chromedp/chromedp/kb"
-)
+import "github.com/chromedp/chromedp/kb"
 
 func supportTasks() []task {
 	return []task{{
@@ -48,11 +44,7 @@ func supportTasks() []task {
 		},
 	}, {
 		name: "exporting deliveries", start: "/console/deliveries?code=503",
-		do: func(w *walker) {
-			if file := w.downloads("Export CSV"); strings.Count(file, "\n") < 100 {
-				w.Errorf("%s: the file holds %.300s", w.name, file)
-			}
-		},
+		do: func(w *walker) { w.downloads("Export CSV", 100, "task.created") },
 	}, {
 		name: "keeping a view under a name", start: "/console/deliveries?code=503",
 		do: func(w *walker) {
@@ -145,11 +137,7 @@ func bulkTasks() []task {
 		},
 	}, {
 		name: "taking the results along",
-		do: func(w *walker) {
-			if file := w.downloads("CSV"); !strings.Contains(file, "cancelled") {
-				w.Errorf("%s: the file holds %.300s", w.name, file)
-			}
-		},
+		do:   func(w *walker) { w.downloads("CSV", 100, "cancelled") },
 	}, {
 		name: "recovering what failed", start: "/console/subscriptions/{subscription}",
 		do: func(w *walker) {
