@@ -3,6 +3,8 @@ package views
 import "strings"
 
 // actionWords are the actions of the audit log as people say them.
+//
+//nolint:gosec // words about secrets, none of which is one
 var actionWords = map[string]string{
 	"api_requests.export":            "Downloaded API requests",
 	"application.accept_offer":       "Accepted an offer",

@@ -160,7 +160,7 @@ func queueTable(rows []QueueRow) TableProps[QueueRow] {
 			count("Retrying", "col-a w-rate end", "retryable",
 				func(r QueueRow) string { return r.Retrying }),
 			count("Later", "col-c w-rate end", "scheduled", func(r QueueRow) string { return r.Later }),
-			count("Given up", "w-rate end", "discarded", func(r QueueRow) string { return r.GivenUp }),
+			count("Given up", "col-a w-rate end", "discarded", func(r QueueRow) string { return r.GivenUp }),
 			{Title: "Oldest due", Class: "col-b w-time", Cell: func(r QueueRow) templ.Component {
 				return Time(r.Oldest)
 			}},

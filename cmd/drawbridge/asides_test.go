@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"crypto/hmac"
-	"crypto/sha1" //nolint:gosec // what authenticator apps use (RFC 6238)
+	"crypto/sha1"
 	"encoding/base32"
 	endian "encoding/binary"
 	"fmt"
@@ -92,7 +92,8 @@ func (r *tour) secondFactor() {
 		chromedp.WaitVisible(chromedp.CSS(`.qr`)))
 	r.inspect(views.PathSecondFactor + "?begun")
 	secret := evaluate(r.t, r.browser, `document.querySelector(".shown-once code").innerText`)
-	do(r.t, r.browser, typeInto(`#code`, factorCode(r.t, secret)), chromedp.Submit(chromedp.CSS(`#code`)),
+	do(r.t, r.browser, typeInto(`#code`, factorCode(r.t, secret)),
+		chromedp.Submit(chromedp.CSS(`#code`)),
 		chromedp.WaitVisible(chromedp.CSS(`.codes`)))
 	r.inspect(views.PathRecoveryCodes)
 	do(r.t, r.browser, withoutCookies(), emulate(looks[0]),

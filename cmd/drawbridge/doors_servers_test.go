@@ -54,7 +54,9 @@ func impostor(t *testing.T, lines []string) string {
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(7), Subject: name, Issuer: name, IsCA: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames:              []string{"<script>ran()</script>.example", `"><img id=intruder onerror=ran()>`},
+		DNSNames: []string{
+			"<script>ran()</script>.example", `"><img id=intruder onerror=ran()>`,
+		},
 		BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)

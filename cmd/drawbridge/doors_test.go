@@ -253,7 +253,8 @@ func (s *sower) names() {
 		s.submits(partner+"/merchants/new", url.Values{"name": {cut(s.next(), 150)}})
 	}
 	s.submits(partner+"/rename", url.Values{"name": {`<script>ran()</script><b id=intruder>`}})
-	s.submits(s.fill(views.PathMerchantRename), url.Values{"name": {`"><img id=intruder onerror=ran()>`}})
+	s.submits(s.fill(views.PathMerchantRename),
+		url.Values{"name": {`"><img id=intruder onerror=ran()>`}})
 }
 
 // submits sends a form of the console as an admin does: opened, filled, sent.
@@ -348,7 +349,8 @@ func (s *sower) arrives() {
 		jsonb_path_query(response_headers, '$[*]') AS headers WHERE headers::text ~ 'ran\(\)'`)
 	s.await(`SELECT count(*) > 0 FROM attempts
 		WHERE url LIKE 'https://127.0.0.1%' AND error LIKE '%<script>%'`)
-	s.await(`SELECT count(*) > 0 FROM probes WHERE location || error || certificate_issuer ~ 'ran\(\)'`)
+	s.await(`SELECT count(*) > 0 FROM probes
+		WHERE location || error || certificate_issuer ~ 'ran\(\)'`)
 	s.await(`SELECT count(*) > 2 FROM email_attempts WHERE reply ~ '[<{=]'`)
 	s.await(`SELECT count(*) > 40 FROM api_requests WHERE user_agent LIKE '%<%'`)
 	s.await(`SELECT count(*) > 2 FROM certificate_files WHERE name ~ '[<=]'`)
@@ -382,10 +384,10 @@ var noDoor = map[string]string{
 // plants puts payloads where no door leads.
 func (s *sower) plants() {
 	s.t.Helper()
-	const any = `($1::text[])[1 + floor(random() * cardinality($1::text[]))::int]`
+	const one = `($1::text[])[1 + floor(random() * cardinality($1::text[]))::int]`
 	for what, statement := range noDoor {
 		if strings.Contains(statement, "%") {
-			statement = fmt.Sprintf(statement, any)
+			statement = fmt.Sprintf(statement, one)
 		}
 		if _, err := s.db.Exec(statement, pq.Array(s.lines)); err != nil {
 			s.t.Fatalf("planting %s: %v", what, err)

@@ -49,8 +49,9 @@ func TestFromALoanToItsExplanation(t *testing.T) {
 	support.key("/") // one: the search opens
 	do(t, support.browser, chromedp.WaitVisible(chromedp.CSS(`#palette-q:focus`)))
 	support.paste(payload.Loan)
-	support.key(kb.Enter)                                                    // two: it leads to the application
-	support.click(fmt.Sprintf(`main a[href="/console/deliveries/%s"]`, uid)) // three
+	// Two: it leads to the application. Three: to the delivery.
+	support.key(kb.Enter)
+	support.click(fmt.Sprintf(`main a[href="/console/deliveries/%s"]`, uid))
 	support.reads("All attempts are used up")
 	support.reads("Likely owner: partner")
 	if support.acts > mostActs {
