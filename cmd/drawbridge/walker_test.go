@@ -123,6 +123,12 @@ func (w *walker) keepsFocus(after string) {
 	if w.plain || w.look(`window.walked ?? ""`) == "" {
 		return
 	}
+	// A button that waits for its answer is out of use until then.
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	for tries := 0; w.stand("#main").Out && tries < 50; tries++ {
+		<-again.C
+	}
 	if w.stand("#main").Out {
 		w.Errorf("%s: the focus is lost after %s at %s", w.name, after, w.look(`location.pathname`))
 	}
