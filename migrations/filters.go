@@ -32,6 +32,7 @@ var plainFilterIndexes = []plainIndex{
 	{"audit_log_subject_alone", `audit_log (subject, entry_id DESC)`},
 	{"disbursements_completing", `disbursements (application_uid)
 		WHERE kind <> 'regular' AND status <> 'CANCELLED'`},
+	{"disbursements_cancelled", `disbursements (application_uid) WHERE status = 'CANCELLED'`},
 }
 
 // filtersUp runs outside a transaction, as listsUp does.
@@ -40,7 +41,10 @@ func filtersUp(ctx context.Context, db *sql.DB) error {
 }
 
 func filtersDown(ctx context.Context, db *sql.DB) error {
-	names := []string{"audit_log_subject_alone", "disbursements_completing"}
+	var names []string
+	for _, index := range plainFilterIndexes {
+		names = append(names, index.name)
+	}
 	for _, index := range filterIndexes {
 		names = append(names, index.name)
 	}

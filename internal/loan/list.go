@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -148,6 +149,12 @@ func (s *Service) Count(ctx context.Context, filter ListFilter, limit int) (int,
 	return count, nil
 }
 
+// excludesItself tells whether no loan can match: one with a draw under way is
+// pending and nothing else.
+func (f ListFilter) excludesItself() bool {
+	return f.Draw.IsPending() && f.State != "" && f.State != ListPending
+}
+
 // where renders the filter as a WHERE clause and its arguments.
 func (f ListFilter) where() (string, []any) {
 	var c postgres.Conditions
@@ -168,8 +175,13 @@ func (f ListFilter) where() (string, []any) {
 		c.Add(`l.product_uid = ?`, f.ProductUID)
 	}
 	if f.Draw != "" {
+		// The state stands in the text, where the planner sees how rare it is.
 		c.Add(`EXISTS (SELECT 1 FROM disbursements d
-		        WHERE d.application_uid = l.application_uid AND d.status = ?)`, f.Draw)
+		        WHERE d.application_uid = l.application_uid
+		          AND d.status = ` + pq.QuoteLiteral(string(f.Draw)) + `)`)
+	}
+	if f.excludesItself() {
+		c.Add(`false`)
 	}
 	if !f.Cursor.IsZero() {
 		c.Add(`(l.opened_at, l.application_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)

@@ -40,6 +40,10 @@ func TestLoanList(t *testing.T) {
 		"product=" + once.UID:         {drawn},
 		"draw=FUNDING_SETTLED":        {drawn},
 		"draw=FUNDING_REQUESTED":      {pending},
+
+		"draw=FUNDING_REQUESTED&state=pending": {pending},
+		"draw=FUNDING_REQUESTED&state=ready":   nil,
+
 		"draw=CANCELLED":              nil,
 		"partner=" + uuid.NewString(): nil,
 		"partner=" + r.partner.String() + "&state=ready": {ready},
