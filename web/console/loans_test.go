@@ -32,20 +32,20 @@ func TestLoanList(t *testing.T) {
 	blocked := w.Loan(t, solar).UID
 	w.Move(t, blocked, lending.StatusPendClearance)
 	for query, want := range map[string][]uuid.UUID{
-		"":                            {blocked, drawn, pending, ready},
-		"state=ready":                 {ready},
-		"state=pending":               {pending},
-		"state=completed":             {drawn},
-		"state=blocked":               {blocked},
-		"product=" + once.UID:         {drawn},
-		"draw=FUNDING_SETTLED":        {drawn},
-		"draw=FUNDING_REQUESTED":      {pending},
+		"":                       {blocked, drawn, pending, ready},
+		"state=ready":            {ready},
+		"state=pending":          {pending},
+		"state=completed":        {drawn},
+		"state=blocked":          {blocked},
+		"product=" + once.UID:    {drawn},
+		"draw=FUNDING_SETTLED":   {drawn},
+		"draw=FUNDING_REQUESTED": {pending},
 
 		"draw=FUNDING_REQUESTED&state=pending": {pending},
 		"draw=FUNDING_REQUESTED&state=ready":   nil,
 
-		"draw=CANCELLED":              nil,
-		"partner=" + uuid.NewString(): nil,
+		"draw=CANCELLED":                                 nil,
+		"partner=" + uuid.NewString():                    nil,
 		"partner=" + r.partner.String() + "&state=ready": {ready},
 	} {
 		page := b.get(views.PathLoans+"?"+query).wantStatus(t, http.StatusOK)
