@@ -102,8 +102,8 @@ var more = []string{
 	"/console/applications/:uid/change/terms",
 }
 
-// stops lists the addresses of all pages, the route table's first.
-func (r *tour) stops() []string {
+// site is a console with every route that there may be.
+func (r *tour) site() *console.Console {
 	r.t.Helper()
 	site, err := console.New(console.Options{
 		PublicURL: "http://console.example", Development: &console.Development{},
@@ -113,8 +113,14 @@ func (r *tour) stops() []string {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	return site
+}
+
+// stops lists the addresses of all pages, the route table's first.
+func (r *tour) stops() []string {
+	r.t.Helper()
 	var stops []string
-	for _, route := range site.Routes() {
+	for _, route := range r.site().Routes() {
 		if route.Method == http.MethodGet && !strings.HasSuffix(route.Path, "/live") {
 			stops = append(stops, route.Path+asks[route.Path])
 		}

@@ -9,12 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/views"
 	"drawbridge/web"
 	"drawbridge/web/api"
-	"drawbridge/web/console"
 	"drawbridge/web/docs"
 )
 
@@ -97,21 +95,13 @@ const nowhere = "none"
 // readable lists the address of every route that answers GET.
 func (r *tour) readable() []string {
 	r.t.Helper()
-	site, err := console.New(console.Options{
-		PublicURL: "http://console.example", Development: &console.Development{},
-		Operators: &operator.Service{DB: r.db}, JobConsole: http.NotFoundHandler(),
-		Provider: &operator.Provider{},
-	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
 	const loan = "/api/v2/loan/:uid"
 	known := map[string]string{
 		loan: r.data.Loans[0].UID.String(), "/api/v2/application/:uid": r.data.Loans[0].UID.String(),
 	}
 	var paths []string
 	for _, route := range web.Table(web.Options{
-		API: &api.API{Sandbox: true}, BasePath: "/api", Console: site,
+		API: &api.API{Sandbox: true}, BasePath: "/api", Console: r.site(),
 		Docs: docs.New(docs.Options{}), Metrics: http.NotFoundHandler(),
 	}) {
 		if route.Method != http.MethodGet {

@@ -2,17 +2,6 @@
 
 package main
 
-import (
-	"crypto/hmac"
-	"crypto/sha1" // what authenticator apps use, RFC 6238
-	"encoding/base32"
-	endian "encoding/binary"
-	"fmt"
-	"strings"
-	"testing"
-	"time"
-)
-
 // Passwords that a person chooses.
 const (
 	ownPassword   = "a password of my own choice"
@@ -89,7 +78,7 @@ func accountTasks() []task {
 func (w *walker) setsUp() {
 	w.Helper()
 	w.send("Set up")
-	w.fill("Enter the code…", appCode(w.T, w.reads("factor", ".steps code")))
+	w.fill("Enter the code…", factorCode(w.T, w.reads("factor", ".steps code")))
 	w.send("Turn on")
 	w.sees("Your recovery codes")
 	w.send("I have kept them")
@@ -166,19 +155,4 @@ func lastTasks() []task {
 			w.send(`form[action$="/delete"] [type=submit]`)
 		},
 	}}
-}
-
-// appCode is what an authenticator app shows for a secret now (RFC 6238).
-func appCode(t *testing.T, spaced string) string {
-	t.Helper()
-	key, err := base32.StdEncoding.WithPadding(base32.NoPadding).
-		DecodeString(strings.ReplaceAll(spaced, " ", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	mac := hmac.New(sha1.New, key)
-	mac.Write(endian.BigEndian.AppendUint64(nil, uint64(time.Now().Unix()/30)))
-	sum := mac.Sum(nil)
-	at := sum[len(sum)-1] & 15
-	return fmt.Sprintf("%06d", endian.BigEndian.Uint32(sum[at:at+4])&0x7fffffff%1_000_000)
 }

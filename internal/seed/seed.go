@@ -74,7 +74,7 @@ func Fill(ctx context.Context, db *postgres.DB, plan Plan) (Totals, error) {
 	defer func() { _, _ = db.ExecContext(context.WithoutCancel(ctx), dropScaffold) }()
 	for made := 0; made < plan.Deliveries; {
 		count := min(batch, plan.Deliveries-made)
-		if err := plan.deliver(ctx, db, since, count); err != nil {
+		if err := plan.deliver(ctx, db, since, made, count); err != nil {
 			return Totals{}, err
 		}
 		if made += count; plan.Progress != nil {
@@ -90,6 +90,11 @@ func Fill(ctx context.Context, db *postgres.DB, plan Plan) (Totals, error) {
 	}
 	return count(ctx, db)
 }
+
+// chance makes the random numbers of a transaction the same every time, from 0 to
+// 1 another row of them: a plan makes like rows, so that what is measured and
+// tested with them compares.
+const chance = `SELECT setseed($1)`
 
 // step is a statement of the seed and what it makes.
 type step struct {
@@ -111,6 +116,7 @@ func run(ctx context.Context, tx *postgres.Tx, steps ...step) error {
 func (p Plan) ground(ctx context.Context, tx *postgres.Tx, since time.Time) error {
 	applications := max(p.Deliveries/perApplication, 1)
 	return run(ctx, tx, []step{
+		{"chance", chance, []any{0}},
 		{"partners", makePartners, []any{p.Partners, since}},
 		{"merchants", makeMerchants, []any{since}},
 		{"subscriptions", makeSubscriptions, []any{since}},
@@ -128,6 +134,7 @@ func (p Plan) beside(ctx context.Context, db *postgres.DB, since time.Time) erro
 	return db.InTx(ctx, func(tx *postgres.Tx) error {
 		share := func(per int) int { return max(p.Deliveries/per, 1) }
 		return run(ctx, tx, []step{
+			{"chance", chance, []any{1}},
 			{"days of requests", makeRequestDays, []any{requestDays, tx.Now}},
 			{"requests", makeRequests, []any{
 				share(perRequest), tx.Now.AddDate(0, 0, -requestDays), tx.Now,
@@ -139,8 +146,10 @@ func (p Plan) beside(ctx context.Context, db *postgres.DB, since time.Time) erro
 	})
 }
 
-// deliver makes one batch of events, deliveries and attempts.
-func (p Plan) deliver(ctx context.Context, db *postgres.DB, since time.Time, count int) error {
+// deliver makes one batch of events, deliveries and attempts, after those made.
+func (p Plan) deliver(
+	ctx context.Context, db *postgres.DB, since time.Time, made, count int,
+) error {
 	// A share of the deliveries uses up three attempts, another needs two.
 	more := float64(p.Attempts)/float64(p.Deliveries) - 1
 	failed := min(0.10, more/3)
@@ -156,14 +165,11 @@ func (p Plan) deliver(ctx context.Context, db *postgres.DB, since time.Time, cou
 			return fmt.Errorf("leaving out checks: %w", err)
 		}
 		resends := count / perResend
-		_, err = tx.ExecContext(ctx, makeDeliveries, count-resends, since, tx.Now, failed, again)
-		if err != nil {
-			return fmt.Errorf("making deliveries: %w", err)
-		}
-		if _, err = tx.ExecContext(ctx, makeResends, resends, since, tx.Now); err != nil {
-			return fmt.Errorf("making re-sends: %w", err)
-		}
-		return nil
+		return run(ctx, tx,
+			step{"chance", chance, []any{float64(made) / float64(p.Deliveries)}},
+			step{"deliveries", makeDeliveries, []any{count - resends, since, tx.Now, failed, again}},
+			step{"re-sends", makeResends, []any{resends, since, tx.Now}},
+		)
 	})
 }
 

@@ -46,3 +46,29 @@ func TestFill(t *testing.T) {
 		t.Errorf("only %d kinds of events and states, %v", kinds, err)
 	}
 }
+
+func TestFillMakesLikeRowsEveryTime(t *testing.T) {
+	t.Parallel()
+	var made [2]string
+	for i := range made {
+		db := pgtest.New(t)
+		plan := seed.Plan{Deliveries: 2000, Attempts: 3000, Partners: 5}
+		if _, err := seed.Fill(t.Context(), db, plan); err != nil {
+			t.Fatal(err)
+		}
+		err := db.GetContext(t.Context(), &made[i], `
+			SELECT string_agg(line, '; ' ORDER BY line)
+			  FROM (SELECT concat_ws(' ', status, count(*)) AS line FROM applications GROUP BY status
+			         UNION ALL
+			        SELECT concat_ws(' ', state, attempt_count, count(*))
+			          FROM deliveries GROUP BY state, attempt_count
+			         UNION ALL
+			        SELECT concat_ws(' ', action, count(*)) FROM audit_log GROUP BY action) lines`)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if made[0] != made[1] {
+		t.Errorf("first %s, then %s", made[0], made[1])
+	}
+}

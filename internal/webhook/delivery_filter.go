@@ -171,8 +171,18 @@ func (f DeliveryFilter) newestFrom(from spread, columns, order string, limit int
 	return `SELECT ` + columns + `
 		  FROM ` + from.table + ` o
 		 CROSS JOIN LATERAL (
-		       SELECT d.* FROM deliveries d` + c.Where() + newestFirst + ` LIMIT ` + most + `) d
+		       SELECT d.* FROM ` + f.source(from.key) + c.Where() + newestFirst + ` LIMIT ` + most + `) d
 		 WHERE o.` + from.owner + ` = ` + owner + order + ` LIMIT ` + most, c.Args
+}
+
+// source is what the deliveries of one owner are taken from. Those of an
+// application are few: they are read before it is asked which of them are rare,
+// or the planner might go through all that are, once for each application.
+func (f DeliveryFilter) source(key string) string {
+	if key != "application_uid" || !f.isRare() {
+		return `deliveries d`
+	}
+	return `(SELECT * FROM deliveries WHERE application_uid = o.application_uid OFFSET 0) d`
 }
 
 // isRare tells whether an index holds just the few deliveries that the filter is
@@ -217,7 +227,7 @@ func (s scope) countByApplication(limit int) (string, []any) {
 		  FROM (SELECT 1
 		          FROM applications o
 		         CROSS JOIN LATERAL (
-		               SELECT 1 FROM deliveries d` + c.Where() + ` LIMIT ` + most + `) d
+		               SELECT 1 FROM ` + s.source("application_uid") + c.Where() + ` LIMIT ` + most + `) d
 		         WHERE o.merchant_uid = ` + merchant + `
 		         LIMIT ` + most + `) matching`, c.Args
 }

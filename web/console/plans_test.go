@@ -135,7 +135,7 @@ type planNode struct {
 
 const (
 	// fewRows of a table may be read whatever matches, and a part of a larger one.
-	fewRows, partOfTable = 320, 4
+	fewRows, partOfTable = 320, 8
 	// perMatch is how many rows may be read for each that matches.
 	perMatch = 16
 )
