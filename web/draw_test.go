@@ -6,10 +6,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
@@ -323,4 +325,46 @@ func TestDrawOnApplicationThatCannot(t *testing.T) {
 			t.Errorf("%s: answered %s", test.name, answer.Raw)
 		}
 	}
+}
+
+// TestCallsAreCounted holds a draw up by a lock on its loan: the engine knows
+// meanwhile that somebody waits, and stands back.
+func TestCallsAreCounted(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	uid := s.Loan("P404020")
+	tx, err := s.DB.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(), `SELECT 1 FROM loans FOR UPDATE`); err != nil {
+		t.Fatal(err)
+	}
+	inFlight := func(want int) {
+		t.Helper()
+		for limit := time.Now().Add(time.Minute); s.Webhooks.Calls.InFlight() != want; {
+			if time.Now().After(limit) {
+				t.Fatalf("%d calls in flight, want %d", s.Webhooks.Calls.InFlight(), want)
+			}
+			runtime.Gosched()
+		}
+	}
+	inFlight(0)
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Try(webtest.Call{
+			Method: http.MethodPost, Path: "/v2/loan/" + uid.String() + "/request-draw",
+			Form: map[string]string{},
+		})
+		done <- err
+	}()
+	inFlight(1)
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	inFlight(0)
 }

@@ -122,7 +122,7 @@ func wire(db *postgres.DB, s settings) (*house, error) {
 		Applications: &application.Service{
 			DB: db, Events: h.events, Loans: h.loans, Products: h.catalog,
 		},
-		Loans: h.loans, Now: db.Now,
+		Loans: h.loans, Calls: &h.webhooks.Calls, Now: db.Now,
 	}
 	h.jobs = jobs.Deps{
 		Attention: &attention.Service{

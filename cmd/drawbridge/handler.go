@@ -35,6 +35,7 @@ func newHandler(s *services) (http.Handler, *console.Console, error) {
 			Applications: s.applications,
 			Loans:        s.loans,
 			Bucket:       s.documents.Bucket(),
+			Calls:        &s.webhooks.Calls,
 			Now:          s.db.Now,
 			Sandbox:      s.settings.Env == config.Development,
 		}

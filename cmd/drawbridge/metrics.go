@@ -42,7 +42,7 @@ type meters struct {
 	mails           *prometheus.CounterVec
 }
 
-func newMeters(db *postgres.DB, recorder *apilog.Writer) *meters {
+func newMeters(db *postgres.DB, recorder *apilog.Writer, calls *webhook.Calls) *meters {
 	registry := prometheus.NewRegistry()
 	factory := promauto.With(registry)
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
@@ -64,6 +64,10 @@ func newMeters(db *postgres.DB, recorder *apilog.Writer) *meters {
 		Name: "drawbridge_api_log_dropped_total",
 		Help: "Partner requests missing from the request log: full buffer or failing database.",
 	}, func() float64 { return float64(recorder.Dropped()) })
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "drawbridge_api_calls_in_flight",
+		Help: "Partner requests being answered. Under load webhooks stand back for them.",
+	}, func() float64 { return float64(calls.InFlight()) })
 	m := &meters{registry: registry}
 	m.countRequests(factory)
 	m.countWork(factory)

@@ -54,7 +54,7 @@ func described(t *testing.T, registry *prometheus.Registry) []string {
 func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	names := described(t, newMeters(db, apilog.NewWriter(db)).registry)
+	names := described(t, newMeters(db, apilog.NewWriter(db), new(webhook.Calls)).registry)
 	for _, file := range []string{"../../docs/deploy/grafana.json", "../../docs/deploy/alerts.yaml"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -133,7 +133,7 @@ func scrape(t *testing.T, m *meters) string {
 func TestMetersCount(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	m := newMeters(db, apilog.NewWriter(db))
+	m := newMeters(db, apilog.NewWriter(db), new(webhook.Calls))
 	m.request(web.Answered{Method: "GET", Route: "/api/v2/loan/:uid", Status: 200, Took: time.Second})
 	m.request(web.Answered{Method: "POST", Route: "/api/v2/application", Status: 429})
 	m.request(web.Answered{Method: "BREW", Status: 404})
@@ -171,7 +171,7 @@ func TestMetersCount(t *testing.T) {
 func TestScrapeOutlivesTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	m := newMeters(db, apilog.NewWriter(db))
+	m := newMeters(db, apilog.NewWriter(db), new(webhook.Calls))
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestScrapeOutlivesTheDatabase(t *testing.T) {
 func TestScrapeTellsOfAHold(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	free := scrape(t, newMeters(db, apilog.NewWriter(db)))
+	free := scrape(t, newMeters(db, apilog.NewWriter(db), new(webhook.Calls)))
 	if !strings.Contains(free, "drawbridge_restore_held 0\n") {
 		t.Errorf("without a hold:\n%s", free)
 	}
@@ -194,7 +194,7 @@ func TestScrapeTellsOfAHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := scrape(t, newMeters(db, apilog.NewWriter(db)))
+	held := scrape(t, newMeters(db, apilog.NewWriter(db), new(webhook.Calls)))
 	if !strings.Contains(held, "drawbridge_restore_held 1\n") ||
 		!strings.Contains(held, "drawbridge_restore_held_seconds ") {
 		t.Errorf("with a hold:\n%s", held)
@@ -208,7 +208,7 @@ func TestScrapeBeforeTheMigrations(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE installation`); err != nil {
 		t.Fatal(err)
 	}
-	text := scrape(t, newMeters(db, apilog.NewWriter(db)))
+	text := scrape(t, newMeters(db, apilog.NewWriter(db), new(webhook.Calls)))
 	for _, line := range []string{"drawbridge_database_up 1\n", "drawbridge_mails_queued 0\n"} {
 		if !strings.Contains(text, line) {
 			t.Errorf("%q is missing", line)

@@ -83,8 +83,8 @@ func newServices(
 		return nil, config.Faults{"DRAWBRIDGE_BLOB_URL " + err.Error()}
 	}
 	recorder := apilog.NewWriter(db)
-	meters := newMeters(db, recorder)
 	webhooks := newWebhooks(settings, keys)
+	meters := newMeters(db, recorder, &webhooks.Calls)
 	webhooks.DB, webhooks.Jobs, webhooks.Observe = db, inserter, meters.attempt
 	emails := email.NewService(inserter)
 	operators := &operator.Service{DB: db, Keys: keys}

@@ -48,7 +48,7 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, died bool) error
 	if !lane.enter(ctx) {
 		return notSent(s.hold(ctx, task, lane))
 	}
-	endTurn := s.lanes.turn(ctx, lane)
+	endTurn := s.lanes.turn(ctx, lane, &s.Calls)
 	started := s.DB.Now()
 	ctx, span := startSpan(ctx, task, job.Number)
 	if s.SendTraceparent {
@@ -197,9 +197,10 @@ const loadAssignments = `
 // load returns the assignment of a job as it is now, and false without one.
 func (s *Service) load(ctx context.Context, job DeliverArgs) (assignment, bool, error) {
 	found, err := s.loads.do(ctx, errand[DeliverArgs, *assignment]{
-		db:  s.DB,
-		key: func(job DeliverArgs) string { return string(job.DeliveryUID[:]) },
-		run: loadMany,
+		db:    s.DB,
+		calls: &s.Calls,
+		key:   func(job DeliverArgs) string { return string(job.DeliveryUID[:]) },
+		run:   loadMany,
 	}, job)
 	if err != nil || found == nil {
 		return assignment{}, false, err

@@ -66,6 +66,8 @@ type result[Out any] struct {
 // errand is what a group does.
 type errand[In, Out any] struct {
 	db *postgres.DB
+	// calls go before a statement that others wait to share.
+	calls *Calls
 	// key names what a caller is about: no statement has the same key twice.
 	key func(In) string
 	// run does the errands of all callers and returns a result for each.
@@ -98,11 +100,17 @@ func (g *group[In, Out]) do(ctx context.Context, e errand[In, Out], in In) (Out,
 // fly runs statements until nobody waits.
 func (g *group[In, Out]) fly(e errand[In, Out]) {
 	for {
-		if pause := g.pause.Load(); pause > 0 && !g.full() {
+		pause := g.pause.Load()
+		if pause > 0 && !g.full() {
 			<-time.After(time.Duration(pause))
 		}
-		company := g.board(e.key)
+		limit, done := groupLimit, func() {}
+		if pause > 0 || g.crowded() {
+			limit, done = e.calls.takeStep()
+		}
+		company := g.board(e.key, limit)
 		if len(company) == 0 {
+			done()
 			return
 		}
 		ins := make([]In, len(company))
@@ -113,6 +121,7 @@ func (g *group[In, Out]) fly(e errand[In, Out]) {
 		began := time.Now()
 		outs, err := e.run(ctx, e.db.Engine(), ins)
 		cancel()
+		done()
 		g.rest(len(company), time.Since(began))
 		for i, one := range company {
 			if err != nil {
@@ -141,14 +150,21 @@ func (g *group[In, Out]) full() bool {
 	return len(g.waiting) >= groupLimit
 }
 
+// crowded tells that several wait.
+func (g *group[In, Out]) crowded() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.waiting) > 1
+}
+
 // board takes those who share the next statement; without any the flight ends.
-func (g *group[In, Out]) board(key func(In) string) []*member[In, Out] {
+func (g *group[In, Out]) board(key func(In) string, limit int) []*member[In, Out] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var company, rest []*member[In, Out]
-	seen := make(map[string]bool, min(len(g.waiting), groupLimit))
+	seen := make(map[string]bool, min(len(g.waiting), limit))
 	for i, one := range g.waiting {
-		if len(company) == groupLimit {
+		if len(company) == limit {
 			rest = append(rest, g.waiting[i:]...)
 			break
 		}

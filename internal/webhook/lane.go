@@ -55,8 +55,9 @@ type lanes struct {
 }
 
 // turn waits until a request of the lane may use the processors and returns what
-// ends that. Slow endpoints hardly need them and have no turn to wait for.
-func (l *lanes) turn(ctx context.Context, lane *lane) (end func()) {
+// ends that. Slow endpoints hardly need them and have no turn to wait for. A
+// request that had to wait lets calls go first, too.
+func (l *lanes) turn(ctx context.Context, lane *lane, calls *Calls) (end func()) {
 	mean := time.Duration(lane.mean.Load())
 	if mean == 0 || mean > quickMean {
 		return func() {}
@@ -66,6 +67,7 @@ func (l *lanes) turn(ctx context.Context, lane *lane) (end func()) {
 		return func() { <-l.quick }
 	default:
 	}
+	defer calls.standBack(ctx)
 	timer := time.NewTimer(quickPatience)
 	defer timer.Stop()
 	select {

@@ -80,9 +80,10 @@ func (s *Service) pace(ctx context.Context, task assignment) (bool, error) {
 		return true, nil
 	}
 	may, err := s.slots.do(ctx, errand[assignment, bool]{
-		db:  s.DB,
-		key: func(task assignment) string { return string(task.UID[:]) },
-		run: s.bookMany,
+		db:    s.DB,
+		calls: &s.Calls,
+		key:   func(task assignment) string { return string(task.UID[:]) },
+		run:   s.bookMany,
 	}, task)
 	if err != nil {
 		return false, fmt.Errorf("booking a slot for delivery %s: %w", task.UID, err)

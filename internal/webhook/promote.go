@@ -21,6 +21,7 @@ const promoteBatch = 1000
 // queue's scheduler, which looks every five seconds, nor is lost with a job.
 // Any number of processes may promote at once: each takes other rows.
 func (s *Service) Promote(ctx context.Context) (int, error) {
+	s.Calls.standBack(ctx)
 	var count int
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		jobs, err := takeDue(ctx, tx)

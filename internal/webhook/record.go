@@ -222,9 +222,10 @@ func (s *Service) record(
 		outcome: s.outcome(number, attempt, s.DB.Now().UTC()),
 	}
 	moved, err := s.records.do(ctx, errand[madeAttempt, bool]{
-		db:  s.DB,
-		key: func(row madeAttempt) string { return string(row.task.UID[:]) },
-		run: recordMany,
+		db:    s.DB,
+		calls: &s.Calls,
+		key:   func(row madeAttempt) string { return string(row.task.UID[:]) },
+		run:   recordMany,
 	}, row)
 	if err != nil {
 		return fmt.Errorf("recording attempt %d of delivery %s: %w", number, task.UID, err)

@@ -22,6 +22,8 @@ type Service struct {
 	SendTraceparent bool
 	// Observe is told of every attempt that was written down, unless nil.
 	Observe func(Observation)
+	// Calls are those that go first while deliveries pile up.
+	Calls Calls
 
 	notices notices
 	lanes   lanes

@@ -6,6 +6,9 @@
   const pollEvery = 5000;
   const tryStreamEvery = 30000;
   const failuresBeforePolling = 3;
+  // The server says something every 15 seconds, if only that it is there.
+  const lookForSilenceEvery = 5000;
+  const silentFor = 40000;
   const words = {
     connecting: "Connecting", live: "Live", reconnecting: "Reconnecting",
     polling: "Polling", paused: "Paused", ended: "Signed out",
@@ -14,6 +17,7 @@
   let state = "connecting";
   let failures = 0;
   let connection = null;
+  let heardAt = 0;
   let pollTimer = 0;
   let streamTimer = 0;
 
@@ -73,9 +77,23 @@
   document.addEventListener("htmx:sse:after:connection", (event) => {
     if (!own(event)) return;
     connection = event.detail.connection;
+    heardAt = Date.now();
     failures = 0;
     stopPolling();
     if (state !== "paused") show("live");
+  });
+  document.addEventListener("htmx:sse:before:message", (event) => {
+    if (own(event)) heardAt = Date.now();
+  });
+  // A connection that died without a word never fails by itself.
+  setInterval(() => {
+    if (state !== "live" || document.hidden || Date.now() - heardAt < silentFor) return;
+    show("reconnecting");
+    connection.reader?.cancel();
+  }, lookForSilenceEvery);
+  // One that htmx gives up for good is not tried again either.
+  document.addEventListener("htmx:sse:close", (event) => {
+    if (own(event) && event.detail.connection === connection && event.detail.reason !== "removed") startPolling();
   });
   document.addEventListener("htmx:sse:error", (event) => {
     if (!own(event) || state === "paused") return;

@@ -17,6 +17,7 @@ import (
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/partner"
+	"drawbridge/internal/webhook"
 )
 
 // API holds what the handlers call.
@@ -27,6 +28,8 @@ type API struct {
 	Applications *application.Service
 	Loans        *loan.Service
 	Bucket       document.Bucket
+	// Calls is told of every call; nil is told nothing.
+	Calls *webhook.Calls
 	// Now is the clock of the answers' timestamps.
 	Now func() time.Time
 	// Sandbox registers the operations that play the lender's part.

@@ -22,6 +22,7 @@ const (
 func (a *API) Guard(path string) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
+			defer a.Calls.Begin()()
 			header := c.Request().Header
 			caller, err := a.Partners.Authenticate(c.Request().Context(),
 				header.Get(clientIDHeader), header.Get(clientSecretHeader), header.Get(merchantHeader))

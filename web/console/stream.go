@@ -130,13 +130,14 @@ func newEventWriter(ctx echo.Context) *eventWriter {
 	return w
 }
 
-// idle sends a sign of life when it is time for one. Like message, it returns
-// false when the browser is gone.
+// idle sends a sign of life when it is time for one: an event, since the page
+// hears no comment and takes a longer silence for a dead connection. Like
+// message, it returns false when the browser is gone.
 func (w *eventWriter) idle() bool {
 	if time.Since(w.last) < keepAlive {
 		return true
 	}
-	return w.write([]byte(": still here\n\n"))
+	return w.write([]byte("event: alive\ndata:\n\n"))
 }
 
 // message sends HTML as one event. Line ends part the lines of an event, so a

@@ -118,6 +118,7 @@ func (s *Server) wire() {
 		},
 		Loans:   loans,
 		Bucket:  bucket,
+		Calls:   &s.Webhooks.Calls,
 		Now:     s.DB.Now,
 		Sandbox: true,
 	}

@@ -1,0 +1,112 @@
+package webhook
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// callPatience is the longest that a step of the engine stands back for calls.
+	// It bounds what callers who never pause, or one who sends a file drop by drop,
+	// can cost: every step is taken, this much later at most.
+	callPatience = 25 * time.Millisecond
+	// callMemory is how long after a call the next one is expected, and the engine
+	// takes small steps, one at a time, so that it finds the processors free.
+	callMemory = time.Second
+	// smallStep is how many deliveries share a statement then.
+	smallStep = 32
+)
+
+// Calls counts the calls that this process is answering. Somebody waits for each
+// of them, while nobody waits for the next of a thousand webhooks: under load the
+// engine begins nothing new until they are answered. What it has begun goes on,
+// and where it is not loaded, it does not look.
+//
+// The zero value is ready for use, and a nil one counts nothing. A process that
+// answers no calls has no reason to stand back.
+type Calls struct {
+	mu   sync.Mutex
+	open int
+	// answered is closed when the last open call is, at endedAt.
+	answered chan struct{}
+	endedAt  time.Time
+	// step is held by who takes a small one.
+	step sync.Mutex
+}
+
+// Begin counts a call until end, which must be called once.
+func (c *Calls) Begin() (end func()) {
+	if c == nil {
+		return func() {}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.open == 0 {
+		c.answered = make(chan struct{})
+	}
+	c.open++
+	return c.end
+}
+
+// InFlight is how many calls are open.
+func (c *Calls) InFlight() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open
+}
+
+func (c *Calls) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.open--
+	if c.open == 0 {
+		c.endedAt = time.Now()
+		close(c.answered)
+	}
+}
+
+// takeStep stands back, returns how many deliveries may share the statement that
+// follows, and wants done to be called after it, before anybody goes on with what
+// it brought.
+func (c *Calls) takeStep() (limit int, done func()) {
+	if !c.lately() {
+		return groupLimit, func() {}
+	}
+	c.step.Lock()
+	c.standBack(context.Background())
+	return smallStep, func() {
+		c.step.Unlock()
+		c.standBack(context.Background())
+	}
+}
+
+// lately tells whether a call is open or was a moment ago.
+func (c *Calls) lately() bool {
+	if c == nil {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.open > 0 || !c.endedAt.IsZero() && time.Since(c.endedAt) < callMemory
+}
+
+// standBack waits until no call is open, as long as ctx lasts and callPatience at most.
+func (c *Calls) standBack(ctx context.Context) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	open, answered := c.open, c.answered
+	c.mu.Unlock()
+	if open == 0 {
+		return
+	}
+	timer := time.NewTimer(callPatience)
+	defer timer.Stop()
+	select {
+	case <-answered:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}

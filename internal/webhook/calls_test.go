@@ -1,0 +1,144 @@
+package webhook
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"drawbridge/internal/postgres"
+)
+
+// begun runs one errand of a group and returns how long after it was asked for
+// its statement began.
+func begun(t *testing.T, g *group[int, int], calls *Calls) time.Duration {
+	t.Helper()
+	asked := time.Now()
+	var after time.Duration
+	_, err := g.do(t.Context(), errand[int, int]{
+		db:    &postgres.DB{},
+		calls: calls,
+		key:   func(int) string { return "" },
+		run: func(_ context.Context, _ *sqlx.DB, ins []int) ([]int, error) {
+			after = time.Since(asked)
+			return ins, nil
+		},
+	}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return after
+}
+
+func TestStatementsStandBackForCallsUnderLoad(t *testing.T) {
+	t.Parallel()
+	const pause = 2 * time.Millisecond
+	for _, test := range []struct {
+		name string
+		// answered is when the open call is, 0 for none that is open.
+		answered time.Duration
+		lone     bool
+		want     time.Duration
+	}{
+		{name: "no call", want: pause},
+		{name: "a call", answered: 10 * time.Millisecond, want: 10 * time.Millisecond},
+		{name: "a call that was answered in the pause", answered: time.Millisecond, want: pause},
+		{name: "a call without end", answered: time.Hour, want: pause + callPatience},
+		{name: "a lone statement", answered: time.Hour, lone: true, want: 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var calls Calls
+				var g group[int, int]
+				if !test.lone {
+					g.pause.Store(int64(pause))
+				}
+				if test.answered > 0 {
+					time.AfterFunc(test.answered, calls.Begin())
+				}
+				if got := begun(t, &g, &calls); got != test.want {
+					t.Errorf("the statement began after %s, want %s", got, test.want)
+				}
+			})
+		})
+	}
+}
+
+// TestStatementsAreSmallAfterCalls lets very many ask at once, soon after a call
+// and long after it.
+func TestStatementsAreSmallAfterCalls(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		after time.Duration
+		most  int
+	}{
+		{callMemory / 2, smallStep},
+		{2 * callMemory, groupLimit},
+	} {
+		t.Run(test.after.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var calls Calls
+				calls.Begin()()
+				<-time.After(test.after)
+				var g group[int, int]
+				var sizes []int // the group runs one statement at a time after the first
+				ask := errand[int, int]{
+					db: &postgres.DB{}, calls: &calls, key: strconv.Itoa,
+					run: func(_ context.Context, _ *sqlx.DB, ins []int) ([]int, error) {
+						<-time.After(time.Millisecond)
+						if len(ins) > 1 {
+							sizes = append(sizes, len(ins))
+						}
+						return ins, nil
+					},
+				}
+				var callers sync.WaitGroup
+				g.flights = groupFlights - 1
+				for i := range groupLimit + 1 {
+					callers.Go(func() { _, _ = g.do(t.Context(), ask, i) })
+				}
+				callers.Wait()
+				<-time.After(2 * groupPatience) // the last flight looks once more whether anybody waits
+				if got := slices.Max(sizes); got > test.most || got < test.most/2 {
+					t.Errorf("statements of %v, want %d at most and about", sizes, test.most)
+				}
+			})
+		})
+	}
+}
+
+// TestRequestsStandBackForCallsUnderLoad lets a request wait for its turn behind
+// others while two calls are open.
+func TestRequestsStandBackForCallsUnderLoad(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var all lanes
+		var calls Calls
+		quick := all.of([16]byte{})
+		quick.mean.Store(int64(time.Millisecond))
+		first, second := calls.Begin(), calls.Begin()
+		began := time.Now()
+		for range quickSends {
+			time.AfterFunc(time.Millisecond, all.turn(t.Context(), quick, &calls))
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("with room for it a request waited for %s", waited)
+		}
+		time.AfterFunc(3*time.Millisecond, first)
+		time.AfterFunc(7*time.Millisecond, second)
+		all.turn(t.Context(), quick, &calls)()
+		if waited := time.Since(began); waited != 7*time.Millisecond {
+			t.Errorf("a request in a queue waited for %s, want until the last call was answered", waited)
+		}
+		if got := calls.InFlight(); got != 0 {
+			t.Errorf("%d calls in flight, want 0", got)
+		}
+	})
+}
