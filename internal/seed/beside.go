@@ -69,7 +69,8 @@ const makeRequestDays = `
 	       $2::timestamptz - make_interval(days => $1::integer), $1::integer + 3)`
 
 // makeRequests logs $1 requests from $2 to $3. Few clients send most; one in
-// twenty is refused, one in five hundred fails.
+// twenty is refused, most of these with the status 500 of a pending draw, and
+// one in five hundred fails.
 const makeRequests = `
 	WITH callers AS MATERIALIZED (
 		SELECT row_number() OVER (ORDER BY md5(client_id)) AS place, client_id, partner_uid,
@@ -94,13 +95,14 @@ const makeRequests = `
 	            ELSE '/api/v2/application' END,
 	       '/api/v2/loan/' || a.application_uid, c.client_id, true, c.partner_uid, a.merchant_uid,
 	       a.application_uid,
-	       CASE WHEN fate < 0.002 THEN 500 WHEN fate < 0.02 THEN 400 WHEN fate < 0.05 THEN 409
-	            ELSE 200 END,
+	       CASE WHEN fate < 0.002 THEN 500 WHEN fate < 0.02 THEN 400
+	            WHEN fate < 0.0201 THEN 422 WHEN fate < 0.05 THEN 500 ELSE 200 END,
 	       CASE WHEN fate < 0.002 THEN 'INTERNAL' WHEN fate < 0.02 THEN 'VALIDATION_ERROR'
 	            WHEN fate < 0.0201 THEN 'IDEMPOTENCY_MISMATCH'
 	            WHEN fate < 0.05 THEN 'DRAW_PENDING' END,
 	       CASE WHEN kind >= 0.7 THEN 'seed-key-' || n END, false,
-	       3000 + floor(whose * 40000)::bigint, 200, 900, '203.0.113.20', 'seed/1.0'
+	       3000 + floor(whose * 40000)::bigint, CASE WHEN kind < 0.7 THEN 0 ELSE 200 END,
+	       900, '203.0.113.20', 'seed/1.0'
 	  FROM picked p
 	  JOIN callers c USING (place)
 	  JOIN seed_applications a ON a.partner_uid = c.partner_uid

@@ -2,7 +2,23 @@
 // finished values from web/docs and looks nothing up.
 package docsview
 
-import "strconv"
+import (
+	"strconv"
+	"strings"
+)
+
+// breakable cuts a name into the parts between which a line may end. Whole
+// addresses are left alone.
+func breakable(name string) []string {
+	if strings.Contains(name, "://") {
+		return []string{name}
+	}
+	return strings.FieldsFunc(joints.Replace(name), func(r rune) bool { return r == 0 })
+}
+
+// joints are the characters after which a name may be broken; hyphens are by
+// themselves.
+var joints = strings.NewReplacer(".", ".\x00", "_", "_\x00", "/", "/\x00")
 
 // Page is the frame around every page.
 type Page struct {

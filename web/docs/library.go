@@ -14,6 +14,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"drawbridge/static"
 	"drawbridge/views/docsview"
 )
 
@@ -98,6 +99,7 @@ func (l *library) addAssets() error {
 		".svg": "image/svg+xml",
 	}
 	return walk(assetFiles, "assets", func(name string, body []byte) error {
+		body = bytes.ReplaceAll(body, []byte(path.Base(static.Font)), []byte(static.URL(static.Font)))
 		sum := sha256.Sum256(body)
 		extension := path.Ext(name)
 		address := "/assets/" + strings.TrimSuffix(name, extension) + "." +

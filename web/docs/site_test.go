@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"drawbridge/internal/lending"
+	"drawbridge/static"
 )
 
 const testBase = "https://lender.example/api"
@@ -111,6 +112,9 @@ func checkTarget(
 	address, from string,
 ) {
 	t.Helper()
+	if address == static.URL(static.Font) {
+		return // the server has it whether or not it serves the documentation
+	}
 	parsed, err := url.Parse(address)
 	if err != nil || parsed.IsAbs() || !strings.HasPrefix(parsed.Path, Prefix) {
 		t.Errorf("%s leads outside: %q", from, address)
