@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -74,6 +75,8 @@ func (p DeliveryPage) Waits() bool {
 type Diagnosis struct {
 	Tone  Tone
 	Title string
+	// Since is when it began, said behind the title; zero for no such time.
+	Since time.Time
 	Text  string
 	// Owner and Next may be empty.
 	Owner string
@@ -136,6 +139,9 @@ type AttemptView struct {
 	// Expanded opens the request and response.
 	Expanded bool
 }
+
+// HiddenWord is a masked value as the console says it.
+func HiddenWord(masked string) string { return strings.ReplaceAll(masked, "[hidden]", "hidden") }
 
 // HeaderView is one header line. A masked value is not the real one.
 type HeaderView struct {

@@ -1,6 +1,9 @@
 package views
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
 // CopyProps is a copy button. With a Label it is a full button, else an icon
 // whose name is "Copy" and What.
@@ -17,6 +20,32 @@ type EmptyProps struct {
 	Text   string
 	Href   string
 	Action string
+}
+
+// headerName matches the name of one of our headers, or its beginning.
+var headerName = regexp.MustCompile(`\bx-[a-z]+(-[a-z]*)*`)
+
+// sentencePart is a part of a sentence: the name of a header, or words.
+type sentencePart struct {
+	text   string
+	header bool
+}
+
+// splitHeaders parts the names of headers from the words around them.
+func splitHeaders(sentence string) []sentencePart {
+	var parts []sentencePart
+	from := 0
+	for _, at := range headerName.FindAllStringIndex(sentence, -1) {
+		if at[0] > from {
+			parts = append(parts, sentencePart{text: sentence[from:at[0]]})
+		}
+		parts = append(parts, sentencePart{sentence[at[0]:at[1]], true})
+		from = at[1]
+	}
+	if from < len(sentence) {
+		parts = append(parts, sentencePart{text: sentence[from:]})
+	}
+	return parts
 }
 
 // FieldProps is what every labelled control has.

@@ -47,8 +47,10 @@ type BarPlotProps struct {
 // each series. A value of 0 is none, and interrupts its line.
 type LinePlotProps struct {
 	ID, Title, Step string
-	Series          []Series
-	Bars            []Bar
+	// Empty says in words that there is no value at all.
+	Empty  string
+	Series []Series
+	Bars   []Bar
 }
 
 // SparklineProps is a small plot for a row of a list: counts of a good and a bad
@@ -191,6 +193,14 @@ func (p LinePlotProps) none() bool {
 		}
 	}
 	return true
+}
+
+// top says the highest value for the axis; nothing without any.
+func (p LinePlotProps) top() string {
+	if p.none() {
+		return ""
+	}
+	return "Highest: " + Duration(time.Duration(p.tallest())*time.Millisecond)
 }
 
 func (p LinePlotProps) summary() string {

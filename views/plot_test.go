@@ -57,6 +57,17 @@ func TestLinePlotBreaksWhereNothingIs(t *testing.T) {
 	}
 }
 
+func TestALinePlotWithoutValuesClaimsNoHighest(t *testing.T) {
+	t.Parallel()
+	page := html(t, LinePlot(LinePlotProps{
+		ID: "lines", Title: "Time to answer", Step: "Hour", Empty: "No successful attempt",
+		Series: []Series{{Name: "95 % within", Tone: Calm}}, Bars: []Bar{{Values: []int{0}}},
+	}))
+	if !strings.Contains(page, "No successful attempt") || strings.Contains(page, "Highest") {
+		t.Errorf("the plot says %s", page)
+	}
+}
+
 func TestSparklineIsNamed(t *testing.T) {
 	t.Parallel()
 	page := html(t, Sparkline(SparklineProps{

@@ -150,10 +150,10 @@ func versionTable(rows []VersionRow) TableProps[VersionRow] {
 		RowID:   func(r VersionRow) string { return "version-" + strconv.Itoa(r.Number) },
 		Rows:    rows,
 		Columns: []Column[VersionRow]{
-			{Title: "Version", Header: true, Class: "w-result", Cell: versionNumberCell},
+			{Title: "Version", Header: true, Class: "w-version", Cell: versionNumberCell},
 			{Title: "What", Cell: versionChangeCell},
 			{Title: "Who", Class: "col-a w-third", Cell: versionByCell},
-			{Title: "When", Class: "w-time end", Cell: versionTimeCell},
+			{Title: "When", Class: "col-a w-time end", Cell: versionTimeCell},
 			{Title: "Action", Class: "w-id end", Cell: versionActCell},
 		},
 	}
@@ -162,9 +162,10 @@ func versionTable(rows []VersionRow) TableProps[VersionRow] {
 // ActionForm is the page of an action that asks for a reason first.
 type ActionForm struct {
 	Frame
-	UID    string
-	URL    string
-	Action string
+	UID     string
+	URL     string
+	Partner string
+	Action  string
 	// Consequences say what will happen, one sentence each.
 	Consequences []string
 	// Confirm is what must be typed to go on; empty for nothing.
@@ -187,9 +188,10 @@ type ActionForm struct {
 // RotateForm puts a new secret in force.
 type RotateForm struct {
 	Frame
-	UID  string
-	URL  string
-	Auth string
+	UID     string
+	URL     string
+	Partner string
+	Auth    string
 	// Mode is "generate" or "paste".
 	Mode    string
 	Secret  string
@@ -218,11 +220,12 @@ func (f RotateForm) faults() []filterFault {
 // TestForm sends a test event, and shows what became of the last one.
 type TestForm struct {
 	Frame
-	UID    string
-	URL    string
-	Paused bool
-	Event  string
-	Events []Option
+	UID     string
+	URL     string
+	Partner string
+	Paused  bool
+	Event   string
+	Events  []Option
 	// Result is the test that was sent, nil before.
 	Result *TestResult
 	Fault  string

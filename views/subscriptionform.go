@@ -217,7 +217,7 @@ func (f SubscriptionForm) mayKeep() bool { return f.StoredAuth != "" && f.Stored
 func (f SubscriptionForm) eventOptions() []Option {
 	options := make([]Option, 0, len(f.Events))
 	for _, event := range f.Events {
-		options = append(options, Option{Value: event.Kind, Label: event.Title + " (" + event.Kind + ")"})
+		options = append(options, Option{Value: event.Kind, Label: event.Title})
 	}
 	return options
 }

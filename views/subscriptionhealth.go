@@ -80,8 +80,9 @@ func (h HealthView) plot() BarPlotProps {
 // times is the plot of how long the slowest of the successful attempts took.
 func (h HealthView) times() LinePlotProps {
 	props := LinePlotProps{
-		ID: "health-times", Title: "Time to answer by hour, p95", Step: "Hour",
-		Series: []Series{{Name: "p95", Tone: Calm}},
+		ID: "health-times", Title: "Time to answer by hour, 95 % of the successes within",
+		Step: "Hour", Empty: "No successful attempt in this time",
+		Series: []Series{{Name: "95 % within", Tone: Calm}},
 	}
 	for _, hour := range h.Hours {
 		props.Bars = append(props.Bars, Bar{
@@ -109,6 +110,14 @@ func (h HealthView) rate() string {
 		return "no traffic"
 	}
 	return h.Rate
+}
+
+// success is the rate as part of a sentence.
+func (h HealthView) success() string {
+	if h.Rate == "" {
+		return h.rate()
+	}
+	return h.Rate + " succeeded"
 }
 
 func probeTable(changes []ProbeChange) TableProps[ProbeChange] {

@@ -155,18 +155,18 @@ func subscriptionSamplePages(word string) map[string]templ.Component {
 		}),
 		"empty mailbox": MailboxPage(Mailbox{Frame: sampleFrame(word), Sends: true}),
 		"subscription action": ActionPage(ActionForm{
-			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Action: "restore",
+			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Partner: word, Action: "restore",
 			Consequences: []string{word}, Confirm: word, Typed: word, Reason: word, Fault: word,
 			Danger: true, Button: "Restore", Icon: "history", Version: 2,
 			Diff: []DiffRow{{Setting: "URL", Before: word, After: word}},
 		}),
 		"subscription rotation": RotatePage(RotateForm{
-			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Auth: "hmac", Mode: "paste",
+			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Partner: word, Auth: "hmac", Mode: "paste",
 			Secret: word, Overlap: word, Overlaps: []Option{{Value: "1h", Label: "1 hour"}},
 			Reason: word, Faults: map[string]string{"secret": word},
 		}),
 		"subscription test": TestPage(TestForm{
-			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Event: word, Fault: word,
+			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Partner: word, Event: word, Fault: word,
 			Events: []Option{{Value: word, Label: word}},
 			Result: &TestResult{
 				Delivery: sampleRow(word), Attempts: []AttemptView{sampleAttempt(word)},

@@ -102,12 +102,17 @@ func HostOf(address string) string {
 	return parsed.Host
 }
 
-// Duration writes a length of time with a sensible unit: 840 µs, 42 ms, 1.2 s,
+// tenth is how exact short times are: their parts add up.
+const tenth = 100 * time.Microsecond
+
+// Duration writes a length of time with a sensible unit: 840 µs, 4.2 ms, 1.2 s,
 // 3 min 5 s. It is rounded before the unit is chosen: no hour reads as 60 min.
 func Duration(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
 		return fmt.Sprintf("%d µs", d.Microseconds())
+	case d.Round(tenth) < 10*time.Millisecond:
+		return strconv.FormatFloat(float64(d.Round(tenth))/float64(time.Millisecond), 'f', -1, 64) + " ms"
 	case d.Round(time.Millisecond) < time.Second:
 		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
 	case d.Round(100*time.Millisecond) < 10*time.Second:
@@ -167,11 +172,11 @@ func httpStatus(code int) string {
 	return strconv.Itoa(code)
 }
 
-// breakable cuts a dotted name into the parts between which a line may end.
+// breakable cuts a name into the parts between which a line may end.
 func breakable(name string) []string {
 	var parts []string
 	for name != "" {
-		end := strings.IndexAny(name, ".-") + 1
+		end := strings.IndexAny(name, ".-_/@") + 1
 		if end == 0 {
 			end = len(name)
 		}

@@ -2,6 +2,7 @@ package views
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -115,6 +116,9 @@ func TestDuration(t *testing.T) {
 	}{
 		{0, "0 µs"},
 		{840 * time.Microsecond, "840 µs"},
+		{1960 * time.Microsecond, "2 ms"},
+		{4240 * time.Microsecond, "4.2 ms"},
+		{9960 * time.Microsecond, "10 ms"},
 		{42 * time.Millisecond, "42 ms"},
 		{1340 * time.Millisecond, "1.3 s"},
 		{30 * time.Second, "30 s"},
@@ -133,6 +137,19 @@ func TestDuration(t *testing.T) {
 		if got := Duration(test.in); got != test.want {
 			t.Errorf("Duration(%v) = %q, want %q", test.in, got, test.want)
 		}
+	}
+}
+
+func TestHeadersInASentenceStayWhole(t *testing.T) {
+	t.Parallel()
+	var got []string
+	for _, part := range splitHeaders("In x-hmac-signature, not x-drawbridge-. An ox-cart, x.") {
+		if part.header {
+			got = append(got, part.text)
+		}
+	}
+	if want := []string{"x-hmac-signature", "x-drawbridge-"}; !slices.Equal(got, want) {
+		t.Errorf("headers %q, want %q", got, want)
 	}
 }
 

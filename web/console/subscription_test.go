@@ -331,7 +331,16 @@ func TestPauseResumeAndDelete(t *testing.T) {
 	r.publish("Approved")
 	r.publish("Closed")
 	r.work()
-	resume := b.get(views.SubscriptionAct(uid, "resume")).text(".consequences")
+	again := b.get(views.SubscriptionAct(uid, "pause")).wantStatus(t, http.StatusSeeOther)
+	got := b.get(again.Location).text("main .notice")
+	if !strings.Contains(got, "It is already paused.") {
+		t.Errorf("asked to pause it again, the page says %q", got)
+	}
+	asked := b.get(views.SubscriptionAct(uid, "resume"))
+	if got = asked.text(".resend-to"); !strings.Contains(got, "Events of Sunvolt") {
+		t.Errorf("the form names %q, want the partner too", got)
+	}
+	resume := asked.text(".consequences")
 	if !strings.Contains(resume, "2 deliveries wait") {
 		t.Errorf("resuming announces %q", resume)
 	}
@@ -361,6 +370,27 @@ func TestPauseResumeAndDelete(t *testing.T) {
 	want := []string{"subscription.pause: their request", "subscription.delete: contract ended"}
 	if diff := cmp.Diff(want, r.audited()); diff != "" {
 		t.Errorf("audit log (-want +got):\n%s", diff)
+	}
+}
+
+// Who resumes what is not paused hears that, and not that something went out.
+func TestResumingAnActiveSubscriptionSaysSo(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b, endpoint := r.asOperator(), r.receiver()
+	made, _ := r.subscribe(endpoint.URL)
+	act := views.SubscriptionAct(made.UID.String(), "resume")
+	for _, ask := range []func() answer{
+		func() answer { return b.get(act) },
+		func() answer { return b.post(act, url.Values{}) },
+	} {
+		reply := ask().wantStatus(t, http.StatusSeeOther)
+		if got := b.get(reply.Location).text("main .notice"); got != "It is not paused." {
+			t.Errorf("the page says %q", got)
+		}
+	}
+	if got := r.audited(); len(got) > 0 {
+		t.Errorf("the audit log has %q, though nothing changed", got)
 	}
 }
 

@@ -20,7 +20,11 @@ type action struct {
 	// name is the last part of the path and the verb in the audit log.
 	name, title, button, icon, done string
 	danger                          bool
-	change                          func(
+	// reached tells that there is nothing to do, which already says; nil where
+	// there always is.
+	reached func(s webhook.Subscription) bool
+	already string
+	change  func(
 		s *webhook.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
 	) (webhook.Subscription, error)
 	// consequences say what will happen; waiting is how many have not gone out.
@@ -30,11 +34,12 @@ type action struct {
 var pauseAction = action{
 	name: "pause", title: "Pause the subscription", button: "Pause", icon: "pause",
 	done:   "Paused. Deliveries that fall due wait until it is resumed.",
-	change: (*webhook.Service).Pause,
+	change: (*webhook.Service).Pause, already: "It is already paused.",
+	reached: func(s webhook.Subscription) bool { return s.State == webhook.StatePaused },
 	consequences: func(_ webhook.Subscription, waiting int) []string {
 		return []string{
-			"Nothing is sent to this endpoint until somebody resumes it. Requests under way end as " +
-				"they do.",
+			"Nothing is sent to this endpoint until somebody resumes it. Requests under way are " +
+				"finished.",
 			"Events go on being recorded: their deliveries wait and nothing is lost.",
 			fmt.Sprintf("%s now, retries included.", waitNow(waiting)),
 		}
@@ -44,6 +49,8 @@ var pauseAction = action{
 var resumeAction = action{
 	name: "resume", title: "Resume the subscription", button: "Resume", icon: "play",
 	done: "Resumed. What waited goes out now.", change: (*webhook.Service).Resume,
+	already: "It is not paused.",
+	reached: func(s webhook.Subscription) bool { return s.State != webhook.StatePaused },
 	consequences: func(s webhook.Subscription, waiting int) []string {
 		if waiting == 0 {
 			return []string{"Nothing waits. What happens from now on is sent at once."}
@@ -58,7 +65,7 @@ var deleteAction = action{
 	done: "Deleted. Its log is kept.", danger: true, change: (*webhook.Service).Delete,
 	consequences: func(s webhook.Subscription, waiting int) []string {
 		return []string{
-			fmt.Sprintf("%s is sent nothing any more. This cannot be undone.", views.HostOf(s.URL)),
+			fmt.Sprintf("Nothing more is sent to %s. This cannot be undone.", views.HostOf(s.URL)),
 			cancelledWords(waiting),
 			"Its log and its versions are kept, and what was sent can still be looked up.",
 			"Events that happen from now on do not reach it, not even if it is made anew later.",
@@ -93,6 +100,9 @@ func (c *Console) ask(a action) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
+		if a.reached != nil && a.reached(current) {
+			return c.leadBack(ctx, current, a.already)
+		}
 		return c.showAction(ctx, http.StatusOK, a, current, views.ActionForm{})
 	}
 }
@@ -102,6 +112,9 @@ func (c *Console) showAction(
 ) error {
 	waiting, err := c.waiting(ctx.Request().Context(), s)
 	if err != nil {
+		return err
+	}
+	if form.Partner, err = c.partnerOf(ctx, s); err != nil {
 		return err
 	}
 	form.UID, form.URL, form.Action = s.UID.String(), s.URL, a.name
@@ -129,10 +142,15 @@ func (c *Console) perform(a action) echo.HandlerFunc {
 				Reason: reason, Typed: typed, Fault: "Type the host exactly as it stands above.",
 			})
 		}
+		done := a.done
 		err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) error {
 			changed, err := a.change(c.Webhooks, request, tx, current.UID, currentUser(ctx).Email)
-			if err != nil || changed.Version == current.Version {
+			if err != nil {
 				return err
+			}
+			if changed.Version == current.Version {
+				done = a.already
+				return nil
 			}
 			return c.auditSubscription(ctx, tx, operator.Entry{
 				Action: "subscription." + a.name, Subject: current.UID.String(), Reason: reason,
@@ -143,7 +161,12 @@ func (c *Console) perform(a action) echo.HandlerFunc {
 		if err != nil {
 			return err
 		}
-		c.leaveNotice(ctx, a.done)
-		return leadTo(ctx, views.SubscriptionPath(current.UID.String()))
+		return c.leadBack(ctx, current, done)
 	}
+}
+
+// leadBack leads to the subscription, which says what became of an action.
+func (c *Console) leadBack(ctx echo.Context, s webhook.Subscription, notice string) error {
+	c.leaveNotice(ctx, notice)
+	return leadTo(ctx, views.SubscriptionPath(s.UID.String()))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -81,17 +82,14 @@ func (c *Console) describeTrouble(
 	if health.FailingSince == nil {
 		return nil
 	}
-	since := health.FailingSince.UTC().Format("15:04 UTC")
-	if c.DB.Now().Sub(*health.FailingSince) > 12*time.Hour {
-		since = health.FailingSince.UTC().Format("2006-01-02 15:04 UTC")
-	}
 	why := webhook.Diagnose(webhook.AttemptRecord{
 		HTTPStatus: health.LastStatus, ErrorClass: health.LastClass, Error: health.LastError,
 	})
 	page.Banner = views.Diagnosis{
 		Tone: views.Warn, Text: why.Summary, Owner: string(why.Owner), Next: why.Next,
-		Title: fmt.Sprintf("%s since %s, %s", views.OutcomeWord(health.LastStatus,
-			string(health.LastClass)), since, counted(health.ConsecutiveFailures, "failure", "failures")),
+		Title: views.OutcomeWord(health.LastStatus, string(health.LastClass)) + ": " +
+			counted(health.ConsecutiveFailures, "failure", "failures"),
+		Since: *health.FailingSince,
 	}
 	if s.State == webhook.StateFailing {
 		page.Banner.Tone = views.Bad
@@ -140,7 +138,7 @@ func (c *Console) healthTab(
 	tab.Probe = probeView(probe, c.DB.Now())
 	for _, change := range changes {
 		tab.Probe.Changes = append(tab.Probe.Changes,
-			views.ProbeChange{At: change.At, Finding: sentence(change.Finding)})
+			views.ProbeChange{At: change.At, Finding: strings.TrimSuffix(sentence(change.Finding), ".")})
 	}
 	return tab, nil
 }

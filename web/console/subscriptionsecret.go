@@ -93,6 +93,9 @@ func (c *Console) showRotate(
 	form.UID, form.URL, form.Auth = s.UID.String(), s.URL, string(s.Auth)
 	form.Overlaps = overlapOptions()
 	var err error
+	if form.Partner, err = c.partnerOf(ctx, s); err != nil {
+		return err
+	}
 	form.Frame, err = c.subscriptionFrame(ctx, s, "Rotate the secret")
 	if err != nil {
 		return err
@@ -108,6 +111,12 @@ func (c *Console) subscriptionFrame(
 		views.Crumb{Label: "Subscriptions", Href: views.PathSubscriptions},
 		views.Crumb{Label: views.HostOf(s.URL), Href: views.SubscriptionPath(s.UID.String())},
 		views.Crumb{Label: title})
+}
+
+// partnerOf is the name of the partner whose events the subscription sends.
+func (c *Console) partnerOf(ctx echo.Context, s webhook.Subscription) (string, error) {
+	owner, err := c.Partners.Partner(ctx.Request().Context(), s.PartnerUID)
+	return owner.Name, err
 }
 
 // rotate puts a new secret in force and shows it once.

@@ -37,10 +37,13 @@ func (c *Console) showTest(
 	form.Paused = s.State == webhook.StatePaused
 	for _, kind := range lending.AllEventKinds() {
 		form.Events = append(form.Events, views.Option{
-			Value: string(kind), Label: kind.Title() + " (" + string(kind) + ")",
+			Value: string(kind), Label: kind.Title(),
 		})
 	}
 	var err error
+	if form.Partner, err = c.partnerOf(ctx, s); err != nil {
+		return err
+	}
 	form.Frame, err = c.subscriptionFrame(ctx, s, "Send a test event")
 	if err != nil {
 		return err

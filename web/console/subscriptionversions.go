@@ -110,6 +110,8 @@ func (c *Console) diffRows(
 			}
 		case change.Masked && change.Before == change.After:
 			row.Before, row.After = "one hidden value", "another one"
+		case change.Masked:
+			row.Before, row.After = views.HiddenWord(row.Before), views.HiddenWord(row.After)
 		}
 		row.Before, row.After = orNone(row.Before), orNone(row.After)
 		rows = append(rows, row)
@@ -155,10 +157,13 @@ func (c *Console) restoreForm(ctx echo.Context) error {
 		Consequences: []string{
 			fmt.Sprintf("Version %d becomes the configuration in force once more, as version %d.",
 				number, current.Version+1),
-			"The secret stays the present one: versions have none of their own. Whether the " +
-				"subscription is paused stays too.",
-			"It is checked by the rules of today first.",
+			"The secret stays the present one: versions have none of their own. The " +
+				"subscription stays paused or active.",
+			"It is checked against today's rules first.",
 		},
+	}
+	if form.Partner, err = c.partnerOf(ctx, current); err != nil {
+		return err
 	}
 	form.Diff, err = c.diffRows(request, slices.DeleteFunc(diff.Changes, stays))
 	if err != nil {
