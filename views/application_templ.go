@@ -1063,7 +1063,7 @@ func applicationFacts(p ApplicationPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = uidFact("Application and loan", p.Row.UID, "").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = uidFact("Application and loan id", p.Row.UID, "").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

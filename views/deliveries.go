@@ -253,8 +253,8 @@ func pickTable(rows []DeliveryRow) TableProps[DeliveryRow] {
 }
 
 // without leaves columns out where what they say is said above the table.
-func without(table TableProps[DeliveryRow], titles ...string) TableProps[DeliveryRow] {
-	table.Columns = slices.DeleteFunc(table.Columns, func(c Column[DeliveryRow]) bool {
+func without[T any](table TableProps[T], titles ...string) TableProps[T] {
+	table.Columns = slices.DeleteFunc(table.Columns, func(c Column[T]) bool {
 		return slices.Contains(titles, c.Title)
 	})
 	return table

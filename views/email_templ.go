@@ -835,7 +835,7 @@ func emailFacts(p EmailPage) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = uidFact("E-mail", p.Email.UID, "").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = uidFact("E-mail id", p.Email.UID, "").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -862,7 +862,7 @@ func emailFacts(p EmailPage) templ.Component {
 			}
 		}
 		if p.Email.Application != "" {
-			templ_7745c5c3_Err = uidFact("Application", p.Email.Application, ApplicationPath(p.Email.Application)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = uidFact("Application id", p.Email.Application, ApplicationPath(p.Email.Application)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1214,7 +1214,7 @@ func EmailSamplesPage(p EmailSamples) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 100, "</h1><p>Each kind of e-mail with invented facts, in the colours of the mail settings.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 100, "</h1><p>Each kind of e-mail with invented facts, in the colours of the e-mail settings.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1240,7 +1240,7 @@ func EmailSamplesPage(p EmailSamples) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 103, "Mail settings</a></div>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 103, "E-mail settings</a></div>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -143,8 +143,8 @@ func navigation() []navGroup {
 			{SectionPeople, "People", "user", PathPeople, "u"},
 			{SectionAudit, "Audit log", "history", PathAudit, "l"},
 			{SectionQueues, "Job queues", "list-checks", PathQueues, "q"},
-			{SectionSystem, "System", "activity", PathSystem, "y"},
-			{SectionSettings, "Settings", "lock", PathSettings, "c"},
+			{SectionSystem, "System", "server", PathSystem, "y"},
+			{SectionSettings, "Settings", "settings", PathSettings, "c"},
 		}},
 		{title: "Reference", items: []navItem{
 			{"docs", "Docs", "book-open", PathDocs, "h"},

@@ -80,7 +80,7 @@ func loanTable(rows []LoanRow) TableProps[LoanRow] {
 			{Title: "Amount", Class: "col-a w-amount end", Cell: loanAmountCell},
 			{Title: "Drawn", Class: "col-b w-amount end", Cell: loanDrawnCell},
 			{Title: "Balance", Class: "col-b w-amount end", Cell: loanBalanceCell},
-			{Title: "Opened", Class: "w-time end", Cell: loanOpenedCell},
+			{Title: "Opened", Class: "w-time w-day end", Cell: loanOpenedCell},
 		},
 	}
 }

@@ -85,21 +85,21 @@ func MailSettingsPage(p MailSettings) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = Input(InputProps{
-				FieldProps: p.Form.field("primary_color", "Colour of the head", "Now "+p.Form.PrimaryColor+". The text on it turns black or white, whichever can be read."),
+				FieldProps: p.Form.field("primary_color", "Header colour", "Now "+p.Form.PrimaryColor+". The text on it turns black or white, whichever can be read."),
 				Name:       "primary_color", Value: p.Form.PrimaryColor, Type: "color",
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = Input(InputProps{
-				FieldProps: p.Form.field("accent_color", "Colour of what matters", "Now "+p.Form.AccentColor+". Buttons, links and the line beside what is asked for."),
+				FieldProps: p.Form.field("accent_color", "Accent colour", "Now "+p.Form.AccentColor+". Buttons, links and the line beside what is asked for."),
 				Name:       "accent_color", Value: p.Form.AccentColor, Type: "color",
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = Input(InputProps{
-				FieldProps: p.Form.field("reply_to", "Answers go to", "An address that somebody reads. Without one, e-mails ask not to be answered."),
+				FieldProps: p.Form.field("reply_to", "Replies go to", "An address that somebody reads. Without one, e-mails ask not to be answered."),
 				Name:       "reply_to", Value: p.Form.ReplyTo, Type: "email", MaxLength: 254,
 				Autocomplete: "off",
 			}).Render(ctx, templ_7745c5c3_Buffer)

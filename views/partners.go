@@ -186,7 +186,7 @@ func partnerTable(rows []PartnerRow) TableProps[PartnerRow] {
 			{Title: "Merchants", Class: "col-a w-count end", Cell: partnerMerchantsCell},
 			{Title: "Clients", Class: "col-b w-count end", Cell: partnerClientsCell},
 			{Title: "Subscriptions", Class: "col-b w-count end", Cell: partnerSubscriptionsCell},
-			{Title: "Created", Class: "w-time end", Cell: partnerCreatedCell},
+			{Title: "Created", Class: "w-time w-day end", Cell: partnerCreatedCell},
 		},
 	}
 }

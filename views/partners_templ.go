@@ -451,7 +451,7 @@ func PartnerDetailPage(p PartnerPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = uidFact("Partner", p.UID, "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = uidFact("Partner id", p.UID, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -687,7 +687,7 @@ func MerchantDetailPage(p MerchantPage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = Table(applicationTable(p.Applications)).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = Table(without(applicationTable(p.Applications), "Merchant")).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -696,11 +696,11 @@ func MerchantDetailPage(p MerchantPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = uidFact("Merchant", p.UID, "").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = uidFact("Merchant id", p.UID, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = uidFact("Partner", p.PartnerUID, PartnerPath(p.PartnerUID)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = uidFact("Partner id", p.PartnerUID, PartnerPath(p.PartnerUID)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

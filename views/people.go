@@ -24,7 +24,7 @@ type PersonRow struct {
 func (r PersonRow) chip() ChipProps {
 	switch {
 	case r.Disabled:
-		return ChipProps{"ban", "Disabled", Mute}
+		return ChipProps{"ban", "No access", Mute}
 	case r.LastSignIn.IsZero():
 		return ChipProps{"clock", "Invited", Calm}
 	}
@@ -69,20 +69,27 @@ func personTable(rows []PersonRow) TableProps[PersonRow] {
 			{Title: "Person", Header: true, Cell: personNameCell},
 			{Title: "Role", Class: "col-a w-rate", Cell: personRoleCell},
 			{Title: "Second factor", Class: "col-b w-state", Cell: personFactorCell},
-			{Title: "Last sign-in", Class: "w-time", Cell: func(r PersonRow) templ.Component {
+			{Title: "Last sign-in", Class: "w-time end", Cell: func(r PersonRow) templ.Component {
 				return Time(r.LastSignIn)
 			}},
 		},
 	}
 }
 
-// roleOptions are the roles to choose from, each with what it may do.
+// RoleWord is what a role is called.
+func RoleWord(role string) string { return capital(role) }
+
+// roleHint says what each role may do.
+const roleHint = "Support sees everything but secrets, and re-sends. Operators also change " +
+	"subscriptions, applications and clients. Admins also change people, products and settings."
+
+// roleOptions are the roles to choose from.
 func roleOptions() []Option {
-	return []Option{
-		{Value: "support", Label: "support: sees everything but secrets, re-sends"},
-		{Value: "operator", Label: "operator: also subscriptions, applications, clients"},
-		{Value: "admin", Label: "admin: also people, products, settings"},
+	var options []Option
+	for _, role := range []string{"support", "operator", "admin"} {
+		options = append(options, Option{Value: role, Label: RoleWord(role)})
 	}
+	return options
 }
 
 // PersonForm is the page that invites somebody.

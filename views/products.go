@@ -2,6 +2,7 @@ package views
 
 import (
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -30,6 +31,14 @@ func (r ProductRow) chip() ChipProps {
 	}
 	return ChipProps{"pause", "Not offered", Mute}
 }
+
+// shares are the schedule's percentages, to be read.
+func (r ProductRow) shares() string {
+	return strings.ReplaceAll(r.Schedule, ",", " / ") + "\u00a0%"
+}
+
+// bounds are the amounts that it lends.
+func (r ProductRow) bounds() string { return r.Min + " to " + r.Max }
 
 func (r ProductRow) switchLabel() string {
 	if r.Active {
@@ -61,16 +70,16 @@ func productTable(p ProductList) TableProps[ProductRow] {
 		Columns: []Column[ProductRow]{
 			{Title: "State", Class: "w-state", Cell: productStateCell},
 			{Title: "Product", Header: true, Cell: productNameCell},
-			{Title: "Schedule", Class: "col-a w-place", Cell: productScheduleCell},
-			{Title: "Lends", Class: "col-b w-place end", Cell: productBoundsCell},
-			{Title: "Months", Class: "col-b w-rate end", Cell: productTermCell},
+			{Title: "Schedule", Class: "col-a w-range", Cell: productScheduleCell},
+			{Title: "Lends", Class: "col-c w-range end", Cell: productBoundsCell},
+			{Title: "Months", Class: "col-c w-short end", Cell: productTermCell},
 			{Title: "Rate", Class: "col-b w-rate end", Cell: productRateCell},
-			{Title: "Fee", Class: "col-b w-rate end", Cell: productFeeCell},
+			{Title: "Fee", Class: "col-c w-rate end", Cell: productFeeCell},
 		},
 	}
 	if p.Allows("admin") {
 		table.Columns = append(table.Columns,
-			Column[ProductRow]{Title: "Change", Class: "w-result end", Cell: productSwitchCell})
+			Column[ProductRow]{Title: "Change", Class: "w-switch end", Cell: productSwitchCell})
 	}
 	return table
 }

@@ -43,6 +43,36 @@ func QueueActPath(queue, act string) string {
 	return PathQueues + "/" + url.PathEscape(queue) + "/" + act
 }
 
+// queueWords are what the queues are called.
+var queueWords = map[string]string{
+	"bulk": "Bulk re-sends", "default": "General work", "email": "E-mails",
+	"health": "Health of endpoints", "webhook": "Deliveries",
+}
+
+// QueueWord is what a queue is called.
+func QueueWord(name string) string {
+	if word := queueWords[name]; word != "" {
+		return word
+	}
+	return name
+}
+
+// jobWords say what the kinds of jobs do.
+var jobWords = map[string]string{
+	"housekeep": "Makes partitions ahead, clears what expired", "probe_endpoints": "Probes endpoints",
+	"retain": "Removes what is kept no longer", "send_email": "Sends an e-mail",
+	"tally_outcomes": "Adds attempts up", "watch_health": "Follows health, raises alarms",
+	"webhook_bulk_resend": "Runs a bulk re-send", "webhook_deliver": "Sends a delivery",
+}
+
+// JobWord says what a kind of job does.
+func JobWord(kind string) string {
+	if word := jobWords[kind]; word != "" {
+		return word
+	}
+	return kind
+}
+
 // QueueRow is one queue as it is now.
 type QueueRow struct {
 	Name   string
@@ -161,7 +191,7 @@ func queueTable(rows []QueueRow) TableProps[QueueRow] {
 				func(r QueueRow) string { return r.Retrying }),
 			count("Later", "col-c w-rate end", "scheduled", func(r QueueRow) string { return r.Later }),
 			count("Given up", "col-a w-rate end", "discarded", func(r QueueRow) string { return r.GivenUp }),
-			{Title: "Oldest due", Class: "col-b w-time", Cell: func(r QueueRow) templ.Component {
+			{Title: "Oldest due", Class: "col-b w-time end", Cell: func(r QueueRow) templ.Component {
 				return Time(r.Oldest)
 			}},
 			{Title: "Action", Class: "w-act end", Cell: queueActCell},
@@ -179,8 +209,8 @@ func jobTable(rows []JobRow) TableProps[JobRow] {
 				return Chip(JobChip(r.State))
 			}},
 			{Title: "Job", Class: "w-third", Header: true, Cell: jobNameCell},
-			{Title: "Queue", Class: "col-b w-rate", Cell: func(r JobRow) templ.Component {
-				return visibleCell(r.Queue)
+			{Title: "Queue", Class: "col-b w-id", Cell: func(r JobRow) templ.Component {
+				return visibleCell(QueueWord(r.Queue))
 			}},
 			{Title: "Attempts", Class: "col-a w-rate", Cell: func(r JobRow) templ.Component {
 				return visibleCell(r.Attempts)

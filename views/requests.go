@@ -120,7 +120,9 @@ type RequestList struct {
 	// Partners, Codes and Methods are the choices of the filter form.
 	Partners, Codes, Methods []Option
 	Rows                     []RequestRow
-	Summary                  string
+	// KeptDays is for how many days the log keeps a request.
+	KeptDays int
+	Summary  string
 	// Newest and Older are neighbouring pages, empty where there is none.
 	Newest, Older string
 	// Export is the filter as the file's form sends it.
@@ -149,7 +151,7 @@ func requestTable(rows []RequestRow) TableProps[RequestRow] {
 			{Title: "Error", Class: "col-b w-place", Cell: requestErrorCell},
 			{Title: "Partner", Class: "col-b w-place", Cell: requestPartnerCell},
 			{Title: "Took", Class: "col-a w-rate end", Cell: requestTookCell},
-			{Title: "When", Class: "w-time end", Cell: requestTimeCell},
+			{Title: "When", Class: "w-time w-day end", Cell: requestTimeCell},
 		},
 	}
 }

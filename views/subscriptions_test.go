@@ -161,12 +161,14 @@ func subscriptionSamplePages(word string) map[string]templ.Component {
 			Diff: []DiffRow{{Setting: "URL", Before: word, After: word}},
 		}),
 		"subscription rotation": RotatePage(RotateForm{
-			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Partner: word, Auth: "hmac", Mode: "paste",
+			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Partner: word,
+			Auth: "hmac", Mode: "paste",
 			Secret: word, Overlap: word, Overlaps: []Option{{Value: "1h", Label: "1 hour"}},
 			Reason: word, Faults: map[string]string{"secret": word},
 		}),
 		"subscription test": TestPage(TestForm{
-			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Partner: word, Event: word, Fault: word,
+			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Partner: word,
+			Event: word, Fault: word,
 			Events: []Option{{Value: word, Label: word}},
 			Result: &TestResult{
 				Delivery: sampleRow(word), Attempts: []AttemptView{sampleAttempt(word)},

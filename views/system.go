@@ -1,6 +1,7 @@
 package views
 
 import (
+	"slices"
 	"strconv"
 	"time"
 )
@@ -80,6 +81,25 @@ type MigrationRow struct {
 	Applied bool
 }
 
+// migrationWords name the steps that are no file of their own.
+var migrationWords = map[string]string{
+	"river": "Schema of the job queue", "lists": "Saved views and indexes of the lists",
+	"filters": "Indexes of the lists' filters",
+}
+
+// word is what the step is called.
+func (r MigrationRow) word() string {
+	if word := migrationWords[r.Name]; word != "" {
+		return word
+	}
+	return r.Name
+}
+
+// unmigrated tells that a step is missing.
+func (p System) unmigrated() bool {
+	return slices.ContainsFunc(p.Migrations, func(r MigrationRow) bool { return !r.Applied })
+}
+
 func (r MigrationRow) chip() ChipProps {
 	if r.Applied {
 		return ChipProps{"circle-check", "Applied", Good}
@@ -96,8 +116,8 @@ func processTable(rows []ProcessRow) TableProps[ProcessRow] {
 			{Title: "Host and process", Header: true, Cell: processHostCell},
 			{Title: "Version", Class: "col-b", Cell: processVersionCell},
 			{Title: "Clock ahead", Class: "end col-b", Cell: processSkewCell},
-			{Title: "Started", Class: "col-a", Cell: processStartedCell},
-			{Title: "Last sign of life", Cell: processBeatCell},
+			{Title: "Started", Class: "col-a end", Cell: processStartedCell},
+			{Title: "Last sign of life", Class: "end", Cell: processBeatCell},
 		},
 	}
 }

@@ -57,7 +57,7 @@ func (r *tour) prints() {
 		r.picture(filepath.Join(picturesIn(), file(path)+"-print.png"))
 	}
 	do(r.t, r.browser, onPaper(""), emulate(looks[0]), chromedp.Navigate(r.server.url+
-		views.PathJobConsole))
+		views.PathJobConsole), chromedp.WaitVisible(chromedp.CSS(`main, nav`)))
 	r.picture(filepath.Join(picturesIn(), "job-console.png"))
 }
 

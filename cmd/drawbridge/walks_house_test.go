@@ -19,7 +19,7 @@ func mailTasks() []task {
 		name: "naming the lender in e-mails", start: "/console/settings",
 		end: "New e-mails use these settings from now on.",
 		do: func(w *walker) {
-			w.send("Mail settings")
+			w.send("E-mail settings")
 			w.fill("Lender's name", "Lender of {me}")
 			w.send("Save settings")
 		},
@@ -40,7 +40,7 @@ func settingTasks() []task {
 		name: "requiring a second factor", start: page,
 		do: func(w *walker) {
 			for range 2 { // on, and off again
-				w.tick("operator")
+				w.tick("Operator")
 				w.send("Save sign-in")
 				w.sees("It holds from everybody's next click on.")
 			}
@@ -49,7 +49,7 @@ func settingTasks() []task {
 		name: "saying when a subscription fails", start: page,
 		end: "It holds for every subscription that has no rule of its own.",
 		do: func(w *walker) {
-			w.press("Failing subscriptions")
+			w.press("When subscriptions count as failing")
 			w.fill("Minutes without a success", "120")
 			w.send("Save")
 		},
@@ -80,11 +80,11 @@ func (w *walker) prefers(choice, attribute string) {
 
 func queueTasks() []task {
 	return []task{{
-		name: "pausing and resuming a queue", start: "/console/queues", end: "The queue email goes on.",
+		name: "pausing and resuming a queue", start: "/console/queues", end: "The queue “E-mails” goes on.",
 		do: func(w *walker) {
-			w.send("Pause queue email")
-			w.sees("The queue email is paused.")
-			w.send("Resume queue email")
+			w.send("Pause queue E-mails")
+			w.sees("The queue “E-mails” is paused.")
+			w.send("Resume queue E-mails")
 		},
 	}, {
 		name: "cancelling a job, and running it after all", end: "The job runs as soon as",
@@ -112,7 +112,7 @@ func filterTasks() []task {
 		{"/console/people", "Name or address…", "", "ada", "q=ada"},
 		{"/console/loans", "Product", "ROOF-3", "", "product="},
 		{"/console/attention?state=all", "Owner", "Nobody", "", "owner=nobody"},
-		{"/console/jobs", "Queue", "email", "", "queue=email"},
+		{"/console/jobs", "Queue", "E-mails", "", "queue=email"},
 		{"/console/audit", "Action", "", "partner.", "action=partner."},
 	} {
 		all = append(all, task{

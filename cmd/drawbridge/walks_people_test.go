@@ -19,7 +19,7 @@ func accountTasks() []task {
 			w.send("Confirm")
 			w.sees("you can do it now")
 			w.fills("E-mail", "pat.{me}@lender.example", "Name", "Pat {me}")
-			w.pick("Role", "operator")
+			w.pick("Role", "Operator")
 			w.send("Invite")
 			w.reads("one-time password", "main code")
 			w.send("Done")
@@ -96,12 +96,12 @@ func (w *walker) elsewhere(password string) {
 // peopleTasks are what an admin does about somebody.
 func peopleTasks() []task {
 	return []task{{
-		name: "changing somebody's role", end: "The role is support now.",
+		name: "changing somebody's role", end: "The role is Support now.",
 		do: func(w *walker) {
 			w.leaves()
 			w.enters(w.known["admin"], w.known["password"])
 			w.goes("{person}")
-			w.pick("Role", "support")
+			w.pick("Role", "Support")
 			w.send("Change role")
 		},
 	}, {

@@ -76,7 +76,7 @@ func TestDeliveryPageMasksSecrets(t *testing.T) {
 			t.Errorf("the page shows the secret %q", secret)
 		}
 	}
-	if got := page.text("#attempt-1 .masked"); got != "[hidden] (masked)" {
+	if got := page.text("#attempt-1 .masked"); got != "hidden (masked)" {
 		t.Errorf("the masked header reads %q", got)
 	}
 }

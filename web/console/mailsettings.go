@@ -97,8 +97,8 @@ func settingsState(settings email.Settings) map[string]any {
 func (c *Console) showMailSettings(
 	ctx echo.Context, status int, form views.MailSettingsForm,
 ) error {
-	frame, err := c.frame(ctx, views.SectionEmails, "Mail settings",
-		views.Crumb{Label: "E-mails", Href: views.PathEmails}, views.Crumb{Label: "Mail settings"})
+	frame, err := c.frame(ctx, views.SectionEmails, "E-mail settings",
+		views.Crumb{Label: "E-mails", Href: views.PathEmails}, views.Crumb{Label: "E-mail settings"})
 	if err != nil {
 		return err
 	}

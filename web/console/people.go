@@ -135,7 +135,7 @@ func peopleTabs(shown views.PeopleFilter) []views.Tab {
 	query := peopleQuery(shown)
 	var tabs []views.Tab
 	for _, tab := range []struct{ label, access string }{
-		{"All", ""}, {"With access", accessEnabled}, {"Disabled", accessDisabled},
+		{"All", ""}, {"With access", accessEnabled}, {"No access", accessDisabled},
 	} {
 		tabs = append(tabs, views.Tab{
 			Label: tab.label, Href: views.PeoplePath(with(query, "access", tab.access)),
@@ -149,7 +149,7 @@ func activePeopleFilters(shown views.PeopleFilter) []views.ActiveFilter {
 	query := peopleQuery(shown)
 	var active []views.ActiveFilter
 	for _, filter := range []struct{ name, label, value string }{
-		{"q", "Begins with", shown.Text}, {"role", "Role", shown.Role},
+		{"q", "Begins with", shown.Text}, {"role", "Role", views.RoleWord(shown.Role)},
 	} {
 		if filter.value != "" {
 			active = append(active, views.ActiveFilter{

@@ -51,7 +51,7 @@ func TestAdminsChangePeople(t *testing.T) {
 	}
 	act("role", url.Values{"role": {"operator"}}).wantStatus(t, http.StatusSeeOther)
 	sam.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
-	if got := b.get(views.PersonPath(uid)).text("main .notice"); got != "The role is operator now." {
+	if got := b.get(views.PersonPath(uid)).text("main .notice"); got != "The role is Operator now." {
 		t.Errorf("notice %q", got)
 	}
 	act("role", url.Values{"role": {"king"}}).wantStatus(t, http.StatusBadRequest)

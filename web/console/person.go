@@ -95,7 +95,7 @@ func (c *Console) setRole(ctx echo.Context) error {
 		func(tx *postgres.Tx, user operator.User) (operator.User, error) {
 			return c.Operators.SetRole(request, tx, user.UID, role)
 		})
-	return c.backToPerson(ctx, err, "The role is "+string(role)+" now.")
+	return c.backToPerson(ctx, err, "The role is "+views.RoleWord(string(role))+" now.")
 }
 
 // setAccess ends a user's access or gives it back.

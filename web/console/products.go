@@ -46,14 +46,14 @@ func productForm() views.AskForm {
 			Name: name, Label: label, Hint: hint, MaxLength: limit, Required: true, Autocomplete: "off",
 		}
 	}
-	preview := line("preview", "Preview for a loan of", "Only for the preview below.", 20)
+	preview := line("preview", "Preview for a loan of", "Not kept: only for the preview.", 20)
 	preview.Required, preview.Value = false, "10000.00"
 	return views.AskForm{
 		Title: "New product", Action: views.PathProductNew, Cancel: views.PathProducts, Wide: true,
 		Submit: "Create and offer it", Preview: views.PathProductNew, PreviewLabel: "Preview the stages",
 		Says: []string{
 			"Decisions offer it from now on. Applications that are decided, and their loans, are not " +
-				"affected. Its terms can never be changed, only taken off the offer.",
+				"affected. Its terms can never be changed; it can only be taken off offer.",
 		},
 		Controls: []views.Control{
 			line("code", "Code", "Letters, digits, \"-\", \"_\" and \".\"; partners see it.", 60),

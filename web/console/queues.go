@@ -105,11 +105,12 @@ func (c *Console) actOnQueue(ctx echo.Context) error {
 	if err != nil {
 		return lending.NewError(lending.CodeNotFound, "no queue is called %q", ctx.Param("queue"))
 	}
-	use, notice := c.Queues.Pause, "The queue "+name+" is paused. Jobs that run go on."
+	called := "The queue “" + views.QueueWord(name) + "”"
+	use, notice := c.Queues.Pause, called+" is paused. Jobs that run go on."
 	switch ctx.Param("act") {
 	case actPause:
 	case actResume:
-		use, notice = c.Queues.Resume, "The queue "+name+" goes on."
+		use, notice = c.Queues.Resume, called+" goes on."
 	default:
 		return lending.NewError(lending.CodeNotFound, "a queue can be paused and resumed")
 	}
@@ -155,7 +156,7 @@ func (c *Console) jobs(ctx echo.Context) error {
 	}
 	page.Queues = []views.Option{{Label: "Every queue"}}
 	for _, name := range c.Queues.Names {
-		page.Queues = append(page.Queues, views.Option{Value: name, Label: name})
+		page.Queues = append(page.Queues, views.Option{Value: name, Label: views.QueueWord(name)})
 	}
 	return render(ctx, status, views.JobsPage(page))
 }
@@ -184,7 +185,7 @@ func readJobFilter(query url.Values) (views.Jobs, queue.JobFilter) {
 	}
 	if page.Queue != "" {
 		page.Active = []views.ActiveFilter{{
-			Label: "Queue " + page.Queue, Href: views.JobsOf(state, ""),
+			Label: "Queue " + views.QueueWord(page.Queue), Href: views.JobsOf(state, ""),
 		}}
 	}
 	return page, filter
@@ -239,7 +240,7 @@ func (c *Console) job(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	title := found.Kind + " " + strconv.FormatInt(id, 10)
+	title := "Job " + strconv.FormatInt(id, 10) + ": " + views.JobWord(found.Kind)
 	frame, err := c.frame(ctx, views.SectionQueues, title,
 		views.Crumb{Label: "Job queues", Href: views.PathQueues},
 		views.Crumb{Label: "Jobs", Href: views.JobsOf(string(found.State), "")},

@@ -47,7 +47,7 @@ func TestQueues(t *testing.T) {
 	}
 	page := r.signedIn().get(views.PathQueues).wantStatus(t, http.StatusOK)
 	row := page.text("tr#queue-webhook")
-	if !strings.HasPrefix(row, "No worker webhook") || !strings.Contains(row, "2 0 1 0 1") {
+	if !strings.HasPrefix(row, "No worker Deliveries") || !strings.Contains(row, "2 0 1 0 1") {
 		t.Errorf("the queue is shown as %q", row)
 	}
 	if page.find("main form").Length() != 0 {
@@ -97,6 +97,9 @@ func TestJobsAreRetriedAndCancelled(t *testing.T) {
 	page := b.get(views.JobPath(failed)).wantStatus(t, http.StatusOK)
 	if !strings.Contains(page.text("main"), "planted <b>cause</b>") {
 		t.Error("the page does not show the error")
+	}
+	if got := page.text("main aside"); !strings.HasPrefix(got, "Kind deliver Queue E-mails") {
+		t.Errorf("the facts are %q", got)
 	}
 	state := func(id int64) (state string) {
 		r.must(r.DB.Get(&state, `SELECT state FROM river_job WHERE id = $1`, id))

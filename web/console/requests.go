@@ -47,6 +47,11 @@ func (c *Console) requests(ctx echo.Context) error {
 	} else if err := c.fillRequests(ctx, &page, filter); err != nil {
 		return err
 	}
+	kept, err := c.Retention.Settings(request)
+	if err != nil {
+		return err
+	}
+	page.KeptDays = kept.APIRequestDays
 	if page.Views, err = c.viewsBar(ctx, views.PathRequests, requestQuery(shown)); err != nil {
 		return err
 	}
@@ -141,7 +146,7 @@ func (c *Console) curlOf(r apilog.Request) string {
 		lines = append(lines, `-H "idempotency-key: $NEW_KEY"`)
 	}
 	switch {
-	case r.BytesIn == 0:
+	case r.BytesIn == 0 || r.Method == http.MethodGet:
 	case strings.HasSuffix(r.Route, "request-draw") || strings.HasSuffix(r.Route, "cert-upload"):
 		lines = append(lines, `-F "metadata=$METADATA"`)
 	default:

@@ -57,7 +57,7 @@ var searchTitles = map[search.Kind]string{
 var searchIcons = map[search.Kind]string{
 	search.Application: "folder-open", search.Disbursement: "banknote", search.Delivery: "send",
 	search.Event: "zap", search.Email: "mail", search.Subscription: "webhook",
-	search.Partner: "building-2", search.Merchant: "user", search.Client: "lock",
+	search.Partner: "building-2", search.Merchant: "store", search.Client: "lock",
 	search.Request: "list-checks",
 }
 
@@ -69,8 +69,12 @@ func searchGroups(hits []search.Hit) []views.HitGroup {
 			groups = append(groups, views.HitGroup{Title: title, Icon: searchIcons[hit.Kind]})
 		}
 		group := &groups[len(groups)-1]
+		detail := hit.Detail
+		if hit.Kind == search.Merchant {
+			detail = "Merchant of " + detail
+		}
 		group.Hits = append(group.Hits, views.HitView{
-			Href: hitPath(hit), Title: hit.Title, Detail: hit.Detail, ID: hit.ID,
+			Href: hitPath(hit), Title: hit.Title, Detail: detail, ID: hit.ID,
 		})
 	}
 	return groups

@@ -55,7 +55,7 @@ func TestSearchListsWhatItMayBe(t *testing.T) {
 	}
 	for _, nothing := range []string{uuid.NewString(), "hello", "<script>alert(1)</script>", "%"} {
 		page = b.get(searchFor(nothing)).wantStatus(t, http.StatusOK)
-		if got := page.text("main .empty h2"); got != "Nothing is named like this" {
+		if got := page.text("main .empty h2"); got != "No results for “"+nothing+"”" {
 			t.Errorf("looking for %q says %q", nothing, got)
 		}
 		if value, _ := page.find("#find").Attr("value"); value != nothing {

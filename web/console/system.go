@@ -32,14 +32,6 @@ type SystemFacts struct {
 	MailServer bool
 }
 
-// choreWords say what the chores do.
-var choreWords = map[string]string{
-	"housekeep":      "Makes partitions ahead, clears what expired",
-	"retain":         "Removes what is kept no longer",
-	"tally_outcomes": "Adds attempts up", "watch_health": "Follows health, raises alarms",
-	"probe_endpoints": "Probes endpoints",
-}
-
 // system shows how the whole of Drawbridge is.
 func (c *Console) system(ctx echo.Context) error {
 	report, err := c.Fleet.Report(ctx.Request().Context())
@@ -66,7 +58,7 @@ func (c *Console) system(ctx echo.Context) error {
 	}
 	for _, chore := range report.Chores {
 		page.Chores = append(page.Chores, views.ChoreRow{
-			Kind: chore.Kind, Does: choreWords[chore.Kind], Open: chore.Open,
+			Kind: chore.Kind, Does: views.JobWord(chore.Kind), Open: chore.Open,
 			LastDone: orNever(chore.LastDone), LastFail: orNever(chore.LastFailed),
 		})
 	}
