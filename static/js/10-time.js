@@ -25,6 +25,7 @@
   const year = format({ year: "numeric" });
   const utc = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium", timeZone: "UTC" });
   const shown = new Set();
+  let printing = false;
 
   function length(seconds) {
     if (seconds < 60) return `${Math.max(1, Math.floor(seconds))} s`;
@@ -66,7 +67,7 @@
         out.textContent = this.textContent;
         return;
       }
-      const text = words(at, now, this.hasAttribute("due"));
+      const text = printing ? source.textContent : words(at, now, this.hasAttribute("due"));
       if (out.textContent === text && out.dateTime === source.dateTime) return;
       out.dateTime = source.dateTime;
       out.textContent = text;
@@ -118,9 +119,19 @@
   });
 
   customElements.define("relative-time", RelativeTime);
-  setInterval(() => {
-    if (document.hidden) return;
+  function showAll() {
     const now = new Date();
     for (const element of shown) element.show(now);
+  }
+  setInterval(() => {
+    if (!document.hidden) showAll();
   }, 1000);
+
+  // Paper does not tell when it was printed.
+  for (const [event, begins] of [["beforeprint", true], ["afterprint", false]]) {
+    addEventListener(event, () => {
+      printing = begins;
+      showAll();
+    });
+  }
 })();
