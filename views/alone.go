@@ -35,4 +35,9 @@ type Fault struct {
 	RequestID string
 	// RetryHref is the page to try again, empty where that makes no sense.
 	RetryHref string
+	// BackHref leads to where one probably came from, named by BackLabel; empty
+	// for nothing nearer than the overview.
+	BackHref, BackLabel string
+	// Frame surrounds the page for who is signed in, nil for anybody else.
+	Frame *Frame
 }

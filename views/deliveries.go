@@ -38,6 +38,9 @@ type DeliveryRow struct {
 	Test   bool
 }
 
+// Label names a delivery: what, and to whom.
+func (r DeliveryRow) Label() string { return r.Event + " to " + r.Partner }
+
 // result names the last attempt's outcome in a word or two.
 func (r DeliveryRow) result() string {
 	if r.Attempts == 0 {

@@ -19,10 +19,15 @@ func moveTo(status string) []views.HiddenField {
 	return []views.HiddenField{{Name: "to", Value: status}}
 }
 
+// chooseOne refuses an address that names no choice of a form, in the form's words.
+func chooseOne(err error, choice string) error {
+	return lending.NewError(lending.CodeValidation, "%s", choice).WithCause(err)
+}
+
 func statusChange(a asked) (appChange, error) {
 	to, err := lending.ParseApplicationStatus(a.get("to"))
 	if err != nil {
-		return appChange{}, err
+		return appChange{}, chooseOne(err, "Choose the status that it moves to")
 	}
 	app := a.now.app
 	if app.Status == to {
@@ -189,7 +194,7 @@ func readAcceptance(uid uuid.UUID, product, linked string) (application.Acceptan
 func documentChange(a asked) (appChange, error) {
 	to, err := lending.ParseDocumentStatus(a.get("to"))
 	if err != nil {
-		return appChange{}, err
+		return appChange{}, chooseOne(err, "Choose what to record: sent or signed")
 	}
 	if changed, err := a.now.app.Document.Move(to); err != nil || !changed {
 		if err == nil {
@@ -247,7 +252,7 @@ func newTaskChange(a asked) (appChange, error) {
 func taskChange(a asked) (appChange, error) {
 	to, err := lending.ParseTaskStatus(a.get("to"))
 	if err != nil {
-		return appChange{}, err
+		return appChange{}, chooseOne(err, "Choose what becomes of the task: completed or cancelled")
 	}
 	task := a.now.task
 	if changed, err := task.Status.Move(to); err != nil || !changed {
@@ -299,7 +304,8 @@ func (a asked) fundingSays(to lending.FundingStatus) []string {
 func fundingChange(a asked) (appChange, error) {
 	to, err := lending.ParseFundingStatus(a.get("to"))
 	if err != nil {
-		return appChange{}, err
+		return appChange{}, chooseOne(err,
+			"Choose what becomes of the draw: processing, settled or cancelled")
 	}
 	id, err := strconv.ParseInt(a.get("draw"), 10, 64)
 	if err != nil || a.now.loan == nil {

@@ -32,7 +32,7 @@ func (c *Console) delivery(ctx echo.Context) error {
 	}
 	page.Frame, err = c.frame(ctx, views.SectionDeliveries, page.Delivery.Event,
 		views.Crumb{Label: "Deliveries", Href: views.PathDeliveries},
-		views.Crumb{Label: uid.String()})
+		views.Crumb{Label: page.Delivery.Label()})
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func pathUID(ctx echo.Context) (uuid.UUID, error) {
 	uid, err := uuid.Parse(text)
 	if err != nil || len(text) != 36 {
 		return uuid.Nil, lending.NewError(lending.CodeNotFound,
-			"%.60q is no id; ids look like 0199a6b2-7c1e-7d35-9a44-3f0c51b8e6d2", text)
+			"%s", noSuch(ctx.Request().URL.Path))
 	}
 	return uid, nil
 }

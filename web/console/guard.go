@@ -74,7 +74,7 @@ func readForm(r *http.Request) error {
 	err := r.ParseForm()
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return lending.NewError(lending.CodePayloadTooLarge,
-			"The form is larger than %d bytes.", tooLarge.Limit)
+			"The form is too large: at most %d KiB are taken.", tooLarge.Limit>>10)
 	}
 	if err != nil {
 		return lending.NewError(lending.CodeValidation, "The form cannot be read.").WithCause(err)

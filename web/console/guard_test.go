@@ -139,7 +139,7 @@ func TestFaultPages(t *testing.T) {
 	for path, want := range map[string]string{
 		"/console/nothing":                    "there is nothing at this path",
 		views.DeliveryPath(uuid.Nil.String()): "no delivery has the id 00000000-",
-		views.DeliveryPath("17"):              `"17" is no id`,
+		views.DeliveryPath("17"):              "there is no such delivery. the link may be cut off",
 	} {
 		page := b.get(path).wantStatus(t, http.StatusNotFound)
 		if text := page.text("main"); !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
@@ -149,6 +149,42 @@ func TestFaultPages(t *testing.T) {
 		if part.find("html head title").Length() != 0 || part.find("[role=alert]").Length() != 1 {
 			t.Errorf("%s answers a script with %.200q, want a notice", path, part.Raw)
 		}
+	}
+}
+
+// A refusal leaves whoever is signed in within the console, with a way back and
+// without words of the API.
+func TestFaultPagesStayInTheConsole(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.asOperator()
+	application := views.ApplicationPath(r.application.String())
+	for _, test := range []struct{ path, back, label, says string }{
+		{
+			application + "/change/document?to=x", application, "Back to the application",
+			"Choose what to record: sent or signed.",
+		},
+		{views.DeliveryPath("none"), views.PathDeliveries, "All deliveries", "no such delivery"},
+		{views.PathPersonNew, "", "", "Your role, operator, may not do this"},
+	} {
+		page := b.get(test.path)
+		if page.Status < 400 || page.find("nav.rail").Length() != 1 {
+			t.Errorf("%s answers %d outside of the console", test.path, page.Status)
+		}
+		says := page.text(".fault-page")
+		if !strings.Contains(says, test.says) || strings.Contains(says, "DOCUMENT_") {
+			t.Errorf("%s says %q, want %q", test.path, says, test.says)
+		}
+		if test.back == "" {
+			continue
+		}
+		back := page.find(".fault-page a[href='" + test.back + "']")
+		if back.Text() != test.label {
+			t.Errorf("%s leads back by %q, want %q to %s", test.path, back.Text(), test.label, test.back)
+		}
+	}
+	if r.stranger().get("/console/nothing").find("nav.rail").Length() != 0 {
+		t.Error("who is not signed in gets the console's frame")
 	}
 }
 

@@ -85,18 +85,26 @@ func (c *Console) frame(
 	if err != nil {
 		return views.Frame{}, err
 	}
+	frame := c.plainFrame(ctx, section, title, crumbs...)
+	frame.Failing, frame.Attention = failing, waiting
+	return frame, nil
+}
+
+// plainFrame is a frame without the counts, which need the database.
+func (c *Console) plainFrame(
+	ctx echo.Context, section views.Section, title string, crumbs ...views.Crumb,
+) views.Frame {
 	user := currentUser(ctx)
 	_, zone := c.zone(ctx)
 	return views.Frame{
 		Zone:  zone,
 		Title: title, Section: section, Crumbs: crumbs,
 		User:        views.User{Name: user.Name, Email: user.Email, Role: string(user.Role)},
-		Environment: c.Environment, Version: c.Version, Failing: failing,
-		Attention:   waiting,
+		Environment: c.Environment, Version: c.Version,
 		Development: c.Development != nil,
 		Theme:       c.preference(ctx, "theme"), Density: c.preference(ctx, "density"),
-		Path: request.URL.RequestURI(),
-	}, nil
+		Path: ctx.Request().URL.RequestURI(),
+	}
 }
 
 // RenderFault answers an error of any console path: a page for people, a notice
@@ -116,7 +124,27 @@ func (c *Console) RenderFault(ctx echo.Context, err error) error {
 	if status >= http.StatusInternalServerError && request.Method == http.MethodGet {
 		fault.RetryHref = request.URL.RequestURI()
 	}
+	back := wayBack(request.URL.Path, status)
+	fault.BackHref, fault.BackLabel = back.href, back.label
+	if currentUser(ctx).Email != "" && owed(signedIn(ctx)) == "" {
+		frame := c.faultFrame(ctx, back.section, fault.Title, status)
+		fault.Frame = &frame
+	}
 	return render(ctx, status, views.FaultPage(fault))
+}
+
+// faultFrame surrounds a fault of who is signed in. The counts are left out where
+// they cannot be had: what keeps the page from its data may keep the frame too.
+func (c *Console) faultFrame(
+	ctx echo.Context, section views.Section, title string, status int,
+) views.Frame {
+	crumb := views.Crumb{Label: title}
+	if status < http.StatusInternalServerError {
+		if frame, err := c.frame(ctx, section, title, crumb); err == nil {
+			return frame
+		}
+	}
+	return c.plainFrame(ctx, section, title, crumb)
 }
 
 func faultTitle(status int, err error) string {
