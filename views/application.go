@@ -43,6 +43,23 @@ type ApplicationPage struct {
 	Newest, Older string
 }
 
+// noLoan says why there is no loan.
+func (p ApplicationPage) noLoan() string {
+	if lending.ApplicationStatus(p.Row.Status).IsFinal() {
+		return "No loan was opened."
+	}
+	return "No loan yet. It opens once the application is Approved and the borrower's offer is " +
+		"selected."
+}
+
+// noOffers says why there is no offer although no decision refused one.
+func (p ApplicationPage) noOffers() string {
+	if lending.ApplicationStatus(p.Row.Status) == lending.StatusPendingReview {
+		return "No offers yet: the decision has not run, or asked for a manual review."
+	}
+	return "No offers: the application moved on without a decision."
+}
+
 // ActionGroup is what may be done about one thing.
 type ActionGroup struct {
 	Title   string

@@ -76,8 +76,8 @@ type ApplicationRow struct {
 	Created time.Time
 }
 
-// name is what a row is called: the borrower, or what else is known.
-func (r ApplicationRow) name() string {
+// Name is what a row is called: the borrower, or what else is known.
+func (r ApplicationRow) Name() string {
 	if strings.TrimSpace(r.Borrower) == "" {
 		return r.Email
 	}
@@ -145,8 +145,8 @@ func applicationTable(rows []ApplicationRow) TableProps[ApplicationRow] {
 		Columns: []Column[ApplicationRow]{
 			{Title: "Status", Class: "w-state w-status", Cell: applicationStatusCell},
 			{Title: "Borrower", Header: true, Cell: borrowerCell},
-			{Title: "Reference", Class: "col-b w-place", Cell: referenceCell},
-			{Title: "Merchant", Class: "col-b w-place", Cell: merchantCell},
+			{Title: "Reference", Class: "col-b w-dest", Cell: referenceCell},
+			{Title: "Merchant", Class: "col-b w-fifth", Cell: merchantCell},
 			{Title: "Requested", Class: "col-a w-amount end", Cell: requestedCell},
 			{Title: "Loan", Class: "col-c w-amount end", Cell: loanCell},
 			{Title: "Drawn", Class: "col-c w-amount end", Cell: drawnCell},

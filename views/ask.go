@@ -8,6 +8,8 @@ import "slices"
 type AskForm struct {
 	// Title is a question or an action: "Revoke this client".
 	Title string
+	// About says on whom or what it acts.
+	About string
 	// Says tells what will happen, a paragraph each, Risks what speaks against it.
 	Says  []string
 	Risks []string

@@ -32,9 +32,9 @@ func (c *Console) application(ctx echo.Context) error {
 	if page.Undelivered, err = c.undelivered(ctx.Request().Context(), uid); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionApplications, "Application",
+	page.Frame, err = c.frame(ctx, views.SectionApplications, page.Row.Name(),
 		views.Crumb{Label: "Applications", Href: views.PathApplications},
-		views.Crumb{Label: uid.String()})
+		views.Crumb{Label: page.Row.Name()})
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -204,6 +205,7 @@ func (c *Console) askedChange(ctx echo.Context) (asked, appChange, error) {
 		return wanted, appChange{}, err
 	}
 	path := views.ApplicationPath(uid.String())
+	change.form.About = aboutApplication(summary)
 	change.form.Action = path + "/change/" + url.PathEscape(ctx.Param("change"))
 	change.form.Cancel = path
 	change.form.Hidden = append(change.form.Hidden, views.HiddenField{
@@ -239,6 +241,9 @@ func (c *Console) readState(
 // spot is under the application's page.
 func (a asked) spot() spot {
 	name := strings.TrimSpace(a.now.app.Borrower.FirstName + " " + a.now.app.Borrower.LastName)
+	if name == "" {
+		name = a.now.app.Borrower.Email
+	}
 	return spot{
 		section: views.SectionApplications,
 		crumbs: []views.Crumb{
@@ -246,6 +251,13 @@ func (a asked) spot() spot {
 			{Label: name, Href: views.ApplicationPath(a.uid.String())},
 		},
 	}
+}
+
+// aboutApplication names an application for those who are about to change it.
+func aboutApplication(summary application.Summary) string {
+	row := applicationRow(summary)
+	parts := []string{row.Name(), row.Reference, row.Merchant}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " · ")
 }
 
 // tells says which event a change causes and who gets it.

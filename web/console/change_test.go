@@ -52,6 +52,29 @@ func TestDialogsLabelTheirFields(t *testing.T) {
 	})
 }
 
+// A form says whom it acts on, on its page and in its dialog.
+func TestFormsNameWhomTheyActOn(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.admin()
+	issued := r.issue(false)
+	for path, want := range map[string]string{
+		changePath(r.application, "task"):                   "Ana Lima · ",
+		views.ApplicationHoldPath(r.application.String()):   "Ana Lima · ",
+		views.ClientPath(issued.ClientID) + "/revoke":       issued.ClientID + " of ",
+		views.ClientPath(issued.ClientID) + "/rate":         issued.ClientID + " of ",
+		views.PartnerPath(r.partner.String()) + "/rename":   "",
+		views.MerchantPath(r.merchant.String()) + "/rename": " of ",
+	} {
+		for name, as := range map[string]*browser{"page": b, "dialog": b.fragment()} {
+			got := as.get(path).wantStatus(t, http.StatusOK).text(".about")
+			if got == "" || !strings.Contains(got, want) {
+				t.Errorf("the %s of %s is about %q, want %q", name, path, got, want)
+			}
+		}
+	}
+}
+
 // The buttons are the transition table, status by status, and each says what it
 // causes.
 func TestMoveButtonsAreTheTransitionTable(t *testing.T) {

@@ -94,7 +94,7 @@ func (c *Console) clientForm(
 	}
 	return owner, views.AskForm{
 		Title: "Issue credentials", Action: path + "/clients/new", Cancel: path, Wide: true,
-		Submit: "Issue client id and secret",
+		Submit: "Issue client id and secret", About: "For " + owner.Name,
 		Says: []string{
 			"The partner's software sends the id and the secret with every request. " +
 				"The secret is shown once, on the next page.",
@@ -260,7 +260,7 @@ func (c *Console) client(ctx echo.Context) error {
 	page.Frame, err = c.frame(ctx, views.SectionPartners, "Client "+found.ID,
 		views.Crumb{Label: "Partners", Href: views.PathPartners},
 		views.Crumb{Label: owner.Name, Href: views.PartnerPath(owner.UID.String())},
-		views.Crumb{Label: found.ID})
+		views.Crumb{Label: clientLabel(found.ID)})
 	if err != nil {
 		return err
 	}
@@ -282,14 +282,24 @@ func (c *Console) clientWithPartner(
 // clientSpot is under the client's page.
 func clientSpot(client partner.Client, owner partner.Partner) spot {
 	return partnersSpot.under(owner.Name, views.PartnerPath(owner.UID.String())).
-		under(client.ID, views.ClientPath(client.ID))
+		under(clientLabel(client.ID), views.ClientPath(client.ID))
 }
 
-func rotationForm(client partner.Client, now time.Time) views.AskForm {
+// clientLabel is a client's id by its end, which tells it from others.
+func clientLabel(id string) string { return "Client …" + id[max(len(id)-6, 0):] }
+
+// aboutClient names a client for those who are about to change it.
+func aboutClient(client partner.Client, owner partner.Partner) string {
+	return client.ID + " of " + owner.Name
+}
+
+func rotationForm(
+	client partner.Client, owner partner.Partner, now time.Time,
+) views.AskForm {
 	path := views.ClientPath(client.ID)
 	form := views.AskForm{
 		Title: "Rotate the secret", Action: path + "/rotate", Cancel: path,
-		Submit: "Issue a new secret",
+		Submit: "Issue a new secret", About: aboutClient(client, owner),
 		Says: []string{
 			"The client gets a new secret, which is shown once on the next page. The old one goes on " +
 				"working for the overlap, so that the partner can change over without a gap.",
@@ -311,7 +321,8 @@ func (c *Console) rotation(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.showAsk(ctx, http.StatusOK, clientSpot(found, owner), rotationForm(found, c.DB.Now()))
+	return c.showAsk(ctx, http.StatusOK, clientSpot(found, owner),
+		rotationForm(found, owner, c.DB.Now()))
 }
 
 // rotateClient gives a client a new secret and shows it, this once.
@@ -320,7 +331,7 @@ func (c *Console) rotateClient(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	form, at := typed(ctx, rotationForm(found, c.DB.Now())), clientSpot(found, owner)
+	form, at := typed(ctx, rotationForm(found, owner, c.DB.Now())), clientSpot(found, owner)
 	chosen := ctx.FormValue("overlap")
 	overlap, err := time.ParseDuration(chosen)
 	known := slices.ContainsFunc(clientOverlaps, func(o views.Option) bool {
@@ -362,6 +373,7 @@ func (c *Console) clientRate(ctx echo.Context) error {
 	path := views.ClientPath(found.ID)
 	form := views.AskForm{
 		Title: "Rate limit", Action: path + "/rate", Cancel: path, Submit: "Save",
+		About: aboutClient(found, owner),
 		Says: []string{
 			"What comes faster is answered 429 with the seconds to wait. The limit holds over all " +
 				"processes and from the next request on.",
@@ -408,7 +420,7 @@ func (c *Console) revokeClient(ctx echo.Context) error {
 	path, proof := views.ClientPath(found.ID), found.ID[len(found.ID)-6:]
 	form := views.AskForm{
 		Title: "Revoke this client", Action: path + "/revoke", Cancel: path,
-		Submit: "Revoke for good", Danger: true,
+		Submit: "Revoke for good", Danger: true, About: aboutClient(found, owner),
 		Says: []string{
 			"Every request with its id is refused with 401 from now on, also during an overlap of its " +
 				"secrets. Nothing brings it back; the partner would get another client.",

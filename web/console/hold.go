@@ -43,7 +43,8 @@ func (c *Console) hold(ctx echo.Context) error {
 		return err
 	}
 	request := ctx.Request().Context()
-	if _, err := c.Applications.Summary(request, uid); err != nil {
+	summary, err := c.Applications.Summary(request, uid)
+	if err != nil {
 		return err
 	}
 	held, err := c.holdView(request, uid)
@@ -58,9 +59,10 @@ func (c *Console) hold(ctx echo.Context) error {
 	}
 	at := spot{section: views.SectionApplications, crumbs: []views.Crumb{
 		{Label: "Applications", Href: views.PathApplications},
-		{Label: uid.String(), Href: views.ApplicationPath(uid.String())},
+		{Label: applicationRow(summary).Name(), Href: views.ApplicationPath(uid.String())},
 	}}
 	form := holdForm(uid, release)
+	form.About = aboutApplication(summary)
 	if !isSent(ctx) {
 		return c.showAsk(ctx, http.StatusOK, at, form)
 	}

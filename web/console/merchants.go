@@ -36,7 +36,7 @@ func (c *Console) newMerchant(ctx echo.Context) error {
 	path := views.PartnerPath(uid.String())
 	form := views.AskForm{
 		Title: "New merchant", Action: path + "/merchants/new", Cancel: path,
-		Submit: "Create merchant",
+		Submit: "Create merchant", About: "For " + owner.Name,
 		Says: []string{
 			"Subscriptions that cover all merchants of " + owner.Name + " cover this one at once. " +
 				"Clients do not: a new one is issued for it.",
@@ -131,6 +131,7 @@ func (c *Console) renameMerchant(ctx echo.Context) error {
 	path := views.MerchantPath(uid.String())
 	form := views.AskForm{
 		Title: "Rename merchant", Action: path + "/rename", Cancel: path, Submit: "Rename",
+		About:    found.Name + " of " + owner.Name,
 		Says:     []string{"E-mails from now on carry the new name; those written before keep the old."},
 		Controls: []views.Control{nameControl("", found.Name)},
 	}

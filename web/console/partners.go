@@ -274,6 +274,7 @@ func (c *Console) renamePartner(ctx echo.Context) error {
 	path := views.PartnerPath(uid.String())
 	form := views.AskForm{
 		Title: "Rename partner", Action: path + "/rename", Cancel: path, Submit: "Rename",
+		About: found.Name,
 		Says: []string{
 			"Its id, merchants, credentials and subscriptions stay as they are.",
 		},
