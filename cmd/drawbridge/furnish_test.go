@@ -67,7 +67,7 @@ var furnished = []string{
 	        place * 12, now() - place * interval '3 hours', now() - interval '2 minutes', owner,
 	        CASE WHEN place = 4 THEN now() + interval '1 day' END
 	   FROM (VALUES (1, 'probe_failed', 'problem', 'sam@lender.example',
-	                 'The name of the endpoint does not exist any more: no such host'),
+	                 'The name of the endpoint does not exist any more'),
 	                (2, 'certificate_expiring', 'warning', '',
 	                 'The certificate of Example CA ends in 6 days'),
 	                (3, 'never_succeeded', 'problem', '',

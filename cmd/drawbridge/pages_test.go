@@ -24,8 +24,9 @@ type tour struct {
 	db      *postgres.DB
 	data    demoJSON
 	browser context.Context
-	// more are addresses of what was made only to be looked at.
-	more []string
+	// more are addresses of what was made only to be looked at, forms those that
+	// must not be refused.
+	more, forms []string
 }
 
 // notPages are the addresses that answer something else than a page of ours.
@@ -93,13 +94,31 @@ var more = []string{
 	views.PathSubscription + "?tab=configuration", views.PathSubscription + "?tab=secret",
 	views.PathSubscription + "?tab=health", views.PathSubscription + "?tab=versions",
 	views.PathSearch + "?q=Sunrise", views.PathSearch + "?q=nothing-is-called-so",
-	views.PathDeliveries + "?state=failed", views.PathDeliveries + "?q=nothing-is-called-so",
+	views.PathDeliveries + "?state=failed", views.PathDeliveries + "?code=418",
 	views.PathMailbox + "?mail=none", views.PathDeliveries + "/none",
 	views.PathConfirm + "?next=/console/people",
-	"/console/applications/:uid/change/decision", "/console/applications/:uid/change/accept",
-	"/console/applications/:uid/change/document", "/console/applications/:uid/change/task",
-	"/console/applications/:uid/change/funding", "/console/applications/:uid/change/amount",
-	"/console/applications/:uid/change/terms",
+}
+
+// changeForms finds for each change an application that it is possible for now,
+// with what the form needs to know.
+var changeForms = []string{
+	`SELECT application_uid || '/change/decision' FROM applications
+	  WHERE status = 'Pending Review' AND decided_at IS NULL LIMIT 1`,
+	`SELECT application_uid || '/change/accept' FROM applications
+	  WHERE status = 'Pending Review' AND decided_at IS NULL LIMIT 1`,
+	`SELECT application_uid || '/change/document?to=DOCUMENT_SENT' FROM applications
+	  WHERE document_status IS NULL AND status <> 'Closed' LIMIT 1`,
+	`SELECT application_uid || '/change/task' FROM applications LIMIT 1`,
+	`SELECT application_uid || '/change/task-status?to=Completed&task=' || task_uid
+	   FROM tasks WHERE status = 'Pending' LIMIT 1`,
+	`SELECT application_uid || '/change/funding?to=FUNDING_PROCESSING&draw=' ||
+	        merchant_disbursement_id
+	   FROM disbursements JOIN offers USING (application_uid)
+	  WHERE status = 'FUNDING_REQUESTED' LIMIT 1`,
+	`SELECT application_uid || '/change/amount' FROM applications JOIN offers USING (application_uid)
+	  WHERE status = 'Approved' ORDER BY created_at DESC LIMIT 1`,
+	`SELECT application_uid || '/change/terms' FROM applications JOIN offers USING (application_uid)
+	  WHERE status = 'Approved' ORDER BY created_at DESC LIMIT 1`,
 }
 
 // site is a console with every route that there may be.
@@ -138,7 +157,19 @@ func (r *tour) stops() []string {
 	for i, path := range stops {
 		stops[i] = r.fill(path)
 	}
+	for _, query := range changeForms {
+		stops = append(stops, r.formOf(query))
+	}
 	return append(stops, r.more...)
+}
+
+// formOf finds the address of the form of a change, which must not be refused: it
+// would not be seen.
+func (r *tour) formOf(query string) string {
+	r.t.Helper()
+	path := views.PathApplications + "/" + r.find(query)
+	r.forms = append(r.forms, path)
+	return path
 }
 
 // fill puts a row's id in the place of each parameter of a path.
@@ -173,7 +204,7 @@ func (r *tour) visit(path string) {
 	}
 	const status = `String(performance.getEntriesByType("navigation")[0].responseStatus)`
 	if got := evaluate(r.t, r.browser, status); got >= "500" || path != "/console/deliveries/none" &&
-		got == "404" && !strings.Contains(path, "?") {
+		got == "404" && !strings.Contains(path, "?") || got >= "400" && slices.Contains(r.forms, path) {
 		r.t.Errorf("%s answered %s", path, got)
 	}
 }
