@@ -646,7 +646,7 @@ func PasswordPage(p PasswordForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = Input(InputProps{
-				FieldProps: FieldProps{ID: "current", Label: "Password now", Fault: p.Faults["current"]},
+				FieldProps: FieldProps{ID: "current", Label: "Current password", Fault: p.Faults["current"]},
 				Name:       "current", Type: "password", Autocomplete: "current-password", MaxLength: 200, Required: true, Autofocus: true,
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {

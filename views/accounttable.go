@@ -1,16 +1,18 @@
 package views
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/a-h/templ"
 )
 
-// sessionTable lists sessions, each with the button that ends it.
+// sessionTable lists sessions, each with the button that ends it unless it is
+// the reader's own.
 func sessionTable(
 	caption string, sessions []SessionView, end func(SessionView) string,
 ) TableProps[SessionView] {
-	return TableProps[SessionView]{
+	table := TableProps[SessionView]{
 		Caption: caption, Rows: sessions,
 		RowID: func(s SessionView) string { return "session-" + s.UID },
 		Columns: []Column[SessionView]{
@@ -22,11 +24,16 @@ func sessionTable(
 			{Title: "Last used", Class: "w-time", Cell: func(s SessionView) templ.Component {
 				return Time(s.Seen)
 			}},
-			{Title: "Action", Class: "w-act end", Cell: func(s SessionView) templ.Component {
-				return sessionActCell(end(s), s)
-			}},
 		},
 	}
+	if slices.ContainsFunc(sessions, func(s SessionView) bool { return !s.Current }) {
+		table.Columns = append(table.Columns, Column[SessionView]{
+			Title: "Action", Class: "w-act end", Cell: func(s SessionView) templ.Component {
+				return sessionActCell(end(s), s)
+			},
+		})
+	}
+	return table
 }
 
 func joinLines(lines []string) string { return strings.Join(lines, "\n") }

@@ -63,7 +63,7 @@ type AttentionRow struct {
 
 // attentionWords are what the kinds of items are called.
 var attentionWords = map[string]string{
-	"delivery_used_up":     "Deliveries used up",
+	"delivery_used_up":     "Deliveries failed",
 	"outcome_unknown":      "Outcome unknown",
 	"subscription_failing": "Subscription failing",
 	"certificate_expiring": "Certificate expiring",
@@ -126,17 +126,17 @@ type AttentionItem struct {
 // snoozes are for how long an item may be out of sight.
 func snoozes() []Option {
 	return []Option{
-		{"1h", "for an hour"},
-		{"4h", "for four hours"},
-		{"24h", "for a day"},
-		{"168h", "for a week"},
-		{"720h", "for 30 days"},
+		{"1h", "an hour"},
+		{"4h", "four hours"},
+		{"24h", "a day"},
+		{"168h", "a week"},
+		{"720h", "30 days"},
 	}
 }
 
 func attentionTable(rows []AttentionRow) TableProps[AttentionRow] {
 	return TableProps[AttentionRow]{
-		Caption: "What needs attention, newest first",
+		Caption: "What needs attention, last opened first",
 		RowID:   func(r AttentionRow) string { return "item-" + r.UID },
 		Href:    func(r AttentionRow) string { return AttentionItemPath(r.UID) },
 		Rows:    rows,

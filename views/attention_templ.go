@@ -154,7 +154,7 @@ func AttentionListPage(p AttentionList) templ.Component {
 			} else if len(p.Rows) == 0 {
 				templ_7745c5c3_Err = Empty(EmptyProps{
 					Icon: "circle-check", Title: "Nothing needs you",
-					Text: "Used-up deliveries, failing endpoints, expiring certificates, overdue deliveries and failed e-mails appear here by themselves.",
+					Text: "Failed deliveries, failing endpoints, expiring certificates, overdue deliveries and failed e-mails appear here by themselves.",
 				}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -726,7 +726,7 @@ func attentionActs(p AttentionItem) templ.Component {
 			templ_7745c5c3_Var31 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<section class=\"panel\" aria-labelledby=\"acts-title\"><div class=\"panel-head\"><h2 id=\"acts-title\">Act</h2></div><div class=\"panel-body attention-acts\"><form action=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 40, "<section class=\"panel\" aria-labelledby=\"acts-title\"><div class=\"panel-head\"><h2 id=\"acts-title\">What to do</h2></div><div class=\"panel-body attention-acts\"><form action=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -785,7 +785,7 @@ func attentionActs(p AttentionItem) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = Select(SelectProps{FieldProps: FieldProps{ID: "snooze-for", Label: "Out of sight", Fault: p.Faults["until"]}, Name: "for", Value: "24h", Options: snoozes()}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = Select(SelectProps{FieldProps: FieldProps{ID: "snooze-for", Label: "Snooze for", Fault: p.Faults["until"]}, Name: "for", Value: "24h", Options: snoozes()}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -46,12 +46,25 @@ type AuditRow struct {
 	Reason      string
 }
 
-// kindWord is a kind of subject as people say it.
-func kindWord(kind string) string {
-	if kind == "bulk_resend" {
+// KindWord is a kind of subject as people say it.
+func KindWord(kind string) string {
+	switch kind {
+	case "bulk_resend":
 		return "bulk re-send"
+	case "email":
+		return "e-mail"
+	case "mail_settings":
+		return "e-mail settings"
 	}
 	return strings.ReplaceAll(kind, "_", " ")
+}
+
+// allBy leads to all that one actor did.
+func allBy(actor string) string {
+	if strings.Contains(actor, "@") {
+		return "All by this person"
+	}
+	return "All by this actor"
 }
 
 // AuditFilter is the audit log's filter as it was typed.
@@ -156,8 +169,8 @@ func differenceTable(rows []Difference) TableProps[Difference] {
 		Caption: "The state before and after", Rows: rows,
 		RowID: func(d Difference) string { return "field-" + url.PathEscape(d.Field) },
 		Columns: []Column[Difference]{
-			{Title: "Field", Class: "w-fifth", Header: true, Cell: func(d Difference) templ.Component {
-				return codeCell(d.Field)
+			{Title: "Field", Class: "w-field wrap", Header: true, Cell: func(d Difference) templ.Component {
+				return fieldCell(d.Field)
 			}},
 			{Title: "Before", Class: "wrap", Cell: func(d Difference) templ.Component {
 				return sideCell(d.Before, d.HasBefore, d.Changed())
@@ -165,7 +178,7 @@ func differenceTable(rows []Difference) TableProps[Difference] {
 			{Title: "After", Class: "wrap", Cell: func(d Difference) templ.Component {
 				return sideCell(d.After, d.HasAfter, d.Changed())
 			}},
-			{Title: "What", Class: "w-id", Cell: differenceWordCell},
+			{Title: "What", Class: "col-a w-id wrap", Cell: differenceWordCell},
 		},
 	}
 }

@@ -1,6 +1,9 @@
 package views
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // actionWords are the actions of the audit log as people say them.
 //
@@ -94,6 +97,45 @@ var actionWords = map[string]string{
 	"user.sign_out":                  "Signed out",
 }
 
+// fieldWords are the fields of the states in the audit log as people say them,
+// where the field's own name is not its word.
+var fieldWords = map[string]string{
+	"approved_amount":          "approved amount",
+	"auth":                     "authentication",
+	"chosen_by":                "chosen by",
+	"delivery_uid":             "delivery",
+	"delivery_uids":            "deliveries",
+	"email_uid":                "e-mail",
+	"error_class":              "error",
+	"file_uid":                 "file",
+	"http_status":              "HTTP status",
+	"linked":                   "closed with it",
+	"merchant_disbursement_id": "draw",
+	"merchant_uid":             "merchant",
+	"merchant_uids":            "merchants",
+	"partner_uid":              "partner",
+	"previous_until":           "old secret works until",
+	"previous_valid_until":     "old secret works until",
+	"product_uid":              "product",
+	"rate":                     "rate a second",
+	"requested_amount":         "requested amount",
+	"second_factor_roles":      "roles with a second factor",
+	"task_uid":                 "task",
+	"url":                      "endpoint",
+}
+
+// valueWords is a value of a state as people say it: a list by its entries.
+func valueWords(text string) string {
+	var list []string
+	if !strings.HasPrefix(text, "[") || json.Unmarshal([]byte(text), &list) != nil {
+		return text
+	}
+	if len(list) == 0 {
+		return "none"
+	}
+	return strings.Join(list, ", ")
+}
+
 // ActionWords is what an action of the audit log is called: one without words
 // of its own is told by its parts.
 func ActionWords(action string) string {
@@ -104,5 +146,5 @@ func ActionWords(action string) string {
 	if !found {
 		return action
 	}
-	return capital(kindWord(kind)) + ": " + strings.ReplaceAll(done, "_", " ")
+	return capital(KindWord(kind)) + ": " + strings.ReplaceAll(done, "_", " ")
 }

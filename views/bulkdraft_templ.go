@@ -182,7 +182,7 @@ func BulkDraftPage(p BulkDraft) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = tileLink(Tile{Icon: "clock", Label: "Sending takes", Value: p.takes(), Tone: Mute, Note: "at least"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = tileLink(Tile{Icon: "clock", Label: "Sending takes", Value: p.takes(), Tone: Mute, Note: p.takesNote()}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -670,7 +670,7 @@ func confirmFields(p BulkDraft, place string) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if place == "dialog" {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "<button type=\"button\" class=\"button\" data-close>Not now</button> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 57, "<button type=\"button\" class=\"button\" data-close>Cancel</button> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -688,7 +688,7 @@ func confirmFields(p BulkDraft, place string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "\">Not now</a> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 59, "\">Cancel</a> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

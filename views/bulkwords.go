@@ -31,6 +31,14 @@ func (p BulkDraft) takes() string {
 	return Duration(max(p.Takes, time.Second).Round(time.Second))
 }
 
+// takesNote qualifies how long sending lasts.
+func (p BulkDraft) takesNote() string {
+	if p.Total == 0 {
+		return "nothing is sent"
+	}
+	return "at least"
+}
+
 func (p BulkDraft) paceNote() string { return "at most " + Number(p.Pace) + " a second each" }
 
 // nothing explains an empty plan.

@@ -1,5 +1,7 @@
 package views
 
+import "drawbridge/internal/lending"
+
 // Tone is the colour of a state; it never stands alone.
 type Tone string
 
@@ -61,6 +63,23 @@ func DeliveryChip(state string) ChipProps {
 		return ChipProps{"ban", "Cancelled", Mute}
 	}
 	return ChipProps{"circle-help", state, Mute}
+}
+
+// StatusWord is the status that an event tells as people say it: codes of the
+// API become words, the rest are words already.
+func StatusWord(status string) string {
+	switch status {
+	case string(lending.FundingRequested), string(lending.FundingProcessing),
+		string(lending.FundingSettled), string(lending.FundingCancelled):
+		return FundingChip(status).Word
+	case string(lending.DocumentSent):
+		return "Sent"
+	case string(lending.DocumentSigned):
+		return "Signed"
+	case string(lending.TaskCancelled):
+		return TaskChip(status).Word
+	}
+	return status
 }
 
 // SubscriptionChip describes a subscription's state.

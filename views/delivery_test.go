@@ -181,7 +181,7 @@ func TestTimelineEnding(t *testing.T) {
 		{"due", StatePending, "active", sampleTime, nil, "Attempt 1 is due"},
 		{"paused", StatePending, "paused", sampleTime, nil, "Waits while the subscription is paused"},
 		{"under way", StatePending, "active", sampleTime, running, "waiting for the answer"},
-		{"failed", StateFailed, "active", time.Time{}, nil, "Attempts used up"},
+		{"failed", StateFailed, "active", time.Time{}, nil, "Failed: attempts used up"},
 		{"cancelled", StateCancelled, "deleted", time.Time{}, nil, "Cancelled"},
 	}
 	for _, test := range tests {

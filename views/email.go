@@ -197,5 +197,5 @@ func finishedLabel(state string) string {
 	case EmailFailed:
 		return "Given up"
 	}
-	return "Decided"
+	return "Finished"
 }

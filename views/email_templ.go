@@ -49,7 +49,7 @@ func EmailDetailPage(p EmailPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var3 string
-			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(Visible(p.Email.title()))
+			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(Visible(p.Email.Title()))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/email.templ`, Line: 11, Col: 40}
 			}
@@ -1116,7 +1116,7 @@ func EmailResendFields(form EmailResendForm, inDialog bool) templ.Component {
 		}
 		templ_7745c5c3_Err = Input(InputProps{
 			FieldProps: FieldProps{
-				ID: "reason", Label: "Reason", Hint: "Kept in the audit log beside your name.",
+				ID: "reason", Label: "Reason", Hint: "Optional. Kept in the audit log beside your name.",
 			},
 			Name: "reason", Value: form.Reason, MaxLength: 500, Autocomplete: "off", Autofocus: true,
 		}).Render(ctx, templ_7745c5c3_Buffer)
@@ -1128,7 +1128,7 @@ func EmailResendFields(form EmailResendForm, inDialog bool) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if inDialog {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 94, "<button type=\"button\" class=\"button\" data-close>Keep as it is</button> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 94, "<button type=\"button\" class=\"button\" data-close>Cancel</button> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1146,7 +1146,7 @@ func EmailResendFields(form EmailResendForm, inDialog bool) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 96, "\">Keep as it is</a> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 96, "\">Cancel</a> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -30,8 +30,8 @@ type EmailRow struct {
 	Why    string
 }
 
-// title is what the row is called: its subject, or its kind before it has one.
-func (r EmailRow) title() string {
+// Title is what the row is called: its subject, or its kind before it has one.
+func (r EmailRow) Title() string {
 	if r.Subject == "" {
 		return EmailKind(r.Kind)
 	}

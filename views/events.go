@@ -17,6 +17,9 @@ type EventRow struct {
 	Fan               FanView
 }
 
+// Label names an event: what, and whose.
+func (r EventRow) Label() string { return r.Kind + " for " + r.Partner }
+
 // FanView counts what became of an event.
 type FanView struct {
 	Delivered, Failed, Open, Cancelled, PassedOver, Resends int
@@ -104,10 +107,23 @@ func eventTable(rows []EventRow) TableProps[EventRow] {
 			{Title: "Event", Header: true, Cell: eventKindCell},
 			{Title: "Application", Class: "col-b w-id", Cell: eventApplicationCell},
 			{Title: "Partner", Class: "col-b w-fifth", Cell: eventPartnerCell},
-			{Title: "What became of it", Class: "col-a w-third", Cell: eventFanCell},
+			{Title: "What became of it", Class: "col-a w-fate", Cell: eventFanCell},
 			{Title: "Occurred", Class: "w-time end", Cell: eventTimeCell},
 		},
 	}
+}
+
+// eventDeliveryTable lists the deliveries of one event, whose name stands above.
+func eventDeliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
+	table := without(deliveryTable(rows), "Event", "Application", "Took")
+	table.Caption = "Deliveries of this event, oldest first"
+	for i, column := range table.Columns {
+		if column.Title == "Destination" {
+			table.Columns[i].Class, table.Columns[i].Header = "", true
+			table.Columns[i].Cell = eventDestinationCell
+		}
+	}
+	return table
 }
 
 // EventPage is the page of one event.

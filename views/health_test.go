@@ -30,7 +30,7 @@ func healthSamplePages(word string) map[string]templ.Component {
 			Numbers: OverviewNumbers{
 				Span: "last hour", Outcomes: samplePlot(),
 				Tiles: []Tile{{
-					Label: "Used up", Value: "3", Note: "of 12", Icon: "circle-x", Tone: Bad,
+					Label: "Failed", Value: "3", Note: "of 12", Icon: "circle-x", Tone: Bad,
 					Href: PathDeliveries,
 				}},
 				Latency: LinePlotProps{

@@ -53,7 +53,7 @@ func countTable(caption string, rows []CountRow) TableProps[CountRow] {
 		RowID:   func(r CountRow) string { return r.ID },
 		Rows:    rows,
 		Columns: []Column[CountRow]{
-			{Title: "State", Header: true, Cell: countStateCell},
+			{Title: "Status", Header: true, Cell: countStateCell},
 			{Title: "Count", Class: "end", Cell: countNumberCell},
 		},
 	}

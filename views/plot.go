@@ -1,6 +1,7 @@
 package views
 
 import (
+	"context"
 	"fmt"
 	"strconv"
 	"strings"
@@ -147,6 +148,22 @@ func (p SparklineProps) parts() []plotBar {
 	return stack(bars, []string{"plot-bad", "plot-good"}, sparkWidth, sparkHeight)
 }
 
+// top names the highest bar, if there is one.
+func (p BarPlotProps) top() string {
+	if len(p.parts()) == 0 {
+		return ""
+	}
+	return "Highest: " + Number(busiest(p.Bars))
+}
+
+// top names the highest value, if there is one.
+func (p LinePlotProps) top() string {
+	if p.none() {
+		return ""
+	}
+	return "Highest: " + Duration(time.Duration(p.tallest())*time.Millisecond)
+}
+
 // tallest is the highest value of any line; at least 1.
 func (p LinePlotProps) tallest() int {
 	highest := 1
@@ -208,6 +225,11 @@ func (p LinePlotProps) summary() string {
 		return p.Title + ": none"
 	}
 	return fmt.Sprintf("%s: %d at most", p.Title, p.tallest())
+}
+
+// axisTime is an end of a plot's axis, in the reader's zone.
+func axisTime(ctx context.Context, at time.Time) string {
+	return at.In(ZoneOf(ctx)).Format("Jan 2, 15:04")
 }
 
 func lineClass(tone Tone) string { return "plot-line line-" + string(tone) }

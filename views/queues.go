@@ -105,6 +105,23 @@ type Queues struct {
 	Console string
 }
 
+// QueueWord is a queue as people say it; one without a word is shown by name.
+func QueueWord(name string) string {
+	switch name {
+	case "webhook":
+		return "Webhook deliveries"
+	case "email":
+		return "E-mails"
+	case "bulk":
+		return "Bulk re-sends"
+	case "health":
+		return "Health of endpoints"
+	case "default":
+		return "Chores"
+	}
+	return name
+}
+
 // JobChip describes a job's state.
 func JobChip(state string) ChipProps {
 	switch state {
@@ -149,6 +166,25 @@ type Jobs struct {
 	Fault  string
 	Newest string
 	Older  string
+}
+
+// none says that no job is in the state that is listed.
+func (p Jobs) none() string {
+	switch p.State {
+	case "available":
+		return "No job is due"
+	case "running":
+		return "No job is running"
+	case "retryable":
+		return "No job waits for a retry"
+	case "scheduled":
+		return "No job waits for its time"
+	case "cancelled":
+		return "No job was cancelled"
+	case "discarded":
+		return "No job was given up"
+	}
+	return "No such job"
 }
 
 // JobFailure is one failed attempt of a job.

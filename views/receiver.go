@@ -101,6 +101,7 @@ func mailboxTable(p Mailbox) TableProps[EmailRow] {
 		Caption: "E-mails that were kept, newest first",
 		RowID:   func(r EmailRow) string { return "mail-" + r.UID },
 		Href:    func(r EmailRow) string { return MailboxOf(r.UID) },
+		Here:    func(r EmailRow) bool { return r.UID == p.Open },
 		Rows:    p.Rows,
 		Columns: []Column[EmailRow]{
 			{Title: "To", Header: true, Cell: mailboxToCell},

@@ -235,7 +235,7 @@ func ResendFields(form ResendForm, inDialog bool) templ.Component {
 		}
 		templ_7745c5c3_Err = Input(InputProps{
 			FieldProps: FieldProps{
-				ID: "reason", Label: "Reason", Hint: "Kept in the audit log beside your name.",
+				ID: "reason", Label: "Reason", Hint: "Optional. Kept in the audit log beside your name.",
 			},
 			Name: "reason", Value: form.Reason, MaxLength: 500, Autocomplete: "off", Autofocus: true,
 		}).Render(ctx, templ_7745c5c3_Buffer)
@@ -247,7 +247,7 @@ func ResendFields(form ResendForm, inDialog bool) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if inDialog {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<button type=\"button\" class=\"button\" data-close>Keep as it is</button> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 19, "<button type=\"button\" class=\"button\" data-close>Cancel</button> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -265,7 +265,7 @@ func ResendFields(form ResendForm, inDialog bool) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "\">Keep as it is</a> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 21, "\">Cancel</a> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

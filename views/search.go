@@ -42,7 +42,7 @@ func actions() []PageLink {
 	return []PageLink{
 		{"Show what is failing now", "triangle-alert", PathDeliveries + "?state=retrying"},
 		{
-			"Show what used up its attempts today", "circle-x",
+			"Show what failed today", "circle-x",
 			PathDeliveries + "?range=today&state=failed",
 		},
 		{"Follow deliveries as they come in (tail)", "send", PathDeliveries + "?tail=1"},

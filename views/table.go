@@ -13,6 +13,8 @@ type TableProps[T any] struct {
 	// Href makes whole rows lead somewhere; nil for none. The row's own link
 	// must lead to the same place, for those without script or mouse.
 	Href func(T) string
+	// Here marks the row that the page shows more of; nil for none.
+	Here func(T) bool
 }
 
 // Column is one column of a table.

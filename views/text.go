@@ -86,7 +86,7 @@ func clip(body []byte) (text string, clipped bool) {
 // shortUID shows the random end of an identifier: time-ordered ones that were
 // made together begin alike.
 func shortUID(uid string) string {
-	if len(uid) != 36 {
+	if len(uid) != 36 || uid[8] != '-' || uid[13] != '-' {
 		return uid
 	}
 	return "…" + uid[24:]

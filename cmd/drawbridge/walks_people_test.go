@@ -34,7 +34,7 @@ func accountTasks() []task {
 		do: func(w *walker) {
 			w.enters("pat.{me}@lender.example", "{one-time password}")
 			w.sees("Choose a password of your own first")
-			w.fills("Password now", "{one-time password}", "New password", ownPassword,
+			w.fills("Current password", "{one-time password}", "New password", ownPassword,
 				"New password again", ownPassword)
 			w.send("Change password")
 		},
@@ -135,7 +135,7 @@ func peopleTasks() []task {
 		do: func(w *walker) {
 			w.leaves()
 			w.enters("pat.{me}@lender.example", "{reset password}")
-			w.fills("Password now", "{reset password}", "New password", otherPassword,
+			w.fills("Current password", "{reset password}", "New password", otherPassword,
 				"New password again", otherPassword)
 			w.send("Change password")
 		},

@@ -25,7 +25,7 @@ const Queue = "email"
 const jobTries = 100
 
 // reasonPaused is why a mail of a paused application is suppressed.
-const reasonPaused = "communications of the application were paused"
+const reasonPaused = "communications were paused"
 
 // SendArgs is the job that makes one attempt to send a mail.
 type SendArgs struct {

@@ -67,10 +67,7 @@ func (c *Console) newApplicationForm(ctx context.Context) (views.AskForm, error)
 			line("borrower.annual_income", "Annual income", "Optional; bounds what is offered.", 20, false),
 			{Kind: views.ControlHeading, Label: "Project"},
 			line("project.name", "Name", "", text, true),
-			{
-				Kind: views.ControlArea, Name: "project.description", Label: "Description",
-				Hint: "Optional, one line.", MaxLength: application.MaxText,
-			},
+			line("project.description", "Description", "Optional.", application.MaxText, false),
 			line("project.address", "Address", "Optional.", text, false),
 		},
 	}, nil

@@ -79,7 +79,7 @@ func (c *Console) fillAttention(
 	if err != nil {
 		return err
 	}
-	page.Summary = all.in("matter", "matters") + ", newest first"
+	page.Summary = all.in("matter", "matters") + ", last opened first"
 	for _, item := range items {
 		page.Rows = append(page.Rows, attentionRow(item, c.DB.Now()))
 	}

@@ -59,7 +59,7 @@ func TestOverview(t *testing.T) {
 	r.useUp("Approved")
 	page := b.get(views.PathHome).wantStatus(t, http.StatusOK)
 	for label, want := range map[string]string{
-		"Success rate": "50 %", "Used up": "1", "Delivered": "1", "Waiting": "0", "Failing": "0",
+		"Success rate": "50 %", "Failed": "1", "Delivered": "1", "Waiting": "0", "Failing": "0",
 		"Needs attention": "1", "E-mails failed": "0",
 	} {
 		got := strings.TrimSpace(page.find(".tile:contains('" + label + "') dd").First().Text())
@@ -71,7 +71,7 @@ func TestOverview(t *testing.T) {
 	if got == "" || page.find("tr[id^=item-]").Length() != 1 {
 		t.Error("the matter is not listed")
 	}
-	href, _ := page.find(".tile:contains('Used up') a").Attr("href")
+	href, _ := page.find(".tile:contains('Failed') a").Attr("href")
 	if got := b.get(href).rowIDs(); len(got) != 1 {
 		t.Errorf("the number leads to %v, want the delivery that it counts", got)
 	}
@@ -84,7 +84,7 @@ func TestOverview(t *testing.T) {
 		})
 	})
 	if totals[0] != 1 || totals[1] != 2 || totals[2] != 1 {
-		t.Errorf("the plot's table holds %v, want used up 1, failed attempts 2, delivered 1", totals)
+		t.Errorf("the plot's table holds %v, want failed 1, retried attempts 2, delivered 1", totals)
 	}
 	if page.find("svg.plot-box title").Length() != 2 {
 		t.Error("a plot has no name")
@@ -238,7 +238,7 @@ func TestSystemPage(t *testing.T) {
 	text = strings.ReplaceAll(text, "_ ", "_") // where a line may end
 	for _, want := range []string{
 		"bridge-1", "api, worker", "Clock off", "2.5 s", "bridge-2", "Lost", "PostgreSQL", "Connections",
-		"deliveries_y", "0010_health", "webhook", "probe_endpoints",
+		"deliveries_ y", "0010_health", "Webhook deliveries", "probe_endpoints",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)

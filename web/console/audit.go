@@ -1,12 +1,14 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
@@ -151,7 +153,7 @@ func activeAuditFilters(shown views.AuditFilter) []views.ActiveFilter {
 	for _, filter := range []struct{ name, label, value string }{
 		{"actor", "Who", shown.Actor},
 		{"action", "Action", shown.Action},
-		{"kind", "Kind", strings.ReplaceAll(shown.Kind, "_", " ")},
+		{"kind", "Kind", views.KindWord(shown.Kind)},
 		{"subject", "Subject", shown.Subject},
 		{"since", "From", strings.Replace(shown.Since, "T", " ", 1)},
 		{"until", "To", strings.Replace(shown.Until, "T", " ", 1)},
@@ -173,7 +175,7 @@ func subjectKindOptions(current string) []views.Option {
 	known := current == ""
 	for _, kind := range subjectKinds {
 		options = append(options, views.Option{
-			Value: kind, Label: strings.ReplaceAll(kind, "_", " "),
+			Value: kind, Label: views.KindWord(kind),
 		})
 		known = known || kind == current
 	}
@@ -232,6 +234,10 @@ func (c *Console) auditEntry(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
+	differences := stateDifferences(record.Before, record.After)
+	if err := c.namePartners(ctx.Request().Context(), differences); err != nil {
+		return err
+	}
 	done := views.ActionWords(record.Action)
 	frame, err := c.frame(ctx, views.SectionAudit, done,
 		views.Crumb{Label: "Audit log", Href: views.PathAudit}, views.Crumb{Label: done})
@@ -240,8 +246,32 @@ func (c *Console) auditEntry(ctx echo.Context) error {
 	}
 	return render(ctx, http.StatusOK, views.AuditEntryPage(views.AuditEntry{
 		Frame: frame, AuditRow: auditRow(record),
-		Differences: stateDifferences(record.Before, record.After),
+		Differences: differences,
 	}))
+}
+
+// namePartners puts a partner's name before its id.
+func (c *Console) namePartners(ctx context.Context, differences []views.Difference) error {
+	for i, difference := range differences {
+		if difference.Field != "partner_uid" {
+			continue
+		}
+		for _, side := range []*string{&differences[i].Before, &differences[i].After} {
+			uid, err := uuid.Parse(*side)
+			if err != nil {
+				continue
+			}
+			found, err := c.Partners.Partner(ctx, uid)
+			if lending.ErrorCode(err) == lending.CodeNotFound {
+				continue // retention may have removed it
+			}
+			if err != nil {
+				return err
+			}
+			*side = found.Name + ", " + *side
+		}
+	}
+	return nil
 }
 
 // auditCSVFile sends the audit log under a filter as a file.

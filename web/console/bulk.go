@@ -119,10 +119,10 @@ func (c *Console) bulk(ctx echo.Context) error {
 }
 
 // bulkFrame surrounds a page of one bulk re-send.
-func (c *Console) bulkFrame(ctx echo.Context, uid uuid.UUID, title string) (views.Frame, error) {
+func (c *Console) bulkFrame(ctx echo.Context, title string) (views.Frame, error) {
 	return c.frame(ctx, views.SectionBulks, title,
 		views.Crumb{Label: "Bulk re-sends", Href: views.PathBulks},
-		views.Crumb{Label: uid.String()})
+		views.Crumb{Label: title})
 }
 
 // auditBulk keeps in the audit log what somebody did with a bulk re-send.

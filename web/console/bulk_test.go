@@ -131,7 +131,7 @@ func TestBulkResendOfAllThatMatchIsPausedAndCancelled(t *testing.T) {
 	r.subscribe(r.receiver().URL)
 	r.failures(30)
 	page := b.begin(url.Values{"all": {"1"}, "filter": {"state=failed&cursor=x"}})
-	if got := b.get(page).text("h1"); got != "Deliveries: state failed" {
+	if got := b.get(page).text("h1"); got != "Failed deliveries" {
 		t.Errorf("titled %q", got)
 	}
 	wrong := b.post(page+"/options", url.Values{"pace": {"much"}})

@@ -47,7 +47,7 @@ func (c *Console) showDraft(ctx echo.Context, bulk webhook.Bulk, form draftForm)
 	slices.SortFunc(page.Skipped, func(a, b views.SkipRow) int {
 		return 2*(b.Count-a.Count) + strings.Compare(a.Reason, b.Reason)
 	})
-	if page.Frame, err = c.bulkFrame(ctx, bulk.UID, "Plan of a bulk re-send"); err != nil {
+	if page.Frame, err = c.bulkFrame(ctx, page.What); err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)

@@ -31,7 +31,7 @@ func (c *Console) showProgress(ctx echo.Context, bulk webhook.Bulk) error {
 		return render(ctx, http.StatusOK, views.BulkProgressRegion(page))
 	}
 	page.Asking = ctx.QueryParam("cancel") != ""
-	if page.Frame, err = c.bulkFrame(ctx, bulk.UID, "Bulk re-send"); err != nil {
+	if page.Frame, err = c.bulkFrame(ctx, page.What); err != nil {
 		return err
 	}
 	page.Live = true

@@ -26,11 +26,18 @@ func bulkTitle(scope webhook.BulkScope) string {
 		return "Replay what was never sent"
 	case webhook.BulkFilter:
 	}
-	words := filterWords(scope.Filter)
-	if len(words) == 0 {
+	rest, title := scope.Filter, "Deliveries"
+	if rest.State != "" {
+		title, rest.State = views.DeliveryChip(string(rest.State)).Word+" deliveries", ""
+	}
+	words := filterWords(rest)
+	switch {
+	case len(words) > 0:
+		return title + ": " + strings.Join(words, ", ")
+	case scope.Filter.State == "":
 		return "All deliveries"
 	}
-	return "Deliveries: " + strings.Join(words, ", ")
+	return title
 }
 
 // bulkWords says all of it, with times in the reader's zone.

@@ -60,7 +60,7 @@ func TestSavedViews(t *testing.T) {
 		return strings.Fields(strings.ReplaceAll(strings.Join(of.get(views.PathDeliveries).
 			find(".view-link").Map(textOf), ","), " ", "_"))
 	}
-	house := "Failing_now,Used_up_today,Slow,Tail"
+	house := "Failing_now,Failed_today,Slow,Tail"
 	if got := strings.Join(links(b), ""); got != house {
 		t.Errorf("views %s, want %s", got, house)
 	}

@@ -200,9 +200,13 @@ func (c *Console) openMail(ctx context.Context, page *views.Mailbox, chosen stri
 	if len(page.Rows) == 0 {
 		return nil
 	}
+	if chosen == "" {
+		chosen = page.Rows[0].UID
+	}
 	uid, err := uuid.Parse(chosen)
 	if err != nil {
-		uid = uuid.MustParse(page.Rows[0].UID)
+		return lending.NewError(lending.CodeNotFound,
+			"There is no such e-mail. The link may be cut off")
 	}
 	detail, err := email.Get(ctx, c.DB, uid)
 	if err != nil {

@@ -31,8 +31,8 @@ func (c *Console) email(ctx echo.Context) error {
 		return err
 	}
 	page := emailPage(detail)
-	page.Frame, err = c.frame(ctx, views.SectionEmails, "E-mail "+uid.String(),
-		views.Crumb{Label: "E-mails", Href: views.PathEmails}, views.Crumb{Label: uid.String()})
+	page.Frame, err = c.frame(ctx, views.SectionEmails, page.Email.Title(),
+		views.Crumb{Label: "E-mails", Href: views.PathEmails}, views.Crumb{Label: page.Email.Title()})
 	if err != nil {
 		return err
 	}

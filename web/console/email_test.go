@@ -39,7 +39,7 @@ func TestEmailExplainsItsState(t *testing.T) {
 		}, map[string]string{
 			".headline": "Task Suppressed", "#message": "It was never written",
 			"[aria-label=Diagnosis]": "It was held back and is never sent " +
-				"Communications of the application were paused.",
+				"Communications were paused.",
 			"#attempts": "No mail server was asked",
 		}},
 		{"not sent", func(r *room) uuid.UUID {

@@ -81,7 +81,7 @@ func (c *Console) showEmailResend(
 	form.Reason, form.Fault = ctx.FormValue("reason"), fault
 	frame, err := c.frame(ctx, views.SectionEmails, "Re-send this e-mail",
 		views.Crumb{Label: "E-mails", Href: views.PathEmails},
-		views.Crumb{Label: uid.String(), Href: views.EmailPath(uid.String())},
+		views.Crumb{Label: emailPage(detail).Email.Title(), Href: views.EmailPath(uid.String())},
 		views.Crumb{Label: "Re-send"})
 	if err != nil {
 		return err

@@ -123,7 +123,7 @@ func TestEmailList(t *testing.T) {
 	for uid, want := range map[uuid.UUID]string{
 		welcome: "Not sent welcome for Ana Ana Lima <ana@example.com> Ana Lima ana@example.com " +
 			"No mail server configured 0",
-		held:  "Suppressed Task Ana Lima <ana@example.com> Ana Lima ana@example.com Communications of",
+		held:  "Suppressed Task Ana Lima <ana@example.com> Ana Lima ana@example.com Communications were",
 		alert: "Queued Alert: subscription failing Ana Lima <ops@lender.example>",
 	} {
 		row := strings.ReplaceAll(page.text("#m-"+uid.String()), " · ", " ")

@@ -181,7 +181,7 @@ func (c *Console) event(ctx echo.Context) error {
 		page.MerchantUID = detail.MerchantUID.String()
 	}
 	page.Frame, err = c.frame(ctx, views.SectionEvents, string(detail.Kind),
-		views.Crumb{Label: "Events", Href: views.PathEvents}, views.Crumb{Label: uid.String()})
+		views.Crumb{Label: "Events", Href: views.PathEvents}, views.Crumb{Label: page.Event.Label()})
 	if err != nil {
 		return err
 	}

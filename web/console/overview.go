@@ -135,7 +135,7 @@ func trafficTiles(steps []webhook.TrafficStep, chosen span) []views.Tile {
 		rate.Note = "of " + counted(finished, "delivery", "deliveries") + " that ended"
 	}
 	failed := views.Tile{
-		Label: "Used up", Value: views.Number(sum.Failed), Note: "every attempt failed",
+		Label: "Failed", Value: views.Number(sum.Failed), Note: "every attempt failed",
 		Icon: "circle-x", Tone: views.Bad, Href: chosen.deliveries(webhook.DeliveryFailed),
 	}
 	if sum.Failed == 0 {
@@ -226,8 +226,8 @@ func outcomePlot(steps []webhook.TrafficStep, chosen span) views.BarPlotProps {
 	plot := views.BarPlotProps{
 		ID: "outcomes", Title: "Deliveries per " + chosen.stepName(), Step: "From",
 		Series: []views.Series{
-			{Name: "Used up", Tone: views.Bad},
-			{Name: "Failed attempts", Tone: views.Warn},
+			{Name: "Failed", Tone: views.Bad},
+			{Name: "Retried attempts", Tone: views.Warn},
 			{Name: "Delivered", Tone: views.Good},
 		},
 	}

@@ -124,7 +124,7 @@ func (c *Console) request(ctx echo.Context) error {
 	page := views.RequestPageProps{Request: requestRow(found), Curl: c.curlOf(found)}
 	page.Frame, err = c.frame(ctx, views.SectionRequests, found.Method+" "+found.Path,
 		views.Crumb{Label: "API requests", Href: views.PathRequests},
-		views.Crumb{Label: found.RequestID})
+		views.Crumb{Label: found.Method + " " + found.Path})
 	if err != nil {
 		return err
 	}

@@ -107,7 +107,9 @@ func (c *Console) showResend(
 	form.Reason, form.Fault = reason, fault
 	frame, err := c.frame(ctx, views.SectionDeliveries, "Re-send this delivery",
 		views.Crumb{Label: "Deliveries", Href: views.PathDeliveries},
-		views.Crumb{Label: uid.String(), Href: views.DeliveryPath(uid.String())},
+		views.Crumb{
+			Label: deliveryRow(detail.Delivery).Label(), Href: views.DeliveryPath(uid.String()),
+		},
 		views.Crumb{Label: "Re-send"})
 	if err != nil {
 		return err

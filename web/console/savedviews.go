@@ -16,7 +16,7 @@ import (
 // houseViews are the filters of the delivery list that everybody has.
 var houseViews = []struct{ label, query string }{
 	{"Failing now", "state=retrying"},
-	{"Used up today", "range=today&state=failed"},
+	{"Failed today", "range=today&state=failed"},
 	{"Slow", "slow=yes"},
 }
 
