@@ -146,7 +146,7 @@ func applicationTable(rows []ApplicationRow) TableProps[ApplicationRow] {
 			{Title: "Status", Class: "w-state w-status", Cell: applicationStatusCell},
 			{Title: "Borrower", Header: true, Cell: borrowerCell},
 			{Title: "Reference", Class: "col-b w-dest", Cell: referenceCell},
-			{Title: "Merchant", Class: "col-b w-fifth", Cell: merchantCell},
+			{Title: "Merchant", Class: "col-b w-sixth", Cell: merchantCell},
 			{Title: "Requested", Class: "col-a w-amount end", Cell: requestedCell},
 			{Title: "Loan", Class: "col-c w-amount end", Cell: loanCell},
 			{Title: "Drawn", Class: "col-c w-amount end", Cell: drawnCell},
