@@ -121,7 +121,7 @@ func subscriptionTable(p SubscriptionList) TableProps[SubscriptionRow] {
 			{Title: "State", Class: "w-state", Cell: subscriptionStateCell},
 			{Title: "Endpoint", Header: true, Cell: endpointCell},
 			{Title: "Partner", Class: "col-b w-place", Cell: partnerCell},
-			{Title: "Events", Class: "col-b w-result", Cell: eventsCell},
+			{Title: "Events", Class: "col-b w-loan", Cell: eventsCell},
 			{Title: "Success, 24 hours", Class: "col-a w-spark", Cell: sparkCell},
 			{Title: "95 % within", Class: "col-c w-rate end", Cell: p95Cell},
 			{Title: "Last success", Class: "col-b w-time end", Cell: lastSuccessCell},
