@@ -156,14 +156,6 @@ func (p BarPlotProps) top() string {
 	return "Highest: " + Number(busiest(p.Bars))
 }
 
-// top names the highest value, if there is one.
-func (p LinePlotProps) top() string {
-	if p.none() {
-		return ""
-	}
-	return "Highest: " + Duration(time.Duration(p.tallest())*time.Millisecond)
-}
-
 // tallest is the highest value of any line; at least 1.
 func (p LinePlotProps) tallest() int {
 	highest := 1

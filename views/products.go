@@ -47,14 +47,6 @@ func (r ProductRow) switchLabel() string {
 	return "Offer"
 }
 
-// stages writes the shares of the schedule: 50 / 50 %.
-func (r ProductRow) stages() string {
-	return strings.ReplaceAll(r.Schedule, ",", " / ") + "\u00a0%"
-}
-
-// lends writes the amounts that a loan may have.
-func (r ProductRow) lends() string { return r.Min + " to " + r.Max }
-
 // ProductList is the page that lists products.
 type ProductList struct {
 	Frame

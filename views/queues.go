@@ -105,23 +105,6 @@ type Queues struct {
 	Console string
 }
 
-// QueueWord is a queue as people say it; one without a word is shown by name.
-func QueueWord(name string) string {
-	switch name {
-	case "webhook":
-		return "Webhook deliveries"
-	case "email":
-		return "E-mails"
-	case "bulk":
-		return "Bulk re-sends"
-	case "health":
-		return "Health of endpoints"
-	case "default":
-		return "Chores"
-	}
-	return name
-}
-
 // JobChip describes a job's state.
 func JobChip(state string) ChipProps {
 	switch state {

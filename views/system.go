@@ -20,25 +20,6 @@ type System struct {
 	Migrations []MigrationRow
 }
 
-// lacking counts the steps of the schema that are not applied.
-func (p System) lacking() int {
-	count := 0
-	for _, step := range p.Migrations {
-		if !step.Applied {
-			count++
-		}
-	}
-	return count
-}
-
-// migrated says whether the schema is whole.
-func (p System) migrated() string {
-	if p.lacking() > 0 {
-		return Number(p.lacking()) + " of " + plural(len(p.Migrations), "step", "steps") + " missing"
-	}
-	return "All " + plural(len(p.Migrations), "step", "steps") + " applied"
-}
-
 // SystemFact is a named value.
 type SystemFact struct {
 	Name  string

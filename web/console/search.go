@@ -68,9 +68,6 @@ func searchGroups(hits []search.Hit) []views.HitGroup {
 		if len(groups) == 0 || groups[len(groups)-1].Title != title {
 			groups = append(groups, views.HitGroup{Title: title, Icon: searchIcons[hit.Kind]})
 		}
-		if hit.Kind == search.Merchant {
-			hit.Detail = "Merchant of " + hit.Detail
-		}
 		group := &groups[len(groups)-1]
 		detail := hit.Detail
 		if hit.Kind == search.Merchant {

@@ -326,12 +326,6 @@ func TestPauseResumeAndDelete(t *testing.T) {
 	b, endpoint := r.asOperator(), r.receiver()
 	made, _ := r.subscribe(endpoint.URL)
 	uid := made.UID.String()
-	b.get(views.SubscriptionAct(uid, "resume")).wantStatus(t, http.StatusSeeOther)
-	b.post(views.SubscriptionAct(uid, "resume"), nil).wantStatus(t, http.StatusSeeOther)
-	if got := b.get(views.SubscriptionPath(uid)).text("main .notice"); !strings.Contains(
-		got, "It is not paused. Nothing was changed.") {
-		t.Errorf("resuming what is not paused says %q", got)
-	}
 	b.post(views.SubscriptionAct(uid, "pause"), url.Values{"reason": {"their request"}}).
 		wantStatus(t, http.StatusSeeOther)
 	r.publish("Approved")

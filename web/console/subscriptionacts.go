@@ -27,9 +27,6 @@ type action struct {
 	change  func(
 		s *webhook.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
 	) (webhook.Subscription, error)
-	// idle is said when there is nothing to change; state is the one that it leads to.
-	idle  string
-	state webhook.State
 	// consequences say what will happen; waiting is how many have not gone out.
 	consequences func(s webhook.Subscription, waiting int) []string
 }
@@ -108,12 +105,6 @@ func (c *Console) ask(a action) echo.HandlerFunc {
 		}
 		return c.showAction(ctx, http.StatusOK, a, current, views.ActionForm{})
 	}
-}
-
-// idles tells that a subscription is already as the action would make it: one
-// that fails is not paused.
-func (a action) idles(s webhook.Subscription) bool {
-	return a.state == s.State || a.state == webhook.StateActive && s.State != webhook.StatePaused
 }
 
 func (c *Console) showAction(

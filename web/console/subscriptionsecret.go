@@ -107,16 +107,10 @@ func (c *Console) showRotate(
 func (c *Console) subscriptionFrame(
 	ctx echo.Context, s webhook.Subscription, title string,
 ) (views.Frame, error) {
-	owner, err := c.Partners.Partner(ctx.Request().Context(), s.PartnerUID)
-	if err != nil {
-		return views.Frame{}, err
-	}
-	frame, err := c.frame(ctx, views.SectionSubscriptions, title,
+	return c.frame(ctx, views.SectionSubscriptions, title,
 		views.Crumb{Label: "Subscriptions", Href: views.PathSubscriptions},
 		views.Crumb{Label: views.HostOf(s.URL), Href: views.SubscriptionPath(s.UID.String())},
 		views.Crumb{Label: title})
-	frame.About = views.HostOf(s.URL) + " of " + owner.Name
-	return frame, err
 }
 
 // partnerOf is the name of the partner whose events the subscription sends.
