@@ -238,7 +238,7 @@ func TestSystemPage(t *testing.T) {
 	text = strings.ReplaceAll(text, "_ ", "_") // where a line may end
 	for _, want := range []string{
 		"bridge-1", "api, worker", "Clock off", "2.5 s", "bridge-2", "Lost", "PostgreSQL", "Connections",
-		"deliveries_ y", "0010_health", "Webhook deliveries", "probe_endpoints",
+		"deliveries_y", "0010_health", "Deliveries", "probe_endpoints",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q", want)
