@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -311,5 +312,34 @@ func TestTemporaryServerLeavesNothing(t *testing.T) {
 	}
 	if _, err := os.Stat(server.Folder()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the data is still there: %v", err)
+	}
+}
+
+// TestLockOutlivesItsServersOwner lets go of a server that runs: collecting
+// garbage must not open its folder to others.
+func TestLockOutlivesItsServersOwner(t *testing.T) {
+	t.Parallel()
+	dir := openFolder(t)
+	options := pgserver.Options{Dir: dir, Volatile: true}
+	if _, err := pgserver.Start(t.Context(), options); err != nil {
+		t.Fatal(err)
+	}
+	pid := postmaster(t, dir)
+	defer func() {
+		if err := syscall.Kill(pid, syscall.SIGQUIT); err != nil {
+			t.Error(err)
+		}
+		eventually(t, "the server ends", func() bool { return syscall.Kill(pid, 0) != nil })
+	}()
+	for range 20 {
+		runtime.GC()
+		second, err := pgserver.Start(t.Context(), options)
+		if err == nil {
+			stop(t, second)
+			t.Fatal("a second server got the folder of one that runs")
+		}
+		if !strings.Contains(err.Error(), "in use by process") {
+			t.Fatalf("the refusal says %q", err)
+		}
 	}
 }

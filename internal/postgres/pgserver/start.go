@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"time"
 
 	_ "github.com/lib/pq" // the driver of createDatabase
@@ -47,9 +48,18 @@ func Start(ctx context.Context, options Options) (*Server, error) {
 		return nil, errors.Join(fmt.Errorf("starting Postgres in %s: %w", dir, err), lock.Close())
 	}
 	shutDown := server.stop
-	server.stop = func() error { return errors.Join(shutDown(), lock.Close()) }
+	held.Store(lock, true)
+	server.stop = func() error {
+		held.Delete(lock)
+		return errors.Join(shutDown(), lock.Close())
+	}
 	return server, nil
 }
+
+// held has the locks of the servers that run. The garbage collector closes files
+// that nobody refers to, so a Server that its owner let go of would lose its lock,
+// and the next sweep would take it for a left-over.
+var held sync.Map
 
 // prepareDir creates the folder and returns its one true path, so that two
 // names of the same folder are one server.
