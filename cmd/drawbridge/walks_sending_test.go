@@ -144,6 +144,13 @@ func steeringTasks() []task {
 			w.send("Compare")
 		},
 	}, {
+		name: "comparing two versions", start: "/console/subscriptions/{subscription}?tab=versions",
+		end: "Settings that differ between versions 1 and",
+		do: func(w *walker) {
+			w.pick("From", "1: ")
+			w.send("Compare")
+		},
+	}, {
 		name: "restoring a version", start: "/console/subscriptions/{subscription}?tab=versions",
 		end: "Version 1 is in force once more",
 		do: func(w *walker) {
