@@ -174,7 +174,7 @@ func lookAgainUntil(t *testing.T, browser context.Context, text string) {
 	t.Helper()
 	const link = `//main//a[text()="Look again"]`
 	for {
-		do(t, browser, seen(fmt.Sprintf(`//main//*[text()=%q] | %s`, text, link)))
+		do(t, browser, seen(fmt.Sprintf(`//main//*[contains(text(), %q)] | %s`, text, link)))
 		if strings.Contains(evaluate(t, browser, `document.querySelector("main").textContent`), text) {
 			return
 		}

@@ -28,7 +28,7 @@ func (w Welcome) plan() []Fact {
 		Fact{"Plan", w.ProductName},
 		Fact{"Approved amount", grouped(w.ApprovedAmount)},
 		Fact{"Term", with(w.Term, " months")},
-		Fact{"Interest rate", with(w.InterestRate, "\u00a0% a year")},
+		Fact{"Interest rate", with(w.InterestRate, "% a year")},
 	)
 }
 
