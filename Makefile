@@ -29,7 +29,7 @@ build: vendor ## Build bin/drawbridge
 .PHONY: test
 test: test-tools verify ## Run all tests with the race detector on a Postgres of their own
 	@go vet ./...
-	@./bin/withpostgres ./bin/testcount -race -timeout 18m $(TESTS)
+	@./bin/withpostgres ./bin/testcount -race -timeout 25m $(TESTS)
 
 # What only the tests need: a C compiler for the race detector, a browser, curl to run the documented
 # commands, and the console's files.

@@ -28,7 +28,7 @@ func newTour(t *testing.T) *tour {
 	r.await(`SELECT count(*) > 0 FROM deliveries JOIN events USING (event_uid)
 		WHERE deliveries.state = 'failed' AND passed_over IS NULL AND attempt_count = 3`)
 	r.furnish()
-	r.browser = newBrowserWithin(t, 11*time.Minute)
+	r.browser = newBrowserWithin(t, 20*time.Minute)
 	return r
 }
 
