@@ -34,8 +34,6 @@ type Frame struct {
 	// Title is the page's heading and, with the product's name, its title.
 	Title   string
 	Section Section
-	// About says on whom or what a form acts, under its heading.
-	About string
 	// Crumbs lead to the page; the last one is the page itself.
 	Crumbs []Crumb
 	User   User

@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// callPatience is the longest that a step of the engine stands back for calls.
-	// It bounds what callers who never pause, or one who sends a file drop by drop,
-	// can cost: every step is taken, this much later at most.
+	// callPatience is the longest that a step of the engine stands back for calls at
+	// a time, before it and, where it is a small one, once more after it. It bounds
+	// what callers who never pause, or one who sends a file drop by drop, can cost.
 	callPatience = 25 * time.Millisecond
 	// callMemory is how long after a call the next one is expected, and the engine
 	// takes small steps, one at a time, so that it finds the processors free.
