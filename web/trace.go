@@ -18,10 +18,10 @@ func traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 		ctx, span := otel.Tracer("drawbridge/web").Start(request.Context(),
 			request.Method+" "+c.Path(), trace.WithSpanKind(trace.SpanKindServer))
 		defer span.End()
+		c.SetRequest(request.WithContext(ctx))
 		if !span.IsRecording() {
 			return next(c)
 		}
-		c.SetRequest(request.WithContext(ctx))
 		span.SetAttributes(
 			attribute.String("http.request.method", request.Method),
 			attribute.String("http.route", c.Path()),
@@ -41,10 +41,11 @@ func traceRequests(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// traceID is the id under which the request's trace is found, empty without one.
+// traceID is the id that the request shares with all that comes of it, in the
+// log and, if the trace is recorded, at the collector; empty without one.
 func traceID(c echo.Context) string {
 	found := trace.SpanContextFromContext(c.Request().Context())
-	if !found.IsSampled() {
+	if !found.IsValid() {
 		return ""
 	}
 	return found.TraceID().String()

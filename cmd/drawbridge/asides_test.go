@@ -73,7 +73,7 @@ func (r *tour) tooLarge() {
 			document.body.append(form);
 			form.submit();
 		})()`),
-		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "is larger than")]`)))
+		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "is too large")]`)))
 	r.inspect("413")
 }
 

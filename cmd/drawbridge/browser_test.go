@@ -65,10 +65,16 @@ const diary = `
 	}
 	document.addEventListener("visibilitychange", () => note(document.visibilityState));`
 
+// stepPatience bounds one step in a browser, so that a test which waits for what
+// never comes tells what it sees before the whole run is out of time.
+const stepPatience = 2 * time.Minute
+
 // do runs actions in the browser and shows the page's text when one fails.
 func do(t *testing.T, browser context.Context, actions ...chromedp.Action[chromedp.Void]) {
 	t.Helper()
-	if err := chromedp.Do(browser, actions...); err != nil {
+	step, end := context.WithTimeout(browser, stepPatience)
+	defer end()
+	if err := chromedp.Do(step, actions...); err != nil {
 		after, cancel := context.WithTimeout(context.WithoutCancel(browser), 5*time.Second)
 		defer cancel()
 		location, _ := chromedp.Run(after, chromedp.Location())

@@ -34,6 +34,7 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, died bool) error
 	if err != nil || !due {
 		return notSent(err)
 	}
+	ctx = inTraceOf(ctx, task)
 	if died {
 		return s.record(ctx, task, job.Number, unknownAttempt(), s.DB.Now())
 	}
@@ -51,7 +52,7 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, died bool) error
 	endTurn := s.lanes.turn(ctx, lane, &s.Calls)
 	started := s.DB.Now()
 	ctx, span := startSpan(ctx, task, job.Number)
-	if s.SendTraceparent {
+	if s.SendTraceparent && span.IsRecording() {
 		request.Traceparent = traceparent(ctx)
 	}
 	attempt := s.send(ctx, lane, request, endTurn)

@@ -19,6 +19,9 @@ type frozen struct {
 	done     chan error
 }
 
+// noAnswer has an endpoint close the connection in place of a status.
+const noAnswer = -1
+
 // freeze starts attempt 1 of a new delivery and returns while the endpoint still
 // holds back its answer; every later request is answered at once with others.
 func freeze(t *testing.T, others int) frozen {
@@ -30,6 +33,9 @@ func freeze(t *testing.T, others int) frozen {
 		if n == 1 {
 			close(arrived)
 			status = <-f.release
+		}
+		if status == noAnswer {
+			panic(http.ErrAbortHandler)
 		}
 		w.WriteHeader(status)
 	})
@@ -129,6 +135,15 @@ func TestFrozenWorkerWakesUp(t *testing.T) {
 			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.delete(t) },
 			want:      "cancelled after 1: 500",
 		},
+		{
+			name: "no answer at all", late: noAnswer,
+			want: "retrying after 1: 0?", then: 1,
+		},
+		{
+			name: "no answer after all attempts were lost", late: noAnswer,
+			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.next(t, true); f.next(t, true) },
+			want:      "failed after 3: 0? 0? 0?",
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -146,7 +161,8 @@ func TestFrozenWorkerWakesUp(t *testing.T) {
 				(got.NextAttemptAt != nil) == got.State.IsFinal() {
 				t.Errorf("%s: finished %v, next attempt %v", got.State, got.FinishedAt, got.NextAttemptAt)
 			}
-			if first := got.Attempts[0]; first.TLS <= 0 || first.FirstByte <= 0 {
+			if first := got.Attempts[0]; test.late != noAnswer &&
+				(first.TLS <= 0 || first.FirstByte <= 0) {
 				t.Errorf("the late outcome has no timings: %+v", first)
 			}
 			f.h.clock.move(24 * time.Hour)

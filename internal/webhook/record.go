@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
-	"go.opentelemetry.io/otel/trace"
 )
 
 // recordTimeout bounds the writing of an attempt, which goes on when the
@@ -47,8 +46,11 @@ func (s *Service) outcome(number int, attempt Attempt, now time.Time) outcome {
 // was frozen, taken for dead and woken again can neither undo nor repeat what
 // another one decided; only its late success still counts, since the partner
 // has the event. The same holds for a success after the subscription was
-// deleted. A late outcome replaces the unknown one in the log, and every
-// attempt that was made is counted. No delivery may be in it twice.
+// deleted. A late outcome replaces the unknown one in the log only if the
+// endpoint answered: whatever else a woken worker believes, that its time ran
+// out or its connection broke, came of its sleep and tells nothing of the
+// endpoint. Every attempt that was made is counted. No delivery may be in it
+// twice.
 //
 // Rows come in the order of their keys, so that two processes which meet in the
 // same rows wait for each other and do not lock each other out. The last two
@@ -101,7 +103,7 @@ const recordAttempts = `
 		       reused = excluded.reused,
 		       tls_version = excluded.tls_version,
 		       certificate_expires = excluded.certificate_expires
-		 WHERE a.error_class = 'unknown'
+		 WHERE a.error_class = 'unknown' AND excluded.http_status IS NOT NULL
 	), moved AS (
 		UPDATE deliveries d
 		   SET state = m.state,
@@ -236,7 +238,7 @@ func (s *Service) record(
 		"subscription", task.Subscription,
 		"event", task.Event,
 		"application", task.Application.UUID,
-		"trace_id", trace.SpanContextFromContext(ctx).TraceID(),
+		"trace_id", traceID(ctx),
 		"attempt", number,
 		"status", attempt.Status,
 		"error_class", attempt.Class,

@@ -14,10 +14,9 @@ import (
 // traceHeader is the field that carries a trace (W3C Trace Context).
 const traceHeader = "traceparent"
 
-// traceparent returns the trace of ctx for an event's row, nil without one that
-// is recorded.
+// traceparent returns the trace of ctx for an event's row, nil without one.
 func traceparent(ctx context.Context) *string {
-	if !trace.SpanContextFromContext(ctx).IsSampled() {
+	if !trace.SpanContextFromContext(ctx).IsValid() {
 		return nil
 	}
 	carrier := propagation.MapCarrier{}
@@ -26,13 +25,27 @@ func traceparent(ctx context.Context) *string {
 	return &text
 }
 
-// startSpan begins the span of one attempt, in the trace of the call that caused
-// the event. Nothing is recorded unless the process was told where to.
-func startSpan(ctx context.Context, task assignment, number int) (context.Context, trace.Span) {
-	if task.Traceparent != nil {
-		carrier := propagation.MapCarrier{traceHeader: *task.Traceparent}
-		ctx = propagation.TraceContext{}.Extract(ctx, carrier)
+// inTraceOf continues the trace of the call that caused the event.
+func inTraceOf(ctx context.Context, task assignment) context.Context {
+	if task.Traceparent == nil {
+		return ctx
 	}
+	carrier := propagation.MapCarrier{traceHeader: *task.Traceparent}
+	return propagation.TraceContext{}.Extract(ctx, carrier)
+}
+
+// traceID is the id that the log's lines of one trace share, empty without one.
+func traceID(ctx context.Context) string {
+	found := trace.SpanContextFromContext(ctx)
+	if !found.IsValid() {
+		return ""
+	}
+	return found.TraceID().String()
+}
+
+// startSpan begins the span of one attempt. Nothing is recorded unless the
+// process was told where to.
+func startSpan(ctx context.Context, task assignment, number int) (context.Context, trace.Span) {
 	ctx, span := otel.Tracer("drawbridge/webhook").Start(ctx, "webhook attempt",
 		trace.WithSpanKind(trace.SpanKindClient))
 	if !span.IsRecording() {
