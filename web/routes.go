@@ -159,6 +159,9 @@ func register(e *echo.Echo, options Options) {
 	for _, route := range Table(options) {
 		e.Add(route.Method, route.Path, route.handler, route.middleware...).Name = route.Name
 	}
+	if options.Console != nil {
+		e.RouteNotFound(console.Prefix+"/*", options.Console.Elsewhere())
+	}
 	e.GET(static.Prefix+"*", echo.WrapHandler(static.Handler()))
 }
 

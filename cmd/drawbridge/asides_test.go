@@ -26,6 +26,7 @@ func (r *tour) asides() {
 	r.tooLarge()
 	r.secondFactor()
 	r.forbidden()
+	r.noSuchPage()
 	r.tooOften()
 }
 
@@ -117,6 +118,15 @@ func (r *tour) forbidden() {
 	do(r.t, r.browser, chromedp.Navigate(r.server.url+views.PathSettings),
 		chromedp.WaitVisible(chromedp.Search(`//h1[contains(., "You may not do this")]`)))
 	r.inspect("403")
+}
+
+// noSuchPage follows a link that leads nowhere, and is still in the console.
+func (r *tour) noSuchPage() {
+	r.t.Helper()
+	do(r.t, r.browser, emulate(looks[0]), chromedp.Navigate(r.server.url+"/console/nothing"),
+		chromedp.WaitVisible(chromedp.CSS(`nav.rail`)),
+		chromedp.WaitVisible(chromedp.Search(`//h1[contains(., "There is nothing here")]`)))
+	r.inspect("404")
 }
 
 // tooOften tries wrong passwords until the sign-in asks to wait.

@@ -170,6 +170,14 @@ func (c *Console) Routes() []Route {
 	return routes
 }
 
+// Elsewhere answers every path of the console that no route has, with a page that
+// keeps whoever is signed in within the console.
+func (c *Console) Elsewhere() echo.HandlerFunc {
+	return c.guard("", func(echo.Context) error {
+		return lending.NewError(lending.CodeNotFound, "there is nothing at this path")
+	})
+}
+
 // emailRoutes lists the pages and actions of the e-mail log.
 func (c *Console) emailRoutes() []Route {
 	const support, admin = operator.RoleSupport, operator.RoleAdmin

@@ -165,6 +165,7 @@ func TestFaultPagesStayInTheConsole(t *testing.T) {
 			"Choose what to record: sent or signed.",
 		},
 		{views.DeliveryPath("none"), views.PathDeliveries, "All deliveries", "no such delivery"},
+		{"/console/nothing", "", "", "There is nothing at this path"},
 		{views.PathPersonNew, "", "", "Your role, operator, may not do this"},
 	} {
 		page := b.get(test.path)

@@ -3,7 +3,6 @@ package console_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -130,10 +129,8 @@ func serve(c *console.Console) http.Handler {
 	for _, route := range c.Routes() {
 		e.Add(route.Method, route.Path, route.Handler)
 	}
+	e.RouteNotFound(console.Prefix+"/*", c.Elsewhere())
 	e.HTTPErrorHandler = func(err error, ctx echo.Context) {
-		if fault, ok := errors.AsType[*echo.HTTPError](err); ok && fault.Code == http.StatusNotFound {
-			err = lending.NewError(lending.CodeNotFound, "there is nothing at this path")
-		}
 		if !ctx.Response().Committed {
 			_ = c.RenderFault(ctx, err) // the browser is gone if this fails
 		}
