@@ -38,12 +38,15 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"drawbridge/internal/heap"
 )
 
 // errUsage marks an error of the command line, which exits with status 2.
 var errUsage = errors.New("wrong usage")
 
 func main() {
+	heap.Loosen() // as the program does
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()

@@ -16,6 +16,7 @@ import (
 
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/config"
+	"drawbridge/internal/heap"
 	"drawbridge/internal/postgres"
 	"drawbridge/jobs"
 	"drawbridge/migrations"
@@ -39,6 +40,7 @@ func (serveCmd) Help() string { return variablesHelp() }
 
 // Run serves until the context ends, and then drains.
 func (cmd serveCmd) Run(env *environment) error {
+	heap.Loosen()
 	settings, err := env.config()
 	if err != nil {
 		return err

@@ -120,9 +120,10 @@ func (g *group[In, Out]) fly(e errand[In, Out]) {
 		ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
 		began := time.Now()
 		outs, err := e.run(ctx, e.db.Engine(), ins)
+		took := time.Since(began)
 		cancel()
 		done()
-		g.rest(len(company), time.Since(began))
+		g.rest(len(company), took)
 		for i, one := range company {
 			if err != nil {
 				go e.alone(one)
