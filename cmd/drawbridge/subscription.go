@@ -69,6 +69,9 @@ type subscriptionJSON struct {
 	// Rate is in requests per second, null without a limit.
 	Rate  *int          `json:"rate"`
 	State webhook.State `json:"state"`
+	// MissingKey names the key that a secret or headers are sealed with and that is
+	// not there.
+	MissingKey string `json:"missing_key,omitempty"`
 	// Secret is present only in the answer that creates or rotates it.
 	Secret *string `json:"secret"`
 }
@@ -76,7 +79,7 @@ type subscriptionJSON struct {
 func newSubscriptionJSON(s webhook.Subscription) subscriptionJSON {
 	printed := subscriptionJSON{
 		UID: s.UID, Partner: s.PartnerUID, URL: s.URL, Auth: s.Auth, Events: s.Events,
-		Headers: s.Headers, Merchant: s.Merchants, State: s.State,
+		Headers: s.Headers, Merchant: s.Merchants, State: s.State, MissingKey: s.MissingKey,
 	}
 	if s.Rate > 0 {
 		printed.Rate = &s.Rate
@@ -106,6 +109,10 @@ func (env *environment) printSubscription(
 		}
 		for _, header := range s.Headers {
 			fmt.Fprintf(w, "  header  %s\n", header)
+		}
+		if s.MissingKey != "" {
+			fmt.Fprintf(w, "  nothing can be sent: the key %s is not in DRAWBRIDGE_SECRETS_KEY\n",
+				s.MissingKey)
 		}
 		for _, merchant := range s.Merchants {
 			fmt.Fprintf(w, "  merchant  %s\n", merchant)

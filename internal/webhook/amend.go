@@ -100,6 +100,11 @@ func (s *Service) amend(
 	if err != nil {
 		return secret.String{}, nil, err
 	}
+	if patch.Headers == nil {
+		if err := current.CheckHeaders(); err != nil {
+			return secret.String{}, nil, err
+		}
+	}
 	settings := patch.over(current)
 	keep := patch.keepSecret && settings.Auth != AuthNone && current.Auth != AuthNone
 	rotate := !keep && (patch.Secret != nil || settings.Auth != current.Auth)
@@ -135,7 +140,7 @@ func (s Settings) changes(current Subscription, rotate bool) []string {
 	add("secret", rotate && s.Auth != AuthNone)
 	add("events", !slices.Equal(s.Events, current.Events))
 	add("merchants", !slices.Equal(s.Merchants, current.Merchants))
-	add("headers", !slices.Equal(s.Headers, current.Headers))
+	add("headers", !slices.Equal(s.Headers, current.Headers) || current.HeadersUnknown)
 	add("rate", s.Rate != current.Rate)
 	return names
 }

@@ -48,6 +48,11 @@ type Subscription struct {
 	// empty means all.
 	Merchants []uuid.UUID
 	Headers   []Header
+	// MissingKey is the id of a key that this server lacks and that the secret or the
+	// headers are sealed with: nothing can be sent then. Empty as a rule.
+	MissingKey string
+	// HeadersUnknown tells that it is the headers' key: Headers is empty then.
+	HeadersUnknown bool
 	// Rate is how many requests per second it gets at most; 0 is no limit.
 	Rate  int
 	State State
@@ -57,6 +62,18 @@ type Subscription struct {
 	PreviousUntil *time.Time
 	CreatedAt     time.Time
 	UpdatedAt     time.Time
+}
+
+// CheckHeaders answers INVALID_STATE where the headers are unknown, so that nobody
+// takes them for none and loses them.
+func (s Subscription) CheckHeaders() error {
+	if !s.HeadersUnknown {
+		return nil
+	}
+	return lending.NewError(lending.CodeInvalidState,
+		"The custom headers are sealed with the key %s, which this server does not have. Add that "+
+			"key behind the first one of DRAWBRIDGE_SECRETS_KEY, or set headers and secret anew by the "+
+			"command subscription update.", s.MissingKey)
 }
 
 // Settings are the parts of a subscription that an operator chooses.

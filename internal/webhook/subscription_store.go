@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -61,14 +62,16 @@ const subscriptionColumns = `
 	s.created_at,
 	s.updated_at`
 
-// subscription opens the sealed headers of a row. Secrets stay sealed.
+// subscription opens the sealed headers of a row, if the key is there. Secrets stay
+// sealed.
 func (s *Service) subscription(row subscriptionRow) (Subscription, error) {
 	merchants, err := parseUIDs(row.Merchants)
 	if err != nil {
 		return Subscription{}, err
 	}
 	headers, err := s.openHeaders(row.UID, row.HeadersSealed)
-	if err != nil {
+	unknown := errors.Is(err, secret.ErrUnknownKey)
+	if err != nil && !unknown {
 		return Subscription{}, err
 	}
 	return Subscription{
@@ -85,7 +88,23 @@ func (s *Service) subscription(row subscriptionRow) (Subscription, error) {
 		PreviousUntil: row.PreviousUntil,
 		CreatedAt:     row.CreatedAt,
 		UpdatedAt:     row.UpdatedAt,
+
+		MissingKey:     s.missingKey(row),
+		HeadersUnknown: unknown,
 	}, nil
+}
+
+// missingKey is the id of a key that sending needs and that is not there.
+func (s *Service) missingKey(row subscriptionRow) string {
+	for _, sealed := range []*string{row.HeadersSealed, row.SecretSealed} {
+		if sealed == nil {
+			continue
+		}
+		if id, ok := secret.KeyID(*sealed); ok && !s.Keys.Has(id) {
+			return id
+		}
+	}
+	return ""
 }
 
 func (s *Service) openHeaders(uid uuid.UUID, sealed *string) ([]Header, error) {

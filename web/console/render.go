@@ -172,8 +172,8 @@ func faultTitle(status int, err error) string {
 // missingKey is what to do about a value that no key opens.
 const missingKey = "A secret that belongs here is sealed with the key %s, which this server does " +
 	"not have. Ask whoever runs it to add that key behind the first one of DRAWBRIDGE_SECRETS_KEY " +
-	"and to restart. If the key is lost, a subscription has to be created anew; what it sent is " +
-	"still in the list of deliveries."
+	"and to restart. If the key is lost, delete the subscription and create it anew; what it sent " +
+	"is still in the list of deliveries."
 
 // faultText is what a person may read of an error.
 func faultText(err error) string {

@@ -148,6 +148,13 @@ func (c *Console) describeState(
 		return err
 	}
 	page.Waiting = views.Number(waiting)
+	if s.MissingKey != "" && s.State != webhook.StateDeleted {
+		page.Banner = views.Diagnosis{
+			Tone: views.Bad, Title: "A key is missing: nothing is sent",
+			Text: fmt.Sprintf(missingKey, s.MissingKey),
+		}
+		return nil
+	}
 	switch s.State {
 	case webhook.StateDeleted:
 		page.Banner = views.Diagnosis{

@@ -27,7 +27,7 @@ func (c *Console) newSubscription(ctx echo.Context) error {
 
 // editSubscription shows the form for a subscription as it is.
 func (c *Console) editSubscription(ctx echo.Context) error {
-	current, err := c.liveSubscription(ctx)
+	current, err := c.editable(ctx)
 	if err != nil {
 		return err
 	}
@@ -52,6 +52,15 @@ func (c *Console) liveSubscription(ctx echo.Context) (webhook.Subscription, erro
 	return current, err
 }
 
+// editable is liveSubscription where the form can show all that it would replace.
+func (c *Console) editable(ctx echo.Context) (webhook.Subscription, error) {
+	current, err := c.liveSubscription(ctx)
+	if err != nil {
+		return current, err
+	}
+	return current, current.CheckHeaders()
+}
+
 // createSubscription does what the pressed button of the new form says.
 func (c *Console) createSubscription(ctx echo.Context) error {
 	form, err := c.readForm(ctx, nil)
@@ -63,7 +72,7 @@ func (c *Console) createSubscription(ctx echo.Context) error {
 
 // changeSubscription does what the pressed button of the edit form says.
 func (c *Console) changeSubscription(ctx echo.Context) error {
-	current, err := c.liveSubscription(ctx)
+	current, err := c.editable(ctx)
 	if err != nil {
 		return err
 	}
