@@ -44,7 +44,7 @@ func Promote(ctx context.Context, webhooks *webhook.Service) {
 // recollect finds deliveries that a process left behind.
 func recollect(ctx context.Context, webhooks *webhook.Service) error {
 	_, orphanErr := webhooks.MarkOrphans(ctx, orphanPatience)
-	_, forgottenErr := webhooks.ReleaseForgotten(ctx)
+	_, heldErr := webhooks.AdoptHeld(ctx)
 	_, bulkErr := webhooks.ReviveBulks(ctx)
-	return errors.Join(orphanErr, forgottenErr, bulkErr)
+	return errors.Join(orphanErr, heldErr, bulkErr)
 }

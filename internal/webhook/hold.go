@@ -97,26 +97,22 @@ func (s *Service) ReleaseIdle(ctx context.Context) error {
 	return nil
 }
 
-// ReleaseForgotten hands deliveries to the promoter that a process held and did
-// not live to release, and returns how many: those of subscriptions for which
-// nothing is queued anywhere.
-func (s *Service) ReleaseForgotten(ctx context.Context) (int64, error) {
-	result, err := s.DB.ExecContext(ctx, `
-		WITH forgotten AS (
-			SELECT s.subscription_uid
-			  FROM subscriptions s
-			 WHERE EXISTS (SELECT 1 FROM deliveries d
-			                WHERE d.subscription_uid = s.subscription_uid AND d.held)
-			   AND NOT EXISTS (SELECT 1 FROM deliveries d
-			                    WHERE d.subscription_uid = s.subscription_uid AND d.queued)
-		)
-		UPDATE deliveries d
-		   SET held = false
-		  FROM forgotten f
-		 WHERE d.subscription_uid = f.subscription_uid
-		   AND d.held`)
+// AdoptHeld makes what any process has held, and may not have lived to release,
+// this one's to release too, as its places allow, and returns of how many
+// subscriptions. Several processes may release of the same subscription: none
+// takes what another one is taking.
+func (s *Service) AdoptHeld(ctx context.Context) (int, error) {
+	var uids []uuid.UUID
+	err := s.DB.SelectContext(ctx, &uids, `
+		SELECT s.subscription_uid
+		  FROM subscriptions s
+		 WHERE EXISTS (SELECT 1 FROM deliveries d
+		                WHERE d.subscription_uid = s.subscription_uid AND d.held)`)
 	if err != nil {
-		return 0, fmt.Errorf("looking for forgotten deliveries: %w", err)
+		return 0, fmt.Errorf("looking for held deliveries: %w", err)
 	}
-	return result.RowsAffected()
+	for _, uid := range uids {
+		s.lanes.of(uid).holds.Add(1)
+	}
+	return len(uids), nil
 }

@@ -121,13 +121,16 @@ type probeTarget struct {
 	URL          string    `db:"url"`
 }
 
-// takeProbes claims the endpoints that are due. A new subscription's first probe
-// falls somewhere into its first minutes, so that many made at once are spread.
+// takeProbes claims the endpoints that are due. A new subscription is left alone for
+// an hour, in which its first events and tests tell more, and an endpoint that is
+// being tried out gets nothing that it did not ask for; the first probe falls
+// somewhere into the minutes after that, so that many made at once are spread.
 func (s *Service) takeProbes(ctx context.Context) ([]probeTarget, error) {
 	now := s.DB.Now().UTC()
 	_, err := s.DB.ExecContext(ctx, `
 		INSERT INTO probes (subscription_uid, next_at)
-		SELECT subscription_uid, $1::timestamptz + random() * interval '5 minutes'
+		SELECT subscription_uid,
+		       $1::timestamptz + interval '1 hour' + random() * interval '5 minutes'
 		  FROM subscriptions s
 		 WHERE state IN ('active', 'failing')
 		   AND NOT EXISTS (SELECT FROM probes p WHERE p.subscription_uid = s.subscription_uid)

@@ -80,7 +80,11 @@ func TestProbesAreMadeWhenDueAndKept(t *testing.T) {
 		return found
 	}
 	due() // makes the plan, perhaps for later
-	h.clock.move(6 * time.Minute)
+	h.clock.move(59 * time.Minute)
+	if early := due(); len(early) != 0 || len(end.requests()) != 0 {
+		t.Errorf("probed within its first hour: %+v", early)
+	}
+	h.clock.move(7 * time.Minute)
 	due()
 	record, changes, err := h.LastProbe(t.Context(), made.UID)
 	if err != nil || record.At.IsZero() || record.Class != "" || record.Expires.IsZero() ||
