@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -67,6 +68,8 @@ func TestWrongUsageEndsWithTwoAndOneLine(t *testing.T) {
 			2, "password",
 		},
 		{[]string{"user", "disable", "nobody@b.example"}, 1, "nobody@b.example"},
+		{[]string{"user", "disable", "--email", "nobody@b.example"}, 1, "nobody@b.example"},
+		{[]string{"user", "disable"}, 2, "--email"},
 	} {
 		got := d.run(t, test.args...)
 		if got.status != test.status || !strings.Contains(got.stderr, test.names) ||
@@ -137,11 +140,18 @@ func TestProductionRefusesDevelopmentDefaultsAllAtOnce(t *testing.T) {
 	w.vars["DRAWBRIDGE_ENV"] = "production"
 	got := w.run("", "serve")
 	for _, name := range []string{
-		"DRAWBRIDGE_SECRETS_KEY", "DRAWBRIDGE_BLOB_URL", "DRAWBRIDGE_PUBLIC_URL",
+		"DRAWBRIDGE_SECRETS_KEY", "DRAWBRIDGE_PUBLIC_URL",
 	} {
 		if !strings.Contains(got.stderr, name) {
 			t.Errorf("%s is not named in %q", name, got.stderr)
 		}
+	}
+	w.vars["DRAWBRIDGE_PUBLIC_URL"] = "https://drawbridge.example"
+	w.vars["DRAWBRIDGE_SECRETS_KEY"] = "base64key://" +
+		base64.StdEncoding.EncodeToString(make([]byte, 32))
+	if guessed := w.run("", "serve"); guessed.status != 2 ||
+		!strings.Contains(guessed.stderr, "one byte repeated") {
+		t.Errorf("with a key of zeros it ended with %d: %s", guessed.status, guessed.stderr)
 	}
 	if demo := w.run("", "demo"); demo.status == 0 {
 		t.Error("production loaded the demo data")
@@ -252,6 +262,7 @@ func TestSubscriptionLife(t *testing.T) {
 			t.Errorf("--rate %s made the rate %v", text, paced.Rate)
 		}
 	}
+	w.json(new(map[string]any), "subscription", "test", uid)
 	for _, step := range []struct{ verb, state string }{
 		{"pause", "paused"}, {"pause", "paused"}, {"resume", "active"}, {"delete", "deleted"},
 	} {
@@ -271,7 +282,7 @@ func TestSubscriptionLife(t *testing.T) {
 	if got := w.run("", "subscription", "resume", uid); got.status != 1 {
 		t.Errorf("resuming a deleted subscription ended with %d", got.status)
 	}
-	want := "create, update, rotate_secret, update, update, pause, pause, resume, delete"
+	want := "create, update, rotate_secret, update, update, test, pause, pause, resume, delete"
 	if got := w.audited(t, "subscription", uid); got != want {
 		t.Errorf("the audit log says %s, want %s", got, want)
 	}
@@ -323,9 +334,11 @@ func TestUsers(t *testing.T) {
 			t.Errorf("%s: ended with %d: %s", name, got.status, got.stderr)
 		}
 	}
-	got := w.run("another long password", "user", "password", "ada@lender.example")
-	if got.status != 0 {
-		t.Errorf("setting a password ended with %d: %s", got.status, got.stderr)
+	for _, address := range [][]string{{"ada@lender.example"}, {"--email", "ada@lender.example"}} {
+		got := w.run("another long password", append([]string{"user", "password"}, address...)...)
+		if got.status != 0 {
+			t.Errorf("setting a password of %v ended with %d: %s", address, got.status, got.stderr)
+		}
 	}
 	if got := w.run("", "user", "disable", "ada@lender.example", "--json"); got.status != 0 ||
 		!strings.Contains(got.stdout, `"disabled": true`) {

@@ -83,6 +83,8 @@ func documentedOfSubscriptions(d documentedData) []way {
 			"--partner", d.Partner, "--url", d.endpoint, "--event", "all",
 		}},
 		{line: "subscription update UID --rate N", words: it},
+		{line: "subscription show UID", words: it},
+		{line: "subscription update UID", words: it, more: []string{"--no-headers"}},
 		{line: "subscription versions UID", words: it},
 		{
 			line:  "subscription restore UID --version N",

@@ -44,8 +44,27 @@ func (env *environment) config() (config.Config, error) {
 	if err != nil {
 		return config.Config{}, err
 	}
+	if err := env.trustRoots(getenv); err != nil {
+		return config.Config{}, err
+	}
 	slog.SetDefault(slog.New(env.logHandler(settings)))
 	return settings, nil
+}
+
+// rootsVariable is read by Go itself, and from the environment alone.
+const rootsVariable = "SSL_CERT_FILE"
+
+// trustRoots puts the trust roots that only the file of settings names into the
+// environment.
+func (env *environment) trustRoots(getenv func(string) string) error {
+	path := getenv(rootsVariable)
+	if path == "" || env.getenv(rootsVariable) != "" {
+		return nil
+	}
+	if err := os.Setenv(rootsVariable, path); err != nil {
+		return fmt.Errorf("taking over %s: %w", rootsVariable, err)
+	}
+	return nil
 }
 
 // logHandler writes colour to a terminal and JSON to everything else.
@@ -179,6 +198,10 @@ func keyring(settings config.Config) (*secret.Keyring, error) {
 		keys, err := secret.ParseKeyring(settings.SecretsKey)
 		if err != nil {
 			return nil, config.Faults{"DRAWBRIDGE_SECRETS_KEY " + err.Error()}
+		}
+		if settings.Env == config.Production && keys.Trivial() {
+			return nil, config.Faults{"DRAWBRIDGE_SECRETS_KEY is one byte repeated; make a random " +
+				"one: openssl rand -base64 32"}
 		}
 		return keys, nil
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"net/http"
 	"strings"
+	"time"
 
 	"drawbridge/internal/config"
 	"drawbridge/internal/partner"
@@ -112,13 +114,18 @@ func baseURL(settings config.Config) string {
 	return strings.TrimRight(settings.PublicURL, "/") + settings.BasePath
 }
 
+// readyPatience is how long the database may take to answer a probe.
+const readyPatience = 3 * time.Second
+
 // readiness tells what keeps the process from serving.
 func readiness(s *services) func(r *http.Request) []string {
 	return func(r *http.Request) []string {
-		if err := s.db.PingContext(r.Context()); err != nil {
+		ctx, cancel := context.WithTimeout(r.Context(), readyPatience)
+		defer cancel()
+		if err := s.db.PingContext(ctx); err != nil {
 			return []string{"the database does not answer"}
 		}
-		missing, err := migrations.Pending(r.Context(), s.db.DB.DB)
+		missing, err := migrations.Pending(ctx, s.db.DB.DB)
 		if err != nil {
 			return []string{"the schema version cannot be read"}
 		}

@@ -50,6 +50,9 @@ func (cmd serveCmd) Run(env *environment) error {
 			return usagef("--roles %s", err)
 		}
 	}
+	for _, warning := range settings.Warnings() {
+		slog.WarnContext(env.ctx, warning)
+	}
 	db, err := env.open(settings)
 	if err != nil {
 		return err

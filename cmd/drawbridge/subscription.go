@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
@@ -377,6 +378,14 @@ func (cmd subscriptionTestCmd) Run(env *environment) error {
 	}
 	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
 		delivery, err := s.webhooks.Test(env.ctx, tx, uid, lending.EventKind(cmd.Event))
+		if err != nil {
+			return nil, err
+		}
+		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+			Actor: cliActor, Action: "subscription.test", SubjectKind: "subscription",
+			Subject: uid.String(),
+			After:   map[string]any{"delivery_uid": delivery, "event": cmd.Event},
+		})
 		return func() error {
 			document := map[string]any{"delivery_uid": delivery}
 			return env.print(cmd.JSON, document, func(w io.Writer) {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -135,4 +137,21 @@ func TestEndpointsHearOfNoTraceUnasked(t *testing.T) {
 	if public.StatusCode != http.StatusNotFound {
 		t.Errorf("the public port answers profiles with %d", public.StatusCode)
 	}
+}
+
+// TestTrustRootsFromTheSettingsFile: what Go reads from the environment alone is
+// found in the file of settings too.
+func TestTrustRootsFromTheSettingsFile(t *testing.T) {
+	t.Parallel()
+	w, e := newWorld(t), newEndpoint(t, "204 No Content")
+	err := os.WriteFile(filepath.Join(w.folder, ".env"), []byte("SSL_CERT_FILE="+e.caFile+"\n"), 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := w.demoData()
+	s := w.serve()
+	w.subscribe(data, e)
+	draw(t, s.url, data, "first_regular")
+	uid, _ := e.next(t).value("x-drawbridge-delivery")
+	w.waitForState(uid, "delivered")
 }

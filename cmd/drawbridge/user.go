@@ -88,34 +88,55 @@ func (cmd userListCmd) Run(env *environment) error {
 	})
 }
 
+// userNamed takes the user's address as an argument or by the flag of create.
+type userNamed struct {
+	Address string `arg:"" optional:"" name:"email" help:"Address of the user."`
+	Email   string `help:"The same by name." placeholder:"ADDRESS"`
+}
+
+func (cmd userNamed) user() (string, error) {
+	if (cmd.Address == "") == (cmd.Email == "") {
+		return "", usagef("name the user by one address: as an argument or by --email")
+	}
+	return cmd.Address + cmd.Email, nil
+}
+
 type userDisableCmd struct {
-	Email string `arg:"" help:"Address of the user."`
-	JSON  bool   `name:"json" help:"Print one JSON document."`
+	userNamed
+	JSON bool `name:"json" help:"Print one JSON document."`
 }
 
 // Run disables a user.
 func (cmd userDisableCmd) Run(env *environment) error {
+	user, err := cmd.user()
+	if err != nil {
+		return err
+	}
 	return env.changeUser(cmd.JSON, "user.disable",
 		func(s *services, tx *postgres.Tx) (operator.User, error) {
-			return s.operators.Disable(env.ctx, tx, cmd.Email)
+			return s.operators.Disable(env.ctx, tx, user)
 		})
 }
 
 type userPasswordCmd struct {
-	Email      string `arg:"" help:"Address of the user."`
-	MustChange bool   `help:"Ask for another password at the next sign-in."`
-	JSON       bool   `name:"json" help:"Print one JSON document."`
+	userNamed
+	MustChange bool `help:"Ask for another password at the next sign-in."`
+	JSON       bool `name:"json" help:"Print one JSON document."`
 }
 
 // Run sets a password.
 func (cmd userPasswordCmd) Run(env *environment) error {
+	user, err := cmd.user()
+	if err != nil {
+		return err
+	}
 	password, err := env.readPassword()
 	if err != nil {
 		return err
 	}
 	return env.changeUser(cmd.JSON, "user.password",
 		func(s *services, tx *postgres.Tx) (operator.User, error) {
-			return s.operators.SetPassword(env.ctx, tx, cmd.Email, password, cmd.MustChange)
+			return s.operators.SetPassword(env.ctx, tx, user, password, cmd.MustChange)
 		})
 }
 

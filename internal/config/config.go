@@ -167,15 +167,25 @@ func (c Config) developmentDefaults() []string {
 		faults = append(faults, "DRAWBRIDGE_SECRETS_KEY is empty; production needs a key of its own, "+
 			"such as base64key:// followed by the output of: openssl rand -base64 32")
 	}
-	if c.BlobURL == "" {
-		faults = append(faults, "DRAWBRIDGE_BLOB_URL is empty; production needs a bucket or an "+
-			"absolute file:// folder for uploaded documents")
-	}
 	if public, err := url.Parse(c.PublicURL); err != nil || public.Scheme != "https" {
 		faults = append(faults, "DRAWBRIDGE_PUBLIC_URL must be an https:// origin in production")
 	}
-	if c.WebhookAllowHTTP {
-		faults = append(faults, "DRAWBRIDGE_WEBHOOK_ALLOW_HTTP must be false in production")
-	}
 	return faults
+}
+
+// Warnings lists what production may run on and probably should not.
+func (c Config) Warnings() []string {
+	if c.Env != Production {
+		return nil
+	}
+	var warnings []string
+	if c.BlobURL == "" {
+		warnings = append(warnings, "DRAWBRIDGE_BLOB_URL is empty: uploaded documents are kept in "+
+			"./.data/blobs; a bucket or an absolute file:// folder is safer")
+	}
+	if c.WebhookAllowHTTP {
+		warnings = append(warnings, "DRAWBRIDGE_WEBHOOK_ALLOW_HTTP is true: webhooks to the ranges "+
+			"of DRAWBRIDGE_WEBHOOK_ALLOW may go in the clear")
+	}
+	return warnings
 }

@@ -76,8 +76,6 @@ func TestLoadProduction(t *testing.T) {
 		"DATABASE_URL":                  "",
 		"DRAWBRIDGE_PUBLIC_URL":         "http://drawbridge.example",
 		"DRAWBRIDGE_SECRETS_KEY":        "",
-		"DRAWBRIDGE_BLOB_URL":           "",
-		"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP": "true",
 		"DRAWBRIDGE_OIDC_CLIENT_ID":     "",
 		"DRAWBRIDGE_OIDC_ISSUER":        "http://issuer.example",
 		"DRAWBRIDGE_OIDC_DOMAINS":       "lender.example,a@b",
@@ -88,6 +86,20 @@ func TestLoadProduction(t *testing.T) {
 		faults, ok := errors.AsType[Faults](err)
 		if !ok || len(faults) != 1 || !strings.HasPrefix(faults[0], name) {
 			t.Errorf("%s=%q: %v", name, wrong, err)
+		}
+	}
+	if len(got.Warnings()) != 0 {
+		t.Errorf("warned of good settings: %v", got.Warnings())
+	}
+	for name, doubtful := range map[string]string{
+		"DRAWBRIDGE_BLOB_URL":           "",
+		"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP": "true",
+	} {
+		values := maps.Clone(good)
+		values[name] = doubtful
+		got, err := Load(from(values))
+		if err != nil || len(got.Warnings()) != 1 || !strings.HasPrefix(got.Warnings()[0], name) {
+			t.Errorf("%s=%q: %v, warnings %v", name, doubtful, err, got.Warnings())
 		}
 	}
 }

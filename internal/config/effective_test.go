@@ -89,7 +89,7 @@ func TestEffectiveReportsProductionsFaults(t *testing.T) {
 	environ := from(map[string]string{"DRAWBRIDGE_ENV": "production"})
 	got := Effective(environ, environ)
 	for _, name := range []string{
-		"DATABASE_URL", "DRAWBRIDGE_SECRETS_KEY", "DRAWBRIDGE_BLOB_URL", "DRAWBRIDGE_PUBLIC_URL",
+		"DATABASE_URL", "DRAWBRIDGE_SECRETS_KEY", "DRAWBRIDGE_PUBLIC_URL",
 	} {
 		if setting(t, got, name).Fault == "" {
 			t.Errorf("%s is unfit for production and has no fault", name)

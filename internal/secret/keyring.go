@@ -52,8 +52,9 @@ type Keyring struct {
 
 // key is one AES-256-GCM key, named by the start of its hash.
 type key struct {
-	id   string
-	aead cipher.AEAD
+	id      string
+	aead    cipher.AEAD
+	trivial bool
 }
 
 // ParseKeyring reads keys as "base64key://KEY", several separated by commas:
@@ -92,9 +93,6 @@ func parseKey(part string, needScheme bool) (key, error) {
 	if err != nil {
 		return key{}, err
 	}
-	if slices.Max(material) == slices.Min(material) {
-		return key{}, errors.New("is one byte repeated; make a random one: openssl rand -base64 32")
-	}
 	block, err := aes.NewCipher(material)
 	if err != nil {
 		return key{}, fmt.Errorf("cannot be used: %w", err)
@@ -104,7 +102,16 @@ func parseKey(part string, needScheme bool) (key, error) {
 		return key{}, fmt.Errorf("cannot be used: %w", err)
 	}
 	sum := sha256.Sum256(append([]byte("drawbridge key id "), material...))
-	return key{id: hex.EncodeToString(sum[:keyIDBytes]), aead: aead}, nil
+	return key{
+		id: hex.EncodeToString(sum[:keyIDBytes]), aead: aead,
+		trivial: slices.Max(material) == slices.Min(material),
+	}, nil
+}
+
+// Trivial tells whether a key of the ring is one byte repeated, which anybody can
+// guess: good enough to try things out, and for nothing else.
+func (r *Keyring) Trivial() bool {
+	return slices.ContainsFunc(r.keys, func(k key) bool { return k.trivial })
 }
 
 // decodeKey accepts both base64 alphabets, because openssl writes one and

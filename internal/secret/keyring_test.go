@@ -59,7 +59,7 @@ func TestParseKeyring(t *testing.T) {
 		{"too short", keyScheme + std[:40], 0, "key 1 has 30 bytes"},
 		{"too long", keyScheme + std[:43] + "AAAA", 0, "key 1"},
 		{"not base64", keyScheme + "!" + std[1:], 0, "key 1 is not base64"},
-		{"all zero", keyScheme + zero, 0, "key 1 is one byte repeated"},
+		{"all zero", keyScheme + zero, 1, ""},
 		{"twice", keyScheme + std + "," + keyScheme + url, 0, "key 2 is given twice"},
 		{"trailing comma", keyScheme + std + ",", 0, "key 2 has 0 bytes"},
 	}
@@ -215,6 +215,24 @@ func BenchmarkSealAndOpen(b *testing.B) {
 		sealed := parsed.Seal(text, "subscription", "secret", "42")
 		if _, err := parsed.Open(sealed, "subscription", "secret", "42"); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+func TestTrivial(t *testing.T) {
+	t.Parallel()
+	zero := base64.StdEncoding.EncodeToString(make([]byte, keyBytes))
+	for raw, want := range map[string]bool{
+		GenerateKey():                          false,
+		keyScheme + zero:                       true,
+		GenerateKey() + "," + keyScheme + zero: true,
+	} {
+		keys, err := ParseKeyring(raw)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys.Trivial() != want {
+			t.Errorf("%s is trivial: %v, want %v", raw, !want, want)
 		}
 	}
 }
