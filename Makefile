@@ -31,13 +31,15 @@ test: test-tools verify ## Run all tests with the race detector on a Postgres of
 	@go vet ./...
 	@./bin/withpostgres ./bin/testcount -race -timeout 25m $(TESTS)
 
-# What only the tests need: a C compiler for the race detector, a browser, curl to run the documented
-# commands, and the console's files.
+# What only the tests need: a C compiler for the race detector, a browser, curl and the clients of Postgres
+# to run the documented commands, and the console's files. The clients must be of the server's version, so
+# they come with one, which the tests then run on.
 .PHONY: test-tools
 test-tools:
 	@.ci/need gcc gcc libc6-dev
 	@.ci/need chromium chromium
 	@.ci/need curl curl ca-certificates
+	@.ci/need pg_dump postgresql
 	@.ci/vendor required
 	@go build -o bin/ ./internal/testcount ./internal/postgres/pgtest/cmd/withpostgres
 
