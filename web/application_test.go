@@ -236,7 +236,7 @@ func TestCreateApplicationNamesEveryWrongField(t *testing.T) {
 		Method: http.MethodPost, Path: "/v2/application",
 		JSON: map[string]any{
 			"requested_amount": 25000, "product_uid": "nope", "external_reference": []string{"x"},
-			"borrower": map[string]any{"first_name": "", "last_name": "A\x00B", "annual_income": "-1"},
+			"borrower": map[string]any{"first_name": "", "last_name": "A\x00B", "email": "x", "annual_income": "-1"},
 			"project":  "a roof",
 		},
 	})

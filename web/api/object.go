@@ -100,6 +100,17 @@ func (o *object) optionalText(field string, limit int) *string {
 	return &text
 }
 
+// email reads a required e-mail address. The service checks it too, but alone:
+// here it is named together with whatever else is wrong.
+func (o *object) email(field string) string {
+	before := len(*o.faults)
+	address := o.text(field, maxEmail)
+	if len(*o.faults) == before {
+		o.faults.Merge(application.CheckEmail(o.name(field), address))
+	}
+	return address
+}
+
 // money reads a required amount above zero.
 func (o *object) money(field string) lending.Money {
 	if !o.required(field) {

@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -42,6 +43,18 @@ func TestObjectNamesWhatIsWrong(t *testing.T) {
 		{
 			"amount is zero", `{"a":"0.00"}`, func(o *object) { o.money("a") },
 			[]string{`"a" must be greater than 0`},
+		},
+		{
+			"email is no address", `{"b":{"a":"x y"}}`, func(o *object) { o.child("b").email("a") },
+			[]string{`"b.a" is not an e-mail address such as ana@example.com`},
+		},
+		{
+			"email is too long", `{"a":"` + strings.Repeat("x", maxEmail+1) + `"}`,
+			func(o *object) { o.email("a") },
+			[]string{fmt.Sprintf(`"a" must have at most %d characters`, maxEmail)},
+		},
+		{
+			"email is blank", `{"a":" "}`, func(o *object) { o.email("a") }, []string{`"a" is required`},
 		},
 		{
 			"uid is short", `{"a":"0b8f6c1e5a1d4c399a0e3f6f0d7c2a11"}`, func(o *object) { o.uid("a") },
