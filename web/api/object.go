@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
@@ -41,8 +40,8 @@ func parseObject(raw []byte) (*object, error) {
 		return nil, lending.NewError(lending.CodeValidation, "the body must be UTF-8")
 	}
 	body := &object{faults: new(lending.Faults)}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	if err := decoder.Decode(&body.raw); err != nil || body.raw == nil || decoder.More() {
+	// Not a Decoder, which leaves a closing bracket after the object unread.
+	if err := json.Unmarshal(raw, &body.raw); err != nil || body.raw == nil {
 		return nil, lending.NewError(lending.CodeValidation, "the body must be one JSON object")
 	}
 	return body, nil

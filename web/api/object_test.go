@@ -97,6 +97,23 @@ func TestObjectNamesWhatIsWrong(t *testing.T) {
 	}
 }
 
+func TestBodyIsOneObject(t *testing.T) {
+	t.Parallel()
+	for body, accepted := range map[string]bool{
+		`{}`: true, " {\"a\":1}\r\n\t ": true,
+		``: false, `null`: false, `[]`: false, `{`: false, `{}{}`: false, `{}}`: false, `{}]`: false,
+		`{} ,`: false, `{} x`: false, "{}\x00": false,
+	} {
+		_, err := parseObject([]byte(body))
+		if (err == nil) != accepted {
+			t.Errorf("%q: %v", body, err)
+		}
+		if err != nil && lending.ErrorCode(err) != lending.CodeValidation {
+			t.Errorf("%q is refused with %v", body, err)
+		}
+	}
+}
+
 // FuzzJSONBody reads hostile bodies as every operation does. Whatever comes,
 // the answer is a refusal with a code, or values that the database can hold.
 func FuzzJSONBody(f *testing.F) {
