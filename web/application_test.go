@@ -378,6 +378,18 @@ func TestCertificateUpload(t *testing.T) {
 			t.Errorf("stored %v", file)
 		}
 	}
+	// What belongs to a draw is unknown here, however it is written.
+	const part = "--b\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\n%s\r\n"
+	foreign := s.Do(webtest.Call{
+		Method: http.MethodPost, Path: "/v2/loan/" + loan.String() + "/completion-cert-upload",
+		JSON: fmt.Sprintf(part+part+part+part+part+"--b--\r\n", "updatedLoanAmount", "x",
+			"updatedLoanAmount", "y", "updatedDisbursementAmount", "1.00",
+			"projectCompletedEarly", "true", "metadata", "{}"),
+		Header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"},
+	})
+	if foreign.Status != http.StatusCreated {
+		t.Errorf("parts of a draw answered %s", foreign.Raw)
+	}
 	empty := s.Do(webtest.Call{
 		Method: http.MethodPost, Path: "/v2/loan/" + loan.String() + "/completion-cert-upload",
 	})

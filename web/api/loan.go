@@ -192,7 +192,9 @@ func previewValues(rawQuery string) (map[string]string, error) {
 }
 
 func (a *API) requestDraw(c echo.Context) error {
-	return a.upload(c, func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error) {
+	return a.upload(c, document.DefaultLimits(), func(
+		tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput,
+	) (int, any, error) {
 		disbursement, err := a.Loans.RequestDraw(c.Request().Context(), tx, actor(c), uid, input)
 		if err != nil {
 			return 0, nil, err
@@ -233,7 +235,11 @@ func newCertificateBody(certificate loan.Certificate) certificateBody {
 }
 
 func (a *API) uploadCertificate(c echo.Context) error {
-	return a.upload(c, func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error) {
+	limits := document.DefaultLimits()
+	limits.DocumentsOnly = true
+	return a.upload(c, limits, func(
+		tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput,
+	) (int, any, error) {
 		certificate, err := a.Loans.StoreCertificate(c.Request().Context(), tx, actor(c), uid, input)
 		if err != nil {
 			return 0, nil, err
@@ -247,14 +253,14 @@ func (a *API) uploadCertificate(c echo.Context) error {
 // and the answer still failed, the commit may or may not have happened: then
 // the files stay until the sweep finds out from the database.
 func (a *API) upload(
-	c echo.Context, do func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error),
+	c echo.Context, limits document.Limits,
+	do func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error),
 ) error {
 	ctx := c.Request().Context()
 	uid, err := pathUID(c, loanField)
 	if err != nil {
 		return err
 	}
-	limits := document.DefaultLimits()
 	if c.Request().ContentLength > limits.Files+limits.Other {
 		// Said before anything is read, so that the client hears it.
 		return lending.NewError(lending.CodePayloadTooLarge,
