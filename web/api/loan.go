@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -273,10 +274,7 @@ func (a *API) upload(
 	}
 	succeeded := false
 	err = a.effect(c, form.Digest, func(tx *postgres.Tx) (int, any, error) {
-		if formErr != nil {
-			return 0, nil, amountsFirst(form, formErr)
-		}
-		input, err := drawInput(form)
+		input, err := drawInput(form, formErr)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -293,38 +291,43 @@ func (a *API) upload(
 	return form.Keep(ctx)
 }
 
-// amountsFirst lets wrong amounts answer before a file of the wrong type does;
-// both are named.
-func amountsFirst(form *document.Form, formErr error) error {
-	_, err := lending.ParseDrawRequest(form.Values, lending.DocumentsGiven)
-	if err == nil || lending.ErrorCode(formErr) != lending.CodeFileTypeNotAllowed {
-		return formErr
-	}
-	var faults lending.Faults
-	faults.Merge(err)
-	faults.Merge(formErr)
-	return faults.Err()
-}
-
-// drawInput checks the values of a form, all of them before it answers.
-func drawInput(form *document.Form) (loan.DrawInput, error) {
+// drawInput checks the values of a form and names whatever is wrong with it.
+// formErr is what reading it found.
+func drawInput(form *document.Form, formErr error) (loan.DrawInput, error) {
 	input := loan.DrawInput{Files: form.Files}
 	documents := lending.DocumentsAbsent
-	var faults lending.Faults
-	if raw, given := form.Values[document.FieldMetadata]; given {
-		documents = lending.DocumentsGiven
-		metadata, err := lending.ParseMetadata([]byte(raw))
-		if lending.ErrorCode(err) == lending.CodePayloadTooLarge {
-			return loan.DrawInput{}, err
-		}
-		faults.Merge(err)
-		input.Metadata = metadata
-	}
 	if len(form.Files) > 0 {
 		documents = lending.DocumentsGiven
 	}
-	request, err := lending.ParseDrawRequest(form.Values, documents)
-	faults.Merge(err)
-	input.Request = request
-	return input, faults.Err()
+	var metadataErr error
+	if raw, given := form.Values[document.FieldMetadata]; given {
+		documents = lending.DocumentsGiven
+		input.Metadata, metadataErr = lending.ParseMetadata([]byte(raw))
+	}
+	var amountsErr error
+	input.Request, amountsErr = lending.ParseDrawRequest(form.Values, documents)
+	return input, formFault(amountsErr, formErr, metadataErr)
+}
+
+// formFault makes one refusal of what is wrong with a form, in the order in
+// which it is checked; the first decides the code. A fault that is not one of
+// content, such as a size, answers alone.
+func formFault(found ...error) error {
+	var faults lending.Faults
+	var code lending.Code
+	for _, err := range found {
+		if err == nil {
+			continue
+		}
+		own := lending.ErrorCode(err)
+		if own != lending.CodeValidation && own != lending.CodeFileTypeNotAllowed {
+			return err
+		}
+		code = cmp.Or(code, own)
+		faults.Merge(err)
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return &lending.Error{Code: code, Message: faults[0].Message, Details: faults}
 }
