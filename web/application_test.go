@@ -343,6 +343,21 @@ func TestPreviewAnswersWhatTheDrawWould(t *testing.T) {
 		refused["gross_amount"] != nil {
 		t.Errorf("the preview refuses with %v, the draw with %s", refusal, drawn.Raw)
 	}
+	s.Draw(middle, nil)
+	s.Move(final, "Pend Clearance")
+	for _, test := range []struct {
+		loan      uuid.UUID
+		code      string
+		kind      string
+		documents bool
+	}{{middle, "DRAW_PENDING", "regular", false}, {final, "APPLICATION_NOT_APPROVED", "final", true}} {
+		next := preview(test.loan, "").Data()
+		refusal, _ := next["refusal"].(map[string]any)
+		if refusal["code"] != test.code || next["kind"] != test.kind || next["stage"] != 2.0 ||
+			next["documents_required"] != test.documents || next["gross_amount"] != nil {
+			t.Errorf("%s: the preview is %v", test.code, next)
+		}
+	}
 	for _, query := range []string{
 		"?updatedLoanAmount=x", "?projectCompletedEarly=maybe",
 		"?updatedLoanAmount=1.00&updatedLoanAmount=2.00", "?updatedLoanAmount=%zz",
