@@ -3,6 +3,7 @@ package web_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -410,6 +411,21 @@ func TestCertificateUpload(t *testing.T) {
 	})
 	if empty.Code() != "COMPLETION_DOCUMENTS_REQUIRED" {
 		t.Errorf("an empty upload answered %s", empty.Raw)
+	}
+	unselected := s.Offered()
+	s.Move(unselected, "Approved")
+	operation := s.Contract.Document.Paths.Value("/v2/loan/{loanApplicationUid}/completion-cert-upload")
+	documented, _ := operation.Post.Extensions["x-errors"].([]any)
+	for code, uid := range map[string]uuid.UUID{
+		"APPLICATION_NOT_APPROVED": s.Offered(), "INVALID_STATE": unselected, "NOT_FOUND": uuid.New(),
+	} {
+		refused := s.Do(webtest.Call{
+			Method: http.MethodPost, Path: "/v2/loan/" + uid.String() + "/completion-cert-upload",
+			Form: documents,
+		})
+		if refused.Code() != code || !slices.Contains(documented, any(code)) {
+			t.Errorf("answered %s, documented are %v", refused.Raw, documented)
+		}
 	}
 	if answer := s.Draw(loan, nil); answer.Code() != "COMPLETION_DOCUMENTS_REQUIRED" {
 		t.Errorf("the final draw must carry its own documents, it answered %s", answer.Raw)
