@@ -3,6 +3,7 @@ package web_test
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -236,7 +237,7 @@ func TestCreateApplicationNamesEveryWrongField(t *testing.T) {
 		Method: http.MethodPost, Path: "/v2/application",
 		JSON: map[string]any{
 			"requested_amount": 25000, "product_uid": "nope", "external_reference": []string{"x"},
-			"borrower": map[string]any{"first_name": "", "last_name": "A\x00B", "annual_income": "-1"},
+			"borrower": map[string]any{"first_name": "", "last_name": "A\x00B", "email": "x", "annual_income": "-1"},
 			"project":  "a roof",
 		},
 	})
@@ -343,6 +344,21 @@ func TestPreviewAnswersWhatTheDrawWould(t *testing.T) {
 		refused["gross_amount"] != nil {
 		t.Errorf("the preview refuses with %v, the draw with %s", refusal, drawn.Raw)
 	}
+	s.Draw(middle, nil)
+	s.Move(final, "Pend Clearance")
+	for _, test := range []struct {
+		loan      uuid.UUID
+		code      string
+		kind      string
+		documents bool
+	}{{middle, "DRAW_PENDING", "regular", false}, {final, "APPLICATION_NOT_APPROVED", "final", true}} {
+		next := preview(test.loan, "").Data()
+		refusal, _ := next["refusal"].(map[string]any)
+		if refusal["code"] != test.code || next["kind"] != test.kind || next["stage"] != 2.0 ||
+			next["documents_required"] != test.documents || next["gross_amount"] != nil {
+			t.Errorf("%s: the preview is %v", test.code, next)
+		}
+	}
 	for _, query := range []string{
 		"?updatedLoanAmount=x", "?projectCompletedEarly=maybe",
 		"?updatedLoanAmount=1.00&updatedLoanAmount=2.00", "?updatedLoanAmount=%zz",
@@ -378,11 +394,38 @@ func TestCertificateUpload(t *testing.T) {
 			t.Errorf("stored %v", file)
 		}
 	}
+	// What belongs to a draw is unknown here, however it is written.
+	const part = "--b\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\n%s\r\n"
+	foreign := s.Do(webtest.Call{
+		Method: http.MethodPost, Path: "/v2/loan/" + loan.String() + "/completion-cert-upload",
+		JSON: fmt.Sprintf(part+part+part+part+part+"--b--\r\n", "updatedLoanAmount", "x",
+			"updatedLoanAmount", "y", "updatedDisbursementAmount", "1.00",
+			"projectCompletedEarly", "true", "metadata", "{}"),
+		Header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"},
+	})
+	if foreign.Status != http.StatusCreated {
+		t.Errorf("parts of a draw answered %s", foreign.Raw)
+	}
 	empty := s.Do(webtest.Call{
 		Method: http.MethodPost, Path: "/v2/loan/" + loan.String() + "/completion-cert-upload",
 	})
 	if empty.Code() != "COMPLETION_DOCUMENTS_REQUIRED" {
 		t.Errorf("an empty upload answered %s", empty.Raw)
+	}
+	unselected := s.Offered()
+	s.Move(unselected, "Approved")
+	operation := s.Contract.Document.Paths.Value("/v2/loan/{loanApplicationUid}/completion-cert-upload")
+	documented, _ := operation.Post.Extensions["x-errors"].([]any)
+	for code, uid := range map[string]uuid.UUID{
+		"APPLICATION_NOT_APPROVED": s.Offered(), "INVALID_STATE": unselected, "NOT_FOUND": uuid.New(),
+	} {
+		refused := s.Do(webtest.Call{
+			Method: http.MethodPost, Path: "/v2/loan/" + uid.String() + "/completion-cert-upload",
+			Form: documents,
+		})
+		if refused.Code() != code || !slices.Contains(documented, any(code)) {
+			t.Errorf("answered %s, documented are %v", refused.Raw, documented)
+		}
 	}
 	if answer := s.Draw(loan, nil); answer.Code() != "COMPLETION_DOCUMENTS_REQUIRED" {
 		t.Errorf("the final draw must carry its own documents, it answered %s", answer.Raw)

@@ -190,6 +190,47 @@ func TestRequestDraw(t *testing.T) {
 	}
 }
 
+func TestDrawNamesEveryWrongPart(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	path := "/v2/loan/" + s.Loan("P404020").String() + "/request-draw"
+	const reduced, revised = "updatedDisbursementAmount", "updatedLoanAmount"
+	broken := map[string][]byte{"certificate.pdf": []byte("MZ")}
+	for name, test := range map[string]struct {
+		form  map[string]string
+		files map[string][]byte
+		code  string
+		want  []string
+	}{
+		"everything": {
+			map[string]string{
+				reduced: "x", revised: "x", "projectCompletedEarly": "true", "metadata": "[1]",
+			},
+			broken, "VALIDATION_ERROR", []string{reduced, revised, reduced, "files", "metadata"},
+		},
+		"file and metadata": {
+			map[string]string{"metadata": "[1]"},
+			broken, "FILE_TYPE_NOT_ALLOWED", []string{"files", "metadata"},
+		},
+		"amount and metadata": {
+			map[string]string{revised: "x", "metadata": "[1]"},
+			nil, "VALIDATION_ERROR", []string{revised, "metadata"},
+		},
+		"too large": {
+			map[string]string{revised: "x", "metadata": `"` + strings.Repeat("x", 64<<10) + `"`},
+			nil, "PAYLOAD_TOO_LARGE", []string{"metadata"},
+		},
+	} {
+		answer := s.Do(webtest.Call{
+			Method: http.MethodPost, Path: path, Form: test.form, Files: test.files,
+		})
+		if diff := cmp.Diff(test.want, answer.Fields()); diff != "" || answer.Code() != test.code ||
+			answer.Message() != answer.Result.Error.Details[0].Message {
+			t.Errorf("%s: answered %s:\n%s", name, answer.Raw, diff)
+		}
+	}
+}
+
 // storedFiles lists the files below the server's bucket.
 func storedFiles(t *testing.T, s *webtest.Server) []string {
 	t.Helper()

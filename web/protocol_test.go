@@ -80,6 +80,7 @@ var hostile = []struct {
 		"wrong method", func(c *webtest.Call) { c.Method = http.MethodPatch },
 		"METHOD_NOT_ALLOWED", false,
 	},
+	{"options", func(c *webtest.Call) { c.Method = http.MethodOptions }, "METHOD_NOT_ALLOWED", false},
 	{
 		"wrong content type",
 		func(c *webtest.Call) {
@@ -163,17 +164,37 @@ func TestUnknownPathsAnswerTheEnvelope(t *testing.T) {
 	s := webtest.New(t).Furnish()
 	for path, code := range map[string]string{
 		"/v2/nothing": "NOT_FOUND", "/v2/application/": "NOT_FOUND", "/": "NOT_FOUND",
+		"/v2/application//": "NOT_FOUND", "/v2/application/accept-offer/x": "NOT_FOUND",
 	} {
 		answer := s.Get(path)
 		if answer.Code() != code || answer.Timestamp == "" {
 			t.Errorf("%s answered %s", path, answer.Raw)
 		}
 	}
-	for _, method := range []string{http.MethodDelete, http.MethodGet} {
+	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodOptions} {
 		wrong := s.Do(webtest.Call{Method: method, Path: "/v2/application/accept-offer"})
 		if wrong.Code() != "METHOD_NOT_ALLOWED" ||
 			!strings.Contains(wrong.Header.Get("Allow"), http.MethodPut) {
 			t.Errorf("%s answered %s, Allow %q", method, wrong.Raw, wrong.Header.Get("Allow"))
+		}
+	}
+}
+
+func TestNothingLiesBelowAnOperation(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	for _, route := range s.API.Routes() {
+		if !strings.Contains(route.Path, ":") {
+			continue
+		}
+		path := strings.NewReplacer(":uid", s.Create().String(), ":id", "4711").Replace(route.Path)
+		for _, method := range []string{route.Method, http.MethodPatch, http.MethodOptions} {
+			for _, rest := range []string{"/", "/nothing", "/nothing/at/all"} {
+				answer := s.Do(webtest.Call{Method: method, Path: path + rest})
+				if answer.Status != http.StatusNotFound || answer.Code() != "NOT_FOUND" {
+					t.Errorf("%s %s answered %s", method, path+rest, answer.Raw)
+				}
+			}
 		}
 	}
 }

@@ -2,6 +2,8 @@ package web
 
 import (
 	"net/http"
+	"path"
+	"slices"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -108,12 +110,12 @@ func apiRoutes(options Options) []Route {
 		if operation.Upload {
 			middleware = append(middleware, deadline(uploadTimeout))
 		}
-		for _, path := range []string{operation.Path, operation.Alias} {
-			if path == "" {
+		for _, form := range []string{operation.Path, operation.Alias} {
+			if form == "" {
 				continue
 			}
 			routes = append(routes, Route{
-				Method: operation.Method, Path: options.BasePath + path, Name: operation.Name,
+				Method: operation.Method, Path: options.BasePath + form, Name: operation.Name,
 				Access: AccessPartner, handler: operation.Handler, middleware: middleware,
 			})
 		}
@@ -156,13 +158,39 @@ func docsRoutes(options Options) []Route {
 }
 
 func register(e *echo.Echo, options Options) {
-	for _, route := range Table(options) {
+	table := Table(options)
+	for _, route := range table {
 		e.Add(route.Method, route.Path, route.handler, route.middleware...).Name = route.Name
+		if route.Access == AccessPartner && isOpenEnded(route, table) {
+			e.RouteNotFound(route.Path+"/*", echo.NotFoundHandler)
+		}
 	}
 	if options.Console != nil {
 		e.RouteNotFound(console.Prefix+"/*", options.Console.Elsewhere())
 	}
 	e.GET(static.Prefix+"*", echo.WrapHandler(static.Handler()))
+}
+
+// isOpenEnded tells whether the router would take all that follows the route's
+// path for a part of its last parameter: it does where no route lies below.
+func isOpenEnded(route Route, table []Route) bool {
+	return path.Base(route.Path)[0] == ':' &&
+		!slices.ContainsFunc(table, func(other Route) bool {
+			return strings.HasPrefix(other.Path, route.Path+"/")
+		})
+}
+
+// refuseMethods answers wrong methods. The router would answer OPTIONS itself,
+// without the envelope, and name it in Allow although no path serves it.
+func refuseMethods(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		allow, wrong := c.Get(echo.ContextKeyHeaderAllow).(string)
+		if !wrong {
+			return next(c)
+		}
+		c.Response().Header().Set(echo.HeaderAllow, strings.TrimPrefix(allow, "OPTIONS, "))
+		return echo.ErrMethodNotAllowed
+	}
 }
 
 // health answers while the process lives.

@@ -110,7 +110,7 @@ func New(options Options) *echo.Echo {
 	e.IPExtractor = extractAddress(options.TrustedProxies)
 	e.HTTPErrorHandler = newErrorHandler(options)
 	e.Pre(strictHeaders(options.Secure), requestID, recordCalls(options), logRequests(options))
-	e.Use(traceRequests, recoverPanics, deadline(readBodyTimeout))
+	e.Use(traceRequests, recoverPanics, deadline(readBodyTimeout), refuseMethods)
 	register(e, options)
 	return e
 }

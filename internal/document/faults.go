@@ -1,31 +1,55 @@
 package document
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"drawbridge/internal/lending"
 )
 
-// faults collects what is wrong with a form, in the order of the request. The
-// first decides the code and the message of the answer, all are its details.
+// faults collects what is wrong with a form, in the order of the request.
 type faults struct {
+	all []fault
+}
+
+type fault struct {
 	code lending.Code
-	all  lending.Faults
+	lending.FieldFault
 }
 
 func (f *faults) add(code lending.Code, field, format string, args ...any) {
-	if len(f.all) == 0 {
-		f.code = code
-	}
-	f.all.Add(field, format, args...)
+	f.all = append(f.all, fault{
+		code, lending.FieldFault{Field: field, Message: fmt.Sprintf(format, args...)},
+	})
 }
 
-// refusal returns nil when nothing is wrong.
+// refusal returns nil when nothing is wrong. The first fault decides the code
+// and the message of the answer, all are its details: the form and its amounts
+// come first, then the files, then the metadata. A form that was too large
+// before anything else was wrong says that first.
 func (f *faults) refusal() *lending.Error {
 	if len(f.all) == 0 {
 		return nil
 	}
-	return &lending.Error{Code: f.code, Message: f.all[0].Message, Details: f.all}
+	if f.all[0].code != lending.CodePayloadTooLarge {
+		slices.SortStableFunc(f.all, func(a, b fault) int { return cmp.Compare(a.rank(), b.rank()) })
+	}
+	refusal := &lending.Error{Code: f.all[0].code, Message: f.all[0].Message}
+	for _, one := range f.all {
+		refusal.Details = append(refusal.Details, one.FieldFault)
+	}
+	return refusal
+}
+
+func (f fault) rank() int {
+	switch f.Field {
+	case FieldFiles:
+		return 1
+	case FieldMetadata:
+		return 2
+	}
+	return 0
 }
 
 // byteCount writes a limit the way people say it.

@@ -35,6 +35,8 @@ type Limits struct {
 	Other int64
 	// Parts is the number of parts, unknown ones included.
 	Parts int
+	// DocumentsOnly makes every part but files and metadata an unknown one.
+	DocumentsOnly bool
 }
 
 // DefaultLimits are those of specification section 8, and bounds of our own

@@ -261,8 +261,23 @@ func refusedForms() map[string]refused {
 		"everything at once": {
 			parts(file("good.pdf", pdf), file("a.exe", []byte("MZ")), value("metadata", "\xff"),
 				file("b.pdf", documenttest.PDF(2100)), value("updatedLoanAmount", "1")),
-			lending.CodeFileTypeNotAllowed, fault("files", "a.exe", "metadata", "UTF-8",
-				"files", `"b.pdf" is larger`),
+			lending.CodeFileTypeNotAllowed, fault("files", "a.exe",
+				"files", `"b.pdf" is larger`, "metadata", "UTF-8"),
+		},
+		"in the order of the checks": {
+			parts(value("metadata", "\xff"), file("a.exe", []byte("MZ")),
+				value("updatedLoanAmount", "\xff"), value("", "x")),
+			lending.CodeValidation, fault("updatedLoanAmount", "UTF-8", "body", "no name",
+				"files", "a.exe", "metadata", "UTF-8"),
+		},
+		"type before metadata": {
+			parts(value("metadata", "\xff"), file("a.exe", []byte("MZ"))),
+			lending.CodeFileTypeNotAllowed, fault("files", "a.exe", "metadata", "UTF-8"),
+		},
+		"too large at first": {
+			parts(file("b.pdf", documenttest.PDF(2100)), value("updatedLoanAmount", "\xff")),
+			lending.CodePayloadTooLarge, fault("files", `"b.pdf" is larger`,
+				"updatedLoanAmount", "UTF-8"),
 		},
 	}
 }

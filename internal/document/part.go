@@ -20,7 +20,7 @@ func (r *formReader) readPart(part *multipart.Part) error {
 	case "", "7bit", "8bit", "binary":
 	default:
 		r.digest.note(encoding)
-		r.faults.add(lending.CodeValidation, fieldOf(name),
+		r.faults.add(lending.CodeValidation, r.fieldOf(name),
 			"part %d has a Content-Transfer-Encoding; send its bytes as they are", r.parts)
 	}
 	if err := r.readContent(part, name); err != nil {
@@ -34,22 +34,30 @@ func (r *formReader) readPart(part *multipart.Part) error {
 }
 
 func (r *formReader) readContent(part *multipart.Part, name string) error {
-	switch name {
-	case FieldFiles:
+	switch {
+	case name == FieldFiles:
 		return r.readFile(part)
-	case FieldMetadata, FieldProjectCompletedEarly,
-		FieldUpdatedDisbursementAmount, FieldUpdatedLoanAmount:
+	case r.knows(name):
 		return r.readValue(part, name)
 	}
 	_, err := r.copyPart(part, io.Discard)
 	return err
 }
 
-// fieldOf is the field that a fault of a part is reported under.
-func fieldOf(name string) string {
+// knows tells whether the form has a part of this name.
+func (r *formReader) knows(name string) bool {
 	switch name {
-	case FieldFiles, FieldMetadata, FieldProjectCompletedEarly,
-		FieldUpdatedDisbursementAmount, FieldUpdatedLoanAmount:
+	case FieldFiles, FieldMetadata:
+		return true
+	case FieldProjectCompletedEarly, FieldUpdatedDisbursementAmount, FieldUpdatedLoanAmount:
+		return !r.limits.DocumentsOnly
+	}
+	return false
+}
+
+// fieldOf is the field that a fault of a part is reported under.
+func (r *formReader) fieldOf(name string) string {
+	if r.knows(name) {
 		return name
 	}
 	return "body"

@@ -2,9 +2,9 @@ package lending
 
 // Draw is what a draw request comes to.
 type Draw struct {
-	// Kind is empty if the request was refused before it was known.
+	// Kind is empty without a loan, or where nothing is left of it.
 	Kind DrawKind
-	// Stage is the number of the stage that is paid out, 0 while unknown.
+	// Stage is the number of the stage that is paid out, 0 where there is none.
 	Stage           int
 	Gross, Fee, Net Money
 	// NewLoanAmount replaces the loan amount, nil if it stays.
@@ -17,26 +17,29 @@ type Draw struct {
 // for the draw itself and for its preview. The first check that fails answers:
 // Approved, a loan, nothing pending, something left, kind, documents, amounts.
 // That all earlier stages are settled needs no check of its own: what is not
-// settled is pending. On an error the draw holds what was known by then.
+// settled is pending. A refused draw still holds kind and stage of the loan's
+// next draw, where there is one.
 //
 // Errors: APPLICATION_NOT_APPROVED, INVALID_STATE without a loan (nil),
 // DRAW_PENDING, AMOUNT_EXCEEDS_BALANCE, EARLY_COMPLETION_NOT_ALLOWED,
 // COMPLETION_DOCUMENTS_REQUIRED, COMPLETION_DOCUMENTS_NOT_ALLOWED,
 // VALIDATION_ERROR.
 func DecideDraw(status ApplicationStatus, loan *Loan, request DrawRequest) (Draw, error) {
-	if status != StatusApproved {
-		return Draw{}, notApproved(loan, request)
+	var draw Draw
+	var noDraw error
+	if loan != nil {
+		draw, noDraw = nextDraw(*loan, request)
 	}
-	if loan == nil {
-		return Draw{}, errNoLoan()
-	}
-	if loan.IsPending() {
-		return Draw{}, NewError(CodeDrawPending, "Error in requestPublicDrawV2: "+
+	switch {
+	case status != StatusApproved:
+		return draw, notApproved(draw, request.Documents)
+	case loan == nil:
+		return draw, errNoLoan()
+	case loan.IsPending():
+		return draw, NewError(CodeDrawPending, "Error in requestPublicDrawV2: "+
 			"a currently pending draw exists for this loan; try again when it has completed")
-	}
-	draw, err := nextDraw(*loan, request)
-	if err != nil {
-		return draw, err
+	case noDraw != nil:
+		return draw, noDraw
 	}
 	if err := checkDocuments(draw, request.Documents); err != nil {
 		return draw, err
@@ -48,13 +51,8 @@ func DecideDraw(status ApplicationStatus, loan *Loan, request DrawRequest) (Draw
 }
 
 // notApproved words the refusal: one that would carry documents says so.
-func notApproved(loan *Loan, request DrawRequest) error {
-	documents := request.Documents == DocumentsGiven
-	if request.Documents == DocumentsAssumed && loan != nil {
-		draw, _ := nextDraw(*loan, request)
-		documents = draw.DocumentsRequired
-	}
-	if documents {
+func notApproved(draw Draw, documents Documents) error {
+	if documents == DocumentsGiven || documents == DocumentsAssumed && draw.DocumentsRequired {
 		return NewError(CodeApplicationNotApproved, "The application must be in Approved status "+
 			"before requesting a draw with an accompanying completion certificate")
 	}

@@ -175,19 +175,27 @@ func TestOrderOfDrawChecks(t *testing.T) {
 		status lending.ApplicationStatus
 		loan   *lending.Loan
 		want   lending.Code
+		// next is kind and stage of the next draw, which the refusal does not hide.
+		next string
 	}{
-		{"not approved and no loan", "Hard Pull", nil, "APPLICATION_NOT_APPROVED"},
-		{"not approved and pending", "Closed", pending, "APPLICATION_NOT_APPROVED"},
-		{"no loan", "Approved", nil, "INVALID_STATE"},
-		{"pending", "Approved", pending, "DRAW_PENDING"},
-		{"pending and nothing left", "Approved", pendingEmpty, "DRAW_PENDING"},
-		{"nothing left", "Approved", empty, "AMOUNT_EXCEEDS_BALANCE"},
-		{"kind", "Approved", drawnLoan(t), "EARLY_COMPLETION_NOT_ALLOWED"},
-		{"documents", "Approved", drawnLoan(t, "400"), "COMPLETION_DOCUMENTS_REQUIRED"},
+		{"not approved and no loan", "Hard Pull", nil, "APPLICATION_NOT_APPROVED", " 0"},
+		{"not approved", "Closed", drawnLoan(t, "400"), "APPLICATION_NOT_APPROVED", "early 2"},
+		{"not approved and pending", "Closed", pending, "APPLICATION_NOT_APPROVED", "early 2"},
+		{"no loan", "Approved", nil, "INVALID_STATE", " 0"},
+		{"pending", "Approved", pending, "DRAW_PENDING", "early 2"},
+		{"pending and nothing left", "Approved", pendingEmpty, "DRAW_PENDING", " 0"},
+		{"nothing left", "Approved", empty, "AMOUNT_EXCEEDS_BALANCE", " 0"},
+		{"kind", "Approved", drawnLoan(t), "EARLY_COMPLETION_NOT_ALLOWED", "early 1"},
+		{"documents", "Approved", drawnLoan(t, "400"), "COMPLETION_DOCUMENTS_REQUIRED", "early 2"},
 	} {
-		_, err := lending.DecideDraw(tc.status, tc.loan, wrong)
+		draw, err := lending.DecideDraw(tc.status, tc.loan, wrong)
 		if got := lending.ErrorCode(err); got != tc.want {
 			t.Errorf("%s: %s (%v), want %s", tc.name, got, err, tc.want)
+		}
+		next := fmt.Sprintf("%s %d", draw.Kind, draw.Stage)
+		if next != tc.next || draw.DocumentsRequired != (draw.Kind != "") {
+			t.Errorf("%s: next is %s, documents required: %v; want %s",
+				tc.name, next, draw.DocumentsRequired, tc.next)
 		}
 	}
 	wrong.Documents = lending.DocumentsGiven

@@ -125,7 +125,7 @@ func readNewApplication(body *object) application.NewApplication {
 		request.Borrower = application.Borrower{
 			FirstName:    borrower.text("first_name", maxName),
 			LastName:     borrower.text("last_name", maxName),
-			Email:        borrower.text("email", maxEmail),
+			Email:        borrower.email("email"),
 			Phone:        borrower.optionalText("phone", maxName),
 			AnnualIncome: borrower.optionalMoney("annual_income"),
 		}

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -192,7 +193,9 @@ func previewValues(rawQuery string) (map[string]string, error) {
 }
 
 func (a *API) requestDraw(c echo.Context) error {
-	return a.upload(c, func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error) {
+	return a.upload(c, document.DefaultLimits(), func(
+		tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput,
+	) (int, any, error) {
 		disbursement, err := a.Loans.RequestDraw(c.Request().Context(), tx, actor(c), uid, input)
 		if err != nil {
 			return 0, nil, err
@@ -233,7 +236,11 @@ func newCertificateBody(certificate loan.Certificate) certificateBody {
 }
 
 func (a *API) uploadCertificate(c echo.Context) error {
-	return a.upload(c, func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error) {
+	limits := document.DefaultLimits()
+	limits.DocumentsOnly = true
+	return a.upload(c, limits, func(
+		tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput,
+	) (int, any, error) {
 		certificate, err := a.Loans.StoreCertificate(c.Request().Context(), tx, actor(c), uid, input)
 		if err != nil {
 			return 0, nil, err
@@ -247,14 +254,14 @@ func (a *API) uploadCertificate(c echo.Context) error {
 // and the answer still failed, the commit may or may not have happened: then
 // the files stay until the sweep finds out from the database.
 func (a *API) upload(
-	c echo.Context, do func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error),
+	c echo.Context, limits document.Limits,
+	do func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error),
 ) error {
 	ctx := c.Request().Context()
 	uid, err := pathUID(c, loanField)
 	if err != nil {
 		return err
 	}
-	limits := document.DefaultLimits()
 	if c.Request().ContentLength > limits.Files+limits.Other {
 		// Said before anything is read, so that the client hears it.
 		return lending.NewError(lending.CodePayloadTooLarge,
@@ -267,10 +274,7 @@ func (a *API) upload(
 	}
 	succeeded := false
 	err = a.effect(c, form.Digest, func(tx *postgres.Tx) (int, any, error) {
-		if formErr != nil {
-			return 0, nil, amountsFirst(form, formErr)
-		}
-		input, err := drawInput(form)
+		input, err := drawInput(form, formErr)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -287,38 +291,43 @@ func (a *API) upload(
 	return form.Keep(ctx)
 }
 
-// amountsFirst lets wrong amounts answer before a file of the wrong type does;
-// both are named.
-func amountsFirst(form *document.Form, formErr error) error {
-	_, err := lending.ParseDrawRequest(form.Values, lending.DocumentsGiven)
-	if err == nil || lending.ErrorCode(formErr) != lending.CodeFileTypeNotAllowed {
-		return formErr
-	}
-	var faults lending.Faults
-	faults.Merge(err)
-	faults.Merge(formErr)
-	return faults.Err()
-}
-
-// drawInput checks the values of a form, all of them before it answers.
-func drawInput(form *document.Form) (loan.DrawInput, error) {
+// drawInput checks the values of a form and names whatever is wrong with it.
+// formErr is what reading it found.
+func drawInput(form *document.Form, formErr error) (loan.DrawInput, error) {
 	input := loan.DrawInput{Files: form.Files}
 	documents := lending.DocumentsAbsent
-	var faults lending.Faults
-	if raw, given := form.Values[document.FieldMetadata]; given {
-		documents = lending.DocumentsGiven
-		metadata, err := lending.ParseMetadata([]byte(raw))
-		if lending.ErrorCode(err) == lending.CodePayloadTooLarge {
-			return loan.DrawInput{}, err
-		}
-		faults.Merge(err)
-		input.Metadata = metadata
-	}
 	if len(form.Files) > 0 {
 		documents = lending.DocumentsGiven
 	}
-	request, err := lending.ParseDrawRequest(form.Values, documents)
-	faults.Merge(err)
-	input.Request = request
-	return input, faults.Err()
+	var metadataErr error
+	if raw, given := form.Values[document.FieldMetadata]; given {
+		documents = lending.DocumentsGiven
+		input.Metadata, metadataErr = lending.ParseMetadata([]byte(raw))
+	}
+	var amountsErr error
+	input.Request, amountsErr = lending.ParseDrawRequest(form.Values, documents)
+	return input, formFault(amountsErr, formErr, metadataErr)
+}
+
+// formFault makes one refusal of what is wrong with a form, in the order in
+// which it is checked; the first decides the code. A fault that is not one of
+// content, such as a size, answers alone.
+func formFault(found ...error) error {
+	var faults lending.Faults
+	var code lending.Code
+	for _, err := range found {
+		if err == nil {
+			continue
+		}
+		own := lending.ErrorCode(err)
+		if own != lending.CodeValidation && own != lending.CodeFileTypeNotAllowed {
+			return err
+		}
+		code = cmp.Or(code, own)
+		faults.Merge(err)
+	}
+	if len(faults) == 0 {
+		return nil
+	}
+	return &lending.Error{Code: code, Message: faults[0].Message, Details: faults}
 }

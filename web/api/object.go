@@ -1,7 +1,6 @@
 package api
 
 import (
-	"bytes"
 	"encoding/json"
 	"strings"
 	"unicode/utf8"
@@ -41,8 +40,8 @@ func parseObject(raw []byte) (*object, error) {
 		return nil, lending.NewError(lending.CodeValidation, "the body must be UTF-8")
 	}
 	body := &object{faults: new(lending.Faults)}
-	decoder := json.NewDecoder(bytes.NewReader(raw))
-	if err := decoder.Decode(&body.raw); err != nil || body.raw == nil || decoder.More() {
+	// Not a Decoder, which leaves a closing bracket after the object unread.
+	if err := json.Unmarshal(raw, &body.raw); err != nil || body.raw == nil {
 		return nil, lending.NewError(lending.CodeValidation, "the body must be one JSON object")
 	}
 	return body, nil
@@ -98,6 +97,17 @@ func (o *object) optionalText(field string, limit int) *string {
 	}
 	text = o.faults.Text(o.name(field), text, limit)
 	return &text
+}
+
+// email reads a required e-mail address. The service checks it too, but alone:
+// here it is named together with whatever else is wrong.
+func (o *object) email(field string) string {
+	before := len(*o.faults)
+	address := o.text(field, maxEmail)
+	if len(*o.faults) == before {
+		o.faults.Merge(application.CheckEmail(o.name(field), address))
+	}
+	return address
 }
 
 // money reads a required amount above zero.

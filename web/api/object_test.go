@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -44,6 +45,18 @@ func TestObjectNamesWhatIsWrong(t *testing.T) {
 			[]string{`"a" must be greater than 0`},
 		},
 		{
+			"email is no address", `{"b":{"a":"x y"}}`, func(o *object) { o.child("b").email("a") },
+			[]string{`"b.a" is not an e-mail address such as ana@example.com`},
+		},
+		{
+			"email is too long", `{"a":"` + strings.Repeat("x", maxEmail+1) + `"}`,
+			func(o *object) { o.email("a") },
+			[]string{fmt.Sprintf(`"a" must have at most %d characters`, maxEmail)},
+		},
+		{
+			"email is blank", `{"a":" "}`, func(o *object) { o.email("a") }, []string{`"a" is required`},
+		},
+		{
 			"uid is short", `{"a":"0b8f6c1e5a1d4c399a0e3f6f0d7c2a11"}`, func(o *object) { o.uid("a") },
 			[]string{`"a" must be a UUID`},
 		},
@@ -81,6 +94,23 @@ func TestObjectNamesWhatIsWrong(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+func TestBodyIsOneObject(t *testing.T) {
+	t.Parallel()
+	for body, accepted := range map[string]bool{
+		`{}`: true, " {\"a\":1}\r\n\t ": true,
+		``: false, `null`: false, `[]`: false, `{`: false, `{}{}`: false, `{}}`: false, `{}]`: false,
+		`{} ,`: false, `{} x`: false, "{}\x00": false,
+	} {
+		_, err := parseObject([]byte(body))
+		if (err == nil) != accepted {
+			t.Errorf("%q: %v", body, err)
+		}
+		if err != nil && lending.ErrorCode(err) != lending.CodeValidation {
+			t.Errorf("%q is refused with %v", body, err)
+		}
 	}
 }
 
