@@ -56,6 +56,11 @@ func TestRequestDraw(t *testing.T) {
 			status: 400, code: "AMOUNT_EXCEEDS_BALANCE",
 		},
 		{
+			name: "more than an amount can be", product: "P404020",
+			form:   map[string]string{"updatedDisbursementAmount": "1000000000000000.00"},
+			status: 400, code: "AMOUNT_EXCEEDS_BALANCE", says: "must be less than the calculated",
+		},
+		{
 			name: "reduced to nothing", product: "P404020",
 			form:   map[string]string{"updatedDisbursementAmount": "0"},
 			status: 400, code: "VALIDATION_ERROR",
@@ -98,6 +103,11 @@ func TestRequestDraw(t *testing.T) {
 			name: "final of a larger loan", product: "P5050", settled: 1,
 			form:   merge(documents, map[string]string{"updatedLoanAmount": "25000.01"}),
 			status: 400, code: "AMOUNT_EXCEEDS_BALANCE",
+		},
+		{
+			name: "final of more than an amount can be", product: "P5050", settled: 1,
+			form:   merge(documents, map[string]string{"updatedLoanAmount": "1000000000000"}),
+			status: 400, code: "AMOUNT_EXCEEDS_BALANCE", says: "must not exceed the original",
 		},
 		{
 			name: "final below what was drawn", product: "P5050", settled: 1,

@@ -261,6 +261,51 @@ func TestIdempotencyKey(t *testing.T) {
 	}
 }
 
+func TestEveryRefusalIsKeptUnderItsKey(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	loan := s.Loan("P404020").String()
+	text := map[string]string{"Content-Type": "text/plain"}
+	for name, test := range map[string]struct {
+		call webtest.Call
+		code string
+	}{
+		"content type": {
+			webtest.Call{Path: "/v2/application", JSON: "{}", Header: text},
+			"UNSUPPORTED_MEDIA_TYPE",
+		},
+		"content type of a draw": {
+			webtest.Call{Path: "/v2/loan/" + loan + "/request-draw", JSON: "{}", Header: text},
+			"UNSUPPORTED_MEDIA_TYPE",
+		},
+		"too large": {
+			webtest.Call{Path: "/v2/application", JSON: strings.Repeat(" ", 1<<20+1)},
+			"PAYLOAD_TOO_LARGE",
+		},
+		"application's uid": {
+			webtest.Call{Path: "/v2/sandbox/application/x/status", JSON: "no JSON"}, "VALIDATION_ERROR",
+		},
+		"loan's uid": {
+			webtest.Call{Path: "/v2/loan/x/request-draw", Form: documents}, "VALIDATION_ERROR",
+		},
+		"disbursement's id": {
+			webtest.Call{Path: "/v2/sandbox/disbursement/x/status", JSON: "{}"}, "VALIDATION_ERROR",
+		},
+	} {
+		call := test.call
+		call.Method = http.MethodPost
+		call.Header = merge(call.Header, map[string]string{"Idempotency-Key": uuid.NewString()})
+		first, again := s.Do(call), s.Do(call)
+		if first.Code() != test.code || !bytes.Equal(first.Raw, again.Raw) ||
+			again.Header.Get("Idempotency-Replayed") != "true" {
+			t.Errorf("%s: answered %s, then %s", name, first.Raw, again.Raw)
+		}
+	}
+	if files := storedFiles(t, s); len(files) > 0 {
+		t.Errorf("refused calls left %v", files)
+	}
+}
+
 func TestRateLimitHoldsAcrossServers(t *testing.T) {
 	t.Parallel()
 	s := webtest.New(t).Furnish()

@@ -78,9 +78,9 @@ type Form struct {
 	Values map[string]string
 	// Files are in the order of the request.
 	Files []File
-	// Digest identifies the content of the request: the sequence of its parts by
-	// name, file name and content. The boundary and all other part headers do
-	// not count.
+	// Digest identifies the content of the request: its parts by name, file name
+	// and content. The boundary, all other part headers, and the order of parts
+	// with different names do not count.
 	Digest [sha256.Size]byte
 
 	bucket Bucket

@@ -19,7 +19,7 @@ func (r *formReader) readPart(part *multipart.Part) error {
 	switch encoding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); encoding {
 	case "", "7bit", "8bit", "binary":
 	default:
-		r.digest.note(encoding)
+		r.digest.note(name, encoding)
 		r.faults.add(lending.CodeValidation, r.fieldOf(name),
 			"part %d has a Content-Transfer-Encoding; send its bytes as they are", r.parts)
 	}

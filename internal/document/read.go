@@ -52,7 +52,6 @@ func ReadForm(
 	r := &formReader{
 		source: &source{ctx: ctx, body: body},
 		limits: limits,
-		digest: newFormDigest(),
 		budget: limits.Files + limits.Other,
 		form:   &Form{Values: map[string]string{}, bucket: bucket},
 		seen:   map[string]bool{},
@@ -95,7 +94,7 @@ type formReader struct {
 // stop records why the rest of the form is not read.
 func (r *formReader) stop(code lending.Code, format string, args ...any) error {
 	r.faults.add(code, "body", format, args...)
-	r.digest.note(fmt.Sprintf(format, args...))
+	r.digest.note("", fmt.Sprintf(format, args...))
 	return errStop
 }
 

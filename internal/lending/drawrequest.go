@@ -1,5 +1,11 @@
 package lending
 
+import (
+	"errors"
+
+	"github.com/shopspring/decimal"
+)
+
 // The parts of a draw request, in the body of request-draw and in the query of
 // draw-preview (specification section 2.2).
 const (
@@ -62,6 +68,16 @@ func optionalMoney(faults *Faults, values map[string]string, part string) *Money
 	if !given {
 		return nil
 	}
+	if _, err := ParseMoney(text); errors.Is(err, ErrMoneyRange) {
+		// Well written and above every bound of a draw, which then answers.
+		amount := aboveAllMoney()
+		return &amount
+	}
 	amount := faults.Money(part, text)
 	return &amount
+}
+
+// aboveAllMoney is more than any amount that ParseMoney reads.
+func aboveAllMoney() Money {
+	return Money{decimal.New(1, moneyIntegerDigits)}
 }

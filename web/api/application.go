@@ -99,7 +99,7 @@ func newApplicationBody(app application.Application) applicationBody {
 }
 
 func (a *API) createApplication(c echo.Context) error {
-	return a.jsonEffect(c, func(body *object) (operation, error) {
+	return a.jsonEffect(c, nil, func(body *object) (operation, error) {
 		request := readNewApplication(body)
 		caller := callerOf(c)
 		request.Source = lending.SourcePartner
@@ -142,7 +142,7 @@ func readNewApplication(body *object) application.NewApplication {
 }
 
 func (a *API) runDecision(c echo.Context) error {
-	return a.jsonEffect(c, func(body *object) (operation, error) {
+	return a.jsonEffect(c, nil, func(body *object) (operation, error) {
 		uid := body.uid("thrive_application_uid")
 		return func(tx *postgres.Tx) (int, any, error) {
 			app, err := a.Applications.RunDecision(c.Request().Context(), tx, actor(c), uid)
@@ -161,7 +161,7 @@ type acceptedBody struct {
 }
 
 func (a *API) acceptOffer(c echo.Context) error {
-	return a.jsonEffect(c, func(body *object) (operation, error) {
+	return a.jsonEffect(c, nil, func(body *object) (operation, error) {
 		acceptance := application.Acceptance{
 			ApplicationUID: body.uid("thrive_application_uid"),
 			ProductUID:     body.uid("selected_product_uid"),

@@ -75,15 +75,26 @@ func (a *API) answer(c echo.Context, data any) error {
 }
 
 // jsonEffect reads a JSON object from the body and runs the operation that
-// decode makes of it. What is wrong with the body is found inside the
-// transaction, because that answer too is kept under the Idempotency-Key.
-func (a *API) jsonEffect(c echo.Context, decode func(body *object) (operation, error)) error {
-	raw, err := readJSON(c)
+// decode makes of it. What is wrong with the path, which pathErr tells, or with
+// the body is answered inside the transaction, because that answer too is kept
+// under the Idempotency-Key. Only a body that did not arrive is no content to
+// keep an answer for.
+func (a *API) jsonEffect(
+	c echo.Context, pathErr error, decode func(body *object) (operation, error),
+) error {
+	raw, err := io.ReadAll(io.LimitReader(c.Request().Body, maxJSON+1))
 	if err != nil {
-		return err
+		return lending.NewError(lending.CodeValidation,
+			"the body could not be read to its end; send it whole").WithCause(err)
 	}
 	traceNamed(c, raw)
 	return a.effect(c, sha256.Sum256(raw), func(tx *postgres.Tx) (int, any, error) {
+		if pathErr != nil {
+			return 0, nil, pathErr
+		}
+		if err := checkJSON(c, raw); err != nil {
+			return 0, nil, err
+		}
 		body, err := parseObject(raw)
 		if err != nil {
 			return 0, nil, err
@@ -99,22 +110,18 @@ func (a *API) jsonEffect(c echo.Context, decode func(body *object) (operation, e
 	})
 }
 
-func readJSON(c echo.Context) ([]byte, error) {
+// checkJSON checks the type and the size of a body before it is parsed.
+func checkJSON(c echo.Context, raw []byte) error {
 	media, _, err := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType))
 	if err != nil || media != echo.MIMEApplicationJSON {
-		return nil, lending.NewError(lending.CodeUnsupportedMediaType,
+		return lending.NewError(lending.CodeUnsupportedMediaType,
 			"Content-Type must be application/json")
 	}
-	raw, err := io.ReadAll(io.LimitReader(c.Request().Body, maxJSON+1))
-	if err != nil {
-		return nil, lending.NewError(lending.CodeValidation,
-			"the body could not be read to its end; send it whole").WithCause(err)
-	}
 	if len(raw) > maxJSON {
-		return nil, lending.NewError(lending.CodePayloadTooLarge,
+		return lending.NewError(lending.CodePayloadTooLarge,
 			"the body must be at most %d bytes", maxJSON)
 	}
-	return raw, nil
+	return nil
 }
 
 // pathUID reads the uid of the path. Error: VALIDATION_ERROR naming it.

@@ -258,11 +258,8 @@ func (a *API) upload(
 	do func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error),
 ) error {
 	ctx := c.Request().Context()
-	uid, err := pathUID(c, loanField)
-	if err != nil {
-		return err
-	}
-	if c.Request().ContentLength > limits.Files+limits.Other {
+	uid, pathErr := pathUID(c, loanField)
+	if pathErr == nil && c.Request().ContentLength > limits.Files+limits.Other {
 		// Said before anything is read, so that the client hears it.
 		return lending.NewError(lending.CodePayloadTooLarge,
 			"the files must be at most %d MiB together", limits.Files>>20)
@@ -270,10 +267,13 @@ func (a *API) upload(
 	form, formErr := document.ReadForm(ctx, c.Request().Body,
 		c.Request().Header.Get(echo.HeaderContentType), limits, a.Bucket)
 	if form == nil {
-		return formErr
+		return cmp.Or(pathErr, formErr)
 	}
 	succeeded := false
-	err = a.effect(c, form.Digest, func(tx *postgres.Tx) (int, any, error) {
+	err := a.effect(c, form.Digest, func(tx *postgres.Tx) (int, any, error) {
+		if pathErr != nil {
+			return 0, nil, pathErr
+		}
 		input, err := drawInput(form, formErr)
 		if err != nil {
 			return 0, nil, err

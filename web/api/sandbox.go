@@ -28,11 +28,8 @@ func (a *API) sandboxMove(
 	decode func(body *object) func(
 		ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (application.Application, error),
 ) error {
-	uid, err := pathUID(c, applicationField)
-	if err != nil {
-		return err
-	}
-	return a.jsonEffect(c, func(body *object) (operation, error) {
+	uid, pathErr := pathUID(c, applicationField)
+	return a.jsonEffect(c, pathErr, func(body *object) (operation, error) {
 		change := decode(body)
 		return func(tx *postgres.Tx) (int, any, error) {
 			app, err := change(c.Request().Context(), tx, uid)
@@ -138,11 +135,8 @@ func newTaskBody(task application.Task) taskBody {
 }
 
 func (a *API) sandboxTask(c echo.Context) error {
-	uid, err := pathUID(c, applicationField)
-	if err != nil {
-		return err
-	}
-	return a.jsonEffect(c, func(body *object) (operation, error) {
+	uid, pathErr := pathUID(c, applicationField)
+	return a.jsonEffect(c, pathErr, func(body *object) (operation, error) {
 		title := body.text("title", maxLine)
 		return func(tx *postgres.Tx) (int, any, error) {
 			task, err := a.Applications.AddTask(c.Request().Context(), tx, actor(c), uid, title)
@@ -155,11 +149,8 @@ func (a *API) sandboxTask(c echo.Context) error {
 }
 
 func (a *API) sandboxTaskStatus(c echo.Context) error {
-	uid, err := pathUID(c, taskField)
-	if err != nil {
-		return err
-	}
-	return a.jsonEffect(c, func(body *object) (operation, error) {
+	uid, pathErr := pathUID(c, taskField)
+	return a.jsonEffect(c, pathErr, func(body *object) (operation, error) {
 		to := parsed(body, "status", lending.ParseTaskStatus)
 		return func(tx *postgres.Tx) (int, any, error) {
 			task, err := a.Applications.MoveTask(c.Request().Context(), tx, actor(c), uid, to)
@@ -175,10 +166,11 @@ func (a *API) sandboxTaskStatus(c echo.Context) error {
 func (a *API) sandboxFunding(c echo.Context) error {
 	const field = "merchantDisbursementId"
 	id, err := strconv.ParseInt(c.Param("id"), 10, 64)
+	var pathErr error
 	if err != nil || id < 1 {
-		return lending.Invalid(field, "%q must be a whole number", field)
+		pathErr = lending.Invalid(field, "%q must be a whole number", field)
 	}
-	return a.jsonEffect(c, func(body *object) (operation, error) {
+	return a.jsonEffect(c, pathErr, func(body *object) (operation, error) {
 		to := parsed(body, "status", lending.ParseFundingStatus)
 		return func(tx *postgres.Tx) (int, any, error) {
 			disbursement, err := a.Loans.MoveFunding(c.Request().Context(), tx, actor(c), id, to)
