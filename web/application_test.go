@@ -237,7 +237,9 @@ func TestCreateApplicationNamesEveryWrongField(t *testing.T) {
 		Method: http.MethodPost, Path: "/v2/application",
 		JSON: map[string]any{
 			"requested_amount": 25000, "product_uid": "nope", "external_reference": []string{"x"},
-			"borrower": map[string]any{"first_name": "", "last_name": "A\x00B", "email": "x", "annual_income": "-1"},
+			"borrower": map[string]any{
+				"first_name": "", "last_name": "A\x00B", "email": "x", "annual_income": "-1",
+			},
 			"project":  "a roof",
 		},
 	})
@@ -414,7 +416,8 @@ func TestCertificateUpload(t *testing.T) {
 	}
 	unselected := s.Offered()
 	s.Move(unselected, "Approved")
-	operation := s.Contract.Document.Paths.Value("/v2/loan/{loanApplicationUid}/completion-cert-upload")
+	const path = "/v2/loan/{loanApplicationUid}/completion-cert-upload"
+	operation := s.Contract.Document.Paths.Value(path)
 	documented, _ := operation.Post.Extensions["x-errors"].([]any)
 	for code, uid := range map[string]uuid.UUID{
 		"APPLICATION_NOT_APPROVED": s.Offered(), "INVALID_STATE": unselected, "NOT_FOUND": uuid.New(),

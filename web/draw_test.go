@@ -216,19 +216,23 @@ func TestDrawNamesEveryWrongPart(t *testing.T) {
 			map[string]string{
 				reduced: "x", revised: "x", "projectCompletedEarly": "true", "metadata": "[1]",
 			},
-			broken, "VALIDATION_ERROR", []string{reduced, revised, reduced, "files", "metadata"},
+			broken, "VALIDATION_ERROR",
+			[]string{reduced, revised, reduced, "files", "metadata"},
 		},
 		"file and metadata": {
 			map[string]string{"metadata": "[1]"},
-			broken, "FILE_TYPE_NOT_ALLOWED", []string{"files", "metadata"},
+			broken, "FILE_TYPE_NOT_ALLOWED",
+			[]string{"files", "metadata"},
 		},
 		"amount and metadata": {
 			map[string]string{revised: "x", "metadata": "[1]"},
-			nil, "VALIDATION_ERROR", []string{revised, "metadata"},
+			nil, "VALIDATION_ERROR",
+			[]string{revised, "metadata"},
 		},
 		"too large": {
 			map[string]string{revised: "x", "metadata": `"` + strings.Repeat("x", 64<<10) + `"`},
-			nil, "PAYLOAD_TOO_LARGE", []string{"metadata"},
+			nil, "PAYLOAD_TOO_LARGE",
+			[]string{"metadata"},
 		},
 	} {
 		answer := s.Do(webtest.Call{

@@ -51,7 +51,7 @@ func (cmd serveCmd) Run(env *environment) error {
 		}
 	}
 	for _, warning := range settings.Warnings() {
-		slog.WarnContext(env.ctx, warning)
+		slog.WarnContext(env.ctx, "doubtful setting", "warning", warning)
 	}
 	db, err := env.open(settings)
 	if err != nil {

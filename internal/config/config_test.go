@@ -73,12 +73,12 @@ func TestLoadProduction(t *testing.T) {
 		t.Errorf("loaded %+v", got)
 	}
 	for name, wrong := range map[string]string{
-		"DATABASE_URL":                  "",
-		"DRAWBRIDGE_PUBLIC_URL":         "http://drawbridge.example",
-		"DRAWBRIDGE_SECRETS_KEY":        "",
-		"DRAWBRIDGE_OIDC_CLIENT_ID":     "",
-		"DRAWBRIDGE_OIDC_ISSUER":        "http://issuer.example",
-		"DRAWBRIDGE_OIDC_DOMAINS":       "lender.example,a@b",
+		"DATABASE_URL":              "",
+		"DRAWBRIDGE_PUBLIC_URL":     "http://drawbridge.example",
+		"DRAWBRIDGE_SECRETS_KEY":    "",
+		"DRAWBRIDGE_OIDC_CLIENT_ID": "",
+		"DRAWBRIDGE_OIDC_ISSUER":    "http://issuer.example",
+		"DRAWBRIDGE_OIDC_DOMAINS":   "lender.example,a@b",
 	} {
 		values := maps.Clone(good)
 		values[name] = wrong

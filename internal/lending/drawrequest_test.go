@@ -26,7 +26,9 @@ func TestParseDrawRequest(t *testing.T) {
 		"early and revised": {map[string]string{early: "true", revised: "10"}, nil},
 		"not early":         {map[string]string{early: "false", reduced: "10"}, nil},
 		"zero is no syntax": {map[string]string{reduced: "0", revised: "0.00"}, nil},
-		"huge":              {map[string]string{reduced: "1000000000000", revised: "9999999999999.99"}, nil},
+		"huge": {
+			map[string]string{reduced: "1000000000000", revised: "9999999999999.99"}, nil,
+		},
 		"huge and wrong":    {map[string]string{reduced: "10000000000000.123"}, []string{reduced}},
 		"unknown parts":     {map[string]string{"note": "x"}, nil},
 		"early and reduced": {map[string]string{early: "true", reduced: "10"}, []string{reduced}},
