@@ -2,7 +2,6 @@ package web
 
 import (
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 
@@ -110,12 +109,12 @@ func apiRoutes(options Options) []Route {
 		if operation.Upload {
 			middleware = append(middleware, deadline(uploadTimeout))
 		}
-		for _, form := range []string{operation.Path, operation.Alias} {
-			if form == "" {
+		for _, path := range []string{operation.Path, operation.Alias} {
+			if path == "" {
 				continue
 			}
 			routes = append(routes, Route{
-				Method: operation.Method, Path: options.BasePath + form, Name: operation.Name,
+				Method: operation.Method, Path: options.BasePath + path, Name: operation.Name,
 				Access: AccessPartner, handler: operation.Handler, middleware: middleware,
 			})
 		}
@@ -174,7 +173,8 @@ func register(e *echo.Echo, options Options) {
 // isOpenEnded tells whether the router would take all that follows the route's
 // path for a part of its last parameter: it does where no route lies below.
 func isOpenEnded(route Route, table []Route) bool {
-	return path.Base(route.Path)[0] == ':' &&
+	last := route.Path[strings.LastIndexByte(route.Path, '/'):]
+	return strings.HasPrefix(last, "/:") &&
 		!slices.ContainsFunc(table, func(other Route) bool {
 			return strings.HasPrefix(other.Path, route.Path+"/")
 		})
