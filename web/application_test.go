@@ -240,7 +240,7 @@ func TestCreateApplicationNamesEveryWrongField(t *testing.T) {
 			"borrower": map[string]any{
 				"first_name": "", "last_name": "A\x00B", "email": "x", "annual_income": "-1",
 			},
-			"project":  "a roof",
+			"project": "a roof",
 		},
 	})
 	want := []string{
