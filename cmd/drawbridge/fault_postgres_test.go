@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgserver"
@@ -24,6 +26,21 @@ type gate struct {
 	mu       sync.Mutex
 	target   string
 	conns    map[*net.TCPConn]bool
+	// flow is locked while nothing may pass.
+	flow sync.RWMutex
+}
+
+// flowing writes while the gate lets pass.
+type flowing struct {
+	gate *gate
+	to   io.Writer
+}
+
+// Write waits until the gate lets pass.
+func (f flowing) Write(content []byte) (int, error) {
+	f.gate.flow.RLock()
+	defer f.gate.flow.RUnlock()
+	return f.to.Write(content)
 }
 
 func newGate(t *testing.T, target string) *gate {
@@ -77,7 +94,7 @@ func (g *gate) pass(near *net.TCPConn) {
 	ended := make(chan struct{}, 2)
 	for from, to := range map[*net.TCPConn]*net.TCPConn{near: far, far: near} {
 		go func() {
-			_, _ = io.Copy(to, from)
+			_, _ = io.Copy(flowing{g, to}, from)
 			ended <- struct{}{}
 		}()
 	}
@@ -185,4 +202,23 @@ func (p *ownPostgres) url() string {
 	}
 	address.Host = p.gate.listener.Addr().String()
 	return address.String()
+}
+
+// TestReadyzAnswersWhileTheDatabaseHangs: a database that takes connections and
+// says nothing must not keep the probe waiting.
+func TestReadyzAnswersWhileTheDatabaseHangs(t *testing.T) {
+	t.Parallel()
+	pg := newOwnPostgres(t)
+	s := newWorldOn(t, pg.url()).serve("--roles", "api")
+	pg.gate.flow.Lock()
+	defer pg.gate.flow.Unlock()
+	client := &http.Client{Timeout: 20 * time.Second}
+	answer, err := client.Get(s.url + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("the probe answered %s", answer.Status)
+	}
 }

@@ -122,17 +122,31 @@ func readiness(s *services) func(r *http.Request) []string {
 	return func(r *http.Request) []string {
 		ctx, cancel := context.WithTimeout(r.Context(), readyPatience)
 		defer cancel()
-		if err := s.db.PingContext(ctx); err != nil {
+		// The driver asks the server to cancel and waits for that too, so a server
+		// that hangs would keep the probe for as long.
+		answer := make(chan []string, 1)
+		go func() { answer <- gaps(ctx, s) }()
+		select {
+		case found := <-answer:
+			return found
+		case <-ctx.Done():
 			return []string{"the database does not answer"}
 		}
-		missing, err := migrations.Pending(ctx, s.db.DB.DB)
-		if err != nil {
-			return []string{"the schema version cannot be read"}
-		}
-		gaps := make([]string, 0, len(missing))
-		for _, name := range missing {
-			gaps = append(gaps, "migration "+name+" is missing; run drawbridge migrate up")
-		}
-		return gaps
 	}
+}
+
+// gaps asks the database what is missing.
+func gaps(ctx context.Context, s *services) []string {
+	if err := s.db.PingContext(ctx); err != nil {
+		return []string{"the database does not answer"}
+	}
+	missing, err := migrations.Pending(ctx, s.db.DB.DB)
+	if err != nil {
+		return []string{"the schema version cannot be read"}
+	}
+	found := make([]string, 0, len(missing))
+	for _, name := range missing {
+		found = append(found, "migration "+name+" is missing; run drawbridge migrate up")
+	}
+	return found
 }

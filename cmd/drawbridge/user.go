@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -98,7 +99,7 @@ func (cmd userNamed) user() (string, error) {
 	if (cmd.Address == "") == (cmd.Email == "") {
 		return "", usagef("name the user by one address: as an argument or by --email")
 	}
-	return cmd.Address + cmd.Email, nil
+	return cmp.Or(cmd.Address, cmd.Email), nil
 }
 
 type userDisableCmd struct {
