@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -111,6 +112,37 @@ func TestStatementsAreSmallAfterCalls(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// TestSmallStepsAreTakenOneAtATime lets two kinds of statement run beside each
+// other, soon after a call.
+func TestSmallStepsAreTakenOneAtATime(t *testing.T) {
+	t.Parallel()
+	calls := Calls{endedAt: time.Now().Add(time.Hour)} // the last call never is long ago
+	var running, together atomic.Int64
+	ask := errand[int, int]{
+		db: &postgres.DB{}, calls: &calls, key: strconv.Itoa,
+		run: func(_ context.Context, _ *sqlx.DB, ins []int) ([]int, error) {
+			if running.Add(1) > 1 {
+				together.Add(1)
+			}
+			<-time.After(time.Millisecond)
+			running.Add(-1)
+			return ins, nil
+		},
+	}
+	var reads, records group[int, int]
+	reads.pause.Store(int64(groupPause))
+	records.pause.Store(int64(groupPause))
+	var callers sync.WaitGroup
+	for i := range 4 * smallStep {
+		callers.Go(func() { _, _ = reads.do(t.Context(), ask, i) })
+		callers.Go(func() { _, _ = records.do(t.Context(), ask, i) })
+	}
+	callers.Wait()
+	if got := together.Load(); got != 0 {
+		t.Errorf("%d statements began while another ran, want none", got)
 	}
 }
 
