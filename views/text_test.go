@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 	"unicode/utf8"
+
+	"github.com/a-h/templ"
 )
 
 func TestVisible(t *testing.T) {
@@ -220,5 +222,26 @@ func TestPathsEscape(t *testing.T) {
 	got := DeliveriesOf("application", "a&b=c")
 	if got != "/console/deliveries?application=a%26b%3Dc" {
 		t.Errorf("DeliveriesOf = %q", got)
+	}
+}
+
+// TestBreakingKeepsTheText copies what a reader would from a name that may break.
+func TestBreakingKeepsTheText(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{
+		"POST /api/v2/loan/8b44/request-draw", "DRAWBRIDGE_TLS_CERT", "127.0.0.1:0",
+		"admin@drawbridge.example", "disbursement.funding.status-changed", "",
+	} {
+		for what, shown := range map[string]templ.Component{
+			"breaking": breaking(name), "dotted": dotted(name),
+		} {
+			var page strings.Builder
+			if err := shown.Render(t.Context(), &page); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.ReplaceAll(page.String(), "<wbr>", ""); got != name {
+				t.Errorf("%s shows %q as %q", what, name, got)
+			}
+		}
 	}
 }

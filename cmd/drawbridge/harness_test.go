@@ -145,17 +145,17 @@ func (w *world) start(command *exec.Cmd) *server {
 	if err := s.command.Start(); err != nil {
 		w.t.Fatal(err)
 	}
-	w.t.Cleanup(s.kill)
 	line, err := bufio.NewReader(stdout).ReadString('\n')
 	url, found := strings.CutPrefix(strings.TrimSpace(line), "ready ")
-	if err != nil || !found {
-		w.t.Fatalf("serve printed %q (%v) and logged %s", line, err, s.logged())
-	}
 	s.url = url
 	go func() {
 		_ = s.command.Wait() // the status is read from ProcessState
 		close(s.ended)
 	}()
+	w.t.Cleanup(s.kill)
+	if err != nil || !found {
+		w.t.Fatalf("serve printed %q (%v) and logged %s", line, err, s.logged())
+	}
 	return s
 }
 

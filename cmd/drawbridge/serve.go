@@ -55,12 +55,22 @@ func (cmd serveCmd) Run(env *environment) error {
 	}
 	db, err := env.open(settings)
 	if err != nil {
-		return err
+		return unlessStopped(env.ctx, err)
 	}
 	if err = db.CheckPooling(env.ctx); err == nil {
 		err = cmd.serve(env, settings, db.DB)
 	}
-	return errors.Join(err, db.close())
+	return errors.Join(unlessStopped(env.ctx, err), db.close())
+}
+
+// unlessStopped is err, or nil if it only says that what ran was stopped: a
+// service that is asked to end while it starts has not failed.
+func unlessStopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && (errors.Is(err, context.Cause(ctx)) || postgres.IsCancelled(err)) {
+		slog.Info("stopped while starting")
+		return nil
+	}
+	return err
 }
 
 func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres.DB) error {

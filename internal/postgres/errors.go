@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 
@@ -47,7 +48,13 @@ func IsForbidden(err error) bool {
 	return ok && fault.Code == stateForbidden
 }
 
-// isCancelled tells whether the server ended a statement for its time.
+// IsCancelled tells whether a statement was ended before its time: because its
+// context was, or by the server.
+func IsCancelled(err error) bool {
+	return errors.Is(err, context.Canceled) || isCancelled(err)
+}
+
+// isCancelled tells whether the server ended a statement.
 func isCancelled(err error) bool {
 	fault, ok := errors.AsType[*pq.Error](err)
 	return ok && fault.Code == stateCancelled

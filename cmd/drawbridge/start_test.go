@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/base64"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pressly/goose/v3/lock"
+)
+
+// TestStopWhileStarting asks a service to end that waits for its turn to migrate.
+func TestStopWhileStarting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	db := w.open(t)
+	if _, err := db.ExecContext(t.Context(), `
+		DELETE FROM goose_db_version
+		 WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`); err != nil {
+		t.Fatal(err)
+	}
+	migrating, err := db.Connx(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer migrating.Close()
+	if _, err := migrating.ExecContext(
+		t.Context(), `SELECT pg_advisory_lock($1)`, int64(lock.DefaultLockID)); err != nil {
+		t.Fatal(err)
+	}
+
+	command := w.command("serve")
+	var stdout, stderr strings.Builder
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill() }) // it has ended, unless the test failed
+	waitForCount(t, db, 1, `
+		SELECT count(*)
+		  FROM pg_stat_activity
+		 WHERE datname = current_database()
+		   AND query LIKE '%pg_try_advisory_lock%'
+		   AND query NOT LIKE '%pg_stat_activity%'`)
+	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil || stdout.Len() > 0 {
+		t.Errorf("it ended with %v, printed %q and logged %s", err, stdout.String(), stderr.String())
+	}
+}
+
+// TestProductionWarnsOfDoubtfulSettings starts with settings that production takes
+// but should not be without a thought.
+func TestProductionWarnsOfDoubtfulSettings(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.vars["DRAWBRIDGE_ENV"] = "production"
+	w.vars["DRAWBRIDGE_PUBLIC_URL"] = "https://drawbridge.example"
+	w.vars["DRAWBRIDGE_SECRETS_KEY"] = "base64key://" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789ABCDEF"))
+	w.vars["DRAWBRIDGE_WEBHOOK_ALLOW"] = "10.0.0.0/8"
+	w.vars["DRAWBRIDGE_WEBHOOK_ALLOW_HTTP"] = "true"
+	logged := w.serve().logged()
+	for _, name := range []string{"DRAWBRIDGE_BLOB_URL", "DRAWBRIDGE_WEBHOOK_ALLOW_HTTP"} {
+		if strings.Count(logged, name) != 1 {
+			t.Errorf("it does not say once what is doubtful about %s; it logged %s", name, logged)
+		}
+	}
+}
