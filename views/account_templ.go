@@ -83,7 +83,7 @@ func SignInCodePage(p SignInCode) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = Input(InputProps{
-				FieldProps: FieldProps{ID: "code", Label: "Code of your authenticator app", Hint: "Six digits. Without the app, enter one of your recovery codes; each works once."},
+				FieldProps: FieldProps{ID: "code", Label: "Code from your authenticator app", Hint: "Six digits. Without the app, enter one of your recovery codes; each works once."},
 				Name:       "code", Autocomplete: "one-time-code", MaxLength: 40, Required: true, Autofocus: true,
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
@@ -163,20 +163,20 @@ func AccountPage(p Account) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</h1><p>How you sign in, and where you are signed in. Your role, ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "</h1><p>How you sign in, and where you are signed in. Your role is ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var9 string
 			templ_7745c5c3_Var9, templ_7745c5c3_Err = templ.JoinStringErrs(p.User.Role)
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/account.templ`, Line: 28, Col: 77}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/account.templ`, Line: 28, Col: 79}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var9))
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, ", is given by an admin.</p></div></div><div class=\"account-pair\"><section class=\"panel\" aria-labelledby=\"password-title\"><div class=\"panel-head\"><h2 id=\"password-title\">Password</h2><a class=\"button button-small\" href=\"")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "; only an admin can change it.</p></div></div><div class=\"account-pair\"><section class=\"panel\" aria-labelledby=\"password-title\"><div class=\"panel-head\"><h2 id=\"password-title\">Password</h2><a class=\"button button-small\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -597,7 +597,7 @@ func PasswordPage(p PasswordForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "</h1><p>Every other session of yours is signed out.</p></div></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 44, "</h1><p>This signs you out everywhere else.</p></div></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1009,7 +1009,7 @@ func RecoveryCodesPage(p RecoveryCodes) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 71, "</h1><p>Each signs you in once in place of the app. They are shown now and never again; those from before are worthless.</p></div></div><section class=\"panel\" aria-label=\"Recovery codes\"><div class=\"dialog-body\"><ul class=\"codes\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 71, "</h1><p>Each signs you in once in place of the app. They are shown now and never again; earlier ones no longer work.</p></div></div><section class=\"panel\" aria-label=\"Recovery codes\"><div class=\"dialog-body\"><ul class=\"codes\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -83,6 +83,14 @@ type Diagnosis struct {
 	Next  string
 }
 
+// Heading is the title, ready for the time behind it.
+func (d Diagnosis) Heading() string {
+	if d.Since.IsZero() {
+		return d.Title
+	}
+	return d.Title + ", the first "
+}
+
 // ResendView is a delivery that is linked by a re-send, from either side.
 type ResendView struct {
 	UID     string

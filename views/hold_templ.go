@@ -35,7 +35,7 @@ func holdFact(p ApplicationPage) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if p.Hold == nil {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<span>None: it is kept as long as the settings say</span> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 2, "<span>None: retention follows the settings</span> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

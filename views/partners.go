@@ -111,7 +111,7 @@ func (c ClientRow) kind() string {
 // secretEnd shows the end of a secret.
 func secretEnd(hint string) string {
 	if hint == "" {
-		return "end unknown: it was issued before ends were kept"
+		return "last characters not recorded"
 	}
 	return "ends in " + hint
 }

@@ -185,7 +185,9 @@ type Job struct {
 	Attempted time.Time
 	Finalized time.Time
 	Args      string
-	Failures  []JobFailure
+	// About is the page of what the job delivers, and its name; empty without one.
+	About, AboutName string
+	Failures         []JobFailure
 	CanRetry  bool
 	CanCancel bool
 }

@@ -186,7 +186,7 @@ func SettingsPage(p Settings) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "</fieldset><p class=\"soft\">Who lacks one sets it up before anything else, from their next click on. Sign-ins through a provider are left to the provider.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 15, "</fieldset><p class=\"soft\">People without one have to set it up at their next click. Sign-ins through a provider are left to the provider.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -41,7 +41,7 @@ type SubscriptionForm struct {
 	Rate string
 	// PauseWhenFailing pauses the subscription when it is failing.
 	PauseWhenFailing bool
-	// AlertEmail hears when it begins or ends to fail; empty for nobody.
+	// AlertEmail hears when it starts or stops failing; empty for nobody.
 	AlertEmail string
 	Reason     string
 	// TestEvent is the kind of the test before saving.

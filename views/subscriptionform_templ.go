@@ -932,7 +932,7 @@ func partnerSection(p SubscriptionForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = radio("merchants", "all", p.AllMerchants, "All merchants", "Those that the partner adds later too.").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = radio("merchants", "all", p.AllMerchants, "All merchants", "Including those that the partner adds later.").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -2050,7 +2050,7 @@ func pacingSection(p SubscriptionForm) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = Input(InputProps{
-			FieldProps: p.field("alert_email", "Alert e-mail", "Hears, beside the operators, when this subscription begins or ends to fail. Optional."),
+			FieldProps: p.field("alert_email", "Alert e-mail", "Hears, beside the operators, when this subscription starts or stops failing. Optional."),
 			Name:       "alert_email", Value: p.AlertEmail, Type: "email", MaxLength: 254, Autocomplete: "off",
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {

@@ -69,7 +69,7 @@ func clientTasks() []task {
 		end: "20 requests a second, 40 at once",
 		do: func(w *walker) {
 			w.press("Rate limit")
-			w.fills("Requests a second", "20", "Requests at once", "40")
+			w.fills("Requests a second", "20", "Burst", "40")
 			w.send("Save")
 		},
 	}, {
@@ -160,7 +160,7 @@ func applicationTasks() []task {
 	}, {
 		name: "recording the documents",
 		do: func(w *walker) {
-			for _, step := range []string{"Sent for signature", "Signed by the borrower"} {
+			for _, step := range []string{"Mark as sent for signature", "Mark as signed"} {
 				w.goes("{application}")
 				w.confirms(step, "Recorded.")
 			}
@@ -197,7 +197,7 @@ func loanTasks() []task {
 		name: "finding the draws of a loan and funding one", start: "/console/loans",
 		do: func(w *walker) {
 			w.send(`main [href="/console/applications/{pending}"]`)
-			for _, step := range []string{"Funding is processing", "Funding is settled"} {
+			for _, step := range []string{"Mark funding as processing", "Mark funding as settled"} {
 				w.goes("/console/applications/{pending}")
 				w.confirms(step, "Recorded.")
 			}

@@ -61,7 +61,7 @@ func accountTasks() []task {
 		do: func(w *walker) {
 			w.leaves()
 			w.enters("pat.{me}@lender.example", ownPassword)
-			w.fill("Code of your authenticator app", "{recovery code}")
+			w.fill("Code from your authenticator app", "{recovery code}")
 			w.send("Sign in")
 		},
 	}, {

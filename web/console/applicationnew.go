@@ -64,7 +64,7 @@ func (c *Console) newApplicationForm(ctx context.Context) (views.AskForm, error)
 			line("borrower.last_name", "Last name", "", name, true),
 			line("borrower.email", "E-mail address", "", application.MaxEmail, true),
 			line("borrower.phone", "Phone", "Optional.", name, false),
-			line("borrower.annual_income", "Annual income", "Optional; bounds what is offered.", 20, false),
+			line("borrower.annual_income", "Annual income", "Optional. It limits how much can be offered.", 20, false),
 			{Kind: views.ControlHeading, Label: "Project"},
 			line("project.name", "Name", "", text, true),
 			line("project.description", "Description", "Optional.", application.MaxText, false),

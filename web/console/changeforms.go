@@ -162,7 +162,7 @@ func (a asked) acceptSays() []string {
 		says = append(says,
 			"Communications are enabled, and the borrower gets the welcome e-mail at once.")
 	} else {
-		says = append(says, "The borrower is not welcomed a second time.")
+		says = append(says, "The borrower has had the welcome e-mail and does not get it again.")
 	}
 	if app.Status == lending.StatusApproved {
 		says = append(says, "The loan opens, since the application is Approved.")
@@ -208,7 +208,7 @@ func documentChange(a asked) (appChange, error) {
 	}
 	return appChange{
 		form: views.AskForm{
-			Title: "Documents " + word, Submit: "Record it", Hidden: moveTo(string(to)),
+			Title: "Mark the documents as " + word, Submit: "Record it", Hidden: moveTo(string(to)),
 			Says: []string{"Records that the loan documents were " + word + ".", a.tells(kind)},
 		},
 		seen:   func(s state) string { return strings.ToLower(documentWord(s.app.Document)) },
@@ -287,10 +287,10 @@ func taskChange(a asked) (appChange, error) {
 func (a asked) fundingSays(to lending.FundingStatus) []string {
 	switch to {
 	case lending.FundingProcessing:
-		return []string{"The transfer has begun.", a.tells(lending.EventFundingChanged)}
+		return []string{"Records that the transfer has begun.", a.tells(lending.EventFundingChanged)}
 	case lending.FundingSettled:
 		return []string{
-			"The money has arrived. The next draw may be requested.",
+			"Records that the money has arrived. The next draw may be requested then.",
 			a.tells(lending.EventFundingSettled),
 		}
 	case lending.FundingCancelled, lending.FundingRequested:
@@ -328,12 +328,12 @@ func fundingChange(a asked) (appChange, error) {
 		return appChange{}, err
 	}
 	word := map[lending.FundingStatus]string{
-		lending.FundingProcessing: "Funding is processing", lending.FundingSettled: "Funding is settled",
-		lending.FundingCancelled: "Cancel the draw",
+		lending.FundingProcessing: "mark funding as processing", lending.FundingSettled: "mark funding as settled",
+		lending.FundingCancelled: "cancel the draw",
 	}[to]
 	return appChange{
 		form: views.AskForm{
-			Title: fmt.Sprintf("Draw #%d: %s", id, strings.ToLower(word[:1])+word[1:]),
+			Title: fmt.Sprintf("Draw #%d: %s", id, word),
 			Submit: map[bool]string{true: "Cancel the draw", false: "Record it"}[to ==
 				lending.FundingCancelled],
 			Danger: to == lending.FundingCancelled, Says: a.fundingSays(to),

@@ -101,10 +101,10 @@ func (l changeLinks) draws() views.ActionGroup {
 	for _, draw := range l.page.Loan.Draws {
 		id := fmt.Sprint(draw.ID)
 		for _, to := range lending.FundingStatus(draw.Status).Next() {
-			label, note := "Funding is processing", l.tells(lending.EventFundingChanged)
+			label, note := "Mark funding as processing", l.tells(lending.EventFundingChanged)
 			switch to {
 			case lending.FundingSettled:
-				label, note = "Funding is settled", l.tells(lending.EventFundingSettled)
+				label, note = "Mark funding as settled", l.tells(lending.EventFundingSettled)
 			case lending.FundingCancelled:
 				label, note = "Cancel the draw", []string{"Sends no event."}
 			case lending.FundingRequested, lending.FundingProcessing:
@@ -120,9 +120,9 @@ func (l changeLinks) draws() views.ActionGroup {
 func (l changeLinks) documents() views.ActionGroup {
 	group := views.ActionGroup{Title: "Loan documents"}
 	for _, to := range l.app.Document.Next() {
-		kind, label := lending.EventDocumentSent, "Sent for signature"
+		kind, label := lending.EventDocumentSent, "Mark as sent for signature"
 		if to == lending.DocumentSigned {
-			kind, label = lending.EventDocumentSigned, "Signed by the borrower"
+			kind, label = lending.EventDocumentSigned, "Mark as signed"
 		}
 		group.Actions = append(group.Actions,
 			l.to(label, changeDocument, l.tells(kind), "to", string(to)))

@@ -55,8 +55,8 @@ func amountChange(a asked) (appChange, error) {
 		a.now.affects(), "At most the offer's maximum, " + views.Amount(offer.MaxAmount) + ".",
 	}
 	if a.now.loan != nil {
-		says = append(says, "It becomes the loan's amount too, at least what was drawn, "+
-			views.Amount(a.now.loan.Drawn())+". The stages that are not drawn yet take their shares of it.")
+		says = append(says, "The loan takes the same amount, which cannot be less than what was drawn, "+
+			views.Amount(a.now.loan.Drawn())+". Stages not drawn yet take their shares of it.")
 	}
 	typedAmount := a.get("approved_amount")
 	return appChange{

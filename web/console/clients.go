@@ -375,17 +375,17 @@ func (c *Console) clientRate(ctx echo.Context) error {
 		Title: "Rate limit", Action: path + "/rate", Cancel: path, Submit: "Save",
 		About: aboutClient(found, owner),
 		Says: []string{
-			"What comes faster is answered 429 with the seconds to wait. The limit holds over all " +
-				"processes and from the next request on.",
+			"Faster requests are answered with 429 and Retry-After. The new limit applies from the " +
+				"next request on.",
 		},
 		Controls: []views.Control{
 			{
 				Name: "rate", Label: "Requests a second", Type: "number", Required: true,
-				Value: strconv.Itoa(found.RatePerSecond), Hint: "In the long run. The default is 50.",
+				Value: strconv.Itoa(found.RatePerSecond), Hint: "On average. The default is 50.",
 			},
 			{
-				Name: "burst", Label: "Requests at once", Type: "number", Required: true,
-				Value: strconv.Itoa(found.Burst), Hint: "After a pause. The default is 100.",
+				Name: "burst", Label: "Burst", Type: "number", Required: true,
+				Value: strconv.Itoa(found.Burst), Hint: "How many may come at once after a pause. The default is 100.",
 			},
 		},
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/url"
 	"slices"
@@ -256,12 +257,32 @@ func (c *Console) job(ctx echo.Context) error {
 		Args:     string(found.Args),
 		CanRetry: steers && found.CanRetry(), CanCancel: steers && found.CanCancel(),
 	}
+	page.About, page.AboutName = aboutJob(found.Args)
 	for _, failure := range slices.Backward(found.Failures) {
 		page.Failures = append(page.Failures, views.JobFailure{
 			At: failure.At, Attempt: failure.Attempt, Error: failure.Error,
 		})
 	}
 	return render(ctx, http.StatusOK, views.JobPage(page))
+}
+
+// aboutJob is the page of the delivery or the e-mail that a job's arguments name,
+// and what to call it.
+func aboutJob(args []byte) (path, name string) {
+	var names struct {
+		Delivery string `json:"delivery_uid"`
+		Email    string `json:"email_uid"`
+	}
+	if err := json.Unmarshal(args, &names); err != nil {
+		return "", "" // the arguments of another queue may have any form
+	}
+	switch {
+	case names.Delivery != "":
+		return views.DeliveryPath(names.Delivery), "The delivery"
+	case names.Email != "":
+		return views.EmailPath(names.Email), "The e-mail"
+	}
+	return "", ""
 }
 
 // retryJob lets a job run at once.

@@ -32,7 +32,7 @@ func (r *room) addJob(queue, state string) int64 {
 	var id int64
 	r.must(r.DB.GetContext(r.Context(), &id, `
 		INSERT INTO river_job (kind, queue, state, args, max_attempts, attempt, finalized_at, errors)
-		VALUES ('deliver', $1, $2, '{"delivery": "`+uuid.NewString()+`"}', 3, 1, `+finalized+`,
+		VALUES ('deliver', $1, $2, '{"delivery_uid": "`+uuid.NewString()+`"}', 3, 1, `+finalized+`,
 		        ARRAY[jsonb_build_object('at', now(), 'attempt', 1, 'error', 'planted <b>cause</b>',
 		                                 'trace', '')])
 		RETURNING id`, queue, state))
@@ -97,6 +97,9 @@ func TestJobsAreRetriedAndCancelled(t *testing.T) {
 	page := b.get(views.JobPath(failed)).wantStatus(t, http.StatusOK)
 	if !strings.Contains(page.text("main"), "planted <b>cause</b>") {
 		t.Error("the page does not show the error")
+	}
+	if got := page.find(`[aria-labelledby=args-title] a[href^="` + views.PathDeliveries + `/"]`).Text(); got != "The delivery" {
+		t.Errorf("the link to what the job delivers reads %q", got)
 	}
 	if got := page.text("main aside"); !strings.HasPrefix(got, "Kind deliver Queue E-mails") {
 		t.Errorf("the facts are %q", got)

@@ -163,7 +163,9 @@ func faultTitle(status int, err error) string {
 		if errors.Is(err, secret.ErrUnknownKey) {
 			return "A key is missing"
 		}
-	case http.StatusMethodNotAllowed, http.StatusBadRequest, http.StatusRequestEntityTooLarge:
+	case http.StatusRequestEntityTooLarge:
+		return "The form is too large"
+	case http.StatusMethodNotAllowed, http.StatusBadRequest:
 		return "The request is not right"
 	}
 	return "Something went wrong"

@@ -385,7 +385,7 @@ func TestResumingAnActiveSubscriptionSaysSo(t *testing.T) {
 		func() answer { return b.post(act, url.Values{}) },
 	} {
 		reply := ask().wantStatus(t, http.StatusSeeOther)
-		if got := b.get(reply.Location).text("main .notice"); got != "It is not paused." {
+		if got := b.get(reply.Location).text("main .notice"); got != "This subscription is not paused." {
 			t.Errorf("the page says %q", got)
 		}
 	}

@@ -49,7 +49,7 @@ var pauseAction = action{
 var resumeAction = action{
 	name: "resume", title: "Resume the subscription", button: "Resume", icon: "play",
 	done: "Resumed. What waited goes out now.", change: (*webhook.Service).Resume,
-	already: "It is not paused.",
+	already: "This subscription is not paused.",
 	reached: func(s webhook.Subscription) bool { return s.State != webhook.StatePaused },
 	consequences: func(s webhook.Subscription, waiting int) []string {
 		if waiting == 0 {

@@ -157,8 +157,8 @@ func (c *Console) restoreForm(ctx echo.Context) error {
 		Consequences: []string{
 			fmt.Sprintf("Version %d becomes the configuration in force once more, as version %d.",
 				number, current.Version+1),
-			"The secret stays the present one: versions have none of their own. The " +
-				"subscription stays paused or active.",
+			"The secret stays the present one: versions have none of their own.",
+			"Whether the subscription is active or paused does not change.",
 			"It is checked against today's rules first.",
 		},
 	}

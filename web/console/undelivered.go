@@ -31,7 +31,7 @@ func (c *Console) undelivered(ctx context.Context, application uuid.UUID) (*view
 	}
 	return &views.Notice{
 		Tone: views.Warn, Title: "A webhook of this application did not arrive",
-		Text: fmt.Sprintf("%s used up its attempts at %s.", failed.Event.Title(),
+		Text: fmt.Sprintf("“%s” used up its attempts at %s.", failed.Event.Title(),
 			views.HostOf(failed.URL)),
 		Href: views.DeliveryPath(failed.UID.String()), Action: "See why",
 	}, nil
