@@ -169,9 +169,21 @@ func (r *tour) reflows(path string) {
 	}
 }
 
+// windowHeight is that of the window in which pages are looked at, in pixels.
+const windowHeight = 900
+
+// picture keeps the whole page. The window is as high as the page meanwhile: frames
+// outside of it are not painted.
 func (r *tour) picture(name string) {
 	r.t.Helper()
+	size, err := chromedp.Run(r.browser, chromedp.Evaluate[[]int64](
+		`[innerWidth, document.documentElement.scrollHeight]`))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	do(r.t, r.browser, chromedp.EmulateViewport(size[0], size[1]))
 	content, err := chromedp.Run(r.browser, chromedp.FullScreenshot(100))
+	do(r.t, r.browser, chromedp.EmulateViewport(size[0], windowHeight))
 	if err == nil {
 		err = os.WriteFile(name, content, 0o600)
 	}
@@ -183,7 +195,7 @@ func (r *tour) picture(name string) {
 // emulate sets the width of the window and the scheme that the system prefers.
 func emulate(look look) chromedp.Action[chromedp.Void] {
 	return chromedp.Steps(
-		chromedp.EmulateViewport(look.width, 900),
+		chromedp.EmulateViewport(look.width, windowHeight),
 		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 			_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
 				Features: []*emulation.MediaFeature{
