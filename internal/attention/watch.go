@@ -35,7 +35,7 @@ func (s *Service) Tally(ctx context.Context) (int, error) {
 			return nil
 		})
 		moved += tallied.Outcomes
-		if err != nil || !tallied.More() {
+		if err != nil || !tallied.More {
 			return moved, err
 		}
 	}

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// tallyBatch bounds one transaction of a tally.
-	tallyBatch = 5000
+	// tallyBatch bounds one transaction of a tally, and smallTally one soon after a
+	// call: the large one takes a processor for 50 ms, and the next call waits.
+	tallyBatch, smallTally = 5000, 500
 	// tallyLock is the advisory lock of the summaries. Its value has no meaning.
 	tallyLock = 7_305_140_442
 )
@@ -49,14 +50,12 @@ type Trouble struct {
 
 // Tallied is what one tally did.
 type Tallied struct {
-	// Outcomes is how many were added to the summaries; there may be more while
-	// it is as large as one batch.
+	// Outcomes is how many were added to the summaries.
 	Outcomes int
-	Trouble  []Trouble
+	// More tells that another tally would probably find something.
+	More    bool
+	Trouble []Trouble
 }
-
-// More tells whether another tally would probably find something.
-func (t Tallied) More() bool { return t.Outcomes >= tallyBatch }
 
 // Tally moves outcomes of attempts into the hourly summaries and the streaks of
 // failures, oldest first. Test events never count; the attempts of a re-send do,
@@ -72,7 +71,12 @@ func (s *Service) Tally(ctx context.Context, tx *postgres.Tx) (Tallied, error) {
 	if !alone {
 		return Tallied{}, nil
 	}
-	rows, err := takeOutcomes(ctx, tx)
+	limit := tallyBatch
+	if s.Calls.lately() {
+		limit = smallTally
+		s.Calls.standBack(ctx)
+	}
+	rows, err := takeOutcomes(ctx, tx, limit)
 	if err != nil || len(rows) == 0 {
 		return Tallied{}, err
 	}
@@ -88,10 +92,12 @@ func (s *Service) Tally(ctx context.Context, tx *postgres.Tx) (Tallied, error) {
 	if err := addStreaks(ctx, tx, rows); err != nil {
 		return Tallied{}, err
 	}
-	return Tallied{Outcomes: len(rows), Trouble: troubleIn(rows)}, nil
+	return Tallied{
+		Outcomes: len(rows), More: len(rows) == limit, Trouble: troubleIn(rows),
+	}, nil
 }
 
-func takeOutcomes(ctx context.Context, tx *postgres.Tx) ([]outcomeRow, error) {
+func takeOutcomes(ctx context.Context, tx *postgres.Tx, limit int) ([]outcomeRow, error) {
 	var rows []outcomeRow
 	err := tx.SelectContext(ctx, &rows, `
 		DELETE FROM attempt_outcomes
@@ -102,7 +108,7 @@ func takeOutcomes(ctx context.Context, tx *postgres.Tx) ([]outcomeRow, error) {
 		            LIMIT $1)
 		RETURNING outcome_id, subscription_uid, delivery_uid, ended_at, http_status,
 		          coalesce(error_class, '') AS error_class, coalesce(error, '') AS error,
-		          duration_us, attempts, delivered, failed`, tallyBatch)
+		          duration_us, attempts, delivered, failed`, limit)
 	if err != nil {
 		return nil, fmt.Errorf("taking outcomes: %w", err)
 	}

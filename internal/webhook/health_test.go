@@ -20,7 +20,7 @@ func (h *house) tally(t testing.TB) []webhook.Trouble {
 	for more := true; more; {
 		h.do(t, func(ctx context.Context, tx *postgres.Tx) error {
 			tallied, err := h.Tally(ctx, tx)
-			found, more = append(found, tallied.Trouble...), tallied.More()
+			found, more = append(found, tallied.Trouble...), tallied.More
 			return err
 		})
 	}
@@ -89,6 +89,44 @@ func TestHealthSumsUpWhatHappened(t *testing.T) {
 	}
 	if len(groups) != 3 || groups[500] != 2 || groups[503] != 1 || groups[404] != 1 {
 		t.Errorf("error groups %v", groups)
+	}
+}
+
+// TestTallyIsSmallBesideCalls sums up more outcomes than a small batch holds, without
+// calls in one, and soon after a call in several.
+func TestTallyIsSmallBesideCalls(t *testing.T) {
+	t.Parallel()
+	const outcomes = 501
+	for name, test := range map[string]struct{ called, more bool }{
+		"no call": {}, "a call": {called: true, more: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t)
+			made, _ := h.subscribe(t, newReceiver(t, answering(200)).URL, nil)
+			_, err := h.DB.ExecContext(t.Context(), `
+				INSERT INTO attempt_outcomes (subscription_uid, delivery_uid, ended_at, http_status,
+				                              duration_us, attempts, delivered)
+				SELECT $1, drawbridge_uid($2), $2, 200, 1000, 1, 1
+				  FROM generate_series(1, $3)`, made.UID, h.clock.now(), outcomes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if test.called {
+				h.Calls.Begin()()
+			}
+			h.do(t, func(ctx context.Context, tx *postgres.Tx) error {
+				tallied, err := h.Tally(ctx, tx)
+				if tallied.More != test.more || tallied.Outcomes == outcomes == test.more {
+					t.Errorf("the first batch took %d, more is %t", tallied.Outcomes, tallied.More)
+				}
+				return err
+			})
+			h.tally(t)
+			if got := h.health(t, made.UID).Delivered; got != outcomes {
+				t.Errorf("%d in the summaries, want %d", got, outcomes)
+			}
+		})
 	}
 }
 
