@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestKilledWithDeliveriesHeld kills a process that holds deliveries back for an
+// endpoint which does not answer. The next process sends those as the endpoint
+// allows, without waiting until the dead one's requests are given up, and each
+// once.
+func TestKilledWithDeliveriesHeld(t *testing.T) {
+	t.Parallel()
+	const events, callers = 150, 8
+	w, r := newWorld(t), newRecordingReceiver(t, 1)
+	r.linger(time.Hour)
+	data := w.demoData()
+	w.subscribe(data, &endpoint{url: r.url}, "--auth", "none")
+	s := w.serve()
+	tasks := fmt.Sprintf("%s/api/v2/sandbox/application/%s/task", s.url, data.Loans[0].UID)
+	var group sync.WaitGroup
+	for caller := range callers {
+		group.Go(func() {
+			for i := caller; i < events; i += callers {
+				body := fmt.Sprintf(`{"title":"task %d"}`, i)
+				if status := call(t, data, http.MethodPost, tasks, body); status != http.StatusCreated {
+					t.Errorf("adding a task answered %d", status)
+				}
+			}
+		})
+	}
+	group.Wait()
+	db := w.open(t)
+	const inFlight = 40 // as many as a process sends to one endpoint at a time
+	waitForCount(t, db, events-inFlight, `SELECT count(*) FROM deliveries WHERE held`)
+	s.kill()
+	var held []string
+	if err := db.SelectContext(
+		t.Context(), &held, `SELECT delivery_uid FROM deliveries WHERE held`); err != nil {
+		t.Fatal(err)
+	}
+
+	r.linger(0)
+	w.serve()
+	waitForCount(t, db, len(held), `SELECT count(*) FROM deliveries WHERE state = 'delivered'`)
+	for _, uid := range held {
+		if got := r.of(uid); len(got) != 1 {
+			t.Errorf("held delivery %s came %d times", uid, len(got))
+		}
+	}
+	waitForCount(t, db, 0, `SELECT count(*) FROM attempts WHERE error_class = 'unknown'`)
+}
