@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"net/http"
 	"slices"
 	"strconv"
@@ -89,7 +90,7 @@ var formParts = []part{
 		},
 	},
 	{
-		"Rate", func(f views.SubscriptionForm) string { return orNone(f.Rate) },
+		"Rate", func(f views.SubscriptionForm) string { return cmp.Or(f.Rate, "no limit") },
 		func(to *views.SubscriptionForm, from views.SubscriptionForm) { to.Rate = from.Rate },
 	},
 }
@@ -146,7 +147,7 @@ func headersText(f views.SubscriptionForm) string {
 		}
 		lines = append(lines, strings.ToLower(header.Name)+": "+text)
 	}
-	return orNone(strings.Join(lines, ", "))
+	return cmp.Or(strings.Join(lines, ", "), "none")
 }
 
 // rateText is a rate as the form writes it; empty for no limit.

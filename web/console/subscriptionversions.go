@@ -1,6 +1,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -108,22 +109,17 @@ func (c *Console) diffRows(
 			if row.After, err = c.merchantName(ctx, row.After); err != nil {
 				return nil, err
 			}
+		case change.Setting == webhook.SettingRate:
+			row.Before, row.After = cmp.Or(row.Before, "no limit"), cmp.Or(row.After, "no limit")
 		case change.Masked && change.Before == change.After:
 			row.Before, row.After = "one hidden value", "another one"
 		case change.Masked:
 			row.Before, row.After = views.HiddenWord(row.Before), views.HiddenWord(row.After)
 		}
-		row.Before, row.After = orNone(row.Before), orNone(row.After)
+		row.Before, row.After = cmp.Or(row.Before, "none"), cmp.Or(row.After, "none")
 		rows = append(rows, row)
 	}
 	return rows, nil
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
 }
 
 // merchantName is the name of a merchant that a difference names by its id.
