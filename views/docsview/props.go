@@ -52,11 +52,13 @@ type Entry struct {
 // Text is a run of inline elements.
 type Text []Inline
 
-// Inline is a piece of text: plain, code, strong or a link.
+// Inline is a piece of text: plain, code, strong or a link. Plain text and code
+// have Text, strong text and links what is Inner to them.
 type Inline struct {
-	Kind InlineKind
-	Text string
-	Href string
+	Kind  InlineKind
+	Text  string
+	Inner Text
+	Href  string
 }
 
 // InlineKind says how an Inline is shown.
