@@ -839,7 +839,7 @@ func samples(list []Code) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = code(Code{Lang: sample.Lang, HTML: sample.HTML, Title: sample.Title}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = code(Code{Lang: sample.Lang, HTML: sample.HTML, Title: sample.Title, Folded: true}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

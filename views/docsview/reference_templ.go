@@ -388,7 +388,7 @@ func foldedCode(label string, list []Code) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = code(Code{HTML: example.HTML, Lang: example.Lang, Title: example.Title}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = code(Code{HTML: example.HTML, Lang: example.Lang, Title: example.Title, Folded: true}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
