@@ -7,18 +7,35 @@ import (
 	"strings"
 )
 
-// breakable cuts a name into the parts between which a line may end. Whole
+// breakable cuts a name into the parts between which a line may end: after the
+// characters of joints, and before each capital of a name in camelCase. Whole
 // addresses are left alone.
 func breakable(name string) []string {
 	if strings.Contains(name, "://") {
 		return []string{name}
 	}
-	return strings.FieldsFunc(joints.Replace(name), func(r rune) bool { return r == 0 })
+	var parts []string
+	from := 0
+	for at := 1; at < len(name); at++ {
+		before, here := name[at-1], name[at]
+		if strings.IndexByte(joints, before) >= 0 || isLower(before) && isUpper(here) {
+			parts = append(parts, name[from:at])
+			from = at
+		}
+	}
+	if from < len(name) {
+		parts = append(parts, name[from:])
+	}
+	return parts
 }
 
 // joints are the characters after which a name may be broken; hyphens are by
 // themselves.
-var joints = strings.NewReplacer(".", ".\x00", "_", "_\x00", "/", "/\x00")
+const joints = "._/="
+
+func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
+
+func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
 
 // Page is the frame around every page.
 type Page struct {
@@ -52,11 +69,13 @@ type Entry struct {
 // Text is a run of inline elements.
 type Text []Inline
 
-// Inline is a piece of text: plain, code, strong or a link.
+// Inline is a piece of text: plain, code, strong or a link. Plain text and code
+// have Text, strong text and links what is Inner to them.
 type Inline struct {
-	Kind InlineKind
-	Text string
-	Href string
+	Kind  InlineKind
+	Text  string
+	Inner Text
+	Href  string
 }
 
 // InlineKind says how an Inline is shown.
@@ -102,6 +121,8 @@ const (
 // Code is a listing. HTML is the highlighted, escaped form of what is shown.
 type Code struct {
 	Title, Lang, HTML string
+	// Folded is set where the title stands in the summary that unfolds the listing.
+	Folded bool
 }
 
 // Field is a row of a field table.

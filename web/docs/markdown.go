@@ -8,8 +8,8 @@ import (
 )
 
 // The guides use a small part of Markdown: headings, paragraphs, lists of one
-// level, tables, fences, and `code`, **strong** and [links](x) inside a line.
-// A line ":: name" marks a slot that the page fills with something else.
+// level, tables, fences, and `code`, **strong** and [links](x) inside a line;
+// strong text and links may hold code. A line ":: name" marks a slot that the page fills with something else.
 
 // proseReader turns Markdown lines into blocks.
 type proseReader struct {
@@ -161,10 +161,10 @@ func marked(text string, at []int) docsview.Inline {
 	case at[2] >= 0:
 		return docsview.Inline{Kind: docsview.CodeText, Text: text[at[2]:at[3]]}
 	case at[4] >= 0:
-		return docsview.Inline{Kind: docsview.Strong, Text: text[at[4]:at[5]]}
+		return docsview.Inline{Kind: docsview.Strong, Inner: inline(text[at[4]:at[5]])}
 	default:
 		return docsview.Inline{
-			Kind: docsview.Anchor, Text: text[at[6]:at[7]], Href: text[at[8]:at[9]],
+			Kind: docsview.Anchor, Inner: inline(text[at[6]:at[7]]), Href: text[at[8]:at[9]],
 		}
 	}
 }

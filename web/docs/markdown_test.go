@@ -66,10 +66,21 @@ func TestInline(t *testing.T) {
 		{"a `code` b", docsview.Text{
 			{Text: "a "}, {Kind: docsview.CodeText, Text: "code"}, {Text: " b"},
 		}},
-		{"**all**", docsview.Text{{Kind: docsview.Strong, Text: "all"}}},
+		{"**all**", docsview.Text{{Kind: docsview.Strong, Inner: docsview.Text{{Text: "all"}}}}},
+		{"**`id` and `at`** count", docsview.Text{
+			{Kind: docsview.Strong, Inner: docsview.Text{
+				{Kind: docsview.CodeText, Text: "id"},
+				{Text: " and "},
+				{Kind: docsview.CodeText, Text: "at"},
+			}},
+			{Text: " count"},
+		}},
 		{"see [the list](/docs/errors#X).", docsview.Text{
 			{Text: "see "},
-			{Kind: docsview.Anchor, Text: "the list", Href: "/docs/errors#X"},
+			{
+				Kind: docsview.Anchor, Inner: docsview.Text{{Text: "the list"}},
+				Href: "/docs/errors#X",
+			},
 			{Text: "."},
 		}},
 		{"a * b ** c ` d [e] (f)", docsview.Text{{Text: "a * b ** c ` d [e] (f)"}}},

@@ -10,7 +10,7 @@ import (
 var menu = []docsview.Link{
 	{Href: Prefix, Label: "Overview"},
 	{Href: Prefix + "/quickstart", Label: "Quick start"},
-	{Href: Prefix + "/requests", Label: "Requests"},
+	{Href: Prefix + "/requests", Label: "Requests and answers"},
 	{Href: Prefix + "/loans", Label: "Loans and draws"},
 	{Href: Prefix + "/webhooks", Label: "Webhooks"},
 	{Href: Prefix + "/errors", Label: "Errors"},
@@ -91,7 +91,7 @@ func contentsOf(blocks []docsview.Block) []docsview.Entry {
 func plainText(text docsview.Text) string {
 	var plain strings.Builder
 	for _, piece := range text {
-		plain.WriteString(piece.Text)
+		plain.WriteString(piece.Text + plainText(piece.Inner))
 	}
 	return plain.String()
 }

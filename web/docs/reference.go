@@ -80,10 +80,11 @@ func (d *document) addAnswers(shown *docsview.Operation, op operation) error {
 					Title:  "Answer " + answer.Name + ", result.data",
 					Fields: finished(dataOf(media.Value.Schema).fields("")),
 				}
-			} else if answer.Name != "400" && answer.Name != "500" {
-				continue // the same at every operation, shown on the errors page
 			}
 			for _, sample := range media.Value.Examples {
+				if !sample.Value.belongsTo(op) {
+					continue // the same at every operation
+				}
 				text, err := toJSON(&sample.Value.Value)
 				if err != nil {
 					return err
@@ -94,6 +95,23 @@ func (d *document) addAnswers(shown *docsview.Operation, op operation) error {
 		}
 	}
 	return nil
+}
+
+// belongsTo tells whether an answer is shown with the operation: every success, and
+// the refusals among the operation's own errors.
+func (e example) belongsTo(op operation) bool {
+	var answer struct {
+		Result struct {
+			Error struct {
+				Code string `yaml:"code"`
+			} `yaml:"error"`
+		} `yaml:"result"`
+	}
+	if err := e.Value.Decode(&answer); err != nil {
+		return false
+	}
+	code := answer.Result.Error.Code
+	return code == "" || slices.Contains(op.Errors, code)
 }
 
 // dataOf returns the schema of result.data in an envelope.

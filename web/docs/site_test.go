@@ -187,6 +187,39 @@ func TestEveryCodeHasCauseAndCure(t *testing.T) {
 	}
 }
 
+// The refusals that an operation lists are the ones that it shows.
+func TestEveryListedRefusalHasItsOwnAnswer(t *testing.T) {
+	t.Parallel()
+	document := page(t, site(t), Prefix+"/reference")
+	document.Find("section.operation").Each(func(_ int, operation *goquery.Selection) {
+		name := operation.AttrOr("id", "")
+		listed := map[string]bool{}
+		operation.Find("table.errors code").Each(func(_ int, code *goquery.Selection) {
+			listed[code.Text()] = true
+		})
+		shown := map[string]bool{}
+		operation.Find(".operation-code code").Each(func(_ int, code *goquery.Selection) {
+			var answer struct {
+				Result struct{ Error struct{ Code string } }
+			}
+			if json.Unmarshal([]byte(code.Text()), &answer) == nil {
+				shown[answer.Result.Error.Code] = true
+			}
+		})
+		delete(shown, "") // the successes
+		for code := range shown {
+			if !listed[code] {
+				t.Errorf("%s shows %s and does not list it", name, code)
+			}
+		}
+		for code := range listed {
+			if !shown[code] {
+				t.Errorf("%s lists %s and does not show it", name, code)
+			}
+		}
+	})
+}
+
 func TestTheWebhookGuideShowsEveryEvent(t *testing.T) {
 	t.Parallel()
 	document := page(t, site(t), Prefix+"/webhooks")
