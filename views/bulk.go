@@ -239,7 +239,7 @@ func laneTable(rows []BulkLaneRow) TableProps[BulkLaneRow] {
 		Rows:    rows,
 		Columns: []Column[BulkLaneRow]{
 			{Title: "State", Class: "w-state", Cell: laneStateCell},
-			{Title: "Endpoint", Header: true, Cell: laneURLCell},
+			{Title: "Endpoint", Header: true, Cell: laneOutcomeCell},
 			{Title: "Progress", Class: "w-third", Cell: laneProgressCell},
 			{Title: "Delivered", Class: "col-a w-rate end", Cell: laneDeliveredCell},
 			{Title: "Failed", Class: "col-a w-rate end", Cell: laneFailedCell},
