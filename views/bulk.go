@@ -196,6 +196,21 @@ type BulkRisk struct {
 	Text  string
 }
 
+// sendNote and skipNote go with the numbers of what is sent and what is not.
+func (p BulkDraft) sendNote() string {
+	if p.Total == 1 {
+		return "new delivery, exactly"
+	}
+	return "new deliveries, exactly"
+}
+
+func (p BulkDraft) skipNote() string {
+	if len(p.Skipped) == 0 {
+		return "nothing that was chosen"
+	}
+	return "see why below"
+}
+
 // SkipRow is a reason for leaving out, and how many it leaves out.
 type SkipRow struct {
 	Reason string

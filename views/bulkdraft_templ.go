@@ -170,11 +170,11 @@ func BulkDraftPage(p BulkDraft) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = tileLink(Tile{Icon: "send", Label: "To send", Value: Number(p.Total), Tone: Calm, Note: "new deliveries, exactly"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = tileLink(Tile{Icon: "send", Label: "To send", Value: Number(p.Total), Tone: Calm, Note: p.sendNote()}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = tileLink(Tile{Icon: "ban", Label: "Left out", Value: Number(p.Skips), Tone: Mute, Note: "see why below"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = tileLink(Tile{Icon: "ban", Label: "Left out", Value: Number(p.Skips), Tone: Mute, Note: p.skipNote()}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -553,7 +553,7 @@ func optionPanel(p BulkDraft) templ.Component {
 		templ_7745c5c3_Err = Input(InputProps{
 			FieldProps: FieldProps{
 				ID: "pace", Label: "Pace, deliveries a second to one endpoint", Fault: p.Faults["pace"],
-				Hint: "From 1 to " + Number(p.MaxPace) + "; a rate that the subscription itself has is kept.",
+				Hint: "From 1 to " + Number(p.MaxPace) + "; a slower limit set on the subscription still applies.",
 			},
 			Name: "pace", Value: Number(p.Pace), Type: "number", Required: true,
 		}).Render(ctx, templ_7745c5c3_Buffer)
