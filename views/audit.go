@@ -173,12 +173,12 @@ func differenceTable(rows []Difference) TableProps[Difference] {
 				return fieldCell(d.Field)
 			}},
 			{Title: "Before", Class: "wrap", Cell: func(d Difference) templ.Component {
-				return sideCell(d.Before, d.HasBefore, d.Changed())
+				return sideCell(d.Field, d.Before, d.HasBefore, d.Changed())
 			}},
 			{Title: "After", Class: "wrap", Cell: func(d Difference) templ.Component {
-				return sideCell(d.After, d.HasAfter, d.Changed())
+				return sideCell(d.Field, d.After, d.HasAfter, d.Changed())
 			}},
-			{Title: "What", Class: "col-a w-id wrap", Cell: differenceWordCell},
+			{Title: "Change", Class: "col-a w-id wrap", Cell: differenceWordCell},
 		},
 	}
 }

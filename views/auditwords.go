@@ -107,12 +107,15 @@ var fieldWords = map[string]string{
 	"delivery_uids":            "deliveries",
 	"email_uid":                "e-mail",
 	"error_class":              "error",
+	"events":                   "events",
 	"file_uid":                 "file",
+	"headers":                  "headers",
 	"http_status":              "HTTP status",
 	"linked":                   "closed with it",
 	"merchant_disbursement_id": "draw",
 	"merchant_uid":             "merchant",
 	"merchant_uids":            "merchants",
+	"merchants":                "merchants",
 	"partner_uid":              "partner",
 	"previous_until":           "old secret works until",
 	"previous_valid_until":     "old secret works until",
@@ -120,12 +123,28 @@ var fieldWords = map[string]string{
 	"rate":                     "rate a second",
 	"requested_amount":         "requested amount",
 	"second_factor_roles":      "roles with a second factor",
+	"state":                    "state",
 	"task_uid":                 "task",
 	"url":                      "endpoint",
+	"version":                  "version",
 }
 
-// valueWords is a value of a state as people say it: a list by its entries.
-func valueWords(text string) string {
+// plainWords are the values that say the opposite of what they mean, or nothing
+// to people, by field and value.
+//
+//nolint:gosec // words about schemes of authentication, none of which is a secret
+var plainWords = map[string]map[string]string{
+	"auth":      {"none": "None", "hmac": "HMAC signature", "bearer": "Bearer token"},
+	"merchants": {"[]": "all", "none": "all"},
+	"rate":      {"0": "no limit", "none": "no limit"},
+}
+
+// valueWords is a field's value in a state as people say it: a list by its
+// entries.
+func valueWords(field, text string) string {
+	if words := plainWords[field][text]; words != "" {
+		return words
+	}
 	var list []string
 	if !strings.HasPrefix(text, "[") || json.Unmarshal([]byte(text), &list) != nil {
 		return text

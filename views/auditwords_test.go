@@ -4,11 +4,22 @@ import "testing"
 
 func TestValueWords(t *testing.T) {
 	t.Parallel()
-	for text, want := range map[string]string{
-		`["all"]`: "all", `[]`: "none", `["a","b"]`: "a, b", `[1]`: "[1]", `[x`: "[x", "12": "12",
+	for _, c := range []struct{ field, text, want string }{
+		{"events", `["all"]`, "all"},
+		{"headers", `[]`, "none"},
+		{"merchants", `[]`, "all"},
+		{"merchants", `["a","b"]`, "a, b"},
+		{"rate", "0", "no limit"},
+		{"rate", "20", "20"},
+		{"deliveries", "0", "0"},
+		{"auth", "hmac", "HMAC signature"},
+		{"auth", "none", "None"},
+		{"other", `[1]`, "[1]"},
+		{"other", `[x`, "[x"},
+		{"other", "12", "12"},
 	} {
-		if got := valueWords(text); got != want {
-			t.Errorf("%s reads %q, want %q", text, got, want)
+		if got := valueWords(c.field, c.text); got != c.want {
+			t.Errorf("%s %s reads %q, want %q", c.field, c.text, got, c.want)
 		}
 	}
 }

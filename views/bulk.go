@@ -196,6 +196,21 @@ type BulkRisk struct {
 	Text  string
 }
 
+// sendNote and skipNote go with the numbers of what is sent and what is not.
+func (p BulkDraft) sendNote() string {
+	if p.Total == 1 {
+		return "new delivery, exactly"
+	}
+	return "new deliveries, exactly"
+}
+
+func (p BulkDraft) skipNote() string {
+	if len(p.Skipped) == 0 {
+		return "nothing that was chosen"
+	}
+	return "see why below"
+}
+
 // SkipRow is a reason for leaving out, and how many it leaves out.
 type SkipRow struct {
 	Reason string
@@ -239,7 +254,7 @@ func laneTable(rows []BulkLaneRow) TableProps[BulkLaneRow] {
 		Rows:    rows,
 		Columns: []Column[BulkLaneRow]{
 			{Title: "State", Class: "w-state", Cell: laneStateCell},
-			{Title: "Endpoint", Header: true, Cell: laneURLCell},
+			{Title: "Endpoint", Header: true, Cell: laneOutcomeCell},
 			{Title: "Progress", Class: "w-third", Cell: laneProgressCell},
 			{Title: "Delivered", Class: "col-a w-rate end", Cell: laneDeliveredCell},
 			{Title: "Failed", Class: "col-a w-rate end", Cell: laneFailedCell},

@@ -109,7 +109,7 @@ func itemTable(rows []BulkItemRow) TableProps[BulkItemRow] {
 			{Title: "State", Class: "w-state", Cell: itemStateCell},
 			{Title: "Event", Header: true, Cell: itemEventCell},
 			{Title: "Application", Class: "col-b w-id", Cell: itemApplicationCell},
-			{Title: "Destination", Class: "col-b w-place", Cell: itemPlaceCell},
+			{Title: "Destination", Class: "col-b w-sixth", Cell: itemPlaceCell},
 			{Title: "Result", Class: "col-a w-result", Cell: itemResultCell},
 			{Title: "New delivery", Class: "col-b w-id", Cell: itemNewCell},
 			{Title: "Occurred", Class: "w-time end", Cell: itemTimeCell},

@@ -76,7 +76,8 @@ func loanTable(rows []LoanRow) TableProps[LoanRow] {
 		Columns: []Column[LoanRow]{
 			{Title: "State", Class: "w-state w-loan", Cell: loanStateCell},
 			{Title: "Borrower", Header: true, Cell: loanNameCell},
-			{Title: "Pending or next", Class: "col-b w-fifth", Cell: loanNextCell},
+			{Title: "Partner", Class: "col-c w-place", Cell: loanPartnerCell},
+			{Title: "Pending or next", Class: "col-b w-fate", Cell: loanNextCell},
 			{Title: "Amount", Class: "col-a w-amount end", Cell: loanAmountCell},
 			{Title: "Drawn", Class: "col-b w-amount end", Cell: loanDrawnCell},
 			{Title: "Balance", Class: "col-b w-amount end", Cell: loanBalanceCell},

@@ -2,7 +2,7 @@ package views
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -148,12 +148,12 @@ func (p SparklineProps) parts() []plotBar {
 	return stack(bars, []string{"plot-bad", "plot-good"}, sparkWidth, sparkHeight)
 }
 
-// top names the highest bar, if there is one.
+// top is the highest bar, if there is one.
 func (p BarPlotProps) top() string {
 	if len(p.parts()) == 0 {
 		return ""
 	}
-	return "Highest: " + Number(busiest(p.Bars))
+	return Number(busiest(p.Bars))
 }
 
 // tallest is the highest value of any line; at least 1.
@@ -209,14 +209,23 @@ func (p LinePlotProps) top() string {
 	if p.none() {
 		return ""
 	}
-	return "Highest: " + Duration(time.Duration(p.tallest())*time.Millisecond)
+	return Duration(time.Duration(p.tallest()) * time.Millisecond)
 }
 
 func (p LinePlotProps) summary() string {
 	if p.none() {
 		return p.Title + ": none"
 	}
-	return fmt.Sprintf("%s: %d at most", p.Title, p.tallest())
+	return p.Title + ": " + p.top() + " at most"
+}
+
+// inMilliseconds are the series with the unit of their values, for the table.
+func (p LinePlotProps) inMilliseconds() []Series {
+	named := slices.Clone(p.Series)
+	for i := range named {
+		named[i].Name += ", ms"
+	}
+	return named
 }
 
 // axisTime is an end of a plot's axis, in the reader's zone.

@@ -16,7 +16,7 @@ func TestAProductTellsItsTermsInOneCell(t *testing.T) {
 		}},
 	}))
 	got := strings.ReplaceAll(page.Find("tbody th .table-sub").Text(), "\u00a0", " ")
-	want := "120 months · 7.99 % · fee 3.75 % · stages 33.33 / 33.33 / 33.34 %" +
+	want := "On offer · 120 months · 7.99 % · fee 3.75 % · stages 33.33 / 33.33 / 33.34 %" +
 		"Lends 5,000.00 to 150,000.00"
 	if got != want {
 		t.Errorf("the cell says %q, want %q", got, want)

@@ -255,7 +255,7 @@ func failureTable(rows []JobFailure) TableProps[JobFailure] {
 				return visibleCell(Number(f.Attempt))
 			}},
 			{Title: "Error", Class: "wrap", Cell: func(f JobFailure) templ.Component {
-				return sideCell(f.Error, true, false)
+				return sideCell("error", f.Error, true, false)
 			}},
 			{Title: "When", Class: "w-time", Cell: func(f JobFailure) templ.Component {
 				return Time(f.At)

@@ -37,6 +37,15 @@ const makeLoans = `
 		   AND borrower_email LIKE '%@seed.example'
 		   AND status IN ('Approved', 'Closed')
 		   AND NOT EXISTS (SELECT FROM loans l WHERE l.application_uid = a.application_uid)
+	), offered AS (
+		INSERT INTO offers (application_uid, product_uid, term, interest_rate,
+		                    borrower_max_approved_amount, project_max_approved_amount, max_amount,
+		                    approved_amount, merchant_fee_percentage)
+		SELECT application_uid, product_uid, term, interest_rate, requested_amount,
+		       requested_amount, requested_amount, requested_amount, merchant_fee_percentage
+		  FROM chosen
+		  JOIN products ON code = 'SEED-' || CASE WHEN n % 97 = 0 THEN 3 ELSE 1 + n % 2 END
+		    ON CONFLICT DO NOTHING
 	), opened AS (
 		INSERT INTO loans (application_uid, product_uid, original_amount, loan_amount,
 		                   drawn_amount, opened_at, updated_at)
@@ -116,7 +125,9 @@ const makeAudit = `
 	       (ARRAY['delivery.resend', 'user.sign_in', 'application.status',
 	              'subscription.update', 'email.resend', 'retention.update'])[kind],
 	       (ARRAY['delivery', 'user', 'application', 'subscription', 'email', 'settings'])[kind],
-	       'seed-' || floor(random() * 5000)::integer, 'partner asked'
+	       'seed-' || floor(random() * 5000)::integer,
+	       (ARRAY['The partner asked for it', '', 'The borrower called', 'New endpoint',
+	              'The first one did not arrive', 'Yearly review'])[kind]
 	  FROM (SELECT n, 1 + floor(power(random(), 2) * 6)::integer AS kind
 	          FROM generate_series(1, $1::integer) AS n) made`
 

@@ -33,6 +33,18 @@ func TestFill(t *testing.T) {
 		  FROM deliveries d JOIN subscriptions s USING (subscription_uid)
 		 WHERE NOT s.events && ARRAY['all', d.event]
 		UNION ALL
+		SELECT 'an attempt at another address than the subscription has'
+		  FROM attempts a JOIN deliveries d USING (delivery_uid)
+		  JOIN subscriptions s USING (subscription_uid)
+		 WHERE a.url <> s.url
+		UNION ALL
+		SELECT 'an attempt count that is not that of the e-mail attempts' FROM emails e
+		 WHERE attempt_count <> (SELECT count(*) FROM email_attempts a WHERE a.email_uid = e.email_uid)
+		UNION ALL
+		SELECT 'a loan of an offer that was not made' FROM loans l
+		 WHERE NOT EXISTS (SELECT 1 FROM offers o WHERE o.application_uid = l.application_uid
+		                                            AND o.product_uid = l.product_uid)
+		UNION ALL
 		SELECT 'a re-send of nothing' FROM deliveries d
 		 WHERE resend_of IS NOT NULL
 		   AND NOT EXISTS (SELECT 1 FROM deliveries o WHERE o.delivery_uid = d.resend_of)

@@ -69,28 +69,45 @@ const makeApplications = `
 	       'Roof ' || n, at, at
 	  FROM picked JOIN m USING (place)`
 
-// makeEmails gives every second application an e-mail: $1 until when.
+// makeEmails gives every second application an e-mail with its one attempt: $1
+// until when.
+//
+//nolint:unqueryvet // the inner rows are picked from by name outside
 const makeEmails = `
-	INSERT INTO emails (email_uid, application_uid, kind, to_name, to_address, params, state,
-	                    reason, subject, created_at, finished_at)
-	SELECT drawbridge_uid(created_at), application_uid,
-	       (ARRAY['welcome', 'stipulation', 'task'])[1 + length(external_reference) % 3],
-	       borrower_first_name, borrower_email, '{}',
-	       CASE WHEN requested_amount::integer % 40 = 0 THEN 'failed' ELSE 'sent' END, '',
-	       'Your application', created_at, created_at
-	  FROM applications
-	 WHERE external_reference LIKE 'SEED-%'
-	   AND borrower_email LIKE '%@seed.example'
-	   AND created_at < $1
-	   AND requested_amount::integer % 2 = 0
-	    ON CONFLICT DO NOTHING`
+	WITH made AS (
+		INSERT INTO emails (email_uid, application_uid, kind, to_name, to_address, params, state,
+		                    reason, attempt_count, subject, created_at, finished_at)
+		SELECT drawbridge_uid(created_at), application_uid,
+		       (ARRAY['welcome', 'stipulation', 'task'])[1 + length(external_reference) % 3],
+		       borrower_first_name, borrower_email, '{}',
+		       CASE WHEN refused THEN 'failed' ELSE 'sent' END,
+		       CASE WHEN refused THEN 'the mail server refused it for good: 550 no such mailbox'
+		            ELSE '' END,
+		       1, 'Your application', created_at, created_at
+		  FROM (SELECT a.*, requested_amount::integer % 40 = 0 AS refused FROM applications a) app
+		 WHERE external_reference LIKE 'SEED-%'
+		   AND borrower_email LIKE '%@seed.example'
+		   AND created_at < $1
+		   AND requested_amount::integer % 2 = 0
+		    ON CONFLICT DO NOTHING
+		RETURNING email_uid, state, created_at
+	)
+	INSERT INTO email_attempts (email_uid, number, started_at, handed_over_at, finished_at, outcome,
+	                            stage, reply_code, reply, server)
+	SELECT email_uid, 1, created_at, CASE WHEN state = 'sent' THEN created_at END, created_at,
+	       CASE WHEN state = 'sent' THEN 'sent' ELSE 'permanent' END,
+	       CASE WHEN state = 'sent' THEN 'hand_over' ELSE 'recipient' END,
+	       CASE WHEN state = 'sent' THEN 250 ELSE 550 END,
+	       CASE WHEN state = 'sent' THEN 'accepted' ELSE 'no such mailbox' END,
+	       'mail.seed.example:587'
+	  FROM made`
 
 // makeScaffold numbers subscriptions and the applications of each partner, so
 // that batches can pick from them at random.
 const makeScaffold = dropScaffold + `
 	CREATE UNLOGGED TABLE seed_subscriptions AS
 	SELECT row_number() OVER (ORDER BY md5(s.subscription_uid::text)) AS place,
-	       s.subscription_uid, s.partner_uid, s.events,
+	       s.subscription_uid, s.partner_uid, s.events, s.url,
 	       (SELECT count(*) FROM applications a WHERE a.partner_uid = s.partner_uid) AS applications
 	  FROM subscriptions s JOIN partners p USING (partner_uid)
 	 WHERE p.name LIKE '%(seed %';
@@ -108,10 +125,11 @@ const dropScaffold = `DROP TABLE IF EXISTS seed_subscriptions, seed_applications
 // makeDeliveries makes $1 deliveries created from $2 to $3, more of them lately
 // and for few subscriptions. $4 is the share that uses up its attempts, $5 the
 // share that needs two. One subscription in eight fails far more than others.
+// What is retrying is due in ten years: a worker would send what is due sooner.
 const makeDeliveries = `
 	WITH subs AS MATERIALIZED (
 		SELECT row_number() OVER (ORDER BY place) AS place, subscription_uid, partner_uid, events,
-		       applications
+		       url, applications
 		  FROM seed_subscriptions
 	), picked AS MATERIALIZED (
 		SELECT 1 + floor(power(random(), 2.2) * (SELECT count(*) FROM subs))::bigint AS place,
@@ -120,7 +138,7 @@ const makeDeliveries = `
 		       random() AS odd, random() AS pace
 		  FROM generate_series(1, $1::integer)
 	), kinds AS MATERIALIZED (
-		SELECT p.*, s.subscription_uid, s.partner_uid, a.application_uid, a.merchant_uid,
+		SELECT p.*, s.subscription_uid, s.partner_uid, s.url, a.application_uid, a.merchant_uid,
 		       drawbridge_uid(p.at) AS event_uid, drawbridge_uid(p.at) AS delivery_uid,
 		       CASE WHEN p.kind < 0.5 THEN 'application.status.update'
 		            WHEN p.kind < 0.7 THEN 'disbursement.funding.status-changed'
@@ -155,6 +173,18 @@ const makeDeliveries = `
 		  FROM kinds k
 	), classed AS MATERIALIZED (
 		SELECT s.*,
+		       CASE event WHEN 'application.status.update'
+		            THEN (ARRAY['Approved', 'Pend Clearance', 'Declined', 'Closed'])
+		                 [1 + floor(whose * 4)::integer]
+		            WHEN 'disbursement.funding.status-changed'
+		            THEN (ARRAY['FUNDING_REQUESTED', 'FUNDING_PROCESSING'])
+		                 [1 + floor(whose * 2)::integer]
+		            WHEN 'disbursement.funding.settled' THEN 'FUNDING_SETTLED'
+		            WHEN 'document.sent' THEN 'DOCUMENT_SENT'
+		            WHEN 'document.signed' THEN 'DOCUMENT_SIGNED'
+		            WHEN 'task.created' THEN 'Pending'
+		            WHEN 'task.updated' THEN 'Completed'
+		            ELSE 'Approved' END AS status,
 		       CASE WHEN bad >= 500 THEN 'http_5xx' WHEN bad >= 400 THEN 'http_4xx'
 		            WHEN bad >= 300 THEN 'http_3xx' WHEN code < 0.86 THEN 'timeout'
 		            WHEN code < 0.87 THEN 'dns' ELSE 'connect' END AS class
@@ -163,9 +193,9 @@ const makeDeliveries = `
 		INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
 		                    application_uid, status, body)
 		SELECT event_uid, at, event, partner_uid, CASE WHEN NOT test THEN merchant_uid END,
-		       CASE WHEN NOT test THEN application_uid END, 'Approved',
-		       convert_to('{"application_id":"' || application_uid ||
-		                  '","status":"Approved","timestamp":"2026-11-21T09:30:00.000001Z"}', 'UTF8')
+		       CASE WHEN NOT test THEN application_uid END, status,
+		       convert_to('{"application_id":"' || application_uid || '","status":"' || status ||
+		                  '","timestamp":"2026-11-21T09:30:00.000001Z"}', 'UTF8')
 		  FROM classed
 	), placed AS (
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
@@ -173,7 +203,7 @@ const makeDeliveries = `
 		                        next_attempt_at, queued, last_http_status, last_error_class,
 		                        last_duration_us, finished_at)
 		SELECT delivery_uid, at, subscription_uid, event_uid, at, event,
-		       CASE WHEN NOT test THEN application_uid END, 'Approved', test, state,
+		       CASE WHEN NOT test THEN application_uid END, status, test, state,
 		       CASE WHEN state = 'retrying' THEN 1 ELSE attempts END,
 		       CASE WHEN state = 'retrying' THEN $3::timestamptz + interval '10 years' END, false,
 		       CASE WHEN state = 'delivered' THEN good WHEN bad > 0 THEN bad END,
@@ -185,8 +215,7 @@ const makeDeliveries = `
 	                      subscription_version, url, http_status, error_class, error, address,
 	                      dns_us, connect_us, tls_us, first_byte_us, duration_us,
 	                      request_headers, response_headers, response_body)
-	SELECT delivery_uid, at, number, at + number * interval '1 minute', 1,
-	       'https://hooks.example/drawbridge',
+	SELECT delivery_uid, at, number, at + number * interval '1 minute', 1, url,
 	       CASE WHEN good_one THEN good WHEN bad > 0 THEN bad END,
 	       CASE WHEN NOT good_one THEN class END,
 	       CASE WHEN NOT good_one THEN 'the endpoint did not accept it' END, '203.0.113.10:443',
@@ -204,8 +233,9 @@ const makeDeliveries = `
 //nolint:unqueryvet // the inner rows are picked from by name outside
 const makeResends = `
 	WITH failed AS MATERIALIZED (
-		SELECT d.*, drawbridge_uid(d.created_at + interval '1 hour') AS new_uid
+		SELECT d.*, s.url, drawbridge_uid(d.created_at + interval '1 hour') AS new_uid
 		  FROM deliveries d
+		  JOIN subscriptions s USING (subscription_uid)
 		 WHERE d.state = 'failed'
 		   AND d.created_at BETWEEN $2 AND $3::timestamptz - interval '1 hour'
 		   AND d.resend_of IS NULL
@@ -225,6 +255,6 @@ const makeResends = `
 	INSERT INTO attempts (delivery_uid, delivery_created_at, number, started_at,
 	                      subscription_version, url, http_status, duration_us, request_headers,
 	                      response_headers, response_body)
-	SELECT new_uid, created_at + interval '1 hour', 1, created_at + interval '1 hour', 1,
-	       'https://hooks.example/drawbridge', 200, 40000, '[]', '[]', '{"ok":true}'
+	SELECT new_uid, created_at + interval '1 hour', 1, created_at + interval '1 hour', 1, url,
+	       200, 40000, '[]', '[]', '{"ok":true}'
 	  FROM failed`

@@ -73,18 +73,28 @@ func planLanes(plan webhook.BulkPlan) []views.BulkLaneRow {
 // bulkRisks words what somebody should know before confirming.
 func bulkRisks(risks webhook.BulkRisks) []views.BulkRisk {
 	var found []views.BulkRisk
-	for _, risk := range []views.BulkRisk{
-		{Count: risks.Delivered, Text: "were delivered already: the partner gets them again."},
-		{Count: risks.Newer, Text: "were overtaken: a newer event of the same application was " +
-			"delivered, and the partner would get the older one after it."},
-		{Count: risks.Unknown, Text: "may have arrived: the outcome of an attempt is unknown."},
-		{Count: risks.Changed, Text: "were tried under an older configuration; the re-send uses " +
-			"the subscription as it is now."},
-		{Count: risks.Failing, Text: "go to an endpoint that is failing at present."},
-		{Count: risks.Paused, Text: "go to a paused subscription: they wait until it is resumed."},
+	for _, risk := range []struct {
+		count     int
+		one, many string // the verb with what it needs
+		rest      string
+	}{
+		{risks.Delivered, "was delivered already: the partner gets it again.",
+			"were delivered already: the partner gets them again.", ""},
+		{risks.Newer, "was overtaken", "were overtaken", ": a newer event of the same application " +
+			"was delivered, and the partner would get the older one after it."},
+		{risks.Unknown, "may have arrived", "may have arrived",
+			": the outcome of an attempt is unknown."},
+		{risks.Changed, "was tried", "were tried", " under an older configuration; the re-send " +
+			"uses the subscription as it is now."},
+		{risks.Failing, "goes", "go", " to an endpoint that is failing at present."},
+		{risks.Paused, "goes to a paused subscription, and waits", "go to a paused subscription, and wait",
+			" until it is resumed."},
 	} {
-		if risk.Count > 0 {
-			found = append(found, risk)
+		switch {
+		case risk.count == 1:
+			found = append(found, views.BulkRisk{Count: 1, Text: risk.one + risk.rest})
+		case risk.count > 1:
+			found = append(found, views.BulkRisk{Count: risk.count, Text: risk.many + risk.rest})
 		}
 	}
 	return found

@@ -128,7 +128,8 @@ func TestEmailList(t *testing.T) {
 	} {
 		row := strings.ReplaceAll(page.text("#m-"+uid.String()), " · ", " ")
 		word, rest, _ := strings.Cut(want, " ")
-		if !strings.HasPrefix(row, word) || !containsAll(row, strings.Fields(rest)) {
+		whole := strings.ReplaceAll(row, " ", "") // addresses come in parts, which may break
+		if !strings.HasPrefix(row, word) || !containsAll(whole, strings.Fields(rest)) {
 			t.Errorf("the row says %q, want the words of %q", row, want)
 		}
 	}

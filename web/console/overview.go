@@ -242,7 +242,7 @@ func outcomePlot(steps []webhook.TrafficStep, chosen span) views.BarPlotProps {
 
 func latencyPlot(steps []webhook.TrafficStep, chosen span) views.LinePlotProps {
 	plot := views.LinePlotProps{
-		ID: "latency", Title: "Time to answer per " + chosen.stepName() + ", ms", Step: "From",
+		ID: "latency", Title: "Time to answer per " + chosen.stepName(), Step: "From",
 		Empty: "No answer in this time",
 		Series: []views.Series{
 			{Name: "Median", Tone: views.Good},
