@@ -188,8 +188,8 @@ type Job struct {
 	// About is the page of what the job delivers, and its name; empty without one.
 	About, AboutName string
 	Failures         []JobFailure
-	CanRetry  bool
-	CanCancel bool
+	CanRetry         bool
+	CanCancel        bool
 }
 
 func queueTable(rows []QueueRow) TableProps[QueueRow] {

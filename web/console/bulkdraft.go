@@ -78,17 +78,23 @@ func bulkRisks(risks webhook.BulkRisks) []views.BulkRisk {
 		one, many string // the verb with what it needs
 		rest      string
 	}{
-		{risks.Delivered, "was delivered already: the partner gets it again.",
-			"were delivered already: the partner gets them again.", ""},
+		{
+			risks.Delivered, "was delivered already: the partner gets it again.",
+			"were delivered already: the partner gets them again.", "",
+		},
 		{risks.Newer, "was overtaken", "were overtaken", ": a newer event of the same application " +
 			"was delivered, and the partner would get the older one after it."},
-		{risks.Unknown, "may have arrived", "may have arrived",
-			": the outcome of an attempt is unknown."},
+		{
+			risks.Unknown, "may have arrived", "may have arrived",
+			": the outcome of an attempt is unknown.",
+		},
 		{risks.Changed, "was tried", "were tried", " under an older configuration; the re-send " +
 			"uses the subscription as it is now."},
 		{risks.Failing, "goes", "go", " to an endpoint that is failing at present."},
-		{risks.Paused, "goes to a paused subscription, and waits", "go to a paused subscription, and wait",
-			" until it is resumed."},
+		{
+			risks.Paused, "goes to a paused subscription, and waits", "go to a paused subscription, and wait",
+			" until it is resumed.",
+		},
 	} {
 		switch {
 		case risk.count == 1:
