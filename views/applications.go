@@ -10,9 +10,10 @@ import (
 
 // Route patterns of the pages about applications.
 const (
-	PathApplications = "/console/applications"
-	PathApplication  = "/console/applications/:uid"
-	PathDocument     = "/console/applications/:uid/files/:file"
+	PathApplications    = "/console/applications"
+	PathApplicationsCSV = "/console/applications/csv"
+	PathApplication     = "/console/applications/:uid"
+	PathDocument        = "/console/applications/:uid/files/:file"
 )
 
 // ApplicationsPath is the list of applications under a filter; query may be nil.
@@ -87,6 +88,8 @@ func (r ApplicationRow) Name() string {
 // ApplicationList is the page that lists applications.
 type ApplicationList struct {
 	Frame
+	// Export is the filter as the form of the file sends it.
+	Export string
 	// Views are filters with a name.
 	Views  NamedFilters
 	Filter ApplicationFilter

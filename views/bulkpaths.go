@@ -15,6 +15,7 @@ const (
 	PathBulkResume  = "/console/bulk-resends/:uid/resume"
 	PathBulkCancel  = "/console/bulk-resends/:uid/cancel"
 	PathEvents      = "/console/events"
+	PathEventsCSV   = "/console/events/csv"
 	PathEvent       = "/console/events/:uid"
 )
 

@@ -99,6 +99,8 @@ func EmailKind(kind string) string {
 // EmailList is the page that lists mails.
 type EmailList struct {
 	Frame
+	// Export is the filter as the form of the file sends it.
+	Export string
 	// Views are filters with a name.
 	Views  NamedFilters
 	Filter EmailFilter

@@ -54,6 +54,8 @@ func (f FanView) words() string {
 // EventList is the page that lists events.
 type EventList struct {
 	Frame
+	// Export is the filter as the form of the file sends it.
+	Export string
 	// Views are filters with a name.
 	Views  NamedFilters
 	Filter EventFilter

@@ -13,6 +13,9 @@ const SectionLoans Section = "loans"
 // application's.
 const PathLoans = "/console/loans"
 
+// PathLoansCSV sends that list as a file.
+const PathLoansCSV = PathLoans + "/csv"
+
 // LoansPath is the list of loans under a filter; query may be nil.
 func LoansPath(query url.Values) string { return withQuery(PathLoans, query) }
 
@@ -45,6 +48,8 @@ func LoanChip(state string) ChipProps {
 // LoanList is the page that lists loans.
 type LoanList struct {
 	Frame
+	// Export is the filter as the form of the file sends it.
+	Export                        string
 	State, Partner, Product, Draw string
 	Faults                        map[string]string
 	Tabs                          []Tab

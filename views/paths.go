@@ -19,6 +19,7 @@ const (
 	PathResend           = "/console/deliveries/:uid/resend"
 	PathSubscriptions    = "/console/subscriptions"
 	PathEmails           = "/console/emails"
+	PathEmailsCSV        = "/console/emails/csv"
 	PathEmail            = "/console/emails/:uid"
 	PathEmailBody        = "/console/emails/:uid/body"
 	PathEmailSource      = "/console/emails/:uid/source"

@@ -138,10 +138,15 @@ func filterTasks() []task {
 			w.at("name=sunvolt")
 		},
 	}, task{
-		name: "taking requests and the audit log along",
+		name: "taking lists along",
 		do: func(w *walker) {
-			w.goes("/console/requests")
-			w.downloads("Export CSV", 1, "request")
+			for _, list := range []struct{ name, word string }{
+				{"requests", "request"}, {"events", "task.created"}, {"emails", "welcome"},
+				{"applications", "Approved"}, {"loans", "ready"},
+			} {
+				w.goes("/console/" + list.name)
+				w.downloads("Export CSV", 1, list.word)
+			}
 			w.goes("/console/audit")
 			w.downloads("CSV", 10, "partner")
 		},

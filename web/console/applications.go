@@ -21,6 +21,10 @@ func (c *Console) applicationRoutes() []Route {
 	return []Route{
 		{http.MethodGet, views.PathApplications, "console.applications", support, c.applications},
 		{
+			http.MethodPost, views.PathApplicationsCSV, "console.applications.csv", support,
+			c.exportApplications,
+		},
+		{
 			http.MethodGet, views.PathApplicationNew, "console.application.new", clerk,
 			c.newApplication,
 		},
@@ -52,6 +56,7 @@ func (c *Console) applications(ctx echo.Context) error {
 	page := views.ApplicationList{
 		Filter: shown, Tabs: statusTabs(shown), Active: activeApplicationFilters(shown, owners),
 		Partners: partnerOptions(owners), Merchants: merchantOptions(owners),
+		Export: applicationQuery(shown).Encode(),
 	}
 	status := http.StatusOK
 	if len(shown.Faults) > 0 {

@@ -30,6 +30,7 @@ func (c *Console) bulkRoutes() []Route {
 		{post, views.PathBulkResume, "console.bulk.resume", support, c.moveBulk(resumeBulk)},
 		{post, views.PathBulkCancel, "console.bulk.cancel", support, c.moveBulk(cancelBulk)},
 		{get, views.PathEvents, "console.events", support, c.events},
+		{post, views.PathEventsCSV, "console.events.csv", support, c.exportEvents},
 		{get, views.PathEvent, "console.event", support, c.event},
 	}
 }

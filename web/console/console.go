@@ -183,6 +183,7 @@ func (c *Console) emailRoutes() []Route {
 	const support, admin = operator.RoleSupport, operator.RoleAdmin
 	return []Route{
 		{http.MethodGet, views.PathEmails, "console.emails", support, c.emails},
+		{http.MethodPost, views.PathEmailsCSV, "console.emails.csv", support, c.exportEmails},
 		{http.MethodGet, views.PathEmail, "console.email", support, c.email},
 		{http.MethodGet, views.PathEmailBody, "console.email.body", support, c.emailBody},
 		{http.MethodGet, views.PathEmailSource, "console.email.source", support, c.emailSource},

@@ -1,40 +1,34 @@
 package console
 
 import (
-	"net/url"
 	"strconv"
 	"time"
 
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 )
 
 // exportDeliveries streams every delivery that matches the filter of a list.
 func (c *Console) exportDeliveries(ctx echo.Context) error {
-	query, err := url.ParseQuery(ctx.FormValue("filter"))
+	query, err := exported(ctx)
 	if err != nil {
-		return lending.Invalid("filter", "the filter cannot be read; open the list and try again")
+		return err
 	}
 	filter, shown := c.reader(ctx).readFilter(query)
-	if len(shown.Faults) > 0 {
-		return lending.NewError(lending.CodeValidation,
-			"The filter cannot be read. Open the list, mend it there and export again.")
+	if err := unlessFaulty(shown.Faults); err != nil {
+		return err
 	}
-	filter.Limit = webhook.MaxPage
-	request, ended := ctx.Request().Context(), false
+	filter.Limit = exportBatch
 	return c.sendCSV(ctx, csvFile{
 		Name: "deliveries", Action: "delivery.export", SubjectKind: "delivery",
 		Filter: filterQuery(shown), Columns: deliveryColumns,
-		Next: func() ([][]string, error) {
-			if ended {
-				return nil, nil
-			}
-			page, err := c.Webhooks.Deliveries(request, filter)
-			filter.Cursor, ended = page.Next, page.Next.IsZero()
-			return deliveryCells(page.Deliveries), err
-		},
+		Next: byPages(func(from postgres.Cursor) ([]webhook.Delivery, postgres.Cursor, error) {
+			filter.Cursor = from
+			page, err := c.Webhooks.Deliveries(ctx.Request().Context(), filter)
+			return page.Deliveries, page.Next, err
+		}, deliveryCells),
 	})
 }
 
@@ -46,24 +40,17 @@ var deliveryColumns = []string{
 	"resend_of", "resent_by", "resend_reason",
 }
 
-func deliveryCells(deliveries []webhook.Delivery) [][]string {
-	rows := make([][]string, 0, len(deliveries))
-	for _, d := range deliveries {
-		row := deliveryRow(d)
-		resendOf := ""
-		if d.ResendOf != nil {
-			resendOf = d.ResendOf.String()
-		}
-		rows = append(rows, []string{
-			row.UID, cellTime(d.CreatedAt), row.State, row.Event, row.Status, row.Application,
-			d.PartnerUID.String(), row.Partner, row.Subscription, row.URL, d.EventUID.String(),
-			cellTime(d.EventAt), strconv.Itoa(d.AttemptCount), cellTime(row.NextAttempt),
-			cellNumber(int64(row.HTTPStatus)), row.ErrorClass,
-			cellNumber(value(d.LastDurationUS) / 1000), cellTime(value(d.FinishedAt)),
-			strconv.FormatBool(d.Test), resendOf, value(d.ResentBy), value(d.ResendReason),
-		})
+func deliveryCells(d webhook.Delivery) []string {
+	row := deliveryRow(d)
+	return []string{
+		row.UID, cellTime(d.CreatedAt), row.State, row.Event, row.Status, row.Application,
+		d.PartnerUID.String(), row.Partner, row.Subscription, row.URL, d.EventUID.String(),
+		cellTime(d.EventAt), strconv.Itoa(d.AttemptCount), cellTime(row.NextAttempt),
+		cellNumber(int64(row.HTTPStatus)), row.ErrorClass,
+		cellNumber(value(d.LastDurationUS) / 1000), cellTime(value(d.FinishedAt)),
+		strconv.FormatBool(d.Test), known(value(d.ResendOf)), value(d.ResentBy),
+		value(d.ResendReason),
 	}
-	return rows
 }
 
 // cellTime writes a time in UTC, empty for none.

@@ -23,7 +23,7 @@ func (c *Console) emails(ctx echo.Context) error {
 	filter, shown, cursor := readEmailFilter(ctx.QueryParams())
 	page := views.EmailList{
 		Filter: shown, Tabs: emailTabs(shown), Active: activeEmailFilters(shown),
-		Kinds: kindOptions(), Settings: mailSettingsLink(ctx),
+		Kinds: kindOptions(), Settings: mailSettingsLink(ctx), Export: emailQuery(shown).Encode(),
 	}
 	status := http.StatusOK
 	if len(shown.Faults) > 0 {

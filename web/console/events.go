@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -17,9 +18,11 @@ import (
 
 // events lists what happened.
 func (c *Console) events(ctx echo.Context) error {
-	filter, shown := readEventFilter(ctx)
-	page := views.EventList{Filter: shown, Kinds: eventOptions()}
 	request := ctx.Request().Context()
+	filter, shown := readEventFilter(ctx.QueryParams(), views.ZoneOf(request))
+	page := views.EventList{
+		Filter: shown, Kinds: eventOptions(), Export: eventQuery(shown).Encode(),
+	}
 	var err error
 	if page.Partners, err = c.partnerOptions(request, "All partners"); err != nil {
 		return err
@@ -83,8 +86,9 @@ func eventRow(e webhook.EventRecord) views.EventRow {
 
 // readEventFilter reads the filter of the event list from its address. Wrong
 // values are left out of the filter, and named in the view's faults.
-func readEventFilter(ctx echo.Context) (webhook.EventFilter, views.EventFilter) {
-	query, zone := ctx.QueryParams(), views.ZoneOf(ctx.Request().Context())
+func readEventFilter(
+	query url.Values, zone *time.Location,
+) (webhook.EventFilter, views.EventFilter) {
 	shown := views.EventFilter{
 		Kind: query.Get("kind"), Partner: query.Get("partner"), Merchant: query.Get("merchant"),
 		Application: strings.TrimSpace(query.Get("application")),

@@ -23,6 +23,7 @@ func (c *Console) loanRoutes() []Route {
 	get, post := http.MethodGet, http.MethodPost
 	return []Route{
 		{get, views.PathLoans, "console.loans", support, c.loans},
+		{post, views.PathLoansCSV, "console.loans.csv", support, c.exportLoans},
 		{get, views.PathProducts, "console.products", support, c.products},
 		{get, views.PathProductNew, "console.product.new", admin, c.newProduct},
 		{post, views.PathProductNew, "console.product.create", admin, c.createProduct},
@@ -42,11 +43,9 @@ func (c *Console) loans(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.LoanList{
-		State: query.Get("state"), Partner: query.Get("partner"), Product: query.Get("product"),
-		Draw: query.Get("draw"), Draws: drawOptions(),
-		Faults: map[string]string{}, Partners: partnerOptions(owners), Products: productOptions(products),
-	}
+	page := loanList(query)
+	page.Draws, page.Partners = drawOptions(), partnerOptions(owners)
+	page.Products, page.Export = productOptions(products), loanQuery(page).Encode()
 	page.Tabs = loanTabs(page)
 	filter := readLoanFilter(&page, query.Get("cursor"))
 	status := http.StatusOK
@@ -61,6 +60,14 @@ func (c *Console) loans(ctx echo.Context) error {
 		return err
 	}
 	return render(ctx, status, views.LoanListPage(page))
+}
+
+// loanList is the list that an address asks for, its filter not looked at yet.
+func loanList(query url.Values) views.LoanList {
+	return views.LoanList{
+		State: query.Get("state"), Partner: query.Get("partner"), Product: query.Get("product"),
+		Draw: query.Get("draw"), Faults: map[string]string{},
+	}
 }
 
 func readLoanFilter(page *views.LoanList, cursor string) loan.ListFilter {

@@ -282,27 +282,22 @@ func methodOptions() []views.Option {
 
 // requestsCSV sends the log under a filter as a file.
 func (c *Console) requestsCSV(ctx echo.Context) error {
-	query, err := url.ParseQuery(ctx.FormValue("filter"))
+	query, err := exported(ctx)
 	if err != nil {
-		return lending.Invalid("filter", "the filter cannot be read; open the list and try again")
+		return err
 	}
 	filter, shown := c.reader(ctx).readRequestFilter(query)
-	if len(shown.Faults) > 0 {
-		return lending.NewError(lending.CodeValidation,
-			"The filter cannot be read. Open the list, mend it there and export again.")
+	if err := unlessFaulty(shown.Faults); err != nil {
+		return err
 	}
-	filter.Limit, filter.Cursor = apilog.MaxPage, postgres.Cursor{}
-	request, ended := ctx.Request().Context(), false
+	filter.Limit = exportBatch
 	return c.sendCSV(ctx, csvFile{
 		Name: "api-requests", Action: "api_requests.export", SubjectKind: "api_request",
 		Filter: requestQuery(shown), Columns: requestColumns,
-		Next: func() ([][]string, error) {
-			if ended {
-				return nil, nil
-			}
-			page, err := c.Requests.List(request, filter)
-			filter.Cursor, ended = page.Next, page.Next.IsZero()
-			return requestCells(page.Requests), err
-		},
+		Next: byPages(func(from postgres.Cursor) ([]apilog.Request, postgres.Cursor, error) {
+			filter.Cursor = from
+			page, err := c.Requests.List(ctx.Request().Context(), filter)
+			return page.Requests, page.Next, err
+		}, requestCells),
 	})
 }

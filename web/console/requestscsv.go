@@ -17,20 +17,16 @@ var requestColumns = []string{
 	"bytes_out", "address", "user_agent",
 }
 
-func requestCells(requests []apilog.Request) [][]string {
-	rows := make([][]string, 0, len(requests))
-	for _, r := range requests {
-		rows = append(rows, []string{
-			r.UID.String(), r.At.UTC().Format(time.RFC3339Nano), r.RequestID, r.Method, r.Path, r.Route,
-			strconv.Itoa(r.Status), string(r.ErrorCode), strings.Join(r.ErrorFields, " "),
-			strconv.FormatFloat(float64(r.DurationUS)/1000, 'f', 3, 64), r.ClientID,
-			strconv.FormatBool(r.Authenticated), known(r.PartnerUID), r.PartnerName,
-			known(r.MerchantUID), r.MerchantName, known(r.ApplicationUID), r.IdempotencyKey,
-			strconv.FormatBool(r.Replayed), strconv.FormatInt(r.BytesIn, 10),
-			strconv.FormatInt(r.BytesOut, 10), r.Address, r.UserAgent,
-		})
+func requestCells(r apilog.Request) []string {
+	return []string{
+		r.UID.String(), r.At.UTC().Format(time.RFC3339Nano), r.RequestID, r.Method, r.Path, r.Route,
+		strconv.Itoa(r.Status), string(r.ErrorCode), strings.Join(r.ErrorFields, " "),
+		strconv.FormatFloat(float64(r.DurationUS)/1000, 'f', 3, 64), r.ClientID,
+		strconv.FormatBool(r.Authenticated), known(r.PartnerUID), r.PartnerName,
+		known(r.MerchantUID), r.MerchantName, known(r.ApplicationUID), r.IdempotencyKey,
+		strconv.FormatBool(r.Replayed), strconv.FormatInt(r.BytesIn, 10),
+		strconv.FormatInt(r.BytesOut, 10), r.Address, r.UserAgent,
 	}
-	return rows
 }
 
 // partnerNames are the names of partners by their uids.

@@ -1,0 +1,96 @@
+package console_test
+
+import (
+	"encoding/csv"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/email"
+	"drawbridge/views"
+)
+
+// cells are the rows of a list's file, as the form on its page asks for it, by their
+// titles.
+func (b *browser) cells(t *testing.T, list, path string) []map[string]string {
+	t.Helper()
+	form := b.get(list).wantStatus(t, http.StatusOK).find("form[action='" + path + "']")
+	file := b.post(path, url.Values{
+		"filter": {form.Find("input[name=filter]").AttrOr("value", "missing=form;")},
+	}).wantStatus(t, http.StatusOK)
+	rows, err := csv.NewReader(strings.NewReader(file.Raw)).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []map[string]string
+	for _, row := range rows[1:] {
+		cells := make(map[string]string)
+		for i, cell := range row {
+			cells[rows[0][i]] = cell
+		}
+		found = append(found, cells)
+	}
+	return found
+}
+
+// column is one cell of every row.
+func column(rows []map[string]string, title string) []string {
+	cells := make([]string, 0, len(rows))
+	for _, row := range rows {
+		cells = append(cells, row[title])
+	}
+	return cells
+}
+
+// TestListsAsFiles takes lists along under the filter of their page.
+func TestListsAsFiles(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn()
+	uid := r.borrowed(r.file("a.pdf", "application/pdf", "%PDF-1.4")).String()
+	w := r.world()
+	w.Application(r, func(d *applicationtest.Draft) { d.Borrower.FirstName = "=2+2" })
+	r.mail(email.KindWelcome, func(m *email.Message) { m.ToAddress = "zoe@example.com" })
+
+	events := b.cells(t, views.PathEvents+"?application="+uid, views.PathEventsCSV)
+	kinds := column(events, "event")
+	if len(events) < 4 || !slices.Contains(kinds, "task.created") ||
+		slices.ContainsFunc(column(events, "application_id"), func(id string) bool { return id != uid }) {
+		t.Errorf("the events of one application are %v", events)
+	}
+	mails := b.cells(t, views.PathEmails+"?to=zoe@example.com", views.PathEmailsCSV)
+	if len(mails) != 1 || mails[0]["kind"] != "welcome" || mails[0]["to"] != "zoe@example.com" {
+		t.Errorf("the e-mails to one address are %v", mails)
+	}
+	all := b.cells(t, views.PathApplications, views.PathApplicationsCSV)
+	if got := column(all, "borrower"); !slices.Contains(got, "Bo Weiß") ||
+		!slices.ContainsFunc(got, func(name string) bool { return strings.HasPrefix(name, "'=2+2") }) {
+		t.Errorf("the applications are of %q", got)
+	}
+	found := b.cells(t, views.PathApplications+"?q=SV-2026-17", views.PathApplicationsCSV)
+	if len(found) != 1 || found[0]["application_id"] != uid || found[0]["loan_amount"] == "" {
+		t.Errorf("the application of a reference is %v", found)
+	}
+	loans := b.cells(t, views.PathLoans+"?state=pending", views.PathLoansCSV)
+	if len(loans) != 1 || loans[0]["application_id"] != uid || loans[0]["state"] != "pending" ||
+		loans[0]["pending_amount"] == "" || loans[0]["product"] != "SOLAR" {
+		t.Errorf("the loans with a pending draw are %v", loans)
+	}
+	for path, wrong := range map[string]struct{ action, filter string }{
+		views.PathEventsCSV:       {"event.export", "kind=party"},
+		views.PathEmailsCSV:       {"email.export", "state=lost"},
+		views.PathApplicationsCSV: {"application.export", "status=Odd"},
+		views.PathLoansCSV:        {"loan.export", "state=odd"},
+	} {
+		if r.audits(wrong.action) == 0 {
+			t.Errorf("%s is not in the audit log", wrong.action)
+		}
+		for _, filter := range []string{wrong.filter, "a;b"} {
+			b.post(path, url.Values{"filter": {filter}}).wantStatus(t, http.StatusBadRequest)
+		}
+		b.get(path).wantStatus(t, http.StatusNotFound)
+	}
+}
