@@ -135,8 +135,6 @@ var fieldWords = map[string]string{
 
 // plainWords are the values that say the opposite of what they mean, or nothing
 // to people, by field and value.
-//
-//nolint:gosec // words about schemes of authentication, none of which is a secret
 var plainWords = map[string]map[string]string{
 	"auth":      {"none": "None", "hmac": "HMAC signature", "bearer": "Bearer token"},
 	"merchants": {"[]": "all", "none": "all"},

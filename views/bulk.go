@@ -74,17 +74,6 @@ func (r BulkRow) ended() string { return Number(r.Done) + " of " + Number(r.Tota
 // failed says how many of them in vain.
 func (r BulkRow) failed() string { return Number(r.Failed) + " failed" }
 
-// progress says how far it has come.
-func (r BulkRow) progress() string {
-	switch {
-	case r.State == "draft":
-		return "Not confirmed"
-	case r.Failed > 0:
-		return r.ended() + ", " + r.failed()
-	}
-	return r.ended()
-}
-
 // BulkList is the page that lists bulk re-sends.
 type BulkList struct {
 	Frame

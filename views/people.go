@@ -81,7 +81,8 @@ func RoleWord(role string) string { return capital(role) }
 
 // roleHint says what each role may do.
 const roleHint = "Support can see everything except secrets, and can re-send. Operators can also " +
-	"change subscriptions, applications and clients. Admins can also change people, products and settings."
+	"change subscriptions, applications and clients. Admins can also change people, products and " +
+	"settings."
 
 // roleOptions are the roles to choose from.
 func roleOptions() []Option {

@@ -25,7 +25,7 @@ func TestStopWhileStarting(t *testing.T) {
 	}
 	defer migrating.Close()
 	if _, err := migrating.ExecContext(
-		t.Context(), `SELECT pg_advisory_lock($1)`, int64(lock.DefaultLockID)); err != nil {
+		t.Context(), `SELECT pg_advisory_lock($1)`, lock.DefaultLockID); err != nil {
 		t.Fatal(err)
 	}
 
@@ -57,7 +57,8 @@ func TestProductionWarnsOfDoubtfulSettings(t *testing.T) {
 	w := newWorld(t)
 	w.vars["DRAWBRIDGE_ENV"] = "production"
 	w.vars["DRAWBRIDGE_PUBLIC_URL"] = "https://drawbridge.example"
-	w.vars["DRAWBRIDGE_SECRETS_KEY"] = "base64key://" + base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789ABCDEF"))
+	key := base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789ABCDEF"))
+	w.vars["DRAWBRIDGE_SECRETS_KEY"] = "base64key://" + key
 	w.vars["DRAWBRIDGE_WEBHOOK_ALLOW"] = "10.0.0.0/8"
 	w.vars["DRAWBRIDGE_WEBHOOK_ALLOW_HTTP"] = "true"
 	logged := w.serve().logged()

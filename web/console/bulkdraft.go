@@ -92,7 +92,8 @@ func bulkRisks(risks webhook.BulkRisks) []views.BulkRisk {
 			"uses the subscription as it is now."},
 		{risks.Failing, "goes", "go", " to an endpoint that is failing at present."},
 		{
-			risks.Paused, "goes to a paused subscription, and waits", "go to a paused subscription, and wait",
+			risks.Paused, "goes to a paused subscription, and waits",
+			"go to a paused subscription, and wait",
 			" until it is resumed.",
 		},
 	} {

@@ -328,8 +328,9 @@ func fundingChange(a asked) (appChange, error) {
 		return appChange{}, err
 	}
 	word := map[lending.FundingStatus]string{
-		lending.FundingProcessing: "mark funding as processing", lending.FundingSettled: "mark funding as settled",
-		lending.FundingCancelled: "cancel the draw",
+		lending.FundingProcessing: "mark funding as processing",
+		lending.FundingSettled:    "mark funding as settled",
+		lending.FundingCancelled:  "cancel the draw",
 	}[to]
 	return appChange{
 		form: views.AskForm{

@@ -385,7 +385,8 @@ func (c *Console) clientRate(ctx echo.Context) error {
 			},
 			{
 				Name: "burst", Label: "Burst", Type: "number", Required: true,
-				Value: strconv.Itoa(found.Burst), Hint: "How many may come at once after a pause. The default is 100.",
+				Value: strconv.Itoa(found.Burst),
+				Hint:  "How many may come at once after a pause. The default is 100.",
 			},
 		},
 	}

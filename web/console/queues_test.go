@@ -98,7 +98,8 @@ func TestJobsAreRetriedAndCancelled(t *testing.T) {
 	if !strings.Contains(page.text("main"), "planted <b>cause</b>") {
 		t.Error("the page does not show the error")
 	}
-	if got := page.find(`[aria-labelledby=args-title] a[href^="` + views.PathDeliveries + `/"]`).Text(); got != "The delivery" {
+	about := page.find(`[aria-labelledby=args-title] a[href^="` + views.PathDeliveries + `/"]`)
+	if got := about.Text(); got != "The delivery" {
 		t.Errorf("the link to what the job delivers reads %q", got)
 	}
 	if got := page.text("main aside"); !strings.HasPrefix(got, "Kind deliver Queue E-mails") {

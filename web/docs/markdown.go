@@ -9,7 +9,8 @@ import (
 
 // The guides use a small part of Markdown: headings, paragraphs, lists of one
 // level, tables, fences, and `code`, **strong** and [links](x) inside a line;
-// strong text and links may hold code. A line ":: name" marks a slot that the page fills with something else.
+// strong text and links may hold code. A line ":: name" marks a slot that the page
+// fills with something else.
 
 // proseReader turns Markdown lines into blocks.
 type proseReader struct {
