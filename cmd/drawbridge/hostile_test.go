@@ -172,7 +172,7 @@ func (r *tour) sown() []string {
 		  WHERE url LIKE 'https://127.0.0.1%' LIMIT 2)
 		UNION (SELECT '/console/applications/' || application_uid FROM tasks
 		  WHERE title ~ '[<{=]' LIMIT 6)
-		UNION (SELECT '/console/emails/' || email_uid FROM email_attempts WHERE reply <> '' LIMIT 3)
+		UNION (SELECT '/console/emails/' || email_uid FROM email_attempts WHERE reply ~ '[<{=]' LIMIT 3)
 		UNION (SELECT '/console/requests/' || request_uid FROM api_requests
 		  WHERE user_agent LIKE '%<%' LIMIT 3)
 		UNION (SELECT '/console/audit/' || entry_id FROM audit_log WHERE reason ~ '[<{=]' LIMIT 3)
@@ -215,7 +215,8 @@ func (r *tour) downloads() {
 	err := r.db.Select(&files, `
 		(SELECT '/console/applications/' || application_uid || '/files/' || file_uid
 		   FROM certificate_files JOIN certificates USING (certificate_uid) LIMIT 4)
-		UNION (SELECT '/console/emails/' || email_uid || '/source' FROM email_attempts LIMIT 2)`)
+		UNION (SELECT '/console/emails/' || email_uid || '/source' FROM email_attempts
+		        WHERE reply ~ '[<{=]' LIMIT 2)`)
 	if err != nil || len(files) < 3 {
 		r.t.Fatalf("%d files to download, %v", len(files), err)
 	}
