@@ -88,9 +88,10 @@ func (c *Console) exportEvents(ctx echo.Context) error {
 }
 
 func eventCells(e webhook.EventRecord) []string {
+	row := eventRow(e) // which leaves out the sample application of a test event
 	return []string{
-		e.UID.String(), cellTime(e.OccurredAt), string(e.Kind), e.Status, e.ApplicationUID.String(),
-		e.PartnerUID.String(), e.PartnerName, known(value(e.MerchantUID)), value(e.MerchantName),
+		row.UID, cellTime(e.OccurredAt), row.Kind, row.Status, row.Application,
+		e.PartnerUID.String(), row.Partner, known(value(e.MerchantUID)), row.Merchant,
 		strconv.FormatBool(e.Test), strconv.Itoa(e.FanOut.Delivered), strconv.Itoa(e.FanOut.Failed),
 		strconv.Itoa(e.FanOut.Open), strconv.Itoa(e.FanOut.Cancelled),
 		strconv.Itoa(e.FanOut.PassedOver), strconv.Itoa(e.FanOut.Resends),

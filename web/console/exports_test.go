@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"context"
 	"encoding/csv"
 	"net/http"
 	"net/url"
@@ -10,6 +11,8 @@ import (
 
 	"drawbridge/internal/application/applicationtest"
 	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
 	"drawbridge/views"
 )
 
@@ -51,6 +54,11 @@ func TestListsAsFiles(t *testing.T) {
 	r := newRoom(t)
 	b := r.signedIn()
 	uid := r.borrowed(r.file("a.pdf", "application/pdf", "%PDF-1.4")).String()
+	subscription, _ := r.subscribe(r.receiver(status(http.StatusOK)).URL)
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := r.Webhooks.Test(ctx, tx, subscription.UID, lending.EventStatusUpdated)
+		return err
+	})
 	w := r.world()
 	w.Application(r, func(d *applicationtest.Draft) { d.Borrower.FirstName = "=2+2" })
 	r.mail(email.KindWelcome, func(m *email.Message) { m.ToAddress = "zoe@example.com" })
@@ -60,6 +68,10 @@ func TestListsAsFiles(t *testing.T) {
 	if len(events) < 4 || !slices.Contains(kinds, "task.created") ||
 		slices.ContainsFunc(column(events, "application_id"), func(id string) bool { return id != uid }) {
 		t.Errorf("the events of one application are %v", events)
+	}
+	every := b.cells(t, views.PathEvents, views.PathEventsCSV)
+	if at := slices.Index(column(every, "test"), "true"); at < 0 || every[at]["application_id"] != "" {
+		t.Errorf("no test event without an application in %v", every)
 	}
 	mails := b.cells(t, views.PathEmails+"?to=zoe@example.com", views.PathEmailsCSV)
 	if len(mails) != 1 || mails[0]["kind"] != "welcome" || mails[0]["to"] != "zoe@example.com" {
