@@ -35,10 +35,10 @@ func (w *DeliverWebhook) Timeout(*river.Job[webhook.DeliverArgs]) time.Duration 
 // taken long enough.
 func (w *DeliverWebhook) NextRetry(*river.Job[webhook.DeliverArgs]) time.Time { return w.DB.Now() }
 
-// Work makes the attempt. The queue counts a run before it starts it, so a
-// second run means that the first ended without an outcome.
+// Work makes the attempt. Its record takes the job out of the queue, so that the
+// queue finds nothing to do for it any more.
 func (w *DeliverWebhook) Work(ctx context.Context, job *river.Job[webhook.DeliverArgs]) error {
-	err := w.Webhooks.Deliver(ctx, job.Args, job.Attempt > 1)
+	err := w.Webhooks.Deliver(ctx, job.Args, webhook.Run{JobID: job.ID, Number: job.Attempt})
 	if errors.Is(err, webhook.ErrNotSent) {
 		slog.WarnContext(ctx, "delivery put off",
 			"delivery", job.Args.DeliveryUID, "attempt", job.Args.Number, "error", err)

@@ -168,7 +168,7 @@ func (h *house) work() {
 	for _, row := range rows {
 		var job webhook.DeliverArgs
 		h.must(json.Unmarshal(row, &job))
-		h.must(h.Webhooks.Deliver(h.Context(), job, false))
+		h.must(h.Webhooks.Deliver(h.Context(), job, webhook.Run{}))
 	}
 }
 

@@ -226,7 +226,7 @@ func TestUnknownOutcome(t *testing.T) {
 	h.exec(`DELETE FROM river_job`)
 	h.must(h.Webhooks.Deliver(t.Context(), webhook.DeliverArgs{
 		DeliveryUID: delivery.UID, CreatedAt: delivery.CreatedAt, Number: 1,
-	}, true))
+	}, webhook.Run{Number: 2}))
 	h.look()
 	if item, ok := h.open(attention.KindUnknown); !ok || item.Severity != attention.Warning {
 		t.Errorf("item %+v", item)

@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"encoding/json"
-	"fmt"
 	"time"
 )
 
@@ -18,15 +17,7 @@ type attemptParams struct {
 	requestHeaders, responseHeaders string
 }
 
-func newAttemptParams(attempt Attempt) (attemptParams, error) {
-	request, err := headersJSON(attempt.RequestHeaders)
-	if err != nil {
-		return attemptParams{}, err
-	}
-	response, err := headersJSON(attempt.ResponseHeaders)
-	if err != nil {
-		return attemptParams{}, err
-	}
+func newAttemptParams(attempt Attempt) attemptParams {
 	class := string(attempt.Class)
 	address := ""
 	if attempt.Address.IsValid() {
@@ -47,25 +38,40 @@ func newAttemptParams(attempt Attempt) (attemptParams, error) {
 		tls:             phase(attempt.Timings.TLS),
 		firstByte:       phase(attempt.Timings.FirstByte),
 		total:           attempt.Timings.Total.Microseconds(),
-		requestHeaders:  request,
-		responseHeaders: response,
+		requestHeaders:  headersJSON(attempt.RequestHeaders),
+		responseHeaders: headersJSON(attempt.ResponseHeaders),
 
 		protocol:           orNil(attempt.Protocol),
 		tlsVersion:         orNil(attempt.TLSVersion),
 		reused:             reused,
 		certificateExpires: orNil(attempt.CertificateExpires),
-	}, nil
+	}
 }
 
-func headersJSON(headers []Header) (string, error) {
-	if len(headers) == 0 {
-		return "[]", nil
+// headersJSON is a JSON array of the headers as their struct tags have them. It is
+// written by hand for the sake of nearly all headers, which need no escapes.
+func headersJSON(headers []Header) string {
+	const typical = 64
+	text := append(make([]byte, 0, typical*len(headers)+2), '[')
+	for i, header := range headers {
+		if i > 0 {
+			text = append(text, ',')
+		}
+		text = appendJSON(append(text, `{"name":`...), header.Name)
+		text = append(appendJSON(append(text, `,"value":`...), header.Value), '}')
 	}
-	text, err := json.Marshal(headers)
-	if err != nil {
-		return "", fmt.Errorf("writing headers: %w", err)
+	return string(append(text, ']'))
+}
+
+// appendJSON appends a string in JSON.
+func appendJSON(text []byte, value string) []byte {
+	for i := range len(value) {
+		if c := value[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			escaped, _ := json.Marshal(value) // no string fails
+			return append(text, escaped...)
+		}
 	}
-	return string(text), nil
+	return append(append(append(text, '"'), value...), '"')
 }
 
 func orNil[T comparable](value T) *T {
@@ -79,8 +85,9 @@ func orNil[T comparable](value T) *T {
 // phase is NULL for a phase that did not take place.
 func phase(d time.Duration) *int64 { return orNil(d.Microseconds()) }
 
-// attemptColumns are the parameters of recordAttempts, a column for each.
-type attemptColumns [26]column
+// attemptColumns are parameters of the statement that writes attempts, a column for
+// each.
+type attemptColumns [28]column
 
 // add appends a row.
 func (c *attemptColumns) add(row madeAttempt) {
@@ -110,6 +117,8 @@ func (c *attemptColumns) add(row madeAttempt) {
 	c[23].addBoolOrNull(row.params.reused)
 	c[24].addOrNull(row.params.tlsVersion)
 	c[25].addTimeOrNull(row.params.certificateExpires)
+	c[26].addInt(row.run.JobID)
+	c[27].addInt(int64(row.run.Number))
 }
 
 // args are the parameters in their order.

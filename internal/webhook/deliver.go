@@ -18,10 +18,22 @@ import (
 // the attempt does not count.
 var ErrNotSent = errors.New("not sent")
 
+// Run is a run of a job by the queue. The zero value is that of no job.
+type Run struct {
+	// JobID is the job's key in the queue.
+	JobID int64
+	// Number counts the runs of the job, from 1.
+	Number int
+}
+
+// died tells that an earlier run of the same job began and never wrote an outcome:
+// the queue counts a run before it starts it.
+func (r Run) died() bool { return r.Number > 1 }
+
 // Deliver makes the attempt that a job asks for, and writes down how it ended
-// and what follows. died tells that an earlier run of the same job began and
-// never wrote an outcome: whether the partner got that request cannot be known,
-// so it counts, as unknown, and is not repeated under the same number.
+// and what follows; the job ends with that, in the same transaction. Whether the
+// partner got the request of a run that died cannot be known, so it counts, as
+// unknown, and is not repeated under the same number.
 //
 // An error that is ErrNotSent means that the job should run again as if it had
 // not begun. After any other error the outcome of a request could not be
@@ -29,14 +41,17 @@ var ErrNotSent = errors.New("not sent")
 // an outcome, not an error.
 //
 // When ctx ends during the request, what is known by then is still written.
-func (s *Service) Deliver(ctx context.Context, job DeliverArgs, died bool) error {
-	task, due, err := s.take(ctx, job, died)
+func (s *Service) Deliver(ctx context.Context, job DeliverArgs, run Run) error {
+	task, due, err := s.take(ctx, job, run.died())
 	if err != nil || !due {
 		return notSent(err)
 	}
 	ctx = inTraceOf(ctx, task)
-	if died {
-		return s.record(ctx, task, job.Number, unknownAttempt(), s.DB.Now())
+	if run.died() {
+		return s.record(ctx, madeAttempt{
+			task: task, run: run, number: job.Number, started: s.DB.Now(),
+			attempt: unknownAttempt(),
+		})
 	}
 	request, err := s.request(task, job.Number)
 	if err != nil {
@@ -65,7 +80,9 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, died bool) error
 	if attempt.Class == ClassUnknown && !attempt.Sent {
 		return notSent(fmt.Errorf("delivering %s: %w", task.UID, context.Cause(ctx)))
 	}
-	return s.record(ctx, task, job.Number, attempt, started)
+	return s.record(ctx, madeAttempt{
+		task: task, run: run, number: job.Number, started: started, attempt: attempt,
+	})
 }
 
 // send makes the request in a place of the lane that was entered, and gives the

@@ -200,7 +200,7 @@ func TestAnAttemptThatDiedCountsAsUnknown(t *testing.T) {
 	h.publish(t)
 	for number := 1; number <= webhook.MaxAttempts; number++ {
 		job := h.job(t)
-		if err := h.Deliver(t.Context(), job, true); err != nil {
+		if err := h.Deliver(t.Context(), job, again); err != nil {
 			t.Fatal(err)
 		}
 		got := h.newest(t)
@@ -229,8 +229,8 @@ func TestAJobThatRunsTwiceSendsOnce(t *testing.T) {
 	h.subscribe(t, endpoint.URL, nil)
 	h.publish(t)
 	job := h.job(t)
-	for _, died := range []bool{false, false, true} {
-		if err := h.Deliver(t.Context(), job, died); err != nil {
+	for _, run := range []webhook.Run{first, first, again} {
+		if err := h.Deliver(t.Context(), job, run); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -240,7 +240,7 @@ func TestAJobThatRunsTwiceSendsOnce(t *testing.T) {
 		t.Errorf("%d requests, delivery %+v", len(endpoint.requests()), got)
 	}
 	gone := webhook.DeliverArgs{DeliveryUID: uuid.New(), CreatedAt: h.clock.now(), Number: 1}
-	if err := h.Deliver(t.Context(), gone, false); err != nil {
+	if err := h.Deliver(t.Context(), gone, first); err != nil {
 		t.Errorf("the job of a delivery that is gone: %v", err)
 	}
 }
@@ -276,7 +276,7 @@ func TestNotSent(t *testing.T) {
 			endpoint := newReceiver(t, nil)
 			h.subscribe(t, endpoint.URL, nil)
 			h.publish(t)
-			err := h.Deliver(test.spoil(t, h), h.job(t), false)
+			err := h.Deliver(test.spoil(t, h), h.job(t), first)
 			if !errors.Is(err, webhook.ErrNotSent) {
 				t.Errorf("error %v, want one that is ErrNotSent", err)
 			}
@@ -305,7 +305,7 @@ func TestStoppedDuringTheRequest(t *testing.T) {
 		<-arrived
 		stop()
 	}()
-	if err := h.Deliver(ctx, h.job(t), false); err != nil {
+	if err := h.Deliver(ctx, h.job(t), first); err != nil {
 		t.Fatal(err)
 	}
 	got := h.newest(t)

@@ -18,3 +18,6 @@ func (s *Service) CountQuery(
 	query, args := scope.countQuery(limit)
 	return query, args, err
 }
+
+// HeadersJSON is how an attempt's headers are written down.
+var HeadersJSON = headersJSON

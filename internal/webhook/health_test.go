@@ -188,9 +188,9 @@ func TestLateOutcomesCorrectTheSums(t *testing.T) {
 	h.publish(t)
 	job := h.job(t)
 	late := make(chan error)
-	go func() { late <- h.Deliver(context.Background(), job, false) }()
+	go func() { late <- h.Deliver(context.Background(), job, first) }()
 	waitUntil(t, "the request arrives", func() bool { return len(end.requests()) == 1 })
-	if err := h.Deliver(t.Context(), job, true); err != nil {
+	if err := h.Deliver(t.Context(), job, again); err != nil {
 		t.Fatal(err)
 	}
 	h.promote(t)

@@ -224,6 +224,12 @@ func (h *house) detail(t testing.TB, uid uuid.UUID) webhook.DeliveryDetail {
 	return detail
 }
 
+// The runs of jobs that a test took out of the queue.
+var (
+	first = webhook.Run{Number: 1}
+	again = webhook.Run{Number: 2}
+)
+
 // takeJobs takes the delivery jobs out of the queue, oldest first.
 func (h *house) takeJobs(ctx context.Context) ([]webhook.DeliverArgs, error) {
 	var rows []struct {
@@ -279,7 +285,7 @@ func (h *house) work(t testing.TB) int {
 	t.Helper()
 	jobs := h.jobs(t)
 	for _, job := range jobs {
-		if err := h.Deliver(t.Context(), job, false); err != nil {
+		if err := h.Deliver(t.Context(), job, first); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,7 +20,7 @@ func (h *house) deliverAll(t *testing.T, ctx context.Context, group *sync.WaitGr
 		}
 		for _, job := range jobs {
 			group.Go(func() {
-				if err := h.Deliver(ctx, job, false); err != nil {
+				if err := h.Deliver(ctx, job, first); err != nil {
 					t.Errorf("delivering %s: %v", job.DeliveryUID, err)
 				}
 			})

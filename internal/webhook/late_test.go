@@ -42,10 +42,10 @@ func freeze(t *testing.T, others int) frozen {
 	f.h.subscribe(t, f.endpoint.URL, nil)
 	f.h.publish(t)
 	job := f.h.job(t)
-	go func() { f.done <- f.h.Deliver(context.Background(), job, false) }()
+	go func() { f.done <- f.h.Deliver(context.Background(), job, first) }()
 	<-arrived
 	// The queue takes the worker for dead and runs the job again.
-	if err := f.h.Deliver(t.Context(), job, true); err != nil {
+	if err := f.h.Deliver(t.Context(), job, again); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -60,14 +60,14 @@ func (f frozen) wake(t *testing.T, status int) {
 	}
 }
 
-// next makes the attempt that is due, and tells how often one died instead.
-func (f frozen) next(t *testing.T, died bool) {
+// next makes the attempt that is due, or finds that it died.
+func (f frozen) next(t *testing.T, run webhook.Run) {
 	t.Helper()
 	f.h.clock.move(24 * time.Hour)
 	if count := f.h.promote(t); count != 1 {
 		t.Fatalf("%d attempts due, want 1", count)
 	}
-	if err := f.h.Deliver(t.Context(), f.h.job(t), died); err != nil {
+	if err := f.h.Deliver(t.Context(), f.h.job(t), run); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -107,22 +107,22 @@ func TestFrozenWorkerWakesUp(t *testing.T) {
 		},
 		{
 			name: "success after a failed second attempt", others: 500, late: 200,
-			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.next(t, false) },
+			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.next(t, first) },
 			want:      "delivered after 2: 200 500",
 		},
 		{
 			name: "failure after a second attempt", others: 200, late: 500,
-			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.next(t, false) },
+			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.next(t, first) },
 			want:      "delivered after 2: 500 200",
 		},
 		{
 			name: "success after all attempts were lost", late: 204,
-			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.next(t, true); f.next(t, true) },
+			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.next(t, again); f.next(t, again) },
 			want:      "delivered after 3: 204 0? 0?",
 		},
 		{
 			name: "failure after all attempts were lost", late: 500,
-			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.next(t, true); f.next(t, true) },
+			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.next(t, again); f.next(t, again) },
 			want:      "failed after 3: 500 0? 0?",
 		},
 		{
@@ -141,7 +141,7 @@ func TestFrozenWorkerWakesUp(t *testing.T) {
 		},
 		{
 			name: "no answer after all attempts were lost", late: noAnswer,
-			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.next(t, true); f.next(t, true) },
+			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.next(t, again); f.next(t, again) },
 			want:      "failed after 3: 0? 0? 0?",
 		},
 	}
@@ -208,12 +208,12 @@ func TestLateOutcomeCrossesTheNextAttempt(t *testing.T) {
 			h.publish(t)
 			done := make(chan error)
 			start := func(job webhook.DeliverArgs) {
-				go func() { done <- h.Deliver(context.Background(), job, false) }()
+				go func() { done <- h.Deliver(context.Background(), job, first) }()
 				<-arrived
 			}
 			job := h.job(t)
 			start(job)
-			if err := h.Deliver(t.Context(), job, true); err != nil {
+			if err := h.Deliver(t.Context(), job, again); err != nil {
 				t.Fatal(err)
 			}
 			h.promote(t)

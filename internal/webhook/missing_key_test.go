@@ -49,7 +49,7 @@ func TestSubscriptionOutlivesItsKey(t *testing.T) {
 		t.Errorf("after new headers and a new secret: %+v", healed)
 	}
 	h.publish(t)
-	if err := h.Deliver(t.Context(), h.job(t), false); err != nil {
+	if err := h.Deliver(t.Context(), h.job(t), first); err != nil {
 		t.Errorf("delivering with what was set anew: %v", err)
 	}
 	if state := h.newest(t).State; state != webhook.DeliveryDelivered {

@@ -84,7 +84,7 @@ func (h *house) workWith(t testing.TB, services ...*webhook.Service) {
 	turn := 0
 	for jobs := h.jobs(t); len(jobs) > 0; jobs = h.jobs(t) {
 		for _, job := range jobs {
-			if err := services[turn%len(services)].Deliver(t.Context(), job, false); err != nil {
+			if err := services[turn%len(services)].Deliver(t.Context(), job, first); err != nil {
 				t.Fatal(err)
 			}
 			turn++

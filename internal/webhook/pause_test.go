@@ -177,7 +177,7 @@ func TestDeletionCancelsWhatHasNotGoneOut(t *testing.T) {
 	h.delete(t, subscription.UID)
 	h.publish(t) // for nobody
 	h.clock.move(time.Hour)
-	if err := h.Deliver(t.Context(), queued, false); err != nil {
+	if err := h.Deliver(t.Context(), queued, first); err != nil {
 		t.Fatal(err)
 	}
 	if count := h.promote(t) + h.work(t); count != 0 {
@@ -230,7 +230,7 @@ func TestWorkerCrossesAChangeOfThePausedSubscription(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				go func() { done <- h.Deliver(context.Background(), job, false) }()
+				go func() { done <- h.Deliver(context.Background(), job, first) }()
 				h.waitForLock(t)
 				return nil
 			})

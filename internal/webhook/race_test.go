@@ -49,7 +49,7 @@ func (s *storm) publish(ctx context.Context) error {
 func (s *storm) work(ctx context.Context) error {
 	jobs, err := s.h.takeJobs(ctx)
 	for _, job := range jobs {
-		if err := s.h.Deliver(ctx, job, false); err != nil {
+		if err := s.h.Deliver(ctx, job, first); err != nil {
 			return err
 		}
 	}

@@ -40,24 +40,33 @@ func (s *Service) outcome(number int, attempt Attempt, now time.Time) outcome {
 	return outcome{state: DeliveryRetrying, next: &due}
 }
 
-// recordAttempts writes attempts and the new states of their deliveries.
+// Attempts and the new states of their deliveries are written by one statement.
 //
 // A delivery moves only if this is its next attempt, so that a worker that
 // was frozen, taken for dead and woken again can neither undo nor repeat what
 // another one decided; only its late success still counts, since the partner
 // has the event. The same holds for a success after the subscription was
-// deleted. A late outcome replaces the unknown one in the log only if the
-// endpoint answered: whatever else a woken worker believes, that its time ran
-// out or its connection broke, came of its sleep and tells nothing of the
-// endpoint. Every attempt that was made is counted. No delivery may be in it
+// deleted. Every attempt that was made is counted. No delivery may be in it
 // twice.
+//
+// The job of the run goes: all that it was for is in the attempt, and to change
+// its state would cost a third of what the attempt costs.
 //
 // Rows come in the order of their keys, so that two processes which meet in the
 // same rows wait for each other and do not lock each other out. The last two
 // parameters bound the times of the deliveries, which spares partitions.
-//
+const (
+	// recordNew is for attempts that nobody has written: it fails on others.
+	recordNew = insertAttempts + moveDeliveries
+	// recordAny is for any. A late outcome replaces the unknown one in the log only
+	// if the endpoint answered: whatever else a woken worker believes, that its time
+	// ran out or its connection broke, came of its sleep and tells nothing of the
+	// endpoint.
+	recordAny = insertAttempts + replaceUnknown + moveDeliveries
+)
+
 //nolint:unqueryvet // what is unnested has the columns that are named with it
-const recordAttempts = `
+const insertAttempts = `
 	WITH made AS MATERIALIZED (
 		SELECT *
 		  FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[], $4::timestamptz[],
@@ -65,12 +74,13 @@ const recordAttempts = `
 		              $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::bigint[],
 		              $15::bigint[], $16::bigint[], $17::jsonb[], $18::jsonb[], $19::bytea[],
 		              $20::text[], $21::timestamptz[], $22::timestamptz[], $23::text[],
-		              $24::boolean[], $25::text[], $26::timestamptz[])
+		              $24::boolean[], $25::text[], $26::timestamptz[], $27::bigint[],
+		              $28::integer[])
 		    AS m (delivery_uid, created_at, number, started_at, version, url, http_status,
 		          error_class, error, note, address, dns_us, connect_us, tls_us, first_byte_us,
 		          duration_us, request_headers, response_headers, response_body, state,
 		          next_attempt_at, finished_at, protocol, reused, tls_version,
-		          certificate_expires)
+		          certificate_expires, job_id, run)
 	), attempt AS (
 		INSERT INTO attempts AS a (
 		       delivery_uid, delivery_created_at, number, started_at, subscription_version, url,
@@ -82,6 +92,9 @@ const recordAttempts = `
 		       duration_us, request_headers, response_headers, response_body, protocol, reused,
 		       tls_version, certificate_expires
 		  FROM made
+`
+
+const replaceUnknown = `
 		ON CONFLICT (delivery_uid, delivery_created_at, number) DO UPDATE
 		   SET started_at = excluded.started_at,
 		       subscription_version = excluded.subscription_version,
@@ -104,6 +117,9 @@ const recordAttempts = `
 		       tls_version = excluded.tls_version,
 		       certificate_expires = excluded.certificate_expires
 		 WHERE a.error_class = 'unknown' AND excluded.http_status IS NOT NULL
+`
+
+const moveDeliveries = `
 	), moved AS (
 		UPDATE deliveries d
 		   SET state = m.state,
@@ -120,10 +136,15 @@ const recordAttempts = `
 		  FROM made m
 		 WHERE d.delivery_uid = m.delivery_uid
 		   AND d.created_at = m.created_at
-		   AND d.created_at BETWEEN $27 AND $28
+		   AND d.created_at BETWEEN $29 AND $30
 		   AND ((d.state IN ('pending', 'retrying') AND d.attempt_count = m.number - 1)
 		        OR (m.state = 'delivered' AND d.state <> 'delivered'))
 		RETURNING d.delivery_uid
+	), done AS (
+		DELETE FROM river_job j
+		 USING made m
+		 WHERE j.id = m.job_id
+		   AND j.attempt = m.run
 	)
 	SELECT delivery_uid FROM moved`
 
@@ -141,6 +162,7 @@ const countAttempts = `
 // madeAttempt is an attempt and what follows from it, ready to be written.
 type madeAttempt struct {
 	task    assignment
+	run     Run
 	number  int
 	started time.Time
 	attempt Attempt
@@ -148,12 +170,17 @@ type madeAttempt struct {
 	outcome outcome
 }
 
-// recordMany writes attempts of different deliveries as recordAttempts says, and
-// tells of each whether its delivery moved.
+// recordMany writes attempts of different deliveries and tells of each whether its
+// delivery moved. Several must be new ones, which nearly all are; where one is not,
+// each has to come alone.
 func recordMany(ctx context.Context, on *sqlx.DB, rows []madeAttempt) ([]bool, error) {
 	sorted := slices.SortedFunc(slices.Values(rows), func(a, b madeAttempt) int {
 		return bytes.Compare(a.task.UID[:], b.task.UID[:])
 	})
+	statement := recordNew
+	if len(rows) == 1 {
+		statement = recordAny
+	}
 	var columns attemptColumns
 	for _, row := range sorted {
 		columns.add(row)
@@ -161,7 +188,7 @@ func recordMany(ctx context.Context, on *sqlx.DB, rows []madeAttempt) ([]bool, e
 	var uids []uuid.UUID
 	err := inTx(ctx, on, func(tx *sqlx.Tx) error {
 		uids = nil
-		err := tx.SelectContext(ctx, &uids, recordAttempts, append(columns.args(), span(rows)...)...)
+		err := tx.SelectContext(ctx, &uids, statement, append(columns.args(), span(rows)...)...)
 		if err != nil || len(uids) == len(rows) {
 			return err
 		}
@@ -208,21 +235,14 @@ func inTx(ctx context.Context, on *sqlx.DB, use func(tx *sqlx.Tx) error) error {
 	return tx.Commit()
 }
 
-// record writes an attempt as recordAttempts says, in company if there is any
+// record writes an attempt and what follows from it, in company if there is any
 // and also when ctx has ended. It returns when that is committed.
-func (s *Service) record(
-	ctx context.Context, task assignment, number int, attempt Attempt, started time.Time,
-) error {
+func (s *Service) record(ctx context.Context, row madeAttempt) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
-	params, err := newAttemptParams(attempt)
-	if err != nil {
-		return err
-	}
-	row := madeAttempt{
-		task: task, number: number, started: started, attempt: attempt, params: params,
-		outcome: s.outcome(number, attempt, s.DB.Now().UTC()),
-	}
+	task, attempt := row.task, row.attempt
+	row.params = newAttemptParams(attempt)
+	row.outcome = s.outcome(row.number, attempt, s.DB.Now().UTC())
 	moved, err := s.records.do(ctx, errand[madeAttempt, bool]{
 		db:    s.DB,
 		calls: &s.Calls,
@@ -230,16 +250,16 @@ func (s *Service) record(
 		run:   recordMany,
 	}, row)
 	if err != nil {
-		return fmt.Errorf("recording attempt %d of delivery %s: %w", number, task.UID, err)
+		return fmt.Errorf("recording attempt %d of delivery %s: %w", row.number, task.UID, err)
 	}
-	s.observe(task, attempt, started, row.outcome.state)
+	s.observe(row)
 	slog.InfoContext(ctx, "webhook attempt",
 		"delivery", task.UID,
 		"subscription", task.Subscription,
 		"event", task.Event,
 		"application", task.Application.UUID,
 		"trace_id", traceID(ctx),
-		"attempt", number,
+		"attempt", row.number,
 		"status", attempt.Status,
 		"error_class", attempt.Class,
 		"duration_ms", attempt.Timings.Total.Milliseconds(),
@@ -251,17 +271,16 @@ func (s *Service) record(
 }
 
 // observe tells whoever counts attempts of one.
-func (s *Service) observe(
-	task assignment, attempt Attempt, started time.Time, state DeliveryState,
-) {
+func (s *Service) observe(row madeAttempt) {
 	if s.Observe == nil {
 		return
 	}
 	observation := Observation{
-		Class: attempt.Class, State: state, Took: attempt.Timings.Total, Test: task.Test,
+		Class: row.attempt.Class, State: row.outcome.state, Took: row.attempt.Timings.Total,
+		Test: row.task.Test,
 	}
-	if task.Due != nil {
-		observation.Lag = max(started.Sub(*task.Due), 0)
+	if row.task.Due != nil {
+		observation.Lag = max(row.started.Sub(*row.task.Due), 0)
 	}
 	s.Observe(observation)
 }

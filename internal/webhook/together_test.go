@@ -33,7 +33,7 @@ func TestDeliveriesTogether(t *testing.T) {
 	for jobs := h.jobs(t); len(jobs) > 0; jobs = h.jobs(t) {
 		for _, job := range jobs {
 			workers.Go(func() {
-				if err := h.Deliver(t.Context(), job, false); err != nil {
+				if err := h.Deliver(t.Context(), job, first); err != nil {
 					t.Error(err)
 				}
 			})
@@ -95,7 +95,7 @@ func TestLockedDeliveryHoldsUpNobody(t *testing.T) {
 	}
 	done := make(chan error, len(jobs))
 	for _, job := range jobs {
-		go func() { done <- h.Deliver(context.WithoutCancel(t.Context()), job, false) }()
+		go func() { done <- h.Deliver(context.WithoutCancel(t.Context()), job, first) }()
 	}
 	limit := time.After(time.Minute)
 	for range len(jobs) - 1 {

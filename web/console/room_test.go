@@ -257,7 +257,7 @@ func (r *room) work() {
 	for _, row := range rows {
 		var job webhook.DeliverArgs
 		r.must(json.Unmarshal(row, &job))
-		r.must(r.Webhooks.Deliver(r.Context(), job, false))
+		r.must(r.Webhooks.Deliver(r.Context(), job, webhook.Run{}))
 	}
 }
 
