@@ -241,7 +241,7 @@ func (s *Service) Job(ctx context.Context, id int64) (Job, error) {
 	err := s.DB.GetContext(ctx, &job, `SELECT `+jobColumns+` FROM river_job WHERE id = $1`, id)
 	if postgres.IsNoRows(err) {
 		return Job{}, lending.NewError(lending.CodeNotFound,
-			"there is no job %d; finished jobs are cleared away after days", id)
+			"there is no job %d; jobs that have ended are cleared away", id)
 	}
 	if err != nil {
 		return Job{}, fmt.Errorf("loading job %d: %w", id, err)

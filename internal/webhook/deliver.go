@@ -48,7 +48,7 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, run Run) error {
 	}
 	ctx = inTraceOf(ctx, task)
 	if run.died() {
-		return s.record(ctx, madeAttempt{
+		return s.record(ctx, &madeAttempt{
 			task: task, run: run, number: job.Number, started: s.DB.Now(),
 			attempt: unknownAttempt(),
 		})
@@ -80,7 +80,7 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, run Run) error {
 	if attempt.Class == ClassUnknown && !attempt.Sent {
 		return notSent(fmt.Errorf("delivering %s: %w", task.UID, context.Cause(ctx)))
 	}
-	return s.record(ctx, madeAttempt{
+	return s.record(ctx, &madeAttempt{
 		task: task, run: run, number: job.Number, started: started, attempt: attempt,
 	})
 }

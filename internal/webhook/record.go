@@ -55,6 +55,8 @@ func (s *Service) outcome(number int, attempt Attempt, now time.Time) outcome {
 // Rows come in the order of their keys, so that two processes which meet in the
 // same rows wait for each other and do not lock each other out. The last two
 // parameters bound the times of the deliveries, which spares partitions.
+//
+//nolint:unqueryvet // what is unnested has the columns that are named with it
 const (
 	// recordNew is for attempts that nobody has written: it fails on others.
 	recordNew = insertAttempts + moveDeliveries
@@ -63,10 +65,8 @@ const (
 	// ran out or its connection broke, came of its sleep and tells nothing of the
 	// endpoint.
 	recordAny = insertAttempts + replaceUnknown + moveDeliveries
-)
 
-//nolint:unqueryvet // what is unnested has the columns that are named with it
-const insertAttempts = `
+	insertAttempts = `
 	WITH made AS MATERIALIZED (
 		SELECT *
 		  FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[], $4::timestamptz[],
@@ -93,8 +93,7 @@ const insertAttempts = `
 		       tls_version, certificate_expires
 		  FROM made
 `
-
-const replaceUnknown = `
+	replaceUnknown = `
 		ON CONFLICT (delivery_uid, delivery_created_at, number) DO UPDATE
 		   SET started_at = excluded.started_at,
 		       subscription_version = excluded.subscription_version,
@@ -118,8 +117,7 @@ const replaceUnknown = `
 		       certificate_expires = excluded.certificate_expires
 		 WHERE a.error_class = 'unknown' AND excluded.http_status IS NOT NULL
 `
-
-const moveDeliveries = `
+	moveDeliveries = `
 	), moved AS (
 		UPDATE deliveries d
 		   SET state = m.state,
@@ -147,6 +145,7 @@ const moveDeliveries = `
 		   AND j.attempt = m.run
 	)
 	SELECT delivery_uid FROM moved`
+)
 
 // countAttempts counts attempts that moved nothing. It is a statement of its own,
 // because it hardly ever has anything to do.
@@ -173,18 +172,15 @@ type madeAttempt struct {
 // recordMany writes attempts of different deliveries and tells of each whether its
 // delivery moved. Several must be new ones, which nearly all are; where one is not,
 // each has to come alone.
-func recordMany(ctx context.Context, on *sqlx.DB, rows []madeAttempt) ([]bool, error) {
-	sorted := slices.SortedFunc(slices.Values(rows), func(a, b madeAttempt) int {
+func recordMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, error) {
+	sorted := slices.SortedFunc(slices.Values(rows), func(a, b *madeAttempt) int {
 		return bytes.Compare(a.task.UID[:], b.task.UID[:])
 	})
 	statement := recordNew
 	if len(rows) == 1 {
 		statement = recordAny
 	}
-	var columns attemptColumns
-	for _, row := range sorted {
-		columns.add(row)
-	}
+	columns := newAttemptColumns(sorted)
 	var uids []uuid.UUID
 	err := inTx(ctx, on, func(tx *sqlx.Tx) error {
 		uids = nil
@@ -210,7 +206,7 @@ func recordMany(ctx context.Context, on *sqlx.DB, rows []madeAttempt) ([]bool, e
 }
 
 // span is when the first and the last of the deliveries were made.
-func span(rows []madeAttempt) []any {
+func span(rows []*madeAttempt) []any {
 	first, last := rows[0].task.CreatedAt, rows[0].task.CreatedAt
 	for _, row := range rows[1:] {
 		if at := row.task.CreatedAt; at.Before(first) {
@@ -237,16 +233,16 @@ func inTx(ctx context.Context, on *sqlx.DB, use func(tx *sqlx.Tx) error) error {
 
 // record writes an attempt and what follows from it, in company if there is any
 // and also when ctx has ended. It returns when that is committed.
-func (s *Service) record(ctx context.Context, row madeAttempt) error {
+func (s *Service) record(ctx context.Context, row *madeAttempt) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	task, attempt := row.task, row.attempt
 	row.params = newAttemptParams(attempt)
 	row.outcome = s.outcome(row.number, attempt, s.DB.Now().UTC())
-	moved, err := s.records.do(ctx, errand[madeAttempt, bool]{
+	moved, err := s.records.do(ctx, errand[*madeAttempt, bool]{
 		db:    s.DB,
 		calls: &s.Calls,
-		key:   func(row madeAttempt) string { return string(row.task.UID[:]) },
+		key:   func(row *madeAttempt) string { return string(row.task.UID[:]) },
 		run:   recordMany,
 	}, row)
 	if err != nil {
@@ -271,7 +267,7 @@ func (s *Service) record(ctx context.Context, row madeAttempt) error {
 }
 
 // observe tells whoever counts attempts of one.
-func (s *Service) observe(row madeAttempt) {
+func (s *Service) observe(row *madeAttempt) {
 	if s.Observe == nil {
 		return
 	}

@@ -28,7 +28,7 @@ type Service struct {
 	notices notices
 	lanes   lanes
 	loads   group[DeliverArgs, *assignment]
-	records group[madeAttempt, bool]
+	records group[*madeAttempt, bool]
 	slots   group[assignment, bool]
 }
 
