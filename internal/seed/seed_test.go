@@ -72,8 +72,13 @@ func TestFillMakesLikeRowsEveryTime(t *testing.T) {
 			SELECT string_agg(line, '; ' ORDER BY line)
 			  FROM (SELECT concat_ws(' ', status, count(*)) AS line FROM applications GROUP BY status
 			         UNION ALL
-			        SELECT concat_ws(' ', state, attempt_count, count(*))
-			          FROM deliveries GROUP BY state, attempt_count
+			        SELECT concat_ws(' ', p.name, m.name, count(*))
+			          FROM applications JOIN merchants m USING (merchant_uid)
+			          JOIN partners p ON p.partner_uid = m.partner_uid GROUP BY p.name, m.name
+			         UNION ALL
+			        SELECT concat_ws(' ', s.url, d.state, d.attempt_count, count(*))
+			          FROM deliveries d JOIN subscriptions s USING (subscription_uid)
+			         GROUP BY s.url, d.state, d.attempt_count
 			         UNION ALL
 			        SELECT concat_ws(' ', action, count(*)) FROM audit_log GROUP BY action) lines`)
 		if err != nil {

@@ -46,10 +46,12 @@ const makeSubscriptions = `
 	                                   merchant_uids, change, changed_by, changed_at)
 	SELECT subscription_uid, 1, url, auth, events, '{}', 'created', 'seed', $1 FROM made`
 
-// makeApplications: $1 how many, $2 since, $3 until. Few merchants have most.
+// makeApplications: $1 how many, $2 since, $3 until. Few merchants have most, the
+// same each time.
 const makeApplications = `
 	WITH m AS (
-		SELECT m.*, row_number() OVER (ORDER BY m.merchant_uid) AS place, count(*) OVER () AS total
+		SELECT m.*, row_number() OVER (ORDER BY md5(p.name || m.name)) AS place,
+		       count(*) OVER () AS total
 		  FROM merchants m JOIN partners p USING (partner_uid) WHERE p.name LIKE '%(seed %'
 	), picked AS MATERIALIZED (
 		SELECT n, 1 + floor(power(random(), 2.5) * (SELECT max(total) FROM m))::bigint AS place,
@@ -106,7 +108,7 @@ const makeEmails = `
 // that batches can pick from them at random.
 const makeScaffold = dropScaffold + `
 	CREATE UNLOGGED TABLE seed_subscriptions AS
-	SELECT row_number() OVER (ORDER BY md5(s.subscription_uid::text)) AS place,
+	SELECT row_number() OVER (ORDER BY md5(s.url)) AS place,
 	       s.subscription_uid, s.partner_uid, s.events, s.url,
 	       (SELECT count(*) FROM applications a WHERE a.partner_uid = s.partner_uid) AS applications
 	  FROM subscriptions s JOIN partners p USING (partner_uid)
