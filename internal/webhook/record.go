@@ -50,7 +50,7 @@ func (s *Service) outcome(number int, attempt Attempt, now time.Time) outcome {
 // twice.
 //
 // The job of the run goes: all that it was for is in the attempt, and to change
-// its state would cost a third of what the attempt costs.
+// its state would cost half of what the attempt costs.
 //
 // Rows come in the order of their keys, so that two processes which meet in the
 // same rows wait for each other and do not lock each other out. The last two
