@@ -68,6 +68,19 @@ func TestMeasuresEverything(t *testing.T) {
 	}
 }
 
+func TestStealOf(t *testing.T) {
+	t.Parallel()
+	stolen, all, err := stealOf("cpu  100 5 40 1000 20 0 15 20 7 0\ncpu0 50 2 20 500 10 0 7 10 7 0\n")
+	if stolen != 20 || all != 1200 || err != nil {
+		t.Errorf("stolen are %d of %d (%v), want 20 of 1200", stolen, all, err)
+	}
+	for _, text := range []string{"", "cpu", "cpu 1 2 3 4 5 6 7", "cpu 1 2 3 4 5 6 7 x"} {
+		if _, _, err := stealOf(text); err == nil {
+			t.Errorf("%q was read without an error", text)
+		}
+	}
+}
+
 func isFigure(value float64) bool { return value > 0 && !math.IsInf(value, 0) }
 
 // figures are the names of the table, in its order.
@@ -188,7 +201,7 @@ func TestReport(t *testing.T) {
 		"memory",
 		"upload 2.07 MiB 0.00 MiB 0.00 none",
 	}
-	if diff := cmp.Diff(want, lines[2:]); diff != "" {
+	if diff := cmp.Diff(want, lines[3:]); diff != "" {
 		t.Errorf("the table (-want +got):\n%s\n%s", diff, text.String())
 	}
 	var document bytes.Buffer

@@ -24,14 +24,18 @@ type machine struct {
 	Load string `json:"load"`
 	// CommitMS is what a transaction takes that changes one row, the median.
 	CommitMS float64 `json:"commit_ms"`
+	// Stolen is the share of the processors, from 0 to 1, that other guests of the
+	// same host had during the run while this one wanted them.
+	Stolen float64 `json:"stolen"`
 }
 
-// String describes the machine in two lines.
+// String describes the machine in three lines.
 func (m machine) String() string {
 	return fmt.Sprintf("%s, %d cores (%s), load before the run %s\n"+
-		"%s, Postgres %s beside it, fsync %s: one row changed and committed in %.2f ms",
+		"%s, Postgres %s beside it, fsync %s: one row changed and committed in %.2f ms\n"+
+		"%.1f %% of the processors' time was stolen by other guests of the host",
 		m.At.Format("2006-01-02 15:04 MST"), m.Cores, m.CPU, m.Load,
-		m.Go, m.Postgres, m.Fsync, m.CommitMS)
+		m.Go, m.Postgres, m.Fsync, m.CommitMS, m.Stolen*100)
 }
 
 func describeMachine(ctx context.Context, c *cluster) (machine, error) {

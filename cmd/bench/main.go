@@ -229,6 +229,10 @@ func measure(ctx context.Context, o options, progress io.Writer) (result *report
 	if b.report.Machine, err = describeMachine(ctx, cluster); err != nil {
 		return nil, err
 	}
+	stolen, err := stolenClock()
+	if err != nil {
+		return nil, err
+	}
 	for _, section := range sections {
 		if !slices.Contains(o.sections, section.name) {
 			continue
@@ -237,7 +241,8 @@ func measure(ctx context.Context, o options, progress io.Writer) (result *report
 			return nil, fmt.Errorf("measuring %s: %w", section.name, err)
 		}
 	}
-	return b.report, nil
+	b.report.Machine.Stolen, err = stolen()
+	return b.report, err
 }
 
 // say tells what takes time.

@@ -83,3 +83,46 @@ func (b *bench) clock(n int) (stop func() (timing, error), err error) {
 		return took, err
 	}, nil
 }
+
+// stolenClock measures which share of the processors the host gave to others.
+func stolenClock() (stop func() (float64, error), err error) {
+	stolen, all, err := hostTime()
+	if err != nil {
+		return nil, err
+	}
+	return func() (float64, error) {
+		stolenAfter, allAfter, err := hostTime()
+		return float64(stolenAfter-stolen) / float64(max(allAfter-all, 1)), err
+	}, nil
+}
+
+// hostTime is the time of all processors that was stolen and the whole of it, in
+// ticks since the machine's start.
+func hostTime() (stolen, all int64, err error) {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0, fmt.Errorf("reading the processors' time: %w", err)
+	}
+	return stealOf(string(text))
+}
+
+// stealOf reads the first line of /proc/stat: user, nice, system, idle, waiting,
+// interrupts, soft interrupts and stolen; what follows is in the first two already
+// (proc_stat(5)).
+func stealOf(text string) (stolen, all int64, err error) {
+	line, _, _ := strings.Cut(text, "\n")
+	fields := strings.Fields(line)
+	const first, steal = 1, 8
+	if len(fields) <= steal {
+		return 0, 0, fmt.Errorf("the processors' time is not as expected: %q", line)
+	}
+	for at := first; at <= steal; at++ {
+		n, err := strconv.ParseInt(fields[at], 10, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("the processors' time is not as expected: %q", line)
+		}
+		all += n
+		stolen = n
+	}
+	return stolen, all, nil
+}

@@ -77,14 +77,23 @@ func (h *house) floorQueue(ctx context.Context, n int, do task) (*queue, *floorW
 	return q, worker, err
 }
 
-// wait returns when the last job is done.
-func (w *floorWorker) wait(ctx context.Context) error {
+// wait returns when the last job is done and the queue has written that down, as
+// an attempt of the program ends when it is recorded.
+func (w *floorWorker) wait(ctx context.Context, db *postgres.DB) error {
 	select {
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-w.done:
-		return nil
 	}
+	return waitUntil(ctx, func() (bool, error) {
+		var open bool
+		err := db.GetContext(ctx, &open, `
+			SELECT EXISTS (
+			           SELECT
+			             FROM river_job
+			            WHERE state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))`)
+		return !open, err
+	})
 }
 
 // emptyJobs is the floor of the queue alone.
@@ -128,7 +137,7 @@ func (b *bench) backlogOfJobs(ctx context.Context, do task) (took timing, err er
 	}
 	err = q.start(ctx)
 	if err == nil {
-		err = worker.wait(ctx)
+		err = worker.wait(ctx, h.db)
 	}
 	took, clockErr := stop()
 	return took, errors.Join(err, clockErr, q.stop(ctx))
@@ -166,7 +175,7 @@ func (b *bench) streamedJobs(ctx context.Context, targets *receivers) (took timi
 		return h.db.InTx(ctx, func(tx *postgres.Tx) error { return insertJob(ctx, inserter, tx, i) })
 	})
 	if err == nil {
-		err = worker.wait(ctx)
+		err = worker.wait(ctx, h.db)
 	}
 	took, clockErr := stop()
 	return took, errors.Join(err, clockErr)
