@@ -1,0 +1,65 @@
+package application_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/application/applicationtest"
+)
+
+// TestDatabaseKeepsTheRulesOfApplications tries to write each value that no
+// application may have past the services, into a new row and into an old one.
+func TestDatabaseKeepsTheRulesOfApplications(t *testing.T) {
+	t.Parallel()
+	w := applicationtest.New(t)
+	app := w.Application(t)
+	tests := []struct {
+		column, value, constraint string
+	}{
+		{"source", `"mail"`, "applications_source_check"},
+		{"status", `"approved"`, "applications_status_check"},
+		{"communications", `"off"`, "applications_communications_check"},
+		{
+			"external_reference", `"` + strings.Repeat("x", 201) + `"`,
+			"applications_external_reference_check",
+		},
+		{"requested_amount", `0`, "applications_requested_amount_check"},
+		{"borrower_annual_income", `-0.01`, "applications_borrower_annual_income_check"},
+		{"document_status", `"DOCUMENT_LOST"`, "applications_document_status_check"},
+		{"offer_selected", `true`, "applications_check"},
+		{
+			"selected_product_uid", `"` + uuid.NewString() + `"`,
+			"applications_check",
+		},
+	}
+	for _, test := range tests {
+		t.Run(test.column, func(t *testing.T) {
+			t.Parallel()
+			change := fmt.Sprintf(`{%q: %s}`, test.column, test.value)
+			for kind, statement := range map[string]string{
+				"update": fmt.Sprintf(`
+					UPDATE applications a
+					   SET %[1]s = (jsonb_populate_record(a, $2::jsonb)).%[1]s
+					 WHERE application_uid = $1`, test.column),
+				"insert": `
+					INSERT INTO applications
+					SELECT (jsonb_populate_record(a, $2::jsonb || jsonb_build_object(
+					           'application_uid', gen_random_uuid()))).*
+					  FROM applications a
+					 WHERE application_uid = $1`,
+			} {
+				_, err := w.DB.ExecContext(t.Context(), statement, app.UID, change)
+				fault, ok := errors.AsType[*pq.Error](err)
+				if !ok || fault.Constraint != test.constraint || fault.Code != "23514" {
+					t.Errorf("%s: the database answered %v, want a violation of %s", kind, err,
+						test.constraint)
+				}
+			}
+		})
+	}
+}
