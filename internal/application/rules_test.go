@@ -10,6 +10,7 @@ import (
 	"github.com/lib/pq"
 
 	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/lending"
 )
 
 // TestDatabaseKeepsTheRulesOfApplications tries to write each value that no
@@ -61,5 +62,43 @@ func TestDatabaseKeepsTheRulesOfApplications(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDatabaseTakesWhatApplicationsMayBe: at the bounds of the rules, and without
+// the values that may be missing.
+func TestDatabaseTakesWhatApplicationsMayBe(t *testing.T) {
+	t.Parallel()
+	w := applicationtest.New(t)
+	app := w.Application(t)
+	for _, change := range []string{
+		`source = 'console'`,
+		`source = 'partner'`,
+		`communications = 'paused'`,
+		`communications = 'enabled'`,
+		`external_reference = repeat('x', 200)`,
+		`external_reference = NULL`,
+		`requested_amount = 0.01`,
+		`borrower_annual_income = 0`,
+		`borrower_annual_income = NULL`,
+		`document_status = 'DOCUMENT_SENT'`,
+		`document_status = 'DOCUMENT_SIGNED'`,
+		`document_status = NULL`,
+	} {
+		if _, err := w.DB.ExecContext(t.Context(),
+			`UPDATE applications SET `+change+` WHERE application_uid = $1`, app.UID); err != nil {
+			t.Errorf("%s: %v", change, err)
+		}
+	}
+	for _, status := range []lending.ApplicationStatus{
+		lending.StatusPendingReview, lending.StatusHardPullAuthorization, lending.StatusHardPull,
+		lending.StatusPendClearance, lending.StatusApproved, lending.StatusDeclined,
+		lending.StatusClosed,
+	} {
+		if _, err := w.DB.ExecContext(t.Context(),
+			`UPDATE applications SET status = $2 WHERE application_uid = $1`, app.UID,
+			string(status)); err != nil {
+			t.Errorf("%s: %v", status, err)
+		}
 	}
 }

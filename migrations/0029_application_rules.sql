@@ -1,7 +1,7 @@
 -- +goose Up
 -- PostgreSQL reads the text of every CHECK anew in each statement that writes to its table, all
 -- of them for whatever column. For the tables that an event writes to, that was a quarter of the
--- statement. The same rules stand in functions now, which a session reads once.
+-- statement. Their rules stand in functions now, which a session reads once.
 --
 -- An application is checked when what the rules are about is written, which the time of its last
 -- event, moved by every event, is not. The names are those of the constraints.
@@ -37,6 +37,8 @@ CREATE TRIGGER applications_rules
         requested_amount, borrower_annual_income, document_status, offer_selected,
         selected_product_uid ON applications
     FOR EACH ROW EXECUTE FUNCTION drawbridge_check_application();
+-- As a constraint would be, it is heeded by replication too.
+ALTER TABLE applications ENABLE ALWAYS TRIGGER applications_rules;
 ALTER TABLE applications
     DROP CONSTRAINT applications_source_check,
     DROP CONSTRAINT applications_status_check,
@@ -47,54 +49,16 @@ ALTER TABLE applications
     DROP CONSTRAINT applications_document_status_check,
     DROP CONSTRAINT applications_check;
 
--- +goose StatementBegin
-CREATE FUNCTION drawbridge_delivery_is_sound(
-    state text, attempt_count integer, next_attempt_at timestamptz, queued boolean,
-    parked boolean, held boolean, resend_of uuid, resent_by text
-) RETURNS boolean LANGUAGE plpgsql IMMUTABLE PARALLEL SAFE AS $$
-BEGIN
-    RETURN CASE
-               WHEN next_attempt_at IS NULL THEN state IN ('delivered', 'failed', 'cancelled')
-               ELSE state IN ('pending', 'retrying')
-           END
-       AND attempt_count BETWEEN 0 AND 3
-       AND queued::integer + parked::integer + held::integer <= 1
-       AND (resend_of IS NULL) = (resent_by IS NULL);
-END
-$$;
--- +goose StatementEnd
--- The rows that are there were checked by what this replaces.
-ALTER TABLE deliveries
-    ADD CONSTRAINT deliveries_sound CHECK (drawbridge_delivery_is_sound(
-        state, attempt_count, next_attempt_at, queued, parked, held, resend_of, resent_by)) NOT VALID,
-    DROP CONSTRAINT deliveries_state_check,
-    DROP CONSTRAINT deliveries_attempt_count_check,
-    DROP CONSTRAINT deliveries_check,
-    DROP CONSTRAINT deliveries_check1,
-    DROP CONSTRAINT deliveries_check2;
-
--- A traceparent has one length only, and one writer.
-ALTER TABLE events DROP CONSTRAINT events_traceparent_check;
-
 -- +goose Down
-ALTER TABLE events ADD CONSTRAINT events_traceparent_check CHECK (length(traceparent) <= 100);
-ALTER TABLE deliveries
-    ADD CONSTRAINT deliveries_state_check CHECK (state IN ('pending', 'delivered', 'retrying',
-        'failed', 'cancelled')),
-    ADD CONSTRAINT deliveries_attempt_count_check CHECK (attempt_count BETWEEN 0 AND 3),
-    ADD CONSTRAINT deliveries_check
-        CHECK ((next_attempt_at IS NULL) = (state NOT IN ('pending', 'retrying'))),
-    ADD CONSTRAINT deliveries_check1
-        CHECK (queued::integer + parked::integer + held::integer <= 1),
-    ADD CONSTRAINT deliveries_check2 CHECK ((resend_of IS NULL) = (resent_by IS NULL)),
-    DROP CONSTRAINT deliveries_sound;
-DROP FUNCTION drawbridge_delivery_is_sound;
 ALTER TABLE applications
     ADD CONSTRAINT applications_source_check CHECK (source IN ('partner', 'console')),
-    ADD CONSTRAINT applications_status_check CHECK (status IN ('Pending Review',
-        'Hard Pull Authorization', 'Hard Pull', 'Pend Clearance', 'Approved', 'Declined', 'Closed')),
-    ADD CONSTRAINT applications_communications_check CHECK (communications IN ('paused', 'enabled')),
-    ADD CONSTRAINT applications_external_reference_check CHECK (length(external_reference) <= 200),
+    ADD CONSTRAINT applications_status_check
+        CHECK (status IN ('Pending Review', 'Hard Pull Authorization', 'Hard Pull',
+                          'Pend Clearance', 'Approved', 'Declined', 'Closed')),
+    ADD CONSTRAINT applications_communications_check
+        CHECK (communications IN ('paused', 'enabled')),
+    ADD CONSTRAINT applications_external_reference_check
+        CHECK (length(external_reference) <= 200),
     ADD CONSTRAINT applications_requested_amount_check CHECK (requested_amount > 0),
     ADD CONSTRAINT applications_borrower_annual_income_check CHECK (borrower_annual_income >= 0),
     ADD CONSTRAINT applications_document_status_check

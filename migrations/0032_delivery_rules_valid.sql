@@ -1,5 +1,5 @@
 -- +goose Up
--- On its own, because it reads all deliveries, and holds nobody up only where nothing else has.
+-- On its own, because it reads all deliveries, beside those who write them.
 ALTER TABLE deliveries VALIDATE CONSTRAINT deliveries_sound;
 
 -- +goose Down
