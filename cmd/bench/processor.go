@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/prometheus/procfs"
 )
 
 // clockTick is the unit in which Linux tells of other processes' time.
@@ -84,45 +86,38 @@ func (b *bench) clock(n int) (stop func() (timing, error), err error) {
 	}, nil
 }
 
-// stolenClock measures which share of the processors the host gave to others.
+// stolenClock measures which share of the processors, from 0 to 1, the host gave to
+// others.
 func stolenClock() (stop func() (float64, error), err error) {
-	stolen, all, err := hostTime()
+	before, err := allProcessors()
 	if err != nil {
 		return nil, err
 	}
 	return func() (float64, error) {
-		stolenAfter, allAfter, err := hostTime()
-		return float64(stolenAfter-stolen) / float64(max(allAfter-all, 1)), err
+		after, err := allProcessors()
+		stolen, all := after.Steal-before.Steal, wholeTime(after)-wholeTime(before)
+		if err != nil || all <= 0 {
+			return 0, err
+		}
+		return stolen / all, nil
 	}, nil
 }
 
-// hostTime is the time of all processors that was stolen and the whole of it, in
-// ticks since the machine's start.
-func hostTime() (stolen, all int64, err error) {
-	text, err := os.ReadFile("/proc/stat")
+// allProcessors is what the machine's processors did since its start, in seconds.
+func allProcessors() (procfs.CPUStat, error) {
+	kernel, err := procfs.NewDefaultFS()
 	if err != nil {
-		return 0, 0, fmt.Errorf("reading the processors' time: %w", err)
+		return procfs.CPUStat{}, fmt.Errorf("reading the processors' time: %w", err)
 	}
-	return stealOf(string(text))
+	stat, err := kernel.Stat()
+	if err != nil {
+		return procfs.CPUStat{}, fmt.Errorf("reading the processors' time: %w", err)
+	}
+	return stat.CPUTotal, nil
 }
 
-// stealOf reads the first line of /proc/stat: user, nice, system, idle, waiting,
-// interrupts, soft interrupts and stolen; what follows is in the first two already
-// (proc_stat(5)).
-func stealOf(text string) (stolen, all int64, err error) {
-	line, _, _ := strings.Cut(text, "\n")
-	fields := strings.Fields(line)
-	const first, steal = 1, 8
-	if len(fields) <= steal {
-		return 0, 0, fmt.Errorf("the processors' time is not as expected: %q", line)
-	}
-	for at := first; at <= steal; at++ {
-		n, err := strconv.ParseInt(fields[at], 10, 64)
-		if err != nil {
-			return 0, 0, fmt.Errorf("the processors' time is not as expected: %q", line)
-		}
-		all += n
-		stolen = n
-	}
-	return stolen, all, nil
+// wholeTime is the sum of all kinds of time; that of guests is among the others
+// already (proc_stat(5)).
+func wholeTime(c procfs.CPUStat) float64 {
+	return c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal
 }

@@ -90,11 +90,7 @@ func TestDatabaseTakesWhatApplicationsMayBe(t *testing.T) {
 			t.Errorf("%s: %v", change, err)
 		}
 	}
-	for _, status := range []lending.ApplicationStatus{
-		lending.StatusPendingReview, lending.StatusHardPullAuthorization, lending.StatusHardPull,
-		lending.StatusPendClearance, lending.StatusApproved, lending.StatusDeclined,
-		lending.StatusClosed,
-	} {
+	for _, status := range lending.AllApplicationStatuses() {
 		if _, err := w.DB.ExecContext(t.Context(),
 			`UPDATE applications SET status = $2 WHERE application_uid = $1`, app.UID,
 			string(status)); err != nil {
