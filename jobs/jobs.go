@@ -58,6 +58,11 @@ const (
 	choreWorkers   = 2
 )
 
+// FetchCooldown is the least time between two fetches of a queue. A fetch takes
+// what has come in since the last, so an event that comes just after one waits
+// for this long. Shorter ones deliver no more, and cost more commits.
+const FetchCooldown = 2 * time.Millisecond
+
 // Config returns the settings of the queue's working client.
 func Config(deps Deps) *river.Config {
 	workers := river.NewWorkers()
@@ -79,12 +84,10 @@ func Config(deps Deps) *river.Config {
 			queueChores:       {MaxWorkers: choreWorkers},
 			queueHealth:       {MaxWorkers: healthWorkers},
 		},
-		Workers:      workers,
-		Middleware:   deps.middleware(),
-		PeriodicJobs: append(periodicJobs(), healthJobs()...),
-		// A fetch takes what has come in since the last: the shorter the pause
-		// between fetches, the sooner a delivery leaves.
-		FetchCooldown: 5 * time.Millisecond,
+		Workers:       workers,
+		Middleware:    deps.middleware(),
+		PeriodicJobs:  append(periodicJobs(), healthJobs()...),
+		FetchCooldown: FetchCooldown,
 		// Notifications announce new jobs; polling only covers a lost one.
 		FetchPollInterval:    time.Second,
 		RescueStuckJobsAfter: queueRescue,

@@ -146,6 +146,34 @@ func TestSmallStepsAreTakenOneAtATime(t *testing.T) {
 	}
 }
 
+// TestUnknownEndpointsTakeTurnsAmongThemselves lets endpoints that nobody has seen
+// answer take all of their turns and keep them.
+func TestUnknownEndpointsTakeTurnsAmongThemselves(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var all lanes
+		unknown, quick := all.of([16]byte{1}), all.of([16]byte{2})
+		quick.mean.Store(int64(time.Millisecond))
+		began := time.Now()
+		for range quickSends {
+			defer all.turn(t.Context(), unknown, nil)()
+		}
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("with room for them the first requests waited for %s", waited)
+		}
+		all.turn(t.Context(), unknown, nil)()
+		if waited := time.Since(began); waited != quickPatience {
+			t.Errorf("one more request to an unknown endpoint waited for %s, want %s",
+				waited, quickPatience)
+		}
+		began = time.Now()
+		all.turn(t.Context(), quick, nil)()
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("a request to a quick endpoint waited for %s behind unknown ones", waited)
+		}
+	})
+}
+
 // TestRequestsStandBackForCallsUnderLoad lets a request wait for its turn behind
 // others while two calls are open.
 func TestRequestsStandBackForCallsUnderLoad(t *testing.T) {

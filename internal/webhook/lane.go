@@ -21,10 +21,11 @@ const (
 	lanePatience = 200 * time.Millisecond
 	// quickMean is the mean duration up to which waiting for a place is short.
 	quickMean = 100 * time.Millisecond
-	// quickSends is how many requests to quick endpoints a process makes at a time:
-	// enough to keep the processors busy, and few enough that who else needs them,
-	// the API first of all, does not queue behind hundreds.
-	quickSends = 8
+	// quickSends is how many requests to quick endpoints a process makes at a time,
+	// and how many to unknown ones: enough to keep the processors busy, and few
+	// enough that who else needs them, the API first of all, does not queue behind
+	// hundreds.
+	quickSends = 4
 	// quickPatience is how long a request waits for its turn among those. It is
 	// short, because an endpoint that was quick may have begun to hang.
 	quickPatience = 20 * time.Millisecond
@@ -50,8 +51,10 @@ type lane struct {
 type lanes struct {
 	mu    sync.Mutex
 	byUID map[uuid.UUID]*lane
-	// quick has room for the requests to quick endpoints.
-	quick chan struct{}
+	// quick has room for the requests to quick endpoints, fresh for those to endpoints
+	// that have not shown yet how fast they are: should they hang, they hold up none
+	// of the quick.
+	quick, fresh chan struct{}
 }
 
 // turn waits until a request of the lane may use the processors and returns what
@@ -59,20 +62,24 @@ type lanes struct {
 // request that had to wait lets calls go first, too.
 func (l *lanes) turn(ctx context.Context, lane *lane, calls *Calls) (end func()) {
 	mean := time.Duration(lane.mean.Load())
-	if mean == 0 || mean > quickMean {
+	if mean > quickMean {
 		return func() {}
 	}
+	places := l.quick
+	if mean == 0 {
+		places = l.fresh
+	}
 	select {
-	case l.quick <- struct{}{}:
-		return func() { <-l.quick }
+	case places <- struct{}{}:
+		return func() { <-places }
 	default:
 	}
 	defer calls.standBack(ctx)
 	timer := time.NewTimer(quickPatience)
 	defer timer.Stop()
 	select {
-	case l.quick <- struct{}{}:
-		return func() { <-l.quick }
+	case places <- struct{}{}:
+		return func() { <-places }
 	case <-timer.C:
 	case <-ctx.Done():
 	}
@@ -85,6 +92,7 @@ func (l *lanes) of(uid uuid.UUID) *lane {
 	if l.byUID == nil {
 		l.byUID = make(map[uuid.UUID]*lane)
 		l.quick = make(chan struct{}, quickSends)
+		l.fresh = make(chan struct{}, quickSends)
 	}
 	found, ok := l.byUID[uid]
 	if !ok {
