@@ -29,12 +29,18 @@ func (o Options) settings() map[string]string {
 		"log_timezone":    "UTC",
 		"max_connections": "200",
 		"timezone":        "UTC",
+		// What a commit waits for is the disk, and what keeps the disk busy is written
+		// twice: a checkpoint has every page logged whole once more, and a page that
+		// does not fit in memory goes out before its time.
+		"max_wal_size":    "4GB",
+		"shared_buffers":  "256MB",
+		"wal_compression": "on",
 	}
 	if o.Volatile {
 		settings["fsync"] = "off"
 		settings["full_page_writes"] = "off"
 		settings["max_connections"] = "300"
-		settings["shared_buffers"] = "256MB"
+		settings["max_wal_size"] = "1GB"
 		settings["synchronous_commit"] = "off"
 	}
 	return settings

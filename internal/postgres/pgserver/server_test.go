@@ -45,6 +45,7 @@ func TestSettings(t *testing.T) {
 			"fsync": "on", "full_page_writes": "on", "synchronous_commit": "on",
 			"listen_addresses": "127.0.0.1", "unix_socket_directories": "",
 			"password_encryption": "scram-sha-256", "server_encoding": "UTF8", "TimeZone": "UTC",
+			"max_wal_size": "4GB", "shared_buffers": "256MB",
 		}},
 		{"test data is fast", pgserver.StartTemporary, map[string]string{
 			"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off",
