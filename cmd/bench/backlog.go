@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
-
-	"github.com/google/uuid"
 
 	"drawbridge/internal/webhook"
 )
@@ -18,11 +15,11 @@ const calledRate = 20
 // backlog500k measures how fast a worker delivers while very many deliveries wait
 // behind those, beside an empty start, and what the API's callers notice.
 func (b *bench) backlog500k(ctx context.Context) error {
-	empty, err := b.drain(ctx, b.sizes.drained)
+	empty, err := b.drain(ctx, b.sizes.drained, (b.sizes.called+2)/3)
 	if err != nil {
 		return err
 	}
-	full, err := b.drain(ctx, b.sizes.waiting)
+	full, err := b.drain(ctx, b.sizes.waiting, b.sizes.called)
 	if err != nil {
 		return err
 	}
@@ -55,8 +52,8 @@ type drained struct {
 }
 
 // drain begins to work off a backlog and stops when as many were delivered as
-// are measured.
-func (b *bench) drain(ctx context.Context, waiting int) (found drained, err error) {
+// are measured, and all calls were made.
+func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained, err error) {
 	b.say("a backlog of %d deliveries", waiting)
 	set, err := b.stage(ctx, scene{endpoints: b.sizes.endpoints})
 	if err != nil {
@@ -68,7 +65,7 @@ func (b *bench) drain(ctx context.Context, waiting int) (found drained, err erro
 		return drained{}, err
 	}
 	defer func() { err = errors.Join(err, a.closeServer()) }()
-	calls := calledRate * b.sizes.called
+	calls := calledRate * seconds
 	original, err := set.house.newApplication(ctx, a.owner, a.product, opened)
 	if err != nil {
 		return drained{}, err
@@ -81,9 +78,6 @@ func (b *bench) drain(ctx context.Context, waiting int) (found drained, err erro
 		return drained{}, err
 	}
 	if err := settle(ctx, set.house.db); err != nil {
-		return drained{}, err
-	}
-	if err := a.connect(ctx); err != nil {
 		return drained{}, err
 	}
 	if _, err := a.paced(ctx, uids[:10]); err != nil { // connections, plans
@@ -112,28 +106,6 @@ func (b *bench) drain(ctx context.Context, waiting int) (found drained, err erro
 	var clockErr error
 	found.delivered, clockErr = clock()
 	return found, errors.Join(err, clockErr, <-called, stop())
-}
-
-// paced draws on one application after the other at a steady rate, over one
-// connection, and tells how long each call took.
-func (a *apiRun) paced(ctx context.Context, uids []uuid.UUID) (timing, error) {
-	draw := operations[0]
-	ticker := time.NewTicker(time.Second / calledRate)
-	defer ticker.Stop()
-	var took timing
-	for _, uid := range uids {
-		began := time.Now()
-		if err := a.callers[0].do(draw.request(a, uid)); err != nil {
-			return timing{}, err
-		}
-		took.each = append(took.each, time.Since(began))
-		select {
-		case <-ctx.Done():
-			return timing{}, context.Cause(ctx)
-		case <-ticker.C:
-		}
-	}
-	return took, nil
 }
 
 // closeServer ends what open began.

@@ -20,7 +20,7 @@
 //	deliveries.go  backlog and stream; queue.go makes their floors
 //	isolation.go   healthy endpoints beside sick ones
 //	processes.go   several working processes beside one
-//	backlog.go     a very long backlog, and the API meanwhile
+//	backlog.go     a very long backlog, and the API meanwhile, called by outside.go
 //	upload.go      memory of the real program
 //	start.go       its start
 //	lists.go       the console's lists
@@ -48,7 +48,12 @@ var errUsage = errors.New("wrong usage")
 func main() {
 	heap.Loosen() // as the program does
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := command(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	var err error
+	if isOutside(os.Args) {
+		err = callFromOutside(ctx, os.Stdin, os.Stdout)
+	} else {
+		err = command(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
 	stop()
 	os.Exit(exitStatus(err))
 }
@@ -94,7 +99,8 @@ type sizes struct {
 	// how many per process to slow and to very slow ones.
 	isolated, slow, slower int
 	// waiting is the length of the long backlog, drained how much of it is
-	// measured, called for how many seconds the API is called meanwhile.
+	// measured, called for how many seconds the API is called meanwhile, and a third
+	// as long beside the empty start.
 	waiting, drained, called int
 	// starts is how often the program is started, visits how often a list of the
 	// console is asked for, beside so many seeded deliveries.
@@ -104,12 +110,12 @@ type sizes struct {
 var (
 	fullSizes = sizes{
 		rate: 50, seconds: 20, operations: 4000, rounds: 4, events: 20_000, endpoints: 50,
-		isolated: 5000, slow: 6000, slower: 1200, waiting: 500_000, drained: 40_000, called: 20,
+		isolated: 5000, slow: 6000, slower: 1200, waiting: 500_000, drained: 40_000, called: 60,
 		starts: 7, visits: 60, seeded: 200_000,
 	}
 	quickSizes = sizes{
 		rate: 50, seconds: 4, operations: 800, rounds: 2, events: 2_000, endpoints: 50,
-		isolated: 800, slow: 1200, slower: 400, waiting: 50_000, drained: 4_000, called: 2,
+		isolated: 800, slow: 1200, slower: 400, waiting: 50_000, drained: 4_000, called: 3,
 		starts: 3, visits: 20, seeded: 20_000,
 	}
 )
