@@ -110,7 +110,7 @@ type sizes struct {
 var (
 	fullSizes = sizes{
 		rate: 50, seconds: 20, operations: 4000, rounds: 4, events: 20_000, endpoints: 50,
-		isolated: 5000, slow: 6000, slower: 1200, waiting: 500_000, drained: 40_000, called: 60,
+		isolated: 5000, slow: 6000, slower: 1200, waiting: 500_000, drained: 40_000, called: 90,
 		starts: 7, visits: 60, seeded: 200_000,
 	}
 	quickSizes = sizes{

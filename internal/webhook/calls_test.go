@@ -147,7 +147,7 @@ func TestSmallStepsAreTakenOneAtATime(t *testing.T) {
 }
 
 // TestUnknownEndpointsTakeTurnsAmongThemselves lets endpoints that nobody has seen
-// answer take all of their turns and keep them.
+// answer take all of their turns and hang.
 func TestUnknownEndpointsTakeTurnsAmongThemselves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -170,6 +170,12 @@ func TestUnknownEndpointsTakeTurnsAmongThemselves(t *testing.T) {
 		all.turn(t.Context(), quick, nil)()
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("a request to a quick endpoint waited for %s behind unknown ones", waited)
+		}
+		<-time.After(quickMean)
+		began = time.Now()
+		all.turn(t.Context(), unknown, nil)()
+		if waited := time.Since(began); waited != 0 {
+			t.Errorf("a request waited for %s behind others that were found to be slow", waited)
 		}
 	})
 }

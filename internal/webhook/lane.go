@@ -27,7 +27,7 @@ const (
 	// hundreds.
 	quickSends = 4
 	// quickPatience is how long a request waits for its turn among those. It is
-	// short, because an endpoint that was quick may have begun to hang.
+	// short, because endpoints that were quick may have begun to hang.
 	quickPatience = 20 * time.Millisecond
 )
 
@@ -71,7 +71,7 @@ func (l *lanes) turn(ctx context.Context, lane *lane, calls *Calls) (end func())
 	}
 	select {
 	case places <- struct{}{}:
-		return func() { <-places }
+		return turnEnd(places)
 	default:
 	}
 	defer calls.standBack(ctx)
@@ -79,11 +79,22 @@ func (l *lanes) turn(ctx context.Context, lane *lane, calls *Calls) (end func())
 	defer timer.Stop()
 	select {
 	case places <- struct{}{}:
-		return func() { <-places }
+		return turnEnd(places)
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 	return func() {}
+}
+
+// turnEnd returns what gives a place back. It goes back by itself once the endpoint
+// has shown that it is not quick: who waits uses no processor.
+func turnEnd(places chan struct{}) func() {
+	free := sync.OnceFunc(func() { <-places })
+	slow := time.AfterFunc(quickMean, free)
+	return func() {
+		slow.Stop()
+		free()
+	}
 }
 
 func (l *lanes) of(uid uuid.UUID) *lane {
