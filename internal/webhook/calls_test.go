@@ -154,28 +154,23 @@ func TestUnknownEndpointsTakeTurnsAmongThemselves(t *testing.T) {
 		var all lanes
 		unknown, quick := all.of([16]byte{1}), all.of([16]byte{2})
 		quick.mean.Store(int64(time.Millisecond))
-		began := time.Now()
+		took := func(lane *lane) time.Duration {
+			began := time.Now()
+			end := all.turn(t.Context(), lane, nil)
+			t.Cleanup(end)
+			return time.Since(began)
+		}
 		for range quickSends {
-			defer all.turn(t.Context(), unknown, nil)()
+			if waited := took(unknown); waited != 0 {
+				t.Errorf("with room for it a request waited for %s", waited)
+			}
 		}
-		if waited := time.Since(began); waited != 0 {
-			t.Errorf("with room for them the first requests waited for %s", waited)
-		}
-		all.turn(t.Context(), unknown, nil)()
-		if waited := time.Since(began); waited != quickPatience {
-			t.Errorf("one more request to an unknown endpoint waited for %s, want %s",
-				waited, quickPatience)
-		}
-		began = time.Now()
-		all.turn(t.Context(), quick, nil)()
-		if waited := time.Since(began); waited != 0 {
+		if waited := took(quick); waited != 0 {
 			t.Errorf("a request to a quick endpoint waited for %s behind unknown ones", waited)
 		}
-		<-time.After(quickMean)
-		began = time.Now()
-		all.turn(t.Context(), unknown, nil)()
-		if waited := time.Since(began); waited != 0 {
-			t.Errorf("a request waited for %s behind others that were found to be slow", waited)
+		if waited := took(unknown); waited != turnLength {
+			t.Errorf("one more waited for %s, want until the first turns are over, %s",
+				waited, turnLength)
 		}
 	})
 }

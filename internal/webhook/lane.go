@@ -29,6 +29,9 @@ const (
 	// quickPatience is how long a request waits for its turn among those. It is
 	// short, because endpoints that were quick may have begun to hang.
 	quickPatience = 20 * time.Millisecond
+	// turnLength is how long a turn lasts at most: a request without an answer by
+	// then waits for its endpoint and uses no processor.
+	turnLength = 10 * time.Millisecond
 )
 
 // lane is what a process knows of one subscription while it sends to it.
@@ -86,13 +89,12 @@ func (l *lanes) turn(ctx context.Context, lane *lane, calls *Calls) (end func())
 	return func() {}
 }
 
-// turnEnd returns what gives a place back. It goes back by itself once the endpoint
-// has shown that it is not quick: who waits uses no processor.
+// turnEnd returns what gives a place back, which happens by itself after turnLength.
 func turnEnd(places chan struct{}) func() {
 	free := sync.OnceFunc(func() { <-places })
-	slow := time.AfterFunc(quickMean, free)
+	over := time.AfterFunc(turnLength, free)
 	return func() {
-		slow.Stop()
+		over.Stop()
 		free()
 	}
 }
