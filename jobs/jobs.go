@@ -58,10 +58,10 @@ const (
 	choreWorkers   = 2
 )
 
-// FetchCooldown is the least time between two fetches of a queue. A fetch takes
+// fetchCooldown is the least time between two fetches of a queue. A fetch takes
 // what has come in since the last, so an event that comes just after one waits
 // for this long. Shorter ones deliver no more, and cost more commits.
-const FetchCooldown = 2 * time.Millisecond
+const fetchCooldown = 2 * time.Millisecond
 
 // Config returns the settings of the queue's working client.
 func Config(deps Deps) *river.Config {
@@ -87,7 +87,7 @@ func Config(deps Deps) *river.Config {
 		Workers:       workers,
 		Middleware:    deps.middleware(),
 		PeriodicJobs:  append(periodicJobs(), healthJobs()...),
-		FetchCooldown: FetchCooldown,
+		FetchCooldown: fetchCooldown,
 		// Notifications announce new jobs; polling only covers a lost one.
 		FetchPollInterval:    time.Second,
 		RescueStuckJobsAfter: queueRescue,

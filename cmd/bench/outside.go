@@ -42,7 +42,6 @@ func (a *apiRun) paced(ctx context.Context, uids []uuid.UUID) (timing, error) {
 		return timing{}, fmt.Errorf("finding this program: %w", err)
 	}
 	var answer, complaint bytes.Buffer
-	//nolint:gosec // G204: it is this program
 	caller := exec.CommandContext(ctx, self, outsideCommand)
 	caller.Stdin, caller.Stdout, caller.Stderr = bytes.NewReader(task), &answer, &complaint
 	if err := caller.Run(); err != nil {
