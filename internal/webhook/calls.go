@@ -15,7 +15,7 @@ const (
 	// takes small steps, one at a time, so that it finds the processors free.
 	callMemory = time.Second
 	// smallStep is how many deliveries share a statement then.
-	smallStep = 8
+	smallStep = 16
 )
 
 // Calls counts the calls that this process is answering. Somebody waits for each
