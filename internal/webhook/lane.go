@@ -26,8 +26,8 @@ const (
 	// enough that who else needs them, the API first of all, does not queue behind
 	// hundreds.
 	quickSends = 4
-	// quickPatience is how long a request waits for its turn among those. It is
-	// short, because endpoints that were quick may have begun to hang.
+	// quickPatience is how long a request waits for its turn among those: a busy
+	// process may delay it by no more.
 	quickPatience = 20 * time.Millisecond
 	// turnLength is how long a turn lasts at most: a request without an answer by
 	// then waits for its endpoint and uses no processor.

@@ -108,7 +108,7 @@ func (s *Service) MarkOrphans(ctx context.Context, patience time.Duration) (int6
 }
 
 // markOrphans asks for queued in a CASE, as the record of an attempt does for the
-// state: its plan, made anew each time, takes a quarter of the time.
+// state: planning it takes a quarter of the time.
 func markOrphans(ctx context.Context, tx *postgres.Tx, before time.Time) (int64, error) {
 	result, err := tx.ExecContext(ctx, `
 		WITH overdue AS (
