@@ -14,8 +14,13 @@ const (
 	// callMemory is how long after a call the next one is expected, and the engine
 	// takes small steps, one at a time, so that it finds the processors free.
 	callMemory = time.Second
-	// smallStep is how many deliveries share a statement then.
-	smallStep = 16
+	// smallStep is how many deliveries share a statement then. A step that stood back
+	// for longer than one call takes, usualCall, was kept waiting by several, and
+	// has stepGrowth more for each further millisecond: beside a call now and then
+	// steps are short, and callers who hardly pause leave room for few and large ones.
+	smallStep  = 8
+	usualCall  = 5 * time.Millisecond
+	stepGrowth = 5
 )
 
 // Calls counts the calls that this process is answering. Somebody waits for each
@@ -74,11 +79,17 @@ func (c *Calls) takeStep() (limit int, done func()) {
 		return groupLimit, func() {}
 	}
 	c.step.Lock()
-	c.standBack(context.Background())
-	return smallStep, func() {
+	waited := c.standBack(context.Background())
+	return stepAfter(waited), func() {
 		c.step.Unlock()
 		c.standBack(context.Background())
 	}
+}
+
+// stepAfter is how many deliveries may share a statement that stood back so long.
+func stepAfter(waited time.Duration) int {
+	grown := stepGrowth * max(waited-usualCall, 0) / time.Millisecond
+	return min(smallStep+int(grown), groupLimit)
 }
 
 // lately tells whether a call is open or was a moment ago.
@@ -91,17 +102,19 @@ func (c *Calls) lately() bool {
 	return c.open > 0 || !c.endedAt.IsZero() && time.Since(c.endedAt) < callMemory
 }
 
-// standBack waits until no call is open, as long as ctx lasts and callPatience at most.
-func (c *Calls) standBack(ctx context.Context) {
+// standBack waits until no call is open, as long as ctx lasts and callPatience at
+// most, and tells how long that was.
+func (c *Calls) standBack(ctx context.Context) (waited time.Duration) {
 	if c == nil {
-		return
+		return 0
 	}
 	c.mu.Lock()
 	open, answered := c.open, c.answered
 	c.mu.Unlock()
 	if open == 0 {
-		return
+		return 0
 	}
+	began := time.Now()
 	timer := time.NewTimer(callPatience)
 	defer timer.Stop()
 	select {
@@ -109,4 +122,5 @@ func (c *Calls) standBack(ctx context.Context) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+	return time.Since(began)
 }

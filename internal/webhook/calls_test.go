@@ -115,6 +115,41 @@ func TestStatementsAreSmallAfterCalls(t *testing.T) {
 	}
 }
 
+// TestStepsGrowWithTheTimeTheyStoodBack holds that callers who hardly pause cannot
+// keep the engine from its work: where the calls leave few gaps, each is used.
+func TestStepsGrowWithTheTimeTheyStoodBack(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name string
+		// open is how long the calls leave no gap.
+		open time.Duration
+		want int
+	}{
+		{"between calls", 0, smallStep},
+		{"after one call", usualCall, smallStep},
+		{"after several calls", usualCall + 10*time.Millisecond, smallStep + 10*stepGrowth},
+		{"without a gap", time.Hour, groupLimit},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var calls Calls
+				end := calls.Begin()
+				if test.open == 0 {
+					end()
+				} else {
+					time.AfterFunc(test.open, end)
+				}
+				got, done := calls.takeStep()
+				if got != test.want {
+					t.Errorf("a step of %d deliveries, want %d", got, test.want)
+				}
+				done()
+			})
+		})
+	}
+}
+
 // TestSmallStepsAreTakenOneAtATime lets two kinds of statement run beside each
 // other, soon after a call.
 func TestSmallStepsAreTakenOneAtATime(t *testing.T) {
