@@ -105,22 +105,8 @@ func signIn(t *testing.T, browser context.Context, url string, user demoUser) {
 		chromedp.Submit(chromedp.CSS(`input[type=password]`)),
 		chromedp.WaitVisible(chromedp.Search(`//h1[text()="Overview"]`)),
 	)
-	loaded(t, browser)
-}
-
-// loaded waits until the page is, scripts or none. A navigation that begins earlier
-// takes the end of this one's loading for its own.
-func loaded(t *testing.T, browser context.Context) {
-	t.Helper()
-	again := time.NewTicker(20 * time.Millisecond)
-	defer again.Stop()
-	for evaluate(t, browser, `document.readyState`) != "complete" {
-		select {
-		case <-browser.Done():
-			t.Fatal(context.Cause(browser))
-		case <-again.C:
-		}
-	}
+	// A navigation that begins before takes the end of this one's loading for its own.
+	(&hand{T: t, browser: browser}).loaded()
 }
 
 // press activates a visible link or button by its own click. A click of the
