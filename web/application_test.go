@@ -402,7 +402,7 @@ func TestCertificateUpload(t *testing.T) {
 		Method: http.MethodPost, Path: "/v2/loan/" + loan.String() + "/completion-cert-upload",
 		JSON: fmt.Sprintf(part+part+part+part+part+"--b--\r\n", "updatedLoanAmount", "x",
 			"updatedLoanAmount", "y", "updatedDisbursementAmount", "1.00",
-			"projectCompletedEarly", "true", "metadata", "{}"),
+			"projectCompletedEarly", "true", "metadata", `{"inspector":"Ada"}`),
 		Header: map[string]string{"Content-Type": "multipart/form-data; boundary=b"},
 	})
 	if foreign.Status != http.StatusCreated {

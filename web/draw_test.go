@@ -30,6 +30,65 @@ func merge(forms ...map[string]string) map[string]string {
 	return all
 }
 
+// TestDrawAfterTheClockWasSetAhead draws in a month for which nobody has made
+// partitions yet.
+func TestDrawAfterTheClockWasSetAhead(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	uid := s.Loan("P404020")
+	now := s.DB.Now
+	s.DB.Now = func() time.Time { return now().AddDate(0, 7, 0) }
+	if answer := s.Draw(uid, nil); answer.Status != http.StatusOK {
+		t.Errorf("the draw answered %s", answer.Raw)
+	}
+	if events := s.Events(uid); !strings.HasSuffix(events[len(events)-1], " FUNDING_REQUESTED") {
+		t.Errorf("the events are %v", events)
+	}
+}
+
+// TestEmptyMetadataIsNoDocumentation sends metadata={} alone: a regular draw takes
+// no notice of it, and one that completes still lacks its certificate.
+func TestEmptyMetadataIsNoDocumentation(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	empty := map[string]string{"metadata": " { } "}
+	if answer := s.Draw(s.Loan("P404020"), empty); answer.Status != http.StatusOK {
+		t.Errorf("a regular draw answered %s", answer.Raw)
+	}
+	single := s.Loan("P100")
+	if answer := s.Draw(single, empty); answer.Code() != "COMPLETION_DOCUMENTS_REQUIRED" {
+		t.Errorf("a final draw answered %s", answer.Raw)
+	}
+	answer := s.Do(webtest.Call{
+		Method: http.MethodPost, Form: empty,
+		Path: "/v2/loan/" + single.String() + "/completion-cert-upload",
+	})
+	if answer.Code() != "COMPLETION_DOCUMENTS_REQUIRED" {
+		t.Errorf("a certificate answered %s", answer.Raw)
+	}
+	if answer := s.Draw(single, documents); answer.Status != http.StatusOK {
+		t.Errorf("with a certificate it answered %s", answer.Raw)
+	}
+}
+
+func TestRequestDrawTakesAnEmptyJSONObject(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	path := "/v2/loan/" + s.Loan("P404020").String() + "/request-draw"
+	key := map[string]string{"Idempotency-Key": "draw"}
+	first := s.Do(webtest.Call{Method: http.MethodPost, Path: path, JSON: "{}", Header: key})
+	again := s.Do(webtest.Call{Method: http.MethodPost, Path: path, Header: key})
+	if first.Status != http.StatusOK || again.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("{} was answered %s, no body under its key %s", first.Raw, again.Raw)
+	}
+	said := s.Do(webtest.Call{
+		Method: http.MethodPost, Path: path, JSON: `{"projectCompletedEarly":true}`,
+	})
+	if said.Code() != "UNSUPPORTED_MEDIA_TYPE" {
+		t.Errorf("JSON that says something was answered %s", said.Raw)
+	}
+}
+
 func TestRequestDraw(t *testing.T) {
 	t.Parallel()
 	s := webtest.New(t).Furnish()

@@ -254,14 +254,20 @@ func TestIdempotencyKey(t *testing.T) {
 		t.Errorf("the two paths answered %s and %s", created.Raw, alias.Raw)
 	}
 	wrong := call("app-2", "/v2/application", map[string]any{}, nil)
-	kept := call("app-2", "/v2/application", map[string]any{}, nil)
-	if wrong.Code() != "VALIDATION_ERROR" || !bytes.Equal(wrong.Raw, kept.Raw) ||
-		kept.Header.Get("Idempotency-Replayed") != "true" {
-		t.Errorf("a refusal was not kept: %s, %s", wrong.Raw, kept.Raw)
+	corrected := call("app-2", "/v2/application", webtest.Borrow(), nil)
+	if wrong.Code() != "VALIDATION_ERROR" || corrected.Status != http.StatusCreated ||
+		corrected.Header.Get("Idempotency-Replayed") != "" {
+		t.Errorf("refused with %s, the corrected request got %s", wrong.Raw, corrected.Raw)
+	}
+	late := call("app-2", "/v2/application", map[string]any{}, nil)
+	if late.Code() != "IDEMPOTENCY_MISMATCH" {
+		t.Errorf("a wrong body under the key of a success answered %s", late.Raw)
 	}
 }
 
-func TestEveryRefusalIsKeptUnderItsKey(t *testing.T) {
+// TestRefusalsLeaveTheirKeysFree refuses in every way that a request can be wrong
+// and lets a good one follow under the same key.
+func TestRefusalsLeaveTheirKeysFree(t *testing.T) {
 	t.Parallel()
 	s := webtest.New(t).Furnish()
 	loan := s.Loan("P404020").String()
@@ -288,17 +294,26 @@ func TestEveryRefusalIsKeptUnderItsKey(t *testing.T) {
 		"loan's uid": {
 			webtest.Call{Path: "/v2/loan/x/request-draw", Form: documents}, "VALIDATION_ERROR",
 		},
+		"unknown loan": {
+			webtest.Call{Path: "/v2/loan/" + uuid.NewString() + "/request-draw"}, "NOT_FOUND",
+		},
 		"disbursement's id": {
 			webtest.Call{Path: "/v2/sandbox/disbursement/x/status", JSON: "{}"}, "VALIDATION_ERROR",
 		},
 	} {
+		key := map[string]string{"Idempotency-Key": uuid.NewString()}
 		call := test.call
-		call.Method = http.MethodPost
-		call.Header = merge(call.Header, map[string]string{"Idempotency-Key": uuid.NewString()})
+		call.Method, call.Header = http.MethodPost, merge(call.Header, key)
 		first, again := s.Do(call), s.Do(call)
-		if first.Code() != test.code || !bytes.Equal(first.Raw, again.Raw) ||
-			again.Header.Get("Idempotency-Replayed") != "true" {
+		if first.Code() != test.code || again.Code() != test.code ||
+			again.Header.Get("Idempotency-Replayed") != "" {
 			t.Errorf("%s: answered %s, then %s", name, first.Raw, again.Raw)
+		}
+		made := s.Do(webtest.Call{
+			Method: http.MethodPost, Path: "/v2/application", JSON: webtest.Borrow(), Header: key,
+		})
+		if made.Status != http.StatusCreated {
+			t.Errorf("%s: under its key a good request got %s", name, made.Raw)
 		}
 	}
 	if files := storedFiles(t, s); len(files) > 0 {

@@ -84,25 +84,11 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 			seen{base + "/v2/loan/:uid/request-draw", "DRAW_PENDING", client, nil, 500, loan, false, true},
 		},
 		{
-			"an unknown product, kept under a key",
-			webtest.Call{
-				Method: "PUT", Path: "/v2/application/accept-offer", JSON: accept,
-				Header: map[string]string{"Idempotency-Key": "key-2"},
-			},
+			"an unknown product",
+			webtest.Call{Method: "PUT", Path: "/v2/application/accept-offer", JSON: accept},
 			seen{
 				base + "/v2/application/accept-offer", "PRODUCT_NOT_FOUND", client, nil, 400, offered,
 				false, true,
-			},
-		},
-		{
-			"the same again",
-			webtest.Call{
-				Method: "PUT", Path: "/v2/application/accept-offer", JSON: accept,
-				Header: map[string]string{"Idempotency-Key": "key-2"},
-			},
-			seen{
-				base + "/v2/application/accept-offer", "PRODUCT_NOT_FOUND", client, nil, 400, offered,
-				true, true,
 			},
 		},
 		{

@@ -7,15 +7,16 @@ import (
 	"slices"
 )
 
-// formDigest hashes a form's parts. The order of parts with different names does
-// not count: a client that builds its form from a map repeats it in another one.
+// formDigest hashes a form's parts. Replies are stored under its hashes, so an
+// encoding that a release used stays, and a new one goes behind it in values.
 type formDigest struct {
 	entries []digestEntry
 }
 
+// digestEntry is what is known of one part: fields are its kind and what follows.
 type digestEntry struct {
-	name string
-	sum  [sha256.Size]byte
+	name   string
+	fields []string
 }
 
 // part adds one part. Its content enters as its hash, which is known only after
@@ -30,15 +31,36 @@ func (d *formDigest) part(name, filename string, content contentSum) {
 func (d *formDigest) note(name, reason string) { d.add(name, "note", reason) }
 
 func (d *formDigest) add(name string, fields ...string) {
-	d.entries = append(d.entries, digestEntry{name, sumOf(append(fields, name)...)})
+	d.entries = append(d.entries, digestEntry{name, fields})
 }
 
-func (d *formDigest) value() [sha256.Size]byte {
+// values are the form's hashes, by the oldest encoding first.
+func (d *formDigest) values() [][sha256.Size]byte {
+	return [][sha256.Size]byte{d.inOrder(), d.byName()}
+}
+
+// inOrder is the encoding of release 0.1.0, in which the order of all parts counts.
+func (d *formDigest) inOrder() [sha256.Size]byte {
+	fields := []string{"form 1"}
+	for _, entry := range d.entries {
+		fields = append(fields, entry.fields[0])
+		if entry.fields[0] == "part" {
+			fields = append(fields, entry.name)
+		}
+		fields = append(fields, entry.fields[1:]...)
+	}
+	return sumOf(fields...)
+}
+
+// byName leaves out the order of parts with different names: a client that builds
+// its form from a map repeats it in another one.
+func (d *formDigest) byName() [sha256.Size]byte {
 	sorted := slices.Clone(d.entries)
 	slices.SortStableFunc(sorted, func(a, b digestEntry) int { return cmp.Compare(a.name, b.name) })
-	fields := []string{"form 2"} // changes with the encoding
+	fields := []string{"form 2"}
 	for _, entry := range sorted {
-		fields = append(fields, string(entry.sum[:]))
+		sum := sumOf(append(slices.Clone(entry.fields), entry.name)...)
+		fields = append(fields, string(sum[:]))
 	}
 	return sumOf(fields...)
 }

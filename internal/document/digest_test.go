@@ -2,10 +2,13 @@ package document_test
 
 import (
 	"bytes"
+	"encoding/hex"
 	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
+
+	"github.com/google/go-cmp/cmp"
 
 	"drawbridge/internal/document"
 	"drawbridge/internal/document/documenttest"
@@ -26,7 +29,7 @@ func TestDigestDependsOnPartsAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return form.Digest
+		return form.Digests()[1]
 	}
 	first := digest("one", parts...)
 	if digest("another-boundary", parts...) != first {
@@ -55,6 +58,45 @@ func TestDigestDependsOnPartsAlone(t *testing.T) {
 	}
 }
 
+// TestDigestsOfEveryRelease holds the digests under which releases stored replies.
+// Whoever changes the encoding adds one; those that stand stay as they are.
+func TestDigestsOfEveryRelease(t *testing.T) {
+	t.Parallel()
+	body, contentType := documenttest.Multipart(
+		documenttest.Value("updatedLoanAmount", "9000.00"),
+		documenttest.File("b.pdf", []byte("%PDF-1.7\n1 0 obj\n<<>>\nendobj\ntrailer\n<<>>\n%%EOF\n")),
+		documenttest.Value("metadata", `{"inspector":"Ada"}`),
+		documenttest.Value("note", "unknown"))
+	tests := map[string]struct {
+		body []byte
+		want []string
+	}{
+		"a form": {body, []string{
+			"1a45dadf8ba8389d5070c67d86cd6821e0dffeaeff40f35c5d62eff9772b7369", // 0.1.0
+			"033c8b3251da92421bb6db7568cb98abcf5f9993dde74fcf20b09274e8861048",
+		}},
+		"no body": {nil, []string{
+			"1dc3de5b9ba593b4405768641444b6fffda168c1182e678f23dab1de14d0eeae", // 0.1.0
+			"d67211309f8695760e7c2fecd1664861960a309f6cadd5cd84e0cb8ff75aace0",
+		}},
+	}
+	for name, test := range tests {
+		bucket, _ := folderBucket(t)
+		form, err := document.ReadForm(t.Context(), bytes.NewReader(test.body), contentType,
+			document.DefaultLimits(), bucket)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, digest := range form.Digests() {
+			got = append(got, hex.EncodeToString(digest[:]))
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("digests of %s:\n%s", name, diff)
+		}
+	}
+}
+
 // TestDigestOfRefusedForms reads each refused form with other boundaries and in
 // other pieces: the same key with the same content must meet the same answer.
 func TestDigestOfRefusedForms(t *testing.T) {
@@ -69,7 +111,7 @@ func TestDigestOfRefusedForms(t *testing.T) {
 			if err == nil {
 				t.Fatalf("%s: accepted", name)
 			}
-			return form.Digest
+			return form.Digests()[1]
 		}
 		whole := digest("one", func(r io.Reader) io.Reader { return r })
 		if digest("another-boundary", iotest.OneByteReader) != whole {
@@ -89,7 +131,7 @@ func TestDigestKnowsRefusedEncodings(t *testing.T) {
 			"\r\n{}\r\n--b--\r\n"
 		form, _ := document.ReadForm(t.Context(), strings.NewReader(body),
 			"multipart/form-data; boundary=b", document.DefaultLimits(), nil)
-		return form.Digest
+		return form.Digests()[1]
 	}
 	if digest("Content-Transfer-Encoding: base64\r\n") == digest("") {
 		t.Error("a form that is refused for its encoding has the digest of one that is not")

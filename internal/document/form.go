@@ -78,14 +78,18 @@ type Form struct {
 	Values map[string]string
 	// Files are in the order of the request.
 	Files []File
-	// Digest identifies the content of the request: its parts by name, file name
-	// and content. The boundary, all other part headers, and the order of parts
-	// with different names do not count.
-	Digest [sha256.Size]byte
 
+	digest formDigest
 	bucket Bucket
 	open   []uuid.UUID // files whose markers are in the bucket
 }
+
+// Digests identify the content of the request: its parts by name, file name and
+// content, but neither the boundary nor any other part header. There is one for
+// each encoding that a release has used, the oldest first; two requests are the
+// same if they share one. By the newest, the order of parts with different names
+// does not count.
+func (f *Form) Digests() [][sha256.Size]byte { return f.digest.values() }
 
 // settleTimeout bounds the clean-up after a request, whose own context may have
 // ended already.

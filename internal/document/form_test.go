@@ -154,7 +154,7 @@ func TestReadFormEmptyBody(t *testing.T) {
 			t.Errorf("%q: form %+v, error %v", contentType, form, err)
 			continue
 		}
-		digests = append(digests, fmt.Sprintf("%x", form.Digest))
+		digests = append(digests, fmt.Sprintf("%x", form.Digests()[0]))
 	}
 	body, contentType := documenttest.Multipart()
 	form, err := document.ReadForm(t.Context(), bytes.NewReader(body), contentType,
@@ -163,7 +163,7 @@ func TestReadFormEmptyBody(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, digest := range digests {
-		if digest != fmt.Sprintf("%x", form.Digest) {
+		if digest != fmt.Sprintf("%x", form.Digests()[0]) {
 			t.Errorf("digest %s of no body differs from that of no parts", digest)
 		}
 	}
@@ -434,6 +434,27 @@ func TestReadFormEndings(t *testing.T) {
 	}
 }
 
+func TestReadFormTakesAnEmptyJSONObjectForAnEmptyForm(t *testing.T) {
+	t.Parallel()
+	limits := document.DefaultLimits()
+	empty, err := document.ReadForm(t.Context(), strings.NewReader(""), "", limits, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{"{}", " {\r\n} \n"} {
+		form, err := document.ReadForm(t.Context(), strings.NewReader(body),
+			"application/json; charset=utf-8", limits, nil)
+		if err != nil || len(form.Values) > 0 || !slices.Equal(form.Digests(), empty.Digests()) {
+			t.Errorf("%q: %+v, %v", body, form, err)
+		}
+	}
+	limits.DocumentsOnly = true
+	_, err = document.ReadForm(t.Context(), strings.NewReader("{}"), "application/json", limits, nil)
+	if lending.ErrorCode(err) != lending.CodeUnsupportedMediaType {
+		t.Errorf("a certificate as JSON: %v", err)
+	}
+}
+
 func TestReadFormMalformed(t *testing.T) {
 	t.Parallel()
 	const form = "multipart/form-data; boundary=b"
@@ -444,7 +465,13 @@ func TestReadFormMalformed(t *testing.T) {
 		code              lending.Code
 		mention           string
 	}{
-		"other content type": {"application/json", "{}", media, "multipart/form-data"},
+		"other content type": {"application/xml", "<a/>", media, "multipart/form-data"},
+		"JSON that says something": {
+			"application/json", `{"projectCompletedEarly":true}`, media, "a JSON body must be {}",
+		},
+		"no JSON object":     {"application/json", "null", media, "a JSON body must be {}"},
+		"no JSON":            {"application/json", "{", media, "a JSON body must be {}"},
+		"long JSON":          {"application/json", strings.Repeat(" ", 2000) + "{}", media, "must be {}"},
 		"other multipart":    {"multipart/mixed; boundary=b", "--b--", media, "multipart/form-data"},
 		"no content type":    {"", "{}", media, "multipart/form-data"},
 		"no boundary":        {"multipart/form-data", "--b--", invalid, "boundary"},

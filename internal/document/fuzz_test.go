@@ -7,6 +7,7 @@ import (
 	"io"
 	"mime"
 	"mime/multipart"
+	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -61,7 +62,7 @@ func FuzzReadForm(f *testing.F) {
 		}
 		pieces, again := document.ReadForm(t.Context(), iotest.OneByteReader(bytes.NewReader(body)),
 			contentType, small(), bucket)
-		if fmt.Sprint(again) != fmt.Sprint(err) || pieces.Digest != whole.Digest {
+		if fmt.Sprint(again) != fmt.Sprint(err) || !slices.Equal(pieces.Digests(), whole.Digests()) {
 			t.Fatalf("in one piece %v, in many %v", err, again)
 		}
 		if err == nil {

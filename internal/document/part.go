@@ -19,7 +19,7 @@ func (r *formReader) readPart(part *multipart.Part) error {
 	switch encoding := strings.ToLower(part.Header.Get("Content-Transfer-Encoding")); encoding {
 	case "", "7bit", "8bit", "binary":
 	default:
-		r.digest.note(name, encoding)
+		r.form.digest.note(name, encoding)
 		r.faults.add(lending.CodeValidation, r.fieldOf(name),
 			"part %d has a Content-Transfer-Encoding; send its bytes as they are", r.parts)
 	}
@@ -81,7 +81,7 @@ func (r *formReader) copyPart(part *multipart.Part, sink io.Writer) (contentSum,
 		content, r.buffer)
 	sum := contentSum{size: min(size, r.budget)}
 	hash.Sum(sum.hash[:0])
-	r.digest.part(part.FormName(), part.FileName(), sum)
+	r.form.digest.part(part.FormName(), part.FileName(), sum)
 	switch {
 	case target.err != nil:
 		return sum, fmt.Errorf("spooling upload: %w", target.err)

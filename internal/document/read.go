@@ -3,6 +3,7 @@ package document
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,8 @@ const (
 	// maxBoundary is that of RFC 2046; the parser relies on it.
 	maxBoundary = 70
 	copyBuffer  = 32 << 10
+	// maxEmptyJSON bounds a JSON body that says nothing.
+	maxEmptyJSON = 1 << 10
 )
 
 // errStop ends the reading of a form that is refused already and whose rest
@@ -28,11 +31,12 @@ const (
 var errStop = errors.New("form refused")
 
 // ReadForm reads the body of a multipart/form-data request and stores its files
-// in bucket. An empty body of any content type is an empty form.
+// in bucket. An empty body of any content type is an empty form, and so is the JSON
+// object {} unless only documents are read.
 //
 // There are three outcomes. A form and no error: its files are stored and await
 // Keep or Discard. A form and a *lending.Error: the request arrived and is
-// refused; nothing is stored, Digest still identifies it, and Values holds what
+// refused; nothing is stored, Digests still identify it, and Values holds what
 // was fine. No form: nothing is stored and there is nothing that an idempotency
 // key could remember, because the body did not arrive whole (VALIDATION_ERROR,
 // or the error of ctx) or the storage failed.
@@ -58,7 +62,6 @@ func ReadForm(
 	}
 	defer r.spool.close()
 	err := r.readBody(contentType)
-	r.form.Digest = r.digest.value()
 	if err != nil && !errors.Is(err, errStop) {
 		if lending.ErrorCode(err) == lending.CodeInternal && ctx.Err() == nil {
 			err = storageFault(err)
@@ -85,7 +88,6 @@ type formReader struct {
 	form      *Form
 	seen      map[string]bool // single values, good or bad
 	faults    faults
-	digest    formDigest
 	parts     int
 	budget    int64 // bytes of content that may still be read
 	fileBytes int64
@@ -94,7 +96,7 @@ type formReader struct {
 // stop records why the rest of the form is not read.
 func (r *formReader) stop(code lending.Code, format string, args ...any) error {
 	r.faults.add(code, "body", format, args...)
-	r.digest.note("", fmt.Sprintf(format, args...))
+	r.form.digest.note("", fmt.Sprintf(format, args...))
 	return errStop
 }
 
@@ -109,6 +111,9 @@ func (r *formReader) readBody(contentType string) error {
 	}
 	r.source.body = io.MultiReader(bytes.NewReader(first), r.source.body)
 	mediaType, params, err := mime.ParseMediaType(contentType)
+	if mediaType == "application/json" && !r.limits.DocumentsOnly {
+		return r.readJSON()
+	}
 	if mediaType != "multipart/form-data" {
 		return r.stop(lending.CodeUnsupportedMediaType, "the body must be multipart/form-data")
 	}
@@ -131,6 +136,22 @@ func (r *formReader) readBody(contentType string) error {
 			return err
 		}
 	}
+}
+
+// readJSON takes an empty object for an empty form, as generic clients send it.
+func (r *formReader) readJSON() error {
+	text, err := io.ReadAll(io.LimitReader(r.source.body, maxEmptyJSON+1))
+	if err != nil {
+		r.source.err = err
+		return r.broken(err)
+	}
+	var object map[string]json.RawMessage
+	if len(text) > maxEmptyJSON || json.Unmarshal(text, &object) != nil || object == nil ||
+		len(object) > 0 {
+		return r.stop(lending.CodeUnsupportedMediaType,
+			"a JSON body must be {}; anything else goes into a multipart/form-data body")
+	}
+	return nil
 }
 
 // nextPart returns io.EOF after the last part.

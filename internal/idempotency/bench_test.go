@@ -35,6 +35,6 @@ func BenchmarkFingerprint(b *testing.B) {
 	content := digest("content")
 	const path = "/v2/loan/018f3b9e-7c1a-7d60-9c55-3e1f0a2b4c6d/request-draw"
 	for b.Loop() {
-		idempotency.Fingerprint("POST", path, content)
+		idempotency.NewFingerprint("POST", path, content)
 	}
 }

@@ -1,10 +1,11 @@
 package idempotency
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"fmt"
+
+	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -37,11 +38,12 @@ func (e entry) lockNumber() int64 {
 // storedReply is a row of idempotency_keys.
 type storedReply struct {
 	Reply
-	Fingerprint []byte `db:"fingerprint"`
+	Fingerprint []byte        `db:"fingerprint"`
+	Encodings   pq.ByteaArray `db:"encodings"`
 }
 
 func (s storedReply) replay(request Request) (Reply, error) {
-	if !bytes.Equal(s.Fingerprint, request.Fingerprint[:]) {
+	if !request.Fingerprint.matches(s.Fingerprint, s.Encodings) {
 		return Reply{}, lending.NewError(lending.CodeIdempotencyMismatch,
 			"this Idempotency-Key was used with another method, path or content; use a new one")
 	}
@@ -50,13 +52,15 @@ func (s storedReply) replay(request Request) (Reply, error) {
 	return reply, nil
 }
 
-// find looks for a stored reply that has not expired.
+// find looks for a stored reply that has not expired. Release 0.1.0 stored
+// refusals too; they leave the key free.
 func (e entry) find(ctx context.Context) (storedReply, bool, error) {
 	var row storedReply
 	err := e.tx.GetContext(ctx, &row, `
-		SELECT fingerprint, status, body
+		SELECT fingerprint, encodings, status, body
 		  FROM idempotency_keys
-		 WHERE client_id = $1 AND merchant_uid = $2 AND key = $3 AND expires_at > $4`,
+		 WHERE client_id = $1 AND merchant_uid = $2 AND key = $3 AND expires_at > $4
+		   AND status < 300`,
 		e.request.ClientID, e.request.MerchantUID, e.request.Key, e.tx.Now)
 	if postgres.IsNoRows(err) {
 		return storedReply{}, false, nil
@@ -73,16 +77,17 @@ func (e entry) save(ctx context.Context, reply Reply) error {
 	if body == nil {
 		body = []byte{} // nil would be NULL
 	}
-	// The conflict is an expired reply that was not purged yet.
+	oldest, others := e.request.Fingerprint.stored()
+	// The conflict is a reply that find leaves out and nobody has purged yet.
 	_, err := e.tx.ExecContext(ctx, `
-		INSERT INTO idempotency_keys (client_id, merchant_uid, key, fingerprint,
+		INSERT INTO idempotency_keys (client_id, merchant_uid, key, fingerprint, encodings,
 		                              status, body, created_at, expires_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 		ON CONFLICT (client_id, merchant_uid, key) DO UPDATE
-		   SET fingerprint = excluded.fingerprint, status = excluded.status,
-		       body = excluded.body, created_at = excluded.created_at,
-		       expires_at = excluded.expires_at`,
-		e.request.ClientID, e.request.MerchantUID, e.request.Key, e.request.Fingerprint[:],
+		   SET fingerprint = excluded.fingerprint, encodings = excluded.encodings,
+		       status = excluded.status, body = excluded.body,
+		       created_at = excluded.created_at, expires_at = excluded.expires_at`,
+		e.request.ClientID, e.request.MerchantUID, e.request.Key, oldest, pq.ByteaArray(others),
 		reply.Status, body, e.tx.Now, e.tx.Now.Add(keptFor))
 	if err != nil {
 		return fmt.Errorf("storing an idempotent reply: %w", err)

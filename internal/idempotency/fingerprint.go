@@ -1,8 +1,10 @@
 package idempotency
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 
 	"drawbridge/internal/lending"
 )
@@ -37,10 +39,45 @@ func isVisible(text string) bool {
 	return true
 }
 
-// Fingerprint hashes what a request asks for: its method, the path in the one
-// form that all paths of the operation share, and the digest of its content.
-func Fingerprint(method, path string, content [sha256.Size]byte) [sha256.Size]byte {
-	return hashFields(method, path, string(content[:]))
+// Fingerprint is what a request asks for, hashed once for each encoding of its
+// content that a release has used, the oldest first. Two requests ask for the same
+// if they share a hash.
+type Fingerprint [][sha256.Size]byte
+
+// NewFingerprint hashes a request's method, the path in the one form that all paths
+// of the operation share, and each of the digests of its content.
+func NewFingerprint(method, path string, contents ...[sha256.Size]byte) Fingerprint {
+	fingerprint := make(Fingerprint, 0, len(contents))
+	for _, content := range contents {
+		fingerprint = append(fingerprint, hashFields(method, path, string(content[:])))
+	}
+	return fingerprint
+}
+
+// stored returns what the columns of a key hold: the oldest hash, by which the
+// previous release, which may serve beside this one, knows the request too, and the
+// others, each bound to it. A release that knows one encoding overwrites the first
+// column alone; what it leaves in the second then matches nothing.
+func (f Fingerprint) stored() (oldest []byte, others [][]byte) {
+	oldest = f[0][:]
+	for _, hash := range f[1:] {
+		others = append(others, bind(oldest, hash))
+	}
+	return oldest, others
+}
+
+// matches tells whether the columns hold a hash of this request.
+func (f Fingerprint) matches(oldest []byte, others [][]byte) bool {
+	return slices.ContainsFunc(f, func(own [sha256.Size]byte) bool {
+		bound := bind(oldest, own)
+		return bytes.Equal(oldest, own[:]) ||
+			slices.ContainsFunc(others, func(other []byte) bool { return bytes.Equal(other, bound) })
+	})
+}
+
+func bind(oldest []byte, hash [sha256.Size]byte) []byte {
+	bound := hashFields(string(oldest), string(hash[:]))
+	return bound[:]
 }
 
 // hashFields hashes the fields with their lengths, so that moving a character

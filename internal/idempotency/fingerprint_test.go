@@ -2,6 +2,7 @@ package idempotency_test
 
 import (
 	"crypto/sha256"
+	"encoding/hex"
 	"strings"
 	"testing"
 
@@ -55,21 +56,43 @@ func TestParseKey(t *testing.T) {
 	}
 }
 
+// fingerprint is that of today.
+func fingerprint(method, path, content string) [sha256.Size]byte {
+	return idempotency.NewFingerprint(method, path, digest(content))[0]
+}
+
 func TestFingerprintTellsRequestsApart(t *testing.T) {
 	t.Parallel()
-	base := idempotency.Fingerprint("POST", "/v2/application", digest("{}"))
-	if again := idempotency.Fingerprint("POST", "/v2/application", digest("{}")); again != base {
+	base := fingerprint("POST", "/v2/application", "{}")
+	if again := fingerprint("POST", "/v2/application", "{}"); again != base {
 		t.Error("the same request has another fingerprint")
 	}
 	others := map[string][sha256.Size]byte{
-		"method":       idempotency.Fingerprint("PUT", "/v2/application", digest("{}")),
-		"path":         idempotency.Fingerprint("POST", "/v2/application/x", digest("{}")),
-		"content":      idempotency.Fingerprint("POST", "/v2/application", digest("{ }")),
-		"moved border": idempotency.Fingerprint("POST/", "v2/application", digest("{}")),
+		"method":       fingerprint("PUT", "/v2/application", "{}"),
+		"path":         fingerprint("POST", "/v2/application/x", "{}"),
+		"content":      fingerprint("POST", "/v2/application", "{ }"),
+		"moved border": fingerprint("POST/", "v2/application", "{}"),
 	}
 	for name, other := range others {
 		if other == base {
 			t.Errorf("another %s has the same fingerprint", name)
 		}
+	}
+}
+
+// TestFingerprintIsAsStored holds what release 0.1.0 stored for a draw. Whoever
+// changes this hash loses the keys of every release before.
+func TestFingerprintIsAsStored(t *testing.T) {
+	t.Parallel()
+	const empty = "1dc3de5b9ba593b4405768641444b6fffda168c1182e678f23dab1de14d0eeae"
+	content, err := hex.DecodeString(empty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := idempotency.NewFingerprint("POST", "/v2/loan/:uid/request-draw?uid=x&id=",
+		[sha256.Size]byte(content))
+	const want = "07cbbbe985d6e462a46778f8eaf11c339ce53632c8fecb1598a71eefe7b3f2f1"
+	if hex.EncodeToString(got[0][:]) != want {
+		t.Errorf("fingerprint %x, want %s", got[0], want)
 	}
 }

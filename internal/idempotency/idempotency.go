@@ -1,14 +1,19 @@
 // Package idempotency answers a repeated request with the reply of the first.
 //
 // A client names an operation by an Idempotency-Key. The first request with a
-// key runs the operation and stores its reply in the same transaction, so that
+// key that succeeds stores its reply in the transaction of its effect, so that
 // either both exist or neither. Later ones with the key get that reply for 24
-// hours, or a refusal if they ask for something else:
+// hours, or a refusal if they ask for something else. A request that is refused
+// or fails has changed nothing and leaves its key free:
 //
-//	key is new        run, store the reply, answer it
+//	key is free       run; on success store the reply
 //	key is running    IDEMPOTENCY_CONFLICT
-//	key is stored     same fingerprint: the stored reply
+//	key is stored     same content: the stored reply
 //	                  another one: IDEMPOTENCY_MISMATCH
+//
+// Stored fingerprints outlive an upgrade, in both directions: a release that
+// encodes requests in another way goes on computing, and storing, the encodings of
+// the releases before it. The tests hold a golden fingerprint of each.
 //
 // Keys belong to a client and a merchant. That one is running is an advisory
 // lock of its transaction: it goes when the transaction ends in whatever way, a
@@ -17,10 +22,7 @@ package idempotency
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/google/uuid"
@@ -35,8 +37,6 @@ const keptFor = 24 * time.Hour
 // Store runs keyed operations.
 type Store struct {
 	DB *postgres.DB
-	// Render makes the reply of an error; it must set a status from 400 on.
-	Render func(err error) Reply
 }
 
 // Request says what is asked for, by whom and under which key.
@@ -45,8 +45,8 @@ type Request struct {
 	MerchantUID uuid.UUID
 	// Key is what ParseKey returned, empty for a request without one.
 	Key string
-	// Fingerprint is the hash of what is asked for; see the function Fingerprint.
-	Fingerprint [sha256.Size]byte
+	// Fingerprint is what is asked for; it has at least one hash.
+	Fingerprint Fingerprint
 }
 
 // Reply is the answer to a request, ready to be written.
@@ -59,11 +59,8 @@ type Reply struct {
 
 // Run runs the operation use in a transaction, unless the request's key has a
 // stored reply, which it returns instead. The reply of use is stored with it.
-//
-// When use refuses, its work is taken back. If the refusal is one to keep, that
-// is a status of 4xx but 401, 403 and 429, then its rendered reply is stored
-// and returned, with a nil error. Every other error is returned as it is and
-// leaves nothing behind.
+// When use returns an error, its work is taken back, nothing is stored, and Run
+// returns that error.
 //
 // The database may ask for another try, so use may run more than once; only
 // the work of its last run counts. Errors of its own: IDEMPOTENCY_CONFLICT,
@@ -74,7 +71,7 @@ func (s *Store) Run(
 	run := use
 	if request.Key != "" {
 		run = func(tx *postgres.Tx) (Reply, error) {
-			return s.runKeyed(ctx, entry{tx: tx, request: request}, use)
+			return runKeyed(ctx, entry{tx: tx, request: request}, use)
 		}
 	}
 	var reply Reply
@@ -89,7 +86,7 @@ func (s *Store) Run(
 	return reply, nil
 }
 
-func (s *Store) runKeyed(
+func runKeyed(
 	ctx context.Context, key entry, use func(tx *postgres.Tx) (Reply, error),
 ) (Reply, error) {
 	// The lock comes in a statement before the look-up: a statement sees what was
@@ -109,45 +106,11 @@ func (s *Store) runKeyed(
 		return Reply{}, lending.NewError(lending.CodeIdempotencyConflict,
 			"a request with this Idempotency-Key is still running; repeat it after that one ended")
 	}
-	reply, err := s.runOnce(ctx, key.tx, use)
+	reply, err := use(key.tx)
 	if err != nil {
 		return Reply{}, err
 	}
 	return reply, key.save(ctx, reply)
-}
-
-// runOnce runs the operation and makes a refusal that is to be kept a reply.
-func (s *Store) runOnce(
-	ctx context.Context, tx *postgres.Tx, use func(tx *postgres.Tx) (Reply, error),
-) (Reply, error) {
-	var reply Reply
-	err := tx.Savepoint(ctx, func() error {
-		var err error
-		reply, err = use(tx)
-		return err
-	})
-	if err == nil {
-		return reply, nil
-	}
-	// An error that is no refusal is internal; it goes up unrendered, so that a
-	// lost race in the database is tried again.
-	if _, ok := errors.AsType[*lending.Error](err); !ok {
-		return Reply{}, err
-	}
-	if rendered := s.Render(err); isKept(rendered.Status) {
-		return rendered, nil
-	}
-	return Reply{}, err
-}
-
-// isKept reports whether an error of this status is the operation's answer, and
-// not a passing fault, nor a matter of credentials or rate.
-func isKept(status int) bool {
-	switch status {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusTooManyRequests:
-		return false
-	}
-	return status >= 400 && status < 500
 }
 
 // Purge deletes up to limit expired replies and returns how many it deleted.

@@ -106,51 +106,85 @@ func TestKeyWithOtherContentIsRefused(t *testing.T) {
 	}
 }
 
-func TestRefusalsThatAreKept(t *testing.T) {
+// TestRefusalsLeaveTheKeyFree refuses under a key and then lets the corrected
+// request, or the same one, succeed under it.
+func TestRefusalsLeaveTheKeyFree(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		code lending.Code
-		kept bool
-	}{
-		{lending.CodeValidation, true},
-		{lending.CodeNotFound, true},
-		{lending.CodeInvalidState, true},
-		{lending.CodeApplicationNotFound, true},
-		{lending.CodeUnauthorized, false},
-		{lending.CodeForbidden, false},
-		{lending.CodeRateLimited, false},
-		{lending.CodeDrawPending, false},
-		{lending.CodeInternal, false},
+	codes := []lending.Code{
+		lending.CodeValidation, lending.CodeNotFound, lending.CodeInvalidState,
+		lending.CodeApplicationNotFound, lending.CodeUnauthorized, lending.CodeForbidden,
+		lending.CodeRateLimited, lending.CodeDrawPending, lending.CodeInternal,
 	}
 	d := newDesk(t)
-	for _, test := range tests {
-		t.Run(string(test.code), func(t *testing.T) {
-			request := d.request("key-"+string(test.code), "c")
-			refusal := lending.NewError(test.code, "first")
-			reply, err := d.run(request, refuse(refusal))
-			want := idempotency.Reply{
-				Status: statuses[test.code], Body: []byte(string(test.code) + " first"),
+	for _, code := range codes {
+		for _, next := range []string{"c", "corrected"} {
+			key, refusal := string(code)+"-"+next, lending.NewError(code, "first")
+			if _, err := d.run(d.request(key, "c"), refuse(refusal)); !errors.Is(err, refusal) {
+				t.Errorf("%s: got %v, want the refusal itself", code, err)
 			}
-			if !test.kept {
-				if !errors.Is(err, refusal) {
-					t.Errorf("got %v, want the refusal itself", err)
-				}
-				if reply := d.mustRun(t, request, register("later")); reply.Replayed {
-					t.Error("the operation did not run again")
-				}
-				return
+			if reply := d.mustRun(t, d.request(key, next), register("later")); reply.Replayed {
+				t.Errorf("%s, then %q: the operation did not run", code, next)
 			}
-			if diff := cmp.Diff(want, reply); err != nil || diff != "" {
-				t.Errorf("first answer: %v\n%s", err, diff)
-			}
-			want.Replayed = true
-			if diff := cmp.Diff(want, d.mustRun(t, request, never(t))); diff != "" {
-				t.Errorf("replay:\n%s", diff)
-			}
-		})
+		}
 	}
 	if got := d.count(t, "visitors WHERE name = 'nobody'"); got != 0 {
 		t.Errorf("%d refused operations left their work behind", got)
+	}
+}
+
+// TestRepliesOutliveTheEncoding lets releases that encode a request in different
+// ways, the older one knowing one encoding, meet each other's replies.
+func TestRepliesOutliveTheEncoding(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	encoded := func(key string, contents ...string) idempotency.Request {
+		request := d.request(key, contents[0])
+		for _, content := range contents[1:] {
+			request.Fingerprint = append(request.Fingerprint, d.request(key, content).Fingerprint...)
+		}
+		return request
+	}
+	tests := []struct {
+		name          string
+		first, second []string
+		same          bool
+	}{
+		{"upgraded", []string{"old"}, []string{"old", "new"}, true},
+		{"not yet upgraded", []string{"old", "new"}, []string{"old"}, true},
+		{"alike by the newer encoding", []string{"old", "new"}, []string{"other", "new"}, true},
+		{"stored by the newer encoding alone", []string{"new"}, []string{"old", "new"}, true},
+		{"another content", []string{"old", "new"}, []string{"other", "else"}, false},
+		{"another content, old", []string{"old"}, []string{"other", "new"}, false},
+	}
+	for _, test := range tests {
+		d.mustRun(t, encoded(test.name, test.first...), register("x"))
+		reply, err := d.run(encoded(test.name, test.second...), never(t))
+		if test.same && (err != nil || string(reply.Body) != "hello x") {
+			t.Errorf("%s: got %q, %v, want the stored reply", test.name, reply.Body, err)
+		}
+		if !test.same {
+			wantCode(t, err, lending.CodeIdempotencyMismatch)
+		}
+	}
+	// The previous release overwrites an expired reply and leaves what it does not know.
+	d.mustRun(t, encoded("k", "old", "new"), register("x"))
+	d.exec(t, `UPDATE idempotency_keys SET fingerprint = $1 WHERE key = 'k'`,
+		d.request("k", "overwritten").Fingerprint[0][:])
+	_, err := d.run(encoded("k", "old", "new"), never(t))
+	wantCode(t, err, lending.CodeIdempotencyMismatch)
+}
+
+// Release 0.1.0 stored refusals under their keys.
+func TestStoredRefusalLeavesTheKeyFree(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	d.mustRun(t, d.request("k", "c"), register("x"))
+	d.exec(t, `UPDATE idempotency_keys SET status = 400`)
+	if reply := d.mustRun(t, d.request("k", "corrected"), register("y")); reply.Replayed {
+		t.Error("the refusal was replayed")
+	}
+	if reply := d.mustRun(t, d.request("k", "corrected"), never(t)); string(reply.Body) != "hello y" {
+		t.Errorf("replayed %q, want the success", reply.Body)
 	}
 }
 
@@ -164,26 +198,6 @@ func TestInternalErrorsGoUpUnchanged(t *testing.T) {
 	}
 	if visitors, keys := d.count(t, "visitors"), d.count(t, "idempotency_keys"); visitors+keys > 0 {
 		t.Errorf("%d visitors and %d keys are left of a failed request", visitors, keys)
-	}
-}
-
-// A refusal may come of a statement that failed, after which Postgres takes no
-// other one until the work is taken back.
-func TestRefusalAfterAFailedStatementIsKept(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	d.exec(t, `CREATE UNIQUE INDEX visitors_name ON visitors (name)`)
-	d.mustRun(t, d.request("first", "c"), register("x"))
-	reply := d.mustRun(t, d.request("second", "c"),
-		func(tx *postgres.Tx) (idempotency.Reply, error) {
-			reply, err := register("x")(tx)
-			if postgres.IsUnique(err, "visitors_name") {
-				return reply, lending.NewError(lending.CodeInvalidState, "here already")
-			}
-			return reply, err
-		})
-	if reply.Status != http.StatusConflict {
-		t.Errorf("got %+v, want 409", reply)
 	}
 }
 

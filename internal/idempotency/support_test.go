@@ -31,7 +31,7 @@ const (
 
 func newDesk(t testing.TB) *desk {
 	t.Helper()
-	d := &desk{Store: idempotency.Store{DB: pgtest.New(t), Render: render}}
+	d := &desk{Store: idempotency.Store{DB: pgtest.New(t)}}
 	d.micros.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMicro())
 	d.DB.Now = func() time.Time { return time.UnixMicro(d.micros.Load()) }
 	owner := uuid.New()
@@ -71,7 +71,7 @@ func (d *desk) count(t testing.TB, table string) int {
 func (d *desk) request(key, content string) idempotency.Request {
 	return idempotency.Request{
 		ClientID: clientID, MerchantUID: d.merchants[0], Key: key,
-		Fingerprint: idempotency.Fingerprint("POST", "/v2/visitor", digest(content)),
+		Fingerprint: idempotency.NewFingerprint("POST", "/v2/visitor", digest(content)),
 	}
 }
 
@@ -100,26 +100,6 @@ func never(t *testing.T) func(*postgres.Tx) (idempotency.Reply, error) {
 	return func(*postgres.Tx) (idempotency.Reply, error) {
 		t.Error("the operation ran again")
 		return idempotency.Reply{Status: http.StatusOK}, nil
-	}
-}
-
-var statuses = map[lending.Code]int{
-	lending.CodeValidation:          http.StatusBadRequest,
-	lending.CodeUnauthorized:        http.StatusUnauthorized,
-	lending.CodeForbidden:           http.StatusForbidden,
-	lending.CodeNotFound:            http.StatusNotFound,
-	lending.CodeInvalidState:        http.StatusConflict,
-	lending.CodeRateLimited:         http.StatusTooManyRequests,
-	lending.CodeDrawPending:         http.StatusInternalServerError,
-	lending.CodeInternal:            http.StatusInternalServerError,
-	lending.CodeApplicationNotFound: http.StatusBadRequest,
-}
-
-// render answers with the code and, to tell one rendering from the next, more.
-func render(err error) idempotency.Reply {
-	code := lending.ErrorCode(err)
-	return idempotency.Reply{
-		Status: statuses[code], Body: []byte(string(code) + " " + err.Error()),
 	}
 }
 

@@ -85,6 +85,9 @@ func ParseMetadata(raw []byte) (Metadata, error) {
 // IsZero reports whether no metadata was given; an empty object was.
 func (m Metadata) IsZero() bool { return m.raw == nil }
 
+// IsEmpty reports whether nothing is documented: no metadata, or an empty object.
+func (m Metadata) IsEmpty() bool { return m.raw == nil || string(m.raw) == "{}" }
+
 // JSON returns the object without insignificant blanks, nil if none was given.
 func (m Metadata) JSON() json.RawMessage { return slices.Clone(m.raw) }
 

@@ -38,9 +38,10 @@ func (s *Service) StoreCertificate(
 	return Certificate{UID: certificate.UUID, Files: input.Files, Metadata: input.Metadata}, nil
 }
 
-// documents tells whether any documentation came along.
+// documents tells whether any documentation came along. Metadata that says nothing
+// is none.
 func (i DrawInput) documents() lending.Documents {
-	if len(i.Files) > 0 || !i.Metadata.IsZero() {
+	if len(i.Files) > 0 || !i.Metadata.IsEmpty() {
 		return lending.DocumentsGiven
 	}
 	return lending.DocumentsAbsent

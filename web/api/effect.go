@@ -23,22 +23,14 @@ const maxJSON = 1 << 20
 // replayedHeader tells that an answer is that of an earlier request.
 const replayedHeader = "Idempotency-Replayed"
 
-// NewReplies returns a store that answers errors as the API does.
-func NewReplies(db *postgres.DB) *idempotency.Store {
-	return &idempotency.Store{DB: db, Render: func(err error) idempotency.Reply {
-		status, body := RenderError(err, db.Now())
-		return idempotency.Reply{Status: status, Body: body}
-	}}
-}
-
 // operation does the work of a request in the transaction and returns status
 // and data of the answer.
 type operation func(tx *postgres.Tx) (status int, data any, err error)
 
 // effect runs an operation that changes something, at most once per
-// Idempotency-Key, and writes the answer. digest identifies the request's
-// content.
-func (a *API) effect(c echo.Context, digest [sha256.Size]byte, do operation) error {
+// Idempotency-Key, and writes the answer. digests identify the request's content,
+// by the oldest encoding first.
+func (a *API) effect(c echo.Context, digests [][sha256.Size]byte, do operation) error {
 	caller := callerOf(c)
 	key, err := idempotency.ParseKey(c.Request().Header.Values(idempotency.Header))
 	if err != nil {
@@ -48,7 +40,7 @@ func (a *API) effect(c echo.Context, digest [sha256.Size]byte, do operation) err
 		ClientID:    caller.ClientID,
 		MerchantUID: caller.MerchantUID,
 		Key:         key,
-		Fingerprint: idempotency.Fingerprint(c.Request().Method, canonicalPath(c), digest),
+		Fingerprint: idempotency.NewFingerprint(c.Request().Method, canonicalPath(c), digests...),
 	}
 	use := func(tx *postgres.Tx) (idempotency.Reply, error) {
 		status, data, err := do(tx)
@@ -61,7 +53,7 @@ func (a *API) effect(c echo.Context, digest [sha256.Size]byte, do operation) err
 	if err != nil {
 		return err
 	}
-	traceReply(c, reply.Status, reply.Body)
+	traceReply(c, reply.Body)
 	if reply.Replayed {
 		c.Response().Header().Set(replayedHeader, "true")
 	}
@@ -76,9 +68,8 @@ func (a *API) answer(c echo.Context, data any) error {
 
 // jsonEffect reads a JSON object from the body and runs the operation that
 // decode makes of it. What is wrong with the path, which pathErr tells, or with
-// the body is answered inside the transaction, because that answer too is kept
-// under the Idempotency-Key. Only a body that did not arrive is no content to
-// keep an answer for.
+// the body is answered after the Idempotency-Key was looked up: a key that holds
+// the answer to another request says so first.
 func (a *API) jsonEffect(
 	c echo.Context, pathErr error, decode func(body *object) (operation, error),
 ) error {
@@ -88,7 +79,8 @@ func (a *API) jsonEffect(
 			"the body could not be read to its end; send it whole").WithCause(err)
 	}
 	traceNamed(c, raw)
-	return a.effect(c, sha256.Sum256(raw), func(tx *postgres.Tx) (int, any, error) {
+	digests := [][sha256.Size]byte{sha256.Sum256(raw)}
+	return a.effect(c, digests, func(tx *postgres.Tx) (int, any, error) {
 		if pathErr != nil {
 			return 0, nil, pathErr
 		}

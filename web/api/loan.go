@@ -270,7 +270,7 @@ func (a *API) upload(
 		return cmp.Or(pathErr, formErr)
 	}
 	succeeded := false
-	err := a.effect(c, form.Digest, func(tx *postgres.Tx) (int, any, error) {
+	err := a.effect(c, form.Digests(), func(tx *postgres.Tx) (int, any, error) {
 		if pathErr != nil {
 			return 0, nil, pathErr
 		}
@@ -295,17 +295,12 @@ func (a *API) upload(
 // formErr is what reading it found.
 func drawInput(form *document.Form, formErr error) (loan.DrawInput, error) {
 	input := loan.DrawInput{Files: form.Files}
-	documents := lending.DocumentsAbsent
-	if len(form.Files) > 0 {
-		documents = lending.DocumentsGiven
-	}
-	var metadataErr error
+	var metadataErr, amountsErr error
 	if raw, given := form.Values[document.FieldMetadata]; given {
-		documents = lending.DocumentsGiven
 		input.Metadata, metadataErr = lending.ParseMetadata([]byte(raw))
 	}
-	var amountsErr error
-	input.Request, amountsErr = lending.ParseDrawRequest(form.Values, documents)
+	// Which documents came along is the loan's to judge.
+	input.Request, amountsErr = lending.ParseDrawRequest(form.Values, lending.DocumentsAbsent)
 	return input, formFault(amountsErr, formErr, metadataErr)
 }
 

@@ -3,7 +3,6 @@ package api
 import (
 	"encoding/json"
 	"errors"
-	"net/http"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -81,31 +80,18 @@ func traceUID(c echo.Context, text string) {
 	}
 }
 
-// traceReply notes what an answer tells, also one that is only repeated: the
-// code of a refusal, or the application that a success is about.
-func traceReply(c echo.Context, status int, body []byte) {
+// traceReply notes the application that an answer is about.
+func traceReply(c echo.Context, body []byte) {
 	var answer struct {
 		Result struct {
-			Data *struct {
+			Data struct {
 				Application string `json:"thrive_application_uid"`
 				Loan        string `json:"loanApplicationUid"`
 			} `json:"data"`
-			Error *errorBody `json:"error"`
 		} `json:"result"`
 	}
-	trace := traceOf(c)
-	if status < http.StatusBadRequest && trace.ApplicationUID != uuid.Nil {
-		return
-	}
-	if json.Unmarshal(body, &answer) != nil {
-		return
-	}
-	if fault := answer.Result.Error; fault != nil {
-		trace.Code = fault.Code
-		trace.note(fault.Details)
-	}
-	if data := answer.Result.Data; data != nil {
-		traceUID(c, data.Application)
-		traceUID(c, data.Loan)
+	if traceOf(c).ApplicationUID == uuid.Nil && json.Unmarshal(body, &answer) == nil {
+		traceUID(c, answer.Result.Data.Application)
+		traceUID(c, answer.Result.Data.Loan)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
 	"drawbridge/internal/event"
+	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
@@ -111,7 +112,7 @@ func (s *Server) wire() {
 	s.API = &api.API{
 		Partners:    s.Partners,
 		Limiter:     &partner.Limiter{DB: s.DB},
-		Idempotency: api.NewReplies(s.DB),
+		Idempotency: &idempotency.Store{DB: s.DB},
 		Applications: &application.Service{
 			DB: s.DB, Events: events, Loans: loans, Products: &catalog.Service{DB: s.DB},
 			Switches: true,
