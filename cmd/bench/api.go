@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"net"
@@ -102,6 +103,7 @@ const drawn = `
 func (h *house) requestDraw(ctx context.Context, a *apiRun, uid uuid.UUID, key string) error {
 	request := idempotency.Request{
 		ClientID: a.owner.client.ClientID, MerchantUID: a.owner.merchant, Key: key,
+		Fingerprint: idempotency.NewFingerprint(http.MethodPost, uid.String(), sha256.Sum256(nil)),
 	}
 	_, err := h.api.Idempotency.Run(ctx, request, func(tx *postgres.Tx) (idempotency.Reply, error) {
 		made, err := h.loans.RequestDraw(ctx, tx, a.owner.caller(), uid, loan.DrawInput{})

@@ -21,6 +21,7 @@ import (
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
 	"drawbridge/internal/event"
+	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
@@ -116,7 +117,7 @@ func wire(db *postgres.DB, s settings) (*house, error) {
 	}
 	h.events = &event.Recorder{Webhooks: h.webhooks, Emails: email.NewService(inserter)}
 	h.loans = &loan.Service{DB: db, Events: h.events}
-	replies := api.NewReplies(db)
+	replies := &idempotency.Store{DB: db}
 	h.api = &api.API{
 		Partners: h.partners, Limiter: &partner.Limiter{DB: db}, Idempotency: replies,
 		Applications: &application.Service{

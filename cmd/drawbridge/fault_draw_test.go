@@ -45,6 +45,10 @@ type borrowers struct {
 	repeats  atomic.Int64
 	// steps counts wishes that came true.
 	steps atomic.Int64
+	// lost counts calls that were not answered, or neither granted nor told that the
+	// first of the same wish is still at work. firstLost says what became of one.
+	lost      atomic.Int64
+	firstLost atomic.Pointer[string]
 }
 
 // once sends a wish to one of the servers that live.
@@ -83,6 +87,7 @@ func (b *borrowers) come(w wish) granted {
 			defer client.CloseIdleConnections()
 			for b.t.Context().Err() == nil {
 				got, err := b.once(b.t.Context(), client, w)
+				b.note(w, got, err)
 				if err == nil && got.status != http.StatusConflict {
 					answers[i] = got
 					return
@@ -99,6 +104,16 @@ func (b *borrowers) come(w wish) granted {
 	b.answered.Store(w.key, heard{w, answers[0]})
 	b.steps.Add(1)
 	return answers[0]
+}
+
+// note counts a call that was lost.
+func (b *borrowers) note(w wish, got granted, err error) {
+	if err == nil && (got.status < http.StatusMultipleChoices || got.status == http.StatusConflict) {
+		return
+	}
+	b.lost.Add(1)
+	text := fmt.Sprintf("%s %s: %d %s %v", w.method, w.path, got.status, got.body, err)
+	b.firstLost.CompareAndSwap(nil, &text)
 }
 
 // heard is a wish and its first answer.

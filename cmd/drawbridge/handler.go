@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -148,5 +149,12 @@ func gaps(ctx context.Context, s *services) []string {
 	for _, name := range missing {
 		found = append(found, "migration "+name+" is missing; run drawbridge migrate up")
 	}
-	return found
+	if len(found) > 0 {
+		return found
+	}
+	if err := s.ensurePartitions(ctx); err != nil {
+		slog.ErrorContext(ctx, "making partitions", "error", err)
+		return []string{"the tables of events lack the partitions of this month; the log says why"}
+	}
+	return nil
 }

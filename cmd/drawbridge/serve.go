@@ -95,10 +95,7 @@ func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres
 	if err != nil {
 		return err
 	}
-	if err := refuseDemoPasswords(env.ctx, services); err != nil {
-		return err
-	}
-	if err := noticeRestore(env.ctx, services); err != nil {
+	if err := prepareDatabase(env.ctx, services); err != nil {
 		return err
 	}
 	listener, err := new(net.ListenConfig).Listen(env.ctx, "tcp", settings.Listen)
@@ -127,6 +124,17 @@ func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres
 	return errors.Join(runServer(env, services, listener), stop())
 }
 
+// prepareDatabase sees to what the database must be before the process is ready.
+func prepareDatabase(ctx context.Context, s *services) error {
+	if err := refuseDemoPasswords(ctx, s); err != nil {
+		return err
+	}
+	if err := noticeRestore(ctx, s); err != nil {
+		return err
+	}
+	return partitionKnownSchema(ctx, s)
+}
+
 // refuseDemoPasswords keeps production from starting while anybody could sign
 // in with a published password. A database without its schema has no users.
 func refuseDemoPasswords(ctx context.Context, s *services) error {
@@ -143,6 +151,16 @@ func refuseDemoPasswords(ctx context.Context, s *services) error {
 			"with published passwords; disable them or set others with drawbridge user"}
 	}
 	return err
+}
+
+// partitionKnownSchema makes the partitions before the process is ready. A schema
+// that is still to be migrated gets them when it is: see readiness.
+func partitionKnownSchema(ctx context.Context, s *services) error {
+	missing, err := migrations.Pending(ctx, s.db.DB.DB)
+	if err != nil || len(missing) > 0 {
+		return err
+	}
+	return s.ensurePartitions(ctx)
 }
 
 // publicURL is the configured origin, or the one listened on.
@@ -242,7 +260,7 @@ func work(ctx context.Context, s *services) error {
 		return fmt.Errorf("connecting the queue: %w", err)
 	}
 	defer pool.Close()
-	if err := ensurePartitions(ctx, s.db); err != nil {
+	if err := s.ensurePartitions(ctx); err != nil {
 		return err
 	}
 	if err := waitForDecision(ctx, s); err != nil || ctx.Err() != nil {
@@ -302,11 +320,19 @@ func waitForSchema(ctx context.Context, db *postgres.DB) error {
 	}
 }
 
-// ensurePartitions covers the case that no process ran for months.
-func ensurePartitions(ctx context.Context, db *postgres.DB) error {
-	made, err := db.MakePartitions(ctx)
-	if err == nil && made > 0 {
+// ensurePartitions covers the case that no worker ran for months, once the schema
+// is there. Afterwards the hourly chores see to the partitions ahead.
+func (s *services) ensurePartitions(ctx context.Context) error {
+	if s.partitioned.Load() {
+		return nil
+	}
+	made, err := s.db.MakePartitions(ctx)
+	if err != nil {
+		return err
+	}
+	s.partitioned.Store(true)
+	if made > 0 {
 		slog.InfoContext(ctx, "made partitions", "count", made)
 	}
-	return err
+	return nil
 }

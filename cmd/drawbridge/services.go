@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -30,7 +31,6 @@ import (
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
 	"drawbridge/jobs"
-	"drawbridge/web/api"
 )
 
 // services are the use cases over one database.
@@ -56,6 +56,8 @@ type services struct {
 	restored  *restore.Service
 	attention *attention.Service
 	fleet     *fleet.Service
+	// partitioned tells that this process has seen the partitions that it needs.
+	partitioned atomic.Bool
 	// process is this one, once it serves.
 	process fleet.Process
 	keys    *secret.Keyring
@@ -118,7 +120,7 @@ func newServices(
 			DB: db, Events: events, Loans: loans, Products: products,
 			Switches: settings.Env == config.Development,
 		},
-		idempotency: api.NewReplies(db),
+		idempotency: &idempotency.Store{DB: db},
 	}, nil
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/base64"
+	"net/http"
 	"strings"
 	"syscall"
 	"testing"
@@ -47,6 +48,33 @@ func TestStopWhileStarting(t *testing.T) {
 	}
 	if err := command.Wait(); err != nil || stdout.Len() > 0 {
 		t.Errorf("it ended with %v, printed %q and logged %s", err, stdout.String(), stderr.String())
+	}
+}
+
+// TestAPIAloneHasPartitions starts a process without the worker's chores, long after
+// the last worker ran: it must be able to record events before it says it is ready.
+func TestAPIAloneHasPartitions(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	data := w.demoData()
+	db := w.open(t)
+	var months []string
+	err := db.SelectContext(t.Context(), &months, `
+		SELECT inhrelid::regclass::text
+		  FROM pg_inherits
+		 WHERE inhparent IN ('events'::regclass, 'deliveries'::regclass, 'attempts'::regclass)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), `DROP TABLE `+strings.Join(months, ", ")); err != nil {
+		t.Fatal(err)
+	}
+	s := w.serve("--roles", "api")
+	waitForCount(t, db, len(months)-3, `
+		SELECT count(*) FROM pg_inherits
+		 WHERE inhparent IN ('events'::regclass, 'deliveries'::regclass, 'attempts'::regclass)`)
+	if status := draw(t, s.url, data, "first_regular"); status != http.StatusOK {
+		t.Errorf("a draw answered %d", status)
 	}
 }
 

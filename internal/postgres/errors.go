@@ -19,6 +19,7 @@ const (
 	stateForbidden     = "42501"
 	stateLockTimeout   = "55P03"
 	stateCancelled     = "57014"
+	stateCheck         = "23514"
 )
 
 // IsNoRows tells whether a query for one row found none.
@@ -63,6 +64,14 @@ func isCancelled(err error) bool {
 func violates(err error, state, constraint string) bool {
 	fault, ok := errors.AsType[*pq.Error](err)
 	return ok && string(fault.Code) == state && (constraint == "" || fault.Constraint == constraint)
+}
+
+// lacksPartition tells whether a row has no partition to go into. The server has no
+// code of its own for that, but no constraint is violated.
+func lacksPartition(err error) bool {
+	fault, ok := errors.AsType[*pq.Error](err)
+	return ok && fault.Code == stateCheck && fault.Constraint == "" &&
+		fault.Routine == "ExecFindPartition"
 }
 
 func retryable(err error) bool {

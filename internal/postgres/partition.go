@@ -10,10 +10,22 @@ import (
 const partitionsAhead = 3
 
 // MakePartitions makes the monthly partitions of events, deliveries and
-// attempts from the current month on and returns how many tables it made.
+// attempts from the current month on and returns how many tables it made. It takes
+// no lock when there is nothing to make.
 func (db *DB) MakePartitions(ctx context.Context) (int, error) {
 	var made int
 	err := db.InTx(ctx, func(tx *Tx) error {
+		var missing bool
+		err := tx.GetContext(ctx, &missing, `
+			SELECT bool_or(to_regclass(parent || to_char(
+			           date_trunc('month', $1::timestamptz AT TIME ZONE 'UTC')
+			             + make_interval(months => month),
+			           '"_y"YYYY"m"MM')) IS NULL)
+			  FROM unnest(ARRAY['events', 'deliveries', 'attempts']) AS parent,
+			       generate_series(0, $2) AS month`, tx.Now, partitionsAhead)
+		if err != nil || !missing {
+			return err
+		}
 		// A new partition locks its parent for everybody: behind a long export,
 		// it is better made an hour later.
 		if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '1s'`); err != nil {

@@ -148,11 +148,17 @@ func (db *DB) URL() string { return db.url }
 //
 // When the database itself asks for another try (deadlock, serialization
 // failure), use runs again from the start, so it must keep no state of a
-// failed run.
+// failed run. It also does once the partitions are made that it lacked, when the
+// clock was set ahead.
 func (db *DB) InTx(ctx context.Context, use func(tx *Tx) error) error {
 	var err error
 	for range txTries {
-		if err = db.tryTx(ctx, use); !retryable(err) {
+		err = db.tryTx(ctx, use)
+		if lacksPartition(err) {
+			if _, makeErr := db.MakePartitions(ctx); makeErr != nil {
+				return errors.Join(err, makeErr)
+			}
+		} else if !retryable(err) {
 			return err
 		}
 	}

@@ -1,0 +1,35 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"drawbridge/internal/postgres/pgtest"
+)
+
+// TestMakePartitionsLocksNothingWithoutNeed asks beside a process that is stuck while
+// it makes partitions: one that needs none does not wait for it.
+func TestMakePartitionsLocksNothingWithoutNeed(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	stuck, err := db.Beginx()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stuck.Rollback() }()
+	if _, err := stuck.ExecContext(t.Context(),
+		`SELECT pg_advisory_xact_lock(hashtext('drawbridge_make_partitions'))`); err != nil {
+		t.Fatal(err)
+	}
+	if made, err := db.MakePartitions(t.Context()); err != nil || made != 0 {
+		t.Errorf("made %d, %v", made, err)
+	}
+	if err := stuck.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	now := db.Now
+	db.Now = func() time.Time { return now().AddDate(0, 1, 0) }
+	if made, err := db.MakePartitions(t.Context()); err != nil || made != 3 {
+		t.Errorf("a month later it made %d, %v, want one for each table", made, err)
+	}
+}
