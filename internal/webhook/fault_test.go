@@ -113,7 +113,7 @@ func TestSendToAnEndpointThatReadsNothing(t *testing.T) {
 	end := serve(t, nil, func(*endpointConn) { <-t.Context().Done() })
 	r := hook(end.plain())
 	r.Body = make([]byte, 32<<20)
-	sender := newTestSender(t, func(c *SenderConfig) { c.Timeout = 300 * time.Millisecond })
+	sender := newTestSender(t, func(c *SenderConfig) { c.Timeout = 3 * time.Second })
 	if attempt := sender.Send(t.Context(), r); attempt.Class != ClassTimeout || !attempt.Sent {
 		t.Errorf("class %q, error %q, sent %v", attempt.Class, attempt.Error, attempt.Sent)
 	}
