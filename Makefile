@@ -92,8 +92,8 @@ chaos: vendor ## Kill processes and Postgres under load, and check that nothing 
 	@go test ./cmd/drawbridge -run '$(CHAOS)' -count=1 -v -timeout 40m -tags chaos -chaos
 
 .PHONY: upgrade-test
-upgrade-test: ## Run the previous release on this schema, beside this one
-	@go test ./cmd/drawbridge -tags upgrade -run TestPreviousReleaseOnThisSchema -count=1 -v -timeout 15m
+upgrade-test: ## Upgrade from the previous release under load, and go back
+	@go test ./cmd/drawbridge -tags upgrade -run '^Test(PreviousReleaseOnThisSchema|UpgradeUnderLoad)$$' -count=1 -v -timeout 15m
 
 # Needs root: it makes a Debian in a folder. With TESTS it runs only those there.
 .PHONY: fresh-test

@@ -1,4 +1,6 @@
 -- +goose Up
+LOCK TABLE deliveries, river_job, subscriptions, subscription_versions IN ACCESS EXCLUSIVE MODE;
+
 -- How many requests a second a subscription gets at most; NULL is no limit.
 ALTER TABLE subscriptions ADD COLUMN rate integer CHECK (rate BETWEEN 1 AND 1000);
 ALTER TABLE subscription_versions ADD COLUMN rate integer;

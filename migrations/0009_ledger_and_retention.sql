@@ -1,4 +1,7 @@
 -- +goose Up
+LOCK TABLE applications IN SHARE ROW EXCLUSIVE MODE;
+LOCK TABLE events, deliveries, attempts, emails, subscription_versions IN ACCESS EXCLUSIVE MODE;
+
 -- How an attempt travelled. NULL: written by a release that did not keep it, or unknown.
 ALTER TABLE attempts
     ADD COLUMN protocol            text,

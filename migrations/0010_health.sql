@@ -1,4 +1,7 @@
 -- +goose Up
+LOCK TABLE attempts IN SHARE ROW EXCLUSIVE MODE;
+LOCK TABLE subscriptions IN ACCESS EXCLUSIVE MODE;
+
 -- What counts as failing: the settings of all subscriptions, and each one's own.
 CREATE TABLE health_settings (
     only_row        boolean PRIMARY KEY DEFAULT true CHECK (only_row),

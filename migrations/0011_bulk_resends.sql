@@ -1,4 +1,6 @@
 -- +goose Up
+LOCK TABLE subscriptions, partners IN SHARE ROW EXCLUSIVE MODE;
+
 -- A bulk re-send: what it was made of, who decided it and how far it has come.
 CREATE TABLE bulk_resends (
     bulk_uid       uuid PRIMARY KEY,

@@ -1,4 +1,7 @@
 -- +goose Up
+LOCK TABLE users IN ACCESS EXCLUSIVE MODE;
+LOCK TABLE audit_log IN SHARE MODE;
+
 ALTER TABLE users
     ADD COLUMN must_change_password boolean NOT NULL DEFAULT false,
     ADD COLUMN password_changed_at  timestamptz,

@@ -20,7 +20,9 @@ CREATE INDEX IF NOT EXISTS partners_created ON partners (created_at DESC, partne
 CREATE INDEX IF NOT EXISTS partners_name ON partners (lower(name) text_pattern_ops);
 
 -- Lists of loans, newest first. Loans are many: their tables stay open to writers meanwhile.
--- An index that was interrupted is there, but not valid.
+-- An index that was interrupted is there, but not valid. Building one beside writers waits for
+-- those who were there before and holds up nobody.
+SET lock_timeout = 0;
 DROP INDEX CONCURRENTLY IF EXISTS loans_opened;
 CREATE INDEX CONCURRENTLY loans_opened
     ON loans (opened_at DESC, application_uid DESC);

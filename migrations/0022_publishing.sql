@@ -1,4 +1,6 @@
 -- +goose Up
+LOCK TABLE applications, events, deliveries, subscriptions, partners, merchants IN ACCESS EXCLUSIVE MODE;
+
 -- An event takes its partner and merchant from the application that the same statement locks, and
 -- a delivery its subscription from the row that it was made for; none of these rows is ever
 -- removed. The keys made every event look all of them up and lock them for the others that

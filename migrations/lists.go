@@ -81,7 +81,7 @@ var applicationIndexes = []plainIndex{
 // listsUp runs outside a transaction, so that indexes of big tables can be
 // built while they are written to. Whatever it began before, it completes.
 func listsUp(ctx context.Context, db *sql.DB) error {
-	if _, err := db.ExecContext(ctx, listTables+searchIndexes); err != nil {
+	if err := execPromptly(ctx, db, listTables+searchIndexes); err != nil {
 		return fmt.Errorf("making the tables of lists: %w", err)
 	}
 	return buildAll(ctx, db, applicationIndexes, listIndexes)
@@ -146,7 +146,7 @@ func (i plainIndex) build(ctx context.Context, db *sql.DB) error {
 // build makes the index on the parent, which every later partition inherits,
 // then on each partition without blocking its writers, and joins them.
 func (i partitionedIndex) build(ctx context.Context, db *sql.DB) error {
-	_, err := db.ExecContext(ctx, fmt.Sprintf(`CREATE INDEX IF NOT EXISTS %s ON ONLY %s %s`,
+	err := execPromptly(ctx, db, fmt.Sprintf(`CREATE INDEX IF NOT EXISTS %s ON ONLY %s %s`,
 		i.name, i.table, i.definition))
 	if err != nil {
 		return err
@@ -161,11 +161,16 @@ func (i partitionedIndex) build(ctx context.Context, db *sql.DB) error {
 			// One that was interrupted is there, but not valid.
 			`DROP INDEX CONCURRENTLY IF EXISTS ` + child,
 			fmt.Sprintf(`CREATE INDEX CONCURRENTLY %s ON %s %s`, child, partition, i.definition),
-			fmt.Sprintf(`ALTER INDEX %s ATTACH PARTITION %s`, i.name, child),
 		} {
 			if _, err := db.ExecContext(ctx, step); err != nil {
 				return fmt.Errorf("on %s: %w", partition, err)
 			}
+		}
+		err := patiently(ctx, func() error {
+			return execPromptly(ctx, db, fmt.Sprintf(`ALTER INDEX %s ATTACH PARTITION %s`, i.name, child))
+		})
+		if err != nil {
+			return fmt.Errorf("on %s: %w", partition, err)
 		}
 	}
 	return nil

@@ -33,39 +33,6 @@ func TestSchemaComesBack(t *testing.T) {
 	}
 }
 
-// TestLockTimeoutBoundsAMigration: one that would wait for a long transaction fails
-// as a whole, and works once that has ended.
-func TestLockTimeoutBoundsAMigration(t *testing.T) {
-	t.Parallel()
-	url := pgtest.URL(t)
-	db, err := postgres.Open(t.Context(), url+"&lock_timeout=100")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = db.Close() })
-	for range 3 {
-		if _, err := migrations.Down(t.Context(), db.DB.DB); err != nil {
-			t.Fatal(err)
-		}
-	}
-	reader, err := db.Beginx()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := reader.ExecContext(t.Context(), `SELECT FROM events`); err != nil {
-		t.Fatal(err)
-	}
-	if err := migrations.Up(t.Context(), db.DB.DB); !postgres.IsLockTimeout(err) {
-		t.Errorf("beside a long transaction it ended with %v", err)
-	}
-	if err := reader.Rollback(); err != nil {
-		t.Fatal(err)
-	}
-	if err := migrations.Up(t.Context(), db.DB.DB); err != nil {
-		t.Errorf("afterwards it ended with %v", err)
-	}
-}
-
 // describe is the schema: columns, constraints, indexes, triggers and functions.
 func describe(t *testing.T, db *postgres.DB) []string {
 	t.Helper()

@@ -2,9 +2,11 @@
 // migrations, applied in one ordered run.
 //
 // Every run takes a session-wide advisory lock, so processes that start
-// together wait for each other. River's migrations come first, each in a
-// transaction of its own, because one of them uses an enum value that another
-// one adds, which Postgres refuses inside a single transaction.
+// together wait for each other. A migration that locks several tables that the
+// service writes locks them first, in the one order that its tests hold. River's
+// migrations come first, each in a transaction of its own, because one of them
+// uses an enum value that another one adds, which Postgres refuses inside a single
+// transaction.
 package migrations
 
 import (
@@ -13,6 +15,7 @@ import (
 	"database/sql"
 	"embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -55,35 +58,47 @@ func Hash() string {
 	return hex.EncodeToString(sum.Sum(nil))[:16]
 }
 
-// Up brings the database to the newest schema. Concurrent calls are
-// safe: one migrates, the others wait and find nothing left to do.
+// Up brings the database to the newest schema, beside a release that serves. A
+// migration that does not get its locks at once gives way and tries again, for ten
+// minutes. Concurrent calls are safe: one migrates, the others wait and find
+// nothing left to do.
 func Up(ctx context.Context, db *sql.DB) error {
-	return withProvider(db, func(provider *goose.Provider) error {
-		if _, err := provider.Up(ctx); err != nil {
+	for {
+		err := patiently(ctx, func() error {
+			return withProvider(db, func(provider *goose.Provider) error {
+				_, err := provider.UpByOne(ctx)
+				return err
+			})
+		})
+		if errors.Is(err, goose.ErrNoNextVersion) {
+			return nil
+		}
+		if err != nil {
 			return fmt.Errorf("migrating up: %w", err)
 		}
-		return nil
-	})
+	}
 }
 
 // Down takes back the newest applied migration and returns its name, which is
 // empty when there was none.
 func Down(ctx context.Context, db *sql.DB) (string, error) {
 	var name string
-	err := withProvider(db, func(provider *goose.Provider) error {
-		current, err := provider.GetDBVersion(ctx)
-		if err != nil {
-			return fmt.Errorf("reading the schema version: %w", err)
-		}
-		if current == 0 {
+	err := patiently(ctx, func() error {
+		return withProvider(db, func(provider *goose.Provider) error {
+			current, err := provider.GetDBVersion(ctx)
+			if err != nil {
+				return fmt.Errorf("reading the schema version: %w", err)
+			}
+			if current == 0 {
+				return nil
+			}
+			result, err := provider.Down(ctx)
+			if err != nil {
+				return fmt.Errorf("migrating down: %w", err)
+			}
+			name = stepName(result.Source)
 			return nil
-		}
-		result, err := provider.Down(ctx)
-		if err != nil {
-			return fmt.Errorf("migrating down: %w", err)
-		}
-		name = stepName(result.Source)
-		return nil
+		})
 	})
 	return name, err
 }
@@ -133,7 +148,7 @@ func withProvider(db *sql.DB, use func(*goose.Provider) error) error {
 	if err != nil {
 		return fmt.Errorf("preparing the migration lock: %w", err)
 	}
-	provider, err := newProvider(db, goose.WithSessionLocker(locker))
+	provider, err := newProvider(db, goose.WithSessionLocker(patientLocker{locker}))
 	if err != nil {
 		return err
 	}

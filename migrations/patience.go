@@ -1,0 +1,101 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	"github.com/pressly/goose/v3/lock"
+)
+
+const (
+	// lockTimeout is for how long a migration waits for a lock, and those who use the
+	// table wait behind it. All the locks of one migration together take less than
+	// Postgres' deadlock_timeout (1 s): in a deadlock it is the migration that gives
+	// way, before Postgres chooses a call of the service.
+	lockTimeout = 100 * time.Millisecond
+	// lockPatience is for how long a migration asks for its locks again.
+	lockPatience = 10 * time.Minute
+	// lockPause lets through what has gathered behind a migration that gave way. It
+	// doubles up to maxLockPause, so that a long transaction of somebody else does
+	// not make the service stutter; up to as much again is added by chance.
+	lockPause    = 100 * time.Millisecond
+	maxLockPause = 2 * time.Second
+	// lockNotice is how often the log says that a migration waits.
+	lockNotice = 10 * time.Second
+)
+
+// patientLocker bounds how long the connection that migrates waits for a lock.
+type patientLocker struct{ lock.SessionLocker }
+
+// SessionLock implements lock.SessionLocker.
+func (l patientLocker) SessionLock(ctx context.Context, conn *sql.Conn) error {
+	if err := l.SessionLocker.SessionLock(ctx, conn); err != nil {
+		return err
+	}
+	_, err := conn.ExecContext(ctx, boundLocks(""))
+	return err
+}
+
+// SessionUnlock implements lock.SessionLocker.
+func (l patientLocker) SessionUnlock(ctx context.Context, conn *sql.Conn) error {
+	_, err := conn.ExecContext(ctx, `RESET lock_timeout`)
+	return errors.Join(err, l.SessionLocker.SessionUnlock(ctx, conn))
+}
+
+// boundLocks sets the bound for a session, or with "LOCAL" for a transaction.
+func boundLocks(scope string) string {
+	return fmt.Sprintf(`SET %s lock_timeout = '%dms'`, scope, lockTimeout.Milliseconds())
+}
+
+// patiently runs what migrates, again while it does not get its locks.
+func patiently(ctx context.Context, migrate func() error) error {
+	begun := time.Now()
+	noticed := begun
+	for wait := lockPause; ; wait = min(2*wait, maxLockPause) {
+		err := migrate()
+		if err == nil || !lacksLock(err) || time.Since(begun) > lockPatience {
+			return err
+		}
+		if time.Since(noticed) > lockNotice {
+			noticed = time.Now()
+			slog.WarnContext(ctx, "a migration waits for its locks; a long transaction may hold one",
+				"waited", time.Since(begun).Round(time.Second), "error", err)
+		}
+		pause := time.NewTimer(wait + rand.N(wait)) //nolint:gosec // nobody gains by guessing it
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return errors.Join(context.Cause(ctx), err)
+		case <-pause.C:
+		}
+	}
+}
+
+// lacksLock tells a lock that was not to be had in time, or a deadlock, from what
+// another try does not mend.
+func lacksLock(err error) bool {
+	state, ok := errors.AsType[interface {
+		error
+		SQLState() string
+	}](err)
+	return ok && (state.SQLState() == "55P03" || state.SQLState() == "40P01")
+}
+
+// execPromptly runs statements that lock a table against writers, in a transaction
+// of their own that does not wait for long.
+func execPromptly(ctx context.Context, db *sql.DB, statements string) error {
+	tx, err := db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, boundLocks("LOCAL")+"; "+statements)
+	if err != nil {
+		return errors.Join(err, tx.Rollback())
+	}
+	return tx.Commit()
+}
