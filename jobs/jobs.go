@@ -49,13 +49,11 @@ type Deps struct {
 // The queues beside the webhooks' own.
 const queueChores = river.QueueDefault
 
-// How many jobs of a queue one process works at a time. A delivery mostly
-// waits for its endpoint, so there are many.
+// How many jobs of a queue one process works at a time.
 const (
-	webhookWorkers = 400
-	emailWorkers   = 10
-	bulkWorkers    = 4
-	choreWorkers   = 2
+	emailWorkers = 10
+	bulkWorkers  = 4
+	choreWorkers = 2
 )
 
 // fetchCooldown is the least time between two fetches of a queue. A fetch takes
@@ -78,7 +76,7 @@ func Config(deps Deps) *river.Config {
 		// Its own default writes to the standard output, which is the ready line's.
 		Logger: slog.Default(),
 		Queues: map[string]river.QueueConfig{
-			webhook.Queue:     {MaxWorkers: webhookWorkers},
+			webhook.Queue:     {MaxWorkers: webhook.Workers},
 			webhook.BulkQueue: {MaxWorkers: bulkWorkers},
 			email.Queue:       {MaxWorkers: emailWorkers},
 			queueChores:       {MaxWorkers: choreWorkers},

@@ -95,6 +95,7 @@ type attemptJSON struct {
 	HTTPStatus      *int             `json:"http_status"`
 	ErrorClass      *string          `json:"error_class"`
 	Error           *string          `json:"error"`
+	Note            *string          `json:"note"`
 	Address         *string          `json:"address"`
 	RequestHeaders  []webhook.Header `json:"request_headers"`
 	ResponseHeaders []webhook.Header `json:"response_headers"`
@@ -113,7 +114,7 @@ func newAttemptJSON(a webhook.AttemptRecord) attemptJSON {
 		Number: a.Number, StartedAt: a.StartedAt.UTC(),
 		DurationMS: float64(a.Duration.Microseconds()) / 1000,
 		HTTPStatus: orNull(a.HTTPStatus), ErrorClass: orNull(class), Error: orNull(a.Error),
-		Address: orNull(a.Address), RequestHeaders: a.RequestHeaders,
+		Note: orNull(a.Note), Address: orNull(a.Address), RequestHeaders: a.RequestHeaders,
 		ResponseHeaders: a.ResponseHeaders, ResponseBody: string(a.ResponseBody),
 		Protocol: orNull(a.Protocol), Reused: a.Reused, TLSVersion: orNull(a.TLSVersion),
 		CertificateExpires: utc(a.CertificateExpires), ContentRemovedAt: utc(a.ContentRemovedAt),

@@ -61,7 +61,8 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, run Run) error {
 		return notSent(err)
 	}
 	lane := s.lanes.of(task.Subscription)
-	if !lane.enter(ctx) {
+	place := lane.enter(ctx)
+	if place == nil {
 		return notSent(s.hold(ctx, task, lane))
 	}
 	endTurn := s.lanes.turn(ctx, lane, &s.Calls)
@@ -70,7 +71,7 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, run Run) error {
 	if s.SendTraceparent && span.IsRecording() {
 		request.Traceparent = traceparent(ctx)
 	}
-	attempt := s.send(ctx, lane, request, endTurn)
+	attempt := s.send(ctx, place, request, endTurn)
 	endSpan(span, attempt)
 	if room := lane.room(); room > 0 {
 		var refilling sync.WaitGroup
@@ -88,11 +89,11 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, run Run) error {
 // send makes the request in a place of the lane that was entered, and gives the
 // place and the turn back whatever happens.
 func (s *Service) send(
-	ctx context.Context, lane *lane, request Request, endTurn func(),
-) Attempt {
+	ctx context.Context, place *place, request Request, endTurn func(),
+) (attempt Attempt) {
 	defer endTurn()
 	began := time.Now()
-	defer func() { lane.leave(time.Since(began)) }()
+	defer func() { place.leave(time.Since(began), attempt.Class == ClassTimeout) }()
 	return s.Sender.Send(ctx, request)
 }
 

@@ -6,25 +6,42 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
 
 	"drawbridge/internal/postgres"
 )
 
 // hold sets a delivery aside whose endpoint has no place for it now.
 func (s *Service) hold(ctx context.Context, task assignment, lane *lane) error {
-	_, err := s.DB.ExecContext(ctx, `
-		UPDATE deliveries
-		   SET held = true,
-		       queued = false
-		 WHERE delivery_uid = $1
-		   AND created_at = $2
-		   AND state IN ('pending', 'retrying')
-		   AND queued`, task.UID, task.CreatedAt)
+	_, err := s.holds.do(ctx, errand[assignment, struct{}]{
+		db:    s.DB,
+		calls: &s.Calls,
+		key:   func(task assignment) string { return string(task.UID[:]) },
+		run:   holdMany,
+	}, task)
 	if err != nil {
 		return fmt.Errorf("holding delivery %s: %w", task.UID, err)
 	}
 	lane.holds.Add(1)
 	return nil
+}
+
+func holdMany(ctx context.Context, on *sqlx.DB, tasks []assignment) ([]struct{}, error) {
+	var uids, times column
+	for _, task := range tasks {
+		uids.addUID(task.UID)
+		times.addTime(task.CreatedAt)
+	}
+	_, err := on.ExecContext(ctx, `
+		UPDATE deliveries d
+		   SET held = true,
+		       queued = false
+		  FROM unnest($1::uuid[], $2::timestamptz[]) AS task (delivery_uid, created_at)
+		 WHERE d.delivery_uid = task.delivery_uid
+		   AND d.created_at = task.created_at
+		   AND d.state IN ('pending', 'retrying')
+		   AND d.queued`, uids.String(), times.String())
+	return make([]struct{}, len(tasks)), err
 }
 
 // release enqueues up to room held deliveries of a subscription, the longest
@@ -89,8 +106,8 @@ func takeHeld(
 // in this process any more. Attempts that end bring back the next ones by
 // themselves; this covers what was held after the last of them had ended.
 func (s *Service) ReleaseIdle(ctx context.Context) error {
-	for _, uid := range s.lanes.idle() {
-		if err := s.release(ctx, uid, s.lanes.of(uid), perEndpoint); err != nil {
+	for uid, room := range s.lanes.idle() {
+		if err := s.release(ctx, uid, s.lanes.of(uid), room); err != nil {
 			return err
 		}
 	}

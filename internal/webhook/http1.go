@@ -135,10 +135,11 @@ func (c *http1Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 	return got, nil
 }
 
-// readFinal reads answers up to the first that is not informational.
+// readFinal reads answers up to the first that is not informational. How many may
+// precede it is bounded by the size of all heads together and by the deadline.
 func readFinal(reader *bufio.Reader) (*http.Response, error) {
 	status := 0
-	for range maxInformational + 1 {
+	for {
 		resp, err := http.ReadResponse(reader, &http.Request{Method: http.MethodPost})
 		switch {
 		case err != nil && status != 0 && errors.Is(err, io.ErrUnexpectedEOF):
@@ -152,7 +153,6 @@ func readFinal(reader *bufio.Reader) (*http.Response, error) {
 		}
 		status = resp.StatusCode
 	}
-	return nil, onlyInformational(status)
 }
 
 func headTooLarge() error {

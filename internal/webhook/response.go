@@ -28,8 +28,6 @@ const (
 	// maxLogHeaders and maxLogHeaderBytes bound the headers that are kept.
 	maxLogHeaders     = 100
 	maxLogHeaderBytes = 16 << 10
-	// maxInformational is how many 1xx answers may precede the final one.
-	maxInformational = 5
 )
 
 // errTooMuch is the read error beyond a bound.
@@ -54,7 +52,7 @@ func readBody(ctx context.Context, resp *http.Response) body {
 	decoded, note, done := decode(resp)
 	defer done()
 	// Somewhat more than is kept, so that a secret across the edge is masked too.
-	kept, err := io.ReadAll(io.LimitReader(decoded, maxBody+maxHeaderValue))
+	kept, err := io.ReadAll(io.LimitReader(decoded, maxBody+maxEcho))
 	b := body{kept: kept, truncated: len(kept) > maxBody, note: note, intact: err == nil}
 	switch {
 	case b.truncated:
@@ -177,17 +175,4 @@ func protocolName(resp *http.Response) string {
 		return "HTTP/2"
 	}
 	return resp.Proto
-}
-
-// redact masks the secrets of the request in what the endpoint sent, and cuts
-// the body to what is kept.
-func (a *Attempt) redact(secrets secretTexts) {
-	if len(secrets) > 0 {
-		a.ResponseBody = []byte(secrets.hide(string(a.ResponseBody)))
-		a.Error = secrets.hide(a.Error)
-		for i := range a.ResponseHeaders {
-			a.ResponseHeaders[i].Value = secrets.hide(a.ResponseHeaders[i].Value)
-		}
-	}
-	a.ResponseBody = a.ResponseBody[:min(len(a.ResponseBody), maxBody)]
 }

@@ -100,12 +100,15 @@ func TestLateOutcomesAmongNewOnes(t *testing.T) {
 	var arrived sync.WaitGroup
 	arrived.Add(many)
 	release := make(chan struct{})
-	endpoint := newReceiver(t, func(w http.ResponseWriter, _ int) {
-		arrived.Done()
-		<-release
+	endpoint := newReceiver(t, func(w http.ResponseWriter, n int) {
+		if n > 1 {
+			arrived.Done()
+			<-release
+		}
 		w.WriteHeader(http.StatusOK)
 	})
 	h.subscribe(t, endpoint.URL, nil)
+	h.getKnown(t)
 	for range many {
 		h.publish(t)
 	}

@@ -28,6 +28,7 @@ type Service struct {
 	notices notices
 	lanes   lanes
 	loads   group[DeliverArgs, *assignment]
+	holds   group[assignment, struct{}]
 	records group[*madeAttempt, bool]
 	slots   group[assignment, bool]
 }

@@ -68,7 +68,7 @@ func TestSendTLSFailures(t *testing.T) {
 			sender := newTestSender(t, func(c *SenderConfig) {
 				c.RootCAs = ca.pool
 				if test.class == ClassTimeout {
-					c.Timeout = 200 * time.Millisecond
+					c.Timeout = time.Second
 				}
 			})
 			attempt := sender.Send(t.Context(), hook(end.secure()))

@@ -1,0 +1,95 @@
+package webhook
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// fill takes places in a lane until there are no more, and returns them.
+func fill(l *lane) []*place {
+	var places []*place
+	for p := l.take(); p != nil; p = l.take() {
+		places = append(places, p)
+	}
+	return places
+}
+
+// known makes an endpoint one that answers in a millisecond.
+func known(all *lanes, number byte) *lane {
+	l := all.of([16]byte{number})
+	l.take().leave(time.Millisecond, false)
+	return l
+}
+
+// TestManyHangingEndpointsLeaveWorkers lets endpoints hang that were quick, are
+// slow, or have never answered: however many, workers are left for the others.
+func TestManyHangingEndpointsLeaveWorkers(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]func(*lane){
+		"were quick before": func(l *lane) { l.take().leave(time.Millisecond, false) },
+		"are slow":          func(l *lane) { l.take().leave(2*time.Second, false) },
+		"timed out":         func(l *lane) { l.take().leave(30*time.Second, true) },
+		"never answered":    func(*lane) {},
+	}
+	for name, prepare := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var all lanes
+				var lanes []*lane
+				for number := range 200 {
+					lanes = append(lanes, all.of([16]byte{1, byte(number)}))
+					prepare(lanes[number])
+				}
+				time.Sleep(2 * slowAfter)
+				well := known(&all, 2)
+				var hanging []*place
+				for _, l := range lanes {
+					hanging = append(hanging, fill(l)...)
+				}
+				for range 4 {
+					time.Sleep(slowAfter / 2)
+					well.take().leave(time.Millisecond, false)
+				}
+				places := fill(well)
+				if len(places) < 4 {
+					t.Errorf("an endpoint that is well has %d places beside %d that hang, want 4",
+						len(places), len(hanging))
+				}
+				for _, p := range append(hanging, places...) {
+					p.leave(30*time.Second, true)
+				}
+				if all.inFlight != 0 || all.slow != 0 {
+					t.Errorf("%d are in flight at the end, %d slow", all.inFlight, all.slow)
+				}
+			})
+		})
+	}
+}
+
+// TestTimeoutsTakePlaces lets an endpoint time out again and again, and answer again.
+func TestTimeoutsTakePlaces(t *testing.T) {
+	t.Parallel()
+	var all lanes
+	l := known(&all, 1)
+	if got := len(fill(l)); got != perEndpoint {
+		t.Fatalf("a quick endpoint has %d places, want %d", got, perEndpoint)
+	}
+	all = lanes{}
+	l = known(&all, 1)
+	for range 10 {
+		l.take().leave(30*time.Second, true)
+	}
+	places := fill(l)
+	if len(places) != 1 {
+		t.Fatalf("an endpoint that times out has %d places, want 1", len(places))
+	}
+	places[0].leave(time.Millisecond, false)
+	for range maxHalvings {
+		l.take().leave(time.Millisecond, false)
+	}
+	if got := len(fill(l)); got != perEndpoint {
+		t.Errorf("after it answered again it has %d places, want %d", got, perEndpoint)
+	}
+}
