@@ -1,0 +1,104 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+)
+
+// TestFaultHangingEndpoints lets many endpoints hang, from the first request on,
+// while one is well: that one gets each event soon after it was committed. Only
+// at full size it is said how soon, since many tests run at once otherwise.
+func TestFaultHangingEndpoints(t *testing.T) {
+	t.Parallel()
+	hanging, events, pause, patience := 30, 60, 50*time.Millisecond, 25*time.Second
+	if *chaos {
+		hanging, events, pause, patience = 200, 240, 250*time.Millisecond, 2*time.Second
+	}
+	w, e := newWorld(t), newEndpoint(t, "200 OK")
+	w.vars["SSL_CERT_FILE"] = e.caFile
+	data := w.demoData()
+	if got := w.run("", "client", "rate", data.Partners[0].Clients[0].ID,
+		"--rate", "5000", "--burst", "10000"); got.status != 0 {
+		t.Fatalf("raising the rate ended with %d: %s", got.status, got.stderr)
+	}
+	hole, held := newBlackHole(t)
+	w.subscribe(data, e)
+	w.hangMany(data, hole, hanging)
+	s := w.serve()
+	tasks := fmt.Sprintf("%s/api/v2/sandbox/application/%s/task", s.url, data.Loans[0].UID)
+	arrived := make(chan struct{})
+	lags := make([]time.Duration, 0, events)
+	var committed sync.Map
+	go func() {
+		defer close(arrived)
+		for range events {
+			request := <-e.requests
+			if at, ok := committed.LoadAndDelete(titleOf(request.body)); ok {
+				lags = append(lags, time.Since(at.(time.Time)))
+			}
+		}
+	}()
+	pace := time.NewTicker(pause)
+	defer pace.Stop()
+	for i := range events {
+		<-pace.C
+		title := fmt.Sprintf("task %d", i)
+		committed.Store(title, time.Now())
+		body := fmt.Sprintf(`{"title":%q}`, title)
+		if status := call(t, data, http.MethodPost, tasks, body); status != http.StatusCreated {
+			t.Fatalf("adding a task answered %d", status)
+		}
+	}
+	select {
+	case <-arrived:
+	case <-time.After(patience + 10*time.Second):
+		t.Fatalf("an event has not reached the healthy endpoint while %d requests hang", held())
+	}
+	if len(lags) != events {
+		t.Fatalf("%d of %d events arrived once", len(lags), events)
+	}
+	slices.Sort(lags)
+	p99 := lags[len(lags)*99/100]
+	t.Logf("%d endpoints hang with %d requests: p50 %s, p99 %s", hanging, held(), lags[len(lags)/2], p99)
+	if p99 > patience {
+		t.Errorf("p99 %s, want at most %s", p99, patience)
+	}
+}
+
+// hangMany subscribes endpoints in the hole to all events, as many.
+func (w *world) hangMany(data demoJSON, hole string, many int) {
+	w.t.Helper()
+	first := w.subscribe(data, &endpoint{url: hole}, "--auth", "none")
+	db := w.open(w.t)
+	uids := make([]string, many-1)
+	for i := range uids {
+		uids[i] = uuid.NewString()
+	}
+	for _, table := range []string{"subscriptions", "subscription_versions"} {
+		_, err := db.ExecContext(w.t.Context(), `
+			INSERT INTO `+table+`
+			SELECT (jsonb_populate_record(s, jsonb_build_object('subscription_uid', uid))).*
+			  FROM `+table+` s, unnest($2::uuid[]) AS uid
+			 WHERE s.subscription_uid = $1`, first.UID, pq.Array(uids))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// titleOf is the title of the task that an event is about.
+func titleOf(body []byte) string {
+	var event struct {
+		TaskTitle string `json:"task_title"`
+	}
+	_ = json.Unmarshal(body, &event)
+	return event.TaskTitle
+}
