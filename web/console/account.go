@@ -225,12 +225,12 @@ func (c *Console) changePassword(ctx echo.Context) error {
 		})
 	}
 	err := c.Operators.CheckPassword(request, signedIn(ctx), ctx.FormValue("current"))
-	if refusesProof(ctx, err) {
+	if text, refused := refusedProof(ctx, err); refused {
 		status := http.StatusBadRequest
 		if code := lending.ErrorCode(err); code == lending.CodeUnavailable {
 			status = c.Status(code)
 		}
-		return c.showPasswordForm(ctx, status, map[string]string{"current": faultText(err)})
+		return c.showPasswordForm(ctx, status, map[string]string{"current": text})
 	}
 	if err != nil {
 		return err
@@ -286,8 +286,8 @@ func (c *Console) showConfirm(ctx echo.Context, status int, next, fault string) 
 func (c *Console) confirm(ctx echo.Context) error {
 	request, next := ctx.Request().Context(), ctx.FormValue("next")
 	err := c.Operators.CheckPassword(request, signedIn(ctx), ctx.FormValue("password"))
-	if refusesProof(ctx, err) {
-		return c.showConfirm(ctx, c.Status(lending.ErrorCode(err)), next, faultText(err))
+	if text, refused := refusedProof(ctx, err); refused {
+		return c.showConfirm(ctx, c.Status(lending.ErrorCode(err)), next, text)
 	}
 	if err != nil {
 		return err

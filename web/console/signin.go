@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -37,13 +38,12 @@ func (c *Console) signIn(ctx echo.Context) error {
 	email := ctx.FormValue("email")
 	user, err := c.Operators.SignIn(
 		ctx.Request().Context(), email, ctx.FormValue("password"), c.visitor(ctx, email))
-	switch {
-	case err == nil:
-	case refusesProof(ctx, err):
+	if text, refused := refusedProof(ctx, err); refused {
 		page := c.signInPage(ctx)
-		page.Email, page.Next, page.Fault = email, ctx.FormValue("next"), faultText(err)
+		page.Email, page.Next, page.Fault = email, ctx.FormValue("next"), text
 		return render(ctx, c.Status(lending.ErrorCode(err)), views.SignInPage(page))
-	default:
+	}
+	if err != nil {
 		return err
 	}
 	visit := operator.Session{Method: operator.MethodPassword}
@@ -53,18 +53,21 @@ func (c *Console) signIn(ctx echo.Context) error {
 // busySeconds is for how long who is refused for want of room is asked to wait.
 const busySeconds = "5"
 
-// refusesProof tells whether an error is about a password or code and is shown where
-// it was typed.
-func refusesProof(ctx echo.Context, err error) bool {
-	switch lending.ErrorCode(err) {
+// refusedProof is why a password or code was refused, to be shown where it was typed;
+// false for any other error and for none.
+func refusedProof(ctx echo.Context, err error) (text string, refused bool) {
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if !ok {
+		return "", false
+	}
+	switch refusal.Code {
 	case lending.CodeUnavailable:
 		ctx.Response().Header().Set(echo.HeaderRetryAfter, busySeconds)
-		return true
 	case lending.CodeUnauthorized, lending.CodeRateLimited:
-		return true
 	default:
-		return false
+		return "", false
 	}
+	return refusal.Message, true
 }
 
 // admit lets in who has shown the first factor, or asks for the second.
@@ -111,14 +114,13 @@ func (c *Console) signInCode(ctx echo.Context) error {
 	user, visit := owing.User, owing.Session
 	recovered, err := c.Operators.CheckCode(
 		ctx.Request().Context(), user, ctx.FormValue("code"), c.visitor(ctx, user.Email))
-	switch {
-	case err == nil:
-	case refusesProof(ctx, err):
+	if text, refused := refusedProof(ctx, err); refused {
 		return render(ctx, c.Status(lending.ErrorCode(err)), views.SignInCodePage(views.SignInCode{
 			Environment: c.Environment, Theme: c.preference(ctx, "theme"),
-			Next: ctx.FormValue("next"), Fault: faultText(err),
+			Next: ctx.FormValue("next"), Fault: text,
 		}))
-	default:
+	}
+	if err != nil {
 		return err
 	}
 	factor := "app"
