@@ -37,12 +37,15 @@ func TestManySignInsDoNotHoldMemory(t *testing.T) {
 		})
 	}
 	wrong.Wait()
-	if got := peakMemory(t, s); got > mostSignInMemory {
-		t.Errorf("200 sign-ins took %d MiB, want at most %d", got, mostSignInMemory)
+	got := peakMemory(t, s)
+	if t.Logf("200 sign-ins took %d MiB at most", got); got > mostSignInMemory {
+		t.Errorf("that is more than %d MiB", mostSignInMemory)
 	}
 	until(t, time.Minute, fmt.Sprintf("at most %d MiB are held", restMemory), func() bool {
-		return memory(t, s, "VmRSS:") <= restMemory
+		got = memory(t, s, "VmRSS:")
+		return got <= restMemory
 	})
+	t.Logf("%d MiB are held afterwards", got)
 }
 
 // signInFrom tries a wrong password at an account and from an address of its own.

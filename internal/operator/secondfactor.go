@@ -240,7 +240,7 @@ func (s *Service) CheckCode(
 	ctx context.Context, user User, code string, from Visitor,
 ) (recovered bool, err error) {
 	account, address := from.keys(triedCodes, normalEmail(user.Email))
-	if err := s.countTry(ctx, account, address, triedCodes); err != nil {
+	if _, err := s.countTry(ctx, account, address, triedCodes); err != nil {
 		return false, err
 	}
 	code = cleanCode(code)

@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -75,7 +76,8 @@ func (s *Service) SignIn(
 		email = "" // nobody's, and checked like any other
 	}
 	account, address := from.keys(triedPasswords, email)
-	if err := s.countTry(ctx, account, address, triedPasswords); err != nil {
+	try, err := s.countTry(ctx, account, address, triedPasswords)
+	if err != nil {
 		return User{}, err
 	}
 	user, hash, err := s.find(ctx, email)
@@ -83,6 +85,9 @@ func (s *Service) SignIn(
 		return User{}, err
 	}
 	matches, renewed, err := s.hasher().check(ctx, password, hash)
+	if lending.ErrorCode(err) == lending.CodeUnavailable {
+		return User{}, errors.Join(err, s.takeBack(ctx, try)) // nobody has looked at it
+	}
 	if err != nil {
 		return User{}, err
 	}
@@ -153,14 +158,15 @@ func (s *Service) find(ctx context.Context, email string) (User, string, error) 
 // at once cannot slip past the limits; a right one clears the account's count.
 // Tries beyond the limits are not counted: waiting always helps. The refusal
 // names what was wrong too often.
-func (s *Service) countTry(ctx context.Context, account, address, what string) error {
+func (s *Service) countTry(
+	ctx context.Context, account, address, what string,
+) (try int64, err error) {
 	now := s.DB.Now()
-	var try int64
-	err := s.DB.GetContext(ctx, &try, `
+	err = s.DB.GetContext(ctx, &try, `
 		INSERT INTO sign_in_failures (account, address, failed_at) VALUES ($1, $2, $3)
 		RETURNING failure_id`, account, address, now)
 	if err != nil {
-		return fmt.Errorf("counting a sign-in: %w", err)
+		return 0, fmt.Errorf("counting a sign-in: %w", err)
 	}
 	var counts struct {
 		Account int `db:"account"`
@@ -173,17 +179,25 @@ func (s *Service) countTry(ctx context.Context, account, address, what string) e
 		         WHERE address = $2 AND $2 <> '' AND failed_at > $3) AS address`,
 		account, address, now.Add(-failureWindow))
 	if err != nil {
-		return fmt.Errorf("counting wrong tries: %w", err)
+		return 0, fmt.Errorf("counting wrong tries: %w", err)
 	}
 	if counts.Account <= failuresPerAccount && counts.Address <= failuresPerAddress {
-		return nil
+		return try, nil
 	}
-	_, err = s.DB.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE failure_id = $1`, try)
+	if err := s.takeBack(ctx, try); err != nil {
+		return 0, err
+	}
+	return 0, lending.NewError(lending.CodeRateLimited,
+		"Too many wrong %s. Wait %d minutes and try again.", what, int(failureWindow.Minutes()))
+}
+
+// takeBack forgets one try.
+func (s *Service) takeBack(ctx context.Context, try int64) error {
+	_, err := s.DB.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE failure_id = $1`, try)
 	if err != nil {
 		return fmt.Errorf("taking back a sign-in: %w", err)
 	}
-	return lending.NewError(lending.CodeRateLimited,
-		"Too many wrong %s. Wait %d minutes and try again.", what, int(failureWindow.Minutes()))
+	return nil
 }
 
 // PurgeFailures deletes wrong passwords that no longer count.
