@@ -124,9 +124,6 @@ func samplePages(word string) map[string]templ.Component {
 		"sign-in": SignInPage(SignIn{
 			Environment: "Development", Email: word, Next: word, Fault: word, Provider: word,
 		}),
-		"confirm": ConfirmPage(ConfirmForm{
-			Frame: sampleFrame(word), Next: PathHome, Fault: word, Provider: word,
-		}),
 		"fault": FaultPage(Fault{Status: 404, Title: "Not here", Text: word, RequestID: word}),
 	}
 	maps.Copy(pages, emailSamplePages(word))
