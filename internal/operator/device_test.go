@@ -90,7 +90,8 @@ func TestDevicesAreSealed(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t).keyed()
 	kept := o.NewDevice(email, "")
-	if o.Device(email, kept) == "" || o.Device(email, kept) == o.Device(email, o.NewDevice(email, "")) {
+	known := o.Device(email, kept)
+	if known == "" || known == o.Device(email, o.NewDevice(email, "")) {
 		t.Error("a device is not known, or as another one")
 	}
 	if other := operator.DeviceCookie("eve@lender.example"); other == operator.DeviceCookie(email) {

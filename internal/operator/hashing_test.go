@@ -19,53 +19,52 @@ var light = argon2id.Params{
 func TestHashingIsBounded(t *testing.T) {
 	t.Parallel()
 	h := NewHasher(light)
-	h.patience = time.Millisecond
 	heavier := light
 	heavier.Memory *= 2
 	heavy, err := argon2id.CreateHash("a phrase", &heavier)
 	if err != nil {
 		t.Fatal(err)
 	}
+	busy := func(what string, err error) {
+		t.Helper()
+		if lending.ErrorCode(err) != lending.CodeUnavailable {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	check := func(hash string) error {
+		_, _, err := h.check(t.Context(), "a phrase", hash)
+		return err
+	}
 	h.slots <- struct{}{} // one of two is taken
-	if matches, _, err := h.check(t.Context(), "a phrase", ""); err != nil || matches {
-		t.Errorf("beside one other: %v, %v", matches, err)
+	if err := check(""); err != nil {
+		t.Errorf("beside one other: %v", err)
 	}
-	if _, _, err := h.check(t.Context(), "a phrase", heavy); lending.ErrorCode(err) !=
-		lending.CodeUnavailable {
-		t.Errorf("a hash that needs all the room, beside another: %v", err)
-	}
+	h.patience = time.Millisecond
+	busy("a hash that needs all the room, beside another", check(heavy))
 	h.slots <- struct{}{}
-	for name, want := range map[string]error{
-		"no room":   context.DeadlineExceeded,
-		"no queue":  nil,
-		"gone away": errors.New("gone"),
-	} {
-		ctx, cancel := context.WithCancelCause(t.Context())
-		switch name {
-		case "no queue":
-			for range hashQueue {
-				h.queue <- struct{}{}
-			}
-		case "gone away":
-			cancel(want)
-		}
-		_, err := h.hash(ctx, "a phrase")
-		cancel(nil)
-		for range len(h.queue) {
-			<-h.queue
-		}
-		if name == "gone away" && !errors.Is(err, want) ||
-			name != "gone away" && lending.ErrorCode(err) != lending.CodeUnavailable {
-			t.Errorf("%s: %v", name, err)
-		}
+	busy("no room", check(""))
+	gone, leave := context.WithCancelCause(t.Context())
+	leave(errGone)
+	if _, err := h.hash(gone, "a phrase"); !errors.Is(err, errGone) {
+		t.Errorf("who has gone away: %v", err)
+	}
+	h.patience = time.Minute
+	for range hashQueue {
+		h.queue <- struct{}{}
+	}
+	busy("a full queue", check(""))
+	for range hashQueue {
+		<-h.queue
 	}
 	<-h.slots
 	<-h.slots
-	if matches, renewed, err := h.check(t.Context(), "a phrase", heavy); err != nil || !matches ||
-		renewed == "" {
+	matches, renewed, err := h.check(t.Context(), "a phrase", heavy)
+	if err != nil || !matches || renewed == "" {
 		t.Errorf("with room: %v %q %v", matches, renewed, err)
 	}
 	if len(h.slots)+len(h.queue)+len(h.all) != 0 {
 		t.Error("places are kept")
 	}
 }
+
+var errGone = errors.New("gone")

@@ -228,7 +228,8 @@ func TestOldHashesAreRenewed(t *testing.T) {
 	if !strings.HasPrefix(renewed, "$argon2id$v=19$m=32,t=2,p=1$") {
 		t.Errorf("the hash is %q", renewed)
 	}
-	if _, err := o.SignIn(t.Context(), email, password, from(address)); err != nil || hash() != renewed {
+	_, err := o.SignIn(t.Context(), email, password, from(address))
+	if err != nil || hash() != renewed {
 		t.Errorf("a good hash was made anew, %v", err)
 	}
 	if _, ok, err := o.Resume(t.Context(), other.UID.String(), credential); !ok || err != nil {
