@@ -81,7 +81,6 @@ type ConfirmForm struct {
 	Frame
 	Next  string
 	Fault string
-	// ProviderHref signs in again at the provider; empty without one.
-	ProviderHref string
-	Provider     string
+	// Provider names the provider to sign in again at; empty without one.
+	Provider string
 }

@@ -1,7 +1,5 @@
 package views
 
-import "net/url"
-
 // SignIn is the sign-in page.
 type SignIn struct {
 	Environment string
@@ -17,9 +15,13 @@ type SignIn struct {
 	Provider string
 }
 
-// providerHref leads to the provider and on to the next page.
-func (p SignIn) providerHref() string {
-	return withQuery(PathSignInProvider, url.Values{"next": {p.Next}})
+// ToProvider is the page between the console and the provider.
+type ToProvider struct {
+	Environment string
+	Theme       string
+	// Provider names the OpenID Connect provider, Href is its page.
+	Provider string
+	Href     string
 }
 
 // Fault is a page that says what went wrong.

@@ -122,7 +122,7 @@ func samplePages(word string) map[string]templ.Component {
 		"delivery":    DeliveryDetailPage(sampleDelivery(word)),
 		"resend":      ResendPage(sampleFrame(word), *sampleForm(word)),
 		"sign-in": SignInPage(SignIn{
-			Environment: "Development", Email: word, Next: word, Fault: word,
+			Environment: "Development", Email: word, Next: word, Fault: word, Provider: word,
 		}),
 		"fault": FaultPage(Fault{Status: 404, Title: "Not here", Text: word, RequestID: word}),
 	}

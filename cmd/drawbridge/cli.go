@@ -97,7 +97,7 @@ func statusOf(err error) int {
 	if _, ok := errors.AsType[config.Faults](err); ok {
 		return exitUsage
 	}
-	if lending.ErrorCode(err) == lending.CodeValidation {
+	if lending.ErrorCode(err) == lending.CodeValidation && !lending.IsTaken(err) {
 		return exitUsage
 	}
 	return exitFailed

@@ -322,16 +322,17 @@ func TestUsers(t *testing.T) {
 	for name, test := range map[string]struct {
 		password, email, role string
 		names                 string
+		status                int
 	}{
-		"taken": {"a long enough password", "ADA@lender.example", "admin", "email"},
-		"short": {"short", "b@lender.example", "admin", "password"},
-		"role":  {"a long enough password", "b@lender.example", "king", "role"},
-		"mail":  {"a long enough password", "b", "admin", "email"},
+		"taken": {"a long enough password", "ADA@lender.example", "admin", "email", exitFailed},
+		"short": {"short", "b@lender.example", "admin", "password", exitUsage},
+		"role":  {"a long enough password", "b@lender.example", "king", "role", exitUsage},
+		"mail":  {"a long enough password", "b", "admin", "email", exitUsage},
 	} {
 		got := w.run(test.password, "user", "create", "--name", "B",
 			"--email", test.email, "--role", test.role)
-		if got.status != 2 || !strings.Contains(got.stderr, test.names) {
-			t.Errorf("%s: ended with %d: %s", name, got.status, got.stderr)
+		if got.status != test.status || !strings.Contains(got.stderr, test.names) {
+			t.Errorf("%s: ended with %d, want %d: %s", name, got.status, test.status, got.stderr)
 		}
 	}
 	for _, address := range [][]string{{"ada@lender.example"}, {"--email", "ada@lender.example"}} {

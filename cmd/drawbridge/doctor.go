@@ -88,6 +88,11 @@ func (cmd doctorCmd) examine(env *environment) []checkup {
 		Name: "settings", Finding: findingOK,
 		Detail: fmt.Sprintf("The settings can be used for %s.", settings.Env),
 	}}
+	for _, warning := range settings.Warnings() {
+		found = append(found, checkup{
+			Name: "settings", Finding: findingWarning, Detail: warning + ".",
+		})
+	}
 	db, err := env.open(settings)
 	if err != nil {
 		return append(found, checkup{

@@ -202,3 +202,24 @@ func TestClockIsJudged(t *testing.T) {
 		}
 	}
 }
+
+// Behind a proxy that was not named everybody has one address: doctor says so, and so
+// does the start.
+func TestAnUnnamedProxyIsDoubtful(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.demoData()
+	w.vars["DRAWBRIDGE_PUBLIC_URL"] = "https://bridge.example"
+	const name = "DRAWBRIDGE_TRUSTED_PROXIES"
+	found := examined(t, w, 0)["settings"]
+	if found.Finding != findingWarning || !strings.Contains(found.Detail, name) {
+		t.Errorf("the doctor finds %+v", found)
+	}
+	if logged := w.serve().logged(); strings.Count(logged, name) != 1 {
+		t.Errorf("the start logged %s", logged)
+	}
+	w.vars[name] = "10.0.0.0/8"
+	if found := examined(t, w, 0)["settings"]; found.Finding != findingOK {
+		t.Errorf("with the proxy named: %+v", found)
+	}
+}

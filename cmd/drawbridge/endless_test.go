@@ -150,11 +150,17 @@ func waitForCount(t *testing.T, db *postgres.DB, n int, query string) {
 // peakMemory is the most that the process ever had in memory, in MiB.
 func peakMemory(t *testing.T, s *server) int {
 	t.Helper()
+	return memory(t, s, "VmHWM:")
+}
+
+// memory is a figure of the process's memory, in MiB.
+func memory(t *testing.T, s *server, figure string) int {
+	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.command.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	_, rest, _ := strings.Cut(string(text), figure)
 	value, _, _ := strings.Cut(strings.TrimSpace(rest), " ")
 	kib, err := strconv.Atoi(value)
 	if err != nil {

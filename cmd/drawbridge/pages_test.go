@@ -38,7 +38,6 @@ var notPages = map[string]string{
 	views.PathAuditCSV:               "a download",
 	views.PathBulkItems:              "a download",
 	views.PathSecondFactorQR:         "a picture",
-	views.PathSignInProvider:         "leads to the provider of identities",
 	views.PathSignInReturn:           "comes from the provider of identities",
 	views.PathSignIn:                 "leads on when somebody is signed in; visited before",
 	views.PathSignInCode:             "follows a password that was right; visited so",

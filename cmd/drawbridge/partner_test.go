@@ -200,7 +200,7 @@ func TestProductCommands(t *testing.T) {
 		t.Errorf("the list %q lacks the product", text)
 	}
 	again := d.run(t, flags...)
-	if again.status != exitUsage || !strings.Contains(again.stderr, "--code ROOF-60 is taken") {
+	if again.status != exitFailed || !strings.Contains(again.stderr, "--code ROOF-60 is taken") {
 		t.Errorf("the same code again: %+v", again)
 	}
 }

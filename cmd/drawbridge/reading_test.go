@@ -160,6 +160,5 @@ func (r *tour) read(client *http.Client, path string) {
 // withoutAThing are addresses that answer 404: nobody has begun what they show, no
 // provider is configured, or they are a folder.
 var withoutAThing = []string{
-	docs.Prefix + "/samples/", views.PathSecondFactorQR, views.PathSignInProvider,
-	views.PathSignInReturn,
+	docs.Prefix + "/samples/", views.PathSecondFactorQR, views.PathSignInReturn,
 }

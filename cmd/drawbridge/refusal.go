@@ -13,7 +13,8 @@ import (
 var quotedField = regexp.MustCompile(`"([a-z]+)"`)
 
 // byFlags rewrites the refusal of a use case, whose fields bear the names of the
-// command's flags, as wrong usage in terms of these flags. Other errors pass.
+// command's flags, as wrong usage in terms of these flags; the command line is right
+// where a value is only taken. Other errors pass.
 func byFlags(err error) error {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok || refusal.Code != lending.CodeValidation {
@@ -23,5 +24,9 @@ func byFlags(err error) error {
 	for _, fault := range refusal.Details {
 		lines = append(lines, quotedField.ReplaceAllString(fault.Message, "--$1"))
 	}
-	return usagef("%s", strings.Join(lines, "; "))
+	text := strings.Join(lines, "; ")
+	if lending.IsTaken(err) {
+		return errors.New(text)
+	}
+	return usageError{text}
 }

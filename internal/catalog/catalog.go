@@ -78,7 +78,7 @@ func (s *Service) Create(
 	if count, err := result.RowsAffected(); err != nil {
 		return Product{}, fmt.Errorf("counting inserted products: %w", err)
 	} else if count == 0 {
-		return Product{}, lending.Invalid("code",
+		return Product{}, lending.Taken("code",
 			`"code" %s is taken by another product`, product.Code)
 	}
 	return Product{Product: product, Active: true, CreatedAt: tx.Now}, nil

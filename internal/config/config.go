@@ -173,12 +173,18 @@ func (c Config) developmentDefaults() []string {
 	return faults
 }
 
-// Warnings lists what production may run on and probably should not.
+// Warnings lists what the service may run on and probably should not.
 func (c Config) Warnings() []string {
-	if c.Env != Production {
-		return nil
-	}
 	var warnings []string
+	if strings.HasPrefix(c.PublicURL, "https://") && !c.ServesTLS() && len(c.TrustedProxies) == 0 {
+		warnings = append(warnings, "DRAWBRIDGE_TRUSTED_PROXIES is empty while DRAWBRIDGE_PUBLIC_URL "+
+			"is https and this process answers http: everybody has the address of the proxy in "+
+			"front, and 20 wrong passwords lock all of them out; name the proxy's network, or set "+
+			"DRAWBRIDGE_TLS_CERT")
+	}
+	if c.Env != Production {
+		return warnings
+	}
 	if c.BlobURL == "" {
 		warnings = append(warnings, "DRAWBRIDGE_BLOB_URL is empty: uploaded documents are kept in "+
 			"./.data/blobs; a bucket or an absolute file:// folder is safer")

@@ -62,6 +62,8 @@ func TestLoadProduction(t *testing.T) {
 
 		"DRAWBRIDGE_OIDC_ISSUER":    "https://issuer.example",
 		"DRAWBRIDGE_OIDC_CLIENT_ID": "console",
+
+		"DRAWBRIDGE_TRUSTED_PROXIES": "10.0.0.0/8",
 	}
 	got, err := Load(from(good))
 	if err != nil {
@@ -94,12 +96,35 @@ func TestLoadProduction(t *testing.T) {
 	for name, doubtful := range map[string]string{
 		"DRAWBRIDGE_BLOB_URL":           "",
 		"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP": "true",
+		"DRAWBRIDGE_TRUSTED_PROXIES":    "",
 	} {
 		values := maps.Clone(good)
 		values[name] = doubtful
 		got, err := Load(from(values))
 		if err != nil || len(got.Warnings()) != 1 || !strings.HasPrefix(got.Warnings()[0], name) {
 			t.Errorf("%s=%q: %v, warnings %v", name, doubtful, err, got.Warnings())
+		}
+	}
+}
+
+// Behind a proxy that nobody named, everybody has one address; whoever answers https
+// themselves has none in front.
+func TestAProxyThatIsNotNamedIsDoubtful(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		values map[string]string
+		doubts int
+	}{
+		"http":             {map[string]string{"DRAWBRIDGE_PUBLIC_URL": "http://a.example"}, 0},
+		"no URL":           {nil, 0},
+		"an unnamed proxy": {map[string]string{"DRAWBRIDGE_PUBLIC_URL": "https://a.example"}, 1},
+		"https of our own": {map[string]string{
+			"DRAWBRIDGE_PUBLIC_URL": "https://a.example", "DRAWBRIDGE_TLS_AUTOCERT": "a.example",
+		}, 0},
+	} {
+		got, err := Load(from(test.values))
+		if err != nil || len(got.Warnings()) != test.doubts {
+			t.Errorf("%s: %v, warnings %v", name, err, got.Warnings())
 		}
 	}
 }

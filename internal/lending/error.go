@@ -32,6 +32,7 @@ const (
 	CodeIdempotencyMismatch      Code = "IDEMPOTENCY_MISMATCH"
 	CodeRateLimited              Code = "RATE_LIMITED"
 	CodeInternal                 Code = "INTERNAL"
+	CodeUnavailable              Code = "UNAVAILABLE"
 )
 
 // Codes lists every code once, in the order of the documentation.
@@ -62,6 +63,8 @@ type Error struct {
 	// Details holds every wrong field of a validation error, else nil.
 	Details []FieldFault
 	cause   error
+	// taken tells that the value is right in itself and belongs to something else.
+	taken bool
 }
 
 // NewError returns a refusal with a formatted message.
@@ -77,6 +80,20 @@ func Invalid(field, format string, args ...any) *Error {
 		Message: message,
 		Details: []FieldFault{{Field: field, Message: message}},
 	}
+}
+
+// Taken is Invalid for a value that is right in itself but belongs to something
+// that exists already.
+func Taken(field, format string, args ...any) *Error {
+	refusal := Invalid(field, format, args...)
+	refusal.taken = true
+	return refusal
+}
+
+// IsTaken tells whether err comes from Taken.
+func IsTaken(err error) bool {
+	refusal, ok := errors.AsType[*Error](err)
+	return ok && refusal.taken
 }
 
 // Required is the validation error for an absent field (specification section 7).

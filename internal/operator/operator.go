@@ -71,6 +71,8 @@ type Service struct {
 	DB *postgres.DB
 	// Keys seal the secrets of second factors; without them there are none.
 	Keys *secret.Keyring
+	// Passwords hashes the passwords; nil for the process's own parameters and bounds.
+	Passwords *Hasher
 }
 
 // NewUser is what Create needs.

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alexedwards/argon2id"
+
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
@@ -21,6 +23,14 @@ const (
 	address  = "192.0.2.7"
 )
 
+// cheap hashes passwords fast, where hashing is not the matter.
+var cheap = operator.NewHasher(argon2id.Params{
+	Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32,
+})
+
+// from is a stranger at a network address.
+func from(address string) operator.Visitor { return operator.Visitor{Address: address} }
+
 // office is a service over a database of its own, with one user, whose clock
 // can be moved ahead.
 type office struct {
@@ -32,7 +42,7 @@ type office struct {
 func newOffice(t *testing.T) *office {
 	t.Helper()
 	db := pgtest.New(t)
-	o := &office{T: t, Service: &operator.Service{DB: db}}
+	o := &office{T: t, Service: &operator.Service{DB: db, Passwords: cheap}}
 	db.Now = func() time.Time { return time.Now().Add(time.Duration(o.ahead.Load())) }
 	o.do(func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := o.Create(ctx, tx, operator.NewUser{
@@ -143,7 +153,7 @@ func faultyFields(err error) string {
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
-	user, err := o.SignIn(t.Context(), " ADA@Lender.example", password, address)
+	user, err := o.SignIn(t.Context(), " ADA@Lender.example", password, from(address))
 	if err != nil || user.Name != "Ada Park" || user.Role != operator.RoleOperator {
 		t.Fatalf("signed in as %+v, %v", user, err)
 	}
@@ -166,7 +176,7 @@ func TestSignIn(t *testing.T) {
 
 func (o *office) refusal(email, password, address string) *lending.Error {
 	o.Helper()
-	_, err := o.SignIn(o.Context(), email, password, address)
+	_, err := o.SignIn(o.Context(), email, password, from(address))
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok {
 		o.Fatalf("signing in as %q: %v, want a refusal", email, err)
@@ -189,7 +199,7 @@ func TestSignInLimitsPerAccount(t *testing.T) {
 	}
 	// Tries beyond the limit do not prolong it.
 	o.ahead.Store(int64(15*time.Minute + time.Second))
-	if _, err := o.SignIn(t.Context(), email, password, address); err != nil {
+	if _, err := o.SignIn(t.Context(), email, password, from(address)); err != nil {
 		t.Errorf("after the wait: %v", err)
 	}
 }
@@ -201,7 +211,7 @@ func TestSignInForgivesAfterSuccess(t *testing.T) {
 		for range 4 {
 			_ = o.refusal(email, "wrong password", address)
 		}
-		if _, err := o.SignIn(t.Context(), email, password, address); err != nil {
+		if _, err := o.SignIn(t.Context(), email, password, from(address)); err != nil {
 			t.Fatalf("after four wrong ones: %v", err)
 		}
 	}
@@ -216,7 +226,7 @@ func TestSignInLimitsPerAddress(t *testing.T) {
 	if got := o.refusal(email, password, address); got.Code != lending.CodeRateLimited {
 		t.Errorf("the address goes on: %v", got)
 	}
-	if _, err := o.SignIn(t.Context(), email, password, "198.51.100.9"); err != nil {
+	if _, err := o.SignIn(t.Context(), email, password, from("198.51.100.9")); err != nil {
 		t.Errorf("from elsewhere: %v", err)
 	}
 }
@@ -230,7 +240,7 @@ func TestSimultaneousTriesKeepTheLimit(t *testing.T) {
 	var tries sync.WaitGroup
 	for range 40 {
 		tries.Go(func() {
-			_, err := o.SignIn(context.Background(), email, "wrong password", address)
+			_, err := o.SignIn(context.Background(), email, "wrong password", from(address))
 			switch lending.ErrorCode(err) {
 			case lending.CodeUnauthorized:
 				looked.Add(1)

@@ -9,8 +9,6 @@ import (
 	"sync"
 	"unicode"
 
-	"github.com/alexedwards/argon2id"
-
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 )
@@ -109,9 +107,9 @@ func (s *Service) ChangePassword(
 	if err != nil {
 		return User{}, err
 	}
-	same, err := compare(ctx, password, hash)
+	same, _, err := s.hasher().check(ctx, password, hash)
 	if err != nil {
-		return User{}, fmt.Errorf("comparing passwords: %w", err)
+		return User{}, err
 	}
 	if same {
 		return User{}, lending.Invalid("password", `"password" must be another one than before`)
@@ -130,9 +128,9 @@ type newPassword struct {
 func (s *Service) storePassword(
 	ctx context.Context, tx *postgres.Tx, user User, password newPassword,
 ) (User, error) {
-	hash, err := argon2id.CreateHash(password.text, hashParams)
+	hash, err := s.hasher().hash(ctx, password.text)
 	if err != nil {
-		return User{}, fmt.Errorf("hashing a password: %w", err)
+		return User{}, err
 	}
 	var expires any
 	if password.once {
@@ -141,7 +139,7 @@ func (s *Service) storePassword(
 	var changed User
 	err = tx.GetContext(ctx, &changed, `
 		UPDATE users
-		   SET password_hash = $2, demo_password = false, must_change_password = $3,
+		   SET password_hash = $2, credential = NULL, demo_password = false, must_change_password = $3,
 		       password_changed_at = $4, password_expires_at = $5
 		 WHERE user_uid = $1
 		RETURNING `+userColumns, user.UID, hash, password.mustChange, tx.Now, expires)

@@ -38,7 +38,7 @@ func TestInvitedUsersChooseAPassword(t *testing.T) {
 		})
 		return err
 	})
-	signed, err := o.SignIn(t.Context(), user.Email, once.Reveal(), address)
+	signed, err := o.SignIn(t.Context(), user.Email, once.Reveal(), from(address))
 	if err != nil || !signed.MustChangePassword {
 		t.Fatalf("with the one-time password: %+v, %v", signed, err)
 	}
@@ -50,11 +50,11 @@ func TestInvitedUsersChooseAPassword(t *testing.T) {
 	if changed.MustChangePassword || changed.PasswordExpiresAt != nil {
 		t.Errorf("after choosing one: %+v", changed)
 	}
-	if _, err := o.SignIn(t.Context(), user.Email, once.Reveal(), address); err == nil {
+	if _, err := o.SignIn(t.Context(), user.Email, once.Reveal(), from(address)); err == nil {
 		t.Error("the one-time password works on")
 	}
 	o.ahead.Store(int64(30 * 24 * time.Hour))
-	if _, err := o.SignIn(t.Context(), user.Email, "a phrase of my own", address); err != nil {
+	if _, err := o.SignIn(t.Context(), user.Email, "a phrase of my own", from(address)); err != nil {
 		t.Errorf("the own password ended: %v", err)
 	}
 }
@@ -68,7 +68,7 @@ func TestOneTimePasswordsEnd(t *testing.T) {
 		return err
 	})
 	o.ahead.Store(int64(7*24*time.Hour - time.Minute))
-	if _, err := o.SignIn(t.Context(), email, once.Reveal(), address); err != nil {
+	if _, err := o.SignIn(t.Context(), email, once.Reveal(), from(address)); err != nil {
 		t.Errorf("on its last day: %v", err)
 	}
 	o.ahead.Store(int64(7*24*time.Hour + time.Minute))

@@ -18,8 +18,14 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// providerTimeout bounds each call to the provider.
-const providerTimeout = 10 * time.Second
+const (
+	// providerTimeout bounds each call to the provider.
+	providerTimeout = 10 * time.Second
+	// TicketLife is for how long a sign-in may stay at the provider.
+	TicketLife = 10 * time.Minute
+	// providerSkew is how far the provider's clock may be from ours.
+	providerSkew = time.Minute
+)
 
 // ProviderConfig says which OpenID Connect provider people may sign in by.
 type ProviderConfig struct {
@@ -53,9 +59,13 @@ func NewProvider(config ProviderConfig) *Provider {
 	}}
 }
 
-// Ticket is what a sign-in has to bring back. It stays with the browser's session.
+// Ticket is what a sign-in has to bring back. It stays with the browser.
 type Ticket struct {
 	State, Nonce, Verifier string
+	Begun                  time.Time
+	// Again tells that the provider was to ask for the password even of who is signed
+	// in there.
+	Again bool
 }
 
 // Identity is who somebody is at the provider.
@@ -64,33 +74,43 @@ type Identity struct {
 	Email, Name     string
 	// Verified tells that the provider vouches for the address.
 	Verified bool
+	// ProvedAt is when the provider last asked who they are; zero when it does not say.
+	ProvedAt time.Time
 }
 
 // Start returns the address at the provider and the ticket that must come back.
 // With again the provider asks for the password even of who is signed in there.
-func (p *Provider) Start(ctx context.Context, again bool) (string, Ticket, error) {
+func (p *Provider) Start(
+	ctx context.Context, again bool, now time.Time,
+) (string, Ticket, error) {
 	exchange, err := p.exchange(ctx)
 	if err != nil {
 		return "", Ticket{}, err
 	}
 	ticket := Ticket{
 		State: secret.NewToken("").Reveal(), Nonce: secret.NewToken("").Reveal(),
-		Verifier: oauth2.GenerateVerifier(),
+		Verifier: oauth2.GenerateVerifier(), Begun: now, Again: again,
 	}
 	options := []oauth2.AuthCodeOption{
 		oidc.Nonce(ticket.Nonce), oauth2.S256ChallengeOption(ticket.Verifier),
 	}
 	if again {
-		options = append(options, oauth2.SetAuthURLParam("prompt", "login"))
+		// The second makes the provider say when it asked.
+		options = append(options, oauth2.SetAuthURLParam("prompt", "login"),
+			oauth2.SetAuthURLParam("max_age", "0"))
 	}
 	return exchange.AuthCodeURL(ticket.State, options...), ticket, nil
 }
 
 // Finish checks what the provider sent back. Error: UNAUTHORIZED when it does
-// not belong to the ticket or the provider does not vouch for it.
+// not belong to the ticket, the provider does not vouch for it, or it did not ask
+// again where it was to.
 func (p *Provider) Finish(
-	ctx context.Context, ticket Ticket, state, code string,
+	ctx context.Context, ticket Ticket, state, code string, now time.Time,
 ) (Identity, error) {
+	if now.Sub(ticket.Begun) > TicketLife {
+		return Identity{}, errProvider(errors.New("too late"))
+	}
 	if ticket.State == "" || subtle.ConstantTimeCompare([]byte(ticket.State), []byte(state)) != 1 {
 		return Identity{}, errProvider(errors.New("another state"))
 	}
@@ -112,18 +132,42 @@ func (p *Provider) Finish(
 	if subtle.ConstantTimeCompare([]byte(token.Nonce), []byte(ticket.Nonce)) != 1 {
 		return Identity{}, errProvider(errors.New("another nonce"))
 	}
+	identity, err := identityOf(token)
+	if err != nil {
+		return Identity{}, errProvider(err)
+	}
+	if ticket.Again && !askedBetween(identity.ProvedAt, ticket.Begun, now) {
+		return Identity{}, lending.NewError(lending.CodeUnauthorized,
+			"The provider did not say that it asked you again (auth_time). Confirm with your "+
+				"password, or ask whoever runs the provider to send it.")
+	}
+	return identity, nil
+}
+
+// askedBetween tells whether the provider asked in a span of time; clocks may differ.
+func askedBetween(asked, begun, now time.Time) bool {
+	return !asked.IsZero() && !asked.Before(begun.Add(-providerSkew)) &&
+		!asked.After(now.Add(providerSkew))
+}
+
+// identityOf reads who a token is about.
+func identityOf(token *oidc.IDToken) (Identity, error) {
 	var claims struct {
-		Email    string `json:"email"`
-		Verified bool   `json:"email_verified"`
-		Name     string `json:"name"`
-		Username string `json:"preferred_username"`
+		Email    string  `json:"email"`
+		Verified bool    `json:"email_verified"`
+		Name     string  `json:"name"`
+		Username string  `json:"preferred_username"`
+		AuthTime float64 `json:"auth_time"`
 	}
 	if err := token.Claims(&claims); err != nil {
-		return Identity{}, errProvider(err)
+		return Identity{}, fmt.Errorf("reading the claims: %w", err)
 	}
 	identity := Identity{
 		Issuer: token.Issuer, Subject: token.Subject, Email: normalEmail(claims.Email),
 		Name: claims.Name, Verified: claims.Verified,
+	}
+	if claims.AuthTime > 0 {
+		identity.ProvedAt = time.Unix(int64(claims.AuthTime), 0)
 	}
 	for _, name := range []string{claims.Username, identity.Email} {
 		if strings.TrimSpace(identity.Name) == "" {

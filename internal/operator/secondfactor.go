@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"image/png"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -39,14 +40,19 @@ const (
 	recoveryGroup = 4
 )
 
-// The place that a sealed secret of a second factor is bound to.
+// The places that a sealed secret of a second factor is bound to.
 const (
 	sealTable  = "second_factors"
 	sealColumn = "secret_sealed"
+	// enrolmentColumn is the place of one that waits for its first code in a session.
+	enrolmentColumn = "enrolment"
 )
 
 // totpAlphabet is how authenticator apps take a secret.
 var totpAlphabet = base32.StdEncoding.WithPadding(base32.NoPadding)
+
+// enrolmentLife is how long a second factor waits for its first code.
+const enrolmentLife = 15 * time.Minute
 
 // Enrolment is a second factor that waits for its first code.
 type Enrolment struct {
@@ -91,42 +97,50 @@ type factor struct {
 	LastStep    int64      `db:"last_step"`
 }
 
-// Enrolling returns the second factor that a user is setting up, and false when
-// none waits for its first code.
-func (s *Service) Enrolling(ctx context.Context, user User) (Enrolment, bool, error) {
-	row, found, err := loadFactor(ctx, s.DB, user)
-	if err != nil || !found || row.ConfirmedAt != nil || s.Keys == nil {
-		return Enrolment{}, false, err
-	}
-	text, err := s.unseal(row, user)
-	return Enrolment{Secret: text, email: user.Email}, err == nil, err
-}
-
-// Enrol begins to set up a user's second factor and returns it, the same one
-// until it is confirmed. Error: INVALID_STATE when there is one already.
-func (s *Service) Enrol(ctx context.Context, tx *postgres.Tx, user User) (Enrolment, error) {
+// Enrol begins to set up the second factor of who is signed in. What it returns is
+// for the session to keep: nobody else reads it, and neither does the same person in
+// another session or with another password. Error: INVALID_STATE when there is a
+// factor already.
+func (s *Service) Enrol(signed Signed) (kept string, err error) {
 	if s.Keys == nil {
-		return Enrolment{}, lending.NewError(lending.CodeInvalidState,
+		return "", lending.NewError(lending.CodeInvalidState,
 			"this process has no keys to keep a second factor with")
+	}
+	if signed.SecondFactor {
+		return "", errEnrolled()
 	}
 	random := make([]byte, totpBytes)
 	rand.Read(random) // never fails: crypto/rand ends the process instead
-	fresh := s.Keys.Seal([]byte(totpAlphabet.EncodeToString(random)),
-		sealTable, sealColumn, user.UID.String())
-	var row factor
-	err := tx.GetContext(ctx, &row, `
-		INSERT INTO second_factors AS f (user_uid, secret_sealed, created_at) VALUES ($1, $2, $3)
-		ON CONFLICT (user_uid) DO UPDATE SET created_at = f.created_at
-		RETURNING secret_sealed, confirmed_at, last_step`, user.UID, fresh, tx.Now)
-	if err != nil {
-		return Enrolment{}, fmt.Errorf("preparing a second factor of %s: %w", user.Email, err)
+	begun := strconv.FormatInt(s.DB.Now().Unix(), 10)
+	plain := []byte(begun + " " + totpAlphabet.EncodeToString(random))
+	return s.Keys.Seal(plain, sealTable, enrolmentColumn, enrolmentPlace(signed)), nil
+}
+
+// Enrolling returns what Enrol began, and false when it is over: nothing was begun
+// in this session, the password has changed, or too much time has passed.
+func (s *Service) Enrolling(signed Signed, kept string) (Enrolment, bool) {
+	if s.Keys == nil || kept == "" {
+		return Enrolment{}, false
 	}
-	if row.ConfirmedAt != nil {
-		return Enrolment{}, lending.NewError(lending.CodeInvalidState,
-			"there is a second factor already; turn it off before you set up another")
+	plain, err := s.Keys.Open(kept, sealTable, enrolmentColumn, enrolmentPlace(signed))
+	begun, text, _ := strings.Cut(string(plain), " ")
+	seconds, parseErr := strconv.ParseInt(begun, 10, 64)
+	if err != nil || parseErr != nil || s.DB.Now().Sub(time.Unix(seconds, 0)) > enrolmentLife {
+		return Enrolment{}, false
 	}
-	text, err := s.unseal(row, user)
-	return Enrolment{Secret: text, email: user.Email}, err
+	return Enrolment{Secret: secret.New(text), email: signed.Email}, true
+}
+
+// enrolmentPlace binds an enrolment to its user, session and password.
+func enrolmentPlace(signed Signed) string {
+	return strings.Join([]string{
+		signed.User.UID.String(), signed.Session.UID.String(), signed.Credential,
+	}, " ")
+}
+
+func errEnrolled() error {
+	return lending.NewError(lending.CodeInvalidState,
+		"there is a second factor already; turn it off before you set up another")
 }
 
 func (s *Service) unseal(row factor, user User) (secret.String, error) {
@@ -137,34 +151,37 @@ func (s *Service) unseal(row factor, user User) (secret.String, error) {
 	return secret.New(string(plain)), nil
 }
 
-// ConfirmSecondFactor turns a user's second factor on with its first code and
-// returns the recovery codes, which are shown once. Errors: VALIDATION_ERROR for
-// a wrong code, INVALID_STATE without an enrolment.
+// ConfirmSecondFactor turns the second factor that Enrol began on with its first
+// code and returns the recovery codes, which are shown once. Errors:
+// VALIDATION_ERROR for a wrong code, INVALID_STATE without an enrolment.
 func (s *Service) ConfirmSecondFactor(
-	ctx context.Context, tx *postgres.Tx, user User, code string,
+	ctx context.Context, tx *postgres.Tx, signed Signed, kept, code string,
 ) ([]string, error) {
-	row, found, err := loadFactor(ctx, tx, user)
-	if err != nil {
-		return nil, err
-	}
-	if !found || row.ConfirmedAt != nil || s.Keys == nil {
+	enrolment, ok := s.Enrolling(signed, kept)
+	if !ok {
 		return nil, lending.NewError(lending.CodeInvalidState,
 			"there is no second factor to confirm; begin again")
 	}
-	text, err := s.unseal(row, user)
-	if err != nil {
-		return nil, err
-	}
-	step, ok := matchStep(text.Reveal(), cleanCode(code), tx.Now, row.LastStep)
+	text := enrolment.Secret.Reveal()
+	step, ok := matchStep(text, cleanCode(code), tx.Now, 0)
 	if !ok {
 		return nil, lending.Invalid("code",
 			`"code" is not the one that the app shows now; check that the device's clock is right`)
 	}
-	_, err = tx.ExecContext(ctx, `
-		UPDATE second_factors SET confirmed_at = $2, last_step = $3 WHERE user_uid = $1`,
-		user.UID, tx.Now, step)
+	user := signed.User
+	result, err := tx.ExecContext(ctx, `
+		INSERT INTO second_factors (user_uid, secret_sealed, confirmed_at, last_step, created_at)
+		VALUES ($1, $2, $3, $4, $3)
+		ON CONFLICT (user_uid) DO UPDATE
+		   SET secret_sealed = excluded.secret_sealed, confirmed_at = excluded.confirmed_at,
+		       last_step = excluded.last_step, created_at = excluded.created_at
+		 WHERE second_factors.confirmed_at IS NULL`, user.UID,
+		s.Keys.Seal([]byte(text), sealTable, sealColumn, user.UID.String()), tx.Now, step)
 	if err != nil {
 		return nil, fmt.Errorf("confirming the second factor of %s: %w", user.Email, err)
+	}
+	if count, err := result.RowsAffected(); err != nil || count == 0 {
+		return nil, errEnrolled()
 	}
 	return s.NewRecoveryCodes(ctx, tx, user)
 }
@@ -220,10 +237,10 @@ func (s *Service) RemoveSecondFactor(ctx context.Context, tx *postgres.Tx, user 
 // which tells. Neither works twice. The limits are those of passwords, counted
 // apart. Errors: RATE_LIMITED, UNAUTHORIZED.
 func (s *Service) CheckCode(
-	ctx context.Context, user User, code, address string,
+	ctx context.Context, user User, code string, from Visitor,
 ) (recovered bool, err error) {
-	account := "code:" + normalEmail(user.Email)
-	if err := s.countTry(ctx, account, address, "codes"); err != nil {
+	account, address := from.keys(triedCodes, normalEmail(user.Email))
+	if _, err := s.countTry(ctx, account, address, triedCodes); err != nil {
 		return false, err
 	}
 	code = cleanCode(code)
@@ -246,7 +263,7 @@ func (s *Service) CheckCode(
 // useCode spends a code of the app: the guard lets one of two requests with the
 // same code through.
 func (s *Service) useCode(ctx context.Context, user User, code string) (bool, error) {
-	row, found, err := loadFactor(ctx, s.DB, user)
+	row, found, err := s.loadFactor(ctx, user)
 	if err != nil || !found || row.ConfirmedAt == nil || s.Keys == nil {
 		return false, err
 	}
@@ -283,14 +300,9 @@ func (s *Service) spend(ctx context.Context, statement string, args ...any) (boo
 	return count == 1, nil
 }
 
-// getter is what a transaction and the pool have in common.
-type getter interface {
-	SelectContext(ctx context.Context, into any, query string, args ...any) error
-}
-
-func loadFactor(ctx context.Context, db getter, user User) (factor, bool, error) {
+func (s *Service) loadFactor(ctx context.Context, user User) (factor, bool, error) {
 	var rows []factor
-	err := db.SelectContext(ctx, &rows, `
+	err := s.DB.SelectContext(ctx, &rows, `
 		SELECT secret_sealed, confirmed_at, last_step FROM second_factors WHERE user_uid = $1`,
 		user.UID)
 	if err != nil {

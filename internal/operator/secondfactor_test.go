@@ -3,6 +3,7 @@ package operator_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"image/png"
 	"strings"
 	"sync"
@@ -48,13 +49,15 @@ func newEnrolled(t *testing.T) *enrolled {
 	}
 	o.Keys = keys
 	e := &enrolled{office: o}
-	o.do(func(ctx context.Context, tx *postgres.Tx) error {
-		enrolment, err := o.Enrol(ctx, tx, o.user())
-		e.secret = enrolment.Secret.Reveal()
-		return err
-	})
+	signed := o.signed()
+	kept, err := o.Enrol(signed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enrolment, _ := o.Enrolling(signed, kept)
+	e.secret = enrolment.Secret.Reveal()
 	o.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
-		e.recovery, err = o.ConfirmSecondFactor(ctx, tx, o.user(), " "+e.appCode(0)+" ")
+		e.recovery, err = o.ConfirmSecondFactor(ctx, tx, signed, kept, " "+e.appCode(0)+" ")
 		return err
 	})
 	o.ahead.Add(int64(time.Minute)) // the code that confirmed is used up
@@ -62,7 +65,7 @@ func newEnrolled(t *testing.T) *enrolled {
 }
 
 func (e *enrolled) check(code string) (bool, error) {
-	return e.CheckCode(context.Background(), e.user(), code, address)
+	return e.CheckCode(context.Background(), e.user(), code, from(address))
 }
 
 func TestSecondFactor(t *testing.T) {
@@ -130,7 +133,7 @@ func TestGuessingCodesIsLimited(t *testing.T) {
 	var tries sync.WaitGroup
 	for i := range 40 {
 		tries.Go(func() {
-			_, err := processes[i%2].CheckCode(context.Background(), user, "000000x", address)
+			_, err := processes[i%2].CheckCode(context.Background(), user, "000000x", from(address))
 			switch lending.ErrorCode(err) {
 			case lending.CodeUnauthorized:
 				looked.Add(1)
@@ -153,7 +156,7 @@ func TestGuessingCodesIsLimited(t *testing.T) {
 	if _, err := e.check(e.appCode(0)); lending.ErrorCode(err) != lending.CodeRateLimited {
 		t.Errorf("the right code beyond the limit: %v", err)
 	}
-	if _, err := e.SignIn(t.Context(), email, password, "198.51.100.9"); err != nil {
+	if _, err := e.SignIn(t.Context(), email, password, from("198.51.100.9")); err != nil {
 		t.Errorf("wrong codes count as wrong passwords: %v", err)
 	}
 	e.ahead.Add(int64(15*time.Minute + time.Second))
@@ -179,7 +182,7 @@ func TestOneCodeLetsOneIn(t *testing.T) {
 			var tries sync.WaitGroup
 			for range 5 {
 				tries.Go(func() {
-					if _, err := e.CheckCode(context.Background(), user, code, address); err == nil {
+					if _, err := e.CheckCode(context.Background(), user, code, from(address)); err == nil {
 						in.Add(1)
 					}
 				})
@@ -195,14 +198,7 @@ func TestOneCodeLetsOneIn(t *testing.T) {
 func TestEnrolment(t *testing.T) {
 	t.Parallel()
 	e := newEnrolled(t)
-	enrol := func() (enrolment operator.Enrolment, err error) {
-		err = e.try(func(ctx context.Context, tx *postgres.Tx) (err error) {
-			enrolment, err = e.Enrol(ctx, tx, e.user())
-			return err
-		})
-		return enrolment, err
-	}
-	if _, err := enrol(); lending.ErrorCode(err) != lending.CodeInvalidState {
+	if _, err := e.Enrol(e.signed()); lending.ErrorCode(err) != lending.CodeInvalidState {
 		t.Errorf("a second enrolment: %v", err)
 	}
 	e.do(func(ctx context.Context, tx *postgres.Tx) error {
@@ -211,23 +207,17 @@ func TestEnrolment(t *testing.T) {
 	if e.user().SecondFactor || e.count(`SELECT count(*) FROM recovery_codes`) != 0 {
 		t.Error("the factor or its codes are still there")
 	}
-	if _, begun, err := e.Enrolling(context.Background(), e.user()); begun || err != nil {
-		t.Errorf("before anybody has begun: %v %v", begun, err)
+	signed := e.signed()
+	if _, begun := e.Enrolling(signed, ""); begun {
+		t.Error("an enrolment before anybody has begun")
 	}
-	first, err := enrol()
+	kept, err := e.Enrol(signed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := enrol()
-	if err != nil || first.Secret.Reveal() != again.Secret.Reveal() {
-		t.Errorf("reloading the page makes another secret: %v", err)
-	}
-	waiting, begun, err := e.Enrolling(context.Background(), e.user())
-	if err != nil || !begun || waiting.Secret.Reveal() != first.Secret.Reveal() {
-		t.Errorf("the enrolment that waits: %v %v", begun, err)
-	}
-	if first.Secret.Reveal() == e.secret {
-		t.Error("a new factor has the old secret")
+	first, begun := e.Enrolling(signed, kept)
+	if !begun || first.Secret.Reveal() == e.secret || strings.Contains(kept, first.Secret.Reveal()) {
+		t.Errorf("begun %v: the secret is the old one, or stands in the session as it is", begun)
 	}
 	picture, err := first.QR()
 	if err != nil {
@@ -236,12 +226,98 @@ func TestEnrolment(t *testing.T) {
 	if drawn, err := png.Decode(bytes.NewReader(picture)); err != nil || drawn.Bounds().Dx() != 240 {
 		t.Errorf("the picture: %v", err)
 	}
-	err = e.try(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := e.ConfirmSecondFactor(ctx, tx, e.user(), "000000")
+	if _, err := e.confirm(signed, kept, "000000"); lending.ErrorCode(err) != lending.CodeValidation ||
+		e.user().SecondFactor {
+		t.Errorf("a wrong first code: %v", err)
+	}
+}
+
+// confirm turns a second factor on.
+func (o *office) confirm(signed operator.Signed, kept, code string) (codes []string, err error) {
+	err = o.try(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		codes, err = o.ConfirmSecondFactor(ctx, tx, signed, kept, code)
 		return err
 	})
-	if lending.ErrorCode(err) != lending.CodeValidation || e.user().SecondFactor {
-		t.Errorf("a wrong first code: %v", err)
+	return codes, err
+}
+
+// An enrolment belongs to the session and the password that it began with, and ends
+// after a quarter of an hour.
+func TestEnrolmentBelongsToItsSession(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		later func(e *enrolled, signed operator.Signed) operator.Signed
+		good  bool
+	}{
+		"the same session, soon": {func(e *enrolled, signed operator.Signed) operator.Signed {
+			e.ahead.Add(int64(14 * time.Minute))
+			return signed
+		}, true},
+		"the same session, late": {func(e *enrolled, signed operator.Signed) operator.Signed {
+			e.ahead.Add(int64(15*time.Minute + time.Second))
+			return signed
+		}, false},
+		"another session": {func(e *enrolled, _ operator.Signed) operator.Signed {
+			return e.signed()
+		}, false},
+		"another password": {func(e *enrolled, signed operator.Signed) operator.Signed {
+			e.do(func(ctx context.Context, tx *postgres.Tx) error {
+				_, err := e.SetPassword(ctx, tx, email, "another long phrase", false)
+				return err
+			})
+			return operator.Signed{User: e.user(), Session: signed.Session}
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := newEnrolled(t)
+			e.do(func(ctx context.Context, tx *postgres.Tx) error {
+				return e.RemoveSecondFactor(ctx, tx, e.user())
+			})
+			signed := e.signed()
+			kept, err := e.Enrol(signed)
+			if err != nil {
+				t.Fatal(err)
+			}
+			enrolment, _ := e.Enrolling(signed, kept)
+			e.secret = enrolment.Secret.Reveal()
+			signed = test.later(e, signed)
+			if _, begun := e.Enrolling(signed, kept); begun != test.good {
+				t.Errorf("it goes on: %v, want %v", begun, test.good)
+			}
+			_, err = e.confirm(signed, kept, e.appCode(0))
+			if (err == nil) != test.good || e.user().SecondFactor != test.good {
+				t.Errorf("confirmed: %v, want %v", err, test.good)
+			}
+		})
+	}
+}
+
+// Of two sessions that set up a factor at once, the first to confirm has it.
+func TestOneEnrolmentIsConfirmed(t *testing.T) {
+	t.Parallel()
+	e := newEnrolled(t)
+	e.do(func(ctx context.Context, tx *postgres.Tx) error {
+		return e.RemoveSecondFactor(ctx, tx, e.user())
+	})
+	var errs []error
+	here, there := e.signed(), e.signed()
+	keptHere, err := e.Enrol(here)
+	keptThere, thereErr := e.Enrol(there)
+	if err := errors.Join(err, thereErr); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []struct {
+		signed operator.Signed
+		kept   string
+	}{{here, keptHere}, {there, keptThere}} {
+		enrolment, _ := e.Enrolling(one.signed, one.kept)
+		e.secret = enrolment.Secret.Reveal()
+		_, err := e.confirm(one.signed, one.kept, e.appCode(0))
+		errs = append(errs, err)
+	}
+	if errs[0] != nil || lending.ErrorCode(errs[1]) != lending.CodeInvalidState {
+		t.Errorf("confirmed: %v", errs)
 	}
 }
 

@@ -87,13 +87,16 @@ func (s SessionStore) CommitCtx(
 	return nil
 }
 
-// Begin starts a session of a user who has proved who they are. Address and
-// device are those of the request.
+// Begin starts a session of a user who has proved who they are, just now unless the
+// visit says when. Address and device are those of the request.
 func (s *Service) Begin(
 	ctx context.Context, tx *postgres.Tx, user User, visit Session,
 ) (Session, error) {
 	visit.UID = postgres.NewUID(tx.Now)
-	visit.StartedAt, visit.SeenAt, visit.ProvedAt = tx.Now, tx.Now, tx.Now
+	visit.StartedAt, visit.SeenAt = tx.Now, tx.Now
+	if visit.ProvedAt.IsZero() {
+		visit.ProvedAt = tx.Now
+	}
 	visit.Device = clip(visit.Device, maxDevice)
 	_, err := tx.NamedExecContext(ctx, `
 		INSERT INTO user_sessions (user_uid, `+sessionColumns+`)

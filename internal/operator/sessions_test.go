@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alexedwards/argon2id"
 	"github.com/google/uuid"
 
 	"drawbridge/internal/lending"
@@ -36,6 +37,13 @@ func (o *office) begin() operator.Session {
 		return err
 	})
 	return session
+}
+
+// signed is who signs in, and the new session.
+func (o *office) signed() operator.Signed {
+	o.Helper()
+	session := o.begin()
+	return operator.Signed{User: o.user(), Session: session}
 }
 
 // resumes tells whether a session goes on.
@@ -187,5 +195,51 @@ func TestSessionsAreOnesOwn(t *testing.T) {
 	if err != nil || len(listed) != 1 || listed[0].Address != address ||
 		!strings.HasPrefix(listed[0].Device, "Firefox/128.0ü") {
 		t.Errorf("listed %+v, %v", listed, err)
+	}
+}
+
+// A hash of earlier parameters is checked and made anew at the next sign-in, and
+// nobody is signed out by that.
+func TestOldHashesAreRenewed(t *testing.T) {
+	t.Parallel()
+	o := newOffice(t).keyed()
+	hash := func() (hash string) {
+		t.Helper()
+		if err := o.DB.Get(&hash, `SELECT password_hash FROM users`); err != nil {
+			t.Fatal(err)
+		}
+		return hash
+	}
+	old, other := hash(), o.begin()
+	credential := o.user().Credential
+	o.Passwords = operator.NewHasher(argon2id.Params{
+		Memory: 32, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32,
+	})
+	_ = o.refusal(email, "wrong password", address)
+	if hash() != old {
+		t.Fatal("a wrong password made another hash")
+	}
+	for range 2 {
+		if _, err := o.SignIn(t.Context(), email, password, from(address)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	renewed := hash()
+	if !strings.HasPrefix(renewed, "$argon2id$v=19$m=32,t=2,p=1$") {
+		t.Errorf("the hash is %q", renewed)
+	}
+	_, err := o.SignIn(t.Context(), email, password, from(address))
+	if err != nil || hash() != renewed {
+		t.Errorf("a good hash was made anew, %v", err)
+	}
+	if _, ok, err := o.Resume(t.Context(), other.UID.String(), credential); !ok || err != nil {
+		t.Errorf("the other session ended: %v", err)
+	}
+	o.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := o.SetPassword(ctx, tx, email, "another long phrase", false)
+		return err
+	})
+	if o.user().Credential == credential {
+		t.Error("another password has the old credential")
 	}
 }

@@ -2,19 +2,18 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/netip"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
-
-	"github.com/alexedwards/argon2id"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 )
 
-// The limits on wrong passwords. They hold over all processes.
+// The limits on wrong passwords, and on wrong codes. They hold over all processes.
 const (
 	failureWindow      = 15 * time.Minute
 	failuresPerAccount = 5
@@ -24,48 +23,104 @@ const (
 // maxEmail is the longest address there is, in bytes.
 const maxEmail = 254
 
-// comparing holds a slot for each password that is being checked.
-var comparing = make(chan struct{}, 4)
+// What is tried, as the limits tell it apart.
+const (
+	triedPasswords = "passwords"
+	triedCodes     = "codes"
+)
 
-// dummyHash is what an unknown address is checked against, so that it takes as
-// long as a known one.
-var dummyHash = sync.OnceValues(func() (string, error) {
-	return argon2id.CreateHash("no account has this password", hashParams)
-})
+// Visitor is where a try comes from.
+type Visitor struct {
+	// Address is the network address.
+	Address string
+	// Known is the device that signed in to the account before, or the session of it
+	// that is asked again; empty for a stranger. It is counted apart, so that strangers
+	// do not lock out the account's owner.
+	Known string
+}
 
-// SignIn checks an address and password that came from a network address.
+// keys are the account and the address that a try is counted under. The first two
+// words of an account's key hold no blank, so that no address typed by anybody makes
+// the key of something else. Who is known is not counted by address.
+func (v Visitor) keys(what, email string) (account, address string) {
+	if v.Known != "" {
+		return what + " " + v.Known + " " + email, ""
+	}
+	return what + " stranger " + email, network(v.Address)
+}
+
+// network is what an address is counted as: itself, or of IPv6 the /64 that one
+// customer has for themselves.
+func network(address string) string {
+	ip, err := netip.ParseAddr(address)
+	if err != nil {
+		return address
+	}
+	ip = ip.Unmap().WithZone("")
+	if ip.Is4() {
+		return ip.String()
+	}
+	return netip.PrefixFrom(ip, 64).Masked().String()
+}
+
+// SignIn checks an address and password.
 //
 // Errors: RATE_LIMITED after too many wrong ones for the account or from the
 // network address, UNAUTHORIZED alike for an unknown user, a disabled one and
-// a wrong password.
-func (s *Service) SignIn(ctx context.Context, email, password, address string) (User, error) {
+// a wrong password, UNAVAILABLE while too many passwords are being checked.
+func (s *Service) SignIn(
+	ctx context.Context, email, password string, from Visitor,
+) (User, error) {
 	email = normalEmail(email)
 	if len(email) > maxEmail || !utf8.ValidString(email) || strings.ContainsRune(email, 0) {
 		email = "" // nobody's, and checked like any other
 	}
-	if err := s.countTry(ctx, email, address, "passwords"); err != nil {
+	account, address := from.keys(triedPasswords, email)
+	try, err := s.countTry(ctx, account, address, triedPasswords)
+	if err != nil {
 		return User{}, err
 	}
 	user, hash, err := s.find(ctx, email)
 	if err != nil {
 		return User{}, err
 	}
-	matches, err := compare(ctx, password, hash)
+	matches, renewed, err := s.hasher().check(ctx, password, hash)
+	if lending.ErrorCode(err) == lending.CodeUnavailable {
+		return User{}, errors.Join(err, s.takeBack(ctx, try)) // nobody has looked at it
+	}
 	if err != nil {
-		return User{}, fmt.Errorf("checking the password of %s: %w", email, err)
+		return User{}, err
 	}
 	late := user.PasswordExpiresAt != nil && s.DB.Now().After(*user.PasswordExpiresAt)
 	if !matches || user.Email == "" || user.DisabledAt != nil || late {
 		return User{}, lending.NewError(lending.CodeUnauthorized,
 			"The e-mail address or the password is wrong.")
 	}
-	return user, s.forgive(ctx, email)
+	if renewed != "" {
+		if err := s.renewHash(ctx, user, hash, renewed); err != nil {
+			return User{}, err
+		}
+	}
+	return user, s.forgive(ctx, account)
 }
 
-// CheckPassword tells whether a signed-in user knows their password. It counts
-// as SignIn does. Errors: RATE_LIMITED, UNAUTHORIZED.
-func (s *Service) CheckPassword(ctx context.Context, user User, password, address string) error {
-	_, err := s.SignIn(ctx, user.Email, password, address)
+// renewHash replaces the hash of a password that stays the same, and so do the
+// sessions.
+func (s *Service) renewHash(ctx context.Context, user User, hash, renewed string) error {
+	_, err := s.DB.ExecContext(ctx, `
+		UPDATE users SET password_hash = $3, credential = coalesce(credential, md5(password_hash))
+		 WHERE user_uid = $1 AND password_hash = $2`, user.UID, hash, renewed)
+	if err != nil {
+		return fmt.Errorf("renewing the hash of the password of %s: %w", user.Email, err)
+	}
+	return nil
+}
+
+// CheckPassword tells whether a signed-in user knows their password. The limit is
+// that of SignIn, for the session by itself. Errors: as SignIn.
+func (s *Service) CheckPassword(ctx context.Context, signed Signed, password string) error {
+	from := Visitor{Known: "session:" + signed.Session.UID.String()}
+	_, err := s.SignIn(ctx, signed.Email, password, from)
 	if lending.ErrorCode(err) == lending.CodeUnauthorized {
 		return lending.NewError(lending.CodeUnauthorized, "The password is wrong.")
 	}
@@ -82,7 +137,7 @@ func (s *Service) forgive(ctx context.Context, account string) error {
 }
 
 // find returns a user and the hash of their password, for an unknown address
-// the zero user and a hash that nothing matches.
+// the zero user and no hash.
 func (s *Service) find(ctx context.Context, email string) (User, string, error) {
 	var row struct {
 		User
@@ -91,11 +146,7 @@ func (s *Service) find(ctx context.Context, email string) (User, string, error) 
 	err := s.DB.GetContext(ctx, &row,
 		`SELECT `+userColumns+`, password_hash FROM users WHERE lower(email) = $1`, email)
 	if postgres.IsNoRows(err) {
-		hash, err := dummyHash()
-		if err != nil {
-			return User{}, "", fmt.Errorf("hashing a password: %w", err)
-		}
-		return User{}, hash, nil
+		return User{}, "", nil
 	}
 	if err != nil {
 		return User{}, "", fmt.Errorf("loading user %s: %w", email, err)
@@ -107,14 +158,15 @@ func (s *Service) find(ctx context.Context, email string) (User, string, error) 
 // at once cannot slip past the limits; a right one clears the account's count.
 // Tries beyond the limits are not counted: waiting always helps. The refusal
 // names what was wrong too often.
-func (s *Service) countTry(ctx context.Context, email, address, what string) error {
+func (s *Service) countTry(
+	ctx context.Context, account, address, what string,
+) (try int64, err error) {
 	now := s.DB.Now()
-	var try int64
-	err := s.DB.GetContext(ctx, &try, `
+	err = s.DB.GetContext(ctx, &try, `
 		INSERT INTO sign_in_failures (account, address, failed_at) VALUES ($1, $2, $3)
-		RETURNING failure_id`, email, address, now)
+		RETURNING failure_id`, account, address, now)
 	if err != nil {
-		return fmt.Errorf("counting a sign-in: %w", err)
+		return 0, fmt.Errorf("counting a sign-in: %w", err)
 	}
 	var counts struct {
 		Account int `db:"account"`
@@ -124,31 +176,28 @@ func (s *Service) countTry(ctx context.Context, email, address, what string) err
 		SELECT (SELECT count(*) FROM sign_in_failures
 		         WHERE account = $1 AND failed_at > $3) AS account,
 		       (SELECT count(*) FROM sign_in_failures
-		         WHERE address = $2 AND failed_at > $3) AS address`,
-		email, address, now.Add(-failureWindow))
+		         WHERE address = $2 AND $2 <> '' AND failed_at > $3) AS address`,
+		account, address, now.Add(-failureWindow))
 	if err != nil {
-		return fmt.Errorf("counting wrong tries: %w", err)
+		return 0, fmt.Errorf("counting wrong tries: %w", err)
 	}
 	if counts.Account <= failuresPerAccount && counts.Address <= failuresPerAddress {
-		return nil
+		return try, nil
 	}
-	_, err = s.DB.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE failure_id = $1`, try)
-	if err != nil {
-		return fmt.Errorf("taking back a sign-in: %w", err)
+	if err := s.takeBack(ctx, try); err != nil {
+		return 0, err
 	}
-	return lending.NewError(lending.CodeRateLimited,
+	return 0, lending.NewError(lending.CodeRateLimited,
 		"Too many wrong %s. Wait %d minutes and try again.", what, int(failureWindow.Minutes()))
 }
 
-// compare bounds how many passwords are checked at once: each takes 64 MiB.
-func compare(ctx context.Context, password, hash string) (bool, error) {
-	select {
-	case comparing <- struct{}{}:
-		defer func() { <-comparing }()
-	case <-ctx.Done():
-		return false, context.Cause(ctx)
+// takeBack forgets one try.
+func (s *Service) takeBack(ctx context.Context, try int64) error {
+	_, err := s.DB.ExecContext(ctx, `DELETE FROM sign_in_failures WHERE failure_id = $1`, try)
+	if err != nil {
+		return fmt.Errorf("taking back a sign-in: %w", err)
 	}
-	return argon2id.ComparePasswordAndHash(password, hash)
+	return nil
 }
 
 // PurgeFailures deletes wrong passwords that no longer count.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/alexedwards/argon2id"
 	"github.com/google/uuid"
 
 	"drawbridge/internal/lending"
@@ -31,13 +30,7 @@ const userColumns = `
 	disabled_at,
 	last_sign_in_at,
 	created_at,
-	md5(password_hash) AS credential`
-
-// hashParams are the second recommended option of RFC 9106 with fewer threads:
-// 64 MiB and about a tenth of a second, paid only by people who sign in.
-var hashParams = &argon2id.Params{
-	Memory: 64 * 1024, Iterations: 1, Parallelism: 2, SaltLength: 16, KeyLength: 32,
-}
+	coalesce(users.credential, md5(password_hash)) AS credential`
 
 // Create adds a user. Errors: VALIDATION_ERROR naming every wrong field, among
 // them an address that is taken.
@@ -57,9 +50,9 @@ func (s *Service) Create(ctx context.Context, tx *postgres.Tx, request NewUser) 
 	if err := faults.Err(); err != nil {
 		return User{}, err
 	}
-	hash, err := argon2id.CreateHash(request.Password, hashParams)
+	hash, err := s.hasher().hash(ctx, request.Password)
 	if err != nil {
-		return User{}, fmt.Errorf("hashing a password: %w", err)
+		return User{}, err
 	}
 	user := User{
 		UID: postgres.NewUID(tx.Now), Email: email, Name: name, Role: request.Role,
@@ -72,7 +65,7 @@ func (s *Service) Create(ctx context.Context, tx *postgres.Tx, request NewUser) 
 		user.UID, user.Email, user.Name, string(user.Role), hash, request.Demo,
 		request.MustChange, tx.Now)
 	if postgres.IsUnique(err, "users_email") {
-		return User{}, lending.Invalid("email", `"email" %s belongs to another user`, email)
+		return User{}, lending.Taken("email", `"email" %s belongs to another user`, email)
 	}
 	if err != nil {
 		return User{}, fmt.Errorf("inserting user %s: %w", email, err)

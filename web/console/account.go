@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -26,8 +27,14 @@ func (c *Console) accountRoutes() []Route {
 		{http.MethodGet, views.PathPassword, "console.password", support, c.passwordForm},
 		{http.MethodPost, views.PathPassword, "console.password.submit", support, c.changePassword},
 		{http.MethodGet, views.PathSecondFactor, "console.factor", support, c.factorForm},
-		{http.MethodPost, views.PathSecondFactor, "console.factor.on", support, c.confirmFactor},
-		{http.MethodPost, views.PathSecondBegin, "console.factor.begin", support, c.beginFactor},
+		{
+			http.MethodPost, views.PathSecondFactor, "console.factor.on", support,
+			c.proven(c.confirmFactor),
+		},
+		{
+			http.MethodPost, views.PathSecondBegin, "console.factor.begin", support,
+			c.proven(c.beginFactor),
+		},
 		{http.MethodGet, views.PathSecondFactorQR, "console.factor.picture", support, c.factorPicture},
 		{
 			http.MethodPost, views.PathSecondOff, "console.factor.off", support,
@@ -47,6 +54,7 @@ func (c *Console) accountRoutes() []Route {
 var beforeOpening = map[string]bool{
 	views.PathSignOut: true, views.PathPreferences: true, views.PathPassword: true,
 	views.PathSecondFactor: true, views.PathSecondFactorQR: true, views.PathSecondBegin: true,
+	views.PathConfirm: true,
 }
 
 // owed is the page on which a user has to do something before the console opens;
@@ -216,11 +224,13 @@ func (c *Console) changePassword(ctx echo.Context) error {
 			"again": "The two new passwords are not the same; type them again.",
 		})
 	}
-	err := c.Operators.CheckPassword(request, user, ctx.FormValue("current"), ctx.RealIP())
-	if code := lending.ErrorCode(err); code == lending.CodeUnauthorized ||
-		code == lending.CodeRateLimited {
-		return c.showPasswordForm(ctx, http.StatusBadRequest,
-			map[string]string{"current": err.Error()})
+	err := c.Operators.CheckPassword(request, signedIn(ctx), ctx.FormValue("current"))
+	if text, refused := refusedProof(ctx, err); refused {
+		status := http.StatusBadRequest
+		if code := lending.ErrorCode(err); code == lending.CodeUnavailable {
+			status = c.Status(code)
+		}
+		return c.showPasswordForm(ctx, status, map[string]string{"current": text})
 	}
 	if err != nil {
 		return err
@@ -232,7 +242,9 @@ func (c *Console) changePassword(ctx echo.Context) error {
 		if err != nil {
 			return err
 		}
-		session, err = c.Operators.Begin(request, tx, changed, currentSession(ctx))
+		visit := currentSession(ctx)
+		visit.ProvedAt = time.Time{} // now, by the password that was typed
+		session, err = c.Operators.Begin(request, tx, changed, visit)
 		return err
 	})
 	if refusal, ok := errors.AsType[*lending.Error](err); ok && len(refusal.Details) > 0 {
@@ -266,7 +278,6 @@ func (c *Console) showConfirm(ctx echo.Context, status int, next, fault string) 
 	form := views.ConfirmForm{Frame: frame, Next: safeNext(next), Fault: fault}
 	if c.Provider != nil && currentUser(ctx).Provided {
 		form.Provider = c.Provider.Name
-		form.ProviderHref = nextTo(views.PathSignInProvider, form.Next)
 	}
 	return render(ctx, status, views.ConfirmPage(form))
 }
@@ -274,11 +285,9 @@ func (c *Console) showConfirm(ctx echo.Context, status int, next, fault string) 
 // confirm notes that the viewer has shown who they are.
 func (c *Console) confirm(ctx echo.Context) error {
 	request, next := ctx.Request().Context(), ctx.FormValue("next")
-	err := c.Operators.CheckPassword(
-		request, currentUser(ctx), ctx.FormValue("password"), ctx.RealIP())
-	if code := lending.ErrorCode(err); code == lending.CodeUnauthorized ||
-		code == lending.CodeRateLimited {
-		return c.showConfirm(ctx, c.Status(code), next, err.Error())
+	err := c.Operators.CheckPassword(request, signedIn(ctx), ctx.FormValue("password"))
+	if text, refused := refusedProof(ctx, err); refused {
+		return c.showConfirm(ctx, c.Status(lending.ErrorCode(err)), next, text)
 	}
 	if err != nil {
 		return err

@@ -106,6 +106,54 @@ func TestSecondFactorByThePages(t *testing.T) {
 	}
 }
 
+// An enrolment is its session's alone, ends with the password, and begins and ends
+// with a fresh proof.
+func TestAnEnrolmentIsItsSessionsOwn(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.still()
+	here, there := r.signedIn(), r.signedIn()
+	here.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther)
+	secret := func(b *browser) string { return b.get(views.PathSecondFactor).text(".shown-once code") }
+	begun := secret(here)
+	if begun == "" || secret(there) != "" {
+		t.Errorf("begun here: %t, shown there: %t", begun != "", secret(there) != "")
+	}
+	code := url.Values{"code": {r.appCode(begun)}}
+	there.get(views.PathSecondFactorQR).wantStatus(t, http.StatusNotFound)
+	there.post(views.PathSecondFactor, code).wantStatus(t, http.StatusConflict)
+	here.post(views.PathPassword, url.Values{
+		"current": {password}, "password": {"a phrase of my own"}, "again": {"a phrase of my own"},
+	}).wantStatus(t, http.StatusSeeOther)
+	if secret(here) != "" {
+		t.Error("the enrolment outlives the password")
+	}
+	here.post(views.PathSecondFactor, code).wantStatus(t, http.StatusConflict)
+
+	r.pass(operator.ProofLife + time.Minute)
+	asked := here.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther)
+	if !strings.HasPrefix(asked.Location, views.PathConfirm) || secret(here) != "" {
+		t.Errorf("without a fresh proof it leads to %q", asked.Location)
+	}
+	here.post(views.PathConfirm, url.Values{"password": {"a phrase of my own"}}).
+		wantStatus(t, http.StatusSeeOther)
+	here.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther)
+	begun = secret(here)
+	again := here.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther)
+	if begun == "" || again.Location != views.PathSecondFactor || secret(here) != begun {
+		t.Error("begun again it is another one")
+	}
+	r.pass(operator.ProofLife + time.Minute)
+	asked = here.post(views.PathSecondFactor, url.Values{"code": {r.appCode(begun)}}).
+		wantStatus(t, http.StatusSeeOther)
+	if !strings.HasPrefix(asked.Location, views.PathConfirm) || secret(here) != "" {
+		t.Errorf("after a quarter of an hour it leads to %q", asked.Location)
+	}
+	if r.count(`SELECT count(*) FROM second_factors`) != 0 {
+		t.Error("there is a second factor")
+	}
+}
+
 func TestACodeDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -149,6 +197,10 @@ func TestARoleThatNeedsASecondFactor(t *testing.T) {
 		}
 	}
 	b.fragment().get(views.PathDeliveries).wantStatus(t, http.StatusForbidden)
+	r.pass(operator.ProofLife + time.Minute)
+	asked := b.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther)
+	b.get(asked.Location).wantStatus(t, http.StatusOK)
+	b.post(views.PathConfirm, url.Values{"password": {password}}).wantStatus(t, http.StatusSeeOther)
 	b.post(views.PathPreferences, url.Values{"theme": {"dark"}}).wantStatus(t, http.StatusSeeOther)
 	b.enrol()
 	b.get(views.PathHome).wantStatus(t, http.StatusOK)

@@ -1,9 +1,13 @@
 package console
 
 import (
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
@@ -12,56 +16,103 @@ import (
 	"drawbridge/views"
 )
 
-// What a session holds while its browser is at the provider.
+// departure is what a browser keeps while it is at the provider, sealed. It is no row
+// of ours: anybody may begin to sign in, as often as they like.
+type departure struct {
+	operator.Ticket
+	Next string
+	// Session is the one that is to be proved; nil for a sign-in.
+	Session uuid.UUID
+}
+
 const (
-	sessionState    = "provider.state"
-	sessionNonce    = "provider.nonce"
-	sessionVerifier = "provider.verifier"
-	sessionNext     = "provider.next"
+	departureCookie = "provider"
+	// maxDepartureNext bounds a page to come back to, in bytes: browsers drop cookies of
+	// more than 4 KiB.
+	maxDepartureNext = 1500
 )
 
+// The place that a departure is sealed for.
+const departureTable, departureColumn, departureRow = "sign_in", "departure", "cookie"
+
 // providerRoutes lists the way to the provider and back; there are none without
-// a provider. Both are links, since that is how browsers come back; what they
-// change is the sign-in that the session's own ticket began.
+// a provider. The way back is a link, since that is how browsers come; it changes
+// nothing but for the browser that was led away by its own form.
 func (c *Console) providerRoutes() []Route {
 	if c.Provider == nil {
 		return nil
 	}
 	return []Route{
-		{http.MethodGet, views.PathSignInProvider, "console.signIn.provider", "", c.toProvider},
+		{http.MethodPost, views.PathSignInProvider, "console.signIn.provider", "", c.toProvider},
 		{http.MethodGet, views.PathSignInReturn, "console.signIn.return", "", c.fromProvider},
 	}
 }
 
-// toProvider leads to the provider with a fresh ticket.
+// toProvider leads to the provider with a fresh ticket, by a page of ours: browsers
+// refuse a form that is redirected to another site than the policy names.
 func (c *Console) toProvider(ctx echo.Context) error {
 	request := ctx.Request().Context()
-	address, ticket, err := c.Provider.Start(request, currentUser(ctx).Email != "")
+	address, ticket, err := c.Provider.Start(
+		request, currentUser(ctx).Email != "", c.DB.Now())
 	if err != nil {
 		slog.WarnContext(request, "beginning a sign-in by the provider", "error", err)
 		return c.refuseSignIn(ctx, lending.NewError(lending.CodeInvalidState,
 			"The provider does not answer. Try again, or sign in with your password."))
 	}
-	for key, value := range map[string]string{
-		sessionState: ticket.State, sessionNonce: ticket.Nonce, sessionVerifier: ticket.Verifier,
-		sessionNext: safeNext(ctx.QueryParam("next")),
-	} {
-		c.sessions.Put(request, key, value)
+	leaving := departure{
+		Ticket: ticket, Next: safeNext(ctx.FormValue("next")), Session: currentSession(ctx).UID,
 	}
-	return ctx.Redirect(http.StatusSeeOther, address)
+	if len(leaving.Next) > maxDepartureNext {
+		leaving.Next = views.PathHome
+	}
+	plain, err := json.Marshal(leaving)
+	if err != nil {
+		return fmt.Errorf("writing down a sign-in by the provider: %w", err)
+	}
+	sealed := c.Operators.Keys.Seal(plain, departureTable, departureColumn, departureRow)
+	ctx.SetCookie(c.departureCookie(sealed, int(operator.TicketLife.Seconds())))
+	ctx.Response().Header().Set("Refresh", "0;url="+address)
+	return render(ctx, http.StatusOK, views.ToProviderPage(views.ToProvider{
+		Environment: c.Environment, Theme: c.preference(ctx, "theme"),
+		Provider: c.Provider.Name, Href: address,
+	}))
 }
 
-// fromProvider lets in whom the provider vouches for. The ticket works once.
-func (c *Console) fromProvider(ctx echo.Context) error {
-	request := ctx.Request().Context()
-	ticket := operator.Ticket{
-		State:    c.sessions.PopString(request, sessionState),
-		Nonce:    c.sessions.PopString(request, sessionNonce),
-		Verifier: c.sessions.PopString(request, sessionVerifier),
+func (c *Console) departureCookie(value string, maxAge int) *http.Cookie {
+	//nolint:gosec // Secure wherever TLS is: over plain http browsers would drop the cookie
+	return &http.Cookie{
+		Name: c.cookieName(departureCookie), Value: value, Path: "/", Secure: c.secure,
+		HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: maxAge,
 	}
-	next := safeNext(c.sessions.PopString(request, sessionNext))
-	identity, err := c.Provider.Finish(
-		request, ticket, ctx.QueryParam("state"), ctx.QueryParam("code"))
+}
+
+// departed reads what the browser has kept, and takes it away; without it, the ticket
+// is one that nothing belongs to.
+func (c *Console) departed(ctx echo.Context) departure {
+	var leaving departure
+	cookie, err := ctx.Cookie(c.cookieName(departureCookie))
+	if err != nil {
+		return leaving
+	}
+	ctx.SetCookie(c.departureCookie("", -1))
+	plain, err := c.Operators.Keys.Open(
+		cookie.Value, departureTable, departureColumn, departureRow)
+	if err != nil || json.Unmarshal(plain, &leaving) != nil {
+		return departure{}
+	}
+	return leaving
+}
+
+// fromProvider lets in whom the provider vouches for.
+func (c *Console) fromProvider(ctx echo.Context) error {
+	request, leaving := ctx.Request().Context(), c.departed(ctx)
+	here := currentUser(ctx)
+	if here.Email != "" && leaving.Session != currentSession(ctx).UID {
+		// Signed in meanwhile, by another page: the provider was not asked for a proof.
+		return ctx.Redirect(http.StatusSeeOther, safeNext(leaving.Next))
+	}
+	identity, err := c.Provider.Finish(request, leaving.Ticket,
+		ctx.QueryParam("state"), ctx.QueryParam("code"), c.DB.Now())
 	if err != nil {
 		return c.refuseSignIn(ctx, err)
 	}
@@ -69,10 +120,25 @@ func (c *Console) fromProvider(ctx echo.Context) error {
 	if err != nil {
 		return c.refuseSignIn(ctx, err)
 	}
-	if here := currentUser(ctx); here.Email != "" {
-		return c.proveByProvider(ctx, here, user, next)
+	if here.Email != "" {
+		return c.proveByProvider(ctx, here, user, leaving.Next)
 	}
-	return c.admit(ctx, user, operator.MethodProvider, next)
+	visit := operator.Session{
+		Method: operator.MethodProvider, ProvedAt: provedAt(identity, c.DB.Now()),
+	}
+	return c.admit(ctx, user, visit, leaving.Next)
+}
+
+// provedAt is when the provider asked, but not in the future; long ago when it does
+// not say.
+func provedAt(identity operator.Identity, now time.Time) time.Time {
+	switch {
+	case identity.ProvedAt.IsZero():
+		return time.Unix(0, 0)
+	case identity.ProvedAt.After(now):
+		return now
+	}
+	return identity.ProvedAt
 }
 
 // proveByProvider takes the sign-in of who is signed in already for a proof.
@@ -112,11 +178,14 @@ func (c *Console) admitIdentity(
 	return user, err
 }
 
-// refuseSignIn shows the sign-in page with the reason; what is no refusal is a
-// fault.
+// refuseSignIn shows the sign-in page with the reason, or to who is signed in the one
+// that asks for a proof; what is no refusal is a fault.
 func (c *Console) refuseSignIn(ctx echo.Context, err error) error {
 	switch lending.ErrorCode(err) {
 	case lending.CodeUnauthorized, lending.CodeInvalidState:
+		if currentUser(ctx).Email != "" {
+			return c.showConfirm(ctx, c.Status(lending.ErrorCode(err)), "", faultText(err))
+		}
 		page := c.signInPage(ctx)
 		page.Fault = faultText(err)
 		return render(ctx, c.Status(lending.ErrorCode(err)), views.SignInPage(page))

@@ -1,15 +1,19 @@
 package console_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/golang-jwt/jwt/v5"
 	"github.com/oauth2-proxy/mockoidc"
 
 	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
 	"drawbridge/views"
 	"drawbridge/web/console"
@@ -47,16 +51,25 @@ func newProvided(t *testing.T, domains ...string) *provided {
 }
 
 // leave goes from the sign-in to the provider and returns the way back.
-func (p *provided) leave(b *browser, user *mockoidc.MockUser) string {
+func (p *provided) leave(b *browser, user mockoidc.User) string {
+	p.Helper()
+	next, _ := b.get(views.PathSignIn + "?next=/console/emails").
+		find("form[action='" + views.PathSignInProvider + "'] input[name=next]").Attr("value")
+	return p.follow(b, user, next)
+}
+
+// follow sends the form that leads to the provider, goes there and returns the way
+// back.
+func (p *provided) follow(b *browser, user mockoidc.User, next string) string {
 	p.Helper()
 	p.idp.QueueUser(user)
-	button, _ := b.get(views.PathSignIn + "?next=/console/emails").
-		find("a[href^='" + views.PathSignInProvider + "']").Attr("href")
-	if button == "" {
-		button = views.PathSignInProvider
+	away := b.post(views.PathSignInProvider, url.Values{"next": {next}}).
+		wantStatus(p.T, http.StatusOK)
+	address, _ := away.find("main a.button").Attr("href")
+	if away.Header.Get("Refresh") != "0;url="+address {
+		p.Errorf("the page leads to %q and the header to %q", address, away.Header.Get("Refresh"))
 	}
-	away := b.get(button).wantStatus(p.T, http.StatusSeeOther)
-	request, err := http.NewRequestWithContext(p.Context(), http.MethodGet, away.Location, http.NoBody)
+	request, err := http.NewRequestWithContext(p.Context(), http.MethodGet, address, http.NoBody)
 	p.must(err)
 	response, err := b.client.Do(request)
 	p.must(err)
@@ -64,7 +77,7 @@ func (p *provided) leave(b *browser, user *mockoidc.MockUser) string {
 	return strings.TrimPrefix(response.Header.Get("Location"), p.URL)
 }
 
-func (p *provided) signIn(b *browser, user *mockoidc.MockUser) answer {
+func (p *provided) signIn(b *browser, user mockoidc.User) answer {
 	p.Helper()
 	return b.get(p.leave(b, user))
 }
@@ -168,9 +181,121 @@ func TestAProviderThatIsDown(t *testing.T) {
 	p := newProvided(t)
 	b := p.stranger()
 	p.idp.QueueError(&mockoidc.ServerError{Code: http.StatusInternalServerError, Error: "down"})
-	down := b.get(views.PathSignInProvider).wantStatus(t, http.StatusConflict)
+	down := b.post(views.PathSignInProvider, nil).wantStatus(t, http.StatusConflict)
 	if !strings.Contains(down.text("[role=alert]"), "password") {
 		t.Errorf("the page says %q", down.text("[role=alert]"))
 	}
 	b.signIn(supportEmail, password).wantStatus(t, http.StatusSeeOther)
+}
+
+// asked is somebody of whom the provider says when it asked who they are.
+type asked struct {
+	*mockoidc.MockUser
+	at time.Time
+}
+
+// Claims implements mockoidc.User.
+func (a asked) Claims(scope []string, claims *mockoidc.IDTokenClaims) (jwt.Claims, error) {
+	of, err := a.MockUser.Claims(scope, claims)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(of)
+	if err != nil {
+		return nil, err
+	}
+	all := jwt.MapClaims{}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, err
+	}
+	all["auth_time"] = a.at.Unix()
+	return all, nil
+}
+
+// A link leads nobody away, another site's form does not either, and leading away
+// writes nothing.
+func TestASignInByTheProviderBeginsByOurForm(t *testing.T) {
+	t.Parallel()
+	p := newProvided(t)
+	before := pgtest.Dump(t, p.DB)
+	b := p.stranger()
+	if got := b.get(views.PathSignInProvider); got.Status < http.StatusBadRequest ||
+		got.Location != "" || len(got.Header.Values("Set-Cookie")) > 0 {
+		t.Errorf("a link is answered %d to %q", got.Status, got.Location)
+	}
+	b.header.Set("Sec-Fetch-Site", "cross-site")
+	b.post(views.PathSignInProvider, nil).wantStatus(t, http.StatusForbidden)
+	b.header.Set("Sec-Fetch-Site", "same-origin")
+	b.post(views.PathSignInProvider, nil).wantStatus(t, http.StatusOK)
+	b.get(views.PathSignInReturn+"?state=x&code=y").wantStatus(t, http.StatusUnauthorized)
+	if changed := pgtest.Dump(t, p.DB).Differs(before); len(changed) > 0 {
+		t.Errorf("strangers wrote %v", changed)
+	}
+	p.pass(operator.TicketLife + time.Minute)
+	b.header.Del("Sec-Fetch-Site")
+	back := p.leave(b, person("sub-1", supportEmail, true))
+	p.pass(operator.TicketLife + time.Minute)
+	b.get(back).wantStatus(t, http.StatusUnauthorized)
+}
+
+// The provider's word is a fresh proof only when it asked since the console did.
+func TestAFreshProofByTheProvider(t *testing.T) {
+	t.Parallel()
+	p := newProvided(t)
+	user := person("sub-1", supportEmail, true)
+	b := p.stranger()
+	p.signIn(b, user).wantStatus(t, http.StatusSeeOther)
+	begin := func() string {
+		t.Helper()
+		return b.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther).Location
+	}
+	if got := begin(); !strings.HasPrefix(got, views.PathConfirm) {
+		t.Fatalf("a provider that does not say when it asked is a fresh proof: %q", got)
+	}
+	confirm := b.get(views.PathConfirm).wantStatus(t, http.StatusOK)
+	if confirm.find("form[action='"+views.PathSignInProvider+"']").Length() != 1 {
+		t.Fatal("the page offers no provider")
+	}
+	now := p.DB.Now
+	for name, there := range map[string]mockoidc.User{
+		"it does not say": user,
+		"long ago":        asked{user, now().Add(-time.Hour)},
+		"in the future":   asked{user, now().Add(time.Hour)},
+	} {
+		refused := b.get(p.follow(b, there, views.PathAccount)).wantStatus(t, http.StatusUnauthorized)
+		if !strings.Contains(refused.text("[role=alert]"), "auth_time") {
+			t.Errorf("%s: the page says %q", name, refused.text("[role=alert]"))
+		}
+		if got := begin(); !strings.HasPrefix(got, views.PathConfirm) {
+			t.Errorf("%s: it is a fresh proof", name)
+		}
+	}
+	back := p.follow(b, asked{user, now()}, views.PathAccount)
+	proved := b.get(back).wantStatus(t, http.StatusSeeOther)
+	if got := begin(); proved.Location != views.PathAccount || got != views.PathSecondFactor {
+		t.Errorf("a fresh proof leads to %q, and on to %q", proved.Location, got)
+	}
+	other := b.get(p.follow(b, asked{person("sub-2", "eve@lender.example", true), now()}, ""))
+	if other.Status != http.StatusUnauthorized {
+		t.Errorf("somebody else's proof answers %d", other.Status)
+	}
+}
+
+// What was begun as a sign-in proves nothing about who signed in meanwhile.
+func TestASignInByTheProviderIsNoProof(t *testing.T) {
+	t.Parallel()
+	p := newProvided(t)
+	user := asked{person("sub-1", supportEmail, true), p.DB.Now()}
+	b := p.stranger()
+	back := p.leave(b, user)
+	b.signIn(supportEmail, password).wantStatus(t, http.StatusSeeOther)
+	p.pass(operator.ProofLife - operator.TicketLife + time.Minute)
+	if got := b.get(back).wantStatus(t, http.StatusSeeOther); got.Location != "/console/emails" {
+		t.Errorf("it leads to %q", got.Location)
+	}
+	p.pass(operator.TicketLife)
+	asks := b.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther)
+	if !strings.HasPrefix(asks.Location, views.PathConfirm) {
+		t.Errorf("the old proof still counts: %q", asks.Location)
+	}
 }

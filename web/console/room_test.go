@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/alexedwards/argon2id"
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 	"github.com/riverqueue/river"
@@ -48,6 +49,11 @@ const (
 	supportEmail = "sam@lender.example"
 	password     = "correct horse battery"
 )
+
+// cheap hashes passwords fast: how they are hashed is not the matter here.
+var cheap = operator.NewHasher(argon2id.Params{
+	Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32,
+})
 
 // TestMain silences the log, which would bury what failed.
 func TestMain(m *testing.M) {
@@ -82,7 +88,7 @@ func newRoom(t *testing.T) *room {
 	r.DB.Now = func() time.Time { return time.Now().Add(time.Duration(r.ahead.Load())) }
 	keys, err := secret.ParseKeyring(secret.GenerateKey())
 	r.must(err)
-	r.Operators = &operator.Service{DB: r.DB, Keys: keys}
+	r.Operators = &operator.Service{DB: r.DB, Keys: keys, Passwords: cheap}
 	r.Webhooks = r.newWebhooks()
 	r.Emails = email.NewService(r.newQueue())
 	r.Applications, r.Documents = r.newApplications(), r.newDocuments()

@@ -6,6 +6,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/views"
 )
@@ -20,10 +21,7 @@ func (c *Console) factorForm(ctx echo.Context) error {
 }
 
 func (c *Console) showFactorForm(ctx echo.Context, status int, fault string) error {
-	enrolment, begun, err := c.Operators.Enrolling(ctx.Request().Context(), currentUser(ctx))
-	if err != nil {
-		return err
-	}
+	enrolment, begun := c.enrolling(ctx)
 	frame, err := c.accountFrame(ctx, "Set up a second factor")
 	if err != nil {
 		return err
@@ -37,26 +35,31 @@ func (c *Console) showFactorForm(ctx echo.Context, status int, fault string) err
 	return render(ctx, status, views.SecondFactorPage(form))
 }
 
+// sessionEnrolment is where the session keeps a second factor that waits for its first
+// code.
+const sessionEnrolment = "enrolment"
+
+func (c *Console) enrolling(ctx echo.Context) (operator.Enrolment, bool) {
+	kept := c.sessions.GetString(ctx.Request().Context(), sessionEnrolment)
+	return c.Operators.Enrolling(signedIn(ctx), kept)
+}
+
 // beginFactor makes the secret that the viewer's app is to learn. Begun again it
 // stays the same, so that an app that has learned it is right.
 func (c *Console) beginFactor(ctx echo.Context) error {
-	request := ctx.Request().Context()
-	err := c.DB.InTx(request, func(tx *postgres.Tx) error {
-		_, err := c.Operators.Enrol(request, tx, currentUser(ctx))
-		return err
-	})
-	if err != nil {
-		return err
+	if _, begun := c.enrolling(ctx); !begun {
+		kept, err := c.Operators.Enrol(signedIn(ctx))
+		if err != nil {
+			return err
+		}
+		c.sessions.Put(ctx.Request().Context(), sessionEnrolment, kept)
 	}
 	return ctx.Redirect(http.StatusSeeOther, views.PathSecondFactor)
 }
 
 // factorPicture is the secret as a QR code. It is never cached.
 func (c *Console) factorPicture(ctx echo.Context) error {
-	enrolment, begun, err := c.Operators.Enrolling(ctx.Request().Context(), currentUser(ctx))
-	if err != nil {
-		return err
-	}
+	enrolment, begun := c.enrolling(ctx)
 	if !begun {
 		return lending.NewError(lending.CodeNotFound,
 			"no second factor is being set up; begin on the page of your account")
@@ -73,7 +76,8 @@ func (c *Console) confirmFactor(ctx echo.Context) error {
 	request, user := ctx.Request().Context(), currentUser(ctx)
 	var codes []string
 	err := c.changeUser(ctx, "user.second_factor_on", user, func(tx *postgres.Tx) (err error) {
-		codes, err = c.Operators.ConfirmSecondFactor(request, tx, user, ctx.FormValue("code"))
+		codes, err = c.Operators.ConfirmSecondFactor(request, tx, signedIn(ctx),
+			c.sessions.GetString(request, sessionEnrolment), ctx.FormValue("code"))
 		return err
 	})
 	if lending.ErrorCode(err) == lending.CodeValidation {
@@ -83,6 +87,7 @@ func (c *Console) confirmFactor(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
+	c.sessions.Remove(request, sessionEnrolment)
 	// What the session may do has grown: it goes on under a new token.
 	if err := c.keep(ctx, user, currentSession(ctx)); err != nil {
 		return err

@@ -28,6 +28,8 @@ const (
 	sessionWaitingFor = "waiting.credential"
 	sessionWaitingAt  = "waiting.at"
 	sessionWaitingBy  = "waiting.by"
+	// sessionWaitingProof is when the provider asked who they are.
+	sessionWaitingProof = "waiting.proof"
 )
 
 // sessionKey is where the guard leaves the session for the handler.
@@ -87,14 +89,13 @@ func (c *Console) resume(ctx echo.Context) (operator.Signed, bool, error) {
 // begin starts a session under a new token, so that one that was planted
 // before the sign-in is worth nothing, and keeps it in the audit log.
 func (c *Console) begin(
-	ctx echo.Context, user operator.User, method operator.Method, how map[string]any,
+	ctx echo.Context, user operator.User, visit operator.Session, how map[string]any,
 ) error {
 	request := ctx.Request().Context()
+	visit.Address, visit.Device = ctx.RealIP(), ctx.Request().UserAgent()
 	var session operator.Session
 	err := c.DB.InTx(request, func(tx *postgres.Tx) (err error) {
-		session, err = c.Operators.Begin(request, tx, user, operator.Session{
-			Method: method, Address: ctx.RealIP(), Device: ctx.Request().UserAgent(),
-		})
+		session, err = c.Operators.Begin(request, tx, user, visit)
 		if err != nil {
 			return err
 		}
@@ -106,7 +107,31 @@ func (c *Console) begin(
 	if err != nil {
 		return err
 	}
+	c.keepDevice(ctx, user.Email)
 	return c.keep(ctx, user, session)
+}
+
+// visitor is where a try to sign in to an account comes from.
+func (c *Console) visitor(ctx echo.Context, email string) operator.Visitor {
+	visitor := operator.Visitor{Address: ctx.RealIP()}
+	if cookie, err := ctx.Cookie(c.cookieName(operator.DeviceCookie(email))); err == nil {
+		visitor.Known = c.Operators.Device(email, cookie.Value)
+	}
+	return visitor
+}
+
+// keepDevice lets the browser be known when it signs in to an account again.
+func (c *Console) keepDevice(ctx echo.Context, email string) {
+	kept := c.Operators.NewDevice(email, c.visitor(ctx, email).Known)
+	if kept == "" {
+		return
+	}
+	//nolint:gosec // Secure wherever TLS is: over plain http browsers would drop the cookie
+	ctx.SetCookie(&http.Cookie{
+		Name: c.cookieName(operator.DeviceCookie(email)), Value: kept, Path: "/",
+		Secure: c.secure, HttpOnly: true, SameSite: http.SameSiteStrictMode,
+		MaxAge: int(operator.DeviceLife.Seconds()),
+	})
 }
 
 // keep lets the browser go on with a session under a new token.
@@ -122,7 +147,7 @@ func (c *Console) keep(ctx echo.Context, user operator.User, session operator.Se
 }
 
 // wait keeps who has given the right password until the code comes.
-func (c *Console) wait(ctx echo.Context, user operator.User, method operator.Method) error {
+func (c *Console) wait(ctx echo.Context, user operator.User, visit operator.Session) error {
 	request := ctx.Request().Context()
 	if err := c.sessions.RenewToken(request); err != nil {
 		return err
@@ -130,13 +155,15 @@ func (c *Console) wait(ctx echo.Context, user operator.User, method operator.Met
 	c.sessions.Put(request, sessionWaiting, user.UID.String())
 	c.sessions.Put(request, sessionWaitingFor, user.Credential)
 	c.sessions.Put(request, sessionWaitingAt, c.DB.Now().Unix())
-	c.sessions.Put(request, sessionWaitingBy, string(method))
+	c.sessions.Put(request, sessionWaitingBy, string(visit.Method))
+	c.sessions.Put(request, sessionWaitingProof, visit.ProvedAt.Unix())
 	return nil
 }
 
 func (c *Console) forgetWaiting(ctx echo.Context) {
 	for _, key := range []string{
 		sessionWaiting, sessionWaitingFor, sessionWaitingAt, sessionWaitingBy,
+		sessionWaitingProof,
 	} {
 		c.sessions.Remove(ctx.Request().Context(), key)
 	}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -36,31 +37,51 @@ func (c *Console) signInForm(ctx echo.Context) error {
 func (c *Console) signIn(ctx echo.Context) error {
 	email := ctx.FormValue("email")
 	user, err := c.Operators.SignIn(
-		ctx.Request().Context(), email, ctx.FormValue("password"), ctx.RealIP())
-	switch lending.ErrorCode(err) {
-	case "":
-	case lending.CodeUnauthorized, lending.CodeRateLimited:
+		ctx.Request().Context(), email, ctx.FormValue("password"), c.visitor(ctx, email))
+	if text, refused := refusedProof(ctx, err); refused {
 		page := c.signInPage(ctx)
-		page.Email, page.Next, page.Fault = email, ctx.FormValue("next"), err.Error()
+		page.Email, page.Next, page.Fault = email, ctx.FormValue("next"), text
 		return render(ctx, c.Status(lending.ErrorCode(err)), views.SignInPage(page))
-	default:
+	}
+	if err != nil {
 		return err
 	}
-	return c.admit(ctx, user, operator.MethodPassword, ctx.FormValue("next"))
+	visit := operator.Session{Method: operator.MethodPassword}
+	return c.admit(ctx, user, visit, ctx.FormValue("next"))
+}
+
+// busySeconds is for how long who is refused for want of room is asked to wait.
+const busySeconds = "5"
+
+// refusedProof is why a password or code was refused, to be shown where it was typed;
+// false for any other error and for none.
+func refusedProof(ctx echo.Context, err error) (text string, refused bool) {
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if !ok {
+		return "", false
+	}
+	switch refusal.Code {
+	case lending.CodeUnavailable:
+		ctx.Response().Header().Set(echo.HeaderRetryAfter, busySeconds)
+	case lending.CodeUnauthorized, lending.CodeRateLimited:
+	default:
+		return "", false
+	}
+	return refusal.Message, true
 }
 
 // admit lets in who has shown the first factor, or asks for the second.
 func (c *Console) admit(
-	ctx echo.Context, user operator.User, method operator.Method, next string,
+	ctx echo.Context, user operator.User, visit operator.Session, next string,
 ) error {
 	next = safeNext(next)
 	if user.SecondFactor {
-		if err := c.wait(ctx, user, method); err != nil {
+		if err := c.wait(ctx, user, visit); err != nil {
 			return err
 		}
 		return ctx.Redirect(http.StatusSeeOther, nextTo(views.PathSignInCode, next))
 	}
-	if err := c.begin(ctx, user, method, map[string]any{"by": method}); err != nil {
+	if err := c.begin(ctx, user, visit, map[string]any{"by": visit.Method}); err != nil {
 		return err
 	}
 	return ctx.Redirect(http.StatusSeeOther, next)
@@ -90,17 +111,16 @@ func (c *Console) signInCode(ctx echo.Context) error {
 	if !ok {
 		return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?why=code")
 	}
-	user, method := owing.User, owing.Method
+	user, visit := owing.User, owing.Session
 	recovered, err := c.Operators.CheckCode(
-		ctx.Request().Context(), user, ctx.FormValue("code"), ctx.RealIP())
-	switch lending.ErrorCode(err) {
-	case "":
-	case lending.CodeUnauthorized, lending.CodeRateLimited:
+		ctx.Request().Context(), user, ctx.FormValue("code"), c.visitor(ctx, user.Email))
+	if text, refused := refusedProof(ctx, err); refused {
 		return render(ctx, c.Status(lending.ErrorCode(err)), views.SignInCodePage(views.SignInCode{
 			Environment: c.Environment, Theme: c.preference(ctx, "theme"),
-			Next: ctx.FormValue("next"), Fault: err.Error(),
+			Next: ctx.FormValue("next"), Fault: text,
 		}))
-	default:
+	}
+	if err != nil {
 		return err
 	}
 	factor := "app"
@@ -109,8 +129,8 @@ func (c *Console) signInCode(ctx echo.Context) error {
 		c.leaveNotice(ctx, "You used a recovery code; it will not work again. "+
 			"Make new ones on your account page before they run out.")
 	}
-	how := map[string]any{"by": method, "second_factor": factor}
-	if err := c.begin(ctx, user, method, how); err != nil {
+	how := map[string]any{"by": visit.Method, "second_factor": factor}
+	if err := c.begin(ctx, user, visit, how); err != nil {
 		return err
 	}
 	return ctx.Redirect(http.StatusSeeOther, safeNext(ctx.FormValue("next")))
@@ -128,9 +148,11 @@ func (c *Console) awaitedCode(ctx echo.Context) (operator.Signed, bool, error) {
 	if lending.ErrorCode(err) == lending.CodeNotFound {
 		return operator.Signed{}, false, nil
 	}
-	method := operator.Method(c.sessions.GetString(request, sessionWaitingBy))
 	same := user.Credential == c.sessions.GetString(request, sessionWaitingFor)
-	owing := operator.Signed{User: user, Session: operator.Session{Method: method}}
+	owing := operator.Signed{User: user, Session: operator.Session{
+		Method:   operator.Method(c.sessions.GetString(request, sessionWaitingBy)),
+		ProvedAt: time.Unix(c.sessions.GetInt64(request, sessionWaitingProof), 0),
+	}}
 	return owing, err == nil && same && user.DisabledAt == nil, err
 }
 

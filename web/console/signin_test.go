@@ -90,6 +90,45 @@ func TestSignInLimits(t *testing.T) {
 	b.signIn(supportEmail, password).wantStatus(t, http.StatusSeeOther)
 }
 
+// Strangers lock the account to strangers; a browser that signed in before, and a
+// session that is asked again, go on.
+func TestStrangersDoNotLockOutAKnownBrowser(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	session, owner, stranger := r.signedIn(), r.signedIn(), r.stranger()
+	owner.post(views.PathSignOut, nil).wantStatus(t, http.StatusSeeOther)
+	for range 5 {
+		stranger.signIn(supportEmail, "wrong password").wantStatus(t, http.StatusUnauthorized)
+	}
+	stranger.signIn(supportEmail, password).wantStatus(t, http.StatusTooManyRequests)
+	owner.signIn(supportEmail, password).wantStatus(t, http.StatusSeeOther)
+	owner.get(views.PathHome).wantStatus(t, http.StatusOK)
+	session.post(views.PathConfirm, url.Values{"password": {password}}).
+		wantStatus(t, http.StatusSeeOther)
+	stranger.signIn(supportEmail, password).wantStatus(t, http.StatusTooManyRequests)
+}
+
+// Whoever has the password and no code yet does not keep its owner from giving one.
+func TestStrangersDoNotUseUpTheOwnersCodes(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	r.still()
+	owner, thief := r.signedIn(), r.stranger()
+	secret, _ := owner.enrol()
+	r.pass(time.Minute)
+	for range 5 {
+		thief.signIn(supportEmail, password).wantStatus(t, http.StatusSeeOther)
+		thief.post(views.PathSignInCode, url.Values{"code": {"000000"}}).
+			wantStatus(t, http.StatusUnauthorized)
+	}
+	code := url.Values{"code": {r.appCode(secret)}}
+	thief.post(views.PathSignInCode, code).wantStatus(t, http.StatusTooManyRequests)
+	owner.post(views.PathSignOut, nil).wantStatus(t, http.StatusSeeOther)
+	owner.signIn(supportEmail, password).wantStatus(t, http.StatusSeeOther)
+	owner.post(views.PathSignInCode, code).wantStatus(t, http.StatusSeeOther)
+	owner.get(views.PathHome).wantStatus(t, http.StatusOK)
+}
+
 func TestSessionCookie(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
@@ -113,10 +152,15 @@ func TestSessionCookie(t *testing.T) {
 		recorder := httptest.NewRecorder()
 		serve(c).ServeHTTP(recorder, request)
 		cookies := recorder.Result().Cookies()
-		if len(cookies) != 1 {
-			t.Fatalf("%s: %d cookies, want one", test.origin, len(cookies))
+		if len(cookies) != 2 {
+			t.Fatalf("%s: %d cookies, want those of the device and the session", test.origin, len(cookies))
 		}
-		cookie := cookies[0]
+		device, cookie := cookies[0], cookies[1]
+		if !strings.HasPrefix(device.Name, strings.TrimSuffix(test.name, "session")+"device-") ||
+			device.Secure != test.secure || !device.HttpOnly || device.MaxAge < 1 ||
+			device.SameSite != http.SameSiteStrictMode || device.Path != "/" || device.Domain != "" {
+			t.Errorf("%s: cookie %s", test.origin, device)
+		}
 		if cookie.Name != test.name || cookie.Secure != test.secure || !cookie.HttpOnly ||
 			cookie.SameSite != http.SameSiteLaxMode || cookie.Path != "/" || cookie.Domain != "" {
 			t.Errorf("%s: cookie %s", test.origin, cookie)
@@ -142,15 +186,28 @@ func TestSignInRenewsTheSession(t *testing.T) {
 	r := newRoom(t)
 	b := r.signedIn()
 	origin, _ := url.Parse(r.URL)
-	before := b.client.Jar.Cookies(origin)[0].Value
+	before := b.cookie("drawbridge-session")
 	b.post(views.PathSignOut, nil).wantStatus(t, http.StatusSeeOther)
 	b.signIn(supportEmail, password)
-	if after := b.client.Jar.Cookies(origin)[0].Value; after == before {
+	if after := b.cookie("drawbridge-session"); after == before {
 		t.Error("a new sign-in goes on with the old token")
 	}
 	stale := r.stranger()
 	stale.client.Jar.SetCookies(origin, []*http.Cookie{{Name: "drawbridge-session", Value: before}})
 	stale.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+}
+
+// cookie is the value of one that the browser keeps.
+func (b *browser) cookie(name string) string {
+	b.Helper()
+	origin, err := url.Parse(b.URL)
+	b.must(err)
+	for _, cookie := range b.client.Jar.Cookies(origin) {
+		if cookie.Name == name {
+			return cookie.Value
+		}
+	}
+	return ""
 }
 
 func TestSessionEnds(t *testing.T) {

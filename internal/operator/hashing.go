@@ -1,0 +1,171 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/alexedwards/argon2id"
+
+	"drawbridge/internal/lending"
+)
+
+const (
+	// hashSlots is how many hashes are computed at once, each in memory of its own.
+	hashSlots = 2
+	// hashQueue is how many may wait for a slot, and hashPatience for how long.
+	hashQueue    = 256
+	hashPatience = 10 * time.Second
+	// memoryReturn is how long after a hash its memory goes back to the system, with
+	// that of the others until then. Go would keep it for minutes.
+	memoryReturn = 5 * time.Second
+)
+
+// standard is the hasher of every service that has none of its own. The option for
+// 19 MiB of OWASP's advice on Argon2id takes about a twentieth of a second, paid
+// only by people who sign in.
+var standard = NewHasher(argon2id.Params{
+	Memory: 19 * 1024, Iterations: 2, Parallelism: 1, SaltLength: 16, KeyLength: 32,
+})
+
+// Hasher makes and checks the hashes of passwords, a few at once. Without a bound
+// those who sign in at one moment would take the machine's memory.
+type Hasher struct {
+	params argon2id.Params
+	slots  chan struct{}
+	queue  chan struct{}
+	// all lets one at a time ask for every slot, since two could wait for each other.
+	all      chan struct{}
+	patience time.Duration
+	// dummy is what an unknown address is checked against, so that it takes as long
+	// as a known one.
+	dummy func() (string, error)
+	// returning tells that memory is about to go back to the system.
+	returning atomic.Bool
+}
+
+// NewHasher returns a hasher whose new hashes have these parameters.
+func NewHasher(params argon2id.Params) *Hasher {
+	return &Hasher{
+		params: params, patience: hashPatience,
+		slots: make(chan struct{}, hashSlots), queue: make(chan struct{}, hashQueue),
+		all: make(chan struct{}, 1),
+		dummy: sync.OnceValues(func() (string, error) {
+			return argon2id.CreateHash("no account has this password", &params)
+		}),
+	}
+}
+
+// hasher is the service's own, or the one of the process.
+func (s *Service) hasher() *Hasher {
+	if s.Passwords == nil {
+		return standard
+	}
+	return s.Passwords
+}
+
+// hash returns the hash of a password. Error: UNAVAILABLE when too many wait.
+func (h *Hasher) hash(ctx context.Context, password string) (string, error) {
+	leave, err := h.enter(ctx, false)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	hash, err := argon2id.CreateHash(password, &h.params)
+	if err != nil {
+		return "", fmt.Errorf("hashing a password: %w", err)
+	}
+	return hash, nil
+}
+
+// check tells whether a password has a hash; none has the empty one. Where the hash
+// has other parameters than new ones it returns one to replace it, else nothing.
+// Error: UNAVAILABLE when too many wait.
+func (h *Hasher) check(
+	ctx context.Context, password, hash string,
+) (matches bool, renewed string, err error) {
+	if hash == "" {
+		if hash, err = h.dummy(); err != nil {
+			return false, "", fmt.Errorf("hashing a password: %w", err)
+		}
+	}
+	params, _, _, err := argon2id.DecodeHash(hash)
+	if err != nil {
+		return false, "", fmt.Errorf("reading the hash of a password: %w", err)
+	}
+	leave, err := h.enter(ctx, params.Memory > h.params.Memory)
+	if err != nil {
+		return false, "", err
+	}
+	defer leave()
+	matches, err = argon2id.ComparePasswordAndHash(password, hash)
+	if err == nil && matches && *params != h.params {
+		renewed, err = argon2id.CreateHash(password, &h.params)
+	}
+	if err != nil {
+		return false, "", fmt.Errorf("checking a password: %w", err)
+	}
+	return matches, renewed, nil
+}
+
+// enter waits for a slot, or for all of them where a hash takes more memory than a
+// new one. Leave gives back what was taken.
+func (h *Hasher) enter(ctx context.Context, whole bool) (leave func(), err error) {
+	select {
+	case h.queue <- struct{}{}:
+		defer func() { <-h.queue }()
+	default:
+		return nil, errBusy(errors.New("the queue is full"))
+	}
+	patience, cancel := context.WithTimeout(ctx, h.patience)
+	defer cancel()
+	wanted := []chan struct{}{h.slots}
+	if whole {
+		wanted = []chan struct{}{h.all}
+		for range cap(h.slots) {
+			wanted = append(wanted, h.slots)
+		}
+	}
+	taken := 0
+	leave = func() {
+		for _, place := range wanted[:taken] {
+			<-place
+		}
+		h.returnMemory()
+	}
+	for _, place := range wanted {
+		select {
+		case place <- struct{}{}:
+			taken++
+		case <-patience.Done():
+			leave()
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return nil, errBusy(patience.Err())
+		}
+	}
+	return leave, nil
+}
+
+// errBusy refuses a sign-in that the process has no room for.
+func errBusy(cause error) error {
+	return lending.NewError(lending.CodeUnavailable,
+		"Too many people sign in at this moment. Wait a few seconds and try again.").
+		WithCause(cause)
+}
+
+// returnMemory gives the memory of hashes back to the system a little later, once
+// for all until then.
+func (h *Hasher) returnMemory() {
+	if h.returning.CompareAndSwap(false, true) {
+		time.AfterFunc(memoryReturn, func() {
+			h.returning.Store(false) // before: what ends meanwhile asks again
+			debug.FreeOSMemory()
+		})
+	}
+}
