@@ -13,12 +13,12 @@ func TestCurl(t *testing.T) {
 	body := `@{"title":"it's $(id) ` + "`id`" + ` \\ \"x\"","n":1}` + "\nline 2"
 	headers := Mask([]Header{
 		{Name: "host", Value: "hooks.example"},
-		{Name: "content-type", Value: "application/json"},
+		{Name: "content-type", Value: "application/json", Plain: true},
 		{Name: "accept-encoding", Value: "gzip"},
 		{Name: "x-api-key", Value: "s3cr3t"},
 		{Name: "authorization", Value: "Bearer s3cr3t"},
 		{Name: "x-empty", Value: ""},
-		{Name: "user-agent", Value: "it's me"},
+		{Name: "user-agent", Value: "it's me", Plain: true},
 		{Name: "content-length", Value: "10"},
 	})
 	command := Curl("https://hooks.example/a?b=$HOME&c='d'[1-3]", headers, []byte(body))

@@ -111,8 +111,8 @@ func TestSigningSecretMayMove(t *testing.T) {
 	h.amend(t, made.UID, webhook.Patch{ // 2
 		URL: &elsewhere, Secret: &own, Headers: &[]webhook.Header{},
 	})
-	h.amend(t, made.UID, webhook.Patch{URL: &home, Auth: &hmac})                   // 3
-	h.amend(t, made.UID, webhook.Patch{Auth: &bearer, Secret: &token})             // 4
+	h.amend(t, made.UID, webhook.Patch{URL: &home, Auth: &hmac})                  // 3
+	h.amend(t, made.UID, webhook.Patch{Auth: &bearer, Secret: &token})            // 4
 	if _, err := h.restore(t, made.UID, webhook.Choice{Version: 3}); err != nil { // 5: hmac, the token
 		t.Fatal(err)
 	}

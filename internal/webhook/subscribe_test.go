@@ -130,22 +130,22 @@ func TestSubscribeRefusals(t *testing.T) {
 		{"no auth", func(s *webhook.Settings) { s.Auth = "" }, []string{"auth"}},
 		{
 			"short secret",
-			func(s *webhook.Settings) { s.Secret = secret.New("1234567") },
+			func(s *webhook.Settings) { s.Secret = secret.New("123456789012345") },
 			[]string{"secret"},
 		},
 		{
 			"long secret",
-			func(s *webhook.Settings) { s.Secret = secret.New(strings.Repeat("x", 513)) },
+			func(s *webhook.Settings) { s.Secret = secret.New(strings.Repeat("x", 257)) },
 			[]string{"secret"},
 		},
 		{
 			"secret with a space",
-			func(s *webhook.Settings) { s.Secret = secret.New("12345678 9") },
+			func(s *webhook.Settings) { s.Secret = secret.New("12345678 90123456") },
 			[]string{"secret"},
 		},
 		{
 			"secret without use",
-			func(s *webhook.Settings) { s.Auth, s.Secret = webhook.AuthNone, secret.New("12345678") },
+			func(s *webhook.Settings) { s.Auth, s.Secret = webhook.AuthNone, secret.New("1234567890123456") },
 			[]string{"secret"},
 		},
 		{

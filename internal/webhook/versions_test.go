@@ -276,7 +276,7 @@ func TestRestoreChecksByTheRulesOfToday(t *testing.T) {
 	_, err := h.restore(t, uid, webhook.Choice{Version: 1})
 	wantRefusal(t, err, lending.CodeValidation, "url")
 	h.exec(t, `UPDATE subscription_versions SET url = 'https://ok.example/' WHERE version = 1`)
-	_, err = h.restore(t, uid, webhook.Choice{Version: 1})
+	_, err = h.restore(t, uid, webhook.Choice{Version: 1, NoHeaders: true})
 	wantRefusal(t, err, lending.CodeValidation, "merchant")
 	_, err = h.restore(t, uid, webhook.Choice{Version: 99})
 	wantRefusal(t, err, lending.CodeNotFound)

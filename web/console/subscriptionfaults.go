@@ -17,7 +17,7 @@ import (
 var formLabels = map[string]string{
 	"url": "The URL", "partner": "The partner", "merchant": "The merchant", "event": "The event",
 	"auth": "The authentication", "secret": "The secret", "reason": "The reason",
-	"rate": "The rate",
+	"rate": "The rate", "alert_email": "The alert e-mail",
 }
 
 // formOrder is the order of the form's fields from the top down; headers come
@@ -45,6 +45,9 @@ func checkForm(form views.SubscriptionForm) lending.Faults {
 	}
 	if _, err := strconv.Atoi(form.Rate); form.Rate != "" && err != nil {
 		faults.Add("rate", "The rate is a whole number of requests a second, or empty for no limit.")
+	}
+	if form.HeadersUnknown && !form.ReplaceHeaders {
+		faults.Add("headers", "The stored headers do not open: say that those below replace them.")
 	}
 	if form.AlertEmail != "" && email.CheckAddress(form.AlertEmail) != nil {
 		faults.Add("alert_email", "Write the alert e-mail as ana@example.com, or leave it empty.")
