@@ -16,8 +16,9 @@ func TestSecretHeaderValuesAreNotPrinted(t *testing.T) {
 		"--header", "x-tenant: north", "--secret-header", "x-region: hidden-two",
 		"--plain-header", "x-token-kind: seen")
 	uid, _ := made["subscription_uid"].(string)
-	want := "[map[name:x-api-key secret:true value:<nil>] map[name:x-tenant secret:false value:north] " +
-		"map[name:x-region secret:true value:<nil>] map[name:x-token-kind secret:false value:seen]]"
+	want := "[map[name:x-api-key secret:true value:<nil>] " +
+		"map[name:x-tenant secret:false value:north] map[name:x-region secret:true value:<nil>] " +
+		"map[name:x-token-kind secret:false value:seen]]"
 	shown := d.document(t, "subscription", "show", uid)
 	listed := list(t, d.document(t, "subscription", "list"), "subscriptions")[0]
 	version := list(t, d.document(t, "subscription", "versions", uid), "versions")[0]

@@ -116,7 +116,8 @@ func TestUnopenedSubscription(t *testing.T) {
 	if _, ok := h.open(attention.KindUnopened); ok {
 		t.Error("the item is open although the secret was given anew")
 	}
-	if n := h.count(`SELECT count(*) FROM attention_items WHERE kind = 'subscription_unopened'`); n != 2 {
+	n := h.count(`SELECT count(*) FROM attention_items WHERE kind = $1`, attention.KindUnopened)
+	if n != 2 {
 		t.Errorf("%d items, want one for each time", n)
 	}
 }

@@ -277,7 +277,8 @@ func TestNotSent(t *testing.T) {
 			if test.waits != (err == nil) || !test.waits && !errors.Is(err, webhook.ErrNotSent) {
 				t.Errorf("error %v", err)
 			}
-			if got := h.newest(t); got.Parked != test.waits || got.State != webhook.DeliveryPending || got.AttemptCount != 0 ||
+			if got := h.newest(t); got.Parked != test.waits ||
+				got.State != webhook.DeliveryPending || got.AttemptCount != 0 ||
 				len(got.Attempts) != 0 || len(endpoint.requests()) != 0 {
 				t.Errorf("%d requests, delivery %+v", len(endpoint.requests()), got)
 			}

@@ -62,8 +62,9 @@ func (h Header) GoString() string { return fmt.Sprintf("webhook.Header(%q)", h.S
 func (h Header) LogValue() slog.Value { return slog.StringValue(h.String()) }
 
 // ParseHeader reads a header as operators type it, "Name: value"; it is plain
-// unless its name sounds secret. What it returns still has to pass CheckHeaders. The error is a VALIDATION_ERROR
-// of the field "header" and does not quote the line, which may hold a key.
+// unless its name sounds secret. What it returns still has to pass CheckHeaders. The
+// error is a VALIDATION_ERROR of the field "header" and does not quote the line, which
+// may hold a key.
 func ParseHeader(line string) (Header, error) {
 	name, value, found := strings.Cut(line, ":")
 	if !found {

@@ -66,7 +66,7 @@ func TestSendHTTP2(t *testing.T) {
 	})
 	sender := newTestSender(t, func(c *SenderConfig) { c.RootCAs = ca.pool })
 	r := end.hook()
-	r.Headers = []Header{{Name: "user-agent", Value: "Solar/1"}, {Name: "x-api-key", Value: "abc"}, {Name: "te", Value: "trailers"}}
+	r.Headers = pairs{{"user-agent", "Solar/1"}, {"x-api-key", "abc"}, {"te", "trailers"}}.headers()
 	attempt := sender.Send(t.Context(), r)
 	if !attempt.Delivered() || attempt.Status != 202 || attempt.Protocol != "HTTP/2" ||
 		string(attempt.ResponseBody) != "thanks" || field(attempt.ResponseHeaders, "x-answer") != "yes" {

@@ -95,7 +95,8 @@ func TestCredentialsDoNotMoveAlong(t *testing.T) {
 	moved, value := h.amend(t, made.UID, webhook.Patch{
 		URL: address("https://new.example/"), Secret: &fresh, Headers: &anew,
 	})
-	if moved.URL != "https://new.example/" || !value.Equal(fresh) || moved.Headers[0].Value != "another" {
+	if moved.URL != "https://new.example/" || !value.Equal(fresh) ||
+		moved.Headers[0].Value != "another" {
 		t.Errorf("with all given anew: %+v", moved)
 	}
 }

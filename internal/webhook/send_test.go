@@ -112,7 +112,9 @@ func TestSendHeaders(t *testing.T) {
 			"x-drawbridge-test": "true",
 		}},
 		{"names of the connection", func(r *Request) {
-			r.Headers = []Header{{Name: "upgrade", Value: "h2c"}, {Name: "te", Value: "gzip"}, {Name: "trailer", Value: "x"}, {Name: "expect", Value: "y"}}
+			r.Headers = pairs{
+				{"upgrade", "h2c"}, {"te", "gzip"}, {"trailer", "x"}, {"expect", "y"},
+			}.headers()
 		}, map[string]string{"upgrade": "h2c", "te": "gzip", "trailer": "x", "expect": "y"}},
 	}
 	for _, test := range tests {

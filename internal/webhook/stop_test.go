@@ -38,9 +38,8 @@ func (h *house) parked(t *testing.T) int {
 }
 
 // A subscription whose secret or headers do not open stops and says so once; its
-// deliveries wait without an attempt, and go out when the key is back.
-//
-//nolint:paralleltest // it reads the log of the process
+// deliveries wait without an attempt, and go out when the key is back. It reads the
+// log of the process, so it runs alone.
 func TestUnopenableSubscriptionStops(t *testing.T) {
 	h := newHouse(t)
 	endpoint := newReceiver(t, answering(200))

@@ -145,7 +145,9 @@ func TestSubscribeRefusals(t *testing.T) {
 		},
 		{
 			"secret without use",
-			func(s *webhook.Settings) { s.Auth, s.Secret = webhook.AuthNone, secret.New("1234567890123456") },
+			func(s *webhook.Settings) {
+				s.Auth, s.Secret = webhook.AuthNone, secret.New("1234567890123456")
+			},
 			[]string{"secret"},
 		},
 		{

@@ -46,9 +46,6 @@ func checkForm(form views.SubscriptionForm) lending.Faults {
 	if _, err := strconv.Atoi(form.Rate); form.Rate != "" && err != nil {
 		faults.Add("rate", "The rate is a whole number of requests a second, or empty for no limit.")
 	}
-	if form.HeadersUnknown && !form.ReplaceHeaders {
-		faults.Add("headers", "The stored headers do not open: say that those below replace them.")
-	}
 	if form.AlertEmail != "" && email.CheckAddress(form.AlertEmail) != nil {
 		faults.Add("alert_email", "Write the alert e-mail as ana@example.com, or leave it empty.")
 	}

@@ -172,7 +172,8 @@ func TestMoreMerchantsThanTheFormLists(t *testing.T) {
 	form["merchant"] = []string{r.merchantUIDs("Roofs 501")[0].String()}
 	form.Set("rate", "many")
 	refused := b.post(path, form).wantStatus(t, http.StatusBadRequest)
-	if refused.find("#merchant-"+r.merchantUIDs("Roofs 1")[0].String()+":not([checked])").Length() != 1 {
+	first := "#merchant-" + r.merchantUIDs("Roofs 1")[0].String()
+	if refused.find(first+":not([checked])").Length() != 1 {
 		t.Error("what was unticked is not offered again")
 	}
 	form.Set("rate", "8")

@@ -130,6 +130,9 @@ func (c *Console) saveForm(
 	}
 	settings, rows := settingsOf(form, watch)
 	faults := checkForm(form)
+	if form.HeadersUnknown && !form.ReplaceHeaders {
+		faults.Add("headers", "The stored headers do not open: say that those below replace them.")
+	}
 	warning, err := c.Webhooks.CheckDestination(request, settings.URL)
 	faults.Merge(err)
 	if err = faults.Err(); err == nil {

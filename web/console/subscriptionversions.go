@@ -183,10 +183,16 @@ func (c *Console) showRestore(
 		"It is checked against today's rules first.",
 	}
 	if !webhook.SameOrigin(old.URL, current.URL) {
-		form.Consequences[1] = "Its scheme, host or port is another one: a token and secret header " +
-			"values do not move there, and are given anew below."
 		form.NeedsToken = old.Auth == webhook.AuthBearer && current.Auth == webhook.AuthBearer
 		form.SecretHeaders = secretNames(old)
+	}
+	if form.NeedsToken {
+		form.Consequences[1] = "Its scheme, host or port is another one: the stored token does not " +
+			"move there, and is given anew below."
+	}
+	if len(form.SecretHeaders) > 0 {
+		form.Consequences = append(form.Consequences, "The values of its secret headers do not move "+
+			"to another scheme, host or port either.")
 	}
 	form.MayDropHeaders = len(form.SecretHeaders) > 0 || old.HeadersUnknown
 	if form.Partner, err = c.partnerOf(ctx, current); err != nil {
