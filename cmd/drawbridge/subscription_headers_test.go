@@ -38,7 +38,8 @@ func TestSecretHeaderValuesAreNotPrinted(t *testing.T) {
 		t.Errorf("headers %s, want %s", got, want)
 	}
 	for _, args := range [][]string{
-		{"update", uid, "--keep-header", "x-region"}, {"update", uid, "--header", "webhook-id: x"},
+		{"update", uid, "--keep-header", "x-region"},
+		{"update", uid, "--header", "webhook-id: x"},
 		{"update", uid, "--no-headers", "--keep-header", "x-tenant"},
 		{"restore", uid, "--version", "1", "--no-headers", "--secret-header", "x-region: x"},
 	} {
