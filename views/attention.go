@@ -63,14 +63,15 @@ type AttentionRow struct {
 
 // attentionWords are what the kinds of items are called.
 var attentionWords = map[string]string{
-	"delivery_used_up":     "Deliveries failed",
-	"outcome_unknown":      "Outcome unknown",
-	"subscription_failing": "Subscription failing",
-	"certificate_expiring": "Certificate expiring",
-	"probe_failed":         "Endpoint unreachable",
-	"delivery_overdue":     "Deliveries overdue",
-	"never_succeeded":      "Nothing arrives",
-	"mail_failed":          "E-mails failed",
+	"delivery_used_up":      "Deliveries failed",
+	"outcome_unknown":       "Outcome unknown",
+	"subscription_failing":  "Subscription failing",
+	"certificate_expiring":  "Certificate expiring",
+	"probe_failed":          "Endpoint unreachable",
+	"delivery_overdue":      "Deliveries overdue",
+	"never_succeeded":       "Nothing arrives",
+	"mail_failed":           "E-mails failed",
+	"subscription_unopened": "Nothing can be sent",
 }
 
 // AttentionKind names a kind of item for people; one it does not know is shown

@@ -183,6 +183,13 @@ type ActionForm struct {
 	// Base is the version that the reader looked at.
 	Base int
 	Diff []DiffRow
+	// NeedsToken asks for the token anew, SecretHeaders for the values of those headers;
+	// MayDropHeaders offers to leave all headers out.
+	NeedsToken     bool
+	SecretHeaders  []string
+	MayDropHeaders bool
+	// Faults are what is wrong about them, by "secret" and "header-NAME".
+	Faults map[string]string
 }
 
 // RotateForm puts a new secret in force.

@@ -846,7 +846,7 @@ func configurationTab(p SubscriptionPage) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "</ul></section><section class=\"panel\" aria-labelledby=\"headers-title\"><div class=\"panel-head\"><h2 id=\"headers-title\">Custom headers</h2><p>Values that may be credentials are not shown</p></div><div class=\"panel-body\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "</ul></section><section class=\"panel\" aria-labelledby=\"headers-title\"><div class=\"panel-head\"><h2 id=\"headers-title\">Custom headers</h2><p>Secret values are not shown</p></div><div class=\"panel-body\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -37,6 +37,10 @@ type SubscriptionForm struct {
 	// Secret is what was typed a moment ago; one that is stored never stands here.
 	Secret  string
 	Headers []HeaderField
+	// HeadersUnknown tells that those in force do not open: they are not shown, and
+	// replaced only with ReplaceHeaders.
+	HeadersUnknown bool
+	ReplaceHeaders bool
 	// Rate is in requests a second; empty for no limit.
 	Rate string
 	// PauseWhenFailing pauses the subscription when it is failing.
@@ -85,9 +89,14 @@ type HeaderField struct {
 	Value string
 	// Kept tells that an empty value leaves the stored one as it is.
 	Kept bool
+	// Plain tells that the value may be read; a secret one is write-only.
+	Plain bool
 	// Note says what becomes of this header although it is right; may be empty.
 	Note string
 }
+
+// HeaderPlain is the kind of a header whose value may be read.
+const HeaderPlain = "plain"
 
 // URLCheck is what was found out about an address.
 type URLCheck struct {

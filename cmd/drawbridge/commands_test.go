@@ -240,7 +240,8 @@ func TestSubscriptionLife(t *testing.T) {
 	if made.Secret == nil || *made.Secret == "" || made.State != "active" ||
 		!cmp.Equal(made.Events, []string{"document.sent", "document.signed"}) ||
 		len(made.Headers) != 2 || made.Headers[0].Name != "x-api-key" ||
-		made.Headers[0].Value != "k1, k2" {
+		made.Headers[0].Value != nil || !made.Headers[0].Secret || made.Headers[1].Secret ||
+		made.Headers[1].Value == nil {
 		t.Errorf("created %+v", made)
 	}
 	uid := made.UID.String()

@@ -23,7 +23,7 @@ type subscriptionCmd struct {
 	Create subscriptionCreateCmd `cmd:"" help:"Create a subscription; its secret is shown once."`
 	List   subscriptionListCmd   `cmd:"" help:"List subscriptions, newest first."`
 	Show   subscriptionShowCmd   `cmd:"" help:"Show one subscription."`
-	Update subscriptionUpdateCmd `cmd:"" help:"Change settings; only what is given changes."`
+	Update subscriptionUpdateCmd `cmd:"" help:"Change settings; only what is given changes. To another scheme, host or port a bearer token and secret header values must be given anew."`
 	Pause  subscriptionPauseCmd  `cmd:"" help:"Hold deliveries back until it resumes."`
 	Resume subscriptionResumeCmd `cmd:"" help:"Send again, what waited first."`
 	Delete subscriptionDeleteCmd `cmd:"" help:"End it for good; what has not gone out is cancelled."`
@@ -31,7 +31,7 @@ type subscriptionCmd struct {
 	Probe  subscriptionProbeCmd  `cmd:"" help:"Look at the endpoint as a delivery would reach it, without sending one."`
 
 	Versions      subscriptionVersionsCmd      `cmd:"" help:"List the versions, or compare two of them."`
-	Restore       subscriptionRestoreCmd       `cmd:"" help:"Put an older version's settings back; the secret stays."`
+	Restore       subscriptionRestoreCmd       `cmd:"" help:"Put an older version's settings back; the secret stays unless one is given."`
 	CompareSecret subscriptionCompareSecretCmd `cmd:"" help:"Tell whether a secret, read from stdin, is the one in force."`
 }
 
@@ -39,34 +39,85 @@ type subscriptionCmd struct {
 type subscriptionFlags struct {
 	URL      string   `name:"url" help:"HTTPS endpoint." placeholder:"URL"`
 	Auth     string   `help:"How deliveries authenticate: none, hmac or bearer." placeholder:"SCHEME"`
-	Secret   string   `help:"Signing secret or bearer token; generated if absent." placeholder:"TEXT"`
+	Secret   string   `help:"Signing secret or bearer token of 16 to 256 bytes, or - to read it from the standard input; generated if absent." placeholder:"TEXT"`
 	Event    []string `sep:"none" help:"Event kind, repeatable, or all." placeholder:"KIND"`
-	Header   []string `sep:"none" help:"Custom header 'Name: value', repeatable." placeholder:"LINE"`
+	Header   []string `sep:"none" help:"Custom header 'Name: value', repeatable; secret or plain as its name sounds." placeholder:"LINE"`
 	Merchant []string `sep:"none" help:"Only this merchant's events, repeatable." placeholder:"UID"`
 	Rate     *int     `help:"Requests per second at most; 0 for no limit." placeholder:"N"`
 	JSON     bool     `name:"json" help:"Print one JSON document."`
+
+	SecretHeader []string `sep:"none" help:"Custom header whose value is never shown, repeatable." placeholder:"LINE"`
+	PlainHeader  []string `sep:"none" help:"Custom header whose value may be read, repeatable." placeholder:"LINE"`
 }
 
 func (f subscriptionFlags) headers() ([]webhook.Header, error) {
 	var faults lending.Faults
 	headers := make([]webhook.Header, 0, len(f.Header))
-	for _, line := range f.Header {
-		header, err := webhook.ParseHeader(line)
-		faults.Merge(err)
-		headers = append(headers, header)
+	for _, kind := range []struct {
+		lines []string
+		mark  func(h *webhook.Header)
+	}{
+		{f.Header, func(*webhook.Header) {}},
+		{f.SecretHeader, func(h *webhook.Header) { h.Plain = false }},
+		{f.PlainHeader, func(h *webhook.Header) { h.Plain = true }},
+	} {
+		for _, line := range kind.lines {
+			header, err := webhook.ParseHeader(line)
+			faults.Merge(err)
+			kind.mark(&header)
+			headers = append(headers, header)
+		}
 	}
 	return headers, faults.Err()
 }
 
+// secretFlag is the secret that a flag gives, the zero value for none; - reads it
+// from the standard input, without its line end.
+func (env *environment) secretFlag(text string) (secret.String, error) {
+	if text != "-" {
+		return secret.New(text), nil
+	}
+	const longest = 4096
+	read, err := io.ReadAll(io.LimitReader(env.stdin, longest))
+	if err != nil {
+		return secret.String{}, fmt.Errorf("reading the secret: %w", err)
+	}
+	line := strings.TrimSuffix(strings.TrimSuffix(string(read), "\n"), "\r")
+	if line == "" {
+		return secret.String{}, usagef("--secret - needs a secret on the standard input")
+	}
+	return secret.New(line), nil
+}
+
+// headerJSON is a custom header as commands print it.
+type headerJSON struct {
+	Name string `json:"name"`
+	// Value is null when it is secret.
+	Value  *string `json:"value"`
+	Secret bool    `json:"secret"`
+}
+
+func newHeadersJSON(headers []webhook.Header) []headerJSON {
+	printed := make([]headerJSON, 0, len(headers))
+	for _, header := range headers {
+		one := headerJSON{Name: header.Name, Secret: !header.Plain}
+		if header.Plain {
+			one.Value = &header.Value
+		}
+		printed = append(printed, one)
+	}
+	return printed
+}
+
 // subscriptionJSON is a subscription as commands print it.
 type subscriptionJSON struct {
-	UID      uuid.UUID        `json:"subscription_uid"`
-	Partner  uuid.UUID        `json:"partner_uid"`
-	URL      string           `json:"url"`
-	Auth     webhook.Auth     `json:"auth"`
-	Events   []string         `json:"events"`
-	Headers  []webhook.Header `json:"headers"`
-	Merchant []uuid.UUID      `json:"merchants"`
+	UID      uuid.UUID    `json:"subscription_uid"`
+	Partner  uuid.UUID    `json:"partner_uid"`
+	URL      string       `json:"url"`
+	Auth     webhook.Auth `json:"auth"`
+	Events   []string     `json:"events"`
+	Headers  []headerJSON `json:"headers"`
+	Merchant []uuid.UUID  `json:"merchants"`
 	// Rate is in requests per second, null without a limit.
 	Rate  *int          `json:"rate"`
 	State webhook.State `json:"state"`
@@ -80,13 +131,11 @@ type subscriptionJSON struct {
 func newSubscriptionJSON(s webhook.Subscription) subscriptionJSON {
 	printed := subscriptionJSON{
 		UID: s.UID, Partner: s.PartnerUID, URL: s.URL, Auth: s.Auth, Events: s.Events,
-		Headers: s.Headers, Merchant: s.Merchants, State: s.State, MissingKey: s.MissingKey,
+		Headers: newHeadersJSON(s.Headers), Merchant: s.Merchants, State: s.State,
+		MissingKey: s.MissingKey,
 	}
 	if s.Rate > 0 {
 		printed.Rate = &s.Rate
-	}
-	if printed.Headers == nil {
-		printed.Headers = []webhook.Header{}
 	}
 	if printed.Merchant == nil {
 		printed.Merchant = []uuid.UUID{}
@@ -111,9 +160,8 @@ func (env *environment) printSubscription(
 		for _, header := range s.Headers {
 			fmt.Fprintf(w, "  header  %s\n", header)
 		}
-		if s.MissingKey != "" {
-			fmt.Fprintf(w, "  nothing can be sent: the key %s is not in DRAWBRIDGE_SECRETS_KEY\n",
-				s.MissingKey)
+		if s.Unopened != "" {
+			fmt.Fprintf(w, "  nothing can be sent: %s\n", s.Unopened)
 		}
 		for _, merchant := range s.Merchants {
 			fmt.Fprintf(w, "  merchant  %s\n", merchant)
@@ -147,8 +195,8 @@ func (cmd subscriptionCreateCmd) Run(env *environment) error {
 		URL: cmd.URL, Auth: webhook.Auth(orElse(cmd.Auth, string(webhook.AuthHMAC))),
 		Events: cmd.Event, Merchants: merchants, Headers: headers,
 	}
-	if cmd.Secret != "" {
-		settings.Secret = secret.New(cmd.Secret)
+	if settings.Secret, err = env.secretFlag(cmd.Secret); err != nil {
+		return err
 	}
 	if cmd.Rate != nil {
 		settings.Rate = *cmd.Rate
@@ -230,10 +278,11 @@ func (cmd subscriptionShowCmd) Run(env *environment) error {
 type subscriptionUpdateCmd struct {
 	UID string `arg:"" help:"Subscription."`
 	subscriptionFlags
-	NoHeaders bool          `help:"Remove every custom header."`
-	Overlap   time.Duration `default:"24h" help:"How long the former signing secret still signs beside a new one."`
-	Base      int           `help:"Version that the change was made from; refused if the configuration changed since." placeholder:"N"`
-	Reason    string        `help:"Why, for the record." placeholder:"TEXT"`
+	KeepHeader []string      `sep:"none" help:"Custom header that keeps its stored value, repeatable; the header flags together replace the whole set." placeholder:"NAME"`
+	NoHeaders  bool          `help:"Remove every custom header."`
+	Overlap    time.Duration `default:"24h" help:"How long the former signing secret still signs beside a new one."`
+	Base       int           `help:"Version that the change was made from; refused if the configuration changed since." placeholder:"N"`
+	Reason     string        `help:"Why, for the record." placeholder:"TEXT"`
 }
 
 // Run changes a subscription.
@@ -242,7 +291,7 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	patch, err := cmd.patch()
+	patch, err := cmd.patch(env)
 	if err != nil {
 		return err
 	}
@@ -281,7 +330,7 @@ func (cmd subscriptionUpdateCmd) action() string {
 	return "update"
 }
 
-func (cmd subscriptionUpdateCmd) patch() (webhook.Patch, error) {
+func (cmd subscriptionUpdateCmd) patch(env *environment) (webhook.Patch, error) {
 	patch := webhook.Patch{
 		Events: cmd.Event, Rate: cmd.Rate, Overlap: cmd.Overlap, Base: cmd.Base,
 		Reason: cmd.Reason,
@@ -289,8 +338,18 @@ func (cmd subscriptionUpdateCmd) patch() (webhook.Patch, error) {
 	if cmd.Overlap < 0 {
 		return patch, usagef("--overlap must not be negative")
 	}
-	if cmd.NoHeaders && len(cmd.Header) > 0 {
-		return patch, usagef("--no-headers and --header exclude each other")
+	headers, err := cmd.headers()
+	if err != nil {
+		return patch, err
+	}
+	for _, name := range cmd.KeepHeader {
+		headers = append(headers, webhook.Header{Name: name, Kept: true})
+	}
+	if cmd.NoHeaders && len(headers) > 0 {
+		return patch, usagef("--no-headers and the other header flags exclude each other")
+	}
+	if cmd.NoHeaders || len(headers) > 0 {
+		patch.Headers = &headers
 	}
 	if cmd.URL != "" {
 		patch.URL = &cmd.URL
@@ -299,16 +358,12 @@ func (cmd subscriptionUpdateCmd) patch() (webhook.Patch, error) {
 		auth := webhook.Auth(cmd.Auth)
 		patch.Auth = &auth
 	}
-	if cmd.Secret != "" {
-		value := secret.New(cmd.Secret)
-		patch.Secret = &value
+	value, err := env.secretFlag(cmd.Secret)
+	if err != nil {
+		return patch, err
 	}
-	if cmd.NoHeaders || len(cmd.Header) > 0 {
-		headers, err := cmd.headers()
-		if err != nil {
-			return patch, err
-		}
-		patch.Headers = &headers
+	if !value.IsZero() {
+		patch.Secret = &value
 	}
 	merchants, err := parseUIDs("--merchant", cmd.Merchant)
 	patch.Merchants = merchants

@@ -22,26 +22,26 @@ type subscriptionVersionsCmd struct {
 	JSON bool   `name:"json" help:"Print one JSON document."`
 }
 
-// versionJSON is a version as commands print it, header values masked.
+// versionJSON is a version as commands print it, secret header values left out.
 type versionJSON struct {
-	Number    int              `json:"version"`
-	Change    string           `json:"change"`
-	ChangedBy string           `json:"changed_by"`
-	ChangedAt time.Time        `json:"changed_at"`
-	Reason    string           `json:"reason"`
-	URL       string           `json:"url"`
-	Auth      webhook.Auth     `json:"auth"`
-	Events    []string         `json:"events"`
-	Merchants []uuid.UUID      `json:"merchants"`
-	Headers   []webhook.Header `json:"headers"`
-	State     *string          `json:"state"`
+	Number    int          `json:"version"`
+	Change    string       `json:"change"`
+	ChangedBy string       `json:"changed_by"`
+	ChangedAt time.Time    `json:"changed_at"`
+	Reason    string       `json:"reason"`
+	URL       string       `json:"url"`
+	Auth      webhook.Auth `json:"auth"`
+	Events    []string     `json:"events"`
+	Merchants []uuid.UUID  `json:"merchants"`
+	Headers   []headerJSON `json:"headers"`
+	State     *string      `json:"state"`
 }
 
 func newVersionJSON(v webhook.Version) versionJSON {
 	return versionJSON{
 		Number: v.Number, Change: v.Change, ChangedBy: v.ChangedBy, ChangedAt: v.ChangedAt.UTC(),
 		Reason: v.Reason, URL: v.URL, Auth: v.Auth, Events: v.Events, Merchants: v.Merchants,
-		Headers: webhook.Mask(v.Headers), State: orNull(string(v.State)),
+		Headers: newHeadersJSON(v.Headers), State: orNull(string(v.State)),
 	}
 }
 
@@ -115,6 +115,24 @@ type subscriptionRestoreCmd struct {
 	Version int    `required:"" help:"Version whose settings to put back." placeholder:"N"`
 	Reason  string `help:"Why, for the record." placeholder:"TEXT"`
 	JSON    bool   `name:"json" help:"Print one JSON document."`
+
+	Secret       string   `help:"Signing secret or bearer token to put in force, or - to read it from the standard input. A token must be given anew where the version has another scheme, host or port." placeholder:"TEXT"`
+	SecretHeader []string `sep:"none" help:"Value of a secret header of the version, given anew, repeatable; needed likewise." placeholder:"LINE"`
+	NoHeaders    bool     `help:"Leave every custom header of the version out."`
+}
+
+func (cmd subscriptionRestoreCmd) choice(env *environment) (webhook.Choice, error) {
+	choice := webhook.Choice{Version: cmd.Version, Reason: cmd.Reason, NoHeaders: cmd.NoHeaders}
+	if cmd.NoHeaders && len(cmd.SecretHeader) > 0 {
+		return choice, usagef("--no-headers and --secret-header exclude each other")
+	}
+	var err error
+	choice.Headers, err = subscriptionFlags{SecretHeader: cmd.SecretHeader}.headers()
+	if err != nil {
+		return choice, err
+	}
+	choice.Secret, err = env.secretFlag(cmd.Secret)
+	return choice, err
 }
 
 // Run restores a version.
@@ -123,9 +141,12 @@ func (cmd subscriptionRestoreCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
+	choice, err := cmd.choice(env)
+	if err != nil {
+		return err
+	}
 	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		restored, err := s.webhooks.Restore(env.ctx, tx, uid,
-			webhook.Choice{Version: cmd.Version, Reason: cmd.Reason}, cliActor)
+		restored, err := s.webhooks.Restore(env.ctx, tx, uid, choice, cliActor)
 		if err != nil {
 			return nil, err
 		}

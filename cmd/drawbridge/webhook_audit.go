@@ -42,6 +42,7 @@ func auditedSubscription(s webhook.Subscription) map[string]any {
 	return map[string]any{
 		"partner_uid": s.PartnerUID, "url": s.URL, "auth": s.Auth, "events": s.Events,
 		"merchants": append(merchants, s.Merchants...), "headers": headers, "rate": s.Rate,
+		"pause_when_failing": s.Watch.Pause, "alert_email": s.Watch.AlertEmail,
 		"state": s.State, "version": s.Version,
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 )
@@ -41,6 +42,30 @@ func (s *Service) watchOverdue(ctx context.Context) error {
 		})
 		return err
 	})
+}
+
+// watchStopped looks for subscriptions whose secret or headers did not open, and lets
+// those go on that do by now.
+func (s *Service) watchStopped(ctx context.Context) error {
+	uids, err := s.Webhooks.Stopped(ctx)
+	faults := []error{err}
+	for _, uid := range uids {
+		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+			found, err := s.Webhooks.Reopen(ctx, tx, uid)
+			if err != nil || found.Unopened == "" {
+				return err // review closes the item
+			}
+			_, err = raise(ctx, tx, finding{
+				kind: KindUnopened, subject: uid.String(), of: uid, severity: Problem, count: 1,
+				total: true, since: tx.Now, seen: tx.Now, detail: found.Unopened,
+			})
+			return err
+		})
+		if lending.ErrorCode(err) != lending.CodeNotFound { // else deleted meanwhile
+			faults = append(faults, err)
+		}
+	}
+	return errors.Join(faults...)
 }
 
 // watchSuccess looks for subscriptions to which nothing arrives.
@@ -100,10 +125,12 @@ func (s *Service) review(ctx context.Context) error {
 		Subscription uuid.UUID     `db:"subscription_uid"`
 		OpenedAt     time.Time     `db:"opened_at"`
 		State        webhook.State `db:"state"`
+		Stopped      bool          `db:"stopped"`
 		LastSuccess  *time.Time    `db:"last_success_at"`
 	}
 	err := s.DB.SelectContext(ctx, &open, `
-		SELECT i.kind, i.subject, i.subscription_uid, i.opened_at, s.state, h.last_success_at
+		SELECT i.kind, i.subject, i.subscription_uid, i.opened_at, s.state, h.last_success_at,
+		       s.stopped_at IS NOT NULL AS stopped
 		  FROM attention_items i
 		  JOIN subscriptions s USING (subscription_uid)
 		  LEFT JOIN subscription_health h USING (subscription_uid)
@@ -121,6 +148,8 @@ func (s *Service) review(ctx context.Context) error {
 			why = "The subscription was deleted."
 		case item.Kind == KindFailing && item.State == webhook.StateActive:
 			why = "The subscription is active again."
+		case item.Kind == KindUnopened && !item.Stopped:
+			why = "Its secret and its headers open again."
 		case item.Kind == KindNeverSucceeded && item.LastSuccess != nil &&
 			item.LastSuccess.After(item.OpenedAt):
 			why = "An attempt succeeded."

@@ -3,11 +3,13 @@ package attention_test
 import (
 	"context"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
 	"drawbridge/internal/attention"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
 )
 
@@ -71,6 +73,52 @@ func TestNeverSucceeded(t *testing.T) {
 	h.look()
 	if _, ok := h.open(attention.KindNeverSucceeded); ok {
 		t.Error("the alarm goes on after a success")
+	}
+}
+
+// An item opens for a subscription that cannot be sent to, once, and closes when its
+// secret is given anew or its key is back.
+func TestUnopenedSubscription(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	keys, others := h.Webhooks.Keys, secret.GenerateKey()
+	ring, err := secret.ParseKeyring(others)
+	h.must(err)
+	lost := keys.Current()
+	h.Webhooks.Keys = ring
+	h.publish()
+	h.work()
+	for range 2 {
+		h.look()
+		item, ok := h.open(attention.KindUnopened)
+		if !ok || item.Count != 1 || !strings.Contains(item.Detail, lost) {
+			t.Errorf("item %+v", item)
+		}
+	}
+	if _, ok := h.open(attention.KindOverdue); ok {
+		t.Error("what waits on purpose is overdue")
+	}
+	h.Webhooks.Keys = keys
+	h.look()
+	if _, ok := h.open(attention.KindUnopened); ok {
+		t.Error("the item is open although the key is back")
+	}
+	h.Webhooks.Keys = ring
+	h.publish()
+	h.work()
+	h.look()
+	fresh := secret.New("given-anew-0123456789")
+	h.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, _, err := h.Webhooks.Amend(ctx, tx, h.subscription, webhook.Patch{Secret: &fresh}, "operator")
+		return err
+	})
+	h.look()
+	if _, ok := h.open(attention.KindUnopened); ok {
+		t.Error("the item is open although the secret was given anew")
+	}
+	n := h.count(`SELECT count(*) FROM attention_items WHERE kind = $1`, attention.KindUnopened)
+	if n != 2 {
+		t.Errorf("%d items, want one for each time", n)
 	}
 }
 

@@ -58,6 +58,9 @@ const (
 	KindOverdue Kind = "delivery_overdue"
 	// KindNeverSucceeded: nothing arrived at a subscription for seven days.
 	KindNeverSucceeded Kind = "never_succeeded"
+	// KindUnopened: nothing is sent to a subscription, because its secret or its headers
+	// do not open.
+	KindUnopened Kind = "subscription_unopened"
 	// KindMailFailed: e-mails could not be sent.
 	KindMailFailed Kind = "mail_failed"
 )
@@ -65,8 +68,8 @@ const (
 // Kinds lists every kind, the most urgent first.
 func Kinds() []Kind {
 	return []Kind{
-		KindOverdue, KindFailing, KindNeverSucceeded, KindUsedUp, KindUnknown, KindProbe,
-		KindCertificate, KindMailFailed,
+		KindOverdue, KindUnopened, KindFailing, KindNeverSucceeded, KindUsedUp, KindUnknown,
+		KindProbe, KindCertificate, KindMailFailed,
 	}
 }
 

@@ -107,7 +107,7 @@ func (s *Service) Watch(ctx context.Context) error {
 		faults = append(faults, s.judge(ctx, uid))
 	}
 	return errors.Join(append(faults,
-		s.watchOverdue(ctx), s.watchSuccess(ctx), s.watchMails(ctx), s.review(ctx),
+		s.watchOverdue(ctx), s.watchStopped(ctx), s.watchSuccess(ctx), s.watchMails(ctx), s.review(ctx),
 		s.Webhooks.PruneHealth(ctx))...)
 }
 

@@ -115,10 +115,7 @@ func TestSubscriptionsOwnRules(t *testing.T) {
 		FailingMinutes: 30, FailingEvents: 2, Pause: true, AlertEmail: "owner@sunvolt.example",
 	}
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		before, err := h.Webhooks.SetWatch(ctx, tx, h.subscription, watch, "operator")
-		if before != (webhook.Watch{}) {
-			t.Errorf("before: %+v", before)
-		}
+		_, _, err := h.Webhooks.Amend(ctx, tx, h.subscription, webhook.Patch{Watch: &watch}, "operator")
 		return err
 	})
 	h.fail(2)

@@ -24,7 +24,9 @@ const DefaultOverlap = 24 * time.Hour
 // overlap; a bearer token has none, because a request carries only one.
 //
 // Errors: NOT_FOUND, VALIDATION_ERROR naming every wrong setting, *StaleError
-// (INVALID_STATE) when the configuration changed since the patch's base.
+// (INVALID_STATE) when the configuration changed since the patch's base, and
+// INVALID_STATE naming the fields where the address moves to another scheme, host
+// or port and stored credentials would move along.
 func (s *Service) Amend(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, patch Patch, by string,
 ) (Subscription, secret.String, error) {
@@ -79,6 +81,9 @@ func (s *Service) amendLocked(
 		}
 	}
 	subscription, err := s.subscription(row)
+	if err == nil && row.StoppedAt != nil && subscription.Unopened == "" {
+		err = reopen(ctx, tx, row)
+	}
 	return subscription, value, err
 }
 
@@ -106,14 +111,24 @@ func (s *Service) amend(
 		}
 	}
 	settings := patch.over(current)
-	keep := patch.keepSecret && settings.Auth != AuthNone && current.Auth != AuthNone
-	rotate := !keep && (patch.Secret != nil || settings.Auth != current.Auth)
+	rotate := patch.rotates(settings.Auth, current.Auth)
+	stored := current.Headers
+	if patch.stored != nil {
+		stored = patch.stored
+	}
+	if settings.Headers, err = keepHeaders(settings.Headers, stored); err != nil {
+		return secret.String{}, nil, err
+	}
 	if value, err = s.check(&settings, rotate); err != nil {
 		return secret.String{}, nil, err
 	}
+	if err := settings.checkMove(current, rotate); err != nil {
+		return secret.String{}, nil, err
+	}
+	settings.Headers = given(settings.Headers)
 	changes = settings.changes(current, rotate)
 	row.URL, row.Events, row.Merchants = settings.URL, settings.Events, uidTexts(settings.Merchants)
-	row.Rate = orNil(settings.Rate)
+	row.Rate, row.Watch = orNil(settings.Rate), settings.Watch
 	if row.HeadersSealed, err = s.sealHeaders(row.UID, settings.Headers); err != nil {
 		return secret.String{}, nil, err
 	}
@@ -124,6 +139,16 @@ func (s *Service) amend(
 		row.Auth, row.PreviousSealed, row.PreviousUntil = settings.Auth, nil, nil
 	}
 	return value, changes, nil
+}
+
+// rotates tells whether the patch puts another secret in force. A secret that signed
+// never becomes a token, which is sent.
+func (p Patch) rotates(wanted, now Auth) bool {
+	if p.keepSecret && wanted != AuthNone && now != AuthNone &&
+		(wanted == now || wanted != AuthBearer) {
+		return false
+	}
+	return p.Secret != nil || wanted != now
 }
 
 // changes names the settings that differ from those in force. Both are in the
@@ -142,15 +167,17 @@ func (s Settings) changes(current Subscription, rotate bool) []string {
 	add("merchants", !slices.Equal(s.Merchants, current.Merchants))
 	add("headers", !slices.Equal(s.Headers, current.Headers) || current.HeadersUnknown)
 	add("rate", s.Rate != current.Rate)
+	add("health rules", s.Watch != current.Watch)
 	return names
 }
 
-// rotate puts a new secret in force.
+// rotate puts a new secret in force. One that does not open cannot sign beside it.
 func (s *Service) rotate(
 	now time.Time, row *subscriptionRow, auth Auth, value secret.String, overlap time.Duration,
 ) {
 	row.PreviousSealed, row.PreviousUntil = nil, nil
-	if row.Auth == AuthHMAC && auth == AuthHMAC && overlap > 0 {
+	_, err := s.openSecret(row.UID, row.SecretSealed)
+	if row.Auth == AuthHMAC && auth == AuthHMAC && overlap > 0 && err == nil {
 		until := now.Add(overlap)
 		row.PreviousSealed, row.PreviousUntil = row.SecretSealed, &until
 	}
@@ -165,8 +192,9 @@ func (p Patch) over(current Subscription) Settings {
 		Auth:      current.Auth,
 		Events:    current.Events,
 		Merchants: current.Merchants,
-		Headers:   current.Headers,
+		Headers:   allKept(current.Headers),
 		Rate:      current.Rate,
+		Watch:     current.Watch,
 	}
 	if p.URL != nil {
 		settings.URL = *p.URL
@@ -188,6 +216,9 @@ func (p Patch) over(current Subscription) Settings {
 	}
 	if p.Rate != nil {
 		settings.Rate = *p.Rate
+	}
+	if p.Watch != nil {
+		settings.Watch = *p.Watch
 	}
 	return settings
 }

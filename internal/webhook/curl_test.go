@@ -12,14 +12,14 @@ func TestCurl(t *testing.T) {
 	t.Parallel()
 	body := `@{"title":"it's $(id) ` + "`id`" + ` \\ \"x\"","n":1}` + "\nline 2"
 	headers := Mask([]Header{
-		{"host", "hooks.example"},
-		{"content-type", "application/json"},
-		{"accept-encoding", "gzip"},
-		{"x-api-key", "s3cr3t"},
-		{"authorization", "Bearer s3cr3t"},
-		{"x-empty", ""},
-		{"user-agent", "it's me"},
-		{"content-length", "10"},
+		{Name: "host", Value: "hooks.example"},
+		{Name: "content-type", Value: "application/json", Plain: true},
+		{Name: "accept-encoding", Value: "gzip"},
+		{Name: "x-api-key", Value: "s3cr3t"},
+		{Name: "authorization", Value: "Bearer s3cr3t"},
+		{Name: "x-empty", Value: ""},
+		{Name: "user-agent", Value: "it's me", Plain: true},
+		{Name: "content-length", Value: "10"},
 	})
 	command := Curl("https://hooks.example/a?b=$HOME&c='d'[1-3]", headers, []byte(body))
 	if strings.Contains(command, "s3cr3t") || strings.Contains(command, masked) {

@@ -55,7 +55,7 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, run Run) error {
 	}
 	request, err := s.request(task, job.Number)
 	if err != nil {
-		return notSent(err)
+		return notSent(s.stop(ctx, task, err))
 	}
 	if may, err := s.pace(ctx, task); err != nil || !may {
 		return notSent(err)
@@ -118,8 +118,8 @@ func notSent(err error) error {
 }
 
 // take loads what the attempt needs. It is not due when it was made already,
-// when the delivery has ended, or when the subscription is paused or deleted;
-// then the delivery is parked or cancelled.
+// when the delivery has ended, or when the subscription is paused, stopped or
+// deleted; then the delivery is parked or cancelled.
 func (s *Service) take(ctx context.Context, job DeliverArgs, died bool) (assignment, bool, error) {
 	for {
 		task, found, err := s.load(ctx, job)
@@ -137,7 +137,7 @@ func (s *Service) take(ctx context.Context, job DeliverArgs, died bool) (assignm
 			// Retention keeps the body of an event that is still to be sent; should it
 			// ever be gone, nothing is sent in its place.
 			return assignment{}, false, s.cancel(ctx, task)
-		case task.SubscriptionState != StatePaused:
+		case task.SubscriptionState != StatePaused && !task.Stopped:
 			return task, true, nil
 		}
 		parked, err := s.park(ctx, task)
@@ -162,6 +162,7 @@ type assignment struct {
 	Application       uuid.NullUUID     `db:"application_uid"`
 	Subscription      uuid.UUID         `db:"subscription_uid"`
 	SubscriptionState State             `db:"subscription_state"`
+	Stopped           bool              `db:"stopped"`
 	URL               string            `db:"url"`
 	Auth              Auth              `db:"auth"`
 	SecretSealed      *string           `db:"secret_sealed"`
@@ -188,6 +189,7 @@ const loadAssignments = `
 	       d.application_uid,
 	       s.subscription_uid,
 	       s.state AS subscription_state,
+	       s.stopped_at IS NOT NULL AS stopped,
 	       s.url,
 	       s.auth,
 	       s.secret_sealed,
@@ -250,7 +252,8 @@ func loadMany(ctx context.Context, on *sqlx.DB, jobs []DeliverArgs) ([]*assignme
 	return found, nil
 }
 
-// request builds the attempt from the subscription as it is now.
+// request builds the attempt from the subscription as it is now. Its errors are all
+// of *unopenedError.
 func (s *Service) request(task assignment, number int) (Request, error) {
 	request := Request{
 		URL:      task.URL,
@@ -274,8 +277,8 @@ func (s *Service) request(task assignment, number int) (Request, error) {
 	return request, err
 }
 
-// park sets a delivery of a paused subscription aside until it resumes. The
-// share lock on the subscription makes a simultaneous resumption either come
+// park sets a delivery of a paused or stopped subscription aside until that goes on.
+// The share lock on the subscription makes a simultaneous resumption either come
 // first, and then nothing is parked, or wait and find the delivery parked.
 func (s *Service) park(ctx context.Context, task assignment) (bool, error) {
 	result, err := s.DB.ExecContext(ctx, `
@@ -283,7 +286,7 @@ func (s *Service) park(ctx context.Context, task assignment) (bool, error) {
 			SELECT subscription_uid
 			  FROM subscriptions
 			 WHERE subscription_uid = $3
-			   AND state = 'paused'
+			   AND (state = 'paused' OR stopped_at IS NOT NULL)
 			   FOR SHARE
 		)
 		UPDATE deliveries

@@ -45,7 +45,7 @@ func TestEveryFaultHasAdvice(t *testing.T) {
 
 func TestDiagnose(t *testing.T) {
 	t.Parallel()
-	html := []Header{{"content-type", "text/html; charset=utf-8"}}
+	html := []Header{{Name: "content-type", Value: "text/html; charset=utf-8"}}
 	tests := []struct {
 		name    string
 		attempt AttemptRecord
@@ -92,7 +92,7 @@ func TestDiagnose(t *testing.T) {
 		}, OwnerPartner, "(30.0 s in all: name lookup 12 ms, connecting 30.0 s).", "firewall"},
 		{"redirect", AttemptRecord{
 			ErrorClass: ClassHTTP3xx, HTTPStatus: 301, Error: "the endpoint answered 301 Moved Permanently",
-			ResponseHeaders: []Header{{"location", "https://new.example/"}},
+			ResponseHeaders: []Header{{Name: "location", Value: "https://new.example/"}},
 		}, OwnerPartner, "redirects are not followed.", "points to https://new.example/"},
 		{"redirect to nowhere", AttemptRecord{
 			ErrorClass: ClassHTTP3xx, HTTPStatus: 304, Error: "the endpoint answered 304 Not Modified",
@@ -118,7 +118,7 @@ func TestDiagnose(t *testing.T) {
 		}, OwnerPartner, "404 Not Found.", "path in the URL"},
 		{"too many", AttemptRecord{
 			ErrorClass: ClassHTTP4xx, HTTPStatus: 429, Error: "the endpoint answered 429 Too Many Requests",
-			ResponseHeaders: []Header{{"retry-after", "120"}},
+			ResponseHeaders: []Header{{Name: "retry-after", Value: "120"}},
 		}, OwnerPartner, "429", "faster than the endpoint allows. Lower"},
 		{"a status without advice", AttemptRecord{
 			ErrorClass: ClassHTTP4xx, HTTPStatus: 418, Error: "the endpoint answered 418 I'm a teapot",
@@ -128,7 +128,7 @@ func TestDiagnose(t *testing.T) {
 		}, OwnerPartner, "500", "failed while it worked"},
 		{"unavailable for a while", AttemptRecord{
 			ErrorClass: ClassHTTP5xx, HTTPStatus: 503, Error: "the endpoint answered 503 x",
-			ResponseHeaders: []Header{{"retry-after", "120"}},
+			ResponseHeaders: []Header{{Name: "retry-after", Value: "120"}},
 		}, OwnerPartner, "503", "retry-after 120"},
 		{
 			"process died",

@@ -15,7 +15,8 @@
 //	                                       third attempt
 //
 // and to cancelled from pending and retrying, when its subscription is deleted
-// or an operator cancels it. One of a paused subscription is parked where it is.
+// or an operator cancels it. One of a subscription that is paused, or stopped because
+// its secret or headers do not open, is parked where it is.
 //
 // # An attempt
 //

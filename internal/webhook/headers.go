@@ -23,8 +23,10 @@ const (
 	headerAuthorization = "authorization"
 	headerSignature     = "x-hmac-signature"
 	headerPrevious      = "x-hmac-signature-previous"
-	// ownPrefix is closed to custom headers.
-	ownPrefix = "x-drawbridge-"
+	// ownPrefix is Drawbridge's own, standardPrefix that of Standard Webhooks. Both
+	// are closed to custom headers.
+	ownPrefix      = "x-drawbridge-"
+	standardPrefix = "webhook-"
 )
 
 // forbiddenHeaders cannot be set (specification section 5): they frame the
@@ -36,13 +38,18 @@ var forbiddenHeaders = []string{"host", "content-length", "connection", "transfe
 // that carry one go over HTTP/1.1, so that what was agreed is what is sent.
 var http1Headers = []string{"keep-alive", "proxy-connection", "te", "upgrade"}
 
-// Header is one header field. It prints with its value masked, because
-// partners put API keys into custom headers; JSON shows the value.
+// Header is one header field. It prints with its value masked unless it is plain,
+// because partners put API keys into custom headers; JSON shows the value.
 type Header struct {
 	// Name is in lower case once CheckHeaders has accepted it.
 	Name string `json:"name"`
 	// Value may be empty.
 	Value string `json:"value"`
+	// Plain tells that the value may be read. Any other is write-only, those that an
+	// older release stored too.
+	Plain bool `json:"plain,omitempty"`
+	// Kept, in what is asked for, stands for the stored value of that name.
+	Kept bool `json:"-"`
 }
 
 // String returns the header with a secret value masked.
@@ -54,16 +61,18 @@ func (h Header) GoString() string { return fmt.Sprintf("webhook.Header(%q)", h.S
 // LogValue masks as String does.
 func (h Header) LogValue() slog.Value { return slog.StringValue(h.String()) }
 
-// ParseHeader reads a header as operators type it, "Name: value". What it
-// returns still has to pass CheckHeaders. The error is a VALIDATION_ERROR
-// of the field "header" and does not quote the line, which may hold a key.
+// ParseHeader reads a header as operators type it, "Name: value"; it is plain
+// unless its name sounds secret. What it returns still has to pass CheckHeaders. The
+// error is a VALIDATION_ERROR of the field "header" and does not quote the line, which
+// may hold a key.
 func ParseHeader(line string) (Header, error) {
 	name, value, found := strings.Cut(line, ":")
 	if !found {
 		return Header{}, lending.Invalid("header",
 			`"header" has no colon; write it like "x-api-key: value"`)
 	}
-	return Header{Name: strings.TrimSpace(name), Value: trimValue(value)}, nil
+	name = strings.TrimSpace(name)
+	return Header{Name: name, Value: trimValue(value), Plain: !soundsSecret(name)}, nil
 }
 
 // CheckHeaders checks the custom headers of a subscription and returns them
@@ -81,7 +90,8 @@ func CheckHeaders(headers []Header) ([]Header, error) {
 	seen := make(map[string]bool, len(headers))
 	for i, header := range headers {
 		name := strings.ToLower(header.Name)
-		valid[i] = Header{Name: name, Value: trimValue(header.Value)}
+		valid[i] = header
+		valid[i].Name, valid[i].Value = name, trimValue(header.Value)
 		problem := syntaxProblem(header.Name)
 		if problem == "" {
 			problem = nameProblem(name, seen[name])
@@ -127,6 +137,9 @@ func nameProblem(name string, repeated bool) string {
 	case strings.HasPrefix(name, ownPrefix):
 		return fmt.Sprintf("header %q cannot be set; names that begin with %s are Drawbridge's own",
 			name, ownPrefix)
+	case strings.HasPrefix(name, standardPrefix):
+		return fmt.Sprintf("header %q cannot be set; names that begin with %s are kept for Standard "+
+			"Webhooks", name, standardPrefix)
 	case repeated:
 		return fmt.Sprintf("header %q is given twice; give each name once, in any case", name)
 	}
@@ -152,29 +165,32 @@ func valueProblem(value string) string {
 // the same name: defaults, custom headers, our own, authentication.
 func buildHeaders(r Request, userAgent string) []Header {
 	set := make(headerSet, 0, len(r.Headers)+9)
-	set.put("content-type", "application/json")
-	set.put("user-agent", userAgent)
-	set.put("accept-encoding", "gzip")
+	set.plain("content-type", "application/json")
+	set.plain("user-agent", userAgent)
+	set.plain("accept-encoding", "gzip")
 	if r.Traceparent != nil {
-		set.put(traceHeader, *r.Traceparent)
+		set.plain(traceHeader, *r.Traceparent)
 	}
 	for _, header := range r.Headers {
-		set.put(strings.ToLower(header.Name), header.Value)
+		set.put(Header{
+			Name: strings.ToLower(header.Name), Value: header.Value, Plain: header.Plain,
+		})
 	}
-	set.put("x-drawbridge-event", r.Event)
-	set.put("x-drawbridge-delivery", r.Delivery)
-	set.put("x-drawbridge-attempt", fmt.Sprint(r.Number))
+	set.plain("x-drawbridge-event", r.Event)
+	set.plain("x-drawbridge-delivery", r.Delivery)
+	set.plain("x-drawbridge-attempt", fmt.Sprint(r.Number))
 	if r.Test {
-		set.put("x-drawbridge-test", "true")
+		set.plain("x-drawbridge-test", "true")
 	}
 	switch r.Auth {
 	case AuthHMAC:
-		set.put(headerSignature, Sign(r.Secret, r.Body))
+		// A signature helps to find a mistake and does not reveal its key.
+		set.plain(headerSignature, Sign(r.Secret, r.Body))
 		if !r.Previous.IsZero() {
-			set.put(headerPrevious, Sign(r.Previous, r.Body))
+			set.plain(headerPrevious, Sign(r.Previous, r.Body))
 		}
 	case AuthBearer:
-		set.put(headerAuthorization, "Bearer "+r.Secret.Reveal())
+		set.put(Header{Name: headerAuthorization, Value: "Bearer " + r.Secret.Reveal()})
 	case AuthNone:
 	}
 	return set
@@ -183,15 +199,20 @@ func buildHeaders(r Request, userAgent string) []Header {
 // headerSet holds each name once.
 type headerSet []Header
 
-// put adds a header or replaces the value of the one that is there.
-func (s *headerSet) put(name, value string) {
+// plain adds or replaces a header that the log shows.
+func (s *headerSet) plain(name, value string) {
+	s.put(Header{Name: name, Value: value, Plain: true})
+}
+
+// put adds a header or replaces the one that is there.
+func (s *headerSet) put(header Header) {
 	for i := range *s {
-		if (*s)[i].Name == name {
-			(*s)[i].Value = value
+		if (*s)[i].Name == header.Name {
+			(*s)[i] = header
 			return
 		}
 	}
-	*s = append(*s, Header{Name: name, Value: value})
+	*s = append(*s, header)
 }
 
 // needsHTTP1 reports whether a custom header cannot travel over HTTP/2.

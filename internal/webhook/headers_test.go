@@ -12,12 +12,23 @@ import (
 	"drawbridge/internal/lending"
 )
 
+// pairs are names and values.
+type pairs [][2]string
+
+func (p pairs) headers() []Header {
+	var headers []Header
+	for _, pair := range p {
+		headers = append(headers, Header{Name: pair[0], Value: pair[1]})
+	}
+	return headers
+}
+
 func TestCheckHeaders(t *testing.T) {
 	t.Parallel()
-	many := func(n int) []Header {
-		var headers []Header
+	many := func(n int) pairs {
+		var headers pairs
 		for i := range n {
-			headers = append(headers, Header{fmt.Sprintf("x-%d", i), "v"})
+			headers = append(headers, [2]string{fmt.Sprintf("x-%d", i), "v"})
 		}
 		return headers
 	}
@@ -27,22 +38,22 @@ func TestCheckHeaders(t *testing.T) {
 	}
 	tests := []struct {
 		name    string
-		headers []Header
+		headers pairs
 		fields  []string // of the faults; nil means accepted
 		word    string
 	}{
 		{"none", nil, nil, ""},
-		{"several", []Header{{"X-Api-Key", "abc"}, {"x-env", "prod"}}, nil, ""},
-		{"empty value", []Header{{"x-empty", ""}}, nil, ""},
-		{"every printable character", []Header{{"x", string(printableASCII)}}, nil, ""},
-		{"spaces and tabs inside", []Header{{"x", "a b\tc"}}, nil, ""},
-		{"every token character", []Header{{"!#$%&'*+-.^_`|~09az", "v"}}, nil, ""},
-		{"longest value", []Header{{"x", strings.Repeat("v", maxHeaderValue)}}, nil, ""},
-		{"longest name", []Header{{strings.Repeat("n", maxHeaderName), "v"}}, nil, ""},
+		{"several", pairs{{"X-Api-Key", "abc"}, {"x-env", "prod"}}, nil, ""},
+		{"empty value", pairs{{"x-empty", ""}}, nil, ""},
+		{"every printable character", pairs{{"x", string(printableASCII)}}, nil, ""},
+		{"spaces and tabs inside", pairs{{"x", "a b\tc"}}, nil, ""},
+		{"every token character", pairs{{"!#$%&'*+-.^_`|~09az", "v"}}, nil, ""},
+		{"longest value", pairs{{"x", strings.Repeat("v", maxHeaderValue)}}, nil, ""},
+		{"longest name", pairs{{strings.Repeat("n", maxHeaderName), "v"}}, nil, ""},
 		{"fifty", many(maxHeaders), nil, ""},
-		{"replaced defaults", []Header{{"User-Agent", "x"}, {"Content-Type", "x"}}, nil, ""},
-		{"authentication", []Header{{"Authorization", "x"}, {"X-HMAC-Signature", "x"}}, nil, ""},
-		{"other names of the connection", []Header{
+		{"replaced defaults", pairs{{"User-Agent", "x"}, {"Content-Type", "x"}}, nil, ""},
+		{"authentication", pairs{{"Authorization", "x"}, {"X-HMAC-Signature", "x"}}, nil, ""},
+		{"other names of the connection", pairs{
 			{"upgrade", "x"},
 			{"te", "x"},
 			{"trailer", "x"},
@@ -51,66 +62,67 @@ func TestCheckHeaders(t *testing.T) {
 			{"expect", "x"},
 		}, nil, ""},
 
-		{"host", []Header{{"Host", "x"}}, []string{"headers[0].name"}, "cannot be set"},
+		{"host", pairs{{"Host", "x"}}, []string{"headers[0].name"}, "cannot be set"},
 		{
 			"content-length",
-			[]Header{{"CONTENT-LENGTH", "1"}},
+			pairs{{"CONTENT-LENGTH", "1"}},
 			[]string{"headers[0].name"},
 			"cannot be set",
 		},
-		{"connection", []Header{{"connection", "x"}}, []string{"headers[0].name"}, "cannot be set"},
+		{"connection", pairs{{"connection", "x"}}, []string{"headers[0].name"}, "cannot be set"},
 		{
 			"transfer-encoding",
-			[]Header{{"Transfer-Encoding", "x"}},
+			pairs{{"Transfer-Encoding", "x"}},
 			[]string{"headers[0].name"},
 			"cannot be set",
 		},
-		{"our own", []Header{{"X-Drawbridge-Event", "x"}}, []string{"headers[0].name"}, "x-drawbridge-"},
-		{"our prefix", []Header{{"x-drawbridge-", "x"}}, []string{"headers[0].name"}, "x-drawbridge-"},
-		{"no name", []Header{{"", "x"}}, []string{"headers[0].name"}, "no name"},
-		{"a space in the name", []Header{{"x y", "x"}}, []string{"headers[0].name"}, "not valid"},
-		{"a space after the name", []Header{{"host ", "x"}}, []string{"headers[0].name"}, "not valid"},
-		{"a colon in the name", []Header{{":authority", "x"}}, []string{"headers[0].name"}, "not valid"},
+		{"our own", pairs{{"X-Drawbridge-Event", "x"}}, []string{"headers[0].name"}, "x-drawbridge-"},
+		{"another's", pairs{{"Webhook-Id", "x"}}, []string{"headers[0].name"}, "webhook-"},
+		{"our prefix", pairs{{"x-drawbridge-", "x"}}, []string{"headers[0].name"}, "x-drawbridge-"},
+		{"no name", pairs{{"", "x"}}, []string{"headers[0].name"}, "no name"},
+		{"a space in the name", pairs{{"x y", "x"}}, []string{"headers[0].name"}, "not valid"},
+		{"a space after the name", pairs{{"host ", "x"}}, []string{"headers[0].name"}, "not valid"},
+		{"a colon in the name", pairs{{":authority", "x"}}, []string{"headers[0].name"}, "not valid"},
 		{
 			"a line end in the name",
-			[]Header{{"x\r\nhost", "x"}},
+			pairs{{"x\r\nhost", "x"}},
 			[]string{"headers[0].name"},
 			"not valid",
 		},
-		{"beyond ASCII in the name", []Header{{"x-ä", "x"}}, []string{"headers[0].name"}, "not valid"},
-		{"a Kelvin sign", []Header{{"x-\u212aey", "x"}}, []string{"headers[0].name"}, "not valid"},
+		{"beyond ASCII in the name", pairs{{"x-ä", "x"}}, []string{"headers[0].name"}, "not valid"},
+		{"a Kelvin sign", pairs{{"x-\u212aey", "x"}}, []string{"headers[0].name"}, "not valid"},
 		{
 			"name too long",
-			[]Header{{strings.Repeat("n", maxHeaderName+1), "v"}},
+			pairs{{strings.Repeat("n", maxHeaderName+1), "v"}},
 			[]string{"headers[0].name"},
 			"at most 256",
 		},
 		{
 			"value too long",
-			[]Header{{"x", strings.Repeat("v", maxHeaderValue+1)}},
+			pairs{{"x", strings.Repeat("v", maxHeaderValue+1)}},
 			[]string{"headers[0].value"},
 			"at most 4096",
 		},
 		{
 			"a line end in the value",
-			[]Header{{"x", "a\r\nhost: b"}},
+			pairs{{"x", "a\r\nhost: b"}},
 			[]string{"headers[0].value"},
 			"position 2",
 		},
-		{"NUL in the value", []Header{{"x", "a\x00"}}, []string{"headers[0].value"}, "printable"},
-		{"DEL in the value", []Header{{"x", "\x7f"}}, []string{"headers[0].value"}, "printable"},
-		{"beyond ASCII in the value", []Header{{"x", "ä"}}, []string{"headers[0].value"}, "printable"},
-		{"twice", []Header{{"x", "1"}, {"x", "2"}}, []string{"headers[1].name"}, "given twice"},
+		{"NUL in the value", pairs{{"x", "a\x00"}}, []string{"headers[0].value"}, "printable"},
+		{"DEL in the value", pairs{{"x", "\x7f"}}, []string{"headers[0].value"}, "printable"},
+		{"beyond ASCII in the value", pairs{{"x", "ä"}}, []string{"headers[0].value"}, "printable"},
+		{"twice", pairs{{"x", "1"}, {"x", "2"}}, []string{"headers[1].name"}, "given twice"},
 		{
 			"twice in another case",
-			[]Header{{"X-A", "1"}, {"b", ""}, {"x-a", "2"}},
+			pairs{{"X-A", "1"}, {"b", ""}, {"x-a", "2"}},
 			[]string{"headers[2].name"},
 			"given twice",
 		},
 		{"too many", many(maxHeaders + 1), []string{"headers"}, "at most 50"},
 		{
 			"everything at once",
-			[]Header{{"host", "a"}, {"x", "\n"}, {"", "b"}},
+			pairs{{"host", "a"}, {"x", "\n"}, {"", "b"}},
 			[]string{"headers[0].name", "headers[1].value", "headers[2].name"},
 			"cannot be set",
 		},
@@ -118,13 +130,13 @@ func TestCheckHeaders(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			valid, err := CheckHeaders(test.headers)
+			valid, err := CheckHeaders(test.headers.headers())
 			if test.fields == nil {
 				if err != nil || len(valid) != len(test.headers) {
 					t.Fatalf("%d of %d headers, error %v", len(valid), len(test.headers), err)
 				}
 				for i, header := range valid {
-					want := Header{strings.ToLower(test.headers[i].Name), test.headers[i].Value}
+					want := Header{Name: strings.ToLower(test.headers[i][0]), Value: test.headers[i][1]}
 					if header != want {
 						t.Errorf("header %d is %q", i, header)
 					}
@@ -149,8 +161,8 @@ func TestCheckHeaders(t *testing.T) {
 
 func TestCheckHeadersTrimsValues(t *testing.T) {
 	t.Parallel()
-	valid, err := CheckHeaders([]Header{{"X", " \ta b\t "}})
-	if err != nil || valid[0] != (Header{"x", "a b"}) {
+	valid, err := CheckHeaders([]Header{{Name: "X", Value: " \ta b\t "}})
+	if err != nil || valid[0] != (Header{Name: "x", Value: "a b"}) {
 		t.Errorf("headers %q, error %v", valid, err)
 	}
 }
@@ -159,7 +171,7 @@ func TestCheckHeadersNeverQuotesAValue(t *testing.T) {
 	t.Parallel()
 	const key = "key-0123456789"
 	for _, value := range []string{key + "\n", key + strings.Repeat("x", maxHeaderValue)} {
-		_, err := CheckHeaders([]Header{{"x-api-key", value}})
+		_, err := CheckHeaders([]Header{{Name: "x-api-key", Value: value}})
 		if err == nil || strings.Contains(err.Error(), key) {
 			t.Errorf("the error shows the value: %v", err)
 		}
@@ -176,12 +188,12 @@ func TestParseHeader(t *testing.T) {
 		want Header
 		ok   bool
 	}{
-		{"x-api-key: abc", Header{"x-api-key", "abc"}, true},
-		{"X-Api-Key:abc", Header{"X-Api-Key", "abc"}, true},
-		{"x: a:b", Header{"x", "a:b"}, true},
-		{"x:", Header{"x", ""}, true},
-		{" x : \t a\t", Header{"x", "a"}, true},
-		{": a", Header{"", "a"}, true}, // CheckHeaders refuses it
+		{"x-api-key: abc", Header{Name: "x-api-key", Value: "abc"}, true},
+		{"X-Api-Key:abc", Header{Name: "X-Api-Key", Value: "abc"}, true},
+		{"x: a:b", Header{Name: "x", Value: "a:b", Plain: true}, true},
+		{"x:", Header{Name: "x", Plain: true}, true},
+		{" x : \t a\t", Header{Name: "x", Value: "a", Plain: true}, true},
+		{": a", Header{Value: "a", Plain: true}, true}, // CheckHeaders refuses it
 		{"x-api-key", Header{}, false},
 		{"", Header{}, false},
 	}
@@ -196,28 +208,43 @@ func TestParseHeader(t *testing.T) {
 	}
 }
 
+// Words of the name decide about what nobody has decided: no more than whole words.
+func TestHeadersSoundSecret(t *testing.T) {
+	t.Parallel()
+	for line, secret := range map[string]bool{
+		"X-Api-Key: a": true, "x_auth: a": true, "authorization: a": true, "x-apikey: a": true,
+		"x-access-TOKEN: a": true, "client_secret: a": true, "x-password: a": true, "x-pin: a": true,
+		"set-cookie: a": true, "x-session-id: a": true, "x-signature: a": true,
+		"x-credential: a": true, "x-tenant: a": false, "x-monkey: a": false, "x-author: a": false,
+		"x-spinner: a": false, "content-type: a": false, "x-keyboard: a": false,
+	} {
+		if header, err := ParseHeader(line); err != nil || header.Plain == secret {
+			t.Errorf("%s: plain is %v, error %v", line, header.Plain, err)
+		}
+	}
+}
+
 func TestMask(t *testing.T) {
 	t.Parallel()
-	tests := []struct{ name, value, want string }{
-		{"content-type", "application/json", "application/json"},
-		{"user-agent", "Solar/1", "Solar/1"},
-		{"host", "hooks.example", "hooks.example"},
-		{"x-drawbridge-event", "task.created", "task.created"},
-		{"x-hmac-signature", "abc123", "abc123"},
-		{"x-hmac-signature-previous", "abc123", "abc123"},
-		{"authorization", "Bearer abc", "Bearer [hidden]"},
-		{"Authorization", "basic abc", "basic [hidden]"},
-		{"authorization", "abc", "[hidden]"},
-		{"authorization", "my-own abc", "[hidden]"},
-		{"x-api-key", "abc", "[hidden]"},
-		{"x-env", "production", "[hidden]"},
-		{"cookie", "a=b", "[hidden]"},
-		{"x-empty", "", ""},
+	tests := []struct {
+		name, value, want string
+		plain             bool
+	}{
+		{"content-type", "application/json", "application/json", true},
+		{"content-type", "application/json", "[hidden]", false},
+		{"x-api-key", "abc", "abc", true},
+		{"authorization", "Bearer abc", "Bearer [hidden]", false},
+		{"Authorization", "basic abc", "basic [hidden]", false},
+		{"authorization", "abc", "[hidden]", false},
+		{"authorization", "my-own abc", "[hidden]", false},
+		{"x-env", "production", "[hidden]", false},
+		{"x-empty", "", "", false},
 	}
 	for _, test := range tests {
-		header := Header{test.name, test.value}
-		if got := Mask([]Header{header})[0]; got.Value != test.want || got.Name != test.name {
-			t.Errorf("Mask(%s) = %q, want %q", test.name, got.Value, test.want)
+		header := Header{Name: test.name, Value: test.value, Plain: test.plain}
+		got := Mask([]Header{header})[0]
+		if got != (Header{Name: test.name, Value: test.want}) {
+			t.Errorf("Mask(%s) = %#v, want %q", test.name, got, test.want)
 		}
 		if test.want == test.value {
 			continue
@@ -229,7 +256,7 @@ func TestMask(t *testing.T) {
 		}
 	}
 	// JSON is for those who may see it.
-	if text, err := json.Marshal(Header{"x-env", "prod"}); err != nil ||
+	if text, err := json.Marshal(Header{Name: "x-env", Value: "prod"}); err != nil ||
 		string(text) != `{"name":"x-env","value":"prod"}` {
 		t.Errorf("JSON %s, %v", text, err)
 	}

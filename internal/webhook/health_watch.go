@@ -3,6 +3,7 @@ package webhook
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -93,71 +94,67 @@ func (s *Service) SaveHealthSettings(
 	return before, nil
 }
 
-const watchColumns = `
-	coalesce(failing_minutes, 0) AS failing_minutes,
-	coalesce(failing_events, 0) AS failing_events,
-	on_failing = 'pause' AS pause,
-	alert_email`
+// The words that versions keep of a watch, in this order and joined by commas.
+// Releases read each other's.
+const (
+	watchPauses  = "pauses when it fails"
+	watchMinutes = "fails after %d minutes"
+	watchEvents  = "fails after %d events"
+	watchAlerts  = "alerts "
+)
 
-// Watch returns what a subscription says about its health. Error: NOT_FOUND.
-func (s *Service) Watch(ctx context.Context, uid uuid.UUID) (Watch, error) {
-	var watch Watch
-	err := s.DB.GetContext(ctx, &watch, `
-		SELECT `+watchColumns+`
-		  FROM subscriptions
-		 WHERE subscription_uid = $1`, uid)
-	if postgres.IsNoRows(err) {
-		return Watch{}, errNoSubscription(uid)
+// words say what differs from the rules of all subscriptions.
+func (w Watch) words() string {
+	var words []string
+	if w.Pause {
+		words = append(words, watchPauses)
 	}
-	if err != nil {
-		return Watch{}, fmt.Errorf("loading the watch over subscription %s: %w", uid, err)
+	if w.FailingMinutes > 0 {
+		words = append(words, fmt.Sprintf(watchMinutes, w.FailingMinutes))
 	}
-	return watch, nil
+	if w.FailingEvents > 0 {
+		words = append(words, fmt.Sprintf(watchEvents, w.FailingEvents))
+	}
+	if w.AlertEmail != "" {
+		words = append(words, watchAlerts+w.AlertEmail)
+	}
+	return strings.Join(words, ", ")
 }
 
-// SetWatch changes what a subscription says about its health, as a new version
-// of it, and returns what it said before; what changes nothing makes none. by
-// names who asked. Errors: NOT_FOUND, VALIDATION_ERROR naming every wrong value.
-// The address must have been checked to be one of e-mail.
-func (s *Service) SetWatch(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, watch Watch, by string,
-) (Watch, error) {
-	if err := watch.check(); err != nil {
-		return Watch{}, err
+// readWatch reads what words wrote.
+func readWatch(words string) (Watch, error) {
+	var w Watch
+	for left := words; left != ""; {
+		if address, found := strings.CutPrefix(left, watchAlerts); found {
+			w.AlertEmail = address // which may hold a comma: it is the last
+			break
+		}
+		var word string
+		word, left, _ = strings.Cut(left, ", ")
+		switch {
+		case word == watchPauses:
+			w.Pause = true
+		case scanned(word, watchMinutes, &w.FailingMinutes):
+		case scanned(word, watchEvents, &w.FailingEvents):
+		default:
+			return Watch{}, fmt.Errorf("reading the health rules %q: %q means nothing", words, word)
+		}
 	}
-	row, err := lockSubscription(ctx, tx, uid)
-	if err != nil {
-		return Watch{}, err
-	}
-	var before Watch
-	err = tx.GetContext(ctx, &before, `
-		SELECT `+watchColumns+`
-		  FROM subscriptions
-		 WHERE subscription_uid = $1`, uid)
-	if err != nil {
-		return Watch{}, fmt.Errorf("loading the watch over subscription %s: %w", uid, err)
-	}
-	if before == watch {
-		return before, nil
-	}
-	_, err = tx.ExecContext(ctx, `
-		UPDATE subscriptions
-		   SET failing_minutes = nullif($2, 0),
-		       failing_events = nullif($3, 0),
-		       on_failing = CASE WHEN $4 THEN 'pause' ELSE 'continue' END,
-		       alert_email = $5
-		 WHERE subscription_uid = $1`,
-		uid, watch.FailingMinutes, watch.FailingEvents, watch.Pause, watch.AlertEmail)
-	if err != nil {
-		return Watch{}, fmt.Errorf("saving the watch over subscription %s: %w", uid, err)
-	}
-	row.Version++
-	row.UpdatedAt = tx.Now
-	return before, save(ctx, tx, row, edit{by: by, what: "health rules changed"})
+	return w, nil
 }
 
-func (w Watch) check() error {
-	var faults lending.Faults
+// scanned reads a number out of a text of the form.
+func scanned(text, form string, number *int) bool {
+	var found int
+	if _, err := fmt.Sscanf(text, form, &found); err != nil || fmt.Sprintf(form, found) != text {
+		return false
+	}
+	*number = found
+	return true
+}
+
+// check adds a fault for each wrong value.
+func (w Watch) check(faults *lending.Faults) {
 	minutes, events := w.FailingMinutes, w.FailingEvents
 	if minutes == 0 {
 		minutes = minFailingMinutes
@@ -165,11 +162,10 @@ func (w Watch) check() error {
 	if events == 0 {
 		events = 1
 	}
-	checkFailing(&faults, minutes, events)
+	checkFailing(faults, minutes, events)
 	if len(w.AlertEmail) > maxAlertEmail {
 		faults.Add("alert_email", `"alert_email" must have at most %d characters`, maxAlertEmail)
 	}
-	return faults.Err()
 }
 
 // Overdue is what should have been sent and was not.

@@ -50,12 +50,13 @@ func newOutgoing(u *url.URL, headers []Header, body []byte) outgoing {
 // fields returns every header field in the order in which it is sent.
 func (o outgoing) fields() []Header {
 	all := make([]Header, 0, len(o.headers)+2)
-	all = append(all, Header{Name: "host", Value: o.host})
+	all = append(all, Header{Name: "host", Value: o.host, Plain: true})
 	all = append(all, o.headers...)
 	if o.method == http.MethodHead {
 		return all
 	}
-	return append(all, Header{Name: "content-length", Value: strconv.Itoa(len(o.body))})
+	length := strconv.Itoa(len(o.body))
+	return append(all, Header{Name: "content-length", Value: length, Plain: true})
 }
 
 // bytes renders the request as HTTP/1.1 sends it, head and body in one piece:

@@ -66,7 +66,7 @@ func TestSendHTTP2(t *testing.T) {
 	})
 	sender := newTestSender(t, func(c *SenderConfig) { c.RootCAs = ca.pool })
 	r := end.hook()
-	r.Headers = []Header{{"user-agent", "Solar/1"}, {"x-api-key", "abc"}, {"te", "trailers"}}
+	r.Headers = pairs{{"user-agent", "Solar/1"}, {"x-api-key", "abc"}, {"te", "trailers"}}.headers()
 	attempt := sender.Send(t.Context(), r)
 	if !attempt.Delivered() || attempt.Status != 202 || attempt.Protocol != "HTTP/2" ||
 		string(attempt.ResponseBody) != "thanks" || field(attempt.ResponseHeaders, "x-answer") != "yes" {
@@ -264,7 +264,7 @@ func TestSendFallsBackToHTTP1ForItsHeaders(t *testing.T) {
 		{"te", "trailers", "HTTP/2.0 "},
 	} {
 		r := end.hook()
-		r.Headers = []Header{{test.name, test.value}}
+		r.Headers = []Header{{Name: test.name, Value: test.value}}
 		if attempt := sender.Send(t.Context(), r); !attempt.Delivered() {
 			t.Fatalf("%s: %s", test.name, attempt.Error)
 		}

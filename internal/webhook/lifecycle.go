@@ -27,16 +27,7 @@ func (s *Service) Resume(
 	if err != nil {
 		return Subscription{}, err
 	}
-	_, err = tx.ExecContext(ctx, `
-		UPDATE deliveries
-		   SET parked = false
-		 WHERE subscription_uid = $1
-		   AND state IN ('pending', 'retrying')
-		   AND parked`, uid)
-	if err != nil {
-		return Subscription{}, fmt.Errorf("releasing deliveries of subscription %s: %w", uid, err)
-	}
-	return subscription, nil
+	return subscription, unpark(ctx, tx, uid)
 }
 
 // Delete ends a subscription for good and cancels what has not gone out.

@@ -8,23 +8,18 @@ import (
 // masked stands where a secret value was.
 const masked = "[hidden]"
 
-// plainHeaders are the request headers whose values the log shows. Everything
-// else was chosen by a partner and may be a credential, whatever its name.
-var plainHeaders = []string{
-	"accept", "accept-charset", "accept-encoding", "accept-language", "cache-control",
-	"content-encoding", "content-language", "content-length", "content-type", "host",
-	"origin", "pragma", "referer", "te", "traceparent", "tracestate", "user-agent",
-	headerSignature, headerPrevious,
+// secretWords in the name of a custom header mark its value as a credential.
+var secretWords = []string{
+	"auth", "authorization", "key", "apikey", "token", "secret", "password", "pin", "cookie",
+	"session", "signature", "credential",
 }
 
-// maskValue returns what the log shows as the value of a request header. A
-// signature is shown: it helps to find a mistake and does not reveal its key.
+// maskValue returns what is shown as the value of a request header.
 func maskValue(h Header) string {
-	name := strings.ToLower(h.Name)
-	if h.Value == "" || slices.Contains(plainHeaders, name) || strings.HasPrefix(name, ownPrefix) {
+	if h.Value == "" || h.Plain {
 		return h.Value
 	}
-	if name == headerAuthorization {
+	if strings.EqualFold(h.Name, headerAuthorization) {
 		scheme, _, found := strings.Cut(h.Value, " ")
 		if found && slices.Contains([]string{"basic", "bearer", "digest"}, strings.ToLower(scheme)) {
 			return scheme + " " + masked
@@ -40,4 +35,13 @@ func Mask(headers []Header) []Header {
 		safe[i] = Header{Name: header.Name, Value: maskValue(header)}
 	}
 	return safe
+}
+
+// soundsSecret reports whether a word of a header's name says that it holds a
+// credential.
+func soundsSecret(name string) bool {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
+		return r == '-' || r == '_'
+	})
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(secretWords, w) })
 }

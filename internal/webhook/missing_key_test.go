@@ -21,11 +21,7 @@ func TestSubscriptionOutlivesItsKey(t *testing.T) {
 		s.Headers = []webhook.Header{{Name: "x-key", Value: "v"}}
 	})
 	lost := h.Keys.Current()
-	others, err := secret.ParseKeyring(secret.GenerateKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.Keys = others
+	h.Keys = otherKeys(t)
 	found, err := h.Subscription(t.Context(), made.UID)
 	if err != nil {
 		t.Fatal(err)
@@ -64,11 +60,7 @@ func TestSubscriptionIsDeletedWithoutItsKey(t *testing.T) {
 	made, _ := h.subscribe(t, "https://hooks.example.com", func(s *webhook.Settings) {
 		s.Headers = []webhook.Header{{Name: "x-key", Value: "v"}}
 	})
-	others, err := secret.ParseKeyring(secret.GenerateKey())
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.Keys = others
+	h.Keys = otherKeys(t)
 	h.do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		deleted, err := h.Delete(ctx, tx, made.UID, "operator")
 		if err == nil && deleted.State != webhook.StateDeleted {

@@ -65,7 +65,7 @@ func TestSendNeverRepeatsARequest(t *testing.T) {
 		})
 		sender := newTestSender(t, nil)
 		r := hook(end.plain())
-		r.Headers = []Header{{name, "abc"}}
+		r.Headers = []Header{{Name: name, Value: "abc"}}
 		if first := sender.Send(t.Context(), r); !first.Delivered() {
 			t.Fatalf("%s: %s", name, first.Error)
 		}

@@ -39,7 +39,7 @@ func secretsOf(r Request) secretTexts {
 		add(s.Reveal())
 	}
 	for _, header := range r.Headers {
-		if slices.Contains(plainHeaders, strings.ToLower(header.Name)) {
+		if header.Plain {
 			continue
 		}
 		add(header.Value)

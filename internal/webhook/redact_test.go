@@ -79,7 +79,7 @@ func TestHideLeavesOtherTexts(t *testing.T) {
 	secrets := secretsOf(Request{
 		Secret: secret.New("0123456789abcdef"),
 		Headers: []Header{
-			{Name: "x-tenant", Value: "abc"}, {Name: "accept", Value: "application/json"},
+			{Name: "x-tenant", Value: "abc"}, {Name: "accept", Value: "application/json", Plain: true},
 		},
 	})
 	for _, text := range []string{

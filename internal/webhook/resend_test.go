@@ -40,7 +40,7 @@ func TestResendSendsTheSameBytesWithItsOwnAttempts(t *testing.T) {
 	if original.State != webhook.DeliveryFailed {
 		t.Fatalf("the original is %s", original.State)
 	}
-	second := secret.New("a-second-secret")
+	second := secret.New("another-second-secret")
 	h.do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		_, _, err := h.Amend(ctx, tx, subscription.UID, webhook.Patch{Secret: &second}, "operator")
 		return err

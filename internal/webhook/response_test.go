@@ -278,7 +278,11 @@ func TestSendMasksSecretsInAnswers(t *testing.T) {
 		end := serve(t, nil, echo(status))
 		r := hook(end.plain())
 		r.Auth, r.Secret = AuthBearer, secret.New(token)
-		r.Headers = []Header{{"x-api-key", key}, {"cookie", "session=" + key}, {"accept", "production"}}
+		r.Headers = []Header{
+			{Name: "x-api-key", Value: key},
+			{Name: "cookie", Value: "session=" + key},
+			{Name: "x-env", Value: "production", Plain: true},
+		}
 		attempt := sender.Send(t.Context(), r)
 		shown := fmt.Sprintf("%+v %s", attempt, attempt.ResponseBody)
 		if strings.Contains(shown, token) || strings.Contains(shown, key) ||

@@ -82,24 +82,24 @@ func TestSendHeaders(t *testing.T) {
 	}{
 		{"custom user-agent and content-type once", func(r *Request) {
 			r.Headers = []Header{
-				{"user-agent", "Solar/1"}, {"content-type", "application/vnd.x+json"},
+				{Name: "user-agent", Value: "Solar/1"}, {Name: "content-type", Value: "application/vnd.x+json"},
 			}
 		}, map[string]string{"user-agent": "Solar/1", "content-type": "application/vnd.x+json"}},
 		{"bearer", func(r *Request) { r.Auth = AuthBearer }, map[string]string{
 			"authorization": "Bearer " + testSecret, "x-hmac-signature": "",
 		}},
 		{"bearer overrules a custom authorization", func(r *Request) {
-			r.Auth, r.Headers = AuthBearer, []Header{{"authorization", "Basic x"}}
+			r.Auth, r.Headers = AuthBearer, []Header{{Name: "authorization", Value: "Basic x"}}
 		}, map[string]string{"authorization": "Bearer " + testSecret}},
 		{"custom authorization beside a signature", func(r *Request) {
-			r.Headers = []Header{{"authorization", "Basic x"}}
+			r.Headers = []Header{{Name: "authorization", Value: "Basic x"}}
 		}, map[string]string{"authorization": "Basic x", "x-hmac-signature": signature}},
 		{"a signature overrules a custom one", func(r *Request) {
-			r.Headers = []Header{{"x-hmac-signature", "mine"}}
+			r.Headers = []Header{{Name: "x-hmac-signature", Value: "mine"}}
 		}, map[string]string{"x-hmac-signature": signature}},
 		{"no authentication", func(r *Request) {
 			r.Auth, r.Secret = AuthNone, secret.String{}
-			r.Headers = []Header{{"x-hmac-signature", "mine"}}
+			r.Headers = []Header{{Name: "x-hmac-signature", Value: "mine"}}
 		}, map[string]string{"x-hmac-signature": "mine", "authorization": ""}},
 		{"rotation", func(r *Request) { r.Previous = secret.New("the-old-one") }, map[string]string{
 			"x-hmac-signature":          signature,
@@ -112,7 +112,9 @@ func TestSendHeaders(t *testing.T) {
 			"x-drawbridge-test": "true",
 		}},
 		{"names of the connection", func(r *Request) {
-			r.Headers = []Header{{"upgrade", "h2c"}, {"te", "gzip"}, {"trailer", "x"}, {"expect", "y"}}
+			r.Headers = pairs{
+				{"upgrade", "h2c"}, {"te", "gzip"}, {"trailer", "x"}, {"expect", "y"},
+			}.headers()
 		}, map[string]string{"upgrade": "h2c", "te": "gzip", "trailer": "x", "expect": "y"}},
 	}
 	for _, test := range tests {

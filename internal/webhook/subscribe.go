@@ -12,10 +12,11 @@ import (
 	"drawbridge/internal/secret"
 )
 
-// The bounds of a secret that is brought along instead of generated.
+// The bounds of a secret that is brought along instead of generated, in bytes. Older
+// ones may be shorter or longer.
 const (
-	minSecret = 8
-	maxSecret = 512
+	minSecret = 16
+	maxSecret = 256
 )
 
 // secretPrefix marks generated secrets, so that one that leaks is recognised.
@@ -30,6 +31,11 @@ const secretPrefix = "whsec_"
 func (s *Service) Subscribe(
 	ctx context.Context, tx *postgres.Tx, partnerUID uuid.UUID, settings Settings, by string,
 ) (Subscription, secret.String, error) {
+	headers, err := keepHeaders(settings.Headers, nil)
+	if err != nil {
+		return Subscription{}, secret.String{}, err
+	}
+	settings.Headers = headers
 	value, err := s.check(&settings, true)
 	if err != nil {
 		return Subscription{}, secret.String{}, err
@@ -42,6 +48,7 @@ func (s *Service) Subscribe(
 		Events:     settings.Events,
 		Merchants:  uidTexts(settings.Merchants),
 		Rate:       orNil(settings.Rate),
+		Watch:      settings.Watch,
 		State:      StateActive,
 		Version:    1,
 		CreatedAt:  tx.Now,
@@ -75,6 +82,7 @@ func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) 
 	settings.Events = slices.Compact(slices.Sorted(slices.Values(settings.Events)))
 	checkEvents(&faults, settings.Events)
 	checkRate(&faults, settings.Rate)
+	settings.Watch.check(&faults)
 	settings.Merchants = distinct(settings.Merchants)
 	slices.SortFunc(settings.Merchants, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
 	var value secret.String
@@ -106,7 +114,7 @@ func checkSecret(faults *lending.Faults, auth Auth, brought secret.String) secre
 	}
 	text := brought.Reveal()
 	if len(text) < minSecret || len(text) > maxSecret {
-		faults.Add("secret", `"secret" must be %d to %d characters long`, minSecret, maxSecret)
+		faults.Add("secret", `"secret" must be %d to %d bytes long`, minSecret, maxSecret)
 	}
 	for _, char := range text {
 		if char <= ' ' || char > '~' {

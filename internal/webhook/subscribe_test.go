@@ -23,7 +23,7 @@ func TestSubscribe(t *testing.T) {
 	settings := webhook.Settings{
 		URL:       "https://HOOKS.example.com/in?a=b",
 		Auth:      webhook.AuthBearer,
-		Secret:    secret.New("a-token-of-ours"),
+		Secret:    secret.New("a-token-of-our-own"),
 		Events:    []string{"task.updated", "document.sent", "task.updated"},
 		Merchants: []uuid.UUID{second, h.merchant, second},
 		Headers:   []webhook.Header{{Name: "X-Key", Value: " v "}},
@@ -54,7 +54,7 @@ func TestSubscribe(t *testing.T) {
 	if diff := cmp.Diff(made, loaded); diff != "" {
 		t.Errorf("loaded (-made +loaded):\n%s", diff)
 	}
-	if value.Reveal() != "a-token-of-ours" {
+	if value.Reveal() != "a-token-of-our-own" {
 		t.Error("the answer has another secret than the one that was brought")
 	}
 	if settings.Events[0] != before {
@@ -130,22 +130,24 @@ func TestSubscribeRefusals(t *testing.T) {
 		{"no auth", func(s *webhook.Settings) { s.Auth = "" }, []string{"auth"}},
 		{
 			"short secret",
-			func(s *webhook.Settings) { s.Secret = secret.New("1234567") },
+			func(s *webhook.Settings) { s.Secret = secret.New("123456789012345") },
 			[]string{"secret"},
 		},
 		{
 			"long secret",
-			func(s *webhook.Settings) { s.Secret = secret.New(strings.Repeat("x", 513)) },
+			func(s *webhook.Settings) { s.Secret = secret.New(strings.Repeat("x", 257)) },
 			[]string{"secret"},
 		},
 		{
 			"secret with a space",
-			func(s *webhook.Settings) { s.Secret = secret.New("12345678 9") },
+			func(s *webhook.Settings) { s.Secret = secret.New("12345678 90123456") },
 			[]string{"secret"},
 		},
 		{
 			"secret without use",
-			func(s *webhook.Settings) { s.Auth, s.Secret = webhook.AuthNone, secret.New("12345678") },
+			func(s *webhook.Settings) {
+				s.Auth, s.Secret = webhook.AuthNone, secret.New("1234567890123456")
+			},
 			[]string{"secret"},
 		},
 		{
@@ -215,7 +217,7 @@ func TestAmend(t *testing.T) {
 	h := newHouse(t)
 	text := func(s string) *string { return &s }
 	bearer, none, empty := webhook.AuthBearer, webhook.AuthNone, secret.String{}
-	ours, short := secret.New("brought-along"), secret.New("short")
+	ours, short := secret.New("brought-along-secret"), secret.New("short")
 	headers := []webhook.Header{{Name: "X-B", Value: "2"}}
 	tests := []struct {
 		name  string
@@ -267,7 +269,7 @@ func TestAmend(t *testing.T) {
 		},
 		{
 			name: "secret without an overlap", patch: webhook.Patch{Secret: &ours},
-			change: "secret changed", secret: "brought-along",
+			change: "secret changed", secret: "brought-along-secret",
 			check: func(s webhook.Subscription) bool { return s.PreviousUntil == nil },
 		},
 		{
@@ -284,7 +286,7 @@ func TestAmend(t *testing.T) {
 		{
 			name:   "much at once",
 			patch:  webhook.Patch{URL: text("https://two.example.com/"), Secret: &ours, Headers: &headers},
-			change: "url, secret, headers changed", secret: "brought-along",
+			change: "url, secret, headers changed", secret: "brought-along-secret",
 		},
 		{name: "bad URL", patch: webhook.Patch{URL: text("ftp://x")}, fields: []string{"url"}},
 		{name: "no events", patch: webhook.Patch{Events: []string{}}, fields: []string{"event"}},
@@ -302,7 +304,7 @@ func TestAmend(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			before, _ := h.subscribe(t, "https://hooks.example.com", func(s *webhook.Settings) {
-				s.Headers = []webhook.Header{{Name: "x-a", Value: "1"}}
+				s.Headers = []webhook.Header{{Name: "x-a", Value: "1", Plain: true}}
 			})
 			var after webhook.Subscription
 			var value secret.String
@@ -411,7 +413,7 @@ func TestBearerIsSentAlone(t *testing.T) {
 		s.Auth = webhook.AuthBearer
 		s.Headers = []webhook.Header{{Name: "Authorization", Value: "Basic overruled"}}
 	})
-	replaced := secret.New("replaced-token")
+	replaced := secret.New("a-replaced-token")
 	for _, want := range []secret.String{token, replaced} {
 		h.publish(t)
 		h.work(t)

@@ -48,13 +48,17 @@ type Subscription struct {
 	// empty means all.
 	Merchants []uuid.UUID
 	Headers   []Header
-	// MissingKey is the id of a key that this server lacks and that the secret or the
-	// headers are sealed with: nothing can be sent then. Empty as a rule.
+	// Unopened says why nothing can be sent, and what to do: the secret or the headers
+	// do not open. Empty as a rule.
+	Unopened string
+	// MissingKey is the id of the key that this server lacks, where that is the reason.
 	MissingKey string
-	// HeadersUnknown tells that it is the headers' key: Headers is empty then.
+	// HeadersUnknown tells that it is the headers that do not open: Headers is empty then.
 	HeadersUnknown bool
 	// Rate is how many requests per second it gets at most; 0 is no limit.
-	Rate  int
+	Rate int
+	// Watch is what it says about its health.
+	Watch Watch
 	State State
 	// Version counts the changes of the configuration, from 1.
 	Version int
@@ -71,9 +75,7 @@ func (s Subscription) CheckHeaders() error {
 		return nil
 	}
 	return lending.NewError(lending.CodeInvalidState,
-		"The custom headers are sealed with the key %s, which this server does not have. Add that "+
-			"key behind the first one of DRAWBRIDGE_SECRETS_KEY, or set headers and secret anew by the "+
-			"command subscription update.", s.MissingKey)
+		"%s What is stored of the custom headers is unknown: set all of them anew.", s.Unopened)
 }
 
 // Settings are the parts of a subscription that an operator chooses.
@@ -86,6 +88,9 @@ type Settings struct {
 	Headers   []Header
 	// Rate is in requests per second, from 1 to MaxRate; 0 is no limit.
 	Rate int
+	// Watch is what it says about its health. The address must have been checked to be
+	// one of e-mail.
+	Watch Watch
 }
 
 // Patch changes some settings; a nil field stays as it is.
@@ -95,10 +100,13 @@ type Patch struct {
 	Secret    *secret.String
 	Events    []string
 	Merchants []uuid.UUID
-	// Headers replaces the whole set; a pointer to an empty slice empties it.
+	// Headers replaces the whole set; a pointer to an empty slice empties it. One that
+	// is Kept has the value that is stored under its name.
 	Headers *[]Header
 	// Rate is in requests per second; 0 takes the limit away.
 	Rate *int
+	// Watch replaces what it says about its health.
+	Watch *Watch
 	// Overlap is for how long the former signing secret is still sent beside
 	// the new one.
 	Overlap time.Duration
@@ -110,6 +118,8 @@ type Patch struct {
 
 	// keepSecret leaves the secret in force under another scheme.
 	keepSecret bool
+	// stored are the headers that Kept ones are taken from; nil takes those in force.
+	stored []Header
 }
 
 // Wants tells whether the subscription chose events of the kind.

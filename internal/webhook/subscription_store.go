@@ -36,7 +36,9 @@ type subscriptionRow struct {
 	Events         pq.StringArray `db:"events"`
 	Merchants      pq.StringArray `db:"merchant_uids"`
 	Rate           *int           `db:"rate"`
+	Watch          Watch          `db:"watch"`
 	State          State          `db:"state"`
+	StoppedAt      *time.Time     `db:"stopped_at"`
 	Version        int            `db:"version"`
 	CreatedAt      time.Time      `db:"created_at"`
 	UpdatedAt      time.Time      `db:"updated_at"`
@@ -57,67 +59,108 @@ const subscriptionColumns = `
 	        WHERE m.subscription_uid = s.subscription_uid
 	        ORDER BY m.merchant_uid) AS merchant_uids,
 	s.rate,
+	coalesce(s.failing_minutes, 0) AS "watch.failing_minutes",
+	coalesce(s.failing_events, 0) AS "watch.failing_events",
+	s.on_failing = 'pause' AS "watch.pause",
+	s.alert_email AS "watch.alert_email",
 	s.state,
+	s.stopped_at,
 	s.version,
 	s.created_at,
 	s.updated_at`
 
-// subscription opens the sealed headers of a row, if the key is there. Secrets stay
-// sealed.
+// subscription opens the sealed headers of a row, if they open, and looks whether
+// the secrets would. Secrets stay sealed.
 func (s *Service) subscription(row subscriptionRow) (Subscription, error) {
 	merchants, err := parseUIDs(row.Merchants)
 	if err != nil {
 		return Subscription{}, err
 	}
-	headers, err := s.openHeaders(row.UID, row.HeadersSealed)
-	unknown := errors.Is(err, secret.ErrUnknownKey)
-	if err != nil && !unknown {
-		return Subscription{}, err
-	}
-	return Subscription{
+	made := Subscription{
 		UID:           row.UID,
 		PartnerUID:    row.PartnerUID,
 		URL:           row.URL,
 		Auth:          row.Auth,
 		Events:        row.Events,
 		Merchants:     merchants,
-		Headers:       headers,
 		Rate:          orZero(row.Rate),
+		Watch:         row.Watch,
 		State:         row.State,
 		Version:       row.Version,
 		PreviousUntil: row.PreviousUntil,
 		CreatedAt:     row.CreatedAt,
 		UpdatedAt:     row.UpdatedAt,
-
-		MissingKey:     s.missingKey(row),
-		HeadersUnknown: unknown,
-	}, nil
-}
-
-// missingKey is the id of a key that sending needs and that is not there.
-func (s *Service) missingKey(row subscriptionRow) string {
-	for _, sealed := range []*string{row.HeadersSealed, row.SecretSealed} {
-		if sealed == nil {
-			continue
-		}
-		if id, ok := secret.KeyID(*sealed); ok && !s.Keys.Has(id) {
-			return id
-		}
 	}
-	return ""
+	made.Headers, err = s.openHeaders(row.UID, row.HeadersSealed)
+	made.HeadersUnknown = err != nil
+	if err == nil {
+		_, err = s.openSecret(row.UID, row.SecretSealed)
+	}
+	if err == nil && row.overlaps(s.DB.Now()) {
+		_, err = s.openSecret(row.UID, row.PreviousSealed)
+	}
+	if unopened, ok := errors.AsType[*unopenedError](err); ok {
+		made.Unopened, made.MissingKey = unopened.Error(), unopened.key
+	}
+	return made, nil
 }
 
+// overlaps tells whether the former secret still signs.
+func (r subscriptionRow) overlaps(now time.Time) bool {
+	return r.PreviousUntil != nil && now.Before(*r.PreviousUntil)
+}
+
+// unopenedError tells that a stored value does not open: its key is not here, or it
+// is damaged. It is an INVALID_STATE.
+type unopenedError struct {
+	what  string
+	key   string // the id of the missing key, empty for a damaged value
+	cause error
+}
+
+// Error says what to do.
+func (e *unopenedError) Error() string {
+	if e.key != "" {
+		return fmt.Sprintf("The %s is sealed with the key %s, which this server does not have, so "+
+			"that nothing is sent. Add that key behind the first one of DRAWBRIDGE_SECRETS_KEY and "+
+			"restart, or give the %s anew.", e.what, e.key, e.what)
+	}
+	return fmt.Sprintf("The stored %s is damaged, so that nothing is sent. Give the %s anew.",
+		e.what, e.what)
+}
+
+// Unwrap returns the refusal and the cause.
+func (e *unopenedError) Unwrap() []error {
+	return []error{lending.NewError(lending.CodeInvalidState, "%s", e.Error()), e.cause}
+}
+
+// open opens what was sealed for a column of a subscription. Its errors are all of
+// *unopenedError.
+func (s *Service) open(uid uuid.UUID, sealed, column, what string) ([]byte, error) {
+	plain, err := s.Keys.Open(sealed, sealTable, column, uid.String())
+	if err == nil {
+		return plain, nil
+	}
+	unopened := &unopenedError{what: what, cause: err}
+	if missing, ok := errors.AsType[*secret.UnknownKeyError](err); ok {
+		unopened.key = missing.ID
+	}
+	return nil, unopened
+}
+
+// openHeaders returns the headers, or an *unopenedError.
 func (s *Service) openHeaders(uid uuid.UUID, sealed *string) ([]Header, error) {
+	const what = "set of custom headers"
 	if sealed == nil {
 		return nil, nil
 	}
-	plain, err := s.Keys.Open(*sealed, sealTable, sealHeaders, uid.String())
+	plain, err := s.open(uid, *sealed, sealHeaders, what)
 	if err != nil {
-		return nil, fmt.Errorf("opening the headers of subscription %s: %w", uid, err)
+		return nil, err
 	}
 	var headers []Header
 	if err := json.Unmarshal(plain, &headers); err != nil {
-		return nil, fmt.Errorf("reading the headers of subscription %s: %w", uid, err)
+		return nil, &unopenedError{what: what, cause: err}
 	}
 	return headers, nil
 }
@@ -143,13 +186,14 @@ func (s *Service) sealSecret(uid uuid.UUID, value secret.String) *string {
 	return &sealed
 }
 
+// openSecret returns the secret, the zero value for none, or an *unopenedError.
 func (s *Service) openSecret(uid uuid.UUID, sealed *string) (secret.String, error) {
 	if sealed == nil {
 		return secret.String{}, nil
 	}
-	plain, err := s.Keys.Open(*sealed, sealTable, sealSecret, uid.String())
+	plain, err := s.open(uid, *sealed, sealSecret, "secret")
 	if err != nil {
-		return secret.String{}, fmt.Errorf("opening the secret of subscription %s: %w", uid, err)
+		return secret.String{}, err
 	}
 	return secret.New(string(plain)), nil
 }
@@ -184,8 +228,10 @@ func save(ctx context.Context, tx *postgres.Tx, row subscriptionRow, by edit) er
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO subscriptions (subscription_uid, partner_uid, url, auth, secret_sealed,
 		                           previous_sealed, previous_until, headers_sealed, events,
-		                           all_merchants, state, version, created_at, updated_at, rate)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+		                           all_merchants, state, version, created_at, updated_at, rate,
+		                           failing_minutes, failing_events, on_failing, alert_email)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
+		        nullif($16, 0), nullif($17, 0), CASE WHEN $18 THEN 'pause' ELSE 'continue' END, $19)
 		ON CONFLICT (subscription_uid) DO UPDATE
 		   SET url = excluded.url,
 		       auth = excluded.auth,
@@ -198,11 +244,16 @@ func save(ctx context.Context, tx *postgres.Tx, row subscriptionRow, by edit) er
 		       state = excluded.state,
 		       version = excluded.version,
 		       rate = excluded.rate,
+		       failing_minutes = excluded.failing_minutes,
+		       failing_events = excluded.failing_events,
+		       on_failing = excluded.on_failing,
+		       alert_email = excluded.alert_email,
 		       updated_at = excluded.updated_at`,
 		row.UID, row.PartnerUID, row.URL, string(row.Auth), row.SecretSealed,
 		row.PreviousSealed, row.PreviousUntil, row.HeadersSealed, row.Events,
 		len(row.Merchants) == 0, string(row.State), row.Version, row.CreatedAt, row.UpdatedAt,
-		row.Rate)
+		row.Rate, row.Watch.FailingMinutes, row.Watch.FailingEvents, row.Watch.Pause,
+		row.Watch.AlertEmail)
 	if err != nil {
 		return fmt.Errorf("saving subscription %s: %w", row.UID, err)
 	}
@@ -213,16 +264,10 @@ func save(ctx context.Context, tx *postgres.Tx, row subscriptionRow, by edit) er
 		INSERT INTO subscription_versions (subscription_uid, version, url, auth, headers_sealed,
 		                                   events, merchant_uids, change, changed_by, changed_at,
 		                                   state, reason, rate, health_rules)
-		VALUES ($1, $2, $3, $4, $5, $6, $7::uuid[], $8, $9, $10, $11, $12, $13, (
-		            SELECT concat_ws(', ',
-		                       CASE WHEN on_failing = 'pause' THEN 'pauses when it fails' END,
-		                       'fails after ' || failing_minutes || ' minutes',
-		                       'fails after ' || failing_events || ' events',
-		                       'alerts ' || nullif(alert_email, ''))
-		              FROM subscriptions
-		             WHERE subscription_uid = $1))`,
+		VALUES ($1, $2, $3, $4, $5, $6, $7::uuid[], $8, $9, $10, $11, $12, $13, $14)`,
 		row.UID, row.Version, row.URL, string(row.Auth), row.HeadersSealed,
-		row.Events, row.Merchants, by.what, by.by, tx.Now, string(row.State), by.reason, row.Rate)
+		row.Events, row.Merchants, by.what, by.by, tx.Now, string(row.State), by.reason, row.Rate,
+		row.Watch.words())
 	if err != nil {
 		return fmt.Errorf("saving version %d of subscription %s: %w", row.Version, row.UID, err)
 	}

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/google/uuid"
 
@@ -14,8 +15,12 @@ import (
 type Trial struct {
 	Settings Settings
 	// UID is the subscription whose settings are being changed, the nil UUID for
-	// a new one. Its secret is used while the scheme stays and none is brought.
+	// a new one. Its secret is used while the scheme stays and none is brought, its
+	// header values where a header is Kept. Nothing that is stored goes to another
+	// scheme, host or port.
 	UID uuid.UUID
+	// NewSecret tells that saving would generate a secret.
+	NewSecret bool
 	// Kind is the event kind of the sample.
 	Kind lending.EventKind
 }
@@ -34,23 +39,17 @@ type TrialResult struct {
 // nothing is recorded but what the caller keeps. It makes a request, so it
 // belongs outside any transaction.
 //
-// Errors: VALIDATION_ERROR naming every wrong setting, NOT_FOUND.
+// Errors: VALIDATION_ERROR naming every wrong setting, NOT_FOUND, INVALID_STATE as
+// for Amend.
 func (s *Service) Try(ctx context.Context, trial Trial) (TrialResult, error) {
 	sample, err := lending.SampleEvent(trial.Kind)
 	if err != nil {
 		return TrialResult{}, err
 	}
-	kept, err := s.keptSecret(ctx, trial)
-	if err != nil {
-		return TrialResult{}, err
-	}
 	settings := trial.Settings
-	value, err := s.check(&settings, kept.IsZero())
+	value, err := s.prepare(ctx, trial, &settings)
 	if err != nil {
 		return TrialResult{}, err
-	}
-	if !kept.IsZero() {
-		value = kept
 	}
 	now := s.DB.Now()
 	body, err := sample.Render(now)
@@ -59,33 +58,73 @@ func (s *Service) Try(ctx context.Context, trial Trial) (TrialResult, error) {
 	}
 	attempt := s.Sender.Send(ctx, Request{
 		URL: settings.URL, Event: string(trial.Kind), Delivery: postgres.NewUID(now).String(),
-		Number: 1, Test: true, Headers: settings.Headers, Auth: settings.Auth, Secret: value,
+		Number: 1, Test: true, Headers: settings.Headers, Auth: settings.Auth, Secret: value.secret,
 		Body: body,
 	})
-	generated := kept.IsZero() && settings.Auth != AuthNone && trial.Settings.Secret.IsZero()
-	return TrialResult{Attempt: attempt, Body: body, Generated: generated}, nil
+	return TrialResult{Attempt: attempt, Body: body, Generated: value.generated}, nil
 }
 
-// keptSecret is the secret that a change would leave in force; the zero value
-// where the settings bring or need another one.
-func (s *Service) keptSecret(ctx context.Context, trial Trial) (secret.String, error) {
-	if trial.UID == uuid.Nil || !trial.Settings.Secret.IsZero() {
-		return secret.String{}, nil
+// trialSecret is the secret of a trial.
+type trialSecret struct {
+	secret secret.String
+	// generated tells that it was made up.
+	generated bool
+}
+
+// prepare checks the settings of a trial, puts the stored header values in that they
+// keep, and returns the secret to use.
+func (s *Service) prepare(
+	ctx context.Context, trial Trial, settings *Settings,
+) (trialSecret, error) {
+	var row subscriptionRow
+	var current Subscription
+	var err error
+	if trial.UID != uuid.Nil {
+		if row, err = s.loadLive(ctx, trial.UID); err != nil {
+			return trialSecret{}, err
+		}
+		if current, err = s.subscription(row); err != nil {
+			return trialSecret{}, err
+		}
 	}
+	if settings.Headers, err = keepHeaders(settings.Headers, current.Headers); err != nil {
+		return trialSecret{}, err
+	}
+	keep := trial.UID != uuid.Nil && !trial.NewSecret && settings.Secret.IsZero() &&
+		settings.Auth == current.Auth && settings.Auth != AuthNone
+	value, err := s.check(settings, !keep)
+	if err != nil {
+		return trialSecret{}, err
+	}
+	if trial.UID != uuid.Nil {
+		if err := settings.checkMove(current, !keep); err != nil {
+			return trialSecret{}, err
+		}
+	}
+	switch {
+	case !keep:
+		generated := settings.Auth != AuthNone && settings.Secret.IsZero()
+		return trialSecret{value, generated}, nil
+	case !SameOrigin(current.URL, settings.URL):
+		return trialSecret{secret.NewToken(secretPrefix), true}, nil
+	}
+	value, err = s.openSecret(row.UID, row.SecretSealed)
+	return trialSecret{secret: value}, err
+}
+
+// loadLive returns the row of a subscription that is not deleted, or NOT_FOUND.
+func (s *Service) loadLive(ctx context.Context, uid uuid.UUID) (subscriptionRow, error) {
 	var row subscriptionRow
 	err := s.DB.GetContext(ctx, &row, `
 		SELECT `+subscriptionColumns+`
 		  FROM subscriptions s
 		 WHERE s.subscription_uid = $1
-		   AND s.state <> 'deleted'`, trial.UID)
+		   AND s.state <> 'deleted'`, uid)
 	if postgres.IsNoRows(err) {
-		return secret.String{}, errNoSubscription(trial.UID)
+		return subscriptionRow{}, errNoSubscription(uid)
 	}
 	if err != nil {
-		return secret.String{}, err
+		return subscriptionRow{}, fmt.Errorf("loading subscription %s: %w", uid, err)
 	}
-	if row.Auth != trial.Settings.Auth {
-		return secret.String{}, nil
-	}
-	return s.openSecret(row.UID, row.SecretSealed)
+	return row, nil
 }

@@ -31,8 +31,8 @@ type SettingChange struct {
 	Setting Setting
 	// Name is the header's, else empty.
 	Name string
-	// Before and After are empty for a secret. Header values that may be
-	// credentials are masked: a changed one may look the same on both sides.
+	// Before and After are empty for a secret. Secret header values are masked: a
+	// changed one may look the same on both sides.
 	Before, After string
 	// Masked tells that the values are hidden.
 	Masked bool
@@ -81,10 +81,14 @@ func compareVersions(versions []Version, from, to int) (VersionDiff, error) {
 	}
 	diff.entries(SettingEvents, before.Events, after.Events)
 	diff.entries(SettingMerchants, merchantTexts(before.Merchants), merchantTexts(after.Merchants))
-	diff.headers(before.Headers, after.Headers)
+	if before.HeadersUnknown || after.HeadersUnknown {
+		diff.sealed(before, after)
+	} else {
+		diff.headers(before.Headers, after.Headers)
+	}
 	diff.value(SettingRate, rateText(before.Rate), rateText(after.Rate))
-	if before.HealthRules != nil && after.HealthRules != nil {
-		diff.value(SettingHealth, *before.HealthRules, *after.HealthRules)
+	if before.Watch != nil && after.Watch != nil {
+		diff.value(SettingHealth, before.Watch.words(), after.Watch.words())
 	}
 	if before.State != "" && after.State != "" {
 		diff.value(SettingState, string(before.State), string(after.State))
@@ -142,7 +146,7 @@ func (d *VersionDiff) headers(before, after []Header) {
 		switch {
 		case !found:
 			d.header(header, Header{})
-		case now.Value != header.Value:
+		case now.Value != header.Value, now.Plain != header.Plain:
 			d.header(header, now)
 		}
 	}
@@ -151,6 +155,22 @@ func (d *VersionDiff) headers(before, after []Header) {
 			d.header(Header{}, header)
 		}
 	}
+}
+
+// sealed tells whether headers that do not open were stored anew.
+func (d *VersionDiff) sealed(before, after Version) {
+	if before.sealed == after.sealed {
+		return
+	}
+	shown := func(v Version) string {
+		if v.sealed == "" {
+			return ""
+		}
+		return masked
+	}
+	d.Changes = append(d.Changes, SettingChange{
+		Setting: SettingHeaders, Before: shown(before), After: shown(after), Masked: true,
+	})
 }
 
 // header adds a difference; the zero header stands for none.

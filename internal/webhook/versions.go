@@ -32,13 +32,18 @@ type Version struct {
 	Merchants []uuid.UUID
 	// Headers hold the values as they were sent; Mask them before showing.
 	Headers []Header
+	// HeadersUnknown tells that they do not open: Headers is empty then.
+	HeadersUnknown bool
 	// Rate is in requests per second, 0 without a limit.
 	Rate int
-	// HealthRules says in words what differs from the rules of all subscriptions;
-	// nil where the release that made the version did not keep it.
-	HealthRules *string
+	// Watch is what it said about its health; nil where the release that made the
+	// version did not keep it.
+	Watch *Watch
 	// State is empty where the release that made the version did not keep it.
 	State State
+
+	// sealed are the headers as they are stored.
+	sealed string
 }
 
 type versionRow struct {
@@ -102,16 +107,20 @@ func (s *Service) version(uid uuid.UUID, row versionRow) (Version, error) {
 		return Version{}, err
 	}
 	headers, err := s.openHeaders(uid, row.HeadersSealed)
-	if err != nil {
-		return Version{}, err
-	}
-	return Version{
+	version := Version{
 		Number: row.Number, ChangedBy: row.ChangedBy, ChangedAt: row.ChangedAt,
 		Change: row.Change, Reason: row.Reason, URL: row.URL, Auth: row.Auth,
 		Events: row.Events, Merchants: merchants, Headers: headers, Rate: orZero(row.Rate),
-		State:       orZero(row.State),
-		HealthRules: row.HealthRules,
-	}, nil
+		State: orZero(row.State), HeadersUnknown: err != nil, sealed: orZero(row.HeadersSealed),
+	}
+	if row.HealthRules != nil {
+		watch, err := readWatch(*row.HealthRules)
+		if err != nil {
+			return Version{}, err
+		}
+		version.Watch = &watch
+	}
+	return version, nil
 }
 
 // pick returns the version of that number, or NOT_FOUND.
@@ -204,6 +213,12 @@ type Choice struct {
 	// a Patch; both may be left out.
 	Base   int
 	Reason string
+	// Secret is put in force; the zero value keeps the one that is.
+	Secret secret.String
+	// Headers give values of the version's headers anew; NoHeaders leaves all of its
+	// headers out.
+	Headers   []Header
+	NoHeaders bool
 }
 
 // Restoration is what became of a subscription that was put back.
@@ -217,11 +232,13 @@ type Restoration struct {
 }
 
 // Restore makes a new version with the URL, the scheme, the headers, the events,
-// the merchants and the rate of an older one, checked by the rules of today. The secret
-// in force stays; where there is none and the older version needs one, a new
-// one is made. Restoring what is in force makes no version.
+// the merchants, the rate and the health rules of an older one, checked by the rules
+// of today. The secret in force stays unless the choice brings one; where there is
+// none, or only one that signed and the older version needs a token, a new one is
+// made. Restoring what is in force makes no version.
 //
-// Errors: those of Amend, NOT_FOUND for the version.
+// Errors: those of Amend, NOT_FOUND for the version, INVALID_STATE where its headers
+// do not open.
 func (s *Service) Restore(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, choice Choice, by string,
 ) (Restoration, error) {
@@ -240,7 +257,11 @@ func (s *Service) Restore(
 	if err != nil {
 		return Restoration{}, err
 	}
-	made, value, err := s.amendLocked(ctx, tx, row, old.patch(choice.Reason), edit{
+	patch, err := old.patch(choice)
+	if err != nil {
+		return Restoration{}, err
+	}
+	made, value, err := s.amendLocked(ctx, tx, row, patch, edit{
 		by: by, reason: choice.Reason, what: fmt.Sprintf("version %d restored", choice.Version),
 	})
 	return Restoration{
@@ -249,14 +270,45 @@ func (s *Service) Restore(
 	}, err
 }
 
-// patch makes a configuration that of the version.
-func (v Version) patch(reason string) Patch {
+// patch makes a configuration that of the version, as the choice says.
+func (v Version) patch(choice Choice) (Patch, error) {
 	merchants := v.Merchants
 	if merchants == nil {
 		merchants = []uuid.UUID{}
 	}
-	return Patch{
-		URL: &v.URL, Auth: &v.Auth, Events: v.Events, Merchants: merchants, Headers: &v.Headers,
-		Rate: &v.Rate, Reason: reason, keepSecret: true,
+	patch := Patch{
+		URL: &v.URL, Auth: &v.Auth, Events: v.Events, Merchants: merchants, Headers: &[]Header{},
+		Rate: &v.Rate, Watch: v.Watch, Reason: choice.Reason, Overlap: DefaultOverlap,
+		keepSecret: choice.Secret.IsZero(), stored: v.Headers,
 	}
+	if !choice.Secret.IsZero() {
+		patch.Secret = &choice.Secret
+	}
+	if choice.NoHeaders {
+		return patch, nil
+	}
+	if v.HeadersUnknown {
+		return Patch{}, lending.NewError(lending.CodeInvalidState,
+			"the custom headers of version %d do not open; leave them out, and set them afterwards",
+			v.Number)
+	}
+	headers, err := renewed(v.Headers, choice.Headers)
+	patch.Headers = &headers
+	return patch, err
+}
+
+// renewed are stored headers, some with values that were given anew.
+func renewed(stored, anew []Header) ([]Header, error) {
+	headers := allKept(stored)
+	var faults lending.Faults
+	for _, header := range anew {
+		name := strings.ToLower(header.Name)
+		at := slices.IndexFunc(headers, func(h Header) bool { return h.Name == name })
+		if at < 0 {
+			faults.Add("header", "%q is no header of the version to restore", header.Name)
+			continue
+		}
+		headers[at] = header
+	}
+	return headers, faults.Err()
 }

@@ -30,6 +30,17 @@ func (h *house) amend(
 	return changed, value
 }
 
+// tryAmend changes a subscription, or is refused.
+func (h *house) tryAmend(
+	uid uuid.UUID, patch webhook.Patch,
+) (changed webhook.Subscription, value secret.String, err error) {
+	err = h.try(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		changed, value, err = h.Amend(ctx, tx, uid, patch, "olga@lender.example")
+		return err
+	})
+	return changed, value, err
+}
+
 func (h *house) restore(
 	t testing.TB, uid uuid.UUID, choice webhook.Choice,
 ) (webhook.Restoration, error) {
@@ -56,7 +67,8 @@ func changed(t *testing.T, h *house) (uuid.UUID, secret.String) {
 		Events: []string{"task.created"}, Merchants: []uuid.UUID{h.merchant},
 	})
 	headers := []webhook.Header{
-		{Name: "x-api-key", Value: "two two two"}, {Name: "accept-language", Value: "pt"},
+		{Name: "x-api-key", Value: "two two two"},
+		{Name: "accept-language", Value: "pt", Plain: true},
 	}
 	h.amend(t, uid, webhook.Patch{Headers: &headers})
 	h.do(t, func(ctx context.Context, tx *postgres.Tx) error {
@@ -136,11 +148,8 @@ func TestVersionsKeepTheHealthRules(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	subscription, _ := h.subscribe(t, "https://hooks.example/one", nil)
-	h.do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := h.SetWatch(ctx, tx, subscription.UID,
-			webhook.Watch{Pause: true, FailingMinutes: 60, AlertEmail: "ops@partner.example"}, "olga")
-		return err
-	})
+	watch := webhook.Watch{Pause: true, FailingMinutes: 60, AlertEmail: "ops@partner.example"}
+	h.amend(t, subscription.UID, webhook.Patch{Watch: &watch})
 	diff, err := h.CompareVersions(t.Context(), subscription.UID, 1, 2)
 	want := []webhook.SettingChange{{
 		Setting: "health_rules",
@@ -149,6 +158,47 @@ func TestVersionsKeepTheHealthRules(t *testing.T) {
 	if difference := cmp.Diff(want, diff.Changes); difference != "" || err != nil {
 		t.Error(difference, err)
 	}
+}
+
+// A restore brings the health rules back, and one save is one version.
+func TestRestoreBringsTheHealthRulesBack(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	made, _ := h.subscribe(t, "https://hooks.example/one", nil)
+	rules := webhook.Watch{
+		Pause: true, FailingMinutes: 60, FailingEvents: 7, AlertEmail: `"a, b"@partner.example`,
+	}
+	moved := "https://hooks.example/two"
+	changed, _ := h.amend(t, made.UID, webhook.Patch{URL: &moved, Watch: &rules}) // 2
+	if changed.Version != 2 || changed.Watch != rules {
+		t.Errorf("one save made %+v", changed)
+	}
+	h.amend(t, made.UID, webhook.Patch{Watch: &webhook.Watch{}}) // 3
+	restored, err := h.restore(t, made.UID, webhook.Choice{Version: 2})
+	if err != nil || restored.Subscription.Watch != rules {
+		t.Errorf("restored %+v, %v", restored.Subscription.Watch, err)
+	}
+	versions, err := h.Versions(t.Context(), made.UID)
+	if err != nil || len(versions) != 4 ||
+		versions[0].Change != "version 2 restored: health rules changed" ||
+		versions[2].Change != "url, health rules changed" {
+		t.Errorf("versions %+v, %v", versions, err)
+	}
+	// What an older release wrote reads the same; one that wrote nothing changes nothing.
+	h.exec(t, `
+		UPDATE subscription_versions
+		   SET health_rules = CASE version WHEN 1 THEN NULL ELSE 'fails after 9 events' END
+		 WHERE version < 3`)
+	if restored, err = h.restore(t, made.UID, webhook.Choice{Version: 1}); err != nil ||
+		restored.Subscription.Watch != rules {
+		t.Errorf("without rules it has %+v, %v", restored.Subscription.Watch, err)
+	}
+	if restored, err = h.restore(t, made.UID, webhook.Choice{Version: 2}); err != nil ||
+		restored.Subscription.Watch != (webhook.Watch{FailingEvents: 9}) {
+		t.Errorf("of an older release it has %+v, %v", restored.Subscription.Watch, err)
+	}
+	_, _, err = h.tryAmend(made.UID, webhook.Patch{Watch: &webhook.Watch{FailingMinutes: 1}})
+	wantRefusal(t, err, lending.CodeValidation, "failing_minutes")
 }
 
 func TestRestorePutsAVersionBackAndKeepsTheSecret(t *testing.T) {
@@ -175,7 +225,7 @@ func TestRestorePutsAVersionBackAndKeepsTheSecret(t *testing.T) {
 		versions[0].Change != "version 1 restored: url, events, merchants, headers changed" {
 		t.Errorf("version %+v, %v", versions[0], err)
 	}
-	h.amend(t, uid, webhook.Patch{URL: &endpoint.URL})
+	h.amend(t, uid, webhook.Patch{URL: &endpoint.URL, Headers: &[]webhook.Header{}})
 	event := h.publish(t)
 	h.work(t)
 	if sent := endpoint.requests(); len(sent) != 1 ||
@@ -226,7 +276,7 @@ func TestRestoreChecksByTheRulesOfToday(t *testing.T) {
 	_, err := h.restore(t, uid, webhook.Choice{Version: 1})
 	wantRefusal(t, err, lending.CodeValidation, "url")
 	h.exec(t, `UPDATE subscription_versions SET url = 'https://ok.example/' WHERE version = 1`)
-	_, err = h.restore(t, uid, webhook.Choice{Version: 1})
+	_, err = h.restore(t, uid, webhook.Choice{Version: 1, NoHeaders: true})
 	wantRefusal(t, err, lending.CodeValidation, "merchant")
 	_, err = h.restore(t, uid, webhook.Choice{Version: 99})
 	wantRefusal(t, err, lending.CodeNotFound)

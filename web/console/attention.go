@@ -225,7 +225,7 @@ func attentionTarget(item attention.Item) (href, label string) {
 	case attention.KindMailFailed:
 		return views.EmailsPath(url.Values{"state": {"failed"}}), "Show the e-mails"
 	case attention.KindFailing, attention.KindCertificate, attention.KindProbe,
-		attention.KindNeverSucceeded:
+		attention.KindNeverSucceeded, attention.KindUnopened:
 		return views.SubscriptionPath(uid), "Open the subscription"
 	}
 	return "", ""

@@ -213,6 +213,11 @@ func diagnosis(detail webhook.DeliveryDetail, subscription webhook.State) views.
 			Tone: views.Mute, Title: "It waits: the subscription is paused",
 			Text: "It goes out when the subscription is resumed.",
 		}
+	case detail.Parked:
+		return views.Diagnosis{
+			Tone: views.Bad, Title: "It waits: nothing can be sent to its subscription",
+			Text: "The subscription's secret or headers do not open; its page says what to do.",
+		}
 	case detail.State == webhook.DeliveryFailed:
 		return views.Diagnosis{
 			Tone: views.Bad, Title: "All attempts are used up",

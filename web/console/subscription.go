@@ -148,10 +148,10 @@ func (c *Console) describeState(
 		return err
 	}
 	page.Waiting = views.Number(waiting)
-	if s.MissingKey != "" && s.State != webhook.StateDeleted {
+	if s.Unopened != "" && s.State != webhook.StateDeleted {
 		page.Banner = views.Diagnosis{
-			Tone: views.Bad, Title: "A key is missing: nothing is sent",
-			Text: fmt.Sprintf(missingKey, s.MissingKey),
+			Tone: views.Bad, Title: "Nothing can be sent: what is stored does not open",
+			Text: s.Unopened + " What falls due waits, and goes out then.",
 		}
 		return nil
 	}

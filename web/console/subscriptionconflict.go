@@ -46,6 +46,7 @@ func (c *Console) showConflict(
 	}
 	typed.Conflict.Changes = mergeForms(&typed, began, theirs)
 	typed.Version, typed.StoredAuth, typed.Focus = current.Version, string(current.Auth), ""
+	typed.HeadersUnknown = current.HeadersUnknown
 	return c.showForm(ctx, http.StatusConflict, typed)
 }
 
@@ -53,6 +54,10 @@ func (c *Console) showConflict(
 func versionAsSubscription(s webhook.Subscription, v webhook.Version) webhook.Subscription {
 	s.URL, s.Auth, s.Events, s.Merchants = v.URL, v.Auth, v.Events, v.Merchants
 	s.Headers, s.Rate, s.Version = v.Headers, v.Rate, v.Number
+	s.HeadersUnknown = v.HeadersUnknown
+	if v.Watch != nil {
+		s.Watch = *v.Watch
+	}
 	return s
 }
 
@@ -93,6 +98,15 @@ var formParts = []part{
 		"Rate", func(f views.SubscriptionForm) string { return cmp.Or(f.Rate, "no limit") },
 		func(to *views.SubscriptionForm, from views.SubscriptionForm) { to.Rate = from.Rate },
 	},
+	{
+		"When it fails", failingText, func(to *views.SubscriptionForm, from views.SubscriptionForm) {
+			to.PauseWhenFailing = from.PauseWhenFailing
+		},
+	},
+	{
+		"Alert e-mail", func(f views.SubscriptionForm) string { return cmp.Or(f.AlertEmail, "none") },
+		func(to *views.SubscriptionForm, from views.SubscriptionForm) { to.AlertEmail = from.AlertEmail },
+	},
 }
 
 // mergeForms takes over into typed what only the others changed, and returns
@@ -129,6 +143,13 @@ func merchantsText(f views.SubscriptionForm) string {
 	return strings.Join(names, ", ")
 }
 
+func failingText(f views.SubscriptionForm) string {
+	if f.PauseWhenFailing {
+		return "pause it"
+	}
+	return "go on trying"
+}
+
 func eventsText(f views.SubscriptionForm) string { return strings.Join(chosenEvents(f), ", ") }
 
 // headersText tells headers apart without showing what may be a credential.
@@ -139,7 +160,7 @@ func headersText(f views.SubscriptionForm) string {
 			continue
 		}
 		text := header.Value
-		if header.Kept {
+		if !header.Plain {
 			text = "hidden value"
 			if header.Value != "" {
 				text = "another hidden value"

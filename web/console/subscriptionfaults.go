@@ -17,7 +17,7 @@ import (
 var formLabels = map[string]string{
 	"url": "The URL", "partner": "The partner", "merchant": "The merchant", "event": "The event",
 	"auth": "The authentication", "secret": "The secret", "reason": "The reason",
-	"rate": "The rate",
+	"rate": "The rate", "alert_email": "The alert e-mail",
 }
 
 // formOrder is the order of the form's fields from the top down; headers come

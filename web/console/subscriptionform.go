@@ -17,7 +17,7 @@ import (
 	"drawbridge/views"
 )
 
-// maxMerchants bounds the merchants to choose from.
+// maxMerchants bounds the merchants to choose from, beside those that are chosen.
 const maxMerchants = 500
 
 // The values of a form's secret_mode.
@@ -38,7 +38,7 @@ func (c *Console) newForm(ctx context.Context, query url.Values) (views.Subscrip
 	if form.Events, err = eventChoices(nil); err != nil {
 		return form, err
 	}
-	err = c.furnishForm(ctx, &form, nil)
+	err = c.furnishForm(ctx, &form, nil, nil)
 	return form, err
 }
 
@@ -57,36 +57,36 @@ func (c *Console) formOf(
 	if current.Auth == webhook.AuthNone {
 		form.SecretMode = secretGenerate
 	}
-	form.Headers = headerFields(current.Headers)
-	watch, err := c.Webhooks.Watch(ctx, current.UID)
-	if err != nil {
-		return form, err
-	}
-	form.PauseWhenFailing, form.AlertEmail = watch.Pause, watch.AlertEmail
+	form.Headers, form.HeadersUnknown = headerFields(current.Headers), current.HeadersUnknown
+	form.PauseWhenFailing, form.AlertEmail = current.Watch.Pause, current.Watch.AlertEmail
+	var err error
 	if form.Events, err = eventChoices(current.Events); err != nil {
 		return form, err
 	}
-	err = c.furnishForm(ctx, &form, uidStrings(current.Merchants))
+	err = c.furnishForm(ctx, &form, uidStrings(current.Merchants), nil)
 	return form, err
 }
 
-// headerFields are stored headers as rows; values that may be credentials stay
-// where they are.
+// headerFields are stored headers as rows; secret values stay where they are.
 func headerFields(headers []webhook.Header) []views.HeaderField {
 	var fields []views.HeaderField
-	for i, header := range webhook.Mask(headers) {
-		field := views.HeaderField{Key: i + 1, Name: header.Name, Value: header.Value}
-		if webhook.IsMasked(header.Value) {
-			field.Value, field.Kept = "", true
+	for i, header := range headers {
+		field := views.HeaderField{Key: i + 1, Name: header.Name, Plain: header.Plain}
+		if header.Plain {
+			field.Value = header.Value
+		} else {
+			field.Kept = true
 		}
 		fields = append(fields, field)
 	}
 	return fields
 }
 
-// furnishForm adds the choices that depend on what is chosen already.
+// furnishForm adds the choices that depend on what is chosen already. ticked are the
+// merchants that are chosen; they and the stored ones are listed however many there
+// are, so that the form shows all that saving it replaces.
 func (c *Console) furnishForm(
-	ctx context.Context, form *views.SubscriptionForm, merchants []string,
+	ctx context.Context, form *views.SubscriptionForm, ticked []string, stored []uuid.UUID,
 ) error {
 	var err error
 	if form.IsNew() {
@@ -112,13 +112,44 @@ func (c *Console) furnishForm(
 	}
 	owned, _, err := c.Partners.ListMerchants(ctx,
 		partner.MerchantFilter{PartnerUID: uid, Limit: maxMerchants})
-	for _, merchant := range owned {
+	if err != nil {
+		return err
+	}
+	listed := make(map[uuid.UUID]bool, len(owned))
+	list := func(uid uuid.UUID, name string) {
+		listed[uid] = true
 		form.Merchants = append(form.Merchants, views.Choice{
-			Value: merchant.UID.String(), Label: merchant.Name,
-			Checked: slices.Contains(merchants, merchant.UID.String()),
+			Value: uid.String(), Label: name, Checked: slices.Contains(ticked, uid.String()),
 		})
 	}
+	for _, merchant := range owned {
+		list(merchant.UID, merchant.Name)
+	}
+	var more []uuid.UUID
+	for _, uid := range append(parseKnown(ticked), stored...) {
+		if !listed[uid] {
+			listed[uid] = true
+			more = append(more, uid)
+		}
+	}
+	names, err := c.Partners.MerchantNames(ctx, more)
+	for _, uid := range more {
+		if name, found := names[uid]; found {
+			list(uid, name)
+		}
+	}
 	return err
+}
+
+// parseKnown are the ids among the texts.
+func parseKnown(texts []string) []uuid.UUID {
+	var uids []uuid.UUID
+	for _, text := range texts {
+		if uid, err := uuid.Parse(text); err == nil {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
 }
 
 // readForm reads what was typed. current is the subscription that is changed,
@@ -141,23 +172,26 @@ func (c *Console) readForm(
 		Rate:             strings.TrimSpace(values.Get("rate")),
 		PauseWhenFailing: values.Get("on_failing") == "pause",
 		AlertEmail:       strings.TrimSpace(values.Get("alert_email")),
+		ReplaceHeaders:   values.Get("headers_replace") != "",
 	}
+	var stored []uuid.UUID
 	if current != nil {
 		form.UID, form.Partner = current.UID.String(), current.PartnerUID.String()
-		form.StoredAuth = string(current.Auth)
+		form.StoredAuth, form.HeadersUnknown = string(current.Auth), current.HeadersUnknown
+		stored = current.Merchants
 	}
 	if form.Events, err = eventChoices(values["event"]); err != nil {
 		return form, err
 	}
 	noteHeaders(&form)
-	err = c.furnishForm(ctx.Request().Context(), &form, values["merchant"])
+	err = c.furnishForm(ctx.Request().Context(), &form, values["merchant"], stored)
 	return form, err
 }
 
 // readHeaders reads the rows of the header editor in their order.
 func readHeaders(values url.Values) []views.HeaderField {
 	var fields []views.HeaderField
-	names, texts := values["header_name"], values["header_value"]
+	names, texts, kinds := values["header_name"], values["header_value"], values["header_kind"]
 	for i, text := range values["header_key"] {
 		key, err := strconv.Atoi(text)
 		if err != nil || i >= len(names) || i >= len(texts) {
@@ -165,7 +199,8 @@ func readHeaders(values url.Values) []views.HeaderField {
 		}
 		fields = append(fields, views.HeaderField{
 			Key: key, Name: strings.TrimSpace(names[i]), Value: texts[i],
-			Kept: slices.Contains(values["header_kept"], text),
+			Kept:  slices.Contains(values["header_kept"], text),
+			Plain: i < len(kinds) && kinds[i] == views.HeaderPlain,
 		})
 	}
 	return fields
@@ -217,14 +252,15 @@ func noteHeaders(form *views.SubscriptionForm) {
 }
 
 // settingsOf are the settings that a form asks for, and for each header the row
-// that it stands in. stored are the headers in force.
+// that it stands in. watch is what the form shows a part of.
 func settingsOf(
-	form views.SubscriptionForm, stored []webhook.Header,
+	form views.SubscriptionForm, watch webhook.Watch,
 ) (webhook.Settings, []views.HeaderField) {
 	settings := webhook.Settings{
 		URL: form.URL, Auth: webhook.Auth(form.Auth), Events: chosenEvents(form),
-		Merchants: chosenMerchants(form), Headers: []webhook.Header{},
+		Merchants: chosenMerchants(form), Headers: []webhook.Header{}, Watch: watch,
 	}
+	settings.Watch.Pause, settings.Watch.AlertEmail = form.PauseWhenFailing, form.AlertEmail
 	settings.Rate, _ = strconv.Atoi(form.Rate) // checkForm names what is no number
 	if form.SecretMode == secretPaste && form.Secret != "" {
 		settings.Secret = secret.New(form.Secret)
@@ -234,24 +270,13 @@ func settingsOf(
 		if field.Name == "" && field.Value == "" {
 			continue // a row that nobody filled
 		}
-		header := webhook.Header{Name: field.Name, Value: field.Value}
-		if field.Kept && field.Value == "" {
-			header.Value = storedValue(stored, field.Name)
-		}
-		settings.Headers = append(settings.Headers, header)
+		settings.Headers = append(settings.Headers, webhook.Header{
+			Name: field.Name, Value: field.Value, Plain: field.Plain,
+			Kept: field.Kept && field.Value == "",
+		})
 		rows = append(rows, field)
 	}
 	return settings, rows
-}
-
-// storedValue is the value in force of a header, empty without one.
-func storedValue(stored []webhook.Header, name string) string {
-	for _, header := range stored {
-		if strings.EqualFold(header.Name, name) {
-			return header.Value
-		}
-	}
-	return ""
 }
 
 func chosenMerchants(form views.SubscriptionForm) []uuid.UUID {
@@ -260,8 +285,8 @@ func chosenMerchants(form views.SubscriptionForm) []uuid.UUID {
 		return chosen
 	}
 	for _, merchant := range form.Merchants {
-		if uid, err := uuid.Parse(merchant.Value); err == nil && merchant.Checked {
-			chosen = append(chosen, uid)
+		if merchant.Checked {
+			chosen = append(chosen, parseKnown([]string{merchant.Value})...)
 		}
 	}
 	return chosen

@@ -27,7 +27,7 @@ func (c *Console) newSubscription(ctx echo.Context) error {
 
 // editSubscription shows the form for a subscription as it is.
 func (c *Console) editSubscription(ctx echo.Context) error {
-	current, err := c.editable(ctx)
+	current, err := c.liveSubscription(ctx)
 	if err != nil {
 		return err
 	}
@@ -52,15 +52,6 @@ func (c *Console) liveSubscription(ctx echo.Context) (webhook.Subscription, erro
 	return current, err
 }
 
-// editable is liveSubscription where the form can show all that it would replace.
-func (c *Console) editable(ctx echo.Context) (webhook.Subscription, error) {
-	current, err := c.liveSubscription(ctx)
-	if err != nil {
-		return current, err
-	}
-	return current, current.CheckHeaders()
-}
-
 // createSubscription does what the pressed button of the new form says.
 func (c *Console) createSubscription(ctx echo.Context) error {
 	form, err := c.readForm(ctx, nil)
@@ -72,7 +63,7 @@ func (c *Console) createSubscription(ctx echo.Context) error {
 
 // changeSubscription does what the pressed button of the edit form says.
 func (c *Console) changeSubscription(ctx echo.Context) error {
-	current, err := c.editable(ctx)
+	current, err := c.liveSubscription(ctx)
 	if err != nil {
 		return err
 	}
@@ -133,12 +124,15 @@ func (c *Console) saveForm(
 	ctx echo.Context, form views.SubscriptionForm, current *webhook.Subscription,
 ) error {
 	request := ctx.Request().Context()
-	var stored []webhook.Header
+	var watch webhook.Watch
 	if current != nil {
-		stored = current.Headers
+		watch = current.Watch
 	}
-	settings, rows := settingsOf(form, stored)
+	settings, rows := settingsOf(form, watch)
 	faults := checkForm(form)
+	if form.HeadersUnknown && !form.ReplaceHeaders {
+		faults.Add("headers", "The stored headers do not open: say that those below replace them.")
+	}
 	warning, err := c.Webhooks.CheckDestination(request, settings.URL)
 	faults.Merge(err)
 	if err = faults.Err(); err == nil {
@@ -247,9 +241,6 @@ func (c *Console) create(
 	if err != nil {
 		return "", err
 	}
-	if err := c.setWatch(ctx, tx, done, webhook.Watch{}, form); err != nil {
-		return "", err
-	}
 	uid = done.subscription.UID.String()
 	return uid, c.auditSubscription(ctx, tx, operator.Entry{
 		Action: "subscription.create", Subject: uid, Reason: form.Reason,
@@ -265,23 +256,16 @@ func (c *Console) amend(
 	patch := webhook.Patch{
 		URL: &settings.URL, Auth: &settings.Auth, Events: settings.Events,
 		Merchants: settings.Merchants, Headers: &settings.Headers, Overlap: webhook.DefaultOverlap,
-		Rate: &settings.Rate, Base: form.Version, Reason: form.Reason,
+		Rate: &settings.Rate, Watch: &settings.Watch, Base: form.Version, Reason: form.Reason,
 	}
 	if form.SecretMode != secretKeep && settings.Auth != webhook.AuthNone {
 		patch.Secret = &settings.Secret
 	}
-	watch, err := c.Webhooks.Watch(ctx.Request().Context(), before.UID)
-	if err != nil {
-		return saved{}, err
-	}
 	done := saved{notice: "Saved as a new version. Deliveries use it from now on."}
-	err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
+	err := c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
 		done.subscription, done.secret, err = c.Webhooks.Amend(
 			request, tx, before.UID, patch, currentUser(ctx).Email)
 		if err != nil {
-			return err
-		}
-		if err := c.setWatch(ctx, tx, &done, watch, form); err != nil {
 			return err
 		}
 		if done.subscription.Version == before.Version {
@@ -294,23 +278,6 @@ func (c *Console) amend(
 		})
 	})
 	return done, err
-}
-
-// setWatch saves what the form says about trouble, as a version of its own,
-// where that differs from before.
-func (c *Console) setWatch(
-	ctx echo.Context, tx *postgres.Tx, done *saved, before webhook.Watch,
-	form views.SubscriptionForm,
-) error {
-	wanted := before
-	wanted.Pause, wanted.AlertEmail = form.PauseWhenFailing, form.AlertEmail
-	if wanted == before {
-		return nil
-	}
-	_, err := c.Webhooks.SetWatch(ctx.Request().Context(), tx, done.subscription.UID, wanted,
-		currentUser(ctx).Email)
-	done.subscription.Version++
-	return err
 }
 
 // inSubscription runs a change of a subscription in a transaction.
@@ -339,6 +306,6 @@ func subscriptionState(s webhook.Subscription) map[string]any {
 	return map[string]any{
 		"partner_uid": s.PartnerUID, "url": s.URL, "auth": s.Auth, "events": s.Events,
 		"merchants": uidStrings(s.Merchants), "headers": headers, "rate": s.Rate, "state": s.State,
-		"version": s.Version,
+		"pause_when_failing": s.Watch.Pause, "alert_email": s.Watch.AlertEmail, "version": s.Version,
 	}
 }

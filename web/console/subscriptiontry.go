@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
@@ -56,16 +55,14 @@ func (c *Console) tryForm(
 	// The endpoint has as long to answer as in earnest, which may be longer than
 	// the deadline for reading the form, which has arrived.
 	_ = http.NewResponseController(ctx.Response()).SetReadDeadline(time.Time{})
-	trial := webhook.Trial{Kind: lending.EventKind(form.TestEvent)}
-	var stored []webhook.Header
+	trial := webhook.Trial{
+		Kind: lending.EventKind(form.TestEvent), NewSecret: form.SecretMode != secretKeep,
+	}
 	if current != nil {
-		trial.UID, stored = current.UID, current.Headers
+		trial.UID = current.UID
 	}
 	var rows []views.HeaderField
-	trial.Settings, rows = settingsOf(form, stored)
-	if form.SecretMode != secretKeep && trial.Settings.Secret.IsZero() {
-		trial.UID = uuid.Nil
-	}
+	trial.Settings, rows = settingsOf(form, webhook.Watch{})
 	if len(trial.Settings.Events) == 0 {
 		trial.Settings.Events = []string{webhook.AllEvents} // the sample goes out whatever is chosen
 	}

@@ -33,7 +33,8 @@ var settingWords = map[webhook.Setting]string{
 	webhook.SettingURL: "URL", webhook.SettingAuth: "Authentication",
 	webhook.SettingSecret: "Secret", webhook.SettingEvents: "Events",
 	webhook.SettingMerchants: "Merchants", webhook.SettingHeaders: "Header",
-	webhook.SettingRate: "Rate", webhook.SettingState: "State",
+	webhook.SettingRate: "Rate", webhook.SettingHealth: "Health rules",
+	webhook.SettingState: "State",
 }
 
 // versionsTab lists the versions, and compares the two that the address names.
@@ -138,26 +139,62 @@ func (c *Console) restoreForm(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	number, err := strconv.Atoi(ctx.QueryParam("version"))
-	if err != nil {
-		return lending.NewError(lending.CodeNotFound, "There is no such version.")
-	}
-	request := ctx.Request().Context()
-	diff, err := c.Webhooks.CompareVersions(request, current.UID, current.Version, number)
+	number, _ := strconv.Atoi(ctx.QueryParam("version")) // 0 is a version that never was
+	version, err := c.version(ctx, current, number)
 	if err != nil {
 		return err
 	}
-	form := views.ActionForm{
-		UID: current.UID.String(), URL: current.URL, Action: "restore", Version: number,
-		Base: current.Version, Button: "Restore as a new version", Icon: "history",
-		Consequences: []string{
-			fmt.Sprintf("Version %d becomes the configuration in force once more, as version %d.",
-				number, current.Version+1),
-			"The secret stays the present one: versions have none of their own.",
-			"Whether the subscription is active or paused does not change.",
-			"It is checked against today's rules first.",
-		},
+	return c.showRestore(ctx, http.StatusOK, current, version,
+		views.ActionForm{Base: current.Version})
+}
+
+// version is a version of the subscription.
+func (c *Console) version(
+	ctx echo.Context, s webhook.Subscription, number int,
+) (webhook.Version, error) {
+	versions, err := c.Webhooks.Versions(ctx.Request().Context(), s.UID)
+	if err != nil {
+		return webhook.Version{}, err
 	}
+	for _, version := range versions {
+		if version.Number == number {
+			return version, nil
+		}
+	}
+	return webhook.Version{}, lending.NewError(lending.CodeNotFound, "There is no such version.")
+}
+
+func (c *Console) showRestore(
+	ctx echo.Context, status int, current webhook.Subscription, old webhook.Version,
+	form views.ActionForm,
+) error {
+	request := ctx.Request().Context()
+	diff, err := c.Webhooks.CompareVersions(request, current.UID, current.Version, old.Number)
+	if err != nil {
+		return err
+	}
+	form.UID, form.URL, form.Action = current.UID.String(), current.URL, "restore"
+	form.Version, form.Button, form.Icon = old.Number, "Restore as a new version", "history"
+	form.Consequences = []string{
+		fmt.Sprintf("Version %d becomes the configuration in force once more, as version %d.",
+			old.Number, current.Version+1),
+		"The secret stays the present one: versions have none of their own.",
+		"Whether the subscription is active or paused does not change.",
+		"It is checked against today's rules first.",
+	}
+	if !webhook.SameOrigin(old.URL, current.URL) {
+		form.NeedsToken = old.Auth == webhook.AuthBearer && current.Auth == webhook.AuthBearer
+		form.SecretHeaders = secretNames(old)
+	}
+	if form.NeedsToken {
+		form.Consequences[1] = "Its scheme, host or port is another one: the stored token does not " +
+			"move there, and is given anew below."
+	}
+	if len(form.SecretHeaders) > 0 {
+		form.Consequences = append(form.Consequences, "The values of its secret headers do not move "+
+			"to another scheme, host or port either.")
+	}
+	form.MayDropHeaders = len(form.SecretHeaders) > 0 || old.HeadersUnknown
 	if form.Partner, err = c.partnerOf(ctx, current); err != nil {
 		return err
 	}
@@ -165,11 +202,63 @@ func (c *Console) restoreForm(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	title := "Restore version " + strconv.Itoa(number)
+	title := "Restore version " + strconv.Itoa(old.Number)
 	if form.Frame, err = c.subscriptionFrame(ctx, current, title); err != nil {
 		return err
 	}
-	return render(ctx, http.StatusOK, views.ActionPage(form))
+	return render(ctx, status, views.ActionPage(form))
+}
+
+// secretNames are the names of the headers whose values are secret.
+func secretNames(v webhook.Version) []string {
+	var names []string
+	for _, header := range v.Headers {
+		if !header.Plain && header.Value != "" {
+			names = append(names, header.Name)
+		}
+	}
+	return names
+}
+
+// restoreFaults puts a refusal at the fields of the form; false for another error.
+func restoreFaults(err error, old webhook.Version) (map[string]string, bool) {
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if !ok || len(refusal.Details) == 0 {
+		return nil, false
+	}
+	faults := map[string]string{}
+	for _, detail := range refusal.Details {
+		field, index := detail.Field, 0
+		_, err := fmt.Sscanf(field, "headers[%d].value", &index)
+		if err == nil && index < len(old.Headers) {
+			field = "header-" + old.Headers[index].Name
+		} else if field != "secret" {
+			return nil, false
+		}
+		faults[field] = sentence(strings.ReplaceAll(detail.Message, `"secret"`, "The token"))
+	}
+	return faults, true
+}
+
+// choiceOf is what the form of a restore says.
+func choiceOf(ctx echo.Context) (webhook.Choice, error) {
+	values, err := ctx.FormParams()
+	if err != nil {
+		return webhook.Choice{}, err
+	}
+	choice := webhook.Choice{
+		Secret: pasted(values.Get("secret")), Reason: values.Get("reason"),
+		NoHeaders: values.Get("no_headers") != "",
+	}
+	choice.Version, _ = strconv.Atoi(values.Get("version")) // 0 is a version that never was
+	choice.Base, _ = strconv.Atoi(values.Get("base"))
+	names := values["header_name"]
+	for i, text := range values["header_value"] {
+		if text != "" && i < len(names) {
+			choice.Headers = append(choice.Headers, webhook.Header{Name: names[i], Value: text})
+		}
+	}
+	return choice, nil
 }
 
 // stays tells whether a restore leaves the setting as it is.
@@ -183,31 +272,49 @@ func (c *Console) restore(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	number, _ := strconv.Atoi(ctx.FormValue("version")) // 0 is a version that never was
-	base, _ := strconv.Atoi(ctx.FormValue("base"))
-	reason := ctx.FormValue("reason")
+	choice, err := choiceOf(ctx)
+	if err != nil {
+		return err
+	}
 	var done webhook.Restoration
 	err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
-		done, err = c.Webhooks.Restore(request, tx, current.UID,
-			webhook.Choice{Version: number, Base: base, Reason: reason}, currentUser(ctx).Email)
+		done, err = c.Webhooks.Restore(request, tx, current.UID, choice, currentUser(ctx).Email)
 		if err != nil || done.Subscription.Version == current.Version {
 			return err
 		}
 		return c.auditSubscription(ctx, tx, operator.Entry{
-			Action: "subscription.restore", Subject: current.UID.String(), Reason: reason,
+			Action: "subscription.restore", Subject: current.UID.String(), Reason: choice.Reason,
 			Before: subscriptionState(current), After: subscriptionState(done.Subscription),
 		})
 	})
 	if err != nil {
-		return err
+		return c.restoreAgain(ctx, current, choice, err)
 	}
 	uid := current.UID.String()
-	c.leaveNotice(ctx, fmt.Sprintf("Version %d is in force once more.", number))
+	c.leaveNotice(ctx, fmt.Sprintf("Version %d is in force once more.", choice.Version))
 	if !done.Secret.IsZero() {
 		c.keepSecretOnce(ctx, uid, done.Secret)
 		return leadTo(ctx, views.SubscriptionTab(uid, views.TabSecret))
 	}
 	return leadTo(ctx, views.SubscriptionTab(uid, views.TabVersions))
+}
+
+// restoreAgain shows the form of a refused restore with its faults, where they are
+// about its fields.
+func (c *Console) restoreAgain(
+	ctx echo.Context, current webhook.Subscription, choice webhook.Choice, refusal error,
+) error {
+	old, err := c.version(ctx, current, choice.Version)
+	if err != nil {
+		return err
+	}
+	faults, ok := restoreFaults(refusal, old)
+	if !ok {
+		return refusal
+	}
+	return c.showRestore(ctx, http.StatusBadRequest, current, old, views.ActionForm{
+		Base: choice.Base, Reason: choice.Reason, Faults: faults,
+	})
 }
 
 // compareSecret tells whether a pasted value is a secret of the subscription.
