@@ -16,12 +16,16 @@ import (
 
 // newErrorHandler returns the one place where an error becomes an answer: the
 // envelope for partners, a page or fragment for people. An error without a
-// code is logged here and nowhere else.
+// code, and one of the database, is logged here and nowhere else.
 func newErrorHandler(options Options) echo.HTTPErrorHandler {
 	return func(err error, c echo.Context) {
-		err = known(err)
-		if lending.ErrorCode(err) == lending.CodeInternal {
-			logFault(c, err)
+		err = known(c.Request().Context(), err)
+		switch lending.ErrorCode(err) {
+		case lending.CodeInternal:
+			logFault(c, "internal error", err)
+		case lending.CodeUnavailable:
+			logFault(c, "the database cannot be used", err)
+			suggestRetry(c)
 		}
 		if c.Response().Committed {
 			return
@@ -47,11 +51,14 @@ func isConsole(path string) bool {
 }
 
 // known translates what the router and the middleware report.
-func known(err error) error {
+func known(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*lending.Error](err); ok {
 		return err
 	}
-	if errors.Is(err, context.Canceled) {
+	if isUnavailable(ctx, err) {
+		return errUnavailable(err)
+	}
+	if isGone(ctx, err) {
 		return lending.NewError(lending.CodeValidation,
 			"the request was cancelled before it was answered").WithCause(err)
 	}
@@ -75,9 +82,9 @@ func known(err error) error {
 // that the specification gives to a pending draw.
 const faultKey = "drawbridge.fault"
 
-func logFault(c echo.Context, err error) {
+func logFault(c echo.Context, message string, err error) {
 	c.Set(faultKey, true)
-	slog.ErrorContext(c.Request().Context(), "internal error",
+	slog.ErrorContext(c.Request().Context(), message,
 		"request_id", c.Response().Header().Get(echo.HeaderXRequestID),
 		"method", c.Request().Method,
 		"route", c.Path(),

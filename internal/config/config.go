@@ -40,6 +40,8 @@ type Config struct {
 	DatabaseURL string
 	// PreparedStatements lets connections keep prepared statements.
 	PreparedStatements bool
+	// DatabaseTimeout is how long a request may take because of the database.
+	DatabaseTimeout time.Duration
 	Env                Env
 	// Listen is host:port; port 0 picks a free one.
 	Listen string

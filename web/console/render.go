@@ -165,6 +165,8 @@ func faultTitle(status int, err error) string {
 		}
 	case http.StatusRequestEntityTooLarge:
 		return "The form is too large"
+	case http.StatusServiceUnavailable:
+		return "The database does not answer"
 	case http.StatusMethodNotAllowed, http.StatusBadRequest:
 		return "The request is not right"
 	}
@@ -179,6 +181,9 @@ const missingKey = "A secret that belongs here is sealed with the key %s, which 
 
 // faultText is what a person may read of an error.
 func faultText(err error) string {
+	if lending.ErrorCode(err) == lending.CodeUnavailable {
+		return "Try again in a moment. If you changed something, look first whether it was done."
+	}
 	if refusal, ok := errors.AsType[*lending.Error](err); ok {
 		return sentence(refusal.Message)
 	}
