@@ -42,7 +42,7 @@ type Config struct {
 	PreparedStatements bool
 	// DatabaseTimeout is how long a request may take because of the database.
 	DatabaseTimeout time.Duration
-	Env                Env
+	Env             Env
 	// Listen is host:port; port 0 picks a free one.
 	Listen string
 	// PublicURL is the origin that users see, without a path; empty means

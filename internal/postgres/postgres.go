@@ -29,7 +29,7 @@ type DB struct {
 	*sqlx.DB
 	// Now is the clock, which follows the database's: see SyncClock. Tests replace
 	// it before the first use.
-	Now    func() time.Time
+	Now     func() time.Time
 	url     string
 	engine  *sqlx.DB
 	clock   clock
