@@ -28,9 +28,10 @@ const (
 )
 
 // render writes a whole page or a fragment. Nothing is sent before the
-// component is rendered to its end, so that a fault can still be answered.
+// component is rendered to its end, so that a fault can still be answered, and that
+// of a request whose context has ended, too.
 func render(ctx echo.Context, status int, component templ.Component) error {
-	html, err := renderHTML(ctx.Request().Context(), component)
+	html, err := renderHTML(context.WithoutCancel(ctx.Request().Context()), component)
 	if err != nil {
 		return err
 	}
