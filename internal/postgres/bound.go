@@ -125,7 +125,8 @@ func (c *boundConn) BeginTx(
 	defer c.watch(ctx)()
 	tx, err := c.pqConn.BeginTx(ctx, options)
 	if err != nil {
-		return nil, connectionFault(err)
+		// It asks for nothing that a server could mind, except one that lets nobody write.
+		return nil, &ConnectionError{err}
 	}
 	return &boundTx{tx, c, ctx}, nil
 }
