@@ -20,12 +20,12 @@ import (
 func newErrorHandler(options Options) echo.HTTPErrorHandler {
 	return func(err error, c echo.Context) {
 		err = known(c.Request().Context(), err)
-		switch lending.ErrorCode(err) {
-		case lending.CodeInternal:
-			logFault(c, "internal error", err)
-		case lending.CodeUnavailable:
-			logFault(c, "the database cannot be used", err)
+		code := lending.ErrorCode(err)
+		if code == lending.CodeUnavailable {
 			suggestRetry(c)
+		}
+		if code == lending.CodeInternal || code == lending.CodeUnavailable {
+			logFault(c, code, err)
 		}
 		if c.Response().Committed {
 			return
@@ -82,11 +82,16 @@ func known(ctx context.Context, err error) error {
 // that the specification gives to a pending draw.
 const faultKey = "drawbridge.fault"
 
-func logFault(c echo.Context, message string, err error) {
+func logFault(c echo.Context, code lending.Code, err error) {
 	c.Set(faultKey, true)
-	slog.ErrorContext(c.Request().Context(), message,
+	log := slog.With(
 		"request_id", c.Response().Header().Get(echo.HeaderXRequestID),
 		"method", c.Request().Method,
 		"route", c.Path(),
 		"error", err)
+	if code == lending.CodeUnavailable {
+		log.ErrorContext(c.Request().Context(), "the database cannot be used")
+		return
+	}
+	log.ErrorContext(c.Request().Context(), "internal error")
 }

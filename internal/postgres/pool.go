@@ -40,12 +40,6 @@ func (db *DB) QueryRowContext(ctx context.Context, text string, args ...any) *sq
 	return db.DB.QueryRowContext(ctx, text, args...)
 }
 
-// QueryxContext runs a query for rows that are read one by one.
-func (db *DB) QueryxContext(ctx context.Context, text string, args ...any) (*sqlx.Rows, error) {
-	defer Waiting(ctx)()
-	return db.DB.QueryxContext(ctx, text, args...)
-}
-
 // SelectContext reads the rows of a query into dest.
 func (db *DB) SelectContext(ctx context.Context, dest any, text string, args ...any) error {
 	defer Waiting(ctx)()
