@@ -205,6 +205,7 @@ func ready(missing func(r *http.Request) []string) echo.HandlerFunc {
 		if len(gaps) == 0 {
 			return c.JSON(http.StatusOK, map[string]any{"status": "ready"})
 		}
+		suggestRetry(c)
 		return c.JSON(http.StatusServiceUnavailable, map[string]any{
 			"status": "not ready", "missing": gaps, "message": strings.Join(gaps, "; "),
 		})

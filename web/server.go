@@ -47,6 +47,9 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// Secure tells that browsers reach the service by https alone.
 	Secure bool
+	// DatabaseTimeout is how long a request may take because of the database;
+	// postgres.DefaultTimeout when zero.
+	DatabaseTimeout time.Duration
 	// Observe is told of every answered request, unless nil.
 	Observe func(Answered)
 	// Now is the clock of the answers' timestamps.
@@ -109,7 +112,8 @@ func New(options Options) *echo.Echo {
 	e.HideBanner, e.HidePort = true, true
 	e.IPExtractor = extractAddress(options.TrustedProxies)
 	e.HTTPErrorHandler = newErrorHandler(options)
-	e.Pre(strictHeaders(options.Secure), requestID, recordCalls(options), logRequests(options))
+	e.Pre(strictHeaders(options.Secure), requestID, recordCalls(options),
+		patient(options.DatabaseTimeout), logRequests(options))
 	e.Use(traceRequests, recoverPanics, deadline(readBodyTimeout), refuseMethods)
 	register(e, options)
 	return e

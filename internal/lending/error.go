@@ -44,6 +44,7 @@ func Codes() []Code {
 		CodeEarlyCompletionForbidden, CodeAmountExceedsBalance, CodeDrawPending,
 		CodeProductNotFound, CodeApplicationNotFound, CodeInvalidState,
 		CodeIdempotencyConflict, CodeIdempotencyMismatch, CodeRateLimited, CodeInternal,
+		CodeUnavailable,
 	}
 }
 
