@@ -16,12 +16,16 @@ import (
 
 // newErrorHandler returns the one place where an error becomes an answer: the
 // envelope for partners, a page or fragment for people. An error without a
-// code is logged here and nowhere else.
+// code, and one of the database, is logged here and nowhere else.
 func newErrorHandler(options Options) echo.HTTPErrorHandler {
 	return func(err error, c echo.Context) {
-		err = known(err)
-		if lending.ErrorCode(err) == lending.CodeInternal {
-			logFault(c, err)
+		err = known(c.Request().Context(), err)
+		code := lending.ErrorCode(err)
+		if code == lending.CodeUnavailable {
+			suggestRetry(c)
+		}
+		if code == lending.CodeInternal || code == lending.CodeUnavailable {
+			logFault(c, code, err)
 		}
 		if c.Response().Committed {
 			return
@@ -47,11 +51,14 @@ func isConsole(path string) bool {
 }
 
 // known translates what the router and the middleware report.
-func known(err error) error {
+func known(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*lending.Error](err); ok {
 		return err
 	}
-	if errors.Is(err, context.Canceled) {
+	if isUnavailable(ctx, err) {
+		return errUnavailable(err)
+	}
+	if isGone(ctx, err) {
 		return lending.NewError(lending.CodeValidation,
 			"the request was cancelled before it was answered").WithCause(err)
 	}
@@ -75,11 +82,16 @@ func known(err error) error {
 // that the specification gives to a pending draw.
 const faultKey = "drawbridge.fault"
 
-func logFault(c echo.Context, err error) {
+func logFault(c echo.Context, code lending.Code, err error) {
 	c.Set(faultKey, true)
-	slog.ErrorContext(c.Request().Context(), "internal error",
+	log := slog.With(
 		"request_id", c.Response().Header().Get(echo.HeaderXRequestID),
 		"method", c.Request().Method,
 		"route", c.Path(),
 		"error", err)
+	if code == lending.CodeUnavailable {
+		log.ErrorContext(c.Request().Context(), "the database cannot be used")
+		return
+	}
+	log.ErrorContext(c.Request().Context(), "internal error")
 }

@@ -376,6 +376,26 @@ func TestExamplesOfTheContractWork(t *testing.T) {
 	}
 }
 
+// TestReadOnlyDatabase asks while nothing can be written, as after a failover to a
+// standby.
+func TestReadOnlyDatabase(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	if _, err := s.DB.ExecContext(t.Context(), `
+		DO $$ BEGIN
+		    EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on',
+		                   current_database());
+		END $$`); err != nil {
+		t.Fatal(err)
+	}
+	s.DB.SetMaxIdleConns(0) // the setting is that of new connections
+	answer := s.Get("/v2/loan/" + uuid.NewString())
+	if answer.Status != http.StatusServiceUnavailable || answer.Code() != "UNAVAILABLE" ||
+		answer.Header.Get("Retry-After") == "" {
+		t.Errorf("answered %v %s", answer.Header, answer.Raw)
+	}
+}
+
 func TestPanicsAnswerTheEnvelope(t *testing.T) {
 	t.Parallel()
 	s := webtest.New(t).Furnish()

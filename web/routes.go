@@ -215,6 +215,7 @@ func ready(options Options) echo.HandlerFunc {
 		if len(gaps) == 0 {
 			return c.JSON(http.StatusOK, map[string]any{"status": "ready"})
 		}
+		suggestRetry(c)
 		return c.JSON(http.StatusServiceUnavailable, map[string]any{
 			"status": "not ready", "missing": gaps, "message": strings.Join(gaps, "; "),
 		})

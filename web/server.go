@@ -50,6 +50,9 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	// Secure tells that browsers reach the service by https alone.
 	Secure bool
+	// DatabaseTimeout is how long a request may take because of the database;
+	// postgres.DefaultTimeout when zero.
+	DatabaseTimeout time.Duration
 	// Observe is told of every answered request, unless nil.
 	Observe func(Answered)
 	// Now is the clock of the answers' timestamps.
@@ -126,7 +129,7 @@ func New(options Options) *echo.Echo {
 	e.IPExtractor = extractAddress(options.TrustedProxies)
 	e.HTTPErrorHandler = newErrorHandler(options)
 	e.Pre(boundReaders, strictHeaders(options.Secure), closing(options.Stopping), requestID,
-		recordCalls(options), logRequests(options))
+		recordCalls(options), patient(options.DatabaseTimeout), logRequests(options))
 	e.Use(traceRequests, recoverPanics, deadline(readBodyTimeout), refuseMethods)
 	register(e, options)
 	return e

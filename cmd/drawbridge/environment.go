@@ -114,7 +114,7 @@ func (env *environment) open(settings config.Config) (*database, error) {
 			url, stop = server.URL(), server.Stop
 		}
 	}
-	var options []postgres.Option
+	options := []postgres.Option{postgres.WithTimeout(settings.DatabaseTimeout)}
 	if !settings.PreparedStatements {
 		options = append(options, postgres.WithoutStatements())
 	}

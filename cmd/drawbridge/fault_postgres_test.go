@@ -6,9 +6,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -176,17 +173,7 @@ func (p *ownPostgres) start() {
 // one, after which the next start replays the write-ahead log.
 func (p *ownPostgres) stop(signal syscall.Signal) {
 	p.t.Helper()
-	file := filepath.Join(p.server.Folder(), "data", "postmaster.pid")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	first, _, _ := strings.Cut(string(text), "\n")
-	pid, err := strconv.Atoi(first)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := syscall.Kill(pid, signal); err != nil {
+	if err := syscall.Kill(p.process(), signal); err != nil {
 		p.t.Fatal(err)
 	}
 	if err := p.server.Stop(); err != nil {

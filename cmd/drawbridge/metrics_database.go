@@ -138,7 +138,7 @@ func (c *databaseCollector) Collect(out chan<- prometheus.Metric) {
 }
 
 func (c *databaseCollector) ask() []prometheus.Metric {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), min(scrapeTimeout, c.db.Timeout()/2))
 	defer cancel()
 	var metrics []prometheus.Metric
 	for _, count := range databaseCounts {

@@ -79,7 +79,7 @@ func (e *APIError) Error() string {
 // is a 500 too, but it ends with an event, not with a moment's patience.
 func (e *APIError) temporary() bool {
 	switch e.Code {
-	case "RATE_LIMITED", "IDEMPOTENCY_CONFLICT", "INTERNAL":
+	case "RATE_LIMITED", "IDEMPOTENCY_CONFLICT", "INTERNAL", "UNAVAILABLE":
 		return true
 	case "DRAW_PENDING":
 		return false

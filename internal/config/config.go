@@ -40,7 +40,9 @@ type Config struct {
 	DatabaseURL string
 	// PreparedStatements lets connections keep prepared statements.
 	PreparedStatements bool
-	Env                Env
+	// DatabaseTimeout is how long a request may take because of the database.
+	DatabaseTimeout time.Duration
+	Env             Env
 	// Listen is host:port; port 0 picks a free one.
 	Listen string
 	// PublicURL is the origin that users see, without a path; empty means

@@ -43,6 +43,15 @@ var table = []Variable{
 		read:    readPreparedStatements,
 	},
 	{
+		Name: "DRAWBRIDGE_DATABASE_TIMEOUT", Default: "10s",
+		Meaning: "how long a call, a page or a scrape may take because of the database, from 1s to " +
+			"1m; then it is answered with 503",
+		read: func(c *Config, value string) (err error) {
+			c.DatabaseTimeout, err = readDuration(value, time.Second, time.Minute)
+			return err
+		},
+	},
+	{
 		Name: "DRAWBRIDGE_ENV", Default: string(Development),
 		Meaning: "development or production; production refuses development defaults " +
 			"and has no sandbox routes",

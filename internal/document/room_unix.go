@@ -4,6 +4,7 @@ package document
 
 import (
 	"fmt"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,7 +14,7 @@ import (
 const keptFree = 256 << 20
 
 // checkRoom refuses content for which there is no room. Its error wraps
-// unix.ENOSPC.
+// syscall.ENOSPC.
 func (f *folder) checkRoom(size int64) error {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(f.root.Name(), &stat); err != nil {
@@ -21,7 +22,7 @@ func (f *folder) checkRoom(size int64) error {
 	}
 	free := stat.Bavail * uint64(stat.Bsize) //nolint:gosec // a block's size is positive
 	if free < uint64(size)+keptFree {        //nolint:gosec // so is a file's
-		return fmt.Errorf("%d MiB are free: %w", free>>20, unix.ENOSPC)
+		return fmt.Errorf("%d MiB are free: %w", free>>20, syscall.ENOSPC)
 	}
 	return nil
 }

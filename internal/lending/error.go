@@ -32,6 +32,7 @@ const (
 	CodeIdempotencyMismatch      Code = "IDEMPOTENCY_MISMATCH"
 	CodeRateLimited              Code = "RATE_LIMITED"
 	CodeInternal                 Code = "INTERNAL"
+	CodeUnavailable              Code = "UNAVAILABLE"
 )
 
 // Codes lists every code once, in the order of the documentation.
@@ -43,6 +44,7 @@ func Codes() []Code {
 		CodeEarlyCompletionForbidden, CodeAmountExceedsBalance, CodeDrawPending,
 		CodeProductNotFound, CodeApplicationNotFound, CodeInvalidState,
 		CodeIdempotencyConflict, CodeIdempotencyMismatch, CodeRateLimited, CodeInternal,
+		CodeUnavailable,
 	}
 }
 

@@ -71,6 +71,28 @@ func (s *Service) SessionStore() SessionStore {
 	return SessionStore{postgresstore.NewWithCleanupInterval(s.DB.DB.DB, 0), s.DB}
 }
 
+// FindCtx returns what a token stands for, and false if it has ended.
+func (s SessionStore) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	var data []byte
+	err := s.db.GetContext(ctx, &data, `
+		SELECT data FROM sessions WHERE token = $1 AND current_timestamp < expiry`, token)
+	if postgres.IsNoRows(err) {
+		return nil, false, nil
+	}
+	if err != nil {
+		return nil, false, fmt.Errorf("loading a session: %w", err)
+	}
+	return data, true, nil
+}
+
+// DeleteCtx forgets what a token stands for.
+func (s SessionStore) DeleteCtx(ctx context.Context, token string) error {
+	if _, err := s.db.ExecContext(ctx, `DELETE FROM sessions WHERE token = $1`, token); err != nil {
+		return fmt.Errorf("forgetting a session: %w", err)
+	}
+	return nil
+}
+
 // CommitCtx keeps data until a time by this machine's clock, which is counted
 // from now on by the database's: it is what the data is read by.
 func (s SessionStore) CommitCtx(

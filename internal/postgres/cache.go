@@ -40,13 +40,13 @@ func (c *cachingConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	inner, ok := opened.(pqConn)
+	inner, ok := opened.(*boundConn)
 	if !ok {
 		return nil, errors.Join(
-			errors.New("the driver's connection lacks what the statement cache needs"), opened.Close())
+			errors.New("the connection lacks what the statement cache needs"), opened.Close())
 	}
 	return &cachedConn{
-		pqConn: inner, connector: c, generation: c.generation.Load(),
+		boundConn: inner, connector: c, generation: c.generation.Load(),
 		kept: make(map[string]*keptStatement),
 	}, nil
 }
@@ -82,7 +82,7 @@ type keptStatement struct {
 // cachedConn is a connection with the statements that it keeps. Like every
 // connection it is used by one goroutine at a time.
 type cachedConn struct {
-	pqConn
+	*boundConn
 
 	connector  *cachingConnector
 	generation int64
@@ -100,7 +100,7 @@ type cachedConn struct {
 func (c *cachedConn) BeginTx(
 	ctx context.Context, options driver.TxOptions,
 ) (driver.Tx, error) {
-	tx, err := c.pqConn.BeginTx(ctx, options)
+	tx, err := c.boundConn.BeginTx(ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -128,14 +128,14 @@ func (t *cachedTx) Rollback() error {
 }
 
 // IsValid reports whether the connection may be used again.
-func (c *cachedConn) IsValid() bool { return !c.suspect && c.pqConn.IsValid() }
+func (c *cachedConn) IsValid() bool { return !c.suspect && c.boundConn.IsValid() }
 
 // QueryContext runs a query.
 func (c *cachedConn) QueryContext(
 	ctx context.Context, text string, args []driver.NamedValue,
 ) (driver.Rows, error) {
 	if len(args) == 0 {
-		return c.pqConn.QueryContext(ctx, text, args)
+		return c.boundConn.QueryContext(ctx, text, args)
 	}
 	var rows driver.Rows
 	err := c.use(ctx, text, func(stmt pqStmt) (err error) {
@@ -153,7 +153,7 @@ func (c *cachedConn) ExecContext(
 	ctx context.Context, text string, args []driver.NamedValue,
 ) (driver.Result, error) {
 	if len(args) == 0 {
-		return c.pqConn.ExecContext(ctx, text, args)
+		return c.boundConn.ExecContext(ctx, text, args)
 	}
 	var result driver.Result
 	err := c.use(ctx, text, func(stmt pqStmt) (err error) {
@@ -188,7 +188,7 @@ func (c *cachedConn) use(ctx context.Context, text string, run func(pqStmt) erro
 // is new.
 func (c *cachedConn) prepared(ctx context.Context, text string) (pqStmt, error) {
 	if now := c.connector.generation.Load(); now != c.generation {
-		if err := c.shrink(0); err != nil {
+		if err := c.shrink(ctx, 0); err != nil {
 			return nil, err
 		}
 		c.generation = now
@@ -198,7 +198,7 @@ func (c *cachedConn) prepared(ctx context.Context, text string) (pqStmt, error) 
 		found.used = c.uses
 		return found.stmt, nil
 	}
-	if err := c.shrink(c.connector.limit - 1); err != nil {
+	if err := c.shrink(ctx, c.connector.limit-1); err != nil {
 		return nil, err
 	}
 	made, err := c.PrepareContext(ctx, text)
@@ -215,7 +215,11 @@ func (c *cachedConn) prepared(ctx context.Context, text string) (pqStmt, error) 
 }
 
 // shrink forgets the statements used longest ago until at most size are left.
-func (c *cachedConn) shrink(size int) error {
+func (c *cachedConn) shrink(ctx context.Context, size int) error {
+	if len(c.kept) <= size {
+		return nil
+	}
+	defer c.watch(ctx)()
 	for len(c.kept) > size {
 		var oldest *keptStatement
 		for _, kept := range c.kept {

@@ -3,7 +3,8 @@
 // A use case is one transaction: the edge that serves it (a handler, a
 // command, a job) opens it with DB.InTx and passes the Tx down. Tx.Now is the
 // one time of the use case, so all of its rows agree. Driver errors are told
-// apart in errors.go and nowhere else; cursors for keyset pages are in
+// apart in errors.go and unavailable.go and nowhere else; patience.go says how long
+// a request may wait, bound.go holds connections to it; cursors for keyset pages are in
 // cursor.go. Sub-package pgserver runs a server for development and tests.
 package postgres
 
@@ -19,7 +20,6 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
-	"github.com/lib/pq"
 )
 
 // txTries is how often InTx runs a function that loses a race in the database.
@@ -30,10 +30,11 @@ type DB struct {
 	*sqlx.DB
 	// Now is the clock, which follows the database's: see SyncClock. Tests replace
 	// it before the first use.
-	Now    func() time.Time
-	url    string
-	engine *sqlx.DB
-	clock  clock
+	Now     func() time.Time
+	url     string
+	engine  *sqlx.DB
+	clock   clock
+	timeout time.Duration
 }
 
 // Tx is an open transaction and its time.
@@ -50,17 +51,23 @@ const maxConnections = 32
 // Option changes how Open connects.
 type Option func(*options)
 
-type options struct{ unprepared bool }
+type options struct {
+	unprepared bool
+	timeout    time.Duration
+}
 
 // WithoutStatements keeps connections from preparing statements, for a pooler
 // between here and the server that gives each transaction another connection.
 func WithoutStatements() Option { return func(o *options) { o.unprepared = true } }
 
+// WithTimeout replaces DefaultTimeout.
+func WithTimeout(timeout time.Duration) Option { return func(o *options) { o.timeout = timeout } }
+
 // Open connects to the database at rawURL (a postgres:// URL) and checks that
 // it answers. TLS is used where the server offers it, unless the URL's sslmode
 // says otherwise.
 func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
-	var chosen options
+	chosen := options{timeout: DefaultTimeout}
 	for _, choose := range choices {
 		choose(&chosen)
 	}
@@ -72,12 +79,14 @@ func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{DB: pool, url: dsn}
+	db := &DB{DB: pool, url: dsn, timeout: chosen.timeout}
 	db.Now = db.clock.now
 	if err := db.openEngine(chosen); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	if _, err := db.SyncClock(ctx); err != nil {
+	asking, cancel := context.WithTimeout(ctx, chosen.timeout)
+	defer cancel()
+	if _, err := db.SyncClock(asking); err != nil {
 		_ = db.Close() // the question's error says more
 		return nil, fmt.Errorf("connecting to the database: %w", err)
 	}
@@ -86,13 +95,13 @@ func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
 
 // openPool prepares a pool, which connects when it is used.
 func openPool(dsn string, chosen options, most int) (*sqlx.DB, error) {
-	plain, err := pq.NewConnector(dsn)
+	bound, err := newBoundConnector(dsn, chosen.timeout)
 	if err != nil {
 		return nil, fmt.Errorf("reading the database URL: %w", err)
 	}
-	var connector driver.Connector = plain
+	var connector driver.Connector = bound
 	if !chosen.unprepared {
-		connector = &cachingConnector{Connector: plain, limit: cachedStatements}
+		connector = &cachingConnector{Connector: bound, limit: cachedStatements}
 	}
 	pool := sqlx.NewDb(sql.OpenDB(connector), "postgres")
 	pool.SetMaxOpenConns(most)
@@ -140,6 +149,9 @@ func dataSource(rawURL string, chosen options) (string, error) {
 	parsed.RawQuery = query.Encode()
 	return parsed.String(), nil
 }
+
+// Timeout is how long a request may take because of the database.
+func (db *DB) Timeout() time.Duration { return db.timeout }
 
 // URL is the data source that the pool connects to, for the queue's own driver.
 func (db *DB) URL() string { return db.url }

@@ -55,6 +55,7 @@ var statuses = map[lending.Code]int{
 	lending.CodeIdempotencyMismatch: http.StatusUnprocessableEntity,
 	lending.CodeRateLimited:         http.StatusTooManyRequests,
 	lending.CodeInternal:            http.StatusInternalServerError,
+	lending.CodeUnavailable:         http.StatusServiceUnavailable,
 }
 
 // Status returns the HTTP status of an error code.

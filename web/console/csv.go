@@ -73,6 +73,7 @@ func streamCSV(ctx echo.Context, file csvFile, rows [][]string) error {
 		if err := controller.Flush(); err != nil {
 			return err
 		}
+		postgres.Renew(ctx.Request().Context()) // for the next batch
 		var err error
 		if batch, err = file.Next(); err != nil {
 			return err

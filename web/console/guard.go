@@ -27,7 +27,7 @@ const userKey = "console.user"
 // guard stands before every handler: strict headers, the session, the origin of
 // a change, and the role that the route needs.
 func (c *Console) guard(needed operator.Role, handler echo.HandlerFunc) echo.HandlerFunc {
-	guarded := echo.WrapMiddleware(c.sessions.LoadAndSave)(func(ctx echo.Context) error {
+	guarded := c.withSession(func(ctx echo.Context) error {
 		if err := c.origins.Check(ctx.Request()); err != nil {
 			return lending.NewError(lending.CodeForbidden,
 				"This came from another site. Open the console and try again.").WithCause(err)

@@ -28,9 +28,10 @@ const (
 )
 
 // render writes a whole page or a fragment. Nothing is sent before the
-// component is rendered to its end, so that a fault can still be answered.
+// component is rendered to its end, so that a fault can still be answered, and that
+// of a request whose context has ended, too.
 func render(ctx echo.Context, status int, component templ.Component) error {
-	html, err := renderHTML(ctx.Request().Context(), component)
+	html, err := renderHTML(context.WithoutCancel(ctx.Request().Context()), component)
 	if err != nil {
 		return err
 	}
@@ -165,6 +166,8 @@ func faultTitle(status int, err error) string {
 		}
 	case http.StatusRequestEntityTooLarge:
 		return "The form is too large"
+	case http.StatusServiceUnavailable:
+		return "The database does not answer"
 	case http.StatusMethodNotAllowed, http.StatusBadRequest:
 		return "The request is not right"
 	}
@@ -179,6 +182,9 @@ const missingKey = "A secret that belongs here is sealed with the key %s, which 
 
 // faultText is what a person may read of an error.
 func faultText(err error) string {
+	if lending.ErrorCode(err) == lending.CodeUnavailable {
+		return "Try again in a moment. If you changed something, look first whether it was done."
+	}
 	if refusal, ok := errors.AsType[*lending.Error](err); ok {
 		return sentence(refusal.Message)
 	}

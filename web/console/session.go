@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -47,12 +48,53 @@ func (c *Console) newSessions() *scs.SessionManager {
 	sessions.Cookie.SameSite = http.SameSiteLaxMode
 	sessions.Cookie.Secure = c.secure
 	sessions.Cookie.Path = "/"
-	sessions.ErrorFunc = func(w http.ResponseWriter, r *http.Request, err error) {
-		slog.ErrorContext(r.Context(), "keeping a session", "error", err)
-		http.Error(w, "The console cannot reach its database. Try again in a moment.",
-			http.StatusServiceUnavailable)
-	}
+	sessions.ErrorFunc = refuseSession
 	return sessions
+}
+
+// sessionFault is what keeps a request from its session.
+type sessionFault struct {
+	err error
+	// answering tells that the handler is at work, whose answer is on its way when
+	// the session cannot be kept.
+	answering bool
+}
+
+type sessionFaultKey struct{}
+
+// refuseSession leaves a fault of the library to the guard, to be answered like every
+// other, unless an answer is on its way, before which nothing else can be said.
+func refuseSession(w http.ResponseWriter, r *http.Request, err error) {
+	fault, guarded := r.Context().Value(sessionFaultKey{}).(*sessionFault)
+	if guarded && !fault.answering {
+		fault.err = err
+		return
+	}
+	slog.ErrorContext(r.Context(), "keeping a session", "error", err)
+	w.Header().Set(echo.HeaderRetryAfter, "5")
+	http.Error(w, "The console cannot use its database. Try again in a moment.",
+		http.StatusServiceUnavailable)
+}
+
+// withSession lets a handler answer in the session that the request's cookie names.
+func (c *Console) withSession(handler echo.HandlerFunc) echo.HandlerFunc {
+	answer := echo.WrapMiddleware(c.sessions.LoadAndSave)(func(ctx echo.Context) error {
+		if fault, ok := ctx.Request().Context().Value(sessionFaultKey{}).(*sessionFault); ok {
+			fault.answering = true
+			defer func() { fault.answering = false }()
+		}
+		return handler(ctx)
+	})
+	return func(ctx echo.Context) error {
+		var fault sessionFault
+		request := ctx.Request()
+		ctx.SetRequest(request.WithContext(
+			context.WithValue(request.Context(), sessionFaultKey{}, &fault)))
+		if err := answer(ctx); err != nil || ctx.Response().Committed {
+			return err
+		}
+		return fault.err
+	}
 }
 
 // cookieName adds the prefix by which browsers hold a cookie to this host and

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/postgres"
 )
 
 const (
@@ -63,6 +65,7 @@ func (c *Console) stream(ctx echo.Context, render region) error {
 		case <-c.closing:
 			return nil
 		case <-ticker.C:
+			postgres.Renew(request)
 			goesOn = stream.holds() && stream.update(request)
 		}
 	}

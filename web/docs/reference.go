@@ -10,6 +10,7 @@ import (
 // commonErrors may come from every operation and are not repeated at each.
 var commonErrors = []string{
 	"UNAUTHORIZED", "FORBIDDEN", "METHOD_NOT_ALLOWED", "RATE_LIMITED", "INTERNAL",
+	"UNAVAILABLE",
 }
 
 // writingErrors may come from every operation that takes a body.

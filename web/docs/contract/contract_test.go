@@ -100,7 +100,8 @@ func TestOperationsDocumentTheStatusOfTheirErrors(t *testing.T) {
 	for path, item := range document.Paths.Map() {
 		for method, operation := range item.Operations() {
 			codes := operation.Extensions["x-errors"].([]any)
-			for _, code := range append(codes, "UNAUTHORIZED", "FORBIDDEN", "RATE_LIMITED", "INTERNAL") {
+			for _, code := range append(codes, "UNAUTHORIZED", "FORBIDDEN", "RATE_LIMITED", "INTERNAL",
+				"UNAVAILABLE") {
 				status := statuses[code.(string)]
 				if operation.Responses.Value(status) == nil {
 					t.Errorf("%s %s: %s is %q, which is not documented", method, path, code, status)

@@ -1,0 +1,270 @@
+package postgres
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/lib/pq"
+)
+
+// boundConnector makes connections of lib/pq on which nothing outlasts its context
+// by more than a little. The driver alone asks the server to end a statement and
+// then waits for it, for ever if the server hangs or the network is silent.
+type boundConnector struct {
+	// modes are the ways to connect, tried in order: see newBoundConnector.
+	modes []*pq.Connector
+	// timeout bounds the making of a connection, grace how long after the end of
+	// its context a statement may keep its connection.
+	timeout, grace time.Duration
+}
+
+// newBoundConnector returns a connector for the data source.
+//
+// sslmode=prefer is two ways to connect, with TLS and then without, each of them
+// plain to the driver. Where it is to choose by itself, it leaves an open socket
+// behind for each connection to a server without TLS, for which the server
+// waits when it is to stop, and it cancels nothing there.
+func newBoundConnector(dsn string, timeout time.Duration) (*boundConnector, error) {
+	settings, err := pq.NewConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	made := &boundConnector{timeout: timeout, grace: timeout / graceShare}
+	modes := []pq.SSLMode{settings.SSLMode}
+	if settings.SSLMode == pq.SSLModePrefer {
+		modes = []pq.SSLMode{pq.SSLModeRequire, pq.SSLModeDisable}
+	}
+	for _, mode := range modes {
+		variant := settings.Clone()
+		variant.SSLMode = mode
+		connector, err := pq.NewConnectorConfig(variant)
+		if err != nil {
+			return nil, err
+		}
+		connector.Dialer(&dialer{grace: made.grace})
+		made.modes = append(made.modes, connector)
+	}
+	return made, nil
+}
+
+// Driver returns that of lib/pq.
+func (c *boundConnector) Driver() driver.Driver { return c.modes[0].Driver() }
+
+// Connect opens a connection.
+func (c *boundConnector) Connect(ctx context.Context) (driver.Conn, error) {
+	defer Waiting(ctx)()
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	making := &opening{ctx: ctx}
+	named := context.WithValue(ctx, openingKey{}, making)
+	made, err := c.modes[0].Connect(named)
+	for _, next := range c.modes[1:] {
+		if _, refused := errors.AsType[*pq.Error](err); err == nil || refused ||
+			making.socket == nil || ctx.Err() != nil {
+			break
+		}
+		made, err = next.Connect(named)
+	}
+	making.settle()
+	if err != nil {
+		return nil, &ConnectionError{err}
+	}
+	inner, ok := made.(pqConn)
+	if !ok {
+		return nil, errors.Join(
+			errors.New("the driver's connection lacks what this package needs"), made.Close())
+	}
+	return &boundConn{pqConn: inner, socket: making.socket, grace: c.grace}, nil
+}
+
+// boundConn is a connection whose statements end with their contexts.
+type boundConn struct {
+	pqConn
+
+	socket net.Conn
+	grace  time.Duration
+}
+
+// watch takes the connection from whatever runs on it until the function that it
+// returns is called, a little after ctx has ended, and counts the time.
+func (c *boundConn) watch(ctx context.Context) func() {
+	counted := Waiting(ctx)
+	var mu sync.Mutex
+	var over, late bool
+	stop := context.AfterFunc(ctx, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			late = true
+			_ = c.socket.SetDeadline(time.Now().Add(c.grace)) // closed already if this fails
+		}
+	})
+	return func() {
+		defer counted()
+		if stop() {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		if late {
+			_ = c.socket.SetDeadline(time.Time{}) // likewise
+		}
+	}
+}
+
+// BeginTx begins a transaction.
+func (c *boundConn) BeginTx(
+	ctx context.Context, options driver.TxOptions,
+) (driver.Tx, error) {
+	defer c.watch(ctx)()
+	tx, err := c.pqConn.BeginTx(ctx, options)
+	if err != nil {
+		// It asks for nothing that a server could mind, except one that lets nobody write.
+		return nil, &ConnectionError{err}
+	}
+	return &boundTx{tx, c, ctx}, nil
+}
+
+// ExecContext runs a statement whose rows nobody wants.
+func (c *boundConn) ExecContext(
+	ctx context.Context, text string, args []driver.NamedValue,
+) (driver.Result, error) {
+	defer c.watch(ctx)()
+	result, err := c.pqConn.ExecContext(ctx, text, args)
+	return result, connectionFault(err)
+}
+
+// QueryContext runs a query.
+func (c *boundConn) QueryContext(
+	ctx context.Context, text string, args []driver.NamedValue,
+) (driver.Rows, error) {
+	return c.query(ctx, func() (driver.Rows, error) {
+		return c.pqConn.QueryContext(ctx, text, args)
+	})
+}
+
+// query watches over a query until its rows are closed.
+func (c *boundConn) query(
+	ctx context.Context, run func() (driver.Rows, error),
+) (driver.Rows, error) {
+	over := c.watch(ctx)
+	rows, err := run()
+	if err != nil {
+		over()
+		return nil, connectionFault(err)
+	}
+	return &boundRows{rows, over}, nil
+}
+
+// PrepareContext prepares a statement.
+func (c *boundConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+	defer c.watch(ctx)()
+	made, err := c.pqConn.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, connectionFault(err)
+	}
+	stmt, ok := made.(pqStmt)
+	if !ok {
+		return nil, errors.Join(
+			errors.New("the driver's statement lacks what this package needs"), made.Close())
+	}
+	return &boundStmt{stmt, c}, nil
+}
+
+// Ping asks the server for a sign of life.
+func (c *boundConn) Ping(ctx context.Context) error {
+	defer c.watch(ctx)()
+	return connectionFault(c.pqConn.Ping(ctx))
+}
+
+// Close ends the connection, of which it tells a server that listens.
+func (c *boundConn) Close() error {
+	_ = c.socket.SetDeadline(time.Now().Add(c.grace)) // closed already if this fails
+	return c.pqConn.Close()
+}
+
+// boundTx is a transaction of a boundConn.
+type boundTx struct {
+	driver.Tx
+
+	conn *boundConn
+	ctx  context.Context //nolint:containedctx // the transaction's, which lives as long
+}
+
+// Commit commits the transaction.
+func (t *boundTx) Commit() error {
+	defer t.conn.watch(t.ctx)()
+	return connectionFault(t.Tx.Commit())
+}
+
+// Rollback takes the transaction back.
+func (t *boundTx) Rollback() error {
+	defer t.conn.watch(t.ctx)()
+	return connectionFault(t.Tx.Rollback())
+}
+
+// boundStmt is a prepared statement of a boundConn.
+type boundStmt struct {
+	pqStmt
+
+	conn *boundConn
+}
+
+// ExecContext runs the statement.
+func (s *boundStmt) ExecContext(
+	ctx context.Context, args []driver.NamedValue,
+) (driver.Result, error) {
+	defer s.conn.watch(ctx)()
+	result, err := s.pqStmt.ExecContext(ctx, args)
+	return result, connectionFault(err)
+}
+
+// QueryContext runs the statement for its rows.
+func (s *boundStmt) QueryContext(
+	ctx context.Context, args []driver.NamedValue,
+) (driver.Rows, error) {
+	return s.conn.query(ctx, func() (driver.Rows, error) { return s.pqStmt.QueryContext(ctx, args) })
+}
+
+// boundRows are the rows of a query on a boundConn.
+type boundRows struct {
+	driver.Rows
+
+	over func()
+}
+
+// Next reads a row.
+func (r *boundRows) Next(row []driver.Value) error {
+	err := r.Rows.Next(row)
+	if err == io.EOF { //nolint:errorlint // the end of the rows, by the driver's contract
+		return err
+	}
+	return connectionFault(err)
+}
+
+// HasNextResultSet tells whether a query of several statements has more results.
+func (r *boundRows) HasNextResultSet() bool {
+	more, ok := r.Rows.(driver.RowsNextResultSet)
+	return ok && more.HasNextResultSet()
+}
+
+// NextResultSet goes on to the next one.
+func (r *boundRows) NextResultSet() error {
+	more, ok := r.Rows.(driver.RowsNextResultSet)
+	if !ok {
+		return io.EOF
+	}
+	return more.NextResultSet()
+}
+
+// Close ends the query.
+func (r *boundRows) Close() error {
+	defer r.over()
+	return connectionFault(r.Rows.Close())
+}

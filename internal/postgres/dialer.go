@@ -1,0 +1,93 @@
+package postgres
+
+import (
+	"context"
+	"net"
+	"time"
+)
+
+// dialer opens the sockets of lib/pq, which waits for an answer on them for ever
+// unless they have deadlines.
+type dialer struct {
+	net.Dialer
+
+	// grace bounds what is opened only to have a statement cancelled: the driver
+	// waits for that before it returns the statement's error.
+	grace time.Duration
+}
+
+// opening is a connection in the making, known to the dialer by its context.
+type opening struct {
+	ctx    context.Context //nolint:containedctx // that of the one connection
+	socket net.Conn
+	// settled ends the watch over ctx.
+	settled func() bool
+}
+
+type openingKey struct{}
+
+// DialContext opens a socket. One to become a connection fails as soon as the
+// context does in which it is opened.
+func (d *dialer) DialContext(
+	ctx context.Context, network, address string,
+) (net.Conn, error) {
+	making, ok := ctx.Value(openingKey{}).(*opening)
+	if !ok {
+		return d.dialHasty(ctx, network, address)
+	}
+	socket, err := d.Dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	// The driver forgets the socket of a try that failed, and the server would keep
+	// waiting for what comes over it.
+	making.discard()
+	making.socket = socket
+	making.settled = context.AfterFunc(making.ctx, func() {
+		_ = socket.SetDeadline(time.Now()) // it is closed already if this fails
+	})
+	return socket, nil
+}
+
+// DialTimeout opens a socket without a context.
+func (d *dialer) DialTimeout(
+	network, address string, timeout time.Duration,
+) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return d.DialContext(ctx, network, address)
+}
+
+func (d *dialer) dialHasty(ctx context.Context, network, address string) (net.Conn, error) {
+	until := time.Now().Add(d.grace)
+	ctx, cancel := context.WithDeadline(ctx, until)
+	defer cancel()
+	socket, err := d.Dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	_ = socket.SetDeadline(until) // as above
+	return hasty{socket}, nil
+}
+
+// hasty is a socket whose deadline stays as it was set.
+type hasty struct{ net.Conn }
+
+// SetDeadline does nothing: the driver would set connect_timeout, which is longer.
+func (hasty) SetDeadline(time.Time) error { return nil }
+
+// settle ends the watch over a connection that is made.
+func (o *opening) settle() {
+	if o.settled != nil {
+		o.settled()
+	}
+}
+
+// discard closes the socket of a try that failed.
+func (o *opening) discard() {
+	if o.socket == nil {
+		return
+	}
+	o.settle()
+	_ = o.socket.Close() // the driver may have done so
+}

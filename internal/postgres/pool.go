@@ -1,0 +1,47 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/jmoiron/sqlx"
+)
+
+// What follows is what DB's own type does, with the time counted for which it waits
+// for a connection. That of the statements is counted by the connections.
+
+// BeginTxx begins a transaction.
+func (db *DB) BeginTxx(ctx context.Context, options *sql.TxOptions) (*sqlx.Tx, error) {
+	defer Waiting(ctx)()
+	return db.DB.BeginTxx(ctx, options)
+}
+
+// ExecContext runs a statement whose rows nobody wants.
+func (db *DB) ExecContext(ctx context.Context, text string, args ...any) (sql.Result, error) {
+	defer Waiting(ctx)()
+	return db.DB.ExecContext(ctx, text, args...)
+}
+
+// GetContext reads the one row of a query into dest.
+func (db *DB) GetContext(ctx context.Context, dest any, text string, args ...any) error {
+	defer Waiting(ctx)()
+	return db.DB.GetContext(ctx, dest, text, args...)
+}
+
+// PingContext asks the server for a sign of life.
+func (db *DB) PingContext(ctx context.Context) error {
+	defer Waiting(ctx)()
+	return db.DB.PingContext(ctx)
+}
+
+// QueryRowContext runs a query for one row.
+func (db *DB) QueryRowContext(ctx context.Context, text string, args ...any) *sql.Row {
+	defer Waiting(ctx)()
+	return db.DB.QueryRowContext(ctx, text, args...)
+}
+
+// SelectContext reads the rows of a query into dest.
+func (db *DB) SelectContext(ctx context.Context, dest any, text string, args ...any) error {
+	defer Waiting(ctx)()
+	return db.DB.SelectContext(ctx, dest, text, args...)
+}

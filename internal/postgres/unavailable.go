@@ -1,0 +1,58 @@
+package postgres
+
+import (
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"net"
+
+	"github.com/lib/pq"
+)
+
+// ConnectionError is what became of a connection to the server, or why there was
+// none, as opposed to what the server says of a statement.
+type ConnectionError struct{ cause error }
+
+// Error returns the text of the cause.
+func (e *ConnectionError) Error() string { return e.cause.Error() }
+
+// Unwrap returns the cause.
+func (e *ConnectionError) Unwrap() error { return e.cause }
+
+// connectionFault marks an error of the driver that is the connection's.
+func connectionFault(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, answered := errors.AsType[*pq.Error](err); answered {
+		return err
+	}
+	_, network := errors.AsType[net.Error](err)
+	if network || errors.Is(err, driver.ErrBadConn) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return &ConnectionError{err}
+	}
+	return err
+}
+
+// IsUnavailable tells whether err is trouble of the database as such and of nothing
+// that was asked of it: it is away, hangs, refuses more connections, has no room, lets
+// nobody write, or gave up waiting for a lock.
+func IsUnavailable(err error) bool {
+	if _, broken := errors.AsType[*ConnectionError](err); broken {
+		return true
+	}
+	fault, answered := errors.AsType[*pq.Error](err)
+	if !answered {
+		return errors.Is(err, ErrOutOfTime) || errors.Is(err, sql.ErrConnDone)
+	}
+	switch fault.Code.Class() {
+	case "08", // the connection
+		"53", // room, memory, connections
+		"57", // an operator steps in, the server stops or starts
+		"58": // the machine
+		return true
+	}
+	return fault.Code == stateLockTimeout || fault.Code == stateReadOnly
+}

@@ -1,0 +1,59 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// retryAfter is when a request that the database kept from its answer may be worth
+// repeating.
+const retryAfter = 5 * time.Second
+
+// patient bounds what a request waits for the database, all statements together. It
+// stands outside of what answers errors, for which the context must live.
+func patient(timeout time.Duration) echo.MiddlewareFunc {
+	timeout = cmp.Or(timeout, postgres.DefaultTimeout)
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			ctx, end := postgres.WithPatience(c.Request().Context(), timeout)
+			defer end()
+			c.SetRequest(c.Request().WithContext(ctx))
+			return next(c)
+		}
+	}
+}
+
+// isUnavailable tells whether it is the database that keeps a request from its
+// answer.
+func isUnavailable(ctx context.Context, err error) bool {
+	if ctx.Err() != nil {
+		return errors.Is(context.Cause(ctx), postgres.ErrOutOfTime)
+	}
+	return postgres.IsUnavailable(err)
+}
+
+// isGone tells whether whoever asked has left, which ends what was asked for.
+func isGone(ctx context.Context, err error) bool {
+	return errors.Is(err, context.Canceled) ||
+		ctx.Err() != nil && (postgres.IsCancelled(err) || postgres.IsUnavailable(err))
+}
+
+// errUnavailable is the answer while the database cannot be used.
+func errUnavailable(cause error) error {
+	return lending.NewError(lending.CodeUnavailable, "the service cannot use its database at the "+
+		"moment; repeat the request in %d s, with its Idempotency-Key if it had one",
+		int(retryAfter.Seconds())).WithCause(cause)
+}
+
+// suggestRetry says when to ask again.
+func suggestRetry(c echo.Context) {
+	c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(int(retryAfter.Seconds())))
+}
