@@ -23,7 +23,7 @@ import (
 var lockOrder = []string{
 	"applications", "loans", "disbursements", "tasks", "events", "deliveries", "attempts", "emails",
 	"idempotency_keys", "river_job", "subscriptions", "subscription_versions", "partners", "merchants",
-	"clients", "users", "audit_log",
+	"clients", "client_uploads", "users", "audit_log",
 }
 
 // firstRelease is the newest migration of the first release, which met no load.

@@ -45,8 +45,13 @@ type Route struct {
 func Table(options Options) []Route {
 	routes := []Route{
 		anyone("/healthz", "health", health),
-		anyone("/readyz", "ready", ready(options.Ready)),
+		anyone("/readyz", "ready", ready(options)),
 		anyone("/metrics", "metrics", echo.WrapHandler(options.Metrics)),
+	}
+	for _, route := range routes {
+		// Probes ask by HEAD too.
+		route.Method, route.Name = http.MethodHead, route.Name+".head"
+		routes = append(routes, route)
 	}
 	if options.Receiver != nil {
 		routes = append(routes, Route{
@@ -199,9 +204,14 @@ func health(c echo.Context) error {
 }
 
 // ready answers 503 and names what is missing until the process can serve.
-func ready(missing func(r *http.Request) []string) echo.HandlerFunc {
+func ready(options Options) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		gaps := missing(c.Request())
+		var gaps []string
+		if options.Stopping != nil && options.Stopping() {
+			gaps = []string{"the process is stopping"}
+		} else {
+			gaps = options.Ready(c.Request())
+		}
 		if len(gaps) == 0 {
 			return c.JSON(http.StatusOK, map[string]any{"status": "ready"})
 		}

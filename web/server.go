@@ -24,8 +24,9 @@ const (
 	readBodyTimeout = 30 * time.Second
 	// uploadTimeout lets 50 MiB arrive over a slow line.
 	uploadTimeout = 5 * time.Minute
-	idleTimeout   = 2 * time.Minute
-	maxHeadBytes  = 64 << 10
+	// idleTimeout is longer than balancers keep a connection that nobody uses.
+	idleTimeout  = 90 * time.Second
+	maxHeadBytes = 64 << 10
 )
 
 // Options are what the server is made of. A nil part is not served.
@@ -37,6 +38,8 @@ type Options struct {
 	BasePath string
 	// Ready tells what is missing before the process can serve, nil for nothing.
 	Ready func(r *http.Request) []string
+	// Stopping tells that the process is about to stop accepting; nil means never.
+	Stopping func() bool
 	// Metrics serves the metrics of the process.
 	Metrics http.Handler
 	// Receiver accepts the demo webhooks of a development server.
@@ -95,6 +98,19 @@ func strictHeaders(secure bool) echo.MiddlewareFunc {
 	}
 }
 
+// closing asks clients to make no further request on a connection of a process that
+// is stopping.
+func closing(stopping func() bool) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if stopping != nil && stopping() {
+				c.Response().Header().Set(echo.HeaderConnection, "close")
+			}
+			return next(c)
+		}
+	}
+}
+
 // Answered is one request that was answered, for whoever counts them.
 type Answered struct {
 	Method string
@@ -112,8 +128,8 @@ func New(options Options) *echo.Echo {
 	e.HideBanner, e.HidePort = true, true
 	e.IPExtractor = extractAddress(options.TrustedProxies)
 	e.HTTPErrorHandler = newErrorHandler(options)
-	e.Pre(strictHeaders(options.Secure), requestID, recordCalls(options),
-		patient(options.DatabaseTimeout), logRequests(options))
+	e.Pre(boundReaders, strictHeaders(options.Secure), closing(options.Stopping), requestID,
+		recordCalls(options), patient(options.DatabaseTimeout), logRequests(options))
 	e.Use(traceRequests, recoverPanics, deadline(readBodyTimeout), refuseMethods)
 	register(e, options)
 	return e
@@ -126,6 +142,10 @@ func NewServer(handler http.Handler) *http.Server {
 		ReadHeaderTimeout: readHeadTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeadBytes,
+		HTTP2: &http.HTTP2Config{
+			MaxConcurrentStreams: maxStreams,
+			WriteByteTimeout:     chunkTimeout,
+		},
 	}
 }
 
@@ -148,6 +168,9 @@ func endless(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		controller := http.NewResponseController(c.Response().Writer)
 		_ = controller.SetReadDeadline(time.Time{}) // as in deadline
+		if bound := findBound(c.Response().Writer); bound != nil {
+			bound.endless = true
+		}
 		return next(c)
 	}
 }

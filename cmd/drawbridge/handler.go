@@ -22,6 +22,7 @@ func newHandler(s *services) (http.Handler, *console.Console, error) {
 	options := web.Options{
 		BasePath: s.settings.BasePath,
 		Ready:    readiness(s),
+		Stopping: s.stopping.Load,
 		Metrics:  s.meters.handler(),
 		Observe:  s.meters.request,
 		Secure:   strings.HasPrefix(s.settings.PublicURL, "https://"),

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -98,7 +99,7 @@ func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres
 	if err := prepareDatabase(env.ctx, services); err != nil {
 		return err
 	}
-	listener, err := new(net.ListenConfig).Listen(env.ctx, "tcp", settings.Listen)
+	listener, err := newDoor(env.ctx, settings.Listen)
 	if err != nil {
 		return fmt.Errorf("listening on DRAWBRIDGE_LISTEN: %w", err)
 	}
@@ -106,7 +107,6 @@ func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	listener = secure(listener, encryption)
 	services.settings.PublicURL = publicURL(settings, listener)
 	services.effective = env.effective()
 	if services.courier, err = newCourier(services); err != nil {
@@ -121,7 +121,7 @@ func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	return errors.Join(runServer(env, services, listener), stop())
+	return errors.Join(runServer(env, services, listener, encryption), stop())
 }
 
 // prepareDatabase sees to what the database must be before the process is ready.
@@ -191,9 +191,12 @@ func reachable(address net.Addr) string {
 	return net.JoinHostPort(host, port)
 }
 
-// runServer serves HTTP and works the queues until the context ends; then it
-// stops accepting, lets what is in flight end, and returns.
-func runServer(env *environment, s *services, listener net.Listener) error {
+// runServer serves HTTP and works the queues until the context ends; then it says
+// that it is not ready, goes on accepting for a while, stops, lets what is in
+// flight end, and returns.
+func runServer(
+	env *environment, s *services, listener *door, encryption *tls.Config,
+) error {
 	handler, pages, err := newHandler(s)
 	if err != nil {
 		return errors.Join(err, listener.Close())
@@ -207,7 +210,7 @@ func runServer(env *environment, s *services, listener net.Listener) error {
 	defer stopRecording() // after the last request was answered
 	defer startBeating(env.ctx, s)()
 	failed := make(chan error, 2)
-	go func() { failed <- server.Serve(listener) }()
+	go func() { failed <- server.Serve(secure(listener, encryption)) }()
 	var workers sync.WaitGroup
 	if s.settings.Has(config.RoleWorker) {
 		workers.Go(func() {
@@ -223,8 +226,16 @@ func runServer(env *environment, s *services, listener net.Listener) error {
 	case err = <-failed:
 	}
 	slog.Info("stopping")
+	s.stopping.Store(true)
+	if err == nil {
+		// Balancers see that the process is not ready, and send to another one.
+		time.Sleep(s.settings.Drain)
+	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(env.ctx), drainTimeout)
 	defer cancel()
+	if err == nil {
+		listener.shut(drain)
+	}
 	shutdownErr := server.Shutdown(drain)
 	if errors.Is(shutdownErr, context.DeadlineExceeded) {
 		shutdownErr = server.Close()

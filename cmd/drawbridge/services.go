@@ -58,6 +58,8 @@ type services struct {
 	fleet     *fleet.Service
 	// partitioned tells that this process has seen the partitions that it needs.
 	partitioned atomic.Bool
+	// stopping tells that the process is about to stop accepting.
+	stopping atomic.Bool
 	// process is this one, once it serves.
 	process fleet.Process
 	keys    *secret.Keyring

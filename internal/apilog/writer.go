@@ -22,9 +22,15 @@ const (
 	batchSize = 512
 	// flushEvery is how long an entry waits for others.
 	flushEvery = 250 * time.Millisecond
-	// storeTimeout bounds one try, storeTries how often a batch is tried.
+	// strangerBuffer is how many entries of unauthenticated requests wait, apart from
+	// the others, so that they displace none of those.
+	strangerBuffer = 512
+	// storeTimeout bounds one try, storeTries how often a batch is tried that the
+	// database refuses. While the database is away a batch waits, longest storePause
+	// between two tries, and the buffer fills.
 	storeTimeout = 5 * time.Second
 	storeTries   = 3
+	storePause   = 5 * time.Second
 	// partitionsAhead is for how many days partitions exist beyond today.
 	partitionsAhead = 3
 )
@@ -33,26 +39,52 @@ const (
 type Writer struct {
 	db      *postgres.DB
 	entries chan Entry
-	dropped atomic.Int64
-	stored  atomic.Int64
+	// strangers are samples of the requests without credentials.
+	strangers chan Entry
+	sample    sample
+	dropped   atomic.Int64
+	stored    atomic.Int64
+	// passed counts the unauthenticated requests that are in no sample.
+	passed atomic.Int64
 	// covered is the day until which this process knows that partitions exist.
 	covered time.Time
 }
 
 // NewWriter returns a writer; nothing is stored until Run.
 func NewWriter(db *postgres.DB) *Writer {
-	return &Writer{db: db, entries: make(chan Entry, bufferSize)}
+	return &Writer{
+		db: db, entries: make(chan Entry, bufferSize), strangers: make(chan Entry, strangerBuffer),
+	}
 }
 
-// Record keeps an entry. It never waits: when the buffer is full the entry is
-// dropped and counted.
+// Record keeps an entry; of the unauthenticated ones a few per address and minute.
+// It never waits: when the buffer is full the entry is dropped and counted.
 func (w *Writer) Record(entry Entry) {
+	if !entry.Authenticated {
+		w.recordStranger(entry)
+		return
+	}
 	select {
 	case w.entries <- entry:
 	default:
 		w.dropped.Add(1)
 	}
 }
+
+// recordStranger keeps an entry of an unauthenticated request, or counts it.
+func (w *Writer) recordStranger(entry Entry) {
+	if w.sample.takes(entry.Address, entry.At) {
+		select {
+		case w.strangers <- entry:
+			return
+		default:
+		}
+	}
+	w.passed.Add(1)
+}
+
+// Passed counts the unauthenticated requests that were not kept, for the metrics.
+func (w *Writer) Passed() int64 { return w.passed.Load() }
 
 // Dropped counts the entries that were lost, for the metrics.
 func (w *Writer) Dropped() int64 { return w.dropped.Load() }
@@ -72,6 +104,9 @@ func (w *Writer) Run(ctx context.Context) {
 		case entry := <-w.entries:
 			batch = append(batch, entry.clean())
 			full = len(batch) == batchSize
+		case entry := <-w.strangers:
+			batch = append(batch, entry.clean())
+			full = len(batch) == batchSize
 		case <-ticker.C:
 			full = len(batch) > 0
 		case <-ctx.Done():
@@ -87,32 +122,41 @@ func (w *Writer) Run(ctx context.Context) {
 
 // drain stores what is left. Nobody records any more.
 func (w *Writer) drain(ctx context.Context, batch []Entry) {
-	for {
-		select {
-		case entry := <-w.entries:
-			batch = append(batch, entry.clean())
-			if len(batch) < batchSize {
-				continue
+	for _, left := range []chan Entry{w.entries, w.strangers} {
+		for len(left) > 0 {
+			if batch = append(batch, (<-left).clean()); len(batch) == batchSize {
+				w.flush(ctx, batch)
+				batch = batch[:0]
 			}
-		default:
-			w.flush(ctx, batch)
-			return
 		}
-		w.flush(ctx, batch)
-		batch = batch[:0]
 	}
+	w.flush(ctx, batch)
 }
 
-// flush stores a batch, or gives it up after some tries and says so.
+// flush stores a batch, or gives it up after some tries and says so. While the
+// database is away it goes on trying until ctx ends.
 func (w *Writer) flush(ctx context.Context, batch []Entry) {
 	if len(batch) == 0 {
 		return
 	}
 	var err error
-	for range storeTries {
+	pause := flushEvery
+	for tries := 1; ; tries++ {
 		if err = w.try(ctx, batch); err == nil {
 			w.stored.Add(int64(len(batch)))
 			return
+		}
+		isAway := postgres.IsUnavailable(err)
+		if tries >= storeTries && (!isAway || ctx.Done() == nil) {
+			break
+		}
+		if isAway {
+			select {
+			case <-ctx.Done():
+				ctx = context.WithoutCancel(ctx)
+			case <-time.After(pause):
+				pause = min(2*pause, storePause)
+			}
 		}
 	}
 	w.dropped.Add(int64(len(batch)))

@@ -52,6 +52,9 @@ type Config struct {
 	// empty for the root.
 	BasePath string
 	Roles    []Role
+	// Drain is how long a process that is to stop goes on accepting while it says
+	// that it is not ready.
+	Drain time.Duration
 	// SecretsKey names the keys for secrets at rest; empty means generated.
 	SecretsKey string
 	// BlobURL is the bucket for uploaded documents; empty means a folder

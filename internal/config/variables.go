@@ -120,6 +120,14 @@ var table = []Variable{
 		},
 	},
 	{
+		Name: "DRAWBRIDGE_DRAIN", Default: "5s", Development: "0s",
+		Meaning: "how long a process goes on accepting after SIGTERM while /readyz says 503, at most 5m",
+		read: func(c *Config, value string) (err error) {
+			c.Drain, err = readDuration(value, 0, 5*time.Minute)
+			return err
+		},
+	},
+	{
 		Name: "DRAWBRIDGE_SECRETS_KEY", Secret: true,
 		Meaning: "keys for secrets at rest: base64key:// and 32 bytes in base64, " +
 			"several separated by commas, the first encrypts; empty: generated once under ./.data",

@@ -2,8 +2,10 @@ package document
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 
 	"drawbridge/internal/lending"
 )
@@ -66,6 +68,10 @@ func byteCount(n int64) string {
 // storageFault is what the partner learns when the disk is full or the bucket
 // does not answer; the cause is for the log.
 func storageFault(cause error) error {
-	return lending.NewError(lending.CodeInternal, "The files could not be stored just now, "+
+	code := lending.CodeInternal
+	if errors.Is(cause, syscall.ENOSPC) {
+		code = lending.CodeUnavailable
+	}
+	return lending.NewError(code, "The files could not be stored just now, "+
 		"and nothing of the request took effect; send it again later").WithCause(cause)
 }

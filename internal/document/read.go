@@ -26,6 +26,23 @@ const (
 	maxEmptyJSON = 1 << 10
 )
 
+// The types of a body that is not empty.
+const (
+	typeForm   = "multipart/form-data"
+	typeJSON   = "application/json"
+	saidNoForm = "the body must be multipart/form-data"
+)
+
+// CheckType tells before a body is read whether ReadForm would refuse its type.
+// Error: UNSUPPORTED_MEDIA_TYPE.
+func CheckType(contentType string, limits Limits) error {
+	mediaType, _, _ := mime.ParseMediaType(contentType)
+	if mediaType == typeForm || mediaType == typeJSON && !limits.DocumentsOnly {
+		return nil
+	}
+	return lending.NewError(lending.CodeUnsupportedMediaType, saidNoForm)
+}
+
 // errStop ends the reading of a form that is refused already and whose rest
 // cannot or must not be read.
 var errStop = errors.New("form refused")
@@ -111,11 +128,11 @@ func (r *formReader) readBody(contentType string) error {
 	}
 	r.source.body = io.MultiReader(bytes.NewReader(first), r.source.body)
 	mediaType, params, err := mime.ParseMediaType(contentType)
-	if mediaType == "application/json" && !r.limits.DocumentsOnly {
+	if mediaType == typeJSON && !r.limits.DocumentsOnly {
 		return r.readJSON()
 	}
-	if mediaType != "multipart/form-data" {
-		return r.stop(lending.CodeUnsupportedMediaType, "the body must be multipart/form-data")
+	if mediaType != typeForm {
+		return r.stop(lending.CodeUnsupportedMediaType, saidNoForm)
 	}
 	boundary := params["boundary"]
 	if err != nil || boundary == "" || len(boundary) > maxBoundary {

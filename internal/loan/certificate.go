@@ -16,7 +16,8 @@ import (
 // does not replace the documents that the final draw itself must carry.
 //
 // Errors: NOT_FOUND, APPLICATION_NOT_APPROVED, INVALID_STATE without a loan,
-// COMPLETION_DOCUMENTS_REQUIRED for an empty one.
+// COMPLETION_DOCUMENTS_REQUIRED for an empty one, PAYLOAD_TOO_LARGE and RATE_LIMITED
+// beyond the bounds on what is stored.
 func (s *Service) StoreCertificate(
 	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, input DrawInput,
 ) (Certificate, error) {
@@ -31,7 +32,7 @@ func (s *Service) StoreCertificate(
 	if err := lending.CheckCertificate(app.Status, loan.values(), input.documents()); err != nil {
 		return Certificate{}, err
 	}
-	certificate, err := attach(ctx, tx, uid, input)
+	certificate, err := s.attach(ctx, tx, caller, uid, input)
 	if err != nil {
 		return Certificate{}, err
 	}
@@ -47,12 +48,16 @@ func (i DrawInput) documents() lending.Documents {
 	return lending.DocumentsAbsent
 }
 
-// attach writes the certificate that came with a request, if one did.
-func attach(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, input DrawInput,
+// attach writes the certificate that came with a request, if one did. Errors: those
+// of checkRoom.
+func (s *Service) attach(
+	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, input DrawInput,
 ) (uuid.NullUUID, error) {
 	if input.documents() == lending.DocumentsAbsent {
 		return uuid.NullUUID{}, nil
+	}
+	if err := s.checkRoom(ctx, tx, caller, uid, input.Files); err != nil {
+		return uuid.NullUUID{}, err
 	}
 	certificate := postgres.NewUID(tx.Now)
 	var metadata any

@@ -22,6 +22,8 @@ import (
 type Service struct {
 	DB     *postgres.DB
 	Events *event.Recorder
+	// LoanRoom and DayRoom bound what is stored; zero means the usual bounds.
+	LoanRoom, DayRoom Room
 }
 
 // Caller is who asks. The nil merchant is the operator of the service, who may

@@ -35,7 +35,7 @@ func (s *Service) RequestDraw(
 	if err != nil {
 		return Disbursement{}, err
 	}
-	certificate, err := attach(ctx, tx, uid, input)
+	certificate, err := s.attach(ctx, tx, caller, uid, input)
 	if err != nil {
 		return Disbursement{}, err
 	}

@@ -34,6 +34,8 @@ type API struct {
 	Now func() time.Time
 	// Sandbox registers the operations that play the lender's part.
 	Sandbox bool
+
+	strangers strangers
 }
 
 // Route is one operation.

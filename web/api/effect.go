@@ -1,11 +1,13 @@
 package api
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -73,6 +75,11 @@ func (a *API) answer(c echo.Context, data any) error {
 func (a *API) jsonEffect(
 	c echo.Context, pathErr error, decode func(body *object) (operation, error),
 ) error {
+	if asksFirst(c) {
+		if err := cmp.Or(pathErr, checkJSON(c, c.Request().ContentLength)); err != nil {
+			return err
+		}
+	}
 	raw, err := io.ReadAll(io.LimitReader(c.Request().Body, maxJSON+1))
 	if err != nil {
 		return lending.NewError(lending.CodeValidation,
@@ -84,7 +91,7 @@ func (a *API) jsonEffect(
 		if pathErr != nil {
 			return 0, nil, pathErr
 		}
-		if err := checkJSON(c, raw); err != nil {
+		if err := checkJSON(c, int64(len(raw))); err != nil {
 			return 0, nil, err
 		}
 		body, err := parseObject(raw)
@@ -102,14 +109,20 @@ func (a *API) jsonEffect(
 	})
 }
 
+// asksFirst tells that the client waits for a word before it sends the body, and
+// sends none when it is refused. Reading would be that word.
+func asksFirst(c echo.Context) bool {
+	return strings.EqualFold(c.Request().Header.Get("Expect"), "100-continue")
+}
+
 // checkJSON checks the type and the size of a body before it is parsed.
-func checkJSON(c echo.Context, raw []byte) error {
+func checkJSON(c echo.Context, size int64) error {
 	media, _, err := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType))
 	if err != nil || media != echo.MIMEApplicationJSON {
 		return lending.NewError(lending.CodeUnsupportedMediaType,
 			"Content-Type must be application/json")
 	}
-	if len(raw) > maxJSON {
+	if size > maxJSON {
 		return lending.NewError(lending.CodePayloadTooLarge,
 			"the body must be at most %d bytes", maxJSON)
 	}

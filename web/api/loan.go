@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
+	"strconv"
 	"net/url"
 
 	"github.com/google/uuid"
@@ -258,14 +259,19 @@ func (a *API) upload(
 	do func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error),
 ) error {
 	ctx := c.Request().Context()
+	contentType := c.Request().Header.Get(echo.HeaderContentType)
 	uid, pathErr := pathUID(c, loanField)
 	if pathErr == nil && c.Request().ContentLength > limits.Files+limits.Other {
 		// Said before anything is read, so that the client hears it.
 		return lending.NewError(lending.CodePayloadTooLarge,
 			"the files must be at most %d MiB together", limits.Files>>20)
 	}
-	form, formErr := document.ReadForm(ctx, c.Request().Body,
-		c.Request().Header.Get(echo.HeaderContentType), limits, a.Bucket)
+	if asksFirst(c) {
+		if err := cmp.Or(pathErr, document.CheckType(contentType, limits)); err != nil {
+			return err
+		}
+	}
+	form, formErr := document.ReadForm(ctx, c.Request().Body, contentType, limits, a.Bucket)
 	if form == nil {
 		return cmp.Or(pathErr, formErr)
 	}
@@ -282,6 +288,9 @@ func (a *API) upload(
 		succeeded = err == nil
 		return status, data, err
 	})
+	if lending.ErrorCode(err) == lending.CodeRateLimited {
+		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(loan.NextDay(a.Now())))
+	}
 	switch {
 	case !succeeded:
 		return errors.Join(err, form.Discard(ctx))

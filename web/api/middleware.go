@@ -24,8 +24,16 @@ func (a *API) Guard(path string) echo.MiddlewareFunc {
 		return func(c echo.Context) error {
 			defer a.Calls.Begin()()
 			header := c.Request().Header
+			id := header.Get(clientIDHeader)
+			if wait := a.strangers.wait(c.RealIP(), id); wait > 0 {
+				c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
+				return lending.NewError(lending.CodeRateLimited,
+					"too many requests with wrong credentials came from this address; correct them and "+
+						"try again in %d s", wait)
+			}
 			caller, err := a.Partners.Authenticate(c.Request().Context(),
-				header.Get(clientIDHeader), header.Get(clientSecretHeader), header.Get(merchantHeader))
+				id, header.Get(clientSecretHeader), header.Get(merchantHeader))
+			a.strangers.learn(c.RealIP(), id, err)
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,93 @@
+package loan
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/document"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// Room bounds how many files may be stored, and of how many bytes together.
+type Room struct {
+	Files int
+	Bytes int64
+}
+
+// What may usually be stored for one loan, and by one client within a day in UTC.
+var (
+	usualLoanRoom = Room{Files: 500, Bytes: 2 << 30}
+	usualDayRoom  = Room{Files: 5000, Bytes: 20 << 30}
+)
+
+// uploadsKept is for how many days it is known what a client stored.
+const uploadsKept = 7
+
+// checkRoom refuses files beyond the bounds, and counts them for the client's day.
+//
+// Errors: PAYLOAD_TOO_LARGE for those of the loan, RATE_LIMITED for those of the day.
+func (s *Service) checkRoom(
+	ctx context.Context, tx *postgres.Tx, caller Caller, uid uuid.UUID, files []document.File,
+) error {
+	if len(files) == 0 {
+		return nil
+	}
+	added := Room{Files: len(files)}
+	for _, file := range files {
+		added.Bytes += file.Size
+	}
+	var stored Room
+	err := tx.QueryRowxContext(ctx, `
+		SELECT count(*), coalesce(sum(f.size), 0)
+		  FROM certificates c
+		  JOIN certificate_files f USING (certificate_uid)
+		 WHERE c.application_uid = $1`, uid).Scan(&stored.Files, &stored.Bytes)
+	if err != nil {
+		return fmt.Errorf("counting the files of loan %s: %w", uid, err)
+	}
+	if bound := cmp.Or(s.LoanRoom, usualLoanRoom); stored.add(added).exceeds(bound) {
+		return lending.NewError(lending.CodePayloadTooLarge,
+			"the loan holds %d files of %d MiB; with these it would hold more than the %d files "+
+				"or %d MiB that are allowed", stored.Files, stored.Bytes>>20, bound.Files, bound.Bytes>>20)
+	}
+	day := tx.Now.UTC().Truncate(24 * time.Hour)
+	err = tx.QueryRowxContext(ctx, `
+		WITH past AS (
+			DELETE FROM client_uploads
+			 WHERE client_id = $1
+			   AND day < $5
+		)
+		INSERT INTO client_uploads AS u (client_id, day, files, bytes)
+		VALUES ($1, $2, $3, $4)
+		ON CONFLICT (client_id, day) DO UPDATE
+		   SET files = u.files + excluded.files,
+		       bytes = u.bytes + excluded.bytes
+		RETURNING files, bytes`, caller.Name, day, added.Files, added.Bytes,
+		day.AddDate(0, 0, -uploadsKept)).Scan(&stored.Files, &stored.Bytes)
+	if err != nil {
+		return fmt.Errorf("counting the uploads of %s: %w", caller.Name, err)
+	}
+	if bound := cmp.Or(s.DayRoom, usualDayRoom); stored.exceeds(bound) {
+		return lending.NewError(lending.CodeRateLimited,
+			"a client may store %d files or %d MiB a day; the next day begins at 00:00 UTC",
+			bound.Files, bound.Bytes>>20)
+	}
+	return nil
+}
+
+func (r Room) add(more Room) Room {
+	return Room{Files: r.Files + more.Files, Bytes: r.Bytes + more.Bytes}
+}
+
+func (r Room) exceeds(bound Room) bool { return r.Files > bound.Files || r.Bytes > bound.Bytes }
+
+// NextDay is in how many seconds, rounded up, the next day in UTC begins.
+func NextDay(now time.Time) int {
+	next := now.UTC().Truncate(24*time.Hour).AddDate(0, 0, 1)
+	return int((next.Sub(now) + time.Second - 1) / time.Second)
+}
