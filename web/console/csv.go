@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/csv"
 	"fmt"
 	"log/slog"
@@ -82,8 +83,8 @@ func streamCSV(ctx echo.Context, file csvFile, rows [][]string) error {
 }
 
 func (c *Console) auditCSV(ctx echo.Context, file csvFile) error {
-	request, user := ctx.Request().Context(), currentUser(ctx)
-	return c.DB.InTx(request, func(tx *postgres.Tx) error {
+	user := currentUser(ctx)
+	return c.inTx(ctx, func(request context.Context, tx *postgres.Tx) error {
 		return c.Operators.Audit(request, tx, operator.Entry{
 			Actor: user.Email, Address: ctx.RealIP(), Action: file.Action,
 			SubjectKind: file.SubjectKind, Subject: "csv",

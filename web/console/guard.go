@@ -55,7 +55,7 @@ func (c *Console) guard(needed operator.Role, handler echo.HandlerFunc) echo.Han
 		if path := owed(signed); path != "" && !beforeOpening[ctx.Path()] {
 			return askForOwed(ctx, path)
 		}
-		return handler(ctx)
+		return c.once(ctx, handler)
 	})
 	return func(ctx echo.Context) error {
 		c.strictHeaders(ctx.Response().Header())

@@ -2,6 +2,7 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -48,7 +49,7 @@ func (c *Console) auditCall(ctx echo.Context) error {
 		return fmt.Errorf("reading a call: %w", err)
 	}
 	request.Body = io.NopCloser(bytes.NewReader(body))
-	return c.DB.InTx(request.Context(), func(tx *postgres.Tx) error {
+	return c.inTx(ctx, func(_ context.Context, tx *postgres.Tx) error {
 		return c.Operators.Audit(request.Context(), tx, operator.Entry{
 			Actor: currentUser(ctx).Email, Address: ctx.RealIP(), Action: "river.call",
 			SubjectKind: "queue",

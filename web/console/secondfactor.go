@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -40,15 +41,14 @@ func (c *Console) showFactorForm(ctx echo.Context, status int, fault string) err
 // beginFactor makes the secret that the viewer's app is to learn. Begun again it
 // stays the same, so that an app that has learned it is right.
 func (c *Console) beginFactor(ctx echo.Context) error {
-	request := ctx.Request().Context()
-	err := c.DB.InTx(request, func(tx *postgres.Tx) error {
+	target, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
 		_, err := c.Operators.Enrol(request, tx, currentUser(ctx))
-		return err
+		return views.PathSecondFactor, err
 	})
 	if err != nil {
 		return err
 	}
-	return ctx.Redirect(http.StatusSeeOther, views.PathSecondFactor)
+	return ctx.Redirect(http.StatusSeeOther, target)
 }
 
 // factorPicture is the secret as a QR code. It is never cached.
@@ -72,7 +72,7 @@ func (c *Console) factorPicture(ctx echo.Context) error {
 func (c *Console) confirmFactor(ctx echo.Context) error {
 	request, user := ctx.Request().Context(), currentUser(ctx)
 	var codes []string
-	err := c.changeUser(ctx, "user.second_factor_on", user, func(tx *postgres.Tx) (err error) {
+	err := c.changeOwn(ctx, "user.second_factor_on", func(tx *postgres.Tx) (err error) {
 		codes, err = c.Operators.ConfirmSecondFactor(request, tx, user, ctx.FormValue("code"))
 		return err
 	})
@@ -108,7 +108,7 @@ func (c *Console) recoveryCodes(ctx echo.Context) error {
 			"recovery codes belong to a second factor; set one up first")
 	}
 	var codes []string
-	err := c.changeUser(ctx, "user.recovery_codes", user, func(tx *postgres.Tx) (err error) {
+	err := c.changeOwn(ctx, "user.recovery_codes", func(tx *postgres.Tx) (err error) {
 		codes, err = c.Operators.NewRecoveryCodes(request, tx, user)
 		return err
 	})
@@ -125,7 +125,7 @@ func (c *Console) removeFactor(ctx echo.Context) error {
 		return lending.NewError(lending.CodeInvalidState,
 			"your role must have a second factor; an admin can reset yours")
 	}
-	err := c.changeUser(ctx, "user.second_factor_off", user, func(tx *postgres.Tx) error {
+	err := c.changeOwn(ctx, "user.second_factor_off", func(tx *postgres.Tx) error {
 		return c.Operators.RemoveSecondFactor(request, tx, user)
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 	"time"
@@ -89,9 +90,8 @@ func (c *Console) resume(ctx echo.Context) (operator.Signed, bool, error) {
 func (c *Console) begin(
 	ctx echo.Context, user operator.User, method operator.Method, how map[string]any,
 ) error {
-	request := ctx.Request().Context()
 	var session operator.Session
-	err := c.DB.InTx(request, func(tx *postgres.Tx) (err error) {
+	err := c.inTx(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
 		session, err = c.Operators.Begin(request, tx, user, operator.Session{
 			Method: method, Address: ctx.RealIP(), Device: ctx.Request().UserAgent(),
 		})
