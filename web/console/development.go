@@ -181,11 +181,10 @@ func (c *Console) subscribeReceiver(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	uid := done.subscription.UID.String()
 	c.Development.Receiver.Learn(done.secret)
-	c.keepSecretOnce(ctx, uid, done.secret)
+	c.keepSecretOnce(ctx, done.subscription.UID.String(), done.secret)
 	c.leaveNotice(ctx, "Created, and the receiver knows its secret. Send a test event now.")
-	return ctx.Redirect(http.StatusSeeOther, views.SubscriptionPath(uid))
+	return ctx.Redirect(http.StatusSeeOther, done.path())
 }
 
 // mailbox shows the mails that were kept because there is no mail server.

@@ -184,7 +184,7 @@ func TestRequestsCSV(t *testing.T) {
 	refusals := b.get(views.PathRequests + "?outcome=refused")
 	form := refusals.find("form[action='" + views.PathRequestsCSV + "']")
 	file := b.post(views.PathRequestsCSV, url.Values{
-		"filter": {form.Find("input").AttrOr("value", "")},
+		"filter": {form.Find("[name=filter]").AttrOr("value", "")},
 	}).wantStatus(t, http.StatusOK)
 	rows, err := csv.NewReader(strings.NewReader(file.Raw)).ReadAll()
 	if err != nil || len(rows) != 2 || len(rows[1]) != len(rows[0]) {
