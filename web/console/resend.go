@@ -76,10 +76,13 @@ func (c *Console) resendDelivery(
 	return made, err
 }
 
-// announce tells the page's script what was done, and where it is to be seen.
+// announce tells the page's script what was done, where it is to be seen, and the
+// token of the form that stands in the dialog from now on.
 func announce(ctx echo.Context, text, href string) error {
 	trigger, err := json.Marshal(map[string]any{
-		"console:done": map[string]string{"text": text, "href": href, "label": "Open"},
+		"console:done": map[string]string{
+			"text": text, "href": href, "label": "Open", tokenField: uuid.NewString(),
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("announcing what was done: %w", err)
