@@ -14,6 +14,7 @@ import (
 const (
 	maxMemberFaults = 20
 	maxMemberName   = 80
+	maxMemberPath   = 400
 )
 
 // members walks valid JSON and notes what no operation takes, wherever it stands:
@@ -51,7 +52,7 @@ func (m *members) value(path string) error {
 func (m *members) within(path string, begun json.Delim) error {
 	seen := map[string]bool{}
 	for index := 0; m.decoder.More(); index++ {
-		member := path + "[" + strconv.Itoa(index) + "]"
+		member := below(path, "["+strconv.Itoa(index)+"]")
 		if begun == '{' {
 			token, err := m.decoder.Token()
 			if err != nil {
@@ -88,5 +89,14 @@ func memberPath(path, name string) string {
 	if path == "" {
 		return name
 	}
-	return path + "." + name
+	return below(path, "."+name)
+}
+
+// below is a path one step further; one that is long enough stays as it is, since
+// a body may nest ten thousand levels.
+func below(path, step string) string {
+	if len(path) > maxMemberPath {
+		return path
+	}
+	return path + step
 }

@@ -56,7 +56,8 @@ func (c *Console) once(ctx echo.Context, handler echo.HandlerFunc) error {
 }
 
 // act does in one transaction what a form asks for, at most once for each form
-// that was shown: the token is kept together with the change. It is the only way in which a form changes anything.
+// that was shown: the token is kept together with the change. It is the only way
+// in which a form changes anything.
 //
 // A form that was refused has done nothing and may be sent again. Errors:
 // VALIDATION_ERROR for a form without its token.

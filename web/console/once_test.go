@@ -154,8 +154,8 @@ var repeatable = map[string]string{
 	"console.confirm":     "it only notes when somebody has shown who they are",
 	"console.preferences": "cookies are set to what the form says",
 	"console.doctor":      "it is a question; the audit log notes each",
-	"console.subscription.check": "it is a question, and no form: script asks it while an address is " +
-		"typed",
+	"console.subscription.check": "it is a question, and no form: script asks it while somebody " +
+		"types an address",
 	"console.subscription.compare": "it is a question; the audit log notes each",
 	"console.river.": "the queue library's own console has no forms; what it does to a job is done " +
 		"once by the job's state",
@@ -211,7 +211,9 @@ func (d *desk) lendingForms() map[string]func() sending {
 		"console.merchant.rename": func() sending {
 			return d.asks(views.MerchantPath(d.merchant.String())+"/rename", "name", d.next("Reno "))
 		},
-		"console.client.issue":  func() sending { return d.asks(partner+"/clients/new", "merchant", d.merchant.String()) },
+		"console.client.issue": func() sending {
+			return d.asks(partner+"/clients/new", "merchant", d.merchant.String())
+		},
 		"console.client.rotate": func() sending { return client("rotate") },
 		"console.client.limit.save": func() sending {
 			return client("rate", "rate", "7", "burst", "9")
@@ -360,9 +362,11 @@ func (d *desk) houseForms() map[string]func() sending {
 		"console.job.cancel": func() sending {
 			return d.sends(views.JobPath(d.addJob("webhook", "available")) + "/cancel")
 		},
-		"console.receiver.set":    func() sending { return d.asks(views.PathReceiver) },
-		"console.receiver.secret": func() sending { return d.sends(views.PathReceiverSecret, "secret", "x") },
-		"console.receiver.clear":  func() sending { return d.sends(views.PathReceiverClear) },
+		"console.receiver.set": func() sending { return d.asks(views.PathReceiver) },
+		"console.receiver.secret": func() sending {
+			return d.sends(views.PathReceiverSecret, "secret", "x")
+		},
+		"console.receiver.clear": func() sending { return d.sends(views.PathReceiverClear) },
 		"console.receiver.subscribe": func() sending {
 			return d.sends(views.PathReceiverSubscribe, "partner", d.partner.String(), "target", "plain")
 		},
@@ -539,7 +543,8 @@ func TestEveryFormHasAToken(t *testing.T) {
 		views.PathEmails:        d.mail(email.KindWelcome, nil).String(),
 		views.PathBulks:         running[strings.LastIndex(running, "/")+1:],
 		views.PathSubscriptions: subscription[strings.LastIndex(subscription, "/")+1:],
-		views.PathProducts:      product.UID, views.PathJobs: fmt.Sprint(d.addJob("webhook", "discarded")),
+		views.PathProducts:      product.UID,
+		views.PathJobs:          fmt.Sprint(d.addJob("webhook", "discarded")),
 	}
 	seen := map[string]string{}
 	look := func(page answer, path string) {
