@@ -75,7 +75,7 @@ var mayRepeat = map[string]bool{"show": true}
 // checkQuery refuses an address that says one thing twice, or what is no text.
 func checkQuery(address *url.URL) error {
 	query := address.Query()
-	if err := lending.CheckValues(query); err != nil {
+	if err := checkValues(query); err != nil {
 		return err
 	}
 	var faults lending.Faults
@@ -102,7 +102,20 @@ func readForm(r *http.Request) error {
 	if err != nil {
 		return lending.NewError(lending.CodeValidation, "The form cannot be read.").WithCause(err)
 	}
-	return lending.CheckValues(r.Form)
+	return checkValues(r.Form)
+}
+
+// checkValues refuses what is no text, also in the filter of a list that stands in
+// a value of its own.
+func checkValues(values url.Values) error {
+	err := lending.CheckValues(values)
+	for _, name := range []string{"filter", "in"} {
+		inner, wrong := url.ParseQuery(strings.TrimPrefix(values.Get(name), "?"))
+		if err == nil && wrong == nil { // who reads the filter tells what is wrong with it
+			err = lending.CheckValues(inner)
+		}
+	}
+	return err
 }
 
 func (c *Console) strictHeaders(header http.Header) {

@@ -114,9 +114,6 @@ func readPeopleFilter(query url.Values) (operator.UserFilter, views.PeopleFilter
 	default:
 		shown.Faults["access"] = "There is no such view; choose one above."
 	}
-	if strings.ContainsRune(filter.Text+filter.After, 0) {
-		shown.Faults["cursor"] = "The page's place in the list cannot be read; start from the first."
-	}
 	return filter, shown
 }
 

@@ -43,6 +43,7 @@ func TestWhatIsNoTextIsRefused(t *testing.T) {
 			continue
 		}
 		check(route.Method, path+"?q=a%00b", nil, `"q" must be UTF-8 text`)
+		check(route.Method, path+"?filter=q%3Da%2500b", nil, `"q" must be UTF-8 text`)
 		check(route.Method, path+"?state=%FF", nil, `"state" must be UTF-8 text`)
 		if route.Path != views.PathJobConsoles {
 			check(route.Method, path+"?state=a&state=a", nil, `"state" must be given once`)
