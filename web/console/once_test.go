@@ -527,13 +527,10 @@ func TestATrialIsSentOnce(t *testing.T) {
 	b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusSeeOther)
 }
 
-// TestEveryFormHasAToken renders every page of the route table, the dialogs too,
-// and looks at each form that is posted.
-func TestEveryFormHasAToken(t *testing.T) {
-	t.Parallel()
-	d := &desk{room: newRoom(t)}
-	d.admin, d.endpoint = d.room.admin(), d.room.receiver().URL
-	product := d.world().NewProduct(t, "SOLAR", "50,50")
+// everyPage renders every page of the route table, the dialogs too.
+func (d *desk) everyPage(look func(page answer, path string)) {
+	d.Helper()
+	product := d.world().NewProduct(d.T, "SOLAR", "50,50")
 	running, delivery := d.running(), d.delivery()
 	subscription, client := d.subscription(), d.issue(true).ClientID
 	fills := map[string]string{
@@ -546,20 +543,7 @@ func TestEveryFormHasAToken(t *testing.T) {
 		views.PathProducts:      product.UID,
 		views.PathJobs:          fmt.Sprint(d.addJob("webhook", "discarded")),
 	}
-	seen := map[string]string{}
-	look := func(page answer, path string) {
-		for _, form := range page.find("form[method=post]").EachIter() {
-			tokens := form.Find("input[type=hidden][name=token]")
-			token := tokens.AttrOr("value", "")
-			if _, err := uuid.Parse(token); err != nil || tokens.Length() != 1 || seen[token] != "" {
-				t.Errorf("%s: the form to %s has %d tokens, %q, of %q", path,
-					form.AttrOr("action", ""), tokens.Length(), token, seen[token])
-			}
-			seen[token] = path
-		}
-	}
-	stranger := d.stranger()
-	look(stranger.get(views.PathSignIn), views.PathSignIn)
+	look(d.stranger().get(views.PathSignIn), views.PathSignIn)
 	for _, route := range d.Console.Routes() {
 		if route.Method != http.MethodGet || strings.HasSuffix(route.Path, "/live") {
 			continue
@@ -575,8 +559,62 @@ func TestEveryFormHasAToken(t *testing.T) {
 		look(d.admin.get(path), path)
 		look(d.admin.fragment().get(path), path)
 	}
+}
+
+// TestEveryFormHasAToken looks at each form that is posted.
+func TestEveryFormHasAToken(t *testing.T) {
+	t.Parallel()
+	d := &desk{room: newRoom(t)}
+	d.admin, d.endpoint = d.room.admin(), d.room.receiver().URL
+	seen := map[string]string{}
+	d.everyPage(func(page answer, path string) {
+		for _, form := range page.find("form[method=post]").EachIter() {
+			tokens := form.Find("input[type=hidden][name=token]")
+			token := tokens.AttrOr("value", "")
+			if _, err := uuid.Parse(token); err != nil || tokens.Length() != 1 || seen[token] != "" {
+				t.Errorf("%s: the form to %s has %d tokens, %q, of %q", path,
+					form.AttrOr("action", ""), tokens.Length(), token, seen[token])
+			}
+			seen[token] = path
+		}
+	})
 	if len(seen) < 60 {
 		t.Errorf("only %d forms were looked at", len(seen))
+	}
+}
+
+// TestNoAddressSaysOneThingTwice looks at each form that asks, and each link: a
+// parameter that stands for one value is given once.
+func TestNoAddressSaysOneThingTwice(t *testing.T) {
+	t.Parallel()
+	d := &desk{room: newRoom(t)}
+	d.admin, d.endpoint = d.room.admin(), d.room.receiver().URL
+	asked := 0
+	d.everyPage(func(page answer, path string) {
+		for _, form := range page.find("form:not([method=post]):not([method=dialog])").EachIter() {
+			asked++
+			names := map[string]bool{}
+			fields := form.Find("input:not([type=radio]):not([name=show]), select, textarea")
+			for _, field := range fields.EachIter() {
+				name := field.AttrOr("name", "")
+				if name != "" && names[name] {
+					t.Errorf("%s: a form asks for %q twice", path, name)
+				}
+				names[name] = true
+			}
+		}
+		for _, link := range page.find("a[href^='/console'], a[href^='?']").EachIter() {
+			address, err := url.Parse(link.AttrOr("href", ""))
+			d.must(err)
+			for name, values := range address.Query() {
+				if len(values) > 1 && name != "show" {
+					t.Errorf("%s: the link %s says %s twice", path, address, name)
+				}
+			}
+		}
+	})
+	if asked < 10 {
+		t.Errorf("only %d forms were looked at", asked)
 	}
 }
 
