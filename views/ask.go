@@ -24,8 +24,6 @@ type AskForm struct {
 	// Submit is the verb on the button; Danger marks what cannot be undone.
 	Submit string
 	Danger bool
-	// Token makes a second arrival of the form do nothing.
-	Token string
 	// NoReason leaves out the field that asks for a reason; Reason is what was
 	// typed there.
 	NoReason bool

@@ -31,9 +31,7 @@ type ReceiverPage struct {
 	// Partners may get a subscription to it; nobody may where MayChange is false.
 	Partners  []Option
 	MayChange bool
-	// Token lets the form that subscribes be sent once.
-	Token string
-	Fault string
+	Fault     string
 }
 
 // ReceivedView is a request that the sample receiver got.

@@ -12,9 +12,6 @@ type SubscriptionForm struct {
 	Frame
 	// UID is the subscription that is changed; empty for a new one.
 	UID string
-	// Token identifies the form, so that it makes one subscription however often
-	// it is sent.
-	Token string
 	// Version is what the change is based on, 0 for a new one.
 	Version int
 	// Partner is the partner's id, PartnerName its name where it is fixed.

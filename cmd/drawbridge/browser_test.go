@@ -182,6 +182,16 @@ func TestOperatorSeesTheDeliveryAndResendsIt(t *testing.T) {
 	if evaluate(t, browser, stamp) != loadedAt {
 		t.Error("the page was reloaded")
 	}
+	// The same dialog, opened again, is another form.
+	do(t, browser,
+		press(`[data-open=resend]`),
+		chromedp.WaitVisible(chromedp.CSS(`dialog #reason`)),
+		typeInto(`dialog #reason`, "once more"),
+		press(`dialog .dialog-form button[type=submit]`),
+	)
+	if more, _ := e.next(t).value("x-drawbridge-delivery"); more == newUID {
+		t.Errorf("the second re-send is %s again", more)
+	}
 	do(t, browser,
 		press(link),
 		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "partner asked")]`)),

@@ -1,6 +1,8 @@
 package lending
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -23,4 +25,44 @@ func (f *Faults) Text(field, text string, limit int) string {
 		f.Add(field, "%q must have at most %d characters", field, limit)
 	}
 	return text
+}
+
+// Name is Text for names of people and projects and titles of tasks: they stand in
+// mails, where an address of the web would become a link.
+func (f *Faults) Name(field, text string, limit int) string {
+	before := len(*f)
+	text = f.Text(field, text, limit)
+	lower := strings.ToLower(text)
+	if len(*f) == before && (strings.Contains(lower, "://") || strings.Contains(lower, "www.")) {
+		f.Add(field, `%q must not hold an address of the web: leave out "://" and "www."`, field)
+	}
+	return text
+}
+
+// Readable records a fault of a value that is no text: the database takes neither
+// what is not UTF-8 nor a NUL.
+func (f *Faults) Readable(field, text string) {
+	if !readable(text) {
+		f.Add(field, "%q must be UTF-8 text without NUL characters", field)
+	}
+}
+
+func readable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsRune(text, 0)
+}
+
+// CheckValues checks the values of a form or a query. Error: VALIDATION_ERROR
+// naming each that is no text.
+func CheckValues(values map[string][]string) error {
+	var faults Faults
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if !readable(name) {
+			return NewError(CodeValidation,
+				"the name of each field must be UTF-8 text without NUL characters")
+		}
+		for _, value := range values[name] {
+			faults.Readable(name, value)
+		}
+	}
+	return faults.Err()
 }

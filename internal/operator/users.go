@@ -40,7 +40,7 @@ func (s *Service) Create(ctx context.Context, tx *postgres.Tx, request NewUser) 
 	if parsed, err := mail.ParseAddress(email); err != nil || parsed.Address != email {
 		faults.Add("email", `"email" must be an address such as ada@lender.example`)
 	}
-	name := faults.Text("name", request.Name, 200)
+	name := faults.Name("name", request.Name, 200)
 	if !slices.Contains(Roles(), request.Role) {
 		faults.Add("role", `"role" must be admin, operator or support`)
 	}

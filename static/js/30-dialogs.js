@@ -22,10 +22,13 @@
     }
   });
 
-  // A finished action says so: {text, href, label} in an HX-Trigger header.
+  // A finished action says so: {text, href, label, token} in an HX-Trigger header.
+  // The form in the dialog is another one from now on, known by the new token.
   document.addEventListener("console:done", (event) => {
     const dialog = event.target.closest("dialog");
-    dialog?.querySelector("form:not([method=dialog])")?.reset();
+    const form = dialog?.querySelector("form:not([method=dialog])");
+    form?.reset();
+    if (form?.elements.token) form.elements.token.value = event.detail.token;
     dialog?.close();
     window.consoleToast(event.detail.text, event.detail);
   });

@@ -123,8 +123,8 @@ func readNewApplication(body *object) application.NewApplication {
 	borrower := body.child("borrower")
 	if borrower.raw != nil {
 		request.Borrower = application.Borrower{
-			FirstName:    borrower.text("first_name", maxName),
-			LastName:     borrower.text("last_name", maxName),
+			FirstName:    borrower.linkless("first_name", maxName),
+			LastName:     borrower.linkless("last_name", maxName),
 			Email:        borrower.email("email"),
 			Phone:        borrower.optionalText("phone", maxName),
 			AnnualIncome: borrower.optionalMoney("annual_income"),
@@ -133,7 +133,7 @@ func readNewApplication(body *object) application.NewApplication {
 	project := body.child("project")
 	if project.raw != nil {
 		request.Project = application.Project{
-			Name:        project.text("name", maxLine),
+			Name:        project.linkless("name", maxLine),
 			Description: project.optionalText("description", maxText),
 			Address:     project.optionalText("address", maxLine),
 		}

@@ -102,7 +102,7 @@ func (a *API) jsonEffect(
 		if err != nil {
 			return 0, nil, err
 		}
-		if err := body.faults.Err(); err != nil {
+		if err := body.err(); err != nil {
 			return 0, nil, err
 		}
 		return do(tx)

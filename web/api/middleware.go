@@ -42,6 +42,9 @@ func (a *API) Guard(path string) echo.MiddlewareFunc {
 			if err := a.limit(c, caller); err != nil {
 				return err
 			}
+			if err := lending.CheckValues(c.QueryParams()); err != nil {
+				return err
+			}
 			return next(c)
 		}
 	}

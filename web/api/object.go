@@ -1,7 +1,9 @@
 package api
 
 import (
+	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -32,19 +34,43 @@ type object struct {
 	raw    map[string]json.RawMessage
 	prefix string
 	faults *lending.Faults
+	// members are the faults that any member of the body has, asked for or not.
+	members lending.Faults
 }
 
 // parseObject reads a JSON object. Its errors never quote the decoder.
 func parseObject(raw []byte) (*object, error) {
-	if !utf8.Valid(raw) {
-		return nil, lending.NewError(lending.CodeValidation, "the body must be UTF-8")
-	}
 	body := &object{faults: new(lending.Faults)}
+	// What is not UTF-8 is read as the NUL that is refused as well, and so is named.
+	readable := bytes.ToValidUTF8(raw, []byte(`\u0000`))
 	// Not a Decoder, which leaves a closing bracket after the object unread.
-	if err := json.Unmarshal(raw, &body.raw); err != nil || body.raw == nil {
+	if err := json.Unmarshal(readable, &body.raw); err != nil || body.raw == nil {
+		if !utf8.Valid(raw) {
+			return nil, lending.NewError(lending.CodeValidation, "the body must be UTF-8")
+		}
 		return nil, lending.NewError(lending.CodeValidation, "the body must be one JSON object")
 	}
+	var err error
+	if body.members, err = checkMembers(readable); err != nil {
+		return nil, err
+	}
+	if len(body.members) == 0 && !utf8.Valid(raw) {
+		return nil, lending.NewError(lending.CodeValidation, "the body must be UTF-8")
+	}
 	return body, nil
+}
+
+// err is all that is wrong with the object: with the fields that were asked for,
+// and with the others.
+func (o *object) err() error {
+	for _, fault := range o.members {
+		if !slices.ContainsFunc(*o.faults, func(known lending.FieldFault) bool {
+			return known.Field == fault.Field
+		}) {
+			*o.faults = append(*o.faults, fault)
+		}
+	}
+	return o.faults.Err()
 }
 
 func (o *object) name(field string) string { return o.prefix + field }
@@ -76,6 +102,17 @@ func (o *object) str(field string) (string, bool) {
 
 // text reads a required line of text.
 func (o *object) text(field string, limit int) string {
+	return o.line(field, limit, o.faults.Text)
+}
+
+// linkless reads a required line of text that stands in mails.
+func (o *object) linkless(field string, limit int) string {
+	return o.line(field, limit, o.faults.Name)
+}
+
+func (o *object) line(
+	field string, limit int, check func(field, text string, limit int) string,
+) string {
 	if !o.required(field) {
 		return ""
 	}
@@ -83,7 +120,7 @@ func (o *object) text(field string, limit int) string {
 	if !ok {
 		return ""
 	}
-	return o.faults.Text(o.name(field), text, limit)
+	return check(o.name(field), text, limit)
 }
 
 // optionalText reads a line of text that may be absent; blank counts as absent.

@@ -137,7 +137,7 @@ func newTaskBody(task application.Task) taskBody {
 func (a *API) sandboxTask(c echo.Context) error {
 	uid, pathErr := pathUID(c, applicationField)
 	return a.jsonEffect(c, pathErr, func(body *object) (operation, error) {
-		title := body.text("title", maxLine)
+		title := body.linkless("title", maxLine)
 		return func(tx *postgres.Tx) (int, any, error) {
 			task, err := a.Applications.AddTask(c.Request().Context(), tx, actor(c), uid, title)
 			if err != nil {

@@ -166,7 +166,7 @@ func (c *Console) endOwnSession(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	err = c.changeUser(ctx, "user.session_end", user, func(tx *postgres.Tx) error {
+	err = c.changeOwn(ctx, "user.session_end", func(tx *postgres.Tx) error {
 		return c.Operators.EndSession(request, tx, user.UID, session)
 	})
 	if err != nil {
@@ -188,7 +188,7 @@ func sessionParam(ctx echo.Context) (uuid.UUID, error) {
 // endOwnSessions signs the viewer out everywhere else.
 func (c *Console) endOwnSessions(ctx echo.Context) error {
 	request, user := ctx.Request().Context(), currentUser(ctx)
-	err := c.changeUser(ctx, "user.sessions_end", user, func(tx *postgres.Tx) error {
+	err := c.changeOwn(ctx, "user.sessions_end", func(tx *postgres.Tx) error {
 		return c.Operators.EndSessions(request, tx, user.UID, currentSession(ctx).UID)
 	})
 	if err != nil {
@@ -237,7 +237,7 @@ func (c *Console) changePassword(ctx echo.Context) error {
 	}
 	var changed operator.User
 	var session operator.Session
-	err = c.changeUser(ctx, "user.password_change", user, func(tx *postgres.Tx) (err error) {
+	err = c.changeOwn(ctx, "user.password_change", func(tx *postgres.Tx) (err error) {
 		changed, err = c.Operators.ChangePassword(request, tx, user, ctx.FormValue("password"))
 		if err != nil {
 			return err

@@ -138,13 +138,13 @@ func readNewApplication(ctx echo.Context) (application.NewApplication, error) {
 		RequestedAmount:   f.amount("requested_amount"),
 		ExternalReference: f.optional("external_reference", application.MaxLine),
 		Borrower: application.Borrower{
-			FirstName: f.line("borrower.first_name", application.MaxName),
-			LastName:  f.line("borrower.last_name", application.MaxName),
+			FirstName: f.name("borrower.first_name", application.MaxName),
+			LastName:  f.name("borrower.last_name", application.MaxName),
 			Email:     f.line("borrower.email", application.MaxEmail),
 			Phone:     f.optional("borrower.phone", application.MaxName),
 		},
 		Project: application.Project{
-			Name:        f.line("project.name", application.MaxLine),
+			Name:        f.name("project.name", application.MaxLine),
 			Description: f.optional("project.description", application.MaxText),
 			Address:     f.optional("project.address", application.MaxLine),
 		},
@@ -170,6 +170,11 @@ func (f *formReader) text(name string) string { return strings.TrimSpace(f.ctx.F
 
 func (f *formReader) line(name string, limit int) string {
 	return f.faults.Text(name, f.text(name), limit)
+}
+
+// name is a line that stands in mails.
+func (f *formReader) name(name string, limit int) string {
+	return f.faults.Name(name, f.text(name), limit)
 }
 
 func (f *formReader) optional(name string, limit int) *string {

@@ -135,7 +135,7 @@ func readApplicationFilter(query url.Values) (application.Filter, views.Applicat
 		shown.Faults["status"] = "There is no such status; choose one above."
 	}
 	if application.CheckSearch(shown.Search) != nil {
-		shown.Faults["q"] = "This cannot be searched for: it is too long, or no text."
+		shown.Faults["q"] = "This cannot be searched for: it is too long."
 	}
 	var err error
 	if filter.Cursor, err = postgres.ParseCursor(query.Get("cursor")); err != nil {

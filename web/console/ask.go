@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
@@ -25,58 +24,34 @@ type commitment struct {
 	do func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error)
 	// done is said on the page that comes next, unchanged when nothing changed.
 	done, unchanged string
-	// repeated is said when the same form arrives a second time.
-	repeated string
 }
 
 // commit does a change at most once for each form and keeps it in the audit log,
 // both or neither. It returns the page that comes next.
-func (c *Console) commit(
-	ctx echo.Context, change commitment,
-) (target string, repeated bool, err error) {
-	token, err := uuid.Parse(ctx.FormValue("token"))
-	if err != nil {
-		return "", false, lending.NewError(lending.CodeValidation,
-			"The form is not whole. Open it again and send it once more.")
-	}
+func (c *Console) commit(ctx echo.Context, change commitment) (target string, err error) {
 	var faults lending.Faults
 	reason := strings.TrimSpace(ctx.FormValue("reason"))
 	if reason != "" {
 		reason = faults.Text("reason", reason, maxReason)
 	}
 	if err := faults.Err(); err != nil {
-		return "", false, err
+		return "", err
 	}
-	request, user := ctx.Request().Context(), currentUser(ctx)
-	said := change.done
-	err = c.DB.InTx(request, func(tx *postgres.Tx) error {
-		var err error
-		said = change.done
-		target, repeated, err = c.Operators.Once(request, tx, token, user.Email,
-			func() (string, error) {
-				entry, target, err := change.do(request, tx)
-				if err != nil || entry.Action == "" {
-					said = change.unchanged
-					return target, err
-				}
-				entry.Actor, entry.Address, entry.Reason = user.Email, ctx.RealIP(), reason
-				return target, c.Operators.Audit(request, tx, entry)
-			})
-		return err
-	})
-	if err != nil {
-		return "", false, err
-	}
-	if repeated {
-		said = change.repeated
-		if said == "" {
-			said = "This form was sent before. Nothing was done a second time."
+	user, said := currentUser(ctx), ""
+	target, err = c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
+		entry, target, err := change.do(request, tx)
+		if err != nil || entry.Action == "" {
+			said = change.unchanged
+			return target, err
 		}
-	}
-	if said != "" {
+		said = change.done
+		entry.Actor, entry.Address, entry.Reason = user.Email, ctx.RealIP(), reason
+		return target, c.Operators.Audit(request, tx, entry)
+	})
+	if err == nil && said != "" {
 		c.leaveNotice(ctx, said)
 	}
-	return target, repeated, nil
+	return target, err
 }
 
 // spot is where a form stands among the pages.
@@ -87,9 +62,6 @@ type spot struct {
 
 // showAsk shows a form: on a page of its own, or in a dialog when a script asks.
 func (c *Console) showAsk(ctx echo.Context, status int, at spot, form views.AskForm) error {
-	if form.Token == "" {
-		form.Token = c.newToken(ctx)
-	}
 	if isFragment(ctx.Request()) {
 		return render(ctx, status, views.AskDialog(form))
 	}
@@ -101,21 +73,12 @@ func (c *Console) showAsk(ctx echo.Context, status int, at spot, form views.AskF
 	return render(ctx, status, views.AskPage(frame, form))
 }
 
-// newToken is a form's token: the one that came with it, so that a form that was
-// refused is still the same form, else a new one.
-func (c *Console) newToken(ctx echo.Context) string {
-	if token, err := uuid.Parse(ctx.FormValue("token")); err == nil {
-		return token.String()
-	}
-	return postgres.NewUID(c.DB.Now()).String()
-}
-
 // answerAsk does what a form asks for and leads on, or shows the form again with
 // what is wrong with it.
 func (c *Console) answerAsk(
 	ctx echo.Context, at spot, form views.AskForm, change commitment,
 ) error {
-	target, _, err := c.commit(ctx, change)
+	target, err := c.commit(ctx, change)
 	if err == nil {
 		return ctx.Redirect(http.StatusSeeOther, target)
 	}

@@ -276,9 +276,12 @@ func (c *Console) attentionAct(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	request, act := ctx.Request().Context(), ctx.FormValue("act")
-	err = c.DB.InTx(request, func(tx *postgres.Tx) error {
-		return c.actOnAttention(request, tx, uid, ctx)
+	target := views.AttentionItemPath(uid.String())
+	if back := ctx.FormValue("back"); back != "" {
+		target = safeNext(back)
+	}
+	_, err = c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
+		return target, c.actOnAttention(request, tx, uid, ctx)
 	})
 	if refusal, ok := errors.AsType[*lending.Error](err); ok && len(refusal.Details) > 0 {
 		faults := map[string]string{}
@@ -290,11 +293,7 @@ func (c *Console) attentionAct(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, attentionDone[act])
-	target := views.AttentionItemPath(uid.String())
-	if back := ctx.FormValue("back"); back != "" {
-		target = safeNext(back)
-	}
+	c.leaveNotice(ctx, attentionDone[ctx.FormValue("act")])
 	return ctx.Redirect(http.StatusSeeOther, target)
 }
 

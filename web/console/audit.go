@@ -94,9 +94,7 @@ func (c *Console) fillAudit(
 func (who reader) readAuditFilter(
 	query url.Values,
 ) (operator.AuditFilter, views.AuditFilter) {
-	get := func(name string) string {
-		return strings.ReplaceAll(strings.TrimSpace(query.Get(name)), "\x00", "")
-	}
+	get := func(name string) string { return strings.TrimSpace(query.Get(name)) }
 	shown := views.AuditFilter{
 		Actor: get("actor"), Action: get("action"), Kind: get("kind"), Subject: get("subject"),
 		Faults: map[string]string{},

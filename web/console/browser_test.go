@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/PuerkitoBio/goquery"
+	"github.com/google/uuid"
 	"golang.org/x/net/html"
 
 	"drawbridge/views"
@@ -85,8 +86,15 @@ func (b *browser) get(path string) answer {
 	return b.send(http.MethodGet, path, nil)
 }
 
+// post sends a form that was just shown; one that names its token was shown before.
 func (b *browser) post(path string, form url.Values) answer {
 	b.Helper()
+	if form = maps.Clone(form); form == nil {
+		form = url.Values{}
+	}
+	if !form.Has("token") {
+		form.Set("token", uuid.NewString())
+	}
 	return b.send(http.MethodPost, path, form)
 }
 

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -119,17 +120,17 @@ func (c *Console) amendBulk(ctx echo.Context) error {
 		Pace: pace, SkipNewer: ctx.FormValue("skip_newer") != "",
 		SkipDelivered: ctx.FormValue("skip_delivered") != "",
 	}
-	request := ctx.Request().Context()
-	err = c.DB.InTx(request, func(tx *postgres.Tx) error {
+	target, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
 		if err := c.Webhooks.AmendBulk(request, tx, uid, options); err != nil {
-			return err
+			return "", err
 		}
-		return c.auditBulk(ctx, tx, uid, "options", operator.Entry{After: options})
+		return views.BulkPath(uid.String(), nil),
+			c.auditBulk(ctx, tx, uid, "options", operator.Entry{After: options})
 	})
 	if err != nil {
 		return c.refuseDraft(ctx, uid, err, draftForm{})
 	}
-	return ctx.Redirect(http.StatusSeeOther, views.BulkPath(uid.String(), nil))
+	return ctx.Redirect(http.StatusSeeOther, target)
 }
 
 // confirmBulk begins to send what the person was shown.
@@ -150,22 +151,21 @@ func (c *Console) confirmBulk(ctx echo.Context) error {
 				"type %s, the count of deliveries, to confirm", views.Number(planned)), form)
 		}
 	}
-	request, user := ctx.Request().Context(), currentUser(ctx)
-	err = c.DB.InTx(request, func(tx *postgres.Tx) error {
+	target, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
 		total, err := c.Webhooks.ConfirmBulk(request, tx, uid, webhook.BulkConsent{
-			By: user.Email, Reason: form.Reason, Count: planned,
+			By: currentUser(ctx).Email, Reason: form.Reason, Count: planned,
 		})
 		if err != nil {
-			return err
+			return "", err
 		}
-		return c.auditBulk(ctx, tx, uid, "confirm", operator.Entry{
+		return views.BulkPath(uid.String(), nil), c.auditBulk(ctx, tx, uid, "confirm", operator.Entry{
 			Reason: form.Reason, After: map[string]any{"deliveries": total},
 		})
 	})
 	if err != nil {
 		return c.refuseDraft(ctx, uid, err, form)
 	}
-	return ctx.Redirect(http.StatusSeeOther, views.BulkPath(uid.String(), nil))
+	return ctx.Redirect(http.StatusSeeOther, target)
 }
 
 // refuseDraft shows the plan again with what was typed and what was wrong with
@@ -185,9 +185,9 @@ func (c *Console) refuseDraft(
 		c.leaveNotice(ctx, sentence(refused.Error()))
 		return ctx.Redirect(http.StatusSeeOther, views.BulkPath(uid.String(), nil))
 	}
-	form.Status, form.Faults = http.StatusBadRequest, formFaults(refused)
-	if code == lending.CodeInvalidState {
-		form.Status, form.Fault = http.StatusConflict, sentence(refused.Error())
+	form.Status, form.Faults = c.Status(code), formFaults(refused)
+	if len(form.Faults) == 0 {
+		form.Fault = sentence(refused.Error())
 	}
 	return c.showDraft(ctx, bulk, form)
 }

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"slices"
@@ -242,20 +243,18 @@ func (c *Console) askPartner(
 
 // keepDraft keeps a draft and leads to its plan.
 func (c *Console) keepDraft(ctx echo.Context, scope webhook.BulkScope) error {
-	request, user := ctx.Request().Context(), currentUser(ctx)
-	var uid uuid.UUID
-	err := c.DB.InTx(request, func(tx *postgres.Tx) (err error) {
-		uid, err = c.Webhooks.DraftBulk(request, tx, scope,
-			webhook.BulkOptions{Pace: webhook.DefaultPace}, user.Email)
+	target, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
+		uid, err := c.Webhooks.DraftBulk(request, tx, scope,
+			webhook.BulkOptions{Pace: webhook.DefaultPace}, currentUser(ctx).Email)
 		if err != nil {
-			return err
+			return "", err
 		}
-		return c.auditBulk(ctx, tx, uid, "draft", operator.Entry{
+		return views.BulkPath(uid.String(), nil), c.auditBulk(ctx, tx, uid, "draft", operator.Entry{
 			After: map[string]any{"kind": scope.Kind, "partner_uid": scope.PartnerUID},
 		})
 	})
 	if err != nil {
 		return err
 	}
-	return ctx.Redirect(http.StatusSeeOther, views.BulkPath(uid.String(), nil))
+	return ctx.Redirect(http.StatusSeeOther, target)
 }

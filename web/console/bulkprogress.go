@@ -232,12 +232,20 @@ func (c *Console) moveBulk(move bulkMove) echo.HandlerFunc {
 // performMove changes the state and keeps it in the audit log, both or neither.
 func (c *Console) performMove(ctx echo.Context, uid uuid.UUID, move bulkMove) (string, error) {
 	var done string
-	request := ctx.Request().Context()
-	err := c.DB.InTx(request, func(tx *postgres.Tx) (err error) {
+	before, err := c.Webhooks.Bulk(ctx.Request().Context(), uid)
+	if err != nil {
+		return "", err
+	}
+	target := views.BulkPath(uid.String(), nil)
+	if before.State == webhook.BulkDraft { // nothing stays of one that is discarded
+		target = views.PathBulks
+	}
+	_, err = c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
+		var err error
 		if done, err = move.Do(request, c.Webhooks, tx, uid); err != nil {
-			return err
+			return "", err
 		}
-		return c.auditBulk(ctx, tx, uid, move.Action, operator.Entry{})
+		return target, c.auditBulk(ctx, tx, uid, move.Action, operator.Entry{})
 	})
 	return done, err
 }

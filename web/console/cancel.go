@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
@@ -72,11 +73,11 @@ func chosenDeliveries(ctx echo.Context) ([]uuid.UUID, error) {
 
 // cancelChosen cancels and keeps it in the audit log, one entry for each.
 func (c *Console) cancelChosen(ctx echo.Context, uids []uuid.UUID, reason string) (int, error) {
-	request, user := ctx.Request().Context(), currentUser(ctx)
+	user := currentUser(ctx)
 	var ended []uuid.UUID
-	err := c.DB.InTx(request, func(tx *postgres.Tx) (err error) {
+	_, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (_ string, err error) {
 		if ended, err = c.Webhooks.Cancel(request, tx, uids); err != nil {
-			return err
+			return "", err
 		}
 		for _, uid := range ended {
 			if err := c.Operators.Audit(request, tx, operator.Entry{
@@ -84,10 +85,10 @@ func (c *Console) cancelChosen(ctx echo.Context, uids []uuid.UUID, reason string
 				SubjectKind: "delivery", Subject: uid.String(), Reason: reason,
 				After: map[string]any{"state": webhook.DeliveryCancelled},
 			}); err != nil {
-				return err
+				return "", err
 			}
 		}
-		return nil
+		return backToList(ctx), nil
 	})
 	return len(ended), err
 }

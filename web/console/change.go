@@ -120,7 +120,7 @@ func (c *Console) changeApplication(ctx echo.Context) error {
 	}
 	wanted, change, err := c.askedChange(ctx)
 	if err != nil {
-		return c.changedMeanwhile(ctx, err)
+		return err
 	}
 	form, path := typed(ctx, change.form), views.ApplicationPath(wanted.uid.String())
 	seen := ctx.FormValue("seen")
@@ -155,22 +155,6 @@ func orNothing(text string) string {
 	return text
 }
 
-// changedMeanwhile leads a form whose change is no longer possible to what is
-// now: the second arrival of a form that was done is told so.
-func (c *Console) changedMeanwhile(ctx echo.Context, err error) error {
-	token, parseErr := uuid.Parse(ctx.FormValue("token"))
-	if parseErr != nil {
-		return err
-	}
-	request := ctx.Request().Context()
-	target, known, lookErr := c.Operators.Submitted(request, token, currentUser(ctx).Email)
-	if lookErr != nil || !known {
-		return err
-	}
-	c.leaveNotice(ctx, "This form was sent before. Nothing was done a second time.")
-	return ctx.Redirect(http.StatusSeeOther, target)
-}
-
 // askedChange reads which change of which application is wanted, and how it is
 // asked for now.
 func (c *Console) askedChange(ctx echo.Context) (asked, appChange, error) {
@@ -193,7 +177,7 @@ func (c *Console) askedChange(ctx echo.Context) (asked, appChange, error) {
 	if err != nil {
 		return asked{}, appChange{}, err
 	}
-	err = c.DB.InTx(request, func(tx *postgres.Tx) error {
+	err = c.inTx(ctx, func(request context.Context, tx *postgres.Tx) error {
 		wanted.now, err = c.readState(request, tx, wanted, false)
 		return err
 	})

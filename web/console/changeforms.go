@@ -239,7 +239,7 @@ func newTaskChange(a asked) (appChange, error) {
 		action: "task.create", after: map[string]any{"name": title}, done: "Task created.",
 		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
 			var faults lending.Faults
-			title := faults.Text("title", title, application.MaxLine)
+			title := faults.Name("title", title, application.MaxLine)
 			if err := faults.Err(); err != nil {
 				return err
 			}

@@ -141,9 +141,7 @@ func (c *Console) issueClient(ctx echo.Context) error {
 		return c.askAgain(ctx, at, form, err)
 	}
 	var issued partner.Issued
-	target, repeated, err := c.commit(ctx, commitment{
-		repeated: "These credentials were issued before, and their secret was shown then. " +
-			"If nobody copied it, rotate it.",
+	_, err = c.commit(ctx, commitment{
 		do: func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			if issued, err = c.Partners.CreateClient(ctx, tx, request); err != nil {
 				return operator.Entry{}, "", err
@@ -158,9 +156,6 @@ func (c *Console) issueClient(ctx echo.Context) error {
 	})
 	if err != nil {
 		return c.askAgain(ctx, at, form, err)
-	}
-	if repeated {
-		return ctx.Redirect(http.StatusSeeOther, target)
 	}
 	return c.showSecret(ctx, owner, "Credentials issued", issued.Credentials, issued.MerchantUIDs)
 }
@@ -342,9 +337,7 @@ func (c *Console) rotateClient(ctx echo.Context) error {
 			lending.Invalid("overlap", `"overlap" must be one of the list`))
 	}
 	var rotated partner.Rotated
-	target, repeated, err := c.commit(ctx, commitment{
-		repeated: "The secret was rotated before, and the new one shown then. " +
-			"If nobody copied it, rotate again.",
+	_, err = c.commit(ctx, commitment{
 		do: func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			if rotated, err = c.Partners.RotateClient(ctx, tx, found.ID, overlap); err != nil {
 				return operator.Entry{}, "", err
@@ -357,9 +350,6 @@ func (c *Console) rotateClient(ctx echo.Context) error {
 	})
 	if err != nil {
 		return c.askAgain(ctx, at, form, err)
-	}
-	if repeated {
-		return ctx.Redirect(http.StatusSeeOther, target)
 	}
 	return c.showSecret(ctx, owner, "Secret rotated", rotated.Credentials, found.MerchantUIDs)
 }

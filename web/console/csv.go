@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/csv"
 	"fmt"
 	"log/slog"
@@ -83,8 +84,8 @@ func streamCSV(ctx echo.Context, file csvFile, rows [][]string) error {
 }
 
 func (c *Console) auditCSV(ctx echo.Context, file csvFile) error {
-	request, user := ctx.Request().Context(), currentUser(ctx)
-	return c.DB.InTx(request, func(tx *postgres.Tx) error {
+	user := currentUser(ctx)
+	return c.inTx(ctx, func(request context.Context, tx *postgres.Tx) error {
 		return c.Operators.Audit(request, tx, operator.Entry{
 			Actor: user.Email, Address: ctx.RealIP(), Action: file.Action,
 			SubjectKind: file.SubjectKind, Subject: "csv",
@@ -120,11 +121,18 @@ func abortCSV(ctx echo.Context, err error) {
 // plainNumber is what spreadsheets take for a number, whatever its sign.
 var plainNumber = regexp.MustCompile(`^[+-]?\d+(\.\d+)?$`)
 
+// laterFormula is what begins like a formula behind what ends a cell for a
+// spreadsheet that parts cells by semicolons or tabs: it takes the quotes around
+// the cell for text then, and a line break for the end of the row.
+var laterFormula = regexp.MustCompile(
+	"([;\\t\\r\\n])([ \\x{00A0}\\x{3000}\\x{FEFF}\\x{200B}\\v\\f\"']*[=+\\-@|%＝＋－＠])")
+
 // inert keeps a spreadsheet from taking text for a formula: what begins like
 // one, spaces left aside, gets an apostrophe before it, as spreadsheets
 // themselves write text. NUL, which ends a file for some, is left out.
 func inert(cell string) string {
 	cell = strings.ReplaceAll(strings.ToValidUTF8(cell, "\uFFFD"), "\x00", "")
+	cell = laterFormula.ReplaceAllString(cell, "$1'$2")
 	start := strings.TrimLeft(cell, " \u00A0\u3000\uFEFF\u200B\n\v\f\"'")
 	if start == "" || plainNumber.MatchString(cell) {
 		return cell

@@ -2,6 +2,7 @@ package console
 
 import (
 	"encoding/csv"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -19,10 +20,15 @@ func TestInert(t *testing.T) {
 		{"+1 602 555 0100", "'+1 602 555 0100"},
 		{"-2+3+cmd|' /C calc'!A0", "'-2+3+cmd|' /C calc'!A0"},
 		{"@SUM(A1)", "'@SUM(A1)"},
-		{"\t=1", "'\t=1"},
-		{"\r=1", "'\r=1"},
+		{"\t=1", "'\t'=1"},
+		{"\r=1", "'\r'=1"},
+		{"a;=1", "a;'=1"},
+		{"a; \"-1", "a;' \"-1"},
+		{"=1;+1\t@x", "'=1;'+1\t'@x"},
+		{"note\n=1", "note\n'=1"},
+		{"a;b\tc", "a;b\tc"},
 		{" \u00A0=1", "' \u00A0=1"},
-		{"\n=1", "'\n=1"},
+		{"\n=1", "'\n'=1"},
 		{`"=1`, `'"=1`},
 		{"＝1", "'＝1"},
 		{"a\x00b", "ab"},
@@ -52,6 +58,12 @@ func FuzzInert(f *testing.F) {
 			t.Fatalf("%q is written as %q: %v", cell, text.String(), err)
 		}
 		got := strings.TrimLeft(rows[0][1], " \u00A0\u3000\uFEFF")
+		for _, piece := range regexp.MustCompile(`[;\t\r\n]`).Split(rows[0][1], -1)[1:] {
+			piece = strings.TrimLeft(piece, " \u00A0\u3000\uFEFF\"")
+			if piece != "" && strings.ContainsAny(piece[:1], "=+-@") {
+				t.Errorf("%q has a formula behind a separator: %q", cell, piece)
+			}
+		}
 		if !plainNumber.MatchString(got) && got != "" && strings.ContainsAny(got[:1], "=+-@\t\r") {
 			t.Errorf("%q stays a formula: %q", cell, got)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/attention"
+	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
 )
@@ -156,5 +157,6 @@ func openedFrom(ctx echo.Context) (url.Values, bool) {
 	if err != nil || from.Path != views.PathDeliveries {
 		return nil, false
 	}
-	return from.Query(), true
+	query := from.Query()
+	return query, lending.CheckValues(query) == nil
 }

@@ -56,7 +56,7 @@ func (c *Console) receiver(ctx echo.Context) error {
 
 func (c *Console) showReceiver(ctx echo.Context, status int, fault string) error {
 	page := c.receiverPage()
-	page.Fault, page.MayChange, page.Token = fault, mayChange(ctx), c.newToken(ctx)
+	page.Fault, page.MayChange = fault, mayChange(ctx)
 	partners, err := c.partnerOptions(ctx.Request().Context(), "")
 	if err != nil {
 		return err
@@ -102,11 +102,19 @@ func (c *Console) receiverLive(ctx echo.Context) error {
 
 // setReceiver turns the knobs.
 func (c *Console) setReceiver(ctx echo.Context) error {
-	known := c.Development.Receiver.Set(receiver.Settings{
-		Mode: receiver.Mode(ctx.FormValue("mode")), Verify: ctx.FormValue("verify") != "",
+	err := c.actOnReceiver(ctx, func() error {
+		if c.Development.Receiver.Set(receiver.Settings{
+			Mode: receiver.Mode(ctx.FormValue("mode")), Verify: ctx.FormValue("verify") != "",
+		}) {
+			return nil
+		}
+		return lending.Invalid("mode", "Choose one of the answers")
 	})
-	if !known {
-		return c.showReceiver(ctx, http.StatusBadRequest, "Choose one of the answers.")
+	if lending.ErrorCode(err) == lending.CodeValidation {
+		return c.showReceiver(ctx, http.StatusBadRequest, sentence(err.Error()))
+	}
+	if err != nil {
+		return err
 	}
 	c.leaveNotice(ctx, "Set. The next request is answered so.")
 	return ctx.Redirect(http.StatusSeeOther, views.PathReceiver)
@@ -118,15 +126,36 @@ func (c *Console) teachReceiver(ctx echo.Context) error {
 	if text == "" {
 		return c.showReceiver(ctx, http.StatusBadRequest, "Type the secret that it should know.")
 	}
-	c.Development.Receiver.Learn(secret.New(text))
+	err := c.actOnReceiver(ctx, func() error {
+		c.Development.Receiver.Learn(secret.New(text))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	c.leaveNotice(ctx, "The receiver knows the secret now.")
 	return ctx.Redirect(http.StatusSeeOther, views.PathReceiver)
 }
 
 // clearReceiver forgets what came in.
 func (c *Console) clearReceiver(ctx echo.Context) error {
-	c.Development.Receiver.Clear()
+	err := c.actOnReceiver(ctx, func() error {
+		c.Development.Receiver.Clear()
+		return nil
+	})
+	if err != nil {
+		return err
+	}
 	return ctx.Redirect(http.StatusSeeOther, views.PathReceiver)
+}
+
+// actOnReceiver does something to the receiver, which keeps all in memory, once for
+// each form.
+func (c *Console) actOnReceiver(ctx echo.Context, use func() error) error {
+	_, err := c.act(ctx, func(context.Context, *postgres.Tx) (string, error) {
+		return views.PathReceiver, use()
+	})
+	return err
 }
 
 // subscribeReceiver creates a subscription to the receiver, which learns its
@@ -143,7 +172,6 @@ func (c *Console) subscribeReceiver(ctx echo.Context) error {
 	}
 	form := views.SubscriptionForm{
 		Partner: ctx.FormValue("partner"), Reason: "to the sample receiver",
-		Token: ctx.FormValue("token"),
 	}
 	done, err := c.subscribe(ctx, form, settings)
 	if lending.ErrorCode(err) == lending.CodeValidation ||
@@ -153,15 +181,10 @@ func (c *Console) subscribeReceiver(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	uid := done.subscription.UID.String()
-	if done.repeated {
-		c.leaveNotice(ctx, done.notice)
-		return ctx.Redirect(http.StatusSeeOther, views.SubscriptionPath(uid))
-	}
 	c.Development.Receiver.Learn(done.secret)
-	c.keepSecretOnce(ctx, uid, done.secret)
+	c.keepSecretOnce(ctx, done.subscription.UID.String(), done.secret)
 	c.leaveNotice(ctx, "Created, and the receiver knows its secret. Send a test event now.")
-	return ctx.Redirect(http.StatusSeeOther, views.SubscriptionPath(uid))
+	return ctx.Redirect(http.StatusSeeOther, done.path())
 }
 
 // mailbox shows the mails that were kept because there is no mail server.

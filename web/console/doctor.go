@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -106,8 +107,8 @@ func (c *Console) auditExamination(
 	if err != nil {
 		return err
 	}
-	request, user := ctx.Request().Context(), currentUser(ctx)
-	return c.DB.InTx(request, func(tx *postgres.Tx) error {
+	user := currentUser(ctx)
+	return c.inTx(ctx, func(request context.Context, tx *postgres.Tx) error {
 		return c.Operators.Audit(request, tx, operator.Entry{
 			Actor: user.Email, Address: ctx.RealIP(), Action: kind + ".examine_signature",
 			SubjectKind: kind, Subject: uid.String(),

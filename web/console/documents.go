@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -74,8 +75,7 @@ func (c *Console) document(ctx echo.Context) error {
 }
 
 func (c *Console) auditDownload(ctx echo.Context, uid uuid.UUID, file document.File) error {
-	request := ctx.Request().Context()
-	return c.DB.InTx(request, func(tx *postgres.Tx) error {
+	return c.inTx(ctx, func(request context.Context, tx *postgres.Tx) error {
 		return c.Operators.Audit(request, tx, operator.Entry{
 			Actor: currentUser(ctx).Email, Address: ctx.RealIP(), Action: "document.download",
 			SubjectKind: "application", Subject: uid.String(),

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/google/uuid"
@@ -49,15 +50,14 @@ func (c *Console) resendEmail(ctx echo.Context) error {
 func (c *Console) sendAgain(
 	ctx echo.Context, uid uuid.UUID, reason string,
 ) (uuid.UUID, error) {
-	request, user := ctx.Request().Context(), currentUser(ctx)
+	user := currentUser(ctx)
 	var made uuid.UUID
-	err := c.DB.InTx(request, func(tx *postgres.Tx) error {
-		var err error
+	_, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (_ string, err error) {
 		made, err = c.Emails.Resend(request, tx, uid, user.Email, reason)
 		if err != nil {
-			return err
+			return "", err
 		}
-		return c.Operators.Audit(request, tx, operator.Entry{
+		return views.EmailPath(made.String()), c.Operators.Audit(request, tx, operator.Entry{
 			Actor: user.Email, Address: ctx.RealIP(), Action: "email.resend",
 			SubjectKind: "email", Subject: uid.String(), Reason: reason,
 			After: map[string]any{"email_uid": made},

@@ -2,8 +2,11 @@ package console
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 
@@ -55,7 +58,7 @@ func (c *Console) guard(needed operator.Role, handler echo.HandlerFunc) echo.Han
 		if path := owed(signed); path != "" && !beforeOpening[ctx.Path()] {
 			return askForOwed(ctx, path)
 		}
-		return handler(ctx)
+		return c.once(ctx, handler)
 	})
 	return func(ctx echo.Context) error {
 		c.strictHeaders(ctx.Response().Header())
@@ -65,11 +68,31 @@ func (c *Console) guard(needed operator.Role, handler echo.HandlerFunc) echo.Han
 	}
 }
 
+// mayRepeat are the parameters of an address that stand for several values; the
+// queue library's own console has others.
+var mayRepeat = map[string]bool{"show": true}
+
+// checkQuery refuses an address that says one thing twice, or what is no text.
+func checkQuery(address *url.URL) error {
+	query := address.Query()
+	if err := checkValues(query); err != nil {
+		return err
+	}
+	var faults lending.Faults
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		if len(query[name]) > 1 && !mayRepeat[name] &&
+			!strings.HasPrefix(address.Path, views.PathJobConsole+"/") {
+			faults.Add(name, "%.60q must be given once", name)
+		}
+	}
+	return faults.Err()
+}
+
 // readForm reads the form of a change, so that one that cannot be read changes
 // nothing.
 func readForm(r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		return nil
+		return checkQuery(r.URL)
 	}
 	err := r.ParseForm()
 	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -79,7 +102,20 @@ func readForm(r *http.Request) error {
 	if err != nil {
 		return lending.NewError(lending.CodeValidation, "The form cannot be read.").WithCause(err)
 	}
-	return nil
+	return checkValues(r.Form)
+}
+
+// checkValues refuses what is no text, also in the filter of a list that stands in
+// a value of its own.
+func checkValues(values url.Values) error {
+	err := lending.CheckValues(values)
+	for _, name := range []string{"filter", "in"} {
+		inner, wrong := url.ParseQuery(strings.TrimPrefix(values.Get(name), "?"))
+		if err == nil && wrong == nil { // who reads the filter tells what is wrong with it
+			err = lending.CheckValues(inner)
+		}
+	}
+	return err
 }
 
 func (c *Console) strictHeaders(header http.Header) {

@@ -2,13 +2,16 @@ package console
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/views"
@@ -47,14 +50,17 @@ func (c *Console) auditCall(ctx echo.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading a call: %w", err)
 	}
+	if err := lending.CheckValues(url.Values{"body": {string(body)}}); err != nil {
+		return err
+	}
 	request.Body = io.NopCloser(bytes.NewReader(body))
-	return c.DB.InTx(request.Context(), func(tx *postgres.Tx) error {
+	return c.inTx(ctx, func(_ context.Context, tx *postgres.Tx) error {
 		return c.Operators.Audit(request.Context(), tx, operator.Entry{
 			Actor: currentUser(ctx).Email, Address: ctx.RealIP(), Action: "river.call",
 			SubjectKind: "queue",
 			Subject:     request.Method + " " + strings.TrimPrefix(request.URL.Path, views.PathJobConsole),
 			After: map[string]any{
-				"body": strings.ToValidUTF8(string(body[:min(len(body), maxCall)]), ""),
+				"body": strings.ToValidUTF8(string(body[:min(len(body), maxCall)]), ""), // cut
 			},
 		})
 	})

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"reflect"
@@ -59,24 +60,24 @@ func (c *Console) saveMailSettings(ctx echo.Context) error {
 // changeMailSettings saves and keeps it in the audit log, both or neither; it
 // tells whether there was anything to save.
 func (c *Console) changeMailSettings(ctx echo.Context, settings email.Settings) (bool, error) {
-	request, user := ctx.Request().Context(), currentUser(ctx)
+	user, target := currentUser(ctx), views.PathMailSettings
 	changed := false
-	err := c.DB.InTx(request, func(tx *postgres.Tx) error {
+	_, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
 		before, err := email.LoadSettings(request, tx)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if err := email.SaveSettings(request, tx, settings, user.Email); err != nil {
-			return err
+			return "", err
 		}
 		after, err := email.LoadSettings(request, tx)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if changed = !reflect.DeepEqual(before, after); !changed {
-			return nil
+			return target, nil
 		}
-		return c.Operators.Audit(request, tx, operator.Entry{
+		return target, c.Operators.Audit(request, tx, operator.Entry{
 			Actor: user.Email, Address: ctx.RealIP(), Action: "mail_settings.update",
 			SubjectKind: "mail_settings", Subject: "mail",
 			Before: settingsState(before), After: settingsState(after),

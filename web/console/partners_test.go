@@ -179,7 +179,7 @@ func TestPartnerFormsKeepWhatWasTyped(t *testing.T) {
 		WHERE action LIKE '%.create' OR action LIKE '%.rename'`) != 0 {
 		t.Error("a refused form left something behind")
 	}
-	b.post(views.PathPartnerNew, url.Values{"name": {"No token"}}).
+	b.send(http.MethodPost, views.PathPartnerNew, url.Values{"name": {"No token"}}).
 		wantStatus(t, http.StatusBadRequest)
 }
 
@@ -387,6 +387,7 @@ func TestRotateClient(t *testing.T) {
 		t.Errorf("after the overlap: %q", got.text(".notice-warn"))
 	}
 	values.Set("overlap", "1000000h")
+	values.Del("token") // another form
 	b.post(path+"/rotate", values).wantStatus(t, http.StatusBadRequest)
 	if r.audits("client.rotate") != 1 {
 		t.Errorf("%d audit entries", r.audits("client.rotate"))

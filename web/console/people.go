@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -113,9 +114,6 @@ func readPeopleFilter(query url.Values) (operator.UserFilter, views.PeopleFilter
 	default:
 		shown.Faults["access"] = "There is no such view; choose one above."
 	}
-	if strings.ContainsRune(filter.Text+filter.After, 0) {
-		shown.Faults["cursor"] = "The page's place in the list cannot be read; start from the first."
-	}
 	return filter, shown
 }
 
@@ -188,21 +186,20 @@ func (c *Console) showPersonForm(ctx echo.Context, status int, form views.Person
 
 // invite adds a user and shows their one-time password.
 func (c *Console) invite(ctx echo.Context) error {
-	request := ctx.Request().Context()
 	form := views.PersonForm{
 		Email: strings.TrimSpace(ctx.FormValue("email")),
 		Name:  strings.TrimSpace(ctx.FormValue("name")), Role: ctx.FormValue("role"),
 	}
 	var user operator.User
 	var password secret.String
-	err := c.DB.InTx(request, func(tx *postgres.Tx) (err error) {
+	_, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (_ string, err error) {
 		user, password, err = c.Operators.Invite(request, tx, operator.NewUser{
 			Email: form.Email, Name: form.Name, Role: operator.Role(form.Role),
 		})
 		if err != nil {
-			return err
+			return "", err
 		}
-		return c.auditUser(ctx, tx, "user.create", nil, &user)
+		return views.PersonPath(user.UID.String()), c.auditUser(ctx, tx, "user.create", nil, &user)
 	})
 	if refusal, ok := errors.AsType[*lending.Error](err); ok && len(refusal.Details) > 0 {
 		form.Faults = labelled(refusal.Details, map[string]string{

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 
 	"github.com/labstack/echo/v4"
@@ -70,11 +71,11 @@ func (c *Console) changePerson(
 			"this is your own account; ask another admin, so that nobody locks themselves out")
 	}
 	var changed operator.User
-	err = c.DB.InTx(ctx.Request().Context(), func(tx *postgres.Tx) (err error) {
+	_, err = c.act(ctx, func(_ context.Context, tx *postgres.Tx) (_ string, err error) {
 		if changed, err = use(tx, user); err != nil {
-			return err
+			return "", err
 		}
-		return c.auditUser(ctx, tx, action, &user, &changed)
+		return views.PersonPath(user.UID.String()), c.auditUser(ctx, tx, action, &user, &changed)
 	})
 	return changed, err
 }

@@ -81,7 +81,6 @@ func (c *Console) newProduct(ctx echo.Context) error {
 
 // showProduct shows the form with the stages that its schedule would make.
 func (c *Console) showProduct(ctx echo.Context, status int, form views.AskForm) error {
-	form.Token = c.newToken(ctx)
 	frame, err := c.frame(ctx, productsSpot.section, form.Title,
 		append(productsSpot.crumbs, views.Crumb{Label: form.Title})...)
 	if err != nil {
@@ -122,7 +121,7 @@ func (c *Console) createProduct(ctx echo.Context) error {
 		Rate: ctx.FormValue("rate"), Fee: ctx.FormValue("fee"), Schedule: ctx.FormValue("schedule"),
 		Min: ctx.FormValue("min"), Max: ctx.FormValue("max"),
 	}
-	target, _, err := c.commit(ctx, commitment{
+	target, err := c.commit(ctx, commitment{
 		done: "Created. Decisions offer it from now on.",
 		do: func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			made, err := c.Products.Create(ctx, tx, request)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -161,9 +162,8 @@ func (c *Console) proveByProvider(
 func (c *Console) admitIdentity(
 	ctx echo.Context, identity operator.Identity,
 ) (operator.User, error) {
-	request := ctx.Request().Context()
 	var user operator.User
-	err := c.DB.InTx(request, func(tx *postgres.Tx) (err error) {
+	err := c.inTx(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
 		var created bool
 		user, created, err = c.Operators.Admit(request, tx, c.Provider, identity)
 		if err != nil || !created {

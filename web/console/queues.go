@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
@@ -115,29 +116,37 @@ func (c *Console) actOnQueue(ctx echo.Context) error {
 	default:
 		return lending.NewError(lending.CodeNotFound, "a queue can be paused and resumed")
 	}
-	err = c.changeSubject(ctx, "queue."+ctx.Param("act"), "queue", name,
-		func(tx *postgres.Tx) error { return use(request, tx, name) })
-	if err != nil {
-		return err
-	}
-	c.leaveNotice(ctx, notice)
-	return ctx.Redirect(http.StatusSeeOther, views.PathQueues)
+	return c.changeSubject(ctx, subjectChange{
+		action: "queue." + ctx.Param("act"), kind: "queue", subject: name,
+		use:    func(tx *postgres.Tx) error { return use(request, tx, name) },
+		target: views.PathQueues, notice: notice,
+	})
+}
+
+// subjectChange is a use case with its entry of the audit log, and what is said on
+// the page that comes next.
+type subjectChange struct {
+	action, kind, subject string
+	use                   func(tx *postgres.Tx) error
+	target, notice        string
 }
 
 // changeSubject runs a use case and keeps it in the audit log, both or neither.
-func (c *Console) changeSubject(
-	ctx echo.Context, action, kind, subject string, use func(tx *postgres.Tx) error,
-) error {
-	request := ctx.Request().Context()
-	return c.DB.InTx(request, func(tx *postgres.Tx) error {
-		if err := use(tx); err != nil {
-			return err
+func (c *Console) changeSubject(ctx echo.Context, change subjectChange) error {
+	target, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
+		if err := change.use(tx); err != nil {
+			return "", err
 		}
-		return c.Operators.Audit(request, tx, operator.Entry{
-			Actor: currentUser(ctx).Email, Address: ctx.RealIP(), Action: action,
-			SubjectKind: kind, Subject: subject,
+		return change.target, c.Operators.Audit(request, tx, operator.Entry{
+			Actor: currentUser(ctx).Email, Address: ctx.RealIP(), Action: change.action,
+			SubjectKind: change.kind, Subject: change.subject,
 		})
 	})
+	if err != nil {
+		return err
+	}
+	c.leaveNotice(ctx, change.notice)
+	return ctx.Redirect(http.StatusSeeOther, target)
 }
 
 // jobs lists jobs of a state.
@@ -302,12 +311,9 @@ func (c *Console) moveJob(
 	if err != nil {
 		return err
 	}
-	err = c.changeSubject(ctx, action, "job", ctx.Param("job"), func(tx *postgres.Tx) error {
-		return use(ctx.Request().Context(), tx, id)
+	return c.changeSubject(ctx, subjectChange{
+		action: action, kind: "job", subject: ctx.Param("job"),
+		use:    func(tx *postgres.Tx) error { return use(ctx.Request().Context(), tx, id) },
+		target: views.JobPath(id), notice: notice,
 	})
-	if err != nil {
-		return err
-	}
-	c.leaveNotice(ctx, notice)
-	return ctx.Redirect(http.StatusSeeOther, views.JobPath(id))
 }

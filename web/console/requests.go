@@ -5,7 +5,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -167,12 +166,7 @@ func (who reader) readRequestFilter(query url.Values) (apilog.Filter, views.Requ
 		Values: map[string]string{}, Local: map[string]string{}, Faults: map[string]string{},
 	}
 	for _, name := range views.RequestFilterNames() {
-		text := strings.TrimSpace(query.Get(name))
-		if !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
-			shown.Faults[name] = "This is no text."
-			continue
-		}
-		if text != "" {
+		if text := strings.TrimSpace(query.Get(name)); text != "" {
 			shown.Values[name] = text
 		}
 	}

@@ -59,15 +59,15 @@ func (c *Console) resend(ctx echo.Context) error {
 func (c *Console) resendDelivery(
 	ctx echo.Context, uid uuid.UUID, reason string,
 ) (uuid.UUID, error) {
-	request, user := ctx.Request().Context(), currentUser(ctx)
+	user := currentUser(ctx)
 	var made uuid.UUID
-	err := c.DB.InTx(request, func(tx *postgres.Tx) error {
+	_, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
 		uids, err := c.Webhooks.Resend(request, tx, []uuid.UUID{uid}, user.Email, reason)
 		if err != nil {
-			return err
+			return "", err
 		}
 		made = uids[0]
-		return c.Operators.Audit(request, tx, operator.Entry{
+		return views.DeliveryPath(made.String()), c.Operators.Audit(request, tx, operator.Entry{
 			Actor: user.Email, Address: ctx.RealIP(), Action: "delivery.resend",
 			SubjectKind: "delivery", Subject: uid.String(), Reason: reason,
 			After: map[string]any{"delivery_uid": made},
@@ -76,10 +76,13 @@ func (c *Console) resendDelivery(
 	return made, err
 }
 
-// announce tells the page's script what was done, and where it is to be seen.
+// announce tells the page's script what was done, where it is to be seen, and the
+// token of the form that stands in the dialog from now on.
 func announce(ctx echo.Context, text, href string) error {
 	trigger, err := json.Marshal(map[string]any{
-		"console:done": map[string]string{"text": text, "href": href, "label": "Open"},
+		"console:done": map[string]string{
+			"text": text, "href": href, "label": "Open", tokenField: uuid.NewString(),
+		},
 	})
 	if err != nil {
 		return fmt.Errorf("announcing what was done: %w", err)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 
@@ -68,7 +69,7 @@ func listHref(path, query string) string {
 // saveView keeps a list's filter under a name, or removes one that is kept. It
 // is the reader's own preference, which no audit log is about.
 func (c *Console) saveView(ctx echo.Context) error {
-	request, user := ctx.Request().Context(), currentUser(ctx)
+	user := currentUser(ctx)
 	path, err := savedList(ctx.FormValue("path"))
 	if err != nil {
 		return err
@@ -77,22 +78,23 @@ func (c *Console) saveView(ctx echo.Context) error {
 	if err != nil {
 		return lending.Invalid("filter", "the filter cannot be read; open the list and try again")
 	}
-	err = c.DB.InTx(request, func(tx *postgres.Tx) error {
+	target := listHref(path, query.Encode())
+	_, err = c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
 		if remove := ctx.FormValue("remove"); remove != "" {
 			uid, err := uuid.Parse(remove)
 			if err != nil {
-				return lending.Invalid("remove", "%.60q is no id of a view", remove)
+				return "", lending.Invalid("remove", "%.60q is no id of a view", remove)
 			}
-			return c.Operators.DeleteView(request, tx, user.UID, uid)
+			return target, c.Operators.DeleteView(request, tx, user.UID, uid)
 		}
-		return c.Operators.SaveView(request, tx, user.UID, operator.SavedView{
+		return target, c.Operators.SaveView(request, tx, user.UID, operator.SavedView{
 			Name: ctx.FormValue("name"), Path: path, Query: query.Encode(),
 		})
 	})
 	if err != nil {
 		return err
 	}
-	return ctx.Redirect(http.StatusSeeOther, listHref(path, query.Encode()))
+	return ctx.Redirect(http.StatusSeeOther, target)
 }
 
 // savedList returns the path of a list whose filters can be saved.

@@ -75,7 +75,7 @@ func (c *Console) factorPicture(ctx echo.Context) error {
 func (c *Console) confirmFactor(ctx echo.Context) error {
 	request, user := ctx.Request().Context(), currentUser(ctx)
 	var codes []string
-	err := c.changeUser(ctx, "user.second_factor_on", user, func(tx *postgres.Tx) (err error) {
+	err := c.changeOwn(ctx, "user.second_factor_on", func(tx *postgres.Tx) (err error) {
 		codes, err = c.Operators.ConfirmSecondFactor(request, tx, signedIn(ctx),
 			c.sessions.GetString(request, sessionEnrolment), ctx.FormValue("code"))
 		return err
@@ -113,7 +113,7 @@ func (c *Console) recoveryCodes(ctx echo.Context) error {
 			"recovery codes belong to a second factor; set one up first")
 	}
 	var codes []string
-	err := c.changeUser(ctx, "user.recovery_codes", user, func(tx *postgres.Tx) (err error) {
+	err := c.changeOwn(ctx, "user.recovery_codes", func(tx *postgres.Tx) (err error) {
 		codes, err = c.Operators.NewRecoveryCodes(request, tx, user)
 		return err
 	})
@@ -130,7 +130,7 @@ func (c *Console) removeFactor(ctx echo.Context) error {
 		return lending.NewError(lending.CodeInvalidState,
 			"your role must have a second factor; an admin can reset yours")
 	}
-	err := c.changeUser(ctx, "user.second_factor_off", user, func(tx *postgres.Tx) error {
+	err := c.changeOwn(ctx, "user.second_factor_off", func(tx *postgres.Tx) error {
 		return c.Operators.RemoveSecondFactor(request, tx, user)
 	})
 	if err != nil {

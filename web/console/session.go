@@ -133,10 +133,9 @@ func (c *Console) resume(ctx echo.Context) (operator.Signed, bool, error) {
 func (c *Console) begin(
 	ctx echo.Context, user operator.User, visit operator.Session, how map[string]any,
 ) error {
-	request := ctx.Request().Context()
 	visit.Address, visit.Device = ctx.RealIP(), ctx.Request().UserAgent()
 	var session operator.Session
-	err := c.DB.InTx(request, func(tx *postgres.Tx) (err error) {
+	err := c.inTx(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
 		session, err = c.Operators.Begin(request, tx, user, visit)
 		if err != nil {
 			return err

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"slices"
@@ -79,7 +80,6 @@ func retentionForm(settings retention.Settings) views.RetentionForm {
 
 // saveSignIn sets which roles must have a second factor.
 func (c *Console) saveSignIn(ctx echo.Context) error {
-	request := ctx.Request().Context()
 	values, err := ctx.FormParams()
 	if err != nil {
 		return lending.NewError(lending.CodeValidation, "The form cannot be read.").WithCause(err)
@@ -88,12 +88,12 @@ func (c *Console) saveSignIn(ctx echo.Context) error {
 	for _, name := range values["roles"] {
 		roles = append(roles, operator.Role(name))
 	}
-	err = c.DB.InTx(request, func(tx *postgres.Tx) error {
+	target, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
 		before, err := c.Operators.RequireSecondFactor(request, tx, roles)
 		if err != nil {
-			return err
+			return "", err
 		}
-		return c.Operators.Audit(request, tx, operator.Entry{
+		return views.PathSettings, c.Operators.Audit(request, tx, operator.Entry{
 			Actor: currentUser(ctx).Email, Address: ctx.RealIP(), Action: "settings.sign_in",
 			SubjectKind: "settings", Subject: "sign_in",
 			Before: map[string]any{"second_factor_roles": before},
@@ -104,13 +104,12 @@ func (c *Console) saveSignIn(ctx echo.Context) error {
 		return err
 	}
 	c.leaveNotice(ctx, "Saved. It holds from everybody's next click on.")
-	return ctx.Redirect(http.StatusSeeOther, views.PathSettings)
+	return ctx.Redirect(http.StatusSeeOther, target)
 }
 
 // saveRetention says what the settings would remove, and saves them when that
 // was confirmed.
 func (c *Console) saveRetention(ctx echo.Context) error {
-	request := ctx.Request().Context()
 	settings, form := readRetention(ctx)
 	err := settings.Check()
 	if len(form.Faults) > 0 {
@@ -129,13 +128,13 @@ func (c *Console) saveRetention(ctx echo.Context) error {
 	if ctx.FormValue("confirm") != "yes" {
 		return c.planRetention(ctx, settings, form)
 	}
-	err = c.DB.InTx(request, func(tx *postgres.Tx) error {
+	target, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
 		user := currentUser(ctx)
 		before, after, err := c.Retention.SaveSettings(request, tx, settings, user.Email)
 		if err != nil {
-			return err
+			return "", err
 		}
-		return c.Operators.Audit(request, tx, operator.Entry{
+		return views.PathSettings, c.Operators.Audit(request, tx, operator.Entry{
 			Actor: user.Email, Address: ctx.RealIP(), Action: "settings.retention",
 			SubjectKind: "settings", Subject: "retention",
 			Before: retentionState(before), After: retentionState(after),
@@ -145,7 +144,7 @@ func (c *Console) saveRetention(ctx echo.Context) error {
 		return err
 	}
 	c.leaveNotice(ctx, "Saved. The next run keeps things for that long.")
-	return ctx.Redirect(http.StatusSeeOther, views.PathSettings)
+	return ctx.Redirect(http.StatusSeeOther, target)
 }
 
 // retentionState is how the audit log writes the settings.

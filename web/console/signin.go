@@ -1,6 +1,7 @@
 package console
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"strings"
@@ -159,8 +160,12 @@ func (c *Console) awaitedCode(ctx echo.Context) (operator.Signed, bool, error) {
 // signOut ends the session.
 func (c *Console) signOut(ctx echo.Context) error {
 	request, user := ctx.Request().Context(), currentUser(ctx)
-	err := c.changeUser(ctx, "user.sign_out", user, func(tx *postgres.Tx) error {
-		return c.Operators.EndSession(request, tx, user.UID, currentSession(ctx).UID)
+	err := c.inTx(ctx, func(request context.Context, tx *postgres.Tx) error {
+		err := c.Operators.EndSession(request, tx, user.UID, currentSession(ctx).UID)
+		if err != nil {
+			return err
+		}
+		return c.auditOwn(ctx, tx, "user.sign_out")
 	})
 	if err != nil && lending.ErrorCode(err) != lending.CodeNotFound {
 		return err
@@ -171,20 +176,24 @@ func (c *Console) signOut(ctx echo.Context) error {
 	return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?why=left")
 }
 
-// changeUser runs a use case about a user and keeps it in the audit log, both
-// or neither.
-func (c *Console) changeUser(
-	ctx echo.Context, action string, subject operator.User, use func(tx *postgres.Tx) error,
+// changeOwn changes the viewer's own account, once for each form, and keeps it in
+// the audit log, both or neither.
+func (c *Console) changeOwn(
+	ctx echo.Context, action string, use func(tx *postgres.Tx) error,
 ) error {
-	request := ctx.Request().Context()
-	return c.DB.InTx(request, func(tx *postgres.Tx) error {
+	_, err := c.act(ctx, func(_ context.Context, tx *postgres.Tx) (string, error) {
 		if err := use(tx); err != nil {
-			return err
+			return "", err
 		}
-		return c.Operators.Audit(request, tx, operator.Entry{
-			Actor: currentUser(ctx).Email, Address: ctx.RealIP(), Action: action,
-			SubjectKind: "user", Subject: subject.Email,
-		})
+		return views.PathAccount, c.auditOwn(ctx, tx, action)
+	})
+	return err
+}
+
+func (c *Console) auditOwn(ctx echo.Context, tx *postgres.Tx, action string) error {
+	user := currentUser(ctx).Email
+	return c.Operators.Audit(ctx.Request().Context(), tx, operator.Entry{
+		Actor: user, Address: ctx.RealIP(), Action: action, SubjectKind: "user", Subject: user,
 	})
 }
 

@@ -66,8 +66,6 @@ func TestSignInRefusals(t *testing.T) {
 	}
 	for _, form := range []url.Values{
 		{},
-		{"email": {"a\x00b"}, "password": {"x"}},
-		{"email": {"\xff"}, "password": {"x"}},
 		{"email": {strings.Repeat("a", 5000)}, "password": {strings.Repeat("b", 5000)}},
 	} {
 		if got := b.post(views.PathSignIn, form).Status; got != http.StatusUnauthorized {

@@ -146,7 +146,7 @@ func (w *eventWriter) idle() bool {
 // message sends HTML as one event. Line ends part the lines of an event, so a
 // carriage return that belongs to the content goes as a character reference.
 func (w *eventWriter) message(html []byte) bool {
-	html = bytes.ReplaceAll(html, []byte("\r"), []byte("&#13;"))
+	html = bytes.ReplaceAll(withTokens(html), []byte("\r"), []byte("&#13;"))
 	html = bytes.ReplaceAll(html, []byte("\n"), []byte("\ndata: "))
 	return w.write(append(append([]byte("data: "), html...), "\n\n"...))
 }

@@ -143,16 +143,17 @@ func (c *Console) perform(a action) echo.HandlerFunc {
 			})
 		}
 		done := a.done
-		err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) error {
+		target := views.SubscriptionPath(current.UID.String())
+		_, err = c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
 			changed, err := a.change(c.Webhooks, request, tx, current.UID, currentUser(ctx).Email)
 			if err != nil {
-				return err
+				return "", err
 			}
 			if changed.Version == current.Version {
 				done = a.already
-				return nil
+				return target, nil
 			}
-			return c.auditSubscription(ctx, tx, operator.Entry{
+			return target, c.auditSubscription(ctx, tx, operator.Entry{
 				Action: "subscription." + a.name, Subject: current.UID.String(), Reason: reason,
 				Before: map[string]any{"state": current.State},
 				After:  map[string]any{"state": changed.State},

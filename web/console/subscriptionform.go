@@ -163,7 +163,6 @@ func (c *Console) readForm(
 	}
 	version, _ := strconv.Atoi(values.Get("version")) // 0 is a version that never was
 	form := views.SubscriptionForm{
-		Token:   values.Get("token"),
 		Version: version, Partner: values.Get("partner"), URL: strings.TrimSpace(values.Get("url")),
 		AllMerchants: values.Get("merchants") != "some", AllEvents: values.Get("events") != "some",
 		Auth: values.Get("auth"), SecretMode: values.Get("secret_mode"),

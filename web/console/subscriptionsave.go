@@ -111,7 +111,6 @@ func (c *Console) showForm(ctx echo.Context, status int, form views.Subscription
 		crumbs[len(crumbs)-1].Label = "New"
 	}
 	var err error
-	form.Token = c.newToken(ctx)
 	form.Frame, err = c.frame(ctx, views.SectionSubscriptions, title, crumbs...)
 	if err != nil {
 		return err
@@ -156,8 +155,15 @@ type saved struct {
 	subscription webhook.Subscription
 	secret       secret.String
 	notice       string
-	// repeated tells that an earlier arrival of the same form made it.
-	repeated bool
+}
+
+// path is where a saved subscription is looked at: a new secret first.
+func (s saved) path() string {
+	tab := views.TabConfiguration
+	if !s.secret.IsZero() {
+		tab = views.TabSecret
+	}
+	return views.SubscriptionTab(s.subscription.UID.String(), tab)
 }
 
 // finishSave saves and leads to the subscription, or back to the form.
@@ -175,19 +181,14 @@ func (c *Console) finishSave(
 		}
 		return err
 	}
-	uid := done.subscription.UID.String()
-	target := views.SubscriptionTab(uid, views.TabConfiguration)
 	if !done.secret.IsZero() {
-		c.keepSecretOnce(ctx, uid, done.secret)
-	}
-	if !done.secret.IsZero() || done.repeated {
-		target = views.SubscriptionTab(uid, views.TabSecret)
+		c.keepSecretOnce(ctx, done.subscription.UID.String(), done.secret)
 	}
 	if warning != "" {
 		done.notice += " " + sentence(warning)
 	}
 	c.leaveNotice(ctx, done.notice)
-	return leadTo(ctx, target)
+	return leadTo(ctx, done.path())
 }
 
 // leadTo sends the browser to another page, whoever asked.
@@ -204,48 +205,24 @@ func leadTo(ctx echo.Context, target string) error {
 func (c *Console) subscribe(
 	ctx echo.Context, form views.SubscriptionForm, settings webhook.Settings,
 ) (saved, error) {
-	token, err := uuid.Parse(form.Token)
-	if err != nil {
-		return saved{}, lending.NewError(lending.CodeValidation,
-			"The form is not whole. Open it again and send it once more.")
-	}
 	var done saved
-	user := currentUser(ctx).Email
-	err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) error {
+	_, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
 		done = saved{notice: "Created. Send a test event to see whether it works."}
-		target, repeated, err := c.Operators.Once(request, tx, token, user, func() (string, error) {
-			return c.create(ctx, tx, form, settings, &done)
-		})
-		if err != nil || !repeated {
-			return err
+		partnerUID, err := uuid.Parse(form.Partner)
+		if err != nil {
+			return "", lending.Invalid("partner", "Choose the partner whose events are sent.")
 		}
-		done.notice, done.repeated = "This form was sent before. Nothing was done a second time.", true
-		done.subscription.UID, err = uuid.Parse(target)
-		return err
+		done.subscription, done.secret, err = c.Webhooks.Subscribe(
+			request, tx, partnerUID, settings, currentUser(ctx).Email)
+		if err != nil {
+			return "", err
+		}
+		return done.path(), c.auditSubscription(ctx, tx, operator.Entry{
+			Action: "subscription.create", Subject: done.subscription.UID.String(),
+			Reason: form.Reason, After: subscriptionState(done.subscription),
+		})
 	})
 	return done, err
-}
-
-// create makes the subscription and its entry in the audit log, and returns its
-// id.
-func (c *Console) create(
-	ctx echo.Context, tx *postgres.Tx, form views.SubscriptionForm, settings webhook.Settings,
-	done *saved,
-) (uid string, err error) {
-	partnerUID, err := uuid.Parse(form.Partner)
-	if err != nil {
-		return "", lending.Invalid("partner", "Choose the partner whose events are sent.")
-	}
-	done.subscription, done.secret, err = c.Webhooks.Subscribe(
-		ctx.Request().Context(), tx, partnerUID, settings, currentUser(ctx).Email)
-	if err != nil {
-		return "", err
-	}
-	uid = done.subscription.UID.String()
-	return uid, c.auditSubscription(ctx, tx, operator.Entry{
-		Action: "subscription.create", Subject: uid, Reason: form.Reason,
-		After: subscriptionState(done.subscription),
-	})
 }
 
 // amend changes a subscription and keeps it in the audit log, both or neither.
@@ -262,30 +239,22 @@ func (c *Console) amend(
 		patch.Secret = &settings.Secret
 	}
 	done := saved{notice: "Saved as a new version. Deliveries use it from now on."}
-	err := c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
+	_, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (_ string, err error) {
 		done.subscription, done.secret, err = c.Webhooks.Amend(
 			request, tx, before.UID, patch, currentUser(ctx).Email)
 		if err != nil {
-			return err
+			return "", err
 		}
 		if done.subscription.Version == before.Version {
 			done.notice = "Nothing was changed."
-			return nil
+			return done.path(), nil
 		}
-		return c.auditSubscription(ctx, tx, operator.Entry{
+		return done.path(), c.auditSubscription(ctx, tx, operator.Entry{
 			Action: "subscription.update", Subject: before.UID.String(), Reason: form.Reason,
 			Before: subscriptionState(before), After: subscriptionState(done.subscription),
 		})
 	})
 	return done, err
-}
-
-// inSubscription runs a change of a subscription in a transaction.
-func (c *Console) inSubscription(
-	ctx echo.Context, change func(request context.Context, tx *postgres.Tx) error,
-) error {
-	request := ctx.Request().Context()
-	return c.DB.InTx(request, func(tx *postgres.Tx) error { return change(request, tx) })
 }
 
 // auditSubscription completes and writes an entry of the audit log.

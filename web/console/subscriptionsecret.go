@@ -182,17 +182,18 @@ func (c *Console) rotateSecret(
 	ctx echo.Context, before webhook.Subscription, patch webhook.Patch, reason string,
 ) (saved, error) {
 	var done saved
-	err := c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
+	target := views.SubscriptionTab(before.UID.String(), views.TabSecret)
+	_, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (_ string, err error) {
 		done.subscription, done.secret, err = c.Webhooks.Amend(
 			request, tx, before.UID, patch, currentUser(ctx).Email)
 		if err != nil {
-			return err
+			return "", err
 		}
 		after := map[string]any{"version": done.subscription.Version}
 		if until := done.subscription.PreviousUntil; until != nil {
 			after["previous_until"] = until
 		}
-		return c.auditSubscription(ctx, tx, operator.Entry{
+		return target, c.auditSubscription(ctx, tx, operator.Entry{
 			Action: "subscription.rotate_secret", Subject: before.UID.String(), Reason: reason,
 			Before: map[string]any{"version": before.Version}, After: after,
 		})

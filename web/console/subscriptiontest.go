@@ -63,12 +63,13 @@ func (c *Console) sendTest(ctx echo.Context) error {
 		return c.showTest(ctx, http.StatusBadRequest, current,
 			views.TestForm{Event: string(kind), Fault: fault})
 	}
-	var delivery uuid.UUID
-	err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
-		if delivery, err = c.Webhooks.Test(request, tx, current.UID, kind); err != nil {
-			return err
+	target, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
+		delivery, err := c.Webhooks.Test(request, tx, current.UID, kind)
+		if err != nil {
+			return "", err
 		}
-		return c.auditSubscription(ctx, tx, operator.Entry{
+		result := views.SubscriptionResultPath(current.UID.String(), delivery.String())
+		return result, c.auditSubscription(ctx, tx, operator.Entry{
 			Action: "subscription.test", Subject: current.UID.String(),
 			After: map[string]any{"delivery_uid": delivery, "event": kind},
 		})
@@ -76,7 +77,7 @@ func (c *Console) sendTest(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return leadTo(ctx, views.SubscriptionResultPath(current.UID.String(), delivery.String()))
+	return leadTo(ctx, target)
 }
 
 // testResult shows what became of a test event. It waits a little for the first

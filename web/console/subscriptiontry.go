@@ -2,10 +2,12 @@ package console
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
@@ -52,6 +54,15 @@ var (
 func (c *Console) tryForm(
 	ctx echo.Context, form views.SubscriptionForm, current *webhook.Subscription,
 ) error {
+	err := c.claimTrial(ctx)
+	if errors.Is(err, errSentBefore) {
+		faultForm(&form, lending.Invalid("test_event",
+			"This test was sent a moment ago. Press the button again to send another."), nil)
+		return c.showForm(ctx, http.StatusConflict, form)
+	}
+	if err != nil {
+		return err
+	}
 	// The endpoint has as long to answer as in earnest, which may be longer than
 	// the deadline for reading the form, which has arrived.
 	_ = http.NewResponseController(ctx.Response()).SetReadDeadline(time.Time{})
@@ -80,10 +91,22 @@ func (c *Console) tryForm(
 	return c.showForm(ctx, http.StatusOK, form)
 }
 
+// claimTrial lets a form be tried out once as it was shown. Saving it is another
+// matter.
+func (c *Console) claimTrial(ctx echo.Context) error {
+	token, err := formToken(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = c.actAs(ctx, uuid.NewSHA1(token, []byte("try")),
+		func(context.Context, *postgres.Tx) (string, error) { return ctx.Request().URL.Path, nil })
+	return err
+}
+
 func (c *Console) auditTrial(
 	ctx echo.Context, form views.SubscriptionForm, result webhook.TrialResult,
 ) error {
-	return c.inSubscription(ctx, func(_ context.Context, tx *postgres.Tx) error {
+	return c.inTx(ctx, func(_ context.Context, tx *postgres.Tx) error {
 		return c.auditSubscription(ctx, tx, operator.Entry{
 			Action: "subscription.try", Subject: form.UID, Reason: form.Reason,
 			After: map[string]any{

@@ -276,13 +276,18 @@ func (c *Console) restore(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
+	uid := current.UID.String()
+	target := views.SubscriptionTab(uid, views.TabVersions)
 	var done webhook.Restoration
-	err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
+	_, err = c.act(ctx, func(request context.Context, tx *postgres.Tx) (_ string, err error) {
 		done, err = c.Webhooks.Restore(request, tx, current.UID, choice, currentUser(ctx).Email)
-		if err != nil || done.Subscription.Version == current.Version {
-			return err
+		if !done.Secret.IsZero() {
+			target = views.SubscriptionTab(uid, views.TabSecret)
 		}
-		return c.auditSubscription(ctx, tx, operator.Entry{
+		if err != nil || done.Subscription.Version == current.Version {
+			return target, err
+		}
+		return target, c.auditSubscription(ctx, tx, operator.Entry{
 			Action: "subscription.restore", Subject: current.UID.String(), Reason: choice.Reason,
 			Before: subscriptionState(current), After: subscriptionState(done.Subscription),
 		})
@@ -290,13 +295,11 @@ func (c *Console) restore(ctx echo.Context) error {
 	if err != nil {
 		return c.restoreAgain(ctx, current, choice, err)
 	}
-	uid := current.UID.String()
 	c.leaveNotice(ctx, fmt.Sprintf("Version %d is in force once more.", choice.Version))
 	if !done.Secret.IsZero() {
 		c.keepSecretOnce(ctx, uid, done.Secret)
-		return leadTo(ctx, views.SubscriptionTab(uid, views.TabSecret))
 	}
-	return leadTo(ctx, views.SubscriptionTab(uid, views.TabVersions))
+	return leadTo(ctx, target)
 }
 
 // restoreAgain shows the form of a refused restore with its faults, where they are
@@ -324,7 +327,7 @@ func (c *Console) compareSecret(ctx echo.Context) error {
 		return err
 	}
 	var found webhook.SecretMatch
-	err = c.inSubscription(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
+	err = c.inTx(ctx, func(request context.Context, tx *postgres.Tx) (err error) {
 		found, err = c.Webhooks.CompareSecret(request, tx, subscription.UID,
 			pasted(ctx.FormValue("candidate")))
 		if err != nil {

@@ -1,0 +1,102 @@
+package api
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"drawbridge/internal/lending"
+)
+
+// How much of wrong members an answer repeats: 1 MiB hold thousands.
+const (
+	maxMemberFaults = 20
+	maxMemberName   = 80
+	maxMemberPath   = 400
+)
+
+// members walks valid JSON and notes what no operation takes, wherever it stands:
+// texts with a NUL, and names that are given twice in one object.
+type members struct {
+	decoder *json.Decoder
+	faults  lending.Faults
+}
+
+// checkMembers returns what is wrong with the members of valid JSON.
+func checkMembers(raw []byte) (lending.Faults, error) {
+	m := members{decoder: json.NewDecoder(bytes.NewReader(raw))}
+	m.decoder.UseNumber()
+	if err := m.value(""); err != nil {
+		return nil, fmt.Errorf("reading a body once more: %w", err)
+	}
+	return m.faults, nil
+}
+
+func (m *members) value(path string) error {
+	token, err := m.decoder.Token()
+	if err != nil {
+		return err
+	}
+	switch token := token.(type) {
+	case string:
+		m.readable(path, token)
+	case json.Delim:
+		return m.within(path, token)
+	}
+	return nil
+}
+
+// within walks an object or an array to its end.
+func (m *members) within(path string, begun json.Delim) error {
+	seen := map[string]bool{}
+	for index := 0; m.decoder.More(); index++ {
+		member := below(path, "["+strconv.Itoa(index)+"]")
+		if begun == '{' {
+			token, err := m.decoder.Token()
+			if err != nil {
+				return err
+			}
+			name, _ := token.(string)
+			member = memberPath(path, name)
+			m.readable(member, name)
+			if seen[name] && len(m.faults) < maxMemberFaults {
+				m.faults.Add(member, "%q must be given once", member)
+			}
+			seen[name] = true
+		}
+		if err := m.value(member); err != nil {
+			return err
+		}
+	}
+	_, err := m.decoder.Token()
+	return err
+}
+
+func (m *members) readable(path, text string) {
+	if len(m.faults) < maxMemberFaults {
+		m.faults.Readable(path, text)
+	}
+}
+
+// memberPath names a member of the object at a path; a long name is cut.
+func memberPath(path, name string) string {
+	if len(name) > maxMemberName {
+		name = strings.ToValidUTF8(name[:maxMemberName], "") + "..."
+	}
+	name = strings.ReplaceAll(name, "\x00", "\uFFFD")
+	if path == "" {
+		return name
+	}
+	return below(path, "."+name)
+}
+
+// below is a path one step further; one that is long enough stays as it is, since
+// a body may nest ten thousand levels.
+func below(path, step string) string {
+	if len(path) > maxMemberPath {
+		return path
+	}
+	return path + step
+}
