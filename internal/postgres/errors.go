@@ -20,6 +20,7 @@ const (
 	stateLockTimeout   = "55P03"
 	stateCancelled     = "57014"
 	stateCheck         = "23514"
+	stateReadOnly      = "25006"
 )
 
 // IsNoRows tells whether a query for one row found none.

@@ -155,6 +155,9 @@ func (l *lane) enter(ctx context.Context) bool {
 	}
 }
 
+// cede gives a place back from which nothing was sent.
+func (l *lane) cede() { <-l.places }
+
 // leave gives the place back after an attempt that took a while.
 func (l *lane) leave(took time.Duration) {
 	mean := time.Duration(l.mean.Load())

@@ -28,6 +28,7 @@ type Service struct {
 	notices notices
 	lanes   lanes
 	loads   group[DeliverArgs, *assignment]
+	begins  group[*madeAttempt, bool]
 	records group[*madeAttempt, bool]
 	slots   group[assignment, bool]
 }
