@@ -241,6 +241,9 @@ func TestFaultDatabaseConnections(t *testing.T) {
 	loading.Wait()
 	l.settle(w, s)
 	found := audit(t, w.open(t), r, l.confirmed())
+	if found.unknown+found.late > 0 {
+		t.Errorf("a living process lost outcomes: %+v", found)
+	}
 	w.consoleTells(found)
 	t.Logf("%+v, calls without a confirmation %d", found, l.errors.Load())
 }
