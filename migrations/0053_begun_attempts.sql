@@ -5,7 +5,9 @@ CREATE TABLE begun_attempts (
     delivery_uid uuid PRIMARY KEY,
     created_at   timestamptz NOT NULL, -- the delivery's
     number       integer NOT NULL CHECK (number BETWEEN 1 AND 3),
-    claimed_at   timestamptz NOT NULL, -- when the queue gave the job to the run that began it
+    -- The run that began it: its job, and when the queue gave it the job.
+    job_id       bigint NOT NULL,
+    claimed_at   timestamptz NOT NULL,
     started_at   timestamptz NOT NULL
 );
 

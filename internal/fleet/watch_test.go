@@ -100,7 +100,7 @@ func (w *watched) job(t *testing.T) (state string, attempt int) {
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	const began = `INSERT INTO begun_attempts
-		SELECT (args ->> 'delivery_uid')::uuid, now(), 1, attempted_at, now() FROM river_job`
+		SELECT (args ->> 'delivery_uid')::uuid, now(), 1, id, attempted_at, now() FROM river_job`
 	for _, test := range []struct {
 		name, queue string
 		owner       string

@@ -16,9 +16,10 @@ import (
 // numbers may be used up: a job without a note is handed back as if it had not
 // run (see internal/fleet), and an attempt with one is unknown since it began.
 
-// noteBegun notes attempts and returns those that may go ahead. The others lost
-// their job to another run, which was thought not to live: either that has the job, or
-// has noted the attempt first.
+// noteBegun notes attempts and returns those that may go ahead. Of the others, another
+// run has the job, because this one was thought not to live; or the run of another
+// job, where a delivery has two by a mischance, has noted the attempt first, or has
+// made it meanwhile: the lock shows the delivery as it is now.
 //
 //nolint:unqueryvet // what is unnested has the columns that are named with it
 const noteBegun = `
@@ -28,19 +29,30 @@ const noteBegun = `
 		              $6::timestamptz[], $7::timestamptz[])
 		    AS w (delivery_uid, created_at, number, job_id, run, claimed_at, started_at)
 	)
-	INSERT INTO begun_attempts AS b (delivery_uid, created_at, number, claimed_at, started_at)
-	SELECT w.delivery_uid, w.created_at, w.number, w.claimed_at, w.started_at
+	INSERT INTO begun_attempts AS b (
+	       delivery_uid, created_at, number, job_id, claimed_at, started_at)
+	SELECT w.delivery_uid, w.created_at, w.number, w.job_id, w.claimed_at, w.started_at
 	  FROM wanted w
+	 CROSS JOIN LATERAL (
+	           SELECT 1
+	             FROM deliveries
+	            WHERE delivery_uid = w.delivery_uid
+	              AND created_at = w.created_at
+	              AND CASE WHEN state IN ('pending', 'retrying')
+	                       THEN attempt_count = w.number - 1 ELSE false END
+	            LIMIT 1
+	              FOR SHARE) AS d
 	  LEFT JOIN river_job j ON j.id = w.job_id
 	 WHERE w.job_id = 0
 	    OR j.state = 'running' AND j.attempt = w.run AND j.attempted_at = w.claimed_at
-	 ORDER BY w.delivery_uid
 	ON CONFLICT (delivery_uid) DO UPDATE
 	   SET created_at = excluded.created_at,
 	       number = excluded.number,
+	       job_id = excluded.job_id,
 	       claimed_at = excluded.claimed_at,
 	       started_at = excluded.started_at
-	 WHERE b.number < excluded.number OR b.claimed_at = excluded.claimed_at
+	 WHERE b.number < excluded.number
+	    OR b.job_id = excluded.job_id AND b.claimed_at = excluded.claimed_at
 	RETURNING delivery_uid`
 
 // begin notes that the request of an attempt may leave the lane from now on, in
@@ -67,7 +79,7 @@ func (s *Service) begin(ctx context.Context, lane *lane, row *madeAttempt) (bool
 
 func beginMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, error) {
 	var columns [7]column
-	for _, row := range rows {
+	for _, row := range inOrder(rows) {
 		columns[0].addUID(row.task.UID)
 		columns[1].addTime(row.task.CreatedAt)
 		columns[2].addInt(int64(row.number))
@@ -103,7 +115,8 @@ func (s *Service) unbegin(ctx context.Context, row *madeAttempt) error {
 			DELETE FROM begun_attempts
 			 WHERE delivery_uid = $1
 			   AND number = $2
-			   AND claimed_at = $3`, row.task.UID, row.number, row.run.ClaimedAt)
+			   AND job_id = $3
+			   AND claimed_at = $4`, row.task.UID, row.number, row.run.JobID, row.run.ClaimedAt)
 		if err != nil {
 			return fmt.Errorf("taking back the begin of attempt %d of delivery %s: %w",
 				row.number, row.task.UID, err)

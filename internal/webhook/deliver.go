@@ -129,8 +129,8 @@ func notSent(err error) error {
 	return fmt.Errorf("%w: %w", ErrNotSent, err)
 }
 
-// take loads what the attempt needs. It is not due when it was made already,
-// when the delivery has ended, or when the subscription is paused or deleted;
+// take loads what the attempt needs. It is not due when it was made already, or
+// another run is at it, when the delivery has ended, or when the subscription is paused or deleted;
 // then the delivery is parked or cancelled.
 func (s *Service) take(ctx context.Context, job DeliverArgs, run Run) (assignment, bool, error) {
 	for {
@@ -141,7 +141,7 @@ func (s *Service) take(ctx context.Context, job DeliverArgs, run Run) (assignmen
 		switch {
 		case !found: // gone with an old partition
 			return assignment{}, false, nil
-		case task.State.IsFinal(), task.AttemptCount != job.Number-1:
+		case task.State.IsFinal(), task.AttemptCount != job.Number-1, task.InHand:
 			return assignment{}, false, nil
 		case task.died(run):
 			return task, true, nil
@@ -183,8 +183,10 @@ type assignment struct {
 	Version           int               `db:"version"`
 	Rate              *int              `db:"rate"`
 	SlotAt            *time.Time        `db:"slot_at"`
-	// BegunAt is when another run began the attempt, nil if none is known to have.
+	// BegunAt is when another run began the attempt, nil if none is known to have, and
+	// InHand whether that still has its job.
 	BegunAt *time.Time `db:"begun_at"`
+	InHand  bool       `db:"in_hand"`
 }
 
 // died tells that another run began the attempt and does not live to record it.
@@ -214,7 +216,8 @@ const loadAssignments = `
 	       s.version,
 	       s.rate,
 	       d.slot_at,
-	       b.started_at AS begun_at
+	       b.started_at AS begun_at,
+	       other.id IS NOT NULL AS in_hand
 	  FROM unnest($1::uuid[], $2::timestamptz[]) AS job (delivery_uid, created_at)
 	 CROSS JOIN LATERAL (
 	           SELECT delivery_uid, created_at, state, attempt_count, next_attempt_at, event,
@@ -232,7 +235,11 @@ const loadAssignments = `
 	  JOIN subscriptions s USING (subscription_uid)
 	  LEFT JOIN begun_attempts b
 	    ON b.delivery_uid = d.delivery_uid
-	   AND b.number = d.attempt_count + 1`
+	   AND b.number = d.attempt_count + 1
+	  LEFT JOIN river_job other
+	    ON other.id = b.job_id
+	   AND other.attempted_at = b.claimed_at
+	   AND other.state = 'running'`
 
 // load returns the assignment of a job as it is now, and false without one.
 func (s *Service) load(ctx context.Context, job DeliverArgs) (assignment, bool, error) {

@@ -181,14 +181,11 @@ type madeAttempt struct {
 // delivery moved. Several must be new ones, which nearly all are; where one is not,
 // each has to come alone.
 func recordMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, error) {
-	sorted := slices.SortedFunc(slices.Values(rows), func(a, b *madeAttempt) int {
-		return bytes.Compare(a.task.UID[:], b.task.UID[:])
-	})
 	statement := recordNew
 	if len(rows) == 1 {
 		statement = recordAny
 	}
-	columns := newAttemptColumns(sorted)
+	columns := newAttemptColumns(inOrder(rows))
 	var uids []uuid.UUID
 	err := inTx(ctx, on, func(tx *sqlx.Tx) error {
 		uids = nil
@@ -211,6 +208,13 @@ func recordMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, 
 		moved[i] = found[row.task.UID]
 	}
 	return moved, nil
+}
+
+// inOrder sorts attempts by their deliveries, the order in which these are locked.
+func inOrder(rows []*madeAttempt) []*madeAttempt {
+	return slices.SortedFunc(slices.Values(rows), func(a, b *madeAttempt) int {
+		return bytes.Compare(a.task.UID[:], b.task.UID[:])
+	})
 }
 
 // span is when the first and the last of the deliveries were made.

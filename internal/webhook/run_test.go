@@ -221,6 +221,41 @@ func TestRunThatLostItsJobSendsNothing(t *testing.T) {
 	}
 }
 
+// A delivery that has two jobs by a mischance is sent once: while one of them is at
+// it the other one goes, and one that was about to send looks again.
+func TestTwoJobsOfOneAttemptSendOnce(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	endpoint := newReceiver(t, func(w http.ResponseWriter, _ int) {
+		close(arrived)
+		<-release
+		w.WriteHeader(http.StatusOK)
+	})
+	h.subscribe(t, endpoint.URL, nil)
+	h.publish(t)
+	_, err := h.DB.ExecContext(t.Context(), `
+		INSERT INTO river_job (args, kind, max_attempts, queue, state)
+		SELECT args, kind, max_attempts, queue, state FROM river_job`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := h.beginRuns(t)
+	var sending sync.WaitGroup
+	sending.Go(func() { h.run(t, jobs[0], 1) })
+	<-arrived
+	h.run(t, jobs[1], 1)
+	if got := h.newest(t); got.State != webhook.DeliveryPending || got.AttemptCount != 0 {
+		t.Errorf("while the first job is at it: %s", attempts(got))
+	}
+	release <- struct{}{}
+	sending.Wait()
+	h.run(t, jobs[1], 1)
+	if got := attempts(h.newest(t)); got != "delivered after 1: 200" || len(endpoint.requests()) != 1 {
+		t.Errorf("%d requests, delivery %s", len(endpoint.requests()), got)
+	}
+}
+
 // What is noted is forgotten once nothing can ask for it.
 func TestForgetBegun(t *testing.T) {
 	t.Parallel()
@@ -229,9 +264,9 @@ func TestForgetBegun(t *testing.T) {
 	h.publish(t)
 	_, err := h.DB.ExecContext(t.Context(), `
 		INSERT INTO begun_attempts
-		SELECT delivery_uid, created_at, 1, now(), now() FROM deliveries
+		SELECT delivery_uid, created_at, 1, 7, now(), now() FROM deliveries
 		 UNION ALL
-		SELECT gen_random_uuid(), now(), 1, now(), now()`)
+		SELECT gen_random_uuid(), now(), 1, 7, now(), now()`)
 	if err != nil {
 		t.Fatal(err)
 	}
