@@ -128,6 +128,10 @@ func TestLateOutcomesAmongNewOnes(t *testing.T) {
 	}
 	arrived.Wait()
 	for _, job := range jobs[:late] {
+		if _, err := h.DB.ExecContext(t.Context(), `
+			UPDATE river_job SET attempt = 2, attempted_at = NULL WHERE id = $1`, job.ID); err != nil {
+			t.Fatal(err)
+		}
 		h.run(t, job, 2)
 	}
 	if got := h.count(t, `SELECT count(*) FROM attempts WHERE error_class = 'unknown'`); got != late {
