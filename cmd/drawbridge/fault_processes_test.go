@@ -26,7 +26,8 @@ func (l *load) settle(w *world, workers ...*server) {
 	if !*chaos {
 		for _, worker := range workers {
 			if status := worker.stop(); status != 0 {
-				l.t.Errorf("a stopped worker ended with %d", status)
+				logged := worker.logged()
+				l.t.Errorf("a stopped worker ended with %d: ...%s", status, logged[max(len(logged)-3000, 0):])
 			}
 		}
 		pretendDowntime(l.t, db)

@@ -137,10 +137,15 @@ func (w *Watch) judge(running []run) []run {
 	var lost []run
 	runs := make(map[run]int, len(running))
 	for _, one := range running {
+		if theirs, known := w.beats[one.Process]; known && one.Process != self {
+			if theirs.looks >= deadLooks {
+				lost = append(lost, one)
+			}
+			continue
+		}
 		one.AttemptedAt = one.AttemptedAt.UTC() // to be equal in a map
-		looks := w.runs[one] + 1
-		runs[one] = looks
-		if w.isLost(one, looks) {
+		runs[one] = w.runs[one] + 1
+		if w.isLost(one, runs[one]) {
 			lost = append(lost, one)
 		}
 	}
@@ -148,14 +153,11 @@ func (w *Watch) judge(running []run) []run {
 	return lost
 }
 
-// isLost judges a run that so many looks have found.
+// isLost judges a run, of this process or of nobody known, that so many looks found.
 func (w *Watch) isLost(one run, looks int) bool {
 	if one.Process == w.Self.String() {
 		runs, ended := w.Working.state(one.ID)
 		return !runs && (looks > endedLooks || !ended && looks > strayLooks)
-	}
-	if theirs, known := w.beats[one.Process]; known {
-		return theirs.looks >= deadLooks
 	}
 	if one.Queue == w.Deliveries {
 		return looks > int(w.DeliveryTime/LookEvery)

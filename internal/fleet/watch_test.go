@@ -223,6 +223,20 @@ func TestWatchJudgesNobodyWhileItIsDeaf(t *testing.T) {
 	}
 }
 
+// TestWatchBearsALostRow: a clock that jumps a day ahead makes processes forget each
+// other until the next beat.
+func TestWatchBearsALostRow(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	w.others = append(w.others, w.another(t))
+	w.claim(t, "webhook", w.others[0].UID.String())
+	w.look(t, 40)
+	w.exec(t, `DELETE FROM processes WHERE process_uid = $1`, w.others[0].UID)
+	if count, err := w.watch.Look(t.Context()); err != nil || count > 0 {
+		t.Errorf("%d jobs of a living process were handed back (%v)", count, err)
+	}
+}
+
 // TestLeave: a process that stops while jobs of it run leaves its row to those who
 // look for them.
 func TestLeave(t *testing.T) {
