@@ -62,6 +62,8 @@ func isPassing(err error) bool {
 		switch fault.Code.Class() {
 		case "08", "40", "53", "57", "58": // connection, conflict, resources, operator, system
 			return true
+		case "42": // the statements are right: the schema or the rights are being changed
+			return true
 		}
 		return fault.Code == stateLockTimeout || fault.Code == stateReadOnly || isStale(err)
 	}

@@ -36,7 +36,7 @@ func TestPersist(t *testing.T) {
 		{"deadlock", &pq.Error{Code: "40P01"}, 3},
 		{"not the primary", &pq.Error{Code: "25006"}, 3},
 		{"a value it refuses", &pq.Error{Code: "22021"}, 1},
-		{"no such table", &pq.Error{Code: "42P01"}, 1},
+		{"no such table", &pq.Error{Code: "42P01"}, 3},
 		{"no such database", &pq.Error{Code: "3D000"}, 1},
 		{"a mistake", errors.New("wrong"), 1},
 	} {
