@@ -1,5 +1,5 @@
-// Package fleet knows the processes that serve, and reads how the whole of
-// Drawbridge is: its database, its queues, its chores.
+// Package fleet knows the processes that serve, hands the jobs of dead ones back to the
+// queue, and reads how the whole of Drawbridge is: its database, its queues, its chores.
 package fleet
 
 import (
