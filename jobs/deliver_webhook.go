@@ -22,7 +22,7 @@ type DeliverWebhook struct {
 	river.WorkerDefaults[webhook.DeliverArgs]
 
 	Webhooks *webhook.Service
-	// Limit bounds a job: the request and what has to be written after it.
+	// Limit bounds a job: the request and what has to be read and written before it.
 	Limit time.Duration
 	// DB has the clock.
 	DB *postgres.DB
@@ -38,7 +38,9 @@ func (w *DeliverWebhook) NextRetry(*river.Job[webhook.DeliverArgs]) time.Time { 
 // Work makes the attempt. Its record takes the job out of the queue, so that the
 // queue finds nothing to do for it any more.
 func (w *DeliverWebhook) Work(ctx context.Context, job *river.Job[webhook.DeliverArgs]) error {
-	err := w.Webhooks.Deliver(ctx, job.Args, webhook.Run{JobID: job.ID, Number: job.Attempt})
+	err := w.Webhooks.Deliver(ctx, job.Args, webhook.Run{
+		JobID: job.ID, Number: job.Attempt, ClaimedAt: *job.AttemptedAt, // set when it is taken
+	})
 	if errors.Is(err, webhook.ErrNotSent) {
 		slog.WarnContext(ctx, "delivery put off",
 			"delivery", job.Args.DeliveryUID, "attempt", job.Args.Number, "error", err)

@@ -15,6 +15,7 @@ import (
 	"drawbridge/internal/attention"
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
+	"drawbridge/internal/fleet"
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
@@ -38,6 +39,8 @@ type Deps struct {
 	Requests *apilog.Service
 	// Courier sends the e-mails.
 	Courier *email.Courier
+	// Working is told of every job that this process works, unless nil.
+	Working *fleet.Roster
 	// WebhookTimeout bounds one attempt.
 	WebhookTimeout time.Duration
 	// Observe is told of every run of a job, unless nil.
@@ -65,7 +68,7 @@ const fetchCooldown = 2 * time.Millisecond
 func Config(deps Deps) *river.Config {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &DeliverWebhook{
-		Webhooks: deps.Webhooks, Limit: deps.WebhookTimeout + recordMargin, DB: deps.DB,
+		Webhooks: deps.Webhooks, Limit: deps.WebhookTimeout + databaseMargin, DB: deps.DB,
 	})
 	river.AddWorker(workers, &BulkResend{Webhooks: deps.Webhooks})
 	river.AddWorker(workers, NewSendEmail(deps.Courier, deps.ObserveMail))
@@ -90,6 +93,7 @@ func Config(deps Deps) *river.Config {
 		FetchPollInterval:    time.Second,
 		RescueStuckJobsAfter: queueRescue,
 		JobTimeout:           jobTimeout,
+		JobStuckThreshold:    stuckNotice,
 		MaxAttempts:          100,
 		RetryPolicy:          quickRetry{deps.DB},
 	}
@@ -100,9 +104,10 @@ func Config(deps Deps) *river.Config {
 const (
 	// jobTimeout bounds jobs that name no limit of their own.
 	jobTimeout = 40 * time.Second
-	// recordMargin is what an attempt has for the database after its request.
-	recordMargin = 10 * time.Second
-	// rescueMargin keeps the rescue of a job far above its timeout, so that no
-	// job that still runs is taken for lost.
-	rescueMargin = 35 * time.Second
+	// databaseMargin is what an attempt has for the database before its request, which
+	// a slow one must not cut short. The record of its outcome is not bounded by it.
+	databaseMargin = 2 * time.Minute
+	// stuckNotice is when the log calls a job stuck that goes on beyond its time. Until
+	// then it may wait for a database that is away, to write what it knows.
+	stuckNotice = 15 * time.Minute
 )

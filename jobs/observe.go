@@ -7,6 +7,8 @@ import (
 
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
+
+	"drawbridge/internal/fleet"
 )
 
 // Outcome is how one run of a job ended.
@@ -65,10 +67,29 @@ func outcomeOf(err error) Outcome {
 	return OutcomeError
 }
 
+// voucher keeps the roster of the jobs that this process works.
+type voucher struct {
+	river.MiddlewareDefaults
+
+	working *fleet.Roster
+}
+
+// Work runs the job while it is on the roster.
+func (v *voucher) Work(
+	ctx context.Context, job *rivertype.JobRow, work func(context.Context) error,
+) error {
+	defer v.working.Work(job.ID)()
+	return work(ctx)
+}
+
 // middleware returns what surrounds every run.
 func (d Deps) middleware() []rivertype.Middleware {
-	if d.Observe == nil {
-		return nil
+	var all []rivertype.Middleware
+	if d.Working != nil {
+		all = append(all, &voucher{working: d.Working})
 	}
-	return []rivertype.Middleware{&observer{observe: d.Observe}}
+	if d.Observe != nil {
+		all = append(all, &observer{observe: d.Observe})
+	}
+	return all
 }

@@ -46,5 +46,6 @@ func recollect(ctx context.Context, webhooks *webhook.Service) error {
 	_, orphanErr := webhooks.MarkOrphans(ctx, orphanPatience)
 	_, heldErr := webhooks.AdoptHeld(ctx)
 	_, bulkErr := webhooks.ReviveBulks(ctx)
-	return errors.Join(orphanErr, heldErr, bulkErr)
+	_, begunErr := webhooks.ForgetBegun(ctx)
+	return errors.Join(orphanErr, heldErr, bulkErr, begunErr)
 }

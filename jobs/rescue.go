@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/riverqueue/river"
 
 	"drawbridge/internal/fleet"
@@ -12,22 +13,23 @@ import (
 	"drawbridge/internal/webhook"
 )
 
-const (
-	// rescueEvery is how often jobs of dead processes are looked for.
-	rescueEvery = 5 * time.Second
-	// queueRescue is when the queue itself takes a job for lost. Its leader tells
-	// by the clock of its own machine, so it comes long after Rescue and is only
-	// there for jobs that have used up their runs.
-	queueRescue = 24 * time.Hour
-)
+// queueRescue is when the queue itself takes a job for lost: never. It goes by the
+// time, and knows nothing of who lives.
+const queueRescue = 100 * 365 * 24 * time.Hour
 
-// Rescue hands jobs of dead processes back to the queue until ctx ends. Every
-// working process does; they share the work.
-func Rescue(ctx context.Context, processes *fleet.Service, webhookTimeout time.Duration) {
-	ticker := time.NewTicker(rescueEvery)
+// Rescue hands jobs that nobody vouches for back to the queue until ctx ends. Every
+// working process does, this one being self; they share the work.
+func Rescue(
+	ctx context.Context, processes *fleet.Service, self uuid.UUID, webhookTimeout time.Duration,
+) {
+	watch := fleet.Watch{
+		DB: processes.DB, Self: self, Working: &processes.Working,
+		Deliveries: webhook.Queue, DeliveryTime: stuckAfter(webhookTimeout),
+	}
+	ticker := time.NewTicker(fleet.LookEvery)
 	defer ticker.Stop()
 	for {
-		count, err := processes.Rescue(ctx, webhook.Queue, stuckAfter(webhookTimeout))
+		count, err := watch.Look(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			slog.ErrorContext(ctx, "rescuing jobs", "error", err)
@@ -42,10 +44,11 @@ func Rescue(ctx context.Context, processes *fleet.Service, webhookTimeout time.D
 	}
 }
 
-// stuckAfter is when the job of a delivery is taken for lost: well above what an
-// attempt can take.
+// stuckAfter is when the job of a delivery is taken for lost whose process shows no
+// life: well above what an attempt takes in the releases that did not.
 func stuckAfter(webhookTimeout time.Duration) time.Duration {
-	return max(webhookTimeout, jobTimeout-recordMargin) + rescueMargin
+	const usual, margin = 30 * time.Second, 35 * time.Second
+	return max(webhookTimeout, usual) + margin
 }
 
 // FollowClock makes a queue's working client tell the time by db's clock instead

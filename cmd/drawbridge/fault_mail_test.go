@@ -261,7 +261,7 @@ func TestFaultMailWorkerKilled(t *testing.T) {
 	killed := time.Now()
 	g.point(strings.TrimPrefix(server.URL(), "smtp://"))
 	if !*chaos {
-		silence(t, db, victim)
+		pretendDowntime(t, db)
 	}
 	heir := w.serve("--roles", "worker")
 	endure(t, db, mailPatience)
@@ -284,18 +284,4 @@ func TestFaultMailWorkerKilled(t *testing.T) {
 		t.Errorf("the other worker ended with %d", status)
 	}
 	t.Logf("taken up %s after the kill", took.Round(time.Second))
-}
-
-// silence makes a dead process look as if nothing had been heard of it for long.
-func silence(t *testing.T, db *postgres.DB, s *server) {
-	t.Helper()
-	result, err := db.ExecContext(t.Context(), `
-		UPDATE processes SET last_beat_at = last_beat_at - interval '1 hour' WHERE pid = $1`,
-		s.command.Process.Pid)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if rows, err := result.RowsAffected(); err != nil || rows != 1 {
-		t.Fatalf("%d processes were silenced: %v", rows, err)
-	}
 }

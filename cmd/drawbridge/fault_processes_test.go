@@ -26,7 +26,8 @@ func (l *load) settle(w *world, workers ...*server) {
 	if !*chaos {
 		for _, worker := range workers {
 			if status := worker.stop(); status != 0 {
-				l.t.Errorf("a stopped worker ended with %d", status)
+				logged := worker.logged()
+				l.t.Errorf("a stopped worker ended with %d: ...%s", status, logged[max(len(logged)-3000, 0):])
 			}
 		}
 		pretendDowntime(l.t, db)
@@ -241,6 +242,9 @@ func TestFaultDatabaseConnections(t *testing.T) {
 	loading.Wait()
 	l.settle(w, s)
 	found := audit(t, w.open(t), r, l.confirmed())
+	if found.unknown+found.late > 0 {
+		t.Errorf("a living process lost outcomes: %+v", found)
+	}
 	w.consoleTells(found)
 	t.Logf("%+v, calls without a confirmation %d", found, l.errors.Load())
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -30,8 +31,10 @@ type recordingReceiver struct {
 	// healthy turns the failures off; delay is then how long each answer takes.
 	healthy bool
 	delay   time.Duration
-	got     map[string][]receipt
-	open    map[string]int
+	// held keeps every answer back until it is closed, unless nil.
+	held chan struct{}
+	got  map[string][]receipt
+	open map[string]int
 	// overlaps counts requests that came while another one of the same delivery
 	// was being answered.
 	overlaps int
@@ -72,6 +75,7 @@ func (r *recordingReceiver) ServeHTTP(w http.ResponseWriter, request *http.Reque
 	}
 	delay, status := r.plan(uid, number, body)
 	defer r.leave(uid)
+	r.wait(request.Context())
 	if delay > 0 {
 		select {
 		case <-time.After(delay):
@@ -118,6 +122,29 @@ func (r *recordingReceiver) linger(delay time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.healthy, r.delay = true, delay
+}
+
+// hold keeps every answer back, good ones all, until release is called.
+func (r *recordingReceiver) hold() (release func()) {
+	r.linger(0)
+	held := make(chan struct{})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held = held
+	return sync.OnceFunc(func() { close(held) })
+}
+
+// wait waits until answers are not held back, or the sender is gone.
+func (r *recordingReceiver) wait(sender context.Context) {
+	r.mu.Lock()
+	held := r.held
+	r.mu.Unlock()
+	if held != nil {
+		select {
+		case <-held:
+		case <-sender.Done():
+		}
+	}
 }
 
 // busy tells whether requests are being answered.

@@ -16,7 +16,9 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/fleet"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
 )
 
 // chaos runs the fault tests at full size (make chaos): without it they are
@@ -158,15 +160,31 @@ func (l *load) reached(r *recordingReceiver, point int64) {
 	})
 }
 
-// pretendDowntime makes the jobs of dead processes look as if all processes had
-// been down for an hour, so that a test need not wait until the queue takes
-// them for lost. No process may run.
+// pretendDowntime rescues the jobs of dead processes as another one would after it
+// had watched for a minute, so that a test need not wait for that. No worker may run.
 func pretendDowntime(t *testing.T, db *postgres.DB) {
 	t.Helper()
+	heir := fleet.Service{DB: db}
+	process := heir.New([]string{"worker"}, "test")
+	watch := fleet.Watch{
+		DB: db, Self: process.UID, Working: &heir.Working,
+		Deliveries: webhook.Queue, DeliveryTime: time.Minute,
+	}
+	// What a frozen process has locked it lets go before long.
+	_, err := db.ExecContext(t.Context(), `SELECT FROM river_job WHERE state = 'running' FOR UPDATE`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if err := heir.Beat(t.Context(), process); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := watch.Look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for _, statement := range []string{
-		`UPDATE river_job SET attempted_at = attempted_at - interval '1 hour' WHERE state = 'running'`,
-		`UPDATE processes SET last_beat_at = last_beat_at - interval '1 hour'`,
-		`DELETE FROM river_leader`,
+		`DELETE FROM processes WHERE version = 'test'`, `DELETE FROM river_leader`,
 	} {
 		if _, err := db.ExecContext(t.Context(), statement); err != nil {
 			t.Fatal(err)

@@ -284,6 +284,7 @@ func work(ctx context.Context, s *services) error {
 		Operators:      s.operators,
 		Retention:      s.retention,
 		Attention:      s.attention,
+		Working:        &s.fleet.Working,
 		Requests:       s.requests,
 		WebhookTimeout: s.settings.WebhookTimeout,
 		Observe:        s.meters.run,
@@ -299,7 +300,9 @@ func work(ctx context.Context, s *services) error {
 		return fmt.Errorf("starting the queue: %w", err)
 	}
 	var rescuing sync.WaitGroup
-	rescuing.Go(func() { jobs.Rescue(ctx, s.fleet, s.settings.WebhookTimeout) })
+	rescuing.Go(func() {
+		jobs.Rescue(ctx, s.fleet, s.process.UID, s.settings.WebhookTimeout)
+	})
 	jobs.Promote(ctx, s.webhooks)
 	rescuing.Wait()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainTimeout)

@@ -12,29 +12,19 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// recordTime is how long the result of an attempt is tried to be stored: after
+// record stores what an attempt came to, however long the database is away: after
 // a 250 that is not stored, nobody would know that the mail was sent.
-const recordTime = 30 * time.Second
-
-// record stores what an attempt came to, and keeps trying for a while: a
-// database that restarts must not turn a sent mail into an unknown one.
 func (c *Courier) record(ctx context.Context, trip *passage, receipt Receipt) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
-	defer cancel()
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		err := c.DB.InTx(ctx, func(tx *postgres.Tx) error {
+	err := postgres.Persist(ctx, "the outcome of an e-mail", func(ctx context.Context) error {
+		return c.DB.InTx(ctx, func(tx *postgres.Tx) error {
 			return c.conclude(ctx, tx, trip, receipt)
 		})
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-			return fmt.Errorf("recording that attempt %d of e-mail %s ended as %s: %w",
-				trip.number, trip.row.EmailUID, receipt.Outcome, err)
-		}
+	})
+	if err != nil {
+		return fmt.Errorf("recording that attempt %d of e-mail %s ended as %s: %w",
+			trip.number, trip.row.EmailUID, receipt.Outcome, err)
 	}
+	return nil
 }
 
 // conclude writes the attempt's end, the mail's state and the next job at once.

@@ -56,9 +56,10 @@ type passage struct {
 	envelope Envelope
 }
 
-// Longest is the longest that Deliver can take.
+// Longest is the longest that Deliver can take until the outcome is known. To write
+// it may take as long as the database is away.
 func (c *Courier) Longest() time.Duration {
-	longest := 2 * recordTime
+	longest := time.Minute // for the database
 	if c.Sender != nil {
 		longest += c.Sender.limits.Longest()
 	}

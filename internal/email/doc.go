@@ -29,6 +29,8 @@
 // The window in which that happens opens when the mark is committed and closes
 // when the answer is: one round trip to the mail server, its time to accept the
 // message, and one commit. With a server on the same machine it is about 2 ms.
+// While the database is away it stays open, and so does the process: what it knows
+// it writes when it can.
 // A server that hangs up in the middle of a message is noticed before the mark.
 //
 // Rendering is not done here: the worker brings a RenderFunc, so that this

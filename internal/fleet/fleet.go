@@ -1,9 +1,10 @@
-// Package fleet knows the processes that serve, and reads how the whole of
-// Drawbridge is: its database, its queues, its chores.
+// Package fleet knows the processes that serve, hands the jobs of dead ones back to the
+// queue, and reads how the whole of Drawbridge is: its database, its queues, its chores.
 package fleet
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,10 +18,9 @@ import (
 )
 
 const (
-	// beatEvery is how often a process shows that it lives; one that has not for
-	// the time of Lost is taken for dead.
+	// beatEvery is how often a process shows that it lives.
 	beatEvery = 15 * time.Second
-	// Lost is after how long without a beat a process is taken for dead.
+	// Lost is after how long without a beat a process is taken for dead: see Watch.
 	Lost = time.Minute
 	// forgetAfter is when the row of a dead process goes.
 	forgetAfter = 24 * time.Hour
@@ -31,9 +31,10 @@ const (
 // Service reads and writes what concerns all processes.
 type Service struct {
 	DB *postgres.DB
-	// steady is set while this process has reached the database for long enough
-	// to judge whether the others do.
-	steady atomic.Bool
+	// Working are the jobs of this process.
+	Working Roster
+
+	skewUS atomic.Int64 // as the clocks were last compared
 }
 
 // Process is one that serves, or did until lately.
@@ -72,13 +73,11 @@ func (s *Service) New(roles []string, version string) Process {
 func (s *Service) Run(ctx context.Context, process Process) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
-	var pulse pulse
 	for {
 		err := s.Beat(ctx, process)
 		if err != nil && ctx.Err() == nil {
 			slog.WarnContext(ctx, "showing that the process lives", "error", err)
 		}
-		s.steady.Store(pulse.steady(s.DB.Now(), err == nil))
 		select {
 		case <-ctx.Done():
 			s.leave(ctx, process)
@@ -88,22 +87,22 @@ func (s *Service) Run(ctx context.Context, process Process) {
 	}
 }
 
-// Beat writes the process's row, and lets its clock follow the database's.
+// Beat writes the process's row, and lets its clock follow the database's. The row
+// goes over the engine's connections, which no call behind a lock keeps from it.
 func (s *Service) Beat(ctx context.Context, process Process) error {
-	skew, err := s.DB.SyncClock(ctx)
-	if err != nil {
-		return err
-	}
-	_, err = s.DB.ExecContext(ctx, `
+	ctx, cancel := context.WithTimeout(ctx, beatEvery)
+	defer cancel()
+	syncErr := s.syncClock(ctx)
+	_, err := s.DB.Engine().ExecContext(ctx, `
 		INSERT INTO processes (process_uid, host, pid, roles, version, started_at, last_beat_at,
-		                       skew_us)
-		VALUES ($1, $2, $3, $4, $5, $6, now(), $7)
+		                       skew_us, notes_attempts)
+		VALUES ($1, $2, $3, $4, $5, $6, now(), $7, true)
 		    ON CONFLICT (process_uid) DO UPDATE
 		   SET last_beat_at = excluded.last_beat_at,
 		       skew_us = excluded.skew_us`,
 		process.UID, process.Host, process.PID, process.Roles, process.Version,
-		process.StartedAt, skew.Microseconds())
-	if err != nil {
+		process.StartedAt, s.skewUS.Load())
+	if err = errors.Join(err, syncErr); err != nil {
 		return fmt.Errorf("writing the row of the process: %w", err)
 	}
 	_, err = s.DB.ExecContext(ctx, `
@@ -115,10 +114,30 @@ func (s *Service) Beat(ctx context.Context, process Process) error {
 	return nil
 }
 
+// syncClock gives up long before the row is late.
+func (s *Service) syncClock(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, beatEvery/3)
+	defer cancel()
+	skew, err := s.DB.SyncClock(ctx)
+	if err == nil {
+		s.skewUS.Store(skew.Microseconds())
+	}
+	return err
+}
+
 func (s *Service) leave(ctx context.Context, process Process) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveTimeout)
 	defer cancel()
-	_, err := s.DB.ExecContext(ctx, `DELETE FROM processes WHERE process_uid = $1`, process.UID)
+	// What it could not end is left to be found by others.
+	_, err := s.DB.ExecContext(ctx, `
+		DELETE FROM processes p
+		 WHERE process_uid = $1
+		   AND NOT EXISTS (
+		           SELECT 1
+		             FROM river_job
+		            WHERE state = 'running'
+		              AND attempted_by[array_upper(attempted_by, 1)] = p.process_uid::text)`,
+		process.UID)
 	if err != nil {
 		slog.WarnContext(ctx, "removing the row of the process", "error", err)
 	}

@@ -24,10 +24,14 @@ type Run struct {
 	JobID int64
 	// Number counts the runs of the job, from 1.
 	Number int
+	// ClaimedAt is when the queue gave the job to the run. No other run of the job
+	// has the same.
+	ClaimedAt time.Time
 }
 
 // died tells that an earlier run of the same job began and never wrote an outcome:
-// the queue counts a run before it starts it.
+// the queue counts a run before it starts it, and one that died before it began
+// the attempt is taken off again.
 func (r Run) died() bool { return r.Number > 1 }
 
 // Deliver makes the attempt that a job asks for, and writes down how it ended
@@ -42,16 +46,15 @@ func (r Run) died() bool { return r.Number > 1 }
 //
 // When ctx ends during the request, what is known by then is still written.
 func (s *Service) Deliver(ctx context.Context, job DeliverArgs, run Run) error {
-	task, due, err := s.take(ctx, job, run.died())
+	task, due, err := s.take(ctx, job, run)
 	if err != nil || !due {
 		return notSent(err)
 	}
 	ctx = inTraceOf(ctx, task)
-	if run.died() {
-		return s.record(ctx, &madeAttempt{
-			task: task, run: run, number: job.Number, started: s.DB.Now(),
-			attempt: unknownAttempt(),
-		})
+	made := &madeAttempt{task: task, run: run, number: job.Number}
+	if task.died(run) {
+		made.started, made.attempt = orElse(task.BegunAt, s.DB.Now()), unknownAttempt()
+		return s.record(ctx, made)
 	}
 	request, err := s.request(task, job.Number)
 	if err != nil {
@@ -65,25 +68,35 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, run Run) error {
 	if place == nil {
 		return notSent(s.hold(ctx, task, lane))
 	}
+	if may, err := s.begin(ctx, place, made); err != nil || !may {
+		return notSent(err)
+	}
 	endTurn := s.lanes.turn(ctx, lane, &s.Calls)
-	started := s.DB.Now()
+	made.started = s.DB.Now()
 	ctx, span := startSpan(ctx, task, job.Number)
 	if s.SendTraceparent && span.IsRecording() {
 		request.Traceparent = traceparent(ctx)
 	}
-	attempt := s.send(ctx, place, request, endTurn)
-	endSpan(span, attempt)
+	made.attempt = s.send(ctx, place, request, endTurn)
+	endSpan(span, made.attempt)
 	if room := lane.room(); room > 0 {
 		var refilling sync.WaitGroup
 		refilling.Go(func() { s.refill(ctx, task.Subscription, lane, room) })
 		defer refilling.Wait()
 	}
-	if attempt.Class == ClassUnknown && !attempt.Sent {
-		return notSent(fmt.Errorf("delivering %s: %w", task.UID, context.Cause(ctx)))
+	if made.attempt.Class == ClassUnknown && !made.attempt.Sent {
+		err := fmt.Errorf("delivering %s: %w", task.UID, context.Cause(ctx))
+		return notSent(errors.Join(err, s.unbegin(ctx, made)))
 	}
-	return s.record(ctx, &madeAttempt{
-		task: task, run: run, number: job.Number, started: started, attempt: attempt,
-	})
+	return s.record(ctx, made)
+}
+
+// orElse is what value points to, or other without it.
+func orElse[T any](value *T, other T) T {
+	if value == nil {
+		return other
+	}
+	return *value
 }
 
 // send makes the request in a place of the lane that was entered, and gives the
@@ -117,10 +130,10 @@ func notSent(err error) error {
 	return fmt.Errorf("%w: %w", ErrNotSent, err)
 }
 
-// take loads what the attempt needs. It is not due when it was made already,
-// when the delivery has ended, or when the subscription is paused, stopped or
-// deleted; then the delivery is parked or cancelled.
-func (s *Service) take(ctx context.Context, job DeliverArgs, died bool) (assignment, bool, error) {
+// take loads what the attempt needs. It is not due when it was made already, or
+// another run is at it, when the delivery has ended, or when the subscription is
+// paused, stopped or deleted; then the delivery is parked or cancelled.
+func (s *Service) take(ctx context.Context, job DeliverArgs, run Run) (assignment, bool, error) {
 	for {
 		task, found, err := s.load(ctx, job)
 		if err != nil {
@@ -129,9 +142,9 @@ func (s *Service) take(ctx context.Context, job DeliverArgs, died bool) (assignm
 		switch {
 		case !found: // gone with an old partition
 			return assignment{}, false, nil
-		case task.State.IsFinal(), task.AttemptCount != job.Number-1:
+		case task.State.IsFinal(), task.AttemptCount != job.Number-1, task.InHand:
 			return assignment{}, false, nil
-		case died:
+		case task.died(run):
 			return task, true, nil
 		case task.SubscriptionState == StateDeleted, len(task.Body) == 0:
 			// Retention keeps the body of an event that is still to be sent; should it
@@ -172,7 +185,14 @@ type assignment struct {
 	Version           int               `db:"version"`
 	Rate              *int              `db:"rate"`
 	SlotAt            *time.Time        `db:"slot_at"`
+	// BegunAt is when another run began the attempt, nil if none is known to have, and
+	// InHand whether that still has its job.
+	BegunAt *time.Time `db:"begun_at"`
+	InHand  bool       `db:"in_hand"`
 }
+
+// died tells that another run began the attempt and does not live to record it.
+func (a assignment) died(run Run) bool { return run.died() || a.BegunAt != nil }
 
 // loadAssignments are the deliveries of jobs. Each is looked up by its key: a limit
 // of one leaves the planner no other way, whatever it believes of the tables.
@@ -198,7 +218,9 @@ const loadAssignments = `
 	       s.headers_sealed,
 	       s.version,
 	       s.rate,
-	       d.slot_at
+	       d.slot_at,
+	       b.started_at AS begun_at,
+	       other.id IS NOT NULL AS in_hand
 	  FROM unnest($1::uuid[], $2::timestamptz[]) AS job (delivery_uid, created_at)
 	 CROSS JOIN LATERAL (
 	           SELECT delivery_uid, created_at, state, attempt_count, next_attempt_at, event,
@@ -213,7 +235,14 @@ const loadAssignments = `
 	            WHERE event_uid = d.event_uid
 	              AND occurred_at = d.event_at
 	            LIMIT 1) AS e
-	  JOIN subscriptions s USING (subscription_uid)`
+	  JOIN subscriptions s USING (subscription_uid)
+	  LEFT JOIN begun_attempts b
+	    ON b.delivery_uid = d.delivery_uid
+	   AND b.number = d.attempt_count + 1
+	  LEFT JOIN river_job other
+	    ON other.id = b.job_id
+	   AND other.attempted_at = b.claimed_at
+	   AND other.state = 'running'`
 
 // load returns the assignment of a job as it is now, and false without one.
 func (s *Service) load(ctx context.Context, job DeliverArgs) (assignment, bool, error) {

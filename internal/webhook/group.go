@@ -22,6 +22,9 @@ const (
 	groupPatience = 10 * time.Millisecond
 	// groupTimeout bounds a statement.
 	groupTimeout = 10 * time.Second
+	// groupLoners bounds how many callers have a statement of their own at a time:
+	// those who wait for a lock, again and again, leave connections to everybody else.
+	groupLoners = 12
 )
 
 // groupFlights bounds how many statements of a kind run at a time. The fewer, the
@@ -46,6 +49,7 @@ type group[In, Out any] struct {
 	mu      sync.Mutex
 	waiting []*member[In, Out]
 	flights int
+	loners  chan struct{}
 	// pause is how long the next statement waits, in nanoseconds: as long as the
 	// last one took if that had company, else not at all.
 	pause atomic.Int64
@@ -79,6 +83,9 @@ type errand[In, Out any] struct {
 func (g *group[In, Out]) do(ctx context.Context, e errand[In, Out], in In) (Out, error) {
 	me := &member[In, Out]{in: in, done: make(chan result[Out], 1)}
 	g.mu.Lock()
+	if g.loners == nil {
+		g.loners = make(chan struct{}, groupLoners)
+	}
 	g.waiting = append(g.waiting, me)
 	take := g.flights < groupFlights
 	if take {
@@ -126,7 +133,7 @@ func (g *group[In, Out]) fly(e errand[In, Out]) {
 		g.rest(len(company), took)
 		for i, one := range company {
 			if err != nil {
-				go e.alone(one)
+				go e.alone(g.loners, one)
 				continue
 			}
 			one.done <- result[Out]{out: outs[i]}
@@ -184,9 +191,16 @@ func (g *group[In, Out]) board(key func(In) string, limit int) []*member[In, Out
 }
 
 // alone runs a statement for one caller whose shared one has failed.
-func (e errand[In, Out]) alone(one *member[In, Out]) {
+func (e errand[In, Out]) alone(loners chan struct{}, one *member[In, Out]) {
 	ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
 	defer cancel()
+	select {
+	case loners <- struct{}{}:
+		defer func() { <-loners }()
+	case <-ctx.Done():
+		one.done <- result[Out]{err: context.Cause(ctx)}
+		return
+	}
 	outs, err := e.run(ctx, e.db.DB, []In{one.in})
 	if err != nil {
 		one.done <- result[Out]{err: err}

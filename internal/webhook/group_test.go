@@ -163,3 +163,51 @@ func TestGroupLetsCallersGo(t *testing.T) {
 		t.Errorf("got %d, %v, want 10", out, err)
 	}
 }
+
+// TestFewCallersAreAloneAtATime: where a lock fails what callers share, those who wait
+// for it one by one take a part of the connections, not all.
+func TestFewCallersAreAloneAtATime(t *testing.T) {
+	t.Parallel()
+	const callers = 3 * groupLoners
+	var g group[int, int]
+	var mu sync.Mutex
+	alone, most := 0, 0
+	full := make(chan struct{})
+	fill := sync.OnceFunc(func() { close(full) })
+	e := errand[int, int]{
+		db:  pgtest.New(t),
+		key: func(in int) string { return fmt.Sprint(in) },
+	}
+	common := e.db.DB
+	e.run = func(_ context.Context, on *sqlx.DB, ins []int) ([]int, error) {
+		if on != common {
+			return nil, errRefused
+		}
+		mu.Lock()
+		alone++
+		if most = max(most, alone); alone == groupLoners {
+			fill()
+		}
+		mu.Unlock()
+		<-full
+		mu.Lock()
+		defer mu.Unlock()
+		alone--
+		if most > groupLoners {
+			return nil, errRefused
+		}
+		return ins, nil
+	}
+	var working sync.WaitGroup
+	for in := range callers {
+		working.Go(func() {
+			if out, err := g.do(t.Context(), e, in); err != nil || out != in {
+				t.Errorf("caller %d got %d (%v)", in, out, err)
+			}
+		})
+	}
+	working.Wait()
+	if most != groupLoners {
+		t.Errorf("%d were alone at a time, want %d", most, groupLoners)
+	}
+}

@@ -257,13 +257,6 @@ func (p *place) leave(took time.Duration, timedOut bool) {
 	l := p.lane
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
-	if p.late != nil {
-		p.late.Stop()
-		p.late = nil
-	}
-	if p.slow {
-		l.all.slow--
-	}
 	mean := time.Duration(l.mean.Load())
 	if mean == 0 {
 		mean = took
@@ -275,9 +268,28 @@ func (p *place) leave(took time.Duration, timedOut bool) {
 		l.halvings = max(l.halvings-1, 0)
 		l.answered = time.Now()
 	}
-	l.inFlight--
-	l.all.inFlight--
-	l.wakeNext()
+	p.free()
+}
+
+// cede gives a place back from which nothing was sent.
+func (p *place) cede() {
+	p.lane.all.mu.Lock()
+	defer p.lane.all.mu.Unlock()
+	p.free()
+}
+
+// free gives the place back. The caller holds the lock.
+func (p *place) free() {
+	if p.late != nil {
+		p.late.Stop()
+		p.late = nil
+	}
+	if p.slow {
+		p.lane.all.slow--
+	}
+	p.lane.inFlight--
+	p.lane.all.inFlight--
+	p.lane.wakeNext()
 }
 
 // enter takes a place and returns nil if it got none. It waits for one only where

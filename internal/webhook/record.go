@@ -10,11 +10,9 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
-)
 
-// recordTimeout bounds the writing of an attempt, which goes on when the
-// process is asked to stop.
-const recordTimeout = 10 * time.Second
+	"drawbridge/internal/postgres"
+)
 
 // outcome is what an attempt means for its delivery.
 type outcome struct {
@@ -148,6 +146,11 @@ const (
 		 USING made m
 		 WHERE j.id = m.job_id
 		   AND j.attempt = m.run
+	), ended AS (
+		DELETE FROM begun_attempts b
+		 USING made m
+		 WHERE b.delivery_uid = m.delivery_uid
+		   AND b.number = m.number
 	)
 	SELECT delivery_uid FROM moved`
 )
@@ -178,14 +181,11 @@ type madeAttempt struct {
 // delivery moved. Several must be new ones, which nearly all are; where one is not,
 // each has to come alone.
 func recordMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, error) {
-	sorted := slices.SortedFunc(slices.Values(rows), func(a, b *madeAttempt) int {
-		return bytes.Compare(a.task.UID[:], b.task.UID[:])
-	})
 	statement := recordNew
 	if len(rows) == 1 {
 		statement = recordAny
 	}
-	columns := newAttemptColumns(sorted)
+	columns := newAttemptColumns(inOrder(rows))
 	var uids []uuid.UUID
 	err := inTx(ctx, on, func(tx *sqlx.Tx) error {
 		uids = nil
@@ -208,6 +208,13 @@ func recordMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, 
 		moved[i] = found[row.task.UID]
 	}
 	return moved, nil
+}
+
+// inOrder sorts attempts by their deliveries, the order in which these are locked.
+func inOrder(rows []*madeAttempt) []*madeAttempt {
+	return slices.SortedFunc(slices.Values(rows), func(a, b *madeAttempt) int {
+		return bytes.Compare(a.task.UID[:], b.task.UID[:])
+	})
 }
 
 // span is when the first and the last of the deliveries were made.
@@ -237,19 +244,23 @@ func inTx(ctx context.Context, on *sqlx.DB, use func(tx *sqlx.Tx) error) error {
 }
 
 // record writes an attempt and what follows from it, in company if there is any
-// and also when ctx has ended. It returns when that is committed.
+// and also when ctx has ended. It returns when that is committed, which may take as
+// long as the database is away: the worker keeps its place, and with it the job.
 func (s *Service) record(ctx context.Context, row *madeAttempt) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx)
 	task, attempt := row.task, row.attempt
 	row.params = newAttemptParams(attempt)
 	row.outcome = s.outcome(row.number, attempt, s.DB.Now().UTC())
-	moved, err := s.records.do(ctx, errand[*madeAttempt, bool]{
-		db:    s.DB,
-		calls: &s.Calls,
-		key:   func(row *madeAttempt) string { return string(row.task.UID[:]) },
-		run:   recordMany,
-	}, row)
+	var moved bool
+	err := postgres.Persist(ctx, "the outcome of an attempt", func(ctx context.Context) (err error) {
+		moved, err = s.records.do(ctx, errand[*madeAttempt, bool]{
+			db:    s.DB,
+			calls: &s.Calls,
+			key:   func(row *madeAttempt) string { return string(row.task.UID[:]) },
+			run:   recordMany,
+		}, row)
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("recording attempt %d of delivery %s: %w", row.number, task.UID, err)
 	}

@@ -29,6 +29,7 @@ type Service struct {
 	lanes   lanes
 	loads   group[DeliverArgs, *assignment]
 	holds   group[assignment, struct{}]
+	begins  group[*madeAttempt, bool]
 	records group[*madeAttempt, bool]
 	slots   group[assignment, bool]
 }

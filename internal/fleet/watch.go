@@ -1,0 +1,212 @@
+package fleet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/postgres"
+)
+
+// LookEvery is how often a Watch is to look.
+const LookEvery = 5 * time.Second
+
+// How many looks in a row must find the same before something is taken for lost.
+// Looks are counted, not times compared: a clock that jumps, a database that was away
+// and a watcher that slept itself count for one look at most.
+const (
+	// deadLooks are without a beat of a process.
+	deadLooks = int(Lost / LookEvery)
+	// deafLooks are without a beat of the watcher's own: whatever keeps it from
+	// beating may keep the others from it.
+	deafLooks = int(2 * beatEvery / LookEvery)
+	// strayLooks are of a job that the queue gave to this process, which never heard
+	// of it: the queue's answer was lost.
+	strayLooks = int(Lost / LookEvery)
+	// endedLooks are of a job whose run here ended. The queue writes that again and
+	// again, so it is long.
+	endedLooks = int(10 * time.Minute / LookEvery)
+	// strangerLooks are of a job that belongs to nobody known (an earlier release's, or
+	// that of a process dead for a day); it is above what any job takes.
+	strangerLooks = int(30 * time.Minute / LookEvery)
+)
+
+// Watch finds the jobs that nobody vouches for any more. A process vouches for its
+// jobs by its beats, as long as it lives and however long they take, and for its own
+// by its Roster.
+type Watch struct {
+	DB *postgres.DB
+	// Self is this process, and Working what it works.
+	Self    uuid.UUID
+	Working *Roster
+	// Deliveries is the queue whose attempts are noted when they begin.
+	Deliveries string
+	// DeliveryTime is what a delivery of an earlier release takes at most, whose
+	// processes show no life.
+	DeliveryTime time.Duration
+
+	beats map[string]beat
+	runs  map[run]int
+}
+
+// beat is the last one of a process, and how many looks found no other.
+type beat struct {
+	at    time.Time
+	looks int
+}
+
+// run is one of a job, as the queue has it.
+type run struct {
+	ID          int64     `db:"id"`
+	Attempt     int       `db:"attempt"`
+	AttemptedAt time.Time `db:"attempted_at"`
+	Queue       string    `db:"queue"`
+	Process     string    `db:"process"`
+}
+
+// Look hands the jobs that nobody vouches for back to the queue, and returns how
+// many. It must not be called twice at a time.
+func (w *Watch) Look(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, LookEvery)
+	defer cancel()
+	ended := w.Working.ended()
+	running, err := w.look(ctx)
+	if err != nil {
+		w.beats, w.runs = nil, nil // meanwhile nobody could be seen to live
+		return 0, err
+	}
+	open := make(map[int64]bool, len(running))
+	for _, one := range running {
+		open[one.ID] = true
+	}
+	w.Working.forget(slices.DeleteFunc(ended, func(id int64) bool { return open[id] }))
+	if lost := w.judge(running); len(lost) > 0 {
+		return w.rescue(ctx, lost)
+	}
+	return 0, nil
+}
+
+// look reads the beats of all processes and the runs that are under way.
+func (w *Watch) look(ctx context.Context) ([]run, error) {
+	var processes []struct {
+		UID        string    `db:"process_uid"`
+		LastBeatAt time.Time `db:"last_beat_at"`
+	}
+	err := w.DB.SelectContext(ctx, &processes,
+		`SELECT process_uid::text AS process_uid, last_beat_at FROM processes`)
+	if err != nil {
+		return nil, fmt.Errorf("reading the beats of the processes: %w", err)
+	}
+	beats := make(map[string]beat, len(processes))
+	for _, process := range processes {
+		now := beat{at: process.LastBeatAt}
+		if before, known := w.beats[process.UID]; known && before.at.Equal(now.at) {
+			now.looks = before.looks + 1
+		}
+		beats[process.UID] = now
+	}
+	w.beats = beats
+	var running []run
+	err = w.DB.SelectContext(ctx, &running, `
+		SELECT id,
+		       attempt,
+		       attempted_at,
+		       queue,
+		       coalesce(attempted_by[array_upper(attempted_by, 1)], '') AS process
+		  FROM river_job
+		 WHERE state = 'running'
+		   AND attempted_at IS NOT NULL`)
+	if err != nil {
+		return nil, fmt.Errorf("reading the jobs that run: %w", err)
+	}
+	return running, nil
+}
+
+// judge returns the runs that are lost.
+func (w *Watch) judge(running []run) []run {
+	self := w.Self.String()
+	own, known := w.beats[self]
+	if !known || own.looks > deafLooks {
+		w.beats, w.runs = map[string]beat{self: own}, nil
+		return nil
+	}
+	var lost []run
+	runs := make(map[run]int, len(running))
+	for _, one := range running {
+		if theirs, known := w.beats[one.Process]; known && one.Process != self {
+			if theirs.looks >= deadLooks {
+				lost = append(lost, one)
+			}
+			continue
+		}
+		one.AttemptedAt = one.AttemptedAt.UTC() // to be equal in a map
+		runs[one] = w.runs[one] + 1
+		if w.isLost(one, runs[one]) {
+			lost = append(lost, one)
+		}
+	}
+	w.runs = runs
+	return lost
+}
+
+// isLost judges a run, of this process or of nobody known, that so many looks found.
+func (w *Watch) isLost(one run, looks int) bool {
+	if one.Process == w.Self.String() {
+		runs, ended := w.Working.state(one.ID)
+		return !runs && (looks > endedLooks || !ended && looks > strayLooks)
+	}
+	if one.Queue == w.Deliveries {
+		return looks > int(w.DeliveryTime/LookEvery)
+	}
+	return looks > strangerLooks
+}
+
+// rescue hands runs back, unless they ended meanwhile. A delivery whose process
+// notes what it begins, and has not noted this one, keeps its number: the run is taken
+// off again, and the next one makes the attempt.
+func (w *Watch) rescue(ctx context.Context, lost []run) (int64, error) {
+	ids := make([]int64, len(lost))
+	attempts := make([]int, len(lost))
+	times := make([]time.Time, len(lost))
+	for i, one := range lost {
+		ids[i], attempts[i], times[i] = one.ID, one.Attempt, one.AttemptedAt
+	}
+	result, err := w.DB.ExecContext(ctx, `
+		WITH lost AS (
+			SELECT j.id,
+			       j.queue = $4 AND coalesce(p.notes_attempts, false) AND NOT EXISTS (
+			           SELECT 1
+			             FROM begun_attempts b
+			            WHERE b.delivery_uid = (j.args ->> 'delivery_uid')::uuid
+			              AND b.number = (j.args ->> 'number')::integer) AS unused
+			  FROM unnest($1::bigint[], $2::integer[], $3::timestamptz[])
+			    AS l (id, attempt, attempted_at)
+			  JOIN river_job j USING (id, attempt, attempted_at)
+			  LEFT JOIN processes p
+			    ON p.process_uid::text = j.attempted_by[array_upper(j.attempted_by, 1)]
+			 WHERE j.state = 'running'
+			   FOR UPDATE OF j SKIP LOCKED
+		)
+		UPDATE river_job j
+		   SET state = CASE WHEN j.metadata ? 'cancel_attempted_at' THEN 'cancelled'
+		                    WHEN j.attempt >= j.max_attempts AND NOT lost.unused THEN 'discarded'
+		                    ELSE 'available' END::river_job_state,
+		       attempt = j.attempt - lost.unused::integer,
+		       finalized_at = CASE WHEN j.metadata ? 'cancel_attempted_at'
+		                             OR j.attempt >= j.max_attempts AND NOT lost.unused
+		                           THEN now() END,
+		       errors = array_append(j.errors, jsonb_build_object(
+		           'at', now(), 'attempt', j.attempt,
+		           'error', 'the process ended during the run', 'trace', ''))
+		  FROM lost
+		 WHERE j.id = lost.id`,
+		pq.Array(ids), pq.Array(attempts), pq.Array(times), w.Deliveries)
+	if err != nil {
+		return 0, fmt.Errorf("rescuing the jobs of dead processes: %w", err)
+	}
+	return result.RowsAffected()
+}

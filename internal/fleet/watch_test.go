@@ -1,0 +1,274 @@
+package fleet
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres/pgtest"
+)
+
+// watched is a running job and the processes about it.
+type watched struct {
+	*Service
+
+	watch  *Watch
+	self   Process
+	others []Process // who beat
+}
+
+func newWatched(t *testing.T) *watched {
+	t.Helper()
+	w := &watched{Service: &Service{DB: pgtest.New(t)}}
+	w.self = w.New([]string{"worker"}, "v")
+	w.watch = &Watch{
+		DB: w.DB, Self: w.self.UID, Working: &w.Working,
+		Deliveries: "webhook", DeliveryTime: 65 * time.Second,
+	}
+	return w
+}
+
+// another adds a process that beat once.
+func (w *watched) another(t *testing.T) Process {
+	t.Helper()
+	process := w.New([]string{"worker"}, "v")
+	if err := w.Beat(t.Context(), process); err != nil {
+		t.Fatal(err)
+	}
+	return process
+}
+
+// claim gives a job of a delivery to a process and returns its key and when.
+func (w *watched) claim(t *testing.T, queue, process string) (id int64, at time.Time) {
+	t.Helper()
+	err := w.DB.QueryRowContext(t.Context(), `
+		INSERT INTO river_job (state, queue, kind, args, attempt, max_attempts, attempted_by,
+		                       attempted_at)
+		VALUES ('running', $1, 'any', jsonb_build_object('delivery_uid', $2::text, 'number', 1), 1, 25,
+		        ARRAY['before', $3], now() - interval '3 hours')
+		RETURNING id, attempted_at`, queue, uuid.NewString(), process).Scan(&id, &at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return id, at
+}
+
+// look looks so many times, with a beat of who beats before every third, and returns
+// how many jobs were handed back.
+func (w *watched) look(t *testing.T, looks int) (rescued int64) {
+	t.Helper()
+	for i := range looks {
+		for _, process := range append(w.others, w.self) {
+			if i%3 > 0 {
+				break
+			}
+			if err := w.Beat(t.Context(), process); err != nil {
+				t.Fatal(err)
+			}
+		}
+		count, err := w.watch.Look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		rescued += count
+	}
+	return rescued
+}
+
+func (w *watched) exec(t *testing.T, statement string, args ...any) {
+	t.Helper()
+	if _, err := w.DB.ExecContext(t.Context(), statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// job is the state of the only job, and how many runs it has had.
+func (w *watched) job(t *testing.T) (state string, attempt int) {
+	t.Helper()
+	err := w.DB.QueryRowContext(t.Context(), `SELECT state, attempt FROM river_job`).
+		Scan(&state, &attempt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state, attempt
+}
+
+// TestWatch looks at jobs of processes that beat, do not any more, and never did. All
+// began three hours ago by the database's clock, which tells nothing.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	const began = `INSERT INTO begun_attempts
+		SELECT (args ->> 'delivery_uid')::uuid, now(), 1, id, attempted_at, now() FROM river_job`
+	for _, test := range []struct {
+		name, queue string
+		owner       string
+		// also is done to the database before the first look.
+		also    string
+		looks   int
+		want    string
+		attempt int
+	}{
+		{name: "mail, living", queue: "email", owner: "living", looks: 40, want: "running", attempt: 1},
+		{name: "mail, dead", queue: "email", owner: "dead", looks: 13, want: "available", attempt: 1},
+		{
+			name: "mail, not long enough", queue: "email", owner: "dead",
+			looks: 12, want: "running", attempt: 1,
+		},
+		{
+			name: "cancelled", queue: "email", owner: "dead", looks: 13, want: "cancelled", attempt: 1,
+			also: `UPDATE river_job SET metadata = '{"cancel_attempted_at": "2026-01-01T00:00:00Z"}'`,
+		},
+		{
+			name: "out of runs", queue: "email", owner: "dead", looks: 13, want: "discarded", attempt: 25,
+			also: `UPDATE river_job SET attempt = 25`,
+		},
+		{
+			name: "mail, unknown for long", queue: "email", owner: "unknown",
+			looks: 361, want: "available", attempt: 1,
+		},
+		{
+			name: "delivery, living", queue: "webhook", owner: "living",
+			looks: 40, want: "running", attempt: 1,
+		},
+		{
+			name: "delivery, dead before it began", queue: "webhook", owner: "dead",
+			looks: 13, want: "available",
+		},
+		{
+			name: "delivery, dead after it began", queue: "webhook", owner: "dead", looks: 13,
+			want: "available", attempt: 1, also: began,
+		},
+		{
+			name: "delivery, dead, notes nothing", queue: "webhook", owner: "dead", looks: 13,
+			want: "available", attempt: 1, also: `UPDATE processes SET notes_attempts = false`,
+		},
+		{
+			name: "delivery, unknown", queue: "webhook", owner: "unknown",
+			looks: 14, want: "available", attempt: 1,
+		},
+		{
+			name: "own, worked", queue: "webhook", owner: "working",
+			looks: 200, want: "running", attempt: 1,
+		},
+		{
+			name: "own, just ended", queue: "webhook", owner: "ended",
+			looks: 100, want: "running", attempt: 1,
+		},
+		{name: "own, ended long ago", queue: "webhook", owner: "ended", looks: 121, want: "available"},
+		{name: "own, never heard of", queue: "webhook", owner: "stray", looks: 13, want: "available"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWatched(t)
+			owner := map[string]string{"unknown": "somebody"}[test.owner]
+			switch test.owner {
+			case "living":
+				w.others = append(w.others, w.another(t))
+				owner = w.others[0].UID.String()
+			case "dead":
+				owner = w.another(t).UID.String()
+			case "working", "ended", "stray":
+				owner = w.self.UID.String()
+			}
+			id, _ := w.claim(t, test.queue, owner)
+			switch test.owner {
+			case "working":
+				defer w.Working.Work(id)()
+			case "ended":
+				w.Working.Work(id)()
+			}
+			if test.also != "" {
+				w.exec(t, test.also)
+			}
+			rescued := w.look(t, test.looks)
+			state, attempt := w.job(t)
+			if state != test.want || attempt != test.attempt || (rescued == 1) != (state != "running") {
+				t.Errorf("%d were rescued, the job is %s with %d runs, want %s with %d",
+					rescued, state, attempt, test.want, test.attempt)
+			}
+		})
+	}
+}
+
+// TestWatchJudgesNobodyWhileItIsDeaf: a watcher that cannot look, or is not heard
+// itself, begins to count anew.
+func TestWatchJudgesNobodyWhileItIsDeaf(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	dead := w.another(t)
+	w.claim(t, "email", dead.UID.String())
+	away, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, looks := range []int{10, 12} {
+		if w.look(t, looks) != 0 {
+			t.Error("what was counted before the database was away counts")
+		}
+		if _, err := w.watch.Look(away); err == nil {
+			t.Fatal("a look without a database sees something")
+		}
+	}
+	w.look(t, 4)
+	for range 100 { // in which nobody can write
+		if count, err := w.watch.Look(t.Context()); err != nil || count > 0 {
+			t.Fatalf("a watcher that is not heard handed %d jobs back (%v)", count, err)
+		}
+	}
+	if w.look(t, 12) != 0 {
+		t.Error("what was counted while it was not heard counts")
+	}
+	if w.look(t, 1) != 1 {
+		t.Error("the job of a dead process stays where it is")
+	}
+}
+
+// TestWatchBearsALostRow: a clock that jumps a day ahead makes processes forget each
+// other until the next beat.
+func TestWatchBearsALostRow(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	w.others = append(w.others, w.another(t))
+	w.claim(t, "webhook", w.others[0].UID.String())
+	w.look(t, 40)
+	w.exec(t, `DELETE FROM processes WHERE process_uid = $1`, w.others[0].UID)
+	if count, err := w.watch.Look(t.Context()); err != nil || count > 0 {
+		t.Errorf("%d jobs of a living process were handed back (%v)", count, err)
+	}
+}
+
+// TestLeave: a process that stops while jobs of it run leaves its row to those who
+// look for them.
+func TestLeave(t *testing.T) {
+	t.Parallel()
+	for jobs, want := range []int{0, 1} {
+		w := newWatched(t)
+		process := w.another(t)
+		for range jobs {
+			w.claim(t, "email", process.UID.String())
+		}
+		w.leave(t.Context(), process)
+		var rows int
+		err := w.DB.GetContext(t.Context(), &rows, `SELECT count(*) FROM processes`)
+		if err != nil || rows != want {
+			t.Errorf("with %d jobs, %d rows stay (%v)", jobs, rows, err)
+		}
+	}
+}
+
+// TestRoster forgets what ended, but not what runs again.
+func TestRoster(t *testing.T) {
+	t.Parallel()
+	var r Roster
+	r.Work(1)()
+	r.Work(2)()
+	ended := r.ended()
+	defer r.Work(2)()
+	r.forget(ended)
+	if runs, ended := r.state(1); runs || ended {
+		t.Error("job 1 is remembered")
+	}
+	if runs, ended := r.state(2); !runs || ended {
+		t.Error("job 2 runs again and is forgotten")
+	}
+}

@@ -1,0 +1,81 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"time"
+
+	"github.com/lib/pq"
+)
+
+const (
+	// persistPatience is how long Persist goes on: well above the ten minutes for
+	// which a database may be away.
+	persistPatience = 15 * time.Minute
+	// persistTry bounds one try.
+	persistTry = 10 * time.Second
+	// persistPause is the first pause between two tries. It doubles up to
+	// maxPersistPause; up to half as much is added by chance, so that what waited
+	// for the same database does not come all at once.
+	persistPause    = 50 * time.Millisecond
+	maxPersistPause = 5 * time.Second
+)
+
+// Persist runs write until it succeeds, fails for a reason that time does not mend,
+// or a quarter of an hour has passed; meanwhile the database may be away, locked or
+// full. It is for what is known already and would be lost: the end of ctx does not
+// stop it, only that of the process does. Since nobody can tell whether a failed try
+// took effect, write must change nothing when it runs again.
+func Persist(ctx context.Context, what string, write func(ctx context.Context) error) error {
+	ctx = context.WithoutCancel(ctx)
+	begun := time.Now()
+	for pause := persistPause; ; pause = min(2*pause, maxPersistPause) {
+		err := tryWrite(ctx, write)
+		if err == nil || !isPassing(err) || time.Since(begun) > persistPatience {
+			return err
+		}
+		if pause == persistPause {
+			slog.WarnContext(ctx, "the database does not take what is known; trying on",
+				"what", what, "error", err)
+		}
+		//nolint:gosec // nobody gains by guessing it
+		<-time.After(pause + rand.N(pause/2))
+	}
+}
+
+func tryWrite(ctx context.Context, write func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, persistTry)
+	defer cancel()
+	return write(ctx)
+}
+
+// isPassing tells whether err speaks of the state that the database, or the way to
+// it, is in, and not of what was asked of it.
+func isPassing(err error) bool {
+	if fault, ok := errors.AsType[*pq.Error](err); ok {
+		switch fault.Code.Class() {
+		case "08", "40", "53", "57", "58": // connection, conflict, resources, operator, system
+			return true
+		case "42": // the statements are right: the schema or the rights are being changed
+			return true
+		}
+		return fault.Code == stateLockTimeout || fault.Code == stateReadOnly || isStale(err)
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	for _, one := range []error{
+		driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, one) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,62 @@
+package postgres_test
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"syscall"
+	"testing"
+
+	"github.com/lib/pq"
+
+	"drawbridge/internal/postgres"
+)
+
+// TestPersist fails a write twice with each kind of error.
+func TestPersist(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		err   error
+		tries int
+	}{
+		{"works", nil, 1},
+		{"nobody listens", &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, 3},
+		{"broken connection", driver.ErrBadConn, 3},
+		{"cut answer", io.ErrUnexpectedEOF, 3},
+		{"no answer", context.DeadlineExceeded, 3},
+		{"starting up", &pq.Error{Code: "57P03"}, 3},
+		{"ended by the server", &pq.Error{Code: "57P01"}, 3},
+		{"took too long", &pq.Error{Code: "57014"}, 3},
+		{"locked", &pq.Error{Code: "55P03"}, 3},
+		{"full", &pq.Error{Code: "53100"}, 3},
+		{"deadlock", &pq.Error{Code: "40P01"}, 3},
+		{"not the primary", &pq.Error{Code: "25006"}, 3},
+		{"a value it refuses", &pq.Error{Code: "22021"}, 1},
+		{"no such table", &pq.Error{Code: "42P01"}, 3},
+		{"no such database", &pq.Error{Code: "3D000"}, 1},
+		{"a mistake", errors.New("wrong"), 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // which must not stop it
+			tries := 0
+			err := postgres.Persist(ctx, "a test", func(ctx context.Context) error {
+				if ctx.Err() != nil {
+					t.Errorf("a try begins with %v", ctx.Err())
+				}
+				if tries++; tries == 3 || test.err == nil {
+					return nil
+				}
+				return fmt.Errorf("writing: %w", test.err)
+			})
+			if tries != test.tries || (err == nil) != (test.tries == 3 || test.err == nil) {
+				t.Errorf("%d tries, want %d; error %v", tries, test.tries, err)
+			}
+		})
+	}
+}
