@@ -28,3 +28,13 @@ func TestLoosenObeysTheEnvironment(t *testing.T) {
 		t.Errorf("without GOGC the heap grows by %d percent", setting())
 	}
 }
+
+// TestHeapGrowsLessWhereMoreLives looks at the growth for heaps of three sizes.
+func TestHeapGrowsLessWhereMoreLives(t *testing.T) {
+	t.Parallel()
+	for living, want := range map[uint64]int{0: 300, 20 << 20: 220, 40 << 20: 60, 200 << 20: 25} {
+		if got := heap.Percent(living); got != want {
+			t.Errorf("a heap of %d MiB grows by %d percent, want %d", living>>20, got, want)
+		}
+	}
+}

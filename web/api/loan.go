@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"strconv"
 	"net/url"
+	"strconv"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"

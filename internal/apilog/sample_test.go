@@ -1,0 +1,135 @@
+package apilog_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"testing"
+	"time"
+
+	"drawbridge/internal/apilog"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+)
+
+// TestStrangersAreSampled floods the log with requests without credentials: a few of
+// each address and minute are kept, and a client's entries all.
+func TestStrangersAreSampled(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	writer := apilog.NewWriter(db)
+	minute := time.Now().UTC().Truncate(time.Minute)
+	const clients = 20
+	for i := range apilog.BufferSize + clients {
+		writer.Record(entry(minute, func(e *apilog.Entry) {
+			e.Authenticated, e.Status = false, 401
+			e.Address = fmt.Sprintf("2001:db8:0:%x::%x", i%3, i)
+		}))
+	}
+	for range clients {
+		writer.Record(entry(minute, nil))
+	}
+	ctx, end := context.WithCancel(t.Context())
+	end()
+	writer.Run(ctx)
+	kept, strangers := 0, 0
+	for _, request := range list(t, db, apilog.Filter{}) {
+		if request.Authenticated {
+			kept++
+		} else {
+			strangers++
+		}
+	}
+	if kept != clients || strangers != 3*5 {
+		t.Errorf("%d of %d requests of a client and %d of strangers are kept, want all and 15",
+			kept, clients, strangers)
+	}
+	if got := writer.Passed(); got != apilog.BufferSize+clients-15 || writer.Dropped() != 0 {
+		t.Errorf("%d were passed over and %d dropped", got, writer.Dropped())
+	}
+}
+
+// TestAnOutageLosesNothing stores what was recorded while the database was away.
+func TestAnOutageLosesNothing(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	target, err := url.Parse(db.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	through := *target
+	through.Host = address
+	go relay(listener, target.Host)
+	away, err := postgres.Open(t.Context(), through.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = away.Close() })
+	away.SetMaxIdleConns(0)
+	_ = listener.Close()
+
+	writer := apilog.NewWriter(away)
+	ctx, end := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		writer.Run(ctx)
+	}()
+	const many = 50
+	for range many {
+		writer.Record(entry(time.Now(), nil))
+	}
+	// Three quick tries and more are over.
+	time.AfterFunc(3*time.Second, func() {
+		again, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		t.Cleanup(func() { _ = again.Close() })
+		relay(again, target.Host)
+	})
+	deadline := time.After(time.Minute)
+	for writer.Stored() != many {
+		select {
+		case <-deadline:
+			t.Fatalf("%d are stored and %d dropped", writer.Stored(), writer.Dropped())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	end()
+	<-done
+	if got := len(list(t, db, apilog.Filter{})); got != many || writer.Dropped() != 0 {
+		t.Errorf("%d are in the log and %d dropped", got, writer.Dropped())
+	}
+}
+
+// relay passes connections on until the listener is closed.
+func relay(listener net.Listener, target string) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", target)
+		if err != nil {
+			_ = conn.Close()
+			continue
+		}
+		go func() {
+			_, _ = io.Copy(server, conn)
+			_ = server.Close()
+		}()
+		go func() {
+			_, _ = io.Copy(conn, server)
+			_ = conn.Close()
+		}()
+	}
+}

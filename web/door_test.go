@@ -1,0 +1,120 @@
+package web_test
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"drawbridge/web/webtest"
+)
+
+// TestRefusalsNeedNoBody asks before it sends a body, as curl does, and gets a
+// refusal that needs none at once, without being told to send it.
+func TestRefusalsNeedNoBody(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	own := fmt.Sprintf("x-service-client-id: %s\r\nx-service-client-secret: %s\r\n",
+		s.Home.ClientID, s.Home.Secret)
+	const anyLoan = "/v2/loan/0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d/request-draw"
+	tests := []struct {
+		name, path, head string
+		length, status   int
+	}{
+		{"no credentials", "/v2/application", "content-type: application/json\r\n", 100, 401},
+		{"no such path", "/v2/nothing", own, 100, 404},
+		{"another type", "/v2/application", own + "content-type: text/plain\r\n", 100, 415},
+		{"too long", "/v2/application", own + "content-type: application/json\r\n", 2 << 20, 413},
+		{"malformed uid", "/v2/loan/x/request-draw", own + "content-type: multipart/form-data\r\n", 100, 400},
+		{"an upload of another type", anyLoan, own + "content-type: text/plain\r\n", 100, 415},
+		{"an upload too long", anyLoan, own + "content-type: multipart/form-data\r\n", 1 << 30, 413},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			address := strings.TrimSuffix(strings.TrimPrefix(s.URL, "http://"), webtest.BasePath)
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = conn.Close() })
+			_, err = fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nhost: %s\r\nexpect: 100-continue\r\n"+
+				"content-length: %d\r\n%s\r\n", webtest.BasePath, test.path, address, test.length, test.head)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := conn.SetReadDeadline(time.Now().Add(15 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatalf("no answer: %v", err)
+			}
+			defer answer.Body.Close()
+			if answer.StatusCode != test.status {
+				body, _ := io.ReadAll(answer.Body)
+				t.Errorf("answered %s, want %d: %s", answer.Status, test.status, body)
+			}
+		})
+	}
+}
+
+// TestWrongCredentialsAreBounded lets an address try wrong credentials until it is
+// told to wait; a client that was let in from there before is not.
+func TestWrongCredentialsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t).Furnish()
+	uid := s.Create()
+	right := map[string]string{
+		"x-service-client-id": s.Home.ClientID, "x-service-client-secret": s.Home.Secret,
+	}
+	wrong := map[string]string{"x-service-client-id": "dbc_x", "x-service-client-secret": "x"}
+	ask := func(header map[string]string) webtest.Answer {
+		return s.Do(webtest.Call{
+			Method: http.MethodGet, Path: "/v2/application/" + uid.String(), Header: header, Anonymous: true,
+		})
+	}
+	if answer := ask(right); answer.Status != http.StatusOK {
+		t.Fatalf("answered %s", answer.Raw)
+	}
+	refused := 0
+	for refused < 200 {
+		answer := ask(wrong)
+		if answer.Status == http.StatusTooManyRequests {
+			if answer.Header.Get("Retry-After") == "" {
+				t.Error("it does not say when to try again")
+			}
+			break
+		}
+		if answer.Status != http.StatusUnauthorized {
+			t.Fatalf("answered %s", answer.Raw)
+		}
+		refused++
+	}
+	if refused < 60 || refused == 200 {
+		t.Errorf("%d tries were looked up, want 60 and a few more", refused)
+	}
+	if answer := ask(right); answer.Status != http.StatusOK {
+		t.Errorf("a client that was let in before is answered %s", answer.Raw)
+	}
+}
+
+// Probes ask by HEAD too.
+func TestProbesByHead(t *testing.T) {
+	t.Parallel()
+	s := webtest.New(t)
+	for _, path := range []string{"/healthz", "/readyz"} {
+		answer, err := http.Head(strings.TrimSuffix(s.URL, webtest.BasePath) + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = answer.Body.Close()
+		if answer.StatusCode != http.StatusOK {
+			t.Errorf("HEAD %s is answered %s", path, answer.Status)
+		}
+	}
+}
