@@ -15,7 +15,10 @@ import (
 func TestRouteTableIsComplete(t *testing.T) {
 	t.Parallel()
 	s := webtest.New(t).Furnish()
-	public := map[string]bool{"health": true, "ready": true, "metrics": true}
+	public := map[string]bool{
+		"health": true, "ready": true, "metrics": true,
+		"health.head": true, "ready.head": true, "metrics.head": true,
+	}
 	table := web.Table(web.Options{
 		API: s.API, BasePath: webtest.BasePath, Metrics: http.NotFoundHandler(),
 	})

@@ -64,6 +64,10 @@ func newMeters(db *postgres.DB, recorder *apilog.Writer, calls *webhook.Calls) *
 		Name: "drawbridge_api_log_dropped_total",
 		Help: "Partner requests missing from the request log: full buffer or failing database.",
 	}, func() float64 { return float64(recorder.Dropped()) })
+	factory.NewCounterFunc(prometheus.CounterOpts{
+		Name: "drawbridge_api_log_passed_over_total",
+		Help: "Requests without valid credentials beyond those that the request log keeps of an address.",
+	}, func() float64 { return float64(recorder.Passed()) })
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "drawbridge_api_calls_in_flight",
 		Help: "Partner requests being answered. Under load webhooks stand back for them.",

@@ -26,10 +26,7 @@ func (a *API) Guard(path string) echo.MiddlewareFunc {
 			header := c.Request().Header
 			id := header.Get(clientIDHeader)
 			if wait := a.strangers.wait(c.RealIP(), id); wait > 0 {
-				c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
-				return lending.NewError(lending.CodeRateLimited,
-					"too many requests with wrong credentials came from this address; correct them and "+
-						"try again in %d s", wait)
+				return refuseStranger(c, wait)
 			}
 			caller, err := a.Partners.Authenticate(c.Request().Context(),
 				id, header.Get(clientSecretHeader), header.Get(merchantHeader))
@@ -48,6 +45,18 @@ func (a *API) Guard(path string) echo.MiddlewareFunc {
 			return next(c)
 		}
 	}
+}
+
+// refuseStranger answers an address that tried too many wrong credentials.
+func refuseStranger(c echo.Context, wait int) error {
+	header := c.Response().Header()
+	header.Set("RateLimit-Limit", strconv.Itoa(wrongBurst))
+	header.Set("RateLimit-Remaining", "0")
+	header.Set("RateLimit-Reset", strconv.Itoa(wrongBurst/wrongRate))
+	header.Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
+	return lending.NewError(lending.CodeRateLimited,
+		"too many requests with wrong credentials came from this address; correct them and "+
+			"try again in %d s", wait)
 }
 
 func (a *API) limit(c echo.Context, caller partner.Caller) error {
