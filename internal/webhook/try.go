@@ -23,6 +23,9 @@ type Trial struct {
 	NewSecret bool
 	// Kind is the event kind of the sample.
 	Kind lending.EventKind
+	// Claim is asked right before the request is sent, unless nil; its error ends the
+	// trial.
+	Claim func() error
 }
 
 // TrialResult is what was sent and what came back.
@@ -55,6 +58,11 @@ func (s *Service) Try(ctx context.Context, trial Trial) (TrialResult, error) {
 	body, err := sample.Render(now)
 	if err != nil {
 		return TrialResult{}, err
+	}
+	if trial.Claim != nil {
+		if err := trial.Claim(); err != nil {
+			return TrialResult{}, err
+		}
 	}
 	attempt := s.Sender.Send(ctx, Request{
 		URL: settings.URL, Event: string(trial.Kind), Delivery: postgres.NewUID(now).String(),

@@ -54,20 +54,12 @@ var (
 func (c *Console) tryForm(
 	ctx echo.Context, form views.SubscriptionForm, current *webhook.Subscription,
 ) error {
-	err := c.claimTrial(ctx)
-	if errors.Is(err, errSentBefore) {
-		faultForm(&form, lending.Invalid("test_event",
-			"This test was sent a moment ago. Press the button again to send another."), nil)
-		return c.showForm(ctx, http.StatusConflict, form)
-	}
-	if err != nil {
-		return err
-	}
 	// The endpoint has as long to answer as in earnest, which may be longer than
 	// the deadline for reading the form, which has arrived.
 	_ = http.NewResponseController(ctx.Response()).SetReadDeadline(time.Time{})
 	trial := webhook.Trial{
 		Kind: lending.EventKind(form.TestEvent), NewSecret: form.SecretMode != secretKeep,
+		Claim: func() error { return c.claimTrial(ctx) },
 	}
 	if current != nil {
 		trial.UID = current.UID
@@ -78,6 +70,11 @@ func (c *Console) tryForm(
 		trial.Settings.Events = []string{webhook.AllEvents} // the sample goes out whatever is chosen
 	}
 	result, err := c.Webhooks.Try(ctx.Request().Context(), trial)
+	if errors.Is(err, errSentBefore) {
+		faultForm(&form, lending.Invalid("test_event",
+			"This test was sent a moment ago. Press the button again to send another."), nil)
+		return c.showForm(ctx, http.StatusConflict, form)
+	}
 	if faultForm(&form, err, rows) {
 		return c.showForm(ctx, http.StatusBadRequest, form)
 	}
