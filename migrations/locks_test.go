@@ -22,7 +22,7 @@ import (
 // writes: that in which its calls come to them.
 var lockOrder = []string{
 	"applications", "loans", "disbursements", "tasks", "events", "deliveries", "attempts", "emails",
-	"idempotency_keys", "river_job", "subscriptions", "subscription_versions", "partners", "merchants",
+	"email_attempts", "idempotency_keys", "river_job", "subscriptions", "subscription_versions", "partners", "merchants",
 	"clients", "users", "audit_log",
 }
 

@@ -71,6 +71,7 @@ var attentionWords = map[string]string{
 	"delivery_overdue":     "Deliveries overdue",
 	"never_succeeded":      "Nothing arrives",
 	"mail_failed":          "E-mails failed",
+	"mail_refused":         "Mail server refuses us",
 }
 
 // AttentionKind names a kind of item for people; one it does not know is shown

@@ -60,13 +60,15 @@ const (
 	KindNeverSucceeded Kind = "never_succeeded"
 	// KindMailFailed: e-mails could not be sent.
 	KindMailFailed Kind = "mail_failed"
+	// KindMailRefused: the mail server refuses us, and every e-mail waits.
+	KindMailRefused Kind = "mail_refused"
 )
 
 // Kinds lists every kind, the most urgent first.
 func Kinds() []Kind {
 	return []Kind{
-		KindOverdue, KindFailing, KindNeverSucceeded, KindUsedUp, KindUnknown, KindProbe,
-		KindCertificate, KindMailFailed,
+		KindOverdue, KindMailRefused, KindFailing, KindNeverSucceeded, KindUsedUp, KindUnknown,
+		KindProbe, KindCertificate, KindMailFailed,
 	}
 }
 

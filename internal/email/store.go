@@ -27,6 +27,8 @@ const columns = `
 	reason,
 	outcome_unknown,
 	attempt_count,
+	refusals,
+	waits_for,
 	next_attempt_at,
 	resend_of,
 	resent_by,
@@ -97,6 +99,34 @@ func List(
 		return postgres.Cursor{At: row.CreatedAt, UID: row.EmailUID}
 	})
 	return rows, next, nil
+}
+
+// FindResendable returns the mails that match the filter and can be re-sent, the
+// oldest first. It leaves out those that were re-sent before, so that asking twice
+// sends nothing twice, and, unless the filter asks for them, those that may have
+// arrived. db is a pool or a transaction.
+func FindResendable(
+	ctx context.Context, db sqlx.QueryerContext, filter Filter, limit int,
+) ([]uuid.UUID, error) {
+	where, args := filter.where(postgres.Cursor{})
+	if where == "" {
+		where = " WHERE true"
+	}
+	args = append(args, filter.OutcomeUnknown, limit)
+	var uids []uuid.UUID
+	err := sqlx.SelectContext(ctx, db, &uids, fmt.Sprintf(`
+		SELECT email_uid
+		  FROM emails %s
+		   AND state IN ('sent', 'failed', 'not_sent')
+		   AND content_removed_at IS NULL
+		   AND ($%d OR NOT outcome_unknown)
+		   AND NOT EXISTS (SELECT FROM emails again WHERE again.resend_of = emails.email_uid)
+		 ORDER BY created_at, email_uid
+		 LIMIT $%d`, where, len(args)-1, len(args)), args...)
+	if err != nil {
+		return nil, fmt.Errorf("choosing e-mails to re-send: %w", err)
+	}
+	return uids, nil
 }
 
 // Get returns a mail with its text, attempts and re-sends. db is a pool or a
