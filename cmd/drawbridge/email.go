@@ -230,8 +230,8 @@ type emailResendCmd struct {
 // Help says what the flags choose.
 func (emailResendCmd) Help() string {
 	return "The flags choose e-mails that failed or were not sent, and with --state sent those that " +
-		"were. They leave out what was re-sent before, so that a command that is repeated sends nothing " +
-		"twice, and what may have arrived although its outcome is unknown; name those."
+		"were. They leave out what was re-sent before, so that a command that is repeated sends " +
+		"nothing twice, and what may have arrived although its outcome is unknown; name those."
 }
 
 // Run re-sends the named e-mails, or those that the filters choose.

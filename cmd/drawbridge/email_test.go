@@ -158,7 +158,8 @@ func TestMailServerRefusesThenTakes(t *testing.T) {
 	}
 	refuse.Store(false)
 	// The pause may have grown to minutes by now on a slow machine.
-	if _, err := db.ExecContext(t.Context(), `UPDATE mail_stop SET next_probe_at = now()`); err != nil {
+	_, err := db.ExecContext(t.Context(), `UPDATE mail_stop SET next_probe_at = now()`)
+	if err != nil {
 		t.Fatal(err)
 	}
 	until(t, mailPatience, "every mail is sent, and the alert is closed", func() bool {

@@ -110,7 +110,8 @@ func emailsResendForm(chosen []email.Email) (views.AskForm, []uuid.UUID) {
 			" left out: still being sent, held back, or without a text.")
 	}
 	if len(chosen) == maxEmailsResent {
-		form.Says = append(form.Says, "These are the oldest; send the form again for those that are left.")
+		form.Says = append(form.Says,
+			"These are the oldest; choose all that match again for those that are left.")
 	}
 	if sent > 0 {
 		form.Risks = append(form.Risks, counted(sent, "was", "were")+
