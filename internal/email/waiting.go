@@ -73,16 +73,17 @@ const welcomeQueued = `
 	   AND welcome.state = 'queued'
 	   AND welcome.application_uid = `
 
-// hold makes a mail wait that may not be sent yet, and reports whether it did.
+// hold makes a mail wait that may not be sent yet, and reports whether it did. What
+// waits for its welcome mail does not wait for the server: no probe is spent on it.
 func (c *Courier) hold(
 	ctx context.Context, tx *postgres.Tx, row bodyRow, job SendArgs,
 ) (bool, error) {
 	var wait Wait
 	err := tx.GetContext(ctx, &wait, `
-		SELECT CASE WHEN NOT $1 AND EXISTS (SELECT FROM mail_stop) THEN 'server'
-		            WHEN $2 AND EXISTS (`+welcomeQueued+`$3) THEN 'welcome'
+		SELECT CASE WHEN $1 AND EXISTS (`+welcomeQueued+`$2) THEN 'welcome'
+		            WHEN NOT $3 AND EXISTS (SELECT FROM mail_stop) THEN 'server'
 		            ELSE '' END`,
-		job.Probe, row.Kind != KindWelcome, row.ApplicationUID)
+		row.Kind != KindWelcome, row.ApplicationUID, job.Probe)
 	if err != nil {
 		return false, fmt.Errorf("looking what e-mail %s waits for: %w", row.EmailUID, err)
 	}
