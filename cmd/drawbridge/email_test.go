@@ -86,7 +86,8 @@ func TestEmailCommands(t *testing.T) {
 		}
 		return made
 	}
-	chosen := append(before, "--state", "failed", "--since", "2026-01-02", "--reason", "it is back")
+	chosen := slices.Concat(before,
+		[]string{"--state", "failed", "--since", "2026-01-02", "--reason", "it is back"})
 	made := resent(3, chosen...)
 	resent(0, chosen...)
 	resent(2, uid, fmt.Sprint(all[0]["email_uid"]), uid)

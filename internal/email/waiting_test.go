@@ -113,14 +113,15 @@ func TestServerRefusesUs(t *testing.T) {
 			t.Errorf("%s: the server is not left alone", name)
 		}
 		probed := map[string]bool{}
-		for _, wait := range []time.Duration{5, 10, 20, 40, 80, 160, 320, 640, 900, 900, 900, 900} {
-			o.resume(t, wait*time.Second)
+		for _, seconds := range []int{5, 10, 20, 40, 80, 160, 320, 640, 900, 900, 900, 900} {
+			wait := time.Duration(seconds) * time.Second
+			o.resume(t, wait)
 			job := o.last(t)
 			if ran := o.work(t); ran != 1 {
-				t.Fatalf("%s: %d mails asked again after %ds", name, ran, wait)
+				t.Fatalf("%s: %d mails asked again after %s", name, ran, wait)
 			}
-			if o.resume(t, wait*time.Second); o.work(t) != 0 && wait < 450 {
-				t.Errorf("%s: the pause after %ds does not grow", name, wait)
+			if o.resume(t, wait); o.work(t) != 0 && seconds < 450 {
+				t.Errorf("%s: the pause after %s does not grow", name, wait)
 			}
 			probed[job.EmailUID.String()] = true
 		}
