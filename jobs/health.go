@@ -86,6 +86,7 @@ func addHealthWorkers(workers *river.Workers, deps Deps) {
 	river.AddWorker(workers, &TallyOutcomes{Deps: deps})
 	river.AddWorker(workers, &WatchHealth{Deps: deps})
 	river.AddWorker(workers, &ProbeEndpoints{Deps: deps})
+	river.AddWorker(workers, &ResumeMail{Deps: deps})
 }
 
 // healthJobs are the periodic jobs of this file. A round is given up when it
@@ -107,5 +108,6 @@ func healthJobs() []*river.PeriodicJob {
 		periodic(tallyEvery, TallyOutcomesArgs{}),
 		periodic(watchEvery, WatchHealthArgs{}),
 		periodic(probeEvery, ProbeEndpointsArgs{}),
+		periodic(resumeEvery, ResumeMailArgs{}),
 	}
 }

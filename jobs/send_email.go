@@ -65,7 +65,9 @@ func describe(report email.Report) []slog.Attr {
 	if report.Email.ApplicationUID.Valid {
 		attrs = append(attrs, slog.String("application_uid", report.Email.ApplicationUID.UUID.String()))
 	}
-	if report.Email.NextAttemptAt != nil {
+	if report.Email.WaitsFor != email.WaitNothing {
+		attrs = append(attrs, slog.String("waits_for", string(report.Email.WaitsFor)))
+	} else if report.Email.NextAttemptAt != nil {
 		attrs = append(attrs, slog.Time("next_attempt_at", *report.Email.NextAttemptAt))
 	}
 	if attempt := report.Attempt; attempt != nil {

@@ -22,8 +22,8 @@ import (
 // writes: that in which its calls come to them.
 var lockOrder = []string{
 	"applications", "loans", "disbursements", "tasks", "events", "deliveries", "attempts", "emails",
-	"idempotency_keys", "river_job", "subscriptions", "subscription_versions", "partners", "merchants",
-	"clients", "client_uploads", "users", "audit_log",
+	"email_attempts", "idempotency_keys", "river_job", "subscriptions", "subscription_versions",
+	"partners", "merchants", "clients", "client_uploads", "users", "audit_log",
 }
 
 // firstRelease is the newest migration of the first release, which met no load.

@@ -72,6 +72,7 @@ var attentionWords = map[string]string{
 	"never_succeeded":       "Nothing arrives",
 	"mail_failed":           "E-mails failed",
 	"subscription_unopened": "Nothing can be sent",
+	"mail_refused":          "Mail server refuses us",
 }
 
 // AttentionKind names a kind of item for people; one it does not know is shown

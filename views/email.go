@@ -43,8 +43,8 @@ type EmailAttempt struct {
 	Number  int
 	Started time.Time
 	Took    time.Duration
-	// Outcome is "sent", "temporary", "permanent", "interrupted", "unknown", or
-	// empty while the attempt runs.
+	// Outcome is "sent", "temporary", "permanent", "refused", "interrupted", "unknown",
+	// or empty while the attempt runs.
 	Outcome string
 	// Stage is where the conversation ended, such as "recipient".
 	Stage string
@@ -69,6 +69,8 @@ func (a EmailAttempt) chip() ChipProps {
 		return ChipProps{"refresh-cw", "refused for now", Warn}
 	case "permanent":
 		return ChipProps{"circle-x", "refused for good", Bad}
+	case "refused":
+		return ChipProps{"ban", "the mail server refused us, not this e-mail", Warn}
 	case "interrupted":
 		return ChipProps{"pause", "interrupted before anything was sent", Warn}
 	case "unknown":

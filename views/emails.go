@@ -19,11 +19,14 @@ type EmailRow struct {
 	// Reason says why the mail was not sent.
 	Reason string
 	// Unknown tells that a failed mail may have arrived.
-	Unknown  bool
+	Unknown bool
+	// Attempts counts those that were a try of this mail.
 	Attempts int
 	// NextAttempt is zero when none is due.
 	NextAttempt time.Time
-	Created     time.Time
+	// Waits says what it waits for besides its time, mostly nothing.
+	Waits   string
+	Created time.Time
 	// Resend tells that support asked for this mail.
 	Resend bool
 	By     string
@@ -166,6 +169,14 @@ func emailTable(caption string, rows []EmailRow) TableProps[EmailRow] {
 			{Title: "Created", Class: "w-time end", Cell: emailCreatedCell},
 		},
 	}
+}
+
+// emailPickTable is emailTable with rows to select.
+func emailPickTable(rows []EmailRow) TableProps[EmailRow] {
+	table := emailTable("E-mails, newest first", rows)
+	pick := Column[EmailRow]{Title: "Select", Class: "w-pick", Cell: emailPickCell}
+	table.Columns = append([]Column[EmailRow]{pick}, table.Columns...)
+	return table
 }
 
 // emailResendTable lists the mails that re-send one.

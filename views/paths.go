@@ -20,6 +20,7 @@ const (
 	PathSubscriptions    = "/console/subscriptions"
 	PathEmails           = "/console/emails"
 	PathEmailsCSV        = "/console/emails/csv"
+	PathEmailsResend     = "/console/emails/resend"
 	PathEmail            = "/console/emails/:uid"
 	PathEmailBody        = "/console/emails/:uid/body"
 	PathEmailSource      = "/console/emails/:uid/source"

@@ -31,6 +31,7 @@ type grammar struct {
 	Subscription subscriptionCmd `cmd:"" help:"Webhook subscriptions."`
 	Event        eventCmd        `cmd:"" help:"Events, and why a subscription got one or not."`
 	Delivery     deliveryCmd     `cmd:"" help:"The webhook delivery log and re-sending."`
+	Email        emailCmd        `cmd:"" help:"The e-mail log and re-sending."`
 	Bulk         bulkCmd         `cmd:"" help:"Bulk re-sends: many deliveries sent again, planned and paced."`
 	Application  applicationCmd  `cmd:"" help:"Legal holds on applications."`
 	Retention    retentionCmd    `cmd:"" help:"How long things are kept, and their removal."`

@@ -44,9 +44,10 @@ type doctorCmd struct {
 func (doctorCmd) Help() string {
 	return "Looks at the settings, the database, the migrations, the clock, the keys (opens every " +
 		"sealed value), whether a restored database holds everything, the bucket, the folder of " +
-		"temporary files, the mail server and the way out over HTTPS, and says what to do about each " +
-		"fault. It sends no mail and no webhook, and changes nothing but a small object in the bucket " +
-		"and a temporary file, which it removes. Ends with 1 when something failed."
+		"temporary files, the mail server (which it tells the sender) and the way out over HTTPS, and " +
+		"says what to do about each fault. It sends no mail and no webhook, and changes nothing but a " +
+		"small object in the bucket and a temporary file, which it removes. Ends with 1 when something " +
+		"failed."
 }
 
 // Run makes every check that the faults before it leave possible.

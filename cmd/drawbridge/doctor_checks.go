@@ -143,7 +143,8 @@ func probeTemporary() error {
 	return nil
 }
 
-// examineMail opens a session with the mail server and sends nothing.
+// examineMail opens a session with the mail server, names the sender and sends
+// nothing.
 func examineMail(ctx context.Context, s *services) []checkup {
 	if s.settings.SMTPURL == "" {
 		found := checkup{
@@ -155,22 +156,51 @@ func examineMail(ctx context.Context, s *services) []checkup {
 		}
 		return []checkup{found}
 	}
-	server, err := email.ParseServer(s.settings.SMTPURL)
-	if err == nil {
-		sender := email.NewSender(server, email.DefaultLimits())
-		defer sender.Close()
-		err = sender.Probe(ctx)
+	return []checkup{examineMailServer(ctx, s.settings)}
+}
+
+// examineMailServer says what it saw of the server, and no more.
+func examineMailServer(ctx context.Context, settings config.Config) checkup {
+	found := checkup{
+		Name: "mail", Finding: findingFailed,
+		Remedy: "Check host, port, user and password of DRAWBRIDGE_SMTP_URL, and the firewall.",
 	}
+	server, err := email.ParseServer(settings.SMTPURL)
 	if err != nil {
-		return []checkup{{
-			Name: "mail", Finding: findingFailed, Detail: sentence(err),
-			Remedy: "Check host, port, user and password of DRAWBRIDGE_SMTP_URL, and the firewall.",
-		}}
+		found.Detail = sentence(err)
+		return found
 	}
-	return []checkup{{
-		Name: "mail", Finding: findingOK,
-		Detail: server.Address() + " greeted us and accepted the sign-in.",
-	}}
+	from, err := email.ParseSender(settings.MailFrom)
+	if err != nil {
+		found.Detail = sentence(err)
+		found.Remedy = "Give DRAWBRIDGE_MAIL_FROM an address such as Lender <mail@lender.example>."
+		return found
+	}
+	sender := email.NewSender(server, email.DefaultLimits())
+	defer sender.Close()
+	seen, err := sender.Probe(ctx, from)
+	if err != nil {
+		stage, cause := email.FailedStage(err)
+		found.Detail = sentence(err)
+		if stage == email.StageSender {
+			found.Detail = sentence(fmt.Errorf("%s did not accept the sender %s: %w",
+				server.Address(), from.Address, cause))
+			found.Remedy = "Let the server take mail of that sender from this machine, or change " +
+				"DRAWBRIDGE_MAIL_FROM, or give DRAWBRIDGE_SMTP_URL a user and a password."
+		}
+		return found
+	}
+	greeted, signed := " greeted us over "+seen.TLS, "took the sign-in"
+	if seen.TLS == "" {
+		greeted = " greeted us without encryption"
+	}
+	if !seen.SignedIn {
+		signed = "was given no sign-in"
+	}
+	found.Finding, found.Remedy = findingOK, ""
+	found.Detail = server.Address() + greeted + ", " + signed + " and accepted the sender " +
+		from.Address + ". No recipient was tried."
+	return found
 }
 
 // examineWayOut connects to endpoints as a delivery would, without a request.

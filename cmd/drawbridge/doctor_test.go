@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/emersion/go-smtp"
+
 	"drawbridge/internal/email/emailtest"
 	"drawbridge/internal/secret"
 )
@@ -52,8 +54,31 @@ func TestDoctorFindsAHealthyInstallation(t *testing.T) {
 			t.Errorf("%s: %+v", name, found[name])
 		}
 	}
+	if got := found["mail"].Detail; !strings.Contains(got, "greeted us without encryption, was given "+
+		"no sign-in and accepted the sender no-reply@localhost.") {
+		t.Errorf("the doctor says of the mail server %q", got)
+	}
 	if mails := mail.Messages(); len(mails) > 0 {
 		t.Errorf("the doctor sent %d mails", len(mails))
+	}
+}
+
+// TestDoctorNamesTheSender: a relay that lets us in and refuses our mail is not fine.
+func TestDoctorNamesTheSender(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.demoData()
+	w.vars["DRAWBRIDGE_SMTP_URL"] = emailtest.NewServer(t, emailtest.Options{
+		Mail: func(from string) error {
+			return &smtp.SMTPError{
+				Code: 530, EnhancedCode: smtp.EnhancedCode{5, 7, 0}, Message: "not " + from,
+			}
+		},
+	}).URL()
+	mail := examined(t, w, 1)["mail"]
+	if mail.Finding != findingFailed || !strings.Contains(mail.Remedy, "DRAWBRIDGE_MAIL_FROM") ||
+		!strings.Contains(mail.Detail, "did not accept the sender no-reply@localhost: 530") {
+		t.Errorf("mail: %+v", mail)
 	}
 }
 

@@ -45,6 +45,8 @@ func documentedWays(d documentedData) []way {
 			words: map[string]string{"UID": d.Subscription, "TIME": d.since},
 		},
 		{line: "bulk confirm UID --reason TEXT", words: map[string]string{"UID": "BULK", "TEXT": reason}},
+		{line: "email list"},
+		{line: "email resend --state failed --since 2026-11-21T09:30:00Z"},
 		{line: "secrets rotate-key"},
 		{line: "secrets rotate-key --check"},
 		{line: "application hold UID --reason TEXT", words: held},

@@ -72,7 +72,7 @@ func impostor(t *testing.T, lines []string) string {
 	return e.URL
 }
 
-// hostileMailServer refuses every mail with a payload.
+// hostileMailServer refuses every recipient with a payload.
 func hostileMailServer(t *testing.T, lines []string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -104,8 +104,8 @@ func refuseMail(conn net.Conn, saying string) {
 		}
 		answer := "250 ok"
 		switch verb, _, _ := strings.Cut(strings.ToUpper(line), " "); verb {
-		case "MAIL":
-			answer = "550 5.7.1 " + saying
+		case "RCPT":
+			answer = "550 5.1.1 " + saying
 		case "QUIT":
 			answer = "221 bye"
 		}

@@ -73,12 +73,22 @@ var databaseCounts = []databaseCount{
 	{
 		count: describe("mails_queued", "E-mails that wait for their next attempt."),
 		age: describe("mails_overdue_seconds",
-			"How long the longest waiting e-mail has been due."),
+			"How long the longest waiting e-mail has been due, those aside that wait for another reason."),
 		query: `
 			SELECT '' AS label, '' AS sublabel, count(*) AS count,
-			       extract(epoch FROM now() - min(next_attempt_at)) AS age
+			       extract(epoch FROM now() - min(next_attempt_at)
+			           FILTER (WHERE waits_for = '')) AS age
 			  FROM emails
 			 WHERE state = 'queued'`,
+	},
+	{
+		count: describe("mails_waiting",
+			"E-mails that wait for the mail server, which refuses us, or for the welcome e-mail.", "for"),
+		query: `
+			SELECT what AS label, '' AS sublabel, count(waits_for) AS count, NULL::float8 AS age
+			  FROM unnest(ARRAY['server', 'welcome']) AS what
+			  LEFT JOIN emails ON state = 'queued' AND waits_for = what
+			 GROUP BY what`,
 	},
 	{
 		count: describe("restore_held",

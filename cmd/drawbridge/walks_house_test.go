@@ -16,6 +16,15 @@ func mailTasks() []task {
 			w.send(`form[action$="/resend"] [type=submit]`)
 		},
 	}, {
+		name: "re-sending several e-mails", start: "/console/emails?to=ana.{me}@example.com",
+		end: "Re-sent: 1 e-mail.",
+		do: func(w *walker) {
+			w.tick(`#pick-{mail}`)
+			w.send("Re-send selected…")
+			w.fill("Reason", "they lost it again")
+			w.send("Re-send 1 e-mail")
+		},
+	}, {
 		name: "naming the lender in e-mails", start: "/console/settings",
 		end: "New e-mails use these settings from now on.",
 		do: func(w *walker) {

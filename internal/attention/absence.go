@@ -19,6 +19,8 @@ import (
 const (
 	subjectQueue = "deliveries"
 	subjectMails = "e-mails"
+
+	subjectMailServer = "mail server"
 )
 
 // maxMails bounds what is counted of failed mails.
@@ -112,6 +114,27 @@ func (s *Service) watchMails(ctx context.Context) error {
 			kind: KindMailFailed, subject: subjectMails, severity: Problem, count: count,
 			total: true, since: tx.Now, seen: last,
 			detail: "E-mails could not be sent. Look at the server's answers, and re-send them.",
+		})
+		return err
+	})
+}
+
+// watchMailServer looks whether the mail server refuses us.
+func (s *Service) watchMailServer(ctx context.Context) error {
+	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		stop, err := email.FindStop(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if stop == nil {
+			return settle(ctx, tx, KindMailRefused, subjectMailServer,
+				"The mail server takes e-mails again.")
+		}
+		_, err = raise(ctx, tx, finding{
+			kind: KindMailRefused, subject: subjectMailServer, severity: Problem, count: stop.Waiting,
+			total: true, since: stop.Since, seen: tx.Now,
+			detail: "It refuses us, whoever an e-mail is for, so all e-mails wait; none of them is " +
+				"lost, and they go by themselves once it takes one. Its answer: " + stop.Answer,
 		})
 		return err
 	})

@@ -220,3 +220,36 @@ func TestProbeLooksAtEndpoints(t *testing.T) {
 		t.Errorf("record %+v, error %v", record, err)
 	}
 }
+
+// TestMailServerRefusesUs: one item as long as it lasts, whoever closes it.
+func TestMailServerRefusesUs(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	h.look()
+	if item, ok := h.open(attention.KindMailRefused); ok {
+		t.Fatalf("nothing was refused: %+v", item)
+	}
+	h.exec(`INSERT INTO mail_stop (since, answer, next_probe_at) VALUES ($1, '530 sign in', $1)`,
+		h.DB.Now())
+	for range 3 {
+		h.exec(`
+			INSERT INTO emails (email_uid, kind, to_name, to_address, params, state, created_at,
+			                    next_attempt_at, waits_for)
+			VALUES (gen_random_uuid(), 'task', '', 'ana@example.com', '{}', 'queued', $1, $1, 'server')`,
+			h.DB.Now())
+		h.move(time.Minute)
+		h.look()
+	}
+	item, ok := h.open(attention.KindMailRefused)
+	if !ok || item.Count != 3 || !strings.Contains(item.Detail, "530 sign in") {
+		t.Errorf("item %+v", item)
+	}
+	h.exec(`DELETE FROM mail_stop`)
+	h.look()
+	if _, ok := h.open(attention.KindMailRefused); ok {
+		t.Error("the item is open although the server takes mail")
+	}
+	if items := h.count(`SELECT count(*) FROM attention_items`); items != 1 {
+		t.Errorf("%d items", items)
+	}
+}

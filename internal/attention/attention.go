@@ -63,12 +63,14 @@ const (
 	KindUnopened Kind = "subscription_unopened"
 	// KindMailFailed: e-mails could not be sent.
 	KindMailFailed Kind = "mail_failed"
+	// KindMailRefused: the mail server refuses us, and every e-mail waits.
+	KindMailRefused Kind = "mail_refused"
 )
 
 // Kinds lists every kind, the most urgent first.
 func Kinds() []Kind {
 	return []Kind{
-		KindOverdue, KindUnopened, KindFailing, KindNeverSucceeded, KindUsedUp, KindUnknown,
+		KindOverdue, KindMailRefused, KindUnopened, KindFailing, KindNeverSucceeded, KindUsedUp, KindUnknown,
 		KindProbe, KindCertificate, KindMailFailed,
 	}
 }

@@ -107,8 +107,8 @@ func (s *Service) Watch(ctx context.Context) error {
 		faults = append(faults, s.judge(ctx, uid))
 	}
 	return errors.Join(append(faults,
-		s.watchOverdue(ctx), s.watchStopped(ctx), s.watchSuccess(ctx), s.watchMails(ctx), s.review(ctx),
-		s.Webhooks.PruneHealth(ctx))...)
+		s.watchOverdue(ctx), s.watchStopped(ctx), s.watchSuccess(ctx), s.watchMails(ctx),
+		s.watchMailServer(ctx), s.review(ctx), s.Webhooks.PruneHealth(ctx))...)
 }
 
 // judge changes one subscription's state, with its version, audit entry, mails

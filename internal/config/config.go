@@ -8,6 +8,7 @@ package config
 
 import (
 	"fmt"
+	"net/mail"
 	"net/netip"
 	"net/url"
 	"slices"
@@ -175,7 +176,23 @@ func (c Config) developmentDefaults() []string {
 	if public, err := url.Parse(c.PublicURL); err != nil || public.Scheme != "https" {
 		faults = append(faults, "DRAWBRIDGE_PUBLIC_URL must be an https:// origin in production")
 	}
+	if c.SMTPURL != "" && sentByLocalhost(c.MailFrom) {
+		faults = append(faults, fmt.Sprintf("DRAWBRIDGE_MAIL_FROM is %q, which no mail server takes "+
+			"from another machine; give it an address of your own domain, such as "+
+			"Lender <mail@lender.example>", c.MailFrom))
+	}
 	return faults
+}
+
+// sentByLocalhost tells whether a sender's address is nobody's outside this machine.
+func sentByLocalhost(from string) bool {
+	address, err := mail.ParseAddress(from)
+	if err != nil {
+		return false // readMailFrom has said so
+	}
+	domain := strings.ToLower(address.Address[strings.LastIndexByte(address.Address, '@')+1:])
+	return domain == "localhost" || domain == "localhost.localdomain" ||
+		strings.HasSuffix(domain, ".localhost")
 }
 
 // Warnings lists what the service may run on and probably should not.

@@ -27,6 +27,7 @@ func TestLoadDefaults(t *testing.T) {
 	}
 	want := Config{
 		PreparedStatements: true,
+		DatabaseTimeout:    10 * time.Second,
 
 		Env:      Development,
 		Listen:   "127.0.0.1:8080",
@@ -125,6 +126,35 @@ func TestAProxyThatIsNotNamedIsDoubtful(t *testing.T) {
 		got, err := Load(from(test.values))
 		if err != nil || len(got.Warnings()) != test.doubts {
 			t.Errorf("%s: %v, warnings %v", name, err, got.Warnings())
+		}
+	}
+}
+
+// TestLoadRefusesALocalSenderInProduction: a mail server would refuse every mail.
+func TestLoadRefusesALocalSenderInProduction(t *testing.T) {
+	t.Parallel()
+	for sender, refused := range map[string]bool{
+		"": true, "Lender <no-reply@LOCALHOST>": true, "a@mail.localhost": true,
+		"a@localhost.localdomain": true, "Lender <mail@lender.example>": false,
+		"localhost@lender.example": false,
+	} {
+		for _, server := range []string{"", "smtp://mail.internal"} {
+			values := map[string]string{
+				"DRAWBRIDGE_ENV":         "production",
+				"DATABASE_URL":           "postgres://db/x",
+				"DRAWBRIDGE_PUBLIC_URL":  "https://drawbridge.example",
+				"DRAWBRIDGE_SECRETS_KEY": "base64key://MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+				"DRAWBRIDGE_MAIL_FROM":   sender, "DRAWBRIDGE_SMTP_URL": server,
+			}
+			_, err := Load(from(values))
+			if (err != nil) != (refused && server != "") ||
+				err != nil && !strings.HasPrefix(err.Error(), "DRAWBRIDGE_MAIL_FROM is ") {
+				t.Errorf("sender %q, server %q: %v", sender, server, err)
+			}
+			values["DRAWBRIDGE_ENV"] = "development"
+			if _, err := Load(from(values)); err != nil {
+				t.Errorf("development, sender %q, server %q: %v", sender, server, err)
+			}
 		}
 	}
 }

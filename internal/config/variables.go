@@ -149,7 +149,7 @@ var table = []Variable{
 	},
 	{
 		Name: "DRAWBRIDGE_MAIL_FROM", Default: "Drawbridge <no-reply@localhost>",
-		Meaning: "sender of every mail",
+		Meaning: "sender of every mail; with a mail server, production wants an address of your own",
 		read:    readMailFrom,
 	},
 	{

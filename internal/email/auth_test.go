@@ -72,7 +72,7 @@ func TestNoCommonMechanism(t *testing.T) {
 		})
 		sender := newSender(t, "smtps://ana:secret@"+script.Address(), quick())
 		receipt := sender.Send(t.Context(), envelope(1), agree)
-		if receipt.Outcome != email.OutcomeTemporary || receipt.Stage != email.StageAuth ||
+		if receipt.Outcome != email.OutcomeRefused || receipt.Stage != email.StageAuth ||
 			!strings.Contains(receipt.Error, "offers none of") {
 			t.Errorf("%s: the receipt is %+v", extension, receipt)
 		}

@@ -39,11 +39,14 @@ func (c *Courier) conclude(
 	if err != nil || !ours {
 		return err
 	}
-	decided := c.decide(trip.number, receipt)
-	if decided.State == StateQueued {
-		return c.again(ctx, tx, uid, trip.number)
+	if waits, err := c.heed(ctx, tx, trip, receipt); err != nil || waits {
+		return err
 	}
-	return settle(ctx, tx, uid, decided)
+	decided := c.decide(trip.tries(), receipt)
+	if decided.State == StateQueued {
+		return c.again(ctx, tx, trip)
+	}
+	return c.finish(ctx, tx, trip.row, decided)
 }
 
 // verdict is the state in which an attempt leaves a mail.
@@ -53,7 +56,7 @@ type verdict struct {
 	Reason         string
 }
 
-func (c *Courier) decide(number int, receipt Receipt) verdict {
+func (c *Courier) decide(tries int, receipt Receipt) verdict {
 	switch receipt.Outcome {
 	case OutcomeSent:
 		return verdict{State: StateSent}
@@ -67,9 +70,9 @@ func (c *Courier) decide(number int, receipt Receipt) verdict {
 			State: StateFailed, OutcomeUnknown: true,
 			Reason: "outcome unknown: the message was handed over, then " + receipt.Summary(),
 		}
-	case OutcomeTemporary, OutcomeInterrupted:
+	case OutcomeTemporary, OutcomeInterrupted, OutcomeRefused:
 	}
-	if number > len(c.retry()) {
+	if tries > len(c.retry()) {
 		return c.exhausted(receipt.Summary())
 	}
 	return verdict{State: StateQueued}
@@ -84,17 +87,16 @@ func (c *Courier) exhausted(last string) verdict {
 
 // again adds the job of the next attempt in the transaction that records this
 // one, so that the retry does not depend on the queue's own bookkeeping.
-func (c *Courier) again(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, number int,
-) error {
-	due := tx.Now.Add(jitter(c.retry()[number-1]))
+func (c *Courier) again(ctx context.Context, tx *postgres.Tx, trip *passage) error {
+	uid := trip.row.EmailUID
+	due := tx.Now.Add(jitter(c.retry()[trip.tries()-1]))
 	_, err := tx.ExecContext(ctx,
 		`UPDATE emails SET next_attempt_at = $2 WHERE email_uid = $1`, uid, due)
 	if err != nil {
 		return fmt.Errorf("timing the retry of e-mail %s: %w", uid, err)
 	}
 	service := Service{jobs: c.Jobs}
-	return service.enqueue(ctx, tx, SendArgs{EmailUID: uid, Attempt: number + 1},
+	return service.enqueue(ctx, tx, SendArgs{EmailUID: uid, Attempt: trip.number + 1},
 		&river.InsertOpts{ScheduledAt: due})
 }
 

@@ -56,6 +56,9 @@ type passage struct {
 	envelope Envelope
 }
 
+// tries counts the attempts up to this one that are any of the mail's tries.
+func (p *passage) tries() int { return p.number - p.row.Refusals }
+
 // Longest is the longest that Deliver can take until the outcome is known. To write
 // it may take as long as the database is away.
 func (c *Courier) Longest() time.Duration {
@@ -98,8 +101,8 @@ func (c *Courier) begin(
 	ctx context.Context, tx *postgres.Tx, job SendArgs,
 ) (*passage, error) {
 	row, err := lockBody(ctx, tx, job.EmailUID)
-	if err != nil || row.State != StateQueued {
-		return nil, err
+	if err != nil || row.State != StateQueued || row.WaitsFor != WaitNothing {
+		return nil, err // what waits gets another job when it may go
 	}
 	if job.Attempt <= row.AttemptCount {
 		// The job began an attempt before. Either that was recorded, and its
@@ -109,20 +112,25 @@ func (c *Courier) begin(
 		case err != nil || outcome == "":
 			return nil, err
 		case outcome == OutcomeUnknown:
-			return nil, settle(ctx, tx, row.EmailUID, verdict{
+			return nil, c.finish(ctx, tx, row, verdict{
 				State: StateFailed, OutcomeUnknown: true,
 				Reason: "outcome unknown: the process ended after the message was handed over",
 			})
 		}
 	}
-	if row.AttemptCount > len(c.retry()) {
-		return nil, settle(ctx, tx, row.EmailUID, c.exhausted("the process ended during the last one"))
+	if row.Tries() > len(c.retry()) {
+		return nil, c.finish(ctx, tx, row, c.exhausted("the process ended during the last one"))
+	}
+	if c.Sender != nil {
+		if waits, err := c.hold(ctx, tx, row, job); err != nil || waits {
+			return nil, err
+		}
 	}
 	if err := c.prepare(ctx, tx, &row); err != nil {
 		return nil, err
 	}
 	if c.Sender == nil {
-		return nil, settle(ctx, tx, row.EmailUID, verdict{State: StateNotSent, Reason: reasonNoServer})
+		return nil, c.finish(ctx, tx, row, verdict{State: StateNotSent, Reason: reasonNoServer})
 	}
 	return c.depart(ctx, tx, row)
 }

@@ -9,6 +9,10 @@
 //	                  └──┘                  or outcome unknown
 //	                 4xx │───► not_sent     no mail server is configured
 //
+// A queued mail may wait, without a job, for what is not its own matter: for the
+// mail server while that refuses this installation (its address, credentials or
+// sender), or for the application's welcome mail to be concluded. See [Courier.Resume].
+//
 // # At most one successful send
 //
 // SMTP cannot be made exactly-once: between the dot that ends a message and

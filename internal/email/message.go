@@ -118,6 +118,11 @@ type Email struct {
 	// OutcomeUnknown is true for a failed mail that may have arrived.
 	OutcomeUnknown bool `db:"outcome_unknown"`
 	AttemptCount   int  `db:"attempt_count"`
+	// Refusals counts the attempts at which the server refused us, whoever the mail is
+	// for: they are none of its tries.
+	Refusals int `db:"refusals"`
+	// WaitsFor is what a queued mail waits for besides its time.
+	WaitsFor Wait `db:"waits_for"`
 	// NextAttemptAt is set while the mail is queued.
 	NextAttemptAt *time.Time `db:"next_attempt_at"`
 	// ResendOf is the mail that support re-sent with this one.
@@ -129,6 +134,9 @@ type Email struct {
 	// ContentRemovedAt is when retention removed the text, nil before.
 	ContentRemovedAt *time.Time `db:"content_removed_at"`
 }
+
+// Tries counts the attempts that the mail has used up.
+func (e Email) Tries() int { return e.AttemptCount - e.Refusals }
 
 // Detail is a mail with everything that is known of it.
 type Detail struct {

@@ -18,10 +18,12 @@ type Outcome string
 const (
 	// OutcomeSent: the server answered 2xx and is now responsible for the mail.
 	OutcomeSent Outcome = "sent"
-	// OutcomeTemporary: 4xx, a network fault, or a server that let nobody in.
+	// OutcomeTemporary: 4xx, or a network fault.
 	OutcomeTemporary Outcome = "temporary"
 	// OutcomePermanent: the server refused this mail with 5xx.
 	OutcomePermanent Outcome = "permanent"
+	// OutcomeRefused: the server refused this installation, whoever the mail is for.
+	OutcomeRefused Outcome = "refused"
 	// OutcomeInterrupted: this side stopped before the message's closing dot.
 	OutcomeInterrupted Outcome = "interrupted"
 	// OutcomeUnknown: the whole message left, and no answer is known.
@@ -72,21 +74,22 @@ func (r Receipt) ended(stage Stage, err error) Receipt {
 	r.Stage = stage
 	r.Outcome = OutcomeTemporary
 	answer, ok := errors.AsType[*textproto.Error](err)
-	if !ok {
-		r.Error = explain(err)
-		if errors.Is(err, context.Canceled) {
-			r.Outcome = OutcomeInterrupted
+	switch {
+	case ok:
+		r.Code, r.Reply = answer.Code, clip(answer.Msg)
+		if answer.Code/100 == 5 {
+			r.Outcome = OutcomePermanent
 		}
-		return r
+		// 421 announces that the server closes the connection.
+		r.reusable = !stage.opening() && answer.Code >= 400 && answer.Code != 421
+	case errors.Is(err, context.Canceled):
+		r.Error, r.Outcome = explain(err), OutcomeInterrupted
+	default:
+		r.Error = explain(err)
 	}
-	r.Code, r.Reply = answer.Code, clip(answer.Msg)
-	// Before MAIL the server speaks of the connection, not of this mail: a wrong
-	// password must not make a day's mails fail for good.
-	if answer.Code/100 == 5 && !stage.opening() {
-		r.Outcome = OutcomePermanent
+	if r.refusesUs(err) {
+		r.Outcome = OutcomeRefused
 	}
-	// 421 announces that the server closes the connection.
-	r.reusable = !stage.opening() && answer.Code >= 400 && answer.Code != 421
 	return r
 }
 

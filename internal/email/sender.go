@@ -3,6 +3,7 @@ package email
 import (
 	"context"
 	"errors"
+	"net/mail"
 	"os"
 	"slices"
 	"strings"
@@ -109,15 +110,42 @@ func (s *Sender) Send(
 	return receipt
 }
 
-// Probe opens a session, up to the sign-in, and ends it. The error says at which
-// stage the server could not be used.
-func (s *Sender) Probe(ctx context.Context) error {
+// Seen is what a probe has seen of the mail server.
+type Seen struct {
+	// TLS is the protocol version; empty without encryption.
+	TLS string
+	// SignedIn tells whether there was a sign-in, which is without credentials none.
+	SignedIn bool
+}
+
+// Probe opens a session as for a mail, names the sender, takes that back and ends
+// it. FailedStage tells of the error at which stage the server could not be used.
+func (s *Sender) Probe(ctx context.Context, from *mail.Address) (Seen, error) {
 	opened, err := dial(ctx, s.server, s.hello, s.limits)
 	if err != nil {
-		return err
+		return Seen{}, err
 	}
-	opened.quit()
-	return nil
+	defer opened.quit()
+	seen := Seen{TLS: opened.encryption(), SignedIn: s.server.User != ""}
+	for _, line := range []string{"MAIL FROM:" + wirePath(from), "RSET"} {
+		err := within(ctx, opened.conn, s.limits.Command, func() error {
+			return opened.command(2, line)
+		})
+		if err != nil {
+			return seen, &stageError{StageSender, err}
+		}
+	}
+	return seen, nil
+}
+
+// FailedStage is the stage at which a probe failed, empty for another error, and
+// what the server answered or what went wrong there.
+func FailedStage(err error) (Stage, error) {
+	fault, ok := errors.AsType[*stageError](err)
+	if !ok {
+		return "", err
+	}
+	return fault.stage, fault.cause
 }
 
 // acquire returns an idle session that still works, or a new one.

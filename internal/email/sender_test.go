@@ -100,7 +100,7 @@ func TestWrongPassword(t *testing.T) {
 	})
 	wrong := strings.Replace(server.URL(), "right", "wrong", 1)
 	receipt := newSender(t, wrong, quick()).Send(t.Context(), envelope(1), agree)
-	if receipt.Outcome != email.OutcomeTemporary || receipt.Stage != email.StageAuth ||
+	if receipt.Outcome != email.OutcomeRefused || receipt.Stage != email.StageAuth ||
 		receipt.Code != 535 {
 		t.Errorf("the receipt is %+v", receipt)
 	}
@@ -122,7 +122,7 @@ func TestCredentialsNeedTLS(t *testing.T) {
 	})
 	sender := newSender(t, "smtp://ana:secret@"+script.Address(), quick())
 	receipt := sender.Send(t.Context(), envelope(1), agree)
-	if receipt.Outcome != email.OutcomeTemporary || receipt.Stage != email.StageTLS ||
+	if receipt.Outcome != email.OutcomeRefused || receipt.Stage != email.StageTLS ||
 		!strings.Contains(receipt.Error, "STARTTLS") {
 		t.Errorf("the receipt is %+v", receipt)
 	}
@@ -230,17 +230,20 @@ func TestFaults(t *testing.T) {
 		stage   email.Stage
 		outcome email.Outcome
 	}{
-		{"refused at once", hangUp, refuse("554"), email.StageGreeting, email.OutcomeTemporary},
+		{"refused at once", hangUp, refuse("554"), email.StageGreeting, email.OutcomeRefused},
 		{"busy", hangUp, refuse("421"), email.StageGreeting, email.OutcomeTemporary},
 		{"no greeting", hangUp, silence, email.StageGreeting, email.OutcomeTemporary},
 		{"closed at once", hangUp, hangUp, email.StageGreeting, email.OutcomeTemporary},
 		{"not SMTP", hangUp, refuse("HTTP/1.1 400"), email.StageGreeting, email.OutcomeTemporary},
 		{"hangs at MAIL", step(0), silence, email.StageSender, email.OutcomeTemporary},
 		{"closes at MAIL", step(0), hangUp, email.StageSender, email.OutcomeTemporary},
-		{"refuses MAIL", step(0), refuse("550"), email.StageSender, email.OutcomePermanent},
+		{"refuses MAIL", step(0), refuse("550"), email.StageSender, email.OutcomeRefused},
 		{"puts MAIL off", step(0), refuse("451"), email.StageSender, email.OutcomeTemporary},
 		{"hangs at RCPT", step(1), silence, email.StageRecipient, email.OutcomeTemporary},
 		{"closes at RCPT", step(1), hangUp, email.StageRecipient, email.OutcomeTemporary},
+		{"refuses RCPT", step(1), refuse("550 5.1.1"), email.StageRecipient, email.OutcomePermanent},
+		{"denies relaying", step(1), refuse("550 5.7.1"), email.StageRecipient, email.OutcomeRefused},
+		{"wants a sign-in", step(1), refuse("530"), email.StageRecipient, email.OutcomeRefused},
 		{"greylists", step(1), refuse("450 4.7.1"), email.StageRecipient, email.OutcomeTemporary},
 		{"hangs at DATA", step(2), silence, email.StageData, email.OutcomeTemporary},
 		{"refuses DATA", step(2), refuse("554"), email.StageData, email.OutcomePermanent},

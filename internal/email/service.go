@@ -33,6 +33,8 @@ type SendArgs struct {
 	// Attempt is the attempt's number, from 1. A job whose attempt is over, a
 	// leftover of a crash, does nothing.
 	Attempt int `json:"attempt"`
+	// Probe goes to the mail server although it refuses us, to see whether it still does.
+	Probe bool `json:"probe,omitempty"`
 }
 
 // Kind names the job in the queue.
@@ -144,8 +146,53 @@ func (s *Service) Resend(
 	return again, s.enqueue(ctx, tx, SendArgs{EmailUID: again, Attempt: 1}, nil)
 }
 
-// maxReason is the longest reason for a re-send, in bytes.
-const maxReason = 500
+const (
+	// maxReason is the longest reason for a re-send, in bytes.
+	maxReason = 500
+	// maxResend bounds one re-send of many, so that it stays one transaction.
+	maxResend = 10_000
+)
+
+// Resent is a mail that was sent again, and the new one that does it.
+type Resent struct{ Original, Made uuid.UUID }
+
+// ResendAll is Resend for many, each once, all or none; a refusal names the mail.
+func (s *Service) ResendAll(
+	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, actor, reason string,
+) ([]Resent, error) {
+	if len(uids) > maxResend {
+		return nil, lending.NewError(lending.CodeValidation,
+			"at most %d e-mails can be re-sent at once; narrow the time range", maxResend)
+	}
+	seen := make(map[uuid.UUID]bool, len(uids))
+	var all []Resent
+	for _, uid := range uids {
+		if seen[uid] {
+			continue
+		}
+		seen[uid] = true
+		made, err := s.Resend(ctx, tx, uid, actor, reason)
+		if lending.ErrorCode(err) == lending.CodeInvalidState {
+			err = lending.NewError(lending.CodeInvalidState, "%s: %s", uid, err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, Resent{Original: uid, Made: made})
+	}
+	return all, nil
+}
+
+// ResendMatching re-sends what FindResendable finds. Errors: those of ResendAll.
+func (s *Service) ResendMatching(
+	ctx context.Context, tx *postgres.Tx, filter Filter, actor, reason string,
+) ([]Resent, error) {
+	uids, err := FindResendable(ctx, tx, filter, maxResend+1)
+	if err != nil {
+		return nil, err
+	}
+	return s.ResendAll(ctx, tx, uids, actor, reason)
+}
 
 func (s *Service) enqueue(
 	ctx context.Context, tx *postgres.Tx, args SendArgs, opts *river.InsertOpts,

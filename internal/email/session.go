@@ -114,7 +114,7 @@ func (s *session) encrypt(server Server, config *tls.Config) error {
 	case offered:
 		return s.client.StartTLS(config)
 	case server.User != "":
-		return errors.New("the mail server offers no STARTTLS, which the credentials need")
+		return errNoStartTLS
 	}
 	return nil
 }
@@ -137,8 +137,7 @@ func (s *session) signIn(server Server) error {
 			return s.client.Auth(one.auth)
 		}
 	}
-	return fmt.Errorf("the mail server offers none of SCRAM-SHA-256, PLAIN, LOGIN and CRAM-MD5: %q",
-		clip(offer))
+	return fmt.Errorf("%w: %q", errNoMechanism, clip(offer))
 }
 
 // transact carries one mail. See the package documentation for handOver.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -27,6 +28,8 @@ const columns = `
 	reason,
 	outcome_unknown,
 	attempt_count,
+	refusals,
+	waits_for,
 	next_attempt_at,
 	resend_of,
 	resent_by,
@@ -99,6 +102,34 @@ func List(
 	return rows, next, nil
 }
 
+// FindResendable returns the mails that match the filter and can be re-sent, the
+// oldest first. It leaves out those that were re-sent before, so that asking twice
+// sends nothing twice, and, unless the filter asks for them, those that arrived or
+// may have. db is a pool or a transaction.
+func FindResendable(
+	ctx context.Context, db sqlx.QueryerContext, filter Filter, limit int,
+) ([]uuid.UUID, error) {
+	where, args := filter.where(postgres.Cursor{})
+	if where == "" {
+		where = " WHERE true"
+	}
+	args = append(args, filter.State == StateSent, filter.OutcomeUnknown, limit)
+	var uids []uuid.UUID
+	err := sqlx.SelectContext(ctx, db, &uids, fmt.Sprintf(`
+		SELECT email_uid
+		  FROM emails %s
+		   AND (state IN ('failed', 'not_sent') OR $%d AND state = 'sent')
+		   AND content_removed_at IS NULL
+		   AND ($%d OR NOT outcome_unknown)
+		   AND NOT EXISTS (SELECT FROM emails again WHERE again.resend_of = emails.email_uid)
+		 ORDER BY created_at, email_uid
+		 LIMIT $%d`, where, len(args)-2, len(args)-1, len(args)), args...)
+	if err != nil {
+		return nil, fmt.Errorf("choosing e-mails to re-send: %w", err)
+	}
+	return uids, nil
+}
+
 // Get returns a mail with its text, attempts and re-sends. db is a pool or a
 // transaction. It returns NOT_FOUND for an unknown uid.
 func Get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (Detail, error) {
@@ -119,6 +150,19 @@ func Get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (Detail, er
 		return Detail{}, fmt.Errorf("listing the re-sends of e-mail %s: %w", uid, err)
 	}
 	return detail, nil
+}
+
+// Choose returns the mails with the given ids, the oldest first; one that does not
+// exist is left out. db is a pool or a transaction.
+func Choose(ctx context.Context, db sqlx.QueryerContext, uids []uuid.UUID) ([]Email, error) {
+	var rows []Email
+	err := sqlx.SelectContext(ctx, db, &rows,
+		`SELECT `+columns+` FROM emails WHERE email_uid = ANY ($1) ORDER BY created_at, email_uid`,
+		pq.Array(uids))
+	if err != nil {
+		return nil, fmt.Errorf("loading e-mails: %w", err)
+	}
+	return rows, nil
 }
 
 // bodyRow is a whole row of emails.

@@ -76,8 +76,7 @@ func TestTimeoutsTakePlaces(t *testing.T) {
 	if got := len(fill(l)); got != perEndpoint {
 		t.Fatalf("a quick endpoint has %d places, want %d", got, perEndpoint)
 	}
-	all = lanes{}
-	l = known(&all, 1)
+	l = known(new(lanes), 1)
 	for range 10 {
 		l.take().leave(30*time.Second, true)
 	}

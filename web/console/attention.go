@@ -224,6 +224,8 @@ func attentionTarget(item attention.Item) (href, label string) {
 			"Show what waits"
 	case attention.KindMailFailed:
 		return views.EmailsPath(url.Values{"state": {"failed"}}), "Show the e-mails"
+	case attention.KindMailRefused:
+		return views.EmailsPath(url.Values{"state": {"queued"}}), "Show what waits"
 	case attention.KindFailing, attention.KindCertificate, attention.KindProbe,
 		attention.KindNeverSucceeded, attention.KindUnopened:
 		return views.SubscriptionPath(uid), "Open the subscription"

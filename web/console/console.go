@@ -184,6 +184,7 @@ func (c *Console) emailRoutes() []Route {
 	return []Route{
 		{http.MethodGet, views.PathEmails, "console.emails", support, c.emails},
 		{http.MethodPost, views.PathEmailsCSV, "console.emails.csv", support, c.exportEmails},
+		{http.MethodPost, views.PathEmailsResend, "console.emails.resend", support, c.resendEmails},
 		{http.MethodGet, views.PathEmail, "console.email", support, c.email},
 		{http.MethodGet, views.PathEmailBody, "console.email.body", support, c.emailBody},
 		{http.MethodGet, views.PathEmailSource, "console.email.source", support, c.emailSource},

@@ -140,7 +140,7 @@ func explainEmail(detail email.Detail) views.Diagnosis {
 	}
 	switch detail.State {
 	case email.StateQueued:
-		return explainQueued(last)
+		return explainQueued(detail.WaitsFor, last)
 	case email.StateSent:
 		return views.Diagnosis{
 			Tone: views.Good, Title: "The mail server has accepted it", Text: sentence(fmt.Sprintf(
@@ -167,8 +167,23 @@ func explainEmail(detail email.Detail) views.Diagnosis {
 	return views.Diagnosis{}
 }
 
-func explainQueued(last email.Attempt) views.Diagnosis {
+func explainQueued(wait email.Wait, last email.Attempt) views.Diagnosis {
 	switch {
+	case wait == email.WaitServer:
+		said := "The server refused other e-mails in the same way."
+		if last.Number > 0 {
+			said = lastWord(last)
+		}
+		return views.Diagnosis{
+			Tone: views.Warn, Title: "It waits: the mail server refuses us, whoever an e-mail is for",
+			Text: said, Next: "Tell whoever runs Drawbridge. It is sent by itself once the mail server " +
+				"takes e-mails again, and has used up no try.",
+		}
+	case wait == email.WaitWelcome:
+		return views.Diagnosis{
+			Tone: views.Calm, Title: "It waits for the welcome e-mail",
+			Text: "The other e-mails about an application are sent once its welcome e-mail has ended.",
+		}
 	case last.Number == 0:
 		return views.Diagnosis{
 			Tone: views.Calm, Title: "It waits to be sent",

@@ -39,6 +39,7 @@ func (c *Console) emails(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
+	page.Notice = c.takeNotice(ctx)
 	return render(ctx, status, views.EmailListPage(page))
 }
 
@@ -184,8 +185,17 @@ func emailRow(m email.Email) views.EmailRow {
 	row := views.EmailRow{
 		UID: m.EmailUID.String(), Kind: string(m.Kind), Name: m.ToName, To: m.ToAddress,
 		Subject: m.Subject, State: string(m.State), Reason: m.Reason, Unknown: m.OutcomeUnknown,
-		Attempts: m.AttemptCount, NextAttempt: value(m.NextAttemptAt), Created: m.CreatedAt,
+		Attempts: m.Tries(), Created: m.CreatedAt,
 		Resend: m.ResendOf.Valid, By: m.ResentBy, Why: m.ResendReason,
+	}
+	switch {
+	case m.State != email.StateQueued:
+	case m.WaitsFor == email.WaitServer:
+		row.Waits = "Waits: the mail server refuses us"
+	case m.WaitsFor == email.WaitWelcome:
+		row.Waits = "Waits for the welcome e-mail"
+	default:
+		row.NextAttempt = value(m.NextAttemptAt)
 	}
 	if m.ApplicationUID.Valid {
 		row.Application = m.ApplicationUID.UUID.String()

@@ -124,7 +124,7 @@ func (c *Console) exportEmails(ctx echo.Context) error {
 func emailCells(e email.Email) []string {
 	return []string{
 		e.EmailUID.String(), cellTime(e.CreatedAt), string(e.Kind), e.ToAddress, e.Subject,
-		string(e.State), e.Reason, strconv.FormatBool(e.OutcomeUnknown), strconv.Itoa(e.AttemptCount),
+		string(e.State), e.Reason, strconv.FormatBool(e.OutcomeUnknown), strconv.Itoa(e.Tries()),
 		cellTime(value(e.NextAttemptAt)), cellTime(value(e.FinishedAt)), known(e.ApplicationUID.UUID),
 		known(e.ResendOf.UUID), e.ResentBy, e.ResendReason,
 	}

@@ -24,6 +24,8 @@ type Options struct {
 	Implicit bool
 	// User and Password are demanded before any mail.
 	User, Password string
+	// Mail decides over each sender; nil accepts all, Rcpt says how to refuse.
+	Mail func(from string) error
 	// Rcpt decides over each recipient; nil accepts all. An *smtp.SMTPError
 	// chooses the answer.
 	Rcpt func(to string) error
@@ -212,7 +214,10 @@ func (s *session) Mail(from string, _ *smtp.MailOptions) error {
 		return smtp.ErrAuthRequired
 	}
 	s.from = from
-	return nil
+	if s.server.options.Mail == nil {
+		return nil
+	}
+	return s.server.options.Mail(from)
 }
 
 // Rcpt names the recipient.

@@ -1,0 +1,274 @@
+package email
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/riverqueue/river"
+
+	"drawbridge/internal/postgres"
+)
+
+// Wait is what a queued mail waits for besides its time. It has no job meanwhile.
+type Wait string
+
+// What a mail may wait for; mostly it is nothing.
+const (
+	WaitNothing Wait = ""
+	// WaitServer: the mail server refuses us, whoever the mail is for.
+	WaitServer Wait = "server"
+	// WaitWelcome: the application's welcome mail is not concluded.
+	WaitWelcome Wait = "welcome"
+)
+
+const (
+	// firstPause is how long the server that refused us is left alone. Each mail that
+	// it refuses after that doubles the pause, up to longestPause.
+	firstPause   = 5 * time.Second
+	longestPause = 15 * time.Minute
+	// releaseBatch bounds how many waiting mails one transaction queues again.
+	releaseBatch = 500
+)
+
+// pauseAfter is the pause after so many refusals since the first.
+func pauseAfter(refusals int) time.Duration {
+	return min(firstPause<<min(refusals, 16), longestPause)
+}
+
+// Stop is the time in which the mail server refuses us.
+type Stop struct {
+	Since time.Time `db:"since"`
+	// Answer is what the server said last, or what is wrong with it.
+	Answer string `db:"answer"`
+	// Waiting counts the mails that wait for its end.
+	Waiting int `db:"waiting"`
+}
+
+// FindStop returns the stop that is on, nil without one. db is a pool or a
+// transaction.
+func FindStop(ctx context.Context, db sqlx.QueryerContext) (*Stop, error) {
+	var stop Stop
+	err := sqlx.GetContext(ctx, db, &stop, `
+		SELECT since, answer,
+		       (SELECT count(*) FROM emails
+		         WHERE state = 'queued' AND waits_for = 'server') AS waiting
+		  FROM mail_stop`)
+	if postgres.IsNoRows(err) {
+		return nil, nil //nolint:nilnil // no stop is no error
+	}
+	if err != nil {
+		return nil, fmt.Errorf("looking whether the mail server refuses us: %w", err)
+	}
+	return &stop, nil
+}
+
+// welcomeQueued finds the welcome mail of an application while it is not concluded.
+const welcomeQueued = `
+	SELECT FROM emails welcome
+	 WHERE welcome.kind = 'welcome'
+	   AND welcome.resend_of IS NULL
+	   AND welcome.state = 'queued'
+	   AND welcome.application_uid = `
+
+// hold makes a mail wait that may not be sent yet, and reports whether it did. What
+// waits for its welcome mail does not wait for the server: no probe is spent on it.
+func (c *Courier) hold(
+	ctx context.Context, tx *postgres.Tx, row bodyRow, job SendArgs,
+) (bool, error) {
+	var wait Wait
+	err := tx.GetContext(ctx, &wait, `
+		SELECT CASE WHEN $1 AND EXISTS (`+welcomeQueued+`$2) THEN 'welcome'
+		            WHEN NOT $3 AND EXISTS (SELECT FROM mail_stop) THEN 'server'
+		            ELSE '' END`,
+		row.Kind != KindWelcome, row.ApplicationUID, job.Probe)
+	if err != nil {
+		return false, fmt.Errorf("looking what e-mail %s waits for: %w", row.EmailUID, err)
+	}
+	if wait == WaitNothing {
+		return false, nil
+	}
+	_, err = tx.ExecContext(ctx,
+		`UPDATE emails SET waits_for = $2 WHERE email_uid = $1`, row.EmailUID, wait)
+	if err != nil {
+		return false, fmt.Errorf("letting e-mail %s wait: %w", row.EmailUID, err)
+	}
+	return true, nil
+}
+
+// heed draws from an attempt what it says of the mail server as such: one that
+// refuses us stops every mail, one that takes mail ends that. It reports whether
+// the mail waits.
+func (c *Courier) heed(
+	ctx context.Context, tx *postgres.Tx, trip *passage, receipt Receipt,
+) (waits bool, err error) {
+	if receipt.Outcome == OutcomeRefused {
+		return true, c.stop(ctx, tx, trip.row, receipt)
+	}
+	if !receipt.takesMail() {
+		return false, nil
+	}
+	if _, err := tx.ExecContext(ctx, `DELETE FROM mail_stop`); err != nil {
+		return false, fmt.Errorf("noting that the mail server takes mail: %w", err)
+	}
+	return false, nil
+}
+
+// stop notes that the server refuses us, and lets the mail wait with the others.
+// What is refused again although others went through comes back ever later: each
+// time it makes the others wait.
+func (c *Courier) stop(
+	ctx context.Context, tx *postgres.Tx, row bodyRow, receipt Receipt,
+) error {
+	due := tx.Now
+	if receipt.Stage == StageRecipient && row.Refusals > 0 {
+		due = due.Add(pauseAfter(row.Refusals))
+	}
+	_, err := tx.ExecContext(ctx, `
+		UPDATE emails
+		   SET waits_for       = 'server',
+		       refusals        = refusals + 1,
+		       next_attempt_at = $2
+		 WHERE email_uid = $1
+		   AND state = 'queued'`, row.EmailUID, due)
+	if err != nil {
+		return fmt.Errorf("letting e-mail %s wait for the mail server: %w", row.EmailUID, err)
+	}
+	_, err = tx.ExecContext(ctx, `
+		INSERT INTO mail_stop (since, answer, next_probe_at)
+		VALUES ($1, $2, $3)
+		ON CONFLICT (only_row) DO UPDATE SET answer = excluded.answer`,
+		tx.Now, receipt.Summary(), tx.Now.Add(firstPause))
+	if err != nil {
+		return fmt.Errorf("noting that the mail server refuses us: %w", err)
+	}
+	return nil
+}
+
+// finish settles a mail, and lets those go that waited for it.
+func (c *Courier) finish(
+	ctx context.Context, tx *postgres.Tx, row bodyRow, decided verdict,
+) error {
+	err := settle(ctx, tx, row.EmailUID, decided)
+	if err != nil || row.Kind != KindWelcome || !row.ApplicationUID.Valid {
+		return err
+	}
+	_, err = c.release(ctx, tx, ` AND w.application_uid = $3`, row.ApplicationUID)
+	return err
+}
+
+// Resume queues the mails that waited and need not any more, and returns how many.
+// While the server refuses us it is one mail, after pauses that grow. It is called
+// every few seconds, by any process.
+func (c *Courier) Resume(ctx context.Context) (count int, err error) {
+	err = c.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		if c.Sender == nil { // there is nothing left to wait for
+			if _, err := tx.ExecContext(ctx, `DELETE FROM mail_stop`); err != nil {
+				return fmt.Errorf("forgetting the mail server: %w", err)
+			}
+		}
+		if err := c.probe(ctx, tx); err != nil {
+			return err
+		}
+		count, err = c.release(ctx, tx, "")
+		return err
+	})
+	return count, err
+}
+
+// waiting is a mail that waits.
+type waiting struct {
+	EmailUID      uuid.UUID `db:"email_uid"`
+	AttemptCount  int       `db:"attempt_count"`
+	NextAttemptAt time.Time `db:"next_attempt_at"`
+}
+
+// probe lets one mail try the server once the pause is over: the one that was
+// refused the longest ago, in case the server minds one mail alone.
+func (c *Courier) probe(ctx context.Context, tx *postgres.Tx) error {
+	var probes int
+	err := tx.GetContext(ctx, &probes,
+		`SELECT probes FROM mail_stop WHERE next_probe_at <= $1 FOR UPDATE SKIP LOCKED`, tx.Now)
+	if postgres.IsNoRows(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("looking whether to try the mail server: %w", err)
+	}
+	var one waiting
+	err = tx.GetContext(ctx, &one, `
+		UPDATE emails
+		   SET waits_for = '', next_attempt_at = $1
+		 WHERE email_uid = (
+		       SELECT email_uid
+		         FROM emails
+		        WHERE state = 'queued'
+		          AND waits_for = 'server'
+		        ORDER BY next_attempt_at, email_uid
+		        LIMIT 1
+		          FOR UPDATE SKIP LOCKED)
+		RETURNING email_uid, attempt_count, next_attempt_at`, tx.Now)
+	if postgres.IsNoRows(err) {
+		return nil // nobody waits; the next mail will
+	}
+	if err != nil {
+		return fmt.Errorf("choosing an e-mail to try the mail server: %w", err)
+	}
+	_, err = tx.ExecContext(ctx, `UPDATE mail_stop SET probes = $1, next_probe_at = $2`,
+		probes+1, tx.Now.Add(pauseAfter(probes+1)))
+	if err != nil {
+		return fmt.Errorf("timing the next try of the mail server: %w", err)
+	}
+	return c.requeue(ctx, tx, one, true)
+}
+
+// release queues waiting mails that have nothing to wait for, the oldest first;
+// and narrows them, by args from $3 on.
+func (c *Courier) release(
+	ctx context.Context, tx *postgres.Tx, and string, args ...any,
+) (int, error) {
+	var going []waiting
+	err := tx.SelectContext(ctx, &going, `
+		WITH going AS (
+			SELECT w.email_uid
+			  FROM emails w
+			 WHERE w.state = 'queued'
+			   AND w.waits_for <> ''
+			   AND CASE w.waits_for
+			           WHEN 'server' THEN NOT EXISTS (SELECT FROM mail_stop)
+			           ELSE NOT EXISTS (`+welcomeQueued+`w.application_uid) END`+and+`
+			 ORDER BY w.created_at, w.email_uid
+			 LIMIT $2
+			   FOR UPDATE SKIP LOCKED),
+		released AS (
+			UPDATE emails e
+			   SET waits_for       = '',
+			       next_attempt_at = greatest(e.next_attempt_at, $1)
+			  FROM going
+			 WHERE e.email_uid = going.email_uid
+			RETURNING e.email_uid, e.attempt_count, e.next_attempt_at, e.created_at)
+		SELECT email_uid, attempt_count, next_attempt_at
+		  FROM released
+		 ORDER BY created_at, email_uid`, append([]any{tx.Now, releaseBatch}, args...)...)
+	if err != nil {
+		return 0, fmt.Errorf("choosing the e-mails that waited: %w", err)
+	}
+	for _, one := range going {
+		if err := c.requeue(ctx, tx, one, false); err != nil {
+			return 0, err
+		}
+	}
+	return len(going), nil
+}
+
+// requeue adds the job that a waiting mail went without.
+func (c *Courier) requeue(
+	ctx context.Context, tx *postgres.Tx, one waiting, probe bool,
+) error {
+	service := Service{jobs: c.Jobs}
+	return service.enqueue(ctx, tx,
+		SendArgs{EmailUID: one.EmailUID, Attempt: one.AttemptCount + 1, Probe: probe},
+		&river.InsertOpts{ScheduledAt: one.NextAttemptAt})
+}

@@ -1,0 +1,318 @@
+package email_test
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/email/emailtest"
+	"drawbridge/internal/postgres"
+)
+
+// postOffice works a bench's queue by hand, at a time that is moved by hand.
+type postOffice struct {
+	*bench
+	courier *email.Courier
+	now     time.Time
+	done    int
+}
+
+func newPostOffice(t *testing.T, server *emailtest.Server) *postOffice {
+	t.Helper()
+	b := newBench(t)
+	// First attempts are due by the clock of the machine, which must not be ahead.
+	o := &postOffice{bench: b, now: time.Now().UTC().Add(time.Hour).Truncate(time.Second)}
+	b.db.Now = func() time.Time { return o.now }
+	o.courier = b.courier(t, server.URL())
+	return o
+}
+
+// work runs the jobs that are due and were not run, and returns how many it ran.
+func (o *postOffice) work(t *testing.T) int {
+	t.Helper()
+	ran := 0
+	for _, job := range o.queue(t)[o.done:] {
+		if !job.At.After(o.now) {
+			o.deliver(t, o.courier, job.SendArgs)
+			ran++
+		}
+		o.done++ // what is not due is left behind; these tests have no such
+	}
+	return ran
+}
+
+// resume lets time pass, and then has the waiting mails looked after.
+func (o *postOffice) resume(t *testing.T, wait time.Duration) int {
+	t.Helper()
+	o.now = o.now.Add(wait)
+	count, err := o.courier.Resume(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
+
+func (o *postOffice) stop(t *testing.T) *email.Stop {
+	t.Helper()
+	stop, err := email.FindStop(t.Context(), o.db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stop
+}
+
+// states tells how each mail stands, oldest first.
+func (o *postOffice) states(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, mail := range slices.Backward(o.all(t)) {
+		all = append(all, fmt.Sprintf("%s %s %d", mail.State, mail.WaitsFor, mail.Tries()))
+	}
+	return all
+}
+
+// refusing answers a code while it is set.
+func refusing(on *atomic.Bool, code int, enhanced smtp.EnhancedCode) func(string) error {
+	return func(string) error {
+		if !on.Load() {
+			return nil
+		}
+		return &smtp.SMTPError{Code: code, EnhancedCode: enhanced, Message: "not you"}
+	}
+}
+
+// TestServerRefusesUs: what the server has against us fails no mail and uses up no
+// try. One mail at a time asks again, ever later, and in the end all go, each once.
+func TestServerRefusesUs(t *testing.T) {
+	t.Parallel()
+	var on atomic.Bool
+	for name, options := range map[string]emailtest.Options{
+		"530 at MAIL":   {Mail: refusing(&on, 530, smtp.EnhancedCode{5, 7, 0})},
+		"550 at MAIL":   {Mail: refusing(&on, 550, smtp.NoEnhancedCode)},
+		"5.7.1 at RCPT": {Rcpt: refusing(&on, 550, smtp.EnhancedCode{5, 7, 1})},
+	} {
+		on.Store(true)
+		server := emailtest.NewServer(t, options)
+		o := newPostOffice(t, server)
+		const count = 4
+		for i := range count {
+			o.schedule(t, o.task(fmt.Sprint(i)))
+			o.now = o.now.Add(time.Millisecond)
+		}
+		o.work(t)
+		stop := o.stop(t)
+		if stop == nil || stop.Waiting != count || !contains530(stop.Answer) {
+			t.Fatalf("%s: the stop is %+v", name, stop)
+		}
+		if queued := o.resume(t, time.Second); queued != 0 || o.work(t) != 0 {
+			t.Errorf("%s: the server is not left alone", name)
+		}
+		probed := map[string]bool{}
+		for _, seconds := range []int{5, 10, 20, 40, 80, 160, 320, 640, 900, 900, 900, 900} {
+			wait := time.Duration(seconds) * time.Second
+			o.resume(t, wait)
+			job := o.last(t)
+			if ran := o.work(t); ran != 1 {
+				t.Fatalf("%s: %d mails asked again after %s", name, ran, wait)
+			}
+			if o.resume(t, wait); o.work(t) != 0 && seconds < 450 {
+				t.Errorf("%s: the pause after %s does not grow", name, wait)
+			}
+			probed[job.EmailUID.String()] = true
+		}
+		if len(probed) != count {
+			t.Errorf("%s: %d of %d mails asked", name, len(probed), count)
+		}
+		want := slices.Repeat([]string{"queued server 0"}, count)
+		if got := o.states(t); !slices.Equal(got, want) {
+			t.Fatalf("%s: after hours of refusals: %q", name, got)
+		}
+		on.Store(false)
+		o.resume(t, time.Hour)
+		o.work(t)
+		if o.stop(t) != nil || len(server.Messages()) != 1 {
+			t.Fatalf("%s: after the first that was taken: %+v", name, o.stop(t))
+		}
+		o.resume(t, time.Hour)
+		o.work(t)
+		want = slices.Repeat([]string{"sent  1"}, count)
+		if got := o.states(t); !slices.Equal(got, want) || len(server.Messages()) != count {
+			t.Errorf("%s: in the end %q, %d arrived", name, got, len(server.Messages()))
+		}
+	}
+}
+
+func contains530(answer string) bool {
+	return slices.Contains([]string{"530 5.7.0 not you", "550 not you", "550 5.7.1 not you"}, answer)
+}
+
+// TestServerRefusesOneOfUs: a recipient whom the relay refuses for a reason that
+// speaks of us does not keep the others' mail from them.
+func TestServerRefusesOneOfUs(t *testing.T) {
+	t.Parallel()
+	server := emailtest.NewServer(t, emailtest.Options{Rcpt: func(to string) error {
+		if to == "bad@example.com" {
+			return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 7, 1}, Message: "no"}
+		}
+		return nil
+	}})
+	o := newPostOffice(t, server)
+	bad := o.task("bad")
+	bad.ToAddress = "bad@example.com"
+	o.schedule(t, bad)
+	o.work(t)
+	for i := range 5 {
+		o.now = o.now.Add(time.Millisecond)
+		o.schedule(t, o.task(fmt.Sprint(i)))
+		o.work(t)
+		for range 3 {
+			o.resume(t, 16*time.Minute)
+			o.work(t)
+		}
+	}
+	want := append([]string{"queued server 0"}, slices.Repeat([]string{"sent  1"}, 5)...)
+	if got := o.states(t); !slices.Equal(got, want) {
+		t.Errorf("the mails are %q", got)
+	}
+}
+
+// TestServerRefusesRecipient: what speaks of the recipient fails that mail alone.
+func TestServerRefusesRecipient(t *testing.T) {
+	t.Parallel()
+	server := emailtest.NewServer(t, emailtest.Options{Rcpt: func(to string) error {
+		if to == "gone@example.com" {
+			return &smtp.SMTPError{Code: 550, EnhancedCode: smtp.EnhancedCode{5, 1, 1}, Message: "no"}
+		}
+		return nil
+	}})
+	o := newPostOffice(t, server)
+	gone := o.task("gone")
+	gone.ToAddress = "gone@example.com"
+	o.schedule(t, gone)
+	o.now = o.now.Add(time.Millisecond)
+	o.schedule(t, o.task("here"))
+	o.work(t)
+	want := []string{"failed  1", "sent  1"}
+	if got := o.states(t); !slices.Equal(got, want) || o.stop(t) != nil {
+		t.Errorf("the mails are %q", got)
+	}
+}
+
+// TestNoServerEndsTheStop: without a mail server nothing is left to wait for.
+func TestNoServerEndsTheStop(t *testing.T) {
+	t.Parallel()
+	var on atomic.Bool
+	on.Store(true)
+	o := newPostOffice(t, emailtest.NewServer(t, emailtest.Options{
+		Mail: refusing(&on, 530, smtp.EnhancedCode{5, 7, 0}),
+	}))
+	o.schedule(t, o.task("1"))
+	o.work(t)
+	o.courier = o.bench.courier(t, "")
+	o.resume(t, 0)
+	o.work(t)
+	if got := o.states(t); !slices.Equal(got, []string{"not_sent  0"}) {
+		t.Errorf("the mail is %q", got)
+	}
+}
+
+// TestWelcomeFirst: an application's other mails wait until its welcome mail is
+// concluded, however that ends; those of others do not.
+func TestWelcomeFirst(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		code int
+		want string
+	}{
+		"sent": {0, "sent  1"}, "failed": {550, "failed  1"}, "put off": {450, "queued  1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server := emailtest.NewServer(t, emailtest.Options{Rcpt: func(to string) error {
+				if to == "ana@example.com" && test.code != 0 {
+					return &smtp.SMTPError{Code: test.code, Message: "no"}
+				}
+				return nil
+			}})
+			o := newPostOffice(t, server)
+			welcome, task, other := o.welcome(), o.task("mine"), o.task("another's")
+			task.ToAddress, other.ToAddress = "tasks@example.com", "other@example.com"
+			other.ApplicationUID = o.newApplication(t)
+			for _, message := range []email.Message{welcome, task, other} {
+				o.schedule(t, message)
+				o.now = o.now.Add(time.Millisecond)
+			}
+			jobs := o.queue(t)
+			o.deliver(t, o.courier, jobs[1].SendArgs)
+			o.deliver(t, o.courier, jobs[2].SendArgs)
+			want := []string{"queued  0", "queued welcome 0", "sent  1"}
+			if got := o.states(t); !slices.Equal(got, want) {
+				t.Fatalf("before the welcome mail: %q", got)
+			}
+			if o.resume(t, time.Minute) != 0 {
+				t.Error("the task's mail is let go before the welcome mail")
+			}
+			o.deliver(t, o.courier, jobs[0].SendArgs)
+			o.done = len(jobs)
+			o.work(t)
+			want = []string{test.want, "sent  1", "sent  1"}
+			if test.code == 450 {
+				want[1] = "queued welcome 0"
+			}
+			if got := o.states(t); !slices.Equal(got, want) {
+				t.Errorf("after the welcome mail: %q, want %q", got, want)
+			}
+		})
+	}
+}
+
+// TestWaitingIsNotForgotten: a mail that began to wait as its welcome mail ended is
+// found by the next round.
+func TestWaitingIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	o := newPostOffice(t, emailtest.NewServer(t, emailtest.Options{}))
+	o.schedule(t, o.task("1"))
+	o.exec(t, `UPDATE emails SET waits_for = 'welcome'`)
+	if o.work(t); o.resume(t, 0) != 1 || o.work(t) != 1 {
+		t.Error("the mail waits for ever")
+	}
+	if got := o.states(t); !slices.Equal(got, []string{"sent  1"}) {
+		t.Errorf("the mail is %q", got)
+	}
+}
+
+// TestResendMatching: what was sent again is not sent a third time by asking twice.
+func TestResendMatching(t *testing.T) {
+	t.Parallel()
+	o := newPostOffice(t, emailtest.NewServer(t, emailtest.Options{}))
+	for i, state := range []string{"failed", "failed", "failed", "sent", "queued", "failed"} {
+		o.schedule(t, o.task(fmt.Sprint(i)))
+		o.exec(t, `
+			UPDATE emails SET state = $1,
+			       next_attempt_at = CASE WHEN $1 = 'queued' THEN created_at END,
+			       finished_at = CASE WHEN $1 <> 'queued' THEN created_at END
+			 WHERE created_at = $2`, state, o.now)
+		o.now = o.now.Add(time.Minute)
+	}
+	log := o.all(t)
+	o.exec(t, `UPDATE emails SET outcome_unknown = true WHERE email_uid = $1`, log[0].EmailUID)
+	filter := email.Filter{State: email.StateFailed, Since: log[4].CreatedAt, Until: o.now}
+	for round, want := range []int{2, 0} {
+		o.inTx(t, func(tx *postgres.Tx) error {
+			resent, err := o.service.ResendMatching(t.Context(), tx, filter, "sam", "")
+			if len(resent) != want {
+				t.Errorf("round %d re-sent %+v", round, resent)
+			}
+			if want > 0 && (resent[0].Original != log[4].EmailUID ||
+				resent[1].Original != log[3].EmailUID) {
+				t.Errorf("re-sent %+v", resent)
+			}
+			return err
+		})
+	}
+}

@@ -1,0 +1,33 @@
+package jobs
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/riverqueue/river"
+)
+
+// resumeEvery is how often e-mails that wait are looked after.
+const resumeEvery = 5 * time.Second
+
+// ResumeMailArgs asks for the e-mails that need not wait any more.
+type ResumeMailArgs struct{}
+
+// Kind names the job in the queue.
+func (ResumeMailArgs) Kind() string { return "resume_mail" }
+
+// ResumeMail queues e-mails that waited, and lets one try a server that refuses us.
+type ResumeMail struct {
+	river.WorkerDefaults[ResumeMailArgs]
+	Deps
+}
+
+// Work makes one round.
+func (w *ResumeMail) Work(ctx context.Context, _ *river.Job[ResumeMailArgs]) error {
+	count, err := w.Courier.Resume(ctx)
+	if count > 0 {
+		slog.InfoContext(ctx, "resumed mail", "count", count)
+	}
+	return err
+}

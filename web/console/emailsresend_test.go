@@ -1,0 +1,128 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/emersion/go-smtp"
+	"github.com/google/uuid"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/email/emailtest"
+	"drawbridge/views"
+)
+
+// TestResendManyEmails ticks rows of the list, and then takes all that match.
+func TestResendManyEmails(t *testing.T) {
+	t.Parallel()
+	r := newRoom(t)
+	b := r.signedIn() // support
+	var failed []uuid.UUID
+	for range 3 {
+		failed = append(failed, r.mail(email.KindTask, nil))
+	}
+	r.deliver(refusing(t, 550, "no such user"), "Look!")
+	queued := r.mail(email.KindTask, nil)
+	server := emailtest.NewServer(t, emailtest.Options{})
+
+	none := b.post(views.PathEmailsResend, url.Values{"filter": {"state=failed"}}).
+		wantStatus(t, http.StatusSeeOther)
+	if got := b.get(none.Location).text("main .notice"); !strings.Contains(got, "Tick the e-mails") {
+		t.Errorf("nothing ticked: %q at %q", got, none.Location)
+	}
+	if none.Location != views.PathEmails+"?state=failed" {
+		t.Errorf("it leads back to %q", none.Location)
+	}
+	b.post(views.PathEmailsResend, url.Values{"email": texts(queued)}).
+		wantStatus(t, http.StatusConflict)
+	if b.get(views.PathEmails).find("#pick .pick input[name=email]").Length() != 4 {
+		t.Error("the list's rows cannot be ticked")
+	}
+
+	ask := b.post(views.PathEmailsResend, url.Values{
+		"filter": {"state=failed"}, "email": texts(failed[0], queued),
+	}).wantStatus(t, http.StatusOK)
+	if got := ask.text("main"); !strings.Contains(got, "Re-send 1 e-mail") ||
+		!strings.Contains(got, "1 chosen e-mail is left out") {
+		t.Errorf("the question is %q", got)
+	}
+	form := fieldsOf(ask)
+	form.Set("reason", "the mailbox is back")
+	for range 2 { // sent twice, it acts once
+		b.post(views.PathEmailsResend, form).wantStatus(t, http.StatusSeeOther)
+	}
+	if got := r.audits("email.resend"); len(r.mails()) != 5 || got != 1 {
+		t.Fatalf("%d mails, %d entries in the audit log", len(r.mails()), got)
+	}
+
+	all := b.post(views.PathEmailsResend, url.Values{"filter": {"state=failed"}, "all": {"1"}}).
+		wantStatus(t, http.StatusOK)
+	if got := all.text("main"); !strings.Contains(got, "Re-send 2 e-mails") {
+		t.Errorf("what was re-sent before is asked for again: %q", got)
+	}
+	done := b.post(views.PathEmailsResend, fieldsOf(all)).wantStatus(t, http.StatusSeeOther)
+	if got := b.get(done.Location).text("main .notice"); !strings.Contains(got, "Re-sent: 2 e-mails") {
+		t.Errorf("the list says %q", got)
+	}
+	r.deliver(server, "Look!")
+	if got := len(server.Messages()); got != 4 || r.audits("email.resend") != 3 {
+		t.Errorf("%d mails arrived, %d entries in the audit log", got, r.audits("email.resend"))
+	}
+	var resent []uuid.UUID
+	for _, mail := range r.mails() {
+		if mail.ResendOf.Valid {
+			resent = append(resent, mail.ResendOf.UUID)
+		}
+	}
+	slices.Reverse(resent)
+	if !slices.Equal(resent[:1], failed[:1]) || len(resent) != 3 {
+		t.Errorf("re-sent %v of %v", resent, failed)
+	}
+}
+
+// fieldsOf are the fields of the page's form as it came.
+func fieldsOf(a answer) url.Values {
+	fields := url.Values{}
+	for _, field := range a.find("main form[method=post] input").EachIter() {
+		fields.Add(field.AttrOr("name", ""), field.AttrOr("value", ""))
+	}
+	return fields
+}
+
+// TestEmailSaysWhatItWaitsFor: in the list and on its page.
+func TestEmailSaysWhatItWaitsFor(t *testing.T) {
+	t.Parallel()
+	var refuse atomic.Bool
+	refuse.Store(true)
+	server := emailtest.NewServer(t, emailtest.Options{Mail: func(string) error {
+		if refuse.Load() {
+			return &smtp.SMTPError{
+				Code: 530, EnhancedCode: smtp.EnhancedCode{5, 7, 0}, Message: "sign in first",
+			}
+		}
+		return nil
+	}})
+	r := newRoom(t)
+	b := r.signedIn()
+	asked := r.mail(email.KindWelcome, nil)
+	r.deliver(server, "Welcome!")
+	waiting := r.mail(email.KindTask, func(m *email.Message) { m.ApplicationUID = uuid.Nil })
+	r.deliver(server, "Look!")
+	third := r.mail(email.KindTask, nil)
+	r.deliver(server, "Look!")
+	for uid, want := range map[uuid.UUID][2]string{
+		asked:   {"Waits: the mail server refuses us", "Attempt 1 was answered: 530"},
+		waiting: {"Waits: the mail server refuses us", "refused other e-mails in the same way"},
+		third:   {"Waits for the welcome e-mail", "once its welcome e-mail has ended"},
+	} {
+		row := b.get(views.PathEmails).text("#m-" + uid.String())
+		page := b.get(views.EmailPath(uid.String())).text("[aria-label=Diagnosis]")
+		if !strings.Contains(row, want[0]) || !strings.Contains(page, want[1]) {
+			t.Errorf("the row says %q, the page %q; want %q", row, page, want)
+		}
+	}
+}
