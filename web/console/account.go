@@ -224,20 +224,15 @@ func (c *Console) changePassword(ctx echo.Context) error {
 			"again": "The two new passwords are not the same; type them again.",
 		})
 	}
-	err := c.Operators.CheckPassword(request, signedIn(ctx), ctx.FormValue("current"))
-	if text, refused := refusedProof(ctx, err); refused {
-		status := http.StatusBadRequest
-		if code := lending.ErrorCode(err); code == lending.CodeUnavailable {
-			status = c.Status(code)
-		}
-		return c.showPasswordForm(ctx, status, map[string]string{"current": text})
-	}
-	if err != nil {
-		return err
-	}
 	var changed operator.User
 	var session operator.Session
-	err = c.changeOwn(ctx, "user.password_change", func(tx *postgres.Tx) (err error) {
+	var refusedBy error
+	err := c.changeOwn(ctx, "user.password_change", func(tx *postgres.Tx) (err error) {
+		// In here, since a second arrival of the form would find the new password.
+		refusedBy = c.Operators.CheckPassword(request, signedIn(ctx), ctx.FormValue("current"))
+		if refusedBy != nil {
+			return refusedBy
+		}
 		changed, err = c.Operators.ChangePassword(request, tx, user, ctx.FormValue("password"))
 		if err != nil {
 			return err
@@ -247,6 +242,13 @@ func (c *Console) changePassword(ctx echo.Context) error {
 		session, err = c.Operators.Begin(request, tx, changed, visit)
 		return err
 	})
+	if text, refused := refusedProof(ctx, refusedBy); refused {
+		status := http.StatusBadRequest
+		if code := lending.ErrorCode(refusedBy); code == lending.CodeUnavailable {
+			status = c.Status(code)
+		}
+		return c.showPasswordForm(ctx, status, map[string]string{"current": text})
+	}
 	if refusal, ok := errors.AsType[*lending.Error](err); ok && len(refusal.Details) > 0 {
 		return c.showPasswordForm(ctx, http.StatusBadRequest, passwordFaults(refusal))
 	}

@@ -282,6 +282,12 @@ func (d *desk) sendingForms() map[string]func() sending {
 			d.deliver(nil, "Hello")
 			return d.asks(views.EmailResendPath(uid.String()), "reason", "lost")
 		},
+		"console.emails.resend": func() sending {
+			uid := d.mail(email.KindWelcome, nil)
+			d.deliver(nil, "Hello")
+			return d.sends(views.PathEmailsResend, "email", uid.String(), "confirmed", "yes",
+				"reason", "lost")
+		},
 		"console.bulk.draft": func() sending {
 			d.subscription()
 			return d.sends(views.PathBulkNew, "delivery", d.failures(1)[0].UID.String())
