@@ -150,11 +150,11 @@ func (d *desk) about(action string, typed ...string) sending {
 var repeatable = map[string]string{
 	"console.signIn": "each shows who sent it, and the browser needs the cookie of the answer " +
 		"that it sees",
-	"console.signOut":     "a session ends once",
-	"console.confirm":     "it only notes when somebody has shown who they are",
+	"console.signOut":      "a session ends once",
+	"console.confirm":      "it only notes when somebody has shown who they are",
 	"console.factor.begin": "begun again it stays what it was",
-	"console.preferences": "cookies are set to what the form says",
-	"console.doctor":      "it is a question; the audit log notes each",
+	"console.preferences":  "cookies are set to what the form says",
+	"console.doctor":       "it is a question; the audit log notes each",
 	"console.subscription.check": "it is a question, and no form: script asks it while somebody " +
 		"types an address",
 	"console.subscription.compare": "it is a question; the audit log notes each",
@@ -243,7 +243,7 @@ func (d *desk) lendingForms() map[string]func() sending {
 func (d *desk) sendingForms() map[string]func() sending {
 	return map[string]func() sending{
 		"console.subscription.create": func() sending {
-			form := d.room.filled(d.endpoint + "/" + d.next("new"))
+			form := d.filled(d.endpoint + "/" + d.next("new"))
 			return sending{d.admin, views.PathSubscriptionNew, form}
 		},
 		"console.subscription.change": func() sending {
