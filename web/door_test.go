@@ -21,6 +21,7 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 	own := fmt.Sprintf("x-service-client-id: %s\r\nx-service-client-secret: %s\r\n",
 		s.Home.ClientID, s.Home.Secret)
 	const anyLoan = "/v2/loan/0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d/request-draw"
+	upload := own + "content-type: multipart/form-data\r\n"
 	tests := []struct {
 		name, path, head string
 		length, status   int
@@ -29,9 +30,9 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 		{"no such path", "/v2/nothing", own, 100, 404},
 		{"another type", "/v2/application", own + "content-type: text/plain\r\n", 100, 415},
 		{"too long", "/v2/application", own + "content-type: application/json\r\n", 2 << 20, 413},
-		{"malformed uid", "/v2/loan/x/request-draw", own + "content-type: multipart/form-data\r\n", 100, 400},
+		{"malformed uid", "/v2/loan/x/request-draw", upload, 100, 400},
 		{"an upload of another type", anyLoan, own + "content-type: text/plain\r\n", 100, 415},
-		{"an upload too long", anyLoan, own + "content-type: multipart/form-data\r\n", 1 << 30, 413},
+		{"an upload too long", anyLoan, upload, 1 << 30, 413},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

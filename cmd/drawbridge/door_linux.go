@@ -22,8 +22,8 @@ func turnAway(listener *net.TCPListener) {
 	raw, err := listener.SyscallConn()
 	if err == nil {
 		controlErr := raw.Control(func(fd uintptr) {
-			err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, //nolint:gosec // a descriptor
-				&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}) //nolint:gosec // five
+			err = unix.SetsockoptSockFprog(int(fd), unix.SOL_SOCKET, unix.SO_ATTACH_FILTER,
+				&unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
 		})
 		if err == nil {
 			err = controlErr

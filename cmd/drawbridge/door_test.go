@@ -111,15 +111,15 @@ func TestReadersThatNeverRead(t *testing.T) {
 		}
 	}
 	peak, began := before, time.Now()
-	for {
+	for range time.Tick(200 * time.Millisecond) {
 		peak = max(peak, s.gauge(t, "process_resident_memory_bytes"))
-		if s.gauge(t, "process_open_fds") <= idle+5 {
+		open := s.gauge(t, "process_open_fds")
+		if open <= idle+5 {
 			break
 		}
 		if time.Since(began) > 2*time.Minute {
-			t.Fatalf("%v files are open, %v before", s.gauge(t, "process_open_fds"), idle)
+			t.Fatalf("%v files are open, %v before", open, idle)
 		}
-		time.Sleep(200 * time.Millisecond)
 	}
 	t.Logf("%d readers cost %.0f MiB and were gone after %s", readers, (peak-before)/(1<<20),
 		time.Since(began).Round(time.Second))

@@ -5,6 +5,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -133,9 +134,7 @@ func (w *world) serveStepped(program, name string, ahead time.Duration, args ...
 	own := &world{t: w.t, folder: w.folder, program: program, vars: map[string]string{
 		"STEPPED_CLOCK": s.clock,
 	}}
-	for name, value := range w.vars {
-		own.vars[name] = value
-	}
+	maps.Copy(own.vars, w.vars)
 	s.server = own.serve(args...)
 	return s
 }

@@ -196,7 +196,8 @@ func (s *storage) check(r *recordingReceiver, final string) {
 		File        string `db:"file_uid"`
 	}
 	err := db.SelectContext(s.t.Context(), &stored, `
-		SELECT application_uid, file_uid FROM certificate_files JOIN certificates USING (certificate_uid)`)
+		SELECT application_uid, file_uid
+		  FROM certificate_files JOIN certificates USING (certificate_uid)`)
 	if files := s.files(); err != nil || len(stored) != 4 || len(files) != len(stored) {
 		s.t.Errorf("%d documents in the database, in the bucket %v (%v)", len(stored), files, err)
 	}

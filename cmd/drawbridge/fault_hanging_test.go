@@ -67,7 +67,8 @@ func TestFaultHangingEndpoints(t *testing.T) {
 	}
 	slices.Sort(lags)
 	p99 := lags[len(lags)*99/100]
-	t.Logf("%d endpoints hang with %d requests: p50 %s, p99 %s", hanging, held(), lags[len(lags)/2], p99)
+	t.Logf("%d endpoints hang with %d requests: p50 %s, p99 %s",
+		hanging, held(), lags[len(lags)/2], p99)
 	if p99 > patience {
 		t.Errorf("p99 %s, want at most %s", p99, patience)
 	}

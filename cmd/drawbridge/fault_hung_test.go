@@ -115,12 +115,18 @@ type asker struct {
 	visitor *visitor
 }
 
-// ask returns the answer's status, header and body.
-func (a *asker) ask(q question) (int, http.Header, string, error) {
+// reply is the answer to a question.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+}
+
+func (a *asker) ask(q question) (reply, error) {
 	request, err := http.NewRequestWithContext(a.t.Context(), q.method, a.visitor.base+q.path,
 		strings.NewReader(q.form.Encode()))
 	if err != nil {
-		return 0, nil, "", err
+		return reply{}, err
 	}
 	client := http.Client{Timeout: 3 * inTime}
 	if q.person {
@@ -132,23 +138,23 @@ func (a *asker) ask(q question) (int, http.Header, string, error) {
 	}
 	answer, err := client.Do(request)
 	if err != nil {
-		return 0, nil, "", err
+		return reply{}, err
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
-	return answer.StatusCode, answer.Header, string(body), err
+	return reply{answer.StatusCode, answer.Header, string(body)}, err
 }
 
 // refused asks and compares the answer with that of a hung database.
 func (a *asker) refused(q question) {
 	began := time.Now()
-	status, header, body, err := a.ask(q)
+	got, err := a.ask(q)
 	took := time.Since(began)
-	if err != nil || status != q.status || !strings.Contains(body, q.says) || took > inTime {
+	if err != nil || got.status != q.status || !strings.Contains(got.body, q.says) || took > inTime {
 		a.t.Errorf("%s: after %s %d (%v), want %d that says %q: %.300s",
-			q.name, took, status, err, q.status, q.says, body)
+			q.name, took, got.status, err, q.status, q.says, got.body)
 	}
-	if status == http.StatusServiceUnavailable && header.Get("Retry-After") == "" {
+	if got.status == http.StatusServiceUnavailable && got.header.Get("Retry-After") == "" {
 		a.t.Errorf("%s: 503 without Retry-After", q.name)
 	}
 }
@@ -165,7 +171,8 @@ func (a *asker) questions() []question {
 		{"deliveries", "GET", views.PathDeliveries, nil, true, away, "The database does not answer"},
 		{
 			"sign-in", "POST", views.PathSignIn,
-			url.Values{"email": {demoUsers[0].Email}, "password": {demoPassword}}, true,
+			url.Values{"email": {demoUsers[0].Email}, "password": {demoPassword}},
+			true,
 			away, "The database does not answer",
 		},
 		{"readiness", "GET", "/readyz", nil, false, away, "the database does not answer"},
@@ -203,8 +210,8 @@ func TestHungDatabase(t *testing.T) {
 			data := w.demoData()
 			s := w.serve()
 			a := &asker{t, data, visit(t, s.url)}
-			if status, _, body, err := a.ask(a.questions()[0]); status != http.StatusOK {
-				t.Fatalf("a loan is answered %d (%v): %s", status, err, body)
+			if got, err := a.ask(a.questions()[0]); got.status != http.StatusOK {
+				t.Fatalf("a loan is answered %d (%v): %s", got.status, err, got.body)
 			}
 			resume := hang(pg)
 			a.allRefused()
@@ -214,9 +221,9 @@ func TestHungDatabase(t *testing.T) {
 			}
 			resume()
 			until(t, time.Minute, "a loan and a page are answered again", func() bool {
-				loan, _, _, _ := a.ask(a.questions()[0])
-				page, _, _, _ := a.ask(a.questions()[2])
-				return loan == http.StatusOK && page == http.StatusOK
+				loan, _ := a.ask(a.questions()[0])
+				page, _ := a.ask(a.questions()[2])
+				return loan.status == http.StatusOK && page.status == http.StatusOK
 			})
 		})
 	}
@@ -281,8 +288,8 @@ func TestServiceDoesNotHoldPostgresUp(t *testing.T) {
 	data := w.demoData()
 	s := w.serve()
 	a := &asker{t, data, visit(t, s.url)}
-	if status, _, body, err := a.ask(a.questions()[0]); status != http.StatusOK {
-		t.Fatalf("a loan is answered %d (%v): %s", status, err, body)
+	if got, err := a.ask(a.questions()[0]); got.status != http.StatusOK {
+		t.Fatalf("a loan is answered %d (%v): %s", got.status, err, got.body)
 	}
 	began := time.Now()
 	pg.stop(syscall.SIGINT)

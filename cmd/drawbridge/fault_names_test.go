@@ -98,7 +98,8 @@ func answerTo(question []byte, end int) []byte {
 	}
 	network.BigEndian.PutUint16(answer[6:], 1)
 	// The name of the question, type A, class IN, an hour, four bytes.
-	return append(answer, 0xc0, headerSize, 0, addressRecord, 0, 1, 0, 0, 0x0e, 0x10, 0, 4, 127, 0, 0, 1)
+	return append(answer,
+		0xc0, headerSize, 0, addressRecord, 0, 1, 0, 0, 0x0e, 0x10, 0, 4, 127, 0, 0, 1)
 }
 
 // TestFaultSlowNames runs the service with a name server that is slow with one
@@ -188,7 +189,8 @@ func TestFaultSlowNames(t *testing.T) {
 		if strings.Contains(said, nameAddress) {
 			t.Errorf("an attempt tells the partner of our name server: %s", said)
 		}
-		t.Logf("%s: %d attempts, at most %.1f s, %s: %s", one.Name, one.Count, one.Longest, one.State, said)
+		t.Logf("%s: %d attempts, at most %.1f s, %s: %s",
+			one.Name, one.Count, one.Longest, one.State, said)
 	}
 	if got := receivers["dead"].deliveries(); got != 0 || names.asked.Load() == 0 {
 		t.Errorf("%d deliveries found a name that was never answered", got)
@@ -197,7 +199,8 @@ func TestFaultSlowNames(t *testing.T) {
 		t.Errorf("%d of %d deliveries came by the slow name", got, events)
 	}
 	var uid string
-	err = db.GetContext(t.Context(), &uid, `SELECT delivery_uid FROM deliveries WHERE state = 'failed' LIMIT 1`)
+	err = db.GetContext(t.Context(), &uid,
+		`SELECT delivery_uid FROM deliveries WHERE state = 'failed' LIMIT 1`)
 	if err != nil {
 		t.Fatal(err)
 	}

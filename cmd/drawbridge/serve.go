@@ -229,7 +229,7 @@ func runServer(
 	s.stopping.Store(true)
 	if err == nil {
 		// Balancers see that the process is not ready, and send to another one.
-		time.Sleep(s.settings.Drain)
+		<-time.After(s.settings.Drain)
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(env.ctx), drainTimeout)
 	defer cancel()

@@ -89,7 +89,8 @@ func (w *walker) prefers(choice, attribute string) {
 
 func queueTasks() []task {
 	return []task{{
-		name: "pausing and resuming a queue", start: "/console/queues", end: "The queue “E-mails” goes on.",
+		name: "pausing and resuming a queue", start: "/console/queues",
+		end: "The queue “E-mails” goes on.",
 		do: func(w *walker) {
 			w.send("Pause queue E-mails")
 			w.sees("The queue “E-mails” is paused.")
@@ -150,8 +151,11 @@ func filterTasks() []task {
 		name: "taking lists along",
 		do: func(w *walker) {
 			for _, list := range []struct{ name, word string }{
-				{"requests", "request"}, {"events", "task.created"}, {"emails", "welcome"},
-				{"applications", "Approved"}, {"loans", "ready"},
+				{"requests", "request"},
+				{"events", "task.created"},
+				{"emails", "welcome"},
+				{"applications", "Approved"},
+				{"loans", "ready"},
 			} {
 				w.goes("/console/" + list.name)
 				w.downloads("Export CSV", 1, list.word)

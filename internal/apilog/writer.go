@@ -140,20 +140,20 @@ func (w *Writer) flush(ctx context.Context, batch []Entry) {
 		return
 	}
 	var err error
-	pause := flushEvery
+	ending, pause := ctx.Done(), flushEvery
 	for tries := 1; ; tries++ {
 		if err = w.try(ctx, batch); err == nil {
 			w.stored.Add(int64(len(batch)))
 			return
 		}
 		isAway := postgres.IsUnavailable(err)
-		if tries >= storeTries && (!isAway || ctx.Done() == nil) {
+		if tries >= storeTries && (!isAway || ending == nil) {
 			break
 		}
 		if isAway {
 			select {
-			case <-ctx.Done():
-				ctx = context.WithoutCancel(ctx)
+			case <-ending:
+				ending = nil // from here on storeTries bounds the tries
 			case <-time.After(pause):
 				pause = min(2*pause, storePause)
 			}

@@ -20,8 +20,8 @@ func (f *folder) checkRoom(size int64) error {
 	if err := unix.Statfs(f.root.Name(), &stat); err != nil {
 		return nil //nolint:nilerr // who cannot ask finds out by writing
 	}
-	free := stat.Bavail * uint64(stat.Bsize) //nolint:gosec // a block's size is positive
-	if free < uint64(size)+keptFree {        //nolint:gosec // so is a file's
+	free := stat.Bavail * uint64(stat.Bsize)
+	if free < uint64(size)+keptFree {
 		return fmt.Errorf("%d MiB are free: %w", free>>20, syscall.ENOSPC)
 	}
 	return nil

@@ -49,5 +49,5 @@ func percent(living uint64) int {
 	if living < usual {
 		room = (usual - living) * 100 / living
 	}
-	return int(min(max(room, growth), most)) //nolint:gosec // at most 300
+	return int(min(max(room, growth), most))
 }

@@ -42,14 +42,14 @@ func TestManyHangingEndpointsLeaveWorkers(t *testing.T) {
 					lanes = append(lanes, all.of([16]byte{1, byte(number)}))
 					prepare(lanes[number])
 				}
-				time.Sleep(2 * slowAfter)
+				<-time.After(2 * slowAfter)
 				well := known(&all, 2)
 				var hanging []*place
 				for _, l := range lanes {
 					hanging = append(hanging, fill(l)...)
 				}
 				for range 4 {
-					time.Sleep(slowAfter / 2)
+					<-time.After(slowAfter / 2)
 					well.take().leave(time.Millisecond, false)
 				}
 				places := fill(well)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -29,7 +30,7 @@ var postForm = regexp.MustCompile(`<form\b[^>]*\smethod="post"[^>]*>`)
 // still looks the same.
 func withTokens(html []byte) []byte {
 	return postForm.ReplaceAllFunc(html, func(start []byte) []byte {
-		return append(start[:len(start):len(start)],
+		return append(slices.Clip(start),
 			`<input type="hidden" name="`+tokenField+`" value="`+uuid.NewString()+`"/>`...)
 	})
 }

@@ -243,7 +243,7 @@ func (d *desk) lendingForms() map[string]func() sending {
 func (d *desk) sendingForms() map[string]func() sending {
 	return map[string]func() sending{
 		"console.subscription.create": func() sending {
-			form := d.room.filled(d.endpoint + "/" + d.next("new"))
+			form := d.filled(d.endpoint + "/" + d.next("new"))
 			return sending{d.admin, views.PathSubscriptionNew, form}
 		},
 		"console.subscription.change": func() sending {
