@@ -103,8 +103,8 @@ func (s *storage) refuses(path, key string) {
 		}
 	}
 	err := json.Unmarshal([]byte(got.body), &answer)
-	if err != nil || got.status != http.StatusInternalServerError || answer.Result.Data != nil ||
-		answer.Result.Error.Code != "INTERNAL" ||
+	if err != nil || got.status != http.StatusServiceUnavailable || answer.Result.Data != nil ||
+		answer.Result.Error.Code != "UNAVAILABLE" ||
 		!strings.Contains(answer.Result.Error.Message, "could not be stored") {
 		s.t.Errorf("a full disk answers %d %s", got.status, got.body)
 	}

@@ -9,9 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// keptFree is what a folder's file system keeps for others: often the database
-// lies on the same one.
-const keptFree = 256 << 20
+// A folder's file system keeps keptFree for others, or a keptShare of its size if
+// that is less: often the database lies on the same one.
+const (
+	keptFree  = 256 << 20
+	keptShare = 20
+)
 
 // checkRoom refuses content for which there is no room. Its error wraps
 // syscall.ENOSPC.
@@ -20,8 +23,9 @@ func (f *folder) checkRoom(size int64) error {
 	if err := unix.Statfs(f.root.Name(), &stat); err != nil {
 		return nil //nolint:nilerr // who cannot ask finds out by writing
 	}
-	free := stat.Bavail * uint64(stat.Bsize)
-	if free < uint64(size)+keptFree {
+	block := uint64(stat.Bsize) //nolint:gosec // a block's size is positive
+	free, kept := stat.Bavail*block, min(keptFree, stat.Blocks*block/keptShare)
+	if free < uint64(size)+kept { //nolint:gosec // so is a file's
 		return fmt.Errorf("%d MiB are free: %w", free>>20, syscall.ENOSPC)
 	}
 	return nil
