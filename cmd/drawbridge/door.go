@@ -30,7 +30,9 @@ type door struct {
 
 // newDoor listens at an address, as host:port.
 func newDoor(ctx context.Context, address string) (*door, error) {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	var plain net.ListenConfig
+	plain.SetMultipathTCP(false) // which takes no filter: see turnAway
+	listener, err := plain.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}
