@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -75,4 +76,58 @@ func (d *door) Close() (err error) {
 		close(d.closed)
 	})
 	return err
+}
+
+// askTime is what a connection that was just made has for the head of its request once
+// the process stops.
+const askTime = 2 * time.Second
+
+// comers are the connections on which no request has been read yet: a server that
+// shuts down drops the one that it reads then.
+type comers struct {
+	mu    sync.Mutex
+	conns map[net.Conn]bool
+	gone  chan struct{}
+}
+
+func newComers() *comers {
+	return &comers{conns: make(map[net.Conn]bool), gone: make(chan struct{}, 1)}
+}
+
+// note is told of each connection's state.
+func (c *comers) note(conn net.Conn, state http.ConnState) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if state == http.StateNew {
+		c.conns[conn] = true
+		return
+	}
+	delete(c.conns, conn)
+	if len(c.conns) == 0 {
+		select {
+		case c.gone <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// none tells that every connection has asked or gone.
+func (c *comers) none() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.conns) == 0
+}
+
+// wait gives those that have come some time to ask.
+func (c *comers) wait(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
+	defer cancel()
+	for !c.none() {
+		select {
+		case <-c.gone:
+		case <-ctx.Done():
+			return
+		}
+	}
+	<-time.After(quiet) // the server looks once more before it serves the last one
 }

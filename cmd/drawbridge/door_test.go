@@ -81,7 +81,7 @@ func askOnce(address, path string) (int, error) {
 }
 
 // TestReadersThatNeverRead lets clients ask for more than fits on the way and read
-// nothing: they are gone after two minutes, and cost little until then.
+// nothing: they are gone before two minutes are over, and cost little until then.
 func TestReadersThatNeverRead(t *testing.T) {
 	t.Parallel()
 	readers := 100

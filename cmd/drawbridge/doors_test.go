@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"mime/multipart"
+	"net"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -177,11 +178,11 @@ func cut(text string, most int) string {
 	return text
 }
 
-// calls leaves payloads in the log of requests. The calls are a stranger's: who
-// has no credentials is in it too.
+// calls leaves payloads in the log of requests. The calls are strangers': who has no
+// credentials is in it too, a few times from each address.
 func (s *sower) calls() {
 	s.t.Helper()
-	for _, payload := range s.lines {
+	for i, payload := range s.lines {
 		request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet,
 			s.server.url+"/api/v2/loan/"+url.PathEscape(payload), http.NoBody)
 		if err != nil {
@@ -191,7 +192,9 @@ func (s *sower) calls() {
 			"User-Agent": {payload}, "Idempotency-Key": {payload}, "X-Request-Id": {payload},
 			"X-Forwarded-For": {payload}, "X-Service-Client-Id": {payload},
 		}
-		response, err := http.DefaultClient.Do(request)
+		own := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1, byte(i))}}
+		transport := &http.Transport{DialContext: own.DialContext, DisableKeepAlives: true}
+		response, err := (&http.Client{Transport: transport}).Do(request)
 		if err != nil {
 			s.t.Fatal(err)
 		}

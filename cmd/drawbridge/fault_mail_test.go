@@ -99,6 +99,22 @@ func (l *load) createTasks(n int) {
 	}
 }
 
+// getKnown lets each server send until it knows how fast the receiver answers: before,
+// it makes one or two requests at a time.
+func (l *load) getKnown(db *postgres.DB, servers ...*server) {
+	l.t.Helper()
+	until(l.t, time.Minute, "every worker knows the receiver", func() bool {
+		for _, s := range servers {
+			if s.gauge(l.t, "drawbridge_webhook_attempt_duration_seconds_count") == 0 {
+				l.createTasks(4)
+				return false
+			}
+		}
+		return true
+	})
+	waitUntilSettled(l.t, db, time.Minute)
+}
+
 // endure waits until no mail is under way or waits for a first attempt, unless for
 // its application's welcome mail, and returns the log.
 func endure(t *testing.T, db *postgres.DB, limit time.Duration) []post {

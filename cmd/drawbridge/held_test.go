@@ -16,10 +16,15 @@ func TestKilledWithDeliveriesHeld(t *testing.T) {
 	t.Parallel()
 	const events, callers = 150, 8
 	w, r := newWorld(t), newRecordingReceiver(t, 1)
-	r.linger(time.Hour)
 	data := w.demoData()
 	w.subscribe(data, &endpoint{url: r.url}, "--auth", "none")
-	s := w.serve()
+	s, db := w.serve(), w.open(t)
+	const delivered = `SELECT count(*) FROM deliveries WHERE state = 'delivered'`
+	// An endpoint that has answered gets as many requests at a time as any.
+	r.linger(0)
+	draw(t, s.url, data, "first_regular")
+	waitForCount(t, db, 1, delivered)
+	r.linger(time.Hour)
 	tasks := fmt.Sprintf("%s/api/v2/sandbox/application/%s/task", s.url, data.Loans[0].UID)
 	var group sync.WaitGroup
 	for caller := range callers {
@@ -33,7 +38,6 @@ func TestKilledWithDeliveriesHeld(t *testing.T) {
 		})
 	}
 	group.Wait()
-	db := w.open(t)
 	const inFlight = 40 // as many as a process sends to one endpoint at a time
 	waitForCount(t, db, events-inFlight, `SELECT count(*) FROM deliveries WHERE held`)
 	s.kill()
@@ -45,7 +49,7 @@ func TestKilledWithDeliveriesHeld(t *testing.T) {
 
 	r.linger(0)
 	w.serve()
-	waitForCount(t, db, len(held), `SELECT count(*) FROM deliveries WHERE state = 'delivered'`)
+	waitForCount(t, db, 1+len(held), delivered)
 	for _, uid := range held {
 		if got := r.of(uid); len(got) != 1 {
 			t.Errorf("held delivery %s came %d times", uid, len(got))

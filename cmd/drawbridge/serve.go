@@ -202,6 +202,8 @@ func runServer(
 		return errors.Join(err, listener.Close())
 	}
 	server := web.NewServer(handler)
+	fresh := newComers()
+	server.ConnState = fresh.note
 	if pages != nil {
 		server.RegisterOnShutdown(pages.Close)
 	}
@@ -235,6 +237,7 @@ func runServer(
 	defer cancel()
 	if err == nil {
 		listener.shut(drain)
+		fresh.wait(drain)
 	}
 	shutdownErr := server.Shutdown(drain)
 	if errors.Is(shutdownErr, context.DeadlineExceeded) {

@@ -92,6 +92,7 @@ func (s *strangers) learn(address, client string, err error) {
 			s.known = make(map[acquaintance]time.Time)
 		}
 		s.known[acquaintance{from, client}] = now
+	default: // it says nothing about the credentials
 	}
 }
 
