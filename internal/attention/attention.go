@@ -70,8 +70,8 @@ const (
 // Kinds lists every kind, the most urgent first.
 func Kinds() []Kind {
 	return []Kind{
-		KindOverdue, KindMailRefused, KindUnopened, KindFailing, KindNeverSucceeded, KindUsedUp, KindUnknown,
-		KindProbe, KindCertificate, KindMailFailed,
+		KindOverdue, KindMailRefused, KindUnopened, KindFailing, KindNeverSucceeded, KindUsedUp,
+		KindUnknown, KindProbe, KindCertificate, KindMailFailed,
 	}
 }
 

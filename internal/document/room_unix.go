@@ -23,9 +23,9 @@ func (f *folder) checkRoom(size int64) error {
 	if err := unix.Statfs(f.root.Name(), &stat); err != nil {
 		return nil //nolint:nilerr // who cannot ask finds out by writing
 	}
-	block := uint64(stat.Bsize) //nolint:gosec // a block's size is positive
+	block := uint64(stat.Bsize)
 	free, kept := stat.Bavail*block, min(keptFree, stat.Blocks*block/keptShare)
-	if free < uint64(size)+kept { //nolint:gosec // so is a file's
+	if free < uint64(size)+kept {
 		return fmt.Errorf("%d MiB are free: %w", free>>20, syscall.ENOSPC)
 	}
 	return nil

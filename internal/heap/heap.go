@@ -11,7 +11,7 @@ import (
 const (
 	// usual is how large the heap is at least when it is collected, and growth by how
 	// much it has grown then where more lives, in percent.
-	usual, growth = 64 << 20, 25
+	usual, growth = 56 << 20, 25
 	// most is the most in percent.
 	most = 300
 )
@@ -19,7 +19,7 @@ const (
 // live is the name of the metric of what lived at the last collection, in bytes.
 const live = "/gc/heap/live:bytes"
 
-// Loosen lets the heap grow to 64 MiB before it is collected, where Go's own setting
+// Loosen lets the heap grow to 56 MiB before it is collected, where Go's own setting
 // is twice what lives in it; GOGC in the environment still decides. Little lives
 // here, some 20 MiB under load, so that with Go's setting the collections would come
 // so often that they take a sixth of the program's processor time, and the calls

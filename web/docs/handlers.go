@@ -98,12 +98,17 @@ func (s *Site) answer(c echo.Context, name string) error {
 	return nil
 }
 
-// slim copies an answer through a small buffer: what thousands of clients hold that
-// do not read adds up.
+// slim writes an answer without a copy, or through a small buffer: what thousands of
+// clients hold that do not read adds up.
 type slim struct{ *echo.Response }
 
 // ReadFrom is for io.Copy.
 func (s slim) ReadFrom(source io.Reader) (int64, error) {
+	if part, ok := source.(*io.LimitedReader); ok {
+		if whole, ok := part.R.(*bytes.Reader); ok && int64(whole.Len()) <= part.N {
+			return whole.WriteTo(s.Response)
+		}
+	}
 	// Without its other methods the one is but a writer and the other but a reader.
 	return io.CopyBuffer(struct{ io.Writer }{s.Response}, struct{ io.Reader }{source},
 		make([]byte, 4<<10))
