@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/jmoiron/sqlx"
@@ -55,11 +56,19 @@ const noteBegun = `
 	    OR b.job_id = excluded.job_id AND b.claimed_at = excluded.claimed_at
 	RETURNING delivery_uid`
 
+// beginLife is how long after it was asked an attempt may begin: well before a process
+// that is frozen meanwhile is taken for dead (see internal/fleet), and another one
+// takes its attempts for unknown.
+const beginLife = 30 * time.Second
+
+// errLate ends an attempt that a process comes to too late.
+var errLate = errors.New("the process was not running for a while")
+
 // begin notes that the request of an attempt may leave its place from now on, in
 // company if there is any, and tells whether it may: not when another run has the job.
 // The end of ctx does not stop it, so that nothing is noted after it returned.
 func (s *Service) begin(ctx context.Context, place *place, row *madeAttempt) (bool, error) {
-	row.started = s.DB.Now()
+	row.started, row.asked = s.DB.Now(), time.Now()
 	may, err := s.begins.do(context.WithoutCancel(ctx), errand[*madeAttempt, bool]{
 		db:    s.DB,
 		calls: &s.Calls,

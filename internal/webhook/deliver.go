@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -77,7 +78,7 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, run Run) error {
 	if s.SendTraceparent && span.IsRecording() {
 		request.Traceparent = traceparent(ctx)
 	}
-	made.attempt = s.send(ctx, place, request, endTurn)
+	made.attempt = s.send(ctx, place, made.asked, request, endTurn)
 	endSpan(span, made.attempt)
 	if room := lane.room(); room > 0 {
 		var refilling sync.WaitGroup
@@ -85,7 +86,7 @@ func (s *Service) Deliver(ctx context.Context, job DeliverArgs, run Run) error {
 		defer refilling.Wait()
 	}
 	if made.attempt.Class == ClassUnknown && !made.attempt.Sent {
-		err := fmt.Errorf("delivering %s: %w", task.UID, context.Cause(ctx))
+		err := fmt.Errorf("delivering %s: %w", task.UID, cmp.Or(context.Cause(ctx), errLate))
 		return notSent(errors.Join(err, s.unbegin(ctx, made)))
 	}
 	return s.record(ctx, made)
@@ -99,13 +100,17 @@ func orElse[T any](value *T, other T) T {
 	return *value
 }
 
-// send makes the request in a place of the lane that was entered, and gives the
-// place and the turn back whatever happens.
+// send makes the request in a place of the lane that was entered, unless it is too late
+// for it, and gives the place and the turn back whatever happens.
 func (s *Service) send(
-	ctx context.Context, place *place, request Request, endTurn func(),
+	ctx context.Context, place *place, asked time.Time, request Request, endTurn func(),
 ) (attempt Attempt) {
 	defer endTurn()
 	began := time.Now()
+	if began.Sub(asked) > beginLife {
+		place.cede()
+		return Attempt{Class: ClassUnknown}
+	}
 	defer func() { place.leave(time.Since(began), attempt.Class == ClassTimeout) }()
 	return s.Sender.Send(ctx, request)
 }

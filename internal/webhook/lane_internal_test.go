@@ -92,3 +92,17 @@ func TestTimeoutsTakePlaces(t *testing.T) {
 		t.Errorf("after it answered again it has %d places, want %d", got, perEndpoint)
 	}
 }
+
+// TestTooLateToBegin lets a process come to an attempt when others may take it for dead:
+// nothing is sent, and the place is free again.
+func TestTooLateToBegin(t *testing.T) {
+	t.Parallel()
+	var all lanes
+	var service Service // without a sender
+	place := known(&all, 1).take()
+	asked := time.Now().Add(-beginLife - time.Second)
+	attempt := service.send(t.Context(), place, asked, Request{}, func() {})
+	if attempt.Class != ClassUnknown || attempt.Sent || all.inFlight != 0 {
+		t.Errorf("class %q, sent %v, %d in flight", attempt.Class, attempt.Sent, all.inFlight)
+	}
+}

@@ -175,6 +175,8 @@ type madeAttempt struct {
 	attempt Attempt
 	params  attemptParams
 	outcome outcome
+	// asked is when it was asked whether it may begin, by this process's own clock.
+	asked time.Time
 }
 
 // recordMany writes attempts of different deliveries and tells of each whether its
