@@ -15,15 +15,17 @@ func TestFaultStoppedWhileTheDatabaseIsAway(t *testing.T) {
 	t.Parallel()
 	const tasks, grace = 10, 30 * time.Second
 	pg, r := newOwnPostgres(t), newRecordingReceiver(t, uint64(time.Now().UnixNano()))
-	release := r.hold()
+	r.linger(0)
 	w := newWorldOn(t, pg.url())
 	w.vars["DRAWBRIDGE_WEBHOOK_TIMEOUT"] = "1m"
 	l := w.newLoad(r)
 	s := w.serve()
 	l.use(s)
+	l.getKnown(w.open(t), s)
+	release, before := r.hold(), r.deliveries()
 	l.createTasks(tasks)
 	until(t, time.Minute, "all requests are under way", func() bool {
-		return r.deliveries() == tasks
+		return r.deliveries()-before == tasks
 	})
 	pg.stop(syscall.SIGINT)
 	release()
