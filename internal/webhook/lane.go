@@ -17,10 +17,10 @@ const (
 	// perEndpoint is how many requests to one subscription a process has in
 	// flight at most, a tenth of what it works at once. The bound is each
 	// process's own: over several it is their number times this. Each attempt
-	// that times out halves it for the endpoint, down to one, and each that is
+	// that times out halves it for the endpoint, down to five, and each that is
 	// answered takes one such step back.
 	perEndpoint = 40
-	maxHalvings = 6
+	maxHalvings = 3
 	// freeShare is which part of the workers that are free one endpoint may have:
 	// the fewer are free, the fewer more an endpoint gets, so that many that begin
 	// to hang at the same moment leave some to the others.
