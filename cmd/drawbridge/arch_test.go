@@ -16,8 +16,8 @@ import (
 var levels = [][]string{
 	{"internal/lending"},
 	{
-		"migrations", "static", "internal/config", "internal/heap", "internal/secret",
-		"internal/postgres",
+		"migrations", "static", "internal/config", "internal/heap", "internal/network",
+		"internal/secret", "internal/postgres",
 		"internal/postgres/pgserver", "internal/postgres/pgtest",
 	},
 	{

@@ -1,9 +1,10 @@
 package apilog
 
 import (
-	"net/netip"
 	"sync"
 	"time"
+
+	"drawbridge/internal/network"
 )
 
 const (
@@ -20,26 +21,17 @@ const (
 type sample struct {
 	mu     sync.Mutex
 	minute time.Time
-	taken  map[netip.Prefix]int
+	taken  map[string]int
 }
 
-// takes tells whether a request from an address is kept. IPv6 addresses of one
-// network of 64 bits, a single subscriber's, count as one.
+// takes tells whether a request from an address, as network.Of counts it, is kept.
 func (s *sample) takes(address string, at time.Time) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if minute := at.UTC().Truncate(time.Minute); !minute.Equal(s.minute) {
-		s.minute, s.taken = minute, make(map[netip.Prefix]int)
+		s.minute, s.taken = minute, make(map[string]int)
 	}
-	var from netip.Prefix
-	if ip, err := netip.ParseAddr(address); err == nil {
-		ip = ip.Unmap().WithZone("")
-		bits := ip.BitLen()
-		if ip.Is6() {
-			bits = 64
-		}
-		from, _ = ip.Prefix(bits) // the bits fit
-	}
+	from := network.Of(address)
 	taken, known := s.taken[from]
 	if taken >= samplesPerMinute || !known && len(s.taken) >= maxSampled {
 		return false

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/network"
 	"drawbridge/internal/postgres"
 )
 
@@ -46,21 +46,7 @@ func (v Visitor) keys(what, email string) (account, address string) {
 	if v.Known != "" {
 		return what + " " + v.Known + " " + email, ""
 	}
-	return what + " stranger " + email, network(v.Address)
-}
-
-// network is what an address is counted as: itself, or of IPv6 the /64 that one
-// customer has for themselves.
-func network(address string) string {
-	ip, err := netip.ParseAddr(address)
-	if err != nil {
-		return address
-	}
-	ip = ip.Unmap().WithZone("")
-	if ip.Is4() {
-		return ip.String()
-	}
-	return netip.PrefixFrom(ip, 64).Masked().String()
+	return what + " stranger " + email, network.Of(v.Address)
 }
 
 // SignIn checks an address and password.

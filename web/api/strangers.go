@@ -2,13 +2,13 @@ package api
 
 import (
 	"math"
-	"net/netip"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/network"
 )
 
 const (
@@ -30,35 +30,21 @@ const (
 // The bound is each process's own, and forgotten when it ends.
 type strangers struct {
 	mu    sync.Mutex
-	wrong map[netip.Prefix]*rate.Limiter
+	wrong map[string]*rate.Limiter
 	known map[acquaintance]time.Time
 }
 
 // acquaintance is a client at an address.
 type acquaintance struct {
-	address netip.Prefix
+	address string
 	client  string
-}
-
-// neighbourhood is the address, or of IPv6 the network of one subscriber.
-func neighbourhood(address string) netip.Prefix {
-	ip, err := netip.ParseAddr(address)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	bits := 32
-	if ip = ip.Unmap().WithZone(""); ip.Is6() {
-		bits = 64
-	}
-	prefix, _ := ip.Prefix(bits) // the bits fit
-	return prefix
 }
 
 // wait is in how many seconds a client at an address may try again, 0 for now.
 func (s *strangers) wait(address, client string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from := neighbourhood(address)
+	from := network.Of(address)
 	limiter, found := s.wrong[from]
 	if !found {
 		return 0
@@ -75,7 +61,7 @@ func (s *strangers) wait(address, client string) int {
 func (s *strangers) learn(address, client string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	from, now := neighbourhood(address), time.Now()
+	from, now := network.Of(address), time.Now()
 	switch lending.ErrorCode(err) {
 	case lending.CodeUnauthorized:
 		if s.wrong == nil || len(s.wrong) >= maxAddresses {
@@ -105,6 +91,6 @@ func (s *strangers) forgetCalm(now time.Time) {
 		}
 	}
 	if s.wrong == nil || len(s.wrong) >= maxAddresses {
-		s.wrong = make(map[netip.Prefix]*rate.Limiter)
+		s.wrong = make(map[string]*rate.Limiter)
 	}
 }
