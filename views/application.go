@@ -238,6 +238,17 @@ func drawTable(draws []DrawView) TableProps[DrawView] {
 	}
 }
 
+// stageViews are the stages of a schedule of which nothing is drawn yet.
+func stageViews(stages []lending.Stage) []StageView {
+	var shown []StageView
+	for _, stage := range stages {
+		shown = append(shown, StageView{
+			Number: stage.Number, Percent: stage.Percent.String(), Scheduled: Amount(stage.Scheduled),
+		})
+	}
+	return shown
+}
+
 func stageTable(stages []StageView) TableProps[StageView] {
 	return TableProps[StageView]{
 		Caption: "Schedule of the loan",

@@ -438,7 +438,7 @@ func loanPanel(p ApplicationPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = sum("Drawn", p.Loan.Drawn, plural(len(p.Loan.Draws), "disbursement", "disbursements")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = sum("Drawn", p.Loan.Drawn, Plural(len(p.Loan.Draws), "disbursement", "disbursements")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

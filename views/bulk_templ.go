@@ -656,7 +656,7 @@ func BulkChoicePage(p BulkChoice) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var34 string
-				templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinStringErrs(", " + plural(partner.Count, "delivery", "deliveries"))
+				templ_7745c5c3_Var34, templ_7745c5c3_Err = templ.JoinStringErrs(", " + Plural(partner.Count, "delivery", "deliveries"))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/bulk.templ`, Line: 102, Col: 105}
 				}

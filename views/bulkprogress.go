@@ -39,13 +39,13 @@ func (p BulkProgress) holdable() bool {
 func (p BulkProgress) headline() string {
 	switch {
 	case p.State == "cancelled":
-		return "Cancelled: " + plural(p.Cancelled, "delivery was withdrawn", "deliveries were withdrawn")
+		return "Cancelled: " + Plural(p.Cancelled, "delivery was withdrawn", "deliveries were withdrawn")
 	case p.State == "finished":
 		return "All have ended"
 	case p.State == "paused":
-		return "Paused: " + plural(p.Waiting, "delivery waits", "deliveries wait")
+		return "Paused: " + Plural(p.Waiting, "delivery waits", "deliveries wait")
 	case p.Waiting == 0:
-		return "All sent; " + plural(p.Sent, "outcome is", "outcomes are") + " still open"
+		return "All sent; " + Plural(p.Sent, "outcome is", "outcomes are") + " still open"
 	}
 	return "Sending"
 }

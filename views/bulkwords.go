@@ -12,12 +12,12 @@ func zoneHint(ctx context.Context) string {
 
 // question asks for the decision.
 func (p BulkDraft) question() string {
-	return "Re-send " + plural(p.Total, "delivery", "deliveries") + "?"
+	return "Re-send " + Plural(p.Total, "delivery", "deliveries") + "?"
 }
 
 // consequence names what confirming will do.
 func (p BulkDraft) consequence() string {
-	return Number(p.Total) + " new deliveries go to " + plural(len(p.Lanes), "endpoint", "endpoints") +
+	return Number(p.Total) + " new deliveries go to " + Plural(len(p.Lanes), "endpoint", "endpoints") +
 		" of " + Visible(p.Partner) + ", at most " + Number(p.Pace) +
 		" a second to each: the same bytes, signed with the current secret, with up to three " +
 		"attempts each. The set is fixed now; you can pause or cancel what has not been sent."
@@ -57,6 +57,6 @@ func (p BulkProgress) cancelQuestion() string { return "Cancel what has not been
 
 // cancelConsequence names what cancelling will do.
 func (p BulkProgress) cancelConsequence() string {
-	return plural(p.Waiting, "delivery is withdrawn", "deliveries are withdrawn") +
+	return Plural(p.Waiting, "delivery is withdrawn", "deliveries are withdrawn") +
 		", as of now. Those that were sent go on. A cancelled bulk re-send cannot be resumed."
 }

@@ -16,10 +16,10 @@ type CancelForm struct {
 }
 
 func (p CancelForm) title() string {
-	return "This cancels " + plural(p.Waiting, "waiting delivery", "waiting deliveries") + " to " +
-		plural(p.Endpoints, "endpoint", "endpoints")
+	return "This cancels " + Plural(p.Waiting, "waiting delivery", "waiting deliveries") + " to " +
+		Plural(p.Endpoints, "endpoint", "endpoints")
 }
 
 func (p CancelForm) action() string {
-	return "Cancel " + plural(p.Waiting, "delivery", "deliveries")
+	return "Cancel " + Plural(p.Waiting, "delivery", "deliveries")
 }

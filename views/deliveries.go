@@ -157,7 +157,7 @@ func (p DeliveryList) news() string {
 	if p.News > 99 {
 		return "99+ new deliveries"
 	}
-	return plural(p.News, "new delivery", "new deliveries")
+	return Plural(p.News, "new delivery", "new deliveries")
 }
 
 // DeliveryFilterNames are the parameters of the list's address, in the order of

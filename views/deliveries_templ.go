@@ -59,7 +59,7 @@ func DeliveryListPage(p DeliveryList) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = exportButton(PathDeliveriesCSV, p.Query).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ExportButton(PathDeliveriesCSV, p.Query).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -59,7 +59,7 @@ func EmailListPage(p EmailList) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = exportButton(PathEmailsCSV, p.Export).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ExportButton(PathEmailsCSV, p.Export).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -43,7 +43,7 @@ func (f FanView) words() string {
 		}
 	}
 	if f.Resends > 0 {
-		parts = append(parts, plural(f.Resends, "re-send", "re-sends"))
+		parts = append(parts, Plural(f.Resends, "re-send", "re-sends"))
 	}
 	if len(parts) == 0 {
 		return "no subscription"

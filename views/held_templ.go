@@ -66,7 +66,7 @@ func HeldBanner(h Held) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var3 string
-			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(plural(h.Deliveries, "delivery", "deliveries"))
+			templ_7745c5c3_Var3, templ_7745c5c3_Err = templ.JoinStringErrs(Plural(h.Deliveries, "delivery", "deliveries"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/held.templ`, Line: 16, Col: 53}
 			}
@@ -79,7 +79,7 @@ func HeldBanner(h Held) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var4 string
-			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(plural(h.Mails, "e-mail", "e-mails"))
+			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(Plural(h.Mails, "e-mail", "e-mails"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/held.templ`, Line: 16, Col: 98}
 			}

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"net/url"
 	"time"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
 )
 
 // SectionLoans is the list of loans in the rail.
@@ -18,17 +21,6 @@ const PathLoansCSV = PathLoans + "/csv"
 
 // LoansPath is the list of loans under a filter; query may be nil.
 func LoansPath(query url.Values) string { return withQuery(PathLoans, query) }
-
-// LoanRow is one loan in a list. Amounts are written out.
-type LoanRow struct {
-	UID, Borrower, Partner, Merchant, Product string
-	Amount, Drawn, Balance                    string
-	// State is "ready", "pending", "blocked" or "completed".
-	State string
-	// Pending is the draw under way and Next the next stage, empty without one.
-	Pending, Next string
-	Opened        time.Time
-}
 
 // LoanChip describes what keeps the next draw of a loan.
 func LoanChip(state string) ChipProps {
@@ -45,56 +37,59 @@ func LoanChip(state string) ChipProps {
 	return ChipProps{"circle-help", state, Mute}
 }
 
-// LoanList is the page that lists loans.
-type LoanList struct {
-	Frame
-	// Export is the filter as the form of the file sends it.
-	Export                        string
-	State, Partner, Product, Draw string
-	Faults                        map[string]string
-	Tabs                          []Tab
-	Partners, Products, Draws     []Option
-	Rows                          []LoanRow
-	Summary                       string
-	// Newest and Older are neighbouring pages, empty where there is none.
-	Newest, Older string
-}
-
-func (p LoanList) filtered() bool { return p.State+p.Partner+p.Product+p.Draw != "" }
-
-func (p LoanList) faults() []filterFault {
-	var found []filterFault
-	for _, name := range []string{"state", "partner", "product", "draw", "cursor"} {
-		if text := p.Faults[name]; text != "" {
-			found = append(found, filterFault{text: text})
-		}
-	}
-	return found
-}
-
-func loanTable(rows []LoanRow) TableProps[LoanRow] {
-	return TableProps[LoanRow]{
+// LoanTable lists loans. A loan's page is its application's.
+func LoanTable(rows []loan.Summary) TableProps[loan.Summary] {
+	return TableProps[loan.Summary]{
 		Caption: "Loans, newest first",
-		RowID:   func(r LoanRow) string { return "l-" + r.UID },
-		Href:    func(r LoanRow) string { return ApplicationPath(r.UID) },
+		RowID:   func(s loan.Summary) string { return "l-" + s.UID.String() },
+		Href:    func(s loan.Summary) string { return ApplicationPath(s.UID.String()) },
 		Rows:    rows,
-		Columns: []Column[LoanRow]{
-			{Title: "State", Class: "w-state w-loan", Cell: loanStateCell},
+		Columns: []Column[loan.Summary]{
+			{Title: "State", Class: "w-state w-loan", Chip: loanChip},
 			{Title: "Borrower", Header: true, Cell: loanNameCell},
-			{Title: "Partner", Class: "col-c w-place", Cell: loanPartnerCell},
-			{Title: "Pending or next", Class: "col-b w-fate", Cell: loanNextCell},
-			{Title: "Amount", Class: "col-a w-amount end", Cell: loanAmountCell},
-			{Title: "Drawn", Class: "col-b w-amount end", Cell: loanDrawnCell},
-			{Title: "Balance", Class: "col-b w-amount end", Cell: loanBalanceCell},
-			{Title: "Opened", Class: "w-time w-day end", Cell: loanOpenedCell},
+			{
+				Title: "Partner", Class: "col-c w-place",
+				Text: func(s loan.Summary) string { return s.PartnerName },
+			},
+			{Title: "Pending or next", Class: "col-b w-fate", Text: nextDraw},
+			{
+				Title: "Amount", Class: "col-a w-amount end",
+				Text: func(s loan.Summary) string { return Amount(s.Amount) },
+			},
+			{
+				Title: "Drawn", Class: "col-b w-amount end",
+				Text: func(s loan.Summary) string { return Amount(s.Drawn) },
+			},
+			{Title: "Balance", Class: "col-b w-amount end", Text: balance},
+			{
+				Title: "Opened", Class: "w-time w-day end",
+				Time: func(s loan.Summary) time.Time { return s.OpenedAt },
+			},
 		},
 	}
 }
 
-// next says which draw is under way, or which comes next.
-func (r LoanRow) next() string {
-	if r.Pending != "" {
-		return fmt.Sprintf("draw %s", r.Pending)
+func loanChip(s loan.Summary) ChipProps { return LoanChip(string(s.State())) }
+
+func balance(s loan.Summary) string { return Amount(s.Amount.Sub(s.Drawn)) }
+
+// nextDraw says which draw is under way, or which comes next.
+func nextDraw(s loan.Summary) string {
+	switch {
+	case s.PendingID != nil:
+		return fmt.Sprintf("draw #%d, %s", *s.PendingID, Amount(*s.Pending))
+	case s.NextStage != nil && !s.Completed:
+		return fmt.Sprintf("stage %d, %s", *s.NextStage, Amount(*s.Scheduled))
 	}
-	return r.Next
+	return ""
+}
+
+// DrawWord is what the state of a draw is called.
+func DrawWord(state lending.FundingStatus) string { return drawWords[state] }
+
+var drawWords = map[lending.FundingStatus]string{
+	"FUNDING_REQUESTED":  "Requested",
+	"FUNDING_PROCESSING": "Processing",
+	"FUNDING_SETTLED":    "Settled",
+	"CANCELLED":          "Cancelled",
 }

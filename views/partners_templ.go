@@ -1211,7 +1211,7 @@ func partnerNameCell(r PartnerRow) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var50 string
-		templ_7745c5c3_Var50, templ_7745c5c3_Err = templ.JoinStringErrs(plural(r.Merchants, "merchant", "merchants"))
+		templ_7745c5c3_Var50, templ_7745c5c3_Err = templ.JoinStringErrs(Plural(r.Merchants, "merchant", "merchants"))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners.templ`, Line: 292, Col: 71}
 		}
@@ -1224,7 +1224,7 @@ func partnerNameCell(r PartnerRow) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var51 string
-		templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinStringErrs(plural(r.Clients, "client", "clients"))
+		templ_7745c5c3_Var51, templ_7745c5c3_Err = templ.JoinStringErrs(Plural(r.Clients, "client", "clients"))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners.templ`, Line: 292, Col: 117}
 		}
@@ -1237,7 +1237,7 @@ func partnerNameCell(r PartnerRow) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var52 string
-		templ_7745c5c3_Var52, templ_7745c5c3_Err = templ.JoinStringErrs(plural(r.Subscriptions, "subscription", "subscriptions"))
+		templ_7745c5c3_Var52, templ_7745c5c3_Err = templ.JoinStringErrs(Plural(r.Subscriptions, "subscription", "subscriptions"))
 		if templ_7745c5c3_Err != nil {
 			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners.templ`, Line: 292, Col: 181}
 		}
@@ -1754,7 +1754,7 @@ func clientMerchantsCell(r ClientRow) templ.Component {
 			}
 		} else {
 			var templ_7745c5c3_Var78 string
-			templ_7745c5c3_Var78, templ_7745c5c3_Err = templ.JoinStringErrs(plural(len(r.Merchants), "merchant", "merchants"))
+			templ_7745c5c3_Var78, templ_7745c5c3_Err = templ.JoinStringErrs(Plural(len(r.Merchants), "merchant", "merchants"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners.templ`, Line: 349, Col: 53}
 			}

@@ -395,7 +395,7 @@ func None() templ.Component {
 }
 
 // exportButton sends a list under its filter as a file.
-func exportButton(path, filter string) templ.Component {
+func ExportButton(path, filter string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -3,7 +3,9 @@ package views
 import (
 	"net/url"
 	"strings"
-	"time"
+
+	"drawbridge/internal/catalog"
+	"drawbridge/internal/lending"
 )
 
 // Route patterns of the pages about products.
@@ -18,68 +20,59 @@ func ProductActivePath(uid string) string {
 	return PathProducts + "/" + url.PathEscape(uid) + "/active"
 }
 
-// ProductRow is one product. Amounts are written out.
-type ProductRow struct {
-	UID, Code, Name, Term, Rate, Fee, Schedule, Min, Max string
-	Active                                               bool
-	Created                                              time.Time
+// ProductTable lists products.
+func ProductTable(rows []catalog.Product, may bool) TableProps[catalog.Product] {
+	percent := func(of func(catalog.Product) lending.Percent) func(catalog.Product) string {
+		return func(p catalog.Product) string { return of(p).String() + "\u00a0%" }
+	}
+	table := TableProps[catalog.Product]{
+		Caption: "Products by code",
+		RowID:   func(p catalog.Product) string { return "product-" + p.UID },
+		Rows:    rows,
+		Columns: []Column[catalog.Product]{
+			{Title: "State", Class: "w-state", Chip: productChip},
+			{Title: "Product", Header: true, Cell: productNameCell},
+			{Title: "Schedule", Class: "col-a w-range", Text: shares},
+			{Title: "Lends", Class: "col-c w-range end", Text: lends},
+			{
+				Title: "Months", Class: "col-c w-short end",
+				Text: func(p catalog.Product) string { return p.Term },
+			},
+			{
+				Title: "Rate", Class: "col-b w-rate end",
+				Text: percent(func(p catalog.Product) lending.Percent { return p.InterestRate }),
+			},
+			{
+				Title: "Fee", Class: "col-c w-rate end",
+				Text: percent(func(p catalog.Product) lending.Percent { return p.MerchantFeePercentage }),
+			},
+		},
+	}
+	if may {
+		table.Columns = append(table.Columns,
+			Column[catalog.Product]{Title: "Change", Class: "w-switch end", Cell: productSwitchCell})
+	}
+	return table
 }
 
-func (r ProductRow) chip() ChipProps {
-	if r.Active {
+func productChip(p catalog.Product) ChipProps {
+	if p.Active {
 		return ChipProps{"circle-check", "On offer", Good}
 	}
 	return ChipProps{"pause", "Not offered", Mute}
 }
 
 // shares are the schedule's percentages, to be read.
-func (r ProductRow) shares() string {
-	return strings.ReplaceAll(r.Schedule, ",", " / ") + "\u00a0%"
+func shares(p catalog.Product) string {
+	return strings.ReplaceAll(p.Schedule.String(), ",", " / ") + "\u00a0%"
 }
 
-// bounds are the amounts that it lends.
-func (r ProductRow) bounds() string { return r.Min + " to " + r.Max }
+// lends are the amounts that a product lends.
+func lends(p catalog.Product) string { return Amount(p.Min) + " to " + Amount(p.Max) }
 
-func (r ProductRow) switchLabel() string {
-	if r.Active {
+func offerLabel(p catalog.Product) string {
+	if p.Active {
 		return "Stop offering"
 	}
 	return "Offer"
-}
-
-// ProductList is the page that lists products.
-type ProductList struct {
-	Frame
-	Rows []ProductRow
-}
-
-// ProductForm is the form of a new product with its preview.
-type ProductForm struct {
-	Frame
-	Form AskForm
-	// Stages are what a loan of the amount would pay out; empty without a preview.
-	Stages        []StageView
-	PreviewAmount string
-}
-
-func productTable(p ProductList) TableProps[ProductRow] {
-	table := TableProps[ProductRow]{
-		Caption: "Products by code",
-		RowID:   func(r ProductRow) string { return "product-" + r.UID },
-		Rows:    p.Rows,
-		Columns: []Column[ProductRow]{
-			{Title: "State", Class: "w-state", Cell: productStateCell},
-			{Title: "Product", Header: true, Cell: productNameCell},
-			{Title: "Schedule", Class: "col-a w-range", Cell: productScheduleCell},
-			{Title: "Lends", Class: "col-c w-range end", Cell: productBoundsCell},
-			{Title: "Months", Class: "col-c w-short end", Cell: productTermCell},
-			{Title: "Rate", Class: "col-b w-rate end", Cell: productRateCell},
-			{Title: "Fee", Class: "col-c w-rate end", Cell: productFeeCell},
-		},
-	}
-	if p.Allows("admin") {
-		table.Columns = append(table.Columns,
-			Column[ProductRow]{Title: "Change", Class: "w-switch end", Cell: productSwitchCell})
-	}
-	return table
 }

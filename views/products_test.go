@@ -3,18 +3,30 @@ package views
 import (
 	"strings"
 	"testing"
+
+	"drawbridge/internal/catalog"
+	"drawbridge/internal/lending"
 )
 
 // Columns give way on narrow screens; the row's first cell says the same.
 func TestAProductTellsItsTermsInOneCell(t *testing.T) {
 	t.Parallel()
-	page := render(t, ProductListPage(ProductList{
-		Frame: sampleFrame("Sunvolt"),
-		Rows: []ProductRow{{
-			UID: sampleUID, Code: "ROOF-3", Name: "Roof", Term: "120", Rate: "7.99", Fee: "3.75",
-			Schedule: "33.33,33.33,33.34", Min: "5,000.00", Max: "150,000.00", Active: true,
-		}},
-	}))
+	percent := func(text string) lending.Percent {
+		parsed, err := lending.ParsePercent(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parsed
+	}
+	schedule, err := lending.ParseSchedule("33.33,33.33,33.34")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := render(t, Table(ProductTable([]catalog.Product{{Active: true, Product: lending.Product{
+		UID: sampleUID, Code: "ROOF-3", Name: "Roof", Term: "120", InterestRate: percent("7.99"),
+		MerchantFeePercentage: percent("3.75"), Schedule: schedule,
+		Min: lending.Cents(500000), Max: lending.Cents(15000000),
+	}}}, false)))
 	got := strings.ReplaceAll(page.Find("tbody th .table-sub").Text(), "\u00a0", " ")
 	want := "On offer · 120 months · 7.99 % · fee 3.75 % · stages 33.33 / 33.33 / 33.34 %" +
 		"Lends 5,000.00 to 150,000.00"

@@ -60,7 +60,7 @@ func RequestListPage(p RequestList) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var4 string
-			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(plural(p.KeptDays, "day", "days"))
+			templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(Plural(p.KeptDays, "day", "days"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/requests.templ`, Line: 9, Col: 99}
 			}
@@ -72,7 +72,7 @@ func RequestListPage(p RequestList) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = exportButton(PathRequestsCSV, p.Export).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ExportButton(PathRequestsCSV, p.Export).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -74,7 +74,7 @@ func (c Configuration) rate() string {
 	if c.Rate == 0 {
 		return "No limit"
 	}
-	return "At most " + plural(c.Rate, "request", "requests") + " a second"
+	return "At most " + Plural(c.Rate, "request", "requests") + " a second"
 }
 
 // SecretTab is what can be told and done about a subscription's secret.

@@ -101,7 +101,7 @@ func (h HealthView) sparkLabel() string {
 		return "No attempts in the last 24 hours"
 	}
 	return fmt.Sprintf("%s in the last 24 hours, %s failed",
-		plural(h.Attempts, "attempt", "attempts"), Number(failed))
+		Plural(h.Attempts, "attempt", "attempts"), Number(failed))
 }
 
 // rate is the success rate, or a word where there is none.

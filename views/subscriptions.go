@@ -31,7 +31,7 @@ func (r SubscriptionRow) events() string {
 		}
 		return r.Events[0]
 	}
-	return plural(len(r.Events), "event", "events")
+	return Plural(len(r.Events), "event", "events")
 }
 
 func (r SubscriptionRow) eventsTitle() string {
@@ -42,7 +42,7 @@ func (r SubscriptionRow) merchants() string {
 	if r.Merchants == 0 {
 		return "all merchants"
 	}
-	return plural(r.Merchants, "merchant", "merchants")
+	return Plural(r.Merchants, "merchant", "merchants")
 }
 
 // AuthWord names an authentication scheme.

@@ -1,6 +1,10 @@
 package views
 
-import "github.com/a-h/templ"
+import (
+	"time"
+
+	"github.com/a-h/templ"
+)
 
 // TableProps is a table: what it lists, its columns and its rows.
 type TableProps[T any] struct {
@@ -25,7 +29,12 @@ type Column[T any] struct {
 	Class string
 	// Header marks the column whose cells name their row.
 	Header bool
-	Cell   func(T) templ.Component
+	// A cell is what one of these says of a row: a component, a text (none when
+	// empty), a time, or a chip.
+	Cell func(T) templ.Component
+	Text func(T) string
+	Time func(T) time.Time
+	Chip func(T) ChipProps
 }
 
 // PagerProps is the foot of a keyset-paginated list.

@@ -148,8 +148,8 @@ func Number(n int) string {
 	return digits
 }
 
-// plural joins a count and its noun.
-func plural(n int, one, many string) string {
+// Plural joins a count and its noun.
+func Plural(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}

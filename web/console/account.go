@@ -3,7 +3,6 @@ package console
 import (
 	"errors"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/google/uuid"
@@ -29,84 +28,24 @@ func (c *Console) accountRoutes() []Route {
 		{http.MethodGet, views.PathSecondFactor, "console.factor", support, c.factorForm},
 		{
 			http.MethodPost, views.PathSecondFactor, "console.factor.on", support,
-			c.proven(c.confirmFactor),
+			c.Reauthenticated(c.confirmFactor),
 		},
 		{
 			http.MethodPost, views.PathSecondBegin, "console.factor.begin", support,
-			c.proven(c.beginFactor),
+			c.Reauthenticated(c.beginFactor),
 		},
 		{http.MethodGet, views.PathSecondFactorQR, "console.factor.picture", support, c.factorPicture},
 		{
 			http.MethodPost, views.PathSecondOff, "console.factor.off", support,
-			c.proven(c.removeFactor),
+			c.Reauthenticated(c.removeFactor),
 		},
 		{
 			http.MethodPost, views.PathRecoveryCodes, "console.recoveryCodes", support,
-			c.proven(c.recoveryCodes),
+			c.Reauthenticated(c.recoveryCodes),
 		},
 		{http.MethodPost, views.PathSessionEnd, "console.session.end", support, c.endOwnSession},
 		{http.MethodPost, views.PathSessionsEnd, "console.sessions.end", support, c.endOwnSessions},
 	}
-}
-
-// beforeOpening are the pages that a user sees who has yet to choose a password or to set
-// up a second factor.
-var beforeOpening = map[string]bool{
-	views.PathSignOut: true, views.PathPreferences: true, views.PathPassword: true,
-	views.PathSecondFactor: true, views.PathSecondFactorQR: true, views.PathSecondBegin: true,
-	views.PathConfirm: true,
-}
-
-// owed is the page on which a user has to do something before the console opens;
-// empty when nothing is owed. The provider answers for whom it lets in.
-func owed(signed operator.Signed) string {
-	switch {
-	case signed.Method == operator.MethodProvider:
-		return ""
-	case signed.MustChangePassword:
-		return views.PathPassword
-	case signed.Lacks():
-		return views.PathSecondFactor
-	}
-	return ""
-}
-
-// askForOwed sends a person to the page where they owe something.
-func askForOwed(ctx echo.Context, path string) error {
-	if request := ctx.Request(); isFragment(request) || isStream(request) {
-		return lending.NewError(lending.CodeForbidden,
-			"Something has to be done before the console opens. Reload the page.")
-	}
-	return ctx.Redirect(http.StatusSeeOther, path)
-}
-
-// proven lets a handler run only when the user has shown a moment ago who they
-// are; otherwise it asks for that, and nothing is changed.
-func (c *Console) proven(handler echo.HandlerFunc) echo.HandlerFunc {
-	return func(ctx echo.Context) error {
-		if c.DB.Now().Sub(currentSession(ctx).ProvedAt) < operator.ProofLife {
-			return handler(ctx)
-		}
-		return ctx.Redirect(http.StatusSeeOther, nextTo(views.PathConfirm, cameFrom(ctx)))
-	}
-}
-
-// cameFrom is the page of the console that is asked for, or that a form was sent
-// from.
-func cameFrom(ctx echo.Context) string {
-	if !isSent(ctx) {
-		return safeNext(ctx.Request().URL.RequestURI())
-	}
-	referer, err := url.Parse(ctx.Request().Referer())
-	if err != nil {
-		return views.PathHome
-	}
-	return safeNext(referer.RequestURI())
-}
-
-// nextTo is the address of a page that leads on to another one.
-func nextTo(path, next string) string {
-	return path + "?" + url.Values{"next": {next}}.Encode()
 }
 
 // account shows how the viewer signs in and where they are signed in.
@@ -142,8 +81,8 @@ func (c *Console) accountFrame(ctx echo.Context, title string) (views.Frame, err
 	} else {
 		crumbs = append(crumbs, views.Crumb{Label: title})
 	}
-	frame, err := c.frame(ctx, "", title, crumbs...)
-	frame.Notice = c.takeNotice(ctx)
+	frame, err := c.Frame(ctx, "", title, crumbs...)
+	frame.Notice = c.TakeNotice(ctx)
 	return frame, err
 }
 
@@ -172,7 +111,7 @@ func (c *Console) endOwnSession(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "That session has ended.")
+	c.LeaveNotice(ctx, "That session has ended.")
 	return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
 }
 
@@ -194,7 +133,7 @@ func (c *Console) endOwnSessions(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "You are signed out everywhere else.")
+	c.LeaveNotice(ctx, "You are signed out everywhere else.")
 	return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
 }
 
@@ -258,7 +197,7 @@ func (c *Console) changePassword(ctx echo.Context) error {
 	if err := c.keep(ctx, changed, session); err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "Your password is changed. Every other session has ended.")
+	c.LeaveNotice(ctx, "Your password is changed. Every other session has ended.")
 	return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
 }
 
@@ -297,6 +236,6 @@ func (c *Console) confirm(ctx echo.Context) error {
 	if err := c.Operators.Prove(request, currentSession(ctx).UID); err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "Thank you. Nothing was changed yet; you can do it now.")
+	c.LeaveNotice(ctx, "Thank you. Nothing was changed yet; you can do it now.")
 	return ctx.Redirect(http.StatusSeeOther, safeNext(next))
 }

@@ -32,13 +32,13 @@ func (c *Console) application(ctx echo.Context) error {
 	if page.Undelivered, err = c.undelivered(ctx.Request().Context(), uid); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionApplications, page.Row.Name(),
+	page.Frame, err = c.Frame(ctx, views.SectionApplications, page.Row.Name(),
 		views.Crumb{Label: "Applications", Href: views.PathApplications},
 		views.Crumb{Label: page.Row.Name()})
 	if err != nil {
 		return err
 	}
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, http.StatusOK, views.ApplicationDetailPage(page))
 }
 

@@ -13,6 +13,8 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/views"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
 )
 
 // newApplicationForm asks for what an application consists of; its fields are
@@ -74,9 +76,9 @@ func (c *Console) newApplicationForm(ctx context.Context) (views.AskForm, error)
 	}, nil
 }
 
-var newApplicationSpot = spot{
-	section: views.SectionApplications,
-	crumbs:  []views.Crumb{{Label: "Applications", Href: views.PathApplications}},
+var newApplicationSpot = page.Place{
+	Section: views.SectionApplications,
+	Above:   []views.Crumb{{Label: "Applications", Href: views.PathApplications}},
 }
 
 // newApplication shows the form, with the merchant chosen where the reader came
@@ -96,7 +98,7 @@ func (c *Console) createApplication(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	form = typed(ctx, form)
+	form = action.Typed(ctx, form)
 	request, err := readNewApplication(ctx)
 	if err != nil {
 		return c.askAgain(ctx, newApplicationSpot, form, err)

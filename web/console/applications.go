@@ -67,7 +67,7 @@ func (c *Console) applications(ctx echo.Context) error {
 	if page.Views, err = c.viewsBar(ctx, views.PathApplications, applicationQuery(shown)); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionApplications, "Applications",
+	page.Frame, err = c.Frame(ctx, views.SectionApplications, "Applications",
 		views.Crumb{Label: "Applications"})
 	if err != nil {
 		return err

@@ -57,12 +57,12 @@ func (c *Console) attentionList(ctx echo.Context) error {
 		return err
 	}
 	var err error
-	page.Frame, err = c.frame(ctx, views.SectionAttention, "Needs attention",
+	page.Frame, err = c.Frame(ctx, views.SectionAttention, "Needs attention",
 		views.Crumb{Label: "Needs attention"})
 	if err != nil {
 		return err
 	}
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, status, views.AttentionListPage(page))
 }
 
@@ -255,13 +255,13 @@ func (c *Console) showAttention(
 		Row: row, Acts: user.Role.Allows(operator.RoleOperator), Mine: item.Owner == user.Email,
 		Faults: faults, Typed: ctx.FormValue("note"),
 	}
-	page.Frame, err = c.frame(ctx, views.SectionAttention, row.Title(),
+	page.Frame, err = c.Frame(ctx, views.SectionAttention, row.Title(),
 		views.Crumb{Label: "Needs attention", Href: views.PathAttention},
 		views.Crumb{Label: row.Title()})
 	if err != nil {
 		return err
 	}
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, status, views.AttentionItemPage(page))
 }
 
@@ -295,7 +295,7 @@ func (c *Console) attentionAct(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, attentionDone[ctx.FormValue("act")])
+	c.LeaveNotice(ctx, attentionDone[ctx.FormValue("act")])
 	return ctx.Redirect(http.StatusSeeOther, target)
 }
 

@@ -53,7 +53,7 @@ func (c *Console) audit(ctx echo.Context) error {
 	if page.Views, err = c.viewsBar(ctx, views.PathAudit, query); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionAudit, "Audit log", views.Crumb{Label: "Audit log"})
+	page.Frame, err = c.Frame(ctx, views.SectionAudit, "Audit log", views.Crumb{Label: "Audit log"})
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (c *Console) auditEntry(ctx echo.Context) error {
 		return err
 	}
 	done := views.ActionWords(record.Action)
-	frame, err := c.frame(ctx, views.SectionAudit, done,
+	frame, err := c.Frame(ctx, views.SectionAudit, done,
 		views.Crumb{Label: "Audit log", Href: views.PathAudit}, views.Crumb{Label: done})
 	if err != nil {
 		return err

@@ -69,7 +69,7 @@ func (c *Console) bulks(ctx echo.Context) error {
 	if !next.IsZero() {
 		page.Older = views.BulksPath(with(kept, "cursor", next.String()))
 	}
-	page.Frame, err = c.frame(ctx, views.SectionBulks, "Bulk re-sends",
+	page.Frame, err = c.Frame(ctx, views.SectionBulks, "Bulk re-sends",
 		views.Crumb{Label: "Bulk re-sends"})
 	if err != nil {
 		return err
@@ -121,7 +121,7 @@ func (c *Console) bulk(ctx echo.Context) error {
 
 // bulkFrame surrounds a page of one bulk re-send.
 func (c *Console) bulkFrame(ctx echo.Context, title string) (views.Frame, error) {
-	return c.frame(ctx, views.SectionBulks, title,
+	return c.Frame(ctx, views.SectionBulks, title,
 		views.Crumb{Label: "Bulk re-sends", Href: views.PathBulks},
 		views.Crumb{Label: title})
 }

@@ -51,7 +51,7 @@ func (c *Console) showDraft(ctx echo.Context, bulk webhook.Bulk, form draftForm)
 	if page.Frame, err = c.bulkFrame(ctx, page.What); err != nil {
 		return err
 	}
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, form.Status, views.BulkDraftPage(page))
 }
 
@@ -182,7 +182,7 @@ func (c *Console) refuseDraft(
 		return err
 	}
 	if bulk.State != webhook.BulkDraft {
-		c.leaveNotice(ctx, sentence(refused.Error()))
+		c.LeaveNotice(ctx, sentence(refused.Error()))
 		return ctx.Redirect(http.StatusSeeOther, views.BulkPath(uid.String(), nil))
 	}
 	form.Status, form.Faults = c.Status(code), formFaults(refused)

@@ -50,7 +50,7 @@ func (c *Console) showStart(ctx echo.Context, status int, page views.BulkStart) 
 	}
 	options[0].Label = "Choose one"
 	page.Subscriptions = options
-	page.Frame, err = c.frame(ctx, views.SectionBulks, "Recover or replay",
+	page.Frame, err = c.Frame(ctx, views.SectionBulks, "Recover or replay",
 		views.Crumb{Label: "Bulk re-sends", Href: views.PathBulks},
 		views.Crumb{Label: "Recover or replay"})
 	if err != nil {
@@ -180,7 +180,7 @@ func (c *Console) draftSelection(ctx echo.Context, form url.Values) error {
 		fields = append(fields, views.HiddenField{Name: "delivery", Value: uid.String()})
 	}
 	if len(chosen) == 0 {
-		c.leaveNotice(ctx, "Tick the deliveries to re-send first.")
+		c.LeaveNotice(ctx, "Tick the deliveries to re-send first.")
 		return ctx.Redirect(http.StatusSeeOther, backToList(ctx))
 	}
 	owned, err := c.Webhooks.OwnersOf(ctx.Request().Context(), chosen)
@@ -232,7 +232,7 @@ func (c *Console) askPartner(
 		})
 	}
 	var err error
-	page.Frame, err = c.frame(ctx, views.SectionBulks, "Which partner?",
+	page.Frame, err = c.Frame(ctx, views.SectionBulks, "Which partner?",
 		views.Crumb{Label: "Bulk re-sends", Href: views.PathBulks},
 		views.Crumb{Label: "Which partner?"})
 	if err != nil {

@@ -27,7 +27,7 @@ func (c *Console) showProgress(ctx echo.Context, bulk webhook.Bulk) error {
 	if err != nil {
 		return err
 	}
-	if isFragment(ctx.Request()) {
+	if isFragment(ctx) {
 		return render(ctx, http.StatusOK, views.BulkProgressRegion(page))
 	}
 	page.Asking = ctx.QueryParam("cancel") != ""
@@ -35,7 +35,7 @@ func (c *Console) showProgress(ctx echo.Context, bulk webhook.Bulk) error {
 		return err
 	}
 	page.Live = true
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, http.StatusOK, views.BulkProgressPage(page))
 }
 
@@ -49,7 +49,7 @@ func (c *Console) bulkLive(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.stream(ctx, func(ctx context.Context) ([]byte, error) {
+	return c.Stream(ctx, func(ctx context.Context) ([]byte, error) {
 		page, err := c.bulkProgress(ctx, uid, filter)
 		if err != nil {
 			return nil, err
@@ -198,7 +198,7 @@ var (
 		ctx context.Context, w *webhook.Service, tx *postgres.Tx, uid uuid.UUID,
 	) (string, error) {
 		count, err := w.CancelBulk(ctx, tx, uid)
-		return "Cancelled: " + counted(count, "delivery was", "deliveries were") + " withdrawn.", err
+		return "Cancelled: " + views.Plural(count, "delivery was", "deliveries were") + " withdrawn.", err
 	}}
 )
 
@@ -215,16 +215,16 @@ func (c *Console) moveBulk(move bulkMove) echo.HandlerFunc {
 		}
 		bulk, err := c.Webhooks.Bulk(ctx.Request().Context(), uid)
 		if lending.ErrorCode(err) == lending.CodeNotFound { // it was a draft
-			c.leaveNotice(ctx, "The draft is discarded; nothing was sent.")
+			c.LeaveNotice(ctx, "The draft is discarded; nothing was sent.")
 			return ctx.Redirect(http.StatusSeeOther, views.PathBulks)
 		}
 		if err != nil {
 			return err
 		}
-		if isFragment(ctx.Request()) {
+		if isFragment(ctx) {
 			return c.showProgress(ctx, bulk)
 		}
-		c.leaveNotice(ctx, done)
+		c.LeaveNotice(ctx, done)
 		return ctx.Redirect(http.StatusSeeOther, views.BulkPath(uid.String(), nil))
 	}
 }

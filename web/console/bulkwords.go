@@ -16,7 +16,7 @@ import (
 func bulkTitle(scope webhook.BulkScope) string {
 	switch scope.Kind {
 	case webhook.BulkSelection:
-		return counted(len(scope.Deliveries), "chosen delivery", "chosen deliveries")
+		return views.Plural(len(scope.Deliveries), "chosen delivery", "chosen deliveries")
 	case webhook.BulkRecover:
 		return "Recover what failed"
 	case webhook.BulkReplay:

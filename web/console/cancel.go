@@ -24,7 +24,7 @@ func (c *Console) cancelDeliveries(ctx echo.Context) error {
 		return err
 	}
 	if len(uids) == 0 {
-		c.leaveNotice(ctx, "Tick the deliveries to cancel first.")
+		c.LeaveNotice(ctx, "Tick the deliveries to cancel first.")
 		return ctx.Redirect(http.StatusSeeOther, backToList(ctx))
 	}
 	reason := strings.TrimSpace(ctx.FormValue("reason"))
@@ -39,7 +39,7 @@ func (c *Console) cancelDeliveries(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "Cancelled: "+counted(count, "delivery", "deliveries")+".")
+	c.LeaveNotice(ctx, "Cancelled: "+views.Plural(count, "delivery", "deliveries")+".")
 	return ctx.Redirect(http.StatusSeeOther, backToList(ctx))
 }
 
@@ -119,7 +119,7 @@ func (c *Console) askToCancel(
 		return lending.NewError(lending.CodeInvalidState,
 			"None of the chosen deliveries waits for an attempt: there is nothing to cancel.")
 	}
-	form.Frame, err = c.frame(ctx, views.SectionDeliveries, "Cancel deliveries",
+	form.Frame, err = c.Frame(ctx, views.SectionDeliveries, "Cancel deliveries",
 		views.Crumb{Label: "Deliveries", Href: form.Back}, views.Crumb{Label: "Cancel"})
 	if err != nil {
 		return err

@@ -17,6 +17,8 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
 )
 
 // The names of the changes of an application, as their addresses have them.
@@ -108,7 +110,7 @@ func (c *Console) offerTargets(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "Nothing was changed: choose the status that it moves to below.")
+	c.LeaveNotice(ctx, "Nothing was changed: choose the status that it moves to below.")
 	return ctx.Redirect(http.StatusSeeOther, views.ApplicationPath(uid.String()))
 }
 
@@ -122,7 +124,7 @@ func (c *Console) changeApplication(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	form, path := typed(ctx, change.form), views.ApplicationPath(wanted.uid.String())
+	form, path := action.Typed(ctx, change.form), views.ApplicationPath(wanted.uid.String())
 	seen := ctx.FormValue("seen")
 	by := application.Caller{Name: currentUser(ctx).Email}
 	return c.answerAsk(ctx, wanted.spot(), form, commitment{
@@ -222,15 +224,15 @@ func (c *Console) readState(
 	return found, err
 }
 
-// spot is under the application's page.
-func (a asked) spot() spot {
+// page.Place is under the application's page.
+func (a asked) spot() page.Place {
 	name := strings.TrimSpace(a.now.app.Borrower.FirstName + " " + a.now.app.Borrower.LastName)
 	if name == "" {
 		name = a.now.app.Borrower.Email
 	}
-	return spot{
-		section: views.SectionApplications,
-		crumbs: []views.Crumb{
+	return page.Place{
+		Section: views.SectionApplications,
+		Above: []views.Crumb{
 			{Label: "Applications", Href: views.PathApplications},
 			{Label: name, Href: views.ApplicationPath(a.uid.String())},
 		},
@@ -252,10 +254,10 @@ func tells(kind lending.EventKind, interests map[lending.EventKind]webhook.Inter
 		return fmt.Sprintf("Records %s; no subscription gets it.", kind)
 	case interest.Paused > 0:
 		return fmt.Sprintf("Sends %s to %s, of which %d paused and waiting.", kind,
-			counted(interest.Subscriptions, "subscription", "subscriptions"), interest.Paused)
+			views.Plural(interest.Subscriptions, "subscription", "subscriptions"), interest.Paused)
 	}
 	return fmt.Sprintf("Sends %s to %s.", kind,
-		counted(interest.Subscriptions, "subscription", "subscriptions"))
+		views.Plural(interest.Subscriptions, "subscription", "subscriptions"))
 }
 
 func (a asked) tells(kind lending.EventKind) string { return tells(kind, a.interests) }

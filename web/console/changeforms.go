@@ -74,7 +74,7 @@ func decisionChange(a asked) (appChange, error) {
 			},
 		},
 		seen: func(s state) string {
-			return fmt.Sprintf("%s, %s", s.app.Status, counted(len(s.app.Offers), "offer", "offers"))
+			return fmt.Sprintf("%s, %s", s.app.Status, views.Plural(len(s.app.Offers), "offer", "offers"))
 		},
 		action: "application.decide", done: "The decision has run.",
 		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {

@@ -17,6 +17,8 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/views"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
 )
 
 // clientOverlaps are for how long an old secret may go on working.
@@ -121,7 +123,7 @@ func (c *Console) newClient(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.showAsk(ctx, http.StatusOK, partnersSpot.under(owner.Name, form.Cancel), form)
+	return c.showAsk(ctx, http.StatusOK, under(partnersSpot, owner.Name, form.Cancel), form)
 }
 
 // issueClient issues credentials and shows the secret, this once.
@@ -134,8 +136,8 @@ func (c *Console) issueClient(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	form = typed(ctx, form)
-	at := partnersSpot.under(owner.Name, form.Cancel)
+	form = action.Typed(ctx, form)
+	at := under(partnersSpot, owner.Name, form.Cancel)
 	request, err := readClient(ctx, uid)
 	if err != nil {
 		return c.askAgain(ctx, at, form, err)
@@ -191,7 +193,7 @@ func (c *Console) showSecret(
 	merchants []uuid.UUID,
 ) error {
 	path := views.ClientPath(credentials.ClientID)
-	frame, err := c.frame(ctx, views.SectionPartners, title,
+	frame, err := c.Frame(ctx, views.SectionPartners, title,
 		views.Crumb{Label: "Partners", Href: views.PathPartners},
 		views.Crumb{Label: owner.Name, Href: views.PartnerPath(owner.UID.String())},
 		views.Crumb{Label: title})
@@ -252,14 +254,14 @@ func (c *Console) client(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionPartners, "Client "+found.ID,
+	page.Frame, err = c.Frame(ctx, views.SectionPartners, "Client "+found.ID,
 		views.Crumb{Label: "Partners", Href: views.PathPartners},
 		views.Crumb{Label: owner.Name, Href: views.PartnerPath(owner.UID.String())},
 		views.Crumb{Label: clientLabel(found.ID)})
 	if err != nil {
 		return err
 	}
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, http.StatusOK, views.ClientDetailPage(page))
 }
 
@@ -275,9 +277,9 @@ func (c *Console) clientWithPartner(
 }
 
 // clientSpot is under the client's page.
-func clientSpot(client partner.Client, owner partner.Partner) spot {
-	return partnersSpot.under(owner.Name, views.PartnerPath(owner.UID.String())).
-		under(clientLabel(client.ID), views.ClientPath(client.ID))
+func clientSpot(client partner.Client, owner partner.Partner) page.Place {
+	return under(under(partnersSpot, owner.Name, views.PartnerPath(owner.UID.String())),
+		clientLabel(client.ID), views.ClientPath(client.ID))
 }
 
 // clientLabel is a client's id by its end, which tells it from others.
@@ -326,7 +328,7 @@ func (c *Console) rotateClient(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	form, at := typed(ctx, rotationForm(found, owner, c.DB.Now())), clientSpot(found, owner)
+	form, at := action.Typed(ctx, rotationForm(found, owner, c.DB.Now())), clientSpot(found, owner)
 	chosen := ctx.FormValue("overlap")
 	overlap, err := time.ParseDuration(chosen)
 	known := slices.ContainsFunc(clientOverlaps, func(o views.Option) bool {
@@ -384,7 +386,7 @@ func (c *Console) clientRate(ctx echo.Context) error {
 	if !isSent(ctx) {
 		return c.showAsk(ctx, http.StatusOK, at, form)
 	}
-	form = typed(ctx, form)
+	form = action.Typed(ctx, form)
 	// What is no number is 0, which the service refuses with the bounds.
 	perSecond, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("rate")))
 	burst, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("burst")))
@@ -428,7 +430,7 @@ func (c *Console) revokeClient(ctx echo.Context) error {
 	if !isSent(ctx) {
 		return c.showAsk(ctx, http.StatusOK, at, form)
 	}
-	form = typed(ctx, form)
+	form = action.Typed(ctx, form)
 	if strings.TrimSpace(ctx.FormValue("confirm")) != proof {
 		form.Controls[0].Fault = "That is not " + proof + ". Nothing was revoked."
 		form.Reason = ctx.FormValue("reason")

@@ -10,12 +10,10 @@
 package console
 
 import (
+	"context"
 	"net/http"
-	"strings"
-	"sync"
 	"time"
 
-	"github.com/alexedwards/scs/v2"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/apilog"
@@ -36,6 +34,10 @@ import (
 	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/applications"
+	"drawbridge/web/console/list"
+	"drawbridge/web/console/page"
 )
 
 // Prefix is the path under which every route of the console lies.
@@ -96,58 +98,98 @@ type Options struct {
 // Console serves the console.
 type Console struct {
 	Options
-	sessions *scs.SessionManager
-	origins  *http.CrossOriginProtection
-	secure   bool
-	closing  chan struct{}
-	close    func()
+	*page.Site
+	Changes *action.Engine
+	Lists   *list.Engine
 }
 
-// Route is one page or action, for the server's route table.
+// Route is one page or change, for the server's route table.
 type Route struct {
-	Method string
-	// Path is absolute, in Echo's notation.
-	Path string
-	Name string
-	// Role is the least that may call; empty for the sign-in, which is for guests.
-	Role    operator.Role
-	Handler echo.HandlerFunc
+	Method, Path, Name string
+	Role               operator.Role
+	Handler            echo.HandlerFunc
 }
 
 // New returns a console. It fails when the public URL is not an origin.
 func New(options Options) (*Console, error) {
-	if options.LiveEvery == 0 {
-		options.LiveEvery = time.Second
-	}
 	if options.CountPatience == 0 {
 		options.CountPatience = countPatience
 	}
-	c := &Console{
-		Options: options,
-		origins: http.NewCrossOriginProtection(),
-		secure:  strings.HasPrefix(options.PublicURL, "https://"),
-		closing: make(chan struct{}),
-	}
-	if err := c.origins.AddTrustedOrigin(strings.TrimRight(options.PublicURL, "/")); err != nil {
+	c := &Console{Options: options}
+	site, err := page.NewSite(page.Options{
+		DB: options.DB, Operators: options.Operators, Badges: c.badges,
+		PublicURL: options.PublicURL, Environment: options.Environment, Version: options.Version,
+		Development: options.Development != nil, Status: options.Status, LiveEvery: options.LiveEvery,
+	})
+	if err != nil {
 		return nil, err
 	}
-	c.close = sync.OnceFunc(func() { close(c.closing) })
-	c.sessions = c.newSessions()
+	c.Site = site
+	c.Changes = &action.Engine{Site: site, ShownOnce: shownOnce}
+	c.Lists = &list.Engine{Engine: c.Changes, CountPatience: options.CountPatience}
 	return c, nil
 }
 
-// Close ends the streams of live pages, so that a server that stops does not
-// wait for them; browsers connect to the next one by themselves.
-func (c *Console) Close() { c.close() }
+// badges counts what the rail shows: deliveries that failed within a day, and open
+// alerts.
+func (c *Console) badges(ctx context.Context) (failing, alerts int, err error) {
+	failing, err = c.Webhooks.CountDeliveries(ctx, webhook.DeliveryFilter{
+		State: webhook.DeliveryFailed, Since: c.Options.DB.Now().Add(-recent),
+	}, maxBadge)
+	if err != nil {
+		return 0, 0, err
+	}
+	alerts, err = c.Attention.Count(ctx, attention.Filter{State: attention.Waiting}, maxBadge)
+	return failing, alerts, err
+}
 
-// Routes lists every page and action.
-func (c *Console) Routes() []Route {
+const (
+	// recent is the time that the overview and the rail's badge look back.
+	recent = 24 * time.Hour
+	// maxBadge is the highest number that the rail's badge counts to.
+	maxBadge = 999
+)
+
+// shownOnce is what the second arrival of a form is told where the first showed a
+// secret.
+var shownOnce = map[string]string{
+	views.PathClientNew: "These credentials were issued before, and their secret was shown then. " +
+		"If nobody copied it, rotate it.",
+	views.PathClientRotate: "The secret was rotated before, and the new one shown then. " +
+		"If nobody copied it, rotate again.",
+	views.PathPersonNew:      passwordShownThen,
+	views.PathPersonPassword: passwordShownThen,
+	views.PathSecondFactor:   codesShownThen,
+	views.PathRecoveryCodes:  codesShownThen,
+}
+
+const (
+	passwordShownThen = "The one-time password was made before, and shown then. " +
+		"If nobody copied it, reset the password."
+	codesShownThen = "The recovery codes were made before, and shown then. " +
+		"If you did not keep them, make new ones."
+)
+
+// Routes lists every page and change.
+func (c *Console) Routes() []page.Route {
+	var routes []page.Route
+	for _, route := range c.legacyRoutes() {
+		routes = append(routes, page.Route(route))
+	}
+	applications := &applications.Feature{
+		Engine: c.Lists, Applications: c.Applications, Loans: c.Loans, Products: c.Products,
+	}
+	routes = append(routes, applications.Routes()...)
+	return c.Mount(routes, c.Changes.Once)
+}
+
+func (c *Console) legacyRoutes() []Route {
 	const support = operator.RoleSupport
 	routes := []Route{
 		{http.MethodGet, views.PathSignIn, "console.signIn", "", c.signInForm},
 		{http.MethodPost, views.PathSignIn, "console.signIn.submit", "", c.signIn},
 		{http.MethodPost, views.PathSignOut, "console.signOut", support, c.signOut},
-		{http.MethodPost, views.PathPreferences, "console.preferences", support, c.prefer},
+		{http.MethodPost, views.PathPreferences, "console.preferences", support, c.Prefer},
 		{http.MethodGet, views.PathHome, "console.overview", support, c.overview},
 	}
 	routes = append(routes, c.deliveryRoutes()...)
@@ -162,18 +204,14 @@ func (c *Console) Routes() []Route {
 	routes = append(routes, c.identityRoutes()...)
 	routes = append(routes, c.partnerRoutes()...)
 	routes = append(routes, c.requestRoutes()...)
-	routes = append(routes, c.loanRoutes()...)
 	routes = append(routes, c.holdRoutes()...)
-	for i, route := range routes {
-		routes[i].Handler = c.guard(route.Role, route.Handler)
-	}
 	return routes
 }
 
 // Elsewhere answers every path of the console that no route has, with a page that
 // keeps whoever is signed in within the console.
 func (c *Console) Elsewhere() echo.HandlerFunc {
-	return c.guard("", func(echo.Context) error {
+	return c.Guard("", func(echo.Context) error {
 		return lending.NewError(lending.CodeNotFound, "there is nothing at this path")
 	})
 }

@@ -64,7 +64,7 @@ func (c *Console) deliveries(ctx echo.Context) error {
 	request, query := ctx.Request(), ctx.QueryParams()
 	who := c.reader(ctx)
 	_, shown := who.readFilter(query)
-	if !isFragment(request) && moved(query, shown) {
+	if !isFragment(ctx) && moved(query, shown) {
 		return ctx.Redirect(http.StatusSeeOther,
 			views.DeliveriesPath(with(filterQuery(shown), "cursor", query.Get("cursor"))))
 	}
@@ -80,7 +80,7 @@ func (c *Console) deliveries(ctx echo.Context) error {
 	case len(shown.Faults) > 0:
 		status = http.StatusBadRequest
 	}
-	if isFragment(request) {
+	if isFragment(ctx) {
 		return render(ctx, status, views.DeliveryListRegion(page))
 	}
 	if err := c.furnish(ctx, &page, shown); err != nil {
@@ -125,12 +125,12 @@ func (c *Console) furnish(
 	ctx echo.Context, page *views.DeliveryList, shown views.DeliveryFilter,
 ) error {
 	var err error
-	page.Frame, err = c.frame(ctx, views.SectionDeliveries, "Deliveries",
+	page.Frame, err = c.Frame(ctx, views.SectionDeliveries, "Deliveries",
 		views.Crumb{Label: "Deliveries"})
 	if err != nil {
 		return err
 	}
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	page.Live = page.StreamURL != ""
 	page.Tabs = stateTabs(shown)
 	query := filterQuery(shown)
@@ -236,7 +236,7 @@ func (c *Console) deliveriesLive(ctx echo.Context) error {
 	if _, shown := who.readFilter(query); len(shown.Faults) > 0 {
 		return lending.NewError(lending.CodeValidation, "the filter of this page is not right")
 	}
-	return c.stream(ctx, func(ctx context.Context) ([]byte, error) {
+	return c.Stream(ctx, func(ctx context.Context) ([]byte, error) {
 		who.now = c.DB.Now() // a range that ends now moves on
 		page, err := c.deliveryList(ctx, who, query)
 		if err != nil {
@@ -270,13 +270,4 @@ func deliveryRow(d webhook.Delivery) views.DeliveryRow {
 		row.Application = d.ApplicationUID.String()
 	}
 	return row
-}
-
-// value returns what a pointer leads to, or the zero value.
-func value[T any](pointer *T) T {
-	if pointer == nil {
-		var zero T
-		return zero
-	}
-	return *pointer
 }

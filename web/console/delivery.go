@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
@@ -27,17 +26,17 @@ func (c *Console) delivery(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if isFragment(ctx.Request()) {
+	if isFragment(ctx) {
 		return render(ctx, http.StatusOK, views.DeliveryRegion(page))
 	}
-	page.Frame, err = c.frame(ctx, views.SectionDeliveries, page.Delivery.Event,
+	page.Frame, err = c.Frame(ctx, views.SectionDeliveries, page.Delivery.Event,
 		views.Crumb{Label: "Deliveries", Href: views.PathDeliveries},
 		views.Crumb{Label: page.Delivery.Label()})
 	if err != nil {
 		return err
 	}
 	page.Live = true
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	page.MayCancel = page.Waits() && mayAct(ctx)
 	here := webhook.Delivery{UID: uid, CreatedAt: page.Delivery.Created}
 	if err := c.beside(ctx, &page, here); err != nil {
@@ -53,24 +52,13 @@ func (c *Console) deliveryLive(ctx echo.Context) error {
 		return err
 	}
 	acts := mayAct(ctx)
-	return c.stream(ctx, func(ctx context.Context) ([]byte, error) {
+	return c.Stream(ctx, func(ctx context.Context) ([]byte, error) {
 		page, err := c.deliveryPage(ctx, uid, acts)
 		if err != nil {
 			return nil, err
 		}
 		return renderHTML(ctx, views.DeliveryRegion(page))
 	})
-}
-
-// pathUID reads the id in the path. One that cannot be an id names nothing.
-func pathUID(ctx echo.Context) (uuid.UUID, error) {
-	text := ctx.Param("uid")
-	uid, err := uuid.Parse(text)
-	if err != nil || len(text) != 36 {
-		return uuid.Nil, lending.NewError(lending.CodeNotFound,
-			"%s", noSuch(ctx.Request().URL.Path))
-	}
-	return uid, nil
 }
 
 // mayAct tells whether the reader may act on what needs attention.

@@ -48,7 +48,7 @@ func (c *Console) developmentRoutes() []Route {
 
 // receiver shows the sample receiver.
 func (c *Console) receiver(ctx echo.Context) error {
-	if isFragment(ctx.Request()) {
+	if isFragment(ctx) {
 		return render(ctx, http.StatusOK, views.ReceiverRegion(c.receiverPage()))
 	}
 	return c.showReceiver(ctx, http.StatusOK, "")
@@ -62,13 +62,13 @@ func (c *Console) showReceiver(ctx echo.Context, status int, fault string) error
 		return err
 	}
 	page.Partners = partners[1:] // without the choice of none
-	page.Frame, err = c.frame(ctx, views.SectionReceiver, "Sample receiver",
+	page.Frame, err = c.Frame(ctx, views.SectionReceiver, "Sample receiver",
 		views.Crumb{Label: "Development"}, views.Crumb{Label: "Sample receiver"})
 	if err != nil {
 		return err
 	}
 	page.Live = true
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, status, views.ReceiverDetailPage(page))
 }
 
@@ -95,7 +95,7 @@ func (c *Console) receiverURL() string {
 
 // receiverLive streams what comes in.
 func (c *Console) receiverLive(ctx echo.Context) error {
-	return c.stream(ctx, func(request context.Context) ([]byte, error) {
+	return c.Stream(ctx, func(request context.Context) ([]byte, error) {
 		return renderHTML(request, views.ReceiverRegion(c.receiverPage()))
 	})
 }
@@ -116,7 +116,7 @@ func (c *Console) setReceiver(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "Set. The next request is answered so.")
+	c.LeaveNotice(ctx, "Set. The next request is answered so.")
 	return ctx.Redirect(http.StatusSeeOther, views.PathReceiver)
 }
 
@@ -133,7 +133,7 @@ func (c *Console) teachReceiver(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "The receiver knows the secret now.")
+	c.LeaveNotice(ctx, "The receiver knows the secret now.")
 	return ctx.Redirect(http.StatusSeeOther, views.PathReceiver)
 }
 
@@ -183,7 +183,7 @@ func (c *Console) subscribeReceiver(ctx echo.Context) error {
 	}
 	c.Development.Receiver.Learn(done.secret)
 	c.keepSecretOnce(ctx, done.subscription.UID.String(), done.secret)
-	c.leaveNotice(ctx, "Created, and the receiver knows its secret. Send a test event now.")
+	c.LeaveNotice(ctx, "Created, and the receiver knows its secret. Send a test event now.")
 	return ctx.Redirect(http.StatusSeeOther, done.path())
 }
 
@@ -209,7 +209,7 @@ func (c *Console) mailbox(ctx echo.Context) error {
 	if err := c.openMail(request, &page, ctx.QueryParam("mail")); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionMailbox, "Mailbox",
+	page.Frame, err = c.Frame(ctx, views.SectionMailbox, "Mailbox",
 		views.Crumb{Label: "Development"}, views.Crumb{Label: "Mailbox"})
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ func (c *Console) doctorForm(ctx echo.Context) error {
 
 func (c *Console) showDoctor(ctx echo.Context, status int, page views.DoctorPage) error {
 	var err error
-	page.Frame, err = c.frame(ctx, views.SectionDeliveries, "Signature doctor",
+	page.Frame, err = c.Frame(ctx, views.SectionDeliveries, "Signature doctor",
 		views.Crumb{Label: "Deliveries", Href: views.PathDeliveries},
 		views.Crumb{Label: "Signature doctor"})
 	if err != nil {
@@ -83,13 +83,13 @@ func (c *Console) doctorFault(ctx echo.Context, page views.DoctorPage, err error
 		if page.Signature == "" {
 			name = "signature"
 		}
-		page.Faults[name] = sentence(faultText(err))
+		page.Faults[name] = sentence(errorText(err))
 	case lending.CodeNotFound, lending.CodeInvalidState:
 		name := "subscription"
 		if page.Delivery != "" {
 			name = "delivery"
 		}
-		page.Faults[name] = sentence(faultText(err))
+		page.Faults[name] = sentence(errorText(err))
 	default:
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/views"
+	"drawbridge/web/console/page"
 )
 
 // framePolicy is what a mail may do in a frame: bring its own styles. Nothing
@@ -31,12 +32,12 @@ func (c *Console) email(ctx echo.Context) error {
 		return err
 	}
 	page := emailPage(detail)
-	page.Frame, err = c.frame(ctx, views.SectionEmails, page.Email.Title(),
+	page.Frame, err = c.Frame(ctx, views.SectionEmails, page.Email.Title(),
 		views.Crumb{Label: "E-mails", Href: views.PathEmails}, views.Crumb{Label: page.Email.Title()})
 	if err != nil {
 		return err
 	}
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	allowFrames(ctx)
 	return render(ctx, http.StatusOK, views.EmailDetailPage(page))
 }
@@ -77,7 +78,7 @@ func (c *Console) writtenEmail(ctx echo.Context) (email.Detail, error) {
 
 // allowFrames lets a page hold frames of this origin, which no other page may.
 func allowFrames(ctx echo.Context) {
-	ctx.Response().Header().Set("Content-Security-Policy", policy+"; frame-src 'self'")
+	ctx.Response().Header().Set("Content-Security-Policy", page.Policy+"; frame-src 'self'")
 }
 
 // framed answers foreign HTML so that it can be looked at and do nothing,

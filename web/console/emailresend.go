@@ -42,7 +42,7 @@ func (c *Console) resendEmail(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "Re-sent. This is the new e-mail.")
+	c.LeaveNotice(ctx, "Re-sent. This is the new e-mail.")
 	return ctx.Redirect(http.StatusSeeOther, views.EmailPath(made.String()))
 }
 
@@ -79,7 +79,7 @@ func (c *Console) showEmailResend(
 	}
 	form := emailResendForm(detail.Email)
 	form.Reason, form.Fault = ctx.FormValue("reason"), fault
-	frame, err := c.frame(ctx, views.SectionEmails, "Re-send this e-mail",
+	frame, err := c.Frame(ctx, views.SectionEmails, "Re-send this e-mail",
 		views.Crumb{Label: "E-mails", Href: views.PathEmails},
 		views.Crumb{Label: emailPage(detail).Email.Title(), Href: views.EmailPath(uid.String())},
 		views.Crumb{Label: "Re-send"})

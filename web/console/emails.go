@@ -35,11 +35,11 @@ func (c *Console) emails(ctx echo.Context) error {
 	if page.Views, err = c.viewsBar(ctx, views.PathEmails, emailQuery(shown)); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionEmails, "E-mails", views.Crumb{Label: "E-mails"})
+	page.Frame, err = c.Frame(ctx, views.SectionEmails, "E-mails", views.Crumb{Label: "E-mails"})
 	if err != nil {
 		return err
 	}
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, status, views.EmailListPage(page))
 }
 

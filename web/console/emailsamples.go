@@ -32,7 +32,7 @@ func (c *Console) emailSamples(ctx echo.Context) error {
 			Label: sample.Title, Href: views.EmailSamplesOf(sample.Name), Current: sample.Name == name,
 		})
 	}
-	page.Frame, err = c.frame(ctx, views.SectionEmailSamples, "E-mail previews",
+	page.Frame, err = c.Frame(ctx, views.SectionEmailSamples, "E-mail previews",
 		views.Crumb{Label: "E-mails", Href: views.PathEmails}, views.Crumb{Label: "Previews"})
 	if err != nil {
 		return err

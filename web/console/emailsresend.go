@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/views"
+	"drawbridge/web/console/page"
 )
 
 // maxEmailsResent bounds what one form re-sends.
@@ -30,7 +31,7 @@ func (c *Console) resendEmails(ctx echo.Context) error {
 		return err
 	}
 	if len(uids) == 0 {
-		c.leaveNotice(ctx, "Tick the e-mails to re-send first: none was ticked, or none that matches "+
+		c.LeaveNotice(ctx, "Tick the e-mails to re-send first: none was ticked, or none that matches "+
 			"can be re-sent.")
 		return ctx.Redirect(http.StatusSeeOther, back)
 	}
@@ -41,7 +42,7 @@ func (c *Console) resendEmails(ctx echo.Context) error {
 	form, uids := emailsResendForm(chosen)
 	form.Cancel = back
 	form.Hidden = append(form.Hidden, views.HiddenField{Name: "filter", Value: query.Encode()})
-	at := spot{views.SectionEmails, []views.Crumb{{Label: "E-mails", Href: back}}}
+	at := page.Place{Section: views.SectionEmails, Above: []views.Crumb{{Label: "E-mails", Href: back}}}
 	switch {
 	case len(uids) == 0:
 		return lending.NewError(lending.CodeInvalidState,
@@ -101,12 +102,12 @@ func emailsResendForm(chosen []email.Email) (views.AskForm, []uuid.UUID) {
 			sent++
 		}
 	}
-	what := counted(len(uids), "e-mail", "e-mails")
+	what := views.Plural(len(uids), "e-mail", "e-mails")
 	form.Submit = "Re-send " + what
 	form.Says = []string{"This sends " + what + " once more, each to its recipient with the same " +
 		"text, as an e-mail of its own."}
 	if left := len(chosen) - len(uids); left > 0 {
-		form.Says = append(form.Says, counted(left, "chosen e-mail is", "chosen e-mails are")+
+		form.Says = append(form.Says, views.Plural(left, "chosen e-mail is", "chosen e-mails are")+
 			" left out: still being sent, held back, or without a text.")
 	}
 	if len(chosen) == maxEmailsResent {
@@ -114,11 +115,11 @@ func emailsResendForm(chosen []email.Email) (views.AskForm, []uuid.UUID) {
 			"These are the oldest; choose all that match again for those that are left.")
 	}
 	if sent > 0 {
-		form.Risks = append(form.Risks, counted(sent, "was", "were")+
+		form.Risks = append(form.Risks, views.Plural(sent, "was", "were")+
 			" accepted by the mail server already: the recipients get them twice.")
 	}
 	if unknown > 0 {
-		form.Risks = append(form.Risks, "Of "+counted(unknown, "e-mail", "e-mails")+
+		form.Risks = append(form.Risks, "Of "+views.Plural(unknown, "e-mail", "e-mails")+
 			" nobody knows the outcome: they may have arrived already.")
 	}
 	return form, uids
@@ -128,7 +129,7 @@ func emailsResendForm(chosen []email.Email) (views.AskForm, []uuid.UUID) {
 func (c *Console) resendChosen(ctx echo.Context, uids []uuid.UUID, back string) commitment {
 	user, address, reason := currentUser(ctx).Email, ctx.RealIP(), ctx.FormValue("reason")
 	return commitment{
-		done: "Re-sent: " + counted(len(uids), "e-mail", "e-mails") + ".",
+		done: "Re-sent: " + views.Plural(len(uids), "e-mail", "e-mails") + ".",
 		do: func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			resent, err := c.Emails.ResendAll(ctx, tx, uids, user, reason)
 			if err != nil {

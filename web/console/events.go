@@ -37,7 +37,7 @@ func (c *Console) events(ctx echo.Context) error {
 	if page.Views, err = c.viewsBar(ctx, views.PathEvents, eventQuery(shown)); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionEvents, "Events", views.Crumb{Label: "Events"})
+	page.Frame, err = c.Frame(ctx, views.SectionEvents, "Events", views.Crumb{Label: "Events"})
 	if err != nil {
 		return err
 	}
@@ -184,12 +184,12 @@ func (c *Console) event(ctx echo.Context) error {
 	if detail.MerchantUID != nil {
 		page.MerchantUID = detail.MerchantUID.String()
 	}
-	page.Frame, err = c.frame(ctx, views.SectionEvents, string(detail.Kind),
+	page.Frame, err = c.Frame(ctx, views.SectionEvents, string(detail.Kind),
 		views.Crumb{Label: "Events", Href: views.PathEvents}, views.Crumb{Label: page.Event.Label()})
 	if err != nil {
 		return err
 	}
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, http.StatusOK, views.EventDetailPage(page))
 }
 

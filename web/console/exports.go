@@ -10,10 +10,10 @@ import (
 	"drawbridge/internal/application"
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
-	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
+	"drawbridge/web/console/list"
 )
 
 // exportBatch is how many rows of a list are read at a time for a file.
@@ -162,53 +162,6 @@ func applicationCells(s application.Summary) []string {
 		s.UID.String(), cellTime(s.CreatedAt), string(s.Status), value(s.Reference),
 		strings.TrimSpace(s.FirstName + " " + s.LastName), s.Email, s.PartnerUID.String(),
 		s.PartnerName, s.MerchantUID.String(), s.MerchantName, s.RequestedAmount.String(),
-		cellMoney(s.LoanAmount), cellMoney(s.Drawn),
+		list.CellMoney(s.LoanAmount), list.CellMoney(s.Drawn),
 	}
-}
-
-// exportLoans streams every loan that matches the filter of the list.
-func (c *Console) exportLoans(ctx echo.Context) error {
-	query, err := exported(ctx)
-	if err != nil {
-		return err
-	}
-	shown := loanList(query)
-	filter := readLoanFilter(&shown, "")
-	if err := unlessFaulty(shown.Faults); err != nil {
-		return err
-	}
-	filter.Limit = exportBatch
-	return c.sendCSV(ctx, csvFile{
-		Name: "loans", Action: "loan.export", SubjectKind: "loan", Filter: loanQuery(shown),
-		Columns: []string{
-			"application_id", "opened_at", "state", "borrower", "partner", "merchant", "product",
-			"loan_amount", "drawn_amount", "pending_disbursement_id", "pending_amount", "next_stage",
-			"next_amount",
-		},
-		Next: byPages(func(from postgres.Cursor) ([]loan.Summary, postgres.Cursor, error) {
-			filter.Cursor = from
-			return c.Loans.List(ctx.Request().Context(), filter)
-		}, loanCells),
-	})
-}
-
-func loanCells(s loan.Summary) []string {
-	nextStage := ""
-	if s.NextStage != nil {
-		nextStage = strconv.Itoa(*s.NextStage)
-	}
-	return []string{
-		s.UID.String(), cellTime(s.OpenedAt), string(s.State()),
-		strings.TrimSpace(s.FirstName + " " + s.LastName), s.PartnerName, s.MerchantName,
-		s.ProductCode, s.Amount.String(), s.Drawn.String(), cellNumber(value(s.PendingID)),
-		cellMoney(s.Pending), nextStage, cellMoney(s.Scheduled),
-	}
-}
-
-// cellMoney writes an amount, empty for none.
-func cellMoney(amount *lending.Money) string {
-	if amount == nil {
-		return ""
-	}
-	return amount.String()
 }

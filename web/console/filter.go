@@ -30,7 +30,7 @@ type reader struct {
 }
 
 func (c *Console) reader(ctx echo.Context) reader {
-	zone, _ := c.zone(ctx)
+	zone, _ := c.Zone(ctx)
 	return reader{now: c.DB.Now(), zone: zone, role: currentUser(ctx).Role}
 }
 

@@ -13,6 +13,8 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
 )
 
 // healthSettings asks from when on a subscription counts as failing, and keeps
@@ -23,13 +25,13 @@ func (c *Console) healthSettings(ctx echo.Context) error {
 		return err
 	}
 	form := healthForm(now)
-	at := spot{section: views.SectionSettings, crumbs: []views.Crumb{
+	at := page.Place{Section: views.SectionSettings, Above: []views.Crumb{
 		{Label: "Settings", Href: views.PathSettings},
 	}}
 	if !isSent(ctx) {
 		return c.showAsk(ctx, http.StatusOK, at, form)
 	}
-	form = typed(ctx, form)
+	form = action.Typed(ctx, form)
 	return c.answerAsk(ctx, at, form, commitment{
 		done: "Saved. It holds for every subscription that has no rule of its own.",
 		do: func(request context.Context, tx *postgres.Tx) (operator.Entry, string, error) {

@@ -10,6 +10,8 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/views"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
 )
 
 // holdRoutes lists the form of legal holds. How long things are kept is an
@@ -57,7 +59,7 @@ func (c *Console) hold(ctx echo.Context) error {
 	if sent := ctx.FormValue("release"); sent != "" {
 		release = sent == "true"
 	}
-	at := spot{section: views.SectionApplications, crumbs: []views.Crumb{
+	at := page.Place{Section: views.SectionApplications, Above: []views.Crumb{
 		{Label: "Applications", Href: views.PathApplications},
 		{Label: applicationRow(summary).Name(), Href: views.ApplicationPath(uid.String())},
 	}}
@@ -66,7 +68,7 @@ func (c *Console) hold(ctx echo.Context) error {
 	if !isSent(ctx) {
 		return c.showAsk(ctx, http.StatusOK, at, form)
 	}
-	return c.answerAsk(ctx, at, typed(ctx, form), c.holdChange(ctx, uid, release))
+	return c.answerAsk(ctx, at, action.Typed(ctx, form), c.holdChange(ctx, uid, release))
 }
 
 // holdForm asks for a hold, or for its release.
@@ -82,7 +84,7 @@ func holdForm(uid uuid.UUID, release bool) views.AskForm {
 		Hidden: []views.HiddenField{{Name: "release", Value: "false"}},
 		Controls: []views.Control{{
 			Name: "reason", Label: "Reason", Hint: "Kept with the hold and in the audit log.",
-			MaxLength: maxReason, Required: true, Autocomplete: "off", Autofocus: true,
+			MaxLength: action.MaxReason, Required: true, Autocomplete: "off", Autofocus: true,
 		}},
 	}
 	if release {

@@ -15,14 +15,15 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/views"
+	"drawbridge/web/console/page"
 )
 
 // maxCall bounds what the audit log keeps of a call's body, in bytes.
 const maxCall = 2 << 10
 
-// jobConsolePolicy is the policy of the embedded console: it sets styles from
+// jobConsolePolicy is the page.Policy of the embedded console: it sets styles from
 // its script, which everything else here must not.
-var jobConsolePolicy = strings.Replace(policy,
+var jobConsolePolicy = strings.Replace(page.Policy,
 	"style-src 'self'", "style-src 'self' 'unsafe-inline'", 1)
 
 // jobConsole serves the queue library's own console. It has no sign-in and no log

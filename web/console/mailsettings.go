@@ -53,7 +53,7 @@ func (c *Console) saveMailSettings(ctx echo.Context) error {
 	if !changed {
 		notice = "Nothing was changed."
 	}
-	c.leaveNotice(ctx, notice)
+	c.LeaveNotice(ctx, notice)
 	return ctx.Redirect(http.StatusSeeOther, views.PathMailSettings)
 }
 
@@ -98,12 +98,12 @@ func settingsState(settings email.Settings) map[string]any {
 func (c *Console) showMailSettings(
 	ctx echo.Context, status int, form views.MailSettingsForm,
 ) error {
-	frame, err := c.frame(ctx, views.SectionEmails, "E-mail settings",
+	frame, err := c.Frame(ctx, views.SectionEmails, "E-mail settings",
 		views.Crumb{Label: "E-mails", Href: views.PathEmails}, views.Crumb{Label: "E-mail settings"})
 	if err != nil {
 		return err
 	}
-	frame.Notice = c.takeNotice(ctx)
+	frame.Notice = c.TakeNotice(ctx)
 	allowFrames(ctx)
 	return render(ctx, status, views.MailSettingsPage(views.MailSettings{
 		Frame: frame, Form: form, SampleURL: views.EmailSamplePath(mail.Samples()[0].Name),

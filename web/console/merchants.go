@@ -14,6 +14,7 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/views"
+	"drawbridge/web/console/action"
 )
 
 // latestApplications is how many applications the page of a merchant shows.
@@ -45,12 +46,12 @@ func (c *Console) newMerchant(ctx echo.Context) error {
 			nameControl("The business that loans pay. Borrowers read it in e-mails.", ""),
 		},
 	}
-	at := partnersSpot.under(owner.Name, path)
+	at := under(partnersSpot, owner.Name, path)
 	if !isSent(ctx) {
 		return c.showAsk(ctx, http.StatusOK, at, form)
 	}
 	name := ctx.FormValue("name")
-	return c.answerAsk(ctx, at, typed(ctx, form), commitment{
+	return c.answerAsk(ctx, at, action.Typed(ctx, form), commitment{
 		done: "Created. No client acts for it yet: issue one on its partner's page.",
 		do: func(request context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			made, err := c.Partners.CreateMerchant(request, tx, uid, name)
@@ -96,14 +97,14 @@ func (c *Console) merchant(ctx echo.Context) error {
 	for _, summary := range latest.Applications {
 		page.Applications = append(page.Applications, applicationRow(summary))
 	}
-	page.Frame, err = c.frame(ctx, views.SectionPartners, found.Name,
+	page.Frame, err = c.Frame(ctx, views.SectionPartners, found.Name,
 		views.Crumb{Label: "Partners", Href: views.PathPartners},
 		views.Crumb{Label: owner.Name, Href: views.PartnerPath(owner.UID.String())},
 		views.Crumb{Label: found.Name})
 	if err != nil {
 		return err
 	}
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, http.StatusOK, views.MerchantDetailPage(page))
 }
 
@@ -135,13 +136,12 @@ func (c *Console) renameMerchant(ctx echo.Context) error {
 		Says:     []string{"E-mails from now on carry the new name; those written before keep the old."},
 		Controls: []views.Control{nameControl("", found.Name)},
 	}
-	at := partnersSpot.under(owner.Name, views.PartnerPath(owner.UID.String())).
-		under(found.Name, path)
+	at := under(under(partnersSpot, owner.Name, views.PartnerPath(owner.UID.String())), found.Name, path)
 	if !isSent(ctx) {
 		return c.showAsk(ctx, http.StatusOK, at, form)
 	}
 	name := ctx.FormValue("name")
-	return c.answerAsk(ctx, at, typed(ctx, form), commitment{
+	return c.answerAsk(ctx, at, action.Typed(ctx, form), commitment{
 		done: "Renamed.", unchanged: "That is its name already.",
 		do: func(request context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			before, err := c.Partners.RenameMerchant(request, tx, uid, name)

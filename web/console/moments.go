@@ -21,7 +21,7 @@ func wordOwn(shown *views.MomentView, m application.Moment) {
 		shown.Text = sourceWord(lending.Source(m.State))
 	case application.NameCertificate:
 		shown.Title = "Completion certificate stored"
-		shown.Text = counted(m.Count, "file", "files")
+		shown.Text = views.Plural(m.Count, "file", "files")
 		shown.Href = "#certificate-" + m.ID
 	case application.NameDraw:
 		shown.Title = "Draw #" + m.ID + " requested"
@@ -34,20 +34,13 @@ func wordOwn(shown *views.MomentView, m application.Moment) {
 	}
 }
 
-func counted(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return views.Number(n) + " " + many
-}
-
 func wordDelivery(shown *views.MomentView, m application.Moment) {
 	chip := views.DeliveryChip(m.State)
 	shown.Title, shown.Href = "Delivery to "+views.HostOf(m.Party), views.DeliveryPath(m.ID)
 	shown.Chip, shown.Tone = &chip, chip.Tone
 	parts := []string{m.Name, m.Text}
 	if m.Count > 0 {
-		parts = append(parts, counted(m.Count, "attempt", "attempts"),
+		parts = append(parts, views.Plural(m.Count, "attempt", "attempts"),
 			views.OutcomeWord(m.HTTPStatus, m.ErrorClass))
 	}
 	shown.Text = strings.Join(parts, " · ")

@@ -22,7 +22,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/views"
-	"drawbridge/web/console"
+	"drawbridge/web/console/page"
 )
 
 // sending is a form that was filled in, and by whom.
@@ -443,7 +443,7 @@ func TestEveryFormActsOnce(t *testing.T) {
 	}
 }
 
-func (d *desk) oneAfterTheOther(route console.Route, sent sending) map[string]int {
+func (d *desk) oneAfterTheOther(route page.Route, sent sending) map[string]int {
 	d.Helper()
 	token, before := uuid.NewString(), d.rows()
 	first := sent.post(token)
@@ -469,7 +469,7 @@ func (d *desk) oneAfterTheOther(route console.Route, sent sending) map[string]in
 // isOut tells that the form ended its sender's session.
 func (b *browser) isOut(a answer) bool { return strings.HasPrefix(a.Location, views.PathSignIn) }
 
-func (d *desk) atOnce(route console.Route, sent sending, once map[string]int) {
+func (d *desk) atOnce(route page.Route, sent sending, once map[string]int) {
 	d.Helper()
 	token, before := uuid.NewString(), d.rows()
 	var both sync.WaitGroup

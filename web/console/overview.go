@@ -12,6 +12,7 @@ import (
 
 	"drawbridge/internal/attention"
 	"drawbridge/internal/fleet"
+	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
 )
@@ -46,14 +47,14 @@ func (c *Console) overview(ctx echo.Context) error {
 	case len(chosen.faults) > 0:
 		status = http.StatusBadRequest
 	}
-	if isFragment(request) {
+	if isFragment(ctx) {
 		return render(ctx, status, views.OverviewRegion(numbers))
 	}
-	page.Frame, err = c.frame(ctx, views.SectionOverview, "Overview", views.Crumb{Label: "Overview"})
+	page.Frame, err = c.Frame(ctx, views.SectionOverview, "Overview", views.Crumb{Label: "Overview"})
 	if err != nil {
 		return err
 	}
-	page.Numbers, page.Notice = numbers, c.takeNotice(ctx)
+	page.Numbers, page.Notice = numbers, c.TakeNotice(ctx)
 	if chosen.live && !page.Unavailable {
 		page.Live = true
 		page.StreamURL = views.PathHomeLive + "?" + chosen.query.Encode()
@@ -67,7 +68,7 @@ func (c *Console) overviewLive(ctx echo.Context) error {
 	who, query := c.reader(ctx), ctx.QueryParams()
 	var kept []byte
 	looks := 0
-	return c.stream(ctx, func(request context.Context) ([]byte, error) {
+	return c.Stream(ctx, func(request context.Context) ([]byte, error) {
 		looks++
 		if kept != nil && looks%overviewPause != 0 {
 			return kept, nil
@@ -132,7 +133,7 @@ func trafficTiles(steps []webhook.TrafficStep, chosen span) []views.Tile {
 	}
 	if finished := sum.Delivered + sum.Failed; finished > 0 {
 		rate.Value = percent(sum.Delivered, finished)
-		rate.Note = "of " + counted(finished, "delivery", "deliveries") + " that ended"
+		rate.Note = "of " + views.Plural(finished, "delivery", "deliveries") + " that ended"
 	}
 	failed := views.Tile{
 		Label: "Failed", Value: views.Number(sum.Failed), Note: "every attempt failed",
@@ -155,7 +156,7 @@ func trafficTiles(steps []webhook.TrafficStep, chosen span) []views.Tile {
 	return []views.Tile{
 		rate, {
 			Label: "Delivered", Value: views.Number(sum.Delivered),
-			Note: counted(sum.Attempts, "attempt", "attempts"), Icon: "send", Tone: views.Good,
+			Note: views.Plural(sum.Attempts, "attempt", "attempts"), Icon: "send", Tone: views.Good,
 			Href: chosen.deliveries(webhook.DeliveryDelivered),
 		}, failed, took, slow,
 	}
@@ -190,7 +191,7 @@ func stateTiles(
 		}, waiting),
 		alarm(views.Tile{
 			Label: "E-mails failed", Icon: "mail",
-			Note: counted(activity.MailsQueued, "more waits", "more wait"),
+			Note: views.Plural(activity.MailsQueued, "more waits", "more wait"),
 			Href: views.EmailsPath(url.Values{"state": {"failed"}}),
 		}, activity.MailsFailed),
 	}
@@ -272,17 +273,11 @@ func applicationCounts(counts []fleet.StateCount) []views.CountRow {
 	return rows
 }
 
-// drawWords are what the states of draws are called.
-var drawWords = map[string]string{
-	"FUNDING_REQUESTED": "Requested", "FUNDING_PROCESSING": "Processing",
-	"FUNDING_SETTLED": "Settled", "CANCELLED": "Cancelled",
-}
-
 func drawCounts(counts []fleet.StateCount) []views.CountRow {
 	rows := make([]views.CountRow, 0, len(counts))
 	for i, count := range counts {
 		rows = append(rows, views.CountRow{
-			ID: fmt.Sprintf("draw-state-%d", i), State: drawWords[count.State],
+			ID: fmt.Sprintf("draw-state-%d", i), State: views.DrawWord(lending.FundingStatus(count.State)),
 			Count: upTo(count.Count), Href: views.LoansPath(url.Values{"draw": {count.State}}),
 		})
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -17,6 +16,8 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 	"drawbridge/views"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
 )
 
 // shownOfPartner is how many merchants, clients and subscriptions the page of a
@@ -57,9 +58,6 @@ func (c *Console) partnerRoutes() []Route {
 	}
 }
 
-// isSent tells whether a form came back filled in.
-func isSent(ctx echo.Context) bool { return ctx.Request().Method == http.MethodPost }
-
 // partners lists partners.
 func (c *Console) partners(ctx echo.Context) error {
 	name := strings.TrimSpace(ctx.QueryParam("name"))
@@ -67,7 +65,7 @@ func (c *Console) partners(ctx echo.Context) error {
 	filter := partner.Filter{Name: name, Limit: pageSize}
 	var err error
 	if filter.Cursor, err = postgres.ParseCursor(ctx.QueryParam("cursor")); err != nil {
-		page.Fault = "The page's spot in the list cannot be read; start from the newest."
+		page.Fault = "The page's page.Place in the list cannot be read; start from the newest."
 	}
 	if len(name) > 800 {
 		page.Fault, page.Search = "This cannot be searched for: it is too long.", ""
@@ -77,11 +75,11 @@ func (c *Console) partners(ctx echo.Context) error {
 	} else if err := c.fillPartners(ctx.Request().Context(), &page, filter); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionPartners, "Partners", views.Crumb{Label: "Partners"})
+	page.Frame, err = c.Frame(ctx, views.SectionPartners, "Partners", views.Crumb{Label: "Partners"})
 	if err != nil {
 		return err
 	}
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, status, views.PartnerListPage(page))
 }
 
@@ -117,15 +115,9 @@ func (c *Console) fillPartners(
 	return nil
 }
 
-var partnersSpot = spot{
-	section: views.SectionPartners,
-	crumbs:  []views.Crumb{{Label: "Partners", Href: views.PathPartners}},
-}
-
-// under is a spot one page further down.
-func (p spot) under(label, href string) spot {
-	p.crumbs = append(slices.Clone(p.crumbs), views.Crumb{Label: label, Href: href})
-	return p
+var partnersSpot = page.Place{
+	Section: views.SectionPartners,
+	Above:   []views.Crumb{{Label: "Partners", Href: views.PathPartners}},
 }
 
 func nameControl(hint, value string) views.Control {
@@ -155,7 +147,7 @@ func (c *Console) newPartner(ctx echo.Context) error {
 
 // createPartner adds a partner, and its first merchant if one is named.
 func (c *Console) createPartner(ctx echo.Context) error {
-	form := typed(ctx, newPartnerForm())
+	form := action.Typed(ctx, newPartnerForm())
 	name, merchant := ctx.FormValue("name"), strings.TrimSpace(ctx.FormValue("merchant"))
 	return c.answerAsk(ctx, partnersSpot, form, commitment{
 		done: "Created. Issue credentials next, then a subscription for its events.",
@@ -168,7 +160,7 @@ func (c *Console) createPartner(ctx echo.Context) error {
 			if merchant != "" {
 				added, err := c.Partners.CreateMerchant(request, tx, made.UID, merchant)
 				if err != nil {
-					return operator.Entry{}, "", renamed(err, "name", "merchant")
+					return operator.Entry{}, "", action.Renamed(err, "name", "merchant")
 				}
 				after["merchant_uid"], after["merchant"] = added.UID, added.Name
 			}
@@ -195,12 +187,12 @@ func (c *Console) partner(ctx echo.Context) error {
 	if err := c.fillPartner(request, &page, uid); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionPartners, found.Name,
+	page.Frame, err = c.Frame(ctx, views.SectionPartners, found.Name,
 		views.Crumb{Label: "Partners", Href: views.PathPartners}, views.Crumb{Label: found.Name})
 	if err != nil {
 		return err
 	}
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, http.StatusOK, views.PartnerDetailPage(page))
 }
 
@@ -279,12 +271,12 @@ func (c *Console) renamePartner(ctx echo.Context) error {
 		},
 		Controls: []views.Control{nameControl("", found.Name)},
 	}
-	at := partnersSpot.under(found.Name, path)
+	at := under(partnersSpot, found.Name, path)
 	if !isSent(ctx) {
 		return c.showAsk(ctx, http.StatusOK, at, form)
 	}
 	name := ctx.FormValue("name")
-	return c.answerAsk(ctx, at, typed(ctx, form), commitment{
+	return c.answerAsk(ctx, at, action.Typed(ctx, form), commitment{
 		done: "Renamed.", unchanged: "That is its name already.",
 		do: func(request context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			before, err := c.Partners.RenamePartner(request, tx, uid, name)

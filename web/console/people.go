@@ -28,13 +28,13 @@ const (
 func (c *Console) peopleRoutes() []Route {
 	const admin = operator.RoleAdmin
 	post := func(path, name string, handler echo.HandlerFunc) Route {
-		return Route{http.MethodPost, path, name, admin, c.proven(handler)}
+		return Route{http.MethodPost, path, name, admin, c.Reauthenticated(handler)}
 	}
 	return []Route{
 		{http.MethodGet, views.PathPeople, "console.people", admin, c.people},
 		{
 			// Asked before the form, so that nothing is typed twice.
-			http.MethodGet, views.PathPersonNew, "console.person.new", admin, c.proven(c.personNew),
+			http.MethodGet, views.PathPersonNew, "console.person.new", admin, c.Reauthenticated(c.personNew),
 		},
 		post(views.PathPersonNew, "console.person.invite", c.invite),
 		{http.MethodGet, views.PathPerson, "console.person", admin, c.person},
@@ -60,11 +60,11 @@ func (c *Console) people(ctx echo.Context) error {
 		return err
 	}
 	var err error
-	page.Frame, err = c.frame(ctx, views.SectionPeople, "People", views.Crumb{Label: "People"})
+	page.Frame, err = c.Frame(ctx, views.SectionPeople, "People", views.Crumb{Label: "People"})
 	if err != nil {
 		return err
 	}
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, status, views.PeoplePage(page))
 }
 
@@ -83,7 +83,7 @@ func (c *Console) fillPeople(
 	for _, user := range users {
 		page.Rows = append(page.Rows, personRow(user))
 	}
-	page.Summary = counted(count, "person", "people")
+	page.Summary = views.Plural(count, "person", "people")
 	query := peopleQuery(page.Filter)
 	if filter.After != "" {
 		page.Newest = views.PeoplePath(query)
@@ -175,12 +175,12 @@ func (c *Console) personNew(ctx echo.Context) error {
 
 func (c *Console) showPersonForm(ctx echo.Context, status int, form views.PersonForm) error {
 	var err error
-	form.Frame, err = c.frame(ctx, views.SectionPeople, "Invite somebody",
+	form.Frame, err = c.Frame(ctx, views.SectionPeople, "Invite somebody",
 		views.Crumb{Label: "People", Href: views.PathPeople}, views.Crumb{Label: "Invite somebody"})
 	if err != nil {
 		return err
 	}
-	form.Notice = c.takeNotice(ctx)
+	form.Notice = c.TakeNotice(ctx)
 	return render(ctx, status, views.PersonNewPage(form))
 }
 

@@ -27,7 +27,7 @@ func (c *Console) person(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	frame.Notice = c.takeNotice(ctx)
+	frame.Notice = c.TakeNotice(ctx)
 	return render(ctx, http.StatusOK, views.PersonPage(views.Person{
 		Frame: frame, PersonRow: personRow(user),
 		PasswordChanged: value(user.PasswordChangedAt),
@@ -53,7 +53,7 @@ func (c *Console) personFrame(
 			views.Crumb{Label: user.Name, Href: views.PersonPath(user.UID.String())},
 			views.Crumb{Label: title})
 	}
-	return c.frame(ctx, views.SectionPeople, title, crumbs...)
+	return c.Frame(ctx, views.SectionPeople, title, crumbs...)
 }
 
 // changePerson runs an admin's change of somebody else and keeps it in the audit
@@ -85,7 +85,7 @@ func (c *Console) backToPerson(ctx echo.Context, err error, notice string) error
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, notice)
+	c.LeaveNotice(ctx, notice)
 	return ctx.Redirect(http.StatusSeeOther, views.PersonPath(ctx.Param("uid")))
 }
 

@@ -74,7 +74,7 @@ func (c *Console) toProvider(ctx echo.Context) error {
 	ctx.SetCookie(c.departureCookie(sealed, int(operator.TicketLife.Seconds())))
 	ctx.Response().Header().Set("Refresh", "0;url="+address)
 	return render(ctx, http.StatusOK, views.ToProviderPage(views.ToProvider{
-		Environment: c.Environment, Theme: c.preference(ctx, "theme"),
+		Environment: c.Environment, Theme: c.Preference(ctx, "theme"),
 		Provider: c.Provider.Name, Href: address,
 	}))
 }
@@ -82,7 +82,7 @@ func (c *Console) toProvider(ctx echo.Context) error {
 func (c *Console) departureCookie(value string, maxAge int) *http.Cookie {
 	//nolint:gosec // Secure wherever TLS is: over plain http browsers would drop the cookie
 	return &http.Cookie{
-		Name: c.cookieName(departureCookie), Value: value, Path: "/", Secure: c.secure,
+		Name: c.CookieName(departureCookie), Value: value, Path: "/", Secure: c.Secure,
 		HttpOnly: true, SameSite: http.SameSiteLaxMode, MaxAge: maxAge,
 	}
 }
@@ -91,7 +91,7 @@ func (c *Console) departureCookie(value string, maxAge int) *http.Cookie {
 // is one that nothing belongs to.
 func (c *Console) departed(ctx echo.Context) departure {
 	var leaving departure
-	cookie, err := ctx.Cookie(c.cookieName(departureCookie))
+	cookie, err := ctx.Cookie(c.CookieName(departureCookie))
 	if err != nil {
 		return leaving
 	}
@@ -154,7 +154,7 @@ func (c *Console) proveByProvider(
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "Thank you. Nothing was changed yet; you can do it now.")
+	c.LeaveNotice(ctx, "Thank you. Nothing was changed yet; you can do it now.")
 	return ctx.Redirect(http.StatusSeeOther, next)
 }
 
@@ -184,10 +184,10 @@ func (c *Console) refuseSignIn(ctx echo.Context, err error) error {
 	switch lending.ErrorCode(err) {
 	case lending.CodeUnauthorized, lending.CodeInvalidState:
 		if currentUser(ctx).Email != "" {
-			return c.showConfirm(ctx, c.Status(lending.ErrorCode(err)), "", faultText(err))
+			return c.showConfirm(ctx, c.Status(lending.ErrorCode(err)), "", errorText(err))
 		}
 		page := c.signInPage(ctx)
-		page.Fault = faultText(err)
+		page.Fault = errorText(err)
 		return render(ctx, c.Status(lending.ErrorCode(err)), views.SignInPage(page))
 	default:
 		return err

@@ -52,11 +52,11 @@ func (c *Console) queues(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	frame, err := c.frame(ctx, views.SectionQueues, "Job queues", views.Crumb{Label: "Job queues"})
+	frame, err := c.Frame(ctx, views.SectionQueues, "Job queues", views.Crumb{Label: "Job queues"})
 	if err != nil {
 		return err
 	}
-	frame.Notice = c.takeNotice(ctx)
+	frame.Notice = c.TakeNotice(ctx)
 	page := views.Queues{Frame: frame}
 	steers := currentUser(ctx).Role.Allows(operator.RoleAdmin)
 	if steers && c.JobConsole != nil {
@@ -145,7 +145,7 @@ func (c *Console) changeSubject(ctx echo.Context, change subjectChange) error {
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, change.notice)
+	c.LeaveNotice(ctx, change.notice)
 	return ctx.Redirect(http.StatusSeeOther, target)
 }
 
@@ -159,7 +159,7 @@ func (c *Console) jobs(ctx echo.Context) error {
 		return err
 	}
 	var err error
-	page.Frame, err = c.frame(ctx, views.SectionQueues, "Jobs",
+	page.Frame, err = c.Frame(ctx, views.SectionQueues, "Jobs",
 		views.Crumb{Label: "Job queues", Href: views.PathQueues}, views.Crumb{Label: "Jobs"})
 	if err != nil {
 		return err
@@ -251,14 +251,14 @@ func (c *Console) job(ctx echo.Context) error {
 		return err
 	}
 	title := "Job " + strconv.FormatInt(id, 10) + ": " + views.JobWord(found.Kind)
-	frame, err := c.frame(ctx, views.SectionQueues, title,
+	frame, err := c.Frame(ctx, views.SectionQueues, title,
 		views.Crumb{Label: "Job queues", Href: views.PathQueues},
 		views.Crumb{Label: "Jobs", Href: views.JobsOf(string(found.State), "")},
 		views.Crumb{Label: title})
 	if err != nil {
 		return err
 	}
-	frame.Notice = c.takeNotice(ctx)
+	frame.Notice = c.TakeNotice(ctx)
 	steers := currentUser(ctx).Role.Allows(operator.RoleAdmin)
 	page := views.Job{
 		Frame: frame, JobRow: jobRow(found), Created: found.CreatedAt,

@@ -54,7 +54,7 @@ func (c *Console) requests(ctx echo.Context) error {
 	if page.Views, err = c.viewsBar(ctx, views.PathRequests, requestQuery(shown)); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionRequests, "API requests",
+	page.Frame, err = c.Frame(ctx, views.SectionRequests, "API requests",
 		views.Crumb{Label: "API requests"})
 	if err != nil {
 		return err
@@ -102,14 +102,6 @@ func requestRow(r apilog.Request) views.RequestRow {
 	}
 }
 
-// known writes a uid, and the nil one as nothing.
-func known(uid uuid.UUID) string {
-	if uid == uuid.Nil {
-		return ""
-	}
-	return uid.String()
-}
-
 // request shows one request.
 func (c *Console) request(ctx echo.Context) error {
 	uid, err := pathUID(ctx)
@@ -121,7 +113,7 @@ func (c *Console) request(ctx echo.Context) error {
 		return err
 	}
 	page := views.RequestPageProps{Request: requestRow(found), Curl: c.curlOf(found)}
-	page.Frame, err = c.frame(ctx, views.SectionRequests, found.Method+" "+found.Path,
+	page.Frame, err = c.Frame(ctx, views.SectionRequests, found.Method+" "+found.Path,
 		views.Crumb{Label: "API requests", Href: views.PathRequests},
 		views.Crumb{Label: found.Method + " " + found.Path})
 	if err != nil {

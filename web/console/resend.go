@@ -34,14 +34,14 @@ func (c *Console) resend(ctx echo.Context) error {
 	}
 	reason := ctx.FormValue("reason")
 	made, err := c.resendDelivery(ctx, uid, reason)
-	if lending.ErrorCode(err) == lending.CodeValidation && !isFragment(ctx.Request()) {
+	if lending.ErrorCode(err) == lending.CodeValidation && !isFragment(ctx) {
 		return c.showResend(ctx, uid, http.StatusBadRequest, reason, sentence(err.Error()))
 	}
 	if err != nil {
 		return err
 	}
-	if !isFragment(ctx.Request()) {
-		c.leaveNotice(ctx, "Re-sent. This is the new delivery.")
+	if !isFragment(ctx) {
+		c.LeaveNotice(ctx, "Re-sent. This is the new delivery.")
 		return ctx.Redirect(http.StatusSeeOther, views.DeliveryPath(made.String()))
 	}
 	page, err := c.deliveryPage(ctx.Request().Context(), uid, mayAct(ctx))
@@ -108,7 +108,7 @@ func (c *Console) showResend(
 		return err
 	}
 	form.Reason, form.Fault = reason, fault
-	frame, err := c.frame(ctx, views.SectionDeliveries, "Re-send this delivery",
+	frame, err := c.Frame(ctx, views.SectionDeliveries, "Re-send this delivery",
 		views.Crumb{Label: "Deliveries", Href: views.PathDeliveries},
 		views.Crumb{
 			Label: deliveryRow(detail.Delivery).Label(), Href: views.DeliveryPath(uid.String()),
@@ -165,18 +165,4 @@ func risks(
 		found = append(found, "The subscription is paused: the re-send waits until it is resumed.")
 	}
 	return found
-}
-
-// leaveNotice keeps a message for the next page that is shown.
-func (c *Console) leaveNotice(ctx echo.Context, text string) {
-	c.sessions.Put(ctx.Request().Context(), sessionNotice, text)
-}
-
-// takeNotice returns the message that the last action left, nil without one.
-func (c *Console) takeNotice(ctx echo.Context) *views.Notice {
-	text := c.sessions.PopString(ctx.Request().Context(), sessionNotice)
-	if text == "" {
-		return nil
-	}
-	return &views.Notice{Tone: views.Good, Title: text}
 }

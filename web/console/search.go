@@ -30,14 +30,14 @@ func (c *Console) search(ctx echo.Context) error {
 		return err
 	}
 	page := views.SearchPage{Query: sought, Groups: searchGroups(hits)}
-	if isFragment(request) {
+	if isFragment(ctx) {
 		page.Pages = views.PagesNamed(sought, string(currentUser(ctx).Role))
 		return render(ctx, http.StatusOK, views.SearchResults(page))
 	}
 	if len(hits) == 1 {
 		return ctx.Redirect(http.StatusSeeOther, hitPath(hits[0]))
 	}
-	page.Frame, err = c.frame(ctx, "", "Search", views.Crumb{Label: "Search"})
+	page.Frame, err = c.Frame(ctx, "", "Search", views.Crumb{Label: "Search"})
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ func (c *Console) showFactorForm(ctx echo.Context, status int, fault string) err
 		return err
 	}
 	form := views.SecondFactorForm{
-		Frame: frame, Forced: owed(signedIn(ctx)) == views.PathSecondFactor, Fault: fault,
+		Frame: frame, Forced: requiredStep(signedIn(ctx)) == views.PathSecondFactor, Fault: fault,
 	}
 	if begun {
 		form.Secret = enrolment.Spaced()
@@ -40,7 +40,7 @@ func (c *Console) showFactorForm(ctx echo.Context, status int, fault string) err
 const sessionEnrolment = "enrolment"
 
 func (c *Console) enrolling(ctx echo.Context) (operator.Enrolment, bool) {
-	kept := c.sessions.GetString(ctx.Request().Context(), sessionEnrolment)
+	kept := c.Sessions.GetString(ctx.Request().Context(), sessionEnrolment)
 	return c.Operators.Enrolling(signedIn(ctx), kept)
 }
 
@@ -52,7 +52,7 @@ func (c *Console) beginFactor(ctx echo.Context) error {
 		if err != nil {
 			return err
 		}
-		c.sessions.Put(ctx.Request().Context(), sessionEnrolment, kept)
+		c.Sessions.Put(ctx.Request().Context(), sessionEnrolment, kept)
 	}
 	return ctx.Redirect(http.StatusSeeOther, views.PathSecondFactor)
 }
@@ -77,7 +77,7 @@ func (c *Console) confirmFactor(ctx echo.Context) error {
 	var codes []string
 	err := c.changeOwn(ctx, "user.second_factor_on", func(tx *postgres.Tx) (err error) {
 		codes, err = c.Operators.ConfirmSecondFactor(request, tx, signedIn(ctx),
-			c.sessions.GetString(request, sessionEnrolment), ctx.FormValue("code"))
+			c.Sessions.GetString(request, sessionEnrolment), ctx.FormValue("code"))
 		return err
 	})
 	if lending.ErrorCode(err) == lending.CodeValidation {
@@ -87,7 +87,7 @@ func (c *Console) confirmFactor(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.sessions.Remove(request, sessionEnrolment)
+	c.Sessions.Remove(request, sessionEnrolment)
 	// What the session may do has grown: it goes on under a new token.
 	if err := c.keep(ctx, user, currentSession(ctx)); err != nil {
 		return err
@@ -136,6 +136,6 @@ func (c *Console) removeFactor(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "The second factor is off.")
+	c.LeaveNotice(ctx, "The second factor is off.")
 	return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
 }

@@ -23,7 +23,7 @@ func (c *Console) settingsRoutes() []Route {
 		{http.MethodGet, views.PathSettings, "console.settings", admin, c.settings},
 		{
 			http.MethodPost, views.PathSettingsSignIn, "console.settings.signIn", admin,
-			c.proven(c.saveSignIn),
+			c.Reauthenticated(c.saveSignIn),
 		},
 		{
 			http.MethodPost, views.PathSettingsRetention, "console.settings.retention", admin,
@@ -53,11 +53,11 @@ func (c *Console) showSettings(
 	if err != nil {
 		return err
 	}
-	frame, err := c.frame(ctx, views.SectionSettings, "Settings", views.Crumb{Label: "Settings"})
+	frame, err := c.Frame(ctx, views.SectionSettings, "Settings", views.Crumb{Label: "Settings"})
 	if err != nil {
 		return err
 	}
-	frame.Notice = c.takeNotice(ctx)
+	frame.Notice = c.TakeNotice(ctx)
 	page := views.Settings{Frame: frame, Retention: form, Config: c.Configuration}
 	if c.Provider != nil {
 		page.Provider = c.Provider.Name
@@ -103,7 +103,7 @@ func (c *Console) saveSignIn(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "Saved. It holds from everybody's next click on.")
+	c.LeaveNotice(ctx, "Saved. It holds from everybody's next click on.")
 	return ctx.Redirect(http.StatusSeeOther, target)
 }
 
@@ -143,7 +143,7 @@ func (c *Console) saveRetention(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.leaveNotice(ctx, "Saved. The next run keeps things for that long.")
+	c.LeaveNotice(ctx, "Saved. The next run keeps things for that long.")
 	return ctx.Redirect(http.StatusSeeOther, target)
 }
 
@@ -183,7 +183,7 @@ func (c *Console) planRetention(
 	if err != nil {
 		return err
 	}
-	frame, err := c.frame(ctx, views.SectionSettings, "What would go",
+	frame, err := c.Frame(ctx, views.SectionSettings, "What would go",
 		views.Crumb{Label: "Settings", Href: views.PathSettings},
 		views.Crumb{Label: "What would go"})
 	if err != nil {
@@ -197,21 +197,21 @@ func (c *Console) planRetention(
 // planLines tells a plan in words.
 func planLines(plan retention.Plan) []string {
 	lines := []string{
-		counted(plan.Events, "event loses its body", "events lose their bodies"),
-		counted(plan.Deliveries, "delivery loses", "deliveries lose") +
+		views.Plural(plan.Events, "event loses its body", "events lose their bodies"),
+		views.Plural(plan.Deliveries, "delivery loses", "deliveries lose") +
 			" the headers and bodies of their attempts",
-		counted(plan.Emails, "e-mail loses its text", "e-mails lose their texts"),
+		views.Plural(plan.Emails, "e-mail loses its text", "e-mails lose their texts"),
 	}
 	for _, month := range plan.Months {
 		lines = append(lines, "The month "+month.Month+" goes: about "+
-			counted(int(month.Deliveries), "delivery", "deliveries")+", of which "+
+			views.Plural(int(month.Deliveries), "delivery", "deliveries")+", of which "+
 			views.Number(month.Held)+" stay under a hold and "+
 			views.Number(month.Open)+" because they are not final")
 	}
 	if plan.Bulks > 0 {
-		lines = append(lines, counted(plan.Bulks, "bulk re-send goes", "bulk re-sends go")+
+		lines = append(lines, views.Plural(plan.Bulks, "bulk re-send goes", "bulk re-sends go")+
 			" with its lines")
 	}
-	return append(lines, counted(plan.Holds, "application is", "applications are")+
+	return append(lines, views.Plural(plan.Holds, "application is", "applications are")+
 		" under a legal hold and keep everything")
 }

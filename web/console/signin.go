@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -98,7 +97,7 @@ func (c *Console) signInCodeForm(ctx echo.Context) error {
 		return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?why=code")
 	}
 	return render(ctx, http.StatusOK, views.SignInCodePage(views.SignInCode{
-		Environment: c.Environment, Theme: c.preference(ctx, "theme"),
+		Environment: c.Environment, Theme: c.Preference(ctx, "theme"),
 		Next: ctx.QueryParam("next"),
 	}))
 }
@@ -117,7 +116,7 @@ func (c *Console) signInCode(ctx echo.Context) error {
 		ctx.Request().Context(), user, ctx.FormValue("code"), c.visitor(ctx, user.Email))
 	if text, refused := refusedProof(ctx, err); refused {
 		return render(ctx, c.Status(lending.ErrorCode(err)), views.SignInCodePage(views.SignInCode{
-			Environment: c.Environment, Theme: c.preference(ctx, "theme"),
+			Environment: c.Environment, Theme: c.Preference(ctx, "theme"),
 			Next: ctx.FormValue("next"), Fault: text,
 		}))
 	}
@@ -127,7 +126,7 @@ func (c *Console) signInCode(ctx echo.Context) error {
 	factor := "app"
 	if recovered {
 		factor = "recovery code"
-		c.leaveNotice(ctx, "You used a recovery code; it will not work again. "+
+		c.LeaveNotice(ctx, "You used a recovery code; it will not work again. "+
 			"Make new ones on your account page before they run out.")
 	}
 	how := map[string]any{"by": visit.Method, "second_factor": factor}
@@ -140,8 +139,8 @@ func (c *Console) signInCode(ctx echo.Context) error {
 // awaitedCode returns who has given the right password a moment ago and owes a code.
 func (c *Console) awaitedCode(ctx echo.Context) (operator.Signed, bool, error) {
 	request := ctx.Request().Context()
-	uid, err := uuid.Parse(c.sessions.GetString(request, sessionWaiting))
-	began := time.Unix(c.sessions.GetInt64(request, sessionWaitingAt), 0)
+	uid, err := uuid.Parse(c.Sessions.GetString(request, sessionWaiting))
+	began := time.Unix(c.Sessions.GetInt64(request, sessionWaitingAt), 0)
 	if err != nil || c.DB.Now().Sub(began) > codeWait {
 		return operator.Signed{}, false, nil //nolint:nilerr // no id: nobody waits
 	}
@@ -149,10 +148,10 @@ func (c *Console) awaitedCode(ctx echo.Context) (operator.Signed, bool, error) {
 	if lending.ErrorCode(err) == lending.CodeNotFound {
 		return operator.Signed{}, false, nil
 	}
-	same := user.Credential == c.sessions.GetString(request, sessionWaitingFor)
+	same := user.Credential == c.Sessions.GetString(request, sessionWaitingFor)
 	owing := operator.Signed{User: user, Session: operator.Session{
-		Method:   operator.Method(c.sessions.GetString(request, sessionWaitingBy)),
-		ProvedAt: time.Unix(c.sessions.GetInt64(request, sessionWaitingProof), 0),
+		Method:   operator.Method(c.Sessions.GetString(request, sessionWaitingBy)),
+		ProvedAt: time.Unix(c.Sessions.GetInt64(request, sessionWaitingProof), 0),
 	}}
 	return owing, err == nil && same && user.DisabledAt == nil, err
 }
@@ -170,7 +169,7 @@ func (c *Console) signOut(ctx echo.Context) error {
 	if err != nil && lending.ErrorCode(err) != lending.CodeNotFound {
 		return err
 	}
-	if err := c.sessions.Destroy(request); err != nil {
+	if err := c.Sessions.Destroy(request); err != nil {
 		return err
 	}
 	return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?why=left")
@@ -198,20 +197,9 @@ func (c *Console) auditOwn(ctx echo.Context, tx *postgres.Tx, action string) err
 }
 
 func (c *Console) signInPage(ctx echo.Context) views.SignIn {
-	page := views.SignIn{Environment: c.Environment, Theme: c.preference(ctx, "theme")}
+	page := views.SignIn{Environment: c.Environment, Theme: c.Preference(ctx, "theme")}
 	if c.Provider != nil {
 		page.Provider = c.Provider.Name
 	}
 	return page
-}
-
-// safeNext returns where to go after signing in: a page of the console and no
-// other place, however the address is written.
-func safeNext(next string) string {
-	inside := next == Prefix || strings.HasPrefix(next, Prefix+"/") ||
-		strings.HasPrefix(next, Prefix+"?")
-	if !inside || strings.ContainsAny(next, "\\\r\n\t") || strings.Contains(next, "..") {
-		return views.PathHome
-	}
-	return next
 }

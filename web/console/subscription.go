@@ -25,7 +25,7 @@ func (c *Console) subscription(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if isFragment(ctx.Request()) {
+	if isFragment(ctx) {
 		return render(ctx, http.StatusOK, views.SubscriptionRegion(page))
 	}
 	if page.Tab == views.TabSecret {
@@ -40,14 +40,14 @@ func (c *Console) showSubscription(
 	ctx echo.Context, status int, page views.SubscriptionPage, s webhook.Subscription,
 ) error {
 	var err error
-	page.Frame, err = c.frame(ctx, views.SectionSubscriptions, views.HostOf(s.URL),
+	page.Frame, err = c.Frame(ctx, views.SectionSubscriptions, views.HostOf(s.URL),
 		views.Crumb{Label: "Subscriptions", Href: views.PathSubscriptions},
 		views.Crumb{Label: views.HostOf(s.URL)})
 	if err != nil {
 		return err
 	}
 	page.Live = page.StreamURL != ""
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, status, views.SubscriptionDetailPage(page))
 }
 
@@ -56,7 +56,7 @@ func (c *Console) subscriptionLive(ctx echo.Context) error {
 	if _, err := pathUID(ctx); err != nil {
 		return err
 	}
-	return c.stream(ctx, func(context.Context) ([]byte, error) {
+	return c.Stream(ctx, func(context.Context) ([]byte, error) {
 		page, _, err := c.subscriptionPage(ctx)
 		if err != nil {
 			return nil, err

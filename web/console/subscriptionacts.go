@@ -16,7 +16,7 @@ import (
 )
 
 // action is a change of a subscription's state that asks first.
-type action struct {
+type stateAction struct {
 	// name is the last part of the path and the verb in the audit log.
 	name, title, button, icon, done string
 	danger                          bool
@@ -31,7 +31,7 @@ type action struct {
 	consequences func(s webhook.Subscription, waiting int) []string
 }
 
-var pauseAction = action{
+var pauseAction = stateAction{
 	name: "pause", title: "Pause the subscription", button: "Pause", icon: "pause",
 	done:   "Paused. Deliveries that fall due wait until it is resumed.",
 	change: (*webhook.Service).Pause, already: "It is already paused.",
@@ -46,7 +46,7 @@ var pauseAction = action{
 	},
 }
 
-var resumeAction = action{
+var resumeAction = stateAction{
 	name: "resume", title: "Resume the subscription", button: "Resume", icon: "play",
 	done: "Resumed. What waited goes out now.", change: (*webhook.Service).Resume,
 	already: "This subscription is not paused.",
@@ -60,7 +60,7 @@ var resumeAction = action{
 	},
 }
 
-var deleteAction = action{
+var deleteAction = stateAction{
 	name: "delete", title: "Delete the subscription", button: "Delete for good", icon: "trash-2",
 	done: "Deleted. Its log is kept.", danger: true, change: (*webhook.Service).Delete,
 	consequences: func(s webhook.Subscription, waiting int) []string {
@@ -94,7 +94,7 @@ func cancelledWords(waiting int) string {
 }
 
 // ask returns the handler that shows what an action will do.
-func (c *Console) ask(a action) echo.HandlerFunc {
+func (c *Console) ask(a stateAction) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
 		current, err := c.liveSubscription(ctx)
 		if err != nil {
@@ -108,7 +108,7 @@ func (c *Console) ask(a action) echo.HandlerFunc {
 }
 
 func (c *Console) showAction(
-	ctx echo.Context, status int, a action, s webhook.Subscription, form views.ActionForm,
+	ctx echo.Context, status int, a stateAction, s webhook.Subscription, form views.ActionForm,
 ) error {
 	waiting, err := c.waiting(ctx.Request().Context(), s)
 	if err != nil {
@@ -130,7 +130,7 @@ func (c *Console) showAction(
 }
 
 // perform returns the handler that does it.
-func (c *Console) perform(a action) echo.HandlerFunc {
+func (c *Console) perform(a stateAction) echo.HandlerFunc {
 	return func(ctx echo.Context) error {
 		current, err := c.liveSubscription(ctx)
 		if err != nil {
@@ -168,6 +168,6 @@ func (c *Console) perform(a action) echo.HandlerFunc {
 
 // leadBack leads to the subscription, which says what became of an action.
 func (c *Console) leadBack(ctx echo.Context, s webhook.Subscription, notice string) error {
-	c.leaveNotice(ctx, notice)
+	c.LeaveNotice(ctx, notice)
 	return leadTo(ctx, views.SubscriptionPath(s.UID.String()))
 }

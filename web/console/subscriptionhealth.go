@@ -88,7 +88,7 @@ func (c *Console) describeTrouble(
 	page.Banner = views.Diagnosis{
 		Tone: views.Warn, Text: why.Summary, Owner: string(why.Owner), Next: why.Next,
 		Title: views.OutcomeWord(health.LastStatus, string(health.LastClass)) + ": " +
-			counted(health.ConsecutiveFailures, "failure", "failures"),
+			views.Plural(health.ConsecutiveFailures, "failure", "failures"),
 		Since: *health.FailingSince,
 	}
 	if s.State == webhook.StateFailing {
@@ -163,7 +163,7 @@ func probeView(p webhook.ProbeRecord, now time.Time) views.ProbeView {
 	if days := webhook.CertificateWarning(p.Expires, now); !p.Expires.IsZero() && days != 0 {
 		item = views.CheckItem{
 			Tone: views.Warn, Title: "The certificate ends soon",
-			Text: fmt.Sprintf("It is valid for less than %s.", counted(days, "day", "days")),
+			Text: fmt.Sprintf("It is valid for less than %s.", views.Plural(days, "day", "days")),
 		}
 		if days < 0 {
 			item = views.CheckItem{Tone: views.Bad, Title: "The certificate has expired"}

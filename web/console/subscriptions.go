@@ -88,12 +88,12 @@ func (c *Console) subscriptions(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionSubscriptions, "Subscriptions",
+	page.Frame, err = c.Frame(ctx, views.SectionSubscriptions, "Subscriptions",
 		views.Crumb{Label: "Subscriptions"})
 	if err != nil {
 		return err
 	}
-	page.Notice = c.takeNotice(ctx)
+	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, status, views.SubscriptionListPage(page))
 }
 

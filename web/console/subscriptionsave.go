@@ -95,7 +95,7 @@ func (c *Console) actOnForm(
 
 // showForm answers with the form: alone when script asks, else as a page.
 func (c *Console) showForm(ctx echo.Context, status int, form views.SubscriptionForm) error {
-	if isFragment(ctx.Request()) {
+	if isFragment(ctx) {
 		return render(ctx, status, views.SubscriptionFormRegion(form))
 	}
 	crumbs := []views.Crumb{{Label: "Subscriptions", Href: views.PathSubscriptions}}
@@ -111,7 +111,7 @@ func (c *Console) showForm(ctx echo.Context, status int, form views.Subscription
 		crumbs[len(crumbs)-1].Label = "New"
 	}
 	var err error
-	form.Frame, err = c.frame(ctx, views.SectionSubscriptions, title, crumbs...)
+	form.Frame, err = c.Frame(ctx, views.SectionSubscriptions, title, crumbs...)
 	if err != nil {
 		return err
 	}
@@ -187,17 +187,8 @@ func (c *Console) finishSave(
 	if warning != "" {
 		done.notice += " " + sentence(warning)
 	}
-	c.leaveNotice(ctx, done.notice)
+	c.LeaveNotice(ctx, done.notice)
 	return leadTo(ctx, done.path())
-}
-
-// leadTo sends the browser to another page, whoever asked.
-func leadTo(ctx echo.Context, target string) error {
-	if isFragment(ctx.Request()) {
-		ctx.Response().Header().Set("HX-Redirect", target)
-		return ctx.NoContent(http.StatusOK)
-	}
-	return ctx.Redirect(http.StatusSeeOther, target)
 }
 
 // subscribe creates a subscription and keeps it in the audit log, both or

@@ -27,12 +27,12 @@ const (
 // keepSecretOnce keeps a new secret for the next look at the subscription.
 func (c *Console) keepSecretOnce(ctx echo.Context, uid string, value secret.String) {
 	sealed := c.Webhooks.Keys.Seal([]byte(value.Reveal()), onceTable, onceColumn, uid)
-	c.sessions.Put(ctx.Request().Context(), onceKey+uid, sealed)
+	c.Sessions.Put(ctx.Request().Context(), onceKey+uid, sealed)
 }
 
 // takeSecret returns a secret that was just made, once; empty without one.
 func (c *Console) takeSecret(ctx echo.Context, uid string) string {
-	sealed := c.sessions.PopString(ctx.Request().Context(), onceKey+uid)
+	sealed := c.Sessions.PopString(ctx.Request().Context(), onceKey+uid)
 	if sealed == "" {
 		return ""
 	}
@@ -107,7 +107,7 @@ func (c *Console) showRotate(
 func (c *Console) subscriptionFrame(
 	ctx echo.Context, s webhook.Subscription, title string,
 ) (views.Frame, error) {
-	return c.frame(ctx, views.SectionSubscriptions, title,
+	return c.Frame(ctx, views.SectionSubscriptions, title,
 		views.Crumb{Label: "Subscriptions", Href: views.PathSubscriptions},
 		views.Crumb{Label: views.HostOf(s.URL), Href: views.SubscriptionPath(s.UID.String())},
 		views.Crumb{Label: title})
@@ -153,7 +153,7 @@ func (c *Console) rotate(ctx echo.Context) error {
 		return err
 	}
 	c.keepSecretOnce(ctx, current.UID.String(), done.secret)
-	c.leaveNotice(ctx, "Rotated. The next delivery uses the new secret.")
+	c.LeaveNotice(ctx, "Rotated. The next delivery uses the new secret.")
 	return ctx.Redirect(http.StatusSeeOther,
 		views.SubscriptionTab(current.UID.String(), views.TabSecret))
 }

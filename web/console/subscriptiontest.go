@@ -91,7 +91,7 @@ func (c *Console) testResult(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if isFragment(ctx.Request()) {
+	if isFragment(ctx) {
 		return render(ctx, http.StatusOK, views.TestRegion(result))
 	}
 	return c.showTest(ctx, http.StatusOK, current, views.TestForm{
@@ -126,7 +126,7 @@ func (c *Console) testLive(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.stream(ctx, func(request context.Context) ([]byte, error) {
+	return c.Stream(ctx, func(request context.Context) ([]byte, error) {
 		result, err := c.lookAtTest(ctx, current)
 		if err != nil {
 			return nil, err

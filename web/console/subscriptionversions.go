@@ -295,7 +295,7 @@ func (c *Console) restore(ctx echo.Context) error {
 	if err != nil {
 		return c.restoreAgain(ctx, current, choice, err)
 	}
-	c.leaveNotice(ctx, fmt.Sprintf("Version %d is in force once more.", choice.Version))
+	c.LeaveNotice(ctx, fmt.Sprintf("Version %d is in force once more.", choice.Version))
 	if !done.Secret.IsZero() {
 		c.keepSecretOnce(ctx, uid, done.Secret)
 	}

@@ -70,7 +70,7 @@ func (c *Console) system(ctx echo.Context) error {
 	if page.Held, err = c.held(ctx.Request().Context()); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionSystem, "System", views.Crumb{Label: "System"})
+	page.Frame, err = c.Frame(ctx, views.SectionSystem, "System", views.Crumb{Label: "System"})
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (t total) in(one, many string) string {
 	if t.more {
 		return views.Number(t.count) + "+ " + many
 	}
-	return counted(t.count, one, many)
+	return views.Plural(t.count, one, many)
 }
 
 // counting is a count under way. It ends by itself, also when nobody asks for it.

@@ -1,65 +1,126 @@
-package console
+package list
 
 import (
-	"context"
 	"encoding/csv"
 	"fmt"
 	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/web/console/action"
 )
 
-// csvStall is how long one batch of a file may take to a slow reader.
-const csvStall = 30 * time.Second
+const (
+	// fileBatch is how many rows of a list are read at a time for a file.
+	fileBatch = 500
+	// csvStall is how long one batch of a file may take to a slow reader.
+	csvStall = 30 * time.Second
+)
 
-// csvFile is a list as a file to download.
-type csvFile struct {
+// File is a list as a file to download.
+type File[R any] struct {
+	Path string
 	// Name begins the file's name; the time of the export follows.
 	Name string
-	// Action and SubjectKind name the export in the audit log, as in
-	// "delivery.export" of a "delivery".
-	Action, SubjectKind string
-	// Filter is what narrowed the list.
-	Filter url.Values
-	// Columns are the titles.
+	// Action and Subject name the export in the audit log, as in "delivery.export" of a
+	// "delivery".
+	Action, Subject string
+	// Columns are the titles, Cells what a row has under them.
+	Columns []string
+	Cells   func(R) []string
+	// ByLink fetches the file by a link with the filter in its address, not by a form.
+	ByLink bool
+}
+
+// export streams every row that matches the filter of the list.
+func (l lister[R]) export(ctx echo.Context) error {
+	query := ctx.QueryParams()
+	if !l.File.ByLink {
+		var err error
+		if query, err = url.ParseQuery(ctx.FormValue("filter")); err != nil {
+			return errUnreadable()
+		}
+	}
+	query.Del("cursor")
+	v := l.read(ctx, query)
+	source := l.Read(v)
+	if len(v.Wrong) > 0 {
+		return lending.NewError(lending.CodeValidation,
+			"The filter cannot be read. Open the list, mend it there and export again.")
+	}
+	place, ended := "", false
+	return SendCSV(ctx, l.Engine.Engine, CSV{
+		Name: l.File.Name, Action: l.File.Action, Subject: l.File.Subject,
+		Filter: v.Query(), Columns: l.File.Columns,
+		Next: func() ([][]string, error) {
+			if ended {
+				return nil, nil
+			}
+			rows, next, err := source.Load(ctx.Request().Context(), place, fileBatch)
+			place, ended = next, next == ""
+			cells := make([][]string, 0, len(rows))
+			for _, row := range rows {
+				cells = append(cells, l.File.Cells(row))
+			}
+			return cells, err
+		},
+	})
+}
+
+// CSV is a file of rows.
+type CSV struct {
+	Name            string
+	Action, Subject string
+	// Filter is what narrowed the rows.
+	Filter  url.Values
 	Columns []string
 	// Next returns the next batch of rows, none at the end. It must not return
 	// more rows than memory may hold at once.
 	Next func() ([][]string, error)
 }
 
-// sendCSV streams a file, batch by batch, and keeps in the audit log who took
+// SendCSV streams a file, batch by batch, and keeps in the audit log who took
 // what. An error before the first row is answered like any other. After it the
 // connection breaks off: a file that lacks rows must not look whole.
-func (c *Console) sendCSV(ctx echo.Context, file csvFile) error {
+func SendCSV(ctx echo.Context, engine *action.Engine, file CSV) error {
 	rows, err := file.Next()
 	if err != nil {
 		return err
 	}
-	if err := c.auditCSV(ctx, file); err != nil {
+	err = engine.Record(ctx, operator.Entry{
+		Action: file.Action, SubjectKind: file.Subject, Subject: "csv",
+		After: map[string]any{"filter": file.Filter.Encode(), "columns": file.Columns},
+	})
+	if err != nil {
 		return err
 	}
 	header := ctx.Response().Header()
 	header.Set(echo.HeaderContentType, "text/csv; charset=utf-8; header=present")
 	header.Set(echo.HeaderContentDisposition, fmt.Sprintf(`attachment; filename="%s-%s.csv"`,
-		file.Name, c.DB.Now().UTC().Format("20060102T150405Z")))
+		file.Name, engine.DB.Now().UTC().Format("20060102T150405Z")))
 	ctx.Response().WriteHeader(http.StatusOK)
 	if err := streamCSV(ctx, file, rows); err != nil {
-		abortCSV(ctx, err)
+		if request := ctx.Request().Context(); request.Err() == nil {
+			slog.WarnContext(request, "sending a file", "route", ctx.Path(), "error", err)
+		}
+		// Without the final chunk, which a handler that returns would send, the browser
+		// reports a failed download.
+		panic(http.ErrAbortHandler)
 	}
 	return nil
 }
 
-func streamCSV(ctx echo.Context, file csvFile, rows [][]string) error {
+func streamCSV(ctx echo.Context, file CSV, rows [][]string) error {
 	controller := http.NewResponseController(ctx.Response())
 	writer := csv.NewWriter(ctx.Response())
 	batch := append([][]string{file.Columns}, rows...)
@@ -83,17 +144,6 @@ func streamCSV(ctx echo.Context, file csvFile, rows [][]string) error {
 	return nil
 }
 
-func (c *Console) auditCSV(ctx echo.Context, file csvFile) error {
-	user := currentUser(ctx)
-	return c.inTx(ctx, func(request context.Context, tx *postgres.Tx) error {
-		return c.Operators.Audit(request, tx, operator.Entry{
-			Actor: user.Email, Address: ctx.RealIP(), Action: file.Action,
-			SubjectKind: file.SubjectKind, Subject: "csv",
-			After: map[string]any{"filter": file.Filter.Encode(), "columns": file.Columns},
-		})
-	})
-}
-
 func writeBatch(writer *csv.Writer, rows [][]string) error {
 	for _, row := range rows {
 		cells := make([]string, len(row))
@@ -106,16 +156,6 @@ func writeBatch(writer *csv.Writer, rows [][]string) error {
 	}
 	writer.Flush()
 	return writer.Error()
-}
-
-// abortCSV ends a response that has begun. Without the final chunk, which a
-// handler that returns would send, the browser reports a failed download.
-func abortCSV(ctx echo.Context, err error) {
-	request := ctx.Request().Context()
-	if request.Err() == nil {
-		slog.WarnContext(request, "sending a file", "route", ctx.Path(), "error", err)
-	}
-	panic(http.ErrAbortHandler)
 }
 
 // plainNumber is what spreadsheets take for a number, whatever its sign.
@@ -142,4 +182,28 @@ func inert(cell string) string {
 		return "'" + cell
 	}
 	return cell
+}
+
+// CellTime writes a time in UTC, empty for none.
+func CellTime(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return at.UTC().Format(time.RFC3339Nano)
+}
+
+// CellNumber writes a number, empty for zero.
+func CellNumber(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
+}
+
+// CellMoney writes an amount, empty for none.
+func CellMoney(amount *lending.Money) string {
+	if amount == nil {
+		return ""
+	}
+	return amount.String()
 }

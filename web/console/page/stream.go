@@ -1,11 +1,10 @@
-package console
+package page
 
 import (
 	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -16,7 +15,7 @@ import (
 const (
 	// keepAlive is how often an idle stream shows that it lives.
 	keepAlive = 15 * time.Second
-	// streamLife bounds a stream: the browser's next one is checked anew.
+	// streamLife bounds a stream: the browser's next one is checked again.
 	streamLife = 10 * time.Minute
 	// sessionCheck is how often an open stream asks whether its user still may.
 	sessionCheck = 15 * time.Second
@@ -24,92 +23,56 @@ const (
 	writeTimeout = 10 * time.Second
 )
 
-// isStream tells whether the request is for an event stream. htmx also accepts
-// streams on every other request, so the path decides.
-func isStream(r *http.Request) bool { return strings.HasSuffix(r.URL.Path, "/live") }
-
-// region renders the part of a page that is kept up to date.
-type region func(context.Context) ([]byte, error)
-
-// live is an open stream.
-type live struct {
-	console *Console
-	ctx     echo.Context
-	out     *eventWriter
-	render  region
-	// sent is what the browser has; checked is when the session was last seen
-	// to hold, ends when the stream is old.
-	sent          []byte
-	checked, ends time.Time
-}
-
-// stream sends what render returns, at once and whenever it has changed, until
-// the browser leaves, the session ends or the server stops.
-func (c *Console) stream(ctx echo.Context, render region) error {
+// Stream sends the part of a page that is kept up to date: what render returns, at
+// once and whenever it has changed, until the browser leaves, the session ends or the
+// server stops.
+func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, error)) error {
 	request := ctx.Request().Context()
 	sent, err := render(request)
 	if err != nil {
 		return err
 	}
-	now := c.DB.Now()
-	stream := &live{
-		console: c, ctx: ctx, out: newEventWriter(ctx), render: render,
-		sent: sent, checked: now, ends: now.Add(streamLife),
-	}
-	ticker := time.NewTicker(c.LiveEvery)
+	checked, ends := s.DB.Now(), s.DB.Now().Add(streamLife)
+	out := newEventWriter(ctx)
+	ticker := time.NewTicker(s.LiveEvery)
 	defer ticker.Stop()
-	for goesOn := stream.out.message(sent); goesOn; {
+	for connected := out.message(sent); connected; {
 		select {
 		case <-request.Done():
 			return nil
-		case <-c.closing:
+		case <-s.closing:
 			return nil
 		case <-ticker.C:
-			postgres.Renew(request)
-			goesOn = stream.holds() && stream.update(request)
 		}
+		postgres.Renew(request)
+		now := s.DB.Now()
+		if now.After(ends) {
+			return nil
+		}
+		if now.Sub(checked) > sessionCheck {
+			checked = now
+			// The database is asked, not the session that the stream began with.
+			_, known, err := s.Operators.Look(request, s.Sessions.GetString(request, SessionID),
+				s.Sessions.GetString(request, SessionCredential))
+			if !known || err != nil {
+				return nil //nolint:nilerr // the browser connects again by itself
+			}
+		}
+		html, err := render(request)
+		if err != nil {
+			if request.Err() == nil {
+				slog.WarnContext(request, "updating a live page", "route", ctx.Path(), "error", err)
+			}
+			return nil
+		}
+		if bytes.Equal(html, sent) {
+			connected = out.idle()
+			continue
+		}
+		sent = html
+		connected = out.message(html)
 	}
 	return nil
-}
-
-// holds tells whether the stream is neither old nor that of somebody who has
-// been signed out.
-func (l *live) holds() bool {
-	now := l.console.DB.Now()
-	if now.After(l.ends) {
-		return false
-	}
-	if now.Sub(l.checked) <= sessionCheck {
-		return true
-	}
-	l.checked = now
-	return l.console.stillSignedIn(l.ctx)
-}
-
-// update sends the region if it has changed, and false when that is not
-// possible: the browser then connects again by itself.
-func (l *live) update(request context.Context) bool {
-	html, err := l.render(request)
-	if err != nil {
-		if request.Err() == nil {
-			slog.WarnContext(request, "updating a live page", "route", l.ctx.Path(), "error", err)
-		}
-		return false
-	}
-	if bytes.Equal(html, l.sent) {
-		return l.out.idle()
-	}
-	l.sent = html
-	return l.out.message(html)
-}
-
-// stillSignedIn asks the database, not the session that the stream began with.
-func (c *Console) stillSignedIn(ctx echo.Context) bool {
-	request := ctx.Request().Context()
-	_, ok, err := c.Operators.Look(request,
-		c.sessions.GetString(request, sessionID),
-		c.sessions.GetString(request, sessionCredential))
-	return ok && err == nil
 }
 
 // eventWriter writes server-sent events.

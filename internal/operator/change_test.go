@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 )
 
@@ -18,16 +19,19 @@ import (
 func send(
 	o *office, token uuid.UUID, actor string, done *atomic.Int64, fault error,
 ) (target string, repeated bool, err error) {
-	err = o.try(func(ctx context.Context, tx *postgres.Tx) error {
-		target, repeated, err = o.Once(ctx, tx, token, actor, func() (string, error) {
+	outcome, err := o.Act(context.Background(), operator.Change{
+		Actor: actor, Token: token,
+		Do: func(context.Context, *postgres.Tx) (operator.Outcome, error) {
 			if fault == nil {
 				done.Add(1)
 			}
-			return "/here", fault
-		})
-		return err
+			return operator.Outcome{Target: "/here"}, fault
+		},
 	})
-	return target, repeated, err
+	if errors.Is(err, operator.ErrRepeated) {
+		return outcome.Target, true, nil
+	}
+	return outcome.Target, false, err
 }
 
 func TestAFormDoesItsWorkOnce(t *testing.T) {

@@ -1,4 +1,4 @@
-package console
+package list
 
 import (
 	"context"
@@ -9,22 +9,22 @@ import (
 
 func TestTotalOfAList(t *testing.T) {
 	t.Parallel()
-	c := &Console{Options: Options{CountPatience: time.Minute}}
-	hasty := &Console{Options: Options{CountPatience: time.Millisecond}}
-	exactly := func(n int) func(context.Context, string, int) (int, error) {
-		return func(_ context.Context, _ string, limit int) (int, error) { return min(n, limit), nil }
+	c := &Engine{CountPatience: time.Minute}
+	hasty := &Engine{CountPatience: time.Millisecond}
+	exactly := func(n int) func(context.Context, int) (int, error) {
+		return func(_ context.Context, limit int) (int, error) { return min(n, limit), nil }
 	}
-	endless := func(ctx context.Context, _ string, _ int) (int, error) {
+	endless := func(ctx context.Context, _ int) (int, error) {
 		<-ctx.Done()
 		return 0, ctx.Err()
 	}
 	for _, test := range []struct {
-		name    string
-		console *Console
-		count   func(context.Context, string, int) (int, error)
-		shown   int
-		all     bool
-		want    string
+		name   string
+		engine *Engine
+		count  func(context.Context, int) (int, error)
+		shown  int
+		all    bool
+		want   string
 	}{
 		{"one", c, exactly(1), 1, true, "1 loan"},
 		{"none", c, exactly(0), 0, true, "0 loans"},
@@ -34,14 +34,14 @@ func TestTotalOfAList(t *testing.T) {
 		{"given up", hasty, endless, 50, false, "50+ loans"},
 		{"given up, but all are shown", hasty, endless, 7, true, "7 loans"},
 	} {
-		all, err := startCount(t.Context(), test.console, "", test.count).with(test.shown, test.all)
+		all, err := test.engine.startCount(t.Context(), test.count).with(test.shown, test.all)
 		if got := all.in("loan", "loans"); got != test.want || err != nil {
 			t.Errorf("%s: %q, %v; want %q", test.name, got, err, test.want)
 		}
 	}
 	broken := errors.New("the database is away")
-	failing := func(context.Context, string, int) (int, error) { return 0, broken }
-	if _, err := startCount(t.Context(), c, "", failing).with(50, false); !errors.Is(err, broken) {
+	failing := func(context.Context, int) (int, error) { return 0, broken }
+	if _, err := c.startCount(t.Context(), failing).with(50, false); !errors.Is(err, broken) {
 		t.Errorf("a count that failed: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package console
+package list
 
 import (
 	"encoding/csv"

@@ -1,0 +1,230 @@
+// Package action is the one way in which the console changes anything. A change is
+// data: when it is possible, who may make it, what it asks, what it does and what the
+// audit log is told. The engine gives each its form, the token that makes the form act
+// once, the transaction, the audit entries, the refusal beside the field, and the
+// notice on the page that comes next.
+//
+//	GET   Spec.Ask ─ not possible ──▶ error page, or led to where the reason shows
+//	         └────── Form ──────────▶ the form, on a page or in a dialog
+//	POST  Spec.Ask ─ Form ─ Do ─ refused ──▶ the form with what was typed and is wrong
+//	                         └── done ─────▶ notice, and the page of the result
+package action
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+	"drawbridge/web/console/page"
+)
+
+// MaxReason bounds the reason that a person gives, in characters.
+const MaxReason = 500
+
+// Spec is a change that is asked for by a form at a path of its own.
+type Spec struct {
+	// Path is where the form is shown and sent.
+	Path string
+	// Shown and Sent name the two routes.
+	Shown, Sent string
+	// Role is the least that may make the change.
+	Role operator.Role
+	// Reauthenticate asks the person who they are again, before the form.
+	Reauthenticate bool
+	// Ask looks at how things are, and returns the form. An error says why the change
+	// is not possible; one by Unneeded leads to where that shows.
+	Ask func(ctx echo.Context) (Form, error)
+}
+
+// Form is how somebody is asked for a change, and what it does.
+type Form struct {
+	Change
+
+	// Place is the form's; its title is that of Fields when empty.
+	Place page.Place
+	// Fields are what is asked, with the consequences.
+	Fields views.AskForm
+	// Page draws the form in a way of its own; nil for the usual page or dialog.
+	Page func(views.AskForm) templ.Component
+	// Show answers with what can be seen this once, such as a new secret, in place of
+	// leading to the outcome's target; nil for none.
+	Show func(ctx echo.Context) error
+}
+
+// Change is what a form does.
+type Change struct {
+	// Do makes the change, in one transaction with its token and its audit entries.
+	Do func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error)
+	// Done is said on the page that comes next, Unchanged when nothing changed; empty
+	// for nothing to say.
+	Done, Unchanged string
+}
+
+// unneeded says that a change has nothing to do.
+type unneeded struct{ notice, target string }
+
+func (unneeded) Error() string { return "there is nothing to change" }
+
+// Unneeded ends Spec.Ask where there is nothing to do: the person is led to target and
+// told so.
+func Unneeded(notice, target string) error { return unneeded{notice, target} }
+
+// Engine makes changes.
+type Engine struct {
+	*page.Site
+	// ShownOnce is what the second arrival of a form is told, by path, where the first
+	// showed a secret, which no page shows again.
+	ShownOnce map[string]string
+}
+
+// Actions are the routes of changes, two for each: its form, and the change.
+func (e *Engine) Actions(specs ...Spec) []page.Route {
+	var routes []page.Route
+	for _, spec := range specs {
+		handler := e.handle(spec)
+		if spec.Reauthenticate {
+			handler = e.Reauthenticated(handler)
+		}
+		routes = append(routes,
+			page.Get(spec.Path, spec.Shown, spec.Role, handler),
+			page.Post(spec.Path, spec.Sent, spec.Role, handler))
+	}
+	return routes
+}
+
+func (e *Engine) handle(spec Spec) echo.HandlerFunc {
+	return func(ctx echo.Context) error {
+		form, err := spec.Ask(ctx)
+		if nothing, ok := errors.AsType[unneeded](err); ok {
+			e.LeaveNotice(ctx, nothing.notice)
+			return page.LeadTo(ctx, nothing.target)
+		}
+		if err != nil {
+			return err
+		}
+		if !page.IsSent(ctx) {
+			return e.ShowForm(ctx, http.StatusOK, form)
+		}
+		form.Fields = Typed(ctx, form.Fields)
+		return e.Submit(ctx, form)
+	}
+}
+
+// ShowForm shows a form: on a page of its own, or in a dialog when a script asks.
+func (e *Engine) ShowForm(ctx echo.Context, status int, form Form) error {
+	if form.Page == nil && page.IsFragment(ctx) {
+		return page.Render(ctx, status, views.AskDialog(form.Fields))
+	}
+	if form.Place.Title == "" {
+		form.Place.Title = form.Fields.Title
+	}
+	if form.Page == nil {
+		form.Page = func(fields views.AskForm) templ.Component { return views.AskBody(fields) }
+	}
+	return e.Show(ctx, status, form.Place, form.Page(form.Fields))
+}
+
+// Submit does what a form asks for and leads on, or shows the form again with what
+// is wrong with it.
+func (e *Engine) Submit(ctx echo.Context, form Form) error {
+	outcome, err := e.Commit(ctx, form.Change)
+	if err != nil {
+		return e.ShowRefused(ctx, form, err)
+	}
+	if form.Show != nil {
+		return form.Show(ctx)
+	}
+	return page.LeadTo(ctx, outcome.Target)
+}
+
+// ShowRefused shows a form that was refused, with what was typed and what is wrong.
+// What is no refusal of the form is returned.
+func (e *Engine) ShowRefused(ctx echo.Context, form Form, err error) error {
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if !ok || refusal.Code == lending.CodeNotFound {
+		return err
+	}
+	form.Fields = Refused(form.Fields, refusal)
+	form.Fields.Reason = ctx.FormValue("reason")
+	return e.ShowForm(ctx, e.Status(refusal.Code), form)
+}
+
+// Post is the handler of a change that a button makes, without a form of its own:
+// it leads to the outcome's target, and a refusal is an error page.
+func (e *Engine) Post(prepare func(ctx echo.Context) (Change, error)) echo.HandlerFunc {
+	return func(ctx echo.Context) error {
+		change, err := prepare(ctx)
+		if err != nil {
+			return err
+		}
+		outcome, err := e.Commit(ctx, change)
+		if err != nil {
+			return err
+		}
+		return page.LeadTo(ctx, outcome.Target)
+	}
+}
+
+// Commit makes a change at most once for each form that was shown, and keeps it in the
+// audit log, both or neither. The notice is left for the next page.
+//
+// A form that was refused has done nothing and may be sent again. Errors:
+// VALIDATION_ERROR for a form without its token.
+func (e *Engine) Commit(ctx echo.Context, change Change) (operator.Outcome, error) {
+	token, err := FormToken(ctx)
+	if err != nil {
+		return operator.Outcome{}, err
+	}
+	return e.CommitAs(ctx, token, change)
+}
+
+// CommitAs is Commit under a token of its own, for a part of what a form does.
+func (e *Engine) CommitAs(
+	ctx echo.Context, token uuid.UUID, change Change,
+) (operator.Outcome, error) {
+	reason := strings.TrimSpace(ctx.FormValue("reason"))
+	if reason != "" {
+		var faults lending.Faults
+		reason = faults.Text("reason", reason, MaxReason)
+		if err := faults.Err(); err != nil {
+			return operator.Outcome{}, err
+		}
+	}
+	outcome, err := e.Operators.Act(ctx.Request().Context(), operator.Change{
+		Actor: page.User(ctx).Email, Address: ctx.RealIP(), Reason: reason, Token: token,
+		Do: change.Do,
+	})
+	if err != nil {
+		return operator.Outcome{}, err
+	}
+	ctx.Set(actedKey, true)
+	notice := change.Done
+	if len(outcome.Entries) == 0 && change.Unchanged != "" {
+		notice = change.Unchanged
+	}
+	if notice != "" {
+		e.LeaveNotice(ctx, notice)
+	}
+	return outcome, nil
+}
+
+// Record keeps in the audit log that somebody looked at something or took a copy of
+// it, which changes nothing and may come twice.
+func (e *Engine) Record(ctx echo.Context, entry operator.Entry) error {
+	_, err := e.Operators.Act(ctx.Request().Context(), operator.Change{
+		Actor: page.User(ctx).Email, Address: ctx.RealIP(),
+		Do: func(context.Context, *postgres.Tx) (operator.Outcome, error) {
+			return operator.Did("", entry), nil
+		},
+	})
+	return err
+}

@@ -1,0 +1,75 @@
+package action
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/views"
+	"drawbridge/web/console/page"
+)
+
+// Typed fills a form's controls with what was sent.
+func Typed(ctx echo.Context, form views.AskForm) views.AskForm {
+	values, err := ctx.FormParams()
+	if err != nil {
+		return form // the guard has read the form already: this cannot fail
+	}
+	for i, control := range form.Controls {
+		switch control.Kind {
+		case views.ControlChecks:
+			form.Controls[i].Values = values[control.Name]
+		case views.ControlHeading:
+		default:
+			form.Controls[i].Value = values.Get(control.Name)
+		}
+	}
+	form.Reason = values.Get("reason")
+	return form
+}
+
+// Refused puts each refusal beside its field, in the form's words; what has no
+// field there goes over the form.
+func Refused(form views.AskForm, refusal *lending.Error) views.AskForm {
+	rest := []string{}
+	for _, detail := range refusal.Details {
+		placed := false
+		for i, control := range form.Controls {
+			if control.Name != detail.Field || control.Kind == views.ControlHeading {
+				continue
+			}
+			message := strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`,
+				strings.ToLower(control.Label[:1])+control.Label[1:])
+			form.Controls[i].Fault = strings.TrimSpace(control.Fault + " " + page.Sentence(message))
+			placed = true
+		}
+		if !placed {
+			rest = append(rest, page.Sentence(detail.Message))
+		}
+	}
+	if len(refusal.Details) == 0 {
+		rest = append(rest, page.Sentence(refusal.Message))
+	}
+	form.Fault = strings.Join(rest, " ")
+	return form
+}
+
+// Renamed gives the refusals of a field another name, where a form calls it so.
+func Renamed(err error, from, to string) error {
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if !ok {
+		return err
+	}
+	copied := *refusal
+	copied.Details = nil
+	for _, detail := range refusal.Details {
+		if detail.Field == from {
+			detail.Field = to
+			detail.Message = strings.ReplaceAll(detail.Message, `"`+from+`"`, `"`+to+`"`)
+		}
+		copied.Details = append(copied.Details, detail)
+	}
+	return &copied
+}

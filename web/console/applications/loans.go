@@ -1,0 +1,118 @@
+package applications
+
+import (
+	"context"
+	"strings"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+	"drawbridge/web/console/list"
+	"drawbridge/web/console/page"
+)
+
+// loans lists loans with their draws under way.
+func (f *Feature) loans() list.Spec[loan.Summary] {
+	tabs := []views.Option{{Label: "All"}}
+	for _, state := range loan.ListStates() {
+		tabs = append(tabs, views.Option{
+			Value: string(state), Label: views.LoanChip(string(state)).Word,
+		})
+	}
+	draws := []lending.FundingStatus{
+		lending.FundingRequested, lending.FundingProcessing, lending.FundingSettled,
+		lending.FundingCancelled,
+	}
+	drawOptions := []views.Option{{Label: "Any or none"}}
+	for _, state := range draws {
+		drawOptions = append(drawOptions,
+			views.Option{Value: string(state), Label: views.DrawWord(state)})
+	}
+	return list.Spec[loan.Summary]{
+		Name: "console.loans", Path: views.PathLoans, Role: operator.RoleSupport,
+		Place: page.Place{Section: views.SectionLoans, Title: "Loans and draws"},
+		Intro: "Loans of all partners. Each leads to its schedule, draws and certificates.",
+		One:   "loan", Many: "loans", Order: "Newest first",
+		Tabs: list.Tabs{Name: "state", Options: tabs},
+		Filters: []list.Filter{
+			{Name: "partner", Label: "Partner", Kind: list.Choice, OptionsOf: f.partnerOptions},
+			{Name: "product", Label: "Product", Kind: list.Choice, OptionsOf: f.productOptions},
+			{
+				Name: "draw", Label: "Has a draw that is", Kind: list.Choice, Options: drawOptions,
+				Thing: "state of a draw",
+			},
+		},
+		Read: func(v *list.Values) list.Source[loan.Summary] {
+			filter := loan.ListFilter{
+				State:      list.OneOf(v, "state", loan.ListStates()),
+				PartnerUID: v.UID("partner"), ProductUID: v.UID("product"),
+				Draw: list.OneOf(v, "draw", draws),
+			}
+			return list.Source[loan.Summary]{
+				Load: list.Keyset(func(
+					ctx context.Context, from postgres.Cursor, limit int,
+				) ([]loan.Summary, postgres.Cursor, error) {
+					filter.Cursor, filter.Limit = from, limit
+					return f.Loans.List(ctx, filter)
+				}),
+				Count: func(ctx context.Context, limit int) (int, error) {
+					return f.Loans.Count(ctx, filter, limit)
+				},
+			}
+		},
+		Table: views.LoanTable,
+		NoMatch: views.EmptyProps{
+			Title: "No loan matches these filters", Text: "Choose another state, partner, product or draw.",
+		},
+		Empty: views.EmptyProps{
+			Icon: "landmark", Title: "No loans yet",
+			Text: "A loan opens once its application is Approved and an offered product is selected.",
+			Href: views.PathApplications, Action: "See applications",
+		},
+		File: &list.File[loan.Summary]{
+			Path: views.PathLoansCSV, Name: "loans", Action: "loan.export", Subject: "loan",
+			Columns: []string{
+				"application_id", "opened_at", "state", "borrower", "partner", "merchant", "product",
+				"loan_amount", "drawn_amount", "pending_disbursement_id", "pending_amount", "next_stage",
+				"next_amount",
+			},
+			Cells: loanCells,
+		},
+	}
+}
+
+func loanCells(s loan.Summary) []string {
+	return []string{
+		s.UID.String(), list.CellTime(s.OpenedAt), string(s.State()),
+		strings.TrimSpace(s.FirstName + " " + s.LastName), s.PartnerName, s.MerchantName,
+		s.ProductCode, s.Amount.String(), s.Drawn.String(), list.CellNumber(page.Value(s.PendingID)),
+		list.CellMoney(s.Pending), list.CellNumber(int64(page.Value(s.NextStage))),
+		list.CellMoney(s.Scheduled),
+	}
+}
+
+// partnerOptions are the partners of applications to choose from.
+func (f *Feature) partnerOptions(ctx context.Context) ([]views.Option, error) {
+	owners, err := f.Applications.Owners(ctx, list.MaxOptions)
+	options := []views.Option{{Label: "All partners"}}
+	for _, owner := range owners {
+		option := views.Option{Value: owner.PartnerUID.String(), Label: owner.PartnerName}
+		if options[len(options)-1].Value != option.Value {
+			options = append(options, option)
+		}
+	}
+	return options, err
+}
+
+func (f *Feature) productOptions(ctx context.Context) ([]views.Option, error) {
+	products, err := f.Products.List(ctx)
+	options := []views.Option{{Label: "All products"}}
+	for _, product := range products {
+		options = append(options, views.Option{
+			Value: product.UID, Label: product.Code + ", " + product.Name,
+		})
+	}
+	return options, err
+}

@@ -1,0 +1,167 @@
+package applications
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/catalog"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
+)
+
+// products lists what may be offered.
+func (f *Feature) products(ctx echo.Context) error {
+	found, err := f.Products.List(ctx.Request().Context())
+	if err != nil {
+		return err
+	}
+	return f.Show(ctx, http.StatusOK, productsPlace, views.Products(found))
+}
+
+// newProduct adds a product; the form previews the stages of its schedule.
+func (f *Feature) newProduct() action.Spec {
+	return action.Spec{
+		Path: views.PathProductNew, Shown: "console.product.new", Sent: "console.product.create",
+		Role: operator.RoleAdmin,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			form := productForm()
+			if ctx.QueryParam("schedule") != "" || ctx.QueryParam("code") != "" {
+				form = action.Typed(ctx, form)
+			}
+			request := catalog.NewProduct{
+				Code: ctx.FormValue("code"), Name: ctx.FormValue("name"), Term: ctx.FormValue("term"),
+				Rate: ctx.FormValue("rate"), Fee: ctx.FormValue("fee"),
+				Schedule: ctx.FormValue("schedule"), Min: ctx.FormValue("min"), Max: ctx.FormValue("max"),
+			}
+			return action.Form{
+				Place: productsPlace.Under(views.PathProducts, form.Title), Fields: form, Page: previewed,
+				Change: action.Change{
+					Done: "Created. Decisions offer it from now on.",
+					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+						made, err := f.Products.Create(ctx, tx, request)
+						return operator.Did(views.PathProducts, operator.Entry{
+							Action: "product.create", SubjectKind: "product", Subject: made.UID,
+							After: map[string]any{"code": made.Code, "schedule": made.Schedule},
+						}), err
+					},
+				},
+			}, nil
+		},
+	}
+}
+
+func productForm() views.AskForm {
+	line := func(name, label, hint string, limit int) views.Control {
+		return views.Control{
+			Name: name, Label: label, Hint: hint, MaxLength: limit, Required: true, Autocomplete: "off",
+		}
+	}
+	preview := line("preview", "Preview for a loan of", "Not kept: only for the preview.", 20)
+	preview.Required, preview.Value = false, "10000.00"
+	return views.AskForm{
+		Title: "New product", Action: views.PathProductNew, Cancel: views.PathProducts, Wide: true,
+		Submit: "Create and offer it", Preview: views.PathProductNew, PreviewLabel: "Preview the stages",
+		Says: []string{
+			"Decisions offer it from now on. Applications that are decided, and their loans, are not " +
+				"affected. Its terms can never be changed; it can only be taken off offer.",
+		},
+		Controls: []views.Control{
+			line("code", "Code", "Letters, digits, \"-\", \"_\" and \".\"; partners see it.", 60),
+			line("name", "Name", "", 200),
+			line("term", "Term in months", "For example 120.", 4),
+			line("rate", "Interest rate in percent", "A year, for example 7.99.", 8),
+			line("fee", "Merchant fee in percent", "Of each draw, for example 3.75.", 8),
+			line("schedule", "Schedule", "Shares of the draws, in percent, such as 40,40,20. They must "+
+				"add up to exactly 100.", 500),
+			line("min", "Lends at least", "For example 1000.00.", 20),
+			line("max", "Lends at most", "For example 100000.00.", 20),
+			preview,
+		},
+	}
+}
+
+// previewed draws the form with the stages that its schedule would make.
+func previewed(form views.AskForm) templ.Component {
+	var schedule, preview *views.Control
+	for i := range form.Controls {
+		switch form.Controls[i].Name {
+		case "schedule":
+			schedule = &form.Controls[i]
+		case "preview":
+			preview = &form.Controls[i]
+		}
+	}
+	if schedule.Value == "" {
+		return views.ProductForm(form, lending.Money{}, nil)
+	}
+	parsed, err := lending.ParseSchedule(schedule.Value)
+	amount, amountErr := lending.ParseMoney(preview.Value)
+	switch {
+	case err != nil && schedule.Fault == "":
+		schedule.Fault = "The schedule " + err.Error() + "."
+	case amountErr != nil:
+		preview.Fault = "The amount " + amountErr.Error() + "."
+	case err == nil:
+		return views.ProductForm(form, amount, parsed.Stages(amount))
+	}
+	return views.ProductForm(form, lending.Money{}, nil)
+}
+
+// switchProduct puts a product on offer or takes it off.
+func (f *Feature) switchProduct() action.Spec {
+	return action.Spec{
+		Path: views.PathProductActive, Shown: "console.product.switch",
+		Sent: "console.product.switch.submit", Role: operator.RoleAdmin,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			uid, err := page.UID(ctx)
+			if err != nil {
+				return action.Form{}, err
+			}
+			found, err := f.Products.Product(ctx.Request().Context(), uid)
+			if err != nil {
+				return action.Form{}, err
+			}
+			form := views.AskForm{
+				Title: "Offer " + found.Code, Submit: "Offer it",
+				Says:   []string{"Decisions offer it from now on. What is decided is not affected."},
+				Hidden: []views.HiddenField{{Name: "to", Value: "on"}},
+			}
+			if found.Active {
+				form = views.AskForm{
+					Title: "Stop offering " + found.Code, Submit: "Stop offering it", Danger: true,
+					Says: []string{
+						"Decisions no longer offer it. Offers that were made can still be accepted, and " +
+							"existing loans go on unaffected. It can be offered again at any time.",
+					},
+					Hidden: []views.HiddenField{{Name: "to", Value: "off"}},
+				}
+			}
+			form.Action, form.Cancel = views.ProductActivePath(found.UID), views.PathProducts
+			wanted := ctx.FormValue("to") == "on"
+			return action.Form{
+				Place: productsPlace.Under(views.PathProducts, form.Title), Fields: form,
+				Change: action.Change{
+					Done: "Changed.", Unchanged: "It was so already.",
+					Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+						if wanted == found.Active {
+							return operator.Outcome{Target: views.PathProducts}, nil
+						}
+						err := f.Products.SetActive(request, tx, uid, wanted)
+						return operator.Did(views.PathProducts, operator.Entry{
+							Action: "product.active", SubjectKind: "product", Subject: found.UID,
+							Before: map[string]any{"active": found.Active},
+							After:  map[string]any{"active": wanted},
+						}), err
+					},
+				},
+			}, nil
+		},
+	}
+}

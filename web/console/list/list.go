@@ -1,0 +1,297 @@
+// Package list is the one list of the console. A list is data: its filters, tabs,
+// columns, order, file and the views that readers save; the engine reads the filter
+// from the address and writes it back, counts for as long as readers wait, pages by key,
+// streams the file, and keeps a live list up to date.
+package list
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
+)
+
+const (
+	// MaxOptions bounds the choices of a filter.
+	MaxOptions = 200
+	// PageSize is how many rows a page of a list has.
+	PageSize = 50
+	// loadTimeout bounds what a list that says so may ask of the database.
+	loadTimeout = 5 * time.Second
+)
+
+// Spec is a list of rows of one type.
+type Spec[R any] struct {
+	// Name is the list's route, Path where it is, Role the least that may read it.
+	Name, Path string
+	Role       operator.Role
+	Place      page.Place
+	// Intro says in a sentence what is listed; IntroOf, where it depends on more.
+	Intro   string
+	IntroOf func(ctx context.Context) (string, error)
+	// One and Many are what it lists: "delivery", "deliveries".
+	One, Many string
+	// Order says how it is sorted: "Newest first".
+	Order string
+	// SummaryBelow puts the count under the table, beside the order.
+	SummaryBelow bool
+	// Tabs switch between the values of a filter of their own.
+	Tabs Tabs
+	// Filters are the others, in the order of the form; Search shows them at all times.
+	Filters []Filter
+	Search  bool
+	// Read reads the filter, and returns the rows that match it.
+	Read func(v *Values) Source[R]
+	// CheckPlace tells whether a text is a place in this list, nil for keyset cursors.
+	CheckPlace func(text string) bool
+	// Table is the table of some rows.
+	Table func(rows []R) views.TableProps[R]
+	// Empty is shown when there is nothing at all, NoMatch when nothing matches the
+	// filter. EmptyBody is shown in place of Empty, nil for none.
+	Empty, NoMatch views.EmptyProps
+	EmptyBody      templ.Component
+	// Unavailable is what to say when the rows could not be loaded in time; without
+	// it the list answers with the error.
+	Unavailable string
+	// Buttons are beside the title.
+	Buttons templ.Component
+	// File is the list to download, nil for none.
+	File *File[R]
+	// Saved lets readers give names to filters, Views are the names that everybody has.
+	Saved bool
+	Views []View
+	// Pick is what can be done with rows that are selected: where the form is sent, and
+	// its buttons. Empty for nothing.
+	PickAction  string
+	PickButtons templ.Component
+	// Live keeps the list up to date, nil for a list that stays as it is.
+	Live *Live[R]
+}
+
+// Tabs are the values of a filter that has tabs in place of a field.
+type Tabs struct {
+	Name string
+	// Options begin with the one without a value. OptionsOf, where they depend on more.
+	Options []views.Option
+}
+
+// View is a filter with a name that everybody has.
+type View struct{ Label, Query string }
+
+// Source is what matches a filter.
+type Source[R any] struct {
+	// Load returns up to limit rows from a place on, and the place of the next page,
+	// empty on the last one.
+	Load func(ctx context.Context, from string, limit int) (rows []R, next string, err error)
+	// Count counts all up to a limit, nil where nobody counts.
+	Count func(ctx context.Context, limit int) (int, error)
+	// Newer counts up to a limit what came before a place; only for live lists.
+	Newer func(ctx context.Context, from postgres.Cursor, limit int) (int, error)
+}
+
+// Keyset is a source's Load over rows that are sorted by time and identifier.
+func Keyset[R any](
+	load func(context.Context, postgres.Cursor, int) ([]R, postgres.Cursor, error),
+) func(context.Context, string, int) ([]R, string, error) {
+	return func(ctx context.Context, from string, limit int) ([]R, string, error) {
+		place, err := postgres.ParseCursor(from)
+		if err != nil {
+			return nil, "", err
+		}
+		rows, next, err := load(ctx, place, limit)
+		return rows, next.String(), err
+	}
+}
+
+// Engine serves lists.
+type Engine struct {
+	*action.Engine
+	// CountPatience is how long a list waits for its count; 50 ms when zero.
+	CountPatience time.Duration
+	// saved are the lists whose filters can be saved.
+	saved map[string]bool
+}
+
+// Routes are the routes of a list: its pages, its file, its live region.
+func Routes[R any](e *Engine, spec Spec[R]) []page.Route {
+	l := lister[R]{e, spec}
+	routes := []page.Route{
+		page.Get(spec.Path, spec.Name, spec.Role, l.show),
+	}
+	if spec.File != nil {
+		route := page.Post
+		if spec.File.ByLink {
+			route = page.Get
+		}
+		routes = append(routes, route(spec.File.Path, spec.Name+".csv", spec.Role, l.export))
+	}
+	if spec.Live != nil {
+		routes = append(routes, page.Get(spec.Live.Path, spec.Name+".live", spec.Role, l.stream))
+	}
+	if spec.Saved {
+		if e.saved == nil {
+			e.saved = map[string]bool{}
+		}
+		e.saved[spec.Path] = true
+	}
+	return routes
+}
+
+// lister serves one list.
+type lister[R any] struct {
+	*Engine
+	Spec[R]
+}
+
+// show answers with one page of the list.
+func (l lister[R]) show(ctx echo.Context) error {
+	v := l.read(ctx, ctx.QueryParams())
+	if l.Live != nil && !page.IsFragment(ctx) && v.gotZone() {
+		return ctx.Redirect(http.StatusSeeOther, v.href("cursor", ctx.QueryParam("cursor")))
+	}
+	status := http.StatusOK
+	region, err := l.region(ctx.Request().Context(), v)
+	switch {
+	case err != nil && (l.Unavailable == "" || ctx.Request().Context().Err() != nil):
+		return err
+	case err != nil:
+		slog.ErrorContext(ctx.Request().Context(), "listing "+l.Many, "error", err)
+		region.Unavailable = &views.EmptyProps{
+			Icon: "cloud-off", Title: "The " + l.Many + " could not be loaded", Text: l.Unavailable,
+			Href: ctx.Request().URL.RequestURI(), Action: "Try again",
+		}
+		status = http.StatusServiceUnavailable
+	case len(v.Wrong) > 0:
+		status = http.StatusBadRequest
+	}
+	if page.IsFragment(ctx) {
+		return page.Render(ctx, status, views.ListRows(region))
+	}
+	props, err := l.around(ctx, v, region)
+	if err != nil {
+		return err
+	}
+	place := l.Place
+	place.Live = region.Live != nil
+	return l.Show(ctx, status, place, views.List(props))
+}
+
+// around adds to the rows what stands around them.
+func (l lister[R]) around(
+	ctx echo.Context, v *Values, region views.ListRegion,
+) (props views.ListProps, err error) {
+	request := ctx.Request().Context()
+	props = views.ListProps{
+		Path: l.Path, Intro: l.Intro, Buttons: l.buttons(v), Search: l.Search,
+		Tabs: v.tabs(l.Tabs), Region: region,
+	}
+	if l.IntroOf != nil {
+		if props.Intro, err = l.IntroOf(request); err != nil {
+			return props, err
+		}
+	}
+	if v.texts[l.Tabs.Name] != "" {
+		props.Hidden = append(props.Hidden,
+			views.HiddenField{Name: l.Tabs.Name, Value: v.texts[l.Tabs.Name]})
+	}
+	for _, filter := range l.Filters {
+		if err := v.furnish(request, filter, &props); err != nil {
+			return props, err
+		}
+	}
+	if l.Saved {
+		props.Views, err = l.namedFilters(ctx, v)
+	}
+	return props, err
+}
+
+// buttons are those beside the title, with that of the file.
+func (l lister[R]) buttons(v *Values) templ.Component {
+	switch {
+	case l.File == nil:
+		return l.Buttons
+	case l.File.ByLink:
+		return views.ButtonsWith(views.DownloadLink(withQuery(l.File.Path, v.Query())), l.Buttons)
+	}
+	return views.ButtonsWith(views.ExportButton(l.File.Path, v.Query().Encode()), l.Buttons)
+}
+
+// region loads one page of rows.
+func (l lister[R]) region(ctx context.Context, v *Values) (views.ListRegion, error) {
+	region := views.ListRegion{Path: l.Path, Order: l.Order, Empty: l.Empty, EmptyBody: l.EmptyBody}
+	source := l.Read(v)
+	if len(v.Wrong) > 0 {
+		region.Wrong = v.wrongFilters(l.Tabs, l.Filters)
+		return region, nil
+	}
+	if l.Unavailable != "" {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, loadTimeout)
+		defer cancel()
+	}
+	count := l.startCount(ctx, source.Count)
+	rows, next, err := source.Load(ctx, v.place, PageSize)
+	if err != nil {
+		return region, err
+	}
+	if source.Count != nil {
+		all, err := count.with(len(rows), v.place == "" && next == "")
+		if err != nil {
+			return region, err
+		}
+		region.Summary = all.in(l.One, l.Many)
+		if l.SummaryBelow {
+			region.Summary, region.Order = "", join(region.Summary, l.Order)
+		}
+	}
+	region.Rows, region.Table = len(rows), views.Table(l.Table(rows))
+	if len(v.texts) > 0 {
+		region.Empty, region.EmptyBody = l.NoMatch, nil
+		if region.Empty.Icon == "" {
+			region.Empty.Icon = "search-x"
+		}
+		if region.Empty.Href == "" {
+			region.Empty.Href, region.Empty.Action = l.Path, "Clear all filters"
+		}
+	}
+	if next != "" {
+		region.Older = v.href("cursor", next)
+	}
+	if v.place != "" && v.mode == modeRead {
+		region.Newest = v.href("", "")
+	}
+	if l.PickAction != "" {
+		region.Pick = &views.Pick{
+			Action: l.PickAction, Filter: v.Query().Encode(), Buttons: l.PickButtons,
+		}
+	}
+	if l.Live != nil {
+		region.Live, err = l.live(ctx, v, source, rows)
+	}
+	return region, err
+}
+
+func join(summary, order string) string {
+	if order == "" {
+		return summary
+	}
+	return summary + ", " + order
+}
+
+// withQuery is a path under a filter.
+func withQuery(path string, query url.Values) string {
+	if len(query) == 0 {
+		return path
+	}
+	return path + "?" + query.Encode()
+}

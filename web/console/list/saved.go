@@ -1,0 +1,88 @@
+package list
+
+import (
+	"context"
+	"net/url"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
+)
+
+// SaveRoute is where readers keep filters under a name.
+func (e *Engine) SaveRoute() page.Route {
+	return page.Post(views.PathSavedViews, "console.savedViews", operator.RoleSupport,
+		e.Post(e.saveView))
+}
+
+// namedFilters are the filters of a list that have a name: everybody's, the reader's
+// own, and that of the tail.
+func (l lister[R]) namedFilters(ctx echo.Context, v *Values) (*views.NamedFilters, error) {
+	query := v.Query()
+	bar := &views.NamedFilters{Path: l.Path, Query: query.Encode()}
+	for _, view := range l.Views {
+		bar.Links = append(bar.Links, views.ViewLink{
+			Label: view.Label, Href: l.Path + "?" + view.Query, Current: view.Query == bar.Query,
+		})
+	}
+	saved, err := l.Operators.SavedViews(ctx.Request().Context(), page.User(ctx).UID, l.Path)
+	if err != nil {
+		return nil, err
+	}
+	for _, view := range saved {
+		href := view.Path
+		if view.Query != "" {
+			href += "?" + view.Query
+		}
+		bar.Links = append(bar.Links, views.ViewLink{
+			Label: view.Name, Href: href, UID: view.UID.String(), Current: view.Query == bar.Query,
+		})
+	}
+	if l.Live != nil {
+		tail := views.ViewLink{Label: "Tail", Href: v.href("tail", "1")}
+		if v.mode == modeTail {
+			tail.Href, tail.Current = v.href("", ""), true
+		}
+		bar.Links = append(bar.Links, tail)
+	}
+	return bar, nil
+}
+
+// saveView keeps a list's filter under a name, or removes one that is kept. It
+// is the reader's own preference, which no audit log is about.
+func (e *Engine) saveView(ctx echo.Context) (action.Change, error) {
+	path := ctx.FormValue("path")
+	if !e.saved[path] {
+		return action.Change{}, lending.Invalid("path", "there is no list at %.60q", path)
+	}
+	query, err := url.ParseQuery(ctx.FormValue("filter"))
+	if err != nil {
+		return action.Change{}, errUnreadable()
+	}
+	user, outcome := page.User(ctx), operator.Outcome{Target: withQuery(path, query)}
+	return action.Change{
+		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			remove := ctx.FormValue("remove")
+			if remove == "" {
+				return outcome, e.Operators.SaveView(request, tx, user.UID, operator.SavedView{
+					Name: ctx.FormValue("name"), Path: path, Query: query.Encode(),
+				})
+			}
+			uid, err := uuid.Parse(remove)
+			if err != nil {
+				return outcome, lending.Invalid("remove", "%.60q is no id of a view", remove)
+			}
+			return outcome, e.Operators.DeleteView(request, tx, user.UID, uid)
+		},
+	}, nil
+}
+
+func errUnreadable() error {
+	return lending.Invalid("filter", "the filter cannot be read; open the list and try again")
+}

@@ -1,0 +1,325 @@
+package list
+
+import (
+	"context"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views"
+	"drawbridge/web/console/page"
+)
+
+// Kind is how a filter is filled in.
+type Kind int
+
+// The kinds of filters. Text is the zero one.
+const (
+	Text Kind = iota
+	// Choice is a list to choose from.
+	Choice
+	// Time is a time in the reader's zone.
+	Time
+	// Hidden has no field: only links set it.
+	Hidden
+)
+
+// Filter is one filter of a list.
+type Filter struct {
+	// Name is its parameter of the address.
+	Name string
+	// Label is its field's. Chip begins its chip among the filters in force, the label
+	// when empty.
+	Label, Chip string
+	Kind        Kind
+	// Max bounds a text, in characters; an identifier's 36 when zero.
+	Max               int
+	Hint, Placeholder string
+	// Options are the choices, the first one for any; OptionsOf, where they depend on
+	// what there is.
+	Options   []views.Option
+	OptionsOf func(ctx context.Context) ([]views.Option, error)
+	// Thing is what a value names, the filter's name when empty: "There is no such kind".
+	Thing string
+	// Word is how the chip shows a value, nil for the option's label or the value itself.
+	Word func(value string) string
+}
+
+// Values are the filter of a list as the reader's address has it. What is wrong is
+// left out of the filter, and named in Wrong.
+type Values struct {
+	// Now and Zone are the reader's: "today" depends on both.
+	Now  time.Time
+	Zone *time.Location
+	User operator.User
+	// Wrong says what is wrong with a value, by parameter.
+	Wrong map[string]string
+
+	path  string
+	texts map[string]string
+	asked url.Values
+	place string
+	mode  mode
+	tab   string
+	specs map[string]Filter
+}
+
+// read reads the address of a list.
+func (l lister[R]) read(ctx echo.Context, query url.Values) *Values {
+	zone, _ := l.Zone(ctx)
+	v := &Values{
+		Now: l.DB.Now(), Zone: zone, User: page.User(ctx), Wrong: map[string]string{}, path: l.Path,
+		texts: map[string]string{}, asked: query, place: query.Get("cursor"), mode: modeOf(query),
+		tab: l.Tabs.Name, specs: map[string]Filter{},
+	}
+	for _, filter := range l.Filters {
+		v.specs[filter.Name] = filter
+	}
+	for name := range v.names() {
+		if text := strings.TrimSpace(query.Get(name)); text != "" {
+			v.texts[name] = text
+		}
+	}
+	if l.CheckPlace == nil {
+		l.CheckPlace = func(text string) bool {
+			_, err := postgres.ParseCursor(text)
+			return err == nil
+		}
+	}
+	if v.place != "" && !l.CheckPlace(v.place) {
+		v.Wrong["cursor"] = "The page's place in the list cannot be read; start from the newest."
+	}
+	return v
+}
+
+func (v *Values) names() map[string]bool {
+	names := map[string]bool{}
+	for name := range v.specs {
+		names[name] = true
+	}
+	if v.tab != "" {
+		names[v.tab] = true
+	}
+	return names
+}
+
+// Text is a value as it was typed, without spaces around it.
+func (v *Values) Text(name string) string { return v.texts[name] }
+
+// Is tells whether a filter that is on or off is on; yes is its only value.
+func (v *Values) Is(name string) bool { return OneOf(v, name, []string{"yes"}) != "" }
+
+// YesNo is a filter that may be yes or no, nil for either.
+func (v *Values) YesNo(name string) *bool {
+	value := OneOf(v, name, []string{"yes", "no"})
+	if value == "" {
+		return nil
+	}
+	yes := value == "yes"
+	return &yes
+}
+
+// OneOf is a value of a closed list, empty for none and for a wrong one.
+func OneOf[T ~string](v *Values, name string, known []T) T {
+	value := T(v.texts[name])
+	if value == "" || slices.Contains(known, value) {
+		return value
+	}
+	thing, where := name, "of the list"
+	if v.specs[name].Thing != "" {
+		thing = v.specs[name].Thing
+	}
+	if name == v.tab {
+		where = "above"
+	}
+	v.Wrong[name] = "There is no such " + thing + "; choose one " + where + "."
+	return ""
+}
+
+// UID is an identifier, the nil one for none.
+func (v *Values) UID(name string) uuid.UUID {
+	text := v.texts[name]
+	if text == "" {
+		return uuid.Nil
+	}
+	uid, err := uuid.Parse(text)
+	if err != nil || len(text) != 36 {
+		v.Wrong[name] = "This is not an id; ids look like 0199a6b2-7c1e-7d35-9a44-3f0c51b8e6d2."
+		return uuid.Nil
+	}
+	return uid
+}
+
+// localLayouts are how a time may be written in the address without a zone: it is
+// then the reader's. The first is what browsers write.
+var localLayouts = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02"}
+
+// Time is a time, zero for none. One without a zone is the reader's, and gets it, so
+// that the address means the same to everybody.
+func (v *Values) Time(name string) time.Time {
+	text := v.texts[name]
+	if text == "" {
+		return time.Time{}
+	}
+	if at, err := time.Parse(time.RFC3339, text); err == nil {
+		return at.UTC()
+	}
+	for _, layout := range localLayouts {
+		if at, err := time.ParseInLocation(layout, text, v.Zone); err == nil {
+			v.texts[name] = at.Format(time.RFC3339)
+			return at.UTC()
+		}
+	}
+	v.Wrong[name] = "This is not a time; write it as 2026-11-21T09:30."
+	return time.Time{}
+}
+
+// Span is the time between the filters since and until.
+func (v *Values) Span() (since, until time.Time) {
+	since, until = v.Time("since"), v.Time("until")
+	if !until.IsZero() && !since.Before(until) {
+		v.Wrong["until"] = "The end must come after the beginning."
+	}
+	return since, until
+}
+
+// Query is the filter as the query of an address, without a place in the list. What
+// was wrong is kept, so that it can be corrected.
+func (v *Values) Query() url.Values {
+	query := url.Values{}
+	for name, text := range v.texts {
+		query.Set(name, text)
+	}
+	return query
+}
+
+// href is the list under the filter with one parameter changed, or without it when
+// the value is empty.
+func (v *Values) href(name, value string) string {
+	query := v.Query()
+	query.Del(name)
+	if value != "" {
+		query.Set(name, value)
+	}
+	return withQuery(v.path, query)
+}
+
+// gotZone tells whether the address had a time without a zone, which means another
+// moment to somebody else.
+func (v *Values) gotZone() bool {
+	v.Time("since")
+	v.Time("until")
+	return len(v.Wrong) == 0 &&
+		(v.asked.Get("since") != v.texts["since"] || v.asked.Get("until") != v.texts["until"])
+}
+
+// local writes a time of the filter as a control of the reader's zone has it, and as
+// it is when it cannot be read.
+func (v *Values) local(name string) string {
+	at, err := time.Parse(time.RFC3339, v.texts[name])
+	if err != nil {
+		return v.texts[name]
+	}
+	at = at.In(v.Zone)
+	if at.Second() != 0 {
+		return at.Format("2006-01-02T15:04:05")
+	}
+	return at.Format("2006-01-02T15:04")
+}
+
+func (v *Values) tabs(tabs Tabs) []views.Tab {
+	var found []views.Tab
+	for _, option := range tabs.Options {
+		found = append(found, views.Tab{
+			Label: option.Label, Href: v.href(tabs.Name, option.Value),
+			Current: v.texts[tabs.Name] == option.Value,
+		})
+	}
+	return found
+}
+
+// furnish adds a filter's field and chip to the page.
+func (v *Values) furnish(ctx context.Context, filter Filter, props *views.ListProps) (err error) {
+	value := v.texts[filter.Name]
+	field := views.FilterField{InputProps: views.InputProps{
+		FieldProps: views.FieldProps{
+			ID: "filter-" + filter.Name, Label: filter.Label, Hint: filter.Hint,
+			Fault: v.Wrong[filter.Name],
+		},
+		Name: filter.Name, Value: value, Placeholder: filter.Placeholder,
+	}}
+	shown := value
+	switch filter.Kind {
+	case Text:
+		field.MaxLength, field.Autocomplete = filter.Max, "off"
+		if filter.Max == 0 {
+			field.MaxLength = 36
+		}
+	case Time:
+		field.Type, field.Step, field.Value = "datetime-local", "any", v.local(filter.Name)
+		field.Label += ", " + v.Zone.String()
+		shown = strings.Replace(field.Value, "T", " ", 1)
+	case Choice:
+		if field.Options = filter.Options; filter.OptionsOf != nil {
+			if field.Options, err = filter.OptionsOf(ctx); err != nil {
+				return err
+			}
+		}
+		for _, option := range field.Options {
+			if option.Value == value {
+				shown = option.Label
+			}
+		}
+	case Hidden:
+		if value != "" {
+			props.Hidden = append(props.Hidden, views.HiddenField{Name: filter.Name, Value: value})
+		}
+	}
+	if filter.Kind != Hidden {
+		props.Fields = append(props.Fields, field)
+	}
+	if value == "" {
+		return nil
+	}
+	if filter.Word != nil {
+		shown = filter.Word(value)
+	}
+	label := filter.Chip
+	if label == "" {
+		label = filter.Label + " "
+	}
+	props.Active = append(props.Active,
+		views.ActiveFilter{Label: label + shown, Href: v.href(filter.Name, "")})
+	return nil
+}
+
+// wrongFilters lists what is wrong in the order of the form.
+func (v *Values) wrongFilters(tabs Tabs, filters []Filter) []views.WrongFilter {
+	var found []views.WrongFilter
+	wrong := maps.Clone(v.Wrong)
+	add := func(name, field string) {
+		if wrong[name] != "" {
+			found = append(found, views.NewWrongFilter(field, wrong[name]))
+		}
+		delete(wrong, name)
+	}
+	add(tabs.Name, "")
+	for _, filter := range filters {
+		if filter.Kind == Hidden {
+			add(filter.Name, "")
+		} else {
+			add(filter.Name, filter.Name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(wrong)) {
+		add(name, "")
+	}
+	return found
+}

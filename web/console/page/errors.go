@@ -1,0 +1,160 @@
+package page
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/secret"
+	"drawbridge/views"
+)
+
+// RenderError answers an error of any console path: a page for people, a notice
+// for a part of a page. The status is that of the error's code.
+func (s *Site) RenderError(ctx echo.Context, err error) error {
+	s.strictHeaders(ctx.Response().Header())
+	status := s.Status(lending.ErrorCode(err))
+	shown := views.Fault{
+		Environment: s.Environment, Theme: s.Preference(ctx, "theme"), Status: status,
+		Title: errorTitle(status, err), Text: ErrorText(err),
+		RequestID: ctx.Response().Header().Get(echo.HeaderXRequestID),
+	}
+	request := ctx.Request()
+	if IsFragment(ctx) || isStream(request) {
+		return Render(ctx, status, views.FaultFragment(shown))
+	}
+	if status >= http.StatusInternalServerError && request.Method == http.MethodGet {
+		shown.RetryHref = request.URL.RequestURI()
+	}
+	list, rest := listAbove(request.URL.Path)
+	uid, _, deeper := strings.Cut(rest, "/")
+	if _, err := uuid.Parse(uid); err == nil && deeper && status != http.StatusNotFound &&
+		list.href == views.PathApplications {
+		list.href, list.label = views.ApplicationPath(uid), "Back to the application"
+	}
+	shown.BackHref, shown.BackLabel = list.href, list.label
+	if User(ctx).Email != "" && RequiredStep(SignedIn(ctx)) == "" {
+		frame := s.errorFrame(ctx, Place{Section: list.section, Title: shown.Title}, status)
+		shown.Frame = &frame
+	}
+	return Render(ctx, status, views.FaultPage(shown))
+}
+
+// errorFrame surrounds the error of who is signed in. The counts are left out where
+// they cannot be had: what keeps the page from its data may keep the frame too.
+func (s *Site) errorFrame(ctx echo.Context, place Place, status int) views.Frame {
+	if status < http.StatusInternalServerError {
+		if frame, err := s.frameOf(ctx, place); err == nil {
+			return frame
+		}
+	}
+	return s.plainFrame(ctx, place)
+}
+
+func errorTitle(status int, err error) string {
+	switch status {
+	case http.StatusNotFound:
+		return "There is nothing here"
+	case http.StatusForbidden:
+		return "You may not do this"
+	case http.StatusUnauthorized:
+		return "You are signed out"
+	case http.StatusConflict:
+		return "This cannot be done now"
+	case http.StatusTooManyRequests:
+		return "Too often"
+	case http.StatusInternalServerError:
+		if errors.Is(err, secret.ErrUnknownKey) {
+			return "A key is missing"
+		}
+	case http.StatusRequestEntityTooLarge:
+		return "The form is too large"
+	case http.StatusServiceUnavailable:
+		return "The database does not answer"
+	case http.StatusMethodNotAllowed, http.StatusBadRequest:
+		return "The request is not right"
+	}
+	return "Something went wrong"
+}
+
+// missingKey is what to do about a value that no key opens.
+const missingKey = "A secret that belongs here is sealed with the key %s, which this server does " +
+	"not have. Ask whoever runs it to add that key behind the first one of DRAWBRIDGE_SECRETS_KEY " +
+	"and to restart. If the key is lost, delete the subscription and create it anew; what it sent " +
+	"is still in the list of deliveries."
+
+// ErrorText is what a person may read of an error.
+func ErrorText(err error) string {
+	if lending.ErrorCode(err) == lending.CodeUnavailable {
+		return "Try again in a moment. If you changed something, look first whether it was done."
+	}
+	if refusal, ok := errors.AsType[*lending.Error](err); ok {
+		return Sentence(refusal.Message)
+	}
+	if missing, ok := errors.AsType[*secret.UnknownKeyError](err); ok {
+		return fmt.Sprintf(missingKey, missing.ID)
+	}
+	return "It is our fault, and it is written down. Try again; if it stays, quote the request id."
+}
+
+// Sentence begins with a capital and ends with a mark.
+func Sentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	if size == 0 {
+		return ""
+	}
+	text = string(unicode.ToUpper(first)) + text[size:]
+	if strings.ContainsAny(text[len(text)-1:], ".!?") {
+		return text
+	}
+	return text + "."
+}
+
+// above is a list of the console, and what it lists.
+type above struct {
+	href, label string
+	section     views.Section
+	// thing is one of what it lists.
+	thing string
+}
+
+// lists are what the pages of one thing stand under.
+var lists = []above{
+	{views.PathApplications, "All applications", views.SectionApplications, "application"},
+	{views.PathDeliveries, "All deliveries", views.SectionDeliveries, "delivery"},
+	{views.PathEvents, "All events", views.SectionEvents, "event"},
+	{views.PathBulks, "All bulk re-sends", views.SectionBulks, "bulk re-send"},
+	{views.PathSubscriptions, "All subscriptions", views.SectionSubscriptions, "subscription"},
+	{views.PathEmails, "All e-mails", views.SectionEmails, "e-mail"},
+	{views.PathPartners, "All partners", views.SectionPartners, "partner"},
+	{views.PathProducts, "All products", views.SectionProducts, "product"},
+	{views.PathRequests, "All API requests", views.SectionRequests, "API request"},
+	{views.PathPeople, "All people", views.SectionPeople, "person"},
+	{views.PathAttention, "All that needs attention", views.SectionAttention, "item"},
+}
+
+// listAbove finds the list that a path stands under; the zero one for none.
+func listAbove(path string) (found above, rest string) {
+	for _, list := range lists {
+		if below, under := strings.CutPrefix(path, list.href+"/"); under {
+			return list, below
+		}
+	}
+	return above{}, ""
+}
+
+// noSuch says that a path's id names nothing.
+func noSuch(path string) string {
+	list, _ := listAbove(path)
+	if list.thing == "" {
+		return "There is nothing with this id. The link may be cut off"
+	}
+	return "There is no such " + list.thing + ". The link may be cut off"
+}

@@ -1,0 +1,209 @@
+package page
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/views"
+)
+
+// Policy lets a page load from its own origin only, and nothing inline.
+const Policy = "default-src 'none'; script-src 'self'; style-src 'self'; " +
+	"img-src 'self' data:; font-src 'self'; connect-src 'self'; form-action 'self'; " +
+	"base-uri 'none'; frame-ancestors 'none'"
+
+// maxForm bounds the body of a form, in bytes: fifty headers of the greatest
+// length fit, percent-encoded.
+const maxForm = 768 << 10
+
+// Where the guard leaves the signed-in user and the session for the handler.
+const (
+	userKey    = "console.user"
+	sessionKey = "console.session"
+)
+
+// Guard stands before every handler: strict headers, the session, the origin of a
+// change, the role that the route needs, and what the user has to do first.
+func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.HandlerFunc {
+	guarded := s.withSession(func(ctx echo.Context) error {
+		if err := s.origins.Check(ctx.Request()); err != nil {
+			return lending.NewError(lending.CodeForbidden,
+				"This came from another site. Open the console and try again.").WithCause(err)
+		}
+		if err := readForm(ctx.Request()); err != nil {
+			return err
+		}
+		signed, known, err := s.resume(ctx)
+		if err != nil {
+			return err
+		}
+		ctx.Set(userKey, signed.User)
+		ctx.Set(sessionKey, signed.Session)
+		zone, _ := s.Zone(ctx)
+		ctx.SetRequest(ctx.Request().WithContext(views.WithZone(ctx.Request().Context(), zone)))
+		switch {
+		case needed == "":
+			return handler(ctx)
+		case !known:
+			return askToSignIn(ctx)
+		case !signed.Role.Allows(needed):
+			return lending.NewError(lending.CodeForbidden,
+				"Your role, %s, may not do this. Ask somebody with the role %s.", signed.Role, needed)
+		}
+		if path := RequiredStep(signed); path != "" && !allowedBefore[ctx.Path()] {
+			return askForStep(ctx, path)
+		}
+		return handler(ctx)
+	})
+	return func(ctx echo.Context) error {
+		s.strictHeaders(ctx.Response().Header())
+		request := ctx.Request()
+		request.Body = http.MaxBytesReader(ctx.Response(), request.Body, maxForm)
+		return guarded(ctx)
+	}
+}
+
+// User is who is signed in; the zero user on pages for guests.
+func User(ctx echo.Context) operator.User {
+	user, _ := ctx.Get(userKey).(operator.User)
+	return user
+}
+
+// Session is the session of who is signed in.
+func Session(ctx echo.Context) operator.Session {
+	session, _ := ctx.Get(sessionKey).(operator.Session)
+	return session
+}
+
+// SignedIn is who is signed in and by which session.
+func SignedIn(ctx echo.Context) operator.Signed {
+	return operator.Signed{User: User(ctx), Session: Session(ctx)}
+}
+
+// mayRepeat are the parameters of an address that may have several values; the
+// queue library's own console has others.
+var mayRepeat = map[string]bool{"show": true}
+
+// readForm reads the form of a change, so that one that cannot be read changes
+// nothing, and refuses an address that says one thing twice.
+func readForm(r *http.Request) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		query := r.URL.Query()
+		if err := checkValues(query); err != nil {
+			return err
+		}
+		var faults lending.Faults
+		for _, name := range slices.Sorted(maps.Keys(query)) {
+			if len(query[name]) > 1 && !mayRepeat[name] &&
+				!strings.HasPrefix(r.URL.Path, views.PathJobConsole+"/") {
+				faults.Add(name, "%.60q must be given once", name)
+			}
+		}
+		return faults.Err()
+	}
+	err := r.ParseForm()
+	if tooLarge, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return lending.NewError(lending.CodePayloadTooLarge,
+			"The form is too large: at most %d KiB are taken.", tooLarge.Limit>>10)
+	}
+	if err != nil {
+		return lending.NewError(lending.CodeValidation, "The form cannot be read.").WithCause(err)
+	}
+	return checkValues(r.Form)
+}
+
+// checkValues refuses what is no text, also in the filter of a list that is a value
+// of its own.
+func checkValues(values url.Values) error {
+	err := lending.CheckValues(values)
+	for _, name := range []string{"filter", "in"} {
+		inner, wrong := url.ParseQuery(strings.TrimPrefix(values.Get(name), "?"))
+		if err == nil && wrong == nil { // who reads the filter tells what is wrong with it
+			err = lending.CheckValues(inner)
+		}
+	}
+	return err
+}
+
+func (s *Site) strictHeaders(header http.Header) {
+	header.Set("Content-Security-Policy", Policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("X-Frame-Options", "DENY")
+	header.Set("Referrer-Policy", "same-origin")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=()")
+	// Pages hold borrowers' and partners' data: no cache on the way keeps them,
+	// nor does the browser after signing out.
+	header.Set("Cache-Control", "no-store")
+	header.Add("Vary", "HX-Request")
+	if s.Secure {
+		header.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+}
+
+// askToSignIn leads a person to the sign-in and back. A script gets a plain 401:
+// it must not put the sign-in page into a part of another page.
+func askToSignIn(ctx echo.Context) error {
+	request := ctx.Request()
+	if IsFragment(ctx) || isStream(request) {
+		return lending.NewError(lending.CodeUnauthorized,
+			"You are signed out. Reload the page to sign in again.")
+	}
+	query := url.Values{"why": {"expired"}}
+	if request.Method == http.MethodGet {
+		query = url.Values{"next": {request.URL.RequestURI()}}
+	}
+	return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?"+query.Encode())
+}
+
+// allowedBefore are the pages that a user sees who has yet to choose a password or
+// to set up a second factor.
+var allowedBefore = map[string]bool{
+	views.PathSignOut: true, views.PathPreferences: true, views.PathPassword: true,
+	views.PathSecondFactor: true, views.PathSecondFactorQR: true, views.PathSecondBegin: true,
+	views.PathConfirm: true,
+}
+
+// RequiredStep is the page on which a user has to do something before the console
+// opens; empty when there is nothing to do. The provider answers for whom it lets in.
+func RequiredStep(signed operator.Signed) string {
+	switch {
+	case signed.Method == operator.MethodProvider:
+		return ""
+	case signed.MustChangePassword:
+		return views.PathPassword
+	case signed.Lacks():
+		return views.PathSecondFactor
+	}
+	return ""
+}
+
+// askForStep sends a person to the page where they have something to do first.
+func askForStep(ctx echo.Context, path string) error {
+	if IsFragment(ctx) || isStream(ctx.Request()) {
+		return lending.NewError(lending.CodeForbidden,
+			"Something has to be done before the console opens. Reload the page.")
+	}
+	return ctx.Redirect(http.StatusSeeOther, path)
+}
+
+// Reauthenticated lets a handler run only when the user has shown a moment ago who
+// they are; otherwise it asks for that, and nothing is changed.
+func (s *Site) Reauthenticated(handler echo.HandlerFunc) echo.HandlerFunc {
+	return func(ctx echo.Context) error {
+		if s.DB.Now().Sub(Session(ctx).ProvedAt) < operator.ProofLife {
+			return handler(ctx)
+		}
+		next := url.Values{"next": {CameFrom(ctx)}}
+		return ctx.Redirect(http.StatusSeeOther, views.PathConfirm+"?"+next.Encode())
+	}
+}

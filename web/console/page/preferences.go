@@ -1,0 +1,86 @@
+package page
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+	_ "time/tzdata" // the machine may have no zones of its own
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/views"
+)
+
+const (
+	// preferenceLife is how long a browser keeps a preference.
+	preferenceLife = 365 * 24 * time.Hour
+	// zonePreference names the cookie and the form field of the zone.
+	zonePreference = "zone"
+	// autoZone begins a zone that the browser told, as opposed to a chosen one.
+	autoZone = "auto:"
+	// maxZone bounds the name of a zone; the longest has 32 characters.
+	maxZone = 64
+)
+
+// preferences are the choices of each preference; the first is the default and
+// is kept as no cookie at all.
+var preferences = map[string][]string{
+	"theme":   {"system", "light", "dark"},
+	"density": {"comfortable", "compact"},
+}
+
+// Preference returns a chosen value, empty for the default.
+func (s *Site) Preference(ctx echo.Context, name string) string {
+	cookie, err := ctx.Cookie(s.CookieName(name))
+	if err != nil || !slices.Contains(preferences[name][1:], cookie.Value) {
+		return ""
+	}
+	return cookie.Value
+}
+
+// Prefer is the handler that keeps the preferences that its form names and returns
+// to the form's page. Values that do not exist change nothing.
+func (s *Site) Prefer(ctx echo.Context) error {
+	for name, choices := range preferences {
+		value := ctx.FormValue(name)
+		if !slices.Contains(choices, value) {
+			continue
+		}
+		cookie := s.Cookie(name, value, preferenceLife) //nolint:gosec // it sets every attribute
+		if value == choices[0] {
+			cookie.Value, cookie.MaxAge = "", -1
+		}
+		ctx.SetCookie(cookie)
+	}
+	zone := ctx.FormValue(zonePreference)
+	if _, ok := loadZone(strings.TrimPrefix(zone, autoZone)); ok {
+		ctx.SetCookie(s.Cookie(zonePreference, zone, preferenceLife))
+	}
+	return ctx.Redirect(http.StatusSeeOther, SafeNext(ctx.FormValue("back")))
+}
+
+// Zone returns the reader's time zone and how it came to be. Until the browser
+// has told its own, it is UTC.
+func (s *Site) Zone(ctx echo.Context) (*time.Location, views.Zone) {
+	cookie, err := ctx.Cookie(s.CookieName(zonePreference))
+	if err != nil {
+		return time.UTC, views.Zone{Auto: true}
+	}
+	name, auto := strings.CutPrefix(cookie.Value, autoZone)
+	location, ok := loadZone(name)
+	if !ok {
+		return time.UTC, views.Zone{Auto: true}
+	}
+	return location, views.Zone{Name: name, Auto: auto}
+}
+
+// loadZone finds a zone of the IANA database. "Local", which would be the
+// server's, is none.
+func loadZone(name string) (*time.Location, bool) {
+	if name == "" || name == "Local" || len(name) > maxZone {
+		return nil, false
+	}
+	location, err := time.LoadLocation(name)
+	return location, err == nil
+}

@@ -1,0 +1,156 @@
+package page
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/views"
+)
+
+// Place is where a page stands among the others.
+type Place struct {
+	Section views.Section
+	// Title is the page's heading.
+	Title string
+	// Above leads to the page, from the list down; Here is the page's own step,
+	// its title when empty.
+	Above []views.Crumb
+	Here  string
+	// Live tells that the page updates itself.
+	Live bool
+	// Query fills the search box.
+	Query string
+}
+
+// Under is a place of the same section, below this one, whose page is at href.
+func (p Place) Under(href, title string) Place {
+	step := views.Crumb{Label: p.here(), Href: href}
+	return Place{
+		Section: p.Section, Title: title, Above: append(slices.Clone(p.Above), step),
+	}
+}
+
+func (p Place) here() string {
+	if p.Here != "" {
+		return p.Here
+	}
+	return p.Title
+}
+
+// Show answers with a page in its frame, and what the last change left to tell.
+func (s *Site) Show(ctx echo.Context, status int, place Place, body templ.Component) error {
+	frame, err := s.frameOf(ctx, place)
+	if err != nil {
+		return err
+	}
+	frame.Notice = s.TakeNotice(ctx)
+	return Render(ctx, status, views.Framed(frame, body))
+}
+
+// Frame is what surrounds a page of the signed-in user.
+func (s *Site) Frame(
+	ctx echo.Context, section views.Section, title string, crumbs ...views.Crumb,
+) (views.Frame, error) {
+	frame, err := s.frameOf(ctx, Place{Section: section, Title: title})
+	frame.Crumbs = crumbs
+	return frame, err
+}
+
+func (s *Site) frameOf(ctx echo.Context, place Place) (views.Frame, error) {
+	failing, alerts, err := s.Badges(ctx.Request().Context())
+	if err != nil {
+		return views.Frame{}, err
+	}
+	frame := s.plainFrame(ctx, place)
+	frame.Failing, frame.Attention = failing, alerts
+	return frame, nil
+}
+
+// plainFrame is a frame without the counts, which need the database.
+func (s *Site) plainFrame(ctx echo.Context, place Place) views.Frame {
+	user := User(ctx)
+	_, zone := s.Zone(ctx)
+	return views.Frame{
+		Zone: zone, Title: place.Title, Section: place.Section,
+		Crumbs: append(slices.Clone(place.Above), views.Crumb{Label: place.here()}),
+		User:   views.User{Name: user.Name, Email: user.Email, Role: string(user.Role)},
+		May:    func(path string) bool { return s.may(user.Role, path) },
+
+		Environment: s.Environment, Version: s.Version, Development: s.Development,
+		Theme: s.Preference(ctx, "theme"), Density: s.Preference(ctx, "density"),
+		Path: ctx.Request().URL.RequestURI(), Live: place.Live, Query: place.Query,
+	}
+}
+
+// Render writes a whole page or a fragment. Nothing is sent before the
+// component is rendered to its end, so that an error can still be answered, and that
+// of a request whose context has ended, too.
+func Render(ctx echo.Context, status int, component templ.Component) error {
+	html, err := HTML(context.WithoutCancel(ctx.Request().Context()), component)
+	if err != nil {
+		return err
+	}
+	return send(ctx, status, html)
+}
+
+// HTML renders a component.
+func HTML(ctx context.Context, component templ.Component) ([]byte, error) {
+	var html bytes.Buffer
+	if err := component.Render(ctx, &html); err != nil {
+		return nil, fmt.Errorf("rendering a page: %w", err)
+	}
+	return html.Bytes(), nil
+}
+
+// zipFrom is the size from which a page is worth compressing, in bytes.
+const zipFrom = 4 << 10
+
+// send writes HTML, compressed where the browser takes it. Answers to forms may
+// show a new secret, whose length alone could tell something: they never are.
+func send(ctx echo.Context, status int, html []byte) error {
+	html = withTokens(html)
+	request, header := ctx.Request(), ctx.Response().Header()
+	header.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
+	if request.Method != http.MethodGet || len(html) < zipFrom ||
+		!strings.Contains(request.Header.Get(echo.HeaderAcceptEncoding), "gzip") {
+		return ctx.HTMLBlob(status, html)
+	}
+	var zipped bytes.Buffer
+	writer := gzip.NewWriter(&zipped)
+	if _, err := writer.Write(html); err != nil {
+		return fmt.Errorf("compressing a page: %w", err)
+	}
+	if err := writer.Close(); err != nil {
+		return fmt.Errorf("compressing a page: %w", err)
+	}
+	header.Set(echo.HeaderContentEncoding, "gzip")
+	return ctx.HTMLBlob(status, zipped.Bytes())
+}
+
+// TokenField is the hidden field by which a form is known: one that is sent twice
+// acts once.
+const TokenField = "token"
+
+// postForm begins a form that is posted, as templates write it: what is quoted
+// in an attribute has no bracket.
+var postForm = regexp.MustCompile(`<form\b[^>]*\smethod="post"[^>]*>`)
+
+// withTokens gives every form of a page a token of its own. It is done as the page
+// leaves, so that no form is without one, and a live region that has not changed
+// still looks the same.
+func withTokens(html []byte) []byte {
+	return postForm.ReplaceAllFunc(html, func(start []byte) []byte {
+		return append(slices.Clip(start),
+			`<input type="hidden" name="`+TokenField+`" value="`+uuid.NewString()+`"/>`...)
+	})
+}
