@@ -1,4 +1,4 @@
-package views
+package views_test
 
 import (
 	"strings"
@@ -6,6 +6,8 @@ import (
 
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/lending"
+	"drawbridge/views/applications"
+	"drawbridge/views/ui"
 )
 
 // Columns give way on narrow screens; the row's first cell says the same.
@@ -22,7 +24,7 @@ func TestAProductTellsItsTermsInOneCell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := render(t, Table(ProductTable([]catalog.Product{{Active: true, Product: lending.Product{
+	page := render(t, ui.Table(applications.ProductTable([]catalog.Product{{Active: true, Product: lending.Product{
 		UID: sampleUID, Code: "ROOF-3", Name: "Roof", Term: "120", InterestRate: percent("7.99"),
 		MerchantFeePercentage: percent("3.75"), Schedule: schedule,
 		Min: lending.Cents(500000), Max: lending.Cents(15000000),

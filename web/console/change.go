@@ -16,7 +16,8 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/page"
 )
@@ -46,7 +47,7 @@ type state struct {
 // appChange is one change of an application: how it is asked for, and what it
 // does.
 type appChange struct {
-	form views.AskForm
+	form ui.AskForm
 	// seen writes the part of a state that the change rests on. The form carries
 	// it, and what differs by then is told instead of changed.
 	seen func(state) string
@@ -111,7 +112,7 @@ func (c *Console) offerTargets(ctx echo.Context) error {
 		return err
 	}
 	c.LeaveNotice(ctx, "Nothing was changed: choose the status that it moves to below.")
-	return ctx.Redirect(http.StatusSeeOther, views.ApplicationPath(uid.String()))
+	return ctx.Redirect(http.StatusSeeOther, paths.To(paths.Application, uid.String()))
 }
 
 // changeApplication changes an application as its form said, unless what the
@@ -124,7 +125,7 @@ func (c *Console) changeApplication(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	form, path := action.Typed(ctx, change.form), views.ApplicationPath(wanted.uid.String())
+	form, path := action.Typed(ctx, change.form), paths.To(paths.Application, wanted.uid.String())
 	seen := ctx.FormValue("seen")
 	by := application.Caller{Name: currentUser(ctx).Email}
 	return c.answerAsk(ctx, wanted.spot(), form, commitment{
@@ -190,11 +191,11 @@ func (c *Console) askedChange(ctx echo.Context) (asked, appChange, error) {
 	if err != nil {
 		return wanted, appChange{}, err
 	}
-	path := views.ApplicationPath(uid.String())
+	path := paths.To(paths.Application, uid.String())
 	change.form.About = aboutApplication(summary)
 	change.form.Action = path + "/change/" + url.PathEscape(ctx.Param("change"))
 	change.form.Cancel = path
-	change.form.Hidden = append(change.form.Hidden, views.HiddenField{
+	change.form.Hidden = append(change.form.Hidden, ui.HiddenField{
 		Name: "seen", Value: change.seen(wanted.now),
 	})
 	return wanted, change, nil
@@ -231,10 +232,10 @@ func (a asked) spot() page.Place {
 		name = a.now.app.Borrower.Email
 	}
 	return page.Place{
-		Section: views.SectionApplications,
-		Above: []views.Crumb{
-			{Label: "Applications", Href: views.PathApplications},
-			{Label: name, Href: views.ApplicationPath(a.uid.String())},
+		Section: ui.SectionApplications,
+		Above: []ui.Crumb{
+			{Label: "Applications", Href: paths.Applications},
+			{Label: name, Href: paths.To(paths.Application, a.uid.String())},
 		},
 	}
 }
@@ -254,10 +255,10 @@ func tells(kind lending.EventKind, interests map[lending.EventKind]webhook.Inter
 		return fmt.Sprintf("Records %s; no subscription gets it.", kind)
 	case interest.Paused > 0:
 		return fmt.Sprintf("Sends %s to %s, of which %d paused and waiting.", kind,
-			views.Plural(interest.Subscriptions, "subscription", "subscriptions"), interest.Paused)
+			ui.Plural(interest.Subscriptions, "subscription", "subscriptions"), interest.Paused)
 	}
 	return fmt.Sprintf("Sends %s to %s.", kind,
-		views.Plural(interest.Subscriptions, "subscription", "subscriptions"))
+		ui.Plural(interest.Subscriptions, "subscription", "subscriptions"))
 }
 
 func (a asked) tells(kind lending.EventKind) string { return tells(kind, a.interests) }

@@ -12,7 +12,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 	"drawbridge/web/console/page"
 )
 
@@ -25,7 +26,7 @@ func (c *Console) resendEmails(ctx echo.Context) error {
 	if err != nil {
 		query = nil
 	}
-	back := views.EmailsPath(query)
+	back := paths.With(paths.Emails, query)
 	uids, err := c.chosenEmails(ctx, query)
 	if err != nil {
 		return err
@@ -41,8 +42,8 @@ func (c *Console) resendEmails(ctx echo.Context) error {
 	}
 	form, uids := emailsResendForm(chosen)
 	form.Cancel = back
-	form.Hidden = append(form.Hidden, views.HiddenField{Name: "filter", Value: query.Encode()})
-	at := page.Place{Section: views.SectionEmails, Above: []views.Crumb{{Label: "E-mails", Href: back}}}
+	form.Hidden = append(form.Hidden, ui.HiddenField{Name: "filter", Value: query.Encode()})
+	at := page.Place{Section: ui.SectionEmails, Above: []ui.Crumb{{Label: "E-mails", Href: back}}}
 	switch {
 	case len(uids) == 0:
 		return lending.NewError(lending.CodeInvalidState,
@@ -81,10 +82,10 @@ func (c *Console) chosenEmails(ctx echo.Context, query url.Values) ([]uuid.UUID,
 
 // emailsResendForm asks about those of the chosen mails that can be re-sent, and
 // returns their ids.
-func emailsResendForm(chosen []email.Email) (views.AskForm, []uuid.UUID) {
-	form := views.AskForm{
-		Title: "Re-send e-mails", Action: views.PathEmailsResend,
-		Hidden: []views.HiddenField{{Name: "confirmed", Value: "yes"}},
+func emailsResendForm(chosen []email.Email) (ui.AskForm, []uuid.UUID) {
+	form := ui.AskForm{
+		Title: "Re-send e-mails", Action: paths.EmailsResend,
+		Hidden: []ui.HiddenField{{Name: "confirmed", Value: "yes"}},
 	}
 	var uids []uuid.UUID
 	var sent, unknown int
@@ -94,7 +95,7 @@ func emailsResendForm(chosen []email.Email) (views.AskForm, []uuid.UUID) {
 		}
 		uids = append(uids, mail.EmailUID)
 		form.Hidden = append(form.Hidden,
-			views.HiddenField{Name: "email", Value: mail.EmailUID.String()})
+			ui.HiddenField{Name: "email", Value: mail.EmailUID.String()})
 		switch {
 		case mail.OutcomeUnknown:
 			unknown++
@@ -102,12 +103,12 @@ func emailsResendForm(chosen []email.Email) (views.AskForm, []uuid.UUID) {
 			sent++
 		}
 	}
-	what := views.Plural(len(uids), "e-mail", "e-mails")
+	what := ui.Plural(len(uids), "e-mail", "e-mails")
 	form.Submit = "Re-send " + what
 	form.Says = []string{"This sends " + what + " once more, each to its recipient with the same " +
 		"text, as an e-mail of its own."}
 	if left := len(chosen) - len(uids); left > 0 {
-		form.Says = append(form.Says, views.Plural(left, "chosen e-mail is", "chosen e-mails are")+
+		form.Says = append(form.Says, ui.Plural(left, "chosen e-mail is", "chosen e-mails are")+
 			" left out: still being sent, held back, or without a text.")
 	}
 	if len(chosen) == maxEmailsResent {
@@ -115,11 +116,11 @@ func emailsResendForm(chosen []email.Email) (views.AskForm, []uuid.UUID) {
 			"These are the oldest; choose all that match again for those that are left.")
 	}
 	if sent > 0 {
-		form.Risks = append(form.Risks, views.Plural(sent, "was", "were")+
+		form.Risks = append(form.Risks, ui.Plural(sent, "was", "were")+
 			" accepted by the mail server already: the recipients get them twice.")
 	}
 	if unknown > 0 {
-		form.Risks = append(form.Risks, "Of "+views.Plural(unknown, "e-mail", "e-mails")+
+		form.Risks = append(form.Risks, "Of "+ui.Plural(unknown, "e-mail", "e-mails")+
 			" nobody knows the outcome: they may have arrived already.")
 	}
 	return form, uids
@@ -129,7 +130,7 @@ func emailsResendForm(chosen []email.Email) (views.AskForm, []uuid.UUID) {
 func (c *Console) resendChosen(ctx echo.Context, uids []uuid.UUID, back string) commitment {
 	user, address, reason := currentUser(ctx).Email, ctx.RealIP(), ctx.FormValue("reason")
 	return commitment{
-		done: "Re-sent: " + views.Plural(len(uids), "e-mail", "e-mails") + ".",
+		done: "Re-sent: " + ui.Plural(len(uids), "e-mail", "e-mails") + ".",
 		do: func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			resent, err := c.Emails.ResendAll(ctx, tx, uids, user, reason)
 			if err != nil {

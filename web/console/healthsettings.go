@@ -12,7 +12,8 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/page"
 )
@@ -25,8 +26,8 @@ func (c *Console) healthSettings(ctx echo.Context) error {
 		return err
 	}
 	form := healthForm(now)
-	at := page.Place{Section: views.SectionSettings, Above: []views.Crumb{
-		{Label: "Settings", Href: views.PathSettings},
+	at := page.Place{Section: ui.SectionSettings, Above: []ui.Crumb{
+		{Label: "Settings", Href: paths.Settings},
 	}}
 	if !isSent(ctx) {
 		return c.showAsk(ctx, http.StatusOK, at, form)
@@ -47,7 +48,7 @@ func (c *Console) healthSettings(ctx echo.Context) error {
 			return operator.Entry{
 				Action: "health_settings.update", SubjectKind: "settings", Subject: "health",
 				Before: before, After: wanted,
-			}, views.PathSettings, err
+			}, paths.Settings, err
 		},
 	})
 }
@@ -61,16 +62,16 @@ func wholeNumber(ctx echo.Context, faults *lending.Faults, name string) int {
 	return number
 }
 
-func healthForm(now webhook.HealthSettings) views.AskForm {
-	return views.AskForm{
+func healthForm(now webhook.HealthSettings) ui.AskForm {
+	return ui.AskForm{
 		Title: "When a subscription counts as failing", Submit: "Save",
-		Action: views.PathSettingsHealth, Cancel: views.PathSettings,
+		Action: paths.SettingsHealth, Cancel: paths.Settings,
 		Says: []string{
 			"A subscription fails once nothing has succeeded for this long and at least this many " +
 				"events were tried. The operators get one e-mail then and one when it recovers; " +
 				"sending goes on, unless the subscription is set to pause.",
 		},
-		Controls: []views.Control{
+		Controls: []ui.Control{
 			{
 				Name: "failing_minutes", Label: "Minutes without a success", Type: "number",
 				Value: strconv.Itoa(now.FailingMinutes), Required: true,

@@ -12,7 +12,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/ui"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
@@ -60,17 +60,17 @@ func (c *Console) commit(ctx echo.Context, change commitment) (target string, er
 	return outcome.Target, err
 }
 
-func (c *Console) showAsk(ctx echo.Context, status int, at page.Place, form views.AskForm) error {
+func (c *Console) showAsk(ctx echo.Context, status int, at page.Place, form ui.AskForm) error {
 	return c.Changes.ShowForm(ctx, status, action.Form{Place: at, Fields: form})
 }
 
 func (c *Console) answerAsk(
-	ctx echo.Context, at page.Place, form views.AskForm, change commitment,
+	ctx echo.Context, at page.Place, form ui.AskForm, change commitment,
 ) error {
 	return c.Changes.Submit(ctx, action.Form{Place: at, Fields: form, Change: change.change()})
 }
 
-func (c *Console) askAgain(ctx echo.Context, at page.Place, form views.AskForm, err error) error {
+func (c *Console) askAgain(ctx echo.Context, at page.Place, form ui.AskForm, err error) error {
 	return c.Changes.ShowRefused(ctx, action.Form{Place: at, Fields: form}, err)
 }
 
@@ -80,7 +80,7 @@ func formRefusal(err error) (*lending.Error, bool) {
 }
 
 func under(p page.Place, label, href string) page.Place {
-	p.Above = append(slices.Clone(p.Above), views.Crumb{Label: label, Href: href})
+	p.Above = append(slices.Clone(p.Above), ui.Crumb{Label: label, Href: href})
 	return p
 }
 

@@ -12,7 +12,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/account"
+	"drawbridge/views/paths"
 )
 
 // signInForm shows the sign-in, or leads on who is signed in already.
@@ -30,7 +31,7 @@ func (c *Console) signInForm(ctx echo.Context) error {
 	case "code":
 		page.Notice = "The code came too late. Sign in again."
 	}
-	return render(ctx, http.StatusOK, views.SignInPage(page))
+	return render(ctx, http.StatusOK, account.SignInPage(page))
 }
 
 // signIn checks the password and starts a session.
@@ -41,7 +42,7 @@ func (c *Console) signIn(ctx echo.Context) error {
 	if text, refused := refusedProof(ctx, err); refused {
 		page := c.signInPage(ctx)
 		page.Email, page.Next, page.Fault = email, ctx.FormValue("next"), text
-		return render(ctx, c.Status(lending.ErrorCode(err)), views.SignInPage(page))
+		return render(ctx, c.Status(lending.ErrorCode(err)), account.SignInPage(page))
 	}
 	if err != nil {
 		return err
@@ -79,7 +80,7 @@ func (c *Console) admit(
 		if err := c.wait(ctx, user, visit); err != nil {
 			return err
 		}
-		return ctx.Redirect(http.StatusSeeOther, nextTo(views.PathSignInCode, next))
+		return ctx.Redirect(http.StatusSeeOther, nextTo(paths.SignInCode, next))
 	}
 	if err := c.begin(ctx, user, visit, map[string]any{"by": visit.Method}); err != nil {
 		return err
@@ -94,9 +95,9 @@ func (c *Console) signInCodeForm(ctx echo.Context) error {
 		return err
 	}
 	if !ok {
-		return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?why=code")
+		return ctx.Redirect(http.StatusSeeOther, paths.SignIn+"?why=code")
 	}
-	return render(ctx, http.StatusOK, views.SignInCodePage(views.SignInCode{
+	return render(ctx, http.StatusOK, account.SignInCodePage(account.SignInCode{
 		Environment: c.Environment, Theme: c.Preference(ctx, "theme"),
 		Next: ctx.QueryParam("next"),
 	}))
@@ -109,13 +110,13 @@ func (c *Console) signInCode(ctx echo.Context) error {
 		return err
 	}
 	if !ok {
-		return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?why=code")
+		return ctx.Redirect(http.StatusSeeOther, paths.SignIn+"?why=code")
 	}
 	user, visit := owing.User, owing.Session
 	recovered, err := c.Operators.CheckCode(
 		ctx.Request().Context(), user, ctx.FormValue("code"), c.visitor(ctx, user.Email))
 	if text, refused := refusedProof(ctx, err); refused {
-		return render(ctx, c.Status(lending.ErrorCode(err)), views.SignInCodePage(views.SignInCode{
+		return render(ctx, c.Status(lending.ErrorCode(err)), account.SignInCodePage(account.SignInCode{
 			Environment: c.Environment, Theme: c.Preference(ctx, "theme"),
 			Next: ctx.FormValue("next"), Fault: text,
 		}))
@@ -172,7 +173,7 @@ func (c *Console) signOut(ctx echo.Context) error {
 	if err := c.Sessions.Destroy(request); err != nil {
 		return err
 	}
-	return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?why=left")
+	return ctx.Redirect(http.StatusSeeOther, paths.SignIn+"?why=left")
 }
 
 // changeOwn changes the viewer's own account, once for each form, and keeps it in
@@ -184,7 +185,7 @@ func (c *Console) changeOwn(
 		if err := use(tx); err != nil {
 			return "", err
 		}
-		return views.PathAccount, c.auditOwn(ctx, tx, action)
+		return paths.Account, c.auditOwn(ctx, tx, action)
 	})
 	return err
 }
@@ -196,8 +197,8 @@ func (c *Console) auditOwn(ctx echo.Context, tx *postgres.Tx, action string) err
 	})
 }
 
-func (c *Console) signInPage(ctx echo.Context) views.SignIn {
-	page := views.SignIn{Environment: c.Environment, Theme: c.Preference(ctx, "theme")}
+func (c *Console) signInPage(ctx echo.Context) account.SignIn {
+	page := account.SignIn{Environment: c.Environment, Theme: c.Preference(ctx, "theme")}
 	if c.Provider != nil {
 		page.Provider = c.Provider.Name
 	}

@@ -23,7 +23,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/ui"
 	"drawbridge/web/console/page"
 )
 
@@ -52,9 +52,9 @@ type Form struct {
 	// Place is the form's; its title is that of Fields when empty.
 	Place page.Place
 	// Fields are what is asked, with the consequences.
-	Fields views.AskForm
+	Fields ui.AskForm
 	// Page draws the form in a way of its own; nil for the usual page or dialog.
-	Page func(views.AskForm) templ.Component
+	Page func(ui.AskForm) templ.Component
 	// Show answers with what can be seen this once, such as a new secret, in place of
 	// leading to the outcome's target; nil for none.
 	Show func(ctx echo.Context) error
@@ -122,13 +122,13 @@ func (e *Engine) handle(spec Spec) echo.HandlerFunc {
 // ShowForm shows a form: on a page of its own, or in a dialog when a script asks.
 func (e *Engine) ShowForm(ctx echo.Context, status int, form Form) error {
 	if form.Page == nil && page.IsFragment(ctx) {
-		return page.Render(ctx, status, views.AskDialog(form.Fields))
+		return page.Render(ctx, status, ui.AskDialog(form.Fields))
 	}
 	if form.Place.Title == "" {
 		form.Place.Title = form.Fields.Title
 	}
 	if form.Page == nil {
-		form.Page = func(fields views.AskForm) templ.Component { return views.AskBody(fields) }
+		form.Page = func(fields ui.AskForm) templ.Component { return ui.AskBody(fields) }
 	}
 	return e.Show(ctx, status, form.Place, form.Page(form.Fields))
 }

@@ -7,21 +7,21 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
-	"drawbridge/views"
+	"drawbridge/views/ui"
 	"drawbridge/web/console/page"
 )
 
 // Typed fills a form's controls with what was sent.
-func Typed(ctx echo.Context, form views.AskForm) views.AskForm {
+func Typed(ctx echo.Context, form ui.AskForm) ui.AskForm {
 	values, err := ctx.FormParams()
 	if err != nil {
 		return form // the guard has read the form already: this cannot fail
 	}
 	for i, control := range form.Controls {
 		switch control.Kind {
-		case views.ControlChecks:
+		case ui.ControlChecks:
 			form.Controls[i].Values = values[control.Name]
-		case views.ControlHeading:
+		case ui.ControlHeading:
 		default:
 			form.Controls[i].Value = values.Get(control.Name)
 		}
@@ -32,12 +32,12 @@ func Typed(ctx echo.Context, form views.AskForm) views.AskForm {
 
 // Refused puts each refusal beside its field, in the form's words; what has no
 // field there goes over the form.
-func Refused(form views.AskForm, refusal *lending.Error) views.AskForm {
+func Refused(form ui.AskForm, refusal *lending.Error) ui.AskForm {
 	rest := []string{}
 	for _, detail := range refusal.Details {
 		placed := false
 		for i, control := range form.Controls {
-			if control.Name != detail.Field || control.Kind == views.ControlHeading {
+			if control.Name != detail.Field || control.Kind == ui.ControlHeading {
 				continue
 			}
 			message := strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`,

@@ -7,7 +7,8 @@ import (
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
 )
@@ -24,8 +25,8 @@ type Feature struct {
 func (f *Feature) Routes() []page.Route {
 	routes := list.Routes(f.Engine, f.loans())
 	routes = append(routes,
-		page.Get(views.PathProducts, "console.products", operator.RoleSupport, f.products))
+		page.Get(paths.Products, "console.products", operator.RoleSupport, f.products))
 	return append(routes, f.Actions(f.newProduct(), f.switchProduct())...)
 }
 
-var productsPlace = page.Place{Section: views.SectionProducts, Title: "Products"}
+var productsPlace = page.Place{Section: ui.SectionProducts, Title: "Products"}

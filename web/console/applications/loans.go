@@ -8,31 +8,33 @@ import (
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/applications"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
 )
 
 // loans lists loans with their draws under way.
 func (f *Feature) loans() list.Spec[loan.Summary] {
-	tabs := []views.Option{{Label: "All"}}
+	tabs := []ui.Option{{Label: "All"}}
 	for _, state := range loan.ListStates() {
-		tabs = append(tabs, views.Option{
-			Value: string(state), Label: views.LoanChip(string(state)).Word,
+		tabs = append(tabs, ui.Option{
+			Value: string(state), Label: applications.LoanChip(string(state)).Word,
 		})
 	}
 	draws := []lending.FundingStatus{
 		lending.FundingRequested, lending.FundingProcessing, lending.FundingSettled,
 		lending.FundingCancelled,
 	}
-	drawOptions := []views.Option{{Label: "Any or none"}}
+	drawOptions := []ui.Option{{Label: "Any or none"}}
 	for _, state := range draws {
 		drawOptions = append(drawOptions,
-			views.Option{Value: string(state), Label: views.DrawWord(state)})
+			ui.Option{Value: string(state), Label: applications.DrawWord(state)})
 	}
 	return list.Spec[loan.Summary]{
-		Name: "console.loans", Path: views.PathLoans, Role: operator.RoleSupport,
-		Place: page.Place{Section: views.SectionLoans, Title: "Loans and draws"},
+		Name: "console.loans", Path: paths.Loans, Role: operator.RoleSupport,
+		Place: page.Place{Section: ui.SectionLoans, Title: "Loans and draws"},
 		Intro: "Loans of all partners. Each leads to its schedule, draws and certificates.",
 		One:   "loan", Many: "loans", Order: "Newest first",
 		Tabs: list.Tabs{Name: "state", Options: tabs},
@@ -62,17 +64,17 @@ func (f *Feature) loans() list.Spec[loan.Summary] {
 				},
 			}
 		},
-		Table: views.LoanTable,
-		NoMatch: views.EmptyProps{
+		Table: applications.LoanTable,
+		NoMatch: ui.EmptyProps{
 			Title: "No loan matches these filters", Text: "Choose another state, partner, product or draw.",
 		},
-		Empty: views.EmptyProps{
+		Empty: ui.EmptyProps{
 			Icon: "landmark", Title: "No loans yet",
 			Text: "A loan opens once its application is Approved and an offered product is selected.",
-			Href: views.PathApplications, Action: "See applications",
+			Href: paths.Applications, Action: "See applications",
 		},
 		File: &list.File[loan.Summary]{
-			Path: views.PathLoansCSV, Name: "loans", Action: "loan.export", Subject: "loan",
+			Path: paths.LoansCSV, Name: "loans", Action: "loan.export", Subject: "loan",
 			Columns: []string{
 				"application_id", "opened_at", "state", "borrower", "partner", "merchant", "product",
 				"loan_amount", "drawn_amount", "pending_disbursement_id", "pending_amount", "next_stage",
@@ -94,11 +96,11 @@ func loanCells(s loan.Summary) []string {
 }
 
 // partnerOptions are the partners of applications to choose from.
-func (f *Feature) partnerOptions(ctx context.Context) ([]views.Option, error) {
+func (f *Feature) partnerOptions(ctx context.Context) ([]ui.Option, error) {
 	owners, err := f.Applications.Owners(ctx, list.MaxOptions)
-	options := []views.Option{{Label: "All partners"}}
+	options := []ui.Option{{Label: "All partners"}}
 	for _, owner := range owners {
-		option := views.Option{Value: owner.PartnerUID.String(), Label: owner.PartnerName}
+		option := ui.Option{Value: owner.PartnerUID.String(), Label: owner.PartnerName}
 		if options[len(options)-1].Value != option.Value {
 			options = append(options, option)
 		}
@@ -106,11 +108,11 @@ func (f *Feature) partnerOptions(ctx context.Context) ([]views.Option, error) {
 	return options, err
 }
 
-func (f *Feature) productOptions(ctx context.Context) ([]views.Option, error) {
+func (f *Feature) productOptions(ctx context.Context) ([]ui.Option, error) {
 	products, err := f.Products.List(ctx)
-	options := []views.Option{{Label: "All products"}}
+	options := []ui.Option{{Label: "All products"}}
 	for _, product := range products {
-		options = append(options, views.Option{
+		options = append(options, ui.Option{
 			Value: product.UID, Label: product.Code + ", " + product.Name,
 		})
 	}

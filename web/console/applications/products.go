@@ -11,7 +11,9 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/applications"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/page"
 )
@@ -22,13 +24,13 @@ func (f *Feature) products(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return f.Show(ctx, http.StatusOK, productsPlace, views.Products(found))
+	return f.Show(ctx, http.StatusOK, productsPlace, applications.Products(found))
 }
 
 // newProduct adds a product; the form previews the stages of its schedule.
 func (f *Feature) newProduct() action.Spec {
 	return action.Spec{
-		Path: views.PathProductNew, Shown: "console.product.new", Sent: "console.product.create",
+		Path: paths.ProductNew, Shown: "console.product.new", Sent: "console.product.create",
 		Role: operator.RoleAdmin,
 		Ask: func(ctx echo.Context) (action.Form, error) {
 			form := productForm()
@@ -41,12 +43,12 @@ func (f *Feature) newProduct() action.Spec {
 				Schedule: ctx.FormValue("schedule"), Min: ctx.FormValue("min"), Max: ctx.FormValue("max"),
 			}
 			return action.Form{
-				Place: productsPlace.Under(views.PathProducts, form.Title), Fields: form, Page: previewed,
+				Place: productsPlace.Under(paths.Products, form.Title), Fields: form, Page: previewed,
 				Change: action.Change{
 					Done: "Created. Decisions offer it from now on.",
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 						made, err := f.Products.Create(ctx, tx, request)
-						return operator.Did(views.PathProducts, operator.Entry{
+						return operator.Did(paths.Products, operator.Entry{
 							Action: "product.create", SubjectKind: "product", Subject: made.UID,
 							After: map[string]any{"code": made.Code, "schedule": made.Schedule},
 						}), err
@@ -57,22 +59,22 @@ func (f *Feature) newProduct() action.Spec {
 	}
 }
 
-func productForm() views.AskForm {
-	line := func(name, label, hint string, limit int) views.Control {
-		return views.Control{
+func productForm() ui.AskForm {
+	line := func(name, label, hint string, limit int) ui.Control {
+		return ui.Control{
 			Name: name, Label: label, Hint: hint, MaxLength: limit, Required: true, Autocomplete: "off",
 		}
 	}
 	preview := line("preview", "Preview for a loan of", "Not kept: only for the preview.", 20)
 	preview.Required, preview.Value = false, "10000.00"
-	return views.AskForm{
-		Title: "New product", Action: views.PathProductNew, Cancel: views.PathProducts, Wide: true,
-		Submit: "Create and offer it", Preview: views.PathProductNew, PreviewLabel: "Preview the stages",
+	return ui.AskForm{
+		Title: "New product", Action: paths.ProductNew, Cancel: paths.Products, Wide: true,
+		Submit: "Create and offer it", Preview: paths.ProductNew, PreviewLabel: "Preview the stages",
 		Says: []string{
 			"Decisions offer it from now on. Applications that are decided, and their loans, are not " +
 				"affected. Its terms can never be changed; it can only be taken off offer.",
 		},
-		Controls: []views.Control{
+		Controls: []ui.Control{
 			line("code", "Code", "Letters, digits, \"-\", \"_\" and \".\"; partners see it.", 60),
 			line("name", "Name", "", 200),
 			line("term", "Term in months", "For example 120.", 4),
@@ -88,8 +90,8 @@ func productForm() views.AskForm {
 }
 
 // previewed draws the form with the stages that its schedule would make.
-func previewed(form views.AskForm) templ.Component {
-	var schedule, preview *views.Control
+func previewed(form ui.AskForm) templ.Component {
+	var schedule, preview *ui.Control
 	for i := range form.Controls {
 		switch form.Controls[i].Name {
 		case "schedule":
@@ -99,7 +101,7 @@ func previewed(form views.AskForm) templ.Component {
 		}
 	}
 	if schedule.Value == "" {
-		return views.ProductForm(form, lending.Money{}, nil)
+		return applications.ProductForm(form, lending.Money{}, nil)
 	}
 	parsed, err := lending.ParseSchedule(schedule.Value)
 	amount, amountErr := lending.ParseMoney(preview.Value)
@@ -109,15 +111,15 @@ func previewed(form views.AskForm) templ.Component {
 	case amountErr != nil:
 		preview.Fault = "The amount " + amountErr.Error() + "."
 	case err == nil:
-		return views.ProductForm(form, amount, parsed.Stages(amount))
+		return applications.ProductForm(form, amount, parsed.Stages(amount))
 	}
-	return views.ProductForm(form, lending.Money{}, nil)
+	return applications.ProductForm(form, lending.Money{}, nil)
 }
 
 // switchProduct puts a product on offer or takes it off.
 func (f *Feature) switchProduct() action.Spec {
 	return action.Spec{
-		Path: views.PathProductActive, Shown: "console.product.switch",
+		Path: paths.ProductActive, Shown: "console.product.switch",
 		Sent: "console.product.switch.submit", Role: operator.RoleAdmin,
 		Ask: func(ctx echo.Context) (action.Form, error) {
 			uid, err := page.UID(ctx)
@@ -128,33 +130,33 @@ func (f *Feature) switchProduct() action.Spec {
 			if err != nil {
 				return action.Form{}, err
 			}
-			form := views.AskForm{
+			form := ui.AskForm{
 				Title: "Offer " + found.Code, Submit: "Offer it",
 				Says:   []string{"Decisions offer it from now on. What is decided is not affected."},
-				Hidden: []views.HiddenField{{Name: "to", Value: "on"}},
+				Hidden: []ui.HiddenField{{Name: "to", Value: "on"}},
 			}
 			if found.Active {
-				form = views.AskForm{
+				form = ui.AskForm{
 					Title: "Stop offering " + found.Code, Submit: "Stop offering it", Danger: true,
 					Says: []string{
 						"Decisions no longer offer it. Offers that were made can still be accepted, and " +
 							"existing loans go on unaffected. It can be offered again at any time.",
 					},
-					Hidden: []views.HiddenField{{Name: "to", Value: "off"}},
+					Hidden: []ui.HiddenField{{Name: "to", Value: "off"}},
 				}
 			}
-			form.Action, form.Cancel = views.ProductActivePath(found.UID), views.PathProducts
+			form.Action, form.Cancel = paths.To(paths.ProductActive, found.UID), paths.Products
 			wanted := ctx.FormValue("to") == "on"
 			return action.Form{
-				Place: productsPlace.Under(views.PathProducts, form.Title), Fields: form,
+				Place: productsPlace.Under(paths.Products, form.Title), Fields: form,
 				Change: action.Change{
 					Done: "Changed.", Unchanged: "It was so already.",
 					Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 						if wanted == found.Active {
-							return operator.Outcome{Target: views.PathProducts}, nil
+							return operator.Outcome{Target: paths.Products}, nil
 						}
 						err := f.Products.SetActive(request, tx, uid, wanted)
-						return operator.Did(views.PathProducts, operator.Entry{
+						return operator.Did(paths.Products, operator.Entry{
 							Action: "product.active", SubjectKind: "product", Subject: found.UID,
 							Before: map[string]any{"active": found.Active},
 							After:  map[string]any{"active": wanted},

@@ -16,7 +16,7 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/ui"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/page"
 )
@@ -55,10 +55,10 @@ type Spec[R any] struct {
 	// CheckPlace tells whether a text is a place in this list, nil for keyset cursors.
 	CheckPlace func(text string) bool
 	// Table is the table of some rows.
-	Table func(rows []R) views.TableProps[R]
+	Table func(rows []R) ui.TableProps[R]
 	// Empty is shown when there is nothing at all, NoMatch when nothing matches the
 	// filter. EmptyBody is shown in place of Empty, nil for none.
-	Empty, NoMatch views.EmptyProps
+	Empty, NoMatch ui.EmptyProps
 	EmptyBody      templ.Component
 	// Unavailable is what to say when the rows could not be loaded in time; without
 	// it the list answers with the error.
@@ -82,7 +82,7 @@ type Spec[R any] struct {
 type Tabs struct {
 	Name string
 	// Options begin with the one without a value. OptionsOf, where they depend on more.
-	Options []views.Option
+	Options []ui.Option
 }
 
 // View is a filter with a name that everybody has.
@@ -166,7 +166,7 @@ func (l lister[R]) show(ctx echo.Context) error {
 		return err
 	case err != nil:
 		slog.ErrorContext(ctx.Request().Context(), "listing "+l.Many, "error", err)
-		region.Unavailable = &views.EmptyProps{
+		region.Unavailable = &ui.EmptyProps{
 			Icon: "cloud-off", Title: "The " + l.Many + " could not be loaded", Text: l.Unavailable,
 			Href: ctx.Request().URL.RequestURI(), Action: "Try again",
 		}
@@ -175,7 +175,7 @@ func (l lister[R]) show(ctx echo.Context) error {
 		status = http.StatusBadRequest
 	}
 	if page.IsFragment(ctx) {
-		return page.Render(ctx, status, views.ListRows(region))
+		return page.Render(ctx, status, ui.ListRows(region))
 	}
 	props, err := l.around(ctx, v, region)
 	if err != nil {
@@ -183,15 +183,15 @@ func (l lister[R]) show(ctx echo.Context) error {
 	}
 	place := l.Place
 	place.Live = region.Live != nil
-	return l.Show(ctx, status, place, views.List(props))
+	return l.Show(ctx, status, place, ui.List(props))
 }
 
 // around adds to the rows what stands around them.
 func (l lister[R]) around(
-	ctx echo.Context, v *Values, region views.ListRegion,
-) (props views.ListProps, err error) {
+	ctx echo.Context, v *Values, region ui.ListRegion,
+) (props ui.ListProps, err error) {
 	request := ctx.Request().Context()
-	props = views.ListProps{
+	props = ui.ListProps{
 		Path: l.Path, Intro: l.Intro, Buttons: l.buttons(v), Search: l.Search,
 		Tabs: v.tabs(l.Tabs), Region: region,
 	}
@@ -202,7 +202,7 @@ func (l lister[R]) around(
 	}
 	if v.texts[l.Tabs.Name] != "" {
 		props.Hidden = append(props.Hidden,
-			views.HiddenField{Name: l.Tabs.Name, Value: v.texts[l.Tabs.Name]})
+			ui.HiddenField{Name: l.Tabs.Name, Value: v.texts[l.Tabs.Name]})
 	}
 	for _, filter := range l.Filters {
 		if err := v.furnish(request, filter, &props); err != nil {
@@ -221,14 +221,14 @@ func (l lister[R]) buttons(v *Values) templ.Component {
 	case l.File == nil:
 		return l.Buttons
 	case l.File.ByLink:
-		return views.ButtonsWith(views.DownloadLink(withQuery(l.File.Path, v.Query())), l.Buttons)
+		return ui.ButtonsWith(ui.DownloadLink(withQuery(l.File.Path, v.Query())), l.Buttons)
 	}
-	return views.ButtonsWith(views.ExportButton(l.File.Path, v.Query().Encode()), l.Buttons)
+	return ui.ButtonsWith(ui.ExportButton(l.File.Path, v.Query().Encode()), l.Buttons)
 }
 
 // region loads one page of rows.
-func (l lister[R]) region(ctx context.Context, v *Values) (views.ListRegion, error) {
-	region := views.ListRegion{Path: l.Path, Order: l.Order, Empty: l.Empty, EmptyBody: l.EmptyBody}
+func (l lister[R]) region(ctx context.Context, v *Values) (ui.ListRegion, error) {
+	region := ui.ListRegion{Path: l.Path, Order: l.Order, Empty: l.Empty, EmptyBody: l.EmptyBody}
 	source := l.Read(v)
 	if len(v.Wrong) > 0 {
 		region.Wrong = v.wrongFilters(l.Tabs, l.Filters)
@@ -254,7 +254,7 @@ func (l lister[R]) region(ctx context.Context, v *Values) (views.ListRegion, err
 			region.Summary, region.Order = "", join(region.Summary, l.Order)
 		}
 	}
-	region.Rows, region.Table = len(rows), views.Table(l.Table(rows))
+	region.Rows, region.Table = len(rows), ui.Table(l.Table(rows))
 	if len(v.texts) > 0 {
 		region.Empty, region.EmptyBody = l.NoMatch, nil
 		if region.Empty.Icon == "" {
@@ -271,7 +271,7 @@ func (l lister[R]) region(ctx context.Context, v *Values) (views.ListRegion, err
 		region.Newest = v.href("", "")
 	}
 	if l.PickAction != "" {
-		region.Pick = &views.Pick{
+		region.Pick = &ui.Pick{
 			Action: l.PickAction, Filter: v.Query().Encode(), Buttons: l.PickButtons,
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/ui"
 	"drawbridge/web/console/page"
 )
 
@@ -51,8 +51,8 @@ func modeOf(query url.Values) mode {
 // nothing.
 func (l lister[R]) live(
 	ctx context.Context, v *Values, source Source[R], rows []R,
-) (*views.LiveList, error) {
-	live, query := &views.LiveList{}, v.Query()
+) (*ui.LiveList, error) {
+	live, query := &ui.LiveList{}, v.Query()
 	place, err := postgres.ParseCursor(v.place)
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (l lister[R]) live(
 		case news >= maxNews:
 			live.News = "99+ new " + l.Many
 		case news > 0:
-			live.News = views.Plural(news, "new "+l.One, "new "+l.Many)
+			live.News = ui.Plural(news, "new "+l.One, "new "+l.Many)
 		}
 	}
 	switch first := place.IsZero() || v.mode == modeNews; {
@@ -113,6 +113,6 @@ func (l lister[R]) stream(ctx echo.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		return page.HTML(request, views.ListRows(region))
+		return page.HTML(request, ui.ListRows(region))
 	})
 }

@@ -10,24 +10,25 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/page"
 )
 
 // SaveRoute is where readers keep filters under a name.
 func (e *Engine) SaveRoute() page.Route {
-	return page.Post(views.PathSavedViews, "console.savedViews", operator.RoleSupport,
+	return page.Post(paths.SavedViews, "console.savedViews", operator.RoleSupport,
 		e.Post(e.saveView))
 }
 
 // namedFilters are the filters of a list that have a name: everybody's, the reader's
 // own, and that of the tail.
-func (l lister[R]) namedFilters(ctx echo.Context, v *Values) (*views.NamedFilters, error) {
+func (l lister[R]) namedFilters(ctx echo.Context, v *Values) (*ui.NamedFilters, error) {
 	query := v.Query()
-	bar := &views.NamedFilters{Path: l.Path, Query: query.Encode()}
+	bar := &ui.NamedFilters{Path: l.Path, Query: query.Encode()}
 	for _, view := range l.Views {
-		bar.Links = append(bar.Links, views.ViewLink{
+		bar.Links = append(bar.Links, ui.ViewLink{
 			Label: view.Label, Href: l.Path + "?" + view.Query, Current: view.Query == bar.Query,
 		})
 	}
@@ -40,12 +41,12 @@ func (l lister[R]) namedFilters(ctx echo.Context, v *Values) (*views.NamedFilter
 		if view.Query != "" {
 			href += "?" + view.Query
 		}
-		bar.Links = append(bar.Links, views.ViewLink{
+		bar.Links = append(bar.Links, ui.ViewLink{
 			Label: view.Name, Href: href, UID: view.UID.String(), Current: view.Query == bar.Query,
 		})
 	}
 	if l.Live != nil {
-		tail := views.ViewLink{Label: "Tail", Href: v.href("tail", "1")}
+		tail := ui.ViewLink{Label: "Tail", Href: v.href("tail", "1")}
 		if v.mode == modeTail {
 			tail.Href, tail.Current = v.href("", ""), true
 		}

@@ -13,7 +13,7 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/ui"
 	"drawbridge/web/console/page"
 )
 
@@ -44,8 +44,8 @@ type Filter struct {
 	Hint, Placeholder string
 	// Options are the choices, the first one for any; OptionsOf, where they depend on
 	// what there is.
-	Options   []views.Option
-	OptionsOf func(ctx context.Context) ([]views.Option, error)
+	Options   []ui.Option
+	OptionsOf func(ctx context.Context) ([]ui.Option, error)
 	// Thing is what a value names, the filter's name when empty: "There is no such kind".
 	Thing string
 	// Word is how the chip shows a value, nil for the option's label or the value itself.
@@ -234,10 +234,10 @@ func (v *Values) local(name string) string {
 	return at.Format("2006-01-02T15:04")
 }
 
-func (v *Values) tabs(tabs Tabs) []views.Tab {
-	var found []views.Tab
+func (v *Values) tabs(tabs Tabs) []ui.Tab {
+	var found []ui.Tab
 	for _, option := range tabs.Options {
-		found = append(found, views.Tab{
+		found = append(found, ui.Tab{
 			Label: option.Label, Href: v.href(tabs.Name, option.Value),
 			Current: v.texts[tabs.Name] == option.Value,
 		})
@@ -246,10 +246,10 @@ func (v *Values) tabs(tabs Tabs) []views.Tab {
 }
 
 // furnish adds a filter's field and chip to the page.
-func (v *Values) furnish(ctx context.Context, filter Filter, props *views.ListProps) (err error) {
+func (v *Values) furnish(ctx context.Context, filter Filter, props *ui.ListProps) (err error) {
 	value := v.texts[filter.Name]
-	field := views.FilterField{InputProps: views.InputProps{
-		FieldProps: views.FieldProps{
+	field := ui.FilterField{InputProps: ui.InputProps{
+		FieldProps: ui.FieldProps{
 			ID: "filter-" + filter.Name, Label: filter.Label, Hint: filter.Hint,
 			Fault: v.Wrong[filter.Name],
 		},
@@ -279,7 +279,7 @@ func (v *Values) furnish(ctx context.Context, filter Filter, props *views.ListPr
 		}
 	case Hidden:
 		if value != "" {
-			props.Hidden = append(props.Hidden, views.HiddenField{Name: filter.Name, Value: value})
+			props.Hidden = append(props.Hidden, ui.HiddenField{Name: filter.Name, Value: value})
 		}
 	}
 	if filter.Kind != Hidden {
@@ -296,17 +296,17 @@ func (v *Values) furnish(ctx context.Context, filter Filter, props *views.ListPr
 		label = filter.Label + " "
 	}
 	props.Active = append(props.Active,
-		views.ActiveFilter{Label: label + shown, Href: v.href(filter.Name, "")})
+		ui.ActiveFilter{Label: label + shown, Href: v.href(filter.Name, "")})
 	return nil
 }
 
 // wrongFilters lists what is wrong in the order of the form.
-func (v *Values) wrongFilters(tabs Tabs, filters []Filter) []views.WrongFilter {
-	var found []views.WrongFilter
+func (v *Values) wrongFilters(tabs Tabs, filters []Filter) []ui.WrongFilter {
+	var found []ui.WrongFilter
 	wrong := maps.Clone(v.Wrong)
 	add := func(name, field string) {
 		if wrong[name] != "" {
-			found = append(found, views.NewWrongFilter(field, wrong[name]))
+			found = append(found, ui.NewWrongFilter(field, wrong[name]))
 		}
 		delete(wrong, name)
 	}

@@ -13,7 +13,8 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/secret"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // RenderError answers an error of any console path: a page for people, a notice
@@ -21,14 +22,14 @@ import (
 func (s *Site) RenderError(ctx echo.Context, err error) error {
 	s.strictHeaders(ctx.Response().Header())
 	status := s.Status(lending.ErrorCode(err))
-	shown := views.Fault{
+	shown := ui.Fault{
 		Environment: s.Environment, Theme: s.Preference(ctx, "theme"), Status: status,
 		Title: errorTitle(status, err), Text: ErrorText(err),
 		RequestID: ctx.Response().Header().Get(echo.HeaderXRequestID),
 	}
 	request := ctx.Request()
 	if IsFragment(ctx) || isStream(request) {
-		return Render(ctx, status, views.FaultFragment(shown))
+		return Render(ctx, status, ui.FaultFragment(shown))
 	}
 	if status >= http.StatusInternalServerError && request.Method == http.MethodGet {
 		shown.RetryHref = request.URL.RequestURI()
@@ -36,20 +37,20 @@ func (s *Site) RenderError(ctx echo.Context, err error) error {
 	list, rest := listAbove(request.URL.Path)
 	uid, _, deeper := strings.Cut(rest, "/")
 	if _, err := uuid.Parse(uid); err == nil && deeper && status != http.StatusNotFound &&
-		list.href == views.PathApplications {
-		list.href, list.label = views.ApplicationPath(uid), "Back to the application"
+		list.href == paths.Applications {
+		list.href, list.label = paths.To(paths.Application, uid), "Back to the application"
 	}
 	shown.BackHref, shown.BackLabel = list.href, list.label
 	if User(ctx).Email != "" && RequiredStep(SignedIn(ctx)) == "" {
 		frame := s.errorFrame(ctx, Place{Section: list.section, Title: shown.Title}, status)
 		shown.Frame = &frame
 	}
-	return Render(ctx, status, views.FaultPage(shown))
+	return Render(ctx, status, ui.FaultPage(shown))
 }
 
 // errorFrame surrounds the error of who is signed in. The counts are left out where
 // they cannot be had: what keeps the page from its data may keep the frame too.
-func (s *Site) errorFrame(ctx echo.Context, place Place, status int) views.Frame {
+func (s *Site) errorFrame(ctx echo.Context, place Place, status int) ui.Frame {
 	if status < http.StatusInternalServerError {
 		if frame, err := s.frameOf(ctx, place); err == nil {
 			return frame
@@ -120,24 +121,24 @@ func Sentence(text string) string {
 // above is a list of the console, and what it lists.
 type above struct {
 	href, label string
-	section     views.Section
+	section     ui.Section
 	// thing is one of what it lists.
 	thing string
 }
 
 // lists are what the pages of one thing stand under.
 var lists = []above{
-	{views.PathApplications, "All applications", views.SectionApplications, "application"},
-	{views.PathDeliveries, "All deliveries", views.SectionDeliveries, "delivery"},
-	{views.PathEvents, "All events", views.SectionEvents, "event"},
-	{views.PathBulks, "All bulk re-sends", views.SectionBulks, "bulk re-send"},
-	{views.PathSubscriptions, "All subscriptions", views.SectionSubscriptions, "subscription"},
-	{views.PathEmails, "All e-mails", views.SectionEmails, "e-mail"},
-	{views.PathPartners, "All partners", views.SectionPartners, "partner"},
-	{views.PathProducts, "All products", views.SectionProducts, "product"},
-	{views.PathRequests, "All API requests", views.SectionRequests, "API request"},
-	{views.PathPeople, "All people", views.SectionPeople, "person"},
-	{views.PathAttention, "All that needs attention", views.SectionAttention, "item"},
+	{paths.Applications, "All applications", ui.SectionApplications, "application"},
+	{paths.Deliveries, "All deliveries", ui.SectionDeliveries, "delivery"},
+	{paths.Events, "All events", ui.SectionEvents, "event"},
+	{paths.Bulks, "All bulk re-sends", ui.SectionBulks, "bulk re-send"},
+	{paths.Subscriptions, "All subscriptions", ui.SectionSubscriptions, "subscription"},
+	{paths.Emails, "All e-mails", ui.SectionEmails, "e-mail"},
+	{paths.Partners, "All partners", ui.SectionPartners, "partner"},
+	{paths.Products, "All products", ui.SectionProducts, "product"},
+	{paths.Requests, "All API requests", ui.SectionRequests, "API request"},
+	{paths.People, "All people", ui.SectionPeople, "person"},
+	{paths.Attention, "All that needs attention", ui.SectionAttention, "item"},
 }
 
 // listAbove finds the list that a path stands under; the zero one for none.

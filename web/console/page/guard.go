@@ -12,7 +12,8 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // Policy lets a page load from its own origin only, and nothing inline.
@@ -48,7 +49,7 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 		ctx.Set(userKey, signed.User)
 		ctx.Set(sessionKey, signed.Session)
 		zone, _ := s.Zone(ctx)
-		ctx.SetRequest(ctx.Request().WithContext(views.WithZone(ctx.Request().Context(), zone)))
+		ctx.SetRequest(ctx.Request().WithContext(ui.WithZone(ctx.Request().Context(), zone)))
 		switch {
 		case needed == "":
 			return handler(ctx)
@@ -103,7 +104,7 @@ func readForm(r *http.Request) error {
 		var faults lending.Faults
 		for _, name := range slices.Sorted(maps.Keys(query)) {
 			if len(query[name]) > 1 && !mayRepeat[name] &&
-				!strings.HasPrefix(r.URL.Path, views.PathJobConsole+"/") {
+				!strings.HasPrefix(r.URL.Path, paths.JobConsole+"/") {
 				faults.Add(name, "%.60q must be given once", name)
 			}
 		}
@@ -162,15 +163,15 @@ func askToSignIn(ctx echo.Context) error {
 	if request.Method == http.MethodGet {
 		query = url.Values{"next": {request.URL.RequestURI()}}
 	}
-	return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?"+query.Encode())
+	return ctx.Redirect(http.StatusSeeOther, paths.SignIn+"?"+query.Encode())
 }
 
 // allowedBefore are the pages that a user sees who has yet to choose a password or
 // to set up a second factor.
 var allowedBefore = map[string]bool{
-	views.PathSignOut: true, views.PathPreferences: true, views.PathPassword: true,
-	views.PathSecondFactor: true, views.PathSecondFactorQR: true, views.PathSecondBegin: true,
-	views.PathConfirm: true,
+	paths.SignOut: true, paths.Preferences: true, paths.Password: true,
+	paths.SecondFactor: true, paths.SecondFactorQR: true, paths.SecondBegin: true,
+	paths.Confirm: true,
 }
 
 // RequiredStep is the page on which a user has to do something before the console
@@ -180,9 +181,9 @@ func RequiredStep(signed operator.Signed) string {
 	case signed.Method == operator.MethodProvider:
 		return ""
 	case signed.MustChangePassword:
-		return views.PathPassword
+		return paths.Password
 	case signed.Lacks():
-		return views.PathSecondFactor
+		return paths.SecondFactor
 	}
 	return ""
 }
@@ -204,6 +205,6 @@ func (s *Site) Reauthenticated(handler echo.HandlerFunc) echo.HandlerFunc {
 			return handler(ctx)
 		}
 		next := url.Values{"next": {CameFrom(ctx)}}
-		return ctx.Redirect(http.StatusSeeOther, views.PathConfirm+"?"+next.Encode())
+		return ctx.Redirect(http.StatusSeeOther, paths.Confirm+"?"+next.Encode())
 	}
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/views"
+	"drawbridge/views/ui"
 )
 
 const (
@@ -62,17 +62,17 @@ func (s *Site) Prefer(ctx echo.Context) error {
 
 // Zone returns the reader's time zone and how it came to be. Until the browser
 // has told its own, it is UTC.
-func (s *Site) Zone(ctx echo.Context) (*time.Location, views.Zone) {
+func (s *Site) Zone(ctx echo.Context) (*time.Location, ui.Zone) {
 	cookie, err := ctx.Cookie(s.CookieName(zonePreference))
 	if err != nil {
-		return time.UTC, views.Zone{Auto: true}
+		return time.UTC, ui.Zone{Auto: true}
 	}
 	name, auto := strings.CutPrefix(cookie.Value, autoZone)
 	location, ok := loadZone(name)
 	if !ok {
-		return time.UTC, views.Zone{Auto: true}
+		return time.UTC, ui.Zone{Auto: true}
 	}
-	return location, views.Zone{Name: name, Auto: auto}
+	return location, ui.Zone{Name: name, Auto: auto}
 }
 
 // loadZone finds a zone of the IANA database. "Local", which would be the

@@ -14,17 +14,17 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/views"
+	"drawbridge/views/ui"
 )
 
 // Place is where a page stands among the others.
 type Place struct {
-	Section views.Section
+	Section ui.Section
 	// Title is the page's heading.
 	Title string
 	// Above leads to the page, from the list down; Here is the page's own step,
 	// its title when empty.
-	Above []views.Crumb
+	Above []ui.Crumb
 	Here  string
 	// Live tells that the page updates itself.
 	Live bool
@@ -34,7 +34,7 @@ type Place struct {
 
 // Under is a place of the same section, below this one, whose page is at href.
 func (p Place) Under(href, title string) Place {
-	step := views.Crumb{Label: p.here(), Href: href}
+	step := ui.Crumb{Label: p.here(), Href: href}
 	return Place{
 		Section: p.Section, Title: title, Above: append(slices.Clone(p.Above), step),
 	}
@@ -54,22 +54,22 @@ func (s *Site) Show(ctx echo.Context, status int, place Place, body templ.Compon
 		return err
 	}
 	frame.Notice = s.TakeNotice(ctx)
-	return Render(ctx, status, views.Framed(frame, body))
+	return Render(ctx, status, ui.Framed(frame, body))
 }
 
 // Frame is what surrounds a page of the signed-in user.
 func (s *Site) Frame(
-	ctx echo.Context, section views.Section, title string, crumbs ...views.Crumb,
-) (views.Frame, error) {
+	ctx echo.Context, section ui.Section, title string, crumbs ...ui.Crumb,
+) (ui.Frame, error) {
 	frame, err := s.frameOf(ctx, Place{Section: section, Title: title})
 	frame.Crumbs = crumbs
 	return frame, err
 }
 
-func (s *Site) frameOf(ctx echo.Context, place Place) (views.Frame, error) {
+func (s *Site) frameOf(ctx echo.Context, place Place) (ui.Frame, error) {
 	failing, alerts, err := s.Badges(ctx.Request().Context())
 	if err != nil {
-		return views.Frame{}, err
+		return ui.Frame{}, err
 	}
 	frame := s.plainFrame(ctx, place)
 	frame.Failing, frame.Attention = failing, alerts
@@ -77,13 +77,13 @@ func (s *Site) frameOf(ctx echo.Context, place Place) (views.Frame, error) {
 }
 
 // plainFrame is a frame without the counts, which need the database.
-func (s *Site) plainFrame(ctx echo.Context, place Place) views.Frame {
+func (s *Site) plainFrame(ctx echo.Context, place Place) ui.Frame {
 	user := User(ctx)
 	_, zone := s.Zone(ctx)
-	return views.Frame{
+	return ui.Frame{
 		Zone: zone, Title: place.Title, Section: place.Section,
-		Crumbs: append(slices.Clone(place.Above), views.Crumb{Label: place.here()}),
-		User:   views.User{Name: user.Name, Email: user.Email, Role: string(user.Role)},
+		Crumbs: append(slices.Clone(place.Above), ui.Crumb{Label: place.here()}),
+		User:   ui.User{Name: user.Name, Email: user.Email, Role: string(user.Role)},
 		May:    func(path string) bool { return s.may(user.Role, path) },
 
 		Environment: s.Environment, Version: s.Version, Development: s.Development,

@@ -10,7 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/operator"
-	"drawbridge/views"
+	"drawbridge/views/ui"
 )
 
 // What a session holds. The list of sessions in the database says whose it is.
@@ -109,12 +109,12 @@ func (s *Site) LeaveNotice(ctx echo.Context, text string) {
 }
 
 // TakeNotice returns the message that the last change left, nil without one.
-func (s *Site) TakeNotice(ctx echo.Context) *views.Notice {
+func (s *Site) TakeNotice(ctx echo.Context) *ui.Notice {
 	text := s.Sessions.PopString(ctx.Request().Context(), sessionNotice)
 	if text == "" {
 		return nil
 	}
-	return &views.Notice{Tone: views.Good, Title: text}
+	return &ui.Notice{Tone: ui.Good, Title: text}
 }
 
 // CookieName adds the prefix by which browsers hold a cookie to this host and

@@ -21,7 +21,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // Options are what a site is made of.
@@ -161,10 +161,10 @@ func LeadTo(ctx echo.Context, target string) error {
 
 // SafeNext is a path of the console to go on to, its home for any other address.
 func SafeNext(next string) string {
-	inside := next == views.PathHome || strings.HasPrefix(next, views.PathHome+"/") ||
-		strings.HasPrefix(next, views.PathHome+"?")
+	inside := next == paths.Home || strings.HasPrefix(next, paths.Home+"/") ||
+		strings.HasPrefix(next, paths.Home+"?")
 	if !inside || strings.ContainsAny(next, "\\\r\n\t") || strings.Contains(next, "..") {
-		return views.PathHome
+		return paths.Home
 	}
 	return next
 }
@@ -177,7 +177,7 @@ func CameFrom(ctx echo.Context) string {
 	}
 	referer, err := url.Parse(ctx.Request().Referer())
 	if err != nil {
-		return views.PathHome
+		return paths.Home
 	}
 	return SafeNext(referer.RequestURI())
 }

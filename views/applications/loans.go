@@ -1,0 +1,83 @@
+package applications
+
+import (
+	"fmt"
+	"time"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+)
+
+// LoanChip describes what keeps the next draw of a loan.
+func LoanChip(state string) ui.ChipProps {
+	switch state {
+	case "ready":
+		return ui.ChipProps{Icon: "circle-check", Word: "Ready to draw", Tone: ui.Good}
+	case "pending":
+		return ui.ChipProps{Icon: "clock", Word: "Draw pending", Tone: ui.Calm}
+	case "blocked":
+		return ui.ChipProps{Icon: "lock", Word: "Not approved", Tone: ui.Warn}
+	case "completed":
+		return ui.ChipProps{Icon: "list-checks", Word: "Drawn", Tone: ui.Mute}
+	}
+	return ui.ChipProps{Icon: "circle-help", Word: state, Tone: ui.Mute}
+}
+
+// LoanTable lists loans. A loan's page is its application's.
+func LoanTable(rows []loan.Summary) ui.TableProps[loan.Summary] {
+	return ui.TableProps[loan.Summary]{
+		Caption: "Loans, newest first",
+		RowID:   func(s loan.Summary) string { return "l-" + s.UID.String() },
+		Href:    func(s loan.Summary) string { return paths.To(paths.Application, s.UID.String()) },
+		Rows:    rows,
+		Columns: []ui.Column[loan.Summary]{
+			{Title: "State", Class: "w-state w-loan", Chip: loanChip},
+			{Title: "Borrower", Header: true, Cell: loanNameCell},
+			{
+				Title: "Partner", Class: "col-c w-place",
+				Text: func(s loan.Summary) string { return s.PartnerName },
+			},
+			{Title: "Pending or next", Class: "col-b w-fate", Text: nextDraw},
+			{
+				Title: "Amount", Class: "col-a w-amount end",
+				Text: func(s loan.Summary) string { return ui.Amount(s.Amount) },
+			},
+			{
+				Title: "Drawn", Class: "col-b w-amount end",
+				Text: func(s loan.Summary) string { return ui.Amount(s.Drawn) },
+			},
+			{Title: "Balance", Class: "col-b w-amount end", Text: balance},
+			{
+				Title: "Opened", Class: "w-time w-day end",
+				Time: func(s loan.Summary) time.Time { return s.OpenedAt },
+			},
+		},
+	}
+}
+
+func loanChip(s loan.Summary) ui.ChipProps { return LoanChip(string(s.State())) }
+
+func balance(s loan.Summary) string { return ui.Amount(s.Amount.Sub(s.Drawn)) }
+
+// nextDraw says which draw is under way, or which comes next.
+func nextDraw(s loan.Summary) string {
+	switch {
+	case s.PendingID != nil:
+		return fmt.Sprintf("draw #%d, %s", *s.PendingID, ui.Amount(*s.Pending))
+	case s.NextStage != nil && !s.Completed:
+		return fmt.Sprintf("stage %d, %s", *s.NextStage, ui.Amount(*s.Scheduled))
+	}
+	return ""
+}
+
+// DrawWord is what the state of a draw is called.
+func DrawWord(state lending.FundingStatus) string { return drawWords[state] }
+
+var drawWords = map[lending.FundingStatus]string{
+	"FUNDING_REQUESTED":  "Requested",
+	"FUNDING_PROCESSING": "Processing",
+	"FUNDING_SETTLED":    "Settled",
+	"CANCELLED":          "Cancelled",
+}

@@ -1,0 +1,66 @@
+package applications
+
+import (
+	"strings"
+
+	"drawbridge/internal/catalog"
+	"drawbridge/internal/lending"
+	"drawbridge/views/ui"
+)
+
+// ProductTable lists products.
+func ProductTable(rows []catalog.Product, may bool) ui.TableProps[catalog.Product] {
+	percent := func(of func(catalog.Product) lending.Percent) func(catalog.Product) string {
+		return func(p catalog.Product) string { return of(p).String() + "\u00a0%" }
+	}
+	table := ui.TableProps[catalog.Product]{
+		Caption: "Products by code",
+		RowID:   func(p catalog.Product) string { return "product-" + p.UID },
+		Rows:    rows,
+		Columns: []ui.Column[catalog.Product]{
+			{Title: "State", Class: "w-state", Chip: productChip},
+			{Title: "Product", Header: true, Cell: productNameCell},
+			{Title: "Schedule", Class: "col-a w-range", Text: shares},
+			{Title: "Lends", Class: "col-c w-range end", Text: lends},
+			{
+				Title: "Months", Class: "col-c w-short end",
+				Text: func(p catalog.Product) string { return p.Term },
+			},
+			{
+				Title: "Rate", Class: "col-b w-rate end",
+				Text: percent(func(p catalog.Product) lending.Percent { return p.InterestRate }),
+			},
+			{
+				Title: "Fee", Class: "col-c w-rate end",
+				Text: percent(func(p catalog.Product) lending.Percent { return p.MerchantFeePercentage }),
+			},
+		},
+	}
+	if may {
+		table.Columns = append(table.Columns,
+			ui.Column[catalog.Product]{Title: "Change", Class: "w-switch end", Cell: productSwitchCell})
+	}
+	return table
+}
+
+func productChip(p catalog.Product) ui.ChipProps {
+	if p.Active {
+		return ui.ChipProps{Icon: "circle-check", Word: "On offer", Tone: ui.Good}
+	}
+	return ui.ChipProps{Icon: "pause", Word: "Not offered", Tone: ui.Mute}
+}
+
+// shares are the schedule's percentages, to be read.
+func shares(p catalog.Product) string {
+	return strings.ReplaceAll(p.Schedule.String(), ",", " / ") + "\u00a0%"
+}
+
+// lends are the amounts that a product lends.
+func lends(p catalog.Product) string { return ui.Amount(p.Min) + " to " + ui.Amount(p.Max) }
+
+func offerLabel(p catalog.Product) string {
+	if p.Active {
+		return "Stop offering"
+	}
+	return "Offer"
+}
