@@ -1,4 +1,4 @@
-package views
+package views_test
 
 import (
 	"bytes"
@@ -8,47 +8,49 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"github.com/a-h/templ"
 
-	"drawbridge/internal/lending"
+	"drawbridge/views/applications"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // sampleApplicationPage is a page with everything on it, a word everywhere.
-func sampleApplicationPage(word string) ApplicationPage {
-	chip := DeliveryChip(StateFailed)
-	return ApplicationPage{
+func sampleApplicationPage(word string) applications.ApplicationPage {
+	chip := ui.DeliveryChip(ui.StateFailed)
+	return applications.ApplicationPage{
 		Frame: sampleFrame(word), Row: sampleApplicationRow(word), Source: word,
 		Communications: word, Document: word, Updated: sampleTime, Phone: word, Income: word,
 		Project: word, Description: word, Address: word, Decided: true,
-		Offers: []OfferView{{ProductUID: sampleUID, Code: word, Name: word, Selected: true}},
-		Loan: &LoanView{
+		Offers: []applications.OfferView{{ProductUID: sampleUID, Code: word, Name: word, Selected: true}},
+		Loan: &applications.LoanView{
 			Product: word, Amount: "9.00", Original: "10.00", State: word,
-			Stages: []StageView{{Number: 1, Percent: "100", Scheduled: "9.00"}},
-			Draws: []DrawView{{
+			Stages: []applications.StageView{{Number: 1, Percent: "100", Scheduled: "9.00"}},
+			Draws: []applications.DrawView{{
 				ID: 1001, Number: 1, Stage: 1, Kind: "final", Status: word, Requested: sampleTime,
 				Settled: sampleTime,
 			}},
 		},
-		Certificates: []CertificateView{{
+		Certificates: []applications.CertificateView{{
 			UID: sampleUID, Created: sampleTime, Draw: 1, Metadata: []byte(`{"note":"` + word + `"}`),
-			Files: []FileView{{UID: sampleUID, Name: word, Type: "image/png", Size: 3 << 20}},
+			Files: []applications.FileView{{UID: sampleUID, Name: word, Type: "image/png", Size: 3 << 20}},
 		}},
-		Tasks: []TaskView{{UID: sampleUID, Title: word, Status: word, Created: sampleTime}},
-		Kinds: []Tab{{Label: "All", Href: PathApplications, Current: true}},
-		Moments: []MomentView{
+		Tasks: []applications.TaskView{{UID: sampleUID, Title: word, Status: word, Created: sampleTime}},
+		Kinds: []ui.Tab{{Label: "All", Href: paths.Applications, Current: true}},
+		Moments: []applications.MomentView{
 			{
-				ID: "a", At: sampleTime, Icon: "send", Tone: Bad, Title: word, Href: PathDeliveries,
+				ID: "a", At: sampleTime, Icon: "send", Tone: ui.Bad, Title: word, Href: paths.Deliveries,
 				Chip: &chip, Tag: "re-send", Text: word,
 			},
-			{ID: "b", At: sampleTime, Icon: "zap", Tone: Calm, Title: word},
+			{ID: "b", At: sampleTime, Icon: "zap", Tone: ui.Calm, Title: word},
 		},
-		Newest: PathApplications, Older: PathApplications,
-		Actions: []ActionGroup{{Title: word, Actions: []ActionLink{{
-			Label: word, Href: PathApplications, Note: word, Move: word,
+		Newest: paths.Applications, Older: paths.Applications,
+		Actions: []applications.ActionGroup{{Title: word, Actions: []applications.ActionLink{{
+			Label: word, Href: paths.Applications, Note: word, Move: word,
 		}}}},
 	}
 }
 
-func sampleApplicationRow(word string) ApplicationRow {
-	return ApplicationRow{
+func sampleApplicationRow(word string) ui.ApplicationRow {
+	return ui.ApplicationRow{
 		UID: sampleApplication, Status: word, Borrower: word, Email: word, Reference: word,
 		Partner: word, Merchant: word, Requested: "10.00", Created: sampleTime,
 	}
@@ -57,23 +59,25 @@ func sampleApplicationRow(word string) ApplicationRow {
 // applicationPages renders each page about applications with the word in it.
 func applicationPages(t *testing.T, word string) map[string]*goquery.Document {
 	t.Helper()
-	list := ApplicationList{
-		Frame: sampleFrame(word), Rows: []ApplicationRow{sampleApplicationRow(word)},
-		Filter:  ApplicationFilter{Search: word},
-		Tabs:    []Tab{{Label: "All", Href: PathApplications, Current: true}},
-		Active:  []ActiveFilter{{Label: word, Href: PathApplications}},
-		Summary: "1 application", Newest: PathApplications, Older: PathApplications,
-		Partners: []Option{{Label: word}}, Merchants: []Option{{Label: word}},
+	list := applications.ApplicationList{
+		Frame: sampleFrame(word), Rows: []ui.ApplicationRow{sampleApplicationRow(word)},
+		Filter:  applications.ApplicationFilter{Search: word},
+		Tabs:    []ui.Tab{{Label: "All", Href: paths.Applications, Current: true}},
+		Active:  []ui.ActiveFilter{{Label: word, Href: paths.Applications}},
+		Summary: "1 application", Newest: paths.Applications, Older: paths.Applications,
+		Partners: []ui.Option{{Label: word}}, Merchants: []ui.Option{{Label: word}},
 	}
 	empty, faulty := list, list
 	empty.Rows = nil
 	faulty.Filter.Faults = map[string]string{"q": "It is too long.", "cursor": "It cannot be read."}
-	bare := ApplicationPage{Frame: sampleFrame(word), Row: sampleApplicationRow(word)}
+	bare := applications.ApplicationPage{Frame: sampleFrame(word), Row: sampleApplicationRow(word)}
 	pages := map[string]*goquery.Document{}
 	for name, component := range map[string]templ.Component{
-		"list": ApplicationListPage(list), "no match": ApplicationListPage(empty),
-		"faults": ApplicationListPage(faulty), "bare": ApplicationDetailPage(bare),
-		"page": ApplicationDetailPage(sampleApplicationPage(word)),
+		"list":     applications.ApplicationListPage(list),
+		"no match": applications.ApplicationListPage(empty),
+		"faults":   applications.ApplicationListPage(faulty),
+		"bare":     applications.ApplicationDetailPage(bare),
+		"page":     applications.ApplicationDetailPage(sampleApplicationPage(word)),
 	} {
 		var html bytes.Buffer
 		if err := component.Render(t.Context(), &html); err != nil {
@@ -115,36 +119,5 @@ func TestApplicationPagesAreAccessible(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func TestAmount(t *testing.T) {
-	t.Parallel()
-	for cents, want := range map[int64]string{
-		0: "0.00", 99_999: "999.99", 100_000: "1,000.00", -123_456_789: "-1,234,567.89",
-		-99_900: "-999.00",
-	} {
-		if got := Amount(lending.Cents(cents)); got != want {
-			t.Errorf("%d cents are %q, want %q", cents, got, want)
-		}
-	}
-}
-
-func TestLendingChips(t *testing.T) {
-	t.Parallel()
-	for _, status := range lending.AllApplicationStatuses() {
-		if chip := ApplicationChip(string(status)); chip.Icon == "circle-help" {
-			t.Errorf("status %q has no chip of its own", status)
-		}
-	}
-	for _, status := range lending.AllFundingStatuses() {
-		if chip := FundingChip(string(status)); chip.Icon == "circle-help" {
-			t.Errorf("funding status %q has no chip of its own", status)
-		}
-	}
-	for _, status := range lending.AllTaskStatuses() {
-		if chip := TaskChip(string(status)); chip.Icon == "circle-help" {
-			t.Errorf("task status %q has no chip of its own", status)
-		}
 	}
 }

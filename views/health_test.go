@@ -1,17 +1,21 @@
-package views
+package views_test
 
 import (
 	"time"
 
 	"github.com/a-h/templ"
+
+	"drawbridge/views/operations"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // sampleMatter is an item whose texts are all the word.
-func sampleMatter(word string) AttentionRow {
-	return AttentionRow{
+func sampleMatter(word string) ui.AttentionRow {
+	return ui.AttentionRow{
 		UID: sampleUID, Kind: "delivery_used_up", Partner: word, URL: word, Severity: "problem",
 		Detail: word, Count: 3, Opened: sampleTime, LastSeen: sampleTime, Owner: word,
-		LookHref: PathDeliveries, Look: "Show the deliveries",
+		LookHref: paths.Deliveries, Look: "Show the deliveries",
 	}
 }
 
@@ -22,54 +26,75 @@ func healthSamplePages(word string) map[string]templ.Component {
 	closed.Closed, closed.ClosedBy, closed.Note = sampleTime, word, word
 	snoozed := sampleMatter(word)
 	snoozed.UID, snoozed.SnoozedUntil = sampleSubscription, sampleTime
-	tabs := []Tab{{Label: "Open", Href: PathAttention, Current: true}}
+	tabs := []ui.Tab{{Label: "Open", Href: paths.Attention, Current: true}}
 	return map[string]templ.Component{
-		"overview": OverviewPage(Overview{
-			Frame: sampleFrame(word), Ranges: []Tab{{Label: "1 hour", Href: PathHome, Current: true}},
-			StreamURL: PathHomeLive, PollURL: PathHome,
-			Numbers: OverviewNumbers{
-				Span: "last hour", Outcomes: samplePlot(),
-				Tiles: []Tile{{
-					Label: "Failed", Value: "3", Note: "of 12", Icon: "circle-x", Tone: Bad,
-					Href: PathDeliveries,
-				}},
-				Latency: LinePlotProps{
-					ID: "latency", Title: "Time to answer", Step: "From",
-					Series: []Series{{Name: "Median", Tone: Good}},
-					Bars:   []Bar{{Start: sampleTime, Values: []int{12}}},
+		"overview": operations.OverviewPage(operations.Overview{
+			Frame: sampleFrame(word), Ranges: []ui.Tab{{Label: "1 hour", Href: paths.Home, Current: true}},
+			StreamURL: paths.HomeLive, PollURL: paths.Home,
+			Numbers: operations.OverviewNumbers{
+				Span: "last hour", Outcomes: ui.BarPlotProps{
+					ID: "plot", Title: "Deliveries per hour", Step: "Hour",
+					Series: []ui.Series{{Name: "Failed", Tone: ui.Bad}, {Name: "Delivered", Tone: ui.Good}},
+					Bars: []ui.Bar{
+						{Start: sampleTime, Values: []int{1, 9}},
+						{Start: sampleTime.Add(time.Hour), Values: []int{0, 0}},
+					},
 				},
-				Attention:    []AttentionRow{sampleMatter(word)},
-				Applications: []CountRow{{ID: "a", State: "Approved", Count: "3", Href: PathApplications}},
-				Draws:        []CountRow{{ID: "d", State: "Settled", Count: "1"}},
+				Tiles: []ui.Tile{{
+					Label: "Failed", Value: "3", Note: "of 12", Icon: "circle-x", Tone: ui.Bad,
+					Href: paths.Deliveries,
+				}},
+				Latency: ui.LinePlotProps{
+					ID: "latency", Title: "Time to answer", Step: "From",
+					Series: []ui.Series{{Name: "Median", Tone: ui.Good}},
+					Bars:   []ui.Bar{{Start: sampleTime, Values: []int{12}}},
+				},
+				Attention: []ui.AttentionRow{sampleMatter(word)},
+				Applications: []operations.CountRow{{
+					ID: "a", State: "Approved", Count: "3",
+					Href: paths.Applications,
+				}},
+				Draws: []operations.CountRow{{ID: "d", State: "Settled", Count: "1"}},
 			},
 		}),
-		"overview without numbers": OverviewPage(Overview{Frame: sampleFrame(word), Unavailable: true}),
-		"attention": AttentionListPage(AttentionList{
-			Frame: sampleFrame(word), Tabs: tabs, Rows: []AttentionRow{sampleMatter(word), snoozed},
-			Active: []ActiveFilter{{Label: word, Href: PathAttention}}, Summary: "2 matters",
-			Newest: PathAttention, Older: PathAttention,
+		"overview without numbers": operations.OverviewPage(operations.Overview{
+			Frame:       sampleFrame(word),
+			Unavailable: true,
 		}),
-		"nothing needs attention": AttentionListPage(AttentionList{Frame: sampleFrame(word), Tabs: tabs}),
-		"attention item": AttentionItemPage(AttentionItem{
+		"attention": operations.AttentionListPage(operations.AttentionList{
+			Frame: sampleFrame(word), Tabs: tabs, Rows: []ui.AttentionRow{sampleMatter(word), snoozed},
+			Active: []ui.ActiveFilter{{Label: word, Href: paths.Attention}}, Summary: "2 matters",
+			Newest: paths.Attention, Older: paths.Attention,
+		}),
+		"nothing needs attention": operations.AttentionListPage(operations.AttentionList{
+			Frame: sampleFrame(word), Tabs: tabs,
+		}),
+		"attention item": operations.AttentionItemPage(operations.AttentionItem{
 			Frame: sampleFrame(word), Row: snoozed, Acts: true, Mine: true, Typed: word,
 			Faults: map[string]string{"note": word, "until": word},
 		}),
-		"closed item": AttentionItemPage(AttentionItem{Frame: sampleFrame(word), Row: closed}),
-		"system": SystemPage(System{
-			Frame: sampleFrame(word), Facts: []SystemFact{
-				{Name: "Mail server", Value: "None", Tone: Warn, Note: word}, {Name: "Address", Value: word},
+		"closed item": operations.AttentionItemPage(operations.AttentionItem{
+			Frame: sampleFrame(word),
+			Row:   closed,
+		}),
+		"system": operations.SystemPage(operations.System{
+			Frame: sampleFrame(word), Facts: []operations.SystemFact{
+				{Name: "Mail server", Value: "None", Tone: ui.Warn, Note: word}, {Name: "Address", Value: word},
 			},
-			Processes: []ProcessRow{{
+			Processes: []operations.ProcessRow{{
 				ID: "1", Host: word, PID: 7, Roles: "api", Version: "1", Started: sampleTime,
 				LastBeat: sampleTime.Add(time.Second), Skew: "1ms", Leads: true, Lost: true,
 			}},
-			Queues:     []WorkRow{{Name: "webhook", Waiting: 3, Oldest: sampleTime}},
-			Chores:     []ChoreRow{{Kind: "housekeep", Does: "Makes room", LastDone: sampleTime}},
-			Partitions: []PartitionRow{{Table: "events", Name: "events_y2026m11", Size: "1 B", Rows: "2"}},
-			Migrations: []MigrationRow{
+			Queues: []operations.WorkRow{{Name: "webhook", Waiting: 3, Oldest: sampleTime}},
+			Chores: []operations.ChoreRow{{Kind: "housekeep", Does: "Makes room", LastDone: sampleTime}},
+			Partitions: []operations.PartitionRow{{
+				Table: "events", Name: "events_y2026m11", Size: "1 B",
+				Rows: "2",
+			}},
+			Migrations: []operations.MigrationRow{
 				{ID: "1", Name: "0001_river", Applied: true}, {ID: "2", Name: "0002"},
 			},
-			Database: []SystemFact{{Name: "Oldest transaction", At: sampleTime}},
+			Database: []operations.SystemFact{{Name: "Oldest transaction", At: sampleTime}},
 		}),
 	}
 }

@@ -1,13 +1,15 @@
-package views
+package views_test
 
 import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/PuerkitoBio/goquery"
 
 	"drawbridge/static"
+	"drawbridge/views/ui"
 )
 
 // payloads are what a partner, borrower or endpoint might plant. Each contains
@@ -218,4 +220,18 @@ func TestFormsWorkWithoutScript(t *testing.T) {
 			}
 		})
 	})
+}
+
+func TestTimes(t *testing.T) {
+	t.Parallel()
+	element := render(t, ui.Time(sampleTime)).Find("relative-time > time")
+	if got, _ := element.Attr("datetime"); got != "2026-11-21T09:30:00.123456Z" {
+		t.Errorf("datetime = %q", got)
+	}
+	if got := element.Text(); got != "2026-11-21 09:30:00 UTC" {
+		t.Errorf("without script the time reads %q", got)
+	}
+	if got := text(render(t, ui.Time(time.Time{})).Selection); got != "–none" {
+		t.Errorf("the zero time reads %q", got)
+	}
 }

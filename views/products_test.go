@@ -1,16 +1,18 @@
-package views
+package views_test
 
 import (
 	"strings"
 	"testing"
+
+	"drawbridge/views/applications"
 )
 
 // Columns give way on narrow screens; the row's first cell says the same.
 func TestAProductTellsItsTermsInOneCell(t *testing.T) {
 	t.Parallel()
-	page := render(t, ProductListPage(ProductList{
+	page := render(t, applications.ProductListPage(applications.ProductList{
 		Frame: sampleFrame("Sunvolt"),
-		Rows: []ProductRow{{
+		Rows: []applications.ProductRow{{
 			UID: sampleUID, Code: "ROOF-3", Name: "Roof", Term: "120", Rate: "7.99", Fee: "3.75",
 			Schedule: "33.33,33.33,33.34", Min: "5,000.00", Max: "150,000.00", Active: true,
 		}},

@@ -1,4 +1,4 @@
-package views
+package views_test
 
 import (
 	"fmt"
@@ -9,6 +9,11 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 	"github.com/a-h/templ"
+
+	"drawbridge/views/account"
+	"drawbridge/views/deliveries"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // Samples of every page, with the word that a hostile test plants everywhere.
@@ -21,87 +26,87 @@ const (
 	sampleSubscription = "0199a001-11aa-7bbb-8ccc-0a1b2c3d4e5f"
 )
 
-func sampleFrame(word string) Frame {
-	return Frame{
-		Title: "Deliveries", Section: SectionDeliveries,
-		Crumbs: []Crumb{{Label: "Deliveries", Href: PathDeliveries}, {Label: word}},
-		User:   User{Name: word, Email: word, Role: "support"}, Environment: "Development",
-		Path: PathDeliveries, Query: word, Failing: 3, Live: true, Version: "0.1.0",
-		Notice: &Notice{Tone: Bad, Title: word, Text: word},
+func sampleFrame(word string) ui.Frame {
+	return ui.Frame{
+		Title: "Deliveries", Section: ui.SectionDeliveries,
+		Crumbs: []ui.Crumb{{Label: "Deliveries", Href: paths.Deliveries}, {Label: word}},
+		User:   ui.User{Name: word, Email: word, Role: "support"}, Environment: "Development",
+		Path: paths.Deliveries, Query: word, Failing: 3, Live: true, Version: "0.1.0",
+		Notice: &ui.Notice{Tone: ui.Bad, Title: word, Text: word},
 	}
 }
 
-func sampleRow(word string) DeliveryRow {
-	return DeliveryRow{
+func sampleRow(word string) ui.DeliveryRow {
+	return ui.DeliveryRow{
 		UID: sampleUID, Event: "application.status.update", Status: word,
 		Application: sampleApplication, Subscription: sampleSubscription, Partner: word,
-		URL: "https://hooks.example/" + word, State: StateRetrying, Attempts: 2, HTTPStatus: 503,
+		URL: "https://hooks.example/" + word, State: ui.StateRetrying, Attempts: 2, HTTPStatus: 503,
 		ErrorClass: "http_5xx", Duration: 222 * time.Millisecond,
 		NextAttempt: sampleTime.Add(time.Minute), Created: sampleTime, Resend: true, Test: true,
 	}
 }
 
-func sampleList(word string) DeliveryList {
-	return DeliveryList{
-		Frame: sampleFrame(word), Rows: []DeliveryRow{sampleRow(word)}, Summary: "1 delivery",
-		Filter: DeliveryFilter{Values: map[string]string{"application": word, "since": word}},
+func sampleList(word string) deliveries.DeliveryList {
+	return deliveries.DeliveryList{
+		Frame: sampleFrame(word), Rows: []ui.DeliveryRow{sampleRow(word)}, Summary: "1 delivery",
+		Filter: deliveries.DeliveryFilter{Values: map[string]string{"application": word, "since": word}},
 		Query:  word,
-		Views: NamedFilters{
-			Path: PathDeliveries, Query: word,
-			Links: []ViewLink{{Label: word, Href: PathDeliveries, UID: word}},
+		Views: ui.NamedFilters{
+			Path: paths.Deliveries, Query: word,
+			Links: []ui.ViewLink{{Label: word, Href: paths.Deliveries, UID: word}},
 		},
-		TailHref: PathDeliveries, MayCancel: true,
-		Tabs:    []Tab{{Label: "All", Href: PathDeliveries, Current: true}},
-		Active:  []ActiveFilter{{Label: word, Href: PathDeliveries}},
-		Choices: map[string][]Option{"event": {{Value: word, Label: word}}},
-		Older:   DeliveriesOf("cursor", word), News: 3, NewsHref: PathDeliveries,
-		StreamURL: PathDeliveriesLive, PollURL: PathDeliveries,
+		TailHref: paths.Deliveries, MayCancel: true,
+		Tabs:    []ui.Tab{{Label: "All", Href: paths.Deliveries, Current: true}},
+		Active:  []ui.ActiveFilter{{Label: word, Href: paths.Deliveries}},
+		Choices: map[string][]ui.Option{"event": {{Value: word, Label: word}}},
+		Older:   paths.Where(paths.Deliveries, "cursor", word), News: 3, NewsHref: paths.Deliveries,
+		StreamURL: paths.DeliveriesLive, PollURL: paths.Deliveries,
 	}
 }
 
-func sampleDelivery(word string) DeliveryPage {
-	headers := []HeaderView{
+func sampleDelivery(word string) deliveries.DeliveryPage {
+	headers := []ui.HeaderView{
 		{Name: word, Value: word},
 		{Name: "x-hmac-signature", Value: "••••3f2a", Masked: true},
 	}
 	ms := time.Millisecond
-	return DeliveryPage{
+	return deliveries.DeliveryPage{
 		Frame: sampleFrame(word), Delivery: sampleRow(word), SubscriptionState: "active",
 		EventUID: sampleUID, Occurred: sampleTime, Merchant: word, Body: []byte(word), SHA256: "5f70",
-		Attempts: []AttemptView{
+		Attempts: []ui.AttemptView{
 			{
 				Number: 1, Started: sampleTime, ErrorClass: "timeout", Error: word, URL: word,
-				Phases: Phases{DNS: 12 * ms, Connect: 34 * ms, Total: 900 * ms}, RequestHeaders: headers,
+				Phases: ui.Phases{DNS: 12 * ms, Connect: 34 * ms, Total: 900 * ms}, RequestHeaders: headers,
 			},
 			{
 				Number: 2, Started: sampleTime.Add(time.Minute), HTTPStatus: 503, ErrorClass: "http_5xx",
 				Note: word, Address: word, URL: word, Version: 2, RequestHeaders: headers,
-				Phases: Phases{
+				Phases: ui.Phases{
 					DNS: 3 * ms, Connect: 28 * ms, TLS: 49 * ms, FirstByte: 138 * ms,
 					Total: 222 * ms,
 				},
 				ResponseHeaders: headers, ResponseBody: []byte(word), Expanded: true,
 			},
 		},
-		Diagnosis: Diagnosis{
-			Tone: Warn, Title: "Unavailable", Text: word, Owner: "partner",
+		Diagnosis: ui.Diagnosis{
+			Tone: ui.Warn, Title: "Unavailable", Text: word, Owner: "partner",
 			Next: "Wait.",
 		},
-		Origin: &ResendView{
-			UID: sampleUID, State: StateFailed, By: word, Reason: word,
+		Origin: &deliveries.ResendView{
+			UID: sampleUID, State: ui.StateFailed, By: word, Reason: word,
 			Created: sampleTime,
 		},
-		Resends: []ResendView{{
-			UID: sampleUID, State: StateDelivered, By: word, Reason: word,
+		Resends: []deliveries.ResendView{{
+			UID: sampleUID, State: ui.StateDelivered, By: word, Reason: word,
 			Created: sampleTime,
 		}},
-		Resend: sampleForm(word), Curl: word, StreamURL: DeliveryLivePath(sampleUID),
-		PollURL: DeliveryPath(sampleUID),
+		Resend: sampleForm(word), Curl: word, StreamURL: paths.To(paths.DeliveryLive, sampleUID),
+		PollURL: paths.To(paths.Delivery, sampleUID),
 	}
 }
 
-func sampleForm(word string) *ResendForm {
-	return &ResendForm{
+func sampleForm(word string) *deliveries.ResendForm {
+	return &deliveries.ResendForm{
 		UID: sampleUID, Event: "application.status.update", Partner: word, URL: word,
 		Risks: []string{word}, Reason: word, Fault: word,
 	}
@@ -115,16 +120,16 @@ func samplePages(word string) map[string]templ.Component {
 	wrong := sampleList(word)
 	wrong.Filter.Faults = map[string]string{"since": word, "state": word}
 	pages := map[string]templ.Component{
-		"deliveries":  DeliveryListPage(sampleList(word)),
-		"unavailable": DeliveryListPage(unavailable),
-		"unmatched":   DeliveryListPage(unmatched),
-		"wrong":       DeliveryListPage(wrong),
-		"delivery":    DeliveryDetailPage(sampleDelivery(word)),
-		"resend":      ResendPage(sampleFrame(word), *sampleForm(word)),
-		"sign-in": SignInPage(SignIn{
+		"deliveries":  deliveries.DeliveryListPage(sampleList(word)),
+		"unavailable": deliveries.DeliveryListPage(unavailable),
+		"unmatched":   deliveries.DeliveryListPage(unmatched),
+		"wrong":       deliveries.DeliveryListPage(wrong),
+		"delivery":    deliveries.DeliveryDetailPage(sampleDelivery(word)),
+		"resend":      deliveries.ResendPage(sampleFrame(word), *sampleForm(word)),
+		"sign-in": account.SignInPage(account.SignIn{
 			Environment: "Development", Email: word, Next: word, Fault: word, Provider: word,
 		}),
-		"fault": FaultPage(Fault{Status: 404, Title: "Not here", Text: word, RequestID: word}),
+		"fault": ui.FaultPage(ui.Fault{Status: 404, Title: "Not here", Text: word, RequestID: word}),
 	}
 	maps.Copy(pages, emailSamplePages(word))
 	maps.Copy(pages, healthSamplePages(word))

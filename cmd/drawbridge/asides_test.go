@@ -15,7 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/pquerna/otp/totp"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // asides looks at what no address alone leads to: pages after a step, refusals.
@@ -51,21 +51,21 @@ func (r *tour) prints() {
 			return err
 		})
 	}
-	for _, path := range []string{views.PathApplication, views.PathDelivery} {
+	for _, path := range []string{paths.Application, paths.Delivery} {
 		const paper = 794 // A4 in CSS pixels
 		do(r.t, r.browser, emulate(look{width: paper, scheme: "light"}), onPaper("print"),
 			chromedp.Navigate(r.server.url+r.fill(path)))
 		r.picture(filepath.Join(picturesIn(), file(path)+"-print.png"))
 	}
 	do(r.t, r.browser, onPaper(""), emulate(looks[0]), chromedp.Navigate(r.server.url+
-		views.PathJobConsole), chromedp.WaitVisible(chromedp.CSS(`main, nav`)))
+		paths.JobConsole), chromedp.WaitVisible(chromedp.CSS(`main, nav`)))
 	r.picture(filepath.Join(picturesIn(), "job-console.png"))
 }
 
 // tooLarge sends a form that is more than the console reads.
 func (r *tour) tooLarge() {
 	r.t.Helper()
-	do(r.t, r.browser, emulate(looks[0]), chromedp.Navigate(r.server.url+views.PathAccount),
+	do(r.t, r.browser, emulate(looks[0]), chromedp.Navigate(r.server.url+paths.Account),
 		chromedp.Evaluate[chromedp.Void](`(() => {
 			const form = document.createElement("form"), text = document.createElement("textarea");
 			[form.method, form.action] = ["post", "/console/preferences"];
@@ -84,20 +84,20 @@ func (r *tour) secondFactor() {
 	user := r.data.Users[1]
 	do(r.t, r.browser, withoutCookies())
 	signIn(r.t, r.browser, r.server.url, user)
-	do(r.t, r.browser, chromedp.Navigate(r.server.url+views.PathAccount),
-		press(`form[action="`+views.PathSecondBegin+`"] button`),
+	do(r.t, r.browser, chromedp.Navigate(r.server.url+paths.Account),
+		press(`form[action="`+paths.SecondBegin+`"] button`),
 		chromedp.WaitVisible(chromedp.CSS(`.qr`)))
-	r.inspect(views.PathSecondFactor + "?begun")
+	r.inspect(paths.SecondFactor + "?begun")
 	secret := evaluate(r.t, r.browser, `document.querySelector(".shown-once code").innerText`)
 	do(r.t, r.browser, typeInto(`#code`, factorCode(r.t, secret)),
 		chromedp.Submit(chromedp.CSS(`#code`)),
 		chromedp.WaitVisible(chromedp.CSS(`.codes`)))
-	r.inspect(views.PathRecoveryCodes)
+	r.inspect(paths.RecoveryCodes)
 	do(r.t, r.browser, withoutCookies(), emulate(looks[0]),
-		chromedp.Navigate(r.server.url+views.PathHome),
+		chromedp.Navigate(r.server.url+paths.Home),
 		typeInto(`#email`, user.Email), typeInto(`#password`, user.Password),
 		chromedp.Submit(chromedp.CSS(`#password`)), chromedp.WaitVisible(chromedp.CSS(`#code`)))
-	r.inspect(views.PathSignInCode)
+	r.inspect(paths.SignInCode)
 }
 
 // factorCode is what an authenticator app shows for a secret now.
@@ -115,7 +115,7 @@ func (r *tour) forbidden() {
 	r.t.Helper()
 	do(r.t, r.browser, withoutCookies())
 	signIn(r.t, r.browser, r.server.url, r.data.Users[0])
-	do(r.t, r.browser, chromedp.Navigate(r.server.url+views.PathSettings),
+	do(r.t, r.browser, chromedp.Navigate(r.server.url+paths.Settings),
 		chromedp.WaitVisible(chromedp.Search(`//h1[contains(., "You may not do this")]`)))
 	r.inspect("403")
 }
@@ -134,14 +134,14 @@ func (r *tour) tooOften() {
 	r.t.Helper()
 	wrong := url.Values{"email": {"nobody@lender.example"}, "password": {"a wrong password"}}
 	for status := 0; status != http.StatusTooManyRequests; {
-		answer, err := http.PostForm(r.server.url+views.PathSignIn, wrong)
+		answer, err := http.PostForm(r.server.url+paths.SignIn, wrong)
 		if err != nil {
 			r.t.Fatal(err)
 		}
 		_ = answer.Body.Close()
 		status = answer.StatusCode
 	}
-	do(r.t, r.browser, withoutCookies(), chromedp.Navigate(r.server.url+views.PathSignIn),
+	do(r.t, r.browser, withoutCookies(), chromedp.Navigate(r.server.url+paths.SignIn),
 		typeInto(`#email`, wrong.Get("email")), typeInto(`#password`, wrong.Get("password")),
 		chromedp.Submit(chromedp.CSS(`#password`)),
 		chromedp.WaitVisible(chromedp.CSS(`.notice-bad`)))

@@ -18,7 +18,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"github.com/lib/pq"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // sower brings payloads in by the doors that are open to partners, borrowers,
@@ -250,13 +250,13 @@ func part(t *testing.T, form *multipart.Writer, disposition, content string) {
 // names gives partners and merchants the names that they ask for, by the forms.
 func (s *sower) names() {
 	s.t.Helper()
-	partner := views.PathPartners + "/" + s.data.Partners[0].UID.String()
+	partner := paths.Partners + "/" + s.data.Partners[0].UID.String()
 	for range 3 {
-		s.submits(views.PathPartnerNew, url.Values{"name": {cut(s.next(), 150)}})
+		s.submits(paths.PartnerNew, url.Values{"name": {cut(s.next(), 150)}})
 		s.submits(partner+"/merchants/new", url.Values{"name": {cut(s.next(), 150)}})
 	}
 	s.submits(partner+"/rename", url.Values{"name": {`<script>ran()</script><b id=intruder>`}})
-	s.submits(s.fill(views.PathMerchantRename),
+	s.submits(s.fill(paths.MerchantRename),
 		url.Values{"name": {`"><img id=intruder onerror=ran()>`}})
 }
 
@@ -303,7 +303,7 @@ func (s *sower) subscribes(address string) {
 		form.Add("header_name", fmt.Sprintf("x-said-%d", i))
 		form.Add("header_value", ascii(s.next()))
 	}
-	s.submits(views.PathSubscriptionNew, form)
+	s.submits(paths.SubscriptionNew, form)
 	uid := s.find(`SELECT subscription_uid FROM subscriptions ORDER BY created_at DESC LIMIT 1`)
 	var made struct{}
 	s.json(&made, "subscription", "update", uid, "--reason", s.next(),

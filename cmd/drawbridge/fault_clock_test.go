@@ -18,7 +18,8 @@ import (
 	"time"
 
 	"drawbridge/internal/email/emailtest"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // steppedTime is added to the standard library's time package, and steppedMain to
@@ -161,7 +162,7 @@ func TestFaultClock(t *testing.T) {
 	for i, to := range []time.Duration{hour, 0, -hour, 12 * hour, -12 * hour, 0} {
 		l.reached(r, int64(i+1)*events*18/10/7)
 		stepping.step(to)
-		v.read(views.PathHome) // which signs nobody out
+		v.read(paths.Home) // which signs nobody out
 	}
 	loading.Wait()
 	db := w.open(t)
@@ -178,11 +179,11 @@ func TestFaultClock(t *testing.T) {
 	checkTimes(t, w, began)
 	for _, process := range []stepped{ahead, behind, stepping} {
 		one := visit(t, process.url)
-		one.says(views.PathDeliveries+"?event=task.created&state=delivered",
-			views.Number(found.delivered)+" deliveries")
+		one.says(paths.Deliveries+"?event=task.created&state=delivered",
+			ui.Number(found.delivered)+" deliveries")
 		one.shareSession(t, v)
 	}
-	v.says(views.PathSystem, "1 h") // the clocks that are off
+	v.says(paths.System, "1 h") // the clocks that are off
 	t.Logf("%d mails; %+v in %s", sent, found, time.Since(began).Round(time.Second))
 }
 
@@ -192,12 +193,12 @@ func (v *visitor) shareSession(t *testing.T, of *visitor) {
 	to, _ := url.Parse(v.base) // it was called before
 	from, _ := url.Parse(of.base)
 	v.client.Jar.SetCookies(to, of.client.Jar.Cookies(from))
-	answer, err := v.client.Get(v.base + views.PathHome)
+	answer, err := v.client.Get(v.base + paths.Home)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = answer.Body.Close()
-	if answer.StatusCode != http.StatusOK || answer.Request.URL.Path != views.PathHome {
+	if answer.StatusCode != http.StatusOK || answer.Request.URL.Path != paths.Home {
 		t.Errorf("a session of another process leads to %s", answer.Request.URL)
 	}
 }

@@ -13,7 +13,8 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // visitor is somebody who is signed in to the console, without a browser.
@@ -33,13 +34,13 @@ func visit(t *testing.T, base string) *visitor {
 	v := &visitor{t: t, client: &http.Client{Jar: jar}, base: base}
 	t.Cleanup(v.client.CloseIdleConnections)
 	user := demoUsers[len(demoUsers)-1]
-	answer, err := v.client.PostForm(base+views.PathSignIn,
+	answer, err := v.client.PostForm(base+paths.SignIn,
 		url.Values{"email": {user.Email}, "password": {demoPassword}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_ = answer.Body.Close()
-	if answer.Request.URL.Path != views.PathHome {
+	if answer.Request.URL.Path != paths.Home {
 		t.Fatalf("signing in led to %s with %d", answer.Request.URL, answer.StatusCode)
 	}
 	return v
@@ -55,7 +56,7 @@ func (v *visitor) get(path string) []byte {
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	if err != nil || answer.StatusCode != http.StatusOK ||
-		answer.Request.URL.Path == views.PathSignIn {
+		answer.Request.URL.Path == paths.SignIn {
 		v.t.Fatalf("%s leads to %s with %d: %v", path, answer.Request.URL, answer.StatusCode, err)
 	}
 	return body
@@ -98,7 +99,7 @@ func (w *world) consoleTells(found faultTally) {
 	w.t.Helper()
 	v := visit(w.t, w.serve("--roles", "console").url)
 	for state, count := range map[string]int{"delivered": found.delivered, "failed": found.failed} {
-		sum := views.Number(count) + " deliveries"
+		sum := ui.Number(count) + " deliveries"
 		switch {
 		case count == 0:
 			continue // the list explains itself instead
@@ -107,7 +108,7 @@ func (w *world) consoleTells(found faultTally) {
 		case count > 10_000:
 			sum = "10,000+ deliveries"
 		}
-		v.says(views.PathDeliveries+"?event=task.created&state="+state, sum)
+		v.says(paths.Deliveries+"?event=task.created&state="+state, sum)
 	}
 	for text, query := range map[string]string{
 		"3 attempts of at most 3": `
@@ -120,7 +121,7 @@ func (w *world) consoleTells(found faultTally) {
 			w.t.Fatal(err)
 		}
 		for _, uid := range uids {
-			v.says(at(views.PathDelivery, uid), text)
+			v.says(at(paths.Delivery, uid), text)
 		}
 	}
 }

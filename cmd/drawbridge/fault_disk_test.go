@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // storage is a service whose uploads go to small disks.
@@ -210,7 +210,7 @@ func (s *storage) check(r *recordingReceiver, final string) {
 	}
 	v := visit(s.t, s.server.url)
 	for _, one := range stored {
-		path := strings.Replace(at(views.PathDocument, one.Application), ":file", one.File, 1)
+		path := strings.Replace(at(paths.Document, one.Application), ":file", one.File, 1)
 		if size := len(v.get(path)); size < 300<<10 {
 			s.t.Errorf("document %s has %d bytes in the console", one.File, size)
 		}

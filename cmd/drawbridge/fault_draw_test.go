@@ -19,7 +19,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // wish is a call with an Idempotency-Key, repeated until it is answered.
@@ -357,7 +357,7 @@ func (b *borrowers) tellsOf(w *world, db *postgres.DB) {
 		loan.Drawn != loan.Amount || len(loan.Disbursements) != 3 {
 		b.t.Errorf("the API says %+v (%v)", loan, err)
 	}
-	page := visit(b.t, w.serve("--roles", "console").url).read(at(views.PathApplication, uid))
+	page := visit(b.t, w.serve("--roles", "console").url).read(at(paths.Application, uid))
 	if strings.Count(page, "Settled") < 3 {
 		b.t.Errorf("the console does not show three settled draws: %s", page)
 	}

@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 const (
@@ -167,10 +167,10 @@ func (a *asker) questions() []question {
 	return []question{
 		{"loan", "GET", a.loanPath(), nil, false, away, `"UNAVAILABLE"`},
 		{"draw", "POST", a.loanPath() + "/request-draw", nil, false, away, `"UNAVAILABLE"`},
-		{"overview", "GET", views.PathHome, nil, true, away, "The database does not answer"},
-		{"deliveries", "GET", views.PathDeliveries, nil, true, away, "The database does not answer"},
+		{"overview", "GET", paths.Home, nil, true, away, "The database does not answer"},
+		{"deliveries", "GET", paths.Deliveries, nil, true, away, "The database does not answer"},
 		{
-			"sign-in", "POST", views.PathSignIn,
+			"sign-in", "POST", paths.SignIn,
 			url.Values{"email": {demoUsers[0].Email}, "password": {demoPassword}},
 			true,
 			away, "The database does not answer",
@@ -235,7 +235,7 @@ func TestLockedDatabase(t *testing.T) {
 	t.Parallel()
 	const away = http.StatusServiceUnavailable
 	page := question{
-		"applications", "GET", views.PathApplications, nil, true, away, "The database does not answer",
+		"applications", "GET", paths.Applications, nil, true, away, "The database does not answer",
 	}
 	cases := map[string]struct {
 		statement string

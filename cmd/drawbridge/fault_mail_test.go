@@ -11,7 +11,7 @@ import (
 
 	"drawbridge/internal/email/emailtest"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // mailPatience is how long a test waits for mails on a busy machine.
@@ -199,7 +199,7 @@ func TestFaultMailServer(t *testing.T) {
 		}
 	}
 	v := visit(t, s.url)
-	v.says(at(views.PathEmail, spent[0].UID), "Failed", "Gave up after 11 attempts", "11 attempts")
+	v.says(at(paths.Email, spent[0].UID), "Failed", "Gave up after 11 attempts", "11 attempts")
 
 	l.createTasks(int(scaled(6, 10)))
 	endure(t, db, mailPatience)
@@ -224,9 +224,9 @@ func TestFaultMailServer(t *testing.T) {
 	for _, mail := range posts(t, db)[demo:] {
 		switch {
 		case mail.State == "sent":
-			v.says(at(views.PathEmail, mail.UID), "Sent")
+			v.says(at(paths.Email, mail.UID), "Sent")
 		case mail.Unknown: // cut after the last line, and nobody knows
-			v.says(at(views.PathEmail, mail.UID), "outcome unknown")
+			v.says(at(paths.Email, mail.UID), "outcome unknown")
 		default:
 			t.Errorf("the mail server is back: %+v", mail)
 		}
@@ -294,7 +294,7 @@ func TestFaultMailWorkerKilled(t *testing.T) {
 		if !mail.Unknown || mail.Handed != 1 {
 			t.Errorf("the mail that was handed over: %+v", mail)
 		}
-		visit(t, api.url).says(at(views.PathEmail, mail.UID), "outcome unknown")
+		visit(t, api.url).says(at(paths.Email, mail.UID), "outcome unknown")
 	}
 	waitUntilSettled(t, db, 3*time.Minute)
 	audit(t, db, r, l.confirmed())

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // nameServer answers every question for an IPv4 address with 127.0.0.1, after a
@@ -204,7 +204,7 @@ func TestFaultSlowNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	visit(t, s.url).says(at(views.PathDelivery, uid), "3 attempts of at most 3",
+	visit(t, s.url).says(at(paths.Delivery, uid), "3 attempts of at most 3",
 		"ime ran out while the name was looked up")
 	if status := call(t, w.demoData(), http.MethodGet, s.url+"/readyz", ""); status != http.StatusOK {
 		t.Errorf("the service is not ready: %d", status)

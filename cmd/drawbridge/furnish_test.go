@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // newTour starts one. The data is the demo's, what partners do by the hundred
@@ -84,7 +84,7 @@ var furnished = []string{
 func (r *tour) furnish() {
 	r.t.Helper()
 	r.change(furnished...)
-	failed, subscription := r.find(rows[views.PathDelivery]), r.find(rows[views.PathSubscription])
+	failed, subscription := r.find(rows[paths.Delivery]), r.find(rows[paths.Subscription])
 	var made struct{}
 	r.json(&made, "bulk", "create", failed)
 	r.json(&made, "subscription", "update", subscription, "--header", "X-Tenant: northwind",
@@ -108,7 +108,7 @@ func (r *tour) resendByTheDozen() {
 	r.await(`SELECT count(*) >= 3 FROM deliveries
 		WHERE resend_reason = 'The partner''s database was down' AND state <> 'pending'`)
 	r.json(&bulk, "bulk", "pause", bulk.UID.String())
-	r.more = append(r.more, views.BulkPath(bulk.UID.String(), nil))
+	r.more = append(r.more, paths.To(paths.Bulk, bulk.UID.String()))
 }
 
 // ask makes a request that is refused.

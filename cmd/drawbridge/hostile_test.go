@@ -12,7 +12,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"drawbridge/views"
+	viewpaths "drawbridge/views/paths"
 )
 
 // newRefusal is an endpoint that answers every webhook 500 with a page.
@@ -153,8 +153,8 @@ func reflections(c *canary) []string {
 	query := "?" + url.Values{"q": {said}, "name": {said}, "state": {said}, "since": {said}}.Encode()
 	var paths []string
 	for _, path := range []string{
-		views.PathSearch, views.PathDeliveries, views.PathPartners, views.PathApplications,
-		views.PathRequests, views.PathAudit, views.PathEmails, views.PathSubscriptions,
+		viewpaths.Search, viewpaths.Deliveries, viewpaths.Partners, viewpaths.Applications,
+		viewpaths.Requests, viewpaths.Audit, viewpaths.Emails, viewpaths.Subscriptions,
 	} {
 		paths = append(paths, path+query)
 	}

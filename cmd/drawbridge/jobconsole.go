@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/queue"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // newQueues serves the job queues to the console.
@@ -36,7 +36,7 @@ func newJobConsole(s *services) (http.Handler, error) {
 		Endpoints:                riverui.NewEndpoints(s.inserter, nil),
 		JobListHideArgsByDefault: true,
 		Logger:                   slog.Default(),
-		Prefix:                   views.PathJobConsole,
+		Prefix:                   paths.JobConsole,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("preparing the console of the queue: %w", err)

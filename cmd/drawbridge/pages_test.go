@@ -11,7 +11,7 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 	"drawbridge/web/console"
 	"drawbridge/web/docs"
 )
@@ -31,18 +31,18 @@ type tour struct {
 
 // notPages are the addresses that answer something else than a page of ours.
 var notPages = map[string]string{
-	views.PathDocument:               "a borrower's file",
-	views.PathEmailBody:              "the mail itself, shown in a frame of the e-mail's page",
-	views.PathEmailSource:            "a download",
-	views.PathEmailSample:            "the mail itself, shown in a frame of the samples' page",
-	views.PathAuditCSV:               "a download",
-	views.PathBulkItems:              "a download",
-	views.PathSecondFactorQR:         "a picture",
-	views.PathSignInReturn:           "comes from the provider of identities",
-	views.PathSignIn:                 "leads on when somebody is signed in; visited before",
-	views.PathSignInCode:             "follows a password that was right; visited so",
-	views.PathJobConsole:             "the queue library's own console",
-	views.PathJobConsoles:            "the queue library's own console",
+	paths.Document:                   "a borrower's file",
+	paths.EmailBody:                  "the mail itself, shown in a frame of the e-mail's page",
+	paths.EmailSource:                "a download",
+	paths.EmailSample:                "the mail itself, shown in a frame of the samples' page",
+	paths.AuditCSV:                   "a download",
+	paths.BulkItems:                  "a download",
+	paths.SecondFactorQR:             "a picture",
+	paths.SignInReturn:               "comes from the provider of identities",
+	paths.SignIn:                     "leads on when somebody is signed in; visited before",
+	paths.SignInCode:                 "follows a password that was right; visited so",
+	paths.JobConsole:                 "the queue library's own console",
+	paths.JobConsoles:                "the queue library's own console",
 	docs.Prefix + "/openapi.yaml":    "a download",
 	docs.Prefix + "/openapi.json":    "a download",
 	docs.Prefix + "/collection.json": "a download",
@@ -53,51 +53,51 @@ var notPages = map[string]string{
 
 // rows finds the row that a part of an address names, by the path up to it.
 var rows = map[string]string{
-	views.PathApplication: `SELECT application_uid FROM applications
+	paths.Application: `SELECT application_uid FROM applications
 		ORDER BY (SELECT count(*) FROM tasks t WHERE t.application_uid = applications.application_uid)
 		       * 100 + (SELECT count(*) FROM events e
 		                 WHERE e.application_uid = applications.application_uid) DESC LIMIT 1`,
-	views.PathAttentionItem: `SELECT item_uid FROM attention_items ORDER BY closed_at DESC LIMIT 1`,
-	views.PathAuditEntry: `SELECT entry_id FROM audit_log
+	paths.AttentionItem: `SELECT item_uid FROM attention_items ORDER BY closed_at DESC LIMIT 1`,
+	paths.AuditEntry: `SELECT entry_id FROM audit_log
 		ORDER BY before IS NOT NULL AND after IS NOT NULL DESC, entry_id DESC LIMIT 1`,
-	views.PathBulk: `SELECT bulk_uid FROM bulk_resends WHERE state = 'draft'`,
-	views.PathEvent: `SELECT event_uid FROM deliveries WHERE attempt_count = 3
+	paths.Bulk: `SELECT bulk_uid FROM bulk_resends WHERE state = 'draft'`,
+	paths.Event: `SELECT event_uid FROM deliveries WHERE attempt_count = 3
 		AND last_http_status = 500 ORDER BY created_at DESC LIMIT 1`,
-	views.PathPerson: `SELECT user_uid FROM users WHERE role = 'support' LIMIT 1`,
-	views.PathPartner: `SELECT partner_uid FROM subscriptions
+	paths.Person: `SELECT user_uid FROM users WHERE role = 'support' LIMIT 1`,
+	paths.Partner: `SELECT partner_uid FROM subscriptions
 	                                  JOIN clients USING (partner_uid) LIMIT 1`,
-	views.PathMerchant:           `SELECT merchant_uid FROM applications LIMIT 1`,
-	views.PathClient:             `SELECT client_id FROM clients LIMIT 1`,
-	views.PathProducts + "/:uid": `SELECT product_uid FROM products LIMIT 1`,
-	views.PathDelivery: `SELECT delivery_uid FROM deliveries WHERE attempt_count = 3
+	paths.Merchant:           `SELECT merchant_uid FROM applications LIMIT 1`,
+	paths.Client:             `SELECT client_id FROM clients LIMIT 1`,
+	paths.Products + "/:uid": `SELECT product_uid FROM products LIMIT 1`,
+	paths.Delivery: `SELECT delivery_uid FROM deliveries WHERE attempt_count = 3
 		AND last_http_status = 500 AND resend_of IS NULL ORDER BY created_at DESC LIMIT 1`,
-	views.PathEmail: `SELECT email_uid FROM emails ORDER BY state LIMIT 1`,
+	paths.Email: `SELECT email_uid FROM emails ORDER BY state LIMIT 1`,
 	// The job of a delivery is gone with its attempt; one that has ended stays.
-	views.PathJob: `SELECT id FROM river_job
+	paths.Job: `SELECT id FROM river_job
 		ORDER BY finalized_at DESC NULLS LAST, id DESC LIMIT 1`,
-	views.PathRequest: `SELECT request_uid FROM api_requests ORDER BY status DESC LIMIT 1`,
-	views.PathSubscription: `SELECT subscription_uid FROM subscriptions
+	paths.Request: `SELECT request_uid FROM api_requests ORDER BY status DESC LIMIT 1`,
+	paths.Subscription: `SELECT subscription_uid FROM subscriptions
 		ORDER BY url LIKE 'http://127.0.0.1%' DESC, created_at DESC LIMIT 1`,
-	views.PathSubscriptionResult: `SELECT delivery_uid FROM deliveries
+	paths.SubscriptionResult: `SELECT delivery_uid FROM deliveries
 		JOIN subscriptions USING (subscription_uid) WHERE test
 		ORDER BY url LIKE 'http://127.0.0.1%' DESC, subscriptions.created_at DESC,
 		         deliveries.created_at DESC LIMIT 1`,
-	views.PathApplicationChange: `SELECT 'status'`,
+	paths.ApplicationChange: `SELECT 'status'`,
 }
 
 // asks is what an address without anything behind it cannot do without.
 var asks = map[string]string{
-	views.PathSubscriptionRestore: "?version=1", views.PathApplicationChange: "?to=Closed",
+	paths.SubscriptionRestore: "?version=1", paths.ApplicationChange: "?to=Closed",
 }
 
 // more are addresses beside the route table's own: tabs, states and refusals.
 var more = []string{
-	views.PathSubscription + "?tab=configuration", views.PathSubscription + "?tab=secret",
-	views.PathSubscription + "?tab=health", views.PathSubscription + "?tab=versions",
-	views.PathSearch + "?q=Sunrise", views.PathSearch + "?q=nothing-is-called-so",
-	views.PathDeliveries + "?state=failed", views.PathDeliveries + "?code=418",
-	views.PathMailbox + "?mail=none", views.PathDeliveries + "/none",
-	views.PathConfirm + "?next=/console/people",
+	paths.Subscription + "?tab=configuration", paths.Subscription + "?tab=secret",
+	paths.Subscription + "?tab=health", paths.Subscription + "?tab=versions",
+	paths.Search + "?q=Sunrise", paths.Search + "?q=nothing-is-called-so",
+	paths.Deliveries + "?state=failed", paths.Deliveries + "?code=418",
+	paths.Mailbox + "?mail=none", paths.Deliveries + "/none",
+	paths.Confirm + "?next=/console/people",
 }
 
 // changeForms finds for each change an application that it is possible for now,
@@ -168,7 +168,7 @@ func (r *tour) stops() []string {
 // would not be seen.
 func (r *tour) formOf(query string) string {
 	r.t.Helper()
-	path := views.PathApplications + "/" + r.find(query)
+	path := paths.Applications + "/" + r.find(query)
 	r.forms = append(r.forms, path)
 	return path
 }

@@ -4,7 +4,7 @@ import (
 	"drawbridge/internal/config"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/secret"
-	"drawbridge/views"
+	"drawbridge/views/operations"
 )
 
 // newProvider is the OpenID Connect provider of the settings, nil for none.
@@ -21,10 +21,10 @@ func newProvider(s *services) *operator.Provider {
 }
 
 // configRows shows the environment's settings in the console.
-func configRows(settings []config.Setting) []views.ConfigRow {
-	rows := make([]views.ConfigRow, 0, len(settings))
+func configRows(settings []config.Setting) []operations.ConfigRow {
+	rows := make([]operations.ConfigRow, 0, len(settings))
 	for _, setting := range settings {
-		rows = append(rows, views.ConfigRow{
+		rows = append(rows, operations.ConfigRow{
 			Name: setting.Name, Value: setting.Value, From: string(setting.Source),
 			Meaning: setting.Meaning,
 		})

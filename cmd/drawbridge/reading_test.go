@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"drawbridge/internal/postgres/pgtest"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 	"drawbridge/web"
 	"drawbridge/web/api"
 	"drawbridge/web/docs"
@@ -77,13 +77,13 @@ func (r *tour) person(user demoUser) *http.Client {
 		r.t.Fatal(err)
 	}
 	client := &http.Client{Jar: jar}
-	answer, err := client.PostForm(r.server.url+views.PathSignIn,
+	answer, err := client.PostForm(r.server.url+paths.SignIn,
 		url.Values{"email": {user.Email}, "password": {user.Password}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
 	_ = answer.Body.Close()
-	if answer.StatusCode != http.StatusOK || answer.Request.URL.Path != views.PathHome {
+	if answer.StatusCode != http.StatusOK || answer.Request.URL.Path != paths.Home {
 		r.t.Fatalf("signing in led to %s: %s", answer.Request.URL, answer.Status)
 	}
 	return client
@@ -160,5 +160,5 @@ func (r *tour) read(client *http.Client, path string) {
 // withoutAThing are addresses that answer 404: nobody has begun what they show, no
 // provider is configured, or they are a folder.
 var withoutAThing = []string{
-	docs.Prefix + "/samples/", views.PathSecondFactorQR, views.PathSignInReturn,
+	docs.Prefix + "/samples/", paths.SecondFactorQR, paths.SignInReturn,
 }

@@ -12,49 +12,51 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/account"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // accountRoutes lists sign-in and what everybody may do with their own account.
 func (c *Console) accountRoutes() []Route {
 	const support = operator.RoleSupport
 	return []Route{
-		{http.MethodGet, views.PathSignInCode, "console.signIn.code", "", c.signInCodeForm},
-		{http.MethodPost, views.PathSignInCode, "console.signIn.code.submit", "", c.signInCode},
-		{http.MethodGet, views.PathAccount, "console.account", support, c.account},
-		{http.MethodGet, views.PathConfirm, "console.confirm", support, c.confirmForm},
-		{http.MethodPost, views.PathConfirm, "console.confirm.submit", support, c.confirm},
-		{http.MethodGet, views.PathPassword, "console.password", support, c.passwordForm},
-		{http.MethodPost, views.PathPassword, "console.password.submit", support, c.changePassword},
-		{http.MethodGet, views.PathSecondFactor, "console.factor", support, c.factorForm},
+		{http.MethodGet, paths.SignInCode, "console.signIn.code", "", c.signInCodeForm},
+		{http.MethodPost, paths.SignInCode, "console.signIn.code.submit", "", c.signInCode},
+		{http.MethodGet, paths.Account, "console.account", support, c.account},
+		{http.MethodGet, paths.Confirm, "console.confirm", support, c.confirmForm},
+		{http.MethodPost, paths.Confirm, "console.confirm.submit", support, c.confirm},
+		{http.MethodGet, paths.Password, "console.password", support, c.passwordForm},
+		{http.MethodPost, paths.Password, "console.password.submit", support, c.changePassword},
+		{http.MethodGet, paths.SecondFactor, "console.factor", support, c.factorForm},
 		{
-			http.MethodPost, views.PathSecondFactor, "console.factor.on", support,
+			http.MethodPost, paths.SecondFactor, "console.factor.on", support,
 			c.proven(c.confirmFactor),
 		},
 		{
-			http.MethodPost, views.PathSecondBegin, "console.factor.begin", support,
+			http.MethodPost, paths.SecondBegin, "console.factor.begin", support,
 			c.proven(c.beginFactor),
 		},
-		{http.MethodGet, views.PathSecondFactorQR, "console.factor.picture", support, c.factorPicture},
+		{http.MethodGet, paths.SecondFactorQR, "console.factor.picture", support, c.factorPicture},
 		{
-			http.MethodPost, views.PathSecondOff, "console.factor.off", support,
+			http.MethodPost, paths.SecondOff, "console.factor.off", support,
 			c.proven(c.removeFactor),
 		},
 		{
-			http.MethodPost, views.PathRecoveryCodes, "console.recoveryCodes", support,
+			http.MethodPost, paths.RecoveryCodes, "console.recoveryCodes", support,
 			c.proven(c.recoveryCodes),
 		},
-		{http.MethodPost, views.PathSessionEnd, "console.session.end", support, c.endOwnSession},
-		{http.MethodPost, views.PathSessionsEnd, "console.sessions.end", support, c.endOwnSessions},
+		{http.MethodPost, paths.SessionEnd, "console.session.end", support, c.endOwnSession},
+		{http.MethodPost, paths.SessionsEnd, "console.sessions.end", support, c.endOwnSessions},
 	}
 }
 
 // beforeOpening are the pages that a user sees who has yet to choose a password or to set
 // up a second factor.
 var beforeOpening = map[string]bool{
-	views.PathSignOut: true, views.PathPreferences: true, views.PathPassword: true,
-	views.PathSecondFactor: true, views.PathSecondFactorQR: true, views.PathSecondBegin: true,
-	views.PathConfirm: true,
+	paths.SignOut: true, paths.Preferences: true, paths.Password: true,
+	paths.SecondFactor: true, paths.SecondFactorQR: true, paths.SecondBegin: true,
+	paths.Confirm: true,
 }
 
 // owed is the page on which a user has to do something before the console opens;
@@ -64,9 +66,9 @@ func owed(signed operator.Signed) string {
 	case signed.Method == operator.MethodProvider:
 		return ""
 	case signed.MustChangePassword:
-		return views.PathPassword
+		return paths.Password
 	case signed.Lacks():
-		return views.PathSecondFactor
+		return paths.SecondFactor
 	}
 	return ""
 }
@@ -87,7 +89,7 @@ func (c *Console) proven(handler echo.HandlerFunc) echo.HandlerFunc {
 		if c.DB.Now().Sub(currentSession(ctx).ProvedAt) < operator.ProofLife {
 			return handler(ctx)
 		}
-		return ctx.Redirect(http.StatusSeeOther, nextTo(views.PathConfirm, cameFrom(ctx)))
+		return ctx.Redirect(http.StatusSeeOther, nextTo(paths.Confirm, cameFrom(ctx)))
 	}
 }
 
@@ -99,7 +101,7 @@ func cameFrom(ctx echo.Context) string {
 	}
 	referer, err := url.Parse(ctx.Request().Referer())
 	if err != nil {
-		return views.PathHome
+		return paths.Home
 	}
 	return safeNext(referer.RequestURI())
 }
@@ -120,7 +122,7 @@ func (c *Console) account(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.Account{
+	page := account.Account{
 		PasswordChanged: value(user.PasswordChangedAt), SecondFactor: user.SecondFactor,
 		FactorNeeded: user.SecondFactorNeeded, RecoveryLeft: left,
 		Sessions: sessionViews(sessions, currentSession(ctx).UID),
@@ -131,26 +133,26 @@ func (c *Console) account(ctx echo.Context) error {
 	if page.Frame, err = c.accountFrame(ctx, "Your account"); err != nil {
 		return err
 	}
-	return render(ctx, http.StatusOK, views.AccountPage(page))
+	return render(ctx, http.StatusOK, account.Page(page))
 }
 
 // accountFrame is the frame of a page about the viewer's own account.
-func (c *Console) accountFrame(ctx echo.Context, title string) (views.Frame, error) {
-	crumbs := []views.Crumb{{Label: "Your account", Href: views.PathAccount}}
+func (c *Console) accountFrame(ctx echo.Context, title string) (ui.Frame, error) {
+	crumbs := []ui.Crumb{{Label: "Your account", Href: paths.Account}}
 	if title == crumbs[0].Label {
 		crumbs[0].Href = ""
 	} else {
-		crumbs = append(crumbs, views.Crumb{Label: title})
+		crumbs = append(crumbs, ui.Crumb{Label: title})
 	}
 	frame, err := c.frame(ctx, "", title, crumbs...)
 	frame.Notice = c.takeNotice(ctx)
 	return frame, err
 }
 
-func sessionViews(sessions []operator.Session, current uuid.UUID) []views.SessionView {
-	shown := make([]views.SessionView, 0, len(sessions))
+func sessionViews(sessions []operator.Session, current uuid.UUID) []ui.SessionView {
+	shown := make([]ui.SessionView, 0, len(sessions))
 	for _, session := range sessions {
-		shown = append(shown, views.SessionView{
+		shown = append(shown, ui.SessionView{
 			UID: session.UID.String(), Device: session.Device, Address: session.Address,
 			Provider: session.Method == operator.MethodProvider,
 			Started:  session.StartedAt, Seen: session.SeenAt, Current: session.UID == current,
@@ -173,7 +175,7 @@ func (c *Console) endOwnSession(ctx echo.Context) error {
 		return err
 	}
 	c.leaveNotice(ctx, "That session has ended.")
-	return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
+	return ctx.Redirect(http.StatusSeeOther, paths.Account)
 }
 
 // sessionParam reads the id of a session from the address.
@@ -195,7 +197,7 @@ func (c *Console) endOwnSessions(ctx echo.Context) error {
 		return err
 	}
 	c.leaveNotice(ctx, "You are signed out everywhere else.")
-	return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
+	return ctx.Redirect(http.StatusSeeOther, paths.Account)
 }
 
 // passwordForm asks for the viewer's password now and the new one.
@@ -210,7 +212,7 @@ func (c *Console) showPasswordForm(
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.PasswordPage(views.PasswordForm{
+	return render(ctx, status, account.PasswordPage(account.PasswordForm{
 		Frame: frame, Forced: currentUser(ctx).MustChangePassword, Faults: faults,
 	}))
 }
@@ -259,7 +261,7 @@ func (c *Console) changePassword(ctx echo.Context) error {
 		return err
 	}
 	c.leaveNotice(ctx, "Your password is changed. Every other session has ended.")
-	return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
+	return ctx.Redirect(http.StatusSeeOther, paths.Account)
 }
 
 // passwordFaults says what is wrong with a password, in the form's words.
@@ -277,11 +279,11 @@ func (c *Console) showConfirm(ctx echo.Context, status int, next, fault string) 
 	if err != nil {
 		return err
 	}
-	form := views.ConfirmForm{Frame: frame, Next: safeNext(next), Fault: fault}
+	form := account.ConfirmForm{Frame: frame, Next: safeNext(next), Fault: fault}
 	if c.Provider != nil && currentUser(ctx).Provided {
 		form.Provider = c.Provider.Name
 	}
-	return render(ctx, status, views.ConfirmPage(form))
+	return render(ctx, status, account.ConfirmPage(form))
 }
 
 // confirm notes that the viewer has shown who they are.

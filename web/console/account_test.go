@@ -13,7 +13,7 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // still keeps the room's clock where it is, at the beginning of a step of codes.
@@ -35,10 +35,10 @@ func (r *room) appCode(secret string) string {
 // enrol sets up the second factor of who is signed in, by the pages alone.
 func (b *browser) enrol() (secret string, recovery []string) {
 	b.Helper()
-	begun := b.post(views.PathSecondBegin, nil).wantStatus(b.T, http.StatusSeeOther)
+	begun := b.post(paths.SecondBegin, nil).wantStatus(b.T, http.StatusSeeOther)
 	page := b.get(begun.Location).wantStatus(b.T, http.StatusOK)
 	secret = page.text(".shown-once code")
-	codes := b.post(views.PathSecondFactor, url.Values{"code": {b.appCode(secret)}}).
+	codes := b.post(paths.SecondFactor, url.Values{"code": {b.appCode(secret)}}).
 		wantStatus(b.T, http.StatusOK)
 	return secret, strings.Fields(codes.text(".codes"))
 }
@@ -48,19 +48,19 @@ func TestSecondFactorByThePages(t *testing.T) {
 	r := newRoom(t)
 	r.still()
 	b := r.signedIn()
-	b.get(views.PathSecondFactor).wantStatus(t, http.StatusOK)
-	b.get(views.PathSecondFactorQR).wantStatus(t, http.StatusNotFound)
-	b.post(views.PathSecondFactor, url.Values{"code": {"000000"}}).wantStatus(t, http.StatusConflict)
+	b.get(paths.SecondFactor).wantStatus(t, http.StatusOK)
+	b.get(paths.SecondFactorQR).wantStatus(t, http.StatusNotFound)
+	b.post(paths.SecondFactor, url.Values{"code": {"000000"}}).wantStatus(t, http.StatusConflict)
 	if r.count(`SELECT count(*) FROM second_factors`) != 0 {
 		t.Error("reading the page made a secret")
 	}
-	b.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther)
-	picture := b.get(views.PathSecondFactorQR).wantStatus(t, http.StatusOK)
+	b.post(paths.SecondBegin, nil).wantStatus(t, http.StatusSeeOther)
+	picture := b.get(paths.SecondFactorQR).wantStatus(t, http.StatusOK)
 	if !strings.HasPrefix(picture.Raw, "\x89PNG") ||
 		picture.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("the picture: %v", picture.Header)
 	}
-	wrong := b.post(views.PathSecondFactor, url.Values{"code": {"000000"}}).
+	wrong := b.post(paths.SecondFactor, url.Values{"code": {"000000"}}).
 		wantStatus(t, http.StatusBadRequest)
 	if !strings.Contains(wrong.text("#code-fault"), "clock is right") {
 		t.Errorf("a wrong first code is told %q", wrong.text("#code-fault"))
@@ -69,39 +69,39 @@ func TestSecondFactorByThePages(t *testing.T) {
 	if len(recovery) != 10 || r.audits("user.second_factor_on") != 1 {
 		t.Fatalf("%d recovery codes, %d audit entries", len(recovery), r.audits("user.second_factor_on"))
 	}
-	b.get(views.PathHome).wantStatus(t, http.StatusOK)
+	b.get(paths.Home).wantStatus(t, http.StatusOK)
 	r.pass(time.Minute)
 
 	other := r.stranger()
-	asked := other.post(views.PathSignIn, url.Values{
+	asked := other.post(paths.SignIn, url.Values{
 		"email": {supportEmail}, "password": {password}, "next": {"/console/emails"},
 	}).wantStatus(t, http.StatusSeeOther)
-	if !strings.HasPrefix(asked.Location, views.PathSignInCode) {
+	if !strings.HasPrefix(asked.Location, paths.SignInCode) {
 		t.Fatalf("after the password: %q", asked.Location)
 	}
-	other.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	other.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 	form := other.get(asked.Location).wantStatus(t, http.StatusOK)
 	next, _ := form.find("input[name=next]").Attr("value")
-	refused := other.post(views.PathSignInCode, url.Values{"code": {"000000"}, "next": {next}}).
+	refused := other.post(paths.SignInCode, url.Values{"code": {"000000"}, "next": {next}}).
 		wantStatus(t, http.StatusUnauthorized)
 	if !strings.Contains(refused.text("[role=alert]"), "wrong or was used before") {
 		t.Errorf("a wrong code is told %q", refused.text("[role=alert]"))
 	}
 	code := r.appCode(secret)
-	in := other.post(views.PathSignInCode, url.Values{"code": {code}, "next": {next}}).
+	in := other.post(paths.SignInCode, url.Values{"code": {code}, "next": {next}}).
 		wantStatus(t, http.StatusSeeOther)
 	if in.Location != "/console/emails" {
 		t.Errorf("after the code: %q", in.Location)
 	}
-	other.get(views.PathHome).wantStatus(t, http.StatusOK)
+	other.get(paths.Home).wantStatus(t, http.StatusOK)
 
 	replay := r.stranger()
 	replay.signIn(supportEmail, password)
-	replay.post(views.PathSignInCode, url.Values{"code": {code}}).
+	replay.post(paths.SignInCode, url.Values{"code": {code}}).
 		wantStatus(t, http.StatusUnauthorized)
-	replay.post(views.PathSignInCode, url.Values{"code": {recovery[0]}}).
+	replay.post(paths.SignInCode, url.Values{"code": {recovery[0]}}).
 		wantStatus(t, http.StatusSeeOther)
-	if got := replay.get(views.PathAccount).text("main"); !strings.Contains(got, "9 recovery codes") {
+	if got := replay.get(paths.Account).text("main"); !strings.Contains(got, "9 recovery codes") {
 		t.Errorf("the account page says %q", got)
 	}
 }
@@ -113,40 +113,40 @@ func TestAnEnrolmentIsItsSessionsOwn(t *testing.T) {
 	r := newRoom(t)
 	r.still()
 	here, there := r.signedIn(), r.signedIn()
-	here.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther)
-	secret := func(b *browser) string { return b.get(views.PathSecondFactor).text(".shown-once code") }
+	here.post(paths.SecondBegin, nil).wantStatus(t, http.StatusSeeOther)
+	secret := func(b *browser) string { return b.get(paths.SecondFactor).text(".shown-once code") }
 	begun := secret(here)
 	if begun == "" || secret(there) != "" {
 		t.Errorf("begun here: %t, shown there: %t", begun != "", secret(there) != "")
 	}
 	code := url.Values{"code": {r.appCode(begun)}}
-	there.get(views.PathSecondFactorQR).wantStatus(t, http.StatusNotFound)
-	there.post(views.PathSecondFactor, code).wantStatus(t, http.StatusConflict)
-	here.post(views.PathPassword, url.Values{
+	there.get(paths.SecondFactorQR).wantStatus(t, http.StatusNotFound)
+	there.post(paths.SecondFactor, code).wantStatus(t, http.StatusConflict)
+	here.post(paths.Password, url.Values{
 		"current": {password}, "password": {"a phrase of my own"}, "again": {"a phrase of my own"},
 	}).wantStatus(t, http.StatusSeeOther)
 	if secret(here) != "" {
 		t.Error("the enrolment outlives the password")
 	}
-	here.post(views.PathSecondFactor, code).wantStatus(t, http.StatusConflict)
+	here.post(paths.SecondFactor, code).wantStatus(t, http.StatusConflict)
 
 	r.pass(operator.ProofLife + time.Minute)
-	asked := here.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther)
-	if !strings.HasPrefix(asked.Location, views.PathConfirm) || secret(here) != "" {
+	asked := here.post(paths.SecondBegin, nil).wantStatus(t, http.StatusSeeOther)
+	if !strings.HasPrefix(asked.Location, paths.Confirm) || secret(here) != "" {
 		t.Errorf("without a fresh proof it leads to %q", asked.Location)
 	}
-	here.post(views.PathConfirm, url.Values{"password": {"a phrase of my own"}}).
+	here.post(paths.Confirm, url.Values{"password": {"a phrase of my own"}}).
 		wantStatus(t, http.StatusSeeOther)
-	here.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther)
+	here.post(paths.SecondBegin, nil).wantStatus(t, http.StatusSeeOther)
 	begun = secret(here)
-	again := here.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther)
-	if begun == "" || again.Location != views.PathSecondFactor || secret(here) != begun {
+	again := here.post(paths.SecondBegin, nil).wantStatus(t, http.StatusSeeOther)
+	if begun == "" || again.Location != paths.SecondFactor || secret(here) != begun {
 		t.Error("begun again it is another one")
 	}
 	r.pass(operator.ProofLife + time.Minute)
-	asked = here.post(views.PathSecondFactor, url.Values{"code": {r.appCode(begun)}}).
+	asked = here.post(paths.SecondFactor, url.Values{"code": {r.appCode(begun)}}).
 		wantStatus(t, http.StatusSeeOther)
-	if !strings.HasPrefix(asked.Location, views.PathConfirm) || secret(here) != "" {
+	if !strings.HasPrefix(asked.Location, paths.Confirm) || secret(here) != "" {
 		t.Errorf("after a quarter of an hour it leads to %q", asked.Location)
 	}
 	if r.count(`SELECT count(*) FROM second_factors`) != 0 {
@@ -163,12 +163,12 @@ func TestACodeDoesNotWaitForEver(t *testing.T) {
 	b := r.stranger()
 	b.signIn(supportEmail, password)
 	r.pass(11 * time.Minute)
-	late := b.post(views.PathSignInCode, url.Values{"code": {r.appCode(secret)}}).
+	late := b.post(paths.SignInCode, url.Values{"code": {r.appCode(secret)}}).
 		wantStatus(t, http.StatusSeeOther)
-	if late.Location != views.PathSignIn+"?why=code" {
+	if late.Location != paths.SignIn+"?why=code" {
 		t.Errorf("a late code leads to %q", late.Location)
 	}
-	if nobody := r.stranger().get(views.PathSignInCode); nobody.Status != http.StatusSeeOther {
+	if nobody := r.stranger().get(paths.SignInCode); nobody.Status != http.StatusSeeOther {
 		t.Errorf("without a password the code page answers %d", nobody.Status)
 	}
 	b = r.stranger()
@@ -177,9 +177,9 @@ func TestACodeDoesNotWaitForEver(t *testing.T) {
 		_, err := r.Operators.SetPassword(ctx, tx, supportEmail, "another long phrase", false)
 		return err
 	})
-	b.post(views.PathSignInCode, url.Values{"code": {r.appCode(secret)}}).
+	b.post(paths.SignInCode, url.Values{"code": {r.appCode(secret)}}).
 		wantStatus(t, http.StatusSeeOther)
-	b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 }
 
 func TestARoleThatNeedsASecondFactor(t *testing.T) {
@@ -191,20 +191,20 @@ func TestARoleThatNeedsASecondFactor(t *testing.T) {
 		_, err := r.Operators.RequireSecondFactor(ctx, tx, []operator.Role{operator.RoleSupport})
 		return err
 	})
-	for _, path := range []string{views.PathHome, views.PathDeliveries, views.PathAccount} {
-		if led := b.get(path); led.Location != views.PathSecondFactor {
+	for _, path := range []string{paths.Home, paths.Deliveries, paths.Account} {
+		if led := b.get(path); led.Location != paths.SecondFactor {
 			t.Errorf("%s leads to %q before the factor is set up", path, led.Location)
 		}
 	}
-	b.fragment().get(views.PathDeliveries).wantStatus(t, http.StatusForbidden)
+	b.fragment().get(paths.Deliveries).wantStatus(t, http.StatusForbidden)
 	r.pass(operator.ProofLife + time.Minute)
-	asked := b.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther)
+	asked := b.post(paths.SecondBegin, nil).wantStatus(t, http.StatusSeeOther)
 	b.get(asked.Location).wantStatus(t, http.StatusOK)
-	b.post(views.PathConfirm, url.Values{"password": {password}}).wantStatus(t, http.StatusSeeOther)
-	b.post(views.PathPreferences, url.Values{"theme": {"dark"}}).wantStatus(t, http.StatusSeeOther)
+	b.post(paths.Confirm, url.Values{"password": {password}}).wantStatus(t, http.StatusSeeOther)
+	b.post(paths.Preferences, url.Values{"theme": {"dark"}}).wantStatus(t, http.StatusSeeOther)
 	b.enrol()
-	b.get(views.PathHome).wantStatus(t, http.StatusOK)
-	b.post(views.PathSecondOff, nil).wantStatus(t, http.StatusConflict)
+	b.get(paths.Home).wantStatus(t, http.StatusOK)
+	b.post(paths.SecondOff, nil).wantStatus(t, http.StatusConflict)
 }
 
 func TestChangePassword(t *testing.T) {
@@ -227,7 +227,7 @@ func TestChangePassword(t *testing.T) {
 		"the own name":  {form(password, "Sam Ortega 2026", "Sam Ortega 2026"), "#password-fault"},
 		"nothing typed": {url.Values{}, "#current-fault"},
 	} {
-		page := b.post(views.PathPassword, test.form).wantStatus(t, http.StatusBadRequest)
+		page := b.post(paths.Password, test.form).wantStatus(t, http.StatusBadRequest)
 		if page.text(test.fault) == "" {
 			t.Errorf("%s: no fault at %s", name, test.fault)
 		}
@@ -235,9 +235,9 @@ func TestChangePassword(t *testing.T) {
 			t.Errorf("%s: the page holds a password", name)
 		}
 	}
-	b.post(views.PathPassword, form(password, chosen, chosen)).wantStatus(t, http.StatusSeeOther)
-	b.get(views.PathHome).wantStatus(t, http.StatusOK)
-	other.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	b.post(paths.Password, form(password, chosen, chosen)).wantStatus(t, http.StatusSeeOther)
+	b.get(paths.Home).wantStatus(t, http.StatusOK)
+	other.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 	if r.audits("user.password_change") != 1 {
 		t.Error("the change is not in the audit log")
 	}
@@ -250,7 +250,7 @@ func TestSessionList(t *testing.T) {
 	b, phone, desk := r.signedIn(), r.stranger(), r.signedIn()
 	phone.header.Set("User-Agent", "Mozilla/5.0 (iPhone; CPU) Version/17.0 Safari/604.1")
 	phone.signIn(supportEmail, password)
-	page := b.get(views.PathAccount).wantStatus(t, http.StatusOK)
+	page := b.get(paths.Account).wantStatus(t, http.StatusOK)
 	if got := page.find("tr[id^=session-]").Length(); got != 3 {
 		t.Fatalf("%d sessions are listed, want 3", got)
 	}
@@ -260,12 +260,12 @@ func TestSessionList(t *testing.T) {
 	}
 	end, _ := row.Find("form").Attr("action")
 	b.post(end, nil).wantStatus(t, http.StatusSeeOther)
-	phone.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
-	desk.get(views.PathHome).wantStatus(t, http.StatusOK)
+	phone.get(paths.Home).wantStatus(t, http.StatusSeeOther)
+	desk.get(paths.Home).wantStatus(t, http.StatusOK)
 	b.post(end, nil).wantStatus(t, http.StatusNotFound)
-	b.post(views.PathSessionsEnd, nil).wantStatus(t, http.StatusSeeOther)
-	desk.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
-	b.get(views.PathHome).wantStatus(t, http.StatusOK)
+	b.post(paths.SessionsEnd, nil).wantStatus(t, http.StatusSeeOther)
+	desk.get(paths.Home).wantStatus(t, http.StatusSeeOther)
+	b.get(paths.Home).wantStatus(t, http.StatusOK)
 }
 
 func TestSessionsIdleAndGrowOld(t *testing.T) {
@@ -273,14 +273,14 @@ func TestSessionsIdleAndGrowOld(t *testing.T) {
 	r := newRoom(t)
 	b := r.signedIn()
 	r.pass(operator.SessionIdle + time.Minute)
-	b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 	b = r.signedIn()
 	for range 12 {
 		r.pass(59 * time.Minute)
-		b.get(views.PathHome).wantStatus(t, http.StatusOK)
+		b.get(paths.Home).wantStatus(t, http.StatusOK)
 	}
 	r.pass(59 * time.Minute)
-	b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 }
 
 func TestRiskyActionsWantAFreshProof(t *testing.T) {
@@ -289,13 +289,13 @@ func TestRiskyActionsWantAFreshProof(t *testing.T) {
 	b := r.admin()
 	r.pass(operator.ProofLife + time.Minute)
 	invitation := url.Values{"email": {"bo@lender.example"}, "name": {"Bo"}, "role": {"support"}}
-	if got := b.get(views.PathPersonNew).wantStatus(t, http.StatusSeeOther).Location; got !=
-		views.PathConfirm+"?next=%2Fconsole%2Fpeople%2Fnew" {
+	if got := b.get(paths.PersonNew).wantStatus(t, http.StatusSeeOther).Location; got !=
+		paths.Confirm+"?next=%2Fconsole%2Fpeople%2Fnew" {
 		t.Errorf("the form leads to %q before anything is typed", got)
 	}
-	b.header.Set("Referer", r.URL+views.PathPersonNew)
-	asked := b.post(views.PathPersonNew, invitation).wantStatus(t, http.StatusSeeOther)
-	if want := views.PathConfirm + "?next=%2Fconsole%2Fpeople%2Fnew"; asked.Location != want {
+	b.header.Set("Referer", r.URL+paths.PersonNew)
+	asked := b.post(paths.PersonNew, invitation).wantStatus(t, http.StatusSeeOther)
+	if want := paths.Confirm + "?next=%2Fconsole%2Fpeople%2Fnew"; asked.Location != want {
 		t.Fatalf("an old proof leads to %q, want %q", asked.Location, want)
 	}
 	if r.audits("user.create") != 0 {
@@ -303,14 +303,14 @@ func TestRiskyActionsWantAFreshProof(t *testing.T) {
 	}
 	page := b.get(asked.Location).wantStatus(t, http.StatusOK)
 	next, _ := page.find("input[name=next]").Attr("value")
-	b.post(views.PathConfirm, url.Values{"password": {"wrong password"}, "next": {next}}).
+	b.post(paths.Confirm, url.Values{"password": {"wrong password"}, "next": {next}}).
 		wantStatus(t, http.StatusUnauthorized)
-	back := b.post(views.PathConfirm, url.Values{"password": {password}, "next": {next}}).
+	back := b.post(paths.Confirm, url.Values{"password": {password}, "next": {next}}).
 		wantStatus(t, http.StatusSeeOther)
-	if back.Location != views.PathPersonNew {
+	if back.Location != paths.PersonNew {
 		t.Errorf("back to %q", back.Location)
 	}
-	b.post(views.PathPersonNew, invitation).wantStatus(t, http.StatusOK)
+	b.post(paths.PersonNew, invitation).wantStatus(t, http.StatusOK)
 }
 
 var oncePattern = regexp.MustCompile(`^[a-z0-9]{6}(-[a-z0-9]{6}){3}$`)
@@ -319,7 +319,7 @@ func TestInvitation(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.admin()
-	wrong := b.post(views.PathPersonNew, url.Values{"email": {supportEmail}, "role": {"root"}}).
+	wrong := b.post(paths.PersonNew, url.Values{"email": {supportEmail}, "role": {"root"}}).
 		wantStatus(t, http.StatusBadRequest)
 	for _, field := range []string{"#name-fault", "#role-fault"} {
 		if wrong.text(field) == "" {
@@ -329,7 +329,7 @@ func TestInvitation(t *testing.T) {
 	if kept, _ := wrong.find("#email").Attr("value"); kept != supportEmail {
 		t.Errorf("the address is kept as %q", kept)
 	}
-	shown := b.post(views.PathPersonNew, url.Values{
+	shown := b.post(paths.PersonNew, url.Values{
 		"email": {"bo@lender.example"}, "name": {"Bo <b>"}, "role": {"operator"},
 	}).wantStatus(t, http.StatusOK)
 	once := shown.text(".shown-once code")
@@ -344,16 +344,16 @@ func TestInvitation(t *testing.T) {
 	}
 	bo := r.stranger()
 	bo.signIn("bo@lender.example", once).wantStatus(t, http.StatusSeeOther)
-	if led := bo.get(views.PathDeliveries); led.Location != views.PathPassword {
+	if led := bo.get(paths.Deliveries); led.Location != paths.Password {
 		t.Errorf("with a one-time password deliveries lead to %q", led.Location)
 	}
-	page := bo.get(views.PathPassword).wantStatus(t, http.StatusOK)
+	page := bo.get(paths.Password).wantStatus(t, http.StatusOK)
 	if !strings.Contains(page.text("main [role=status]"), "Choose a password of your own") {
 		t.Errorf("the page says %q", page.text("main"))
 	}
-	bo.post(views.PathPassword, url.Values{
+	bo.post(paths.Password, url.Values{
 		"current": {once}, "password": {"a phrase of my own"}, "again": {"a phrase of my own"},
 	}).wantStatus(t, http.StatusSeeOther)
-	bo.get(views.PathDeliveries).wantStatus(t, http.StatusOK)
+	bo.get(paths.Deliveries).wantStatus(t, http.StatusOK)
 	r.stranger().signIn("bo@lender.example", once).wantStatus(t, http.StatusUnauthorized)
 }

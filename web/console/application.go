@@ -12,7 +12,9 @@ import (
 	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
-	"drawbridge/views"
+	"drawbridge/views/applications"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // application shows one application with its loan and its timeline.
@@ -32,29 +34,29 @@ func (c *Console) application(ctx echo.Context) error {
 	if page.Undelivered, err = c.undelivered(ctx.Request().Context(), uid); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionApplications, page.Row.Name(),
-		views.Crumb{Label: "Applications", Href: views.PathApplications},
-		views.Crumb{Label: page.Row.Name()})
+	page.Frame, err = c.frame(ctx, ui.SectionApplications, page.Row.Name(),
+		ui.Crumb{Label: "Applications", Href: paths.Applications},
+		ui.Crumb{Label: page.Row.Name()})
 	if err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, http.StatusOK, views.ApplicationDetailPage(page))
+	return render(ctx, http.StatusOK, applications.ApplicationDetailPage(page))
 }
 
 // applicationPage loads an application with everything but its timeline.
 func (c *Console) applicationPage(
 	ctx context.Context, uid uuid.UUID,
-) (views.ApplicationPage, error) {
+) (applications.ApplicationPage, error) {
 	summary, err := c.Applications.Summary(ctx, uid)
 	if err != nil {
-		return views.ApplicationPage{}, err
+		return applications.ApplicationPage{}, err
 	}
 	app, err := c.Applications.Get(ctx, application.Caller{}, uid)
 	if err != nil {
-		return views.ApplicationPage{}, err
+		return applications.ApplicationPage{}, err
 	}
-	page := views.ApplicationPage{
+	page := applications.ApplicationPage{
 		Row: applicationRow(summary), Source: sourceWord(app.Source),
 		Communications: communicationsWord(app.Communications), Document: documentWord(app.Document),
 		Updated: app.UpdatedAt, Phone: value(app.Borrower.Phone), Project: app.Project.Name,
@@ -62,31 +64,33 @@ func (c *Console) applicationPage(
 		Decided: app.Decided, Offers: offerViews(app),
 	}
 	if app.Borrower.AnnualIncome != nil {
-		page.Income = views.Amount(*app.Borrower.AnnualIncome)
+		page.Income = ui.Amount(*app.Borrower.AnnualIncome)
 	}
 	if page.Hold, err = c.holdView(ctx, uid); err != nil {
-		return views.ApplicationPage{}, err
+		return applications.ApplicationPage{}, err
 	}
 	tasks, err := c.Applications.Tasks(ctx, uid)
 	if err != nil {
-		return views.ApplicationPage{}, err
+		return applications.ApplicationPage{}, err
 	}
 	for _, task := range tasks {
-		page.Tasks = append(page.Tasks, views.TaskView{
+		page.Tasks = append(page.Tasks, applications.TaskView{
 			UID: task.UID.String(), Title: task.Title, Status: string(task.Status),
 			Created: task.CreatedAt, Updated: task.UpdatedAt,
 		})
 	}
 	if app.LoanOpen {
 		if err := c.fillLoan(ctx, &page, uid); err != nil {
-			return views.ApplicationPage{}, err
+			return applications.ApplicationPage{}, err
 		}
 	}
 	err = c.fillActions(ctx, &page, summary, app)
 	return page, err
 }
 
-func (c *Console) fillLoan(ctx context.Context, page *views.ApplicationPage, uid uuid.UUID) error {
+func (c *Console) fillLoan(
+	ctx context.Context, page *applications.ApplicationPage, uid uuid.UUID,
+) error {
 	open, err := c.Loans.Get(ctx, application.Caller{}, uid)
 	if err != nil {
 		return err
@@ -97,12 +101,12 @@ func (c *Console) fillLoan(ctx context.Context, page *views.ApplicationPage, uid
 		return err
 	}
 	for _, certificate := range certificates {
-		shown := views.CertificateView{
+		shown := applications.CertificateView{
 			UID: certificate.UID.String(), Created: certificate.CreatedAt,
 			Draw: certificate.DisbursementNumber, Metadata: certificate.Metadata,
 		}
 		for _, file := range certificate.Files {
-			shown.Files = append(shown.Files, views.FileView{
+			shown.Files = append(shown.Files, applications.FileView{
 				UID: file.UID.String(), Name: file.Name, Type: file.ContentType, Size: file.Size,
 				SHA256: file.SHA256,
 			})
@@ -112,31 +116,31 @@ func (c *Console) fillLoan(ctx context.Context, page *views.ApplicationPage, uid
 	return nil
 }
 
-func loanView(open loan.Loan) *views.LoanView {
-	shown := &views.LoanView{
-		Product: open.ProductCode, Amount: views.Amount(open.Amount),
-		Drawn: views.Amount(open.Drawn()), Balance: views.Amount(open.Balance()),
+func loanView(open loan.Loan) *applications.LoanView {
+	shown := &applications.LoanView{
+		Product: open.ProductCode, Amount: ui.Amount(open.Amount),
+		Drawn: ui.Amount(open.Drawn()), Balance: ui.Amount(open.Balance()),
 		State: loanState(open),
 	}
 	if !open.Amount.Equal(open.OriginalAmount) {
-		shown.Original = views.Amount(open.OriginalAmount)
+		shown.Original = ui.Amount(open.OriginalAmount)
 	}
 	taken := map[int]string{}
 	for _, draw := range open.History {
 		if draw.Status != lending.FundingCancelled {
-			taken[draw.Stage] = views.Amount(draw.Gross)
+			taken[draw.Stage] = ui.Amount(draw.Gross)
 		}
-		shown.Draws = append(shown.Draws, views.DrawView{
+		shown.Draws = append(shown.Draws, applications.DrawView{
 			ID: draw.ID, Number: draw.Number, Stage: draw.Stage, Kind: string(draw.Kind),
-			Status: string(draw.Status), Gross: views.Amount(draw.Gross),
-			Fee: views.Amount(draw.Fee), Net: views.Amount(draw.Net),
+			Status: string(draw.Status), Gross: ui.Amount(draw.Gross),
+			Fee: ui.Amount(draw.Fee), Net: ui.Amount(draw.Net),
 			Requested: draw.RequestedAt, Settled: value(draw.SettledAt),
 		})
 	}
 	for _, stage := range open.Stages {
-		shown.Stages = append(shown.Stages, views.StageView{
+		shown.Stages = append(shown.Stages, applications.StageView{
 			Number: stage.Number, Percent: stage.Percent.String(),
-			Scheduled: views.Amount(stage.Scheduled), Drawn: taken[stage.Number],
+			Scheduled: ui.Amount(stage.Scheduled), Drawn: taken[stage.Number],
 		})
 	}
 	return shown
@@ -155,19 +159,19 @@ func loanState(open loan.Loan) string {
 	return "The next draw may be requested"
 }
 
-func offerViews(app application.Application) []views.OfferView {
+func offerViews(app application.Application) []applications.OfferView {
 	selected := ""
 	if app.SelectedProductUID != nil {
 		selected = app.SelectedProductUID.String()
 	}
-	offers := make([]views.OfferView, 0, len(app.Offers))
+	offers := make([]applications.OfferView, 0, len(app.Offers))
 	for _, offer := range app.Offers {
-		offers = append(offers, views.OfferView{
+		offers = append(offers, applications.OfferView{
 			ProductUID: offer.ProductUID, Code: offer.ProductCode, Name: offer.ProductName,
-			Approved: views.Amount(offer.ApprovedAmount), Maximum: views.Amount(offer.MaxAmount),
+			Approved: ui.Amount(offer.ApprovedAmount), Maximum: ui.Amount(offer.MaxAmount),
 			Term: offer.Term, Rate: offer.InterestRate.String(),
 			MerchantFee: offer.MerchantFeePercentage.String(),
-			BorrowerMax: views.Amount(offer.BorrowerMax), ProjectMax: views.Amount(offer.ProjectMax),
+			BorrowerMax: ui.Amount(offer.BorrowerMax), ProjectMax: ui.Amount(offer.ProjectMax),
 			Selected: offer.ProductUID == selected,
 		})
 	}
@@ -205,7 +209,7 @@ const timelinePage = 100
 // fillTimeline loads a page of the moments of the chosen kinds; kinds that do
 // not exist are left out.
 func (c *Console) fillTimeline(
-	ctx context.Context, page *views.ApplicationPage, uid uuid.UUID, query url.Values,
+	ctx context.Context, page *applications.ApplicationPage, uid uuid.UUID, query url.Values,
 ) error {
 	filter := application.TimelineFilter{Limit: timelinePage}
 	for _, kind := range application.MomentKinds() {
@@ -225,7 +229,7 @@ func (c *Console) fillTimeline(
 	for _, kind := range filter.Kinds {
 		shown.Add("show", string(kind))
 	}
-	path := views.ApplicationPath(uid.String())
+	path := paths.To(paths.Application, uid.String())
 	page.Kinds = kindTabs(uid, filter.Kinds)
 	if !timeline.Next.IsZero() {
 		page.Older = path + "?" + with(shown, "before", timeline.Next.String()).Encode()
@@ -240,9 +244,9 @@ func (c *Console) fillTimeline(
 }
 
 // kindTabs switch each kind of moment on or off.
-func kindTabs(uid uuid.UUID, chosen []application.MomentKind) []views.Tab {
-	path := views.ApplicationPath(uid.String())
-	tabs := []views.Tab{{Label: "All", Href: path, Current: len(chosen) == 0}}
+func kindTabs(uid uuid.UUID, chosen []application.MomentKind) []ui.Tab {
+	path := paths.To(paths.Application, uid.String())
+	tabs := []ui.Tab{{Label: "All", Href: path, Current: len(chosen) == 0}}
 	for _, kind := range application.MomentKinds() {
 		query := url.Values{}
 		for _, other := range application.MomentKinds() {
@@ -250,7 +254,7 @@ func kindTabs(uid uuid.UUID, chosen []application.MomentKind) []views.Tab {
 				query.Add("show", string(other))
 			}
 		}
-		tab := views.Tab{Label: momentWords[kind].tab, Href: path, Current: slices.Contains(chosen, kind)}
+		tab := ui.Tab{Label: momentWords[kind].tab, Href: path, Current: slices.Contains(chosen, kind)}
 		if len(query) > 0 {
 			tab.Href += "?" + query.Encode()
 		}
@@ -262,23 +266,23 @@ func kindTabs(uid uuid.UUID, chosen []application.MomentKind) []views.Tab {
 // momentWords are how a kind of moment is called and marked.
 var momentWords = map[application.MomentKind]struct {
 	tab, icon string
-	tone      views.Tone
+	tone      ui.Tone
 }{
-	application.MomentStatus:   {"Status", "zap", views.Calm},
-	application.MomentOffer:    {"Amount and terms", "percent", views.Odd},
-	application.MomentDocument: {"Documents", "file-text", views.Calm},
-	application.MomentFunding:  {"Draws and funding", "banknote", views.Good},
-	application.MomentTask:     {"Tasks", "list-checks", views.Warn},
-	application.MomentCall:     {"API calls", "activity", views.Mute},
-	application.MomentDelivery: {"Deliveries", "send", views.Mute},
-	application.MomentEmail:    {"E-mails", "mail", views.Mute},
-	application.MomentOperator: {"Operators", "user", views.Odd},
+	application.MomentStatus:   {"Status", "zap", ui.Calm},
+	application.MomentOffer:    {"Amount and terms", "percent", ui.Odd},
+	application.MomentDocument: {"Documents", "file-text", ui.Calm},
+	application.MomentFunding:  {"Draws and funding", "banknote", ui.Good},
+	application.MomentTask:     {"Tasks", "list-checks", ui.Warn},
+	application.MomentCall:     {"API calls", "activity", ui.Mute},
+	application.MomentDelivery: {"Deliveries", "send", ui.Mute},
+	application.MomentEmail:    {"E-mails", "mail", ui.Mute},
+	application.MomentOperator: {"Operators", "user", ui.Odd},
 }
 
 // momentView words one moment.
-func momentView(uid uuid.UUID, m application.Moment) views.MomentView {
+func momentView(uid uuid.UUID, m application.Moment) applications.MomentView {
 	words := momentWords[m.Kind]
-	shown := views.MomentView{
+	shown := applications.MomentView{
 		ID: m.Name + "-" + m.ID, At: m.At, Icon: words.icon, Tone: words.tone,
 	}
 	switch {
@@ -298,7 +302,7 @@ func momentView(uid uuid.UUID, m application.Moment) views.MomentView {
 	case lending.EventKind(m.Name).IsKnown():
 		shown.Title = eventTitle(m)
 		shown.Text = eventText(m)
-		shown.Href = views.DeliveriesPath(url.Values{
+		shown.Href = paths.With(paths.Deliveries, url.Values{
 			"application": {uid.String()}, "event": {m.Name},
 		})
 	default:

@@ -12,61 +12,62 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // newApplicationForm asks for what an application consists of; its fields are
 // called as the API calls them.
-func (c *Console) newApplicationForm(ctx context.Context) (views.AskForm, error) {
+func (c *Console) newApplicationForm(ctx context.Context) (ui.AskForm, error) {
 	owners, err := c.Applications.Owners(ctx, maxOptions)
 	if err != nil {
-		return views.AskForm{}, err
+		return ui.AskForm{}, err
 	}
 	products, err := c.Applications.ActiveProducts(ctx)
 	if err != nil {
-		return views.AskForm{}, err
+		return ui.AskForm{}, err
 	}
-	merchants := []views.Option{{Label: "Choose a merchant"}}
+	merchants := []ui.Option{{Label: "Choose a merchant"}}
 	merchants = append(merchants, merchantOptions(owners)[1:]...)
-	choices := []views.Option{{Label: "None in particular"}}
+	choices := []ui.Option{{Label: "None in particular"}}
 	for _, product := range products {
-		choices = append(choices, views.Option{
+		choices = append(choices, ui.Option{
 			Value: product.UID, Label: product.Code + ", " + product.Name,
 		})
 	}
-	line := func(name, label, hint string, limit int, required bool) views.Control {
-		return views.Control{
+	line := func(name, label, hint string, limit int, required bool) ui.Control {
+		return ui.Control{
 			Name: name, Label: label, Hint: hint, MaxLength: limit, Required: required,
 			Autocomplete: "off",
 		}
 	}
 	const name, text = application.MaxName, application.MaxLine
-	return views.AskForm{
-		Title: "New application", Action: views.PathApplicationNew, Cancel: views.PathApplications,
+	return ui.AskForm{
+		Title: "New application", Action: paths.ApplicationNew, Cancel: paths.Applications,
 		Submit: "Create and welcome the borrower", Wide: true, NoReason: true,
 		Says: []string{
 			"E-mails to the borrower are enabled from the start, and the welcome e-mail goes out at " +
 				"once. Creating is no change of status, so no event is sent.",
 		},
-		Controls: []views.Control{
+		Controls: []ui.Control{
 			{
-				Kind: views.ControlSelect, Name: "merchant_uid", Label: "Merchant", Options: merchants,
+				Kind: ui.ControlSelect, Name: "merchant_uid", Label: "Merchant", Options: merchants,
 			},
 			{
-				Kind: views.ControlSelect, Name: "product_uid", Label: "Product asked for",
+				Kind: ui.ControlSelect, Name: "product_uid", Label: "Product asked for",
 				Options: choices,
 			},
 			line("requested_amount", "Requested amount", "For example 12500.00.", 20, true),
 			line("external_reference", "External reference",
 				"The partner's own name for the application. Optional.", text, false),
-			{Kind: views.ControlHeading, Label: "Borrower"},
+			{Kind: ui.ControlHeading, Label: "Borrower"},
 			line("borrower.first_name", "First name", "", name, true),
 			line("borrower.last_name", "Last name", "", name, true),
 			line("borrower.email", "E-mail address", "", application.MaxEmail, true),
 			line("borrower.phone", "Phone", "Optional.", name, false),
 			line("borrower.annual_income", "Annual income",
 				"Optional. It limits how much can be offered.", 20, false),
-			{Kind: views.ControlHeading, Label: "Project"},
+			{Kind: ui.ControlHeading, Label: "Project"},
 			line("project.name", "Name", "", text, true),
 			line("project.description", "Description", "Optional.", application.MaxText, false),
 			line("project.address", "Address", "Optional.", text, false),
@@ -75,8 +76,8 @@ func (c *Console) newApplicationForm(ctx context.Context) (views.AskForm, error)
 }
 
 var newApplicationSpot = spot{
-	section: views.SectionApplications,
-	crumbs:  []views.Crumb{{Label: "Applications", Href: views.PathApplications}},
+	section: ui.SectionApplications,
+	crumbs:  []ui.Crumb{{Label: "Applications", Href: paths.Applications}},
 }
 
 // newApplication shows the form, with the merchant chosen where the reader came
@@ -115,7 +116,7 @@ func (c *Console) createApplication(ctx echo.Context) error {
 				After: map[string]any{
 					"merchant_uid": request.MerchantUID, "requested_amount": request.RequestedAmount,
 				},
-			}, views.ApplicationPath(app.UID.String()), err
+			}, paths.To(paths.Application, app.UID.String()), err
 		},
 	})
 }

@@ -12,36 +12,38 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/applications"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // applicationRoutes lists the pages about applications and their loans.
 func (c *Console) applicationRoutes() []Route {
 	const support, clerk = operator.RoleSupport, operator.RoleOperator
 	return []Route{
-		{http.MethodGet, views.PathApplications, "console.applications", support, c.applications},
+		{http.MethodGet, paths.Applications, "console.applications", support, c.applications},
 		{
-			http.MethodPost, views.PathApplicationsCSV, "console.applications.csv", support,
+			http.MethodPost, paths.ApplicationsCSV, "console.applications.csv", support,
 			c.exportApplications,
 		},
 		{
-			http.MethodGet, views.PathApplicationNew, "console.application.new", clerk,
+			http.MethodGet, paths.ApplicationNew, "console.application.new", clerk,
 			c.newApplication,
 		},
 		{
-			http.MethodPost, views.PathApplicationNew, "console.application.create", clerk,
+			http.MethodPost, paths.ApplicationNew, "console.application.create", clerk,
 			c.createApplication,
 		},
 		{
-			http.MethodGet, views.PathApplicationChange, "console.application.change", clerk,
+			http.MethodGet, paths.ApplicationChange, "console.application.change", clerk,
 			c.changeForm,
 		},
 		{
-			http.MethodPost, views.PathApplicationChange, "console.application.change.submit", clerk,
+			http.MethodPost, paths.ApplicationChange, "console.application.change.submit", clerk,
 			c.changeApplication,
 		},
-		{http.MethodGet, views.PathApplication, "console.application", support, c.application},
-		{http.MethodGet, views.PathDocument, "console.document", support, c.document},
+		{http.MethodGet, paths.Application, "console.application", support, c.application},
+		{http.MethodGet, paths.Document, "console.document", support, c.document},
 	}
 }
 
@@ -53,7 +55,7 @@ func (c *Console) applications(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.ApplicationList{
+	page := applications.ApplicationList{
 		Filter: shown, Tabs: statusTabs(shown), Active: activeApplicationFilters(shown, owners),
 		Partners: partnerOptions(owners), Merchants: merchantOptions(owners),
 		Export: applicationQuery(shown).Encode(),
@@ -64,20 +66,20 @@ func (c *Console) applications(ctx echo.Context) error {
 	} else if err := c.fillApplications(ctx, &page, filter); err != nil {
 		return err
 	}
-	if page.Views, err = c.viewsBar(ctx, views.PathApplications, applicationQuery(shown)); err != nil {
+	if page.Views, err = c.viewsBar(ctx, paths.Applications, applicationQuery(shown)); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionApplications, "Applications",
-		views.Crumb{Label: "Applications"})
+	page.Frame, err = c.frame(ctx, ui.SectionApplications, "Applications",
+		ui.Crumb{Label: "Applications"})
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.ApplicationListPage(page))
+	return render(ctx, status, applications.ApplicationListPage(page))
 }
 
 // fillApplications loads one page of the list.
 func (c *Console) fillApplications(
-	ctx echo.Context, page *views.ApplicationList, filter application.Filter,
+	ctx echo.Context, page *applications.ApplicationList, filter application.Filter,
 ) error {
 	request := ctx.Request().Context()
 	count := startCount(request, c, filter, c.Applications.Count)
@@ -95,31 +97,31 @@ func (c *Console) fillApplications(
 	}
 	query := applicationQuery(page.Filter)
 	if next := loaded.Next.String(); next != "" {
-		page.Older = views.ApplicationsPath(with(query, "cursor", next))
+		page.Older = paths.With(paths.Applications, with(query, "cursor", next))
 	}
 	if !filter.Cursor.IsZero() {
-		page.Newest = views.ApplicationsPath(query)
+		page.Newest = paths.With(paths.Applications, query)
 	}
 	return nil
 }
 
-func applicationRow(s application.Summary) views.ApplicationRow {
-	row := views.ApplicationRow{
+func applicationRow(s application.Summary) ui.ApplicationRow {
+	row := ui.ApplicationRow{
 		UID: s.UID.String(), Status: string(s.Status), Email: s.Email,
 		Borrower:  strings.TrimSpace(s.FirstName + " " + s.LastName),
 		Reference: value(s.Reference), Partner: s.PartnerName, Merchant: s.MerchantName,
-		Requested: views.Amount(s.RequestedAmount), Created: s.CreatedAt,
+		Requested: ui.Amount(s.RequestedAmount), Created: s.CreatedAt,
 	}
 	if s.LoanAmount != nil {
-		row.Loan, row.Drawn = views.Amount(*s.LoanAmount), views.Amount(*s.Drawn)
+		row.Loan, row.Drawn = ui.Amount(*s.LoanAmount), ui.Amount(*s.Drawn)
 	}
 	return row
 }
 
 // readApplicationFilter reads the filter from the address; what is wrong with
 // it is said beside the field.
-func readApplicationFilter(query url.Values) (application.Filter, views.ApplicationFilter) {
-	shown := views.ApplicationFilter{
+func readApplicationFilter(query url.Values) (application.Filter, applications.ApplicationFilter) {
+	shown := applications.ApplicationFilter{
 		Status: query.Get("status"), Partner: query.Get("partner"),
 		Merchant: query.Get("merchant"), Search: strings.TrimSpace(query.Get("q")),
 		Faults: map[string]string{},
@@ -145,7 +147,7 @@ func readApplicationFilter(query url.Values) (application.Filter, views.Applicat
 }
 
 // applicationQuery is the inverse of readApplicationFilter.
-func applicationQuery(shown views.ApplicationFilter) url.Values {
+func applicationQuery(shown applications.ApplicationFilter) url.Values {
 	query := url.Values{}
 	for name, text := range map[string]string{
 		"status": shown.Status, "partner": shown.Partner, "merchant": shown.Merchant,
@@ -159,15 +161,16 @@ func applicationQuery(shown views.ApplicationFilter) url.Values {
 }
 
 // statusTabs are the views of the list by status.
-func statusTabs(shown views.ApplicationFilter) []views.Tab {
+func statusTabs(shown applications.ApplicationFilter) []ui.Tab {
 	query := applicationQuery(shown)
-	tabs := []views.Tab{{
-		Label: "All", Href: views.ApplicationsPath(with(query, "status", "")),
+	tabs := []ui.Tab{{
+		Label: "All", Href: paths.With(paths.Applications, with(query, "status", "")),
 		Current: shown.Status == "",
 	}}
 	for _, status := range lending.AllApplicationStatuses() {
-		tabs = append(tabs, views.Tab{
-			Label: string(status), Href: views.ApplicationsPath(with(query, "status", string(status))),
+		tabs = append(tabs, ui.Tab{
+			Label:   string(status),
+			Href:    paths.With(paths.Applications, with(query, "status", string(status))),
 			Current: shown.Status == string(status),
 		})
 	}
@@ -176,11 +179,11 @@ func statusTabs(shown views.ApplicationFilter) []views.Tab {
 
 // activeApplicationFilters are the filters in force besides the status.
 func activeApplicationFilters(
-	shown views.ApplicationFilter, owners []application.Owner,
-) []views.ActiveFilter {
+	shown applications.ApplicationFilter, owners []application.Owner,
+) []ui.ActiveFilter {
 	query := applicationQuery(shown)
-	var active []views.ActiveFilter
-	add := func(name, label, text string, options []views.Option) {
+	var active []ui.ActiveFilter
+	add := func(name, label, text string, options []ui.Option) {
 		if text == "" {
 			return
 		}
@@ -189,8 +192,8 @@ func activeApplicationFilters(
 				text = option.Label
 			}
 		}
-		active = append(active, views.ActiveFilter{
-			Label: label + " " + text, Href: views.ApplicationsPath(with(query, name, "")),
+		active = append(active, ui.ActiveFilter{
+			Label: label + " " + text, Href: paths.With(paths.Applications, with(query, name, "")),
 		})
 	}
 	add("q", "Search", shown.Search, nil)
@@ -199,10 +202,10 @@ func activeApplicationFilters(
 	return active
 }
 
-func partnerOptions(owners []application.Owner) []views.Option {
-	options := []views.Option{{Label: "All partners"}}
+func partnerOptions(owners []application.Owner) []ui.Option {
+	options := []ui.Option{{Label: "All partners"}}
 	for _, owner := range owners {
-		option := views.Option{Value: owner.PartnerUID.String(), Label: owner.PartnerName}
+		option := ui.Option{Value: owner.PartnerUID.String(), Label: owner.PartnerName}
 		if options[len(options)-1].Value != option.Value {
 			options = append(options, option)
 		}
@@ -210,10 +213,10 @@ func partnerOptions(owners []application.Owner) []views.Option {
 	return options
 }
 
-func merchantOptions(owners []application.Owner) []views.Option {
-	options := []views.Option{{Label: "All merchants"}}
+func merchantOptions(owners []application.Owner) []ui.Option {
+	options := []ui.Option{{Label: "All merchants"}}
 	for _, owner := range owners {
-		options = append(options, views.Option{
+		options = append(options, ui.Option{
 			Value: owner.MerchantUID.String(), Label: owner.MerchantName + ", " + owner.PartnerName,
 		})
 	}

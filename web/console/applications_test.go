@@ -26,7 +26,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 func (r *room) newApplications() *application.Service {
@@ -100,7 +100,7 @@ func TestApplicationList(t *testing.T) {
 	first := r.application.String()
 	second := r.borrowed(r.file("a.pdf", "application/pdf", "%PDF-1.4")).String()
 	b := r.signedIn()
-	page := b.get(views.PathApplications).wantStatus(t, http.StatusOK)
+	page := b.get(paths.Applications).wantStatus(t, http.StatusOK)
 	if row := page.text("#a-" + second); !strings.Contains(row, "Approved Bo Weiß") ||
 		!strings.Contains(row, "SV-2026-17") || !strings.Contains(row, "10,000.00") {
 		t.Errorf("row %q", row)
@@ -120,7 +120,7 @@ func TestApplicationList(t *testing.T) {
 		"partner=" + uuid.NewString():   nil,
 		"merchant=" + r.merchant.String() + "&q=SV-2026-17": {second},
 	} {
-		page := b.get(views.PathApplications+"?"+query).wantStatus(t, http.StatusOK)
+		page := b.get(paths.Applications+"?"+query).wantStatus(t, http.StatusOK)
 		if got := page.applicationIDs(); !slices.Equal(got, want) {
 			t.Errorf("%q lists %v, want %v", query, got, want)
 		}
@@ -135,7 +135,7 @@ func TestApplicationList(t *testing.T) {
 		"q=" + strings.Repeat("a", 1000): "cannot be searched",
 		"cursor=later":                   "cannot be read",
 	} {
-		page := b.get(views.PathApplications+"?"+query).wantStatus(t, http.StatusBadRequest)
+		page := b.get(paths.Applications+"?"+query).wantStatus(t, http.StatusBadRequest)
 		if got := page.text("main .empty"); !strings.Contains(got, want) {
 			t.Errorf("%q says %q, want %q", query, got, want)
 		}
@@ -154,7 +154,7 @@ func TestApplicationListPages(t *testing.T) {
 		  FROM applications, generate_series(1, 60)`)
 	r.must(err)
 	b := r.signedIn()
-	first := b.get(views.PathApplications)
+	first := b.get(paths.Applications)
 	older, _ := first.find(".pager a[rel=next]").Attr("href")
 	second := b.get(older)
 	got := append(first.applicationIDs(), second.applicationIDs()...)
@@ -171,7 +171,7 @@ func TestApplicationPage(t *testing.T) {
 	file := r.file("roof.pdf", "application/pdf", "%PDF-1.4 roof")
 	uid := r.borrowed(file).String()
 	b := r.signedIn()
-	page := b.get(views.ApplicationPath(uid)).wantStatus(t, http.StatusOK)
+	page := b.get(paths.To(paths.Application, uid)).wantStatus(t, http.StatusOK)
 	for selector, want := range map[string]string{
 		".headline":       "Bo Weiß Approved",
 		".sums":           "Amount 10,000.00 as approved Drawn 10,000.00 2 disbursements Balance 0.00",
@@ -189,27 +189,27 @@ func TestApplicationPage(t *testing.T) {
 		".table-sub":      "fee",
 		".crumbs":         "Bo Weiß",
 		"title":           "Bo Weiß",
-		".rail [href='" + views.PathApplications + "']": "Applications",
+		".rail [href='" + paths.Applications + "']": "Applications",
 	} {
 		if got := page.text(selector); !strings.Contains(got, want) {
 			t.Errorf("%s says %q, want %q", selector, got, want)
 		}
 	}
-	if got := page.find(".rail [aria-current]").AttrOr("href", ""); got != views.PathApplications {
+	if got := page.find(".rail [aria-current]").AttrOr("href", ""); got != paths.Applications {
 		t.Errorf("the rail marks %q", got)
 	}
 	download := page.find(".files a").AttrOr("href", "")
-	if want := views.DocumentPath(uid, file.UID.String()); download != want {
+	if want := paths.To(paths.Document, uid, file.UID.String()); download != want {
 		t.Errorf("the file leads to %q, want %q", download, want)
 	}
-	plain := b.get(views.ApplicationPath(r.application.String())).wantStatus(t, http.StatusOK)
+	plain := b.get(paths.To(paths.Application, r.application.String())).wantStatus(t, http.StatusOK)
 	if got := plain.text("main"); !strings.Contains(got, "No loan yet") ||
 		!strings.Contains(got, "moved on without a decision") ||
 		!strings.Contains(got, "Application created") {
 		t.Errorf("an application without a loan says %q", got)
 	}
-	b.get(views.ApplicationPath(uuid.NewString())).wantStatus(t, http.StatusNotFound)
-	b.get(views.ApplicationPath("x")).wantStatus(t, http.StatusNotFound)
+	b.get(paths.To(paths.Application, uuid.NewString())).wantStatus(t, http.StatusNotFound)
+	b.get(paths.To(paths.Application, "x")).wantStatus(t, http.StatusNotFound)
 }
 
 // From the timeline each thing leads to its own page, and chips narrow it.
@@ -218,7 +218,7 @@ func TestApplicationTimeline(t *testing.T) {
 	r := newRoom(t)
 	uid := r.borrowed(r.file("a.pdf", "application/pdf", "%PDF-1.4")).String()
 	b := r.signedIn()
-	page := b.get(views.ApplicationPath(uid))
+	page := b.get(paths.To(paths.Application, uid))
 	titles := func(a answer) []string {
 		return a.find(".moment h3").Map(func(_ int, title *goquery.Selection) string {
 			return strings.TrimSpace(title.Text())
@@ -254,7 +254,7 @@ func TestApplicationTimeline(t *testing.T) {
 	if got := titles(b.get(both)); len(got) != 4 || got[0] != "Task created: Pending" {
 		t.Errorf("tasks and status: %q", got)
 	}
-	if got := len(titles(b.get(views.ApplicationPath(uid) + "?show=nothing"))); got != len(all) {
+	if got := len(titles(b.get(paths.To(paths.Application, uid) + "?show=nothing"))); got != len(all) {
 		t.Errorf("an unknown kind shows %d moments, want all %d", got, len(all))
 	}
 }
@@ -270,7 +270,7 @@ func TestDownload(t *testing.T) {
 	uid := r.borrowed(files...).String()
 	b := r.signedIn()
 	for _, file := range files {
-		got := b.get(views.DocumentPath(uid, file.UID.String())).wantStatus(t, http.StatusOK)
+		got := b.get(paths.To(paths.Document, uid, file.UID.String())).wantStatus(t, http.StatusOK)
 		for name, want := range map[string]string{
 			"Content-Type":            "application/pdf",
 			"Content-Disposition":     document.ContentDisposition(file.Name),
@@ -297,7 +297,7 @@ func TestDownload(t *testing.T) {
 	if audited != len(files) {
 		t.Errorf("%d downloads in the audit log, want %d", audited, len(files))
 	}
-	page := b.get(views.ApplicationPath(uid) + "?show=operator")
+	page := b.get(paths.To(paths.Application, uid) + "?show=operator")
 	if got := page.text(".moment"); !strings.Contains(got, "by "+supportEmail+": roof.pdf") ||
 		!strings.Contains(got, "document.download") {
 		t.Errorf("the timeline does not tell the download: %q", got)
@@ -312,17 +312,17 @@ func TestDownloadRefusals(t *testing.T) {
 	uid := r.borrowed(kept, lost).String()
 	b := r.signedIn()
 	for name, path := range map[string]string{
-		"another application": views.DocumentPath(r.application.String(), kept.UID.String()),
-		"unknown file":        views.DocumentPath(uid, uuid.NewString()),
-		"no id":               views.DocumentPath(uid, "../../pending"),
-		"lost in the bucket":  views.DocumentPath(uid, lost.UID.String()),
+		"another application": paths.To(paths.Document, r.application.String(), kept.UID.String()),
+		"unknown file":        paths.To(paths.Document, uid, uuid.NewString()),
+		"no id":               paths.To(paths.Document, uid, "../../pending"),
+		"lost in the bucket":  paths.To(paths.Document, uid, lost.UID.String()),
 	} {
 		if got := b.get(path); got.Status != http.StatusNotFound ||
 			got.Header.Get("Content-Disposition") != "" {
 			t.Errorf("%s: %d %q", name, got.Status, got.Header.Get("Content-Disposition"))
 		}
 	}
-	stranger := r.stranger().get(views.DocumentPath(uid, kept.UID.String()))
+	stranger := r.stranger().get(paths.To(paths.Document, uid, kept.UID.String()))
 	if stranger.Status != http.StatusSeeOther || strings.Contains(stranger.Raw, "%PDF") {
 		t.Errorf("a stranger gets %d", stranger.Status)
 	}
@@ -346,7 +346,7 @@ func TestApplicationsForEveryRole(t *testing.T) {
 		b := r.stranger()
 		b.signIn(address, password)
 		for _, path := range []string{
-			views.PathApplications, views.ApplicationPath(r.application.String()),
+			paths.Applications, paths.To(paths.Application, r.application.String()),
 		} {
 			page := b.get(path).wantStatus(t, http.StatusOK)
 			if forms := page.find("main form[method=post]:not([action$='/csv'])").Length(); forms != 0 {
@@ -378,9 +378,9 @@ func TestHostileApplicationIsInert(t *testing.T) {
 	})
 	b := r.signedIn()
 	for _, path := range []string{
-		views.PathApplications, views.ApplicationPath(app.UID.String()),
-		views.ApplicationsPath(url.Values{"q": {planted}}),
-		views.ApplicationsPath(url.Values{"status": {planted}, "partner": {planted}}),
+		paths.Applications, paths.To(paths.Application, app.UID.String()),
+		paths.With(paths.Applications, url.Values{"q": {planted}}),
+		paths.With(paths.Applications, url.Values{"status": {planted}, "partner": {planted}}),
 	} {
 		page := b.get(path)
 		if !strings.Contains(page.Raw, "planted") {
@@ -405,21 +405,21 @@ func TestFindApplication(t *testing.T) {
 	draw := r.world().GetLoan(t, uid).History[1].ID
 	b := r.signedIn()
 	for sought, want := range map[string]string{
-		uid.String():          views.ApplicationPath(uid.String()),
-		"SV-2026-17":          views.ApplicationPath(uid.String()),
-		"Bo@Example.com\n":    views.ApplicationPath(uid.String()),
-		fmt.Sprint(draw):      views.ApplicationPath(uid.String()) + fmt.Sprintf("#draw-%d", draw),
-		delivery.UID.String(): views.DeliveryPath(delivery.UID.String()),
+		uid.String():          paths.To(paths.Application, uid.String()),
+		"SV-2026-17":          paths.To(paths.Application, uid.String()),
+		"Bo@Example.com\n":    paths.To(paths.Application, uid.String()),
+		fmt.Sprint(draw):      paths.To(paths.Application, uid.String()) + fmt.Sprintf("#draw-%d", draw),
+		delivery.UID.String(): paths.To(paths.Delivery, delivery.UID.String()),
 		"999999":              "",
 	} {
-		got := b.get(views.PathSearch + "?" + url.Values{"q": {sought}}.Encode())
+		got := b.get(paths.Search + "?" + url.Values{"q": {sought}}.Encode())
 		if got.Location != want || (want == "") != (got.Status == http.StatusOK) {
 			t.Errorf("looking for %q leads to %d %q, want %q", sought, got.Status, got.Location, want)
 		}
 	}
-	b.get(views.PathSearch+"?q="+strings.Repeat("long", 99)).wantStatus(t, http.StatusBadRequest)
-	page := b.get(views.DeliveryPath(delivery.UID.String()))
-	if page.find("a[href='"+views.ApplicationPath(uid.String())+"']").Length() < 1 {
+	b.get(paths.Search+"?q="+strings.Repeat("long", 99)).wantStatus(t, http.StatusBadRequest)
+	page := b.get(paths.To(paths.Delivery, delivery.UID.String()))
+	if page.find("a[href='"+paths.To(paths.Application, uid.String())+"']").Length() < 1 {
 		t.Error("a delivery does not lead to its application")
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/ui"
 )
 
 // maxReason bounds the reason that a person gives, in characters.
@@ -56,27 +56,27 @@ func (c *Console) commit(ctx echo.Context, change commitment) (target string, er
 
 // spot is where a form stands among the pages.
 type spot struct {
-	section views.Section
-	crumbs  []views.Crumb
+	section ui.Section
+	crumbs  []ui.Crumb
 }
 
 // showAsk shows a form: on a page of its own, or in a dialog when a script asks.
-func (c *Console) showAsk(ctx echo.Context, status int, at spot, form views.AskForm) error {
+func (c *Console) showAsk(ctx echo.Context, status int, at spot, form ui.AskForm) error {
 	if isFragment(ctx.Request()) {
-		return render(ctx, status, views.AskDialog(form))
+		return render(ctx, status, ui.AskDialog(form))
 	}
 	frame, err := c.frame(ctx, at.section, form.Title,
-		append(at.crumbs, views.Crumb{Label: form.Title})...)
+		append(at.crumbs, ui.Crumb{Label: form.Title})...)
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.AskPage(frame, form))
+	return render(ctx, status, ui.AskPage(frame, form))
 }
 
 // answerAsk does what a form asks for and leads on, or shows the form again with
 // what is wrong with it.
 func (c *Console) answerAsk(
-	ctx echo.Context, at spot, form views.AskForm, change commitment,
+	ctx echo.Context, at spot, form ui.AskForm, change commitment,
 ) error {
 	target, err := c.commit(ctx, change)
 	if err == nil {
@@ -87,7 +87,7 @@ func (c *Console) answerAsk(
 
 // askAgain shows a form that was refused, with what was typed and what is wrong.
 // What is no refusal of the form is returned.
-func (c *Console) askAgain(ctx echo.Context, at spot, form views.AskForm, err error) error {
+func (c *Console) askAgain(ctx echo.Context, at spot, form ui.AskForm, err error) error {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok || refusal.Code == lending.CodeNotFound {
 		return err
@@ -99,12 +99,12 @@ func (c *Console) askAgain(ctx echo.Context, at spot, form views.AskForm, err er
 
 // refused puts each fault beside its field, in the form's words; what has no
 // field there stands over the form.
-func refused(form views.AskForm, refusal *lending.Error) views.AskForm {
+func refused(form ui.AskForm, refusal *lending.Error) ui.AskForm {
 	rest := []string{}
 	for _, detail := range refusal.Details {
 		placed := false
 		for i, control := range form.Controls {
-			if control.Name != detail.Field || control.Kind == views.ControlHeading {
+			if control.Name != detail.Field || control.Kind == ui.ControlHeading {
 				continue
 			}
 			message := strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`,
@@ -124,16 +124,16 @@ func refused(form views.AskForm, refusal *lending.Error) views.AskForm {
 }
 
 // typed fills a form's controls with what was sent.
-func typed(ctx echo.Context, form views.AskForm) views.AskForm {
+func typed(ctx echo.Context, form ui.AskForm) ui.AskForm {
 	values, err := ctx.FormParams()
 	if err != nil {
 		return form // the guard has read the form already: this cannot fail
 	}
 	for i, control := range form.Controls {
 		switch control.Kind {
-		case views.ControlChecks:
+		case ui.ControlChecks:
 			form.Controls[i].Values = values[control.Name]
-		case views.ControlHeading:
+		case ui.ControlHeading:
 		default:
 			form.Controls[i].Value = values.Get(control.Name)
 		}

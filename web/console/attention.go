@@ -16,7 +16,9 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/operations"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // Owners that the filter of the queue knows beside people.
@@ -30,21 +32,21 @@ const (
 func (c *Console) attentionRoutes() []Route {
 	const support, operators = operator.RoleSupport, operator.RoleOperator
 	return []Route{
-		{http.MethodGet, views.PathHomeLive, "console.overview.live", support, c.overviewLive},
-		{http.MethodGet, views.PathAttention, "console.attention", support, c.attentionList},
-		{http.MethodGet, views.PathAttentionItem, "console.attention.item", support, c.attentionItem},
-		{http.MethodPost, views.PathAttentionItem, "console.attention.act", operators, c.attentionAct},
-		{http.MethodGet, views.PathSystem, "console.system", support, c.system},
+		{http.MethodGet, paths.HomeLive, "console.overview.live", support, c.overviewLive},
+		{http.MethodGet, paths.Attention, "console.attention", support, c.attentionList},
+		{http.MethodGet, paths.AttentionItem, "console.attention.item", support, c.attentionItem},
+		{http.MethodPost, paths.AttentionItem, "console.attention.act", operators, c.attentionAct},
+		{http.MethodGet, paths.System, "console.system", support, c.system},
 	}
 }
 
 // attentionList lists what needs attention.
 func (c *Console) attentionList(ctx echo.Context) error {
 	filter, shown := readAttentionFilter(ctx.QueryParams(), currentUser(ctx).Email)
-	page := views.AttentionList{
+	page := operations.AttentionList{
 		Filter: shown, Tabs: attentionTabs(shown), Active: activeAttention(shown),
 		Kinds: attentionKinds(),
-		Owners: []views.Option{
+		Owners: []ui.Option{
 			{Value: "", Label: "Anybody"},
 			{Value: ownerMe, Label: "Me"},
 			{Value: ownerNone, Label: "Nobody"},
@@ -57,17 +59,17 @@ func (c *Console) attentionList(ctx echo.Context) error {
 		return err
 	}
 	var err error
-	page.Frame, err = c.frame(ctx, views.SectionAttention, "Needs attention",
-		views.Crumb{Label: "Needs attention"})
+	page.Frame, err = c.frame(ctx, ui.SectionAttention, "Needs attention",
+		ui.Crumb{Label: "Needs attention"})
 	if err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, status, views.AttentionListPage(page))
+	return render(ctx, status, operations.AttentionListPage(page))
 }
 
 func (c *Console) fillAttention(
-	ctx echo.Context, page *views.AttentionList, filter attention.Filter,
+	ctx echo.Context, page *operations.AttentionList, filter attention.Filter,
 ) error {
 	request := ctx.Request().Context()
 	count := startCount(request, c, filter, c.Attention.Count)
@@ -85,10 +87,10 @@ func (c *Console) fillAttention(
 	}
 	query := attentionQuery(page.Filter)
 	if !filter.Cursor.IsZero() {
-		page.Newest = views.AttentionPath(query)
+		page.Newest = paths.With(paths.Attention, query)
 	}
 	if !next.IsZero() {
-		page.Older = views.AttentionPath(with(query, "cursor", next.String()))
+		page.Older = paths.With(paths.Attention, with(query, "cursor", next.String()))
 	}
 	return nil
 }
@@ -97,8 +99,8 @@ func (c *Console) fillAttention(
 // state it is what is open.
 func readAttentionFilter(
 	query url.Values, me string,
-) (attention.Filter, views.AttentionFilter) {
-	shown := views.AttentionFilter{
+) (attention.Filter, operations.AttentionFilter) {
+	shown := operations.AttentionFilter{
 		State: query.Get("state"), Kind: query.Get("kind"), Owner: query.Get("owner"),
 		Faults: map[string]string{},
 	}
@@ -135,7 +137,7 @@ func readAttentionFilter(
 	return filter, shown
 }
 
-func attentionQuery(shown views.AttentionFilter) url.Values {
+func attentionQuery(shown operations.AttentionFilter) url.Values {
 	query := url.Values{}
 	for name, value := range map[string]string{
 		"state": shown.State, "kind": shown.Kind, "owner": shown.Owner,
@@ -147,51 +149,51 @@ func attentionQuery(shown views.AttentionFilter) url.Values {
 	return query
 }
 
-func attentionTabs(shown views.AttentionFilter) []views.Tab {
-	var tabs []views.Tab
+func attentionTabs(shown operations.AttentionFilter) []ui.Tab {
+	var tabs []ui.Tab
 	for _, tab := range []struct{ state, label string }{
 		{"", "Open"},
 		{string(attention.Asleep), "Snoozed"},
 		{string(attention.Closed), "Closed"},
 		{"all", "All"},
 	} {
-		tabs = append(tabs, views.Tab{
+		tabs = append(tabs, ui.Tab{
 			Label: tab.label, Current: shown.State == tab.state,
-			Href: views.AttentionPath(with(attentionQuery(shown), "state", tab.state)),
+			Href: paths.With(paths.Attention, with(attentionQuery(shown), "state", tab.state)),
 		})
 	}
 	return tabs
 }
 
-func activeAttention(shown views.AttentionFilter) []views.ActiveFilter {
-	var active []views.ActiveFilter
+func activeAttention(shown operations.AttentionFilter) []ui.ActiveFilter {
+	var active []ui.ActiveFilter
 	query := attentionQuery(shown)
 	if shown.Kind != "" {
-		active = append(active, views.ActiveFilter{
-			Label: views.AttentionKind(shown.Kind), Href: views.AttentionPath(with(query, "kind", "")),
+		active = append(active, ui.ActiveFilter{
+			Label: ui.AttentionKind(shown.Kind), Href: paths.With(paths.Attention, with(query, "kind", "")),
 		})
 	}
 	if shown.Owner != "" {
-		active = append(active, views.ActiveFilter{
-			Label: "Owner: " + shown.Owner, Href: views.AttentionPath(with(query, "owner", "")),
+		active = append(active, ui.ActiveFilter{
+			Label: "Owner: " + shown.Owner, Href: paths.With(paths.Attention, with(query, "owner", "")),
 		})
 	}
 	return active
 }
 
-func attentionKinds() []views.Option {
-	options := []views.Option{{Value: "", Label: "Anything"}}
+func attentionKinds() []ui.Option {
+	options := []ui.Option{{Value: "", Label: "Anything"}}
 	for _, kind := range attention.Kinds() {
-		options = append(options, views.Option{
-			Value: string(kind), Label: views.AttentionKind(string(kind)),
+		options = append(options, ui.Option{
+			Value: string(kind), Label: ui.AttentionKind(string(kind)),
 		})
 	}
 	return options
 }
 
 // attentionRow is an item as pages show it.
-func attentionRow(item attention.Item, now time.Time) views.AttentionRow {
-	row := views.AttentionRow{
+func attentionRow(item attention.Item, now time.Time) ui.AttentionRow {
+	row := ui.AttentionRow{
 		UID: item.UID.String(), Kind: string(item.Kind), Partner: item.Partner, URL: item.URL,
 		Severity: string(item.Severity), Detail: item.Detail, Count: item.Count,
 		Opened: item.OpenedAt, LastSeen: item.LastSeenAt, Owner: item.Owner,
@@ -213,22 +215,22 @@ func attentionTarget(item attention.Item) (href, label string) {
 	uid := item.Subscription.UUID.String()
 	switch item.Kind {
 	case attention.KindUsedUp:
-		return views.DeliveriesPath(url.Values{
+		return paths.With(paths.Deliveries, url.Values{
 			"subscription": {uid}, "state": {string(webhook.DeliveryFailed)}, "since": {since},
 		}), "Show the deliveries"
 	case attention.KindUnknown:
-		return views.DeliveriesPath(url.Values{"subscription": {uid}, "since": {since}}),
+		return paths.With(paths.Deliveries, url.Values{"subscription": {uid}, "since": {since}}),
 			"Show the deliveries"
 	case attention.KindOverdue:
-		return views.DeliveriesPath(url.Values{"state": {string(webhook.DeliveryPending)}}),
+		return paths.With(paths.Deliveries, url.Values{"state": {string(webhook.DeliveryPending)}}),
 			"Show what waits"
 	case attention.KindMailFailed:
-		return views.EmailsPath(url.Values{"state": {"failed"}}), "Show the e-mails"
+		return paths.With(paths.Emails, url.Values{"state": {"failed"}}), "Show the e-mails"
 	case attention.KindMailRefused:
-		return views.EmailsPath(url.Values{"state": {"queued"}}), "Show what waits"
+		return paths.With(paths.Emails, url.Values{"state": {"queued"}}), "Show what waits"
 	case attention.KindFailing, attention.KindCertificate, attention.KindProbe,
 		attention.KindNeverSucceeded, attention.KindUnopened:
-		return views.SubscriptionPath(uid), "Open the subscription"
+		return paths.To(paths.Subscription, uid), "Open the subscription"
 	}
 	return "", ""
 }
@@ -251,18 +253,18 @@ func (c *Console) showAttention(
 	}
 	user := currentUser(ctx)
 	row := attentionRow(item, c.DB.Now())
-	page := views.AttentionItem{
+	page := operations.AttentionItem{
 		Row: row, Acts: user.Role.Allows(operator.RoleOperator), Mine: item.Owner == user.Email,
 		Faults: faults, Typed: ctx.FormValue("note"),
 	}
-	page.Frame, err = c.frame(ctx, views.SectionAttention, row.Title(),
-		views.Crumb{Label: "Needs attention", Href: views.PathAttention},
-		views.Crumb{Label: row.Title()})
+	page.Frame, err = c.frame(ctx, ui.SectionAttention, row.Title(),
+		ui.Crumb{Label: "Needs attention", Href: paths.Attention},
+		ui.Crumb{Label: row.Title()})
 	if err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, status, views.AttentionItemPage(page))
+	return render(ctx, status, operations.AttentionItemPage(page))
 }
 
 // attentionDone is what is said after an action.
@@ -278,7 +280,7 @@ func (c *Console) attentionAct(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	target := views.AttentionItemPath(uid.String())
+	target := paths.To(paths.AttentionItem, uid.String())
 	if back := ctx.FormValue("back"); back != "" {
 		target = safeNext(back)
 	}

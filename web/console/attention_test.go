@@ -11,7 +11,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 
 	"drawbridge/internal/attention"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // watch looks after the health of subscriptions as the workers do.
@@ -49,7 +49,7 @@ func TestOverview(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	quiet := b.get(views.PathHome).wantStatus(t, http.StatusOK).text("main")
+	quiet := b.get(paths.Home).wantStatus(t, http.StatusOK).text("main")
 	if !strings.Contains(quiet, "Nothing needs you") {
 		t.Errorf("a quiet day says %q", quiet)
 	}
@@ -57,7 +57,7 @@ func TestOverview(t *testing.T) {
 	r.subscribe(good.URL)
 	r.subscribe(bad.URL)
 	r.useUp("Approved")
-	page := b.get(views.PathHome).wantStatus(t, http.StatusOK)
+	page := b.get(paths.Home).wantStatus(t, http.StatusOK)
 	for label, want := range map[string]string{
 		"Success rate": "50 %", "Failed": "1", "Delivered": "1", "Waiting": "0", "Failing": "0",
 		"Needs attention": "1", "E-mails failed": "0",
@@ -115,7 +115,7 @@ func TestOverviewOfATime(t *testing.T) {
 		{"?until=" + day(-9), 400, "1", true},
 		{"?since=yesterday", 400, "1", true},
 	} {
-		page := b.get(views.PathHome+test.query).wantStatus(t, test.status)
+		page := b.get(paths.Home+test.query).wantStatus(t, test.status)
 		if got := page.tile("Delivered"); got == "" || !strings.HasPrefix(got, test.delivered) {
 			t.Errorf("%s: delivered %q, want %q", test.query, got, test.delivered)
 		}
@@ -130,7 +130,7 @@ func TestOverviewStaysUpToDate(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	path, _ := b.get(views.PathHome).find("#live").Attr("hx-sse:connect")
+	path, _ := b.get(paths.Home).find("#live").Attr("hx-sse:connect")
 	live := b.listen(path)
 	if page, ok := live.next(); !ok || page.Find("tr[id^=item-]").Length() != 0 {
 		t.Fatal("the stream does not begin with a quiet overview")
@@ -156,13 +156,13 @@ func TestAttentionQueue(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.asOperator()
-	if text := b.get(views.PathAttention).wantStatus(t, http.StatusOK).text("main"); !strings.Contains(
+	if text := b.get(paths.Attention).wantStatus(t, http.StatusOK).text("main"); !strings.Contains(
 		text, "Nothing needs you") {
 		t.Errorf("an empty queue says %q", text)
 	}
 	r.subscribe(r.receiver(status(http.StatusServiceUnavailable)).URL)
 	r.useUp("Approved")
-	list := b.get(views.PathAttention).wantStatus(t, http.StatusOK)
+	list := b.get(paths.Attention).wantStatus(t, http.StatusOK)
 	if got := list.text(".rail-link[href='/console/attention'] .rail-count"); got != "1 open" {
 		t.Errorf("badge %q", got)
 	}
@@ -177,15 +177,15 @@ func TestAttentionQueue(t *testing.T) {
 		return b.post(item, form).wantStatus(t, want)
 	}
 	act(url.Values{"act": {"take"}}, http.StatusSeeOther)
-	if rows := b.get(views.PathAttention + "?owner=me").find("tr[id^=item-]").Length(); rows != 1 {
+	if rows := b.get(paths.Attention + "?owner=me").find("tr[id^=item-]").Length(); rows != 1 {
 		t.Errorf("%d items are mine", rows)
 	}
 	act(url.Values{"act": {"snooze"}, "for": {"soon"}}, http.StatusBadRequest)
 	act(url.Values{"act": {"snooze"}, "for": {"4h"}}, http.StatusSeeOther)
-	if rows := b.get(views.PathAttention).find("tr[id^=item-]").Length(); rows != 0 {
+	if rows := b.get(paths.Attention).find("tr[id^=item-]").Length(); rows != 0 {
 		t.Error("a snoozed item is in sight")
 	}
-	snoozed := b.get(views.PathAttention + "?state=snoozed")
+	snoozed := b.get(paths.Attention + "?state=snoozed")
 	if rows := snoozed.find("tr[id^=item-]").Length(); rows != 1 {
 		t.Error("a snoozed item is nowhere")
 	}
@@ -205,9 +205,9 @@ func TestAttentionQueue(t *testing.T) {
 		t.Error("what was done is not in the audit log")
 	}
 	for _, wrong := range []string{"state=odd", "kind=odd", "owner=odd", "cursor=odd"} {
-		b.get(views.PathAttention+"?"+wrong).wantStatus(t, http.StatusBadRequest)
+		b.get(paths.Attention+"?"+wrong).wantStatus(t, http.StatusBadRequest)
 	}
-	b.get(views.AttentionItemPath("nothing")).wantStatus(t, http.StatusNotFound)
+	b.get(paths.To(paths.AttentionItem, "nothing")).wantStatus(t, http.StatusNotFound)
 }
 
 func TestSupportSeesTheQueueAndLeavesItAlone(t *testing.T) {
@@ -216,7 +216,7 @@ func TestSupportSeesTheQueueAndLeavesItAlone(t *testing.T) {
 	b := r.signedIn()
 	r.subscribe(r.receiver(status(http.StatusServiceUnavailable)).URL)
 	r.useUp("Approved")
-	item, _ := b.get(views.PathAttention).find("tr[id^=item-] a.lead").Attr("href")
+	item, _ := b.get(paths.Attention).find("tr[id^=item-] a.lead").Attr("href")
 	if b.get(item).wantStatus(t, http.StatusOK).find("form.attention-form").Length() != 0 {
 		t.Error("support is offered what it may not do")
 	}
@@ -234,7 +234,7 @@ func TestSystemPage(t *testing.T) {
 	r.must(err)
 	r.subscribe(r.receiver().URL)
 	r.publish("Approved")
-	text := r.signedIn().get(views.PathSystem).wantStatus(t, http.StatusOK).text("main")
+	text := r.signedIn().get(paths.System).wantStatus(t, http.StatusOK).text("main")
 	text = strings.ReplaceAll(text, "_ ", "_") // where a line may end
 	for _, want := range []string{
 		"bridge-1", "api, worker", "Clock off", "2.5 s", "bridge-2", "Lost", "PostgreSQL", "Connections",

@@ -13,7 +13,10 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
-	"drawbridge/views"
+	"drawbridge/views/deliveries"
+	"drawbridge/views/operations"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // auditBatch is how many lines of the audit log a file takes at a time.
@@ -29,9 +32,9 @@ var subjectKinds = []string{
 func (c *Console) auditRoutes() []Route {
 	const support = operator.RoleSupport
 	return []Route{
-		{http.MethodGet, views.PathAudit, "console.audit", support, c.audit},
-		{http.MethodGet, views.PathAuditCSV, "console.audit.csv", support, c.auditCSVFile},
-		{http.MethodGet, views.PathAuditEntry, "console.audit.entry", support, c.auditEntry},
+		{http.MethodGet, paths.Audit, "console.audit", support, c.audit},
+		{http.MethodGet, paths.AuditCSV, "console.audit.csv", support, c.auditCSVFile},
+		{http.MethodGet, paths.AuditEntry, "console.audit.entry", support, c.auditEntry},
 	}
 }
 
@@ -39,9 +42,9 @@ func (c *Console) auditRoutes() []Route {
 func (c *Console) audit(ctx echo.Context) error {
 	filter, shown := c.reader(ctx).readAuditFilter(ctx.QueryParams())
 	query := auditQuery(shown)
-	page := views.AuditLog{
+	page := operations.AuditLog{
 		Filter: shown, Active: activeAuditFilters(shown), Kinds: subjectKindOptions(shown.Kind),
-		CSVHref: views.PathAuditCSV + "?" + query.Encode(),
+		CSVHref: paths.AuditCSV + "?" + query.Encode(),
 	}
 	status := http.StatusOK
 	if len(shown.Faults) > 0 {
@@ -50,18 +53,18 @@ func (c *Console) audit(ctx echo.Context) error {
 		return err
 	}
 	var err error
-	if page.Views, err = c.viewsBar(ctx, views.PathAudit, query); err != nil {
+	if page.Views, err = c.viewsBar(ctx, paths.Audit, query); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionAudit, "Audit log", views.Crumb{Label: "Audit log"})
+	page.Frame, err = c.frame(ctx, ui.SectionAudit, "Audit log", ui.Crumb{Label: "Audit log"})
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.AuditLogPage(page))
+	return render(ctx, status, operations.AuditLogPage(page))
 }
 
 func (c *Console) fillAudit(
-	ctx echo.Context, page *views.AuditLog, filter operator.AuditFilter,
+	ctx echo.Context, page *operations.AuditLog, filter operator.AuditFilter,
 ) error {
 	request := ctx.Request().Context()
 	filter.Limit = pageSize
@@ -80,11 +83,11 @@ func (c *Console) fillAudit(
 	}
 	query := auditQuery(page.Filter)
 	if filter.Before > 0 {
-		page.Newest = views.AuditPath(query)
+		page.Newest = paths.With(paths.Audit, query)
 	}
 	if more {
 		last := strconv.FormatInt(records[len(records)-1].ID, 10)
-		page.Older = views.AuditPath(with(query, "cursor", last))
+		page.Older = paths.With(paths.Audit, with(query, "cursor", last))
 	}
 	return nil
 }
@@ -93,9 +96,9 @@ func (c *Console) fillAudit(
 // values are left out of the filter, and named in the view's faults.
 func (who reader) readAuditFilter(
 	query url.Values,
-) (operator.AuditFilter, views.AuditFilter) {
+) (operator.AuditFilter, operations.AuditFilter) {
 	get := func(name string) string { return strings.TrimSpace(query.Get(name)) }
-	shown := views.AuditFilter{
+	shown := operations.AuditFilter{
 		Actor: get("actor"), Action: get("action"), Kind: get("kind"), Subject: get("subject"),
 		Faults: map[string]string{},
 	}
@@ -123,7 +126,7 @@ func (who reader) readAuditFilter(
 func (who reader) moment(
 	faults map[string]string, name string, query url.Values,
 ) (at time.Time, text, local string) {
-	r := filterReader{reader: who, shown: views.DeliveryFilter{
+	r := filterReader{reader: who, shown: deliveries.DeliveryFilter{
 		Values: map[string]string{name: query.Get(name)}, Faults: faults, Zone: who.zone,
 	}}
 	at = r.time(name)
@@ -132,7 +135,7 @@ func (who reader) moment(
 
 // auditQuery writes a filter as the query of an address, the inverse of
 // readAuditFilter.
-func auditQuery(shown views.AuditFilter) url.Values {
+func auditQuery(shown operations.AuditFilter) url.Values {
 	query := url.Values{}
 	for name, value := range map[string]string{
 		"actor": shown.Actor, "action": shown.Action, "kind": shown.Kind,
@@ -145,21 +148,21 @@ func auditQuery(shown views.AuditFilter) url.Values {
 	return query
 }
 
-func activeAuditFilters(shown views.AuditFilter) []views.ActiveFilter {
+func activeAuditFilters(shown operations.AuditFilter) []ui.ActiveFilter {
 	query := auditQuery(shown)
-	var active []views.ActiveFilter
+	var active []ui.ActiveFilter
 	for _, filter := range []struct{ name, label, value string }{
 		{"actor", "Who", shown.Actor},
 		{"action", "Action", shown.Action},
-		{"kind", "Kind", views.KindWord(shown.Kind)},
+		{"kind", "Kind", operations.KindWord(shown.Kind)},
 		{"subject", "Subject", shown.Subject},
 		{"since", "From", strings.Replace(shown.Since, "T", " ", 1)},
 		{"until", "To", strings.Replace(shown.Until, "T", " ", 1)},
 	} {
 		if filter.value != "" {
-			active = append(active, views.ActiveFilter{
+			active = append(active, ui.ActiveFilter{
 				Label: filter.label + " " + filter.value,
-				Href:  views.AuditPath(with(query, filter.name, "")),
+				Href:  paths.With(paths.Audit, with(query, filter.name, "")),
 			})
 		}
 	}
@@ -168,23 +171,23 @@ func activeAuditFilters(shown views.AuditFilter) []views.ActiveFilter {
 
 // subjectKindOptions are the choices of the filter form, among them the one in
 // force whatever it is.
-func subjectKindOptions(current string) []views.Option {
-	options := []views.Option{{Label: "Any kind"}}
+func subjectKindOptions(current string) []ui.Option {
+	options := []ui.Option{{Label: "Any kind"}}
 	known := current == ""
 	for _, kind := range subjectKinds {
-		options = append(options, views.Option{
-			Value: kind, Label: views.KindWord(kind),
+		options = append(options, ui.Option{
+			Value: kind, Label: operations.KindWord(kind),
 		})
 		known = known || kind == current
 	}
 	if !known {
-		options = append(options, views.Option{Value: current, Label: current})
+		options = append(options, ui.Option{Value: current, Label: current})
 	}
 	return options
 }
 
-func auditRow(record operator.Record) views.AuditRow {
-	return views.AuditRow{
+func auditRow(record operator.Record) operations.AuditRow {
+	return operations.AuditRow{
 		ID: record.ID, At: record.At, Actor: record.Actor, Address: record.Address,
 		Action: record.Action, Kind: record.SubjectKind, Subject: record.Subject,
 		SubjectHref: subjectHref(record.SubjectKind, record.Subject), Reason: record.Reason,
@@ -198,25 +201,25 @@ func subjectHref(kind, subject string) string {
 	}
 	switch kind {
 	case "application":
-		return views.ApplicationPath(subject)
+		return paths.To(paths.Application, subject)
 	case "delivery":
-		return views.DeliveryPath(subject)
+		return paths.To(paths.Delivery, subject)
 	case "client":
-		return views.ClientPath(subject)
+		return paths.To(paths.Client, subject)
 	case "merchant":
-		return views.MerchantPath(subject)
+		return paths.To(paths.Merchant, subject)
 	case "partner":
-		return views.PartnerPath(subject)
+		return paths.To(paths.Partner, subject)
 	case "email":
-		return views.EmailPath(subject)
+		return paths.To(paths.Email, subject)
 	case "mail_settings":
-		return views.PathMailSettings
+		return paths.MailSettings
 	case "subscription":
-		return views.SubscriptionPath(subject)
+		return paths.To(paths.Subscription, subject)
 	case "bulk_resend":
-		return views.BulkPath(subject, nil)
+		return paths.To(paths.Bulk, subject)
 	case "user":
-		return views.PeoplePath(url.Values{"q": {subject}})
+		return paths.With(paths.People, url.Values{"q": {subject}})
 	}
 	return ""
 }
@@ -236,20 +239,20 @@ func (c *Console) auditEntry(ctx echo.Context) error {
 	if err := c.namePartners(ctx.Request().Context(), differences); err != nil {
 		return err
 	}
-	done := views.ActionWords(record.Action)
-	frame, err := c.frame(ctx, views.SectionAudit, done,
-		views.Crumb{Label: "Audit log", Href: views.PathAudit}, views.Crumb{Label: done})
+	done := operations.ActionWords(record.Action)
+	frame, err := c.frame(ctx, ui.SectionAudit, done,
+		ui.Crumb{Label: "Audit log", Href: paths.Audit}, ui.Crumb{Label: done})
 	if err != nil {
 		return err
 	}
-	return render(ctx, http.StatusOK, views.AuditEntryPage(views.AuditEntry{
+	return render(ctx, http.StatusOK, operations.AuditEntryPage(operations.AuditEntry{
 		Frame: frame, AuditRow: auditRow(record),
 		Differences: differences,
 	}))
 }
 
 // namePartners puts a partner's name before its id.
-func (c *Console) namePartners(ctx context.Context, differences []views.Difference) error {
+func (c *Console) namePartners(ctx context.Context, differences []operations.Difference) error {
 	for i, difference := range differences {
 		if difference.Field != "partner_uid" {
 			continue

@@ -18,7 +18,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/net/html"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // browser is somebody at the console, with cookies of their own. It does not
@@ -52,7 +52,7 @@ func (r *room) signedIn() *browser {
 
 func (b *browser) signIn(email, password string) answer {
 	b.Helper()
-	return b.post(views.PathSignIn, url.Values{"email": {email}, "password": {password}})
+	return b.post(paths.SignIn, url.Values{"email": {email}, "password": {password}})
 }
 
 // answer is what came back.

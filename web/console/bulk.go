@@ -10,7 +10,9 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	bulkview "drawbridge/views/bulk"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // bulkRoutes lists the pages and actions of bulk re-sends and events.
@@ -18,20 +20,20 @@ func (c *Console) bulkRoutes() []Route {
 	const support = operator.RoleSupport
 	get, post := http.MethodGet, http.MethodPost
 	return []Route{
-		{get, views.PathBulks, "console.bulks", support, c.bulks},
-		{get, views.PathBulkNew, "console.bulk.new", support, c.newBulk},
-		{post, views.PathBulkNew, "console.bulk.draft", support, c.draftBulk},
-		{get, views.PathBulk, "console.bulk", support, c.bulk},
-		{get, views.PathBulkLive, "console.bulk.live", support, c.bulkLive},
-		{get, views.PathBulkItems, "console.bulk.items", support, c.bulkItems},
-		{post, views.PathBulkOptions, "console.bulk.options", support, c.amendBulk},
-		{post, views.PathBulkConfirm, "console.bulk.confirm", support, c.confirmBulk},
-		{post, views.PathBulkPause, "console.bulk.pause", support, c.moveBulk(pauseBulk)},
-		{post, views.PathBulkResume, "console.bulk.resume", support, c.moveBulk(resumeBulk)},
-		{post, views.PathBulkCancel, "console.bulk.cancel", support, c.moveBulk(cancelBulk)},
-		{get, views.PathEvents, "console.events", support, c.events},
-		{post, views.PathEventsCSV, "console.events.csv", support, c.exportEvents},
-		{get, views.PathEvent, "console.event", support, c.event},
+		{get, paths.Bulks, "console.bulks", support, c.bulks},
+		{get, paths.BulkNew, "console.bulk.new", support, c.newBulk},
+		{post, paths.BulkNew, "console.bulk.draft", support, c.draftBulk},
+		{get, paths.Bulk, "console.bulk", support, c.bulk},
+		{get, paths.BulkLive, "console.bulk.live", support, c.bulkLive},
+		{get, paths.BulkItems, "console.bulk.items", support, c.bulkItems},
+		{post, paths.BulkOptions, "console.bulk.options", support, c.amendBulk},
+		{post, paths.BulkConfirm, "console.bulk.confirm", support, c.confirmBulk},
+		{post, paths.BulkPause, "console.bulk.pause", support, c.moveBulk(pauseBulk)},
+		{post, paths.BulkResume, "console.bulk.resume", support, c.moveBulk(resumeBulk)},
+		{post, paths.BulkCancel, "console.bulk.cancel", support, c.moveBulk(cancelBulk)},
+		{get, paths.Events, "console.events", support, c.events},
+		{post, paths.EventsCSV, "console.events.csv", support, c.exportEvents},
+		{get, paths.Event, "console.event", support, c.event},
 	}
 }
 
@@ -52,7 +54,7 @@ func (c *Console) bulks(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.BulkList{
+	page := bulkview.List{
 		Filtered: filter.State != "", Tabs: bulkTabs(filter.State),
 		Summary: all.in("bulk re-send", "bulk re-sends"),
 	}
@@ -64,22 +66,22 @@ func (c *Console) bulks(ctx echo.Context) error {
 		kept.Set("state", string(filter.State))
 	}
 	if !filter.Cursor.IsZero() {
-		page.Newest = views.BulksPath(kept)
+		page.Newest = paths.With(paths.Bulks, kept)
 	}
 	if !next.IsZero() {
-		page.Older = views.BulksPath(with(kept, "cursor", next.String()))
+		page.Older = paths.With(paths.Bulks, with(kept, "cursor", next.String()))
 	}
-	page.Frame, err = c.frame(ctx, views.SectionBulks, "Bulk re-sends",
-		views.Crumb{Label: "Bulk re-sends"})
+	page.Frame, err = c.frame(ctx, ui.SectionBulks, "Bulk re-sends",
+		ui.Crumb{Label: "Bulk re-sends"})
 	if err != nil {
 		return err
 	}
-	return render(ctx, http.StatusOK, views.BulkListPage(page))
+	return render(ctx, http.StatusOK, bulkview.ListPage(page))
 }
 
-func bulkRow(bulk webhook.Bulk) views.BulkRow {
+func bulkRow(bulk webhook.Bulk) bulkview.Row {
 	counts := bulk.Counts
-	return views.BulkRow{
+	return bulkview.Row{
 		UID: bulk.UID.String(), State: string(bulk.State), What: bulkTitle(bulk.Scope),
 		Partner: bulk.PartnerName, Total: counts.Total(), Failed: counts.Failed,
 		Done: counts.Delivered + counts.Failed + counts.Cancelled,
@@ -88,15 +90,15 @@ func bulkRow(bulk webhook.Bulk) views.BulkRow {
 }
 
 // bulkTabs are the views of the list by state, what goes on first.
-func bulkTabs(current webhook.BulkState) []views.Tab {
-	tabs := []views.Tab{{Label: "All", Href: views.PathBulks, Current: current == ""}}
+func bulkTabs(current webhook.BulkState) []ui.Tab {
+	tabs := []ui.Tab{{Label: "All", Href: paths.Bulks, Current: current == ""}}
 	for _, state := range []webhook.BulkState{
 		webhook.BulkRunning, webhook.BulkPaused, webhook.BulkDraft, webhook.BulkFinished,
 		webhook.BulkCancelled,
 	} {
-		tabs = append(tabs, views.Tab{
-			Label:   views.BulkChip(string(state)).Word,
-			Href:    views.BulksPath(url.Values{"state": {string(state)}}),
+		tabs = append(tabs, ui.Tab{
+			Label:   bulkview.Chip(string(state)).Word,
+			Href:    paths.With(paths.Bulks, url.Values{"state": {string(state)}}),
 			Current: current == state,
 		})
 	}
@@ -120,10 +122,10 @@ func (c *Console) bulk(ctx echo.Context) error {
 }
 
 // bulkFrame surrounds a page of one bulk re-send.
-func (c *Console) bulkFrame(ctx echo.Context, title string) (views.Frame, error) {
-	return c.frame(ctx, views.SectionBulks, title,
-		views.Crumb{Label: "Bulk re-sends", Href: views.PathBulks},
-		views.Crumb{Label: title})
+func (c *Console) bulkFrame(ctx echo.Context, title string) (ui.Frame, error) {
+	return c.frame(ctx, ui.SectionBulks, title,
+		ui.Crumb{Label: "Bulk re-sends", Href: paths.Bulks},
+		ui.Crumb{Label: title})
 }
 
 // auditBulk keeps in the audit log what somebody did with a bulk re-send.

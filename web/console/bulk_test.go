@@ -14,7 +14,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // failures gives a room failed deliveries of the application.
@@ -51,7 +51,7 @@ func (r *room) advance(page string, run int) {
 // begin posts a choice and returns the address of its draft.
 func (b *browser) begin(form url.Values) string {
 	b.Helper()
-	answer := b.post(views.PathBulkNew, form).wantStatus(b.T, http.StatusSeeOther)
+	answer := b.post(paths.BulkNew, form).wantStatus(b.T, http.StatusSeeOther)
 	return answer.Location
 }
 
@@ -102,7 +102,7 @@ func TestBulkResendOfSelectedDeliveries(t *testing.T) {
 	}
 	var sent string
 	r.must(r.DB.GetContext(t.Context(), &sent, `SELECT new_uid FROM bulk_resend_items LIMIT 1`))
-	if b.get(views.DeliveryPath(sent)).find(`main a[href="`+page+`"]`).Length() == 0 {
+	if b.get(paths.To(paths.Delivery, sent)).find(`main a[href="`+page+`"]`).Length() == 0 {
 		t.Error("the new delivery does not lead back to the bulk re-send")
 	}
 	file := b.get(page+"/items.csv").wantStatus(t, http.StatusOK)
@@ -118,7 +118,7 @@ func TestBulkResendOfSelectedDeliveries(t *testing.T) {
 	if text := b.get(again.Location).text("main"); !strings.Contains(text, "cannot be confirmed") {
 		t.Errorf("confirmed twice: %.300s", text)
 	}
-	list := b.get(views.PathBulks).wantStatus(t, http.StatusOK)
+	list := b.get(paths.Bulks).wantStatus(t, http.StatusOK)
 	if got := list.text("tbody tr"); !strings.Contains(got, "2 chosen deliveries") {
 		t.Errorf("the list shows %q", got)
 	}
@@ -219,7 +219,7 @@ func TestBulkResendStaysWithinOnePartner(t *testing.T) {
 	if len(deliveries) != 3 {
 		t.Fatalf("%d deliveries", len(deliveries))
 	}
-	asked := b.post(views.PathBulkNew, form).wantStatus(t, http.StatusOK)
+	asked := b.post(paths.BulkNew, form).wantStatus(t, http.StatusOK)
 	if got := asked.find("input[name=partner]").Length(); got != 2 {
 		t.Fatalf("%d partners to choose from: %s", got, asked.text("main"))
 	}
@@ -247,7 +247,7 @@ func TestBulkStartNamesWhatIsWrong(t *testing.T) {
 	subscription, _ := r.subscribe(r.receiver().URL)
 	deliveries := r.failures(2)
 	since := deliveries[len(deliveries)-1].CreatedAt.UTC()
-	start := b.get(views.PathBulkNew+"?subscription="+subscription.UID.String()+
+	start := b.get(paths.BulkNew+"?subscription="+subscription.UID.String()+
 		"&recover_since="+since.Format(time.RFC3339)).wantStatus(t, http.StatusOK)
 	chosen, _ := start.find("#bulk-subscription option[selected]").Attr("value")
 	if chosen != subscription.UID.String() {
@@ -256,7 +256,7 @@ func TestBulkStartNamesWhatIsWrong(t *testing.T) {
 	if got, _ := start.find("#bulk-since").Attr("value"); got != since.Format("2006-01-02T15:04") {
 		t.Errorf("begins at %q", got)
 	}
-	wrong := b.post(views.PathBulkNew, url.Values{"kind": {"recover"}, "since": {"soon"}}).
+	wrong := b.post(paths.BulkNew, url.Values{"kind": {"recover"}, "since": {"soon"}}).
 		wantStatus(t, http.StatusBadRequest)
 	for _, id := range []string{"#bulk-subscription", "#bulk-since"} {
 		if wrong.find(`[role=alert] a[href="`+id+`"]`).Length() != 1 {
@@ -278,7 +278,7 @@ func TestEventPagesTellWhoGotItAndReplay(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	if got := b.get(views.PathEvents).text(".empty h2"); got != "No events yet" {
+	if got := b.get(paths.Events).text(".empty h2"); got != "No events yet" {
 		t.Errorf("without events: %q", got)
 	}
 	r.subscribe(r.receiver().URL)
@@ -293,7 +293,7 @@ func TestEventPagesTellWhoGotItAndReplay(t *testing.T) {
 	r.work()
 	r.ahead.Add(int64(time.Second))
 	late, _ := r.subscribe(r.receiver().URL)
-	list := b.get(views.PathEvents+"?kind="+string(lending.EventStatusUpdated)+
+	list := b.get(paths.Events+"?kind="+string(lending.EventStatusUpdated)+
 		"&application="+r.application.String()).wantStatus(t, http.StatusOK)
 	if got := list.text("tbody tr"); !strings.Contains(got, "1 delivered, 1 not chosen") {
 		t.Errorf("the list says %q", got)
@@ -304,9 +304,9 @@ func TestEventPagesTellWhoGotItAndReplay(t *testing.T) {
 	if list.find("tbody img").Length() != 0 {
 		t.Error("a status became markup")
 	}
-	b.get(views.PathEvents+"?since=soon&kind=x").wantStatus(t, http.StatusBadRequest)
+	b.get(paths.Events+"?since=soon&kind=x").wantStatus(t, http.StatusBadRequest)
 
-	page := b.get(views.EventPath(event.String())).wantStatus(t, http.StatusOK)
+	page := b.get(paths.To(paths.Event, event.String())).wantStatus(t, http.StatusOK)
 	for _, want := range []string{
 		"Delivered", "It had not chosen events of this kind", "It was created after the event",
 	} {
@@ -324,9 +324,9 @@ func TestEventPagesTellWhoGotItAndReplay(t *testing.T) {
 	b.post(draft+"/confirm", url.Values{"planned": {"1"}, "reason": {"came late"}}).
 		wantStatus(t, http.StatusSeeOther)
 	r.advance(draft, 1)
-	if got := b.get(views.EventPath(event.String())).text(".ledger"); strings.Count(
+	if got := b.get(paths.To(paths.Event, event.String())).text(".ledger"); strings.Count(
 		got, "Delivered") != 2 {
 		t.Errorf("after the replay: %s", got)
 	}
-	b.get(views.EventPath(uuid.NewString())).wantStatus(t, http.StatusNotFound)
+	b.get(paths.To(paths.Event, uuid.NewString())).wantStatus(t, http.StatusNotFound)
 }

@@ -16,7 +16,9 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	bulkview "drawbridge/views/bulk"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // draftForm is what was typed on the page of a draft, and what was wrong.
@@ -34,8 +36,8 @@ func (c *Console) showDraft(ctx echo.Context, bulk webhook.Bulk, form draftForm)
 	if err != nil {
 		return err
 	}
-	page := views.BulkDraft{
-		BulkFacts: bulkFactsOf(request, bulk), Total: plan.Total, Skips: plan.Skips(),
+	page := bulkview.Draft{
+		Facts: bulkFactsOf(request, bulk), Total: plan.Total, Skips: plan.Skips(),
 		Takes: plan.Takes(bulk.Options.Pace), Lanes: planLanes(plan), Risks: bulkRisks(plan.Risks),
 		Typed: plan.Total > webhook.TypedAbove, Count: form.Count, Faults: form.Faults,
 		Fault: form.Fault, Oldest: plan.Oldest, Newest: plan.Newest, MaxPace: webhook.MaxPace,
@@ -43,27 +45,27 @@ func (c *Console) showDraft(ctx echo.Context, bulk webhook.Bulk, form draftForm)
 	}
 	page.Reason = form.Reason
 	for reason, count := range plan.Skipped {
-		page.Skipped = append(page.Skipped, views.SkipRow{Reason: string(reason), Count: count})
+		page.Skipped = append(page.Skipped, bulkview.SkipRow{Reason: string(reason), Count: count})
 	}
-	slices.SortFunc(page.Skipped, func(a, b views.SkipRow) int {
+	slices.SortFunc(page.Skipped, func(a, b bulkview.SkipRow) int {
 		return 2*(b.Count-a.Count) + strings.Compare(a.Reason, b.Reason)
 	})
 	if page.Frame, err = c.bulkFrame(ctx, page.What); err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, form.Status, views.BulkDraftPage(page))
+	return render(ctx, form.Status, bulkview.DraftPage(page))
 }
 
-func planLanes(plan webhook.BulkPlan) []views.BulkLaneRow {
-	rows := make([]views.BulkLaneRow, 0, len(plan.Lanes))
+func planLanes(plan webhook.BulkPlan) []bulkview.LaneRow {
+	rows := make([]bulkview.LaneRow, 0, len(plan.Lanes))
 	for _, lane := range plan.Lanes {
-		row := views.BulkLaneRow{
+		row := bulkview.LaneRow{
 			UID: lane.SubscriptionUID.String(), URL: lane.URL, State: string(lane.State),
 			Total: lane.Total,
 		}
 		for kind, count := range lane.Events {
-			row.Events = append(row.Events, fmt.Sprintf("%s: %s", kind, views.Number(count)))
+			row.Events = append(row.Events, fmt.Sprintf("%s: %s", kind, ui.Number(count)))
 		}
 		slices.Sort(row.Events)
 		rows = append(rows, row)
@@ -72,8 +74,8 @@ func planLanes(plan webhook.BulkPlan) []views.BulkLaneRow {
 }
 
 // bulkRisks words what somebody should know before confirming.
-func bulkRisks(risks webhook.BulkRisks) []views.BulkRisk {
-	var found []views.BulkRisk
+func bulkRisks(risks webhook.BulkRisks) []bulkview.Risk {
+	var found []bulkview.Risk
 	for _, risk := range []struct {
 		count     int
 		one, many string // the verb with what it needs
@@ -100,9 +102,9 @@ func bulkRisks(risks webhook.BulkRisks) []views.BulkRisk {
 	} {
 		switch {
 		case risk.count == 1:
-			found = append(found, views.BulkRisk{Count: 1, Text: risk.one + risk.rest})
+			found = append(found, bulkview.Risk{Count: 1, Text: risk.one + risk.rest})
 		case risk.count > 1:
-			found = append(found, views.BulkRisk{Count: risk.count, Text: risk.many + risk.rest})
+			found = append(found, bulkview.Risk{Count: risk.count, Text: risk.many + risk.rest})
 		}
 	}
 	return found
@@ -124,7 +126,7 @@ func (c *Console) amendBulk(ctx echo.Context) error {
 		if err := c.Webhooks.AmendBulk(request, tx, uid, options); err != nil {
 			return "", err
 		}
-		return views.BulkPath(uid.String(), nil),
+		return paths.To(paths.Bulk, uid.String()),
 			c.auditBulk(ctx, tx, uid, "options", operator.Entry{After: options})
 	})
 	if err != nil {
@@ -148,7 +150,7 @@ func (c *Console) confirmBulk(ctx echo.Context) error {
 		typed, err := strconv.Atoi(strings.ReplaceAll(strings.TrimSpace(form.Count), ",", ""))
 		if err != nil || typed != planned {
 			return c.refuseDraft(ctx, uid, lending.Invalid("count",
-				"type %s, the count of deliveries, to confirm", views.Number(planned)), form)
+				"type %s, the count of deliveries, to confirm", ui.Number(planned)), form)
 		}
 	}
 	target, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
@@ -158,7 +160,7 @@ func (c *Console) confirmBulk(ctx echo.Context) error {
 		if err != nil {
 			return "", err
 		}
-		return views.BulkPath(uid.String(), nil), c.auditBulk(ctx, tx, uid, "confirm", operator.Entry{
+		return paths.To(paths.Bulk, uid.String()), c.auditBulk(ctx, tx, uid, "confirm", operator.Entry{
 			Reason: form.Reason, After: map[string]any{"deliveries": total},
 		})
 	})
@@ -183,7 +185,7 @@ func (c *Console) refuseDraft(
 	}
 	if bulk.State != webhook.BulkDraft {
 		c.leaveNotice(ctx, sentence(refused.Error()))
-		return ctx.Redirect(http.StatusSeeOther, views.BulkPath(uid.String(), nil))
+		return ctx.Redirect(http.StatusSeeOther, paths.To(paths.Bulk, uid.String()))
 	}
 	form.Status, form.Faults = c.Status(code), formFaults(refused)
 	if len(form.Faults) == 0 {

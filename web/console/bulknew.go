@@ -15,7 +15,9 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/bulk"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // localTime is how browsers write the time of a form.
@@ -24,8 +26,8 @@ const localTime = "2006-01-02T15:04"
 // newBulk shows the form that recovers or replays. A link may fill it in:
 // subscription, and recover_since or replay_since in UTC.
 func (c *Console) newBulk(ctx echo.Context) error {
-	query, zone := ctx.QueryParams(), views.ZoneOf(ctx.Request().Context())
-	page := views.BulkStart{
+	query, zone := ctx.QueryParams(), ui.ZoneOf(ctx.Request().Context())
+	page := bulk.Start{
 		Kind: "recover", Subscription: query.Get("subscription"), Faults: map[string]string{},
 	}
 	since := query.Get("recover_since")
@@ -43,20 +45,20 @@ func (c *Console) newBulk(ctx echo.Context) error {
 	return c.showStart(ctx, http.StatusOK, page)
 }
 
-func (c *Console) showStart(ctx echo.Context, status int, page views.BulkStart) error {
+func (c *Console) showStart(ctx echo.Context, status int, page bulk.Start) error {
 	options, err := c.subscriptionOptions(ctx.Request().Context())
 	if err != nil {
 		return err
 	}
 	options[0].Label = "Choose one"
 	page.Subscriptions = options
-	page.Frame, err = c.frame(ctx, views.SectionBulks, "Recover or replay",
-		views.Crumb{Label: "Bulk re-sends", Href: views.PathBulks},
-		views.Crumb{Label: "Recover or replay"})
+	page.Frame, err = c.frame(ctx, ui.SectionBulks, "Recover or replay",
+		ui.Crumb{Label: "Bulk re-sends", Href: paths.Bulks},
+		ui.Crumb{Label: "Recover or replay"})
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.BulkStartPage(page))
+	return render(ctx, status, bulk.StartPage(page))
 }
 
 // draftBulk makes a draft of what a form chose: deliveries by their ids, all
@@ -77,11 +79,11 @@ func (c *Console) draftBulk(ctx echo.Context) error {
 
 // draftRange drafts a recovery, or a replay of a range or of one event.
 func (c *Console) draftRange(ctx echo.Context, form url.Values) error {
-	page := views.BulkStart{
+	page := bulk.Start{
 		Kind: form.Get("kind"), Subscription: form.Get("subscription"),
 		Since: form.Get("since"), Until: form.Get("until"), Faults: map[string]string{},
 	}
-	zone := views.ZoneOf(ctx.Request().Context())
+	zone := ui.ZoneOf(ctx.Request().Context())
 	scope := webhook.BulkScope{
 		Kind: webhook.BulkKind(page.Kind), EventUID: readUID(page.Faults, "event", form.Get("event")),
 		Since: readLocal(page.Faults, "since", page.Since, zone),
@@ -158,7 +160,7 @@ func (c *Console) draftFilter(ctx echo.Context, form url.Values) error {
 		return err
 	}
 	if partner == uuid.Nil {
-		return c.askPartner(ctx, shares, []views.HiddenField{
+		return c.askPartner(ctx, shares, []ui.HiddenField{
 			{Name: "all", Value: "1"}, {Name: "filter", Value: query.Encode()},
 		})
 	}
@@ -170,14 +172,14 @@ func (c *Console) draftFilter(ctx echo.Context, form url.Values) error {
 // draftSelection drafts the deliveries that were ticked.
 func (c *Console) draftSelection(ctx echo.Context, form url.Values) error {
 	var chosen []uuid.UUID
-	var fields []views.HiddenField
+	var fields []ui.HiddenField
 	for _, text := range form["delivery"] {
 		uid, err := uuid.Parse(text)
 		if err != nil {
 			return lending.Invalid("delivery", "%.60q is no id of a delivery", text)
 		}
 		chosen = append(chosen, uid)
-		fields = append(fields, views.HiddenField{Name: "delivery", Value: uid.String()})
+		fields = append(fields, ui.HiddenField{Name: "delivery", Value: uid.String()})
 	}
 	if len(chosen) == 0 {
 		c.leaveNotice(ctx, "Tick the deliveries to re-send first.")
@@ -223,22 +225,22 @@ func choosePartner(named string, shares []webhook.PartnerShare) (uuid.UUID, erro
 }
 
 func (c *Console) askPartner(
-	ctx echo.Context, shares []webhook.PartnerShare, fields []views.HiddenField,
+	ctx echo.Context, shares []webhook.PartnerShare, fields []ui.HiddenField,
 ) error {
-	page := views.BulkChoice{Fields: fields}
+	page := bulk.Choice{Fields: fields}
 	for _, share := range shares {
-		page.Partners = append(page.Partners, views.PartnerCount{
+		page.Partners = append(page.Partners, bulk.PartnerCount{
 			UID: share.UID.String(), Name: share.Name, Count: share.Count,
 		})
 	}
 	var err error
-	page.Frame, err = c.frame(ctx, views.SectionBulks, "Which partner?",
-		views.Crumb{Label: "Bulk re-sends", Href: views.PathBulks},
-		views.Crumb{Label: "Which partner?"})
+	page.Frame, err = c.frame(ctx, ui.SectionBulks, "Which partner?",
+		ui.Crumb{Label: "Bulk re-sends", Href: paths.Bulks},
+		ui.Crumb{Label: "Which partner?"})
 	if err != nil {
 		return err
 	}
-	return render(ctx, http.StatusOK, views.BulkChoicePage(page))
+	return render(ctx, http.StatusOK, bulk.ChoicePage(page))
 }
 
 // keepDraft keeps a draft and leads to its plan.
@@ -249,7 +251,7 @@ func (c *Console) keepDraft(ctx echo.Context, scope webhook.BulkScope) error {
 		if err != nil {
 			return "", err
 		}
-		return views.BulkPath(uid.String(), nil), c.auditBulk(ctx, tx, uid, "draft", operator.Entry{
+		return paths.To(paths.Bulk, uid.String()), c.auditBulk(ctx, tx, uid, "draft", operator.Entry{
 			After: map[string]any{"kind": scope.Kind, "partner_uid": scope.PartnerUID},
 		})
 	})

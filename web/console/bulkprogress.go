@@ -14,7 +14,9 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	bulkview "drawbridge/views/bulk"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // showProgress shows how far a confirmed bulk re-send has come.
@@ -28,7 +30,7 @@ func (c *Console) showProgress(ctx echo.Context, bulk webhook.Bulk) error {
 		return err
 	}
 	if isFragment(ctx.Request()) {
-		return render(ctx, http.StatusOK, views.BulkProgressRegion(page))
+		return render(ctx, http.StatusOK, bulkview.ProgressRegion(page))
 	}
 	page.Asking = ctx.QueryParam("cancel") != ""
 	if page.Frame, err = c.bulkFrame(ctx, page.What); err != nil {
@@ -36,7 +38,7 @@ func (c *Console) showProgress(ctx echo.Context, bulk webhook.Bulk) error {
 	}
 	page.Live = true
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, http.StatusOK, views.BulkProgressPage(page))
+	return render(ctx, http.StatusOK, bulkview.ProgressPage(page))
 }
 
 // bulkLive streams the page's region as it changes.
@@ -54,7 +56,7 @@ func (c *Console) bulkLive(ctx echo.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		return renderHTML(ctx, views.BulkProgressRegion(page))
+		return renderHTML(ctx, bulkview.ProgressRegion(page))
 	})
 }
 
@@ -83,14 +85,14 @@ func itemQuery(filter webhook.BulkItemFilter) url.Values {
 
 func (c *Console) bulkProgress(
 	ctx context.Context, uid uuid.UUID, filter webhook.BulkItemFilter,
-) (views.BulkProgress, error) {
+) (bulkview.Progress, error) {
 	bulk, err := c.Webhooks.Bulk(ctx, uid)
 	if err != nil {
-		return views.BulkProgress{}, err
+		return bulkview.Progress{}, err
 	}
 	counts := bulk.Counts
-	page := views.BulkProgress{
-		BulkFacts: bulkFactsOf(ctx, bulk), Total: counts.Total(), Waiting: counts.Waiting,
+	page := bulkview.Progress{
+		Facts: bulkFactsOf(ctx, bulk), Total: counts.Total(), Waiting: counts.Waiting,
 		Sent: counts.Sent, Delivered: counts.Delivered, Failed: counts.Failed,
 		Cancelled: counts.Cancelled, Skipped: counts.Skipped,
 		Outcome: string(filter.State), Outcomes: bulkOutcomeTabs(uid, counts, filter.State),
@@ -109,30 +111,32 @@ func (c *Console) bulkProgress(
 	}
 	query := itemQuery(filter)
 	if filter.After > 0 {
-		page.First = views.BulkPath(uid.String(), with(query, "after", ""))
+		page.First = paths.With(paths.To(paths.Bulk, uid.String()), with(query, "after", ""))
 	}
 	if next > 0 {
-		page.More = views.BulkPath(uid.String(), with(query, "after", strconv.Itoa(next)))
+		page.More = paths.With(paths.To(paths.Bulk, uid.String()),
+			with(query, "after", strconv.Itoa(next)))
 	}
-	page.PollURL = views.BulkPath(uid.String(), query)
-	page.StreamURL = views.BulkAct(uid.String(), "live?"+query.Encode())
+	page.PollURL = paths.With(paths.To(paths.Bulk, uid.String()), query)
+	page.StreamURL = paths.To(paths.Bulk, uid.String()) + "/" + "live?" + query.Encode()
 	return page, nil
 }
 
 func bulkOutcomeTabs(
 	uid uuid.UUID, counts webhook.BulkCounts, current webhook.ItemState,
-) []views.Tab {
-	tabs := []views.Tab{{
-		Label: "All " + views.Number(counts.All()), Href: views.BulkPath(uid.String(), nil),
+) []ui.Tab {
+	tabs := []ui.Tab{{
+		Label: "All " + ui.Number(counts.All()), Href: paths.To(paths.Bulk, uid.String()),
 		Current: current == "",
 	}}
 	for _, state := range webhook.ItemStates() {
 		if counts.Of(state) == 0 && state != current {
 			continue
 		}
-		tabs = append(tabs, views.Tab{
-			Label:   views.ItemChip(string(state)).Word + " " + views.Number(counts.Of(state)),
-			Href:    views.BulkPath(uid.String(), url.Values{"outcome": {string(state)}}) + "#results",
+		tabs = append(tabs, ui.Tab{
+			Label: bulkview.ItemChip(string(state)).Word + " " + ui.Number(counts.Of(state)),
+			Href: paths.With(paths.To(paths.Bulk, uid.String()),
+				url.Values{"outcome": {string(state)}}) + "#results",
 			Current: state == current,
 		})
 	}
@@ -140,10 +144,10 @@ func bulkOutcomeTabs(
 }
 
 // laneRows words the lanes, and says how long the slowest will take.
-func laneRows(lanes []webhook.BulkLane, pace int) ([]views.BulkLaneRow, time.Duration) {
-	rows, longest := make([]views.BulkLaneRow, 0, len(lanes)), 0
+func laneRows(lanes []webhook.BulkLane, pace int) ([]bulkview.LaneRow, time.Duration) {
+	rows, longest := make([]bulkview.LaneRow, 0, len(lanes)), 0
 	for _, lane := range lanes {
-		rows = append(rows, views.BulkLaneRow{
+		rows = append(rows, bulkview.LaneRow{
 			UID: lane.SubscriptionUID.String(), URL: lane.URL, State: string(lane.State),
 			Total: lane.Total(), Waiting: lane.Waiting, Sent: lane.Sent, Delivered: lane.Delivered,
 			Failed: lane.Failed, Cancelled: lane.Cancelled, Skipped: lane.Skipped,
@@ -155,8 +159,8 @@ func laneRows(lanes []webhook.BulkLane, pace int) ([]views.BulkLaneRow, time.Dur
 	return rows, time.Duration(longest)
 }
 
-func itemRow(item webhook.BulkItem) views.BulkItemRow {
-	row := views.BulkItemRow{
+func itemRow(item webhook.BulkItem) bulkview.ItemRow {
+	row := bulkview.ItemRow{
 		Position: item.Position, State: string(item.State), Event: string(item.Event),
 		Status: item.Status, URL: item.URL, EventUID: item.EventUID.String(),
 		Skip: string(value(item.SkipReason)), HTTPStatus: value(item.HTTPStatus),
@@ -216,7 +220,7 @@ func (c *Console) moveBulk(move bulkMove) echo.HandlerFunc {
 		bulk, err := c.Webhooks.Bulk(ctx.Request().Context(), uid)
 		if lending.ErrorCode(err) == lending.CodeNotFound { // it was a draft
 			c.leaveNotice(ctx, "The draft is discarded; nothing was sent.")
-			return ctx.Redirect(http.StatusSeeOther, views.PathBulks)
+			return ctx.Redirect(http.StatusSeeOther, paths.Bulks)
 		}
 		if err != nil {
 			return err
@@ -225,7 +229,7 @@ func (c *Console) moveBulk(move bulkMove) echo.HandlerFunc {
 			return c.showProgress(ctx, bulk)
 		}
 		c.leaveNotice(ctx, done)
-		return ctx.Redirect(http.StatusSeeOther, views.BulkPath(uid.String(), nil))
+		return ctx.Redirect(http.StatusSeeOther, paths.To(paths.Bulk, uid.String()))
 	}
 }
 
@@ -236,9 +240,9 @@ func (c *Console) performMove(ctx echo.Context, uid uuid.UUID, move bulkMove) (s
 	if err != nil {
 		return "", err
 	}
-	target := views.BulkPath(uid.String(), nil)
+	target := paths.To(paths.Bulk, uid.String())
 	if before.State == webhook.BulkDraft { // nothing stays of one that is discarded
-		target = views.PathBulks
+		target = paths.Bulks
 	}
 	_, err = c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
 		var err error

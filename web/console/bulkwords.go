@@ -9,7 +9,9 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	bulkview "drawbridge/views/bulk"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // bulkTitle says in a few words what a bulk re-send is made of.
@@ -28,7 +30,7 @@ func bulkTitle(scope webhook.BulkScope) string {
 	}
 	rest, title := scope.Filter, "Deliveries"
 	if rest.State != "" {
-		title, rest.State = views.DeliveryChip(string(rest.State)).Word+" deliveries", ""
+		title, rest.State = ui.DeliveryChip(string(rest.State)).Word+" deliveries", ""
 	}
 	words := filterWords(rest)
 	switch {
@@ -61,7 +63,7 @@ func bulkWords(ctx context.Context, scope webhook.BulkScope) []string {
 	for _, uid := range scope.Subscriptions {
 		words = append(words, "Subscription "+uid.String())
 	}
-	return append(words, rangeWords(views.ZoneOf(ctx), from, until)...)
+	return append(words, rangeWords(ui.ZoneOf(ctx), from, until)...)
 }
 
 func rangeWords(zone *time.Location, from, until time.Time) []string {
@@ -106,8 +108,8 @@ func filterWords(f webhook.DeliveryFilter) []string {
 }
 
 // bulkFactsOf are what the pages of a bulk re-send have in common.
-func bulkFactsOf(ctx context.Context, bulk webhook.Bulk) views.BulkFacts {
-	facts := views.BulkFacts{
+func bulkFactsOf(ctx context.Context, bulk webhook.Bulk) bulkview.Facts {
+	facts := bulkview.Facts{
 		UID: bulk.UID.String(), State: string(bulk.State), What: bulkTitle(bulk.Scope),
 		Words: bulkWords(ctx, bulk.Scope), Partner: bulk.PartnerName, Reason: bulk.Reason,
 		By: bulk.CreatedBy, Created: bulk.CreatedAt, ConfirmedBy: bulk.ConfirmedBy,
@@ -115,7 +117,7 @@ func bulkFactsOf(ctx context.Context, bulk webhook.Bulk) views.BulkFacts {
 		SkipNewer: bulk.Options.SkipNewer, SkipDelivered: bulk.Options.SkipDelivered,
 	}
 	if bulk.Scope.EventUID != uuid.Nil {
-		facts.Source = views.EventPath(bulk.Scope.EventUID.String())
+		facts.Source = paths.To(paths.Event, bulk.Scope.EventUID.String())
 	}
 	return facts
 }

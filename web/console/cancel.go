@@ -13,7 +13,9 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/deliveries"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // cancelDeliveries asks once what cancelling the chosen deliveries means, and
@@ -47,9 +49,9 @@ func (c *Console) cancelDeliveries(ctx echo.Context) error {
 func backToList(ctx echo.Context) string {
 	query, err := url.ParseQuery(ctx.FormValue("filter"))
 	if err != nil {
-		return views.PathDeliveries
+		return paths.Deliveries
 	}
-	return views.DeliveriesPath(query)
+	return paths.With(paths.Deliveries, query)
 }
 
 // chosenDeliveries reads the rows that were selected, if any.
@@ -98,7 +100,7 @@ func (c *Console) cancelChosen(ctx echo.Context, uids []uuid.UUID, reason string
 func (c *Console) askToCancel(
 	ctx echo.Context, uids []uuid.UUID, status int, fault string,
 ) error {
-	form := views.CancelForm{
+	form := deliveries.CancelForm{
 		Query: ctx.FormValue("filter"), Back: backToList(ctx), Reason: ctx.FormValue("reason"),
 		Fault: fault,
 	}
@@ -119,10 +121,10 @@ func (c *Console) askToCancel(
 		return lending.NewError(lending.CodeInvalidState,
 			"None of the chosen deliveries waits for an attempt: there is nothing to cancel.")
 	}
-	form.Frame, err = c.frame(ctx, views.SectionDeliveries, "Cancel deliveries",
-		views.Crumb{Label: "Deliveries", Href: form.Back}, views.Crumb{Label: "Cancel"})
+	form.Frame, err = c.frame(ctx, ui.SectionDeliveries, "Cancel deliveries",
+		ui.Crumb{Label: "Deliveries", Href: form.Back}, ui.Crumb{Label: "Cancel"})
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.CancelPage(form))
+	return render(ctx, status, deliveries.CancelPage(form))
 }

@@ -16,7 +16,8 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // The names of the changes of an application, as their addresses have them.
@@ -44,7 +45,7 @@ type state struct {
 // appChange is one change of an application: how it is asked for, and what it
 // does.
 type appChange struct {
-	form views.AskForm
+	form ui.AskForm
 	// seen writes the part of a state that the change rests on. The form carries
 	// it, and what differs by then is told instead of changed.
 	seen func(state) string
@@ -109,7 +110,7 @@ func (c *Console) offerTargets(ctx echo.Context) error {
 		return err
 	}
 	c.leaveNotice(ctx, "Nothing was changed: choose the status that it moves to below.")
-	return ctx.Redirect(http.StatusSeeOther, views.ApplicationPath(uid.String()))
+	return ctx.Redirect(http.StatusSeeOther, paths.To(paths.Application, uid.String()))
 }
 
 // changeApplication changes an application as its form said, unless what the
@@ -122,7 +123,7 @@ func (c *Console) changeApplication(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	form, path := typed(ctx, change.form), views.ApplicationPath(wanted.uid.String())
+	form, path := typed(ctx, change.form), paths.To(paths.Application, wanted.uid.String())
 	seen := ctx.FormValue("seen")
 	by := application.Caller{Name: currentUser(ctx).Email}
 	return c.answerAsk(ctx, wanted.spot(), form, commitment{
@@ -188,11 +189,11 @@ func (c *Console) askedChange(ctx echo.Context) (asked, appChange, error) {
 	if err != nil {
 		return wanted, appChange{}, err
 	}
-	path := views.ApplicationPath(uid.String())
+	path := paths.To(paths.Application, uid.String())
 	change.form.About = aboutApplication(summary)
 	change.form.Action = path + "/change/" + url.PathEscape(ctx.Param("change"))
 	change.form.Cancel = path
-	change.form.Hidden = append(change.form.Hidden, views.HiddenField{
+	change.form.Hidden = append(change.form.Hidden, ui.HiddenField{
 		Name: "seen", Value: change.seen(wanted.now),
 	})
 	return wanted, change, nil
@@ -229,10 +230,10 @@ func (a asked) spot() spot {
 		name = a.now.app.Borrower.Email
 	}
 	return spot{
-		section: views.SectionApplications,
-		crumbs: []views.Crumb{
-			{Label: "Applications", Href: views.PathApplications},
-			{Label: name, Href: views.ApplicationPath(a.uid.String())},
+		section: ui.SectionApplications,
+		crumbs: []ui.Crumb{
+			{Label: "Applications", Href: paths.Applications},
+			{Label: name, Href: paths.To(paths.Application, a.uid.String())},
 		},
 	}
 }

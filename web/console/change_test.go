@@ -14,7 +14,7 @@ import (
 	"drawbridge/internal/application/applicationtest"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // change is the address of a change's form.
@@ -23,7 +23,7 @@ func changePath(uid uuid.UUID, change string, pairs ...string) string {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		query.Set(pairs[i], pairs[i+1])
 	}
-	return views.ApplicationChangePath(uid.String(), change, query)
+	return paths.With(paths.To(paths.ApplicationChange, uid.String(), change), query)
 }
 
 // told lists the kinds and statuses of an application's events, oldest first.
@@ -59,12 +59,12 @@ func TestFormsNameWhomTheyActOn(t *testing.T) {
 	b := r.admin()
 	issued := r.issue(false)
 	for path, want := range map[string]string{
-		changePath(r.application, "task"):                   "Ana Lima · ",
-		views.ApplicationHoldPath(r.application.String()):   "Ana Lima · ",
-		views.ClientPath(issued.ClientID) + "/revoke":       issued.ClientID + " of ",
-		views.ClientPath(issued.ClientID) + "/rate":         issued.ClientID + " of ",
-		views.PartnerPath(r.partner.String()) + "/rename":   "",
-		views.MerchantPath(r.merchant.String()) + "/rename": " of ",
+		changePath(r.application, "task"):                         "Ana Lima · ",
+		paths.To(paths.ApplicationHold, r.application.String()):   "Ana Lima · ",
+		paths.To(paths.Client, issued.ClientID) + "/revoke":       issued.ClientID + " of ",
+		paths.To(paths.Client, issued.ClientID) + "/rate":         issued.ClientID + " of ",
+		paths.To(paths.Partner, r.partner.String()) + "/rename":   "",
+		paths.To(paths.Merchant, r.merchant.String()) + "/rename": " of ",
 	} {
 		for name, as := range map[string]*browser{"page": b, "dialog": b.fragment()} {
 			got := as.get(path).wantStatus(t, http.StatusOK).text(".about")
@@ -86,7 +86,7 @@ func TestMoveButtonsAreTheTransitionTable(t *testing.T) {
 		_, err := r.DB.ExecContext(t.Context(),
 			`UPDATE applications SET status = $2 WHERE application_uid = $1`, r.application, string(status))
 		r.must(err)
-		page := b.get(views.ApplicationPath(r.application.String())).wantStatus(t, http.StatusOK)
+		page := b.get(paths.To(paths.Application, r.application.String())).wantStatus(t, http.StatusOK)
 		var want []string
 		for _, to := range status.Next() {
 			want = append(want, string(to))
@@ -128,7 +128,7 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 	b := r.asOperator()
 	subscription, _ := r.subscribe(r.receiver().URL)
 	product := r.world().NewProduct(t, "SOLAR", "50,50")
-	form := views.PathApplicationNew + "?merchant=" + r.merchant.String()
+	form := paths.ApplicationNew + "?merchant=" + r.merchant.String()
 	created, _ := b.fillIn(form, map[string]string{
 		"requested_amount": "12500.00", "borrower.first_name": "Bo", "borrower.last_name": "Weiß",
 		"borrower.email": "bo@example.com", "project.name": "Roof", "product_uid": product.UID,
@@ -379,7 +379,7 @@ func TestNewApplicationFaults(t *testing.T) {
 		"requested_amount": "-1", "borrower.email": "nobody", "borrower.annual_income": "lots",
 		"borrower.first_name": strings.Repeat("x", 101), "project.name": "",
 	}
-	page, _ := b.fillIn(views.PathApplicationNew, typed)
+	page, _ := b.fillIn(paths.ApplicationNew, typed)
 	page.wantStatus(t, http.StatusBadRequest)
 	for _, field := range []string{
 		"merchant_uid", "requested_amount", "borrower.annual_income", "borrower.first_name",
@@ -401,7 +401,7 @@ func TestNewApplicationFaults(t *testing.T) {
 		"merchant_uid": r.merchant.String(), "requested_amount": "100", "borrower.email": "nobody",
 		"borrower.first_name": "B", "borrower.last_name": "W", "project.name": "P",
 	}
-	page, _ = b.fillIn(views.PathApplicationNew, mended)
+	page, _ = b.fillIn(paths.ApplicationNew, mended)
 	page.wantStatus(t, http.StatusBadRequest)
 	if got := page.text("[id='ask-borrower.email-fault']"); !strings.Contains(got, "-mail address") {
 		t.Errorf("the address: %q", got)
@@ -410,8 +410,8 @@ func TestNewApplicationFaults(t *testing.T) {
 		t.Error("a refused form made an application")
 	}
 	mended["borrower.email"] = "b@example.com"
-	answer, values := b.fillIn(views.PathApplicationNew, mended)
-	again := b.post(views.PathApplicationNew, values)
+	answer, values := b.fillIn(paths.ApplicationNew, mended)
+	again := b.post(paths.ApplicationNew, values)
 	if again.Location != answer.Location || r.count(`SELECT count(*) FROM applications`) != 2 {
 		t.Errorf("sent twice: %q and %q", answer.Location, again.Location)
 	}
@@ -421,13 +421,13 @@ func TestSupportChangesNoApplication(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	path := views.ApplicationPath(r.application.String())
+	path := paths.To(paths.Application, r.application.String())
 	page := b.get(path).wantStatus(t, http.StatusOK)
 	if page.find("#actions, [data-ask]").Length() != 0 {
 		t.Error("support is offered changes")
 	}
 	for _, path := range []string{
-		views.PathApplicationNew, changePath(r.application, "status", "to", "Closed"),
+		paths.ApplicationNew, changePath(r.application, "status", "to", "Closed"),
 	} {
 		b.get(path).wantStatus(t, http.StatusForbidden)
 		b.post(path, url.Values{"token": {uuid.NewString()}, "to": {"Closed"}, "seen": {"Approved"}}).

@@ -11,12 +11,12 @@ import (
 	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/ui"
 )
 
 // moveTo is the fixed value of a form that moves something to a status.
-func moveTo(status string) []views.HiddenField {
-	return []views.HiddenField{{Name: "to", Value: status}}
+func moveTo(status string) []ui.HiddenField {
+	return []ui.HiddenField{{Name: "to", Value: status}}
 }
 
 // chooseOne refuses an address that names no choice of a form, in the form's words.
@@ -37,7 +37,7 @@ func statusChange(a asked) (appChange, error) {
 		return appChange{}, err
 	}
 	change := appChange{
-		form: views.AskForm{
+		form: ui.AskForm{
 			Title: "Move to " + string(to), Submit: "Move to " + string(to),
 			Hidden: moveTo(string(to)), Danger: to.IsFinal(),
 			Says: append([]string{fmt.Sprintf("From %s to %s.", app.Status, to)},
@@ -64,7 +64,7 @@ func decisionChange(a asked) (appChange, error) {
 			app.Status)
 	}
 	return appChange{
-		form: views.AskForm{
+		form: ui.AskForm{
 			Title: "Run the decision", Submit: "Run the decision",
 			Says: []string{
 				"Each active product may make an offer. With one the application goes to " +
@@ -98,15 +98,15 @@ func acceptChange(a asked) (appChange, error) {
 	}
 	product, linked := a.get("product"), a.get("linked")
 	return appChange{
-		form: views.AskForm{
+		form: ui.AskForm{
 			Title: "Accept an offer", Submit: "Accept for the borrower", Says: a.acceptSays(),
-			Controls: []views.Control{
+			Controls: []ui.Control{
 				{
-					Kind: views.ControlSelect, Name: "product", Label: "Product", Options: options,
+					Kind: ui.ControlSelect, Name: "product", Label: "Product", Options: options,
 					Value: product,
 				},
 				{
-					Kind: views.ControlArea, Name: "linked", Label: "Close these as well",
+					Kind: ui.ControlArea, Name: "linked", Label: "Close these as well",
 					Hint: "Ids of competing applications of the same merchant, one a line. Optional.",
 				},
 			},
@@ -132,12 +132,12 @@ func acceptChange(a asked) (appChange, error) {
 
 // acceptable are the products to choose from: those that made an offer, or before
 // the decision all that could.
-func (a asked) acceptable() ([]views.Option, error) {
-	var options []views.Option
+func (a asked) acceptable() ([]ui.Option, error) {
+	var options []ui.Option
 	for _, offer := range a.now.app.Offers {
-		options = append(options, views.Option{
+		options = append(options, ui.Option{
 			Value: offer.ProductUID,
-			Label: offer.ProductCode + ", " + views.Amount(offer.ApprovedAmount) + " approved",
+			Label: offer.ProductCode + ", " + ui.Amount(offer.ApprovedAmount) + " approved",
 		})
 	}
 	if a.now.app.Decided {
@@ -148,7 +148,7 @@ func (a asked) acceptable() ([]views.Option, error) {
 	}
 	products, err := a.Applications.ActiveProducts(a.ctx.Request().Context())
 	for _, product := range products {
-		options = append(options, views.Option{
+		options = append(options, ui.Option{
 			Value: product.UID, Label: product.Code + ", before the decision",
 		})
 	}
@@ -207,7 +207,7 @@ func documentChange(a asked) (appChange, error) {
 		kind, word = lending.EventDocumentSigned, "signed by the borrower"
 	}
 	return appChange{
-		form: views.AskForm{
+		form: ui.AskForm{
 			Title: "Mark the documents as " + word, Submit: "Record it", Hidden: moveTo(string(to)),
 			Says: []string{"Records that the loan documents were " + word + ".", a.tells(kind)},
 		},
@@ -223,13 +223,13 @@ func documentChange(a asked) (appChange, error) {
 func newTaskChange(a asked) (appChange, error) {
 	title := a.get("title")
 	return appChange{
-		form: views.AskForm{
+		form: ui.AskForm{
 			Title: "New task", Submit: "Create task",
 			Says: []string{
 				"Something that somebody must do for this application.",
 				a.tells(lending.EventTaskCreated), mails(a.now.app, "task"),
 			},
-			Controls: []views.Control{{
+			Controls: []ui.Control{{
 				Name: "title", Label: "Title", MaxLength: application.MaxLine, Required: true,
 				Hint: "Partner and borrower read it.", Autocomplete: "off", Autofocus: true,
 			}},
@@ -266,9 +266,9 @@ func taskChange(a asked) (appChange, error) {
 		verb = "Cancel"
 	}
 	return appChange{
-		form: views.AskForm{
+		form: ui.AskForm{
 			Title: verb + " this task", Submit: verb + " the task", Danger: to == lending.TaskCancelled,
-			Hidden: []views.HiddenField{
+			Hidden: []ui.HiddenField{
 				{Name: "to", Value: string(to)}, {Name: "task", Value: task.UID.String()},
 			},
 			Says: []string{"“" + task.Title + "”", a.tells(lending.EventTaskUpdated)},
@@ -323,7 +323,7 @@ func fundingChange(a asked) (appChange, error) {
 	}
 	if _, changed, err := a.now.loan.MoveDisbursement(id, to); err != nil || !changed {
 		if err == nil {
-			err = notNow("Draw #%d is %s already", id, strings.ToLower(views.FundingChip(string(to)).Word))
+			err = notNow("Draw #%d is %s already", id, strings.ToLower(ui.FundingChip(string(to)).Word))
 		}
 		return appChange{}, err
 	}
@@ -333,12 +333,12 @@ func fundingChange(a asked) (appChange, error) {
 		lending.FundingCancelled:  "cancel the draw",
 	}[to]
 	return appChange{
-		form: views.AskForm{
+		form: ui.AskForm{
 			Title: fmt.Sprintf("Draw #%d: %s", id, word),
 			Submit: map[bool]string{true: "Cancel the draw", false: "Record it"}[to ==
 				lending.FundingCancelled],
 			Danger: to == lending.FundingCancelled, Says: a.fundingSays(to),
-			Hidden: []views.HiddenField{
+			Hidden: []ui.HiddenField{
 				{Name: "to", Value: string(to)}, {Name: "draw", Value: strconv.FormatInt(id, 10)},
 			},
 		},

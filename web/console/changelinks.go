@@ -9,13 +9,14 @@ import (
 	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/applications"
+	"drawbridge/views/paths"
 )
 
 // fillActions lists what an operator may do with an application now, and what
 // each would cause.
 func (c *Console) fillActions(
-	ctx context.Context, page *views.ApplicationPage, summary application.Summary,
+	ctx context.Context, page *applications.ApplicationPage, summary application.Summary,
 	app application.Application,
 ) error {
 	interests, err := c.Webhooks.Interests(ctx, summary.PartnerUID, summary.MerchantUID)
@@ -23,7 +24,7 @@ func (c *Console) fillActions(
 		return err
 	}
 	links := changeLinks{app: app, page: page, interests: interests}
-	for _, group := range []views.ActionGroup{
+	for _, group := range []applications.ActionGroup{
 		links.statuses(), links.offers(), links.draws(), links.documents(), links.tasks(),
 	} {
 		if len(group.Actions) > 0 {
@@ -36,19 +37,21 @@ func (c *Console) fillActions(
 // changeLinks makes the links to the changes of an application.
 type changeLinks struct {
 	app       application.Application
-	page      *views.ApplicationPage
+	page      *applications.ApplicationPage
 	interests map[lending.EventKind]webhook.Interest
 }
 
 // to is a link to a change; pairs are the names and values of its query.
-func (l changeLinks) to(label, change string, note []string, pairs ...string) views.ActionLink {
+func (l changeLinks) to(
+	label, change string, note []string, pairs ...string,
+) applications.ActionLink {
 	query := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
 		query.Set(pairs[i], pairs[i+1])
 	}
-	link := views.ActionLink{
+	link := applications.ActionLink{
 		Label: label, Note: strings.Join(note, " "),
-		Href: views.ApplicationChangePath(l.app.UID.String(), change, query),
+		Href: paths.With(paths.To(paths.ApplicationChange, l.app.UID.String(), change), query),
 	}
 	return link
 }
@@ -58,8 +61,8 @@ func (l changeLinks) tells(kind lending.EventKind) []string {
 }
 
 // statuses are the moves of the transition table, and no others.
-func (l changeLinks) statuses() views.ActionGroup {
-	group := views.ActionGroup{Title: "Move to"}
+func (l changeLinks) statuses() applications.ActionGroup {
+	group := applications.ActionGroup{Title: "Move to"}
 	for _, to := range l.app.Status.Next() {
 		link := l.to(string(to), changeStatus, statusSays(l.app, to, l.interests), "to", string(to))
 		link.Move = string(to)
@@ -68,8 +71,8 @@ func (l changeLinks) statuses() views.ActionGroup {
 	return group
 }
 
-func (l changeLinks) offers() views.ActionGroup {
-	group := views.ActionGroup{Title: "Decision and offer"}
+func (l changeLinks) offers() applications.ActionGroup {
+	group := applications.ActionGroup{Title: "Decision and offer"}
 	app := l.app
 	if app.Status == lending.StatusPendingReview && !app.Decided {
 		group.Actions = append(group.Actions, l.to("Run the decision", changeDecision,
@@ -93,8 +96,8 @@ func (l changeLinks) offers() views.ActionGroup {
 	return group
 }
 
-func (l changeLinks) draws() views.ActionGroup {
-	group := views.ActionGroup{}
+func (l changeLinks) draws() applications.ActionGroup {
+	group := applications.ActionGroup{}
 	if l.page.Loan == nil {
 		return group
 	}
@@ -117,8 +120,8 @@ func (l changeLinks) draws() views.ActionGroup {
 	return group
 }
 
-func (l changeLinks) documents() views.ActionGroup {
-	group := views.ActionGroup{Title: "Loan documents"}
+func (l changeLinks) documents() applications.ActionGroup {
+	group := applications.ActionGroup{Title: "Loan documents"}
 	for _, to := range l.app.Document.Next() {
 		kind, label := lending.EventDocumentSent, "Mark as sent for signature"
 		if to == lending.DocumentSigned {
@@ -130,8 +133,8 @@ func (l changeLinks) documents() views.ActionGroup {
 	return group
 }
 
-func (l changeLinks) tasks() views.ActionGroup {
-	group := views.ActionGroup{Title: "Tasks"}
+func (l changeLinks) tasks() applications.ActionGroup {
+	group := applications.ActionGroup{Title: "Tasks"}
 	group.Actions = append(group.Actions,
 		l.to("New task", changeNewTask, l.tells(lending.EventTaskCreated)))
 	for _, task := range l.page.Tasks {

@@ -7,7 +7,7 @@ import (
 	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/ui"
 )
 
 // offersSeen writes amounts and terms of every offer that a change applies to.
@@ -52,18 +52,18 @@ func amountChange(a asked) (appChange, error) {
 		return appChange{}, err
 	}
 	says := []string{
-		a.now.affects(), "At most the offer's maximum, " + views.Amount(offer.MaxAmount) + ".",
+		a.now.affects(), "At most the offer's maximum, " + ui.Amount(offer.MaxAmount) + ".",
 	}
 	if a.now.loan != nil {
 		says = append(says, "The loan takes the same amount, which cannot be less than what was drawn, "+
-			views.Amount(a.now.loan.Drawn())+". Stages not drawn yet take their shares of it.")
+			ui.Amount(a.now.loan.Drawn())+". Stages not drawn yet take their shares of it.")
 	}
 	typedAmount := a.get("approved_amount")
 	return appChange{
-		form: views.AskForm{
+		form: ui.AskForm{
 			Title: "Change the approved amount", Submit: "Change the amount",
 			Says: append(says, a.tells(lending.EventAmountUpdated)),
-			Controls: []views.Control{{
+			Controls: []ui.Control{{
 				Name: "approved_amount", Label: "Approved amount", Required: true, MaxLength: 20,
 				Value: offer.ApprovedAmount.String(), Hint: "For example 12500.00.",
 				Autocomplete: "off", Autofocus: true,
@@ -91,8 +91,8 @@ func termsChange(a asked) (appChange, error) {
 	if _, err := a.now.approval().ChangeTerms(lending.Terms{Term: &offer.Term}); err != nil {
 		return appChange{}, err
 	}
-	field := func(name, label, now string) views.Control {
-		return views.Control{
+	field := func(name, label, now string) ui.Control {
+		return ui.Control{
 			Name: name, Label: label, Hint: "Now " + now + ". Empty keeps it.", MaxLength: 20,
 			Autocomplete: "off",
 		}
@@ -109,13 +109,13 @@ func termsChange(a asked) (appChange, error) {
 	term, rate := given("term"), given("interest_rate")
 	fee := given("merchant_fee_percentage")
 	return appChange{
-		form: views.AskForm{
+		form: ui.AskForm{
 			Title: "Change the terms", Submit: "Change the terms",
 			Says: []string{
 				a.now.affects(), "A changed fee applies to later draws only.",
 				a.tells(lending.EventOfferUpdated),
 			},
-			Controls: []views.Control{
+			Controls: []ui.Control{
 				field("term", "Term in months", offer.Term),
 				field("interest_rate", "Interest rate in percent", offer.InterestRate.String()),
 				field("merchant_fee_percentage", "Merchant fee in percent",

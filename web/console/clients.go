@@ -16,11 +16,13 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/partners"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // clientOverlaps are for how long an old secret may go on working.
-var clientOverlaps = []views.Option{
+var clientOverlaps = []ui.Option{
 	{Value: "24h", Label: "24 hours"},
 	{Value: "0s", Label: "Not at all: the old secret stops at once"},
 	{Value: "1h", Label: "1 hour"},
@@ -31,7 +33,7 @@ var clientOverlaps = []views.Option{
 // clientRows shows clients with the names of their merchants.
 func (c *Console) clientRows(
 	ctx context.Context, clients []partner.Client,
-) ([]views.ClientRow, error) {
+) ([]partners.ClientRow, error) {
 	var uids []uuid.UUID
 	for _, client := range clients {
 		uids = append(uids, client.MerchantUIDs...)
@@ -40,7 +42,7 @@ func (c *Console) clientRows(
 	if err != nil {
 		return nil, err
 	}
-	rows := make([]views.ClientRow, 0, len(clients))
+	rows := make([]partners.ClientRow, 0, len(clients))
 	for _, client := range clients {
 		rows = append(rows, clientRow(client, names, c.DB.Now()))
 	}
@@ -49,8 +51,8 @@ func (c *Console) clientRows(
 
 func clientRow(
 	client partner.Client, names map[uuid.UUID]string, now time.Time,
-) views.ClientRow {
-	row := views.ClientRow{
+) partners.ClientRow {
+	row := partners.ClientRow{
 		ID: client.ID, Group: client.Group, Hint: client.Hint, LastUsed: value(client.LastUsedAt),
 		Revoked: value(client.RevokedAt), Created: client.CreatedAt,
 		Rate: client.RatePerSecond, Burst: client.Burst,
@@ -67,42 +69,42 @@ func clientRow(
 // clientForm asks what a new client may do.
 func (c *Console) clientForm(
 	ctx context.Context, uid uuid.UUID,
-) (partner.Partner, views.AskForm, error) {
+) (partner.Partner, ui.AskForm, error) {
 	owner, err := c.Partners.Partner(ctx, uid)
 	if err != nil {
-		return partner.Partner{}, views.AskForm{}, err
+		return partner.Partner{}, ui.AskForm{}, err
 	}
 	merchants, _, err := c.Partners.ListMerchants(ctx, partner.MerchantFilter{
 		PartnerUID: uid, Limit: shownOfPartner,
 	})
 	if err != nil {
-		return partner.Partner{}, views.AskForm{}, err
+		return partner.Partner{}, ui.AskForm{}, err
 	}
-	path := views.PartnerPath(uid.String())
-	choice := views.Control{
-		Kind: views.ControlChecks, Name: "merchant", Label: "Acts for",
+	path := paths.To(paths.Partner, uid.String())
+	choice := ui.Control{
+		Kind: ui.ControlChecks, Name: "merchant", Label: "Acts for",
 		Hint: "A plain client acts for exactly one merchant. A group client may act for several, " +
 			"and names one in each request.",
 	}
 	for _, merchant := range merchants {
-		choice.Options = append(choice.Options, views.Option{
+		choice.Options = append(choice.Options, ui.Option{
 			Value: merchant.UID.String(), Label: merchant.Name,
 		})
 	}
 	if len(merchants) == 1 {
 		choice.Values = []string{merchants[0].UID.String()}
 	}
-	return owner, views.AskForm{
+	return owner, ui.AskForm{
 		Title: "Issue credentials", Action: path + "/clients/new", Cancel: path, Wide: true,
 		Submit: "Issue client id and secret", About: "For " + owner.Name,
 		Says: []string{
 			"The partner's software sends the id and the secret with every request. " +
 				"The secret is shown once, on the next page.",
 		},
-		Controls: []views.Control{
+		Controls: []ui.Control{
 			{
-				Kind: views.ControlSelect, Name: "kind", Label: "Kind of client",
-				Options: []views.Option{
+				Kind: ui.ControlSelect, Name: "kind", Label: "Kind of client",
+				Options: []ui.Option{
 					{Value: "plain", Label: "Plain: one merchant"},
 					{Value: "group", Label: "Group: several merchants, named in each request"},
 				},
@@ -151,7 +153,7 @@ func (c *Console) issueClient(ctx echo.Context) error {
 				After: map[string]any{
 					"partner_uid": uid, "group": issued.Group, "merchant_uids": issued.MerchantUIDs,
 				},
-			}, views.ClientPath(issued.ClientID), nil
+			}, paths.To(paths.Client, issued.ClientID), nil
 		},
 	})
 	if err != nil {
@@ -190,24 +192,24 @@ func (c *Console) showSecret(
 	ctx echo.Context, owner partner.Partner, title string, credentials partner.Credentials,
 	merchants []uuid.UUID,
 ) error {
-	path := views.ClientPath(credentials.ClientID)
-	frame, err := c.frame(ctx, views.SectionPartners, title,
-		views.Crumb{Label: "Partners", Href: views.PathPartners},
-		views.Crumb{Label: owner.Name, Href: views.PartnerPath(owner.UID.String())},
-		views.Crumb{Label: title})
+	path := paths.To(paths.Client, credentials.ClientID)
+	frame, err := c.frame(ctx, ui.SectionPartners, title,
+		ui.Crumb{Label: "Partners", Href: paths.Partners},
+		ui.Crumb{Label: owner.Name, Href: paths.To(paths.Partner, owner.UID.String())},
+		ui.Crumb{Label: title})
 	if err != nil {
 		return err
 	}
-	page := views.SecretPage{
+	page := ui.SecretPage{
 		Frame: frame, Intro: "For the software of " + owner.Name + ".",
-		Facts:  []views.Fact{{Name: "Client id", Value: credentials.ClientID}},
+		Facts:  []ui.Fact{{Name: "Client id", Value: credentials.ClientID}},
 		Secret: credentials.Secret, Back: path, BackLabel: "I have copied it",
 		Check: c.checkCommand(credentials, merchants),
 	}
 	for _, uid := range merchants {
-		page.Facts = append(page.Facts, views.Fact{Name: "Merchant uid", Value: uid.String()})
+		page.Facts = append(page.Facts, ui.Fact{Name: "Merchant uid", Value: uid.String()})
 	}
-	return render(ctx, http.StatusOK, views.SecretShown(page))
+	return render(ctx, http.StatusOK, ui.SecretShown(page))
 }
 
 // checkCommand asks the API for what does not exist: credentials that are wrong
@@ -240,11 +242,11 @@ func (c *Console) client(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.ClientPage{
+	page := partners.ClientPage{
 		Client: rows[0], PartnerUID: owner.UID.String(), PartnerName: owner.Name,
 	}
 	for i, uid := range found.MerchantUIDs {
-		page.Merchants = append(page.Merchants, views.MerchantRow{
+		page.Merchants = append(page.Merchants, partners.MerchantRow{
 			UID: uid.String(), Name: rows[0].Merchants[i],
 		})
 	}
@@ -252,15 +254,15 @@ func (c *Console) client(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionPartners, "Client "+found.ID,
-		views.Crumb{Label: "Partners", Href: views.PathPartners},
-		views.Crumb{Label: owner.Name, Href: views.PartnerPath(owner.UID.String())},
-		views.Crumb{Label: clientLabel(found.ID)})
+	page.Frame, err = c.frame(ctx, ui.SectionPartners, "Client "+found.ID,
+		ui.Crumb{Label: "Partners", Href: paths.Partners},
+		ui.Crumb{Label: owner.Name, Href: paths.To(paths.Partner, owner.UID.String())},
+		ui.Crumb{Label: clientLabel(found.ID)})
 	if err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, http.StatusOK, views.ClientDetailPage(page))
+	return render(ctx, http.StatusOK, partners.ClientDetailPage(page))
 }
 
 func (c *Console) clientWithPartner(
@@ -276,8 +278,8 @@ func (c *Console) clientWithPartner(
 
 // clientSpot is under the client's page.
 func clientSpot(client partner.Client, owner partner.Partner) spot {
-	return partnersSpot.under(owner.Name, views.PartnerPath(owner.UID.String())).
-		under(clientLabel(client.ID), views.ClientPath(client.ID))
+	return partnersSpot.under(owner.Name, paths.To(paths.Partner, owner.UID.String())).
+		under(clientLabel(client.ID), paths.To(paths.Client, client.ID))
 }
 
 // clientLabel is a client's id by its end, which tells it from others.
@@ -290,17 +292,17 @@ func aboutClient(client partner.Client, owner partner.Partner) string {
 
 func rotationForm(
 	client partner.Client, owner partner.Partner, now time.Time,
-) views.AskForm {
-	path := views.ClientPath(client.ID)
-	form := views.AskForm{
+) ui.AskForm {
+	path := paths.To(paths.Client, client.ID)
+	form := ui.AskForm{
 		Title: "Rotate the secret", Action: path + "/rotate", Cancel: path,
 		Submit: "Issue a new secret", About: aboutClient(client, owner),
 		Says: []string{
 			"The client gets a new secret, which is shown once on the next page. The old one goes on " +
 				"working for the overlap, so that the partner can change over without a gap.",
 		},
-		Controls: []views.Control{{
-			Kind: views.ControlSelect, Name: "overlap", Label: "The old secret works on for",
+		Controls: []ui.Control{{
+			Kind: ui.ControlSelect, Name: "overlap", Label: "The old secret works on for",
 			Value: clientOverlaps[0].Value, Options: clientOverlaps,
 		}},
 	}
@@ -329,7 +331,7 @@ func (c *Console) rotateClient(ctx echo.Context) error {
 	form, at := typed(ctx, rotationForm(found, owner, c.DB.Now())), clientSpot(found, owner)
 	chosen := ctx.FormValue("overlap")
 	overlap, err := time.ParseDuration(chosen)
-	known := slices.ContainsFunc(clientOverlaps, func(o views.Option) bool {
+	known := slices.ContainsFunc(clientOverlaps, func(o ui.Option) bool {
 		return o.Value == chosen
 	})
 	if err != nil || !known {
@@ -345,7 +347,7 @@ func (c *Console) rotateClient(ctx echo.Context) error {
 			return operator.Entry{
 				Action: "client.rotate", SubjectKind: "client", Subject: found.ID,
 				After: map[string]any{"previous_valid_until": rotated.PreviousValidUntil},
-			}, views.ClientPath(found.ID), nil
+			}, paths.To(paths.Client, found.ID), nil
 		},
 	})
 	if err != nil {
@@ -360,15 +362,15 @@ func (c *Console) clientRate(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	path := views.ClientPath(found.ID)
-	form := views.AskForm{
+	path := paths.To(paths.Client, found.ID)
+	form := ui.AskForm{
 		Title: "Rate limit", Action: path + "/rate", Cancel: path, Submit: "Save",
 		About: aboutClient(found, owner),
 		Says: []string{
 			"Faster requests are answered with 429 and Retry-After. The new limit applies from the " +
 				"next request on.",
 		},
-		Controls: []views.Control{
+		Controls: []ui.Control{
 			{
 				Name: "rate", Label: "Requests a second", Type: "number", Required: true,
 				Value: strconv.Itoa(found.RatePerSecond), Hint: "On average. The default is 50.",
@@ -408,15 +410,15 @@ func (c *Console) revokeClient(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	path, proof := views.ClientPath(found.ID), found.ID[len(found.ID)-6:]
-	form := views.AskForm{
+	path, proof := paths.To(paths.Client, found.ID), found.ID[len(found.ID)-6:]
+	form := ui.AskForm{
 		Title: "Revoke this client", Action: path + "/revoke", Cancel: path,
 		Submit: "Revoke for good", Danger: true, About: aboutClient(found, owner),
 		Says: []string{
 			"Every request with its id is refused with 401 from now on, also during an overlap of its " +
 				"secrets. Nothing brings it back; the partner would get another client.",
 		},
-		Controls: []views.Control{{
+		Controls: []ui.Control{{
 			Name: "confirm", Label: "Type the last six characters of its id, " + proof,
 			Autocomplete: "off", MaxLength: 100, Required: true, Autofocus: true,
 		}},

@@ -35,11 +35,13 @@ import (
 	"drawbridge/internal/retention"
 	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/operations"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
 )
 
 // Prefix is the path under which every route of the console lies.
-const Prefix = views.PathHome
+const Prefix = paths.Home
 
 // Options are what the console is made of.
 type Options struct {
@@ -68,7 +70,7 @@ type Options struct {
 	// Retention says how long things are kept.
 	Retention *retention.Service
 	// Configuration is what the environment sets, secrets masked.
-	Configuration []views.ConfigRow
+	Configuration []operations.ConfigRow
 	// Provider signs people in by OpenID Connect, nil for passwords alone.
 	Provider *operator.Provider
 	// Queues steers the job queues.
@@ -84,7 +86,7 @@ type Options struct {
 	// Development is nil in production.
 	Development *Development
 	// Snippets are programs that check a signature, shown beside a new secret.
-	Snippets []views.Snippet
+	Snippets []subscriptions.Snippet
 	// Status is the one map from error code to HTTP status.
 	Status func(lending.Code) int
 	// LiveEvery is how often a live page looks for news; a second when zero.
@@ -144,11 +146,11 @@ func (c *Console) Close() { c.close() }
 func (c *Console) Routes() []Route {
 	const support = operator.RoleSupport
 	routes := []Route{
-		{http.MethodGet, views.PathSignIn, "console.signIn", "", c.signInForm},
-		{http.MethodPost, views.PathSignIn, "console.signIn.submit", "", c.signIn},
-		{http.MethodPost, views.PathSignOut, "console.signOut", support, c.signOut},
-		{http.MethodPost, views.PathPreferences, "console.preferences", support, c.prefer},
-		{http.MethodGet, views.PathHome, "console.overview", support, c.overview},
+		{http.MethodGet, paths.SignIn, "console.signIn", "", c.signInForm},
+		{http.MethodPost, paths.SignIn, "console.signIn.submit", "", c.signIn},
+		{http.MethodPost, paths.SignOut, "console.signOut", support, c.signOut},
+		{http.MethodPost, paths.Preferences, "console.preferences", support, c.prefer},
+		{http.MethodGet, paths.Home, "console.overview", support, c.overview},
 	}
 	routes = append(routes, c.deliveryRoutes()...)
 	routes = append(routes, c.searchRoutes()...)
@@ -182,25 +184,25 @@ func (c *Console) Elsewhere() echo.HandlerFunc {
 func (c *Console) emailRoutes() []Route {
 	const support, admin = operator.RoleSupport, operator.RoleAdmin
 	return []Route{
-		{http.MethodGet, views.PathEmails, "console.emails", support, c.emails},
-		{http.MethodPost, views.PathEmailsCSV, "console.emails.csv", support, c.exportEmails},
-		{http.MethodPost, views.PathEmailsResend, "console.emails.resend", support, c.resendEmails},
-		{http.MethodGet, views.PathEmail, "console.email", support, c.email},
-		{http.MethodGet, views.PathEmailBody, "console.email.body", support, c.emailBody},
-		{http.MethodGet, views.PathEmailSource, "console.email.source", support, c.emailSource},
+		{http.MethodGet, paths.Emails, "console.emails", support, c.emails},
+		{http.MethodPost, paths.EmailsCSV, "console.emails.csv", support, c.exportEmails},
+		{http.MethodPost, paths.EmailsResend, "console.emails.resend", support, c.resendEmails},
+		{http.MethodGet, paths.Email, "console.email", support, c.email},
+		{http.MethodGet, paths.EmailBody, "console.email.body", support, c.emailBody},
+		{http.MethodGet, paths.EmailSource, "console.email.source", support, c.emailSource},
 		{
-			http.MethodGet, views.PathEmailResend, "console.email.resend", support,
+			http.MethodGet, paths.EmailResend, "console.email.resend", support,
 			c.resendEmailForm,
 		},
 		{
-			http.MethodPost, views.PathEmailResend, "console.email.resend.submit", support,
+			http.MethodPost, paths.EmailResend, "console.email.resend.submit", support,
 			c.resendEmail,
 		},
-		{http.MethodGet, views.PathEmailSamples, "console.emailSamples", support, c.emailSamples},
-		{http.MethodGet, views.PathEmailSample, "console.emailSample", support, c.emailSample},
-		{http.MethodGet, views.PathMailSettings, "console.mailSettings", admin, c.mailSettings},
+		{http.MethodGet, paths.EmailSamples, "console.emailSamples", support, c.emailSamples},
+		{http.MethodGet, paths.EmailSample, "console.emailSample", support, c.emailSample},
+		{http.MethodGet, paths.MailSettings, "console.mailSettings", admin, c.mailSettings},
 		{
-			http.MethodPost, views.PathMailSettings, "console.mailSettings.save", admin,
+			http.MethodPost, paths.MailSettings, "console.mailSettings.save", admin,
 			c.saveMailSettings,
 		},
 	}

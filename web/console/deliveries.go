@@ -14,7 +14,9 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/deliveries"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 const (
@@ -34,24 +36,24 @@ const listTimeout = 5 * time.Second
 func (c *Console) deliveryRoutes() []Route {
 	const support, operators = operator.RoleSupport, operator.RoleOperator
 	return []Route{
-		{http.MethodGet, views.PathDeliveries, "console.deliveries", support, c.deliveries},
+		{http.MethodGet, paths.Deliveries, "console.deliveries", support, c.deliveries},
 		{
-			http.MethodGet, views.PathDeliveriesLive, "console.deliveries.live", support,
+			http.MethodGet, paths.DeliveriesLive, "console.deliveries.live", support,
 			c.deliveriesLive,
 		},
 		{
-			http.MethodPost, views.PathDeliveriesCSV, "console.deliveries.csv", support,
+			http.MethodPost, paths.DeliveriesCSV, "console.deliveries.csv", support,
 			c.exportDeliveries,
 		},
 		{
-			http.MethodPost, views.PathDeliveriesCancel, "console.deliveries.cancel", operators,
+			http.MethodPost, paths.DeliveriesCancel, "console.deliveries.cancel", operators,
 			c.cancelDeliveries,
 		},
-		{http.MethodPost, views.PathSavedViews, "console.savedViews", support, c.saveView},
-		{http.MethodGet, views.PathDelivery, "console.delivery", support, c.delivery},
-		{http.MethodGet, views.PathDeliveryLive, "console.delivery.live", support, c.deliveryLive},
-		{http.MethodGet, views.PathResend, "console.resend", support, c.resendForm},
-		{http.MethodPost, views.PathResend, "console.resend.submit", support, c.resend},
+		{http.MethodPost, paths.SavedViews, "console.savedViews", support, c.saveView},
+		{http.MethodGet, paths.Delivery, "console.delivery", support, c.delivery},
+		{http.MethodGet, paths.DeliveryLive, "console.delivery.live", support, c.deliveryLive},
+		{http.MethodGet, paths.Resend, "console.resend", support, c.resendForm},
+		{http.MethodPost, paths.Resend, "console.resend.submit", support, c.resend},
 	}
 }
 
@@ -59,14 +61,14 @@ func (c *Console) deliveryRoutes() []Route {
 func (c *Console) deliveries(ctx echo.Context) error {
 	if sought := ctx.QueryParam("q"); sought != "" {
 		return ctx.Redirect(http.StatusSeeOther,
-			views.PathSearch+"?"+url.Values{"q": {sought}}.Encode())
+			paths.Search+"?"+url.Values{"q": {sought}}.Encode())
 	}
 	request, query := ctx.Request(), ctx.QueryParams()
 	who := c.reader(ctx)
 	_, shown := who.readFilter(query)
 	if !isFragment(request) && moved(query, shown) {
 		return ctx.Redirect(http.StatusSeeOther,
-			views.DeliveriesPath(with(filterQuery(shown), "cursor", query.Get("cursor"))))
+			paths.With(paths.Deliveries, with(filterQuery(shown), "cursor", query.Get("cursor"))))
 	}
 	page, err := c.deliveryList(request.Context(), who, query)
 	if err != nil && request.Context().Err() != nil {
@@ -81,17 +83,17 @@ func (c *Console) deliveries(ctx echo.Context) error {
 		status = http.StatusBadRequest
 	}
 	if isFragment(request) {
-		return render(ctx, status, views.DeliveryListRegion(page))
+		return render(ctx, status, deliveries.DeliveryListRegion(page))
 	}
 	if err := c.furnish(ctx, &page, shown); err != nil {
 		return err
 	}
-	return render(ctx, status, views.DeliveryListPage(page))
+	return render(ctx, status, deliveries.DeliveryListPage(page))
 }
 
 // moved tells whether the address holds a time without a zone, which means
 // another moment to somebody else.
-func moved(query url.Values, shown views.DeliveryFilter) bool {
+func moved(query url.Values, shown deliveries.DeliveryFilter) bool {
 	if len(shown.Faults) > 0 {
 		return false
 	}
@@ -122,11 +124,11 @@ func modeOf(query url.Values) listMode {
 
 // furnish adds to a list what stands around its live region.
 func (c *Console) furnish(
-	ctx echo.Context, page *views.DeliveryList, shown views.DeliveryFilter,
+	ctx echo.Context, page *deliveries.DeliveryList, shown deliveries.DeliveryFilter,
 ) error {
 	var err error
-	page.Frame, err = c.frame(ctx, views.SectionDeliveries, "Deliveries",
-		views.Crumb{Label: "Deliveries"})
+	page.Frame, err = c.frame(ctx, ui.SectionDeliveries, "Deliveries",
+		ui.Crumb{Label: "Deliveries"})
 	if err != nil {
 		return err
 	}
@@ -134,9 +136,9 @@ func (c *Console) furnish(
 	page.Live = page.StreamURL != ""
 	page.Tabs = stateTabs(shown)
 	query := filterQuery(shown)
-	page.TailHref = views.DeliveriesPath(with(query, "tail", "1"))
+	page.TailHref = paths.With(paths.Deliveries, with(query, "tail", "1"))
 	if page.Tail {
-		page.TailHref = views.DeliveriesPath(query)
+		page.TailHref = paths.With(paths.Deliveries, query)
 	}
 	if page.Unavailable {
 		return nil
@@ -146,7 +148,7 @@ func (c *Console) furnish(
 		return err
 	}
 	page.Active = activeFilters(shown, page.Choices)
-	page.Views, err = c.deliveryViews(ctx, query, views.ViewLink{
+	page.Views, err = c.deliveryViews(ctx, query, ui.ViewLink{
 		Label: "Tail", Href: page.TailHref, Current: page.Tail,
 	})
 	return err
@@ -155,10 +157,10 @@ func (c *Console) furnish(
 // deliveryList loads one page of the list.
 func (c *Console) deliveryList(
 	ctx context.Context, who reader, address url.Values,
-) (views.DeliveryList, error) {
+) (deliveries.DeliveryList, error) {
 	filter, shown := who.readFilter(address)
 	query, mode := filterQuery(shown), modeOf(address)
-	page := views.DeliveryList{
+	page := deliveries.DeliveryList{
 		Filter: shown, Query: query.Encode(), Tail: mode == modeTail,
 		MayCancel: who.role.Allows(operator.RoleOperator),
 	}
@@ -179,13 +181,13 @@ func (c *Console) deliveryList(
 	page.Summary = all.in("delivery", "deliveries")
 	page.Rows = deliveryRows(loaded.Deliveries)
 	if next := loaded.Next.String(); next != "" {
-		page.Older = views.DeliveriesPath(with(query, "cursor", next))
+		page.Older = paths.With(paths.Deliveries, with(query, "cursor", next))
 	}
 	if !filter.Cursor.IsZero() && mode == modeRead {
-		page.Newest = views.DeliveriesPath(query)
+		page.Newest = paths.With(paths.Deliveries, query)
 	}
 	if mode == modeNews {
-		page.NewsHref = views.DeliveriesPath(query)
+		page.NewsHref = paths.With(paths.Deliveries, query)
 		if page.News, err = c.Webhooks.CountNewer(ctx, filter, maxNews); err != nil {
 			return page, err
 		}
@@ -198,7 +200,7 @@ func (c *Console) deliveryList(
 // they hold on to the rows that are shown: what is newer is counted, and moves
 // nothing.
 func follow(
-	page *views.DeliveryList, query url.Values, filter webhook.DeliveryFilter,
+	page *deliveries.DeliveryList, query url.Values, filter webhook.DeliveryFilter,
 	rows []webhook.Delivery, mode listMode,
 ) {
 	first := filter.Cursor.IsZero() || mode == modeNews
@@ -214,8 +216,8 @@ func follow(
 			query = with(query, "news", "1")
 		}
 	}
-	page.StreamURL = views.DeliveriesLivePath(query)
-	page.PollURL = views.DeliveriesPath(query)
+	page.StreamURL = paths.With(paths.DeliveriesLive, query)
+	page.PollURL = paths.With(paths.Deliveries, query)
 }
 
 // successor returns the least identifier above uid, so that a list from there
@@ -242,20 +244,20 @@ func (c *Console) deliveriesLive(ctx echo.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		return renderHTML(ctx, views.DeliveryListRegion(page))
+		return renderHTML(ctx, deliveries.DeliveryListRegion(page))
 	})
 }
 
-func deliveryRows(deliveries []webhook.Delivery) []views.DeliveryRow {
-	rows := make([]views.DeliveryRow, 0, len(deliveries))
-	for _, delivery := range deliveries {
+func deliveryRows(found []webhook.Delivery) []ui.DeliveryRow {
+	rows := make([]ui.DeliveryRow, 0, len(found))
+	for _, delivery := range found {
 		rows = append(rows, deliveryRow(delivery))
 	}
 	return rows
 }
 
-func deliveryRow(d webhook.Delivery) views.DeliveryRow {
-	row := views.DeliveryRow{
+func deliveryRow(d webhook.Delivery) ui.DeliveryRow {
+	row := ui.DeliveryRow{
 		UID: d.UID.String(), Event: string(d.Event), Status: d.Status,
 		Subscription: d.SubscriptionUID.String(), Partner: d.PartnerName, URL: d.URL,
 		State: string(d.State), Attempts: d.AttemptCount, Created: d.CreatedAt,

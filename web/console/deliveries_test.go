@@ -12,7 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // rowIDs are the deliveries that a list shows, in its order.
@@ -48,12 +48,12 @@ func TestDeliveryList(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	if empty := b.get(views.PathDeliveries).text(".empty"); !strings.Contains(
+	if empty := b.get(paths.Deliveries).text(".empty"); !strings.Contains(
 		empty, "No deliveries yet") {
 		t.Errorf("an empty log says %q", empty)
 	}
 	made := deliverAll(r)
-	page := b.get(views.PathDeliveries).wantStatus(t, http.StatusOK)
+	page := b.get(paths.Deliveries).wantStatus(t, http.StatusOK)
 	if got := page.rowIDs(); !slices.Equal(got, uids(made)) {
 		t.Fatalf("rows %v, want %v", got, uids(made))
 	}
@@ -71,7 +71,7 @@ func TestDeliveryList(t *testing.T) {
 	if got := page.text(".table-tools .soft"); got != "3 deliveries" {
 		t.Errorf("count %q", got)
 	}
-	part := b.fragment().get(views.PathDeliveries)
+	part := b.fragment().get(paths.Deliveries)
 	if part.find("html head title").Length() != 0 || len(part.rowIDs()) != 0 ||
 		part.find("tbody tr").Length() != 3 {
 		t.Errorf("a script gets %.120q, want the region alone", part.Raw)
@@ -123,7 +123,7 @@ func TestDeliveryFilters(t *testing.T) {
 		{"until", hour(-time.Hour), nil},
 	}
 	for _, test := range tests {
-		page := b.get(views.DeliveriesOf(test.name, test.value)).wantStatus(t, http.StatusOK)
+		page := b.get(paths.Where(paths.Deliveries, test.name, test.value)).wantStatus(t, http.StatusOK)
 		if got := page.rowIDs(); !slices.Equal(got, uids(test.want)) {
 			t.Errorf("%s=%s lists %v, want %v", test.name, test.value, got, uids(test.want))
 		}
@@ -162,7 +162,7 @@ func TestWrongFilters(t *testing.T) {
 		{"cursor=xyz", "", "place in the list"},
 	}
 	for _, test := range tests {
-		page := b.get(views.PathDeliveries+"?"+test.query).wantStatus(t, http.StatusBadRequest)
+		page := b.get(paths.Deliveries+"?"+test.query).wantStatus(t, http.StatusBadRequest)
 		if got := page.text("main .empty[role=alert]"); !strings.Contains(got, test.want) {
 			t.Errorf("%s says %q, want %q", test.query, got, test.want)
 		}
@@ -190,7 +190,7 @@ func TestDeliveryPagesFollowEachOther(t *testing.T) {
 	}
 	b := r.signedIn()
 	var seen []string
-	path := views.PathDeliveries + "?event=application.status.update"
+	path := paths.Deliveries + "?event=application.status.update"
 	for pages := 0; path != ""; pages++ {
 		page := b.get(path).wantStatus(t, http.StatusOK)
 		if newest := page.find(".pager a:contains(Newest)").Length(); (newest == 1) != (pages > 0) {
@@ -211,7 +211,7 @@ func TestNewDeliveriesWait(t *testing.T) {
 	r := newRoom(t)
 	b := r.signedIn()
 	before := deliverAll(r)
-	poll, _ := b.get(views.PathDeliveries).find("#live").Attr("data-poll")
+	poll, _ := b.get(paths.Deliveries).find("#live").Attr("data-poll")
 	part := b.fragment().get(poll)
 	if part.find(".news").Length() != 0 || part.find("tbody tr").Length() != len(before) {
 		t.Errorf("without news the region says %q", part.text(".table-tools .soft"))
@@ -234,13 +234,13 @@ func TestSubscriptionList(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	got := b.get(views.PathSubscriptions).text(".empty")
+	got := b.get(paths.Subscriptions).text(".empty")
 	if !strings.Contains(got, "No subscriptions yet") {
 		t.Errorf("without subscriptions: %q", got)
 	}
 	endpoint := r.receiver()
 	made, value := r.subscribe(endpoint.URL + "/hook")
-	page := b.get(views.PathSubscriptions).wantStatus(t, http.StatusOK)
+	page := b.get(paths.Subscriptions).wantStatus(t, http.StatusOK)
 	row := page.text("#s-" + made.UID.String())
 	for _, want := range []string{"Active", "Sunvolt Energy", "All events"} {
 		if !strings.Contains(row, want) {
@@ -251,7 +251,7 @@ func TestSubscriptionList(t *testing.T) {
 		strings.Contains(page.Raw, "the-partners-own-key") {
 		t.Error("the page shows a secret")
 	}
-	b.get(views.PathSubscriptions+"?cursor=xyz").wantStatus(t, http.StatusBadRequest)
+	b.get(paths.Subscriptions+"?cursor=xyz").wantStatus(t, http.StatusBadRequest)
 }
 
 // fail uses up the attempts of a delivery.

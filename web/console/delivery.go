@@ -14,7 +14,9 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	deliveriesview "drawbridge/views/deliveries"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // delivery shows one delivery.
@@ -28,11 +30,11 @@ func (c *Console) delivery(ctx echo.Context) error {
 		return err
 	}
 	if isFragment(ctx.Request()) {
-		return render(ctx, http.StatusOK, views.DeliveryRegion(page))
+		return render(ctx, http.StatusOK, deliveriesview.DeliveryRegion(page))
 	}
-	page.Frame, err = c.frame(ctx, views.SectionDeliveries, page.Delivery.Event,
-		views.Crumb{Label: "Deliveries", Href: views.PathDeliveries},
-		views.Crumb{Label: page.Delivery.Label()})
+	page.Frame, err = c.frame(ctx, ui.SectionDeliveries, page.Delivery.Event,
+		ui.Crumb{Label: "Deliveries", Href: paths.Deliveries},
+		ui.Crumb{Label: page.Delivery.Label()})
 	if err != nil {
 		return err
 	}
@@ -43,7 +45,7 @@ func (c *Console) delivery(ctx echo.Context) error {
 	if err := c.beside(ctx, &page, here); err != nil {
 		return err
 	}
-	return render(ctx, http.StatusOK, views.DeliveryDetailPage(page))
+	return render(ctx, http.StatusOK, deliveriesview.DeliveryDetailPage(page))
 }
 
 // deliveryLive streams the page's region as it changes.
@@ -58,7 +60,7 @@ func (c *Console) deliveryLive(ctx echo.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		return renderHTML(ctx, views.DeliveryRegion(page))
+		return renderHTML(ctx, deliveriesview.DeliveryRegion(page))
 	})
 }
 
@@ -80,17 +82,17 @@ func mayAct(ctx echo.Context) bool { return currentUser(ctx).Role.Allows(operato
 // whether its reader may act on what needs attention.
 func (c *Console) deliveryPage(
 	ctx context.Context, uid uuid.UUID, acts bool,
-) (views.DeliveryPage, error) {
+) (deliveriesview.DeliveryPage, error) {
 	detail, err := c.Webhooks.Delivery(ctx, uid)
 	if err != nil {
-		return views.DeliveryPage{}, err
+		return deliveriesview.DeliveryPage{}, err
 	}
 	subscription, err := c.Webhooks.Subscription(ctx, detail.SubscriptionUID)
 	if err != nil {
-		return views.DeliveryPage{}, err
+		return deliveriesview.DeliveryPage{}, err
 	}
 	hash := sha256.Sum256(detail.Body)
-	page := views.DeliveryPage{
+	page := deliveriesview.DeliveryPage{
 		Delivery: deliveryRow(detail.Delivery), SubscriptionState: string(subscription.State),
 		MayAct:   acts,
 		Signed:   subscription.Auth == webhook.AuthHMAC,
@@ -98,20 +100,21 @@ func (c *Console) deliveryPage(
 		BodyRemoved: value(detail.BodyRemovedAt),
 		Finished:    value(detail.FinishedAt), Body: detail.Body, SHA256: hex.EncodeToString(hash[:]),
 		Attempts: attemptViews(detail), Diagnosis: diagnosis(detail, subscription.State),
-		StreamURL: views.DeliveryLivePath(uid.String()), PollURL: views.DeliveryPath(uid.String()),
+		StreamURL: paths.To(paths.DeliveryLive, uid.String()),
+		PollURL:   paths.To(paths.Delivery, uid.String()),
 	}
 	if last := len(detail.Attempts) - 1; last >= 0 && detail.BodyRemovedAt == nil {
 		attempt := detail.Attempts[last]
 		page.Curl = webhook.Curl(attempt.URL, attempt.RequestHeaders, detail.Body)
 	}
 	if err := c.surround(ctx, &page, detail, subscription); err != nil {
-		return views.DeliveryPage{}, err
+		return deliveriesview.DeliveryPage{}, err
 	}
 	if page.Resends, err = c.resendViews(ctx, uid); err != nil {
-		return views.DeliveryPage{}, err
+		return deliveriesview.DeliveryPage{}, err
 	}
 	if detail.ResendOf != nil {
-		page.Origin = &views.ResendView{
+		page.Origin = &deliveriesview.ResendView{
 			UID: detail.ResendOf.String(), By: value(detail.ResentBy),
 			Reason: value(detail.ResendReason),
 		}
@@ -122,14 +125,16 @@ func (c *Console) deliveryPage(
 	return page, err
 }
 
-func (c *Console) resendViews(ctx context.Context, uid uuid.UUID) ([]views.ResendView, error) {
+func (c *Console) resendViews(
+	ctx context.Context, uid uuid.UUID,
+) ([]deliveriesview.ResendView, error) {
 	deliveries, err := c.Webhooks.ResendsOf(ctx, uid)
 	if err != nil {
 		return nil, err
 	}
-	resends := make([]views.ResendView, 0, len(deliveries))
+	resends := make([]deliveriesview.ResendView, 0, len(deliveries))
 	for _, delivery := range deliveries {
-		resends = append(resends, views.ResendView{
+		resends = append(resends, deliveriesview.ResendView{
 			UID: delivery.UID.String(), State: string(delivery.State),
 			By: value(delivery.ResentBy), Reason: value(delivery.ResendReason),
 			Created: delivery.CreatedAt,
@@ -139,16 +144,16 @@ func (c *Console) resendViews(ctx context.Context, uid uuid.UUID) ([]views.Resen
 }
 
 // attemptViews opens the last attempt when it is what the reader came for.
-func attemptViews(detail webhook.DeliveryDetail) []views.AttemptView {
-	attempts := make([]views.AttemptView, 0, len(detail.Attempts))
+func attemptViews(detail webhook.DeliveryDetail) []ui.AttemptView {
+	attempts := make([]ui.AttemptView, 0, len(detail.Attempts))
 	for i, record := range detail.Attempts {
-		attempts = append(attempts, views.AttemptView{
+		attempts = append(attempts, ui.AttemptView{
 			Number: record.Number, Started: record.StartedAt,
 			HTTPStatus: record.HTTPStatus, ErrorClass: string(record.ErrorClass),
 			Error: sentence(record.Error), Note: sentence(record.Note),
 			Address: record.Address, Travelled: travelled(record), URL: record.URL,
 			Version: record.SubscriptionVersion,
-			Phases: views.Phases{
+			Phases: ui.Phases{
 				DNS: record.DNS, Connect: record.Connect, TLS: record.TLS,
 				FirstByte: record.FirstByte, Total: record.Duration,
 			},
@@ -181,10 +186,10 @@ func travelled(record webhook.AttemptRecord) string {
 	return strings.Join(parts, ", ")
 }
 
-func headerViews(headers []webhook.Header) []views.HeaderView {
-	shown := make([]views.HeaderView, 0, len(headers))
+func headerViews(headers []webhook.Header) []ui.HeaderView {
+	shown := make([]ui.HeaderView, 0, len(headers))
 	for _, header := range headers {
-		shown = append(shown, views.HeaderView{
+		shown = append(shown, ui.HeaderView{
 			Name: header.Name, Value: header.Value, Masked: webhook.IsMasked(header.Value),
 		})
 	}
@@ -192,7 +197,7 @@ func headerViews(headers []webhook.Header) []views.HeaderView {
 }
 
 // diagnosis explains a delivery's state in plain words.
-func diagnosis(detail webhook.DeliveryDetail, subscription webhook.State) views.Diagnosis {
+func diagnosis(detail webhook.DeliveryDetail, subscription webhook.State) ui.Diagnosis {
 	last := webhook.AttemptRecord{}
 	if len(detail.Attempts) > 0 {
 		last = detail.Attempts[len(detail.Attempts)-1]
@@ -201,33 +206,33 @@ func diagnosis(detail webhook.DeliveryDetail, subscription webhook.State) views.
 	owner := string(why.Owner)
 	switch {
 	case detail.State == webhook.DeliveryDelivered:
-		return views.Diagnosis{Tone: views.Good, Title: "The partner has received it", Text: sentence(
+		return ui.Diagnosis{Tone: ui.Good, Title: "The partner has received it", Text: sentence(
 			fmt.Sprintf("the endpoint answered %d to attempt %d", last.HTTPStatus, last.Number))}
 	case detail.State == webhook.DeliveryCancelled:
-		return views.Diagnosis{
-			Tone: views.Mute, Title: "It was cancelled and will not be sent",
+		return ui.Diagnosis{
+			Tone: ui.Mute, Title: "It was cancelled and will not be sent",
 			Text: "Its subscription was deleted, or an operator cancelled it, before it went out.",
 		}
 	case subscription == webhook.StatePaused:
-		return views.Diagnosis{
-			Tone: views.Mute, Title: "It waits: the subscription is paused",
+		return ui.Diagnosis{
+			Tone: ui.Mute, Title: "It waits: the subscription is paused",
 			Text: "It goes out when the subscription is resumed.",
 		}
 	case detail.Parked:
-		return views.Diagnosis{
-			Tone: views.Bad, Title: "It waits: nothing can be sent to its subscription",
+		return ui.Diagnosis{
+			Tone: ui.Bad, Title: "It waits: nothing can be sent to its subscription",
 			Text: "The subscription's secret or headers do not open; its page says what to do.",
 		}
 	case detail.State == webhook.DeliveryFailed:
-		return views.Diagnosis{
-			Tone: views.Bad, Title: "All attempts are used up",
+		return ui.Diagnosis{
+			Tone: ui.Bad, Title: "All attempts are used up",
 			Text: why.Summary, Owner: owner, Next: strings.TrimSpace(why.Next),
 		}
 	case detail.State == webhook.DeliveryRetrying:
-		return views.Diagnosis{
-			Tone: views.Warn, Title: "It failed and will be tried again by itself",
+		return ui.Diagnosis{
+			Tone: ui.Warn, Title: "It failed and will be tried again by itself",
 			Text: why.Summary, Owner: owner, Next: strings.TrimSpace(why.Next),
 		}
 	}
-	return views.Diagnosis{}
+	return ui.Diagnosis{}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // A delivery whose body retention has removed says so, and a re-send is refused
@@ -21,14 +21,15 @@ func TestDeliveryWhoseBodyWasRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := b.get(views.DeliveryPath(delivery.UID.String())).wantStatus(t, http.StatusOK)
+	page := b.get(paths.To(paths.Delivery, delivery.UID.String())).wantStatus(t, http.StatusOK)
 	if got := page.text("#body-sent"); !strings.Contains(got, "Removed by retention") {
 		t.Errorf("the body's panel says %q", got)
 	}
 	if page.find("button[data-copy^='curl ']").Length() != 0 {
 		t.Error("a curl command without the body is offered")
 	}
-	answer := b.post(views.ResendPath(delivery.UID.String()), url.Values{"reason": {"asked for"}}).
+	answer := b.post(paths.To(paths.Resend, delivery.UID.String()),
+		url.Values{"reason": {"asked for"}}).
 		wantStatus(t, http.StatusConflict)
 	if got := answer.text("body"); !strings.Contains(got, "was removed on") {
 		t.Errorf("the re-send's refusal says %q", got)

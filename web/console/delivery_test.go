@@ -12,7 +12,7 @@ import (
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // delivered gives a room a delivery whose only attempt had these answers.
@@ -34,7 +34,7 @@ func TestDeliveryPage(t *testing.T) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = w.Write([]byte(`{"error":"maintenance","n":12345678901234567890}`))
 	})
-	page := b.get(views.DeliveryPath(delivery.UID.String())).wantStatus(t, http.StatusOK)
+	page := b.get(paths.To(paths.Delivery, delivery.UID.String())).wantStatus(t, http.StatusOK)
 	if got := page.text(".headline"); got != "application.status.update Retrying" {
 		t.Errorf("headline %q", got)
 	}
@@ -70,7 +70,7 @@ func TestDeliveryPageMasksSecrets(t *testing.T) {
 	_, value := r.subscribe(endpoint.URL)
 	r.publish("Approved")
 	r.work()
-	page := b.get(views.DeliveryPath(r.list()[0].UID.String())).wantStatus(t, http.StatusOK)
+	page := b.get(paths.To(paths.Delivery, r.list()[0].UID.String())).wantStatus(t, http.StatusOK)
 	for _, secret := range []string{value.Reveal(), "the-partners-own-key"} {
 		if strings.Contains(page.Raw, secret) {
 			t.Errorf("the page shows the secret %q", secret)
@@ -91,7 +91,7 @@ func TestHostileAnswerIsInert(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = w.Write([]byte(planted))
 	})
-	page := b.get(views.DeliveryPath(delivery.UID.String())).wantStatus(t, http.StatusOK)
+	page := b.get(paths.To(paths.Delivery, delivery.UID.String())).wantStatus(t, http.StatusOK)
 	page.find("script").Each(func(_ int, script *goquery.Selection) {
 		if source, _ := script.Attr("src"); !strings.HasPrefix(source, "/static/") {
 			t.Errorf("planted script %q", source)
@@ -150,7 +150,7 @@ func TestDiagnosis(t *testing.T) {
 			t.Parallel()
 			r := newRoom(t)
 			delivery := test.state(r)
-			page := r.signedIn().get(views.DeliveryPath(delivery.UID.String()))
+			page := r.signedIn().get(paths.To(paths.Delivery, delivery.UID.String()))
 			if got := page.text("[aria-label=Diagnosis]"); !strings.HasPrefix(got, test.want) {
 				t.Errorf("diagnosis %q, want %q", got, test.want)
 			}
@@ -175,7 +175,7 @@ func TestResendWithoutScript(t *testing.T) {
 	b := r.signedIn()
 	delivery, endpoint := r.delivered(status(http.StatusInternalServerError), status(http.StatusOK))
 	r.fail(delivery)
-	page := b.get(views.DeliveryPath(delivery.UID.String()))
+	page := b.get(paths.To(paths.Delivery, delivery.UID.String()))
 	href, _ := page.find("a[data-open=resend]").Attr("href")
 	form := b.get(href).wantStatus(t, http.StatusOK).find("main form[method=post]")
 	action, _ := form.Attr("action")
@@ -183,7 +183,7 @@ func TestResendWithoutScript(t *testing.T) {
 		http.StatusSeeOther)
 	r.work()
 	made := r.list()[0]
-	if back.Location != views.DeliveryPath(made.UID.String()) {
+	if back.Location != paths.To(paths.Delivery, made.UID.String()) {
 		t.Fatalf("after the re-send: %q", back.Location)
 	}
 	fresh := b.get(back.Location).wantStatus(t, http.StatusOK)
@@ -200,7 +200,7 @@ func TestResendWithoutScript(t *testing.T) {
 	if len(bodies) != 2 || bodies[0] != bodies[1] {
 		t.Errorf("the partner received %q, want the same bytes twice", bodies)
 	}
-	old := b.get(views.DeliveryPath(delivery.UID.String()))
+	old := b.get(paths.To(paths.Delivery, delivery.UID.String()))
 	got := old.text("#resend-" + made.UID.String())
 	if !strings.Contains(got, "Partner mended the endpoint") ||
 		!strings.Contains(got, supportEmail) {
@@ -223,7 +223,8 @@ func TestResendWithScript(t *testing.T) {
 	r := newRoom(t)
 	b := r.signedIn().fragment()
 	delivery, _ := r.delivered()
-	part := b.post(views.ResendPath(delivery.UID.String()), url.Values{}).wantStatus(t, http.StatusOK)
+	part := b.post(paths.To(paths.Resend, delivery.UID.String()), url.Values{}).wantStatus(t,
+		http.StatusOK)
 	made := r.list()[0]
 	if part.find("html head title").Length() != 0 ||
 		part.find("#resend-"+made.UID.String()).Length() != 1 {
@@ -240,7 +241,7 @@ func TestResendRefusals(t *testing.T) {
 	r := newRoom(t)
 	b := r.signedIn()
 	delivery, _ := r.delivered()
-	path := views.ResendPath(delivery.UID.String())
+	path := paths.To(paths.Resend, delivery.UID.String())
 	long := url.Values{"reason": {strings.Repeat("x", 501)}}
 	page := b.post(path, long).wantStatus(t, http.StatusBadRequest)
 	kept, _ := page.find("input[name=reason]").Attr("value")
@@ -255,7 +256,8 @@ func TestResendRefusals(t *testing.T) {
 	r.must(err)
 	r.remove(subscription)
 	b.post(path, url.Values{}).wantStatus(t, http.StatusConflict)
-	if b.get(views.DeliveryPath(delivery.UID.String())).find("[data-open=resend]").Length() != 0 {
+	if b.get(paths.To(paths.Delivery,
+		delivery.UID.String())).find("[data-open=resend]").Length() != 0 {
 		t.Error("a delivery of a deleted subscription offers a re-send")
 	}
 	if got := len(r.list()); got != 1 || r.audits("delivery.resend") != 0 {
@@ -270,7 +272,7 @@ func TestResendNamesRisks(t *testing.T) {
 	b := r.signedIn()
 	first, endpoint := r.delivered()
 	risks := func(delivery webhook.Delivery) string {
-		return b.get(views.ResendPath(delivery.UID.String())).text(".risk")
+		return b.get(paths.To(paths.Resend, delivery.UID.String())).text(".risk")
 	}
 	if got := risks(first); !strings.Contains(got, "received this event already") ||
 		strings.Contains(got, "later event") || strings.Contains(got, "changed since") {
@@ -295,7 +297,7 @@ func TestResendNamesRisks(t *testing.T) {
 	if got := risks(first); !strings.Contains(got, "changed since") {
 		t.Errorf("after a change of the subscription: %q", got)
 	}
-	if got := b.get(views.ResendPath(first.UID.String())).text(".resend-to"); got != moved {
+	if got := b.get(paths.To(paths.Resend, first.UID.String())).text(".resend-to"); got != moved {
 		t.Errorf("the form names the address %q, want the present one", got)
 	}
 }

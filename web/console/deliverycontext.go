@@ -13,7 +13,9 @@ import (
 	"drawbridge/internal/attention"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/deliveries"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // maxRelated is how many deliveries of the same application a page lists.
@@ -22,7 +24,7 @@ const maxRelated = 8
 // surround adds what stands around a delivery: what else its event led to, what
 // else the application sent, and what has changed in the subscription since.
 func (c *Console) surround(
-	ctx context.Context, page *views.DeliveryPage, detail webhook.DeliveryDetail,
+	ctx context.Context, page *deliveries.DeliveryPage, detail webhook.DeliveryDetail,
 	subscription webhook.Subscription,
 ) error {
 	ledger, err := c.Webhooks.EventVerdicts(ctx, detail.EventUID)
@@ -59,7 +61,7 @@ func (c *Console) surround(
 // addMatter adds the open item of the queue about the failed deliveries of the
 // delivery's subscription, when it is one of them.
 func (c *Console) addMatter(
-	ctx context.Context, page *views.DeliveryPage, detail webhook.DeliveryDetail,
+	ctx context.Context, page *deliveries.DeliveryPage, detail webhook.DeliveryDetail,
 ) error {
 	if detail.State != webhook.DeliveryFailed || detail.Test {
 		return nil
@@ -78,7 +80,7 @@ func (c *Console) addMatter(
 
 // compareThen tells what has changed in the subscription since the last attempt.
 func (c *Console) compareThen(
-	ctx context.Context, page *views.DeliveryPage, detail webhook.DeliveryDetail,
+	ctx context.Context, page *deliveries.DeliveryPage, detail webhook.DeliveryDetail,
 	subscription webhook.Subscription,
 ) error {
 	if len(detail.Attempts) == 0 {
@@ -108,7 +110,7 @@ func forPartner(detail webhook.DeliveryDetail) string {
 			answer = "no answer: " + attempt.Error
 		}
 		fmt.Fprintf(&text, "Attempt %d at %s: %s, after %s\n", attempt.Number,
-			attempt.StartedAt.UTC().Format(time.RFC3339), answer, views.Duration(attempt.Duration))
+			attempt.StartedAt.UTC().Format(time.RFC3339), answer, ui.Duration(attempt.Duration))
 	}
 	fmt.Fprintf(&text, "State: %s\n", detail.State)
 	if detail.State != webhook.DeliveryDelivered && len(detail.Attempts) > 0 {
@@ -121,7 +123,9 @@ func forPartner(detail webhook.DeliveryDetail) string {
 // beside adds the way to the deliveries before and after this one in the list
 // that it was opened from. The browser says which that was; from then on the
 // address does.
-func (c *Console) beside(ctx echo.Context, page *views.DeliveryPage, of webhook.Delivery) error {
+func (c *Console) beside(
+	ctx echo.Context, page *deliveries.DeliveryPage, of webhook.Delivery,
+) error {
 	list, known := openedFrom(ctx)
 	if !known {
 		return nil
@@ -135,7 +139,7 @@ func (c *Console) beside(ctx echo.Context, page *views.DeliveryPage, of webhook.
 		return err
 	}
 	query := filterQuery(shown)
-	page.ListHref = views.DeliveriesPath(query)
+	page.ListHref = paths.With(paths.Deliveries, query)
 	page.NewerHref, page.OlderHref = besideHref(newer, query), besideHref(older, query)
 	return nil
 }
@@ -144,7 +148,7 @@ func besideHref(uid uuid.UUID, list url.Values) string {
 	if uid == uuid.Nil {
 		return ""
 	}
-	return views.DeliveryPath(uid.String()) + "?" + url.Values{"in": {list.Encode()}}.Encode()
+	return paths.To(paths.Delivery, uid.String()) + "?" + url.Values{"in": {list.Encode()}}.Encode()
 }
 
 // openedFrom returns the filter of the list that the reader came from.
@@ -154,7 +158,7 @@ func openedFrom(ctx echo.Context) (url.Values, bool) {
 		return list, err == nil
 	}
 	from, err := url.Parse(ctx.Request().Referer())
-	if err != nil || from.Path != views.PathDeliveries {
+	if err != nil || from.Path != paths.Deliveries {
 		return nil, false
 	}
 	query := from.Query()

@@ -11,7 +11,7 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // A time that is typed is the reader's, and the address that results means the
@@ -21,13 +21,13 @@ func TestTimesOfAFilterAreTheReaders(t *testing.T) {
 	r := newRoom(t)
 	b := r.signedIn()
 	made := deliverAll(r)
-	b.post(views.PathPreferences, url.Values{"zone": {"Asia/Kolkata"}})
+	b.post(paths.Preferences, url.Values{"zone": {"Asia/Kolkata"}})
 	kolkata, err := time.LoadLocation("Asia/Kolkata")
 	r.must(err)
 	ago := func(d time.Duration) string {
 		return time.Now().In(kolkata).Add(-d).Format("2006-01-02T15:04")
 	}
-	answer := b.get(views.PathDeliveries+"?"+url.Values{
+	answer := b.get(paths.Deliveries+"?"+url.Values{
 		"since": {ago(time.Hour)}, "until": {ago(-time.Hour)},
 	}.Encode()).wantStatus(t, http.StatusSeeOther)
 	target, err := url.Parse(answer.Location)
@@ -46,7 +46,7 @@ func TestTimesOfAFilterAreTheReaders(t *testing.T) {
 		t.Errorf("label %q", got)
 	}
 	// Somebody in another zone sees the same rows.
-	b.post(views.PathPreferences, url.Values{"zone": {"America/Phoenix"}})
+	b.post(paths.Preferences, url.Values{"zone": {"America/Phoenix"}})
 	if got := b.get(answer.Location).rowIDs(); !slices.Equal(got, uids(made)) {
 		t.Errorf("in Phoenix the address lists %v", got)
 	}
@@ -57,7 +57,7 @@ func TestSavedViews(t *testing.T) {
 	r := newRoom(t)
 	b := r.signedIn()
 	links := func(of *browser) []string {
-		return strings.Fields(strings.ReplaceAll(strings.Join(of.get(views.PathDeliveries).
+		return strings.Fields(strings.ReplaceAll(strings.Join(of.get(paths.Deliveries).
 			find(".view-link").Map(textOf), ","), " ", "_"))
 	}
 	house := "Failing_now,Failed_today,Slow,Tail"
@@ -65,11 +65,11 @@ func TestSavedViews(t *testing.T) {
 		t.Errorf("views %s, want %s", got, house)
 	}
 	save := url.Values{
-		"path": {views.PathDeliveries}, "filter": {"code=503&range=7d"},
+		"path": {paths.Deliveries}, "filter": {"code=503&range=7d"},
 		"name": {"Busy <b>endpoints</b>"},
 	}
-	answer := b.post(views.PathSavedViews, save).wantStatus(t, http.StatusSeeOther)
-	if answer.Location != views.PathDeliveries+"?code=503&range=7d" {
+	answer := b.post(paths.SavedViews, save).wantStatus(t, http.StatusSeeOther)
+	if answer.Location != paths.Deliveries+"?code=503&range=7d" {
 		t.Errorf("saving leads to %q", answer.Location)
 	}
 	page := b.get(answer.Location)
@@ -84,17 +84,17 @@ func TestSavedViews(t *testing.T) {
 		t.Errorf("somebody else sees the views %s", got)
 	}
 	remove, _ := page.find("button[name=remove]").Attr("value")
-	form := url.Values{"path": {views.PathDeliveries}, "filter": {""}, "remove": {remove}}
-	other.post(views.PathSavedViews, form).wantStatus(t, http.StatusNotFound)
-	b.post(views.PathSavedViews, form).wantStatus(t, http.StatusSeeOther)
+	form := url.Values{"path": {paths.Deliveries}, "filter": {""}, "remove": {remove}}
+	other.post(paths.SavedViews, form).wantStatus(t, http.StatusNotFound)
+	b.post(paths.SavedViews, form).wantStatus(t, http.StatusSeeOther)
 	if got := strings.Join(links(b), ""); got != house {
 		t.Errorf("after removing there are %s", got)
 	}
 	for name, wrong := range map[string]url.Values{
 		"another place": {"path": {"//evil.example"}, "name": {"x"}},
-		"no name":       {"path": {views.PathDeliveries}, "name": {" "}},
+		"no name":       {"path": {paths.Deliveries}, "name": {" "}},
 	} {
-		if got := b.post(views.PathSavedViews, wrong); got.Status != http.StatusBadRequest {
+		if got := b.post(paths.SavedViews, wrong); got.Status != http.StatusBadRequest {
 			t.Errorf("%s: status %d", name, got.Status)
 		}
 	}
@@ -106,7 +106,7 @@ func TestExportDeliveries(t *testing.T) {
 	b := r.signedIn()
 	made := deliverAll(r)
 	r.must(errOf(r.DB.ExecContext(r.Context(), `UPDATE partners SET name = '=cmd|''/C calc''!A0'`)))
-	file := b.post(views.PathDeliveriesCSV, url.Values{"filter": {"state=retrying"}}).
+	file := b.post(paths.DeliveriesCSV, url.Values{"filter": {"state=retrying"}}).
 		wantStatus(t, http.StatusOK)
 	if got := file.Header.Get("Content-Type"); !strings.HasPrefix(got, "text/csv") {
 		t.Errorf("content type %q", got)
@@ -129,9 +129,9 @@ func TestExportDeliveries(t *testing.T) {
 	if audited != 1 {
 		t.Errorf("%d entries in the audit log, want 1", audited)
 	}
-	b.post(views.PathDeliveriesCSV, url.Values{"filter": {"state=resting"}}).
+	b.post(paths.DeliveriesCSV, url.Values{"filter": {"state=resting"}}).
 		wantStatus(t, http.StatusBadRequest)
-	b.get(views.PathDeliveriesCSV).wantStatus(t, http.StatusNotFound)
+	b.get(paths.DeliveriesCSV).wantStatus(t, http.StatusNotFound)
 }
 
 // Nothing ticked is no dead end: the same list says what to do.
@@ -140,11 +140,11 @@ func TestActsOnDeliveriesNeedSome(t *testing.T) {
 	r := newRoom(t)
 	b := r.asOperator()
 	for path, want := range map[string]string{
-		views.PathDeliveriesCancel: "Tick the deliveries to cancel first.",
-		views.PathBulkNew:          "Tick the deliveries to re-send first.",
+		paths.DeliveriesCancel: "Tick the deliveries to cancel first.",
+		paths.BulkNew:          "Tick the deliveries to re-send first.",
 	} {
 		answer := b.post(path, url.Values{"filter": {"range=7d"}}).wantStatus(t, http.StatusSeeOther)
-		if answer.Location != views.PathDeliveries+"?range=7d" {
+		if answer.Location != paths.Deliveries+"?range=7d" {
 			t.Errorf("%s leads to %q", path, answer.Location)
 		}
 		if got := b.get(answer.Location).text("main .notice"); !strings.Contains(got, want) {
@@ -159,16 +159,16 @@ func TestCancelDeliveries(t *testing.T) {
 	made := deliverAll(r)
 	chosen := url.Values{"delivery": uids(made), "filter": {"range=7d"}}
 	support := r.signedIn()
-	support.post(views.PathDeliveriesCancel, chosen).wantStatus(t, http.StatusForbidden)
-	if support.get(views.PathDeliveries).find("button:contains('Cancel selected')").Length() != 0 {
+	support.post(paths.DeliveriesCancel, chosen).wantStatus(t, http.StatusForbidden)
+	if support.get(paths.Deliveries).find("button:contains('Cancel selected')").Length() != 0 {
 		t.Error("support is offered what it may not do")
 	}
 	r.addUser("olga@lender.example", operator.RoleOperator)
 	b := r.stranger()
 	b.signIn("olga@lender.example", password)
-	page := b.post(views.PathDeliveriesCancel, chosen).wantStatus(t, http.StatusOK)
+	page := b.post(paths.DeliveriesCancel, chosen).wantStatus(t, http.StatusOK)
 	if got := page.find("main a:contains('Keep them')").AttrOr("href", ""); got !=
-		views.PathDeliveries+"?range=7d" {
+		paths.Deliveries+"?range=7d" {
 		t.Errorf("keeping them leads to %q", got)
 	}
 	if got := page.text("main .notice"); !strings.Contains(got,
@@ -176,13 +176,13 @@ func TestCancelDeliveries(t *testing.T) {
 		t.Errorf("the question is %q", got)
 	}
 	chosen.Set("confirmed", "yes")
-	page = b.post(views.PathDeliveriesCancel, chosen).wantStatus(t, http.StatusBadRequest)
+	page = b.post(paths.DeliveriesCancel, chosen).wantStatus(t, http.StatusBadRequest)
 	if got := page.text("#reason-fault"); !strings.Contains(got, "Say why") {
 		t.Errorf("without a reason: %q", got)
 	}
 	chosen.Set("reason", "wrong endpoint")
-	answer := b.post(views.PathDeliveriesCancel, chosen).wantStatus(t, http.StatusSeeOther)
-	if answer.Location != views.PathDeliveries+"?range=7d" {
+	answer := b.post(paths.DeliveriesCancel, chosen).wantStatus(t, http.StatusSeeOther)
+	if answer.Location != paths.Deliveries+"?range=7d" {
 		t.Errorf("it leads back to %q", answer.Location)
 	}
 	var states []string
@@ -203,7 +203,7 @@ func TestCancelDeliveries(t *testing.T) {
 		t.Errorf("%d entries in the audit log, want 2", audited)
 	}
 	delete(chosen, "confirmed")
-	b.post(views.PathDeliveriesCancel, chosen).wantStatus(t, http.StatusConflict)
+	b.post(paths.DeliveriesCancel, chosen).wantStatus(t, http.StatusConflict)
 }
 
 // "Could not load" is another screen than "nothing matches".
@@ -214,11 +214,11 @@ func TestListThatCannotBeLoaded(t *testing.T) {
 	deliverAll(r)
 	r.must(errOf(r.DB.ExecContext(r.Context(),
 		`ALTER TABLE deliveries RENAME COLUMN resent_by TO resent_by_gone`)))
-	page := b.get(views.PathDeliveries).wantStatus(t, http.StatusServiceUnavailable)
+	page := b.get(paths.Deliveries).wantStatus(t, http.StatusServiceUnavailable)
 	if got := page.text("main .empty"); !strings.Contains(got, "could not be loaded") {
 		t.Errorf("the page says %q", got)
 	}
-	if href, _ := page.find("main .empty a").Attr("href"); href != views.PathDeliveries {
+	if href, _ := page.find("main .empty a").Attr("href"); href != paths.Deliveries {
 		t.Errorf("trying again leads to %q", href)
 	}
 }
@@ -229,7 +229,7 @@ func TestTail(t *testing.T) {
 	r := newRoom(t)
 	b := r.signedIn()
 	before := deliverAll(r)
-	page := b.get(views.PathDeliveries)
+	page := b.get(paths.Deliveries)
 	tail, _ := page.find(".view-link:contains(Tail)").Attr("href")
 	poll, _ := b.get(tail).find("#live").Attr("data-poll")
 	r.publish("Declined")
@@ -246,13 +246,13 @@ func TestDeliveriesFollowInTheirList(t *testing.T) {
 	r := newRoom(t)
 	made := deliverAll(r)
 	b := r.signedIn()
-	b.header.Set("Referer", r.URL+views.PathDeliveries+"?range=7d")
-	page := b.get(views.DeliveryPath(made[1].UID.String())).wantStatus(t, http.StatusOK)
+	b.header.Set("Referer", r.URL+paths.Deliveries+"?range=7d")
+	page := b.get(paths.To(paths.Delivery, made[1].UID.String())).wantStatus(t, http.StatusOK)
 	b.header.Del("Referer")
 	back, _ := page.find(".beside a:contains('Back')").Attr("href")
 	newer, _ := page.find(".beside a[rel=prev]").Attr("href")
 	older, _ := page.find(".beside a[rel=next]").Attr("href")
-	if back != views.PathDeliveries+"?range=7d" ||
+	if back != paths.Deliveries+"?range=7d" ||
 		!strings.Contains(newer, made[0].UID.String()) || !strings.Contains(older, made[2].UID.String()) {
 		t.Errorf("beside it are %q, %q and %q", back, newer, older)
 	}
@@ -261,7 +261,7 @@ func TestDeliveriesFollowInTheirList(t *testing.T) {
 		last.find(".beside a[rel=prev]").Length() != 1 {
 		t.Errorf("at the end there is %q", last.text(".beside"))
 	}
-	if b.get(views.DeliveryPath(made[1].UID.String())).find(".beside").Length() != 0 {
+	if b.get(paths.To(paths.Delivery, made[1].UID.String())).find(".beside").Length() != 0 {
 		t.Error("a page that was opened from nowhere leads through a list")
 	}
 }
@@ -271,7 +271,7 @@ func TestDeliveryPageExplainsItsSurroundings(t *testing.T) {
 	r := newRoom(t)
 	made := deliverAll(r)
 	b := r.signedIn()
-	page := b.get(views.DeliveryPath(made[1].UID.String())).wantStatus(t, http.StatusOK)
+	page := b.get(paths.To(paths.Delivery, made[1].UID.String())).wantStatus(t, http.StatusOK)
 	if got := page.text("#ledger"); !strings.Contains(got, "It asked for this event") {
 		t.Errorf("the ledger says %q", got)
 	}

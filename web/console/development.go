@@ -15,7 +15,10 @@ import (
 	"drawbridge/internal/receiver"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/operations"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
 )
 
 // Development is what a development server has besides.
@@ -33,23 +36,23 @@ func (c *Console) developmentRoutes() []Route {
 	const support, change = operator.RoleSupport, operator.RoleOperator
 	get, post := http.MethodGet, http.MethodPost
 	return []Route{
-		{get, views.PathReceiver, "console.receiver", support, c.receiver},
-		{get, views.PathReceiverLive, "console.receiver.live", support, c.receiverLive},
-		{post, views.PathReceiver, "console.receiver.set", support, c.setReceiver},
-		{post, views.PathReceiverSecret, "console.receiver.secret", support, c.teachReceiver},
-		{post, views.PathReceiverClear, "console.receiver.clear", support, c.clearReceiver},
+		{get, paths.Receiver, "console.receiver", support, c.receiver},
+		{get, paths.ReceiverLive, "console.receiver.live", support, c.receiverLive},
+		{post, paths.Receiver, "console.receiver.set", support, c.setReceiver},
+		{post, paths.ReceiverSecret, "console.receiver.secret", support, c.teachReceiver},
+		{post, paths.ReceiverClear, "console.receiver.clear", support, c.clearReceiver},
 		{
-			post, views.PathReceiverSubscribe, "console.receiver.subscribe", change,
+			post, paths.ReceiverSubscribe, "console.receiver.subscribe", change,
 			c.subscribeReceiver,
 		},
-		{get, views.PathMailbox, "console.mailbox", support, c.mailbox},
+		{get, paths.Mailbox, "console.mailbox", support, c.mailbox},
 	}
 }
 
 // receiver shows the sample receiver.
 func (c *Console) receiver(ctx echo.Context) error {
 	if isFragment(ctx.Request()) {
-		return render(ctx, http.StatusOK, views.ReceiverRegion(c.receiverPage()))
+		return render(ctx, http.StatusOK, operations.ReceiverRegion(c.receiverPage()))
 	}
 	return c.showReceiver(ctx, http.StatusOK, "")
 }
@@ -62,25 +65,25 @@ func (c *Console) showReceiver(ctx echo.Context, status int, fault string) error
 		return err
 	}
 	page.Partners = partners[1:] // without the choice of none
-	page.Frame, err = c.frame(ctx, views.SectionReceiver, "Sample receiver",
-		views.Crumb{Label: "Development"}, views.Crumb{Label: "Sample receiver"})
+	page.Frame, err = c.frame(ctx, ui.SectionReceiver, "Sample receiver",
+		ui.Crumb{Label: "Development"}, ui.Crumb{Label: "Sample receiver"})
 	if err != nil {
 		return err
 	}
 	page.Live = true
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, status, views.ReceiverDetailPage(page))
+	return render(ctx, status, operations.ReceiverDetailPage(page))
 }
 
 // receiverPage is the receiver as it stands.
-func (c *Console) receiverPage() views.ReceiverPage {
+func (c *Console) receiverPage() operations.ReceiverPage {
 	settings := c.Development.Receiver.Settings()
-	page := views.ReceiverPage{
+	page := operations.ReceiverPage{
 		URL: c.receiverURL(), WrongURL: c.Development.Receiver.WrongAddress(),
 		Mode: string(settings.Mode), Verify: settings.Verify,
 	}
 	for _, got := range c.Development.Receiver.Received() {
-		page.Received = append(page.Received, views.ReceivedView{
+		page.Received = append(page.Received, operations.ReceivedView{
 			Number: got.Number, At: got.At, Delivery: got.Delivery, Event: got.Event,
 			Attempt: got.Attempt, Test: got.Test, Genuine: got.Check.Genuine, Check: got.Check.Text,
 			Duplicate: got.Duplicate, Answer: got.Answer, Body: got.Body,
@@ -96,7 +99,7 @@ func (c *Console) receiverURL() string {
 // receiverLive streams what comes in.
 func (c *Console) receiverLive(ctx echo.Context) error {
 	return c.stream(ctx, func(request context.Context) ([]byte, error) {
-		return renderHTML(request, views.ReceiverRegion(c.receiverPage()))
+		return renderHTML(request, operations.ReceiverRegion(c.receiverPage()))
 	})
 }
 
@@ -117,7 +120,7 @@ func (c *Console) setReceiver(ctx echo.Context) error {
 		return err
 	}
 	c.leaveNotice(ctx, "Set. The next request is answered so.")
-	return ctx.Redirect(http.StatusSeeOther, views.PathReceiver)
+	return ctx.Redirect(http.StatusSeeOther, paths.Receiver)
 }
 
 // teachReceiver tells it a secret.
@@ -134,7 +137,7 @@ func (c *Console) teachReceiver(ctx echo.Context) error {
 		return err
 	}
 	c.leaveNotice(ctx, "The receiver knows the secret now.")
-	return ctx.Redirect(http.StatusSeeOther, views.PathReceiver)
+	return ctx.Redirect(http.StatusSeeOther, paths.Receiver)
 }
 
 // clearReceiver forgets what came in.
@@ -146,14 +149,14 @@ func (c *Console) clearReceiver(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return ctx.Redirect(http.StatusSeeOther, views.PathReceiver)
+	return ctx.Redirect(http.StatusSeeOther, paths.Receiver)
 }
 
 // actOnReceiver does something to the receiver, which keeps all in memory, once for
 // each form.
 func (c *Console) actOnReceiver(ctx echo.Context, use func() error) error {
 	_, err := c.act(ctx, func(context.Context, *postgres.Tx) (string, error) {
-		return views.PathReceiver, use()
+		return paths.Receiver, use()
 	})
 	return err
 }
@@ -170,7 +173,7 @@ func (c *Console) subscribeReceiver(ctx echo.Context) error {
 	if _, err := uuid.Parse(ctx.FormValue("partner")); err != nil {
 		return c.showReceiver(ctx, http.StatusBadRequest, "Choose a partner.")
 	}
-	form := views.SubscriptionForm{
+	form := subscriptions.SubscriptionForm{
 		Partner: ctx.FormValue("partner"), Reason: "to the sample receiver",
 	}
 	done, err := c.subscribe(ctx, form, settings)
@@ -199,27 +202,27 @@ func (c *Console) mailbox(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.Mailbox{Rows: emailRows(mails), Sends: c.Development.Sends}
+	page := operations.Mailbox{Rows: emailRows(mails), Sends: c.Development.Sends}
 	if !cursor.IsZero() {
-		page.Newest = views.PathMailbox
+		page.Newest = paths.Mailbox
 	}
 	if !next.IsZero() {
-		page.Older = views.PathMailbox + "?cursor=" + next.String()
+		page.Older = paths.Mailbox + "?cursor=" + next.String()
 	}
 	if err := c.openMail(request, &page, ctx.QueryParam("mail")); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionMailbox, "Mailbox",
-		views.Crumb{Label: "Development"}, views.Crumb{Label: "Mailbox"})
+	page.Frame, err = c.frame(ctx, ui.SectionMailbox, "Mailbox",
+		ui.Crumb{Label: "Development"}, ui.Crumb{Label: "Mailbox"})
 	if err != nil {
 		return err
 	}
 	allowFrames(ctx)
-	return render(ctx, http.StatusOK, views.MailboxPage(page))
+	return render(ctx, http.StatusOK, operations.MailboxPage(page))
 }
 
 // openMail opens the mail that was chosen, else the newest.
-func (c *Console) openMail(ctx context.Context, page *views.Mailbox, chosen string) error {
+func (c *Console) openMail(ctx context.Context, page *operations.Mailbox, chosen string) error {
 	if len(page.Rows) == 0 {
 		return nil
 	}
@@ -236,6 +239,6 @@ func (c *Console) openMail(ctx context.Context, page *views.Mailbox, chosen stri
 		return err
 	}
 	page.Open, page.Subject = uid.String(), detail.Subject
-	page.BodyURL = views.EmailBodyPath(page.Open)
+	page.BodyURL = paths.To(paths.EmailBody, page.Open)
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"drawbridge/views"
+	"drawbridge/views/operations"
 )
 
 const (
@@ -26,7 +26,7 @@ var secretFields = map[string]bool{
 
 // stateDifferences puts two states of the audit log side by side, field by
 // field: what changed first, each part by name.
-func stateDifferences(before, after []byte) []views.Difference {
+func stateDifferences(before, after []byte) []operations.Difference {
 	was, is := fieldsOf(before), fieldsOf(after)
 	names := make([]string, 0, len(was)+len(is))
 	for name := range was {
@@ -36,14 +36,14 @@ func stateDifferences(before, after []byte) []views.Difference {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	var found []views.Difference
+	var found []operations.Difference
 	for _, name := range slices.Compact(names) {
-		difference := views.Difference{Field: name}
+		difference := operations.Difference{Field: name}
 		difference.Before, difference.HasBefore = was[name], has(was, name)
 		difference.After, difference.HasAfter = is[name], has(is, name)
 		found = append(found, difference)
 	}
-	slices.SortStableFunc(found, func(a, b views.Difference) int {
+	slices.SortStableFunc(found, func(a, b operations.Difference) int {
 		return order(a.Changed()) - order(b.Changed())
 	})
 	return found

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drawbridge/views"
+	"drawbridge/views/operations"
 )
 
 func TestStateDifferences(t *testing.T) {
@@ -13,7 +13,7 @@ func TestStateDifferences(t *testing.T) {
 	got := stateDifferences(
 		[]byte(`{"role":"support","tags":["a"],"limits":{"rate":5,"burst":1},"gone":null}`),
 		[]byte(`{"role":"admin","tags":["a"],"limits":{"rate":5,"burst":2},"token":"abc"}`))
-	want := []views.Difference{
+	want := []operations.Difference{
 		{Field: "gone", Before: "none", HasBefore: true},
 		{Field: "limits.burst", Before: "1", After: "2", HasBefore: true, HasAfter: true},
 		{Field: "role", Before: "support", After: "admin", HasBefore: true, HasAfter: true},

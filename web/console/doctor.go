@@ -12,40 +12,42 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/deliveries"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // doctorRoutes lists the pages of the signature doctor.
 func (c *Console) doctorRoutes() []Route {
 	const support = operator.RoleSupport
 	return []Route{
-		{http.MethodGet, views.PathDoctor, "console.doctor", support, c.doctorForm},
-		{http.MethodPost, views.PathDoctor, "console.doctor.submit", support, c.examine},
+		{http.MethodGet, paths.Doctor, "console.doctor", support, c.doctorForm},
+		{http.MethodPost, paths.Doctor, "console.doctor.submit", support, c.examine},
 	}
 }
 
 // doctorForm asks for a body and its signature.
 func (c *Console) doctorForm(ctx echo.Context) error {
-	return c.showDoctor(ctx, http.StatusOK, views.DoctorPage{
+	return c.showDoctor(ctx, http.StatusOK, deliveries.DoctorPage{
 		Delivery: ctx.QueryParam("delivery"), Subscription: ctx.QueryParam("subscription"),
 	})
 }
 
-func (c *Console) showDoctor(ctx echo.Context, status int, page views.DoctorPage) error {
+func (c *Console) showDoctor(ctx echo.Context, status int, page deliveries.DoctorPage) error {
 	var err error
-	page.Frame, err = c.frame(ctx, views.SectionDeliveries, "Signature doctor",
-		views.Crumb{Label: "Deliveries", Href: views.PathDeliveries},
-		views.Crumb{Label: "Signature doctor"})
+	page.Frame, err = c.frame(ctx, ui.SectionDeliveries, "Signature doctor",
+		ui.Crumb{Label: "Deliveries", Href: paths.Deliveries},
+		ui.Crumb{Label: "Signature doctor"})
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.DoctorFormPage(page))
+	return render(ctx, status, deliveries.DoctorFormPage(page))
 }
 
 // examine answers what is wrong with a signature. That somebody asked is kept in
 // the audit log, since it takes the secret to answer.
 func (c *Console) examine(ctx echo.Context) error {
-	page := views.DoctorPage{
+	page := deliveries.DoctorPage{
 		Delivery:     strings.TrimSpace(ctx.FormValue("delivery")),
 		Subscription: strings.TrimSpace(ctx.FormValue("subscription")),
 		// Browsers write the line ends of a field in their own way.
@@ -66,17 +68,17 @@ func (c *Console) examine(ctx echo.Context) error {
 	if err := c.auditExamination(ctx, page, verdict); err != nil {
 		return err
 	}
-	page.Verdict = &views.Notice{
-		Tone: views.Warn, Title: verdict.Explanation, Text: "Next: " + verdict.Next,
+	page.Verdict = &ui.Notice{
+		Tone: ui.Warn, Title: verdict.Explanation, Text: "Next: " + verdict.Next,
 	}
 	if verdict.Finding == webhook.FoundValid {
-		page.Verdict.Tone = views.Good
+		page.Verdict.Tone = ui.Good
 	}
 	return c.showDoctor(ctx, http.StatusOK, page)
 }
 
 // doctorFault shows a refusal beside the field that it is about.
-func (c *Console) doctorFault(ctx echo.Context, page views.DoctorPage, err error) error {
+func (c *Console) doctorFault(ctx echo.Context, page deliveries.DoctorPage, err error) error {
 	switch lending.ErrorCode(err) {
 	case lending.CodeValidation:
 		name := "delivery"
@@ -97,7 +99,7 @@ func (c *Console) doctorFault(ctx echo.Context, page views.DoctorPage, err error
 }
 
 func (c *Console) auditExamination(
-	ctx echo.Context, page views.DoctorPage, verdict webhook.SignatureVerdict,
+	ctx echo.Context, page deliveries.DoctorPage, verdict webhook.SignatureVerdict,
 ) error {
 	kind, subject := "subscription", page.Subscription
 	if page.Delivery != "" {

@@ -17,7 +17,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/ui"
 )
 
 // documentPolicy keeps a browser that shows a document in spite of everything
@@ -80,7 +80,7 @@ func (c *Console) auditDownload(ctx echo.Context, uid uuid.UUID, file document.F
 			Actor: currentUser(ctx).Email, Address: ctx.RealIP(), Action: "document.download",
 			SubjectKind: "application", Subject: uid.String(),
 			After: map[string]any{
-				"file_uid": file.UID, "name": views.Visible(file.Name), "sha256": file.SHA256,
+				"file_uid": file.UID, "name": ui.Visible(file.Name), "sha256": file.SHA256,
 			},
 		})
 	})

@@ -8,7 +8,9 @@ import (
 
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
-	"drawbridge/views"
+	"drawbridge/views/emails"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // framePolicy is what a mail may do in a frame: bring its own styles. Nothing
@@ -31,14 +33,14 @@ func (c *Console) email(ctx echo.Context) error {
 		return err
 	}
 	page := emailPage(detail)
-	page.Frame, err = c.frame(ctx, views.SectionEmails, page.Email.Title(),
-		views.Crumb{Label: "E-mails", Href: views.PathEmails}, views.Crumb{Label: page.Email.Title()})
+	page.Frame, err = c.frame(ctx, ui.SectionEmails, page.Email.Title(),
+		ui.Crumb{Label: "E-mails", Href: paths.Emails}, ui.Crumb{Label: page.Email.Title()})
 	if err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)
 	allowFrames(ctx)
-	return render(ctx, http.StatusOK, views.EmailDetailPage(page))
+	return render(ctx, http.StatusOK, emails.EmailDetailPage(page))
 }
 
 // emailBody answers the rendered body of a mail for the frame of its page.
@@ -93,20 +95,20 @@ func framed(ctx echo.Context, html string) error {
 }
 
 // emailPage is everything that a mail's page says.
-func emailPage(detail email.Detail) views.EmailPage {
-	page := views.EmailPage{
+func emailPage(detail email.Detail) emails.EmailPage {
+	page := emails.EmailPage{
 		Email: emailRow(detail.Email), Explanation: explainEmail(detail),
 		MessageID: detail.MessageID, Written: value(detail.RenderedAt),
 		Finished: value(detail.FinishedAt), Attempts: emailAttempts(detail.Attempts),
 		Resends: emailRows(detail.Resends),
 	}
 	if detail.HTML != "" {
-		page.Message = &views.EmailMessage{
-			BodyURL: views.EmailBodyPath(detail.EmailUID.String()),
+		page.Message = &emails.EmailMessage{
+			BodyURL: paths.To(paths.EmailBody, detail.EmailUID.String()),
 			Text:    detail.Text, Headers: detail.Headers(),
 		}
 		if detail.Source != "" {
-			page.Message.SourceURL = views.EmailSourcePath(detail.EmailUID.String())
+			page.Message.SourceURL = paths.To(paths.EmailSource, detail.EmailUID.String())
 		}
 	}
 	if detail.ResendOf.Valid {
@@ -119,10 +121,10 @@ func emailPage(detail email.Detail) views.EmailPage {
 	return page
 }
 
-func emailAttempts(attempts []email.Attempt) []views.EmailAttempt {
-	shown := make([]views.EmailAttempt, 0, len(attempts))
+func emailAttempts(attempts []email.Attempt) []emails.EmailAttempt {
+	shown := make([]emails.EmailAttempt, 0, len(attempts))
 	for _, attempt := range attempts {
-		shown = append(shown, views.EmailAttempt{
+		shown = append(shown, emails.EmailAttempt{
 			Number: attempt.Number, Started: attempt.StartedAt, Took: attempt.Duration(),
 			Outcome: string(attempt.Outcome), Stage: string(attempt.Stage),
 			Code: attempt.ReplyCode, Reply: attempt.Reply, Error: sentence(attempt.Error),
@@ -133,7 +135,7 @@ func emailAttempts(attempts []email.Attempt) []views.EmailAttempt {
 }
 
 // explainEmail says in plain words where a mail stands and what to do.
-func explainEmail(detail email.Detail) views.Diagnosis {
+func explainEmail(detail email.Detail) ui.Diagnosis {
 	last := email.Attempt{}
 	if len(detail.Attempts) > 0 {
 		last = detail.Attempts[len(detail.Attempts)-1]
@@ -142,8 +144,8 @@ func explainEmail(detail email.Detail) views.Diagnosis {
 	case email.StateQueued:
 		return explainQueued(detail.WaitsFor, last)
 	case email.StateSent:
-		return views.Diagnosis{
-			Tone: views.Good, Title: "The mail server has accepted it", Text: sentence(fmt.Sprintf(
+		return ui.Diagnosis{
+			Tone: ui.Good, Title: "The mail server has accepted it", Text: sentence(fmt.Sprintf(
 				"it answered %d to attempt %d and is responsible for the e-mail since",
 				last.ReplyCode, last.Number)),
 			Next: "If it cannot be found, look in the spam folder, then ask whoever runs the mail " +
@@ -152,69 +154,69 @@ func explainEmail(detail email.Detail) views.Diagnosis {
 	case email.StateFailed:
 		return explainFailed(detail, last)
 	case email.StateSuppressed:
-		return views.Diagnosis{
-			Tone: views.Mute, Title: "It was held back and is never sent", Text: sentence(detail.Reason),
+		return ui.Diagnosis{
+			Tone: ui.Mute, Title: "It was held back and is never sent", Text: sentence(detail.Reason),
 			Next: "Nothing. Communications begin when an offer is accepted; what was held back " +
 				"before is not sent later.",
 		}
 	case email.StateNotSent:
-		return views.Diagnosis{
-			Tone: views.Warn, Title: "Not sent: " + detail.Reason,
+		return ui.Diagnosis{
+			Tone: ui.Warn, Title: "Not sent: " + detail.Reason,
 			Text: "It was written and is kept here.",
 			Next: "Set DRAWBRIDGE_SMTP_URL, start Drawbridge again, and re-send it if it is still wanted.",
 		}
 	}
-	return views.Diagnosis{}
+	return ui.Diagnosis{}
 }
 
-func explainQueued(wait email.Wait, last email.Attempt) views.Diagnosis {
+func explainQueued(wait email.Wait, last email.Attempt) ui.Diagnosis {
 	switch {
 	case wait == email.WaitServer:
 		said := "The server refused other e-mails in the same way."
 		if last.Number > 0 {
 			said = lastWord(last)
 		}
-		return views.Diagnosis{
-			Tone: views.Warn, Title: "It waits: the mail server refuses us, whoever an e-mail is for",
+		return ui.Diagnosis{
+			Tone: ui.Warn, Title: "It waits: the mail server refuses us, whoever an e-mail is for",
 			Text: said, Next: "Tell whoever runs Drawbridge. It is sent by itself once the mail server " +
 				"takes e-mails again, and has used up no try.",
 		}
 	case wait == email.WaitWelcome:
-		return views.Diagnosis{
-			Tone: views.Calm, Title: "It waits for the welcome e-mail",
+		return ui.Diagnosis{
+			Tone: ui.Calm, Title: "It waits for the welcome e-mail",
 			Text: "The other e-mails about an application are sent once its welcome e-mail has ended.",
 		}
 	case last.Number == 0:
-		return views.Diagnosis{
-			Tone: views.Calm, Title: "It waits to be sent",
+		return ui.Diagnosis{
+			Tone: ui.Calm, Title: "It waits to be sent",
 			Text: "The first attempt is made as soon as a worker is free.",
 		}
 	case last.Outcome == "":
-		return views.Diagnosis{
-			Tone: views.Calm, Title: "It is being sent", Text: "Reload the page for the result.",
+		return ui.Diagnosis{
+			Tone: ui.Calm, Title: "It is being sent", Text: "Reload the page for the result.",
 		}
 	}
-	return views.Diagnosis{
-		Tone: views.Warn, Title: "It was not accepted yet and is tried again by itself",
+	return ui.Diagnosis{
+		Tone: ui.Warn, Title: "It was not accepted yet and is tried again by itself",
 		Text: lastWord(last), Next: "Wait, unless every e-mail waits: then look at the mail server.",
 	}
 }
 
-func explainFailed(detail email.Detail, last email.Attempt) views.Diagnosis {
+func explainFailed(detail email.Detail, last email.Attempt) ui.Diagnosis {
 	switch {
 	case detail.OutcomeUnknown:
-		return views.Diagnosis{
-			Tone: views.Odd, Title: "It may or may not have arrived", Text: sentence(detail.Reason),
+		return ui.Diagnosis{
+			Tone: ui.Odd, Title: "It may or may not have arrived", Text: sentence(detail.Reason),
 			Next: "Ask the recipient before you re-send it: they may get it twice.",
 		}
 	case last.Outcome == email.OutcomePermanent:
-		return views.Diagnosis{
-			Tone: views.Bad, Title: "The mail server refused it for good", Text: lastWord(last),
+		return ui.Diagnosis{
+			Tone: ui.Bad, Title: "The mail server refused it for good", Text: lastWord(last),
 			Next: "Check the address with the recipient; the server's answer says what it minds.",
 		}
 	}
-	return views.Diagnosis{
-		Tone: views.Bad, Title: "It was not sent", Text: sentence(detail.Reason),
+	return ui.Diagnosis{
+		Tone: ui.Bad, Title: "It was not sent", Text: sentence(detail.Reason),
 		Next: "See that the mail server works again, then re-send it.",
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 	"drawbridge/internal/email"
 	"drawbridge/internal/email/emailtest"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // refusing is a mail server that answers every recipient like this.
@@ -96,7 +96,7 @@ func TestEmailExplainsItsState(t *testing.T) {
 			t.Parallel()
 			r := newRoom(t)
 			uid := test.prepare(r).String()
-			page := r.signedIn().get(views.EmailPath(uid)).wantStatus(t, http.StatusOK)
+			page := r.signedIn().get(paths.To(paths.Email, uid)).wantStatus(t, http.StatusOK)
 			for selector, want := range test.want {
 				if got := page.text(selector); !strings.Contains(got, want) {
 					t.Errorf("%s says %q, want %q", selector, got, want)
@@ -121,7 +121,7 @@ func TestEmailIsFramed(t *testing.T) {
 		message.ToName, message.Params[email.ParamFirstName] = planted, planted
 	}).String()
 	r.deliver(nil, planted)
-	page := b.get(views.EmailPath(uid)).wantStatus(t, http.StatusOK)
+	page := b.get(paths.To(paths.Email, uid)).wantStatus(t, http.StatusOK)
 	if page.find("[onerror], script:not([src])").Length() != 0 {
 		t.Error("the planted mark-up is part of the page")
 	}
@@ -131,14 +131,14 @@ func TestEmailIsFramed(t *testing.T) {
 	frame := page.find("iframe")
 	sandbox, set := frame.Attr("sandbox")
 	source, _ := frame.Attr("src")
-	if frame.Length() != 1 || !set || sandbox != "" || source != views.EmailBodyPath(uid) {
+	if frame.Length() != 1 || !set || sandbox != "" || source != paths.To(paths.EmailBody, uid) {
 		t.Errorf("%d frames of %q with the sandbox %q", frame.Length(), source, sandbox)
 	}
 	policy := page.Header.Get("Content-Security-Policy")
 	if !strings.Contains(policy, "frame-src 'self'") || strings.Contains(policy, "unsafe") {
 		t.Errorf("the page's policy is %q", policy)
 	}
-	if got := b.get(views.PathEmails).Header.Get("Content-Security-Policy"); strings.Contains(
+	if got := b.get(paths.Emails).Header.Get("Content-Security-Policy"); strings.Contains(
 		got, "frame-src") {
 		t.Errorf("a page without a frame allows frames: %q", got)
 	}
@@ -165,10 +165,10 @@ func TestEmailSource(t *testing.T) {
 	b := r.signedIn()
 	server := emailtest.NewServer(t, emailtest.Options{})
 	uid := r.mail(email.KindWelcome, nil).String()
-	b.get(views.EmailSourcePath(uid)).wantStatus(t, http.StatusNotFound)
-	b.get(views.EmailBodyPath(uid)).wantStatus(t, http.StatusNotFound)
+	b.get(paths.To(paths.EmailSource, uid)).wantStatus(t, http.StatusNotFound)
+	b.get(paths.To(paths.EmailBody, uid)).wantStatus(t, http.StatusNotFound)
 	r.deliver(server, "Welcome!")
-	href, _ := b.get(views.EmailPath(uid)).find("a[download]").Attr("href")
+	href, _ := b.get(paths.To(paths.Email, uid)).find("a[download]").Attr("href")
 	file := b.get(href).wantStatus(t, http.StatusOK)
 	if got := file.Header.Get("Content-Type"); got != "message/rfc822" {
 		t.Errorf("content type %q", got)
@@ -195,7 +195,7 @@ func TestResendEmail(t *testing.T) {
 	server := emailtest.NewServer(t, emailtest.Options{})
 	uid := r.mail(email.KindWelcome, nil)
 	r.deliver(server, "Welcome!")
-	page := b.get(views.EmailPath(uid.String()))
+	page := b.get(paths.To(paths.Email, uid.String()))
 	href, _ := page.find("a[data-open=resend]").Attr("href")
 	form := b.get(href).wantStatus(t, http.StatusOK)
 	if got := form.text(".risk"); !strings.Contains(got, "the recipient gets it twice") {
@@ -205,7 +205,7 @@ func TestResendEmail(t *testing.T) {
 	back := b.post(action, url.Values{"reason": {"Lost in their spam"}}).wantStatus(t,
 		http.StatusSeeOther)
 	made := r.mails()[0]
-	if back.Location != views.EmailPath(made.EmailUID.String()) || made.EmailUID == uid {
+	if back.Location != paths.To(paths.Email, made.EmailUID.String()) || made.EmailUID == uid {
 		t.Fatalf("after the re-send: %q", back.Location)
 	}
 	r.deliver(server, "never rendered again")
@@ -221,7 +221,7 @@ func TestResendEmail(t *testing.T) {
 	}) {
 		t.Errorf("the new mail's facts are %q", got)
 	}
-	old := b.get(views.EmailPath(uid.String())).text("#resend-" + made.EmailUID.String())
+	old := b.get(paths.To(paths.Email, uid.String())).text("#resend-" + made.EmailUID.String())
 	if !strings.Contains(old, "Sent") || !strings.Contains(old, supportEmail) {
 		t.Errorf("the old mail says of its re-send %q", old)
 	}
@@ -244,22 +244,23 @@ func TestResendEmailRefusals(t *testing.T) {
 	for name, uid := range map[string]uuid.UUID{
 		"queued": r.mail(email.KindTask, nil), "suppressed": r.mail(email.KindTask, paused),
 	} {
-		path := views.EmailResendPath(uid.String())
+		path := paths.To(paths.EmailResend, uid.String())
 		b.get(path).wantStatus(t, http.StatusConflict)
 		b.post(path, url.Values{}).wantStatus(t, http.StatusConflict)
-		if b.get(views.EmailPath(uid.String())).find("[data-open=resend], #resend").Length() != 0 {
+		if b.get(paths.To(paths.Email, uid.String())).find("[data-open=resend], #resend").Length() != 0 {
 			t.Errorf("a %s mail offers a re-send", name)
 		}
 	}
-	path := views.EmailResendPath(written.String())
+	path := paths.To(paths.EmailResend, written.String())
 	long := b.post(path, url.Values{"reason": {strings.Repeat("x", 501)}})
 	long.wantStatus(t, http.StatusBadRequest)
 	kept, _ := long.find("input[name=reason]").Attr("value")
 	if !strings.Contains(long.text("[role=alert]"), "500") || len(kept) != 501 {
 		t.Errorf("a long reason: %q, kept %d characters", long.text("[role=alert]"), len(kept))
 	}
-	b.post(views.EmailResendPath(uuid.NewString()), url.Values{}).wantStatus(t, http.StatusNotFound)
-	b.get(views.EmailPath("17")).wantStatus(t, http.StatusNotFound)
+	b.post(paths.To(paths.EmailResend, uuid.NewString()), url.Values{}).wantStatus(t,
+		http.StatusNotFound)
+	b.get(paths.To(paths.Email, "17")).wantStatus(t, http.StatusNotFound)
 	if got := len(r.mails()); got != 3 || r.audits("email.resend") != 0 {
 		t.Errorf("refused re-sends left %d mails and %d audit entries", got, r.audits("email.resend"))
 	}

@@ -11,7 +11,9 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/emails"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // maySendAgain tells whether support may re-send a mail: neither one that is
@@ -43,7 +45,7 @@ func (c *Console) resendEmail(ctx echo.Context) error {
 		return err
 	}
 	c.leaveNotice(ctx, "Re-sent. This is the new e-mail.")
-	return ctx.Redirect(http.StatusSeeOther, views.EmailPath(made.String()))
+	return ctx.Redirect(http.StatusSeeOther, paths.To(paths.Email, made.String()))
 }
 
 // sendAgain re-sends and keeps it in the audit log, both or neither.
@@ -57,7 +59,7 @@ func (c *Console) sendAgain(
 		if err != nil {
 			return "", err
 		}
-		return views.EmailPath(made.String()), c.Operators.Audit(request, tx, operator.Entry{
+		return paths.To(paths.Email, made.String()), c.Operators.Audit(request, tx, operator.Entry{
 			Actor: user.Email, Address: ctx.RealIP(), Action: "email.resend",
 			SubjectKind: "email", Subject: uid.String(), Reason: reason,
 			After: map[string]any{"email_uid": made},
@@ -79,19 +81,19 @@ func (c *Console) showEmailResend(
 	}
 	form := emailResendForm(detail.Email)
 	form.Reason, form.Fault = ctx.FormValue("reason"), fault
-	frame, err := c.frame(ctx, views.SectionEmails, "Re-send this e-mail",
-		views.Crumb{Label: "E-mails", Href: views.PathEmails},
-		views.Crumb{Label: emailPage(detail).Email.Title(), Href: views.EmailPath(uid.String())},
-		views.Crumb{Label: "Re-send"})
+	frame, err := c.frame(ctx, ui.SectionEmails, "Re-send this e-mail",
+		ui.Crumb{Label: "E-mails", Href: paths.Emails},
+		ui.Crumb{Label: emailPage(detail).Email.Title(), Href: paths.To(paths.Email, uid.String())},
+		ui.Crumb{Label: "Re-send"})
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.EmailResendPage(frame, form))
+	return render(ctx, status, emails.EmailResendPage(frame, form))
 }
 
 // emailResendForm names what a re-send would do, and what speaks against it.
-func emailResendForm(mail email.Email) views.EmailResendForm {
-	form := views.EmailResendForm{
+func emailResendForm(mail email.Email) emails.EmailResendForm {
+	form := emails.EmailResendForm{
 		UID: mail.EmailUID.String(), Kind: string(mail.Kind), To: mail.ToAddress,
 	}
 	switch {

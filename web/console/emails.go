@@ -11,7 +11,9 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/emails"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // stateUnknown is a view of the e-mail list besides the states: failed mails
@@ -21,7 +23,7 @@ const stateUnknown = "unknown"
 // emails lists the e-mail log.
 func (c *Console) emails(ctx echo.Context) error {
 	filter, shown, cursor := readEmailFilter(ctx.QueryParams())
-	page := views.EmailList{
+	page := emails.EmailList{
 		Filter: shown, Tabs: emailTabs(shown), Active: activeEmailFilters(shown),
 		Kinds: kindOptions(), Settings: mailSettingsLink(ctx), Export: emailQuery(shown).Encode(),
 	}
@@ -32,20 +34,20 @@ func (c *Console) emails(ctx echo.Context) error {
 		return err
 	}
 	var err error
-	if page.Views, err = c.viewsBar(ctx, views.PathEmails, emailQuery(shown)); err != nil {
+	if page.Views, err = c.viewsBar(ctx, paths.Emails, emailQuery(shown)); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionEmails, "E-mails", views.Crumb{Label: "E-mails"})
+	page.Frame, err = c.frame(ctx, ui.SectionEmails, "E-mails", ui.Crumb{Label: "E-mails"})
 	if err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, status, views.EmailListPage(page))
+	return render(ctx, status, emails.EmailListPage(page))
 }
 
 // fillEmails loads the page of the list that begins after the cursor.
 func (c *Console) fillEmails(
-	ctx echo.Context, page *views.EmailList, filter email.Filter, cursor postgres.Cursor,
+	ctx echo.Context, page *emails.EmailList, filter email.Filter, cursor postgres.Cursor,
 ) error {
 	mails, next, err := email.List(ctx.Request().Context(), c.DB, filter, cursor, pageSize)
 	if err != nil {
@@ -54,10 +56,10 @@ func (c *Console) fillEmails(
 	query := emailQuery(page.Filter)
 	page.Rows = emailRows(mails)
 	if !cursor.IsZero() {
-		page.Newest = views.EmailsPath(query)
+		page.Newest = paths.With(paths.Emails, query)
 	}
 	if !next.IsZero() {
-		page.Older = views.EmailsPath(with(query, "cursor", next.String()))
+		page.Older = paths.With(paths.Emails, with(query, "cursor", next.String()))
 	}
 	return nil
 }
@@ -66,7 +68,7 @@ func (c *Console) fillEmails(
 // not change them.
 func mailSettingsLink(ctx echo.Context) string {
 	if currentUser(ctx).Role.Allows(operator.RoleAdmin) {
-		return views.PathMailSettings
+		return paths.MailSettings
 	}
 	return ""
 }
@@ -75,8 +77,8 @@ func mailSettingsLink(ctx echo.Context) string {
 // values are left out of the filter, and named in the view's faults.
 func readEmailFilter(
 	query url.Values,
-) (email.Filter, views.EmailFilter, postgres.Cursor) {
-	shown := views.EmailFilter{
+) (email.Filter, emails.EmailFilter, postgres.Cursor) {
+	shown := emails.EmailFilter{
 		State: query.Get("state"), Kind: query.Get("kind"),
 		Application: strings.TrimSpace(query.Get("application")),
 		To:          strings.TrimSpace(query.Get("to")), Faults: map[string]string{},
@@ -107,7 +109,7 @@ func readEmailFilter(
 
 // emailQuery writes a filter as the query of an address, the inverse of
 // readEmailFilter.
-func emailQuery(shown views.EmailFilter) url.Values {
+func emailQuery(shown emails.EmailFilter) url.Values {
 	query := url.Values{}
 	for name, value := range map[string]string{
 		"state": shown.State, "kind": shown.Kind, "application": shown.Application,
@@ -121,21 +123,22 @@ func emailQuery(shown views.EmailFilter) url.Values {
 }
 
 // emailTabs are the views of the list by state, what needs a human first.
-func emailTabs(shown views.EmailFilter) []views.Tab {
+func emailTabs(shown emails.EmailFilter) []ui.Tab {
 	query := emailQuery(shown)
-	tabs := []views.Tab{{
-		Label: "All", Href: views.EmailsPath(with(query, "state", "")), Current: shown.State == "",
+	tabs := []ui.Tab{{
+		Label: "All", Href: paths.With(paths.Emails, with(query, "state", "")),
+		Current: shown.State == "",
 	}}
 	for _, state := range []string{
-		views.EmailFailed, stateUnknown, views.EmailQueued, views.EmailNotSent,
-		views.EmailSuppressed, views.EmailSent,
+		emails.EmailFailed, stateUnknown, emails.EmailQueued, emails.EmailNotSent,
+		emails.EmailSuppressed, emails.EmailSent,
 	} {
-		label := views.EmailChip(state, false).Word
+		label := emails.EmailChip(state, false).Word
 		if state == stateUnknown {
-			label = views.EmailChip(views.EmailFailed, true).Word
+			label = emails.EmailChip(emails.EmailFailed, true).Word
 		}
-		tabs = append(tabs, views.Tab{
-			Label: label, Href: views.EmailsPath(with(query, "state", state)),
+		tabs = append(tabs, ui.Tab{
+			Label: label, Href: paths.With(paths.Emails, with(query, "state", state)),
 			Current: shown.State == state,
 		})
 	}
@@ -144,18 +147,18 @@ func emailTabs(shown views.EmailFilter) []views.Tab {
 
 // activeEmailFilters are the filters in force besides the state, each with the
 // address of the list without it.
-func activeEmailFilters(shown views.EmailFilter) []views.ActiveFilter {
+func activeEmailFilters(shown emails.EmailFilter) []ui.ActiveFilter {
 	query := emailQuery(shown)
-	var active []views.ActiveFilter
+	var active []ui.ActiveFilter
 	for _, filter := range []struct{ name, label, value string }{
-		{"kind", "Kind", views.EmailKind(shown.Kind)},
+		{"kind", "Kind", ui.EmailKind(shown.Kind)},
 		{"to", "To", shown.To},
 		{"application", "Application", shown.Application},
 	} {
 		if filter.value != "" {
-			active = append(active, views.ActiveFilter{
+			active = append(active, ui.ActiveFilter{
 				Label: filter.label + " " + filter.value,
-				Href:  views.EmailsPath(with(query, filter.name, "")),
+				Href:  paths.With(paths.Emails, with(query, filter.name, "")),
 			})
 		}
 	}
@@ -163,26 +166,26 @@ func activeEmailFilters(shown views.EmailFilter) []views.ActiveFilter {
 }
 
 // kindOptions are the choices of the filter form.
-func kindOptions() []views.Option {
-	options := []views.Option{{Label: "All kinds"}}
+func kindOptions() []ui.Option {
+	options := []ui.Option{{Label: "All kinds"}}
 	for _, kind := range email.Kinds() {
-		options = append(options, views.Option{
-			Value: string(kind), Label: views.EmailKind(string(kind)),
+		options = append(options, ui.Option{
+			Value: string(kind), Label: ui.EmailKind(string(kind)),
 		})
 	}
 	return options
 }
 
-func emailRows(mails []email.Email) []views.EmailRow {
-	rows := make([]views.EmailRow, 0, len(mails))
+func emailRows(mails []email.Email) []ui.EmailRow {
+	rows := make([]ui.EmailRow, 0, len(mails))
 	for _, mail := range mails {
 		rows = append(rows, emailRow(mail))
 	}
 	return rows
 }
 
-func emailRow(m email.Email) views.EmailRow {
-	row := views.EmailRow{
+func emailRow(m email.Email) ui.EmailRow {
+	row := ui.EmailRow{
 		UID: m.EmailUID.String(), Kind: string(m.Kind), Name: m.ToName, To: m.ToAddress,
 		Subject: m.Subject, State: string(m.State), Reason: m.Reason, Unknown: m.OutcomeUnknown,
 		Attempts: m.Tries(), Created: m.CreatedAt,

@@ -19,7 +19,7 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/email/emailtest"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 func (r *room) newQueue() *river.Client[*sql.Tx] {
@@ -107,7 +107,7 @@ func TestEmailList(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	if empty := b.get(views.PathEmails).text(".empty"); !strings.Contains(empty, "No e-mails yet") {
+	if empty := b.get(paths.Emails).text(".empty"); !strings.Contains(empty, "No e-mails yet") {
 		t.Errorf("an empty log says %q", empty)
 	}
 	welcome := r.mail(email.KindWelcome, nil)
@@ -116,7 +116,7 @@ func TestEmailList(t *testing.T) {
 	alert := r.mail(email.KindSubscriptionFailing, func(message *email.Message) {
 		message.ApplicationUID, message.ToAddress = uuid.Nil, "ops@lender.example"
 	})
-	page := b.get(views.PathEmails).wantStatus(t, http.StatusOK)
+	page := b.get(paths.Emails).wantStatus(t, http.StatusOK)
 	if got := page.mailIDs(); !slices.Equal(got, texts(alert, held, welcome)) {
 		t.Fatalf("rows %v", got)
 	}
@@ -144,7 +144,7 @@ func TestEmailList(t *testing.T) {
 		"application=" + uuid.NewString():          nil,
 		"state=suppressed&kind=task&to=" + atAna(): texts(held),
 	} {
-		list := b.get(views.PathEmails+"?"+query).wantStatus(t, http.StatusOK)
+		list := b.get(paths.Emails+"?"+query).wantStatus(t, http.StatusOK)
 		if got := list.mailIDs(); !slices.Equal(got, want) {
 			t.Errorf("?%s lists %v, want %v", query, got, want)
 		}
@@ -164,12 +164,13 @@ func TestEmailFilterIsInTheAddress(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	page := b.get(views.PathEmails + "?state=failed&kind=task&to=" + atAna())
+	page := b.get(paths.Emails + "?state=failed&kind=task&to=" + atAna())
 	if got := page.text(".filters-on"); got != "Kind Task To ana@example.com Clear all" {
 		t.Errorf("filters in force %q", got)
 	}
 	without, _ := page.find("[aria-label='Remove filter Kind Task']").Attr("href")
-	if without != views.EmailsPath(url.Values{"state": {"failed"}, "to": {"ana@example.com"}}) {
+	if without != paths.With(paths.Emails,
+		url.Values{"state": {"failed"}, "to": {"ana@example.com"}}) {
 		t.Errorf("without the kind: %q", without)
 	}
 	if got := page.text("[aria-current=page].segment"); got != "Failed" {
@@ -187,7 +188,7 @@ func TestEmailFilterIsInTheAddress(t *testing.T) {
 		"application=17":  "This is not an id",
 		"cursor=nonsense": "start from the newest",
 	} {
-		page := b.get(views.PathEmails+"?"+query).wantStatus(t, http.StatusBadRequest)
+		page := b.get(paths.Emails+"?"+query).wantStatus(t, http.StatusBadRequest)
 		if got := page.text("[role=alert]"); !strings.Contains(got, want) {
 			t.Errorf("?%s says %q, want %q", query, got, want)
 		}
@@ -204,7 +205,7 @@ func TestEmailPages(t *testing.T) {
 	}
 	slices.Reverse(want)
 	var got []string
-	path := views.EmailsOf("kind", "task")
+	path := paths.Where(paths.Emails, "kind", "task")
 	for path != "" {
 		page := b.get(path).wantStatus(t, http.StatusOK)
 		got = append(got, page.mailIDs()...)
@@ -223,8 +224,8 @@ func TestFindEmail(t *testing.T) {
 	r := newRoom(t)
 	uid := r.mail(email.KindTask, nil)
 	query := url.Values{"q": {" " + uid.String() + " "}}
-	found := r.signedIn().get(views.PathSearch + "?" + query.Encode())
-	if found.wantStatus(t, http.StatusSeeOther).Location != views.EmailPath(uid.String()) {
+	found := r.signedIn().get(paths.Search + "?" + query.Encode())
+	if found.wantStatus(t, http.StatusSeeOther).Location != paths.To(paths.Email, uid.String()) {
 		t.Errorf("its id leads to %q", found.Location)
 	}
 }

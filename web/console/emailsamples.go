@@ -9,8 +9,10 @@ import (
 
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
-	"drawbridge/views"
+	"drawbridge/views/emails"
 	"drawbridge/views/mail"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // emailSamples shows how one kind of mail looks with the stored settings.
@@ -23,22 +25,23 @@ func (c *Console) emailSamples(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.EmailSamples{
+	page := emails.EmailSamples{
 		Name: name, Subject: content.Subject, Text: content.Text,
-		BodyURL: views.EmailSamplePath(name), Settings: mailSettingsLink(ctx),
+		BodyURL: paths.To(paths.EmailSample, name), Settings: mailSettingsLink(ctx),
 	}
 	for _, sample := range mail.Samples() {
-		page.Tabs = append(page.Tabs, views.Tab{
-			Label: sample.Title, Href: views.EmailSamplesOf(sample.Name), Current: sample.Name == name,
+		page.Tabs = append(page.Tabs, ui.Tab{
+			Label: sample.Title, Href: paths.Where(paths.EmailSamples, "mail", sample.Name),
+			Current: sample.Name == name,
 		})
 	}
-	page.Frame, err = c.frame(ctx, views.SectionEmailSamples, "E-mail previews",
-		views.Crumb{Label: "E-mails", Href: views.PathEmails}, views.Crumb{Label: "Previews"})
+	page.Frame, err = c.frame(ctx, ui.SectionEmailSamples, "E-mail previews",
+		ui.Crumb{Label: "E-mails", Href: paths.Emails}, ui.Crumb{Label: "Previews"})
 	if err != nil {
 		return err
 	}
 	allowFrames(ctx)
-	return render(ctx, http.StatusOK, views.EmailSamplesPage(page))
+	return render(ctx, http.StatusOK, emails.EmailSamplesPage(page))
 }
 
 // emailSample answers the rendered body of a sample for a frame.

@@ -12,7 +12,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // maxEmailsResent bounds what one form re-sends.
@@ -24,7 +25,7 @@ func (c *Console) resendEmails(ctx echo.Context) error {
 	if err != nil {
 		query = nil
 	}
-	back := views.EmailsPath(query)
+	back := paths.With(paths.Emails, query)
 	uids, err := c.chosenEmails(ctx, query)
 	if err != nil {
 		return err
@@ -40,8 +41,8 @@ func (c *Console) resendEmails(ctx echo.Context) error {
 	}
 	form, uids := emailsResendForm(chosen)
 	form.Cancel = back
-	form.Hidden = append(form.Hidden, views.HiddenField{Name: "filter", Value: query.Encode()})
-	at := spot{views.SectionEmails, []views.Crumb{{Label: "E-mails", Href: back}}}
+	form.Hidden = append(form.Hidden, ui.HiddenField{Name: "filter", Value: query.Encode()})
+	at := spot{ui.SectionEmails, []ui.Crumb{{Label: "E-mails", Href: back}}}
 	switch {
 	case len(uids) == 0:
 		return lending.NewError(lending.CodeInvalidState,
@@ -80,10 +81,10 @@ func (c *Console) chosenEmails(ctx echo.Context, query url.Values) ([]uuid.UUID,
 
 // emailsResendForm asks about those of the chosen mails that can be re-sent, and
 // returns their ids.
-func emailsResendForm(chosen []email.Email) (views.AskForm, []uuid.UUID) {
-	form := views.AskForm{
-		Title: "Re-send e-mails", Action: views.PathEmailsResend,
-		Hidden: []views.HiddenField{{Name: "confirmed", Value: "yes"}},
+func emailsResendForm(chosen []email.Email) (ui.AskForm, []uuid.UUID) {
+	form := ui.AskForm{
+		Title: "Re-send e-mails", Action: paths.EmailsResend,
+		Hidden: []ui.HiddenField{{Name: "confirmed", Value: "yes"}},
 	}
 	var uids []uuid.UUID
 	var sent, unknown int
@@ -93,7 +94,7 @@ func emailsResendForm(chosen []email.Email) (views.AskForm, []uuid.UUID) {
 		}
 		uids = append(uids, mail.EmailUID)
 		form.Hidden = append(form.Hidden,
-			views.HiddenField{Name: "email", Value: mail.EmailUID.String()})
+			ui.HiddenField{Name: "email", Value: mail.EmailUID.String()})
 		switch {
 		case mail.OutcomeUnknown:
 			unknown++

@@ -13,7 +13,7 @@ import (
 
 	"drawbridge/internal/email"
 	"drawbridge/internal/email/emailtest"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // TestResendManyEmails ticks rows of the list, and then takes all that match.
@@ -29,21 +29,21 @@ func TestResendManyEmails(t *testing.T) {
 	queued := r.mail(email.KindTask, nil)
 	server := emailtest.NewServer(t, emailtest.Options{})
 
-	none := b.post(views.PathEmailsResend, url.Values{"filter": {"state=failed"}}).
+	none := b.post(paths.EmailsResend, url.Values{"filter": {"state=failed"}}).
 		wantStatus(t, http.StatusSeeOther)
 	if got := b.get(none.Location).text("main .notice"); !strings.Contains(got, "Tick the e-mails") {
 		t.Errorf("nothing ticked: %q at %q", got, none.Location)
 	}
-	if none.Location != views.PathEmails+"?state=failed" {
+	if none.Location != paths.Emails+"?state=failed" {
 		t.Errorf("it leads back to %q", none.Location)
 	}
-	b.post(views.PathEmailsResend, url.Values{"email": texts(queued)}).
+	b.post(paths.EmailsResend, url.Values{"email": texts(queued)}).
 		wantStatus(t, http.StatusConflict)
-	if b.get(views.PathEmails).find("#pick .pick input[name=email]").Length() != 4 {
+	if b.get(paths.Emails).find("#pick .pick input[name=email]").Length() != 4 {
 		t.Error("the list's rows cannot be ticked")
 	}
 
-	ask := b.post(views.PathEmailsResend, url.Values{
+	ask := b.post(paths.EmailsResend, url.Values{
 		"filter": {"state=failed"}, "email": texts(failed[0], queued),
 	}).wantStatus(t, http.StatusOK)
 	if got := ask.text("main"); !strings.Contains(got, "Re-send 1 e-mail") ||
@@ -53,18 +53,18 @@ func TestResendManyEmails(t *testing.T) {
 	form := fieldsOf(ask)
 	form.Set("reason", "the mailbox is back")
 	for range 2 { // sent twice, it acts once
-		b.post(views.PathEmailsResend, form).wantStatus(t, http.StatusSeeOther)
+		b.post(paths.EmailsResend, form).wantStatus(t, http.StatusSeeOther)
 	}
 	if got := r.audits("email.resend"); len(r.mails()) != 5 || got != 1 {
 		t.Fatalf("%d mails, %d entries in the audit log", len(r.mails()), got)
 	}
 
-	all := b.post(views.PathEmailsResend, url.Values{"filter": {"state=failed"}, "all": {"1"}}).
+	all := b.post(paths.EmailsResend, url.Values{"filter": {"state=failed"}, "all": {"1"}}).
 		wantStatus(t, http.StatusOK)
 	if got := all.text("main"); !strings.Contains(got, "Re-send 2 e-mails") {
 		t.Errorf("what was re-sent before is asked for again: %q", got)
 	}
-	done := b.post(views.PathEmailsResend, fieldsOf(all)).wantStatus(t, http.StatusSeeOther)
+	done := b.post(paths.EmailsResend, fieldsOf(all)).wantStatus(t, http.StatusSeeOther)
 	if got := b.get(done.Location).text("main .notice"); !strings.Contains(got, "Re-sent: 2 e-mails") {
 		t.Errorf("the list says %q", got)
 	}
@@ -119,8 +119,8 @@ func TestEmailSaysWhatItWaitsFor(t *testing.T) {
 		waiting: {"Waits: the mail server refuses us", "refused other e-mails in the same way"},
 		third:   {"Waits for the welcome e-mail", "once its welcome e-mail has ended"},
 	} {
-		row := b.get(views.PathEmails).text("#m-" + uid.String())
-		page := b.get(views.EmailPath(uid.String())).text("[aria-label=Diagnosis]")
+		row := b.get(paths.Emails).text("#m-" + uid.String())
+		page := b.get(paths.To(paths.Email, uid.String())).text("[aria-label=Diagnosis]")
 		if !strings.Contains(row, want[0]) || !strings.Contains(page, want[1]) {
 			t.Errorf("the row says %q, the page %q; want %q", row, page, want)
 		}

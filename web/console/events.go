@@ -13,14 +13,16 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/events"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // events lists what happened.
 func (c *Console) events(ctx echo.Context) error {
 	request := ctx.Request().Context()
-	filter, shown := readEventFilter(ctx.QueryParams(), views.ZoneOf(request))
-	page := views.EventList{
+	filter, shown := readEventFilter(ctx.QueryParams(), ui.ZoneOf(request))
+	page := events.EventList{
 		Filter: shown, Kinds: eventOptions(), Export: eventQuery(shown).Encode(),
 	}
 	var err error
@@ -34,19 +36,19 @@ func (c *Console) events(ctx echo.Context) error {
 	} else if err := c.fillEvents(ctx, &page, filter); err != nil {
 		return err
 	}
-	if page.Views, err = c.viewsBar(ctx, views.PathEvents, eventQuery(shown)); err != nil {
+	if page.Views, err = c.viewsBar(ctx, paths.Events, eventQuery(shown)); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionEvents, "Events", views.Crumb{Label: "Events"})
+	page.Frame, err = c.frame(ctx, ui.SectionEvents, "Events", ui.Crumb{Label: "Events"})
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.EventListPage(page))
+	return render(ctx, status, events.EventListPage(page))
 }
 
 // fillEvents loads the page of the list that begins after the cursor.
 func (c *Console) fillEvents(
-	ctx echo.Context, page *views.EventList, filter webhook.EventFilter,
+	ctx echo.Context, page *events.EventList, filter webhook.EventFilter,
 ) error {
 	request := ctx.Request().Context()
 	count := startCount(request, c, filter, c.Webhooks.CountEvents)
@@ -64,19 +66,19 @@ func (c *Console) fillEvents(
 	}
 	query := eventQuery(page.Filter)
 	if !filter.Cursor.IsZero() {
-		page.Newest = views.EventsPath(query)
+		page.Newest = paths.With(paths.Events, query)
 	}
 	if !loaded.Next.IsZero() {
-		page.Older = views.EventsPath(with(query, "cursor", loaded.Next.String()))
+		page.Older = paths.With(paths.Events, with(query, "cursor", loaded.Next.String()))
 	}
 	return nil
 }
 
-func eventRow(e webhook.EventRecord) views.EventRow {
-	row := views.EventRow{
+func eventRow(e webhook.EventRecord) events.EventRow {
+	row := events.EventRow{
 		UID: e.UID.String(), Kind: string(e.Kind), Status: e.Status, Partner: e.PartnerName,
 		Merchant: value(e.MerchantName), Test: e.Test, Occurred: e.OccurredAt,
-		Fan: views.FanView(e.FanOut),
+		Fan: events.FanView(e.FanOut),
 	}
 	if !e.Test {
 		row.Application = e.ApplicationUID.String()
@@ -88,8 +90,8 @@ func eventRow(e webhook.EventRecord) views.EventRow {
 // values are left out of the filter, and named in the view's faults.
 func readEventFilter(
 	query url.Values, zone *time.Location,
-) (webhook.EventFilter, views.EventFilter) {
-	shown := views.EventFilter{
+) (webhook.EventFilter, events.EventFilter) {
+	shown := events.EventFilter{
 		Kind: query.Get("kind"), Partner: query.Get("partner"), Merchant: query.Get("merchant"),
 		Application: strings.TrimSpace(query.Get("application")),
 		Since:       query.Get("since"), Until: query.Get("until"), Faults: map[string]string{},
@@ -119,7 +121,7 @@ func readEventFilter(
 
 // eventQuery writes a filter as the query of an address, the inverse of
 // readEventFilter.
-func eventQuery(shown views.EventFilter) url.Values {
+func eventQuery(shown events.EventFilter) url.Values {
 	query := url.Values{}
 	for name, value := range map[string]string{
 		"kind": shown.Kind, "partner": shown.Partner, "merchant": shown.Merchant,
@@ -134,7 +136,7 @@ func eventQuery(shown views.EventFilter) url.Values {
 
 // activeEventFilters are the filters in force, each with the address of the list
 // without it.
-func activeEventFilters(shown views.EventFilter, partners []views.Option) []views.ActiveFilter {
+func activeEventFilters(shown events.EventFilter, partners []ui.Option) []ui.ActiveFilter {
 	query, partner := eventQuery(shown), shown.Partner
 	for _, option := range partners {
 		if option.Value == partner && partner != "" {
@@ -142,7 +144,7 @@ func activeEventFilters(shown views.EventFilter, partners []views.Option) []view
 			break
 		}
 	}
-	var active []views.ActiveFilter
+	var active []ui.ActiveFilter
 	for _, filter := range []struct{ name, label, value string }{
 		{"kind", "Event", shown.Kind},
 		{"partner", "Partner", partner},
@@ -152,9 +154,9 @@ func activeEventFilters(shown views.EventFilter, partners []views.Option) []view
 		{"until", "To", strings.Replace(shown.Until, "T", " ", 1)},
 	} {
 		if filter.value != "" {
-			active = append(active, views.ActiveFilter{
+			active = append(active, ui.ActiveFilter{
 				Label: filter.label + " " + filter.value,
-				Href:  views.EventsPath(with(query, filter.name, "")),
+				Href:  paths.With(paths.Events, with(query, filter.name, "")),
 			})
 		}
 	}
@@ -176,7 +178,7 @@ func (c *Console) event(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.EventPage{
+	page := events.EventPage{
 		Event: eventRow(detail.EventRecord), PartnerUID: detail.PartnerUID.String(),
 		Body: detail.Body, BodyRemoved: value(detail.BodyRemovedAt),
 		Deliveries: deliveryRows(detail.Deliveries), Ledger: ledgerViews(detail.Ledger, targets),
@@ -184,19 +186,19 @@ func (c *Console) event(ctx echo.Context) error {
 	if detail.MerchantUID != nil {
 		page.MerchantUID = detail.MerchantUID.String()
 	}
-	page.Frame, err = c.frame(ctx, views.SectionEvents, string(detail.Kind),
-		views.Crumb{Label: "Events", Href: views.PathEvents}, views.Crumb{Label: page.Event.Label()})
+	page.Frame, err = c.frame(ctx, ui.SectionEvents, string(detail.Kind),
+		ui.Crumb{Label: "Events", Href: paths.Events}, ui.Crumb{Label: page.Event.Label()})
 	if err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, http.StatusOK, views.EventDetailPage(page))
+	return render(ctx, http.StatusOK, events.EventDetailPage(page))
 }
 
-func ledgerViews(ledger []webhook.LedgerLine, targets []uuid.UUID) []views.LedgerView {
-	lines := make([]views.LedgerView, 0, len(ledger))
+func ledgerViews(ledger []webhook.LedgerLine, targets []uuid.UUID) []ui.LedgerView {
+	lines := make([]ui.LedgerView, 0, len(ledger))
 	for _, line := range ledger {
-		shown := views.LedgerView{
+		shown := ui.LedgerView{
 			Subscription: line.SubscriptionUID.String(), URL: line.URL, State: string(line.State),
 			Verdict: string(line.Verdict), Version: line.Version,
 			DeliveryState: string(line.DeliveryState),

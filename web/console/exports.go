@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/ui"
 )
 
 // exportBatch is how many rows of a list are read at a time for a file.
@@ -67,7 +67,7 @@ func (c *Console) exportEvents(ctx echo.Context) error {
 		return err
 	}
 	request := ctx.Request().Context()
-	filter, shown := readEventFilter(query, views.ZoneOf(request))
+	filter, shown := readEventFilter(query, ui.ZoneOf(request))
 	if err := unlessFaulty(shown.Faults); err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // cells are the rows of a list's file, as the form on its page asks for it, by their
@@ -63,39 +63,39 @@ func TestListsAsFiles(t *testing.T) {
 	w.Application(r, func(d *applicationtest.Draft) { d.Borrower.FirstName = "=2+2" })
 	r.mail(email.KindWelcome, func(m *email.Message) { m.ToAddress = "zoe@example.com" })
 
-	events := b.cells(t, views.PathEvents+"?application="+uid, views.PathEventsCSV)
+	events := b.cells(t, paths.Events+"?application="+uid, paths.EventsCSV)
 	kinds := column(events, "event")
 	if len(events) < 4 || !slices.Contains(kinds, "task.created") ||
 		slices.ContainsFunc(column(events, "application_id"), func(id string) bool { return id != uid }) {
 		t.Errorf("the events of one application are %v", events)
 	}
-	every := b.cells(t, views.PathEvents, views.PathEventsCSV)
+	every := b.cells(t, paths.Events, paths.EventsCSV)
 	if at := slices.Index(column(every, "test"), "true"); at < 0 || every[at]["application_id"] != "" {
 		t.Errorf("no test event without an application in %v", every)
 	}
-	mails := b.cells(t, views.PathEmails+"?to=zoe@example.com", views.PathEmailsCSV)
+	mails := b.cells(t, paths.Emails+"?to=zoe@example.com", paths.EmailsCSV)
 	if len(mails) != 1 || mails[0]["kind"] != "welcome" || mails[0]["to"] != "zoe@example.com" {
 		t.Errorf("the e-mails to one address are %v", mails)
 	}
-	all := b.cells(t, views.PathApplications, views.PathApplicationsCSV)
+	all := b.cells(t, paths.Applications, paths.ApplicationsCSV)
 	if got := column(all, "borrower"); !slices.Contains(got, "Bo Weiß") ||
 		!slices.ContainsFunc(got, func(name string) bool { return strings.HasPrefix(name, "'=2+2") }) {
 		t.Errorf("the applications are of %q", got)
 	}
-	found := b.cells(t, views.PathApplications+"?q=SV-2026-17", views.PathApplicationsCSV)
+	found := b.cells(t, paths.Applications+"?q=SV-2026-17", paths.ApplicationsCSV)
 	if len(found) != 1 || found[0]["application_id"] != uid || found[0]["loan_amount"] == "" {
 		t.Errorf("the application of a reference is %v", found)
 	}
-	loans := b.cells(t, views.PathLoans+"?state=pending", views.PathLoansCSV)
+	loans := b.cells(t, paths.Loans+"?state=pending", paths.LoansCSV)
 	if len(loans) != 1 || loans[0]["application_id"] != uid || loans[0]["state"] != "pending" ||
 		loans[0]["pending_amount"] == "" || loans[0]["product"] != "SOLAR" {
 		t.Errorf("the loans with a pending draw are %v", loans)
 	}
 	for path, wrong := range map[string]struct{ action, filter string }{
-		views.PathEventsCSV:       {"event.export", "kind=party"},
-		views.PathEmailsCSV:       {"email.export", "state=lost"},
-		views.PathApplicationsCSV: {"application.export", "status=Odd"},
-		views.PathLoansCSV:        {"loan.export", "state=odd"},
+		paths.EventsCSV:       {"event.export", "kind=party"},
+		paths.EmailsCSV:       {"email.export", "state=lost"},
+		paths.ApplicationsCSV: {"application.export", "status=Odd"},
+		paths.LoansCSV:        {"loan.export", "state=odd"},
 	} {
 		if r.audits(wrong.action) == 0 {
 			t.Errorf("%s is not in the audit log", wrong.action)

@@ -15,7 +15,9 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/deliveries"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // localLayouts are how a time may stand in the address without a zone: it is
@@ -37,18 +39,18 @@ func (c *Console) reader(ctx echo.Context) reader {
 // filterReader reads a filter and notes what is wrong with it.
 type filterReader struct {
 	reader
-	shown views.DeliveryFilter
+	shown deliveries.DeliveryFilter
 }
 
 // readFilter reads the filter of the delivery list from its address. Wrong
 // values are left out of the filter, and named in the view's faults. Times
 // without a zone come back with one, so that the address means the same to
 // everybody.
-func (who reader) readFilter(query url.Values) (webhook.DeliveryFilter, views.DeliveryFilter) {
-	r := filterReader{reader: who, shown: views.DeliveryFilter{
+func (who reader) readFilter(query url.Values) (webhook.DeliveryFilter, deliveries.DeliveryFilter) {
+	r := filterReader{reader: who, shown: deliveries.DeliveryFilter{
 		Values: map[string]string{}, Faults: map[string]string{}, Zone: who.zone,
 	}}
-	for _, name := range views.DeliveryFilterNames() {
+	for _, name := range deliveries.DeliveryFilterNames() {
 		if value := strings.TrimSpace(query.Get(name)); value != "" {
 			r.shown.Values[name] = value
 		}
@@ -204,7 +206,7 @@ func readUID(faults map[string]string, name, text string) uuid.UUID {
 
 // filterQuery writes a filter as the query of an address, the inverse of
 // readFilter; what was wrong is kept, so that it can be mended.
-func filterQuery(shown views.DeliveryFilter) url.Values {
+func filterQuery(shown deliveries.DeliveryFilter) url.Values {
 	query := url.Values{}
 	for name, value := range shown.Values {
 		query.Set(name, value)
@@ -224,18 +226,18 @@ func with(query url.Values, name, value string) url.Values {
 }
 
 // stateTabs are the views of the list by state, what needs a human first.
-func stateTabs(shown views.DeliveryFilter) []views.Tab {
+func stateTabs(shown deliveries.DeliveryFilter) []ui.Tab {
 	query, state := filterQuery(shown), shown.Values["state"]
-	tabs := []views.Tab{{
-		Label: "All", Href: views.DeliveriesPath(with(query, "state", "")), Current: state == "",
+	tabs := []ui.Tab{{
+		Label: "All", Href: paths.With(paths.Deliveries, with(query, "state", "")), Current: state == "",
 	}}
 	for _, each := range []webhook.DeliveryState{
 		webhook.DeliveryFailed, webhook.DeliveryRetrying, webhook.DeliveryPending,
 		webhook.DeliveryDelivered, webhook.DeliveryCancelled,
 	} {
-		tabs = append(tabs, views.Tab{
-			Label:   views.DeliveryChip(string(each)).Word,
-			Href:    views.DeliveriesPath(with(query, "state", string(each))),
+		tabs = append(tabs, ui.Tab{
+			Label:   ui.DeliveryChip(string(each)).Word,
+			Href:    paths.With(paths.Deliveries, with(query, "state", string(each))),
 			Current: state == string(each),
 		})
 	}
@@ -263,10 +265,10 @@ var filterLabels = []struct{ name, label string }{
 // activeFilters are the filters in force besides the state, each with the
 // address of the list without it.
 func activeFilters(
-	shown views.DeliveryFilter, choices map[string][]views.Option,
-) []views.ActiveFilter {
+	shown deliveries.DeliveryFilter, choices map[string][]ui.Option,
+) []ui.ActiveFilter {
 	query := filterQuery(shown)
-	var active []views.ActiveFilter
+	var active []ui.ActiveFilter
 	for _, filter := range filterLabels {
 		value := shown.Values[filter.name]
 		if value == "" {
@@ -280,9 +282,9 @@ func activeFilters(
 		if filter.name == "since" || filter.name == "until" {
 			value = strings.Replace(shown.Local(filter.name), "T", " ", 1)
 		}
-		active = append(active, views.ActiveFilter{
+		active = append(active, ui.ActiveFilter{
 			Label: filter.label + ": " + value,
-			Href:  views.DeliveriesPath(with(query, filter.name, "")),
+			Href:  paths.With(paths.Deliveries, with(query, filter.name, "")),
 		})
 	}
 	return active

@@ -5,11 +5,12 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/deliveries"
+	"drawbridge/views/ui"
 )
 
 // filterChoices are what the lists of the filter form offer, by parameter.
-func (c *Console) filterChoices(ctx context.Context) (map[string][]views.Option, error) {
+func (c *Console) filterChoices(ctx context.Context) (map[string][]ui.Option, error) {
 	subscriptions, err := c.subscriptionOptions(ctx)
 	if err != nil {
 		return nil, err
@@ -25,14 +26,14 @@ func (c *Console) filterChoices(ctx context.Context) (map[string][]views.Option,
 }
 
 // fixedChoices are the closed lists among the filters.
-func fixedChoices() map[string][]views.Option {
-	classes := []views.Option{{Label: "Any or none"}}
+func fixedChoices() map[string][]ui.Option {
+	classes := []ui.Option{{Label: "Any or none"}}
 	for _, class := range webhook.ErrorClasses() {
-		classes = append(classes, views.Option{
-			Value: string(class), Label: views.ErrorClassWord(string(class)),
+		classes = append(classes, ui.Option{
+			Value: string(class), Label: deliveries.ErrorClassWord(string(class)),
 		})
 	}
-	return map[string][]views.Option{
+	return map[string][]ui.Option{
 		"event": eventOptions(), "error": classes,
 		"range": {
 			{Label: "All time"},
@@ -52,27 +53,27 @@ func fixedChoices() map[string][]views.Option {
 	}
 }
 
-func (c *Console) subscriptionOptions(ctx context.Context) ([]views.Option, error) {
+func (c *Console) subscriptionOptions(ctx context.Context) ([]ui.Option, error) {
 	summaries, _, err := c.Webhooks.SubscriptionSummaries(ctx,
 		webhook.SummaryFilter{Limit: maxOptions})
 	if err != nil {
 		return nil, err
 	}
-	options := []views.Option{{Label: "All subscriptions"}}
+	options := []ui.Option{{Label: "All subscriptions"}}
 	for _, summary := range summaries {
-		options = append(options, views.Option{
+		options = append(options, ui.Option{
 			Value: summary.UID.String(),
-			Label: summary.PartnerName + ", " + views.HostOf(summary.URL),
+			Label: summary.PartnerName + ", " + ui.HostOf(summary.URL),
 		})
 	}
 	return options, nil
 }
 
 // eventOptions are the kinds of events to choose from.
-func eventOptions() []views.Option {
-	options := []views.Option{{Label: "All events"}}
+func eventOptions() []ui.Option {
+	options := []ui.Option{{Label: "All events"}}
 	for _, kind := range lending.AllEventKinds() {
-		options = append(options, views.Option{Value: string(kind), Label: string(kind)})
+		options = append(options, ui.Option{Value: string(kind), Label: string(kind)})
 	}
 	return options
 }

@@ -12,7 +12,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // policy lets a page load from its own origin only, and nothing inline.
@@ -81,7 +81,7 @@ func checkQuery(address *url.URL) error {
 	var faults lending.Faults
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		if len(query[name]) > 1 && !mayRepeat[name] &&
-			!strings.HasPrefix(address.Path, views.PathJobConsole+"/") {
+			!strings.HasPrefix(address.Path, paths.JobConsole+"/") {
 			faults.Add(name, "%.60q must be given once", name)
 		}
 	}
@@ -147,7 +147,7 @@ func askToSignIn(ctx echo.Context) error {
 	if request.Method == http.MethodGet {
 		query = url.Values{"next": {request.URL.RequestURI()}}
 	}
-	return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?"+query.Encode())
+	return ctx.Redirect(http.StatusSeeOther, paths.SignIn+"?"+query.Encode())
 }
 
 // currentUser is who is signed in; the zero user on pages for guests.

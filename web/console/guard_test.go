@@ -11,7 +11,7 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres/pgtest"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 	"drawbridge/web/console"
 )
 
@@ -34,7 +34,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 			t.Errorf("%s lies outside %s", route.Path, console.Prefix)
 		}
 		if route.Role == "" {
-			if !strings.HasPrefix(route.Path, views.PathSignIn) {
+			if !strings.HasPrefix(route.Path, paths.SignIn) {
 				t.Errorf("%s %s is open to guests", route.Method, route.Path)
 			}
 			continue
@@ -50,7 +50,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 				t.Errorf("%s answers a stranger %d, want 401", route.Path, answer.Status)
 			}
 		case answer.Status != http.StatusSeeOther ||
-			!strings.HasPrefix(answer.Location, views.PathSignIn):
+			!strings.HasPrefix(answer.Location, paths.SignIn):
 			t.Errorf("%s %s answers a stranger %d to %q", route.Method, route.Path, answer.Status,
 				answer.Location)
 		}
@@ -94,7 +94,7 @@ func TestEveryChangeChecksItsOrigin(t *testing.T) {
 		t.Errorf("refused changes changed %v", changed)
 	}
 	b.header = http.Header{"Origin": {r.URL}}
-	b.post(views.PathSignOut, nil).wantStatus(t, http.StatusSeeOther)
+	b.post(paths.SignOut, nil).wantStatus(t, http.StatusSeeOther)
 }
 
 func TestEveryAnswerIsStrict(t *testing.T) {
@@ -102,8 +102,8 @@ func TestEveryAnswerIsStrict(t *testing.T) {
 	r := newRoom(t)
 	b := r.signedIn()
 	for _, path := range []string{
-		views.PathHome, views.PathDeliveries, views.PathSubscriptions, "/console/nothing",
-		views.DeliveryPath(uuid.NewString()), views.DeliveriesOf("since", "yesterday"),
+		paths.Home, paths.Deliveries, paths.Subscriptions, "/console/nothing",
+		paths.To(paths.Delivery, uuid.NewString()), paths.Where(paths.Deliveries, "since", "yesterday"),
 	} {
 		header := b.get(path).Header
 		for name, want := range map[string]string{
@@ -126,8 +126,8 @@ func TestFormsAreBounded(t *testing.T) {
 	r := newRoom(t)
 	b := r.signedIn()
 	form := url.Values{"theme": {"dark"}, "filler": {strings.Repeat("x", 1<<20)}}
-	b.post(views.PathPreferences, form).wantStatus(t, http.StatusRequestEntityTooLarge)
-	if theme, _ := b.get(views.PathHome).find("html").Attr("data-theme"); theme != "" {
+	b.post(paths.Preferences, form).wantStatus(t, http.StatusRequestEntityTooLarge)
+	if theme, _ := b.get(paths.Home).find("html").Attr("data-theme"); theme != "" {
 		t.Error("a form of a megabyte was read")
 	}
 }
@@ -137,9 +137,9 @@ func TestFaultPages(t *testing.T) {
 	r := newRoom(t)
 	b := r.signedIn()
 	for path, want := range map[string]string{
-		"/console/nothing":                    "there is nothing at this path",
-		views.DeliveryPath(uuid.Nil.String()): "no delivery has the id 00000000-",
-		views.DeliveryPath("17"):              "there is no such delivery. the link may be cut off",
+		"/console/nothing":                          "there is nothing at this path",
+		paths.To(paths.Delivery, uuid.Nil.String()): "no delivery has the id 00000000-",
+		paths.To(paths.Delivery, "17"):              "there is no such delivery. the link may be cut off",
 	} {
 		page := b.get(path).wantStatus(t, http.StatusNotFound)
 		if text := page.text("main"); !strings.Contains(strings.ToLower(text), strings.ToLower(want)) {
@@ -158,15 +158,15 @@ func TestFaultPagesStayInTheConsole(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.asOperator()
-	application := views.ApplicationPath(r.application.String())
+	application := paths.To(paths.Application, r.application.String())
 	for _, test := range []struct{ path, back, label, says string }{
 		{
 			application + "/change/document?to=x", application, "Back to the application",
 			"Choose what to record: sent or signed.",
 		},
-		{views.DeliveryPath("none"), views.PathDeliveries, "All deliveries", "no such delivery"},
+		{paths.To(paths.Delivery, "none"), paths.Deliveries, "All deliveries", "no such delivery"},
 		{"/console/nothing", "", "", "There is nothing at this path"},
-		{views.PathPersonNew, "", "", "Your role, operator, may not do this"},
+		{paths.PersonNew, "", "", "Your role, operator, may not do this"},
 	} {
 		page := b.get(test.path)
 		if page.Status < 400 || page.find("nav.rail").Length() != 1 {
@@ -193,7 +193,7 @@ func TestPreferences(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	back := b.post(views.PathPreferences, url.Values{
+	back := b.post(paths.Preferences, url.Values{
 		"theme": {"dark"}, "density": {"compact"}, "back": {"/console/deliveries?state=failed"},
 	}).wantStatus(t, http.StatusSeeOther)
 	if back.Location != "/console/deliveries?state=failed" {
@@ -205,12 +205,12 @@ func TestPreferences(t *testing.T) {
 	if theme != "dark" || density != "compact" {
 		t.Errorf("theme %q, density %q", theme, density)
 	}
-	b.post(views.PathPreferences, url.Values{"theme": {"planted"}})
-	if theme, _ := b.get(views.PathHome).find("html").Attr("data-theme"); theme != "dark" {
+	b.post(paths.Preferences, url.Values{"theme": {"planted"}})
+	if theme, _ := b.get(paths.Home).find("html").Attr("data-theme"); theme != "dark" {
 		t.Errorf("a theme that does not exist changed the theme to %q", theme)
 	}
-	b.post(views.PathPreferences, url.Values{"theme": {"system"}})
-	if theme, set := b.get(views.PathHome).find("html").Attr("data-theme"); set {
+	b.post(paths.Preferences, url.Values{"theme": {"system"}})
+	if theme, set := b.get(paths.Home).find("html").Attr("data-theme"); set {
 		t.Errorf("the system's theme is %q", theme)
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // healthSettings asks from when on a subscription counts as failing, and keeps
@@ -23,8 +24,8 @@ func (c *Console) healthSettings(ctx echo.Context) error {
 		return err
 	}
 	form := healthForm(now)
-	at := spot{section: views.SectionSettings, crumbs: []views.Crumb{
-		{Label: "Settings", Href: views.PathSettings},
+	at := spot{section: ui.SectionSettings, crumbs: []ui.Crumb{
+		{Label: "Settings", Href: paths.Settings},
 	}}
 	if !isSent(ctx) {
 		return c.showAsk(ctx, http.StatusOK, at, form)
@@ -45,7 +46,7 @@ func (c *Console) healthSettings(ctx echo.Context) error {
 			return operator.Entry{
 				Action: "health_settings.update", SubjectKind: "settings", Subject: "health",
 				Before: before, After: wanted,
-			}, views.PathSettings, err
+			}, paths.Settings, err
 		},
 	})
 }
@@ -59,16 +60,16 @@ func wholeNumber(ctx echo.Context, faults *lending.Faults, name string) int {
 	return number
 }
 
-func healthForm(now webhook.HealthSettings) views.AskForm {
-	return views.AskForm{
+func healthForm(now webhook.HealthSettings) ui.AskForm {
+	return ui.AskForm{
 		Title: "When a subscription counts as failing", Submit: "Save",
-		Action: views.PathSettingsHealth, Cancel: views.PathSettings,
+		Action: paths.SettingsHealth, Cancel: paths.Settings,
 		Says: []string{
 			"A subscription fails once nothing has succeeded for this long and at least this many " +
 				"events were tried. The operators get one e-mail then and one when it recovers; " +
 				"sending goes on, unless the subscription is set to pause.",
 		},
-		Controls: []views.Control{
+		Controls: []ui.Control{
 			{
 				Name: "failing_minutes", Label: "Minutes without a success", Type: "number",
 				Value: strconv.Itoa(now.FailingMinutes), Required: true,

@@ -6,26 +6,26 @@ import (
 	"testing"
 
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 func TestFailingThresholdsAreSet(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
-	r.asOperator().get(views.PathSettingsHealth).wantStatus(t, http.StatusForbidden)
+	r.asOperator().get(paths.SettingsHealth).wantStatus(t, http.StatusForbidden)
 	b := r.admin()
-	wrong, _ := b.fillIn(views.PathSettingsHealth, map[string]string{
+	wrong, _ := b.fillIn(paths.SettingsHealth, map[string]string{
 		"failing_minutes": "1", "failing_events": "many",
 	})
 	wrong.wantStatus(t, http.StatusBadRequest)
 	if text := wrong.text("main"); !strings.Contains(text, "whole number") {
 		t.Errorf("a wrong form says %q", text)
 	}
-	saved, values := b.fillIn(views.PathSettingsHealth, map[string]string{
+	saved, values := b.fillIn(paths.SettingsHealth, map[string]string{
 		"failing_minutes": "120", "failing_events": "5",
 	})
 	b.get(saved.wantStatus(t, http.StatusSeeOther).Location).wantStatus(t, http.StatusOK)
-	b.post(views.PathSettingsHealth, values).wantStatus(t, http.StatusSeeOther)
+	b.post(paths.SettingsHealth, values).wantStatus(t, http.StatusSeeOther)
 	got, err := r.Webhooks.LoadHealthSettings(t.Context())
 	want := webhook.HealthSettings{FailingMinutes: 120, FailingEvents: 5}
 	if err != nil || got != want {

@@ -7,7 +7,7 @@ import (
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/restore"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // TestSystemPageTellsOfAHold shows the banner while a hold is in force, with
@@ -18,13 +18,13 @@ func TestSystemPageTellsOfAHold(t *testing.T) {
 	b, guard := r.signedIn(), &restore.Service{DB: r.DB}
 	r.subscribe(r.receiver().URL)
 	r.publish("Approved")
-	if b.get(views.PathSystem).wantStatus(t, http.StatusOK).find("#held").Length() != 0 {
+	if b.get(paths.System).wantStatus(t, http.StatusOK).find("#held").Length() != 0 {
 		t.Error("the banner is there although nothing is held")
 	}
 	r.must(r.DB.InTx(t.Context(), func(tx *postgres.Tx) error {
 		return guard.Hold(t.Context(), tx, "recovered to <b>09:30</b>")
 	}))
-	banner := b.get(views.PathSystem).wantStatus(t, http.StatusOK).text("#held")
+	banner := b.get(paths.System).wantStatus(t, http.StatusOK).text("#held")
 	for _, want := range []string{
 		"Nothing is sent", "recovered to <b>09:30</b>", "1 delivery and ",
 		"drawbridge restore release --deliveries cancel", "drawbridge restore release --deliveries send",
@@ -37,7 +37,7 @@ func TestSystemPageTellsOfAHold(t *testing.T) {
 		_, err := guard.Release(t.Context(), tx)
 		return err
 	}))
-	if b.get(views.PathSystem).wantStatus(t, http.StatusOK).find("#held").Length() != 0 {
+	if b.get(paths.System).wantStatus(t, http.StatusOK).find("#held").Length() != 0 {
 		t.Error("the banner is there after the decision")
 	}
 }

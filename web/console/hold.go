@@ -9,7 +9,9 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/applications"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // holdRoutes lists the form of legal holds. How long things are kept is an
@@ -17,20 +19,20 @@ import (
 func (c *Console) holdRoutes() []Route {
 	const admin = operator.RoleAdmin
 	return []Route{
-		{http.MethodGet, views.PathApplicationHold, "console.application.hold", admin, c.hold},
-		{http.MethodPost, views.PathApplicationHold, "console.application.hold.submit", admin, c.hold},
+		{http.MethodGet, paths.ApplicationHold, "console.application.hold", admin, c.hold},
+		{http.MethodPost, paths.ApplicationHold, "console.application.hold.submit", admin, c.hold},
 	}
 }
 
 // holdView returns the application's hold in force, nil without one.
-func (c *Console) holdView(ctx context.Context, uid uuid.UUID) (*views.HoldView, error) {
+func (c *Console) holdView(ctx context.Context, uid uuid.UUID) (*applications.HoldView, error) {
 	holds, err := c.Retention.Holds(ctx, uid)
 	if err != nil {
 		return nil, err
 	}
 	for _, hold := range holds {
 		if hold.InForce() {
-			return &views.HoldView{By: hold.PlacedBy, Reason: hold.Reason, Since: hold.PlacedAt}, nil
+			return &applications.HoldView{By: hold.PlacedBy, Reason: hold.Reason, Since: hold.PlacedAt}, nil
 		}
 	}
 	return nil, nil //nolint:nilnil // most applications are under none
@@ -57,9 +59,9 @@ func (c *Console) hold(ctx echo.Context) error {
 	if sent := ctx.FormValue("release"); sent != "" {
 		release = sent == "true"
 	}
-	at := spot{section: views.SectionApplications, crumbs: []views.Crumb{
-		{Label: "Applications", Href: views.PathApplications},
-		{Label: applicationRow(summary).Name(), Href: views.ApplicationPath(uid.String())},
+	at := spot{section: ui.SectionApplications, crumbs: []ui.Crumb{
+		{Label: "Applications", Href: paths.Applications},
+		{Label: applicationRow(summary).Name(), Href: paths.To(paths.Application, uid.String())},
 	}}
 	form := holdForm(uid, release)
 	form.About = aboutApplication(summary)
@@ -70,17 +72,18 @@ func (c *Console) hold(ctx echo.Context) error {
 }
 
 // holdForm asks for a hold, or for its release.
-func holdForm(uid uuid.UUID, release bool) views.AskForm {
-	form := views.AskForm{
+func holdForm(uid uuid.UUID, release bool) ui.AskForm {
+	form := ui.AskForm{
 		Title: "Place a legal hold", Submit: "Place the hold", NoReason: true,
-		Action: views.ApplicationHoldPath(uid.String()), Cancel: views.ApplicationPath(uid.String()),
+		Action: paths.To(paths.ApplicationHold, uid.String()),
+		Cancel: paths.To(paths.Application, uid.String()),
 		Says: []string{
 			"Everything of this application is kept until the hold is released: events, deliveries, " +
 				"attempts, e-mails and requests, whatever the settings say. What was removed before " +
 				"stays removed.",
 		},
-		Hidden: []views.HiddenField{{Name: "release", Value: "false"}},
-		Controls: []views.Control{{
+		Hidden: []ui.HiddenField{{Name: "release", Value: "false"}},
+		Controls: []ui.Control{{
 			Name: "reason", Label: "Reason", Hint: "Kept with the hold and in the audit log.",
 			MaxLength: maxReason, Required: true, Autocomplete: "off", Autofocus: true,
 		}},
@@ -110,7 +113,7 @@ func (c *Console) holdChange(ctx echo.Context, uid uuid.UUID, release bool) comm
 		done: done,
 		do: func(ctx context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			_, err := change(ctx, tx, uid, by, reason)
-			return entry, views.ApplicationPath(uid.String()), err
+			return entry, paths.To(paths.Application, uid.String()), err
 		},
 	}
 }

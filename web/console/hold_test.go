@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 func TestLegalHold(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	uid := r.application.String()
-	page, form := views.ApplicationPath(uid), views.ApplicationHoldPath(uid)
+	page, form := paths.To(paths.Application, uid), paths.To(paths.ApplicationHold, uid)
 	support := r.signedIn()
 	if text := support.get(page).text(".facts"); !strings.Contains(text, "Legal hold") ||
 		strings.Contains(text, "Place a legal hold") {

@@ -14,7 +14,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // maxCall bounds what the audit log keeps of a call's body, in bytes.
@@ -30,8 +30,8 @@ var jobConsolePolicy = strings.Replace(policy,
 // log before it is passed on.
 func (c *Console) jobConsole(ctx echo.Context) error {
 	request, response := ctx.Request(), ctx.Response()
-	if request.URL.Path == views.PathJobConsole && request.Method == http.MethodGet {
-		return ctx.Redirect(http.StatusSeeOther, views.PathJobConsole+"/")
+	if request.URL.Path == paths.JobConsole && request.Method == http.MethodGet {
+		return ctx.Redirect(http.StatusSeeOther, paths.JobConsole+"/")
 	}
 	if request.Method != http.MethodGet {
 		if err := c.auditCall(ctx); err != nil {
@@ -58,7 +58,7 @@ func (c *Console) auditCall(ctx echo.Context) error {
 		return c.Operators.Audit(request.Context(), tx, operator.Entry{
 			Actor: currentUser(ctx).Email, Address: ctx.RealIP(), Action: "river.call",
 			SubjectKind: "queue",
-			Subject:     request.Method + " " + strings.TrimPrefix(request.URL.Path, views.PathJobConsole),
+			Subject:     request.Method + " " + strings.TrimPrefix(request.URL.Path, paths.JobConsole),
 			After: map[string]any{
 				"body": strings.ToValidUTF8(string(body[:min(len(body), maxCall)]), ""), // cut
 			},

@@ -14,7 +14,9 @@ import (
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/applications"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // loanRoutes lists the pages about loans and products.
@@ -22,13 +24,13 @@ func (c *Console) loanRoutes() []Route {
 	const support, admin = operator.RoleSupport, operator.RoleAdmin
 	get, post := http.MethodGet, http.MethodPost
 	return []Route{
-		{get, views.PathLoans, "console.loans", support, c.loans},
-		{post, views.PathLoansCSV, "console.loans.csv", support, c.exportLoans},
-		{get, views.PathProducts, "console.products", support, c.products},
-		{get, views.PathProductNew, "console.product.new", admin, c.newProduct},
-		{post, views.PathProductNew, "console.product.create", admin, c.createProduct},
-		{get, views.PathProductActive, "console.product.switch", admin, c.switchProduct},
-		{post, views.PathProductActive, "console.product.switch.submit", admin, c.switchProduct},
+		{get, paths.Loans, "console.loans", support, c.loans},
+		{post, paths.LoansCSV, "console.loans.csv", support, c.exportLoans},
+		{get, paths.Products, "console.products", support, c.products},
+		{get, paths.ProductNew, "console.product.new", admin, c.newProduct},
+		{post, paths.ProductNew, "console.product.create", admin, c.createProduct},
+		{get, paths.ProductActive, "console.product.switch", admin, c.switchProduct},
+		{post, paths.ProductActive, "console.product.switch.submit", admin, c.switchProduct},
 	}
 }
 
@@ -54,23 +56,23 @@ func (c *Console) loans(ctx echo.Context) error {
 	} else if err := c.fillLoans(ctx, &page, filter); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionLoans, "Loans and draws",
-		views.Crumb{Label: "Loans and draws"})
+	page.Frame, err = c.frame(ctx, ui.SectionLoans, "Loans and draws",
+		ui.Crumb{Label: "Loans and draws"})
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.LoanListPage(page))
+	return render(ctx, status, applications.LoanListPage(page))
 }
 
 // loanList is the list that an address asks for, its filter not looked at yet.
-func loanList(query url.Values) views.LoanList {
-	return views.LoanList{
+func loanList(query url.Values) applications.LoanList {
+	return applications.LoanList{
 		State: query.Get("state"), Partner: query.Get("partner"), Product: query.Get("product"),
 		Draw: query.Get("draw"), Faults: map[string]string{},
 	}
 }
 
-func readLoanFilter(page *views.LoanList, cursor string) loan.ListFilter {
+func readLoanFilter(page *applications.LoanList, cursor string) loan.ListFilter {
 	filter := loan.ListFilter{
 		State:      loan.ListState(page.State),
 		PartnerUID: readUID(page.Faults, "partner", page.Partner),
@@ -91,7 +93,7 @@ func readLoanFilter(page *views.LoanList, cursor string) loan.ListFilter {
 }
 
 func (c *Console) fillLoans(
-	ctx echo.Context, page *views.LoanList, filter loan.ListFilter,
+	ctx echo.Context, page *applications.LoanList, filter loan.ListFilter,
 ) error {
 	request := ctx.Request().Context()
 	count := startCount(request, c, filter, c.Loans.Count)
@@ -109,31 +111,31 @@ func (c *Console) fillLoans(
 	}
 	query := loanQuery(*page)
 	if !next.IsZero() {
-		page.Older = views.LoansPath(with(query, "cursor", next.String()))
+		page.Older = paths.With(paths.Loans, with(query, "cursor", next.String()))
 	}
 	if !filter.Cursor.IsZero() {
-		page.Newest = views.LoansPath(query)
+		page.Newest = paths.With(paths.Loans, query)
 	}
 	return nil
 }
 
-func loanRow(s loan.Summary) views.LoanRow {
-	row := views.LoanRow{
+func loanRow(s loan.Summary) applications.LoanRow {
+	row := applications.LoanRow{
 		UID: s.UID.String(), Borrower: strings.TrimSpace(s.FirstName + " " + s.LastName),
 		Partner: s.PartnerName, Merchant: s.MerchantName, Product: s.ProductCode,
-		Amount: views.Amount(s.Amount), Drawn: views.Amount(s.Drawn),
-		Balance: views.Amount(s.Amount.Sub(s.Drawn)), State: string(s.State()), Opened: s.OpenedAt,
+		Amount: ui.Amount(s.Amount), Drawn: ui.Amount(s.Drawn),
+		Balance: ui.Amount(s.Amount.Sub(s.Drawn)), State: string(s.State()), Opened: s.OpenedAt,
 	}
 	if s.PendingID != nil {
-		row.Pending = fmt.Sprintf("#%d, %s", *s.PendingID, views.Amount(*s.Pending))
+		row.Pending = fmt.Sprintf("#%d, %s", *s.PendingID, ui.Amount(*s.Pending))
 	}
 	if s.NextStage != nil && !s.Completed {
-		row.Next = fmt.Sprintf("stage %d, %s", *s.NextStage, views.Amount(*s.Scheduled))
+		row.Next = fmt.Sprintf("stage %d, %s", *s.NextStage, ui.Amount(*s.Scheduled))
 	}
 	return row
 }
 
-func loanQuery(page views.LoanList) url.Values {
+func loanQuery(page applications.LoanList) url.Values {
 	query := url.Values{}
 	for name, text := range map[string]string{
 		"state": page.State, "partner": page.Partner, "product": page.Product,
@@ -146,15 +148,15 @@ func loanQuery(page views.LoanList) url.Values {
 	return query
 }
 
-func loanTabs(page views.LoanList) []views.Tab {
+func loanTabs(page applications.LoanList) []ui.Tab {
 	query := loanQuery(page)
-	tabs := []views.Tab{{
-		Label: "All", Href: views.LoansPath(with(query, "state", "")), Current: page.State == "",
+	tabs := []ui.Tab{{
+		Label: "All", Href: paths.With(paths.Loans, with(query, "state", "")), Current: page.State == "",
 	}}
 	for _, state := range loan.ListStates() {
-		tabs = append(tabs, views.Tab{
-			Label:   views.LoanChip(string(state)).Word,
-			Href:    views.LoansPath(with(query, "state", string(state))),
+		tabs = append(tabs, ui.Tab{
+			Label:   applications.LoanChip(string(state)).Word,
+			Href:    paths.With(paths.Loans, with(query, "state", string(state))),
 			Current: page.State == string(state),
 		})
 	}
@@ -162,21 +164,21 @@ func loanTabs(page views.LoanList) []views.Tab {
 }
 
 // drawOptions are the states of draws as choices of the filter.
-func drawOptions() []views.Option {
-	options := []views.Option{{Label: "Any or none"}}
+func drawOptions() []ui.Option {
+	options := []ui.Option{{Label: "Any or none"}}
 	for _, state := range []lending.FundingStatus{
 		lending.FundingRequested, lending.FundingProcessing, lending.FundingSettled,
 		lending.FundingCancelled,
 	} {
-		options = append(options, views.Option{Value: string(state), Label: drawWords[string(state)]})
+		options = append(options, ui.Option{Value: string(state), Label: drawWords[string(state)]})
 	}
 	return options
 }
 
-func productOptions(products []catalog.Product) []views.Option {
-	options := []views.Option{{Label: "All products"}}
+func productOptions(products []catalog.Product) []ui.Option {
+	options := []ui.Option{{Label: "All products"}}
 	for _, product := range products {
-		options = append(options, views.Option{
+		options = append(options, ui.Option{
 			Value: product.UID, Label: product.Code + ", " + product.Name,
 		})
 	}

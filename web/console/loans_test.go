@@ -11,14 +11,14 @@ import (
 	"drawbridge/internal/application/applicationtest"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 func TestLoanList(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	if got := b.get(views.PathLoans).text(".empty"); !strings.Contains(got, "No loans yet") {
+	if got := b.get(paths.Loans).text(".empty"); !strings.Contains(got, "No loans yet") {
 		t.Errorf("without loans: %q", got)
 	}
 	w := r.world()
@@ -48,7 +48,7 @@ func TestLoanList(t *testing.T) {
 		"partner=" + uuid.NewString():                    nil,
 		"partner=" + r.partner.String() + "&state=ready": {ready},
 	} {
-		page := b.get(views.PathLoans+"?"+query).wantStatus(t, http.StatusOK)
+		page := b.get(paths.Loans+"?"+query).wantStatus(t, http.StatusOK)
 		for _, uid := range want {
 			if page.find("#l-"+uid.String()).Length() != 1 {
 				t.Errorf("%q misses %s", query, uid)
@@ -58,7 +58,7 @@ func TestLoanList(t *testing.T) {
 			t.Errorf("%q lists %d, want %d", query, got, len(want))
 		}
 	}
-	page := b.get(views.PathLoans)
+	page := b.get(paths.Loans)
 	for uid, want := range map[uuid.UUID]string{
 		ready: "Ready to draw", pending: "Draw pending", drawn: "Drawn", blocked: "Not approved",
 	} {
@@ -69,13 +69,13 @@ func TestLoanList(t *testing.T) {
 	if got := page.text("#l-" + ready.String()); !strings.Contains(got, "stage 1, 5,000.00") {
 		t.Errorf("the next stage: %q", got)
 	}
-	if b.get(views.PathHome).find(`#draws-title, a[href="`+views.LoansPath(url.Values{
+	if b.get(paths.Home).find(`#draws-title, a[href="`+paths.With(paths.Loans, url.Values{
 		"draw": {"FUNDING_SETTLED"},
 	})+`"]`).Length() != 2 {
 		t.Error("the overview does not lead to the loans with settled draws")
 	}
 	for _, query := range []string{"state=x", "partner=1", "product=x", "draw=x", "cursor=x"} {
-		b.get(views.PathLoans+"?"+query).wantStatus(t, http.StatusBadRequest)
+		b.get(paths.Loans+"?"+query).wantStatus(t, http.StatusBadRequest)
 	}
 }
 
@@ -83,7 +83,7 @@ func TestProducts(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.admin()
-	if got := b.get(views.PathProducts).text(".empty"); !strings.Contains(got, "No products yet") {
+	if got := b.get(paths.Products).text(".empty"); !strings.Contains(got, "No products yet") {
 		t.Errorf("without products: %q", got)
 	}
 	fields := map[string]string{
@@ -94,25 +94,25 @@ func TestProducts(t *testing.T) {
 	for name, value := range fields {
 		query.Set(name, value)
 	}
-	preview := b.get(views.PathProductNew+"?"+query.Encode()).wantStatus(t, http.StatusOK)
+	preview := b.get(paths.ProductNew+"?"+query.Encode()).wantStatus(t, http.StatusOK)
 	if got := preview.text(".stage-preview"); !containsAll(got, []string{"400.00", "200.01"}) {
 		t.Errorf("the preview says %q", got)
 	}
-	bad, _ := b.fillIn(views.PathProductNew, map[string]string{"code": "a b", "schedule": "40,40"})
+	bad, _ := b.fillIn(paths.ProductNew, map[string]string{"code": "a b", "schedule": "40,40"})
 	bad.wantStatus(t, http.StatusBadRequest)
 	if !strings.Contains(bad.text("#ask-schedule-fault"), "add up to exactly 100") ||
 		bad.text("#ask-code-fault") == "" || bad.find("#ask-code").AttrOr("value", "") != "a b" {
 		t.Errorf("faults %q", bad.text("[role=alert]"))
 	}
-	answer, values := b.fillIn(views.PathProductNew, fields)
+	answer, values := b.fillIn(paths.ProductNew, fields)
 	answer.wantStatus(t, http.StatusSeeOther)
-	b.post(views.PathProductNew, values).wantStatus(t, http.StatusSeeOther)
+	b.post(paths.ProductNew, values).wantStatus(t, http.StatusSeeOther)
 	page := b.get(answer.Location)
 	if page.find("main tbody tr").Length() != 1 || page.text("tbody .chip") != "On offer" ||
 		r.audits("product.create") != 1 {
 		t.Errorf("products %q", page.text("main"))
 	}
-	taken, _ := b.fillIn(views.PathProductNew, fields)
+	taken, _ := b.fillIn(paths.ProductNew, fields)
 	if got := taken.text("#ask-code-fault"); !strings.Contains(got, "taken") {
 		t.Errorf("the same code again: %q", got)
 	}
@@ -125,8 +125,8 @@ func TestProducts(t *testing.T) {
 		t.Errorf("after taking it off: %q", got)
 	}
 	support := r.signedIn()
-	support.get(views.PathProducts).wantStatus(t, http.StatusOK)
-	for _, path := range []string{views.PathProductNew, href} {
+	support.get(paths.Products).wantStatus(t, http.StatusOK)
+	for _, path := range []string{paths.ProductNew, href} {
 		support.get(path).wantStatus(t, http.StatusForbidden)
 		r.signedIn().post(path, url.Values{}).wantStatus(t, http.StatusForbidden)
 	}

@@ -14,8 +14,10 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/emails"
 	"drawbridge/views/mail"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // settingLabels are the fields of the form by their names, as a sentence
@@ -54,13 +56,13 @@ func (c *Console) saveMailSettings(ctx echo.Context) error {
 		notice = "Nothing was changed."
 	}
 	c.leaveNotice(ctx, notice)
-	return ctx.Redirect(http.StatusSeeOther, views.PathMailSettings)
+	return ctx.Redirect(http.StatusSeeOther, paths.MailSettings)
 }
 
 // changeMailSettings saves and keeps it in the audit log, both or neither; it
 // tells whether there was anything to save.
 func (c *Console) changeMailSettings(ctx echo.Context, settings email.Settings) (bool, error) {
-	user, target := currentUser(ctx), views.PathMailSettings
+	user, target := currentUser(ctx), paths.MailSettings
 	changed := false
 	_, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
 		before, err := email.LoadSettings(request, tx)
@@ -96,22 +98,22 @@ func settingsState(settings email.Settings) map[string]any {
 }
 
 func (c *Console) showMailSettings(
-	ctx echo.Context, status int, form views.MailSettingsForm,
+	ctx echo.Context, status int, form emails.MailSettingsForm,
 ) error {
-	frame, err := c.frame(ctx, views.SectionEmails, "E-mail settings",
-		views.Crumb{Label: "E-mails", Href: views.PathEmails}, views.Crumb{Label: "E-mail settings"})
+	frame, err := c.frame(ctx, ui.SectionEmails, "E-mail settings",
+		ui.Crumb{Label: "E-mails", Href: paths.Emails}, ui.Crumb{Label: "E-mail settings"})
 	if err != nil {
 		return err
 	}
 	frame.Notice = c.takeNotice(ctx)
 	allowFrames(ctx)
-	return render(ctx, status, views.MailSettingsPage(views.MailSettings{
-		Frame: frame, Form: form, SampleURL: views.EmailSamplePath(mail.Samples()[0].Name),
+	return render(ctx, status, emails.MailSettingsPage(emails.MailSettings{
+		Frame: frame, Form: form, SampleURL: paths.To(paths.EmailSample, mail.Samples()[0].Name),
 	}))
 }
 
-func mailSettingsForm(settings email.Settings) views.MailSettingsForm {
-	return views.MailSettingsForm{
+func mailSettingsForm(settings email.Settings) emails.MailSettingsForm {
+	return emails.MailSettingsForm{
 		LenderName: settings.LenderName, PrimaryColor: settings.PrimaryColor,
 		AccentColor: settings.AccentColor, ReplyTo: settings.ReplyTo,
 		AlertTo: strings.Join(settings.AlertTo, "\n"),

@@ -10,8 +10,8 @@ import (
 
 	"drawbridge/internal/email"
 	"drawbridge/internal/operator"
-	"drawbridge/views"
 	"drawbridge/views/mail"
+	"drawbridge/views/paths"
 )
 
 const adminEmail = "ada@lender.example"
@@ -44,7 +44,7 @@ func TestMailSettings(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.admin()
-	href, _ := b.get(views.PathEmails).find(".page-acts a[href^='/console/settings']").Attr("href")
+	href, _ := b.get(paths.Emails).find(".page-acts a[href^='/console/settings']").Attr("href")
 	form := b.get(href).wantStatus(t, http.StatusOK).find("main form")
 	if name, _ := form.Find("#lender_name").Attr("value"); name != "Drawbridge" {
 		t.Errorf("the form begins with the lender %q", name)
@@ -96,7 +96,7 @@ func TestMailSettingsFaults(t *testing.T) {
 		"lender_name": {""}, "primary_color": {"red"}, "accent_color": {planted},
 		"reply_to": {planted}, "alert_to": {"ops@lender.example\nnobody"},
 	}
-	page := b.post(views.PathMailSettings, form).wantStatus(t, http.StatusBadRequest)
+	page := b.post(paths.MailSettings, form).wantStatus(t, http.StatusBadRequest)
 	for field, want := range map[string]string{
 		"lender_name":   "The lender's name must be 1 to 100 characters in one line.",
 		"primary_color": "The colour of the head must be a colour such as #1d3f72.",
@@ -131,10 +131,10 @@ func TestMailSettingsAreForAdmins(t *testing.T) {
 	for _, address := range []string{supportEmail, "olga@lender.example"} {
 		b := r.stranger()
 		b.signIn(address, password).wantStatus(t, http.StatusSeeOther)
-		b.get(views.PathMailSettings).wantStatus(t, http.StatusForbidden)
-		b.post(views.PathMailSettings, meadow()).wantStatus(t, http.StatusForbidden)
-		for _, path := range []string{views.PathEmails, views.PathEmailSamples} {
-			if b.get(path).find("a[href='"+views.PathMailSettings+"']").Length() != 0 {
+		b.get(paths.MailSettings).wantStatus(t, http.StatusForbidden)
+		b.post(paths.MailSettings, meadow()).wantStatus(t, http.StatusForbidden)
+		for _, path := range []string{paths.Emails, paths.EmailSamples} {
+			if b.get(path).find("a[href='"+paths.MailSettings+"']").Length() != 0 {
 				t.Errorf("%s offers the settings to %s", path, address)
 			}
 		}
@@ -148,12 +148,12 @@ func TestEmailSamples(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	page := b.get(views.PathEmailSamples).wantStatus(t, http.StatusOK)
+	page := b.get(paths.EmailSamples).wantStatus(t, http.StatusOK)
 	if got := page.find("main .segment").Length(); got != len(mail.Samples()) {
 		t.Errorf("%d samples to choose from, want %d", got, len(mail.Samples()))
 	}
 	for _, sample := range mail.Samples() {
-		page := b.get(views.EmailSamplesOf(sample.Name)).wantStatus(t, http.StatusOK)
+		page := b.get(paths.Where(paths.EmailSamples, "mail", sample.Name)).wantStatus(t, http.StatusOK)
 		if got := page.text("main .segment[aria-current]"); got != sample.Title {
 			t.Errorf("%s is shown as %q", sample.Name, got)
 		}
@@ -173,7 +173,7 @@ func TestEmailSamples(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		views.EmailSamplesOf("planted"), views.EmailSamplePath("planted"),
+		paths.Where(paths.EmailSamples, "mail", "planted"), paths.To(paths.EmailSample, "planted"),
 	} {
 		b.get(path).wantStatus(t, http.StatusNotFound)
 	}

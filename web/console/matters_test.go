@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 func TestAMatterIsResolvedOnTheDeliverysPage(t *testing.T) {
@@ -19,7 +19,7 @@ func TestAMatterIsResolvedOnTheDeliverysPage(t *testing.T) {
 	r.useUp("Approved")
 	var uid uuid.UUID
 	r.must(r.DB.GetContext(t.Context(), &uid, `SELECT delivery_uid FROM deliveries`))
-	path := views.DeliveryPath(uid.String())
+	path := paths.To(paths.Delivery, uid.String())
 	seen := support.get(path).wantStatus(t, http.StatusOK)
 	if seen.find(".matter").Length() != 1 || seen.find(".matter form").Length() != 0 {
 		t.Error("support must see the matter, and is not offered to resolve it")
@@ -31,7 +31,7 @@ func TestAMatterIsResolvedOnTheDeliverysPage(t *testing.T) {
 	}
 	item, _ := page.find(".matter form").Attr("action")
 	away := b.post(item, url.Values{"act": {"take"}, "back": {"//evil.example"}})
-	if away.Location != views.PathHome {
+	if away.Location != paths.Home {
 		t.Errorf("a way back outside leads to %q", away.Location)
 	}
 	done := b.post(item, url.Values{
@@ -54,9 +54,9 @@ func TestViewsOfEachListAreSaved(t *testing.T) {
 	r := newRoom(t)
 	b := r.signedIn()
 	for path, filter := range map[string]string{
-		views.PathApplications: "status=Approved", views.PathEmails: "state=failed",
-		views.PathSubscriptions: "state=failing", views.PathEvents: "kind=task.created",
-		views.PathRequests: "method=POST", views.PathAudit: "kind=delivery",
+		paths.Applications: "status=Approved", paths.Emails: "state=failed",
+		paths.Subscriptions: "state=failing", paths.Events: "kind=task.created",
+		paths.Requests: "method=POST", paths.Audit: "kind=delivery",
 	} {
 		if b.get(path).find(".views-bar").Length() != 0 {
 			t.Errorf("%s offers to save the list as it always is", path)
@@ -66,7 +66,7 @@ func TestViewsOfEachListAreSaved(t *testing.T) {
 		if offered != filter {
 			t.Errorf("%s offers to save %q", path, offered)
 		}
-		b.post(views.PathSavedViews, url.Values{
+		b.post(paths.SavedViews, url.Values{
 			"path": {path}, "filter": {offered}, "name": {"Mine"},
 		}).wantStatus(t, http.StatusSeeOther)
 		link := b.get(path).find(".view-link")
@@ -80,7 +80,7 @@ func TestAMoveWithoutATargetLeadsToTheStatuses(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.asOperator()
-	path := views.ApplicationPath(r.application.String())
+	path := paths.To(paths.Application, r.application.String())
 	for _, answer := range []answer{
 		b.get(changePath(r.application, "status")),
 		b.post(changePath(r.application, "status"), url.Values{}),

@@ -13,14 +13,16 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/partners"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // latestApplications is how many applications the page of a merchant shows.
 const latestApplications = 10
 
-func merchantRow(m partner.Merchant) views.MerchantRow {
-	return views.MerchantRow{UID: m.UID.String(), Name: m.Name, Created: m.CreatedAt}
+func merchantRow(m partner.Merchant) partners.MerchantRow {
+	return partners.MerchantRow{UID: m.UID.String(), Name: m.Name, Created: m.CreatedAt}
 }
 
 // newMerchant asks for a new merchant's name, and adds it to its partner.
@@ -33,15 +35,15 @@ func (c *Console) newMerchant(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	path := views.PartnerPath(uid.String())
-	form := views.AskForm{
+	path := paths.To(paths.Partner, uid.String())
+	form := ui.AskForm{
 		Title: "New merchant", Action: path + "/merchants/new", Cancel: path,
 		Submit: "Create merchant", About: "For " + owner.Name,
 		Says: []string{
 			"Subscriptions that cover all merchants of " + owner.Name + " cover this one at once. " +
 				"Clients do not: a new one is issued for it.",
 		},
-		Controls: []views.Control{
+		Controls: []ui.Control{
 			nameControl("The business that loans pay. Borrowers read it in e-mails.", ""),
 		},
 	}
@@ -57,7 +59,7 @@ func (c *Console) newMerchant(ctx echo.Context) error {
 			return operator.Entry{
 				Action: "merchant.create", SubjectKind: "merchant", Subject: made.UID.String(),
 				After: map[string]any{"name": made.Name, "partner_uid": uid},
-			}, views.MerchantPath(made.UID.String()), err
+			}, paths.To(paths.Merchant, made.UID.String()), err
 		},
 	})
 }
@@ -73,7 +75,7 @@ func (c *Console) merchant(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.MerchantPage{
+	page := partners.MerchantPage{
 		UID: uid.String(), Name: found.Name, Created: found.CreatedAt,
 		PartnerUID: owner.UID.String(), PartnerName: owner.Name,
 	}
@@ -96,15 +98,15 @@ func (c *Console) merchant(ctx echo.Context) error {
 	for _, summary := range latest.Applications {
 		page.Applications = append(page.Applications, applicationRow(summary))
 	}
-	page.Frame, err = c.frame(ctx, views.SectionPartners, found.Name,
-		views.Crumb{Label: "Partners", Href: views.PathPartners},
-		views.Crumb{Label: owner.Name, Href: views.PartnerPath(owner.UID.String())},
-		views.Crumb{Label: found.Name})
+	page.Frame, err = c.frame(ctx, ui.SectionPartners, found.Name,
+		ui.Crumb{Label: "Partners", Href: paths.Partners},
+		ui.Crumb{Label: owner.Name, Href: paths.To(paths.Partner, owner.UID.String())},
+		ui.Crumb{Label: found.Name})
 	if err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, http.StatusOK, views.MerchantDetailPage(page))
+	return render(ctx, http.StatusOK, partners.MerchantDetailPage(page))
 }
 
 func (c *Console) merchantWithPartner(
@@ -128,14 +130,14 @@ func (c *Console) renameMerchant(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	path := views.MerchantPath(uid.String())
-	form := views.AskForm{
+	path := paths.To(paths.Merchant, uid.String())
+	form := ui.AskForm{
 		Title: "Rename merchant", Action: path + "/rename", Cancel: path, Submit: "Rename",
 		About:    found.Name + " of " + owner.Name,
 		Says:     []string{"E-mails from now on carry the new name; those written before keep the old."},
-		Controls: []views.Control{nameControl("", found.Name)},
+		Controls: []ui.Control{nameControl("", found.Name)},
 	}
-	at := partnersSpot.under(owner.Name, views.PartnerPath(owner.UID.String())).
+	at := partnersSpot.under(owner.Name, paths.To(paths.Partner, owner.UID.String())).
 		under(found.Name, path)
 	if !isSent(ctx) {
 		return c.showAsk(ctx, http.StatusOK, at, form)

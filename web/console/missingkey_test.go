@@ -8,7 +8,9 @@ import (
 
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
 )
 
 // What is sealed by a key that the server lacks is named with the key and with what
@@ -22,9 +24,9 @@ func TestMissingKeyIsNamed(t *testing.T) {
 	b := r.asOperator()
 	uid := delivery.SubscriptionUID.String()
 	for path, status := range map[string]int{
-		views.SubscriptionTab(uid, views.TabVersions):      http.StatusOK,
-		views.SubscriptionPath(uid):                        http.StatusOK,
-		views.SubscriptionTab(uid, views.TabConfiguration): http.StatusOK,
+		paths.SubscriptionTab(uid, subscriptions.TabVersions):      http.StatusOK,
+		paths.To(paths.Subscription, uid):                          http.StatusOK,
+		paths.SubscriptionTab(uid, subscriptions.TabConfiguration): http.StatusOK,
 	} {
 		text := b.get(path).wantStatus(t, status).text("main")
 		for _, want := range []string{lost, "DRAWBRIDGE_SECRETS_KEY"} {
@@ -33,28 +35,28 @@ func TestMissingKeyIsNamed(t *testing.T) {
 			}
 		}
 	}
-	b.get(views.DeliveryPath(delivery.UID.String())).wantStatus(t, http.StatusOK)
-	list := b.get(views.PathSubscriptions).wantStatus(t, http.StatusOK)
-	address := list.find("main a[href='" + views.SubscriptionPath(uid) + "']")
+	b.get(paths.To(paths.Delivery, delivery.UID.String())).wantStatus(t, http.StatusOK)
+	list := b.get(paths.Subscriptions).wantStatus(t, http.StatusOK)
+	address := list.find("main a[href='" + paths.To(paths.Subscription, uid) + "']")
 	if address.Length() == 0 {
 		t.Error("the list leaves out the subscription")
 	}
 	s, err := r.Webhooks.Subscription(t.Context(), delivery.SubscriptionUID)
 	r.must(err)
-	page := b.get(views.SubscriptionAct(uid, "edit")).wantStatus(t, http.StatusOK)
+	page := b.get(paths.To(paths.SubscriptionEdit, uid)).wantStatus(t, http.StatusOK)
 	form := edit(page)
-	refused := b.post(views.SubscriptionAct(uid, "edit"), form).wantStatus(t, http.StatusBadRequest)
+	refused := b.post(paths.To(paths.SubscriptionEdit, uid), form).wantStatus(t, http.StatusBadRequest)
 	if refused.find("#headers-fault").Length() != 1 {
 		t.Error("headers that nobody can see were replaced without asking")
 	}
 	form.Set("headers_replace", "yes")
 	form.Set("secret_mode", "generate")
-	b.post(views.SubscriptionAct(uid, "edit"), form).wantStatus(t, http.StatusSeeOther)
+	b.post(paths.To(paths.SubscriptionEdit, uid), form).wantStatus(t, http.StatusSeeOther)
 	if s, err = r.Webhooks.Subscription(t.Context(), s.UID); err != nil || s.Unopened != "" {
 		t.Errorf("with secret and headers given anew it is %+v, %v", s, err)
 	}
 	r.Webhooks.Keys = keysAnew(r)
-	b.post(views.SubscriptionAct(uid, "delete"), url.Values{"confirm": {views.HostOf(s.URL)}}).
+	b.post(paths.To(paths.SubscriptionDelete, uid), url.Values{"confirm": {ui.HostOf(s.URL)}}).
 		wantStatus(t, http.StatusSeeOther)
 	if s, err = r.Webhooks.Subscription(t.Context(), s.UID); err != nil ||
 		s.State != webhook.StateDeleted {
@@ -82,25 +84,26 @@ func TestDamagedSecretBreaksNoPage(t *testing.T) {
 			r.must(err)
 			b, uid := r.asOperator(), made.UID.String()
 			for _, tab := range []string{"activity", "configuration", "secret", "health", "versions"} {
-				page := b.get(views.SubscriptionTab(uid, tab)).wantStatus(t, http.StatusOK)
+				page := b.get(paths.SubscriptionTab(uid, tab)).wantStatus(t, http.StatusOK)
 				if !strings.Contains(page.text("main"), "is damaged") {
 					t.Errorf("the tab %s does not say it", tab)
 				}
 			}
 			for _, act := range []string{"edit", "rotate", "pause", "delete", "test"} {
-				b.get(views.SubscriptionAct(uid, act)).wantStatus(t, http.StatusOK)
+				b.get(paths.To(paths.Subscription, uid)+"/"+act).wantStatus(t, http.StatusOK)
 			}
-			b.get(views.RestorePath(uid, "1")).wantStatus(t, http.StatusOK)
+			b.get(paths.Where(paths.To(paths.SubscriptionRestore, uid), "version", "1")).wantStatus(t,
+				http.StatusOK)
 			want := http.StatusOK
 			if column == "secret_sealed" {
 				want = http.StatusConflict
 			}
-			b.post(views.SubscriptionAct(uid, "compare"), url.Values{"candidate": {value.Reveal()}}).
+			b.post(paths.To(paths.SubscriptionCompare, uid), url.Values{"candidate": {value.Reveal()}}).
 				wantStatus(t, want)
-			form := edit(b.get(views.SubscriptionAct(uid, "edit")))
+			form := edit(b.get(paths.To(paths.SubscriptionEdit, uid)))
 			form.Set("secret_mode", "generate")
 			form.Set("headers_replace", "yes")
-			b.post(views.SubscriptionAct(uid, "edit"), form).wantStatus(t, http.StatusSeeOther)
+			b.post(paths.To(paths.SubscriptionEdit, uid), form).wantStatus(t, http.StatusSeeOther)
 			if healed := r.onlySubscription(); healed.Unopened != "" {
 				t.Errorf("given anew it says %q", healed.Unopened)
 			}

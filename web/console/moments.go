@@ -10,11 +10,15 @@ import (
 
 	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
-	"drawbridge/views"
+	"drawbridge/views/applications"
+	"drawbridge/views/emails"
+	"drawbridge/views/partners"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // wordOwn words what no event tells.
-func wordOwn(shown *views.MomentView, m application.Moment) {
+func wordOwn(shown *applications.MomentView, m application.Moment) {
 	switch m.Name {
 	case application.NameCreated:
 		shown.Title = "Application created"
@@ -25,12 +29,12 @@ func wordOwn(shown *views.MomentView, m application.Moment) {
 		shown.Href = "#certificate-" + m.ID
 	case application.NameDraw:
 		shown.Title = "Draw #" + m.ID + " requested"
-		shown.Text = fmt.Sprintf("%s, %s gross, by %s", m.State, views.Amount(*m.Amount), m.Party)
+		shown.Text = fmt.Sprintf("%s, %s gross, by %s", m.State, ui.Amount(*m.Amount), m.Party)
 		shown.Href = "#draw-" + m.ID
 	case application.NameCancelled:
 		shown.Title = "Draw #" + m.ID + " cancelled"
-		shown.Text = views.Amount(*m.Amount) + " gross are available again; no event tells it"
-		shown.Icon, shown.Tone, shown.Href = "ban", views.Mute, "#draw-"+m.ID
+		shown.Text = ui.Amount(*m.Amount) + " gross are available again; no event tells it"
+		shown.Icon, shown.Tone, shown.Href = "ban", ui.Mute, "#draw-"+m.ID
 	}
 }
 
@@ -38,17 +42,17 @@ func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
 	}
-	return views.Number(n) + " " + many
+	return ui.Number(n) + " " + many
 }
 
-func wordDelivery(shown *views.MomentView, m application.Moment) {
-	chip := views.DeliveryChip(m.State)
-	shown.Title, shown.Href = "Delivery to "+views.HostOf(m.Party), views.DeliveryPath(m.ID)
+func wordDelivery(shown *applications.MomentView, m application.Moment) {
+	chip := ui.DeliveryChip(m.State)
+	shown.Title, shown.Href = "Delivery to "+ui.HostOf(m.Party), paths.To(paths.Delivery, m.ID)
 	shown.Chip, shown.Tone = &chip, chip.Tone
 	parts := []string{m.Name, m.Text}
 	if m.Count > 0 {
 		parts = append(parts, counted(m.Count, "attempt", "attempts"),
-			views.OutcomeWord(m.HTTPStatus, m.ErrorClass))
+			ui.OutcomeWord(m.HTTPStatus, m.ErrorClass))
 	}
 	shown.Text = strings.Join(parts, " · ")
 	if m.Again {
@@ -57,12 +61,12 @@ func wordDelivery(shown *views.MomentView, m application.Moment) {
 }
 
 // wordCall words what the partner asked and what it was answered.
-func wordCall(shown *views.MomentView, m application.Moment) {
-	chip := views.RequestChip(m.HTTPStatus)
-	shown.Title, shown.Href = m.Name+" "+operationOf(m.State), views.RequestPath(m.ID)
+func wordCall(shown *applications.MomentView, m application.Moment) {
+	chip := partners.RequestChip(m.HTTPStatus)
+	shown.Title, shown.Href = m.Name+" "+operationOf(m.State), paths.To(paths.Request, m.ID)
 	shown.Chip, shown.Tone = &chip, chip.Tone
 	took := time.Duration(m.DurationUS) * time.Microsecond
-	parts := []string{"by " + m.Party, views.Duration(took)}
+	parts := []string{"by " + m.Party, ui.Duration(took)}
 	if m.ErrorClass != "" {
 		parts = append(parts, m.ErrorClass)
 	}
@@ -87,17 +91,17 @@ func operationOf(path string) string {
 }
 
 // wordAttempt words one attempt of a delivery.
-func wordAttempt(shown *views.MomentView, m application.Moment) {
+func wordAttempt(shown *applications.MomentView, m application.Moment) {
 	uid := m.ID[:strings.LastIndex(m.ID, "-")]
-	shown.Title = fmt.Sprintf("Attempt %d at %s", m.Count, views.HostOf(m.Party))
-	shown.Href, shown.Icon = views.DeliveryPath(uid)+fmt.Sprintf("#attempt-%d", m.Count), "zap"
-	shown.Tone = views.Good
+	shown.Title = fmt.Sprintf("Attempt %d at %s", m.Count, ui.HostOf(m.Party))
+	shown.Href, shown.Icon = paths.To(paths.Delivery, uid)+fmt.Sprintf("#attempt-%d", m.Count), "zap"
+	shown.Tone = ui.Good
 	if m.ErrorClass != "" {
-		shown.Tone = views.Bad
+		shown.Tone = ui.Bad
 	}
 	took := time.Duration(m.DurationUS) * time.Microsecond
-	shown.Text = m.Text + " · " + views.OutcomeWord(m.HTTPStatus, m.ErrorClass) + " · " +
-		views.Duration(took)
+	shown.Text = m.Text + " · " + ui.OutcomeWord(m.HTTPStatus, m.ErrorClass) + " · " +
+		ui.Duration(took)
 }
 
 // mailWords are what the kinds of mail to borrowers are called.
@@ -105,13 +109,13 @@ var mailWords = map[string]string{
 	"welcome": "Welcome e-mail", "stipulation": "Stipulation e-mail", "task": "Task e-mail",
 }
 
-func wordEmail(shown *views.MomentView, m application.Moment) {
+func wordEmail(shown *applications.MomentView, m application.Moment) {
 	shown.Title = mailWords[m.Name]
 	if shown.Title == "" {
 		shown.Title = "E-mail " + m.Name
 	}
-	chip := views.EmailChip(m.State, false)
-	shown.Chip, shown.Href = &chip, views.EmailPath(m.ID)
+	chip := emails.EmailChip(m.State, false)
+	shown.Chip, shown.Href = &chip, paths.To(paths.Email, m.ID)
 	shown.Text = "to " + m.Party
 	if m.Text != "" {
 		shown.Text += ": " + m.Text
@@ -177,5 +181,5 @@ func grouped(text string) string {
 	if err != nil {
 		return text
 	}
-	return views.Amount(amount)
+	return ui.Amount(amount)
 }

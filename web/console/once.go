@@ -11,7 +11,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // tokenField is the hidden field by which a form is known: one that is sent twice
@@ -135,14 +135,14 @@ func (c *Console) leadToFirst(ctx echo.Context) (bool, error) {
 // shownThen is what the second arrival is told where the first showed a secret,
 // which no page shows again.
 var shownThen = map[string]string{
-	views.PathClientNew: "These credentials were issued before, and their secret was shown then. " +
+	paths.ClientNew: "These credentials were issued before, and their secret was shown then. " +
 		"If nobody copied it, rotate it.",
-	views.PathClientRotate: "The secret was rotated before, and the new one shown then. " +
+	paths.ClientRotate: "The secret was rotated before, and the new one shown then. " +
 		"If nobody copied it, rotate again.",
-	views.PathPersonNew:      passwordShownThen,
-	views.PathPersonPassword: passwordShownThen,
-	views.PathSecondFactor:   codesShownThen,
-	views.PathRecoveryCodes:  codesShownThen,
+	paths.PersonNew:      passwordShownThen,
+	paths.PersonPassword: passwordShownThen,
+	paths.SecondFactor:   codesShownThen,
+	paths.RecoveryCodes:  codesShownThen,
 }
 
 const (

@@ -21,7 +21,8 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres/pgtest"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 	"drawbridge/web/console"
 )
 
@@ -91,7 +92,7 @@ func (d *desk) sends(path string, typed ...string) sending {
 func (d *desk) subscription() string {
 	d.Helper()
 	made, _ := d.subscribe(d.endpoint + "/" + d.next("hook"))
-	return views.SubscriptionPath(made.UID.String())
+	return paths.To(paths.Subscription, made.UID.String())
 }
 
 func (d *desk) delivery() string {
@@ -142,7 +143,7 @@ func (d *desk) about(action string, typed ...string) sending {
 	if action == "second-factor" {
 		by.enrol()
 	}
-	return d.sends(views.PersonActionPath(uid, action), typed...)
+	return d.sends(paths.To(paths.Person, uid)+"/"+action, typed...)
 }
 
 // repeatable are the routes whose form may come twice, by the beginning of their
@@ -173,13 +174,13 @@ func mayRepeat(name string) bool {
 
 // lendingForms are the forms about applications, partners, products and people.
 func (d *desk) lendingForms() map[string]func() sending {
-	partner := views.PartnerPath(d.partner.String())
+	partner := paths.To(paths.Partner, d.partner.String())
 	client := func(act string, typed ...string) sending {
-		return d.asks(views.ClientPath(d.issue(true).ClientID)+"/"+act, typed...)
+		return d.asks(paths.To(paths.Client, d.issue(true).ClientID)+"/"+act, typed...)
 	}
 	return map[string]func() sending{
 		"console.application.create": func() sending {
-			return d.asks(views.PathApplicationNew+"?merchant="+d.merchant.String(),
+			return d.asks(paths.ApplicationNew+"?merchant="+d.merchant.String(),
 				"requested_amount", "12500.00", "borrower.first_name", "Bo",
 				"borrower.last_name", "Weiß", "borrower.email", "bo@example.com",
 				"project.name", d.next("Roof "))
@@ -189,19 +190,19 @@ func (d *desk) lendingForms() map[string]func() sending {
 		},
 		"console.application.hold.submit": func() sending {
 			d.house(d.next("Partner "), d.next("Merchant "))
-			return d.asks(views.ApplicationHoldPath(d.application.String()), "reason", "court")
+			return d.asks(paths.To(paths.ApplicationHold, d.application.String()), "reason", "court")
 		},
 		"console.product.create": func() sending {
-			return d.asks(views.PathProductNew, "code", d.next("SOLAR"), "name", "Solar",
+			return d.asks(paths.ProductNew, "code", d.next("SOLAR"), "name", "Solar",
 				"term", "120", "rate", "7.99", "fee", "3.75", "schedule", "40,40,20",
 				"min", "1000", "max", "100000")
 		},
 		"console.product.switch.submit": func() sending {
 			made := d.world().NewProduct(d.T, d.next("ROOF"), "50,50")
-			return d.asks(views.ProductActivePath(made.UID))
+			return d.asks(paths.To(paths.ProductActive, made.UID))
 		},
 		"console.partner.create": func() sending {
-			return d.asks(views.PathPartnerNew, "name", d.next("Windward "))
+			return d.asks(paths.PartnerNew, "name", d.next("Windward "))
 		},
 		"console.partner.rename": func() sending {
 			return d.asks(partner+"/rename", "name", d.next("Renamed "))
@@ -210,7 +211,7 @@ func (d *desk) lendingForms() map[string]func() sending {
 			return d.asks(partner+"/merchants/new", "name", d.next("Boise "))
 		},
 		"console.merchant.rename": func() sending {
-			return d.asks(views.MerchantPath(d.merchant.String())+"/rename", "name", d.next("Reno "))
+			return d.asks(paths.To(paths.Merchant, d.merchant.String())+"/rename", "name", d.next("Reno "))
 		},
 		"console.client.issue": func() sending {
 			return d.asks(partner+"/clients/new", "merchant", d.merchant.String())
@@ -221,10 +222,10 @@ func (d *desk) lendingForms() map[string]func() sending {
 		},
 		"console.client.revoke": func() sending {
 			id := d.issue(true).ClientID
-			return d.asks(views.ClientPath(id)+"/revoke", "confirm", id[len(id)-6:])
+			return d.asks(paths.To(paths.Client, id)+"/revoke", "confirm", id[len(id)-6:])
 		},
 		"console.person.invite": func() sending {
-			return d.asks(views.PathPersonNew, "email", d.next("new")+"@lender.example",
+			return d.asks(paths.PersonNew, "email", d.next("new")+"@lender.example",
 				"name", "New", "role", "support")
 		},
 		"console.person.role":         func() sending { return d.about("role", "role", "operator") },
@@ -234,7 +235,7 @@ func (d *desk) lendingForms() map[string]func() sending {
 		"console.person.sessions.end": func() sending { return d.about("sessions/end") },
 		"console.person.session.end": func() sending {
 			_, uid := d.colleague()
-			return d.filledIn(d.admin, views.PersonPath(uid), "tr[id^=session-] form")
+			return d.filledIn(d.admin, paths.To(paths.Person, uid), "tr[id^=session-] form")
 		},
 	}
 }
@@ -244,7 +245,7 @@ func (d *desk) sendingForms() map[string]func() sending {
 	return map[string]func() sending{
 		"console.subscription.create": func() sending {
 			form := d.filled(d.endpoint + "/" + d.next("new"))
-			return sending{d.admin, views.PathSubscriptionNew, form}
+			return sending{d.admin, paths.SubscriptionNew, form}
 		},
 		"console.subscription.change": func() sending {
 			return d.asks(d.subscription()+"/edit", "act", "save", "rate", "7")
@@ -264,33 +265,33 @@ func (d *desk) sendingForms() map[string]func() sending {
 			return d.asks(path + "/resume")
 		},
 		"console.subscription.deleted": func() sending {
-			return d.asks(d.subscription()+"/delete", "confirm", views.HostOf(d.endpoint))
+			return d.asks(d.subscription()+"/delete", "confirm", ui.HostOf(d.endpoint))
 		},
 		"console.resend.submit": func() sending {
-			return d.asks(views.DeliveryPath(d.delivery())+"/resend", "reason", "it is back")
+			return d.asks(paths.To(paths.Delivery, d.delivery())+"/resend", "reason", "it is back")
 		},
 		"console.deliveries.cancel": func() sending {
-			return d.sends(views.PathDeliveriesCancel, "delivery", d.delivery(), "confirmed", "yes",
+			return d.sends(paths.DeliveriesCancel, "delivery", d.delivery(), "confirmed", "yes",
 				"reason", "not wanted")
 		},
 		"console.savedViews": func() sending {
-			return d.sends(views.PathSavedViews, "path", views.PathDeliveries, "filter", "state=failed",
+			return d.sends(paths.SavedViews, "path", paths.Deliveries, "filter", "state=failed",
 				"name", d.next("View "))
 		},
 		"console.email.resend.submit": func() sending {
 			uid := d.mail(email.KindWelcome, nil)
 			d.deliver(nil, "Hello")
-			return d.asks(views.EmailResendPath(uid.String()), "reason", "lost")
+			return d.asks(paths.To(paths.EmailResend, uid.String()), "reason", "lost")
 		},
 		"console.emails.resend": func() sending {
 			uid := d.mail(email.KindWelcome, nil)
 			d.deliver(nil, "Hello")
-			return d.sends(views.PathEmailsResend, "email", uid.String(), "confirmed", "yes",
+			return d.sends(paths.EmailsResend, "email", uid.String(), "confirmed", "yes",
 				"reason", "lost")
 		},
 		"console.bulk.draft": func() sending {
 			d.subscription()
-			return d.sends(views.PathBulkNew, "delivery", d.failures(1)[0].UID.String())
+			return d.sends(paths.BulkNew, "delivery", d.failures(1)[0].UID.String())
 		},
 		"console.bulk.options": func() sending { return d.sends(d.draft()+"/options", "pace", "5") },
 		"console.bulk.confirm": func() sending {
@@ -306,12 +307,12 @@ func (d *desk) sendingForms() map[string]func() sending {
 		"console.attention.act": func() sending {
 			d.subscribe(d.receiver(status(http.StatusServiceUnavailable)).URL)
 			d.useUp("Approved")
-			d.admin.post(views.PathConfirm, url.Values{"password": {password}}). // it took long
+			d.admin.post(paths.Confirm, url.Values{"password": {password}}). // it took long
 												wantStatus(d.T, http.StatusSeeOther)
 			var item string
 			d.must(d.DB.GetContext(d.Context(), &item,
 				`SELECT item_uid FROM attention_items WHERE owner = '' ORDER BY opened_at DESC LIMIT 1`))
-			return d.sends(views.AttentionItemPath(item), "act", "take")
+			return d.sends(paths.To(paths.AttentionItem, item), "act", "take")
 		},
 	}
 }
@@ -322,59 +323,59 @@ func (d *desk) houseForms() map[string]func() sending {
 	enrolled := func(by *browser) { by.enrol() }
 	return map[string]func() sending{
 		"console.password.submit": func() sending {
-			return d.as(nil, views.PathPassword, "current", password, "password", newPassword,
+			return d.as(nil, paths.Password, "current", password, "password", newPassword,
 				"again", newPassword)
 		},
 		"console.factor.on": func() sending {
 			var code string
 			sent := d.as(func(by *browser) {
-				by.post(views.PathSecondBegin, nil).wantStatus(d.T, http.StatusSeeOther)
-				code = d.appCode(by.get(views.PathSecondFactor).text(".shown-once code"))
-			}, views.PathSecondFactor)
+				by.post(paths.SecondBegin, nil).wantStatus(d.T, http.StatusSeeOther)
+				code = d.appCode(by.get(paths.SecondFactor).text(".shown-once code"))
+			}, paths.SecondFactor)
 			sent.form.Set("code", code)
 			return sent
 		},
-		"console.factor.off":    func() sending { return d.as(enrolled, views.PathSecondOff) },
-		"console.recoveryCodes": func() sending { return d.as(enrolled, views.PathRecoveryCodes) },
+		"console.factor.off":    func() sending { return d.as(enrolled, paths.SecondOff) },
+		"console.recoveryCodes": func() sending { return d.as(enrolled, paths.RecoveryCodes) },
 		"console.session.end": func() sending {
 			by, uid := d.colleague()
 			d.stranger().signIn(d.addressOf(uid), password).wantStatus(d.T, http.StatusSeeOther)
-			return d.filledIn(by, views.PathAccount, "tr[id^=session-] form, li[id^=session-] form")
+			return d.filledIn(by, paths.Account, "tr[id^=session-] form, li[id^=session-] form")
 		},
-		"console.sessions.end": func() sending { return d.as(nil, views.PathSessionsEnd) },
+		"console.sessions.end": func() sending { return d.as(nil, paths.SessionsEnd) },
 		"console.settings.signIn": func() sending {
-			return d.sends(views.PathSettingsSignIn)
+			return d.sends(paths.SettingsSignIn)
 		},
 		"console.settings.retention": func() sending {
-			return d.sends(views.PathSettingsRetention, "metadata_months", "24", "body_days", "30",
+			return d.sends(paths.SettingsRetention, "metadata_months", "24", "body_days", "30",
 				"email_body_days", "30", "api_request_days", "30", "confirm", "yes")
 		},
 		"console.settings.health.submit": func() sending {
-			return d.asks(views.PathSettingsHealth, "failing_minutes", d.next("6"))
+			return d.asks(paths.SettingsHealth, "failing_minutes", d.next("6"))
 		},
 		"console.mailSettings.save": func() sending {
-			return d.asks(views.PathMailSettings, "lender_name", d.next("Lender "))
+			return d.asks(paths.MailSettings, "lender_name", d.next("Lender "))
 		},
 		"console.queue.act": func() sending {
 			name := d.next("queue")
 			_, err := d.DB.ExecContext(d.Context(), `INSERT INTO river_queue (name, created_at, updated_at)
 				VALUES ($1, now(), now())`, name)
 			d.must(err)
-			return d.sends(views.QueueActPath(name, "pause"))
+			return d.sends(paths.To(paths.QueueAct, name, "pause"))
 		},
 		"console.job.retry": func() sending {
-			return d.sends(views.JobPath(d.addJob("webhook", "discarded")) + "/retry")
+			return d.sends(paths.ToID(paths.Job, d.addJob("webhook", "discarded")) + "/retry")
 		},
 		"console.job.cancel": func() sending {
-			return d.sends(views.JobPath(d.addJob("webhook", "available")) + "/cancel")
+			return d.sends(paths.ToID(paths.Job, d.addJob("webhook", "available")) + "/cancel")
 		},
-		"console.receiver.set": func() sending { return d.asks(views.PathReceiver) },
+		"console.receiver.set": func() sending { return d.asks(paths.Receiver) },
 		"console.receiver.secret": func() sending {
-			return d.sends(views.PathReceiverSecret, "secret", "x")
+			return d.sends(paths.ReceiverSecret, "secret", "x")
 		},
-		"console.receiver.clear": func() sending { return d.sends(views.PathReceiverClear) },
+		"console.receiver.clear": func() sending { return d.sends(paths.ReceiverClear) },
 		"console.receiver.subscribe": func() sending {
-			return d.sends(views.PathReceiverSubscribe, "partner", d.partner.String(), "target", "plain")
+			return d.sends(paths.ReceiverSubscribe, "partner", d.partner.String(), "target", "plain")
 		},
 	}
 }
@@ -467,7 +468,7 @@ func (d *desk) oneAfterTheOther(route console.Route, sent sending) map[string]in
 }
 
 // isOut tells that the form ended its sender's session.
-func (b *browser) isOut(a answer) bool { return strings.HasPrefix(a.Location, views.PathSignIn) }
+func (b *browser) isOut(a answer) bool { return strings.HasPrefix(a.Location, paths.SignIn) }
 
 func (d *desk) atOnce(route console.Route, sent sending, once map[string]int) {
 	d.Helper()
@@ -495,16 +496,16 @@ func TestRepeatableFormsDoNothingTwice(t *testing.T) {
 	d.admin = d.room.admin()
 	before := d.rows()
 	for range 2 {
-		d.admin.send(http.MethodPost, views.PathPreferences, url.Values{"theme": {"dark"}}).
+		d.admin.send(http.MethodPost, paths.Preferences, url.Values{"theme": {"dark"}}).
 			wantStatus(t, http.StatusSeeOther)
-		d.admin.send(http.MethodPost, views.PathConfirm, url.Values{"password": {password}}).
+		d.admin.send(http.MethodPost, paths.Confirm, url.Values{"password": {password}}).
 			wantStatus(t, http.StatusSeeOther)
 	}
 	if got := added(before, d.rows()); len(got) != 0 {
 		t.Errorf("preferences and proofs added %v", got)
 	}
 	for range 2 {
-		d.admin.send(http.MethodPost, views.PathSignOut, url.Values{}).
+		d.admin.send(http.MethodPost, paths.SignOut, url.Values{}).
 			wantStatus(t, http.StatusSeeOther)
 	}
 	if got := d.audits("user.sign_out"); got != 1 {
@@ -520,8 +521,8 @@ func TestATrialIsSentOnce(t *testing.T) {
 	form := r.filled(endpoint.URL)
 	form.Set("token", uuid.NewString())
 	form.Set("act", "try")
-	b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusOK)
-	again := b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusConflict)
+	b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusOK)
+	again := b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusConflict)
 	if got := len(endpoint.received()); got != 1 || r.audits("subscription.try") != 1 {
 		t.Errorf("%d tests arrived, %d are in the audit log", got, r.audits("subscription.try"))
 	}
@@ -530,7 +531,7 @@ func TestATrialIsSentOnce(t *testing.T) {
 		t.Errorf("the second is told %q", again.text("[role=alert]"))
 	}
 	form.Set("act", "save")
-	b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusSeeOther)
+	b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusSeeOther)
 }
 
 // everyPage renders every page of the route table, the dialogs too.
@@ -540,16 +541,16 @@ func (d *desk) everyPage(look func(page answer, path string)) {
 	running, delivery := d.running(), d.delivery()
 	subscription, client := d.subscription(), d.issue(true).ClientID
 	fills := map[string]string{
-		views.PathDeliveries: delivery, views.PathApplications: d.application.String(),
-		views.PathPartners: d.partner.String(), views.PathMerchants: d.merchant.String(),
-		views.PathClients: client, views.PathPeople: d.uidOf(supportEmail),
-		views.PathEmails:        d.mail(email.KindWelcome, nil).String(),
-		views.PathBulks:         running[strings.LastIndex(running, "/")+1:],
-		views.PathSubscriptions: subscription[strings.LastIndex(subscription, "/")+1:],
-		views.PathProducts:      product.UID,
-		views.PathJobs:          fmt.Sprint(d.addJob("webhook", "discarded")),
+		paths.Deliveries: delivery, paths.Applications: d.application.String(),
+		paths.Partners: d.partner.String(), paths.Merchants: d.merchant.String(),
+		paths.Clients: client, paths.People: d.uidOf(supportEmail),
+		paths.Emails:        d.mail(email.KindWelcome, nil).String(),
+		paths.Bulks:         running[strings.LastIndex(running, "/")+1:],
+		paths.Subscriptions: subscription[strings.LastIndex(subscription, "/")+1:],
+		paths.Products:      product.UID,
+		paths.Jobs:          fmt.Sprint(d.addJob("webhook", "discarded")),
 	}
-	look(d.stranger().get(views.PathSignIn), views.PathSignIn)
+	look(d.stranger().get(paths.SignIn), paths.SignIn)
 	for _, route := range d.Console.Routes() {
 		if route.Method != http.MethodGet || strings.HasSuffix(route.Path, "/live") {
 			continue

@@ -13,7 +13,9 @@ import (
 	"drawbridge/internal/attention"
 	"drawbridge/internal/fleet"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/operations"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 const (
@@ -30,7 +32,7 @@ const (
 func (c *Console) overview(ctx echo.Context) error {
 	request, query := ctx.Request(), ctx.QueryParams()
 	chosen := c.reader(ctx).readSpan(query)
-	page := views.Overview{
+	page := operations.Overview{
 		Ranges: rangeTabs(chosen), Since: chosen.sinceLocal, Until: chosen.untilLocal,
 		Faults: chosen.faults,
 	}
@@ -47,19 +49,19 @@ func (c *Console) overview(ctx echo.Context) error {
 		status = http.StatusBadRequest
 	}
 	if isFragment(request) {
-		return render(ctx, status, views.OverviewRegion(numbers))
+		return render(ctx, status, operations.OverviewRegion(numbers))
 	}
-	page.Frame, err = c.frame(ctx, views.SectionOverview, "Overview", views.Crumb{Label: "Overview"})
+	page.Frame, err = c.frame(ctx, ui.SectionOverview, "Overview", ui.Crumb{Label: "Overview"})
 	if err != nil {
 		return err
 	}
 	page.Numbers, page.Notice = numbers, c.takeNotice(ctx)
 	if chosen.live && !page.Unavailable {
 		page.Live = true
-		page.StreamURL = views.PathHomeLive + "?" + chosen.query.Encode()
-		page.PollURL = views.PathHome + "?" + chosen.query.Encode()
+		page.StreamURL = paths.HomeLive + "?" + chosen.query.Encode()
+		page.PollURL = paths.Home + "?" + chosen.query.Encode()
 	}
-	return render(ctx, status, views.OverviewPage(page))
+	return render(ctx, status, operations.OverviewPage(page))
 }
 
 // overviewLive streams the numbers of the overview.
@@ -77,38 +79,38 @@ func (c *Console) overviewLive(ctx echo.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		kept, err = renderHTML(request, views.OverviewRegion(numbers))
+		kept, err = renderHTML(request, operations.OverviewRegion(numbers))
 		return kept, err
 	})
 }
 
 func (c *Console) overviewNumbers(
 	ctx context.Context, chosen span,
-) (views.OverviewNumbers, error) {
+) (operations.OverviewNumbers, error) {
 	ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
 	defer cancel()
 	steps, err := c.Webhooks.Traffic(ctx, chosen.since, chosen.until, chosen.step)
 	if err != nil {
-		return views.OverviewNumbers{}, err
+		return operations.OverviewNumbers{}, err
 	}
 	backlog, err := c.Webhooks.Backlog(ctx)
 	if err != nil {
-		return views.OverviewNumbers{}, err
+		return operations.OverviewNumbers{}, err
 	}
 	activity, err := c.Fleet.Activity(ctx, chosen.since, chosen.until)
 	if err != nil {
-		return views.OverviewNumbers{}, err
+		return operations.OverviewNumbers{}, err
 	}
 	open := attention.Filter{State: attention.Waiting, Limit: attentionRows}
 	items, _, err := c.Attention.List(ctx, open)
 	if err != nil {
-		return views.OverviewNumbers{}, err
+		return operations.OverviewNumbers{}, err
 	}
 	waiting, err := c.Attention.Count(ctx, open, maxBadge)
 	if err != nil {
-		return views.OverviewNumbers{}, err
+		return operations.OverviewNumbers{}, err
 	}
-	numbers := views.OverviewNumbers{
+	numbers := operations.OverviewNumbers{
 		Span: chosen.label, Outcomes: outcomePlot(steps, chosen), Latency: latencyPlot(steps, chosen),
 		Applications: applicationCounts(activity.Applications), Draws: drawCounts(activity.Draws),
 	}
@@ -121,41 +123,41 @@ func (c *Console) overviewNumbers(
 }
 
 // trafficTiles are the numbers of the time chosen.
-func trafficTiles(steps []webhook.TrafficStep, chosen span) []views.Tile {
+func trafficTiles(steps []webhook.TrafficStep, chosen span) []ui.Tile {
 	var sum webhook.Counts
 	for _, step := range steps {
 		sum.Add(step.Counts)
 	}
-	rate := views.Tile{
+	rate := ui.Tile{
 		Label: "Success rate", Value: "–", Note: "nothing finished yet", Icon: "circle-check",
-		Tone: views.Good, Href: chosen.deliveries(""),
+		Tone: ui.Good, Href: chosen.deliveries(""),
 	}
 	if finished := sum.Delivered + sum.Failed; finished > 0 {
 		rate.Value = percent(sum.Delivered, finished)
 		rate.Note = "of " + counted(finished, "delivery", "deliveries") + " that ended"
 	}
-	failed := views.Tile{
-		Label: "Failed", Value: views.Number(sum.Failed), Note: "every attempt failed",
-		Icon: "circle-x", Tone: views.Bad, Href: chosen.deliveries(webhook.DeliveryFailed),
+	failed := ui.Tile{
+		Label: "Failed", Value: ui.Number(sum.Failed), Note: "every attempt failed",
+		Icon: "circle-x", Tone: ui.Bad, Href: chosen.deliveries(webhook.DeliveryFailed),
 	}
 	if sum.Failed == 0 {
-		failed.Tone = views.Mute
+		failed.Tone = ui.Mute
 	}
-	took := views.Tile{
+	took := ui.Tile{
 		Label: "Median answer", Value: "–", Note: "nothing delivered yet", Icon: "zap",
-		Tone: views.Mute, Href: chosen.deliveries(webhook.DeliveryDelivered),
+		Tone: ui.Mute, Href: chosen.deliveries(webhook.DeliveryDelivered),
 	}
 	slow := took
 	slow.Label, slow.Icon = "95 % within", "clock"
 	if sum.Latency.Count() > 0 {
-		took.Value, took.Note = views.Duration(sum.Latency.Percentile(0.5)), "half are faster"
-		slow.Value = views.Duration(sum.Latency.Percentile(0.95))
-		slow.Note = "99 % within " + views.Duration(sum.Latency.Percentile(0.99))
+		took.Value, took.Note = ui.Duration(sum.Latency.Percentile(0.5)), "half are faster"
+		slow.Value = ui.Duration(sum.Latency.Percentile(0.95))
+		slow.Note = "99 % within " + ui.Duration(sum.Latency.Percentile(0.99))
 	}
-	return []views.Tile{
+	return []ui.Tile{
 		rate, {
-			Label: "Delivered", Value: views.Number(sum.Delivered),
-			Note: counted(sum.Attempts, "attempt", "attempts"), Icon: "send", Tone: views.Good,
+			Label: "Delivered", Value: ui.Number(sum.Delivered),
+			Note: counted(sum.Attempts, "attempt", "attempts"), Icon: "send", Tone: ui.Good,
 			Href: chosen.deliveries(webhook.DeliveryDelivered),
 		}, failed, took, slow,
 	}
@@ -164,43 +166,43 @@ func trafficTiles(steps []webhook.TrafficStep, chosen span) []views.Tile {
 // stateTiles are the numbers of this moment.
 func stateTiles(
 	backlog webhook.Backlog, activity fleet.Activity, waiting int, now time.Time,
-) []views.Tile {
+) []ui.Tile {
 	oldest := "nothing is due"
 	if backlog.OldestDue != nil {
-		oldest = "oldest due " + views.Duration(
+		oldest = "oldest due " + ui.Duration(
 			max(now.Sub(*backlog.OldestDue), 0).Round(time.Second)) + " ago"
 	}
-	return []views.Tile{
+	return []ui.Tile{
 		{
 			Label: "Waiting", Value: upTo(backlog.Waiting), Note: oldest, Icon: "clock",
-			Tone: views.Calm,
-			Href: views.DeliveriesPath(url.Values{"state": {string(webhook.DeliveryPending)}}),
+			Tone: ui.Calm,
+			Href: paths.With(paths.Deliveries, url.Values{"state": {string(webhook.DeliveryPending)}}),
 		},
 		{
 			Label: "Jobs queued", Value: upTo(activity.JobsWaiting), Note: "of all queues",
-			Icon: "list-checks", Tone: views.Calm, Href: views.PathQueues,
+			Icon: "list-checks", Tone: ui.Calm, Href: paths.Queues,
 		},
-		alarm(views.Tile{
+		alarm(ui.Tile{
 			Label: "Failing", Note: "subscriptions now", Icon: "webhook",
-			Href: views.PathSubscriptions + "?state=failing",
+			Href: paths.Subscriptions + "?state=failing",
 		}, backlog.Failing),
-		alarm(views.Tile{
+		alarm(ui.Tile{
 			Label: "Needs attention", Note: "open matters", Icon: "triangle-alert",
-			Href: views.PathAttention,
+			Href: paths.Attention,
 		}, waiting),
-		alarm(views.Tile{
+		alarm(ui.Tile{
 			Label: "E-mails failed", Icon: "mail",
 			Note: counted(activity.MailsQueued, "more waits", "more wait"),
-			Href: views.EmailsPath(url.Values{"state": {"failed"}}),
+			Href: paths.With(paths.Emails, url.Values{"state": {"failed"}}),
 		}, activity.MailsFailed),
 	}
 }
 
 // alarm fills in a number that should be zero.
-func alarm(tile views.Tile, count int) views.Tile {
-	tile.Value, tile.Tone = upTo(count), views.Bad
+func alarm(tile ui.Tile, count int) ui.Tile {
+	tile.Value, tile.Tone = upTo(count), ui.Bad
 	if count == 0 {
-		tile.Tone = views.Mute
+		tile.Tone = ui.Mute
 	}
 	return tile
 }
@@ -208,9 +210,9 @@ func alarm(tile views.Tile, count int) views.Tile {
 // upTo writes a count that goes up to ten thousand.
 func upTo(count int) string {
 	if count >= maxCount {
-		return views.Number(maxCount) + "+"
+		return ui.Number(maxCount) + "+"
 	}
-	return views.Number(count)
+	return ui.Number(count)
 }
 
 // percent rounds down, so that 100 % means all of them.
@@ -222,36 +224,36 @@ func percent(part, whole int) string {
 	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
 }
 
-func outcomePlot(steps []webhook.TrafficStep, chosen span) views.BarPlotProps {
-	plot := views.BarPlotProps{
+func outcomePlot(steps []webhook.TrafficStep, chosen span) ui.BarPlotProps {
+	plot := ui.BarPlotProps{
 		ID: "outcomes", Title: "Deliveries per " + chosen.stepName(), Step: "From",
-		Series: []views.Series{
-			{Name: "Failed", Tone: views.Bad},
-			{Name: "Retried attempts", Tone: views.Warn},
-			{Name: "Delivered", Tone: views.Good},
+		Series: []ui.Series{
+			{Name: "Failed", Tone: ui.Bad},
+			{Name: "Retried attempts", Tone: ui.Warn},
+			{Name: "Delivered", Tone: ui.Good},
 		},
 	}
 	for _, step := range steps {
 		retried := max(step.Attempts-step.Succeeded-step.Failed, 0)
-		plot.Bars = append(plot.Bars, views.Bar{
+		plot.Bars = append(plot.Bars, ui.Bar{
 			Start: step.Start, Values: []int{step.Failed, retried, step.Delivered},
 		})
 	}
 	return plot
 }
 
-func latencyPlot(steps []webhook.TrafficStep, chosen span) views.LinePlotProps {
-	plot := views.LinePlotProps{
+func latencyPlot(steps []webhook.TrafficStep, chosen span) ui.LinePlotProps {
+	plot := ui.LinePlotProps{
 		ID: "latency", Title: "Time to answer per " + chosen.stepName(), Step: "From",
 		Empty: "No answer in this time",
-		Series: []views.Series{
-			{Name: "Median", Tone: views.Good},
-			{Name: "95 % within", Tone: views.Calm},
-			{Name: "99 % within", Tone: views.Odd},
+		Series: []ui.Series{
+			{Name: "Median", Tone: ui.Good},
+			{Name: "95 % within", Tone: ui.Calm},
+			{Name: "99 % within", Tone: ui.Odd},
 		},
 	}
 	for _, step := range steps {
-		bar := views.Bar{Start: step.Start}
+		bar := ui.Bar{Start: step.Start}
 		for _, share := range []float64{0.5, 0.95, 0.99} {
 			took := step.Latency.Percentile(share)
 			bar.Values = append(bar.Values, int((took+time.Millisecond-1)/time.Millisecond))
@@ -261,12 +263,12 @@ func latencyPlot(steps []webhook.TrafficStep, chosen span) views.LinePlotProps {
 	return plot
 }
 
-func applicationCounts(counts []fleet.StateCount) []views.CountRow {
-	rows := make([]views.CountRow, 0, len(counts))
+func applicationCounts(counts []fleet.StateCount) []operations.CountRow {
+	rows := make([]operations.CountRow, 0, len(counts))
 	for i, count := range counts {
-		rows = append(rows, views.CountRow{
+		rows = append(rows, operations.CountRow{
 			ID: fmt.Sprintf("application-state-%d", i), State: count.State, Count: upTo(count.Count),
-			Href: views.ApplicationsPath(url.Values{"status": {count.State}}),
+			Href: paths.With(paths.Applications, url.Values{"status": {count.State}}),
 		})
 	}
 	return rows
@@ -278,12 +280,12 @@ var drawWords = map[string]string{
 	"FUNDING_SETTLED": "Settled", "CANCELLED": "Cancelled",
 }
 
-func drawCounts(counts []fleet.StateCount) []views.CountRow {
-	rows := make([]views.CountRow, 0, len(counts))
+func drawCounts(counts []fleet.StateCount) []operations.CountRow {
+	rows := make([]operations.CountRow, 0, len(counts))
 	for i, count := range counts {
-		rows = append(rows, views.CountRow{
+		rows = append(rows, operations.CountRow{
 			ID: fmt.Sprintf("draw-state-%d", i), State: drawWords[count.State],
-			Count: upTo(count.Count), Href: views.LoansPath(url.Values{"draw": {count.State}}),
+			Count: upTo(count.Count), Href: paths.With(paths.Loans, url.Values{"draw": {count.State}}),
 		})
 	}
 	return rows

@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // span is the time that the overview shows.
@@ -121,15 +122,15 @@ func (s span) deliveries(state webhook.DeliveryState) string {
 	if !s.live {
 		query.Set("until", s.until.Format(time.RFC3339))
 	}
-	return views.DeliveriesPath(query)
+	return paths.With(paths.Deliveries, query)
 }
 
-func rangeTabs(chosen span) []views.Tab {
-	tabs := make([]views.Tab, 0, len(ranges))
+func rangeTabs(chosen span) []ui.Tab {
+	tabs := make([]ui.Tab, 0, len(ranges))
 	for _, one := range ranges {
-		tabs = append(tabs, views.Tab{
+		tabs = append(tabs, ui.Tab{
 			Label: one.tab, Current: one.name == chosen.name,
-			Href: views.PathHome + "?range=" + one.name,
+			Href: paths.Home + "?range=" + one.name,
 		})
 	}
 	return tabs

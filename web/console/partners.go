@@ -16,7 +16,9 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/partners"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // shownOfPartner is how many merchants, clients and subscriptions the page of a
@@ -34,26 +36,26 @@ func (c *Console) partnerRoutes() []Route {
 	const support, clerk = operator.RoleSupport, operator.RoleOperator
 	get, post := http.MethodGet, http.MethodPost
 	return []Route{
-		{get, views.PathPartners, "console.partners", support, c.partners},
-		{get, views.PathPartnerNew, "console.partner.new", clerk, c.newPartner},
-		{post, views.PathPartnerNew, "console.partner.create", clerk, c.createPartner},
-		{get, views.PathPartner, "console.partner", support, c.partner},
-		{get, views.PathPartnerRename, "console.partner.name", clerk, c.renamePartner},
-		{post, views.PathPartnerRename, "console.partner.rename", clerk, c.renamePartner},
-		{get, views.PathMerchantNew, "console.merchant.new", clerk, c.newMerchant},
-		{post, views.PathMerchantNew, "console.merchant.create", clerk, c.newMerchant},
-		{get, views.PathMerchant, "console.merchant", support, c.merchant},
-		{get, views.PathMerchantRename, "console.merchant.name", clerk, c.renameMerchant},
-		{post, views.PathMerchantRename, "console.merchant.rename", clerk, c.renameMerchant},
-		{get, views.PathClientNew, "console.client.new", clerk, c.newClient},
-		{post, views.PathClientNew, "console.client.issue", clerk, c.issueClient},
-		{get, views.PathClient, "console.client", support, c.client},
-		{get, views.PathClientRotate, "console.client.rotation", clerk, c.rotation},
-		{post, views.PathClientRotate, "console.client.rotate", clerk, c.rotateClient},
-		{get, views.PathClientRate, "console.client.limit", clerk, c.clientRate},
-		{post, views.PathClientRate, "console.client.limit.save", clerk, c.clientRate},
-		{get, views.PathClientRevoke, "console.client.revocation", clerk, c.revokeClient},
-		{post, views.PathClientRevoke, "console.client.revoke", clerk, c.revokeClient},
+		{get, paths.Partners, "console.partners", support, c.partners},
+		{get, paths.PartnerNew, "console.partner.new", clerk, c.newPartner},
+		{post, paths.PartnerNew, "console.partner.create", clerk, c.createPartner},
+		{get, paths.Partner, "console.partner", support, c.partner},
+		{get, paths.PartnerRename, "console.partner.name", clerk, c.renamePartner},
+		{post, paths.PartnerRename, "console.partner.rename", clerk, c.renamePartner},
+		{get, paths.MerchantNew, "console.merchant.new", clerk, c.newMerchant},
+		{post, paths.MerchantNew, "console.merchant.create", clerk, c.newMerchant},
+		{get, paths.Merchant, "console.merchant", support, c.merchant},
+		{get, paths.MerchantRename, "console.merchant.name", clerk, c.renameMerchant},
+		{post, paths.MerchantRename, "console.merchant.rename", clerk, c.renameMerchant},
+		{get, paths.ClientNew, "console.client.new", clerk, c.newClient},
+		{post, paths.ClientNew, "console.client.issue", clerk, c.issueClient},
+		{get, paths.Client, "console.client", support, c.client},
+		{get, paths.ClientRotate, "console.client.rotation", clerk, c.rotation},
+		{post, paths.ClientRotate, "console.client.rotate", clerk, c.rotateClient},
+		{get, paths.ClientRate, "console.client.limit", clerk, c.clientRate},
+		{post, paths.ClientRate, "console.client.limit.save", clerk, c.clientRate},
+		{get, paths.ClientRevoke, "console.client.revocation", clerk, c.revokeClient},
+		{post, paths.ClientRevoke, "console.client.revoke", clerk, c.revokeClient},
 	}
 }
 
@@ -63,7 +65,7 @@ func isSent(ctx echo.Context) bool { return ctx.Request().Method == http.MethodP
 // partners lists partners.
 func (c *Console) partners(ctx echo.Context) error {
 	name := strings.TrimSpace(ctx.QueryParam("name"))
-	page, status := views.PartnerList{Search: name}, http.StatusOK
+	page, status := partners.PartnerList{Search: name}, http.StatusOK
 	filter := partner.Filter{Name: name, Limit: pageSize}
 	var err error
 	if filter.Cursor, err = postgres.ParseCursor(ctx.QueryParam("cursor")); err != nil {
@@ -77,16 +79,16 @@ func (c *Console) partners(ctx echo.Context) error {
 	} else if err := c.fillPartners(ctx.Request().Context(), &page, filter); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionPartners, "Partners", views.Crumb{Label: "Partners"})
+	page.Frame, err = c.frame(ctx, ui.SectionPartners, "Partners", ui.Crumb{Label: "Partners"})
 	if err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, status, views.PartnerListPage(page))
+	return render(ctx, status, partners.PartnerListPage(page))
 }
 
 func (c *Console) fillPartners(
-	ctx context.Context, page *views.PartnerList, filter partner.Filter,
+	ctx context.Context, page *partners.PartnerList, filter partner.Filter,
 ) error {
 	count := startCount(ctx, c, filter, c.Partners.CountPartners)
 	rows, next, err := c.Partners.Summaries(ctx, filter)
@@ -99,7 +101,7 @@ func (c *Console) fillPartners(
 	}
 	page.Summary = all.in("partner", "partners")
 	for _, row := range rows {
-		page.Rows = append(page.Rows, views.PartnerRow{
+		page.Rows = append(page.Rows, partners.PartnerRow{
 			UID: row.UID.String(), Name: row.Name, Merchants: row.Merchants, Clients: row.Clients,
 			Subscriptions: row.Subscriptions, Created: row.CreatedAt,
 		})
@@ -109,37 +111,37 @@ func (c *Console) fillPartners(
 		query.Set("name", page.Search)
 	}
 	if !next.IsZero() {
-		page.Older = views.PartnersPath(with(query, "cursor", next.String()))
+		page.Older = paths.With(paths.Partners, with(query, "cursor", next.String()))
 	}
 	if !filter.Cursor.IsZero() {
-		page.Newest = views.PartnersPath(query)
+		page.Newest = paths.With(paths.Partners, query)
 	}
 	return nil
 }
 
 var partnersSpot = spot{
-	section: views.SectionPartners,
-	crumbs:  []views.Crumb{{Label: "Partners", Href: views.PathPartners}},
+	section: ui.SectionPartners,
+	crumbs:  []ui.Crumb{{Label: "Partners", Href: paths.Partners}},
 }
 
 // under is a spot one page further down.
 func (p spot) under(label, href string) spot {
-	p.crumbs = append(slices.Clone(p.crumbs), views.Crumb{Label: label, Href: href})
+	p.crumbs = append(slices.Clone(p.crumbs), ui.Crumb{Label: label, Href: href})
 	return p
 }
 
-func nameControl(hint, value string) views.Control {
-	return views.Control{
+func nameControl(hint, value string) ui.Control {
+	return ui.Control{
 		Name: "name", Label: "Name", Hint: hint, Value: value, MaxLength: 200, Required: true,
 		Autocomplete: "off", Autofocus: true,
 	}
 }
 
-func newPartnerForm() views.AskForm {
-	return views.AskForm{
-		Title: "New partner", Action: views.PathPartnerNew, Cancel: views.PathPartners,
+func newPartnerForm() ui.AskForm {
+	return ui.AskForm{
+		Title: "New partner", Action: paths.PartnerNew, Cancel: paths.Partners,
 		Submit: "Create partner",
-		Controls: []views.Control{
+		Controls: []ui.Control{
 			nameControl("The organisation, as people here call it.", ""),
 			{
 				Name: "merchant", Label: "First merchant", MaxLength: 200, Autocomplete: "off",
@@ -175,7 +177,7 @@ func (c *Console) createPartner(ctx echo.Context) error {
 			return operator.Entry{
 				Action: "partner.create", SubjectKind: "partner", Subject: made.UID.String(),
 				After: after,
-			}, views.PartnerPath(made.UID.String()), nil
+			}, paths.To(paths.Partner, made.UID.String()), nil
 		},
 	})
 }
@@ -191,20 +193,22 @@ func (c *Console) partner(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.PartnerPage{UID: uid.String(), Name: found.Name, Created: found.CreatedAt}
+	page := partners.PartnerPage{UID: uid.String(), Name: found.Name, Created: found.CreatedAt}
 	if err := c.fillPartner(request, &page, uid); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionPartners, found.Name,
-		views.Crumb{Label: "Partners", Href: views.PathPartners}, views.Crumb{Label: found.Name})
+	page.Frame, err = c.frame(ctx, ui.SectionPartners, found.Name,
+		ui.Crumb{Label: "Partners", Href: paths.Partners}, ui.Crumb{Label: found.Name})
 	if err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, http.StatusOK, views.PartnerDetailPage(page))
+	return render(ctx, http.StatusOK, partners.PartnerDetailPage(page))
 }
 
-func (c *Console) fillPartner(ctx context.Context, page *views.PartnerPage, uid uuid.UUID) error {
+func (c *Console) fillPartner(
+	ctx context.Context, page *partners.PartnerPage, uid uuid.UUID,
+) error {
 	merchants, more, err := c.Partners.ListMerchants(ctx, partner.MerchantFilter{
 		PartnerUID: uid, Limit: shownOfPartner,
 	})
@@ -232,7 +236,7 @@ func (c *Console) fillPartner(ctx context.Context, page *views.PartnerPage, uid 
 		return err
 	}
 	for _, subscription := range subscriptions {
-		page.Subscriptions = append(page.Subscriptions, views.SubscriptionLine{
+		page.Subscriptions = append(page.Subscriptions, partners.SubscriptionLine{
 			UID: subscription.UID.String(), URL: subscription.URL, State: string(subscription.State),
 			Events: subscription.Events,
 		})
@@ -242,8 +246,8 @@ func (c *Console) fillPartner(ctx context.Context, page *views.PartnerPage, uid 
 }
 
 // traffic sums requests up over the last day and the last 30.
-func (c *Console) traffic(ctx context.Context, scope apilog.Scope) ([]views.TrafficView, error) {
-	var spans []views.TrafficView
+func (c *Console) traffic(ctx context.Context, scope apilog.Scope) ([]partners.TrafficView, error) {
+	var spans []partners.TrafficView
 	for _, span := range []struct {
 		word string
 		back time.Duration
@@ -252,7 +256,7 @@ func (c *Console) traffic(ctx context.Context, scope apilog.Scope) ([]views.Traf
 		if err != nil {
 			return nil, err
 		}
-		spans = append(spans, views.TrafficView{
+		spans = append(spans, partners.TrafficView{
 			Span: span.word, Requests: traffic.Requests, Refused: traffic.Refused,
 			Failed: traffic.Failed,
 		})
@@ -270,14 +274,14 @@ func (c *Console) renamePartner(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	path := views.PartnerPath(uid.String())
-	form := views.AskForm{
+	path := paths.To(paths.Partner, uid.String())
+	form := ui.AskForm{
 		Title: "Rename partner", Action: path + "/rename", Cancel: path, Submit: "Rename",
 		About: found.Name,
 		Says: []string{
 			"Its id, merchants, credentials and subscriptions stay as they are.",
 		},
-		Controls: []views.Control{nameControl("", found.Name)},
+		Controls: []ui.Control{nameControl("", found.Name)},
 	}
 	at := partnersSpot.under(found.Name, path)
 	if !isSent(ctx) {

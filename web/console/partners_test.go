@@ -16,7 +16,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	viewpaths "drawbridge/views/paths"
 )
 
 const operatorEmail = "olga@lender.example"
@@ -78,7 +78,7 @@ func TestPartnerList(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	page := b.get(views.PathPartners).wantStatus(t, http.StatusOK)
+	page := b.get(viewpaths.Partners).wantStatus(t, http.StatusOK)
 	row := page.text("#p-" + r.partner.String())
 	if !strings.Contains(row, "Sunvolt Energy") || page.text(".table-tools") != "1 partner" {
 		t.Errorf("row %q, count %q", row, page.text(".table-tools"))
@@ -86,7 +86,7 @@ func TestPartnerList(t *testing.T) {
 	for query, want := range map[string]int{
 		"name=sunv": 1, "name=+Sunvolt": 1, "name=volt": 0, "name=%25": 0,
 	} {
-		page := b.get(views.PathPartners+"?"+query).wantStatus(t, http.StatusOK)
+		page := b.get(viewpaths.Partners+"?"+query).wantStatus(t, http.StatusOK)
 		if got := page.find("main .table tbody tr").Length(); got != want {
 			t.Errorf("%s lists %d, want %d", query, got, want)
 		}
@@ -95,13 +95,13 @@ func TestPartnerList(t *testing.T) {
 		}
 	}
 	for _, query := range []string{"cursor=x", "name=a%00", "name=%ff"} {
-		b.get(views.PathPartners+"?"+query).wantStatus(t, http.StatusBadRequest)
+		b.get(viewpaths.Partners+"?"+query).wantStatus(t, http.StatusBadRequest)
 	}
 	_, err := r.DB.ExecContext(t.Context(), `
 		INSERT INTO partners SELECT gen_random_uuid(), 'Bulk ' || n, now() - n * interval '1 hour'
 		  FROM generate_series(1, 60) AS n`)
 	r.must(err)
-	first := b.get(views.PathPartners)
+	first := b.get(viewpaths.Partners)
 	older := first.find(".pager a[rel=next]").AttrOr("href", "")
 	second := b.get(older).wantStatus(t, http.StatusOK)
 	rows := first.find("main tbody tr").Length() + second.find("main tbody tr").Length()
@@ -114,7 +114,7 @@ func TestCreatePartner(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.asOperator()
-	page := b.get(views.PathPartners)
+	page := b.get(viewpaths.Partners)
 	href := page.find("main .page-acts a").First().AttrOr("href", "")
 	answer, values := b.fillIn(href, map[string]string{
 		"name": "Windward", "merchant": "Windward Boise", "reason": "signed on Monday",
@@ -126,7 +126,7 @@ func TestCreatePartner(t *testing.T) {
 		t.Errorf("page says %.300q", made.text("main"))
 	}
 	// The same form again leads to the same partner and makes no other.
-	again := b.post(views.PathPartnerNew, values).wantStatus(t, http.StatusSeeOther)
+	again := b.post(viewpaths.PartnerNew, values).wantStatus(t, http.StatusSeeOther)
 	if again.Location != answer.Location || r.count(`SELECT count(*) FROM partners`) != 2 {
 		t.Errorf("sent again, it leads to %q, and there are %d partners", again.Location,
 			r.count(`SELECT count(*) FROM partners`))
@@ -138,7 +138,7 @@ func TestCreatePartner(t *testing.T) {
 	r.must(r.DB.Get(&entry, `SELECT actor, reason, subject FROM audit_log
 		WHERE action = 'partner.create'`))
 	if entry.Actor != operatorEmail || entry.Reason != "signed on Monday" ||
-		views.PartnerPath(entry.Subject) != answer.Location {
+		viewpaths.To(viewpaths.Partner, entry.Subject) != answer.Location {
 		t.Errorf("audit log %+v", entry)
 	}
 }
@@ -149,10 +149,10 @@ func TestPartnerFormsKeepWhatWasTyped(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.asOperator()
-	partnerPath := views.PartnerPath(r.partner.String())
-	merchantPath := views.MerchantPath(r.merchant.String())
+	partnerPath := viewpaths.To(viewpaths.Partner, r.partner.String())
+	merchantPath := viewpaths.To(viewpaths.Merchant, r.merchant.String())
 	for _, path := range []string{
-		views.PathPartnerNew, partnerPath + "/rename", partnerPath + "/merchants/new",
+		viewpaths.PartnerNew, partnerPath + "/rename", partnerPath + "/merchants/new",
 		merchantPath + "/rename",
 	} {
 		answer, _ := b.fillIn(path, map[string]string{"name": " ", "reason": "why not"})
@@ -167,7 +167,7 @@ func TestPartnerFormsKeepWhatWasTyped(t *testing.T) {
 			t.Errorf("%s: the reason became %q", path, kept)
 		}
 	}
-	answer, _ := b.fillIn(views.PathPartnerNew, map[string]string{
+	answer, _ := b.fillIn(viewpaths.PartnerNew, map[string]string{
 		"name": "Fine", "merchant": strings.Repeat("x", 201),
 	})
 	answer.wantStatus(t, http.StatusBadRequest)
@@ -179,7 +179,7 @@ func TestPartnerFormsKeepWhatWasTyped(t *testing.T) {
 		WHERE action LIKE '%.create' OR action LIKE '%.rename'`) != 0 {
 		t.Error("a refused form left something behind")
 	}
-	b.send(http.MethodPost, views.PathPartnerNew, url.Values{"name": {"No token"}}).
+	b.send(http.MethodPost, viewpaths.PartnerNew, url.Values{"name": {"No token"}}).
 		wantStatus(t, http.StatusBadRequest)
 }
 
@@ -188,8 +188,8 @@ func TestRenamePartnerAndMerchant(t *testing.T) {
 	r := newRoom(t)
 	b := r.asOperator()
 	for path, action := range map[string]string{
-		views.PartnerPath(r.partner.String()):   "partner.rename",
-		views.MerchantPath(r.merchant.String()): "merchant.rename",
+		viewpaths.To(viewpaths.Partner, r.partner.String()):   "partner.rename",
+		viewpaths.To(viewpaths.Merchant, r.merchant.String()): "merchant.rename",
 	} {
 		answer, _ := b.fillIn(path+"/rename", map[string]string{"name": "Renamed & Co"})
 		if answer.Location != path {
@@ -228,7 +228,7 @@ func TestPartnerPage(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	recorder.Run(ended)
-	page := b.get(views.PartnerPath(r.partner.String())).wantStatus(t, http.StatusOK)
+	page := b.get(viewpaths.To(viewpaths.Partner, r.partner.String())).wantStatus(t, http.StatusOK)
 	for selector, want := range map[string]string{
 		"h1":                               "Sunvolt Energy",
 		".tiles":                           "last 24 hours 3 1 refused, 1 failed",
@@ -250,15 +250,18 @@ func TestPartnerPage(t *testing.T) {
 	if strings.Contains(page.Raw, issued.Secret) {
 		t.Error("the secret stands on the partner's page")
 	}
-	merchant := b.get(views.MerchantPath(r.merchant.String())).wantStatus(t, http.StatusOK)
+	merchant := b.get(viewpaths.To(viewpaths.Merchant, r.merchant.String())).wantStatus(t,
+		http.StatusOK)
 	if got := merchant.text("main"); !containsAll(got, []string{
 		"Sunvolt Phoenix", "Sunvolt Energy", issued.ClientID, "Ana Lima",
 	}) {
 		t.Errorf("the merchant's page says %q", got)
 	}
 	for _, path := range []string{
-		views.PartnerPath(uuid.NewString()), views.MerchantPath(uuid.NewString()),
-		views.ClientPath("dbc_none"), views.PartnerPath("x"), views.ClientPath("a%00"),
+		viewpaths.To(viewpaths.Partner, uuid.NewString()),
+		viewpaths.To(viewpaths.Merchant, uuid.NewString()),
+		viewpaths.To(viewpaths.Client, "dbc_none"), viewpaths.To(viewpaths.Partner, "x"),
+		viewpaths.To(viewpaths.Client, "a%00"),
 	} {
 		b.get(path).wantStatus(t, http.StatusNotFound)
 	}
@@ -292,7 +295,7 @@ func TestIssueClient(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.asOperator()
-	path := views.PartnerPath(r.partner.String()) + "/clients/new"
+	path := viewpaths.To(viewpaths.Partner, r.partner.String()) + "/clients/new"
 	shown, values := b.fillIn(path, map[string]string{"kind": "group"})
 	shown.wantStatus(t, http.StatusOK)
 	id, secret := shown.text(".facts code:first-of-type"), shown.text("#secret")
@@ -313,7 +316,7 @@ func TestIssueClient(t *testing.T) {
 	// Reloading that page sends the form again: no second client, no secret.
 	again := b.post(path, values).wantStatus(t, http.StatusSeeOther)
 	next := b.get(again.Location).wantStatus(t, http.StatusOK)
-	if again.Location != views.ClientPath(id) || strings.Contains(next.Raw, secret) ||
+	if again.Location != viewpaths.To(viewpaths.Client, id) || strings.Contains(next.Raw, secret) ||
 		!strings.Contains(next.text("main > .notice"), "shown then") ||
 		r.count(`SELECT count(*) FROM clients`) != 1 {
 		t.Errorf("sent again: to %q, %q", again.Location, next.text("main > .notice"))
@@ -331,7 +334,7 @@ func TestIssueClientFaults(t *testing.T) {
 	b := r.asOperator()
 	second := r.world().NewMerchant(t, r.partner, "Second")
 	foreign := r.world().NewMerchant(t, r.world().NewPartner(t, "Other"), "Foreign")
-	path := views.PartnerPath(r.partner.String()) + "/clients/new"
+	path := viewpaths.To(viewpaths.Partner, r.partner.String()) + "/clients/new"
 	_, values := b.get(path).formValues(t)
 	for want, merchants := range map[string][]string{
 		"tick at least one merchant": nil,
@@ -358,7 +361,7 @@ func TestRotateClient(t *testing.T) {
 	r := newRoom(t)
 	b := r.asOperator()
 	issued := r.issue(false)
-	path := views.ClientPath(issued.ClientID)
+	path := viewpaths.To(viewpaths.Client, issued.ClientID)
 	shown, values := b.fillIn(path+"/rotate", map[string]string{"overlap": "1h"})
 	fresh := shown.wantStatus(t, http.StatusOK).text("#secret")
 	if !r.login(issued.ClientID, issued.Secret) || !r.login(issued.ClientID, fresh) {
@@ -399,7 +402,7 @@ func TestClientRate(t *testing.T) {
 	r := newRoom(t)
 	b := r.asOperator()
 	issued := r.issue(false)
-	path := views.ClientPath(issued.ClientID) + "/rate"
+	path := viewpaths.To(viewpaths.Client, issued.ClientID) + "/rate"
 	answer, _ := b.fillIn(path, map[string]string{"rate": "7", "burst": "9"})
 	page := b.get(answer.Location)
 	if got := page.text(".facts"); !strings.Contains(got, "7 requests a second, 9 at once") {
@@ -424,7 +427,7 @@ func TestRevokeClient(t *testing.T) {
 	r := newRoom(t)
 	b := r.asOperator()
 	issued := r.issue(false)
-	path := views.ClientPath(issued.ClientID)
+	path := viewpaths.To(viewpaths.Client, issued.ClientID)
 	if !r.login(issued.ClientID, issued.Secret) { // which also notes its use
 		t.Fatal("the client does not work")
 	}
@@ -461,8 +464,9 @@ func TestSupportChangesNoPartner(t *testing.T) {
 	issued := r.issue(false)
 	b := r.signedIn()
 	for _, path := range []string{
-		views.PathPartners, views.PartnerPath(r.partner.String()),
-		views.MerchantPath(r.merchant.String()), views.ClientPath(issued.ClientID),
+		viewpaths.Partners, viewpaths.To(viewpaths.Partner, r.partner.String()),
+		viewpaths.To(viewpaths.Merchant, r.merchant.String()),
+		viewpaths.To(viewpaths.Client, issued.ClientID),
 	} {
 		page := b.get(path).wantStatus(t, http.StatusOK)
 		if got := page.find("main [data-ask], main a[href$='/new']").Length(); got != 0 {
@@ -470,9 +474,10 @@ func TestSupportChangesNoPartner(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		views.PathPartnerNew, views.PartnerPath(r.partner.String()) + "/rename",
-		views.PartnerPath(r.partner.String()) + "/clients/new",
-		views.ClientPath(issued.ClientID) + "/rotate", views.ClientPath(issued.ClientID) + "/revoke",
+		viewpaths.PartnerNew, viewpaths.To(viewpaths.Partner, r.partner.String()) + "/rename",
+		viewpaths.To(viewpaths.Partner, r.partner.String()) + "/clients/new",
+		viewpaths.To(viewpaths.Client, issued.ClientID) + "/rotate",
+		viewpaths.To(viewpaths.Client, issued.ClientID) + "/revoke",
 	} {
 		b.get(path).wantStatus(t, http.StatusForbidden)
 		b.post(path, url.Values{"token": {uuid.NewString()}, "name": {"x"}}).
@@ -485,14 +490,15 @@ func TestFormsOpenInDialogs(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.asOperator()
-	path := views.PartnerPath(r.partner.String()) + "/rename"
+	path := viewpaths.To(viewpaths.Partner, r.partner.String()) + "/rename"
 	part := b.fragment().get(path).wantStatus(t, http.StatusOK)
 	if part.find("html head title").Length() != 0 || part.find("#asked-title").Length() != 1 {
 		t.Errorf("a script gets %.200q", part.Raw)
 	}
 	action, values := part.formValues(t)
 	values.Set("name", "From a dialog")
-	if got := b.post(action, values).Location; got != views.PartnerPath(r.partner.String()) {
+	if got := b.post(action, values).Location; got != viewpaths.To(viewpaths.Partner,
+		r.partner.String()) {
 		t.Errorf("leads to %q", got)
 	}
 }
@@ -503,11 +509,11 @@ func TestHostilePartnerNames(t *testing.T) {
 	r := newRoom(t)
 	b := r.asOperator()
 	const planted = `"><script>planted()</script><img src=x onerror=planted()>`
-	answer, _ := b.fillIn(views.PathPartnerNew, map[string]string{
+	answer, _ := b.fillIn(viewpaths.PartnerNew, map[string]string{
 		"name": planted, "merchant": planted,
 	})
 	paths := []string{
-		views.PathPartners, answer.Location, answer.Location + "/rename",
+		viewpaths.Partners, answer.Location, answer.Location + "/rename",
 		answer.Location + "/clients/new", answer.Location + "/merchants/new",
 	}
 	paths = append(paths, b.get(answer.Location).find("tr[id^=m-] a").AttrOr("href", ""))

@@ -15,7 +15,9 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/people"
+	"drawbridge/views/ui"
 )
 
 // The values of the people filter's access.
@@ -31,26 +33,26 @@ func (c *Console) peopleRoutes() []Route {
 		return Route{http.MethodPost, path, name, admin, c.proven(handler)}
 	}
 	return []Route{
-		{http.MethodGet, views.PathPeople, "console.people", admin, c.people},
+		{http.MethodGet, paths.People, "console.people", admin, c.people},
 		{
 			// Asked before the form, so that nothing is typed twice.
-			http.MethodGet, views.PathPersonNew, "console.person.new", admin, c.proven(c.personNew),
+			http.MethodGet, paths.PersonNew, "console.person.new", admin, c.proven(c.personNew),
 		},
-		post(views.PathPersonNew, "console.person.invite", c.invite),
-		{http.MethodGet, views.PathPerson, "console.person", admin, c.person},
-		post(views.PathPersonRole, "console.person.role", c.setRole),
-		post(views.PathPersonAccess, "console.person.access", c.setAccess),
-		post(views.PathPersonPassword, "console.person.password", c.resetPassword),
-		post(views.PathPersonFactor, "console.person.factor", c.resetFactor),
-		post(views.PathPersonSessions, "console.person.sessions.end", c.endSessions),
-		post(views.PathPersonSession, "console.person.session.end", c.endSession),
+		post(paths.PersonNew, "console.person.invite", c.invite),
+		{http.MethodGet, paths.Person, "console.person", admin, c.person},
+		post(paths.PersonRole, "console.person.role", c.setRole),
+		post(paths.PersonAccess, "console.person.access", c.setAccess),
+		post(paths.PersonPassword, "console.person.password", c.resetPassword),
+		post(paths.PersonFactor, "console.person.factor", c.resetFactor),
+		post(paths.PersonSessions, "console.person.sessions.end", c.endSessions),
+		post(paths.PersonSession, "console.person.session.end", c.endSession),
 	}
 }
 
 // people lists the console's users.
 func (c *Console) people(ctx echo.Context) error {
 	filter, shown := readPeopleFilter(ctx.QueryParams())
-	page := views.People{
+	page := people.People{
 		Filter: shown, Tabs: peopleTabs(shown), Active: activePeopleFilters(shown),
 	}
 	status := http.StatusOK
@@ -60,16 +62,16 @@ func (c *Console) people(ctx echo.Context) error {
 		return err
 	}
 	var err error
-	page.Frame, err = c.frame(ctx, views.SectionPeople, "People", views.Crumb{Label: "People"})
+	page.Frame, err = c.frame(ctx, ui.SectionPeople, "People", ui.Crumb{Label: "People"})
 	if err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, status, views.PeoplePage(page))
+	return render(ctx, status, people.Page(page))
 }
 
 func (c *Console) fillPeople(
-	ctx echo.Context, page *views.People, filter operator.UserFilter,
+	ctx echo.Context, page *people.People, filter operator.UserFilter,
 ) error {
 	request := ctx.Request().Context()
 	users, more, err := c.Operators.Users(request, filter)
@@ -86,16 +88,16 @@ func (c *Console) fillPeople(
 	page.Summary = counted(count, "person", "people")
 	query := peopleQuery(page.Filter)
 	if filter.After != "" {
-		page.Newest = views.PeoplePath(query)
+		page.Newest = paths.With(paths.People, query)
 	}
 	if more {
-		page.Older = views.PeoplePath(with(query, "cursor", users[len(users)-1].Email))
+		page.Older = paths.With(paths.People, with(query, "cursor", users[len(users)-1].Email))
 	}
 	return nil
 }
 
-func readPeopleFilter(query url.Values) (operator.UserFilter, views.PeopleFilter) {
-	shown := views.PeopleFilter{
+func readPeopleFilter(query url.Values) (operator.UserFilter, people.Filter) {
+	shown := people.Filter{
 		Text: strings.TrimSpace(query.Get("q")), Role: query.Get("role"),
 		Access: query.Get("access"), Faults: map[string]string{},
 	}
@@ -117,7 +119,7 @@ func readPeopleFilter(query url.Values) (operator.UserFilter, views.PeopleFilter
 	return filter, shown
 }
 
-func peopleQuery(shown views.PeopleFilter) url.Values {
+func peopleQuery(shown people.Filter) url.Values {
 	query := url.Values{}
 	for name, value := range map[string]string{
 		"q": shown.Text, "role": shown.Role, "access": shown.Access,
@@ -129,38 +131,38 @@ func peopleQuery(shown views.PeopleFilter) url.Values {
 	return query
 }
 
-func peopleTabs(shown views.PeopleFilter) []views.Tab {
+func peopleTabs(shown people.Filter) []ui.Tab {
 	query := peopleQuery(shown)
-	var tabs []views.Tab
+	var tabs []ui.Tab
 	for _, tab := range []struct{ label, access string }{
 		{"All", ""}, {"With access", accessEnabled}, {"No access", accessDisabled},
 	} {
-		tabs = append(tabs, views.Tab{
-			Label: tab.label, Href: views.PeoplePath(with(query, "access", tab.access)),
+		tabs = append(tabs, ui.Tab{
+			Label: tab.label, Href: paths.With(paths.People, with(query, "access", tab.access)),
 			Current: shown.Access == tab.access,
 		})
 	}
 	return tabs
 }
 
-func activePeopleFilters(shown views.PeopleFilter) []views.ActiveFilter {
+func activePeopleFilters(shown people.Filter) []ui.ActiveFilter {
 	query := peopleQuery(shown)
-	var active []views.ActiveFilter
+	var active []ui.ActiveFilter
 	for _, filter := range []struct{ name, label, value string }{
-		{"q", "Begins with", shown.Text}, {"role", "Role", views.RoleWord(shown.Role)},
+		{"q", "Begins with", shown.Text}, {"role", "Role", ui.RoleWord(shown.Role)},
 	} {
 		if filter.value != "" {
-			active = append(active, views.ActiveFilter{
+			active = append(active, ui.ActiveFilter{
 				Label: filter.label + " " + filter.value,
-				Href:  views.PeoplePath(with(query, filter.name, "")),
+				Href:  paths.With(paths.People, with(query, filter.name, "")),
 			})
 		}
 	}
 	return active
 }
 
-func personRow(user operator.User) views.PersonRow {
-	return views.PersonRow{
+func personRow(user operator.User) people.PersonRow {
+	return people.PersonRow{
 		UID: user.UID.String(), Email: user.Email, Name: user.Name, Role: string(user.Role),
 		Disabled: user.DisabledAt != nil, SecondFactor: user.SecondFactor,
 		MustChange: user.MustChangePassword, LastSignIn: value(user.LastSignInAt),
@@ -170,23 +172,23 @@ func personRow(user operator.User) views.PersonRow {
 
 // personNew asks whom to invite.
 func (c *Console) personNew(ctx echo.Context) error {
-	return c.showPersonForm(ctx, http.StatusOK, views.PersonForm{Role: string(operator.RoleSupport)})
+	return c.showPersonForm(ctx, http.StatusOK, people.PersonForm{Role: string(operator.RoleSupport)})
 }
 
-func (c *Console) showPersonForm(ctx echo.Context, status int, form views.PersonForm) error {
+func (c *Console) showPersonForm(ctx echo.Context, status int, form people.PersonForm) error {
 	var err error
-	form.Frame, err = c.frame(ctx, views.SectionPeople, "Invite somebody",
-		views.Crumb{Label: "People", Href: views.PathPeople}, views.Crumb{Label: "Invite somebody"})
+	form.Frame, err = c.frame(ctx, ui.SectionPeople, "Invite somebody",
+		ui.Crumb{Label: "People", Href: paths.People}, ui.Crumb{Label: "Invite somebody"})
 	if err != nil {
 		return err
 	}
 	form.Notice = c.takeNotice(ctx)
-	return render(ctx, status, views.PersonNewPage(form))
+	return render(ctx, status, people.PersonNewPage(form))
 }
 
 // invite adds a user and shows their one-time password.
 func (c *Console) invite(ctx echo.Context) error {
-	form := views.PersonForm{
+	form := people.PersonForm{
 		Email: strings.TrimSpace(ctx.FormValue("email")),
 		Name:  strings.TrimSpace(ctx.FormValue("name")), Role: ctx.FormValue("role"),
 	}
@@ -199,7 +201,7 @@ func (c *Console) invite(ctx echo.Context) error {
 		if err != nil {
 			return "", err
 		}
-		return views.PersonPath(user.UID.String()), c.auditUser(ctx, tx, "user.create", nil, &user)
+		return paths.To(paths.Person, user.UID.String()), c.auditUser(ctx, tx, "user.create", nil, &user)
 	})
 	if refusal, ok := errors.AsType[*lending.Error](err); ok && len(refusal.Details) > 0 {
 		form.Faults = labelled(refusal.Details, map[string]string{
@@ -221,7 +223,7 @@ func (c *Console) showPassword(
 	if err != nil {
 		return err
 	}
-	return render(ctx, http.StatusOK, views.PasswordShownPage(views.PasswordShown{
+	return render(ctx, http.StatusOK, people.PasswordShownPage(people.PasswordShown{
 		Frame: frame, UID: user.UID.String(), Email: user.Email, Password: password.Reveal(),
 		Expires: value(user.PasswordExpiresAt),
 	}))

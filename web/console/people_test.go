@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"drawbridge/internal/operator"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // uidOf is the id of a user.
@@ -25,20 +25,20 @@ func TestPeople(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.admin()
-	page := b.get(views.PathPeople).wantStatus(t, http.StatusOK)
+	page := b.get(paths.People).wantStatus(t, http.StatusOK)
 	if got := page.find("tr[id^=person-]").Length(); got != 2 {
 		t.Errorf("%d people are listed, want 2", got)
 	}
-	found := b.get(views.PathPeople + "?q=SAM&role=support").find("tr[id^=person-]")
+	found := b.get(paths.People + "?q=SAM&role=support").find("tr[id^=person-]")
 	if got := found.Length(); got != 1 {
 		t.Errorf("%d people begin with sam, want 1", got)
 	}
-	none := b.get(views.PathPeople+"?q=nobody").wantStatus(t, http.StatusOK)
+	none := b.get(paths.People+"?q=nobody").wantStatus(t, http.StatusOK)
 	if !strings.Contains(none.text("main"), "Nobody matches") {
 		t.Errorf("an empty list says %q", none.text("main"))
 	}
-	b.get(views.PathPeople+"?role=king").wantStatus(t, http.StatusBadRequest)
-	b.get(views.PersonPath("17")).wantStatus(t, http.StatusNotFound)
+	b.get(paths.People+"?role=king").wantStatus(t, http.StatusBadRequest)
+	b.get(paths.To(paths.Person, "17")).wantStatus(t, http.StatusNotFound)
 }
 
 func TestAdminsChangePeople(t *testing.T) {
@@ -47,29 +47,30 @@ func TestAdminsChangePeople(t *testing.T) {
 	b, sam := r.admin(), r.signedIn()
 	uid := r.uidOf(supportEmail)
 	act := func(action string, form url.Values) answer {
-		return b.post(views.PersonActionPath(uid, action), form)
+		return b.post(paths.To(paths.Person, uid)+"/"+action, form)
 	}
 	act("role", url.Values{"role": {"operator"}}).wantStatus(t, http.StatusSeeOther)
-	sam.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
-	if got := b.get(views.PersonPath(uid)).text("main .notice"); got != "The role is Operator now." {
+	sam.get(paths.Home).wantStatus(t, http.StatusSeeOther)
+	if got := b.get(paths.To(paths.Person,
+		uid)).text("main .notice"); got != "The role is Operator now." {
 		t.Errorf("notice %q", got)
 	}
 	act("role", url.Values{"role": {"king"}}).wantStatus(t, http.StatusBadRequest)
 
 	sam = r.signedIn()
 	act("access", url.Values{"access": {"disabled"}}).wantStatus(t, http.StatusSeeOther)
-	sam.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	sam.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 	r.stranger().signIn(supportEmail, password).wantStatus(t, http.StatusUnauthorized)
 	act("access", url.Values{"access": {"enabled"}}).wantStatus(t, http.StatusSeeOther)
 	sam = r.signedIn()
 
-	listed := b.get(views.PersonPath(uid)).find("tr[id^=session-] form")
+	listed := b.get(paths.To(paths.Person, uid)).find("tr[id^=session-] form")
 	one, _ := listed.Attr("action")
 	b.post(one, nil).wantStatus(t, http.StatusSeeOther)
-	sam.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	sam.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 	sam = r.signedIn()
 	act("sessions/end", nil).wantStatus(t, http.StatusSeeOther)
-	sam.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	sam.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 
 	once := act("password", nil).wantStatus(t, http.StatusOK).text(".shown-once code")
 	r.stranger().signIn(supportEmail, password).wantStatus(t, http.StatusUnauthorized)
@@ -90,14 +91,14 @@ func TestAdminsResetASecondFactor(t *testing.T) {
 	r.still()
 	b, sam := r.admin(), r.signedIn()
 	sam.enrol()
-	page := b.get(views.PersonPath(r.uidOf(supportEmail)))
+	page := b.get(paths.To(paths.Person, r.uidOf(supportEmail)))
 	action, there := page.find("form[action$='/second-factor']").Attr("action")
 	if !there {
 		t.Fatal("the page offers no reset")
 	}
 	b.post(action, nil).wantStatus(t, http.StatusSeeOther)
-	sam.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
-	if in := r.stranger().signIn(supportEmail, password); in.Location != views.PathHome {
+	sam.get(paths.Home).wantStatus(t, http.StatusSeeOther)
+	if in := r.stranger().signIn(supportEmail, password); in.Location != paths.Home {
 		t.Errorf("after the reset the password leads to %q", in.Location)
 	}
 }
@@ -111,9 +112,10 @@ func TestNobodyLocksThemselvesOut(t *testing.T) {
 		"role": {"role": {"support"}}, "access": {"access": {"disabled"}}, "password": nil,
 		"second-factor": nil, "sessions/end": nil,
 	} {
-		b.post(views.PersonActionPath(uid, action), form).wantStatus(t, http.StatusConflict)
+		b.post(paths.To(paths.Person, uid)+"/"+action, form).wantStatus(t, http.StatusConflict)
 	}
-	if got := b.get(views.PersonPath(uid)).find("main form[action*='/people/']").Length(); got != 0 {
+	if got := b.get(paths.To(paths.Person,
+		uid)).find("main form[action*='/people/']").Length(); got != 0 {
 		t.Errorf("the own page offers %d forms", got)
 	}
 }
@@ -124,7 +126,7 @@ func TestAuditLogPages(t *testing.T) {
 	b := r.admin()
 	r.signedIn()
 	uid := r.uidOf(supportEmail)
-	b.post(views.PersonActionPath(uid, "role"), url.Values{"role": {"operator"}})
+	b.post(paths.To(paths.PersonRole, uid), url.Values{"role": {"operator"}})
 	for filter, want := range map[string]int{
 		"":                                    3,
 		"?actor=" + adminEmail:                2,
@@ -136,15 +138,15 @@ func TestAuditLogPages(t *testing.T) {
 		"?until=2020-01-01T00:00":             0,
 		"?actor=" + adminEmail + "&action=x.": 0,
 	} {
-		page := b.get(views.PathAudit+filter).wantStatus(t, http.StatusOK)
+		page := b.get(paths.Audit+filter).wantStatus(t, http.StatusOK)
 		if got := page.find("tr[id^=entry-]").Length(); got != want {
 			t.Errorf("%q lists %d entries, want %d", filter, got, want)
 		}
 	}
 	for _, wrong := range []string{"?since=yesterday", "?cursor=x", "?cursor=-1"} {
-		b.get(views.PathAudit+wrong).wantStatus(t, http.StatusBadRequest)
+		b.get(paths.Audit+wrong).wantStatus(t, http.StatusBadRequest)
 	}
-	href, _ := b.get(views.PathAudit + "?action=user.role").find("tr[id^=entry-] a.lead").Attr("href")
+	href, _ := b.get(paths.Audit + "?action=user.role").find("tr[id^=entry-] a.lead").Attr("href")
 	entry := b.get(href).wantStatus(t, http.StatusOK)
 	if got := entry.text("tr[id='field-role']"); got != "role support operator changed" {
 		t.Errorf("the change is shown as %q", got)
@@ -152,9 +154,9 @@ func TestAuditLogPages(t *testing.T) {
 	if got := entry.text("tr[id='field-name']"); !strings.HasSuffix(got, "same") {
 		t.Errorf("what stayed is shown as %q", got)
 	}
-	b.get(views.AuditEntryPath(1<<40)).wantStatus(t, http.StatusNotFound)
-	b.get(views.PathAudit+"/x").wantStatus(t, http.StatusNotFound)
-	file := b.get(views.PathAuditCSV+"?action=user.role").wantStatus(t, http.StatusOK)
+	b.get(paths.ToID(paths.AuditEntry, 1<<40)).wantStatus(t, http.StatusNotFound)
+	b.get(paths.Audit+"/x").wantStatus(t, http.StatusNotFound)
+	file := b.get(paths.AuditCSV+"?action=user.role").wantStatus(t, http.StatusOK)
 	lines := strings.Split(strings.TrimSpace(file.Raw), "\n")
 	if len(lines) != 2 || !strings.Contains(lines[1], supportEmail) ||
 		r.audits("audit_log.export") != 1 {
@@ -172,7 +174,7 @@ func TestAuditLogByPages(t *testing.T) {
 		       '{"secret": "planted", "n": 12345678901234567890}'
 		  FROM generate_series(1, 120) AS n`, r.DB.Now())
 	r.must(err)
-	path, seen := views.PathAudit+"?action=bulk.test", map[string]bool{}
+	path, seen := paths.Audit+"?action=bulk.test", map[string]bool{}
 	for path != "" {
 		page := b.get(path).wantStatus(t, http.StatusOK)
 		for _, row := range page.find("tr[id^=entry-]").EachIter() {
@@ -187,7 +189,7 @@ func TestAuditLogByPages(t *testing.T) {
 	if len(seen) != 120 {
 		t.Errorf("the pages list %d entries, want 120", len(seen))
 	}
-	href, _ := b.get(views.PathAudit + "?action=bulk.test").find("a.lead[href^='/console/audit/']").
+	href, _ := b.get(paths.Audit + "?action=bulk.test").find("a.lead[href^='/console/audit/']").
 		Attr("href")
 	entry := b.get(href)
 	if strings.Contains(entry.Raw, "planted") ||
@@ -195,7 +197,7 @@ func TestAuditLogByPages(t *testing.T) {
 		!strings.Contains(entry.text("tr[id='field-n']"), "12345678901234567890") {
 		t.Errorf("the state is shown as %q", entry.text("main table"))
 	}
-	if file := b.get(views.PathAuditCSV); strings.Contains(file.Raw, "planted") ||
+	if file := b.get(paths.AuditCSV); strings.Contains(file.Raw, "planted") ||
 		strings.Count(file.Raw, "bulk.test") != 120 {
 		t.Error("the file holds a secret or lacks entries")
 	}

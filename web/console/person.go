@@ -10,7 +10,9 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/people"
+	"drawbridge/views/ui"
 )
 
 // person shows one user and what an admin may do.
@@ -28,14 +30,14 @@ func (c *Console) person(ctx echo.Context) error {
 		return err
 	}
 	frame.Notice = c.takeNotice(ctx)
-	return render(ctx, http.StatusOK, views.PersonPage(views.Person{
+	return render(ctx, http.StatusOK, people.PersonPage(people.Person{
 		Frame: frame, PersonRow: personRow(user),
 		PasswordChanged: value(user.PasswordChangedAt),
 		PasswordExpires: value(user.PasswordExpiresAt),
 		Provided:        user.Provided, Self: user.UID == currentUser(ctx).UID,
 		Sessions:  sessionViews(sessions, currentSession(ctx).UID),
-		AuditHref: views.AuditOf("subject", user.Email, "kind", "user"),
-		DoneHref:  views.AuditOf("actor", user.Email),
+		AuditHref: paths.Where(paths.Audit, "subject", user.Email, "kind", "user"),
+		DoneHref:  paths.Where(paths.Audit, "actor", user.Email),
 	}))
 }
 
@@ -43,17 +45,17 @@ func (c *Console) person(ctx echo.Context) error {
 // a title of its own.
 func (c *Console) personFrame(
 	ctx echo.Context, user operator.User, title string,
-) (views.Frame, error) {
-	crumbs := []views.Crumb{{Label: "People", Href: views.PathPeople}}
+) (ui.Frame, error) {
+	crumbs := []ui.Crumb{{Label: "People", Href: paths.People}}
 	if title == "" {
 		title = user.Name
-		crumbs = append(crumbs, views.Crumb{Label: user.Name})
+		crumbs = append(crumbs, ui.Crumb{Label: user.Name})
 	} else {
 		crumbs = append(crumbs,
-			views.Crumb{Label: user.Name, Href: views.PersonPath(user.UID.String())},
-			views.Crumb{Label: title})
+			ui.Crumb{Label: user.Name, Href: paths.To(paths.Person, user.UID.String())},
+			ui.Crumb{Label: title})
 	}
-	return c.frame(ctx, views.SectionPeople, title, crumbs...)
+	return c.frame(ctx, ui.SectionPeople, title, crumbs...)
 }
 
 // changePerson runs an admin's change of somebody else and keeps it in the audit
@@ -75,7 +77,7 @@ func (c *Console) changePerson(
 		if changed, err = use(tx, user); err != nil {
 			return "", err
 		}
-		return views.PersonPath(user.UID.String()), c.auditUser(ctx, tx, action, &user, &changed)
+		return paths.To(paths.Person, user.UID.String()), c.auditUser(ctx, tx, action, &user, &changed)
 	})
 	return changed, err
 }
@@ -86,7 +88,7 @@ func (c *Console) backToPerson(ctx echo.Context, err error, notice string) error
 		return err
 	}
 	c.leaveNotice(ctx, notice)
-	return ctx.Redirect(http.StatusSeeOther, views.PersonPath(ctx.Param("uid")))
+	return ctx.Redirect(http.StatusSeeOther, paths.To(paths.Person, ctx.Param("uid")))
 }
 
 // setRole gives a user another role.
@@ -96,7 +98,7 @@ func (c *Console) setRole(ctx echo.Context) error {
 		func(tx *postgres.Tx, user operator.User) (operator.User, error) {
 			return c.Operators.SetRole(request, tx, user.UID, role)
 		})
-	return c.backToPerson(ctx, err, "The role is "+views.RoleWord(string(role))+" now.")
+	return c.backToPerson(ctx, err, "The role is "+ui.RoleWord(string(role))+" now.")
 }
 
 // setAccess ends a user's access or gives it back.

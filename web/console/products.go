@@ -10,7 +10,9 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/applications"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // products lists what may be offered.
@@ -19,43 +21,43 @@ func (c *Console) products(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.ProductList{}
+	page := applications.ProductList{}
 	for _, p := range found {
-		page.Rows = append(page.Rows, views.ProductRow{
+		page.Rows = append(page.Rows, applications.ProductRow{
 			UID: p.UID, Code: p.Code, Name: p.Name, Term: p.Term, Rate: p.InterestRate.String(),
 			Fee: p.MerchantFeePercentage.String(), Schedule: p.Schedule.String(),
-			Min: views.Amount(p.Min), Max: views.Amount(p.Max), Active: p.Active, Created: p.CreatedAt,
+			Min: ui.Amount(p.Min), Max: ui.Amount(p.Max), Active: p.Active, Created: p.CreatedAt,
 		})
 	}
-	page.Frame, err = c.frame(ctx, views.SectionProducts, "Products", views.Crumb{Label: "Products"})
+	page.Frame, err = c.frame(ctx, ui.SectionProducts, "Products", ui.Crumb{Label: "Products"})
 	if err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, http.StatusOK, views.ProductListPage(page))
+	return render(ctx, http.StatusOK, applications.ProductListPage(page))
 }
 
 var productsSpot = spot{
-	section: views.SectionProducts,
-	crumbs:  []views.Crumb{{Label: "Products", Href: views.PathProducts}},
+	section: ui.SectionProducts,
+	crumbs:  []ui.Crumb{{Label: "Products", Href: paths.Products}},
 }
 
-func productForm() views.AskForm {
-	line := func(name, label, hint string, limit int) views.Control {
-		return views.Control{
+func productForm() ui.AskForm {
+	line := func(name, label, hint string, limit int) ui.Control {
+		return ui.Control{
 			Name: name, Label: label, Hint: hint, MaxLength: limit, Required: true, Autocomplete: "off",
 		}
 	}
 	preview := line("preview", "Preview for a loan of", "Not kept: only for the preview.", 20)
 	preview.Required, preview.Value = false, "10000.00"
-	return views.AskForm{
-		Title: "New product", Action: views.PathProductNew, Cancel: views.PathProducts, Wide: true,
-		Submit: "Create and offer it", Preview: views.PathProductNew, PreviewLabel: "Preview the stages",
+	return ui.AskForm{
+		Title: "New product", Action: paths.ProductNew, Cancel: paths.Products, Wide: true,
+		Submit: "Create and offer it", Preview: paths.ProductNew, PreviewLabel: "Preview the stages",
 		Says: []string{
 			"Decisions offer it from now on. Applications that are decided, and their loans, are not " +
 				"affected. Its terms can never be changed; it can only be taken off offer.",
 		},
-		Controls: []views.Control{
+		Controls: []ui.Control{
 			line("code", "Code", "Letters, digits, \"-\", \"_\" and \".\"; partners see it.", 60),
 			line("name", "Name", "", 200),
 			line("term", "Term in months", "For example 120.", 4),
@@ -80,13 +82,13 @@ func (c *Console) newProduct(ctx echo.Context) error {
 }
 
 // showProduct shows the form with the stages that its schedule would make.
-func (c *Console) showProduct(ctx echo.Context, status int, form views.AskForm) error {
+func (c *Console) showProduct(ctx echo.Context, status int, form ui.AskForm) error {
 	frame, err := c.frame(ctx, productsSpot.section, form.Title,
-		append(productsSpot.crumbs, views.Crumb{Label: form.Title})...)
+		append(productsSpot.crumbs, ui.Crumb{Label: form.Title})...)
 	if err != nil {
 		return err
 	}
-	page := views.ProductForm{Frame: frame, Form: form}
+	page := applications.ProductForm{Frame: frame, Form: form}
 	values := map[string]int{}
 	for i, control := range form.Controls {
 		values[control.Name] = i
@@ -101,16 +103,16 @@ func (c *Console) showProduct(ctx echo.Context, status int, form views.AskForm) 
 		case amountErr != nil:
 			page.Form.Controls[sum].Fault = "The amount " + amountErr.Error() + "."
 		case err == nil:
-			page.PreviewAmount = views.Amount(amount)
+			page.PreviewAmount = ui.Amount(amount)
 			for _, stage := range schedule.Stages(amount) {
-				page.Stages = append(page.Stages, views.StageView{
+				page.Stages = append(page.Stages, applications.StageView{
 					Number: stage.Number, Percent: stage.Percent.String(),
-					Scheduled: views.Amount(stage.Scheduled),
+					Scheduled: ui.Amount(stage.Scheduled),
 				})
 			}
 		}
 	}
-	return render(ctx, status, views.ProductNewPage(page))
+	return render(ctx, status, applications.ProductNewPage(page))
 }
 
 // createProduct adds a product.
@@ -128,7 +130,7 @@ func (c *Console) createProduct(ctx echo.Context) error {
 			return operator.Entry{
 				Action: "product.create", SubjectKind: "product", Subject: made.UID,
 				After: map[string]any{"code": made.Code, "schedule": made.Schedule},
-			}, views.PathProducts, err
+			}, paths.Products, err
 		},
 	})
 	if err == nil {
@@ -151,9 +153,10 @@ func (c *Console) switchProduct(ctx echo.Context) error {
 		return err
 	}
 	to := !found.Active
-	form := views.AskForm{
-		Title: "Offer " + found.Code, Submit: "Offer it", Action: views.ProductActivePath(found.UID),
-		Cancel: views.PathProducts,
+	form := ui.AskForm{
+		Title: "Offer " + found.Code, Submit: "Offer it",
+		Action: paths.To(paths.ProductActive, found.UID),
+		Cancel: paths.Products,
 		Says:   []string{"Decisions offer it from now on. What is decided is not affected."},
 		Hidden: moveTo("on"),
 	}
@@ -173,13 +176,13 @@ func (c *Console) switchProduct(ctx echo.Context) error {
 		done: "Changed.", unchanged: "It was so already.",
 		do: func(request context.Context, tx *postgres.Tx) (operator.Entry, string, error) {
 			if wanted == found.Active {
-				return operator.Entry{}, views.PathProducts, nil
+				return operator.Entry{}, paths.Products, nil
 			}
 			err := c.Products.SetActive(request, tx, uid, wanted)
 			return operator.Entry{
 				Action: "product.active", SubjectKind: "product", Subject: found.UID,
 				Before: map[string]any{"active": found.Active}, After: map[string]any{"active": wanted},
-			}, views.PathProducts, err
+			}, paths.Products, err
 		},
 	})
 }

@@ -14,7 +14,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/account"
+	"drawbridge/views/paths"
 )
 
 // departure is what a browser keeps while it is at the provider, sealed. It is no row
@@ -44,8 +45,8 @@ func (c *Console) providerRoutes() []Route {
 		return nil
 	}
 	return []Route{
-		{http.MethodPost, views.PathSignInProvider, "console.signIn.provider", "", c.toProvider},
-		{http.MethodGet, views.PathSignInReturn, "console.signIn.return", "", c.fromProvider},
+		{http.MethodPost, paths.SignInProvider, "console.signIn.provider", "", c.toProvider},
+		{http.MethodGet, paths.SignInReturn, "console.signIn.return", "", c.fromProvider},
 	}
 }
 
@@ -64,7 +65,7 @@ func (c *Console) toProvider(ctx echo.Context) error {
 		Ticket: ticket, Next: safeNext(ctx.FormValue("next")), Session: currentSession(ctx).UID,
 	}
 	if len(leaving.Next) > maxDepartureNext {
-		leaving.Next = views.PathHome
+		leaving.Next = paths.Home
 	}
 	plain, err := json.Marshal(leaving)
 	if err != nil {
@@ -73,7 +74,7 @@ func (c *Console) toProvider(ctx echo.Context) error {
 	sealed := c.Operators.Keys.Seal(plain, departureTable, departureColumn, departureRow)
 	ctx.SetCookie(c.departureCookie(sealed, int(operator.TicketLife.Seconds())))
 	ctx.Response().Header().Set("Refresh", "0;url="+address)
-	return render(ctx, http.StatusOK, views.ToProviderPage(views.ToProvider{
+	return render(ctx, http.StatusOK, account.ToProviderPage(account.ToProvider{
 		Environment: c.Environment, Theme: c.preference(ctx, "theme"),
 		Provider: c.Provider.Name, Href: address,
 	}))
@@ -188,7 +189,7 @@ func (c *Console) refuseSignIn(ctx echo.Context, err error) error {
 		}
 		page := c.signInPage(ctx)
 		page.Fault = faultText(err)
-		return render(ctx, c.Status(lending.ErrorCode(err)), views.SignInPage(page))
+		return render(ctx, c.Status(lending.ErrorCode(err)), account.SignInPage(page))
 	default:
 		return err
 	}

@@ -15,7 +15,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 	"drawbridge/web/console"
 )
 
@@ -39,7 +39,7 @@ func newProvided(t *testing.T, domains ...string) *provided {
 	options.PublicURL = r.URL
 	options.Provider = operator.NewProvider(operator.ProviderConfig{
 		Issuer: idp.Issuer(), ClientID: config.ClientID, Secret: secret.New(config.ClientSecret),
-		Name: "Lender ID", Domains: domains, ReturnURL: r.URL + views.PathSignInReturn,
+		Name: "Lender ID", Domains: domains, ReturnURL: r.URL + paths.SignInReturn,
 	})
 	c, err := console.New(options)
 	r.must(err)
@@ -53,8 +53,8 @@ func newProvided(t *testing.T, domains ...string) *provided {
 // leave goes from the sign-in to the provider and returns the way back.
 func (p *provided) leave(b *browser, user mockoidc.User) string {
 	p.Helper()
-	next, _ := b.get(views.PathSignIn + "?next=/console/emails").
-		find("form[action='" + views.PathSignInProvider + "'] input[name=next]").Attr("value")
+	next, _ := b.get(paths.SignIn + "?next=/console/emails").
+		find("form[action='" + paths.SignInProvider + "'] input[name=next]").Attr("value")
 	return p.follow(b, user, next)
 }
 
@@ -63,7 +63,7 @@ func (p *provided) leave(b *browser, user mockoidc.User) string {
 func (p *provided) follow(b *browser, user mockoidc.User, next string) string {
 	p.Helper()
 	p.idp.QueueUser(user)
-	away := b.post(views.PathSignInProvider, url.Values{"next": {next}}).
+	away := b.post(paths.SignInProvider, url.Values{"next": {next}}).
 		wantStatus(p.T, http.StatusOK)
 	address, _ := away.find("main a.button").Attr("href")
 	if away.Header.Get("Refresh") != "0;url="+address {
@@ -97,17 +97,17 @@ func TestSignInThroughTheProvider(t *testing.T) {
 	if in.Location != "/console/emails" {
 		t.Errorf("after the provider: %q", in.Location)
 	}
-	b.get(views.PathAccount).wantStatus(t, http.StatusOK)
+	b.get(paths.Account).wantStatus(t, http.StatusOK)
 	// From now on the account at the provider counts, not its address.
 	moved := p.stranger()
 	p.signIn(moved, person("sub-1", "sam.ortega@lender.example", false)).
 		wantStatus(t, http.StatusSeeOther)
-	if got := moved.get(views.PathAccount).text(".menu-head"); !strings.Contains(got, supportEmail) {
+	if got := moved.get(paths.Account).text(".menu-head"); !strings.Contains(got, supportEmail) {
 		t.Errorf("signed in as %q", got)
 	}
 	thief := p.stranger()
 	p.signIn(thief, person("sub-2", supportEmail, true)).wantStatus(t, http.StatusUnauthorized)
-	thief.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	thief.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 	if got := p.audits("user.sign_in"); got != 2 {
 		t.Errorf("%d sign-ins are in the audit log", got)
 	}
@@ -128,12 +128,12 @@ func TestTheProviderAloneLetsNobodyIn(t *testing.T) {
 		if !strings.Contains(refused.text("[role=alert]"), "Ask an admin") {
 			t.Errorf("%s is told %q", name, refused.text("[role=alert]"))
 		}
-		b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+		b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 	}
 	b := p.stranger()
 	p.signIn(b, person("f", "new@Welcome.example", true)).wantStatus(t, http.StatusSeeOther)
-	b.get(views.PathHome).wantStatus(t, http.StatusOK)
-	b.get(views.PathPeople).wantStatus(t, http.StatusForbidden)
+	b.get(paths.Home).wantStatus(t, http.StatusOK)
+	b.get(paths.People).wantStatus(t, http.StatusForbidden)
 	if p.audits("user.create") != 1 {
 		t.Error("the new user is not in the audit log")
 	}
@@ -154,14 +154,14 @@ func TestTheWayBackBelongsToItsBrowser(t *testing.T) {
 	p.must(err)
 	query := planted.Query()
 	query.Set("state", "planted")
-	p.stranger().get(views.PathSignInReturn+"?"+query.Encode()).
+	p.stranger().get(paths.SignInReturn+"?"+query.Encode()).
 		wantStatus(t, http.StatusUnauthorized)
 	b.get(back).wantStatus(t, http.StatusSeeOther)
-	b.get(views.PathHome).wantStatus(t, http.StatusOK)
+	b.get(paths.Home).wantStatus(t, http.StatusOK)
 	other := p.stranger()
 	p.leave(other, user)
 	other.get(back).wantStatus(t, http.StatusUnauthorized)
-	other.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	other.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 }
 
 func TestTheSecondFactorIsAskedForAfterTheProvider(t *testing.T) {
@@ -170,10 +170,10 @@ func TestTheSecondFactorIsAskedForAfterTheProvider(t *testing.T) {
 	p.signedIn().enrol()
 	b := p.stranger()
 	in := p.signIn(b, person("sub-1", supportEmail, true)).wantStatus(t, http.StatusSeeOther)
-	if !strings.HasPrefix(in.Location, views.PathSignInCode) {
+	if !strings.HasPrefix(in.Location, paths.SignInCode) {
 		t.Errorf("the provider leads to %q", in.Location)
 	}
-	b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 }
 
 func TestAProviderThatIsDown(t *testing.T) {
@@ -181,7 +181,7 @@ func TestAProviderThatIsDown(t *testing.T) {
 	p := newProvided(t)
 	b := p.stranger()
 	p.idp.QueueError(&mockoidc.ServerError{Code: http.StatusInternalServerError, Error: "down"})
-	down := b.post(views.PathSignInProvider, nil).wantStatus(t, http.StatusConflict)
+	down := b.post(paths.SignInProvider, nil).wantStatus(t, http.StatusConflict)
 	if !strings.Contains(down.text("[role=alert]"), "password") {
 		t.Errorf("the page says %q", down.text("[role=alert]"))
 	}
@@ -219,15 +219,15 @@ func TestASignInByTheProviderBeginsByOurForm(t *testing.T) {
 	p := newProvided(t)
 	before := pgtest.Dump(t, p.DB)
 	b := p.stranger()
-	if got := b.get(views.PathSignInProvider); got.Status < http.StatusBadRequest ||
+	if got := b.get(paths.SignInProvider); got.Status < http.StatusBadRequest ||
 		got.Location != "" || len(got.Header.Values("Set-Cookie")) > 0 {
 		t.Errorf("a link is answered %d to %q", got.Status, got.Location)
 	}
 	b.header.Set("Sec-Fetch-Site", "cross-site")
-	b.post(views.PathSignInProvider, nil).wantStatus(t, http.StatusForbidden)
+	b.post(paths.SignInProvider, nil).wantStatus(t, http.StatusForbidden)
 	b.header.Set("Sec-Fetch-Site", "same-origin")
-	b.post(views.PathSignInProvider, nil).wantStatus(t, http.StatusOK)
-	b.get(views.PathSignInReturn+"?state=x&code=y").wantStatus(t, http.StatusUnauthorized)
+	b.post(paths.SignInProvider, nil).wantStatus(t, http.StatusOK)
+	b.get(paths.SignInReturn+"?state=x&code=y").wantStatus(t, http.StatusUnauthorized)
 	if changed := pgtest.Dump(t, p.DB).Differs(before); len(changed) > 0 {
 		t.Errorf("strangers wrote %v", changed)
 	}
@@ -247,13 +247,13 @@ func TestAFreshProofByTheProvider(t *testing.T) {
 	p.signIn(b, user).wantStatus(t, http.StatusSeeOther)
 	begin := func() string {
 		t.Helper()
-		return b.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther).Location
+		return b.post(paths.SecondBegin, nil).wantStatus(t, http.StatusSeeOther).Location
 	}
-	if got := begin(); !strings.HasPrefix(got, views.PathConfirm) {
+	if got := begin(); !strings.HasPrefix(got, paths.Confirm) {
 		t.Fatalf("a provider that does not say when it asked is a fresh proof: %q", got)
 	}
-	confirm := b.get(views.PathConfirm).wantStatus(t, http.StatusOK)
-	if confirm.find("form[action='"+views.PathSignInProvider+"']").Length() != 1 {
+	confirm := b.get(paths.Confirm).wantStatus(t, http.StatusOK)
+	if confirm.find("form[action='"+paths.SignInProvider+"']").Length() != 1 {
 		t.Fatal("the page offers no provider")
 	}
 	now := p.DB.Now
@@ -262,17 +262,17 @@ func TestAFreshProofByTheProvider(t *testing.T) {
 		"long ago":        asked{user, now().Add(-time.Hour)},
 		"in the future":   asked{user, now().Add(time.Hour)},
 	} {
-		refused := b.get(p.follow(b, there, views.PathAccount)).wantStatus(t, http.StatusUnauthorized)
+		refused := b.get(p.follow(b, there, paths.Account)).wantStatus(t, http.StatusUnauthorized)
 		if !strings.Contains(refused.text("[role=alert]"), "auth_time") {
 			t.Errorf("%s: the page says %q", name, refused.text("[role=alert]"))
 		}
-		if got := begin(); !strings.HasPrefix(got, views.PathConfirm) {
+		if got := begin(); !strings.HasPrefix(got, paths.Confirm) {
 			t.Errorf("%s: it is a fresh proof", name)
 		}
 	}
-	back := p.follow(b, asked{user, now()}, views.PathAccount)
+	back := p.follow(b, asked{user, now()}, paths.Account)
 	proved := b.get(back).wantStatus(t, http.StatusSeeOther)
-	if got := begin(); proved.Location != views.PathAccount || got != views.PathSecondFactor {
+	if got := begin(); proved.Location != paths.Account || got != paths.SecondFactor {
 		t.Errorf("a fresh proof leads to %q, and on to %q", proved.Location, got)
 	}
 	other := b.get(p.follow(b, asked{person("sub-2", "eve@lender.example", true), now()}, ""))
@@ -294,8 +294,8 @@ func TestASignInByTheProviderIsNoProof(t *testing.T) {
 		t.Errorf("it leads to %q", got.Location)
 	}
 	p.pass(operator.TicketLife)
-	asks := b.post(views.PathSecondBegin, nil).wantStatus(t, http.StatusSeeOther)
-	if !strings.HasPrefix(asks.Location, views.PathConfirm) {
+	asks := b.post(paths.SecondBegin, nil).wantStatus(t, http.StatusSeeOther)
+	if !strings.HasPrefix(asks.Location, paths.Confirm) {
 		t.Errorf("the old proof still counts: %q", asks.Location)
 	}
 }

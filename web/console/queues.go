@@ -15,7 +15,9 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/queue"
-	"drawbridge/views"
+	"drawbridge/views/operations"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // workedWithin is how recently a process must have worked a queue to count as
@@ -26,12 +28,12 @@ const workedWithin = 15 * time.Minute
 func (c *Console) queueRoutes() []Route {
 	const support, admin = operator.RoleSupport, operator.RoleAdmin
 	routes := []Route{
-		{http.MethodGet, views.PathQueues, "console.queues", support, c.queues},
-		{http.MethodPost, views.PathQueueAct, "console.queue.act", admin, c.actOnQueue},
-		{http.MethodGet, views.PathJobs, "console.jobs", support, c.jobs},
-		{http.MethodGet, views.PathJob, "console.job", support, c.job},
-		{http.MethodPost, views.PathJobRetry, "console.job.retry", admin, c.retryJob},
-		{http.MethodPost, views.PathJobCancel, "console.job.cancel", admin, c.cancelJob},
+		{http.MethodGet, paths.Queues, "console.queues", support, c.queues},
+		{http.MethodPost, paths.QueueAct, "console.queue.act", admin, c.actOnQueue},
+		{http.MethodGet, paths.Jobs, "console.jobs", support, c.jobs},
+		{http.MethodGet, paths.Job, "console.job", support, c.job},
+		{http.MethodPost, paths.JobRetry, "console.job.retry", admin, c.retryJob},
+		{http.MethodPost, paths.JobCancel, "console.job.cancel", admin, c.cancelJob},
 	}
 	if c.JobConsole == nil {
 		return routes
@@ -40,8 +42,8 @@ func (c *Console) queueRoutes() []Route {
 		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
 	} {
 		routes = append(routes,
-			Route{method, views.PathJobConsole, "console.river." + method, admin, c.jobConsole},
-			Route{method, views.PathJobConsoles, "console.river.in." + method, admin, c.jobConsole})
+			Route{method, paths.JobConsole, "console.river." + method, admin, c.jobConsole},
+			Route{method, paths.JobConsoles, "console.river.in." + method, admin, c.jobConsole})
 	}
 	return routes
 }
@@ -52,24 +54,24 @@ func (c *Console) queues(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	frame, err := c.frame(ctx, views.SectionQueues, "Job queues", views.Crumb{Label: "Job queues"})
+	frame, err := c.frame(ctx, ui.SectionQueues, "Job queues", ui.Crumb{Label: "Job queues"})
 	if err != nil {
 		return err
 	}
 	frame.Notice = c.takeNotice(ctx)
-	page := views.Queues{Frame: frame}
+	page := operations.Queues{Frame: frame}
 	steers := currentUser(ctx).Role.Allows(operator.RoleAdmin)
 	if steers && c.JobConsole != nil {
-		page.Console = views.PathJobConsole + "/"
+		page.Console = paths.JobConsole + "/"
 	}
 	for _, each := range found {
 		page.Rows = append(page.Rows, c.queueRow(each, steers))
 	}
-	return render(ctx, http.StatusOK, views.QueuesPage(page))
+	return render(ctx, http.StatusOK, operations.QueuesPage(page))
 }
 
-func (c *Console) queueRow(q queue.Queue, steers bool) views.QueueRow {
-	row := views.QueueRow{
+func (c *Console) queueRow(q queue.Queue, steers bool) operations.QueueRow {
+	row := operations.QueueRow{
 		Name: q.Name, Paused: value(q.PausedAt), Oldest: value(q.Oldest),
 		Worked:  q.SeenAt != nil && c.DB.Now().Sub(*q.SeenAt) < workedWithin,
 		Due:     bounded(q.Depth[queue.StateAvailable]),
@@ -89,9 +91,9 @@ func (c *Console) queueRow(q queue.Queue, steers bool) views.QueueRow {
 // bounded writes a count that stops at its bound.
 func bounded(count int) string {
 	if count > queue.MaxCount {
-		return views.Number(queue.MaxCount) + "+"
+		return ui.Number(queue.MaxCount) + "+"
 	}
-	return views.Number(count)
+	return ui.Number(count)
 }
 
 // What can be done to a queue.
@@ -107,7 +109,7 @@ func (c *Console) actOnQueue(ctx echo.Context) error {
 	if err != nil {
 		return lending.NewError(lending.CodeNotFound, "no queue is called %q", ctx.Param("queue"))
 	}
-	called := "The queue “" + views.QueueWord(name) + "”"
+	called := "The queue “" + operations.QueueWord(name) + "”"
 	use, notice := c.Queues.Pause, called+" is paused. Jobs that run go on."
 	switch ctx.Param("act") {
 	case actPause:
@@ -119,7 +121,7 @@ func (c *Console) actOnQueue(ctx echo.Context) error {
 	return c.changeSubject(ctx, subjectChange{
 		action: "queue." + ctx.Param("act"), kind: "queue", subject: name,
 		use:    func(tx *postgres.Tx) error { return use(request, tx, name) },
-		target: views.PathQueues, notice: notice,
+		target: paths.Queues, notice: notice,
 	})
 }
 
@@ -159,24 +161,24 @@ func (c *Console) jobs(ctx echo.Context) error {
 		return err
 	}
 	var err error
-	page.Frame, err = c.frame(ctx, views.SectionQueues, "Jobs",
-		views.Crumb{Label: "Job queues", Href: views.PathQueues}, views.Crumb{Label: "Jobs"})
+	page.Frame, err = c.frame(ctx, ui.SectionQueues, "Jobs",
+		ui.Crumb{Label: "Job queues", Href: paths.Queues}, ui.Crumb{Label: "Jobs"})
 	if err != nil {
 		return err
 	}
-	page.Queues = []views.Option{{Label: "Every queue"}}
+	page.Queues = []ui.Option{{Label: "Every queue"}}
 	for _, name := range c.Queues.Names {
-		page.Queues = append(page.Queues, views.Option{Value: name, Label: views.QueueWord(name)})
+		page.Queues = append(page.Queues, ui.Option{Value: name, Label: operations.QueueWord(name)})
 	}
-	return render(ctx, status, views.JobsPage(page))
+	return render(ctx, status, operations.JobsPage(page))
 }
 
-func readJobFilter(query url.Values) (views.Jobs, queue.JobFilter) {
+func readJobFilter(query url.Values) (operations.Jobs, queue.JobFilter) {
 	state := query.Get("state")
 	if state == "" {
 		state = string(queue.StateDiscarded)
 	}
-	page := views.Jobs{State: state, Queue: query.Get("queue")}
+	page := operations.Jobs{State: state, Queue: query.Get("queue")}
 	filter := queue.JobFilter{State: queue.State(state), Queue: page.Queue, Limit: pageSize}
 	if !slices.Contains(queue.States(), filter.State) {
 		page.Fault = "There is no such state; choose one above."
@@ -188,20 +190,20 @@ func readJobFilter(query url.Values) (views.Jobs, queue.JobFilter) {
 		}
 	}
 	for _, each := range queue.States() {
-		page.Tabs = append(page.Tabs, views.Tab{
-			Label: views.JobChip(string(each)).Word, Href: views.JobsOf(string(each), page.Queue),
+		page.Tabs = append(page.Tabs, ui.Tab{
+			Label: operations.JobChip(string(each)).Word, Href: paths.JobsOf(string(each), page.Queue),
 			Current: each == filter.State,
 		})
 	}
 	if page.Queue != "" {
-		page.Active = []views.ActiveFilter{{
-			Label: "Queue " + views.QueueWord(page.Queue), Href: views.JobsOf(state, ""),
+		page.Active = []ui.ActiveFilter{{
+			Label: "Queue " + operations.QueueWord(page.Queue), Href: paths.JobsOf(state, ""),
 		}}
 	}
 	return page, filter
 }
 
-func (c *Console) fillJobs(ctx echo.Context, page *views.Jobs, filter queue.JobFilter) error {
+func (c *Console) fillJobs(ctx echo.Context, page *operations.Jobs, filter queue.JobFilter) error {
 	found, more, err := c.Queues.List(ctx.Request().Context(), filter)
 	if err != nil {
 		return err
@@ -214,19 +216,19 @@ func (c *Console) fillJobs(ctx echo.Context, page *views.Jobs, filter queue.JobF
 		query.Set("queue", page.Queue)
 	}
 	if filter.Before > 0 {
-		page.Newest = views.JobsPath(query)
+		page.Newest = paths.With(paths.Jobs, query)
 	}
 	if more {
 		last := strconv.FormatInt(found[len(found)-1].ID, 10)
-		page.Older = views.JobsPath(with(query, "cursor", last))
+		page.Older = paths.With(paths.Jobs, with(query, "cursor", last))
 	}
 	return nil
 }
 
-func jobRow(job queue.Job) views.JobRow {
-	return views.JobRow{
+func jobRow(job queue.Job) operations.JobRow {
+	return operations.JobRow{
 		ID: job.ID, Kind: job.Kind, Queue: job.Queue, State: string(job.State),
-		Attempts: views.Number(job.Attempt) + " of " + views.Number(job.MaxAttempts),
+		Attempts: ui.Number(job.Attempt) + " of " + ui.Number(job.MaxAttempts),
 		Error:    job.Failures.Last(), Due: job.ScheduledAt,
 	}
 }
@@ -250,17 +252,17 @@ func (c *Console) job(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	title := "Job " + strconv.FormatInt(id, 10) + ": " + views.JobWord(found.Kind)
-	frame, err := c.frame(ctx, views.SectionQueues, title,
-		views.Crumb{Label: "Job queues", Href: views.PathQueues},
-		views.Crumb{Label: "Jobs", Href: views.JobsOf(string(found.State), "")},
-		views.Crumb{Label: title})
+	title := "Job " + strconv.FormatInt(id, 10) + ": " + operations.JobWord(found.Kind)
+	frame, err := c.frame(ctx, ui.SectionQueues, title,
+		ui.Crumb{Label: "Job queues", Href: paths.Queues},
+		ui.Crumb{Label: "Jobs", Href: paths.JobsOf(string(found.State), "")},
+		ui.Crumb{Label: title})
 	if err != nil {
 		return err
 	}
 	frame.Notice = c.takeNotice(ctx)
 	steers := currentUser(ctx).Role.Allows(operator.RoleAdmin)
-	page := views.Job{
+	page := operations.Job{
 		Frame: frame, JobRow: jobRow(found), Created: found.CreatedAt,
 		Attempted: value(found.AttemptedAt), Finalized: value(found.FinalizedAt),
 		Args:     string(found.Args),
@@ -268,11 +270,11 @@ func (c *Console) job(ctx echo.Context) error {
 	}
 	page.About, page.AboutName = aboutJob(found.Args)
 	for _, failure := range slices.Backward(found.Failures) {
-		page.Failures = append(page.Failures, views.JobFailure{
+		page.Failures = append(page.Failures, operations.JobFailure{
 			At: failure.At, Attempt: failure.Attempt, Error: failure.Error,
 		})
 	}
-	return render(ctx, http.StatusOK, views.JobPage(page))
+	return render(ctx, http.StatusOK, operations.JobPage(page))
 }
 
 // aboutJob is the page of the delivery or the e-mail that a job's arguments name,
@@ -287,9 +289,9 @@ func aboutJob(args []byte) (path, name string) {
 	}
 	switch {
 	case names.Delivery != "":
-		return views.DeliveryPath(names.Delivery), "The delivery"
+		return paths.To(paths.Delivery, names.Delivery), "The delivery"
 	case names.Email != "":
-		return views.EmailPath(names.Email), "The e-mail"
+		return paths.To(paths.Email, names.Email), "The e-mail"
 	}
 	return "", ""
 }
@@ -314,6 +316,6 @@ func (c *Console) moveJob(
 	return c.changeSubject(ctx, subjectChange{
 		action: action, kind: "job", subject: ctx.Param("job"),
 		use:    func(tx *postgres.Tx) error { return use(ctx.Request().Context(), tx, id) },
-		target: views.JobPath(id), notice: notice,
+		target: paths.ToID(paths.Job, id), notice: notice,
 	})
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // riverConsole stands for the queue library's console: it says what it was asked.
@@ -45,7 +45,7 @@ func TestQueues(t *testing.T) {
 	for _, state := range []string{"available", "available", "retryable", "discarded"} {
 		r.addJob("webhook", state)
 	}
-	page := r.signedIn().get(views.PathQueues).wantStatus(t, http.StatusOK)
+	page := r.signedIn().get(paths.Queues).wantStatus(t, http.StatusOK)
 	row := page.text("tr#queue-webhook")
 	if !strings.HasPrefix(row, "No worker Deliveries") || !strings.Contains(row, "2 0 1 0 1") {
 		t.Errorf("the queue is shown as %q", row)
@@ -59,7 +59,7 @@ func TestQueuesArePausedAndResumed(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.admin()
-	b.post(views.QueueActPath("webhook", "pause"), nil).wantStatus(t, http.StatusNotFound)
+	b.post(paths.To(paths.QueueAct, "webhook", "pause"), nil).wantStatus(t, http.StatusNotFound)
 	_, err := r.DB.ExecContext(r.Context(), `INSERT INTO river_queue (name, created_at, updated_at)
 		VALUES ('webhook', now(), now())`)
 	r.must(err)
@@ -69,7 +69,7 @@ func TestQueuesArePausedAndResumed(t *testing.T) {
 		return is
 	}
 	for _, act := range []string{"pause", "resume"} {
-		action, there := b.get(views.PathQueues).find("tr#queue-webhook form").Attr("action")
+		action, there := b.get(paths.Queues).find("tr#queue-webhook form").Attr("action")
 		if !there || !strings.HasSuffix(action, "/"+act) {
 			t.Fatalf("the page offers %q, want to %s", action, act)
 		}
@@ -78,8 +78,8 @@ func TestQueuesArePausedAndResumed(t *testing.T) {
 			t.Errorf("%s: paused = %v, %d audit entries", act, paused(), r.audits("queue."+act))
 		}
 	}
-	b.post(views.QueueActPath("*", "pause"), nil).wantStatus(t, http.StatusNotFound)
-	b.post(views.QueueActPath("webhook", "empty"), nil).wantStatus(t, http.StatusNotFound)
+	b.post(paths.To(paths.QueueAct, "*", "pause"), nil).wantStatus(t, http.StatusNotFound)
+	b.post(paths.To(paths.QueueAct, "webhook", "empty"), nil).wantStatus(t, http.StatusNotFound)
 	if paused() || r.audits("queue.empty") != 0 {
 		t.Error("a refused change changed something")
 	}
@@ -90,15 +90,15 @@ func TestJobsAreRetriedAndCancelled(t *testing.T) {
 	r := newRoom(t)
 	b := r.admin()
 	failed, waiting := r.addJob("email", "discarded"), r.addJob("email", "available")
-	list := b.get(views.JobsOf("discarded", "email")).wantStatus(t, http.StatusOK)
+	list := b.get(paths.JobsOf("discarded", "email")).wantStatus(t, http.StatusOK)
 	if got := list.find("tr[id^=job-]").Length(); got != 1 {
 		t.Fatalf("%d jobs were given up, want 1", got)
 	}
-	page := b.get(views.JobPath(failed)).wantStatus(t, http.StatusOK)
+	page := b.get(paths.ToID(paths.Job, failed)).wantStatus(t, http.StatusOK)
 	if !strings.Contains(page.text("main"), "planted <b>cause</b>") {
 		t.Error("the page does not show the error")
 	}
-	about := page.find(`[aria-labelledby=args-title] a[href^="` + views.PathDeliveries + `/"]`)
+	about := page.find(`[aria-labelledby=args-title] a[href^="` + paths.Deliveries + `/"]`)
 	if got := about.Text(); got != "The delivery" {
 		t.Errorf("the link to what the job delivers reads %q", got)
 	}
@@ -109,7 +109,7 @@ func TestJobsAreRetriedAndCancelled(t *testing.T) {
 		r.must(r.DB.Get(&state, `SELECT state FROM river_job WHERE id = $1`, id))
 		return state
 	}
-	retry, cancel := views.JobPath(failed)+"/retry", views.JobPath(waiting)+"/cancel"
+	retry, cancel := paths.ToID(paths.Job, failed)+"/retry", paths.ToID(paths.Job, waiting)+"/cancel"
 	b.post(retry, nil).wantStatus(t, http.StatusSeeOther)
 	b.post(cancel, nil).wantStatus(t, http.StatusSeeOther)
 	if state(failed) != "available" || state(waiting) != "cancelled" {
@@ -120,11 +120,11 @@ func TestJobsAreRetriedAndCancelled(t *testing.T) {
 	if r.audits("job.retry") != 1 || r.audits("job.cancel") != 1 {
 		t.Error("the audit log does not tell of exactly what was done")
 	}
-	for _, path := range []string{views.JobPath(1 << 40), views.PathJobs + "/x"} {
+	for _, path := range []string{paths.ToID(paths.Job, 1<<40), paths.Jobs + "/x"} {
 		b.get(path).wantStatus(t, http.StatusNotFound)
 	}
 	for _, wrong := range []string{"?state=asleep", "?cursor=x"} {
-		b.get(views.PathJobs+wrong).wantStatus(t, http.StatusBadRequest)
+		b.get(paths.Jobs+wrong).wantStatus(t, http.StatusBadRequest)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestJobsByPages(t *testing.T) {
 	for range 55 {
 		r.addJob("webhook", "discarded")
 	}
-	path, seen := views.JobsOf("discarded", "webhook"), map[string]bool{}
+	path, seen := paths.JobsOf("discarded", "webhook"), map[string]bool{}
 	for path != "" {
 		page := b.get(path).wantStatus(t, http.StatusOK)
 		for _, row := range page.find("tr[id^=job-]").EachIter() {
@@ -155,14 +155,14 @@ func TestTheEmbeddedConsoleIsGuarded(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	sam, b := r.signedIn(), r.admin()
-	const call = views.PathJobConsole + "/api/jobs/retry"
+	const call = paths.JobConsole + "/api/jobs/retry"
 	for _, method := range []string{
 		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete,
 	} {
 		sam.send(method, call, url.Values{}).wantStatus(t, http.StatusForbidden)
 	}
-	page := b.get(views.PathJobConsole+"/").wantStatus(t, http.StatusOK)
-	if page.Raw != "GET "+views.PathJobConsole+"/ " {
+	page := b.get(paths.JobConsole+"/").wantStatus(t, http.StatusOK)
+	if page.Raw != "GET "+paths.JobConsole+"/ " {
 		t.Errorf("it was asked %q", page.Raw)
 	}
 	policy := page.Header.Get("Content-Security-Policy")

@@ -17,7 +17,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/ui"
 )
 
 const (
@@ -73,19 +73,19 @@ func renderHTML(ctx context.Context, component templ.Component) ([]byte, error) 
 
 // frame is what surrounds a page of the signed-in user.
 func (c *Console) frame(
-	ctx echo.Context, section views.Section, title string, crumbs ...views.Crumb,
-) (views.Frame, error) {
+	ctx echo.Context, section ui.Section, title string, crumbs ...ui.Crumb,
+) (ui.Frame, error) {
 	request := ctx.Request()
 	failing, err := c.Webhooks.CountDeliveries(request.Context(), webhook.DeliveryFilter{
 		State: webhook.DeliveryFailed, Since: c.DB.Now().Add(-recent),
 	}, maxBadge)
 	if err != nil {
-		return views.Frame{}, err
+		return ui.Frame{}, err
 	}
 	waiting, err := c.Attention.Count(request.Context(),
 		attention.Filter{State: attention.Waiting}, maxBadge)
 	if err != nil {
-		return views.Frame{}, err
+		return ui.Frame{}, err
 	}
 	frame := c.plainFrame(ctx, section, title, crumbs...)
 	frame.Failing, frame.Attention = failing, waiting
@@ -94,14 +94,14 @@ func (c *Console) frame(
 
 // plainFrame is a frame without the counts, which need the database.
 func (c *Console) plainFrame(
-	ctx echo.Context, section views.Section, title string, crumbs ...views.Crumb,
-) views.Frame {
+	ctx echo.Context, section ui.Section, title string, crumbs ...ui.Crumb,
+) ui.Frame {
 	user := currentUser(ctx)
 	_, zone := c.zone(ctx)
-	return views.Frame{
+	return ui.Frame{
 		Zone:  zone,
 		Title: title, Section: section, Crumbs: crumbs,
-		User:        views.User{Name: user.Name, Email: user.Email, Role: string(user.Role)},
+		User:        ui.User{Name: user.Name, Email: user.Email, Role: string(user.Role)},
 		Environment: c.Environment, Version: c.Version,
 		Development: c.Development != nil,
 		Theme:       c.preference(ctx, "theme"), Density: c.preference(ctx, "density"),
@@ -114,14 +114,14 @@ func (c *Console) plainFrame(
 func (c *Console) RenderFault(ctx echo.Context, err error) error {
 	c.strictHeaders(ctx.Response().Header())
 	status := c.Status(lending.ErrorCode(err))
-	fault := views.Fault{
+	fault := ui.Fault{
 		Environment: c.Environment, Theme: c.preference(ctx, "theme"), Status: status,
 		Title: faultTitle(status, err), Text: faultText(err),
 		RequestID: ctx.Response().Header().Get(echo.HeaderXRequestID),
 	}
 	request := ctx.Request()
 	if isFragment(request) || isStream(request) {
-		return render(ctx, status, views.FaultFragment(fault))
+		return render(ctx, status, ui.FaultFragment(fault))
 	}
 	if status >= http.StatusInternalServerError && request.Method == http.MethodGet {
 		fault.RetryHref = request.URL.RequestURI()
@@ -132,15 +132,15 @@ func (c *Console) RenderFault(ctx echo.Context, err error) error {
 		frame := c.faultFrame(ctx, back.section, fault.Title, status)
 		fault.Frame = &frame
 	}
-	return render(ctx, status, views.FaultPage(fault))
+	return render(ctx, status, ui.FaultPage(fault))
 }
 
 // faultFrame surrounds a fault of who is signed in. The counts are left out where
 // they cannot be had: what keeps the page from its data may keep the frame too.
 func (c *Console) faultFrame(
-	ctx echo.Context, section views.Section, title string, status int,
-) views.Frame {
-	crumb := views.Crumb{Label: title}
+	ctx echo.Context, section ui.Section, title string, status int,
+) ui.Frame {
+	crumb := ui.Crumb{Label: title}
 	if status < http.StatusInternalServerError {
 		if frame, err := c.frame(ctx, section, title, crumb); err == nil {
 			return frame

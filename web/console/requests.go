@@ -13,16 +13,18 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	partnersview "drawbridge/views/partners"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // requestRoutes lists the pages of the log of the partners' requests.
 func (c *Console) requestRoutes() []Route {
 	const support = operator.RoleSupport
 	return []Route{
-		{http.MethodGet, views.PathRequests, "console.requests", support, c.requests},
-		{http.MethodGet, views.PathRequest, "console.request", support, c.request},
-		{http.MethodPost, views.PathRequestsCSV, "console.requests.csv", support, c.requestsCSV},
+		{http.MethodGet, paths.Requests, "console.requests", support, c.requests},
+		{http.MethodGet, paths.Request, "console.request", support, c.request},
+		{http.MethodPost, paths.RequestsCSV, "console.requests.csv", support, c.requestsCSV},
 	}
 }
 
@@ -34,7 +36,7 @@ func (c *Console) requests(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.RequestList{
+	page := partnersview.RequestList{
 		Filter: shown, Tabs: outcomeTabs(shown),
 		Active:   activeRequestFilters(shown, partnerNames(owners)),
 		Partners: partnerOptions(owners), Codes: codeOptions(), Methods: methodOptions(),
@@ -51,19 +53,19 @@ func (c *Console) requests(ctx echo.Context) error {
 		return err
 	}
 	page.KeptDays = kept.APIRequestDays
-	if page.Views, err = c.viewsBar(ctx, views.PathRequests, requestQuery(shown)); err != nil {
+	if page.Views, err = c.viewsBar(ctx, paths.Requests, requestQuery(shown)); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionRequests, "API requests",
-		views.Crumb{Label: "API requests"})
+	page.Frame, err = c.frame(ctx, ui.SectionRequests, "API requests",
+		ui.Crumb{Label: "API requests"})
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.RequestListPage(page))
+	return render(ctx, status, partnersview.RequestListPage(page))
 }
 
 func (c *Console) fillRequests(
-	ctx echo.Context, page *views.RequestList, filter apilog.Filter,
+	ctx echo.Context, page *partnersview.RequestList, filter apilog.Filter,
 ) error {
 	request := ctx.Request().Context()
 	count := startCount(request, c, filter, c.Requests.Count)
@@ -81,16 +83,16 @@ func (c *Console) fillRequests(
 	}
 	query := requestQuery(page.Filter)
 	if !loaded.Next.IsZero() {
-		page.Older = views.RequestsPath(with(query, "cursor", loaded.Next.String()))
+		page.Older = paths.With(paths.Requests, with(query, "cursor", loaded.Next.String()))
 	}
 	if !filter.Cursor.IsZero() {
-		page.Newest = views.RequestsPath(query)
+		page.Newest = paths.With(paths.Requests, query)
 	}
 	return nil
 }
 
-func requestRow(r apilog.Request) views.RequestRow {
-	return views.RequestRow{
+func requestRow(r apilog.Request) partnersview.RequestRow {
+	return partnersview.RequestRow{
 		UID: r.UID.String(), RequestID: r.RequestID, At: r.At, Method: r.Method, Path: r.Path,
 		Route: r.Route, Status: r.Status, Code: string(r.ErrorCode), Fields: r.ErrorFields,
 		Client: r.ClientID, Authenticated: r.Authenticated,
@@ -120,14 +122,14 @@ func (c *Console) request(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.RequestPageProps{Request: requestRow(found), Curl: c.curlOf(found)}
-	page.Frame, err = c.frame(ctx, views.SectionRequests, found.Method+" "+found.Path,
-		views.Crumb{Label: "API requests", Href: views.PathRequests},
-		views.Crumb{Label: found.Method + " " + found.Path})
+	page := partnersview.RequestPageProps{Request: requestRow(found), Curl: c.curlOf(found)}
+	page.Frame, err = c.frame(ctx, ui.SectionRequests, found.Method+" "+found.Path,
+		ui.Crumb{Label: "API requests", Href: paths.Requests},
+		ui.Crumb{Label: found.Method + " " + found.Path})
 	if err != nil {
 		return err
 	}
-	return render(ctx, http.StatusOK, views.RequestDetailPage(page))
+	return render(ctx, http.StatusOK, partnersview.RequestDetailPage(page))
 }
 
 // curlOf writes the request as a command. Secret and body are variables of the
@@ -161,11 +163,11 @@ func quoted(text string) string {
 
 // readRequestFilter reads the filter from the address. Wrong values are left out
 // and named in the view's faults.
-func (who reader) readRequestFilter(query url.Values) (apilog.Filter, views.RequestFilter) {
-	shown := views.RequestFilter{
+func (who reader) readRequestFilter(query url.Values) (apilog.Filter, partnersview.RequestFilter) {
+	shown := partnersview.RequestFilter{
 		Values: map[string]string{}, Local: map[string]string{}, Faults: map[string]string{},
 	}
-	for _, name := range views.RequestFilterNames() {
+	for _, name := range partnersview.RequestFilterNames() {
 		if text := strings.TrimSpace(query.Get(name)); text != "" {
 			shown.Values[name] = text
 		}
@@ -204,7 +206,7 @@ func (who reader) readRequestFilter(query url.Values) (apilog.Filter, views.Requ
 }
 
 // requestQuery is the inverse of readRequestFilter.
-func requestQuery(shown views.RequestFilter) url.Values {
+func requestQuery(shown partnersview.RequestFilter) url.Values {
 	query := url.Values{}
 	for name, text := range shown.Values {
 		query.Set(name, text)
@@ -213,19 +215,20 @@ func requestQuery(shown views.RequestFilter) url.Values {
 }
 
 // outcomeTabs are the views of the log by outcome.
-func outcomeTabs(shown views.RequestFilter) []views.Tab {
+func outcomeTabs(shown partnersview.RequestFilter) []ui.Tab {
 	query := requestQuery(shown)
 	words := map[apilog.Outcome]string{
 		apilog.OutcomeOK: "Answered", apilog.OutcomeRefused: "Refused (4xx)",
 		apilog.OutcomeFailed: "Failed (5xx)",
 	}
 	current := shown.Values["outcome"]
-	tabs := []views.Tab{{
-		Label: "All", Href: views.RequestsPath(with(query, "outcome", "")), Current: current == "",
+	tabs := []ui.Tab{{
+		Label: "All", Href: paths.With(paths.Requests, with(query, "outcome", "")),
+		Current: current == "",
 	}}
 	for _, outcome := range apilog.Outcomes() {
-		tabs = append(tabs, views.Tab{
-			Label: words[outcome], Href: views.RequestsPath(with(query, "outcome", string(outcome))),
+		tabs = append(tabs, ui.Tab{
+			Label: words[outcome], Href: paths.With(paths.Requests, with(query, "outcome", string(outcome))),
 			Current: current == string(outcome),
 		})
 	}
@@ -234,16 +237,16 @@ func outcomeTabs(shown views.RequestFilter) []views.Tab {
 
 // activeRequestFilters are the filters in force besides the outcome.
 func activeRequestFilters(
-	shown views.RequestFilter, partners map[string]string,
-) []views.ActiveFilter {
+	shown partnersview.RequestFilter, partners map[string]string,
+) []ui.ActiveFilter {
 	query := requestQuery(shown)
 	labels := map[string]string{
 		"code": "Error", "method": "Method", "route": "Operation", "partner": "Partner",
 		"merchant": "Merchant", "client": "Client", "application": "Application",
 		"request": "Request id", "key": "Idempotency key", "since": "From", "until": "To",
 	}
-	var active []views.ActiveFilter
-	for _, name := range views.RequestFilterNames() {
+	var active []ui.ActiveFilter
+	for _, name := range partnersview.RequestFilterNames() {
 		text := shown.Values[name]
 		if text == "" || labels[name] == "" {
 			continue
@@ -251,25 +254,25 @@ func activeRequestFilters(
 		if named := partners[text]; name == "partner" && named != "" {
 			text = named
 		}
-		active = append(active, views.ActiveFilter{
-			Label: labels[name] + " " + text, Href: views.RequestsPath(with(query, name, "")),
+		active = append(active, ui.ActiveFilter{
+			Label: labels[name] + " " + text, Href: paths.With(paths.Requests, with(query, name, "")),
 		})
 	}
 	return active
 }
 
-func codeOptions() []views.Option {
-	options := []views.Option{{Label: "Any, or none"}}
+func codeOptions() []ui.Option {
+	options := []ui.Option{{Label: "Any, or none"}}
 	for _, code := range lending.Codes() {
-		options = append(options, views.Option{Value: string(code), Label: string(code)})
+		options = append(options, ui.Option{Value: string(code), Label: string(code)})
 	}
 	return options
 }
 
-func methodOptions() []views.Option {
-	options := []views.Option{{Label: "Any"}}
+func methodOptions() []ui.Option {
+	options := []ui.Option{{Label: "Any"}}
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut} {
-		options = append(options, views.Option{Value: method, Label: method})
+		options = append(options, ui.Option{Value: method, Label: method})
 	}
 	return options
 }

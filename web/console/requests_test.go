@@ -16,7 +16,7 @@ import (
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // called writes a request into the log, a second after the one before.
@@ -47,7 +47,7 @@ func TestRequestLog(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	if got := b.get(views.PathRequests).text(".empty"); !strings.Contains(got, "No requests yet") {
+	if got := b.get(paths.Requests).text(".empty"); !strings.Contains(got, "No requests yet") {
 		t.Errorf("an empty log says %q", got)
 	}
 	client := r.issue(false)
@@ -80,7 +80,7 @@ func TestRequestLog(t *testing.T) {
 		"until=2200-01-01T00:00&method=PUT":  {refused},
 	}
 	for query, want := range tests {
-		page := b.get(views.PathRequests+"?"+query).wantStatus(t, http.StatusOK)
+		page := b.get(paths.Requests+"?"+query).wantStatus(t, http.StatusOK)
 		var ids []string
 		for _, entry := range want {
 			ids = append(ids, "r-"+entry.UID.String())
@@ -100,7 +100,7 @@ func TestRequestLog(t *testing.T) {
 		"application=1": "not an id", "since=soon": "not a time", "cursor=x": "cannot be read",
 		"since=2026-11-21T10:00&until=2026-11-21T09:00": "must come after",
 	} {
-		page := b.get(views.PathRequests+"?"+query).wantStatus(t, http.StatusBadRequest)
+		page := b.get(paths.Requests+"?"+query).wantStatus(t, http.StatusBadRequest)
 		if got := page.text("main .empty"); !strings.Contains(got, want) {
 			t.Errorf("%q says %q, want %q", query, got, want)
 		}
@@ -118,7 +118,7 @@ func TestRequestLogPages(t *testing.T) {
 		  FROM generate_series(1, 120) AS n`)
 	r.must(err)
 	b := r.signedIn()
-	seen, next := map[string]bool{}, views.PathRequests
+	seen, next := map[string]bool{}, paths.Requests
 	for next != "" {
 		page := b.get(next).wantStatus(t, http.StatusOK)
 		page.find("main tbody tr").Each(func(_ int, row *goquery.Selection) {
@@ -140,7 +140,7 @@ func TestRequestPage(t *testing.T) {
 		e.Status, e.ErrorCode, e.ErrorFields = 400, lending.CodeValidation, []string{"a.b"}
 		e.Replayed, e.IdempotencyKey, e.UserAgent, e.Path = true, planted, planted, "/api/"+planted
 	})
-	page := b.get(views.RequestPath(entry.UID.String())).wantStatus(t, http.StatusOK)
+	page := b.get(paths.To(paths.Request, entry.UID.String())).wantStatus(t, http.StatusOK)
 	if got := page.text("main"); !containsAll(got, []string{
 		"400 Bad Request, VALIDATION_ERROR (a.b)", "42 ms", entry.RequestID, "Sunvolt Energy",
 		"Sunvolt Phoenix", "earlier request with the same key", "192.0.2.7", "$SECRET",
@@ -155,8 +155,8 @@ func TestRequestPage(t *testing.T) {
 		t.Errorf("command %s", command)
 	}
 	for _, href := range []string{
-		views.PartnerPath(r.partner.String()), views.MerchantPath(r.merchant.String()),
-		views.ApplicationPath(r.application.String()),
+		paths.To(paths.Partner, r.partner.String()), paths.To(paths.Merchant, r.merchant.String()),
+		paths.To(paths.Application, r.application.String()),
 	} {
 		if page.find("main a[href='"+href+"']").Length() == 0 {
 			t.Errorf("no way to %s", href)
@@ -166,12 +166,12 @@ func TestRequestPage(t *testing.T) {
 	stranger := r.called(func(e *apilog.Entry) {
 		e.Authenticated, e.PartnerUID, e.MerchantUID, e.Status = false, uuid.Nil, uuid.Nil, 401
 	})
-	if got := b.get(views.RequestPath(stranger.UID.String())); !strings.Contains(
+	if got := b.get(paths.To(paths.Request, stranger.UID.String())); !strings.Contains(
 		got.text("main .notice"), "only what the request claimed") ||
 		got.find("main a[href^='/console/clients']").Length() != 0 {
 		t.Errorf("a stranger's request says %q", got.text("main"))
 	}
-	b.get(views.RequestPath(uuid.NewString())).wantStatus(t, http.StatusNotFound)
+	b.get(paths.To(paths.Request, uuid.NewString())).wantStatus(t, http.StatusNotFound)
 }
 
 func TestRequestsCSV(t *testing.T) {
@@ -180,9 +180,9 @@ func TestRequestsCSV(t *testing.T) {
 	b := r.signedIn()
 	r.called(func(e *apilog.Entry) { e.UserAgent, e.Status = "=cmd|' /C calc'!A0", 404 })
 	r.called(nil)
-	refusals := b.get(views.PathRequests + "?outcome=refused")
-	form := refusals.find("form[action='" + views.PathRequestsCSV + "']")
-	file := b.post(views.PathRequestsCSV, url.Values{
+	refusals := b.get(paths.Requests + "?outcome=refused")
+	form := refusals.find("form[action='" + paths.RequestsCSV + "']")
+	file := b.post(paths.RequestsCSV, url.Values{
 		"filter": {form.Find("[name=filter]").AttrOr("value", "")},
 	}).wantStatus(t, http.StatusOK)
 	rows, err := csv.NewReader(strings.NewReader(file.Raw)).ReadAll()
@@ -195,6 +195,6 @@ func TestRequestsCSV(t *testing.T) {
 	if r.audits("api_requests.export") != 1 {
 		t.Error("the export is not in the audit log")
 	}
-	b.post(views.PathRequestsCSV, url.Values{"filter": {"outcome=maybe"}}).
+	b.post(paths.RequestsCSV, url.Values{"filter": {"outcome=maybe"}}).
 		wantStatus(t, http.StatusBadRequest)
 }

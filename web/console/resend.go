@@ -13,7 +13,9 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/deliveries"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // resendForm shows the re-send form on a page of its own.
@@ -42,17 +44,17 @@ func (c *Console) resend(ctx echo.Context) error {
 	}
 	if !isFragment(ctx.Request()) {
 		c.leaveNotice(ctx, "Re-sent. This is the new delivery.")
-		return ctx.Redirect(http.StatusSeeOther, views.DeliveryPath(made.String()))
+		return ctx.Redirect(http.StatusSeeOther, paths.To(paths.Delivery, made.String()))
 	}
 	page, err := c.deliveryPage(ctx.Request().Context(), uid, mayAct(ctx))
 	if err != nil {
 		return err
 	}
-	err = announce(ctx, "Re-sent as a new delivery", views.DeliveryPath(made.String()))
+	err = announce(ctx, "Re-sent as a new delivery", paths.To(paths.Delivery, made.String()))
 	if err != nil {
 		return err
 	}
-	return render(ctx, http.StatusOK, views.DeliveryRegion(page))
+	return render(ctx, http.StatusOK, deliveries.DeliveryRegion(page))
 }
 
 // resendDelivery re-sends and keeps it in the audit log, both or neither.
@@ -67,7 +69,7 @@ func (c *Console) resendDelivery(
 			return "", err
 		}
 		made = uids[0]
-		return views.DeliveryPath(made.String()), c.Operators.Audit(request, tx, operator.Entry{
+		return paths.To(paths.Delivery, made.String()), c.Operators.Audit(request, tx, operator.Entry{
 			Actor: user.Email, Address: ctx.RealIP(), Action: "delivery.resend",
 			SubjectKind: "delivery", Subject: uid.String(), Reason: reason,
 			After: map[string]any{"delivery_uid": made},
@@ -108,27 +110,27 @@ func (c *Console) showResend(
 		return err
 	}
 	form.Reason, form.Fault = reason, fault
-	frame, err := c.frame(ctx, views.SectionDeliveries, "Re-send this delivery",
-		views.Crumb{Label: "Deliveries", Href: views.PathDeliveries},
-		views.Crumb{
-			Label: deliveryRow(detail.Delivery).Label(), Href: views.DeliveryPath(uid.String()),
+	frame, err := c.frame(ctx, ui.SectionDeliveries, "Re-send this delivery",
+		ui.Crumb{Label: "Deliveries", Href: paths.Deliveries},
+		ui.Crumb{
+			Label: deliveryRow(detail.Delivery).Label(), Href: paths.To(paths.Delivery, uid.String()),
 		},
-		views.Crumb{Label: "Re-send"})
+		ui.Crumb{Label: "Re-send"})
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.ResendPage(frame, *form))
+	return render(ctx, status, deliveries.ResendPage(frame, *form))
 }
 
 // resendFormOf names what a re-send would do, and what speaks against it.
 func (c *Console) resendFormOf(
 	ctx context.Context, detail webhook.DeliveryDetail, subscription webhook.Subscription,
-) (*views.ResendForm, error) {
+) (*deliveries.ResendForm, error) {
 	newer, err := c.Webhooks.NewerDelivered(ctx, detail.Delivery)
 	if err != nil {
 		return nil, err
 	}
-	return &views.ResendForm{
+	return &deliveries.ResendForm{
 		UID: detail.UID.String(), Event: string(detail.Event), Partner: detail.PartnerName,
 		URL: subscription.URL, Risks: risks(detail, subscription, newer),
 	}, nil
@@ -173,10 +175,10 @@ func (c *Console) leaveNotice(ctx echo.Context, text string) {
 }
 
 // takeNotice returns the message that the last action left, nil without one.
-func (c *Console) takeNotice(ctx echo.Context) *views.Notice {
+func (c *Console) takeNotice(ctx echo.Context) *ui.Notice {
 	text := c.sessions.PopString(ctx.Request().Context(), sessionNotice)
 	if text == "" {
 		return nil
 	}
-	return &views.Notice{Tone: views.Good, Title: text}
+	return &ui.Notice{Tone: ui.Good, Title: text}
 }

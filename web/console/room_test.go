@@ -40,7 +40,7 @@ import (
 	"drawbridge/internal/search"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/operations"
 	"drawbridge/web/api"
 	"drawbridge/web/console"
 )
@@ -105,7 +105,7 @@ func newRoom(t *testing.T) *room {
 			DB: r.DB, Jobs: r.newQueue(), Names: []string{"default", email.Queue, webhook.Queue},
 		},
 		Retention: &retention.Service{DB: r.DB},
-		Configuration: []views.ConfigRow{{
+		Configuration: []operations.ConfigRow{{
 			Name: "DRAWBRIDGE_WEBHOOK_RETRY", Value: "1m,10m", From: "default", Meaning: "delays",
 		}},
 		JobConsole: http.HandlerFunc(r.riverConsole),

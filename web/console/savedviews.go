@@ -11,7 +11,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // houseViews are the filters of the delivery list that everybody has.
@@ -23,18 +24,18 @@ var houseViews = []struct{ label, query string }{
 
 // savedLists are the lists whose filters can be saved.
 var savedLists = []string{
-	views.PathDeliveries, views.PathApplications, views.PathEmails, views.PathSubscriptions,
-	views.PathEvents, views.PathRequests, views.PathAudit,
+	paths.Deliveries, paths.Applications, paths.Emails, paths.Subscriptions,
+	paths.Events, paths.Requests, paths.Audit,
 }
 
 // viewsBar are the reader's own views of a list under a filter.
 func (c *Console) viewsBar(
 	ctx echo.Context, path string, filter url.Values,
-) (views.NamedFilters, error) {
-	bar := views.NamedFilters{Path: path, Query: filter.Encode()}
+) (ui.NamedFilters, error) {
+	bar := ui.NamedFilters{Path: path, Query: filter.Encode()}
 	saved, err := c.Operators.SavedViews(ctx.Request().Context(), currentUser(ctx).UID, path)
 	for _, view := range saved {
-		bar.Links = append(bar.Links, views.ViewLink{
+		bar.Links = append(bar.Links, ui.ViewLink{
 			Label: view.Name, Href: listHref(view.Path, view.Query), UID: view.UID.String(),
 			Current: view.Query == bar.Query,
 		})
@@ -45,13 +46,13 @@ func (c *Console) viewsBar(
 // deliveryViews are the house's views of the delivery list, the reader's own,
 // and the tail.
 func (c *Console) deliveryViews(
-	ctx echo.Context, filter url.Values, tail views.ViewLink,
-) (views.NamedFilters, error) {
-	bar, err := c.viewsBar(ctx, views.PathDeliveries, filter)
-	links := make([]views.ViewLink, 0, len(houseViews)+len(bar.Links)+1)
+	ctx echo.Context, filter url.Values, tail ui.ViewLink,
+) (ui.NamedFilters, error) {
+	bar, err := c.viewsBar(ctx, paths.Deliveries, filter)
+	links := make([]ui.ViewLink, 0, len(houseViews)+len(bar.Links)+1)
 	for _, view := range houseViews {
-		links = append(links, views.ViewLink{
-			Label: view.label, Href: views.PathDeliveries + "?" + view.query,
+		links = append(links, ui.ViewLink{
+			Label: view.label, Href: paths.Deliveries + "?" + view.query,
 			Current: view.query == bar.Query,
 		})
 	}

@@ -10,13 +10,15 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/internal/search"
-	"drawbridge/views"
+	"drawbridge/views/operations"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // searchRoutes lists the search and its page.
 func (c *Console) searchRoutes() []Route {
 	return []Route{
-		{http.MethodGet, views.PathSearch, "console.search", operator.RoleSupport, c.search},
+		{http.MethodGet, paths.Search, "console.search", operator.RoleSupport, c.search},
 	}
 }
 
@@ -29,20 +31,20 @@ func (c *Console) search(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.SearchPage{Query: sought, Groups: searchGroups(hits)}
+	page := operations.SearchPage{Query: sought, Groups: searchGroups(hits)}
 	if isFragment(request) {
-		page.Pages = views.PagesNamed(sought, string(currentUser(ctx).Role))
-		return render(ctx, http.StatusOK, views.SearchResults(page))
+		page.Pages = operations.PagesNamed(sought, string(currentUser(ctx).Role))
+		return render(ctx, http.StatusOK, operations.SearchResults(page))
 	}
 	if len(hits) == 1 {
 		return ctx.Redirect(http.StatusSeeOther, hitPath(hits[0]))
 	}
-	page.Frame, err = c.frame(ctx, "", "Search", views.Crumb{Label: "Search"})
+	page.Frame, err = c.frame(ctx, "", "Search", ui.Crumb{Label: "Search"})
 	if err != nil {
 		return err
 	}
 	page.Frame.Query = sought
-	return render(ctx, http.StatusOK, views.SearchResultsPage(page))
+	return render(ctx, http.StatusOK, operations.SearchResultsPage(page))
 }
 
 // searchTitles head the groups of hits.
@@ -61,19 +63,19 @@ var searchIcons = map[search.Kind]string{
 	search.Request: "list-checks",
 }
 
-func searchGroups(hits []search.Hit) []views.HitGroup {
-	var groups []views.HitGroup
+func searchGroups(hits []search.Hit) []operations.HitGroup {
+	var groups []operations.HitGroup
 	for _, hit := range hits {
 		title := searchTitles[hit.Kind]
 		if len(groups) == 0 || groups[len(groups)-1].Title != title {
-			groups = append(groups, views.HitGroup{Title: title, Icon: searchIcons[hit.Kind]})
+			groups = append(groups, operations.HitGroup{Title: title, Icon: searchIcons[hit.Kind]})
 		}
 		group := &groups[len(groups)-1]
 		detail := hit.Detail
 		if hit.Kind == search.Merchant {
 			detail = "Merchant of " + detail
 		}
-		group.Hits = append(group.Hits, views.HitView{
+		group.Hits = append(group.Hits, operations.HitView{
 			Href: hitPath(hit), Title: hit.Title, Detail: detail, ID: hit.ID,
 		})
 	}
@@ -84,25 +86,25 @@ func searchGroups(hits []search.Hit) []views.HitGroup {
 func hitPath(hit search.Hit) string {
 	switch hit.Kind {
 	case search.Application:
-		return views.ApplicationPath(hit.ID)
+		return paths.To(paths.Application, hit.ID)
 	case search.Disbursement:
-		return fmt.Sprintf("%s#draw-%d", views.ApplicationPath(hit.ID), hit.Number)
+		return fmt.Sprintf("%s#draw-%d", paths.To(paths.Application, hit.ID), hit.Number)
 	case search.Delivery:
-		return views.DeliveryPath(hit.ID)
+		return paths.To(paths.Delivery, hit.ID)
 	case search.Event:
-		return views.EventPath(hit.ID)
+		return paths.To(paths.Event, hit.ID)
 	case search.Email:
-		return views.EmailPath(hit.ID)
+		return paths.To(paths.Email, hit.ID)
 	case search.Subscription:
-		return views.SubscriptionPath(hit.ID)
+		return paths.To(paths.Subscription, hit.ID)
 	case search.Partner:
-		return views.PartnerPath(hit.ID)
+		return paths.To(paths.Partner, hit.ID)
 	case search.Merchant:
-		return views.MerchantPath(hit.ID)
+		return paths.To(paths.Merchant, hit.ID)
 	case search.Client:
-		return views.ClientPath(hit.ID)
+		return paths.To(paths.Client, hit.ID)
 	case search.Request:
-		return views.RequestPath(hit.ID)
+		return paths.To(paths.Request, hit.ID)
 	}
-	return views.PathSearch + "?" + url.Values{"q": {hit.ID}}.Encode()
+	return paths.Search + "?" + url.Values{"q": {hit.ID}}.Encode()
 }

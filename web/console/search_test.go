@@ -8,11 +8,11 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 func searchFor(text string) string {
-	return views.PathSearch + "?" + url.Values{"q": {text}}.Encode()
+	return paths.Search + "?" + url.Values{"q": {text}}.Encode()
 }
 
 // One hit is the page itself.
@@ -23,23 +23,23 @@ func TestSearchLeadsToThePage(t *testing.T) {
 	made := deliverAll(r)
 	delivery := made[0].UID.String()
 	for sought, want := range map[string]string{
-		delivery:                         views.DeliveryPath(delivery),
-		"  " + delivery + "\n":           views.DeliveryPath(delivery),
-		strings.ToUpper(delivery):        views.DeliveryPath(delivery),
-		made[0].EventUID.String():        views.EventPath(made[0].EventUID.String()),
-		made[0].SubscriptionUID.String(): views.SubscriptionPath(made[0].SubscriptionUID.String()),
-		made[0].URL:                      views.SubscriptionPath(made[0].SubscriptionUID.String()),
-		r.application.String():           views.ApplicationPath(r.application.String()),
-		"ANA@example.com":                views.ApplicationPath(r.application.String()),
-		"phoenix":                        views.MerchantPath(r.merchant.String()),
-		r.partner.String():               views.PartnerPath(r.partner.String()),
+		delivery:                         paths.To(paths.Delivery, delivery),
+		"  " + delivery + "\n":           paths.To(paths.Delivery, delivery),
+		strings.ToUpper(delivery):        paths.To(paths.Delivery, delivery),
+		made[0].EventUID.String():        paths.To(paths.Event, made[0].EventUID.String()),
+		made[0].SubscriptionUID.String(): paths.To(paths.Subscription, made[0].SubscriptionUID.String()),
+		made[0].URL:                      paths.To(paths.Subscription, made[0].SubscriptionUID.String()),
+		r.application.String():           paths.To(paths.Application, r.application.String()),
+		"ANA@example.com":                paths.To(paths.Application, r.application.String()),
+		"phoenix":                        paths.To(paths.Merchant, r.merchant.String()),
+		r.partner.String():               paths.To(paths.Partner, r.partner.String()),
 	} {
 		got := b.get(searchFor(sought))
 		if got.Status != http.StatusSeeOther || got.Location != want {
 			t.Errorf("looking for %q leads to %d %q, want %q", sought, got.Status, got.Location, want)
 		}
 	}
-	old := b.get(views.PathDeliveries+"?q=x").wantStatus(t, http.StatusSeeOther)
+	old := b.get(paths.Deliveries+"?q=x").wantStatus(t, http.StatusSeeOther)
 	if old.Location != searchFor("x") {
 		t.Errorf("the old address leads to %q", old.Location)
 	}
@@ -62,12 +62,12 @@ func TestSearchListsWhatItMayBe(t *testing.T) {
 			t.Errorf("the field holds %q, want what was typed", value)
 		}
 	}
-	if got := b.get(views.PathSearch).text("main .empty h2"); !strings.Contains(got, "Find anything") {
+	if got := b.get(paths.Search).text("main .empty h2"); !strings.Contains(got, "Find anything") {
 		t.Errorf("without a text: %q", got)
 	}
 	b.get(searchFor("a\x00b")).wantStatus(t, http.StatusBadRequest)
 	part := b.fragment().get(searchFor("deliv")).wantStatus(t, http.StatusOK)
-	if href, _ := part.find("a.hit").Attr("href"); href != views.PathDeliveries {
+	if href, _ := part.find("a.hit").Attr("href"); href != paths.Deliveries {
 		t.Errorf("the palette offers %q for a page's name", href)
 	}
 	if part.find("html head title").Length() != 0 {
@@ -86,7 +86,7 @@ func TestSignatureDoctor(t *testing.T) {
 	_, value := r.subscribe(endpoint.URL)
 	made := r.publish("Approved")
 	uid := made[0].UID.String()
-	page := b.get(views.DeliveryPath(uid))
+	page := b.get(paths.To(paths.Delivery, uid))
 	href, _ := page.find("a:contains('Signature doctor')").Attr("href")
 	if got, _ := b.get(href).find("#doctor-delivery").Attr("value"); got != uid {
 		t.Errorf("the doctor is asked about %q", got)
@@ -104,7 +104,7 @@ func TestSignatureDoctor(t *testing.T) {
 		{body, "abc", "not an HMAC-SHA256"},
 	}
 	for _, test := range tests {
-		answer := b.post(views.PathDoctor, url.Values{
+		answer := b.post(paths.Doctor, url.Values{
 			"delivery": {uid}, "body": {test.body}, "signature": {test.signature},
 		}).wantStatus(t, http.StatusOK)
 		if got := answer.text("main .notice"); !strings.Contains(got, test.want) {
@@ -119,7 +119,7 @@ func TestSignatureDoctor(t *testing.T) {
 		"subscription": {"subscription": {uuid.NewString()}, "signature": {sum}},
 		"signature":    {"delivery": {uid}},
 	} {
-		answer := b.post(views.PathDoctor, form).wantStatus(t, http.StatusBadRequest)
+		answer := b.post(paths.Doctor, form).wantStatus(t, http.StatusBadRequest)
 		if answer.find("#doctor-"+field+"-fault").Length() != 1 {
 			t.Errorf("%v does not mark the field %s", form, field)
 		}

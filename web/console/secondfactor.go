@@ -8,14 +8,15 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/account"
+	"drawbridge/views/paths"
 )
 
 // factorForm shows the secret of a second factor that waits for its first code,
 // or offers to begin. Reading it makes no secret.
 func (c *Console) factorForm(ctx echo.Context) error {
 	if currentUser(ctx).SecondFactor {
-		return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
+		return ctx.Redirect(http.StatusSeeOther, paths.Account)
 	}
 	return c.showFactorForm(ctx, http.StatusOK, "")
 }
@@ -26,13 +27,13 @@ func (c *Console) showFactorForm(ctx echo.Context, status int, fault string) err
 	if err != nil {
 		return err
 	}
-	form := views.SecondFactorForm{
-		Frame: frame, Forced: owed(signedIn(ctx)) == views.PathSecondFactor, Fault: fault,
+	form := account.SecondFactorForm{
+		Frame: frame, Forced: owed(signedIn(ctx)) == paths.SecondFactor, Fault: fault,
 	}
 	if begun {
 		form.Secret = enrolment.Spaced()
 	}
-	return render(ctx, status, views.SecondFactorPage(form))
+	return render(ctx, status, account.SecondFactorPage(form))
 }
 
 // sessionEnrolment is where the session keeps a second factor that waits for its first
@@ -54,7 +55,7 @@ func (c *Console) beginFactor(ctx echo.Context) error {
 		}
 		c.sessions.Put(ctx.Request().Context(), sessionEnrolment, kept)
 	}
-	return ctx.Redirect(http.StatusSeeOther, views.PathSecondFactor)
+	return ctx.Redirect(http.StatusSeeOther, paths.SecondFactor)
 }
 
 // factorPicture is the secret as a QR code. It is never cached.
@@ -100,7 +101,7 @@ func (c *Console) showRecoveryCodes(ctx echo.Context, codes []string) error {
 	if err != nil {
 		return err
 	}
-	return render(ctx, http.StatusOK, views.RecoveryCodesPage(views.RecoveryCodes{
+	return render(ctx, http.StatusOK, account.RecoveryCodesPage(account.RecoveryCodes{
 		Frame: frame, Codes: codes,
 	}))
 }
@@ -137,5 +138,5 @@ func (c *Console) removeFactor(ctx echo.Context) error {
 		return err
 	}
 	c.leaveNotice(ctx, "The second factor is off.")
-	return ctx.Redirect(http.StatusSeeOther, views.PathAccount)
+	return ctx.Redirect(http.StatusSeeOther, paths.Account)
 }

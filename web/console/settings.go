@@ -13,25 +13,27 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/retention"
-	"drawbridge/views"
+	"drawbridge/views/operations"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // settingsRoutes lists the pages and actions of the settings.
 func (c *Console) settingsRoutes() []Route {
 	const admin = operator.RoleAdmin
 	return []Route{
-		{http.MethodGet, views.PathSettings, "console.settings", admin, c.settings},
+		{http.MethodGet, paths.Settings, "console.settings", admin, c.settings},
 		{
-			http.MethodPost, views.PathSettingsSignIn, "console.settings.signIn", admin,
+			http.MethodPost, paths.SettingsSignIn, "console.settings.signIn", admin,
 			c.proven(c.saveSignIn),
 		},
 		{
-			http.MethodPost, views.PathSettingsRetention, "console.settings.retention", admin,
+			http.MethodPost, paths.SettingsRetention, "console.settings.retention", admin,
 			c.saveRetention,
 		},
-		{http.MethodGet, views.PathSettingsHealth, "console.settings.health", admin, c.healthSettings},
+		{http.MethodGet, paths.SettingsHealth, "console.settings.health", admin, c.healthSettings},
 		{
-			http.MethodPost, views.PathSettingsHealth, "console.settings.health.submit", admin,
+			http.MethodPost, paths.SettingsHealth, "console.settings.health.submit", admin,
 			c.healthSettings,
 		},
 	}
@@ -47,31 +49,31 @@ func (c *Console) settings(ctx echo.Context) error {
 }
 
 func (c *Console) showSettings(
-	ctx echo.Context, status int, form views.RetentionForm,
+	ctx echo.Context, status int, form operations.RetentionForm,
 ) error {
 	needed, err := c.Operators.SecondFactorRoles(ctx.Request().Context())
 	if err != nil {
 		return err
 	}
-	frame, err := c.frame(ctx, views.SectionSettings, "Settings", views.Crumb{Label: "Settings"})
+	frame, err := c.frame(ctx, ui.SectionSettings, "Settings", ui.Crumb{Label: "Settings"})
 	if err != nil {
 		return err
 	}
 	frame.Notice = c.takeNotice(ctx)
-	page := views.Settings{Frame: frame, Retention: form, Config: c.Configuration}
+	page := operations.Settings{Frame: frame, Retention: form, Config: c.Configuration}
 	if c.Provider != nil {
 		page.Provider = c.Provider.Name
 	}
 	for _, role := range operator.Roles() {
-		page.Roles = append(page.Roles, views.RoleCheck{
+		page.Roles = append(page.Roles, operations.RoleCheck{
 			Role: string(role), Checked: slices.Contains(needed, role),
 		})
 	}
-	return render(ctx, status, views.SettingsPage(page))
+	return render(ctx, status, operations.SettingsPage(page))
 }
 
-func retentionForm(settings retention.Settings) views.RetentionForm {
-	return views.RetentionForm{
+func retentionForm(settings retention.Settings) operations.RetentionForm {
+	return operations.RetentionForm{
 		Months: strconv.Itoa(settings.Months), BodyDays: strconv.Itoa(settings.BodyDays),
 		EmailDays:   strconv.Itoa(settings.EmailBodyDays),
 		RequestDays: strconv.Itoa(settings.APIRequestDays),
@@ -93,7 +95,7 @@ func (c *Console) saveSignIn(ctx echo.Context) error {
 		if err != nil {
 			return "", err
 		}
-		return views.PathSettings, c.Operators.Audit(request, tx, operator.Entry{
+		return paths.Settings, c.Operators.Audit(request, tx, operator.Entry{
 			Actor: currentUser(ctx).Email, Address: ctx.RealIP(), Action: "settings.sign_in",
 			SubjectKind: "settings", Subject: "sign_in",
 			Before: map[string]any{"second_factor_roles": before},
@@ -134,7 +136,7 @@ func (c *Console) saveRetention(ctx echo.Context) error {
 		if err != nil {
 			return "", err
 		}
-		return views.PathSettings, c.Operators.Audit(request, tx, operator.Entry{
+		return paths.Settings, c.Operators.Audit(request, tx, operator.Entry{
 			Actor: user.Email, Address: ctx.RealIP(), Action: "settings.retention",
 			SubjectKind: "settings", Subject: "retention",
 			Before: retentionState(before), After: retentionState(after),
@@ -156,8 +158,8 @@ func retentionState(settings retention.Settings) map[string]any {
 }
 
 // readRetention reads the form; what is no number is named in its faults.
-func readRetention(ctx echo.Context) (retention.Settings, views.RetentionForm) {
-	form := views.RetentionForm{
+func readRetention(ctx echo.Context) (retention.Settings, operations.RetentionForm) {
+	form := operations.RetentionForm{
 		Months: ctx.FormValue("metadata_months"), BodyDays: ctx.FormValue("body_days"),
 		EmailDays: ctx.FormValue("email_body_days"), RequestDays: ctx.FormValue("api_request_days"),
 		Faults: map[string]string{},
@@ -177,19 +179,19 @@ func readRetention(ctx echo.Context) (retention.Settings, views.RetentionForm) {
 
 // planRetention shows what the settings would remove.
 func (c *Console) planRetention(
-	ctx echo.Context, settings retention.Settings, form views.RetentionForm,
+	ctx echo.Context, settings retention.Settings, form operations.RetentionForm,
 ) error {
 	plan, err := c.Retention.Plan(ctx.Request().Context(), settings)
 	if err != nil {
 		return err
 	}
-	frame, err := c.frame(ctx, views.SectionSettings, "What would go",
-		views.Crumb{Label: "Settings", Href: views.PathSettings},
-		views.Crumb{Label: "What would go"})
+	frame, err := c.frame(ctx, ui.SectionSettings, "What would go",
+		ui.Crumb{Label: "Settings", Href: paths.Settings},
+		ui.Crumb{Label: "What would go"})
 	if err != nil {
 		return err
 	}
-	return render(ctx, http.StatusOK, views.RetentionPlanPage(views.RetentionPlan{
+	return render(ctx, http.StatusOK, operations.RetentionPlanPage(operations.RetentionPlan{
 		Frame: frame, Form: form, Lines: planLines(plan),
 	}))
 }
@@ -205,8 +207,8 @@ func planLines(plan retention.Plan) []string {
 	for _, month := range plan.Months {
 		lines = append(lines, "The month "+month.Month+" goes: about "+
 			counted(int(month.Deliveries), "delivery", "deliveries")+", of which "+
-			views.Number(month.Held)+" stay under a hold and "+
-			views.Number(month.Open)+" because they are not final")
+			ui.Number(month.Held)+" stay under a hold and "+
+			ui.Number(month.Open)+" because they are not final")
 	}
 	if plan.Bulks > 0 {
 		lines = append(lines, counted(plan.Bulks, "bulk re-send goes", "bulk re-sends go")+

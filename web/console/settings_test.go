@@ -10,7 +10,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 
 	"drawbridge/internal/operator"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 	"drawbridge/web/console"
 )
 
@@ -18,7 +18,7 @@ func TestSettings(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.admin()
-	page := b.get(views.PathSettings).wantStatus(t, http.StatusOK)
+	page := b.get(paths.Settings).wantStatus(t, http.StatusOK)
 	if months, _ := page.find("#metadata_months").Attr("value"); months != "13" {
 		t.Errorf("the form begins with %q months", months)
 	}
@@ -27,8 +27,8 @@ func TestSettings(t *testing.T) {
 		t.Errorf("the environment is shown as %q", row)
 	}
 	sam := r.signedIn()
-	sam.get(views.PathSettings).wantStatus(t, http.StatusForbidden)
-	if sam.get(views.PathHome).find(".rail a[href='"+views.PathSettings+"']").Length() != 0 {
+	sam.get(paths.Settings).wantStatus(t, http.StatusForbidden)
+	if sam.get(paths.Home).find(".rail a[href='"+paths.Settings+"']").Length() != 0 {
 		t.Error("the rail offers the settings to support")
 	}
 }
@@ -45,7 +45,7 @@ func TestRetentionIsExplainedBeforeItIsSaved(t *testing.T) {
 		r.must(r.DB.Get(&count, `SELECT metadata_months FROM retention_settings`))
 		return count
 	}
-	plan := b.post(views.PathSettingsRetention, form).wantStatus(t, http.StatusOK)
+	plan := b.post(paths.SettingsRetention, form).wantStatus(t, http.StatusOK)
 	if !strings.Contains(plan.text("main"), "0 events lose their bodies") || months() != 13 {
 		t.Errorf("before saving, with %d months stored: %q", months(), plan.text("main"))
 	}
@@ -55,7 +55,7 @@ func TestRetentionIsExplainedBeforeItIsSaved(t *testing.T) {
 		value, _ := input.Attr("value")
 		confirmed.Set(name, value)
 	})
-	b.post(views.PathSettingsRetention, confirmed).wantStatus(t, http.StatusSeeOther)
+	b.post(paths.SettingsRetention, confirmed).wantStatus(t, http.StatusSeeOther)
 	if months() != 24 || r.audits("settings.retention") != 1 {
 		t.Errorf("%d months, %d audit entries", months(), r.audits("settings.retention"))
 	}
@@ -65,7 +65,7 @@ func TestRetentionIsExplainedBeforeItIsSaved(t *testing.T) {
 	} {
 		wrong := maps.Clone(confirmed)
 		wrong.Set(field, value)
-		refused := b.post(views.PathSettingsRetention, wrong).wantStatus(t, http.StatusBadRequest)
+		refused := b.post(paths.SettingsRetention, wrong).wantStatus(t, http.StatusBadRequest)
 		if refused.text("#"+field+"-fault") == "" {
 			t.Errorf("%s = %q has no fault", field, value)
 		}
@@ -79,18 +79,18 @@ func TestSignInSettings(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.admin()
-	b.post(views.PathSettingsSignIn, url.Values{"roles": {"root"}}).
+	b.post(paths.SettingsSignIn, url.Values{"roles": {"root"}}).
 		wantStatus(t, http.StatusBadRequest)
-	b.post(views.PathSettingsSignIn, url.Values{"roles": {"support", "operator"}}).
+	b.post(paths.SettingsSignIn, url.Values{"roles": {"support", "operator"}}).
 		wantStatus(t, http.StatusSeeOther)
-	if got := b.get(views.PathSettings).find("input[name=roles][checked]").Length(); got != 2 {
+	if got := b.get(paths.Settings).find("input[name=roles][checked]").Length(); got != 2 {
 		t.Errorf("%d roles are checked, want 2", got)
 	}
-	if led := r.signedIn().get(views.PathHome); led.Location != views.PathSecondFactor {
+	if led := r.signedIn().get(paths.Home); led.Location != paths.SecondFactor {
 		t.Errorf("support is led to %q", led.Location)
 	}
-	b.post(views.PathSettingsSignIn, nil).wantStatus(t, http.StatusSeeOther)
-	r.signedIn().get(views.PathHome).wantStatus(t, http.StatusOK)
+	b.post(paths.SettingsSignIn, nil).wantStatus(t, http.StatusSeeOther)
+	r.signedIn().get(paths.Home).wantStatus(t, http.StatusOK)
 }
 
 // TestEveryRouteByRole walks the route table for a stranger and each role: who
@@ -107,7 +107,7 @@ func TestEveryRouteByRole(t *testing.T) {
 		people[role].signIn(address, password).wantStatus(t, http.StatusSeeOther)
 	}
 	for _, route := range r.Console.Routes() {
-		if route.Path == views.PathSignOut {
+		if route.Path == paths.SignOut {
 			continue // it would end the walk
 		}
 		for role, b := range people {

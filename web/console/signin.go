@@ -13,7 +13,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/account"
+	"drawbridge/views/paths"
 )
 
 // signInForm shows the sign-in, or leads on who is signed in already.
@@ -31,7 +32,7 @@ func (c *Console) signInForm(ctx echo.Context) error {
 	case "code":
 		page.Notice = "The code came too late. Sign in again."
 	}
-	return render(ctx, http.StatusOK, views.SignInPage(page))
+	return render(ctx, http.StatusOK, account.SignInPage(page))
 }
 
 // signIn checks the password and starts a session.
@@ -42,7 +43,7 @@ func (c *Console) signIn(ctx echo.Context) error {
 	if text, refused := refusedProof(ctx, err); refused {
 		page := c.signInPage(ctx)
 		page.Email, page.Next, page.Fault = email, ctx.FormValue("next"), text
-		return render(ctx, c.Status(lending.ErrorCode(err)), views.SignInPage(page))
+		return render(ctx, c.Status(lending.ErrorCode(err)), account.SignInPage(page))
 	}
 	if err != nil {
 		return err
@@ -80,7 +81,7 @@ func (c *Console) admit(
 		if err := c.wait(ctx, user, visit); err != nil {
 			return err
 		}
-		return ctx.Redirect(http.StatusSeeOther, nextTo(views.PathSignInCode, next))
+		return ctx.Redirect(http.StatusSeeOther, nextTo(paths.SignInCode, next))
 	}
 	if err := c.begin(ctx, user, visit, map[string]any{"by": visit.Method}); err != nil {
 		return err
@@ -95,9 +96,9 @@ func (c *Console) signInCodeForm(ctx echo.Context) error {
 		return err
 	}
 	if !ok {
-		return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?why=code")
+		return ctx.Redirect(http.StatusSeeOther, paths.SignIn+"?why=code")
 	}
-	return render(ctx, http.StatusOK, views.SignInCodePage(views.SignInCode{
+	return render(ctx, http.StatusOK, account.SignInCodePage(account.SignInCode{
 		Environment: c.Environment, Theme: c.preference(ctx, "theme"),
 		Next: ctx.QueryParam("next"),
 	}))
@@ -110,13 +111,13 @@ func (c *Console) signInCode(ctx echo.Context) error {
 		return err
 	}
 	if !ok {
-		return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?why=code")
+		return ctx.Redirect(http.StatusSeeOther, paths.SignIn+"?why=code")
 	}
 	user, visit := owing.User, owing.Session
 	recovered, err := c.Operators.CheckCode(
 		ctx.Request().Context(), user, ctx.FormValue("code"), c.visitor(ctx, user.Email))
 	if text, refused := refusedProof(ctx, err); refused {
-		return render(ctx, c.Status(lending.ErrorCode(err)), views.SignInCodePage(views.SignInCode{
+		return render(ctx, c.Status(lending.ErrorCode(err)), account.SignInCodePage(account.SignInCode{
 			Environment: c.Environment, Theme: c.preference(ctx, "theme"),
 			Next: ctx.FormValue("next"), Fault: text,
 		}))
@@ -173,7 +174,7 @@ func (c *Console) signOut(ctx echo.Context) error {
 	if err := c.sessions.Destroy(request); err != nil {
 		return err
 	}
-	return ctx.Redirect(http.StatusSeeOther, views.PathSignIn+"?why=left")
+	return ctx.Redirect(http.StatusSeeOther, paths.SignIn+"?why=left")
 }
 
 // changeOwn changes the viewer's own account, once for each form, and keeps it in
@@ -185,7 +186,7 @@ func (c *Console) changeOwn(
 		if err := use(tx); err != nil {
 			return "", err
 		}
-		return views.PathAccount, c.auditOwn(ctx, tx, action)
+		return paths.Account, c.auditOwn(ctx, tx, action)
 	})
 	return err
 }
@@ -197,8 +198,8 @@ func (c *Console) auditOwn(ctx echo.Context, tx *postgres.Tx, action string) err
 	})
 }
 
-func (c *Console) signInPage(ctx echo.Context) views.SignIn {
-	page := views.SignIn{Environment: c.Environment, Theme: c.preference(ctx, "theme")}
+func (c *Console) signInPage(ctx echo.Context) account.SignIn {
+	page := account.SignIn{Environment: c.Environment, Theme: c.preference(ctx, "theme")}
 	if c.Provider != nil {
 		page.Provider = c.Provider.Name
 	}
@@ -211,7 +212,7 @@ func safeNext(next string) string {
 	inside := next == Prefix || strings.HasPrefix(next, Prefix+"/") ||
 		strings.HasPrefix(next, Prefix+"?")
 	if !inside || strings.ContainsAny(next, "\\\r\n\t") || strings.Contains(next, "..") {
-		return views.PathHome
+		return paths.Home
 	}
 	return next
 }

@@ -11,7 +11,7 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 	"drawbridge/web/api"
 	"drawbridge/web/console"
 )
@@ -20,12 +20,12 @@ func TestSignIn(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.stranger()
-	page := b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	page := b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 	if page.Location != "/console/sign-in?next=%2Fconsole" {
 		t.Errorf("a stranger is sent to %q", page.Location)
 	}
 	b.get(page.Location).wantStatus(t, http.StatusOK)
-	back := b.post(views.PathSignIn, url.Values{
+	back := b.post(paths.SignIn, url.Values{
 		"email": {" SAM@lender.example "}, "password": {password},
 		"next": {"/console/deliveries?state=failed"},
 	}).wantStatus(t, http.StatusSeeOther)
@@ -33,7 +33,7 @@ func TestSignIn(t *testing.T) {
 		t.Errorf("after signing in: %q", back.Location)
 	}
 	b.get(back.Location).wantStatus(t, http.StatusOK)
-	if again := b.get(views.PathSignIn); again.Location != views.PathHome {
+	if again := b.get(paths.SignIn); again.Location != paths.Home {
 		t.Errorf("who is signed in is asked to sign in again: %d", again.Status)
 	}
 	if r.audits("user.sign_in") != 1 {
@@ -68,11 +68,11 @@ func TestSignInRefusals(t *testing.T) {
 		{},
 		{"email": {strings.Repeat("a", 5000)}, "password": {strings.Repeat("b", 5000)}},
 	} {
-		if got := b.post(views.PathSignIn, form).Status; got != http.StatusUnauthorized {
+		if got := b.post(paths.SignIn, form).Status; got != http.StatusUnauthorized {
 			t.Errorf("%.40q answers %d, want 401", form.Encode(), got)
 		}
 	}
-	b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 }
 
 func TestSignInLimits(t *testing.T) {
@@ -94,14 +94,14 @@ func TestStrangersDoNotLockOutAKnownBrowser(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	session, owner, stranger := r.signedIn(), r.signedIn(), r.stranger()
-	owner.post(views.PathSignOut, nil).wantStatus(t, http.StatusSeeOther)
+	owner.post(paths.SignOut, nil).wantStatus(t, http.StatusSeeOther)
 	for range 5 {
 		stranger.signIn(supportEmail, "wrong password").wantStatus(t, http.StatusUnauthorized)
 	}
 	stranger.signIn(supportEmail, password).wantStatus(t, http.StatusTooManyRequests)
 	owner.signIn(supportEmail, password).wantStatus(t, http.StatusSeeOther)
-	owner.get(views.PathHome).wantStatus(t, http.StatusOK)
-	session.post(views.PathConfirm, url.Values{"password": {password}}).
+	owner.get(paths.Home).wantStatus(t, http.StatusOK)
+	session.post(paths.Confirm, url.Values{"password": {password}}).
 		wantStatus(t, http.StatusSeeOther)
 	stranger.signIn(supportEmail, password).wantStatus(t, http.StatusTooManyRequests)
 }
@@ -116,15 +116,15 @@ func TestStrangersDoNotUseUpTheOwnersCodes(t *testing.T) {
 	r.pass(time.Minute)
 	for range 5 {
 		thief.signIn(supportEmail, password).wantStatus(t, http.StatusSeeOther)
-		thief.post(views.PathSignInCode, url.Values{"code": {"000000"}}).
+		thief.post(paths.SignInCode, url.Values{"code": {"000000"}}).
 			wantStatus(t, http.StatusUnauthorized)
 	}
 	code := url.Values{"code": {r.appCode(secret)}}
-	thief.post(views.PathSignInCode, code).wantStatus(t, http.StatusTooManyRequests)
-	owner.post(views.PathSignOut, nil).wantStatus(t, http.StatusSeeOther)
+	thief.post(paths.SignInCode, code).wantStatus(t, http.StatusTooManyRequests)
+	owner.post(paths.SignOut, nil).wantStatus(t, http.StatusSeeOther)
 	owner.signIn(supportEmail, password).wantStatus(t, http.StatusSeeOther)
-	owner.post(views.PathSignInCode, code).wantStatus(t, http.StatusSeeOther)
-	owner.get(views.PathHome).wantStatus(t, http.StatusOK)
+	owner.post(paths.SignInCode, code).wantStatus(t, http.StatusSeeOther)
+	owner.get(paths.Home).wantStatus(t, http.StatusOK)
 }
 
 func TestSessionCookie(t *testing.T) {
@@ -145,7 +145,7 @@ func TestSessionCookie(t *testing.T) {
 			t.Fatal(err)
 		}
 		form := url.Values{"email": {supportEmail}, "password": {password}}.Encode()
-		request := httptest.NewRequest(http.MethodPost, views.PathSignIn, strings.NewReader(form))
+		request := httptest.NewRequest(http.MethodPost, paths.SignIn, strings.NewReader(form))
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		recorder := httptest.NewRecorder()
 		serve(c).ServeHTTP(recorder, request)
@@ -185,14 +185,14 @@ func TestSignInRenewsTheSession(t *testing.T) {
 	b := r.signedIn()
 	origin, _ := url.Parse(r.URL)
 	before := b.cookie("drawbridge-session")
-	b.post(views.PathSignOut, nil).wantStatus(t, http.StatusSeeOther)
+	b.post(paths.SignOut, nil).wantStatus(t, http.StatusSeeOther)
 	b.signIn(supportEmail, password)
 	if after := b.cookie("drawbridge-session"); after == before {
 		t.Error("a new sign-in goes on with the old token")
 	}
 	stale := r.stranger()
 	stale.client.Jar.SetCookies(origin, []*http.Cookie{{Name: "drawbridge-session", Value: before}})
-	stale.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	stale.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 }
 
 // cookie is the value of one that the browser keeps.
@@ -236,9 +236,9 @@ func TestSessionEnds(t *testing.T) {
 			t.Parallel()
 			r := newRoom(t)
 			b := r.signedIn()
-			b.get(views.PathHome).wantStatus(t, http.StatusOK)
+			b.get(paths.Home).wantStatus(t, http.StatusOK)
 			test.end(r)
-			b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+			b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 		})
 	}
 }
@@ -247,11 +247,11 @@ func TestSignOut(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	left := b.post(views.PathSignOut, nil).wantStatus(t, http.StatusSeeOther)
+	left := b.post(paths.SignOut, nil).wantStatus(t, http.StatusSeeOther)
 	if got := b.get(left.Location).text("[role=status]"); got != "You are signed out." {
 		t.Errorf("after signing out: %q", got)
 	}
-	b.get(views.PathHome).wantStatus(t, http.StatusSeeOther)
+	b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 	if r.audits("user.sign_out") != 1 {
 		t.Error("the sign-out is not in the audit log")
 	}
@@ -274,7 +274,7 @@ func TestNextStaysInside(t *testing.T) {
 		"/console/\\..\\planted":   "/console",
 	} {
 		b := r.stranger()
-		got := b.post(views.PathSignIn, url.Values{
+		got := b.post(paths.SignIn, url.Values{
 			"email": {supportEmail}, "password": {password}, "next": {next},
 		}).Location
 		if got != want {
@@ -291,6 +291,6 @@ func TestRolesNest(t *testing.T) {
 		r.addUser(email, role)
 		b := r.stranger()
 		b.signIn(email, password)
-		b.get(views.PathDeliveries).wantStatus(t, http.StatusOK)
+		b.get(paths.Deliveries).wantStatus(t, http.StatusOK)
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 
 	"drawbridge/internal/postgres"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // stream is an open event stream.
@@ -79,11 +79,11 @@ func TestResendArrivesWithoutReload(t *testing.T) {
 	b := r.signedIn()
 	delivery, _ := r.delivered(status(http.StatusBadGateway), status(http.StatusOK))
 	r.fail(delivery)
-	open := b.listen(views.DeliveryLivePath(delivery.UID.String()))
+	open := b.listen(paths.To(paths.DeliveryLive, delivery.UID.String()))
 	open.until("the page is there", func(page *goquery.Document) bool {
 		return page.Find("#attempt-1").Length() == 1 && page.Find("[id^=resend-]").Length() == 0
 	})
-	b.post(views.ResendPath(delivery.UID.String()), url.Values{})
+	b.post(paths.To(paths.Resend, delivery.UID.String()), url.Values{})
 	made := r.list()[0]
 	chip := func(page *goquery.Document) string {
 		return strings.TrimSpace(page.Find("#resend-" + made.UID.String() + " .chip").Text())
@@ -104,7 +104,7 @@ func TestListStreamsChangesAndCountsNews(t *testing.T) {
 	endpoint := r.receiver()
 	r.subscribe(endpoint.URL)
 	shown := r.publish("Approved")[0]
-	address, _ := b.get(views.PathDeliveries).find("#live").Attr("hx-sse:connect")
+	address, _ := b.get(paths.Deliveries).find("#live").Attr("hx-sse:connect")
 	open := b.listen(address)
 	row := "#d-" + shown.UID.String() + " .chip"
 	open.until("the row is there", func(page *goquery.Document) bool {
@@ -128,7 +128,7 @@ func TestStreamKeepsCarriageReturns(t *testing.T) {
 	delivery, _ := r.delivered(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("a\r\nb\rc"))
 	})
-	open := b.listen(views.DeliveryLivePath(delivery.UID.String()))
+	open := b.listen(paths.To(paths.DeliveryLive, delivery.UID.String()))
 	open.until("the body can be copied as it came", func(page *goquery.Document) bool {
 		copied, _ := page.Find("#attempt-1 [data-tab=Response] [data-copy]").Attr("data-copy")
 		return copied == "a\r\nb\rc"
@@ -155,7 +155,7 @@ func TestStreamEnds(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			r := newRoom(t)
-			open := r.signedIn().listen(views.PathDeliveriesLive)
+			open := r.signedIn().listen(paths.DeliveriesLive)
 			if _, ok := open.next(); !ok {
 				t.Fatal("the stream ended at once")
 			}
@@ -173,6 +173,6 @@ func TestStreamRefusals(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.signedIn()
-	b.get(views.PathDeliveriesLive+"?state=resting").wantStatus(t, http.StatusBadRequest)
-	b.get(views.DeliveryLivePath("17")).wantStatus(t, http.StatusNotFound)
+	b.get(paths.DeliveriesLive+"?state=resting").wantStatus(t, http.StatusBadRequest)
+	b.get(paths.To(paths.DeliveryLive, "17")).wantStatus(t, http.StatusNotFound)
 }

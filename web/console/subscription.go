@@ -9,7 +9,9 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
 )
 
 const (
@@ -26,9 +28,9 @@ func (c *Console) subscription(ctx echo.Context) error {
 		return err
 	}
 	if isFragment(ctx.Request()) {
-		return render(ctx, http.StatusOK, views.SubscriptionRegion(page))
+		return render(ctx, http.StatusOK, subscriptions.SubscriptionRegion(page))
 	}
-	if page.Tab == views.TabSecret {
+	if page.Tab == subscriptions.TabSecret {
 		page.Secret.New = c.takeSecret(ctx, page.UID)
 		page.Secret.Snippets = c.Snippets
 	}
@@ -37,18 +39,18 @@ func (c *Console) subscription(ctx echo.Context) error {
 
 // showSubscription answers with the whole page.
 func (c *Console) showSubscription(
-	ctx echo.Context, status int, page views.SubscriptionPage, s webhook.Subscription,
+	ctx echo.Context, status int, page subscriptions.SubscriptionPage, s webhook.Subscription,
 ) error {
 	var err error
-	page.Frame, err = c.frame(ctx, views.SectionSubscriptions, views.HostOf(s.URL),
-		views.Crumb{Label: "Subscriptions", Href: views.PathSubscriptions},
-		views.Crumb{Label: views.HostOf(s.URL)})
+	page.Frame, err = c.frame(ctx, ui.SectionSubscriptions, ui.HostOf(s.URL),
+		ui.Crumb{Label: "Subscriptions", Href: paths.Subscriptions},
+		ui.Crumb{Label: ui.HostOf(s.URL)})
 	if err != nil {
 		return err
 	}
 	page.Live = page.StreamURL != ""
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, status, views.SubscriptionDetailPage(page))
+	return render(ctx, status, subscriptions.SubscriptionDetailPage(page))
 }
 
 // subscriptionLive streams the activity as it changes.
@@ -61,110 +63,110 @@ func (c *Console) subscriptionLive(ctx echo.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		return renderHTML(ctx.Request().Context(), views.SubscriptionRegion(page))
+		return renderHTML(ctx.Request().Context(), subscriptions.SubscriptionRegion(page))
 	})
 }
 
 // subscriptionPage loads a subscription with what the tab in the address shows.
 func (c *Console) subscriptionPage(
 	ctx echo.Context,
-) (views.SubscriptionPage, webhook.Subscription, error) {
+) (subscriptions.SubscriptionPage, webhook.Subscription, error) {
 	return c.subscriptionPageOf(ctx, ctx.QueryParam("tab"))
 }
 
 // subscriptionPageOf loads a subscription with what one tab shows.
 func (c *Console) subscriptionPageOf(
 	ctx echo.Context, tab string,
-) (views.SubscriptionPage, webhook.Subscription, error) {
+) (subscriptions.SubscriptionPage, webhook.Subscription, error) {
 	request := ctx.Request().Context()
 	uid, err := pathUID(ctx)
 	if err != nil {
-		return views.SubscriptionPage{}, webhook.Subscription{}, err
+		return subscriptions.SubscriptionPage{}, webhook.Subscription{}, err
 	}
 	s, err := c.Webhooks.Subscription(request, uid)
 	if err != nil {
-		return views.SubscriptionPage{}, s, err
+		return subscriptions.SubscriptionPage{}, s, err
 	}
 	owner, err := c.Partners.Partner(request, s.PartnerUID)
 	if err != nil {
-		return views.SubscriptionPage{}, s, err
+		return subscriptions.SubscriptionPage{}, s, err
 	}
-	page := views.SubscriptionPage{
+	page := subscriptions.SubscriptionPage{
 		UID: uid.String(), PartnerUID: s.PartnerUID.String(), PartnerName: owner.Name, URL: s.URL,
 		State: string(s.State), Version: s.Version, MayChange: mayChange(ctx),
 	}
 	if s.State != webhook.StateDeleted {
-		page.Recover = views.BulkStartPath("recover", page.UID)
-		page.Replay = views.BulkStartPath("replay", page.UID)
+		page.Recover = paths.Where(paths.BulkNew, "kind", "recover", "subscription", page.UID)
+		page.Replay = paths.Where(paths.BulkNew, "kind", "replay", "subscription", page.UID)
 	}
 	page.Tab, page.Tabs = subscriptionPageTabs(page.UID, tab)
 	if err := c.describeState(request, &page, s); err != nil {
 		return page, s, err
 	}
 	switch page.Tab {
-	case views.TabConfiguration:
+	case subscriptions.TabConfiguration:
 		page.Configuration, err = c.configuration(request, s)
-	case views.TabSecret:
+	case subscriptions.TabSecret:
 		page.Secret = secretTab(s, c.DB.Now())
-	case views.TabVersions:
+	case subscriptions.TabVersions:
 		page.Versions, err = c.versionsTab(ctx, s)
-	case views.TabHealth:
+	case subscriptions.TabHealth:
 		page.Health, err = c.healthTab(request, s)
 	default:
-		page.StreamURL = views.SubscriptionAct(page.UID, "live")
-		page.PollURL = views.SubscriptionTab(page.UID, views.TabActivity)
+		page.StreamURL = paths.To(paths.SubscriptionLive, page.UID)
+		page.PollURL = paths.SubscriptionTab(page.UID, subscriptions.TabActivity)
 		page.Activity, err = c.activity(request, s)
 	}
 	return page, s, err
 }
 
 // subscriptionPageTabs are the tabs of the page; an unknown one is the first.
-func subscriptionPageTabs(uid, wanted string) (current string, tabs []views.Tab) {
-	current = views.TabActivity
+func subscriptionPageTabs(uid, wanted string) (current string, tabs []ui.Tab) {
+	current = subscriptions.TabActivity
 	for _, tab := range []struct{ name, label string }{
-		{views.TabActivity, "Activity"},
-		{views.TabConfiguration, "Configuration"},
-		{views.TabSecret, "Secret"},
-		{views.TabHealth, "Health"},
-		{views.TabVersions, "Versions"},
+		{subscriptions.TabActivity, "Activity"},
+		{subscriptions.TabConfiguration, "Configuration"},
+		{subscriptions.TabSecret, "Secret"},
+		{subscriptions.TabHealth, "Health"},
+		{subscriptions.TabVersions, "Versions"},
 	} {
-		tabs = append(tabs, views.Tab{
-			Label: tab.label, Href: views.SubscriptionTab(uid, tab.name), Current: tab.name == wanted,
+		tabs = append(tabs, ui.Tab{
+			Label: tab.label, Href: paths.SubscriptionTab(uid, tab.name), Current: tab.name == wanted,
 		})
 		if tab.name == wanted {
 			current = wanted
 		}
 	}
-	tabs[0].Current = current == views.TabActivity
+	tabs[0].Current = current == subscriptions.TabActivity
 	return current, tabs
 }
 
 // describeState adds the banner and what can be recovered.
 func (c *Console) describeState(
-	ctx context.Context, page *views.SubscriptionPage, s webhook.Subscription,
+	ctx context.Context, page *subscriptions.SubscriptionPage, s webhook.Subscription,
 ) error {
 	waiting, err := c.waiting(ctx, s)
 	if err != nil {
 		return err
 	}
-	page.Waiting = views.Number(waiting)
+	page.Waiting = ui.Number(waiting)
 	if s.Unopened != "" && s.State != webhook.StateDeleted {
-		page.Banner = views.Diagnosis{
-			Tone: views.Bad, Title: "Nothing can be sent: what is stored does not open",
+		page.Banner = ui.Diagnosis{
+			Tone: ui.Bad, Title: "Nothing can be sent: what is stored does not open",
 			Text: s.Unopened + " What falls due waits, and goes out then.",
 		}
 		return nil
 	}
 	switch s.State {
 	case webhook.StateDeleted:
-		page.Banner = views.Diagnosis{
-			Tone: views.Mute, Title: "This subscription was deleted",
+		page.Banner = ui.Diagnosis{
+			Tone: ui.Mute, Title: "This subscription was deleted",
 			Text: "It receives nothing any more. What it was sent before is kept in its log.",
 		}
 		return nil
 	case webhook.StatePaused:
-		page.Banner = views.Diagnosis{
-			Tone: views.Mute, Title: "Paused: nothing is sent",
+		page.Banner = ui.Diagnosis{
+			Tone: ui.Mute, Title: "Paused: nothing is sent",
 			Text: fmt.Sprintf("%s, and %s out at once when it is resumed.",
 				waitingWords(waiting), goes(waiting)),
 		}
@@ -179,11 +181,11 @@ func waitingWords(waiting int) string {
 	case waiting == 0:
 		return "Nothing waits so far; what falls due is held back"
 	case waiting > maxWaiting:
-		return "More than " + views.Number(maxWaiting) + " deliveries wait"
+		return "More than " + ui.Number(maxWaiting) + " deliveries wait"
 	case waiting == 1:
 		return "1 delivery waits"
 	}
-	return views.Number(waiting) + " deliveries wait"
+	return ui.Number(waiting) + " deliveries wait"
 }
 
 func goes(waiting int) string {
@@ -213,8 +215,8 @@ func (c *Console) waiting(ctx context.Context, s webhook.Subscription) (int, err
 // configuration is what the subscription sends and how.
 func (c *Console) configuration(
 	ctx context.Context, s webhook.Subscription,
-) (views.Configuration, error) {
-	shown := views.Configuration{
+) (subscriptions.Configuration, error) {
+	shown := subscriptions.Configuration{
 		Auth: string(s.Auth), AllEvents: s.Wants(webhook.AllEvents),
 		AllMerchants: len(s.Merchants) == 0, Headers: headerViews(webhook.Mask(s.Headers)),
 		Rate: s.Rate, Created: s.CreatedAt, Updated: s.UpdatedAt,

@@ -17,7 +17,9 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
 )
 
 // onlySubscription loads the only subscription.
@@ -58,8 +60,8 @@ func TestASubscriptionIsCreatedAndItsSecretShownOnce(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b, endpoint := r.asOperator(), r.receiver()
-	b.get(views.PathSubscriptionNew).wantStatus(t, http.StatusOK)
-	made := b.post(views.PathSubscriptionNew, r.filled(endpoint.URL+"/hook")).
+	b.get(paths.SubscriptionNew).wantStatus(t, http.StatusOK)
+	made := b.post(paths.SubscriptionNew, r.filled(endpoint.URL+"/hook")).
 		wantStatus(t, http.StatusSeeOther)
 	got := r.onlySubscription()
 	if got.Events[0] != "task.created" || len(got.Events) != 2 || got.Auth != webhook.AuthHMAC ||
@@ -88,7 +90,7 @@ func TestASubscriptionIsCreatedAndItsSecretShownOnce(t *testing.T) {
 		t.Errorf("audit log: %s", diff)
 	}
 	for _, tab := range []string{"activity", "configuration", "secret", "health", "versions"} {
-		shown := b.get(views.SubscriptionTab(got.UID.String(), tab)).wantStatus(t, http.StatusOK)
+		shown := b.get(paths.SubscriptionTab(got.UID.String(), tab)).wantStatus(t, http.StatusOK)
 		if strings.Contains(shown.Raw, "the-partners-own-key") {
 			t.Errorf("the tab %s shows the partner's key", tab)
 		}
@@ -108,7 +110,7 @@ func TestAWrongFormKeepsWhatWasTyped(t *testing.T) {
 	form.Set("rate", "many")
 	form["header_name"] = []string{"Host", "x-drawbridge-own"}
 	form["header_value"] = []string{"a", "über"}
-	page := b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusBadRequest)
+	page := b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusBadRequest)
 	var fields []string
 	for _, link := range page.find("#faults a").EachIter() {
 		href, _ := link.Attr("href")
@@ -125,7 +127,7 @@ func TestAWrongFormKeepsWhatWasTyped(t *testing.T) {
 	form.Set("merchants", "all")
 	form.Set("events", "all")
 	form.Set("rate", "5000")
-	page = b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusBadRequest)
+	page = b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusBadRequest)
 	fields = nil
 	for _, link := range page.find("#faults a").EachIter() {
 		href, _ := link.Attr("href")
@@ -155,12 +157,12 @@ func TestHeaderRowsComeAndGoWithoutScript(t *testing.T) {
 	b := r.asOperator()
 	form := r.filled("https://hooks.example.com/")
 	form.Set("act", "add-header")
-	page := b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusOK)
+	page := b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusOK)
 	if page.find(".header-row").Length() != 3 || page.find("#header-3-name[autofocus]").Length() != 1 {
 		t.Errorf("after adding: %s", page.text("#headers"))
 	}
 	form.Set("act", "remove-1")
-	page = b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusOK)
+	page = b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusOK)
 	if page.find("#header-1-row").Length() != 0 || page.find("#header-2-row").Length() != 1 {
 		t.Error("another row was removed")
 	}
@@ -178,7 +180,7 @@ func TestATestBeforeSavingShowsTheAnswer(t *testing.T) {
 	form.Set("act", "try")
 	form.Set("secret_mode", "paste")
 	form.Set("secret", "agreed-between-us")
-	page := b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusOK)
+	page := b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusOK)
 	result := page.text("#trial-result")
 	if !strings.Contains(result, "418") || !strings.Contains(result, "short and stout") ||
 		page.find("#trial-result [onclick]").Length() != 0 {
@@ -190,7 +192,7 @@ func TestATestBeforeSavingShowsTheAnswer(t *testing.T) {
 	if strings.Contains(result, "agreed-between-us") || strings.Contains(result, "partners-own-key") {
 		t.Error("the result shows a secret")
 	}
-	page = b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusOK)
+	page = b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusOK)
 	if result = page.text("#trial-result"); !strings.Contains(result, "confirmed the test") {
 		t.Errorf("the result says %q", result)
 	}
@@ -224,7 +226,7 @@ func TestEditingKeepsTheSecretAndHiddenHeaders(t *testing.T) {
 	r := newRoom(t)
 	b, endpoint := r.asOperator(), r.receiver()
 	made, value := r.subscribe(endpoint.URL)
-	path := views.SubscriptionAct(made.UID.String(), "edit")
+	path := paths.To(paths.SubscriptionEdit, made.UID.String())
 	page := b.get(path).wantStatus(t, http.StatusOK)
 	if strings.Contains(page.Raw, "the-partners-own-key") {
 		t.Fatal("the form shows the partner's key")
@@ -257,7 +259,7 @@ func TestAChangeMeanwhileIsShownAndNothingIsLost(t *testing.T) {
 	r := newRoom(t)
 	b, endpoint := r.asOperator(), r.receiver()
 	made, _ := r.subscribe(endpoint.URL)
-	path := views.SubscriptionAct(made.UID.String(), "edit")
+	path := paths.To(paths.SubscriptionEdit, made.UID.String())
 	form := edit(b.get(path))
 	theirs := endpoint.URL + "/theirs"
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
@@ -291,26 +293,26 @@ func TestSupportSeesButChangesNothing(t *testing.T) {
 	made, value := r.subscribe(r.receiver().URL)
 	uid := made.UID.String()
 	for _, tab := range []string{"activity", "configuration", "secret", "health", "versions"} {
-		page := b.get(views.SubscriptionTab(uid, tab)).wantStatus(t, http.StatusOK)
+		page := b.get(paths.SubscriptionTab(uid, tab)).wantStatus(t, http.StatusOK)
 		if page.find("main a[href$='/edit'], main a[href$='/pause'], main a[href$='/rotate'], "+
 			"main a[href$='/delete'], main a[href*='/restore']").Length() != 0 {
 			t.Errorf("the tab %s offers a change", tab)
 		}
 	}
-	if b.get(views.PathSubscriptions).find("main a[href$='/new']").Length() != 0 {
+	if b.get(paths.Subscriptions).find("main a[href$='/new']").Length() != 0 {
 		t.Error("the list offers to create one")
 	}
 	for _, action := range []string{"edit", "test", "pause", "resume", "rotate", "restore", "delete"} {
-		path := views.SubscriptionAct(uid, action)
+		path := paths.To(paths.Subscription, uid) + "/" + action
 		b.get(path).wantStatus(t, http.StatusForbidden)
 		b.post(path, url.Values{"reason": {"x"}}).wantStatus(t, http.StatusForbidden)
 	}
-	b.post(views.PathSubscriptionNew, r.filled("https://x.example/")).
+	b.post(paths.SubscriptionNew, r.filled("https://x.example/")).
 		wantStatus(t, http.StatusForbidden)
 	if got := r.onlySubscription(); got.Version != 1 {
 		t.Errorf("support made version %d", got.Version)
 	}
-	answer := b.post(views.SubscriptionAct(uid, "compare"), url.Values{
+	answer := b.post(paths.To(paths.SubscriptionCompare, uid), url.Values{
 		"candidate": {" " + value.Reveal() + "\n"},
 	}).wantStatus(t, http.StatusOK)
 	if !strings.Contains(answer.text("#compare"), "current secret") ||
@@ -325,17 +327,17 @@ func TestPauseResumeAndDelete(t *testing.T) {
 	b, endpoint := r.asOperator(), r.receiver()
 	made, _ := r.subscribe(endpoint.URL)
 	uid := made.UID.String()
-	b.post(views.SubscriptionAct(uid, "pause"), url.Values{"reason": {"their request"}}).
+	b.post(paths.To(paths.SubscriptionPause, uid), url.Values{"reason": {"their request"}}).
 		wantStatus(t, http.StatusSeeOther)
 	r.publish("Approved")
 	r.publish("Closed")
 	r.work()
-	again := b.get(views.SubscriptionAct(uid, "pause")).wantStatus(t, http.StatusSeeOther)
+	again := b.get(paths.To(paths.SubscriptionPause, uid)).wantStatus(t, http.StatusSeeOther)
 	got := b.get(again.Location).text("main .notice")
 	if !strings.Contains(got, "It is already paused.") {
 		t.Errorf("asked to pause it again, the page says %q", got)
 	}
-	asked := b.get(views.SubscriptionAct(uid, "resume"))
+	asked := b.get(paths.To(paths.SubscriptionResume, uid))
 	if got = asked.text(".resend-to"); !strings.Contains(got, "Events of Sunvolt") {
 		t.Errorf("the form names %q, want the partner too", got)
 	}
@@ -343,29 +345,29 @@ func TestPauseResumeAndDelete(t *testing.T) {
 	if !strings.Contains(resume, "2 deliveries wait") {
 		t.Errorf("resuming announces %q", resume)
 	}
-	page := b.get(views.SubscriptionPath(uid))
+	page := b.get(paths.To(paths.Subscription, uid))
 	if !strings.Contains(page.text("main"), "Paused: nothing is sent") {
 		t.Error("the page does not say that it is paused")
 	}
-	remove := b.get(views.SubscriptionAct(uid, "delete")).text(".consequences")
+	remove := b.get(paths.To(paths.SubscriptionDelete, uid)).text(".consequences")
 	if !strings.Contains(remove, "2 deliveries that have not gone out are cancelled") {
 		t.Errorf("deleting announces %q", remove)
 	}
-	wrong := b.post(views.SubscriptionAct(uid, "delete"), url.Values{"confirm": {"yes"}}).
+	wrong := b.post(paths.To(paths.SubscriptionDelete, uid), url.Values{"confirm": {"yes"}}).
 		wantStatus(t, http.StatusBadRequest)
 	if wrong.find("#confirm[aria-invalid=true]").Length() != 1 {
 		t.Error("nothing says what to type")
 	}
-	b.post(views.SubscriptionAct(uid, "delete"), url.Values{
-		"confirm": {views.HostOf(endpoint.URL)}, "reason": {"contract ended"},
+	b.post(paths.To(paths.SubscriptionDelete, uid), url.Values{
+		"confirm": {ui.HostOf(endpoint.URL)}, "reason": {"contract ended"},
 	}).wantStatus(t, http.StatusSeeOther)
 	for _, delivery := range r.list() {
 		if delivery.State != webhook.DeliveryCancelled {
 			t.Errorf("a delivery is %s", delivery.State)
 		}
 	}
-	b.get(views.SubscriptionPath(uid)).wantStatus(t, http.StatusOK)
-	b.get(views.SubscriptionAct(uid, "edit")).wantStatus(t, http.StatusConflict)
+	b.get(paths.To(paths.Subscription, uid)).wantStatus(t, http.StatusOK)
+	b.get(paths.To(paths.SubscriptionEdit, uid)).wantStatus(t, http.StatusConflict)
 	want := []string{"subscription.pause: their request", "subscription.delete: contract ended"}
 	if diff := cmp.Diff(want, r.audited()); diff != "" {
 		t.Errorf("audit log (-want +got):\n%s", diff)
@@ -378,7 +380,7 @@ func TestResumingAnActiveSubscriptionSaysSo(t *testing.T) {
 	r := newRoom(t)
 	b, endpoint := r.asOperator(), r.receiver()
 	made, _ := r.subscribe(endpoint.URL)
-	act := views.SubscriptionAct(made.UID.String(), "resume")
+	act := paths.To(paths.SubscriptionResume, made.UID.String())
 	for _, ask := range []func() answer{
 		func() answer { return b.get(act) },
 		func() answer { return b.post(act, url.Values{}) },
@@ -399,14 +401,14 @@ func TestRotateAndRestore(t *testing.T) {
 	b, endpoint := r.asOperator(), r.receiver()
 	made, old := r.subscribe(endpoint.URL)
 	uid := made.UID.String()
-	rotated := b.post(views.SubscriptionAct(uid, "rotate"), url.Values{
+	rotated := b.post(paths.To(paths.SubscriptionRotate, uid), url.Values{
 		"secret_mode": {"generate"}, "overlap": {"1h0m0s"}, "reason": {"leaked"},
 	}).wantStatus(t, http.StatusSeeOther)
 	page := b.get(rotated.Location)
 	if page.find("#new-secret").Length() != 1 || page.find("#overlap").Length() != 1 {
 		t.Errorf("after the rotation: %s", page.text("main"))
 	}
-	answer := b.post(views.SubscriptionAct(uid, "compare"), url.Values{"candidate": {old.Reveal()}})
+	answer := b.post(paths.To(paths.SubscriptionCompare, uid), url.Values{"candidate": {old.Reveal()}})
 	if !strings.Contains(answer.text("#compare"), "previous secret") {
 		t.Errorf("comparing the old one says %q", answer.text("#compare"))
 	}
@@ -415,15 +417,17 @@ func TestRotateAndRestore(t *testing.T) {
 		_, _, err := r.Webhooks.Amend(ctx, tx, made.UID, webhook.Patch{URL: &moved}, "test")
 		return err
 	})
-	diff := b.get(views.SubscriptionTab(uid, views.TabVersions) + "&from=1&to=3").text("#diff table")
+	diff := b.get(paths.SubscriptionTab(uid, subscriptions.TabVersions) +
+		"&from=1&to=3").text("#diff table")
 	if !strings.Contains(diff, moved) || !strings.Contains(diff, "Secret") {
 		t.Errorf("versions 1 and 3 differ in %q", diff)
 	}
-	form := b.get(views.RestorePath(uid, "1")).wantStatus(t, http.StatusOK)
+	form := b.get(paths.Where(paths.To(paths.SubscriptionRestore, uid), "version", "1")).wantStatus(t,
+		http.StatusOK)
 	if !strings.Contains(form.text("table"), moved) || strings.Contains(form.text("table"), "Secret") {
 		t.Errorf("the restore announces %q", form.text("table"))
 	}
-	b.post(views.SubscriptionAct(uid, "restore"), url.Values{
+	b.post(paths.To(paths.SubscriptionRestore, uid), url.Values{
 		"version": {"1"}, "base": {"3"}, "reason": {"back"},
 	}).wantStatus(t, http.StatusSeeOther)
 	if got := r.onlySubscription(); got.URL != endpoint.URL || got.Version != 4 {
@@ -438,14 +442,14 @@ func TestATestEventShowsItsResult(t *testing.T) {
 	endpoint := r.receiver()
 	made, _ := r.subscribe(endpoint.URL)
 	uid := made.UID.String()
-	sent := b.post(views.SubscriptionAct(uid, "test"), url.Values{"event": {"task.created"}}).
+	sent := b.post(paths.To(paths.SubscriptionTest, uid), url.Values{"event": {"task.created"}}).
 		wantStatus(t, http.StatusSeeOther)
 	r.work()
 	page := b.get(sent.Location).wantStatus(t, http.StatusOK)
 	if !strings.Contains(page.text("#result"), "The endpoint confirmed the test event") {
 		t.Errorf("the result says %q", page.text("#result"))
 	}
-	b.post(views.SubscriptionAct(uid, "test"), url.Values{"event": {"loan.lost"}}).
+	b.post(paths.To(paths.SubscriptionTest, uid), url.Values{"event": {"loan.lost"}}).
 		wantStatus(t, http.StatusBadRequest)
 	other, _ := r.subscribe(endpoint.URL + "/other")
 	wrong := strings.Replace(sent.Location, uid, other.UID.String(), 1)
@@ -462,7 +466,7 @@ func TestTheAddressIsCheckedLive(t *testing.T) {
 		"https://localhost/hook": "means this machine", "ftp://x.example/": "begin with https",
 		server.URL: "Certificate",
 	} {
-		got := b.fragment().post(views.PathSubscriptionCheck, url.Values{"url": {address}}).
+		got := b.fragment().post(paths.SubscriptionCheck, url.Values{"url": {address}}).
 			wantStatus(t, http.StatusOK)
 		if !strings.Contains(got.text("li"), want) {
 			t.Errorf("%s: %q does not say %q", address, got.text("li"), want)
@@ -478,8 +482,8 @@ func TestAFormThatIsSentTwiceMakesOneSubscription(t *testing.T) {
 	r := newRoom(t)
 	b, form := r.asOperator(), r.filled(r.receiver().URL+"/hook")
 	form.Set("token", uuid.NewString())
-	first := b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusSeeOther)
-	second := b.post(views.PathSubscriptionNew, form).wantStatus(t, http.StatusSeeOther)
+	first := b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusSeeOther)
+	second := b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusSeeOther)
 	if first.Location != second.Location {
 		t.Errorf("the second arrival leads to %s, the first led to %s", second.Location, first.Location)
 	}
@@ -490,5 +494,5 @@ func TestAFormThatIsSentTwiceMakesOneSubscription(t *testing.T) {
 		t.Errorf("after the second arrival: %q", page.text("main"))
 	}
 	form.Del("token")
-	b.send(http.MethodPost, views.PathSubscriptionNew, form).wantStatus(t, http.StatusBadRequest)
+	b.send(http.MethodPost, paths.SubscriptionNew, form).wantStatus(t, http.StatusBadRequest)
 }

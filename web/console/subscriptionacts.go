@@ -12,7 +12,9 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
 )
 
 // action is a change of a subscription's state that asks first.
@@ -56,7 +58,7 @@ var resumeAction = action{
 			return []string{"Nothing waits. What happens from now on is sent at once."}
 		}
 		return []string{fmt.Sprintf("%s, and %s to %s at once, oldest first.",
-			waitingWords(waiting), goes(waiting), views.HostOf(s.URL))}
+			waitingWords(waiting), goes(waiting), ui.HostOf(s.URL))}
 	},
 }
 
@@ -65,7 +67,7 @@ var deleteAction = action{
 	done: "Deleted. Its log is kept.", danger: true, change: (*webhook.Service).Delete,
 	consequences: func(s webhook.Subscription, waiting int) []string {
 		return []string{
-			fmt.Sprintf("Nothing more is sent to %s. This cannot be undone.", views.HostOf(s.URL)),
+			fmt.Sprintf("Nothing more is sent to %s. This cannot be undone.", ui.HostOf(s.URL)),
 			cancelledWords(waiting),
 			"Its log and its versions are kept, and what was sent can still be looked up.",
 			"Events that happen from now on do not reach it, not even if it is made anew later.",
@@ -87,10 +89,10 @@ func cancelledWords(waiting int) string {
 	case waiting == 1:
 		return "1 delivery that has not gone out is cancelled."
 	case waiting > maxWaiting:
-		return "More than " + views.Number(maxWaiting) +
+		return "More than " + ui.Number(maxWaiting) +
 			" deliveries that have not gone out are cancelled."
 	}
-	return views.Number(waiting) + " deliveries that have not gone out are cancelled."
+	return ui.Number(waiting) + " deliveries that have not gone out are cancelled."
 }
 
 // ask returns the handler that shows what an action will do.
@@ -103,12 +105,12 @@ func (c *Console) ask(a action) echo.HandlerFunc {
 		if a.reached != nil && a.reached(current) {
 			return c.leadBack(ctx, current, a.already)
 		}
-		return c.showAction(ctx, http.StatusOK, a, current, views.ActionForm{})
+		return c.showAction(ctx, http.StatusOK, a, current, subscriptions.ActionForm{})
 	}
 }
 
 func (c *Console) showAction(
-	ctx echo.Context, status int, a action, s webhook.Subscription, form views.ActionForm,
+	ctx echo.Context, status int, a action, s webhook.Subscription, form subscriptions.ActionForm,
 ) error {
 	waiting, err := c.waiting(ctx.Request().Context(), s)
 	if err != nil {
@@ -121,12 +123,12 @@ func (c *Console) showAction(
 	form.Consequences = a.consequences(s, waiting)
 	form.Button, form.Icon, form.Danger = a.button, a.icon, a.danger
 	if a.danger {
-		form.Confirm = views.HostOf(s.URL)
+		form.Confirm = ui.HostOf(s.URL)
 	}
 	if form.Frame, err = c.subscriptionFrame(ctx, s, a.title); err != nil {
 		return err
 	}
-	return render(ctx, status, views.ActionPage(form))
+	return render(ctx, status, subscriptions.ActionPage(form))
 }
 
 // perform returns the handler that does it.
@@ -137,13 +139,13 @@ func (c *Console) perform(a action) echo.HandlerFunc {
 			return err
 		}
 		reason, typed := ctx.FormValue("reason"), strings.TrimSpace(ctx.FormValue("confirm"))
-		if a.danger && !strings.EqualFold(typed, views.HostOf(current.URL)) {
-			return c.showAction(ctx, http.StatusBadRequest, a, current, views.ActionForm{
+		if a.danger && !strings.EqualFold(typed, ui.HostOf(current.URL)) {
+			return c.showAction(ctx, http.StatusBadRequest, a, current, subscriptions.ActionForm{
 				Reason: reason, Typed: typed, Fault: "Type the host exactly as it stands above.",
 			})
 		}
 		done := a.done
-		target := views.SubscriptionPath(current.UID.String())
+		target := paths.To(paths.Subscription, current.UID.String())
 		_, err = c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
 			changed, err := a.change(c.Webhooks, request, tx, current.UID, currentUser(ctx).Email)
 			if err != nil {
@@ -169,5 +171,5 @@ func (c *Console) perform(a action) echo.HandlerFunc {
 // leadBack leads to the subscription, which says what became of an action.
 func (c *Console) leadBack(ctx echo.Context, s webhook.Subscription, notice string) error {
 	c.leaveNotice(ctx, notice)
-	return leadTo(ctx, views.SubscriptionPath(s.UID.String()))
+	return leadTo(ctx, paths.To(paths.Subscription, s.UID.String()))
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/subscriptions"
 )
 
 // showConflict answers a change that was made from a version which is not in
 // force any more: what only the others changed is taken over, what was typed
 // stays, and both are shown beside what the form began with.
 func (c *Console) showConflict(
-	ctx echo.Context, typed views.SubscriptionForm, base int,
+	ctx echo.Context, typed subscriptions.SubscriptionForm, base int,
 ) error {
 	request := ctx.Request().Context()
 	current, err := c.liveSubscription(ctx)
@@ -40,7 +40,7 @@ func (c *Console) showConflict(
 	if err != nil {
 		return err
 	}
-	typed.Conflict = &views.Conflict{}
+	typed.Conflict = &subscriptions.Conflict{}
 	for _, version := range slices.Backward(versions[:at]) {
 		typed.Conflict.Versions = append(typed.Conflict.Versions, versionRow(version))
 	}
@@ -64,63 +64,80 @@ func versionAsSubscription(s webhook.Subscription, v webhook.Version) webhook.Su
 // part is one setting of a form: what it says, and how another's is taken over.
 type part struct {
 	name string
-	text func(f views.SubscriptionForm) string
-	take func(to *views.SubscriptionForm, from views.SubscriptionForm)
+	text func(f subscriptions.SubscriptionForm) string
+	take func(to *subscriptions.SubscriptionForm, from subscriptions.SubscriptionForm)
 }
 
 var formParts = []part{
 	{
-		"URL", func(f views.SubscriptionForm) string { return f.URL },
-		func(to *views.SubscriptionForm, from views.SubscriptionForm) { to.URL = from.URL },
+		"URL", func(f subscriptions.SubscriptionForm) string { return f.URL },
+		func(to *subscriptions.SubscriptionForm, from subscriptions.SubscriptionForm) {
+			to.URL = from.URL
+		},
 	},
 	{
-		"Merchants", merchantsText, func(to *views.SubscriptionForm, from views.SubscriptionForm) {
+		"Merchants", merchantsText,
+		func(to *subscriptions.SubscriptionForm, from subscriptions.SubscriptionForm) {
 			to.AllMerchants, to.Merchants = from.AllMerchants, from.Merchants
 		},
 	},
 	{
-		"Events", eventsText, func(to *views.SubscriptionForm, from views.SubscriptionForm) {
+		"Events", eventsText,
+		func(to *subscriptions.SubscriptionForm, from subscriptions.SubscriptionForm) {
 			to.AllEvents, to.Events = from.AllEvents, from.Events
 		},
 	},
 	{
-		"Authentication", func(f views.SubscriptionForm) string { return views.AuthWord(f.Auth) },
-		func(to *views.SubscriptionForm, from views.SubscriptionForm) {
+		"Authentication", func(f subscriptions.SubscriptionForm) string {
+			return subscriptions.AuthWord(f.Auth)
+		},
+		func(to *subscriptions.SubscriptionForm, from subscriptions.SubscriptionForm) {
 			to.Auth, to.SecretMode = from.Auth, from.SecretMode
 		},
 	},
 	{
-		"Headers", headersText, func(to *views.SubscriptionForm, from views.SubscriptionForm) {
+		"Headers", headersText,
+		func(to *subscriptions.SubscriptionForm, from subscriptions.SubscriptionForm) {
 			to.Headers = from.Headers
 		},
 	},
 	{
-		"Rate", func(f views.SubscriptionForm) string { return cmp.Or(f.Rate, "no limit") },
-		func(to *views.SubscriptionForm, from views.SubscriptionForm) { to.Rate = from.Rate },
+		"Rate", func(f subscriptions.SubscriptionForm) string { return cmp.Or(f.Rate, "no limit") },
+		func(to *subscriptions.SubscriptionForm, from subscriptions.SubscriptionForm) {
+			to.Rate = from.Rate
+		},
 	},
 	{
-		"When it fails", failingText, func(to *views.SubscriptionForm, from views.SubscriptionForm) {
+		"When it fails", failingText,
+		func(to *subscriptions.SubscriptionForm, from subscriptions.SubscriptionForm) {
 			to.PauseWhenFailing = from.PauseWhenFailing
 		},
 	},
 	{
-		"Alert e-mail", func(f views.SubscriptionForm) string { return cmp.Or(f.AlertEmail, "none") },
-		func(to *views.SubscriptionForm, from views.SubscriptionForm) { to.AlertEmail = from.AlertEmail },
+		"Alert e-mail", func(f subscriptions.SubscriptionForm) string {
+			return cmp.Or(f.AlertEmail, "none")
+		},
+		func(to *subscriptions.SubscriptionForm, from subscriptions.SubscriptionForm) {
+			to.AlertEmail = from.AlertEmail
+		},
 	},
 }
 
 // mergeForms takes over into typed what only the others changed, and returns
 // every setting that they changed.
 func mergeForms(
-	typed *views.SubscriptionForm, began, theirs views.SubscriptionForm,
-) []views.ConflictChange {
-	var changes []views.ConflictChange
+	typed *subscriptions.SubscriptionForm, began, theirs subscriptions.SubscriptionForm,
+) []subscriptions.ConflictChange {
+	var changes []subscriptions.ConflictChange
 	for _, each := range formParts {
 		before, now, yours := each.text(began), each.text(theirs), each.text(*typed)
 		if before == now {
 			continue
 		}
-		change := views.ConflictChange{Setting: each.name, Base: before, Theirs: now, Yours: yours}
+		change := subscriptions.ConflictChange{
+			Setting: each.name, Base: before, Theirs: now,
+			Yours: yours,
+		}
 		if yours == before {
 			each.take(typed, theirs)
 			change.Yours = ""
@@ -130,7 +147,7 @@ func mergeForms(
 	return changes
 }
 
-func merchantsText(f views.SubscriptionForm) string {
+func merchantsText(f subscriptions.SubscriptionForm) string {
 	if f.AllMerchants {
 		return "all"
 	}
@@ -143,17 +160,19 @@ func merchantsText(f views.SubscriptionForm) string {
 	return strings.Join(names, ", ")
 }
 
-func failingText(f views.SubscriptionForm) string {
+func failingText(f subscriptions.SubscriptionForm) string {
 	if f.PauseWhenFailing {
 		return "pause it"
 	}
 	return "go on trying"
 }
 
-func eventsText(f views.SubscriptionForm) string { return strings.Join(chosenEvents(f), ", ") }
+func eventsText(f subscriptions.SubscriptionForm) string {
+	return strings.Join(chosenEvents(f), ", ")
+}
 
 // headersText tells headers apart without showing what may be a credential.
-func headersText(f views.SubscriptionForm) string {
+func headersText(f subscriptions.SubscriptionForm) string {
 	var lines []string
 	for _, header := range f.Headers {
 		if header.Name == "" && header.Value == "" {

@@ -7,7 +7,7 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/subscriptions"
 )
 
 // eventMeanings say when each kind is sent and what it is good for
@@ -32,8 +32,8 @@ var eventMeanings = map[lending.EventKind]string{
 var sampleTime = time.Date(2026, time.January, 15, 9, 30, 0, 123456000, time.UTC)
 
 // eventChoices describes every kind; the chosen ones are ticked.
-func eventChoices(chosen []string) ([]views.EventChoice, error) {
-	var choices []views.EventChoice
+func eventChoices(chosen []string) ([]subscriptions.EventChoice, error) {
+	var choices []subscriptions.EventChoice
 	for _, kind := range lending.AllEventKinds() {
 		event, err := lending.SampleEvent(kind)
 		if err != nil {
@@ -43,7 +43,7 @@ func eventChoices(chosen []string) ([]views.EventChoice, error) {
 		if err != nil {
 			return nil, err
 		}
-		choices = append(choices, views.EventChoice{
+		choices = append(choices, subscriptions.EventChoice{
 			Kind: string(kind), Title: kind.Title(), Meaning: eventMeanings[kind], Sample: sample,
 			Checked: slices.Contains(chosen, string(kind)),
 		})
@@ -52,7 +52,7 @@ func eventChoices(chosen []string) ([]views.EventChoice, error) {
 }
 
 // chosenEvents are the kinds of a form as settings have them.
-func chosenEvents(form views.SubscriptionForm) []string {
+func chosenEvents(form subscriptions.SubscriptionForm) []string {
 	if form.AllEvents {
 		return []string{webhook.AllEvents}
 	}

@@ -9,7 +9,7 @@ import (
 
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
-	"drawbridge/views"
+	"drawbridge/views/subscriptions"
 )
 
 // formLabels are the fields of the subscription form by their names, as a
@@ -29,7 +29,7 @@ var formOrder = []string{
 }
 
 // checkForm finds what only the form can get wrong.
-func checkForm(form views.SubscriptionForm) lending.Faults {
+func checkForm(form subscriptions.SubscriptionForm) lending.Faults {
 	var faults lending.Faults
 	if form.IsNew() && form.PartnerName == "" {
 		faults.Add("partner", "Choose the partner whose events are sent.")
@@ -54,7 +54,9 @@ func checkForm(form views.SubscriptionForm) lending.Faults {
 
 // faultForm puts the refusal's faults at the fields of the form. rows are the rows
 // of the headers that were checked. It returns false for another error.
-func faultForm(form *views.SubscriptionForm, err error, rows []views.HeaderField) bool {
+func faultForm(
+	form *subscriptions.SubscriptionForm, err error, rows []subscriptions.HeaderField,
+) bool {
 	refusal, ok := errors.AsType[*lending.Error](err)
 	if !ok || len(refusal.Details) == 0 {
 		return false
@@ -76,7 +78,7 @@ func faultForm(form *views.SubscriptionForm, err error, rows []views.HeaderField
 }
 
 // formField is the id of the control that a fault belongs to.
-func formField(field string, rows []views.HeaderField) string {
+func formField(field string, rows []subscriptions.HeaderField) string {
 	var index int
 	var part string
 	if _, err := fmt.Sscanf(field, "headers[%d].%s", &index, &part); err == nil &&

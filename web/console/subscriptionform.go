@@ -14,7 +14,8 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
 )
 
 // maxMerchants bounds the merchants to choose from, beside those that are chosen.
@@ -28,8 +29,10 @@ const (
 )
 
 // newForm is the empty form for a new subscription.
-func (c *Console) newForm(ctx context.Context, query url.Values) (views.SubscriptionForm, error) {
-	form := views.SubscriptionForm{
+func (c *Console) newForm(
+	ctx context.Context, query url.Values,
+) (subscriptions.SubscriptionForm, error) {
+	form := subscriptions.SubscriptionForm{
 		Partner: query.Get("partner"), URL: query.Get("url"), AllMerchants: true, AllEvents: true,
 		Auth: string(webhook.AuthHMAC), SecretMode: secretGenerate,
 		TestEvent: string(lending.EventStatusUpdated), Focus: "url",
@@ -45,8 +48,8 @@ func (c *Console) newForm(ctx context.Context, query url.Values) (views.Subscrip
 // formOf is the form as a subscription fills it.
 func (c *Console) formOf(
 	ctx context.Context, current webhook.Subscription,
-) (views.SubscriptionForm, error) {
-	form := views.SubscriptionForm{
+) (subscriptions.SubscriptionForm, error) {
+	form := subscriptions.SubscriptionForm{
 		UID: current.UID.String(), Version: current.Version, Partner: current.PartnerUID.String(),
 		URL: current.URL, Auth: string(current.Auth), StoredAuth: string(current.Auth),
 		AllMerchants: len(current.Merchants) == 0,
@@ -68,10 +71,10 @@ func (c *Console) formOf(
 }
 
 // headerFields are stored headers as rows; secret values stay where they are.
-func headerFields(headers []webhook.Header) []views.HeaderField {
-	var fields []views.HeaderField
+func headerFields(headers []webhook.Header) []subscriptions.HeaderField {
+	var fields []subscriptions.HeaderField
 	for i, header := range headers {
-		field := views.HeaderField{Key: i + 1, Name: header.Name, Plain: header.Plain}
+		field := subscriptions.HeaderField{Key: i + 1, Name: header.Name, Plain: header.Plain}
 		if header.Plain {
 			field.Value = header.Value
 		} else {
@@ -86,7 +89,7 @@ func headerFields(headers []webhook.Header) []views.HeaderField {
 // merchants that are chosen; they and the stored ones are listed however many there
 // are, so that the form shows all that saving it replaces.
 func (c *Console) furnishForm(
-	ctx context.Context, form *views.SubscriptionForm, ticked []string, stored []uuid.UUID,
+	ctx context.Context, form *subscriptions.SubscriptionForm, ticked []string, stored []uuid.UUID,
 ) error {
 	var err error
 	if form.IsNew() {
@@ -107,8 +110,8 @@ func (c *Console) furnishForm(
 	}
 	form.PartnerName = owner.Name
 	if form.IsNew() && !slices.ContainsFunc(form.Partners,
-		func(o views.Option) bool { return o.Value == form.Partner }) {
-		form.Partners = append(form.Partners, views.Option{Value: form.Partner, Label: owner.Name})
+		func(o ui.Option) bool { return o.Value == form.Partner }) {
+		form.Partners = append(form.Partners, ui.Option{Value: form.Partner, Label: owner.Name})
 	}
 	owned, _, err := c.Partners.ListMerchants(ctx,
 		partner.MerchantFilter{PartnerUID: uid, Limit: maxMerchants})
@@ -118,7 +121,7 @@ func (c *Console) furnishForm(
 	listed := make(map[uuid.UUID]bool, len(owned))
 	list := func(uid uuid.UUID, name string) {
 		listed[uid] = true
-		form.Merchants = append(form.Merchants, views.Choice{
+		form.Merchants = append(form.Merchants, subscriptions.Choice{
 			Value: uid.String(), Label: name, Checked: slices.Contains(ticked, uid.String()),
 		})
 	}
@@ -156,13 +159,13 @@ func parseKnown(texts []string) []uuid.UUID {
 // nil for a new one.
 func (c *Console) readForm(
 	ctx echo.Context, current *webhook.Subscription,
-) (views.SubscriptionForm, error) {
+) (subscriptions.SubscriptionForm, error) {
 	values, err := ctx.FormParams()
 	if err != nil {
-		return views.SubscriptionForm{}, err
+		return subscriptions.SubscriptionForm{}, err
 	}
 	version, _ := strconv.Atoi(values.Get("version")) // 0 is a version that never was
-	form := views.SubscriptionForm{
+	form := subscriptions.SubscriptionForm{
 		Version: version, Partner: values.Get("partner"), URL: strings.TrimSpace(values.Get("url")),
 		AllMerchants: values.Get("merchants") != "some", AllEvents: values.Get("events") != "some",
 		Auth: values.Get("auth"), SecretMode: values.Get("secret_mode"),
@@ -188,18 +191,18 @@ func (c *Console) readForm(
 }
 
 // readHeaders reads the rows of the header editor in their order.
-func readHeaders(values url.Values) []views.HeaderField {
-	var fields []views.HeaderField
+func readHeaders(values url.Values) []subscriptions.HeaderField {
+	var fields []subscriptions.HeaderField
 	names, texts, kinds := values["header_name"], values["header_value"], values["header_kind"]
 	for i, text := range values["header_key"] {
 		key, err := strconv.Atoi(text)
 		if err != nil || i >= len(names) || i >= len(texts) {
 			continue
 		}
-		fields = append(fields, views.HeaderField{
+		fields = append(fields, subscriptions.HeaderField{
 			Key: key, Name: strings.TrimSpace(names[i]), Value: texts[i],
 			Kept:  slices.Contains(values["header_kept"], text),
-			Plain: i < len(kinds) && kinds[i] == views.HeaderPlain,
+			Plain: i < len(kinds) && kinds[i] == subscriptions.HeaderPlain,
 		})
 	}
 	return fields
@@ -207,13 +210,13 @@ func readHeaders(values url.Values) []views.HeaderField {
 
 // editHeaders adds or removes a row as the pressed button says, and tells
 // whether it was such a button.
-func editHeaders(form *views.SubscriptionForm, act string) bool {
+func editHeaders(form *subscriptions.SubscriptionForm, act string) bool {
 	if act == "add-header" {
 		key := 1
 		for _, field := range form.Headers {
 			key = max(key, field.Key+1)
 		}
-		form.Headers = append(form.Headers, views.HeaderField{Key: key})
+		form.Headers = append(form.Headers, subscriptions.HeaderField{Key: key})
 		form.Focus = "header-" + strconv.Itoa(key) + "-name"
 		return true
 	}
@@ -221,7 +224,7 @@ func editHeaders(form *views.SubscriptionForm, act string) bool {
 	if !found {
 		return false
 	}
-	form.Headers = slices.DeleteFunc(form.Headers, func(field views.HeaderField) bool {
+	form.Headers = slices.DeleteFunc(form.Headers, func(field subscriptions.HeaderField) bool {
 		return strconv.Itoa(field.Key) == text
 	})
 	form.Focus = "add-header"
@@ -229,7 +232,7 @@ func editHeaders(form *views.SubscriptionForm, act string) bool {
 }
 
 // noteHeaders says at each header what becomes of it although it is right.
-func noteHeaders(form *views.SubscriptionForm) {
+func noteHeaders(form *subscriptions.SubscriptionForm) {
 	for i := range form.Headers {
 		switch strings.ToLower(form.Headers[i].Name) {
 		case "authorization":
@@ -253,8 +256,8 @@ func noteHeaders(form *views.SubscriptionForm) {
 // settingsOf are the settings that a form asks for, and for each header the row
 // that it stands in. watch is what the form shows a part of.
 func settingsOf(
-	form views.SubscriptionForm, watch webhook.Watch,
-) (webhook.Settings, []views.HeaderField) {
+	form subscriptions.SubscriptionForm, watch webhook.Watch,
+) (webhook.Settings, []subscriptions.HeaderField) {
 	settings := webhook.Settings{
 		URL: form.URL, Auth: webhook.Auth(form.Auth), Events: chosenEvents(form),
 		Merchants: chosenMerchants(form), Headers: []webhook.Header{}, Watch: watch,
@@ -264,7 +267,7 @@ func settingsOf(
 	if form.SecretMode == secretPaste && form.Secret != "" {
 		settings.Secret = secret.New(form.Secret)
 	}
-	var rows []views.HeaderField
+	var rows []subscriptions.HeaderField
 	for _, field := range form.Headers {
 		if field.Name == "" && field.Value == "" {
 			continue // a row that nobody filled
@@ -278,7 +281,7 @@ func settingsOf(
 	return settings, rows
 }
 
-func chosenMerchants(form views.SubscriptionForm) []uuid.UUID {
+func chosenMerchants(form subscriptions.SubscriptionForm) []uuid.UUID {
 	chosen := []uuid.UUID{}
 	if form.AllMerchants {
 		return chosen

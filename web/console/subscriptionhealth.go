@@ -10,7 +10,9 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
 )
 
 // errorDays is the time that the groups of errors cover.
@@ -34,18 +36,18 @@ func bulkLink(uid, name string, since time.Time) string {
 	query := url.Values{
 		"subscription": {uid}, name: {since.UTC().Format("2006-01-02T15:04")},
 	}
-	return views.PathBulkResendNew + "?" + query.Encode()
+	return paths.BulkNew + "?" + query.Encode()
 }
 
-func healthView(h webhook.Health) views.HealthView {
-	view := views.HealthView{
+func healthView(h webhook.Health) subscriptions.HealthView {
+	view := subscriptions.HealthView{
 		P50: h.P50(), P95: h.P95(), Attempts: h.Attempts, LastSuccess: value(h.LastSuccess),
 	}
 	if rate, known := h.SuccessRate(); known {
 		view.Rate = fmt.Sprintf("%.1f %%", 100*rate)
 	}
 	for _, hour := range h.Hours {
-		view.Hours = append(view.Hours, views.HealthHour{
+		view.Hours = append(view.Hours, subscriptions.HealthHour{
 			Start: hour.Start, Succeeded: hour.Succeeded, Failed: hour.Attempts - hour.Succeeded,
 			P95: hour.Latency.Percentile(0.95),
 		})
@@ -65,7 +67,7 @@ func (c *Console) healthOf(
 // describeTrouble says in plain words how long an endpoint has failed and with
 // what; nothing while the last attempt succeeded.
 func (c *Console) describeTrouble(
-	ctx context.Context, page *views.SubscriptionPage, s webhook.Subscription,
+	ctx context.Context, page *subscriptions.SubscriptionPage, s webhook.Subscription,
 ) error {
 	health, err := c.healthOf(ctx, s.UID, time.Hour)
 	if err != nil {
@@ -85,14 +87,14 @@ func (c *Console) describeTrouble(
 	why := webhook.Diagnose(webhook.AttemptRecord{
 		HTTPStatus: health.LastStatus, ErrorClass: health.LastClass, Error: health.LastError,
 	})
-	page.Banner = views.Diagnosis{
-		Tone: views.Warn, Text: why.Summary, Owner: string(why.Owner), Next: why.Next,
-		Title: views.OutcomeWord(health.LastStatus, string(health.LastClass)) + ": " +
+	page.Banner = ui.Diagnosis{
+		Tone: ui.Warn, Text: why.Summary, Owner: string(why.Owner), Next: why.Next,
+		Title: ui.OutcomeWord(health.LastStatus, string(health.LastClass)) + ": " +
 			counted(health.ConsecutiveFailures, "failure", "failures"),
 		Since: *health.FailingSince,
 	}
 	if s.State == webhook.StateFailing {
-		page.Banner.Tone = views.Bad
+		page.Banner.Tone = ui.Bad
 	}
 	return nil
 }
@@ -100,23 +102,23 @@ func (c *Console) describeTrouble(
 // activity is what was sent lately, and what went wrong.
 func (c *Console) activity(
 	ctx context.Context, s webhook.Subscription,
-) (views.SubscriptionActivity, error) {
+) (subscriptions.SubscriptionActivity, error) {
 	loaded, err := c.Webhooks.Deliveries(ctx, webhook.DeliveryFilter{
 		SubscriptionUID: s.UID, Limit: recentRows,
 	})
 	if err != nil {
-		return views.SubscriptionActivity{}, err
+		return subscriptions.SubscriptionActivity{}, err
 	}
 	health, err := c.healthOf(ctx, s.UID, errorDays)
 	if err != nil {
-		return views.SubscriptionActivity{}, err
+		return subscriptions.SubscriptionActivity{}, err
 	}
-	shown := views.SubscriptionActivity{Rows: deliveryRows(loaded.Deliveries)}
+	shown := subscriptions.SubscriptionActivity{Rows: deliveryRows(loaded.Deliveries)}
 	for _, group := range health.Errors {
 		query := url.Values{"subscription": {s.UID.String()}}
-		shown.Groups = append(shown.Groups, views.ErrorGroup{
+		shown.Groups = append(shown.Groups, subscriptions.ErrorGroup{
 			HTTPStatus: group.Status, ErrorClass: string(group.Class), Count: group.Count,
-			First: group.First, Last: group.Last, Href: views.DeliveriesPath(query),
+			First: group.First, Last: group.Last, Href: paths.With(paths.Deliveries, query),
 		})
 	}
 	return shown, nil
@@ -125,48 +127,51 @@ func (c *Console) activity(
 // healthTab is how sending goes, and what the probes find.
 func (c *Console) healthTab(
 	ctx context.Context, s webhook.Subscription,
-) (views.HealthTab, error) {
+) (subscriptions.HealthTab, error) {
 	health, err := c.healthOf(ctx, s.UID, recent)
 	if err != nil {
-		return views.HealthTab{}, err
+		return subscriptions.HealthTab{}, err
 	}
 	probe, changes, err := c.Webhooks.LastProbe(ctx, s.UID)
 	if err != nil {
-		return views.HealthTab{}, err
+		return subscriptions.HealthTab{}, err
 	}
-	tab := views.HealthTab{HealthView: healthView(health)}
+	tab := subscriptions.HealthTab{HealthView: healthView(health)}
 	tab.Probe = probeView(probe, c.DB.Now())
 	for _, change := range changes {
 		tab.Probe.Changes = append(tab.Probe.Changes,
-			views.ProbeChange{At: change.At, Finding: strings.TrimSuffix(sentence(change.Finding), ".")})
+			subscriptions.ProbeChange{
+				At:      change.At,
+				Finding: strings.TrimSuffix(sentence(change.Finding), "."),
+			})
 	}
 	return tab, nil
 }
 
-func probeView(p webhook.ProbeRecord, now time.Time) views.ProbeView {
-	view := views.ProbeView{
+func probeView(p webhook.ProbeRecord, now time.Time) subscriptions.ProbeView {
+	view := subscriptions.ProbeView{
 		At: p.At, Next: p.NextAt, Expires: p.Expires, Issuer: p.Issuer, TLS: p.TLSVersion,
 		Took: p.Timings.Total,
 	}
 	if p.Address.IsValid() {
 		view.Address = p.Address.String()
 	}
-	item := views.CheckItem{
-		Tone: views.Good, Title: "Reachable", Text: "A delivery would get through to it.",
+	item := subscriptions.CheckItem{
+		Tone: ui.Good, Title: "Reachable", Text: "A delivery would get through to it.",
 	}
 	if p.Class != "" {
-		item = views.CheckItem{
-			Tone: views.Bad, Title: "Not reachable as it should be", Text: sentence(p.Error),
+		item = subscriptions.CheckItem{
+			Tone: ui.Bad, Title: "Not reachable as it should be", Text: sentence(p.Error),
 		}
 	}
 	view.Check.Items = append(view.Check.Items, item)
 	if days := webhook.CertificateWarning(p.Expires, now); !p.Expires.IsZero() && days != 0 {
-		item = views.CheckItem{
-			Tone: views.Warn, Title: "The certificate ends soon",
+		item = subscriptions.CheckItem{
+			Tone: ui.Warn, Title: "The certificate ends soon",
 			Text: fmt.Sprintf("It is valid for less than %s.", counted(days, "day", "days")),
 		}
 		if days < 0 {
-			item = views.CheckItem{Tone: views.Bad, Title: "The certificate has expired"}
+			item = subscriptions.CheckItem{Tone: ui.Bad, Title: "The certificate has expired"}
 		}
 		view.Check.Items = append(view.Check.Items, item)
 	}

@@ -12,7 +12,8 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
 )
 
 // guarded adds a subscription with a token, a secret header and a plain one.
@@ -42,7 +43,7 @@ func TestMovingAsksForCredentialsAnew(t *testing.T) {
 	heard := make(chan http.Header, 10)
 	own := r.receiver(func(_ http.ResponseWriter, q *http.Request) { heard <- q.Header })
 	made := r.guarded(r.receiver().URL)
-	path := views.SubscriptionAct(made.UID.String(), "edit")
+	path := paths.To(paths.SubscriptionEdit, made.UID.String())
 	form := edit(b.get(path))
 	form.Set("url", own.URL)
 	for _, act := range []string{"save", "try"} {
@@ -88,19 +89,20 @@ func TestRestoringElsewhereAsksForCredentialsAnew(t *testing.T) {
 		return err
 	})
 	uid := made.UID.String()
-	page := b.get(views.RestorePath(uid, "1")).wantStatus(t, http.StatusOK)
+	page := b.get(paths.Where(paths.To(paths.SubscriptionRestore, uid), "version", "1")).wantStatus(t,
+		http.StatusOK)
 	if page.find("#secret").Length() != 1 || page.find("[name=header_name]").Length() != 1 {
 		t.Error("the form does not ask for token and header")
 	}
 	form := url.Values{"version": {"1"}, "base": {"2"}, "reason": {"back"}}
-	page = b.post(views.SubscriptionAct(uid, "restore"), form).wantStatus(t, http.StatusBadRequest)
+	page = b.post(paths.To(paths.SubscriptionRestore, uid), form).wantStatus(t, http.StatusBadRequest)
 	if !strings.Contains(page.text("#secret-fault"), "given anew") ||
 		!strings.Contains(page.text("#header-0-fault"), "given anew") {
 		t.Errorf("the refusal says %q", page.text("main"))
 	}
 	form.Set("secret", "token-of-the-old-host")
 	form["header_name"], form["header_value"] = []string{"x-api-key"}, []string{"given anew"}
-	b.post(views.SubscriptionAct(uid, "restore"), form).wantStatus(t, http.StatusSeeOther)
+	b.post(paths.To(paths.SubscriptionRestore, uid), form).wantStatus(t, http.StatusSeeOther)
 	if got := r.onlySubscription(); got.Version != 3 || got.URL != "https://old.example/" ||
 		len(got.Headers) != 2 || got.Headers[0].Value != "given anew" {
 		t.Errorf("restored %+v", got)
@@ -115,14 +117,14 @@ func TestHeadersAreSecretOrPlain(t *testing.T) {
 	b := r.asOperator()
 	made := r.guarded("https://hooks.example/")
 	uid := made.UID.String()
-	path := views.SubscriptionAct(uid, "edit")
+	path := paths.To(paths.SubscriptionEdit, uid)
 	page := b.get(path)
 	form := edit(page)
 	if strings.Join(form["header_kind"], " ") != "secret plain" ||
 		strings.Join(form["header_value"], " ") != " north" {
 		t.Errorf("the form shows %v of the kinds %v", form["header_value"], form["header_kind"])
 	}
-	shown := b.get(views.SubscriptionTab(uid, views.TabConfiguration))
+	shown := b.get(paths.SubscriptionTab(uid, subscriptions.TabConfiguration))
 	if text := shown.text("main"); !strings.Contains(text, "north") ||
 		strings.Contains(shown.Raw, "the-partners-own-key") {
 		t.Errorf("the page says %q", text)
@@ -161,7 +163,7 @@ func TestMoreMerchantsThanTheFormLists(t *testing.T) {
 		_, _, err := r.Webhooks.Amend(ctx, tx, made.UID, webhook.Patch{Merchants: chosen}, "test")
 		return err
 	})
-	path := views.SubscriptionAct(made.UID.String(), "edit")
+	path := paths.To(paths.SubscriptionEdit, made.UID.String())
 	form := edit(b.get(path))
 	form.Set("rate", "7")
 	b.post(path, form).wantStatus(t, http.StatusSeeOther)
@@ -189,7 +191,7 @@ func TestHealthRulesAreMerged(t *testing.T) {
 	r := newRoom(t)
 	b := r.asOperator()
 	made, _ := r.subscribe("https://hooks.example/")
-	path := views.SubscriptionAct(made.UID.String(), "edit")
+	path := paths.To(paths.SubscriptionEdit, made.UID.String())
 	mine := edit(b.get(path))
 	theirs := edit(b.get(path))
 	theirs.Set("on_failing", "pause")
@@ -211,11 +213,12 @@ func TestHealthRulesAreMerged(t *testing.T) {
 		t.Errorf("merged %+v in version %d", got.Watch, got.Version)
 	}
 	uid := made.UID.String()
-	diff := b.get(views.RestorePath(uid, "2")).wantStatus(t, http.StatusOK).text(".diff-table")
+	diff := b.get(paths.Where(paths.To(paths.SubscriptionRestore, uid), "version", "2")).wantStatus(t,
+		http.StatusOK).text(".diff-table")
 	if !strings.Contains(diff, "Health rules") || !strings.Contains(diff, "first@lender.example") {
 		t.Errorf("the restore announces %q", diff)
 	}
-	b.post(views.SubscriptionAct(uid, "restore"), url.Values{"version": {"2"}, "base": {"3"}}).
+	b.post(paths.To(paths.SubscriptionRestore, uid), url.Values{"version": {"2"}, "base": {"3"}}).
 		wantStatus(t, http.StatusSeeOther)
 	if got := r.onlySubscription().Watch; got.AlertEmail != "first@lender.example" {
 		t.Errorf("restored %+v", got)

@@ -14,7 +14,9 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
 )
 
 // maxPartners bounds the partners to choose from.
@@ -25,36 +27,36 @@ func (c *Console) subscriptionRoutes() []Route {
 	const support, change = operator.RoleSupport, operator.RoleOperator
 	get, post := http.MethodGet, http.MethodPost
 	return []Route{
-		{get, views.PathSubscriptions, "console.subscriptions", support, c.subscriptions},
-		{get, views.PathSubscriptionNew, "console.subscription.new", change, c.newSubscription},
-		{post, views.PathSubscriptionNew, "console.subscription.create", change, c.createSubscription},
-		{post, views.PathSubscriptionCheck, "console.subscription.check", change, c.checkAddress},
-		{get, views.PathSubscription, "console.subscription", support, c.subscription},
-		{get, views.PathSubscriptionLive, "console.subscription.live", support, c.subscriptionLive},
-		{get, views.PathSubscriptionEdit, "console.subscription.edit", change, c.editSubscription},
-		{post, views.PathSubscriptionEdit, "console.subscription.change", change, c.changeSubscription},
-		{get, views.PathSubscriptionTest, "console.subscription.test", change, c.testForm},
-		{post, views.PathSubscriptionTest, "console.subscription.test.send", change, c.sendTest},
-		{get, views.PathSubscriptionResult, "console.subscription.result", support, c.testResult},
-		{get, views.PathSubscriptionOutcome, "console.subscription.result.live", support, c.testLive},
-		{get, views.PathSubscriptionRotate, "console.subscription.rotate", change, c.rotateForm},
-		{post, views.PathSubscriptionRotate, "console.subscription.rotated", change, c.rotate},
-		{post, views.PathSubscriptionCompare, "console.subscription.compare", support, c.compareSecret},
-		{get, views.PathSubscriptionRestore, "console.subscription.restore", change, c.restoreForm},
-		{post, views.PathSubscriptionRestore, "console.subscription.restored", change, c.restore},
-		{get, views.PathSubscriptionPause, "console.subscription.pause", change, c.ask(pauseAction)},
+		{get, paths.Subscriptions, "console.subscriptions", support, c.subscriptions},
+		{get, paths.SubscriptionNew, "console.subscription.new", change, c.newSubscription},
+		{post, paths.SubscriptionNew, "console.subscription.create", change, c.createSubscription},
+		{post, paths.SubscriptionCheck, "console.subscription.check", change, c.checkAddress},
+		{get, paths.Subscription, "console.subscription", support, c.subscription},
+		{get, paths.SubscriptionLive, "console.subscription.live", support, c.subscriptionLive},
+		{get, paths.SubscriptionEdit, "console.subscription.edit", change, c.editSubscription},
+		{post, paths.SubscriptionEdit, "console.subscription.change", change, c.changeSubscription},
+		{get, paths.SubscriptionTest, "console.subscription.test", change, c.testForm},
+		{post, paths.SubscriptionTest, "console.subscription.test.send", change, c.sendTest},
+		{get, paths.SubscriptionResult, "console.subscription.result", support, c.testResult},
+		{get, paths.SubscriptionOutcome, "console.subscription.result.live", support, c.testLive},
+		{get, paths.SubscriptionRotate, "console.subscription.rotate", change, c.rotateForm},
+		{post, paths.SubscriptionRotate, "console.subscription.rotated", change, c.rotate},
+		{post, paths.SubscriptionCompare, "console.subscription.compare", support, c.compareSecret},
+		{get, paths.SubscriptionRestore, "console.subscription.restore", change, c.restoreForm},
+		{post, paths.SubscriptionRestore, "console.subscription.restored", change, c.restore},
+		{get, paths.SubscriptionPause, "console.subscription.pause", change, c.ask(pauseAction)},
 		{
-			post, views.PathSubscriptionPause, "console.subscription.paused", change,
+			post, paths.SubscriptionPause, "console.subscription.paused", change,
 			c.perform(pauseAction),
 		},
-		{get, views.PathSubscriptionResume, "console.subscription.resume", change, c.ask(resumeAction)},
+		{get, paths.SubscriptionResume, "console.subscription.resume", change, c.ask(resumeAction)},
 		{
-			post, views.PathSubscriptionResume, "console.subscription.resumed", change,
+			post, paths.SubscriptionResume, "console.subscription.resumed", change,
 			c.perform(resumeAction),
 		},
-		{get, views.PathSubscriptionDelete, "console.subscription.delete", change, c.ask(deleteAction)},
+		{get, paths.SubscriptionDelete, "console.subscription.delete", change, c.ask(deleteAction)},
 		{
-			post, views.PathSubscriptionDelete, "console.subscription.deleted", change,
+			post, paths.SubscriptionDelete, "console.subscription.deleted", change,
 			c.perform(deleteAction),
 		},
 	}
@@ -69,7 +71,7 @@ func mayChange(ctx echo.Context) bool {
 func (c *Console) subscriptions(ctx echo.Context) error {
 	request := ctx.Request().Context()
 	filter, shown := readSubscriptionFilter(ctx.QueryParams())
-	page := views.SubscriptionList{
+	page := subscriptions.SubscriptionList{
 		Filter: shown, Events: eventOptions(), MayChange: mayChange(ctx),
 		Tabs: subscriptionTabs(shown),
 	}
@@ -84,22 +86,22 @@ func (c *Console) subscriptions(ctx echo.Context) error {
 	} else if err := c.fillSubscriptions(request, &page, filter); err != nil {
 		return err
 	}
-	page.Views, err = c.viewsBar(ctx, views.PathSubscriptions, subscriptionQuery(shown))
+	page.Views, err = c.viewsBar(ctx, paths.Subscriptions, subscriptionQuery(shown))
 	if err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionSubscriptions, "Subscriptions",
-		views.Crumb{Label: "Subscriptions"})
+	page.Frame, err = c.frame(ctx, ui.SectionSubscriptions, "Subscriptions",
+		ui.Crumb{Label: "Subscriptions"})
 	if err != nil {
 		return err
 	}
 	page.Notice = c.takeNotice(ctx)
-	return render(ctx, status, views.SubscriptionListPage(page))
+	return render(ctx, status, subscriptions.SubscriptionListPage(page))
 }
 
 // fillSubscriptions loads the page of the list that begins after the cursor.
 func (c *Console) fillSubscriptions(
-	ctx context.Context, page *views.SubscriptionList, filter webhook.SummaryFilter,
+	ctx context.Context, page *subscriptions.SubscriptionList, filter webhook.SummaryFilter,
 ) error {
 	count := startCount(ctx, c, filter, c.Webhooks.CountSummaries)
 	summaries, next, err := c.Webhooks.SubscriptionSummaries(ctx, filter)
@@ -116,7 +118,7 @@ func (c *Console) fillSubscriptions(
 		return err
 	}
 	for _, summary := range summaries {
-		page.Rows = append(page.Rows, views.SubscriptionRow{
+		page.Rows = append(page.Rows, subscriptions.SubscriptionRow{
 			UID: summary.UID.String(), Partner: summary.PartnerName, URL: summary.URL,
 			State: string(summary.State), Auth: string(summary.Auth), Events: summary.Events,
 			Merchants: summary.Merchants, Created: summary.CreatedAt, MayChange: page.MayChange,
@@ -125,31 +127,33 @@ func (c *Console) fillSubscriptions(
 	}
 	query := subscriptionQuery(page.Filter)
 	if !filter.Cursor.IsZero() {
-		page.Newest = views.SubscriptionsPath(query)
+		page.Newest = paths.With(paths.Subscriptions, query)
 	}
 	if !next.IsZero() {
-		page.Older = views.SubscriptionsPath(with(query, "cursor", next.String()))
+		page.Older = paths.With(paths.Subscriptions, with(query, "cursor", next.String()))
 	}
 	return nil
 }
 
 // partnerOptions are the partners to choose from, all named by the label first.
-func (c *Console) partnerOptions(ctx context.Context, all string) ([]views.Option, error) {
+func (c *Console) partnerOptions(ctx context.Context, all string) ([]ui.Option, error) {
 	partners, _, err := c.Partners.ListPartners(ctx, partner.Filter{Limit: maxPartners})
 	if err != nil {
 		return nil, err
 	}
-	options := []views.Option{{Label: all}}
+	options := []ui.Option{{Label: all}}
 	for _, each := range partners {
-		options = append(options, views.Option{Value: each.UID.String(), Label: each.Name})
+		options = append(options, ui.Option{Value: each.UID.String(), Label: each.Name})
 	}
 	return options, nil
 }
 
 // readSubscriptionFilter reads the filter of the list from its address. Wrong
 // values are left out of the filter, and named in the view's faults.
-func readSubscriptionFilter(query url.Values) (webhook.SummaryFilter, views.SubscriptionFilter) {
-	shown := views.SubscriptionFilter{
+func readSubscriptionFilter(
+	query url.Values,
+) (webhook.SummaryFilter, subscriptions.SubscriptionFilter) {
+	shown := subscriptions.SubscriptionFilter{
 		State: query.Get("state"), Partner: strings.TrimSpace(query.Get("partner")),
 		Event: query.Get("event"), Host: strings.TrimSpace(query.Get("host")),
 		Faults: map[string]string{},
@@ -181,7 +185,7 @@ var subscriptionStates = []webhook.State{
 
 // subscriptionQuery writes a filter as the query of an address, the inverse of
 // readSubscriptionFilter.
-func subscriptionQuery(shown views.SubscriptionFilter) url.Values {
+func subscriptionQuery(shown subscriptions.SubscriptionFilter) url.Values {
 	query := url.Values{}
 	for name, value := range map[string]string{
 		"state": shown.State, "partner": shown.Partner, "event": shown.Event, "host": shown.Host,
@@ -193,16 +197,16 @@ func subscriptionQuery(shown views.SubscriptionFilter) url.Values {
 	return query
 }
 
-func subscriptionTabs(shown views.SubscriptionFilter) []views.Tab {
+func subscriptionTabs(shown subscriptions.SubscriptionFilter) []ui.Tab {
 	query := subscriptionQuery(shown)
-	tabs := []views.Tab{{
-		Label: "All", Href: views.SubscriptionsPath(with(query, "state", "")),
+	tabs := []ui.Tab{{
+		Label: "All", Href: paths.With(paths.Subscriptions, with(query, "state", "")),
 		Current: shown.State == "",
 	}}
 	for _, state := range subscriptionStates {
-		tabs = append(tabs, views.Tab{
-			Label:   views.SubscriptionChip(string(state)).Word,
-			Href:    views.SubscriptionsPath(with(query, "state", string(state))),
+		tabs = append(tabs, ui.Tab{
+			Label:   ui.SubscriptionChip(string(state)).Word,
+			Href:    paths.With(paths.Subscriptions, with(query, "state", string(state))),
 			Current: shown.State == string(state),
 		})
 	}
@@ -212,8 +216,8 @@ func subscriptionTabs(shown views.SubscriptionFilter) []views.Tab {
 // activeSubscriptionFilters are the filters in force besides the state, each
 // with the address of the list without it.
 func activeSubscriptionFilters(
-	shown views.SubscriptionFilter, partners []views.Option,
-) []views.ActiveFilter {
+	shown subscriptions.SubscriptionFilter, partners []ui.Option,
+) []ui.ActiveFilter {
 	query := subscriptionQuery(shown)
 	name := shown.Partner
 	for _, option := range partners {
@@ -221,16 +225,16 @@ func activeSubscriptionFilters(
 			name = option.Label
 		}
 	}
-	var active []views.ActiveFilter
+	var active []ui.ActiveFilter
 	for _, each := range []struct{ name, label, value string }{
 		{"partner", "Partner ", name},
 		{"event", "Receives ", shown.Event},
 		{"host", "Host contains ", shown.Host},
 	} {
 		if each.value != "" {
-			active = append(active, views.ActiveFilter{
+			active = append(active, ui.ActiveFilter{
 				Label: each.label + each.value,
-				Href:  views.SubscriptionsPath(with(query, each.name, "")),
+				Href:  paths.With(paths.Subscriptions, with(query, each.name, "")),
 			})
 		}
 	}

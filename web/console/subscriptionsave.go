@@ -13,7 +13,9 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
 )
 
 // newSubscription shows the form for a new subscription.
@@ -77,7 +79,7 @@ func (c *Console) changeSubscription(ctx echo.Context) error {
 // actOnForm leads to what the pressed button asks for. Without a button, as
 // after Enter in a field, the form is saved.
 func (c *Console) actOnForm(
-	ctx echo.Context, form views.SubscriptionForm, current *webhook.Subscription,
+	ctx echo.Context, form subscriptions.SubscriptionForm, current *webhook.Subscription,
 ) error {
 	act := ctx.FormValue("act")
 	switch {
@@ -94,33 +96,35 @@ func (c *Console) actOnForm(
 }
 
 // showForm answers with the form: alone when script asks, else as a page.
-func (c *Console) showForm(ctx echo.Context, status int, form views.SubscriptionForm) error {
+func (c *Console) showForm(
+	ctx echo.Context, status int, form subscriptions.SubscriptionForm,
+) error {
 	if isFragment(ctx.Request()) {
-		return render(ctx, status, views.SubscriptionFormRegion(form))
+		return render(ctx, status, subscriptions.SubscriptionFormRegion(form))
 	}
-	crumbs := []views.Crumb{{Label: "Subscriptions", Href: views.PathSubscriptions}}
+	crumbs := []ui.Crumb{{Label: "Subscriptions", Href: paths.Subscriptions}}
 	title := "New subscription"
 	if !form.IsNew() {
-		title = "Edit " + views.HostOf(form.URL)
-		crumbs = append(crumbs, views.Crumb{
-			Label: views.HostOf(form.URL), Href: views.SubscriptionPath(form.UID),
+		title = "Edit " + ui.HostOf(form.URL)
+		crumbs = append(crumbs, ui.Crumb{
+			Label: ui.HostOf(form.URL), Href: paths.To(paths.Subscription, form.UID),
 		})
 	}
-	crumbs = append(crumbs, views.Crumb{Label: "Edit"})
+	crumbs = append(crumbs, ui.Crumb{Label: "Edit"})
 	if form.IsNew() {
 		crumbs[len(crumbs)-1].Label = "New"
 	}
 	var err error
-	form.Frame, err = c.frame(ctx, views.SectionSubscriptions, title, crumbs...)
+	form.Frame, err = c.frame(ctx, ui.SectionSubscriptions, title, crumbs...)
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.SubscriptionFormPage(form))
+	return render(ctx, status, subscriptions.SubscriptionFormPage(form))
 }
 
 // saveForm saves the form whole, or nothing of it.
 func (c *Console) saveForm(
-	ctx echo.Context, form views.SubscriptionForm, current *webhook.Subscription,
+	ctx echo.Context, form subscriptions.SubscriptionForm, current *webhook.Subscription,
 ) error {
 	request := ctx.Request().Context()
 	var watch webhook.Watch
@@ -159,16 +163,17 @@ type saved struct {
 
 // path is where a saved subscription is looked at: a new secret first.
 func (s saved) path() string {
-	tab := views.TabConfiguration
+	tab := subscriptions.TabConfiguration
 	if !s.secret.IsZero() {
-		tab = views.TabSecret
+		tab = subscriptions.TabSecret
 	}
-	return views.SubscriptionTab(s.subscription.UID.String(), tab)
+	return paths.SubscriptionTab(s.subscription.UID.String(), tab)
 }
 
 // finishSave saves and leads to the subscription, or back to the form.
 func (c *Console) finishSave(
-	ctx echo.Context, form views.SubscriptionForm, rows []views.HeaderField, warning string,
+	ctx echo.Context, form subscriptions.SubscriptionForm, rows []subscriptions.HeaderField,
+	warning string,
 	save func() (saved, error),
 ) error {
 	done, err := save()
@@ -203,7 +208,7 @@ func leadTo(ctx echo.Context, target string) error {
 // subscribe creates a subscription and keeps it in the audit log, both or
 // neither.
 func (c *Console) subscribe(
-	ctx echo.Context, form views.SubscriptionForm, settings webhook.Settings,
+	ctx echo.Context, form subscriptions.SubscriptionForm, settings webhook.Settings,
 ) (saved, error) {
 	var done saved
 	_, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
@@ -227,7 +232,7 @@ func (c *Console) subscribe(
 
 // amend changes a subscription and keeps it in the audit log, both or neither.
 func (c *Console) amend(
-	ctx echo.Context, form views.SubscriptionForm, settings webhook.Settings,
+	ctx echo.Context, form subscriptions.SubscriptionForm, settings webhook.Settings,
 	before webhook.Subscription,
 ) (saved, error) {
 	patch := webhook.Patch{

@@ -13,7 +13,9 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
 )
 
 // Where a new secret waits for the one page that shows it: sealed, in the
@@ -44,8 +46,8 @@ func (c *Console) takeSecret(ctx echo.Context, uid string) string {
 }
 
 // secretTab is what can be told of a subscription's secret.
-func secretTab(s webhook.Subscription, now time.Time) views.SecretTab {
-	tab := views.SecretTab{Auth: string(s.Auth)}
+func secretTab(s webhook.Subscription, now time.Time) subscriptions.SecretTab {
+	tab := subscriptions.SecretTab{Auth: string(s.Auth)}
 	if until := value(s.PreviousUntil); until.After(now) {
 		tab.PreviousUntil = until
 	}
@@ -64,10 +66,10 @@ var overlaps = []struct {
 	{"None: the present secret stops at once", 0},
 }
 
-func overlapOptions() []views.Option {
-	var options []views.Option
+func overlapOptions() []ui.Option {
+	var options []ui.Option
 	for _, each := range overlaps {
-		options = append(options, views.Option{Value: each.length.String(), Label: each.label})
+		options = append(options, ui.Option{Value: each.length.String(), Label: each.label})
 	}
 	return options
 }
@@ -78,13 +80,13 @@ func (c *Console) rotateForm(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.showRotate(ctx, http.StatusOK, current, views.RotateForm{
+	return c.showRotate(ctx, http.StatusOK, current, subscriptions.RotateForm{
 		Overlap: webhook.DefaultOverlap.String(),
 	})
 }
 
 func (c *Console) showRotate(
-	ctx echo.Context, status int, s webhook.Subscription, form views.RotateForm,
+	ctx echo.Context, status int, s webhook.Subscription, form subscriptions.RotateForm,
 ) error {
 	if s.Auth == webhook.AuthNone {
 		return lending.NewError(lending.CodeInvalidState,
@@ -100,17 +102,17 @@ func (c *Console) showRotate(
 	if err != nil {
 		return err
 	}
-	return render(ctx, status, views.RotatePage(form))
+	return render(ctx, status, subscriptions.RotatePage(form))
 }
 
 // subscriptionFrame surrounds the page of an action on a subscription.
 func (c *Console) subscriptionFrame(
 	ctx echo.Context, s webhook.Subscription, title string,
-) (views.Frame, error) {
-	return c.frame(ctx, views.SectionSubscriptions, title,
-		views.Crumb{Label: "Subscriptions", Href: views.PathSubscriptions},
-		views.Crumb{Label: views.HostOf(s.URL), Href: views.SubscriptionPath(s.UID.String())},
-		views.Crumb{Label: title})
+) (ui.Frame, error) {
+	return c.frame(ctx, ui.SectionSubscriptions, title,
+		ui.Crumb{Label: "Subscriptions", Href: paths.Subscriptions},
+		ui.Crumb{Label: ui.HostOf(s.URL), Href: paths.To(paths.Subscription, s.UID.String())},
+		ui.Crumb{Label: title})
 }
 
 // partnerOf is the name of the partner whose events the subscription sends.
@@ -125,7 +127,7 @@ func (c *Console) rotate(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	form := views.RotateForm{
+	form := subscriptions.RotateForm{
 		Mode: ctx.FormValue("secret_mode"), Secret: strings.TrimSpace(ctx.FormValue("secret")),
 		Overlap: ctx.FormValue("overlap"), Reason: ctx.FormValue("reason"),
 		Faults: map[string]string{},
@@ -155,7 +157,7 @@ func (c *Console) rotate(ctx echo.Context) error {
 	c.keepSecretOnce(ctx, current.UID.String(), done.secret)
 	c.leaveNotice(ctx, "Rotated. The next delivery uses the new secret.")
 	return ctx.Redirect(http.StatusSeeOther,
-		views.SubscriptionTab(current.UID.String(), views.TabSecret))
+		paths.SubscriptionTab(current.UID.String(), subscriptions.TabSecret))
 }
 
 func knownOverlap(length time.Duration) bool {
@@ -169,7 +171,7 @@ func knownOverlap(length time.Duration) bool {
 
 // faultsOf are the faults of a refusal by field, nil for another error or none.
 func faultsOf(err error) map[string]string {
-	var form views.SubscriptionForm
+	var form subscriptions.SubscriptionForm
 	if err == nil || !faultForm(&form, err, nil) {
 		return nil
 	}
@@ -182,7 +184,7 @@ func (c *Console) rotateSecret(
 	ctx echo.Context, before webhook.Subscription, patch webhook.Patch, reason string,
 ) (saved, error) {
 	var done saved
-	target := views.SubscriptionTab(before.UID.String(), views.TabSecret)
+	target := paths.SubscriptionTab(before.UID.String(), subscriptions.TabSecret)
 	_, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (_ string, err error) {
 		done.subscription, done.secret, err = c.Webhooks.Amend(
 			request, tx, before.UID, patch, currentUser(ctx).Email)

@@ -13,7 +13,9 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
 )
 
 // testPatience is how long the page of a test waits for its first outcome, so
@@ -27,16 +29,16 @@ func (c *Console) testForm(ctx echo.Context) error {
 		return err
 	}
 	return c.showTest(ctx, http.StatusOK, current,
-		views.TestForm{Event: string(lending.EventStatusUpdated)})
+		subscriptions.TestForm{Event: string(lending.EventStatusUpdated)})
 }
 
 func (c *Console) showTest(
-	ctx echo.Context, status int, s webhook.Subscription, form views.TestForm,
+	ctx echo.Context, status int, s webhook.Subscription, form subscriptions.TestForm,
 ) error {
 	form.UID, form.URL = s.UID.String(), s.URL
 	form.Paused = s.State == webhook.StatePaused
 	for _, kind := range lending.AllEventKinds() {
-		form.Events = append(form.Events, views.Option{
+		form.Events = append(form.Events, ui.Option{
 			Value: string(kind), Label: kind.Title(),
 		})
 	}
@@ -49,7 +51,7 @@ func (c *Console) showTest(
 		return err
 	}
 	form.Live = form.Result != nil && !form.Result.Done
-	return render(ctx, status, views.TestPage(form))
+	return render(ctx, status, subscriptions.TestPage(form))
 }
 
 // sendTest sends a test event and leads to its result.
@@ -61,14 +63,14 @@ func (c *Console) sendTest(ctx echo.Context) error {
 	kind := lending.EventKind(ctx.FormValue("event"))
 	if fault := unknownKind(kind); fault != "" {
 		return c.showTest(ctx, http.StatusBadRequest, current,
-			views.TestForm{Event: string(kind), Fault: fault})
+			subscriptions.TestForm{Event: string(kind), Fault: fault})
 	}
 	target, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
 		delivery, err := c.Webhooks.Test(request, tx, current.UID, kind)
 		if err != nil {
 			return "", err
 		}
-		result := views.SubscriptionResultPath(current.UID.String(), delivery.String())
+		result := paths.To(paths.SubscriptionResult, current.UID.String(), delivery.String())
 		return result, c.auditSubscription(ctx, tx, operator.Entry{
 			Action: "subscription.test", Subject: current.UID.String(),
 			After: map[string]any{"delivery_uid": delivery, "event": kind},
@@ -92,9 +94,9 @@ func (c *Console) testResult(ctx echo.Context) error {
 		return err
 	}
 	if isFragment(ctx.Request()) {
-		return render(ctx, http.StatusOK, views.TestRegion(result))
+		return render(ctx, http.StatusOK, subscriptions.TestRegion(result))
 	}
-	return c.showTest(ctx, http.StatusOK, current, views.TestForm{
+	return c.showTest(ctx, http.StatusOK, current, subscriptions.TestForm{
 		Event: result.Delivery.Event, Result: &result,
 	})
 }
@@ -102,7 +104,7 @@ func (c *Console) testResult(ctx echo.Context) error {
 // awaitTest looks at a test event until it has an outcome or patience ends.
 func (c *Console) awaitTest(
 	ctx echo.Context, s webhook.Subscription,
-) (views.TestResult, error) {
+) (subscriptions.TestResult, error) {
 	request, cancel := context.WithTimeout(ctx.Request().Context(), testPatience)
 	defer cancel()
 	ticker := time.NewTicker(c.LiveEvery / 10)
@@ -131,34 +133,34 @@ func (c *Console) testLive(ctx echo.Context) error {
 		if err != nil {
 			return nil, err
 		}
-		return renderHTML(request, views.TestRegion(result))
+		return renderHTML(request, subscriptions.TestRegion(result))
 	})
 }
 
 // lookAtTest loads the test event that the path names.
 func (c *Console) lookAtTest(
 	ctx echo.Context, s webhook.Subscription,
-) (views.TestResult, error) {
+) (subscriptions.TestResult, error) {
 	uid, err := uuid.Parse(ctx.Param("delivery"))
 	if err != nil {
-		return views.TestResult{}, errNoTest()
+		return subscriptions.TestResult{}, errNoTest()
 	}
 	detail, err := c.Webhooks.Delivery(ctx.Request().Context(), uid)
 	if err != nil {
-		return views.TestResult{}, err
+		return subscriptions.TestResult{}, err
 	}
 	if detail.SubscriptionUID != s.UID || !detail.Test {
-		return views.TestResult{}, errNoTest()
+		return subscriptions.TestResult{}, errNoTest()
 	}
-	here := views.SubscriptionResultPath(s.UID.String(), uid.String())
-	result := views.TestResult{
+	here := paths.To(paths.SubscriptionResult, s.UID.String(), uid.String())
+	result := subscriptions.TestResult{
 		Delivery: deliveryRow(detail.Delivery), Attempts: attemptViews(detail), Body: detail.Body,
 		Done: detail.State.IsFinal(), StreamURL: here + "/live", PollURL: here,
 		Diagnosis: diagnosis(detail, s.State),
 	}
 	if result.Diagnosis.Title == "" {
-		result.Diagnosis = views.Diagnosis{
-			Tone: views.Calm, Title: "On its way", Text: "A worker sends it in a moment.",
+		result.Diagnosis = ui.Diagnosis{
+			Tone: ui.Calm, Title: "On its way", Text: "A worker sends it in a moment.",
 		}
 	}
 	if detail.State == webhook.DeliveryDelivered {

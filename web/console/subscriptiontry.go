@@ -14,22 +14,23 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
 )
 
 // checkAddress answers what is known of the URL in the form, for script.
 func (c *Console) checkAddress(ctx echo.Context) error {
 	check := c.checkURL(ctx.Request().Context(), ctx.FormValue("url"))
-	return render(ctx, http.StatusOK, views.URLCheckRegion(check))
+	return render(ctx, http.StatusOK, subscriptions.URLCheckRegion(check))
 }
 
 // checkURL finds out what can be known of an address without sending to it.
-func (c *Console) checkURL(ctx context.Context, address string) views.URLCheck {
+func (c *Console) checkURL(ctx context.Context, address string) subscriptions.URLCheck {
 	found := c.Webhooks.CheckURL(ctx, strings.TrimSpace(address))
-	var shown views.URLCheck
+	var shown subscriptions.URLCheck
 	for _, step := range found.Steps {
 		if step.Verdict != webhook.CheckSkipped {
-			shown.Items = append(shown.Items, views.CheckItem{
+			shown.Items = append(shown.Items, subscriptions.CheckItem{
 				Tone: checkTones[step.Verdict], Title: checkTitles[step.Name], Text: step.Text,
 			})
 		}
@@ -39,9 +40,9 @@ func (c *Console) checkURL(ctx context.Context, address string) views.URLCheck {
 
 // checkTones and checkTitles word the steps of a check.
 var (
-	checkTones = map[webhook.CheckVerdict]views.Tone{
-		webhook.CheckGood: views.Good, webhook.CheckWarning: views.Warn,
-		webhook.CheckRefused: views.Bad,
+	checkTones = map[webhook.CheckVerdict]ui.Tone{
+		webhook.CheckGood: ui.Good, webhook.CheckWarning: ui.Warn,
+		webhook.CheckRefused: ui.Bad,
 	}
 	checkTitles = map[string]string{
 		"url": "Form", "name": "Name", "address": "Address", "connection": "Connection",
@@ -52,7 +53,7 @@ var (
 // tryForm sends one sample with the settings of the form and shows the answer.
 // Nothing is saved; the audit log says that it was sent.
 func (c *Console) tryForm(
-	ctx echo.Context, form views.SubscriptionForm, current *webhook.Subscription,
+	ctx echo.Context, form subscriptions.SubscriptionForm, current *webhook.Subscription,
 ) error {
 	// The endpoint has as long to answer as in earnest, which may be longer than
 	// the deadline for reading the form, which has arrived.
@@ -64,7 +65,7 @@ func (c *Console) tryForm(
 	if current != nil {
 		trial.UID = current.UID
 	}
-	var rows []views.HeaderField
+	var rows []subscriptions.HeaderField
 	trial.Settings, rows = settingsOf(form, webhook.Watch{})
 	if len(trial.Settings.Events) == 0 {
 		trial.Settings.Events = []string{webhook.AllEvents} // the sample goes out whatever is chosen
@@ -101,7 +102,7 @@ func (c *Console) claimTrial(ctx echo.Context) error {
 }
 
 func (c *Console) auditTrial(
-	ctx echo.Context, form views.SubscriptionForm, result webhook.TrialResult,
+	ctx echo.Context, form subscriptions.SubscriptionForm, result webhook.TrialResult,
 ) error {
 	return c.inTx(ctx, func(_ context.Context, tx *postgres.Tx) error {
 		return c.auditSubscription(ctx, tx, operator.Entry{
@@ -116,18 +117,18 @@ func (c *Console) auditTrial(
 
 // trialView words the outcome of a test before saving.
 func trialView(
-	form views.SubscriptionForm, result webhook.TrialResult, now time.Time,
-) *views.TrialView {
+	form subscriptions.SubscriptionForm, result webhook.TrialResult, now time.Time,
+) *subscriptions.TrialView {
 	record := attemptRecord(form.URL, result.Attempt, now)
-	view := &views.TrialView{
+	view := &subscriptions.TrialView{
 		Event: form.TestEvent, Body: result.Body, Attempt: attemptViews(webhook.DeliveryDetail{
 			Attempts: []webhook.AttemptRecord{record},
 		})[0],
 	}
 	if result.Delivered() {
-		view.Diagnosis = views.Diagnosis{
-			Tone: views.Good, Title: "The endpoint confirmed the test",
-			Text: sentence("It answered " + views.OutcomeWord(result.Status, "")),
+		view.Diagnosis = ui.Diagnosis{
+			Tone: ui.Good, Title: "The endpoint confirmed the test",
+			Text: sentence("It answered " + ui.OutcomeWord(result.Status, "")),
 		}
 		if result.Generated {
 			view.Diagnosis.Text += " It cannot have checked the signature or token: that was made " +
@@ -136,8 +137,8 @@ func trialView(
 		return view
 	}
 	why := webhook.Diagnose(record)
-	view.Diagnosis = views.Diagnosis{
-		Tone: views.Bad, Title: "The endpoint did not confirm the test", Text: why.Summary,
+	view.Diagnosis = ui.Diagnosis{
+		Tone: ui.Bad, Title: "The endpoint did not confirm the test", Text: why.Summary,
 		Owner: string(why.Owner), Next: why.Next,
 	}
 	if result.Generated && (result.Status == http.StatusUnauthorized ||

@@ -19,7 +19,9 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
 )
 
 // A value may be compared with a secret this often by one person.
@@ -40,18 +42,19 @@ var settingWords = map[webhook.Setting]string{
 // versionsTab lists the versions, and compares the two that the address names.
 func (c *Console) versionsTab(
 	ctx echo.Context, s webhook.Subscription,
-) (views.VersionsTab, error) {
+) (subscriptions.VersionsTab, error) {
 	request := ctx.Request().Context()
 	versions, err := c.Webhooks.Versions(request, s.UID)
 	if err != nil {
-		return views.VersionsTab{}, err
+		return subscriptions.VersionsTab{}, err
 	}
-	tab := views.VersionsTab{}
+	tab := subscriptions.VersionsTab{}
 	for i, version := range versions {
 		row := versionRow(version)
 		row.Current = i == 0
 		if i > 0 && mayChange(ctx) && s.State != webhook.StateDeleted {
-			row.Restore = views.RestorePath(s.UID.String(), strconv.Itoa(version.Number))
+			row.Restore = paths.Where(paths.To(paths.SubscriptionRestore, s.UID.String()), "version",
+				strconv.Itoa(version.Number))
 		}
 		tab.Rows = append(tab.Rows, row)
 	}
@@ -63,24 +66,24 @@ func (c *Console) versionsTab(
 	}
 	diff, err := c.Webhooks.CompareVersions(request, s.UID, tab.From, tab.To)
 	if err != nil {
-		return views.VersionsTab{}, err
+		return subscriptions.VersionsTab{}, err
 	}
 	tab.Diff, err = c.diffRows(request, diff.Changes)
 	return tab, err
 }
 
 // versionOptions are the versions to choose from, newest first.
-func versionOptions(rows []views.VersionRow) []views.Option {
-	options := make([]views.Option, 0, len(rows))
+func versionOptions(rows []subscriptions.VersionRow) []ui.Option {
+	options := make([]ui.Option, 0, len(rows))
 	for _, row := range rows {
 		text := strconv.Itoa(row.Number)
-		options = append(options, views.Option{Value: text, Label: text + ": " + row.Change})
+		options = append(options, ui.Option{Value: text, Label: text + ": " + row.Change})
 	}
 	return options
 }
 
-func versionRow(version webhook.Version) views.VersionRow {
-	row := views.VersionRow{
+func versionRow(version webhook.Version) subscriptions.VersionRow {
+	row := subscriptions.VersionRow{
 		Number: version.Number, By: version.ChangedBy, At: version.ChangedAt, Change: version.Change,
 	}
 	if version.Reason != "" {
@@ -92,10 +95,10 @@ func versionRow(version webhook.Version) views.VersionRow {
 // diffRows words differences, merchants by their names.
 func (c *Console) diffRows(
 	ctx context.Context, changes []webhook.SettingChange,
-) ([]views.DiffRow, error) {
-	var rows []views.DiffRow
+) ([]subscriptions.DiffRow, error) {
+	var rows []subscriptions.DiffRow
 	for _, change := range changes {
-		row := views.DiffRow{
+		row := subscriptions.DiffRow{
 			Setting: strings.TrimSpace(settingWords[change.Setting] + " " + change.Name),
 			Before:  change.Before, After: change.After,
 		}
@@ -115,7 +118,7 @@ func (c *Console) diffRows(
 		case change.Masked && change.Before == change.After:
 			row.Before, row.After = "one hidden value", "another one"
 		case change.Masked:
-			row.Before, row.After = views.HiddenWord(row.Before), views.HiddenWord(row.After)
+			row.Before, row.After = ui.HiddenWord(row.Before), ui.HiddenWord(row.After)
 		}
 		row.Before, row.After = cmp.Or(row.Before, "none"), cmp.Or(row.After, "none")
 		rows = append(rows, row)
@@ -145,7 +148,7 @@ func (c *Console) restoreForm(ctx echo.Context) error {
 		return err
 	}
 	return c.showRestore(ctx, http.StatusOK, current, version,
-		views.ActionForm{Base: current.Version})
+		subscriptions.ActionForm{Base: current.Version})
 }
 
 // version is a version of the subscription.
@@ -166,7 +169,7 @@ func (c *Console) version(
 
 func (c *Console) showRestore(
 	ctx echo.Context, status int, current webhook.Subscription, old webhook.Version,
-	form views.ActionForm,
+	form subscriptions.ActionForm,
 ) error {
 	request := ctx.Request().Context()
 	diff, err := c.Webhooks.CompareVersions(request, current.UID, current.Version, old.Number)
@@ -206,7 +209,7 @@ func (c *Console) showRestore(
 	if form.Frame, err = c.subscriptionFrame(ctx, current, title); err != nil {
 		return err
 	}
-	return render(ctx, status, views.ActionPage(form))
+	return render(ctx, status, subscriptions.ActionPage(form))
 }
 
 // secretNames are the names of the headers whose values are secret.
@@ -277,12 +280,12 @@ func (c *Console) restore(ctx echo.Context) error {
 		return err
 	}
 	uid := current.UID.String()
-	target := views.SubscriptionTab(uid, views.TabVersions)
+	target := paths.SubscriptionTab(uid, subscriptions.TabVersions)
 	var done webhook.Restoration
 	_, err = c.act(ctx, func(request context.Context, tx *postgres.Tx) (_ string, err error) {
 		done, err = c.Webhooks.Restore(request, tx, current.UID, choice, currentUser(ctx).Email)
 		if !done.Secret.IsZero() {
-			target = views.SubscriptionTab(uid, views.TabSecret)
+			target = paths.SubscriptionTab(uid, subscriptions.TabSecret)
 		}
 		if err != nil || done.Subscription.Version == current.Version {
 			return target, err
@@ -315,14 +318,14 @@ func (c *Console) restoreAgain(
 	if !ok {
 		return refusal
 	}
-	return c.showRestore(ctx, http.StatusBadRequest, current, old, views.ActionForm{
+	return c.showRestore(ctx, http.StatusBadRequest, current, old, subscriptions.ActionForm{
 		Base: choice.Base, Reason: choice.Reason, Faults: faults,
 	})
 }
 
 // compareSecret tells whether a pasted value is a secret of the subscription.
 func (c *Console) compareSecret(ctx echo.Context) error {
-	page, subscription, err := c.subscriptionPageOf(ctx, views.TabSecret)
+	page, subscription, err := c.subscriptionPageOf(ctx, subscriptions.TabSecret)
 	if err != nil {
 		return err
 	}
@@ -362,29 +365,29 @@ func pasted(text string) secret.String {
 }
 
 // matchNotice words the answer to a comparison.
-func matchNotice(found webhook.SecretMatch) *views.Notice {
+func matchNotice(found webhook.SecretMatch) *ui.Notice {
 	switch {
 	case found.Match == secret.MatchCurrent:
-		return &views.Notice{
-			Tone: views.Good, Title: "This is the current secret",
+		return &ui.Notice{
+			Tone: ui.Good, Title: "This is the current secret",
 			Text: "If the partner's check still fails, look at how it reads the body: the bytes as " +
 				"they arrived, before any JSON parser.",
 		}
 	case found.Match == secret.MatchPrevious && found.PreviousEnded:
-		return &views.Notice{
-			Tone: views.Bad, Title: "This is the previous secret, and its overlap has ended",
+		return &ui.Notice{
+			Tone: ui.Bad, Title: "This is the previous secret, and its overlap has ended",
 			Text: "Nothing is signed with it any more. The partner has to change over to the current one.",
 		}
 	case found.Match == secret.MatchPrevious:
-		return &views.Notice{
-			Tone: views.Warn, Title: "This is the previous secret",
+		return &ui.Notice{
+			Tone: ui.Warn, Title: "This is the previous secret",
 			Text: "It signs in x-hmac-signature-previous until " +
 				value(found.PreviousUntil).UTC().Format("2006-01-02 15:04:05 UTC") +
 				". The partner has to change over to the current one by then.",
 		}
 	}
-	return &views.Notice{
-		Tone: views.Bad, Title: "No match",
+	return &ui.Notice{
+		Tone: ui.Bad, Title: "No match",
 		Text: "This is neither the current secret nor the previous one. If the right one is lost, " +
 			"rotate it.",
 	}

@@ -9,7 +9,8 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/fleet"
-	"drawbridge/views"
+	"drawbridge/views/operations"
+	"drawbridge/views/ui"
 )
 
 const (
@@ -39,7 +40,7 @@ func (c *Console) system(ctx echo.Context) error {
 		return err
 	}
 	now := c.DB.Now()
-	page := views.System{
+	page := operations.System{
 		Facts: c.systemFacts(), Database: databaseFacts(report.Database),
 		Processes: processRows(report),
 	}
@@ -47,7 +48,7 @@ func (c *Console) system(ctx echo.Context) error {
 		page.Partitions = append(page.Partitions, partitionRow(partition))
 	}
 	for _, queue := range report.Queues {
-		row := views.WorkRow{
+		row := operations.WorkRow{
 			Name: queue.Name, Waiting: queue.Waiting, Running: queue.Running,
 			Scheduled: queue.Scheduled,
 		}
@@ -57,24 +58,24 @@ func (c *Console) system(ctx echo.Context) error {
 		page.Queues = append(page.Queues, row)
 	}
 	for _, chore := range report.Chores {
-		page.Chores = append(page.Chores, views.ChoreRow{
-			Kind: chore.Kind, Does: views.JobWord(chore.Kind), Open: chore.Open,
+		page.Chores = append(page.Chores, operations.ChoreRow{
+			Kind: chore.Kind, Does: operations.JobWord(chore.Kind), Open: chore.Open,
 			LastDone: orNever(chore.LastDone), LastFail: orNever(chore.LastFailed),
 		})
 	}
 	for _, step := range report.Migrations {
-		page.Migrations = append(page.Migrations, views.MigrationRow{
+		page.Migrations = append(page.Migrations, operations.MigrationRow{
 			ID: fmt.Sprint(step.Version), Name: step.Name, Applied: step.Applied,
 		})
 	}
 	if page.Held, err = c.held(ctx.Request().Context()); err != nil {
 		return err
 	}
-	page.Frame, err = c.frame(ctx, views.SectionSystem, "System", views.Crumb{Label: "System"})
+	page.Frame, err = c.frame(ctx, ui.SectionSystem, "System", ui.Crumb{Label: "System"})
 	if err != nil {
 		return err
 	}
-	return render(ctx, http.StatusOK, views.SystemPage(page))
+	return render(ctx, http.StatusOK, operations.SystemPage(page))
 }
 
 func orNever(at *time.Time) time.Time {
@@ -84,14 +85,14 @@ func orNever(at *time.Time) time.Time {
 	return *at
 }
 
-func (c *Console) systemFacts() []views.SystemFact {
-	mail := views.SystemFact{Name: "Mail server", Value: "Configured", Tone: views.Good}
+func (c *Console) systemFacts() []operations.SystemFact {
+	mail := operations.SystemFact{Name: "Mail server", Value: "Configured", Tone: ui.Good}
 	if !c.System.MailServer {
-		mail = views.SystemFact{
-			Name: "Mail server", Value: "None", Tone: views.Warn, Note: "e-mails are kept, not sent",
+		mail = operations.SystemFact{
+			Name: "Mail server", Value: "None", Tone: ui.Warn, Note: "e-mails are kept, not sent",
 		}
 	}
-	return []views.SystemFact{
+	return []operations.SystemFact{
 		{Name: "Version", Value: c.Version},
 		{Name: "Public address", Value: c.PublicURL},
 		{Name: "Uploads", Value: c.System.Bucket},
@@ -103,34 +104,34 @@ func (c *Console) systemFacts() []views.SystemFact {
 	}
 }
 
-func databaseFacts(database fleet.Database) []views.SystemFact {
-	connections := views.SystemFact{
+func databaseFacts(database fleet.Database) []operations.SystemFact {
+	connections := operations.SystemFact{
 		Name:  "Connections",
 		Value: fmt.Sprintf("%d of %d", database.Connections, database.MaxConnections),
 	}
 	if database.Connections*100 >= database.MaxConnections*crowded {
-		connections.Tone = views.Warn
+		connections.Tone = ui.Warn
 		connections.Note = "there are few left; use fewer processes, or allow more"
 	}
-	oldest := views.SystemFact{Name: "Oldest transaction", Value: "none"}
+	oldest := operations.SystemFact{Name: "Oldest transaction", Value: "none"}
 	if database.OldestTransaction != nil {
 		oldest.At = *database.OldestTransaction
 		if database.Now.Sub(oldest.At) > longTransaction {
 			oldest.Note = "long: it keeps dead rows from being cleared"
 		}
 	}
-	return []views.SystemFact{
+	return []operations.SystemFact{
 		{Name: "PostgreSQL", Value: database.Version},
 		{Name: "Size", Value: size(database.Bytes)},
 		connections, oldest,
 	}
 }
 
-func processRows(report fleet.Report) []views.ProcessRow {
-	var rows []views.ProcessRow
+func processRows(report fleet.Report) []operations.ProcessRow {
+	var rows []operations.ProcessRow
 	for _, process := range report.Processes {
 		skew := process.Skew()
-		rows = append(rows, views.ProcessRow{
+		rows = append(rows, operations.ProcessRow{
 			ID: process.UID.String(), Host: process.Host, PID: process.PID,
 			Roles: strings.Join(process.Roles, ", "), Version: process.Version,
 			Started: process.StartedAt, LastBeat: process.LastBeatAt,
@@ -142,12 +143,12 @@ func processRows(report fleet.Report) []views.ProcessRow {
 	return rows
 }
 
-func partitionRow(partition fleet.Partition) views.PartitionRow {
+func partitionRow(partition fleet.Partition) operations.PartitionRow {
 	rows := "not counted yet"
 	if partition.Rows >= 0 {
-		rows = views.Number(int(partition.Rows))
+		rows = ui.Number(int(partition.Rows))
 	}
-	return views.PartitionRow{
+	return operations.PartitionRow{
 		Table: partition.Table, Name: partition.Name, Size: size(partition.Bytes), Rows: rows,
 	}
 }
@@ -168,7 +169,7 @@ func size(bytes int64) string {
 // skewWord says how far a clock is ahead; behind is below zero.
 func skewWord(skew time.Duration) string {
 	if skew < 0 {
-		return "-" + views.Duration(-skew)
+		return "-" + ui.Duration(-skew)
 	}
-	return views.Duration(skew)
+	return ui.Duration(skew)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/postgres/pgtest"
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // TestWhatIsNoTextIsRefused walks the route table with values that the database
@@ -29,7 +29,7 @@ func TestWhatIsNoTextIsRefused(t *testing.T) {
 	for _, route := range r.Console.Routes() {
 		path := fill(route.Path)
 		if route.Method != http.MethodGet {
-			if strings.HasPrefix(route.Path, views.PathJobConsole) {
+			if strings.HasPrefix(route.Path, paths.JobConsole) {
 				continue // it takes no forms
 			}
 			for _, value := range []string{"a\x00b", "caf\xe9"} {
@@ -45,13 +45,13 @@ func TestWhatIsNoTextIsRefused(t *testing.T) {
 		check(route.Method, path+"?q=a%00b", nil, `"q" must be UTF-8 text`)
 		check(route.Method, path+"?filter=q%3Da%2500b", nil, `"q" must be UTF-8 text`)
 		check(route.Method, path+"?state=%FF", nil, `"state" must be UTF-8 text`)
-		if route.Path != views.PathJobConsoles {
+		if route.Path != paths.JobConsoles {
 			check(route.Method, path+"?state=a&state=a", nil, `"state" must be given once`)
 		}
 	}
-	timeline := views.ApplicationPath(r.application.String())
+	timeline := paths.To(paths.Application, r.application.String())
 	b.get(timeline+"?show=events&show=mails").wantStatus(t, http.StatusOK)
-	call, err := b.client.Post(r.URL+views.PathJobConsole+"/api/jobs/retry", "application/json",
+	call, err := b.client.Post(r.URL+paths.JobConsole+"/api/jobs/retry", "application/json",
 		strings.NewReader("{\"ids\": [\x00]}"))
 	r.must(err)
 	r.must(call.Body.Close())
@@ -68,7 +68,7 @@ func TestNamesAreNoLinks(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
 	b := r.admin()
-	page, _ := b.fillIn(views.PathApplicationNew+"?merchant="+r.merchant.String(),
+	page, _ := b.fillIn(paths.ApplicationNew+"?merchant="+r.merchant.String(),
 		map[string]string{
 			"requested_amount": "12500.00", "borrower.first_name": "http://x",
 			"borrower.last_name": "Www.example.com", "borrower.email": "bo@example.com",
@@ -84,7 +84,7 @@ func TestNamesAreNoLinks(t *testing.T) {
 	if got := page.wantStatus(t, http.StatusBadRequest).text("#ask-title-fault"); got == "" {
 		t.Error("the title of a task has no fault")
 	}
-	person := b.post(views.PathPersonNew, url.Values{
+	person := b.post(paths.PersonNew, url.Values{
 		"email": {"x@lender.example"}, "name": {"http://x"}, "role": {"support"},
 	}).wantStatus(t, http.StatusBadRequest)
 	if got := person.text("#name-fault"); !strings.Contains(got, "leave out") {

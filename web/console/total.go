@@ -5,7 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"drawbridge/views"
+	"drawbridge/views/ui"
 )
 
 const (
@@ -29,7 +29,7 @@ type total struct {
 // in words the total: "1 loan", "1,204 loans", "10,000+ loans".
 func (t total) in(one, many string) string {
 	if t.more {
-		return views.Number(t.count) + "+ " + many
+		return ui.Number(t.count) + "+ " + many
 	}
 	return counted(t.count, one, many)
 }

@@ -8,13 +8,14 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/webhook"
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // undelivered points to the newest delivery of an application that used up its
 // attempts, which is what most questions about an application are about; nil
 // when there is none or a re-send of it has arrived.
-func (c *Console) undelivered(ctx context.Context, application uuid.UUID) (*views.Notice, error) {
+func (c *Console) undelivered(ctx context.Context, application uuid.UUID) (*ui.Notice, error) {
 	first := false
 	page, err := c.Webhooks.Deliveries(ctx, webhook.DeliveryFilter{
 		ApplicationUID: application, State: webhook.DeliveryFailed, Resend: &first, Limit: 1,
@@ -29,10 +30,10 @@ func (c *Console) undelivered(ctx context.Context, application uuid.UUID) (*view
 	}) {
 		return nil, err
 	}
-	return &views.Notice{
-		Tone: views.Warn, Title: "A webhook of this application did not arrive",
+	return &ui.Notice{
+		Tone: ui.Warn, Title: "A webhook of this application did not arrive",
 		Text: fmt.Sprintf("“%s” used up its attempts at %s.", failed.Event.Title(),
-			views.HostOf(failed.URL)),
-		Href: views.DeliveryPath(failed.UID.String()), Action: "See why",
+			ui.HostOf(failed.URL)),
+		Href: paths.To(paths.Delivery, failed.UID.String()), Action: "See why",
 	}, nil
 }

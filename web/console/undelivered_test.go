@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 // An application says at its top which webhook did not arrive, until a re-send
@@ -16,7 +16,7 @@ import (
 func TestApplicationPointsToWhatDidNotArrive(t *testing.T) {
 	t.Parallel()
 	r := newRoom(t)
-	b, page := r.signedIn(), views.ApplicationPath(r.application.String())
+	b, page := r.signedIn(), paths.To(paths.Application, r.application.String())
 	delivery, _ := r.delivered(status(http.StatusNotFound), status(http.StatusOK))
 	if got := b.get(page).text(".notice-warn"); got != "" {
 		t.Errorf("a delivery that is tried again is told as %q", got)
@@ -27,7 +27,7 @@ func TestApplicationPointsToWhatDidNotArrive(t *testing.T) {
 		!strings.Contains(got, "Application status changed") {
 		t.Errorf("the page says %q", got)
 	}
-	why := views.DeliveryPath(delivery.UID.String())
+	why := paths.To(paths.Delivery, delivery.UID.String())
 	if href, _ := shown.find(".notice-warn a").Attr("href"); href != why {
 		t.Errorf("the link leads to %q", href)
 	}

@@ -6,30 +6,31 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // upward is a list of the console, and what it lists.
 type upward struct {
 	href, label string
-	section     views.Section
+	section     ui.Section
 	// thing is one of what it lists.
 	thing string
 }
 
 // upwards are the lists that pages of one thing stand under.
 var upwards = []upward{
-	{views.PathApplications, "All applications", views.SectionApplications, "application"},
-	{views.PathDeliveries, "All deliveries", views.SectionDeliveries, "delivery"},
-	{views.PathEvents, "All events", views.SectionEvents, "event"},
-	{views.PathBulks, "All bulk re-sends", views.SectionBulks, "bulk re-send"},
-	{views.PathSubscriptions, "All subscriptions", views.SectionSubscriptions, "subscription"},
-	{views.PathEmails, "All e-mails", views.SectionEmails, "e-mail"},
-	{views.PathPartners, "All partners", views.SectionPartners, "partner"},
-	{views.PathProducts, "All products", views.SectionProducts, "product"},
-	{views.PathRequests, "All API requests", views.SectionRequests, "API request"},
-	{views.PathPeople, "All people", views.SectionPeople, "person"},
-	{views.PathAttention, "All that needs attention", views.SectionAttention, "item"},
+	{paths.Applications, "All applications", ui.SectionApplications, "application"},
+	{paths.Deliveries, "All deliveries", ui.SectionDeliveries, "delivery"},
+	{paths.Events, "All events", ui.SectionEvents, "event"},
+	{paths.Bulks, "All bulk re-sends", ui.SectionBulks, "bulk re-send"},
+	{paths.Subscriptions, "All subscriptions", ui.SectionSubscriptions, "subscription"},
+	{paths.Emails, "All e-mails", ui.SectionEmails, "e-mail"},
+	{paths.Partners, "All partners", ui.SectionPartners, "partner"},
+	{paths.Products, "All products", ui.SectionProducts, "product"},
+	{paths.Requests, "All API requests", ui.SectionRequests, "API request"},
+	{paths.People, "All people", ui.SectionPeople, "person"},
+	{paths.Attention, "All that needs attention", ui.SectionAttention, "item"},
 }
 
 // upwardOf finds the list that a path stands under; the zero one for none.
@@ -48,8 +49,8 @@ func wayBack(path string, status int) upward {
 	list, rest := upwardOf(path)
 	uid, _, deeper := strings.Cut(rest, "/")
 	if _, err := uuid.Parse(uid); err == nil && deeper && status != http.StatusNotFound &&
-		list.href == views.PathApplications {
-		list.href, list.label = views.ApplicationPath(uid), "Back to the application"
+		list.href == paths.Applications {
+		list.href, list.label = paths.To(paths.Application, uid), "Back to the application"
 	}
 	return list
 }

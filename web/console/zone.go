@@ -8,7 +8,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/views"
+	"drawbridge/views/ui"
 )
 
 const (
@@ -22,17 +22,17 @@ const (
 
 // zone returns the reader's time zone and how it came to be. Until the browser
 // has told its own, it is UTC.
-func (c *Console) zone(ctx echo.Context) (*time.Location, views.Zone) {
+func (c *Console) zone(ctx echo.Context) (*time.Location, ui.Zone) {
 	cookie, err := ctx.Cookie(c.cookieName(zonePreference))
 	if err != nil {
-		return time.UTC, views.Zone{Auto: true}
+		return time.UTC, ui.Zone{Auto: true}
 	}
 	name, auto := strings.CutPrefix(cookie.Value, autoZone)
 	location, ok := loadZone(name)
 	if !ok {
-		return time.UTC, views.Zone{Auto: true}
+		return time.UTC, ui.Zone{Auto: true}
 	}
-	return location, views.Zone{Name: name, Auto: auto}
+	return location, ui.Zone{Name: name, Auto: auto}
 }
 
 // loadZone finds a zone of the IANA database. "Local", which would be the
@@ -49,7 +49,7 @@ func loadZone(name string) (*time.Location, bool) {
 func (c *Console) withZone(ctx echo.Context) {
 	location, _ := c.zone(ctx)
 	request := ctx.Request()
-	ctx.SetRequest(request.WithContext(views.WithZone(request.Context(), location)))
+	ctx.SetRequest(request.WithContext(ui.WithZone(request.Context(), location)))
 }
 
 // preferZone keeps the zone that the form names; one that does not exist

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"drawbridge/views"
+	"drawbridge/views/paths"
 )
 
 func TestTimesAreInTheReadersZone(t *testing.T) {
@@ -15,7 +15,7 @@ func TestTimesAreInTheReadersZone(t *testing.T) {
 	b := r.signedIn()
 	made := deliverAll(r)
 	created := func() string {
-		return b.get(views.PathDeliveries).text("#d-" + made[0].UID.String() + " time")
+		return b.get(paths.Deliveries).text("#d-" + made[0].UID.String() + " time")
 	}
 	if got := created(); !strings.HasSuffix(got, " UTC") {
 		t.Errorf("before the browser told its zone a row says %q", got)
@@ -29,15 +29,15 @@ func TestTimesAreInTheReadersZone(t *testing.T) {
 		{"UTC", " UTC"},
 	}
 	for _, test := range tests {
-		b.post(views.PathPreferences, url.Values{
-			"zone": {test.zone}, "back": {views.PathDeliveries},
+		b.post(paths.Preferences, url.Values{
+			"zone": {test.zone}, "back": {paths.Deliveries},
 		}).wantStatus(t, http.StatusSeeOther)
 		if got := created(); !strings.HasSuffix(got, test.suffix) {
 			t.Errorf("in the zone %s a row says %q, want it to end with%s", test.zone, got, test.suffix)
 		}
 	}
-	b.post(views.PathPreferences, url.Values{"zone": {"auto:America/Phoenix"}})
-	page := b.get(views.DeliveryPath(made[1].UID.String()))
+	b.post(paths.Preferences, url.Values{"zone": {"auto:America/Phoenix"}})
+	page := b.get(paths.To(paths.Delivery, made[1].UID.String()))
 	if got := page.text("#moment-event time"); !strings.HasSuffix(got, " MST") {
 		t.Errorf("a delivery's page says %q", got)
 	}

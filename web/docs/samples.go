@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"drawbridge/views"
 	"drawbridge/views/docsview"
+	"drawbridge/views/subscriptions"
 )
 
 // The signature checking samples, as they are shown and as a test runs them.
@@ -90,14 +90,14 @@ func vectorRows() ([]docsview.Vector, error) {
 }
 
 // Snippets are the programs that check a signature, for the console.
-func Snippets() ([]views.Snippet, error) {
-	var snippets []views.Snippet
+func Snippets() ([]subscriptions.Snippet, error) {
+	var snippets []subscriptions.Snippet
 	for _, language := range sampleLanguages {
 		text, err := sampleFiles.ReadFile("samples/" + language.file)
 		if err != nil {
 			return nil, fmt.Errorf("reading the %s sample: %w", language.name, err)
 		}
-		snippets = append(snippets, views.Snippet{Language: language.name, Code: string(text)})
+		snippets = append(snippets, subscriptions.Snippet{Language: language.name, Code: string(text)})
 	}
 	return snippets, nil
 }

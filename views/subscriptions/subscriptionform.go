@@ -1,0 +1,233 @@
+package subscriptions
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+)
+
+// SubscriptionForm is the form that makes or changes a subscription, as it was
+// loaded or typed, with a fault for each field that is wrong.
+type SubscriptionForm struct {
+	ui.Frame
+	// UID is the subscription that is changed; empty for a new one.
+	UID string
+	// Version is what the change is based on, 0 for a new one.
+	Version int
+	// Partner is the partner's id, PartnerName its name where it is fixed.
+	Partner     string
+	PartnerName string
+	Partners    []ui.Option
+	URL         string
+	// AllMerchants covers every merchant; else the Merchants that are chosen.
+	AllMerchants bool
+	Merchants    []Choice
+	// AllEvents sends every kind; else the Events that are chosen.
+	AllEvents bool
+	Events    []EventChoice
+	// Auth is "none", "hmac" or "bearer".
+	Auth string
+	// SecretMode is "generate", "paste" or, where there is one, "keep".
+	SecretMode string
+	// StoredAuth is the scheme whose secret can be kept; empty for none.
+	StoredAuth string
+	// Secret is what was typed a moment ago; one that is stored never stands here.
+	Secret  string
+	Headers []HeaderField
+	// HeadersUnknown tells that those in force do not open: they are not shown, and
+	// replaced only with ReplaceHeaders.
+	HeadersUnknown bool
+	ReplaceHeaders bool
+	// Rate is in requests a second; empty for no limit.
+	Rate string
+	// PauseWhenFailing pauses the subscription when it is failing.
+	PauseWhenFailing bool
+	// AlertEmail hears when it starts or stops failing; empty for nobody.
+	AlertEmail string
+	Reason     string
+	// TestEvent is the kind of the test before saving.
+	TestEvent string
+	// Check is what is known of the URL, nil before it was looked at.
+	Check *URLCheck
+	// Trial is the result of the test before saving, nil for none.
+	Trial *TrialView
+	// Conflict tells what somebody else changed meanwhile, nil for nothing.
+	Conflict *Conflict
+	// Focus is the id of the control to go on with; empty for the browser's choice.
+	Focus  string
+	Faults map[string]string
+	// FaultOrder lists the wrong fields from the top of the form down.
+	FaultOrder []string
+}
+
+// Choice is one box to tick.
+type Choice struct {
+	Value   string
+	Label   string
+	Checked bool
+}
+
+// EventChoice is an event kind with what it means.
+type EventChoice struct {
+	Kind    string
+	Title   string
+	Meaning string
+	// Sample is a payload as it is sent.
+	Sample  []byte
+	Checked bool
+}
+
+// HeaderField is one row of the header editor.
+type HeaderField struct {
+	// Key tells the row from its neighbours while rows come and go.
+	Key  int
+	Name string
+	// Value is empty where the stored one is kept and not shown.
+	Value string
+	// Kept tells that an empty value leaves the stored one as it is.
+	Kept bool
+	// Plain tells that the value may be read; a secret one is write-only.
+	Plain bool
+	// Note says what becomes of this header although it is right; may be empty.
+	Note string
+}
+
+// HeaderPlain is the kind of a header whose value may be read.
+const HeaderPlain = "plain"
+
+// URLCheck is what was found out about an address.
+type URLCheck struct {
+	Items []CheckItem
+}
+
+// CheckItem is one finding.
+type CheckItem struct {
+	Tone  ui.Tone
+	Title string
+	Text  string
+}
+
+// TrialView is a test event that was sent with settings that are not saved.
+type TrialView struct {
+	Event     string
+	Attempt   ui.AttemptView
+	Body      []byte
+	Diagnosis ui.Diagnosis
+}
+
+// Conflict is what happened to a subscription while its form was open.
+type Conflict struct {
+	// Versions tell who changed it and when, oldest first.
+	Versions []VersionRow
+	Changes  []ConflictChange
+}
+
+// ConflictChange is one setting in three states.
+type ConflictChange struct {
+	Setting string
+	// Base is what the form began with, Theirs what is in force now, Yours what
+	// was typed. Yours is empty where only they changed it.
+	Base, Theirs, Yours string
+}
+
+// IsNew tells whether the form makes a subscription.
+func (f SubscriptionForm) IsNew() bool { return f.UID == "" }
+
+// action is where the form posts to.
+func (f SubscriptionForm) action() string {
+	if f.IsNew() {
+		return paths.SubscriptionNew
+	}
+	return paths.To(paths.SubscriptionEdit, f.UID)
+}
+
+// back is where the form is left to.
+func (f SubscriptionForm) back() string {
+	if f.IsNew() {
+		return paths.Subscriptions
+	}
+	return paths.SubscriptionTab(f.UID, TabConfiguration)
+}
+
+// field describes a control of the form with its fault.
+func (f SubscriptionForm) field(name, label, hint string) ui.FieldProps {
+	return ui.FieldProps{ID: name, Label: label, Hint: hint, Fault: f.Faults[name]}
+}
+
+// faults lists the wrong fields in the order of the form.
+func (f SubscriptionForm) faults() []ui.FilterFault {
+	var found []ui.FilterFault
+	for _, name := range f.FaultOrder {
+		found = append(found, ui.FilterFault{Href: "#" + name, Text: f.Faults[name]})
+	}
+	return found
+}
+
+// described lists the ids that describe a control: its fault, then what else.
+func (f SubscriptionForm) described(name string, also ...string) string {
+	if f.Faults[name] != "" {
+		also = append([]string{name + "-fault"}, also...)
+	}
+	return strings.Join(also, " ")
+}
+
+func (h HeaderField) id(part string) string { return fmt.Sprintf("header-%d-%s", h.Key, part) }
+
+// remove is the value of the button that takes the row away.
+func (h HeaderField) remove() string { return "remove-" + strconv.Itoa(h.Key) }
+
+// placeholder says what an empty value means.
+func (h HeaderField) placeholder() string {
+	if h.Kept {
+		return "kept as it is"
+	}
+	return ""
+}
+
+func authChoices() []ui.AuthChoice {
+	return []ui.AuthChoice{
+		{
+			Value: "hmac", Title: "HMAC signature",
+			Text: "Each request carries x-hmac-signature, the HMAC-SHA256 of its body by a shared secret. " +
+				"Recommended: it proves origin and content.",
+		},
+		{
+			Value: "bearer", Title: "Bearer token",
+			Text: "Each request carries the token in the Authorization header. It proves the origin to " +
+				"whoever keeps it secret.",
+		},
+		{
+			Value: "none", Title: "None",
+			Text: "Nothing but custom headers, if any. Anybody who knows the address can send to it.",
+		},
+	}
+}
+
+// secretWord is what the scheme's secret is called.
+func secretWord(auth string) string {
+	if auth == "bearer" {
+		return "token"
+	}
+	return "signing secret"
+}
+
+// mayKeep tells whether the secret in force fits the scheme that is chosen.
+func (f SubscriptionForm) mayKeep() bool { return f.StoredAuth != "" && f.StoredAuth != "none" }
+
+// eventOptions are the kinds a test can have.
+func (f SubscriptionForm) eventOptions() []ui.Option {
+	options := make([]ui.Option, 0, len(f.Events))
+	for _, event := range f.Events {
+		options = append(options, ui.Option{Value: event.Kind, Label: event.Title})
+	}
+	return options
+}
+
+// Snippet is a program that checks signatures, in one language.
+type Snippet struct {
+	Language string
+	Code     string
+}

@@ -1,0 +1,132 @@
+package ui
+
+import "slices"
+
+// AskForm is a form that asks before something is changed: what will happen,
+// what speaks against it, and what must be said. It is shown on a page of its
+// own, and in a dialog where a script opens it there.
+type AskForm struct {
+	// Title is a question or an action: "Revoke this client".
+	Title string
+	// About says on whom or what it acts.
+	About string
+	// Says tells what will happen, a paragraph each, Risks what speaks against it.
+	Says  []string
+	Risks []string
+	// Fault says why nothing was done, where no field is to blame.
+	Fault string
+	// Controls are the fields, in order.
+	Controls []Control
+	// Hidden are fixed values that are sent along, in order.
+	Hidden []HiddenField
+	// Action is where the form is sent, Cancel where it leads when it is not.
+	Action, Cancel string
+	// Submit is the verb on the button; Danger marks what cannot be undone.
+	Submit string
+	Danger bool
+	// NoReason leaves out the field that asks for a reason; Reason is what was
+	// typed there.
+	NoReason bool
+	Reason   string
+	// Wide gives a form of many fields more room.
+	Wide bool
+	// Preview is where the form is sent to be tried out without changing anything,
+	// PreviewLabel the button's word; empty for no such thing.
+	Preview, PreviewLabel string
+}
+
+// HiddenField is a value that a form sends along.
+type HiddenField struct{ Name, Value string }
+
+// ControlKind says how a control is filled in.
+type ControlKind string
+
+// The kinds of controls. ControlText is the zero one.
+const (
+	ControlText   ControlKind = ""
+	ControlArea   ControlKind = "area"
+	ControlSelect ControlKind = "select"
+	// ControlChecks are boxes of which any number may be ticked.
+	ControlChecks ControlKind = "checks"
+	// ControlCheck is one box.
+	ControlCheck ControlKind = "check"
+	// ControlHeading begins a group of controls.
+	ControlHeading ControlKind = "heading"
+)
+
+// Control is a field of a form.
+type Control struct {
+	Kind              ControlKind
+	Name, Label, Hint string
+	Value             string
+	// Values are the ticked ones of ControlChecks.
+	Values []string
+	// Fault says what is wrong and how to mend it, empty when nothing is.
+	Fault        string
+	Options      []Option
+	Type         string
+	Autocomplete string
+	MaxLength    int
+	Rows         int
+	Required     bool
+	Autofocus    bool
+}
+
+// id is the element id of a control.
+func (c Control) id() string { return "ask-" + c.Name }
+
+func (c Control) field() FieldProps {
+	return FieldProps{ID: c.id(), Label: c.Label, Hint: c.Hint, Fault: c.Fault}
+}
+
+func (c Control) input() InputProps {
+	return InputProps{
+		FieldProps: c.field(), Name: c.Name, Value: c.Value, Type: c.Type, Autocomplete: c.Autocomplete,
+		MaxLength: c.MaxLength, Required: c.Required, Autofocus: c.Autofocus,
+	}
+}
+
+func (c Control) chosen(value string) bool { return slices.Contains(c.Values, value) }
+
+// faults lists the wrong fields in the order of the form.
+func (f AskForm) faults() []FilterFault {
+	var found []FilterFault
+	for _, control := range f.Controls {
+		if control.Fault != "" {
+			found = append(found, FilterFault{"#" + control.id(), control.Fault})
+		}
+	}
+	return found
+}
+
+// submitClass is the look of the button that sends the form.
+func (f AskForm) submitClass() string {
+	if f.Danger {
+		return "button button-danger"
+	}
+	return "button button-main"
+}
+
+// Allows tells whether the signed-in user has a role or a higher one.
+func (f Frame) Allows(role string) bool {
+	roles := []string{"support", "operator", "admin"}
+	have, need := slices.Index(roles, f.User.Role), slices.Index(roles, role)
+	return have >= 0 && need >= 0 && have >= need
+}
+
+// SecretPage shows a secret for the only time.
+type SecretPage struct {
+	Frame
+	// Intro says what was made and for whom.
+	Intro string
+	// Facts are what else the partner needs, Secret the secret itself.
+	Facts  []Fact
+	Secret string
+	// Check is a command by which the partner can see that it works.
+	Check string
+	// Back leads on.
+	Back, BackLabel string
+}
+
+// Fact is a name and a value.
+type Fact struct{ Name, Value string }

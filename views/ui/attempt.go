@@ -1,0 +1,175 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// noAnswer says why an attempt has no response to show.
+func noAnswer(a AttemptView) string {
+	switch {
+	case a.Running:
+		return "No answer yet."
+	case a.ErrorClass == "unknown":
+		return "The process that made this attempt ended before it could record the answer. " +
+			"The endpoint may or may not have received it."
+	}
+	return "No answer was received: " + OutcomeWord(0, a.ErrorClass) + "."
+}
+
+// Diagnosis is a state explained: what happened, whose it probably is, and
+// what to do next.
+type Diagnosis struct {
+	Tone  Tone
+	Title string
+	// Since is when it began, said behind the title; zero for no such time.
+	Since time.Time
+	Text  string
+	// Owner and Next may be empty.
+	Owner string
+	Next  string
+}
+
+// Heading is the title, ready for the time behind it.
+func (d Diagnosis) Heading() string {
+	if d.Since.IsZero() {
+		return d.Title
+	}
+	return d.Title + ", the first "
+}
+
+// AttemptView is one attempt of a delivery.
+type AttemptView struct {
+	Number  int
+	Started time.Time
+	// Running tells that no outcome is recorded yet.
+	Running bool
+	// HTTPStatus is zero without an answer, ErrorClass empty on success.
+	HTTPStatus int
+	ErrorClass string
+	// Error is the technical cause, Note what was odd about a success.
+	Error   string
+	Note    string
+	Address string
+	// Travelled says over which protocol, connection and certificate, empty where
+	// it is not known.
+	Travelled string
+	URL       string
+	// Version is the subscription's configuration that was used, 0 if unknown.
+	Version         int
+	Phases          Phases
+	RequestHeaders  []HeaderView
+	ResponseHeaders []HeaderView
+	ResponseBody    []byte
+	// Expanded opens the request and response.
+	Expanded bool
+}
+
+// HiddenWord is a masked value as the console says it.
+func HiddenWord(masked string) string { return strings.ReplaceAll(masked, "[hidden]", "hidden") }
+
+// HeaderView is one header line. A masked value is not the real one.
+type HeaderView struct {
+	Name   string
+	Value  string
+	Masked bool
+}
+
+// Phases are the parts of an attempt's time. A phase that did not take place,
+// as on a reused connection, is zero.
+type Phases struct {
+	DNS, Connect, TLS, FirstByte, Total time.Duration
+}
+
+// chip describes the outcome of an attempt.
+func (a AttemptView) chip() ChipProps {
+	switch {
+	case a.Running:
+		return ChipProps{"loader", "Under way", Calm}
+	case a.ErrorClass == "":
+		return ChipProps{"circle-check", "Delivered", Good}
+	case a.ErrorClass == "unknown":
+		return ChipProps{"circle-help", "Outcome unknown", Odd}
+	}
+	return ChipProps{"circle-x", "Failed", Bad}
+}
+
+// outcome is the heading of an attempt: "503 Service Unavailable".
+func (a AttemptView) outcome() string {
+	switch {
+	case a.Running:
+		return "waiting for the answer"
+	case a.HTTPStatus != 0:
+		return HTTPStatus(a.HTTPStatus)
+	}
+	return OutcomeWord(0, a.ErrorClass)
+}
+
+// ElementID changes when the attempt ends, so that an update replaces what was
+// under way and leaves alone what is over.
+func (a AttemptView) ElementID() string {
+	if a.Running {
+		return fmt.Sprintf("attempt-%d-running", a.Number)
+	}
+	return fmt.Sprintf("attempt-%d", a.Number)
+}
+
+// phase is one coloured part of an attempt's bar.
+type phase struct {
+	class string
+	name  string
+	took  time.Duration
+	// x and width are on the bar's scale of 1000.
+	x, width int
+}
+
+// barScale is the width of a phase bar in its own units.
+const barScale = 1000
+
+// bar lays the phases out on one line; longest is the time that fills it, so
+// that the attempts of a delivery compare.
+func (p Phases) bar(longest time.Duration) []phase {
+	known := p.DNS + p.Connect + p.TLS + p.FirstByte
+	parts := []phase{
+		{class: "ph-dns", name: "DNS", took: p.DNS},
+		{class: "ph-connect", name: "Connect", took: p.Connect},
+		{class: "ph-tls", name: "TLS", took: p.TLS},
+		{class: "ph-wait", name: "Wait", took: p.FirstByte},
+	}
+	if rest := p.Total - known; known == 0 {
+		parts = append(parts, phase{class: "ph-none", name: "No connection", took: rest})
+	} else if p.FirstByte == 0 {
+		parts = append(parts, phase{class: "ph-lost", name: "No answer", took: rest})
+	} else {
+		parts = append(parts, phase{class: "ph-body", name: "Body", took: rest})
+	}
+	drawn := parts[:0]
+	var start time.Duration
+	for _, part := range parts {
+		if part.took <= 0 {
+			continue
+		}
+		part.x = scale(start, longest)
+		part.width = max(scale(start+part.took, longest)-part.x, 2)
+		start += part.took
+		drawn = append(drawn, part)
+	}
+	return drawn
+}
+
+func scale(d, longest time.Duration) int {
+	if longest <= 0 {
+		return 0
+	}
+	return int(d * barScale / longest)
+}
+
+// Longest is the scale that all attempts of a delivery share.
+func Longest(attempts []AttemptView) time.Duration {
+	var most time.Duration
+	for _, attempt := range attempts {
+		most = max(most, attempt.Phases.Total)
+	}
+	return most
+}

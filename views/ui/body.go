@@ -1,0 +1,117 @@
+package ui
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+)
+
+// BodyProps is a request's or a response's body.
+type BodyProps struct {
+	// ID is unique among the bodies of a page.
+	ID   string
+	Body []byte
+	// What names the body: "body", "response body".
+	What string
+}
+
+// pretty returns the formatted body where it is JSON that is shown whole.
+func (p BodyProps) pretty() ([]token, bool) {
+	text, clipped := clip(p.Body)
+	if clipped {
+		return nil, false
+	}
+	return prettyJSON(Visible(text))
+}
+
+// shown is the body as text in which nothing hides.
+func (p BodyProps) shown() string {
+	text, _ := clip(p.Body)
+	return Visible(text)
+}
+
+// copyText is what the copy button takes: the same text that is shown, without
+// the marks that make hidden characters visible.
+func (p BodyProps) copyText() string {
+	text, _ := clip(p.Body)
+	return text
+}
+
+func (p BodyProps) note() string {
+	if _, clipped := clip(p.Body); clipped {
+		return fmt.Sprintf("%s, of which the first %s are shown",
+			ByteSize(len(p.Body)), ByteSize(maxVisible))
+	}
+	return ByteSize(len(p.Body))
+}
+
+// token is a piece of JSON text; class names its colour, empty for none.
+type token struct {
+	class string
+	text  string
+}
+
+// prettyJSON indents a JSON document and cuts it into coloured tokens. The
+// text is never decoded, so numbers keep every digit and keys their order. It
+// returns false for anything that is not one JSON object or array.
+func prettyJSON(body string) ([]token, bool) {
+	trimmed := strings.TrimSpace(body)
+	if trimmed == "" || !strings.ContainsRune("{[", rune(trimmed[0])) {
+		return nil, false
+	}
+	var out bytes.Buffer
+	if err := json.Indent(&out, []byte(trimmed), "", "  "); err != nil {
+		return nil, false
+	}
+	return tokenize(out.String()), true
+}
+
+// tokenize cuts valid JSON text. Joined, the tokens are the text again.
+func tokenize(text string) []token {
+	var tokens []token
+	for text != "" {
+		length, class := nextToken(text)
+		tokens = append(tokens, token{class, text[:length]})
+		text = text[length:]
+	}
+	return tokens
+}
+
+func nextToken(text string) (length int, class string) {
+	switch first := text[0]; {
+	case first == '"':
+		length = stringEnd(text)
+		if strings.HasPrefix(text[length:], ":") {
+			return length, "j-key"
+		}
+		return length, "j-str"
+	case first == '-' || first >= '0' && first <= '9':
+		return span(text, "+-.eE0123456789"), "j-num"
+	case first >= 'a' && first <= 'z':
+		return span(text, "aeflnrstu"), "j-lit"
+	}
+	// Punctuation and white space up to the next value.
+	if next := strings.IndexAny(text[1:], `"-0123456789tfn`); next >= 0 {
+		return next + 1, ""
+	}
+	return len(text), ""
+}
+
+// span returns how much of text consists of the given characters.
+func span(text, of string) int {
+	return len(text) - len(strings.TrimLeft(text, of))
+}
+
+// stringEnd returns the length of the string literal at the start of text.
+func stringEnd(text string) int {
+	for at := 1; at < len(text); at++ {
+		switch text[at] {
+		case '\\':
+			at++
+		case '"':
+			return at + 1
+		}
+	}
+	return len(text)
+}

@@ -1,0 +1,262 @@
+// Package ui holds the components that the console's features share: layout, tables,
+// filters, forms, plots, and the rows that several features show.
+package ui
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"drawbridge/static"
+	"drawbridge/views/paths"
+)
+
+// Section is a place in the rail.
+type Section string
+
+// The sections that exist.
+const (
+	SectionOverview      Section = "overview"
+	SectionAttention     Section = "attention"
+	SectionSystem        Section = "system"
+	SectionApplications  Section = "applications"
+	SectionDeliveries    Section = "deliveries"
+	SectionEvents        Section = "events"
+	SectionBulks         Section = "bulk-resends"
+	SectionSubscriptions Section = "subscriptions"
+	SectionEmails        Section = "emails"
+	SectionEmailSamples  Section = "email-samples"
+	SectionPeople        Section = "people"
+	SectionAudit         Section = "audit"
+	SectionQueues        Section = "queues"
+	SectionSettings      Section = "settings"
+	SectionReceiver      Section = "receiver"
+	SectionMailbox       Section = "mailbox"
+)
+
+// Frame is what surrounds every page of a signed-in user.
+type Frame struct {
+	// Title is the page's heading and, with the product's name, its title.
+	Title   string
+	Section Section
+	// Crumbs lead to the page; the last one is the page itself.
+	Crumbs []Crumb
+	User   User
+	// Environment is named in a strip over every page; empty in production.
+	Environment string
+	// Development adds the pages of a development server to the rail.
+	Development bool
+	// Theme is "light", "dark" or empty for the system's choice.
+	Theme string
+	// Zone is where the reader's times are.
+	Zone Zone
+	// Density is "compact" or empty.
+	Density string
+	// Path is this page with its query, where changed preferences return to.
+	Path string
+	// Query fills the search box.
+	Query string
+	// Failing is how many deliveries ask for attention, beside the rail link.
+	Failing int
+	// Attention is how many matters need a human, beside their link.
+	Attention int
+	// Live tells whether the page updates itself.
+	Live bool
+	// Notice is shown over the page once, nil for none.
+	Notice *Notice
+	// Version names the running build.
+	Version string
+}
+
+// User is who is signed in.
+type User struct {
+	Name  string
+	Email string
+	Role  string
+}
+
+// Initials returns up to two letters for the user's button.
+func (u User) Initials() string {
+	var letters strings.Builder
+	for word := range strings.FieldsSeq(u.Name) {
+		letter, _ := utf8.DecodeRuneInString(word)
+		letters.WriteRune(letter)
+		if utf8.RuneCountInString(letters.String()) == 2 {
+			break
+		}
+	}
+	return strings.ToUpper(letters.String())
+}
+
+// Crumb is one step of the breadcrumb.
+type Crumb struct {
+	Label string
+	// Href is empty for the page itself.
+	Href string
+}
+
+// Notice is a message over a page or in a dialog.
+type Notice struct {
+	Tone  Tone
+	Title string
+	Text  string
+	// Href and Action are an optional link; both or neither.
+	Href   string
+	Action string
+}
+
+// NavGroup is a titled part of the rail.
+type NavGroup struct {
+	title string
+	Items []NavItem
+}
+
+// NavItem is one page in the rail.
+type NavItem struct {
+	section Section
+	Label   string
+	Icon    string
+	Href    string
+	// key is what follows "g" on the keyboard.
+	key string
+}
+
+// navigation lists the pages that exist, in the order of the rail.
+func navigation() []NavGroup {
+	return []NavGroup{
+		{Items: []NavItem{
+			{SectionOverview, "Overview", "layout-dashboard", paths.Home, "o"},
+			{SectionAttention, "Needs attention", "inbox", paths.Attention, "n"},
+			{SectionApplications, "Applications", "folder-open", paths.Applications, "a"},
+			{SectionLoans, "Loans and draws", "landmark", paths.Loans, "w"},
+		}},
+		{title: "Webhooks", Items: []NavItem{
+			{SectionDeliveries, "Deliveries", "send", paths.Deliveries, "d"},
+			{SectionEvents, "Events", "zap", paths.Events, "v"},
+			{SectionBulks, "Bulk re-sends", "rotate-ccw", paths.Bulks, "b"},
+			{SectionSubscriptions, "Subscriptions", "webhook", paths.Subscriptions, "s"},
+		}},
+		{title: "Communications", Items: []NavItem{
+			{SectionEmails, "E-mails", "mail", paths.Emails, "e"},
+			{SectionEmailSamples, "E-mail previews", "eye", paths.EmailSamples, "m"},
+		}},
+		{title: "Partners", Items: []NavItem{
+			{SectionPartners, "Partners", "building-2", paths.Partners, "p"},
+			{SectionProducts, "Products", "package", paths.Products, "t"},
+			{SectionRequests, "API requests", "activity", paths.Requests, "r"},
+		}},
+		{title: "Administration", Items: []NavItem{
+			{SectionPeople, "People", "user", paths.People, "u"},
+			{SectionAudit, "Audit log", "history", paths.Audit, "l"},
+			{SectionQueues, "Job queues", "list-checks", paths.Queues, "q"},
+			{SectionSystem, "System", "server", paths.System, "y"},
+			{SectionSettings, "Settings", "settings", paths.Settings, "c"},
+		}},
+		{title: "Reference", Items: []NavItem{
+			{"docs", "Docs", "book-open", paths.Docs, "h"},
+		}},
+	}
+}
+
+// adminSections are only for admins: nobody else sees them in the rail.
+var adminSections = map[Section]bool{SectionPeople: true, SectionSettings: true}
+
+// NavigationFor lists the pages that a user of a role may open.
+func NavigationFor(role string) []NavGroup {
+	var groups []NavGroup
+	for _, group := range navigation() {
+		group.Items = slices.DeleteFunc(group.Items, func(item NavItem) bool {
+			return adminSections[item.section] && role != "admin"
+		})
+		if len(group.Items) > 0 {
+			groups = append(groups, group)
+		}
+	}
+	return groups
+}
+
+// pageTitle joins the page's and the product's name.
+func pageTitle(title string) string {
+	if title == "" {
+		return "Drawbridge"
+	}
+	return title + " · Drawbridge"
+}
+
+// htmxConfig keeps htmx inside the content security policy, and keeps what the
+// reader opened (details, dialogs) open when a region is brought up to date.
+const htmxConfig = `{"includeIndicatorCSS":false,"extensions":"sse",` +
+	`"morphIgnore":["data-htmx-powered","open"],"historyCacheSize":0}`
+
+// scripts lists the scripts of every page that this build has, in order.
+func scripts() []string {
+	var found []string
+	for _, name := range []string{static.HTMX, static.HTMXStream, static.Script} {
+		if static.Has(name) {
+			found = append(found, static.URL(name))
+		}
+	}
+	return found
+}
+
+// shortcut is one keyboard path, for the dialog that lists them.
+type shortcut struct {
+	keys []string
+	does string
+}
+
+// shortcuts lists what console.js binds; the rail's links add theirs.
+func shortcuts(role string) []shortcut {
+	list := []shortcut{
+		{[]string{"/"}, "Find anything: ids, references, names, endpoints, pages"},
+		{[]string{"Ctrl K"}, "The same, while typing too"},
+		{[]string{"j", "k"}, "Next or previous row"},
+		{[]string{"Enter"}, "Open the row"},
+		{[]string{"x"}, "Select the row"},
+		{[]string{"r"}, "Re-send this delivery"},
+		{[]string{"n"}, "New subscription, on their list"},
+		{[]string{"e"}, "Edit this subscription"},
+		{[]string{"f"}, "Filter the list"},
+		{[]string{"p"}, "Pause or resume updates"},
+		{[]string{"t"}, "Light or dark"},
+		{[]string{"?"}, "This list"},
+	}
+	for _, group := range NavigationFor(role) {
+		for _, item := range group.Items {
+			list = append(list, shortcut{[]string{"g", item.key}, item.Label})
+		}
+	}
+	return list
+}
+
+// pressed is the aria-pressed value of a toggle.
+func pressed(on bool) string {
+	if on {
+		return "true"
+	}
+	return "false"
+}
+
+// SectionLoans is the list of loans in the rail.
+const SectionLoans Section = "loans"
+
+// Sections of the rail about partners.
+const (
+	SectionPartners Section = "partners"
+	SectionProducts Section = "products"
+)
+
+// groups are the parts of the rail, with those of a development server.
+func (f Frame) groups() []NavGroup {
+	groups := NavigationFor(f.User.Role)
+	if f.Development {
+		groups = append(groups, NavGroup{title: "Development", Items: []NavItem{
+			{SectionReceiver, "Sample receiver", "radio-tower", paths.Receiver, "x"},
+			{SectionMailbox, "Mailbox", "inbox", paths.Mailbox, "i"},
+		}})
+	}
+	return groups
+}
+
+// SectionRequests is the log of the partners' requests in the rail.
+const SectionRequests Section = "requests"

@@ -1,0 +1,146 @@
+package ui
+
+import (
+	"regexp"
+	"strings"
+)
+
+// CopyProps is a copy button. With a Label it is a full button, else an icon
+// whose name is "Copy" and What.
+type CopyProps struct {
+	Text  string
+	What  string
+	Label string
+}
+
+// EmptyProps is a screen with nothing on it. Href and Action are optional.
+type EmptyProps struct {
+	Icon   string
+	Title  string
+	Text   string
+	Href   string
+	Action string
+}
+
+// headerName matches the name of one of our headers, or its beginning.
+var headerName = regexp.MustCompile(`\bx-[a-z]+(-[a-z]*)*`)
+
+// sentencePart is a part of a sentence: the name of a header, or words.
+type sentencePart struct {
+	text   string
+	header bool
+}
+
+// splitHeaders parts the names of headers from the words around them.
+func splitHeaders(sentence string) []sentencePart {
+	var parts []sentencePart
+	from := 0
+	for _, at := range headerName.FindAllStringIndex(sentence, -1) {
+		if at[0] > from {
+			parts = append(parts, sentencePart{text: sentence[from:at[0]]})
+		}
+		parts = append(parts, sentencePart{sentence[at[0]:at[1]], true})
+		from = at[1]
+	}
+	if from < len(sentence) {
+		parts = append(parts, sentencePart{text: sentence[from:]})
+	}
+	return parts
+}
+
+// FieldProps is what every labelled control has.
+type FieldProps struct {
+	ID    string
+	Label string
+	Hint  string
+	// Fault says what is wrong and how to mend it; empty when nothing is.
+	Fault string
+}
+
+// describedBy lists the ids of the hint and the fault.
+func (p FieldProps) describedBy() string {
+	var ids []string
+	if p.Fault != "" {
+		ids = append(ids, p.ID+"-fault")
+	}
+	if p.Hint != "" {
+		ids = append(ids, p.ID+"-hint")
+	}
+	return strings.Join(ids, " ")
+}
+
+// InputProps is a one-line control.
+type InputProps struct {
+	FieldProps
+	Name  string
+	Value string
+	// Type is the HTML input type, "text" when empty.
+	Type         string
+	Autocomplete string
+	Placeholder  string
+	Step         string
+	MaxLength    int
+	Required     bool
+	Autofocus    bool
+}
+
+func (p InputProps) inputType() string {
+	if p.Type == "" {
+		return "text"
+	}
+	return p.Type
+}
+
+// SelectProps is a list to choose one value from.
+type SelectProps struct {
+	FieldProps
+	Name    string
+	Value   string
+	Options []Option
+}
+
+// Option is one choice of a select.
+type Option struct {
+	Value string
+	Label string
+}
+
+// alertRole announces faults at once and leaves the rest to be read in turn.
+func alertRole(tone Tone) string {
+	if tone == Bad {
+		return "alert"
+	}
+	return "status"
+}
+
+// EmptyAction is where an empty screen leads whoever may go there.
+func EmptyAction(f Frame, path string) string {
+	if f.Allows("operator") {
+		return path
+	}
+	return ""
+}
+
+// TextareaProps is a control of several lines.
+type TextareaProps struct {
+	FieldProps
+	Name      string
+	Value     string
+	Rows      int
+	MaxLength int
+}
+
+// Tile is one number and where it leads.
+type Tile struct {
+	Label string
+	Value string
+	Note  string
+	Icon  string
+	Tone  Tone
+	Href  string
+}
+
+// AuthChoice is one authentication scheme to choose.
+type AuthChoice struct {
+	Value, Title, Text string
+}

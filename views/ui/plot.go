@@ -1,0 +1,252 @@
+package ui
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+)
+
+// Series is one part of a bar, or one line, of a plot.
+type Series struct {
+	Name string
+	Tone Tone
+}
+
+// Bar is one step of a plot's time, with a value for each series.
+type Bar struct {
+	Start  time.Time
+	Values []int
+}
+
+func (b Bar) total() int {
+	total := 0
+	for _, value := range b.Values {
+		total += value
+	}
+	return total
+}
+
+// BarPlotProps is a plot of counts over time, stacked by series. The first
+// series stands at the bottom, where a bar of one is seen first.
+type BarPlotProps struct {
+	// ID is unique on the page.
+	ID string
+	// Title says what is plotted; it is the picture's name and the table's caption.
+	Title string
+	// Step names the time of one bar: "Hour".
+	Step   string
+	Series []Series
+	// Bars are in the order of time, oldest first.
+	Bars []Bar
+}
+
+// LinePlotProps is a plot of durations over time, in milliseconds, one line for
+// each series. A value of 0 is none, and interrupts its line.
+type LinePlotProps struct {
+	ID, Title, Step string
+	// Empty says in words that there is no value at all.
+	Empty  string
+	Series []Series
+	Bars   []Bar
+}
+
+// SparklineProps is a small plot for a row of a list: counts of a good and a bad
+// outcome over time.
+type SparklineProps struct {
+	// Title says in words what the picture shows, its only text.
+	Title string
+	// Points are in the order of time, oldest first.
+	Points []SparkPoint
+}
+
+// SparkPoint is one step of a sparkline.
+type SparkPoint struct{ Good, Bad int }
+
+// plotBar is one coloured part of a bar, in the units of its plot.
+type plotBar struct {
+	class               string
+	x, y, width, height string
+}
+
+// Sizes of plots in their own units.
+const (
+	plotWidth   = 960.0
+	plotHeight  = 120.0
+	sparkWidth  = 96.0
+	sparkHeight = 24.0
+)
+
+func units(value float64) string { return strconv.FormatFloat(value, 'f', 1, 64) }
+
+// stack lays stacked bars into a box. What is there is at least visible.
+func stack(bars []Bar, classes []string, width, height float64) []plotBar {
+	highest := float64(busiest(bars))
+	step := width / float64(max(len(bars), 1))
+	var parts []plotBar
+	for i, bar := range bars {
+		floor := height
+		for s, value := range bar.Values {
+			if value <= 0 {
+				continue
+			}
+			tall := max(float64(value)*(height-2)/highest, 1.5)
+			floor -= tall
+			parts = append(parts, plotBar{
+				class: classes[s], x: units(float64(i)*step + step/8), y: units(max(floor, 0)),
+				width: units(step * 3 / 4), height: units(tall),
+			})
+		}
+	}
+	return parts
+}
+
+// busiest is the highest bar's total, the plot's top; at least 1.
+func busiest(bars []Bar) int {
+	highest := 1
+	for _, bar := range bars {
+		highest = max(highest, bar.total())
+	}
+	return highest
+}
+
+func classesOf(series []Series) []string {
+	classes := make([]string, len(series))
+	for i, one := range series {
+		classes[i] = "plot-" + string(one.Tone)
+	}
+	return classes
+}
+
+func (p BarPlotProps) parts() []plotBar {
+	return stack(p.Bars, classesOf(p.Series), plotWidth, plotHeight)
+}
+
+// summary says the plot in one sentence.
+func (p BarPlotProps) summary() string {
+	totals := make([]int, len(p.Series))
+	for _, bar := range p.Bars {
+		for i, value := range bar.Values {
+			totals[i] += value
+		}
+	}
+	words := make([]string, len(totals))
+	for i, total := range totals {
+		words[i] = Number(total) + " " + strings.ToLower(p.Series[i].Name)
+	}
+	return p.Title + ": " + strings.Join(words, ", ")
+}
+
+func (p SparklineProps) parts() []plotBar {
+	bars := make([]Bar, len(p.Points))
+	for i, point := range p.Points {
+		bars[i].Values = []int{point.Bad, point.Good}
+	}
+	return stack(bars, []string{"plot-bad", "plot-good"}, sparkWidth, sparkHeight)
+}
+
+// top is the highest bar, if there is one.
+func (p BarPlotProps) top() string {
+	if len(p.parts()) == 0 {
+		return ""
+	}
+	return Number(busiest(p.Bars))
+}
+
+// tallest is the highest value of any line; at least 1.
+func (p LinePlotProps) tallest() int {
+	highest := 1
+	for _, bar := range p.Bars {
+		for _, value := range bar.Values {
+			highest = max(highest, value)
+		}
+	}
+	return highest
+}
+
+// lines are the points of the unbroken runs of a series. A run of one point is
+// drawn as a short line, so that it can be seen.
+func (p LinePlotProps) lines(series int) []string {
+	highest := float64(p.tallest())
+	step := plotWidth / float64(max(len(p.Bars), 1))
+	var runs []string
+	var run []string
+	end := func() {
+		if len(run) > 0 {
+			runs = append(runs, strings.Join(run, " "))
+		}
+		run = nil
+	}
+	for i, bar := range p.Bars {
+		value := bar.Values[series]
+		if value <= 0 {
+			end()
+			continue
+		}
+		y := plotHeight - float64(value)*(plotHeight-4)/highest
+		from, to := float64(i)*step+step/4, float64(i)*step+step*3/4
+		run = append(run, units(from)+","+units(y), units(to)+","+units(y))
+	}
+	end()
+	return runs
+}
+
+// none tells that there is no value at all.
+func (p LinePlotProps) none() bool {
+	for i := range p.Series {
+		if len(p.lines(i)) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// top says the highest value for the axis; nothing without any.
+func (p LinePlotProps) top() string {
+	if p.none() {
+		return ""
+	}
+	return Duration(time.Duration(p.tallest()) * time.Millisecond)
+}
+
+func (p LinePlotProps) summary() string {
+	if p.none() {
+		return p.Title + ": none"
+	}
+	return p.Title + ": " + p.top() + " at most"
+}
+
+// inMilliseconds are the series with the unit of their values, for the table.
+func (p LinePlotProps) inMilliseconds() []Series {
+	named := slices.Clone(p.Series)
+	for i := range named {
+		named[i].Name += ", ms"
+	}
+	return named
+}
+
+// axisTime is an end of a plot's axis, in the reader's zone.
+func axisTime(ctx context.Context, at time.Time) string {
+	return at.In(ZoneOf(ctx)).Format("Jan 2, 15:04")
+}
+
+func lineClass(tone Tone) string { return "plot-line line-" + string(tone) }
+
+// plotTable is a plot for those who do not see it.
+func plotTable(id, title, step string, series []Series, bars []Bar) TableProps[Bar] {
+	columns := []Column[Bar]{{Title: step, Header: true, Cell: barTimeCell}}
+	for i, one := range series {
+		columns = append(columns, Column[Bar]{
+			Title: one.Name, Class: "end",
+			Cell: func(b Bar) templ.Component { return countCell(b.Values[i]) },
+		})
+	}
+	return TableProps[Bar]{
+		Caption: title + ", oldest first",
+		RowID:   func(b Bar) string { return id + "-" + strconv.FormatInt(b.Start.Unix(), 10) },
+		Rows:    bars, Columns: columns,
+	}
+}

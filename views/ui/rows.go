@@ -1,0 +1,385 @@
+package ui
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"drawbridge/views/paths"
+)
+
+// ApplicationRow is one application in a list. Amounts are written out, and
+// empty where there are none.
+type ApplicationRow struct {
+	UID      string
+	Status   string
+	Borrower string
+	Email    string
+	// Reference is the partner's own name for the application, if it gave one.
+	Reference string
+	Partner   string
+	Merchant  string
+	Requested string
+	// Loan is the loan's amount and Drawn what was drawn of it.
+	Loan    string
+	Drawn   string
+	Created time.Time
+}
+
+// Name is what a row is called: the borrower, or what else is known.
+func (r ApplicationRow) Name() string {
+	if strings.TrimSpace(r.Borrower) == "" {
+		return r.Email
+	}
+	return r.Borrower
+}
+
+// ApplicationTable lists applications.
+func ApplicationTable(rows []ApplicationRow) TableProps[ApplicationRow] {
+	return TableProps[ApplicationRow]{
+		Caption: "Applications, newest first",
+		RowID:   func(r ApplicationRow) string { return "a-" + r.UID },
+		Href:    func(r ApplicationRow) string { return paths.To(paths.Application, r.UID) },
+		Rows:    rows,
+		Columns: []Column[ApplicationRow]{
+			{Title: "Status", Class: "w-state w-status", Cell: applicationStatusCell},
+			{Title: "Borrower", Header: true, Cell: borrowerCell},
+			{Title: "Reference", Class: "col-b w-dest", Cell: referenceCell},
+			{Title: "Merchant", Class: "col-b w-sixth", Cell: merchantCell},
+			{Title: "Requested", Class: "col-a w-amount end", Cell: requestedCell},
+			{Title: "Loan", Class: "col-c w-amount end", Cell: loanCell},
+			{Title: "Drawn", Class: "col-c w-amount end", Cell: drawnCell},
+			{Title: "Created", Class: "w-time end", Cell: applicationCreatedCell},
+		},
+	}
+}
+
+// AttentionRow is one matter that needs a human.
+type AttentionRow struct {
+	UID  string
+	Kind string
+	// Partner and URL are those of its subscription, empty without one.
+	Partner, URL string
+	// Severity is "warning" or "problem".
+	Severity string
+	Detail   string
+	Count    int
+	Opened   time.Time
+	LastSeen time.Time
+	Owner    string
+	// SnoozedUntil is zero while it is in sight, Closed while it is open.
+	SnoozedUntil time.Time
+	Closed       time.Time
+	ClosedBy     string
+	Note         string
+	// LookHref leads to what it is about, Look says where that is.
+	LookHref, Look string
+}
+
+// attentionWords are what the kinds of items are called.
+var attentionWords = map[string]string{
+	"delivery_used_up":      "Deliveries failed",
+	"outcome_unknown":       "Outcome unknown",
+	"subscription_failing":  "Subscription failing",
+	"certificate_expiring":  "Certificate expiring",
+	"probe_failed":          "Endpoint unreachable",
+	"delivery_overdue":      "Deliveries overdue",
+	"never_succeeded":       "Nothing arrives",
+	"mail_failed":           "E-mails failed",
+	"subscription_unopened": "Nothing can be sent",
+	"mail_refused":          "Mail server refuses us",
+}
+
+// AttentionKind names a kind of item for people; one it does not know is shown
+// as it is written.
+func AttentionKind(kind string) string {
+	if word := attentionWords[kind]; word != "" {
+		return word
+	}
+	return kind
+}
+
+// Title is what an item is called.
+func (r AttentionRow) Title() string { return AttentionKind(r.Kind) }
+
+// Where is whose matter it is.
+func (r AttentionRow) Where() string {
+	if r.URL == "" {
+		return "Drawbridge itself"
+	}
+	return HostOf(r.URL) + " · " + r.Partner
+}
+
+// Chip is the item's state.
+func (r AttentionRow) Chip() ChipProps {
+	switch {
+	case !r.Closed.IsZero():
+		return ChipProps{"circle-check", "Closed", Mute}
+	case !r.SnoozedUntil.IsZero():
+		return ChipProps{"clock", "Snoozed", Calm}
+	case r.Severity == "warning":
+		return ChipProps{"triangle-alert", "Warning", Warn}
+	}
+	return ChipProps{"circle-alert", "Problem", Bad}
+}
+
+// OwnerWord names who looks after the item.
+func (r AttentionRow) OwnerWord() string {
+	if r.Owner == "" {
+		return "nobody"
+	}
+	return r.Owner
+}
+
+// MaxAttempts is how often one delivery is tried (specification section 6.1).
+const MaxAttempts = 3
+
+// DeliveryRow is one delivery in a list.
+type DeliveryRow struct {
+	UID string
+	// Event is the kind, Status the status its payload carries.
+	Event  string
+	Status string
+	// Application is empty for a test event.
+	Application  string
+	Subscription string
+	Partner      string
+	// URL is where the delivery goes.
+	URL   string
+	State string
+	// Attempts counts those that began, 0 to MaxAttempts.
+	Attempts int
+	// HTTPStatus and ErrorClass are the last attempt's; zero and empty before
+	// the first, and where there was no answer or no error.
+	HTTPStatus int
+	ErrorClass string
+	// Duration is the last attempt's.
+	Duration time.Duration
+	// NextAttempt is zero when none is due.
+	NextAttempt time.Time
+	Created     time.Time
+	// Resend tells that an operator asked for this delivery.
+	Resend bool
+	Test   bool
+}
+
+// Label names a delivery: what, and to whom.
+func (r DeliveryRow) Label() string { return r.Event + " to " + r.Partner }
+
+// result names the last attempt's outcome in a word or two.
+func (r DeliveryRow) result() string {
+	if r.Attempts == 0 {
+		return ""
+	}
+	return OutcomeWord(r.HTTPStatus, r.ErrorClass)
+}
+
+// resultPart is the result as the end of a row's second line.
+func (r DeliveryRow) resultPart() string {
+	if result := r.result(); result != "" {
+		return " · " + result
+	}
+	return ""
+}
+
+// OutcomeWord names the outcome of an attempt: "HTTP 503", "Timed out".
+func OutcomeWord(status int, class string) string {
+	switch class {
+	case "":
+		if status == 0 {
+			return "Under way"
+		}
+	case "dns":
+		return "Name not found"
+	case "connect":
+		return "No connection"
+	case "tls":
+		return "TLS failed"
+	case "timeout":
+		return "Timed out"
+	case "blocked_address":
+		return "Address blocked"
+	case "protocol":
+		return "Broken answer"
+	case "unknown":
+		return "Outcome unknown"
+	}
+	return fmt.Sprintf("HTTP %d", status)
+}
+
+// pip is one attempt in the small meter of a row.
+type pip struct {
+	class string
+	// x is the centre on the meter, in its units.
+	x int
+}
+
+// pips draws the attempts made and those still open.
+func (r DeliveryRow) pips() []pip {
+	made := "pip pip-bad"
+	if r.ErrorClass == "unknown" {
+		made = "pip pip-odd"
+	}
+	if r.State == StateCancelled {
+		made = "pip pip-mute"
+	}
+	drawn := make([]pip, MaxAttempts)
+	for i := range drawn {
+		class := "pip"
+		switch {
+		case i == r.Attempts-1 && r.State == StateDelivered:
+			class = "pip pip-good"
+		case i < r.Attempts:
+			class = made
+		case i == r.Attempts && !r.NextAttempt.IsZero():
+			class = "pip pip-calm"
+		}
+		drawn[i] = pip{class, 5 + 12*i}
+	}
+	return drawn
+}
+
+// DeliveryTable lists deliveries.
+func DeliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
+	return TableProps[DeliveryRow]{
+		Caption: "Deliveries, newest first",
+		RowID:   func(r DeliveryRow) string { return "d-" + r.UID },
+		Href:    func(r DeliveryRow) string { return paths.To(paths.Delivery, r.UID) },
+		Rows:    rows,
+		Columns: []Column[DeliveryRow]{
+			{Title: "State", Class: "w-state", Cell: stateCell},
+			{Title: "Event", Header: true, Cell: eventCell},
+			{Title: "Application", Class: "col-b w-id", Cell: applicationCell},
+			{Title: "Destination", Class: "col-b w-dest", Cell: destinationCell},
+			{Title: "Attempts", Class: "col-a w-pips", Cell: attemptsCell},
+			{Title: "Result", Class: "col-b w-result", Cell: resultCell},
+			{Title: "Took", Class: "col-c w-short end", Cell: tookCell},
+			{Title: "Created", Class: "w-time end", Cell: createdCell},
+		},
+	}
+}
+
+// EmailFrame is a mail in a frame that runs nothing.
+type EmailFrame struct {
+	URL string
+	// Title names the frame for those who do not see it.
+	Title string
+	// Scheme is "light" or "dark", empty for the reader's own.
+	Scheme string
+}
+
+func (f EmailFrame) class() string {
+	if f.Scheme == "" {
+		return "mail-frame"
+	}
+	return "mail-frame mail-frame-" + f.Scheme
+}
+
+// EmailRow is one mail in a list.
+type EmailRow struct {
+	UID string
+	// Kind is the kind's name in the log, such as "subscription_failing".
+	Kind string
+	Name string
+	To   string
+	// Subject is empty until the mail was written.
+	Subject string
+	// Application is empty for an alert to operators.
+	Application string
+	State       string
+	// Reason says why the mail was not sent.
+	Reason string
+	// Unknown tells that a failed mail may have arrived.
+	Unknown bool
+	// Attempts counts those that were a try of this mail.
+	Attempts int
+	// NextAttempt is zero when none is due.
+	NextAttempt time.Time
+	// Waits says what it waits for besides its time, mostly nothing.
+	Waits   string
+	Created time.Time
+	// Resend tells that support asked for this mail.
+	Resend bool
+	By     string
+	Why    string
+}
+
+// Title is what the row is called: its subject, or its kind before it has one.
+func (r EmailRow) Title() string {
+	if r.Subject == "" {
+		return EmailKind(r.Kind)
+	}
+	return r.Subject
+}
+
+// Recipient joins name and address.
+func (r EmailRow) Recipient() string {
+	if r.Name == "" {
+		return r.To
+	}
+	return r.Name + " <" + r.To + ">"
+}
+
+// EmailKind names a kind of mail for people. One it does not know is shown as
+// it is written.
+func EmailKind(kind string) string {
+	switch kind {
+	case "welcome":
+		return "Welcome"
+	case "stipulation":
+		return "Stipulation"
+	case "task":
+		return "Task"
+	case "subscription_failing":
+		return "Alert: subscription failing"
+	case "subscription_recovered":
+		return "Alert: subscription recovered"
+	case "attempts_used_up":
+		return "Alert: attempts used up"
+	}
+	return kind
+}
+
+// LedgerView is the verdict for one subscription.
+type LedgerView struct {
+	Subscription, URL, State string
+	// Verdict is the closed word of the ledger, Version the one that decided.
+	Verdict string
+	Version int
+	// Delivery is empty without one.
+	Delivery, DeliveryState string
+	// Replayable tells that the subscription asks for the event today.
+	Replayable bool
+}
+
+// chip is the verdict as a state.
+func (v LedgerView) chip() ChipProps {
+	switch {
+	case v.Delivery != "":
+		return DeliveryChip(v.DeliveryState)
+	case v.Verdict == "not_recorded":
+		return ChipProps{"circle-help", "Not recorded", Odd}
+	}
+	return ChipProps{"ban", "Not sent", Mute}
+}
+
+// VerdictWord says why a subscription got an event, or why not.
+func VerdictWord(verdict string) string {
+	switch verdict {
+	case "sent":
+		return "It asked for this event"
+	case "paused":
+		return "It is paused: the delivery waits until it is resumed"
+	case "event_not_chosen":
+		return "It had not chosen events of this kind"
+	case "merchant_not_covered":
+		return "It did not cover the merchant"
+	case "deleted_earlier":
+		return "It had been deleted before"
+	case "created_later":
+		return "It was created after the event"
+	case "not_recorded":
+		return "The event was recorded before reasons were kept"
+	}
+	return verdict
+}

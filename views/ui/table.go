@@ -1,0 +1,50 @@
+package ui
+
+import (
+	"slices"
+
+	"github.com/a-h/templ"
+)
+
+// TableProps is a table: what it lists, its columns and its rows.
+type TableProps[T any] struct {
+	// Caption names the table for those who do not see it.
+	Caption string
+	Columns []Column[T]
+	Rows    []T
+	// RowID is a row's element id, unique on the page and stable over updates.
+	RowID func(T) string
+	// Href makes whole rows lead somewhere; nil for none. The row's own link
+	// must lead to the same place, for those without script or mouse.
+	Href func(T) string
+	// Here marks the row that the page shows more of; nil for none.
+	Here func(T) bool
+}
+
+// Column is one column of a table.
+type Column[T any] struct {
+	Title string
+	// Class names alignment and priority: columns of class col-c, then col-b,
+	// then col-a give way on narrow screens.
+	Class string
+	// Header marks the column whose cells name their row.
+	Header bool
+	Cell   func(T) templ.Component
+}
+
+// PagerProps is the foot of a keyset-paginated list.
+type PagerProps struct {
+	// Summary says how much the list holds.
+	Summary string
+	// Newest and Older are addresses, empty where there is no such page.
+	Newest string
+	Older  string
+}
+
+// Without leaves columns out where what they say is said above the table.
+func Without[T any](table TableProps[T], titles ...string) TableProps[T] {
+	table.Columns = slices.DeleteFunc(table.Columns, func(c Column[T]) bool {
+		return slices.Contains(titles, c.Title)
+	})
+	return table
+}
