@@ -73,9 +73,11 @@ func applicationPages(t *testing.T, word string) map[string]*goquery.Document {
 	bare := applications.ApplicationPage{Frame: sampleFrame(word), Row: sampleApplicationRow(word)}
 	pages := map[string]*goquery.Document{}
 	for name, component := range map[string]templ.Component{
-		"list": applications.ApplicationListPage(list), "no match": applications.ApplicationListPage(empty),
-		"faults": applications.ApplicationListPage(faulty), "bare": applications.ApplicationDetailPage(bare),
-		"page": applications.ApplicationDetailPage(sampleApplicationPage(word)),
+		"list":     applications.ApplicationListPage(list),
+		"no match": applications.ApplicationListPage(empty),
+		"faults":   applications.ApplicationListPage(faulty),
+		"bare":     applications.ApplicationDetailPage(bare),
+		"page":     applications.ApplicationDetailPage(sampleApplicationPage(word)),
 	} {
 		var html bytes.Buffer
 		if err := component.Render(t.Context(), &html); err != nil {

@@ -38,7 +38,8 @@ func TestDeliveryPage(t *testing.T) {
 	if !strings.Contains(text(masked), "(masked)") {
 		t.Errorf("a masked header is not said to be: %s", describe(masked))
 	}
-	if href, _ := page.Find("a[data-open=resend]").Attr("href"); href != paths.To(paths.Resend, sampleUID) {
+	if href, _ := page.Find("a[data-open=resend]").Attr("href"); href != paths.To(paths.Resend,
+		sampleUID) {
 		t.Errorf("the re-send button leads to %q without script", href)
 	}
 }

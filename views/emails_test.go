@@ -66,7 +66,10 @@ func emailSamplePages(word string) map[string]templ.Component {
 			UID: sampleUID, Kind: word, To: word, Risks: []string{word}, Reason: word, Fault: word,
 		}),
 		"email-samples": emails.EmailSamplesPage(emails.EmailSamples{
-			Frame: frame, Tabs: []ui.Tab{{Label: "Welcome", Href: paths.Where(paths.EmailSamples, "mail", word), Current: true}},
+			Frame: frame, Tabs: []ui.Tab{{
+				Label: "Welcome",
+				Href:  paths.Where(paths.EmailSamples, "mail", word), Current: true,
+			}},
 			Name: word, Subject: word, Text: word, BodyURL: paths.To(paths.EmailSample, word),
 			Settings: paths.MailSettings,
 		}),
@@ -83,7 +86,8 @@ func TestEmailWords(t *testing.T) {
 	t.Parallel()
 	states := map[string]bool{}
 	for _, state := range []string{
-		emails.EmailQueued, emails.EmailSent, emails.EmailFailed, emails.EmailSuppressed, emails.EmailNotSent,
+		emails.EmailQueued, emails.EmailSent, emails.EmailFailed, emails.EmailSuppressed,
+		emails.EmailNotSent,
 	} {
 		chip := emails.EmailChip(state, false)
 		if states[chip.Word] || states[chip.Icon] {

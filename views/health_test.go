@@ -49,23 +49,34 @@ func healthSamplePages(word string) map[string]templ.Component {
 					Series: []ui.Series{{Name: "Median", Tone: ui.Good}},
 					Bars:   []ui.Bar{{Start: sampleTime, Values: []int{12}}},
 				},
-				Attention:    []ui.AttentionRow{sampleMatter(word)},
-				Applications: []operations.CountRow{{ID: "a", State: "Approved", Count: "3", Href: paths.Applications}},
-				Draws:        []operations.CountRow{{ID: "d", State: "Settled", Count: "1"}},
+				Attention: []ui.AttentionRow{sampleMatter(word)},
+				Applications: []operations.CountRow{{
+					ID: "a", State: "Approved", Count: "3",
+					Href: paths.Applications,
+				}},
+				Draws: []operations.CountRow{{ID: "d", State: "Settled", Count: "1"}},
 			},
 		}),
-		"overview without numbers": operations.OverviewPage(operations.Overview{Frame: sampleFrame(word), Unavailable: true}),
+		"overview without numbers": operations.OverviewPage(operations.Overview{
+			Frame:       sampleFrame(word),
+			Unavailable: true,
+		}),
 		"attention": operations.AttentionListPage(operations.AttentionList{
 			Frame: sampleFrame(word), Tabs: tabs, Rows: []ui.AttentionRow{sampleMatter(word), snoozed},
 			Active: []ui.ActiveFilter{{Label: word, Href: paths.Attention}}, Summary: "2 matters",
 			Newest: paths.Attention, Older: paths.Attention,
 		}),
-		"nothing needs attention": operations.AttentionListPage(operations.AttentionList{Frame: sampleFrame(word), Tabs: tabs}),
+		"nothing needs attention": operations.AttentionListPage(operations.AttentionList{
+			Frame: sampleFrame(word), Tabs: tabs,
+		}),
 		"attention item": operations.AttentionItemPage(operations.AttentionItem{
 			Frame: sampleFrame(word), Row: snoozed, Acts: true, Mine: true, Typed: word,
 			Faults: map[string]string{"note": word, "until": word},
 		}),
-		"closed item": operations.AttentionItemPage(operations.AttentionItem{Frame: sampleFrame(word), Row: closed}),
+		"closed item": operations.AttentionItemPage(operations.AttentionItem{
+			Frame: sampleFrame(word),
+			Row:   closed,
+		}),
 		"system": operations.SystemPage(operations.System{
 			Frame: sampleFrame(word), Facts: []operations.SystemFact{
 				{Name: "Mail server", Value: "None", Tone: ui.Warn, Note: word}, {Name: "Address", Value: word},
@@ -74,9 +85,12 @@ func healthSamplePages(word string) map[string]templ.Component {
 				ID: "1", Host: word, PID: 7, Roles: "api", Version: "1", Started: sampleTime,
 				LastBeat: sampleTime.Add(time.Second), Skew: "1ms", Leads: true, Lost: true,
 			}},
-			Queues:     []operations.WorkRow{{Name: "webhook", Waiting: 3, Oldest: sampleTime}},
-			Chores:     []operations.ChoreRow{{Kind: "housekeep", Does: "Makes room", LastDone: sampleTime}},
-			Partitions: []operations.PartitionRow{{Table: "events", Name: "events_y2026m11", Size: "1 B", Rows: "2"}},
+			Queues: []operations.WorkRow{{Name: "webhook", Waiting: 3, Oldest: sampleTime}},
+			Chores: []operations.ChoreRow{{Kind: "housekeep", Does: "Makes room", LastDone: sampleTime}},
+			Partitions: []operations.PartitionRow{{
+				Table: "events", Name: "events_y2026m11", Size: "1 B",
+				Rows: "2",
+			}},
 			Migrations: []operations.MigrationRow{
 				{ID: "1", Name: "0001_river", Applied: true}, {ID: "2", Name: "0002"},
 			},

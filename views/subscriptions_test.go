@@ -19,7 +19,8 @@ func sampleSubscriptionList(word string) subscriptions.SubscriptionList {
 		Filter:   subscriptions.SubscriptionFilter{Host: word, State: "failing", Partner: word},
 		Tabs:     []ui.Tab{{Label: "All", Href: paths.Subscriptions, Current: true}},
 		Active:   []ui.ActiveFilter{{Label: word, Href: paths.Subscriptions}},
-		Partners: []ui.Option{{Value: word, Label: word}}, Events: []ui.Option{{Value: word, Label: word}},
+		Partners: []ui.Option{{Value: word, Label: word}},
+		Events:   []ui.Option{{Value: word, Label: word}},
 		Rows: []subscriptions.SubscriptionRow{{
 			UID: sampleSubscription, Partner: word, URL: word, State: "failing", Auth: "hmac",
 			Events: []string{"task.created", word}, Merchants: 2, Created: sampleTime, MayChange: true,
@@ -52,14 +53,20 @@ func sampleSubscriptionForm(word string) subscriptions.SubscriptionForm {
 		Headers: []subscriptions.HeaderField{
 			{Key: 1, Name: word, Value: word, Note: word}, {Key: 4, Name: "x-api-key", Kept: true},
 		},
-		Check: &subscriptions.URLCheck{Items: []subscriptions.CheckItem{{Tone: ui.Bad, Title: word, Text: word}}},
+		Check: &subscriptions.URLCheck{Items: []subscriptions.CheckItem{{
+			Tone: ui.Bad, Title: word,
+			Text: word,
+		}}},
 		Trial: &subscriptions.TrialView{
 			Event: "task.created", Attempt: sampleAttempt(word), Body: []byte(word),
 			Diagnosis: ui.Diagnosis{Tone: ui.Bad, Title: word, Text: word, Owner: "partner"},
 		},
 		Conflict: &subscriptions.Conflict{
 			Versions: []subscriptions.VersionRow{{Number: 3, By: word, At: sampleTime, Change: word}},
-			Changes:  []subscriptions.ConflictChange{{Setting: "URL", Base: word, Theirs: word, Yours: word}},
+			Changes: []subscriptions.ConflictChange{{
+				Setting: "URL", Base: word, Theirs: word,
+				Yours: word,
+			}},
 		},
 		Faults:     map[string]string{"url": word, "header-1-name": word, "secret": word},
 		FaultOrder: []string{"url", "secret", "header-1-name"},
@@ -70,7 +77,10 @@ func sampleSubscriptionPage(word, tab string) subscriptions.SubscriptionPage {
 	return subscriptions.SubscriptionPage{
 		Frame: sampleFrame(word), UID: sampleSubscription, PartnerUID: sampleUID, PartnerName: word,
 		URL: word, State: "failing", Version: 3, Tab: tab, MayChange: true,
-		Tabs:   []ui.Tab{{Label: "Activity", Href: paths.SubscriptionTab(sampleSubscription, tab), Current: true}},
+		Tabs: []ui.Tab{{
+			Label: "Activity", Href: paths.SubscriptionTab(sampleSubscription, tab),
+			Current: true,
+		}},
 		Banner: ui.Diagnosis{Tone: ui.Bad, Title: word, Text: word},
 		Activity: subscriptions.SubscriptionActivity{
 			Rows: []ui.DeliveryRow{sampleRow(word)},
@@ -81,18 +91,30 @@ func sampleSubscriptionPage(word, tab string) subscriptions.SubscriptionPage {
 		},
 		Configuration: subscriptions.Configuration{
 			Auth: "hmac", Merchants: []string{word}, Created: sampleTime, Updated: sampleTime,
-			Events:  []subscriptions.EventChoice{{Kind: "task.created", Title: "Task created", Meaning: "Soon."}},
-			Headers: []ui.HeaderView{{Name: word, Value: word}, {Name: "x", Value: "[hidden]", Masked: true}},
+			Events: []subscriptions.EventChoice{{
+				Kind: "task.created", Title: "Task created",
+				Meaning: "Soon.",
+			}},
+			Headers: []ui.HeaderView{
+				{Name: word, Value: word},
+				{Name: "x", Value: "[hidden]", Masked: true},
+			},
 		},
 		Health: subscriptions.HealthTab{
 			HealthView: subscriptions.HealthView{
 				Rate: "98.4 %", P50: time.Second, P95: time.Second, Attempts: 3, LastSuccess: sampleTime,
-				Hours: []subscriptions.HealthHour{{Start: sampleTime, Succeeded: 2, Failed: 1, P95: time.Second}},
+				Hours: []subscriptions.HealthHour{{
+					Start: sampleTime, Succeeded: 2, Failed: 1,
+					P95: time.Second,
+				}},
 			},
 			Probe: subscriptions.ProbeView{
 				At: sampleTime, Next: sampleTime, Address: word, Expires: sampleTime, Issuer: word,
 				TLS: word, Took: time.Second,
-				Check:   subscriptions.URLCheck{Items: []subscriptions.CheckItem{{Tone: ui.Warn, Title: word, Text: word}}},
+				Check: subscriptions.URLCheck{Items: []subscriptions.CheckItem{{
+					Tone: ui.Warn, Title: word,
+					Text: word,
+				}}},
 				Changes: []subscriptions.ProbeChange{{At: sampleTime, Finding: word}},
 			},
 		},
@@ -146,19 +168,31 @@ func subscriptionSamplePages(word string) map[string]templ.Component {
 		"wrong subscription filter": subscriptions.SubscriptionListPage(wrong),
 		"subscription form":         subscriptions.SubscriptionFormPage(sampleSubscriptionForm(word)),
 		"new subscription":          subscriptions.SubscriptionFormPage(made),
-		"subscription activity":     subscriptions.SubscriptionDetailPage(sampleSubscriptionPage(word, subscriptions.TabActivity)),
+		"subscription activity": subscriptions.SubscriptionDetailPage(sampleSubscriptionPage(word,
+			subscriptions.TabActivity)),
 		"subscription configuration": subscriptions.SubscriptionDetailPage(
 			sampleSubscriptionPage(word, subscriptions.TabConfiguration)),
-		"subscription secret":   subscriptions.SubscriptionDetailPage(sampleSubscriptionPage(word, subscriptions.TabSecret)),
-		"subscription versions": subscriptions.SubscriptionDetailPage(sampleSubscriptionPage(word, subscriptions.TabVersions)),
-		"subscription health":   subscriptions.SubscriptionDetailPage(sampleSubscriptionPage(word, subscriptions.TabHealth)),
-		"sample receiver":       operations.ReceiverDetailPage(sampleReceiver(word)),
-		"silent receiver":       operations.ReceiverDetailPage(operations.ReceiverPage{Frame: sampleFrame(word), URL: word}),
-		"mailbox": operations.MailboxPage(operations.Mailbox{
-			Frame: sampleFrame(word), Open: sampleUID, Subject: word, BodyURL: paths.To(paths.EmailBody, sampleUID),
-			Rows: []ui.EmailRow{{UID: sampleUID, Kind: word, To: word, Subject: word, Created: sampleTime}},
+		"subscription secret": subscriptions.SubscriptionDetailPage(sampleSubscriptionPage(word,
+			subscriptions.TabSecret)),
+		"subscription versions": subscriptions.SubscriptionDetailPage(sampleSubscriptionPage(word,
+			subscriptions.TabVersions)),
+		"subscription health": subscriptions.SubscriptionDetailPage(sampleSubscriptionPage(word,
+			subscriptions.TabHealth)),
+		"sample receiver": operations.ReceiverDetailPage(sampleReceiver(word)),
+		"silent receiver": operations.ReceiverDetailPage(operations.ReceiverPage{
+			Frame: sampleFrame(word), URL: word,
 		}),
-		"empty mailbox": operations.MailboxPage(operations.Mailbox{Frame: sampleFrame(word), Sends: true}),
+		"mailbox": operations.MailboxPage(operations.Mailbox{
+			Frame: sampleFrame(word), Open: sampleUID, Subject: word,
+			BodyURL: paths.To(paths.EmailBody, sampleUID),
+			Rows: []ui.EmailRow{{
+				UID: sampleUID, Kind: word, To: word, Subject: word, Created: sampleTime,
+			}},
+		}),
+		"empty mailbox": operations.MailboxPage(operations.Mailbox{
+			Frame: sampleFrame(word),
+			Sends: true,
+		}),
 		"subscription action": subscriptions.ActionPage(subscriptions.ActionForm{
 			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Partner: word, Action: "restore",
 			Consequences: []string{word}, Confirm: word, Typed: word, Reason: word, Fault: word,

@@ -42,7 +42,8 @@ func (p Progress) holdable() bool {
 func (p Progress) headline() string {
 	switch {
 	case p.State == "cancelled":
-		return "Cancelled: " + ui.Plural(p.Cancelled, "delivery was withdrawn", "deliveries were withdrawn")
+		return "Cancelled: " +
+			ui.Plural(p.Cancelled, "delivery was withdrawn", "deliveries were withdrawn")
 	case p.State == "finished":
 		return "All have ended"
 	case p.State == "paused":

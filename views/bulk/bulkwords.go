@@ -19,7 +19,8 @@ func (p Draft) question() string {
 
 // consequence names what confirming will do.
 func (p Draft) consequence() string {
-	return ui.Number(p.Total) + " new deliveries go to " + ui.Plural(len(p.Lanes), "endpoint", "endpoints") +
+	return ui.Number(p.Total) + " new deliveries go to " +
+		ui.Plural(len(p.Lanes), "endpoint", "endpoints") +
 		" of " + ui.Visible(p.Partner) + ", at most " + ui.Number(p.Pace) +
 		" a second to each: the same bytes, signed with the current secret, with up to three " +
 		"attempts each. The set is fixed now; you can pause or cancel what has not been sent."

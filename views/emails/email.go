@@ -72,7 +72,10 @@ func (a EmailAttempt) chip() ui.ChipProps {
 	case "permanent":
 		return ui.ChipProps{Icon: "circle-x", Word: "refused for good", Tone: ui.Bad}
 	case "refused":
-		return ui.ChipProps{Icon: "ban", Word: "the mail server refused us, not this e-mail", Tone: ui.Warn}
+		return ui.ChipProps{
+			Icon: "ban", Word: "the mail server refused us, not this e-mail",
+			Tone: ui.Warn,
+		}
 	case "interrupted":
 		return ui.ChipProps{Icon: "pause", Word: "interrupted before anything was sent", Tone: ui.Warn}
 	case "unknown":

@@ -62,10 +62,22 @@ func (r ReceivedView) known() bool { return len(r.Delivery) == 36 }
 func receiverModes() []ui.AuthChoice {
 	return []ui.AuthChoice{
 		{Value: "accept", Title: "Confirm", Text: "204 to what is genuine."},
-		{Value: "fail", Title: "Fail", Text: "500 to everything: three attempts, then the delivery is failed."},
-		{Value: "recover", Title: "Fail twice, then confirm", Text: "503, 503, then 204: the retries rescue a delivery."},
-		{Value: "slow", Title: "Answer too late", Text: "Nothing for 31 seconds: the attempt times out after 30."},
-		{Value: "redirect", Title: "Redirect", Text: "307 to another address: it is not followed and counts as a failure."},
+		{
+			Value: "fail", Title: "Fail",
+			Text: "500 to everything: three attempts, then the delivery is failed.",
+		},
+		{
+			Value: "recover", Title: "Fail twice, then confirm",
+			Text: "503, 503, then 204: the retries rescue a delivery.",
+		},
+		{
+			Value: "slow", Title: "Answer too late",
+			Text: "Nothing for 31 seconds: the attempt times out after 30.",
+		},
+		{
+			Value: "redirect", Title: "Redirect",
+			Text: "307 to another address: it is not followed and counts as a failure.",
+		},
 	}
 }
 
