@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -52,7 +53,7 @@ func refuseStranger(c echo.Context, wait int) error {
 	header := c.Response().Header()
 	header.Set("RateLimit-Limit", strconv.Itoa(wrongBurst))
 	header.Set("RateLimit-Remaining", "0")
-	header.Set("RateLimit-Reset", strconv.Itoa(wrongBurst/wrongRate))
+	header.Set("RateLimit-Reset", strconv.Itoa(int(wrongBurst*wrongPause/time.Second)))
 	header.Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
 	return lending.NewError(lending.CodeRateLimited,
 		"too many requests with wrong credentials came from this address; correct them and "+

@@ -1,11 +1,8 @@
 package api
 
 import (
-	"math"
 	"sync"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/network"
@@ -13,9 +10,9 @@ import (
 
 const (
 	// wrongBurst is how many requests with wrong credentials an address may make at
-	// once, and wrongRate how many a second after that.
+	// once; after that it may make one in each wrongPause.
 	wrongBurst = 60
-	wrongRate  = 1
+	wrongPause = time.Second
 	// acquainted is for how long a client that was let in from an address is not
 	// bound by what others do there.
 	acquainted = time.Hour
@@ -29,8 +26,10 @@ const (
 //
 // The bound is each process's own, and forgotten when it ends.
 type strangers struct {
-	mu    sync.Mutex
-	wrong map[string]*rate.Limiter
+	mu sync.Mutex
+	// wrong has for each address when it may try as much as one that was never seen:
+	// a wrong request puts that off by wrongPause, to at most wrongBurst of them.
+	wrong map[string]time.Time
 	known map[acquaintance]time.Time
 }
 
@@ -45,16 +44,12 @@ func (s *strangers) wait(address, client string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	from := network.Of(address)
-	limiter, found := s.wrong[from]
-	if !found {
-		return 0
-	}
 	now := time.Now()
 	if now.Sub(s.known[acquaintance{from, client}]) < acquainted {
 		return 0
 	}
-	missing := 1 - limiter.TokensAt(now)
-	return max(int(math.Ceil(missing/wrongRate)), 0)
+	next := s.wrong[from].Add(-(wrongBurst - 1) * wrongPause)
+	return max(int((next.Sub(now)+time.Second-1)/time.Second), 0)
 }
 
 // learn takes note of how credentials were received.
@@ -67,12 +62,13 @@ func (s *strangers) learn(address, client string, err error) {
 		if s.wrong == nil || len(s.wrong) >= maxAddresses {
 			s.forgetCalm(now)
 		}
-		limiter, found := s.wrong[from]
-		if !found {
-			limiter = rate.NewLimiter(wrongRate, wrongBurst)
-			s.wrong[from] = limiter
+		calm := s.wrong[from]
+		if calm.Before(now) {
+			calm = now
 		}
-		limiter.AllowN(now, 1)
+		if calm = calm.Add(wrongPause); calm.Sub(now) <= wrongBurst*wrongPause {
+			s.wrong[from] = calm
+		}
 	case "":
 		if s.known == nil || len(s.known) >= maxAddresses {
 			s.known = make(map[acquaintance]time.Time)
@@ -85,12 +81,12 @@ func (s *strangers) learn(address, client string, err error) {
 // forgetCalm makes room by forgetting the addresses that may try as much as one that
 // was never seen, and all if there are none of those.
 func (s *strangers) forgetCalm(now time.Time) {
-	for from, limiter := range s.wrong {
-		if limiter.TokensAt(now) >= wrongBurst {
+	for from, calm := range s.wrong {
+		if !calm.After(now) {
 			delete(s.wrong, from)
 		}
 	}
 	if s.wrong == nil || len(s.wrong) >= maxAddresses {
-		s.wrong = make(map[string]*rate.Limiter)
+		s.wrong = make(map[string]time.Time)
 	}
 }
