@@ -28,7 +28,7 @@ var levels = [][]string{
 	},
 	{"internal/event", "internal/receiver", "internal/attention"},
 	{"internal/loan", "internal/application"},
-	{"views", "views/mail", "views/docsview"},
+	{"views", "views/mail", "views/docs"},
 	{"web", "web/api", "web/console", "web/docs", "web/docs/contract", "web/webtest", "jobs"},
 	{"cmd/drawbridge", "cmd/samplepartner", "cmd/bench", "cmd/lists", "cmd/soak"},
 }
@@ -42,7 +42,7 @@ var siblings = map[string][]string{
 	"web/docs/contract":          {"web/docs"},
 	"web/webtest":                {"web", "web/api", "web/console", "web/docs", "web/docs/contract"},
 	"views/mail":                 {"views"},
-	"views/docsview":             {"views"},
+	"views/docs":                 {"views"},
 	"internal/document":          {},
 	"internal/postgres/pgserver": {},
 }
@@ -66,6 +66,8 @@ var fences = map[string][]string{
 	"github.com/prometheus":         {"cmd"},
 	"go.opentelemetry.io/otel":      {"web", "internal/webhook", "cmd"},
 	"github.com/getkin/kin-openapi": {"web/docs/contract"},
+	"github.com/yuin/goldmark":      {"views/docs"},
+	"github.com/alecthomas/chroma":  {"views/docs"},
 }
 
 type goPackage struct {

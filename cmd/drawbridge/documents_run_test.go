@@ -123,7 +123,7 @@ func documentedLines(t *testing.T) map[string]string {
 	t.Helper()
 	pages := slices.Clone(documents)
 	for _, pattern := range []string{
-		"web/docs/guides/*.md", "views/*.templ", "views/docsview/*.templ", "views/held.go",
+		"web/docs/guides/*.md", "views/*.templ", "views/docs/*.templ", "views/held.go",
 		"docs/deploy/*",
 	} {
 		found, err := filepath.Glob("../../" + pattern)
