@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
 	"drawbridge/web/api"
 	"drawbridge/web/console"
 )
@@ -30,7 +31,9 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 		if c.Response().Committed {
 			return
 		}
-		if options.Console != nil && isConsole(c.Request().URL.Path) {
+		path := c.Request().URL.Path
+		isConsole := path == console.Prefix || strings.HasPrefix(path, console.Prefix+"/")
+		if options.Console != nil && isConsole {
 			if pageErr := options.Console.RenderFault(c, err); pageErr == nil {
 				return
 			}
@@ -45,20 +48,19 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 	}
 }
 
-// isConsole tells whether a path is one that people see.
-func isConsole(path string) bool {
-	return path == console.Prefix || strings.HasPrefix(path, console.Prefix+"/")
-}
-
 // known translates what the router and the middleware report.
 func known(ctx context.Context, err error) error {
 	if _, ok := errors.AsType[*lending.Error](err); ok {
 		return err
 	}
 	if isUnavailable(ctx, err) {
-		return errUnavailable(err)
+		return lending.NewError(lending.CodeUnavailable, "the service cannot use its database at the "+
+			"moment; repeat the request in %d s, with its Idempotency-Key if it had one",
+			int(retryAfter.Seconds())).WithCause(err)
 	}
-	if isGone(ctx, err) {
+	// The client has left, which ends what it asked for.
+	if errors.Is(err, context.Canceled) ||
+		ctx.Err() != nil && (postgres.IsCancelled(err) || postgres.IsUnavailable(err)) {
 		return lending.NewError(lending.CodeValidation,
 			"the request was cancelled before it was answered").WithCause(err)
 	}

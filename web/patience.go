@@ -9,7 +9,6 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 )
 
@@ -31,26 +30,12 @@ func patient(timeout time.Duration) echo.MiddlewareFunc {
 	}
 }
 
-// isUnavailable tells whether it is the database that keeps a request from its
-// answer.
+// isUnavailable reports whether the database keeps a request from its answer.
 func isUnavailable(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
 		return errors.Is(context.Cause(ctx), postgres.ErrOutOfTime)
 	}
 	return postgres.IsUnavailable(err)
-}
-
-// isGone tells whether whoever asked has left, which ends what was asked for.
-func isGone(ctx context.Context, err error) bool {
-	return errors.Is(err, context.Canceled) ||
-		ctx.Err() != nil && (postgres.IsCancelled(err) || postgres.IsUnavailable(err))
-}
-
-// errUnavailable is the answer while the database cannot be used.
-func errUnavailable(cause error) error {
-	return lending.NewError(lending.CodeUnavailable, "the service cannot use its database at the "+
-		"moment; repeat the request in %d s, with its Idempotency-Key if it had one",
-		int(retryAfter.Seconds())).WithCause(cause)
 }
 
 // suggestRetry says when to ask again.

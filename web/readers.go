@@ -52,7 +52,9 @@ func (w *boundWriter) extend() {
 	deadline := now.Add(chunkTimeout)
 	if !w.began.IsZero() && !w.endless {
 		whole := answerTimeout + time.Duration(w.written)*time.Second/leastRate
-		deadline = earlier(deadline, w.began.Add(whole))
+		if end := w.began.Add(whole); end.Before(deadline) {
+			deadline = end
+		}
 	}
 	_ = w.controller.SetWriteDeadline(deadline)
 }
@@ -86,13 +88,6 @@ func (w *boundWriter) Write(data []byte) (int, error) {
 
 // Unwrap is for http.ResponseController.
 func (w *boundWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
 
 // findBound returns the bound of an answer, nil without one.
 func findBound(w http.ResponseWriter) *boundWriter {

@@ -60,25 +60,27 @@ func Table(options Options) []Route {
 		})
 	}
 	routes = append(routes, apiRoutes(options)...)
-	if home := homeOf(options); home != "" {
+	// Who types the bare address wants to see pages.
+	home := ""
+	switch {
+	case options.Console != nil:
+		home = console.Prefix
+	case options.Docs != nil:
+		home = docs.Prefix
+	}
+	if home != "" {
 		routes = append(routes, anyone("/", "home", func(c echo.Context) error {
 			return c.Redirect(http.StatusSeeOther, home)
 		}))
 	}
 	routes = append(routes, shadowed(routes)...)
 	routes = append(routes, consoleRoutes(options)...)
-	return append(routes, docsRoutes(options)...)
-}
-
-// homeOf is where a person who types the bare address wants to be.
-func homeOf(options Options) string {
-	switch {
-	case options.Console != nil:
-		return console.Prefix
-	case options.Docs != nil:
-		return docs.Prefix
+	if options.Docs != nil {
+		for _, page := range options.Docs.Routes() {
+			routes = append(routes, anyone(page.Path, page.Name, page.Handler))
+		}
 	}
-	return ""
+	return routes
 }
 
 // shadowed answers GET on fixed paths that have no such operation: otherwise the
@@ -146,17 +148,6 @@ func consoleRoutes(options Options) []Route {
 			route.middleware = []echo.MiddlewareFunc{endless}
 		}
 		routes = append(routes, route)
-	}
-	return routes
-}
-
-func docsRoutes(options Options) []Route {
-	if options.Docs == nil {
-		return nil
-	}
-	var routes []Route
-	for _, page := range options.Docs.Routes() {
-		routes = append(routes, anyone(page.Path, page.Name, page.Handler))
 	}
 	return routes
 }

@@ -28,24 +28,32 @@ var levels = [][]string{
 	},
 	{"internal/event", "internal/receiver", "internal/attention"},
 	{"internal/loan", "internal/application"},
-	{"views", "views/paths", "views/mail", "views/docsview"},
+	{"views", "views/paths", "views/mail", "views/docs"},
 	{"views/ui"},
 	{
 		"views/account", "views/applications", "views/bulk", "views/deliveries", "views/emails",
 		"views/events", "views/operations", "views/partners", "views/people", "views/subscriptions",
 	},
+	{"web/console/page"},
+	{"web/console/action"},
+	{"web/console/list"},
+	{"web/console/applications"},
 	{"web", "web/api", "web/console", "web/docs", "web/docs/contract", "web/webtest", "jobs"},
 	{"cmd/drawbridge", "cmd/samplepartner", "cmd/bench", "cmd/lists", "cmd/soak"},
 }
 
 // siblings are the arrows that are drawn within a level.
 var siblings = map[string][]string{
-	"internal/postgres":          {"migrations"},
-	"internal/postgres/pgtest":   {"internal/postgres", "internal/postgres/pgserver", "migrations"},
-	"internal/application":       {"internal/loan"},
-	"web":                        {"web/api", "web/console", "web/docs"},
-	"web/docs/contract":          {"web/docs"},
-	"web/webtest":                {"web", "web/api", "web/console", "web/docs", "web/docs/contract"},
+	"internal/postgres":        {"migrations"},
+	"internal/postgres/pgtest": {"internal/postgres", "internal/postgres/pgserver", "migrations"},
+	"internal/application":     {"internal/loan"},
+	"web":                      {"web/api", "web/console", "web/docs"},
+	"web/docs/contract":        {"web/docs"},
+	"web/webtest":              {"web/console/page"},
+	{"web/console/action"},
+	{"web/console/list"},
+	{"web/console/applications"},
+	{"web", "web/api", "web/console", "web/docs", "web/docs/contract"},
 	"internal/document":          {},
 	"internal/postgres/pgserver": {},
 }
@@ -69,6 +77,8 @@ var fences = map[string][]string{
 	"github.com/prometheus":         {"cmd"},
 	"go.opentelemetry.io/otel":      {"web", "internal/webhook", "cmd"},
 	"github.com/getkin/kin-openapi": {"web/docs/contract"},
+	"github.com/yuin/goldmark":      {"views/docs"},
+	"github.com/alecthomas/chroma":  {"views/docs"},
 }
 
 type goPackage struct {

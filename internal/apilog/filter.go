@@ -119,10 +119,6 @@ func (f Filter) narrow(c *postgres.Conditions, byClient bool) {
 	uid(`r.application_uid = ?`, f.ApplicationUID)
 	text(`r.request_id = ?`, f.RequestID)
 	text(`r.idempotency_key = ?`, f.IdempotencyKey)
-	f.between(c)
-}
-
-func (f Filter) between(c *postgres.Conditions) {
 	if !f.Since.IsZero() {
 		c.Add(`r.at >= ?`, f.Since.UTC())
 	}

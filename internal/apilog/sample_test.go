@@ -14,9 +14,9 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 )
 
-// TestStrangersAreSampled floods the log with requests without credentials: a few of
+// TestUnauthenticatedAreSampled floods the log with requests without credentials: a few of
 // each address and minute are kept, and a client's entries all.
-func TestStrangersAreSampled(t *testing.T) {
+func TestUnauthenticatedAreSampled(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	writer := apilog.NewWriter(db)
@@ -34,17 +34,17 @@ func TestStrangersAreSampled(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	end()
 	writer.Run(ctx)
-	kept, strangers := 0, 0
+	kept, unknown := 0, 0
 	for _, request := range list(t, db, apilog.Filter{}) {
 		if request.Authenticated {
 			kept++
 		} else {
-			strangers++
+			unknown++
 		}
 	}
-	if kept != clients || strangers != 3*5 {
-		t.Errorf("%d of %d requests of a client and %d of strangers are kept, want all and 15",
-			kept, clients, strangers)
+	if kept != clients || unknown != 3*5 {
+		t.Errorf("%d of %d requests of a client and %d of unknown are kept, want all and 15",
+			kept, clients, unknown)
 	}
 	if got := writer.Passed(); got != apilog.BufferSize+clients-15 || writer.Dropped() != 0 {
 		t.Errorf("%d were passed over and %d dropped", got, writer.Dropped())

@@ -22,9 +22,9 @@ const (
 	batchSize = 512
 	// flushEvery is how long an entry waits for others.
 	flushEvery = 250 * time.Millisecond
-	// strangerBuffer is how many entries of unauthenticated requests wait, apart from
+	// samplesBuffer is how many entries of unauthenticated requests wait, apart from
 	// the others, so that they displace none of those.
-	strangerBuffer = 512
+	samplesBuffer = 512
 	// storeTimeout bounds one try, storeTries how often a batch is tried that the
 	// database refuses. While the database is away a batch waits, longest storePause
 	// between two tries, and the buffer fills.
@@ -39,11 +39,11 @@ const (
 type Writer struct {
 	db      *postgres.DB
 	entries chan Entry
-	// strangers are samples of the requests without credentials.
-	strangers chan Entry
-	sample    sample
-	dropped   atomic.Int64
-	stored    atomic.Int64
+	// samples are some of the requests without credentials.
+	samples chan Entry
+	sample  sample
+	dropped atomic.Int64
+	stored  atomic.Int64
 	// passed counts the unauthenticated requests that are in no sample.
 	passed atomic.Int64
 	// covered is the day until which this process knows that partitions exist.
@@ -53,34 +53,26 @@ type Writer struct {
 // NewWriter returns a writer; nothing is stored until Run.
 func NewWriter(db *postgres.DB) *Writer {
 	return &Writer{
-		db: db, entries: make(chan Entry, bufferSize), strangers: make(chan Entry, strangerBuffer),
+		db: db, entries: make(chan Entry, bufferSize), samples: make(chan Entry, samplesBuffer),
 	}
 }
 
 // Record keeps an entry; of the unauthenticated ones a few per address and minute.
 // It never waits: when the buffer is full the entry is dropped and counted.
 func (w *Writer) Record(entry Entry) {
+	queue, lost := w.entries, &w.dropped
 	if !entry.Authenticated {
-		w.recordStranger(entry)
-		return
-	}
-	select {
-	case w.entries <- entry:
-	default:
-		w.dropped.Add(1)
-	}
-}
-
-// recordStranger keeps an entry of an unauthenticated request, or counts it.
-func (w *Writer) recordStranger(entry Entry) {
-	if w.sample.takes(entry.Address, entry.At) {
-		select {
-		case w.strangers <- entry:
+		queue, lost = w.samples, &w.passed
+		if !w.sample.takes(entry.Address, entry.At) {
+			lost.Add(1)
 			return
-		default:
 		}
 	}
-	w.passed.Add(1)
+	select {
+	case queue <- entry:
+	default:
+		lost.Add(1)
+	}
 }
 
 // Passed counts the unauthenticated requests that were not kept, for the metrics.
@@ -104,7 +96,7 @@ func (w *Writer) Run(ctx context.Context) {
 		case entry := <-w.entries:
 			batch = append(batch, entry.clean())
 			full = len(batch) == batchSize
-		case entry := <-w.strangers:
+		case entry := <-w.samples:
 			batch = append(batch, entry.clean())
 			full = len(batch) == batchSize
 		case <-ticker.C:
@@ -122,7 +114,7 @@ func (w *Writer) Run(ctx context.Context) {
 
 // drain stores what is left. Nobody records any more.
 func (w *Writer) drain(ctx context.Context, batch []Entry) {
-	for _, left := range []chan Entry{w.entries, w.strangers} {
+	for _, left := range []chan Entry{w.entries, w.samples} {
 		for len(left) > 0 {
 			if batch = append(batch, (<-left).clean()); len(batch) == batchSize {
 				w.flush(ctx, batch)
@@ -209,7 +201,6 @@ func makePartitions(
 // touched in a fixed order, so that processes never wait for each other in a
 // circle.
 func store(ctx context.Context, db *postgres.DB, batch []Entry) error {
-	c := columnsOf(batch)
 	_, err := db.ExecContext(ctx, `
 		WITH entry AS (
 			INSERT INTO api_requests (request_uid, at, request_id, method, route, path, client_id,
@@ -245,24 +236,23 @@ func store(ctx context.Context, db *postgres.DB, batch []Entry) error {
 		   SET requests = t.requests + excluded.requests,
 		       refused = t.refused + excluded.refused,
 		       failed = t.failed + excluded.failed,
-		       duration_us = t.duration_us + excluded.duration_us`, c.args()...)
+		       duration_us = t.duration_us + excluded.duration_us`, arrays(batch)...)
 	if err != nil {
 		return fmt.Errorf("inserting %d API requests: %w", len(batch), err)
 	}
 	return nil
 }
 
-// columns are the entries as array parameters.
-type columns struct {
-	uids, partners, merchants, applications                                pq.StringArray
-	ats, ids, methods, routes, paths, clients, codes, fields, keys, agents pq.StringArray
-	addresses                                                              pq.StringArray
-	authenticated, replayed                                                pq.BoolArray
-	statuses, durations, in, out                                           pq.Int64Array
-}
-
-func columnsOf(batch []Entry) *columns {
-	c := &columns{}
+// arrays are the entries as array literals, and the uuid that stands for none.
+func arrays(batch []Entry) []any {
+	const none = "00000000-0000-0000-0000-000000000000"
+	var c struct {
+		uids, partners, merchants, applications                                pq.StringArray
+		ats, ids, methods, routes, paths, clients, codes, fields, keys, agents pq.StringArray
+		addresses                                                              pq.StringArray
+		authenticated, replayed                                                pq.BoolArray
+		statuses, durations, in, out                                           pq.Int64Array
+	}
 	for _, e := range batch {
 		c.uids = append(c.uids, e.UID.String())
 		c.ats = append(c.ats, e.At.UTC().Format(time.RFC3339Nano))
@@ -281,11 +271,6 @@ func columnsOf(batch []Entry) *columns {
 		c.in, c.out = append(c.in, e.BytesIn), append(c.out, e.BytesOut)
 		c.addresses, c.agents = append(c.addresses, e.Address), append(c.agents, e.UserAgent)
 	}
-	return c
-}
-
-func (c *columns) args() []any {
-	const none = "00000000-0000-0000-0000-000000000000"
 	return []any{
 		c.uids, c.ats, c.ids, c.methods, c.routes, c.paths, c.clients, c.authenticated, c.partners,
 		c.merchants, c.applications, c.statuses, c.codes, c.fields, c.keys, c.replayed, c.durations,

@@ -33,7 +33,7 @@ type Product struct {
 	lending.Product
 	// Active products are offered by decisions.
 	Active    bool
-	CreatedAt time.Time
+	CreatedAt time.Time `db:"created_at"`
 }
 
 // NewProduct is what a product is made from, as an operator writes it.
@@ -142,56 +142,29 @@ func (s *Service) SetActive(
 	return nil
 }
 
-// row is a row of products.
-type row struct {
-	UID                   uuid.UUID        `db:"product_uid"`
-	Code                  string           `db:"code"`
-	Name                  string           `db:"name"`
-	Term                  string           `db:"term"`
-	InterestRate          lending.Percent  `db:"interest_rate"`
-	MerchantFeePercentage lending.Percent  `db:"merchant_fee_percentage"`
-	Schedule              lending.Schedule `db:"schedule"`
-	Min                   lending.Money    `db:"min_amount"`
-	Max                   lending.Money    `db:"max_amount"`
-	Active                bool             `db:"active"`
-	CreatedAt             time.Time        `db:"created_at"`
-}
+// terms are the columns of a lending.Product, by the names of its fields.
+const terms = `product_uid::text AS uid, code, name, term, interest_rate AS interestrate,
+	       merchant_fee_percentage AS merchantfeepercentage, schedule, min_amount AS min,
+	       max_amount AS max`
 
 const selectProducts = `
-	SELECT product_uid, code, name, term, interest_rate, merchant_fee_percentage, schedule,
-	       min_amount, max_amount, active, created_at
+	SELECT ` + terms + `, active, created_at
 	  FROM products`
-
-func (r row) product() Product {
-	return Product{
-		Product: lending.Product{
-			UID: r.UID.String(), Code: r.Code, Name: r.Name, Term: r.Term,
-			InterestRate: r.InterestRate, MerchantFeePercentage: r.MerchantFeePercentage,
-			Schedule: r.Schedule, Min: r.Min, Max: r.Max,
-		},
-		Active:    r.Active,
-		CreatedAt: r.CreatedAt,
-	}
-}
 
 // List returns every product, by code. There are as many as people can tell
 // apart, so it has no pages.
 func (s *Service) List(ctx context.Context) ([]Product, error) {
-	var rows []row
-	err := s.DB.SelectContext(ctx, &rows, selectProducts+` ORDER BY code COLLATE "C"`)
+	products := []Product{}
+	err := s.DB.SelectContext(ctx, &products, selectProducts+` ORDER BY code COLLATE "C"`)
 	if err != nil {
 		return nil, fmt.Errorf("listing products: %w", err)
-	}
-	products := make([]Product, 0, len(rows))
-	for _, row := range rows {
-		products = append(products, row.product())
 	}
 	return products, nil
 }
 
 // Product returns one product, active or not. Error: NOT_FOUND.
 func (s *Service) Product(ctx context.Context, uid uuid.UUID) (Product, error) {
-	var found row
+	var found Product
 	err := s.DB.GetContext(ctx, &found, selectProducts+` WHERE product_uid = $1`, uid)
 	if postgres.IsNoRows(err) {
 		return Product{}, errNoProduct(uid)
@@ -199,7 +172,7 @@ func (s *Service) Product(ctx context.Context, uid uuid.UUID) (Product, error) {
 	if err != nil {
 		return Product{}, fmt.Errorf("loading product %s: %w", uid, err)
 	}
-	return found.product(), nil
+	return found, nil
 }
 
 func errNoProduct(uid uuid.UUID) error {
@@ -209,15 +182,11 @@ func errNoProduct(uid uuid.UUID) error {
 // ListActive returns the products that a decision offers, by code, as the
 // transaction sees them.
 func (s *Service) ListActive(ctx context.Context, tx *postgres.Tx) ([]lending.Product, error) {
-	var rows []row
-	err := tx.SelectContext(ctx, &rows,
-		selectProducts+` WHERE active ORDER BY code COLLATE "C"`)
+	products := []lending.Product{}
+	err := tx.SelectContext(ctx, &products,
+		`SELECT `+terms+` FROM products WHERE active ORDER BY code COLLATE "C"`)
 	if err != nil {
 		return nil, fmt.Errorf("listing active products: %w", err)
-	}
-	products := make([]lending.Product, 0, len(rows))
-	for _, row := range rows {
-		products = append(products, row.product().Product)
 	}
 	return products, nil
 }

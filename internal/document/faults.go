@@ -65,9 +65,9 @@ func byteCount(n int64) string {
 	return fmt.Sprintf("%d bytes", n)
 }
 
-// storageFault is what the partner learns when the disk is full or the bucket
+// storageError is what the partner gets when the disk is full or the bucket
 // does not answer; the cause is for the log.
-func storageFault(cause error) error {
+func storageError(cause error) error {
 	code := lending.CodeInternal
 	if errors.Is(cause, syscall.ENOSPC) {
 		code = lending.CodeUnavailable

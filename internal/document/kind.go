@@ -88,8 +88,12 @@ func identify(
 	}
 	found := mimetype.Detect(head)
 	if !descends(found, expected.family) {
+		actual, _, _ := strings.Cut(found.String(), ";")
+		if found.Is("application/octet-stream") {
+			actual = "something else"
+		}
 		return "", fmt.Sprintf("is named like %s, but its content is %s; %s",
-			expected.label, describe(found), accepted)
+			expected.label, actual, accepted)
 	}
 	if !expected.confirm(head, content) {
 		return "", fmt.Sprintf("is named like %s, but its content is not one; %s",
@@ -106,15 +110,6 @@ func descends(found *mimetype.MIME, family string) bool {
 		}
 	}
 	return false
-}
-
-// describe names a detected type for a message.
-func describe(found *mimetype.MIME) string {
-	if found.Is("application/octet-stream") {
-		return "something else"
-	}
-	name, _, _ := strings.Cut(found.String(), ";")
-	return name
 }
 
 // isPDF requires the header at the very beginning, where readers that look for

@@ -20,10 +20,23 @@ func (r *formReader) readPart(part *multipart.Part) error {
 	case "", "7bit", "8bit", "binary":
 	default:
 		r.form.digest.note(name, encoding)
-		r.faults.add(lending.CodeValidation, r.fieldOf(name),
+		field := "body"
+		if r.knows(name) {
+			field = name
+		}
+		r.faults.add(lending.CodeValidation, field,
 			"part %d has a Content-Transfer-Encoding; send its bytes as they are", r.parts)
 	}
-	if err := r.readContent(part, name); err != nil {
+	var err error
+	switch {
+	case name == FieldFiles:
+		err = r.readFile(part)
+	case r.knows(name):
+		err = r.readValue(part, name)
+	default:
+		_, err = r.copyPart(part, io.Discard)
+	}
+	if err != nil {
 		return err
 	}
 	if name == "" {
@@ -33,18 +46,7 @@ func (r *formReader) readPart(part *multipart.Part) error {
 	return nil
 }
 
-func (r *formReader) readContent(part *multipart.Part, name string) error {
-	switch {
-	case name == FieldFiles:
-		return r.readFile(part)
-	case r.knows(name):
-		return r.readValue(part, name)
-	}
-	_, err := r.copyPart(part, io.Discard)
-	return err
-}
-
-// knows tells whether the form has a part of this name.
+// knows reports whether the form has a part of this name.
 func (r *formReader) knows(name string) bool {
 	switch name {
 	case FieldFiles, FieldMetadata:
@@ -53,14 +55,6 @@ func (r *formReader) knows(name string) bool {
 		return !r.limits.DocumentsOnly
 	}
 	return false
-}
-
-// fieldOf is the field that a fault of a part is reported under.
-func (r *formReader) fieldOf(name string) string {
-	if r.knows(name) {
-		return name
-	}
-	return "body"
 }
 
 // contentSum is what is known of a part once it was read.
@@ -75,7 +69,7 @@ type contentSum struct {
 func (r *formReader) copyPart(part *multipart.Part, sink io.Writer) (contentSum, error) {
 	hash := sha256.New()
 	target := &bounded{w: sink, left: r.budget}
-	// One byte more than the budget tells a full form from one that goes on.
+	// One byte more than the budget: a full form differs from one that goes on.
 	content := io.LimitReader(part, r.budget+1)
 	size, err := io.CopyBuffer(io.MultiWriter(&bounded{w: hash, left: r.budget}, target),
 		content, r.buffer)

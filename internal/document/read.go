@@ -81,7 +81,7 @@ func ReadForm(
 	err := r.readBody(contentType)
 	if err != nil && !errors.Is(err, errStop) {
 		if lending.ErrorCode(err) == lending.CodeInternal && ctx.Err() == nil {
-			err = storageFault(err)
+			err = storageError(err)
 		}
 		return nil, errors.Join(err, r.form.Discard(ctx))
 	}
@@ -173,10 +173,10 @@ func (r *formReader) readJSON() error {
 
 // nextPart returns io.EOF after the last part.
 func (r *formReader) nextPart() (*multipart.Part, error) {
-	r.source.bound(maxRawHead)
+	r.source.head, r.source.bounded = maxRawHead, true
 	part, err := r.parser.NextRawPart()
-	r.source.unbound()
-	if err == io.EOF { // a wrapped one is a missing final boundary
+	r.source.bounded = false // the content of a part is bounded elsewhere
+	if err == io.EOF {       // a wrapped one is a missing final boundary
 		return nil, io.EOF
 	}
 	if err != nil {

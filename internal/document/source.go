@@ -44,7 +44,12 @@ func (s *source) Read(p []byte) (int, error) {
 		return 0, err
 	}
 	if s.ended {
-		return s.end(p)
+		if s.tail == "" {
+			return 0, errBodyEnd
+		}
+		n := copy(p, s.tail)
+		s.tail = s.tail[n:]
+		return n, nil
 	}
 	if s.bounded {
 		if s.head <= 0 {
@@ -66,16 +71,6 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// end delivers the tail.
-func (s *source) end(p []byte) (int, error) {
-	if s.tail == "" {
-		return 0, errBodyEnd
-	}
-	n := copy(p, s.tail)
-	s.tail = s.tail[n:]
-	return n, nil
-}
-
 // watch learns the line break of the body, which some clients get wrong and the
 // parser then follows.
 func (s *source) watch(p []byte) {
@@ -95,12 +90,6 @@ func (s *source) watch(p []byte) {
 		s.last = p[len(p)-1]
 	}
 }
-
-// bound allows at most n more bytes until unbound is called.
-func (s *source) bound(n int64) { s.head, s.bounded = n, true }
-
-// unbound lets the content of a part through, which is bounded elsewhere.
-func (s *source) unbound() { s.bounded = false }
 
 // bounded passes the first left bytes on to w and swallows the rest.
 type bounded struct {

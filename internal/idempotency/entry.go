@@ -7,7 +7,6 @@ import (
 
 	"github.com/lib/pq"
 
-	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 )
 
@@ -17,22 +16,19 @@ type entry struct {
 	request Request
 }
 
-// lock takes the key for the transaction; false means that another one has it.
+// lock takes the key for the transaction; false means that another one has it. The
+// number of the lock is a hash: should two keys ever share one, then one request is
+// answered with a conflict.
 func (e entry) lock(ctx context.Context) (bool, error) {
+	sum := hashFields("idempotency",
+		e.request.ClientID, e.request.MerchantUID.String(), e.request.Key)
 	var locked bool
-	err := e.tx.GetContext(ctx, &locked, `SELECT pg_try_advisory_xact_lock($1)`, e.lockNumber())
+	err := e.tx.GetContext(ctx, &locked, `SELECT pg_try_advisory_xact_lock($1)`,
+		int64(binary.BigEndian.Uint64(sum[:8])))
 	if err != nil {
 		return false, fmt.Errorf("locking an idempotency key: %w", err)
 	}
 	return locked, nil
-}
-
-// lockNumber hashes the key to the number of an advisory lock. Should two keys
-// ever share one, then one request is told to come again.
-func (e entry) lockNumber() int64 {
-	sum := hashFields("idempotency",
-		e.request.ClientID, e.request.MerchantUID.String(), e.request.Key)
-	return int64(binary.BigEndian.Uint64(sum[:8]))
 }
 
 // storedReply is a row of idempotency_keys.
@@ -40,16 +36,6 @@ type storedReply struct {
 	Reply
 	Fingerprint []byte        `db:"fingerprint"`
 	Encodings   pq.ByteaArray `db:"encodings"`
-}
-
-func (s storedReply) replay(request Request) (Reply, error) {
-	if !request.Fingerprint.matches(s.Fingerprint, s.Encodings) {
-		return Reply{}, lending.NewError(lending.CodeIdempotencyMismatch,
-			"this Idempotency-Key was used with another method, path or content; use a new one")
-	}
-	reply := s.Reply
-	reply.Replayed = true
-	return reply, nil
 }
 
 // find looks for a stored reply that has not expired. Release 0.1.0 stored

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
+	"strings"
 
 	"drawbridge/internal/lending"
 )
@@ -18,25 +19,18 @@ const maxKey = 255
 // ParseKey reads the values of the request header, empty if there are none.
 // Error: VALIDATION_ERROR that names the header.
 func ParseKey(values []string) (string, error) {
+	isHidden := func(r rune) bool { return r <= ' ' || r > '~' }
 	switch {
 	case len(values) == 0:
 		return "", nil
 	case len(values) > 1:
 		return "", lending.Invalid(Header, "%q must be given once", Header)
-	case values[0] == "" || len(values[0]) > maxKey || !isVisible(values[0]):
+	case values[0] == "" || len(values[0]) > maxKey ||
+		strings.ContainsFunc(values[0], isHidden):
 		return "", lending.Invalid(Header,
 			"%q must be 1 to %d visible ASCII characters, without spaces", Header, maxKey)
 	}
 	return values[0], nil
-}
-
-func isVisible(text string) bool {
-	for i := range len(text) {
-		if text[i] <= ' ' || text[i] > '~' {
-			return false
-		}
-	}
-	return true
 }
 
 // Fingerprint is what a request asks for, hashed once for each encoding of its

@@ -100,8 +100,12 @@ func runKeyed(
 	switch {
 	case err != nil:
 		return Reply{}, err
+	case found && !key.request.Fingerprint.matches(stored.Fingerprint, stored.Encodings):
+		return Reply{}, lending.NewError(lending.CodeIdempotencyMismatch,
+			"this Idempotency-Key was used with another method, path or content; use a new one")
 	case found:
-		return stored.replay(key.request)
+		stored.Replayed = true
+		return stored.Reply, nil
 	case !locked:
 		return Reply{}, lending.NewError(lending.CodeIdempotencyConflict,
 			"a request with this Idempotency-Key is still running; repeat it after that one ended")

@@ -107,12 +107,8 @@ func chooseMerchants(
 	if err != nil {
 		return nil, fmt.Errorf("listing merchants of partner %s: %w", request.PartnerUID, err)
 	}
-	return pickMerchants(request, owned)
-}
-
-func pickMerchants(request NewClient, owned []uuid.UUID) ([]uuid.UUID, error) {
 	const field = "merchant"
-	picked := owned
+	picked := []uuid.UUID(owned)
 	if len(request.MerchantUIDs) > 0 {
 		picked = nil
 	}

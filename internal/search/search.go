@@ -94,17 +94,12 @@ func query(text string) (string, []any) {
 	lower := strings.ToLower(text)
 	parts = append(parts, byText,
 		strings.ReplaceAll(byBeginning, "?", bind(postgres.LikePrefix(lower))))
-	place := postgres.LikePrefix(withoutScheme(lower))
-	parts = append(parts, strings.ReplaceAll(byPlace, "?", bind(place)),
+	place := lower
+	if _, rest, found := strings.Cut(lower, "://"); found {
+		place = rest
+	}
+	parts = append(parts, strings.ReplaceAll(byPlace, "?", bind(postgres.LikePrefix(place))),
 		strings.NewReplacer("?", bind(postgres.LikePrefix(lower)),
 			"!", bind("% "+postgres.LikePrefix(lower))).Replace(byName))
 	return strings.Join(parts, "\nUNION ALL\n"), args
-}
-
-// withoutScheme is an address from its host on.
-func withoutScheme(text string) string {
-	if _, rest, found := strings.Cut(text, "://"); found {
-		return rest
-	}
-	return text
 }

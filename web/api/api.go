@@ -35,7 +35,7 @@ type API struct {
 	// Sandbox registers the operations that play the lender's part.
 	Sandbox bool
 
-	strangers strangers
+	credentials credentialLimit
 }
 
 // Route is one operation.

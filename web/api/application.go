@@ -99,7 +99,7 @@ func newApplicationBody(app application.Application) applicationBody {
 }
 
 func (a *API) createApplication(c echo.Context) error {
-	return a.jsonEffect(c, nil, func(body *object) (operation, error) {
+	return a.jsonEffect(c, nil, func(body *object) operation {
 		request := readNewApplication(body)
 		caller := callerOf(c)
 		request.Source = lending.SourcePartner
@@ -110,7 +110,7 @@ func (a *API) createApplication(c echo.Context) error {
 				return 0, nil, err
 			}
 			return http.StatusCreated, newApplicationBody(app), nil
-		}, nil
+		}
 	})
 }
 
@@ -142,7 +142,7 @@ func readNewApplication(body *object) application.NewApplication {
 }
 
 func (a *API) runDecision(c echo.Context) error {
-	return a.jsonEffect(c, nil, func(body *object) (operation, error) {
+	return a.jsonEffect(c, nil, func(body *object) operation {
 		uid := body.uid("thrive_application_uid")
 		return func(tx *postgres.Tx) (int, any, error) {
 			app, err := a.Applications.RunDecision(c.Request().Context(), tx, actor(c), uid)
@@ -150,7 +150,7 @@ func (a *API) runDecision(c echo.Context) error {
 				return 0, nil, err
 			}
 			return http.StatusOK, newApplicationBody(app), nil
-		}, nil
+		}
 	})
 }
 
@@ -161,7 +161,7 @@ type acceptedBody struct {
 }
 
 func (a *API) acceptOffer(c echo.Context) error {
-	return a.jsonEffect(c, nil, func(body *object) (operation, error) {
+	return a.jsonEffect(c, nil, func(body *object) operation {
 		acceptance := application.Acceptance{
 			ApplicationUID: body.uid("thrive_application_uid"),
 			ProductUID:     body.uid("selected_product_uid"),
@@ -175,7 +175,7 @@ func (a *API) acceptOffer(c echo.Context) error {
 			return http.StatusOK, acceptedBody{
 				UID: acceptance.ApplicationUID, OfferSelected: true,
 			}, nil
-		}, nil
+		}
 	})
 }
 

@@ -38,11 +38,13 @@ func (a *API) effect(c echo.Context, digests [][sha256.Size]byte, do operation) 
 	if err != nil {
 		return err
 	}
+	path, _ := c.Get(pathKey).(string)
 	request := idempotency.Request{
 		ClientID:    caller.ClientID,
 		MerchantUID: caller.MerchantUID,
 		Key:         key,
-		Fingerprint: idempotency.NewFingerprint(c.Request().Method, canonicalPath(c), digests...),
+		Fingerprint: idempotency.NewFingerprint(c.Request().Method,
+			path+"?uid="+c.Param("uid")+"&id="+c.Param("id"), digests...),
 	}
 	use := func(tx *postgres.Tx) (idempotency.Reply, error) {
 		status, data, err := do(tx)
@@ -73,7 +75,7 @@ func (a *API) answer(c echo.Context, data any) error {
 // the body is answered after the Idempotency-Key was looked up: a key that holds
 // the answer to another request says so first.
 func (a *API) jsonEffect(
-	c echo.Context, pathErr error, decode func(body *object) (operation, error),
+	c echo.Context, pathErr error, decode func(body *object) operation,
 ) error {
 	if asksFirst(c) {
 		if err := cmp.Or(pathErr, checkJSON(c, c.Request().ContentLength)); err != nil {
@@ -98,10 +100,7 @@ func (a *API) jsonEffect(
 		if err != nil {
 			return 0, nil, err
 		}
-		do, err := decode(body)
-		if err != nil {
-			return 0, nil, err
-		}
+		do := decode(body)
 		if err := body.err(); err != nil {
 			return 0, nil, err
 		}
@@ -162,13 +161,6 @@ func actor(c echo.Context) loan.Caller {
 	return loan.Caller{MerchantUID: caller.MerchantUID, Name: caller.ClientID}
 }
 
-// pathKey is where the middleware leaves the path that stands for both forms
-// of an operation.
-const pathKey = "api.path"
-
-// canonicalPath is the request's path in the form that is documented: an alias
+// pathKey is where the middleware leaves the path that is documented: an alias
 // without the version is the same operation.
-func canonicalPath(c echo.Context) string {
-	template, _ := c.Get(pathKey).(string)
-	return template + "?uid=" + c.Param("uid") + "&id=" + c.Param("id")
-}
+const pathKey = "api.path"

@@ -3,6 +3,7 @@ package api
 import (
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/labstack/echo/v4"
 
@@ -25,12 +26,12 @@ func (a *API) Guard(path string) echo.MiddlewareFunc {
 			defer a.Calls.Begin()()
 			header := c.Request().Header
 			id := header.Get(clientIDHeader)
-			if wait := a.strangers.wait(c.RealIP(), id); wait > 0 {
-				return refuseStranger(c, wait)
+			if wait := a.credentials.wait(c.RealIP(), id); wait > 0 {
+				return refuseWrong(c, wait)
 			}
 			caller, err := a.Partners.Authenticate(c.Request().Context(),
 				id, header.Get(clientSecretHeader), header.Get(merchantHeader))
-			a.strangers.learn(c.RealIP(), id, err)
+			a.credentials.learn(c.RealIP(), id, err)
 			if err != nil {
 				return err
 			}
@@ -47,12 +48,12 @@ func (a *API) Guard(path string) echo.MiddlewareFunc {
 	}
 }
 
-// refuseStranger answers an address that tried too many wrong credentials.
-func refuseStranger(c echo.Context, wait int) error {
+// refuseWrong answers an address that tried too many wrong credentials.
+func refuseWrong(c echo.Context, wait int) error {
 	header := c.Response().Header()
 	header.Set("RateLimit-Limit", strconv.Itoa(wrongBurst))
 	header.Set("RateLimit-Remaining", "0")
-	header.Set("RateLimit-Reset", strconv.Itoa(wrongBurst/wrongRate))
+	header.Set("RateLimit-Reset", strconv.Itoa(int(wrongBurst*wrongPause/time.Second)))
 	header.Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
 	return lending.NewError(lending.CodeRateLimited,
 		"too many requests with wrong credentials came from this address; correct them and "+

@@ -10,6 +10,7 @@ import (
 
 	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
 )
 
@@ -22,22 +23,23 @@ const applicationField = "uid"
 // taskField names the uid of a task's path.
 const taskField = "task_uid"
 
-// move changes an application in the way that the body asks for.
-func (a *API) sandboxMove(
-	c echo.Context,
-	decode func(body *object) func(
-		ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (application.Application, error),
+// sandboxMove changes an application to what read finds in the body.
+func sandboxMove[T any](
+	a *API, c echo.Context, read func(body *object) T,
+	change func(
+		ctx context.Context, tx *postgres.Tx, by loan.Caller, uid uuid.UUID, to T,
+	) (application.Application, error),
 ) error {
 	uid, pathErr := pathUID(c, applicationField)
-	return a.jsonEffect(c, pathErr, func(body *object) (operation, error) {
-		change := decode(body)
+	return a.jsonEffect(c, pathErr, func(body *object) operation {
+		to := read(body)
 		return func(tx *postgres.Tx) (int, any, error) {
-			app, err := change(c.Request().Context(), tx, uid)
+			app, err := change(c.Request().Context(), tx, actor(c), uid, to)
 			if err != nil {
 				return 0, nil, err
 			}
 			return http.StatusOK, newApplicationBody(app), nil
-		}, nil
+		}
 	})
 }
 
@@ -57,39 +59,19 @@ func parsed[T any](body *object, field string, parse func(string) (T, error)) T 
 }
 
 func (a *API) sandboxStatus(c echo.Context) error {
-	return a.sandboxMove(c, func(body *object) func(
-		context.Context, *postgres.Tx, uuid.UUID) (application.Application, error) {
-		to := parsed(body, "status", lending.ParseApplicationStatus)
-		return func(
-			ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
-		) (application.Application, error) {
-			return a.Applications.Move(ctx, tx, actor(c), uid, to)
-		}
-	})
+	return sandboxMove(a, c, func(body *object) lending.ApplicationStatus {
+		return parsed(body, "status", lending.ParseApplicationStatus)
+	}, a.Applications.Move)
 }
 
 func (a *API) sandboxAmount(c echo.Context) error {
-	return a.sandboxMove(c, func(body *object) func(
-		context.Context, *postgres.Tx, uuid.UUID) (application.Application, error) {
-		amount := body.money("approved_amount")
-		return func(
-			ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
-		) (application.Application, error) {
-			return a.Applications.ChangeAmount(ctx, tx, actor(c), uid, amount)
-		}
-	})
+	return sandboxMove(a, c, func(body *object) lending.Money {
+		return body.money("approved_amount")
+	}, a.Applications.ChangeAmount)
 }
 
 func (a *API) sandboxTerms(c echo.Context) error {
-	return a.sandboxMove(c, func(body *object) func(
-		context.Context, *postgres.Tx, uuid.UUID) (application.Application, error) {
-		terms := readTerms(body)
-		return func(
-			ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
-		) (application.Application, error) {
-			return a.Applications.ChangeTerms(ctx, tx, actor(c), uid, terms)
-		}
-	})
+	return sandboxMove(a, c, readTerms, a.Applications.ChangeTerms)
 }
 
 func readTerms(body *object) lending.Terms {
@@ -113,15 +95,9 @@ func readTerms(body *object) lending.Terms {
 }
 
 func (a *API) sandboxDocument(c echo.Context) error {
-	return a.sandboxMove(c, func(body *object) func(
-		context.Context, *postgres.Tx, uuid.UUID) (application.Application, error) {
-		to := parsed(body, "status", lending.ParseDocumentStatus)
-		return func(
-			ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
-		) (application.Application, error) {
-			return a.Applications.RecordDocument(ctx, tx, actor(c), uid, to)
-		}
-	})
+	return sandboxMove(a, c, func(body *object) lending.DocumentStatus {
+		return parsed(body, "status", lending.ParseDocumentStatus)
+	}, a.Applications.RecordDocument)
 }
 
 type taskBody struct {
@@ -136,7 +112,7 @@ func newTaskBody(task application.Task) taskBody {
 
 func (a *API) sandboxTask(c echo.Context) error {
 	uid, pathErr := pathUID(c, applicationField)
-	return a.jsonEffect(c, pathErr, func(body *object) (operation, error) {
+	return a.jsonEffect(c, pathErr, func(body *object) operation {
 		title := body.linkless("title", maxLine)
 		return func(tx *postgres.Tx) (int, any, error) {
 			task, err := a.Applications.AddTask(c.Request().Context(), tx, actor(c), uid, title)
@@ -144,13 +120,13 @@ func (a *API) sandboxTask(c echo.Context) error {
 				return 0, nil, err
 			}
 			return http.StatusCreated, newTaskBody(task), nil
-		}, nil
+		}
 	})
 }
 
 func (a *API) sandboxTaskStatus(c echo.Context) error {
 	uid, pathErr := pathUID(c, taskField)
-	return a.jsonEffect(c, pathErr, func(body *object) (operation, error) {
+	return a.jsonEffect(c, pathErr, func(body *object) operation {
 		to := parsed(body, "status", lending.ParseTaskStatus)
 		return func(tx *postgres.Tx) (int, any, error) {
 			task, err := a.Applications.MoveTask(c.Request().Context(), tx, actor(c), uid, to)
@@ -159,7 +135,7 @@ func (a *API) sandboxTaskStatus(c echo.Context) error {
 			}
 			traceOf(c).ApplicationUID = task.ApplicationUID
 			return http.StatusOK, newTaskBody(task), nil
-		}, nil
+		}
 	})
 }
 
@@ -170,7 +146,7 @@ func (a *API) sandboxFunding(c echo.Context) error {
 	if err != nil || id < 1 {
 		pathErr = lending.Invalid(field, "%q must be a whole number", field)
 	}
-	return a.jsonEffect(c, pathErr, func(body *object) (operation, error) {
+	return a.jsonEffect(c, pathErr, func(body *object) operation {
 		to := parsed(body, "status", lending.ParseFundingStatus)
 		return func(tx *postgres.Tx) (int, any, error) {
 			disbursement, err := a.Loans.MoveFunding(c.Request().Context(), tx, actor(c), id, to)
@@ -178,6 +154,6 @@ func (a *API) sandboxFunding(c echo.Context) error {
 				return 0, nil, err
 			}
 			return http.StatusOK, newHistoryBody(disbursement), nil
-		}, nil
+		}
 	})
 }

@@ -54,13 +54,9 @@ func TraceFault(c echo.Context, err error) {
 	trace := traceOf(c)
 	trace.Code = lending.ErrorCode(err)
 	if refusal, ok := errors.AsType[*lending.Error](err); ok {
-		trace.note(refusal.Details)
-	}
-}
-
-func (t *Trace) note(details []lending.FieldFault) {
-	for _, detail := range details {
-		t.Fields = append(t.Fields, detail.Field)
+		for _, detail := range refusal.Details {
+			trace.Fields = append(trace.Fields, detail.Field)
+		}
 	}
 }
 

@@ -94,10 +94,19 @@ func (d *document) makeCollection() ([]byte, error) {
 			{Key: "merchant_uid", Value: "", Description: "Only for group accounts."},
 		},
 	}
-	for _, group := range d.Tags {
-		folder, err := d.folder(group)
-		if err != nil {
-			return nil, err
+	for _, tag := range d.Tags {
+		folder := collectionFolder{Name: tag.Name, Description: tag.Description}
+		for _, op := range d.operations {
+			if !slices.Contains(op.Tags, tag.Name) {
+				continue
+			}
+			for _, request := range op.calls(d.base) {
+				item, err := request.item()
+				if err != nil {
+					return nil, err
+				}
+				folder.Item = append(folder.Item, item)
+			}
 		}
 		made.Item = append(made.Item, folder)
 	}
@@ -108,62 +117,10 @@ func (d *document) makeCollection() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-func (d *document) folder(group tag) (collectionFolder, error) {
-	folder := collectionFolder{Name: group.Name, Description: group.Description}
-	var failed error
-	d.each(func(method, path string, op operation) {
-		if !slices.Contains(op.Tags, group.Name) {
-			return
-		}
-		for _, request := range op.calls(d.base, method, path) {
-			item, err := request.item()
-			if err != nil {
-				failed = err
-				return
-			}
-			folder.Item = append(folder.Item, item)
-		}
-	})
-	return folder, failed
-}
-
-// exampleCall is one call with the name of its example.
-type exampleCall struct {
-	call
-	title string
-}
-
-// calls lists an operation's examples, or one call without a body.
-func (o operation) calls(base, method, path string) []exampleCall {
-	plain := call{base: base, method: method, path: path, operation: o}
-	if o.Body == nil {
-		return []exampleCall{{call: plain, title: o.Summary}}
-	}
-	var list []exampleCall
-	for _, media := range o.Body.Content {
-		for _, sample := range media.Value.Examples {
-			one := exampleCall{call: plain, title: o.Summary}
-			one.mediaType, one.value = media.Name, &sample.Value.Value
-			if len(media.Value.Examples) > 1 {
-				one.title += ": " + lowerFirst(sample.Value.Summary)
-			}
-			list = append(list, one)
-		}
-	}
-	return list
-}
-
-func lowerFirst(text string) string {
-	if text == "" {
-		return text
-	}
-	return strings.ToLower(text[:1]) + text[1:]
-}
-
-func (c exampleCall) item() (collectionItem, error) {
-	item := collectionItem{Name: c.title, Request: collectionRequest{
-		Method:      c.method,
-		Description: c.operation.Description,
+func (c call) item() (collectionItem, error) {
+	item := collectionItem{Name: c.Summary, Request: collectionRequest{
+		Method:      c.Method,
+		Description: c.Description,
 		URL:         c.collectionURL(),
 		Header: []collectionPair{
 			{Key: "x-service-client-id", Value: "{{client_id}}"},
@@ -171,6 +128,9 @@ func (c exampleCall) item() (collectionItem, error) {
 			{Key: "x-service-merchant-uid", Value: "{{merchant_uid}}", Disabled: true},
 		},
 	}}
+	if c.example != "" {
+		item.Name += ": " + strings.ToLower(c.example[:1]) + c.example[1:]
+	}
 	request := &item.Request
 	if c.takesKey() {
 		request.Header = append(request.Header,
@@ -192,10 +152,10 @@ func (c exampleCall) item() (collectionItem, error) {
 	return item, nil
 }
 
-func (c exampleCall) collectionURL() collectionURL {
+func (c call) collectionURL() collectionURL {
 	made := collectionURL{Host: []string{"{{base_url}}"}}
-	path := c.path
-	for _, parameter := range c.operation.Parameters {
+	path := c.Path
+	for _, parameter := range c.Parameters {
 		pair := collectionPair{
 			Key: parameter.Name, Value: parameter.Example.Value,
 			Description: parameter.Description,

@@ -2,7 +2,9 @@ package docs
 
 import (
 	"bytes"
+	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -16,19 +18,42 @@ const certificateName = "certificate.pdf"
 
 // call is one example request of an operation.
 type call struct {
-	base, method, path string
-	operation          operation
+	operation
+
+	base string
+	// example is the summary of the example, empty where the operation has one.
+	example string
 	// mediaType and value are those of the body; value is nil without one.
 	mediaType string
 	value     *yaml.Node
+}
+
+// calls lists an operation's examples, or one call without a body.
+func (o operation) calls(base string) []call {
+	if o.Body == nil {
+		return []call{{operation: o, base: base}}
+	}
+	var list []call
+	for _, media := range o.Body.Content {
+		for _, sample := range media.Value.Examples {
+			one := call{
+				operation: o, base: base, mediaType: media.Name, value: &sample.Value.Value,
+			}
+			if len(media.Value.Examples) > 1 {
+				one.example = sample.Value.Summary
+			}
+			list = append(list, one)
+		}
+	}
+	return list
 }
 
 // curl writes the call as a command that can be pasted once CLIENT_ID and
 // CLIENT_SECRET are set in the shell.
 func (c call) curl() (string, error) {
 	verb := "curl "
-	if c.method != "GET" {
-		verb += "-X " + c.method + " "
+	if c.Method != http.MethodGet {
+		verb += "-X " + c.Method + " "
 	}
 	lines := []string{
 		verb + quoteShell(c.url()),
@@ -54,8 +79,8 @@ func (c call) curl() (string, error) {
 
 // url is the address with the example values in the path and the query.
 func (c call) url() string {
-	path, query := c.path, url.Values{}
-	for _, parameter := range c.operation.Parameters {
+	path, query := c.Path, url.Values{}
+	for _, parameter := range c.Parameters {
 		switch parameter.In {
 		case "path":
 			value := url.PathEscape(parameter.Example.Value)
@@ -73,13 +98,10 @@ func (c call) url() string {
 }
 
 // takesKey tells whether the operation reads an idempotency key.
-func (c call) takesKey() bool {
-	for _, parameter := range c.operation.Parameters {
-		if parameter.Name == "Idempotency-Key" {
-			return true
-		}
-	}
-	return false
+func (o operation) takesKey() bool {
+	return slices.ContainsFunc(o.Parameters, func(p parameter) bool {
+		return p.Name == "Idempotency-Key"
+	})
 }
 
 // formOptions writes multipart parts. In an example a file is its content; the

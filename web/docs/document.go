@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	docsview "drawbridge/views/docs"
 )
 
 //go:embed openapi.yaml
@@ -19,93 +21,69 @@ func Document(base string) []byte {
 }
 
 // document is the view of openapi.yaml that the pages are made of: references
-// resolved, orders kept.
+// resolved, orders kept. A library that reads OpenAPI documents would keep the
+// orders of neither fields nor examples, and readers see both.
 type document struct {
 	Info struct {
-		Title       string `yaml:"title"`
-		Version     string `yaml:"version"`
-		Summary     string `yaml:"summary"`
-		Description string `yaml:"description"`
-	} `yaml:"info"`
-	Tags     []tag             `yaml:"tags"`
-	Paths    ordered[pathItem] `yaml:"paths"`
-	Webhooks ordered[pathItem] `yaml:"webhooks"`
-	Codes    []errorCode       `yaml:"x-error-codes"`
-	base     string
-	root     *yaml.Node
-}
+		Title       string
+		Description string
+	}
+	Tags []struct {
+		Name        string
+		Description string
+	}
+	Paths    ordered[pathItem]
+	Webhooks ordered[pathItem]
+	Codes    []docsview.ErrorCode `yaml:"x-error-codes"`
 
-type tag struct {
-	Name        string `yaml:"name"`
-	Description string `yaml:"description"`
-}
-
-// errorCode is one entry of the closed list of section 7.
-type errorCode struct {
-	Code   string `yaml:"code"`
-	Status int    `yaml:"status"`
-	Title  string `yaml:"title"`
-	Cause  string `yaml:"cause"`
-	Cure   string `yaml:"cure"`
+	// operations are those of Paths in their order.
+	operations []operation
+	base       string
+	root       *yaml.Node
 }
 
 // pathItem maps a lower-case method to its operation.
 type pathItem = ordered[operation]
 
 type operation struct {
-	ID          string            `yaml:"operationId"`
-	Tags        []string          `yaml:"tags"`
-	Summary     string            `yaml:"summary"`
-	Description string            `yaml:"description"`
-	Parameters  []parameter       `yaml:"parameters"`
-	Body        *requestBody      `yaml:"requestBody"`
-	Responses   ordered[response] `yaml:"responses"`
-	Errors      []string          `yaml:"x-errors"`
+	Method string `yaml:"-"`
+	Path   string `yaml:"-"`
+
+	ID          string `yaml:"operationId"`
+	Tags        []string
+	Summary     string
+	Description string
+	Parameters  []parameter
+	Body        *requestBody `yaml:"requestBody"`
+	Responses   ordered[response]
+	Errors      []string `yaml:"x-errors"`
 	// Tell and Cause are for webhooks: how a receiver knows the event, and what
 	// makes it happen.
 	Tell  string `yaml:"x-tell"`
 	Cause string `yaml:"x-cause"`
-	// Needs names what must exist before the example parameters can be sent.
-	Needs string `yaml:"x-needs"`
 }
 
 type parameter struct {
-	Name        string    `yaml:"name"`
-	In          string    `yaml:"in"`
-	Required    bool      `yaml:"required"`
-	Description string    `yaml:"description"`
-	Schema      schema    `yaml:"schema"`
-	Example     yaml.Node `yaml:"example"`
+	Name        string
+	In          string
+	Required    bool
+	Description string
+	Schema      schema
+	Example     yaml.Node
 }
 
-type requestBody struct {
-	Required    bool               `yaml:"required"`
-	Description string             `yaml:"description"`
-	Content     ordered[mediaType] `yaml:"content"`
-}
+type requestBody struct{ Content ordered[mediaType] }
+
+type response struct{ Content ordered[mediaType] }
 
 type mediaType struct {
-	Schema   schema           `yaml:"schema"`
-	Examples ordered[example] `yaml:"examples"`
+	Schema   schema
+	Examples ordered[example]
 }
 
 type example struct {
-	Summary string    `yaml:"summary"`
-	Value   yaml.Node `yaml:"value"`
-	Expect  int       `yaml:"x-expect"`
-	Needs   string    `yaml:"x-needs"`
-}
-
-type response struct {
-	Description string             `yaml:"description"`
-	Headers     ordered[header]    `yaml:"headers"`
-	Content     ordered[mediaType] `yaml:"content"`
-}
-
-type header struct {
-	Description string `yaml:"description"`
-	Required    bool   `yaml:"required"`
-	Schema      schema `yaml:"schema"`
+	Summary string
+	Value   yaml.Node
 }
 
 // named is one entry of an ordered map.
@@ -160,14 +138,12 @@ func readDocument(base string) (*document, error) {
 	if err := resolved.Decode(doc); err != nil {
 		return nil, fmt.Errorf("reading openapi.yaml: %w", err)
 	}
-	return doc, nil
-}
-
-// each calls visit for every operation in the order of the document.
-func (d *document) each(visit func(method, path string, op operation)) {
-	for _, item := range d.Paths {
-		for _, op := range item.Value {
-			visit(strings.ToUpper(op.Name), item.Name, op.Value)
+	for _, path := range doc.Paths {
+		for _, method := range path.Value {
+			op := method.Value
+			op.Method, op.Path = strings.ToUpper(method.Name), path.Name
+			doc.operations = append(doc.operations, op)
 		}
 	}
+	return doc, nil
 }

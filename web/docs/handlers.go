@@ -28,47 +28,29 @@ type Route struct {
 
 // Routes lists every address.
 func (s *Site) Routes() []Route {
-	return []Route{
-		{Prefix, "docs", s.serve("")},
-		{Prefix + "/quickstart", "docs.quickstart", s.serve("/quickstart")},
-		{Prefix + "/requests", "docs.requests", s.serve("/requests")},
-		{Prefix + "/loans", "docs.loans", s.serve("/loans")},
-		{Prefix + "/webhooks", "docs.webhooks", s.serve("/webhooks")},
-		{Prefix + "/errors", "docs.errors", s.serve("/errors")},
-		{Prefix + "/going-live", "docs.going-live", s.serve("/going-live")},
-		{Prefix + "/reference", "docs.reference", s.serve("/reference")},
-		{Prefix + "/openapi.yaml", "docs.openapi.yaml", s.serve("/openapi.yaml")},
-		{Prefix + "/openapi.json", "docs.openapi.json", s.serve("/openapi.json")},
-		{Prefix + "/collection.json", "docs.collection", s.serve("/collection.json")},
-		{Prefix + "/schemas/:name", "docs.schema", s.serveBelow("/schemas/")},
-		{Prefix + "/samples/*", "docs.sample", s.serveBelow("/samples/")},
-		{Prefix + "/assets/:name", "docs.asset", s.serveBelow("/assets/")},
+	var routes []Route
+	for _, page := range pages {
+		name := strings.ReplaceAll(strings.TrimPrefix(page.Href, "/"), "/", ".")
+		routes = append(routes, Route{page.Href, name, s.answer})
 	}
+	return append(routes,
+		Route{Prefix + "/openapi.yaml", "docs.openapi.yaml", s.answer},
+		Route{Prefix + "/openapi.json", "docs.openapi.json", s.answer},
+		Route{Prefix + "/collection.json", "docs.collection", s.answer},
+		Route{Prefix + "/schemas/:name", "docs.schema", s.answer},
+		Route{Prefix + "/samples/*", "docs.sample", s.answer},
+		Route{Prefix + "/assets/:name", "docs.asset", s.answer},
+	)
 }
 
-// serve answers with one file.
-func (s *Site) serve(name string) echo.HandlerFunc {
-	return func(c echo.Context) error { return s.answer(c, name) }
-}
-
-// serveBelow answers with the file that the rest of the path names.
-func (s *Site) serveBelow(folder string) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		name := c.Param("name")
-		if name == "" {
-			name = c.Param("*")
-		}
-		return s.answer(c, folder+name)
-	}
-}
-
-// answer writes a file; a name that is none is echo.ErrNotFound.
-func (s *Site) answer(c echo.Context, name string) error {
+// answer writes the file of the request's path; one that has none is
+// echo.ErrNotFound.
+func (s *Site) answer(c echo.Context) error {
 	lib, err := s.build()
 	if err != nil {
 		return err
 	}
-	found, ok := lib.files[name]
+	found, ok := lib.files[strings.TrimPrefix(c.Request().URL.Path, Prefix)]
 	if !ok {
 		return echo.ErrNotFound
 	}

@@ -1,7 +1,6 @@
 package docs
 
 import (
-	"embed"
 	"fmt"
 
 	"go.yaml.in/yaml/v3"
@@ -10,9 +9,6 @@ import (
 // The JSON Schemas of the webhook events, one file per kind, made from
 // openapi.yaml by `go test ./web/docs -update` and kept beside it so that
 // other languages and other packages' tests can read them.
-//
-//go:embed schemas/*.json
-var schemaFiles embed.FS
 
 // Kinds lists the webhook events in the order of the document.
 func Kinds() ([]string, error) {
@@ -30,7 +26,7 @@ func Kinds() ([]string, error) {
 // Schema returns the JSON Schema (2020-12) of one kind of event, free of
 // references. An unknown kind is an error.
 func Schema(kind string) ([]byte, error) {
-	text, err := schemaFiles.ReadFile("schemas/" + kind + ".json")
+	text, err := content.ReadFile("schemas/" + kind + ".json")
 	if err != nil {
 		return nil, fmt.Errorf("reading the schema of %s: %w", kind, err)
 	}
@@ -39,9 +35,12 @@ func Schema(kind string) ([]byte, error) {
 
 // makeSchema derives the schema of one kind from the document.
 func (d *document) makeSchema(kind string) ([]byte, error) {
-	hook := child(child(d.root, "webhooks"), kind)
-	content := child(child(child(hook, "post"), "requestBody"), "content")
-	body := child(child(content, "application/json"), "schema")
+	body := d.root
+	for _, key := range []string{
+		"webhooks", kind, "post", "requestBody", "content", "application/json", "schema",
+	} {
+		body = child(body, key)
+	}
 	if body == nil {
 		return nil, fmt.Errorf("making the schema of %s: no such event", kind)
 	}

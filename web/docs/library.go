@@ -3,7 +3,6 @@ package docs
 import (
 	"bytes"
 	"compress/gzip"
-	"context"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -12,21 +11,14 @@ import (
 	"path"
 	"strings"
 
-	"github.com/a-h/templ"
-
 	"drawbridge/static"
-	"drawbridge/views/docsview"
 )
 
-// The style sheet and the script of the pages.
+// content holds the style sheet and the scripts of the pages, the guides in
+// Markdown, the signature checking samples and the JSON Schemas of the events.
 //
-//go:embed assets
-var assetFiles embed.FS
-
-// The guides, in the Markdown that prose reads.
-//
-//go:embed guides/*.md
-var guideFiles embed.FS
+//go:embed assets guides/*.md samples schemas/*.json
+var content embed.FS
 
 // file is something that is served.
 type file struct {
@@ -43,7 +35,7 @@ type file struct {
 
 // library holds every file by its path below Prefix.
 type library struct {
-	files map[string]file
+	files map[string]*file
 	// doc is what the pages are made from.
 	doc        *document
 	production bool
@@ -58,132 +50,81 @@ func newLibrary(base string, production bool) (*library, error) {
 		return nil, err
 	}
 	lib := &library{
-		files: map[string]file{}, assets: map[string]string{}, doc: doc, production: production,
+		files: map[string]*file{}, assets: map[string]string{}, doc: doc, production: production,
 	}
-	for _, add := range []func() error{
-		lib.addAssets, lib.addDocument, lib.addSchemas, lib.addSamples, lib.addPages,
-	} {
-		if err := add(); err != nil {
-			return nil, err
-		}
+	if err := lib.addContent(); err != nil {
+		return nil, err
+	}
+	lib.add("/openapi.yaml", "application/yaml", Document(base))
+	asJSON, err := toJSON(doc.root)
+	if err != nil {
+		return nil, err
+	}
+	lib.add("/openapi.json", "application/json", append(asJSON, '\n'))
+	collection, err := doc.makeCollection()
+	if err != nil {
+		return nil, err
+	}
+	stored := lib.add("/collection.json", "application/json", collection)
+	stored.download = "drawbridge.postman_collection.json"
+	if err := lib.addPages(); err != nil {
+		return nil, err
 	}
 	return lib, nil
 }
 
 // add stores a file under a path below Prefix.
-func (l *library) add(name, contentType string, body []byte) {
-	sum := sha256.Sum256(body)
-	l.files[name] = file{
-		contentType: contentType, body: body, zipped: zip(body),
-		etag: hex.EncodeToString(sum[:8]),
-	}
-}
-
-// zip returns the gzip form of a body, nil where it is not clearly smaller.
-func zip(body []byte) []byte {
-	var out bytes.Buffer
-	writer := gzip.NewWriter(&out)
+func (l *library) add(name, contentType string, body []byte) *file {
+	var zipped bytes.Buffer
+	writer := gzip.NewWriter(&zipped)
 	_, _ = writer.Write(body) // a buffer takes every write
 	_ = writer.Close()
-	if out.Len() > len(body)*9/10 {
-		return nil
+	sum := sha256.Sum256(body)
+	added := &file{contentType: contentType, body: body, etag: hex.EncodeToString(sum[:8])}
+	if zipped.Len() <= len(body)*9/10 {
+		added.zipped = zipped.Bytes()
 	}
-	return out.Bytes()
+	l.files[name] = added
+	return added
 }
 
-// addAssets stores the assets under addresses that change with their content.
-func (l *library) addAssets() error {
+// addContent stores the assets under addresses that change with their content, the
+// samples as plain text to be read in a browser, and the schemas.
+func (l *library) addContent() error {
 	types := map[string]string{
 		".css": "text/css; charset=utf-8",
 		".js":  "text/javascript; charset=utf-8",
 		".svg": "image/svg+xml",
 	}
-	return walk(assetFiles, "assets", func(name string, body []byte) error {
-		body = bytes.ReplaceAll(body, []byte(path.Base(static.Font)), []byte(static.URL(static.Font)))
-		sum := sha256.Sum256(body)
-		extension := path.Ext(name)
-		address := "/assets/" + strings.TrimSuffix(name, extension) + "." +
-			hex.EncodeToString(sum[:6]) + extension
-		l.add(address, types[extension], body)
-		stored := l.files[address]
-		stored.lasting = true
-		l.files[address] = stored
-		l.assets[name] = Prefix + address
-		return nil
-	})
-}
-
-// addDocument stores the contract in both forms, and the collection.
-func (l *library) addDocument() error {
-	l.add("/openapi.yaml", "application/yaml", Document(l.doc.base))
-	asJSON, err := toJSON(l.doc.root)
-	if err != nil {
-		return err
-	}
-	l.add("/openapi.json", "application/json", append(asJSON, '\n'))
-	collection, err := l.doc.makeCollection()
-	if err != nil {
-		return err
-	}
-	l.add("/collection.json", "application/json", collection)
-	stored := l.files["/collection.json"]
-	stored.download = "drawbridge.postman_collection.json"
-	l.files["/collection.json"] = stored
-	return nil
-}
-
-func (l *library) addSchemas() error {
-	return walk(schemaFiles, "schemas", func(name string, body []byte) error {
-		l.add("/schemas/"+name, "application/schema+json", body)
-		return nil
-	})
-}
-
-// addSamples stores the samples as plain text, to be read in a browser.
-func (l *library) addSamples() error {
-	return walk(sampleFiles, "samples", func(name string, body []byte) error {
-		contentType := "text/plain; charset=utf-8"
-		if path.Ext(name) == ".json" {
-			contentType = "application/json"
-		}
-		l.add("/samples/"+name, contentType, body)
-		return nil
-	})
-}
-
-// walk visits each file below a folder with its path inside the folder.
-func walk(from embed.FS, folder string, visit func(name string, body []byte) error) error {
-	err := fs.WalkDir(from, folder, func(full string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(content, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		body, err := from.ReadFile(full)
-		if err != nil {
-			return err
+		body, err := content.ReadFile(name)
+		folder, _, _ := strings.Cut(name, "/")
+		extension := path.Ext(name)
+		switch folder {
+		case "assets":
+			body = bytes.ReplaceAll(body,
+				[]byte(path.Base(static.Font)), []byte(static.URL(static.Font)))
+			sum := sha256.Sum256(body)
+			address := "/" + strings.TrimSuffix(name, extension) + "." +
+				hex.EncodeToString(sum[:6]) + extension
+			l.add(address, types[extension], body).lasting = true
+			l.assets[path.Base(name)] = Prefix + address
+		case "samples":
+			contentType := "text/plain; charset=utf-8"
+			if extension == ".json" {
+				contentType = "application/json"
+			}
+			l.add("/"+name, contentType, body)
+		case "schemas":
+			l.add("/"+name, "application/schema+json", body)
 		}
-		return visit(strings.TrimPrefix(full, folder+"/"), body)
+		return err
 	})
 	if err != nil {
-		return fmt.Errorf("reading %s: %w", folder, err)
+		return fmt.Errorf("reading what is embedded: %w", err)
 	}
 	return nil
-}
-
-// page renders a component into a file.
-func (l *library) page(name string, component templ.Component) error {
-	var out bytes.Buffer
-	if err := component.Render(context.Background(), &out); err != nil {
-		return fmt.Errorf("rendering %s: %w", name, err)
-	}
-	l.add(name, "text/html; charset=utf-8", out.Bytes())
-	return nil
-}
-
-// guide reads a Markdown file and fills in the base address.
-func (l *library) guide(name string) ([]docsview.Block, error) {
-	text, err := guideFiles.ReadFile("guides/" + name + ".md")
-	if err != nil {
-		return nil, fmt.Errorf("reading the guide %s: %w", name, err)
-	}
-	return prose(strings.ReplaceAll(string(text), ExampleBaseURL, l.doc.base)), nil
 }

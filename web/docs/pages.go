@@ -1,183 +1,179 @@
 package docs
 
 import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
 	"strings"
 
-	"drawbridge/views/docsview"
+	"github.com/a-h/templ"
+
+	docsview "drawbridge/views/docs"
 )
 
-// menu lists the pages in reading order.
-var menu = []docsview.Link{
-	{Href: Prefix, Label: "Overview"},
-	{Href: Prefix + "/quickstart", Label: "Quick start"},
-	{Href: Prefix + "/requests", Label: "Requests and answers"},
-	{Href: Prefix + "/loans", Label: "Loans and draws"},
-	{Href: Prefix + "/webhooks", Label: "Webhooks"},
-	{Href: Prefix + "/errors", Label: "Errors"},
-	{Href: Prefix + "/going-live", Label: "Going live"},
-	{Href: Prefix + "/reference", Label: "Reference"},
+// pageSpec is one page of the documentation: its line in the menu, its head, and what
+// is made from its guide.
+type pageSpec struct {
+	docsview.Link
+
+	guide, title, lead string
+	render             func(l *library, frame docsview.Page, prose string) (templ.Component, error)
 }
 
-// frame begins a page. Path is below Prefix, empty for the overview.
-func (l *library) frame(path, title, lead string) docsview.Page {
-	environment := "development"
-	if l.production {
-		environment = "production"
-	}
-	return docsview.Page{
-		Title: title, Lead: inline(lead), Current: Prefix + path, Menu: menu,
-		Stylesheet: l.assets["docs.css"], Script: l.assets["docs.js"],
-		ThemeScript: l.assets["theme.js"],
-		Mark:        l.assets["mark.svg"], Environment: environment,
-	}
+// pages are all pages in reading order. Their guides are Markdown in guides/.
+var pages = []pageSpec{
+	{
+		docsview.Link{Href: Prefix, Label: "Overview"},
+		"overview", "Drawbridge for partners",
+		"Lend for projects in stages: apply, accept, draw, and hear about it.", guidePage,
+	},
+	{
+		docsview.Link{Href: Prefix + "/quickstart", Label: "Quick start"},
+		"quickstart", "Quick start",
+		"A whole loan in the sandbox, from the application to the last draw, with curl.",
+		quickStartPage,
+	},
+	{
+		docsview.Link{Href: Prefix + "/requests", Label: "Requests and answers"},
+		"requests", "Requests and answers",
+		"Credentials, the envelope, retries, limits and versions: what every call shares.", guidePage,
+	},
+	{
+		docsview.Link{Href: Prefix + "/loans", Label: "Loans and draws"},
+		"loans", "Loans and draws",
+		"From an application to the last draw, with the rules that decide each step.", guidePage,
+	},
+	{
+		docsview.Link{Href: Prefix + "/webhooks", Label: "Webhooks"},
+		"webhooks", "Webhooks",
+		"Nine kinds of events, signed, delivered at least once, in at most three attempts.",
+		webhooksPage,
+	},
+	{
+		docsview.Link{Href: Prefix + "/errors", Label: "Errors"},
+		"errors", "Errors",
+		"Every error code, what causes it and what cures it.", errorsPage,
+	},
+	{
+		docsview.Link{Href: Prefix + "/going-live", Label: "Going live"},
+		"going-live", "Going live",
+		"What to settle with the lender and to try before the first real borrower.", guidePage,
+	},
+	{
+		docsview.Link{Href: Prefix + "/reference", Label: "Reference"},
+		"reference", "Reference",
+		"Every operation, its fields, examples that can be sent, and its errors.", referencePage,
+	},
 }
 
 // addPages renders every page.
 func (l *library) addPages() error {
-	for _, add := range []func() error{
-		l.addGuides, l.addQuickstart, l.addWebhooks, l.addErrors, l.addReference,
-	} {
-		if err := add(); err != nil {
-			return err
-		}
+	var menu []docsview.Link
+	for _, page := range pages {
+		menu = append(menu, page.Link)
 	}
-	return nil
-}
-
-// addGuides renders the pages that are prose alone.
-func (l *library) addGuides() error {
-	for _, guide := range []struct{ name, path, title, lead string }{
-		{
-			"overview", "", "Drawbridge for partners",
-			"Lend for projects in stages: apply, accept, draw, and hear about it.",
-		},
-		{
-			"requests", "/requests", "Requests and answers",
-			"Credentials, the envelope, retries, limits and versions: what every call shares.",
-		},
-		{
-			"loans", "/loans", "Loans and draws",
-			"From an application to the last draw, with the rules that decide each step.",
-		},
-		{
-			"going-live", "/going-live", "Going live",
-			"What to settle with the lender and to try before the first real borrower.",
-		},
-	} {
-		blocks, err := l.guide(guide.name)
+	environment := "development"
+	if l.production {
+		environment = "production"
+	}
+	for _, page := range pages {
+		guide, err := content.ReadFile("guides/" + page.guide + ".md")
+		if err != nil {
+			return fmt.Errorf("reading the guide %s: %w", page.guide, err)
+		}
+		prose := strings.ReplaceAll(string(guide), ExampleBaseURL, l.doc.base)
+		component, err := page.render(l, docsview.Page{
+			Title: page.title, Lead: page.lead, Current: page.Href, Menu: menu,
+			Contents:   docsview.Contents(prose),
+			Stylesheet: l.assets["docs.css"], Script: l.assets["docs.js"],
+			ThemeScript: l.assets["theme.js"],
+			Mark:        l.assets["mark.svg"], Environment: environment,
+		}, prose)
 		if err != nil {
 			return err
 		}
-		frame := l.frame(guide.path, guide.title, guide.lead)
-		frame.Contents = contentsOf(blocks)
-		if err := l.page(guide.path, docsview.Guide(frame, blocks)); err != nil {
-			return err
+		var out bytes.Buffer
+		if err := component.Render(context.Background(), &out); err != nil {
+			return fmt.Errorf("rendering %s: %w", page.Href, err)
 		}
+		l.add(strings.TrimPrefix(page.Href, Prefix), "text/html; charset=utf-8", out.Bytes())
 	}
 	return nil
 }
 
-// contentsOf lists the headings of the second level.
-func contentsOf(blocks []docsview.Block) []docsview.Entry {
-	var entries []docsview.Entry
-	for _, block := range blocks {
-		if block.Kind == docsview.Heading && block.Level == 2 {
-			entries = append(entries, docsview.Entry{ID: block.ID, Label: plainText(block.Text)})
-		}
-	}
-	return entries
-}
-
-func plainText(text docsview.Text) string {
-	var plain strings.Builder
-	for _, piece := range text {
-		plain.WriteString(piece.Text + plainText(piece.Inner))
-	}
-	return plain.String()
+// guidePage is a page of prose alone.
+func guidePage(_ *library, frame docsview.Page, prose string) (templ.Component, error) {
+	return docsview.Guide(frame, prose), nil
 }
 
 // productionNote is for readers who follow the quick start where it cannot work.
 const productionNote = "**This is production**, where the sandbox operations answer 404. Ask the " +
-	"lender for the development address and walk through these steps there."
+	"lender for the development address and walk through these steps there.\n\n"
 
-func (l *library) addQuickstart() error {
-	steps, err := quickstartView(l.doc.base)
-	if err != nil {
-		return err
-	}
-	intro, err := l.guide("quickstart")
-	if err != nil {
-		return err
-	}
-	if l.production {
-		intro = append(prose(productionNote), intro...)
-	}
-	frame := l.frame("/quickstart", "Quick start",
-		"A whole loan in the sandbox, from the application to the last draw, with curl.")
+func quickStartPage(l *library, frame docsview.Page, prose string) (templ.Component, error) {
+	steps, err := QuickStart(l.doc.base)
 	for _, step := range steps {
 		frame.Contents = append(frame.Contents, docsview.Entry{ID: step.ID, Label: step.Title})
 	}
-	return l.page("/quickstart", docsview.QuickStart(frame, intro, steps))
+	if l.production {
+		prose = productionNote + prose
+	}
+	return docsview.QuickStart(frame, prose, steps), err
 }
 
-func (l *library) addWebhooks() error {
-	props := docsview.WebhooksProps{Headers: l.doc.deliveryHeaders()}
-	var err error
-	if props.Prose, err = l.guide("webhooks"); err != nil {
-		return err
-	}
-	if props.Events, err = l.doc.events(); err != nil {
-		return err
-	}
-	if props.Samples, err = sampleListings(); err != nil {
-		return err
-	}
-	if props.Vectors, err = vectorRows(); err != nil {
-		return err
-	}
-	props.VectorsHref = Prefix + "/samples/vectors.json"
-	props.Page = l.frame("/webhooks", "Webhooks",
-		"Nine kinds of events, signed, delivered at least once, in at most three attempts.")
-	props.Page.Contents = contentsOf(props.Prose)
-	return l.page("/webhooks", docsview.Webhooks(props))
-}
-
-func (l *library) addErrors() error {
-	intro, err := l.guide("errors")
+// webhooksPage takes the headers from the first event: all deliveries have the same.
+func webhooksPage(l *library, frame docsview.Page, prose string) (templ.Component, error) {
+	events, err := l.doc.events()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	rows := l.doc.allErrors()
-	frame := l.frame("/errors", "Errors", "Every error code, what causes it and what cures it.")
-	for _, row := range rows {
-		frame.Contents = append(frame.Contents, docsview.Entry{ID: row.Code, Label: row.Code})
+	programs, err := samples()
+	if err != nil {
+		return nil, err
 	}
-	return l.page("/errors", docsview.Errors(frame, intro, rows))
+	headers := l.doc.Webhooks[0].Value[0].Value.parameterFields()
+	for i := range headers {
+		headers[i].Type = strings.TrimSuffix(headers[i].Type, ", header")
+	}
+	vectors, err := Vectors()
+	return docsview.Webhooks(docsview.WebhooksProps{
+		Page: frame, Prose: prose, Events: events,
+		Headers: docsview.Group{Title: "Headers of a delivery", Fields: headers},
+		Samples: programs, Vectors: vectors, VectorsHref: Prefix + "/samples/vectors.json",
+	}), err
 }
 
-func (l *library) addReference() error {
-	intro, err := l.guide("reference")
-	if err != nil {
-		return err
+// errorsPage shows every code with the operations that single it out.
+func errorsPage(l *library, frame docsview.Page, prose string) (templ.Component, error) {
+	entries := slices.Clone(l.doc.Codes)
+	for i, entry := range entries {
+		frame.Contents = append(frame.Contents,
+			docsview.Entry{ID: entry.Code, Label: entry.Code})
+		for _, op := range l.doc.operations {
+			if slices.Contains(op.Errors, entry.Code) {
+				entries[i].Operations = append(entries[i].Operations, docsview.Link{
+					Href: Prefix + "/reference#" + op.ID, Label: op.Summary,
+				})
+			}
+		}
 	}
+	return docsview.Errors(frame, prose, entries), nil
+}
+
+func referencePage(l *library, frame docsview.Page, prose string) (templ.Component, error) {
 	sections, err := l.doc.sections()
-	if err != nil {
-		return err
-	}
-	props := docsview.ReferenceProps{
-		Page: l.frame("/reference", "Reference",
-			"Every operation, its fields, examples that can be sent, and its errors."),
-		Prose: intro, Sections: sections,
-		Common: l.doc.errorRows(commonErrors), Writing: l.doc.errorRows(writingErrors),
-	}
 	for _, section := range sections {
-		props.Page.Contents = append(props.Page.Contents,
+		frame.Contents = append(frame.Contents,
 			docsview.Entry{ID: section.ID, Label: section.Title})
 		for _, op := range section.Operations {
-			props.Page.Contents = append(props.Page.Contents, docsview.Entry{
+			frame.Contents = append(frame.Contents, docsview.Entry{
 				ID: op.ID, Label: op.Summary, Method: op.Method, Level: 1,
 			})
 		}
 	}
-	return l.page("/reference", docsview.Reference(props))
+	return docsview.Reference(docsview.ReferenceProps{
+		Page: frame, Prose: prose, Sections: sections,
+		Common: l.doc.errorCodes(commonErrors), Writing: l.doc.errorCodes(writingErrors),
+	}), err
 }

@@ -8,7 +8,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"drawbridge/views/docsview"
+	docsview "drawbridge/views/docs"
 )
 
 //go:embed quickstart.yaml
@@ -32,24 +32,9 @@ const (
 	PlaceholderPartnerUID   = "<PARTNER_UID>"
 )
 
-// Step is one step of the quick start, as it is printed.
-type Step struct {
-	ID    string `yaml:"id"`
-	Group string `yaml:"group"`
-	Title string `yaml:"title"`
-	Text  string `yaml:"text"`
-	// Run holds the commands, for bash.
-	Run string `yaml:"run"`
-	// Expect lists what the commands must print, each on some line.
-	Expect []string `yaml:"expect"`
-	// Terminal is set when the command keeps running and wants a terminal of
-	// its own.
-	Terminal bool `yaml:"terminal"`
-}
-
 // QuickStart returns the steps with base as the server's address.
-func QuickStart(base string) ([]Step, error) {
-	var steps []Step
+func QuickStart(base string) ([]docsview.Step, error) {
+	var steps []docsview.Step
 	if err := yaml.Unmarshal(quickstartSource, &steps); err != nil {
 		return nil, fmt.Errorf("reading quickstart.yaml: %w", err)
 	}
@@ -91,23 +76,4 @@ func Script(base string, values map[string]string, groups ...string) (string, er
 		written = strings.ReplaceAll(written, placeholder, value)
 	}
 	return written, nil
-}
-
-// quickstartView numbers the steps for the page.
-func quickstartView(base string) ([]docsview.Step, error) {
-	steps, err := QuickStart(base)
-	if err != nil {
-		return nil, err
-	}
-	var shown []docsview.Step
-	for i, step := range steps {
-		view := docsview.Step{
-			ID: step.ID, Title: step.Title, Number: i + 1, Prose: prose(step.Text),
-			Command:  listing("", "bash", strings.TrimSpace(step.Run)),
-			Expect:   step.Expect,
-			Terminal: step.Terminal,
-		}
-		shown = append(shown, view)
-	}
-	return shown, nil
 }

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"drawbridge/views/docsview"
+	docsview "drawbridge/views/docs"
 )
 
 // commonErrors may come from every operation and are not repeated at each.
@@ -21,77 +21,71 @@ var writingErrors = []string{
 // sections groups the operations by tag.
 func (d *document) sections() ([]docsview.Section, error) {
 	var sections []docsview.Section
-	for _, group := range d.Tags {
+	for _, tag := range d.Tags {
 		section := docsview.Section{
-			ID: slug(group.Name), Title: group.Name, Prose: prose(group.Description),
+			ID: docsview.Slug(tag.Name), Title: tag.Name, Prose: tag.Description,
 		}
-		var failed error
-		d.each(func(method, path string, op operation) {
-			if !slices.Contains(op.Tags, group.Name) || failed != nil {
-				return
+		for _, op := range d.operations {
+			if !slices.Contains(op.Tags, tag.Name) {
+				continue
 			}
-			var shown docsview.Operation
-			shown, failed = d.operationView(method, path, op)
+			shown, err := d.operationView(op)
+			if err != nil {
+				return nil, err
+			}
 			section.Operations = append(section.Operations, shown)
-		})
-		if failed != nil {
-			return nil, failed
 		}
 		sections = append(sections, section)
 	}
 	return sections, nil
 }
 
-func (d *document) operationView(
-	method, path string, op operation,
-) (docsview.Operation, error) {
+func (d *document) operationView(op operation) (docsview.Operation, error) {
 	shown := docsview.Operation{
-		ID: op.ID, Method: method, Path: path, Summary: op.Summary,
-		Sandbox: slices.Contains(op.Tags, "Sandbox"),
-		Prose:   prose(op.Description),
-		Parameters: docsview.Group{
-			Title: "Parameters and headers", Fields: finished(parameterFields(op)),
-		},
-		Errors: d.errorRows(op.Errors),
+		ID: op.ID, Method: op.Method, Path: op.Path, Summary: op.Summary,
+		Sandbox:    slices.Contains(op.Tags, "Sandbox"),
+		Prose:      op.Description,
+		Parameters: docsview.Group{Title: "Parameters and headers", Fields: op.parameterFields()},
+		Errors:     d.errorCodes(op.Errors),
 	}
 	if op.Body != nil {
 		media := op.Body.Content[0]
 		shown.Body = docsview.Group{
-			Title: "Body, " + media.Name, Fields: finished(media.Value.Schema.fields("")),
+			Title: "Body, " + media.Name, Fields: media.Value.Schema.fields(""),
 		}
 	}
-	for _, request := range op.calls(d.base, method, path) {
+	for _, request := range op.calls(d.base) {
 		command, err := request.curl()
 		if err != nil {
 			return shown, err
 		}
-		title := strings.TrimPrefix(strings.TrimPrefix(request.title, op.Summary), ": ")
-		shown.Requests = append(shown.Requests, listing(upperFirst(title), "bash", command))
+		shown.Requests = append(shown.Requests,
+			docsview.Code{Title: request.example, Lang: "bash", Text: command})
 	}
-	err := d.addAnswers(&shown, op)
+	err := addAnswers(&shown, op)
 	return shown, err
 }
 
 // addAnswers shows the fields of the successful answer's data and each example.
-func (d *document) addAnswers(shown *docsview.Operation, op operation) error {
+func addAnswers(shown *docsview.Operation, op operation) error {
 	for _, answer := range op.Responses {
 		for _, media := range answer.Value.Content {
 			if strings.HasPrefix(answer.Name, "2") {
+				result, _ := media.Value.Schema.Properties.get("result")
+				data, _ := result.Properties.get("data")
 				shown.Answer = docsview.Group{
-					Title:  "Answer " + answer.Name + ", result.data",
-					Fields: finished(dataOf(media.Value.Schema).fields("")),
+					Title: "Answer " + answer.Name + ", result.data", Fields: data.fields(""),
 				}
 			}
 			for _, sample := range media.Value.Examples {
 				if !sample.Value.belongsTo(op) {
 					continue // the same at every operation
 				}
-				text, err := toJSON(&sample.Value.Value)
+				code, err := sample.Value.listing(answer.Name + " " + sample.Value.Summary)
 				if err != nil {
 					return err
 				}
-				title := answer.Name + " " + sample.Value.Summary
-				shown.Answers = append(shown.Answers, listing(title, "json", string(text)))
+				shown.Answers = append(shown.Answers, code)
 			}
 		}
 	}
@@ -102,11 +96,7 @@ func (d *document) addAnswers(shown *docsview.Operation, op operation) error {
 // the refusals among the operation's own errors.
 func (e example) belongsTo(op operation) bool {
 	var answer struct {
-		Result struct {
-			Error struct {
-				Code string `yaml:"code"`
-			} `yaml:"error"`
-		} `yaml:"result"`
+		Result struct{ Error struct{ Code string } }
 	}
 	if err := e.Value.Decode(&answer); err != nil {
 		return false
@@ -115,16 +105,15 @@ func (e example) belongsTo(op operation) bool {
 	return code == "" || slices.Contains(op.Errors, code)
 }
 
-// dataOf returns the schema of result.data in an envelope.
-func dataOf(envelope schema) schema {
-	result, _ := envelope.Properties.get("result")
-	data, _ := result.Properties.get("data")
-	return data
+// listing is the example's value as JSON.
+func (e example) listing(title string) (docsview.Code, error) {
+	text, err := toJSON(&e.Value)
+	return docsview.Code{Title: title, Lang: "json", Text: string(text)}, err
 }
 
-func parameterFields(op operation) []docsview.Field {
+func (o operation) parameterFields() []docsview.Field {
 	var fields []docsview.Field
-	for _, parameter := range op.Parameters {
+	for _, parameter := range o.Parameters {
 		fields = append(fields, docsview.Field{
 			Name: parameter.Name, Type: parameter.Schema.typeText() + ", " + parameter.In,
 			Required: parameter.Required, Text: parameter.Description,
@@ -134,54 +123,17 @@ func parameterFields(op operation) []docsview.Field {
 	return fields
 }
 
-// finished turns the descriptions into inline text.
-func finished(fields []docsview.Field) []docsview.Field {
-	for i := range fields {
-		fields[i].Prose = inline(strings.Join(strings.Fields(fields[i].Text), " "))
-	}
-	return fields
-}
-
-func upperFirst(text string) string {
-	if text == "" {
-		return text
-	}
-	return strings.ToUpper(text[:1]) + text[1:]
-}
-
-// errorRows returns the entries of the named codes in the given order.
-func (d *document) errorRows(codes []string) []docsview.ErrorRow {
-	var rows []docsview.ErrorRow
-	for _, code := range codes {
+// errorCodes returns the entries of the named codes in the given order.
+func (d *document) errorCodes(names []string) []docsview.ErrorCode {
+	var entries []docsview.ErrorCode
+	for _, name := range names {
 		for _, entry := range d.Codes {
-			if entry.Code == code {
-				rows = append(rows, docsview.ErrorRow{
-					Code: code, Title: entry.Title, Status: entry.Status,
-					Cause: inline(entry.Cause), Cure: inline(entry.Cure),
-				})
+			if entry.Code == name {
+				entries = append(entries, entry)
 			}
 		}
 	}
-	return rows
-}
-
-// allErrors returns every code with the operations that single it out.
-func (d *document) allErrors() []docsview.ErrorRow {
-	var codes []string
-	for _, entry := range d.Codes {
-		codes = append(codes, entry.Code)
-	}
-	rows := d.errorRows(codes)
-	for i := range rows {
-		d.each(func(_, _ string, op operation) {
-			if slices.Contains(op.Errors, rows[i].Code) {
-				rows[i].Operations = append(rows[i].Operations, docsview.Link{
-					Href: Prefix + "/reference#" + op.ID, Label: op.Summary,
-				})
-			}
-		})
-	}
-	return rows
+	return entries
 }
 
 // events prepares the webhook events for the guide.
@@ -191,30 +143,19 @@ func (d *document) events() ([]docsview.Event, error) {
 		op := hook.Value[0].Value
 		media := op.Body.Content[0].Value
 		event := docsview.Event{
-			Kind: hook.Name, Summary: op.Summary, Cause: inline(op.Cause), Tell: inline(op.Tell),
-			Prose:      prose(op.Description),
-			Fields:     finished(media.Schema.fields("")),
+			Kind: hook.Name, Summary: op.Summary, Cause: op.Cause, Tell: op.Tell,
+			Prose:      op.Description,
+			Fields:     media.Schema.fields(""),
 			SchemaHref: Prefix + "/schemas/" + hook.Name + ".json",
 		}
 		for _, sample := range media.Examples {
-			text, err := toJSON(&sample.Value.Value)
+			code, err := sample.Value.listing(sample.Value.Summary)
 			if err != nil {
 				return nil, err
 			}
-			event.Samples = append(event.Samples,
-				listing(sample.Value.Summary, "json", string(text)))
+			event.Samples = append(event.Samples, code)
 		}
 		events = append(events, event)
 	}
 	return events, nil
-}
-
-// deliveryHeaders are the headers of a delivery, the same for every event.
-func (d *document) deliveryHeaders() docsview.Group {
-	op := d.Webhooks[0].Value[0].Value
-	fields := parameterFields(op)
-	for i := range fields {
-		fields[i].Type = strings.TrimSuffix(fields[i].Type, ", header")
-	}
-	return docsview.Group{Title: "Headers of a delivery", Fields: finished(fields)}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	docsview "drawbridge/views/docs"
 )
 
 // The published vectors are what they claim, by this language's own library.
@@ -102,7 +104,7 @@ func TestSamplesJudgeEveryVector(t *testing.T) {
 	}
 }
 
-func (r runtime) judge(t *testing.T, vectors []Vector) {
+func (r runtime) judge(t *testing.T, vectors []docsview.Vector) {
 	t.Helper()
 	out := t.TempDir()
 	command := func(words []string) *exec.Cmd {

@@ -1,27 +1,28 @@
 package docs
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 
-	"drawbridge/views/docsview"
+	docsview "drawbridge/views/docs"
 )
 
 // schema is the part of JSON Schema that the document uses.
 type schema struct {
-	Component   string          `yaml:"x-component"`
-	Type        typeNames       `yaml:"type"`
-	Format      string          `yaml:"format"`
-	Description string          `yaml:"description"`
-	Const       any             `yaml:"const"`
-	Enum        []any           `yaml:"enum"`
-	Required    []string        `yaml:"required"`
-	Properties  ordered[schema] `yaml:"properties"`
-	Items       *schema         `yaml:"items"`
-	AnyOf       []schema        `yaml:"anyOf"`
-	MediaType   string          `yaml:"contentMediaType"`
+	Component   string `yaml:"x-component"`
+	Type        typeNames
+	Format      string
+	Description string
+	Const       any
+	Enum        []any
+	Required    []string
+	Properties  ordered[schema]
+	Items       *schema
+	AnyOf       []schema `yaml:"anyOf"`
 }
 
 // typeNames is one type or a list of them.
@@ -33,12 +34,7 @@ func (t *typeNames) UnmarshalYAML(node *yaml.Node) error {
 		*t = typeNames{node.Value}
 		return nil
 	}
-	var list []string
-	if err := node.Decode(&list); err != nil {
-		return fmt.Errorf("reading a type: %w", err)
-	}
-	*t = list
-	return nil
+	return node.Decode((*[]string)(t))
 }
 
 // labels name the string components in the words of a reader.
@@ -53,57 +49,34 @@ func (s schema) flat() (folded schema, nullable bool) {
 	if len(s.AnyOf) == 2 {
 		return s.AnyOf[0], true
 	}
-	for _, name := range s.Type {
-		nullable = nullable || name == "null"
-	}
-	return s, nullable
+	return s, slices.Contains(s.Type, "null")
 }
 
 // typeText says the type in a few words: "array of uuids", "amount or null".
 func (s schema) typeText() string {
 	folded, nullable := s.flat()
-	text := folded.plainType()
+	text := cmp.Or(labels[folded.Component], folded.Format)
+	for _, name := range folded.Type {
+		if text == "" && (name != "null" || len(folded.Type) == 1) {
+			text = name
+		}
+	}
+	switch {
+	case text == "array" && folded.Items != nil:
+		text = "array of " + strings.TrimSuffix(folded.Items.typeText(), "s") + "s"
+	case text == "binary":
+		text = "file"
+	}
 	if nullable && text != "null" {
 		text += " or null"
 	}
 	return text
 }
 
-func (s schema) plainType() string {
-	if label := labels[s.Component]; label != "" {
-		return label
-	}
-	name := ""
-	for _, candidate := range s.Type {
-		if candidate != "null" || len(s.Type) == 1 {
-			name = candidate
-		}
-	}
-	switch {
-	case name == "array" && s.Items != nil:
-		return "array of " + plural(s.Items.typeText())
-	case s.Format == "binary":
-		return "file"
-	case s.Format != "":
-		return s.Format
-	}
-	return name
-}
-
-func plural(noun string) string {
-	if strings.HasSuffix(noun, "s") {
-		return noun
-	}
-	return noun + "s"
-}
-
 // values lists what an enumerated or constant schema allows.
 func (s schema) values() []string {
 	var texts []string
-	if s.Const != nil {
-		texts = append(texts, fmt.Sprint(s.Const))
-	}
-	for _, value := range s.Enum {
+	for _, value := range append([]any{s.Const}, s.Enum...) {
 		if value != nil {
 			texts = append(texts, fmt.Sprint(value))
 		}
@@ -115,30 +88,22 @@ func (s schema) values() []string {
 // with names joined by dots.
 func (s schema) fields(prefix string) []docsview.Field {
 	folded, _ := s.flat()
-	required := map[string]bool{}
-	for _, name := range folded.Required {
-		required[name] = true
-	}
 	var rows []docsview.Field
 	for _, property := range folded.Properties {
 		inner, _ := property.Value.flat()
+		name := prefix + property.Name
 		rows = append(rows, docsview.Field{
-			Name:     prefix + property.Name,
+			Name:     name,
 			Type:     property.Value.typeText(),
-			Required: required[property.Name],
+			Required: slices.Contains(folded.Required, property.Name),
 			Text:     inner.Description,
 			Values:   inner.values(),
 		})
-		rows = append(rows, inner.nested(prefix+property.Name)...)
+		if inner.Items != nil {
+			rows = append(rows, inner.Items.fields(name+"[].")...)
+		} else {
+			rows = append(rows, inner.fields(name+".")...)
+		}
 	}
 	return rows
-}
-
-// nested lists the fields of an object or of the objects in an array.
-func (s schema) nested(name string) []docsview.Field {
-	if s.Items != nil {
-		inner, _ := s.Items.flat()
-		return inner.fields(name + "[].")
-	}
-	return s.fields(name + ".")
 }

@@ -70,15 +70,15 @@ func page(t *testing.T, server *httptest.Server, path string) *goquery.Document 
 func TestNoLinkIsDead(t *testing.T) {
 	t.Parallel()
 	server := site(t)
-	pages := map[string]*goquery.Document{}
+	visited := map[string]*goquery.Document{}
 	targets := map[string]string{} // address -> the page that names it
 	for waiting := []string{Prefix}; len(waiting) > 0; waiting = waiting[1:] {
 		path := waiting[0]
-		if pages[path] != nil {
+		if visited[path] != nil {
 			continue
 		}
 		document := page(t, server, path)
-		pages[path] = document
+		visited[path] = document
 		document.Find("[href],[src]").Each(func(_ int, node *goquery.Selection) {
 			address := node.AttrOr("href", node.AttrOr("src", ""))
 			if strings.HasPrefix(address, "#") {
@@ -90,16 +90,16 @@ func TestNoLinkIsDead(t *testing.T) {
 			}
 		})
 	}
-	if len(pages) != len(menu) {
-		t.Errorf("links reach %d pages, the menu has %d", len(pages), len(menu))
+	if len(visited) != len(pages) {
+		t.Errorf("links reach %d pages, the menu has %d", len(visited), len(pages))
 	}
 	for address, from := range targets {
-		checkTarget(t, server, pages, address, from)
+		checkTarget(t, server, visited, address, from)
 	}
 }
 
 func isPage(path string) bool {
-	for _, link := range menu {
+	for _, link := range pages {
 		if link.Href == path {
 			return true
 		}
@@ -108,7 +108,7 @@ func isPage(path string) bool {
 }
 
 func checkTarget(
-	t *testing.T, server *httptest.Server, pages map[string]*goquery.Document,
+	t *testing.T, server *httptest.Server, visited map[string]*goquery.Document,
 	address, from string,
 ) {
 	t.Helper()
@@ -120,7 +120,7 @@ func checkTarget(
 		t.Errorf("%s leads outside: %q", from, address)
 		return
 	}
-	document := pages[parsed.Path]
+	document := visited[parsed.Path]
 	if document == nil {
 		if status := get(t, server.URL+parsed.Path).StatusCode; status != http.StatusOK {
 			t.Errorf("%s: %s answers %d", from, address, status)
@@ -141,7 +141,7 @@ func checkTarget(
 func TestPagesKeepThePolicy(t *testing.T) {
 	t.Parallel()
 	server := site(t)
-	for _, link := range menu {
+	for _, link := range pages {
 		response := get(t, server.URL+link.Href)
 		policy := response.Header.Get("Content-Security-Policy")
 		for _, word := range []string{"unsafe", "http:", "https:", "*"} {

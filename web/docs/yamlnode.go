@@ -138,74 +138,55 @@ func writeJSON(out *bytes.Buffer, node *yaml.Node) error {
 	case yaml.AliasNode:
 		return writeJSON(out, node.Alias)
 	case yaml.MappingNode:
-		return writeObject(out, node)
-	case yaml.SequenceNode:
-		return writeList(out, node.Content)
-	default:
-		return writeScalar(out, node)
-	}
-}
-
-func writeObject(out *bytes.Buffer, node *yaml.Node) error {
-	separator := "{"
-	for i := 0; i+1 < len(node.Content); i += 2 {
-		if node.Content[i].Value == component {
-			continue
-		}
-		out.WriteString(separator)
-		if err := writeText(out, node.Content[i].Value); err != nil {
-			return err
-		}
-		out.WriteByte(':')
-		if err := writeJSON(out, node.Content[i+1]); err != nil {
-			return err
-		}
-		separator = ","
-	}
-	if separator == "{" {
 		out.WriteByte('{')
-	}
-	out.WriteByte('}')
-	return nil
-}
-
-func writeList(out *bytes.Buffer, items []*yaml.Node) error {
-	out.WriteByte('[')
-	for i, item := range items {
-		if i > 0 {
-			out.WriteByte(',')
+		separator := ""
+		for i := 0; i+1 < len(node.Content); i += 2 {
+			if node.Content[i].Value == component {
+				continue
+			}
+			out.WriteString(separator)
+			if err := writeValue(out, node.Content[i].Value); err != nil {
+				return err
+			}
+			out.WriteByte(':')
+			if err := writeJSON(out, node.Content[i+1]); err != nil {
+				return err
+			}
+			separator = ","
 		}
-		if err := writeJSON(out, item); err != nil {
-			return err
+		out.WriteByte('}')
+		return nil
+	case yaml.SequenceNode:
+		out.WriteByte('[')
+		for i, item := range node.Content {
+			if i > 0 {
+				out.WriteByte(',')
+			}
+			if err := writeJSON(out, item); err != nil {
+				return err
+			}
 		}
+		out.WriteByte(']')
+		return nil
+	case yaml.DocumentNode, yaml.ScalarNode:
 	}
-	out.WriteByte(']')
-	return nil
-}
-
-func writeScalar(out *bytes.Buffer, node *yaml.Node) error {
 	if node.Tag == "!!str" || node.Tag == "!!timestamp" {
-		return writeText(out, node.Value)
+		return writeValue(out, node.Value)
 	}
 	var value any
 	if err := node.Decode(&value); err != nil {
 		return fmt.Errorf("reading line %d: %w", node.Line, err)
 	}
-	text, err := json.Marshal(value)
-	if err != nil {
-		return fmt.Errorf("writing line %d: %w", node.Line, err)
-	}
-	out.Write(text)
-	return nil
+	return writeValue(out, value)
 }
 
-// writeText keeps <, > and & as they are: this is JSON in a file or in escaped
+// writeValue keeps <, > and & as they are: this is JSON in a file or in escaped
 // HTML, never JSON in a script.
-func writeText(out *bytes.Buffer, text string) error {
+func writeValue(out *bytes.Buffer, value any) error {
 	encoder := json.NewEncoder(out)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(text); err != nil {
-		return fmt.Errorf("writing text: %w", err)
+	if err := encoder.Encode(value); err != nil {
+		return fmt.Errorf("writing JSON: %w", err)
 	}
 	out.Truncate(out.Len() - 1) // the encoder ends with a line break
 	return nil

@@ -16,12 +16,12 @@ const (
 	keptShare = 20
 )
 
-// checkRoom refuses content for which there is no room. Its error wraps
+// checkFreeSpace refuses content that does not fit. Its error wraps
 // syscall.ENOSPC.
-func (f *folder) checkRoom(size int64) error {
+func (f *folder) checkFreeSpace(size int64) error {
 	var stat unix.Statfs_t
 	if err := unix.Statfs(f.root.Name(), &stat); err != nil {
-		return nil //nolint:nilerr // who cannot ask finds out by writing
+		return nil //nolint:nilerr // writing shows it otherwise
 	}
 	block := uint64(stat.Bsize)
 	free, kept := stat.Bavail*block, min(keptFree, stat.Blocks*block/keptShare)

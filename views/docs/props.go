@@ -3,7 +3,7 @@
 package docsview
 
 import (
-	"strconv"
+	"cmp"
 	"strings"
 )
 
@@ -18,7 +18,8 @@ func breakable(name string) []string {
 	from := 0
 	for at := 1; at < len(name); at++ {
 		before, here := name[at-1], name[at]
-		if strings.IndexByte(joints, before) >= 0 || isLower(before) && isUpper(here) {
+		if strings.IndexByte(joints, before) >= 0 ||
+			'a' <= before && before <= 'z' && 'A' <= here && here <= 'Z' {
 			parts = append(parts, name[from:at])
 			from = at
 		}
@@ -33,16 +34,12 @@ func breakable(name string) []string {
 // themselves.
 const joints = "._/="
 
-func isLower(c byte) bool { return 'a' <= c && c <= 'z' }
-
-func isUpper(c byte) bool { return 'A' <= c && c <= 'Z' }
-
 // Page is the frame around every page.
 type Page struct {
 	// Title names the page; the site's name is added to it.
 	Title string
-	// Lead is one sentence under the title, in Markdown's inline marks.
-	Lead Text
+	// Lead is one sentence under the title, a line of Markdown.
+	Lead string
 	// Current is the path of this page in Menu.
 	Current string
 	// Stylesheet, Script and ThemeScript are the addresses of the page's assets.
@@ -66,72 +63,25 @@ type Entry struct {
 	Level             int
 }
 
-// Text is a run of inline elements.
-type Text []Inline
+// Code is a listing.
+type Code struct{ Title, Lang, Text string }
 
-// Inline is a piece of text: plain, code, strong or a link. Plain text and code
-// have Text, strong text and links what is Inner to them.
-type Inline struct {
-	Kind  InlineKind
-	Text  string
-	Inner Text
-	Href  string
-}
+// label names a listing: by its title, or else by what it is written in.
+func (c Code) label() string { return cmp.Or(c.Title, c.kind()) }
 
-// InlineKind says how an Inline is shown.
-type InlineKind int
-
-// The kinds of inline text.
-const (
-	Plain InlineKind = iota
-	CodeText
-	Strong
-	Anchor
-)
-
-// Block is a piece of prose.
-type Block struct {
-	Kind  BlockKind
-	Level int
-	ID    string
-	Text  Text
-	// Items are the lines of a list.
-	Items []Text
-	// Header and Rows are those of a table.
-	Header []Text
-	Rows   [][]Text
-	Code   Code
-}
-
-// BlockKind says what a Block is.
-type BlockKind int
-
-// The kinds of blocks.
-const (
-	Paragraph BlockKind = iota
-	Heading
-	List
-	Numbered
-	Table
-	Fence
-	// Slot is where a page puts something that is not prose; ID names it.
-	Slot
-)
-
-// Code is a listing. HTML is the highlighted, escaped form of what is shown.
-type Code struct {
-	Title, Lang, HTML string
-	// Folded is set where the title stands in the summary that unfolds the listing.
-	Folded bool
+// kind says what a listing is written in.
+func (c Code) kind() string {
+	kinds := map[string]string{"bash": "Shell", "json": "JSON", "sql": "SQL", "text": "Text"}
+	return cmp.Or(kinds[c.Lang], "Code")
 }
 
 // Field is a row of a field table.
 type Field struct {
 	Name, Type string
 	Required   bool
-	Text       string
-	Prose      Text
-	Values     []string
+	// Text is a line of Markdown.
+	Text   string
+	Values []string
 }
 
 // Group is a titled table of fields.
@@ -144,54 +94,64 @@ type Group struct {
 type Operation struct {
 	ID, Method, Path, Summary string
 	Sandbox                   bool
-	Prose                     []Block
+	Prose                     string
 	Parameters, Body, Answer  Group
 	Requests, Answers         []Code
-	Errors                    []ErrorRow
+	Errors                    []ErrorCode
 }
 
 // Section is a group of operations.
 type Section struct {
 	ID, Title  string
-	Prose      []Block
+	Prose      string
 	Operations []Operation
 }
 
-// ErrorRow is one error code.
-type ErrorRow struct {
+// ErrorCode is one entry of the closed list of specification section 7.
+type ErrorCode struct {
 	Code, Title string
 	Status      int
-	Cause, Cure Text
+	// Cause and Cure are lines of Markdown.
+	Cause, Cure string
 	// Operations are those that answer it beyond what every one may answer.
-	Operations []Link
+	Operations []Link `yaml:"-"`
 }
-
-// StatusText is the status as text.
-func (e ErrorRow) StatusText() string { return strconv.Itoa(e.Status) }
 
 // Event is one kind of webhook event.
 type Event struct {
 	Kind, Summary string
-	Cause, Tell   Text
-	Prose         []Block
-	Fields        []Field
-	Samples       []Code
-	SchemaHref    string
+	// Cause and Tell are lines of Markdown, Prose is blocks of it.
+	Cause, Tell string
+	Prose       string
+	Fields      []Field
+	Samples     []Code
+	SchemaHref  string
 }
 
-// Step is one step of the quick start.
+// Step is one step of the quick start, as it is printed.
 type Step struct {
-	ID, Title string
-	Number    int
-	Prose     []Block
-	Command   Code
-	// Expect lists parts of what the command prints.
+	ID    string
+	Group string
+	Title string
+	// Text is Markdown.
+	Text string
+	// Run holds the commands, for bash.
+	Run string
+	// Expect lists what the commands must print, each on some line.
 	Expect []string
-	// Terminal is set where the command wants a terminal of its own.
+	// Terminal is set when the command keeps running and wants a terminal of
+	// its own.
 	Terminal bool
 }
 
-// Vector is one signature to try a receiver with.
+// Vector is one published signature test: a receiver must call it genuine, or
+// not.
 type Vector struct {
-	Name, Secret, Body, Signature, Verdict string
+	Name   string `json:"name"`
+	Secret string `json:"secret"`
+	Body   string `json:"body"`
+	// Signatures are the values of x-hmac-signature and, where there are two,
+	// of x-hmac-signature-previous.
+	Signatures []string `json:"signatures"`
+	Genuine    bool     `json:"genuine"`
 }

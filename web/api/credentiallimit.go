@@ -1,0 +1,92 @@
+package api
+
+import (
+	"sync"
+	"time"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/network"
+)
+
+const (
+	// wrongBurst is how many requests with wrong credentials an address may make at
+	// once; after that it may make one in each wrongPause.
+	wrongBurst = 60
+	wrongPause = time.Second
+	// knownFor is for how long a client that was let in from an address is not
+	// bound by what others do there.
+	knownFor = time.Hour
+	// maxAddresses bounds what is known of addresses and of clients at them.
+	maxAddresses = 10_000
+)
+
+// credentialLimit bounds what an address may try with wrong credentials: beyond it nothing
+// is looked up any more. Clients that were let in from the same address, as that
+// of a company, are let in as before.
+//
+// The bound is each process's own, and forgotten when it ends.
+type credentialLimit struct {
+	mu sync.Mutex
+	// wrong has for each address when it may try as much as one that was never seen:
+	// a wrong request puts that off by wrongPause, to at most wrongBurst of them.
+	wrong map[string]time.Time
+	known map[clientAt]time.Time
+}
+
+// clientAt is a client at an address.
+type clientAt struct {
+	address string
+	client  string
+}
+
+// wait is in how many seconds a client at an address may try again, 0 for now.
+func (l *credentialLimit) wait(address, client string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from := network.Of(address)
+	now := time.Now()
+	if now.Sub(l.known[clientAt{from, client}]) < knownFor {
+		return 0
+	}
+	next := l.wrong[from].Add(-(wrongBurst - 1) * wrongPause)
+	return max(int((next.Sub(now)+time.Second-1)/time.Second), 0)
+}
+
+// learn takes note of how credentials were received.
+func (l *credentialLimit) learn(address, client string, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	from, now := network.Of(address), time.Now()
+	switch lending.ErrorCode(err) {
+	case lending.CodeUnauthorized:
+		if l.wrong == nil || len(l.wrong) >= maxAddresses {
+			l.forgetSettled(now)
+		}
+		full := l.wrong[from]
+		if full.Before(now) {
+			full = now
+		}
+		if full = full.Add(wrongPause); full.Sub(now) <= wrongBurst*wrongPause {
+			l.wrong[from] = full
+		}
+	case "":
+		if l.known == nil || len(l.known) >= maxAddresses {
+			l.known = make(map[clientAt]time.Time)
+		}
+		l.known[clientAt{from, client}] = now
+	default: // it says nothing about the credentials
+	}
+}
+
+// forgetSettled makes room by forgetting the addresses that may try as much as one that
+// was never seen, and all if there are none of those.
+func (l *credentialLimit) forgetSettled(now time.Time) {
+	for from, full := range l.wrong {
+		if !full.After(now) {
+			delete(l.wrong, from)
+		}
+	}
+	if l.wrong == nil || len(l.wrong) >= maxAddresses {
+		l.wrong = make(map[string]time.Time)
+	}
+}
