@@ -66,7 +66,7 @@ generate: ## Generate Go code from the templates
 # On a server with seeded data: make lists LISTS='-url http://127.0.0.1:8080 -password ... -check'
 .PHONY: lists
 lists: ## Measure the console's list pages under every pair of filters
-	@go run ./cmd/lists $(LISTS)
+	@go run ./cmd/bench lists $(LISTS)
 
 .PHONY: screenshots
 screenshots: test-tools ## Picture every page, light and dark, wide and narrow, in screenshots/
@@ -80,10 +80,10 @@ bench: vendor ## Measure throughput and latency, each figure beside its floor
 	@go run ./cmd/bench $(BENCH)
 
 MINUTES ?= 30
-# With options: make soak MINUTES=10 SOAK='-share 0.8 -out /tmp/soak.html'
+# With options: make soak MINUTES=10 SOAK='-share 0.8 -out /tmp/soak.jsonl'
 .PHONY: soak
-soak: vendor ## Load the program for MINUTES (30) and judge whether it stays flat; writes soak.html
-	@go run ./cmd/soak -minutes $(MINUTES) $(SOAK)
+soak: vendor ## Load the program for MINUTES (30) and judge whether it stays flat; writes soak.jsonl
+	@go run ./cmd/bench soak -minutes $(MINUTES) $(SOAK)
 
 # The large form of tests that make test runs small; they find and kill processes of their own alone.
 .PHONY: chaos
