@@ -19,12 +19,17 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build ## Start Drawbridge with demo data; prints the console URL, a login and a curl command
+run: build postgres ## Start Drawbridge with demo data; prints the console URL, a login and a curl command
 	@exec ./bin/drawbridge serve --demo
 
 .PHONY: build
 build: vendor ## Build bin/drawbridge
 	@$(BUILD) -o bin/drawbridge ./cmd/drawbridge
+
+# Server programs for the Postgres that is started where DATABASE_URL names none.
+.PHONY: postgres
+postgres:
+	@.ci/postgres
 
 .PHONY: test
 test: test-tools verify ## Run all tests with the race detector on a Postgres of their own
@@ -66,7 +71,7 @@ generate: ## Generate Go code from the templates
 # On a server with seeded data: make lists LISTS='-url http://127.0.0.1:8080 -password ... -check'
 .PHONY: lists
 lists: ## Measure the console's list pages under every pair of filters
-	@go run ./cmd/lists $(LISTS)
+	@go run ./cmd/bench lists $(LISTS)
 
 .PHONY: screenshots
 screenshots: test-tools ## Picture every page, light and dark, wide and narrow, in screenshots/
@@ -76,23 +81,23 @@ screenshots: test-tools ## Picture every page, light and dark, wide and narrow, 
 
 # With options: make bench BENCH='-quick -only api'
 .PHONY: bench
-bench: vendor ## Measure throughput and latency, each figure beside its floor
+bench: vendor postgres ## Measure throughput and latency, each figure beside its floor
 	@go run ./cmd/bench $(BENCH)
 
 MINUTES ?= 30
-# With options: make soak MINUTES=10 SOAK='-share 0.8 -out /tmp/soak.html'
+# With options: make soak MINUTES=10 SOAK='-share 0.8 -out /tmp/soak.jsonl'
 .PHONY: soak
-soak: vendor ## Load the program for MINUTES (30) and judge whether it stays flat; writes soak.html
-	@go run ./cmd/soak -minutes $(MINUTES) $(SOAK)
+soak: vendor postgres ## Load the program for MINUTES (30) and judge whether it stays flat; writes soak.jsonl
+	@go run ./cmd/bench soak -minutes $(MINUTES) $(SOAK)
 
 # The large form of tests that make test runs small; they find and kill processes of their own alone.
 .PHONY: chaos
-chaos: vendor ## Kill processes and Postgres under load, and check that nothing is lost
+chaos: vendor postgres ## Kill processes and Postgres under load, and check that nothing is lost
 	@.ci/need pgbouncer pgbouncer
 	@go test ./cmd/drawbridge -run '$(CHAOS)' -count=1 -v -timeout 40m -tags chaos -chaos
 
 .PHONY: upgrade-test
-upgrade-test: ## Upgrade from the previous release under load, and go back
+upgrade-test: postgres ## Upgrade from the previous release under load, and go back
 	@go test ./cmd/drawbridge -tags upgrade -run '^Test(PreviousReleaseOnThisSchema|UpgradeUnderLoad)$$' -count=1 -v -timeout 15m
 
 # Needs root: it makes a Debian in a folder. With TESTS it runs only those there.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"runtime/pprof"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
@@ -112,13 +114,19 @@ func (h *house) requestDraw(ctx context.Context, a *apiRun, uid uuid.UUID, key s
 	return err
 }
 
-// api measures the operations over HTTP, each beside its own statements.
+// api measures the operations over HTTP, each beside its own statements. Webhooks are
+// published and stay where they are: no worker runs.
 func (b *bench) api(ctx context.Context) (err error) {
-	a, err := b.newAPIRun(ctx)
+	var open ends
+	defer open.run(&err)
+	h, err := b.newHouse(ctx, &open, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, a.close()) }()
+	a, err := newAPIRun(ctx, &open, h, "http://127.0.0.1:9911/hook")
+	if err != nil {
+		return err
+	}
 	for _, operation := range operations {
 		if err := b.operation(ctx, a, operation); err != nil {
 			return fmt.Errorf("%s: %w", operation.name, err)
@@ -135,71 +143,41 @@ type apiRun struct {
 	house   *house
 	owner   tenant
 	product uuid.UUID
-	server  *http.Server
 	address string
 	callers []*caller
 }
 
-// newAPIRun serves the API on a socket. Webhooks are published and stay where
-// they are: no worker runs.
-func (b *bench) newAPIRun(ctx context.Context) (_ *apiRun, err error) {
-	a := new(apiRun)
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, a.close())
-		}
-	}()
-	if a.house, err = b.newHouse(ctx, nil); err != nil {
+// newAPIRun serves the API of the house and connects its callers, whose webhooks go
+// to the endpoint.
+func newAPIRun(ctx context.Context, open *ends, h *house, endpoint string) (*apiRun, error) {
+	a := &apiRun{house: h}
+	var err error
+	if a.owner, err = h.newTenant(ctx, "Partner", endpoint); err != nil {
 		return nil, err
 	}
-	err = a.open(ctx, "http://127.0.0.1:9911/hook")
-	return a, err
-}
-
-// open serves the API of the house and connects its callers, whose webhooks go
-// to the endpoint.
-func (a *apiRun) open(ctx context.Context, endpoint string) (err error) {
-	if a.owner, err = a.house.newTenant(ctx, "Partner", endpoint); err != nil {
-		return err
-	}
-	if a.product, err = a.house.newProduct(ctx); err != nil {
-		return err
+	if a.product, err = h.newProduct(ctx); err != nil {
+		return nil, err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
-		return fmt.Errorf("listening for the API: %w", err)
+		return nil, fmt.Errorf("listening for the API: %w", err)
 	}
-	a.server = web.NewServer(web.New(web.Options{
-		API: a.house.api, Now: a.house.db.Now, Metrics: http.NotFoundHandler(),
+	server := web.NewServer(web.New(web.Options{
+		API: h.api, Now: h.db.Now, Metrics: http.NotFoundHandler(),
 		Ready: func(*http.Request) []string { return nil },
 	}))
-	go func() { _ = a.server.Serve(listener) }() // it ends by close
+	go func() { _ = server.Serve(listener) }() // it ends by close
+	open.add(server.Close)
 	a.address = listener.Addr().String()
-	return a.connect(ctx)
-}
-
-// connect gives every caller a new connection.
-func (a *apiRun) connect(ctx context.Context) error {
-	for _, caller := range a.callers {
-		_ = caller.close() // it may have been closed for being idle
-	}
-	a.callers = nil
 	for range clients {
 		made, err := dialAPI(ctx, a.address, a.owner.client)
 		if err != nil {
-			return err
+			return nil, err
 		}
+		open.add(made.close)
 		a.callers = append(a.callers, made)
 	}
-	return nil
-}
-
-func (a *apiRun) close() error {
-	err := a.closeServer()
-	if a.house != nil {
-		err = errors.Join(err, a.house.close())
-	}
-	return err
+	return a, nil
 }
 
 // calls is the task of the operation over HTTP, for one application after the
@@ -259,7 +237,13 @@ func (b *bench) operation(ctx context.Context, a *apiRun, o operation) error {
 		}
 		floor = floor.join(took)
 	}
-	b.reportOperation(o, ours, floor)
+	line := row{
+		Section:   fmt.Sprintf("API over HTTP, %d clients", clients),
+		FloorName: "its statements alone over lib/pq",
+		Name:      o.name, Unit: "/s", Value: ours.rate(), Floor: floor.rate(), Aim: o.aim,
+	}
+	b.report.add(line)
+	b.report.addTimes(line, ours, floor, share{"p50", 0.5, ""}, share{"p99", 0.99, ""})
 	return a.verify(ctx, o, uids)
 }
 
@@ -293,21 +277,31 @@ func (a *apiRun) verify(ctx context.Context, o operation, uids []uuid.UUID) erro
 	return nil
 }
 
-func (b *bench) reportOperation(o operation, ours, floor timing) {
-	section := fmt.Sprintf("API over HTTP, %d clients", clients)
-	const floorName = "its statements alone over lib/pq"
-	b.report.add(row{
-		Section: section, Name: o.name, Unit: "/s", Value: ours.rate(), Floor: floor.rate(),
-		FloorName: floorName, Aim: o.aim,
-	})
-	for _, q := range []struct {
-		name  string
-		share float64
-	}{{"p50", 0.5}, {"p99", 0.99}} {
-		b.report.add(row{
-			Section: section, Name: o.name + ", " + q.name, Unit: "ms",
-			Value: milliseconds(ours.quantile(q.share)), Floor: milliseconds(floor.quantile(q.share)),
-			FloorName: floorName,
-		})
+// profileDraws writes a CPU profile of a run of request-draw, clients included:
+// they share the machine with the server.
+func (b *bench) profileDraws(ctx context.Context, a *apiRun) error {
+	draw := operations[0]
+	b.say("API: profiling %s", draw.name)
+	original, err := a.house.newApplication(ctx, a.owner, a.product, draw.needs)
+	if err != nil {
+		return err
 	}
+	uids, err := a.house.clone(ctx, original, b.sizes.operations)
+	if err != nil {
+		return err
+	}
+	if err := settle(ctx, a.house.db); err != nil {
+		return err
+	}
+	file, err := os.Create(b.profile)
+	if err != nil {
+		return fmt.Errorf("creating the profile: %w", err)
+	}
+	defer file.Close()
+	if err := pprof.StartCPUProfile(file); err != nil {
+		return fmt.Errorf("starting the profile: %w", err)
+	}
+	defer pprof.StopCPUProfile()
+	_, err = drive(ctx, clients, len(uids), a.calls(draw, uids))
+	return err
 }

@@ -1,10 +1,18 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
+	"time"
 
+	"github.com/google/uuid"
+
+	"drawbridge/internal/partner"
 	"drawbridge/internal/webhook"
 )
 
@@ -29,18 +37,9 @@ func (b *bench) backlog500k(ctx context.Context) error {
 		Unit: "/s", Value: full.delivered.rate(), Floor: empty.delivered.rate(),
 		FloorName: "from an empty start", Aim: "> 0.7x the floor",
 	})
-	for _, q := range []struct {
-		name  string
-		share float64
-		aim   string
-	}{{"p50", 0.5, ""}, {"p99", 0.99, "< 2x the floor"}} {
-		b.report.add(row{
-			Section: section, Name: "request-draw meanwhile, " + q.name, Unit: "ms",
-			Value:     milliseconds(full.called.quantile(q.share)),
-			Floor:     milliseconds(full.idle.quantile(q.share)),
-			FloorName: "no worker runs", Aim: q.aim,
-		})
-	}
+	b.report.addTimes(
+		row{Section: section, Name: "request-draw meanwhile", FloorName: "no worker runs"},
+		full.called, full.idle, share{"p50", 0.5, ""}, share{"p99", 0.99, "< 2x the floor"})
 	return nil
 }
 
@@ -54,17 +53,20 @@ type drained struct {
 // drain begins to work off a backlog and stops when as many were delivered as
 // are measured, and all calls were made.
 func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained, err error) {
+	var open ends
+	defer open.run(&err)
 	b.say("a backlog of %d deliveries", waiting)
-	set, err := b.stage(ctx, scene{endpoints: b.sizes.endpoints})
+	set, err := b.stage(ctx, &open, scene{endpoints: b.sizes.endpoints})
 	if err != nil {
 		return drained{}, err
 	}
-	defer func() { err = errors.Join(err, set.close()) }()
-	a := &apiRun{house: set.house}
-	if err := a.open(ctx, set.targets.urls[0]); err != nil {
+	if err := set.furnish(ctx); err != nil {
 		return drained{}, err
 	}
-	defer func() { err = errors.Join(err, a.closeServer()) }()
+	a, err := newAPIRun(ctx, &open, set.house, set.targets.urls[0])
+	if err != nil {
+		return drained{}, err
+	}
 	calls := calledRate * seconds
 	original, err := set.house.newApplication(ctx, a.owner, a.product, opened)
 	if err != nil {
@@ -74,50 +76,33 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 	if err != nil {
 		return drained{}, err
 	}
-	if err := set.house.pile(ctx, waiting); err != nil {
+	if err := errors.Join(set.house.pile(ctx, waiting), settle(ctx, set.house.db)); err != nil {
 		return drained{}, err
 	}
-	if err := settle(ctx, set.house.db); err != nil {
+	if _, err := a.callOutside(ctx, uids[:10]); err != nil { // connections, plans
 		return drained{}, err
 	}
-	if _, err := a.paced(ctx, uids[:10]); err != nil { // connections, plans
-		return drained{}, err
-	}
-	if found.idle, err = a.paced(ctx, uids[10:10+calls]); err != nil {
+	if found.idle, err = a.callOutside(ctx, uids[10:10+calls]); err != nil {
 		return drained{}, err
 	}
 	clock, err := b.clock(b.sizes.drained)
 	if err != nil {
 		return drained{}, err
 	}
-	stop, err := set.house.work(ctx)
-	if err != nil {
-		return drained{}, err
-	}
-	called := make(chan error, 1)
-	go func() {
-		var err error
-		found.called, err = a.paced(ctx, uids[10+calls:])
-		called <- err
-	}()
-	err = waitUntil(ctx, func() (bool, error) {
-		return set.targets.count.Load() >= int64(b.sizes.drained), nil
+	err = working(ctx, []*house{set.house}, func() error {
+		called := make(chan error, 1)
+		go func() {
+			var err error
+			found.called, err = a.callOutside(ctx, uids[10+calls:])
+			called <- err
+		}()
+		err := set.targets.came(ctx, b.sizes.drained)
+		if err == nil {
+			found.delivered, err = clock()
+		}
+		return errors.Join(err, <-called)
 	})
-	var clockErr error
-	found.delivered, clockErr = clock()
-	return found, errors.Join(err, clockErr, <-called, stop())
-}
-
-// closeServer ends what open began.
-func (a *apiRun) closeServer() error {
-	var errs []error
-	for _, caller := range a.callers {
-		errs = append(errs, caller.close())
-	}
-	if a.server != nil {
-		errs = append(errs, a.server.Close())
-	}
-	return errors.Join(errs...)
+	return found, err
 }
 
 // pile writes events, deliveries and jobs as publishing does, for applications in
@@ -158,4 +143,64 @@ func (h *house) pile(ctx context.Context, n int) error {
 		return fmt.Errorf("piling up %d deliveries: %w", n, err)
 	}
 	return nil
+}
+
+// callTask is what a caller in a process of its own does.
+type callTask struct {
+	Address string
+	Client  partner.Issued
+	// Applications are drawn on one after the other.
+	Applications []uuid.UUID
+}
+
+// callOutside draws on one application after the other at a steady rate, over one
+// connection, and tells how long each call took. The caller is a process of its own:
+// here it would wait for the processors among what it is to measure.
+func (a *apiRun) callOutside(ctx context.Context, uids []uuid.UUID) (timing, error) {
+	task, err := json.Marshal(callTask{a.address, a.owner.client, uids})
+	if err != nil {
+		return timing{}, fmt.Errorf("writing the caller's task: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return timing{}, fmt.Errorf("finding this program: %w", err)
+	}
+	var answer, complaint bytes.Buffer
+	caller := exec.CommandContext(ctx, self, "call")
+	caller.Stdin, caller.Stdout, caller.Stderr = bytes.NewReader(task), &answer, &complaint
+	if err := caller.Run(); err != nil {
+		return timing{}, fmt.Errorf("calling the API from outside: %w: %s", err, &complaint)
+	}
+	var took timing
+	if err := json.Unmarshal(answer.Bytes(), &took.each); err != nil {
+		return timing{}, fmt.Errorf("reading how long the calls took: %w", err)
+	}
+	return took, nil
+}
+
+// callCmd is the other side of callOutside.
+type callCmd struct{}
+
+// Run reads its task and writes how long each call took, in nanoseconds.
+func (callCmd) Run(w *world) (err error) {
+	var task callTask
+	if err := json.NewDecoder(w.in).Decode(&task); err != nil {
+		return fmt.Errorf("reading the task: %w", err)
+	}
+	caller, err := dialAPI(w.ctx, task.Address, task.Client)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, caller.close()) }()
+	each := make([]time.Duration, len(task.Applications))
+	err = pace{rate: calledRate, most: 1}.run(w.ctx, len(each), func(i int, _ time.Time) error {
+		began := time.Now()
+		err := caller.do(operations[0].request(nil, task.Applications[i]))
+		each[i] = time.Since(began)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(w.out).Encode(each)
 }

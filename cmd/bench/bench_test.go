@@ -1,26 +1,25 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"io"
 	"log/slog"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 func TestMain(m *testing.M) {
-	if isOutside(os.Args) { // the benchmark starts its own program as a caller
-		os.Exit(exitStatus(callFromOutside(context.Background(), os.Stdin, os.Stdout)))
+	if slices.Equal(os.Args[1:], []string{"call"}) { // the figures start their own program as a caller
+		os.Exit(run(&world{context.Background(), os.Stdin, os.Stdout, os.Stderr}, os.Args[1:]))
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	os.Exit(m.Run())
@@ -33,17 +32,19 @@ func TestMeasuresEverything(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	profile := filepath.Join(folder, "draws.pprof")
-	report, err := measure(t.Context(), options{
+	b := &bench{
+		world: &world{t.Context(), nil, io.Discard, io.Discard},
 		sizes: sizes{
 			rate: 50, seconds: 1, operations: 32, rounds: 2, events: 60, endpoints: 3,
 			isolated: 48, slow: 20, slower: 4, waiting: 400, drained: 60, called: 1,
 			starts: 1, visits: 2, seeded: 500,
 		},
-		sections: sectionNames(), profile: profile, dir: folder, volatile: true,
-	}, io.Discard)
-	if err != nil {
+		profile: profile, server: serverOptions{dir: folder, volatile: true},
+	}
+	if err := b.measure(); err != nil {
 		t.Fatal(err)
 	}
+	report := b.report
 	var names []string
 	for _, line := range report.Rows {
 		if line.Name != "" && !slices.Contains(names, line.Name) {
@@ -108,63 +109,119 @@ var figures = []string{
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	all := sectionNames()
-	tests := []struct {
-		args []string
-		want options
-	}{
-		{nil, options{sizes: fullSizes, sections: all}},
-		{[]string{"-quick", "-json"}, options{sizes: quickSizes, sections: all, json: true}},
-		{
-			[]string{"-only", "api,upload", "-profile", "cpu.prof"},
-			options{sizes: fullSizes, sections: []string{"api", "upload"}, profile: "cpu.prof"},
-		},
-		{[]string{"-dir", "/data"}, options{sizes: fullSizes, sections: all, dir: "/data"}},
-	}
-	for _, test := range tests {
-		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
-			t.Parallel()
-			if test.want.dir == "" {
-				test.want.dir = os.TempDir()
-			}
-			got, err := parse(test.args, io.Discard)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if diff := cmp.Diff(test.want, got, cmp.AllowUnexported(options{}, sizes{})); diff != "" {
-				t.Errorf("options (-want +got):\n%s", diff)
-			}
-		})
+	for line, want := range map[string]figuresCmd{
+		"":                               {},
+		"-quick -out all.jsonl":          {Quick: true, Out: "all.jsonl"},
+		"--quick":                        {Quick: true},
+		"-only api,upload -profile a.cp": {Only: []string{"api", "upload"}, Profile: "a.cp"},
+		"figures -dir /data":             {Dir: "/data"},
+	} {
+		if want.Dir == "" {
+			want.Dir = os.TempDir()
+		}
+		command, err := parse(strings.Fields(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := command.Model.Target.Addr().Interface().(*grammar).Figures
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", line, diff)
+		}
 	}
 }
 
 func TestWrongUsageIsNamed(t *testing.T) {
 	t.Parallel()
-	tests := []struct {
-		args []string
-		says string
-	}{
-		{[]string{"-only", "api,uploads"}, `-only names "uploads"; the sections are latency, api,`},
-		{[]string{"api"}, `"api" is not an option`},
-		{[]string{"-fast"}, "-fast"},
-		{[]string{"-only", "upload", "-profile", "cpu.prof"}, "-profile needs the section api"},
+	for line, says := range map[string]string{
+		"-only api,uploads":              `-only names "uploads"; the sections are latency, api,`,
+		"api":                            "unexpected argument api",
+		"-fast":                          "-fast",
+		"-only upload -profile cpu.prof": "-profile needs the section api",
+		"soak -minutes 0":                "times must be positive",
+		"soak -share 1.5":                "-share at most 1",
+		"soak -every 0s":                 "times must be positive",
+		"soak more":                      "unexpected argument more",
+		"lists -what":                    "-what",
+	} {
+		var said strings.Builder
+		status := run(&world{t.Context(), nil, io.Discard, &said}, strings.Fields(line))
+		if status != 2 || !strings.Contains(said.String(), says) {
+			t.Errorf("%s ends with %d and %q, want 2 and %q", line, status, said.String(), says)
+		}
 	}
-	for _, test := range tests {
-		t.Run(strings.Join(test.args, " "), func(t *testing.T) {
-			t.Parallel()
-			err := command(t.Context(), test.args, io.Discard, io.Discard)
-			if !errors.Is(err, errUsage) || !strings.Contains(err.Error(), test.says) {
-				t.Errorf("error %v, want one of usage that says %q", err, test.says)
+}
+
+// documented are the options of this program in a document, by make or by go.
+var documented = regexp.MustCompile(
+	`make (?:bench|(soak)(?: MINUTES=\d+)?|(lists)) (?:BENCH|SOAK|LISTS)=(?:'([^']*)'|(\S+))|` +
+		`go run \./cmd/bench ([^` + "`\n&]*)")
+
+// TestDocumentedOptionsAreTaken has the parser of the command line read what the
+// documents say.
+func TestDocumentedOptionsAreTaken(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen, performance := 0, ""
+	for _, page := range append(pages, "../../README.md", "../../CONTRIBUTING.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if filepath.Base(page) == "PERFORMANCE.md" {
+			performance = string(text)
+		}
+		for _, found := range documented.FindAllStringSubmatch(string(text), -1) {
+			seen++
+			line := strings.ReplaceAll(strings.Join(found[1:], " "), "...", "x")
+			if strings.HasPrefix(strings.TrimSpace(line), "lists x") {
+				line = strings.Replace(line, "x", "", 1) // as in the line before
 			}
-			if status := exitStatus(err); status != 2 {
-				t.Errorf("exit status %d, want 2", status)
+			if _, err := parse(strings.Fields(strings.Trim(line, " `"))); err != nil {
+				t.Errorf("%s names the options %q: %v", page, line, err)
 			}
-		})
+		}
 	}
-	err := command(t.Context(), []string{"-h"}, io.Discard, io.Discard)
-	if !errors.Is(err, flag.ErrHelp) {
-		t.Errorf("-h ended with %v", err)
+	if seen < 8 {
+		t.Errorf("only %d calls were found", seen)
 	}
+	for _, name := range sectionNames() {
+		if !strings.Contains(performance, name) {
+			t.Errorf("docs/PERFORMANCE.md does not name the section %s", name)
+		}
+	}
+}
+
+// readLines reads a file of JSON lines.
+func readLines(t *testing.T, path string) []map[string]any {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	var lines []map[string]any
+	for decoder := json.NewDecoder(file); decoder.More(); {
+		line := map[string]any{}
+		if err := decoder.Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// cellsOf are the lines of a printed table with the space between cells left out.
+func cellsOf(printed string) []string {
+	var lines []string
+	for line := range strings.Lines(printed) {
+		if fields := strings.Fields(line); len(fields) > 0 {
+			lines = append(lines, strings.Join(fields, " "))
+		}
+	}
+	return lines
 }
 
 func TestReport(t *testing.T) {
@@ -177,15 +234,9 @@ func TestReport(t *testing.T) {
 	} {
 		r.add(line)
 	}
-	var text bytes.Buffer
-	if err := r.writeText(&text); err != nil {
+	var text strings.Builder
+	if err := r.print(&text); err != nil {
 		t.Fatal(err)
-	}
-	var lines []string
-	for line := range strings.Lines(text.String()) {
-		if fields := strings.Fields(line); len(fields) > 0 {
-			lines = append(lines, strings.Join(fields, " "))
-		}
 	}
 	want := []string{
 		"2.1 % of the processors' time was stolen by other guests of the host",
@@ -196,18 +247,16 @@ func TestReport(t *testing.T) {
 		"memory",
 		"upload 2.07 MiB 0.00 MiB 0.00 none",
 	}
-	if diff := cmp.Diff(want, lines[2:]); diff != "" {
+	if diff := cmp.Diff(want, cellsOf(text.String())[2:]); diff != "" {
 		t.Errorf("the table (-want +got):\n%s\n%s", diff, text.String())
 	}
-	var document bytes.Buffer
-	if err := r.writeJSON(&document); err != nil {
+	path := filepath.Join(t.TempDir(), "bench.jsonl")
+	if err := r.write(path); err != nil {
 		t.Fatal(err)
 	}
-	var again report
-	if err := json.Unmarshal(document.Bytes(), &again); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(r, &again, cmp.AllowUnexported(report{})); diff != "" {
-		t.Errorf("the document reads differently (-want +got):\n%s", diff)
+	lines := readLines(t, path)
+	if len(lines) != 4 || lines[0]["cores"] != 2.0 || lines[1]["value"] != 612.4 ||
+		lines[2]["floor_name"] != "idle" {
+		t.Errorf("the file holds %v", lines)
 	}
 }

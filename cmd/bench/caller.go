@@ -7,8 +7,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"runtime/pprof"
 	"strconv"
 
 	"drawbridge/internal/partner"
@@ -73,32 +71,3 @@ func (c *caller) do(request call) error {
 }
 
 func (c *caller) close() error { return c.conn.Close() }
-
-// profileDraws writes a CPU profile of a run of request-draw, clients included:
-// they share the machine with the server.
-func (b *bench) profileDraws(ctx context.Context, a *apiRun) error {
-	draw := operations[0]
-	b.say("API: profiling %s", draw.name)
-	original, err := a.house.newApplication(ctx, a.owner, a.product, draw.needs)
-	if err != nil {
-		return err
-	}
-	uids, err := a.house.clone(ctx, original, b.sizes.operations)
-	if err != nil {
-		return err
-	}
-	if err := settle(ctx, a.house.db); err != nil {
-		return err
-	}
-	file, err := os.Create(b.profile)
-	if err != nil {
-		return fmt.Errorf("creating the profile: %w", err)
-	}
-	defer file.Close()
-	if err := pprof.StartCPUProfile(file); err != nil {
-		return fmt.Errorf("starting the profile: %w", err)
-	}
-	defer pprof.StopCPUProfile()
-	_, err = drive(ctx, clients, len(uids), a.calls(draw, uids))
-	return err
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"os"
 	"slices"
@@ -27,19 +26,20 @@ type cluster struct {
 	made   int
 }
 
-// startCluster starts a server with the schema in place. It keeps its promises
-// as in production, fsync included, unless the options say volatile.
-func startCluster(ctx context.Context, o options, progress io.Writer) (_ *cluster, err error) {
+// serverOptions say where the server keeps its data, and whether it keeps its
+// promises as in production, fsync included.
+type serverOptions struct {
+	dir      string
+	volatile bool
+}
+
+// startCluster starts a server with the schema in place, which ends with open.
+func startCluster(w *world, open *ends, o serverOptions) (*cluster, error) {
 	folder, err := os.MkdirTemp(o.dir, "drawbridge-bench-*")
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the run: %w", err)
 	}
-	c := &cluster{folder: folder}
-	defer func() {
-		if err != nil {
-			err = errors.Join(err, c.stop())
-		}
-	}()
+	open.add(func() error { return os.RemoveAll(folder) })
 	//nolint:gosec // G302: the server runs as another user than root
 	if err := os.Chmod(folder, 0o755); err != nil {
 		return nil, fmt.Errorf("opening the run's folder: %w", err)
@@ -48,31 +48,28 @@ func startCluster(ctx context.Context, o options, progress io.Writer) (_ *cluste
 	if o.volatile {
 		start = pgserver.StartTemporary
 	}
-	c.server, err = start(ctx, pgserver.Options{
-		Dir:      folder,
-		Progress: func(line string) { fmt.Fprintln(progress, line) },
+	c := &cluster{folder: folder}
+	c.server, err = start(w.ctx, pgserver.Options{
+		Dir: folder, Progress: func(line string) { w.say("%s", line) },
 	})
 	if err != nil {
 		return nil, err
 	}
-	if c.admin, err = postgres.Open(ctx, c.server.URL()); err != nil {
+	// The data is elsewhere when the server's user may not enter the folder.
+	data := c.server.Folder()
+	open.add(func() error { return errors.Join(c.server.Stop(), os.RemoveAll(data)) })
+	if c.admin, err = postgres.Open(w.ctx, c.server.URL()); err != nil {
 		return nil, err
 	}
-	if _, err = c.admin.ExecContext(ctx, `CREATE DATABASE `+templateName); err != nil {
+	open.add(c.admin.Close)
+	if _, err = c.admin.ExecContext(w.ctx, `CREATE DATABASE `+templateName); err != nil {
 		return nil, fmt.Errorf("making the template: %w", err)
 	}
-	if err := c.migrate(ctx); err != nil {
+	db, err := postgres.Open(w.ctx, c.url(templateName))
+	if err != nil {
 		return nil, err
 	}
-	return c, nil
-}
-
-func (c *cluster) migrate(ctx context.Context) error {
-	db, err := postgres.Open(ctx, c.url(templateName))
-	if err != nil {
-		return err
-	}
-	return errors.Join(migrations.Up(ctx, db.DB.DB), db.Close())
+	return c, errors.Join(migrations.Up(w.ctx, db.DB.DB), db.Close())
 }
 
 // url is that of one of the server's databases.
@@ -118,20 +115,4 @@ func settle(ctx context.Context, db *postgres.DB) error {
 		}
 	}
 	return nil
-}
-
-// stop ends the server and removes its data.
-func (c *cluster) stop() error {
-	var errs []error
-	if c.admin != nil {
-		errs = append(errs, c.admin.Close())
-	}
-	if c.server != nil {
-		// The data is elsewhere when the server's user may not enter the folder.
-		data := c.server.Folder()
-		//nolint:gosec // G703: it is the folder that the server made
-		errs = append(errs, c.server.Stop(), os.RemoveAll(data))
-	}
-	//nolint:gosec // G703: it is the folder that startCluster made
-	return errors.Join(append(errs, os.RemoveAll(c.folder))...)
 }

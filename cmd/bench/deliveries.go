@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -21,61 +20,6 @@ const (
 	backlogBorrowers = 1000
 )
 
-// deliveries measures how many events a second reach the state "attempt
-// recorded" from a backlog that was there before the worker.
-func (b *bench) deliveries(ctx context.Context) error {
-	empty, err := b.emptyJobs(ctx)
-	if err != nil {
-		return err
-	}
-	for _, secured := range []bool{false, true} {
-		for _, endpoints := range []int{1, b.sizes.endpoints} {
-			scene := scene{secured: secured, endpoints: endpoints, empty: empty}
-			if err := b.backlog(ctx, scene); err != nil {
-				return fmt.Errorf("%s: %w", scene, err)
-			}
-		}
-	}
-	return nil
-}
-
-// scene says where deliveries go.
-type scene struct {
-	secured   bool
-	endpoints int
-	// answer is how long the endpoints take, 0 for at once.
-	answer time.Duration
-	// empty is how fast the queue works jobs that do nothing.
-	empty timing
-}
-
-// String names the scene in the table.
-func (s scene) String() string {
-	noun := "endpoints"
-	if s.endpoints == 1 {
-		noun = "endpoint"
-	}
-	return fmt.Sprintf("%s, %d %s", schemeName(s.secured), s.endpoints, noun)
-}
-
-// stage sets a scene: endpoints, the services and the applications of tenants
-// that send there.
-func (b *bench) stage(ctx context.Context, s scene) (*stageSet, error) {
-	targets, err := newReceivers(ctx, s.endpoints, s.secured, nil)
-	if err != nil {
-		return nil, err
-	}
-	targets.delay.Store(int64(s.answer))
-	set := &stageSet{targets: targets}
-	if set.house, err = b.newHouse(ctx, targets.roots); err == nil {
-		set.uids, err = set.house.borrowers(ctx, targets.urls, max(backlogBorrowers, s.endpoints))
-	}
-	if err != nil {
-		return nil, errors.Join(err, set.close())
-	}
-	return set, nil
-}
-
 // stageSet is what a scene is played on.
 type stageSet struct {
 	targets *receivers
@@ -83,11 +27,20 @@ type stageSet struct {
 	uids    []uuid.UUID
 }
 
-func (s *stageSet) close() error {
-	err := s.targets.close()
-	if s.house != nil {
-		err = errors.Join(err, s.house.close())
+// stage sets a scene: endpoints, and the services.
+func (b *bench) stage(ctx context.Context, open *ends, s scene) (*stageSet, error) {
+	targets, err := newReceivers(ctx, open, s)
+	if err != nil {
+		return nil, err
 	}
+	h, err := b.newHouse(ctx, open, targets.roots)
+	return &stageSet{targets: targets, house: h}, err
+}
+
+// furnish adds the applications of tenants that send to each of the endpoints.
+func (s *stageSet) furnish(ctx context.Context) (err error) {
+	urls := s.targets.urls
+	s.uids, err = s.house.borrowers(ctx, urls, max(backlogBorrowers, len(urls)))
 	return err
 }
 
@@ -107,11 +60,9 @@ func (s *stageSet) publish(ctx context.Context, n, batch int) error {
 	return err
 }
 
-// delivered waits until n attempts are recorded and checks that nothing was
-// sent twice and nothing failed.
+// delivered waits until n attempts are recorded.
 func (s *stageSet) delivered(ctx context.Context, n int) error {
-	err := waitUntil(ctx, func() (bool, error) { return s.targets.count.Load() >= int64(n), nil })
-	if err != nil {
+	if err := s.targets.came(ctx, n); err != nil {
 		return err
 	}
 	// The last answers are on their way into the database.
@@ -143,38 +94,69 @@ func (s *stageSet) check(ctx context.Context, n int) error {
 	return s.targets.check(n)
 }
 
-// backlog measures a worker that finds everything waiting.
-func (b *bench) backlog(ctx context.Context, s scene) (err error) {
-	n := b.sizes.events
-	b.say("deliveries over %s: a backlog of %d events", s, n)
-	set, err := b.stage(ctx, s)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, set.close()) }()
+// workOff measures how long working processes take for a backlog of n events.
+func (b *bench) workOff(
+	ctx context.Context, set *stageSet, houses []*house, n int,
+) (took timing, err error) {
 	if err := set.publish(ctx, n, backlogBatch); err != nil {
-		return err
+		return timing{}, err
 	}
 	if err := settle(ctx, set.house.db); err != nil {
-		return err
+		return timing{}, err
 	}
 	clock, err := b.clock(n)
 	if err != nil {
-		return err
+		return timing{}, err
 	}
-	stop, err := set.house.work(ctx)
+	err = working(ctx, houses, func() (err error) {
+		if err = set.delivered(ctx, n); err == nil {
+			took, err = clock()
+		}
+		return err
+	})
+	if err != nil {
+		return timing{}, err
+	}
+	return took, set.check(ctx, n)
+}
+
+// deliveries measures how many events a second reach the state "attempt
+// recorded" from a backlog that was there before the worker.
+func (b *bench) deliveries(ctx context.Context) error {
+	empty, err := b.backlogOfJobs(ctx, nothing)
 	if err != nil {
 		return err
 	}
-	err = set.delivered(ctx, n)
-	took, clockErr := clock()
-	if err := errors.Join(err, clockErr, stop()); err != nil {
+	for _, secured := range []bool{false, true} {
+		for _, endpoints := range []int{1, b.sizes.endpoints} {
+			s := scene{secured: secured, endpoints: endpoints}
+			if err := b.backlog(ctx, s, empty); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
+			}
+		}
+	}
+	return nil
+}
+
+// backlog measures a worker that finds everything waiting, beside a queue whose jobs
+// are empty.
+func (b *bench) backlog(ctx context.Context, s scene, empty timing) (err error) {
+	var open ends
+	defer open.run(&err)
+	n := b.sizes.events
+	b.say("deliveries over %s: a backlog of %d events", s, n)
+	set, err := b.stage(ctx, &open, s)
+	if err != nil {
 		return err
 	}
-	if err := set.check(ctx, n); err != nil {
+	if err := set.furnish(ctx); err != nil {
 		return err
 	}
-	jobs, err := b.postJobs(ctx, set.targets)
+	took, err := b.workOff(ctx, set, []*house{set.house}, n)
+	if err != nil {
+		return err
+	}
+	jobs, err := b.backlogOfJobs(ctx, barePosts(set.targets, webhookWorkers))
 	if err != nil {
 		return err
 	}
@@ -184,7 +166,7 @@ func (b *bench) backlog(ctx context.Context, s scene) (err error) {
 	}
 	b.reportRate("deliveries from a backlog", s.String(), took, []floor{
 		{"River, one bare signed POST per job", jobs, "> 0.7"},
-		{"River, empty jobs", s.empty, ""},
+		{"River, empty jobs", empty, ""},
 		{"bare signed POSTs, no database", posts, ""},
 	})
 	return nil
@@ -193,33 +175,38 @@ func (b *bench) backlog(ctx context.Context, s scene) (err error) {
 // stream measures publishing and delivering at the same time, one transaction
 // per event.
 func (b *bench) stream(ctx context.Context) (err error) {
+	var open ends
+	defer open.run(&err)
 	s, n := scene{endpoints: 1}, b.sizes.events
 	b.say("deliveries over %s: %d events, a transaction each", s, n)
-	set, err := b.stage(ctx, s)
+	set, err := b.stage(ctx, &open, s)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, set.close()) }()
-	stop, err := set.house.work(ctx)
-	if err != nil {
+	if err := set.furnish(ctx); err != nil {
 		return err
 	}
-	clock, err := b.clock(n)
+	var took timing
+	err = working(ctx, []*house{set.house}, func() error {
+		clock, err := b.clock(n)
+		if err != nil {
+			return err
+		}
+		if err := set.publish(ctx, n, 1); err != nil {
+			return err
+		}
+		if err = set.delivered(ctx, n); err == nil {
+			took, err = clock()
+		}
+		return err
+	})
 	if err != nil {
-		return errors.Join(err, stop())
-	}
-	err = set.publish(ctx, n, 1)
-	if err == nil {
-		err = set.delivered(ctx, n)
-	}
-	took, clockErr := clock()
-	if err := errors.Join(err, clockErr, stop()); err != nil {
 		return err
 	}
 	if err := set.check(ctx, n); err != nil {
 		return err
 	}
-	jobs, err := b.streamedJobs(ctx, set.targets)
+	jobs, err := b.streamedJobs(ctx, barePosts(set.targets, webhookWorkers))
 	if err != nil {
 		return err
 	}
@@ -242,10 +229,78 @@ func (b *bench) reportRate(section, name string, took timing, floors []floor) {
 			Floor: floor.took.rate(), FloorName: floor.name, Aim: floor.aim,
 		})
 	}
+	each := func(t timing) float64 {
+		return float64(t.processor) / float64(time.Microsecond) / float64(len(t.each))
+	}
 	b.report.add(row{
 		Section: section, Name: name + ", processor time each", Unit: "µs",
-		Value:     microseconds(took.processorEach()),
-		Floor:     microseconds(floors[0].took.processorEach()),
-		FloorName: floors[0].name,
+		Value: each(took), Floor: each(floors[0].took), FloorName: floors[0].name,
 	})
+}
+
+const (
+	// slowAnswer is how long a slow endpoint takes, and slowerAnswer one at which
+	// even four processes are bounded by waiting and not by the processors.
+	slowAnswer, slowerAnswer = 200 * time.Millisecond, time.Second
+	// slowEndpoints have room for so few requests at a time that waiting, and not
+	// the processors, bounds the rate of one process.
+	slowEndpoints = 1
+)
+
+// inWords are the numbers of processes.
+var inWords = map[int]string{1: "one process", 2: "two processes", 4: "four processes"}
+
+// processes measures how much several working processes deliver to slow
+// endpoints, beside half as many.
+func (b *bench) processes(ctx context.Context) error {
+	for _, step := range []struct {
+		answer time.Duration
+		// each is how many events there are for each process, most how many
+		// processes it goes up to.
+		each, most int
+	}{{slowAnswer, b.sizes.slow, 2}, {slowerAnswer, b.sizes.slower, 4}} {
+		var floor timing
+		for count := 1; count <= step.most; count *= 2 {
+			more, err := b.slowly(ctx, count, step.each*count, step.answer)
+			if err != nil {
+				return err
+			}
+			if count > 1 {
+				b.report.add(row{
+					Section: "deliveries to slow endpoints",
+					Name:    fmt.Sprintf("%s, %d endpoint of %s", inWords[count], slowEndpoints, step.answer),
+					Unit:    "/s", Value: more.rate(), Floor: floor.rate(),
+					FloorName: inWords[count/2], Aim: "> 1.7x the floor",
+				})
+			}
+			floor = more
+		}
+	}
+	return nil
+}
+
+// slowly works a backlog of n with a number of processes, each with services and
+// connections of its own.
+func (b *bench) slowly(
+	ctx context.Context, workers, n int, answer time.Duration,
+) (took timing, err error) {
+	var open ends
+	defer open.run(&err)
+	b.say("endpoints of %s: %d events, %d working processes", answer, n, workers)
+	set, err := b.stage(ctx, &open, scene{endpoints: slowEndpoints, answer: answer})
+	if err != nil {
+		return timing{}, err
+	}
+	if err := set.furnish(ctx); err != nil {
+		return timing{}, err
+	}
+	houses := []*house{set.house}
+	for len(houses) < workers {
+		another, err := set.house.another(ctx, &open)
+		if err != nil {
+			return timing{}, err
+		}
+		houses = append(houses, another)
+	}
+	return b.workOff(ctx, set, houses, n)
 }

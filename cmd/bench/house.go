@@ -4,16 +4,21 @@ import (
 	"context"
 	"crypto/x509"
 	"database/sql"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/mail"
 	"net/netip"
 	"path/filepath"
+	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"drawbridge/internal/application"
 	"drawbridge/internal/attention"
@@ -43,6 +48,7 @@ const attemptTimeout = 30 * time.Second
 type house struct {
 	db       *postgres.DB
 	keys     *secret.Keyring
+	inserter *river.Client[*sql.Tx]
 	partners *partner.Service
 	catalog  *catalog.Service
 	webhooks *webhook.Service
@@ -54,17 +60,9 @@ type house struct {
 	jobs jobs.Deps
 }
 
-// settings are what a house needs beyond its database.
-type settings struct {
-	keys *secret.Keyring
-	// roots are trusted for the endpoints' certificates.
-	roots *x509.CertPool
-	// blobs is the folder of uploads.
-	blobs string
-}
-
-// newHouse opens a new database and wires the services over it.
-func (b *bench) newHouse(ctx context.Context, roots *x509.CertPool) (*house, error) {
+// newHouse opens a new database and wires the services over it; roots are trusted for
+// the endpoints' certificates.
+func (b *bench) newHouse(ctx context.Context, open *ends, roots *x509.CertPool) (*house, error) {
 	url, err := b.cluster.newDatabase(ctx)
 	if err != nil {
 		return nil, err
@@ -77,8 +75,32 @@ func (b *bench) newHouse(ctx context.Context, roots *x509.CertPool) (*house, err
 	if err != nil {
 		return nil, err
 	}
-	blobs := filepath.Join(b.cluster.folder, "blobs")
-	return wire(db, settings{keys: keys, roots: roots, blobs: blobs})
+	h, err := wire(db, keys, roots)
+	if err != nil {
+		return nil, err
+	}
+	open.add(h.close)
+	bucket, err := document.OpenBucket("file://" + filepath.Join(b.cluster.folder, "blobs"))
+	if err != nil {
+		return nil, fmt.Errorf("opening the folder of uploads: %w", err)
+	}
+	h.api.Bucket, h.jobs.Documents = bucket, document.NewStore(bucket)
+	return h, nil
+}
+
+// another wires the services of a second process on the same database.
+func (h *house) another(ctx context.Context, open *ends) (*house, error) {
+	db, err := postgres.Open(ctx, h.db.URL())
+	if err != nil {
+		return nil, err
+	}
+	made, err := wire(db, h.keys, nil)
+	if err != nil {
+		return nil, err
+	}
+	open.add(made.close)
+	made.jobs.Documents = h.jobs.Documents
+	return made, nil
 }
 
 // recorded wires the same services over connections that are written down.
@@ -89,12 +111,12 @@ func (h *house) recorded() (*house, *recorder, error) {
 	}
 	tape := &recorder{Connector: connector}
 	db := &postgres.DB{DB: sqlx.NewDb(sql.OpenDB(tape), "postgres"), Now: time.Now}
-	copied, err := wire(db, settings{keys: h.keys})
+	copied, err := wire(db, h.keys, nil)
 	return copied, tape, err
 }
 
 // wire makes the services over a database.
-func wire(db *postgres.DB, s settings) (*house, error) {
+func wire(db *postgres.DB, keys *secret.Keyring, roots *x509.CertPool) (*house, error) {
 	inserter, err := river.NewClient(riverdatabasesql.New(db.DB.DB), &river.Config{
 		FetchCooldown: cooldown,
 	})
@@ -105,12 +127,12 @@ func wire(db *postgres.DB, s settings) (*house, error) {
 		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true,
 	}
 	h := &house{
-		db: db, keys: s.keys,
+		db: db, keys: keys, inserter: inserter,
 		partners: &partner.Service{DB: db}, catalog: &catalog.Service{DB: db},
 		webhooks: &webhook.Service{
-			DB: db, Jobs: inserter, Keys: s.keys, Policy: policy,
+			DB: db, Jobs: inserter, Keys: keys, Policy: policy,
 			Sender: webhook.NewSender(webhook.SenderConfig{
-				Policy: policy, RootCAs: s.roots, Timeout: attemptTimeout,
+				Policy: policy, RootCAs: roots, Timeout: attemptTimeout,
 			}),
 			Retries: webhook.Schedule{Delays: []time.Duration{time.Minute, time.Minute}},
 		},
@@ -137,27 +159,56 @@ func wire(db *postgres.DB, s settings) (*house, error) {
 		},
 		WebhookTimeout: attemptTimeout,
 	}
-	if err := h.openBucket(s.blobs); err != nil {
-		return nil, err
-	}
 	return h, nil
-}
-
-// openBucket gives the API its uploads; services that are only recorded need none.
-func (h *house) openBucket(folder string) error {
-	if folder == "" {
-		return nil
-	}
-	bucket, err := document.OpenBucket("file://" + folder)
-	if err != nil {
-		return fmt.Errorf("opening the folder of uploads: %w", err)
-	}
-	h.api.Bucket, h.jobs.Documents = bucket, document.NewStore(bucket)
-	return nil
 }
 
 // close frees the connections.
 func (h *house) close() error {
 	h.webhooks.Sender.Close()
 	return h.db.Close()
+}
+
+// stopTimeout is what jobs in flight have to end.
+const stopTimeout = 30 * time.Second
+
+// runQueue works a queue with a client of River over pgx, as the program runs it, as
+// long as do takes.
+func (h *house) runQueue(
+	ctx context.Context, config *river.Config, do func() error,
+) (err error) {
+	pool, err := pgxpool.New(ctx, h.db.URL())
+	if err != nil {
+		return fmt.Errorf("connecting the queue: %w", err)
+	}
+	defer pool.Close()
+	config.Logger = slog.Default()
+	client, err := river.NewClient(riverpgxv5.New(pool), config)
+	if err != nil {
+		return fmt.Errorf("preparing the queue: %w", err)
+	}
+	ctx = context.WithoutCancel(ctx)
+	if err := client.Start(ctx); err != nil {
+		return fmt.Errorf("starting the queue: %w", err)
+	}
+	err = do()
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	return errors.Join(err, client.Stop(ctx))
+}
+
+// working runs do while working processes, each with services of its own, work the
+// deliveries, the promoter of due ones included.
+func working(ctx context.Context, houses []*house, do func() error) error {
+	if len(houses) == 0 {
+		return do()
+	}
+	h := houses[0]
+	return h.runQueue(ctx, jobs.Config(h.jobs), func() error {
+		promoting, cancel := context.WithCancel(ctx)
+		var promoter sync.WaitGroup
+		defer promoter.Wait()
+		defer cancel()
+		promoter.Go(func() { jobs.Promote(promoting, h.webhooks) })
+		return working(ctx, houses[1:], do)
+	})
 }

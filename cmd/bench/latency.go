@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -48,12 +47,12 @@ func (m *moments) noteArrival(at time.Time, body []byte) {
 	m.note(payload.ApplicationUID, at)
 }
 
-// until is how long after each of these moments the other one was.
-func (m *moments) until(other *moments) (timing, error) {
+// until is how long after these moments of the applications the other ones were.
+func (m *moments) until(other *moments, uids []uuid.UUID) (timing, error) {
 	var took timing
-	for uid, from := range m.at {
-		to, came := other.at[uid]
-		if !came {
+	for _, uid := range uids {
+		from, to := m.at[uid], other.at[uid]
+		if from.IsZero() || to.IsZero() {
 			return timing{}, fmt.Errorf("the webhook of application %s is missing", uid)
 		}
 		took.each = append(took.each, to.Sub(from))
@@ -65,84 +64,59 @@ func (m *moments) until(other *moments) (timing, error) {
 const warmUps = 20
 
 func (b *bench) latencyOver(ctx context.Context, secured bool) (err error) {
-	scheme := schemeName(secured)
-	b.say("latency over %s: %d events/s for %d s", scheme, b.sizes.rate, b.sizes.seconds)
+	var open ends
+	defer open.run(&err)
+	b.say("latency over %s: %d events/s for %d s", schemeName(secured), b.sizes.rate, b.sizes.seconds)
 	arrivals := newMoments()
-	endpoint, err := newReceivers(ctx, 1, secured, arrivals.noteArrival)
+	set, err := b.stage(ctx, &open,
+		scene{endpoints: 1, secured: secured, arrived: arrivals.noteArrival})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, endpoint.close()) }()
-	h, err := b.newHouse(ctx, endpoint.roots)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, h.close()) }()
 	count := b.sizes.rate * b.sizes.seconds
-	uids, err := h.borrowers(ctx, endpoint.urls, count+warmUps)
+	uids, err := set.house.borrowers(ctx, set.targets.urls, count+warmUps)
 	if err != nil {
 		return err
 	}
-	stop, err := h.work(ctx)
+	run := pacedRun{house: set.house, sending: newMoments(), committed: newMoments()}
+	err = working(ctx, []*house{set.house}, func() error {
+		if err := run.publish(ctx, uids[:warmUps], 100); err != nil {
+			return err
+		}
+		if err := set.targets.came(ctx, warmUps); err != nil {
+			return err
+		}
+		if err := run.publish(ctx, uids[warmUps:], float64(b.sizes.rate)); err != nil {
+			return err
+		}
+		return set.targets.came(ctx, len(uids))
+	})
 	if err != nil {
 		return err
 	}
-	run := pacedRun{house: h, sending: newMoments(), committed: newMoments()}
-	err = run.warmUp(ctx, uids[:warmUps], endpoint)
-	if err == nil {
-		err = run.publish(ctx, uids[warmUps:], b.sizes.rate)
-	}
-	if err == nil {
-		err = waitUntil(ctx, func() (bool, error) {
-			return endpoint.count.Load() >= int64(len(uids)), nil
-		})
-	}
-	if err := errors.Join(err, stop()); err != nil {
+	if err := set.targets.check(len(uids)); err != nil {
 		return err
 	}
-	if err := endpoint.check(len(uids)); err != nil {
-		return err
-	}
-	floor, err := drive(ctx, 1, count, barePosts(endpoint, 1))
-	if err != nil {
-		return err
-	}
-	return b.reportLatency(scheme, run, arrivals, floor)
-}
-
-func (b *bench) reportLatency(
-	scheme string, run pacedRun, arrivals *moments, floor timing,
-) error {
-	sinceReturn, err := run.committed.until(arrivals)
-	if err != nil {
-		return err
-	}
-	sinceSending, err := run.sending.until(arrivals)
+	floor, err := drive(ctx, 1, count, barePosts(set.targets, 1))
 	if err != nil {
 		return err
 	}
 	for _, from := range []struct {
 		name     string
-		took     timing
+		moments  *moments
 		p50, p99 string
 	}{
-		{"from the commit's return", sinceReturn, "< 5 ms", "< 20 ms"},
-		{"from sending the commit", sinceSending, "", ""},
+		{"from the commit's return", run.committed, "< 5 ms", "< 20 ms"},
+		{"from sending the commit", run.sending, "", ""},
 	} {
-		for _, q := range []struct {
-			name  string
-			share float64
-			aim   string
-		}{{"p50", 0.5, from.p50}, {"p99", 0.99, from.p99}} {
-			b.report.add(row{
-				Section:   fmt.Sprintf("webhook arrival at %d events/s", b.sizes.rate),
-				Name:      fmt.Sprintf("%s, %s, %s", scheme, from.name, q.name),
-				Unit:      "ms",
-				Value:     milliseconds(from.took.quantile(q.share)),
-				Floor:     milliseconds(floor.quantile(q.share)),
-				FloorName: "one bare signed POST, " + q.name, Aim: q.aim,
-			})
+		took, err := from.moments.until(arrivals, uids[warmUps:])
+		if err != nil {
+			return err
 		}
+		b.report.addTimes(row{
+			Section: fmt.Sprintf("webhook arrival at %d events/s", b.sizes.rate),
+			Name:    schemeName(secured) + ", " + from.name, FloorName: "one bare signed POST",
+		}, took, floor, share{"p50", 0.5, from.p50}, share{"p99", 0.99, from.p99})
 	}
 	return nil
 }
@@ -189,46 +163,14 @@ type pacedRun struct {
 
 // publish commits one event per application at the rate per second. A slow
 // commit does not hold up the next one.
-func (r pacedRun) publish(ctx context.Context, uids []uuid.UUID, rate int) error {
-	ticker := time.NewTicker(time.Second / time.Duration(rate))
-	defer ticker.Stop()
-	errs := make([]error, len(uids))
-	var group sync.WaitGroup
-	for i, uid := range uids {
-		group.Go(func() { errs[i] = r.commit(ctx, uid) })
-		select {
-		case <-ctx.Done():
-		case <-ticker.C:
-		}
-	}
-	group.Wait()
-	return errors.Join(errs...)
-}
-
-func (r pacedRun) commit(ctx context.Context, uid uuid.UUID) error {
-	err := r.house.db.InTx(ctx, func(tx *postgres.Tx) error {
-		err := r.house.record(ctx, tx, uid)
-		r.sending.note(uid, time.Now())
+func (r pacedRun) publish(ctx context.Context, uids []uuid.UUID, rate float64) error {
+	return pace{rate: rate}.run(ctx, len(uids), func(i int, _ time.Time) error {
+		err := r.house.db.InTx(ctx, func(tx *postgres.Tx) error {
+			err := r.house.record(ctx, tx, uids[i])
+			r.sending.note(uids[i], time.Now())
+			return err
+		})
+		r.committed.note(uids[i], time.Now())
 		return err
 	})
-	r.committed.note(uid, time.Now())
-	return err
-}
-
-// warmUp commits events until they arrive, and forgets them.
-func (r pacedRun) warmUp(ctx context.Context, uids []uuid.UUID, endpoint *receivers) error {
-	unmeasured := pacedRun{house: r.house, sending: newMoments(), committed: newMoments()}
-	if err := unmeasured.publish(ctx, uids, 100); err != nil {
-		return err
-	}
-	return waitUntil(ctx, func() (bool, error) {
-		return endpoint.count.Load() >= int64(len(uids)), nil
-	})
-}
-
-func schemeName(secured bool) string {
-	if secured {
-		return "TLS"
-	}
-	return "HTTP"
 }

@@ -4,170 +4,149 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/http/cookiejar"
-	"net/url"
+	"math/rand/v2"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
-	"drawbridge/internal/postgres"
-	"drawbridge/internal/seed"
+	"drawbridge/internal/lists"
 )
 
-// listed are pages of the console, each with the statement that reads their rows
-// and nothing else.
-var listed = []struct{ name, path, rows string }{
-	{"deliveries", "/console/deliveries", newestDeliveries},
-	{"deliveries that failed", "/console/deliveries?state=failed", failedDeliveries},
-	{"applications", "/console/applications", newestApplications},
-	{"e-mails", "/console/emails", newestEmails},
-	{"subscriptions", "/console/subscriptions", newestSubscriptions},
+// listsCmd measures how long the console's list pages take, over HTTP, in a running
+// Drawbridge: each filter alone, every pair of filters, and some of three; the first
+// page, the next one, and one deep in the list.
+type listsCmd struct {
+	URL      string        `help:"Where the console is." default:"http://127.0.0.1:8080" name:"url"`
+	Email    string        `help:"Who signs in." default:"admin@drawbridge.example"`
+	Password string        `help:"Their password." env:"LISTS_PASSWORD"`
+	Only     string        `help:"Measure lists whose path has this in it."`
+	Check    bool          `help:"Fail when a list is over the bound."`
+	Bound    time.Duration `help:"What p95 of a list may be." default:"100ms"`
+	Rounds   int           `help:"How often each address is asked for." default:"1"`
+	Triples  int           `help:"How many combinations of three filters." default:"150"`
+	Pairs    int           `help:"How many pairs of values of each two filters, 0 for all." default:"0"`
+	Out      string        `help:"Write the figures to a file, a JSON document a line." placeholder:"FILE"`
 }
 
-// Each list has 50 rows a page and looks for one more.
-//
-//nolint:unqueryvet // the floor reads rows whole
-const (
-	newestDeliveries = `
-		SELECT * FROM deliveries ORDER BY created_at DESC, delivery_uid DESC LIMIT 51`
-	failedDeliveries = `
-		SELECT * FROM deliveries
-		 WHERE state = 'failed' ORDER BY created_at DESC, delivery_uid DESC LIMIT 51`
-	newestApplications = `
-		SELECT * FROM applications ORDER BY created_at DESC, application_uid DESC LIMIT 51`
-	newestEmails = `
-		SELECT * FROM emails ORDER BY created_at DESC, email_uid DESC LIMIT 51`
-	newestSubscriptions = `
-		SELECT * FROM subscriptions ORDER BY created_at DESC, subscription_uid DESC LIMIT 51`
-)
+// Run measures and prints the table.
+func (c *listsCmd) Run(w *world) error {
+	visitor, err := lists.SignIn(w.ctx, c.URL, c.Email, c.Password)
+	if err != nil {
+		return err
+	}
+	pages, err := lists.Pages(w.ctx, visitor, time.Now())
+	if err != nil {
+		return err
+	}
+	var found []listFigure
+	for _, page := range pages {
+		if !strings.Contains(page.Path, c.Only) {
+			continue
+		}
+		took, err := c.visit(w.ctx, visitor, page)
+		if err != nil {
+			return err
+		}
+		found = append(found, newListFigure(page.Path, took))
+	}
+	return c.report(w, found)
+}
 
-// attemptsEach is how many attempts a seeded delivery has on average.
-const attemptsEach = 1.5
+// visit takes the times of the pages of a list in random order, and of the one that
+// follows each, by address. Filters that exclude each other are left out.
+func (c *listsCmd) visit(
+	ctx context.Context, v *lists.Visitor, list lists.Page,
+) (map[string][]time.Duration, error) {
+	addresses, err := list.Addresses(ctx, v, lists.Plan{Pairs: c.Pairs, Triples: c.Triples})
+	if err != nil {
+		return nil, fmt.Errorf("finding the filters of %s: %w", list.Path, err)
+	}
+	took := map[string][]time.Duration{}
+	for range c.Rounds {
+		for _, i := range rand.Perm(len(addresses)) {
+			for path, follow := addresses[i].Path, true; path != ""; follow = false {
+				began := time.Now()
+				page, err := v.Get(ctx, path)
+				if errors.Is(err, lists.ErrRefused) && addresses[i].Filters > 1 {
+					break
+				}
+				if err != nil {
+					return nil, err
+				}
+				took[path] = append(took[path], time.Since(began))
+				path = ""
+				if follow {
+					path = list.Next(page)
+				}
+			}
+		}
+	}
+	return took, nil
+}
 
-// lists measures the console's lists in the real program, over HTTP by somebody
-// who is signed in, on a database with many deliveries.
-func (b *bench) lists(ctx context.Context) (err error) {
-	b.say("lists: building the program, seeding %d deliveries", b.sizes.seeded)
-	p, err := b.program(ctx)
-	if err != nil {
-		return err
+// listFigure is how long the pages of one list took, from the request to the last
+// byte of the answer.
+type listFigure struct {
+	Path string `json:"path"`
+	// Addresses is how many pages were asked for.
+	Addresses int     `json:"addresses"`
+	P50       float64 `json:"p50_ms"`
+	P95       float64 `json:"p95_ms"`
+	P99       float64 `json:"p99_ms"`
+	Max       float64 `json:"max_ms"`
+	// Slowest are the pages that took longest.
+	Slowest []slowPage `json:"slowest"`
+}
+
+// slowPage is a page and the median of its times.
+type slowPage struct {
+	Address string  `json:"address"`
+	Took    float64 `json:"took_ms"`
+}
+
+func newListFigure(path string, took map[string][]time.Duration) listFigure {
+	f := listFigure{Path: path, Addresses: len(took)}
+	var all []time.Duration
+	for address, times := range took {
+		all = append(all, times...)
+		f.Slowest = append(f.Slowest, slowPage{address, milliseconds(quantile(times, 0.5))})
 	}
-	demo, err := p.demo(ctx)
-	if err != nil {
-		return err
+	for q, into := range map[float64]*float64{.5: &f.P50, .95: &f.P95, .99: &f.P99, 1: &f.Max} {
+		*into = milliseconds(quantile(all, q))
 	}
-	db, err := postgres.Open(ctx, p.url)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.Close()) }()
-	_, err = seed.Fill(ctx, db, seed.Plan{
-		Deliveries: b.sizes.seeded, Attempts: int(float64(b.sizes.seeded) * attemptsEach), Partners: 20,
+	const named = 8
+	slices.SortFunc(f.Slowest, func(a, b slowPage) int {
+		if a.Took > b.Took {
+			return -1
+		}
+		return 1
 	})
-	if err != nil {
-		return err
-	}
-	if err := p.serve(ctx); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.stop()) }()
-	client, err := p.signIn(ctx, demo)
-	if err != nil {
-		return err
-	}
-	for _, list := range listed {
-		pages, err := drive(ctx, 1, b.sizes.visits, func(ctx context.Context, _, _ int) error {
-			return visit(ctx, client, p.origin+list.path)
-		})
-		if err != nil {
-			return err
+	f.Slowest = f.Slowest[:min(len(f.Slowest), named)]
+	return f
+}
+
+// report prints the table and writes the file, and fails for a list over the bound.
+func (c *listsCmd) report(w *world, found []listFigure) error {
+	t := newTable(w.out, "list", "pages", "p50 ms", "p95 ms", "p99 ms", "max ms")
+	lines := make([]any, 0, len(found))
+	var faults []error
+	for _, f := range found {
+		t.line(f.Path, strconv.Itoa(f.Addresses), digits(f.P50), digits(f.P95), digits(f.P99),
+			digits(f.Max))
+		lines = append(lines, f)
+		if c.Check && f.P95 > milliseconds(c.Bound) {
+			faults = append(faults, fmt.Errorf("%s took %.1f ms at p95, more than %s: %w",
+				f.Path, f.P95, c.Bound, errFailed))
 		}
-		rows, err := drive(ctx, 1, b.sizes.visits, func(ctx context.Context, _, _ int) error {
-			return readAll(ctx, db, list.rows)
-		})
-		if err != nil {
-			return err
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, f := range found {
+		for _, slow := range f.Slowest {
+			fmt.Fprintf(w.out, "    %9.1f ms %s\n", slow.Took, slow.Address)
 		}
-		b.reportList(list.name, pages, rows)
 	}
-	return nil
-}
-
-func (b *bench) reportList(name string, pages, rows timing) {
-	for _, share := range []struct {
-		name string
-		q    float64
-		aim  string
-	}{{"p50", 0.5, ""}, {"p95", 0.95, "< 100 ms"}} {
-		b.report.add(row{
-			Section: fmt.Sprintf("lists of the console, %d deliveries", b.sizes.seeded),
-			Name:    name + ", " + share.name, Unit: "ms",
-			Value: milliseconds(pages.quantile(share.q)), Floor: milliseconds(rows.quantile(share.q)),
-			FloorName: "its rows by one statement", Aim: share.aim,
-		})
-	}
-}
-
-// signIn returns a client with the session of the first demo user.
-func (p *program) signIn(ctx context.Context, demo demoData) (*http.Client, error) {
-	jar, err := cookiejar.New(nil)
-	if err != nil {
-		return nil, fmt.Errorf("making room for cookies: %w", err)
-	}
-	client := &http.Client{Jar: jar, Timeout: time.Minute}
-	form := url.Values{"email": {demo.Users[0].Email}, "password": {demo.Users[0].Password}}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.origin+"/console/sign-in",
-		strings.NewReader(form.Encode()))
-	if err != nil {
-		return nil, fmt.Errorf("signing in: %w", err)
-	}
-	request.Header.Set("content-type", "application/x-www-form-urlencoded")
-	response, err := client.Do(request)
-	if err != nil {
-		return nil, fmt.Errorf("signing in: %w", err)
-	}
-	defer response.Body.Close()
-	if response.Request.URL.Path != "/console" {
-		return nil, fmt.Errorf("signing in led to %s (%s)", response.Request.URL.Path, response.Status)
-	}
-	return client, nil
-}
-
-// visit asks for a page, which must be a list with rows.
-func visit(ctx context.Context, client *http.Client, address string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, http.NoBody)
-	if err != nil {
-		return fmt.Errorf("asking for %s: %w", address, err)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return fmt.Errorf("asking for %s: %w", address, err)
-	}
-	defer response.Body.Close()
-	page, err := io.ReadAll(response.Body)
-	if err != nil {
-		return fmt.Errorf("reading %s: %w", address, err)
-	}
-	if response.StatusCode != http.StatusOK || !strings.Contains(string(page), "<tbody") {
-		return fmt.Errorf("%s answered %s without a list", address, response.Status)
-	}
-	return nil
-}
-
-// readAll runs a query and takes every row from the connection.
-func readAll(ctx context.Context, db *postgres.DB, query string) error {
-	rows, err := db.QueryContext(ctx, query)
-	if err != nil {
-		return fmt.Errorf("reading rows: %w", err)
-	}
-	defer rows.Close()
-	count := 0
-	for rows.Next() {
-		count++
-	}
-	if rows.Err() == nil && count == 0 {
-		return fmt.Errorf("there are no rows to measure in: %s", query)
-	}
-	return rows.Err()
+	return errors.Join(writeLines(c.Out, lines...), errors.Join(faults...))
 }

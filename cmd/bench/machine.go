@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"time"
 
-	"drawbridge/internal/postgres"
+	"github.com/prometheus/procfs"
 )
 
 // machine is where and when a run took place.
@@ -21,7 +23,7 @@ type machine struct {
 	Fsync    string    `json:"fsync"`
 	// Load is the load average of the last minute before the run: what else the
 	// machine was doing.
-	Load string `json:"load"`
+	Load float64 `json:"load"`
 	// CommitMS is what a transaction takes that changes one row, the median.
 	CommitMS float64 `json:"commit_ms"`
 	// Stolen is the share of the processors, from 0 to 1, that other guests of the
@@ -31,7 +33,7 @@ type machine struct {
 
 // String describes the machine in three lines.
 func (m machine) String() string {
-	return fmt.Sprintf("%s, %d cores (%s), load before the run %s\n"+
+	return fmt.Sprintf("%s, %d cores (%s), load before the run %.2f\n"+
 		"%s, Postgres %s beside it, fsync %s: one row changed and committed in %.2f ms\n"+
 		"%.1f %% of the processors' time was stolen by other guests of the host",
 		m.At.Format("2006-01-02 15:04 MST"), m.Cores, m.CPU, m.Load,
@@ -39,51 +41,109 @@ func (m machine) String() string {
 }
 
 func describeMachine(ctx context.Context, c *cluster) (machine, error) {
-	m := machine{
-		At: time.Now().UTC(), Cores: runtime.GOMAXPROCS(0), CPU: cpuModel(), Go: runtime.Version(),
-		Load: loadAverage(),
+	m := machine{At: time.Now().UTC(), Cores: runtime.GOMAXPROCS(0), Go: runtime.Version()}
+	kernel, err := procfs.NewDefaultFS()
+	if err != nil {
+		return m, fmt.Errorf("describing the machine: %w", err)
 	}
-	err := c.admin.QueryRowContext(ctx,
+	if infos, err := kernel.CPUInfo(); err == nil && len(infos) > 0 {
+		m.CPU = infos[0].ModelName
+	}
+	if load, err := kernel.LoadAvg(); err == nil {
+		m.Load = load.Load1
+	}
+	err = c.admin.QueryRowContext(ctx,
 		`SELECT current_setting('server_version'), current_setting('fsync')`).
 		Scan(&m.Postgres, &m.Fsync)
 	if err != nil {
-		return machine{}, fmt.Errorf("asking the server for its version: %w", err)
+		return m, fmt.Errorf("asking the server for its version: %w", err)
 	}
-	m.CommitMS, err = commitCost(ctx, c.admin)
+	if _, err := c.admin.ExecContext(ctx, `CREATE TABLE cost (n integer)`); err != nil {
+		return m, fmt.Errorf("preparing the cost of a commit: %w", err)
+	}
+	took, err := drive(ctx, 1, 200, func(ctx context.Context, _, _ int) error {
+		_, err := c.admin.ExecContext(ctx, `INSERT INTO cost VALUES (1)`)
+		return err
+	})
+	m.CommitMS = milliseconds(took.quantile(0.5))
 	return m, err
 }
 
-// commitCost is the median of transactions that change one row.
-func commitCost(ctx context.Context, db *postgres.DB) (float64, error) {
-	const tries = 200
-	if _, err := db.ExecContext(ctx, `CREATE TABLE cost (n integer)`); err != nil {
-		return 0, fmt.Errorf("preparing the cost of a commit: %w", err)
+// stolenClock measures which share of the processors, from 0 to 1, the host gave to
+// others.
+func stolenClock() (stop func() (float64, error), err error) {
+	kernel, err := procfs.NewDefaultFS()
+	if err != nil {
+		return nil, fmt.Errorf("reading the processors' time: %w", err)
 	}
-	took, err := drive(ctx, 1, tries, func(ctx context.Context, _, _ int) error {
-		_, err := db.ExecContext(ctx, `INSERT INTO cost VALUES (1)`)
-		return err
-	})
-	return milliseconds(took.quantile(0.5)), err
+	before, err := kernel.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("reading the processors' time: %w", err)
+	}
+	return func() (float64, error) {
+		after, err := kernel.Stat()
+		stolen := after.CPUTotal.Steal - before.CPUTotal.Steal
+		all := wholeTime(after.CPUTotal) - wholeTime(before.CPUTotal)
+		if err != nil || all <= 0 {
+			return 0, err
+		}
+		return stolen / all, nil
+	}, nil
 }
 
-// cpuModel is the processor's name, "unknown" where the kernel does not say.
-func cpuModel() string {
-	text, _ := os.ReadFile("/proc/cpuinfo") // without it, it is unknown
-	for line := range strings.Lines(string(text)) {
-		name, value, _ := strings.Cut(line, ":")
-		if strings.TrimSpace(name) == "model name" {
-			return strings.TrimSpace(value)
+// wholeTime is the sum of all kinds of time; that of guests is among the others
+// already (proc_stat(5)).
+func wholeTime(c procfs.CPUStat) float64 {
+	return c.User + c.Nice + c.System + c.Idle + c.Iowait + c.IRQ + c.SoftIRQ + c.Steal
+}
+
+// clockTick is the unit in which Linux tells of processes' time.
+const clockTick = 10 * time.Millisecond
+
+// processorTime is what this process and the server, with its children that have
+// ended, have used of the processors so far. Unlike the time on the clock it hardly
+// depends on what else the machine does.
+func (c *cluster) processorTime() (time.Duration, error) {
+	text, err := os.ReadFile(filepath.Join(c.server.Folder(), "data", "postmaster.pid"))
+	if err != nil {
+		return 0, fmt.Errorf("looking for the server's process: %w", err)
+	}
+	line, _, _ := strings.Cut(string(text), "\n")
+	postmaster, err := strconv.Atoi(line)
+	if err != nil {
+		return 0, fmt.Errorf("reading the server's process: %w", err)
+	}
+	processes, err := procfs.AllProcs()
+	if err != nil {
+		return 0, fmt.Errorf("listing the processes: %w", err)
+	}
+	ticks := 0
+	for _, process := range processes {
+		stat, err := process.Stat()
+		if err != nil {
+			continue // it has ended, and the postmaster counts it among its children
+		}
+		if stat.PID == os.Getpid() || stat.PID == postmaster || stat.PPID == postmaster {
+			ticks += int(stat.UTime + stat.STime)
+		}
+		if stat.PID == postmaster {
+			ticks += stat.CUTime + stat.CSTime
 		}
 	}
-	return "unknown"
+	return time.Duration(ticks) * clockTick, nil
 }
 
-// loadAverage is the kernel's, of the last minute.
-func loadAverage() string {
-	text, _ := os.ReadFile("/proc/loadavg") // without it, it is unknown
-	first, _, found := strings.Cut(string(text), " ")
-	if !found {
-		return "unknown"
+// clock measures how long n things take, and how much of the processors.
+func (b *bench) clock(n int) (stop func() (timing, error), err error) {
+	before, err := b.cluster.processorTime()
+	if err != nil {
+		return nil, err
 	}
-	return first
+	start := time.Now()
+	return func() (timing, error) {
+		took := timing{each: make([]time.Duration, n), total: time.Since(start)}
+		after, err := b.cluster.processorTime()
+		took.processor = after - before
+		return took, err
+	}, nil
 }

@@ -21,11 +21,13 @@ func TestMoments(t *testing.T) {
 	sent, arrived := newMoments(), newMoments()
 	uid, start := uuid.New(), time.Now()
 	sent.note(uid, start)
-	if _, err := sent.until(arrived); err == nil || !strings.Contains(err.Error(), uid.String()) {
+	uids := []uuid.UUID{uid}
+	_, err := sent.until(arrived, uids)
+	if err == nil || !strings.Contains(err.Error(), uid.String()) {
 		t.Errorf("a webhook that never came: %v", err)
 	}
 	arrived.noteArrival(start.Add(time.Second), []byte(`{"application_id":"`+uid.String()+`"}`))
-	took, err := sent.until(arrived)
+	took, err := sent.until(arrived, uids)
 	if err != nil || len(took.each) != 1 || took.each[0] != time.Second {
 		t.Errorf("took %v (%v), want a second", took.each, err)
 	}
@@ -95,23 +97,75 @@ func TestPDF(t *testing.T) {
 	}
 }
 
-func TestPeak(t *testing.T) {
+func TestMemory(t *testing.T) {
 	t.Parallel()
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
 	p := &program{process: &exec.Cmd{Process: self}}
-	before, err := p.peak()
-	if err != nil || before <= 0 {
-		t.Fatalf("the peak is %v MiB (%v)", before, err)
+	resident, before, err := p.memory()
+	if err != nil || resident <= 0 || before < resident {
+		t.Fatalf("%v MiB are resident, the peak is %v MiB (%v)", resident, before, err)
 	}
 	grown := make([]byte, 64<<20)
 	for i := range grown {
 		grown[i] = byte(i)
 	}
-	after, err := p.peak()
+	_, after, err := p.memory()
 	if err != nil || after < float64(len(grown)>>20) || grown[1] != 1 {
 		t.Errorf("the peak is %v MiB after taking 64 (%v)", after, err)
+	}
+}
+
+func TestReceivers(t *testing.T) {
+	t.Parallel()
+	for _, secured := range []bool{false, true} {
+		t.Run(schemeName(secured), func(t *testing.T) {
+			t.Parallel()
+			var bodies [][]byte
+			var open ends
+			r, err := newReceivers(t.Context(), &open, scene{
+				endpoints: 2, secured: secured, arrived: func(at time.Time, body []byte) {
+					if at.IsZero() {
+						t.Error("the arrival has no time")
+					}
+					bodies = append(bodies, body)
+				},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { open.run(&err) })
+			client := r.client(1)
+			t.Cleanup(client.CloseIdleConnections)
+			for _, url := range r.urls {
+				if err := post(t.Context(), client, url, sampleBody); err != nil {
+					t.Fatal(err)
+				}
+			}
+			probe, err := http.NewRequestWithContext(t.Context(), http.MethodHead, r.urls[0], http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			probe.Header.Set("x-drawbridge-probe", "true")
+			if looked, err := client.Do(probe); err != nil || looked.StatusCode != http.StatusOK {
+				t.Errorf("a probe was answered %v (%v)", looked, err)
+			}
+			if err := r.check(2); err != nil || len(bodies) != 2 || !bytes.Equal(bodies[1], sampleBody) {
+				t.Errorf("%d bodies arrived (%v)", len(bodies), err)
+			}
+			response, err := client.Post(r.urls[0], "application/json", bytes.NewReader(sampleBody))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			if response.StatusCode != http.StatusUnauthorized {
+				t.Errorf("an unsigned POST was answered %s", response.Status)
+			}
+			if err := r.check(2); err == nil {
+				t.Error("a refused request passed the check")
+			}
+		})
 	}
 }

@@ -2,13 +2,10 @@ package main
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"sync/atomic"
 
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
@@ -66,126 +63,90 @@ func barePosts(targets *receivers, users int) task {
 	}
 }
 
-// floorQueue is a queue with the program's settings whose jobs are the floor's.
-func (h *house) floorQueue(ctx context.Context, n int, do task) (*queue, *floorWorker, error) {
+// floorQueue works n jobs that do a task, in a queue with the program's settings,
+// while insert inserts them. It ends when the last job is done and the queue has
+// written that down, as an attempt of the program ends when it is recorded.
+func (b *bench) floorQueue(
+	ctx context.Context, h *house, do task, insert func() error,
+) (took timing, err error) {
+	n := b.sizes.events
 	worker := &floorWorker{do: do, done: make(chan struct{})}
 	worker.left.Store(int64(n))
 	config := jobs.Config(h.jobs)
 	config.Workers, config.PeriodicJobs = river.NewWorkers(), nil
 	river.AddWorker(config.Workers, worker)
-	q, err := h.newQueue(ctx, config)
-	return q, worker, err
-}
-
-// wait returns when the last job is done and the queue has written that down, as
-// an attempt of the program ends when it is recorded.
-func (w *floorWorker) wait(ctx context.Context, db *postgres.DB) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-w.done:
-	}
-	return waitUntil(ctx, func() (bool, error) {
-		var open bool
-		err := db.GetContext(ctx, &open, `
-			SELECT EXISTS (
-			           SELECT
-			             FROM river_job
-			            WHERE state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))`)
-		return !open, err
-	})
-}
-
-// emptyJobs is the floor of the queue alone.
-func (b *bench) emptyJobs(ctx context.Context) (timing, error) {
-	return b.backlogOfJobs(ctx, nothing)
-}
-
-// postJobs is the floor of a queue that sends, without anything recorded.
-func (b *bench) postJobs(ctx context.Context, targets *receivers) (timing, error) {
-	return b.backlogOfJobs(ctx, barePosts(targets, webhookWorkers))
-}
-
-// backlogOfJobs works jobs that were there before the worker.
-func (b *bench) backlogOfJobs(ctx context.Context, do task) (took timing, err error) {
-	n := b.sizes.events
-	h, err := b.newHouse(ctx, nil)
+	clock, err := b.clock(n)
 	if err != nil {
 		return timing{}, err
 	}
-	defer func() { err = errors.Join(err, h.close()) }()
-	q, worker, err := h.floorQueue(ctx, n, do)
+	err = h.runQueue(ctx, config, func() error {
+		if err := insert(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-worker.done:
+		}
+		err := waitUntil(ctx, func() (bool, error) {
+			var open bool
+			err := h.db.GetContext(ctx, &open, `
+				SELECT EXISTS (
+				           SELECT
+				             FROM river_job
+				            WHERE state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))`)
+			return !open, err
+		})
+		if err == nil {
+			took, err = clock()
+		}
+		return err
+	})
+	return took, err
+}
+
+// backlogOfJobs is the floor of a queue whose jobs were there before the worker, and
+// of which nothing is recorded.
+func (b *bench) backlogOfJobs(ctx context.Context, do task) (_ timing, err error) {
+	var open ends
+	defer open.run(&err)
+	h, err := b.newHouse(ctx, &open, nil)
 	if err != nil {
 		return timing{}, err
 	}
 	const batch = 1000
-	for from := 0; from < n; from += batch {
+	for from := 0; from < b.sizes.events; from += batch {
 		params := make([]river.InsertManyParams, 0, batch)
-		for number := from; number < min(from+batch, n); number++ {
+		for number := from; number < min(from+batch, b.sizes.events); number++ {
 			params = append(params, river.InsertManyParams{Args: floorArgs{Number: number}})
 		}
-		if _, err := q.client.InsertManyFast(ctx, params); err != nil {
-			return timing{}, errors.Join(fmt.Errorf("inserting empty jobs: %w", err), q.stop(ctx))
+		if _, err := h.inserter.InsertManyFast(ctx, params); err != nil {
+			return timing{}, fmt.Errorf("inserting jobs: %w", err)
 		}
 	}
 	if err := settle(ctx, h.db); err != nil {
-		return timing{}, errors.Join(err, q.stop(ctx))
+		return timing{}, err
 	}
-	stop, err := b.clock(n)
-	if err != nil {
-		return timing{}, errors.Join(err, q.stop(ctx))
-	}
-	err = q.start(ctx)
-	if err == nil {
-		err = worker.wait(ctx, h.db)
-	}
-	took, clockErr := stop()
-	return took, errors.Join(err, clockErr, q.stop(ctx))
+	return b.floorQueue(ctx, h, do, func() error { return nil })
 }
 
 // streamedJobs is the floor of publishing while delivering: a transaction that
-// does nothing but insert a job, over lib/pq, and a job that does nothing but
-// send.
-func (b *bench) streamedJobs(ctx context.Context, targets *receivers) (took timing, err error) {
-	n := b.sizes.events
-	h, err := b.newHouse(ctx, nil)
+// does nothing but insert a job, over lib/pq, and a job that does nothing but a task.
+func (b *bench) streamedJobs(ctx context.Context, do task) (_ timing, err error) {
+	var open ends
+	defer open.run(&err)
+	h, err := b.newHouse(ctx, &open, nil)
 	if err != nil {
 		return timing{}, err
 	}
-	defer func() { err = errors.Join(err, h.close()) }()
-	inserter, err := river.NewClient(riverdatabasesql.New(h.db.DB.DB), &river.Config{
-		FetchCooldown: cooldown,
+	return b.floorQueue(ctx, h, do, func() error {
+		_, err := drive(ctx, publishers, b.sizes.events, func(ctx context.Context, _, i int) error {
+			return h.db.InTx(ctx, func(tx *postgres.Tx) error {
+				_, err := h.inserter.InsertManyFastTx(ctx, tx.Tx.Tx,
+					[]river.InsertManyParams{{Args: floorArgs{Number: i}}})
+				return err
+			})
+		})
+		return err
 	})
-	if err != nil {
-		return timing{}, fmt.Errorf("preparing the queue: %w", err)
-	}
-	q, worker, err := h.floorQueue(ctx, n, barePosts(targets, webhookWorkers))
-	if err != nil {
-		return timing{}, err
-	}
-	defer func() { err = errors.Join(err, q.stop(ctx)) }()
-	if err := q.start(ctx); err != nil {
-		return timing{}, err
-	}
-	stop, err := b.clock(n)
-	if err != nil {
-		return timing{}, err
-	}
-	_, err = drive(ctx, publishers, n, func(ctx context.Context, _, i int) error {
-		return h.db.InTx(ctx, func(tx *postgres.Tx) error { return insertJob(ctx, inserter, tx, i) })
-	})
-	if err == nil {
-		err = worker.wait(ctx, h.db)
-	}
-	took, clockErr := stop()
-	return took, errors.Join(err, clockErr)
-}
-
-func insertJob(
-	ctx context.Context, inserter *river.Client[*sql.Tx], tx *postgres.Tx, number int,
-) error {
-	_, err := inserter.InsertManyFastTx(ctx, tx.Tx.Tx, []river.InsertManyParams{
-		{Args: floorArgs{Number: number}},
-	})
-	return err
 }

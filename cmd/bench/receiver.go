@@ -29,35 +29,25 @@ var signingSecret = secret.New("whsec_of-the-measurement")
 // signatureHeader carries the signature (specification section 5).
 const signatureHeader = "x-hmac-signature"
 
-// receivers are a partner's endpoints on this machine. Each has a port of its
-// own, checks every signature and confirms with 204.
-type receivers struct {
-	urls    []string
+// endpoints listen on ports of this machine, one each.
+type endpoints struct {
+	urls []string
+	// roots are to be trusted for their certificates, nil without TLS.
 	roots   *x509.CertPool
 	servers []*http.Server
-	// arrived is told what came and when its head had been read.
-	arrived func(at time.Time, body []byte)
-	// count is how many came with the right signature, refused how many not.
-	count, refused atomic.Int64
-	// delay is how long answers take, in nanoseconds.
-	delay atomic.Int64
 }
 
-// newReceivers listens on n ports, with TLS or without. arrived may be nil.
-func newReceivers(
-	ctx context.Context, n int, secured bool, arrived func(at time.Time, body []byte),
-) (*receivers, error) {
-	r := &receivers{arrived: arrived}
+// listen opens n endpoints, with TLS or without, that a handler answers.
+func listen(ctx context.Context, n int, secured bool, handler http.Handler) (*endpoints, error) {
+	e := new(endpoints)
 	var config *tls.Config
-	scheme := "http"
 	if secured {
-		scheme = "https"
 		certificate, err := selfSigned()
 		if err != nil {
 			return nil, err
 		}
-		r.roots = x509.NewCertPool()
-		r.roots.AddCert(certificate.Leaf)
+		e.roots = x509.NewCertPool()
+		e.roots.AddCert(certificate.Leaf)
 		// HTTP/1.1 only: what is measured is one request per connection at a time.
 		config = &tls.Config{
 			Certificates: []tls.Certificate{certificate}, NextProtos: []string{"http/1.1"},
@@ -67,16 +57,86 @@ func newReceivers(
 	for range n {
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
-			return nil, errors.Join(fmt.Errorf("listening for webhooks: %w", err), r.close())
+			return nil, errors.Join(fmt.Errorf("listening for webhooks: %w", err), e.close())
 		}
-		r.urls = append(r.urls, scheme+"://"+listener.Addr().String()+"/hook")
+		scheme := "http"
 		if secured {
-			listener = tls.NewListener(listener, config)
+			scheme, listener = "https", tls.NewListener(listener, config)
 		}
-		server := &http.Server{Handler: r, ReadHeaderTimeout: time.Minute}
-		r.servers = append(r.servers, server)
+		e.urls = append(e.urls, scheme+"://"+listener.Addr().String()+"/hook")
+		server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+		e.servers = append(e.servers, server)
 		go func() { _ = server.Serve(listener) }() // it ends by close
 	}
+	return e, nil
+}
+
+func (e *endpoints) close() error {
+	var errs []error
+	for _, server := range e.servers {
+		errs = append(errs, server.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// client returns a client that keeps as many connections as it has users.
+func (e *endpoints) client(users int) *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			MaxIdleConnsPerHost: users,
+			TLSClientConfig:     &tls.Config{RootCAs: e.roots, MinVersion: tls.VersionTLS12},
+		},
+		Timeout: attemptTimeout,
+	}
+}
+
+// receivers are a partner's endpoints that check every signature and confirm with
+// 204.
+type receivers struct {
+	*endpoints
+
+	// arrived is told what came and when its head had been read.
+	arrived func(at time.Time, body []byte)
+	// count is how many came with the right signature, refused how many not.
+	count, refused atomic.Int64
+	// delay is how long answers take.
+	delay time.Duration
+}
+
+// scene says where deliveries go.
+type scene struct {
+	secured   bool
+	endpoints int
+	// answer is how long the endpoints take, 0 for at once.
+	answer time.Duration
+	// arrived is told of each arrival; it may be nil.
+	arrived func(at time.Time, body []byte)
+}
+
+// String names the scene in the table.
+func (s scene) String() string {
+	noun := "endpoints"
+	if s.endpoints == 1 {
+		noun = "endpoint"
+	}
+	return fmt.Sprintf("%s, %d %s", schemeName(s.secured), s.endpoints, noun)
+}
+
+func schemeName(secured bool) string {
+	if secured {
+		return "TLS"
+	}
+	return "HTTP"
+}
+
+// newReceivers opens the endpoints of a scene.
+func newReceivers(ctx context.Context, open *ends, s scene) (*receivers, error) {
+	r := &receivers{arrived: s.arrived, delay: s.answer}
+	var err error
+	if r.endpoints, err = listen(ctx, s.endpoints, s.secured, r); err != nil {
+		return nil, err
+	}
+	open.add(r.close)
 	return r, nil
 }
 
@@ -97,13 +157,18 @@ func (r *receivers) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		r.arrived(at, body)
 	}
 	r.count.Add(1)
-	if delay := time.Duration(r.delay.Load()); delay > 0 {
+	if r.delay > 0 {
 		select {
-		case <-time.After(delay):
+		case <-time.After(r.delay):
 		case <-request.Context().Done():
 		}
 	}
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// came waits until so many webhooks have arrived.
+func (r *receivers) came(ctx context.Context, n int) error {
+	return waitUntil(ctx, func() (bool, error) { return r.count.Load() >= int64(n), nil })
 }
 
 // check tells whether exactly the wanted number came.
@@ -113,25 +178,6 @@ func (r *receivers) check(want int) error {
 			count, refused, want)
 	}
 	return nil
-}
-
-func (r *receivers) close() error {
-	var errs []error
-	for _, server := range r.servers {
-		errs = append(errs, server.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// client returns a client that keeps as many connections as it has users.
-func (r *receivers) client(users int) *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{
-			MaxIdleConnsPerHost: users,
-			TLSClientConfig:     &tls.Config{RootCAs: r.roots, MinVersion: tls.VersionTLS12},
-		},
-		Timeout: attemptTimeout,
-	}
 }
 
 // post is the bare floor of a delivery: sign, POST, read the answer.

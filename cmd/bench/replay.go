@@ -22,7 +22,7 @@ type script struct {
 	// subject is the application of the recording.
 	subject    string
 	recordedAt time.Time
-	notify     pace
+	notify     throttle
 	// fresh are the identifiers that the operation made, new on each play.
 	fresh []string
 	// renamed tells of each argument of each step whether any of them is in it.
@@ -42,7 +42,7 @@ func newScript(
 	}
 	s := &script{
 		db: db, steps: steps, subject: subject.String(), recordedAt: time.Now(),
-		notify: pace{every: cooldown},
+		notify: throttle{every: cooldown},
 	}
 	kept := []string{s.subject}
 	for _, uid := range known {
@@ -177,15 +177,15 @@ func (c cast) play(arg any, renamed bool) any {
 	return arg
 }
 
-// pace lets something happen only so often, as the inserting client does with
+// throttle lets something happen only so often, as the inserting client does with
 // its notifications.
-type pace struct {
+type throttle struct {
 	every time.Duration
 	mu    sync.Mutex
 	last  time.Time
 }
 
-func (p *pace) due(now time.Time) bool {
+func (p *throttle) due(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now.Sub(p.last) < p.every {

@@ -159,9 +159,9 @@ func TestReplayFails(t *testing.T) {
 	}
 }
 
-func TestPace(t *testing.T) {
+func TestThrottle(t *testing.T) {
 	t.Parallel()
-	p := pace{every: 5 * time.Millisecond}
+	p := throttle{every: 5 * time.Millisecond}
 	start := time.Now()
 	tests := []struct {
 		after time.Duration

@@ -46,7 +46,7 @@ var levels = [][]string{
 		"web/console/subscriptions",
 	},
 	{"web", "web/api", "web/console", "web/docs", "web/docs/contract", "web/webtest", "jobs"},
-	{"cmd/drawbridge", "cmd/samplepartner", "cmd/bench", "cmd/lists", "cmd/soak"},
+	{"cmd/drawbridge", "cmd/samplepartner", "cmd/bench"},
 }
 
 // siblings are the arrows that are drawn within a level.

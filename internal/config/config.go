@@ -1,9 +1,10 @@
 // Package config reads the settings of a process from its environment.
 //
-// Every variable stands once in the table of variables.go with its default,
-// its meaning and how it is read, so the help text cannot drift from what is
-// done. Load reports all faults at once. Only cmd reads configuration; every
-// other package receives values.
+// Every variable is a field of Config, whose tags say its name, its default (and
+// that of development, dev), what it means, whether it is a secret, and which rule
+// of rules.go its value keeps (is), so the help text cannot drift from what is done.
+// Load reports all faults at once. Only cmd reads configuration; every other package
+// receives values.
 package config
 
 import (
@@ -35,60 +36,42 @@ const (
 	RoleWorker  Role = "worker"
 )
 
-// Config holds the settings of a process.
+// Config holds the settings of a process. Its fields are in the order of the documentation.
 type Config struct {
-	// DatabaseURL is a postgres:// URL; empty means the embedded server.
-	DatabaseURL string
-	// PreparedStatements lets connections keep prepared statements.
-	PreparedStatements bool
-	// DatabaseTimeout is how long a request may take because of the database.
-	DatabaseTimeout time.Duration
-	Env             Env
-	// Listen is host:port; port 0 picks a free one.
-	Listen string
-	// PublicURL is the origin that users see, without a path; empty means
-	// that it follows from the address listened on.
-	PublicURL string
-	// BasePath stands before /v2, with a leading and no trailing slash; it is
-	// empty for the root.
-	BasePath string
-	Roles    []Role
-	// Drain is how long a process that is to stop goes on accepting while it says
-	// that it is not ready.
-	Drain time.Duration
-	// SecretsKey names the keys for secrets at rest; empty means generated.
-	SecretsKey string
-	// BlobURL is the bucket for uploaded documents; empty means a folder
-	// under the data directory.
-	BlobURL string
-	SMTPURL string
-	// OIDC is the provider that people may sign in by; without an issuer there
-	// is none.
-	OIDC     OIDC
-	MailFrom string
-	// WebhookAllow are networks that a webhook may reach although they are
-	// not public.
-	WebhookAllow         []netip.Prefix
-	WebhookAllowHTTP     bool
-	WebhookTimeout       time.Duration
-	WebhookRetry         []time.Duration
-	WebhookRetryAfterMax time.Duration
+	DatabaseURL        string        `env:"DATABASE_URL" secret:"true" is:"postgres" help:"Postgres 14 or later, as postgres://user:password@host:5432/name; empty runs an embedded server under ./.data/postgres"`
+	PreparedStatements bool          `env:"DRAWBRIDGE_PREPARED_STATEMENTS" default:"true" is:"bool" help:"false where a pooler such as PgBouncer, in session mode, stands before Postgres"`
+	DatabaseTimeout    time.Duration `env:"DRAWBRIDGE_DATABASE_TIMEOUT" default:"10s" is:"duration" least:"1s" most:"1m" help:"how long a call, a page or a scrape may take because of the database, from 1s to 1m; then it is answered with 503"`
+	Env                Env           `env:"DRAWBRIDGE_ENV" default:"development" help:"development or production; production refuses development defaults and has no sandbox routes"`
+	Listen             string        `env:"DRAWBRIDGE_LISTEN" default:"127.0.0.1:8080" is:"listen" help:"host:port to listen on; port 0 picks a free one"`
+	// PublicURL has no path; empty means that it follows from the address listened on.
+	PublicURL string `env:"DRAWBRIDGE_PUBLIC_URL" is:"origin" help:"origin that users see, for links and request checks; empty: the listen address"`
 	// TLSCert and TLSKey are PEM files of the service's own certificate.
-	TLSCert, TLSKey string
-	// TLSAutocert are the names for which certificates are asked of the
-	// authority at TLSAutocertDirectory.
-	TLSAutocert          []string
-	TLSAutocertDirectory string
-	// TrustedProxies may say in X-Forwarded-For where a request comes from.
-	TrustedProxies []netip.Prefix
-	// WebhookTraceparent tells endpoints the trace of each attempt.
-	WebhookTraceparent bool
-	// OTLPURL is where traces go, empty for nowhere; TraceRatio is the share
-	// of requests whose trace is recorded, from 0 to 1.
-	OTLPURL    string
-	TraceRatio float64
-	// PprofListen is the local host:port of Go's profiler, empty for none.
-	PprofListen string
+	TLSCert              string         `env:"DRAWBRIDGE_TLS_CERT" is:"text" help:"PEM file with the certificate chain to answer https with, read again when it changes"`
+	TLSKey               string         `env:"DRAWBRIDGE_TLS_KEY" is:"text" help:"PEM file with its private key"`
+	TLSAutocert          []string       `env:"DRAWBRIDGE_TLS_AUTOCERT" is:"names" help:"names, separated by commas, to get certificates for from an ACME authority, which must reach this process on port 443; accepts the authority's terms"`
+	TLSAutocertDirectory string         `env:"DRAWBRIDGE_TLS_AUTOCERT_DIRECTORY" default:"https://acme-v02.api.letsencrypt.org/directory" is:"text" help:"directory URL of that authority"`
+	TrustedProxies       []netip.Prefix `env:"DRAWBRIDGE_TRUSTED_PROXIES" is:"networks" help:"networks in CIDR form of the proxies whose X-Forwarded-For names the client; empty: the peer is the client"`
+	// BasePath has a leading and no trailing slash; it is empty for the root.
+	BasePath             string          `env:"DRAWBRIDGE_BASE_PATH" default:"/api" is:"path" help:"path before /v2; / for none"`
+	Roles                []Role          `env:"DRAWBRIDGE_ROLES" default:"api,console,worker" is:"roles" help:"what this process runs"`
+	Drain                time.Duration   `env:"DRAWBRIDGE_DRAIN" default:"5s" dev:"0s" is:"duration" most:"5m" help:"how long a process goes on accepting after SIGTERM while /readyz says 503, at most 5m"`
+	SecretsKey           string          `env:"DRAWBRIDGE_SECRETS_KEY" secret:"true" is:"text" help:"keys for secrets at rest: base64key:// and 32 bytes in base64, several separated by commas, the first encrypts; empty: generated once under ./.data"`
+	BlobURL              string          `env:"DRAWBRIDGE_BLOB_URL" secret:"true" is:"bucket" help:"bucket for uploaded documents: file:///folder or s3://bucket?endpoint=host; empty: the folder ./.data/blobs"`
+	SMTPURL              string          `env:"DRAWBRIDGE_SMTP_URL" secret:"true" is:"smtp" help:"smtp:// or smtps://user:password@host:port; empty: mail is kept, not sent"`
+	MailFrom             string          `env:"DRAWBRIDGE_MAIL_FROM" default:"Drawbridge <no-reply@localhost>" is:"sender" help:"sender of every mail; with a mail server, production wants an address of your own"`
+	WebhookAllow         []netip.Prefix  `env:"DRAWBRIDGE_WEBHOOK_ALLOW" dev:"127.0.0.0/8,::1/128" is:"networks" help:"networks in CIDR form that webhooks may reach although they are not public"`
+	WebhookAllowHTTP     bool            `env:"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP" default:"false" dev:"true" is:"bool" help:"true lets webhooks use plain http inside those networks"`
+	WebhookTimeout       time.Duration   `env:"DRAWBRIDGE_WEBHOOK_TIMEOUT" default:"30s" is:"duration" least:"1ms" most:"1m" help:"time for one whole attempt, from name lookup to the last byte, at most 1m"`
+	WebhookRetry         []time.Duration `env:"DRAWBRIDGE_WEBHOOK_RETRY" default:"1m,10m" is:"delays" help:"delays before attempts 2 and 3, each with up to 10 % jitter"`
+	WebhookRetryAfterMax time.Duration   `env:"DRAWBRIDGE_WEBHOOK_RETRY_AFTER_MAX" default:"1h" is:"duration" most:"24h" help:"how far a Retry-After answer may move an attempt; 0s ignores it"`
+	WebhookTraceparent   bool            `env:"DRAWBRIDGE_WEBHOOK_TRACEPARENT" default:"false" is:"bool" help:"true sends the header traceparent with each attempt of a traced call"`
+	OTLPURL              string          `env:"DRAWBRIDGE_OTLP_URL" secret:"true" is:"collector" help:"collector for OpenTelemetry traces, such as http://127.0.0.1:4318; empty: none; headers for it as OTEL_EXPORTER_OTLP_HEADERS"`
+	TraceRatio           float64         `env:"DRAWBRIDGE_TRACE_RATIO" default:"1" is:"ratio" help:"share of requests whose trace is recorded, from 0 to 1"`
+	PprofListen          string          `env:"DRAWBRIDGE_PPROF_LISTEN" is:"loopback" help:"loopback host:port of Go's profiler, such as 127.0.0.1:6060; empty: none"`
+	// OIDC is the provider that people may sign in by; without an issuer there is none.
+	OIDC OIDC
+	// TrustRoots is read by Go itself, and from the environment alone.
+	TrustRoots string `env:"SSL_CERT_FILE" is:"text" help:"extra trust roots for outgoing TLS; empty: the system's"`
 }
 
 // Faults are all the wrong settings of one environment.
@@ -109,10 +92,10 @@ func Load(getenv func(string) string) (Config, error) {
 		c.Env = Development
 	}
 	for _, variable := range table {
-		if variable.read == nil {
+		if variable.rule == nil {
 			continue
 		}
-		if err := variable.read(&c, valueOf(getenv, variable.Name, c.Env)); err != nil {
+		if err := variable.set(&c, valueOf(getenv, variable.Name, c.Env)); err != nil {
 			faults = append(faults, fmt.Sprintf("%s %s", variable.Name, err))
 		}
 	}
@@ -188,7 +171,7 @@ func (c Config) developmentDefaults() []string {
 func sentByLocalhost(from string) bool {
 	address, err := mail.ParseAddress(from)
 	if err != nil {
-		return false // readMailFrom has said so
+		return false // its rule has said so
 	}
 	domain := strings.ToLower(address.Address[strings.LastIndexByte(address.Address, '@')+1:])
 	return domain == "localhost" || domain == "localhost.localdomain" ||

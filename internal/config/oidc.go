@@ -1,64 +1,22 @@
 package config
 
-import (
-	"errors"
-	"fmt"
-	"net/url"
-	"strings"
-)
+import "strings"
 
 // oidcReturn is where the provider leads back to, under the public URL.
 const oidcReturn = "/console/sign-in/provider/return"
 
 // OIDC says how people sign in by OpenID Connect.
 type OIDC struct {
-	// Issuer is the provider's URL; empty for none.
-	Issuer       string
-	ClientID     string
-	ClientSecret string
-	Name         string
-	// Domains are those of addresses that need no invitation.
-	Domains []string
+	Issuer       string   `env:"DRAWBRIDGE_OIDC_ISSUER" is:"issuer" help:"OpenID Connect provider that people may sign in to the console by, as https://issuer; empty: passwords only"`
+	ClientID     string   `env:"DRAWBRIDGE_OIDC_CLIENT_ID" is:"text" help:"client id at that provider; its return address is PUBLIC_URL/console/sign-in/provider/return"`
+	ClientSecret string   `env:"DRAWBRIDGE_OIDC_CLIENT_SECRET" secret:"true" is:"text" help:"client secret at that provider"`
+	Name         string   `env:"DRAWBRIDGE_OIDC_NAME" default:"single sign-on" is:"text" help:"what the button of the sign-in calls that provider"`
+	Domains      []string `env:"DRAWBRIDGE_OIDC_DOMAINS" is:"domains" help:"domains of e-mail addresses that may sign in there without an invitation, with the role support; empty: invited people only"`
 }
 
 // ReturnURL is where the provider leads back to.
 func (o OIDC) ReturnURL(publicURL string) string {
 	return strings.TrimRight(publicURL, "/") + oidcReturn
-}
-
-func readOIDCIssuer(c *Config, value string) error {
-	if value == "" {
-		return nil
-	}
-	issuer, err := url.Parse(value)
-	if err != nil || issuer.Host == "" || issuer.User != nil || issuer.RawQuery != "" ||
-		(issuer.Scheme != "https" && issuer.Scheme != "http") {
-		return errors.New("must look like https://issuer.example")
-	}
-	c.OIDC.Issuer = value
-	return nil
-}
-
-// readOIDC reads a text of the provider's settings.
-func readOIDC(field func(*OIDC) *string) func(c *Config, value string) error {
-	return func(c *Config, value string) error {
-		*field(&c.OIDC) = value
-		return nil
-	}
-}
-
-func readOIDCDomains(c *Config, value string) error {
-	for name := range strings.SplitSeq(value, ",") {
-		name = strings.ToLower(strings.TrimSpace(name))
-		if name == "" {
-			continue
-		}
-		if strings.ContainsAny(name, "@ /:*") {
-			return fmt.Errorf("names %q; it must hold domains such as lender.example", name)
-		}
-		c.OIDC.Domains = append(c.OIDC.Domains, name)
-	}
-	return nil
 }
 
 // faults lists what does not fit together.

@@ -20,6 +20,14 @@ type Address struct {
 	Filters int
 }
 
+// Plan says how thoroughly to measure.
+type Plan struct {
+	// Pairs is how many pairs of values are tried of each two filters, 0 for all.
+	Pairs int
+	// Triples is how many combinations of three filters are tried on each list.
+	Triples int
+}
+
 // Addresses are the list without a filter, under each value of each filter, and
 // under values of two and three filters as the plan says; of each also the page
 // deep in the list, of two and three filters when all pairs are asked for.

@@ -107,18 +107,16 @@ func spread(values []string) []string {
 	return picked
 }
 
-// nextOf returns the address of the page that a list goes on with, empty on the
-// last one.
-func nextOf(page, path string) string {
+// Next returns the address of the page that the list goes on with after one of its
+// pages, empty on the last one.
+func (p Page) Next(page string) string {
 	root, err := html.Parse(strings.NewReader(page))
 	if err != nil {
 		return ""
 	}
 	for link := range root.Descendants() {
-		if link.DataAtom != atom.A || attribute(link, "rel") != "next" {
-			continue
-		}
-		if href := attribute(link, "href"); strings.HasPrefix(href, path) {
+		href, isLink := attribute(link, "href"), link.DataAtom == atom.A
+		if isLink && attribute(link, "rel") == "next" && strings.HasPrefix(href, p.Path) {
 			return href
 		}
 	}

@@ -32,7 +32,8 @@ func TestFiltersOf(t *testing.T) {
 	if len(got) != 3 || got["state"] != "open closed" || got["kind"] != "a" || got["name"] != "sun" {
 		t.Errorf("found %q", got)
 	}
-	if next := nextOf(listPage, "/console/things"); next != "/console/things?cursor=abc&kind=a" {
+	next := Page{Path: "/console/things"}.Next(listPage)
+	if next != "/console/things?cursor=abc&kind=a" {
 		t.Errorf("the next page is at %q", next)
 	}
 }

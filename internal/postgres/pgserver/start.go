@@ -83,7 +83,7 @@ func start(ctx context.Context, dir string, options Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	programs, err := findPrograms(ctx, home, options)
+	programs, err := findPrograms(ctx, home)
 	if err != nil {
 		return nil, err
 	}

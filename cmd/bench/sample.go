@@ -6,15 +6,19 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/prometheus/procfs"
+
+	"drawbridge/internal/postgres"
 )
 
 // sampler takes samples of everything and keeps them.
 type sampler struct {
 	program *program
+	db      *postgres.DB
 	traffic *traffic
 	outside *outside
 	series  []*series
@@ -30,48 +34,48 @@ type counters struct {
 }
 
 // measures are the series that do not depend on the mix, in the order of the
-// report, with their bounds.
+// table, with their bounds.
 var measures = []series{
 	{
-		Name: "memory", Unit: "MiB", Bound: bound{Share: .10, Amount: 16},
+		Name: "memory", Unit: "MiB", Bound: bound{Share: .10, Slack: 16},
 		Why: "resident set of the program's process",
 	},
 	{
-		Name: "heap in use", Unit: "MiB", Bound: bound{Share: .15, Amount: 16},
+		Name: "heap in use", Unit: "MiB", Bound: bound{Share: .15, Slack: 16},
 		Why: "go_memstats_heap_inuse_bytes",
 	},
-	{Name: "goroutines", Bound: bound{Share: .10, Amount: 50}, Why: "go_goroutines"},
-	{Name: "file descriptors", Bound: bound{Share: .10, Amount: 20}, Why: "process_open_fds"},
+	{Name: "goroutines", Bound: bound{Share: .10, Slack: 50}, Why: "go_goroutines"},
+	{Name: "file descriptors", Bound: bound{Share: .10, Slack: 20}, Why: "process_open_fds"},
 	{
-		Name: "connections", Bound: bound{Share: .05, Amount: 5},
+		Name: "connections", Bound: bound{Share: .05, Slack: 5},
 		Why: "those of every client to Postgres",
 	},
 	{
-		Name: "work offered and done", Unit: "/s", Bound: bound{Share: .10, Amount: 1, Both: true},
+		Name: "work offered and done", Unit: "/s", Bound: bound{Share: .10, Slack: 1, Both: true},
 		Why: "pieces of the mix that ended",
 	},
 	{
-		Name: "deliveries", Unit: "/s", Bound: bound{Share: .10, Amount: 2, Both: true},
+		Name: "deliveries", Unit: "/s", Bound: bound{Share: .10, Slack: 2, Both: true},
 		Why: "requests that arrived at the endpoints, retries included",
 	},
 	{
-		Name: "mails", Unit: "/s", Bound: bound{Share: .15, Amount: 1, Both: true},
+		Name: "mails", Unit: "/s", Bound: bound{Share: .15, Slack: 1, Both: true},
 		Why: "messages that the mail server accepted",
 	},
 	{
-		Name: "jobs waiting", Bound: bound{Share: .25, Amount: 20},
+		Name: "jobs waiting", Bound: bound{Share: .25, Slack: 20},
 		Why: "jobs of all queues that could run now",
 	},
 	{
-		Name: "deliveries open", Bound: bound{Share: .25, Amount: 50},
+		Name: "deliveries open", Bound: bound{Share: .25, Slack: 50},
 		Why: "pending or retrying",
 	},
 	{
-		Name: "dead rows", Unit: "%", Bound: bound{Share: .25, Amount: 5},
+		Name: "dead rows", Unit: "%", Bound: bound{Share: .25, Slack: 5},
 		Why: "of the rows of all tables, as the statistics count them",
 	},
 	{
-		Name: "bytes per row", Unit: "B", Bound: bound{Share: .10, Amount: 50},
+		Name: "bytes per row", Unit: "B", Bound: bound{Share: .10, Slack: 50},
 		Why: "tables and indexes of the database, over their live rows",
 	},
 	{
@@ -90,13 +94,11 @@ var measures = []series{
 
 // latencyBounds are those of the 50th and the 99th percentile.
 var latencyBounds = map[string]bound{
-	"p50": {Share: .25, Amount: 5}, "p99": {Share: .50, Amount: 50},
+	"p50": {Share: .25, Slack: 5}, "p99": {Share: .50, Slack: 50},
 }
 
 // run takes samples until ctx ends.
-func (s *sampler) run(
-	ctx context.Context, every, length time.Duration, say func(string, ...any),
-) error {
+func (s *sampler) run(ctx context.Context, every time.Duration, say func(string, ...any)) error {
 	for _, measure := range measures {
 		s.series = append(s.series, &measure)
 	}
@@ -120,8 +122,8 @@ func (s *sampler) run(
 		if err := s.sample(ctx); err != nil && ctx.Err() == nil {
 			return err
 		}
-		if passed := time.Since(s.started); time.Since(told) >= time.Minute {
-			say("%s of %s", passed.Round(time.Second), length)
+		if time.Since(told) >= time.Minute {
+			say("%s have passed", time.Since(s.started).Round(time.Second))
 			told = time.Now()
 		}
 	}
@@ -151,26 +153,28 @@ func (s *sampler) sample(ctx context.Context) error {
 	s.add("mails", float64(now.mailed-s.before.mailed)/length)
 	s.before = now
 	for name, took := range s.traffic.times() {
-		s.add(name+", p50", quantile(took, 0.5))
-		s.add(name+", p99", quantile(took, 0.99))
+		s.add(name+", p50", milliseconds(quantile(took, 0.5)))
+		s.add(name+", p99", milliseconds(quantile(took, 0.99)))
 	}
-	memory, err := resident(s.program.process.Process.Pid)
-	s.add("memory", memory)
-	load, loadErr := loadAverage()
-	s.add("load of the machine", load)
-	return errors.Join(err, loadErr, s.scrape(ctx), s.ask(ctx))
+	resident, _, err := s.program.memory()
+	s.add("memory", resident)
+	kernel, kernelErr := procfs.NewDefaultFS()
+	if kernelErr == nil {
+		if load, err := kernel.LoadAvg(); err == nil {
+			s.add("load of the machine", load.Load1)
+		}
+	}
+	return errors.Join(err, kernelErr, s.scrape(ctx), s.ask(ctx))
 }
-
-const mebi = 1 << 20
 
 // scrape reads what the program says of itself.
 func (s *sampler) scrape(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.program.url+"/metrics",
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.program.origin+"/metrics",
 		http.NoBody)
 	if err != nil {
 		return fmt.Errorf("reading the metrics: %w", err)
 	}
-	response, err := s.traffic.caller.api.Do(request)
+	response, err := s.program.api.Do(request)
 	if err != nil {
 		return fmt.Errorf("reading the metrics: %w", err)
 	}
@@ -208,7 +212,7 @@ func (s *sampler) ask(ctx context.Context) error {
 		Tables      float64 `db:"tables"`
 		Indexes     float64 `db:"indexes"`
 	}
-	err := s.program.db.GetContext(ctx, &found, `
+	err := s.db.GetContext(ctx, &found, `
 		SELECT (SELECT count(*) FROM pg_stat_activity
 		         WHERE datname = current_database()) AS connections,
 		       (SELECT count(*) FROM river_job WHERE state = 'available') AS waiting,
@@ -229,41 +233,4 @@ func (s *sampler) ask(ctx context.Context) error {
 	s.add("dead rows", 100*found.Dead/max(found.Live+found.Dead, 1))
 	s.add("bytes per row", (found.Tables+found.Indexes)/max(found.Live, 1))
 	return nil
-}
-
-// resident is the memory of a process in MiB.
-func resident(pid int) (float64, error) {
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
-	if err != nil {
-		return 0, fmt.Errorf("reading the program's memory: %w", err)
-	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0, fmt.Errorf("reading the program's memory: %q", text)
-	}
-	pages, err := strconv.ParseFloat(fields[1], 64)
-	if err != nil {
-		return 0, fmt.Errorf("reading the program's memory: %w", err)
-	}
-	return pages * float64(os.Getpagesize()) / mebi, nil
-}
-
-// loadAverage is the kernel's, of the last minute.
-func loadAverage() (float64, error) {
-	text, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return 0, fmt.Errorf("reading the load average: %w", err)
-	}
-	first, _, _ := strings.Cut(string(text), " ")
-	return strconv.ParseFloat(first, 64)
-}
-
-// judge gives each series its verdict.
-func (s *sampler) judge() []series {
-	judged := make([]series, 0, len(s.series))
-	for _, one := range s.series {
-		one.judge()
-		judged = append(judged, *one)
-	}
-	return judged
 }

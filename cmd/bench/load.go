@@ -1,47 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 )
-
-// timing is how long things took: each of them, and all together.
-type timing struct {
-	each  []time.Duration
-	total time.Duration
-	// processor is what they used of the processors, 0 where it was not measured.
-	processor time.Duration
-}
-
-// processorEach is what each of them used of the processors.
-func (t timing) processorEach() time.Duration {
-	return t.processor / time.Duration(max(len(t.each), 1))
-}
-
-// rate is how many came per second.
-func (t timing) rate() float64 { return float64(len(t.each)) / t.total.Seconds() }
-
-// quantile is the duration that the share q of them, from 0 to 1, did not
-// exceed; 0 without any.
-func (t timing) quantile(q float64) time.Duration {
-	if len(t.each) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(t.each))
-	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]
-}
-
-// join adds what a later round found.
-func (t timing) join(other timing) timing {
-	return timing{
-		each: append(t.each, other.each...), total: t.total + other.total,
-		processor: t.processor + other.processor,
-	}
-}
 
 // task does the i-th of many things; worker tells which of the goroutines it
 // runs in.
@@ -75,6 +44,64 @@ func drive(ctx context.Context, workers, n int, do task) (timing, error) {
 	return timing{each: each, total: time.Since(start)}, nil
 }
 
+// pace says when things begin, however long each takes.
+type pace struct {
+	// rate is how many a second, 0 for as soon as there is a place.
+	rate float64
+	// random lets them come at random moments.
+	random bool
+	// most is how many may be under way, 0 for any number. What finds no place
+	// waits, and is told when it was due.
+	most int
+}
+
+// run begins n things, or any number until ctx ends for n = 0, and waits for all.
+func (p pace) run(ctx context.Context, n int, do func(i int, due time.Time) error) error {
+	places := make(chan struct{}, cmp.Or(p.most, n))
+	var mu sync.Mutex
+	var errs []error
+	var group sync.WaitGroup
+	due := time.Now()
+	for i := 0; (n == 0 || i < n) && ctx.Err() == nil; i++ {
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Until(due)):
+		}
+		select {
+		case <-ctx.Done():
+			continue
+		case places <- struct{}{}:
+		}
+		at := due
+		group.Go(func() {
+			defer func() { <-places }()
+			if err := do(i, at); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				errs = append(errs, err)
+			}
+		})
+		due = p.next(due)
+	}
+	group.Wait()
+	if n > 0 {
+		errs = append(errs, context.Cause(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// next is when the thing after one that was due then is due.
+func (p pace) next(due time.Time) time.Time {
+	if p.rate == 0 {
+		return time.Now()
+	}
+	gaps := 1.0
+	if p.random {
+		gaps = rand.ExpFloat64()
+	}
+	return due.Add(time.Duration(gaps / p.rate * float64(time.Second)))
+}
+
 const (
 	// pollEvery is how often a condition is looked at that nothing announces.
 	pollEvery = 2 * time.Millisecond
@@ -100,5 +127,17 @@ func waitUntil(ctx context.Context, holds func() (bool, error)) error {
 			return context.Cause(ctx)
 		case <-ticker.C:
 		}
+	}
+}
+
+// ends undo what was begun, the last first.
+type ends []func() error
+
+func (e *ends) add(end func() error) { *e = append(*e, end) }
+
+//nolint:gocritic // ptrToRefParam: a deferred call changes its caller's result
+func (e *ends) run(err *error) {
+	for _, end := range slices.Backward(*e) {
+		*err = errors.Join(*err, end())
 	}
 }

@@ -3,39 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
 )
-
-func TestQuantile(t *testing.T) {
-	t.Parallel()
-	var hundred timing
-	for i := range 100 {
-		hundred.each = append(hundred.each, time.Duration(100-i)*time.Millisecond)
-	}
-	tests := []struct {
-		name  string
-		of    timing
-		share float64
-		want  time.Duration
-	}{
-		{"none", timing{}, 0.5, 0},
-		{"one", timing{each: []time.Duration{time.Second}}, 0.99, time.Second},
-		{"the median", hundred, 0.5, 51 * time.Millisecond},
-		{"the slowest", hundred, 0.99, 100 * time.Millisecond},
-		{"beyond the last", hundred, 1, 100 * time.Millisecond},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			if got := test.of.quantile(test.share); got != test.want {
-				t.Errorf("%s, want %s", got, test.want)
-			}
-		})
-	}
-}
 
 func TestDriveDoesEachOnce(t *testing.T) {
 	t.Parallel()
@@ -105,11 +76,60 @@ func TestWaitUntil(t *testing.T) {
 	}
 }
 
-func TestJoinedRounds(t *testing.T) {
+func TestPace(t *testing.T) {
 	t.Parallel()
-	first := timing{each: []time.Duration{1, 2}, total: time.Second}
-	both := first.join(timing{each: []time.Duration{3}, total: 2 * time.Second})
-	if !slices.Equal(both.each, []time.Duration{1, 2, 3}) || both.rate() != 1 {
-		t.Errorf("%v in %s", both.each, both.total)
+	for name, test := range map[string]struct {
+		pace  pace
+		least time.Duration
+	}{
+		"steady":    {pace{rate: 200}, 20 * time.Millisecond},
+		"random":    {pace{rate: 200, random: true}, 0},
+		"at once":   {pace{most: 3}, 0},
+		"one place": {pace{rate: 200, most: 1}, 20 * time.Millisecond},
+	} {
+		var under, done atomic.Int64
+		began := time.Now()
+		err := test.pace.run(t.Context(), 5, func(i int, due time.Time) error {
+			if now := under.Add(1); test.pace.most > 0 && now > int64(test.pace.most) {
+				t.Errorf("%s: %d are under way", name, now)
+			}
+			defer under.Add(-1)
+			done.Add(1 << (8 * i))
+			if due.Before(began) {
+				t.Errorf("%s: number %d was due before the start", name, i)
+			}
+			return nil
+		})
+		if err != nil || done.Load() != 0x0101010101 || time.Since(began) < test.least {
+			t.Errorf("%s: did %x in %s (%v)", name, done.Load(), time.Since(began), err)
+		}
+	}
+}
+
+func TestPaceEnds(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("broken")
+	err := pace{most: 2}.run(t.Context(), 9, func(i int, _ time.Time) error {
+		if i == 4 {
+			return broken
+		}
+		return nil
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("error %v, want that of the thing that broke", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := 0
+	err = pace{most: 1}.run(ctx, 0, func(int, time.Time) error {
+		if done++; done == 5 {
+			cancel()
+		}
+		return nil
+	})
+	if err != nil || done < 5 {
+		t.Errorf("without a number: %v after %d", err, done)
+	}
+	if err := (pace{rate: 1}).run(ctx, 2, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("a number that was not reached: %v", err)
 	}
 }

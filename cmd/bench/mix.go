@@ -1,0 +1,269 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"drawbridge/internal/lists"
+)
+
+// kind is one kind of work and its weight in the mix.
+type kind struct {
+	name   string
+	weight int
+	do     func(t *traffic, ctx context.Context) error
+}
+
+// mix is what is offered.
+var mix = []kind{
+	{"task", 35, (*traffic).task},
+	{"read loan", 25, (*traffic).read},
+	{"draw and funding", 15, (*traffic).draw},
+	{"open a loan", 10, (*traffic).open},
+	{"console page", 10, (*traffic).look},
+	{"upload of 256 KiB", 5, (*traffic).upload},
+}
+
+// most is how many may be under way at the steady pace.
+const most = 128
+
+// traffic makes calls as a partner and reads pages as an operator.
+type traffic struct {
+	//nolint:containedctx // of the run, which ends all calls
+	ctx     context.Context
+	program *program
+	console *lists.Visitor
+	// certificate is the body of every upload.
+	certificate     []byte
+	certificateType string
+	next, made      atomic.Int64
+
+	mu sync.Mutex
+	// loans can be drawn on, others only read and told of.
+	loans []string
+	// took are the times since they were last asked for, by kind.
+	took     map[string][]time.Duration
+	failures map[string]int
+}
+
+// newTraffic signs in to the console and makes the first loans.
+func newTraffic(ctx context.Context, p *program) (*traffic, error) {
+	t := &traffic{ctx: ctx, program: p}
+	t.begin()
+	var err error
+	t.certificate, t.certificateType, err = certificates(1, 256<<10)
+	if err != nil {
+		return nil, fmt.Errorf("writing a certificate: %w", err)
+	}
+	if t.console, err = p.signIn(ctx); err != nil {
+		return nil, err
+	}
+	for range clients {
+		if err := t.open(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return t, nil
+}
+
+// begin forgets what was counted.
+func (t *traffic) begin() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.took, t.failures = map[string][]time.Duration{}, map[string]int{}
+	t.made.Store(0)
+}
+
+// pick draws a kind by its weight.
+func pick() kind {
+	total := 0
+	for _, one := range mix {
+		total += one.weight
+	}
+	at := rand.IntN(total)
+	for _, one := range mix {
+		if at -= one.weight; at < 0 {
+			return one
+		}
+	}
+	return mix[0]
+}
+
+// do does a piece of work that was due at a time; what goes wrong is counted.
+func (t *traffic) do(_ int, due time.Time) error {
+	one := pick()
+	err := one.do(t, t.ctx)
+	if t.ctx.Err() != nil {
+		return t.ctx.Err()
+	}
+	t.made.Add(1)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err != nil {
+		t.failures[one.name+": "+err.Error()]++
+		return nil
+	}
+	t.took[one.name] = append(t.took[one.name], time.Since(due))
+	return nil
+}
+
+// peak is how many pieces of work a second the program carries when each caller
+// begins the next as soon as one has ended.
+func (t *traffic) peak(ctx context.Context, length time.Duration) (float64, error) {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, length)
+	defer cancel()
+	err := pace{most: clients}.run(ctx, 0, t.do)
+	for what := range t.failed() {
+		err = errors.Join(err, errors.New("measuring the peak: "+what))
+	}
+	return float64(t.made.Load()) / time.Since(began).Seconds(), err
+}
+
+// times returns what the work took since the last call, by kind.
+func (t *traffic) times() map[string][]time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	took := t.took
+	t.took = map[string][]time.Duration{}
+	return took
+}
+
+// failed returns what went wrong and how often.
+func (t *traffic) failed() map[string]int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.failures)
+}
+
+// call calls the API, under a key of its own unless it only reads.
+func (t *traffic) call(ctx context.Context, r request, into any) error {
+	if r.method != http.MethodGet {
+		r.key = "soak-" + strconv.FormatInt(t.next.Add(1), 10)
+	}
+	return t.program.call(ctx, r, into)
+}
+
+// send sends JSON.
+func (t *traffic) send(ctx context.Context, method, path, body string, into any) error {
+	return t.call(ctx, request{
+		method: method, path: path, body: strings.NewReader(body), kind: "application/json",
+	}, into)
+}
+
+// open leads an application to a loan: four calls.
+func (t *traffic) open(ctx context.Context) error {
+	var made struct {
+		UID string `json:"thrive_application_uid"`
+	}
+	err := t.send(ctx, http.MethodPost, "/application", `{
+		"requested_amount": "20000.00",
+		"borrower": {"first_name": "Ada", "last_name": "Moreno", "email": "ada@example.com",
+		             "annual_income": "180000.00"},
+		"project": {"name": "Roof"}}`, &made)
+	for _, step := range []struct{ method, path, body string }{
+		{http.MethodPost, "/application/create-run-decision", `{"thrive_application_uid":%[1]q}`},
+		{
+			http.MethodPut, "/application/accept-offer",
+			`{"thrive_application_uid":%[1]q,"selected_product_uid":%[2]q}`,
+		},
+		{http.MethodPost, "/sandbox/application/" + made.UID + "/status", `{"status":"Approved"}`},
+	} {
+		if err != nil {
+			return err
+		}
+		body := strings.NewReplacer("%[1]q", strconv.Quote(made.UID),
+			"%[2]q", strconv.Quote(t.program.demo.Products[0].UID)).Replace(step.body)
+		err = t.send(ctx, step.method, step.path, body, nil)
+	}
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.loans = append(t.loans, made.UID)
+	return nil
+}
+
+// take removes a loan that can be drawn on, empty if there is none to spare.
+func (t *traffic) take() string {
+	const kept = 8 // for those who only look
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.loans) <= kept {
+		return ""
+	}
+	at, last := rand.IntN(len(t.loans)-kept), len(t.loans)-1
+	uid := t.loans[at]
+	t.loans[at], t.loans = t.loans[last], t.loans[:last]
+	return uid
+}
+
+// any returns one of the loans.
+func (t *traffic) any() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.loans[rand.IntN(len(t.loans))]
+}
+
+// draw draws the first stage of a loan and has it paid out: three calls.
+func (t *traffic) draw(ctx context.Context) error {
+	uid := t.take()
+	if uid == "" {
+		return t.open(ctx)
+	}
+	var drawn struct {
+		ID int64 `json:"merchantDisbursementId"`
+	}
+	err := t.call(ctx, request{
+		method: http.MethodPost, path: "/loan/" + uid + "/request-draw",
+	}, &drawn)
+	for _, status := range []string{"FUNDING_PROCESSING", "FUNDING_SETTLED"} {
+		if err == nil {
+			err = t.send(ctx, http.MethodPost,
+				fmt.Sprintf("/sandbox/disbursement/%d/status", drawn.ID), `{"status":"`+status+`"}`, nil)
+		}
+	}
+	return err
+}
+
+// upload stores a certificate.
+func (t *traffic) upload(ctx context.Context) error {
+	return t.call(ctx, request{
+		method: http.MethodPost, path: "/loan/" + t.any() + "/completion-cert-upload",
+		body: bytes.NewReader(t.certificate), kind: t.certificateType,
+	}, nil)
+}
+
+// task creates a task, which is told by webhooks and a mail.
+func (t *traffic) task(ctx context.Context) error {
+	return t.send(ctx, http.MethodPost, "/sandbox/application/"+t.any()+"/task",
+		`{"title":"Send the contract"}`, nil)
+}
+
+// read reads a loan.
+func (t *traffic) read(ctx context.Context) error {
+	return t.call(ctx, request{method: http.MethodGet, path: "/loan/" + t.any()}, nil)
+}
+
+// pages are those that an operator looks at in turn.
+var pages = []string{
+	"/console", "/console/deliveries", "/console/deliveries?state=failed", "/console/applications",
+	"/console/emails", "/console/subscriptions",
+}
+
+// look reads a page of the console.
+func (t *traffic) look(ctx context.Context) error {
+	_, err := t.console.Get(ctx, pages[rand.IntN(len(pages))])
+	return err
+}

@@ -1,0 +1,276 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/emersion/go-smtp"
+
+	"drawbridge/internal/postgres"
+)
+
+// soakCmd loads the real program for a long time and judges whether it stays as it
+// began: memory, goroutines, connections, queue, bloat and latency.
+type soakCmd struct {
+	Minutes float64       `help:"How long the load lasts." default:"30"`
+	Share   float64       `help:"Which share of the measured peak is offered." default:"0.6"`
+	Peak    time.Duration `help:"How long the peak is measured." default:"30s"`
+	Every   time.Duration `help:"The time between two samples." default:"5s"`
+	Out     string        `help:"Write the verdicts and samples to a file, a JSON document a line." default:"soak.jsonl" placeholder:"FILE"`
+	Dir     string        `help:"Keep the data in this folder." default:"${tmp}"`
+}
+
+// Validate refuses what cannot be measured.
+func (c *soakCmd) Validate() error {
+	if c.Minutes <= 0 || c.Share <= 0 || c.Share > 1 || c.Every <= 0 || c.Peak <= 0 {
+		return errors.New("times must be positive, and -share at most 1")
+	}
+	return nil
+}
+
+// Run measures how much of the mixed load the machine can carry, and then offers a
+// share of that at a steady pace. It fails unless every series is flat and every call
+// succeeded.
+func (c *soakCmd) Run(w *world) error {
+	result, err := c.soak(w)
+	if err != nil {
+		return err
+	}
+	if err := result.print(w.out); err != nil {
+		return err
+	}
+	lines := []any{result}
+	for _, one := range result.series {
+		lines = append(lines, one)
+	}
+	if err := writeLines(c.Out, lines...); err != nil {
+		return err
+	}
+	w.say("samples: %s", c.Out)
+	if !result.flat() {
+		return errFailed
+	}
+	return nil
+}
+
+// result is a run and what it found.
+type result struct {
+	Minutes  float64        `json:"minutes"`
+	Machine  machine        `json:"machine"`
+	Peak     float64        `json:"peak_calls_per_second"`
+	Offered  float64        `json:"offered_calls_per_second"`
+	Calls    int64          `json:"calls"`
+	Failures map[string]int `json:"failures"`
+	series   []*series
+}
+
+// flat tells whether every series is, and no call failed.
+func (r *result) flat() bool {
+	for _, one := range r.series {
+		if !one.Verdict.Flat {
+			return false
+		}
+	}
+	return len(r.Failures) == 0
+}
+
+// print writes the verdicts as a table.
+func (r *result) print(out io.Writer) error {
+	fmt.Fprintf(out, "%s\npeak %.0f calls/s, offered %.0f calls/s for %g min: %d calls\n\n",
+		r.Machine, r.Peak, r.Offered, r.Minutes, r.Calls)
+	t := newTable(out, "series", "median", "change over the last two thirds", "bound", "verdict")
+	for _, one := range r.series {
+		t.line(one.cells()...)
+	}
+	for what, count := range r.Failures {
+		t.line("failed: "+strings.Join(strings.Fields(what), " "), fmt.Sprint(count), "", "", "not flat")
+	}
+	return t.Flush()
+}
+
+// soak runs the whole of it.
+func (c *soakCmd) soak(w *world) (r *result, err error) {
+	var open ends
+	defer open.run(&err)
+	s := &sampler{outside: new(outside)}
+	if err := s.outside.listen(w.ctx, &open); err != nil {
+		return nil, err
+	}
+	r = &result{Minutes: c.Minutes}
+	if err := c.start(w, &open, s, r); err != nil {
+		return nil, err
+	}
+	if s.traffic, err = newTraffic(w.ctx, s.program); err != nil {
+		return nil, err
+	}
+	w.say("measuring the peak for %s", c.Peak)
+	if r.Peak, err = s.traffic.peak(w.ctx, c.Peak); err != nil {
+		return nil, err
+	}
+	if err := drainPeak(w.ctx, s.db); err != nil {
+		return nil, err
+	}
+	r.Offered = r.Peak * c.Share
+	length := time.Duration(c.Minutes * float64(time.Minute))
+	w.say("peak %.0f calls/s; offering %.0f calls/s for %s", r.Peak, r.Offered, length)
+	ctx, cancel := context.WithTimeout(w.ctx, length)
+	defer cancel()
+	s.traffic.begin()
+	pacing := make(chan error, 1)
+	go func() {
+		pacing <- pace{rate: r.Offered, random: true, most: most}.run(ctx, 0, s.traffic.do)
+	}()
+	if err := errors.Join(s.run(ctx, c.Every, w.say), <-pacing, w.ctx.Err()); err != nil {
+		return nil, err
+	}
+	r.Calls, r.Failures, r.series = s.traffic.made.Load(), s.traffic.failed(), s.series
+	for _, one := range r.series {
+		one.judge()
+	}
+	return r, nil
+}
+
+// start runs the program on a new server and prepares its partner: a rate that
+// nothing reaches, and a subscription for each endpoint.
+func (c *soakCmd) start(w *world, open *ends, s *sampler, r *result) error {
+	cluster, err := startCluster(w, open, serverOptions{dir: c.Dir})
+	if err != nil {
+		return err
+	}
+	if r.Machine, err = describeMachine(w.ctx, cluster); err != nil {
+		return err
+	}
+	w.say("building the program")
+	p, err := newProgram(w.ctx, cluster, "DRAWBRIDGE_SMTP_URL="+s.outside.smtp,
+		"DRAWBRIDGE_WEBHOOK_RETRY=2s,5s")
+	if err != nil {
+		return err
+	}
+	if s.db, err = postgres.Open(w.ctx, p.url); err != nil {
+		return err
+	}
+	open.add(s.db.Close)
+	partner := p.demo.Partners[0]
+	commands := [][]string{
+		{"client", "rate", partner.Clients[0].ID, "--rate", "50000", "--burst", "100000"},
+	}
+	for path, event := range map[string]string{
+		"/good": "all", "/slow": "task.created", "/flaky": "all",
+		"/dead": "disbursement.funding.settled",
+	} {
+		commands = append(commands, []string{
+			"subscription", "create", "--partner", partner.UID, "--auth", "hmac",
+			"--url", s.outside.url + path, "--event", event,
+		})
+	}
+	for _, command := range commands {
+		if _, err := p.run(w.ctx, command...); err != nil {
+			return err
+		}
+	}
+	s.program = p
+	if err := p.serve(w.ctx); err != nil {
+		return err
+	}
+	open.add(p.stop)
+	return nil
+}
+
+// drainTime is how long what the peak left may take to be delivered.
+const drainTime = 10 * time.Minute
+
+// drainPeak waits until no delivery and no e-mail is open.
+func drainPeak(ctx context.Context, db *postgres.DB) error {
+	ctx, cancel := context.WithTimeout(ctx, drainTime)
+	defer cancel()
+	for {
+		var open int
+		err := db.GetContext(ctx, &open, `
+			SELECT (SELECT count(*) FROM deliveries WHERE state IN ('pending', 'retrying'))
+			     + (SELECT count(*) FROM emails WHERE state = 'queued')`)
+		if err != nil {
+			return fmt.Errorf("waiting for the deliveries of the peak: %w", err)
+		}
+		if open == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d deliveries of the peak are still open: %w", open, ctx.Err())
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// outside is what the program talks to: endpoints and a mail server.
+type outside struct {
+	url, smtp string
+	// arrived counts webhooks, mails the messages that were accepted.
+	arrived, mails atomic.Int64
+}
+
+// listen starts both.
+func (o *outside) listen(ctx context.Context, open *ends) error {
+	hooks, err := listen(ctx, 1, false, o)
+	if err != nil {
+		return err
+	}
+	open.add(hooks.close)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return fmt.Errorf("listening for mail: %w", err)
+	}
+	server := smtp.NewServer(smtp.BackendFunc(func(*smtp.Conn) (smtp.Session, error) {
+		return mailbox{o}, nil
+	}))
+	server.Domain = "mail.example"
+	go func() { _ = server.Serve(listener) }() // it ends by close
+	open.add(server.Close)
+	o.url, o.smtp = hooks.urls[0], "smtp://"+listener.Addr().String()
+	return nil
+}
+
+// ServeHTTP is a good endpoint, a slow one, one that refuses about every tenth request,
+// and one that refuses all.
+func (o *outside) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // whose end nobody waits for
+	count, status := o.arrived.Add(1), http.StatusNoContent
+	switch _, name, _ := strings.Cut(r.URL.Path, "/hook"); {
+	case name == "/slow":
+		<-time.After(slowAnswer)
+	case name == "/flaky" && count%10 == 0:
+		status = http.StatusServiceUnavailable
+	case name == "/dead":
+		status = http.StatusInternalServerError
+	}
+	w.WriteHeader(status)
+}
+
+// mailbox accepts every mail and keeps none.
+type mailbox struct{ *outside }
+
+// Mail accepts every sender.
+func (mailbox) Mail(string, *smtp.MailOptions) error { return nil }
+
+// Rcpt accepts every recipient.
+func (mailbox) Rcpt(string, *smtp.RcptOptions) error { return nil }
+
+// Reset has nothing to forget.
+func (mailbox) Reset() {}
+
+// Logout has nothing to close.
+func (mailbox) Logout() error { return nil }
+
+// Data counts a message.
+func (m mailbox) Data(r io.Reader) error {
+	_, err := io.Copy(io.Discard, r)
+	m.mails.Add(1)
+	return err
+}

@@ -1,0 +1,209 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// rule reads a value that is not empty. Its error follows the variable's name; it
+// quotes no value that may hold a password.
+type rule func(value string, tag reflect.StructTag) (any, error)
+
+// rules are named by the tag is.
+var rules = map[string]rule{
+	"text": func(value string, _ reflect.StructTag) (any, error) { return value, nil },
+	"bool": func(value string, _ reflect.StructTag) (any, error) {
+		yes, err := strconv.ParseBool(value)
+		if err != nil {
+			return nil, fmt.Errorf("is %q; it must be true or false", value)
+		}
+		return yes, nil
+	},
+	"duration": func(value string, tag reflect.StructTag) (any, error) {
+		least, _ := time.ParseDuration(tag.Get("least")) // 0 without one
+		most, err := time.ParseDuration(tag.Get("most"))
+		if err != nil {
+			panic(err) // a constant of the program
+		}
+		return readDuration(value, least, most)
+	},
+	"delays": readDelays,
+	"ratio": func(value string, _ reflect.StructTag) (any, error) {
+		ratio, err := strconv.ParseFloat(value, 64)
+		if err != nil || !(ratio >= 0 && ratio <= 1) {
+			return nil, fmt.Errorf("is %q; it must be a number from 0 to 1", value)
+		}
+		return ratio, nil
+	},
+	"roles":    func(value string, _ reflect.StructTag) (any, error) { return ParseRoles(value) },
+	"networks": readNetworks,
+	"names":    readNames,
+	"domains":  readDomains,
+	"listen":   readListen,
+	"loopback": func(value string, _ reflect.StructTag) (any, error) { // a profile shows memory
+		address, err := netip.ParseAddrPort(value)
+		if err != nil || !address.Addr().IsLoopback() {
+			return nil, fmt.Errorf("is %q; it must be a loopback address and port, such as 127.0.0.1:6060",
+				value)
+		}
+		return value, nil
+	},
+	"sender": func(value string, _ reflect.StructTag) (any, error) {
+		if _, err := mail.ParseAddress(value); err != nil {
+			return nil, fmt.Errorf("is %q; it must be an address such as Lender <mail@lender.example>",
+				value)
+		}
+		return value, nil
+	},
+	"path":   readPath,
+	"origin": readOrigin,
+	"issuer": func(value string, _ reflect.StructTag) (any, error) {
+		issuer, err := url.Parse(value)
+		if err != nil || issuer.Host == "" || issuer.User != nil || issuer.RawQuery != "" ||
+			(issuer.Scheme != "https" && issuer.Scheme != "http") {
+			return nil, errors.New("must look like https://issuer.example")
+		}
+		return value, nil
+	},
+	"bucket": func(value string, _ reflect.StructTag) (any, error) {
+		parsed, err := url.Parse(value)
+		if err != nil || (parsed.Scheme != "file" && parsed.Scheme != "s3") {
+			return value, errors.New("must begin with file:// or s3://")
+		}
+		return value, nil
+	},
+	"postgres":  server("postgres://user:password@host:5432/name", "postgres", "postgresql"),
+	"smtp":      server("smtp://user:password@host:587", "smtp", "smtps"),
+	"collector": server("http://collector.internal:4318", "http", "https"),
+}
+
+// server is the rule for the URL of a server with one of the schemes.
+func server(example string, schemes ...string) rule {
+	return func(value string, _ reflect.StructTag) (any, error) {
+		parsed, err := url.Parse(value)
+		if err != nil || parsed.Host == "" || !slices.Contains(schemes, parsed.Scheme) {
+			return value, errors.New("must look like " + example)
+		}
+		return value, nil
+	}
+}
+
+func readListen(value string, _ reflect.StructTag) (any, error) {
+	_, port, err := net.SplitHostPort(value)
+	if err != nil {
+		return nil, fmt.Errorf("is %q; it must be host:port, such as 127.0.0.1:8080", value)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return nil, fmt.Errorf("has the port %q; it must be a number from 0 to 65535", port)
+	}
+	return value, nil
+}
+
+func readOrigin(value string, _ reflect.StructTag) (any, error) {
+	parsed, err := url.Parse(value)
+	if err != nil || parsed.Host == "" || (parsed.Scheme != "http" && parsed.Scheme != "https") {
+		return nil, fmt.Errorf("is %q; it must be an origin such as https://drawbridge.example", value)
+	}
+	if strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Fragment != "" ||
+		parsed.User != nil {
+		return nil, fmt.Errorf("is %q; an origin has no user, path, query or fragment", value)
+	}
+	return parsed.Scheme + "://" + parsed.Host, nil
+}
+
+func readPath(value string, _ reflect.StructTag) (any, error) {
+	trimmed := strings.TrimRight(value, "/")
+	if trimmed == "" {
+		return "", nil
+	}
+	parsed, err := url.Parse(trimmed)
+	if err != nil || !strings.HasPrefix(trimmed, "/") || parsed.Path != trimmed ||
+		strings.ContainsAny(trimmed, ":*") || strings.Contains(trimmed, "//") {
+		return nil, fmt.Errorf("is %q; it must be a plain path such as /api", value)
+	}
+	for _, taken := range []string{"/console", "/docs", "/static"} {
+		if trimmed == taken || strings.HasPrefix(trimmed, taken+"/") {
+			return nil, fmt.Errorf("is %q, which the service itself uses", value)
+		}
+	}
+	return trimmed, nil
+}
+
+// readNetworks reads networks in CIDR form, separated by commas.
+func readNetworks(value string, _ reflect.StructTag) (any, error) {
+	var networks []netip.Prefix
+	for text := range strings.SplitSeq(value, ",") {
+		prefix, err := netip.ParsePrefix(strings.TrimSpace(text))
+		if err != nil {
+			return nil, fmt.Errorf("holds %q; it must be a network such as 10.1.0.0/16", text)
+		}
+		networks = append(networks, prefix.Masked())
+	}
+	return networks, nil
+}
+
+// fullName is a full name in plain ASCII, without a wildcard.
+var fullName = regexp.MustCompile(`^([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+[a-z][a-z0-9-]*$`)
+
+func readNames(value string, _ reflect.StructTag) (any, error) {
+	var names []string
+	for name := range strings.SplitSeq(value, ",") {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if !fullName.MatchString(name) {
+			return names, fmt.Errorf("holds %q; it must be a full name such as bridge.lender.example", name)
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+func readDomains(value string, _ reflect.StructTag) (any, error) {
+	var domains []string
+	for name := range strings.SplitSeq(value, ",") {
+		name = strings.ToLower(strings.TrimSpace(name))
+		if strings.ContainsAny(name, "@ /:*") {
+			return nil, fmt.Errorf("names %q; it must hold domains such as lender.example", name)
+		}
+		if name != "" {
+			domains = append(domains, name)
+		}
+	}
+	return domains, nil
+}
+
+func readDelays(value string, _ reflect.StructTag) (any, error) {
+	parts := strings.Split(value, ",")
+	if len(parts) != 2 {
+		return nil, fmt.Errorf("is %q; it must be two durations, such as 1m,10m", value)
+	}
+	var delays []time.Duration
+	for _, part := range parts {
+		delay, err := readDuration(strings.TrimSpace(part), 0, 24*time.Hour)
+		if err != nil {
+			return nil, err
+		}
+		delays = append(delays, delay)
+	}
+	return delays, nil
+}
+
+func readDuration(value string, least, most time.Duration) (time.Duration, error) {
+	duration, err := time.ParseDuration(value)
+	if err != nil {
+		return 0, fmt.Errorf("holds %q; it must be a duration such as 30s or 10m", value)
+	}
+	if duration < least || duration > most {
+		return 0, fmt.Errorf("holds %s; it must be from %s to %s", value, least, most)
+	}
+	return duration, nil
+}
