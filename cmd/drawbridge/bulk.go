@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
@@ -94,14 +95,14 @@ type bulkDetailJSON struct {
 }
 
 // printBulk prints one bulk re-send as it is now.
-func (env *environment) printBulk(s *services, uid uuid.UUID, asJSON bool) error {
-	bulk, err := s.webhooks.Bulk(env.ctx, uid)
+func (env *environment) printBulk(s *app.Services, uid uuid.UUID, asJSON bool) error {
+	bulk, err := s.Webhooks.Bulk(env.ctx, uid)
 	if err != nil {
 		return err
 	}
 	printed := bulkDetailJSON{bulkJSON: newBulkJSON(bulk)}
 	if bulk.State == webhook.BulkDraft {
-		plan, err := s.webhooks.PlanBulk(env.ctx, uid)
+		plan, err := s.Webhooks.PlanBulk(env.ctx, uid)
 		if err != nil {
 			return err
 		}
@@ -139,9 +140,9 @@ func printPlan(w io.Writer, plan planJSON) {
 
 // auditBulk keeps in the audit log what a command did with a bulk re-send.
 func (env *environment) auditBulk(
-	s *services, tx *postgres.Tx, uid uuid.UUID, action, reason string,
+	s *app.Services, tx *postgres.Tx, uid uuid.UUID, action, reason string,
 ) error {
-	return s.operators.Audit(env.ctx, tx, operator.Entry{
+	return s.Operators.Audit(env.ctx, tx, operator.Entry{
 		Actor: cliActor, Action: "bulk_resend." + action, SubjectKind: "bulk_resend",
 		Subject: uid.String(), Reason: reason,
 	})
@@ -170,8 +171,8 @@ func (cmd bulkListCmd) Run(env *environment) error {
 		return usagef("--state is %q; it must be draft, running, paused, cancelled or finished",
 			cmd.State)
 	}
-	return env.withServices(func(s *services) error {
-		bulks, next, err := s.webhooks.Bulks(env.ctx, filter)
+	return env.withServices(func(s *app.Services) error {
+		bulks, next, err := s.Webhooks.Bulks(env.ctx, filter)
 		if err != nil {
 			return err
 		}
@@ -192,7 +193,7 @@ func (cmd bulkShowCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.withServices(func(s *services) error { return env.printBulk(s, uid, cmd.JSON) })
+	return env.withServices(func(s *app.Services) error { return env.printBulk(s, uid, cmd.JSON) })
 }
 
 type bulkConfirmCmd struct {
@@ -205,9 +206,9 @@ type bulkConfirmCmd struct {
 // Run confirms a draft.
 func (cmd bulkConfirmCmd) Run(env *environment) error {
 	return env.moveBulk(cmd.UID, cmd.JSON, func(
-		ctx context.Context, s *services, tx *postgres.Tx, uid uuid.UUID,
+		ctx context.Context, s *app.Services, tx *postgres.Tx, uid uuid.UUID,
 	) error {
-		_, err := s.webhooks.ConfirmBulk(ctx, tx, uid, webhook.BulkConsent{
+		_, err := s.Webhooks.ConfirmBulk(ctx, tx, uid, webhook.BulkConsent{
 			By: cliActor, Reason: cmd.Reason, Count: cmd.Count,
 		})
 		if err != nil {
@@ -225,9 +226,9 @@ type bulkPauseCmd struct {
 // Run pauses a bulk re-send.
 func (cmd bulkPauseCmd) Run(env *environment) error {
 	return env.moveBulk(cmd.UID, cmd.JSON, func(
-		ctx context.Context, s *services, tx *postgres.Tx, uid uuid.UUID,
+		ctx context.Context, s *app.Services, tx *postgres.Tx, uid uuid.UUID,
 	) error {
-		if err := s.webhooks.PauseBulk(ctx, tx, uid); err != nil {
+		if err := s.Webhooks.PauseBulk(ctx, tx, uid); err != nil {
 			return err
 		}
 		return env.auditBulk(s, tx, uid, "pause", "")
@@ -242,9 +243,9 @@ type bulkResumeCmd struct {
 // Run resumes a bulk re-send.
 func (cmd bulkResumeCmd) Run(env *environment) error {
 	return env.moveBulk(cmd.UID, cmd.JSON, func(
-		ctx context.Context, s *services, tx *postgres.Tx, uid uuid.UUID,
+		ctx context.Context, s *app.Services, tx *postgres.Tx, uid uuid.UUID,
 	) error {
-		if err := s.webhooks.ResumeBulk(ctx, tx, uid); err != nil {
+		if err := s.Webhooks.ResumeBulk(ctx, tx, uid); err != nil {
 			return err
 		}
 		return env.auditBulk(s, tx, uid, "resume", "")
@@ -262,8 +263,8 @@ func (cmd bulkCancelCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		count, err := s.webhooks.CancelBulk(env.ctx, tx, uid)
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		count, err := s.Webhooks.CancelBulk(env.ctx, tx, uid)
 		if err != nil {
 			return nil, err
 		}
@@ -278,13 +279,13 @@ func (cmd bulkCancelCmd) Run(env *environment) error {
 // moveBulk changes a bulk re-send and prints it as it is then.
 func (env *environment) moveBulk(
 	text string, asJSON bool,
-	move func(ctx context.Context, s *services, tx *postgres.Tx, uid uuid.UUID) error,
+	move func(ctx context.Context, s *app.Services, tx *postgres.Tx, uid uuid.UUID) error,
 ) error {
 	uid, err := parseUID("the bulk re-send", text)
 	if err != nil {
 		return err
 	}
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
 		return func() error { return env.printBulk(s, uid, asJSON) }, move(env.ctx, s, tx, uid)
 	})
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 )
@@ -36,11 +37,11 @@ func (cmd bulkCreateCmd) Run(env *environment) error {
 	options := webhook.BulkOptions{
 		SkipNewer: cmd.SkipNewer, SkipDelivered: cmd.SkipDelivered, Pace: cmd.Pace,
 	}
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
 		if scope.PartnerUID, err = cmd.partner(env, s, scope); err != nil {
 			return nil, err
 		}
-		uid, err := s.webhooks.DraftBulk(env.ctx, tx, scope, options, cliActor)
+		uid, err := s.Webhooks.DraftBulk(env.ctx, tx, scope, options, cliActor)
 		if err != nil {
 			return nil, byFlags(err)
 		}
@@ -51,7 +52,7 @@ func (cmd bulkCreateCmd) Run(env *environment) error {
 		if !cmd.Confirm {
 			return after, nil
 		}
-		_, err = s.webhooks.ConfirmBulk(env.ctx, tx, uid, webhook.BulkConsent{
+		_, err = s.Webhooks.ConfirmBulk(env.ctx, tx, uid, webhook.BulkConsent{
 			By: cliActor, Reason: cmd.Reason, Count: cmd.Count,
 		})
 		if err != nil {
@@ -110,14 +111,14 @@ func (cmd bulkCreateCmd) ranged(filter webhook.DeliveryFilter) (webhook.BulkScop
 
 // partner finds whose the choice is, where it is one partner's only.
 func (cmd bulkCreateCmd) partner(
-	env *environment, s *services, scope webhook.BulkScope,
+	env *environment, s *app.Services, scope webhook.BulkScope,
 ) (uuid.UUID, error) {
 	if cmd.Partner != "" {
 		return parseUID("--partner", cmd.Partner)
 	}
 	subscription := cmp.Or(scope.Filter.SubscriptionUID, first(scope.Subscriptions))
 	if subscription != uuid.Nil {
-		found, err := s.webhooks.Subscription(env.ctx, subscription)
+		found, err := s.Webhooks.Subscription(env.ctx, subscription)
 		return found.PartnerUID, err
 	}
 	partners, err := partnersOf(env, s, scope)
@@ -132,16 +133,16 @@ func (cmd bulkCreateCmd) partner(
 }
 
 // partnersOf lists whose deliveries are chosen.
-func partnersOf(env *environment, s *services, scope webhook.BulkScope) ([]uuid.UUID, error) {
+func partnersOf(env *environment, s *app.Services, scope webhook.BulkScope) ([]uuid.UUID, error) {
 	var partners []uuid.UUID
 	if scope.Kind == webhook.BulkSelection {
-		owners, err := s.webhooks.OwnersOf(env.ctx, scope.Deliveries)
+		owners, err := s.Webhooks.OwnersOf(env.ctx, scope.Deliveries)
 		for _, owner := range owners {
 			partners = append(partners, owner.UID)
 		}
 		return partners, err
 	}
-	shares, err := s.webhooks.PartnersOf(env.ctx, scope.Filter)
+	shares, err := s.Webhooks.PartnersOf(env.ctx, scope.Filter)
 	for _, share := range shares {
 		partners = append(partners, share.UID)
 	}

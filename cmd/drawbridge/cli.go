@@ -79,12 +79,12 @@ func run(ctx context.Context, env environment) (status int) {
 	}
 	command, err := parser.Parse(env.args)
 	if err != nil {
-		fmt.Fprintf(env.stderr, "drawbridge: %s (see drawbridge --help)\n", oneLine(err))
+		fmt.Fprintf(env.stderr, "drawbridge: %s (see drawbridge --help)\n", lending.OneLine(err))
 		return exitUsage
 	}
 	env.ctx = ctx
 	if err := command.Run(&env); err != nil {
-		fmt.Fprintf(env.stderr, "drawbridge: %s\n", oneLine(err))
+		fmt.Fprintf(env.stderr, "drawbridge: %s\n", lending.OneLine(err))
 		return statusOf(err)
 	}
 	return exitOK
@@ -102,19 +102,6 @@ func statusOf(err error) int {
 		return exitUsage
 	}
 	return exitFailed
-}
-
-// oneLine is the error's text on one line, every fault of a refusal included.
-func oneLine(err error) string {
-	text := err.Error()
-	if refusal, ok := errors.AsType[*lending.Error](err); ok && len(refusal.Details) > 1 {
-		messages := make([]string, 0, len(refusal.Details))
-		for _, fault := range refusal.Details {
-			messages = append(messages, fault.Message)
-		}
-		text = strings.Join(messages, "; ")
-	}
-	return strings.Join(strings.Fields(text), " ")
 }
 
 // variablesHelp lists the settings for the help of serve.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 )
@@ -89,16 +90,16 @@ func orElse(text, otherwise string) string { return cmp.Or(text, otherwise) }
 // change runs a use case in a transaction of its own; what it returns is called
 // once that has committed.
 func (env *environment) change(
-	use func(s *services, tx *postgres.Tx) (func() error, error),
+	use func(s *app.Services, tx *postgres.Tx) (func() error, error),
 ) error {
-	return env.withServices(func(s *services) error { return env.inTx(s, use) })
+	return env.withServices(func(s *app.Services) error { return env.inTx(s, use) })
 }
 
 func (env *environment) inTx(
-	s *services, use func(s *services, tx *postgres.Tx) (func() error, error),
+	s *app.Services, use func(s *app.Services, tx *postgres.Tx) (func() error, error),
 ) error {
 	var after func() error
-	err := s.db.InTx(env.ctx, func(tx *postgres.Tx) (err error) {
+	err := s.DB.InTx(env.ctx, func(tx *postgres.Tx) (err error) {
 		after, err = use(s, tx)
 		return err
 	})

@@ -46,3 +46,6 @@ func (l listing[Row, Item]) printPage(
 		printMore(w, next)
 	})
 }
+
+// itself is the item of a row that is printed as it is.
+func itself[Row any](row Row) Row { return row }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
@@ -39,13 +40,13 @@ func (cmd merchantCreateCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		created, err := s.partners.CreateMerchant(env.ctx, tx, owner, cmd.Name)
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		created, err := s.Partners.CreateMerchant(env.ctx, tx, owner, cmd.Name)
 		if err != nil {
 			return nil, byFlags(err)
 		}
 		printed := newMerchantJSON(created)
-		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
 			Actor: cliActor, Action: "merchant.create", SubjectKind: "merchant",
 			Subject: created.UID.String(), After: printed,
 		})
@@ -73,8 +74,8 @@ func (cmd merchantListCmd) Run(env *environment) error {
 		return err
 	}
 	filter := partner.MerchantFilter{PartnerUID: owner, Limit: limit, Cursor: cursor}
-	return env.withServices(func(s *services) error {
-		found, next, err := s.partners.ListMerchants(env.ctx, filter)
+	return env.withServices(func(s *app.Services) error {
+		found, next, err := s.Partners.ListMerchants(env.ctx, filter)
 		if err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
@@ -31,13 +32,13 @@ type partnerCreateCmd struct {
 
 // Run creates a partner.
 func (cmd partnerCreateCmd) Run(env *environment) error {
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		created, err := s.partners.CreatePartner(env.ctx, tx, cmd.Name)
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		created, err := s.Partners.CreatePartner(env.ctx, tx, cmd.Name)
 		if err != nil {
 			return nil, byFlags(err)
 		}
 		printed := newPartnerJSON(created)
-		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
 			Actor: cliActor, Action: "partner.create", SubjectKind: "partner",
 			Subject: created.UID.String(), After: printed,
 		})
@@ -61,8 +62,8 @@ func (cmd partnerListCmd) Run(env *environment) error {
 		return err
 	}
 	filter := partner.Filter{Name: cmd.Name, Limit: limit, Cursor: cursor}
-	return env.withServices(func(s *services) error {
-		found, next, err := s.partners.ListPartners(env.ctx, filter)
+	return env.withServices(func(s *app.Services) error {
+		found, next, err := s.Partners.ListPartners(env.ctx, filter)
 		if err != nil {
 			return err
 		}

@@ -32,8 +32,8 @@ type Service struct {
 type Product struct {
 	lending.Product
 	// Active products are offered by decisions.
-	Active    bool
-	CreatedAt time.Time
+	Active    bool      `json:"active"`
+	CreatedAt time.Time `json:"-"`
 }
 
 // NewProduct is what a product is made from, as an operator writes it.

@@ -1,12 +1,16 @@
-package main
+// Package demo loads the published data set that a development server shows.
+package demo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/application"
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/config"
@@ -15,18 +19,75 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/receiver"
+	"drawbridge/internal/webhook"
 )
 
-// demoPassword is the published password of the demo users.
-const demoPassword = "drawbridge-demo"
+// Data is the demo data set as it is printed.
+type Data struct {
+	BaseURL      string            `json:"base_url"`
+	ConsoleURL   string            `json:"console_url"`
+	Users        []User            `json:"users"`
+	Partners     []Partner         `json:"partners"`
+	Products     []catalog.Product `json:"products"`
+	Loans        []Loan            `json:"loans"`
+	Applications []Application     `json:"applications"`
+}
 
-var demoUsers = []operator.NewUser{
+// User is a user of the console, with the password.
+type User struct {
+	Email    string        `json:"email"`
+	Role     operator.Role `json:"role"`
+	Password string        `json:"password"`
+}
+
+// Partner is a partner with its API clients.
+type Partner struct {
+	Name    string    `json:"name"`
+	UID     uuid.UUID `json:"partner_uid"`
+	Clients []Client  `json:"clients"`
+}
+
+// Client is an API client with its published secret.
+type Client struct {
+	ID        string      `json:"client_id"`
+	Secret    string      `json:"client_secret"`
+	Group     bool        `json:"group"`
+	Merchants []uuid.UUID `json:"merchant_uids"`
+}
+
+// Loan is a loan at one stage of its draws.
+type Loan struct {
+	UID         uuid.UUID `json:"loan_application_uid"`
+	MerchantUID uuid.UUID `json:"merchant_uid"`
+	Stage       string    `json:"stage"`
+	Description string    `json:"description"`
+}
+
+// Application is an application that waits for the borrower.
+type Application struct {
+	UID         uuid.UUID                 `json:"thrive_application_uid"`
+	MerchantUID uuid.UUID                 `json:"merchant_uid"`
+	Status      lending.ApplicationStatus `json:"status"`
+	Description string                    `json:"description"`
+	SiblingUID  *uuid.UUID                `json:"sibling_uid"`
+}
+
+// ErrProduction keeps published credentials out of production.
+var ErrProduction = errors.New(
+	"the demo data has published passwords; it is refused with DRAWBRIDGE_ENV=production")
+
+// Password is the published password of the demo users.
+const Password = "drawbridge-demo"
+
+// Users are the console users of the data set.
+var Users = []operator.NewUser{
 	{Email: "operator@drawbridge.example", Name: "Olga Operator", Role: operator.RoleOperator},
 	{Email: "support@drawbridge.example", Name: "Sam Support", Role: operator.RoleSupport},
 	{Email: "admin@drawbridge.example", Name: "Ada Admin", Role: operator.RoleAdmin},
 }
 
-var demoProducts = []catalog.NewProduct{
+var newProducts = []catalog.NewProduct{
 	{
 		Code: "ROOF-3", Name: "Roof in three stages", Term: "120", Rate: "7.99", Fee: "3.75",
 		Schedule: "40,40,20", Min: "1000.00", Max: "75000.00",
@@ -45,8 +106,8 @@ var demoProducts = []catalog.NewProduct{
 	},
 }
 
-// demoStage is a loan of the demo data and how far it has come.
-type demoStage struct {
+// loanStage is a loan of the demo data and how far it has come.
+type loanStage struct {
 	stage, description, product string
 	// settled draws were paid out, pending ones asks for one more.
 	settled int
@@ -55,7 +116,7 @@ type demoStage struct {
 	leaves lending.ApplicationStatus
 }
 
-var demoStages = []demoStage{
+var loanStages = []loanStage{
 	{stage: "first_regular", product: "ROOF-3", description: "40/40/20, nothing drawn yet"},
 	{
 		stage: "middle", product: "ROOF-3", settled: 1,
@@ -85,47 +146,47 @@ var demoStages = []demoStage{
 
 // demo is a load of the data set under way.
 type demo struct {
-	*services
+	*app.Services
 
 	ctx      context.Context //nolint:containedctx // one load, made and left in one call
 	products map[string]uuid.UUID
 }
 
-// loadDemo creates what is missing of the demo data set and returns all of it.
+// Load creates what is missing of the demo data set and returns all of it.
 // Everything is found again by its natural key: codes, addresses, credentials
 // and external references.
-func loadDemo(ctx context.Context, s *services) (demoJSON, error) {
-	if s.settings.Env == config.Production {
-		return demoJSON{}, errDemoInProduction
+func Load(ctx context.Context, s *app.Services) (Data, error) {
+	if s.Settings.Env == config.Production {
+		return Data{}, ErrProduction
 	}
-	data := demoJSON{
-		BaseURL: baseURL(s.settings), ConsoleURL: s.settings.PublicURL + "/console",
+	data := Data{
+		BaseURL: s.BaseURL(), ConsoleURL: s.Settings.PublicURL + "/console",
 	}
-	d := &demo{services: s, ctx: ctx}
-	for _, load := range []func(*demoJSON) error{
+	d := &demo{Services: s, ctx: ctx}
+	for _, load := range []func(*Data) error{
 		d.loadUsers, d.loadProducts, d.loadPartners, d.loadLoans, d.loadApplications,
 	} {
 		if err := load(&data); err != nil {
-			return demoJSON{}, fmt.Errorf("loading the demo data: %w", err)
+			return Data{}, fmt.Errorf("loading the demo data: %w", err)
 		}
 	}
 	return data, nil
 }
 
-func (d *demo) loadUsers(data *demoJSON) error {
-	users, _, err := d.operators.Users(d.ctx, operator.UserFilter{})
+func (d *demo) loadUsers(data *Data) error {
+	users, _, err := d.Operators.Users(d.ctx, operator.UserFilter{})
 	if err != nil {
 		return err
 	}
-	for _, wanted := range demoUsers {
+	for _, wanted := range Users {
 		data.Users = append(data.Users,
-			demoUser{Email: wanted.Email, Role: wanted.Role, Password: demoPassword})
+			User{Email: wanted.Email, Role: wanted.Role, Password: Password})
 		if slices.ContainsFunc(users, func(u operator.User) bool { return u.Email == wanted.Email }) {
 			continue
 		}
-		wanted.Password, wanted.Demo = demoPassword, true
-		err := d.db.InTx(d.ctx, func(tx *postgres.Tx) error {
-			_, err := d.operators.Create(d.ctx, tx, wanted)
+		wanted.Password, wanted.Demo = Password, true
+		err := d.DB.InTx(d.ctx, func(tx *postgres.Tx) error {
+			_, err := d.Operators.Create(d.ctx, tx, wanted)
 			return err
 		})
 		if err != nil {
@@ -135,20 +196,20 @@ func (d *demo) loadUsers(data *demoJSON) error {
 	return nil
 }
 
-func (d *demo) loadProducts(data *demoJSON) error {
-	products, err := d.catalog.List(d.ctx)
+func (d *demo) loadProducts(data *Data) error {
+	products, err := d.Catalog.List(d.ctx)
 	if err != nil {
 		return err
 	}
 	d.products = make(map[string]uuid.UUID)
-	for _, wanted := range demoProducts {
+	for _, wanted := range newProducts {
 		at := slices.IndexFunc(products, func(p catalog.Product) bool { return p.Code == wanted.Code })
 		var product catalog.Product
 		if at >= 0 {
 			product = products[at]
 		} else {
-			err := d.db.InTx(d.ctx, func(tx *postgres.Tx) (err error) {
-				product, err = d.catalog.Create(d.ctx, tx, wanted)
+			err := d.DB.InTx(d.ctx, func(tx *postgres.Tx) (err error) {
+				product, err = d.Catalog.Create(d.ctx, tx, wanted)
 				return err
 			})
 			if err != nil {
@@ -160,12 +221,12 @@ func (d *demo) loadProducts(data *demoJSON) error {
 			return fmt.Errorf("reading the uid of product %s: %w", product.Code, err)
 		}
 		d.products[product.Code] = uid
-		data.Products = append(data.Products, newProductJSON(product))
+		data.Products = append(data.Products, product)
 	}
 	return nil
 }
 
-func (d *demo) loadPartners(data *demoJSON) error {
+func (d *demo) loadPartners(data *Data) error {
 	for _, wanted := range []struct {
 		name      string
 		client    string
@@ -183,53 +244,53 @@ func (d *demo) loadPartners(data *demoJSON) error {
 	return nil
 }
 
-func (d *demo) loadPartner(name, client string, merchants []string) (demoPartner, error) {
+func (d *demo) loadPartner(name, client string, merchants []string) (Partner, error) {
 	credentials := partner.DemoCredentials(client)
-	found, err := d.partners.Client(d.ctx, credentials.ClientID)
+	found, err := d.Partners.Client(d.ctx, credentials.ClientID)
 	if lending.ErrorCode(err) == lending.CodeNotFound {
-		err = d.db.InTx(d.ctx, func(tx *postgres.Tx) error {
+		err = d.DB.InTx(d.ctx, func(tx *postgres.Tx) error {
 			return d.createPartner(tx, name, client, merchants)
 		})
 		if err != nil {
-			return demoPartner{}, err
+			return Partner{}, err
 		}
-		found, err = d.partners.Client(d.ctx, credentials.ClientID)
+		found, err = d.Partners.Client(d.ctx, credentials.ClientID)
 	}
 	if err != nil {
-		return demoPartner{}, err
+		return Partner{}, err
 	}
-	return demoPartner{Name: name, UID: found.PartnerUID, Clients: []demoClient{{
+	return Partner{Name: name, UID: found.PartnerUID, Clients: []Client{{
 		ID: credentials.ClientID, Secret: credentials.Secret, Group: found.Group,
 		Merchants: found.MerchantUIDs,
 	}}}, nil
 }
 
 func (d *demo) createPartner(tx *postgres.Tx, name, client string, merchants []string) error {
-	created, err := d.partners.CreatePartner(d.ctx, tx, name)
+	created, err := d.Partners.CreatePartner(d.ctx, tx, name)
 	if err != nil {
 		return err
 	}
 	for _, merchant := range merchants {
-		if _, err := d.partners.CreateMerchant(d.ctx, tx, created.UID, merchant); err != nil {
+		if _, err := d.Partners.CreateMerchant(d.ctx, tx, created.UID, merchant); err != nil {
 			return err
 		}
 	}
-	_, err = d.partners.CreateClient(d.ctx, tx, partner.NewClient{
+	_, err = d.Partners.CreateClient(d.ctx, tx, partner.NewClient{
 		PartnerUID: created.UID, Group: len(merchants) > 1, Demo: client,
 	})
 	return err
 }
 
-func (d *demo) loadLoans(data *demoJSON) error {
+func (d *demo) loadLoans(data *Data) error {
 	home := data.Partners[0]
 	merchant := home.Clients[0].Merchants[0]
-	for _, stage := range demoStages {
+	for _, stage := range loanStages {
 		uid, err := d.ensure(home.UID, merchant, "demo-"+stage.stage,
 			func(tx *postgres.Tx, uid uuid.UUID) error { return d.advance(tx, uid, stage) })
 		if err != nil {
 			return fmt.Errorf("making the loan %s: %w", stage.stage, err)
 		}
-		data.Loans = append(data.Loans, demoLoan{
+		data.Loans = append(data.Loans, Loan{
 			UID: uid, MerchantUID: merchant, Stage: stage.stage, Description: stage.description,
 		})
 	}
@@ -237,18 +298,18 @@ func (d *demo) loadLoans(data *demoJSON) error {
 }
 
 // advance brings a new application to its stage.
-func (d *demo) advance(tx *postgres.Tx, uid uuid.UUID, stage demoStage) error {
+func (d *demo) advance(tx *postgres.Tx, uid uuid.UUID, stage loanStage) error {
 	if err := d.decide(tx, uid); err != nil {
 		return err
 	}
 	anyone := loan.Caller{Name: "demo"}
-	err := d.applications.AcceptOffer(d.ctx, tx, anyone, application.Acceptance{
+	err := d.Applications.AcceptOffer(d.ctx, tx, anyone, application.Acceptance{
 		ApplicationUID: uid, ProductUID: d.products[stage.product],
 	})
 	if err != nil {
 		return err
 	}
-	if _, err := d.applications.Move(d.ctx, tx, anyone, uid, lending.StatusApproved); err != nil {
+	if _, err := d.Applications.Move(d.ctx, tx, anyone, uid, lending.StatusApproved); err != nil {
 		return err
 	}
 	for range stage.settled {
@@ -257,32 +318,32 @@ func (d *demo) advance(tx *postgres.Tx, uid uuid.UUID, stage demoStage) error {
 		}
 	}
 	if stage.pending {
-		if _, err := d.loans.RequestDraw(d.ctx, tx, anyone, uid, loan.DrawInput{}); err != nil {
+		if _, err := d.Loans.RequestDraw(d.ctx, tx, anyone, uid, loan.DrawInput{}); err != nil {
 			return err
 		}
 	}
 	if stage.leaves == "" {
 		return nil
 	}
-	_, err = d.applications.Move(d.ctx, tx, anyone, uid, stage.leaves)
+	_, err = d.Applications.Move(d.ctx, tx, anyone, uid, stage.leaves)
 	return err
 }
 
 func (d *demo) decide(tx *postgres.Tx, uid uuid.UUID) error {
-	_, err := d.applications.RunDecision(d.ctx, tx, loan.Caller{}, uid)
+	_, err := d.Applications.RunDecision(d.ctx, tx, loan.Caller{}, uid)
 	return err
 }
 
 func (d *demo) drawAndSettle(tx *postgres.Tx, uid uuid.UUID) error {
 	anyone := loan.Caller{Name: "demo"}
-	made, err := d.loans.RequestDraw(d.ctx, tx, anyone, uid, loan.DrawInput{})
+	made, err := d.Loans.RequestDraw(d.ctx, tx, anyone, uid, loan.DrawInput{})
 	if err != nil {
 		return err
 	}
 	for _, status := range []lending.FundingStatus{
 		lending.FundingProcessing, lending.FundingSettled,
 	} {
-		if _, err := d.loans.MoveFunding(d.ctx, tx, anyone, made.ID, status); err != nil {
+		if _, err := d.Loans.MoveFunding(d.ctx, tx, anyone, made.ID, status); err != nil {
 			return err
 		}
 	}
@@ -295,13 +356,13 @@ func (d *demo) ensure(
 	partnerUID, merchant uuid.UUID, reference string,
 	prepare func(tx *postgres.Tx, uid uuid.UUID) error,
 ) (uuid.UUID, error) {
-	uid, found, err := d.applications.FindByReference(d.ctx, merchant, reference)
+	uid, found, err := d.Applications.FindByReference(d.ctx, merchant, reference)
 	if err != nil || found {
 		return uid, err
 	}
 	income := lending.Cents(9_600_000)
-	err = d.db.InTx(d.ctx, func(tx *postgres.Tx) error {
-		app, err := d.applications.Create(d.ctx, tx, application.NewApplication{
+	err = d.DB.InTx(d.ctx, func(tx *postgres.Tx) error {
+		made, err := d.Applications.Create(d.ctx, tx, application.NewApplication{
 			Source: lending.SourcePartner, PartnerUID: partnerUID, MerchantUID: merchant,
 			RequestedAmount: lending.Cents(2_500_000), ExternalReference: &reference,
 			Borrower: application.Borrower{
@@ -313,7 +374,7 @@ func (d *demo) ensure(
 		if err != nil {
 			return err
 		}
-		uid = app.UID
+		uid = made.UID
 		return prepare(tx, uid)
 	})
 	return uid, err
@@ -321,7 +382,7 @@ func (d *demo) ensure(
 
 // loadApplications makes two competing applications that wait for the
 // borrower's choice.
-func (d *demo) loadApplications(data *demoJSON) error {
+func (d *demo) loadApplications(data *Data) error {
 	home := data.Partners[0]
 	merchant := home.Clients[0].Merchants[0]
 	var uids []uuid.UUID
@@ -333,14 +394,42 @@ func (d *demo) loadApplications(data *demoJSON) error {
 		uids = append(uids, uid)
 	}
 	for i, uid := range uids {
-		app, err := d.applications.Get(d.ctx, loan.Caller{}, uid)
+		made, err := d.Applications.Get(d.ctx, loan.Caller{}, uid)
 		if err != nil {
 			return err
 		}
-		data.Applications = append(data.Applications, demoApplication{
-			UID: uid, MerchantUID: merchant, Status: app.Status, SiblingUID: &uids[1-i],
+		data.Applications = append(data.Applications, Application{
+			UID: uid, MerchantUID: merchant, Status: made.Status, SiblingUID: &uids[1-i],
 			Description: "waits for accept-offer, competes with its sibling",
 		})
 	}
 	return nil
+}
+
+// Subscribe lets the first demo partner receive every event at the
+// sample receiver of this server, whatever port it has this time.
+func Subscribe(ctx context.Context, s *app.Services, data Data) error {
+	url := s.Settings.PublicURL + receiver.Path
+	partnerUID := data.Partners[0].UID
+	subscriptions, _, err := s.Webhooks.Subscriptions(ctx,
+		webhook.SubscriptionFilter{PartnerUID: partnerUID, Limit: webhook.MaxPage})
+	if err != nil {
+		return err
+	}
+	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		for _, subscription := range subscriptions {
+			if subscription.URL == url {
+				return nil
+			}
+			if strings.HasSuffix(subscription.URL, receiver.Path) {
+				_, _, err := s.Webhooks.Amend(ctx, tx, subscription.UID, webhook.Patch{URL: &url}, "demo")
+				return err
+			}
+		}
+		_, _, err := s.Webhooks.Subscribe(ctx, tx, partnerUID, webhook.Settings{
+			URL: url, Auth: webhook.AuthHMAC, Secret: app.DemoSigningSecret,
+			Events: []string{webhook.AllEvents},
+		}, "demo")
+		return err
+	})
 }

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -25,10 +25,12 @@ const (
 	flushTimeout = 3 * time.Second
 )
 
-// startTracing sends the process's traces to the configured collector until
+// StartTracing sends the process's traces to the configured collector until
 // stop is called. Without one nothing is recorded, but each call still has a
 // trace id, by which the log's lines of the call and of its attempts are joined.
-func startTracing(ctx context.Context, settings config.Config) (stop func(), err error) {
+func StartTracing(
+	ctx context.Context, settings config.Config, version string,
+) (stop func(), err error) {
 	if settings.OTLPURL == "" {
 		otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSampler(trace.NeverSample())))
 		return func() {}, nil

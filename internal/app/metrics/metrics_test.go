@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"io"
@@ -54,8 +54,10 @@ func described(t *testing.T, registry *prometheus.Registry) []string {
 func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	names := described(t, newMeters(db, apilog.NewWriter(db), new(webhook.Calls)).registry)
-	for _, file := range []string{"../../docs/deploy/grafana.json", "../../docs/deploy/alerts.yaml"} {
+	names := described(t, New(db, apilog.NewWriter(db), new(webhook.Calls), "dev").registry)
+	for _, file := range []string{
+		"../../../docs/deploy/grafana.json", "../../../docs/deploy/alerts.yaml",
+	} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
@@ -75,11 +77,11 @@ func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 // TestEveryAlertIsInTheRunbook keeps whoever is woken from looking in vain.
 func TestEveryAlertIsInTheRunbook(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../docs/deploy/alerts.yaml")
+	text, err := os.ReadFile("../../../docs/deploy/alerts.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}
-	runbook, err := os.ReadFile("../../docs/OPERATIONS.md")
+	runbook, err := os.ReadFile("../../../docs/OPERATIONS.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,9 +116,9 @@ func TestEveryAlertIsInTheRunbook(t *testing.T) {
 }
 
 // scrape returns what the meters expose.
-func scrape(t *testing.T, m *meters) string {
+func scrape(t *testing.T, m *Meters) string {
 	t.Helper()
-	server := httptest.NewServer(m.handler())
+	server := httptest.NewServer(m.Handler())
 	defer server.Close()
 	answer, err := http.Get(server.URL)
 	if err != nil {
@@ -133,17 +135,17 @@ func scrape(t *testing.T, m *meters) string {
 func TestMetersCount(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	m := newMeters(db, apilog.NewWriter(db), new(webhook.Calls))
-	m.request(web.Answered{Method: "GET", Route: "/api/v2/loan/:uid", Status: 200, Took: time.Second})
-	m.request(web.Answered{Method: "POST", Route: "/api/v2/application", Status: 429})
-	m.request(web.Answered{Method: "BREW", Status: 404})
-	m.request(web.Answered{Method: "GET", Route: "/console", Status: 500, Fault: true})
-	m.attempt(webhook.Observation{State: webhook.DeliveryDelivered, Lag: time.Second})
-	m.attempt(webhook.Observation{Class: webhook.ClassTimeout, State: webhook.DeliveryFailed})
-	m.attempt(webhook.Observation{Class: webhook.ClassDNS, State: webhook.DeliveryRetrying})
-	m.attempt(webhook.Observation{State: webhook.DeliveryDelivered, Test: true})
-	m.run(jobs.Run{Kind: "housekeep", Outcome: jobs.OutcomeDone})
-	m.mail(email.OutcomeSent)
+	m := New(db, apilog.NewWriter(db), new(webhook.Calls), "dev")
+	m.Request(web.Answered{Method: "GET", Route: "/api/v2/loan/:uid", Status: 200, Took: time.Second})
+	m.Request(web.Answered{Method: "POST", Route: "/api/v2/application", Status: 429})
+	m.Request(web.Answered{Method: "BREW", Status: 404})
+	m.Request(web.Answered{Method: "GET", Route: "/console", Status: 500, Fault: true})
+	m.Attempt(webhook.Observation{State: webhook.DeliveryDelivered, Lag: time.Second})
+	m.Attempt(webhook.Observation{Class: webhook.ClassTimeout, State: webhook.DeliveryFailed})
+	m.Attempt(webhook.Observation{Class: webhook.ClassDNS, State: webhook.DeliveryRetrying})
+	m.Attempt(webhook.Observation{State: webhook.DeliveryDelivered, Test: true})
+	m.Run(jobs.Run{Kind: "housekeep", Outcome: jobs.OutcomeDone})
+	m.Mail(email.OutcomeSent)
 	text := scrape(t, m)
 	for _, line := range []string{
 		`drawbridge_http_requests_total{method="GET",route="/api/v2/loan/:uid",status="200"} 1`,
@@ -171,7 +173,7 @@ func TestMetersCount(t *testing.T) {
 func TestScrapeOutlivesTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	m := newMeters(db, apilog.NewWriter(db), new(webhook.Calls))
+	m := New(db, apilog.NewWriter(db), new(webhook.Calls), "dev")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +186,7 @@ func TestScrapeOutlivesTheDatabase(t *testing.T) {
 func TestScrapeTellsOfAHold(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	free := scrape(t, newMeters(db, apilog.NewWriter(db), new(webhook.Calls)))
+	free := scrape(t, New(db, apilog.NewWriter(db), new(webhook.Calls), "dev"))
 	if !strings.Contains(free, "drawbridge_restore_held 0\n") {
 		t.Errorf("without a hold:\n%s", free)
 	}
@@ -194,7 +196,7 @@ func TestScrapeTellsOfAHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := scrape(t, newMeters(db, apilog.NewWriter(db), new(webhook.Calls)))
+	held := scrape(t, New(db, apilog.NewWriter(db), new(webhook.Calls), "dev"))
 	if !strings.Contains(held, "drawbridge_restore_held 1\n") ||
 		!strings.Contains(held, "drawbridge_restore_held_seconds ") {
 		t.Errorf("with a hold:\n%s", held)
@@ -208,7 +210,7 @@ func TestScrapeBeforeTheMigrations(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE installation`); err != nil {
 		t.Fatal(err)
 	}
-	text := scrape(t, newMeters(db, apilog.NewWriter(db), new(webhook.Calls)))
+	text := scrape(t, New(db, apilog.NewWriter(db), new(webhook.Calls), "dev"))
 	for _, line := range []string{"drawbridge_database_up 1\n", "drawbridge_mails_queued 0\n"} {
 		if !strings.Contains(text, line) {
 			t.Errorf("%q is missing", line)

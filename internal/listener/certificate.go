@@ -1,10 +1,9 @@
-package main
+package listener
 
 import (
 	"crypto/tls"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
 	"sync"
@@ -25,9 +24,9 @@ const certificateCheck = 10 * time.Second
 // acmeTimeout bounds one call of the certificate authority.
 const acmeTimeout = 30 * time.Second
 
-// serverTLS returns how the process answers https, nil when it answers http and
+// TLS returns how the process answers https, nil when it answers http and
 // leaves encryption to what stands in front of it.
-func serverTLS(settings config.Config, db *postgres.DB, keys *secret.Keyring) (*tls.Config, error) {
+func TLS(settings config.Config, db *postgres.DB, keys *secret.Keyring) (*tls.Config, error) {
 	switch {
 	case settings.TLSCert != "":
 		files := &certificateFiles{
@@ -55,14 +54,6 @@ func serverTLS(settings config.Config, db *postgres.DB, keys *secret.Keyring) (*
 		return issued, nil
 	}
 	return nil, nil //nolint:nilnil // nothing to configure is no fault
-}
-
-// secure puts TLS over a listener where it is configured.
-func secure(listener net.Listener, settings *tls.Config) net.Listener {
-	if settings == nil {
-		return listener
-	}
-	return tls.NewListener(listener, settings)
 }
 
 // certificateFiles serve a certificate from files that may be replaced.

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"drawbridge/internal/config"
 )
 
-// serveProfiles answers Go's profiler on a port of its own until ctx ends. The
+// ServeProfiles answers Go's profiler on a port of its own until ctx ends. The
 // port is a local one, since profiles show what is in memory.
-func serveProfiles(ctx context.Context, settings config.Config) error {
+func ServeProfiles(ctx context.Context, settings config.Config) error {
 	if settings.PprofListen == "" {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package doctor
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/config"
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
@@ -31,8 +32,8 @@ const (
 	triedHosts = 5
 )
 
-// examineDatabase checks the server, its schema and its clock.
-func examineDatabase(ctx context.Context, db *postgres.DB) []checkup {
+// Database checks the server, its schema and its clock.
+func Database(ctx context.Context, db *postgres.DB) []Checkup {
 	ctx, cancel := context.WithTimeout(ctx, checkupTimeout)
 	defer cancel()
 	var server struct {
@@ -45,59 +46,59 @@ func examineDatabase(ctx context.Context, db *postgres.DB) []checkup {
 		       clock_timestamp() AS now`)
 	took := time.Since(before)
 	if err != nil {
-		return []checkup{{
-			Name: "database", Finding: findingFailed, Detail: sentence(err),
+		return []Checkup{{
+			Name: "database", Finding: Failed, Detail: Sentence(err),
 			Remedy: "Check that the user of DATABASE_URL may connect and read.",
 		}}
 	}
-	answered := checkup{
-		Name: "database", Finding: findingOK,
+	answered := Checkup{
+		Name: "database", Finding: OK,
 		Detail: fmt.Sprintf("Postgres %d answered in %.1f ms.",
 			server.Version, float64(took.Microseconds())/1000),
 	}
 	if server.Version < leastPostgres {
-		answered.Finding = findingFailed
+		answered.Finding = Failed
 		answered.Remedy = fmt.Sprintf("Drawbridge needs Postgres %d or later.", leastPostgres)
 	}
 	if err := db.CheckPooling(ctx); err != nil {
-		answered.Finding, answered.Detail = findingFailed, sentence(err)
+		answered.Finding, answered.Detail = Failed, Sentence(err)
 		answered.Remedy = "See PgBouncer in the scaling guide."
 	}
-	return []checkup{
+	return []Checkup{
 		answered, examineSchema(ctx, db), examineClock(server.Now.Sub(before.Add(took / 2))),
 	}
 }
 
-func examineSchema(ctx context.Context, db *postgres.DB) checkup {
+func examineSchema(ctx context.Context, db *postgres.DB) Checkup {
 	missing, err := migrations.Pending(ctx, db.DB.DB)
 	switch {
 	case err != nil:
-		return checkup{
-			Name: "migrations", Finding: findingFailed, Detail: sentence(err),
+		return Checkup{
+			Name: "migrations", Finding: Failed, Detail: Sentence(err),
 			Remedy: "Check that the user of DATABASE_URL may read the schema.",
 		}
 	case len(missing) > 0:
-		return checkup{
-			Name: "migrations", Finding: findingFailed,
+		return Checkup{
+			Name: "migrations", Finding: Failed,
 			Detail: "The schema lacks " + strings.Join(missing, ", ") + ".",
 			Remedy: "Run drawbridge migrate up.",
 		}
 	}
-	return checkup{Name: "migrations", Finding: findingOK, Detail: "The schema is current."}
+	return Checkup{Name: "migrations", Finding: OK, Detail: "The schema is current."}
 }
 
 // examineClock judges how far the database's clock is ahead of this one.
-func examineClock(ahead time.Duration) checkup {
+func examineClock(ahead time.Duration) Checkup {
 	off := ahead.Abs().Round(time.Millisecond)
-	found := checkup{
-		Name: "clock", Finding: findingOK,
+	found := Checkup{
+		Name: "clock", Finding: OK,
 		Detail: fmt.Sprintf("This machine and the database differ by %s.", off),
 	}
 	switch {
 	case off >= clockFault:
-		found.Finding = findingFailed
+		found.Finding = Failed
 	case off >= clockWarning:
-		found.Finding = findingWarning
+		found.Finding = Warning
 	default:
 		return found
 	}
@@ -107,9 +108,9 @@ func examineClock(ahead time.Duration) checkup {
 
 // examineBucket writes, reads and removes a small object, where uploads end, and
 // a small file where they are checked first.
-func examineBucket(ctx context.Context, s *services) []checkup {
-	return []checkup{
-		examineStorage("bucket", document.Probe(ctx, s.documents.Bucket()),
+func examineBucket(ctx context.Context, s *app.Services) []Checkup {
+	return []Checkup{
+		examineStorage("bucket", document.Probe(ctx, s.Documents.Bucket()),
 			"An object was written, read and removed.",
 			"Check DRAWBRIDGE_BLOB_URL, and that its owner may write, read and delete there."),
 		examineStorage("temporary", probeTemporary(),
@@ -119,15 +120,15 @@ func examineBucket(ctx context.Context, s *services) []checkup {
 }
 
 // examineStorage judges a probe of something that is written to.
-func examineStorage(name string, err error, good, remedy string) checkup {
+func examineStorage(name string, err error, good, remedy string) Checkup {
 	switch {
 	case err == nil:
-		return checkup{Name: name, Finding: findingOK, Detail: good}
+		return Checkup{Name: name, Finding: OK, Detail: good}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		remedy = "The disk is full: free space there. Uploads are refused with INTERNAL until " +
 			"then and work again at once; no restart is needed."
 	}
-	return checkup{Name: name, Finding: findingFailed, Detail: sentence(err), Remedy: remedy}
+	return Checkup{Name: name, Finding: Failed, Detail: Sentence(err), Remedy: remedy}
 }
 
 // probeTemporary writes a small file where uploads are checked.
@@ -145,34 +146,34 @@ func probeTemporary() error {
 
 // examineMail opens a session with the mail server, names the sender and sends
 // nothing.
-func examineMail(ctx context.Context, s *services) []checkup {
-	if s.settings.SMTPURL == "" {
-		found := checkup{
-			Name: "mail", Finding: findingSkipped,
+func examineMail(ctx context.Context, s *app.Services) []Checkup {
+	if s.Settings.SMTPURL == "" {
+		found := Checkup{
+			Name: "mail", Finding: Skipped,
 			Detail: "No mail server is configured; mails are kept and not sent.",
 		}
-		if s.settings.Env == config.Production {
-			found.Finding, found.Remedy = findingWarning, "Set DRAWBRIDGE_SMTP_URL."
+		if s.Settings.Env == config.Production {
+			found.Finding, found.Remedy = Warning, "Set DRAWBRIDGE_SMTP_URL."
 		}
-		return []checkup{found}
+		return []Checkup{found}
 	}
-	return []checkup{examineMailServer(ctx, s.settings)}
+	return []Checkup{examineMailServer(ctx, s.Settings)}
 }
 
 // examineMailServer says what it saw of the server, and no more.
-func examineMailServer(ctx context.Context, settings config.Config) checkup {
-	found := checkup{
-		Name: "mail", Finding: findingFailed,
+func examineMailServer(ctx context.Context, settings config.Config) Checkup {
+	found := Checkup{
+		Name: "mail", Finding: Failed,
 		Remedy: "Check host, port, user and password of DRAWBRIDGE_SMTP_URL, and the firewall.",
 	}
 	server, err := email.ParseServer(settings.SMTPURL)
 	if err != nil {
-		found.Detail = sentence(err)
+		found.Detail = Sentence(err)
 		return found
 	}
 	from, err := email.ParseSender(settings.MailFrom)
 	if err != nil {
-		found.Detail = sentence(err)
+		found.Detail = Sentence(err)
 		found.Remedy = "Give DRAWBRIDGE_MAIL_FROM an address such as Lender <mail@lender.example>."
 		return found
 	}
@@ -181,9 +182,9 @@ func examineMailServer(ctx context.Context, settings config.Config) checkup {
 	seen, err := sender.Probe(ctx, from)
 	if err != nil {
 		stage, cause := email.FailedStage(err)
-		found.Detail = sentence(err)
+		found.Detail = Sentence(err)
 		if stage == email.StageSender {
-			found.Detail = sentence(fmt.Errorf("%s did not accept the sender %s: %w",
+			found.Detail = Sentence(fmt.Errorf("%s did not accept the sender %s: %w",
 				server.Address(), from.Address, cause))
 			found.Remedy = "Let the server take mail of that sender from this machine, or change " +
 				"DRAWBRIDGE_MAIL_FROM, or give DRAWBRIDGE_SMTP_URL a user and a password."
@@ -197,36 +198,35 @@ func examineMailServer(ctx context.Context, settings config.Config) checkup {
 	if !seen.SignedIn {
 		signed = "was given no sign-in"
 	}
-	found.Finding, found.Remedy = findingOK, ""
+	found.Finding, found.Remedy = OK, ""
 	found.Detail = server.Address() + greeted + ", " + signed + " and accepted the sender " +
 		from.Address + ". No recipient was tried."
 	return found
 }
 
 // examineWayOut connects to endpoints as a delivery would, without a request.
-func (cmd doctorCmd) examineWayOut(ctx context.Context, s *services) []checkup {
-	targets := cmd.HTTPS
+func examineWayOut(ctx context.Context, s *app.Services, targets []string) []Checkup {
 	if len(targets) == 0 {
 		var err error
-		if targets, err = newestEndpoints(ctx, s.webhooks); err != nil {
-			return []checkup{{Name: "https", Finding: findingFailed, Detail: sentence(err)}}
+		if targets, err = newestEndpoints(ctx, s.Webhooks); err != nil {
+			return []Checkup{{Name: "https", Finding: Failed, Detail: Sentence(err)}}
 		}
 	}
 	if len(targets) == 0 {
-		return []checkup{{
-			Name: "https", Finding: findingSkipped,
+		return []Checkup{{
+			Name: "https", Finding: Skipped,
 			Detail: "There is no subscription whose endpoint could be tried.",
 			Remedy: "Name a URL: drawbridge doctor --https https://hooks.example.com",
 		}}
 	}
-	found := make([]checkup, 0, len(targets))
+	found := make([]Checkup, 0, len(targets))
 	for _, target := range targets {
-		found = append(found, examineEndpoint(ctx, s.webhooks, target))
+		found = append(found, examineEndpoint(ctx, s.Webhooks, target))
 	}
 	return found
 }
 
-func examineEndpoint(ctx context.Context, webhooks *webhook.Service, target string) checkup {
+func examineEndpoint(ctx context.Context, webhooks *webhook.Service, target string) Checkup {
 	check := webhooks.CheckURL(ctx, target)
 	last := check.Steps[len(check.Steps)-1]
 	for _, step := range check.Steps {
@@ -238,15 +238,15 @@ func examineEndpoint(ctx context.Context, webhooks *webhook.Service, target stri
 	if parsed, err := url.Parse(target); err == nil && parsed.Host != "" {
 		host = parsed.Host
 	}
-	found := checkup{Name: "https", Finding: findingOK, Detail: host + ": " + last.Text}
+	found := Checkup{Name: "https", Finding: OK, Detail: host + ": " + last.Text}
 	switch {
 	case check.Verdict == webhook.CheckGood:
 	case check.Verdict == webhook.CheckWarning && check.Expires.After(time.Now()):
 		// It answers, and its certificate ends soon.
-		found.Finding = findingWarning
+		found.Finding = Warning
 		found.Remedy = "Tell the endpoint's owner."
 	default:
-		found.Finding = findingFailed
+		found.Finding = Failed
 		found.Remedy = "If other hosts fail too, look at this machine's resolver, routes and firewall; " +
 			"else at the endpoint."
 	}

@@ -1,4 +1,4 @@
-package main
+package app
 
 import (
 	"context"
@@ -17,9 +17,9 @@ import (
 )
 
 // newQueues serves the job queues to the console.
-func newQueues(s *services) *queue.Service {
+func (s *Services) newQueues() *queue.Service {
 	return &queue.Service{
-		DB: s.db, Jobs: s.inserter,
+		DB: s.DB, Jobs: s.Jobs,
 		Names: []string{river.QueueDefault, email.Queue, webhook.Queue, webhook.BulkQueue},
 	}
 }
@@ -31,9 +31,9 @@ type jobConsole struct {
 	begin   sync.Once
 }
 
-func newJobConsole(s *services) (http.Handler, error) {
+func (s *Services) newJobConsole() (http.Handler, error) {
 	handler, err := riverui.NewHandler(&riverui.HandlerOpts{
-		Endpoints:                riverui.NewEndpoints(s.inserter, nil),
+		Endpoints:                riverui.NewEndpoints(s.Jobs, nil),
 		JobListHideArgsByDefault: true,
 		Logger:                   slog.Default(),
 		Prefix:                   views.PathJobConsole,

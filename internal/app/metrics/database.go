@@ -1,4 +1,4 @@
-package main
+package metrics
 
 import (
 	"context"
@@ -11,9 +11,13 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// scrapeEvery is how old an answer of the database may be: however many
-// scrapers ask, it is asked no more often.
-const scrapeEvery = 5 * time.Second
+const (
+	// scrapeEvery is how old an answer of the database may be: however many
+	// scrapers ask, it is asked no more often.
+	scrapeEvery = 5 * time.Second
+	// scrapeTimeout bounds what a scrape may ask of the database.
+	scrapeTimeout = 3 * time.Second
+)
 
 // databaseCollector tells what all processes on one database share. Every
 // process tells the same, so a rule takes the maximum and not the sum.

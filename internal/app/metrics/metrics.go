@@ -1,9 +1,10 @@
-package main
+// Package metrics counts what a process does, and asks the database at each scrape
+// what all processes share.
+package metrics
 
 import (
 	"net/http"
 	"strconv"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/prometheus/client_golang/prometheus"
@@ -25,9 +26,9 @@ var (
 	slowBuckets  = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 300, 1800}
 )
 
-// meters count what this process does. What all processes share is asked of the
+// Meters count what this process does. What all processes share is asked of the
 // database when it is scraped: see databaseCollector.
-type meters struct {
+type Meters struct {
 	registry        *prometheus.Registry
 	requests        *prometheus.CounterVec
 	requestDuration *prometheus.HistogramVec
@@ -42,7 +43,10 @@ type meters struct {
 	mails           *prometheus.CounterVec
 }
 
-func newMeters(db *postgres.DB, recorder *apilog.Writer, calls *webhook.Calls) *meters {
+// New makes the meters of a process.
+func New(
+	db *postgres.DB, recorder *apilog.Writer, calls *webhook.Calls, version string,
+) *Meters {
 	registry := prometheus.NewRegistry()
 	factory := promauto.With(registry)
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
@@ -72,14 +76,14 @@ func newMeters(db *postgres.DB, recorder *apilog.Writer, calls *webhook.Calls) *
 		Name: "drawbridge_api_calls_in_flight",
 		Help: "Partner requests being answered. Under load webhooks stand back for them.",
 	}, func() float64 { return float64(calls.InFlight()) })
-	m := &meters{registry: registry}
+	m := &Meters{registry: registry}
 	m.countRequests(factory)
 	m.countWork(factory)
 	return m
 }
 
 // countRequests makes the meters of what is asked of the process.
-func (m *meters) countRequests(factory promauto.Factory) {
+func (m *Meters) countRequests(factory promauto.Factory) {
 	m.requests = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "drawbridge_http_requests_total",
 		Help: "Requests answered, by method, route and status.",
@@ -100,7 +104,7 @@ func (m *meters) countRequests(factory promauto.Factory) {
 }
 
 // countWork makes the meters of what the process does by itself.
-func (m *meters) countWork(factory promauto.Factory) {
+func (m *Meters) countWork(factory promauto.Factory) {
 	m.attempts = factory.NewCounterVec(prometheus.CounterOpts{
 		Name: "drawbridge_webhook_attempts_total",
 		Help: "Attempts written down, by outcome: delivered or the error class. No test events.",
@@ -134,14 +138,14 @@ func (m *meters) countWork(factory promauto.Factory) {
 	}, []string{"outcome"})
 }
 
-// handler serves the metrics.
-func (m *meters) handler() http.Handler {
+// Handler serves the metrics.
+func (m *Meters) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// request counts one answered request. Requests without a route share one
+// Request counts one answered request. Requests without a route share one
 // label, so that whoever probes for paths cannot fill the memory.
-func (m *meters) request(r web.Answered) {
+func (m *Meters) Request(r web.Answered) {
 	if r.Route == "" {
 		r.Method, r.Route = "any", "none"
 	}
@@ -155,8 +159,8 @@ func (m *meters) request(r web.Answered) {
 	}
 }
 
-// attempt counts one attempt of a delivery.
-func (m *meters) attempt(o webhook.Observation) {
+// Attempt counts one attempt of a delivery.
+func (m *Meters) Attempt(o webhook.Observation) {
 	if o.Test {
 		return
 	}
@@ -172,17 +176,17 @@ func (m *meters) attempt(o webhook.Observation) {
 	}
 }
 
-// run counts one run of a job.
-func (m *meters) run(r jobs.Run) {
+// Run counts one run of a job.
+func (m *Meters) Run(r jobs.Run) {
 	m.jobRuns.WithLabelValues(r.Kind, string(r.Outcome)).Inc()
 	m.jobDuration.WithLabelValues(r.Kind).Observe(r.Took.Seconds())
 }
 
-// mail counts one attempt to send a mail.
-func (m *meters) mail(outcome email.Outcome) { m.mails.WithLabelValues(string(outcome)).Inc() }
+// Mail counts one attempt to send a mail.
+func (m *Meters) Mail(outcome email.Outcome) { m.mails.WithLabelValues(string(outcome)).Inc() }
 
-// watchPool adds the connections of the working queue's client.
-func (m *meters) watchPool(pool *pgxpool.Pool) {
+// WatchPool adds the connections of the working queue's client.
+func (m *Meters) WatchPool(pool *pgxpool.Pool) {
 	factory := promauto.With(m.registry)
 	for _, gauge := range []struct {
 		name, help string
@@ -197,6 +201,3 @@ func (m *meters) watchPool(pool *pgxpool.Pool) {
 		}, func() float64 { return float64(gauge.value(pool.Stat())) })
 	}
 }
-
-// scrapeTimeout bounds what a scrape may ask of the database.
-const scrapeTimeout = 3 * time.Second
