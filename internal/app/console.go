@@ -12,21 +12,21 @@ import (
 	"drawbridge/web/docs"
 )
 
-// newConsole makes the console over the services.
-func (s *Services) newConsole() (*console.Console, error) {
+// ConsoleOptions are what the console is made of.
+func (s *Services) ConsoleOptions() (console.Options, error) {
 	environment := ""
 	if s.Settings.Env != config.Production {
 		environment = string(s.Settings.Env)
 	}
 	snippets, err := docs.Snippets()
 	if err != nil {
-		return nil, err
+		return console.Options{}, err
 	}
 	board, err := s.newJobConsole()
 	if err != nil {
-		return nil, err
+		return console.Options{}, err
 	}
-	made, err := console.New(console.Options{
+	return console.Options{
 		DB:           s.DB,
 		Operators:    s.Operators,
 		Webhooks:     s.Webhooks,
@@ -55,11 +55,7 @@ func (s *Services) newConsole() (*console.Console, error) {
 		Environment:   environment,
 		Version:       s.Version,
 		Status:        api.Status,
-	})
-	if err != nil {
-		return nil, config.Faults{"DRAWBRIDGE_PUBLIC_URL cannot serve the console: " + err.Error()}
-	}
-	return made, nil
+	}, nil
 }
 
 // systemFacts are what the console shows of the configuration. A bucket's

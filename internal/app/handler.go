@@ -19,6 +19,15 @@ import (
 // Handler puts together what the process's roles serve. The console is nil for
 // a process without that role.
 func (s *Services) Handler() (http.Handler, *console.Console, error) {
+	options, err := s.WebOptions()
+	if err != nil {
+		return nil, nil, err
+	}
+	return web.New(options), options.Console, nil
+}
+
+// WebOptions are what the process's roles serve.
+func (s *Services) WebOptions() (web.Options, error) {
 	options := web.Options{
 		BasePath: s.Settings.BasePath,
 		Ready:    s.ready,
@@ -53,15 +62,20 @@ func (s *Services) Handler() (http.Handler, *console.Console, error) {
 		})
 	}
 	if s.Settings.Has(config.RoleConsole) {
-		var err error
-		if options.Console, err = s.newConsole(); err != nil {
-			return nil, nil, err
+		pages, err := s.ConsoleOptions()
+		if err != nil {
+			return options, err
+		}
+		if options.Console, err = console.New(pages); err != nil {
+			return options, config.Faults{
+				"DRAWBRIDGE_PUBLIC_URL cannot serve the console: " + err.Error(),
+			}
 		}
 	}
 	if s.Receiver != nil {
 		options.Receiver = s.Receiver
 	}
-	return web.New(options), options.Console, nil
+	return options, nil
 }
 
 // BaseURL is the address that precedes /v2 (specification section 1).

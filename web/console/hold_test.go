@@ -10,7 +10,7 @@ import (
 
 func TestLegalHold(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	uid := r.application.String()
 	page, form := views.ApplicationPath(uid), views.ApplicationHoldPath(uid)
 	support := r.signedIn()

@@ -1,8 +1,4 @@
-// Package webtest runs the whole partner API for tests: real HTTP on a socket,
-// a real database of the test's own, every exchange held against the OpenAPI
-// document. Each test states what it sent, what came back, and exactly which
-// events and e-mails resulted.
-package webtest
+package apptest
 
 import (
 	"net/http"
@@ -11,21 +7,12 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 
-	"drawbridge/internal/application"
+	"drawbridge/internal/apilog"
 	"drawbridge/internal/catalog"
-	"drawbridge/internal/document"
-	"drawbridge/internal/email"
-	"drawbridge/internal/event"
-	"drawbridge/internal/idempotency"
-	"drawbridge/internal/loan"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
-	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
 	"drawbridge/web"
 	"drawbridge/web/api"
 	"drawbridge/web/docs/contract"
@@ -34,18 +21,21 @@ import (
 // BasePath is the path before /v2 of a test server.
 const BasePath = "/api"
 
-// Server is a partner API with one partner, its merchant and a client.
+// recordedCalls is how many requests are kept for a test to look at.
+const recordedCalls = 1000
+
+// Server is a partner API for tests: real HTTP on a socket, every exchange held
+// against the OpenAPI document.
 type Server struct {
-	T  testing.TB
-	DB *postgres.DB
+	*Harness
+
+	T testing.TB
 	// URL precedes /v2.
 	URL string
 	// Folder is where uploads are kept.
 	Folder string
 
 	API      *api.API
-	Partners *partner.Service
-	Webhooks *webhook.Service
 	Contract *contract.Contract
 
 	// Home is the partner of most tests.
@@ -65,29 +55,28 @@ type Account struct {
 	Secret      string
 }
 
-// New starts a server that stops with the test.
-func New(t testing.TB) *Server {
+// NewServer starts a server that stops with the test.
+func NewServer(t testing.TB) *Server {
 	t.Helper()
-	return Start(t, pgtest.New(t))
+	return StartServer(t, pgtest.New(t))
 }
 
-// Start starts another server on a database that is in use already, as a
+// StartServer starts another server on a database that is in use already, as a
 // second machine would be.
-func Start(t testing.TB, db *postgres.DB) *Server {
+func StartServer(t testing.TB, db *postgres.DB) *Server {
 	t.Helper()
 	s := &Server{
-		T: t, DB: db, Folder: t.TempDir(), Products: map[string]uuid.UUID{},
+		T: t, Folder: t.TempDir(), Products: map[string]uuid.UUID{},
 		requests: make(recorded, recordedCalls),
 	}
-	s.wire()
-	listener := httptest.NewServer(web.New(web.Options{
-		API: s.API, BasePath: BasePath, Now: db.Now, Requests: s.requests,
-		Metrics: http.NotFoundHandler(),
-		Ready:   func(*http.Request) []string { return nil },
-	}))
+	s.Harness = On(t, db, "DRAWBRIDGE_ROLES", "api", "DRAWBRIDGE_BLOB_URL", "file://"+s.Folder)
+	options, err := s.WebOptions()
+	s.must(err)
+	options.Requests, options.Metrics = s.requests, http.NotFoundHandler()
+	s.API = options.API
+	listener := httptest.NewServer(web.New(options))
 	t.Cleanup(listener.Close)
 	s.URL = listener.URL + BasePath
-	var err error
 	s.Contract, err = contract.Load(s.URL)
 	s.must(err)
 	s.client = &http.Client{
@@ -96,41 +85,11 @@ func Start(t testing.TB, db *postgres.DB) *Server {
 	return s
 }
 
-// wire makes the services over the test's database.
-func (s *Server) wire() {
-	s.T.Helper()
-	jobs, err := river.NewClient(riverdatabasesql.New(s.DB.DB.DB), &river.Config{})
-	s.must(err)
-	bucket, err := document.OpenBucket("file://" + s.Folder)
-	s.must(err)
-	keys, err := secret.ParseKeyring(secret.GenerateKey())
-	s.must(err)
-	s.Webhooks = &webhook.Service{DB: s.DB, Jobs: jobs, Keys: keys}
-	events := &event.Recorder{Webhooks: s.Webhooks, Emails: email.NewService(jobs)}
-	loans := &loan.Service{DB: s.DB, Events: events}
-	s.Partners = &partner.Service{DB: s.DB}
-	s.API = &api.API{
-		Partners:    s.Partners,
-		Limiter:     &partner.Limiter{DB: s.DB},
-		Idempotency: &idempotency.Store{DB: s.DB},
-		Applications: &application.Service{
-			DB: s.DB, Events: events, Loans: loans, Products: &catalog.Service{DB: s.DB},
-			Switches: true,
-		},
-		Loans:   loans,
-		Bucket:  bucket,
-		Calls:   &s.Webhooks.Calls,
-		Now:     s.DB.Now,
-		Sandbox: true,
-	}
-}
-
 // Furnish adds the partner Home and the products, as the first server of a
 // database does.
 func (s *Server) Furnish() *Server {
 	s.T.Helper()
 	s.Home = s.NewAccount("Home")
-	products := &catalog.Service{DB: s.DB}
 	for _, wanted := range []catalog.NewProduct{
 		{Code: "P100", Schedule: "100", Fee: "0"},
 		{Code: "P5050", Schedule: "50,50", Fee: "2.5"},
@@ -140,7 +99,7 @@ func (s *Server) Furnish() *Server {
 		wanted.Name, wanted.Term, wanted.Rate = wanted.Code, "120", "7.99"
 		wanted.Min, wanted.Max = "1000.00", "100000.00"
 		s.InTx(func(tx *postgres.Tx) error {
-			product, err := products.Create(s.T.Context(), tx, wanted)
+			product, err := s.Catalog.Create(s.T.Context(), tx, wanted)
 			if err == nil {
 				s.Products[wanted.Code] = uuid.MustParse(product.UID)
 			}
@@ -186,7 +145,29 @@ func (s *Server) InTx(use func(tx *postgres.Tx) error) {
 
 func (s *Server) must(err error) {
 	s.T.Helper()
-	if err != nil {
-		s.T.Fatal(err)
+	must(s.T, err)
+}
+
+// recorded keeps the log entries of the requests, oldest first.
+type recorded chan apilog.Entry
+
+// Record keeps an entry while there is room.
+func (r recorded) Record(entry apilog.Entry) {
+	select {
+	case r <- entry:
+	default:
+	}
+}
+
+// Recorded returns the log entry of the oldest request that no call returned
+// yet. It is written once the answer has left, so it may take a moment.
+func (s *Server) Recorded() apilog.Entry {
+	s.T.Helper()
+	select {
+	case entry := <-s.requests:
+		return entry
+	case <-time.After(time.Minute):
+		s.T.Fatal("no request was recorded")
+		return apilog.Entry{}
 	}
 }

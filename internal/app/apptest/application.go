@@ -1,4 +1,4 @@
-package applicationtest
+package apptest
 
 import (
 	"context"
@@ -61,13 +61,13 @@ func Of(partnerUID, merchantUID uuid.UUID) Option {
 
 // Application makes an application: of the world's merchant, for 10,000.00, from
 // the partner interface, in Pending Review, unless the options say otherwise.
-func (w *World) Application(t testing.TB, options ...Option) application.Application {
+func (h *Harness) Application(t testing.TB, options ...Option) application.Application {
 	t.Helper()
 	draft := Draft{
 		NewApplication: application.NewApplication{
 			Source:          lending.SourcePartner,
-			PartnerUID:      w.Partner,
-			MerchantUID:     w.Merchant,
+			PartnerUID:      h.Partner,
+			MerchantUID:     h.Merchant,
 			RequestedAmount: Money("10000"),
 			Borrower: application.Borrower{
 				FirstName: "Ana", LastName: "Lima", Email: "ana@example.com",
@@ -80,27 +80,27 @@ func (w *World) Application(t testing.TB, options ...Option) application.Applica
 		option(&draft)
 	}
 	var made application.Application
-	w.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
-		made, err = w.Applications.Create(ctx, tx, draft.NewApplication)
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
+		made, err = h.Applications.Create(ctx, tx, draft.NewApplication)
 		return err
 	})
-	w.advance(t, made.UID, draft)
-	return w.Get(t, made.UID)
+	h.advance(t, made.UID, draft)
+	return h.Get(t, made.UID)
 }
 
 // advance leads a new application to where the draft wants it.
-func (w *World) advance(t testing.TB, uid uuid.UUID, draft Draft) {
+func (h *Harness) advance(t testing.TB, uid uuid.UUID, draft Draft) {
 	t.Helper()
 	if draft.status != lending.StatusPendingReview {
-		w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-			_, err := w.Applications.RunDecision(ctx, tx, Operator(), uid)
+		h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := h.Applications.RunDecision(ctx, tx, Operator(), uid)
 			return err
 		})
-		w.Move(t, uid, draft.status)
+		h.Move(t, uid, draft.status)
 	}
 	if draft.selected != uuid.Nil {
-		w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-			return w.Applications.AcceptOffer(ctx, tx, Operator(), application.Acceptance{
+		h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+			return h.Applications.AcceptOffer(ctx, tx, Operator(), application.Acceptance{
 				ApplicationUID: uid, ProductUID: draft.selected,
 			})
 		})
@@ -109,18 +109,18 @@ func (w *World) advance(t testing.TB, uid uuid.UUID, draft Draft) {
 
 // Loan makes an Approved application with an open loan over the requested amount
 // under the product.
-func (w *World) Loan(
+func (h *Harness) Loan(
 	t testing.TB, product lending.Product, options ...Option,
 ) application.Application {
 	t.Helper()
-	return w.Application(t,
+	return h.Application(t,
 		append([]Option{In(lending.StatusApproved), Selecting(product)}, options...)...)
 }
 
 // Get loads an application.
-func (w *World) Get(t testing.TB, uid uuid.UUID) application.Application {
+func (h *Harness) Get(t testing.TB, uid uuid.UUID) application.Application {
 	t.Helper()
-	app, err := w.Applications.Get(t.Context(), Operator(), uid)
+	app, err := h.Applications.Get(t.Context(), Operator(), uid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,9 +128,9 @@ func (w *World) Get(t testing.TB, uid uuid.UUID) application.Application {
 }
 
 // GetLoan loads a loan.
-func (w *World) GetLoan(t testing.TB, uid uuid.UUID) loan.Loan {
+func (h *Harness) GetLoan(t testing.TB, uid uuid.UUID) loan.Loan {
 	t.Helper()
-	found, err := w.Loans.Get(t.Context(), Operator(), uid)
+	found, err := h.Loans.Get(t.Context(), Operator(), uid)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,40 +138,40 @@ func (w *World) GetLoan(t testing.TB, uid uuid.UUID) loan.Loan {
 }
 
 // Move moves an application to a status.
-func (w *World) Move(t testing.TB, uid uuid.UUID, to lending.ApplicationStatus) {
+func (h *Harness) Move(t testing.TB, uid uuid.UUID, to lending.ApplicationStatus) {
 	t.Helper()
-	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := w.Applications.Move(ctx, tx, Operator(), uid, to)
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := h.Applications.Move(ctx, tx, Operator(), uid, to)
 		return err
 	})
 }
 
 // Draw requests a draw of the world's merchant.
-func (w *World) Draw(t testing.TB, uid uuid.UUID, input loan.DrawInput) loan.Disbursement {
+func (h *Harness) Draw(t testing.TB, uid uuid.UUID, input loan.DrawInput) loan.Disbursement {
 	t.Helper()
 	var made loan.Disbursement
-	w.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
-		made, err = w.Loans.RequestDraw(ctx, tx, w.Caller(), uid, input)
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
+		made, err = h.Loans.RequestDraw(ctx, tx, h.Caller(), uid, input)
 		return err
 	})
 	return made
 }
 
 // Fund moves the money of a disbursement through the statuses.
-func (w *World) Fund(t testing.TB, id int64, statuses ...lending.FundingStatus) {
+func (h *Harness) Fund(t testing.TB, id int64, statuses ...lending.FundingStatus) {
 	t.Helper()
 	for _, to := range statuses {
-		w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-			_, err := w.Loans.MoveFunding(ctx, tx, Operator(), id, to)
+		h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := h.Loans.MoveFunding(ctx, tx, Operator(), id, to)
 			return err
 		})
 	}
 }
 
 // Settle moves the money of a requested disbursement to its end.
-func (w *World) Settle(t testing.TB, id int64) {
+func (h *Harness) Settle(t testing.TB, id int64) {
 	t.Helper()
-	w.Fund(t, id, lending.FundingProcessing, lending.FundingSettled)
+	h.Fund(t, id, lending.FundingProcessing, lending.FundingSettled)
 }
 
 // Documented is a draw request with metadata and these files.

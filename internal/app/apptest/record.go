@@ -1,4 +1,4 @@
-package applicationtest
+package apptest
 
 import (
 	"crypto/sha256"
@@ -14,8 +14,8 @@ import (
 	"drawbridge/internal/webhook"
 )
 
-// Told is a recorded event.
-type Told struct {
+// Recorded is a recorded event.
+type Recorded struct {
 	Kind       lending.EventKind `db:"kind"`
 	Status     string            `db:"status"`
 	Body       string            `db:"body"`
@@ -23,10 +23,10 @@ type Told struct {
 }
 
 // EventsOf returns every event of an application, in their order.
-func (w *World) EventsOf(t testing.TB, uid uuid.UUID) []Told {
+func (h *Harness) EventsOf(t testing.TB, uid uuid.UUID) []Recorded {
 	t.Helper()
-	var all []Told
-	err := w.DB.SelectContext(t.Context(), &all, `
+	var all []Recorded
+	err := h.DB.SelectContext(t.Context(), &all, `
 		SELECT kind, status, convert_from(body, 'UTF8') AS body, occurred_at
 		  FROM events
 		 WHERE application_uid = $1
@@ -38,19 +38,19 @@ func (w *World) EventsOf(t testing.TB, uid uuid.UUID) []Told {
 }
 
 // Statuses returns the events of an application as "kind: status", in order.
-func (w *World) Statuses(t testing.TB, uid uuid.UUID) []string {
+func (h *Harness) Statuses(t testing.TB, uid uuid.UUID) []string {
 	t.Helper()
 	var lines []string
-	for _, told := range w.EventsOf(t, uid) {
-		lines = append(lines, string(told.Kind)+": "+told.Status)
+	for _, event := range h.EventsOf(t, uid) {
+		lines = append(lines, string(event.Kind)+": "+event.Status)
 	}
 	return lines
 }
 
 // DeliveriesOf returns the deliveries of an application, newest first.
-func (w *World) DeliveriesOf(t testing.TB, uid uuid.UUID) []webhook.Delivery {
+func (h *Harness) DeliveriesOf(t testing.TB, uid uuid.UUID) []webhook.Delivery {
 	t.Helper()
-	page, err := w.Webhooks.Deliveries(t.Context(), webhook.DeliveryFilter{
+	page, err := h.Webhooks.Deliveries(t.Context(), webhook.DeliveryFilter{
 		ApplicationUID: uid, Limit: webhook.MaxPage,
 	})
 	if err != nil {
@@ -60,10 +60,10 @@ func (w *World) DeliveriesOf(t testing.TB, uid uuid.UUID) []webhook.Delivery {
 }
 
 // MailsOf returns the mails of an application as "kind: state", oldest first.
-func (w *World) MailsOf(t testing.TB, uid uuid.UUID) []string {
+func (h *Harness) MailsOf(t testing.TB, uid uuid.UUID) []string {
 	t.Helper()
 	filter := email.Filter{ApplicationUID: uid}
-	mails, _, err := email.List(t.Context(), w.DB, filter, postgres.Cursor{}, webhook.MaxPage)
+	mails, _, err := email.List(t.Context(), h.DB, filter, postgres.Cursor{}, webhook.MaxPage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,20 +74,10 @@ func (w *World) MailsOf(t testing.TB, uid uuid.UUID) []string {
 	return lines
 }
 
-// Jobs counts the jobs of a queue.
-func (w *World) Jobs(t testing.TB, queue string) int {
+// Queued counts the jobs of a queue.
+func (h *Harness) Queued(t testing.TB, queue string) int {
 	t.Helper()
-	return w.Count(t, `SELECT count(*) FROM river_job WHERE queue = $1`, queue)
-}
-
-// Count runs a query for one number.
-func (w *World) Count(t testing.TB, query string, args ...any) int {
-	t.Helper()
-	var count int
-	if err := w.DB.GetContext(t.Context(), &count, query, args...); err != nil {
-		t.Fatal(err)
-	}
-	return count
+	return h.Count(t, `SELECT count(*) FROM river_job WHERE queue = $1`, queue)
 }
 
 func hash(text string) string {
