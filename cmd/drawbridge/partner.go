@@ -74,3 +74,78 @@ func (cmd partnerListCmd) Run(env *environment) error {
 		}.printPage(env, cmd.JSON, next)
 	})
 }
+
+type merchantCmd struct {
+	Create merchantCreateCmd `cmd:"" help:"Create a merchant of a partner."`
+	List   merchantListCmd   `cmd:"" help:"List merchants, newest first."`
+}
+
+// merchantJSON is a merchant as commands print it.
+type merchantJSON struct {
+	UID     uuid.UUID `json:"merchant_uid"`
+	Partner uuid.UUID `json:"partner_uid"`
+	Name    string    `json:"name"`
+}
+
+func newMerchantJSON(m partner.Merchant) merchantJSON {
+	return merchantJSON{UID: m.UID, Partner: m.PartnerUID, Name: m.Name}
+}
+
+type merchantCreateCmd struct {
+	Partner string `required:"" help:"Partner that it belongs to." placeholder:"UID"`
+	Name    string `required:"" help:"Name of the business." placeholder:"TEXT"`
+	JSON    bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run creates a merchant.
+func (cmd merchantCreateCmd) Run(env *environment) error {
+	owner, err := parseUID("--partner", cmd.Partner)
+	if err != nil {
+		return err
+	}
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		created, err := s.Partners.CreateMerchant(env.ctx, tx, owner, cmd.Name)
+		if err != nil {
+			return nil, byFlags(err)
+		}
+		printed := newMerchantJSON(created)
+		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
+			Actor: cliActor, Action: "merchant.create", SubjectKind: "merchant",
+			Subject: created.UID.String(), After: printed,
+		})
+		return func() error {
+			return env.print(cmd.JSON, printed, func(w io.Writer) {
+				fmt.Fprintf(w, "merchant %s  %s\n", created.UID, created.Name)
+			})
+		}, err
+	})
+}
+
+type merchantListCmd struct {
+	Partner string `help:"Only this partner's." placeholder:"UID"`
+	listFlags
+}
+
+// Run lists merchants.
+func (cmd merchantListCmd) Run(env *environment) error {
+	owner, err := optionalUID("--partner", cmd.Partner)
+	if err != nil {
+		return err
+	}
+	limit, cursor, err := cmd.page()
+	if err != nil {
+		return err
+	}
+	filter := partner.MerchantFilter{PartnerUID: owner, Limit: limit, Cursor: cursor}
+	return env.withServices(func(s *app.Services) error {
+		found, next, err := s.Partners.ListMerchants(env.ctx, filter)
+		if err != nil {
+			return err
+		}
+		return listing[partner.Merchant, merchantJSON]{
+			"merchants", found, newMerchantJSON, func(w io.Writer, m partner.Merchant) {
+				fmt.Fprintf(w, "%s  partner %s  %s\n", m.UID, m.PartnerUID, m.Name)
+			},
+		}.printPage(env, cmd.JSON, next)
+	})
+}
