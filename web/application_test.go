@@ -11,12 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"drawbridge/web/webtest"
+	"drawbridge/internal/app/apptest"
 )
 
 func TestLoanFromApplicationToLastDraw(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	uid := s.Loan("P5050")
 	s.DrawSettled(uid)
 	if answer := s.Draw(uid, documents); answer.Status != http.StatusOK {
@@ -51,7 +51,7 @@ func TestLoanFromApplicationToLastDraw(t *testing.T) {
 
 func TestAcceptOffer(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	body := func(application, product any) map[string]any {
 		return map[string]any{
 			"thrive_application_uid": application, "selected_product_uid": product,
@@ -113,7 +113,7 @@ func TestAcceptOffer(t *testing.T) {
 			},
 		},
 	} {
-		answer := s.Do(webtest.Call{
+		answer := s.Do(apptest.Call{
 			Method: http.MethodPut, Path: "/v2/application/accept-offer", JSON: test.body,
 		})
 		if answer.Status != test.status || answer.Code() != test.code ||
@@ -131,7 +131,7 @@ func TestAcceptOffer(t *testing.T) {
 
 func TestAcceptOfferClosesLinkedOnce(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	mine, sibling := s.Offered(), s.Offered()
 	for range 3 {
 		answer := s.Accept(mine, "P404020", sibling, sibling)
@@ -162,12 +162,12 @@ func TestAcceptOfferClosesLinkedOnce(t *testing.T) {
 
 func TestSimultaneousAcceptances(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	uid, sibling := s.Offered(), s.Offered()
 	var group sync.WaitGroup
 	for i := range 100 {
 		group.Go(func() {
-			answer, err := s.Try(webtest.Call{
+			answer, err := s.Try(apptest.Call{
 				Method: http.MethodPut, Path: "/v2/application/accept-offer",
 				Header: map[string]string{"Idempotency-Key": fmt.Sprintf("accept-%d", i)},
 				JSON: map[string]any{
@@ -192,9 +192,9 @@ func TestSimultaneousAcceptances(t *testing.T) {
 
 func TestDecisionOutcomes(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
-	decide := func(uid any) webtest.Answer {
-		return s.Do(webtest.Call{
+	s := apptest.NewServer(t).Furnish()
+	decide := func(uid any) apptest.Answer {
+		return s.Do(apptest.Call{
 			Method: http.MethodPost, Path: "/v2/application/create-run-decision",
 			JSON: map[string]any{"thrive_application_uid": uid},
 		})
@@ -203,9 +203,9 @@ func TestDecisionOutcomes(t *testing.T) {
 		"Borrower": "Hard Pull Authorization", "Declined": "Declined",
 		"Review": "Pending Review", "Clearance": "Pend Clearance",
 	} {
-		body := webtest.Borrow()
+		body := apptest.Borrow()
 		body["borrower"].(map[string]any)["last_name"] = name
-		created := s.Do(webtest.Call{Method: http.MethodPost, Path: "/application", JSON: body})
+		created := s.Do(apptest.Call{Method: http.MethodPost, Path: "/application", JSON: body})
 		if created.Status != http.StatusCreated || created.Text("status") != "Pending Review" ||
 			created.Text("communications") != "paused" || created.Text("source") != "partner" {
 			t.Fatalf("creating answered %s", created.Raw)
@@ -222,9 +222,9 @@ func TestDecisionOutcomes(t *testing.T) {
 	if answer := decide(uuid.New()); answer.Code() != "APPLICATION_NOT_FOUND" {
 		t.Errorf("an unknown application answered %s", answer.Raw)
 	}
-	poor := webtest.Borrow()
+	poor := apptest.Borrow()
 	poor["borrower"].(map[string]any)["annual_income"] = "2000.00"
-	created := s.Do(webtest.Call{Method: http.MethodPost, Path: "/v2/application", JSON: poor})
+	created := s.Do(apptest.Call{Method: http.MethodPost, Path: "/v2/application", JSON: poor})
 	if answer := decide(created.Text("thrive_application_uid")); answer.Text("status") != "Declined" {
 		t.Errorf("an income below every minimum answered %s", answer.Raw)
 	}
@@ -232,8 +232,8 @@ func TestDecisionOutcomes(t *testing.T) {
 
 func TestCreateApplicationNamesEveryWrongField(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
-	answer := s.Do(webtest.Call{
+	s := apptest.NewServer(t).Furnish()
+	answer := s.Do(apptest.Call{
 		Method: http.MethodPost, Path: "/v2/application",
 		JSON: map[string]any{
 			"requested_amount": 25000, "product_uid": "nope", "external_reference": []string{"x"},
@@ -250,10 +250,10 @@ func TestCreateApplicationNamesEveryWrongField(t *testing.T) {
 	if diff := cmp.Diff(want, answer.Fields()); diff != "" || answer.Code() != "VALIDATION_ERROR" {
 		t.Errorf("answered %s:\n%s", answer.Raw, diff)
 	}
-	unknown := webtest.Borrow()
+	unknown := apptest.Borrow()
 	unknown["product_uid"] = uuid.New()
 	unknown["surprise"] = true
-	created := s.Do(webtest.Call{Method: http.MethodPost, Path: "/v2/application", JSON: unknown})
+	created := s.Do(apptest.Call{Method: http.MethodPost, Path: "/v2/application", JSON: unknown})
 	if created.Code() != "PRODUCT_NOT_FOUND" {
 		t.Errorf("an unknown product answered %s", created.Raw)
 	}
@@ -261,11 +261,11 @@ func TestCreateApplicationNamesEveryWrongField(t *testing.T) {
 
 func TestSandboxRecordsEvents(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	uid := s.Loan("P404020")
 	path := "/v2/sandbox/application/" + uid.String()
-	sandbox := func(path string, body map[string]any) webtest.Answer {
-		return s.Do(webtest.Call{Method: http.MethodPost, Path: path, JSON: body})
+	sandbox := func(path string, body map[string]any) apptest.Answer {
+		return s.Do(apptest.Call{Method: http.MethodPost, Path: path, JSON: body})
 	}
 	for _, step := range []struct {
 		path   string
@@ -320,10 +320,10 @@ func TestSandboxRecordsEvents(t *testing.T) {
 
 func TestPreviewAnswersWhatTheDrawWould(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	middle, final := s.Loan("P404020"), s.Loan("P5050")
 	s.DrawSettled(final)
-	preview := func(uid uuid.UUID, query string) webtest.Answer {
+	preview := func(uid uuid.UUID, query string) apptest.Answer {
 		return s.Get("/v2/loan/" + uid.String() + "/draw-preview" + query)
 	}
 	first := preview(middle, "").Data()
@@ -380,13 +380,13 @@ func TestPreviewAnswersWhatTheDrawWould(t *testing.T) {
 
 func TestCertificateUpload(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	loan := s.Loan("P100")
 	for _, path := range []string{"/v2/loan/", "/loan/"} {
-		answer := s.Do(webtest.Call{
+		answer := s.Do(apptest.Call{
 			Method: http.MethodPost, Path: path + loan.String() + "/completion-cert-upload",
 			Form:  map[string]string{"metadata": `{"inspector":"I. Spect"}`},
-			Files: map[string][]byte{"../../etc/Zertifikat ü.PDF": webtest.PDF()},
+			Files: map[string][]byte{"../../etc/Zertifikat ü.PDF": apptest.PDF()},
 		})
 		if answer.Status != http.StatusCreated {
 			t.Fatalf("answered %s", answer.Raw)
@@ -398,7 +398,7 @@ func TestCertificateUpload(t *testing.T) {
 	}
 	// What belongs to a draw is unknown here, however it is written.
 	const part = "--b\r\nContent-Disposition: form-data; name=\"%s\"\r\n\r\n%s\r\n"
-	foreign := s.Do(webtest.Call{
+	foreign := s.Do(apptest.Call{
 		Method: http.MethodPost, Path: "/v2/loan/" + loan.String() + "/completion-cert-upload",
 		JSON: fmt.Sprintf(part+part+part+part+part+"--b--\r\n", "updatedLoanAmount", "x",
 			"updatedLoanAmount", "y", "updatedDisbursementAmount", "1.00",
@@ -408,7 +408,7 @@ func TestCertificateUpload(t *testing.T) {
 	if foreign.Status != http.StatusCreated {
 		t.Errorf("parts of a draw answered %s", foreign.Raw)
 	}
-	empty := s.Do(webtest.Call{
+	empty := s.Do(apptest.Call{
 		Method: http.MethodPost, Path: "/v2/loan/" + loan.String() + "/completion-cert-upload",
 	})
 	if empty.Code() != "COMPLETION_DOCUMENTS_REQUIRED" {
@@ -422,7 +422,7 @@ func TestCertificateUpload(t *testing.T) {
 	for code, uid := range map[string]uuid.UUID{
 		"APPLICATION_NOT_APPROVED": s.Offered(), "INVALID_STATE": unselected, "NOT_FOUND": uuid.New(),
 	} {
-		refused := s.Do(webtest.Call{
+		refused := s.Do(apptest.Call{
 			Method: http.MethodPost, Path: "/v2/loan/" + uid.String() + "/completion-cert-upload",
 			Form: documents,
 		})

@@ -10,14 +10,14 @@ import (
 	"testing"
 	"time"
 
-	"drawbridge/web/webtest"
+	"drawbridge/internal/app/apptest"
 )
 
 // TestRefusalsNeedNoBody asks before it sends a body, as curl does, and gets a
 // refusal that needs none at once, without being told to send it.
 func TestRefusalsNeedNoBody(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	own := fmt.Sprintf("x-service-client-id: %s\r\nx-service-client-secret: %s\r\n",
 		s.Home.ClientID, s.Home.Secret)
 	const anyLoan = "/v2/loan/0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d/request-draw"
@@ -37,14 +37,14 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			address := strings.TrimSuffix(strings.TrimPrefix(s.URL, "http://"), webtest.BasePath)
+			address := strings.TrimSuffix(strings.TrimPrefix(s.URL, "http://"), apptest.BasePath)
 			conn, err := net.Dial("tcp", address)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() { _ = conn.Close() })
 			_, err = fmt.Fprintf(conn, "POST %s%s HTTP/1.1\r\nhost: %s\r\nexpect: 100-continue\r\n"+
-				"content-length: %d\r\n%s\r\n", webtest.BasePath, test.path, address, test.length, test.head)
+				"content-length: %d\r\n%s\r\n", apptest.BasePath, test.path, address, test.length, test.head)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -68,14 +68,14 @@ func TestRefusalsNeedNoBody(t *testing.T) {
 // told to wait; a client that was let in from there before is not.
 func TestWrongCredentialsAreBounded(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	uid := s.Create()
 	right := map[string]string{
 		"x-service-client-id": s.Home.ClientID, "x-service-client-secret": s.Home.Secret,
 	}
 	wrong := map[string]string{"x-service-client-id": "dbc_x", "x-service-client-secret": "x"}
-	ask := func(header map[string]string) webtest.Answer {
-		return s.Do(webtest.Call{
+	ask := func(header map[string]string) apptest.Answer {
+		return s.Do(apptest.Call{
 			Method: http.MethodGet, Path: "/v2/application/" + uid.String(), Header: header, Anonymous: true,
 		})
 	}
@@ -107,9 +107,9 @@ func TestWrongCredentialsAreBounded(t *testing.T) {
 // Probes ask by HEAD too.
 func TestProbesByHead(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t)
+	s := apptest.NewServer(t)
 	for _, path := range []string{"/healthz", "/readyz"} {
-		answer, err := http.Head(strings.TrimSuffix(s.URL, webtest.BasePath) + path)
+		answer, err := http.Head(strings.TrimSuffix(s.URL, apptest.BasePath) + path)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"drawbridge/web/webtest"
+	"drawbridge/internal/app/apptest"
 )
 
 // documents is the form of a draw that completes.
@@ -34,7 +34,7 @@ func merge(forms ...map[string]string) map[string]string {
 // partitions yet.
 func TestDrawAfterTheClockWasSetAhead(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	uid := s.Loan("P404020")
 	now := s.DB.Now
 	s.DB.Now = func() time.Time { return now().AddDate(0, 7, 0) }
@@ -50,7 +50,7 @@ func TestDrawAfterTheClockWasSetAhead(t *testing.T) {
 // no notice of it, and one that completes still lacks its certificate.
 func TestEmptyMetadataIsNoDocumentation(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	empty := map[string]string{"metadata": " { } "}
 	if answer := s.Draw(s.Loan("P404020"), empty); answer.Status != http.StatusOK {
 		t.Errorf("a regular draw answered %s", answer.Raw)
@@ -59,7 +59,7 @@ func TestEmptyMetadataIsNoDocumentation(t *testing.T) {
 	if answer := s.Draw(single, empty); answer.Code() != "COMPLETION_DOCUMENTS_REQUIRED" {
 		t.Errorf("a final draw answered %s", answer.Raw)
 	}
-	answer := s.Do(webtest.Call{
+	answer := s.Do(apptest.Call{
 		Method: http.MethodPost, Form: empty,
 		Path: "/v2/loan/" + single.String() + "/completion-cert-upload",
 	})
@@ -73,15 +73,15 @@ func TestEmptyMetadataIsNoDocumentation(t *testing.T) {
 
 func TestRequestDrawTakesAnEmptyJSONObject(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	path := "/v2/loan/" + s.Loan("P404020").String() + "/request-draw"
 	key := map[string]string{"Idempotency-Key": "draw"}
-	first := s.Do(webtest.Call{Method: http.MethodPost, Path: path, JSON: "{}", Header: key})
-	again := s.Do(webtest.Call{Method: http.MethodPost, Path: path, Header: key})
+	first := s.Do(apptest.Call{Method: http.MethodPost, Path: path, JSON: "{}", Header: key})
+	again := s.Do(apptest.Call{Method: http.MethodPost, Path: path, Header: key})
 	if first.Status != http.StatusOK || again.Header.Get("Idempotency-Replayed") != "true" {
 		t.Errorf("{} was answered %s, no body under its key %s", first.Raw, again.Raw)
 	}
-	said := s.Do(webtest.Call{
+	said := s.Do(apptest.Call{
 		Method: http.MethodPost, Path: path, JSON: `{"projectCompletedEarly":true}`,
 	})
 	if said.Code() != "UNSUPPORTED_MEDIA_TYPE" {
@@ -91,7 +91,7 @@ func TestRequestDrawTakesAnEmptyJSONObject(t *testing.T) {
 
 func TestRequestDraw(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	for _, test := range []struct {
 		name    string
 		product string
@@ -145,7 +145,7 @@ func TestRequestDraw(t *testing.T) {
 		},
 		{
 			name: "final with a file", product: "P5050", settled: 1,
-			files:  map[string][]byte{"certificate.pdf": webtest.PDF()},
+			files:  map[string][]byte{"certificate.pdf": apptest.PDF()},
 			status: 200, gross: "12500.00", net: "12187.50",
 		},
 		{
@@ -227,7 +227,7 @@ func TestRequestDraw(t *testing.T) {
 				s.DrawSettled(loan)
 			}
 			before := s.Events(loan)
-			answer := s.Do(webtest.Call{
+			answer := s.Do(apptest.Call{
 				Method: http.MethodPost, Path: "/v2/loan/" + loan.String() + "/request-draw",
 				Form: test.form, Files: test.files,
 			})
@@ -261,7 +261,7 @@ func TestRequestDraw(t *testing.T) {
 
 func TestDrawNamesEveryWrongPart(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	path := "/v2/loan/" + s.Loan("P404020").String() + "/request-draw"
 	const reduced, revised = "updatedDisbursementAmount", "updatedLoanAmount"
 	broken := map[string][]byte{"certificate.pdf": []byte("MZ")}
@@ -294,7 +294,7 @@ func TestDrawNamesEveryWrongPart(t *testing.T) {
 			[]string{"metadata"},
 		},
 	} {
-		answer := s.Do(webtest.Call{
+		answer := s.Do(apptest.Call{
 			Method: http.MethodPost, Path: path, Form: test.form, Files: test.files,
 		})
 		if diff := cmp.Diff(test.want, answer.Fields()); diff != "" || answer.Code() != test.code ||
@@ -305,7 +305,7 @@ func TestDrawNamesEveryWrongPart(t *testing.T) {
 }
 
 // storedFiles lists the files below the server's bucket.
-func storedFiles(t *testing.T, s *webtest.Server) []string {
+func storedFiles(t *testing.T, s *apptest.Server) []string {
 	t.Helper()
 	var found []string
 	err := filepath.WalkDir(s.Folder, func(path string, entry os.DirEntry, err error) error {
@@ -322,10 +322,10 @@ func storedFiles(t *testing.T, s *webtest.Server) []string {
 
 func TestRefusedUploadLeavesNoFile(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	final, first := s.Loan("P100"), s.Loan("P404020")
-	pdf := map[string][]byte{"certificate.pdf": webtest.PDF()}
-	for name, call := range map[string]webtest.Call{
+	pdf := map[string][]byte{"certificate.pdf": apptest.PDF()}
+	for name, call := range map[string]apptest.Call{
 		"not the final draw": {Path: "/v2/loan/" + first.String() + "/request-draw", Files: pdf},
 		"unknown loan":       {Path: "/v2/loan/" + uuid.NewString() + "/request-draw", Files: pdf},
 		"malformed amount": {
@@ -335,7 +335,7 @@ func TestRefusedUploadLeavesNoFile(t *testing.T) {
 		"one bad file": {
 			Path: "/v2/loan/" + final.String() + "/request-draw",
 			Files: map[string][]byte{
-				"a.pdf": webtest.PDF(), "b.pdf": []byte("<html>"), "c.exe": []byte("MZ"),
+				"a.pdf": apptest.PDF(), "b.pdf": []byte("<html>"), "c.exe": []byte("MZ"),
 			},
 		},
 	} {
@@ -347,7 +347,7 @@ func TestRefusedUploadLeavesNoFile(t *testing.T) {
 			t.Errorf("%s left %v", name, files)
 		}
 	}
-	granted := s.Do(webtest.Call{
+	granted := s.Do(apptest.Call{
 		Method: http.MethodPost, Path: "/v2/loan/" + final.String() + "/request-draw", Files: pdf,
 	})
 	if files := storedFiles(t, s); granted.Status != http.StatusOK || len(files) != 1 {
@@ -357,14 +357,14 @@ func TestRefusedUploadLeavesNoFile(t *testing.T) {
 
 func TestSimultaneousDrawsGrantOne(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	loan := s.Loan("P404020")
 	const callers = 50
-	answers := make(chan webtest.Answer, callers)
+	answers := make(chan apptest.Answer, callers)
 	var group sync.WaitGroup
 	for range callers {
 		group.Go(func() {
-			answer, err := s.Try(webtest.Call{
+			answer, err := s.Try(apptest.Call{
 				Method: http.MethodPost, Path: "/v2/loan/" + loan.String() + "/request-draw",
 			})
 			if err != nil {
@@ -404,7 +404,7 @@ func TestSimultaneousDrawsGrantOne(t *testing.T) {
 
 func TestDrawOnApplicationThatCannot(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	offered := s.Offered()
 	left := s.Loan("P404020")
 	s.Move(left, "Pend Clearance")
@@ -415,7 +415,7 @@ func TestDrawOnApplicationThatCannot(t *testing.T) {
 		name   string
 		loan   uuid.UUID
 		form   map[string]string
-		as     *webtest.Account
+		as     *apptest.Account
 		status int
 		code   string
 		says   string
@@ -430,7 +430,7 @@ func TestDrawOnApplicationThatCannot(t *testing.T) {
 		{"unknown", uuid.New(), nil, nil, 404, "NOT_FOUND", ""},
 		{"another merchant's", left, nil, &stranger, 404, "NOT_FOUND", ""},
 	} {
-		answer := s.Do(webtest.Call{
+		answer := s.Do(apptest.Call{
 			Method: http.MethodPost, Path: "/v2/loan/" + test.loan.String() + "/request-draw",
 			Form: test.form, As: test.as,
 		})
@@ -445,7 +445,7 @@ func TestDrawOnApplicationThatCannot(t *testing.T) {
 // meanwhile that somebody waits, and stands back.
 func TestCallsAreCounted(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	uid := s.Loan("P404020")
 	tx, err := s.DB.BeginTxx(t.Context(), nil)
 	if err != nil {
@@ -467,7 +467,7 @@ func TestCallsAreCounted(t *testing.T) {
 	inFlight(0)
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.Try(webtest.Call{
+		_, err := s.Try(apptest.Call{
 			Method: http.MethodPost, Path: "/v2/loan/" + uid.String() + "/request-draw",
 			Form: map[string]string{},
 		})

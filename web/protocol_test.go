@@ -11,12 +11,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"drawbridge/web/webtest"
+	"drawbridge/internal/app/apptest"
 )
 
 func TestCredentials(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	stranger := s.NewAccount("Stranger")
 	uid := s.Create()
 	path := "/v2/application/" + uid.String()
@@ -57,7 +57,7 @@ func TestCredentials(t *testing.T) {
 			}, 404, "NOT_FOUND",
 		},
 	} {
-		answer := s.Do(webtest.Call{
+		answer := s.Do(apptest.Call{
 			Method: http.MethodGet, Path: path, Anonymous: true, Header: test.header,
 		})
 		if answer.Status != test.status || answer.Code() != test.code {
@@ -70,42 +70,42 @@ func TestCredentials(t *testing.T) {
 // means any refusal that is not an internal error.
 var hostile = []struct {
 	name   string
-	change func(call *webtest.Call)
+	change func(call *apptest.Call)
 	code   string
 	// body tells that the way needs a route that reads one.
 	body bool
 }{
-	{"no credentials", func(c *webtest.Call) { c.Anonymous = true }, "UNAUTHORIZED", false},
+	{"no credentials", func(c *apptest.Call) { c.Anonymous = true }, "UNAUTHORIZED", false},
 	{
-		"wrong method", func(c *webtest.Call) { c.Method = http.MethodPatch },
+		"wrong method", func(c *apptest.Call) { c.Method = http.MethodPatch },
 		"METHOD_NOT_ALLOWED", false,
 	},
-	{"options", func(c *webtest.Call) { c.Method = http.MethodOptions }, "METHOD_NOT_ALLOWED", false},
+	{"options", func(c *apptest.Call) { c.Method = http.MethodOptions }, "METHOD_NOT_ALLOWED", false},
 	{
 		"wrong content type",
-		func(c *webtest.Call) {
+		func(c *apptest.Call) {
 			c.JSON, c.Header = "<x/>", map[string]string{"Content-Type": "text/xml"}
 		},
 		"UNSUPPORTED_MEDIA_TYPE", true,
 	},
 	{
-		"oversized", func(c *webtest.Call) { c.JSON = `{"x":"` + strings.Repeat("a", 1<<20) + `"}` },
+		"oversized", func(c *apptest.Call) { c.JSON = `{"x":"` + strings.Repeat("a", 1<<20) + `"}` },
 		"", true,
 	},
-	{"invalid UTF-8", func(c *webtest.Call) { c.JSON = "{\"status\":\"\xff\xfe\"}" }, "", true},
-	{"NUL", func(c *webtest.Call) { c.JSON = `{"title":"a` + `\u0000` + `b"}` }, "", true},
-	{"truncated", func(c *webtest.Call) { c.JSON = `{"status":` }, "", true},
-	{"no object", func(c *webtest.Call) { c.JSON = `[]` }, "", true},
-	{"two objects", func(c *webtest.Call) { c.JSON = `{}{}` }, "", true},
+	{"invalid UTF-8", func(c *apptest.Call) { c.JSON = "{\"status\":\"\xff\xfe\"}" }, "", true},
+	{"NUL", func(c *apptest.Call) { c.JSON = `{"title":"a` + `\u0000` + `b"}` }, "", true},
+	{"truncated", func(c *apptest.Call) { c.JSON = `{"status":` }, "", true},
+	{"no object", func(c *apptest.Call) { c.JSON = `[]` }, "", true},
+	{"two objects", func(c *apptest.Call) { c.JSON = `{}{}` }, "", true},
 	{
 		"bad key",
-		func(c *webtest.Call) { c.Header = map[string]string{"Idempotency-Key": "a b"} }, "", true,
+		func(c *apptest.Call) { c.Header = map[string]string{"Idempotency-Key": "a b"} }, "", true,
 	},
 }
 
 func TestEveryRouteRefusesHostileCalls(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	for _, route := range s.API.Routes() {
 		path := strings.NewReplacer(":uid", uuid.NewString(), ":id", "4711").Replace(route.Path)
 		for _, way := range hostile {
@@ -113,7 +113,7 @@ func TestEveryRouteRefusesHostileCalls(t *testing.T) {
 			if way.body && !reads {
 				continue
 			}
-			call := webtest.Call{Method: route.Method, Path: path}
+			call := apptest.Call{Method: route.Method, Path: path}
 			if reads && !route.Upload {
 				call.JSON = "{}"
 			}
@@ -133,11 +133,11 @@ func TestEveryRouteRefusesHostileCalls(t *testing.T) {
 
 func TestEveryRouteHidesOtherMerchants(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	stranger := s.NewAccount("Stranger")
 	loan := s.Loan("P404020")
 	drawn := s.Draw(loan, nil)
-	id := fmt.Sprint(webtest.DisbursementID(drawn))
+	id := fmt.Sprint(apptest.DisbursementID(drawn))
 	bodies := map[string]any{
 		"sandboxStatus":     map[string]any{"status": "Closed"},
 		"sandboxAmount":     map[string]any{"approved_amount": "1.00"},
@@ -152,7 +152,7 @@ func TestEveryRouteHidesOtherMerchants(t *testing.T) {
 			continue
 		}
 		path := strings.NewReplacer(":uid", loan.String(), ":id", id).Replace(route.Path)
-		call := webtest.Call{Method: route.Method, Path: path, As: &stranger, JSON: bodies[route.Name]}
+		call := apptest.Call{Method: route.Method, Path: path, As: &stranger, JSON: bodies[route.Name]}
 		if answer := s.Do(call); answer.Code() != "NOT_FOUND" {
 			t.Errorf("%s %s answered a stranger %s", route.Method, route.Path, answer.Raw)
 		}
@@ -161,7 +161,7 @@ func TestEveryRouteHidesOtherMerchants(t *testing.T) {
 
 func TestUnknownPathsAnswerTheEnvelope(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	for path, code := range map[string]string{
 		"/v2/nothing": "NOT_FOUND", "/v2/application/": "NOT_FOUND", "/": "NOT_FOUND",
 		"/v2/application//": "NOT_FOUND", "/v2/application/accept-offer/x": "NOT_FOUND",
@@ -172,7 +172,7 @@ func TestUnknownPathsAnswerTheEnvelope(t *testing.T) {
 		}
 	}
 	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodOptions} {
-		wrong := s.Do(webtest.Call{Method: method, Path: "/v2/application/accept-offer"})
+		wrong := s.Do(apptest.Call{Method: method, Path: "/v2/application/accept-offer"})
 		if wrong.Code() != "METHOD_NOT_ALLOWED" ||
 			!strings.Contains(wrong.Header.Get("Allow"), http.MethodPut) {
 			t.Errorf("%s answered %s, Allow %q", method, wrong.Raw, wrong.Header.Get("Allow"))
@@ -182,7 +182,7 @@ func TestUnknownPathsAnswerTheEnvelope(t *testing.T) {
 
 func TestNothingLiesBelowAnOperation(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	for _, route := range s.API.Routes() {
 		if !strings.Contains(route.Path, ":") {
 			continue
@@ -190,7 +190,7 @@ func TestNothingLiesBelowAnOperation(t *testing.T) {
 		path := strings.NewReplacer(":uid", s.Create().String(), ":id", "4711").Replace(route.Path)
 		for _, method := range []string{route.Method, http.MethodPatch, http.MethodOptions} {
 			for _, rest := range []string{"/", "/nothing", "/nothing/at/all"} {
-				answer := s.Do(webtest.Call{Method: method, Path: path + rest})
+				answer := s.Do(apptest.Call{Method: method, Path: path + rest})
 				if answer.Status != http.StatusNotFound || answer.Code() != "NOT_FOUND" {
 					t.Errorf("%s %s answered %s", method, path+rest, answer.Raw)
 				}
@@ -201,11 +201,11 @@ func TestNothingLiesBelowAnOperation(t *testing.T) {
 
 func TestRequestID(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	for sent, echoed := range map[string]bool{
 		"order-4711": true, "with space": false, strings.Repeat("x", 129): false, "<script>": false,
 	} {
-		answer := s.Do(webtest.Call{
+		answer := s.Do(apptest.Call{
 			Method: http.MethodGet, Path: "/v2/nothing",
 			Header: map[string]string{"X-Request-Id": sent},
 		})
@@ -217,10 +217,10 @@ func TestRequestID(t *testing.T) {
 
 func TestIdempotencyKey(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	loan := s.Loan("P404020")
-	call := func(key, path string, body any, form map[string]string) webtest.Answer {
-		return s.Do(webtest.Call{
+	call := func(key, path string, body any, form map[string]string) apptest.Answer {
+		return s.Do(apptest.Call{
 			Method: http.MethodPost, Path: path, JSON: body, Form: form,
 			Header: map[string]string{"Idempotency-Key": key},
 		})
@@ -242,19 +242,19 @@ func TestIdempotencyKey(t *testing.T) {
 	if pending.Code() != "DRAW_PENDING" {
 		t.Fatalf("a second draw answered %s", pending.Raw)
 	}
-	id := webtest.DisbursementID(first)
+	id := apptest.DisbursementID(first)
 	s.Fund(id, "FUNDING_PROCESSING")
 	s.Fund(id, "FUNDING_SETTLED")
 	if answer := call("draw-2", draw, nil, nil); answer.Status != http.StatusOK {
 		t.Errorf("an answer of 500 was kept: %s", answer.Raw)
 	}
-	created := call("app-1", "/v2/application", webtest.Borrow(), nil)
-	alias := call("app-1", "/application", webtest.Borrow(), nil)
+	created := call("app-1", "/v2/application", apptest.Borrow(), nil)
+	alias := call("app-1", "/application", apptest.Borrow(), nil)
 	if created.Status != http.StatusCreated || !bytes.Equal(created.Raw, alias.Raw) {
 		t.Errorf("the two paths answered %s and %s", created.Raw, alias.Raw)
 	}
 	wrong := call("app-2", "/v2/application", map[string]any{}, nil)
-	corrected := call("app-2", "/v2/application", webtest.Borrow(), nil)
+	corrected := call("app-2", "/v2/application", apptest.Borrow(), nil)
 	if wrong.Code() != "VALIDATION_ERROR" || corrected.Status != http.StatusCreated ||
 		corrected.Header.Get("Idempotency-Replayed") != "" {
 		t.Errorf("refused with %s, the corrected request got %s", wrong.Raw, corrected.Raw)
@@ -269,36 +269,36 @@ func TestIdempotencyKey(t *testing.T) {
 // and lets a good one follow under the same key.
 func TestRefusalsLeaveTheirKeysFree(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	loan := s.Loan("P404020").String()
 	text := map[string]string{"Content-Type": "text/plain"}
 	for name, test := range map[string]struct {
-		call webtest.Call
+		call apptest.Call
 		code string
 	}{
 		"content type": {
-			webtest.Call{Path: "/v2/application", JSON: "{}", Header: text},
+			apptest.Call{Path: "/v2/application", JSON: "{}", Header: text},
 			"UNSUPPORTED_MEDIA_TYPE",
 		},
 		"content type of a draw": {
-			webtest.Call{Path: "/v2/loan/" + loan + "/request-draw", JSON: "{}", Header: text},
+			apptest.Call{Path: "/v2/loan/" + loan + "/request-draw", JSON: "{}", Header: text},
 			"UNSUPPORTED_MEDIA_TYPE",
 		},
 		"too large": {
-			webtest.Call{Path: "/v2/application", JSON: strings.Repeat(" ", 1<<20+1)},
+			apptest.Call{Path: "/v2/application", JSON: strings.Repeat(" ", 1<<20+1)},
 			"PAYLOAD_TOO_LARGE",
 		},
 		"application's uid": {
-			webtest.Call{Path: "/v2/sandbox/application/x/status", JSON: "no JSON"}, "VALIDATION_ERROR",
+			apptest.Call{Path: "/v2/sandbox/application/x/status", JSON: "no JSON"}, "VALIDATION_ERROR",
 		},
 		"loan's uid": {
-			webtest.Call{Path: "/v2/loan/x/request-draw", Form: documents}, "VALIDATION_ERROR",
+			apptest.Call{Path: "/v2/loan/x/request-draw", Form: documents}, "VALIDATION_ERROR",
 		},
 		"unknown loan": {
-			webtest.Call{Path: "/v2/loan/" + uuid.NewString() + "/request-draw"}, "NOT_FOUND",
+			apptest.Call{Path: "/v2/loan/" + uuid.NewString() + "/request-draw"}, "NOT_FOUND",
 		},
 		"disbursement's id": {
-			webtest.Call{Path: "/v2/sandbox/disbursement/x/status", JSON: "{}"}, "VALIDATION_ERROR",
+			apptest.Call{Path: "/v2/sandbox/disbursement/x/status", JSON: "{}"}, "VALIDATION_ERROR",
 		},
 	} {
 		key := map[string]string{"Idempotency-Key": uuid.NewString()}
@@ -309,8 +309,8 @@ func TestRefusalsLeaveTheirKeysFree(t *testing.T) {
 			again.Header.Get("Idempotency-Replayed") != "" {
 			t.Errorf("%s: answered %s, then %s", name, first.Raw, again.Raw)
 		}
-		made := s.Do(webtest.Call{
-			Method: http.MethodPost, Path: "/v2/application", JSON: webtest.Borrow(), Header: key,
+		made := s.Do(apptest.Call{
+			Method: http.MethodPost, Path: "/v2/application", JSON: apptest.Borrow(), Header: key,
 		})
 		if made.Status != http.StatusCreated {
 			t.Errorf("%s: under its key a good request got %s", name, made.Raw)
@@ -323,8 +323,8 @@ func TestRefusalsLeaveTheirKeysFree(t *testing.T) {
 
 func TestRateLimitHoldsAcrossServers(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
-	second := webtest.Start(t, s.DB)
+	s := apptest.NewServer(t).Furnish()
+	second := apptest.StartServer(t, s.DB)
 	at := s.DB.Now()
 	s.DB.Now = func() time.Time { return at }
 	slow := s.NewAccount("Slow")
@@ -335,7 +335,7 @@ func TestRateLimitHoldsAcrossServers(t *testing.T) {
 		if i%2 == 1 {
 			server = second
 		}
-		answer := server.Do(webtest.Call{
+		answer := server.Do(apptest.Call{
 			Method: http.MethodGet, Path: "/v2/application/" + uuid.NewString(), As: &slow,
 		})
 		allowed[answer.Status]++
@@ -354,7 +354,7 @@ func TestRateLimitHoldsAcrossServers(t *testing.T) {
 
 func TestExamplesOfTheContractWork(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	examples, err := s.Contract.Examples()
 	if err != nil {
 		t.Fatal(err)
@@ -380,7 +380,7 @@ func TestExamplesOfTheContractWork(t *testing.T) {
 // standby.
 func TestReadOnlyDatabase(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	if _, err := s.DB.ExecContext(t.Context(), `
 		DO $$ BEGIN
 		    EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = on',
@@ -398,7 +398,7 @@ func TestReadOnlyDatabase(t *testing.T) {
 
 func TestPanicsAnswerTheEnvelope(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	// Without its service the handler dereferences nil.
 	s.API.Loans = nil
 	answer := s.Get("/v2/loan/" + uuid.NewString())

@@ -10,11 +10,11 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/apilog"
-	"drawbridge/web/webtest"
+	"drawbridge/internal/app/apptest"
 )
 
 // last returns the log entry of the latest of the requests so far.
-func last(s *webtest.Server, requestID string) apilog.Entry {
+func last(s *apptest.Server, requestID string) apilog.Entry {
 	s.T.Helper()
 	for {
 		if entry := s.Recorded(); entry.RequestID == requestID {
@@ -24,7 +24,7 @@ func last(s *webtest.Server, requestID string) apilog.Entry {
 }
 
 // record sends a call under a request id of its own and returns its entry.
-func record(s *webtest.Server, call webtest.Call) (webtest.Answer, apilog.Entry) {
+func record(s *apptest.Server, call apptest.Call) (apptest.Answer, apilog.Entry) {
 	s.T.Helper()
 	id := "r-" + uuid.NewString()
 	header := map[string]string{"X-Request-Id": id, "User-Agent": "partner/1"}
@@ -36,7 +36,7 @@ func record(s *webtest.Server, call webtest.Call) (webtest.Answer, apilog.Entry)
 
 func TestEveryRequestIsRecorded(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	offered, loan := s.Offered(), s.Loan("P5050")
 	key := map[string]string{"Idempotency-Key": "key-1"}
 	merchant := s.Home.MerchantUID
@@ -47,45 +47,45 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 		Application         uuid.UUID
 		Replayed, Known     bool
 	}
-	const base = webtest.BasePath
+	const base = apptest.BasePath
 	accept := map[string]any{
 		"thrive_application_uid": offered, "selected_product_uid": uuid.New(),
 	}
 	client := s.Home.ClientID
 	for _, test := range []struct {
 		name string
-		call webtest.Call
+		call apptest.Call
 		want seen
 	}{
 		{
 			"a read",
-			webtest.Call{Method: "GET", Path: "/v2/loan/" + loan.String()},
+			apptest.Call{Method: "GET", Path: "/v2/loan/" + loan.String()},
 			seen{base + "/v2/loan/:uid", "", client, nil, 200, loan, false, true},
 		},
 		{
 			"a draw",
-			webtest.Call{
+			apptest.Call{
 				Method: "POST", Path: "/v2/loan/" + loan.String() + "/request-draw", Header: key,
 			},
 			seen{base + "/v2/loan/:uid/request-draw", "", client, nil, 200, loan, false, true},
 		},
 		{
 			"a draw again",
-			webtest.Call{
+			apptest.Call{
 				Method: "POST", Path: "/v2/loan/" + loan.String() + "/request-draw", Header: key,
 			},
 			seen{base + "/v2/loan/:uid/request-draw", "", client, nil, 200, loan, true, true},
 		},
 		{
 			"a pending draw",
-			webtest.Call{
+			apptest.Call{
 				Method: "POST", Path: "/v2/loan/" + loan.String() + "/request-draw",
 			},
 			seen{base + "/v2/loan/:uid/request-draw", "DRAW_PENDING", client, nil, 500, loan, false, true},
 		},
 		{
 			"an unknown product",
-			webtest.Call{Method: "PUT", Path: "/v2/application/accept-offer", JSON: accept},
+			apptest.Call{Method: "PUT", Path: "/v2/application/accept-offer", JSON: accept},
 			seen{
 				base + "/v2/application/accept-offer", "PRODUCT_NOT_FOUND", client, nil, 400, offered,
 				false, true,
@@ -93,7 +93,7 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 		},
 		{
 			"wrong fields",
-			webtest.Call{
+			apptest.Call{
 				Method: "POST", Path: "/v2/application", JSON: map[string]any{"requested_amount": "x"},
 			},
 			seen{
@@ -104,7 +104,7 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 		},
 		{
 			"a stranger",
-			webtest.Call{
+			apptest.Call{
 				Method: "GET", Path: "/v2/loan/" + loan.String(), Anonymous: true,
 				Header: map[string]string{"x-service-client-id": "dbc_guessed"},
 			},
@@ -134,22 +134,22 @@ func TestEveryRequestIsRecorded(t *testing.T) {
 // What is created is named by the answer, what a sandbox call moves by its task.
 func TestRecordedCreations(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
-	made, entry := record(s, webtest.Call{
-		Method: "POST", Path: "/v2/application", JSON: webtest.Borrow(),
+	s := apptest.NewServer(t).Furnish()
+	made, entry := record(s, apptest.Call{
+		Method: "POST", Path: "/v2/application", JSON: apptest.Borrow(),
 	})
 	uid := made.Text("thrive_application_uid")
 	if entry.Status != 201 || entry.ApplicationUID.String() != uid || entry.BytesIn == 0 {
 		t.Errorf("creating %s is recorded as %+v", uid, entry)
 	}
-	task, entry := record(s, webtest.Call{
+	task, entry := record(s, apptest.Call{
 		Method: "POST", Path: "/v2/sandbox/application/" + uid + "/task",
 		JSON: map[string]any{"title": "Sign"},
 	})
 	if entry.ApplicationUID.String() != uid {
 		t.Errorf("a new task is recorded as %+v", entry)
 	}
-	_, entry = record(s, webtest.Call{
+	_, entry = record(s, apptest.Call{
 		Method: "POST", Path: "/v2/sandbox/task/" + task.Text("task_uid") + "/status",
 		JSON: map[string]any{"status": "Completed"},
 	})
@@ -162,20 +162,20 @@ func TestRecordedCreations(t *testing.T) {
 // what lies outside the API does not either.
 func TestNothingPrivateIsRecorded(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	loan := s.Loan("P5050")
-	_, entry := record(s, webtest.Call{
+	_, entry := record(s, apptest.Call{
 		Method: "GET", Path: "/v2/loan/" + loan.String() + "/draw-preview?updatedLoanAmount=1",
 	})
 	if strings.ContainsAny(entry.Path, "?=") {
 		t.Errorf("path %q", entry.Path)
 	}
-	response, err := http.Get(strings.TrimSuffix(s.URL, webtest.BasePath) + "/healthz")
+	response, err := http.Get(strings.TrimSuffix(s.URL, apptest.BasePath) + "/healthz")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	s.Do(webtest.Call{Method: "GET", Path: "/v2/nothing/here"})
+	s.Do(apptest.Call{Method: "GET", Path: "/v2/nothing/here"})
 	entry = s.Recorded() // the one after the preview's
 	if entry.Status != 404 || entry.ErrorCode != "NOT_FOUND" ||
 		strings.Contains(entry.Path, "healthz") {

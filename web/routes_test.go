@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"drawbridge/internal/app/apptest"
 	"drawbridge/web"
-	"drawbridge/web/webtest"
 )
 
 // TestRouteTableIsComplete walks the table: every route says who may call it,
@@ -14,13 +14,13 @@ import (
 // call is listed here by name.
 func TestRouteTableIsComplete(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	public := map[string]bool{
 		"health": true, "ready": true, "metrics": true,
 		"health.head": true, "ready.head": true, "metrics.head": true,
 	}
 	table := web.Table(web.Options{
-		API: s.API, BasePath: webtest.BasePath, Metrics: http.NotFoundHandler(),
+		API: s.API, BasePath: apptest.BasePath, Metrics: http.NotFoundHandler(),
 	})
 	names := map[string]bool{}
 	for _, route := range table {
@@ -30,8 +30,8 @@ func TestRouteTableIsComplete(t *testing.T) {
 		names[route.Method+route.Path] = true
 		switch route.Access {
 		case web.AccessPartner:
-			path := strings.TrimPrefix(route.Path, webtest.BasePath)
-			answer := s.Do(webtest.Call{Method: route.Method, Path: path, Anonymous: true})
+			path := strings.TrimPrefix(route.Path, apptest.BasePath)
+			answer := s.Do(apptest.Call{Method: route.Method, Path: path, Anonymous: true})
 			if answer.Code() != "UNAUTHORIZED" {
 				t.Errorf("%s %s answered a stranger %s", route.Method, route.Path, answer.Raw)
 			}
@@ -52,7 +52,7 @@ func TestRouteTableIsComplete(t *testing.T) {
 // TestProductionHasNoSandbox holds the sandbox out of a production's table.
 func TestProductionHasNoSandbox(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	s.API.Sandbox = false
 	for _, route := range web.Table(web.Options{API: s.API, Metrics: http.NotFoundHandler()}) {
 		if strings.Contains(route.Path, "sandbox") {

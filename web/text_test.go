@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"drawbridge/web/webtest"
+	"drawbridge/internal/app/apptest"
 )
 
 // bodyOf is a new application with fields replaced, as text.
@@ -20,7 +20,7 @@ func bodyOf(reference, first, project, more string) string {
 // and names that mails would turn into links: each is named, and nothing is made.
 func TestWhatIsNoTextIsRefused(t *testing.T) {
 	t.Parallel()
-	s := webtest.New(t).Furnish()
+	s := apptest.NewServer(t).Furnish()
 	uid := s.Loan("P5050").String()
 	task := "/v2/sandbox/application/" + uid + "/task"
 	line := strings.Repeat("ü", 200)
@@ -63,7 +63,7 @@ func TestWhatIsNoTextIsRefused(t *testing.T) {
 		},
 		{"a task's title", task, `{"title":"Go to https://x.example"}`, []string{"title"}},
 	} {
-		answer := s.Do(webtest.Call{Method: http.MethodPost, Path: test.path, JSON: test.body})
+		answer := s.Do(apptest.Call{Method: http.MethodPost, Path: test.path, JSON: test.body})
 		var fields []string
 		for _, detail := range answer.Result.Error.Details {
 			fields = append(fields, detail.Field)
@@ -72,7 +72,7 @@ func TestWhatIsNoTextIsRefused(t *testing.T) {
 			t.Errorf("%s: %s names %q, want %q", test.name, answer.Raw, fields, test.fields)
 		}
 	}
-	made := s.Do(webtest.Call{
+	made := s.Do(apptest.Call{
 		Method: http.MethodPost, Path: "/v2/application", JSON: bodyOf(line, "Ana", "Roof", ""),
 	})
 	if made.Status != http.StatusCreated || made.Text("external_reference") != line {
@@ -82,7 +82,7 @@ func TestWhatIsNoTextIsRefused(t *testing.T) {
 		"?updatedLoanAmount=1%00": "updatedLoanAmount", "?x=%FF": "x",
 		"?updatedLoanAmount=1&updatedLoanAmount=1": "updatedLoanAmount",
 	} {
-		answer := s.Do(webtest.Call{
+		answer := s.Do(apptest.Call{
 			Method: http.MethodGet, Path: "/v2/loan/" + uid + "/draw-preview" + query,
 		})
 		if answer.Code() != "VALIDATION_ERROR" || answer.Result.Error.Details[0].Field != field {

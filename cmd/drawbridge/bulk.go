@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
@@ -94,14 +96,14 @@ type bulkDetailJSON struct {
 }
 
 // printBulk prints one bulk re-send as it is now.
-func (env *environment) printBulk(s *services, uid uuid.UUID, asJSON bool) error {
-	bulk, err := s.webhooks.Bulk(env.ctx, uid)
+func (env *environment) printBulk(s *app.Services, uid uuid.UUID, asJSON bool) error {
+	bulk, err := s.Webhooks.Bulk(env.ctx, uid)
 	if err != nil {
 		return err
 	}
 	printed := bulkDetailJSON{bulkJSON: newBulkJSON(bulk)}
 	if bulk.State == webhook.BulkDraft {
-		plan, err := s.webhooks.PlanBulk(env.ctx, uid)
+		plan, err := s.Webhooks.PlanBulk(env.ctx, uid)
 		if err != nil {
 			return err
 		}
@@ -139,9 +141,9 @@ func printPlan(w io.Writer, plan planJSON) {
 
 // auditBulk keeps in the audit log what a command did with a bulk re-send.
 func (env *environment) auditBulk(
-	s *services, tx *postgres.Tx, uid uuid.UUID, action, reason string,
+	s *app.Services, tx *postgres.Tx, uid uuid.UUID, action, reason string,
 ) error {
-	return s.operators.Audit(env.ctx, tx, operator.Entry{
+	return s.Operators.Audit(env.ctx, tx, operator.Entry{
 		Actor: cliActor, Action: "bulk_resend." + action, SubjectKind: "bulk_resend",
 		Subject: uid.String(), Reason: reason,
 	})
@@ -170,8 +172,8 @@ func (cmd bulkListCmd) Run(env *environment) error {
 		return usagef("--state is %q; it must be draft, running, paused, cancelled or finished",
 			cmd.State)
 	}
-	return env.withServices(func(s *services) error {
-		bulks, next, err := s.webhooks.Bulks(env.ctx, filter)
+	return env.withServices(func(s *app.Services) error {
+		bulks, next, err := s.Webhooks.Bulks(env.ctx, filter)
 		if err != nil {
 			return err
 		}
@@ -192,7 +194,7 @@ func (cmd bulkShowCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.withServices(func(s *services) error { return env.printBulk(s, uid, cmd.JSON) })
+	return env.withServices(func(s *app.Services) error { return env.printBulk(s, uid, cmd.JSON) })
 }
 
 type bulkConfirmCmd struct {
@@ -205,9 +207,9 @@ type bulkConfirmCmd struct {
 // Run confirms a draft.
 func (cmd bulkConfirmCmd) Run(env *environment) error {
 	return env.moveBulk(cmd.UID, cmd.JSON, func(
-		ctx context.Context, s *services, tx *postgres.Tx, uid uuid.UUID,
+		ctx context.Context, s *app.Services, tx *postgres.Tx, uid uuid.UUID,
 	) error {
-		_, err := s.webhooks.ConfirmBulk(ctx, tx, uid, webhook.BulkConsent{
+		_, err := s.Webhooks.ConfirmBulk(ctx, tx, uid, webhook.BulkConsent{
 			By: cliActor, Reason: cmd.Reason, Count: cmd.Count,
 		})
 		if err != nil {
@@ -225,9 +227,9 @@ type bulkPauseCmd struct {
 // Run pauses a bulk re-send.
 func (cmd bulkPauseCmd) Run(env *environment) error {
 	return env.moveBulk(cmd.UID, cmd.JSON, func(
-		ctx context.Context, s *services, tx *postgres.Tx, uid uuid.UUID,
+		ctx context.Context, s *app.Services, tx *postgres.Tx, uid uuid.UUID,
 	) error {
-		if err := s.webhooks.PauseBulk(ctx, tx, uid); err != nil {
+		if err := s.Webhooks.PauseBulk(ctx, tx, uid); err != nil {
 			return err
 		}
 		return env.auditBulk(s, tx, uid, "pause", "")
@@ -242,9 +244,9 @@ type bulkResumeCmd struct {
 // Run resumes a bulk re-send.
 func (cmd bulkResumeCmd) Run(env *environment) error {
 	return env.moveBulk(cmd.UID, cmd.JSON, func(
-		ctx context.Context, s *services, tx *postgres.Tx, uid uuid.UUID,
+		ctx context.Context, s *app.Services, tx *postgres.Tx, uid uuid.UUID,
 	) error {
-		if err := s.webhooks.ResumeBulk(ctx, tx, uid); err != nil {
+		if err := s.Webhooks.ResumeBulk(ctx, tx, uid); err != nil {
 			return err
 		}
 		return env.auditBulk(s, tx, uid, "resume", "")
@@ -262,8 +264,8 @@ func (cmd bulkCancelCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		count, err := s.webhooks.CancelBulk(env.ctx, tx, uid)
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		count, err := s.Webhooks.CancelBulk(env.ctx, tx, uid)
 		if err != nil {
 			return nil, err
 		}
@@ -278,13 +280,160 @@ func (cmd bulkCancelCmd) Run(env *environment) error {
 // moveBulk changes a bulk re-send and prints it as it is then.
 func (env *environment) moveBulk(
 	text string, asJSON bool,
-	move func(ctx context.Context, s *services, tx *postgres.Tx, uid uuid.UUID) error,
+	move func(ctx context.Context, s *app.Services, tx *postgres.Tx, uid uuid.UUID) error,
 ) error {
 	uid, err := parseUID("the bulk re-send", text)
 	if err != nil {
 		return err
 	}
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
 		return func() error { return env.printBulk(s, uid, asJSON) }, move(env.ctx, s, tx, uid)
 	})
+}
+
+type bulkCreateCmd struct {
+	UIDs    []string `arg:"" optional:"" name:"uid" help:"Deliveries to send again."`
+	Partner string   `help:"Whose; found by itself where the choice has one partner only." placeholder:"UID"`
+	Recover bool     `help:"What failed for --subscription since --since and did not arrive later."`
+	Replay  bool     `help:"Events of the range that --subscription wants and never got."`
+	deliveryFlags
+	SkipNewer     bool   `help:"Leave out those with a newer delivered event of the application."`
+	SkipDelivered bool   `help:"Leave out what was delivered already."`
+	Pace          int    `default:"10" help:"Deliveries a second to one subscription, at most 500."`
+	Confirm       bool   `help:"Begin to send at once; needs --reason."`
+	Reason        string `help:"Why, for the record." placeholder:"TEXT"`
+	Count         int    `help:"With --confirm: how many it must be; required above 1,000." placeholder:"N"`
+	JSON          bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run keeps a draft and prints its plan, or begins to send it.
+func (cmd bulkCreateCmd) Run(env *environment) error {
+	scope, err := cmd.scope()
+	if err != nil {
+		return err
+	}
+	if cmd.Confirm && cmd.Reason == "" {
+		return usagef("--confirm needs --reason")
+	}
+	options := webhook.BulkOptions{
+		SkipNewer: cmd.SkipNewer, SkipDelivered: cmd.SkipDelivered, Pace: cmd.Pace,
+	}
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		if scope.PartnerUID, err = cmd.partner(env, s, scope); err != nil {
+			return nil, err
+		}
+		uid, err := s.Webhooks.DraftBulk(env.ctx, tx, scope, options, cliActor)
+		if err != nil {
+			return nil, byFlags(err)
+		}
+		if err := env.auditBulk(s, tx, uid, "draft", cmd.Reason); err != nil {
+			return nil, err
+		}
+		after := func() error { return env.printBulk(s, uid, cmd.JSON) }
+		if !cmd.Confirm {
+			return after, nil
+		}
+		_, err = s.Webhooks.ConfirmBulk(env.ctx, tx, uid, webhook.BulkConsent{
+			By: cliActor, Reason: cmd.Reason, Count: cmd.Count,
+		})
+		if err != nil {
+			return nil, byFlags(err)
+		}
+		return after, env.auditBulk(s, tx, uid, "confirm", cmd.Reason)
+	})
+}
+
+// scope reads what is chosen, but not whose it is.
+func (cmd bulkCreateCmd) scope() (webhook.BulkScope, error) {
+	var scope webhook.BulkScope
+	filter, err := cmd.filter()
+	if err != nil {
+		return scope, err
+	}
+	if scope.Deliveries, err = parseUIDs("the delivery", cmd.UIDs); err != nil {
+		return scope, err
+	}
+	ranged, named := cmd.Recover || cmd.Replay, len(scope.Deliveries) > 0
+	switch {
+	case named && (ranged || !cmd.isZero()):
+		return scope, usagef("name deliveries or choose them with flags, not both")
+	case named:
+		scope.Kind = webhook.BulkSelection
+	case ranged:
+		return cmd.ranged(filter)
+	case cmd.isZero():
+		return scope, usagef("name deliveries, or choose them with --subscription, --state, " +
+			"--since and --until, --recover or --replay")
+	default:
+		scope.Kind, scope.Filter = webhook.BulkFilter, filter
+	}
+	return scope, nil
+}
+
+// ranged is the scope of a recovery or a replay.
+func (cmd bulkCreateCmd) ranged(filter webhook.DeliveryFilter) (webhook.BulkScope, error) {
+	scope := webhook.BulkScope{
+		Kind: webhook.BulkRecover, Subscriptions: []uuid.UUID{filter.SubscriptionUID},
+		Since: filter.Since, Until: filter.Until,
+	}
+	if cmd.Replay {
+		scope.Kind = webhook.BulkReplay
+	}
+	switch {
+	case cmd.Recover && cmd.Replay:
+		return scope, usagef("choose --recover or --replay, not both")
+	case cmd.Subscription == "" || cmd.Since == "":
+		return scope, usagef("--recover and --replay need --subscription and --since")
+	case cmd.State != "" || cmd.Event != "" || cmd.Application != "":
+		return scope, usagef("--recover and --replay take --subscription, --since and --until only")
+	}
+	return scope, nil
+}
+
+// partner finds whose the choice is, where it is one partner's only.
+func (cmd bulkCreateCmd) partner(
+	env *environment, s *app.Services, scope webhook.BulkScope,
+) (uuid.UUID, error) {
+	if cmd.Partner != "" {
+		return parseUID("--partner", cmd.Partner)
+	}
+	subscription := cmp.Or(scope.Filter.SubscriptionUID, first(scope.Subscriptions))
+	if subscription != uuid.Nil {
+		found, err := s.Webhooks.Subscription(env.ctx, subscription)
+		return found.PartnerUID, err
+	}
+	partners, err := partnersOf(env, s, scope)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	if len(partners) != 1 {
+		return uuid.Nil, usagef("the choice has deliveries of %d partners; name one with --partner",
+			len(partners))
+	}
+	return partners[0], nil
+}
+
+// partnersOf lists whose deliveries are chosen.
+func partnersOf(env *environment, s *app.Services, scope webhook.BulkScope) ([]uuid.UUID, error) {
+	var partners []uuid.UUID
+	if scope.Kind == webhook.BulkSelection {
+		owners, err := s.Webhooks.OwnersOf(env.ctx, scope.Deliveries)
+		for _, owner := range owners {
+			partners = append(partners, owner.UID)
+		}
+		return partners, err
+	}
+	shares, err := s.Webhooks.PartnersOf(env.ctx, scope.Filter)
+	for _, share := range shares {
+		partners = append(partners, share.UID)
+	}
+	return partners, err
+}
+
+// first returns the first identifier, nil without any.
+func first(uids []uuid.UUID) uuid.UUID {
+	if len(uids) == 0 {
+		return uuid.Nil
+	}
+	return uids[0]
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
@@ -53,17 +54,9 @@ func newClientJSON(c partner.Client) clientJSON {
 	return clientJSON{
 		ID: c.ID, Partner: c.PartnerUID, Group: c.Group, Merchants: c.MerchantUIDs,
 		RatePerSecond: c.RatePerSecond, Burst: c.Burst,
-		PreviousValidUntil: inUTC(c.PreviousValidUntil), LastUsedAt: inUTC(c.LastUsedAt),
-		RevokedAt: inUTC(c.RevokedAt), CreatedAt: c.CreatedAt.UTC(),
+		PreviousValidUntil: utc(c.PreviousValidUntil), LastUsedAt: utc(c.LastUsedAt),
+		RevokedAt: utc(c.RevokedAt), CreatedAt: c.CreatedAt.UTC(),
 	}
-}
-
-func inUTC(at *time.Time) *time.Time {
-	if at == nil {
-		return nil
-	}
-	utc := at.UTC()
-	return &utc
 }
 
 func printClient(w io.Writer, c partner.Client) {
@@ -95,8 +88,8 @@ func (cmd clientCreateCmd) Run(env *environment) error {
 	if request.MerchantUIDs, err = parseUIDs("--merchant", cmd.Merchant); err != nil {
 		return err
 	}
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		issued, err := s.partners.CreateClient(env.ctx, tx, request)
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		issued, err := s.Partners.CreateClient(env.ctx, tx, request)
 		if err != nil {
 			return nil, byFlags(err)
 		}
@@ -123,9 +116,9 @@ func printSecret(w io.Writer, secret string) {
 
 // auditClient notes what was done to a client; after must not hold its secret.
 func (env *environment) auditClient(
-	s *services, tx *postgres.Tx, id, action string, after any,
+	s *app.Services, tx *postgres.Tx, id, action string, after any,
 ) error {
-	return s.operators.Audit(env.ctx, tx, operator.Entry{
+	return s.Operators.Audit(env.ctx, tx, operator.Entry{
 		Actor: cliActor, Action: action, SubjectKind: "client", Subject: id, After: after,
 	})
 }
@@ -146,8 +139,8 @@ func (cmd clientListCmd) Run(env *environment) error {
 	if filter.Limit, filter.Cursor, err = cmd.page(); err != nil {
 		return err
 	}
-	return env.withServices(func(s *services) error {
-		found, next, err := s.partners.ListClients(env.ctx, filter)
+	return env.withServices(func(s *app.Services) error {
+		found, next, err := s.Partners.ListClients(env.ctx, filter)
 		if err != nil {
 			return err
 		}
@@ -173,12 +166,12 @@ type rotatedJSON struct {
 
 // Run rotates a secret.
 func (cmd clientRotateCmd) Run(env *environment) error {
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		rotated, err := s.partners.RotateClient(env.ctx, tx, cmd.ID, cmd.Overlap)
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		rotated, err := s.Partners.RotateClient(env.ctx, tx, cmd.ID, cmd.Overlap)
 		if err != nil {
 			return nil, byFlags(err)
 		}
-		until := inUTC(rotated.PreviousValidUntil)
+		until := utc(rotated.PreviousValidUntil)
 		err = env.auditClient(s, tx, rotated.ClientID, "client.rotate",
 			map[string]any{"previous_valid_until": until})
 		printed := rotatedJSON{
@@ -205,8 +198,8 @@ type clientRateCmd struct {
 
 // Run sets a client's limits.
 func (cmd clientRateCmd) Run(env *environment) error {
-	return env.changeClient(cmd.JSON, cmd.ID, func(s *services, tx *postgres.Tx) error {
-		if err := s.partners.SetRate(env.ctx, tx, cmd.ID, cmd.Rate, cmd.Burst); err != nil {
+	return env.changeClient(cmd.JSON, cmd.ID, func(s *app.Services, tx *postgres.Tx) error {
+		if err := s.Partners.SetRate(env.ctx, tx, cmd.ID, cmd.Rate, cmd.Burst); err != nil {
 			return byFlags(err)
 		}
 		return env.auditClient(s, tx, cmd.ID, "client.rate",
@@ -221,8 +214,8 @@ type clientRevokeCmd struct {
 
 // Run revokes a client.
 func (cmd clientRevokeCmd) Run(env *environment) error {
-	return env.changeClient(cmd.JSON, cmd.ID, func(s *services, tx *postgres.Tx) error {
-		if err := s.partners.RevokeClient(env.ctx, tx, cmd.ID); err != nil {
+	return env.changeClient(cmd.JSON, cmd.ID, func(s *app.Services, tx *postgres.Tx) error {
+		if err := s.Partners.RevokeClient(env.ctx, tx, cmd.ID); err != nil {
 			return err
 		}
 		return env.auditClient(s, tx, cmd.ID, "client.revoke", nil)
@@ -231,12 +224,12 @@ func (cmd clientRevokeCmd) Run(env *environment) error {
 
 // changeClient runs a use case about a client and prints what became of it.
 func (env *environment) changeClient(
-	asJSON bool, id string, use func(s *services, tx *postgres.Tx) error,
+	asJSON bool, id string, use func(s *app.Services, tx *postgres.Tx) error,
 ) error {
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
 		err := use(s, tx)
 		return func() error {
-			client, err := s.partners.Client(env.ctx, id)
+			client, err := s.Partners.Client(env.ctx, id)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
@@ -159,8 +160,8 @@ func (cmd deliveryListCmd) Run(env *environment) error {
 	if filter.Limit, filter.Cursor, err = cmd.page(); err != nil {
 		return err
 	}
-	return env.withServices(func(s *services) error {
-		page, err := s.webhooks.Deliveries(env.ctx, filter)
+	return env.withServices(func(s *app.Services) error {
+		page, err := s.Webhooks.Deliveries(env.ctx, filter)
 		if err != nil {
 			return err
 		}
@@ -186,8 +187,8 @@ func (cmd deliveryShowCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.withServices(func(s *services) error {
-		detail, err := s.webhooks.Delivery(env.ctx, uid)
+	return env.withServices(func(s *app.Services) error {
+		detail, err := s.Webhooks.Delivery(env.ctx, uid)
 		if err != nil {
 			return err
 		}
@@ -244,13 +245,13 @@ func (cmd deliveryResendCmd) Run(env *environment) error {
 	if len(uids) > 0 && !cmd.isZero() {
 		return usagef("name deliveries or choose them with flags, not both")
 	}
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
 		var resent []uuid.UUID
 		var err error
 		if len(uids) > 0 {
-			resent, err = s.webhooks.Resend(env.ctx, tx, uids, cliActor, cmd.Reason)
+			resent, err = s.Webhooks.Resend(env.ctx, tx, uids, cliActor, cmd.Reason)
 		} else {
-			resent, err = s.webhooks.ResendMatching(env.ctx, tx, filter, cliActor, cmd.Reason)
+			resent, err = s.Webhooks.ResendMatching(env.ctx, tx, filter, cliActor, cmd.Reason)
 		}
 		if err != nil {
 			return nil, err

@@ -1,72 +1,24 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net"
 
-	"github.com/google/uuid"
-
+	"drawbridge/internal/app"
 	"drawbridge/internal/config"
-	"drawbridge/internal/lending"
-	"drawbridge/internal/operator"
+	"drawbridge/internal/demo"
 )
 
 type demoCmd struct {
 	JSON bool `name:"json" help:"Print one JSON document."`
 }
 
-// demoJSON is the demo data set as it is printed.
-type demoJSON struct {
-	BaseURL      string            `json:"base_url"`
-	ConsoleURL   string            `json:"console_url"`
-	Users        []demoUser        `json:"users"`
-	Partners     []demoPartner     `json:"partners"`
-	Products     []productJSON     `json:"products"`
-	Loans        []demoLoan        `json:"loans"`
-	Applications []demoApplication `json:"applications"`
-}
-
-type demoUser struct {
-	Email    string        `json:"email"`
-	Role     operator.Role `json:"role"`
-	Password string        `json:"password"`
-}
-
-type demoPartner struct {
-	Name    string       `json:"name"`
-	UID     uuid.UUID    `json:"partner_uid"`
-	Clients []demoClient `json:"clients"`
-}
-
-type demoClient struct {
-	ID        string      `json:"client_id"`
-	Secret    string      `json:"client_secret"`
-	Group     bool        `json:"group"`
-	Merchants []uuid.UUID `json:"merchant_uids"`
-}
-
-type demoLoan struct {
-	UID         uuid.UUID `json:"loan_application_uid"`
-	MerchantUID uuid.UUID `json:"merchant_uid"`
-	Stage       string    `json:"stage"`
-	Description string    `json:"description"`
-}
-
-type demoApplication struct {
-	UID         uuid.UUID                 `json:"thrive_application_uid"`
-	MerchantUID uuid.UUID                 `json:"merchant_uid"`
-	Status      lending.ApplicationStatus `json:"status"`
-	Description string                    `json:"description"`
-	SiblingUID  *uuid.UUID                `json:"sibling_uid"`
-}
-
 // Run loads the demo data and prints it.
 func (cmd demoCmd) Run(env *environment) error {
-	return env.withServices(func(s *services) error {
-		s.settings.PublicURL = configuredURL(s.settings)
-		data, err := loadDemo(env.ctx, s)
+	return env.withServices(func(s *app.Services) error {
+		s.Settings.PublicURL = configuredURL(s.Settings)
+		data, err := demo.Load(env.ctx, s)
 		if err != nil {
 			return err
 		}
@@ -83,15 +35,11 @@ func configuredURL(settings config.Config) string {
 	if err != nil {
 		return "http://" + settings.Listen
 	}
-	return "http://" + reachable(address)
+	return "http://" + app.Reachable(address)
 }
 
-// errDemoInProduction keeps published credentials out of production.
-var errDemoInProduction = errors.New(
-	"the demo data has published passwords; it is refused with DRAWBRIDGE_ENV=production")
-
 // printDemo shows the data set to people.
-func printDemo(w io.Writer, data demoJSON) {
+func printDemo(w io.Writer, data demo.Data) {
 	fmt.Fprintf(w, "API      %s\nConsole  %s\n\n", data.BaseURL, data.ConsoleURL)
 	for _, user := range data.Users {
 		fmt.Fprintf(w, "user     %-30s %-9s password %s\n", user.Email, user.Role, user.Password)
@@ -119,12 +67,12 @@ func printDemo(w io.Writer, data demoJSON) {
 }
 
 // printWelcome loads the demo data for serve and says how to try it.
-func printWelcome(env *environment, s *services) error {
-	data, err := loadDemo(env.ctx, s)
+func printWelcome(env *environment, s *app.Services) error {
+	data, err := demo.Load(env.ctx, s)
 	if err != nil {
 		return err
 	}
-	if err := ensureDemoSubscription(env.ctx, s, data); err != nil {
+	if err := demo.Subscribe(env.ctx, s, data); err != nil {
 		return err
 	}
 	user, client, loan := data.Users[0], data.Partners[0].Clients[0], data.Loans[0]
@@ -144,7 +92,7 @@ func printWelcome(env *environment, s *services) error {
   Then watch its webhook under Deliveries in the console.
   More loans, partners and credentials: drawbridge demo
 
-`, data.ConsoleURL, user.Email, user.Password, s.settings.PublicURL,
+`, data.ConsoleURL, user.Email, user.Password, s.Settings.PublicURL,
 		data.BaseURL, loan.UID, client.ID, client.Secret)
 	return nil
 }

@@ -1,39 +1,14 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"drawbridge/internal/config"
+	"drawbridge/internal/doctor"
 	"drawbridge/internal/postgres"
 )
-
-// checkupTimeout bounds one check of the doctor.
-const checkupTimeout = 10 * time.Second
-
-// finding is how a check ended.
-type finding string
-
-// The findings.
-const (
-	findingOK      finding = "ok"
-	findingWarning finding = "warning"
-	findingFailed  finding = "failed"
-	findingSkipped finding = "skipped"
-)
-
-// checkup is one thing that the doctor looked at.
-type checkup struct {
-	Name    string  `json:"name"`
-	Finding finding `json:"finding"`
-	// Detail says what was found, Remedy what to do about it.
-	Detail string `json:"detail"`
-	Remedy string `json:"remedy,omitempty"`
-}
 
 type doctorCmd struct {
 	HTTPS []string `help:"URL to reach over HTTPS as a webhook would (repeatable); without one, the newest subscriptions' hosts." name:"https" placeholder:"URL"`
@@ -66,7 +41,7 @@ func (cmd doctorCmd) Run(env *environment) error {
 	}
 	var failed []string
 	for _, checkup := range checkups {
-		if checkup.Finding == findingFailed {
+		if checkup.Finding == doctor.Failed {
 			failed = append(failed, checkup.Name)
 		}
 	}
@@ -77,35 +52,35 @@ func (cmd doctorCmd) Run(env *environment) error {
 }
 
 // examine checks the settings and the database, and over them the rest.
-func (cmd doctorCmd) examine(env *environment) []checkup {
+func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 	settings, err := env.config()
 	if err != nil {
-		return []checkup{{
-			Name: "settings", Finding: findingFailed, Detail: err.Error(),
+		return []doctor.Checkup{{
+			Name: "settings", Finding: doctor.Failed, Detail: err.Error(),
 			Remedy: "Mend the named variables; drawbridge config lists all of them.",
 		}}
 	}
-	found := []checkup{{
-		Name: "settings", Finding: findingOK,
+	found := []doctor.Checkup{{
+		Name: "settings", Finding: doctor.OK,
 		Detail: fmt.Sprintf("The settings can be used for %s.", settings.Env),
 	}}
 	for _, warning := range settings.Warnings() {
-		found = append(found, checkup{
-			Name: "settings", Finding: findingWarning, Detail: warning + ".",
+		found = append(found, doctor.Checkup{
+			Name: "settings", Finding: doctor.Warning, Detail: warning + ".",
 		})
 	}
 	db, err := env.open(settings)
 	if err != nil {
-		return append(found, checkup{
-			Name: "database", Finding: findingFailed, Detail: sentence(err),
+		return append(found, doctor.Checkup{
+			Name: "database", Finding: doctor.Failed, Detail: doctor.Sentence(err),
 			Remedy: "Check DATABASE_URL, and that Postgres runs and lets this machine in.",
 		})
 	}
-	found = append(found, examineDatabase(env.ctx, db.DB)...)
+	found = append(found, doctor.Database(env.ctx, db.DB)...)
 	found = append(found, cmd.examineServices(env, settings, db.DB)...)
 	if err := db.close(); err != nil {
-		found = append(found, checkup{
-			Name: "database", Finding: findingWarning, Detail: sentence(err),
+		found = append(found, doctor.Checkup{
+			Name: "database", Finding: doctor.Warning, Detail: doctor.Sentence(err),
 		})
 	}
 	return found
@@ -114,34 +89,18 @@ func (cmd doctorCmd) examine(env *environment) []checkup {
 // examineServices checks what needs more than the database.
 func (cmd doctorCmd) examineServices(
 	env *environment, settings config.Config, db *postgres.DB,
-) []checkup {
-	keys, err := keyring(settings)
-	if err != nil {
-		return []checkup{{
-			Name: "keys", Finding: findingFailed, Detail: sentence(err),
+) []doctor.Checkup {
+	if _, err := keyring(settings); err != nil {
+		return []doctor.Checkup{{
+			Name: "keys", Finding: doctor.Failed, Detail: doctor.Sentence(err),
 			Remedy: "Set DRAWBRIDGE_SECRETS_KEY to the key that the database was used with.",
 		}}
 	}
-	s, err := newServices(settings, db, keys)
+	s, err := env.services(settings, db)
 	if err != nil {
-		return []checkup{{Name: "settings", Finding: findingFailed, Detail: sentence(err)}}
+		return []doctor.Checkup{{
+			Name: "settings", Finding: doctor.Failed, Detail: doctor.Sentence(err),
+		}}
 	}
-	var found []checkup
-	for _, examine := range []func(ctx context.Context, s *services) []checkup{
-		examineKeys, examineHold, examineBucket, examineMail, cmd.examineWayOut,
-	} {
-		ctx, cancel := context.WithTimeout(env.ctx, checkupTimeout)
-		found = append(found, examine(ctx, s)...)
-		cancel()
-	}
-	return found
-}
-
-// sentence makes an error fit for people.
-func sentence(err error) string {
-	text := oneLine(err)
-	if deadline := context.DeadlineExceeded; errors.Is(err, deadline) {
-		text = strings.ReplaceAll(text, deadline.Error(), "no answer in time")
-	}
-	return strings.ToUpper(text[:1]) + text[1:] + "."
+	return doctor.Services(env.ctx, s, cmd.HTTPS)
 }

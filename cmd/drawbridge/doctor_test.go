@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/emersion/go-smtp"
 
@@ -213,18 +212,6 @@ func TestDoctorTellsOfAHold(t *testing.T) {
 	w.run("", "restore", "release", "--deliveries", "send", "--mails", "send", "--reason", "ok")
 	if got := guard(0); got.Finding != findingOK || got.Remedy != "" {
 		t.Errorf("after the decision: %+v", got)
-	}
-}
-
-func TestClockIsJudged(t *testing.T) {
-	t.Parallel()
-	for ahead, want := range map[time.Duration]finding{
-		0: findingOK, -time.Second: findingOK, 3 * time.Second: findingWarning,
-		-time.Minute: findingFailed,
-	} {
-		if got := examineClock(ahead); got.Finding != want || (want != findingOK) != (got.Remedy != "") {
-			t.Errorf("%s ahead: %+v, want %s", ahead, got, want)
-		}
 	}
 }
 

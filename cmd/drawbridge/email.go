@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/email"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
@@ -164,8 +165,8 @@ func (cmd emailListCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.withServices(func(s *services) error {
-		mails, next, err := email.List(env.ctx, s.db, filter, cursor, limit)
+	return env.withServices(func(s *app.Services) error {
+		mails, next, err := email.List(env.ctx, s.DB, filter, cursor, limit)
 		if err != nil {
 			return err
 		}
@@ -192,8 +193,8 @@ func (cmd emailShowCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.withServices(func(s *services) error {
-		detail, err := email.Get(env.ctx, s.db, uid)
+	return env.withServices(func(s *app.Services) error {
+		detail, err := email.Get(env.ctx, s.DB, uid)
 		if err != nil {
 			return err
 		}
@@ -251,13 +252,13 @@ func (cmd emailResendCmd) Run(env *environment) error {
 	if len(uids) > 0 && !cmd.isZero() {
 		return usagef("name e-mails or choose them with flags, not both")
 	}
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
 		var resent []email.Resent
 		var err error
 		if len(uids) > 0 {
-			resent, err = s.emails.ResendAll(env.ctx, tx, uids, cliActor, cmd.Reason)
+			resent, err = s.Emails.ResendAll(env.ctx, tx, uids, cliActor, cmd.Reason)
 		} else {
-			resent, err = s.emails.ResendMatching(env.ctx, tx, filter, cliActor, cmd.Reason)
+			resent, err = s.Emails.ResendMatching(env.ctx, tx, filter, cliActor, cmd.Reason)
 		}
 		if err != nil {
 			return nil, err
@@ -265,7 +266,7 @@ func (cmd emailResendCmd) Run(env *environment) error {
 		made := []uuid.UUID{}
 		for _, one := range resent {
 			made = append(made, one.Made)
-			err := s.operators.Audit(env.ctx, tx, operator.Entry{
+			err := s.Operators.Audit(env.ctx, tx, operator.Entry{
 				Actor: cliActor, Action: "email.resend", SubjectKind: "email",
 				Subject: one.Original.String(), Reason: cmd.Reason,
 				After: map[string]any{"email_uid": one.Made},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
@@ -36,7 +37,7 @@ func TestEndlessAnswersDoNotFillTheMemory(t *testing.T) {
 	var subscriptions []uuid.UUID
 	err := db.InTx(t.Context(), func(tx *postgres.Tx) error {
 		for _, url := range answers {
-			made, _, err := services.webhooks.Subscribe(t.Context(), tx, partner, webhook.Settings{
+			made, _, err := services.Webhooks.Subscribe(t.Context(), tx, partner, webhook.Settings{
 				URL: url, Auth: webhook.AuthNone, Events: []string{webhook.AllEvents},
 			}, "test")
 			if err != nil {
@@ -52,7 +53,7 @@ func TestEndlessAnswersDoNotFillTheMemory(t *testing.T) {
 	s := w.serve()
 	err = db.InTx(t.Context(), func(tx *postgres.Tx) error {
 		for _, uid := range subscriptions {
-			_, err := services.webhooks.Test(t.Context(), tx, uid, lending.EventTaskCreated)
+			_, err := services.Webhooks.Test(t.Context(), tx, uid, lending.EventTaskCreated)
 			if err != nil {
 				return err
 			}
@@ -78,7 +79,7 @@ func TestEndlessAnswersDoNotFillTheMemory(t *testing.T) {
 }
 
 // openServices are the use cases as a command has them.
-func openServices(t *testing.T, w *world, db *postgres.DB) *services {
+func openServices(t *testing.T, w *world, db *postgres.DB) *app.Services {
 	t.Helper()
 	env := &environment{
 		ctx: t.Context(), getenv: func(name string) string { return w.vars[name] },
@@ -92,7 +93,7 @@ func openServices(t *testing.T, w *world, db *postgres.DB) *services {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, err := newServices(settings, db, keys)
+	made, err := app.New(settings, db, keys, app.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,15 +14,13 @@ import (
 
 	"github.com/lmittmann/tint"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/config"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgserver"
 	"drawbridge/internal/secret"
 	"drawbridge/migrations"
 )
-
-// dataDir holds what development keeps between runs.
-const dataDir = ".data"
 
 // environment is what a command may use of the world.
 type environment struct {
@@ -99,7 +97,7 @@ func (env *environment) open(settings config.Config) (*database, error) {
 	url := settings.DatabaseURL
 	var stop func() error
 	if url == "" {
-		dir := filepath.Join(dataDir, "postgres")
+		dir := filepath.Join(app.DataDir, "postgres")
 		attached, running := pgserver.Attach(dir)
 		if running && !env.serving() {
 			url = attached
@@ -177,17 +175,30 @@ func ensureSchema(ctx context.Context, settings config.Config, db *postgres.DB) 
 }
 
 // withServices runs do with the services over an open database.
-func (env *environment) withServices(do func(s *services) error) error {
+func (env *environment) withServices(do func(s *app.Services) error) error {
 	return env.use(func(settings config.Config, db *postgres.DB) error {
-		keys, err := keyring(settings)
-		if err != nil {
-			return err
-		}
-		s, err := newServices(settings, db, keys)
+		s, err := env.services(settings, db)
 		if err != nil {
 			return err
 		}
 		return do(s)
+	})
+}
+
+// services wires the services over an open database.
+func (env *environment) services(
+	settings config.Config, db *postgres.DB,
+) (*app.Services, error) {
+	keys, err := keyring(settings)
+	if err != nil {
+		return nil, err
+	}
+	getenv, err := config.WithDotEnv(env.getenv, ".env")
+	if err != nil {
+		return nil, err
+	}
+	return app.New(settings, db, keys, app.Options{
+		Version: version, Effective: config.Effective(env.getenv, getenv),
 	})
 }
 
@@ -205,8 +216,8 @@ func keyring(settings config.Config) (*secret.Keyring, error) {
 		}
 		return keys, nil
 	}
-	path := filepath.Join(dataDir, "secrets.key")
-	if err := os.MkdirAll(dataDir, 0o750); err != nil {
+	path := filepath.Join(app.DataDir, "secrets.key")
+	if err := os.MkdirAll(app.DataDir, 0o750); err != nil {
 		return nil, fmt.Errorf("making the data folder: %w", err)
 	}
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

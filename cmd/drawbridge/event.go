@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook"
 )
@@ -56,8 +57,8 @@ func (cmd eventListCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.withServices(func(s *services) error {
-		page, err := s.webhooks.Events(env.ctx, filter)
+	return env.withServices(func(s *app.Services) error {
+		page, err := s.Webhooks.Events(env.ctx, filter)
 		if err != nil {
 			return err
 		}
@@ -141,8 +142,8 @@ func (cmd eventShowCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.withServices(func(s *services) error {
-		detail, err := s.webhooks.EventByUID(env.ctx, uid)
+	return env.withServices(func(s *app.Services) error {
+		detail, err := s.Webhooks.EventByUID(env.ctx, uid)
 		if err != nil {
 			return err
 		}

@@ -2,12 +2,17 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
+	"regexp"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
+	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 )
@@ -89,16 +94,16 @@ func orElse(text, otherwise string) string { return cmp.Or(text, otherwise) }
 // change runs a use case in a transaction of its own; what it returns is called
 // once that has committed.
 func (env *environment) change(
-	use func(s *services, tx *postgres.Tx) (func() error, error),
+	use func(s *app.Services, tx *postgres.Tx) (func() error, error),
 ) error {
-	return env.withServices(func(s *services) error { return env.inTx(s, use) })
+	return env.withServices(func(s *app.Services) error { return env.inTx(s, use) })
 }
 
 func (env *environment) inTx(
-	s *services, use func(s *services, tx *postgres.Tx) (func() error, error),
+	s *app.Services, use func(s *app.Services, tx *postgres.Tx) (func() error, error),
 ) error {
 	var after func() error
-	err := s.db.InTx(env.ctx, func(tx *postgres.Tx) (err error) {
+	err := s.DB.InTx(env.ctx, func(tx *postgres.Tx) (err error) {
 		after, err = use(s, tx)
 		return err
 	})
@@ -107,3 +112,70 @@ func (env *environment) inTx(
 	}
 	return after()
 }
+
+// quotedField is a field as refusals name it. What else they quote, such as the
+// characters of a code, is no word of this form.
+var quotedField = regexp.MustCompile(`"([a-z]+)"`)
+
+// byFlags rewrites the refusal of a use case, whose fields bear the names of the
+// command's flags, as wrong usage in terms of these flags; the command line is right
+// where a value is only taken. Other errors pass.
+func byFlags(err error) error {
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if !ok || refusal.Code != lending.CodeValidation {
+		return err
+	}
+	var lines []string
+	for _, fault := range refusal.Details {
+		lines = append(lines, quotedField.ReplaceAllString(fault.Message, "--$1"))
+	}
+	text := strings.Join(lines, "; ")
+	if lending.IsTaken(err) {
+		return errors.New(text)
+	}
+	return usageError{text}
+}
+
+// listing is rows as commands print them: a line for each, or one document.
+type listing[Row, Item any] struct {
+	// name is that of the rows in the document.
+	name string
+	rows []Row
+	item func(row Row) Item
+	line func(w io.Writer, row Row)
+}
+
+// document holds an array, empty and not null without rows.
+func (l listing[Row, Item]) document() map[string]any {
+	items := make([]Item, 0, len(l.rows))
+	for _, row := range l.rows {
+		items = append(items, l.item(row))
+	}
+	return map[string]any{l.name: items}
+}
+
+func (l listing[Row, Item]) lines(w io.Writer) {
+	for _, row := range l.rows {
+		l.line(w, row)
+	}
+}
+
+// print writes a list that is always whole.
+func (l listing[Row, Item]) print(env *environment, asJSON bool) error {
+	return env.print(asJSON, l.document(), l.lines)
+}
+
+// printPage writes a page and where the next one begins.
+func (l listing[Row, Item]) printPage(
+	env *environment, asJSON bool, next postgres.Cursor,
+) error {
+	document := l.document()
+	document["next_cursor"] = cursorJSON(next)
+	return env.print(asJSON, document, func(w io.Writer) {
+		l.lines(w)
+		printMore(w, next)
+	})
+}
+
+// itself is the item of a row that is printed as it is.
+func itself[Row any](row Row) Row { return row }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/config"
 )
 
@@ -62,7 +63,7 @@ func askLocal(ctx context.Context, settings config.Config, path string) (int, st
 		host = "127.0.0.1"
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet,
-		scheme(settings)+net.JoinHostPort(host, port)+path, http.NoBody)
+		app.Scheme(settings)+net.JoinHostPort(host, port)+path, http.NoBody)
 	if err != nil {
 		return 0, "", err
 	}

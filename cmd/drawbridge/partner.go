@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
@@ -31,13 +32,13 @@ type partnerCreateCmd struct {
 
 // Run creates a partner.
 func (cmd partnerCreateCmd) Run(env *environment) error {
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		created, err := s.partners.CreatePartner(env.ctx, tx, cmd.Name)
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		created, err := s.Partners.CreatePartner(env.ctx, tx, cmd.Name)
 		if err != nil {
 			return nil, byFlags(err)
 		}
 		printed := newPartnerJSON(created)
-		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
 			Actor: cliActor, Action: "partner.create", SubjectKind: "partner",
 			Subject: created.UID.String(), After: printed,
 		})
@@ -61,14 +62,89 @@ func (cmd partnerListCmd) Run(env *environment) error {
 		return err
 	}
 	filter := partner.Filter{Name: cmd.Name, Limit: limit, Cursor: cursor}
-	return env.withServices(func(s *services) error {
-		found, next, err := s.partners.ListPartners(env.ctx, filter)
+	return env.withServices(func(s *app.Services) error {
+		found, next, err := s.Partners.ListPartners(env.ctx, filter)
 		if err != nil {
 			return err
 		}
 		return listing[partner.Partner, partnerJSON]{
 			"partners", found, newPartnerJSON, func(w io.Writer, p partner.Partner) {
 				fmt.Fprintf(w, "%s  %s\n", p.UID, p.Name)
+			},
+		}.printPage(env, cmd.JSON, next)
+	})
+}
+
+type merchantCmd struct {
+	Create merchantCreateCmd `cmd:"" help:"Create a merchant of a partner."`
+	List   merchantListCmd   `cmd:"" help:"List merchants, newest first."`
+}
+
+// merchantJSON is a merchant as commands print it.
+type merchantJSON struct {
+	UID     uuid.UUID `json:"merchant_uid"`
+	Partner uuid.UUID `json:"partner_uid"`
+	Name    string    `json:"name"`
+}
+
+func newMerchantJSON(m partner.Merchant) merchantJSON {
+	return merchantJSON{UID: m.UID, Partner: m.PartnerUID, Name: m.Name}
+}
+
+type merchantCreateCmd struct {
+	Partner string `required:"" help:"Partner that it belongs to." placeholder:"UID"`
+	Name    string `required:"" help:"Name of the business." placeholder:"TEXT"`
+	JSON    bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run creates a merchant.
+func (cmd merchantCreateCmd) Run(env *environment) error {
+	owner, err := parseUID("--partner", cmd.Partner)
+	if err != nil {
+		return err
+	}
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		created, err := s.Partners.CreateMerchant(env.ctx, tx, owner, cmd.Name)
+		if err != nil {
+			return nil, byFlags(err)
+		}
+		printed := newMerchantJSON(created)
+		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
+			Actor: cliActor, Action: "merchant.create", SubjectKind: "merchant",
+			Subject: created.UID.String(), After: printed,
+		})
+		return func() error {
+			return env.print(cmd.JSON, printed, func(w io.Writer) {
+				fmt.Fprintf(w, "merchant %s  %s\n", created.UID, created.Name)
+			})
+		}, err
+	})
+}
+
+type merchantListCmd struct {
+	Partner string `help:"Only this partner's." placeholder:"UID"`
+	listFlags
+}
+
+// Run lists merchants.
+func (cmd merchantListCmd) Run(env *environment) error {
+	owner, err := optionalUID("--partner", cmd.Partner)
+	if err != nil {
+		return err
+	}
+	limit, cursor, err := cmd.page()
+	if err != nil {
+		return err
+	}
+	filter := partner.MerchantFilter{PartnerUID: owner, Limit: limit, Cursor: cursor}
+	return env.withServices(func(s *app.Services) error {
+		found, next, err := s.Partners.ListMerchants(env.ctx, filter)
+		if err != nil {
+			return err
+		}
+		return listing[partner.Merchant, merchantJSON]{
+			"merchants", found, newMerchantJSON, func(w io.Writer, m partner.Merchant) {
+				fmt.Fprintf(w, "%s  partner %s  %s\n", m.UID, m.PartnerUID, m.Name)
 			},
 		}.printPage(env, cmd.JSON, next)
 	})

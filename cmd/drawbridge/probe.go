@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/webhook"
 )
 
@@ -64,12 +65,12 @@ func (cmd subscriptionProbeCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.withServices(func(s *services) error {
-		record, err := s.webhooks.ProbeNow(env.ctx, uid)
+	return env.withServices(func(s *app.Services) error {
+		record, err := s.Webhooks.ProbeNow(env.ctx, uid)
 		if err != nil {
 			return err
 		}
-		if err := s.attention.NoteProbe(env.ctx, record); err != nil {
+		if err := s.Attention.NoteProbe(env.ctx, record); err != nil {
 			return err
 		}
 		printed := newProbeJSON(record)

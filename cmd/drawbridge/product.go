@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/catalog"
-	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 )
@@ -13,29 +13,6 @@ import (
 type productCmd struct {
 	Create productCreateCmd `cmd:"" help:"Create a product."`
 	List   productListCmd   `cmd:"" help:"List products by code."`
-}
-
-// productJSON is a product as commands print it.
-type productJSON struct {
-	UID          string          `json:"product_uid"`
-	Code         string          `json:"code"`
-	Name         string          `json:"name"`
-	Term         string          `json:"term"`
-	InterestRate lending.Percent `json:"interest_rate"`
-	Fee          lending.Percent `json:"merchant_fee_percentage"`
-	// Schedule is a list of percentages.
-	Schedule lending.Schedule `json:"schedule"`
-	Min      lending.Money    `json:"min_amount"`
-	Max      lending.Money    `json:"max_amount"`
-	Active   bool             `json:"active"`
-}
-
-func newProductJSON(p catalog.Product) productJSON {
-	return productJSON{
-		UID: p.UID, Code: p.Code, Name: p.Name, Term: p.Term, InterestRate: p.InterestRate,
-		Fee: p.MerchantFeePercentage, Schedule: p.Schedule, Min: p.Min, Max: p.Max,
-		Active: p.Active,
-	}
 }
 
 func printProduct(w io.Writer, p catalog.Product) {
@@ -67,18 +44,17 @@ func (cmd productCreateCmd) Run(env *environment) error {
 		Code: cmd.Code, Name: cmd.Name, Term: cmd.Term, Rate: cmd.Rate, Fee: cmd.Fee,
 		Schedule: cmd.Schedule, Min: cmd.Min, Max: cmd.Max,
 	}
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		created, err := s.catalog.Create(env.ctx, tx, request)
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		created, err := s.Catalog.Create(env.ctx, tx, request)
 		if err != nil {
 			return nil, byFlags(err)
 		}
-		printed := newProductJSON(created)
-		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
 			Actor: cliActor, Action: "product.create", SubjectKind: "product",
-			Subject: created.UID, After: printed,
+			Subject: created.UID, After: created,
 		})
 		return func() error {
-			return env.print(cmd.JSON, printed, func(w io.Writer) { printProduct(w, created) })
+			return env.print(cmd.JSON, created, func(w io.Writer) { printProduct(w, created) })
 		}, err
 	})
 }
@@ -89,13 +65,13 @@ type productListCmd struct {
 
 // Run lists products.
 func (cmd productListCmd) Run(env *environment) error {
-	return env.withServices(func(s *services) error {
-		products, err := s.catalog.List(env.ctx)
+	return env.withServices(func(s *app.Services) error {
+		products, err := s.Catalog.List(env.ctx)
 		if err != nil {
 			return err
 		}
-		return listing[catalog.Product, productJSON]{
-			"products", products, newProductJSON, printProduct,
+		return listing[catalog.Product, catalog.Product]{
+			"products", products, itself[catalog.Product], printProduct,
 		}.print(env, cmd.JSON)
 	})
 }

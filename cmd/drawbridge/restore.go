@@ -5,23 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"time"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/restore"
-	"drawbridge/migrations"
-)
-
-const (
-	// holdPoll is how often a worker asks whether the hold was decided.
-	holdPoll = 2 * time.Second
-	// holdReminder is how often it says in the log that it waits.
-	holdReminder = time.Minute
-	// releaseCommand is how a hold ends.
-	releaseCommand = "drawbridge restore release --deliveries send|cancel --mails send|cancel " +
-		"--reason TEXT"
 )
 
 type restoreCmd struct {
@@ -37,43 +25,17 @@ func (restoreCmd) Help() string {
 		"somebody decides: see Back up and restore in the operations manual."
 }
 
-// restoreJSON is the state as commands print it.
-type restoreJSON struct {
-	Held       bool       `json:"held"`
-	HeldAt     *time.Time `json:"held_at"`
-	Reason     *string    `json:"reason"`
-	Deliveries int        `json:"deliveries"`
-	Mails      int        `json:"mails"`
-}
-
 type restoreShowCmd struct {
 	JSON bool `name:"json" help:"Print one JSON document."`
 }
 
 // Run shows the state.
 func (cmd restoreShowCmd) Run(env *environment) error {
-	return env.withServices(func(s *services) error { return env.printRestore(s, cmd.JSON) })
+	return env.withServices(func(s *app.Services) error { return env.printRestore(s, cmd.JSON) })
 }
 
-// heldNow is the state of the guard, with what it holds.
-func (s *services) heldNow(ctx context.Context) (restoreJSON, error) {
-	state, err := s.restored.State(ctx)
-	if err != nil {
-		return restoreJSON{}, err
-	}
-	shown := restoreJSON{Held: state.IsHeld(), HeldAt: utc(state.HeldAt), Reason: state.Reason}
-	if !shown.Held {
-		return shown, nil
-	}
-	if shown.Deliveries, err = s.webhooks.CountOpen(ctx, *state.HeldAt); err != nil {
-		return shown, err
-	}
-	shown.Mails, err = s.emails.CountQueued(ctx, s.db, *state.HeldAt)
-	return shown, err
-}
-
-func (env *environment) printRestore(s *services, asJSON bool) error {
-	shown, err := s.heldNow(env.ctx)
+func (env *environment) printRestore(s *app.Services, asJSON bool) error {
+	shown, err := s.Held(env.ctx)
 	if err != nil {
 		return err
 	}
@@ -84,7 +46,7 @@ func (env *environment) printRestore(s *services, asJSON bool) error {
 		}
 		fmt.Fprintf(w, "held since %s: %s\n%d deliveries and %d e-mails from before may have been "+
 			"sent already\ndecide: %s\n", shown.HeldAt.Format(time.RFC3339),
-			*shown.Reason, shown.Deliveries, shown.Mails, releaseCommand)
+			*shown.Reason, shown.Deliveries, shown.Mails, app.ReleaseCommand)
 	})
 }
 
@@ -95,9 +57,9 @@ type restoreHoldCmd struct {
 
 // Run begins a hold.
 func (cmd restoreHoldCmd) Run(env *environment) error {
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		err := errors.Join(s.restored.Hold(env.ctx, tx, cmd.Reason),
-			s.auditRestore(env.ctx, tx, "restore.hold", cmd.Reason, nil))
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		err := errors.Join(s.Restored.Hold(env.ctx, tx, cmd.Reason),
+			env.auditRestore(s, tx, "restore.hold", cmd.Reason, nil))
 		return func() error { return env.printRestore(s, cmd.JSON) }, err
 	})
 }
@@ -117,8 +79,8 @@ type releasedJSON struct {
 
 // Run decides.
 func (cmd restoreReleaseCmd) Run(env *environment) error {
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		began, err := s.restored.Release(env.ctx, tx)
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		began, err := s.Restored.Release(env.ctx, tx)
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +88,7 @@ func (cmd restoreReleaseCmd) Run(env *environment) error {
 		if err != nil {
 			return nil, err
 		}
-		err = s.auditRestore(env.ctx, tx, "restore.release", cmd.Reason, map[string]any{
+		err = env.auditRestore(s, tx, "restore.release", cmd.Reason, map[string]any{
 			"deliveries": cmd.Deliveries, "mails": cmd.Mails, "held_at": began.UTC(), "done": done,
 		})
 		return func() error {
@@ -139,71 +101,25 @@ func (cmd restoreReleaseCmd) Run(env *environment) error {
 }
 
 func (cmd restoreReleaseCmd) decide(
-	ctx context.Context, s *services, tx *postgres.Tx, until time.Time,
+	ctx context.Context, s *app.Services, tx *postgres.Tx, until time.Time,
 ) (done releasedJSON, err error) {
 	if cmd.Deliveries == "cancel" {
-		if done.CancelledDeliveries, err = s.webhooks.CancelOpen(ctx, tx, until); err != nil {
+		if done.CancelledDeliveries, err = s.Webhooks.CancelOpen(ctx, tx, until); err != nil {
 			return done, err
 		}
 	}
 	if cmd.Mails == "cancel" {
-		done.CancelledMails, err = s.emails.GiveUpQueued(ctx, tx, until)
+		done.CancelledMails, err = s.Emails.GiveUpQueued(ctx, tx, until)
 	}
 	return done, err
 }
 
-func (s *services) auditRestore(
-	ctx context.Context, tx *postgres.Tx, action, reason string, after any,
+// auditRestore notes what a command did about the hold.
+func (env *environment) auditRestore(
+	s *app.Services, tx *postgres.Tx, action, reason string, after any,
 ) error {
-	return s.operators.Audit(ctx, tx, operator.Entry{
+	return s.Operators.Audit(env.ctx, tx, operator.Entry{
 		Actor: cliActor, Action: action, SubjectKind: "settings", Subject: "restore",
 		Reason: reason, After: after,
 	})
-}
-
-// noticeRestore lets a process of any role find out that its database was
-// restored. One whose schema is behind finds out once that is current.
-func noticeRestore(ctx context.Context, s *services) error {
-	missing, err := migrations.Pending(ctx, s.db.DB.DB)
-	if err != nil || len(missing) > 0 {
-		return err
-	}
-	_, err = s.restored.Check(ctx)
-	return err
-}
-
-// waitForDecision keeps a worker from sending what a restored database knows as
-// waiting. It returns when ctx ends, too.
-func waitForDecision(ctx context.Context, s *services) error {
-	state, err := s.restored.Check(ctx)
-	if err != nil {
-		return err
-	}
-	ticker := time.NewTicker(holdPoll)
-	defer ticker.Stop()
-	var said time.Time
-	for state.IsHeld() {
-		said = sayHeld(ctx, state, said)
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		now, err := s.restored.State(ctx)
-		if err != nil { // the database is away for a moment; what it said last holds
-			slog.WarnContext(ctx, "asking whether the hold was decided", "error", err)
-			continue
-		}
-		state = now
-	}
-	return nil
-}
-
-func sayHeld(ctx context.Context, state restore.State, said time.Time) time.Time {
-	if time.Since(said) < holdReminder {
-		return said
-	}
-	slog.WarnContext(ctx, "nothing is sent: the database was restored; "+
-		"decide with drawbridge restore release", "held_at", state.HeldAt)
-	return time.Now()
 }

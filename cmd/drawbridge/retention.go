@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/retention"
@@ -26,8 +27,8 @@ type retentionShowCmd struct {
 
 // Run shows the settings.
 func (cmd retentionShowCmd) Run(env *environment) error {
-	return env.withServices(func(s *services) error {
-		settings, err := s.retention.Settings(env.ctx)
+	return env.withServices(func(s *app.Services) error {
+		settings, err := s.Retention.Settings(env.ctx)
 		if err != nil {
 			return err
 		}
@@ -56,16 +57,16 @@ type retentionSetCmd struct {
 
 // Run changes the settings.
 func (cmd retentionSetCmd) Run(env *environment) error {
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		settings, err := s.retention.Settings(env.ctx)
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		settings, err := s.Retention.Settings(env.ctx)
 		if err != nil {
 			return nil, err
 		}
-		before, after, err := s.retention.SaveSettings(env.ctx, tx, cmd.over(settings), cliActor)
+		before, after, err := s.Retention.SaveSettings(env.ctx, tx, cmd.over(settings), cliActor)
 		if err != nil {
 			return nil, err
 		}
-		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
 			Actor: cliActor, Action: "retention.update", SubjectKind: "settings",
 			Subject: "retention", Before: before, After: after,
 		})
@@ -94,7 +95,7 @@ type retentionRunCmd struct {
 
 // Run removes what is due, or tells what that is.
 func (cmd retentionRunCmd) Run(env *environment) error {
-	return env.withServices(func(s *services) error {
+	return env.withServices(func(s *app.Services) error {
 		if cmd.DryRun {
 			return cmd.plan(env, s)
 		}
@@ -102,8 +103,8 @@ func (cmd retentionRunCmd) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		err = s.db.InTx(env.ctx, func(tx *postgres.Tx) error {
-			return s.operators.Audit(env.ctx, tx, operator.Entry{
+		err = s.DB.InTx(env.ctx, func(tx *postgres.Tx) error {
+			return s.Operators.Audit(env.ctx, tx, operator.Entry{
 				Actor: cliActor, Action: "retention.run", SubjectKind: "settings",
 				Subject: "retention", After: report,
 			})
@@ -135,25 +136,27 @@ type removedJSON struct {
 	RequestDays int `json:"api_request_days"`
 }
 
-func (retentionRunCmd) remove(ctx context.Context, s *services) (removed removedJSON, err error) {
-	if removed.Report, err = s.retention.Run(ctx); err != nil || removed.Busy {
+func (retentionRunCmd) remove(
+	ctx context.Context, s *app.Services,
+) (removed removedJSON, err error) {
+	if removed.Report, err = s.Retention.Run(ctx); err != nil || removed.Busy {
 		return removed, err
 	}
-	settings, err := s.retention.Settings(ctx)
+	settings, err := s.Retention.Settings(ctx)
 	if err != nil {
 		return removed, err
 	}
-	before := s.db.Now().AddDate(0, 0, -settings.APIRequestDays)
-	removed.RequestDays, err = s.requests.Drop(ctx, before)
+	before := s.DB.Now().AddDate(0, 0, -settings.APIRequestDays)
+	removed.RequestDays, err = s.Requests.Drop(ctx, before)
 	return removed, err
 }
 
-func (cmd retentionRunCmd) plan(env *environment, s *services) error {
-	settings, err := s.retention.Settings(env.ctx)
+func (cmd retentionRunCmd) plan(env *environment, s *app.Services) error {
+	settings, err := s.Retention.Settings(env.ctx)
 	if err != nil {
 		return err
 	}
-	plan, err := s.retention.Plan(env.ctx, settings)
+	plan, err := s.Retention.Plan(env.ctx, settings)
 	if err != nil {
 		return err
 	}
@@ -232,12 +235,12 @@ func (cmd applicationHoldCmd) change(env *environment, action string, to holdCha
 	if err != nil {
 		return err
 	}
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		hold, err := to(s.retention, env.ctx, tx, uid, cliActor, cmd.Reason)
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		hold, err := to(s.Retention, env.ctx, tx, uid, cliActor, cmd.Reason)
 		if err != nil {
 			return nil, err
 		}
-		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
 			Actor: cliActor, Action: action, SubjectKind: "application", Subject: uid.String(),
 			Reason: cmd.Reason, After: newHoldJSON(hold),
 		})
@@ -261,13 +264,13 @@ func (cmd applicationHoldsCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.withServices(func(s *services) error {
+	return env.withServices(func(s *app.Services) error {
 		var holds []retention.Hold
 		var err error
 		if uid == uuid.Nil {
-			holds, err = s.retention.HoldsInForce(env.ctx, maxHolds)
+			holds, err = s.Retention.HoldsInForce(env.ctx, maxHolds)
 		} else {
-			holds, err = s.retention.Holds(env.ctx, uid)
+			holds, err = s.Retention.Holds(env.ctx, uid)
 		}
 		if err != nil {
 			return err

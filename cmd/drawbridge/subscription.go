@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
@@ -201,13 +202,13 @@ func (cmd subscriptionCreateCmd) Run(env *environment) error {
 	if cmd.Rate != nil {
 		settings.Rate = *cmd.Rate
 	}
-	return env.withServices(func(s *services) error {
-		warning, err := s.webhooks.CheckDestination(env.ctx, cmd.URL)
+	return env.withServices(func(s *app.Services) error {
+		warning, err := s.Webhooks.CheckDestination(env.ctx, cmd.URL)
 		if err != nil {
 			return err
 		}
-		return env.inTx(s, func(s *services, tx *postgres.Tx) (func() error, error) {
-			created, value, err := s.webhooks.Subscribe(env.ctx, tx, partner, settings, cliActor)
+		return env.inTx(s, func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+			created, value, err := s.Webhooks.Subscribe(env.ctx, tx, partner, settings, cliActor)
 			if err != nil {
 				return nil, err
 			}
@@ -242,8 +243,8 @@ func (cmd subscriptionListCmd) Run(env *environment) error {
 	if filter.Limit, filter.Cursor, err = cmd.page(); err != nil {
 		return err
 	}
-	return env.withServices(func(s *services) error {
-		found, next, err := s.webhooks.Subscriptions(env.ctx, filter)
+	return env.withServices(func(s *app.Services) error {
+		found, next, err := s.Webhooks.Subscriptions(env.ctx, filter)
 		if err != nil {
 			return err
 		}
@@ -266,8 +267,8 @@ func (cmd subscriptionShowCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.withServices(func(s *services) error {
-		found, err := s.webhooks.Subscription(env.ctx, uid)
+	return env.withServices(func(s *app.Services) error {
+		found, err := s.Webhooks.Subscription(env.ctx, uid)
 		if err != nil {
 			return err
 		}
@@ -295,19 +296,19 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.withServices(func(s *services) error {
+	return env.withServices(func(s *app.Services) error {
 		var warning string
 		if cmd.URL != "" {
-			if warning, err = s.webhooks.CheckDestination(env.ctx, cmd.URL); err != nil {
+			if warning, err = s.Webhooks.CheckDestination(env.ctx, cmd.URL); err != nil {
 				return err
 			}
 		}
-		return env.inTx(s, func(s *services, tx *postgres.Tx) (func() error, error) {
-			before, err := s.webhooks.Subscription(env.ctx, uid)
+		return env.inTx(s, func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+			before, err := s.Webhooks.Subscription(env.ctx, uid)
 			if err != nil {
 				return nil, err
 			}
-			changed, value, err := s.webhooks.Amend(env.ctx, tx, uid, patch, cliActor)
+			changed, value, err := s.Webhooks.Amend(env.ctx, tx, uid, patch, cliActor)
 			if err != nil {
 				return nil, err
 			}
@@ -401,12 +402,12 @@ func (cmd subscriptionShowCmd) enter(env *environment, action string, to transit
 	if err != nil {
 		return err
 	}
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		before, err := s.webhooks.Subscription(env.ctx, uid)
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		before, err := s.Webhooks.Subscription(env.ctx, uid)
 		if err != nil {
 			return nil, err
 		}
-		changed, err := to(s.webhooks, env.ctx, tx, uid, cliActor)
+		changed, err := to(s.Webhooks, env.ctx, tx, uid, cliActor)
 		if err != nil {
 			return nil, err
 		}
@@ -431,12 +432,12 @@ func (cmd subscriptionTestCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		delivery, err := s.webhooks.Test(env.ctx, tx, uid, lending.EventKind(cmd.Event))
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		delivery, err := s.Webhooks.Test(env.ctx, tx, uid, lending.EventKind(cmd.Event))
 		if err != nil {
 			return nil, err
 		}
-		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
 			Actor: cliActor, Action: "subscription.test", SubjectKind: "subscription",
 			Subject: uid.String(),
 			After:   map[string]any{"delivery_uid": delivery, "event": cmd.Event},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
@@ -63,11 +64,11 @@ func (cmd subscriptionVersionsCmd) Run(env *environment) error {
 	if (cmd.From == 0) != (cmd.To == 0) || cmd.From < 0 || cmd.To < 0 {
 		return usagef("--from and --to go together and are numbers of versions")
 	}
-	return env.withServices(func(s *services) error {
+	return env.withServices(func(s *app.Services) error {
 		if cmd.From > 0 {
 			return cmd.compare(env, s, uid)
 		}
-		versions, err := s.webhooks.Versions(env.ctx, uid)
+		versions, err := s.Webhooks.Versions(env.ctx, uid)
 		if err != nil {
 			return err
 		}
@@ -81,9 +82,9 @@ func (cmd subscriptionVersionsCmd) Run(env *environment) error {
 }
 
 func (cmd subscriptionVersionsCmd) compare(
-	env *environment, s *services, uid uuid.UUID,
+	env *environment, s *app.Services, uid uuid.UUID,
 ) error {
-	diff, err := s.webhooks.CompareVersions(env.ctx, uid, cmd.From, cmd.To)
+	diff, err := s.Webhooks.CompareVersions(env.ctx, uid, cmd.From, cmd.To)
 	if err != nil {
 		return err
 	}
@@ -145,12 +146,12 @@ func (cmd subscriptionRestoreCmd) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		restored, err := s.webhooks.Restore(env.ctx, tx, uid, choice, cliActor)
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		restored, err := s.Webhooks.Restore(env.ctx, tx, uid, choice, cliActor)
 		if err != nil {
 			return nil, err
 		}
-		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
 			Actor: cliActor, Action: "subscription.restore", SubjectKind: "subscription",
 			Subject: uid.String(), Reason: cmd.Reason, After: map[string]int{
 				"restored": cmd.Version, "version": restored.Subscription.Version,
@@ -188,12 +189,12 @@ func (cmd subscriptionCompareSecretCmd) Run(env *environment) error {
 		return fmt.Errorf("reading the value: %w", err)
 	}
 	pasted := secret.New(strings.TrimSpace(string(text)))
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
-		found, err := s.webhooks.CompareSecret(env.ctx, tx, uid, pasted)
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+		found, err := s.Webhooks.CompareSecret(env.ctx, tx, uid, pasted)
 		if err != nil {
 			return nil, err
 		}
-		err = s.operators.AuditLimited(env.ctx, tx, operator.Entry{
+		err = s.Operators.AuditLimited(env.ctx, tx, operator.Entry{
 			Actor: cliActor, Action: "subscription.compare_secret", SubjectKind: "subscription",
 			Subject: uid.String(), After: map[string]secret.Match{"match": found.Match},
 		}, maxComparisons, comparisonWindow)

@@ -70,40 +70,6 @@ func TestServesHTTPSWithItsOwnCertificate(t *testing.T) {
 	}
 }
 
-func TestCertificateFilesAreReadAgain(t *testing.T) {
-	t.Parallel()
-	folder := t.TempDir()
-	cert, key, first := writePair(t, folder)
-	files := &certificateFiles{cert: cert, key: key}
-	if err := files.load(); err != nil {
-		t.Fatal(err)
-	}
-	current := func() string {
-		pair, err := files.get(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(pair.Certificate[0])
-	}
-	if current() != string(first.Certificate[0]) {
-		t.Error("another certificate is served")
-	}
-	_, _, second := writePair(t, folder)
-	later := time.Now().Add(time.Minute)
-	if err := os.Chtimes(cert, later, later); err != nil {
-		t.Fatal(err)
-	}
-	if current() != string(second.Certificate[0]) {
-		t.Error("the new certificate is not served")
-	}
-	if err := os.WriteFile(cert, []byte("half a file"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if current() != string(second.Certificate[0]) {
-		t.Error("a broken file replaced a good certificate")
-	}
-}
-
 // TestAutocert gets a certificate from an authority and shares it: a second
 // process asks for none.
 func TestAutocert(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 	"golang.org/x/term"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 )
@@ -67,8 +68,8 @@ func (cmd userCreateCmd) Run(env *environment) error {
 		MustChange: cmd.MustChange,
 	}
 	return env.changeUser(cmd.JSON, "user.create",
-		func(s *services, tx *postgres.Tx) (operator.User, error) {
-			return s.operators.Create(env.ctx, tx, request)
+		func(s *app.Services, tx *postgres.Tx) (operator.User, error) {
+			return s.Operators.Create(env.ctx, tx, request)
 		})
 }
 
@@ -78,8 +79,8 @@ type userListCmd struct {
 
 // Run lists the users.
 func (cmd userListCmd) Run(env *environment) error {
-	return env.withServices(func(s *services) error {
-		users, _, err := s.operators.Users(env.ctx, operator.UserFilter{})
+	return env.withServices(func(s *app.Services) error {
+		users, _, err := s.Operators.Users(env.ctx, operator.UserFilter{})
 		if err != nil {
 			return err
 		}
@@ -114,8 +115,8 @@ func (cmd userDisableCmd) Run(env *environment) error {
 		return err
 	}
 	return env.changeUser(cmd.JSON, "user.disable",
-		func(s *services, tx *postgres.Tx) (operator.User, error) {
-			return s.operators.Disable(env.ctx, tx, user)
+		func(s *app.Services, tx *postgres.Tx) (operator.User, error) {
+			return s.Operators.Disable(env.ctx, tx, user)
 		})
 }
 
@@ -136,22 +137,22 @@ func (cmd userPasswordCmd) Run(env *environment) error {
 		return err
 	}
 	return env.changeUser(cmd.JSON, "user.password",
-		func(s *services, tx *postgres.Tx) (operator.User, error) {
-			return s.operators.SetPassword(env.ctx, tx, user, password, cmd.MustChange)
+		func(s *app.Services, tx *postgres.Tx) (operator.User, error) {
+			return s.Operators.SetPassword(env.ctx, tx, user, password, cmd.MustChange)
 		})
 }
 
 // changeUser runs a use case about a user, keeps it in the audit log and prints
 // the user.
 func (env *environment) changeUser(
-	asJSON bool, action string, use func(s *services, tx *postgres.Tx) (operator.User, error),
+	asJSON bool, action string, use func(s *app.Services, tx *postgres.Tx) (operator.User, error),
 ) error {
-	return env.change(func(s *services, tx *postgres.Tx) (func() error, error) {
+	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
 		user, err := use(s, tx)
 		if err != nil {
 			return nil, err
 		}
-		err = s.operators.Audit(env.ctx, tx, operator.Entry{
+		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
 			Actor: cliActor, Action: action, SubjectKind: "user", Subject: user.Email,
 			After: newUserJSON(user),
 		})

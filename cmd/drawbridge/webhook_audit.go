@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
@@ -20,7 +21,7 @@ type subscriptionAudit struct {
 
 // auditSubscription keeps in the audit log what a command did with a subscription.
 func (env *environment) auditSubscription(
-	s *services, tx *postgres.Tx, done subscriptionAudit,
+	s *app.Services, tx *postgres.Tx, done subscriptionAudit,
 ) error {
 	entry := operator.Entry{
 		Actor: cliActor, Action: "subscription." + done.action, SubjectKind: "subscription",
@@ -29,7 +30,7 @@ func (env *environment) auditSubscription(
 	if done.before != nil {
 		entry.Before = auditedSubscription(*done.before)
 	}
-	return s.operators.Audit(env.ctx, tx, entry)
+	return s.Operators.Audit(env.ctx, tx, entry)
 }
 
 // auditedSubscription is how the audit log writes a subscription: without secrets.
@@ -50,7 +51,7 @@ func auditedSubscription(s webhook.Subscription) map[string]any {
 // auditResend keeps in the audit log that deliveries were sent again: an entry for
 // each that was named, or one for all that the flags chose.
 func (env *environment) auditResend(
-	s *services, tx *postgres.Tx, cmd deliveryResendCmd, resent []uuid.UUID,
+	s *app.Services, tx *postgres.Tx, cmd deliveryResendCmd, resent []uuid.UUID,
 ) error {
 	entry := operator.Entry{
 		Actor: cliActor, Action: "delivery.resend", SubjectKind: "delivery", Reason: cmd.Reason,
@@ -59,11 +60,11 @@ func (env *environment) auditResend(
 	if len(cmd.UIDs) == 0 {
 		entry.Subject = "all that match"
 		entry.After = map[string]any{"chosen_by": cmd.deliveryFlags, "count": len(resent)}
-		return s.operators.Audit(env.ctx, tx, entry)
+		return s.Operators.Audit(env.ctx, tx, entry)
 	}
 	for _, uid := range cmd.UIDs {
 		entry.Subject = uid
-		if err := s.operators.Audit(env.ctx, tx, entry); err != nil {
+		if err := s.Operators.Audit(env.ctx, tx, entry); err != nil {
 			return err
 		}
 	}

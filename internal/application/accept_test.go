@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/application"
-	"drawbridge/internal/application/applicationtest"
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -15,11 +15,11 @@ import (
 
 func TestAcceptOfferHasItsFourEffects(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar := w.NewProduct(t, "SOLAR", "40,40,20")
 	w.NewProduct(t, "ROOF", "100")
-	app := w.Application(t, applicationtest.In(lending.StatusHardPull))
-	rival := w.Application(t, applicationtest.In(lending.StatusApproved))
+	app := w.Application(t, apptest.In(lending.StatusHardPull))
+	rival := w.Application(t, apptest.In(lending.StatusApproved))
 	told := w.Statuses(t, app.UID)
 
 	if err := accept(t, w, app.UID, solar, rival.UID, rival.UID); err != nil {
@@ -57,13 +57,13 @@ func TestAcceptOfferHasItsFourEffects(t *testing.T) {
 
 func TestAcceptOfferAgain(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar := w.NewProduct(t, "SOLAR", "40,40,20")
 	app := w.Loan(t, solar)
 	told, mails := w.Statuses(t, app.UID), w.MailsOf(t, app.UID)
 	late := w.Application(t)
-	clearance := w.Application(t, applicationtest.In(lending.StatusApproved),
-		applicationtest.Selecting(solar))
+	clearance := w.Application(t, apptest.In(lending.StatusApproved),
+		apptest.Selecting(solar))
 	w.Move(t, clearance.UID, lending.StatusPendClearance)
 
 	for range 2 {
@@ -81,10 +81,10 @@ func TestAcceptOfferAgain(t *testing.T) {
 
 func TestAcceptAnotherProduct(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar, roof := w.NewProduct(t, "SOLAR", "40,40,20"), w.NewProduct(t, "ROOF", "100")
-	app := w.Application(t, applicationtest.In(lending.StatusHardPull),
-		applicationtest.Selecting(solar))
+	app := w.Application(t, apptest.In(lending.StatusHardPull),
+		apptest.Selecting(solar))
 	if err := accept(t, w, app.UID, roof); err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestAcceptAnotherProduct(t *testing.T) {
 
 func TestAcceptBeforeTheDecision(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar := w.NewProduct(t, "SOLAR", "40,40,20")
 	large := w.AddProduct(t, catalog.NewProduct{Code: "LARGE", Min: "50000"})
 
@@ -155,7 +155,7 @@ func TestAcceptBeforeTheDecision(t *testing.T) {
 
 func TestAcceptOfferRefusals(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar := w.NewProduct(t, "SOLAR", "40,40,20")
 	large := w.AddProduct(t, catalog.NewProduct{Code: "LARGE", Min: "50000"})
 	retired := w.AddProduct(t, catalog.NewProduct{Code: "RETIRED"})
@@ -163,14 +163,14 @@ func TestAcceptOfferRefusals(t *testing.T) {
 		return w.Catalog.SetActive(ctx, tx, uuid.MustParse(retired.UID), false)
 	})
 	other := w.NewMerchant(t, w.Partner, "Other")
-	foreign := w.Application(t, applicationtest.Of(w.Partner, other))
+	foreign := w.Application(t, apptest.Of(w.Partner, other))
 	foreignPartner := w.NewPartner(t, "Foreign")
 	far := w.Application(t,
-		applicationtest.Of(foreignPartner, w.NewMerchant(t, foreignPartner, "Far")))
+		apptest.Of(foreignPartner, w.NewMerchant(t, foreignPartner, "Far")))
 
-	in := func(status lending.ApplicationStatus, options ...applicationtest.Option) func() uuid.UUID {
+	in := func(status lending.ApplicationStatus, options ...apptest.Option) func() uuid.UUID {
 		return func() uuid.UUID {
-			return w.Application(t, append(options, applicationtest.In(status))...).UID
+			return w.Application(t, append(options, apptest.In(status))...).UID
 		}
 	}
 	offered := in(lending.StatusApproved)
@@ -255,7 +255,7 @@ func TestAcceptOfferRefusals(t *testing.T) {
 	t.Run("an operator links another merchant's", func(t *testing.T) {
 		t.Parallel()
 		err := w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
-			return w.Applications.AcceptOffer(ctx, tx, applicationtest.Operator(),
+			return w.Applications.AcceptOffer(ctx, tx, apptest.Operator(),
 				application.Acceptance{
 					ApplicationUID: offered(), ProductUID: uuid.MustParse(solar.UID),
 					Linked: []uuid.UUID{foreign.UID},
@@ -268,12 +268,12 @@ func TestAcceptOfferRefusals(t *testing.T) {
 
 func TestEndedLinkedApplicationsStay(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar := w.NewProduct(t, "SOLAR", "40,40,20")
-	declined := w.Application(t, applicationtest.In(lending.StatusDeclined))
-	closed := w.Application(t, applicationtest.In(lending.StatusClosed))
+	declined := w.Application(t, apptest.In(lending.StatusDeclined))
+	closed := w.Application(t, apptest.In(lending.StatusClosed))
 	told := [][]string{w.Statuses(t, declined.UID), w.Statuses(t, closed.UID)}
-	app := w.Application(t, applicationtest.In(lending.StatusApproved))
+	app := w.Application(t, apptest.In(lending.StatusApproved))
 	if err := accept(t, w, app.UID, solar, closed.UID, declined.UID); err != nil {
 		t.Fatal(err)
 	}
@@ -286,9 +286,9 @@ func TestEndedLinkedApplicationsStay(t *testing.T) {
 
 func TestConsoleApplicationIsWelcomedOnce(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar := w.NewProduct(t, "SOLAR", "40,40,20")
-	app := w.Application(t, applicationtest.From(lending.SourceConsole))
+	app := w.Application(t, apptest.From(lending.SourceConsole))
 	if _, err := decide(t, w, app.UID); err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +300,7 @@ func TestConsoleApplicationIsWelcomedOnce(t *testing.T) {
 
 func TestLoanOpensInEitherOrder(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar := w.NewProduct(t, "SOLAR", "40,40,20")
 	steps := map[string]func(t *testing.T, uid uuid.UUID){
 		"approve": func(t *testing.T, uid uuid.UUID) {
@@ -327,7 +327,7 @@ func TestLoanOpensInEitherOrder(t *testing.T) {
 	for _, order := range orders {
 		t.Run(order[0]+" first", func(t *testing.T) {
 			t.Parallel()
-			app := w.Application(t, applicationtest.In(lending.StatusHardPull))
+			app := w.Application(t, apptest.In(lending.StatusHardPull))
 			for i, step := range order {
 				open := w.Get(t, app.UID).LoanOpen
 				steps[step](t, app.UID)

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/application"
-	"drawbridge/internal/application/applicationtest"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
@@ -17,16 +17,16 @@ import (
 
 func TestCreateKeepsAllThatWasGiven(t *testing.T) {
 	t.Parallel()
-	clock := applicationtest.NewClock()
-	w := applicationtest.NewAt(t, clock)
+	clock := apptest.NewClock()
+	w := apptest.NewAt(t, clock)
 	text := func(s string) *string { return &s }
-	income := applicationtest.Money("52000.5")
+	income := apptest.Money("52000.5")
 	wanted := uuid.MustParse(w.NewProduct(t, "SOLAR", "100").UID)
 	request := application.NewApplication{
 		Source:            lending.SourcePartner,
 		PartnerUID:        w.Partner,
 		MerchantUID:       w.Merchant,
-		RequestedAmount:   applicationtest.Money("12345.67"),
+		RequestedAmount:   apptest.Money("12345.67"),
 		ProductUID:        &wanted,
 		ExternalReference: text("ORDER-7"),
 		Borrower: application.Borrower{
@@ -76,12 +76,12 @@ func TestCreateBySource(t *testing.T) {
 		{lending.SourcePartner, lending.CommunicationsPaused, nil},
 		{lending.SourceConsole, lending.CommunicationsEnabled, []string{"welcome: queued"}},
 	}
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	w.Subscribe(t, nil)
 	for _, test := range tests {
 		t.Run(string(test.source), func(t *testing.T) {
 			t.Parallel()
-			app := w.Application(t, applicationtest.From(test.source))
+			app := w.Application(t, apptest.From(test.source))
 			if app.Communications != test.want {
 				t.Errorf("communications %s, want %s", app.Communications, test.want)
 			}
@@ -93,7 +93,7 @@ func TestCreateBySource(t *testing.T) {
 
 func TestCreateRefusals(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	retired := uuid.MustParse(w.NewProduct(t, "OLD", "100").UID)
 	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		return w.Catalog.SetActive(ctx, tx, retired, false)
@@ -124,7 +124,7 @@ func TestCreateRefusals(t *testing.T) {
 			err := w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
 				_, err := w.Applications.Create(ctx, tx, application.NewApplication{
 					Source: lending.SourcePartner, PartnerUID: w.Partner, MerchantUID: w.Merchant,
-					RequestedAmount: applicationtest.Money("1000"), ProductUID: test.product,
+					RequestedAmount: apptest.Money("1000"), ProductUID: test.product,
 					Borrower: application.Borrower{Email: test.address},
 				})
 				return err
@@ -143,7 +143,7 @@ func TestCreateRefusals(t *testing.T) {
 
 func TestGetHidesOtherMerchantsApplications(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Application(t)
 	stranger := loan.Caller{MerchantUID: w.NewMerchant(t, w.Partner, "Other")}
 	if _, err := w.Applications.Get(t.Context(), w.Caller(), app.UID); err != nil {

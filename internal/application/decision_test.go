@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -17,7 +17,7 @@ const statusEvent = "application.status.update: "
 
 func TestRunDecision(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	w.AddProduct(t, catalog.NewProduct{Code: "LARGE", Name: "Zenith", Min: "9000", Max: "50000"})
 	w.AddProduct(t, catalog.NewProduct{Code: "basic", Name: "Apex", Min: "500", Max: "6000"})
 	retired := w.AddProduct(t, catalog.NewProduct{Code: "RETIRED"})
@@ -26,7 +26,7 @@ func TestRunDecision(t *testing.T) {
 	})
 	tests := []struct {
 		name    string
-		options []applicationtest.Option
+		options []apptest.Option
 		want    lending.ApplicationStatus
 		// offers are "product: borrower's, project's and lesser maximum, approved".
 		offers []string
@@ -41,24 +41,24 @@ func TestRunDecision(t *testing.T) {
 		},
 		{
 			name:    "income bounds the offer and its product's minimum",
-			options: []applicationtest.Option{applicationtest.Earning("20000.04")},
+			options: []apptest.Option{apptest.Earning("20000.04")},
 			want:    lending.StatusHardPullAuthorization,
 			offers:  []string{"basic: 8000.02 6000.00 6000.00 6000.00"},
 		},
 		{
 			name:    "income too low for any product",
-			options: []applicationtest.Option{applicationtest.Earning("1200")},
+			options: []apptest.Option{apptest.Earning("1200")},
 			want:    lending.StatusDeclined,
 		},
 		{
 			name:    "switched to Declined",
-			options: []applicationtest.Option{applicationtest.LastName("Declined")},
+			options: []apptest.Option{apptest.LastName("Declined")},
 			want:    lending.StatusDeclined,
 		},
 		{
 			name: "switched to Clearance",
-			options: []applicationtest.Option{
-				applicationtest.LastName("Clearance"), applicationtest.Requesting("700"),
+			options: []apptest.Option{
+				apptest.LastName("Clearance"), apptest.Requesting("700"),
 			},
 			want:   lending.StatusPendClearance,
 			offers: []string{"basic: 6000.00 700.00 700.00 700.00"},
@@ -104,9 +104,9 @@ func offersOf(offers []lending.Offer) []string {
 
 func TestUndecidedApplicationCanBeDecidedAgain(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	w.NewProduct(t, "SOLAR", "100")
-	app := w.Application(t, applicationtest.LastName("Review"))
+	app := w.Application(t, apptest.LastName("Review"))
 	for range 2 {
 		decided, err := decide(t, w, app.UID)
 		if err != nil || decided.Status != lending.StatusPendingReview || decided.Decided ||
@@ -125,9 +125,9 @@ func TestUndecidedApplicationCanBeDecidedAgain(t *testing.T) {
 
 func TestDecisionOfAnUnknownApplication(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	other := w.NewMerchant(t, w.Partner, "Other")
-	foreign := w.Application(t, applicationtest.Of(w.Partner, other))
+	foreign := w.Application(t, apptest.Of(w.Partner, other))
 	for name, uid := range map[string]uuid.UUID{"unknown": uuid.New(), "foreign": foreign.UID} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -140,7 +140,7 @@ func TestDecisionOfAnUnknownApplication(t *testing.T) {
 // What a status event shows of the offers.
 func TestStatusEventBody(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	low := w.AddProduct(t, catalog.NewProduct{
 		Code: "LOW", Max: "4000", Term: "60", Rate: "5.5", Fee: "1", Min: "2000",
 	})
@@ -154,8 +154,8 @@ func TestStatusEventBody(t *testing.T) {
 			name: "no offers",
 			make: func(t *testing.T) uuid.UUID {
 				t.Helper()
-				return w.Application(t, applicationtest.Requesting("1000"),
-					applicationtest.In(lending.StatusDeclined)).UID
+				return w.Application(t, apptest.Requesting("1000"),
+					apptest.In(lending.StatusDeclined)).UID
 			},
 			want: `{"application_id":"%s","status":"Declined","timestamp":"%s",` +
 				`"data":{"approved_offer":null}}`,
@@ -164,7 +164,7 @@ func TestStatusEventBody(t *testing.T) {
 			name: "none selected: the highest",
 			make: func(t *testing.T) uuid.UUID {
 				t.Helper()
-				return w.Application(t, applicationtest.In(lending.StatusHardPull)).UID
+				return w.Application(t, apptest.In(lending.StatusHardPull)).UID
 			},
 			want: `{"application_id":"%s","status":"Hard Pull","timestamp":"%s",` +
 				`"data":{"approved_offer":{"term":"120","interest_rate":"7.99",` +
@@ -176,8 +176,8 @@ func TestStatusEventBody(t *testing.T) {
 			name: "the selected one",
 			make: func(t *testing.T) uuid.UUID {
 				t.Helper()
-				app := w.Application(t, applicationtest.In(lending.StatusHardPull),
-					applicationtest.Selecting(low))
+				app := w.Application(t, apptest.In(lending.StatusHardPull),
+					apptest.Selecting(low))
 				w.Move(t, app.UID, lending.StatusApproved)
 				return app.UID
 			},

@@ -10,22 +10,22 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/application"
-	"drawbridge/internal/application/applicationtest"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
 )
 
 // called gives an application a reference and a borrower's address.
-func called(reference, address string) applicationtest.Option {
-	return func(d *applicationtest.Draft) {
+func called(reference, address string) apptest.Option {
+	return func(d *apptest.Draft) {
 		d.ExternalReference, d.Borrower.Email = &reference, address
 	}
 }
 
 func listed(
-	t *testing.T, w *applicationtest.World, filter application.Filter,
+	t *testing.T, w *apptest.Harness, filter application.Filter,
 ) []uuid.UUID {
 	t.Helper()
 	filter.Limit = application.MaxPage
@@ -49,19 +49,19 @@ func listed(
 
 func TestListFilters(t *testing.T) {
 	t.Parallel()
-	clock := applicationtest.NewClock()
-	w := applicationtest.NewAt(t, clock)
+	clock := apptest.NewClock()
+	w := apptest.NewAt(t, clock)
 	other := w.NewPartner(t, "Window Works")
 	elsewhere := w.NewMerchant(t, other, "Clear View")
 	product := w.NewProduct(t, "SOLAR", "50,50")
-	add := func(options ...applicationtest.Option) uuid.UUID {
+	add := func(options ...apptest.Option) uuid.UUID {
 		clock.Move(1e9)
 		return w.Application(t, options...).UID
 	}
 	first := add(called("A-1", "ana@example.com"))
 	second := add(called("4711", "ANA@example.com"),
-		applicationtest.In(lending.StatusApproved), applicationtest.Selecting(product))
-	third := add(called(first.String(), "bo@example.com"), applicationtest.Of(other, elsewhere))
+		apptest.In(lending.StatusApproved), apptest.Selecting(product))
+	third := add(called(first.String(), "bo@example.com"), apptest.Of(other, elsewhere))
 	draw := w.Draw(t, second, loan.DrawInput{})
 	number := strconv.FormatInt(draw.ID, 10)
 
@@ -117,7 +117,7 @@ func TestListFilters(t *testing.T) {
 func TestListPages(t *testing.T) {
 	t.Parallel()
 	// At one instant, so that only the uid orders them.
-	w := applicationtest.NewAt(t, applicationtest.NewClock())
+	w := apptest.NewAt(t, apptest.NewClock())
 	for range 5 {
 		w.Application(t)
 	}
@@ -146,7 +146,7 @@ func TestListPages(t *testing.T) {
 
 func TestListRefusals(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	for name, filter := range map[string]application.Filter{
 		"no limit":      {},
 		"large limit":   {Limit: application.MaxPage + 1},
@@ -165,7 +165,7 @@ func TestListRefusals(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Loan(t, w.NewProduct(t, "SOLAR", "50,50"), called("R-1", "ana@example.com"))
 	w.Draw(t, app.UID, loan.DrawInput{})
 	found, err := w.Applications.Summary(t.Context(), app.UID)
@@ -186,8 +186,8 @@ func TestSummary(t *testing.T) {
 
 func TestTaskEntries(t *testing.T) {
 	t.Parallel()
-	clock := applicationtest.NewClock()
-	w := applicationtest.NewAt(t, clock)
+	clock := apptest.NewClock()
+	w := apptest.NewAt(t, clock)
 	app, other := w.Application(t), w.Application(t)
 	for _, task := range []struct {
 		uid   uuid.UUID
@@ -218,7 +218,7 @@ func TestTaskEntries(t *testing.T) {
 // an index.
 func TestListsUseAnIndex(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Application(t)
 	for _, statement := range []string{
 		`INSERT INTO applications
@@ -260,7 +260,7 @@ func TestListsUseAnIndex(t *testing.T) {
 
 // checkPlan fails the test when a statement reads a whole table.
 func checkPlan(
-	t *testing.T, w *applicationtest.World, table, query string, args []any,
+	t *testing.T, w *apptest.Harness, table, query string, args []any,
 ) {
 	t.Helper()
 	var plan []string

@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/application"
-	"drawbridge/internal/application/applicationtest"
 	"drawbridge/internal/catalog"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
@@ -17,7 +17,7 @@ import (
 )
 
 func move(
-	t *testing.T, w *applicationtest.World, uid uuid.UUID, to lending.ApplicationStatus,
+	t *testing.T, w *apptest.Harness, uid uuid.UUID, to lending.ApplicationStatus,
 ) (application.Application, error) {
 	t.Helper()
 	var moved application.Application
@@ -32,13 +32,13 @@ func move(
 // told once, what it forbids changes nothing.
 func TestMove(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	w.NewProduct(t, "SOLAR", "100")
 	for _, from := range lending.AllApplicationStatuses() {
 		for _, to := range lending.AllApplicationStatuses() {
 			t.Run(string(from)+" to "+string(to), func(t *testing.T) {
 				t.Parallel()
-				app := w.Application(t, applicationtest.In(from))
+				app := w.Application(t, apptest.In(from))
 				told := w.Statuses(t, app.UID)
 				changed, allowed := from.Move(to)
 				moved, err := move(t, w, app.UID, to)
@@ -59,10 +59,10 @@ func TestMove(t *testing.T) {
 
 func TestStipulationMails(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar := w.NewProduct(t, "SOLAR", "100")
-	app := w.Application(t, applicationtest.In(lending.StatusHardPull),
-		applicationtest.Selecting(solar))
+	app := w.Application(t, apptest.In(lending.StatusHardPull),
+		apptest.Selecting(solar))
 	before := len(w.MailsOf(t, app.UID))
 	for _, to := range []lending.ApplicationStatus{
 		lending.StatusPendClearance, lending.StatusHardPullAuthorization, lending.StatusHardPull,
@@ -75,7 +75,7 @@ func TestStipulationMails(t *testing.T) {
 
 func TestOtherMerchantsChangeNothing(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar := w.NewProduct(t, "SOLAR", "40,40,20")
 	app := w.Loan(t, solar)
 	var task application.Task
@@ -131,12 +131,12 @@ func TestOtherMerchantsChangeNothing(t *testing.T) {
 
 func TestChangeAmount(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar := w.NewProduct(t, "SOLAR", "40,40,20")
 	change := func(t *testing.T, uid uuid.UUID, amount string) error {
 		t.Helper()
 		return w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
-			_, err := w.Applications.ChangeAmount(ctx, tx, w.Caller(), uid, applicationtest.Money(amount))
+			_, err := w.Applications.ChangeAmount(ctx, tx, w.Caller(), uid, apptest.Money(amount))
 			return err
 		})
 	}
@@ -181,10 +181,10 @@ func TestChangeAmount(t *testing.T) {
 
 func TestChangeOfEveryOfferWhileNoneIsSelected(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	w.NewProduct(t, "SOLAR", "100")
 	w.AddProduct(t, catalog.NewProduct{Code: "SMALL", Max: "6000"})
-	app := w.Application(t, applicationtest.In(lending.StatusApproved))
+	app := w.Application(t, apptest.In(lending.StatusApproved))
 	known := len(w.EventsOf(t, app.UID))
 	fee, term := "1.5", "060"
 	terms, err := lending.ParseTerms(&term, nil, &fee)
@@ -196,7 +196,7 @@ func TestChangeOfEveryOfferWhileNoneIsSelected(t *testing.T) {
 		return err
 	})
 	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := w.Applications.ChangeAmount(ctx, tx, w.Caller(), app.UID, applicationtest.Money("5000"))
+		_, err := w.Applications.ChangeAmount(ctx, tx, w.Caller(), app.UID, apptest.Money("5000"))
 		return err
 	})
 	var lines []string
@@ -229,7 +229,7 @@ func TestChangeOfEveryOfferWhileNoneIsSelected(t *testing.T) {
 
 func TestDocuments(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Application(t)
 	record := func(to lending.DocumentStatus) error {
 		return w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
@@ -262,7 +262,7 @@ func TestDocuments(t *testing.T) {
 
 func TestTasks(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Application(t)
 	const title = `Upload <proof> of "income" & señal`
 	var first, second application.Task

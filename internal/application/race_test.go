@@ -8,8 +8,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/application"
-	"drawbridge/internal/application/applicationtest"
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -33,11 +33,11 @@ func together(uses ...func() error) []error {
 
 func TestOfAHundredAcceptancesOneWelcomes(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar := w.NewProduct(t, "SOLAR", "40,40,20")
-	app := w.Application(t, applicationtest.In(lending.StatusApproved))
+	app := w.Application(t, apptest.In(lending.StatusApproved))
 	rival := w.Application(t)
-	before := w.Jobs(t, email.Queue)
+	before := w.Queued(t, email.Queue)
 	uses := make([]func() error, 100)
 	for i := range uses {
 		uses[i] = func() error { return accept(t, w, app.UID, solar, rival.UID) }
@@ -48,7 +48,7 @@ func TestOfAHundredAcceptancesOneWelcomes(t *testing.T) {
 		}
 	}
 	same(t, "mails", w.MailsOf(t, app.UID), "stipulation: suppressed", "welcome: queued")
-	if got := w.Jobs(t, email.Queue) - before; got != 1 {
+	if got := w.Queued(t, email.Queue) - before; got != 1 {
 		t.Errorf("%d mails queued, want 1", got)
 	}
 	got := w.Get(t, app.UID)
@@ -66,7 +66,7 @@ func TestOfAHundredAcceptancesOneWelcomes(t *testing.T) {
 // the database never has to break a deadlock.
 func TestAcceptancesThatLinkEachOther(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar := w.NewProduct(t, "SOLAR", "40,40,20")
 	var runs atomic.Int32
 	attempt := func(uid uuid.UUID, linked ...uuid.UUID) func() error {
@@ -81,8 +81,8 @@ func TestAcceptancesThatLinkEachOther(t *testing.T) {
 	}
 	const rounds = 20
 	for range rounds {
-		a := w.Application(t, applicationtest.In(lending.StatusApproved))
-		b := w.Application(t, applicationtest.In(lending.StatusApproved))
+		a := w.Application(t, apptest.In(lending.StatusApproved))
+		b := w.Application(t, apptest.In(lending.StatusApproved))
 		errs := together(attempt(a.UID, b.UID), attempt(b.UID, a.UID))
 		won, lost := a.UID, b.UID
 		if errs[0] != nil {
@@ -106,10 +106,10 @@ func TestAcceptancesThatLinkEachOther(t *testing.T) {
 // Approving and accepting at once opens the loan once, whoever comes first.
 func TestApprovalRacesAcceptance(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar, roof := w.NewProduct(t, "SOLAR", "40,40,20"), w.NewProduct(t, "ROOF", "100")
 	for range 20 {
-		app := w.Application(t, applicationtest.In(lending.StatusHardPull))
+		app := w.Application(t, apptest.In(lending.StatusHardPull))
 		errs := together(
 			func() error { return accept(t, w, app.UID, solar) },
 			func() error { return accept(t, w, app.UID, roof) },
@@ -129,7 +129,7 @@ func TestApprovalRacesAcceptance(t *testing.T) {
 
 func TestDecisionsRace(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	w.NewProduct(t, "SOLAR", "40,40,20")
 	app := w.Application(t)
 	uses := make([]func() error, 20)

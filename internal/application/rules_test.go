@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/lib/pq"
 
-	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/lending"
 )
 
@@ -17,7 +17,7 @@ import (
 // application may have past the services, into a new row and into an old one.
 func TestDatabaseKeepsTheRulesOfApplications(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Application(t)
 	tests := []struct {
 		column, value, constraint string
@@ -69,7 +69,7 @@ func TestDatabaseKeepsTheRulesOfApplications(t *testing.T) {
 // the values that may be missing.
 func TestDatabaseTakesWhatApplicationsMayBe(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Application(t)
 	for _, change := range []string{
 		`source = 'console'`,

@@ -12,8 +12,8 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/application"
-	"drawbridge/internal/application/applicationtest"
 	"drawbridge/internal/document"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
@@ -63,12 +63,12 @@ func (c counted) CheckNamedValue(value *driver.NamedValue) error {
 // know why.
 func TestStatementsOfTheHotPaths(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	w.Subscribe(t, nil)
 	w.Subscribe(t, nil)
 	tenths := w.NewProduct(t, "TENTHS", "10,10,10,10,10,10,10,10,10,10")
 	once := w.NewProduct(t, "ONCE", "100")
-	waiting := w.Application(t, applicationtest.In(lending.StatusApproved))
+	waiting := w.Application(t, apptest.In(lending.StatusApproved))
 	rival := w.Application(t)
 
 	draw := func(uid uuid.UUID, input loan.DrawInput) func(context.Context, *postgres.Tx) error {
@@ -85,7 +85,7 @@ func TestStatementsOfTheHotPaths(t *testing.T) {
 	}
 	files := make([]document.File, 10)
 	for i := range files {
-		files[i] = applicationtest.File("page.pdf", "page")
+		files[i] = apptest.File("page.pdf", "page")
 	}
 	tests := []struct {
 		name string
@@ -95,7 +95,7 @@ func TestStatementsOfTheHotPaths(t *testing.T) {
 		// Lock, loan, disbursement, event time, event with deliveries, jobs, notification.
 		{"regular draw", draw(w.Loan(t, tenths).UID, loan.DrawInput{}), 7},
 		// And the certificate with its files.
-		{"final draw", draw(w.Loan(t, once).UID, applicationtest.Documented(files...)), 8},
+		{"final draw", draw(w.Loan(t, once).UID, apptest.Documented(files...)), 8},
 		// Lock, offers, selection, borrower, mail, job, notification, schedule, loan.
 		{"accept-offer", acceptOffer, 9},
 		// Lock and offers.

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/application"
-	"drawbridge/internal/application/applicationtest"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 )
@@ -42,7 +42,7 @@ func same(t *testing.T, what string, got []string, want ...string) {
 }
 
 func accept(
-	t *testing.T, w *applicationtest.World, uid uuid.UUID, product lending.Product,
+	t *testing.T, w *apptest.Harness, uid uuid.UUID, product lending.Product,
 	linked ...uuid.UUID,
 ) error {
 	t.Helper()
@@ -54,7 +54,7 @@ func accept(
 }
 
 func decide(
-	t *testing.T, w *applicationtest.World, uid uuid.UUID,
+	t *testing.T, w *apptest.Harness, uid uuid.UUID,
 ) (application.Application, error) {
 	t.Helper()
 	var decided application.Application
@@ -66,4 +66,4 @@ func decide(
 }
 
 // stamp is a time as events show it.
-func stamp(told applicationtest.Told) string { return lending.FormatTimestamp(told.OccurredAt) }
+func stamp(told apptest.Recorded) string { return lending.FormatTimestamp(told.OccurredAt) }

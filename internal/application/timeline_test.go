@@ -10,8 +10,8 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/application"
-	"drawbridge/internal/application/applicationtest"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
@@ -21,7 +21,7 @@ import (
 
 // told returns a timeline in the order in which it happened, a word each.
 func told(
-	t *testing.T, w *applicationtest.World, uid uuid.UUID, kinds ...application.MomentKind,
+	t *testing.T, w *apptest.Harness, uid uuid.UUID, kinds ...application.MomentKind,
 ) []string {
 	t.Helper()
 	timeline, err := w.Applications.Timeline(t.Context(), uid, application.TimelineFilter{
@@ -42,10 +42,10 @@ func told(
 
 // live is a loan with a delivery, a mail, a draw, a document, a task and an
 // operator's action, and what its timeline must tell.
-func live(t *testing.T) (w *applicationtest.World, uid uuid.UUID, want []string) {
+func live(t *testing.T) (w *apptest.Harness, uid uuid.UUID, want []string) {
 	t.Helper()
-	clock := applicationtest.NewClock()
-	w = applicationtest.NewAt(t, clock)
+	clock := apptest.NewClock()
+	w = apptest.NewAt(t, clock)
 	step := func(use func(ctx context.Context, tx *postgres.Tx) error) {
 		t.Helper()
 		clock.Move(1e9)
@@ -73,7 +73,7 @@ func live(t *testing.T) (w *applicationtest.World, uid uuid.UUID, want []string)
 		return err
 	})
 	step(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := w.Loans.MoveFunding(ctx, tx, applicationtest.Operator(), draw.ID,
+		_, err := w.Loans.MoveFunding(ctx, tx, apptest.Operator(), draw.ID,
 			lending.FundingCancelled)
 		if err != nil {
 			return err

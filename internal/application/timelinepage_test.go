@@ -13,15 +13,15 @@ import (
 	"pgregory.net/rapid"
 
 	"drawbridge/internal/apilog"
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/application"
-	"drawbridge/internal/application/applicationtest"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 )
 
 // call writes a request of a merchant about an application into the log.
-func call(t testing.TB, w *applicationtest.World, uid, merchant uuid.UUID, at time.Time) {
+func call(t testing.TB, w *apptest.Harness, uid, merchant uuid.UUID, at time.Time) {
 	t.Helper()
 	writer := apilog.NewWriter(w.DB)
 	writer.Record(apilog.Entry{
@@ -84,8 +84,8 @@ func TestTimelineTellsCallsAndAttempts(t *testing.T) {
 // kinds, put together are all of it, once each, newest first.
 func TestTimelinePagesAreTheWholeInOrder(t *testing.T) {
 	t.Parallel()
-	clock := applicationtest.NewClock()
-	w := applicationtest.NewAt(t, clock)
+	clock := apptest.NewClock()
+	w := apptest.NewAt(t, clock)
 	w.Subscribe(t, nil)
 	rapid.Check(t, func(rt *rapid.T) {
 		app := w.Application(t)
@@ -125,7 +125,7 @@ func TestTimelinePagesAreTheWholeInOrder(t *testing.T) {
 }
 
 // happen lets one thing happen to an application.
-func happen(t *testing.T, rt *rapid.T, w *applicationtest.World, uid uuid.UUID) {
+func happen(t *testing.T, rt *rapid.T, w *apptest.Harness, uid uuid.UUID) {
 	t.Helper()
 	switch rapid.SampledFrom([]string{"task", "move", "audit", "call"}).Draw(rt, "what") {
 	case "task":
@@ -156,7 +156,7 @@ func happen(t *testing.T, rt *rapid.T, w *applicationtest.World, uid uuid.UUID) 
 }
 
 func page(
-	rt *rapid.T, w *applicationtest.World, uid uuid.UUID, filter application.TimelineFilter,
+	rt *rapid.T, w *apptest.Harness, uid uuid.UUID, filter application.TimelineFilter,
 ) application.Timeline {
 	found, err := w.Applications.Timeline(context.Background(), uid, filter)
 	if err != nil {
@@ -181,7 +181,7 @@ func words(moments []application.Moment) []string {
 
 func TestTimelineRefusals(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	for _, limit := range []int{0, -1, application.MaxPage + 1} {
 		_, err := w.Applications.Timeline(t.Context(), uuid.New(),
 			application.TimelineFilter{Limit: limit})

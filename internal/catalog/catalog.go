@@ -32,8 +32,8 @@ type Service struct {
 type Product struct {
 	lending.Product
 	// Active products are offered by decisions.
-	Active    bool
-	CreatedAt time.Time `db:"created_at"`
+	Active    bool      `json:"active"`
+	CreatedAt time.Time `json:"-" db:"created_at"`
 }
 
 // NewProduct is what a product is made from, as an operator writes it.

@@ -11,14 +11,14 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 )
 
-func record(t *testing.T, w *applicationtest.World, event lending.Event) {
+func record(t *testing.T, w *apptest.Harness, event lending.Event) {
 	t.Helper()
 	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		return w.Events.Record(ctx, tx, event)
@@ -31,8 +31,8 @@ func taskCreated(uid uuid.UUID) lending.Event {
 
 func TestTimesOfEventsNeverRepeat(t *testing.T) {
 	t.Parallel()
-	clock := applicationtest.NewClock()
-	w := applicationtest.NewAt(t, clock)
+	clock := apptest.NewClock()
+	w := apptest.NewAt(t, clock)
 	app, other := w.Application(t), w.Application(t)
 	start := clock.Now()
 	// The clock stands still, steps back, crawls and leaps.
@@ -76,7 +76,7 @@ func TestTimesOfEventsNeverRepeat(t *testing.T) {
 
 func TestSimultaneousEventsHaveTheirOwnTimes(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.NewAt(t, applicationtest.NewClock())
+	w := apptest.NewAt(t, apptest.NewClock())
 	app := w.Application(t)
 	var together sync.WaitGroup
 	const count = 40
@@ -102,7 +102,7 @@ func TestSimultaneousEventsHaveTheirOwnTimes(t *testing.T) {
 
 func TestEventGoesToWhoeverWantsIt(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	sibling := w.NewMerchant(t, w.Partner, "Sibling")
 	app := w.Application(t)
 	stranger := w.NewPartner(t, "Stranger")
@@ -162,14 +162,14 @@ func TestEventGoesToWhoeverWantsIt(t *testing.T) {
 	if found[late.UID] != 0 {
 		t.Error("a subscription got an event from before its time")
 	}
-	if jobs := w.Jobs(t, webhook.Queue); jobs != len(w.DeliveriesOf(t, app.UID)) {
+	if jobs := w.Queued(t, webhook.Queue); jobs != len(w.DeliveriesOf(t, app.UID)) {
 		t.Errorf("%d jobs for %d deliveries", jobs, len(w.DeliveriesOf(t, app.UID)))
 	}
 }
 
 func TestEveryDeliveryHasTheSameBytes(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Application(t)
 	for range 3 {
 		w.Subscribe(t, nil)
@@ -199,7 +199,7 @@ func TestEveryDeliveryHasTheSameBytes(t *testing.T) {
 
 func TestRecordForNoApplication(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	for _, uid := range []string{uuid.NewString(), "app-1"} {
 		err := w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
 			return w.Events.Record(ctx, tx, lending.TaskCreated(uid, "Sign", lending.TaskPending))
@@ -215,10 +215,10 @@ func TestRecordForNoApplication(t *testing.T) {
 
 func TestMailsSayWhatIsKnown(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	solar := w.NewProduct(t, "SOLAR", "40,40,20")
-	app := w.Application(t, applicationtest.In(lending.StatusHardPull),
-		applicationtest.Selecting(solar))
+	app := w.Application(t, apptest.In(lending.StatusHardPull),
+		apptest.Selecting(solar))
 	w.Move(t, app.UID, lending.StatusPendClearance)
 	record(t, w, taskCreated(app.UID))
 
@@ -267,8 +267,8 @@ func TestMailsSayWhatIsKnown(t *testing.T) {
 
 func TestWelcomeOnce(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
-	app := w.Application(t, applicationtest.From(lending.SourceConsole))
+	w := apptest.New(t)
+	app := w.Application(t, apptest.From(lending.SourceConsole))
 	for range 3 {
 		w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 			return w.Events.Welcome(ctx, tx, app.UID)
@@ -277,7 +277,7 @@ func TestWelcomeOnce(t *testing.T) {
 	if mails := w.MailsOf(t, app.UID); len(mails) != 1 || mails[0] != "welcome: queued" {
 		t.Errorf("mails %q, want one welcome", mails)
 	}
-	if jobs := w.Jobs(t, email.Queue); jobs != 1 {
+	if jobs := w.Queued(t, email.Queue); jobs != 1 {
 		t.Errorf("%d jobs, want 1", jobs)
 	}
 }

@@ -9,14 +9,17 @@ import (
 
 // Product is what a loan can be taken under.
 type Product struct {
-	UID, Code, Name string
+	UID  string `json:"product_uid"`
+	Code string `json:"code"`
+	Name string `json:"name"`
 	// Term is the number of months, as digits.
-	Term                  string
-	InterestRate          Percent
-	MerchantFeePercentage Percent
-	Schedule              Schedule
+	Term                  string   `json:"term"`
+	InterestRate          Percent  `json:"interest_rate"`
+	MerchantFeePercentage Percent  `json:"merchant_fee_percentage"`
+	Schedule              Schedule `json:"schedule"`
 	// Min and Max bound what the product lends.
-	Min, Max Money
+	Min Money `json:"min_amount"`
+	Max Money `json:"max_amount"`
 }
 
 // DecisionRequest is what a decision rests on.

@@ -3,6 +3,7 @@ package lending
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // Code names a kind of refusal. The list is closed: every code has one HTTP
@@ -160,4 +161,17 @@ func ErrorCode(err error) Code {
 		return refusal.Code
 	}
 	return CodeInternal
+}
+
+// OneLine is the error's text on one line, every fault of a refusal included.
+func OneLine(err error) string {
+	text := err.Error()
+	if refusal, ok := errors.AsType[*Error](err); ok && len(refusal.Details) > 1 {
+		messages := make([]string, 0, len(refusal.Details))
+		for _, fault := range refusal.Details {
+			messages = append(messages, fault.Message)
+		}
+		text = strings.Join(messages, "; ")
+	}
+	return strings.Join(strings.Fields(text), " ")
 }

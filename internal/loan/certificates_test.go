@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/document"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
@@ -15,14 +15,14 @@ import (
 
 func TestCertificates(t *testing.T) {
 	t.Parallel()
-	clock := applicationtest.NewClock()
-	w := applicationtest.NewAt(t, clock)
+	clock := apptest.NewClock()
+	w := apptest.NewAt(t, clock)
 	app := w.Loan(t, w.NewProduct(t, "SINGLE", "100"))
 	metadata, err := lending.ParseMetadata([]byte(`{"stage":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	early := []document.File{applicationtest.File("a.pdf", "a"), applicationtest.File("b.png", "b")}
+	early := []document.File{apptest.File("a.pdf", "a"), apptest.File("b.png", "b")}
 	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := w.Loans.StoreCertificate(ctx, tx, w.Caller(), app.UID, loan.DrawInput{Files: early})
 		return err
@@ -53,10 +53,10 @@ func TestCertificates(t *testing.T) {
 
 func TestFile(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	product := w.NewProduct(t, "SINGLE", "100")
 	app, other := w.Loan(t, product), w.Loan(t, product)
-	file := applicationtest.File("a.pdf", "a")
+	file := apptest.File("a.pdf", "a")
 	w.Draw(t, app.UID, loan.DrawInput{Files: []document.File{file}})
 
 	found, err := w.Loans.File(t.Context(), app.UID, file.UID)

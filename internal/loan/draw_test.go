@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
@@ -29,7 +29,7 @@ func codeOf(t *testing.T, err error) lending.Code {
 
 // refusal requests a draw that must be refused, and returns the code.
 func refusal(
-	t *testing.T, w *applicationtest.World, uid uuid.UUID, input loan.DrawInput,
+	t *testing.T, w *apptest.Harness, uid uuid.UUID, input loan.DrawInput,
 ) lending.Code {
 	t.Helper()
 	err := w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
@@ -44,7 +44,7 @@ func refusal(
 
 func TestOfFiftySimultaneousDrawsOneIsGranted(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Loan(t, w.NewProduct(t, "SOLAR", "40,40,20"))
 	w.Subscribe(t, nil)
 	for _, kind := range []string{
@@ -52,7 +52,7 @@ func TestOfFiftySimultaneousDrawsOneIsGranted(t *testing.T) {
 	} {
 		w.Subscribe(t, func(s *webhook.Settings) { s.Events = []string{kind} })
 	}
-	before := w.Jobs(t, webhook.Queue)
+	before := w.Queued(t, webhook.Queue)
 
 	const requests = 50
 	errs := make([]error, requests)
@@ -83,7 +83,7 @@ func TestOfFiftySimultaneousDrawsOneIsGranted(t *testing.T) {
 		"events":        w.Count(t, `SELECT count(*) FROM events WHERE kind = $1`, string(funding)),
 		"deliveries": w.Count(t,
 			`SELECT count(*) FROM deliveries WHERE event = $1`, string(funding)) / 2,
-		"jobs": (w.Jobs(t, webhook.Queue) - before) / 2,
+		"jobs": (w.Queued(t, webhook.Queue) - before) / 2,
 	} {
 		if got != 1 {
 			t.Errorf("%s: %d (per subscription that wants the event), want 1", what, got)
@@ -93,7 +93,7 @@ func TestOfFiftySimultaneousDrawsOneIsGranted(t *testing.T) {
 
 func TestRefusedTransactionLeavesNothing(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Loan(t, w.NewProduct(t, "ONCE", "100"))
 	w.Subscribe(t, nil)
 	tables := []string{
@@ -106,7 +106,7 @@ func TestRefusedTransactionLeavesNothing(t *testing.T) {
 
 	crash := errors.New("the process stopped before the commit")
 	err := w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
-		input := applicationtest.Documented(applicationtest.File("roof.pdf", "done"))
+		input := apptest.Documented(apptest.File("roof.pdf", "done"))
 		if _, err := w.Loans.RequestDraw(ctx, tx, w.Caller(), app.UID, input); err != nil {
 			return err
 		}
@@ -142,16 +142,16 @@ type grant struct {
 }
 
 func reduced(amount string) loan.DrawInput {
-	money := applicationtest.Money(amount)
+	money := apptest.Money(amount)
 	return loan.DrawInput{Request: lending.DrawRequest{UpdatedDisbursementAmount: &money}}
 }
 
 // completed has documents and, unless empty, a revised loan amount.
 func completed(early bool, amount string) loan.DrawInput {
-	input := applicationtest.Documented(applicationtest.File("roof.pdf", "done"))
+	input := apptest.Documented(apptest.File("roof.pdf", "done"))
 	input.Request.ProjectCompletedEarly = early
 	if amount != "" {
-		money := applicationtest.Money(amount)
+		money := apptest.Money(amount)
 		input.Request.UpdatedLoanAmount = &money
 	}
 	return input
@@ -202,7 +202,7 @@ var drawCases = []drawCase{
 
 func TestRequestDraw(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	product := w.NewProduct(t, "SOLAR", "40,40,20")
 	for _, test := range drawCases {
 		t.Run(test.name, func(t *testing.T) {
@@ -233,7 +233,7 @@ func TestRequestDraw(t *testing.T) {
 
 func TestRequestDrawRefusals(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	product := w.NewProduct(t, "SOLAR", "40,40,20")
 	tests := []struct {
 		name string
@@ -251,7 +251,7 @@ func TestRequestDrawRefusals(t *testing.T) {
 			make: func(t *testing.T) uuid.UUID {
 				t.Helper()
 				other := w.NewMerchant(t, w.Partner, "Other")
-				return w.Loan(t, product, applicationtest.Of(w.Partner, other)).UID
+				return w.Loan(t, product, apptest.Of(w.Partner, other)).UID
 			},
 			want: lending.CodeNotFound,
 		},
@@ -259,7 +259,7 @@ func TestRequestDrawRefusals(t *testing.T) {
 			name: "not Approved",
 			make: func(t *testing.T) uuid.UUID {
 				t.Helper()
-				return w.Application(t, applicationtest.In(lending.StatusHardPull)).UID
+				return w.Application(t, apptest.In(lending.StatusHardPull)).UID
 			},
 			want: lending.CodeApplicationNotApproved,
 		},
@@ -277,7 +277,7 @@ func TestRequestDrawRefusals(t *testing.T) {
 			name: "no loan",
 			make: func(t *testing.T) uuid.UUID {
 				t.Helper()
-				return w.Application(t, applicationtest.In(lending.StatusApproved)).UID
+				return w.Application(t, apptest.In(lending.StatusApproved)).UID
 			},
 			want: lending.CodeInvalidState,
 		},
@@ -285,7 +285,7 @@ func TestRequestDrawRefusals(t *testing.T) {
 			name: "files are documents, whatever the request says",
 			make: func(t *testing.T) uuid.UUID { t.Helper(); return w.Loan(t, product).UID },
 			DrawInput: loan.DrawInput{
-				Files: []document.File{applicationtest.File("roof.pdf", "done")},
+				Files: []document.File{apptest.File("roof.pdf", "done")},
 			},
 			want: lending.CodeDocumentsNotAllowed,
 		},
@@ -318,13 +318,13 @@ func TestRequestDrawRefusals(t *testing.T) {
 
 func TestDrawKeepsItsDocuments(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Loan(t, w.NewProduct(t, "ONCE", "100"))
 	files := []document.File{
-		applicationtest.File(`Dach "neu", {fertig}.pdf`, "one"),
-		applicationtest.File(`снимок\крыши.pdf`, "two"),
+		apptest.File(`Dach "neu", {fertig}.pdf`, "one"),
+		apptest.File(`снимок\крыши.pdf`, "two"),
 	}
-	input := applicationtest.Documented(files...)
+	input := apptest.Documented(files...)
 	made := w.Draw(t, app.UID, input)
 
 	var metadata string
@@ -370,11 +370,11 @@ func TestDrawKeepsItsDocuments(t *testing.T) {
 
 func TestDrawSendsNoMail(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Loan(t, w.NewProduct(t, "SOLAR", "40,40,20"))
-	before := w.Jobs(t, email.Queue)
+	before := w.Queued(t, email.Queue)
 	w.Settle(t, w.Draw(t, app.UID, loan.DrawInput{}).ID)
-	if after := w.Jobs(t, email.Queue); after != before {
+	if after := w.Queued(t, email.Queue); after != before {
 		t.Errorf("%d mails after a draw, %d before", after, before)
 	}
 }

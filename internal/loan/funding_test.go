@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/lib/pq"
 
-	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
@@ -20,8 +20,8 @@ import (
 
 func TestFundingTellsEachStepOnce(t *testing.T) {
 	t.Parallel()
-	clock := applicationtest.NewClock()
-	w := applicationtest.NewAt(t, clock)
+	clock := apptest.NewClock()
+	w := apptest.NewAt(t, clock)
 	app := w.Loan(t, w.NewProduct(t, "SOLAR", "40,40,20"))
 	known := len(w.EventsOf(t, app.UID))
 
@@ -62,7 +62,7 @@ func TestFundingTellsEachStepOnce(t *testing.T) {
 
 func TestCancelledDrawGivesAllBack(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	product := w.NewProduct(t, "SOLAR", "40,40,20")
 	tests := []struct {
 		name string
@@ -121,7 +121,7 @@ func TestCancelledDrawGivesAllBack(t *testing.T) {
 
 func TestMoveFundingRefusals(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	product := w.NewProduct(t, "SOLAR", "40,40,20")
 	requested := w.Draw(t, w.Loan(t, product).UID, loan.DrawInput{})
 	settled := w.Draw(t, w.Loan(t, product).UID, loan.DrawInput{})
@@ -162,7 +162,7 @@ func TestMoveFundingRefusals(t *testing.T) {
 // The services never come near these checks; they hold even where one would err.
 func TestDatabaseRefusesWhatNoServiceDoes(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	product := w.NewProduct(t, "SOLAR", "40,40,20")
 	app := w.Loan(t, product)
 	w.Draw(t, app.UID, loan.DrawInput{})

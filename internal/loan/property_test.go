@@ -9,7 +9,7 @@ import (
 	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
-	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
@@ -18,7 +18,7 @@ import (
 // machine drives the services on one loan and the pure rules beside them.
 type machine struct {
 	t     *testing.T
-	world *applicationtest.World
+	world *apptest.Harness
 	uid   uuid.UUID
 	model lending.Loan
 	// status is that of the application.
@@ -29,7 +29,7 @@ type machine struct {
 // the pure rules say, and the money in them adds up after every step.
 func TestLoansFollowTheRules(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	products := []lending.Product{
 		w.NewProduct(t, "WHOLE", "100"),
 		w.NewProduct(t, "HALVES", "50,50"),
@@ -40,7 +40,7 @@ func TestLoansFollowTheRules(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		product := rapid.SampledFrom(products).Draw(r, "product")
 		asked := lending.Cents(rapid.Int64Range(100_000, 9_999_999).Draw(r, "requested"))
-		app := w.Loan(t, product, applicationtest.Requesting(asked.String()))
+		app := w.Loan(t, product, apptest.Requesting(asked.String()))
 		m := &machine{t: t, world: w, uid: app.UID, status: app.Status}
 		m.model = w.GetLoan(t, app.UID).Loan
 		// Draws and their funding are most of what happens to a loan.
@@ -66,7 +66,7 @@ func (m *machine) same(r *rapid.T, got, want error) bool {
 func (m *machine) draw(r *rapid.T) {
 	var input loan.DrawInput
 	if rapid.Bool().Draw(r, "documents") {
-		input = applicationtest.Documented()
+		input = apptest.Documented()
 	}
 	switch rapid.SampledFrom([]string{"plain", "reduced", "revised"}).Draw(r, "amounts") {
 	case "reduced":

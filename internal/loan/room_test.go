@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/document"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
@@ -18,8 +18,8 @@ import (
 // client's day, is full.
 func TestStoredFilesAreBounded(t *testing.T) {
 	t.Parallel()
-	clock := applicationtest.NewClock()
-	w := applicationtest.NewAt(t, clock)
+	clock := apptest.NewClock()
+	w := apptest.NewAt(t, clock)
 	w.Loans.LoanRoom = loan.Room{Files: 3, Bytes: 1 << 10}
 	w.Loans.DayRoom = loan.Room{Files: 5, Bytes: 1 << 20}
 	product := w.NewProduct(t, "SINGLE", "100")
@@ -32,7 +32,7 @@ func TestStoredFilesAreBounded(t *testing.T) {
 		})
 		return lending.ErrorCode(err)
 	}
-	file := func() document.File { return applicationtest.File("a.pdf", uuid.NewString()) }
+	file := func() document.File { return apptest.File("a.pdf", uuid.NewString()) }
 	large := file()
 	large.Size = 2 << 10
 	for i, step := range []struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
-	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/document"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
@@ -17,7 +17,7 @@ import (
 
 func TestGet(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Loan(t, w.NewProduct(t, "SOLAR", "33.33,33.33,33.34"))
 	w.Settle(t, w.Draw(t, app.UID, loan.DrawInput{}).ID)
 	w.Fund(t, w.Draw(t, app.UID, loan.DrawInput{}).ID, lending.FundingCancelled)
@@ -56,7 +56,7 @@ func TestGet(t *testing.T) {
 
 func TestGetRefusals(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Loan(t, w.NewProduct(t, "SOLAR", "100"))
 	stranger := loan.Caller{MerchantUID: w.NewMerchant(t, w.Partner, "Other")}
 	tests := []struct {
@@ -65,7 +65,7 @@ func TestGetRefusals(t *testing.T) {
 		uid    uuid.UUID
 	}{
 		{"no application", w.Caller(), uuid.New()},
-		{"no loan", w.Caller(), w.Application(t, applicationtest.In(lending.StatusApproved)).UID},
+		{"no loan", w.Caller(), w.Application(t, apptest.In(lending.StatusApproved)).UID},
 		{"another merchant's", stranger, app.UID},
 	}
 	for _, test := range tests {
@@ -82,7 +82,7 @@ func TestGetRefusals(t *testing.T) {
 // A preview answers what the draw then does, and changes nothing.
 func TestPreviewForetellsTheDraw(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	product := w.NewProduct(t, "SOLAR", "40,40,20")
 	for _, test := range drawCases {
 		t.Run(test.name, func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestPreviewForetellsTheDraw(t *testing.T) {
 
 func TestPreviewForetellsTheRefusal(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	product := w.NewProduct(t, "SOLAR", "40,40,20")
 	pending := w.Loan(t, product)
 	w.Draw(t, pending.UID, loan.DrawInput{})
@@ -131,7 +131,7 @@ func TestPreviewForetellsTheRefusal(t *testing.T) {
 			lending.CodeEarlyCompletionForbidden,
 		},
 		{
-			"no loan", w.Application(t, applicationtest.In(lending.StatusApproved)).UID,
+			"no loan", w.Application(t, apptest.In(lending.StatusApproved)).UID,
 			loan.DrawInput{},
 			lending.CodeInvalidState,
 		},
@@ -160,9 +160,9 @@ func TestPreviewForetellsTheRefusal(t *testing.T) {
 
 func TestStoreCertificate(t *testing.T) {
 	t.Parallel()
-	w := applicationtest.New(t)
+	w := apptest.New(t)
 	app := w.Loan(t, w.NewProduct(t, "SOLAR", "40,40,20"))
-	input := applicationtest.Documented(applicationtest.File("roof.pdf", "done"))
+	input := apptest.Documented(apptest.File("roof.pdf", "done"))
 	tests := []struct {
 		name  string
 		uid   uuid.UUID
@@ -170,9 +170,9 @@ func TestStoreCertificate(t *testing.T) {
 		want  lending.Code
 	}{
 		{name: "files and metadata", uid: app.UID, input: input},
-		{name: "metadata", uid: app.UID, input: applicationtest.Documented()},
+		{name: "metadata", uid: app.UID, input: apptest.Documented()},
 		{name: "files", uid: app.UID, input: loan.DrawInput{
-			Files: []document.File{applicationtest.File("a.pdf", "a"), applicationtest.File("b.pdf", "b")},
+			Files: []document.File{apptest.File("a.pdf", "a"), apptest.File("b.pdf", "b")},
 		}},
 		{name: "empty", uid: app.UID, want: lending.CodeDocumentsRequired},
 		{name: "unknown", uid: uuid.New(), input: input, want: lending.CodeNotFound},
@@ -181,7 +181,7 @@ func TestStoreCertificate(t *testing.T) {
 			want: lending.CodeApplicationNotApproved,
 		},
 		{
-			name: "no loan", uid: w.Application(t, applicationtest.In(lending.StatusApproved)).UID,
+			name: "no loan", uid: w.Application(t, apptest.In(lending.StatusApproved)).UID,
 			input: input, want: lending.CodeInvalidState,
 		},
 	}

@@ -16,16 +16,16 @@ import (
 	"drawbridge/views/paths"
 )
 
-// still keeps the room's clock where it is, at the beginning of a step of codes.
-func (r *room) still() {
+// still keeps the clock where it is, at the beginning of a step of codes.
+func (r *harness) still() {
 	start := time.Now().Truncate(30 * time.Second)
 	r.DB.Now = func() time.Time { return start.Add(time.Duration(r.ahead.Load())) }
 }
 
-func (r *room) pass(d time.Duration) { r.ahead.Add(int64(d)) }
+func (r *harness) pass(d time.Duration) { r.ahead.Add(int64(d)) }
 
 // appCode is what the authenticator app of a secret shows now.
-func (r *room) appCode(secret string) string {
+func (r *harness) appCode(secret string) string {
 	r.Helper()
 	code, err := totp.GenerateCode(strings.ReplaceAll(secret, " ", ""), r.DB.Now())
 	r.must(err)
@@ -45,7 +45,7 @@ func (b *browser) enrol() (secret string, recovery []string) {
 
 func TestSecondFactorByThePages(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	r.still()
 	b := r.signedIn()
 	b.get(paths.SecondFactor).wantStatus(t, http.StatusOK)
@@ -110,7 +110,7 @@ func TestSecondFactorByThePages(t *testing.T) {
 // with a fresh proof.
 func TestAnEnrolmentIsItsSessionsOwn(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	r.still()
 	here, there := r.signedIn(), r.signedIn()
 	here.post(paths.SecondBegin, nil).wantStatus(t, http.StatusSeeOther)
@@ -156,7 +156,7 @@ func TestAnEnrolmentIsItsSessionsOwn(t *testing.T) {
 
 func TestACodeDoesNotWaitForEver(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	r.still()
 	secret, _ := r.signedIn().enrol()
 	r.pass(time.Minute)
@@ -184,7 +184,7 @@ func TestACodeDoesNotWaitForEver(t *testing.T) {
 
 func TestARoleThatNeedsASecondFactor(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	r.still()
 	b := r.signedIn()
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
@@ -209,7 +209,7 @@ func TestARoleThatNeedsASecondFactor(t *testing.T) {
 
 func TestChangePassword(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b, other := r.signedIn(), r.signedIn()
 	const chosen = "a phrase of my own"
 	form := func(current, next, again string) url.Values {
@@ -246,7 +246,7 @@ func TestChangePassword(t *testing.T) {
 
 func TestSessionList(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b, phone, desk := r.signedIn(), r.stranger(), r.signedIn()
 	phone.header.Set("User-Agent", "Mozilla/5.0 (iPhone; CPU) Version/17.0 Safari/604.1")
 	phone.signIn(supportEmail, password)
@@ -270,7 +270,7 @@ func TestSessionList(t *testing.T) {
 
 func TestSessionsIdleAndGrowOld(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	r.pass(operator.SessionIdle + time.Minute)
 	b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
@@ -285,7 +285,7 @@ func TestSessionsIdleAndGrowOld(t *testing.T) {
 
 func TestRiskyActionsWantAFreshProof(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	r.pass(operator.ProofLife + time.Minute)
 	invitation := url.Values{"email": {"bo@lender.example"}, "name": {"Bo"}, "role": {"support"}}
@@ -317,7 +317,7 @@ var oncePattern = regexp.MustCompile(`^[a-z0-9]{6}(-[a-z0-9]{6}){3}$`)
 
 func TestInvitation(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	wrong := b.post(paths.PersonNew, url.Values{"email": {supportEmail}, "role": {"root"}}).
 		wantStatus(t, http.StatusBadRequest)

@@ -12,54 +12,21 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/application"
-	"drawbridge/internal/application/applicationtest"
-	"drawbridge/internal/catalog"
 	"drawbridge/internal/document"
-	"drawbridge/internal/email"
-	"drawbridge/internal/event"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
-	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/views/paths"
 )
 
-func (r *room) newApplications() *application.Service {
-	r.Helper()
-	queue, err := river.NewClient(riverdatabasesql.New(r.DB.DB.DB), &river.Config{})
-	r.must(err)
-	events := &event.Recorder{Webhooks: r.Webhooks, Emails: email.NewService(queue)}
-	return &application.Service{
-		DB: r.DB, Events: events, Loans: &loan.Service{DB: r.DB, Events: events},
-		Products: &catalog.Service{DB: r.DB},
-	}
-}
-
-func (r *room) newDocuments() *document.Store {
-	r.Helper()
-	bucket, err := document.OpenBucket("file://" + r.TempDir())
-	r.must(err)
-	return document.NewStore(bucket)
-}
-
-// world leads the room's applications through their lives.
-func (r *room) world() *applicationtest.World {
-	return &applicationtest.World{
-		DB: r.DB, Partners: &partner.Service{DB: r.DB}, Catalog: &catalog.Service{DB: r.DB},
-		Webhooks: r.Webhooks, Events: r.Applications.Events, Loans: r.Applications.Loans,
-		Applications: r.Applications, Partner: r.partner, Merchant: r.merchant,
-	}
-}
-
 // file stores a document as an upload does.
-func (r *room) file(name, contentType, text string) document.File {
+func (r *harness) file(name, contentType, text string) document.File {
 	r.Helper()
-	file := applicationtest.File(name, text)
+	file := apptest.File(name, text)
 	file.ContentType = contentType
 	content := io.NewSectionReader(strings.NewReader(text), 0, int64(len(text)))
 	r.must(r.Documents.Bucket().Put(r.Context(), file.Key, content))
@@ -68,11 +35,11 @@ func (r *room) file(name, contentType, text string) document.File {
 
 // borrowed is a loan with one settled draw, one with a certificate, a task, a
 // delivery and mails.
-func (r *room) borrowed(files ...document.File) uuid.UUID {
+func (r *harness) borrowed(files ...document.File) uuid.UUID {
 	r.Helper()
-	w := r.world()
+	w := r
 	reference := "SV-2026-17"
-	app := w.Loan(r, w.NewProduct(r, "SOLAR", "50,50"), func(d *applicationtest.Draft) {
+	app := w.Loan(r, w.NewProduct(r, "SOLAR", "50,50"), func(d *apptest.Draft) {
 		d.ExternalReference, d.Borrower.Email = &reference, "bo@example.com"
 		d.Borrower.FirstName, d.Borrower.LastName = "Bo", "Weiß"
 	})
@@ -96,7 +63,7 @@ func (a answer) applicationIDs() []string {
 
 func TestApplicationList(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	first := r.application.String()
 	second := r.borrowed(r.file("a.pdf", "application/pdf", "%PDF-1.4")).String()
 	b := r.signedIn()
@@ -116,9 +83,9 @@ func TestApplicationList(t *testing.T) {
 		"q=+BO%40example.com":           {second},
 		"q=" + first:                    {first},
 		"q=nobody":                      nil,
-		"partner=" + r.partner.String(): {second, first},
+		"partner=" + r.Partner.String(): {second, first},
 		"partner=" + uuid.NewString():   nil,
-		"merchant=" + r.merchant.String() + "&q=SV-2026-17": {second},
+		"merchant=" + r.Merchant.String() + "&q=SV-2026-17": {second},
 	} {
 		page := b.get(paths.Applications+"?"+query).wantStatus(t, http.StatusOK)
 		if got := page.applicationIDs(); !slices.Equal(got, want) {
@@ -144,7 +111,7 @@ func TestApplicationList(t *testing.T) {
 
 func TestApplicationListPages(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	_, err := r.DB.ExecContext(r.Context(), `
 		INSERT INTO applications
 		SELECT gen_random_uuid(), merchant_uid, partner_uid, source, status, communications,
@@ -167,7 +134,7 @@ func TestApplicationListPages(t *testing.T) {
 
 func TestApplicationPage(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	file := r.file("roof.pdf", "application/pdf", "%PDF-1.4 roof")
 	uid := r.borrowed(file).String()
 	b := r.signedIn()
@@ -215,7 +182,7 @@ func TestApplicationPage(t *testing.T) {
 // From the timeline each thing leads to its own page, and chips narrow it.
 func TestApplicationTimeline(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	uid := r.borrowed(r.file("a.pdf", "application/pdf", "%PDF-1.4")).String()
 	b := r.signedIn()
 	page := b.get(paths.To(paths.Application, uid))
@@ -261,7 +228,7 @@ func TestApplicationTimeline(t *testing.T) {
 
 func TestDownload(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	names := []string{"roof.pdf", `a";drop.pdf`, "Dach größer.pdf", "<img src=x>.pdf"}
 	var files []document.File
 	for _, name := range names {
@@ -306,9 +273,9 @@ func TestDownload(t *testing.T) {
 
 func TestDownloadRefusals(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	kept := r.file("a.pdf", "application/pdf", "%PDF-1.4")
-	lost := applicationtest.File("lost.pdf", "lost")
+	lost := apptest.File("lost.pdf", "lost")
 	uid := r.borrowed(kept, lost).String()
 	b := r.signedIn()
 	for name, path := range map[string]string{
@@ -337,7 +304,7 @@ func TestDownloadRefusals(t *testing.T) {
 // Every role may look at applications, and nothing here lets anybody change one.
 func TestApplicationsForEveryRole(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	for _, role := range []operator.Role{
 		operator.RoleSupport, operator.RoleOperator, operator.RoleAdmin,
 	} {
@@ -358,10 +325,10 @@ func TestApplicationsForEveryRole(t *testing.T) {
 
 func TestHostileApplicationIsInert(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
-	w := r.world()
+	r := newHarness(t)
+	w := r
 	const planted = `"><script>planted()</script>` + "\u202e"
-	app := w.Loan(r, w.NewProduct(r, "SINGLE", "100"), func(d *applicationtest.Draft) {
+	app := w.Loan(r, w.NewProduct(r, "SINGLE", "100"), func(d *apptest.Draft) {
 		text := planted
 		d.ExternalReference, d.Borrower.Phone = &text, &text
 		d.Borrower.FirstName, d.Borrower.LastName = planted, planted
@@ -399,10 +366,10 @@ func TestHostileApplicationIsInert(t *testing.T) {
 
 func TestFindApplication(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	uid := r.borrowed(r.file("a.pdf", "application/pdf", "%PDF-1.4"))
 	delivery := r.list()[0]
-	draw := r.world().GetLoan(t, uid).History[1].ID
+	draw := r.GetLoan(t, uid).History[1].ID
 	b := r.signedIn()
 	for sought, want := range map[string]string{
 		uid.String():          paths.To(paths.Application, uid.String()),

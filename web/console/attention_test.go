@@ -15,7 +15,7 @@ import (
 )
 
 // watch looks after the health of subscriptions as the workers do.
-func (r *room) watch() {
+func (r *harness) watch() {
 	r.Helper()
 	service := &attention.Service{
 		DB: r.DB, Webhooks: r.Webhooks, Emails: r.Emails, Operators: r.Operators,
@@ -27,7 +27,7 @@ func (r *room) watch() {
 }
 
 // useUp publishes an event and makes every attempt of its deliveries.
-func (r *room) useUp(status string) {
+func (r *harness) useUp(status string) {
 	r.Helper()
 	r.publish(status)
 	for range 3 {
@@ -47,7 +47,7 @@ func (a answer) tile(label string) string {
 
 func TestOverview(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	quiet := b.get(paths.Home).wantStatus(t, http.StatusOK).text("main")
 	if !strings.Contains(quiet, "Nothing needs you") {
@@ -93,7 +93,7 @@ func TestOverview(t *testing.T) {
 
 func TestOverviewOfATime(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	r.subscribe(r.receiver().URL)
 	r.useUp("Approved")
@@ -128,7 +128,7 @@ func TestOverviewOfATime(t *testing.T) {
 
 func TestOverviewStaysUpToDate(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	path, _ := b.get(paths.Home).find("#live").Attr("hx-sse:connect")
 	live := b.listen(path)
@@ -154,7 +154,7 @@ func TestOverviewStaysUpToDate(t *testing.T) {
 
 func TestAttentionQueue(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	if text := b.get(paths.Attention).wantStatus(t, http.StatusOK).text("main"); !strings.Contains(
 		text, "Nothing needs you") {
@@ -212,7 +212,7 @@ func TestAttentionQueue(t *testing.T) {
 
 func TestSupportSeesTheQueueAndLeavesItAlone(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	r.subscribe(r.receiver(status(http.StatusServiceUnavailable)).URL)
 	r.useUp("Approved")
@@ -225,7 +225,7 @@ func TestSupportSeesTheQueueAndLeavesItAlone(t *testing.T) {
 
 func TestSystemPage(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	_, err := r.DB.ExecContext(t.Context(), `
 		INSERT INTO processes (process_uid, host, pid, roles, version, started_at, last_beat_at, skew_us)
 		VALUES (gen_random_uuid(), 'bridge-1', 77, '{api,worker}', '0.2.0', now(), now(), 2500000),

@@ -24,24 +24,24 @@ import (
 // browser is somebody at the console, with cookies of their own. It does not
 // follow redirects, so that a test sees them.
 type browser struct {
-	*room
+	*harness
 	client *http.Client
 	// header is sent with every request.
 	header http.Header
 }
 
-func (r *room) stranger() *browser {
+func (r *harness) stranger() *browser {
 	r.Helper()
 	jar, err := cookiejar.New(nil)
 	r.must(err)
-	return &browser{room: r, header: http.Header{}, client: &http.Client{
+	return &browser{harness: r, header: http.Header{}, client: &http.Client{
 		Jar: jar, Timeout: time.Minute,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
 // signedIn is a browser of the support user.
-func (r *room) signedIn() *browser {
+func (r *harness) signedIn() *browser {
 	r.Helper()
 	b := r.stranger()
 	if answer := b.signIn(supportEmail, password); answer.Status != http.StatusSeeOther {

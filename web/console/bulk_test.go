@@ -17,8 +17,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-// failures gives a room failed deliveries of the application.
-func (r *room) failures(count int) []webhook.Delivery {
+// failures makes failed deliveries of the application.
+func (r *harness) failures(count int) []webhook.Delivery {
 	r.Helper()
 	for n := range count {
 		r.publish(fmt.Sprintf("Step %d", n+1))
@@ -37,7 +37,7 @@ func (r *room) failures(count int) []webhook.Delivery {
 }
 
 // advance lets the workers do their part of a bulk re-send.
-func (r *room) advance(page string, run int) {
+func (r *harness) advance(page string, run int) {
 	r.Helper()
 	uid := uuid.MustParse(page[strings.LastIndex(page, "/")+1:])
 	_, err := r.Webhooks.AdvanceBulk(r.Context(), webhook.BulkArgs{BulkUID: uid, Run: run})
@@ -55,7 +55,7 @@ func (b *browser) begin(form url.Values) string {
 	return answer.Location
 }
 
-func (r *room) auditedBulk(action string) int {
+func (r *harness) auditedBulk(action string) int {
 	r.Helper()
 	var count int
 	r.must(r.DB.GetContext(r.Context(), &count,
@@ -65,7 +65,7 @@ func (r *room) auditedBulk(action string) int {
 
 func TestBulkResendOfSelectedDeliveries(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	endpoint := r.receiver()
 	r.subscribe(endpoint.URL + "/hook")
@@ -94,8 +94,8 @@ func TestBulkResendOfSelectedDeliveries(t *testing.T) {
 	if got := done.text("#progress-title"); got != "All have ended" {
 		t.Errorf("at the end: %q", got)
 	}
-	if got := done.find("#results tbody tr").Length(); got != 2 || len(endpoint.received()) != 2 {
-		t.Errorf("%d results, %d requests", got, len(endpoint.received()))
+	if got := done.find("#results tbody tr").Length(); got != 2 || len(endpoint.Received()) != 2 {
+		t.Errorf("%d results, %d requests", got, len(endpoint.Received()))
 	}
 	if got := done.text("#results tbody"); strings.Count(got, "HTTP 200") != 4 {
 		t.Errorf("results: %s", got)
@@ -126,7 +126,7 @@ func TestBulkResendOfSelectedDeliveries(t *testing.T) {
 
 func TestBulkResendOfAllThatMatchIsPausedAndCancelled(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	r.subscribe(r.receiver().URL)
 	r.failures(30)
@@ -168,7 +168,7 @@ func TestBulkResendOfAllThatMatchIsPausedAndCancelled(t *testing.T) {
 
 func TestLargeBulkResendAsksForItsCount(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	r.subscribe(r.receiver().URL)
 	original := r.failures(1)[0]
@@ -207,12 +207,12 @@ func TestLargeBulkResendAsksForItsCount(t *testing.T) {
 
 func TestBulkResendStaysWithinOnePartner(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	r.subscribe(r.receiver().URL)
 	r.failures(2)
-	first := r.partner
-	r.house("<b>Northwind</b>", "Northwind Reno")
+	first := r.Partner
+	r.seed("<b>Northwind</b>", "Northwind Reno")
 	r.subscribe(r.receiver().URL)
 	deliveries := r.failures(1)
 	form := url.Values{"all": {"1"}, "filter": {"state=failed"}}
@@ -231,7 +231,7 @@ func TestBulkResendStaysWithinOnePartner(t *testing.T) {
 	if got := b.get(page).text(".tiles .tile:first-child dd"); !strings.HasPrefix(got, "2 ") {
 		t.Errorf("the chosen partner's plan sends %q", got)
 	}
-	chosen := url.Values{"partner": {r.partner.String()}}
+	chosen := url.Values{"partner": {r.Partner.String()}}
 	for _, delivery := range deliveries {
 		chosen.Add("delivery", delivery.UID.String())
 	}
@@ -242,7 +242,7 @@ func TestBulkResendStaysWithinOnePartner(t *testing.T) {
 
 func TestBulkStartNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	subscription, _ := r.subscribe(r.receiver().URL)
 	deliveries := r.failures(2)
@@ -276,14 +276,14 @@ func TestBulkStartNamesWhatIsWrong(t *testing.T) {
 
 func TestEventPagesTellWhoGotItAndReplay(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	if got := b.get(paths.Events).text(".empty h2"); got != "No events yet" {
 		t.Errorf("without events: %q", got)
 	}
 	r.subscribe(r.receiver().URL)
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := r.Webhooks.Subscribe(ctx, tx, r.partner, webhook.Settings{
+		_, _, err := r.Webhooks.Subscribe(ctx, tx, r.Partner, webhook.Settings{
 			URL: r.receiver().URL, Auth: webhook.AuthHMAC,
 			Events: []string{string(lending.EventFundingSettled)},
 		}, "test")

@@ -11,7 +11,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
 
-	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/views/paths"
@@ -27,7 +27,7 @@ func changePath(uid uuid.UUID, change string, pairs ...string) string {
 }
 
 // told lists the kinds and statuses of an application's events, oldest first.
-func (r *room) told(uid uuid.UUID) []string {
+func (r *harness) told(uid uuid.UUID) []string {
 	r.Helper()
 	var words []string
 	r.must(r.DB.SelectContext(r.Context(), &words, `SELECT kind || ' ' || status FROM events
@@ -38,7 +38,7 @@ func (r *room) told(uid uuid.UUID) []string {
 // Each label of a dialog belongs to its field, whatever its heading is called.
 func TestDialogsLabelTheirFields(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	part := r.asOperator().fragment().get(changePath(r.application, "task")).
 		wantStatus(t, http.StatusOK)
 	labels := part.find("label[for]")
@@ -55,7 +55,7 @@ func TestDialogsLabelTheirFields(t *testing.T) {
 // A form says whom it acts on, on its page and in its dialog.
 func TestFormsNameWhomTheyActOn(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	issued := r.issue(false)
 	for path, want := range map[string]string{
@@ -63,8 +63,8 @@ func TestFormsNameWhomTheyActOn(t *testing.T) {
 		paths.To(paths.ApplicationHold, r.application.String()):   "Ana Lima · ",
 		paths.To(paths.Client, issued.ClientID) + "/revoke":       issued.ClientID + " of ",
 		paths.To(paths.Client, issued.ClientID) + "/rate":         issued.ClientID + " of ",
-		paths.To(paths.Partner, r.partner.String()) + "/rename":   "",
-		paths.To(paths.Merchant, r.merchant.String()) + "/rename": " of ",
+		paths.To(paths.Partner, r.Partner.String()) + "/rename":   "",
+		paths.To(paths.Merchant, r.Merchant.String()) + "/rename": " of ",
 	} {
 		for name, as := range map[string]*browser{"page": b, "dialog": b.fragment()} {
 			got := as.get(path).wantStatus(t, http.StatusOK).text(".about")
@@ -79,7 +79,7 @@ func TestFormsNameWhomTheyActOn(t *testing.T) {
 // causes.
 func TestMoveButtonsAreTheTransitionTable(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	r.subscribe(r.receiver().URL)
 	for _, status := range lending.AllApplicationStatuses() {
@@ -124,11 +124,11 @@ func TestMoveButtonsAreTheTransitionTable(t *testing.T) {
 // A whole life in the console: every event is the one that the form announced.
 func TestAnApplicationLivesInTheConsole(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	subscription, _ := r.subscribe(r.receiver().URL)
-	product := r.world().NewProduct(t, "SOLAR", "50,50")
-	form := paths.ApplicationNew + "?merchant=" + r.merchant.String()
+	product := r.NewProduct(t, "SOLAR", "50,50")
+	form := paths.ApplicationNew + "?merchant=" + r.Merchant.String()
 	created, _ := b.fillIn(form, map[string]string{
 		"requested_amount": "12500.00", "borrower.first_name": "Bo", "borrower.last_name": "Weiß",
 		"borrower.email": "bo@example.com", "project.name": "Roof", "product_uid": product.UID,
@@ -196,13 +196,13 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 		tasks["Complete “Send a photo”"])
 	step("task.updated cancelled", nil, "task-status", "to", "cancelled", "task",
 		tasks["Cancel “Sign here”"])
-	w := r.world()
+	w := r
 	first := fmt.Sprint(w.Draw(t, uid, loan.DrawInput{}).ID)
 	step("disbursement.funding.status-changed FUNDING_PROCESSING", nil, "funding", "draw", first,
 		"to", "FUNDING_PROCESSING")
 	step("disbursement.funding.settled FUNDING_SETTLED", nil, "funding", "draw", first,
 		"to", "FUNDING_SETTLED")
-	second := fmt.Sprint(w.Draw(t, uid, applicationtest.Documented()).ID)
+	second := fmt.Sprint(w.Draw(t, uid, apptest.Documented()).ID)
 	step("", nil, "funding", "draw", second, "to", "CANCELLED")
 	step(status+"Closed", nil, "status", "to", "Closed")
 	page := b.get(created.Location)
@@ -227,10 +227,10 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 // nothing happens twice.
 func TestAChangeSeesWhatHappenedMeanwhile(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
-	product := r.world().NewProduct(t, "SOLAR", "50,50")
-	app := r.world().Loan(t, product)
+	product := r.NewProduct(t, "SOLAR", "50,50")
+	app := r.Loan(t, product)
 	for _, test := range []struct {
 		name   string
 		path   string
@@ -287,10 +287,10 @@ func TestAChangeSeesWhatHappenedMeanwhile(t *testing.T) {
 // What the rules refuse is said beside the field in plain words.
 func TestChangeFaults(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
-	app := r.world().Loan(t, r.world().NewProduct(t, "SOLAR", "50,50"))
-	r.world().Draw(t, app.UID, loan.DrawInput{})
+	app := r.Loan(t, r.NewProduct(t, "SOLAR", "50,50"))
+	r.Draw(t, app.UID, loan.DrawInput{})
 	for _, test := range []struct{ change, field, value, says string }{
 		{"amount", "approved_amount", "x", "decimal number"},
 		{"amount", "approved_amount", "0", "greater than 0"},
@@ -334,11 +334,11 @@ func TestChangeFaults(t *testing.T) {
 // Accepting closes competing applications of the same merchant, all or nothing.
 func TestAcceptWithCompetitors(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
-	w := r.world()
+	w := r
 	product := w.NewProduct(t, "SOLAR", "50,50")
-	app := w.Application(t, applicationtest.In(lending.StatusHardPullAuthorization))
+	app := w.Application(t, apptest.In(lending.StatusHardPullAuthorization))
 	rival := w.Application(t)
 	form := b.get(changePath(app.UID, "accept"))
 	if got := form.text(".dialog-body"); !containsAll(got, []string{
@@ -373,7 +373,7 @@ func TestAcceptWithCompetitors(t *testing.T) {
 // typed.
 func TestNewApplicationFaults(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	typed := map[string]string{
 		"requested_amount": "-1", "borrower.email": "nobody", "borrower.annual_income": "lots",
@@ -398,7 +398,7 @@ func TestNewApplicationFaults(t *testing.T) {
 		}
 	}
 	mended := map[string]string{
-		"merchant_uid": r.merchant.String(), "requested_amount": "100", "borrower.email": "nobody",
+		"merchant_uid": r.Merchant.String(), "requested_amount": "100", "borrower.email": "nobody",
 		"borrower.first_name": "B", "borrower.last_name": "W", "project.name": "P",
 	}
 	page, _ = b.fillIn(paths.ApplicationNew, mended)
@@ -419,7 +419,7 @@ func TestNewApplicationFaults(t *testing.T) {
 
 func TestSupportChangesNoApplication(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	path := paths.To(paths.Application, r.application.String())
 	page := b.get(path).wantStatus(t, http.StatusOK)

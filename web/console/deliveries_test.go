@@ -31,9 +31,9 @@ func uids(deliveries []webhook.Delivery) []string {
 	return texts
 }
 
-// deliverAll gives a room three deliveries: one pending, one retrying, one
+// deliverAll makes three deliveries: one pending, one retrying, one
 // delivered, in this order.
-func deliverAll(r *room) []webhook.Delivery {
+func deliverAll(r *harness) []webhook.Delivery {
 	r.Helper()
 	endpoint := r.receiver(status(http.StatusOK), status(http.StatusServiceUnavailable))
 	r.subscribe(endpoint.URL)
@@ -46,7 +46,7 @@ func deliverAll(r *room) []webhook.Delivery {
 
 func TestDeliveryList(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	if empty := b.get(paths.Deliveries).text(".empty"); !strings.Contains(
 		empty, "No deliveries yet") {
@@ -80,7 +80,7 @@ func TestDeliveryList(t *testing.T) {
 
 func TestDeliveryFilters(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	made := deliverAll(r)
 	pending, retrying, delivered := made[0], made[1], made[2]
@@ -94,9 +94,9 @@ func TestDeliveryFilters(t *testing.T) {
 		{"state", "retrying", []webhook.Delivery{retrying}},
 		{"state", "delivered", []webhook.Delivery{delivered}},
 		{"state", "failed", nil},
-		{"partner", r.partner.String(), made},
+		{"partner", r.Partner.String(), made},
 		{"partner", uuid.NewString(), nil},
-		{"merchant", r.merchant.String(), made},
+		{"merchant", r.Merchant.String(), made},
 		{"merchant", uuid.NewString(), nil},
 		{"event_uid", retrying.EventUID.String(), []webhook.Delivery{retrying}},
 		{"code", "503", []webhook.Delivery{retrying}},
@@ -142,7 +142,7 @@ func TestDeliveryFilters(t *testing.T) {
 
 func TestWrongFilters(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	deliverAll(r)
 	tests := []struct{ query, field, want string }{
@@ -181,7 +181,7 @@ func TestWrongFilters(t *testing.T) {
 
 func TestDeliveryPagesFollowEachOther(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	endpoint := r.receiver()
 	r.subscribe(endpoint.URL)
 	var made []webhook.Delivery
@@ -208,7 +208,7 @@ func TestDeliveryPagesFollowEachOther(t *testing.T) {
 // are counted and shown on demand.
 func TestNewDeliveriesWait(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	before := deliverAll(r)
 	poll, _ := b.get(paths.Deliveries).find("#live").Attr("data-poll")
@@ -232,7 +232,7 @@ func TestNewDeliveriesWait(t *testing.T) {
 
 func TestSubscriptionList(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	got := b.get(paths.Subscriptions).text(".empty")
 	if !strings.Contains(got, "No subscriptions yet") {
@@ -255,7 +255,7 @@ func TestSubscriptionList(t *testing.T) {
 }
 
 // fail uses up the attempts of a delivery.
-func (r *room) fail(delivery webhook.Delivery) {
+func (r *harness) fail(delivery webhook.Delivery) {
 	r.Helper()
 	_, err := r.DB.ExecContext(r.Context(), `
 		UPDATE deliveries

@@ -13,7 +13,7 @@ import (
 // in the same words.
 func TestDeliveryWhoseBodyWasRemoved(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	delivery, _ := r.delivered()
 	_, err := r.Webhooks.DB.ExecContext(t.Context(), `

@@ -10,13 +10,14 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 	"drawbridge/views/paths"
 )
 
-// delivered gives a room a delivery whose only attempt had these answers.
-func (r *room) delivered(answers ...http.HandlerFunc) (webhook.Delivery, *endpoint) {
+// delivered makes a delivery whose only attempt had these answers.
+func (r *harness) delivered(answers ...http.HandlerFunc) (webhook.Delivery, *apptest.Endpoint) {
 	r.Helper()
 	endpoint := r.receiver(answers...)
 	r.subscribe(endpoint.URL + "/hook")
@@ -27,7 +28,7 @@ func (r *room) delivered(answers ...http.HandlerFunc) (webhook.Delivery, *endpoi
 
 func TestDeliveryPage(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	delivery, endpoint := r.delivered(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
@@ -61,7 +62,7 @@ func TestDeliveryPage(t *testing.T) {
 
 func TestDeliveryPageMasksSecrets(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	endpoint := r.receiver(func(w http.ResponseWriter, q *http.Request) {
 		// Some endpoints echo what they received.
@@ -83,7 +84,7 @@ func TestDeliveryPageMasksSecrets(t *testing.T) {
 
 func TestHostileAnswerIsInert(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	planted := `<script>planted()</script><img src=x onerror="planted()">` + "\x1b[2J\r\n"
 	delivery, _ := r.delivered(func(w http.ResponseWriter, _ *http.Request) {
@@ -110,23 +111,23 @@ func TestDiagnosis(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
-		state func(r *room) webhook.Delivery
+		state func(r *harness) webhook.Delivery
 		want  string
 	}{
-		{"delivered", func(r *room) webhook.Delivery {
+		{"delivered", func(r *harness) webhook.Delivery {
 			delivery, _ := r.delivered()
 			return delivery
 		}, "The partner has received it The endpoint answered 200 to attempt 1."},
-		{"retrying", func(r *room) webhook.Delivery {
+		{"retrying", func(r *harness) webhook.Delivery {
 			delivery, _ := r.delivered(status(http.StatusUnauthorized))
 			return delivery
 		}, "It failed and will be tried again by itself"},
-		{"failed", func(r *room) webhook.Delivery {
+		{"failed", func(r *harness) webhook.Delivery {
 			delivery, _ := r.delivered(status(http.StatusNotFound))
 			r.fail(delivery)
 			return delivery
 		}, "All attempts are used up"},
-		{"paused", func(r *room) webhook.Delivery {
+		{"paused", func(r *harness) webhook.Delivery {
 			endpoint := r.receiver()
 			subscription, _ := r.subscribe(endpoint.URL)
 			r.do(func(ctx context.Context, tx *postgres.Tx) error {
@@ -137,7 +138,7 @@ func TestDiagnosis(t *testing.T) {
 			r.work()
 			return r.list()[0]
 		}, "It waits: the subscription is paused"},
-		{"cancelled", func(r *room) webhook.Delivery {
+		{"cancelled", func(r *harness) webhook.Delivery {
 			endpoint := r.receiver()
 			subscription, _ := r.subscribe(endpoint.URL)
 			r.publish("Approved")
@@ -148,7 +149,7 @@ func TestDiagnosis(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t)
+			r := newHarness(t)
 			delivery := test.state(r)
 			page := r.signedIn().get(paths.To(paths.Delivery, delivery.UID.String()))
 			if got := page.text("[aria-label=Diagnosis]"); !strings.HasPrefix(got, test.want) {
@@ -159,7 +160,7 @@ func TestDiagnosis(t *testing.T) {
 }
 
 // remove deletes a subscription.
-func (r *room) remove(subscription webhook.Subscription) {
+func (r *harness) remove(subscription webhook.Subscription) {
 	r.Helper()
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := r.Webhooks.Delete(ctx, tx, subscription.UID, "test")
@@ -171,7 +172,7 @@ func (r *room) remove(subscription webhook.Subscription) {
 // page to the new delivery, and to the partner.
 func TestResendWithoutScript(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	delivery, endpoint := r.delivered(status(http.StatusInternalServerError), status(http.StatusOK))
 	r.fail(delivery)
@@ -196,7 +197,7 @@ func TestResendWithoutScript(t *testing.T) {
 	if b.get(back.Location).find("main > .notice").Length() != 0 {
 		t.Error("the notice stays")
 	}
-	bodies := endpoint.received()
+	bodies := endpoint.Received()
 	if len(bodies) != 2 || bodies[0] != bodies[1] {
 		t.Errorf("the partner received %q, want the same bytes twice", bodies)
 	}
@@ -220,7 +221,7 @@ func TestResendWithoutScript(t *testing.T) {
 
 func TestResendWithScript(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn().fragment()
 	delivery, _ := r.delivered()
 	part := b.post(paths.To(paths.Resend, delivery.UID.String()), url.Values{}).wantStatus(t, http.StatusOK)
@@ -237,7 +238,7 @@ func TestResendWithScript(t *testing.T) {
 
 func TestResendRefusals(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	delivery, _ := r.delivered()
 	path := paths.To(paths.Resend, delivery.UID.String())
@@ -266,7 +267,7 @@ func TestResendRefusals(t *testing.T) {
 
 func TestResendNamesRisks(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	first, endpoint := r.delivered()
 	risks := func(delivery webhook.Delivery) string {

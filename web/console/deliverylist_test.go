@@ -18,7 +18,7 @@ import (
 // same to everybody.
 func TestTimesOfAFilterAreTheReaders(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	made := deliverAll(r)
 	b.post(paths.Preferences, url.Values{"zone": {"Asia/Kolkata"}})
@@ -54,7 +54,7 @@ func TestTimesOfAFilterAreTheReaders(t *testing.T) {
 
 func TestSavedViews(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	links := func(of *browser) []string {
 		return strings.Fields(strings.ReplaceAll(strings.Join(of.get(paths.Deliveries).
@@ -102,7 +102,7 @@ func TestSavedViews(t *testing.T) {
 
 func TestExportDeliveries(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	made := deliverAll(r)
 	r.must(errOf(r.DB.ExecContext(r.Context(), `UPDATE partners SET name = '=cmd|''/C calc''!A0'`)))
@@ -137,7 +137,7 @@ func TestExportDeliveries(t *testing.T) {
 // Nothing ticked is no dead end: the same list says what to do.
 func TestActsOnDeliveriesNeedSome(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	for path, want := range map[string]string{
 		paths.DeliveriesCancel: "Tick the deliveries to cancel first.",
@@ -155,7 +155,7 @@ func TestActsOnDeliveriesNeedSome(t *testing.T) {
 
 func TestCancelDeliveries(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	made := deliverAll(r)
 	chosen := url.Values{"delivery": uids(made), "filter": {"range=7d"}}
 	support := r.signedIn()
@@ -209,7 +209,7 @@ func TestCancelDeliveries(t *testing.T) {
 // "Could not load" is another screen than "nothing matches".
 func TestListThatCannotBeLoaded(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	deliverAll(r)
 	r.must(errOf(r.DB.ExecContext(r.Context(),
@@ -226,7 +226,7 @@ func TestListThatCannotBeLoaded(t *testing.T) {
 // The tail shows at once what comes in.
 func TestTail(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	before := deliverAll(r)
 	page := b.get(paths.Deliveries)
@@ -243,7 +243,7 @@ func TestTail(t *testing.T) {
 // From a list one reads on: to the delivery before and after, and back.
 func TestDeliveriesFollowInTheirList(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	made := deliverAll(r)
 	b := r.signedIn()
 	b.header.Set("Referer", r.URL+paths.Deliveries+"?range=7d")
@@ -268,7 +268,7 @@ func TestDeliveriesFollowInTheirList(t *testing.T) {
 
 func TestDeliveryPageExplainsItsSurroundings(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	made := deliverAll(r)
 	b := r.signedIn()
 	page := b.get(paths.To(paths.Delivery, made[1].UID.String())).wantStatus(t, http.StatusOK)

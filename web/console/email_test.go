@@ -26,15 +26,15 @@ func TestEmailExplainsItsState(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name    string
-		prepare func(r *room) uuid.UUID
+		prepare func(r *harness) uuid.UUID
 		// want are pieces of what parts of the page say.
 		want map[string]string
 	}{
-		{"waiting", func(r *room) uuid.UUID { return r.mail(email.KindTask, nil) }, map[string]string{
+		{"waiting", func(r *harness) uuid.UUID { return r.mail(email.KindTask, nil) }, map[string]string{
 			".headline": "Task Queued", "[aria-label=Diagnosis]": "It waits to be sent",
 			"#message": "It is not written yet", "#attempts": "Attempt 1 is due",
 		}},
-		{"suppressed", func(r *room) uuid.UUID {
+		{"suppressed", func(r *harness) uuid.UUID {
 			return r.mail(email.KindTask, paused)
 		}, map[string]string{
 			".headline": "Task Suppressed", "#message": "It was never written",
@@ -42,14 +42,14 @@ func TestEmailExplainsItsState(t *testing.T) {
 				"Communications were paused.",
 			"#attempts": "No mail server was asked",
 		}},
-		{"not sent", func(r *room) uuid.UUID {
+		{"not sent", func(r *harness) uuid.UUID {
 			defer r.deliver(nil, "Welcome!")
 			return r.mail(email.KindWelcome, nil)
 		}, map[string]string{
 			".headline": "welcome for Ana Not sent", "#message [data-tab=Text] pre": "Welcome!",
 			"[aria-label=Diagnosis]": "Not sent: no mail server configured",
 		}},
-		{"sent", func(r *room) uuid.UUID {
+		{"sent", func(r *harness) uuid.UUID {
 			defer r.deliver(emailtest.NewServer(r.T, emailtest.Options{}), "Welcome!")
 			return r.mail(email.KindWelcome, nil)
 		}, map[string]string{
@@ -60,7 +60,7 @@ func TestEmailExplainsItsState(t *testing.T) {
 			"#message [data-tab=Headers]":  "Subject: welcome for Ana",
 			"#message [data-tab=Text] pre": "Welcome!",
 		}},
-		{"refused for now", func(r *room) uuid.UUID {
+		{"refused for now", func(r *harness) uuid.UUID {
 			defer r.deliver(refusing(r.T, 451, "greylisted"), "Welcome!")
 			return r.mail(email.KindWelcome, nil)
 		}, map[string]string{
@@ -70,7 +70,7 @@ func TestEmailExplainsItsState(t *testing.T) {
 			"#attempt-1":             "Ended while naming the recipient",
 			"#moment-next":           "Attempt 2 is due",
 		}},
-		{"refused for good", func(r *room) uuid.UUID {
+		{"refused for good", func(r *harness) uuid.UUID {
 			defer r.deliver(refusing(r.T, 550, "no such user"), "Welcome!")
 			return r.mail(email.KindWelcome, nil)
 		}, map[string]string{
@@ -78,7 +78,7 @@ func TestEmailExplainsItsState(t *testing.T) {
 			"[aria-label=Diagnosis]": "The mail server refused it for good Attempt 1 was answered: 550",
 			"#attempt-1":             "no such user",
 		}},
-		{"unknown", func(r *room) uuid.UUID {
+		{"unknown", func(r *harness) uuid.UUID {
 			uid := r.mail(email.KindTask, nil)
 			_, err := r.DB.ExecContext(r.Context(), `
 				UPDATE emails SET state = 'failed', outcome_unknown = true, finished_at = created_at,
@@ -94,7 +94,7 @@ func TestEmailExplainsItsState(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t)
+			r := newHarness(t)
 			uid := test.prepare(r).String()
 			page := r.signedIn().get(paths.To(paths.Email, uid)).wantStatus(t, http.StatusOK)
 			for selector, want := range test.want {
@@ -114,7 +114,7 @@ func TestEmailExplainsItsState(t *testing.T) {
 // neither the page nor the frame lets it act.
 func TestEmailIsFramed(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	const planted = `</pre><script>planted()</script><img src=x onerror="planted()">`
 	uid := r.mail(email.KindWelcome, func(message *email.Message) {
@@ -161,7 +161,7 @@ func TestEmailIsFramed(t *testing.T) {
 
 func TestEmailSource(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	server := emailtest.NewServer(t, emailtest.Options{})
 	uid := r.mail(email.KindWelcome, nil).String()
@@ -190,7 +190,7 @@ func TestEmailSource(t *testing.T) {
 // recipient.
 func TestResendEmail(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	server := emailtest.NewServer(t, emailtest.Options{})
 	uid := r.mail(email.KindWelcome, nil)
@@ -237,7 +237,7 @@ func TestResendEmail(t *testing.T) {
 
 func TestResendEmailRefusals(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	written := r.mail(email.KindWelcome, nil)
 	r.deliver(nil, "Welcome!")

@@ -2,7 +2,6 @@ package console_test
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -13,8 +12,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 
 	"drawbridge/internal/email"
 	"drawbridge/internal/email/emailtest"
@@ -22,15 +19,8 @@ import (
 	"drawbridge/views/paths"
 )
 
-func (r *room) newQueue() *river.Client[*sql.Tx] {
-	r.Helper()
-	queue, err := river.NewClient(riverdatabasesql.New(r.DB.DB.DB), &river.Config{})
-	r.must(err)
-	return queue
-}
-
-// mail logs a mail about the room's application and returns its id.
-func (r *room) mail(kind email.Kind, change func(*email.Message)) uuid.UUID {
+// mail logs a mail about the application and returns its id.
+func (r *harness) mail(kind email.Kind, change func(*email.Message)) uuid.UUID {
 	r.Helper()
 	message := email.Message{
 		Kind: kind, ApplicationUID: r.application, ToName: "Ana Lima", ToAddress: "ana@example.com",
@@ -49,7 +39,7 @@ func (r *room) mail(kind email.Kind, change func(*email.Message)) uuid.UUID {
 func paused(message *email.Message) { message.Paused = true }
 
 // mails lists the log, newest first.
-func (r *room) mails() []email.Email {
+func (r *harness) mails() []email.Email {
 	r.Helper()
 	mails, _, err := email.List(r.Context(), r.DB, email.Filter{}, postgres.Cursor{}, 500)
 	r.must(err)
@@ -58,12 +48,12 @@ func (r *room) mails() []email.Email {
 
 // deliver makes the attempts that wait in the queue, at a mail server or, when
 // server is nil, with none configured. Every mail says what body says.
-func (r *room) deliver(server *emailtest.Server, body string) {
+func (r *harness) deliver(server *emailtest.Server, body string) {
 	r.Helper()
 	from, err := email.ParseSender("Meadow <mail@meadow.example>")
 	r.must(err)
 	courier := &email.Courier{
-		DB: r.DB, Jobs: r.newQueue(), From: from,
+		DB: r.DB, Jobs: r.Jobs, From: from,
 		Render: func(_ context.Context, draft email.Draft) (email.Content, error) {
 			subject := fmt.Sprintf("%s for %s", draft.Kind, draft.Params[email.ParamFirstName])
 			return email.Content{Subject: subject, Text: body, HTML: body}, nil
@@ -105,7 +95,7 @@ func texts(uids ...uuid.UUID) []string {
 
 func TestEmailList(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	if empty := b.get(paths.Emails).text(".empty"); !strings.Contains(empty, "No e-mails yet") {
 		t.Errorf("an empty log says %q", empty)
@@ -162,7 +152,7 @@ func containsAll(text string, words []string) bool {
 
 func TestEmailFilterIsInTheAddress(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	page := b.get(paths.Emails + "?state=failed&kind=task&to=" + atAna())
 	if got := page.text(".filters-on"); got != "Kind Task To ana@example.com Clear all" {
@@ -196,7 +186,7 @@ func TestEmailFilterIsInTheAddress(t *testing.T) {
 
 func TestEmailPages(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	var want []string
 	for range 53 {
@@ -220,7 +210,7 @@ func TestEmailPages(t *testing.T) {
 
 func TestFindEmail(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	uid := r.mail(email.KindTask, nil)
 	query := url.Values{"q": {" " + uid.String() + " "}}
 	found := r.signedIn().get(paths.Search + "?" + query.Encode())

@@ -19,7 +19,7 @@ import (
 // TestResendManyEmails ticks rows of the list, and then takes all that match.
 func TestResendManyEmails(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn() // support
 	var failed []uuid.UUID
 	for range 3 {
@@ -106,7 +106,7 @@ func TestEmailSaysWhatItWaitsFor(t *testing.T) {
 		}
 		return nil
 	}})
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	asked := r.mail(email.KindWelcome, nil)
 	r.deliver(server, "Welcome!")

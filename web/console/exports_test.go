@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -51,7 +51,7 @@ func column(rows []map[string]string, title string) []string {
 // TestListsAsFiles takes lists along under the filter of their page.
 func TestListsAsFiles(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	uid := r.borrowed(r.file("a.pdf", "application/pdf", "%PDF-1.4")).String()
 	subscription, _ := r.subscribe(r.receiver(status(http.StatusOK)).URL)
@@ -59,8 +59,8 @@ func TestListsAsFiles(t *testing.T) {
 		_, err := r.Webhooks.Test(ctx, tx, subscription.UID, lending.EventStatusUpdated)
 		return err
 	})
-	w := r.world()
-	w.Application(r, func(d *applicationtest.Draft) { d.Borrower.FirstName = "=2+2" })
+	w := r
+	w.Application(r, func(d *apptest.Draft) { d.Borrower.FirstName = "=2+2" })
 	r.mail(email.KindWelcome, func(m *email.Message) { m.ToAddress = "zoe@example.com" })
 
 	events := b.cells(t, paths.Events+"?application="+uid, paths.EventsCSV)

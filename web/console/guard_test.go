@@ -23,7 +23,7 @@ func fill(path string) string { return parameter.ReplaceAllString(path, uuid.New
 
 func TestEveryRouteIsGuarded(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	seen := map[string]bool{}
 	for _, route := range r.Console.Routes() {
 		if seen[route.Name] || route.Name == "" {
@@ -63,7 +63,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 
 func TestEveryChangeChecksItsOrigin(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin() // who lacks no role, so that nothing but the origin refuses
 	before := pgtest.Dump(t, r.DB, "sessions", "users")
 	changes := 0
@@ -99,7 +99,7 @@ func TestEveryChangeChecksItsOrigin(t *testing.T) {
 
 func TestEveryAnswerIsStrict(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	for _, path := range []string{
 		paths.Home, paths.Deliveries, paths.Subscriptions, "/console/nothing",
@@ -123,7 +123,7 @@ func TestEveryAnswerIsStrict(t *testing.T) {
 
 func TestFormsAreBounded(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	form := url.Values{"theme": {"dark"}, "filler": {strings.Repeat("x", 1<<20)}}
 	b.post(paths.Preferences, form).wantStatus(t, http.StatusRequestEntityTooLarge)
@@ -134,7 +134,7 @@ func TestFormsAreBounded(t *testing.T) {
 
 func TestFaultPages(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	for path, want := range map[string]string{
 		"/console/nothing":                          "there is nothing at this path",
@@ -156,7 +156,7 @@ func TestFaultPages(t *testing.T) {
 // without words of the API.
 func TestFaultPagesStayInTheConsole(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	application := paths.To(paths.Application, r.application.String())
 	for _, test := range []struct{ path, back, label, says string }{
@@ -191,7 +191,7 @@ func TestFaultPagesStayInTheConsole(t *testing.T) {
 
 func TestPreferences(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	back := b.post(paths.Preferences, url.Values{
 		"theme": {"dark"}, "density": {"compact"}, "back": {"/console/deliveries?state=failed"},

@@ -11,7 +11,7 @@ import (
 
 func TestFailingThresholdsAreSet(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	r.asOperator().get(paths.SettingsHealth).wantStatus(t, http.StatusForbidden)
 	b := r.admin()
 	wrong, _ := b.fillIn(paths.SettingsHealth, map[string]string{

@@ -14,7 +14,7 @@ import (
 // what it holds and how to end it, and not a moment longer.
 func TestSystemPageTellsOfAHold(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b, guard := r.signedIn(), &restore.Service{DB: r.DB}
 	r.subscribe(r.receiver().URL)
 	r.publish("Approved")

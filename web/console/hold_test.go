@@ -10,7 +10,7 @@ import (
 
 func TestLegalHold(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	uid := r.application.String()
 	page, form := paths.To(paths.Application, uid), paths.To(paths.ApplicationHold, uid)
 	support := r.signedIn()

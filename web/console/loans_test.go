@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/application/applicationtest"
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/views/paths"
@@ -16,19 +16,19 @@ import (
 
 func TestLoanList(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	if got := b.get(paths.Loans).text(".empty"); !strings.Contains(got, "No loans yet") {
 		t.Errorf("without loans: %q", got)
 	}
-	w := r.world()
+	w := r
 	solar := w.NewProduct(t, "SOLAR", "50,50")
 	once := w.NewProduct(t, "ONCE", "100")
 	ready := w.Loan(t, solar).UID
 	pending := w.Loan(t, solar).UID
 	w.Draw(t, pending, loan.DrawInput{})
 	drawn := w.Loan(t, once).UID
-	w.Settle(t, w.Draw(t, drawn, applicationtest.Documented()).ID)
+	w.Settle(t, w.Draw(t, drawn, apptest.Documented()).ID)
 	blocked := w.Loan(t, solar).UID
 	w.Move(t, blocked, lending.StatusPendClearance)
 	for query, want := range map[string][]uuid.UUID{
@@ -46,7 +46,7 @@ func TestLoanList(t *testing.T) {
 
 		"draw=CANCELLED":                                 nil,
 		"partner=" + uuid.NewString():                    nil,
-		"partner=" + r.partner.String() + "&state=ready": {ready},
+		"partner=" + r.Partner.String() + "&state=ready": {ready},
 	} {
 		page := b.get(paths.Loans+"?"+query).wantStatus(t, http.StatusOK)
 		for _, uid := range want {
@@ -81,7 +81,7 @@ func TestLoanList(t *testing.T) {
 
 func TestProducts(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	if got := b.get(paths.Products).text(".empty"); !strings.Contains(got, "No products yet") {
 		t.Errorf("without products: %q", got)

@@ -17,7 +17,7 @@ import (
 const adminEmail = "ada@lender.example"
 
 // admin is a browser of an admin.
-func (r *room) admin() *browser {
+func (r *harness) admin() *browser {
 	r.Helper()
 	r.addUser(adminEmail, operator.RoleAdmin)
 	b := r.stranger()
@@ -25,7 +25,7 @@ func (r *room) admin() *browser {
 	return b
 }
 
-func (r *room) settings() email.Settings {
+func (r *harness) settings() email.Settings {
 	r.Helper()
 	settings, err := email.LoadSettings(r.Context(), r.DB)
 	r.must(err)
@@ -42,7 +42,7 @@ func meadow() url.Values {
 
 func TestMailSettings(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	href, _ := b.get(paths.Emails).find(".page-acts a[href^='/console/settings']").Attr("href")
 	form := b.get(href).wantStatus(t, http.StatusOK).find("main form")
@@ -88,7 +88,7 @@ func TestMailSettings(t *testing.T) {
 
 func TestMailSettingsFaults(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	before := r.settings()
 	const planted = `"><script>planted()</script>`
@@ -125,7 +125,7 @@ func TestMailSettingsFaults(t *testing.T) {
 
 func TestMailSettingsAreForAdmins(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	before := r.settings()
 	r.addUser("olga@lender.example", operator.RoleOperator)
 	for _, address := range []string{supportEmail, "olga@lender.example"} {
@@ -146,7 +146,7 @@ func TestMailSettingsAreForAdmins(t *testing.T) {
 
 func TestEmailSamples(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	page := b.get(paths.EmailSamples).wantStatus(t, http.StatusOK)
 	if got := page.find("main .segment").Length(); got != len(mail.Samples()) {

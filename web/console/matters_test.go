@@ -13,7 +13,7 @@ import (
 
 func TestAMatterIsResolvedOnTheDeliverysPage(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	support, b := r.signedIn(), r.asOperator()
 	r.subscribe(r.receiver(status(http.StatusServiceUnavailable)).URL)
 	r.useUp("Approved")
@@ -51,7 +51,7 @@ func TestAMatterIsResolvedOnTheDeliverysPage(t *testing.T) {
 
 func TestViewsOfEachListAreSaved(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	for path, filter := range map[string]string{
 		paths.Applications: "status=Approved", paths.Emails: "state=failed",
@@ -78,7 +78,7 @@ func TestViewsOfEachListAreSaved(t *testing.T) {
 
 func TestAMoveWithoutATargetLeadsToTheStatuses(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	path := paths.To(paths.Application, r.application.String())
 	for _, answer := range []answer{

@@ -17,7 +17,7 @@ import (
 // to do; the subscription is still listed and can be deleted.
 func TestMissingKeyIsNamed(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	delivery, _ := r.delivered()
 	lost := r.Webhooks.Keys.Current()
 	r.Webhooks.Keys = keysAnew(r)
@@ -65,7 +65,7 @@ func TestMissingKeyIsNamed(t *testing.T) {
 }
 
 // keysAnew is a ring without any key that sealed something.
-func keysAnew(r *room) *secret.Keyring {
+func keysAnew(r *harness) *secret.Keyring {
 	r.Helper()
 	keys, err := secret.ParseKeyring(secret.GenerateKey())
 	r.must(err)
@@ -78,7 +78,7 @@ func TestDamagedSecretBreaksNoPage(t *testing.T) {
 	for _, column := range []string{"secret_sealed", "headers_sealed"} {
 		t.Run(column, func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t)
+			r := newHarness(t)
 			made, value := r.subscribe(r.receiver().URL)
 			_, err := r.DB.ExecContext(t.Context(), `UPDATE subscriptions SET `+column+` = 'v1.damaged'`)
 			r.must(err)

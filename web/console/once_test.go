@@ -37,7 +37,7 @@ type sending struct {
 
 // desk fills in forms, each about things of its own.
 type desk struct {
-	*room
+	*harness
 	admin    *browser
 	endpoint string
 	made     int
@@ -176,13 +176,13 @@ func mayRepeat(name string) bool {
 
 // lendingForms are the forms about applications, partners, products and people.
 func (d *desk) lendingForms() map[string]func() sending {
-	partner := paths.To(paths.Partner, d.partner.String())
+	partner := paths.To(paths.Partner, d.Partner.String())
 	client := func(act string, typed ...string) sending {
 		return d.asks(paths.To(paths.Client, d.issue(true).ClientID)+"/"+act, typed...)
 	}
 	return map[string]func() sending{
 		"console.application.create": func() sending {
-			return d.asks(paths.ApplicationNew+"?merchant="+d.merchant.String(),
+			return d.asks(paths.ApplicationNew+"?merchant="+d.Merchant.String(),
 				"requested_amount", "12500.00", "borrower.first_name", "Bo",
 				"borrower.last_name", "Weiß", "borrower.email", "bo@example.com",
 				"project.name", d.next("Roof "))
@@ -191,7 +191,7 @@ func (d *desk) lendingForms() map[string]func() sending {
 			return d.asks(changePath(d.application, "task"), "title", d.next("Call "))
 		},
 		"console.application.hold.submit": func() sending {
-			d.house(d.next("Partner "), d.next("Merchant "))
+			d.seed(d.next("Partner "), d.next("Merchant "))
 			return d.asks(paths.To(paths.ApplicationHold, d.application.String()), "reason", "court")
 		},
 		"console.product.create": func() sending {
@@ -200,7 +200,7 @@ func (d *desk) lendingForms() map[string]func() sending {
 				"min", "1000", "max", "100000")
 		},
 		"console.product.switch.submit": func() sending {
-			made := d.world().NewProduct(d.T, d.next("ROOF"), "50,50")
+			made := d.NewProduct(d.T, d.next("ROOF"), "50,50")
 			return d.asks(paths.To(paths.ProductActive, made.UID))
 		},
 		"console.partner.create": func() sending {
@@ -213,10 +213,10 @@ func (d *desk) lendingForms() map[string]func() sending {
 			return d.asks(partner+"/merchants/new", "name", d.next("Boise "))
 		},
 		"console.merchant.rename": func() sending {
-			return d.asks(paths.To(paths.Merchant, d.merchant.String())+"/rename", "name", d.next("Reno "))
+			return d.asks(paths.To(paths.Merchant, d.Merchant.String())+"/rename", "name", d.next("Reno "))
 		},
 		"console.client.issue": func() sending {
-			return d.asks(partner+"/clients/new", "merchant", d.merchant.String())
+			return d.asks(partner+"/clients/new", "merchant", d.Merchant.String())
 		},
 		"console.client.rotate": func() sending { return client("rotate") },
 		"console.client.limit.save": func() sending {
@@ -377,7 +377,7 @@ func (d *desk) houseForms() map[string]func() sending {
 		},
 		"console.receiver.clear": func() sending { return d.sends(paths.ReceiverClear) },
 		"console.receiver.subscribe": func() sending {
-			return d.sends(paths.ReceiverSubscribe, "partner", d.partner.String(), "target", "plain")
+			return d.sends(paths.ReceiverSubscribe, "partner", d.Partner.String(), "target", "plain")
 		},
 	}
 }
@@ -421,9 +421,9 @@ func (s sending) post(token string) answer {
 // after the other, and at the same moment. Both do what one does.
 func TestEveryFormActsOnce(t *testing.T) {
 	t.Parallel()
-	d := &desk{room: newRoom(t)}
+	d := &desk{harness: newHarness(t)}
 	d.still()
-	d.admin, d.endpoint = d.room.admin(), d.room.receiver().URL
+	d.admin, d.endpoint = d.harness.admin(), d.harness.receiver().URL
 	forms := d.lendingForms()
 	maps.Copy(forms, d.sendingForms())
 	maps.Copy(forms, d.houseForms())
@@ -494,8 +494,8 @@ func (d *desk) atOnce(route page.Route, sent sending, once map[string]int) {
 // TestRepeatableFormsDoNothingTwice holds those that carry no token to it.
 func TestRepeatableFormsDoNothingTwice(t *testing.T) {
 	t.Parallel()
-	d := &desk{room: newRoom(t)}
-	d.admin = d.room.admin()
+	d := &desk{harness: newHarness(t)}
+	d.admin = d.harness.admin()
 	before := d.rows()
 	for range 2 {
 		d.admin.send(http.MethodPost, paths.Preferences, url.Values{"theme": {"dark"}}).
@@ -518,14 +518,14 @@ func TestRepeatableFormsDoNothingTwice(t *testing.T) {
 // TestATrialIsSentOnce presses the button that sends a test before saving twice.
 func TestATrialIsSentOnce(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b, endpoint := r.asOperator(), r.receiver()
 	form := r.filled(endpoint.URL)
 	form.Set("token", uuid.NewString())
 	form.Set("act", "try")
 	b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusOK)
 	again := b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusConflict)
-	if got := len(endpoint.received()); got != 1 || r.audits("subscription.try") != 1 {
+	if got := len(endpoint.Received()); got != 1 || r.audits("subscription.try") != 1 {
 		t.Errorf("%d tests arrived, %d are in the audit log", got, r.audits("subscription.try"))
 	}
 	if !strings.Contains(again.text("#test_event-fault, .field-fault"), "sent a moment ago") ||
@@ -539,12 +539,12 @@ func TestATrialIsSentOnce(t *testing.T) {
 // everyPage renders every page of the route table, the dialogs too.
 func (d *desk) everyPage(look func(page answer, path string)) {
 	d.Helper()
-	product := d.world().NewProduct(d.T, "SOLAR", "50,50")
+	product := d.NewProduct(d.T, "SOLAR", "50,50")
 	running, delivery := d.running(), d.delivery()
 	subscription, client := d.subscription(), d.issue(true).ClientID
 	fills := map[string]string{
 		paths.Deliveries: delivery, paths.Applications: d.application.String(),
-		paths.Partners: d.partner.String(), paths.Merchants: d.merchant.String(),
+		paths.Partners: d.Partner.String(), paths.Merchants: d.Merchant.String(),
 		paths.Clients: client, paths.People: d.uidOf(supportEmail),
 		paths.Emails:        d.mail(email.KindWelcome, nil).String(),
 		paths.Bulks:         running[strings.LastIndex(running, "/")+1:],
@@ -573,8 +573,8 @@ func (d *desk) everyPage(look func(page answer, path string)) {
 // TestEveryFormHasAToken looks at each form that is posted.
 func TestEveryFormHasAToken(t *testing.T) {
 	t.Parallel()
-	d := &desk{room: newRoom(t)}
-	d.admin, d.endpoint = d.room.admin(), d.room.receiver().URL
+	d := &desk{harness: newHarness(t)}
+	d.admin, d.endpoint = d.harness.admin(), d.harness.receiver().URL
 	seen := map[string]string{}
 	d.everyPage(func(page answer, path string) {
 		for _, form := range page.find("form[method=post]").EachIter() {
@@ -596,8 +596,8 @@ func TestEveryFormHasAToken(t *testing.T) {
 // parameter that stands for one value is given once.
 func TestNoAddressSaysOneThingTwice(t *testing.T) {
 	t.Parallel()
-	d := &desk{room: newRoom(t)}
-	d.admin, d.endpoint = d.room.admin(), d.room.receiver().URL
+	d := &desk{harness: newHarness(t)}
+	d.admin, d.endpoint = d.harness.admin(), d.harness.receiver().URL
 	asked := 0
 	d.everyPage(func(page answer, path string) {
 		for _, form := range page.find("form:not([method=post]):not([method=dialog])").EachIter() {

@@ -22,7 +22,7 @@ import (
 const operatorEmail = "olga@lender.example"
 
 // asOperator is a browser of an operator.
-func (r *room) asOperator() *browser {
+func (r *harness) asOperator() *browser {
 	r.Helper()
 	r.addUser(operatorEmail, operator.RoleOperator)
 	b := r.stranger()
@@ -67,7 +67,7 @@ func (b *browser) fillIn(path string, fields map[string]string) (answer, url.Val
 }
 
 // count is the number that a query returns.
-func (r *room) count(query string, args ...any) int {
+func (r *harness) count(query string, args ...any) int {
 	r.Helper()
 	var count int
 	r.must(r.DB.GetContext(r.Context(), &count, query, args...))
@@ -76,10 +76,10 @@ func (r *room) count(query string, args ...any) int {
 
 func TestPartnerList(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	page := b.get(viewpaths.Partners).wantStatus(t, http.StatusOK)
-	row := page.text("#p-" + r.partner.String())
+	row := page.text("#p-" + r.Partner.String())
 	if !strings.Contains(row, "Sunvolt Energy") || page.text(".table-tools") != "1 partner" {
 		t.Errorf("row %q, count %q", row, page.text(".table-tools"))
 	}
@@ -112,7 +112,7 @@ func TestPartnerList(t *testing.T) {
 
 func TestCreatePartner(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	page := b.get(viewpaths.Partners)
 	href := page.find("main .page-acts a").First().AttrOr("href", "")
@@ -147,10 +147,10 @@ func TestCreatePartner(t *testing.T) {
 // changed.
 func TestPartnerFormsKeepWhatWasTyped(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
-	partnerPath := viewpaths.To(viewpaths.Partner, r.partner.String())
-	merchantPath := viewpaths.To(viewpaths.Merchant, r.merchant.String())
+	partnerPath := viewpaths.To(viewpaths.Partner, r.Partner.String())
+	merchantPath := viewpaths.To(viewpaths.Merchant, r.Merchant.String())
 	for _, path := range []string{
 		viewpaths.PartnerNew, partnerPath + "/rename", partnerPath + "/merchants/new",
 		merchantPath + "/rename",
@@ -185,11 +185,11 @@ func TestPartnerFormsKeepWhatWasTyped(t *testing.T) {
 
 func TestRenamePartnerAndMerchant(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	for path, action := range map[string]string{
-		viewpaths.To(viewpaths.Partner, r.partner.String()):   "partner.rename",
-		viewpaths.To(viewpaths.Merchant, r.merchant.String()): "merchant.rename",
+		viewpaths.To(viewpaths.Partner, r.Partner.String()):   "partner.rename",
+		viewpaths.To(viewpaths.Merchant, r.Merchant.String()): "merchant.rename",
 	} {
 		answer, _ := b.fillIn(path+"/rename", map[string]string{"name": "Renamed & Co"})
 		if answer.Location != path {
@@ -210,7 +210,7 @@ func TestRenamePartnerAndMerchant(t *testing.T) {
 
 func TestPartnerPage(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	subscription, _ := r.subscribe(r.receiver().URL)
 	issued := r.issue(false)
@@ -222,21 +222,21 @@ func TestPartnerPage(t *testing.T) {
 		}
 		recorder.Record(apilog.Entry{
 			UID: postgres.NewUID(at), At: at, ClientID: issued.ClientID, Authenticated: true,
-			PartnerUID: r.partner, MerchantUID: r.merchant, Status: status,
+			PartnerUID: r.Partner, MerchantUID: r.Merchant, Status: status,
 		})
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
 	recorder.Run(ended)
-	page := b.get(viewpaths.To(viewpaths.Partner, r.partner.String())).wantStatus(t, http.StatusOK)
+	page := b.get(viewpaths.To(viewpaths.Partner, r.Partner.String())).wantStatus(t, http.StatusOK)
 	for selector, want := range map[string]string{
 		"h1":                               "Sunvolt Energy",
 		".tiles":                           "last 24 hours 3 1 refused, 1 failed",
 		".tile:nth-child(2)":               "last 30 days 4 1 refused, 1 failed",
-		"#m-" + r.merchant.String():        "Sunvolt Phoenix",
+		"#m-" + r.Merchant.String():        "Sunvolt Phoenix",
 		"#c-" + issued.ClientID:            "Active",
 		"#s-" + subscription.UID.String():  "All events",
-		".facts":                           r.partner.String(),
+		".facts":                           r.Partner.String(),
 		".rail [href='/console/partners']": "Partners",
 		"#c-" + issued.ClientID + " code":  "…" + issued.Secret[len(issued.Secret)-4:],
 		"#c-" + issued.ClientID + " .lead": issued.ClientID,
@@ -250,7 +250,7 @@ func TestPartnerPage(t *testing.T) {
 	if strings.Contains(page.Raw, issued.Secret) {
 		t.Error("the secret stands on the partner's page")
 	}
-	merchant := b.get(viewpaths.To(viewpaths.Merchant, r.merchant.String())).wantStatus(t, http.StatusOK)
+	merchant := b.get(viewpaths.To(viewpaths.Merchant, r.Merchant.String())).wantStatus(t, http.StatusOK)
 	if got := merchant.text("main"); !containsAll(got, []string{
 		"Sunvolt Phoenix", "Sunvolt Energy", issued.ClientID, "Ana Lima",
 	}) {
@@ -264,13 +264,13 @@ func TestPartnerPage(t *testing.T) {
 	}
 }
 
-// issue gives the room's partner a client.
-func (r *room) issue(group bool) partner.Issued {
+// issue gives the partner a client.
+func (r *harness) issue(group bool) partner.Issued {
 	r.Helper()
 	var issued partner.Issued
 	r.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
 		issued, err = (&partner.Service{DB: r.DB}).CreateClient(ctx, tx, partner.NewClient{
-			PartnerUID: r.partner, Group: group,
+			PartnerUID: r.Partner, Group: group,
 		})
 		return err
 	})
@@ -278,10 +278,10 @@ func (r *room) issue(group bool) partner.Issued {
 }
 
 // login tells whether credentials work.
-func (r *room) login(id, secret string) bool {
+func (r *harness) login(id, secret string) bool {
 	r.Helper()
 	_, err := (&partner.Service{DB: r.DB}).Authenticate(r.Context(), id, secret,
-		r.merchant.String())
+		r.Merchant.String())
 	if code := lending.ErrorCode(err); code != "" && code != lending.CodeUnauthorized {
 		r.Fatal(err)
 	}
@@ -290,9 +290,9 @@ func (r *room) login(id, secret string) bool {
 
 func TestIssueClient(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
-	path := viewpaths.To(viewpaths.Partner, r.partner.String()) + "/clients/new"
+	path := viewpaths.To(viewpaths.Partner, r.Partner.String()) + "/clients/new"
 	shown, values := b.fillIn(path, map[string]string{"kind": "group"})
 	shown.wantStatus(t, http.StatusOK)
 	id, secret := shown.text(".facts code:first-of-type"), shown.text("#secret")
@@ -320,22 +320,22 @@ func TestIssueClient(t *testing.T) {
 	}
 	var after string
 	r.must(r.DB.Get(&after, `SELECT after FROM audit_log WHERE action = 'client.create'`))
-	if strings.Contains(after, secret) || !strings.Contains(after, r.merchant.String()) {
+	if strings.Contains(after, secret) || !strings.Contains(after, r.Merchant.String()) {
 		t.Errorf("audit log %s", after)
 	}
 }
 
 func TestIssueClientFaults(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
-	second := r.world().NewMerchant(t, r.partner, "Second")
-	foreign := r.world().NewMerchant(t, r.world().NewPartner(t, "Other"), "Foreign")
-	path := viewpaths.To(viewpaths.Partner, r.partner.String()) + "/clients/new"
+	second := r.NewMerchant(t, r.Partner, "Second")
+	foreign := r.NewMerchant(t, r.NewPartner(t, "Other"), "Foreign")
+	path := viewpaths.To(viewpaths.Partner, r.Partner.String()) + "/clients/new"
 	_, values := b.get(path).formValues(t)
 	for want, merchants := range map[string][]string{
 		"tick at least one merchant": nil,
-		"exactly one merchant":       {r.merchant.String(), second.String()},
+		"exactly one merchant":       {r.Merchant.String(), second.String()},
 		"is not a merchant of":       {foreign.String()},
 		"none of the list":           {"x"},
 	} {
@@ -348,14 +348,14 @@ func TestIssueClientFaults(t *testing.T) {
 			t.Errorf("%d of two ticks are kept", ticked)
 		}
 	}
-	values["merchant"] = []string{r.merchant.String(), second.String()}
+	values["merchant"] = []string{r.Merchant.String(), second.String()}
 	values.Set("kind", "group")
 	b.post(path, values).wantStatus(t, http.StatusOK)
 }
 
 func TestRotateClient(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	issued := r.issue(false)
 	path := viewpaths.To(viewpaths.Client, issued.ClientID)
@@ -396,7 +396,7 @@ func TestRotateClient(t *testing.T) {
 
 func TestClientRate(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	issued := r.issue(false)
 	path := viewpaths.To(viewpaths.Client, issued.ClientID) + "/rate"
@@ -421,7 +421,7 @@ func TestClientRate(t *testing.T) {
 
 func TestRevokeClient(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	issued := r.issue(false)
 	path := viewpaths.To(viewpaths.Client, issued.ClientID)
@@ -457,12 +457,12 @@ func TestRevokeClient(t *testing.T) {
 // Support sees the pages but none of the buttons, and no form.
 func TestSupportChangesNoPartner(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	issued := r.issue(false)
 	b := r.signedIn()
 	for _, path := range []string{
-		viewpaths.Partners, viewpaths.To(viewpaths.Partner, r.partner.String()),
-		viewpaths.To(viewpaths.Merchant, r.merchant.String()), viewpaths.To(viewpaths.Client, issued.ClientID),
+		viewpaths.Partners, viewpaths.To(viewpaths.Partner, r.Partner.String()),
+		viewpaths.To(viewpaths.Merchant, r.Merchant.String()), viewpaths.To(viewpaths.Client, issued.ClientID),
 	} {
 		page := b.get(path).wantStatus(t, http.StatusOK)
 		if got := page.find("main [data-ask], main a[href$='/new']").Length(); got != 0 {
@@ -470,8 +470,8 @@ func TestSupportChangesNoPartner(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		viewpaths.PartnerNew, viewpaths.To(viewpaths.Partner, r.partner.String()) + "/rename",
-		viewpaths.To(viewpaths.Partner, r.partner.String()) + "/clients/new",
+		viewpaths.PartnerNew, viewpaths.To(viewpaths.Partner, r.Partner.String()) + "/rename",
+		viewpaths.To(viewpaths.Partner, r.Partner.String()) + "/clients/new",
 		viewpaths.To(viewpaths.Client, issued.ClientID) + "/rotate", viewpaths.To(viewpaths.Client, issued.ClientID) + "/revoke",
 	} {
 		b.get(path).wantStatus(t, http.StatusForbidden)
@@ -483,16 +483,16 @@ func TestSupportChangesNoPartner(t *testing.T) {
 // A script gets the inside of a dialog, the same form.
 func TestFormsOpenInDialogs(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
-	path := viewpaths.To(viewpaths.Partner, r.partner.String()) + "/rename"
+	path := viewpaths.To(viewpaths.Partner, r.Partner.String()) + "/rename"
 	part := b.fragment().get(path).wantStatus(t, http.StatusOK)
 	if part.find("html head title").Length() != 0 || part.find("#asked-title").Length() != 1 {
 		t.Errorf("a script gets %.200q", part.Raw)
 	}
 	action, values := part.formValues(t)
 	values.Set("name", "From a dialog")
-	if got := b.post(action, values).Location; got != viewpaths.To(viewpaths.Partner, r.partner.String()) {
+	if got := b.post(action, values).Location; got != viewpaths.To(viewpaths.Partner, r.Partner.String()) {
 		t.Errorf("leads to %q", got)
 	}
 }
@@ -500,7 +500,7 @@ func TestFormsOpenInDialogs(t *testing.T) {
 // Hostile names are shown and do nothing.
 func TestHostilePartnerNames(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	const planted = `"><script>planted()</script><img src=x onerror=planted()>`
 	answer, _ := b.fillIn(viewpaths.PartnerNew, map[string]string{

@@ -11,7 +11,7 @@ import (
 )
 
 // uidOf is the id of a user.
-func (r *room) uidOf(email string) string {
+func (r *harness) uidOf(email string) string {
 	r.Helper()
 	users, _, err := r.Operators.Users(r.Context(), operator.UserFilter{Text: email})
 	r.must(err)
@@ -23,7 +23,7 @@ func (r *room) uidOf(email string) string {
 
 func TestPeople(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	page := b.get(paths.People).wantStatus(t, http.StatusOK)
 	if got := page.find("tr[id^=person-]").Length(); got != 2 {
@@ -43,7 +43,7 @@ func TestPeople(t *testing.T) {
 
 func TestAdminsChangePeople(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b, sam := r.admin(), r.signedIn()
 	uid := r.uidOf(supportEmail)
 	act := func(action string, form url.Values) answer {
@@ -86,7 +86,7 @@ func TestAdminsChangePeople(t *testing.T) {
 
 func TestAdminsResetASecondFactor(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	r.still()
 	b, sam := r.admin(), r.signedIn()
 	sam.enrol()
@@ -104,7 +104,7 @@ func TestAdminsResetASecondFactor(t *testing.T) {
 
 func TestNobodyLocksThemselvesOut(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	uid := r.uidOf(adminEmail)
 	for action, form := range map[string]url.Values{
@@ -120,7 +120,7 @@ func TestNobodyLocksThemselvesOut(t *testing.T) {
 
 func TestAuditLogPages(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	r.signedIn()
 	uid := r.uidOf(supportEmail)
@@ -164,7 +164,7 @@ func TestAuditLogPages(t *testing.T) {
 
 func TestAuditLogByPages(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	_, err := r.DB.ExecContext(r.Context(), `
 		INSERT INTO audit_log (at, actor, address, action, subject_kind, subject, after)

@@ -31,7 +31,7 @@ var readsLarge = regexp.MustCompile(`(?s)^\s*(SELECT|WITH).*\b(FROM|JOIN)\s+(del
 // rare.
 func TestListsReadByIndex(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	_, err := seed.Fill(t.Context(), r.DB, seed.Plan{
 		Deliveries: 16_000, Attempts: 24_000, Partners: 24,
 	})
@@ -60,7 +60,7 @@ func TestListsReadByIndex(t *testing.T) {
 
 // planner looks at the plans of the queries that a console sends.
 type planner struct {
-	*room
+	*harness
 	recorder *pgtest.Recorder
 	conn     *sql.Conn
 	seen     map[string]bool
@@ -68,7 +68,7 @@ type planner struct {
 	sizes map[string]float64
 }
 
-func newPlanner(r *room) *planner {
+func newPlanner(r *harness) *planner {
 	r.Helper()
 	conn, err := r.DB.Conn(r.Context())
 	r.must(err)
@@ -85,7 +85,7 @@ func newPlanner(r *room) *planner {
 		sizes[table] = rows
 	}
 	return &planner{
-		room: r, recorder: pgtest.Record(r.T, r.DB), conn: conn, seen: map[string]bool{},
+		harness: r, recorder: pgtest.Record(r.T, r.DB), conn: conn, seen: map[string]bool{},
 		sizes: sizes,
 	}
 }

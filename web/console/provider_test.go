@@ -19,16 +19,16 @@ import (
 	"drawbridge/web/console"
 )
 
-// provided is a room whose console also signs people in through a provider that
+// provided is a harness whose console also signs people in through a provider that
 // runs beside it.
 type provided struct {
-	*room
+	*harness
 	idp *mockoidc.MockOIDC
 }
 
 func newProvided(t *testing.T, domains ...string) *provided {
 	t.Helper()
-	r := newRoom(t)
+	r := newHarness(t)
 	idp, err := mockoidc.Run()
 	r.must(err)
 	t.Cleanup(func() { r.must(idp.Shutdown()) })

@@ -14,7 +14,7 @@ import (
 )
 
 // riverConsole stands for the queue library's console: it says what it was asked.
-func (r *room) riverConsole(w http.ResponseWriter, q *http.Request) {
+func (r *harness) riverConsole(w http.ResponseWriter, q *http.Request) {
 	body, err := io.ReadAll(q.Body)
 	if err != nil {
 		r.Errorf("reading a call: %v", err)
@@ -23,7 +23,7 @@ func (r *room) riverConsole(w http.ResponseWriter, q *http.Request) {
 }
 
 // addJob adds a job in a state and returns its id.
-func (r *room) addJob(queue, state string) int64 {
+func (r *harness) addJob(queue, state string) int64 {
 	r.Helper()
 	finalized := "NULL"
 	if state == "discarded" || state == "cancelled" {
@@ -41,7 +41,7 @@ func (r *room) addJob(queue, state string) int64 {
 
 func TestQueues(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	for _, state := range []string{"available", "available", "retryable", "discarded"} {
 		r.addJob("webhook", state)
 	}
@@ -57,7 +57,7 @@ func TestQueues(t *testing.T) {
 
 func TestQueuesArePausedAndResumed(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	b.post(paths.To(paths.QueueAct, "webhook", "pause"), nil).wantStatus(t, http.StatusNotFound)
 	_, err := r.DB.ExecContext(r.Context(), `INSERT INTO river_queue (name, created_at, updated_at)
@@ -87,7 +87,7 @@ func TestQueuesArePausedAndResumed(t *testing.T) {
 
 func TestJobsAreRetriedAndCancelled(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	failed, waiting := r.addJob("email", "discarded"), r.addJob("email", "available")
 	list := b.get(paths.JobsOf("discarded", "email")).wantStatus(t, http.StatusOK)
@@ -130,7 +130,7 @@ func TestJobsAreRetriedAndCancelled(t *testing.T) {
 
 func TestJobsByPages(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	for range 55 {
 		r.addJob("webhook", "discarded")
@@ -153,7 +153,7 @@ func TestJobsByPages(t *testing.T) {
 // for admins, checks the origin of changes and leaves them in the audit log.
 func TestTheEmbeddedConsoleIsGuarded(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	sam, b := r.signedIn(), r.admin()
 	const call = paths.JobConsole + "/api/jobs/retry"
 	for _, method := range []string{

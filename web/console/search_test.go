@@ -18,7 +18,7 @@ func searchFor(text string) string {
 // One hit is the page itself.
 func TestSearchLeadsToThePage(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	made := deliverAll(r)
 	delivery := made[0].UID.String()
@@ -31,8 +31,8 @@ func TestSearchLeadsToThePage(t *testing.T) {
 		made[0].URL:                      paths.To(paths.Subscription, made[0].SubscriptionUID.String()),
 		r.application.String():           paths.To(paths.Application, r.application.String()),
 		"ANA@example.com":                paths.To(paths.Application, r.application.String()),
-		"phoenix":                        paths.To(paths.Merchant, r.merchant.String()),
-		r.partner.String():               paths.To(paths.Partner, r.partner.String()),
+		"phoenix":                        paths.To(paths.Merchant, r.Merchant.String()),
+		r.Partner.String():               paths.To(paths.Partner, r.Partner.String()),
 	} {
 		got := b.get(searchFor(sought))
 		if got.Status != http.StatusSeeOther || got.Location != want {
@@ -47,7 +47,7 @@ func TestSearchLeadsToThePage(t *testing.T) {
 
 func TestSearchListsWhatItMayBe(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	page := b.get(searchFor("sunvolt")).wantStatus(t, http.StatusOK)
 	if got := page.text("main .hits h2"); got != "Partners Merchants" {
@@ -80,7 +80,7 @@ func TestSearchListsWhatItMayBe(t *testing.T) {
 
 func TestSignatureDoctor(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	endpoint := r.receiver()
 	_, value := r.subscribe(endpoint.URL)

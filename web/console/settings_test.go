@@ -16,7 +16,7 @@ import (
 
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	page := b.get(paths.Settings).wantStatus(t, http.StatusOK)
 	if months, _ := page.find("#metadata_months").Attr("value"); months != "13" {
@@ -35,7 +35,7 @@ func TestSettings(t *testing.T) {
 
 func TestRetentionIsExplainedBeforeItIsSaved(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	form := url.Values{
 		"metadata_months": {"24"}, "body_days": {"30"}, "email_body_days": {"30"},
@@ -77,7 +77,7 @@ func TestRetentionIsExplainedBeforeItIsSaved(t *testing.T) {
 
 func TestSignInSettings(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	b.post(paths.SettingsSignIn, url.Values{"roles": {"root"}}).
 		wantStatus(t, http.StatusBadRequest)
@@ -98,7 +98,7 @@ func TestSignInSettings(t *testing.T) {
 // and changes without an origin of ours are refused to all.
 func TestEveryRouteByRole(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	people := map[operator.Role]*browser{"": r.stranger()}
 	for _, role := range operator.Roles() {
 		address := string(role) + "-route@lender.example"

@@ -18,7 +18,7 @@ import (
 
 func TestSignIn(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.stranger()
 	page := b.get(paths.Home).wantStatus(t, http.StatusSeeOther)
 	if page.Location != "/console/sign-in?next=%2Fconsole" {
@@ -42,7 +42,7 @@ func TestSignIn(t *testing.T) {
 }
 
 // audits counts the entries of an action.
-func (r *room) audits(action string) int {
+func (r *harness) audits(action string) int {
 	r.Helper()
 	var count int
 	r.must(r.DB.GetContext(r.Context(), &count,
@@ -52,7 +52,7 @@ func (r *room) audits(action string) int {
 
 func TestSignInRefusals(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.stranger()
 	wrong := b.signIn(supportEmail, "wrong password").wantStatus(t, http.StatusUnauthorized)
 	unknown := b.signIn("nobody@lender.example", "wrong password").wantStatus(t,
@@ -77,7 +77,7 @@ func TestSignInRefusals(t *testing.T) {
 
 func TestSignInLimits(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.stranger()
 	for range 5 {
 		b.signIn(supportEmail, "wrong password").wantStatus(t, http.StatusUnauthorized)
@@ -92,7 +92,7 @@ func TestSignInLimits(t *testing.T) {
 // session that is asked again, go on.
 func TestStrangersDoNotLockOutAKnownBrowser(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	session, owner, stranger := r.signedIn(), r.signedIn(), r.stranger()
 	owner.post(paths.SignOut, nil).wantStatus(t, http.StatusSeeOther)
 	for range 5 {
@@ -109,7 +109,7 @@ func TestStrangersDoNotLockOutAKnownBrowser(t *testing.T) {
 // Whoever has the password and no code yet does not keep its owner from giving one.
 func TestStrangersDoNotUseUpTheOwnersCodes(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	r.still()
 	owner, thief := r.signedIn(), r.stranger()
 	secret, _ := owner.enrol()
@@ -129,7 +129,7 @@ func TestStrangersDoNotUseUpTheOwnersCodes(t *testing.T) {
 
 func TestSessionCookie(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	for _, test := range []struct {
 		origin, name string
 		secure       bool
@@ -181,7 +181,7 @@ func TestSessionCookie(t *testing.T) {
 
 func TestSignInRenewsTheSession(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	origin, _ := url.Parse(r.URL)
 	before := b.cookie("drawbridge-session")
@@ -212,21 +212,21 @@ func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		end  func(r *room)
+		end  func(r *harness)
 	}{
-		{"when the user is disabled", func(r *room) {
+		{"when the user is disabled", func(r *harness) {
 			r.do(func(ctx context.Context, tx *postgres.Tx) error {
 				_, err := r.Operators.Disable(ctx, tx, supportEmail)
 				return err
 			})
 		}},
-		{"when the password is changed", func(r *room) {
+		{"when the password is changed", func(r *harness) {
 			r.do(func(ctx context.Context, tx *postgres.Tx) error {
 				_, err := r.Operators.SetPassword(ctx, tx, supportEmail, "another long password", false)
 				return err
 			})
 		}},
-		{"when the table is cleared", func(r *room) {
+		{"when the table is cleared", func(r *harness) {
 			_, err := r.DB.ExecContext(r.Context(), `DELETE FROM sessions`)
 			r.must(err)
 		}},
@@ -234,7 +234,7 @@ func TestSessionEnds(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t)
+			r := newHarness(t)
 			b := r.signedIn()
 			b.get(paths.Home).wantStatus(t, http.StatusOK)
 			test.end(r)
@@ -245,7 +245,7 @@ func TestSessionEnds(t *testing.T) {
 
 func TestSignOut(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	left := b.post(paths.SignOut, nil).wantStatus(t, http.StatusSeeOther)
 	if got := b.get(left.Location).text("[role=status]"); got != "You are signed out." {
@@ -259,7 +259,7 @@ func TestSignOut(t *testing.T) {
 
 func TestNextStaysInside(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	for next, want := range map[string]string{
 		"/console/deliveries":      "/console/deliveries",
 		"/console?x=1":             "/console?x=1",
@@ -285,7 +285,7 @@ func TestNextStaysInside(t *testing.T) {
 
 func TestRolesNest(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	for _, role := range []operator.Role{operator.RoleOperator, operator.RoleAdmin} {
 		email := string(role) + "@lender.example"
 		r.addUser(email, role)

@@ -75,7 +75,7 @@ func (s *stream) until(what string, holds func(*goquery.Document) bool) {
 // the new delivery appear and reach the partner.
 func TestResendArrivesWithoutReload(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	delivery, _ := r.delivered(status(http.StatusBadGateway), status(http.StatusOK))
 	r.fail(delivery)
@@ -99,7 +99,7 @@ func TestResendArrivesWithoutReload(t *testing.T) {
 
 func TestListStreamsChangesAndCountsNews(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	endpoint := r.receiver()
 	r.subscribe(endpoint.URL)
@@ -123,7 +123,7 @@ func TestListStreamsChangesAndCountsNews(t *testing.T) {
 
 func TestStreamKeepsCarriageReturns(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	delivery, _ := r.delivered(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = w.Write([]byte("a\r\nb\rc"))
@@ -139,22 +139,22 @@ func TestStreamEnds(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name string
-		end  func(r *room)
+		end  func(r *harness)
 	}{
-		{"when the server stops", func(r *room) { r.Console.Close() }},
-		{"when the user is disabled", func(r *room) {
+		{"when the server stops", func(r *harness) { r.Console.Close() }},
+		{"when the user is disabled", func(r *harness) {
 			r.do(func(ctx context.Context, tx *postgres.Tx) error {
 				_, err := r.Operators.Disable(ctx, tx, supportEmail)
 				return err
 			})
 			r.ahead.Store(int64(16 * time.Second))
 		}},
-		{"when it grows old", func(r *room) { r.ahead.Store(int64(11 * time.Minute)) }},
+		{"when it grows old", func(r *harness) { r.ahead.Store(int64(11 * time.Minute)) }},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			r := newRoom(t)
+			r := newHarness(t)
 			open := r.signedIn().listen(paths.DeliveriesLive)
 			if _, ok := open.next(); !ok {
 				t.Fatal("the stream ended at once")
@@ -171,7 +171,7 @@ func TestStreamEnds(t *testing.T) {
 
 func TestStreamRefusals(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	b.get(paths.DeliveriesLive+"?state=resting").wantStatus(t, http.StatusBadRequest)
 	b.get(paths.To(paths.DeliveryLive, "17")).wantStatus(t, http.StatusNotFound)

@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/uuid"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/PuerkitoBio/goquery"
-	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
@@ -23,7 +23,7 @@ import (
 )
 
 // onlySubscription loads the only subscription.
-func (r *room) onlySubscription() webhook.Subscription {
+func (r *harness) onlySubscription() webhook.Subscription {
 	r.Helper()
 	found, _, err := r.Webhooks.Subscriptions(r.Context(), webhook.SubscriptionFilter{Limit: 10})
 	r.must(err)
@@ -34,7 +34,7 @@ func (r *room) onlySubscription() webhook.Subscription {
 }
 
 // audited lists the actions in the audit log about subscriptions, oldest first.
-func (r *room) audited() []string {
+func (r *harness) audited() []string {
 	r.Helper()
 	var actions []string
 	r.must(r.DB.SelectContext(r.Context(), &actions, `
@@ -44,10 +44,10 @@ func (r *room) audited() []string {
 }
 
 // filled is a form that can be saved.
-func (r *room) filled(address string) url.Values {
+func (r *harness) filled(address string) url.Values {
 	return url.Values{
 		"act": {"save"}, "url": {address},
-		"partner": {r.partner.String()}, "merchants": {"all"},
+		"partner": {r.Partner.String()}, "merchants": {"all"},
 		"events": {"some"}, "event": {"task.created", "task.updated"}, "auth": {"hmac"},
 		"secret_mode": {"generate"}, "header_key": {"1", "2"}, "header_name": {"X-Api-Key", ""},
 		"header_value": {"the-partners-own-key", ""}, "rate": {"20"}, "on_failing": {"pause"},
@@ -58,7 +58,7 @@ func (r *room) filled(address string) url.Values {
 
 func TestASubscriptionIsCreatedAndItsSecretShownOnce(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b, endpoint := r.asOperator(), r.receiver()
 	b.get(paths.SubscriptionNew).wantStatus(t, http.StatusOK)
 	made := b.post(paths.SubscriptionNew, r.filled(endpoint.URL+"/hook")).
@@ -99,7 +99,7 @@ func TestASubscriptionIsCreatedAndItsSecretShownOnce(t *testing.T) {
 
 func TestAWrongFormKeepsWhatWasTyped(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	form := r.filled("https://localhost/hook")
 	form.Set("partner", "")
@@ -123,7 +123,7 @@ func TestAWrongFormKeepsWhatWasTyped(t *testing.T) {
 	if diff := cmp.Diff(want, fields); diff != "" {
 		t.Errorf("what only the form knows (-want +got):\n%s", diff)
 	}
-	form.Set("partner", r.partner.String())
+	form.Set("partner", r.Partner.String())
 	form.Set("merchants", "all")
 	form.Set("events", "all")
 	form.Set("rate", "5000")
@@ -153,7 +153,7 @@ func TestAWrongFormKeepsWhatWasTyped(t *testing.T) {
 
 func TestHeaderRowsComeAndGoWithoutScript(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	form := r.filled("https://hooks.example.com/")
 	form.Set("act", "add-header")
@@ -170,7 +170,7 @@ func TestHeaderRowsComeAndGoWithoutScript(t *testing.T) {
 
 func TestATestBeforeSavingShowsTheAnswer(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	endpoint := r.receiver(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusTeapot)
@@ -196,7 +196,7 @@ func TestATestBeforeSavingShowsTheAnswer(t *testing.T) {
 	if result = page.text("#trial-result"); !strings.Contains(result, "confirmed the test") {
 		t.Errorf("the result says %q", result)
 	}
-	if len(endpoint.received()) != 2 || len(r.list()) != 0 {
+	if len(endpoint.Received()) != 2 || len(r.list()) != 0 {
 		t.Error("a trial is one request and no delivery")
 	}
 }
@@ -223,7 +223,7 @@ func edit(page answer) url.Values {
 
 func TestEditingKeepsTheSecretAndHiddenHeaders(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b, endpoint := r.asOperator(), r.receiver()
 	made, value := r.subscribe(endpoint.URL)
 	path := paths.To(paths.SubscriptionEdit, made.UID.String())
@@ -256,7 +256,7 @@ func TestEditingKeepsTheSecretAndHiddenHeaders(t *testing.T) {
 
 func TestAChangeMeanwhileIsShownAndNothingIsLost(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b, endpoint := r.asOperator(), r.receiver()
 	made, _ := r.subscribe(endpoint.URL)
 	path := paths.To(paths.SubscriptionEdit, made.UID.String())
@@ -288,7 +288,7 @@ func TestAChangeMeanwhileIsShownAndNothingIsLost(t *testing.T) {
 
 func TestSupportSeesButChangesNothing(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	made, value := r.subscribe(r.receiver().URL)
 	uid := made.UID.String()
@@ -323,7 +323,7 @@ func TestSupportSeesButChangesNothing(t *testing.T) {
 
 func TestPauseResumeAndDelete(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b, endpoint := r.asOperator(), r.receiver()
 	made, _ := r.subscribe(endpoint.URL)
 	uid := made.UID.String()
@@ -377,7 +377,7 @@ func TestPauseResumeAndDelete(t *testing.T) {
 // Who resumes what is not paused hears that, and not that something went out.
 func TestResumingAnActiveSubscriptionSaysSo(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b, endpoint := r.asOperator(), r.receiver()
 	made, _ := r.subscribe(endpoint.URL)
 	act := paths.To(paths.SubscriptionResume, made.UID.String())
@@ -397,7 +397,7 @@ func TestResumingAnActiveSubscriptionSaysSo(t *testing.T) {
 
 func TestRotateAndRestore(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b, endpoint := r.asOperator(), r.receiver()
 	made, old := r.subscribe(endpoint.URL)
 	uid := made.UID.String()
@@ -435,7 +435,7 @@ func TestRotateAndRestore(t *testing.T) {
 
 func TestATestEventShowsItsResult(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	endpoint := r.receiver()
 	made, _ := r.subscribe(endpoint.URL)
@@ -456,7 +456,7 @@ func TestATestEventShowsItsResult(t *testing.T) {
 
 func TestTheAddressIsCheckedLive(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	t.Cleanup(server.Close)
@@ -477,7 +477,7 @@ func TestTheAddressIsCheckedLive(t *testing.T) {
 
 func TestAFormThatIsSentTwiceMakesOneSubscription(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b, form := r.asOperator(), r.filled(r.receiver().URL+"/hook")
 	form.Set("token", uuid.NewString())
 	first := b.post(paths.SubscriptionNew, form).wantStatus(t, http.StatusSeeOther)

@@ -17,11 +17,11 @@ import (
 )
 
 // guarded adds a subscription with a token, a secret header and a plain one.
-func (r *room) guarded(address string) webhook.Subscription {
+func (r *harness) guarded(address string) webhook.Subscription {
 	r.Helper()
 	var made webhook.Subscription
 	r.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
-		made, _, err = r.Webhooks.Subscribe(ctx, tx, r.partner, webhook.Settings{
+		made, _, err = r.Webhooks.Subscribe(ctx, tx, r.Partner, webhook.Settings{
 			URL: address, Auth: webhook.AuthBearer, Events: []string{webhook.AllEvents},
 			Secret: secret.New("the-partners-own-token"),
 			Headers: []webhook.Header{
@@ -38,7 +38,7 @@ func (r *room) guarded(address string) webhook.Subscription {
 // neither by saving nor by the test, unless he knows them.
 func TestMovingAsksForCredentialsAnew(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	heard := make(chan http.Header, 10)
 	own := r.receiver(func(_ http.ResponseWriter, q *http.Request) { heard <- q.Header })
@@ -78,7 +78,7 @@ func TestMovingAsksForCredentialsAnew(t *testing.T) {
 
 func TestRestoringElsewhereAsksForCredentialsAnew(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	made := r.guarded("https://old.example/")
 	moved, token := "https://new.example/", secret.New("token-of-the-new-host")
@@ -112,7 +112,7 @@ func TestRestoringElsewhereAsksForCredentialsAnew(t *testing.T) {
 // readable by calling it plain.
 func TestHeadersAreSecretOrPlain(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	made := r.guarded("https://hooks.example/")
 	uid := made.UID.String()
@@ -149,12 +149,12 @@ func TestHeadersAreSecretOrPlain(t *testing.T) {
 // many there are, and can be taken away.
 func TestMoreMerchantsThanTheFormLists(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	_, err := r.DB.ExecContext(t.Context(), `
 		INSERT INTO merchants (merchant_uid, partner_uid, name, created_at)
 		SELECT gen_random_uuid(), $1, 'Roofs ' || n, now() + n * interval '1 second'
-		  FROM generate_series(1, 501) AS n`, r.partner)
+		  FROM generate_series(1, 501) AS n`, r.Partner)
 	r.must(err)
 	made, _ := r.subscribe("https://hooks.example/")
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
@@ -187,7 +187,7 @@ func TestMoreMerchantsThanTheFormLists(t *testing.T) {
 // Two people edit: the health rules of the first are shown to the second and kept.
 func TestHealthRulesAreMerged(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.asOperator()
 	made, _ := r.subscribe("https://hooks.example/")
 	path := paths.To(paths.SubscriptionEdit, made.UID.String())
@@ -224,7 +224,7 @@ func TestHealthRulesAreMerged(t *testing.T) {
 }
 
 // merchantUIDs are the merchants of a name.
-func (r *room) merchantUIDs(name string) []uuid.UUID {
+func (r *harness) merchantUIDs(name string) []uuid.UUID {
 	r.Helper()
 	var uids []uuid.UUID
 	r.must(r.DB.SelectContext(r.Context(), &uids,

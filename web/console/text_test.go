@@ -16,7 +16,7 @@ import (
 // cannot hold, and with what an address says twice.
 func TestWhatIsNoTextIsRefused(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
 	before := pgtest.Dump(t, r.DB, "sessions", "users")
 	check := func(method, path string, form url.Values, says string) {
@@ -66,9 +66,9 @@ func TestWhatIsNoTextIsRefused(t *testing.T) {
 // TestNamesAreNoLinks asks for things whose names mails would turn into links.
 func TestNamesAreNoLinks(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.admin()
-	page, _ := b.fillIn(paths.ApplicationNew+"?merchant="+r.merchant.String(),
+	page, _ := b.fillIn(paths.ApplicationNew+"?merchant="+r.Merchant.String(),
 		map[string]string{
 			"requested_amount": "12500.00", "borrower.first_name": "http://x",
 			"borrower.last_name": "Www.example.com", "borrower.email": "bo@example.com",

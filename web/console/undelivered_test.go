@@ -15,7 +15,7 @@ import (
 // of it has.
 func TestApplicationPointsToWhatDidNotArrive(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b, page := r.signedIn(), paths.To(paths.Application, r.application.String())
 	delivery, _ := r.delivered(status(http.StatusNotFound), status(http.StatusOK))
 	if got := b.get(page).text(".notice-warn"); got != "" {

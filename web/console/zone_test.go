@@ -11,7 +11,7 @@ import (
 
 func TestTimesAreInTheReadersZone(t *testing.T) {
 	t.Parallel()
-	r := newRoom(t)
+	r := newHarness(t)
 	b := r.signedIn()
 	made := deliverAll(r)
 	created := func() string {

@@ -1,9 +1,0 @@
-//go:build !linux
-
-package main
-
-import "net"
-
-// turnAway has no means here: a connection that is made in the last instant may be
-// reset.
-func turnAway(*net.TCPListener) {}

@@ -1,0 +1,173 @@
+package apptest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/apilog"
+	"drawbridge/internal/catalog"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/web"
+	"drawbridge/web/api"
+	"drawbridge/web/docs/contract"
+)
+
+// BasePath is the path before /v2 of a test server.
+const BasePath = "/api"
+
+// recordedCalls is how many requests are kept for a test to look at.
+const recordedCalls = 1000
+
+// Server is a partner API for tests: real HTTP on a socket, every exchange held
+// against the OpenAPI document.
+type Server struct {
+	*Harness
+
+	T testing.TB
+	// URL precedes /v2.
+	URL string
+	// Folder is where uploads are kept.
+	Folder string
+
+	API      *api.API
+	Contract *contract.Contract
+
+	// Home is the partner of most tests.
+	Home Account
+	// Products are the products by code.
+	Products map[string]uuid.UUID
+
+	client   *http.Client
+	requests recorded
+}
+
+// Account is a partner with one merchant and its credentials.
+type Account struct {
+	PartnerUID  uuid.UUID
+	MerchantUID uuid.UUID
+	ClientID    string
+	Secret      string
+}
+
+// NewServer starts a server that stops with the test.
+func NewServer(t testing.TB) *Server {
+	t.Helper()
+	return StartServer(t, pgtest.New(t))
+}
+
+// StartServer starts another server on a database that is in use already, as a
+// second machine would be.
+func StartServer(t testing.TB, db *postgres.DB) *Server {
+	t.Helper()
+	s := &Server{
+		T: t, Folder: t.TempDir(), Products: map[string]uuid.UUID{},
+		requests: make(recorded, recordedCalls),
+	}
+	s.Harness = On(t, db, "DRAWBRIDGE_ROLES", "api", "DRAWBRIDGE_BLOB_URL", "file://"+s.Folder)
+	options, err := s.WebOptions()
+	s.must(err)
+	options.Requests, options.Metrics = s.requests, http.NotFoundHandler()
+	s.API = options.API
+	listener := httptest.NewServer(web.New(options))
+	t.Cleanup(listener.Close)
+	s.URL = listener.URL + BasePath
+	s.Contract, err = contract.Load(s.URL)
+	s.must(err)
+	s.client = &http.Client{
+		Transport: s.Contract.Transport(t, listener.Client().Transport), Timeout: time.Minute,
+	}
+	return s
+}
+
+// Furnish adds the partner Home and the products, as the first server of a
+// database does.
+func (s *Server) Furnish() *Server {
+	s.T.Helper()
+	s.Home = s.NewAccount("Home")
+	for _, wanted := range []catalog.NewProduct{
+		{Code: "P100", Schedule: "100", Fee: "0"},
+		{Code: "P5050", Schedule: "50,50", Fee: "2.5"},
+		{Code: "P404020", Schedule: "40,40,20", Fee: "3.75"},
+		{Code: "P3333", Schedule: "33.33,33.33,33.34", Fee: "1.25"},
+	} {
+		wanted.Name, wanted.Term, wanted.Rate = wanted.Code, "120", "7.99"
+		wanted.Min, wanted.Max = "1000.00", "100000.00"
+		s.InTx(func(tx *postgres.Tx) error {
+			product, err := s.Catalog.Create(s.T.Context(), tx, wanted)
+			if err == nil {
+				s.Products[wanted.Code] = uuid.MustParse(product.UID)
+			}
+			return err
+		})
+	}
+	return s
+}
+
+// NewAccount adds a partner with one merchant and a client whose rate no test
+// reaches by accident.
+func (s *Server) NewAccount(name string) Account {
+	s.T.Helper()
+	var account Account
+	s.InTx(func(tx *postgres.Tx) error {
+		made, err := s.Partners.CreatePartner(s.T.Context(), tx, name)
+		if err != nil {
+			return err
+		}
+		merchant, err := s.Partners.CreateMerchant(s.T.Context(), tx, made.UID, name)
+		if err != nil {
+			return err
+		}
+		issued, err := s.Partners.CreateClient(s.T.Context(), tx,
+			partner.NewClient{PartnerUID: made.UID})
+		if err != nil {
+			return err
+		}
+		account = Account{
+			PartnerUID: made.UID, MerchantUID: merchant.UID,
+			ClientID: issued.ClientID, Secret: issued.Secret,
+		}
+		return s.Partners.SetRate(s.T.Context(), tx, issued.ClientID, 10_000, 20_000)
+	})
+	return account
+}
+
+// InTx runs use in a transaction and ends the test when it fails.
+func (s *Server) InTx(use func(tx *postgres.Tx) error) {
+	s.T.Helper()
+	s.must(s.DB.InTx(s.T.Context(), use))
+}
+
+func (s *Server) must(err error) {
+	s.T.Helper()
+	must(s.T, err)
+}
+
+// recorded keeps the log entries of the requests, oldest first.
+type recorded chan apilog.Entry
+
+// Record keeps an entry while there is room.
+func (r recorded) Record(entry apilog.Entry) {
+	select {
+	case r <- entry:
+	default:
+	}
+}
+
+// Recorded returns the log entry of the oldest request that no call returned
+// yet. It is written once the answer has left, so it may take a moment.
+func (s *Server) Recorded() apilog.Entry {
+	s.T.Helper()
+	select {
+	case entry := <-s.requests:
+		return entry
+	case <-time.After(time.Minute):
+		s.T.Fatal("no request was recorded")
+		return apilog.Entry{}
+	}
+}

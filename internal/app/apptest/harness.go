@@ -1,0 +1,159 @@
+// Package apptest runs the product for tests: a database of the test's own, every
+// service over it as the program wires them, a clock that a test can set, and
+// what tests usually begin with. An API server and a signed-in console client
+// stand on the same harness.
+package apptest
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/alexedwards/argon2id"
+	"github.com/google/uuid"
+
+	"drawbridge/internal/app"
+	"drawbridge/internal/config"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook"
+)
+
+// Password is what every user of a harness signs in with.
+const Password = "correct horse battery"
+
+// Harness is a database of its own and the services over it. It lends to the
+// merchant Sunny Roofs of the partner Solar Partners.
+type Harness struct {
+	*app.Services
+
+	Partner, Merchant uuid.UUID
+}
+
+// Clock stands still until it is moved.
+type Clock struct{ micros atomic.Int64 }
+
+// NewClock returns a clock that stands at the present.
+func NewClock() *Clock {
+	clock := new(Clock)
+	clock.Set(time.Now())
+	return clock
+}
+
+// Now is what the clock shows.
+func (c *Clock) Now() time.Time { return time.UnixMicro(c.micros.Load()).UTC() }
+
+// Set sets the clock.
+func (c *Clock) Set(at time.Time) { c.micros.Store(at.UnixMicro()) }
+
+// Move moves the clock, back if by is negative.
+func (c *Clock) Move(by time.Duration) { c.micros.Add(by.Microseconds()) }
+
+// New returns a harness whose clock is the machine's. The settings are those of
+// development, besides what the variables say: name, value, name, value.
+func New(t testing.TB, variables ...string) *Harness {
+	t.Helper()
+	return On(t, pgtest.New(t), variables...).seed(t)
+}
+
+// NewAt returns a harness by another clock.
+func NewAt(t testing.TB, clock *Clock, variables ...string) *Harness {
+	t.Helper()
+	db := pgtest.New(t)
+	db.Now = clock.Now
+	return On(t, db, variables...).seed(t)
+}
+
+// On wires the services over a database that the test brings, and adds nothing to
+// it. Passwords are hashed cheaply, and endpoints of this machine are trusted.
+func On(t testing.TB, db *postgres.DB, variables ...string) *Harness {
+	t.Helper()
+	set := map[string]string{
+		"DATABASE_URL":           db.URL(),
+		"DRAWBRIDGE_BLOB_URL":    "file://" + t.TempDir(),
+		"DRAWBRIDGE_SECRETS_KEY": secret.GenerateKey(),
+		"DRAWBRIDGE_PUBLIC_URL":  "https://drawbridge.example",
+		"DRAWBRIDGE_MAIL_FROM":   "Meadow <mail@meadow.example>",
+	}
+	for i := 0; i < len(variables); i += 2 {
+		set[variables[i]] = variables[i+1]
+	}
+	settings, err := config.Load(func(name string) string { return set[name] })
+	must(t, err)
+	keys, err := secret.ParseKeyring(settings.SecretsKey)
+	must(t, err)
+	services, err := app.New(settings, db, keys, app.Options{Version: "test"})
+	must(t, err)
+	services.Operators.Passwords = cheap
+	services.Webhooks.Sender.Close()
+	services.Webhooks.Sender = webhook.NewSender(webhook.SenderConfig{
+		Policy: services.Webhooks.Policy, Timeout: settings.WebhookTimeout, Version: "test",
+		RootCAs: endpointRoots(),
+	})
+	t.Cleanup(services.Close)
+	return &Harness{Services: services}
+}
+
+// cheap hashes passwords fast: how they are hashed is the matter of no test here.
+var cheap = operator.NewHasher(argon2id.Params{
+	Memory: 64, Iterations: 1, Parallelism: 1, SaltLength: 16, KeyLength: 32,
+})
+
+// seed adds the partner and the merchant.
+func (h *Harness) seed(t testing.TB) *Harness {
+	t.Helper()
+	h.Partner = h.NewPartner(t, "Solar Partners")
+	h.Merchant = h.NewMerchant(t, h.Partner, "Sunny Roofs")
+	return h
+}
+
+// Do runs one use case in a transaction and fails the test if it is refused.
+func (h *Harness) Do(t testing.TB, use func(ctx context.Context, tx *postgres.Tx) error) {
+	t.Helper()
+	must(t, h.Try(t, use))
+}
+
+// Try runs one use case in a transaction.
+func (h *Harness) Try(t testing.TB, use func(ctx context.Context, tx *postgres.Tx) error) error {
+	t.Helper()
+	return h.DB.InTx(t.Context(), func(tx *postgres.Tx) error { return use(t.Context(), tx) })
+}
+
+// Exec runs a statement.
+func (h *Harness) Exec(t testing.TB, statement string, args ...any) {
+	t.Helper()
+	_, err := h.DB.ExecContext(t.Context(), statement, args...)
+	must(t, err)
+}
+
+// Count runs a query for one number.
+func (h *Harness) Count(t testing.TB, query string, args ...any) int {
+	t.Helper()
+	var count int
+	must(t, h.DB.GetContext(t.Context(), &count, query, args...))
+	return count
+}
+
+// Work makes the attempts that are in the queue, as the workers would.
+func (h *Harness) Work(t testing.TB) {
+	t.Helper()
+	var rows [][]byte
+	must(t, h.DB.SelectContext(t.Context(), &rows,
+		`DELETE FROM river_job WHERE queue = $1 RETURNING args`, webhook.Queue))
+	for _, row := range rows {
+		var job webhook.DeliverArgs
+		must(t, json.Unmarshal(row, &job))
+		must(t, h.Webhooks.Deliver(t.Context(), job, webhook.Run{}))
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

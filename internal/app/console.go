@@ -1,0 +1,103 @@
+package app
+
+import (
+	"strings"
+
+	"drawbridge/internal/config"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/secret"
+	"drawbridge/views/operations"
+	"drawbridge/web/api"
+	"drawbridge/web/console"
+	"drawbridge/web/docs"
+)
+
+// ConsoleOptions are what the console is made of.
+func (s *Services) ConsoleOptions() (console.Options, error) {
+	environment := ""
+	if s.Settings.Env != config.Production {
+		environment = string(s.Settings.Env)
+	}
+	snippets, err := docs.Snippets()
+	if err != nil {
+		return console.Options{}, err
+	}
+	board, err := s.newJobConsole()
+	if err != nil {
+		return console.Options{}, err
+	}
+	return console.Options{
+		DB:           s.DB,
+		Operators:    s.Operators,
+		Webhooks:     s.Webhooks,
+		Search:       s.Search,
+		Emails:       s.Emails,
+		Partners:     s.Partners,
+		Development:  s.development(),
+		Snippets:     snippets,
+		Applications: s.Applications,
+		Loans:        s.Loans,
+		Documents:    s.Documents,
+		Products:     s.Catalog,
+		Requests:     s.Requests,
+		Attention:    s.Attention,
+		Fleet:        s.Fleet,
+		Restored:     s.Restored,
+		System:       s.systemFacts(),
+		BasePath:     s.Settings.BasePath,
+		Provider:     s.newProvider(),
+		Retention:    s.Retention,
+
+		Configuration: configRows(s.Effective),
+		Queues:        s.newQueues(),
+		JobConsole:    board,
+		PublicURL:     s.Settings.PublicURL,
+		Environment:   environment,
+		Version:       s.Version,
+		Status:        api.Status,
+	}, nil
+}
+
+// systemFacts are what the console shows of the configuration. A bucket's
+// address may hold credentials, so only its kind is shown.
+func (s *Services) systemFacts() console.SystemFacts {
+	kind, _, _ := strings.Cut(blobURL(s.Settings), "://")
+	return console.SystemFacts{
+		KeyIDs: s.Keys.IDs(), MailServer: s.Settings.SMTPURL != "",
+		Bucket: map[string]string{"file": "a folder", "s3": "an S3 bucket"}[kind],
+	}
+}
+
+// newProvider is the OpenID Connect provider of the settings, nil for none.
+func (s *Services) newProvider() *operator.Provider {
+	settings := s.Settings.OIDC
+	if settings.Issuer == "" {
+		return nil
+	}
+	return operator.NewProvider(operator.ProviderConfig{
+		Issuer: settings.Issuer, ClientID: settings.ClientID,
+		Secret: secret.New(settings.ClientSecret), Name: settings.Name,
+		Domains: settings.Domains, ReturnURL: settings.ReturnURL(s.Settings.PublicURL),
+	})
+}
+
+// configRows shows the environment's settings in the console.
+func configRows(settings []config.Setting) []operations.ConfigRow {
+	rows := make([]operations.ConfigRow, 0, len(settings))
+	for _, setting := range settings {
+		rows = append(rows, operations.ConfigRow{
+			Name: setting.Name, Value: setting.Value, From: string(setting.Source),
+			Meaning: setting.Meaning,
+		})
+	}
+	return rows
+}
+
+// development is what the console of a development server has besides; nil in
+// production.
+func (s *Services) development() *console.Development {
+	if s.Receiver == nil {
+		return nil
+	}
+	return &console.Development{Receiver: s.Receiver, Sends: s.Settings.SMTPURL != ""}
+}

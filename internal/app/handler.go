@@ -1,0 +1,112 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"drawbridge/internal/config"
+	"drawbridge/internal/partner"
+	"drawbridge/migrations"
+	"drawbridge/web"
+	"drawbridge/web/api"
+	"drawbridge/web/console"
+	"drawbridge/web/docs"
+)
+
+// Handler puts together what the process's roles serve. The console is nil for
+// a process without that role.
+func (s *Services) Handler() (http.Handler, *console.Console, error) {
+	options, err := s.WebOptions()
+	if err != nil {
+		return nil, nil, err
+	}
+	return web.New(options), options.Console, nil
+}
+
+// WebOptions are what the process's roles serve.
+func (s *Services) WebOptions() (web.Options, error) {
+	options := web.Options{
+		BasePath: s.Settings.BasePath,
+		Ready:    s.ready,
+		Stopping: s.stopping.Load,
+		Metrics:  s.Metrics.Handler(),
+		Observe:  s.Metrics.Request,
+		Secure:   strings.HasPrefix(s.Settings.PublicURL, "https://"),
+
+		TrustedProxies: s.Settings.TrustedProxies,
+		Now:            s.DB.Now,
+		Requests:       s.Recorder,
+
+		DatabaseTimeout: s.Settings.DatabaseTimeout,
+	}
+	if s.Settings.Has(config.RoleAPI) {
+		options.API = &api.API{
+			Partners:     s.Partners,
+			Limiter:      &partner.Limiter{DB: s.DB},
+			Idempotency:  s.Idempotency,
+			Applications: s.Applications,
+			Loans:        s.Loans,
+			Bucket:       s.Documents.Bucket(),
+			Calls:        &s.Webhooks.Calls,
+			Now:          s.DB.Now,
+			Sandbox:      s.Settings.Env == config.Development,
+		}
+	}
+	if s.Settings.Has(config.RoleAPI) || s.Settings.Has(config.RoleConsole) {
+		options.Docs = docs.New(docs.Options{
+			BaseURL:    s.BaseURL,
+			Production: s.Settings.Env == config.Production,
+		})
+	}
+	if s.Settings.Has(config.RoleConsole) {
+		pages, err := s.ConsoleOptions()
+		if err != nil {
+			return options, err
+		}
+		if options.Console, err = console.New(pages); err != nil {
+			return options, config.Faults{
+				"DRAWBRIDGE_PUBLIC_URL cannot serve the console: " + err.Error(),
+			}
+		}
+	}
+	if s.Receiver != nil {
+		options.Receiver = s.Receiver
+	}
+	return options, nil
+}
+
+// BaseURL is the address that precedes /v2 (specification section 1).
+func (s *Services) BaseURL() string {
+	return strings.TrimRight(s.Settings.PublicURL, "/") + s.Settings.BasePath
+}
+
+// readyPatience is how long the database may take to answer a probe.
+const readyPatience = 3 * time.Second
+
+// ready tells what keeps the process from serving.
+func (s *Services) ready(r *http.Request) []string {
+	ctx, cancel := context.WithTimeout(r.Context(), readyPatience)
+	defer cancel()
+	if err := s.DB.PingContext(ctx); err != nil {
+		return []string{"the database does not answer"}
+	}
+	missing, err := migrations.Pending(ctx, s.DB.DB.DB)
+	if err != nil {
+		return []string{"the schema version cannot be read"}
+	}
+	found := make([]string, 0, len(missing))
+	for _, name := range missing {
+		found = append(found, "migration "+name+" is missing; run drawbridge migrate up")
+	}
+	if len(found) > 0 {
+		return found
+	}
+	if err := s.ensurePartitions(ctx); err != nil {
+		slog.ErrorContext(ctx, "making partitions", "error", err)
+		return []string{"the tables of events lack the partitions of this month; the log says why"}
+	}
+	return nil
+}

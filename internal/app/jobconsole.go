@@ -1,0 +1,56 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+
+	"github.com/riverqueue/river"
+	"riverqueue.com/riverui"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/queue"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/paths"
+)
+
+// newQueues serves the job queues to the console.
+func (s *Services) newQueues() *queue.Service {
+	return &queue.Service{
+		DB: s.DB, Jobs: s.Jobs,
+		Names: []string{river.QueueDefault, email.Queue, webhook.Queue, webhook.BulkQueue},
+	}
+}
+
+// jobConsole is the queue library's own console. What it does in the background
+// begins with its first visitor, so that it costs nothing where nobody looks.
+type jobConsole struct {
+	handler *riverui.Handler
+	begin   sync.Once
+}
+
+func (s *Services) newJobConsole() (http.Handler, error) {
+	handler, err := riverui.NewHandler(&riverui.HandlerOpts{
+		Endpoints:                riverui.NewEndpoints(s.Jobs, nil),
+		JobListHideArgsByDefault: true,
+		Logger:                   slog.Default(),
+		Prefix:                   paths.JobConsole,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("preparing the console of the queue: %w", err)
+	}
+	return &jobConsole{handler: handler}, nil
+}
+
+// ServeHTTP starts the console when it is first asked for.
+func (c *jobConsole) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.begin.Do(func() {
+		// It lives as long as the process, not as the request that began it.
+		if err := c.handler.Start(context.WithoutCancel(r.Context())); err != nil {
+			slog.ErrorContext(r.Context(), "starting the console of the queue", "error", err)
+		}
+	})
+	c.handler.ServeHTTP(w, r)
+}

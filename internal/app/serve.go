@@ -1,0 +1,217 @@
+package app
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"drawbridge/internal/config"
+	"drawbridge/internal/listener"
+	"drawbridge/migrations"
+	"drawbridge/web"
+)
+
+// DrainTimeout is what requests and deliveries in flight have to end.
+const DrainTimeout = 30 * time.Second
+
+// Prepare sees to what the database must be before the process is ready. A schema
+// that is still to be migrated is looked at when that is done: see ready and Work.
+func (s *Services) Prepare(ctx context.Context) error {
+	missing, err := migrations.Pending(ctx, s.DB.DB.DB)
+	if err != nil || len(missing) > 0 {
+		return err
+	}
+	if s.Settings.Env == config.Production {
+		found, err := s.Operators.HasDemoPasswords(ctx)
+		if err != nil {
+			return err
+		}
+		if found {
+			return config.Faults{"DRAWBRIDGE_ENV is production, but users of the demo data can sign in " +
+				"with published passwords; disable them or set others with drawbridge user"}
+		}
+	}
+	if _, err := s.Restored.Check(ctx); err != nil {
+		return err
+	}
+	return s.ensurePartitions(ctx)
+}
+
+// ensurePartitions covers the case that no worker ran for months, once the schema
+// is there. Afterwards the hourly chores see to the partitions ahead.
+func (s *Services) ensurePartitions(ctx context.Context) error {
+	if s.partitioned.Load() {
+		return nil
+	}
+	made, err := s.DB.MakePartitions(ctx)
+	if err != nil {
+		return err
+	}
+	s.partitioned.Store(true)
+	if made > 0 {
+		slog.InfoContext(ctx, "made partitions", "count", made)
+	}
+	return nil
+}
+
+// Server is a process of the service that listens.
+type Server struct {
+	*Services
+
+	listener   *listener.Listener
+	encryption *tls.Config
+	// URL is the origin that is listened on.
+	URL string
+}
+
+// Listen opens the port. From then on it is known where the process can be
+// reached, and so the links in its mails.
+func (s *Services) Listen(ctx context.Context) (*Server, error) {
+	port, err := listener.New(ctx, s.Settings.Listen)
+	if err != nil {
+		return nil, fmt.Errorf("listening on DRAWBRIDGE_LISTEN: %w", err)
+	}
+	encryption, err := listener.TLS(s.Settings, s.DB, s.Keys)
+	if err != nil {
+		return nil, errors.Join(err, port.Close())
+	}
+	server := &Server{
+		Services: s, listener: port, encryption: encryption,
+		URL: Scheme(s.Settings) + Reachable(port.Addr()),
+	}
+	if s.Settings.PublicURL == "" {
+		s.Settings.PublicURL = server.URL
+	}
+	if s.Courier, err = s.NewCourier(); err != nil {
+		return nil, errors.Join(err, port.Close())
+	}
+	return server, nil
+}
+
+// Scheme is what an address of this process begins with.
+func Scheme(settings config.Config) string {
+	if settings.ServesTLS() {
+		return "https://"
+	}
+	return "http://"
+}
+
+// Reachable turns an address that means every interface into one to connect to.
+func Reachable(address net.Addr) string {
+	host, port, err := net.SplitHostPort(address.String())
+	if err != nil {
+		return address.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// Close closes the port of a server that does not run.
+func (s *Server) Close() error { return s.listener.Close() }
+
+// Run serves HTTP and works the queues until the context ends; then it says
+// that it is not ready, goes on accepting for a while, stops, lets what is in
+// flight end, and returns. It calls ready once it accepts.
+func (s *Server) Run(ctx context.Context, ready func()) (err error) {
+	handler, pages, err := s.Handler()
+	if err != nil {
+		return errors.Join(err, s.Close())
+	}
+	if s.Receiver != nil {
+		stop, err := s.Receiver.ServeWrongCertificate()
+		if err != nil {
+			return errors.Join(err, s.Close())
+		}
+		defer func() { err = errors.Join(err, stop()) }()
+	}
+	server := web.NewServer(handler)
+	unserved := listener.NewUnserved()
+	server.ConnState = unserved.Note
+	if pages != nil {
+		server.RegisterOnShutdown(pages.Close)
+	}
+	defer s.Services.Close()                  // after the last job
+	defer inBackground(ctx, s.Recorder.Run)() // after the last request was answered
+	var roles []string
+	for _, role := range s.Settings.Roles {
+		roles = append(roles, string(role))
+	}
+	s.process = s.Fleet.New(roles, s.Version)
+	defer inBackground(ctx, func(ctx context.Context) { s.Fleet.Run(ctx, s.process) })()
+	failed := make(chan error, 2)
+	go func() { failed <- server.Serve(s.accepting()) }()
+	var workers sync.WaitGroup
+	if s.Settings.Has(config.RoleWorker) {
+		workers.Go(func() {
+			// One that is stopped while it starts has not failed.
+			if err := s.Work(ctx); err != nil && ctx.Err() == nil {
+				failed <- err
+			}
+		})
+	}
+	ready()
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	shutdownErr := s.stop(ctx, server, unserved, err != nil)
+	if err == nil {
+		workers.Wait()
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return errors.Join(err, shutdownErr)
+}
+
+// stop says that the process is not ready, and ends what serves HTTP: in peace,
+// unless that has failed.
+func (s *Server) stop(
+	ctx context.Context, server *http.Server, unserved *listener.Unserved, failed bool,
+) error {
+	slog.Info("stopping")
+	s.stopping.Store(true)
+	if !failed {
+		// Balancers see that the process is not ready, and send to another one.
+		<-time.After(s.Settings.Drain)
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
+	defer cancel()
+	if !failed {
+		s.listener.Shut(drain)
+		unserved.Wait(drain)
+	}
+	err := server.Shutdown(drain)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return server.Close()
+	}
+	return err
+}
+
+// accepting is the listener, encrypted where that is configured.
+func (s *Server) accepting() net.Listener {
+	if s.encryption == nil {
+		return s.listener
+	}
+	return tls.NewListener(s.listener, s.encryption)
+}
+
+// inBackground runs work until the function that it returns is called, and the
+// work is done: what ends the process ends ctx long before.
+func inBackground(ctx context.Context, work func(context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { work(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}

@@ -1,0 +1,211 @@
+// Package app wires the product: the services over one database, what they serve,
+// and the life of a process, from the first look at the database to the last
+// job in flight.
+package app
+
+import (
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
+
+	"drawbridge/internal/apilog"
+	"drawbridge/internal/app/metrics"
+	"drawbridge/internal/application"
+	"drawbridge/internal/attention"
+	"drawbridge/internal/catalog"
+	"drawbridge/internal/config"
+	"drawbridge/internal/document"
+	"drawbridge/internal/email"
+	"drawbridge/internal/event"
+	"drawbridge/internal/fleet"
+	"drawbridge/internal/idempotency"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/receiver"
+	"drawbridge/internal/restore"
+	"drawbridge/internal/retention"
+	"drawbridge/internal/search"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook"
+	"drawbridge/jobs"
+)
+
+// DataDir holds what development keeps between runs.
+const DataDir = ".data"
+
+// Services are the use cases over one database.
+type Services struct {
+	Settings config.Config
+	// Options are what the process told besides.
+	Options
+	// DB is the database, and the clock of every service: DB.Now.
+	DB *postgres.DB
+	// Jobs queues jobs in the transaction that makes them, and works none.
+	Jobs         *river.Client[*sql.Tx]
+	Keys         *secret.Keyring
+	Partners     *partner.Service
+	Catalog      *catalog.Service
+	Idempotency  *idempotency.Store
+	Documents    *document.Store
+	Emails       *email.Service
+	Webhooks     *webhook.Service
+	Events       *event.Recorder
+	Loans        *loan.Service
+	Applications *application.Service
+	Operators    *operator.Service
+	Retention    *retention.Service
+	Restored     *restore.Service
+	Attention    *attention.Service
+	Fleet        *fleet.Service
+	Search       *search.Service
+	// Requests reads the log of the partners' requests, Recorder writes it.
+	Requests *apilog.Service
+	Recorder *apilog.Writer
+	Metrics  *metrics.Meters
+	// Courier sends the mails; nil in a process that does not serve.
+	Courier *email.Courier
+	// Receiver is nil in production.
+	Receiver *receiver.Receiver
+
+	// partitioned tells that this process has seen the partitions that it needs.
+	partitioned atomic.Bool
+	// stopping tells that the process is about to stop accepting.
+	stopping atomic.Bool
+	// process is this one, once it serves.
+	process fleet.Process
+}
+
+// Options are what only the process knows.
+type Options struct {
+	Version string
+	// Effective is what the environment sets, as it may be shown.
+	Effective []config.Setting
+}
+
+// New wires the services over a database. It is the one place where they are made.
+func New(
+	settings config.Config, db *postgres.DB, keys *secret.Keyring, options Options,
+) (*Services, error) {
+	// This client only inserts: in the caller's transaction, over the same
+	// driver as the domain. The short cooldown is that of its notifications,
+	// without which a job would wait for the next poll.
+	inserting := &river.Config{FetchCooldown: 5 * time.Millisecond, Logger: slog.Default()}
+	jobs.InsertByClock(inserting, db)
+	inserter, err := river.NewClient(riverdatabasesql.New(db.DB.DB), inserting)
+	if err != nil {
+		return nil, fmt.Errorf("preparing the queue: %w", err)
+	}
+	bucket, err := document.OpenBucket(blobURL(settings))
+	if err != nil {
+		return nil, config.Faults{"DRAWBRIDGE_BLOB_URL " + err.Error()}
+	}
+	s := &Services{
+		Settings: settings, Options: options, DB: db, Jobs: inserter, Keys: keys,
+		Partners:    &partner.Service{DB: db},
+		Catalog:     &catalog.Service{DB: db},
+		Idempotency: &idempotency.Store{DB: db},
+		Documents:   document.NewStore(bucket),
+		Emails:      email.NewService(inserter),
+		Operators:   &operator.Service{DB: db, Keys: keys},
+		Retention:   &retention.Service{DB: db},
+		Restored:    &restore.Service{DB: db},
+		Fleet:       &fleet.Service{DB: db},
+		Search:      &search.Service{DB: db},
+		Requests:    &apilog.Service{DB: db},
+		Recorder:    apilog.NewWriter(db),
+		Receiver:    newReceiver(settings, db),
+	}
+	s.Webhooks = newWebhooks(settings, keys, options.Version)
+	s.Metrics = metrics.New(db, s.Recorder, &s.Webhooks.Calls, options.Version)
+	s.Webhooks.DB, s.Webhooks.Jobs, s.Webhooks.Observe = db, inserter, s.Metrics.Attempt
+	s.Events = &event.Recorder{Webhooks: s.Webhooks, Emails: s.Emails}
+	s.Loans = &loan.Service{DB: db, Events: s.Events}
+	s.Applications = &application.Service{
+		DB: db, Events: s.Events, Loans: s.Loans, Products: s.Catalog,
+		Switches: settings.Env == config.Development,
+	}
+	s.Attention = &attention.Service{
+		DB: db, Webhooks: s.Webhooks, Emails: s.Emails, Operators: s.Operators,
+		AttemptLimit: settings.WebhookTimeout,
+	}
+	return s, nil
+}
+
+// Close ends the connections that are kept to endpoints and to the mail
+// server.
+func (s *Services) Close() {
+	s.Webhooks.Sender.Close()
+	if s.Courier != nil && s.Courier.Sender != nil {
+		s.Courier.Sender.Close()
+	}
+}
+
+// newWebhooks is the engine as the settings want it, without its database.
+func newWebhooks(
+	settings config.Config, keys *secret.Keyring, version string,
+) *webhook.Service {
+	policy := webhook.Policy{Allow: settings.WebhookAllow, AllowHTTP: settings.WebhookAllowHTTP}
+	return &webhook.Service{
+		Keys: keys, Policy: policy,
+		Sender: webhook.NewSender(webhook.SenderConfig{
+			Policy: policy, Timeout: settings.WebhookTimeout, Version: version,
+		}),
+		Retries: webhook.Schedule{
+			Delays: settings.WebhookRetry, RetryAfterMax: settings.WebhookRetryAfterMax,
+		},
+		SendTraceparent: settings.WebhookTraceparent,
+	}
+}
+
+// NewCourier returns what sends the mails. Without a mail server it keeps them.
+func (s *Services) NewCourier() (*email.Courier, error) {
+	from, err := email.ParseSender(s.Settings.MailFrom)
+	if err != nil {
+		return nil, config.Faults{"DRAWBRIDGE_MAIL_FROM " + err.Error()}
+	}
+	courier := &email.Courier{
+		DB: s.DB, Jobs: s.Jobs, From: from, Render: jobs.RenderMail(s.Settings.PublicURL),
+	}
+	if s.Settings.SMTPURL == "" {
+		return courier, nil
+	}
+	server, err := email.ParseServer(s.Settings.SMTPURL)
+	if err != nil {
+		return nil, config.Faults{"DRAWBRIDGE_SMTP_URL " + err.Error()}
+	}
+	courier.Sender = email.NewSender(server, email.DefaultLimits())
+	return courier, nil
+}
+
+// blobURL is the configured bucket, or a folder of development's data.
+func blobURL(settings config.Config) string {
+	if settings.BlobURL != "" {
+		return settings.BlobURL
+	}
+	folder, err := filepath.Abs(filepath.Join(DataDir, "blobs"))
+	if err != nil {
+		// Without a working folder nothing else works either.
+		return "file://" + filepath.Join("/", DataDir, "blobs")
+	}
+	return "file://" + folder
+}
+
+// DemoSigningSecret signs the deliveries to the sample receiver.
+var DemoSigningSecret = secret.New("whsec_published-demo-secret")
+
+// newReceiver returns a development server's sample receiver, which knows the
+// demo secret; nil in production.
+func newReceiver(settings config.Config, db *postgres.DB) *receiver.Receiver {
+	if settings.Env != config.Development {
+		return nil
+	}
+	return receiver.New(db.Now, DemoSigningSecret)
+}

@@ -1,0 +1,76 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
+	"go.opentelemetry.io/otel/sdk/resource"
+	"go.opentelemetry.io/otel/sdk/trace"
+
+	"drawbridge/internal/config"
+)
+
+const (
+	// exportTimeout bounds one message to the collector.
+	exportTimeout = 10 * time.Second
+	// flushTimeout bounds the last ones when the process stops.
+	flushTimeout = 3 * time.Second
+)
+
+// StartTracing sends the process's traces to the configured collector until
+// stop is called. Without one nothing is recorded, but each call still has a
+// trace id, by which the log's lines of the call and of its attempts are joined.
+func StartTracing(
+	ctx context.Context, settings config.Config, version string,
+) (stop func(), err error) {
+	if settings.OTLPURL == "" {
+		otel.SetTracerProvider(trace.NewTracerProvider(trace.WithSampler(trace.NeverSample())))
+		return func() {}, nil
+	}
+	exporter, err := otlptracehttp.New(ctx,
+		otlptracehttp.WithEndpointURL(tracesURL(settings.OTLPURL)),
+		otlptracehttp.WithTimeout(exportTimeout))
+	if err != nil {
+		return nil, fmt.Errorf("preparing the traces: %w", err)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	provider := trace.NewTracerProvider(
+		trace.WithBatcher(exporter),
+		trace.WithSampler(trace.ParentBased(trace.TraceIDRatioBased(settings.TraceRatio))),
+		trace.WithResource(resource.NewSchemaless(
+			attribute.String("service.name", "drawbridge"),
+			attribute.String("service.version", version),
+			attribute.String("service.instance.id", fmt.Sprintf("%s-%d", host, os.Getpid())),
+		)))
+	otel.SetTracerProvider(provider)
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		slog.Warn("exporting traces", "error", err)
+	}))
+	return func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), flushTimeout)
+		defer cancel()
+		if err := provider.Shutdown(ctx); err != nil {
+			slog.WarnContext(ctx, "exporting the last traces", "error", err)
+		}
+	}, nil
+}
+
+// tracesURL adds the path that collectors listen at to an origin.
+func tracesURL(raw string) string {
+	parsed, err := url.Parse(raw)
+	if err == nil && strings.Trim(parsed.Path, "/") == "" {
+		return parsed.JoinPath("v1", "traces").String()
+	}
+	return raw
+}

@@ -1,0 +1,135 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"drawbridge/internal/restore"
+	"drawbridge/jobs"
+	"drawbridge/migrations"
+)
+
+const (
+	// schemaPoll is how often a worker asks whether the schema is current.
+	schemaPoll = 2 * time.Second
+	// holdPoll is how often it asks whether the hold on a restored database was decided.
+	holdPoll = 2 * time.Second
+	// holdReminder is how often it says in the log that it waits.
+	holdReminder = time.Minute
+)
+
+// Work runs the queues until ctx ends and the jobs in flight with it.
+func (s *Services) Work(ctx context.Context) error {
+	if err := s.waitForSchema(ctx); err != nil {
+		return err
+	}
+	pool, err := pgxpool.New(ctx, s.DB.URL())
+	if err != nil {
+		return fmt.Errorf("connecting the queue: %w", err)
+	}
+	defer pool.Close()
+	if err := s.ensurePartitions(ctx); err != nil {
+		return err
+	}
+	if err := s.waitForDecision(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
+	s.Metrics.WatchPool(pool)
+	queueConfig := s.QueueConfig()
+	queueConfig.ID = s.process.UID.String() // names the leader
+	client, err := river.NewClient(riverpgxv5.New(pool), queueConfig)
+	if err != nil {
+		return fmt.Errorf("preparing the queue: %w", err)
+	}
+	// The queue has its own life: ctx tells when to stop, Stop how.
+	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
+		return fmt.Errorf("starting the queue: %w", err)
+	}
+	var rescuing sync.WaitGroup
+	rescuing.Go(func() {
+		jobs.Rescue(ctx, s.Fleet, s.process.UID, s.Settings.WebhookTimeout)
+	})
+	jobs.Promote(ctx, s.Webhooks)
+	rescuing.Wait()
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
+	defer cancel()
+	if err := client.Stop(drain); err != nil {
+		// What is still in flight is left to be picked up by another process.
+		hard, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		return client.StopAndCancel(hard)
+	}
+	return nil
+}
+
+// QueueConfig is the configuration of a client that works every queue.
+func (s *Services) QueueConfig() *river.Config {
+	return jobs.Config(jobs.Deps{
+		DB: s.DB, Webhooks: s.Webhooks, Courier: s.Courier, Idempotency: s.Idempotency,
+		Documents: s.Documents, Loans: s.Loans, Operators: s.Operators,
+		Retention: s.Retention, Attention: s.Attention, Working: &s.Fleet.Working,
+		Requests: s.Requests, WebhookTimeout: s.Settings.WebhookTimeout,
+		Observe: s.Metrics.Run, ObserveMail: s.Metrics.Mail,
+	})
+}
+
+// waitForSchema lets a worker start before its migrations were run.
+func (s *Services) waitForSchema(ctx context.Context) error {
+	ticker := time.NewTicker(schemaPoll)
+	defer ticker.Stop()
+	for {
+		missing, err := migrations.Pending(ctx, s.DB.DB.DB)
+		if err == nil && len(missing) == 0 {
+			return nil
+		}
+		slog.WarnContext(ctx, "waiting for the schema", "missing", missing, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// waitForDecision keeps a worker from sending what a restored database knows as
+// waiting. It returns when ctx ends, too.
+func (s *Services) waitForDecision(ctx context.Context) error {
+	state, err := s.Restored.Check(ctx)
+	if err != nil {
+		return err
+	}
+	ticker := time.NewTicker(holdPoll)
+	defer ticker.Stop()
+	var said time.Time
+	for state.IsHeld() {
+		said = sayHeld(ctx, state, said)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		now, err := s.Restored.State(ctx)
+		if err != nil { // the database is away for a moment; what it said last holds
+			slog.WarnContext(ctx, "asking whether the hold was decided", "error", err)
+			continue
+		}
+		state = now
+	}
+	return nil
+}
+
+func sayHeld(ctx context.Context, state restore.State, said time.Time) time.Time {
+	if time.Since(said) < holdReminder {
+		return said
+	}
+	slog.WarnContext(ctx, "nothing is sent: the database was restored; "+
+		"decide with drawbridge restore release", "held_at", state.HeldAt)
+	return time.Now()
+}

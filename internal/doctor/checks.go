@@ -1,0 +1,274 @@
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"drawbridge/internal/app"
+	"drawbridge/internal/config"
+	"drawbridge/internal/document"
+	"drawbridge/internal/email"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/migrations"
+)
+
+const (
+	// leastPostgres is the oldest version that is supported.
+	leastPostgres = 14
+	// clockWarning and clockFault are how far this machine's clock may be from the
+	// database's. The program follows the latter; certificates are judged and logs
+	// are written by the former.
+	clockWarning = 2 * time.Second
+	clockFault   = 30 * time.Second
+	// triedHosts is how many subscriptions' hosts are tried unasked.
+	triedHosts = 5
+)
+
+// Database checks the server, its schema and its clock.
+func Database(ctx context.Context, db *postgres.DB) []Checkup {
+	ctx, cancel := context.WithTimeout(ctx, checkupTimeout)
+	defer cancel()
+	var server struct {
+		Version int       `db:"version"`
+		Now     time.Time `db:"now"`
+	}
+	before := time.Now()
+	err := db.GetContext(ctx, &server, `
+		SELECT current_setting('server_version_num')::integer / 10000 AS version,
+		       clock_timestamp() AS now`)
+	took := time.Since(before)
+	if err != nil {
+		return []Checkup{{
+			Name: "database", Finding: Failed, Detail: Sentence(err),
+			Remedy: "Check that the user of DATABASE_URL may connect and read.",
+		}}
+	}
+	answered := Checkup{
+		Name: "database", Finding: OK,
+		Detail: fmt.Sprintf("Postgres %d answered in %.1f ms.",
+			server.Version, float64(took.Microseconds())/1000),
+	}
+	if server.Version < leastPostgres {
+		answered.Finding = Failed
+		answered.Remedy = fmt.Sprintf("Drawbridge needs Postgres %d or later.", leastPostgres)
+	}
+	if err := db.CheckPooling(ctx); err != nil {
+		answered.Finding, answered.Detail = Failed, Sentence(err)
+		answered.Remedy = "See PgBouncer in the scaling guide."
+	}
+	return []Checkup{
+		answered, examineSchema(ctx, db), examineClock(server.Now.Sub(before.Add(took / 2))),
+	}
+}
+
+func examineSchema(ctx context.Context, db *postgres.DB) Checkup {
+	missing, err := migrations.Pending(ctx, db.DB.DB)
+	switch {
+	case err != nil:
+		return Checkup{
+			Name: "migrations", Finding: Failed, Detail: Sentence(err),
+			Remedy: "Check that the user of DATABASE_URL may read the schema.",
+		}
+	case len(missing) > 0:
+		return Checkup{
+			Name: "migrations", Finding: Failed,
+			Detail: "The schema lacks " + strings.Join(missing, ", ") + ".",
+			Remedy: "Run drawbridge migrate up.",
+		}
+	}
+	return Checkup{Name: "migrations", Finding: OK, Detail: "The schema is current."}
+}
+
+// examineClock judges how far the database's clock is ahead of this one.
+func examineClock(ahead time.Duration) Checkup {
+	off := ahead.Abs().Round(time.Millisecond)
+	found := Checkup{
+		Name: "clock", Finding: OK,
+		Detail: fmt.Sprintf("This machine and the database differ by %s.", off),
+	}
+	switch {
+	case off >= clockFault:
+		found.Finding = Failed
+	case off >= clockWarning:
+		found.Finding = Warning
+	default:
+		return found
+	}
+	found.Remedy = "Let a time service (NTP) set the clocks of both machines."
+	return found
+}
+
+// examineBucket writes, reads and removes a small object, where uploads end, and
+// a small file where they are checked first.
+func examineBucket(ctx context.Context, s *app.Services) []Checkup {
+	return []Checkup{
+		examineStorage("bucket", document.Probe(ctx, s.Documents.Bucket()),
+			"An object was written, read and removed.",
+			"Check DRAWBRIDGE_BLOB_URL, and that its owner may write, read and delete there."),
+		examineStorage("temporary", probeTemporary(),
+			"A file was written in "+os.TempDir()+" and removed.",
+			"Uploads pass through "+os.TempDir()+"; make it writable, or set TMPDIR."),
+	}
+}
+
+// examineStorage judges a probe of something that is written to.
+func examineStorage(name string, err error, good, remedy string) Checkup {
+	switch {
+	case err == nil:
+		return Checkup{Name: name, Finding: OK, Detail: good}
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		remedy = "The disk is full: free space there. Uploads are refused with INTERNAL until " +
+			"then and work again at once; no restart is needed."
+	}
+	return Checkup{Name: name, Finding: Failed, Detail: Sentence(err), Remedy: remedy}
+}
+
+// probeTemporary writes a small file where uploads are checked.
+func probeTemporary() error {
+	file, err := os.CreateTemp("", "drawbridge-doctor-*")
+	if err != nil {
+		return fmt.Errorf("making a temporary file: %w", err)
+	}
+	_, err = file.WriteString("probe")
+	if err = errors.Join(err, file.Close(), os.Remove(file.Name())); err != nil {
+		return fmt.Errorf("writing a temporary file: %w", err)
+	}
+	return nil
+}
+
+// examineMail opens a session with the mail server, names the sender and sends
+// nothing.
+func examineMail(ctx context.Context, s *app.Services) []Checkup {
+	if s.Settings.SMTPURL == "" {
+		found := Checkup{
+			Name: "mail", Finding: Skipped,
+			Detail: "No mail server is configured; mails are kept and not sent.",
+		}
+		if s.Settings.Env == config.Production {
+			found.Finding, found.Remedy = Warning, "Set DRAWBRIDGE_SMTP_URL."
+		}
+		return []Checkup{found}
+	}
+	return []Checkup{examineMailServer(ctx, s.Settings)}
+}
+
+// examineMailServer says what it saw of the server, and no more.
+func examineMailServer(ctx context.Context, settings config.Config) Checkup {
+	found := Checkup{
+		Name: "mail", Finding: Failed,
+		Remedy: "Check host, port, user and password of DRAWBRIDGE_SMTP_URL, and the firewall.",
+	}
+	server, err := email.ParseServer(settings.SMTPURL)
+	if err != nil {
+		found.Detail = Sentence(err)
+		return found
+	}
+	from, err := email.ParseSender(settings.MailFrom)
+	if err != nil {
+		found.Detail = Sentence(err)
+		found.Remedy = "Give DRAWBRIDGE_MAIL_FROM an address such as Lender <mail@lender.example>."
+		return found
+	}
+	sender := email.NewSender(server, email.DefaultLimits())
+	defer sender.Close()
+	seen, err := sender.Probe(ctx, from)
+	if err != nil {
+		stage, cause := email.FailedStage(err)
+		found.Detail = Sentence(err)
+		if stage == email.StageSender {
+			found.Detail = Sentence(fmt.Errorf("%s did not accept the sender %s: %w",
+				server.Address(), from.Address, cause))
+			found.Remedy = "Let the server take mail of that sender from this machine, or change " +
+				"DRAWBRIDGE_MAIL_FROM, or give DRAWBRIDGE_SMTP_URL a user and a password."
+		}
+		return found
+	}
+	greeted, signed := " greeted us over "+seen.TLS, "took the sign-in"
+	if seen.TLS == "" {
+		greeted = " greeted us without encryption"
+	}
+	if !seen.SignedIn {
+		signed = "was given no sign-in"
+	}
+	found.Finding, found.Remedy = OK, ""
+	found.Detail = server.Address() + greeted + ", " + signed + " and accepted the sender " +
+		from.Address + ". No recipient was tried."
+	return found
+}
+
+// examineWayOut connects to endpoints as a delivery would, without a request.
+func examineWayOut(ctx context.Context, s *app.Services, targets []string) []Checkup {
+	if len(targets) == 0 {
+		var err error
+		if targets, err = newestEndpoints(ctx, s.Webhooks); err != nil {
+			return []Checkup{{Name: "https", Finding: Failed, Detail: Sentence(err)}}
+		}
+	}
+	if len(targets) == 0 {
+		return []Checkup{{
+			Name: "https", Finding: Skipped,
+			Detail: "There is no subscription whose endpoint could be tried.",
+			Remedy: "Name a URL: drawbridge doctor --https https://hooks.example.com",
+		}}
+	}
+	found := make([]Checkup, 0, len(targets))
+	for _, target := range targets {
+		found = append(found, examineEndpoint(ctx, s.Webhooks, target))
+	}
+	return found
+}
+
+func examineEndpoint(ctx context.Context, webhooks *webhook.Service, target string) Checkup {
+	check := webhooks.CheckURL(ctx, target)
+	last := check.Steps[len(check.Steps)-1]
+	for _, step := range check.Steps {
+		if step.Verdict == check.Verdict {
+			last = step
+		}
+	}
+	host := target
+	if parsed, err := url.Parse(target); err == nil && parsed.Host != "" {
+		host = parsed.Host
+	}
+	found := Checkup{Name: "https", Finding: OK, Detail: host + ": " + last.Text}
+	switch {
+	case check.Verdict == webhook.CheckGood:
+	case check.Verdict == webhook.CheckWarning && check.Expires.After(time.Now()):
+		// It answers, and its certificate ends soon.
+		found.Finding = Warning
+		found.Remedy = "Tell the endpoint's owner."
+	default:
+		found.Finding = Failed
+		found.Remedy = "If other hosts fail too, look at this machine's resolver, routes and firewall; " +
+			"else at the endpoint."
+	}
+	return found
+}
+
+// newestEndpoints are the URLs of the newest subscriptions, one for each host.
+func newestEndpoints(ctx context.Context, webhooks *webhook.Service) ([]string, error) {
+	page, _, err := webhooks.Subscriptions(ctx, webhook.SubscriptionFilter{Limit: webhook.MaxPage})
+	if err != nil {
+		return nil, fmt.Errorf("listing subscriptions: %w", err)
+	}
+	var hosts, targets []string
+	for _, subscription := range page {
+		endpoint, err := url.Parse(subscription.URL)
+		if err != nil || endpoint.Scheme != "https" || slices.Contains(hosts, endpoint.Host) {
+			continue
+		}
+		hosts, targets = append(hosts, endpoint.Host), append(targets, subscription.URL)
+		if len(targets) == triedHosts {
+			break
+		}
+	}
+	return targets, nil
+}

@@ -1,0 +1,126 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"drawbridge/internal/app"
+	"drawbridge/internal/sealed"
+	"drawbridge/migrations"
+)
+
+// behind is the finding of a check that needs a schema which is not there yet,
+// and false when the schema is current.
+func behind(ctx context.Context, s *app.Services, name string) (Checkup, bool) {
+	missing, err := migrations.Pending(ctx, s.DB.DB.DB)
+	if err == nil && len(missing) == 0 {
+		return Checkup{}, false
+	}
+	return Checkup{
+		Name: name, Finding: Skipped, Detail: "The schema has to be current first.",
+	}, true
+}
+
+// examineKeys opens every sealed value with the configured keys.
+func examineKeys(ctx context.Context, s *app.Services) []Checkup {
+	if found, early := behind(ctx, s, "keys"); early {
+		return []Checkup{found}
+	}
+	verified, err := (&sealed.Service{DB: s.DB, Keys: s.Keys}).Verify(ctx)
+	if err != nil {
+		return []Checkup{{
+			Name: "keys", Finding: Failed, Detail: Sentence(err),
+			Remedy: "Check that the user of DATABASE_URL may read the tables.",
+		}}
+	}
+	return []Checkup{judgeKeys(s.Keys.Current(), verified)}
+}
+
+// judgeKeys says what the opening of every value came to. The worst comes first.
+func judgeKeys(current string, verified sealed.Verification) Checkup {
+	found := Checkup{
+		Name: "keys", Finding: OK,
+		Detail: fmt.Sprintf("Nothing is sealed yet; the key is %s.", current),
+	}
+	if len(verified.Opened) > 0 {
+		found.Detail = fmt.Sprintf("Every sealed value opens: %s; new ones get %s.",
+			perKey(verified.Opened), current)
+	}
+	stale := maps.Clone(verified.Opened)
+	delete(stale, current)
+	switch {
+	case len(verified.Unknown) > 0:
+		found.Finding = Failed
+		found.Detail = fmt.Sprintf("Values name keys that DRAWBRIDGE_SECRETS_KEY does not hold: %s. "+
+			"Others open: %s.", perKey(verified.Unknown), perKey(verified.Opened))
+		found.Remedy = "Put those keys back behind the first one, and restart every process; " +
+			"drawbridge secrets rotate-key then replaces them."
+	case verified.BrokenCount > 0:
+		found.Finding = Failed
+		found.Detail = fmt.Sprintf("%d values are damaged or were moved: %s. Others open: %s.",
+			verified.BrokenCount, strings.Join(verified.Broken, ", "), perKey(verified.Opened))
+		found.Remedy = "Rotate the secret of each such subscription (drawbridge subscription rotate), " +
+			"and let the person set the second factor up again."
+	case len(stale) > 0:
+		found.Finding = Warning
+		found.Remedy = "Once every process has " + current + " in front, " +
+			"run drawbridge secrets rotate-key; then older keys can go."
+	}
+	return found
+}
+
+// perKey lists counts by the id of a key.
+func perKey(counts map[string]int) string {
+	if len(counts) == 0 {
+		return "none"
+	}
+	var parts []string
+	for _, id := range slices.Sorted(maps.Keys(counts)) {
+		parts = append(parts, fmt.Sprintf("%d by %s", counts[id], id))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// examineHold looks whether the database was restored and holds everything.
+func examineHold(ctx context.Context, s *app.Services) []Checkup {
+	if found, early := behind(ctx, s, "restore"); early {
+		return []Checkup{found}
+	}
+	held, err := s.Held(ctx)
+	copied := false
+	if err == nil {
+		copied, err = s.Restored.IsCopy(ctx)
+	}
+	if err != nil {
+		return []Checkup{{
+			Name: "restore", Finding: Failed, Detail: Sentence(err),
+			Remedy: "Check that the user of DATABASE_URL may read the tables.",
+		}}
+	}
+	return []Checkup{judgeHold(held, copied)}
+}
+
+func judgeHold(held app.Held, copied bool) Checkup {
+	switch {
+	case held.Held:
+		return Checkup{
+			Name: "restore", Finding: Failed,
+			Detail: fmt.Sprintf("Nothing is sent since %s: %s. %d deliveries and %d e-mails from "+
+				"before may have been sent already.", held.HeldAt.Format(time.RFC3339), *held.Reason,
+				held.Deliveries, held.Mails),
+			Remedy: "Decide what becomes of them: " + app.ReleaseCommand,
+		}
+	case copied:
+		return Checkup{
+			Name: "restore", Finding: Warning,
+			Detail: "The database is a copy or was restored; the next process that starts will hold " +
+				"everything.",
+			Remedy: "Start the processes, then look at drawbridge restore show and decide.",
+		}
+	}
+	return Checkup{Name: "restore", Finding: OK, Detail: "Nothing is held."}
+}

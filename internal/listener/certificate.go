@@ -1,0 +1,110 @@
+package listener
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/crypto/acme"
+	"golang.org/x/crypto/acme/autocert"
+
+	"drawbridge/internal/config"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+)
+
+// certificateCheck is how often the files of the certificate are looked at for
+// a newer one, which is used without a restart.
+const certificateCheck = 10 * time.Second
+
+// acmeTimeout bounds one call of the certificate authority.
+const acmeTimeout = 30 * time.Second
+
+// TLS returns how the process answers https, nil when it answers http and
+// leaves encryption to what stands in front of it.
+func TLS(settings config.Config, db *postgres.DB, keys *secret.Keyring) (*tls.Config, error) {
+	switch {
+	case settings.TLSCert != "":
+		files := &certificateFiles{
+			cert: settings.TLSCert, key: settings.TLSKey, every: certificateCheck,
+		}
+		if err := files.load(); err != nil {
+			return nil, config.Faults{"DRAWBRIDGE_TLS_CERT " + err.Error()}
+		}
+		return &tls.Config{
+			MinVersion: tls.VersionTLS12, GetCertificate: files.get,
+			NextProtos: []string{"h2", "http/1.1"},
+		}, nil
+	case len(settings.TLSAutocert) > 0:
+		manager := &autocert.Manager{
+			Prompt:     autocert.AcceptTOS,
+			HostPolicy: autocert.HostWhitelist(settings.TLSAutocert...),
+			Cache:      &certificateCache{db: db, keys: keys},
+			Client: &acme.Client{
+				DirectoryURL: settings.TLSAutocertDirectory,
+				HTTPClient:   &http.Client{Timeout: acmeTimeout},
+			},
+		}
+		issued := manager.TLSConfig()
+		issued.MinVersion = tls.VersionTLS12
+		return issued, nil
+	}
+	return nil, nil //nolint:nilnil // nothing to configure is no fault
+}
+
+// certificateFiles serve a certificate from files that may be replaced.
+type certificateFiles struct {
+	cert, key string
+	every     time.Duration
+
+	mu       sync.Mutex
+	current  *tls.Certificate
+	modified time.Time
+	checked  time.Time
+}
+
+// get returns the certificate of the files as they are, at most every seconds
+// late. A pair that cannot be read leaves the former one in use.
+func (f *certificateFiles) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if time.Since(f.checked) >= f.every {
+		if err := f.reload(); err != nil {
+			slog.Error("reading the new certificate; the former one stays in use", "error", err)
+		}
+	}
+	return f.current, nil
+}
+
+func (f *certificateFiles) load() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.reload()
+}
+
+func (f *certificateFiles) reload() error {
+	f.checked = time.Now()
+	var newest time.Time
+	for _, path := range []string{f.cert, f.key} {
+		info, err := os.Stat(path)
+		if err != nil {
+			return fmt.Errorf("names a file that cannot be read: %w", err)
+		}
+		if info.ModTime().After(newest) {
+			newest = info.ModTime()
+		}
+	}
+	if f.current != nil && newest.Equal(f.modified) {
+		return nil
+	}
+	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+	if err != nil {
+		return fmt.Errorf("and DRAWBRIDGE_TLS_KEY are no pair of PEM files: %w", err)
+	}
+	f.current, f.modified = &pair, newest
+	return nil
+}

@@ -1,0 +1,75 @@
+package listener
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// writePair puts a new self-signed pair into two files, and returns the certificate.
+func writePair(t *testing.T, folder string) (cert, key, der string) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	encoded, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
+	for path, block := range map[string]*pem.Block{
+		cert: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: encoded},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return cert, key, string(signed)
+}
+
+func TestCertificateFilesAreReadAgain(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	cert, key, first := writePair(t, folder)
+	files := &certificateFiles{cert: cert, key: key}
+	if err := files.load(); err != nil {
+		t.Fatal(err)
+	}
+	current := func() string {
+		pair, err := files.get(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(pair.Certificate[0])
+	}
+	if current() != first {
+		t.Error("another certificate is served")
+	}
+	_, _, second := writePair(t, folder)
+	later := time.Now().Add(time.Minute)
+	if err := os.Chtimes(cert, later, later); err != nil {
+		t.Fatal(err)
+	}
+	if current() != second {
+		t.Error("the new certificate is not served")
+	}
+	if err := os.WriteFile(cert, []byte("half a file"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if current() != second {
+		t.Error("a broken file replaced a good certificate")
+	}
+}
