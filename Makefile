@@ -11,8 +11,6 @@ LINT     := go tool -modfile=tools/go.mod golangci-lint
 FUZZTIME ?= 10m
 # Which tests: make test TESTS='-run Draw ./internal/loan'
 TESTS    ?= ./...
-# How many tests of a package run at once. Many of them wait: for Postgres, processes, a browser.
-PARALLEL ?= 6
 # Which faults: make chaos CHAOS=NothingIsLost
 CHAOS    ?= ^Test(NothingIsLost|SeveralProcesses|Fault)
 
@@ -30,7 +28,7 @@ build: vendor ## Build bin/drawbridge
 
 .PHONY: test
 test: test-tools verify ## Run all tests with the race detector on a Postgres of their own
-	@./bin/withpostgres ./bin/testcount -race -vet=all -parallel $(PARALLEL) -timeout 25m $(TESTS)
+	@./bin/withpostgres ./bin/testcount -race -vet=all -timeout 25m $(TESTS)
 
 # What only the tests need: a C compiler for the race detector, a browser, curl and the clients of Postgres
 # to run the documented commands, and the console's files. The clients must be of the server's version, so

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
@@ -19,9 +20,16 @@ import (
 // Binary is the program under test, built once.
 var Binary string
 
+// atOnce is how many tests of a package run at the same time unless -parallel says
+// it: they wait for processes and browsers more than they compute.
+const atOnce = "6"
+
 // Main builds the program, runs a package's tests and returns its exit status.
 func Main(m *testing.M) int {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
 	folder, err := os.MkdirTemp("", "drawbridge-test")
 	if err != nil {
 		panic(err)

@@ -169,11 +169,14 @@ func TestFaultFrozenWorker(t *testing.T) {
 	var loading sync.WaitGroup
 	loading.Go(func() { l.run(events) })
 	l.reached(r, events/2)
-	r.linger(300 * time.Millisecond)
-	e2etest.Until(t, time.Minute, "a request is under way", r.busy)
+	release := r.hold()
+	defer release()
+	l.createTasks(10) // the others may all have been delivered by now
+	e2etest.Until(t, time.Minute, "a request is under way", r.holds)
 	if err := frozen.Command.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	release()
 	loading.Wait()
 	db := w.Open(t)
 	if !*chaos {

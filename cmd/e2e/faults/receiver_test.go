@@ -31,8 +31,10 @@ type recordingReceiver struct {
 	// healthy turns the failures off; delay is then how long each answer takes.
 	healthy bool
 	delay   time.Duration
-	// held keeps every answer back until it is closed, unless nil.
-	held chan struct{}
+	// held keeps every answer back until it is closed, unless nil; waiting is how many
+	// requests wait for that.
+	held    chan struct{}
+	waiting int
 	got  map[string][]receipt
 	open map[string]int
 	// overlaps counts requests that came while another one of the same delivery
@@ -138,25 +140,26 @@ func (r *recordingReceiver) hold() (release func()) {
 func (r *recordingReceiver) wait(sender context.Context) {
 	r.mu.Lock()
 	held := r.held
-	r.mu.Unlock()
-	if held != nil {
-		select {
-		case <-held:
-		case <-sender.Done():
-		}
+	if held == nil {
+		r.mu.Unlock()
+		return
 	}
+	r.waiting++
+	r.mu.Unlock()
+	select {
+	case <-held:
+	case <-sender.Done():
+	}
+	r.mu.Lock()
+	r.waiting--
+	r.mu.Unlock()
 }
 
-// busy tells whether requests are being answered.
-func (r *recordingReceiver) busy() bool {
+// holds tells whether requests wait for their answer to be released.
+func (r *recordingReceiver) holds() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, open := range r.open {
-		if open > 0 {
-			return true
-		}
-	}
-	return false
+	return r.waiting > 0
 }
 
 // deliveries is how many different ones have come.
