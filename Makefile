@@ -33,8 +33,7 @@ postgres:
 
 .PHONY: test
 test: test-tools verify ## Run all tests with the race detector on a Postgres of their own
-	@go vet ./...
-	@./bin/withpostgres ./bin/testcount -race -timeout 25m $(TESTS)
+	@./bin/withpostgres ./bin/testcount -race -vet=all -timeout 25m $(TESTS)
 
 # What only the tests need: a C compiler for the race detector, a browser, curl and the clients of Postgres
 # to run the documented commands, and the console's files. The clients must be of the server's version, so
@@ -77,7 +76,7 @@ lists: ## Measure the console's list pages under every pair of filters
 screenshots: test-tools ## Picture every page, light and dark, wide and narrow, in screenshots/
 	@mkdir -p screenshots
 	@DRAWBRIDGE_SCREENSHOTS='$(CURDIR)/screenshots' ./bin/withpostgres \
-		go test -count=1 -timeout 40m -run '^TestEveryPageIsAccessible$$' ./cmd/drawbridge
+		go test -count=1 -timeout 40m -run '^TestEveryPageIsAccessible$$' ./cmd/e2e/console
 
 # With options: make bench BENCH='-quick -only api'
 .PHONY: bench
@@ -94,11 +93,11 @@ soak: vendor postgres ## Load the program for MINUTES (30) and judge whether it 
 .PHONY: chaos
 chaos: vendor postgres ## Kill processes and Postgres under load, and check that nothing is lost
 	@.ci/need pgbouncer pgbouncer
-	@go test ./cmd/drawbridge -run '$(CHAOS)' -count=1 -v -timeout 40m -tags chaos -chaos
+	@go test ./cmd/e2e/faults -run '$(CHAOS)' -count=1 -v -timeout 40m -tags chaos -chaos
 
 .PHONY: upgrade-test
 upgrade-test: postgres ## Upgrade from the previous release under load, and go back
-	@go test ./cmd/drawbridge -tags upgrade -run '^Test(PreviousReleaseOnThisSchema|UpgradeUnderLoad)$$' -count=1 -v -timeout 15m
+	@go test ./cmd/e2e/faults -tags upgrade -run '^Test(PreviousReleaseOnThisSchema|UpgradeUnderLoad)$$' -count=1 -v -timeout 15m
 
 # Needs root: it makes a Debian in a folder. With TESTS it runs only those there.
 .PHONY: fresh-test
@@ -111,7 +110,7 @@ reproducible: ## Build twice from empty caches and compare
 
 .PHONY: walks
 walks: test-tools ## Do the console's tasks by keyboard alone, and again without script
-	@./bin/withpostgres go test ./cmd/drawbridge -tags walks -run '^TestEveryTask' -count=1 -v -timeout 20m
+	@./bin/withpostgres go test ./cmd/e2e/console -tags walks -run '^TestEveryTask' -count=1 -v -timeout 20m
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10m) each

@@ -122,7 +122,7 @@ func isTestSupport(name string) bool {
 	base := filepath.Base(name)
 	return strings.HasSuffix(base, "test") || base == "testcount" ||
 		strings.Contains(name, "/samples/") || strings.Contains(name, "/cmd/") ||
-		strings.HasPrefix(name, "tools/")
+		strings.HasPrefix(name, "cmd/e2e/") || strings.HasPrefix(name, "tools/")
 }
 
 func TestImportsPointDown(t *testing.T) {

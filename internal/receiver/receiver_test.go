@@ -115,7 +115,7 @@ func TestASlowAnswerComesAfterTheDeadline(t *testing.T) {
 	if r.slow <= webhook.DefaultTimeout {
 		t.Errorf("slow is %s: the endpoint has %s", r.slow, webhook.DefaultTimeout)
 	}
-	r.slow = 200 * time.Millisecond
+	r.slow = time.Minute
 	r.Set(Settings{Mode: ModeSlow})
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
@@ -148,7 +148,7 @@ func TestTheWrongCertificateIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	attempt := send(t, r.WrongAddress(), 5*time.Second)
+	attempt := send(t, r.WrongAddress(), time.Minute)
 	if attempt.Class != webhook.ClassTLS || attempt.Sent {
 		t.Errorf("the attempt ended with %q: %s", attempt.Class, attempt.Error)
 	}
@@ -158,7 +158,7 @@ func TestTheWrongCertificateIsRefused(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	if after := send(t, r.WrongAddress(), 5*time.Second); after.Class != webhook.ClassConnect {
+	if after := send(t, r.WrongAddress(), time.Minute); after.Class != webhook.ClassConnect {
 		t.Errorf("after the end the attempt ended with %q", after.Class)
 	}
 }

@@ -42,6 +42,7 @@ func (o Options) settings() map[string]string {
 		settings["max_connections"] = "300"
 		settings["max_wal_size"] = "1GB"
 		settings["synchronous_commit"] = "off"
+		settings["wal_compression"] = "off" // it would save a disk that nobody waits for
 	}
 	return settings
 }

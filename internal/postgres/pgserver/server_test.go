@@ -49,7 +49,7 @@ func TestSettings(t *testing.T) {
 		}},
 		{"test data is fast", pgserver.StartTemporary, map[string]string{
 			"fsync": "off", "full_page_writes": "off", "synchronous_commit": "off",
-			"max_connections": "300", "listen_addresses": "127.0.0.1",
+			"max_connections": "300", "wal_compression": "off", "listen_addresses": "127.0.0.1",
 		}},
 	}
 	for _, test := range tests {

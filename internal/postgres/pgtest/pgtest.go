@@ -15,7 +15,6 @@ import (
 	"github.com/lib/pq"
 
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/postgres/pgserver"
 )
 
 // Variable names the environment variable with the URL of the server to use.
@@ -30,6 +29,8 @@ type server struct {
 	admin    *sql.DB
 	base     *url.URL
 	template string
+	// clone ends the statement that copies a database.
+	clone string
 }
 
 var theServer = sync.OnceValues(connect)
@@ -60,7 +61,8 @@ func URL(t testing.TB) string {
 		t.Fatalf("tests need a PostgreSQL server: %v", err)
 	}
 	name := databaseName(t.Name())
-	if err := s.execute(t.Context(), `CREATE DATABASE %s TEMPLATE %s`, name, s.template); err != nil {
+	clone := `CREATE DATABASE %s TEMPLATE %s` + s.clone
+	if err := s.execute(t.Context(), clone, name, s.template); err != nil {
 		t.Fatalf("making the test's database: %v", err)
 	}
 	t.Cleanup(func() {
@@ -79,10 +81,8 @@ func connect() (*server, error) {
 	defer cancel()
 	address := os.Getenv(Variable)
 	if address == "" {
-		// It ends with this process, and the next one removes its folder.
-		own, err := pgserver.StartTemporary(ctx, pgserver.Options{
-			Progress: func(line string) { fmt.Fprintln(os.Stderr, line) },
-		})
+		// The next process that starts one removes its folder.
+		own, err := StartServer(ctx)
 		if err != nil {
 			return nil, err
 		}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/postgres/pgserver"
 	"drawbridge/internal/postgres/pgtest"
 )
 
@@ -89,7 +88,7 @@ func TestInAnotherProcess(t *testing.T) {
 // Test processes that start together must agree on one template.
 func TestManyProcesses(t *testing.T) {
 	t.Parallel()
-	server, err := pgserver.StartTemporary(t.Context(), pgserver.Options{})
+	server, err := pgtest.StartServer(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,7 @@
 //
 //	withpostgres go test ./...
 //
-// It starts the server in a temporary folder, names it to the command by
+// It starts the server (pgtest.StartServer), names it to the command by
 // DRAWBRIDGE_TEST_DATABASE_URL, removes it afterwards, and ends with the
 // command's exit status. Where the variable is set already, it starts none.
 package main
@@ -16,7 +16,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"drawbridge/internal/postgres/pgserver"
 	"drawbridge/internal/postgres/pgtest"
 )
 
@@ -36,9 +35,7 @@ func run(arguments []string) (status int, err error) {
 	defer cancel()
 	environment := os.Environ()
 	if os.Getenv(pgtest.Variable) == "" {
-		server, err := pgserver.StartTemporary(ctx, pgserver.Options{
-			Progress: func(line string) { fmt.Fprintln(os.Stderr, line) },
-		})
+		server, err := pgtest.StartServer(ctx)
 		if err != nil {
 			return 1, err
 		}

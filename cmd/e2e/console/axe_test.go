@@ -1,0 +1,218 @@
+package console
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+const (
+	wide   = 1440
+	narrow = 360
+	// mostShift is the cumulative layout shift that nobody notices.
+	mostShift = 0.05
+)
+
+// look is a way to look at a page.
+type look struct {
+	name   string
+	width  int64
+	scheme string
+	// rules are those of axe-core that are tried, nil for all.
+	rules []string
+}
+
+// looks are all ways, in an order that changes one thing at a time. The first
+// tries every rule. The page stays as it is then, so the others try what another
+// theme or another width can break.
+var looks = []look{
+	{"1440-light", wide, "light", nil},
+	{"1440-dark", wide, "dark", ofTheme},
+	{"360-dark", narrow, "dark", slices.Concat(ofTheme, ofWidth)},
+	{"360-light", narrow, "light", ofTheme},
+}
+
+// The rules that colours decide, and those that depend on what a width shows,
+// hides and puts beside each other.
+var (
+	ofTheme = []string{"color-contrast", "link-in-text-block"}
+	ofWidth = []string{
+		"aria-command-name", "aria-hidden-focus", "button-name", "image-alt", "label", "link-name",
+		"nested-interactive", "scrollable-region-focusable", "select-name", "summary-name",
+		"target-size",
+	}
+)
+
+// picturesIn is the folder that screenshots go to, empty for none.
+func picturesIn() string { return os.Getenv("DRAWBRIDGE_SCREENSHOTS") }
+
+// TestEveryPageIsAccessible walks every page with axe-core in all four looks.
+// With DRAWBRIDGE_SCREENSHOTS each look tries every rule, and a picture of it is
+// kept in that folder.
+func TestEveryPageIsAccessible(t *testing.T) {
+	t.Parallel()
+	r := newCrawler(t)
+	axe, err := os.ReadFile("../../../static/node_modules/axe-core/axe.min.js")
+	if err != nil {
+		t.Fatalf("tests need axe-core; make test fetches it: %v", err)
+	}
+	if picturesIn() != "" {
+		r.browser = newBrowserWithin(t, time.Hour)
+	}
+	do(t, r.browser, onEveryPage(string(axe)), emulate(looks[0]),
+		chromedp.Navigate(r.server.URL+"/console/sign-in"))
+	r.inspect("/console/sign-in")
+	stops := r.stops()
+	signIn(t, r.browser, r.server.URL, r.data.Users[2])
+	for _, path := range stops {
+		do(t, r.browser, emulate(looks[0]))
+		r.visit(path)
+		r.inspect(path)
+	}
+	r.readingChangesNothing()
+	r.unlinked()
+	t.Logf("%d pages", len(stops)+1)
+}
+
+// inspect looks at the page that is open in every way.
+func (r *crawler) inspect(path string) {
+	r.T.Helper()
+	if shift := r.shift(); shift > mostShift {
+		r.T.Errorf("%s: what is read moves while it loads: layout shift %.3f", path, shift)
+	}
+	for _, look := range looks {
+		do(r.T, r.browser, emulate(look))
+		if picturesIn() != "" {
+			look.rules = nil
+		}
+		for _, found := range r.violations(look.rules) {
+			r.T.Errorf("%s, %s: %s", path, look.name, found)
+		}
+		if look.width == narrow {
+			r.reflows(path)
+		}
+		if folder := picturesIn(); folder != "" {
+			r.picture(filepath.Join(folder, file(path)+"-"+look.name+".png"))
+		}
+	}
+}
+
+// violations runs rules of axe-core on the page that is open, nil for all of them.
+func (r *crawler) violations(rules []string) []string {
+	r.T.Helper()
+	only := `["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]`
+	if rules != nil {
+		only = `{type: "rule", values: ["` + strings.Join(rules, `", "`) + `"]}`
+	}
+	text, err := chromedp.Run(r.browser, chromedp.Evaluate[string](`(async () => {
+		await document.fonts.ready;
+		const found = await axe.run(document, {resultTypes: ["violations"], runOnly: `+only+`});
+		return JSON.stringify(found.violations.flatMap(({id, nodes}) => nodes.map(
+			({target, failureSummary, html}) =>
+				[id, target.join(" "), html.slice(0, 160), failureSummary].join("\n  "))));
+	})()`, chromedp.EvalAwaitPromise))
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	var found []string
+	if err := json.Unmarshal([]byte(text), &found); err != nil {
+		r.T.Fatal(err)
+	}
+	return found
+}
+
+// shift is how far the page's parts moved while it loaded.
+func (r *crawler) shift() float64 {
+	r.T.Helper()
+	text, err := chromedp.Run(r.browser, chromedp.Evaluate[string](`new Promise((done) => {
+		let sum = 0;
+		new PerformanceObserver((list) => {
+			for (const entry of list.getEntries()) if (!entry.hadRecentInput) sum += entry.value;
+		}).observe({type: "layout-shift", buffered: true});
+		setTimeout(() => done(String(sum)), 60);
+	})`, chromedp.EvalAwaitPromise))
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	sum, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	return sum
+}
+
+// reflows fails the test when a narrow page has to be moved sideways.
+func (r *crawler) reflows(path string) {
+	r.T.Helper()
+	const beyond = `document.documentElement.scrollWidth <= innerWidth ? "" : (() => {
+		const scrolls = (e) => e && e !== document.body &&
+			(getComputedStyle(e).overflowX !== "visible" || scrolls(e.parentElement));
+		return [...document.querySelectorAll("body *")].filter((e) => !scrolls(e.parentElement) &&
+			Math.max(e.getBoundingClientRect().right,
+				e.getBoundingClientRect().left + e.scrollWidth) > innerWidth + 1).slice(-4).map(
+			(e) => e.outerHTML.slice(0, 300) + " of " + e.scrollWidth + " px").join("\n  ") ||
+			"a hidden part";
+	})()`
+	if over := evaluate(r.T, r.browser, beyond); over != "" {
+		r.T.Errorf("%s is wider than the window by\n  %s", path, over)
+	}
+}
+
+// windowHeight is that of the window in which pages are looked at, in pixels.
+const windowHeight = 900
+
+// picture keeps the whole page. The window is as high as the page meanwhile: frames
+// outside of it are not painted.
+func (r *crawler) picture(name string) {
+	r.T.Helper()
+	size, err := chromedp.Run(r.browser, chromedp.Evaluate[[]int64](
+		`[innerWidth, document.documentElement.scrollHeight]`))
+	if err != nil {
+		r.T.Fatal(err)
+	}
+	do(r.T, r.browser, chromedp.EmulateViewport(size[0], size[1]))
+	content, err := chromedp.Run(r.browser, chromedp.FullScreenshot(100))
+	do(r.T, r.browser, chromedp.EmulateViewport(size[0], windowHeight))
+	if err == nil {
+		err = os.WriteFile(name, content, 0o600)
+	}
+	if err != nil {
+		r.T.Fatal(err)
+	}
+}
+
+// emulate sets the width of the window and the scheme that the system prefers.
+func emulate(look look) chromedp.Action[chromedp.Void] {
+	return chromedp.Steps(
+		chromedp.EmulateViewport(look.width, windowHeight),
+		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+			_, err := cdp.Call(ctx, target, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{
+					{Name: "prefers-color-scheme", Value: look.scheme},
+					{Name: "prefers-reduced-motion", Value: "reduce"},
+				},
+			})
+			return err
+		}),
+	)
+}
+
+// onEveryPage runs a script at the start of every page to come.
+func onEveryPage(script string) chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument,
+			page.AddScriptToEvaluateOnNewDocumentParams{Source: script})
+		return err
+	})
+}

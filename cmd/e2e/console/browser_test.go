@@ -1,0 +1,242 @@
+package console
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
+	"drawbridge/cmd/e2e/e2etest"
+)
+
+// newBrowser starts headless Chromium with a profile of its own.
+func newBrowser(t *testing.T) context.Context {
+	t.Helper()
+	return newBrowserWithin(t, 3*time.Minute)
+}
+
+// newBrowserWithin is newBrowser with a deadline for all that is done in it.
+func newBrowserWithin(t *testing.T, limit time.Duration) context.Context {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatalf("tests need Chromium; make test installs it: %v", err)
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.ExecPath(path), chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true),
+		chromedp.Flag("disable-component-update", true))
+	if os.Geteuid() == 0 {
+		options = append(options, chromedp.NoSandbox)
+	}
+	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(stop)
+	browser, closeBrowser := chromedp.NewContext(allocator)
+	t.Cleanup(closeBrowser)
+	// The first call starts the browser and must not have the deadline.
+	if err := chromedp.Do(browser, onEveryPage(diary)); err != nil {
+		t.Fatalf("starting Chromium: %v", err)
+	}
+	limited, cancel := context.WithTimeout(browser, limit)
+	t.Cleanup(cancel)
+	return limited
+}
+
+// diary notes in each page what its script and its live stream did last, for
+// when a test has to tell why it waited in vain.
+const diary = `
+	window.diary = [];
+	const note = (text) => {
+		diary.push(Math.round(performance.now()) + " " + text);
+		diary.splice(0, diary.length - 30);
+	};
+	addEventListener("error", (event) => note("error " + event.message));
+	addEventListener("unhandledrejection", (event) => note("rejected " + event.reason));
+	for (const name of ["before:request", "after:request", "before:swap", "after:swap", "error",
+		"sse:after:connection", "sse:error", "sse:close"]) {
+		addEventListener("htmx:" + name, (event) => note(name + " " + (event.detail?.error ?? "")));
+	}
+	document.addEventListener("visibilitychange", () => note(document.visibilityState));`
+
+// stepPatience bounds one step in a browser, so that a test which waits for what
+// never comes tells what it sees before the whole run is out of time.
+const stepPatience = 2 * time.Minute
+
+// do runs actions in the browser and shows the page's text when one fails.
+func do(t *testing.T, browser context.Context, actions ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	step, end := context.WithTimeout(browser, stepPatience)
+	defer end()
+	if err := chromedp.Do(step, actions...); err != nil {
+		after, cancel := context.WithTimeout(context.WithoutCancel(browser), 5*time.Second)
+		defer cancel()
+		location, _ := chromedp.Run(after, chromedp.Location())
+		text, _ := chromedp.Run(after, chromedp.Text(chromedp.CSS("body")))
+		notes, _ := chromedp.Run(after,
+			chromedp.Evaluate[string](`(window.diary ?? []).join("\n")`))
+		t.Fatalf("%v at %s, which did:\n%s\nand shows:\n%s", err, location, notes, text)
+	}
+}
+
+// evaluate returns a script's text.
+func evaluate(t *testing.T, browser context.Context, script string) string {
+	t.Helper()
+	text, err := chromedp.Run(browser, chromedp.Evaluate[string](script))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// signIn signs a demo user in and ends on the overview.
+func signIn(t *testing.T, browser context.Context, url string, user e2etest.DemoUser) {
+	t.Helper()
+	do(t, browser,
+		chromedp.Navigate(url+"/console"),
+		typeInto(`input[type=email]`, user.Email),
+		typeInto(`input[type=password]`, user.Password),
+		chromedp.Submit(chromedp.CSS(`input[type=password]`)),
+		chromedp.WaitVisible(chromedp.Search(`//h1[text()="Overview"]`)),
+	)
+	// A navigation that begins before takes the end of this one's loading for its own.
+	(&userInput{T: t, browser: browser}).loaded()
+}
+
+// press activates a visible link or button by its own click. A click of the
+// mouse goes to a place on the page, which may move under it while fonts and
+// updates arrive.
+func press(selector string) chromedp.Action[chromedp.Void] {
+	return chromedp.Steps(
+		chromedp.WaitVisible(chromedp.CSS(selector)),
+		chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector(%q).click()`, selector)),
+	)
+}
+
+// typeInto gives a field the focus and types. The library's own way reads the
+// field's node while the browser's events change it.
+func typeInto(selector, text string) chromedp.Action[chromedp.Void] {
+	return chromedp.Steps(
+		chromedp.WaitVisible(chromedp.CSS(selector)),
+		chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`document.querySelector(%q).focus()`, selector)),
+		chromedp.KeyEvent(text),
+	)
+}
+
+// withoutScript turns JavaScript off for every page to come.
+func withoutScript() chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetScriptExecutionDisabled,
+			emulation.SetScriptExecutionDisabledParams{Value: true})
+		return err
+	})
+}
+
+func TestOperatorSeesTheDeliveryAndResendsIt(t *testing.T) {
+	t.Parallel()
+	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "200 OK")
+	w.Env["SSL_CERT_FILE"] = e.CAFile
+	data := w.DemoData()
+	s := w.Serve()
+	w.Subscribe(data, e)
+	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
+		t.Fatalf("the draw answered %d", status)
+	}
+	first := e.Next(t)
+	uid, _ := first.Value("x-drawbridge-delivery")
+	w.WaitForState(uid, "delivered")
+	browser := newBrowser(t)
+	signIn(t, browser, s.URL, data.Users[1])
+	const stamp = `document.documentElement.dataset.loaded ||= String(performance.timeOrigin)`
+	do(t, browser,
+		chromedp.Navigate(s.URL+"/console/deliveries"),
+		press(fmt.Sprintf(`a[href="/console/deliveries/%s"]`, uid)),
+		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "Attempt 1: 200 OK")]`)),
+	)
+	loadedAt := evaluate(t, browser, stamp)
+	do(t, browser,
+		press(`[data-open=resend]`),
+		chromedp.WaitVisible(chromedp.CSS(`dialog #reason`)),
+		typeInto(`dialog #reason`, "partner asked"),
+		press(`dialog .dialog-form button[type=submit]`),
+	)
+	again := e.Next(t)
+	if !bytes.Equal(first.Body, again.Body) {
+		t.Errorf("the re-send's body is %s, the first was %s", again.Body, first.Body)
+	}
+	newUID, _ := again.Value("x-drawbridge-delivery")
+	// The page shows the new delivery arrive, and it is still the same page.
+	const panel = `section[aria-labelledby=resends-title] `
+	link := fmt.Sprintf(panel+`a[href="/console/deliveries/%s"]`, newUID)
+	row := `//section[@aria-labelledby="resends-title"]//tr[.//a[contains(@href, "` + newUID + `")]]`
+	do(t, browser,
+		chromedp.WaitVisible(chromedp.CSS(link)),
+		chromedp.WaitVisible(chromedp.Search(row+`//*[text()="Delivered"]`)),
+	)
+	if evaluate(t, browser, stamp) != loadedAt {
+		t.Error("the page was reloaded")
+	}
+	// The same dialog, opened again, is another form.
+	do(t, browser,
+		press(`[data-open=resend]`),
+		chromedp.WaitVisible(chromedp.CSS(`dialog #reason`)),
+		typeInto(`dialog #reason`, "once more"),
+		press(`dialog .dialog-form button[type=submit]`),
+	)
+	if more, _ := e.Next(t).Value("x-drawbridge-delivery"); more == newUID {
+		t.Errorf("the second re-send is %s again", more)
+	}
+	do(t, browser,
+		press(link),
+		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "partner asked")]`)),
+	)
+	var audited int
+	if err := w.Open(t).Get(&audited, `SELECT count(*) FROM audit_log
+		WHERE action = 'delivery.resend' AND reason = 'partner asked'
+		  AND actor = 'support@drawbridge.example'`); err != nil || audited != 1 {
+		t.Errorf("the audit log holds %d entries, %v", audited, err)
+	}
+}
+
+func TestConsoleWorksWithoutScript(t *testing.T) {
+	t.Parallel()
+	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "500 Internal Server Error")
+	w.Env["SSL_CERT_FILE"] = e.CAFile
+	data := w.DemoData()
+	s := w.Serve()
+	w.Subscribe(data, e)
+	e2etest.RequestDraw(t, s.URL, data, "first_regular")
+	uid, _ := e.Next(t).Value("x-drawbridge-delivery")
+	w.WaitForState(uid, "failed")
+	form := fmt.Sprintf("/console/deliveries/%s/resend", uid)
+	browser := newBrowser(t)
+	do(t, browser, withoutScript())
+	signIn(t, browser, s.URL, data.Users[1])
+	do(t, browser,
+		chromedp.Navigate(s.URL+"/console/deliveries?state=failed"),
+		chromedp.WaitVisible(chromedp.CSS(fmt.Sprintf(`a[href="/console/deliveries/%s"]`, uid))),
+		chromedp.Navigate(s.URL+"/console/deliveries/"+uid),
+		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "Attempt 3")]`)),
+		chromedp.WaitVisible(chromedp.CSS(`a[href="`+form+`"]`)),
+		chromedp.Navigate(s.URL+form),
+		chromedp.WaitVisible(chromedp.CSS(`#reason`)),
+		typeInto(`#reason`, "without script"),
+		chromedp.Submit(chromedp.CSS(`#reason`)),
+		chromedp.WaitVisible(chromedp.Search(`//main[contains(., "without script")]`)),
+	)
+	text, err := chromedp.Run(browser, chromedp.Text(chromedp.CSS("main")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text, "support@drawbridge.example") {
+		t.Errorf("the page does not say who re-sent it:\n%s", text)
+	}
+}

@@ -1,0 +1,143 @@
+package console
+
+import (
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"drawbridge/cmd/e2e/e2etest"
+)
+
+// mostActs is how many keys and clicks may lie between an id that is pasted and
+// the explanation of what became of it.
+const mostActs = 3
+
+// A partner says "we got no webhook for this loan": from the pasted id to the
+// explanation in three interactions, done by a keyboard and a mouse, and on to a
+// re-send that is proven.
+func TestFromALoanToItsExplanation(t *testing.T) {
+	t.Parallel()
+	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "503 Service Unavailable")
+	w.Env["SSL_CERT_FILE"] = e.CAFile
+	data := w.DemoData()
+	s := w.Serve()
+	w.Subscribe(data, e)
+	e2etest.RequestDraw(t, s.URL, data, "first_regular")
+	first := e.Next(t)
+	uid, _ := first.Value("x-drawbridge-delivery")
+	w.WaitForState(uid, "failed")
+	e.Answers("200 OK")
+	var payload struct {
+		Loan string `json:"application_id"`
+	}
+	if err := json.Unmarshal(first.Body, &payload); err != nil {
+		t.Fatal(err)
+	}
+	support := &userInput{T: t, browser: newBrowser(t)}
+	do(t, support.browser, chromedp.EmulateViewport(wide, 900))
+	signIn(t, support.browser, s.URL, data.Users[1])
+	support.loaded()
+
+	support.key("/") // one: the search opens
+	do(t, support.browser, chromedp.WaitVisible(chromedp.CSS(`#palette-q:focus`)))
+	support.paste(payload.Loan)
+	// Two: it leads to the application. Three: to the delivery.
+	support.key(kb.Enter)
+	support.click(fmt.Sprintf(`main a[href="/console/deliveries/%s"]`, uid))
+	support.reads("All attempts are used up")
+	support.reads("Likely owner: partner")
+	if support.acts > mostActs {
+		t.Errorf("the explanation took %d interactions beside the paste, want at most %d",
+			support.acts, mostActs)
+	}
+
+	support.click(`[data-open=resend]`)
+	support.click(`dialog #reason`)
+	support.types("endpoint is back")
+	support.click(`dialog .dialog-form button[type=submit]`)
+	// Proven: the same page shows it arrive.
+	do(t, support.browser, chromedp.WaitVisible(chromedp.Search(
+		`//section[@aria-labelledby="resends-title"]//*[text()="Delivered"]`)))
+}
+
+// The first page that somebody opens weighs little, everything included.
+func TestPageWeight(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	data := w.DemoData()
+	run := w.Command("seed", "--deliveries", "2000", "--attempts", "3000", "--partners", "20")
+	if output, err := run.CombinedOutput(); err != nil {
+		t.Fatalf("seeding: %v: %s", err, output)
+	}
+	s := w.Serve()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := &http.Client{Jar: jar}
+	user := data.Users[1]
+	answer, err := client.PostForm(s.URL+"/console/sign-in",
+		url.Values{"email": {user.Email}, "password": {user.Password}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	page, total := weigh(t, client, s.URL+"/console/deliveries")
+	if strings.Count(page, `id="d-`) != 50 {
+		t.Fatalf("the page shows %d rows, want 50", strings.Count(page, `id="d-`))
+	}
+	parts := map[string]int{"page": total}
+	for _, match := range regexp.MustCompile(`(?:href|src)="(/static/[^"#]+)[#"]`).
+		FindAllStringSubmatch(page, -1) {
+		if _, known := parts[match[1]]; !known {
+			_, size := weigh(t, client, s.URL+match[1])
+			parts[match[1]] = size
+			total += size
+		}
+	}
+	if total > 120_000 || len(parts) < 4 {
+		t.Errorf("the first load weighs %d bytes, more than 120 kB: %v", total, parts)
+	}
+	t.Logf("first load: %d bytes of %v", total, parts)
+}
+
+// weigh gets a file as a browser does, and returns it with what went over the wire.
+func weigh(t *testing.T, client *http.Client, address string) (string, int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept-Encoding", "gzip")
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	raw, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v", address, response.Status, err)
+	}
+	if response.Header.Get("Content-Encoding") != "gzip" {
+		return string(raw), len(raw)
+	}
+	reader, err := gzip.NewReader(strings.NewReader(string(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := io.ReadAll(reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text), len(raw)
+}

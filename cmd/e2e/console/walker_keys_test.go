@@ -1,0 +1,306 @@
+//go:build walks
+
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// finder finds the control that a person would name so: by its label or its text,
+// by their beginning before "…", or, when it holds a bracket or begins with "#",
+// by a selector. What a dialog covers cannot be reached, and the page comes
+// before its frame.
+const finder = `
+	const squeeze = (text) => (text ?? "").replace(/\s+/g, " ").trim();
+	const labels = (e) => [...(e.labels ?? [])].map((label) => label.innerText).join(" ");
+	const nameOf = (e) => [e.getAttribute("aria-label"), labels(e),
+		e.matches("select, textarea") ? "" : e.innerText, e.value, e.title].map(squeeze).find(Boolean);
+	const controls = (root) => [...root.querySelectorAll(
+		"a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex='0']")].filter(
+		(e) => e.checkVisibility({visibilityProperty: true}) && !e.disabled && e.tabIndex >= 0);
+	const roots = () => {
+		const modal = [...document.querySelectorAll("dialog:modal")].pop();
+		if (modal) return [modal];
+		const over = [...document.querySelectorAll(":popover-open")];
+		return [...over, document.querySelector("main"), document.body];
+	};
+	const find = (wanted) => {
+		for (const root of roots()) {
+			const all = controls(root ?? document.body);
+			const found = all.find((e) => /^#|\[/.test(wanted) ? e.matches(wanted) :
+				wanted.endsWith("…") ? nameOf(e)?.startsWith(wanted.slice(0, -1)) : nameOf(e) === wanted);
+			if (found) return found;
+		}
+	};`
+
+// stop is what a walker knows of where it stands.
+type stop struct {
+	// Found tells that the control is on the page, There that it has the focus.
+	Found, There bool
+	// Back tells that it lies before what has the focus, Out that nothing of the
+	// page has the focus.
+	Back, Out bool
+	// Inside tells that both lie in the page's main part or in one dialog.
+	Inside bool
+	// Skip tells that the focus is on the link past the frame.
+	Skip bool
+	// Fault is what is wrong with the focus that is shown.
+	Fault string
+}
+
+// stand looks where the walker stands on the way to a control. The focus shows
+// by an outline, of the control or of what stands for it: its label, its field,
+// its row.
+const stand = `(() => {` + finder + `
+	if (document.readyState !== "complete") return "";
+	const at = document.activeElement, wanted = find(%s), out = !at || at === document.body;
+	const marked = (e) => [null, "::before", "::after"].some((part) => {
+		const style = getComputedStyle(e, part);
+		return style.outlineStyle !== "none" && parseFloat(style.outlineWidth) > 0;
+	});
+	const fault = () => {
+		if (out || at.matches("main, dialog")) return "";
+		const near = [at, ...(at.labels ?? []), at.parentElement,
+			at.closest("label, summary, .field, tr, th, form")];
+		const host = at.shadowRoot?.activeElement ?? at;
+		if (![host, ...near].filter(Boolean).some(marked)) return "does not show its focus";
+		const box = near.filter(Boolean).map((e) => e.getBoundingClientRect()).find(
+			(b) => b.width > 8 && b.height > 8);
+		if (!box) return "has no size";
+		if (box.bottom < 1 || box.top > innerHeight - 1 || box.right < 1 || box.left > innerWidth - 1)
+			return "is outside of the window";
+		const points = [[.5, .5], [.1, .2], [.9, .2], [.1, .8], [.9, .8]];
+		const seen = points.some(([x, y]) => {
+			const top = document.elementFromPoint(box.left + box.width * x, box.top + box.height * y);
+			return top && (at.contains(top) || top.contains(at) || near.includes(top.closest("label")));
+		});
+		return seen ? "" : "is covered";
+	};
+	const part = (e) => e?.closest("dialog, main");
+	return JSON.stringify({
+		Found: Boolean(wanted), Out: out,
+		There: Boolean(wanted) && (at === wanted || wanted.contains(at)),
+		Back: Boolean(wanted) && !out &&
+			Boolean(at.compareDocumentPosition(wanted) & Node.DOCUMENT_POSITION_PRECEDING),
+		Inside: Boolean(wanted) && !out && part(at) === part(wanted) && Boolean(part(at)),
+		Skip: at?.getAttribute("href") === "#main",
+		Fault: fault() && (at.outerHTML.slice(0, 120) + " " + fault()),
+	});
+})()`
+
+func (w *walker) stand(control string) stop {
+	w.Helper()
+	var at stop
+	// What is not JSON is no page yet.
+	_ = json.Unmarshal([]byte(w.look(fmt.Sprintf(stand, quoted(control)))), &at)
+	return at
+}
+
+// minds lets the browser treat a window as the one in front, as that is which
+// somebody types into.
+func minds() chromedp.Action[chromedp.Void] {
+	return chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
+		_, err := cdp.Call(ctx, target, emulation.SetFocusEmulationEnabled,
+			emulation.SetFocusEmulationEnabledParams{Enabled: true})
+		return err
+	})
+}
+
+// key presses keys as they are on a keyboard.
+func (w *walker) key(keys string, options ...chromedp.KeyOption) {
+	w.Helper()
+	do(w.T, w.browser, chromedp.KeyEvent(keys, append(options, raw)...))
+}
+
+// raw makes a key go down as a keyboard's does. Otherwise the browser would give
+// the character of a key that has done its work, such as Enter on a link that
+// opened a dialog, to whatever has the focus then.
+func raw(event *input.DispatchKeyEventParams) {
+	if event.Type == kb.KeyDown {
+		event.Type = kb.KeyRawDown
+	}
+}
+
+// reach moves the focus to a control. A walker with script gets there by the Tab
+// key alone, and sees at each stop where it is.
+func (w *walker) reach(control string) {
+	w.Helper()
+	control = w.named(control)
+	var at stop
+	w.until("there is no "+control, func() bool {
+		at = w.stand(control)
+		return at.Found
+	})
+	if w.plain {
+		w.look(fmt.Sprintf(`(() => {`+finder+`find(%s)?.focus(); return "";})()`, quoted(control)))
+		return
+	}
+	w.look(`window.walked = "here"`)
+	const most = 250
+	for range most {
+		if at.Fault != "" {
+			at = w.looksAgain(control)
+		}
+		switch {
+		case at.There:
+			return
+		case at.Back:
+			w.key(kb.Tab, chromedp.KeyModifiers(chromedp.ModifierShift))
+		case !at.Inside && at.Skip:
+			w.key(kb.Enter) // on the link that leads past the frame, the first of every page
+		default:
+			w.key(kb.Tab)
+		}
+		at = w.stand(control)
+	}
+	w.Fatalf("%s: the Tab key does not lead to %s at %s", w.name, control, w.look(`location.href`))
+}
+
+// looksAgain judges a focus that is not well shown when the page has had time to
+// come to rest: it may just have been brought up to date.
+func (w *walker) looksAgain(control string) stop {
+	w.Helper()
+	again := time.NewTicker(100 * time.Millisecond)
+	defer again.Stop()
+	at := w.stand(control)
+	for tries := 0; at.Fault != "" && tries < 50; tries++ {
+		<-again.C
+		at = w.stand(control)
+	}
+	if at.Fault != "" {
+		w.Errorf("%s at %s: %s", w.name, w.look(`location.pathname`), at.Fault)
+	}
+	return at
+}
+
+// loses waits until a control is no more.
+func (w *walker) loses(control string) {
+	w.Helper()
+	w.until(control+" is still there", func() bool {
+		return w.page(fmt.Sprintf(`(() => {`+finder+`return !find(%s);})()`, quoted(control))) == "true"
+	})
+}
+
+// press activates a link or a button.
+func (w *walker) press(control string) {
+	w.Helper()
+	w.reach(control)
+	w.key(kb.Enter)
+}
+
+// send presses what leads to another page, and waits for that page.
+func (w *walker) send(control string) {
+	w.Helper()
+	w.reach(control)
+	w.look(`window.left = "not yet"`)
+	w.key(kb.Enter)
+	w.until(control+" leads nowhere", func() bool { return w.page(`window.left`) == "undefined" })
+}
+
+// tick changes a box.
+func (w *walker) tick(control string) {
+	w.Helper()
+	w.reach(control)
+	w.key(" ")
+}
+
+// choose turns to one of several buttons of which one is on, by the arrow keys.
+func (w *walker) choose(control string) {
+	w.Helper()
+	control = w.named(control)
+	var group string
+	w.until("there is no "+control, func() bool {
+		group = w.page(fmt.Sprintf(`(() => {`+finder+`return find(%s)?.name ?? "";})()`, quoted(control)))
+		return group != ""
+	})
+	w.reach(fmt.Sprintf(`[name=%q]:checked`, group))
+	const most = 20
+	for range most {
+		if w.stand(control).There {
+			return
+		}
+		w.key(kb.ArrowDown)
+	}
+	w.Fatalf("%s: the arrow keys do not lead to %s", w.name, control)
+}
+
+// fill writes into a field in place of what it holds.
+func (w *walker) fill(control, text string) {
+	w.Helper()
+	w.reach(control)
+	w.key("a", chromedp.KeyModifiers(chromedp.ModifierCtrl))
+	w.key(w.named(text))
+}
+
+// fills is fill for pairs of a control and its text, in their order.
+func (w *walker) fills(pairs ...string) {
+	w.Helper()
+	for i := 0; i+1 < len(pairs); i += 2 {
+		w.fill(pairs[i], pairs[i+1])
+	}
+}
+
+// chosen is what a list with the focus has chosen.
+const chosen = `document.activeElement.selectedOptions?.[0]?.text`
+
+// pick chooses the first option that says so, by the arrow keys.
+func (w *walker) pick(control, option string) {
+	w.Helper()
+	option = w.named(option)
+	w.reach(control)
+	const steps = `(() => {
+		const list = document.activeElement, all = [...list.options];
+		const to = all.findIndex((o) => o.text.includes(%s));
+		return to < 0 ? "none of " + all.map((o) => o.text).join(" | ") : String(to - list.selectedIndex);
+	})()`
+	var by int
+	answer := w.look(fmt.Sprintf(steps, quoted(option)))
+	if _, err := fmt.Sscanf(answer, "%d", &by); err != nil {
+		w.Fatalf("%s: %s has no %s: %s", w.name, control, option, answer)
+	}
+	for ; by > 0; by-- {
+		w.key(kb.ArrowDown)
+	}
+	for ; by < 0; by++ {
+		w.key(kb.ArrowUp)
+	}
+	if got := w.page(chosen); !strings.Contains(got, option) {
+		w.Errorf("%s: %s shows %q after %s was chosen", w.name, control, got, option)
+	}
+}
+
+// downloads presses what gives a file, and waits until there is one that holds a
+// number of lines and a word.
+func (w *walker) downloads(control string, lines int, word string) {
+	w.Helper()
+	w.press(control)
+	w.until(control+" gives no such file", func() bool {
+		files, err := filepath.Glob(filepath.Join(w.folder, "*.csv"))
+		if err != nil {
+			w.Fatal(err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				w.Fatal(err)
+			}
+			if bytes.Count(text, []byte("\n")) >= lines && bytes.Contains(text, []byte(word)) {
+				return os.Remove(file) == nil
+			}
+		}
+		return false
+	})
+}

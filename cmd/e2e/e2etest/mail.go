@@ -1,0 +1,57 @@
+package e2etest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"drawbridge/internal/postgres"
+)
+
+// MailPatience is how long a test waits for mails on a busy machine.
+const MailPatience = 3 * time.Minute
+
+// Mail is a mail as the log has it.
+type Mail struct {
+	UID       string `db:"email_uid"`
+	State     string `db:"state"`
+	MessageID string `db:"message_id"`
+	Unknown   bool   `db:"outcome_unknown"`
+	Attempts  int    `db:"attempt_count"`
+	// WaitsFor is what it waits for besides its time.
+	WaitsFor string `db:"waits_for"`
+	// Running counts attempts without an end, Handed those that were handed over.
+	Running int `db:"running"`
+	Handed  int `db:"handed"`
+}
+
+// Mails returns every mail of the log.
+func Mails(t *testing.T, db *postgres.DB) []Mail {
+	t.Helper()
+	var all []Mail
+	err := db.SelectContext(t.Context(), &all, `
+		SELECT email_uid, state, coalesce(message_id, '') AS message_id, outcome_unknown,
+		       attempt_count, waits_for, count(a.number) FILTER (WHERE a.outcome IS NULL) AS running,
+		       count(a.handed_over_at) AS handed
+		  FROM emails LEFT JOIN email_attempts a USING (email_uid)
+		 GROUP BY email_uid
+		 ORDER BY created_at`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// WaitForMails waits until no mail is under way or waits for a first attempt, unless for
+// its application's welcome mail, and returns the log.
+func WaitForMails(t *testing.T, db *postgres.DB, limit time.Duration) []Mail {
+	t.Helper()
+	var log []Mail
+	Until(t, limit, "no mail is under way", func() bool {
+		log = Mails(t, db)
+		return !slices.ContainsFunc(log, func(p Mail) bool {
+			return p.Running > 0 || p.State == "queued" && p.Attempts == 0 && p.WaitsFor == ""
+		})
+	})
+	return log
+}

@@ -1,0 +1,108 @@
+package e2etest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Send sends a JSON request as the first demo client and returns the result's
+// data of an answer that must succeed.
+func Send(t *testing.T, data Demo, method, url string, body any) map[string]any {
+	t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := data.Partners[0].Clients[0]
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("x-service-client-id", client.ID)
+	request.Header.Set("x-service-client-secret", client.Secret)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode >= http.StatusBadRequest {
+		t.Fatalf("%s %s answered %s, %v", method, url, answer, err)
+	}
+	var envelope struct {
+		Result struct {
+			Data map[string]any `json:"data"`
+		} `json:"result"`
+	}
+	if err := json.Unmarshal(answer, &envelope); err != nil {
+		t.Fatal(err)
+	}
+	return envelope.Result.Data
+}
+
+// Subscribe lets the first demo partner's events go to the endpoint.
+func (w *Harness) Subscribe(data Demo, e *Endpoint, flags ...string) Subscription {
+	w.T.Helper()
+	var made Subscription
+	w.JSON(&made, append([]string{
+		"subscription", "create", "--partner", data.Partners[0].UID.String(),
+		"--url", e.URL, "--event", "all",
+	}, flags...)...)
+	return made
+}
+
+// RequestDraw requests a draw on the demo loan of a stage and returns the status.
+func RequestDraw(t *testing.T, base string, data Demo, stage string) int {
+	t.Helper()
+	at := slices.IndexFunc(data.Loans, func(l DemoLoan) bool { return l.Stage == stage })
+	if at < 0 {
+		t.Fatalf("the demo data has no loan %s", stage)
+	}
+	path := "/api/v2/loan/" + data.Loans[at].UID.String() + "/request-draw"
+	return Call(t, data, http.MethodPost, base+path, "")
+}
+
+// Call sends a request with the first demo client's credentials and returns the
+// status of the answer.
+func Call(t *testing.T, data Demo, method, url, body string) int {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != "" {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	client := data.Partners[0].Clients[0]
+	request.Header.Set("x-service-client-id", client.ID)
+	request.Header.Set("x-service-client-secret", client.Secret)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+// WaitForState polls the delivery until its state is the wanted one.
+func (w *Harness) WaitForState(uid, state string) DeliveryDetail {
+	w.T.Helper()
+	deadline := time.Now().Add(time.Minute)
+	for {
+		var detail DeliveryDetail
+		w.JSON(&detail, "delivery", "show", uid)
+		if detail.State == state {
+			return detail
+		}
+		if time.Now().After(deadline) {
+			w.T.Fatalf("delivery %s is %s, not %s", uid, detail.State, state)
+		}
+	}
+}

@@ -1,0 +1,171 @@
+package e2etest
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// Credentials of the demo users as they are published.
+const (
+	DemoOperator = "operator@drawbridge.example"
+	DemoAdmin    = "admin@drawbridge.example"
+	DemoPassword = "drawbridge-demo"
+)
+
+// Demo is what `drawbridge demo` prints.
+type Demo struct {
+	BaseURL      string            `json:"base_url"`
+	ConsoleURL   string            `json:"console_url"`
+	Users        []DemoUser        `json:"users"`
+	Partners     []DemoPartner     `json:"partners"`
+	Products     []Product         `json:"products"`
+	Loans        []DemoLoan        `json:"loans"`
+	Applications []DemoApplication `json:"applications"`
+}
+
+// DemoUser is somebody who may sign in to the console.
+type DemoUser struct {
+	Email    string `json:"email"`
+	Role     string `json:"role"`
+	Password string `json:"password"`
+}
+
+// DemoPartner is a partner with the clients that it calls with.
+type DemoPartner struct {
+	Name    string       `json:"name"`
+	UID     uuid.UUID    `json:"partner_uid"`
+	Clients []DemoClient `json:"clients"`
+}
+
+// DemoClient is a pair of credentials.
+type DemoClient struct {
+	ID        string      `json:"client_id"`
+	Secret    string      `json:"client_secret"`
+	Group     bool        `json:"group"`
+	Merchants []uuid.UUID `json:"merchant_uids"`
+}
+
+// DemoLoan is a loan and how far it has come.
+type DemoLoan struct {
+	UID         uuid.UUID `json:"loan_application_uid"`
+	MerchantUID uuid.UUID `json:"merchant_uid"`
+	Stage       string    `json:"stage"`
+	Description string    `json:"description"`
+}
+
+// DemoApplication is an application that is no loan yet.
+type DemoApplication struct {
+	UID         uuid.UUID  `json:"thrive_application_uid"`
+	MerchantUID uuid.UUID  `json:"merchant_uid"`
+	Status      string     `json:"status"`
+	Description string     `json:"description"`
+	SiblingUID  *uuid.UUID `json:"sibling_uid"`
+}
+
+// Product is what a borrower may choose.
+type Product struct {
+	UID          string `json:"product_uid"`
+	Code         string `json:"code"`
+	Name         string `json:"name"`
+	Term         string `json:"term"`
+	InterestRate any    `json:"interest_rate"`
+	Fee          any    `json:"merchant_fee_percentage"`
+	Schedule     any    `json:"schedule"`
+	Min          any    `json:"min_amount"`
+	Max          any    `json:"max_amount"`
+	Active       bool   `json:"active"`
+}
+
+// Subscription is what the commands about subscriptions print.
+type Subscription struct {
+	UID     uuid.UUID `json:"subscription_uid"`
+	Events  []string  `json:"events"`
+	Headers []Header  `json:"headers"`
+	Rate    *int      `json:"rate"`
+	State   string    `json:"state"`
+	Secret  *string   `json:"secret"`
+}
+
+// Header is a custom header; the value of a secret one is nil.
+type Header struct {
+	Name   string  `json:"name"`
+	Value  *string `json:"value"`
+	Secret bool    `json:"secret"`
+}
+
+// Delivery is a line of `drawbridge delivery list`.
+type Delivery struct {
+	UID          uuid.UUID `json:"delivery_uid"`
+	State        string    `json:"state"`
+	AttemptCount int       `json:"attempt_count"`
+}
+
+// DeliveryDetail is what `drawbridge delivery show` prints.
+type DeliveryDetail struct {
+	Delivery
+
+	Attempts []Attempt `json:"attempts"`
+}
+
+// Attempt is one request and what came of it.
+type Attempt struct {
+	HTTPStatus *int    `json:"http_status"`
+	ErrorClass *string `json:"error_class"`
+}
+
+// Bulk is a bulk re-send.
+type Bulk struct {
+	UID    uuid.UUID `json:"bulk_uid"`
+	State  string    `json:"state"`
+	Pace   int       `json:"pace"`
+	Reason *string   `json:"reason"`
+	Total  int       `json:"total"`
+	Counts struct {
+		Waiting, Delivered int
+	} `json:"counts"`
+}
+
+// BulkDetail is a bulk re-send with what confirming its draft would mean.
+type BulkDetail struct {
+	Bulk
+
+	Plan *struct {
+		Total         int   `json:"total"`
+		Subscriptions []any `json:"subscriptions"`
+	} `json:"plan"`
+}
+
+// Restore is the state of a restored database.
+type Restore struct {
+	Held       bool       `json:"held"`
+	HeldAt     *time.Time `json:"held_at"`
+	Reason     *string    `json:"reason"`
+	Deliveries int        `json:"deliveries"`
+	Mails      int        `json:"mails"`
+}
+
+// Released is what a release cancelled.
+type Released struct {
+	CancelledDeliveries int `json:"cancelled_deliveries"`
+	CancelledMails      int `json:"cancelled_mails"`
+}
+
+// Finding is what the doctor says of one thing.
+type Finding string
+
+// The findings.
+const (
+	FindingOK      Finding = "ok"
+	FindingWarning Finding = "warning"
+	FindingFailed  Finding = "failed"
+	FindingSkipped Finding = "skipped"
+)
+
+// Check is one thing that the doctor looked at.
+type Check struct {
+	Name    string  `json:"name"`
+	Finding Finding `json:"finding"`
+	Detail  string  `json:"detail"`
+	Remedy  string  `json:"remedy"`
+}

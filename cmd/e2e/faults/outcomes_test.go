@@ -1,0 +1,212 @@
+package faults
+
+import (
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/email/emailtest"
+	"drawbridge/internal/postgres"
+)
+
+// count is a number from the database.
+func count(t *testing.T, db *postgres.DB, query string, args ...any) (number int) {
+	t.Helper()
+	if err := db.GetContext(t.Context(), &number, query, args...); err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
+
+// TestFaultOutcomesWhileTheDatabaseIsAway takes the database away from a process with
+// requests and e-mails on their way, and gives it back when it knows how they ended:
+// no outcome is lost, and nothing is sent again.
+func TestFaultOutcomesWhileTheDatabaseIsAway(t *testing.T) {
+	t.Parallel()
+	const tasks, underWay = 20, 10 // as many mails as a process sends at a time
+	var mails struct {
+		release atomic.Pointer[chan struct{}]
+		came    atomic.Int32
+	}
+	server := emailtest.NewServer(t, emailtest.Options{Data: func(emailtest.Message) error {
+		if release := mails.release.Load(); release != nil {
+			mails.came.Add(1)
+			<-*release
+		}
+		return nil
+	}})
+	pg, r := newOwnPostgres(t), newRecordingReceiver(t, uint64(time.Now().UnixNano()))
+	r.linger(0)
+	w := e2etest.NewOn(t, pg.url())
+	w.Env["DRAWBRIDGE_SMTP_URL"] = server.URL()
+	w.Env["DRAWBRIDGE_WEBHOOK_TIMEOUT"] = "1m"
+	l := newLoad(w, r)
+	s := w.Serve()
+	l.use(s)
+	l.getKnown(w.Open(t), s)
+	e2etest.WaitForMails(t, w.Open(t), e2etest.MailPatience) // those mails, and the demo's own
+	for _, fault := range outages(t, pg, w) {
+		release, released := r.hold(), make(chan struct{})
+		mails.release.Store(&released)
+		mails.came.Store(0)
+		before, logged := r.deliveries(), strings.Count(s.Logged(), "trying on")
+		l.createTasks(tasks)
+		e2etest.Until(t, time.Minute, "all requests and some mails are under way", func() bool {
+			return r.deliveries()-before == tasks && mails.came.Load() == underWay
+		})
+		back := fault.begin()
+		release()
+		mails.release.Store(nil)
+		close(released)
+		e2etest.Until(t, time.Minute, "the outcomes are known and not written", func() bool {
+			return strings.Count(s.Logged(), "trying on")-logged >= tasks+underWay
+		})
+		back()
+		db := w.Open(t)
+		waitUntilSettled(t, db, time.Minute)
+		e2etest.WaitForMails(t, db, e2etest.MailPatience)
+		found := audit(t, db, r, l.confirmed())
+		if found.unknown+found.late > 0 || found.requests != found.events {
+			t.Errorf("%s: outcomes were lost: %+v", fault.name, found)
+		}
+		if sent, failed := checkMails(t, db, server); failed > 0 || sent < tasks {
+			t.Errorf("%s: %d mails were sent and %d failed", fault.name, sent, failed)
+		}
+	}
+}
+
+// outage takes the database away until the function that begin returns is called.
+type outage struct {
+	name  string
+	begin func() (end func())
+}
+
+// outages are a database that is stopped and, under -chaos, tables that are locked.
+func outages(t *testing.T, pg *ownPostgres, w *e2etest.Harness) []outage {
+	t.Helper()
+	all := []outage{{"stopped", func() func() {
+		pg.stop(syscall.SIGINT)
+		return pg.start
+	}}}
+	if *chaos {
+		all = append(all, outage{"locked", func() func() {
+			tx, err := w.Open(t).Beginx()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = tx.ExecContext(t.Context(), `LOCK TABLE attempts, email_attempts`)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { _ = tx.Rollback() }
+		}})
+	}
+	return all
+}
+
+// TestFaultKilledBeforeItBegan kills a worker that has taken far more deliveries than
+// it has sent: only those that it began count as attempts, since when they began.
+func TestFaultKilledBeforeItBegan(t *testing.T) {
+	t.Parallel()
+	const events, taken = 200, 100
+	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
+	release := r.hold()
+	w := e2etest.New(t)
+	l := newLoad(w, r)
+	api := w.Serve("--roles", "api")
+	l.use(api)
+	l.run(events)
+	if status := api.Stop(); status != 0 {
+		t.Fatalf("the API ended with %d", status)
+	}
+	db := w.Open(t)
+	victim := w.Serve("--roles", "worker")
+	const running = `SELECT count(*) FROM river_job WHERE state = 'running' AND queue = 'webhook'`
+	var most int
+	defer func() { t.Logf("at most %d were running at once", most) }()
+	e2etest.Until(t, time.Minute, "much is taken and little sent", func() bool {
+		most = max(most, count(t, db, running))
+		return r.holds() && most >= taken
+	})
+	victim.Kill()
+	killed := time.Now()
+	e2etest.Until(t, time.Minute, "what it asked the database for is done", func() bool {
+		return count(t, db, `
+			SELECT count(*)
+			  FROM pg_stat_activity
+			 WHERE datname = current_database()
+			   AND pid <> pg_backend_pid()`) == 0
+	})
+	begun := count(t, db, `SELECT count(*) FROM begun_attempts`)
+	if left := count(t, db, running); begun == 0 || begun >= left {
+		t.Fatalf("of %d that were taken %d were begun: nothing is tested", left, begun)
+	}
+	release()
+	if !*chaos {
+		pretendDowntime(t, db)
+	}
+	w.Serve("--roles", "worker")
+	waitUntilSettled(t, db, 2*time.Minute)
+	found := audit(t, db, r, l.confirmed())
+	if found.unknown == 0 || found.unknown > begun {
+		t.Errorf("%d attempts were begun and %d are unknown", begun, found.unknown)
+	}
+	late := count(t, db, `
+		SELECT count(*) FROM attempts WHERE error_class = 'unknown' AND started_at > $1`, killed)
+	if late > 0 {
+		t.Errorf("%d unknown attempts show when they were found", late)
+	}
+	if left := count(t, db, `SELECT count(*) FROM begun_attempts`); left > 0 {
+		t.Errorf("%d notes are left", left)
+	}
+	t.Logf("%d begun; %+v, settled %s after the kill", begun, found,
+		time.Since(killed).Round(time.Second))
+}
+
+// TestFaultDatabaseClockJumps lets the clock of the database jump two minutes ahead while
+// requests are on their way: each stays with the process that made it.
+func TestFaultDatabaseClockJumps(t *testing.T) {
+	t.Parallel()
+	const tasks, looks = 20, 8 * time.Second // in which each worker looks for lost jobs
+	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
+	r.linger(0)
+	w := e2etest.New(t)
+	w.Env["DRAWBRIDGE_WEBHOOK_TIMEOUT"] = "1m"
+	l, db := newLoad(w, r), w.Open(t)
+	l.use(w.Serve("--roles", "api"))
+	l.getKnown(db, w.Serve("--roles", "worker"), w.Serve("--roles", "worker"))
+	release, before := r.hold(), r.deliveries()
+	ended := count(t, db, `SELECT count(*) FROM attempts`)
+	l.createTasks(tasks)
+	e2etest.Until(t, time.Minute, "all requests are under way", func() bool {
+		return r.deliveries()-before == tasks
+	})
+	for _, statement := range []string{ // to whom all this is two minutes longer ago
+		`UPDATE river_job SET attempted_at = attempted_at - interval '2 minutes' WHERE state = 'running'`,
+		`UPDATE processes SET last_beat_at = last_beat_at - interval '2 minutes'`,
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	over := time.After(looks)
+	for watching := true; watching; {
+		select {
+		case <-over:
+			watching = false
+		case <-time.After(100 * time.Millisecond):
+			if gone := count(t, db, `SELECT count(*) FROM attempts`) - ended; gone > 0 {
+				t.Fatalf("%d attempts ended while their requests are answered", gone)
+			}
+		}
+	}
+	release()
+	waitUntilSettled(t, db, time.Minute)
+	found := audit(t, db, r, l.confirmed())
+	if found.unknown+found.late > 0 || found.requests != found.events {
+		t.Errorf("living attempts were handed to another worker: %+v", found)
+	}
+}

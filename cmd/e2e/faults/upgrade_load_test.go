@@ -1,0 +1,113 @@
+//go:build upgrade
+
+package faults
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/secret"
+)
+
+// TestUpgradeUnderLoad leads loans through their lives while the schema is migrated
+// under the previous release, its processes are replaced one by one, and one of the
+// new by an old one again. No call is lost or refused, and every answer is given
+// again under its key, by either release, whichever gave it first.
+func TestUpgradeUnderLoad(t *testing.T) {
+	t.Parallel()
+	r := newRecordingReceiver(t, 1)
+	r.linger(0)
+	w := e2etest.New(t)
+	w.Env["DRAWBRIDGE_SECRETS_KEY"] = secret.GenerateKey()
+	w.Execute(w.Open(t), `DROP SCHEMA public CASCADE; CREATE SCHEMA public`)
+	old := *w
+	old.Program = buildPrevious(t)
+	ok(&old, "migrate", "up")
+	b := &borrowers{load: newLoad(&old, r)}
+	for _, product := range old.DemoData().Products {
+		if product.Code == "ROOF-3" {
+			b.roof = uuid.MustParse(product.UID)
+		}
+	}
+	serving := []*e2etest.Server{old.Serve(), old.Serve()}
+	b.use(serving...)
+	begun := time.Now()
+	lives := b.startLives()
+	b.goOn(200)
+	ok(w, "migrate", "up")
+	b.goOn(200)
+	t.Logf("%.0f calls a second", float64(b.steps.Load())/time.Since(begun).Seconds())
+	replace := func(i int, by *e2etest.Harness) {
+		next := by.Serve()
+		b.use(append(serving, next)...) // three for a while
+		b.goOn(100)
+		gone := serving[i]
+		serving[i] = next
+		b.use(serving...)
+		b.goOn(100) // whoever had chosen the one that goes has called it
+		if status := gone.Stop(); status != 0 {
+			t.Errorf("a process ended with %d", status)
+		}
+	}
+	replace(0, w)
+	replace(1, w)
+	replace(0, &old) // back again
+	b.use(serving[0])
+	b.repeatAll()
+	b.use(serving...)
+	replace(0, w)
+	loans := lives.end()
+	b.repeatAll()
+
+	if lost, first := b.lost.Load(), b.firstLost.Load(); lost > 0 {
+		t.Errorf("%d calls were lost or refused, the first: %s", lost, *first)
+	}
+	checkLoans(t, w.Open(t), loans)
+	waitUntilSettled(t, w.Open(t), 2*time.Minute)
+	t.Logf("%d loans, %d calls answered", loans, b.steps.Load())
+}
+
+// goOn waits until so many more calls were answered.
+func (b *borrowers) goOn(steps int64) {
+	b.t.Helper()
+	point := b.steps.Load() + steps
+	e2etest.Until(b.t, 5*time.Minute, "calls are answered", func() bool {
+		return b.steps.Load() >= point
+	})
+}
+
+// lives are loans that several callers lead, one after the other, to their last draw.
+type lives struct {
+	stop    context.CancelFunc
+	callers sync.WaitGroup
+	begun   atomic.Int64
+}
+
+func (b *borrowers) startLives() *lives {
+	going, stop := context.WithCancel(b.t.Context())
+	l := &lives{stop: stop}
+	for range callers {
+		l.callers.Go(func() {
+			for going.Err() == nil {
+				if err := b.live(int(l.begun.Add(1))); err != nil {
+					b.t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	return l
+}
+
+// end lets every loan come to its end and returns how many there were.
+func (l *lives) end() int {
+	l.stop()
+	l.callers.Wait()
+	return int(l.begun.Load())
+}

@@ -1,0 +1,79 @@
+package service
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"html"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+
+	"drawbridge/cmd/e2e/e2etest"
+)
+
+// TestDumpHoldsNoEchoedSecret lets an endpoint echo the secrets that it gets, in
+// its body and a header and in every usual encoding, and looks for them in a dump
+// of the database, as text and in hexadecimal digits.
+func TestDumpHoldsNoEchoedSecret(t *testing.T) {
+	t.Parallel()
+	const token, key = `tok/en<of>"sixteen"&more`, "s3cr"
+	forms := func(secret string) []string {
+		escaped, err := json.Marshal(secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return []string{
+			secret, url.QueryEscape(secret), url.PathEscape(secret), html.EscapeString(secret),
+			strings.Trim(string(escaped), `"`), base64.StdEncoding.EncodeToString([]byte(secret)),
+			base64.RawURLEncoding.EncodeToString([]byte(secret)),
+		}
+	}
+	echo := strings.Join(append(forms(token), forms(key)...), " and ")
+	end := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer "+token || r.Header.Get("x-pin") != key {
+			t.Errorf("the endpoint got %q and %q", r.Header.Get("Authorization"), r.Header.Get("x-pin"))
+		}
+		w.Header().Set("x-echo", echo)
+		_, _ = io.WriteString(w, "you said "+echo)
+	}))
+	t.Cleanup(end.Close)
+	w := e2etest.New(t)
+	data := w.DemoData()
+	w.Subscribe(data, &e2etest.Endpoint{URL: end.URL},
+		"--auth", "bearer", "--secret", token, "--header", "x-pin: "+key)
+	s := w.Serve()
+	e2etest.RequestDraw(t, s.URL, data, "first_regular")
+	w.WaitForState(onlyDelivery(w), "delivered")
+	dump := w.Tool("pg_dump", w.Env["DATABASE_URL"])
+	if !strings.Contains(dump, hex.EncodeToString([]byte("you said "))) {
+		t.Fatal("the dump does not hold the answer")
+	}
+	for _, form := range append(forms(token), forms(key)...) {
+		for _, look := range []string{form, hex.EncodeToString([]byte(form))} {
+			if strings.Contains(dump, look) {
+				t.Errorf("the dump holds %q", look)
+			}
+		}
+	}
+}
+
+// onlyDelivery waits for a delivery and returns its uid.
+func onlyDelivery(w *e2etest.Harness) string {
+	w.T.Helper()
+	for {
+		var list struct {
+			Deliveries []e2etest.Delivery `json:"deliveries"`
+		}
+		w.JSON(&list, "delivery", "list", "--limit", "1")
+		if len(list.Deliveries) == 1 {
+			return list.Deliveries[0].UID.String()
+		}
+		if err := w.T.Context().Err(); err != nil {
+			w.T.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,10 @@
+package service
+
+import (
+	"os"
+	"testing"
+
+	"drawbridge/cmd/e2e/e2etest"
+)
+
+func TestMain(m *testing.M) { os.Exit(e2etest.Main(m)) }

@@ -1,0 +1,136 @@
+package service
+
+import (
+	"maps"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/secret"
+)
+
+// TestRestoredBackupSendsNothingUnasked walks through backup and restore with
+// the tools of the manual. The backup knows a delivery and an e-mail as waiting
+// that were sent after it was made.
+func TestRestoredBackupSendsNothingUnasked(t *testing.T) {
+	t.Parallel()
+	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "200 OK")
+	w.Env["SSL_CERT_FILE"] = e.CAFile
+	w.Env["DRAWBRIDGE_SECRETS_KEY"] = secret.GenerateKey()
+	data := w.DemoData()
+	w.Subscribe(data, e)
+	api := w.Serve("--roles", "api")
+	if status := e2etest.RequestDraw(t, api.URL, data, "first_regular"); status != http.StatusOK {
+		t.Fatalf("the draw answered %d", status)
+	}
+	api.Stop()
+	dump := backUp(w)
+
+	original := w.Serve() // the backup lies in the cupboard, and life goes on
+	sent := e.Next(t)
+	uid, _ := sent.Value("x-drawbridge-delivery")
+	w.WaitForState(uid, "delivered")
+	original.Stop()
+
+	t.Run("cancelled", func(t *testing.T) {
+		restored := restore(t, w, dump)
+		s, mails := serveHeld(restored, e)
+		// What is new was certainly not sent before.
+		if status := e2etest.RequestDraw(t, s.URL, data, "middle"); status != http.StatusOK {
+			t.Errorf("the API answered a draw with %d while the hold is in force", status)
+		}
+		var done e2etest.Released
+		restored.JSON(&done, "restore", "release", "--deliveries", "cancel", "--mails", "cancel",
+			"--reason", "both were sent before the fire")
+		if done != (e2etest.Released{CancelledDeliveries: 1, CancelledMails: mails}) {
+			t.Errorf("cancelled %+v", done)
+		}
+		fresh, _ := e.Next(t).Value("x-drawbridge-delivery")
+		if fresh == uid {
+			t.Error("the delivery of before the backup was sent a second time")
+		}
+		restored.WaitForState(fresh, "delivered")
+		restored.WaitForState(uid, "cancelled")
+		s.Stop()
+		e.WantSilence(t)
+	})
+	t.Run("sent when asked", func(t *testing.T) {
+		restored := restore(t, w, dump)
+		serveHeld(restored, e)
+		var done e2etest.Released
+		restored.JSON(&done, "restore", "release", "--deliveries", "send", "--mails", "send",
+			"--reason", "the partner lost it, too")
+		if again, _ := e.Next(t).Value("x-drawbridge-delivery"); again != uid {
+			t.Errorf("%s was sent, not %s", again, uid)
+		}
+		if got := restored.Run("", "restore", "release", "--deliveries", "send", "--mails", "send",
+			"--reason", "twice"); got.Status != e2etest.ExitFailed {
+			t.Errorf("a second decision ended with %d: %s", got.Status, got.Stderr)
+		}
+	})
+}
+
+// TestHoldByHand is for a database that went back in time where it stands.
+func TestHoldByHand(t *testing.T) {
+	t.Parallel()
+	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "200 OK")
+	w.Env["SSL_CERT_FILE"] = e.CAFile
+	data := w.DemoData()
+	w.Subscribe(data, e)
+	if got := w.Run("", "restore", "hold", "--reason", "recovered to 09:30"); got.Status != 0 {
+		t.Fatalf("ended with %d: %s", got.Status, got.Stderr)
+	}
+	s := w.Serve()
+	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
+		t.Fatalf("the draw answered %d", status)
+	}
+	s.WaitForLog("nothing is sent")
+	e.WantSilence(t)
+	if got := w.Run("", "restore", "show"); !strings.Contains(got.Stdout, "recovered to 09:30") {
+		t.Errorf("shows %s", got.Stdout)
+	}
+	w.Run("", "restore", "release", "--deliveries", "cancel", "--mails", "cancel", "--reason", "ok")
+	e.Next(t)
+}
+
+// serveHeld starts the service on a restored database, sees it hold, and returns
+// how many e-mails it holds: those of the demo data.
+func serveHeld(w *e2etest.Harness, e *e2etest.Endpoint) (*e2etest.Server, int) {
+	w.T.Helper()
+	s := w.Serve()
+	s.WaitForLog("nothing is sent")
+	e.WantSilence(w.T)
+	var state e2etest.Restore
+	w.JSON(&state, "restore", "show")
+	if !state.Held || state.Deliveries != 1 || state.Mails == 0 {
+		w.T.Errorf("the state is %+v", state)
+	}
+	return s, state.Mails
+}
+
+// backUp backs the harness's database up and returns the file.
+func backUp(w *e2etest.Harness) string {
+	w.T.Helper()
+	file := filepath.Join(w.T.TempDir(), "drawbridge.dump")
+	w.Tool("pg_dump", "--format=custom", "--file="+file, w.Env["DATABASE_URL"])
+	return file
+}
+
+// restore returns a harness with the same settings on a new database.
+func restore(t *testing.T, w *e2etest.Harness, dump string) *e2etest.Harness {
+	t.Helper()
+	restored := e2etest.NewOn(t, pgtest.URL(t))
+	url := restored.Env["DATABASE_URL"]
+	restored.Env = maps.Clone(w.Env)
+	restored.Env["DATABASE_URL"] = url
+	db := restored.Open(t)
+	_, err := db.ExecContext(t.Context(), `DROP SCHEMA public CASCADE; CREATE SCHEMA public`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored.Tool("pg_restore", "--no-owner", "--exit-on-error", "--dbname="+url, dump)
+	return restored
+}

@@ -1,0 +1,129 @@
+package service
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/secret"
+)
+
+// TestServiceOwnsNothing runs the service as the restricted role of
+// docs/deploy/roles.sql: draws, deliveries, mails, console, chores. Its log must
+// not name a single missing permission.
+func TestServiceOwnsNothing(t *testing.T) {
+	t.Parallel()
+	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "200 OK")
+	roles := twoRoles(w)
+	w.Env["SSL_CERT_FILE"] = e.CAFile
+	w.Env["DRAWBRIDGE_SECRETS_KEY"] = secret.GenerateKey()
+	w.Env["DATABASE_URL"] = roles.owner
+	data := w.DemoData()
+	w.Subscribe(data, e)
+
+	w.Env["DATABASE_URL"] = roles.service
+	db := w.Open(t)
+	owner := *w
+	owner.Env = map[string]string{"DATABASE_URL": roles.owner}
+	_, err := owner.Open(t).ExecContext(t.Context(),
+		`DROP TABLE `+pq.QuoteIdentifier(time.Now().UTC().AddDate(0, 3, 0).Format("attempts_y2006m01")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := w.Serve()
+	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
+		t.Errorf("the draw answered %d", status)
+	}
+	uid, _ := e.Next(t).Value("x-drawbridge-delivery")
+	w.WaitForState(uid, "delivered")
+	if got := w.Run("", "delivery", "resend", uid, "--reason", "as the service"); got.Status != 0 {
+		t.Errorf("re-sending ended with %d: %s", got.Status, got.Stderr)
+	}
+	e.Next(t)
+	w.Run("", "retention", "run")
+	if !e2etest.SignsIn(t, s.URL, data.Users[0]) {
+		t.Error("nobody can sign in to the console")
+	}
+	for _, statement := range []string{
+		`CREATE TABLE mine ()`,
+		`CREATE INDEX ON events (status)`,
+		`DROP TABLE loans`,
+		`ALTER TABLE audit_log DISABLE TRIGGER ALL`,
+		`UPDATE audit_log SET actor = 'nobody'`,
+		`DELETE FROM audit_log`,
+		`TRUNCATE audit_log`,
+		`UPDATE goose_db_version SET is_applied = false`,
+	} {
+		_, err := db.ExecContext(t.Context(), statement)
+		if err == nil || !(strings.Contains(err.Error(), "permission denied") ||
+			strings.Contains(err.Error(), "must be owner")) {
+			t.Errorf("%s: %v", statement, err)
+		}
+	}
+	var partitions int
+	err = db.GetContext(t.Context(), &partitions, `SELECT count(*) FROM pg_class WHERE relname = $1`,
+		time.Now().UTC().AddDate(0, 3, 0).Format("attempts_y2006m01"))
+	if err != nil || partitions != 1 {
+		t.Errorf("the missing partition was not made (%v)", err)
+	}
+	if s.Stop() != 0 {
+		t.Error("the service ended with a fault")
+	}
+	for line := range strings.Lines(s.Logged()) {
+		if strings.Contains(line, "permission denied") || strings.Contains(line, "must be owner") {
+			t.Errorf("logged %s", line)
+		}
+	}
+}
+
+// roleURLs connect to one database as each of the two roles.
+type roleURLs struct{ owner, service string }
+
+// twoRoles gives a fresh database to an owner, migrates it and applies the
+// documented file, with names of the test's own.
+func twoRoles(w *e2etest.Harness) roleURLs {
+	w.T.Helper()
+	admin := w.Env["DATABASE_URL"]
+	suffix := strings.ReplaceAll(uuid.NewString()[:13], "-", "")
+	owner, service := "owner_"+suffix, "service_"+suffix
+	db := w.Open(w.T)
+	statements := []string{
+		`CREATE ROLE ` + owner + ` LOGIN PASSWORD 'o'`,
+		`CREATE ROLE ` + service + ` LOGIN PASSWORD 's'`,
+		`DROP SCHEMA public CASCADE`,
+		`CREATE SCHEMA public AUTHORIZATION ` + owner,
+	}
+	for _, statement := range statements {
+		w.Execute(db, statement)
+	}
+	w.T.Cleanup(func() {
+		w.Execute(db, `DROP OWNED BY `+service)
+		w.Execute(db, `DROP OWNED BY `+owner+` CASCADE`)
+		w.Execute(db, `DROP ROLE `+owner+`, `+service)
+	})
+	w.Env["DATABASE_URL"] = asRole(w.T, admin, owner, "o")
+	if got := w.Run("", "migrate", "up"); got.Status != 0 {
+		w.T.Fatalf("the owner's migration ended with %d: %s", got.Status, got.Stderr)
+	}
+	for range 2 { // it may be run again
+		w.Tool("psql", "--no-psqlrc", "--quiet", "--dbname="+admin, "--set=owner="+owner,
+			"--set=service="+service, "--file=../../../docs/deploy/roles.sql")
+	}
+	return roleURLs{w.Env["DATABASE_URL"], asRole(w.T, admin, service, "s")}
+}
+
+func asRole(t *testing.T, address, role, password string) string {
+	t.Helper()
+	parsed, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed.User = url.UserPassword(role, password)
+	return parsed.String()
+}

@@ -1,0 +1,100 @@
+package service
+
+import (
+	"encoding/base64"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pressly/goose/v3/lock"
+
+	"drawbridge/cmd/e2e/e2etest"
+)
+
+// TestStopWhileStarting asks a service to end that waits for its turn to migrate.
+func TestStopWhileStarting(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	db := w.Open(t)
+	if _, err := db.ExecContext(t.Context(), `
+		DELETE FROM goose_db_version
+		 WHERE version_id = (SELECT max(version_id) FROM goose_db_version)`); err != nil {
+		t.Fatal(err)
+	}
+	migrating, err := db.Connx(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer migrating.Close()
+	if _, err := migrating.ExecContext(
+		t.Context(), `SELECT pg_advisory_lock($1)`, lock.DefaultLockID); err != nil {
+		t.Fatal(err)
+	}
+
+	command := w.Command("serve")
+	var stdout, stderr strings.Builder
+	command.Stdout, command.Stderr = &stdout, &stderr
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = command.Process.Kill() }) // it has ended, unless the test failed
+	e2etest.WaitForCount(t, db, 1, `
+		SELECT count(*)
+		  FROM pg_stat_activity
+		 WHERE datname = current_database()
+		   AND query LIKE '%pg_try_advisory_lock%'
+		   AND query NOT LIKE '%pg_stat_activity%'`)
+	if err := command.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Wait(); err != nil || stdout.Len() > 0 {
+		t.Errorf("it ended with %v, printed %q and logged %s", err, stdout.String(), stderr.String())
+	}
+}
+
+// TestAPIAloneHasPartitions starts a process without the worker's chores, long after
+// the last worker ran: it must be able to record events before it says it is ready.
+func TestAPIAloneHasPartitions(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	data := w.DemoData()
+	db := w.Open(t)
+	var months []string
+	err := db.SelectContext(t.Context(), &months, `
+		SELECT inhrelid::regclass::text
+		  FROM pg_inherits
+		 WHERE inhparent IN ('events'::regclass, 'deliveries'::regclass, 'attempts'::regclass)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.ExecContext(t.Context(), `DROP TABLE `+strings.Join(months, ", ")); err != nil {
+		t.Fatal(err)
+	}
+	s := w.Serve("--roles", "api")
+	e2etest.WaitForCount(t, db, len(months)-3, `
+		SELECT count(*) FROM pg_inherits
+		 WHERE inhparent IN ('events'::regclass, 'deliveries'::regclass, 'attempts'::regclass)`)
+	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
+		t.Errorf("a draw answered %d", status)
+	}
+}
+
+// TestProductionWarnsOfDoubtfulSettings starts with settings that production takes
+// but should not be without a thought.
+func TestProductionWarnsOfDoubtfulSettings(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	w.Env["DRAWBRIDGE_ENV"] = "production"
+	w.Env["DRAWBRIDGE_PUBLIC_URL"] = "https://drawbridge.example"
+	key := base64.StdEncoding.EncodeToString([]byte("0123456789abcdef0123456789ABCDEF"))
+	w.Env["DRAWBRIDGE_SECRETS_KEY"] = "base64key://" + key
+	w.Env["DRAWBRIDGE_WEBHOOK_ALLOW"] = "10.0.0.0/8"
+	w.Env["DRAWBRIDGE_WEBHOOK_ALLOW_HTTP"] = "true"
+	logged := w.Serve().Logged()
+	for _, name := range []string{"DRAWBRIDGE_BLOB_URL", "DRAWBRIDGE_WEBHOOK_ALLOW_HTTP"} {
+		if strings.Count(logged, name) != 1 {
+			t.Errorf("it does not say once what is doubtful about %s; it logged %s", name, logged)
+		}
+	}
+}
