@@ -13,9 +13,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/email"
 	"drawbridge/internal/email/emailtest"
 	"drawbridge/internal/postgres"
@@ -33,30 +33,16 @@ type mailroom struct {
 
 func newMailroom(t *testing.T, rawURL string, retry ...time.Duration) *mailroom {
 	t.Helper()
-	db := pgtest.New(t)
-	inserter, err := river.NewClient(riverdatabasesql.New(db.DB.DB), &river.Config{
-		FetchCooldown: 5 * time.Millisecond,
-	})
+	h := apptest.On(t, pgtest.New(t), "DRAWBRIDGE_SMTP_URL", rawURL)
+	courier, err := h.NewCourier()
 	if err != nil {
 		t.Fatal(err)
 	}
-	from, err := email.ParseSender("Meadow <mail@meadow.example>")
-	if err != nil {
-		t.Fatal(err)
+	courier.Retry = retry
+	if courier.Sender != nil {
+		t.Cleanup(courier.Sender.Close)
 	}
-	room := &mailroom{db: db, service: email.NewService(inserter), courier: &email.Courier{
-		DB: db, Jobs: inserter, From: from, Retry: retry,
-		Render: jobs.RenderMail("https://drawbridge.example"),
-	}}
-	if rawURL != "" {
-		server, err := email.ParseServer(rawURL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		room.courier.Sender = email.NewSender(server, email.DefaultLimits())
-		t.Cleanup(room.courier.Sender.Close)
-	}
-	return room
+	return &mailroom{db: h.DB, service: h.Emails, courier: courier}
 }
 
 // work starts the queue. It stops with the test.
