@@ -35,8 +35,8 @@ type recordingReceiver struct {
 	// requests wait for that.
 	held    chan struct{}
 	waiting int
-	got  map[string][]receipt
-	open map[string]int
+	got     map[string][]receipt
+	open    map[string]int
 	// overlaps counts requests that came while another one of the same delivery
 	// was being answered.
 	overlaps int
