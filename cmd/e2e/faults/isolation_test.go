@@ -49,6 +49,7 @@ func TestHangingEndpointDelaysNobody(t *testing.T) {
 	const events = 600
 	w, e := e2etest.New(t), e2etest.NewEndpoint(t, "200 OK")
 	w.Env["SSL_CERT_FILE"] = e.CAFile
+	w.Env["DRAWBRIDGE_WEBHOOK_TIMEOUT"] = "1m"
 	data := w.DemoData()
 	if got := w.Run("", "client", "rate", data.Partners[0].Clients[0].ID,
 		"--rate", "5000", "--burst", "10000"); got.Status != 0 {
@@ -72,7 +73,7 @@ func TestHangingEndpointDelaysNobody(t *testing.T) {
 	}
 	group.Wait()
 	seen := map[string]bool{}
-	limit := time.After(25 * time.Second)
+	limit := time.After(55 * time.Second) // before the first request to hang is given up
 	for len(seen) < events {
 		select {
 		case request := <-e.Requests:

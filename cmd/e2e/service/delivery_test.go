@@ -298,7 +298,7 @@ func TestAcceptOfferWelcomesTheBorrower(t *testing.T) {
 			if err != nil || to[0].Address != "bea@borrower.example" {
 				t.Errorf("a mail went to %v, %v", to, err)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(e2etest.MailPatience):
 			t.Fatalf("a welcome mail is missing; the service logged %s", s.Logged())
 		}
 	}

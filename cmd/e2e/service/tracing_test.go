@@ -54,7 +54,7 @@ func waitForSpans(
 	t.Helper()
 	found := map[string]*tracepb.Span{}
 	var other []string
-	timeout := time.After(30 * time.Second)
+	timeout := time.After(2 * time.Minute)
 	for len(found) < len(names) {
 		select {
 		case span := <-spans:

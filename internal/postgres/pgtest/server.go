@@ -37,5 +37,5 @@ func freeIn(folder string) uint64 {
 	if err := syscall.Statfs(folder, &found); err != nil {
 		return 0
 	}
-	return found.Bavail * uint64(found.Bsize) //nolint:gosec,unconvert // a size, of a type per system
+	return found.Bavail * uint64(found.Bsize)
 }
