@@ -17,6 +17,9 @@ import (
 // the new one.
 const DefaultOverlap = 24 * time.Hour
 
+// maxReason is the longest reason for a change or a re-send, in characters.
+const maxReason = 500
+
 // Amend changes settings of a subscription and makes a new version of it; what
 // changes nothing makes none. A changed secret is returned, else the zero one.
 //
@@ -128,7 +131,7 @@ func (s *Service) amend(
 	settings.Headers = given(settings.Headers)
 	changes = settings.changes(current, rotate)
 	row.URL, row.Events, row.Merchants = settings.URL, settings.Events, uidTexts(settings.Merchants)
-	row.Rate, row.Watch = orNil(settings.Rate), settings.Watch
+	row.Rate, row.Watch = postgres.OrNull(settings.Rate), settings.Watch
 	if row.HeadersSealed, err = s.sealHeaders(row.UID, settings.Headers); err != nil {
 		return secret.String{}, nil, err
 	}

@@ -3,6 +3,8 @@ package webhook
 import (
 	"encoding/json"
 	"time"
+
+	"drawbridge/internal/postgres"
 )
 
 // attemptParams is an attempt as statement parameters; what is absent is NULL.
@@ -28,23 +30,23 @@ func newAttemptParams(attempt Attempt) attemptParams {
 		reused = &attempt.Reused
 	}
 	return attemptParams{
-		status:          orNil(int64(attempt.Status)),
-		class:           orNil(class),
-		errorText:       orNil(attempt.Error),
-		note:            orNil(attempt.Note),
-		address:         orNil(address),
-		dns:             phase(attempt.Timings.DNS),
-		connect:         phase(attempt.Timings.Connect),
-		tls:             phase(attempt.Timings.TLS),
-		firstByte:       phase(attempt.Timings.FirstByte),
+		status:          postgres.OrNull(int64(attempt.Status)),
+		class:           postgres.OrNull(class),
+		errorText:       postgres.OrNull(attempt.Error),
+		note:            postgres.OrNull(attempt.Note),
+		address:         postgres.OrNull(address),
+		dns:             postgres.Micros(attempt.Timings.DNS),
+		connect:         postgres.Micros(attempt.Timings.Connect),
+		tls:             postgres.Micros(attempt.Timings.TLS),
+		firstByte:       postgres.Micros(attempt.Timings.FirstByte),
 		total:           attempt.Timings.Total.Microseconds(),
 		requestHeaders:  headersJSON(attempt.RequestHeaders),
 		responseHeaders: headersJSON(attempt.ResponseHeaders),
 
-		protocol:           orNil(attempt.Protocol),
-		tlsVersion:         orNil(attempt.TLSVersion),
+		protocol:           postgres.OrNull(attempt.Protocol),
+		tlsVersion:         postgres.OrNull(attempt.TLSVersion),
 		reused:             reused,
-		certificateExpires: orNil(attempt.CertificateExpires),
+		certificateExpires: postgres.OrNull(attempt.CertificateExpires),
 	}
 }
 
@@ -73,17 +75,6 @@ func appendJSON(text []byte, value string) []byte {
 	}
 	return append(append(append(text, '"'), value...), '"')
 }
-
-func orNil[T comparable](value T) *T {
-	var zero T
-	if value == zero {
-		return nil
-	}
-	return &value
-}
-
-// phase is NULL for a phase that did not take place.
-func phase(d time.Duration) *int64 { return orNil(d.Microseconds()) }
 
 // attemptColumns are parameters of the statement that writes attempts, a column for
 // each.

@@ -126,7 +126,7 @@ func (h *house) items(
 	var all []webhook.BulkItem
 	for after, first := 0, true; first || after != 0; first = false {
 		items, next, err := h.BulkItems(t.Context(), uid, webhook.BulkItemFilter{
-			State: state, After: after, Limit: webhook.MaxPage,
+			State: state, After: after, Limit: postgres.MaxPage,
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -33,7 +33,7 @@ type BulkItemFilter struct {
 	State ItemState
 	// After is the position before the first item, 0 for the beginning.
 	After int
-	// Limit is from 1 to MaxPage.
+	// Limit is from 1 to postgres.MaxPage.
 	Limit int
 }
 
@@ -43,7 +43,7 @@ type BulkItemFilter struct {
 func (s *Service) BulkItems(
 	ctx context.Context, uid uuid.UUID, filter BulkItemFilter,
 ) ([]BulkItem, int, error) {
-	if err := checkLimit(filter.Limit); err != nil {
+	if err := postgres.CheckLimit(filter.Limit); err != nil {
 		return nil, 0, err
 	}
 	var c postgres.Conditions

@@ -95,7 +95,7 @@ func takeBulk(ctx context.Context, tx *postgres.Tx, job BulkArgs) (*bulkRow, tim
 }
 
 func advance(ctx context.Context, tx *postgres.Tx, bulk bulkRow) (time.Duration, error) {
-	if wait := time.Duration(bulk.Sent) * settleCost; tx.Now.Sub(orZero(bulk.SettledAt)) >= wait {
+	if wait := time.Duration(bulk.Sent) * settleCost; tx.Now.Sub(postgres.OrZero(bulk.SettledAt)) >= wait {
 		if err := settleBulk(ctx, tx, bulk.UID); err != nil {
 			return 0, err
 		}
@@ -180,7 +180,7 @@ func (r bulkRow) send(
 	err = tx.SelectContext(ctx, &states, sendItems,
 		r.UID, lane.SubscriptionUID, size.count, tx.Now, r.PartnerUID,
 		r.Kind == BulkRecover || r.Kind == BulkReplay, r.SkipNewer,
-		orZero(r.ConfirmedBy), orZero(r.Reason), size.pace)
+		postgres.OrZero(r.ConfirmedBy), postgres.OrZero(r.Reason), size.pace)
 	if err != nil {
 		return 0, 0, fmt.Errorf("sending to subscription %s: %w", lane.SubscriptionUID, err)
 	}

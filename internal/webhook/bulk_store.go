@@ -72,12 +72,12 @@ const bulkCounts = `,
 
 func (r bulkRow) bulk() (Bulk, error) {
 	bulk := Bulk{
-		UID: r.UID, PartnerName: r.PartnerName, State: r.State, Reason: orZero(r.Reason),
+		UID: r.UID, PartnerName: r.PartnerName, State: r.State, Reason: postgres.OrZero(r.Reason),
 		Options: BulkOptions{
 			SkipNewer: r.SkipNewer, SkipDelivered: r.SkipDelivered, Pace: r.Pace,
 		},
-		CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt, ConfirmedBy: orZero(r.ConfirmedBy),
-		ConfirmedAt: orZero(r.ConfirmedAt), EndedAt: orZero(r.EndedAt), Counts: r.BulkCounts,
+		CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt, ConfirmedBy: postgres.OrZero(r.ConfirmedBy),
+		ConfirmedAt: postgres.OrZero(r.ConfirmedAt), EndedAt: postgres.OrZero(r.EndedAt), Counts: r.BulkCounts,
 	}
 	if err := json.Unmarshal(r.Scope, &bulk.Scope); err != nil {
 		return Bulk{}, fmt.Errorf("reading the scope of bulk re-send %s: %w", r.UID, err)
@@ -139,7 +139,7 @@ type BulksFilter struct {
 	PartnerUID uuid.UUID
 	State      BulkState
 	Cursor     postgres.Cursor
-	// Limit is from 1 to MaxPage.
+	// Limit is from 1 to postgres.MaxPage.
 	Limit int
 }
 
@@ -162,7 +162,7 @@ func (f BulksFilter) conditions() postgres.Conditions {
 func (s *Service) Bulks(
 	ctx context.Context, filter BulksFilter,
 ) ([]Bulk, postgres.Cursor, error) {
-	if err := checkLimit(filter.Limit); err != nil {
+	if err := postgres.CheckLimit(filter.Limit); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	c := filter.conditions()

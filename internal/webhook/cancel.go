@@ -14,12 +14,12 @@ import (
 // Cancel ends deliveries that still wait for an attempt and returns those that
 // it ended; the others of uids had ended before. An attempt that is under way
 // goes on, and if it succeeds the delivery counts as delivered after all.
-// Error: VALIDATION_ERROR when uids are none or more than MaxPage.
+// Error: VALIDATION_ERROR when uids are none or more than postgres.MaxPage.
 func (s *Service) Cancel(
 	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID,
 ) ([]uuid.UUID, error) {
-	if len(uids) < 1 || len(uids) > MaxPage {
-		return nil, lending.Invalid("delivery", "choose from 1 to %d deliveries", MaxPage)
+	if len(uids) < 1 || len(uids) > postgres.MaxPage {
+		return nil, lending.Invalid("delivery", "choose from 1 to %d deliveries", postgres.MaxPage)
 	}
 	texts := make([]string, len(uids))
 	for i, uid := range uids {
@@ -49,9 +49,9 @@ func (s *Service) Cancel(
 
 // DeliveriesByUID returns the deliveries that have one of the ids, newest first;
 // ids that nothing has are left out. Error: VALIDATION_ERROR when uids are none
-// or more than MaxPage.
+// or more than postgres.MaxPage.
 func (s *Service) DeliveriesByUID(ctx context.Context, uids []uuid.UUID) ([]Delivery, error) {
-	if err := checkLimit(len(uids)); err != nil {
+	if err := postgres.CheckLimit(len(uids)); err != nil {
 		return nil, err
 	}
 	texts := make([]string, len(uids))

@@ -10,6 +10,9 @@ import (
 	"drawbridge/internal/lending"
 )
 
+// checkTimeout bounds a look at an endpoint that a person waits for.
+const checkTimeout = 5 * time.Second
+
 // CheckDestination asks DNS about an endpoint before it is saved. A name that
 // does not resolve yet is a warning; one that leads to an address that is not
 // allowed is a VALIDATION_ERROR of "url". What is wrong with the URL itself is

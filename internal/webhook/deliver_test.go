@@ -348,7 +348,7 @@ func TestTestEvent(t *testing.T) {
 		t.Errorf("%d requests of %d tests", count, len(lending.AllEventKinds()))
 	}
 	sample, err := h.Deliveries(t.Context(), webhook.DeliveryFilter{
-		ApplicationUID: uuid.MustParse(lending.SampleApplicationUID), Limit: webhook.MaxPage,
+		ApplicationUID: uuid.MustParse(lending.SampleApplicationUID), Limit: postgres.MaxPage,
 	})
 	if err != nil || len(sample.Deliveries) != len(lending.AllEventKinds()) {
 		t.Errorf("%d deliveries of the sample application (%v)", len(sample.Deliveries), err)

@@ -35,7 +35,7 @@ type DeliveryFilter struct {
 	// Since is inclusive, Until exclusive; both compare the creation time.
 	Since, Until time.Time
 	Cursor       postgres.Cursor
-	// Limit is from 1 to MaxPage.
+	// Limit is from 1 to postgres.MaxPage.
 	Limit int
 }
 

@@ -12,9 +12,6 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// MaxPage is the largest limit of a list.
-const MaxPage = 500
-
 // sampleApplication is what test events name; no application has it.
 var sampleApplication = uuid.MustParse(lending.SampleApplicationUID)
 
@@ -48,18 +45,10 @@ const deliveryTables = `
 	 JOIN subscriptions s USING (subscription_uid)
 	 JOIN partners p USING (partner_uid)`
 
-// checkLimit answers VALIDATION_ERROR for a limit that no page can have.
-func checkLimit(limit int) error {
-	if limit < 1 || limit > MaxPage {
-		return lending.Invalid("limit", `"limit" must be from 1 to %d`, MaxPage)
-	}
-	return nil
-}
-
 // Deliveries returns one page of the deliveries that match, newest first.
 // Error: VALIDATION_ERROR for the limit.
 func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) (DeliveryPage, error) {
-	if err := checkLimit(filter.Limit); err != nil {
+	if err := postgres.CheckLimit(filter.Limit); err != nil {
 		return DeliveryPage{}, err
 	}
 	scope, err := s.scope(ctx, filter)
@@ -182,22 +171,22 @@ func (r attemptRow) record() (AttemptRecord, error) {
 	record := AttemptRecord{
 		Number:              r.Number,
 		StartedAt:           r.StartedAt,
-		Duration:            micros(&r.Duration),
-		DNS:                 micros(r.DNS),
-		Connect:             micros(r.Connect),
-		TLS:                 micros(r.TLS),
-		FirstByte:           micros(r.FirstByte),
-		SubscriptionVersion: orZero(r.Version),
-		URL:                 orZero(r.URL),
-		HTTPStatus:          orZero(r.HTTPStatus),
-		ErrorClass:          ErrorClass(orZero(r.ErrorClass)),
-		Error:               orZero(r.Error),
-		Note:                orZero(r.Note),
-		Address:             orZero(r.Address),
+		Duration:            postgres.Duration(&r.Duration),
+		DNS:                 postgres.Duration(r.DNS),
+		Connect:             postgres.Duration(r.Connect),
+		TLS:                 postgres.Duration(r.TLS),
+		FirstByte:           postgres.Duration(r.FirstByte),
+		SubscriptionVersion: postgres.OrZero(r.Version),
+		URL:                 postgres.OrZero(r.URL),
+		HTTPStatus:          postgres.OrZero(r.HTTPStatus),
+		ErrorClass:          ErrorClass(postgres.OrZero(r.ErrorClass)),
+		Error:               postgres.OrZero(r.Error),
+		Note:                postgres.OrZero(r.Note),
+		Address:             postgres.OrZero(r.Address),
 		ResponseBody:        r.ResponseBody,
-		Protocol:            orZero(r.Protocol),
+		Protocol:            postgres.OrZero(r.Protocol),
 		Reused:              r.Reused,
-		TLSVersion:          orZero(r.TLSVersion),
+		TLSVersion:          postgres.OrZero(r.TLSVersion),
 		CertificateExpires:  r.CertificateExpires,
 		ContentRemovedAt:    r.ContentRemovedAt,
 	}
@@ -208,14 +197,4 @@ func (r attemptRow) record() (AttemptRecord, error) {
 		return AttemptRecord{}, fmt.Errorf("reading response headers: %w", err)
 	}
 	return record, nil
-}
-
-func micros(n *int64) time.Duration { return time.Duration(orZero(n)) * time.Microsecond }
-
-func orZero[T any](value *T) T {
-	if value == nil {
-		var zero T
-		return zero
-	}
-	return *value
 }

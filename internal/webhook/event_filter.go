@@ -21,7 +21,7 @@ type EventFilter struct {
 	// Since is inclusive, Until exclusive; both compare when it occurred.
 	Since, Until time.Time
 	Cursor       postgres.Cursor
-	// Limit is from 1 to MaxPage.
+	// Limit is from 1 to postgres.MaxPage.
 	Limit int
 }
 

@@ -51,7 +51,7 @@ type EventDetail struct {
 	Body []byte
 	// Ledger has a line for each subscription of the partner.
 	Ledger []LedgerLine
-	// Deliveries are all of the event, oldest first, at most MaxPage.
+	// Deliveries are all of the event, oldest first, at most postgres.MaxPage.
 	Deliveries []Delivery
 }
 
@@ -83,7 +83,7 @@ func (e EventRecord) place() postgres.Cursor {
 // Events returns one page of the events that match, newest first, with what
 // became of each. Error: VALIDATION_ERROR for the limit.
 func (s *Service) Events(ctx context.Context, filter EventFilter) (EventPage, error) {
-	if err := checkLimit(filter.Limit); err != nil {
+	if err := postgres.CheckLimit(filter.Limit); err != nil {
 		return EventPage{}, err
 	}
 	scope, err := s.eventScope(ctx, filter)
@@ -200,7 +200,7 @@ func (s *Service) EventByUID(ctx context.Context, uid uuid.UUID) (EventDetail, e
 	err = s.DB.SelectContext(ctx, &detail.Deliveries, `SELECT `+deliveryColumns+deliveryTables+`
 		WHERE d.event_uid = $1
 		ORDER BY d.created_at, d.delivery_uid
-		LIMIT $2`, uid, MaxPage)
+		LIMIT $2`, uid, postgres.MaxPage)
 	if err != nil {
 		return EventDetail{}, fmt.Errorf("listing the deliveries of event %s: %w", uid, err)
 	}

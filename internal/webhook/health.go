@@ -7,6 +7,8 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
+
+	"drawbridge/internal/postgres"
 )
 
 // Counts sum up attempts and deliveries by when they ended. Test events are
@@ -223,7 +225,7 @@ func (s *Service) readStreaks(ctx context.Context, found map[uuid.UUID]*Health) 
 		health := found[row.Subscription]
 		health.LastSuccess, health.LastFailure = row.LastSuccess, row.LastFailure
 		health.FailingSince, health.ConsecutiveFailures = row.Since, row.Failures
-		health.LastStatus, health.LastError = statusOf(row.LastStatus), row.LastError
+		health.LastStatus, health.LastError = postgres.OrZero(row.LastStatus), row.LastError
 		if row.LastClass != nil {
 			health.LastClass = ErrorClass(*row.LastClass)
 		}

@@ -173,7 +173,7 @@ func addErrors(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 			continue
 		}
 		key := errorKey{
-			hourKey{row.Subscription, hourOf(row.EndedAt)}, row.Class, statusOf(row.Status),
+			hourKey{row.Subscription, hourOf(row.EndedAt)}, row.Class, postgres.OrZero(row.Status),
 		}
 		if found[key] == nil {
 			found[key] = new(errorSum)
@@ -211,12 +211,4 @@ func addErrors(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 		return fmt.Errorf("adding to the errors of subscriptions: %w", err)
 	}
 	return nil
-}
-
-// statusOf is 0 without a status.
-func statusOf(status *int) int {
-	if status == nil {
-		return 0
-	}
-	return *status
 }

@@ -193,11 +193,11 @@ func (f caseFile) rule() rule {
 func (f caseFile) change(row subscriptionRow, to State, at time.Time) StateChange {
 	change := StateChange{
 		Subscription: row.UID, PartnerName: f.PartnerName, URL: row.URL, From: row.State, To: to,
-		Since: orZero(f.since()), Failures: f.Failures, LastError: f.LastError,
+		Since: postgres.OrZero(f.since()), Failures: f.Failures, LastError: f.LastError,
 		AlertEmail: f.AlertEmail, At: at,
 	}
 	if to == StateActive {
-		change.Since, change.Failures = orZero(f.FormerSince), f.FormerFailures
+		change.Since, change.Failures = postgres.OrZero(f.FormerSince), f.FormerFailures
 	}
 	return change
 }

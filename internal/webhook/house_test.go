@@ -202,7 +202,7 @@ func (h *house) publish(t testing.TB) published {
 // list returns every delivery, newest first.
 func (h *house) list(t testing.TB) []webhook.Delivery {
 	t.Helper()
-	page, err := h.Deliveries(t.Context(), webhook.DeliveryFilter{Limit: webhook.MaxPage})
+	page, err := h.Deliveries(t.Context(), webhook.DeliveryFilter{Limit: postgres.MaxPage})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -145,9 +145,9 @@ func (r ledgerRow) line() LedgerLine {
 		URL:             r.URL,
 		State:           r.State,
 		Verdict:         r.verdict(),
-		Version:         orZero(r.Version),
+		Version:         postgres.OrZero(r.Version),
 		DeliveryUID:     r.DeliveryUID,
-		DeliveryState:   orZero(r.DeliveryState),
+		DeliveryState:   postgres.OrZero(r.DeliveryState),
 		Since:           r.Since,
 		Until:           r.Until,
 	}
@@ -155,9 +155,9 @@ func (r ledgerRow) line() LedgerLine {
 
 func (r ledgerRow) verdict() Verdict {
 	switch {
-	case orZero(r.PassedOver) == "event":
+	case postgres.OrZero(r.PassedOver) == "event":
 		return VerdictEvent
-	case orZero(r.PassedOver) == "merchant":
+	case postgres.OrZero(r.PassedOver) == "merchant":
 		return VerdictMerchant
 	case r.DeliveryUID != nil && r.State == StatePaused && !r.DeliveryState.IsFinal():
 		return VerdictWaiting

@@ -210,7 +210,7 @@ func TestListRefusesALimitThatNoPageHas(t *testing.T) {
 	h := newHouse(t)
 	h.subscribe(t, "https://hooks.example.com", nil)
 	h.publish(t)
-	for _, limit := range []int{-1, 0, webhook.MaxPage + 1} {
+	for _, limit := range []int{-1, 0, postgres.MaxPage + 1} {
 		_, err := h.Deliveries(t.Context(), webhook.DeliveryFilter{Limit: limit})
 		wantRefusal(t, err, lending.CodeValidation, "limit")
 		_, _, err = h.Subscriptions(t.Context(), webhook.SubscriptionFilter{Limit: limit})

@@ -12,14 +12,8 @@ import (
 	"time"
 )
 
-const (
-	// probeTimeout bounds a probe between events, checkTimeout one that a person
-	// waits for.
-	probeTimeout = 10 * time.Second
-	checkTimeout = 5 * time.Second
-	// maxLocation bounds what is kept of where an endpoint redirects to, in bytes.
-	maxLocation = 300
-)
+// maxLocation bounds what is kept of where an endpoint redirects to, in bytes.
+const maxLocation = 300
 
 // Probe is what a look at an endpoint found. Texts that the endpoint chose are
 // bounded and printable.

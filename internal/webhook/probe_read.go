@@ -38,15 +38,15 @@ func (r probeRow) record() ProbeRecord {
 	address, _ := netip.ParseAddrPort(r.Address) // the zero value without one
 	return ProbeRecord{
 		Probe: Probe{
-			URL: r.URL, Class: ErrorClass(orZero(r.Class)), Error: r.Error, Address: address,
-			Status: orZero(r.Status), Location: r.Location, Protocol: r.Protocol,
-			TLSVersion: r.TLSVersion, Issuer: r.Issuer, Expires: orZero(r.Expires),
+			URL: r.URL, Class: ErrorClass(postgres.OrZero(r.Class)), Error: r.Error, Address: address,
+			Status: postgres.OrZero(r.Status), Location: r.Location, Protocol: r.Protocol,
+			TLSVersion: r.TLSVersion, Issuer: r.Issuer, Expires: postgres.OrZero(r.Expires),
 			Timings: Timings{
-				DNS: micros(r.DNS), Connect: micros(r.Connect), TLS: micros(r.TLS),
-				FirstByte: micros(r.FirstByte), Total: micros(r.Total),
+				DNS: postgres.Duration(r.DNS), Connect: postgres.Duration(r.Connect), TLS: postgres.Duration(r.TLS),
+				FirstByte: postgres.Duration(r.FirstByte), Total: postgres.Duration(r.Total),
 			},
 		},
-		Subscription: r.Subscription, At: orZero(r.At), NextAt: r.NextAt, Failures: r.Failures,
+		Subscription: r.Subscription, At: postgres.OrZero(r.At), NextAt: r.NextAt, Failures: r.Failures,
 	}
 }
 

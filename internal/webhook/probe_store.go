@@ -14,6 +14,8 @@ import (
 )
 
 const (
+	// probeTimeout bounds a probe.
+	probeTimeout = 10 * time.Second
 	// probeEvery is the time between two probes of an endpoint, probeAgain that
 	// after one that failed; each with up to a fifth of jitter.
 	probeEvery = time.Hour
@@ -211,10 +213,10 @@ func saveProbe(ctx context.Context, tx *postgres.Tx, r *ProbeRecord) error {
 		       total_us = excluded.total_us,
 		       failures = CASE WHEN excluded.failures = 0 THEN 0 ELSE p.failures + 1 END
 		RETURNING failures`,
-		r.Subscription, r.NextAt, r.URL, r.At, orNil(string(r.Class)), r.Error, address,
-		orNil(r.Status), r.Location, r.Protocol, r.TLSVersion, r.Issuer, orNil(r.Expires),
-		phase(r.Timings.DNS), phase(r.Timings.Connect), phase(r.Timings.TLS),
-		phase(r.Timings.FirstByte), phase(r.Timings.Total), min(len(r.Class), 1))
+		r.Subscription, r.NextAt, r.URL, r.At, postgres.OrNull(string(r.Class)), r.Error, address,
+		postgres.OrNull(r.Status), r.Location, r.Protocol, r.TLSVersion, r.Issuer, postgres.OrNull(r.Expires),
+		postgres.Micros(r.Timings.DNS), postgres.Micros(r.Timings.Connect), postgres.Micros(r.Timings.TLS),
+		postgres.Micros(r.Timings.FirstByte), postgres.Micros(r.Timings.Total), min(len(r.Class), 1))
 	if err != nil {
 		return fmt.Errorf("saving the probe of subscription %s: %w", r.Subscription, err)
 	}

@@ -13,12 +13,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-const (
-	// maxResend bounds one re-send, so that it stays one transaction.
-	maxResend = 10_000
-	// maxReason is the longest reason for a change or a re-send, in characters.
-	maxReason = 500
-)
+// maxResend bounds one re-send, so that it stays one transaction.
+const maxResend = 10_000
 
 // Resend adds, for each of the deliveries, a new delivery of the same event to
 // the same subscription: the same bytes, signed with the current secret, three

@@ -14,9 +14,10 @@ const (
 	// jitterShare is the largest part of a delay that is added to it, so that
 	// deliveries that failed together do not come back together.
 	jitterShare = 0.1
-	// maxDelay bounds what an endpoint may ask for.
-	maxDelay = 7 * 24 * time.Hour
 )
+
+// maxDelay bounds what an endpoint may ask for.
+const maxDelay = 7 * 24 * time.Hour
 
 // Schedule says when a failed delivery is tried again.
 type Schedule struct {

@@ -47,7 +47,7 @@ func (s *Service) Subscribe(
 		Auth:       settings.Auth,
 		Events:     settings.Events,
 		Merchants:  uidTexts(settings.Merchants),
-		Rate:       orNil(settings.Rate),
+		Rate:       postgres.OrNull(settings.Rate),
 		Watch:      settings.Watch,
 		State:      StateActive,
 		Version:    1,
@@ -83,8 +83,8 @@ func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) 
 	checkEvents(&faults, settings.Events)
 	checkRate(&faults, settings.Rate)
 	settings.Watch.check(&faults)
-	settings.Merchants = distinct(settings.Merchants)
-	slices.SortFunc(settings.Merchants, func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) })
+	settings.Merchants = slices.Compact(slices.SortedFunc(slices.Values(settings.Merchants),
+		func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }))
 	var value secret.String
 	if rotate {
 		value = checkSecret(&faults, settings.Auth, settings.Secret)

@@ -29,7 +29,7 @@ type SubscriptionFilter struct {
 	PartnerUID uuid.UUID
 	State      State
 	Cursor     postgres.Cursor
-	// Limit is from 1 to MaxPage.
+	// Limit is from 1 to postgres.MaxPage.
 	Limit int
 }
 
@@ -38,7 +38,7 @@ type SubscriptionFilter struct {
 func (s *Service) Subscriptions(
 	ctx context.Context, filter SubscriptionFilter,
 ) ([]Subscription, postgres.Cursor, error) {
-	if err := checkLimit(filter.Limit); err != nil {
+	if err := postgres.CheckLimit(filter.Limit); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	var partner *uuid.UUID

@@ -83,7 +83,7 @@ func (s *Service) subscription(row subscriptionRow) (Subscription, error) {
 		Auth:          row.Auth,
 		Events:        row.Events,
 		Merchants:     merchants,
-		Rate:          orZero(row.Rate),
+		Rate:          postgres.OrZero(row.Rate),
 		Watch:         row.Watch,
 		State:         row.State,
 		Version:       row.Version,

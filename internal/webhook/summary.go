@@ -38,7 +38,7 @@ type SummaryFilter struct {
 	// Host is a part of the URL's host and port, in any case.
 	Host   string
 	Cursor postgres.Cursor
-	// Limit is from 1 to MaxPage.
+	// Limit is from 1 to postgres.MaxPage.
 	Limit int
 }
 
@@ -74,7 +74,7 @@ func (f SummaryFilter) where() (conditions string, args []any) {
 func (s *Service) SubscriptionSummaries(
 	ctx context.Context, filter SummaryFilter,
 ) ([]SubscriptionSummary, postgres.Cursor, error) {
-	if err := checkLimit(filter.Limit); err != nil {
+	if err := postgres.CheckLimit(filter.Limit); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	conditions, args := filter.where()
