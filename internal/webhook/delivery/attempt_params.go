@@ -11,7 +11,8 @@ import (
 // attemptParams is an attempt as statement parameters; what is absent is NULL.
 type attemptParams struct {
 	status                          *int64
-	class, errorText, note, address *string
+	class, cause                    *string
+	errorText, note, address        *string
 	dns, connect, tls, firstByte    *int64
 	total                           int64
 	protocol, tlsVersion            *string
@@ -33,6 +34,7 @@ func newAttemptParams(attempt sender.Attempt) attemptParams {
 	return attemptParams{
 		status:          postgres.OrNull(int64(attempt.Status)),
 		class:           postgres.OrNull(class),
+		cause:           postgres.OrNull(string(attempt.Cause)),
 		errorText:       postgres.OrNull(attempt.Error),
 		note:            postgres.OrNull(attempt.Note),
 		address:         postgres.OrNull(address),
@@ -79,7 +81,7 @@ func appendJSON(text []byte, value string) []byte {
 
 // attemptColumns are parameters of the statement that writes attempts, a column for
 // each.
-type attemptColumns [28]arrayLiteral
+type attemptColumns [29]arrayLiteral
 
 func newAttemptColumns(rows []*madeAttempt) *attemptColumns {
 	// A number or a time and the comma behind it; long texts are counted.
@@ -132,6 +134,7 @@ func (c *attemptColumns) add(row *madeAttempt) {
 	c[25].addTimeOrNull(row.params.certificateExpires)
 	c[26].addInt(row.run.JobID)
 	c[27].addInt(int64(row.run.Number))
+	c[28].addOrNull(row.params.cause)
 }
 
 // args are the parameters in their order.

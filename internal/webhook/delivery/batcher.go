@@ -13,24 +13,24 @@ import (
 )
 
 const (
-	// groupLimit bounds how many share a statement, and with it how long the
+	// batchLimit bounds how many share a statement, and with it how long the
 	// statement takes and what is repeated when one of them fails it.
-	groupLimit = 100
-	// groupPause is the least, and groupPatience the most, that a statement waits for
+	batchLimit = 100
+	// batchPause is the least, and batchPatience the most, that a statement waits for
 	// company when the last one had some.
-	groupPause    = time.Millisecond
-	groupPatience = 10 * time.Millisecond
-	// groupTimeout bounds a statement.
-	groupTimeout = 10 * time.Second
-	// groupLoners bounds how many callers have a statement of their own at a time:
+	batchPause    = time.Millisecond
+	batchPatience = 10 * time.Millisecond
+	// batchTimeout bounds a statement.
+	batchTimeout = 10 * time.Second
+	// batchLoners bounds how many callers have a statement of their own at a time:
 	// those who wait for a lock, again and again, leave connections to everybody else.
-	groupLoners = 12
+	batchLoners = 12
 )
 
-// groupFlights bounds how many statements of a kind run at a time. The fewer, the
+// batchFlights bounds how many statements of a kind run at a time. The fewer, the
 // more callers gather for the next, and the less who else needs the processors
 // has to wait.
-var groupFlights = min(max(runtime.GOMAXPROCS(0)/2, 1), 4)
+var batchFlights = min(max(runtime.GOMAXPROCS(0)/2, 1), 4)
 
 // batcher lets many callers that want the same of the database share a statement.
 //
@@ -70,8 +70,8 @@ type result[Out any] struct {
 // batch is what a group does.
 type batch[In, Out any] struct {
 	db *postgres.DB
-	// calls go before a statement that others wait to share.
-	calls *Gate
+	// gate lets API requests go before a statement that others wait to share.
+	gate *Gate
 	// key names what a caller is about: no statement has the same key twice.
 	key func(In) string
 	// run does the errands of all callers and returns a result for each.
@@ -84,10 +84,10 @@ func (g *batcher[In, Out]) do(ctx context.Context, e batch[In, Out], in In) (Out
 	me := &member[In, Out]{in: in, done: make(chan result[Out], 1)}
 	g.mu.Lock()
 	if g.loners == nil {
-		g.loners = make(chan struct{}, groupLoners)
+		g.loners = make(chan struct{}, batchLoners)
 	}
 	g.waiting = append(g.waiting, me)
-	take := g.flights < groupFlights
+	take := g.flights < batchFlights
 	if take {
 		g.flights++
 	}
@@ -111,9 +111,9 @@ func (g *batcher[In, Out]) work(e batch[In, Out]) {
 		if pause > 0 && !g.full() {
 			<-time.After(time.Duration(pause))
 		}
-		limit, done := groupLimit, func() {}
+		limit, done := batchLimit, func() {}
 		if pause > 0 || g.crowded() {
-			limit, done = e.calls.takeStep()
+			limit, done = e.gate.beforeStatement()
 		}
 		company := g.board(e.key, limit)
 		if len(company) == 0 {
@@ -124,7 +124,7 @@ func (g *batcher[In, Out]) work(e batch[In, Out]) {
 		for i, one := range company {
 			ins[i] = one.in
 		}
-		ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
+		ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 		began := time.Now()
 		outs, err := e.run(ctx, e.db.Engine(), ins)
 		took := time.Since(began)
@@ -146,7 +146,7 @@ func (g *batcher[In, Out]) rest(company int, took time.Duration) {
 	if company == 1 {
 		took = 0
 	} else {
-		took = min(max(took, groupPause), groupPatience)
+		took = min(max(took, batchPause), batchPatience)
 	}
 	g.pause.Store(int64(took))
 }
@@ -155,7 +155,7 @@ func (g *batcher[In, Out]) rest(company int, took time.Duration) {
 func (g *batcher[In, Out]) full() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.waiting) >= groupLimit
+	return len(g.waiting) >= batchLimit
 }
 
 // crowded tells that several wait.
@@ -192,7 +192,7 @@ func (g *batcher[In, Out]) board(key func(In) string, limit int) []*member[In, O
 
 // alone runs a statement for one caller whose shared one has failed.
 func (e batch[In, Out]) alone(loners chan struct{}, one *member[In, Out]) {
-	ctx, cancel := context.WithTimeout(context.Background(), groupTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
 	defer cancel()
 	select {
 	case loners <- struct{}{}:
@@ -207,4 +207,13 @@ func (e batch[In, Out]) alone(loners chan struct{}, one *member[In, Out]) {
 		return
 	}
 	one.done <- result[Out]{out: outs[0]}
+}
+
+// share runs a step of an attempt for one caller, in the statement of all that come
+// to that step at the time.
+func share[In interface{ key() string }, Out any](
+	ctx context.Context, s *Service, with *batcher[In, Out],
+	run func(context.Context, *sqlx.DB, []In) ([]Out, error), in In,
+) (Out, error) {
+	return with.do(ctx, batch[In, Out]{db: s.DB, gate: s.Gate, key: In.key, run: run}, in)
 }

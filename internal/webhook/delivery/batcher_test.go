@@ -32,7 +32,7 @@ type crowd struct {
 func newCrowd(t *testing.T) *crowd {
 	t.Helper()
 	return &crowd{
-		db: pgtest.New(t), started: make(chan struct{}, groupFlights), let: make(chan struct{}),
+		db: pgtest.New(t), started: make(chan struct{}, batchFlights), let: make(chan struct{}),
 	}
 }
 
@@ -64,7 +64,7 @@ func (c *crowd) errand() batch[int, int] {
 func (c *crowd) gather(t *testing.T, ins ...int) map[int]error {
 	t.Helper()
 	var callers sync.WaitGroup
-	for flight := range groupFlights {
+	for flight := range batchFlights {
 		callers.Go(func() { _, _ = c.do(t.Context(), c.errand(), -1-flight) })
 		<-c.started
 	}
@@ -105,7 +105,7 @@ func (c *crowd) sizes() []int {
 func TestGroupSharesStatements(t *testing.T) {
 	t.Parallel()
 	c := newCrowd(t)
-	ins := make([]int, groupLimit+20)
+	ins := make([]int, batchLimit+20)
 	for i := range ins {
 		ins[i] = i + 1
 	}
@@ -114,7 +114,7 @@ func TestGroupSharesStatements(t *testing.T) {
 			t.Errorf("%d: %v", in, err)
 		}
 	}
-	if got := c.sizes(); !slices.Equal(got, []int{20, groupLimit}) {
+	if got := c.sizes(); !slices.Equal(got, []int{20, batchLimit}) {
 		t.Errorf("%d callers shared statements of %d", len(ins), got)
 	}
 }
@@ -168,7 +168,7 @@ func TestGroupLetsCallersGo(t *testing.T) {
 // for it one by one take a part of the connections, not all.
 func TestFewCallersAreAloneAtATime(t *testing.T) {
 	t.Parallel()
-	const callers = 3 * groupLoners
+	const callers = 3 * batchLoners
 	var g batcher[int, int]
 	var mu sync.Mutex
 	alone, most := 0, 0
@@ -185,7 +185,7 @@ func TestFewCallersAreAloneAtATime(t *testing.T) {
 		}
 		mu.Lock()
 		alone++
-		if most = max(most, alone); alone == groupLoners {
+		if most = max(most, alone); alone == batchLoners {
 			fill()
 		}
 		mu.Unlock()
@@ -193,7 +193,7 @@ func TestFewCallersAreAloneAtATime(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		alone--
-		if most > groupLoners {
+		if most > batchLoners {
 			return nil, errRefused
 		}
 		return ins, nil
@@ -207,7 +207,7 @@ func TestFewCallersAreAloneAtATime(t *testing.T) {
 		})
 	}
 	working.Wait()
-	if most != groupLoners {
-		t.Errorf("%d were alone at a time, want %d", most, groupLoners)
+	if most != batchLoners {
+		t.Errorf("%d were alone at a time, want %d", most, batchLoners)
 	}
 }

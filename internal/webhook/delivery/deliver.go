@@ -10,12 +10,17 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 
-	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
 )
+
+// The path of an attempt, from its job to its recorded outcome, from the top down:
+// Deliver takes the delivery, builds the request, waits for its slot in the rate and at
+// the endpoint, notes that it begins, sends, and records. Each step that asks the
+// database shares its statement with other attempts at the same step; those statements
+// are in statements.go.
 
 // ErrNotSent marks an error that came before the request: nothing was sent, and
 // the attempt does not count.
@@ -56,7 +61,14 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 	ctx = inTraceOf(ctx, task)
 	made := &madeAttempt{task: task, run: run, number: job.Number}
 	if task.died(run) {
-		made.started, made.attempt = orElse(task.BegunAt, s.DB.Now()), unknownAttempt()
+		made.started, made.attempt = s.DB.Now(), sender.Attempt{
+			Class: sender.ClassUnknown,
+			Cause: sender.CauseProcessDied,
+			Error: sender.CauseProcessDied.Text(),
+		}
+		if task.BegunAt != nil {
+			made.started = *task.BegunAt
+		}
 		return s.record(ctx, made)
 	}
 	request, err := s.request(task, job.Number)
@@ -66,15 +78,15 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 	if may, err := s.pace(ctx, task); err != nil || !may {
 		return notSent(err)
 	}
-	lane := s.limiter.of(task.Subscription)
-	place := lane.enter(ctx)
+	to := s.limiter.of(task.Subscription)
+	place := to.enter(ctx)
 	if place == nil {
-		return notSent(s.hold(ctx, task, lane))
+		return notSent(s.hold(ctx, task, to))
 	}
 	if may, err := s.begin(ctx, place, made); err != nil || !may {
 		return notSent(err)
 	}
-	endTurn := s.limiter.turn(ctx, lane, s.Gate)
+	endTurn := s.Gate.beforeSend(ctx, time.Duration(to.mean.Load()))
 	made.started = s.DB.Now()
 	ctx, span := startSpan(ctx, task, job.Number)
 	if s.SendTraceparent && span.IsRecording() {
@@ -82,9 +94,9 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 	}
 	made.attempt = s.send(ctx, place, made.asked, request, endTurn)
 	endSpan(span, made.attempt)
-	if room := lane.room(); room > 0 {
+	if room := to.room(); room > 0 {
 		var refilling sync.WaitGroup
-		refilling.Go(func() { s.refill(ctx, task.Subscription, lane, room) })
+		refilling.Go(func() { s.refill(ctx, task.Subscription, to, room) })
 		defer refilling.Wait()
 	}
 	if made.attempt.Class == sender.ClassUnknown && !made.attempt.Sent {
@@ -92,41 +104,6 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 		return notSent(errors.Join(err, s.unbegin(ctx, made)))
 	}
 	return s.record(ctx, made)
-}
-
-// orElse is what value points to, or other without it.
-func orElse[T any](value *T, other T) T {
-	if value == nil {
-		return other
-	}
-	return *value
-}
-
-// send makes the request in a place of the lane that was entered, unless it is too late
-// for it, and gives the place and the turn back whatever happens.
-func (s *Service) send(
-	ctx context.Context, place *slot, asked time.Time, request sender.Request, endTurn func(),
-) (attempt sender.Attempt) {
-	defer endTurn()
-	began := time.Now()
-	if began.Sub(asked) > beginLife {
-		place.cede()
-		return sender.Attempt{Class: sender.ClassUnknown}
-	}
-	defer func() { place.leave(time.Since(began), attempt.Class == sender.ClassTimeout) }()
-	return s.Sender.Send(ctx, request)
-}
-
-// refill releases held deliveries while this attempt is written. What fails here
-// is made good by ReleaseIdle.
-func (s *Service) refill(ctx context.Context, uid uuid.UUID, lane *endpoint, room int) {
-	if !lane.refilling.CompareAndSwap(false, true) {
-		return
-	}
-	defer lane.refilling.Store(false)
-	if err := s.release(ctx, uid, lane, room); err != nil && ctx.Err() == nil {
-		slog.ErrorContext(ctx, "refilling a lane", "subscription", uid, "error", err)
-	}
 }
 
 // notSent marks an error as ErrNotSent; nil stays nil.
@@ -142,13 +119,14 @@ func notSent(err error) error {
 // paused, stopped or deleted; then the delivery is parked or cancelled.
 func (s *Service) take(ctx context.Context, job Args, run Run) (assignment, bool, error) {
 	for {
-		task, found, err := s.load(ctx, job)
+		found, err := share(ctx, s, &s.loads, loadMany, job)
 		if err != nil {
 			return assignment{}, false, fmt.Errorf("loading delivery %s: %w", job.DeliveryUID, err)
 		}
-		switch {
-		case !found: // gone with an old partition
+		if found == nil { // gone with an old partition
 			return assignment{}, false, nil
+		}
+		switch task := *found; {
 		case task.State.IsFinal(), task.AttemptCount != job.Number-1, task.InHand:
 			return assignment{}, false, nil
 		case task.died(run):
@@ -160,7 +138,7 @@ func (s *Service) take(ctx context.Context, job Args, run Run) (assignment, bool
 		case task.SubscriptionState != subscription.StatePaused && !task.Stopped:
 			return task, true, nil
 		}
-		parked, err := s.park(ctx, task)
+		parked, err := s.park(ctx, *found)
 		if err != nil || parked {
 			return assignment{}, false, err
 		}
@@ -168,125 +146,8 @@ func (s *Service) take(ctx context.Context, job Args, run Run) (assignment, bool
 	}
 }
 
-// assignment is what one attempt needs to know.
-type assignment struct {
-	UID               uuid.UUID          `db:"delivery_uid"`
-	CreatedAt         time.Time          `db:"created_at"`
-	State             State              `db:"state"`
-	AttemptCount      int                `db:"attempt_count"`
-	Due               *time.Time         `db:"next_attempt_at"`
-	Event             lending.EventKind  `db:"event"`
-	Test              bool               `db:"test"`
-	Body              []byte             `db:"body"`
-	Traceparent       *string            `db:"traceparent"`
-	Application       uuid.NullUUID      `db:"application_uid"`
-	Subscription      uuid.UUID          `db:"subscription_uid"`
-	SubscriptionState subscription.State `db:"subscription_state"`
-	Stopped           bool               `db:"stopped"`
-	URL               string             `db:"url"`
-	Auth              sender.Auth        `db:"auth"`
-	SecretSealed      *string            `db:"secret_sealed"`
-	PreviousSealed    *string            `db:"previous_sealed"`
-	PreviousUntil     *time.Time         `db:"previous_until"`
-	HeadersSealed     *string            `db:"headers_sealed"`
-	Version           int                `db:"version"`
-	Rate              *int               `db:"rate"`
-	SlotAt            *time.Time         `db:"slot_at"`
-	// BegunAt is when another run began the attempt, nil if none is known to have, and
-	// InHand whether that still has its job.
-	BegunAt *time.Time `db:"begun_at"`
-	InHand  bool       `db:"in_hand"`
-}
-
 // died tells that another run began the attempt and does not live to record it.
 func (a assignment) died(run Run) bool { return run.died() || a.BegunAt != nil }
-
-// loadAssignments are the deliveries of jobs. Each is looked up by its key: a limit
-// of one leaves the planner no other way, whatever it believes of the tables.
-const loadAssignments = `
-	SELECT d.delivery_uid,
-	       d.created_at,
-	       d.state,
-	       d.attempt_count,
-	       d.next_attempt_at,
-	       d.event,
-	       d.test,
-	       e.body,
-	       e.traceparent,
-	       d.application_uid,
-	       s.subscription_uid,
-	       s.state AS subscription_state,
-	       s.stopped_at IS NOT NULL AS stopped,
-	       s.url,
-	       s.auth,
-	       s.secret_sealed,
-	       s.previous_sealed,
-	       s.previous_until,
-	       s.headers_sealed,
-	       s.version,
-	       s.rate,
-	       d.slot_at,
-	       b.started_at AS begun_at,
-	       other.id IS NOT NULL AS in_hand
-	  FROM unnest($1::uuid[], $2::timestamptz[]) AS job (delivery_uid, created_at)
-	 CROSS JOIN LATERAL (
-	           SELECT delivery_uid, created_at, state, attempt_count, next_attempt_at, event,
-	                  test, application_uid, subscription_uid, event_uid, event_at, slot_at
-	             FROM deliveries
-	            WHERE delivery_uid = job.delivery_uid
-	              AND created_at = job.created_at
-	            LIMIT 1) AS d
-	 CROSS JOIN LATERAL (
-	           SELECT body, traceparent
-	             FROM events
-	            WHERE event_uid = d.event_uid
-	              AND occurred_at = d.event_at
-	            LIMIT 1) AS e
-	  JOIN subscriptions s USING (subscription_uid)
-	  LEFT JOIN begun_attempts b
-	    ON b.delivery_uid = d.delivery_uid
-	   AND b.number = d.attempt_count + 1
-	  LEFT JOIN river_job other
-	    ON other.id = b.job_id
-	   AND other.attempted_at = b.claimed_at
-	   AND other.state = 'running'`
-
-// load returns the assignment of a job as it is now, and false without one.
-func (s *Service) load(ctx context.Context, job Args) (assignment, bool, error) {
-	found, err := s.loads.do(ctx, batch[Args, *assignment]{
-		db:    s.DB,
-		calls: s.Gate,
-		key:   func(job Args) string { return string(job.DeliveryUID[:]) },
-		run:   loadMany,
-	}, job)
-	if err != nil || found == nil {
-		return assignment{}, false, err
-	}
-	return *found, true, nil
-}
-
-// loadMany returns an assignment for each job, nil where there is none.
-func loadMany(ctx context.Context, on *sqlx.DB, jobs []Args) ([]*assignment, error) {
-	var uids, times arrayLiteral
-	for _, job := range jobs {
-		uids.addUID(job.DeliveryUID)
-		times.addTime(job.CreatedAt)
-	}
-	var tasks []assignment
-	err := on.SelectContext(ctx, &tasks, loadAssignments, uids.String(), times.String())
-	if err != nil {
-		return nil, err
-	}
-	byUID := make(map[uuid.UUID]*assignment, len(tasks))
-	for i := range tasks {
-		byUID[tasks[i].UID] = &tasks[i]
-	}
-	found := make([]*assignment, len(jobs))
-	for i, job := range jobs {
-		found[i] = byUID[job.DeliveryUID]
-	}
-	return found, nil
-}
 
 // request builds the attempt from the subscription as it is now. Its errors are all
 // of *unopenedError.
@@ -311,6 +172,34 @@ func (s *Service) request(task assignment, number int) (sender.Request, error) {
 		request.Previous, err = s.Subscriptions.OpenSecret(task.Subscription, task.PreviousSealed)
 	}
 	return request, err
+}
+
+// stop keeps a subscription from being sent to because its secret or its headers do
+// not open, says so once, and sets the delivery aside. What falls due waits until
+// they are given anew or the key is back, see [Service.Reopen]. The configuration may
+// have changed since the task was loaded: then nothing is stopped, and why returned.
+func (s *Service) stop(ctx context.Context, task assignment, why error) error {
+	result, err := s.DB.ExecContext(ctx, `
+		UPDATE subscriptions
+		   SET stopped_at = $3
+		 WHERE subscription_uid = $1
+		   AND version = $2
+		   AND stopped_at IS NULL`, task.Subscription, task.Version, s.DB.Now().UTC())
+	if err != nil {
+		return fmt.Errorf("stopping subscription %s: %w", task.Subscription, err)
+	}
+	count, err := result.RowsAffected()
+	if err != nil {
+		return err
+	}
+	if count > 0 {
+		slog.ErrorContext(ctx, "a subscription cannot be sent to",
+			"subscription", task.Subscription, "error", why)
+	}
+	if parked, err := s.park(ctx, task); err != nil || parked {
+		return err
+	}
+	return why
 }
 
 // park sets a delivery of a paused or stopped subscription aside until that goes on.
@@ -353,39 +242,188 @@ func (s *Service) cancel(ctx context.Context, task assignment) error {
 	return nil
 }
 
-// unknownAttempt stands for an attempt whose process died before it could say
-// how the request ended.
-func unknownAttempt() sender.Attempt {
-	return sender.Attempt{
-		Class: sender.ClassUnknown,
-		Error: "the process stopped during the attempt; whether the request arrived is not known",
+// pace tells whether the attempt may start now. If not, it has been put off.
+//
+// A subscription with a rate gives its requests slots, 1/rate seconds apart. They
+// are booked in one row of the database per subscription, so the rate holds over
+// all processes together. An attempt whose slot has come is sent; for another,
+// the slot becomes the time of its next attempt, in its row and without a job, and
+// EnqueueDue takes it then like any other that falls due. So nothing waits
+// in a process and nothing polls, the order of the slots is that of booking, and
+// being put off is no attempt.
+func (s *Service) pace(ctx context.Context, task assignment) (bool, error) {
+	if task.Rate == nil {
+		return true, nil
+	}
+	if task.SlotAt != nil && s.DB.Now().Sub(*task.SlotAt).Abs() <= slotGrace {
+		return true, nil
+	}
+	may, err := share(ctx, s, &s.slots, s.bookMany, task)
+	if err != nil {
+		return false, fmt.Errorf("booking a slot for delivery %s: %w", task.UID, err)
+	}
+	return may, nil
+}
+
+// hold sets a delivery aside whose endpoint has no place for it now.
+func (s *Service) hold(ctx context.Context, task assignment, to *endpoint) error {
+	_, err := share(ctx, s, &s.holds, holdMany, task)
+	if err != nil {
+		return fmt.Errorf("holding delivery %s: %w", task.UID, err)
+	}
+	to.holds.Add(1)
+	return nil
+}
+
+// slotGrace is how far from its slot an attempt may start. A slot that was missed
+// by more is booked again, so that what fell due while no process ran does not
+// go out all at once.
+const slotGrace = 2 * time.Second
+
+// An attempt is noted as begun right before its request may leave, and the note goes
+// with the record of its outcome. So what a dead process leaves behind tells which
+// numbers may be used up: a job without a note is handed back as if it had not
+// run (see internal/fleet), and an attempt with one is unknown since it began.
+
+// begin notes that the request of an attempt may leave its place from now on, in
+// company if there is any, and tells whether it may: not when another run has the job.
+// The end of ctx does not stop it, so that nothing is noted after it returned.
+func (s *Service) begin(ctx context.Context, place *slot, row *madeAttempt) (bool, error) {
+	row.started, row.asked = s.DB.Now(), time.Now()
+	may, err := share(context.WithoutCancel(ctx), s, &s.begins, beginMany, row)
+	if err == nil && may {
+		return true, nil
+	}
+	place.cede()
+	if err == nil {
+		return false, nil
+	}
+	return false, errors.Join(fmt.Errorf("beginning attempt %d of delivery %s: %w",
+		row.number, row.task.UID, err), s.unbegin(ctx, row))
+}
+
+// unbegin takes the note of an attempt back, if there is one, whose request has not
+// left and will not.
+func (s *Service) unbegin(ctx context.Context, row *madeAttempt) error {
+	return postgres.Persist(ctx, "an attempt that was not begun", func(ctx context.Context) error {
+		_, err := s.DB.ExecContext(ctx, `
+			DELETE FROM begun_attempts
+			 WHERE delivery_uid = $1
+			   AND number = $2
+			   AND job_id = $3
+			   AND claimed_at = $4`, row.task.UID, row.number, row.run.JobID, row.run.ClaimedAt)
+		if err != nil {
+			return fmt.Errorf("taking back the begin of attempt %d of delivery %s: %w",
+				row.number, row.task.UID, err)
+		}
+		return nil
+	})
+}
+
+// beginLife is how long after it was asked an attempt may begin: well before a process
+// that is frozen meanwhile is taken for dead (see internal/fleet), and another one
+// takes its attempts for unknown.
+const beginLife = 30 * time.Second
+
+// errLate ends an attempt that a process comes to too late.
+var errLate = errors.New("the process was not running for a while")
+
+// send makes the request in the slot that was taken, unless it is too late
+// for it, and gives the place and the turn back whatever happens.
+func (s *Service) send(
+	ctx context.Context, place *slot, asked time.Time, request sender.Request, endTurn func(),
+) (attempt sender.Attempt) {
+	defer endTurn()
+	began := time.Now()
+	if began.Sub(asked) > beginLife {
+		place.cede()
+		return sender.Attempt{Class: sender.ClassUnknown}
+	}
+	defer func() { place.leave(time.Since(began), attempt.Class == sender.ClassTimeout) }()
+	return s.Sender.Send(ctx, request)
+}
+
+// refill releases held deliveries while this attempt is written. What fails here
+// is made good by ReleaseIdle.
+func (s *Service) refill(ctx context.Context, uid uuid.UUID, to *endpoint, room int) {
+	if !to.refilling.CompareAndSwap(false, true) {
+		return
+	}
+	defer to.refilling.Store(false)
+	if err := s.release(ctx, uid, to, room); err != nil && ctx.Err() == nil {
+		slog.ErrorContext(ctx, "refilling a lane", "subscription", uid, "error", err)
 	}
 }
 
-// stop keeps a subscription from being sent to because its secret or its headers do
-// not open, says so once, and sets the delivery aside. What falls due waits until
-// they are given anew or the key is back, see [Service.Reopen]. The configuration may
-// have changed since the task was loaded: then nothing is stopped, and why returned.
-func (s *Service) stop(ctx context.Context, task assignment, why error) error {
-	result, err := s.DB.ExecContext(ctx, `
-		UPDATE subscriptions
-		   SET stopped_at = $3
-		 WHERE subscription_uid = $1
-		   AND version = $2
-		   AND stopped_at IS NULL`, task.Subscription, task.Version, s.DB.Now().UTC())
-	if err != nil {
-		return fmt.Errorf("stopping subscription %s: %w", task.Subscription, err)
-	}
-	count, err := result.RowsAffected()
-	if err != nil {
+// record writes an attempt and what follows from it, in company if there is any
+// and also when ctx has ended. It returns when that is committed, which may take as
+// long as the database is away: the worker keeps its place, and with it the job.
+func (s *Service) record(ctx context.Context, row *madeAttempt) error {
+	ctx = context.WithoutCancel(ctx)
+	task, attempt := row.task, row.attempt
+	row.params = newAttemptParams(attempt)
+	row.outcome = s.outcome(row.number, attempt, s.DB.Now().UTC())
+	var moved bool
+	err := postgres.Persist(ctx, "the outcome of an attempt", func(ctx context.Context) (err error) {
+		moved, err = share(ctx, s, &s.records, recordMany, row)
 		return err
+	})
+	if err != nil {
+		return fmt.Errorf("recording attempt %d of delivery %s: %w", row.number, task.UID, err)
 	}
-	if count > 0 {
-		slog.ErrorContext(ctx, "a subscription cannot be sent to",
-			"subscription", task.Subscription, "error", why)
+	s.observe(row)
+	slog.InfoContext(ctx, "webhook attempt",
+		"delivery", task.UID,
+		"subscription", task.Subscription,
+		"event", task.Event,
+		"application", task.Application.UUID,
+		"trace_id", traceID(ctx),
+		"attempt", row.number,
+		"status", attempt.Status,
+		"error_class", attempt.Class,
+		"duration_ms", attempt.Timings.Total.Milliseconds(),
+		"state", row.outcome.state,
+		"late", !moved,
+		"test", task.Test,
+		"lag_ms", s.DB.Now().Sub(task.CreatedAt).Milliseconds())
+	return nil
+}
+
+func (s *Service) outcome(number int, attempt sender.Attempt, now time.Time) outcome {
+	if attempt.Delivered() {
+		return outcome{state: StateDelivered, finished: &now}
 	}
-	if parked, err := s.park(ctx, task); err != nil || parked {
-		return err
+	due, more := s.Retries.Next(number, now, attempt)
+	if !more {
+		return outcome{state: StateFailed, finished: &now}
 	}
-	return why
+	if attempt.Class == sender.ClassUnknown {
+		// The time that the attempt was lost for has been delay enough.
+		due = now
+	}
+	return outcome{state: StateRetrying, next: &due}
+}
+
+// outcome is what an attempt means for its delivery.
+type outcome struct {
+	state State
+	// next is when the next attempt is due, nil without one.
+	next *time.Time
+	// finished is when the delivery ended, nil while it goes on.
+	finished *time.Time
+}
+
+// observe tells whoever counts attempts of one.
+func (s *Service) observe(row *madeAttempt) {
+	if s.Observe == nil {
+		return
+	}
+	observation := Observation{
+		Class: row.attempt.Class, State: row.outcome.state, Took: row.attempt.Timings.Total,
+		Test: row.task.Test,
+	}
+	if row.task.Due != nil {
+		observation.Lag = max(row.started.Sub(*row.task.Due), 0)
+	}
+	s.Observe(observation)
 }

@@ -95,9 +95,11 @@ type Attempt struct {
 	URL                 string
 	HTTPStatus          int
 	ErrorClass          sender.ErrorClass
-	Error               string
-	Note                string
-	Address             string
+	// Cause is derived from Error where a former release stored none.
+	Cause   sender.Cause
+	Error   string
+	Note    string
+	Address string
 	// Protocol is "HTTP/1.1" or "HTTP/2", empty without an answer.
 	Protocol string
 	// Reused tells whether the connection had carried an earlier request; nil

@@ -21,7 +21,7 @@ const dueBatch = 1000
 // queue's scheduler, which looks every five seconds, nor is lost with a job.
 // Any number of processes may promote at once: each takes other rows.
 func (s *Service) EnqueueDue(ctx context.Context) (int, error) {
-	s.Gate.StandBack(ctx)
+	s.Gate.Yield(ctx)
 	var count int
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		jobs, err := takeDue(ctx, tx)

@@ -7,40 +7,55 @@ import (
 )
 
 const (
-	// callPatience is the longest that a step of the engine stands back for calls at
-	// a time, before it and, where it is a small one, once more after it. It bounds
-	// what callers who never pause, or one who sends a file drop by drop, can cost.
-	callPatience = 25 * time.Millisecond
-	// callMemory is how long after a call the next one is expected, and the engine
-	// takes small steps, one at a time, so that it finds the processors free.
-	callMemory = time.Second
-	// smallStep is how many deliveries share a statement then. A step that stood back
-	// for longer than one call takes, usualCall, was kept waiting by several, and
-	// has stepGrowth more for each further millisecond: beside a call now and then
-	// steps are short, and callers who hardly pause leave room for few and large ones.
-	smallStep  = 8
-	usualCall  = 5 * time.Millisecond
-	stepGrowth = 5
+	// yieldPatience is the longest that the engine yields at a time. It bounds what
+	// callers who never pause, or one who sends a file drop by drop, can cost.
+	yieldPatience = 25 * time.Millisecond
+	// requestMemory is how long after an API request the next one is expected, and
+	// shared statements are small, one at a time, so that it finds the processors free.
+	requestMemory = time.Second
+	// smallStatement is how many attempts share a statement then. One that yielded
+	// for longer than an API request takes, usualRequest, was kept waiting by several,
+	// and has growth more for each further millisecond: beside a request now and then
+	// statements are short, and callers who hardly pause leave room for few and large.
+	smallStatement = 8
+	usualRequest   = 5 * time.Millisecond
+	growth         = 5
+	// quickSends is how many requests to quick endpoints a process makes at a time,
+	// and how many to unknown ones: enough to keep the processors busy, and few
+	// enough that who else needs them, the API first of all, does not queue behind
+	// hundreds.
+	quickSends = 4
+	// quickPatience is how long a request waits for its turn among those: a busy
+	// process may delay it by no more.
+	quickPatience = 20 * time.Millisecond
+	// sendLength is how long such a turn lasts at most: a request without an answer by
+	// then waits for its endpoint and uses no processor.
+	sendLength = 10 * time.Millisecond
 )
 
-// Gate counts the calls that this process is answering. Somebody waits for each
-// of them, while nobody waits for the next of a thousand webhooks: under load the
-// engine begins nothing new until they are answered. What it has begun goes on,
-// and where it is not loaded, it does not look.
+// Gate counts the API requests that this process is answering, and lets them go before
+// deliveries (see the package doc). Somebody waits for each of them, while nobody waits
+// for the next of a thousand webhooks: under load the engine begins nothing new until
+// they are answered. What it has begun goes on, and where it is not loaded, it does not
+// look.
 //
-// The zero value is ready for use, and a nil one counts nothing. A process that
-// answers no calls has no reason to stand back.
+// The zero value is ready for use, and a nil one lets nothing wait.
 type Gate struct {
 	mu   sync.Mutex
 	open int
-	// answered is closed when the last open call is, at endedAt.
+	// answered is closed when the last open request is, at endedAt.
 	answered chan struct{}
 	endedAt  time.Time
-	// step is held by who takes a small one.
-	step sync.Mutex
+	// small is held by who runs a small statement.
+	small sync.Mutex
+	// quick and fresh bound the requests to endpoints that are quick, and to those that
+	// have not shown yet how fast they are: should they hang, they hold up none of the
+	// quick. making makes them.
+	quick, fresh chan struct{}
+	making       sync.Once
 }
 
-// Begin counts a call until end, which must be called once.
+// Begin counts an API request until end, which must be called once.
 func (c *Gate) Begin() (end func()) {
 	if c == nil {
 		return func() {}
@@ -54,7 +69,7 @@ func (c *Gate) Begin() (end func()) {
 	return c.end
 }
 
-// InFlight is how many calls are open.
+// InFlight is how many API requests are open.
 func (c *Gate) InFlight() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,40 +86,40 @@ func (c *Gate) end() {
 	}
 }
 
-// takeStep stands back, returns how many deliveries may share the statement that
-// follows, and wants done to be called after it, before anybody goes on with what
-// it brought.
-func (c *Gate) takeStep() (limit int, done func()) {
+// beforeStatement yields, returns how many attempts may share the statement that
+// follows, and wants done to be called after it, before anybody goes on with what it
+// brought.
+func (c *Gate) beforeStatement() (limit int, done func()) {
 	if !c.Lately() {
-		return groupLimit, func() {}
+		return batchLimit, func() {}
 	}
-	c.step.Lock()
-	waited := c.StandBack(context.Background())
-	return stepAfter(waited), func() {
-		c.step.Unlock()
-		c.StandBack(context.Background())
+	c.small.Lock()
+	waited := c.Yield(context.Background())
+	return sharersAfter(waited), func() {
+		c.small.Unlock()
+		c.Yield(context.Background())
 	}
 }
 
-// stepAfter is how many deliveries may share a statement that stood back so long.
-func stepAfter(waited time.Duration) int {
-	grown := stepGrowth * max(waited-usualCall, 0) / time.Millisecond
-	return min(smallStep+int(grown), groupLimit)
+// sharersAfter is how many attempts may share a statement that yielded for so long.
+func sharersAfter(waited time.Duration) int {
+	grown := growth * max(waited-usualRequest, 0) / time.Millisecond
+	return min(smallStatement+int(grown), batchLimit)
 }
 
-// Lately tells whether a call is open or was a moment ago.
+// Lately tells whether an API request is open or was a moment ago.
 func (c *Gate) Lately() bool {
 	if c == nil {
 		return false
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.open > 0 || !c.endedAt.IsZero() && time.Since(c.endedAt) < callMemory
+	return c.open > 0 || !c.endedAt.IsZero() && time.Since(c.endedAt) < requestMemory
 }
 
-// StandBack waits until no call is open, as long as ctx lasts and callPatience at
+// Yield waits until no API request is open, as long as ctx lasts and yieldPatience at
 // most, and tells how long that was.
-func (c *Gate) StandBack(ctx context.Context) (waited time.Duration) {
+func (c *Gate) Yield(ctx context.Context) (waited time.Duration) {
 	if c == nil {
 		return 0
 	}
@@ -115,7 +130,7 @@ func (c *Gate) StandBack(ctx context.Context) (waited time.Duration) {
 		return 0
 	}
 	began := time.Now()
-	timer := time.NewTimer(callPatience)
+	timer := time.NewTimer(yieldPatience)
 	defer timer.Stop()
 	select {
 	case <-answered:
@@ -123,4 +138,44 @@ func (c *Gate) StandBack(ctx context.Context) (waited time.Duration) {
 	case <-ctx.Done():
 	}
 	return time.Since(began)
+}
+
+// beforeSend waits until a request to an endpoint with that mean duration, 0 before its
+// first answer, may use the processors, and returns what ends that, which happens by
+// itself after sendLength. Slow endpoints hardly need them and do not wait. A request
+// that had to wait yields to API requests, too.
+func (c *Gate) beforeSend(ctx context.Context, mean time.Duration) (end func()) {
+	if c == nil || mean > quickMean {
+		return func() {}
+	}
+	c.making.Do(func() {
+		c.quick, c.fresh = make(chan struct{}, quickSends), make(chan struct{}, quickSends)
+	})
+	turns := c.quick
+	if mean == 0 {
+		turns = c.fresh
+	}
+	taken := func() func() {
+		free := sync.OnceFunc(func() { <-turns })
+		over := time.AfterFunc(sendLength, free)
+		return func() {
+			over.Stop()
+			free()
+		}
+	}
+	select {
+	case turns <- struct{}{}:
+		return taken()
+	default:
+	}
+	defer c.Yield(ctx)
+	timer := time.NewTimer(quickPatience)
+	defer timer.Stop()
+	select {
+	case turns <- struct{}{}:
+		return taken()
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+	return func() {}
 }

@@ -22,9 +22,9 @@ func begun(t *testing.T, g *batcher[int, int], calls *Gate) time.Duration {
 	asked := time.Now()
 	var after time.Duration
 	_, err := g.do(t.Context(), batch[int, int]{
-		db:    &postgres.DB{},
-		calls: calls,
-		key:   func(int) string { return "" },
+		db:   &postgres.DB{},
+		gate: calls,
+		key:  func(int) string { return "" },
 		run: func(_ context.Context, _ *sqlx.DB, ins []int) ([]int, error) {
 			after = time.Since(asked)
 			return ins, nil
@@ -49,7 +49,7 @@ func TestStatementsStandBackForCallsUnderLoad(t *testing.T) {
 		{name: "no call", want: pause},
 		{name: "a call", answered: 10 * time.Millisecond, want: 10 * time.Millisecond},
 		{name: "a call that was answered in the pause", answered: time.Millisecond, want: pause},
-		{name: "a call without end", answered: time.Hour, want: pause + callPatience},
+		{name: "a call without end", answered: time.Hour, want: pause + yieldPatience},
 		{name: "a lone statement", answered: time.Hour, lone: true, want: 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -79,8 +79,8 @@ func TestStatementsAreSmallAfterCalls(t *testing.T) {
 		after time.Duration
 		most  int
 	}{
-		{callMemory / 2, smallStep},
-		{2 * callMemory, groupLimit},
+		{requestMemory / 2, smallStatement},
+		{2 * requestMemory, batchLimit},
 	} {
 		t.Run(test.after.String(), func(t *testing.T) {
 			t.Parallel()
@@ -91,7 +91,7 @@ func TestStatementsAreSmallAfterCalls(t *testing.T) {
 				var g batcher[int, int]
 				var sizes []int // the group runs one statement at a time after the first
 				ask := batch[int, int]{
-					db: &postgres.DB{}, calls: &calls, key: strconv.Itoa,
+					db: &postgres.DB{}, gate: &calls, key: strconv.Itoa,
 					run: func(_ context.Context, _ *sqlx.DB, ins []int) ([]int, error) {
 						<-time.After(time.Millisecond)
 						if len(ins) > 1 {
@@ -101,12 +101,12 @@ func TestStatementsAreSmallAfterCalls(t *testing.T) {
 					},
 				}
 				var callers sync.WaitGroup
-				g.flights = groupFlights - 1
-				for i := range groupLimit + 1 {
+				g.flights = batchFlights - 1
+				for i := range batchLimit + 1 {
 					callers.Go(func() { _, _ = g.do(t.Context(), ask, i) })
 				}
 				callers.Wait()
-				<-time.After(2 * groupPatience) // the last flight looks once more whether anybody waits
+				<-time.After(2 * batchPatience) // the last flight looks once more whether anybody waits
 				if got := slices.Max(sizes); got > test.most || got < test.most/2 {
 					t.Errorf("statements of %v, want %d at most and about", sizes, test.most)
 				}
@@ -125,10 +125,10 @@ func TestStepsGrowWithTheTimeTheyStoodBack(t *testing.T) {
 		open time.Duration
 		want int
 	}{
-		{"between calls", 0, smallStep},
-		{"after one call", usualCall, smallStep},
-		{"after several calls", usualCall + 10*time.Millisecond, smallStep + 10*stepGrowth},
-		{"without a gap", time.Hour, groupLimit},
+		{"between calls", 0, smallStatement},
+		{"after one call", usualRequest, smallStatement},
+		{"after several calls", usualRequest + 10*time.Millisecond, smallStatement + 10*growth},
+		{"without a gap", time.Hour, batchLimit},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
@@ -140,7 +140,7 @@ func TestStepsGrowWithTheTimeTheyStoodBack(t *testing.T) {
 				} else {
 					time.AfterFunc(test.open, end)
 				}
-				got, done := calls.takeStep()
+				got, done := calls.beforeStatement()
 				if got != test.want {
 					t.Errorf("a step of %d deliveries, want %d", got, test.want)
 				}
@@ -157,7 +157,7 @@ func TestSmallStepsAreTakenOneAtATime(t *testing.T) {
 	calls := Gate{endedAt: time.Now().Add(time.Hour)} // the last call never is long ago
 	var running, together atomic.Int64
 	ask := batch[int, int]{
-		db: &postgres.DB{}, calls: &calls, key: strconv.Itoa,
+		db: &postgres.DB{}, gate: &calls, key: strconv.Itoa,
 		run: func(_ context.Context, _ *sqlx.DB, ins []int) ([]int, error) {
 			if running.Add(1) > 1 {
 				together.Add(1)
@@ -168,10 +168,10 @@ func TestSmallStepsAreTakenOneAtATime(t *testing.T) {
 		},
 	}
 	var reads, records batcher[int, int]
-	reads.pause.Store(int64(groupPause))
-	records.pause.Store(int64(groupPause))
+	reads.pause.Store(int64(batchPause))
+	records.pause.Store(int64(batchPause))
 	var callers sync.WaitGroup
-	for i := range 4 * smallStep {
+	for i := range 4 * smallStatement {
 		callers.Go(func() { _, _ = reads.do(t.Context(), ask, i) })
 		callers.Go(func() { _, _ = records.do(t.Context(), ask, i) })
 	}
@@ -186,12 +186,11 @@ func TestSmallStepsAreTakenOneAtATime(t *testing.T) {
 func TestUnknownEndpointsTakeTurnsAmongThemselves(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var all limiter
-		unknown, quick := all.of([16]byte{1}), all.of([16]byte{2})
-		quick.mean.Store(int64(time.Millisecond))
-		took := func(lane *endpoint) time.Duration {
+		var gate Gate
+		const unknown, quick = 0, time.Millisecond
+		took := func(mean time.Duration) time.Duration {
 			began := time.Now()
-			end := all.turn(t.Context(), lane, nil)
+			end := gate.beforeSend(t.Context(), mean)
 			t.Cleanup(end)
 			return time.Since(began)
 		}
@@ -203,9 +202,9 @@ func TestUnknownEndpointsTakeTurnsAmongThemselves(t *testing.T) {
 		if waited := took(quick); waited != 0 {
 			t.Errorf("a request to a quick endpoint waited for %s behind unknown ones", waited)
 		}
-		if waited := took(unknown); waited != turnLength {
+		if waited := took(unknown); waited != sendLength {
 			t.Errorf("one more waited for %s, want until the first turns are over, %s",
-				waited, turnLength)
+				waited, sendLength)
 		}
 	})
 }
@@ -215,21 +214,19 @@ func TestUnknownEndpointsTakeTurnsAmongThemselves(t *testing.T) {
 func TestRequestsStandBackForCallsUnderLoad(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		var all limiter
 		var calls Gate
-		quick := all.of([16]byte{})
-		quick.mean.Store(int64(time.Millisecond))
+		const quick = time.Millisecond
 		first, second := calls.Begin(), calls.Begin()
 		began := time.Now()
 		for range quickSends {
-			time.AfterFunc(time.Millisecond, all.turn(t.Context(), quick, &calls))
+			time.AfterFunc(time.Millisecond, calls.beforeSend(t.Context(), quick))
 		}
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("with room for it a request waited for %s", waited)
 		}
 		time.AfterFunc(3*time.Millisecond, first)
 		time.AfterFunc(7*time.Millisecond, second)
-		all.turn(t.Context(), quick, &calls)()
+		calls.beforeSend(t.Context(), quick)()
 		if waited := time.Since(began); waited != 7*time.Millisecond {
 			t.Errorf("a request in a queue waited for %s, want until the last call was answered", waited)
 		}

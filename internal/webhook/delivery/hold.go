@@ -6,49 +6,15 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 
 	"drawbridge/internal/postgres"
 )
 
-// hold sets a delivery aside whose endpoint has no place for it now.
-func (s *Service) hold(ctx context.Context, task assignment, lane *endpoint) error {
-	_, err := s.holds.do(ctx, batch[assignment, struct{}]{
-		db:    s.DB,
-		calls: s.Gate,
-		key:   func(task assignment) string { return string(task.UID[:]) },
-		run:   holdMany,
-	}, task)
-	if err != nil {
-		return fmt.Errorf("holding delivery %s: %w", task.UID, err)
-	}
-	lane.holds.Add(1)
-	return nil
-}
-
-func holdMany(ctx context.Context, on *sqlx.DB, tasks []assignment) ([]struct{}, error) {
-	var uids, times arrayLiteral
-	for _, task := range tasks {
-		uids.addUID(task.UID)
-		times.addTime(task.CreatedAt)
-	}
-	_, err := on.ExecContext(ctx, `
-		UPDATE deliveries d
-		   SET held = true,
-		       queued = false
-		  FROM unnest($1::uuid[], $2::timestamptz[]) AS task (delivery_uid, created_at)
-		 WHERE d.delivery_uid = task.delivery_uid
-		   AND d.created_at = task.created_at
-		   AND d.state IN ('pending', 'retrying')
-		   AND d.queued`, uids.String(), times.String())
-	return make([]struct{}, len(tasks)), err
-}
-
 // release enqueues up to room held deliveries of a subscription, the longest
 // overdue first.
-func (s *Service) release(ctx context.Context, uid uuid.UUID, lane *endpoint, room int) error {
+func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, room int) error {
 	var jobs []Args
-	held := lane.holds.Load() // whose rows the transaction sees
+	held := to.holds.Load() // whose rows the transaction sees
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		var err error
 		if jobs, err = takeHeld(ctx, tx, uid, room); err != nil {
@@ -60,7 +26,7 @@ func (s *Service) release(ctx context.Context, uid uuid.UUID, lane *endpoint, ro
 		return fmt.Errorf("releasing deliveries of subscription %s: %w", uid, err)
 	}
 	if len(jobs) < room {
-		lane.cleared.Store(held)
+		to.cleared.Store(held)
 	}
 	return nil
 }

@@ -39,21 +39,10 @@ const (
 	// unknownWaiters is how many attempts may wait for places at endpoints that
 	// have not answered yet; the rest of a burst is held.
 	unknownWaiters = 80
-	// lanePatience is how long an attempt waits for a place while it keeps a worker.
-	lanePatience = 200 * time.Millisecond
+	// slotPatience is how long an attempt waits for a place while it keeps a worker.
+	slotPatience = 200 * time.Millisecond
 	// quickMean is the mean duration up to which waiting for a place is short.
 	quickMean = 100 * time.Millisecond
-	// quickSends is how many requests to quick endpoints a process makes at a time,
-	// and how many to unknown ones: enough to keep the processors busy, and few
-	// enough that who else needs them, the API first of all, does not queue behind
-	// hundreds.
-	quickSends = 4
-	// quickPatience is how long a request waits for its turn among those: a busy
-	// process may delay it by no more.
-	quickPatience = 20 * time.Millisecond
-	// turnLength is how long a turn lasts at most: a request without an answer by
-	// then waits for its endpoint and uses no processor.
-	turnLength = 10 * time.Millisecond
 )
 
 // endpoint is what a process knows of one subscription while it sends to it.
@@ -85,49 +74,6 @@ type limiter struct {
 	inFlight, slow int
 	// unknownWaiting counts attempts that wait for an endpoint without an answer yet.
 	unknownWaiting atomic.Int32
-	// quick has room for the requests to quick endpoints, fresh for those to endpoints
-	// that have not shown yet how fast they are: should they hang, they hold up none
-	// of the quick.
-	quick, fresh chan struct{}
-}
-
-// turn waits until a request of the lane may use the processors and returns what
-// ends that. Slow endpoints hardly need them and have no turn to wait for. A
-// request that had to wait lets calls go first, too.
-func (l *limiter) turn(ctx context.Context, lane *endpoint, calls *Gate) (end func()) {
-	mean := time.Duration(lane.mean.Load())
-	if mean > quickMean {
-		return func() {}
-	}
-	places := l.quick
-	if mean == 0 {
-		places = l.fresh
-	}
-	select {
-	case places <- struct{}{}:
-		return turnEnd(places)
-	default:
-	}
-	defer calls.StandBack(ctx)
-	timer := time.NewTimer(quickPatience)
-	defer timer.Stop()
-	select {
-	case places <- struct{}{}:
-		return turnEnd(places)
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return func() {}
-}
-
-// turnEnd returns what gives a place back, which happens by itself after turnLength.
-func turnEnd(places chan struct{}) func() {
-	free := sync.OnceFunc(func() { <-places })
-	over := time.AfterFunc(turnLength, free)
-	return func() {
-		over.Stop()
-		free()
-	}
 }
 
 func (l *limiter) of(uid uuid.UUID) *endpoint {
@@ -135,8 +81,6 @@ func (l *limiter) of(uid uuid.UUID) *endpoint {
 	defer l.mu.Unlock()
 	if l.byUID == nil {
 		l.byUID = make(map[uuid.UUID]*endpoint)
-		l.quick = make(chan struct{}, quickSends)
-		l.fresh = make(chan struct{}, quickSends)
 	}
 	found, ok := l.byUID[uid]
 	if !ok {
@@ -152,13 +96,13 @@ func (l *limiter) idle() map[uuid.UUID]int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	rooms, slow := make(map[uuid.UUID]int), l.slow
-	for uid, lane := range l.byUID {
-		if !lane.holding() || lane.inFlight > 0 {
+	for uid, target := range l.byUID {
+		if !target.holding() || target.inFlight > 0 {
 			continue
 		}
-		if room := lane.bound(slow); room > 0 {
+		if room := target.bound(slow); room > 0 {
 			rooms[uid] = room
-			if !lane.isQuick() {
+			if !target.isQuick() {
 				slow += room
 			}
 		}
@@ -173,7 +117,7 @@ func (l *endpoint) isQuick() bool {
 	return mean > 0 && mean <= quickMean
 }
 
-// bound is how many requests of the lane may be in flight while slow of all lanes
+// bound is how many requests of the endpoint may be in flight while slow of all endpoints
 // are among the slow. The caller holds the lock.
 func (l *endpoint) bound(slow int) int {
 	free := Workers - l.all.inFlight
@@ -199,9 +143,9 @@ func (l *endpoint) bound(slow int) int {
 	return min(bound, l.inFlight+max(room, 0))
 }
 
-// slot is an attempt's place in a lane.
+// slot is an attempt's place at an endpoint.
 type slot struct {
-	lane *endpoint
+	target *endpoint
 	// slow tells that it counts among the slow; all.mu guards it.
 	slow bool
 	late *time.Timer
@@ -216,7 +160,7 @@ func (l *endpoint) take() *slot {
 	}
 	l.inFlight++
 	l.all.inFlight++
-	p := &slot{lane: l}
+	p := &slot{target: l}
 	if l.isQuick() {
 		p.late = time.AfterFunc(slowAfter, p.turnSlow)
 	} else {
@@ -240,21 +184,21 @@ func (l *endpoint) wakeNext() {
 // turnSlow counts a request to a quick endpoint among the slow once it has had no
 // answer for a while, and its endpoint too.
 func (p *slot) turnSlow() {
-	p.lane.all.mu.Lock()
-	defer p.lane.all.mu.Unlock()
+	p.target.all.mu.Lock()
+	defer p.target.all.mu.Unlock()
 	if p.slow || p.late == nil {
 		return
 	}
 	p.slow = true
-	p.lane.all.slow++
-	if p.lane.isQuick() {
-		p.lane.mean.Store(int64(slowAfter))
+	p.target.all.slow++
+	if p.target.isQuick() {
+		p.target.mean.Store(int64(slowAfter))
 	}
 }
 
 // leave gives the place back after an attempt that took a while.
 func (p *slot) leave(took time.Duration, timedOut bool) {
-	l := p.lane
+	l := p.target
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
 	mean := time.Duration(l.mean.Load())
@@ -273,8 +217,8 @@ func (p *slot) leave(took time.Duration, timedOut bool) {
 
 // cede gives a place back from which nothing was sent.
 func (p *slot) cede() {
-	p.lane.all.mu.Lock()
-	defer p.lane.all.mu.Unlock()
+	p.target.all.mu.Lock()
+	defer p.target.all.mu.Unlock()
 	p.free()
 }
 
@@ -285,11 +229,11 @@ func (p *slot) free() {
 		p.late = nil
 	}
 	if p.slow {
-		p.lane.all.slow--
+		p.target.all.slow--
 	}
-	p.lane.inFlight--
-	p.lane.all.inFlight--
-	p.lane.wakeNext()
+	p.target.inFlight--
+	p.target.all.inFlight--
+	p.target.wakeNext()
 }
 
 // enter takes a place and returns nil if it got none. It waits for one only where
@@ -307,7 +251,7 @@ func (l *endpoint) enter(ctx context.Context) *slot {
 			return nil
 		}
 	}
-	timer := time.NewTimer(lanePatience)
+	timer := time.NewTimer(slotPatience)
 	defer timer.Stop()
 	for {
 		select {
@@ -326,7 +270,7 @@ func (l *endpoint) enter(ctx context.Context) *slot {
 // holding tells that deliveries of the subscription may be held back.
 func (l *endpoint) holding() bool { return l.holds.Load() != l.cleared.Load() }
 
-// room is how many held deliveries should come back now: none while the lane is
+// room is how many held deliveries should come back now: none while the endpoint is
 // more than three quarters full, so that they come back in batches.
 func (l *endpoint) room() int {
 	l.all.mu.Lock()

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -105,6 +106,7 @@ type attemptRow struct {
 	URL             *string   `db:"url"`
 	HTTPStatus      *int      `db:"http_status"`
 	ErrorClass      *string   `db:"error_class"`
+	Cause           *string   `db:"cause"`
 	Error           *string   `db:"error"`
 	Note            *string   `db:"note"`
 	Address         *string   `db:"address"`
@@ -133,6 +135,7 @@ func (s *Service) attempts(ctx context.Context, delivery Delivery) ([]Attempt, e
 		       url,
 		       http_status,
 		       error_class,
+		       cause,
 		       error,
 		       note,
 		       address,
@@ -181,15 +184,17 @@ func (r attemptRow) record() (Attempt, error) {
 		URL:                 postgres.OrZero(r.URL),
 		HTTPStatus:          postgres.OrZero(r.HTTPStatus),
 		ErrorClass:          sender.ErrorClass(postgres.OrZero(r.ErrorClass)),
-		Error:               postgres.OrZero(r.Error),
-		Note:                postgres.OrZero(r.Note),
-		Address:             postgres.OrZero(r.Address),
-		ResponseBody:        r.ResponseBody,
-		Protocol:            postgres.OrZero(r.Protocol),
-		Reused:              r.Reused,
-		TLSVersion:          postgres.OrZero(r.TLSVersion),
-		CertificateExpires:  r.CertificateExpires,
-		ContentRemovedAt:    r.ContentRemovedAt,
+		Cause: cmp.Or(sender.Cause(postgres.OrZero(r.Cause)),
+			sender.CauseOf(postgres.OrZero(r.Error))),
+		Error:              postgres.OrZero(r.Error),
+		Note:               postgres.OrZero(r.Note),
+		Address:            postgres.OrZero(r.Address),
+		ResponseBody:       r.ResponseBody,
+		Protocol:           postgres.OrZero(r.Protocol),
+		Reused:             r.Reused,
+		TLSVersion:         postgres.OrZero(r.TLSVersion),
+		CertificateExpires: r.CertificateExpires,
+		ContentRemovedAt:   r.ContentRemovedAt,
 	}
 	if err := json.Unmarshal(r.RequestHeaders, &record.RequestHeaders); err != nil {
 		return Attempt{}, fmt.Errorf("reading request headers: %w", err)

@@ -15,131 +15,134 @@ type advice struct {
 // checkEndpoint is the advice when nothing better is known.
 const checkEndpoint = "Ask the partner to look at the endpoint's log around that time."
 
-// adviceBySaid is keyed by the beginnings of error texts. Every one of them
-// is here: a test walks the list.
-var adviceBySaid = map[string]advice{
-	sender.SaidNoName: {
+// stopped is the advice when nobody knows what became of a request.
+var stopped = advice{
+	OwnerUs,
+	"Our process was stopped. Nobody knows whether the endpoint received the event: " +
+		"re-sending may deliver it twice.",
+}
+
+// adviceByCause has every cause but that of an answer, which has its status.
+var adviceByCause = map[sender.Cause]advice{
+	sender.CauseNoName: {
 		OwnerPartner,
 		"Check the host name in the subscription for a typing mistake. If it is right, the " +
 			"partner's DNS entry is missing.",
 	},
-	sender.SaidNoAddress: {
+	sender.CauseNoAddress: {
 		OwnerPartner,
 		"The partner has to give the name an A or AAAA record.",
 	},
-	sender.SaidNameServer: {
+	sender.CauseNameServer: {
 		OwnerNetwork,
 		"Usually passes. If other subscriptions fail too, check our own resolver; if not, the" +
 			" partner's name servers.",
 	},
-	sender.SaidDNSTime: {
+	sender.CauseDNSTime: {
 		OwnerNetwork,
 		"Usually passes. If other subscriptions fail too, check our own resolver; if not, the" +
 			" partner's name servers.",
 	},
-	sender.SaidBlocked: {
+	sender.CauseBlocked: {
 		OwnerPartner,
 		"The name has to lead to public addresses only. For an endpoint in a network of our " +
 			"own, allow its range in DRAWBRIDGE_WEBHOOK_ALLOW.",
 	},
-	sender.SaidURL: {
+	sender.CauseURL: {
 		OwnerUs,
 		"The subscription's URL does not meet the rules in force now. Change the URL, or " +
 			"DRAWBRIDGE_WEBHOOK_ALLOW.",
 	},
-	sender.SaidRefused: {
+	sender.CauseRefused: {
 		OwnerPartner,
 		"Nothing listens on that port. Ask the partner whether the endpoint is running, and " +
 			"whether the port in the URL is right.",
 	},
-	sender.SaidUnreachable: {
+	sender.CauseUnreachable: {
 		OwnerNetwork,
 		"There is no way from here to that address. If only this endpoint is affected, a " +
 			"firewall of the partner may drop our packets.",
 	},
-	sender.SaidNoConnect: {
+	sender.CauseNoConnect: {
 		OwnerUs,
 		"The connection failed on our side. Look at the error text, and at the limits for " +
 			"open files and ports of this machine.",
 	},
-	sender.SaidConnectTime: {
+	sender.CauseConnectTime: {
 		OwnerPartner,
 		"The address does not answer at all. Most often a firewall drops our packets: ask the" +
 			" partner to let our addresses in.",
 	},
-	sender.SaidExpired: {
+	sender.CauseExpired: {
 		OwnerPartner,
 		"The partner has to renew the certificate and load it on every node.",
 	},
-	sender.SaidNotYet: {
+	sender.CauseNotYet: {
 		OwnerPartner,
 		"The partner has to install a certificate that is valid now. Check our clock too.",
 	},
-	sender.SaidWrongName: {
+	sender.CauseWrongName: {
 		OwnerPartner,
 		"The partner needs a certificate for the name in the URL, or the URL has to use a " +
 			"name of the certificate.",
 	},
-	sender.SaidUntrusted: {
+	sender.CauseUntrusted: {
 		OwnerPartner,
 		"The partner has to send the whole certificate chain from a public authority. For a " +
 			"private one, add it to SSL_CERT_FILE.",
 	},
-	sender.SaidBadCert: {
+	sender.CauseBadCert: {
 		OwnerPartner,
 		"The partner has to replace the certificate.",
 	},
-	sender.SaidNoTLS: {
+	sender.CauseNoTLS: {
 		OwnerPartner,
 		"The port answers without TLS. The URL probably names the port for plain http.",
 	},
-	sender.SaidAlert: {
+	sender.CauseAlert: {
 		OwnerPartner,
 		"The endpoint wants something that we do not offer, such as a client certificate or " +
 			"an old protocol version. Ask the partner for its TLS settings.",
 	},
-	sender.SaidHandshake: {
+	sender.CauseHandshake: {
 		OwnerPartner,
 		"Something on the way ended the handshake: a load balancer without a certificate for " +
 			"this name, or a firewall. Ask the partner.",
 	},
-	sender.SaidTLSTime: {
+	sender.CauseTLSTime: {
 		OwnerPartner,
 		"The endpoint accepts connections but does not begin to work on them. It is " +
 			"overloaded or hangs: ask the partner.",
 	},
-	sender.SaidAnswerTime: {
+	sender.CauseAnswerTime: {
 		OwnerPartner,
 		"The endpoint has to answer at once and do its work afterwards. It may have received " +
 			"the event: ask the partner before re-sending.",
 	},
-	sender.SaidClosed: {
+	sender.CauseClosed: {
 		OwnerPartner,
 		"The endpoint, or a proxy before it, closed the connection. It may have crashed on " +
 			"this event: ask the partner for its log.",
 	},
-	sender.SaidReset: {
+	sender.CauseReset: {
 		OwnerPartner,
 		"The endpoint, or a firewall before it, cut the connection. Ask the partner for its " +
 			"log.",
 	},
-	sender.SaidNotHTTP: {
+	sender.CauseNotHTTP: {
 		OwnerPartner,
 		"What listens there is not a web server, or a broken one. Check the port in the URL.",
 	},
-	sender.SaidHeadTooBig: {
+	sender.CauseHeadTooBig: {
 		OwnerPartner,
 		"The endpoint sends more headers than any client accepts. Ask the partner.",
 	},
-	sender.SaidBadStatus: {
+	sender.CauseBadStatus: {
 		OwnerPartner,
 		"The endpoint has to answer with a status of 200 to 299.",
 	},
-	sender.SaidStopped: {
-		OwnerUs,
-		"Our process was stopped. Nobody knows whether the endpoint received the event: " +
-			"re-sending may deliver it twice.",
-	},
+	sender.CauseStopped:     stopped,
+	sender.CauseProcessDied: stopped,
 }
 
 // adviceByStatus is for statuses that say more than their class.

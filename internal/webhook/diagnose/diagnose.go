@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -41,8 +42,8 @@ func Attempt(a delivery.Attempt) Diagnosis {
 	if a.ErrorClass == sender.ClassHTTP4xx || a.ErrorClass == sender.ClassHTTP5xx {
 		return answered(a)
 	}
-	said, _, _ := strings.Cut(a.Error, ": ")
-	found, ok := adviceBySaid[said]
+	a.Cause = cmp.Or(a.Cause, sender.CauseOf(a.Error))
+	found, ok := adviceByCause[a.Cause]
 	if !ok {
 		return unexplained(a)
 	}
@@ -71,7 +72,7 @@ func phases(a delivery.Attempt) string {
 			rest -= phase.took
 		}
 	}
-	if strings.HasPrefix(a.Error, sender.SaidAnswerTime) {
+	if a.Cause == sender.CauseAnswerTime {
 		parts = append(parts, "waiting for the first byte "+seconds(max(rest, 0)))
 	}
 	return strings.Join(parts, ", ")
@@ -130,7 +131,7 @@ func answered(a delivery.Attempt) Diagnosis {
 func unexplained(a delivery.Attempt) Diagnosis {
 	d := Diagnosis{Summary: sentence(a.Error), Owner: OwnerPartner, Next: checkEndpoint}
 	if a.ErrorClass == sender.ClassUnknown {
-		d.Owner, d.Next = OwnerUs, adviceBySaid[sender.SaidStopped].next
+		d.Owner, d.Next = OwnerUs, stopped.next
 		if d.Summary == "" {
 			d.Summary = "Our process died during the attempt, and its outcome is not known."
 		}

@@ -6,15 +6,12 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"go/ast"
-	"go/parser"
-	"go/token"
 	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"strconv"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -23,36 +20,31 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// Each beginning of an error text has its advice, so that nothing that can go
-// wrong stays unexplained.
-func TestEveryFaultHasAdvice(t *testing.T) {
+// Each cause has its advice, so that nothing that can go wrong stays unexplained, and
+// is read from the text of attempts that have no code.
+func TestEveryCauseHasAdvice(t *testing.T) {
 	t.Parallel()
-	file, err := parser.ParseFile(token.NewFileSet(), "../sender/senderror.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
+	codes := regexp.MustCompile(`^[a-z_0-9]+$`)
+	for _, cause := range sender.Causes() {
+		text := cause.Text()
+		if !codes.MatchString(string(cause)) || text == "" || strings.Contains(text, ":") {
+			t.Errorf("%q says %q; a colon would end it too early", cause, text)
+		}
+		for _, said := range []string{text, text + ": of all things: this"} {
+			if got := sender.CauseOf(said); got != cause {
+				t.Errorf("%q is read as %q, want %q", said, got, cause)
+			}
+		}
+		advice, ok := adviceByCause[cause]
+		if cause != sender.CauseStatus && (!ok || advice.owner == "" || advice.next == "") {
+			t.Errorf("there is no advice for %q", cause)
+		}
 	}
-	found := 0
-	ast.Inspect(file, func(node ast.Node) bool {
-		spec, ok := node.(*ast.ValueSpec)
-		if !ok || !strings.HasPrefix(spec.Names[0].Name, "said") || len(spec.Values) != 1 {
-			return true
-		}
-		text, err := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		found++
-		if strings.Contains(text, ":") {
-			t.Errorf("%q holds a colon, which would end it too early", text)
-		}
-		advice, ok := adviceBySaid[text]
-		if text != sender.SaidStatus && (!ok || advice.owner == "" || advice.next == "") {
-			t.Errorf("there is no advice for %q", text)
-		}
-		return true
-	})
-	if found != len(adviceBySaid)+1 {
-		t.Errorf("%d texts, %d pieces of advice", found, len(adviceBySaid))
+	if len(sender.Causes()) != len(adviceByCause)+1 {
+		t.Errorf("%d causes, %d pieces of advice", len(sender.Causes()), len(adviceByCause))
+	}
+	if got := sender.CauseOf("the endpoint answered 301 Moved Permanently"); got != sender.CauseStatus {
+		t.Errorf("an answer is read as %q", got)
 	}
 }
 
@@ -68,11 +60,11 @@ func TestDiagnose(t *testing.T) {
 	}{
 		{"delivered", delivery.Attempt{HTTPStatus: 200}, "", "", ""},
 		{"no such name", delivery.Attempt{
-			ErrorClass: sender.ClassDNS, Error: sender.SaidNoName + ": hooks.example",
+			ErrorClass: sender.ClassDNS, Error: sender.CauseNoName.Text() + ": hooks.example",
 		}, OwnerPartner, "The host name does not exist: hooks.example.", "typing mistake"},
 		{
 			"refused",
-			delivery.Attempt{ErrorClass: sender.ClassConnect, Error: sender.SaidRefused},
+			delivery.Attempt{ErrorClass: sender.ClassConnect, Error: sender.CauseRefused.Text()},
 			OwnerPartner,
 			"The connection was refused.", "Nothing listens",
 		},
@@ -80,27 +72,27 @@ func TestDiagnose(t *testing.T) {
 			"expired",
 			delivery.Attempt{
 				ErrorClass: sender.ClassTLS,
-				Error:      sender.SaidExpired + ": it ended on 2026-11-19 09:30 UTC, 2 days ago",
+				Error:      sender.CauseExpired.Text() + ": it ended on 2026-11-19 09:30 UTC, 2 days ago",
 			},
 			OwnerPartner, "The certificate has expired: it ended on 2026-11-19 09:30 UTC, 2 days ago.",
 			"renew the certificate",
 		},
 		{
 			"unreachable",
-			delivery.Attempt{ErrorClass: sender.ClassConnect, Error: sender.SaidUnreachable},
+			delivery.Attempt{ErrorClass: sender.ClassConnect, Error: sender.CauseUnreachable.Text()},
 			OwnerNetwork,
 			"cannot be reached", "firewall",
 		},
 		{"blocked", delivery.Attempt{
-			ErrorClass: sender.ClassBlocked, Error: sender.SaidBlocked + ": 10.0.0.1:443 may not be called",
+			ErrorClass: sender.ClassBlocked, Error: sender.CauseBlocked.Text() + ": 10.0.0.1:443 may not be called",
 		}, OwnerPartner, "The address is refused", "public addresses"},
 		{"waiting", delivery.Attempt{
-			ErrorClass: sender.ClassTimeout, Error: sender.SaidAnswerTime, Duration: 30 * time.Second,
+			ErrorClass: sender.ClassTimeout, Error: sender.CauseAnswerTime.Text(), Duration: 30 * time.Second,
 			DNS: 12 * time.Millisecond, Connect: 80 * time.Millisecond, TLS: 120 * time.Millisecond,
 		}, OwnerPartner, "(30.0 s in all: name lookup 12 ms, connecting 80 ms, TLS 120 ms, waiting " +
 			"for the first byte 29.8 s).", "answer at once"},
 		{"connecting", delivery.Attempt{
-			ErrorClass: sender.ClassTimeout, Error: sender.SaidConnectTime, Duration: 30 * time.Second,
+			ErrorClass: sender.ClassTimeout, Error: sender.CauseConnectTime.Text(), Duration: 30 * time.Second,
 			DNS: 12 * time.Millisecond, Connect: 29988 * time.Millisecond,
 		}, OwnerPartner, "(30.0 s in all: name lookup 12 ms, connecting 30.0 s).", "firewall"},
 		{"redirect", delivery.Attempt{
@@ -198,7 +190,7 @@ func TestDiagnoseOfARealAttempt(t *testing.T) {
 		URL: endpoint.URL, Event: "task.created", Number: 1, Auth: sender.AuthNone,
 	})
 	got := Attempt(delivery.Attempt{
-		ErrorClass: attempt.Class, Error: attempt.Error, Duration: attempt.Timings.Total,
+		ErrorClass: attempt.Class, Cause: attempt.Cause, Error: attempt.Error, Duration: attempt.Timings.Total,
 	})
 	if got.Owner != OwnerPartner || !strings.Contains(got.Summary, "2 days ago") ||
 		!strings.Contains(got.Next, "renew") {

@@ -75,7 +75,7 @@ func (s *Service) Tally(ctx context.Context, tx *postgres.Tx) (Tallied, error) {
 	limit := tallyBatch
 	if s.Gate.Lately() {
 		limit = smallTally
-		s.Gate.StandBack(ctx)
+		s.Gate.Yield(ctx)
 	}
 	rows, err := takeOutcomes(ctx, tx, limit)
 	if err != nil || len(rows) == 0 {

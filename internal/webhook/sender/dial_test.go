@@ -72,7 +72,7 @@ func TestSendBlocksRebinding(t *testing.T) {
 		for range 2 {
 			attempt := sender.Send(t.Context(), hook(inside))
 			if attempt.Class != ClassBlocked || attempt.Sent || attempt.Timings.Connect != 0 ||
-				!strings.HasPrefix(attempt.Error, SaidBlocked) || !attempt.Address.IsValid() {
+				!strings.HasPrefix(attempt.Error, CauseBlocked.Text()) || !attempt.Address.IsValid() {
 				t.Errorf("%v: class %q, error %q", second, attempt.Class, attempt.Error)
 			}
 		}
@@ -109,7 +109,7 @@ func TestDialerControlChecksTheSocket(t *testing.T) {
 	if blocked, ok := errors.AsType[*BlockedError](err); !ok || conn != nil || blocked.Addr != addr {
 		t.Errorf("connection %v, error %v", conn, err)
 	}
-	if f := connectError(t.Context(), err); !strings.HasPrefix(f.Error(), SaidBlocked) {
+	if f := connectError(t.Context(), err); !strings.HasPrefix(f.Error(), CauseBlocked.Text()) {
 		t.Errorf("fault %v", f)
 	}
 }
@@ -191,7 +191,7 @@ func TestSendConnectionRefused(t *testing.T) {
 	addr := listener.Addr().String()
 	_ = listener.Close()
 	attempt := newTestSender(t, nil).Send(t.Context(), hook("https://"+addr+"/"))
-	if attempt.Class != ClassConnect || attempt.Error != SaidRefused || attempt.Sent ||
+	if attempt.Class != ClassConnect || attempt.Error != CauseRefused.Text() || attempt.Sent ||
 		attempt.Address.String() != addr {
 		t.Errorf("class %q, error %q, address %s", attempt.Class, attempt.Error, attempt.Address)
 	}
@@ -206,7 +206,7 @@ func TestSendConnectTimesOut(t *testing.T) {
 	d := dialer{policy: loopback}
 	_, err := d.dial(ctx, &url.URL{Scheme: "https", Host: "127.0.0.1:8443"})
 	f, ok := errors.AsType[*sendError](err)
-	if !ok || f.class != ClassTimeout || f.said != SaidConnectTime {
+	if !ok || f.class != ClassTimeout || f.cause != CauseConnectTime {
 		t.Errorf("error %v", err)
 	}
 }

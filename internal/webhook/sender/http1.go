@@ -148,7 +148,7 @@ func readFinal(reader *bufio.Reader) (*http.Response, error) {
 		case err != nil:
 			return nil, err
 		case resp.ProtoMajor != 1:
-			return nil, newSendError(ClassProtocol, SaidNotHTTP, fmt.Errorf("version %s", resp.Proto))
+			return nil, newSendError(ClassProtocol, CauseNotHTTP, fmt.Errorf("version %s", resp.Proto))
 		case resp.StatusCode/100 != 1, resp.StatusCode == http.StatusSwitchingProtocols:
 			return resp, nil
 		}
@@ -157,12 +157,12 @@ func readFinal(reader *bufio.Reader) (*http.Response, error) {
 }
 
 func headTooLarge() error {
-	return newSendError(ClassProtocol, SaidHeadTooBig, fmt.Errorf("more than %d KiB", maxHead>>10))
+	return newSendError(ClassProtocol, CauseHeadTooBig, fmt.Errorf("more than %d KiB", maxHead>>10))
 }
 
 // onlyInformational is the fault of an endpoint that never came to the point.
 func onlyInformational(status int) error {
-	f := newSendError(ClassProtocol, SaidBadStatus, fmt.Errorf("%d, and no other followed", status))
+	f := newSendError(ClassProtocol, CauseBadStatus, fmt.Errorf("%d, and no other followed", status))
 	f.status = status
 	return f
 }

@@ -140,9 +140,9 @@ func http2Error(err error) error {
 	case strings.Contains(text, "header list"):
 		return headTooLarge()
 	case strings.HasPrefix(text, "stream error"):
-		return newSendError(ClassProtocol, SaidReset, err)
+		return newSendError(ClassProtocol, CauseReset, err)
 	case strings.Contains(text, "GOAWAY"):
-		return newSendError(ClassProtocol, SaidClosed, err)
+		return newSendError(ClassProtocol, CauseClosed, err)
 	}
 	return err
 }

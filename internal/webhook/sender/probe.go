@@ -22,6 +22,7 @@ type Probe struct {
 	// Class is empty when nothing would keep a delivery from arriving, else that
 	// of the failure, and Error explains it.
 	Class ErrorClass
+	Cause Cause
 	Error string
 	// Address is the one dialled or refused, the zero value without one.
 	Address netip.AddrPort
@@ -52,9 +53,9 @@ func (s *Sender) Probe(ctx context.Context, rawURL string, limit time.Duration, 
 	if err := s.probe(ctx, &probe, ask); err != nil {
 		f, ok := errors.AsType[*sendError](err)
 		if !ok {
-			f = newSendError(ClassProtocol, SaidNotHTTP, err)
+			f = newSendError(ClassProtocol, CauseNotHTTP, err)
 		}
-		probe.Class, probe.Error = f.class, f.Error()
+		probe.Class, probe.Cause, probe.Error = f.class, f.cause, f.Error()
 	}
 	probe.Timings.Total = time.Since(start)
 	return probe
@@ -63,7 +64,7 @@ func (s *Sender) Probe(ctx context.Context, rawURL string, limit time.Duration, 
 func (s *Sender) probe(ctx context.Context, p *Probe, ask bool) error {
 	u, err := s.policy.CheckURL(p.URL)
 	if err != nil {
-		return newSendError(ClassBlocked, SaidURL, err)
+		return newSendError(ClassBlocked, CauseURL, err)
 	}
 	made, err := s.dialer.dial(ctx, u)
 	p.Address, p.Timings.DNS, p.Timings.Connect = made.addr, made.dns, made.connect
@@ -170,7 +171,7 @@ func (s *Sender) ask(ctx context.Context, p *Probe, c connection, u *url.URL) er
 		return nil
 	}
 	p.Location = printable(got.response.Header.Get("Location"), maxLocation)
-	f := newSendError(ClassHTTP3xx, SaidStatus, nil)
+	f := newSendError(ClassHTTP3xx, CauseStatus, nil)
 	f.detail = fmt.Sprintf("%d, a redirect to %s; deliveries do not follow redirects",
 		p.Status, orWord(p.Location, "nowhere"))
 	return f

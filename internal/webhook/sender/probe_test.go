@@ -34,7 +34,7 @@ func TestProbeReadsCertificates(t *testing.T) {
 				t.Errorf("class %q, error %q", probe.Class, probe.Error)
 			}
 			if test.warns == -1 {
-				if probe.Class != ClassTLS || !strings.HasPrefix(probe.Error, SaidExpired) {
+				if probe.Class != ClassTLS || !strings.HasPrefix(probe.Error, CauseExpired.Text()) {
 					t.Errorf("class %q, error %q", probe.Class, probe.Error)
 				}
 			}
@@ -73,18 +73,18 @@ func TestProbeFindsWhatWouldKeepDeliveriesFromArriving(t *testing.T) {
 		},
 		{
 			"wrong name", ca.issue(t, "other.example", -time.Hour, time.Hour), respond(ok200), ClassTLS,
-			SaidWrongName,
+			CauseWrongName.Text(),
 		},
 		{
 			"unknown issuer", stranger.issue(t, hookName, -time.Hour, time.Hour), respond(ok200),
-			ClassTLS, SaidUntrusted,
+			ClassTLS, CauseUntrusted.Text(),
 		},
-		{"hanging before TLS", nil, (*endpointConn).untilClosed, ClassTimeout, SaidTLSTime},
+		{"hanging before TLS", nil, (*endpointConn).untilClosed, ClassTimeout, CauseTLSTime.Text()},
 		{"hanging after the request", good, func(c *endpointConn) {
 			_, _ = c.reader.ReadString('\n')
 			c.untilClosed()
-		}, ClassTimeout, SaidAnswerTime},
-		{"no HTTP", good, respond("220 mail.example ESMTP\r\n"), ClassProtocol, SaidNotHTTP},
+		}, ClassTimeout, CauseAnswerTime.Text()},
+		{"no HTTP", good, respond("220 mail.example ESMTP\r\n"), ClassProtocol, CauseNotHTTP.Text()},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

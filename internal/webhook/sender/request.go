@@ -48,6 +48,8 @@ type Attempt struct {
 	Status int
 	// Class is empty when the endpoint confirmed receipt.
 	Class ErrorClass
+	// Cause is why it was not confirmed, empty when Class is.
+	Cause Cause
 	// Error says in plain words what went wrong, empty when Class is.
 	Error string
 	// Note tells what was odd about an answer that counts all the same.

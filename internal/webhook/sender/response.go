@@ -156,12 +156,13 @@ func (a *Attempt) take(ctx context.Context, resp *http.Response) (intact bool) {
 	}
 	if a.Class == ClassProtocol {
 		// 101 hands the connection to another protocol: there is no body.
-		a.Error = fmt.Sprintf("%s: %d", SaidBadStatus, a.Status)
+		a.Cause, a.Error = CauseBadStatus, fmt.Sprintf("%s: %d", CauseBadStatus.Text(), a.Status)
 		return false
 	}
 	if a.Class != "" {
 		// The endpoint's own reason phrase could say anything.
-		a.Error = strings.TrimSpace(fmt.Sprintf("%s %d %s", SaidStatus, a.Status,
+		a.Cause = CauseStatus
+		a.Error = strings.TrimSpace(fmt.Sprintf("%s %d %s", CauseStatus.Text(), a.Status,
 			http.StatusText(a.Status)))
 	}
 	b := readBody(ctx, resp)

@@ -79,9 +79,9 @@ func (s *Sender) Send(ctx context.Context, r Request) Attempt {
 	if err := s.attempt(ctx, r, &a); err != nil {
 		f, ok := errors.AsType[*sendError](err)
 		if !ok {
-			f = newSendError(ClassProtocol, SaidNotHTTP, err)
+			f = newSendError(ClassProtocol, CauseNotHTTP, err)
 		}
-		a.Class, a.Error, a.Status = f.class, f.Error(), f.status
+		a.Class, a.Cause, a.Error, a.Status = f.class, f.cause, f.Error(), f.status
 	}
 	a.redact(secretsOf(r))
 	a.Timings.Total = time.Since(start)
@@ -94,7 +94,7 @@ func (s *Sender) attempt(ctx context.Context, r Request, a *Attempt) error {
 	u, err := s.policy.CheckURL(r.URL)
 	if err != nil {
 		a.RequestHeaders = Mask(headers)
-		return newSendError(ClassBlocked, SaidURL, err)
+		return newSendError(ClassBlocked, CauseURL, err)
 	}
 	out := newOutgoing(u, headers, r.Body)
 	a.RequestHeaders = Mask(out.fields())

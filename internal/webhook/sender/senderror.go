@@ -46,107 +46,76 @@ func ErrorClasses() []ErrorClass {
 // maxErrorText bounds the error text of an attempt, in bytes.
 const maxErrorText = 500
 
-// The beginnings of an attempt's error text. Diagnose recognises them, so an
-// old attempt is explained from its text alone.
-const (
-	SaidNoName      = "the host name does not exist"
-	SaidNoAddress   = "the host name has no address"
-	SaidNameServer  = "the name servers gave no answer"
-	SaidDNSTime     = "time ran out while the name was looked up"
-	SaidBlocked     = "the address is refused"
-	SaidURL         = "the URL is refused"
-	SaidRefused     = "the connection was refused"
-	SaidUnreachable = "the address cannot be reached"
-	SaidNoConnect   = "no connection could be made"
-	SaidConnectTime = "time ran out while connecting"
-	SaidExpired     = "the certificate has expired"
-	SaidNotYet      = "the certificate is not valid yet"
-	SaidWrongName   = "the certificate is for another name"
-	SaidUntrusted   = "the certificate is not trusted"
-	SaidBadCert     = "the certificate is not acceptable"
-	SaidNoTLS       = "the endpoint does not speak TLS"
-	SaidAlert       = "the endpoint refused the TLS handshake"
-	SaidHandshake   = "the TLS handshake broke off"
-	SaidTLSTime     = "time ran out during the TLS handshake"
-	SaidAnswerTime  = "time ran out while waiting for the answer"
-	SaidClosed      = "the connection was closed before an answer came"
-	SaidReset       = "the connection was reset before an answer came"
-	SaidNotHTTP     = "the answer is not valid HTTP"
-	SaidHeadTooBig  = "the headers of the answer are too large"
-	SaidBadStatus   = "the status is not a final one"
-	SaidStopped     = "the sender stopped before an answer came"
-	SaidStatus      = "the endpoint answered"
-)
-
 // sendError is why an attempt ended without a status.
 type sendError struct {
 	class ErrorClass
-	// said is one of the beginnings above, detail what came with it.
-	said, detail string
+	cause Cause
+	// detail is what came with the cause.
+	detail string
 	// status is that of an answer that was not a final one, else 0.
 	status int
-	cause  error
+	err    error
 }
 
-func (f *sendError) Error() string {
-	if f.detail == "" {
-		return f.said
+func (e *sendError) Error() string {
+	if e.detail == "" {
+		return e.cause.Text()
 	}
-	return f.said + ": " + f.detail
+	return e.cause.Text() + ": " + e.detail
 }
 
-func (f *sendError) Unwrap() error { return f.cause }
+func (e *sendError) Unwrap() error { return e.err }
 
-// newSendError makes a fault; a detail that an endpoint may have chosen is made
+// newSendError makes an error; a detail that an endpoint may have chosen is made
 // printable and cut.
-func newSendError(class ErrorClass, said string, cause error) *sendError {
-	f := &sendError{class: class, said: said, cause: cause}
-	if cause != nil {
-		f.detail = printable(cause.Error(), maxErrorText)
+func newSendError(class ErrorClass, cause Cause, err error) *sendError {
+	made := &sendError{class: class, cause: cause, err: err}
+	if err != nil {
+		made.detail = printable(err.Error(), maxErrorText)
 	}
-	return f
+	return made
 }
 
 // interrupted returns the fault of an attempt whose time ran out or that was
 // given up, else nil. It takes precedence over what the network says then.
-func interrupted(ctx context.Context, err error, said string) *sendError {
+func interrupted(ctx context.Context, err error, cause Cause) *sendError {
 	switch {
 	case errors.Is(context.Cause(ctx), context.Canceled):
-		return newSendError(ClassUnknown, SaidStopped, nil)
+		return newSendError(ClassUnknown, CauseStopped, nil)
 	case ctx.Err() != nil, errors.Is(err, os.ErrDeadlineExceeded):
-		return newSendError(ClassTimeout, said, nil)
+		return newSendError(ClassTimeout, cause, nil)
 	}
 	return nil
 }
 
 func dnsError(ctx context.Context, host string, err error) error {
-	if f := interrupted(ctx, nil, SaidDNSTime); f != nil {
+	if f := interrupted(ctx, nil, CauseDNSTime); f != nil {
 		return f
 	}
-	said := SaidNameServer
+	cause := CauseNameServer
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, errNoAddress):
-		said = SaidNoAddress
+		cause = CauseNoAddress
 	case errors.As(err, &dns) && dns.IsNotFound:
-		said = SaidNoName
+		cause = CauseNoName
 	case dns != nil:
 		// The resolver's text may name its server, which is ours and nobody's
 		// business: "read udp 10.0.0.5:4711->10.0.0.53:53: i/o timeout".
-		cause := dns.Err[strings.LastIndex(dns.Err, ": ")+1:]
-		f := newSendError(ClassDNS, said, err)
-		f.detail = printable(host+": "+strings.TrimSpace(cause), maxErrorText)
+		text := dns.Err[strings.LastIndex(dns.Err, ": ")+1:]
+		f := newSendError(ClassDNS, cause, err)
+		f.detail = printable(host+": "+strings.TrimSpace(text), maxErrorText)
 		return f
 	}
-	f := newSendError(ClassDNS, said, err)
+	f := newSendError(ClassDNS, cause, err)
 	f.detail = host
 	return f
 }
 
-func blockedError(err error) error { return newSendError(ClassBlocked, SaidBlocked, err) }
+func blockedError(err error) error { return newSendError(ClassBlocked, CauseBlocked, err) }
 
 func connectError(ctx context.Context, err error) error {
-	if f := interrupted(ctx, nil, SaidConnectTime); f != nil {
+	if f := interrupted(ctx, nil, CauseConnectTime); f != nil {
 		return f
 	}
 	var blocked *BlockedError
@@ -154,12 +123,12 @@ func connectError(ctx context.Context, err error) error {
 	case errors.As(err, &blocked):
 		return blockedError(blocked)
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return newSendError(ClassConnect, SaidRefused, nil)
+		return newSendError(ClassConnect, CauseRefused, nil)
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH),
 		errors.Is(err, syscall.ETIMEDOUT):
-		return newSendError(ClassConnect, SaidUnreachable, rootCause(err))
+		return newSendError(ClassConnect, CauseUnreachable, rootCause(err))
 	}
-	return newSendError(ClassConnect, SaidNoConnect, rootCause(err))
+	return newSendError(ClassConnect, CauseNoConnect, rootCause(err))
 }
 
 // rootCause drops the address that the net package puts before its errors.
@@ -171,7 +140,7 @@ func rootCause(err error) error {
 }
 
 func tlsError(ctx context.Context, err error) error {
-	if f := interrupted(ctx, err, SaidTLSTime); f != nil {
+	if f := interrupted(ctx, err, CauseTLSTime); f != nil {
 		return f
 	}
 	if f := certificateError(err); f != nil {
@@ -181,13 +150,13 @@ func tlsError(ctx context.Context, err error) error {
 	var record tls.RecordHeaderError
 	switch {
 	case errors.As(err, &record):
-		return newSendError(ClassTLS, SaidNoTLS, nil)
+		return newSendError(ClassTLS, CauseNoTLS, nil)
 	case errors.As(err, &op) && op.Op == "remote error":
-		return newSendError(ClassTLS, SaidAlert, op.Err)
+		return newSendError(ClassTLS, CauseAlert, op.Err)
 	case errors.Is(err, io.EOF):
-		return newSendError(ClassTLS, SaidHandshake, errors.New("the endpoint closed the connection"))
+		return newSendError(ClassTLS, CauseHandshake, errors.New("the endpoint closed the connection"))
 	}
-	return newSendError(ClassTLS, SaidHandshake, rootCause(err))
+	return newSendError(ClassTLS, CauseHandshake, rootCause(err))
 }
 
 // certificateError explains a certificate that was refused, in the words that
@@ -201,19 +170,19 @@ func certificateError(err error) *sendError {
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return expiryError(invalid.Cert, time.Now())
 	case errors.As(err, &name):
-		f := newSendError(ClassTLS, SaidWrongName, name)
+		f := newSendError(ClassTLS, CauseWrongName, name)
 		f.detail = printable(fmt.Sprintf("it is valid for %s, not for %s",
 			namesOf(name.Certificate), name.Host), maxErrorText)
 		return f
 	case errors.As(err, &authority):
-		f := newSendError(ClassTLS, SaidUntrusted, authority)
+		f := newSendError(ClassTLS, CauseUntrusted, authority)
 		f.detail = "its issuer is unknown, or the endpoint does not send the certificates in between"
 		if authority.Cert != nil {
 			f.detail += printable(" (issuer "+authority.Cert.Issuer.String()+")", maxErrorText)
 		}
 		return f
 	case errors.As(err, &verification):
-		return newSendError(ClassTLS, SaidBadCert, verification.Err)
+		return newSendError(ClassTLS, CauseBadCert, verification.Err)
 	}
 	return nil
 }
@@ -222,11 +191,11 @@ func certificateError(err error) *sendError {
 func expiryError(cert *x509.Certificate, now time.Time) *sendError {
 	const day = "2006-01-02 15:04 UTC"
 	if now.Before(cert.NotBefore) {
-		f := newSendError(ClassTLS, SaidNotYet, nil)
+		f := newSendError(ClassTLS, CauseNotYet, nil)
 		f.detail = "it begins on " + cert.NotBefore.UTC().Format(day)
 		return f
 	}
-	f := newSendError(ClassTLS, SaidExpired, nil)
+	f := newSendError(ClassTLS, CauseExpired, nil)
 	f.detail = fmt.Sprintf("it ended on %s, %s ago", cert.NotAfter.UTC().Format(day),
 		Roughly(now.Sub(cert.NotAfter)))
 	return f
@@ -270,20 +239,20 @@ func answerError(ctx context.Context, err error) error {
 	if ready, ok := errors.AsType[*sendError](err); ok {
 		return ready
 	}
-	if f := interrupted(ctx, err, SaidAnswerTime); f != nil {
+	if f := interrupted(ctx, err, CauseAnswerTime); f != nil {
 		return f
 	}
 	var op *net.OpError
 	switch {
 	case errors.As(err, &op) && op.Op == "remote error":
 		// With TLS 1.3 a refusal arrives only after the handshake.
-		return newSendError(ClassTLS, SaidAlert, op.Err)
+		return newSendError(ClassTLS, CauseAlert, op.Err)
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		return newSendError(ClassProtocol, SaidClosed, nil)
+		return newSendError(ClassProtocol, CauseClosed, nil)
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
-		return newSendError(ClassProtocol, SaidReset, nil)
+		return newSendError(ClassProtocol, CauseReset, nil)
 	}
-	return newSendError(ClassProtocol, SaidNotHTTP, err)
+	return newSendError(ClassProtocol, CauseNotHTTP, err)
 }
 
 // statusClass returns the class of a final status: empty for the delivered

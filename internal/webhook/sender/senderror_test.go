@@ -35,45 +35,45 @@ func TestFaults(t *testing.T) {
 		{
 			"a silent name server", dnsError(ctx, "hooks.example", &net.DNSError{
 				Err: "read udp 10.0.0.5:4711->10.0.0.53:53: i/o timeout", IsTimeout: true,
-			}), ClassDNS, SaidNameServer + ": hooks.example: i/o timeout",
+			}), ClassDNS, CauseNameServer.Text() + ": hooks.example: i/o timeout",
 		},
-		{"refused", connectError(ctx, system("dial", syscall.ECONNREFUSED)), ClassConnect, SaidRefused},
+		{"refused", connectError(ctx, system("dial", syscall.ECONNREFUSED)), ClassConnect, CauseRefused.Text()},
 		{
 			"no route to the network", connectError(ctx, system("dial", syscall.ENETUNREACH)),
-			ClassConnect, SaidUnreachable + ": connect: network is unreachable",
+			ClassConnect, CauseUnreachable.Text() + ": connect: network is unreachable",
 		},
 		{
 			"no route to the host", connectError(ctx, system("dial", syscall.EHOSTUNREACH)),
-			ClassConnect, SaidUnreachable,
+			ClassConnect, CauseUnreachable.Text(),
 		},
 		{
 			"the system's own timeout", connectError(ctx, system("dial", syscall.ETIMEDOUT)),
-			ClassConnect, SaidUnreachable,
+			ClassConnect, CauseUnreachable.Text(),
 		},
 		{
 			"no file left", connectError(ctx, system("dial", syscall.EMFILE)), ClassConnect,
-			SaidNoConnect + ": connect: too many open files",
+			CauseNoConnect.Text() + ": connect: too many open files",
 		},
 		{
 			"no port left", connectError(ctx, system("dial", syscall.EADDRNOTAVAIL)), ClassConnect,
-			SaidNoConnect,
+			CauseNoConnect.Text(),
 		},
-		{"not from the network", connectError(ctx, errors.New("x")), ClassConnect, SaidNoConnect + ": x"},
-		{"certificate of another kind", tlsError(ctx, verification), ClassTLS, SaidBadCert},
-		{"broken handshake", tlsError(ctx, errors.New("tls: x")), ClassTLS, SaidHandshake + ": tls: x"},
-		{"closed handshake", tlsError(ctx, io.EOF), ClassTLS, SaidHandshake + ": the endpoint closed"},
-		{"reset", answerError(ctx, system("read", syscall.ECONNRESET)), ClassProtocol, SaidReset},
-		{"broken pipe", answerError(ctx, system("write", syscall.EPIPE)), ClassProtocol, SaidReset},
+		{"not from the network", connectError(ctx, errors.New("x")), ClassConnect, CauseNoConnect.Text() + ": x"},
+		{"certificate of another kind", tlsError(ctx, verification), ClassTLS, CauseBadCert.Text()},
+		{"broken handshake", tlsError(ctx, errors.New("tls: x")), ClassTLS, CauseHandshake.Text() + ": tls: x"},
+		{"closed handshake", tlsError(ctx, io.EOF), ClassTLS, CauseHandshake.Text() + ": the endpoint closed"},
+		{"reset", answerError(ctx, system("read", syscall.ECONNRESET)), ClassProtocol, CauseReset.Text()},
+		{"broken pipe", answerError(ctx, system("write", syscall.EPIPE)), ClassProtocol, CauseReset.Text()},
 		{"alert after the handshake", answerError(ctx, &net.OpError{
 			Op: "remote error", Err: errors.New("tls: certificate required"),
-		}), ClassTLS, SaidAlert + ": tls: certificate required"},
+		}), ClassTLS, CauseAlert.Text() + ": tls: certificate required"},
 		{
 			"a fault stays", answerError(ctx, fmt.Errorf("x: %w", headTooLarge())), ClassProtocol,
-			SaidHeadTooBig,
+			CauseHeadTooBig.Text(),
 		},
 		{
 			"GOAWAY", http2Error(errors.New("http2: server sent GOAWAY and closed the connection")),
-			ClassProtocol, SaidClosed,
+			ClassProtocol, CauseClosed.Text(),
 		},
 	}
 	for _, test := range tests {

@@ -95,7 +95,7 @@ func TestSendTLSToAnAddress(t *testing.T) {
 	sender := newTestSender(t, func(c *Config) { c.RootCAs = ca.pool })
 	url := strings.Replace(end.plain(), "http://", "https://", 1)
 	attempt := sender.Send(t.Context(), hook(url))
-	if attempt.Class != ClassTLS || !strings.HasPrefix(attempt.Error, SaidWrongName) {
+	if attempt.Class != ClassTLS || !strings.HasPrefix(attempt.Error, CauseWrongName.Text()) {
 		t.Errorf("class %q, error %q", attempt.Class, attempt.Error)
 	}
 }

@@ -112,11 +112,12 @@ func failedStep(probe sender.Probe) string {
 		return stepCertificate
 	default:
 	}
-	switch {
-	case strings.HasPrefix(probe.Error, sender.SaidDNSTime):
+	switch probe.Cause {
+	case sender.CauseDNSTime:
 		return stepName
-	case strings.HasPrefix(probe.Error, sender.SaidTLSTime):
+	case sender.CauseTLSTime:
 		return stepCertificate
+	default:
 	}
 	return stepConnection
 }
