@@ -11,7 +11,7 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 )
 
 // Told is a recorded event.
@@ -48,10 +48,10 @@ func (w *World) Statuses(t testing.TB, uid uuid.UUID) []string {
 }
 
 // DeliveriesOf returns the deliveries of an application, newest first.
-func (w *World) DeliveriesOf(t testing.TB, uid uuid.UUID) []webhook.Delivery {
+func (w *World) DeliveriesOf(t testing.TB, uid uuid.UUID) []delivery.Delivery {
 	t.Helper()
-	page, err := w.Webhooks.Deliveries(t.Context(), webhook.DeliveryFilter{
-		ApplicationUID: uid, Limit: webhook.MaxPage,
+	page, err := w.Webhooks.Deliveries(t.Context(), delivery.Filter{
+		ApplicationUID: uid, Limit: postgres.MaxPage,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func (w *World) DeliveriesOf(t testing.TB, uid uuid.UUID) []webhook.Delivery {
 func (w *World) MailsOf(t testing.TB, uid uuid.UUID) []string {
 	t.Helper()
 	filter := email.Filter{ApplicationUID: uid}
-	mails, _, err := email.List(t.Context(), w.DB, filter, postgres.Cursor{}, webhook.MaxPage)
+	mails, _, err := email.List(t.Context(), w.DB, filter, postgres.Cursor{}, postgres.MaxPage)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,6 +24,8 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // World is a database of its own, the services over it, one partner and one
@@ -152,17 +154,17 @@ func (w *World) NewMerchant(t testing.TB, partnerUID uuid.UUID, name string) uui
 
 // Subscribe adds a subscription of the world's partner that gets every event.
 // change, which may be nil, adapts its settings.
-func (w *World) Subscribe(t testing.TB, change func(*webhook.Settings)) webhook.Subscription {
+func (w *World) Subscribe(t testing.TB, change func(*subscription.Settings)) subscription.Subscription {
 	t.Helper()
-	settings := webhook.Settings{
+	settings := subscription.Settings{
 		URL:    "https://hooks.example.com/drawbridge",
-		Auth:   webhook.AuthHMAC,
-		Events: []string{webhook.AllEvents},
+		Auth:   sender.AuthHMAC,
+		Events: []string{subscription.AllEvents},
 	}
 	if change != nil {
 		change(&settings)
 	}
-	var made webhook.Subscription
+	var made subscription.Subscription
 	w.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
 		made, _, err = w.Webhooks.Subscribe(ctx, tx, w.Partner, settings, "operator")
 		return err
