@@ -4,6 +4,7 @@ package webhook
 
 import (
 	"context"
+	"reflect"
 	"sync"
 	"time"
 
@@ -65,6 +66,16 @@ func (s *Service) Parts() *Parts {
 	})
 	if s.parts.Subscriptions.Keys != s.Keys {
 		s.parts.Subscriptions.Keys = s.Keys
+	}
+	if !reflect.DeepEqual(s.parts.Subscriptions.Policy, s.Policy) {
+		s.parts.Subscriptions.Policy = s.Policy
+	}
+	if !reflect.DeepEqual(s.parts.Deliveries.Retries, s.Retries) {
+		s.parts.Deliveries.Retries = s.Retries
+	}
+	if s.parts.Deliveries.Sender != s.Sender {
+		s.parts.Subscriptions.Sender, s.parts.Deliveries.Sender = s.Sender, s.Sender
+		s.parts.Health.Sender = s.Sender
 	}
 	return &s.parts
 }

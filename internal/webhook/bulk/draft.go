@@ -30,7 +30,8 @@ func (s *Service) Draft(
 	if scope.Kind == KindFilter && scope.Filter.Until.IsZero() {
 		scope.Filter.Until = tx.Now
 	}
-	scope.Deliveries, scope.Subscriptions = delivery.Distinct(scope.Deliveries), delivery.Distinct(scope.Subscriptions)
+	scope.Deliveries = delivery.Distinct(scope.Deliveries)
+	scope.Subscriptions = delivery.Distinct(scope.Subscriptions)
 	faults := scope.faults()
 	options.check(&faults)
 	if err := faults.Err(); err != nil {

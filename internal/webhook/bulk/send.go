@@ -96,7 +96,8 @@ func take(ctx context.Context, tx *postgres.Tx, job Args) (*row, time.Duration, 
 }
 
 func advance(ctx context.Context, tx *postgres.Tx, bulk row) (time.Duration, error) {
-	if wait := time.Duration(bulk.Sent) * settleCost; tx.Now.Sub(postgres.OrZero(bulk.SettledAt)) >= wait {
+	since := tx.Now.Sub(postgres.OrZero(bulk.SettledAt))
+	if since >= time.Duration(bulk.Sent)*settleCost {
 		if err := settle(ctx, tx, bulk.UID); err != nil {
 			return 0, err
 		}

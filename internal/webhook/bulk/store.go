@@ -77,7 +77,8 @@ func (r row) resend() (Resend, error) {
 			SkipNewer: r.SkipNewer, SkipDelivered: r.SkipDelivered, Pace: r.Pace,
 		},
 		CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt, ConfirmedBy: postgres.OrZero(r.ConfirmedBy),
-		ConfirmedAt: postgres.OrZero(r.ConfirmedAt), EndedAt: postgres.OrZero(r.EndedAt), Counts: r.Counts,
+		ConfirmedAt: postgres.OrZero(r.ConfirmedAt), EndedAt: postgres.OrZero(r.EndedAt),
+		Counts: r.Counts,
 	}
 	if err := json.Unmarshal(r.Scope, &bulk.Scope); err != nil {
 		return Resend{}, fmt.Errorf("reading the scope of bulk re-send %s: %w", r.UID, err)

@@ -73,7 +73,7 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 	}
 	request, err := s.request(task, job.Number)
 	if err != nil {
-		return notSent(s.stop(ctx, task, err))
+		return notSent(stop(ctx, s.DB, task, err))
 	}
 	if may, err := s.pace(ctx, task); err != nil || !may {
 		return notSent(err)
@@ -101,7 +101,7 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 	}
 	if made.attempt.Class == sender.ClassUnknown && !made.attempt.Sent {
 		err := fmt.Errorf("delivering %s: %w", task.UID, cmp.Or(context.Cause(ctx), errLate))
-		return notSent(errors.Join(err, s.unbegin(ctx, made)))
+		return notSent(errors.Join(err, unbegin(ctx, s.DB, made)))
 	}
 	return s.record(ctx, made)
 }
@@ -134,11 +134,11 @@ func (s *Service) take(ctx context.Context, job Args, run Run) (assignment, bool
 		case task.SubscriptionState == subscription.StateDeleted, len(task.Body) == 0:
 			// Retention keeps the body of an event that is still to be sent; should it
 			// ever be gone, nothing is sent in its place.
-			return assignment{}, false, s.cancel(ctx, task)
+			return assignment{}, false, cancelTask(ctx, s.DB, task)
 		case task.SubscriptionState != subscription.StatePaused && !task.Stopped:
 			return task, true, nil
 		}
-		parked, err := s.park(ctx, *found)
+		parked, err := park(ctx, s.DB, *found)
 		if err != nil || parked {
 			return assignment{}, false, err
 		}
@@ -162,14 +162,15 @@ func (s *Service) request(task assignment, number int) (sender.Request, error) {
 		Body:     task.Body,
 	}
 	var err error
-	if request.Headers, err = s.Subscriptions.OpenHeaders(task.Subscription, task.HeadersSealed); err != nil {
+	keys, uid := s.Subscriptions, task.Subscription
+	if request.Headers, err = keys.OpenHeaders(uid, task.HeadersSealed); err != nil {
 		return sender.Request{}, err
 	}
-	if request.Secret, err = s.Subscriptions.OpenSecret(task.Subscription, task.SecretSealed); err != nil {
+	if request.Secret, err = keys.OpenSecret(uid, task.SecretSealed); err != nil {
 		return sender.Request{}, err
 	}
 	if task.PreviousUntil != nil && s.DB.Now().Before(*task.PreviousUntil) {
-		request.Previous, err = s.Subscriptions.OpenSecret(task.Subscription, task.PreviousSealed)
+		request.Previous, err = keys.OpenSecret(uid, task.PreviousSealed)
 	}
 	return request, err
 }
@@ -178,13 +179,13 @@ func (s *Service) request(task assignment, number int) (sender.Request, error) {
 // not open, says so once, and sets the delivery aside. What falls due waits until
 // they are given anew or the key is back, see [Service.Reopen]. The configuration may
 // have changed since the task was loaded: then nothing is stopped, and why returned.
-func (s *Service) stop(ctx context.Context, task assignment, why error) error {
-	result, err := s.DB.ExecContext(ctx, `
+func stop(ctx context.Context, db *postgres.DB, task assignment, why error) error {
+	result, err := db.ExecContext(ctx, `
 		UPDATE subscriptions
 		   SET stopped_at = $3
 		 WHERE subscription_uid = $1
 		   AND version = $2
-		   AND stopped_at IS NULL`, task.Subscription, task.Version, s.DB.Now().UTC())
+		   AND stopped_at IS NULL`, task.Subscription, task.Version, db.Now().UTC())
 	if err != nil {
 		return fmt.Errorf("stopping subscription %s: %w", task.Subscription, err)
 	}
@@ -196,7 +197,7 @@ func (s *Service) stop(ctx context.Context, task assignment, why error) error {
 		slog.ErrorContext(ctx, "a subscription cannot be sent to",
 			"subscription", task.Subscription, "error", why)
 	}
-	if parked, err := s.park(ctx, task); err != nil || parked {
+	if parked, err := park(ctx, db, task); err != nil || parked {
 		return err
 	}
 	return why
@@ -205,8 +206,8 @@ func (s *Service) stop(ctx context.Context, task assignment, why error) error {
 // park sets a delivery of a paused or stopped subscription aside until that goes on.
 // The share lock on the subscription makes a simultaneous resumption either come
 // first, and then nothing is parked, or wait and find the delivery parked.
-func (s *Service) park(ctx context.Context, task assignment) (bool, error) {
-	result, err := s.DB.ExecContext(ctx, `
+func park(ctx context.Context, db *postgres.DB, task assignment) (bool, error) {
+	result, err := db.ExecContext(ctx, `
 		WITH paused AS (
 			SELECT subscription_uid
 			  FROM subscriptions
@@ -228,14 +229,14 @@ func (s *Service) park(ctx context.Context, task assignment) (bool, error) {
 	return count > 0, err
 }
 
-// cancel ends a delivery that was added while its subscription was deleted.
-func (s *Service) cancel(ctx context.Context, task assignment) error {
-	_, err := s.DB.ExecContext(ctx, `
+// cancelTask ends a delivery that was added while its subscription was deleted.
+func cancelTask(ctx context.Context, db *postgres.DB, task assignment) error {
+	_, err := db.ExecContext(ctx, `
 		UPDATE deliveries
 		   SET `+subscription.Cancelled+`
 		 WHERE delivery_uid = $1
 		   AND created_at = $3
-		   AND state IN ('pending', 'retrying')`, task.UID, s.DB.Now(), task.CreatedAt)
+		   AND state IN ('pending', 'retrying')`, task.UID, db.Now(), task.CreatedAt)
 	if err != nil {
 		return fmt.Errorf("cancelling delivery %s: %w", task.UID, err)
 	}
@@ -299,14 +300,14 @@ func (s *Service) begin(ctx context.Context, place *slot, row *madeAttempt) (boo
 		return false, nil
 	}
 	return false, errors.Join(fmt.Errorf("beginning attempt %d of delivery %s: %w",
-		row.number, row.task.UID, err), s.unbegin(ctx, row))
+		row.number, row.task.UID, err), unbegin(ctx, s.DB, row))
 }
 
 // unbegin takes the note of an attempt back, if there is one, whose request has not
 // left and will not.
-func (s *Service) unbegin(ctx context.Context, row *madeAttempt) error {
+func unbegin(ctx context.Context, db *postgres.DB, row *madeAttempt) error {
 	return postgres.Persist(ctx, "an attempt that was not begun", func(ctx context.Context) error {
-		_, err := s.DB.ExecContext(ctx, `
+		_, err := db.ExecContext(ctx, `
 			DELETE FROM begun_attempts
 			 WHERE delivery_uid = $1
 			   AND number = $2

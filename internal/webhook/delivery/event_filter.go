@@ -28,7 +28,7 @@ type EventFilter struct {
 // latestEvents is the order of the list, which every index of it shares.
 const latestEvents = ` ORDER BY e.occurred_at DESC, e.event_uid DESC`
 
-// eventScope is a filter of which it is known how much its merchant has.
+// eventScopeOf is a filter of which it is known how much its merchant has.
 type eventScope struct {
 	EventFilter
 	// none tells that the merchant is not the partner's: nothing matches.
@@ -37,9 +37,9 @@ type eventScope struct {
 	few bool
 }
 
-// eventScope finds out whose the filter's merchant is: its events are all among
+// eventScopeOf finds out whose the filter's merchant is: its events are all among
 // its partner's, for whom there is an index.
-func (s *Service) eventScope(ctx context.Context, f EventFilter) (eventScope, error) {
+func eventScopeOf(ctx context.Context, db *postgres.DB, f EventFilter) (eventScope, error) {
 	if f.MerchantUID == uuid.Nil {
 		return eventScope{EventFilter: f}, nil
 	}
@@ -47,7 +47,7 @@ func (s *Service) eventScope(ctx context.Context, f EventFilter) (eventScope, er
 		Partner      uuid.NullUUID `db:"partner"`
 		Applications int           `db:"applications"`
 	}
-	err := s.DB.GetContext(ctx, &found, `
+	err := db.GetContext(ctx, &found, `
 		SELECT (SELECT partner_uid FROM merchants WHERE merchant_uid = $1) AS partner,
 		       (SELECT count(*)
 		          FROM (SELECT 1 FROM applications WHERE merchant_uid = $1 LIMIT $2) found

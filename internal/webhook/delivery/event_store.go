@@ -86,7 +86,7 @@ func (s *Service) Events(ctx context.Context, filter EventFilter) (EventPage, er
 	if err := postgres.CheckLimit(filter.Limit); err != nil {
 		return EventPage{}, err
 	}
-	scope, err := s.eventScope(ctx, filter)
+	scope, err := eventScopeOf(ctx, s.DB, filter)
 	if err != nil || scope.none {
 		return EventPage{}, err
 	}
@@ -98,7 +98,7 @@ func (s *Service) Events(ctx context.Context, filter EventFilter) (EventPage, er
 		return EventPage{}, fmt.Errorf("listing events: %w", err)
 	}
 	rows, next := postgres.Page(rows, filter.Limit, EventRecord.place)
-	if err := s.countFanOut(ctx, rows); err != nil {
+	if err := countFanOut(ctx, s.DB, rows); err != nil {
 		return EventPage{}, err
 	}
 	return EventPage{Events: rows, Next: next}, nil
@@ -107,7 +107,7 @@ func (s *Service) Events(ctx context.Context, filter EventFilter) (EventPage, er
 // CountEvents counts the events that match, at most limit of them. The filter's
 // cursor and limit do not count.
 func (s *Service) CountEvents(ctx context.Context, filter EventFilter, limit int) (int, error) {
-	scope, err := s.eventScope(ctx, filter)
+	scope, err := eventScopeOf(ctx, s.DB, filter)
 	if err != nil || scope.none {
 		return 0, err
 	}
@@ -120,7 +120,7 @@ func (s *Service) CountEvents(ctx context.Context, filter EventFilter, limit int
 }
 
 // countFanOut fills in what became of the events, which are newest first.
-func (s *Service) countFanOut(ctx context.Context, events []EventRecord) error {
+func countFanOut(ctx context.Context, db *postgres.DB, events []EventRecord) error {
 	if len(events) == 0 {
 		return nil
 	}
@@ -136,7 +136,7 @@ func (s *Service) countFanOut(ctx context.Context, events []EventRecord) error {
 	}
 	// A delivery is made with its event or later, give or take the microseconds
 	// by which an event's time may run ahead: older months need not be searched.
-	err := s.DB.SelectContext(ctx, &counts, `
+	err := db.SelectContext(ctx, &counts, `
 		SELECT event_uid, state, resend_of IS NOT NULL AS again, count(*) AS count
 		  FROM deliveries
 		 WHERE event_uid = ANY ($1)
@@ -190,7 +190,7 @@ func (s *Service) EventByUID(ctx context.Context, uid uuid.UUID) (EventDetail, e
 	}
 	detail := EventDetail{EventRecord: row.EventRecord, Body: row.Body}
 	one := []EventRecord{detail.EventRecord}
-	if err := s.countFanOut(ctx, one); err != nil {
+	if err := countFanOut(ctx, s.DB, one); err != nil {
 		return EventDetail{}, err
 	}
 	detail.EventRecord = one[0]

@@ -5,7 +5,7 @@ import "context"
 // Query is the statement of a page, and CountQuery the one that counts, for
 // tests that look at their plans.
 func (s *Service) Query(ctx context.Context, f Filter) (string, []any, error) {
-	scope, err := s.scope(ctx, f)
+	scope, err := scopeOf(ctx, s.DB, f)
 	query, args := scope.query()
 	return query, args, err
 }
@@ -14,7 +14,7 @@ func (s *Service) Query(ctx context.Context, f Filter) (string, []any, error) {
 func (s *Service) CountQuery(
 	ctx context.Context, f Filter, limit int,
 ) (string, []any, error) {
-	scope, err := s.scope(ctx, f)
+	scope, err := scopeOf(ctx, s.DB, f)
 	query, args := scope.countQuery(limit)
 	return query, args, err
 }

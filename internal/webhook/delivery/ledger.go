@@ -118,7 +118,7 @@ func (s *Service) EventVerdicts(ctx context.Context, eventUID uuid.UUID) ([]Ledg
 		return nil, fmt.Errorf("loading the ledger of event %s: %w", eventUID, err)
 	}
 	if len(rows) == 0 {
-		return nil, s.checkEvent(ctx, eventUID)
+		return nil, checkEvent(ctx, s.DB, eventUID)
 	}
 	lines := make([]LedgerLine, 0, len(rows))
 	for _, row := range rows {
@@ -128,9 +128,9 @@ func (s *Service) EventVerdicts(ctx context.Context, eventUID uuid.UUID) ([]Ledg
 }
 
 // checkEvent answers NOT_FOUND for an event that does not exist.
-func (s *Service) checkEvent(ctx context.Context, uid uuid.UUID) error {
+func checkEvent(ctx context.Context, db *postgres.DB, uid uuid.UUID) error {
 	var one int
-	err := s.DB.GetContext(ctx, &one, `SELECT 1 FROM events WHERE event_uid = $1`, uid)
+	err := db.GetContext(ctx, &one, `SELECT 1 FROM events WHERE event_uid = $1`, uid)
 	if postgres.IsNoRows(err) {
 		return lending.NewError(lending.CodeNotFound, "no event has the id %s", uid)
 	}

@@ -16,7 +16,7 @@ import (
 func (s *Service) Count(
 	ctx context.Context, filter Filter, limit int,
 ) (int, error) {
-	scope, err := s.scope(ctx, filter)
+	scope, err := scopeOf(ctx, s.DB, filter)
 	if err != nil || scope.none {
 		return 0, err
 	}
@@ -87,4 +87,31 @@ func (s *Service) NewerDelivered(ctx context.Context, delivery Delivery) (bool, 
 		return false, fmt.Errorf("looking for events after delivery %s: %w", delivery.UID, err)
 	}
 	return found, nil
+}
+
+// Neighbours returns the deliveries beside one in the list of a filter: the
+// next newer and the next older one, the zero UUID at an end. The filter's
+// cursor and limit do not count.
+func (s *Service) Neighbours(
+	ctx context.Context, filter Filter, of Delivery,
+) (newer, older uuid.UUID, err error) {
+	filter.Cursor, filter.Limit = of.place(), 1
+	page, err := s.List(ctx, filter)
+	if err != nil {
+		return uuid.Nil, uuid.Nil, err
+	}
+	if len(page.Deliveries) > 0 {
+		older = page.Deliveries[0].UID
+	}
+	filter.Cursor = postgres.Cursor{}
+	filter.Since = latest(filter.Since, of.CreatedAt)
+	conditions, args := filter.where(`true`)
+	args = append(args, of.CreatedAt, of.UID)
+	err = s.DB.GetContext(ctx, &newer, `SELECT d.delivery_uid FROM deliveries d`+conditions+
+		fmt.Sprintf(` AND (d.created_at, d.delivery_uid) > ($%d, $%d)
+		 ORDER BY d.created_at, d.delivery_uid LIMIT 1`, len(args)-1, len(args)), args...)
+	if err != nil && !postgres.IsNoRows(err) {
+		return uuid.Nil, uuid.Nil, fmt.Errorf("looking beside delivery %s: %w", of.UID, err)
+	}
+	return newer, older, nil
 }

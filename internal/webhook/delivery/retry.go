@@ -33,8 +33,8 @@ func (s Schedule) Next(made int, now time.Time, failed sender.Attempt) (time.Tim
 	delay := s.Delays[made-1]
 	//nolint:gosec // jitter is no secret
 	delay += time.Duration(rand.Float64() * jitterShare * float64(delay))
-	if asked := min(failed.RetryAfter, s.RetryAfterMax); sender.AsksForDelay(failed.Status) && asked > delay {
-		delay = asked
+	if sender.AsksForDelay(failed.Status) {
+		delay = max(delay, min(failed.RetryAfter, s.RetryAfterMax))
 	}
 	return now.Add(delay), true
 }

@@ -3,7 +3,6 @@ package delivery
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"slices"
 	"time"
 
@@ -477,25 +476,6 @@ func inTx(ctx context.Context, on *sqlx.DB, use func(tx *sqlx.Tx) error) error {
 		return err
 	}
 	return tx.Commit()
-}
-
-// ForgetBegun removes the notes of attempts that nothing will ask about any more:
-// whose number was recorded by a process of an earlier release, or whose delivery
-// ended or was removed meanwhile. It returns how many.
-func (s *Service) ForgetBegun(ctx context.Context) (int64, error) {
-	result, err := s.DB.ExecContext(ctx, `
-		DELETE FROM begun_attempts b
-		 WHERE NOT EXISTS (
-		           SELECT 1
-		             FROM deliveries d
-		            WHERE d.delivery_uid = b.delivery_uid
-		              AND d.created_at = b.created_at
-		              AND d.attempt_count < b.number
-		              AND d.state IN ('pending', 'retrying'))`)
-	if err != nil {
-		return 0, fmt.Errorf("removing notes of attempts that are over: %w", err)
-	}
-	return result.RowsAffected()
 }
 
 // Attempts at the same step that have the same key do not share a statement.

@@ -53,7 +53,7 @@ func (s *Service) List(ctx context.Context, filter Filter) (Page, error) {
 	if err := postgres.CheckLimit(filter.Limit); err != nil {
 		return Page{}, err
 	}
-	scope, err := s.scope(ctx, filter)
+	scope, err := scopeOf(ctx, s.DB, filter)
 	if err != nil || scope.none {
 		return Page{}, err
 	}
@@ -87,7 +87,7 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Detail, error) {
 	if err != nil {
 		return Detail{}, fmt.Errorf("loading the event of delivery %s: %w", uid, err)
 	}
-	if detail.Attempts, err = s.attempts(ctx, detail.Delivery); err != nil {
+	if detail.Attempts, err = loadAttempts(ctx, s.DB, detail.Delivery); err != nil {
 		return Detail{}, err
 	}
 	err = s.DB.SelectContext(ctx, &detail.Resends,
@@ -126,9 +126,9 @@ type attemptRow struct {
 	ContentRemovedAt   *time.Time `db:"content_removed_at"`
 }
 
-func (s *Service) attempts(ctx context.Context, delivery Delivery) ([]Attempt, error) {
+func loadAttempts(ctx context.Context, db *postgres.DB, delivery Delivery) ([]Attempt, error) {
 	var rows []attemptRow
-	err := s.DB.SelectContext(ctx, &rows, `
+	err := db.SelectContext(ctx, &rows, `
 		SELECT number,
 		       started_at,
 		       subscription_version,

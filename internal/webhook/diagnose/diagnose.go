@@ -121,7 +121,8 @@ func answered(a delivery.Attempt) Diagnosis {
 		d.Next = "A page for people instead of an answer to a program: probably a firewall or bot " +
 			"protection before the endpoint. Ask the partner to let our requests through to it."
 	}
-	if after := sender.FieldOf(a.ResponseHeaders, "retry-after"); after != "" && sender.AsksForDelay(a.HTTPStatus) {
+	after := sender.FieldOf(a.ResponseHeaders, "retry-after")
+	if after != "" && sender.AsksForDelay(a.HTTPStatus) {
 		d.Next += " It asked us to wait: retry-after " + after + "."
 	}
 	return d
@@ -144,7 +145,8 @@ func unexplained(a delivery.Attempt) Diagnosis {
 
 // isHTML reports whether the answer is a web page.
 func isHTML(a delivery.Attempt) bool {
-	if strings.HasPrefix(strings.ToLower(sender.FieldOf(a.ResponseHeaders, "content-type")), "text/html") {
+	kind := strings.ToLower(sender.FieldOf(a.ResponseHeaders, "content-type"))
+	if strings.HasPrefix(kind, "text/html") {
 		return true
 	}
 	start := strings.ToLower(strings.TrimSpace(string(a.ResponseBody[:min(len(a.ResponseBody), 100)])))

@@ -44,7 +44,9 @@ type rule struct {
 // failed in it. An active one turns failing, or pauses, once the run has lasted
 // for the whole window and holds enough events; a failing one is active again
 // with its first success. Paused and deleted ones stay as they are.
-func (r rule) verdict(state subscription.State, since *time.Time, events int, now time.Time) subscription.State {
+func (r rule) verdict(
+	state subscription.State, since *time.Time, events int, now time.Time,
+) subscription.State {
 	switch {
 	case state == subscription.StateFailing && since == nil:
 		return subscription.StateActive
@@ -123,12 +125,14 @@ func (s *Service) Judge(
 	change = file.change(row, to, tx.Now)
 	row.State, row.UpdatedAt = to, tx.Now
 	row.Version++
-	return change, true, subscription.Save(ctx, tx, row, subscription.Edit{By: System, What: changeNames[to]})
+	edit := subscription.Edit{By: System, What: changeNames[to]}
+	return change, true, subscription.Save(ctx, tx, row, edit)
 }
 
 // changeNames are how versions name changes by health.
 var changeNames = map[subscription.State]string{
-	subscription.StateFailing: "failing", subscription.StateActive: "recovered", subscription.StatePaused: "paused after failing",
+	subscription.StateFailing: "failing", subscription.StateActive: "recovered",
+	subscription.StatePaused: "paused after failing",
 }
 
 // caseFile is what the state of a subscription is judged by.

@@ -184,8 +184,9 @@ func saveProbe(ctx context.Context, tx *postgres.Tx, r *ProbeRecord) error {
 		       failures = CASE WHEN excluded.failures = 0 THEN 0 ELSE p.failures + 1 END
 		RETURNING failures`,
 		r.Subscription, r.NextAt, r.URL, r.At, postgres.OrNull(string(r.Class)), r.Error, address,
-		postgres.OrNull(r.Status), r.Location, r.Protocol, r.TLSVersion, r.Issuer, postgres.OrNull(r.Expires),
-		postgres.Micros(r.Timings.DNS), postgres.Micros(r.Timings.Connect), postgres.Micros(r.Timings.TLS),
+		postgres.OrNull(r.Status), r.Location, r.Protocol, r.TLSVersion, r.Issuer,
+		postgres.OrNull(r.Expires), postgres.Micros(r.Timings.DNS),
+		postgres.Micros(r.Timings.Connect), postgres.Micros(r.Timings.TLS),
 		postgres.Micros(r.Timings.FirstByte), postgres.Micros(r.Timings.Total), min(len(r.Class), 1))
 	if err != nil {
 		return fmt.Errorf("saving the probe of subscription %s: %w", r.Subscription, err)

@@ -43,7 +43,8 @@ func (r probeRow) record() ProbeRecord {
 			Status: postgres.OrZero(r.Status), Location: r.Location, Protocol: r.Protocol,
 			TLSVersion: r.TLSVersion, Issuer: r.Issuer, Expires: postgres.OrZero(r.Expires),
 			Timings: sender.Timings{
-				DNS: postgres.Duration(r.DNS), Connect: postgres.Duration(r.Connect), TLS: postgres.Duration(r.TLS),
+				DNS: postgres.Duration(r.DNS), Connect: postgres.Duration(r.Connect),
+				TLS:       postgres.Duration(r.TLS),
 				FirstByte: postgres.Duration(r.FirstByte), Total: postgres.Duration(r.Total),
 			},
 		},

@@ -45,3 +45,6 @@ func soundsSecret(name string) bool {
 	})
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(secretWords, w) })
 }
+
+// IsMasked tells whether a logged header value stands in place of a secret.
+func IsMasked(value string) bool { return strings.Contains(value, Masked) }

@@ -112,7 +112,8 @@ func (s *Service) version(uid uuid.UUID, row versionRow) (Version, error) {
 		Number: row.Number, ChangedBy: row.ChangedBy, ChangedAt: row.ChangedAt,
 		Change: row.Change, Reason: row.Reason, URL: row.URL, Auth: row.Auth,
 		Events: row.Events, Merchants: merchants, Headers: headers, Rate: postgres.OrZero(row.Rate),
-		State: postgres.OrZero(row.State), HeadersUnknown: err != nil, sealed: postgres.OrZero(row.HeadersSealed),
+		State: postgres.OrZero(row.State), HeadersUnknown: err != nil,
+		sealed: postgres.OrZero(row.HeadersSealed),
 	}
 	if row.HealthRules != nil {
 		watch, err := readWatch(*row.HealthRules)
