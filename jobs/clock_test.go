@@ -10,7 +10,7 @@ import (
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/jobs"
 )
 
@@ -29,7 +29,7 @@ func TestJobsAreMadeByTheDatabasesClock(t *testing.T) {
 	}
 	err = db.InTx(t.Context(), func(tx *postgres.Tx) error {
 		_, err := client.InsertManyFastTx(t.Context(), tx.Tx.Tx, []river.InsertManyParams{
-			{Args: webhook.DeliverArgs{DeliveryUID: uuid.New(), Number: 1}},
+			{Args: delivery.Args{DeliveryUID: uuid.New(), Number: 1}},
 		})
 		return err
 	})

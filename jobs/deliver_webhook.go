@@ -11,6 +11,7 @@ import (
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 )
 
 // infrastructurePause is how long a delivery waits when our own side, not the
@@ -19,7 +20,7 @@ const infrastructurePause = time.Second
 
 // DeliverWebhook makes one attempt of one delivery.
 type DeliverWebhook struct {
-	river.WorkerDefaults[webhook.DeliverArgs]
+	river.WorkerDefaults[delivery.Args]
 
 	Webhooks *webhook.Service
 	// Limit bounds a job: the request and what has to be read and written before it.
@@ -29,19 +30,19 @@ type DeliverWebhook struct {
 }
 
 // Timeout bounds the job.
-func (w *DeliverWebhook) Timeout(*river.Job[webhook.DeliverArgs]) time.Duration { return w.Limit }
+func (w *DeliverWebhook) Timeout(*river.Job[delivery.Args]) time.Duration { return w.Limit }
 
 // NextRetry runs a job whose process died again at once: being noticed has
 // taken long enough.
-func (w *DeliverWebhook) NextRetry(*river.Job[webhook.DeliverArgs]) time.Time { return w.DB.Now() }
+func (w *DeliverWebhook) NextRetry(*river.Job[delivery.Args]) time.Time { return w.DB.Now() }
 
 // Work makes the attempt. Its record takes the job out of the queue, so that the
 // queue finds nothing to do for it any more.
-func (w *DeliverWebhook) Work(ctx context.Context, job *river.Job[webhook.DeliverArgs]) error {
-	err := w.Webhooks.Deliver(ctx, job.Args, webhook.Run{
+func (w *DeliverWebhook) Work(ctx context.Context, job *river.Job[delivery.Args]) error {
+	err := w.Webhooks.Deliver(ctx, job.Args, delivery.Run{
 		JobID: job.ID, Number: job.Attempt, ClaimedAt: *job.AttemptedAt, // set when it is taken
 	})
-	if errors.Is(err, webhook.ErrNotSent) {
+	if errors.Is(err, delivery.ErrNotSent) {
 		slog.WarnContext(ctx, "delivery put off",
 			"delivery", job.Args.DeliveryUID, "attempt", job.Args.Number, "error", err)
 		// Putting off does not count as a run.

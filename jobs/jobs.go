@@ -22,6 +22,8 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/retention"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/bulk"
+	"drawbridge/internal/webhook/delivery"
 )
 
 // Deps are what the workers call.
@@ -79,11 +81,11 @@ func Config(deps Deps) *river.Config {
 		// Its own default writes to the standard output, which is the ready line's.
 		Logger: slog.Default(),
 		Queues: map[string]river.QueueConfig{
-			webhook.Queue:     {MaxWorkers: webhook.Workers},
-			webhook.BulkQueue: {MaxWorkers: bulkWorkers},
-			email.Queue:       {MaxWorkers: emailWorkers},
-			queueChores:       {MaxWorkers: choreWorkers},
-			queueHealth:       {MaxWorkers: healthWorkers},
+			delivery.Queue: {MaxWorkers: delivery.Workers},
+			bulk.Queue:     {MaxWorkers: bulkWorkers},
+			email.Queue:    {MaxWorkers: emailWorkers},
+			queueChores:    {MaxWorkers: choreWorkers},
+			queueHealth:    {MaxWorkers: healthWorkers},
 		},
 		Workers:       workers,
 		Middleware:    deps.middleware(),

@@ -10,7 +10,7 @@ import (
 
 	"drawbridge/internal/fleet"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 )
 
 // queueRescue is when the queue itself takes a job for lost: never. It goes by the
@@ -24,7 +24,7 @@ func Rescue(
 ) {
 	watch := fleet.Watch{
 		DB: processes.DB, Self: self, Working: &processes.Working,
-		Deliveries: webhook.Queue, DeliveryTime: stuckAfter(webhookTimeout),
+		Deliveries: delivery.Queue, DeliveryTime: stuckAfter(webhookTimeout),
 	}
 	ticker := time.NewTicker(fleet.LookEvery)
 	defer ticker.Stop()

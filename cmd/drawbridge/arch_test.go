@@ -23,6 +23,8 @@ var levels = [][]string{
 		"internal/postgres/pgserver", "internal/postgres/pgtest",
 	},
 	{
+		"internal/webhook/sender", "internal/webhook/subscription", "internal/webhook/delivery",
+		"internal/webhook/health", "internal/webhook/bulk", "internal/webhook/diagnose",
 		"internal/webhook", "internal/email", "internal/partner", "internal/operator",
 		"internal/idempotency", "internal/retention", "internal/sealed", "internal/document",
 		"internal/catalog", "internal/apilog", "internal/queue",
@@ -54,7 +56,20 @@ var levels = [][]string{
 
 // siblings are the arrows that are drawn within a level.
 var siblings = map[string][]string{
-	"internal/postgres":          {"migrations"},
+	"internal/postgres":             {"migrations"},
+	"internal/webhook/subscription": {"internal/webhook/sender"},
+	"internal/webhook/delivery":     {"internal/webhook/sender", "internal/webhook/subscription"},
+	"internal/webhook/health": {
+		"internal/webhook/sender", "internal/webhook/subscription", "internal/webhook/delivery",
+	},
+	"internal/webhook/bulk": {"internal/webhook/subscription", "internal/webhook/delivery"},
+	"internal/webhook/diagnose": {
+		"internal/webhook/sender", "internal/webhook/subscription", "internal/webhook/delivery",
+	},
+	"internal/webhook": {
+		"internal/webhook/sender", "internal/webhook/subscription", "internal/webhook/delivery",
+		"internal/webhook/health", "internal/webhook/bulk", "internal/webhook/diagnose",
+	},
 	"internal/postgres/pgtest":   {"internal/postgres", "internal/postgres/pgserver", "migrations"},
 	"internal/application":       {"internal/loan"},
 	"internal/app":               {"internal/app/metrics"},

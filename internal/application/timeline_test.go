@@ -16,7 +16,8 @@ import (
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // told returns a timeline in the order in which it happened, a word each.
@@ -53,12 +54,12 @@ func live(t *testing.T) (w *apptest.Harness, uid uuid.UUID, want []string) {
 	}
 	app := w.Loan(t, w.NewProduct(t, "SOLAR", "50,50"))
 	uid = app.UID
-	w.Webhooks.Policy = webhook.Policy{
+	w.Webhooks.Policy = sender.Policy{
 		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true,
 	}
 	step(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := w.Webhooks.Subscribe(ctx, tx, w.Partner, webhook.Settings{
-			URL: "http://127.0.0.1:9009/hook", Auth: webhook.AuthNone, Events: []string{webhook.AllEvents},
+		_, _, err := w.Webhooks.Subscribe(ctx, tx, w.Partner, subscription.Settings{
+			URL: "http://127.0.0.1:9009/hook", Auth: sender.AuthNone, Events: []string{subscription.AllEvents},
 		}, "test")
 		return err
 	})

@@ -12,7 +12,9 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/health"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // The subjects of items that are not about one subscription.
@@ -143,13 +145,13 @@ func (s *Service) watchMailServer(ctx context.Context) error {
 // review closes items whose cause is gone.
 func (s *Service) review(ctx context.Context) error {
 	var open []struct {
-		Kind         Kind          `db:"kind"`
-		Subject      string        `db:"subject"`
-		Subscription uuid.UUID     `db:"subscription_uid"`
-		OpenedAt     time.Time     `db:"opened_at"`
-		State        webhook.State `db:"state"`
-		Stopped      bool          `db:"stopped"`
-		LastSuccess  *time.Time    `db:"last_success_at"`
+		Kind         Kind               `db:"kind"`
+		Subject      string             `db:"subject"`
+		Subscription uuid.UUID          `db:"subscription_uid"`
+		OpenedAt     time.Time          `db:"opened_at"`
+		State        subscription.State `db:"state"`
+		Stopped      bool               `db:"stopped"`
+		LastSuccess  *time.Time         `db:"last_success_at"`
 	}
 	err := s.DB.SelectContext(ctx, &open, `
 		SELECT i.kind, i.subject, i.subscription_uid, i.opened_at, s.state, h.last_success_at,
@@ -167,9 +169,9 @@ func (s *Service) review(ctx context.Context) error {
 		why := ""
 		var err error
 		switch {
-		case item.State == webhook.StateDeleted:
+		case item.State == subscription.StateDeleted:
 			why = "The subscription was deleted."
-		case item.Kind == KindFailing && item.State == webhook.StateActive:
+		case item.Kind == KindFailing && item.State == subscription.StateActive:
 			why = "The subscription is active again."
 		case item.Kind == KindUnopened && !item.Stopped:
 			why = "Its secret and its headers open again."
@@ -221,7 +223,7 @@ func (s *Service) Probe(ctx context.Context) (int, error) {
 const failuresToNote = 2
 
 // NoteProbe opens or closes the items that a probe speaks for or against.
-func (s *Service) NoteProbe(ctx context.Context, record webhook.ProbeRecord) error {
+func (s *Service) NoteProbe(ctx context.Context, record health.ProbeRecord) error {
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		if err := noteReach(ctx, tx, record); err != nil {
 			return err
@@ -230,7 +232,7 @@ func (s *Service) NoteProbe(ctx context.Context, record webhook.ProbeRecord) err
 	})
 }
 
-func noteReach(ctx context.Context, tx *postgres.Tx, record webhook.ProbeRecord) error {
+func noteReach(ctx context.Context, tx *postgres.Tx, record health.ProbeRecord) error {
 	subject := record.Subscription.String()
 	if record.Class == "" {
 		return settle(ctx, tx, KindProbe, subject, "The endpoint can be reached again.")
@@ -246,12 +248,12 @@ func noteReach(ctx context.Context, tx *postgres.Tx, record webhook.ProbeRecord)
 	return err
 }
 
-func noteCertificate(ctx context.Context, tx *postgres.Tx, record webhook.ProbeRecord) error {
+func noteCertificate(ctx context.Context, tx *postgres.Tx, record health.ProbeRecord) error {
 	subject := record.Subscription.String()
 	if record.Expires.IsZero() {
 		return nil // nothing was seen of it
 	}
-	days := webhook.CertificateWarning(record.Expires, tx.Now)
+	days := sender.CertificateWarning(record.Expires, tx.Now)
 	ends := record.Expires.UTC().Format("2006-01-02 15:04 UTC")
 	one := finding{
 		kind: KindCertificate, subject: subject, of: record.Subscription, severity: Warning,

@@ -10,7 +10,9 @@ import (
 	"drawbridge/internal/attention"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/health"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 func TestOverdueDeliveries(t *testing.T) {
@@ -109,7 +111,7 @@ func TestUnopenedSubscription(t *testing.T) {
 	h.look()
 	fresh := secret.New("given-anew-0123456789")
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := h.Webhooks.Amend(ctx, tx, h.subscription, webhook.Patch{Secret: &fresh}, "operator")
+		_, _, err := h.Webhooks.Amend(ctx, tx, h.subscription, subscription.Patch{Secret: &fresh}, "operator")
 		return err
 	})
 	h.look()
@@ -161,29 +163,29 @@ func TestProbesOpenAndCloseItems(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)
 	now := h.DB.Now()
-	probe := func(class webhook.ErrorClass, failures int, ends time.Duration) {
+	probe := func(class sender.ErrorClass, failures int, ends time.Duration) {
 		t.Helper()
-		record := webhook.ProbeRecord{
+		record := health.ProbeRecord{
 			Subscription: h.subscription, At: h.DB.Now(), Failures: failures,
-			Probe: webhook.Probe{Class: class, Error: "as it was", Expires: now.Add(ends)},
+			Probe: sender.Probe{Class: class, Error: "as it was", Expires: now.Add(ends)},
 		}
 		h.must(h.NoteProbe(t.Context(), record))
 	}
 	const day = 24 * time.Hour
 	steps := []struct {
-		class       webhook.ErrorClass
+		class       sender.ErrorClass
 		failures    int
 		ends        time.Duration
 		unreachable bool
 		certificate attention.Severity
 	}{
 		{"", 0, 60 * day, false, ""},
-		{webhook.ClassDNS, 1, 60 * day, false, ""}, // once may be chance
-		{webhook.ClassDNS, 2, 60 * day, true, ""},
+		{sender.ClassDNS, 1, 60 * day, false, ""}, // once may be chance
+		{sender.ClassDNS, 2, 60 * day, true, ""},
 		{"", 0, 20 * day, false, attention.Warning},
 		{"", 0, 6 * day, false, attention.Warning},
 		{"", 0, 12 * time.Hour, false, attention.Problem},
-		{webhook.ClassTLS, 3, -day, true, attention.Problem},
+		{sender.ClassTLS, 3, -day, true, attention.Problem},
 		{"", 0, 90 * day, false, ""},
 	}
 	for i, step := range steps {

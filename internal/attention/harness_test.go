@@ -26,6 +26,9 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // TestMain silences the log, which would bury what failed.
@@ -74,15 +77,15 @@ func (h *house) newService() *attention.Service {
 	h.must(err)
 	roots := x509.NewCertPool()
 	roots.AddCert(h.receiver.Certificate())
-	policy := webhook.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
-	sender := webhook.NewSender(webhook.SenderConfig{Policy: policy, RootCAs: roots})
-	h.Cleanup(sender.Close)
+	policy := sender.Policy{Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}
+	send := sender.New(sender.Config{Policy: policy, RootCAs: roots})
+	h.Cleanup(send.Close)
 	return &attention.Service{
 		DB: h.DB, Emails: email.NewService(queue), Operators: &operator.Service{DB: h.DB},
 		AttemptLimit: 30 * time.Second,
 		Webhooks: &webhook.Service{
-			DB: h.DB, Jobs: queue, Keys: keys, Policy: policy, Sender: sender,
-			Retries: webhook.Schedule{Delays: []time.Duration{time.Minute, 10 * time.Minute}},
+			DB: h.DB, Jobs: queue, Keys: keys, Policy: policy, Sender: send,
+			Retries: delivery.Schedule{Delays: []time.Duration{time.Minute, 10 * time.Minute}},
 		},
 	}
 }
@@ -109,8 +112,8 @@ func (h *house) furnish() {
 		h.application, h.merchant, h.partner, h.DB.Now())
 	h.exec(`UPDATE mail_settings SET alert_to = ARRAY[$1]`, alertTo)
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		made, _, err := h.Webhooks.Subscribe(ctx, tx, h.partner, webhook.Settings{
-			URL: h.receiver.URL, Auth: webhook.AuthHMAC, Events: []string{webhook.AllEvents},
+		made, _, err := h.Webhooks.Subscribe(ctx, tx, h.partner, subscription.Settings{
+			URL: h.receiver.URL, Auth: sender.AuthHMAC, Events: []string{subscription.AllEvents},
 		}, "operator")
 		h.subscription = made.UID
 		return err
@@ -150,7 +153,7 @@ func (h *house) publish() {
 	h.Helper()
 	h.move(time.Microsecond)
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := h.Webhooks.Publish(ctx, tx, webhook.Event{
+		_, err := h.Webhooks.Publish(ctx, tx, delivery.Event{
 			UID: postgres.NewUID(tx.Now), Kind: lending.EventTaskCreated,
 			ApplicationUID: h.application, Status: "Pending",
 			Head: []byte(`{"at":"`), Tail: []byte(`"}`),
@@ -164,11 +167,11 @@ func (h *house) work() {
 	h.Helper()
 	var rows [][]byte
 	h.must(h.DB.SelectContext(h.Context(), &rows,
-		`DELETE FROM river_job WHERE queue = $1 RETURNING args`, webhook.Queue))
+		`DELETE FROM river_job WHERE queue = $1 RETURNING args`, delivery.Queue))
 	for _, row := range rows {
-		var job webhook.DeliverArgs
+		var job delivery.Args
 		h.must(json.Unmarshal(row, &job))
-		h.must(h.Webhooks.Deliver(h.Context(), job, webhook.Run{}))
+		h.must(h.Webhooks.Deliver(h.Context(), job, delivery.Run{}))
 	}
 }
 
@@ -203,9 +206,9 @@ func (h *house) look() {
 	h.must(h.Watch(h.Context()))
 }
 
-func (h *house) state() webhook.State {
+func (h *house) state() subscription.State {
 	h.Helper()
-	var state webhook.State
+	var state subscription.State
 	h.must(h.DB.GetContext(h.Context(), &state,
 		`SELECT state FROM subscriptions WHERE subscription_uid = $1`, h.subscription))
 	return state

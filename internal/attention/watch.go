@@ -13,7 +13,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/health"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // Tally brings the summaries up to date and opens items for what went wrong. It
@@ -21,7 +22,7 @@ import (
 func (s *Service) Tally(ctx context.Context) (int, error) {
 	moved := 0
 	for {
-		var tallied webhook.Tallied
+		var tallied health.Tallied
 		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 			var err error
 			if tallied, err = s.Webhooks.Tally(ctx, tx); err != nil {
@@ -42,7 +43,7 @@ func (s *Service) Tally(ctx context.Context) (int, error) {
 }
 
 // note opens or counts up the items for what a tally found.
-func (s *Service) note(ctx context.Context, tx *postgres.Tx, trouble webhook.Trouble) error {
+func (s *Service) note(ctx context.Context, tx *postgres.Tx, trouble health.Trouble) error {
 	item := finding{
 		subject: trouble.Subscription.String(), of: trouble.Subscription, severity: Problem,
 		since: trouble.FirstSeen, seen: trouble.LastSeen,
@@ -76,7 +77,7 @@ func (s *Service) alertUsedUp(ctx context.Context, tx *postgres.Tx, uid uuid.UUI
 	if lending.ErrorCode(err) == lending.CodeNotFound {
 		return nil // gone with an old partition
 	}
-	if err != nil || told.State != webhook.StateActive {
+	if err != nil || told.State != subscription.StateActive {
 		return err
 	}
 	return s.Emails.ScheduleAlert(ctx, tx, email.KindAttemptsUsedUp, map[string]string{
@@ -122,11 +123,11 @@ func (s *Service) judge(ctx context.Context, uid uuid.UUID) error {
 		if err := s.announce(ctx, tx, change); err != nil {
 			return err
 		}
-		if change.To == webhook.StateActive {
+		if change.To == subscription.StateActive {
 			return settle(ctx, tx, KindFailing, uid.String(), "An attempt succeeded again.")
 		}
 		detail := "Every attempt has failed for a while. It goes on trying."
-		if change.To == webhook.StatePaused {
+		if change.To == subscription.StatePaused {
 			detail = "Every attempt had failed for a while, so it was paused as its settings ask."
 		}
 		_, err = raise(ctx, tx, finding{
@@ -144,10 +145,10 @@ func (s *Service) judge(ctx context.Context, uid uuid.UUID) error {
 
 // announce audits a change and mails it.
 func (s *Service) announce(
-	ctx context.Context, tx *postgres.Tx, change webhook.StateChange,
+	ctx context.Context, tx *postgres.Tx, change health.StateChange,
 ) error {
 	err := s.Operators.Audit(ctx, tx, operator.Entry{
-		Actor: webhook.System, Action: "subscription." + string(change.To),
+		Actor: health.System, Action: "subscription." + string(change.To),
 		SubjectKind: "subscription", Subject: change.Subscription.String(),
 		Reason: fmt.Sprintf("%d attempts failed since %s", change.Failures,
 			change.Since.UTC().Format(time.RFC3339)),
@@ -157,7 +158,7 @@ func (s *Service) announce(
 		return err
 	}
 	kind := email.KindSubscriptionFailing
-	if change.To == webhook.StateActive {
+	if change.To == subscription.StateActive {
 		kind = email.KindSubscriptionRecovered
 	}
 	return s.Emails.ScheduleAlert(ctx, tx, kind, map[string]string{
@@ -167,6 +168,6 @@ func (s *Service) announce(
 		email.ParamSince:           change.Since.UTC().Format(time.RFC3339),
 		email.ParamFailures:        strconv.Itoa(change.Failures),
 		email.ParamLastError:       change.LastError,
-		email.ParamPaused:          strconv.FormatBool(change.To == webhook.StatePaused),
+		email.ParamPaused:          strconv.FormatBool(change.To == subscription.StatePaused),
 	}, also(change.AlertEmail)...)
 }

@@ -18,6 +18,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 )
 
 // Recorder writes events and schedules their deliveries and e-mails.
@@ -37,7 +38,7 @@ func (r *Recorder) Record(ctx context.Context, tx *postgres.Tx, event lending.Ev
 	if err != nil {
 		return err
 	}
-	_, err = r.Webhooks.Publish(ctx, tx, webhook.Event{
+	_, err = r.Webhooks.Publish(ctx, tx, delivery.Event{
 		UID:            postgres.NewUID(tx.Now),
 		Kind:           event.Kind,
 		ApplicationUID: uid,

@@ -15,7 +15,8 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 )
 
 func record(t *testing.T, w *apptest.Harness, event lending.Event) {
@@ -109,14 +110,14 @@ func TestEventGoesToWhoeverWantsIt(t *testing.T) {
 	elsewhere := *w
 	elsewhere.Partner = stranger
 
-	subscribe := func(change func(*webhook.Settings)) webhook.Subscription {
+	subscribe := func(change func(*subscription.Settings)) subscription.Subscription {
 		return w.Subscribe(t, change)
 	}
-	events := func(events ...string) func(*webhook.Settings) {
-		return func(s *webhook.Settings) { s.Events = events }
+	events := func(events ...string) func(*subscription.Settings) {
+		return func(s *subscription.Settings) { s.Events = events }
 	}
-	merchants := func(uids ...uuid.UUID) func(*webhook.Settings) {
-		return func(s *webhook.Settings) { s.Merchants = uids }
+	merchants := func(uids ...uuid.UUID) func(*subscription.Settings) {
+		return func(s *subscription.Settings) { s.Merchants = uids }
 	}
 	paused := subscribe(nil)
 	deleted := subscribe(nil)
@@ -129,7 +130,7 @@ func TestEventGoesToWhoeverWantsIt(t *testing.T) {
 	})
 	tests := []struct {
 		name         string
-		subscription webhook.Subscription
+		subscription subscription.Subscription
 		want         bool
 	}{
 		{"every event, every merchant", subscribe(nil), true},
@@ -147,8 +148,8 @@ func TestEventGoesToWhoeverWantsIt(t *testing.T) {
 	late := subscribe(nil)
 
 	found := make(map[uuid.UUID]int)
-	for _, delivery := range w.DeliveriesOf(t, app.UID) {
-		found[delivery.SubscriptionUID]++
+	for _, sent := range w.DeliveriesOf(t, app.UID) {
+		found[sent.SubscriptionUID]++
 	}
 	for _, test := range tests {
 		want := 0
@@ -162,7 +163,7 @@ func TestEventGoesToWhoeverWantsIt(t *testing.T) {
 	if found[late.UID] != 0 {
 		t.Error("a subscription got an event from before its time")
 	}
-	if jobs := w.Queued(t, webhook.Queue); jobs != len(w.DeliveriesOf(t, app.UID)) {
+	if jobs := w.Queued(t, delivery.Queue); jobs != len(w.DeliveriesOf(t, app.UID)) {
 		t.Errorf("%d jobs for %d deliveries", jobs, len(w.DeliveriesOf(t, app.UID)))
 	}
 }
@@ -183,8 +184,8 @@ func TestEveryDeliveryHasTheSameBytes(t *testing.T) {
 		return err
 	})
 	uids := resent
-	for _, delivery := range deliveries {
-		uids = append(uids, delivery.UID)
+	for _, sent := range deliveries {
+		uids = append(uids, sent.UID)
 	}
 	for _, uid := range uids {
 		detail, err := w.Webhooks.Delivery(t.Context(), uid)

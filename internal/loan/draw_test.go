@@ -15,7 +15,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // codeOf returns the code of a refusal and fails the test on any other error.
@@ -50,9 +51,9 @@ func TestOfFiftySimultaneousDrawsOneIsGranted(t *testing.T) {
 	for _, kind := range []string{
 		"disbursement.funding.status-changed", "disbursement.funding.settled",
 	} {
-		w.Subscribe(t, func(s *webhook.Settings) { s.Events = []string{kind} })
+		w.Subscribe(t, func(s *subscription.Settings) { s.Events = []string{kind} })
 	}
-	before := w.Queued(t, webhook.Queue)
+	before := w.Queued(t, delivery.Queue)
 
 	const requests = 50
 	errs := make([]error, requests)
@@ -83,7 +84,7 @@ func TestOfFiftySimultaneousDrawsOneIsGranted(t *testing.T) {
 		"events":        w.Count(t, `SELECT count(*) FROM events WHERE kind = $1`, string(funding)),
 		"deliveries": w.Count(t,
 			`SELECT count(*) FROM deliveries WHERE event = $1`, string(funding)) / 2,
-		"jobs": (w.Queued(t, webhook.Queue) - before) / 2,
+		"jobs": (w.Queued(t, delivery.Queue) - before) / 2,
 	} {
 		if got != 1 {
 			t.Errorf("%s: %d (per subscription that wants the event), want 1", what, got)

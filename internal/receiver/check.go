@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/diagnose"
+	"drawbridge/internal/webhook/sender"
 )
 
 // Check is the outcome of checking where a request comes from.
@@ -43,17 +44,17 @@ func (r *Receiver) check(header http.Header, body []byte) Check {
 
 func (r *Receiver) signed(signature string, body []byte) bool {
 	return r.genuineWith(func(value secret.String) bool {
-		return hmac.Equal([]byte(signature), []byte(webhook.Sign(value, body)))
+		return hmac.Equal([]byte(signature), []byte(sender.Sign(value, body)))
 	})
 }
 
 // whyNot asks the signature doctor about each known secret.
 func (r *Receiver) whyNot(signature string, body []byte) string {
 	for _, value := range r.secrets {
-		verdict := webhook.ExamineSignature(webhook.SignatureCase{
+		verdict := diagnose.Signature(diagnose.SignatureCase{
 			Body: body, Signature: signature, Current: value,
 		})
-		if verdict.Finding != webhook.FoundOtherSecret {
+		if verdict.Finding != diagnose.FoundOtherSecret {
 			return "Not verified: " + verdict.Explanation
 		}
 	}

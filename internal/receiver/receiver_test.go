@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
 )
 
 var known = secret.New("whsec_known-to-both")
@@ -30,7 +30,7 @@ func post(r *Receiver, delivery string, header http.Header, text string) int {
 
 // signed are the headers of a request that the secret signed.
 func signed(value secret.String, text string) http.Header {
-	return http.Header{"X-Hmac-Signature": {webhook.Sign(value, []byte(text))}}
+	return http.Header{"X-Hmac-Signature": {sender.Sign(value, []byte(text))}}
 }
 
 func newest(t *testing.T, r *Receiver) Received {
@@ -61,8 +61,8 @@ func TestItSaysWhetherARequestIsGenuineOrWhyNot(t *testing.T) {
 		{"wrong token", http.Header{"Authorization": {"Bearer x"}}, body, false, "none that"},
 		{
 			"previous", http.Header{
-				"X-Hmac-Signature":          {webhook.Sign(other, []byte(body))},
-				"X-Hmac-Signature-Previous": {webhook.Sign(known, []byte(body))},
+				"X-Hmac-Signature":          {sender.Sign(other, []byte(body))},
+				"X-Hmac-Signature-Previous": {sender.Sign(known, []byte(body))},
 			}, body, true, "rotated",
 		},
 	}
@@ -112,31 +112,31 @@ func TestTheKnobs(t *testing.T) {
 func TestASlowAnswerComesAfterTheDeadline(t *testing.T) {
 	t.Parallel()
 	r := New(time.Now, known)
-	if r.slow <= webhook.DefaultTimeout {
-		t.Errorf("slow is %s: the endpoint has %s", r.slow, webhook.DefaultTimeout)
+	if r.slow <= sender.DefaultTimeout {
+		t.Errorf("slow is %s: the endpoint has %s", r.slow, sender.DefaultTimeout)
 	}
 	r.slow = time.Minute
 	r.Set(Settings{Mode: ModeSlow})
 	server := httptest.NewServer(r)
 	t.Cleanup(server.Close)
 	attempt := send(t, server.URL, 50*time.Millisecond)
-	if attempt.Class != webhook.ClassTimeout {
+	if attempt.Class != sender.ClassTimeout {
 		t.Errorf("the attempt ended with %q: %s", attempt.Class, attempt.Error)
 	}
 }
 
 // send makes one attempt as Drawbridge does.
-func send(t *testing.T, address string, limit time.Duration) webhook.Attempt {
+func send(t *testing.T, address string, limit time.Duration) sender.Attempt {
 	t.Helper()
-	sender := webhook.NewSender(webhook.SenderConfig{
-		Policy: webhook.Policy{
+	send := sender.New(sender.Config{
+		Policy: sender.Policy{
 			Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true,
 		},
 		Timeout: limit,
 	})
-	t.Cleanup(sender.Close)
-	return sender.Send(t.Context(), webhook.Request{
-		URL: address, Event: "task.created", Delivery: "d", Number: 1, Auth: webhook.AuthHMAC,
+	t.Cleanup(send.Close)
+	return send.Send(t.Context(), sender.Request{
+		URL: address, Event: "task.created", Delivery: "d", Number: 1, Auth: sender.AuthHMAC,
 		Secret: known, Body: []byte(body),
 	})
 }
@@ -149,7 +149,7 @@ func TestTheWrongCertificateIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	attempt := send(t, r.WrongAddress(), time.Minute)
-	if attempt.Class != webhook.ClassTLS || attempt.Sent {
+	if attempt.Class != sender.ClassTLS || attempt.Sent {
 		t.Errorf("the attempt ended with %q: %s", attempt.Class, attempt.Error)
 	}
 	if len(r.Received()) != 0 {
@@ -158,7 +158,7 @@ func TestTheWrongCertificateIsRefused(t *testing.T) {
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	if after := send(t, r.WrongAddress(), time.Minute); after.Class != webhook.ClassConnect {
+	if after := send(t, r.WrongAddress(), time.Minute); after.Class != sender.ClassConnect {
 		t.Errorf("after the end the attempt ended with %q", after.Class)
 	}
 }

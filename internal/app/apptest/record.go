@@ -11,7 +11,7 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 )
 
 // Recorded is a recorded event.
@@ -48,10 +48,10 @@ func (h *Harness) Statuses(t testing.TB, uid uuid.UUID) []string {
 }
 
 // DeliveriesOf returns the deliveries of an application, newest first.
-func (h *Harness) DeliveriesOf(t testing.TB, uid uuid.UUID) []webhook.Delivery {
+func (h *Harness) DeliveriesOf(t testing.TB, uid uuid.UUID) []delivery.Delivery {
 	t.Helper()
-	page, err := h.Webhooks.Deliveries(t.Context(), webhook.DeliveryFilter{
-		ApplicationUID: uid, Limit: webhook.MaxPage,
+	page, err := h.Webhooks.Deliveries(t.Context(), delivery.Filter{
+		ApplicationUID: uid, Limit: postgres.MaxPage,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func (h *Harness) DeliveriesOf(t testing.TB, uid uuid.UUID) []webhook.Delivery {
 func (h *Harness) MailsOf(t testing.TB, uid uuid.UUID) []string {
 	t.Helper()
 	filter := email.Filter{ApplicationUID: uid}
-	mails, _, err := email.List(t.Context(), h.DB, filter, postgres.Cursor{}, webhook.MaxPage)
+	mails, _, err := email.List(t.Context(), h.DB, filter, postgres.Cursor{}, postgres.MaxPage)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,220 @@
+package bulk
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
+)
+
+const (
+	// MaxItems bounds what one bulk re-send may hold, so that freezing its set
+	// stays one transaction of seconds.
+	MaxItems = 200_000
+	// MaxChoice bounds the deliveries, subscriptions or events that one
+	// bulk re-send may name one by one.
+	MaxChoice = 1000
+	// TypedAbove is the count above which a confirmation must repeat the count.
+	TypedAbove = 1000
+	// DefaultPace is how many deliveries a second go to one subscription.
+	DefaultPace = 10
+	// MaxPace is the highest pace.
+	MaxPace = 500
+)
+
+// Kind says how the set of a bulk re-send is chosen.
+type Kind string
+
+// The kinds of bulk re-send.
+const (
+	// KindSelection re-sends named deliveries.
+	KindSelection Kind = "selection"
+	// KindFilter re-sends all deliveries that match a filter.
+	KindFilter Kind = "filter"
+	// KindRecover re-sends what failed and did not arrive later.
+	KindRecover Kind = "recover"
+	// KindReplay sends events that a subscription wants and never got.
+	KindReplay Kind = "replay"
+)
+
+// State says how far a bulk re-send has come:
+//
+//	draft ----> running <----> paused
+//	               |  \          |
+//	               v   +---------+--> cancelled
+//	           finished
+//
+// It is finished when every item has ended, not when the last one was sent.
+type State string
+
+// The states of a bulk re-send.
+const (
+	StateDraft     State = "draft"
+	StateRunning   State = "running"
+	StatePaused    State = "paused"
+	StateCancelled State = "cancelled"
+	StateFinished  State = "finished"
+)
+
+// ItemState says what became of one item of a bulk re-send.
+type ItemState string
+
+// The states of an item. A sent one has a new delivery that goes on; a
+// cancelled one was withdrawn before it was sent, or its new delivery was.
+const (
+	ItemWaiting   ItemState = "waiting"
+	ItemSent      ItemState = "sent"
+	ItemDelivered ItemState = "delivered"
+	ItemFailed    ItemState = "failed"
+	ItemCancelled ItemState = "cancelled"
+	ItemSkipped   ItemState = "skipped"
+)
+
+// ItemStates lists every state, what asks for attention first.
+func ItemStates() []ItemState {
+	return []ItemState{
+		ItemFailed, ItemSkipped, ItemCancelled, ItemWaiting, ItemSent, ItemDelivered,
+	}
+}
+
+// SkipReason says why an item is not sent.
+type SkipReason string
+
+// The reasons, in the order in which they are looked for.
+const (
+	// SkipDeleted is for a subscription that was deleted.
+	SkipDeleted SkipReason = "subscription_deleted"
+	// SkipBodyGone is for an event whose body retention has removed.
+	SkipBodyGone SkipReason = "body_removed"
+	// SkipDuplicate is for a delivery beside a later one of the same event to the
+	// same subscription in the same set.
+	SkipDuplicate SkipReason = "duplicate"
+	// SkipUnderWay is for an event that is still on its way to the subscription, or
+	// waits for its turn in another bulk re-send.
+	SkipUnderWay SkipReason = "under_way"
+	// SkipDelivered is for an event that the subscription has received.
+	SkipDelivered SkipReason = "delivered_already"
+	// SkipNewer is for an event that a delivered later one of the same
+	// application has overtaken.
+	SkipNewer SkipReason = "newer_delivered"
+)
+
+// Scope says what a bulk re-send is made of. Everything in it is looked for
+// among the deliveries and events of one partner alone.
+type Scope struct {
+	PartnerUID uuid.UUID `json:"partner_uid"`
+	Kind       Kind      `json:"kind"`
+	// Deliveries are those of BulkSelection.
+	Deliveries []uuid.UUID `json:"deliveries,omitempty"`
+	// Filter is that of BulkFilter; its cursor and limit do not count.
+	Filter delivery.Filter `json:"filter,omitzero"`
+	// Subscriptions are those of BulkRecover and BulkReplay.
+	Subscriptions []uuid.UUID `json:"subscriptions,omitempty"`
+	// Since, inclusive, and Until, exclusive, bound the creation of the failed
+	// deliveries of BulkRecover, and the events of BulkReplay.
+	Since time.Time `json:"since,omitzero"`
+	Until time.Time `json:"until,omitzero"`
+	// EventUID limits BulkReplay to one event; zero for a range.
+	EventUID uuid.UUID `json:"event_uid,omitzero"`
+}
+
+// Options are what is chosen besides the scope.
+type Options struct {
+	// SkipNewer leaves out what a delivered later event has overtaken,
+	// SkipDelivered what the subscription has received already.
+	SkipNewer, SkipDelivered bool
+	// Pace is deliveries a second to one subscription, from 1 to MaxPace.
+	Pace int
+}
+
+// Resend is a bulk re-send.
+type Resend struct {
+	UID         uuid.UUID
+	PartnerName string
+	Scope       Scope
+	Options     Options
+	State       State
+	// Reason is empty for a draft.
+	Reason    string
+	CreatedBy string
+	CreatedAt time.Time
+	// ConfirmedBy and ConfirmedAt are zero for a draft.
+	ConfirmedBy string
+	ConfirmedAt time.Time
+	// EndedAt is when it was finished or cancelled, else zero.
+	EndedAt time.Time
+	// Counts are zero for a draft.
+	Counts Counts
+}
+
+// Counts says how many items are in which state.
+type Counts struct {
+	Waiting   int `db:"waiting"   json:"waiting"`
+	Sent      int `db:"sent"      json:"sent"`
+	Delivered int `db:"delivered" json:"delivered"`
+	Failed    int `db:"failed"    json:"failed"`
+	Cancelled int `db:"cancelled" json:"cancelled"`
+	Skipped   int `db:"skipped"   json:"skipped"`
+}
+
+// Total is how many items were chosen and not skipped.
+func (c Counts) Total() int {
+	return c.Waiting + c.Sent + c.Delivered + c.Failed + c.Cancelled
+}
+
+// All is how many items there are.
+func (c Counts) All() int { return c.Total() + c.Skipped }
+
+// Of returns the count of one state.
+func (c Counts) Of(state ItemState) int {
+	return map[ItemState]int{
+		ItemWaiting: c.Waiting, ItemSent: c.Sent, ItemDelivered: c.Delivered,
+		ItemFailed: c.Failed, ItemCancelled: c.Cancelled, ItemSkipped: c.Skipped,
+	}[state]
+}
+
+// Lane is the part of a bulk re-send that goes to one subscription.
+type Lane struct {
+	SubscriptionUID uuid.UUID `db:"subscription_uid"`
+	URL             string    `db:"url"`
+	// State is the subscription's. While it is paused, its lane waits.
+	State subscription.State `db:"state"`
+	// Rate is the subscription's own bound, in deliveries a second; nil for none.
+	Rate *int `db:"rate"`
+	Counts
+}
+
+// PaceOf is the pace of the lane: that of the bulk re-send, and never more than
+// the subscription's own.
+func (l Lane) PaceOf(pace int) int {
+	if l.Rate != nil {
+		return min(pace, *l.Rate)
+	}
+	return pace
+}
+
+// Item is one event on its way to one subscription once more.
+type Item struct {
+	Position        int               `db:"position"`
+	SubscriptionUID uuid.UUID         `db:"subscription_uid"`
+	URL             string            `db:"url"`
+	EventUID        uuid.UUID         `db:"event_uid"`
+	EventAt         time.Time         `db:"event_at"`
+	Event           lending.EventKind `db:"event"`
+	// ApplicationUID is nil for a test event.
+	ApplicationUID *uuid.UUID `db:"application_uid"`
+	Status         string     `db:"status"`
+	// DeliveryUID is what is sent again, nil for an event that was never sent.
+	DeliveryUID *uuid.UUID `db:"delivery_uid"`
+	State       ItemState  `db:"state"`
+	// SkipReason is nil unless the item is skipped.
+	SkipReason *SkipReason `db:"skip_reason"`
+	// NewUID is the delivery that was made, nil before.
+	NewUID *uuid.UUID `db:"new_uid"`
+	// HTTPStatus and ErrorClass are those of the new delivery's last attempt.
+	HTTPStatus *int    `db:"last_http_status"`
+	ErrorClass *string `db:"last_error_class"`
+}

@@ -1,0 +1,260 @@
+package bulk
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// Queue is the name of the queue that bulk re-sends are worked in.
+const Queue = "bulk"
+
+// Args asks to move a bulk re-send on.
+type Args struct {
+	BulkUID uuid.UUID `json:"bulk_uid"`
+	// Run is the start that the job belongs to.
+	Run int `json:"run"`
+}
+
+// Kind names the job in the queue.
+func (Args) Kind() string { return "webhook_bulk_resend" }
+
+// InsertOpts puts the job in its queue.
+func (Args) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: Queue} }
+
+var _ rivertype.JobArgs = Args{}
+
+// Consent is somebody's decision to send what a draft planned.
+type Consent struct {
+	By string
+	// Reason is kept with every new delivery; it is required.
+	Reason string
+	// Count is how many deliveries the person was told and agreed to. It is
+	// required above TypedAbove; zero agrees to any smaller number.
+	Count int
+}
+
+// Confirm freezes the set of a draft and begins to send it: from then on
+// neither new deliveries nor changes of old ones add to it. It returns how
+// many deliveries that will be.
+//
+// Errors: NOT_FOUND, INVALID_STATE when it was confirmed already, when nothing
+// would be sent, or when the count has changed since the plan was looked at;
+// VALIDATION_ERROR for the reason, for a large set without its count, and for
+// more than MaxBulk.
+func (s *Service) Confirm(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, consent Consent,
+) (int, error) {
+	var faults lending.Faults
+	consent.Reason = faults.Text("reason", consent.Reason, subscription.MaxReason)
+	if err := faults.Err(); err != nil {
+		return 0, err
+	}
+	row, err := lock(ctx, tx, uid)
+	if err != nil {
+		return 0, err
+	}
+	if row.State != StateDraft {
+		return 0, errState(row, "confirmed", "send more")
+	}
+	bulk, err := row.resend()
+	if err != nil {
+		return 0, err
+	}
+	_, err = tx.ExecContext(ctx, `
+		UPDATE bulk_resends
+		   SET state = 'running',
+		       run = 1,
+		       reason = $2,
+		       confirmed_by = $3,
+		       confirmed_at = $4,
+		       settled_at = $4
+		 WHERE bulk_uid = $1`, uid, consent.Reason, consent.By, tx.Now)
+	if err != nil {
+		return 0, fmt.Errorf("confirming bulk re-send %s: %w", uid, err)
+	}
+	counts, err := freeze(ctx, tx, bulk)
+	if err != nil {
+		return 0, err
+	}
+	if err := consent.check(counts); err != nil {
+		return 0, err
+	}
+	return counts.Total(), s.enqueue(ctx, tx, Args{BulkUID: uid, Run: 1})
+}
+
+// check compares what was agreed to with what was frozen.
+func (c Consent) check(counts Counts) error {
+	switch total := counts.Total(); {
+	case counts.All() > MaxItems:
+		return errTooLarge()
+	case total == 0:
+		return lending.NewError(lending.CodeInvalidState,
+			"nothing would be sent; choose other deliveries")
+	case c.Count == 0 && total > TypedAbove:
+		return lending.Invalid("count",
+			`"count" is required for more than %d deliveries: it would be %d`, TypedAbove, total)
+	case c.Count != 0 && c.Count != total:
+		return lending.NewError(lending.CodeInvalidState,
+			"it would be %d deliveries now, not %d; look at the plan again", total, c.Count)
+	}
+	return nil
+}
+
+// freeze writes the set down, in one statement and so as of one moment.
+func freeze(ctx context.Context, tx *postgres.Tx, bulk Resend) (Counts, error) {
+	chosen, args := bulk.chosen()
+	c := postgres.Conditions{Args: args}
+	uid, partner, now := c.Bind(bulk.UID), c.Bind(bulk.Scope.PartnerUID), c.Bind(tx.Now)
+	text := chosen + `, lane AS (
+			INSERT INTO bulk_resend_lanes (bulk_uid, subscription_uid, partner_uid, paced_at,
+			                               moved_at, waiting, skipped)
+			SELECT ` + uid + `::uuid, subscription_uid, ` + partner + `::uuid,
+			       ` + now + `::timestamptz - interval '1 second', ` + now + `,
+			       count(*) FILTER (WHERE skip_reason IS NULL), count(skip_reason)
+			  FROM judged
+			 GROUP BY subscription_uid
+		)
+		INSERT INTO bulk_resend_items (bulk_uid, position, subscription_uid, event_uid, event_at,
+		                               event, application_uid, status, test, delivery_uid,
+		                               delivery_created_at, state, skip_reason)
+		SELECT ` + uid + `,
+		       row_number() OVER (ORDER BY event_at, event_uid, subscription_uid, created_at),
+		       subscription_uid, event_uid, event_at, event, application_uid, status, test,
+		       delivery_uid, created_at,
+		       CASE WHEN skip_reason IS NULL THEN 'waiting' ELSE 'skipped' END, skip_reason
+		  FROM judged`
+	if _, err := tx.ExecContext(ctx, text, c.Args...); err != nil {
+		return Counts{}, fmt.Errorf("freezing the set of bulk re-send %s: %w", bulk.UID, err)
+	}
+	row, err := get(ctx, tx, bulk.UID)
+	return row.Counts, err
+}
+
+// Pause stops sending; what was sent goes on. Pausing a paused one changes
+// nothing. Errors: NOT_FOUND, INVALID_STATE when there is nothing to hold back.
+func (s *Service) Pause(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+	row, err := lock(ctx, tx, uid)
+	if err != nil || row.State == StatePaused {
+		return err
+	}
+	if row.State != StateRunning {
+		return errState(row, "paused", "send")
+	}
+	if row.Waiting == 0 {
+		return errAllSent(row)
+	}
+	return setState(ctx, tx, uid, StatePaused)
+}
+
+// Resume goes on sending. Resuming a running one changes nothing. Errors:
+// NOT_FOUND, INVALID_STATE when it was never confirmed or has ended.
+func (s *Service) Resume(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+	row, err := lock(ctx, tx, uid)
+	if err != nil || row.State == StateRunning {
+		return err
+	}
+	if row.State != StatePaused {
+		return errState(row, "resumed", "send")
+	}
+	if err := setState(ctx, tx, uid, StateRunning); err != nil {
+		return err
+	}
+	return s.restart(ctx, tx, uid)
+}
+
+// restart gives a bulk re-send a new job; one that still waits from before
+// finds its run over and ends.
+func (s *Service) restart(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+	var run int
+	err := tx.GetContext(ctx, &run, `
+		UPDATE bulk_resends
+		   SET run = run + 1
+		 WHERE bulk_uid = $1
+		RETURNING run`, uid)
+	if err != nil {
+		return fmt.Errorf("restarting bulk re-send %s: %w", uid, err)
+	}
+	return s.enqueue(ctx, tx, Args{BulkUID: uid, Run: run})
+}
+
+// Cancel withdraws what was not sent yet and returns how many that were;
+// what was sent goes on. Cancelling a draft only closes it.
+//
+// Errors: NOT_FOUND, INVALID_STATE when it has ended or all was sent.
+func (s *Service) Cancel(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+) (int, error) {
+	row, err := lock(ctx, tx, uid)
+	if err != nil {
+		return 0, err
+	}
+	switch row.State {
+	case StateRunning, StatePaused:
+		if row.Waiting == 0 {
+			return 0, errAllSent(row)
+		}
+	case StateDraft:
+		return 0, discard(ctx, tx, uid)
+	case StateCancelled, StateFinished:
+		return 0, errState(row, "cancelled", "send")
+	}
+	_, err = tx.ExecContext(ctx, `
+		WITH item AS (
+			UPDATE bulk_resend_items
+			   SET state = 'cancelled'
+			 WHERE bulk_uid = $1
+			   AND state = 'waiting'
+		), lane AS (
+			UPDATE bulk_resend_lanes
+			   SET cancelled = cancelled + waiting,
+			       waiting = 0,
+			       moved_at = $2
+			 WHERE bulk_uid = $1
+		)
+		UPDATE bulk_resends
+		   SET state = 'cancelled',
+		       ended_at = $2
+		 WHERE bulk_uid = $1`, uid, tx.Now)
+	if err != nil {
+		return 0, fmt.Errorf("cancelling bulk re-send %s: %w", uid, err)
+	}
+	return row.Waiting, nil
+}
+
+// discard deletes a draft, which nothing refers to.
+func discard(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+	if _, err := tx.ExecContext(ctx,
+		`DELETE FROM bulk_resends WHERE bulk_uid = $1 AND state = 'draft'`, uid); err != nil {
+		return fmt.Errorf("discarding draft %s: %w", uid, err)
+	}
+	return nil
+}
+
+func errAllSent(row row) error {
+	return lending.NewError(lending.CodeInvalidState,
+		"all %d deliveries were sent already; each can be looked at by itself", row.Total())
+}
+
+func setState(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, state State) error {
+	if _, err := tx.ExecContext(ctx,
+		`UPDATE bulk_resends SET state = $2 WHERE bulk_uid = $1`, uid, string(state)); err != nil {
+		return fmt.Errorf("changing bulk re-send %s to %s: %w", uid, state, err)
+	}
+	return nil
+}
+
+func (s *Service) enqueue(ctx context.Context, tx *postgres.Tx, job Args) error {
+	params := []river.InsertManyParams{{Args: job}}
+	if _, err := s.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx, params); err != nil {
+		return fmt.Errorf("inserting the job of bulk re-send %s: %w", job.BulkUID, err)
+	}
+	return nil
+}

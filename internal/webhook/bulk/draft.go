@@ -1,0 +1,181 @@
+package bulk
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/delivery"
+)
+
+// Draft keeps a choice of what to send again, and sends nothing. A choice
+// of the past is closed: without an end, it ends now, so that what happens
+// after the draft is not swept along.
+//
+// Errors: VALIDATION_ERROR for what the scope or the options lack, NOT_FOUND for
+// a delivery, subscription or event that the partner does not have.
+func (s *Service) Draft(
+	ctx context.Context, tx *postgres.Tx, scope Scope, options Options, by string,
+) (uuid.UUID, error) {
+	if scope.Until.IsZero() {
+		scope.Until = tx.Now
+	}
+	scope.Filter.Cursor, scope.Filter.Limit = postgres.Cursor{}, 0
+	if scope.Kind == KindFilter && scope.Filter.Until.IsZero() {
+		scope.Filter.Until = tx.Now
+	}
+	scope.Deliveries = delivery.Distinct(scope.Deliveries)
+	scope.Subscriptions = delivery.Distinct(scope.Subscriptions)
+	faults := scope.faults()
+	options.check(&faults)
+	if err := faults.Err(); err != nil {
+		return uuid.Nil, err
+	}
+	if err := scope.checkOwner(ctx, tx); err != nil {
+		return uuid.Nil, err
+	}
+	text, err := json.Marshal(scope)
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("writing the scope of a bulk re-send: %w", err)
+	}
+	uid := postgres.NewUID(tx.Now)
+	_, err = tx.ExecContext(ctx, `
+		INSERT INTO bulk_resends (bulk_uid, partner_uid, kind, scope, skip_newer, skip_delivered,
+		                          pace, state, created_by, created_at)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, 'draft', $8, $9)`,
+		uid, scope.PartnerUID, string(scope.Kind), string(text), options.SkipNewer,
+		options.SkipDelivered, options.Pace, by, tx.Now)
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("keeping a draft of a bulk re-send: %w", err)
+	}
+	return uid, nil
+}
+
+// Amend changes the options of a draft. Errors: NOT_FOUND, INVALID_STATE
+// once it was confirmed, VALIDATION_ERROR.
+func (s *Service) Amend(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, options Options,
+) error {
+	var faults lending.Faults
+	options.check(&faults)
+	if err := faults.Err(); err != nil {
+		return err
+	}
+	row, err := lock(ctx, tx, uid)
+	if err != nil {
+		return err
+	}
+	if row.State != StateDraft {
+		return errState(row, "changed", "confirm")
+	}
+	_, err = tx.ExecContext(ctx, `
+		UPDATE bulk_resends
+		   SET skip_newer = $2,
+		       skip_delivered = $3,
+		       pace = $4
+		 WHERE bulk_uid = $1`, uid, options.SkipNewer, options.SkipDelivered, options.Pace)
+	if err != nil {
+		return fmt.Errorf("changing bulk re-send %s: %w", uid, err)
+	}
+	return nil
+}
+
+func (o Options) check(faults *lending.Faults) {
+	if o.Pace < 1 || o.Pace > MaxPace {
+		faults.Add("pace", `"pace" must be from 1 to %d deliveries a second`, MaxPace)
+	}
+}
+
+// faults lists what the scope lacks or has too much of.
+func (b Scope) faults() lending.Faults {
+	var faults lending.Faults
+	if b.PartnerUID == uuid.Nil {
+		faults.Add("partner", `"partner" is required: a bulk re-send stays within one partner`)
+	}
+	var choice string
+	var named []uuid.UUID
+	switch b.Kind {
+	case KindSelection:
+		choice, named = "delivery", b.Deliveries
+	case KindRecover, KindReplay:
+		choice, named = "subscription", b.Subscriptions
+		if b.EventUID == uuid.Nil && b.Since.IsZero() {
+			faults.Add("since", `"since" is required: name where the range begins`)
+		}
+		if !b.Since.Before(b.Until) {
+			faults.Add("until", `"until" must come after "since"`)
+		}
+	case KindFilter:
+		return faults
+	default:
+		faults.Add("kind", `"kind" must be selection, filter, recover or replay`)
+		return faults
+	}
+	if len(named) == 0 || len(named) > MaxChoice {
+		faults.Add(choice, `%q must name 1 to %d; choose more by a filter`, choice, MaxChoice)
+	}
+	return faults
+}
+
+// ownership finds which of the named things are a partner's: a query that takes
+// the partner and the uids.
+type ownership struct {
+	what  string
+	uids  []uuid.UUID
+	query string
+}
+
+// checkOwner refuses whatever is named and is not the partner's.
+func (b Scope) checkOwner(ctx context.Context, tx *postgres.Tx) error {
+	var events []uuid.UUID
+	if b.EventUID != uuid.Nil {
+		events = []uuid.UUID{b.EventUID}
+	}
+	for _, named := range []ownership{
+		{"delivery", b.Deliveries, `
+			SELECT d.delivery_uid
+			  FROM deliveries d
+			  JOIN subscriptions s USING (subscription_uid)
+			 WHERE s.partner_uid = $1
+			   AND d.delivery_uid = ANY ($2)`},
+		{"subscription", b.Subscriptions, `
+			SELECT subscription_uid
+			  FROM subscriptions
+			 WHERE partner_uid = $1
+			   AND subscription_uid = ANY ($2)`},
+		{"event", events, `
+			SELECT event_uid
+			  FROM events
+			 WHERE partner_uid = $1
+			   AND event_uid = ANY ($2)`},
+	} {
+		if err := named.check(ctx, tx, b.PartnerUID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check answers NOT_FOUND for the first that the partner does not have.
+func (o ownership) check(ctx context.Context, tx *postgres.Tx, partner uuid.UUID) error {
+	if len(o.uids) == 0 {
+		return nil
+	}
+	var owned []uuid.UUID
+	if err := tx.SelectContext(ctx, &owned, o.query, partner, pq.Array(o.uids)); err != nil {
+		return fmt.Errorf("checking whose each %s is: %w", o.what, err)
+	}
+	for _, uid := range o.uids {
+		if !slices.Contains(owned, uid) {
+			return lending.NewError(lending.CodeNotFound,
+				"the partner has no %s with the id %s", o.what, uid)
+		}
+	}
+	return nil
+}

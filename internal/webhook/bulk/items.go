@@ -1,0 +1,107 @@
+package bulk
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+)
+
+// Lanes returns the subscriptions of a confirmed bulk re-send with what
+// became of their items, the largest share first.
+func (s *Service) Lanes(ctx context.Context, uid uuid.UUID) ([]Lane, error) {
+	var lanes []Lane
+	err := s.DB.SelectContext(ctx, &lanes, `
+		SELECT l.subscription_uid, s.url, s.state, s.rate, l.waiting, l.sent, l.delivered, l.failed,
+		       l.cancelled, l.skipped
+		  FROM bulk_resend_lanes l
+		  JOIN subscriptions s USING (subscription_uid)
+		 WHERE l.bulk_uid = $1
+		 ORDER BY l.waiting + l.sent + l.delivered + l.failed + l.cancelled + l.skipped DESC,
+		          l.subscription_uid`, uid)
+	if err != nil {
+		return nil, fmt.Errorf("loading the lanes of bulk re-send %s: %w", uid, err)
+	}
+	return lanes, nil
+}
+
+// ItemFilter chooses items of a bulk re-send.
+type ItemFilter struct {
+	// State is one of ItemStates, empty for all.
+	State ItemState
+	// After is the position before the first item, 0 for the beginning.
+	After int
+	// Limit is from 1 to postgres.MaxPage.
+	Limit int
+}
+
+// Items returns a page of the items of a bulk re-send in the order of
+// sending, and the position to go on after, 0 on the last page. Error:
+// VALIDATION_ERROR for the limit.
+func (s *Service) Items(
+	ctx context.Context, uid uuid.UUID, filter ItemFilter,
+) ([]Item, int, error) {
+	if err := postgres.CheckLimit(filter.Limit); err != nil {
+		return nil, 0, err
+	}
+	var c postgres.Conditions
+	c.Add(`i.bulk_uid = ?`, uid)
+	c.Add(`i.position > ?`, filter.After)
+	if filter.State != "" {
+		c.Add(`i.state = ?`, string(filter.State))
+	}
+	text := `
+		SELECT i.position, i.subscription_uid, s.url, i.event_uid, i.event_at, i.event,
+		       i.application_uid, i.status, i.delivery_uid, i.state, i.skip_reason, i.new_uid,
+		       d.last_http_status, d.last_error_class
+		  FROM bulk_resend_items i
+		  JOIN subscriptions s USING (subscription_uid)
+		  LEFT JOIN deliveries d ON d.delivery_uid = i.new_uid
+		                        AND d.created_at = i.new_created_at` + c.Where() +
+		` ORDER BY i.position LIMIT ` + c.Bind(filter.Limit+1)
+	var items []Item
+	if err := s.DB.SelectContext(ctx, &items, text, c.Args...); err != nil {
+		return nil, 0, fmt.Errorf("listing the items of bulk re-send %s: %w", uid, err)
+	}
+	if len(items) <= filter.Limit {
+		return items, 0, nil
+	}
+	items = items[:filter.Limit]
+	return items, items[len(items)-1].Position, nil
+}
+
+// OfDelivery returns the bulk re-send that made a delivery, the nil id when
+// none did.
+func (s *Service) OfDelivery(ctx context.Context, uid uuid.UUID) (uuid.UUID, error) {
+	var bulk uuid.UUID
+	err := s.DB.GetContext(ctx, &bulk,
+		`SELECT bulk_uid FROM bulk_resend_items WHERE new_uid = $1`, uid)
+	if err != nil && !postgres.IsNoRows(err) {
+		return uuid.Nil, fmt.Errorf("looking for the bulk re-send of delivery %s: %w", uid, err)
+	}
+	return bulk, nil
+}
+
+// ReplayTargets returns the subscriptions to which an event can be replayed: those
+// that ask for it as they are configured now, and have no delivery of it.
+func (s *Service) ReplayTargets(ctx context.Context, eventUID uuid.UUID) ([]uuid.UUID, error) {
+	var targets []uuid.UUID
+	err := s.DB.SelectContext(ctx, &targets, `
+		SELECT s.subscription_uid
+		  FROM events e
+		  JOIN subscriptions s ON s.partner_uid = e.partner_uid
+		 WHERE e.event_uid = $1
+		   AND e.merchant_uid IS NOT NULL
+		   AND e.body_removed_at IS NULL
+		   AND s.state <> 'deleted'`+wanted+`
+		   AND NOT EXISTS (SELECT 1
+		                     FROM deliveries d
+		                    WHERE d.event_uid = e.event_uid
+		                      AND d.subscription_uid = s.subscription_uid)`, eventUID)
+	if err != nil {
+		return nil, fmt.Errorf("looking where event %s can be replayed: %w", eventUID, err)
+	}
+	return targets, nil
+}

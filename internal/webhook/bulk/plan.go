@@ -1,0 +1,409 @@
+package bulk
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// Plan is what confirming a draft now would mean.
+type Plan struct {
+	// Total is the exact count of new deliveries.
+	Total int
+	// Lanes are the subscriptions that get them, the largest share first.
+	Lanes []PlanLane
+	// Skipped says what is left out and why.
+	Skipped map[SkipReason]int
+	// Oldest and Newest are the times of the events.
+	Oldest, Newest time.Time
+	Risks          Risks
+}
+
+// PlanLane is a subscription's part of a plan.
+type PlanLane struct {
+	SubscriptionUID uuid.UUID
+	URL             string
+	State           subscription.State
+	Total           int
+	// Events counts by kind.
+	Events map[lending.EventKind]int
+}
+
+// Risks count the deliveries of a plan that somebody should think about.
+type Risks struct {
+	// Delivered have arrived already, Newer were overtaken by a delivered later
+	// event of their application, Unknown may have arrived.
+	Delivered, Newer, Unknown int
+	// Changed were tried last under an older version of the subscription.
+	Changed int
+	// Paused and Failing go to subscriptions in that state.
+	Paused, Failing int
+}
+
+// Skips is how many are left out.
+func (p Plan) Skips() int {
+	total := 0
+	for _, count := range p.Skipped {
+		total += count
+	}
+	return total
+}
+
+// Takes is how long sending at the pace takes, for the largest share.
+func (p Plan) Takes(pace int) time.Duration {
+	if len(p.Lanes) == 0 {
+		return 0
+	}
+	return time.Duration(p.Lanes[0].Total) * time.Second / time.Duration(pace)
+}
+
+// planRow is a part of a plan whose members are alike.
+type planRow struct {
+	SubscriptionUID uuid.UUID          `db:"subscription_uid"`
+	URL             string             `db:"url"`
+	State           subscription.State `db:"subscription_state"`
+	Event           lending.EventKind  `db:"event"`
+	Skip            *SkipReason        `db:"skip_reason"`
+	Count           int                `db:"count"`
+	Delivered       int                `db:"delivered"`
+	Newer           int                `db:"newer"`
+	Unknown         int                `db:"unknown"`
+	Changed         int                `db:"changed"`
+	Oldest          time.Time          `db:"oldest"`
+	Newest          time.Time          `db:"newest"`
+}
+
+// Plan says what confirming a draft now would mean; it changes nothing.
+// Errors: NOT_FOUND, INVALID_STATE once it was confirmed, VALIDATION_ERROR for
+// more than MaxBulk.
+func (s *Service) Plan(ctx context.Context, uid uuid.UUID) (Plan, error) {
+	row, err := get(ctx, s.DB, uid)
+	if err != nil {
+		return Plan{}, err
+	}
+	if row.State != StateDraft {
+		return Plan{}, errState(row, "planned", "look at")
+	}
+	bulk, err := row.resend()
+	if err != nil {
+		return Plan{}, err
+	}
+	return planOf(ctx, s.DB, bulk)
+}
+
+func planOf(ctx context.Context, db sqlx.ExtContext, bulk Resend) (Plan, error) {
+	chosen, args := bulk.chosen()
+	var rows []planRow
+	err := sqlx.SelectContext(ctx, db, &rows, chosen+`
+		SELECT j.subscription_uid,
+		       s.url,
+		       j.subscription_state,
+		       j.event,
+		       j.skip_reason,
+		       count(*) AS count,
+		       count(*) FILTER (WHERE j.delivered) AS delivered,
+		       count(*) FILTER (WHERE j.newer) AS newer,
+		       count(*) FILTER (WHERE j.unknown) AS unknown,
+		       count(*) FILTER (WHERE j.changed) AS changed,
+		       min(j.event_at) AS oldest,
+		       max(j.event_at) AS newest
+		  FROM judged j
+		  JOIN subscriptions s USING (subscription_uid)
+		 GROUP BY 1, 2, 3, 4, 5
+		 ORDER BY 1, 4`, args...)
+	if err != nil {
+		return Plan{}, fmt.Errorf("planning a bulk re-send: %w", err)
+	}
+	return gather(rows)
+}
+
+// gather adds up the rows of a plan.
+func gather(rows []planRow) (Plan, error) {
+	plan := Plan{Skipped: map[SkipReason]int{}}
+	for _, row := range rows {
+		if row.Skip != nil {
+			plan.Skipped[*row.Skip] += row.Count
+			continue
+		}
+		plan.Total += row.Count
+		plan.Risks.add(row)
+		plan.lane(row)
+		if plan.Oldest.IsZero() || row.Oldest.Before(plan.Oldest) {
+			plan.Oldest = row.Oldest
+		}
+		if row.Newest.After(plan.Newest) {
+			plan.Newest = row.Newest
+		}
+	}
+	if all := plan.Total + plan.Skips(); all > MaxItems {
+		return Plan{}, errTooLarge()
+	}
+	slices.SortStableFunc(plan.Lanes, func(a, b PlanLane) int { return b.Total - a.Total })
+	return plan, nil
+}
+
+func (r *Risks) add(row planRow) {
+	r.Delivered += row.Delivered
+	r.Newer += row.Newer
+	r.Unknown += row.Unknown
+	r.Changed += row.Changed
+	switch row.State {
+	case subscription.StatePaused:
+		r.Paused += row.Count
+	case subscription.StateFailing:
+		r.Failing += row.Count
+	case subscription.StateActive, subscription.StateDeleted:
+	}
+}
+
+// lane adds a row to its subscription; those of one come together.
+func (p *Plan) lane(row planRow) {
+	if last := len(p.Lanes) - 1; last < 0 || p.Lanes[last].SubscriptionUID != row.SubscriptionUID {
+		p.Lanes = append(p.Lanes, PlanLane{
+			SubscriptionUID: row.SubscriptionUID, URL: row.URL, State: row.State,
+			Events: map[lending.EventKind]int{},
+		})
+	}
+	lane := &p.Lanes[len(p.Lanes)-1]
+	lane.Total += row.Count
+	lane.Events[row.Event] += row.Count
+}
+
+func errTooLarge() error {
+	return lending.NewError(lending.CodeValidation,
+		"more than %d deliveries match; narrow the time range or the filter", MaxItems)
+}
+
+// findings are what may speak against a delivery that matched.
+const findings = `, sibling AS (
+			SELECT d.event_uid,
+			       d.subscription_uid,
+			       bool_or(d.state = 'delivered') AS delivered,
+			       bool_or(d.state IN ('pending', 'retrying')) AS under_way
+			  FROM deliveries d
+			 WHERE d.event_uid IN (SELECT event_uid FROM matched)
+			 GROUP BY 1, 2
+		), promised AS (
+			SELECT DISTINCT i.event_uid, i.subscription_uid
+			  FROM bulk_resends b
+			  JOIN bulk_resend_items i USING (bulk_uid)
+			 WHERE b.partner_uid = $1
+			   AND b.state IN ('running', 'paused')
+			   AND i.state = 'waiting'
+		), tried AS (
+			SELECT a.delivery_uid,
+			       bool_or(a.error_class = 'unknown') AS unknown,
+			       max(a.subscription_version) AS tried_version
+			  FROM attempts a
+			  JOIN matched m ON m.delivery_uid = a.delivery_uid
+			                AND m.created_at = a.delivery_created_at
+			 GROUP BY 1
+		), latest AS (
+			SELECT d.application_uid,
+			       d.subscription_uid,
+			       max(d.event_at) AS newest_at
+			  FROM deliveries d
+			 WHERE d.state = 'delivered'
+			   AND (d.application_uid, d.subscription_uid) IN (
+			           SELECT application_uid, subscription_uid FROM matched)
+			 GROUP BY 1, 2
+		)`
+
+// chosen renders, as the beginning of a statement, everything that the scope
+// means now, each with what speaks against it (the relation judged). Planning
+// and freezing share it, so that they cannot disagree.
+func (b Resend) chosen() (string, []any) {
+	matched, args := b.Scope.matched()
+	args = append(args, b.Options.SkipDelivered || b.Scope.Kind == KindRecover, b.Options.SkipNewer)
+	return `
+		WITH matched AS MATERIALIZED (` + matched + fmt.Sprintf(` LIMIT %d`, MaxItems+1) + `
+		)` + findings + `, flagged AS (
+			SELECT ` + matchedColumns + `,
+			       row_number() OVER (PARTITION BY event_uid, subscription_uid
+			                          ORDER BY created_at DESC, delivery_uid DESC) AS place,
+			       coalesce(b.delivered, false) AS delivered,
+			       coalesce(b.under_way, false) OR p.event_uid IS NOT NULL AS under_way,
+			       coalesce(t.unknown, false) AS unknown,
+			       coalesce(t.tried_version < m.version, false) AS changed,
+			       coalesce(l.newest_at > m.event_at, false) AS newer
+			  FROM matched m
+			  LEFT JOIN sibling b USING (event_uid, subscription_uid)
+			  LEFT JOIN promised p USING (event_uid, subscription_uid)
+			  LEFT JOIN tried t USING (delivery_uid)
+			  LEFT JOIN latest l USING (application_uid, subscription_uid)
+		), judged AS MATERIALIZED (
+			SELECT ` + matchedColumns + `,
+			       delivered, unknown, changed, newer,
+			       CASE WHEN f.subscription_state = 'deleted' THEN 'subscription_deleted'
+			            WHEN f.body_gone THEN 'body_removed'
+			            WHEN f.place > 1 THEN 'duplicate'
+			            WHEN f.under_way THEN 'under_way'
+			            WHEN f.delivered AND ` + fmt.Sprintf(`$%d`, len(args)-1) + `
+			                THEN 'delivered_already'
+			            WHEN f.newer AND ` + fmt.Sprintf(`$%d`, len(args)) + `
+			                THEN 'newer_delivered'
+			       END AS skip_reason
+			  FROM flagged f
+		)`, args
+}
+
+// matchedColumns are what matched renders.
+const matchedColumns = `delivery_uid, created_at, subscription_uid, event_uid, event_at, event,
+			       application_uid, status, test, subscription_state, version, body_gone`
+
+// matched renders what the scope means before anything is left out. Its first
+// argument is the partner, and every table that it looks at is held to it.
+func (b Scope) matched() (string, []any) {
+	if b.Kind == KindReplay {
+		return b.missed()
+	}
+	var c postgres.Conditions
+	c.Add(`s.partner_uid = ?`, b.PartnerUID)
+	filter := b.Filter
+	switch b.Kind {
+	case KindSelection:
+		filter = delivery.Filter{}
+		c.Add(`d.delivery_uid = ANY (?)`, pq.Array(b.Deliveries))
+	case KindRecover:
+		filter = delivery.Filter{State: delivery.StateFailed, Since: b.Since, Until: b.Until}
+		c.Add(`NOT d.test`)
+		c.Add(`d.subscription_uid = ANY (?)`, pq.Array(b.Subscriptions))
+	case KindFilter, KindReplay:
+		if filter.PartnerUID != uuid.Nil {
+			c.Add(`s.partner_uid = ?`, filter.PartnerUID)
+		}
+	}
+	filter.Narrow(&c)
+	return `
+			SELECT d.delivery_uid,
+			       d.created_at,
+			       d.subscription_uid,
+			       d.event_uid,
+			       d.event_at,
+			       d.event,
+			       d.application_uid,
+			       d.status,
+			       d.test,
+			       s.state AS subscription_state,
+			       s.version,
+			       coalesce(e.body_removed_at IS NOT NULL OR e.event_uid IS NULL, true) AS body_gone
+			  FROM deliveries d
+			  JOIN subscriptions s USING (subscription_uid)
+			  LEFT JOIN events e ON e.event_uid = d.event_uid
+			                    AND e.occurred_at = d.event_at
+			                    AND e.partner_uid = s.partner_uid` + c.Where(), c.Args
+}
+
+// missed renders the events that the subscriptions want and never got.
+func (b Scope) missed() (string, []any) {
+	var c postgres.Conditions
+	c.Add(`s.partner_uid = ?`, b.PartnerUID)
+	c.Add(`s.subscription_uid = ANY (?)`, pq.Array(b.Subscriptions))
+	c.Add(`e.merchant_uid IS NOT NULL`)
+	if b.EventUID != uuid.Nil {
+		c.Add(`e.event_uid = ?`, b.EventUID)
+	} else {
+		c.Add(`e.occurred_at >= ? AND e.occurred_at < ?`, b.Since, b.Until)
+	}
+	return `
+			SELECT NULL::uuid AS delivery_uid,
+			       NULL::timestamptz AS created_at,
+			       s.subscription_uid,
+			       e.event_uid,
+			       e.occurred_at AS event_at,
+			       e.kind AS event,
+			       e.application_uid,
+			       e.status,
+			       false AS test,
+			       s.state AS subscription_state,
+			       s.version,
+			       e.body_removed_at IS NOT NULL AS body_gone
+			  FROM subscriptions s
+			  JOIN events e ON e.partner_uid = s.partner_uid` + c.Where() + wanted + `
+			   AND NOT EXISTS (SELECT 1
+			                     FROM deliveries d
+			                    WHERE d.event_uid = e.event_uid
+			                      AND d.subscription_uid = s.subscription_uid)`, c.Args
+}
+
+// wanted tells whether a subscription s gets an event e as it is configured now.
+const wanted = `
+			   AND (s.events = ARRAY['all'] OR e.kind = ANY (s.events))
+			   AND (s.all_merchants OR EXISTS (
+			           SELECT 1
+			             FROM subscription_merchants m
+			            WHERE m.subscription_uid = s.subscription_uid
+			              AND m.merchant_uid = e.merchant_uid))`
+
+// PartnersOf counts, by partner, the deliveries that match a filter, up to
+// MaxBulk in all: a bulk re-send must choose one.
+func (s *Service) PartnersOf(
+	ctx context.Context, filter delivery.Filter,
+) ([]PartnerShare, error) {
+	filter.Cursor = postgres.Cursor{}
+	rows, args := filter.Newest(`d.subscription_uid`, MaxItems)
+	var shares []PartnerShare
+	err := s.DB.SelectContext(ctx, &shares, `
+		SELECT p.partner_uid, p.name, count(*) AS count
+		  FROM (`+rows+`) d
+		  JOIN subscriptions s USING (subscription_uid)
+		  JOIN partners p USING (partner_uid)
+		 GROUP BY 1, 2
+		 ORDER BY 3 DESC, 1`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("counting deliveries by partner: %w", err)
+	}
+	return shares, nil
+}
+
+// PartnerShare is how many deliveries of a choice are one partner's.
+type PartnerShare struct {
+	UID   uuid.UUID `db:"partner_uid"`
+	Name  string    `db:"name"`
+	Count int       `db:"count"`
+}
+
+// PartnerChoice is what one partner has of named deliveries.
+type PartnerChoice struct {
+	PartnerShare
+	Deliveries []uuid.UUID
+}
+
+// OwnersOf sorts deliveries by the partner that they belong to, the largest share
+// first; those that do not exist are left out.
+func (s *Service) OwnersOf(ctx context.Context, uids []uuid.UUID) ([]PartnerChoice, error) {
+	var rows []struct {
+		Delivery uuid.UUID `db:"delivery_uid"`
+		PartnerShare
+	}
+	err := s.DB.SelectContext(ctx, &rows, `
+		SELECT d.delivery_uid, p.partner_uid, p.name,
+		       count(*) OVER (PARTITION BY p.partner_uid) AS count
+		  FROM deliveries d
+		  JOIN subscriptions s USING (subscription_uid)
+		  JOIN partners p USING (partner_uid)
+		 WHERE d.delivery_uid = ANY ($1)
+		 ORDER BY 4 DESC, 2, 1`, pq.Array(uids))
+	if err != nil {
+		return nil, fmt.Errorf("looking up whose %d deliveries are: %w", len(uids), err)
+	}
+	var owners []PartnerChoice
+	for _, row := range rows {
+		if last := len(owners) - 1; last < 0 || owners[last].UID != row.UID {
+			owners = append(owners, PartnerChoice{PartnerShare: row.PartnerShare})
+		}
+		owner := &owners[len(owners)-1]
+		owner.Deliveries = append(owner.Deliveries, row.Delivery)
+	}
+	return owners, nil
+}

@@ -1,0 +1,237 @@
+package bulk_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/bulk"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/webhooktest"
+)
+
+func TestDraftBulkIsRefused(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	subscription, _ := h.Subscribe(t, "https://hooks.example.com", nil)
+	h.Failures(t, 1)
+	found := h.Newest(t).UID
+	mine := h.Partner
+	h.Partner = h.NewPartner(t)
+	foreign, _ := h.Subscribe(t, "https://hooks.example.com", nil)
+	since := h.Clock.Now().Add(-time.Hour)
+	named := []uuid.UUID{subscription.UID}
+	tests := []struct {
+		name   string
+		scope  bulk.Scope
+		pace   int
+		code   lending.Code
+		fields []string
+	}{
+		{
+			"no partner",
+			bulk.Scope{Kind: bulk.KindFilter},
+			1,
+			lending.CodeValidation,
+			[]string{"partner"},
+		},
+		{"no kind", bulk.Scope{PartnerUID: mine}, 1, lending.CodeValidation, []string{"kind"}},
+		{
+			"nothing selected",
+			bulk.Scope{PartnerUID: mine, Kind: bulk.KindSelection},
+			1,
+			lending.CodeValidation,
+			[]string{"delivery"},
+		},
+		{"no pace, no beginning", bulk.Scope{
+			PartnerUID: mine, Kind: bulk.KindRecover, Subscriptions: named,
+		}, 0, lending.CodeValidation, []string{"since", "pace"}},
+		{
+			"too fast",
+			bulk.Scope{PartnerUID: mine, Kind: bulk.KindFilter},
+			501,
+			lending.CodeValidation,
+			[]string{"pace"},
+		},
+		{"an end before the beginning", bulk.Scope{
+			PartnerUID: mine, Kind: bulk.KindReplay, Subscriptions: named,
+			Since: since, Until: since,
+		}, 1, lending.CodeValidation, []string{"until"}},
+		{
+			"no such delivery", bulk.Scope{
+				PartnerUID: mine, Kind: bulk.KindSelection,
+				Deliveries: []uuid.UUID{found, uuid.New()},
+			}, 1, lending.CodeNotFound, nil,
+		},
+		{"another partner's delivery", bulk.Scope{
+			PartnerUID: h.Partner, Kind: bulk.KindSelection, Deliveries: []uuid.UUID{found},
+		}, 1, lending.CodeNotFound, nil},
+		{
+			"another partner's subscription", bulk.Scope{
+				PartnerUID: mine, Kind: bulk.KindRecover, Since: since,
+				Subscriptions: []uuid.UUID{subscription.UID, foreign.UID},
+			}, 1, lending.CodeNotFound, nil,
+		},
+		{"no such event", bulk.Scope{
+			PartnerUID: mine, Kind: bulk.KindReplay, EventUID: uuid.New(), Subscriptions: named,
+		}, 1, lending.CodeNotFound, nil},
+	}
+	for _, test := range tests {
+		err := h.Try(func(ctx context.Context, tx *postgres.Tx) error {
+			_, err := h.Bulk.Draft(ctx, tx, test.scope, bulk.Options{Pace: test.pace}, "s")
+			return err
+		})
+		t.Run(test.name, func(t *testing.T) { webhooktest.WantRefusal(t, err, test.code, test.fields...) })
+	}
+}
+
+func TestConfirmBulkIsRefused(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	h.Subscribe(t, "https://hooks.example.com", nil)
+	h.ManyFailed(t, bulk.TypedAbove+2)
+	large := h.Draft(t, h.Everything(), nil)
+	scope := h.Everything()
+	scope.Filter.State = delivery.StateDelivered
+	empty := h.Draft(t, scope, nil)
+	started := h.Begin(t, bulk.Scope{
+		PartnerUID: h.Partner, Kind: bulk.KindSelection, Deliveries: []uuid.UUID{h.Newest(t).UID},
+	}, nil)
+	tests := []struct {
+		name    string
+		uid     uuid.UUID
+		consent bulk.Consent
+		code    lending.Code
+		fields  []string
+	}{
+		{
+			"no reason", large,
+			bulk.Consent{Count: 1001},
+			lending.CodeValidation,
+			[]string{"reason"},
+		},
+		{
+			"a reason too long", large,
+			bulk.Consent{Reason: strings.Repeat("x", 501)},
+			lending.CodeValidation,
+			[]string{"reason"},
+		},
+		{
+			"many without their count", large,
+			bulk.Consent{Reason: "r"},
+			lending.CodeValidation,
+			[]string{"count"},
+		},
+		{
+			"another count", large,
+			bulk.Consent{Reason: "r", Count: 1000},
+			lending.CodeInvalidState, nil,
+		},
+		{"nothing", empty, bulk.Consent{Reason: "r"}, lending.CodeInvalidState, nil},
+		{"twice", started, bulk.Consent{Reason: "r"}, lending.CodeInvalidState, nil},
+		{"no such", uuid.New(), bulk.Consent{Reason: "r"}, lending.CodeNotFound, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := h.Try(func(ctx context.Context, tx *postgres.Tx) error {
+				_, err := h.Bulk.Confirm(ctx, tx, test.uid, test.consent)
+				return err
+			})
+			webhooktest.WantRefusal(t, err, test.code, test.fields...)
+		})
+	}
+	if state := h.LoadBulk(t, large).State; state != bulk.StateDraft {
+		t.Errorf("a refused one is %s", state)
+	}
+}
+
+func TestBulkStatesRefuseWhatComesTooLate(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	h.Subscribe(t, "https://hooks.example.com", nil)
+	h.ManyFailed(t, 2)
+	draft := h.Draft(t, h.Everything(), nil)
+	sent := h.Begin(t, h.Everything(), nil)
+	h.Advance(t, sent, 1)
+	ended := h.Draft(t, h.Everything(), nil) // all are under way
+	h.FailAll(t)
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		return h.Bulk.Amend(ctx, tx, ended, bulk.Options{Pace: 7, SkipNewer: true})
+	})
+	if got := h.LoadBulk(t, ended).Options; got != (bulk.Options{Pace: 7, SkipNewer: true}) {
+		t.Errorf("amended to %+v", got)
+	}
+	h.Confirm(t, ended)
+	cancel := func(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+		_, err := h.Bulk.Cancel(ctx, tx, uid)
+		return err
+	}
+	amend := func(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+		return h.Bulk.Amend(ctx, tx, uid, bulk.Options{Pace: 1})
+	}
+	tests := []struct {
+		name string
+		do   func(context.Context, *postgres.Tx, uuid.UUID) error
+		uid  uuid.UUID
+		code lending.Code
+	}{
+		{"pausing a draft", h.Bulk.Pause, draft, lending.CodeInvalidState},
+		{"resuming a draft", h.Bulk.Resume, draft, lending.CodeInvalidState},
+		{"pausing after all was sent", h.Bulk.Pause, sent, lending.CodeInvalidState},
+		{"cancelling after all was sent", cancel, sent, lending.CodeInvalidState},
+		{"changing what runs", amend, sent, lending.CodeInvalidState},
+		{"cancelling", cancel, ended, ""},
+		{"cancelling twice", cancel, ended, lending.CodeInvalidState},
+		{"resuming what was cancelled", h.Bulk.Resume, ended, lending.CodeInvalidState},
+		{"discarding a draft", cancel, draft, ""},
+		{"discarding it twice", cancel, draft, lending.CodeNotFound},
+	}
+	for _, test := range tests {
+		err := h.Try(func(ctx context.Context, tx *postgres.Tx) error {
+			return test.do(ctx, tx, test.uid)
+		})
+		if got := lending.ErrorCode(err); got != test.code {
+			t.Errorf("%s: %v, want %q", test.name, err, test.code)
+		}
+	}
+}
+
+func TestBulksAreListedAndCounted(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	h.Subscribe(t, "https://hooks.example.com", nil)
+	h.ManyFailed(t, 2)
+	var made []uuid.UUID
+	for range 3 {
+		made = append(made, h.Draft(t, h.Everything(), nil))
+		h.Clock.Move(time.Second)
+	}
+	h.Confirm(t, made[1])
+	filter := bulk.Filter{PartnerUID: h.Partner, Limit: 2}
+	first, next, err := h.Bulk.List(t.Context(), filter)
+	if err != nil || len(first) != 2 || first[0].UID != made[2] || first[1].Counts.Waiting != 2 {
+		t.Fatalf("first page: %+v, %v", first, err)
+	}
+	filter.Cursor = next
+	last, next, err := h.Bulk.List(t.Context(), filter)
+	if err != nil || len(last) != 1 || last[0].UID != made[0] || !next.IsZero() {
+		t.Errorf("last page: %+v, %v", last, err)
+	}
+	for state, want := range map[bulk.State]int{
+		"": 3, bulk.StateDraft: 2, bulk.StateRunning: 1, bulk.StateFinished: 0,
+	} {
+		got, err := h.Bulk.Count(t.Context(), bulk.Filter{State: state}, 100)
+		if err != nil || got != want {
+			t.Errorf("%d are %q, %v, want %d", got, state, err, want)
+		}
+	}
+	shares, err := h.Bulk.PartnersOf(t.Context(), delivery.Filter{State: delivery.StateFailed})
+	if err != nil || len(shares) != 1 || shares[0].Count != 2 || shares[0].UID != h.Partner {
+		t.Errorf("shares %+v, %v", shares, err)
+	}
+}

@@ -1,0 +1,277 @@
+package bulk
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/subscription"
+)
+
+const (
+	// beat is how often a bulk re-send that has something to send moves on.
+	beat = time.Second
+	// longestRest is the longest pause of one that only waits for outcomes.
+	longestRest = 30 * time.Second
+	// burst bounds what a bulk re-send catches up on after it stood still.
+	burst = 2 * time.Second
+	// window bounds, as time at the pace, what may be under way to one
+	// subscription: behind a slow or failing endpoint a bulk re-send slows down
+	// and does not pile up in front of new events.
+	window = 30 * time.Second
+	// minWindow is the least that may be under way.
+	minWindow = 50
+	// settleCost is how long the outcomes of one delivery under way are left
+	// alone, so that asking for many of them is asked less often.
+	settleCost = time.Millisecond
+)
+
+// laneRow is what sending needs to know of a lane.
+type laneRow struct {
+	SubscriptionUID uuid.UUID          `db:"subscription_uid"`
+	State           subscription.State `db:"state"`
+	Rate            *int               `db:"rate"`
+	PacedAt         time.Time          `db:"paced_at"`
+	MovedAt         time.Time          `db:"moved_at"`
+	Waiting         int                `db:"waiting"`
+	Sent            int                `db:"sent"`
+}
+
+// Advance moves a bulk re-send on: it sends what the pace allows now, writes
+// down how sent deliveries ended, and closes the re-send after the last one. It
+// returns when to call again; zero means never.
+//
+// All of it is one transaction that holds the row of the bulk re-send, so any
+// number of workers may call: one works, the others come back. An item and its
+// new delivery are written by one statement, so a worker that dies leaves an
+// item either waiting or sent, never both.
+func (s *Service) Advance(ctx context.Context, job Args) (time.Duration, error) {
+	var next time.Duration
+	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		bulk, wait, err := take(ctx, tx, job)
+		if next = wait; err != nil || bulk == nil {
+			return err
+		}
+		next, err = advance(ctx, tx, *bulk)
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("moving bulk re-send %s on: %w", job.BulkUID, err)
+	}
+	return next, nil
+}
+
+// take locks the row of a bulk re-send. Without one, it says when to look
+// again: soon while somebody else has it, never when the job is out of date.
+func take(ctx context.Context, tx *postgres.Tx, job Args) (*row, time.Duration, error) {
+	row, err := get(ctx, tx, job.BulkUID)
+	if lending.ErrorCode(err) == lending.CodeNotFound {
+		return nil, 0, nil
+	}
+	if err != nil || row.Run != job.Run {
+		return nil, 0, err
+	}
+	var taken uuid.UUID
+	err = tx.GetContext(ctx, &taken, `
+		SELECT bulk_uid
+		  FROM bulk_resends
+		 WHERE bulk_uid = $1
+		   FOR NO KEY UPDATE SKIP LOCKED`, job.BulkUID)
+	if postgres.IsNoRows(err) {
+		return nil, beat, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	// As it is now that nobody else can change it.
+	row, err = get(ctx, tx, job.BulkUID)
+	if err != nil || row.Run != job.Run {
+		return nil, 0, err
+	}
+	return &row, 0, nil
+}
+
+func advance(ctx context.Context, tx *postgres.Tx, bulk row) (time.Duration, error) {
+	since := tx.Now.Sub(postgres.OrZero(bulk.SettledAt))
+	if since >= time.Duration(bulk.Sent)*settleCost {
+		if err := settle(ctx, tx, bulk.UID); err != nil {
+			return 0, err
+		}
+	}
+	lanes, err := loadLanes(ctx, tx, bulk.UID)
+	if err != nil {
+		return 0, err
+	}
+	for i := range lanes {
+		if err := bulk.sendLane(ctx, tx, &lanes[i]); err != nil {
+			return 0, err
+		}
+	}
+	return bulk.rest(ctx, tx, lanes)
+}
+
+// sendLane sends what may go to one subscription now.
+func (r row) sendLane(ctx context.Context, tx *postgres.Tx, lane *laneRow) error {
+	switch {
+	case r.State != StateRunning, lane.Waiting == 0, lane.State == subscription.StatePaused:
+		return nil
+	case lane.State == subscription.StateDeleted:
+		return r.skipLane(ctx, tx, lane)
+	}
+	pace := Lane{Rate: lane.Rate}.PaceOf(r.Pace)
+	count, pacedAt := allowance(*lane, pace, tx.Now)
+	if count == 0 {
+		return nil
+	}
+	sent, skipped, err := r.send(ctx, tx, *lane, batch{count, pace})
+	if err != nil {
+		return err
+	}
+	lane.Waiting -= sent + skipped
+	lane.Sent += sent
+	lane.MovedAt = tx.Now
+	_, err = tx.ExecContext(ctx, `
+		UPDATE bulk_resend_lanes
+		   SET waiting = waiting - $3 - $4,
+		       sent = sent + $3,
+		       skipped = skipped + $4,
+		       paced_at = $5,
+		       moved_at = $6
+		 WHERE bulk_uid = $1
+		   AND subscription_uid = $2`,
+		r.UID, lane.SubscriptionUID, sent, skipped, pacedAt, tx.Now)
+	if err != nil {
+		return fmt.Errorf("counting what was sent to %s: %w", lane.SubscriptionUID, err)
+	}
+	return nil
+}
+
+// allowance says how many may go to the lane's subscription now, and up to when
+// that uses the pace.
+func allowance(lane laneRow, pace int, now time.Time) (int, time.Time) {
+	from := lane.PacedAt
+	if earliest := now.Add(-burst); from.Before(earliest) {
+		from = earliest
+	}
+	each := time.Second / time.Duration(pace)
+	count := int(now.Sub(from) / each)
+	window := max(minWindow, int(window.Seconds())*pace)
+	count = max(min(count, lane.Waiting, window-lane.Sent), 0)
+	return count, from.Add(time.Duration(count) * each)
+}
+
+// batch is how many items to send at which pace.
+type batch struct{ count, pace int }
+
+// send makes new deliveries of the lane's next items and returns how many were
+// sent and skipped. The promoter starts them one after the other at the pace,
+// beside new events.
+//
+// The event is looked for among those of the bulk re-send's own partner alone.
+// What has become pointless since the set was frozen is skipped: an event that a
+// recovery or a replay wants to arrive and that has, or is about to; one that was
+// overtaken, where those are to be left out.
+func (r row) send(
+	ctx context.Context, tx *postgres.Tx, lane laneRow, size batch,
+) (sent, skipped int, err error) {
+	var states []ItemState
+	err = tx.SelectContext(ctx, &states, sendItems,
+		r.UID, lane.SubscriptionUID, size.count, tx.Now, r.PartnerUID,
+		r.Kind == KindRecover || r.Kind == KindReplay, r.SkipNewer,
+		postgres.OrZero(r.ConfirmedBy), postgres.OrZero(r.Reason), size.pace)
+	if err != nil {
+		return 0, 0, fmt.Errorf("sending to subscription %s: %w", lane.SubscriptionUID, err)
+	}
+	for _, state := range states {
+		if state == ItemSent {
+			sent++
+		}
+	}
+	return sent, len(states) - sent, nil
+}
+
+// sendItems turns waiting items into new deliveries, in one statement.
+const sendItems = `
+	WITH claimed AS MATERIALIZED (
+		SELECT position, event_uid, event_at, event, application_uid, status, test,
+		       delivery_uid, drawbridge_uid($4) AS uid
+		  FROM bulk_resend_items
+		 WHERE bulk_uid = $1
+		   AND subscription_uid = $2
+		   AND state = 'waiting'
+		 ORDER BY position
+		 LIMIT $3
+		   FOR UPDATE SKIP LOCKED
+	), judged AS MATERIALIZED (
+		SELECT position, c.event_uid, event_at, event, c.application_uid, c.status, test,
+		       delivery_uid, uid,
+		       CASE WHEN e.event_uid IS NULL OR e.body_removed_at IS NOT NULL THEN 'body_removed'
+		            WHEN $6 AND EXISTS (
+		                 SELECT 1 FROM deliveries d
+		                  WHERE d.event_uid = c.event_uid AND d.subscription_uid = $2
+		                    AND d.state = 'delivered') THEN 'delivered_already'
+		            WHEN $6 AND EXISTS (
+		                 SELECT 1 FROM deliveries d
+		                  WHERE d.event_uid = c.event_uid AND d.subscription_uid = $2
+		                    AND d.state IN ('pending', 'retrying')) THEN 'under_way'
+		            WHEN $7 AND EXISTS (
+		                 SELECT 1 FROM deliveries d
+		                  WHERE d.application_uid = c.application_uid
+		                    AND d.subscription_uid = $2
+		                    AND d.event_at > c.event_at
+		                    AND d.state = 'delivered') THEN 'newer_delivered'
+		       END AS skip
+		  FROM claimed c
+		  LEFT JOIN events e ON e.event_uid = c.event_uid
+		                    AND e.occurred_at = c.event_at
+		                    AND e.partner_uid = $5
+	), made AS (
+		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
+		                        event, application_uid, status, test, state,
+		                        next_attempt_at, queued, resend_of, resent_by, resend_reason)
+		SELECT uid, $4, $2, event_uid, event_at, event, application_uid, status, test,
+		       'pending',
+		       $4 + (row_number() OVER (ORDER BY position) - 1) * interval '1 second' / $10::integer,
+		       false, delivery_uid,
+		       CASE WHEN delivery_uid IS NOT NULL THEN $8 END,
+		       CASE WHEN delivery_uid IS NOT NULL THEN $9 END
+		  FROM judged
+		 WHERE skip IS NULL
+	)
+	UPDATE bulk_resend_items i
+	   SET state = CASE WHEN j.skip IS NULL THEN 'sent' ELSE 'skipped' END,
+	       skip_reason = j.skip,
+	       new_uid = CASE WHEN j.skip IS NULL THEN j.uid END,
+	       new_created_at = CASE WHEN j.skip IS NULL THEN $4 END
+	  FROM judged j
+	 WHERE i.bulk_uid = $1
+	   AND i.position = j.position
+	RETURNING i.state`
+
+// skipLane gives up what waits for a subscription that was deleted.
+func (r row) skipLane(ctx context.Context, tx *postgres.Tx, lane *laneRow) error {
+	_, err := tx.ExecContext(ctx, `
+		WITH item AS (
+			UPDATE bulk_resend_items
+			   SET state = 'skipped',
+			       skip_reason = 'subscription_deleted'
+			 WHERE bulk_uid = $1
+			   AND subscription_uid = $2
+			   AND state = 'waiting'
+		)
+		UPDATE bulk_resend_lanes
+		   SET skipped = skipped + waiting,
+		       waiting = 0,
+		       moved_at = $3
+		 WHERE bulk_uid = $1
+		   AND subscription_uid = $2`, r.UID, lane.SubscriptionUID, tx.Now)
+	if err != nil {
+		return fmt.Errorf("giving up on subscription %s: %w", lane.SubscriptionUID, err)
+	}
+	lane.Waiting = 0
+	return nil
+}

@@ -1,0 +1,167 @@
+package bulk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// settle writes down how sent deliveries ended that have.
+func settle(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+	_, err := tx.ExecContext(ctx, `
+		WITH ended AS (
+			UPDATE bulk_resend_items i
+			   SET state = d.state
+			  FROM deliveries d
+			 WHERE i.bulk_uid = $1
+			   AND i.state = 'sent'
+			   AND d.delivery_uid = i.new_uid
+			   AND d.created_at = i.new_created_at
+			   AND d.state IN ('delivered', 'failed', 'cancelled')
+			RETURNING i.subscription_uid, i.state
+		), counted AS (
+			SELECT subscription_uid,
+			       count(*) AS ended,
+			       count(*) FILTER (WHERE state = 'delivered') AS delivered,
+			       count(*) FILTER (WHERE state = 'failed') AS failed,
+			       count(*) FILTER (WHERE state = 'cancelled') AS cancelled
+			  FROM ended
+			 GROUP BY 1
+		), lane AS (
+			UPDATE bulk_resend_lanes l
+			   SET sent = l.sent - c.ended,
+			       delivered = l.delivered + c.delivered,
+			       failed = l.failed + c.failed,
+			       cancelled = l.cancelled + c.cancelled,
+			       moved_at = $2
+			  FROM counted c
+			 WHERE l.bulk_uid = $1
+			   AND l.subscription_uid = c.subscription_uid
+		)
+		UPDATE bulk_resends
+		   SET settled_at = $2
+		 WHERE bulk_uid = $1`, uid, tx.Now)
+	if err != nil {
+		return fmt.Errorf("looking how deliveries ended: %w", err)
+	}
+	return nil
+}
+
+// loadLanes loads the lanes in which something waits or is under way.
+func loadLanes(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) ([]laneRow, error) {
+	var lanes []laneRow
+	err := tx.SelectContext(ctx, &lanes, `
+		SELECT l.subscription_uid, s.state, s.rate, l.paced_at, l.moved_at, l.waiting, l.sent
+		  FROM bulk_resend_lanes l
+		  JOIN subscriptions s USING (subscription_uid)
+		 WHERE l.bulk_uid = $1
+		   AND l.waiting + l.sent > 0
+		 ORDER BY l.subscription_uid`, uid)
+	if err != nil {
+		return nil, fmt.Errorf("loading the lanes: %w", err)
+	}
+	return lanes, nil
+}
+
+// rest says when to go on, or closes a bulk re-send that has nothing left.
+func (r row) rest(
+	ctx context.Context, tx *postgres.Tx, lanes []laneRow,
+) (time.Duration, error) {
+	waiting, sent, sending, moved := 0, 0, false, time.Time{}
+	for _, lane := range lanes {
+		waiting += lane.Waiting
+		sent += lane.Sent
+		sending = sending || lane.Waiting > 0 && lane.State != subscription.StatePaused
+		if lane.MovedAt.After(moved) {
+			moved = lane.MovedAt
+		}
+	}
+	switch {
+	case waiting+sent == 0:
+		return 0, r.finish(ctx, tx)
+	case sending && r.State == StateRunning:
+		return beat, nil
+	case sent == 0 && r.State != StateRunning:
+		return 0, nil // resuming brings a new job
+	}
+	// The longer nothing has happened, the longer it may take until something does.
+	return min(max(tx.Now.Sub(moved)/10, beat), longestRest), nil
+}
+
+// finish closes a bulk re-send; a cancelled one has ended already.
+func (r row) finish(ctx context.Context, tx *postgres.Tx) error {
+	_, err := tx.ExecContext(ctx, `
+		UPDATE bulk_resends
+		   SET state = 'finished',
+		       ended_at = $2
+		 WHERE bulk_uid = $1
+		   AND state IN ('running', 'paused')`, r.UID, tx.Now)
+	if err != nil {
+		return fmt.Errorf("closing it: %w", err)
+	}
+	return nil
+}
+
+const (
+	// patience is how long a bulk re-send may stand without a job.
+	patience = time.Minute
+	// draftLife is how long a draft that nobody confirmed is kept.
+	draftLife = 7 * 24 * time.Hour
+)
+
+// Revive gives a new job to bulk re-sends that lost theirs, and forgets
+// drafts that nobody confirmed; it returns how many were revived.
+func (s *Service) Revive(ctx context.Context) (int, error) {
+	count := 0
+	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		count = 0
+		_, err := tx.ExecContext(ctx,
+			`DELETE FROM bulk_resends WHERE state = 'draft' AND created_at < $1`,
+			tx.Now.Add(-draftLife))
+		if err != nil {
+			return fmt.Errorf("forgetting old drafts: %w", err)
+		}
+		lost, err := lost(ctx, tx)
+		if err != nil {
+			return err
+		}
+		var faults []error
+		for _, uid := range lost {
+			faults = append(faults, s.restart(ctx, tx, uid))
+		}
+		count = len(lost)
+		return errors.Join(faults...)
+	})
+	return count, err
+}
+
+// lost locks the bulk re-sends that need a job and have none.
+func lost(ctx context.Context, tx *postgres.Tx) ([]uuid.UUID, error) {
+	var lost []uuid.UUID
+	err := tx.SelectContext(ctx, &lost, `
+		SELECT b.bulk_uid
+		  FROM bulk_resends b
+		 WHERE b.confirmed_at < $1
+		   AND EXISTS (SELECT 1 FROM bulk_resend_lanes l
+		                WHERE l.bulk_uid = b.bulk_uid
+		                  AND (l.sent > 0 OR l.waiting > 0 AND b.state = 'running'))
+		   AND NOT EXISTS (
+		           SELECT 1
+		             FROM river_job j
+		            WHERE j.kind = $2
+		              AND j.queue = $3
+		              AND j.args ->> 'bulk_uid' = b.bulk_uid::text
+		              AND j.args ->> 'run' = b.run::text
+		              AND j.state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))
+		   FOR NO KEY UPDATE OF b SKIP LOCKED`, tx.Now.Add(-patience), Args{}.Kind(), Queue)
+	if err != nil {
+		return nil, fmt.Errorf("looking for bulk re-sends without a job: %w", err)
+	}
+	return lost, nil
+}

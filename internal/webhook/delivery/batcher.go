@@ -1,0 +1,219 @@
+package delivery
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"drawbridge/internal/postgres"
+)
+
+const (
+	// batchLimit bounds how many share a statement, and with it how long the
+	// statement takes and what is repeated when one of them fails it.
+	batchLimit = 100
+	// batchPause is the least, and batchPatience the most, that a statement waits for
+	// company when the last one had some.
+	batchPause    = time.Millisecond
+	batchPatience = 10 * time.Millisecond
+	// batchTimeout bounds a statement.
+	batchTimeout = 10 * time.Second
+	// batchLoners bounds how many callers have a statement of their own at a time:
+	// those who wait for a lock, again and again, leave connections to everybody else.
+	batchLoners = 12
+)
+
+// batchFlights bounds how many statements of a kind run at a time. The fewer, the
+// more callers gather for the next, and the less who else needs the processors
+// has to wait.
+var batchFlights = min(max(runtime.GOMAXPROCS(0)/2, 1), 4)
+
+// batcher lets many callers that want the same of the database share a statement.
+//
+// A caller that comes while few statements are under way gets one at once, and
+// those that come while they run, and for as long after, share the next. So a lone
+// caller is as quick as without a group, and the cost per caller falls as more
+// come: most of what a statement costs it costs for any number, and with a pause
+// as long as itself it takes half of the time at most. Each waits until its own
+// part is committed and gets its own result.
+//
+// When a shared statement fails, each of its callers gets one of its own, on the
+// common pool, while the group goes on: neither a value that the database refuses
+// nor a row that somebody holds locked is paid for by others. The statements
+// must therefore change nothing when they run a second time.
+type batcher[In, Out any] struct {
+	mu      sync.Mutex
+	waiting []*member[In, Out]
+	flights int
+	loners  chan struct{}
+	// pause is how long the next statement waits, in nanoseconds: as long as the
+	// last one took if that had company, else not at all.
+	pause atomic.Int64
+}
+
+// member is a caller that waits.
+type member[In, Out any] struct {
+	in   In
+	done chan result[Out]
+}
+
+// result is what a caller gets.
+type result[Out any] struct {
+	out Out
+	err error
+}
+
+// batch is what a group does.
+type batch[In, Out any] struct {
+	db *postgres.DB
+	// gate lets API requests go before a statement that others wait to share.
+	gate *Gate
+	// key names what a caller is about: no statement has the same key twice.
+	key func(In) string
+	// run does the errands of all callers and returns a result for each.
+	run func(ctx context.Context, on *sqlx.DB, ins []In) ([]Out, error)
+}
+
+// do runs the errand for one caller, in company if there is any. When ctx ends
+// the caller goes; its part of a statement may still be done.
+func (g *batcher[In, Out]) do(ctx context.Context, e batch[In, Out], in In) (Out, error) {
+	me := &member[In, Out]{in: in, done: make(chan result[Out], 1)}
+	g.mu.Lock()
+	if g.loners == nil {
+		g.loners = make(chan struct{}, batchLoners)
+	}
+	g.waiting = append(g.waiting, me)
+	take := g.flights < batchFlights
+	if take {
+		g.flights++
+	}
+	g.mu.Unlock()
+	if take {
+		go g.work(e)
+	}
+	select {
+	case got := <-me.done:
+		return got.out, got.err
+	case <-ctx.Done():
+		var none Out
+		return none, context.Cause(ctx)
+	}
+}
+
+// fly runs statements until nobody waits.
+func (g *batcher[In, Out]) work(e batch[In, Out]) {
+	for {
+		pause := g.pause.Load()
+		if pause > 0 && !g.full() {
+			<-time.After(time.Duration(pause))
+		}
+		limit, done := batchLimit, func() {}
+		if pause > 0 || g.crowded() {
+			limit, done = e.gate.beforeStatement()
+		}
+		company := g.board(e.key, limit)
+		if len(company) == 0 {
+			done()
+			return
+		}
+		ins := make([]In, len(company))
+		for i, one := range company {
+			ins[i] = one.in
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
+		began := time.Now()
+		outs, err := e.run(ctx, e.db.Engine(), ins)
+		took := time.Since(began)
+		cancel()
+		done()
+		g.rest(len(company), took)
+		for i, one := range company {
+			if err != nil {
+				go e.alone(g.loners, one)
+				continue
+			}
+			one.done <- result[Out]{out: outs[i]}
+		}
+	}
+}
+
+// rest decides how long the statement after this one waits.
+func (g *batcher[In, Out]) rest(company int, took time.Duration) {
+	if company == 1 {
+		took = 0
+	} else {
+		took = min(max(took, batchPause), batchPatience)
+	}
+	g.pause.Store(int64(took))
+}
+
+// full tells that a statement's worth of callers waits.
+func (g *batcher[In, Out]) full() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.waiting) >= batchLimit
+}
+
+// crowded tells that several wait.
+func (g *batcher[In, Out]) crowded() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return len(g.waiting) > 1
+}
+
+// board takes those who share the next statement; without any the flight ends.
+func (g *batcher[In, Out]) board(key func(In) string, limit int) []*member[In, Out] {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var company, rest []*member[In, Out]
+	seen := make(map[string]bool, min(len(g.waiting), limit))
+	for i, one := range g.waiting {
+		if len(company) == limit {
+			rest = append(rest, g.waiting[i:]...)
+			break
+		}
+		if about := key(one.in); seen[about] {
+			rest = append(rest, one)
+		} else {
+			seen[about] = true
+			company = append(company, one)
+		}
+	}
+	g.waiting = rest
+	if len(company) == 0 {
+		g.flights--
+	}
+	return company
+}
+
+// alone runs a statement for one caller whose shared one has failed.
+func (e batch[In, Out]) alone(loners chan struct{}, one *member[In, Out]) {
+	ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
+	defer cancel()
+	select {
+	case loners <- struct{}{}:
+		defer func() { <-loners }()
+	case <-ctx.Done():
+		one.done <- result[Out]{err: context.Cause(ctx)}
+		return
+	}
+	outs, err := e.run(ctx, e.db.DB, []In{one.in})
+	if err != nil {
+		one.done <- result[Out]{err: err}
+		return
+	}
+	one.done <- result[Out]{out: outs[0]}
+}
+
+// share runs a step of an attempt for one caller, in the statement of all that come
+// to that step at the time.
+func share[In interface{ key() string }, Out any](
+	ctx context.Context, s *Service, with *batcher[In, Out],
+	run func(context.Context, *sqlx.DB, []In) ([]Out, error), in In,
+) (Out, error) {
+	return with.do(ctx, batch[In, Out]{db: s.DB, gate: s.Gate, key: In.key, run: run}, in)
+}

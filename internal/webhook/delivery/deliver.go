@@ -1,0 +1,430 @@
+package delivery
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// The path of an attempt, from its job to its recorded outcome, from the top down:
+// Deliver takes the delivery, builds the request, waits for its slot in the rate and at
+// the endpoint, notes that it begins, sends, and records. Each step that asks the
+// database shares its statement with other attempts at the same step; those statements
+// are in statements.go.
+
+// ErrNotSent marks an error that came before the request: nothing was sent, and
+// the attempt does not count.
+var ErrNotSent = errors.New("not sent")
+
+// Run is a run of a job by the queue. The zero value is that of no job.
+type Run struct {
+	// JobID is the job's key in the queue.
+	JobID int64
+	// Number counts the runs of the job, from 1.
+	Number int
+	// ClaimedAt is when the queue gave the job to the run. No other run of the job
+	// has the same.
+	ClaimedAt time.Time
+}
+
+// died tells that an earlier run of the same job began and never wrote an outcome:
+// the queue counts a run before it starts it, and one that died before it began
+// the attempt is taken off again.
+func (r Run) died() bool { return r.Number > 1 }
+
+// Deliver makes the attempt that a job asks for, and writes down how it ended
+// and what follows; the job ends with that, in the same transaction. Whether the
+// partner got the request of a run that died cannot be known, so it counts, as
+// unknown, and is not repeated under the same number.
+//
+// An error that is ErrNotSent means that the job should run again as if it had
+// not begun. After any other error the outcome of a request could not be
+// written, and the next run must say that this one died. A partner's refusal is
+// an outcome, not an error.
+//
+// When ctx ends during the request, what is known by then is still written.
+func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
+	task, due, err := s.take(ctx, job, run)
+	if err != nil || !due {
+		return notSent(err)
+	}
+	ctx = inTraceOf(ctx, task)
+	made := &madeAttempt{task: task, run: run, number: job.Number}
+	if task.died(run) {
+		made.started, made.attempt = s.DB.Now(), sender.Attempt{
+			Class: sender.ClassUnknown,
+			Cause: sender.CauseProcessDied,
+			Error: sender.CauseProcessDied.Text(),
+		}
+		if task.BegunAt != nil {
+			made.started = *task.BegunAt
+		}
+		return s.record(ctx, made)
+	}
+	request, err := s.request(task, job.Number)
+	if err != nil {
+		return notSent(stop(ctx, s.DB, task, err))
+	}
+	if may, err := s.pace(ctx, task); err != nil || !may {
+		return notSent(err)
+	}
+	to := s.limiter.of(task.Subscription)
+	place := to.enter(ctx)
+	if place == nil {
+		return notSent(s.hold(ctx, task, to))
+	}
+	if may, err := s.begin(ctx, place, made); err != nil || !may {
+		return notSent(err)
+	}
+	endTurn := s.Gate.beforeSend(ctx, time.Duration(to.mean.Load()))
+	made.started = s.DB.Now()
+	ctx, span := startSpan(ctx, task, job.Number)
+	if s.SendTraceparent && span.IsRecording() {
+		request.Traceparent = traceparent(ctx)
+	}
+	made.attempt = s.send(ctx, place, made.asked, request, endTurn)
+	endSpan(span, made.attempt)
+	if room := to.room(); room > 0 {
+		var refilling sync.WaitGroup
+		refilling.Go(func() { s.refill(ctx, task.Subscription, to, room) })
+		defer refilling.Wait()
+	}
+	if made.attempt.Class == sender.ClassUnknown && !made.attempt.Sent {
+		err := fmt.Errorf("delivering %s: %w", task.UID, cmp.Or(context.Cause(ctx), errLate))
+		return notSent(errors.Join(err, unbegin(ctx, s.DB, made)))
+	}
+	return s.record(ctx, made)
+}
+
+// notSent marks an error as ErrNotSent; nil stays nil.
+func notSent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", ErrNotSent, err)
+}
+
+// take loads what the attempt needs. It is not due when it was made already, or
+// another run is at it, when the delivery has ended, or when the subscription is
+// paused, stopped or deleted; then the delivery is parked or cancelled.
+func (s *Service) take(ctx context.Context, job Args, run Run) (assignment, bool, error) {
+	for {
+		found, err := share(ctx, s, &s.loads, loadMany, job)
+		if err != nil {
+			return assignment{}, false, fmt.Errorf("loading delivery %s: %w", job.DeliveryUID, err)
+		}
+		if found == nil { // gone with an old partition
+			return assignment{}, false, nil
+		}
+		switch task := *found; {
+		case task.State.IsFinal(), task.AttemptCount != job.Number-1, task.InHand:
+			return assignment{}, false, nil
+		case task.died(run):
+			return task, true, nil
+		case task.SubscriptionState == subscription.StateDeleted, len(task.Body) == 0:
+			// Retention keeps the body of an event that is still to be sent; should it
+			// ever be gone, nothing is sent in its place.
+			return assignment{}, false, cancelTask(ctx, s.DB, task)
+		case task.SubscriptionState != subscription.StatePaused && !task.Stopped:
+			return task, true, nil
+		}
+		parked, err := park(ctx, s.DB, *found)
+		if err != nil || parked {
+			return assignment{}, false, err
+		}
+		// The subscription was resumed or deleted meanwhile: look again.
+	}
+}
+
+// died tells that another run began the attempt and does not live to record it.
+func (a assignment) died(run Run) bool { return run.died() || a.BegunAt != nil }
+
+// request builds the attempt from the subscription as it is now. Its errors are all
+// of *unopenedError.
+func (s *Service) request(task assignment, number int) (sender.Request, error) {
+	request := sender.Request{
+		URL:      task.URL,
+		Event:    string(task.Event),
+		Delivery: task.UID.String(),
+		Number:   number,
+		Test:     task.Test,
+		Auth:     task.Auth,
+		Body:     task.Body,
+	}
+	var err error
+	keys, uid := s.Subscriptions, task.Subscription
+	if request.Headers, err = keys.OpenHeaders(uid, task.HeadersSealed); err != nil {
+		return sender.Request{}, err
+	}
+	if request.Secret, err = keys.OpenSecret(uid, task.SecretSealed); err != nil {
+		return sender.Request{}, err
+	}
+	if task.PreviousUntil != nil && s.DB.Now().Before(*task.PreviousUntil) {
+		request.Previous, err = keys.OpenSecret(uid, task.PreviousSealed)
+	}
+	return request, err
+}
+
+// stop keeps a subscription from being sent to because its secret or its headers do
+// not open, says so once, and sets the delivery aside. What falls due waits until
+// they are given anew or the key is back, see [Service.Reopen]. The configuration may
+// have changed since the task was loaded: then nothing is stopped, and why returned.
+func stop(ctx context.Context, db *postgres.DB, task assignment, why error) error {
+	result, err := db.ExecContext(ctx, `
+		UPDATE subscriptions
+		   SET stopped_at = $3
+		 WHERE subscription_uid = $1
+		   AND version = $2
+		   AND stopped_at IS NULL`, task.Subscription, task.Version, db.Now().UTC())
+	if err != nil {
+		return fmt.Errorf("stopping subscription %s: %w", task.Subscription, err)
+	}
+	count, err := result.RowsAffected()
+	if err != nil {
+		return err
+	}
+	if count > 0 {
+		slog.ErrorContext(ctx, "a subscription cannot be sent to",
+			"subscription", task.Subscription, "error", why)
+	}
+	if parked, err := park(ctx, db, task); err != nil || parked {
+		return err
+	}
+	return why
+}
+
+// park sets a delivery of a paused or stopped subscription aside until that goes on.
+// The share lock on the subscription makes a simultaneous resumption either come
+// first, and then nothing is parked, or wait and find the delivery parked.
+func park(ctx context.Context, db *postgres.DB, task assignment) (bool, error) {
+	result, err := db.ExecContext(ctx, `
+		WITH paused AS (
+			SELECT subscription_uid
+			  FROM subscriptions
+			 WHERE subscription_uid = $3
+			   AND (state = 'paused' OR stopped_at IS NOT NULL)
+			   FOR SHARE
+		)
+		UPDATE deliveries
+		   SET parked = true,
+		       queued = false
+		 WHERE delivery_uid = $1
+		   AND created_at = $2
+		   AND state IN ('pending', 'retrying')
+		   AND EXISTS (SELECT 1 FROM paused)`, task.UID, task.CreatedAt, task.Subscription)
+	if err != nil {
+		return false, fmt.Errorf("parking delivery %s: %w", task.UID, err)
+	}
+	count, err := result.RowsAffected()
+	return count > 0, err
+}
+
+// cancelTask ends a delivery that was added while its subscription was deleted.
+func cancelTask(ctx context.Context, db *postgres.DB, task assignment) error {
+	_, err := db.ExecContext(ctx, `
+		UPDATE deliveries
+		   SET `+subscription.Cancelled+`
+		 WHERE delivery_uid = $1
+		   AND created_at = $3
+		   AND state IN ('pending', 'retrying')`, task.UID, db.Now(), task.CreatedAt)
+	if err != nil {
+		return fmt.Errorf("cancelling delivery %s: %w", task.UID, err)
+	}
+	return nil
+}
+
+// pace tells whether the attempt may start now. If not, it has been put off.
+//
+// A subscription with a rate gives its requests slots, 1/rate seconds apart. They
+// are booked in one row of the database per subscription, so the rate holds over
+// all processes together. An attempt whose slot has come is sent; for another,
+// the slot becomes the time of its next attempt, in its row and without a job, and
+// EnqueueDue takes it then like any other that falls due. So nothing waits
+// in a process and nothing polls, the order of the slots is that of booking, and
+// being put off is no attempt.
+func (s *Service) pace(ctx context.Context, task assignment) (bool, error) {
+	if task.Rate == nil {
+		return true, nil
+	}
+	if task.SlotAt != nil && s.DB.Now().Sub(*task.SlotAt).Abs() <= slotGrace {
+		return true, nil
+	}
+	may, err := share(ctx, s, &s.slots, s.bookMany, task)
+	if err != nil {
+		return false, fmt.Errorf("booking a slot for delivery %s: %w", task.UID, err)
+	}
+	return may, nil
+}
+
+// hold sets a delivery aside whose endpoint has no place for it now.
+func (s *Service) hold(ctx context.Context, task assignment, to *endpoint) error {
+	_, err := share(ctx, s, &s.holds, holdMany, task)
+	if err != nil {
+		return fmt.Errorf("holding delivery %s: %w", task.UID, err)
+	}
+	to.holds.Add(1)
+	return nil
+}
+
+// slotGrace is how far from its slot an attempt may start. A slot that was missed
+// by more is booked again, so that what fell due while no process ran does not
+// go out all at once.
+const slotGrace = 2 * time.Second
+
+// An attempt is noted as begun right before its request may leave, and the note goes
+// with the record of its outcome. So what a dead process leaves behind tells which
+// numbers may be used up: a job without a note is handed back as if it had not
+// run (see internal/fleet), and an attempt with one is unknown since it began.
+
+// begin notes that the request of an attempt may leave its place from now on, in
+// company if there is any, and tells whether it may: not when another run has the job.
+// The end of ctx does not stop it, so that nothing is noted after it returned.
+func (s *Service) begin(ctx context.Context, place *slot, row *madeAttempt) (bool, error) {
+	row.started, row.asked = s.DB.Now(), time.Now()
+	may, err := share(context.WithoutCancel(ctx), s, &s.begins, beginMany, row)
+	if err == nil && may {
+		return true, nil
+	}
+	place.cede()
+	if err == nil {
+		return false, nil
+	}
+	return false, errors.Join(fmt.Errorf("beginning attempt %d of delivery %s: %w",
+		row.number, row.task.UID, err), unbegin(ctx, s.DB, row))
+}
+
+// unbegin takes the note of an attempt back, if there is one, whose request has not
+// left and will not.
+func unbegin(ctx context.Context, db *postgres.DB, row *madeAttempt) error {
+	return postgres.Persist(ctx, "an attempt that was not begun", func(ctx context.Context) error {
+		_, err := db.ExecContext(ctx, `
+			DELETE FROM begun_attempts
+			 WHERE delivery_uid = $1
+			   AND number = $2
+			   AND job_id = $3
+			   AND claimed_at = $4`, row.task.UID, row.number, row.run.JobID, row.run.ClaimedAt)
+		if err != nil {
+			return fmt.Errorf("taking back the begin of attempt %d of delivery %s: %w",
+				row.number, row.task.UID, err)
+		}
+		return nil
+	})
+}
+
+// beginLife is how long after it was asked an attempt may begin: well before a process
+// that is frozen meanwhile is taken for dead (see internal/fleet), and another one
+// takes its attempts for unknown.
+const beginLife = 30 * time.Second
+
+// errLate ends an attempt that a process comes to too late.
+var errLate = errors.New("the process was not running for a while")
+
+// send makes the request in the slot that was taken, unless it is too late
+// for it, and gives the place and the turn back whatever happens.
+func (s *Service) send(
+	ctx context.Context, place *slot, asked time.Time, request sender.Request, endTurn func(),
+) (attempt sender.Attempt) {
+	defer endTurn()
+	began := time.Now()
+	if began.Sub(asked) > beginLife {
+		place.cede()
+		return sender.Attempt{Class: sender.ClassUnknown}
+	}
+	defer func() { place.leave(time.Since(began), attempt.Class == sender.ClassTimeout) }()
+	return s.Sender.Send(ctx, request)
+}
+
+// refill releases held deliveries while this attempt is written. What fails here
+// is made good by ReleaseIdle.
+func (s *Service) refill(ctx context.Context, uid uuid.UUID, to *endpoint, room int) {
+	if !to.refilling.CompareAndSwap(false, true) {
+		return
+	}
+	defer to.refilling.Store(false)
+	if err := s.release(ctx, uid, to, room); err != nil && ctx.Err() == nil {
+		slog.ErrorContext(ctx, "refilling a lane", "subscription", uid, "error", err)
+	}
+}
+
+// record writes an attempt and what follows from it, in company if there is any
+// and also when ctx has ended. It returns when that is committed, which may take as
+// long as the database is away: the worker keeps its place, and with it the job.
+func (s *Service) record(ctx context.Context, row *madeAttempt) error {
+	ctx = context.WithoutCancel(ctx)
+	task, attempt := row.task, row.attempt
+	row.params = newAttemptParams(attempt)
+	row.outcome = s.outcome(row.number, attempt, s.DB.Now().UTC())
+	var moved bool
+	err := postgres.Persist(ctx, "the outcome of an attempt", func(ctx context.Context) (err error) {
+		moved, err = share(ctx, s, &s.records, recordMany, row)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("recording attempt %d of delivery %s: %w", row.number, task.UID, err)
+	}
+	s.observe(row)
+	slog.InfoContext(ctx, "webhook attempt",
+		"delivery", task.UID,
+		"subscription", task.Subscription,
+		"event", task.Event,
+		"application", task.Application.UUID,
+		"trace_id", traceID(ctx),
+		"attempt", row.number,
+		"status", attempt.Status,
+		"error_class", attempt.Class,
+		"duration_ms", attempt.Timings.Total.Milliseconds(),
+		"state", row.outcome.state,
+		"late", !moved,
+		"test", task.Test,
+		"lag_ms", s.DB.Now().Sub(task.CreatedAt).Milliseconds())
+	return nil
+}
+
+func (s *Service) outcome(number int, attempt sender.Attempt, now time.Time) outcome {
+	if attempt.Delivered() {
+		return outcome{state: StateDelivered, finished: &now}
+	}
+	due, more := s.Retries.Next(number, now, attempt)
+	if !more {
+		return outcome{state: StateFailed, finished: &now}
+	}
+	if attempt.Class == sender.ClassUnknown {
+		// The time that the attempt was lost for has been delay enough.
+		due = now
+	}
+	return outcome{state: StateRetrying, next: &due}
+}
+
+// outcome is what an attempt means for its delivery.
+type outcome struct {
+	state State
+	// next is when the next attempt is due, nil without one.
+	next *time.Time
+	// finished is when the delivery ended, nil while it goes on.
+	finished *time.Time
+}
+
+// observe tells whoever counts attempts of one.
+func (s *Service) observe(row *madeAttempt) {
+	if s.Observe == nil {
+		return
+	}
+	observation := Observation{
+		Class: row.attempt.Class, State: row.outcome.state, Took: row.attempt.Timings.Total,
+		Test: row.task.Test,
+	}
+	if row.task.Due != nil {
+		observation.Lag = max(row.started.Sub(*row.task.Due), 0)
+	}
+	s.Observe(observation)
+}

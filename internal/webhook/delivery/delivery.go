@@ -1,0 +1,123 @@
+package delivery
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/sender"
+)
+
+// State says how far a delivery has come.
+type State string
+
+// The states of a delivery; the last three are final.
+const (
+	StatePending   State = "pending"
+	StateRetrying  State = "retrying"
+	StateDelivered State = "delivered"
+	StateFailed    State = "failed"
+	StateCancelled State = "cancelled"
+)
+
+// States lists every state in the order of a delivery's life.
+func States() []State {
+	return []State{
+		StatePending, StateRetrying, StateDelivered, StateFailed, StateCancelled,
+	}
+}
+
+// IsFinal tells whether no attempt follows.
+func (s State) IsFinal() bool {
+	return s == StateDelivered || s == StateFailed || s == StateCancelled
+}
+
+// Delivery is one event on its way to one subscription.
+type Delivery struct {
+	UID             uuid.UUID         `db:"delivery_uid"`
+	CreatedAt       time.Time         `db:"created_at"`
+	SubscriptionUID uuid.UUID         `db:"subscription_uid"`
+	PartnerUID      uuid.UUID         `db:"partner_uid"`
+	PartnerName     string            `db:"partner_name"`
+	URL             string            `db:"url"`
+	EventUID        uuid.UUID         `db:"event_uid"`
+	EventAt         time.Time         `db:"event_at"`
+	Event           lending.EventKind `db:"event"`
+	// ApplicationUID is the sample application on test events.
+	ApplicationUID uuid.UUID  `db:"application_uid"`
+	Status         string     `db:"status"`
+	Test           bool       `db:"test"`
+	State          State      `db:"state"`
+	AttemptCount   int        `db:"attempt_count"`
+	NextAttemptAt  *time.Time `db:"next_attempt_at"`
+	// Parked tells that the delivery waits for its subscription to resume.
+	Parked         bool       `db:"parked"`
+	LastHTTPStatus *int       `db:"last_http_status"`
+	LastErrorClass *string    `db:"last_error_class"`
+	LastDurationUS *int64     `db:"last_duration_us"`
+	FinishedAt     *time.Time `db:"finished_at"`
+	ResendOf       *uuid.UUID `db:"resend_of"`
+	ResentBy       *string    `db:"resent_by"`
+	ResendReason   *string    `db:"resend_reason"`
+}
+
+// Page is one page of deliveries, newest first.
+type Page struct {
+	Deliveries []Delivery
+	// Next is the zero cursor on the last page.
+	Next postgres.Cursor
+}
+
+// Detail is a delivery with what was sent and what came back.
+type Detail struct {
+	Delivery
+	// Body is empty once BodyRemovedAt is set.
+	Body []byte
+	// BodyRemovedAt is when retention removed the event's body, nil before.
+	BodyRemovedAt *time.Time
+	Attempts      []Attempt
+	// Resends are the deliveries that re-sent this one, oldest first.
+	Resends []uuid.UUID
+}
+
+// Attempt is one attempt as the log keeps it.
+type Attempt struct {
+	Number              int
+	StartedAt           time.Time
+	Duration            time.Duration
+	DNS                 time.Duration
+	Connect             time.Duration
+	TLS                 time.Duration
+	FirstByte           time.Duration
+	SubscriptionVersion int
+	URL                 string
+	HTTPStatus          int
+	ErrorClass          sender.ErrorClass
+	// Cause is derived from Error where a former release stored none.
+	Cause   sender.Cause
+	Error   string
+	Note    string
+	Address string
+	// Protocol is "HTTP/1.1" or "HTTP/2", empty without an answer.
+	Protocol string
+	// Reused tells whether the connection had carried an earlier request; nil
+	// when no request left or it is not known.
+	Reused *bool
+	// TLSVersion is empty without TLS.
+	TLSVersion string
+	// CertificateExpires is when the endpoint's certificate ends, nil without TLS.
+	CertificateExpires *time.Time
+	// ContentRemovedAt is when retention removed headers and body, nil before.
+	ContentRemovedAt *time.Time
+	// RequestHeaders hold no secret: values that are were masked.
+	RequestHeaders  []sender.Header
+	ResponseHeaders []sender.Header
+	// ResponseBody holds the first 16 KiB.
+	ResponseBody []byte
+}
+
+func (d Delivery) place() postgres.Cursor {
+	return postgres.Cursor{At: d.CreatedAt, UID: d.UID}
+}

@@ -1,0 +1,147 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// EventFilter narrows a list of events; a zero field does not.
+type EventFilter struct {
+	Kind           lending.EventKind
+	PartnerUID     uuid.UUID
+	MerchantUID    uuid.UUID
+	ApplicationUID uuid.UUID
+	// Since is inclusive, Until exclusive; both compare when it occurred.
+	Since, Until time.Time
+	Cursor       postgres.Cursor
+	// Limit is from 1 to postgres.MaxPage.
+	Limit int
+}
+
+// latestEvents is the order of the list, which every index of it shares.
+const latestEvents = ` ORDER BY e.occurred_at DESC, e.event_uid DESC`
+
+// eventScopeOf is a filter of which it is known how much its merchant has.
+type eventScope struct {
+	EventFilter
+	// none tells that the merchant is not the partner's: nothing matches.
+	none bool
+	// few tells that the merchant has few applications.
+	few bool
+}
+
+// eventScopeOf finds out whose the filter's merchant is: its events are all among
+// its partner's, for whom there is an index.
+func eventScopeOf(ctx context.Context, db *postgres.DB, f EventFilter) (eventScope, error) {
+	if f.MerchantUID == uuid.Nil {
+		return eventScope{EventFilter: f}, nil
+	}
+	var found struct {
+		Partner      uuid.NullUUID `db:"partner"`
+		Applications int           `db:"applications"`
+	}
+	err := db.GetContext(ctx, &found, `
+		SELECT (SELECT partner_uid FROM merchants WHERE merchant_uid = $1) AS partner,
+		       (SELECT count(*)
+		          FROM (SELECT 1 FROM applications WHERE merchant_uid = $1 LIMIT $2) found
+		       ) AS applications`, f.MerchantUID, fewApplications+1)
+	if err != nil {
+		return eventScope{}, fmt.Errorf("finding the owner of events: %w", err)
+	}
+	none := !found.Partner.Valid ||
+		f.PartnerUID != uuid.Nil && f.PartnerUID != found.Partner.UUID
+	f.PartnerUID = found.Partner.UUID
+	return eventScope{EventFilter: f, none: none, few: found.Applications <= fewApplications}, nil
+}
+
+// newest renders the statement that selects columns of the limit newest events
+// that match: application by application where the merchant has few of them.
+func (f eventScope) newest(columns string, limit int) (string, []any) {
+	if f.few && f.ApplicationUID == uuid.Nil {
+		return f.newestByApplication(columns, limit)
+	}
+	var c postgres.Conditions
+	f.narrow(&c)
+	return `SELECT ` + columns + ` FROM events e` + c.Where() + latestEvents +
+		` LIMIT ` + c.Bind(limit), c.Args
+}
+
+func (f eventScope) newestByApplication(columns string, limit int) (string, []any) {
+	var c postgres.Conditions
+	c.Add(`e.application_uid = o.application_uid`)
+	most, merchant := c.Bind(limit), c.Bind(f.MerchantUID)
+	f.withoutOwner().narrow(&c)
+	//nolint:unqueryvet // the caller names the columns; the planner drops the rest
+	return `SELECT ` + columns + `
+		  FROM applications o
+		 CROSS JOIN LATERAL (
+		       SELECT e.* FROM events e` + c.Where() + latestEvents + ` LIMIT ` + most + `) e
+		 WHERE o.merchant_uid = ` + merchant + latestEvents + ` LIMIT ` + most, c.Args
+}
+
+// withoutOwner is the filter for events whose applications are the merchant's.
+func (f eventScope) withoutOwner() EventFilter {
+	f.MerchantUID, f.PartnerUID = uuid.Nil, uuid.Nil
+	return f.EventFilter
+}
+
+// countQuery renders the statement that counts at most limit events that match,
+// in any order where a merchant's applications lead to them.
+func (f eventScope) countQuery(limit int) (string, []any) {
+	f.Cursor = postgres.Cursor{}
+	if f.MerchantUID == uuid.Nil || f.ApplicationUID != uuid.Nil {
+		newest, args := f.newest(`1`, limit)
+		return `SELECT count(*) FROM (` + newest + `) AS matching`, args
+	}
+	var c postgres.Conditions
+	most, merchant := c.Bind(limit), c.Bind(f.MerchantUID)
+	c.Add(`e.application_uid = o.application_uid`)
+	f.withoutOwner().narrow(&c)
+	return `SELECT count(*)
+		  FROM (SELECT 1
+		          FROM applications o
+		         CROSS JOIN LATERAL (
+		               SELECT 1 FROM events e` + c.Where() + ` LIMIT ` + most + `) e
+		         WHERE o.merchant_uid = ` + merchant + `
+		         LIMIT ` + most + `) AS matching`, c.Args
+}
+
+// narrow adds the conditions of the filter. The kind stands in the text, where
+// the planner sees it: partial indexes and its frequency decide how a list is
+// read.
+func (f EventFilter) narrow(c *postgres.Conditions) {
+	if f.Kind != "" {
+		c.Add(`e.kind = ` + pq.QuoteLiteral(string(f.Kind)))
+	}
+	if f.PartnerUID != uuid.Nil {
+		c.Add(`e.partner_uid = ?`, f.PartnerUID)
+	}
+	if f.MerchantUID != uuid.Nil {
+		c.Add(`e.merchant_uid = ?`, f.MerchantUID)
+	}
+	switch f.ApplicationUID {
+	case uuid.Nil:
+	case sampleApplication:
+		c.Add(`e.application_uid IS NULL`)
+	default:
+		c.Add(`e.application_uid = ?`, f.ApplicationUID)
+	}
+	if !f.Since.IsZero() {
+		c.Add(`e.occurred_at >= ?`, f.Since)
+	}
+	if !f.Until.IsZero() {
+		c.Add(`e.occurred_at < ?`, f.Until)
+	}
+	if !f.Cursor.IsZero() {
+		// The first condition alone lets later months be left out.
+		c.Add(`e.occurred_at <= ?`, f.Cursor.At)
+		c.Add(`(e.occurred_at, e.event_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
+	}
+}

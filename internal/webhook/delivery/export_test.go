@@ -1,0 +1,23 @@
+package delivery
+
+import "context"
+
+// Query is the statement of a page, and CountQuery the one that counts, for
+// tests that look at their plans.
+func (s *Service) Query(ctx context.Context, f Filter) (string, []any, error) {
+	scope, err := scopeOf(ctx, s.DB, f)
+	query, args := scope.query()
+	return query, args, err
+}
+
+// CountQuery is the statement that counts at most limit deliveries.
+func (s *Service) CountQuery(
+	ctx context.Context, f Filter, limit int,
+) (string, []any, error) {
+	scope, err := scopeOf(ctx, s.DB, f)
+	query, args := scope.countQuery(limit)
+	return query, args, err
+}
+
+// HeadersJSON is how an attempt's headers are written down.
+var HeadersJSON = headersJSON

@@ -1,0 +1,101 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+)
+
+// release enqueues up to room held deliveries of a subscription, the longest
+// overdue first.
+func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, room int) error {
+	var jobs []Args
+	held := to.holds.Load() // whose rows the transaction sees
+	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		var err error
+		if jobs, err = takeHeld(ctx, tx, uid, room); err != nil {
+			return err
+		}
+		return s.enqueue(ctx, tx, jobs)
+	})
+	if err != nil {
+		return fmt.Errorf("releasing deliveries of subscription %s: %w", uid, err)
+	}
+	if len(jobs) < room {
+		to.cleared.Store(held)
+	}
+	return nil
+}
+
+func takeHeld(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, room int,
+) ([]Args, error) {
+	var rows []struct {
+		UID       uuid.UUID `db:"delivery_uid"`
+		CreatedAt time.Time `db:"created_at"`
+		Attempts  int       `db:"attempt_count"`
+	}
+	err := tx.SelectContext(ctx, &rows, `
+		WITH next AS (
+			SELECT delivery_uid, created_at
+			  FROM deliveries
+			 WHERE subscription_uid = $1
+			   AND held
+			 ORDER BY next_attempt_at
+			 LIMIT $2
+			   FOR UPDATE SKIP LOCKED
+		)
+		UPDATE deliveries d
+		   SET held = false,
+		       queued = true
+		  FROM next
+		 WHERE d.delivery_uid = next.delivery_uid
+		   AND d.created_at = next.created_at
+		RETURNING d.delivery_uid, d.created_at, d.attempt_count`, uid, room)
+	if err != nil {
+		return nil, err
+	}
+	jobs := make([]Args, 0, len(rows))
+	for _, row := range rows {
+		jobs = append(jobs, Args{
+			DeliveryUID: row.UID, CreatedAt: row.CreatedAt, Number: row.Attempts + 1,
+		})
+	}
+	return jobs, nil
+}
+
+// ReleaseIdle brings held deliveries back whose endpoint has nothing in flight
+// in this process any more. Attempts that end bring back the next ones by
+// themselves; this covers what was held after the last of them had ended.
+func (s *Service) ReleaseIdle(ctx context.Context) error {
+	for uid, room := range s.limiter.idle() {
+		if err := s.release(ctx, uid, s.limiter.of(uid), room); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// AdoptHeld makes what any process has held, and may not have lived to release,
+// this one's to release too, as its places allow, and returns of how many
+// subscriptions. Several processes may release of the same subscription: none
+// takes what another one is taking.
+func (s *Service) AdoptHeld(ctx context.Context) (int, error) {
+	var uids []uuid.UUID
+	err := s.DB.SelectContext(ctx, &uids, `
+		SELECT s.subscription_uid
+		  FROM subscriptions s
+		 WHERE EXISTS (SELECT 1 FROM deliveries d
+		                WHERE d.subscription_uid = s.subscription_uid AND d.held)`)
+	if err != nil {
+		return 0, fmt.Errorf("looking for held deliveries: %w", err)
+	}
+	for _, uid := range uids {
+		s.limiter.of(uid).holds.Add(1)
+	}
+	return len(uids), nil
+}

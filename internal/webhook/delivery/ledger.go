@@ -1,0 +1,180 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// Verdict is why a subscription got an event, or why not. The list is closed.
+type Verdict string
+
+// The verdicts. What was passed over when the event was recorded was written
+// down then; the others follow from the deliveries and from when the
+// subscription was in force.
+const (
+	// VerdictSent: a delivery was made for it, however that ended.
+	VerdictSent Verdict = "sent"
+	// VerdictWaiting: its delivery waits because the subscription is paused.
+	VerdictWaiting Verdict = "paused"
+	// VerdictEvent: it had not chosen events of that kind.
+	VerdictEvent Verdict = "event_not_chosen"
+	// VerdictMerchant: it did not cover the merchant.
+	VerdictMerchant Verdict = "merchant_not_covered"
+	// VerdictDeleted: it had been deleted before.
+	VerdictDeleted Verdict = "deleted_earlier"
+	// VerdictLater: it was created after the event.
+	VerdictLater Verdict = "created_later"
+	// VerdictUnrecorded: the release that recorded the event kept no ledger.
+	VerdictUnrecorded Verdict = "not_recorded"
+)
+
+// Verdicts lists every verdict, from those that sent to those that did not.
+func Verdicts() []Verdict {
+	return []Verdict{
+		VerdictSent, VerdictWaiting, VerdictEvent, VerdictMerchant, VerdictDeleted,
+		VerdictLater, VerdictUnrecorded,
+	}
+}
+
+// LedgerLine is the verdict of one event for one subscription of its partner.
+type LedgerLine struct {
+	SubscriptionUID uuid.UUID
+	URL             string
+	// State is the subscription's at present.
+	State   subscription.State
+	Verdict Verdict
+	// Version of the subscription decided when it passed the event over; 0 for
+	// the other verdicts. Attempts name the version that they used.
+	Version int
+	// DeliveryUID is the first delivery to the subscription, nil without one. A
+	// subscription that was passed over has one only if the event was replayed
+	// to it by hand.
+	DeliveryUID   *uuid.UUID
+	DeliveryState State
+	// Since is when the subscription was created, Until when it was deleted, nil
+	// while it is not.
+	Since time.Time
+	Until *time.Time
+}
+
+type ledgerRow struct {
+	SubscriptionUID uuid.UUID          `db:"subscription_uid"`
+	URL             string             `db:"url"`
+	State           subscription.State `db:"state"`
+	Since           time.Time          `db:"created_at"`
+	Until           *time.Time         `db:"deleted_at"`
+	OccurredAt      time.Time          `db:"occurred_at"`
+	Recorded        bool               `db:"recorded"`
+	PassedOver      *string            `db:"passed_over"`
+	Version         *int               `db:"passed_version"`
+	DeliveryUID     *uuid.UUID         `db:"delivery_uid"`
+	DeliveryState   *State             `db:"delivery_state"`
+}
+
+// EventVerdicts is the ledger of an event: one line for each subscription that
+// its partner has or had, oldest first. Of a test event it names only the
+// subscription that was tested. Error: NOT_FOUND.
+func (s *Service) EventVerdicts(ctx context.Context, eventUID uuid.UUID) ([]LedgerLine, error) {
+	var rows []ledgerRow
+	err := s.DB.SelectContext(ctx, &rows, `
+		SELECT s.subscription_uid,
+		       s.url,
+		       s.state,
+		       s.created_at,
+		       CASE WHEN s.state = 'deleted' THEN coalesce((
+		           SELECT max(v.changed_at)
+		             FROM subscription_versions v
+		            WHERE v.subscription_uid = s.subscription_uid
+		              AND (v.state = 'deleted' OR v.change = 'deleted')), s.updated_at)
+		       END AS deleted_at,
+		       e.occurred_at,
+		       e.passed_over IS NOT NULL AS recorded,
+		       p.w AS passed_over,
+		       p.v AS passed_version,
+		       d.delivery_uid,
+		       d.state AS delivery_state
+		  FROM events e
+		  JOIN subscriptions s ON s.partner_uid = e.partner_uid
+		  LEFT JOIN jsonb_to_recordset(coalesce(e.passed_over, '[]')) AS p (s uuid, v integer, w text)
+		    ON p.s = s.subscription_uid
+		  LEFT JOIN LATERAL (
+		           SELECT d.delivery_uid, d.state
+		             FROM deliveries d
+		            WHERE d.event_uid = e.event_uid
+		              AND d.subscription_uid = s.subscription_uid
+		            ORDER BY d.created_at, d.delivery_uid
+		            LIMIT 1) d ON true
+		 WHERE e.event_uid = $1
+		   AND (e.application_uid IS NOT NULL OR d.delivery_uid IS NOT NULL)
+		 ORDER BY s.created_at, s.subscription_uid`, eventUID)
+	if err != nil {
+		return nil, fmt.Errorf("loading the ledger of event %s: %w", eventUID, err)
+	}
+	if len(rows) == 0 {
+		return nil, checkEvent(ctx, s.DB, eventUID)
+	}
+	lines := make([]LedgerLine, 0, len(rows))
+	for _, row := range rows {
+		lines = append(lines, row.line())
+	}
+	return lines, nil
+}
+
+// checkEvent answers NOT_FOUND for an event that does not exist.
+func checkEvent(ctx context.Context, db *postgres.DB, uid uuid.UUID) error {
+	var one int
+	err := db.GetContext(ctx, &one, `SELECT 1 FROM events WHERE event_uid = $1`, uid)
+	if postgres.IsNoRows(err) {
+		return lending.NewError(lending.CodeNotFound, "no event has the id %s", uid)
+	}
+	if err != nil {
+		return fmt.Errorf("looking up event %s: %w", uid, err)
+	}
+	return nil
+}
+
+func (r ledgerRow) line() LedgerLine {
+	return LedgerLine{
+		SubscriptionUID: r.SubscriptionUID,
+		URL:             r.URL,
+		State:           r.State,
+		Verdict:         r.verdict(),
+		Version:         postgres.OrZero(r.Version),
+		DeliveryUID:     r.DeliveryUID,
+		DeliveryState:   postgres.OrZero(r.DeliveryState),
+		Since:           r.Since,
+		Until:           r.Until,
+	}
+}
+
+func (r ledgerRow) verdict() Verdict {
+	switch {
+	case postgres.OrZero(r.PassedOver) == "event":
+		return VerdictEvent
+	case postgres.OrZero(r.PassedOver) == "merchant":
+		return VerdictMerchant
+	case r.DeliveryUID != nil && r.State == subscription.StatePaused && !r.DeliveryState.IsFinal():
+		return VerdictWaiting
+	case r.DeliveryUID != nil:
+		return VerdictSent
+	case r.Since.After(r.OccurredAt):
+		return VerdictLater
+	case r.Until != nil && !r.Until.After(r.OccurredAt):
+		return VerdictDeleted
+	case !r.Recorded:
+		return VerdictUnrecorded
+	case r.Until != nil && r.Until.Sub(r.OccurredAt) < r.OccurredAt.Sub(r.Since):
+		// The statement did not see it although the times overlap: its deletion
+		// committed between the event's time and the statement.
+		return VerdictDeleted
+	}
+	// Likewise, its creation committed after the statement.
+	return VerdictLater
+}

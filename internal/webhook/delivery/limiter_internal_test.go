@@ -1,0 +1,112 @@
+package delivery
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"drawbridge/internal/webhook/sender"
+)
+
+// fill takes places in a lane until there are no more, and returns them.
+func fill(l *endpoint) []*slot {
+	var places []*slot
+	for p := l.take(); p != nil; p = l.take() {
+		places = append(places, p)
+	}
+	return places
+}
+
+// known makes an endpoint one that answers in a millisecond.
+func known(all *limiter, number byte) *endpoint {
+	l := all.of([16]byte{number})
+	l.take().leave(time.Millisecond, false)
+	return l
+}
+
+// TestManyHangingEndpointsLeaveWorkers lets endpoints hang that were quick, are
+// slow, or have never answered: however many, workers are left for the others.
+func TestManyHangingEndpointsLeaveWorkers(t *testing.T) {
+	t.Parallel()
+	kinds := map[string]func(*endpoint){
+		"were quick before": func(l *endpoint) { l.take().leave(time.Millisecond, false) },
+		"are slow":          func(l *endpoint) { l.take().leave(2*time.Second, false) },
+		"timed out":         func(l *endpoint) { l.take().leave(30*time.Second, true) },
+		"never answered":    func(*endpoint) {},
+	}
+	for name, prepare := range kinds {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var all limiter
+				var lanes []*endpoint
+				for number := range 200 {
+					lanes = append(lanes, all.of([16]byte{1, byte(number)}))
+					prepare(lanes[number])
+				}
+				<-time.After(2 * slowAfter)
+				well := known(&all, 2)
+				var hanging []*slot
+				for _, l := range lanes {
+					hanging = append(hanging, fill(l)...)
+				}
+				for range 4 {
+					<-time.After(slowAfter / 2)
+					well.take().leave(time.Millisecond, false)
+				}
+				places := fill(well)
+				if len(places) < 4 {
+					t.Errorf("an endpoint that is well has %d places beside %d that hang, want 4",
+						len(places), len(hanging))
+				}
+				for _, p := range append(hanging, places...) {
+					p.leave(30*time.Second, true)
+				}
+				if all.inFlight != 0 || all.slow != 0 {
+					t.Errorf("%d are in flight at the end, %d slow", all.inFlight, all.slow)
+				}
+			})
+		})
+	}
+}
+
+// TestTimeoutsTakePlaces lets an endpoint time out again and again, and answer again.
+func TestTimeoutsTakePlaces(t *testing.T) {
+	t.Parallel()
+	var all limiter
+	l := known(&all, 1)
+	if got := len(fill(l)); got != perEndpoint {
+		t.Fatalf("a quick endpoint has %d places, want %d", got, perEndpoint)
+	}
+	l = known(new(limiter), 1)
+	for range 10 {
+		l.take().leave(30*time.Second, true)
+	}
+	places := fill(l)
+	if len(places) != perEndpoint/8 {
+		t.Fatalf("an endpoint that times out has %d places, want %d", len(places), perEndpoint/8)
+	}
+	for _, p := range places {
+		p.leave(time.Millisecond, false)
+	}
+	for range maxHalvings {
+		l.take().leave(time.Millisecond, false)
+	}
+	if got := len(fill(l)); got != perEndpoint {
+		t.Errorf("after it answered again it has %d places, want %d", got, perEndpoint)
+	}
+}
+
+// TestTooLateToBegin lets a process come to an attempt when others may take it for dead:
+// nothing is sent, and the place is free again.
+func TestTooLateToBegin(t *testing.T) {
+	t.Parallel()
+	var all limiter
+	var service Service // without a sender
+	place := known(&all, 1).take()
+	asked := time.Now().Add(-beginLife - time.Second)
+	attempt := service.send(t.Context(), place, asked, sender.Request{}, func() {})
+	if attempt.Class != sender.ClassUnknown || attempt.Sent || all.inFlight != 0 {
+		t.Errorf("class %q, sent %v, %d in flight", attempt.Class, attempt.Sent, all.inFlight)
+	}
+}

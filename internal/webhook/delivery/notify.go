@@ -1,0 +1,45 @@
+package delivery
+
+import (
+	"sync/atomic"
+	"time"
+)
+
+// notifyPause is the least time between two notifications of the queue, as the
+// queue's own client has it: the commit of a notification waits for that of any
+// other, so not every transaction may have one.
+const notifyPause = 5 * time.Millisecond
+
+// epoch is before any notice. The time since then is that of the monotonic clock,
+// which goes on when the machine's clock is set back.
+var epoch = time.Now().Add(-notifyPause)
+
+// queueNotification tells the queue's workers that a job came in.
+var queueNotification = `{"queue": "` + Queue + `"}`
+
+// notifyThrottle take turns in telling the queue of new jobs.
+type notifyThrottle struct {
+	// last is when the last one was told, in microseconds since the epoch.
+	last atomic.Int64
+}
+
+// notifyTurn is the right to tell, which others have to wait for.
+type notifyTurn struct {
+	taken    bool
+	at, last int64
+}
+
+// take asks for a turn.
+func (n *notifyThrottle) take(now time.Time) notifyTurn {
+	turn := notifyTurn{at: now.Sub(epoch).Microseconds(), last: n.last.Load()}
+	turn.taken = turn.at-turn.last >= notifyPause.Microseconds() &&
+		n.last.CompareAndSwap(turn.last, turn.at)
+	return turn
+}
+
+// giveBack lets the next one tell, because this one had nothing to tell.
+func (n *notifyThrottle) giveBack(turn notifyTurn) {
+	if turn.taken {
+		n.last.CompareAndSwap(turn.at, turn.last)
+	}
+}

@@ -1,0 +1,161 @@
+package delivery_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
+	"drawbridge/internal/webhook/webhooktest"
+)
+
+func withRate(rate int) func(*subscription.Settings) {
+	return func(s *subscription.Settings) { s.Rate = rate }
+}
+
+// TestRateHoldsAcrossProcesses lets two services on one database work off a
+// burst: per second the endpoint gets the subscription's rate and no more.
+func TestRateHoldsAcrossProcesses(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, nil)
+	h.Subscribe(t, endpoint.URL, withRate(5))
+	second := h.Another(t)
+	var sent []string
+	const burst = 32
+	for range burst {
+		sent = append(sent, string(h.Publish(t).Body))
+	}
+	// One request may start at once; every second from then on brings five more.
+	for seconds, want := 0, 1; want <= burst; seconds, want = seconds+1, want+5 {
+		h.WorkWith(t, h.Services, second)
+		if got := len(endpoint.Requests()); got != want {
+			t.Fatalf("after %d s %d requests, want %d", seconds, got, want)
+		}
+		if queued := h.Count(t, `SELECT count(*) FROM deliveries WHERE queued`); queued != 0 {
+			t.Fatalf("%d deliveries hold a job while they wait", queued)
+		}
+		// In steps, as time passes: what falls due is enqueued when it does.
+		for range 5 {
+			h.Clock.Move(200 * time.Millisecond)
+			h.EnqueueDue(t)
+			h.WorkWith(t, second, h.Services)
+		}
+	}
+	h.Clock.Move(time.Second)
+	h.EnqueueDue(t)
+	h.WorkWith(t, h.Services, second)
+	var got []string
+	for _, request := range endpoint.Requests() {
+		got = append(got, request.Body)
+	}
+	if !slices.Equal(got, sent) {
+		t.Errorf("they came in another order than they were made in:\n%q\n%q", got, sent)
+	}
+	for _, found := range h.List(t) {
+		if found.State != delivery.StateDelivered || found.AttemptCount != 1 {
+			t.Errorf("a delivery ended %s after %d attempts", found.State, found.AttemptCount)
+		}
+	}
+}
+
+// TestRateLeavesThreeAttempts puts each attempt of a failing delivery off once:
+// being put off is no attempt, and each attempt takes a slot.
+func TestRateLeavesThreeAttempts(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, webhooktest.Answering(500))
+	h.Subscribe(t, endpoint.URL, withRate(1))
+	h.Publish(t)
+	h.Publish(t)
+	for range 40 {
+		h.EnqueueDue(t)
+		h.WorkWith(t, h.Services)
+		h.Clock.Move(30 * time.Second)
+	}
+	if got := len(endpoint.Requests()); got != 6 {
+		t.Errorf("%d requests, want three of each delivery", got)
+	}
+	for _, found := range h.List(t) {
+		if found.State != delivery.StateFailed || found.AttemptCount != 3 {
+			t.Errorf("a delivery ended %s after %d attempts", found.State, found.AttemptCount)
+		}
+	}
+}
+
+// TestMissedSlotsDoNotBurst stops every process while slots pass.
+func TestMissedSlotsDoNotBurst(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, nil)
+	h.Subscribe(t, endpoint.URL, withRate(2))
+	for range 21 {
+		h.Publish(t)
+	}
+	h.WorkWith(t, h.Services)
+	h.Clock.Move(time.Hour)
+	h.EnqueueDue(t)
+	h.WorkWith(t, h.Services)
+	// The slots of the two seconds before are still good; none are here.
+	if got := len(endpoint.Requests()); got > 2 {
+		t.Errorf("%d requests at once after an hour without a process", got)
+	}
+	for range 40 {
+		h.Clock.Move(500 * time.Millisecond)
+		h.EnqueueDue(t)
+		h.WorkWith(t, h.Services)
+	}
+	if got := len(endpoint.Requests()); got != 21 {
+		t.Errorf("%d requests in the end, want 21", got)
+	}
+}
+
+// TestChangedRateHoldsForWhatWaits takes the limit away while deliveries wait.
+func TestChangedRateHoldsForWhatWaits(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, nil)
+	made, _ := h.Subscribe(t, endpoint.URL, withRate(1))
+	var want []string
+	for range 9 {
+		want = append(want, string(h.Publish(t).Body))
+	}
+	h.WorkWith(t, h.Services)
+	none := 0
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		changed, _, err := h.Subscriptions.Amend(ctx, tx, made.UID, subscription.Patch{Rate: &none}, "operator")
+		if err == nil && (changed.Rate != 0 || changed.Version != 2) {
+			t.Errorf("amended to %+v", changed)
+		}
+		return err
+	})
+	h.EnqueueDue(t)
+	h.WorkWith(t, h.Services)
+	var got []string
+	for _, request := range endpoint.Requests() {
+		got = append(got, request.Body)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestRateIsChecked(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	for _, rate := range []int{-1, subscription.MaxRate + 1} {
+		err := h.Try(func(ctx context.Context, tx *postgres.Tx) error {
+			_, _, err := h.Subscriptions.Subscribe(ctx, tx, h.Partner, subscription.Settings{
+				URL: "https://partner.example/hook", Auth: sender.AuthHMAC,
+				Events: []string{subscription.AllEvents}, Rate: rate,
+			}, "operator")
+			return err
+		})
+		webhooktest.WantRefusal(t, err, lending.CodeValidation, "rate")
+	}
+}

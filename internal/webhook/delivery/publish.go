@@ -1,0 +1,224 @@
+package delivery
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/rivertype"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// Queue is the name of the queue that deliveries are worked in.
+const Queue = "webhook"
+
+// Args asks for one attempt of one delivery.
+type Args struct {
+	DeliveryUID uuid.UUID `json:"delivery_uid"`
+	// CreatedAt is the delivery's, and leads to its partition.
+	CreatedAt time.Time `json:"created_at"`
+	// Number is the attempt's, from 1.
+	Number int `json:"number"`
+}
+
+// Kind names the job in the queue.
+func (Args) Kind() string { return "webhook_deliver" }
+
+// InsertOpts puts the job in its queue.
+func (Args) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: Queue, MaxAttempts: maxRuns}
+}
+
+// maxRuns is how often the queue runs a job that ends with an error of our own.
+const maxRuns = river.MaxAttemptsDefault
+
+// Inserter is the part of the queue's client that adds jobs to the caller's
+// transaction; it is the one seam to the queue on this side.
+type Inserter interface {
+	InsertManyFastTx(
+		ctx context.Context, tx *sql.Tx, params []river.InsertManyParams,
+	) (int, error)
+}
+
+var _ rivertype.JobArgs = Args{}
+
+// Event is a fact about an application to tell its partner.
+type Event struct {
+	UID            uuid.UUID
+	Kind           lending.EventKind
+	ApplicationUID uuid.UUID
+	Status         string
+	// Head and Tail are the body before and after its timestamp, which Publish
+	// decides.
+	Head, Tail []byte
+}
+
+// publishEvent writes an event and all that follows from it. It is one statement,
+// because this is the hot path of every change, and most of what a statement
+// costs it costs whatever it does.
+//
+// The application's row is locked, and its last event's time moved on by at least
+// a microsecond, so that application, status and timestamp together never name
+// two events (specification section 6.1), even when a clock steps back. Partner
+// and merchant are the application's, and the subscriptions are read where the
+// deliveries are made: no row can name what does not exist.
+//
+// The job's row is that which the queue's client would write, its times the
+// database's: by those the queue decides which jobs are due.
+const publishEvent = `
+	WITH subject AS MATERIALIZED (
+		UPDATE applications
+		   SET last_event_at = greatest($2, last_event_at + interval '1 microsecond')
+		 WHERE application_uid = $1
+		RETURNING partner_uid, merchant_uid, last_event_at
+	), considered AS MATERIALIZED (
+		SELECT s.subscription_uid,
+		       s.version,
+		       drawbridge_uid($2) AS delivery_uid,
+		       CASE
+		           WHEN s.events <> ARRAY['all'] AND $4 <> ALL (s.events) THEN 'event'
+		           WHEN NOT s.all_merchants AND NOT EXISTS (
+		                    SELECT 1
+		                      FROM subscription_merchants m
+		                     WHERE m.subscription_uid = s.subscription_uid
+		                       AND m.merchant_uid = a.merchant_uid) THEN 'merchant'
+		       END AS passed_over
+		  FROM subject a
+		  JOIN subscriptions s USING (partner_uid)
+		 WHERE s.state <> 'deleted'
+	), event AS (
+		INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
+		                    application_uid, status, body, traceparent, passed_over)
+		SELECT $3, last_event_at, $4, partner_uid, merchant_uid, $1, $5,
+		       $6::bytea || convert_to(to_char(last_event_at AT TIME ZONE 'UTC',
+		           'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'UTF8') || $7::bytea, $8, (
+		           SELECT coalesce(jsonb_agg(jsonb_build_object(
+		                      's', subscription_uid, 'v', version, 'w', passed_over)), '[]')
+		             FROM considered
+		            WHERE passed_over IS NOT NULL)
+		  FROM subject
+	), delivery AS (
+		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
+		                        event, application_uid, status, state, next_attempt_at, queued)
+		SELECT delivery_uid, $2, subscription_uid, $3, last_event_at, $4, $1, $5, 'pending',
+		       $2, true
+		  FROM subject, considered
+		 WHERE passed_over IS NULL
+	), job AS (
+		INSERT INTO river_job (args, created_at, kind, max_attempts, metadata, priority, queue,
+		                       scheduled_at, state, tags)
+		SELECT $9::jsonb || jsonb_build_object('delivery_uid', delivery_uid), now(), $10, $11,
+		       '{}', $12, $13, now(), 'available', '{}'
+		  FROM considered
+		 WHERE passed_over IS NULL
+	), notice AS (
+		SELECT pg_notify(current_schema() || '.river_insert', $14::text)
+		 WHERE $14::text IS NOT NULL
+		   AND EXISTS (SELECT FROM considered WHERE passed_over IS NULL)
+	)
+	SELECT (SELECT count(*) FROM considered WHERE passed_over IS NULL),
+	       (SELECT count(*) FROM notice)
+	  FROM subject`
+
+// Publish writes the event with its body, one delivery for each subscription of
+// the partner that wants it, and the delivery's job, all in the caller's
+// transaction, and returns how many deliveries that made. The event is of tx.Now,
+// or of just after the application's last one.
+//
+// It also writes down which subscriptions it passed over and why, so that Verdicts
+// need not guess. A paused subscription gets its delivery and job too; the job
+// parks the delivery under a lock, which a simultaneous resumption cannot miss.
+func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, e Event) (int, error) {
+	job := Args{CreatedAt: tx.Now, Number: 1}
+	args, err := json.Marshal(job)
+	if err != nil {
+		return 0, fmt.Errorf("writing the job of event %s: %w", e.Kind, err)
+	}
+	var notice *string
+	turn := s.notify.take(time.Now())
+	if turn.taken {
+		notice = &queueNotification
+	}
+	var deliveries, notified int
+	err = tx.QueryRowContext(ctx, publishEvent,
+		e.ApplicationUID, tx.Now, e.UID, string(e.Kind), e.Status, e.Head, e.Tail,
+		traceparent(ctx), string(args), job.Kind(), maxRuns, river.PriorityDefault, Queue,
+		notice).Scan(&deliveries, &notified)
+	if notified == 0 {
+		s.notify.giveBack(turn)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("publishing event %s of application %s: %w",
+			e.Kind, e.ApplicationUID, err)
+	}
+	return deliveries, nil
+}
+
+// enqueue adds the jobs to the caller's transaction.
+func (s *Service) enqueue(ctx context.Context, tx *postgres.Tx, jobs []Args) error {
+	if len(jobs) == 0 {
+		return nil
+	}
+	params := make([]river.InsertManyParams, 0, len(jobs))
+	for _, job := range jobs {
+		// First attempts go before those that have waited already.
+		priority := river.PriorityDefault
+		if job.Number > 1 {
+			priority++
+		}
+		params = append(params, river.InsertManyParams{
+			Args: job, InsertOpts: &river.InsertOpts{Priority: priority},
+		})
+	}
+	if _, err := s.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx, params); err != nil {
+		return fmt.Errorf("inserting %d delivery jobs: %w", len(jobs), err)
+	}
+	return nil
+}
+
+// Test sends a sample event of the kind to one subscription, whatever events
+// it chose, and returns the delivery. It is marked as a test on the wire and
+// counts in no statistics. Errors: NOT_FOUND, VALIDATION_ERROR for an unknown
+// kind, INVALID_STATE while the subscription is paused.
+func (s *Service) Test(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, kind lending.EventKind,
+) (uuid.UUID, error) {
+	sample, err := lending.SampleEvent(kind)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	row, err := subscription.Lock(ctx, tx, uid)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	if row.State == subscription.StatePaused {
+		return uuid.Nil, lending.NewError(lending.CodeInvalidState,
+			"the subscription is paused; resume it to send a test event")
+	}
+	body, err := sample.Render(tx.Now)
+	if err != nil {
+		return uuid.Nil, err
+	}
+	eventUID, deliveryUID := postgres.NewUID(tx.Now), postgres.NewUID(tx.Now)
+	_, err = tx.ExecContext(ctx, `
+		WITH event AS (
+			INSERT INTO events (event_uid, occurred_at, kind, partner_uid, status, body)
+			VALUES ($1, $2, $3, $4, $5, $6)
+		)
+		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
+		                        event, status, test, state, next_attempt_at, queued)
+		VALUES ($7, $2, $8, $1, $2, $3, $5, true, 'pending', $2, true)`,
+		eventUID, tx.Now, string(kind), row.PartnerUID, sample.Status, body, deliveryUID, uid)
+	if err != nil {
+		return uuid.Nil, fmt.Errorf("inserting a test event for subscription %s: %w", uid, err)
+	}
+	return deliveryUID, s.enqueue(ctx, tx,
+		[]Args{{DeliveryUID: deliveryUID, CreatedAt: tx.Now, Number: 1}})
+}

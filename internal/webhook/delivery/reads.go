@@ -1,0 +1,117 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+)
+
+// Count counts the deliveries that match, at most limit of them: an
+// exact count of a long log is not worth its time. The filter's cursor and
+// limit do not count.
+func (s *Service) Count(
+	ctx context.Context, filter Filter, limit int,
+) (int, error) {
+	scope, err := scopeOf(ctx, s.DB, filter)
+	if err != nil || scope.none {
+		return 0, err
+	}
+	query, args := scope.countQuery(limit)
+	count, err := s.DB.Count(ctx, query, args...)
+	if err != nil {
+		return 0, fmt.Errorf("counting deliveries: %w", err)
+	}
+	return count, nil
+}
+
+// CountNewer counts the deliveries that match and stand before the filter's
+// cursor in the list, at most limit of them: what came in since that page.
+func (s *Service) CountNewer(ctx context.Context, filter Filter, limit int) (int, error) {
+	from := filter.Cursor
+	filter.Cursor = postgres.Cursor{}
+	// Again the first condition is for the planner alone.
+	filter.Since = latest(filter.Since, from.At)
+	conditions, args := filter.where(`true`)
+	args = append(args, from.At, from.UID, limit)
+	var count int
+	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (SELECT 1 FROM deliveries d`+
+		conditions+fmt.Sprintf(` AND (d.created_at, d.delivery_uid) >= ($%d, $%d)`+
+		newestFirst+` LIMIT $%d) AS newer`, len(args)-2, len(args)-1, len(args)), args...)
+	if err != nil {
+		return 0, fmt.Errorf("counting newer deliveries: %w", err)
+	}
+	return count, nil
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// maxResends bounds the re-sends that one delivery's page lists.
+const maxResends = 50
+
+// ResendsOf returns the latest re-sends of a delivery, newest first.
+func (s *Service) ResendsOf(ctx context.Context, uid uuid.UUID) ([]Delivery, error) {
+	var rows []Delivery
+	err := s.DB.SelectContext(ctx, &rows, `SELECT `+deliveryColumns+deliveryTables+`
+		WHERE d.resend_of = $1
+		ORDER BY d.created_at DESC, d.delivery_uid DESC
+		LIMIT $2`, uid, maxResends)
+	if err != nil {
+		return nil, fmt.Errorf("listing the re-sends of delivery %s: %w", uid, err)
+	}
+	return rows, nil
+}
+
+// NewerDelivered tells whether the subscription already received a later event
+// of the same application, which a re-send would now overtake.
+func (s *Service) NewerDelivered(ctx context.Context, delivery Delivery) (bool, error) {
+	var found bool
+	err := s.DB.GetContext(ctx, &found, `
+		SELECT EXISTS (
+			SELECT 1
+			  FROM deliveries
+			 WHERE application_uid = $1
+			   AND subscription_uid = $2
+			   AND event_at > $3
+			   AND state = 'delivered')`,
+		delivery.ApplicationUID, delivery.SubscriptionUID, delivery.EventAt)
+	if err != nil {
+		return false, fmt.Errorf("looking for events after delivery %s: %w", delivery.UID, err)
+	}
+	return found, nil
+}
+
+// Neighbours returns the deliveries beside one in the list of a filter: the
+// next newer and the next older one, the zero UUID at an end. The filter's
+// cursor and limit do not count.
+func (s *Service) Neighbours(
+	ctx context.Context, filter Filter, of Delivery,
+) (newer, older uuid.UUID, err error) {
+	filter.Cursor, filter.Limit = of.place(), 1
+	page, err := s.List(ctx, filter)
+	if err != nil {
+		return uuid.Nil, uuid.Nil, err
+	}
+	if len(page.Deliveries) > 0 {
+		older = page.Deliveries[0].UID
+	}
+	filter.Cursor = postgres.Cursor{}
+	filter.Since = latest(filter.Since, of.CreatedAt)
+	conditions, args := filter.where(`true`)
+	args = append(args, of.CreatedAt, of.UID)
+	err = s.DB.GetContext(ctx, &newer, `SELECT d.delivery_uid FROM deliveries d`+conditions+
+		fmt.Sprintf(` AND (d.created_at, d.delivery_uid) > ($%d, $%d)
+		 ORDER BY d.created_at, d.delivery_uid LIMIT 1`, len(args)-1, len(args)), args...)
+	if err != nil && !postgres.IsNoRows(err) {
+		return uuid.Nil, uuid.Nil, fmt.Errorf("looking beside delivery %s: %w", of.UID, err)
+	}
+	return newer, older, nil
+}

@@ -1,0 +1,173 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// maxResend bounds one re-send, so that it stays one transaction.
+const maxResend = 10_000
+
+// Resend adds, for each of the deliveries, a new delivery of the same event to
+// the same subscription: the same bytes, signed with the current secret, three
+// attempts of its own. Who asked and why, which may be empty, stays with it. One
+// named twice is re-sent once. It returns the new identifiers in the order of
+// uids.
+//
+// Errors: NOT_FOUND naming a delivery that does not exist, INVALID_STATE when
+// its subscription was deleted or its event's body removed, VALIDATION_ERROR
+// for the reason or too many of them; then nothing is re-sent.
+func (s *Service) Resend(
+	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, by, reason string,
+) ([]uuid.UUID, error) {
+	uids = Distinct(uids)
+	if err := checkResend(ctx, tx, uids, reason); err != nil {
+		return nil, err
+	}
+	jobs := make([]Args, 0, len(uids))
+	resent := make([]uuid.UUID, 0, len(uids))
+	for range uids {
+		uid := postgres.NewUID(tx.Now)
+		resent = append(resent, uid)
+		jobs = append(jobs, Args{DeliveryUID: uid, CreatedAt: tx.Now, Number: 1})
+	}
+	// Many at once are left to the promoter, so that they do not delay new events.
+	queued := len(jobs) <= dueBatch
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
+		                        event, application_uid, status, test, state, next_attempt_at,
+		                        queued, resend_of, resent_by, resend_reason)
+		SELECT pair.new_uid, $3, d.subscription_uid, d.event_uid, d.event_at,
+		       d.event, d.application_uid, d.status, d.test, 'pending', $3,
+		       $4, d.delivery_uid, $5, $6
+		  FROM unnest($1::uuid[], $2::uuid[]) AS pair (old_uid, new_uid)
+		  JOIN deliveries d ON d.delivery_uid = pair.old_uid`,
+		pq.Array(uids), pq.Array(resent), tx.Now, queued, by, reason)
+	if err != nil {
+		return nil, fmt.Errorf("inserting %d re-sends: %w", len(uids), err)
+	}
+	if !queued {
+		return resent, nil
+	}
+	return resent, s.enqueue(ctx, tx, jobs)
+}
+
+// Distinct returns the identifiers without repetitions, in their order.
+func Distinct(uids []uuid.UUID) []uuid.UUID {
+	seen := make(map[uuid.UUID]bool, len(uids))
+	return slices.DeleteFunc(slices.Clone(uids), func(uid uuid.UUID) bool {
+		repeated := seen[uid]
+		seen[uid] = true
+		return repeated
+	})
+}
+
+// ResendMatching re-sends every delivery that matches the filter, oldest first;
+// the filter's cursor and limit do not count. Unless the filter names a
+// subscription, those of deleted ones are left out.
+//
+// Errors: those of Resend, NOT_FOUND for a subscription that does not exist.
+func (s *Service) ResendMatching(
+	ctx context.Context, tx *postgres.Tx, filter Filter, by, reason string,
+) ([]uuid.UUID, error) {
+	filter.Cursor = postgres.Cursor{}
+	conditions, args := filter.where(`s.state <> 'deleted'`)
+	if filter.SubscriptionUID != uuid.Nil {
+		if err := checkSubscription(ctx, tx, filter.SubscriptionUID); err != nil {
+			return nil, err
+		}
+	}
+	args = append(args, maxResend+1)
+	var uids []uuid.UUID
+	err := tx.SelectContext(ctx, &uids, `SELECT d.delivery_uid`+deliveryTables+conditions+
+		fmt.Sprintf(` ORDER BY d.created_at, d.delivery_uid LIMIT $%d`, len(args)), args...)
+	if err != nil {
+		return nil, fmt.Errorf("choosing deliveries to re-send: %w", err)
+	}
+	return s.Resend(ctx, tx, uids, by, reason)
+}
+
+// checkSubscription answers whether deliveries of the subscription can be
+// re-sent at all.
+func checkSubscription(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+	var state subscription.State
+	err := tx.GetContext(ctx, &state,
+		`SELECT state FROM subscriptions WHERE subscription_uid = $1`, uid)
+	switch {
+	case postgres.IsNoRows(err):
+		return subscription.NotFound(uid)
+	case err != nil:
+		return fmt.Errorf("looking up subscription %s: %w", uid, err)
+	case state == subscription.StateDeleted:
+		return lending.NewError(lending.CodeInvalidState,
+			"subscription %s was deleted: nothing can be re-sent to it", uid)
+	}
+	return nil
+}
+
+// checkResend locks the subscriptions against deletion, and the events against
+// the removal of their bodies, while re-sends are added.
+func checkResend(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, reason string) error {
+	if len(uids) > maxResend {
+		return lending.NewError(lending.CodeValidation,
+			"at most %d deliveries can be re-sent at once; narrow the time range", maxResend)
+	}
+	if err := subscription.CheckReason(reason); err != nil {
+		return err
+	}
+	var known []resendable
+	err := tx.SelectContext(ctx, &known, `
+		SELECT d.delivery_uid, s.state, e.body_removed_at
+		  FROM deliveries d
+		  JOIN subscriptions s USING (subscription_uid)
+		  JOIN events e ON e.event_uid = d.event_uid AND e.occurred_at = d.event_at
+		 WHERE d.delivery_uid = ANY ($1)
+		 ORDER BY e.occurred_at
+		   FOR SHARE OF s, e`, pq.Array(uids))
+	if err != nil {
+		return fmt.Errorf("checking deliveries to re-send: %w", err)
+	}
+	found := make(map[uuid.UUID]resendable, len(known))
+	for _, row := range known {
+		found[row.UID] = row
+	}
+	for _, uid := range uids {
+		row, known := found[uid]
+		if !known {
+			return lending.NewError(lending.CodeNotFound, "no delivery has the id %s", uid)
+		}
+		if err := row.check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resendable is what decides whether a delivery can be re-sent.
+type resendable struct {
+	UID           uuid.UUID          `db:"delivery_uid"`
+	State         subscription.State `db:"state"`
+	BodyRemovedAt *time.Time         `db:"body_removed_at"`
+}
+
+func (r resendable) check() error {
+	switch {
+	case r.State == subscription.StateDeleted:
+		return lending.NewError(lending.CodeInvalidState,
+			"delivery %s cannot be re-sent: its subscription was deleted", r.UID)
+	case r.BodyRemovedAt != nil:
+		return lending.NewError(lending.CodeInvalidState,
+			"delivery %s cannot be re-sent: the body of its event was removed on %s, "+
+				"as the retention settings say", r.UID, r.BodyRemovedAt.UTC().Format(time.DateOnly))
+	}
+	return nil
+}

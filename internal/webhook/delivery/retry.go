@@ -1,0 +1,40 @@
+package delivery
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"drawbridge/internal/webhook/sender"
+)
+
+const (
+	// MaxAttempts is how often an event is tried (specification section 6.1).
+	MaxAttempts = 3
+	// jitterShare is the largest part of a delay that is added to it, so that
+	// deliveries that failed together do not come back together.
+	jitterShare = 0.1
+)
+
+// Schedule says when a failed delivery is tried again.
+type Schedule struct {
+	// Delays are those before the second and the third attempt.
+	Delays []time.Duration
+	// RetryAfterMax is how far Retry-After may move an attempt; 0 ignores it.
+	RetryAfterMax time.Duration
+}
+
+// Next returns when to make the attempt that follows the made-th, which failed
+// at now, and false when there is none. Retry-After on 429 and 503 moves the
+// attempt later, never earlier, and never adds one.
+func (s Schedule) Next(made int, now time.Time, failed sender.Attempt) (time.Time, bool) {
+	if made < 1 || made > len(s.Delays) || made >= MaxAttempts {
+		return time.Time{}, false
+	}
+	delay := s.Delays[made-1]
+	//nolint:gosec // jitter is no secret
+	delay += time.Duration(rand.Float64() * jitterShare * float64(delay))
+	if sender.AsksForDelay(failed.Status) {
+		delay = max(delay, min(failed.RetryAfter, s.RetryAfterMax))
+	}
+	return now.Add(delay), true
+}

@@ -1,0 +1,243 @@
+package delivery_test
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/webhooktest"
+)
+
+// An attempt that is recorded has no job any more, alone or in company.
+func TestRecordedAttemptEndsItsJob(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	statuses := []int{http.StatusOK, http.StatusInternalServerError}
+	endpoint := webhooktest.NewReceiver(t, func(w http.ResponseWriter, n int) { w.WriteHeader(statuses[n%2]) })
+	h.Subscribe(t, endpoint.URL, nil)
+	const many = 30
+	for range many {
+		h.Publish(t)
+	}
+	jobs := h.BeginRuns(t)
+	h.Run(t, jobs[0], 1)
+	if left := h.Count(t, `SELECT count(*) FROM river_job`); left != many-1 {
+		t.Errorf("%d jobs are left after the first of %d attempts", left, many)
+	}
+	var workers sync.WaitGroup
+	for _, job := range jobs[1:] {
+		workers.Go(func() { h.Run(t, job, 1) })
+	}
+	workers.Wait()
+	if left := h.Count(t, `SELECT count(*) FROM river_job`); left != 0 {
+		t.Errorf("%d jobs are left after all attempts", left)
+	}
+	if got := h.Count(t, `SELECT count(*) FROM attempts`); got != many {
+		t.Errorf("%d attempts are recorded, want %d", got, many)
+	}
+}
+
+// A worker that was taken for dead leaves the job to the run that replaced its own.
+func TestLateAttemptLeavesTheJobOfAnotherRun(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	endpoint := webhooktest.NewReceiver(t, func(w http.ResponseWriter, _ int) {
+		close(arrived)
+		<-release
+		w.WriteHeader(http.StatusOK)
+	})
+	h.Subscribe(t, endpoint.URL, nil)
+	h.Publish(t)
+	late := h.BeginRuns(t)[0]
+	var frozen sync.WaitGroup
+	frozen.Go(func() { h.Run(t, late, 1) })
+	<-arrived
+	job := h.BeginRuns(t)[0]
+	close(release)
+	frozen.Wait()
+	if left := h.Count(t, `SELECT count(*) FROM river_job WHERE state = 'running'`); left != 1 {
+		t.Fatalf("%d jobs run, want the one of the second run", left)
+	}
+	h.Run(t, job, 2)
+	if got := webhooktest.Attempts(h.Newest(t)); got != "delivered after 1: 200" {
+		t.Errorf("delivery %s", got)
+	}
+}
+
+// Outcomes that come late replace the unknown ones also in the company of attempts
+// that nobody has written yet.
+func TestLateOutcomesAmongNewOnes(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	const many, late = 30, 4
+	var arrived sync.WaitGroup
+	arrived.Add(many)
+	release := make(chan struct{})
+	endpoint := webhooktest.NewReceiver(t, func(w http.ResponseWriter, n int) {
+		if n > 1 {
+			arrived.Done()
+			<-release
+		}
+		w.WriteHeader(http.StatusOK)
+	})
+	h.Subscribe(t, endpoint.URL, nil)
+	h.GetKnown(t)
+	for range many {
+		h.Publish(t)
+	}
+	jobs := h.BeginRuns(t)
+	var workers sync.WaitGroup
+	for _, job := range jobs {
+		workers.Go(func() { h.Run(t, job, 1) })
+	}
+	arrived.Wait()
+	for _, job := range jobs[:late] {
+		if _, err := h.DB.ExecContext(t.Context(), `
+			UPDATE river_job SET attempt = 2, attempted_at = NULL WHERE id = $1`, job.ID); err != nil {
+			t.Fatal(err)
+		}
+		h.Run(t, job, 2)
+	}
+	if got := h.Count(t, `SELECT count(*) FROM attempts WHERE error_class = 'unknown'`); got != late {
+		t.Fatalf("%d outcomes are unknown, want %d", got, late)
+	}
+	close(release)
+	workers.Wait()
+	for _, found := range h.List(t) {
+		if got := webhooktest.Attempts(h.Detail(t, found.UID)); got != "delivered after 1: 200" {
+			t.Errorf("delivery %s", got)
+		}
+	}
+	if left := h.Count(t, `SELECT count(*) FROM river_job`); left != 0 {
+		t.Errorf("%d jobs are left", left)
+	}
+}
+
+// An attempt is noted while its request is on its way. One whose process died then
+// is unknown, since it began, and not sent again, whatever became of its job.
+func TestUnknownAttemptShowsWhenItBegan(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	endpoint := webhooktest.NewReceiver(t, func(http.ResponseWriter, int) {
+		close(arrived)
+		<-release
+		panic(http.ErrAbortHandler)
+	})
+	h.Subscribe(t, endpoint.URL, nil)
+	h.Publish(t)
+	job := h.BeginRuns(t)[0]
+	var dying sync.WaitGroup
+	dying.Go(func() { h.Run(t, job, 1) })
+	<-arrived
+	noted := h.Begun(t)
+	if len(noted) != 1 {
+		t.Fatalf("%d attempts are noted while one is on its way", len(noted))
+	}
+	h.Clock.Move(10 * time.Minute)
+	if _, err := h.Deliveries.ForgetBegun(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	heir := h.BeginRuns(t)[0]
+	h.Run(t, heir, 1) // as a new job would
+	got := h.Newest(t)
+	if webhooktest.Attempts(got) != "retrying after 1: 0?" || !got.Attempts[0].StartedAt.Equal(noted[0]) {
+		t.Errorf("delivery %s, begun at %s, want %s", webhooktest.Attempts(got), got.Attempts[0].StartedAt, noted[0])
+	}
+	if left := h.Begun(t); len(left) > 0 {
+		t.Error("the note is left")
+	}
+	close(release)
+	dying.Wait()
+	if count := len(endpoint.Requests()); count != 1 {
+		t.Errorf("%d requests", count)
+	}
+}
+
+// A run that lost its job before it began sends nothing, and neither does one that
+// comes second.
+func TestRunThatLostItsJobSendsNothing(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	endpoint := webhooktest.NewReceiver(t, nil)
+	h.Subscribe(t, endpoint.URL, nil)
+	h.Publish(t)
+	lost := h.BeginRuns(t)[0]
+	if _, err := h.DB.ExecContext(t.Context(), `UPDATE river_job SET attempt = 0`); err != nil {
+		t.Fatal(err)
+	}
+	job := h.BeginRuns(t)[0]
+	h.Run(t, lost, 1)
+	if count := len(endpoint.Requests()); count != 0 || len(h.Begun(t)) > 0 {
+		t.Errorf("%d requests of a run without a job", count)
+	}
+	h.Run(t, job, 1)
+	h.Run(t, lost, 1)
+	if got := webhooktest.Attempts(h.Newest(t)); got != "delivered after 1: 200" || len(endpoint.Requests()) != 1 {
+		t.Errorf("%d requests, delivery %s", len(endpoint.Requests()), got)
+	}
+}
+
+// A delivery that has two jobs by a mischance is sent once: while one of them is at
+// it the other one goes, and one that was about to send looks again.
+func TestTwoJobsOfOneAttemptSendOnce(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	arrived, release := make(chan struct{}), make(chan struct{})
+	endpoint := webhooktest.NewReceiver(t, func(w http.ResponseWriter, _ int) {
+		close(arrived)
+		<-release
+		w.WriteHeader(http.StatusOK)
+	})
+	h.Subscribe(t, endpoint.URL, nil)
+	h.Publish(t)
+	_, err := h.DB.ExecContext(t.Context(), `
+		INSERT INTO river_job (args, kind, max_attempts, queue, state)
+		SELECT args, kind, max_attempts, queue, state FROM river_job`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs := h.BeginRuns(t)
+	var sending sync.WaitGroup
+	sending.Go(func() { h.Run(t, jobs[0], 1) })
+	<-arrived
+	h.Run(t, jobs[1], 1)
+	if got := h.Newest(t); got.State != delivery.StatePending || got.AttemptCount != 0 {
+		t.Errorf("while the first job is at it: %s", webhooktest.Attempts(got))
+	}
+	release <- struct{}{}
+	sending.Wait()
+	h.Run(t, jobs[1], 1)
+	if got := webhooktest.Attempts(h.Newest(t)); got != "delivered after 1: 200" || len(endpoint.Requests()) != 1 {
+		t.Errorf("%d requests, delivery %s", len(endpoint.Requests()), got)
+	}
+}
+
+// What is noted is forgotten once nothing can ask for it.
+func TestForgetBegun(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	h.Subscribe(t, webhooktest.NewReceiver(t, nil).URL, nil)
+	h.Publish(t)
+	_, err := h.DB.ExecContext(t.Context(), `
+		INSERT INTO begun_attempts
+		SELECT delivery_uid, created_at, 1, 7, now(), now() FROM deliveries
+		 UNION ALL
+		SELECT gen_random_uuid(), now(), 1, 7, now(), now()`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if count, err := h.Deliveries.ForgetBegun(t.Context()); err != nil || count != 1 {
+		t.Errorf("%d notes were forgotten, want that of no delivery (%v)", count, err)
+	}
+	if _, err := h.DB.ExecContext(t.Context(), `
+		UPDATE deliveries SET state = 'cancelled', next_attempt_at = NULL`); err != nil {
+		t.Fatal(err)
+	}
+	if count, err := h.Deliveries.ForgetBegun(t.Context()); err != nil || count != 1 {
+		t.Errorf("%d notes were forgotten, want that of the cancelled one (%v)", count, err)
+	}
+}

@@ -1,0 +1,49 @@
+package delivery
+
+import (
+	"time"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// Service publishes events and owns their deliveries and attempts.
+type Service struct {
+	DB   *postgres.DB
+	Jobs Inserter
+	// Subscriptions open the secrets and headers of attempts.
+	Subscriptions *subscription.Service
+	// Sender makes the requests; only a process that works deliveries needs it.
+	Sender *sender.Sender
+	// Retries says when the attempts after the first are due.
+	Retries Schedule
+	// SendTraceparent tells the endpoint the trace of each attempt.
+	SendTraceparent bool
+	// Observe is told of every attempt that was recorded, unless nil.
+	Observe func(Observation)
+	// Gate lets API requests go first while deliveries pile up; nil lets nothing wait.
+	Gate *Gate
+
+	notify  notifyThrottle
+	limiter limiter
+	loads   batcher[Args, *assignment]
+	holds   batcher[assignment, struct{}]
+	begins  batcher[*madeAttempt, bool]
+	records batcher[*madeAttempt, bool]
+	slots   batcher[assignment, bool]
+}
+
+// Observation is one attempt for whoever counts them.
+type Observation struct {
+	// Class is why the attempt failed, empty when it succeeded.
+	Class sender.ErrorClass
+	// State is what the delivery became.
+	State State
+	// Took is the attempt's duration, from the name lookup to the last byte.
+	Took time.Duration
+	// Lag is how long after it was due the attempt started.
+	Lag time.Duration
+	// Test events are not counted with the others.
+	Test bool
+}

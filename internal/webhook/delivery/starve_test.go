@@ -1,0 +1,57 @@
+package delivery_test
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+
+	"drawbridge/internal/webhook/webhooktest"
+)
+
+// TestSickEndpointsStarveNobody tells every event to an endpoint that hangs, to
+// two that fail and to three that are well: those get all of theirs while the
+// first has not answered once.
+func TestSickEndpointsStarveNobody(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	const events = 80
+	answer := make(chan struct{})
+	hanging := webhooktest.NewReceiver(t, func(http.ResponseWriter, int) { <-answer })
+	h.Subscribe(t, hanging.URL, nil)
+	for range 2 {
+		h.Subscribe(t, webhooktest.NewReceiver(t, webhooktest.Answering(500)).URL, nil)
+	}
+	var well []*webhooktest.Receiver
+	for range 3 {
+		endpoint := webhooktest.NewReceiver(t, nil)
+		h.Subscribe(t, endpoint.URL, nil)
+		well = append(well, endpoint)
+	}
+	release := sync.OnceFunc(func() { close(answer) })
+	t.Cleanup(release) // before the receivers close, which wait for what hangs
+	for range events {
+		h.Publish(t)
+	}
+	var workers sync.WaitGroup
+	h.DeliverAll(t, t.Context(), &workers)
+	webhooktest.WaitUntil(t, "the healthy endpoints have everything and the failing ones were tried", func() bool {
+		// As the promoter does: what was held just after the last attempt had ended
+		// has nothing else that brings it back.
+		if err := h.Deliveries.ReleaseIdle(t.Context()); err != nil {
+			t.Error(err)
+		}
+		h.DeliverAll(t, t.Context(), &workers)
+		return h.Count(t, `SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == 3*events &&
+			h.Count(t, `SELECT count(*) FROM deliveries WHERE state = 'retrying'`) == 2*events
+	})
+	for i, endpoint := range well {
+		if got := len(endpoint.Requests()); got != events {
+			t.Errorf("healthy endpoint %d got %d requests, want %d", i+1, got, events)
+		}
+	}
+	if got := len(hanging.Requests()); got > 40 {
+		t.Errorf("%d requests hang at once, want at most 40", got)
+	}
+	release()
+	workers.Wait()
+}

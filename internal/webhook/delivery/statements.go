@@ -1,0 +1,484 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/jmoiron/sqlx"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// assignment is what one attempt needs to know.
+type assignment struct {
+	UID               uuid.UUID          `db:"delivery_uid"`
+	CreatedAt         time.Time          `db:"created_at"`
+	State             State              `db:"state"`
+	AttemptCount      int                `db:"attempt_count"`
+	Due               *time.Time         `db:"next_attempt_at"`
+	Event             lending.EventKind  `db:"event"`
+	Test              bool               `db:"test"`
+	Body              []byte             `db:"body"`
+	Traceparent       *string            `db:"traceparent"`
+	Application       uuid.NullUUID      `db:"application_uid"`
+	Subscription      uuid.UUID          `db:"subscription_uid"`
+	SubscriptionState subscription.State `db:"subscription_state"`
+	Stopped           bool               `db:"stopped"`
+	URL               string             `db:"url"`
+	Auth              sender.Auth        `db:"auth"`
+	SecretSealed      *string            `db:"secret_sealed"`
+	PreviousSealed    *string            `db:"previous_sealed"`
+	PreviousUntil     *time.Time         `db:"previous_until"`
+	HeadersSealed     *string            `db:"headers_sealed"`
+	Version           int                `db:"version"`
+	Rate              *int               `db:"rate"`
+	SlotAt            *time.Time         `db:"slot_at"`
+	// BegunAt is when another run began the attempt, nil if none is known to have, and
+	// InHand whether that still has its job.
+	BegunAt *time.Time `db:"begun_at"`
+	InHand  bool       `db:"in_hand"`
+}
+
+// loadAssignments are the deliveries of jobs. Each is looked up by its key: a limit
+// of one leaves the planner no other way, whatever it believes of the tables.
+const loadAssignments = `
+	SELECT d.delivery_uid,
+	       d.created_at,
+	       d.state,
+	       d.attempt_count,
+	       d.next_attempt_at,
+	       d.event,
+	       d.test,
+	       e.body,
+	       e.traceparent,
+	       d.application_uid,
+	       s.subscription_uid,
+	       s.state AS subscription_state,
+	       s.stopped_at IS NOT NULL AS stopped,
+	       s.url,
+	       s.auth,
+	       s.secret_sealed,
+	       s.previous_sealed,
+	       s.previous_until,
+	       s.headers_sealed,
+	       s.version,
+	       s.rate,
+	       d.slot_at,
+	       b.started_at AS begun_at,
+	       other.id IS NOT NULL AS in_hand
+	  FROM unnest($1::uuid[], $2::timestamptz[]) AS job (delivery_uid, created_at)
+	 CROSS JOIN LATERAL (
+	           SELECT delivery_uid, created_at, state, attempt_count, next_attempt_at, event,
+	                  test, application_uid, subscription_uid, event_uid, event_at, slot_at
+	             FROM deliveries
+	            WHERE delivery_uid = job.delivery_uid
+	              AND created_at = job.created_at
+	            LIMIT 1) AS d
+	 CROSS JOIN LATERAL (
+	           SELECT body, traceparent
+	             FROM events
+	            WHERE event_uid = d.event_uid
+	              AND occurred_at = d.event_at
+	            LIMIT 1) AS e
+	  JOIN subscriptions s USING (subscription_uid)
+	  LEFT JOIN begun_attempts b
+	    ON b.delivery_uid = d.delivery_uid
+	   AND b.number = d.attempt_count + 1
+	  LEFT JOIN river_job other
+	    ON other.id = b.job_id
+	   AND other.attempted_at = b.claimed_at
+	   AND other.state = 'running'`
+
+// loadMany returns an assignment for each job, nil where there is none.
+func loadMany(ctx context.Context, on *sqlx.DB, jobs []Args) ([]*assignment, error) {
+	var uids, times arrayLiteral
+	for _, job := range jobs {
+		uids.addUID(job.DeliveryUID)
+		times.addTime(job.CreatedAt)
+	}
+	var tasks []assignment
+	err := on.SelectContext(ctx, &tasks, loadAssignments, uids.String(), times.String())
+	if err != nil {
+		return nil, err
+	}
+	byUID := make(map[uuid.UUID]*assignment, len(tasks))
+	for i := range tasks {
+		byUID[tasks[i].UID] = &tasks[i]
+	}
+	found := make([]*assignment, len(jobs))
+	for i, job := range jobs {
+		found[i] = byUID[job.DeliveryUID]
+	}
+	return found, nil
+}
+
+// madeAttempt is an attempt and what follows from it, ready to be written.
+type madeAttempt struct {
+	task    assignment
+	run     Run
+	number  int
+	started time.Time
+	attempt sender.Attempt
+	params  attemptParams
+	outcome outcome
+	// asked is when it was asked whether it may begin, by this process's own clock.
+	asked time.Time
+}
+
+// noteBegun notes attempts and returns those that may go ahead. Of the others, another
+// run has the job, because this one was thought not to live; or the run of another
+// job, where a delivery has two by a mischance, has noted the attempt first, or has
+// made it meanwhile: the lock shows the delivery as it is now.
+//
+//nolint:unqueryvet // what is unnested has the columns that are named with it
+const noteBegun = `
+	WITH wanted AS MATERIALIZED (
+		SELECT *
+		  FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[], $4::bigint[], $5::integer[],
+		              $6::timestamptz[], $7::timestamptz[])
+		    AS w (delivery_uid, created_at, number, job_id, run, claimed_at, started_at)
+	)
+	INSERT INTO begun_attempts AS b (
+	       delivery_uid, created_at, number, job_id, claimed_at, started_at)
+	SELECT w.delivery_uid, w.created_at, w.number, w.job_id, w.claimed_at, w.started_at
+	  FROM wanted w
+	 CROSS JOIN LATERAL (
+	           SELECT 1
+	             FROM deliveries
+	            WHERE delivery_uid = w.delivery_uid
+	              AND created_at = w.created_at
+	              AND CASE WHEN state IN ('pending', 'retrying')
+	                       THEN attempt_count = w.number - 1 ELSE false END
+	            LIMIT 1
+	              FOR SHARE) AS d
+	  LEFT JOIN river_job j ON j.id = w.job_id
+	 WHERE w.job_id = 0
+	    OR j.state = 'running' AND j.attempt = w.run AND j.attempted_at = w.claimed_at
+	ON CONFLICT (delivery_uid) DO UPDATE
+	   SET created_at = excluded.created_at,
+	       number = excluded.number,
+	       job_id = excluded.job_id,
+	       claimed_at = excluded.claimed_at,
+	       started_at = excluded.started_at
+	 WHERE b.number < excluded.number
+	    OR b.job_id = excluded.job_id AND b.claimed_at = excluded.claimed_at
+	RETURNING delivery_uid`
+
+func beginMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, error) {
+	var columns [7]arrayLiteral
+	for _, row := range inOrder(rows) {
+		columns[0].addUID(row.task.UID)
+		columns[1].addTime(row.task.CreatedAt)
+		columns[2].addInt(int64(row.number))
+		columns[3].addInt(row.run.JobID)
+		columns[4].addInt(int64(row.run.Number))
+		columns[5].addTime(row.run.ClaimedAt)
+		columns[6].addTime(row.started)
+	}
+	args := make([]any, len(columns))
+	for i := range columns {
+		args[i] = columns[i].String()
+	}
+	var uids []uuid.UUID
+	if err := on.SelectContext(ctx, &uids, noteBegun, args...); err != nil {
+		return nil, err
+	}
+	noted := make(map[uuid.UUID]bool, len(uids))
+	for _, uid := range uids {
+		noted[uid] = true
+	}
+	may := make([]bool, len(rows))
+	for i, row := range rows {
+		may[i] = noted[row.task.UID]
+	}
+	return may, nil
+}
+
+func holdMany(ctx context.Context, on *sqlx.DB, tasks []assignment) ([]struct{}, error) {
+	var uids, times arrayLiteral
+	for _, task := range tasks {
+		uids.addUID(task.UID)
+		times.addTime(task.CreatedAt)
+	}
+	_, err := on.ExecContext(ctx, `
+		UPDATE deliveries d
+		   SET held = true,
+		       queued = false
+		  FROM unnest($1::uuid[], $2::timestamptz[]) AS task (delivery_uid, created_at)
+		 WHERE d.delivery_uid = task.delivery_uid
+		   AND d.created_at = task.created_at
+		   AND d.state IN ('pending', 'retrying')
+		   AND d.queued`, uids.String(), times.String())
+	return make([]struct{}, len(tasks)), err
+}
+
+// bookSlots books a slot for each delivery and puts those off whose slot is yet
+// to come. It returns the others.
+const bookSlots = `
+	WITH wanted AS MATERIALIZED (
+		SELECT *,
+		       row_number() OVER (PARTITION BY subscription_uid
+		                              ORDER BY created_at, delivery_uid) - 1 AS place
+		  FROM unnest($1::uuid[], $2::integer[], $3::uuid[], $4::timestamptz[])
+		    AS w (subscription_uid, rate, delivery_uid, created_at)
+	), total AS (
+		SELECT subscription_uid, count(*) AS places, max(rate) AS rate
+		  FROM wanted
+		 GROUP BY subscription_uid
+		 ORDER BY subscription_uid
+	), booked AS (
+		INSERT INTO subscription_slots AS s (subscription_uid, next_at)
+		SELECT subscription_uid, $5::timestamptz + places * interval '1 second' / rate
+		  FROM total
+		ON CONFLICT (subscription_uid) DO UPDATE
+		   SET next_at = greatest(s.next_at, $5) + (excluded.next_at - $5)
+		RETURNING subscription_uid, next_at
+	), placed AS (
+		SELECT w.delivery_uid,
+		       w.created_at,
+		       b.next_at - (t.places - w.place) * interval '1 second' / t.rate AS slot_at
+		  FROM wanted w
+		  JOIN total t USING (subscription_uid)
+		  JOIN booked b USING (subscription_uid)
+	), put_off AS (
+		UPDATE deliveries d
+		   SET slot_at = p.slot_at,
+		       next_attempt_at = p.slot_at,
+		       queued = false
+		  FROM placed p
+		 WHERE d.delivery_uid = p.delivery_uid
+		   AND d.created_at = p.created_at
+		   AND d.state IN ('pending', 'retrying')
+		   AND d.queued
+		   AND p.slot_at > $5
+	)
+	SELECT delivery_uid FROM placed WHERE slot_at <= $5`
+
+// bookMany books a slot for each and tells which have come.
+func (s *Service) bookMany(
+	ctx context.Context, on *sqlx.DB, tasks []assignment,
+) ([]bool, error) {
+	var subscriptions, rates, uids, times arrayLiteral
+	for _, task := range tasks {
+		subscriptions.addUID(task.Subscription)
+		rates.addInt(int64(*task.Rate))
+		uids.addUID(task.UID)
+		times.addTime(task.CreatedAt)
+	}
+	var due []uuid.UUID
+	err := on.SelectContext(ctx, &due, bookSlots,
+		subscriptions.String(), rates.String(), uids.String(), times.String(), s.DB.Now().UTC())
+	if err != nil {
+		return nil, err
+	}
+	may := make([]bool, len(tasks))
+	for i, task := range tasks {
+		may[i] = slices.Contains(due, task.UID)
+	}
+	return may, nil
+}
+
+// Attempts and the new states of their deliveries are written by one statement.
+//
+// A delivery moves only if this is its next attempt, so that a worker that
+// was frozen, taken for dead and woken again can neither undo nor repeat what
+// another one decided; only its late success still counts, since the partner
+// has the event. The same holds for a success after the subscription was
+// deleted. Every attempt that was made is counted. No delivery may be in it
+// twice.
+//
+// The job of the run goes: all that it was for is in the attempt, and to change
+// its state would cost half of what the attempt costs.
+//
+// Rows come in the order of their keys, so that two processes which meet in the
+// same rows wait for each other and do not lock each other out. The last two
+// parameters bound the times of the deliveries, which spares partitions. The state
+// is asked for in a CASE, which the planner does not hold against every partial
+// index of every partition: that took most of the planning.
+//
+//nolint:unqueryvet // what is unnested has the columns that are named with it
+const (
+	// recordNew is for attempts that nobody has written: it fails on others.
+	recordNew = insertAttempts + moveDeliveries
+	// recordAny is for any. A late outcome replaces the unknown one in the log only
+	// if the endpoint answered: whatever else a woken worker believes, that its time
+	// ran out or its connection broke, came of its sleep and tells nothing of the
+	// endpoint.
+	recordAny = insertAttempts + replaceUnknown + moveDeliveries
+
+	insertAttempts = `
+	WITH made AS MATERIALIZED (
+		SELECT *
+		  FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[], $4::timestamptz[],
+		              $5::integer[], $6::text[], $7::integer[], $8::text[], $9::text[],
+		              $10::text[], $11::text[], $12::bigint[], $13::bigint[], $14::bigint[],
+		              $15::bigint[], $16::bigint[], $17::jsonb[], $18::jsonb[], $19::bytea[],
+		              $20::text[], $21::timestamptz[], $22::timestamptz[], $23::text[],
+		              $24::boolean[], $25::text[], $26::timestamptz[], $27::bigint[],
+		              $28::integer[], $29::text[])
+		    AS m (delivery_uid, created_at, number, started_at, version, url, http_status,
+		          error_class, error, note, address, dns_us, connect_us, tls_us, first_byte_us,
+		          duration_us, request_headers, response_headers, response_body, state,
+		          next_attempt_at, finished_at, protocol, reused, tls_version,
+		          certificate_expires, job_id, run, cause)
+	), attempt AS (
+		INSERT INTO attempts AS a (
+		       delivery_uid, delivery_created_at, number, started_at, subscription_version, url,
+		       http_status, error_class, error, note, address, dns_us, connect_us, tls_us,
+		       first_byte_us, duration_us, request_headers, response_headers, response_body,
+		       protocol, reused, tls_version, certificate_expires, cause)
+		SELECT delivery_uid, created_at, number, started_at, version, url, http_status,
+		       error_class, error, note, address, dns_us, connect_us, tls_us, first_byte_us,
+		       duration_us, request_headers, response_headers, response_body, protocol, reused,
+		       tls_version, certificate_expires, cause
+		  FROM made
+`
+	replaceUnknown = `
+		ON CONFLICT (delivery_uid, delivery_created_at, number) DO UPDATE
+		   SET started_at = excluded.started_at,
+		       subscription_version = excluded.subscription_version,
+		       url = excluded.url,
+		       http_status = excluded.http_status,
+		       error_class = excluded.error_class,
+		       cause = excluded.cause,
+		       error = excluded.error,
+		       note = excluded.note,
+		       address = excluded.address,
+		       dns_us = excluded.dns_us,
+		       connect_us = excluded.connect_us,
+		       tls_us = excluded.tls_us,
+		       first_byte_us = excluded.first_byte_us,
+		       duration_us = excluded.duration_us,
+		       request_headers = excluded.request_headers,
+		       response_headers = excluded.response_headers,
+		       response_body = excluded.response_body,
+		       protocol = excluded.protocol,
+		       reused = excluded.reused,
+		       tls_version = excluded.tls_version,
+		       certificate_expires = excluded.certificate_expires
+		 WHERE a.error_class = 'unknown' AND excluded.http_status IS NOT NULL
+`
+	moveDeliveries = `
+	), moved AS (
+		UPDATE deliveries d
+		   SET state = m.state,
+		       attempt_count = greatest(d.attempt_count, m.number),
+		       next_attempt_at = m.next_attempt_at,
+		       finished_at = m.finished_at,
+		       queued = false,
+		       parked = false,
+		       held = false,
+		       slot_at = NULL,
+		       last_http_status = m.http_status,
+		       last_error_class = m.error_class,
+		       last_duration_us = m.duration_us
+		  FROM made m
+		 WHERE d.delivery_uid = m.delivery_uid
+		   AND d.created_at = m.created_at
+		   AND d.created_at BETWEEN $30 AND $31
+		   AND CASE
+		           WHEN d.state IN ('pending', 'retrying') AND d.attempt_count = m.number - 1
+		               THEN true
+		           ELSE m.state = 'delivered' AND d.state <> 'delivered'
+		       END
+		RETURNING d.delivery_uid
+	), done AS (
+		DELETE FROM river_job j
+		 USING made m
+		 WHERE j.id = m.job_id
+		   AND j.attempt = m.run
+	), ended AS (
+		DELETE FROM begun_attempts b
+		 USING made m
+		 WHERE b.delivery_uid = m.delivery_uid
+		   AND b.number = m.number
+	)
+	SELECT delivery_uid FROM moved`
+)
+
+// countAttempts counts attempts that moved nothing. It is a statement of its own,
+// because it hardly ever has anything to do.
+const countAttempts = `
+	UPDATE deliveries d
+	   SET attempt_count = m.number
+	  FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[])
+	    AS m (delivery_uid, created_at, number)
+	 WHERE d.delivery_uid = m.delivery_uid
+	   AND d.created_at = m.created_at
+	   AND d.attempt_count < m.number`
+
+// recordMany writes attempts of different deliveries and tells of each whether its
+// delivery moved. Several must be new ones, which nearly all are; where one is not,
+// each has to come alone.
+func recordMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, error) {
+	statement := recordNew
+	if len(rows) == 1 {
+		statement = recordAny
+	}
+	columns := newAttemptColumns(inOrder(rows))
+	var uids []uuid.UUID
+	err := inTx(ctx, on, func(tx *sqlx.Tx) error {
+		uids = nil
+		err := tx.SelectContext(ctx, &uids, statement, append(columns.args(), span(rows)...)...)
+		if err != nil || len(uids) == len(rows) {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, countAttempts, columns.args()[:3]...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[uuid.UUID]bool, len(uids))
+	for _, uid := range uids {
+		found[uid] = true
+	}
+	moved := make([]bool, len(rows))
+	for i, row := range rows {
+		moved[i] = found[row.task.UID]
+	}
+	return moved, nil
+}
+
+// inOrder sorts attempts by their deliveries, the order in which these are locked.
+func inOrder(rows []*madeAttempt) []*madeAttempt {
+	return slices.SortedFunc(slices.Values(rows), func(a, b *madeAttempt) int {
+		return bytes.Compare(a.task.UID[:], b.task.UID[:])
+	})
+}
+
+// span is when the first and the last of the deliveries were made.
+func span(rows []*madeAttempt) []any {
+	first, last := rows[0].task.CreatedAt, rows[0].task.CreatedAt
+	for _, row := range rows[1:] {
+		if at := row.task.CreatedAt; at.Before(first) {
+			first = at
+		} else if at.After(last) {
+			last = at
+		}
+	}
+	return []any{first, last}
+}
+
+// inTx runs use in a transaction of its own.
+func inTx(ctx context.Context, on *sqlx.DB, use func(tx *sqlx.Tx) error) error {
+	tx, err := on.BeginTxx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // after a commit it does nothing
+	if err := use(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// Attempts at the same step that have the same key do not share a statement.
+func (a Args) key() string         { return string(a.DeliveryUID[:]) }
+func (a assignment) key() string   { return string(a.UID[:]) }
+func (m *madeAttempt) key() string { return string(m.task.UID[:]) }

@@ -1,0 +1,154 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
+)
+
+// Owner is who most likely has to act on a failed attempt.
+type Owner string
+
+// The owners.
+const (
+	OwnerPartner Owner = "partner"
+	OwnerUs      Owner = "us"
+	OwnerNetwork Owner = "network"
+)
+
+// Diagnosis explains a failed attempt to somebody who does not know HTTP by heart.
+type Diagnosis struct {
+	// Summary says in a sentence what happened.
+	Summary string
+	Owner   Owner
+	// Next says what to do about it.
+	Next string
+}
+
+// Attempt explains an attempt from its log record. The zero Diagnosis is for
+// one that was delivered.
+func Attempt(a delivery.Attempt) Diagnosis {
+	if a.ErrorClass == "" {
+		return Diagnosis{}
+	}
+	if a.ErrorClass == sender.ClassHTTP3xx {
+		return redirected(a)
+	}
+	if a.ErrorClass == sender.ClassHTTP4xx || a.ErrorClass == sender.ClassHTTP5xx {
+		return answered(a)
+	}
+	a.Cause = cmp.Or(a.Cause, sender.CauseOf(a.Error))
+	found, ok := adviceByCause[a.Cause]
+	if !ok {
+		return unexplained(a)
+	}
+	return Diagnosis{Summary: summary(a), Owner: found.owner, Next: found.next}
+}
+
+// summary makes a sentence of the error text and the time that the slow phase took.
+func summary(a delivery.Attempt) string {
+	text := a.Error
+	if a.ErrorClass == sender.ClassTimeout {
+		text += fmt.Sprintf(" (%s in all: %s)", seconds(a.Duration), phases(a))
+	}
+	return sentence(text)
+}
+
+// phases lists how long the phases took that an attempt went through.
+func phases(a delivery.Attempt) string {
+	var parts []string
+	rest := a.Duration
+	for _, phase := range []struct {
+		name string
+		took time.Duration
+	}{{"name lookup", a.DNS}, {"connecting", a.Connect}, {"TLS", a.TLS}} {
+		if phase.took > 0 {
+			parts = append(parts, phase.name+" "+seconds(phase.took))
+			rest -= phase.took
+		}
+	}
+	if a.Cause == sender.CauseAnswerTime {
+		parts = append(parts, "waiting for the first byte "+seconds(max(rest, 0)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// seconds writes a duration as people compare them.
+func seconds(d time.Duration) string {
+	if d < time.Second {
+		return fmt.Sprintf("%.0f ms", float64(d)/float64(time.Millisecond))
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
+
+// sentence begins with a capital and ends with a full stop.
+func sentence(text string) string {
+	if text == "" {
+		return text
+	}
+	return strings.ToUpper(text[:1]) + strings.TrimRight(text[1:], ".") + "."
+}
+
+// redirected explains a 3xx answer: the new place is what matters.
+func redirected(a delivery.Attempt) Diagnosis {
+	d := Diagnosis{
+		Summary: sentence(fmt.Sprintf("%s; redirects are not followed", a.Error)),
+		Owner:   OwnerPartner,
+		Next:    "Ask the partner which URL answers by itself, and put that into the subscription.",
+	}
+	if location := sender.FieldOf(a.ResponseHeaders, "location"); location != "" {
+		d.Next = fmt.Sprintf("The endpoint points to %s. If the partner confirms that URL, put it "+
+			"into the subscription.", location)
+	}
+	return d
+}
+
+// answered explains a 4xx or 5xx answer.
+func answered(a delivery.Attempt) Diagnosis {
+	d := Diagnosis{Summary: sentence(a.Error), Owner: OwnerPartner, Next: checkEndpoint}
+	if known, ok := adviceByStatus[a.HTTPStatus]; ok {
+		d.Owner, d.Next = known.owner, known.next
+	}
+	blocked := a.HTTPStatus == http.StatusForbidden || a.HTTPStatus == http.StatusNotAcceptable ||
+		a.HTTPStatus == http.StatusTooManyRequests || a.HTTPStatus == http.StatusServiceUnavailable
+	if blocked && isHTML(a) {
+		d.Summary = sentence(a.Error + " with a web page")
+		d.Next = "A page for people instead of an answer to a program: probably a firewall or bot " +
+			"protection before the endpoint. Ask the partner to let our requests through to it."
+	}
+	after := sender.FieldOf(a.ResponseHeaders, "retry-after")
+	if after != "" && sender.AsksForDelay(a.HTTPStatus) {
+		d.Next += " It asked us to wait: retry-after " + after + "."
+	}
+	return d
+}
+
+// unexplained is for attempts that nobody wrote down: the process died.
+func unexplained(a delivery.Attempt) Diagnosis {
+	d := Diagnosis{Summary: sentence(a.Error), Owner: OwnerPartner, Next: checkEndpoint}
+	if a.ErrorClass == sender.ClassUnknown {
+		d.Owner, d.Next = OwnerUs, stopped.next
+		if d.Summary == "" {
+			d.Summary = "Our process died during the attempt, and its outcome is not known."
+		}
+	}
+	if d.Summary == "" {
+		d.Summary = fmt.Sprintf("The attempt failed with the error class %s.", a.ErrorClass)
+	}
+	return d
+}
+
+// isHTML reports whether the answer is a web page.
+func isHTML(a delivery.Attempt) bool {
+	kind := strings.ToLower(sender.FieldOf(a.ResponseHeaders, "content-type"))
+	if strings.HasPrefix(kind, "text/html") {
+		return true
+	}
+	start := strings.ToLower(strings.TrimSpace(string(a.ResponseBody[:min(len(a.ResponseBody), 100)])))
+	return strings.HasPrefix(start, "<!doctype html") || strings.HasPrefix(start, "<html")
+}

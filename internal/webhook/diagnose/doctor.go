@@ -1,0 +1,267 @@
+package diagnose
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook/sender"
+)
+
+// SignatureCase is what a partner has at hand when a signature does not match.
+type SignatureCase struct {
+	// Body and Signature are as the partner received or computed them.
+	Body      []byte
+	Signature string
+	// Sent is the body that was really sent, nil if the delivery is not known.
+	Sent []byte
+	// Current and Previous are the subscription's signing secrets.
+	Current, Previous secret.String
+}
+
+// SignatureFinding is a closed list of what can be wrong.
+type SignatureFinding string
+
+// The findings, from the best to the worst.
+const (
+	// FoundValid: the signature belongs to the body and the current secret.
+	FoundValid SignatureFinding = "valid"
+	// FoundPrevious: it belongs to the body and the previous secret.
+	FoundPrevious SignatureFinding = "previous_secret"
+	// FoundEncoding: it is right but not written in hex.
+	FoundEncoding SignatureFinding = "encoding"
+	// FoundNewline: line ends of the body were added, removed or converted.
+	FoundNewline SignatureFinding = "newline"
+	// FoundReserialised: the body was parsed and written again.
+	FoundReserialised SignatureFinding = "reserialised"
+	// FoundChangedBody: the body is not the one that was sent.
+	FoundChangedBody SignatureFinding = "changed_body"
+	// FoundOtherSecret: no secret of this subscription gives that signature.
+	FoundOtherSecret SignatureFinding = "other_secret"
+	// FoundMalformed: it cannot be an HMAC-SHA256.
+	FoundMalformed SignatureFinding = "malformed"
+)
+
+// SignatureVerdict is the doctor's answer. It never holds a secret, nor a
+// signature that the partner did not bring.
+type SignatureVerdict struct {
+	Finding SignatureFinding
+	// Secret tells whose signature it is.
+	Secret secret.Match
+	// Explanation says what happened, Next what to do.
+	Explanation, Next string
+}
+
+// Signature finds out why a signature does not match, by trying what
+// commonly happens to bodies and signatures on their way.
+func Signature(c SignatureCase) SignatureVerdict {
+	sum, encoding := decodeSignature(c.Signature)
+	if sum == nil {
+		return verdict(FoundMalformed, secret.MatchNone)
+	}
+	for _, candidate := range c.candidates() {
+		match := c.signer(sum, candidate.body)
+		if match == secret.MatchNone {
+			continue
+		}
+		switch {
+		case candidate.finding != FoundValid:
+			return verdict(candidate.finding, match)
+		case encoding != "hex":
+			return verdict(FoundEncoding, match)
+		case match == secret.MatchPrevious:
+			return verdict(FoundPrevious, match)
+		}
+		return verdict(FoundValid, match)
+	}
+	return verdict(FoundOtherSecret, secret.MatchNone)
+}
+
+// decodeSignature reads a signature in the notations that people paste, and
+// says which one; nil if it is not 32 bytes in any of them.
+func decodeSignature(text string) (sum []byte, encoding string) {
+	const size = 32
+	text = strings.TrimSpace(text)
+	if name, value, found := strings.Cut(text, ":"); found &&
+		strings.HasPrefix(strings.ToLower(name), sender.HeaderSignature) {
+		text = strings.TrimSpace(value)
+	}
+	text = strings.TrimPrefix(text, "sha256=")
+	if raw, err := hex.DecodeString(text); err == nil && len(raw) == size {
+		return raw, "hex"
+	}
+	for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		raw, err := alphabet.DecodeString(strings.TrimRight(text, "="))
+		if err == nil && len(raw) == size {
+			return raw, "base64"
+		}
+	}
+	return nil, ""
+}
+
+// signer tells which secret gives the signature for a body.
+func (c SignatureCase) signer(sum, body []byte) secret.Match {
+	switch {
+	case !c.Current.IsZero() && hmac.Equal(sum, sender.Mac(c.Current, body)):
+		return secret.MatchCurrent
+	case !c.Previous.IsZero() && hmac.Equal(sum, sender.Mac(c.Previous, body)):
+		return secret.MatchPrevious
+	}
+	return secret.MatchNone
+}
+
+// candidate is a body that may have been signed, and what it means if it was.
+type candidate struct {
+	finding SignatureFinding
+	body    []byte
+}
+
+// candidates lists the bodies to try, the pasted one first.
+func (c SignatureCase) candidates() []candidate {
+	all := []candidate{{FoundValid, c.Body}}
+	add := func(finding SignatureFinding, bodies ...[]byte) {
+		for _, body := range bodies {
+			all = append(all, candidate{finding, body})
+		}
+	}
+	trimmed := bytes.TrimRight(c.Body, "\r\n")
+	unix := bytes.ReplaceAll(c.Body, []byte("\r\n"), []byte("\n"))
+	add(FoundNewline, trimmed, unix, append(bytes.Clone(trimmed), '\n'),
+		append(bytes.Clone(trimmed), "\r\n"...), bytes.ReplaceAll(unix, []byte("\n"), []byte("\r\n")))
+	add(FoundReserialised, rewritten(c.Body)...)
+	if c.Sent != nil {
+		add(c.difference(), c.Sent)
+		add(FoundReserialised, rewritten(c.Sent)...)
+	}
+	return all
+}
+
+// difference says how the pasted body differs from the one that was sent.
+func (c SignatureCase) difference() SignatureFinding {
+	var pasted, sent any
+	switch {
+	case bytes.Equal(bytes.TrimRight(c.Body, "\r\n"), c.Sent):
+		return FoundNewline
+	case json.Unmarshal(c.Body, &pasted) != nil || json.Unmarshal(c.Sent, &sent) != nil:
+		return FoundChangedBody
+	case bytes.Equal(sorted(pasted), sorted(sent)):
+		return FoundReserialised
+	}
+	return FoundChangedBody
+}
+
+// rewritten returns a JSON text as common libraries write it again: compact,
+// spaced as Python does, indented, and each with sorted keys.
+func rewritten(text []byte) [][]byte {
+	var value any
+	if json.Unmarshal(text, &value) != nil {
+		return nil
+	}
+	var forms [][]byte
+	for _, source := range [][]byte{text, sorted(value)} {
+		var compact bytes.Buffer
+		if json.Compact(&compact, source) != nil {
+			continue
+		}
+		forms = append(forms, compact.Bytes(), spaced(compact.Bytes()))
+		for _, indent := range []string{"  ", "    ", "\t"} {
+			var indented bytes.Buffer
+			if json.Indent(&indented, compact.Bytes(), "", indent) == nil {
+				forms = append(forms, indented.Bytes())
+			}
+		}
+	}
+	return forms
+}
+
+// sorted writes a value with its keys in order, and without the escapes for
+// HTML that only Go makes.
+func sorted(value any) []byte {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(value); err != nil {
+		return nil
+	}
+	return bytes.TrimRight(text.Bytes(), "\n")
+}
+
+// spaced puts a space behind the colons and commas of compact JSON, outside
+// of strings.
+func spaced(compact []byte) []byte {
+	out := make([]byte, 0, len(compact)*5/4)
+	inString, escaped := false, false
+	for _, c := range compact {
+		out = append(out, c)
+		switch {
+		case escaped:
+			escaped = false
+		case inString && c == '\\':
+			escaped = true
+		case c == '"':
+			inString = !inString
+		case !inString && (c == ':' || c == ','):
+			out = append(out, ' ')
+		}
+	}
+	return out
+}
+
+// verdict puts a finding into words.
+func verdict(finding SignatureFinding, match secret.Match) SignatureVerdict {
+	words := signatureWords[finding]
+	explanation := words.explanation
+	if match != secret.MatchNone && finding != FoundValid && finding != FoundPrevious {
+		explanation = fmt.Sprintf("%s It was made with the %s secret.", explanation, match)
+	}
+	return SignatureVerdict{
+		Finding: finding, Secret: match, Explanation: explanation, Next: words.next,
+	}
+}
+
+// signatureWords explains each finding.
+var signatureWords = map[SignatureFinding]struct{ explanation, next string }{
+	FoundValid: {
+		"The signature belongs to this body and the current secret.",
+		"Nothing is wrong with these two. If your code rejects them, compare the secret that it " +
+			"uses with the one issued, character by character and without spaces around it.",
+	},
+	FoundPrevious: {
+		"The signature belongs to this body and the previous secret.",
+		"Switch to the current secret. Until the overlap ends, the signature by the previous one " +
+			"arrives in x-hmac-signature-previous.",
+	},
+	FoundEncoding: {
+		"The signature is the right one, but in base64.",
+		"Encode the HMAC in lower-case hexadecimal before you compare.",
+	},
+	FoundNewline: {
+		"The signature belongs to this body with other line ends: a newline at the end was added " +
+			"or removed, or line ends were converted.",
+		"Compute the HMAC over the bytes of the request body exactly as they arrive.",
+	},
+	FoundReserialised: {
+		"The signature belongs to the same JSON written differently: the body was parsed and " +
+			"written again.",
+		"Read the raw request body before any JSON middleware, and compute the HMAC over those bytes.",
+	},
+	FoundChangedBody: {
+		"The signature belongs to the body that was sent, and this body is another one.",
+		"Make sure that body and signature come from the same request, and that nothing between " +
+			"changes the content.",
+	},
+	FoundOtherSecret: {
+		"No secret of this subscription gives this signature for this body.",
+		"Check that the secret is the one of this subscription, and that body and signature come " +
+			"from the same request. If in doubt, rotate the secret.",
+	},
+	FoundMalformed: {
+		"This is not an HMAC-SHA256: that has 64 hexadecimal digits.",
+		"Copy the whole value of the x-hmac-signature header.",
+	},
+}

@@ -1,0 +1,50 @@
+package diagnose
+
+import (
+	"context"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+)
+
+// Examination is a signature to look into: what a partner received or computed.
+type Examination struct {
+	// DeliveryUID is the delivery that it belongs to; zero if only the
+	// subscription is known.
+	DeliveryUID     uuid.UUID
+	SubscriptionUID uuid.UUID
+	Body            []byte
+	Signature       string
+}
+
+// Examine finds out why a partner does not accept a signature, with the secrets
+// in force today. It shows neither a secret nor a signature that was not
+// brought. Errors: NOT_FOUND, VALIDATION_ERROR when neither delivery nor
+// subscription is named or the signature is missing, INVALID_STATE when the
+// subscription does not sign.
+func (s *Service) Examine(ctx context.Context, e Examination) (SignatureVerdict, error) {
+	if e.Signature == "" {
+		return SignatureVerdict{}, lending.Invalid("signature",
+			"paste the value of the header x-hmac-signature")
+	}
+	var sent []byte
+	if e.DeliveryUID != uuid.Nil {
+		detail, err := s.Deliveries.Get(ctx, e.DeliveryUID)
+		if err != nil {
+			return SignatureVerdict{}, err
+		}
+		e.SubscriptionUID, sent = detail.SubscriptionUID, detail.Body
+	}
+	if e.SubscriptionUID == uuid.Nil {
+		return SignatureVerdict{}, lending.Invalid("delivery",
+			"name the delivery, or the subscription, that the signature belongs to")
+	}
+	found := SignatureCase{Body: e.Body, Signature: e.Signature, Sent: sent}
+	var err error
+	found.Current, found.Previous, err = s.Subscriptions.SigningSecrets(ctx, e.SubscriptionUID)
+	if err != nil {
+		return SignatureVerdict{}, err
+	}
+	return Signature(found), nil
+}

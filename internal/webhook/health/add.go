@@ -1,0 +1,215 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/sender"
+)
+
+// tally sums outcomes up, for one row of a summary.
+type tally struct {
+	attempts, succeeded, delivered, failed int64
+	latency                                Histogram
+}
+
+func (t *tally) add(row outcomeRow) {
+	t.attempts += int64(row.Attempts)
+	t.delivered += int64(row.Delivered)
+	t.failed += int64(row.Failed)
+	if row.Class == "" && row.Attempts != 0 {
+		t.succeeded += int64(row.Attempts)
+		t.latency.Observe(time.Duration(row.DurationUS)*time.Microsecond, row.Attempts)
+	}
+}
+
+// sums groups outcomes by a key, in the order in which the keys first occur.
+type sums[K comparable] struct {
+	keys  []K
+	byKey map[K]*tally
+}
+
+func sumBy[K comparable](rows []outcomeRow, key func(outcomeRow) K) sums[K] {
+	grouped := sums[K]{byKey: make(map[K]*tally)}
+	for _, row := range rows {
+		k := key(row)
+		if grouped.byKey[k] == nil {
+			grouped.keys = append(grouped.keys, k)
+			grouped.byKey[k] = new(tally)
+		}
+		grouped.byKey[k].add(row)
+	}
+	return grouped
+}
+
+// columns returns the sums as arrays for a statement, in the order of the keys.
+func (s sums[K]) columns() (counts [4]pq.Int64Array, latency pq.StringArray) {
+	for _, key := range s.keys {
+		one := s.byKey[key]
+		counts[0] = append(counts[0], one.attempts)
+		counts[1] = append(counts[1], one.succeeded)
+		counts[2] = append(counts[2], one.delivered)
+		counts[3] = append(counts[3], one.failed)
+		latency = append(latency, one.latency.text())
+	}
+	return counts, latency
+}
+
+func hourOf(at time.Time) time.Time { return at.UTC().Truncate(time.Hour) }
+
+// stamp writes a time for an array of them.
+func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339Nano) }
+
+// hourKey is one hour of one subscription.
+type hourKey struct {
+	subscription uuid.UUID
+	hour         time.Time
+}
+
+func addHours(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
+	grouped := sumBy(rows, func(row outcomeRow) hourKey {
+		return hourKey{row.Subscription, hourOf(row.EndedAt)}
+	})
+	var uids, hours pq.StringArray
+	for _, key := range grouped.keys {
+		uids, hours = append(uids, key.subscription.String()), append(hours, stamp(key.hour))
+	}
+	counts, latency := grouped.columns()
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO subscription_hours AS h (subscription_uid, hour, attempts, succeeded,
+		                                     delivered, failed, latency)
+		SELECT uid, hour, attempts, succeeded, delivered, failed, latency::integer[]
+		  FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[], $4::integer[], $5::integer[],
+		              $6::integer[], $7::text[])
+		    AS u (uid, hour, attempts, succeeded, delivered, failed, latency)
+		    ON CONFLICT (subscription_uid, hour) DO UPDATE
+		   SET attempts = h.attempts + excluded.attempts,
+		       succeeded = h.succeeded + excluded.succeeded,
+		       delivered = h.delivered + excluded.delivered,
+		       failed = h.failed + excluded.failed,
+		       latency = drawbridge_add(h.latency, excluded.latency)`,
+		uids, hours, counts[0], counts[1], counts[2], counts[3], latency)
+	if err != nil {
+		return fmt.Errorf("adding to the hours of subscriptions: %w", err)
+	}
+	return nil
+}
+
+// trafficKey is a minute or an hour of all subscriptions together.
+type trafficKey struct {
+	unit  string
+	start time.Time
+}
+
+func addTraffic(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
+	for unit, length := range map[string]time.Duration{"minute": time.Minute, "hour": time.Hour} {
+		err := addTrafficOf(ctx, tx, sumBy(rows, func(row outcomeRow) trafficKey {
+			return trafficKey{unit, row.EndedAt.UTC().Truncate(length)}
+		}))
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func addTrafficOf(ctx context.Context, tx *postgres.Tx, grouped sums[trafficKey]) error {
+	var units, starts pq.StringArray
+	for _, key := range grouped.keys {
+		units, starts = append(units, key.unit), append(starts, stamp(key.start))
+	}
+	counts, latency := grouped.columns()
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO traffic AS t (unit, start, attempts, succeeded, delivered, failed, latency)
+		SELECT unit, start, attempts, succeeded, delivered, failed, latency::integer[]
+		  FROM unnest($1::text[], $2::timestamptz[], $3::integer[], $4::integer[], $5::integer[],
+		              $6::integer[], $7::text[])
+		    AS u (unit, start, attempts, succeeded, delivered, failed, latency)
+		    ON CONFLICT (unit, start) DO UPDATE
+		   SET attempts = t.attempts + excluded.attempts,
+		       succeeded = t.succeeded + excluded.succeeded,
+		       delivered = t.delivered + excluded.delivered,
+		       failed = t.failed + excluded.failed,
+		       latency = drawbridge_add(t.latency, excluded.latency)`,
+		units, starts, counts[0], counts[1], counts[2], counts[3], latency)
+	if err != nil {
+		return fmt.Errorf("adding to the traffic: %w", err)
+	}
+	return nil
+}
+
+// errorKey is a kind of failure in one hour of one subscription.
+type errorKey struct {
+	hourKey
+	class  sender.ErrorClass
+	status int
+}
+
+// errorSum is how often a kind of failure occurred, and when.
+type errorSum struct {
+	attempts    int64
+	first, last time.Time
+	text        string
+}
+
+func (e *errorSum) add(row outcomeRow) {
+	e.attempts += int64(row.Attempts)
+	if e.first.IsZero() || row.EndedAt.Before(e.first) {
+		e.first = row.EndedAt
+	}
+	if !row.EndedAt.Before(e.last) {
+		e.last, e.text = row.EndedAt, row.Error
+	}
+}
+
+func addErrors(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
+	found := make(map[errorKey]*errorSum)
+	for _, row := range rows {
+		if row.Class == "" || row.Attempts == 0 {
+			continue
+		}
+		key := errorKey{
+			hourKey{row.Subscription, hourOf(row.EndedAt)}, row.Class, postgres.OrZero(row.Status),
+		}
+		if found[key] == nil {
+			found[key] = new(errorSum)
+		}
+		found[key].add(row)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	var uids, hours, classes, firsts, lasts, texts pq.StringArray
+	var statuses, attempts pq.Int64Array
+	for key, one := range found {
+		uids, hours = append(uids, key.subscription.String()), append(hours, stamp(key.hour))
+		classes, statuses = append(classes, string(key.class)), append(statuses, int64(key.status))
+		attempts, texts = append(attempts, one.attempts), append(texts, one.text)
+		firsts, lasts = append(firsts, stamp(one.first)), append(lasts, stamp(one.last))
+	}
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO subscription_errors AS e (subscription_uid, hour, error_class, http_status,
+		                                      attempts, first_seen, last_seen, error)
+		SELECT subscription_uid, hour, error_class, http_status, attempts, first_seen, last_seen,
+		       error
+		  FROM unnest($1::uuid[], $2::timestamptz[], $3::text[], $4::integer[], $5::integer[],
+		              $6::timestamptz[], $7::timestamptz[], $8::text[])
+		       AS row (subscription_uid, hour, error_class, http_status, attempts, first_seen,
+		               last_seen, error)
+		    ON CONFLICT (subscription_uid, hour, error_class, http_status) DO UPDATE
+		   SET attempts = e.attempts + excluded.attempts,
+		       first_seen = least(e.first_seen, excluded.first_seen),
+		       last_seen = greatest(e.last_seen, excluded.last_seen),
+		       error = CASE WHEN excluded.last_seen >= e.last_seen THEN excluded.error
+		                    ELSE e.error END`,
+		uids, hours, classes, statuses, attempts, firsts, lasts, texts)
+	if err != nil {
+		return fmt.Errorf("adding to the errors of subscriptions: %w", err)
+	}
+	return nil
+}

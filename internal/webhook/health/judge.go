@@ -1,0 +1,232 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// System is who the records name for what Drawbridge does by itself.
+const System = "system"
+
+// StateChange is a change of a subscription's state by its health.
+type StateChange struct {
+	Subscription uuid.UUID
+	PartnerName  string
+	URL          string
+	From, To     subscription.State
+	// Since and Failures are the run of failures that the change is about: the
+	// present one, or the one that has ended.
+	Since    time.Time
+	Failures int
+	// LastError is the text of the last failure.
+	LastError string
+	// AlertEmail is who else wants to hear of it, empty for nobody.
+	AlertEmail string
+	// At is the time of the change.
+	At time.Time
+}
+
+// rule is what counts as failing for one subscription.
+type rule struct {
+	window time.Duration
+	events int
+	pause  bool
+}
+
+// verdict decides what state the health of a subscription calls for. since is
+// when its run of failures began, nil without one, and events how many events
+// failed in it. An active one turns failing, or pauses, once the run has lasted
+// for the whole window and holds enough events; a failing one is active again
+// with its first success. Paused and deleted ones stay as they are.
+func (r rule) verdict(
+	state subscription.State, since *time.Time, events int, now time.Time,
+) subscription.State {
+	switch {
+	case state == subscription.StateFailing && since == nil:
+		return subscription.StateActive
+	case state != subscription.StateActive || since == nil:
+		return state
+	case now.Sub(*since) < r.window || events < r.events:
+		return state
+	case r.pause:
+		return subscription.StatePaused
+	}
+	return subscription.StateFailing
+}
+
+// Candidates lists the subscriptions whose state their health may call to
+// change, and forgets the runs of failures of paused ones: nothing is sent to
+// them, so that what they do later begins anew.
+func (s *Service) Candidates(ctx context.Context) ([]uuid.UUID, error) {
+	_, err := s.DB.ExecContext(ctx, `
+		UPDATE subscription_health h
+		   SET failing_since = NULL,
+		       failures = 0
+		  FROM subscriptions s
+		 WHERE s.subscription_uid = h.subscription_uid
+		   AND s.state = 'paused'
+		   AND h.failing_since IS NOT NULL`)
+	if err != nil {
+		return nil, fmt.Errorf("forgetting failures of paused subscriptions: %w", err)
+	}
+	var uids []uuid.UUID
+	err = s.DB.SelectContext(ctx, &uids, `
+		SELECT s.subscription_uid
+		  FROM subscription_health h
+		  JOIN subscriptions s USING (subscription_uid),
+		       health_settings g
+		 WHERE s.state = 'active'
+		   AND h.failing_since <= $1::timestamptz
+		           - make_interval(mins => coalesce(s.failing_minutes, g.failing_minutes))
+		 UNION ALL
+		SELECT s.subscription_uid
+		  FROM subscriptions s
+		  JOIN subscription_health h USING (subscription_uid)
+		 WHERE s.state = 'failing'
+		   AND h.failing_since IS NULL`, s.DB.Now().UTC())
+	if err != nil {
+		return nil, fmt.Errorf("looking for subscriptions that changed their health: %w", err)
+	}
+	return uids, nil
+}
+
+// Judge changes a subscription's state if its health calls for it, as a new
+// version by the system, and tells what it did; changed is false when there was
+// nothing to do. Of several processes that judge at the same time one makes the
+// change and the others find it made. Error: NOT_FOUND.
+func (s *Service) Judge(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+) (change StateChange, changed bool, err error) {
+	row, err := subscription.Lock(ctx, tx, uid)
+	if err != nil {
+		return StateChange{}, false, err
+	}
+	file, err := loadCaseFile(ctx, tx, uid)
+	if err != nil {
+		return StateChange{}, false, err
+	}
+	since := file.since()
+	events := 0
+	if since != nil {
+		if events, err = failedEvents(ctx, tx, uid, *since, file.Events); err != nil {
+			return StateChange{}, false, err
+		}
+	}
+	to := file.rule().verdict(row.State, since, events, tx.Now)
+	if to == row.State {
+		return StateChange{}, false, nil
+	}
+	change = file.change(row, to, tx.Now)
+	row.State, row.UpdatedAt = to, tx.Now
+	row.Version++
+	edit := subscription.Edit{By: System, What: changeNames[to]}
+	return change, true, subscription.Save(ctx, tx, row, edit)
+}
+
+// changeNames are how versions name changes by health.
+var changeNames = map[subscription.State]string{
+	subscription.StateFailing: "failing", subscription.StateActive: "recovered",
+	subscription.StatePaused: "paused after failing",
+}
+
+// caseFile is what the state of a subscription is judged by.
+type caseFile struct {
+	streak
+	Minutes     int        `db:"minutes"`
+	Events      int        `db:"events"`
+	OnFailing   string     `db:"on_failing"`
+	AlertEmail  string     `db:"alert_email"`
+	PartnerName string     `db:"partner_name"`
+	ResumedAt   *time.Time `db:"resumed_at"`
+}
+
+func loadCaseFile(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (caseFile, error) {
+	var file caseFile
+	err := tx.GetContext(ctx, &file, `
+		SELECT s.subscription_uid,
+		       h.last_success_at,
+		       h.last_failure_at,
+		       h.last_http_status,
+		       h.last_error_class,
+		       coalesce(h.last_error, '') AS last_error,
+		       h.failing_since,
+		       coalesce(h.failures, 0) AS failures,
+		       h.former_since,
+		       coalesce(h.former_failures, 0) AS former_failures,
+		       coalesce(s.failing_minutes, g.failing_minutes) AS minutes,
+		       coalesce(s.failing_events, g.failing_events) AS events,
+		       s.on_failing,
+		       s.alert_email,
+		       p.name AS partner_name,
+		       (SELECT max(v.changed_at)
+		          FROM subscription_versions v
+		         WHERE v.subscription_uid = s.subscription_uid
+		           AND v.change = 'active') AS resumed_at
+		  FROM subscriptions s
+		  JOIN partners p USING (partner_uid)
+		  LEFT JOIN subscription_health h USING (subscription_uid),
+		       health_settings g
+		 WHERE s.subscription_uid = $1`, uid)
+	if err != nil {
+		return caseFile{}, fmt.Errorf("loading the health of subscription %s: %w", uid, err)
+	}
+	return file, nil
+}
+
+// since is when the run of failures began, or when the subscription was last
+// resumed if that came later.
+func (f caseFile) since() *time.Time {
+	if f.Since != nil && f.ResumedAt != nil && f.ResumedAt.After(*f.Since) {
+		return f.ResumedAt
+	}
+	return f.Since
+}
+
+func (f caseFile) rule() rule {
+	return rule{
+		window: time.Duration(f.Minutes) * time.Minute, events: f.Events,
+		pause: f.OnFailing == subscription.OnFailingPause,
+	}
+}
+
+func (f caseFile) change(row subscription.Row, to subscription.State, at time.Time) StateChange {
+	change := StateChange{
+		Subscription: row.UID, PartnerName: f.PartnerName, URL: row.URL, From: row.State, To: to,
+		Since: postgres.OrZero(f.since()), Failures: f.Failures, LastError: f.LastError,
+		AlertEmail: f.AlertEmail, At: at,
+	}
+	if to == subscription.StateActive {
+		change.Since, change.Failures = postgres.OrZero(f.FormerSince), f.FormerFailures
+	}
+	return change
+}
+
+// failedEvents counts the events of which an attempt failed since a time, at
+// most limit of them. Deliveries may be much older than their attempts.
+func failedEvents(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, since time.Time, limit int,
+) (int, error) {
+	var count int
+	err := tx.GetContext(ctx, &count, `
+		SELECT count(*)
+		  FROM (SELECT DISTINCT d.event_uid
+		          FROM deliveries d
+		          JOIN attempts a ON a.delivery_uid = d.delivery_uid
+		                         AND a.delivery_created_at = d.created_at
+		         WHERE d.subscription_uid = $1
+		           AND NOT d.test
+		           AND d.created_at >= $2::timestamptz - interval '7 days'
+		           AND a.error_class IS NOT NULL
+		           AND a.started_at + a.duration_us * interval '1 microsecond' >= $2
+		         LIMIT $3) AS failed`, uid, since, limit)
+	if err != nil {
+		return 0, fmt.Errorf("counting the failed events of subscription %s: %w", uid, err)
+	}
+	return count, nil
+}

@@ -1,0 +1,155 @@
+package health
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/sender"
+)
+
+const (
+	// tallyBatch bounds one transaction of a tally, and smallTally one soon after a
+	// call: the large one takes a processor for 50 ms, and the next call waits.
+	tallyBatch, smallTally = 5000, 500
+	// tallyLock is the advisory lock of the summaries. Its value has no meaning.
+	tallyLock = 7_305_140_442
+)
+
+// outcomeRow is the outcome of an attempt on its way into the summaries. The
+// counts are 1 or 0, or -1 to take back what a late outcome replaced.
+type outcomeRow struct {
+	ID           int64             `db:"outcome_id"`
+	Subscription uuid.UUID         `db:"subscription_uid"`
+	Delivery     uuid.UUID         `db:"delivery_uid"`
+	EndedAt      time.Time         `db:"ended_at"`
+	Status       *int              `db:"http_status"`
+	Class        sender.ErrorClass `db:"error_class"`
+	Error        string            `db:"error"`
+	DurationUS   int64             `db:"duration_us"`
+	Attempts     int               `db:"attempts"`
+	Delivered    int               `db:"delivered"`
+	Failed       int               `db:"failed"`
+}
+
+// Trouble is what a tally found in the log that a human should know of.
+type Trouble struct {
+	Subscription uuid.UUID
+	// UsedUp counts the deliveries that failed for good, Unknown the attempts
+	// whose outcome nobody knows.
+	UsedUp, Unknown int
+	// Delivery is the latest of those that failed for good, else the zero UUID.
+	Delivery uuid.UUID
+	// FirstSeen and LastSeen are when the first and the last of them ended.
+	FirstSeen, LastSeen time.Time
+}
+
+// Tallied is what one tally did.
+type Tallied struct {
+	// Outcomes is how many were added to the summaries.
+	Outcomes int
+	// More tells that another tally would probably find something.
+	More    bool
+	Trouble []Trouble
+}
+
+// Tally moves outcomes of attempts into the hourly summaries and the streaks of
+// failures, oldest first. Test events never count; the attempts of a re-send do,
+// as those of any delivery. What is moved leaves its table in the same
+// transaction, so nothing counts twice, however late it comes; of several
+// processes one moves at a time and the others find nothing to do.
+func (s *Service) Tally(ctx context.Context, tx *postgres.Tx) (Tallied, error) {
+	var alone bool
+	err := tx.GetContext(ctx, &alone, `SELECT pg_try_advisory_xact_lock($1)`, tallyLock)
+	if err != nil {
+		return Tallied{}, fmt.Errorf("locking the summaries: %w", err)
+	}
+	if !alone {
+		return Tallied{}, nil
+	}
+	limit := tallyBatch
+	if s.Gate.Lately() {
+		limit = smallTally
+		s.Gate.Yield(ctx)
+	}
+	rows, err := takeOutcomes(ctx, tx, limit)
+	if err != nil || len(rows) == 0 {
+		return Tallied{}, err
+	}
+	if err := addHours(ctx, tx, rows); err != nil {
+		return Tallied{}, err
+	}
+	if err := addErrors(ctx, tx, rows); err != nil {
+		return Tallied{}, err
+	}
+	if err := addTraffic(ctx, tx, rows); err != nil {
+		return Tallied{}, err
+	}
+	if err := addStreaks(ctx, tx, rows); err != nil {
+		return Tallied{}, err
+	}
+	return Tallied{
+		Outcomes: len(rows), More: len(rows) == limit, Trouble: troubleIn(rows),
+	}, nil
+}
+
+func takeOutcomes(ctx context.Context, tx *postgres.Tx, limit int) ([]outcomeRow, error) {
+	var rows []outcomeRow
+	err := tx.SelectContext(ctx, &rows, `
+		DELETE FROM attempt_outcomes
+		 WHERE outcome_id IN (
+		           SELECT outcome_id
+		             FROM attempt_outcomes
+		            ORDER BY outcome_id
+		            LIMIT $1)
+		RETURNING outcome_id, subscription_uid, delivery_uid, ended_at, http_status,
+		          coalesce(error_class, '') AS error_class, coalesce(error, '') AS error,
+		          duration_us, attempts, delivered, failed`, limit)
+	if err != nil {
+		return nil, fmt.Errorf("taking outcomes: %w", err)
+	}
+	slices.SortFunc(rows, func(a, b outcomeRow) int { return cmp.Compare(a.ID, b.ID) })
+	return rows, nil
+}
+
+// troubleIn sums up what went wrong for each subscription, in a fixed order.
+func troubleIn(rows []outcomeRow) []Trouble {
+	found := make(map[uuid.UUID]*Trouble)
+	for _, row := range rows {
+		unknown := row.Class == sender.ClassUnknown && row.Attempts > 0
+		if row.Failed <= 0 && !unknown {
+			continue
+		}
+		one := found[row.Subscription]
+		if one == nil {
+			one = &Trouble{Subscription: row.Subscription}
+			found[row.Subscription] = one
+		}
+		if unknown {
+			one.Unknown++
+		}
+		if row.Failed > 0 {
+			one.UsedUp++
+			one.Delivery = row.Delivery
+		}
+		if one.FirstSeen.IsZero() || row.EndedAt.Before(one.FirstSeen) {
+			one.FirstSeen = row.EndedAt
+		}
+		if row.EndedAt.After(one.LastSeen) {
+			one.LastSeen = row.EndedAt
+		}
+	}
+	sorted := make([]Trouble, 0, len(found))
+	for _, one := range found {
+		sorted = append(sorted, *one)
+	}
+	slices.SortFunc(sorted, func(a, b Trouble) int {
+		return slices.Compare(a.Subscription[:], b.Subscription[:])
+	})
+	return sorted
+}

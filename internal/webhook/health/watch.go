@@ -1,0 +1,219 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// Settings say what counts as failing where a subscription does not say
+// so itself.
+type Settings struct {
+	// FailingMinutes is for how long every attempt must have failed, 5 to 43,200.
+	FailingMinutes int `db:"failing_minutes" json:"failing_minutes"`
+	// FailingEvents is of how many events at least, 1 to 10,000.
+	FailingEvents int `db:"failing_events" json:"failing_events"`
+}
+
+// LoadSettings returns the settings in force.
+func (s *Service) LoadSettings(ctx context.Context) (Settings, error) {
+	var settings Settings
+	err := s.DB.GetContext(ctx, &settings, `
+		SELECT failing_minutes, failing_events
+		  FROM health_settings`)
+	if err != nil {
+		return Settings{}, fmt.Errorf("loading the health settings: %w", err)
+	}
+	return settings, nil
+}
+
+// SaveSettings replaces the settings and returns those before. by names
+// who asked. Error: VALIDATION_ERROR naming every wrong one.
+func (s *Service) SaveSettings(
+	ctx context.Context, tx *postgres.Tx, settings Settings, by string,
+) (Settings, error) {
+	var faults lending.Faults
+	subscription.CheckFailing(&faults, settings.FailingMinutes, settings.FailingEvents)
+	if err := faults.Err(); err != nil {
+		return Settings{}, err
+	}
+	var before Settings
+	err := tx.GetContext(ctx, &before, `
+		SELECT failing_minutes, failing_events
+		  FROM health_settings
+		   FOR UPDATE`)
+	if err != nil {
+		return Settings{}, fmt.Errorf("locking the health settings: %w", err)
+	}
+	_, err = tx.ExecContext(ctx, `
+		UPDATE health_settings
+		   SET failing_minutes = $1,
+		       failing_events = $2,
+		       updated_at = $3,
+		       updated_by = $4`, settings.FailingMinutes, settings.FailingEvents, tx.Now, by)
+	if err != nil {
+		return Settings{}, fmt.Errorf("saving the health settings: %w", err)
+	}
+	return before, nil
+}
+
+// Overdue is what should have been sent and was not.
+type Overdue struct {
+	Count int `db:"count"`
+	// Oldest is when the one that waits longest was due, nil without any.
+	Oldest *time.Time `db:"oldest"`
+}
+
+// maxOverdue bounds what Overdue counts to.
+const maxOverdue = 10_000
+
+// Overdue counts the deliveries that fell due more than a minute ago and had no
+// attempt since, at most 10,000 of them. Those that wait on purpose are left
+// out: of a paused subscription, or for a place or a moment at their endpoint. A
+// queued one may be under way, so it counts only after the longest that an
+// attempt can take.
+func (s *Service) Overdue(ctx context.Context, longest time.Duration) (Overdue, error) {
+	before := s.DB.Now().UTC().Add(-time.Minute)
+	var found Overdue
+	err := s.DB.GetContext(ctx, &found, `
+		SELECT count(*) AS count, min(next_attempt_at) AS oldest
+		  FROM ((SELECT next_attempt_at
+		           FROM deliveries
+		          WHERE state IN ('pending', 'retrying')
+		            AND NOT queued
+		            AND NOT parked
+		            AND NOT held
+		            AND next_attempt_at < $1
+		          ORDER BY next_attempt_at
+		          LIMIT $3)
+		         UNION ALL
+		        (SELECT next_attempt_at
+		           FROM deliveries
+		          WHERE queued
+		            AND state IN ('pending', 'retrying')
+		            AND next_attempt_at < $2
+		          ORDER BY next_attempt_at
+		          LIMIT $3)) AS overdue`, before, before.Add(-longest), maxOverdue)
+	if err != nil {
+		return Overdue{}, fmt.Errorf("looking for overdue deliveries: %w", err)
+	}
+	return found, nil
+}
+
+// NeverSucceeded is a subscription to which nothing arrived for a long time.
+type NeverSucceeded struct {
+	Subscription uuid.UUID `db:"subscription_uid"`
+	Since        time.Time `db:"since"`
+	Failures     int       `db:"failures"`
+}
+
+// absence is for how long nothing must have succeeded.
+const absence = 7 * 24 * time.Hour
+
+// NeverSucceeded lists the subscriptions that were sent to for seven days and
+// longer without one success.
+func (s *Service) NeverSucceeded(ctx context.Context) ([]NeverSucceeded, error) {
+	var found []NeverSucceeded
+	err := s.DB.SelectContext(ctx, &found, `
+		SELECT h.subscription_uid, h.failing_since AS since, h.failures
+		  FROM subscription_health h
+		  JOIN subscriptions s USING (subscription_uid)
+		 WHERE h.failing_since <= $1
+		   AND s.state IN ('active', 'failing')
+		 ORDER BY h.subscription_uid`, s.DB.Now().UTC().Add(-absence))
+	if err != nil {
+		return nil, fmt.Errorf("looking for subscriptions without a success: %w", err)
+	}
+	return found, nil
+}
+
+// StillUsedUp tells whether a delivery of the subscription that failed for good
+// since a time is still not made good by another delivery of the same event.
+func (s *Service) StillUsedUp(ctx context.Context, uid uuid.UUID, since time.Time) (bool, error) {
+	return s.stillOpen(ctx, uid, since, `d.state = 'failed'`)
+}
+
+// StillUnknown tells whether the last that is known of a delivery since a time is
+// an attempt of unknown outcome.
+func (s *Service) StillUnknown(ctx context.Context, uid uuid.UUID, since time.Time) (bool, error) {
+	return s.stillOpen(ctx, uid, since,
+		`d.state IN ('failed', 'retrying') AND d.last_error_class = 'unknown'`)
+}
+
+// stillOpen looks for deliveries. The clock that an attempt is measured by and
+// that of its record may differ a little.
+func (s *Service) stillOpen(
+	ctx context.Context, uid uuid.UUID, since time.Time, condition string,
+) (bool, error) {
+	var open bool
+	err := s.DB.GetContext(ctx, &open, `
+		SELECT EXISTS (
+		           SELECT
+		             FROM deliveries d
+		            WHERE d.subscription_uid = $1
+		              AND NOT d.test
+		              AND d.created_at >= $2::timestamptz - interval '40 days'
+		              AND coalesce(d.finished_at, $2) >= $2::timestamptz - interval '5 seconds'
+		              AND `+condition+`
+		              AND NOT EXISTS (
+		                      SELECT
+		                        FROM deliveries r
+		                       WHERE r.event_uid = d.event_uid
+		                         AND r.subscription_uid = d.subscription_uid
+		                         AND r.state = 'delivered'))`, uid, since)
+	if err != nil {
+		return false, fmt.Errorf("looking for open failures of subscription %s: %w", uid, err)
+	}
+	return open, nil
+}
+
+// Failure is what a mail about a delivery that failed for good tells.
+type Failure struct {
+	Subscription uuid.UUID          `db:"subscription_uid"`
+	State        subscription.State `db:"state"`
+	PartnerName  string             `db:"partner_name"`
+	URL          string             `db:"url"`
+	AlertEmail   string             `db:"alert_email"`
+	Event        string             `db:"event"`
+	Application  string             `db:"application_uid"`
+	// Error is the text of the last attempt.
+	Error string `db:"error"`
+}
+
+// DescribeFailure returns what a mail tells about a delivery. Error: NOT_FOUND.
+func (s *Service) DescribeFailure(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+) (Failure, error) {
+	var told Failure
+	err := tx.GetContext(ctx, &told, `
+		SELECT s.subscription_uid,
+		       s.state,
+		       p.name AS partner_name,
+		       s.url,
+		       s.alert_email,
+		       d.event,
+		       coalesce(d.application_uid::text, '') AS application_uid,
+		       coalesce((SELECT a.error
+		                   FROM attempts a
+		                  WHERE a.delivery_uid = d.delivery_uid
+		                    AND a.delivery_created_at = d.created_at
+		                  ORDER BY a.number DESC
+		                  LIMIT 1), '') AS error
+		  FROM deliveries d
+		  JOIN subscriptions s USING (subscription_uid)
+		  JOIN partners p USING (partner_uid)
+		 WHERE d.delivery_uid = $1`, uid)
+	if postgres.IsNoRows(err) {
+		return Failure{}, lending.NewError(lending.CodeNotFound, "no delivery has the id %s", uid)
+	}
+	if err != nil {
+		return Failure{}, fmt.Errorf("describing delivery %s: %w", uid, err)
+	}
+	return told, nil
+}

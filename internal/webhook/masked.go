@@ -1,6 +1,0 @@
-package webhook
-
-import "strings"
-
-// IsMasked tells whether a logged header value stands in place of a secret.
-func IsMasked(value string) bool { return strings.Contains(value, masked) }

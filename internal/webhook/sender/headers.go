@@ -1,0 +1,237 @@
+package sender
+
+import (
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/http/httpguts"
+
+	"drawbridge/internal/lending"
+)
+
+// The bounds of custom headers.
+const (
+	maxHeaders     = 50
+	maxHeaderName  = 256
+	maxHeaderValue = 4096
+)
+
+// The headers that Drawbridge itself sends.
+const (
+	headerAuthorization = "authorization"
+	HeaderSignature     = "x-hmac-signature"
+	headerPrevious      = "x-hmac-signature-previous"
+	// ownPrefix is Drawbridge's own, standardPrefix that of Standard Webhooks. Both
+	// are closed to custom headers.
+	ownPrefix      = "x-drawbridge-"
+	standardPrefix = "webhook-"
+)
+
+// forbiddenHeaders cannot be set (specification section 5): they frame the
+// message or choose its receiver. Other names of the connection, such as
+// upgrade, mean nothing without these and are let through.
+var forbiddenHeaders = []string{"host", "content-length", "connection", "transfer-encoding"}
+
+// http1Headers have no place in HTTP/2 (RFC 9113 section 8.2.2). Deliveries
+// that carry one go over HTTP/1.1, so that what was agreed is what is sent.
+var http1Headers = []string{"keep-alive", "proxy-connection", "te", "upgrade"}
+
+// Header is one header field. It prints with its value masked unless it is plain,
+// because partners put API keys into custom headers; JSON shows the value.
+type Header struct {
+	// Name is in lower case once CheckHeaders has accepted it.
+	Name string `json:"name"`
+	// Value may be empty.
+	Value string `json:"value"`
+	// Plain tells that the value may be read. Any other is write-only, those that an
+	// older release stored too.
+	Plain bool `json:"plain,omitempty"`
+	// Kept, in what is asked for, stands for the stored value of that name.
+	Kept bool `json:"-"`
+}
+
+// String returns the header with a secret value masked.
+func (h Header) String() string { return h.Name + ": " + MaskValue(h) }
+
+// GoString masks as String does.
+func (h Header) GoString() string { return fmt.Sprintf("webhook.Header(%q)", h.String()) }
+
+// LogValue masks as String does.
+func (h Header) LogValue() slog.Value { return slog.StringValue(h.String()) }
+
+// ParseHeader reads a header as operators type it, "Name: value"; it is plain
+// unless its name sounds secret. What it returns still has to pass CheckHeaders. The
+// error is a VALIDATION_ERROR of the field "header" and does not quote the line, which
+// may hold a key.
+func ParseHeader(line string) (Header, error) {
+	name, value, found := strings.Cut(line, ":")
+	if !found {
+		return Header{}, lending.Invalid("header",
+			`"header" has no colon; write it like "x-api-key: value"`)
+	}
+	name = strings.TrimSpace(name)
+	return Header{Name: name, Value: trimValue(value), Plain: !soundsSecret(name)}, nil
+}
+
+// CheckHeaders checks the custom headers of a subscription and returns them
+// in the order given, names in lower case and values without the white space
+// around them, which HTTP does not carry. The error is a VALIDATION_ERROR that
+// names each wrong one as headers[0].name or headers[0].value.
+func CheckHeaders(headers []Header) ([]Header, error) {
+	var faults lending.Faults
+	if len(headers) > maxHeaders {
+		faults.Add("headers", "%d headers were given; at most %d are allowed",
+			len(headers), maxHeaders)
+		return nil, faults.Err()
+	}
+	valid := make([]Header, len(headers))
+	seen := make(map[string]bool, len(headers))
+	for i, header := range headers {
+		name := strings.ToLower(header.Name)
+		valid[i] = header
+		valid[i].Name, valid[i].Value = name, trimValue(header.Value)
+		problem := syntaxProblem(header.Name)
+		if problem == "" {
+			problem = nameProblem(name, seen[name])
+		}
+		if problem != "" {
+			faults.Add(fmt.Sprintf("headers[%d].name", i), "%s", problem)
+		}
+		if problem := valueProblem(valid[i].Value); problem != "" {
+			faults.Add(fmt.Sprintf("headers[%d].value", i), "the value of header %q %s",
+				cut(header.Name, maxHeaderName), problem)
+		}
+		seen[name] = true
+	}
+	if err := faults.Err(); err != nil {
+		return nil, err
+	}
+	return valid, nil
+}
+
+// trimValue takes off what HTTP calls optional white space.
+func trimValue(value string) string { return strings.Trim(value, " \t") }
+
+// syntaxProblem says why a name cannot be sent, else "". It looks at the name as
+// given: some letters beyond ASCII become ordinary ones in lower case.
+func syntaxProblem(name string) string {
+	switch {
+	case name == "":
+		return "a header has no name"
+	case len(name) > maxHeaderName:
+		return fmt.Sprintf("a header name has %d characters; at most %d are allowed",
+			len(name), maxHeaderName)
+	case !httpguts.ValidHeaderFieldName(name):
+		return fmt.Sprintf("header name %q is not valid; use letters, digits and hyphens", name)
+	}
+	return ""
+}
+
+// nameProblem says why a valid name in lower case may not be set, else "".
+func nameProblem(name string, repeated bool) string {
+	switch {
+	case slices.Contains(forbiddenHeaders, name):
+		return fmt.Sprintf("header %q cannot be set; it is part of how the request is sent", name)
+	case strings.HasPrefix(name, ownPrefix):
+		return fmt.Sprintf("header %q cannot be set; names that begin with %s are Drawbridge's own",
+			name, ownPrefix)
+	case strings.HasPrefix(name, standardPrefix):
+		return fmt.Sprintf("header %q cannot be set; names that begin with %s are kept for Standard "+
+			"Webhooks", name, standardPrefix)
+	case repeated:
+		return fmt.Sprintf("header %q is given twice; give each name once, in any case", name)
+	}
+	return ""
+}
+
+// valueProblem says what is wrong with a value, else "". It never quotes it.
+func valueProblem(value string) string {
+	if len(value) > maxHeaderValue {
+		return fmt.Sprintf("has %d bytes; at most %d are allowed", len(value), maxHeaderValue)
+	}
+	for i, c := range []byte(value) {
+		if c != '\t' && (c < ' ' || c > '~') {
+			return fmt.Sprintf("contains a character at position %d that is not printable ASCII, "+
+				"a space or a tab", i+1)
+		}
+	}
+	return ""
+}
+
+// buildHeaders returns the header fields of a request in the order in which
+// they are sent, except those that frame it. Later ones replace earlier ones of
+// the same name: defaults, custom headers, our own, authentication.
+func buildHeaders(r Request, userAgent string) []Header {
+	set := make(headerSet, 0, len(r.Headers)+9)
+	set.plain("content-type", "application/json")
+	set.plain("user-agent", userAgent)
+	set.plain("accept-encoding", "gzip")
+	if r.Traceparent != nil {
+		set.plain(TraceHeader, *r.Traceparent)
+	}
+	for _, header := range r.Headers {
+		set.put(Header{
+			Name: strings.ToLower(header.Name), Value: header.Value, Plain: header.Plain,
+		})
+	}
+	set.plain("x-drawbridge-event", r.Event)
+	set.plain("x-drawbridge-delivery", r.Delivery)
+	set.plain("x-drawbridge-attempt", fmt.Sprint(r.Number))
+	if r.Test {
+		set.plain("x-drawbridge-test", "true")
+	}
+	switch r.Auth {
+	case AuthHMAC:
+		// A signature helps to find a mistake and does not reveal its key.
+		set.plain(HeaderSignature, Sign(r.Secret, r.Body))
+		if !r.Previous.IsZero() {
+			set.plain(headerPrevious, Sign(r.Previous, r.Body))
+		}
+	case AuthBearer:
+		set.put(Header{Name: headerAuthorization, Value: "Bearer " + r.Secret.Reveal()})
+	case AuthNone:
+	}
+	return set
+}
+
+// headerSet holds each name once.
+type headerSet []Header
+
+// plain adds or replaces a header that the log shows.
+func (s *headerSet) plain(name, value string) {
+	s.put(Header{Name: name, Value: value, Plain: true})
+}
+
+// put adds a header or replaces the one that is there.
+func (s *headerSet) put(header Header) {
+	for i := range *s {
+		if (*s)[i].Name == header.Name {
+			(*s)[i] = header
+			return
+		}
+	}
+	*s = append(*s, header)
+}
+
+// needsHTTP1 reports whether a custom header cannot travel over HTTP/2.
+func needsHTTP1(headers []Header) bool {
+	return slices.ContainsFunc(headers, func(h Header) bool {
+		return slices.Contains(http1Headers, strings.ToLower(h.Name)) &&
+			!(strings.EqualFold(h.Name, "te") && strings.EqualFold(h.Value, "trailers"))
+	})
+}
+
+// FieldOf returns the first value of a header, or "".
+func FieldOf(headers []Header, name string) string {
+	for _, header := range headers {
+		if strings.EqualFold(header.Name, name) {
+			return header.Value
+		}
+	}
+	return ""
+}
+
+// TraceHeader is the field that carries a trace (W3C Trace Context).
+const TraceHeader = "traceparent"

@@ -1,0 +1,172 @@
+package sender
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// dialedKey carries a connection that is already made through a context to
+// the HTTP/2 transport.
+type dialedKey struct{}
+
+// newHTTP2Transport returns the transport that turns connections into HTTP/2
+// ones. It is only used for that: it has no pool, dials nothing by itself and
+// repeats nothing. Its receive windows are small, because what an endpoint
+// sends beyond the part that is kept would wait there, for every stream.
+func newHTTP2Transport() *http.Transport {
+	const window = 64 << 10
+	t := &http.Transport{
+		Proxy:                  nil,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxHead,
+		IdleConnTimeout:        idleTime,
+		Protocols:              new(http.Protocols),
+		HTTP2: &http.HTTP2Config{
+			MaxReceiveBufferPerConnection: 16 * window,
+			MaxReceiveBufferPerStream:     window,
+			SendPingTimeout:               15 * time.Second,
+			PingTimeout:                   5 * time.Second,
+		},
+		DialTLSContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			conn, ok := ctx.Value(dialedKey{}).(*tls.Conn)
+			if !ok {
+				return nil, errors.New("no connection was given")
+			}
+			return conn, nil
+		},
+	}
+	t.Protocols.SetHTTP2(true)
+	return t
+}
+
+// http2Conn is a connection that speaks HTTP/2 and carries several requests at
+// a time.
+type http2Conn struct {
+	pool   *pool
+	end    endpoint
+	client *http.ClientConn
+	peer   peer
+	// private marks a connection that found no room in the pool: it serves one
+	// request and is closed.
+	private bool
+}
+
+// newHTTP2 starts HTTP/2 on a connection and reserves its first stream.
+func (s *Sender) newHTTP2(
+	ctx context.Context, end endpoint, conn *tls.Conn, from peer,
+) (*http2Conn, error) {
+	ctx = context.WithValue(ctx, dialedKey{}, conn)
+	client, err := s.http2.NewClientConn(ctx, "https", from.addr.String())
+	if err != nil {
+		return nil, fmt.Errorf("starting HTTP/2: %w", err)
+	}
+	c := &http2Conn{pool: s.pool, end: end, client: client, peer: from}
+	if err := client.Reserve(); err != nil {
+		_ = client.Close()
+		return nil, fmt.Errorf("reserving a stream: %w", err)
+	}
+	c.private = !s.pool.share(c)
+	return c, nil
+}
+
+func (c *http2Conn) remote() peer { return c.peer }
+
+// exchange sends the request and reads the head of the answer. It gives
+// errNotSent when the connection was closing before the request was written,
+// or the endpoint declared that it will not look at it.
+func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) {
+	var written, first atomic.Int64
+	start := time.Now()
+	since := func(at *atomic.Int64) { at.CompareAndSwap(0, int64(time.Since(start))) }
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		WroteHeaders:         func() { since(&written) },
+		GotFirstResponseByte: func() { since(&first) },
+	})
+	request, err := http.NewRequestWithContext(
+		ctx, out.method, out.url.String(), http.NoBody)
+	if err != nil {
+		return answer{}, fmt.Errorf("building the request: %w", err)
+	}
+	request.Host = out.host
+	// The body is set by hand: NewRequest would add GetBody, by which the
+	// transport may send it a second time.
+	if out.method == http.MethodPost {
+		request.Body = io.NopCloser(bytes.NewReader(out.body))
+		request.ContentLength = int64(len(out.body))
+	}
+	for _, field := range out.headers {
+		request.Header[field.Name] = []string{field.Value}
+	}
+	resp, err := c.client.RoundTrip(request) //nolint:bodyclose // release closes it
+	got := answer{response: resp, sent: true}
+	if err != nil {
+		// After a cancellation the transport may still be writing.
+		if ctx.Err() == nil && (written.Load() == 0 || isUnprocessed(err)) {
+			got.sent = false
+			return got, fmt.Errorf("%w: %w", errNotSent, err)
+		}
+		return got, http2Error(err)
+	}
+	got.firstByte = max(time.Duration(first.Load()-written.Load()), 0)
+	resp.Body = limitBody(resp.Body)
+	return got, nil
+}
+
+// isUnprocessed reports whether the endpoint has said, by the means of HTTP/2
+// itself, that the request did not get as far as the application: its stream
+// came after the last one that a closing connection serves, or was refused
+// (RFC 9113 section 8.7). Busy endpoints close connections in this way after
+// every thousand requests or so; it must not cost an attempt.
+func isUnprocessed(err error) bool {
+	return strings.Contains(err.Error(), "graceful shutdown GOAWAY") ||
+		strings.Contains(err.Error(), "REFUSED_STREAM")
+}
+
+// http2Error recognises some errors by the transport's words, because it keeps
+// their values to itself.
+func http2Error(err error) error {
+	text := err.Error()
+	switch {
+	case strings.Contains(text, "header list"):
+		return headTooLarge()
+	case strings.HasPrefix(text, "stream error"):
+		return newSendError(ClassProtocol, CauseReset, err)
+	case strings.Contains(text, "GOAWAY"):
+		return newSendError(ClassProtocol, CauseClosed, err)
+	}
+	return err
+}
+
+// release ends the exchange. What is left of the body is refused to the
+// endpoint, not read. After an exchange without an answer no further request
+// is given to the connection, which may be dead without knowing it.
+func (c *http2Conn) release(resp *http.Response, _ bool) {
+	if resp != nil {
+		_ = resp.Body.Close()
+	} else {
+		c.pool.drop(c)
+	}
+	if c.private {
+		_ = c.client.Close()
+	}
+}
+
+// limitedBody bounds a body on the wire and closes the whole of it.
+type limitedBody struct {
+	meter
+	io.Closer
+}
+
+func limitBody(body io.ReadCloser) io.ReadCloser {
+	return &limitedBody{meter: meter{source: body, left: maxWire}, Closer: body}
+}

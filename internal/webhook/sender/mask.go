@@ -1,0 +1,50 @@
+package sender
+
+import (
+	"slices"
+	"strings"
+)
+
+// Masked stands where a secret value was.
+const Masked = "[hidden]"
+
+// secretWords in the name of a custom header mark its value as a credential.
+var secretWords = []string{
+	"auth", "authorization", "key", "apikey", "token", "secret", "password", "pin", "cookie",
+	"session", "signature", "credential",
+}
+
+// MaskValue returns what is shown as the value of a request header.
+func MaskValue(h Header) string {
+	if h.Value == "" || h.Plain {
+		return h.Value
+	}
+	if strings.EqualFold(h.Name, headerAuthorization) {
+		scheme, _, found := strings.Cut(h.Value, " ")
+		if found && slices.Contains([]string{"basic", "bearer", "digest"}, strings.ToLower(scheme)) {
+			return scheme + " " + Masked
+		}
+	}
+	return Masked
+}
+
+// Mask returns a copy of request headers with secret values masked.
+func Mask(headers []Header) []Header {
+	safe := make([]Header, len(headers))
+	for i, header := range headers {
+		safe[i] = Header{Name: header.Name, Value: MaskValue(header)}
+	}
+	return safe
+}
+
+// soundsSecret reports whether a word of a header's name says that it holds a
+// credential.
+func soundsSecret(name string) bool {
+	words := strings.FieldsFunc(strings.ToLower(name), func(r rune) bool {
+		return r == '-' || r == '_'
+	})
+	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(secretWords, w) })
+}
+
+// IsMasked tells whether a logged header value stands in place of a secret.
+func IsMasked(value string) bool { return strings.Contains(value, Masked) }

@@ -1,0 +1,186 @@
+package sender
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	// idleTime is how long an unused connection is kept. Short on purpose:
+	// reuse pays in bursts, while an endpoint that closes a connection just as
+	// a request is written to it costs an attempt.
+	idleTime = 10 * time.Second
+	// defaultIdle and defaultIdlePerEndpoint bound unused connections.
+	defaultIdle            = 1024
+	defaultIdlePerEndpoint = 32
+)
+
+// errNotSent says that the endpoint did not get a request and will not, so that
+// it may go over another connection and still be one request.
+var errNotSent = errors.New("the request was not sent")
+
+// endpoint is what connections are kept for: requests to one may share them.
+type endpoint struct {
+	scheme, host string
+	// http1 keeps requests that cannot travel over HTTP/2 apart.
+	http1 bool
+}
+
+// peer is the other end of a connection.
+type peer struct {
+	addr netip.AddrPort
+	// tls names the version of TLS, empty without it.
+	tls string
+	// expires is when its certificate ends, zero without TLS.
+	expires time.Time
+}
+
+// answer is the head of an answer and what getting it took.
+type answer struct {
+	response  *http.Response
+	firstByte time.Duration
+	// sent tells that the endpoint may have received the request.
+	sent bool
+}
+
+// connection carries a request. After one exchange it must be released, with
+// the response if there was one.
+type connection interface {
+	remote() peer
+	exchange(ctx context.Context, out outgoing) (answer, error)
+	release(resp *http.Response, intact bool)
+}
+
+// pool keeps connections for reuse: HTTP/1.1 ones while nobody uses them,
+// HTTP/2 ones as long as they live. How many are in use at a time is bounded
+// by the callers of Send.
+type pool struct {
+	max, perEndpoint int
+
+	mu     sync.Mutex
+	closed bool
+	total  int // idle HTTP/1.1 connections
+	idle   map[endpoint][]*http1Conn
+	shared map[endpoint][]*http2Conn
+}
+
+func newPool(maxIdle, perEndpoint int) *pool {
+	return &pool{
+		max: maxIdle, perEndpoint: perEndpoint,
+		idle: map[endpoint][]*http1Conn{}, shared: map[endpoint][]*http2Conn{},
+	}
+}
+
+// take returns a connection to use again, or nil. The one used last comes
+// first: it is the least likely to have been closed.
+func (p *pool) take(end endpoint) connection {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.shared[end] {
+		if c.client.Reserve() == nil {
+			return c
+		}
+	}
+	for {
+		idle := p.idle[end]
+		if len(idle) == 0 {
+			return nil
+		}
+		c := idle[len(idle)-1]
+		p.remove(c)
+		if c.isQuiet() {
+			return c
+		}
+		c.close()
+	}
+}
+
+// put keeps an idle connection for a time, or closes it when there is no room.
+func (p *pool) put(c *http1Conn, keep time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || keep <= 0 || p.total >= p.max || len(p.idle[c.end]) >= p.perEndpoint {
+		c.close()
+		return
+	}
+	p.idle[c.end] = append(p.idle[c.end], c)
+	p.total++
+	c.idle = time.AfterFunc(keep, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.remove(c) {
+			c.close()
+		}
+	})
+}
+
+// remove takes an idle connection out and reports whether it was there. The
+// caller holds the lock.
+func (p *pool) remove(c *http1Conn) bool {
+	at := slices.Index(p.idle[c.end], c)
+	if at < 0 {
+		return false
+	}
+	c.idle.Stop()
+	p.total--
+	p.idle[c.end] = slices.Delete(p.idle[c.end], at, at+1)
+	if len(p.idle[c.end]) == 0 {
+		delete(p.idle, c.end)
+	}
+	return true
+}
+
+// share offers an HTTP/2 connection to later requests and reports whether
+// there was room for it. It leaves the pool when it closes.
+func (p *pool) share(c *http2Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.closed || len(p.shared[c.end]) >= p.perEndpoint {
+		return false
+	}
+	p.shared[c.end] = append(p.shared[c.end], c)
+	c.client.SetStateHook(func(client *http.ClientConn) {
+		if client.Err() != nil {
+			go p.drop(c) // the hook may run inside Reserve, under the lock
+		}
+	})
+	return true
+}
+
+// drop stops offering an HTTP/2 connection. Requests under way on it go on,
+// and it closes when it has been idle for long enough.
+func (p *pool) drop(c *http2Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at := slices.Index(p.shared[c.end], c)
+	if at < 0 {
+		return
+	}
+	p.shared[c.end] = slices.Delete(p.shared[c.end], at, at+1)
+	if len(p.shared[c.end]) == 0 {
+		delete(p.shared, c.end)
+	}
+}
+
+// close closes every connection of the pool and keeps none from then on.
+func (p *pool) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	for _, conns := range p.shared {
+		for _, c := range conns {
+			_ = c.client.Close()
+		}
+	}
+	for _, conns := range p.idle {
+		for _, c := range slices.Clone(conns) {
+			p.remove(c)
+			c.close()
+		}
+	}
+}

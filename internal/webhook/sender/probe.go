@@ -1,0 +1,217 @@
+package sender
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+)
+
+// maxLocation bounds what is kept of where an endpoint redirects to, in bytes.
+const maxLocation = 300
+
+// Probe is what a look at an endpoint found. Texts that the endpoint chose are
+// bounded and printable.
+type Probe struct {
+	URL string
+	// Class is empty when nothing would keep a delivery from arriving, else that
+	// of the failure, and Error explains it.
+	Class ErrorClass
+	Cause Cause
+	Error string
+	// Address is the one dialled or refused, the zero value without one.
+	Address netip.AddrPort
+	// Status is that of the answer, 0 without one. Any status but a redirect
+	// will do: an endpoint for webhooks need not answer a HEAD request well.
+	Status int
+	// Location is where the endpoint redirects to, if it does.
+	Location string
+	// Protocol is "HTTP/1.1" or "HTTP/2.0", TLSVersion such as "TLS 1.3".
+	Protocol, TLSVersion string
+	// Issuer names who issued the certificate; Expires is when the first
+	// certificate of its chain ends. Both are set for a refused one too.
+	Issuer  string
+	Expires time.Time
+	Timings Timings
+}
+
+// Probe looks at an endpoint as a delivery would reach it: the same destination
+// rules, name lookup and dialler, and a connection of its own. It never sends an
+// event: with ask it makes one HEAD request without a body, custom headers or
+// authentication, marked by "x-drawbridge-probe: true", which shows redirects
+// and the time to answer; without, it ends after the TLS handshake.
+func (s *Sender) Probe(ctx context.Context, rawURL string, limit time.Duration, ask bool) Probe {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	probe := Probe{URL: rawURL}
+	if err := s.probe(ctx, &probe, ask); err != nil {
+		f, ok := errors.AsType[*sendError](err)
+		if !ok {
+			f = newSendError(ClassProtocol, CauseNotHTTP, err)
+		}
+		probe.Class, probe.Cause, probe.Error = f.class, f.cause, f.Error()
+	}
+	probe.Timings.Total = time.Since(start)
+	return probe
+}
+
+func (s *Sender) probe(ctx context.Context, p *Probe, ask bool) error {
+	u, err := s.policy.CheckURL(p.URL)
+	if err != nil {
+		return newSendError(ClassBlocked, CauseURL, err)
+	}
+	made, err := s.dialer.dial(ctx, u)
+	p.Address, p.Timings.DNS, p.Timings.Connect = made.addr, made.dns, made.connect
+	if err != nil {
+		return err
+	}
+	defer made.conn.Close()
+	if u.Scheme == "http" {
+		if !ask {
+			return nil
+		}
+		c := newHTTP1(s.pool, endpoint{}, made.conn, made.conn, peer{addr: made.addr})
+		return s.ask(ctx, p, c, u)
+	}
+	secured, err := s.probeTLS(ctx, p, made, u)
+	if err != nil || !ask {
+		return err
+	}
+	c, err := s.probeConnection(ctx, secured, made)
+	if err != nil {
+		return answerError(ctx, err)
+	}
+	return s.ask(ctx, p, c, u)
+}
+
+// probeTLS makes the handshake and notes the certificate, refused or not.
+func (s *Sender) probeTLS(
+	ctx context.Context, p *Probe, made link, u *url.URL,
+) (*tls.Conn, error) {
+	start := time.Now()
+	secured := tls.Client(made.conn, s.tlsConfig(u.Hostname(), false))
+	err := secured.HandshakeContext(ctx)
+	p.Timings.TLS = time.Since(start)
+	if refused, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		p.noteChains([][]*x509.Certificate{refused.UnverifiedCertificates})
+	}
+	if err != nil {
+		return nil, tlsError(ctx, err)
+	}
+	state := secured.ConnectionState()
+	p.TLSVersion = tls.VersionName(state.Version)
+	p.noteChains(state.VerifiedChains)
+	return secured, nil
+}
+
+// noteChains keeps when the chain that lasts longest ends: with the first of
+// its certificates.
+func (p *Probe) noteChains(chains [][]*x509.Certificate) {
+	for _, chain := range chains {
+		if len(chain) == 0 {
+			continue
+		}
+		ends := chain[0].NotAfter
+		for _, cert := range chain[1:] {
+			if cert.NotAfter.Before(ends) {
+				ends = cert.NotAfter
+			}
+		}
+		if ends.After(p.Expires) {
+			p.Expires = ends
+		}
+		p.Issuer = printable(chain[0].Issuer.String(), maxLocation)
+	}
+}
+
+// probeConnection makes a connection that is not shared with deliveries.
+func (s *Sender) probeConnection(
+	ctx context.Context, secured *tls.Conn, made link,
+) (connection, error) {
+	from := peer{addr: made.addr}
+	if secured.ConnectionState().NegotiatedProtocol != "h2" {
+		return newHTTP1(s.pool, endpoint{}, secured, made.conn, from), nil
+	}
+	ctx = context.WithValue(ctx, dialedKey{}, secured)
+	client, err := s.http2.NewClientConn(ctx, "https", made.addr.String())
+	if err != nil {
+		return nil, fmt.Errorf("starting HTTP/2: %w", err)
+	}
+	if err := client.Reserve(); err != nil {
+		return nil, fmt.Errorf("reserving a stream: %w", err)
+	}
+	return &http2Conn{pool: s.pool, client: client, peer: from, private: true}, nil
+}
+
+// ask makes the HEAD request. Only a redirect and no answer at all are faults.
+func (s *Sender) ask(ctx context.Context, p *Probe, c connection, u *url.URL) error {
+	out := newOutgoing(u, []Header{
+		{Name: "user-agent", Value: s.userAgent},
+		{Name: "x-drawbridge-probe", Value: "true"},
+		{Name: "connection", Value: "close"},
+	}, nil)
+	out.method = http.MethodHead
+	if _, isHTTP2 := c.(*http2Conn); isHTTP2 {
+		out.headers = out.headers[:2]
+	}
+	got, err := c.exchange(ctx, out)
+	p.Timings.FirstByte = got.firstByte
+	defer c.release(nil, false)
+	if err != nil {
+		return answerError(ctx, err)
+	}
+	p.Status, p.Protocol = got.response.StatusCode, got.response.Proto
+	if statusClass(p.Status) != ClassHTTP3xx {
+		return nil
+	}
+	p.Location = printable(got.response.Header.Get("Location"), maxLocation)
+	f := newSendError(ClassHTTP3xx, CauseStatus, nil)
+	f.detail = fmt.Sprintf("%d, a redirect to %s; deliveries do not follow redirects",
+		p.Status, orWord(p.Location, "nowhere"))
+	return f
+}
+
+func orWord(text, word string) string {
+	if text == "" {
+		return word
+	}
+	return text
+}
+
+// certificateDays are the days before a certificate's end at which it is warned
+// about, the largest first.
+var certificateDays = []int{21, 7, 1}
+
+// CertificateWarning returns for how many days at most a certificate is still
+// valid, as far as that is worth a warning: 21, 7 or 1; -1 once it has expired,
+// and 0 while there is no need for one.
+func CertificateWarning(expires, now time.Time) int {
+	if !expires.After(now) {
+		return -1
+	}
+	found := 0
+	for _, days := range certificateDays {
+		if expires.Sub(now) <= time.Duration(days)*24*time.Hour {
+			found = days
+		}
+	}
+	return found
+}
+
+// Finding sums a probe up in one line that stays the same while nothing changes.
+func (p Probe) Finding() string {
+	text := "reachable"
+	if p.Class != "" {
+		text = p.Error
+	}
+	if !p.Expires.IsZero() {
+		text += "; certificate until " + p.Expires.UTC().Format("2006-01-02")
+	}
+	return text
+}

@@ -1,0 +1,96 @@
+package sender
+
+import (
+	"net/netip"
+	"time"
+
+	"drawbridge/internal/secret"
+)
+
+// Request is one attempt to be made.
+type Request struct {
+	// URL is checked against the sender's policy again.
+	URL string
+	// Event is the kind, Delivery the delivery's id, Number the attempt's from 1.
+	Event, Delivery string
+	Number          int
+	// Test marks a test event.
+	Test bool
+	// Headers are the custom headers, as CheckHeaders returned them.
+	Headers []Header
+	Auth    Auth
+	// Secret is the signing secret or the bearer token, Previous the former
+	// signing secret while both are sent, else zero.
+	Secret, Previous secret.String
+	// Traceparent is sent under that name, unless nil.
+	Traceparent *string
+	// Body is sent as it is.
+	Body []byte
+}
+
+// Timings are the durations of an attempt's phases; a phase that was not
+// reached, or that a reused connection saved, is zero.
+type Timings struct {
+	DNS     time.Duration
+	Connect time.Duration
+	TLS     time.Duration
+	// FirstByte is from the request sent to the first byte of the answer.
+	FirstByte time.Duration
+	// Total is the whole attempt.
+	Total time.Duration
+}
+
+// Attempt is the outcome of one request, fit for the log: secrets are masked
+// and everything that the endpoint chose is bounded. Its texts are valid UTF-8
+// without control characters; only ResponseBody holds the bytes as they came.
+type Attempt struct {
+	// Status is the HTTP status, 0 without one.
+	Status int
+	// Class is empty when the endpoint confirmed receipt.
+	Class ErrorClass
+	// Cause is why it was not confirmed, empty when Class is.
+	Cause Cause
+	// Error says in plain words what went wrong, empty when Class is.
+	Error string
+	// Note tells what was odd about an answer that counts all the same.
+	Note string
+	// Address is the one dialled or refused, the zero value without one.
+	Address netip.AddrPort
+	// Protocol is "HTTP/1.1" or "HTTP/2", empty without an answer.
+	Protocol string
+	// TLSVersion is "TLS 1.2" or "TLS 1.3", empty without TLS.
+	TLSVersion string
+	// Reused tells that the connection had carried an earlier request.
+	Reused bool
+	// Sent tells that the endpoint may have received the request.
+	Sent    bool
+	Timings Timings
+	// RequestHeaders are those sent, or about to be, in their order.
+	RequestHeaders []Header
+	// ResponseHeaders are sorted by name.
+	ResponseHeaders []Header
+	// ResponseBody holds the first 16 KiB, decompressed.
+	ResponseBody []byte
+	// Truncated tells that the body went on after that.
+	Truncated bool
+	// RetryAfter is what the answer asked for on 429 or 503, from the moment
+	// it came; 0 if it did not.
+	RetryAfter time.Duration
+	// CertificateExpires is when the endpoint's certificate ends, zero without TLS.
+	CertificateExpires time.Time
+}
+
+// Delivered reports whether the endpoint confirmed receipt: a status of 200 to
+// 299, whatever became of the body after it.
+func (a Attempt) Delivered() bool { return a.Class == "" }
+
+// Auth is how deliveries of a subscription prove where they come from
+// (specification section 5).
+type Auth string
+
+// The authentication schemes.
+const (
+	AuthNone   Auth = "none"
+	AuthHMAC   Auth = "hmac"
+	AuthBearer Auth = "bearer"
+)

@@ -1,0 +1,179 @@
+package sender
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// The bounds of an answer.
+const (
+	// maxHead bounds status line and headers on the wire, informational
+	// answers included.
+	maxHead = 64 << 10
+	// maxWire bounds what is read of a body as it comes over the wire: a
+	// compressed one may be endless and still decompress to nothing.
+	maxWire = 1 << 20
+	// maxBody is how much of a body is kept, decompressed.
+	maxBody = 16 << 10
+	// maxLogHeaders and maxLogHeaderBytes bound the headers that are kept.
+	maxLogHeaders     = 100
+	maxLogHeaderBytes = 16 << 10
+)
+
+// errTooMuch is the read error beyond a bound.
+var errTooMuch = errors.New("more was sent than is read")
+
+// body is what was kept of an answer's body.
+type body struct {
+	kept      []byte
+	truncated bool
+	note      string
+	// intact tells that nothing went wrong, so that the connection is worth
+	// reading to the end of the body.
+	intact bool
+}
+
+// gzipReaders are kept because each holds 40 KiB.
+var gzipReaders sync.Pool
+
+// readBody reads as much of the body as is kept. Whatever goes wrong with a
+// body is a note: the status came before it and stands.
+func readBody(ctx context.Context, resp *http.Response) body {
+	decoded, note, done := decode(resp)
+	defer done()
+	// Somewhat more than is kept, so that a secret across the edge is masked too.
+	kept, err := io.ReadAll(io.LimitReader(decoded, maxBody+maxEcho))
+	b := body{kept: kept, truncated: len(kept) > maxBody, note: note, intact: err == nil}
+	switch {
+	case b.truncated:
+		b.note = join(note, fmt.Sprintf("the body is longer than the %d KiB that are kept", maxBody>>10))
+	case err != nil:
+		b.note = join(note, bodyNote(ctx, err, len(kept)))
+	}
+	return b
+}
+
+// decode undoes the compression that was asked for.
+func decode(resp *http.Response) (decoded io.Reader, note string, done func()) {
+	done = func() {}
+	encoding := strings.ToLower(resp.Header.Get("Content-Encoding"))
+	switch encoding {
+	case "", "identity":
+		return resp.Body, "", done
+	case "gzip", "x-gzip":
+	default:
+		return resp.Body, "the body is kept as it came, encoded as " + printable(encoding, 40), done
+	}
+	buffered := bufio.NewReader(resp.Body)
+	magic, err := buffered.Peek(2)
+	if err != nil || !bytes.Equal(magic, []byte{0x1f, 0x8b}) {
+		if len(magic) > 0 {
+			note = "the body claims to be gzip and is not"
+		}
+		return buffered, note, done
+	}
+	unzip, ok := gzipReaders.Get().(*gzip.Reader)
+	if !ok {
+		unzip = new(gzip.Reader)
+	}
+	if err := unzip.Reset(buffered); err != nil {
+		return errorReader{err}, "", done
+	}
+	return unzip, "", func() { gzipReaders.Put(unzip) }
+}
+
+// errorReader fails at once.
+type errorReader struct{ err error }
+
+func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
+
+// bodyNote says how a body ended early.
+func bodyNote(ctx context.Context, err error, kept int) string {
+	how := "broke off"
+	var corrupt flate.CorruptInputError
+	switch f := interrupted(ctx, err, ""); {
+	case f != nil && f.class == ClassTimeout:
+		how = "was still coming when the time ran out"
+	case f != nil:
+		how = "was still coming when the sender stopped"
+	case errors.Is(err, errTooMuch):
+		how = fmt.Sprintf("went on for more than %d KiB", maxWire>>10)
+	case errors.Is(err, gzip.ErrChecksum), errors.Is(err, gzip.ErrHeader), errors.As(err, &corrupt):
+		how = "could not be decompressed"
+	}
+	return fmt.Sprintf("the body %s; %d bytes of it were read", how, kept)
+}
+
+// join puts two notes, either of which may be empty, into one.
+func join(first, second string) string {
+	if first == "" || second == "" {
+		return first + second
+	}
+	return first + "; " + second
+}
+
+// logHeaders makes the headers of an answer fit for the log: sorted, lower
+// case, printable and bounded. Cookies are masked: they are credentials of the
+// endpoint's own infrastructure.
+func logHeaders(header http.Header) (fields []Header, note string) {
+	for name, values := range header {
+		for _, value := range values {
+			name := strings.ToLower(printable(name, maxHeaderName))
+			if name == "set-cookie" {
+				value = Masked
+			}
+			fields = append(fields, Header{Name: name, Value: printable(value, maxHeaderValue)})
+		}
+	}
+	slices.SortStableFunc(fields, func(a, b Header) int { return strings.Compare(a.Name, b.Name) })
+	size := 0
+	for i, field := range fields {
+		size += len(field.Name) + len(field.Value)
+		if i == maxLogHeaders || size > maxLogHeaderBytes {
+			return fields[:i], "not all headers of the answer are kept"
+		}
+	}
+	return fields, ""
+}
+
+// take records a final answer. It returns whether the body is worth reading on.
+func (a *Attempt) take(ctx context.Context, resp *http.Response) (intact bool) {
+	a.Status, a.Protocol = resp.StatusCode, protocolName(resp)
+	a.ResponseHeaders, a.Note = logHeaders(resp.Header)
+	a.Class = statusClass(a.Status)
+	if AsksForDelay(a.Status) {
+		a.RetryAfter = parseRetryAfter(resp.Header.Get("Retry-After"), answeredAt(resp.Header))
+	}
+	if a.Class == ClassProtocol {
+		// 101 hands the connection to another protocol: there is no body.
+		a.Cause, a.Error = CauseBadStatus, fmt.Sprintf("%s: %d", CauseBadStatus.Text(), a.Status)
+		return false
+	}
+	if a.Class != "" {
+		// The endpoint's own reason phrase could say anything.
+		a.Cause = CauseStatus
+		a.Error = strings.TrimSpace(fmt.Sprintf("%s %d %s", CauseStatus.Text(), a.Status,
+			http.StatusText(a.Status)))
+	}
+	b := readBody(ctx, resp)
+	a.ResponseBody, a.Truncated, a.Note = b.kept, b.truncated, join(a.Note, b.note)
+	return b.intact
+}
+
+// protocolName is the protocol as people write it.
+func protocolName(resp *http.Response) string {
+	if resp.ProtoMajor == 2 {
+		return "HTTP/2"
+	}
+	return resp.Proto
+}

@@ -1,0 +1,181 @@
+package sender
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// DefaultTimeout is how long an endpoint has, from the name lookup to the last
+// byte of its answer (specification section 6.1).
+const DefaultTimeout = 30 * time.Second
+
+// Config configures a Sender. The zero value sends to public addresses
+// with the system's resolver and trust roots.
+type Config struct {
+	Policy Policy
+	// Resolver defaults to the system's.
+	Resolver Resolver
+	// RootCAs default to the system's, or those of SSL_CERT_FILE.
+	RootCAs *x509.CertPool
+	// Timeout bounds a whole attempt; 0 means DefaultTimeout.
+	Timeout time.Duration
+	// Version is named in the user agent; empty means "dev".
+	Version string
+	// MaxIdle and MaxIdlePerEndpoint bound the connections that are kept for
+	// reuse; 0 means 1024 and 32.
+	MaxIdle, MaxIdlePerEndpoint int
+}
+
+// Sender makes attempts. It is safe for use by several goroutines; how many
+// attempts run at a time is up to the callers.
+type Sender struct {
+	policy    Policy
+	dialer    dialer
+	timeout   time.Duration
+	userAgent string
+	tls       *tls.Config
+	http2     *http.Transport
+	pool      *pool
+}
+
+// New returns a sender. Close it when its last attempt has ended.
+func New(config Config) *Sender {
+	const sessions = 1024
+	return &Sender{
+		policy:    config.Policy,
+		dialer:    dialer{policy: config.Policy, resolver: config.Resolver},
+		timeout:   cmp.Or(config.Timeout, DefaultTimeout),
+		userAgent: "Drawbridge-Webhooks/" + cmp.Or(config.Version, "dev"),
+		tls: &tls.Config{
+			RootCAs:            config.RootCAs,
+			MinVersion:         tls.VersionTLS12,
+			ClientSessionCache: tls.NewLRUClientSessionCache(sessions),
+		},
+		http2: newHTTP2Transport(),
+		pool: newPool(cmp.Or(config.MaxIdle, defaultIdle),
+			cmp.Or(config.MaxIdlePerEndpoint, defaultIdlePerEndpoint)),
+	}
+}
+
+// Close closes the connections that are kept.
+func (s *Sender) Close() { s.pool.close() }
+
+// Send makes one attempt: at most one HTTP request, no redirect followed,
+// nothing repeated. The endpoint's failure is an outcome, not an error.
+//
+// Cancelling ctx gives the attempt up. Its class is then unknown unless a
+// status had come; Sent tells whether the endpoint may have got the request.
+func (s *Sender) Send(ctx context.Context, r Request) Attempt {
+	start := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	var a Attempt
+	if err := s.attempt(ctx, r, &a); err != nil {
+		f, ok := errors.AsType[*sendError](err)
+		if !ok {
+			f = newSendError(ClassProtocol, CauseNotHTTP, err)
+		}
+		a.Class, a.Cause, a.Error, a.Status = f.class, f.cause, f.Error(), f.status
+	}
+	a.redact(secretsOf(r))
+	a.Timings.Total = time.Since(start)
+	return a
+}
+
+// attempt fills in a. Its errors are faults: attempts without a final answer.
+func (s *Sender) attempt(ctx context.Context, r Request, a *Attempt) error {
+	headers := buildHeaders(r, s.userAgent)
+	u, err := s.policy.CheckURL(r.URL)
+	if err != nil {
+		a.RequestHeaders = Mask(headers)
+		return newSendError(ClassBlocked, CauseURL, err)
+	}
+	out := newOutgoing(u, headers, r.Body)
+	a.RequestHeaders = Mask(out.fields())
+	end := endpoint{scheme: u.Scheme, host: u.Host, http1: needsHTTP1(headers)}
+
+	kept := s.pool.take(end)
+	if kept != nil {
+		a.Reused = true
+		err := s.exchange(ctx, kept, out, a)
+		if !errors.Is(err, errNotSent) {
+			return err
+		}
+		a.Reused = false
+	}
+	fresh, err := s.open(ctx, u, end, a)
+	if err != nil {
+		return err
+	}
+	return s.exchange(ctx, fresh, out, a)
+}
+
+// exchange sends the request over a connection and records the answer.
+func (s *Sender) exchange(ctx context.Context, c connection, out outgoing, a *Attempt) error {
+	from := c.remote()
+	a.Address, a.TLSVersion, a.CertificateExpires = from.addr, from.tls, from.expires
+	got, err := c.exchange(ctx, out)
+	a.Sent, a.Timings.FirstByte = got.sent, got.firstByte
+	if err != nil {
+		c.release(nil, false)
+		if errors.Is(err, errNotSent) && a.Reused {
+			return err
+		}
+		return answerError(ctx, err)
+	}
+	c.release(got.response, a.take(ctx, got.response))
+	return nil
+}
+
+// open makes a new connection and records how far it came.
+func (s *Sender) open(
+	ctx context.Context, u *url.URL, end endpoint, a *Attempt,
+) (connection, error) {
+	made, err := s.dialer.dial(ctx, u)
+	a.Address, a.Timings.DNS, a.Timings.Connect = made.addr, made.dns, made.connect
+	if err != nil {
+		return nil, err
+	}
+	if u.Scheme == "http" {
+		return newHTTP1(s.pool, end, made.conn, made.conn, peer{addr: made.addr}), nil
+	}
+	start := time.Now()
+	secured := tls.Client(made.conn, s.tlsConfig(u.Hostname(), end.http1))
+	err = secured.HandshakeContext(ctx)
+	a.Timings.TLS = time.Since(start)
+	if err != nil {
+		_ = made.conn.Close()
+		return nil, tlsError(ctx, err)
+	}
+	state := secured.ConnectionState()
+	from := peer{
+		addr: made.addr, tls: tls.VersionName(state.Version),
+		expires: state.PeerCertificates[0].NotAfter,
+	}
+	if state.NegotiatedProtocol != "h2" {
+		return newHTTP1(s.pool, end, secured, made.conn, from), nil
+	}
+	c, err := s.newHTTP2(ctx, end, secured, from)
+	if err != nil {
+		_ = made.conn.Close()
+		return nil, answerError(ctx, err)
+	}
+	return c, nil
+}
+
+// tlsConfig returns the configuration for one connection.
+func (s *Sender) tlsConfig(host string, http1 bool) *tls.Config {
+	config := s.tls.Clone()
+	config.ServerName = host
+	config.NextProtos = []string{"h2", "http/1.1"}
+	if http1 {
+		config.NextProtos = []string{"http/1.1"}
+	}
+	return config
+}

@@ -1,0 +1,293 @@
+package sender
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+)
+
+// ErrorClass is the kind of a failed attempt; the empty class is a delivered one.
+type ErrorClass string
+
+// The error classes.
+const (
+	ClassDNS      ErrorClass = "dns"
+	ClassConnect  ErrorClass = "connect"
+	ClassTLS      ErrorClass = "tls"
+	ClassTimeout  ErrorClass = "timeout"
+	ClassBlocked  ErrorClass = "blocked_address"
+	ClassHTTP3xx  ErrorClass = "http_3xx"
+	ClassHTTP4xx  ErrorClass = "http_4xx"
+	ClassHTTP5xx  ErrorClass = "http_5xx"
+	ClassProtocol ErrorClass = "protocol"
+	// ClassUnknown: the process died during the attempt or gave it up, so
+	// nobody knows what the endpoint received.
+	ClassUnknown ErrorClass = "unknown"
+)
+
+// ErrorClasses lists every class in the order of an attempt's phases.
+func ErrorClasses() []ErrorClass {
+	return []ErrorClass{
+		ClassDNS, ClassBlocked, ClassConnect, ClassTLS, ClassTimeout,
+		ClassHTTP3xx, ClassHTTP4xx, ClassHTTP5xx, ClassProtocol, ClassUnknown,
+	}
+}
+
+// maxErrorText bounds the error text of an attempt, in bytes.
+const maxErrorText = 500
+
+// sendError is why an attempt ended without a status.
+type sendError struct {
+	class ErrorClass
+	cause Cause
+	// detail is what came with the cause.
+	detail string
+	// status is that of an answer that was not a final one, else 0.
+	status int
+	err    error
+}
+
+func (e *sendError) Error() string {
+	if e.detail == "" {
+		return e.cause.Text()
+	}
+	return e.cause.Text() + ": " + e.detail
+}
+
+func (e *sendError) Unwrap() error { return e.err }
+
+// newSendError makes an error; a detail that an endpoint may have chosen is made
+// printable and cut.
+func newSendError(class ErrorClass, cause Cause, err error) *sendError {
+	made := &sendError{class: class, cause: cause, err: err}
+	if err != nil {
+		made.detail = printable(err.Error(), maxErrorText)
+	}
+	return made
+}
+
+// interrupted returns the fault of an attempt whose time ran out or that was
+// given up, else nil. It takes precedence over what the network says then.
+func interrupted(ctx context.Context, err error, cause Cause) *sendError {
+	switch {
+	case errors.Is(context.Cause(ctx), context.Canceled):
+		return newSendError(ClassUnknown, CauseStopped, nil)
+	case ctx.Err() != nil, errors.Is(err, os.ErrDeadlineExceeded):
+		return newSendError(ClassTimeout, cause, nil)
+	}
+	return nil
+}
+
+func dnsError(ctx context.Context, host string, err error) error {
+	if f := interrupted(ctx, nil, CauseDNSTime); f != nil {
+		return f
+	}
+	cause := CauseNameServer
+	var dns *net.DNSError
+	switch {
+	case errors.Is(err, errNoAddress):
+		cause = CauseNoAddress
+	case errors.As(err, &dns) && dns.IsNotFound:
+		cause = CauseNoName
+	case dns != nil:
+		// The resolver's text may name its server, which is ours and nobody's
+		// business: "read udp 10.0.0.5:4711->10.0.0.53:53: i/o timeout".
+		text := dns.Err[strings.LastIndex(dns.Err, ": ")+1:]
+		f := newSendError(ClassDNS, cause, err)
+		f.detail = printable(host+": "+strings.TrimSpace(text), maxErrorText)
+		return f
+	}
+	f := newSendError(ClassDNS, cause, err)
+	f.detail = host
+	return f
+}
+
+func blockedError(err error) error { return newSendError(ClassBlocked, CauseBlocked, err) }
+
+func connectError(ctx context.Context, err error) error {
+	if f := interrupted(ctx, nil, CauseConnectTime); f != nil {
+		return f
+	}
+	var blocked *BlockedError
+	switch {
+	case errors.As(err, &blocked):
+		return blockedError(blocked)
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return newSendError(ClassConnect, CauseRefused, nil)
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH),
+		errors.Is(err, syscall.ETIMEDOUT):
+		return newSendError(ClassConnect, CauseUnreachable, rootCause(err))
+	}
+	return newSendError(ClassConnect, CauseNoConnect, rootCause(err))
+}
+
+// rootCause drops the address that the net package puts before its errors.
+func rootCause(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err
+	}
+	return err
+}
+
+func tlsError(ctx context.Context, err error) error {
+	if f := interrupted(ctx, err, CauseTLSTime); f != nil {
+		return f
+	}
+	if f := certificateError(err); f != nil {
+		return f
+	}
+	var op *net.OpError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &record):
+		return newSendError(ClassTLS, CauseNoTLS, nil)
+	case errors.As(err, &op) && op.Op == "remote error":
+		return newSendError(ClassTLS, CauseAlert, op.Err)
+	case errors.Is(err, io.EOF):
+		return newSendError(ClassTLS, CauseHandshake, errors.New("the endpoint closed the connection"))
+	}
+	return newSendError(ClassTLS, CauseHandshake, rootCause(err))
+}
+
+// certificateError explains a certificate that was refused, in the words that
+// its owner needs: dates and names instead of the verifier's.
+func certificateError(err error) *sendError {
+	var invalid x509.CertificateInvalidError
+	var name x509.HostnameError
+	var authority x509.UnknownAuthorityError
+	var verification *tls.CertificateVerificationError
+	switch {
+	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
+		return expiryError(invalid.Cert, time.Now())
+	case errors.As(err, &name):
+		f := newSendError(ClassTLS, CauseWrongName, name)
+		f.detail = printable(fmt.Sprintf("it is valid for %s, not for %s",
+			namesOf(name.Certificate), name.Host), maxErrorText)
+		return f
+	case errors.As(err, &authority):
+		f := newSendError(ClassTLS, CauseUntrusted, authority)
+		f.detail = "its issuer is unknown, or the endpoint does not send the certificates in between"
+		if authority.Cert != nil {
+			f.detail += printable(" (issuer "+authority.Cert.Issuer.String()+")", maxErrorText)
+		}
+		return f
+	case errors.As(err, &verification):
+		return newSendError(ClassTLS, CauseBadCert, verification.Err)
+	}
+	return nil
+}
+
+// expiryError says how long ago a certificate ended or when it begins.
+func expiryError(cert *x509.Certificate, now time.Time) *sendError {
+	const day = "2006-01-02 15:04 UTC"
+	if now.Before(cert.NotBefore) {
+		f := newSendError(ClassTLS, CauseNotYet, nil)
+		f.detail = "it begins on " + cert.NotBefore.UTC().Format(day)
+		return f
+	}
+	f := newSendError(ClassTLS, CauseExpired, nil)
+	f.detail = fmt.Sprintf("it ended on %s, %s ago", cert.NotAfter.UTC().Format(day),
+		Roughly(now.Sub(cert.NotAfter)))
+	return f
+}
+
+// Roughly writes a duration as people say it.
+func Roughly(d time.Duration) string {
+	units := []struct {
+		size time.Duration
+		name string
+	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}, {time.Second, "second"}}
+	for _, unit := range units {
+		if n := int(d / unit.size); n == 1 {
+			return "1 " + unit.name
+		} else if n > 1 {
+			return fmt.Sprintf("%d %ss", n, unit.name)
+		}
+	}
+	return "less than a second"
+}
+
+// namesOf lists a few of the names that a certificate is valid for.
+func namesOf(cert *x509.Certificate) string {
+	const few = 5
+	names := slices.Clone(cert.DNSNames)
+	for _, ip := range cert.IPAddresses {
+		names = append(names, ip.String())
+	}
+	switch {
+	case len(names) == 0:
+		return "no name at all"
+	case len(names) > few:
+		return strings.Join(names[:few], ", ") + " and others"
+	}
+	return strings.Join(names, ", ")
+}
+
+// answerError classifies what went wrong between the first byte sent and the
+// end of the answer's headers.
+func answerError(ctx context.Context, err error) error {
+	if ready, ok := errors.AsType[*sendError](err); ok {
+		return ready
+	}
+	if f := interrupted(ctx, err, CauseAnswerTime); f != nil {
+		return f
+	}
+	var op *net.OpError
+	switch {
+	case errors.As(err, &op) && op.Op == "remote error":
+		// With TLS 1.3 a refusal arrives only after the handshake.
+		return newSendError(ClassTLS, CauseAlert, op.Err)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return newSendError(ClassProtocol, CauseClosed, nil)
+	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
+		return newSendError(ClassProtocol, CauseReset, nil)
+	}
+	return newSendError(ClassProtocol, CauseNotHTTP, err)
+}
+
+// statusClass returns the class of a final status: empty for the delivered
+// ones, 200 to 299 (specification section 6.1).
+func statusClass(status int) ErrorClass {
+	switch {
+	case status >= 200 && status <= 299:
+		return ""
+	case status >= 300 && status <= 399:
+		return ClassHTTP3xx
+	case status >= 400 && status <= 499:
+		return ClassHTTP4xx
+	case status >= 500 && status <= 599:
+		return ClassHTTP5xx
+	}
+	return ClassProtocol
+}
+
+// printable makes text that an endpoint had a hand in fit for a log line and
+// a database column: valid UTF-8, no control characters, at most limit bytes.
+func printable(text string, limit int) string {
+	clean := strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, text)
+	return cut(clean, limit)
+}
+
+// cut shortens text to at most limit bytes at the boundary of a character.
+func cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	const dots = "..."
+	return strings.ToValidUTF8(text[:limit-len(dots)], "") + dots
+}

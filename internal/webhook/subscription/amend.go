@@ -1,0 +1,265 @@
+package subscription
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook/sender"
+)
+
+// DefaultOverlap is for how long a rotated signing secret still signs beside
+// the new one.
+const DefaultOverlap = 24 * time.Hour
+
+// MaxReason is the longest reason for a change or a re-send, in characters.
+const MaxReason = 500
+
+// Amend changes settings of a subscription and makes a new version of it; what
+// changes nothing makes none. A changed secret is returned, else the zero one.
+//
+// A new signing secret leaves the former one in force beside it for the
+// overlap; a bearer token has none, because a request carries only one.
+//
+// Errors: NOT_FOUND, VALIDATION_ERROR naming every wrong setting, *StaleError
+// (INVALID_STATE) when the configuration changed since the patch's base, and
+// INVALID_STATE naming the fields where the address moves to another scheme, host
+// or port and stored credentials would move along.
+func (s *Service) Amend(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, patch Patch, by string,
+) (Subscription, secret.String, error) {
+	row, err := Lock(ctx, tx, uid)
+	if err != nil {
+		return Subscription{}, secret.String{}, err
+	}
+	if err := s.checkBase(ctx, tx, row, patch.Base); err != nil {
+		return Subscription{}, secret.String{}, err
+	}
+	return s.amendLocked(ctx, tx, row, patch, Edit{By: by, reason: patch.Reason})
+}
+
+// Edit is who makes a version and why.
+type Edit struct {
+	By, reason string
+	// What opens the description of the version, such as "version 3 restored".
+	What string
+}
+
+// describe says what was done, in words that rotated understands.
+func (e Edit) describe(changes []string) string {
+	text := strings.Join(changes, ", ") + " changed"
+	if e.What != "" {
+		return e.What + ": " + text
+	}
+	return text
+}
+
+// amendLocked applies the patch to a subscription that the caller has locked.
+func (s *Service) amendLocked(
+	ctx context.Context, tx *postgres.Tx, row Row, patch Patch, by Edit,
+) (Subscription, secret.String, error) {
+	if err := CheckReason(patch.Reason); err != nil {
+		return Subscription{}, secret.String{}, err
+	}
+	value, changes, err := s.amend(tx.Now, &row, patch)
+	if err != nil {
+		return Subscription{}, secret.String{}, err
+	}
+	if len(changes) > 0 {
+		row.Version++
+		row.UpdatedAt = tx.Now
+		by.What = by.describe(changes)
+		if err := Save(ctx, tx, row, by); err != nil {
+			return Subscription{}, secret.String{}, err
+		}
+		if slices.Contains(changes, "rate") {
+			if err := rebook(ctx, tx, row.UID); err != nil {
+				return Subscription{}, secret.String{}, err
+			}
+		}
+	}
+	subscription, err := s.subscription(row)
+	if err == nil && row.StoppedAt != nil && subscription.Unopened == "" {
+		err = reopen(ctx, tx, row)
+	}
+	return subscription, value, err
+}
+
+// CheckReason answers VALIDATION_ERROR for a reason that is too long or not text.
+func CheckReason(reason string) error {
+	if reason == "" {
+		return nil
+	}
+	var faults lending.Faults
+	faults.Text("reason", reason, MaxReason)
+	return faults.Err()
+}
+
+// amend applies the patch to the row and names the settings that changed.
+func (s *Service) amend(
+	now time.Time, row *Row, patch Patch,
+) (value secret.String, changes []string, err error) {
+	current, err := s.subscription(*row)
+	if err != nil {
+		return secret.String{}, nil, err
+	}
+	if patch.Headers == nil {
+		if err := current.CheckHeaders(); err != nil {
+			return secret.String{}, nil, err
+		}
+	}
+	settings := patch.over(current)
+	rotate := patch.rotates(settings.Auth, current.Auth)
+	stored := current.Headers
+	if patch.stored != nil {
+		stored = patch.stored
+	}
+	if settings.Headers, err = keepHeaders(settings.Headers, stored); err != nil {
+		return secret.String{}, nil, err
+	}
+	if value, err = s.check(&settings, rotate); err != nil {
+		return secret.String{}, nil, err
+	}
+	if err := settings.checkMove(current, rotate); err != nil {
+		return secret.String{}, nil, err
+	}
+	settings.Headers = given(settings.Headers)
+	changes = settings.changes(current, rotate)
+	row.URL, row.Events, row.Merchants = settings.URL, settings.Events, uidTexts(settings.Merchants)
+	row.Rate, row.Watch = postgres.OrNull(settings.Rate), settings.Watch
+	if row.HeadersSealed, err = s.sealHeaders(row.UID, settings.Headers); err != nil {
+		return secret.String{}, nil, err
+	}
+	switch {
+	case rotate:
+		s.rotate(now, row, settings.Auth, value, patch.Overlap)
+	case settings.Auth != current.Auth:
+		row.Auth, row.PreviousSealed, row.PreviousUntil = settings.Auth, nil, nil
+	}
+	return value, changes, nil
+}
+
+// rotates tells whether the patch puts another secret in force. A secret that signed
+// never becomes a token, which is sent.
+func (p Patch) rotates(wanted, now sender.Auth) bool {
+	if p.keepSecret && wanted != sender.AuthNone && now != sender.AuthNone &&
+		(wanted == now || wanted != sender.AuthBearer) {
+		return false
+	}
+	return p.Secret != nil || wanted != now
+}
+
+// changes names the settings that differ from those in force. Both are in the
+// normal form of check.
+func (s Settings) changes(current Subscription, rotate bool) []string {
+	var names []string
+	add := func(name string, changed bool) {
+		if changed {
+			names = append(names, name)
+		}
+	}
+	add("url", s.URL != current.URL)
+	add("auth", s.Auth != current.Auth)
+	add("secret", rotate && s.Auth != sender.AuthNone)
+	add("events", !slices.Equal(s.Events, current.Events))
+	add("merchants", !slices.Equal(s.Merchants, current.Merchants))
+	add("headers", !slices.Equal(s.Headers, current.Headers) || current.HeadersUnknown)
+	add("rate", s.Rate != current.Rate)
+	add("health rules", s.Watch != current.Watch)
+	return names
+}
+
+// rotate puts a new secret in force. One that does not open cannot sign beside it.
+func (s *Service) rotate(
+	now time.Time, row *Row, auth sender.Auth, value secret.String, overlap time.Duration,
+) {
+	row.PreviousSealed, row.PreviousUntil = nil, nil
+	_, err := s.OpenSecret(row.UID, row.SecretSealed)
+	if row.Auth == sender.AuthHMAC && auth == sender.AuthHMAC && overlap > 0 && err == nil {
+		until := now.Add(overlap)
+		row.PreviousSealed, row.PreviousUntil = row.SecretSealed, &until
+	}
+	row.Auth = auth
+	row.SecretSealed = s.sealSecret(row.UID, value)
+}
+
+// over lays the patch over the current configuration.
+func (p Patch) over(current Subscription) Settings {
+	settings := Settings{
+		URL:       current.URL,
+		Auth:      current.Auth,
+		Events:    current.Events,
+		Merchants: current.Merchants,
+		Headers:   allKept(current.Headers),
+		Rate:      current.Rate,
+		Watch:     current.Watch,
+	}
+	if p.URL != nil {
+		settings.URL = *p.URL
+	}
+	if p.Auth != nil {
+		settings.Auth = *p.Auth
+	}
+	if p.Secret != nil {
+		settings.Secret = *p.Secret
+	}
+	if p.Events != nil {
+		settings.Events = p.Events
+	}
+	if p.Merchants != nil {
+		settings.Merchants = p.Merchants
+	}
+	if p.Headers != nil {
+		settings.Headers = *p.Headers
+	}
+	if p.Rate != nil {
+		settings.Rate = *p.Rate
+	}
+	if p.Watch != nil {
+		settings.Watch = *p.Watch
+	}
+	return settings
+}
+
+// MaxRate is the highest rate of a subscription, in requests per second.
+const MaxRate = 1000
+
+// rebook lets what has booked a slot under a former rate fall due at once, in its
+// order, to book under the one in force.
+func rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+	_, err := tx.ExecContext(ctx, `DELETE FROM subscription_slots WHERE subscription_uid = $1`, uid)
+	if err != nil {
+		return fmt.Errorf("clearing the slots of subscription %s: %w", uid, err)
+	}
+	// A thousandth of the distances keeps the order without moving the times far.
+	_, err = tx.ExecContext(ctx, `
+		UPDATE deliveries d
+		   SET slot_at = NULL,
+		       next_attempt_at = $2::timestamptz - (last.slot_at - d.slot_at) / 1000
+		  FROM (SELECT max(slot_at) AS slot_at
+		          FROM deliveries
+		         WHERE subscription_uid = $1
+		           AND state IN ('pending', 'retrying')) AS last
+		 WHERE d.subscription_uid = $1
+		   AND d.state IN ('pending', 'retrying')
+		   AND d.slot_at IS NOT NULL
+		   AND NOT d.queued`, uid, tx.Now)
+	if err != nil {
+		return fmt.Errorf("rebooking deliveries of subscription %s: %w", uid, err)
+	}
+	return nil
+}
+
+// checkRate adds a fault unless the rate is 0, for none, or one that is possible.
+func checkRate(faults *lending.Faults, rate int) {
+	if rate < 0 || rate > MaxRate {
+		faults.Add("rate", `"rate" must be from 1 to %d requests per second, or 0 for no limit`, MaxRate)
+	}
+}

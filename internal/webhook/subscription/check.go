@@ -1,0 +1,193 @@
+package subscription
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook/sender"
+)
+
+// checkTimeout bounds a look at an endpoint that a person waits for.
+const checkTimeout = 5 * time.Second
+
+// CheckDestination asks DNS about an endpoint before it is saved. A name that
+// does not resolve yet is a warning; one that leads to an address that is not
+// allowed is a VALIDATION_ERROR of "url". What is wrong with the URL itself is
+// left to Subscribe and Amend, which name it with every other fault. It waits
+// for DNS, so it belongs outside any transaction.
+func (s *Service) CheckDestination(ctx context.Context, rawURL string) (warning string, err error) {
+	parsed, err := s.Policy.CheckURL(rawURL)
+	if err != nil {
+		return "", nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	return s.Policy.CheckResolved(ctx, nil, parsed)
+}
+
+// CheckVerdict is how one step of a check ended.
+type CheckVerdict string
+
+// The verdicts of a check. A refused URL cannot be saved; with a warning it can
+// be, but deliveries would fail or soon will.
+const (
+	CheckGood    CheckVerdict = "good"
+	CheckWarning CheckVerdict = "warning"
+	CheckRefused CheckVerdict = "refused"
+	// CheckSkipped: an earlier step failed, or the step does not apply.
+	CheckSkipped CheckVerdict = "skipped"
+)
+
+// CheckStep is one thing that was looked at.
+type CheckStep struct {
+	// Name is "url", "name", "address", "connection" or "certificate".
+	Name    string
+	Verdict CheckVerdict
+	// Text says what was found, in plain words.
+	Text string
+}
+
+// URLCheck is what CheckURL found, step by step in the order in which a delivery
+// would come to them. All five steps are always there.
+type URLCheck struct {
+	Steps []CheckStep
+	// Verdict is the worst of the steps.
+	Verdict CheckVerdict
+	// Expires is when the endpoint's certificate ends, zero without one.
+	Expires time.Time
+}
+
+// The steps of a check.
+const (
+	stepURL         = "url"
+	stepName        = "name"
+	stepAddress     = "address"
+	stepConnection  = "connection"
+	stepCertificate = "certificate"
+)
+
+// CheckURL looks at an endpoint while its subscription is being written: the
+// form of the URL, whether the name resolves, whether the address is a public
+// one, whether it can be connected to, and the certificate and its end. It makes
+// no HTTP request, takes 5 s at most, and belongs outside any transaction.
+func (s *Service) CheckURL(ctx context.Context, rawURL string) URLCheck {
+	var check URLCheck
+	parsed, err := s.Policy.CheckURL(rawURL)
+	if err != nil {
+		return check.stop(stepURL, CheckRefused, refusalText(err))
+	}
+	check.add(stepURL, CheckGood, "The URL has an allowed form.")
+	probe := s.Sender.Probe(ctx, rawURL, checkTimeout, false)
+	switch step := failedStep(probe); step {
+	case "":
+	case stepAddress:
+		check.add(stepName, CheckGood, "The name "+parsed.Hostname()+" resolves.")
+		return check.stop(step, CheckRefused, sentenceOf(probe.Error))
+	default:
+		check.passBefore(step, probe)
+		check.Expires = probe.Expires
+		return check.stop(step, CheckWarning,
+			sentenceOf(probe.Error)+" It can be saved; deliveries fail until this is mended.")
+	}
+	check.passBefore(stepCertificate, probe)
+	check.Expires = probe.Expires
+	check.addCertificate(probe, s.DB.Now())
+	return check
+}
+
+// failedStep names the step at which a probe failed, "" when it did not.
+func failedStep(probe sender.Probe) string {
+	switch probe.Class {
+	case "":
+		return ""
+	case sender.ClassDNS:
+		return stepName
+	case sender.ClassBlocked:
+		return stepAddress
+	case sender.ClassTLS:
+		return stepCertificate
+	default:
+	}
+	switch probe.Cause {
+	case sender.CauseDNSTime:
+		return stepName
+	case sender.CauseTLSTime:
+		return stepCertificate
+	default:
+	}
+	return stepConnection
+}
+
+func (c *URLCheck) add(name string, verdict CheckVerdict, text string) {
+	c.Steps = append(c.Steps, CheckStep{Name: name, Verdict: verdict, Text: text})
+	ranks := map[CheckVerdict]int{CheckGood: 1, CheckWarning: 2, CheckRefused: 3}
+	if ranks[verdict] > ranks[c.Verdict] {
+		c.Verdict = verdict
+	}
+}
+
+// passBefore adds the steps between the form of the URL and the named one.
+func (c *URLCheck) passBefore(step string, probe sender.Probe) {
+	for _, passed := range []CheckStep{
+		{Name: stepName, Text: "The name resolves."},
+		{Name: stepAddress, Text: fmt.Sprintf("%s is an allowed address.", probe.Address.Addr())},
+		{Name: stepConnection, Text: fmt.Sprintf("The endpoint accepts connections on port %d.",
+			probe.Address.Port())},
+	} {
+		if passed.Name == step {
+			return
+		}
+		c.add(passed.Name, CheckGood, passed.Text)
+	}
+}
+
+// stop adds the step that ends the check and marks the rest as skipped.
+func (c *URLCheck) stop(step string, verdict CheckVerdict, text string) URLCheck {
+	c.add(step, verdict, text)
+	after := false
+	for _, name := range []string{stepURL, stepName, stepAddress, stepConnection, stepCertificate} {
+		if after {
+			c.add(name, CheckSkipped, "Not looked at.")
+		}
+		after = after || name == step
+	}
+	return *c
+}
+
+func (c *URLCheck) addCertificate(probe sender.Probe, now time.Time) {
+	if probe.Expires.IsZero() {
+		c.add(stepCertificate, CheckSkipped, "Plain http has no certificate.")
+		return
+	}
+	text := fmt.Sprintf("The certificate is valid until %s, for another %s.",
+		probe.Expires.UTC().Format("2006-01-02 15:04 UTC"), sender.Roughly(probe.Expires.Sub(now)))
+	if sender.CertificateWarning(probe.Expires, now) != 0 {
+		c.add(stepCertificate, CheckWarning, text+" It has to be renewed soon.")
+		return
+	}
+	c.add(stepCertificate, CheckGood, text)
+}
+
+// refusalText is the reason of a refusal.
+func refusalText(err error) string {
+	if refusal, ok := errors.AsType[*lending.Error](err); ok {
+		return sentenceOf(refusal.Message)
+	}
+	return sentenceOf(err.Error())
+}
+
+// sentenceOf makes a sentence of an error's text.
+func sentenceOf(text string) string {
+	if text == "" {
+		return ""
+	}
+	text = strings.ToUpper(text[:1]) + text[1:]
+	if strings.HasSuffix(text, ".") {
+		return text
+	}
+	return text + "."
+}

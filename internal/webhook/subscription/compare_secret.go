@@ -1,0 +1,81 @@
+package subscription
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook/sender"
+)
+
+// SecretMatch says which secret of a subscription a pasted value is.
+type SecretMatch struct {
+	Match secret.Match
+	// PreviousUntil is when the previous secret stops signing beside the current
+	// one, nil unless the value is the previous one.
+	PreviousUntil *time.Time
+	// PreviousEnded tells that this has passed: the value signs nothing any more.
+	PreviousEnded bool
+}
+
+// CompareSecret tells whether a pasted value is the secret in force or the one
+// before it, without showing either. Who asks belongs into the audit log, and
+// how often, within bounds: a short secret of the partner's own could otherwise
+// be guessed.
+//
+// Errors: NOT_FOUND, VALIDATION_ERROR without a value, INVALID_STATE when the
+// subscription has no secret.
+func (s *Service) CompareSecret(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, pasted secret.String,
+) (SecretMatch, error) {
+	if pasted.IsZero() {
+		return SecretMatch{}, lending.Invalid("secret", `"secret" is required: paste a value to compare`)
+	}
+	row, err := load(ctx, tx, uid, notGone)
+	if err != nil {
+		return SecretMatch{}, err
+	}
+	if row.Auth == sender.AuthNone {
+		return SecretMatch{}, lending.NewError(lending.CodeInvalidState,
+			"the subscription sends without authentication: it has no secret to compare with")
+	}
+	current, err := s.OpenSecret(uid, row.SecretSealed)
+	if err != nil {
+		return SecretMatch{}, err
+	}
+	previous, err := s.OpenSecret(uid, row.PreviousSealed)
+	if err != nil {
+		return SecretMatch{}, err
+	}
+	found := SecretMatch{Match: secret.Compare(pasted, current, previous)}
+	if found.Match == secret.MatchPrevious {
+		found.PreviousUntil = row.PreviousUntil
+		found.PreviousEnded = !tx.Now.Before(*row.PreviousUntil)
+	}
+	return found, nil
+}
+
+// SigningSecrets returns the secrets that sign the deliveries of a subscription, which
+// may have been deleted; previous is zero without one. Errors: NOT_FOUND, INVALID_STATE
+// when the subscription does not sign.
+func (s *Service) SigningSecrets(
+	ctx context.Context, uid uuid.UUID,
+) (current, previous secret.String, err error) {
+	row, err := load(ctx, s.DB, uid, anyState)
+	if err != nil {
+		return secret.String{}, secret.String{}, err
+	}
+	if row.Auth != sender.AuthHMAC {
+		return secret.String{}, secret.String{}, lending.NewError(lending.CodeInvalidState,
+			"this subscription does not sign: its authentication is %s", row.Auth)
+	}
+	if current, err = s.OpenSecret(uid, row.SecretSealed); err != nil {
+		return secret.String{}, secret.String{}, err
+	}
+	previous, err = s.OpenSecret(uid, row.PreviousSealed)
+	return current, previous, err
+}

@@ -1,0 +1,78 @@
+package subscription
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+)
+
+// Pause holds back what falls due from now on. Requests in flight go on.
+// Pausing a paused subscription changes nothing. Error: NOT_FOUND.
+func (s *Service) Pause(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
+) (Subscription, error) {
+	return s.enter(ctx, tx, uid, StatePaused, by)
+}
+
+// Resume lets a paused subscription go on; what waited falls due at once.
+// Resuming one that is not paused changes nothing. Error: NOT_FOUND.
+func (s *Service) Resume(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
+) (Subscription, error) {
+	subscription, err := s.enter(ctx, tx, uid, StateActive, by)
+	if err != nil {
+		return Subscription{}, err
+	}
+	return subscription, unpark(ctx, tx, uid)
+}
+
+// Delete ends a subscription for good and cancels what has not gone out.
+// Its log stays. Error: NOT_FOUND.
+func (s *Service) Delete(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
+) (Subscription, error) {
+	subscription, err := s.enter(ctx, tx, uid, StateDeleted, by)
+	if err != nil {
+		return Subscription{}, err
+	}
+	_, err = tx.ExecContext(ctx, `
+		UPDATE deliveries
+		   SET `+Cancelled+`
+		 WHERE subscription_uid = $1
+		   AND state IN ('pending', 'retrying')`, uid, tx.Now)
+	if err != nil {
+		return Subscription{}, fmt.Errorf("cancelling deliveries of subscription %s: %w", uid, err)
+	}
+	return subscription, nil
+}
+
+func (s *Service) enter(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, to State, by string,
+) (Subscription, error) {
+	row, err := Lock(ctx, tx, uid)
+	if err != nil {
+		return Subscription{}, err
+	}
+	// A failing subscription is active to whoever pauses or resumes it.
+	if row.State != to && (row.State != StateFailing || to != StateActive) {
+		row.State = to
+		row.Version++
+		row.UpdatedAt = tx.Now
+		if err := Save(ctx, tx, row, Edit{By: by, What: string(to)}); err != nil {
+			return Subscription{}, err
+		}
+	}
+	return s.subscription(row)
+}
+
+// Cancelled are the assignments that cancel a delivery at the time $2.
+const Cancelled = `
+	state = 'cancelled',
+	next_attempt_at = NULL,
+	queued = false,
+	parked = false,
+	held = false,
+	finished_at = $2`

@@ -1,0 +1,107 @@
+package subscription
+
+import (
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook/sender"
+)
+
+// SameOrigin tells whether two addresses have scheme, host and port in common,
+// whatever the case of the host and whether a default port is written out.
+func SameOrigin(one, other string) bool {
+	a, b := originOf(one), originOf(other)
+	return a == b && a != ""
+}
+
+// originOf is an address without its path; empty for what is no URL.
+func originOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}
+
+// checkMove refuses to take stored credentials along to another scheme, host or
+// port, where whoever asks might read them. settings are those wanted, in the
+// normal form of check; rotate tells that they come with another secret. A
+// signing secret may stay: it is never sent.
+func (s Settings) checkMove(current Subscription, rotate bool) error {
+	if SameOrigin(current.URL, s.URL) {
+		return nil
+	}
+	var faults lending.Faults
+	if s.Auth == sender.AuthBearer && !rotate {
+		faults.Add("secret", `"secret" must be given anew: a stored token does not move to `+
+			"another scheme, host or port")
+	}
+	for i, header := range s.Headers {
+		if header.Kept && !header.Plain && header.Value != "" {
+			faults.Add(fmt.Sprintf("headers[%d].value", i), "the value of header %q must be given "+
+				"anew: a stored secret value does not move to another scheme, host or port", header.Name)
+		}
+	}
+	return refused(faults)
+}
+
+// refused is an INVALID_STATE that names fields; nil without faults. What was
+// asked is not wrong in itself.
+func refused(faults lending.Faults) error {
+	if len(faults) == 0 {
+		return nil
+	}
+	return &lending.Error{
+		Code: lending.CodeInvalidState, Message: faults[0].Message, Details: faults,
+	}
+}
+
+// keepHeaders puts the stored values into the headers that ask for them. It
+// answers VALIDATION_ERROR for one that is not stored, and for one that would
+// show a secret value.
+func keepHeaders(wanted, stored []sender.Header) ([]sender.Header, error) {
+	kept := make([]sender.Header, len(wanted))
+	var faults lending.Faults
+	for i, header := range wanted {
+		kept[i] = header
+		if !header.Kept {
+			continue
+		}
+		now, found := findHeader(stored, strings.ToLower(header.Name))
+		field := fmt.Sprintf("headers[%d].value", i)
+		switch {
+		case !found:
+			faults.Add(field, "there is no stored value of header %q to keep; give one", header.Name)
+		case header.Plain && !now.Plain:
+			faults.Add(field, "the stored value of header %q is secret; give it anew to make it plain",
+				header.Name)
+		}
+		kept[i].Value, kept[i].Plain = now.Value, now.Plain
+	}
+	return kept, faults.Err()
+}
+
+// allKept marks headers as stored ones.
+func allKept(headers []sender.Header) []sender.Header {
+	kept := make([]sender.Header, len(headers))
+	for i, header := range headers {
+		kept[i] = header
+		kept[i].Kept = true
+	}
+	return kept
+}
+
+// given takes the marks off again.
+func given(headers []sender.Header) []sender.Header {
+	for i := range headers {
+		headers[i].Kept = false
+	}
+	return headers
+}

@@ -1,0 +1,73 @@
+package subscription
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+)
+
+// Stopped lists the subscriptions that are not sent to because their secret or their
+// headers did not open.
+func (s *Service) Stopped(ctx context.Context) ([]uuid.UUID, error) {
+	var uids []uuid.UUID
+	err := s.DB.SelectContext(ctx, &uids, `
+		SELECT subscription_uid
+		  FROM subscriptions
+		 WHERE stopped_at IS NOT NULL
+		   AND state <> 'deleted'
+		 ORDER BY subscription_uid`)
+	if err != nil {
+		return nil, fmt.Errorf("listing stopped subscriptions: %w", err)
+	}
+	return uids, nil
+}
+
+// Reopen lets a stopped subscription go on if its secret and its headers open by now,
+// and returns it as it is. Error: NOT_FOUND.
+func (s *Service) Reopen(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+) (Subscription, error) {
+	row, err := Lock(ctx, tx, uid)
+	if err != nil {
+		return Subscription{}, err
+	}
+	subscription, err := s.subscription(row)
+	if err != nil || row.StoppedAt == nil || subscription.Unopened != "" {
+		return subscription, err
+	}
+	slog.InfoContext(ctx, "a subscription can be sent to again", "subscription", uid)
+	return subscription, reopen(ctx, tx, row)
+}
+
+// reopen lets a subscription that the caller has locked go on.
+func reopen(ctx context.Context, tx *postgres.Tx, row Row) error {
+	_, err := tx.ExecContext(ctx, `
+		UPDATE subscriptions
+		   SET stopped_at = NULL
+		 WHERE subscription_uid = $1`, row.UID)
+	if err != nil {
+		return fmt.Errorf("letting subscription %s go on: %w", row.UID, err)
+	}
+	if row.State == StatePaused {
+		return nil // what waits goes out when it is resumed
+	}
+	return unpark(ctx, tx, row.UID)
+}
+
+// unpark makes the deliveries that were set aside fall due.
+func unpark(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
+	_, err := tx.ExecContext(ctx, `
+		UPDATE deliveries
+		   SET parked = false
+		 WHERE subscription_uid = $1
+		   AND state IN ('pending', 'retrying')
+		   AND parked`, uid)
+	if err != nil {
+		return fmt.Errorf("releasing deliveries of subscription %s: %w", uid, err)
+	}
+	return nil
+}

@@ -1,0 +1,127 @@
+package subscription
+
+import (
+	"bytes"
+	"context"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook/sender"
+)
+
+// The bounds of a secret that is brought along instead of generated, in bytes. Older
+// ones may be shorter or longer.
+const (
+	minSecret = 16
+	maxSecret = 256
+)
+
+// secretPrefix marks generated secrets, so that one that leaks is recognised.
+const secretPrefix = "whsec_"
+
+// Subscribe creates a subscription of the partner and returns it with its
+// secret, which is generated unless the settings bring one, and which is shown
+// nowhere else. by names who asked.
+//
+// Errors: VALIDATION_ERROR naming every wrong setting, NOT_FOUND for an
+// unknown partner.
+func (s *Service) Subscribe(
+	ctx context.Context, tx *postgres.Tx, partnerUID uuid.UUID, settings Settings, by string,
+) (Subscription, secret.String, error) {
+	headers, err := keepHeaders(settings.Headers, nil)
+	if err != nil {
+		return Subscription{}, secret.String{}, err
+	}
+	settings.Headers = headers
+	value, err := s.check(&settings, true)
+	if err != nil {
+		return Subscription{}, secret.String{}, err
+	}
+	row := Row{
+		UID:        postgres.NewUID(tx.Now),
+		PartnerUID: partnerUID,
+		URL:        settings.URL,
+		Auth:       settings.Auth,
+		Events:     settings.Events,
+		Merchants:  uidTexts(settings.Merchants),
+		Rate:       postgres.OrNull(settings.Rate),
+		Watch:      settings.Watch,
+		State:      StateActive,
+		Version:    1,
+		CreatedAt:  tx.Now,
+		UpdatedAt:  tx.Now,
+	}
+	row.SecretSealed = s.sealSecret(row.UID, value)
+	if row.HeadersSealed, err = s.sealHeaders(row.UID, settings.Headers); err != nil {
+		return Subscription{}, secret.String{}, err
+	}
+	err = Save(ctx, tx, row, Edit{By: by, What: "created"})
+	if postgres.IsForeignKey(err, "subscriptions_partner_uid_fkey") {
+		return Subscription{}, secret.String{}, lending.NewError(lending.CodeNotFound,
+			"no partner has the id %s", partnerUID)
+	}
+	if err != nil {
+		return Subscription{}, secret.String{}, err
+	}
+	subscription, err := s.subscription(row)
+	return subscription, value, err
+}
+
+// check validates and normalises settings and returns the secret to put in
+// force; without rotate that in force stays and none is returned.
+func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) {
+	var faults lending.Faults
+	parsed, err := s.Policy.CheckURL(settings.URL)
+	faults.Merge(err)
+	if err == nil {
+		settings.URL = parsed.String()
+	}
+	settings.Events = slices.Compact(slices.Sorted(slices.Values(settings.Events)))
+	checkEvents(&faults, settings.Events)
+	checkRate(&faults, settings.Rate)
+	settings.Watch.check(&faults)
+	settings.Merchants = slices.Compact(slices.SortedFunc(slices.Values(settings.Merchants),
+		func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }))
+	var value secret.String
+	if rotate {
+		value = checkSecret(&faults, settings.Auth, settings.Secret)
+	}
+	headers, err := sender.CheckHeaders(settings.Headers)
+	faults.Merge(err)
+	settings.Headers = headers
+	return value, faults.Err()
+}
+
+// checkSecret returns the secret to use under the scheme: none, the one that
+// was brought along, or a new one.
+func checkSecret(faults *lending.Faults, auth sender.Auth, brought secret.String) secret.String {
+	switch auth {
+	case sender.AuthNone:
+		if !brought.IsZero() {
+			faults.Add("secret", `"secret" has no use with "auth" none`)
+		}
+		return secret.String{}
+	case sender.AuthHMAC, sender.AuthBearer:
+	default:
+		faults.Add("auth", `"auth" must be none, hmac or bearer`)
+		return secret.String{}
+	}
+	if brought.IsZero() {
+		return secret.NewToken(secretPrefix)
+	}
+	text := brought.Reveal()
+	if len(text) < minSecret || len(text) > maxSecret {
+		faults.Add("secret", `"secret" must be %d to %d bytes long`, minSecret, maxSecret)
+	}
+	for _, char := range text {
+		if char <= ' ' || char > '~' {
+			faults.Add("secret", `"secret" must be visible ASCII characters without spaces`)
+			break
+		}
+	}
+	return brought
+}

@@ -1,0 +1,146 @@
+package subscription
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook/sender"
+)
+
+// AllEvents is what a subscription's events hold when it wants every kind.
+const AllEvents = "all"
+
+// State of a subscription.
+type State string
+
+// The states of a subscription. A failing one is still sent to.
+const (
+	StateActive  State = "active"
+	StateFailing State = "failing"
+	StatePaused  State = "paused"
+	StateDeleted State = "deleted"
+)
+
+// Subscription is an endpoint of a partner and what is sent to it.
+type Subscription struct {
+	UID        uuid.UUID
+	PartnerUID uuid.UUID
+	URL        string
+	Auth       sender.Auth
+	// Events holds kinds, or AllEvents alone.
+	Events []string
+	// Merchants limits the subscription to some of the partner's merchants;
+	// empty means all.
+	Merchants []uuid.UUID
+	Headers   []sender.Header
+	// Unopened says why nothing can be sent, and what to do: the secret or the headers
+	// do not open. Empty as a rule.
+	Unopened string
+	// MissingKey is the id of the key that this server lacks, where that is the reason.
+	MissingKey string
+	// HeadersUnknown tells that it is the headers that do not open: Headers is empty then.
+	HeadersUnknown bool
+	// Rate is how many requests per second it gets at most; 0 is no limit.
+	Rate int
+	// Watch is what it says about its health.
+	Watch Watch
+	State State
+	// Version counts the changes of the configuration, from 1.
+	Version int
+	// PreviousUntil is when the overlap of a rotated signing secret ends.
+	PreviousUntil *time.Time
+	CreatedAt     time.Time
+	UpdatedAt     time.Time
+}
+
+// CheckHeaders answers INVALID_STATE where the headers are unknown, so that nobody
+// takes them for none and loses them.
+func (s Subscription) CheckHeaders() error {
+	if !s.HeadersUnknown {
+		return nil
+	}
+	return lending.NewError(lending.CodeInvalidState,
+		"%s What is stored of the custom headers is unknown: set all of them anew.", s.Unopened)
+}
+
+// Settings are the parts of a subscription that an operator chooses.
+type Settings struct {
+	URL       string
+	Auth      sender.Auth
+	Secret    secret.String
+	Events    []string
+	Merchants []uuid.UUID
+	Headers   []sender.Header
+	// Rate is in requests per second, from 1 to MaxRate; 0 is no limit.
+	Rate int
+	// Watch is what it says about its health. The address must have been checked to be
+	// one of e-mail.
+	Watch Watch
+}
+
+// Patch changes some settings; a nil field stays as it is.
+type Patch struct {
+	URL       *string
+	Auth      *sender.Auth
+	Secret    *secret.String
+	Events    []string
+	Merchants []uuid.UUID
+	// Headers replaces the whole set; a pointer to an empty slice empties it. One that
+	// is Kept has the value that is stored under its name.
+	Headers *[]sender.Header
+	// Rate is in requests per second; 0 takes the limit away.
+	Rate *int
+	// Watch replaces what it says about its health.
+	Watch *Watch
+	// Overlap is for how long the former signing secret is still sent beside
+	// the new one.
+	Overlap time.Duration
+	// Base is the version that the change was made from; a configuration that
+	// somebody else changed since is not overwritten. 0 changes whatever there is.
+	Base int
+	// Reason is kept with the version; it may be empty.
+	Reason string
+
+	// keepSecret leaves the secret in force under another scheme.
+	keepSecret bool
+	// stored are the headers that Kept ones are taken from; nil takes those in force.
+	stored []sender.Header
+}
+
+// Wants tells whether the subscription chose events of the kind.
+func (s Subscription) Wants(kind lending.EventKind) bool {
+	return slices.Contains(s.Events, AllEvents) || slices.Contains(s.Events, string(kind))
+}
+
+// checkEvents adds a fault for each event that is not a kind.
+func checkEvents(faults *lending.Faults, events []string) {
+	if len(events) == 0 {
+		faults.Add("event", `"event" is required: name a kind, or "all"`)
+		return
+	}
+	for _, event := range events {
+		if event == AllEvents {
+			if len(events) > 1 {
+				faults.Add("event", `"event" is either "all" or a list of kinds, not both`)
+			}
+			continue
+		}
+		if !slices.Contains(lending.AllEventKinds(), lending.EventKind(event)) {
+			faults.Add("event", `"event" %q is not an event kind; the kinds are %s`,
+				event, kindList())
+		}
+	}
+}
+
+func kindList() string {
+	var kinds []string
+	for _, kind := range lending.AllEventKinds() {
+		kinds = append(kinds, string(kind))
+	}
+	return strings.Join(kinds, ", ")
+}

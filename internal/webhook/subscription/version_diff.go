@@ -1,0 +1,206 @@
+package subscription
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/webhook/sender"
+)
+
+// Setting names what can differ between versions. The list is closed.
+type Setting string
+
+// The settings, in the order in which differences are told.
+const (
+	SettingURL       Setting = "url"
+	SettingAuth      Setting = "auth"
+	SettingSecret    Setting = "secret"
+	SettingEvents    Setting = "events"
+	SettingMerchants Setting = "merchants"
+	SettingHeaders   Setting = "headers"
+	SettingRate      Setting = "rate"
+	SettingHealth    Setting = "health_rules"
+	SettingState     Setting = "state"
+)
+
+// SettingChange is one difference. For events, merchants and headers there is
+// one for each entry, with Before empty when it was added and After empty when
+// it was removed.
+type SettingChange struct {
+	Setting Setting
+	// Name is the header's, else empty.
+	Name string
+	// Before and After are empty for a secret. Secret header values are masked: a
+	// changed one may look the same on both sides.
+	Before, After string
+	// Masked tells that the values are hidden.
+	Masked bool
+}
+
+// VersionDiff is what differs between two versions of a subscription.
+type VersionDiff struct {
+	From, To int
+	Changes  []SettingChange
+}
+
+// Settings names what differs, each once.
+func (d VersionDiff) Settings() []string {
+	var names []string
+	for _, change := range d.Changes {
+		if !slices.Contains(names, string(change.Setting)) {
+			names = append(names, string(change.Setting))
+		}
+	}
+	return names
+}
+
+// configuration is the difference without pauses and resumptions.
+func (d VersionDiff) configuration() VersionDiff {
+	d.Changes = slices.DeleteFunc(slices.Clone(d.Changes), func(c SettingChange) bool {
+		return c.Setting == SettingState
+	})
+	return d
+}
+
+// compareVersions compares two of the versions, which are newest first.
+func compareVersions(versions []Version, from, to int) (VersionDiff, error) {
+	before, err := pick(versions, from)
+	if err != nil {
+		return VersionDiff{}, err
+	}
+	after, err := pick(versions, to)
+	if err != nil {
+		return VersionDiff{}, err
+	}
+	diff := VersionDiff{From: from, To: to}
+	diff.value(SettingURL, before.URL, after.URL)
+	diff.value(SettingAuth, string(before.Auth), string(after.Auth))
+	if secretDiffers(versions, before, after) {
+		diff.Changes = append(diff.Changes, SettingChange{Setting: SettingSecret, Masked: true})
+	}
+	diff.entries(SettingEvents, before.Events, after.Events)
+	diff.entries(SettingMerchants, merchantTexts(before.Merchants), merchantTexts(after.Merchants))
+	if before.HeadersUnknown || after.HeadersUnknown {
+		diff.sealed(before, after)
+	} else {
+		diff.headers(before.Headers, after.Headers)
+	}
+	diff.value(SettingRate, rateText(before.Rate), rateText(after.Rate))
+	if before.Watch != nil && after.Watch != nil {
+		diff.value(SettingHealth, before.Watch.words(), after.Watch.words())
+	}
+	if before.State != "" && after.State != "" {
+		diff.value(SettingState, string(before.State), string(after.State))
+	}
+	return diff, nil
+}
+
+// secretDiffers tells whether the secret was changed between the versions.
+func secretDiffers(versions []Version, before, after Version) bool {
+	low, high := min(before.Number, after.Number), max(before.Number, after.Number)
+	return slices.ContainsFunc(versions, func(v Version) bool {
+		return v.Number > low && v.Number <= high && v.rotated()
+	})
+}
+
+// merchantTexts says "all" for no merchants, which is what that means.
+func merchantTexts(uids []uuid.UUID) []string {
+	if len(uids) == 0 {
+		return []string{"all"}
+	}
+	return uidTexts(uids)
+}
+
+// rateText is empty for no limit.
+func rateText(rate int) string {
+	if rate == 0 {
+		return ""
+	}
+	return strconv.Itoa(rate) + " per second"
+}
+
+func (d *VersionDiff) value(setting Setting, before, after string) {
+	if before != after {
+		d.Changes = append(d.Changes, SettingChange{Setting: setting, Before: before, After: after})
+	}
+}
+
+// entries tells which entries of a set were removed and which were added.
+func (d *VersionDiff) entries(setting Setting, before, after []string) {
+	for _, entry := range before {
+		if !slices.Contains(after, entry) {
+			d.value(setting, entry, "")
+		}
+	}
+	for _, entry := range after {
+		if !slices.Contains(before, entry) {
+			d.value(setting, "", entry)
+		}
+	}
+}
+
+func (d *VersionDiff) headers(before, after []sender.Header) {
+	for _, header := range before {
+		now, found := findHeader(after, header.Name)
+		switch {
+		case !found:
+			d.header(header, sender.Header{})
+		case now.Value != header.Value, now.Plain != header.Plain:
+			d.header(header, now)
+		}
+	}
+	for _, header := range after {
+		if _, found := findHeader(before, header.Name); !found {
+			d.header(sender.Header{}, header)
+		}
+	}
+}
+
+// sealed tells whether headers that do not open were stored anew.
+func (d *VersionDiff) sealed(before, after Version) {
+	if before.sealed == after.sealed {
+		return
+	}
+	shown := func(v Version) string {
+		if v.sealed == "" {
+			return ""
+		}
+		return sender.Masked
+	}
+	d.Changes = append(d.Changes, SettingChange{
+		Setting: SettingHeaders, Before: shown(before), After: shown(after), Masked: true,
+	})
+}
+
+// header adds a difference; the zero header stands for none.
+func (d *VersionDiff) header(before, after sender.Header) {
+	change := SettingChange{
+		Setting: SettingHeaders, Name: cmp.Or(before.Name, after.Name),
+		Before: shown(before), After: shown(after),
+	}
+	change.Masked = sender.IsMasked(change.Before) || sender.IsMasked(change.After)
+	d.Changes = append(d.Changes, change)
+}
+
+// shown is a header's value as it may be seen; one without a value is told apart
+// from none.
+func shown(header sender.Header) string {
+	switch {
+	case header.Name == "":
+		return ""
+	case header.Value == "":
+		return "(empty)"
+	}
+	return sender.MaskValue(header)
+}
+
+func findHeader(headers []sender.Header, name string) (sender.Header, bool) {
+	at := slices.IndexFunc(headers, func(h sender.Header) bool { return h.Name == name })
+	if at < 0 {
+		return sender.Header{}, false
+	}
+	return headers[at], true
+}

@@ -1,0 +1,316 @@
+package subscription
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook/sender"
+)
+
+// Version is a configuration that was in force, and who made it. Secrets are
+// not part of it: an older version has no secret of its own.
+type Version struct {
+	Number    int
+	ChangedBy string
+	ChangedAt time.Time
+	// Change says what was done, such as "created", "url, secret changed" or
+	// "paused".
+	Change string
+	Reason string
+	URL    string
+	Auth   sender.Auth
+	Events []string
+	// Merchants is empty for all.
+	Merchants []uuid.UUID
+	// Headers hold the values as they were sent; Mask them before showing.
+	Headers []sender.Header
+	// HeadersUnknown tells that they do not open: Headers is empty then.
+	HeadersUnknown bool
+	// Rate is in requests per second, 0 without a limit.
+	Rate int
+	// Watch is what it said about its health; nil where the release that made the
+	// version did not keep it.
+	Watch *Watch
+	// State is empty where the release that made the version did not keep it.
+	State State
+
+	// sealed are the headers as they are stored.
+	sealed string
+}
+
+type versionRow struct {
+	Number        int            `db:"version"`
+	ChangedBy     string         `db:"changed_by"`
+	ChangedAt     time.Time      `db:"changed_at"`
+	Change        string         `db:"change"`
+	Reason        string         `db:"reason"`
+	URL           string         `db:"url"`
+	Auth          sender.Auth    `db:"auth"`
+	Events        pq.StringArray `db:"events"`
+	Merchants     pq.StringArray `db:"merchant_uids"`
+	HeadersSealed *string        `db:"headers_sealed"`
+	Rate          *int           `db:"rate"`
+	HealthRules   *string        `db:"health_rules"`
+	State         *State         `db:"state"`
+}
+
+// selector reads rows, in a transaction or outside of one.
+type selector interface {
+	SelectContext(ctx context.Context, dest any, query string, args ...any) error
+}
+
+// Versions returns every version of a subscription, newest first, those of
+// deleted subscriptions too. Error: NOT_FOUND.
+func (s *Service) Versions(ctx context.Context, uid uuid.UUID) ([]Version, error) {
+	versions, err := s.versions(ctx, s.DB, uid)
+	if err == nil && len(versions) == 0 {
+		return nil, NotFound(uid)
+	}
+	return versions, err
+}
+
+func (s *Service) versions(
+	ctx context.Context, from selector, uid uuid.UUID,
+) ([]Version, error) {
+	var rows []versionRow
+	err := from.SelectContext(ctx, &rows, `
+		SELECT version, changed_by, changed_at, change, reason, url, auth, events,
+		       merchant_uids::text[] AS merchant_uids, headers_sealed, rate, health_rules, state
+		  FROM subscription_versions
+		 WHERE subscription_uid = $1
+		 ORDER BY version DESC`, uid)
+	if err != nil {
+		return nil, fmt.Errorf("loading the versions of subscription %s: %w", uid, err)
+	}
+	versions := make([]Version, 0, len(rows))
+	for _, row := range rows {
+		version, err := s.version(uid, row)
+		if err != nil {
+			return nil, fmt.Errorf("reading version %d: %w", row.Number, err)
+		}
+		versions = append(versions, version)
+	}
+	return versions, nil
+}
+
+func (s *Service) version(uid uuid.UUID, row versionRow) (Version, error) {
+	merchants, err := parseUIDs(row.Merchants)
+	if err != nil {
+		return Version{}, err
+	}
+	headers, err := s.OpenHeaders(uid, row.HeadersSealed)
+	version := Version{
+		Number: row.Number, ChangedBy: row.ChangedBy, ChangedAt: row.ChangedAt,
+		Change: row.Change, Reason: row.Reason, URL: row.URL, Auth: row.Auth,
+		Events: row.Events, Merchants: merchants, Headers: headers, Rate: postgres.OrZero(row.Rate),
+		State: postgres.OrZero(row.State), HeadersUnknown: err != nil,
+		sealed: postgres.OrZero(row.HeadersSealed),
+	}
+	if row.HealthRules != nil {
+		watch, err := readWatch(*row.HealthRules)
+		if err != nil {
+			return Version{}, err
+		}
+		version.Watch = &watch
+	}
+	return version, nil
+}
+
+// pick returns the version of that number, or NOT_FOUND.
+func pick(versions []Version, number int) (Version, error) {
+	at := slices.IndexFunc(versions, func(v Version) bool { return v.Number == number })
+	if at < 0 {
+		return Version{}, lending.NewError(lending.CodeNotFound,
+			"the subscription has no version %d", number)
+	}
+	return versions[at], nil
+}
+
+// rotated tells whether the version put another secret in force.
+func (v Version) rotated() bool {
+	_, list, found := strings.Cut(v.Change, ": ")
+	if !found {
+		list = v.Change
+	}
+	list, changed := strings.CutSuffix(list, " changed")
+	return changed && slices.Contains(strings.Split(list, ", "), "secret")
+}
+
+// CompareVersions tells what differs from one version to another, in either
+// order. Header values that may be credentials are masked in it, and secrets
+// are only said to have changed. Error: NOT_FOUND.
+func (s *Service) CompareVersions(
+	ctx context.Context, uid uuid.UUID, from, to int,
+) (VersionDiff, error) {
+	versions, err := s.Versions(ctx, uid)
+	if err != nil {
+		return VersionDiff{}, err
+	}
+	return compareVersions(versions, from, to)
+}
+
+// StaleError refuses a change that was made from a version which is not in
+// force any more, and tells what somebody else changed since.
+type StaleError struct {
+	// Since compares the base with what is in force.
+	Since VersionDiff
+	// By and At are who made the version in force, and when.
+	By string
+	At time.Time
+}
+
+// Error says what to do.
+func (e *StaleError) Error() string { return e.Unwrap().Error() }
+
+// Unwrap is the refusal, with the code INVALID_STATE.
+func (e *StaleError) Unwrap() error {
+	return lending.NewError(lending.CodeInvalidState,
+		"%s changed the %s of this subscription meanwhile (version %d to %d); "+
+			"look at what is in force now and change that",
+		e.By, strings.Join(e.Since.Settings(), ", "), e.Since.From, e.Since.To)
+}
+
+// checkBase answers *StaleError when the configuration differs from that of the
+// base. A pause or a resumption in between does not matter.
+func (s *Service) checkBase(
+	ctx context.Context, tx *postgres.Tx, row Row, base int,
+) error {
+	if base == 0 || base == row.Version {
+		return nil
+	}
+	versions, err := s.versions(ctx, tx, row.UID)
+	if err != nil {
+		return err
+	}
+	diff, err := compareVersions(versions, base, row.Version)
+	if err != nil {
+		return err
+	}
+	if diff = diff.configuration(); len(diff.Changes) == 0 {
+		return nil
+	}
+	last := slices.IndexFunc(versions, func(v Version) bool { return !v.onlyMoved() })
+	return &StaleError{Since: diff, By: versions[last].ChangedBy, At: versions[last].ChangedAt}
+}
+
+// onlyMoved tells whether the version changed the state and no setting.
+func (v Version) onlyMoved() bool {
+	return slices.Contains([]State{StateActive, StateFailing, StatePaused, StateDeleted},
+		State(v.Change))
+}
+
+// Choice names the version to restore.
+type Choice struct {
+	Version int
+	// Base is the version that the choice was made from, and Reason why, as with
+	// a Patch; both may be left out.
+	Base   int
+	Reason string
+	// Secret is put in force; the zero value keeps the one that is.
+	Secret secret.String
+	// Headers give values of the version's headers anew; NoHeaders leaves all of its
+	// headers out.
+	Headers   []sender.Header
+	NoHeaders bool
+}
+
+// Restoration is what became of a subscription that was put back.
+type Restoration struct {
+	Subscription Subscription
+	// SecretKept tells that the secret is still the one from before: versions
+	// have none of their own.
+	SecretKept bool
+	// Secret is a new one where there was none to keep, else the zero value.
+	Secret secret.String
+}
+
+// Restore makes a new version with the URL, the scheme, the headers, the events,
+// the merchants, the rate and the health rules of an older one, checked by the rules
+// of today. The secret in force stays unless the choice brings one; where there is
+// none, or only one that signed and the older version needs a token, a new one is
+// made. Restoring what is in force makes no version.
+//
+// Errors: those of Amend, NOT_FOUND for the version, INVALID_STATE where its headers
+// do not open.
+func (s *Service) Restore(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, choice Choice, by string,
+) (Restoration, error) {
+	row, err := Lock(ctx, tx, uid)
+	if err != nil {
+		return Restoration{}, err
+	}
+	if err := s.checkBase(ctx, tx, row, choice.Base); err != nil {
+		return Restoration{}, err
+	}
+	versions, err := s.versions(ctx, tx, uid)
+	if err != nil {
+		return Restoration{}, err
+	}
+	old, err := pick(versions, choice.Version)
+	if err != nil {
+		return Restoration{}, err
+	}
+	patch, err := old.patch(choice)
+	if err != nil {
+		return Restoration{}, err
+	}
+	made, value, err := s.amendLocked(ctx, tx, row, patch, Edit{
+		By: by, reason: choice.Reason, What: fmt.Sprintf("version %d restored", choice.Version),
+	})
+	return Restoration{
+		Subscription: made, Secret: value,
+		SecretKept: value.IsZero() && made.Auth != sender.AuthNone,
+	}, err
+}
+
+// patch makes a configuration that of the version, as the choice says.
+func (v Version) patch(choice Choice) (Patch, error) {
+	merchants := v.Merchants
+	if merchants == nil {
+		merchants = []uuid.UUID{}
+	}
+	patch := Patch{
+		URL: &v.URL, Auth: &v.Auth, Events: v.Events, Merchants: merchants, Headers: &[]sender.Header{},
+		Rate: &v.Rate, Watch: v.Watch, Reason: choice.Reason, Overlap: DefaultOverlap,
+		keepSecret: choice.Secret.IsZero(), stored: v.Headers,
+	}
+	if !choice.Secret.IsZero() {
+		patch.Secret = &choice.Secret
+	}
+	if choice.NoHeaders {
+		return patch, nil
+	}
+	if v.HeadersUnknown {
+		return Patch{}, lending.NewError(lending.CodeInvalidState,
+			"the custom headers of version %d do not open; leave them out, and set them afterwards",
+			v.Number)
+	}
+	headers, err := renewed(v.Headers, choice.Headers)
+	patch.Headers = &headers
+	return patch, err
+}
+
+// renewed are stored headers, some with values that were given anew.
+func renewed(stored, anew []sender.Header) ([]sender.Header, error) {
+	headers := allKept(stored)
+	var faults lending.Faults
+	for _, header := range anew {
+		name := strings.ToLower(header.Name)
+		at := slices.IndexFunc(headers, func(h sender.Header) bool { return h.Name == name })
+		if at < 0 {
+			faults.Add("header", "%q is no header of the version to restore", header.Name)
+			continue
+		}
+		headers[at] = header
+	}
+	return headers, faults.Err()
+}

@@ -1,0 +1,113 @@
+package subscription
+
+import (
+	"fmt"
+	"strings"
+
+	"drawbridge/internal/lending"
+)
+
+const OnFailingPause = "pause"
+
+// The bounds of what counts as failing.
+const (
+	minFailingMinutes = 5
+	maxFailingMinutes = 30 * 24 * 60
+	maxFailingEvents  = 10_000
+	maxAlertEmail     = 254
+)
+
+// Watch is what one subscription says about its health.
+type Watch struct {
+	// FailingMinutes and FailingEvents replace those of the settings; 0 does not.
+	FailingMinutes int `db:"failing_minutes" json:"failing_minutes"`
+	FailingEvents  int `db:"failing_events" json:"failing_events"`
+	// Pause makes the subscription pause when it fails; else it goes on trying.
+	Pause bool `db:"pause" json:"pause"`
+	// AlertEmail hears of a change too, beside the operators; empty for nobody.
+	AlertEmail string `db:"alert_email" json:"alert_email"`
+}
+
+func CheckFailing(faults *lending.Faults, minutes, events int) {
+	if minutes < minFailingMinutes || minutes > maxFailingMinutes {
+		faults.Add("failing_minutes", `"failing_minutes" must be from %d to %d`,
+			minFailingMinutes, maxFailingMinutes)
+	}
+	if events < 1 || events > maxFailingEvents {
+		faults.Add("failing_events", `"failing_events" must be from 1 to %d`, maxFailingEvents)
+	}
+}
+
+// The words that versions keep of a watch, in this order and joined by commas.
+// Releases read each other's.
+const (
+	watchPauses  = "pauses when it fails"
+	watchMinutes = "fails after %d minutes"
+	watchEvents  = "fails after %d events"
+	watchAlerts  = "alerts "
+)
+
+// words say what differs from the rules of all subscriptions.
+func (w Watch) words() string {
+	var words []string
+	if w.Pause {
+		words = append(words, watchPauses)
+	}
+	if w.FailingMinutes > 0 {
+		words = append(words, fmt.Sprintf(watchMinutes, w.FailingMinutes))
+	}
+	if w.FailingEvents > 0 {
+		words = append(words, fmt.Sprintf(watchEvents, w.FailingEvents))
+	}
+	if w.AlertEmail != "" {
+		words = append(words, watchAlerts+w.AlertEmail)
+	}
+	return strings.Join(words, ", ")
+}
+
+// readWatch reads what words wrote.
+func readWatch(words string) (Watch, error) {
+	var w Watch
+	for left := words; left != ""; {
+		if address, found := strings.CutPrefix(left, watchAlerts); found {
+			w.AlertEmail = address // which may hold a comma: it is the last
+			break
+		}
+		var word string
+		word, left, _ = strings.Cut(left, ", ")
+		switch {
+		case word == watchPauses:
+			w.Pause = true
+		case scanned(word, watchMinutes, &w.FailingMinutes):
+		case scanned(word, watchEvents, &w.FailingEvents):
+		default:
+			return Watch{}, fmt.Errorf("reading the health rules %q: %q means nothing", words, word)
+		}
+	}
+	return w, nil
+}
+
+// scanned reads a number out of a text of the form.
+func scanned(text, form string, number *int) bool {
+	var found int
+	if _, err := fmt.Sscanf(text, form, &found); err != nil || fmt.Sprintf(form, found) != text {
+		return false
+	}
+	*number = found
+	return true
+}
+
+// check adds a fault for each wrong value.
+func (w Watch) check(faults *lending.Faults) {
+	minutes, events := w.FailingMinutes, w.FailingEvents
+	if minutes == 0 {
+		minutes = minFailingMinutes
+	}
+	if events == 0 {
+		events = 1
+	}
+	CheckFailing(faults, minutes, events)
+	if len(w.AlertEmail) > maxAlertEmail {
+		faults.Add("alert_email", `"alert_email" must have at most %d characters`, maxAlertEmail)
+	}
+}

@@ -1,0 +1,163 @@
+package webhooktest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/bulk"
+)
+
+// Everything is a scope of all deliveries of the house's partner.
+func (h *House) Everything() bulk.Scope {
+	return bulk.Scope{PartnerUID: h.Partner, Kind: bulk.KindFilter}
+}
+
+// Failures publishes events and fails all of their deliveries for good.
+func (h *House) Failures(t testing.TB, count int) {
+	t.Helper()
+	for range count {
+		h.Publish(t)
+		h.Clock.Move(time.Second)
+	}
+	h.FailAll(t)
+}
+
+func (h *House) FailAll(t testing.TB) {
+	t.Helper()
+	h.Exec(t, `
+		UPDATE deliveries
+		   SET state = 'failed', attempt_count = 3, next_attempt_at = NULL, queued = false,
+		       finished_at = $1, last_http_status = 503, last_error_class = 'http_5xx',
+		       last_duration_us = 1000
+		 WHERE state IN ('pending', 'retrying')`, h.Clock.Now())
+	h.Exec(t, `DELETE FROM river_job`)
+}
+
+// Draft keeps a draft and returns it.
+func (h *House) Draft(
+	t testing.TB, scope bulk.Scope, change func(*bulk.Options),
+) uuid.UUID {
+	t.Helper()
+	options := bulk.Options{Pace: bulk.DefaultPace}
+	if change != nil {
+		change(&options)
+	}
+	h.Clock.Move(time.Millisecond) // a choice ends before the present
+	var uid uuid.UUID
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
+		uid, err = h.Bulk.Draft(ctx, tx, scope, options, "support")
+		return err
+	})
+	return uid
+}
+
+func (h *House) Plan(t testing.TB, uid uuid.UUID) bulk.Plan {
+	t.Helper()
+	plan, err := h.Bulk.Plan(t.Context(), uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plan
+}
+
+func (h *House) Confirm(t testing.TB, uid uuid.UUID) int {
+	t.Helper()
+	total := h.Plan(t, uid).Total
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
+		total, err = h.Bulk.Confirm(ctx, tx, uid, bulk.Consent{
+			By: "sam@lender.example", Reason: "the partner was down", Count: total,
+		})
+		return err
+	})
+	return total
+}
+
+// Begin drafts and confirms.
+func (h *House) Begin(
+	t testing.TB, scope bulk.Scope, change func(*bulk.Options),
+) uuid.UUID {
+	t.Helper()
+	uid := h.Draft(t, scope, change)
+	h.Confirm(t, uid)
+	return uid
+}
+
+// Advance moves a bulk re-send on once and returns when to call again.
+func (h *House) Advance(t testing.TB, uid uuid.UUID, run int) time.Duration {
+	t.Helper()
+	next, err := h.Bulk.Advance(t.Context(), bulk.Args{BulkUID: uid, Run: run})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return next
+}
+
+// Drain moves a bulk re-send on and works what it sends, until it rests.
+func (h *House) Drain(t testing.TB, uid uuid.UUID, run int) {
+	t.Helper()
+	for range 1000 {
+		if h.Advance(t, uid, run) == 0 {
+			return
+		}
+		h.Clock.Move(time.Second)
+		for h.EnqueueDue(t)+h.Work(t) > 0 {
+		}
+	}
+	t.Fatal("the bulk re-send does not end")
+}
+
+func (h *House) LoadBulk(t testing.TB, uid uuid.UUID) bulk.Resend {
+	t.Helper()
+	resend, err := h.Bulk.Get(t.Context(), uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resend
+}
+
+func (h *House) Items(
+	t testing.TB, uid uuid.UUID, state bulk.ItemState,
+) []bulk.Item {
+	t.Helper()
+	var all []bulk.Item
+	for after, first := 0, true; first || after != 0; first = false {
+		items, next, err := h.Bulk.Items(t.Context(), uid, bulk.ItemFilter{
+			State: state, After: after, Limit: postgres.MaxPage,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, after = append(all, items...), next
+	}
+	return all
+}
+
+// WantConsistent fails the test unless the counts of the lanes are those of the
+// items, and each sent item has exactly one new delivery.
+func (h *House) WantConsistent(t testing.TB, uid uuid.UUID) {
+	t.Helper()
+	counts := h.LoadBulk(t, uid).Counts
+	for _, state := range bulk.ItemStates() {
+		if got := len(h.Items(t, uid, state)); got != counts.Of(state) {
+			t.Errorf("%d items are %s, the lanes count %d", got, state, counts.Of(state))
+		}
+	}
+	wrong := h.Count(t, `
+		SELECT count(*)
+		  FROM bulk_resend_items i
+		  LEFT JOIN deliveries d ON d.delivery_uid = i.new_uid
+		 WHERE i.bulk_uid = $1
+		   AND i.new_uid IS NOT NULL
+		   AND (d.event_uid, d.subscription_uid) IS DISTINCT FROM (i.event_uid, i.subscription_uid)`,
+		uid)
+	made := h.Count(t, `SELECT count(*) FROM deliveries WHERE resend_of IS NOT NULL`)
+	sent := h.Count(t, `
+		SELECT count(*) FROM bulk_resend_items WHERE new_uid IS NOT NULL AND delivery_uid IS NOT NULL`)
+	if wrong != 0 || made != sent {
+		t.Errorf("%d new deliveries are not their item's; %d were made for %d items", wrong, made, sent)
+	}
+}

@@ -1,0 +1,23 @@
+package webhooktest
+
+import (
+	"context"
+	"testing"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/subscription"
+)
+
+func (h *House) Reopen(t *testing.T, s subscription.Subscription) (after subscription.Subscription) {
+	t.Helper()
+	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
+		after, err = h.Subscriptions.Reopen(ctx, tx, s.UID)
+		return err
+	})
+	return after
+}
+
+func (h *House) Parked(t *testing.T) int {
+	t.Helper()
+	return h.Count(t, `SELECT count(*) FROM deliveries WHERE parked AND NOT queued`)
+}
