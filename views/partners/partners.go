@@ -2,72 +2,47 @@
 package partners
 
 import (
-	"net/url"
 	"time"
 
+	"github.com/google/uuid"
+
+	"drawbridge/internal/apilog"
+	"drawbridge/internal/application"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/webhook"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
-// PartnerRow is one partner in a list.
-type PartnerRow struct {
-	UID, Name                         string
-	Merchants, Clients, Subscriptions int
-	Created                           time.Time
-}
+// Traffic is how much was asked of the API in a span of time.
+type Traffic struct {
+	apilog.Traffic
 
-// PartnerList is the page that lists partners.
-type PartnerList struct {
-	ui.Frame
-	// Search is the beginning of a name, Fault what is wrong with the address.
-	Search, Fault string
-	Rows          []PartnerRow
-	Summary       string
-	// Newest and Older are neighbouring pages, empty where there is none.
-	Newest, Older string
-}
-
-// TrafficView is how much was asked in a span of time.
-type TrafficView struct {
 	// Span is "last 24 hours".
-	Span                      string
-	Requests, Refused, Failed int64
+	Span string
 }
 
-// MerchantRow is one merchant in a list.
-type MerchantRow struct {
-	UID, Name string
-	Created   time.Time
+// Client is a client as pages show it.
+type Client struct {
+	partner.Client
+
+	// Names are those of the merchants that it acts for, in their order.
+	Names []string
+	// Rotating tells that the secret before the present one still works.
+	Rotating bool
 }
 
-// ClientRow is one client in a list, and on its own page.
-type ClientRow struct {
-	ID    string
-	Group bool
-	// Merchants are the names of those that it acts for.
-	Merchants []string
-	// Hint and PreviousHint are the ends of its secrets, empty when unknown.
-	Hint, PreviousHint string
-	// PreviousUntil is when the previous secret stops; zero without one in force.
-	PreviousUntil time.Time
-	LastUsed      time.Time
-	Revoked       time.Time
-	Created       time.Time
-	Rate, Burst   int
-}
-
-// ClientChip describes whether a client works.
-func ClientChip(c ClientRow) ui.ChipProps {
+func (c Client) chip() ui.ChipProps {
 	switch {
-	case !c.Revoked.IsZero():
+	case c.RevokedAt != nil:
 		return ui.ChipProps{Icon: "ban", Word: "Revoked", Tone: ui.Mute}
-	case !c.PreviousUntil.IsZero():
+	case c.Rotating:
 		return ui.ChipProps{Icon: "refresh-cw", Word: "Rotating", Tone: ui.Warn}
 	}
 	return ui.ChipProps{Icon: "circle-check", Word: "Active", Tone: ui.Good}
 }
 
-func (c ClientRow) kind() string {
+func (c Client) kind() string {
 	if c.Group {
 		return "group"
 	}
@@ -82,115 +57,176 @@ func secretEnd(hint string) string {
 	return "ends in " + hint
 }
 
-// PartnerPage is the page of one partner.
-type PartnerPage struct {
-	ui.Frame
-	UID, Name string
-	Created   time.Time
-	Traffic   []TrafficView
-	Merchants []MerchantRow
+// PartnerDetail is a partner with what belongs to it.
+type PartnerDetail struct {
+	partner.Partner
+
+	Traffic   []Traffic
+	Merchants []partner.Merchant
+	Clients   []Client
 	// MoreMerchants and MoreClients tell that there are more than are shown.
 	MoreMerchants, MoreClients bool
-	Clients                    []ClientRow
-	Subscriptions              []SubscriptionLine
+	Subscriptions              []webhook.Subscription
 }
 
-// SubscriptionLine is a subscription on the page of its partner.
-type SubscriptionLine struct {
-	UID, URL, State string
-	// Events are the chosen kinds, or just "all".
-	Events []string
+// MerchantDetail is a merchant with what belongs to it.
+type MerchantDetail struct {
+	partner.Merchant
+
+	Owner        partner.Partner
+	Traffic      []Traffic
+	Clients      []Client
+	Applications []application.Summary
 }
 
-// href is the subscription's own page.
-func (l SubscriptionLine) href() string { return paths.Subscriptions + "/" + url.PathEscape(l.UID) }
-
-func (l SubscriptionLine) events() string { return ui.EventsWord(l.Events) }
-
-func subscriptionLines(rows []SubscriptionLine) ui.TableProps[SubscriptionLine] {
-	return ui.TableProps[SubscriptionLine]{
-		Caption: "Subscriptions of the partner, newest first",
-		RowID:   func(l SubscriptionLine) string { return "s-" + l.UID },
-		Href:    SubscriptionLine.href,
-		Rows:    rows,
-		Columns: []ui.Column[SubscriptionLine]{
-			{Title: "State", Class: "w-state", Cell: lineStateCell},
-			{Title: "Endpoint", Header: true, Cell: lineEndpointCell},
-			{Title: "Events", Class: "col-a w-third", Cell: lineEventsCell},
-		},
+// latest are the rows of its applications.
+func (m MerchantDetail) latest() []ui.ApplicationRow {
+	var rows []ui.ApplicationRow
+	for _, summary := range m.Applications {
+		rows = append(rows, ui.NewApplicationRow(summary))
 	}
+	return rows
 }
 
-// MerchantPage is the page of one merchant.
-type MerchantPage struct {
-	ui.Frame
-	UID, Name               string
-	PartnerUID, PartnerName string
-	Created                 time.Time
-	Traffic                 []TrafficView
-	Clients                 []ClientRow
-	Applications            []ui.ApplicationRow
+// ClientDetail is a client with whom it acts for.
+type ClientDetail struct {
+	Client
+
+	Owner   partner.Partner
+	Traffic []Traffic
 }
 
-// ClientPage is the page of one client.
-type ClientPage struct {
-	ui.Frame
-	Client                  ClientRow
-	PartnerUID, PartnerName string
-	Merchants               []MerchantRow
-	Traffic                 []TrafficView
+// merchants are those that the client acts for.
+func (c ClientDetail) merchants() []partner.Merchant {
+	var merchants []partner.Merchant
+	for i, uid := range c.MerchantUIDs {
+		merchants = append(merchants, partner.Merchant{UID: uid, Name: c.Names[i]})
+	}
+	return merchants
 }
 
-func partnerTable(rows []PartnerRow) ui.TableProps[PartnerRow] {
-	return ui.TableProps[PartnerRow]{
+// Table lists partners.
+func Table(rows []partner.Summary) ui.TableProps[partner.Summary] {
+	count := func(of func(partner.Summary) int) func(partner.Summary) string {
+		return func(s partner.Summary) string { return ui.Number(of(s)) }
+	}
+	return ui.TableProps[partner.Summary]{
 		Caption: "Partners, newest first",
-		RowID:   func(r PartnerRow) string { return "p-" + r.UID },
-		Href:    func(r PartnerRow) string { return paths.To(paths.Partner, r.UID) },
+		RowID:   func(s partner.Summary) string { return "p-" + s.UID.String() },
+		Href:    func(s partner.Summary) string { return paths.To(paths.Partner, s.UID.String()) },
 		Rows:    rows,
-		Columns: []ui.Column[PartnerRow]{
+		Columns: []ui.Column[partner.Summary]{
 			{Title: "Name", Header: true, Cell: partnerNameCell},
-			{Title: "Merchants", Class: "col-a w-count end", Cell: partnerMerchantsCell},
-			{Title: "Clients", Class: "col-b w-count end", Cell: partnerClientsCell},
-			{Title: "Subscriptions", Class: "col-b w-count end", Cell: partnerSubscriptionsCell},
-			{Title: "Created", Class: "w-time w-day end", Cell: partnerCreatedCell},
+			{
+				Title: "Merchants", Class: "col-a w-count end",
+				Text: count(func(s partner.Summary) int { return s.Merchants }),
+			},
+			{
+				Title: "Clients", Class: "col-b w-count end",
+				Text: count(func(s partner.Summary) int { return s.Clients }),
+			},
+			{
+				Title: "Subscriptions", Class: "col-b w-count end",
+				Text: count(func(s partner.Summary) int { return s.Subscriptions }),
+			},
+			{
+				Title: "Created", Class: "w-time w-day end",
+				Time: func(s partner.Summary) time.Time { return s.CreatedAt },
+			},
 		},
 	}
 }
 
-func merchantTable(rows []MerchantRow) ui.TableProps[MerchantRow] {
-	return ui.TableProps[MerchantRow]{
+func merchantTable(rows []partner.Merchant) ui.TableProps[partner.Merchant] {
+	return ui.TableProps[partner.Merchant]{
 		Caption: "Merchants, newest first",
-		RowID:   func(r MerchantRow) string { return "m-" + r.UID },
-		Href:    func(r MerchantRow) string { return paths.To(paths.Merchant, r.UID) },
+		RowID:   func(m partner.Merchant) string { return "m-" + m.UID.String() },
+		Href:    func(m partner.Merchant) string { return paths.To(paths.Merchant, m.UID.String()) },
 		Rows:    rows,
-		Columns: []ui.Column[MerchantRow]{
+		Columns: []ui.Column[partner.Merchant]{
 			{Title: "Name", Header: true, Cell: merchantNameCell},
 			{Title: "Id", Class: "col-a w-third", Cell: merchantUIDCell},
-			{Title: "Created", Class: "w-time end", Cell: merchantCreatedCell},
+			{
+				Title: "Created", Class: "w-time end",
+				Time: func(m partner.Merchant) time.Time { return m.CreatedAt },
+			},
 		},
 	}
 }
 
 // actsForTable lists the merchants that a client acts for.
-func actsForTable(rows []MerchantRow) ui.TableProps[MerchantRow] {
+func actsForTable(rows []partner.Merchant) ui.TableProps[partner.Merchant] {
 	table := merchantTable(rows)
 	table.Caption, table.Columns = "Merchants that it acts for", table.Columns[:2]
 	return table
 }
 
-func clientTable(rows []ClientRow) ui.TableProps[ClientRow] {
-	return ui.TableProps[ClientRow]{
+func clientTable(rows []Client) ui.TableProps[Client] {
+	return ui.TableProps[Client]{
 		Caption: "Clients, newest first",
-		RowID:   func(r ClientRow) string { return "c-" + r.ID },
-		Href:    func(r ClientRow) string { return paths.To(paths.Client, r.ID) },
+		RowID:   func(c Client) string { return "c-" + c.ID },
+		Href:    func(c Client) string { return paths.To(paths.Client, c.ID) },
 		Rows:    rows,
-		Columns: []ui.Column[ClientRow]{
-			{Title: "State", Class: "w-state", Cell: clientStateCell},
+		Columns: []ui.Column[Client]{
+			{Title: "State", Class: "w-state", Chip: Client.chip},
 			{Title: "Client id", Header: true, Cell: clientIDCell},
 			{Title: "Secret", Class: "col-b w-place", Cell: clientSecretCell},
-			{Title: "Acts for", Class: "col-b w-place", Cell: clientMerchantsCell},
+			{Title: "Acts for", Class: "col-b w-place", Text: actsFor},
 			{Title: "Last used", Class: "col-a w-time end", Cell: clientUsedCell},
-			{Title: "Created", Class: "w-time end", Cell: clientCreatedCell},
+			{
+				Title: "Created", Class: "w-time end",
+				Time: func(c Client) time.Time { return c.CreatedAt },
+			},
 		},
 	}
 }
+
+// actsFor names the one merchant of a client, or counts them.
+func actsFor(c Client) string {
+	if len(c.Names) == 1 {
+		return c.Names[0]
+	}
+	return ui.Plural(len(c.Names), "merchant", "merchants")
+}
+
+func subscriptionTable(rows []webhook.Subscription) ui.TableProps[webhook.Subscription] {
+	return ui.TableProps[webhook.Subscription]{
+		Caption: "Subscriptions of the partner, newest first",
+		RowID:   func(s webhook.Subscription) string { return "s-" + s.UID.String() },
+		Href:    subscriptionPath,
+		Rows:    rows,
+		Columns: []ui.Column[webhook.Subscription]{
+			{
+				Title: "State", Class: "w-state",
+				Chip: func(s webhook.Subscription) ui.ChipProps { return ui.SubscriptionChip(string(s.State)) },
+			},
+			{Title: "Endpoint", Header: true, Cell: endpointCell},
+			{
+				Title: "Events", Class: "col-a w-third",
+				Text: func(s webhook.Subscription) string { return ui.EventsWord(s.Events) },
+			},
+		},
+	}
+}
+
+func subscriptionPath(s webhook.Subscription) string {
+	return paths.To(paths.Subscription, s.UID.String())
+}
+
+func path(pattern string, uid uuid.UUID) string { return paths.To(pattern, uid.String()) }
+
+// Secret is a client's secret, shown for the only time.
+type Secret struct {
+	// Intro says for whom it is.
+	Intro string
+	// Facts are what else the partner needs, Value the secret itself.
+	Facts []Fact
+	Value string
+	// Check is a command by which the partner can see that it works.
+	Check string
+	// Back leads on.
+	Back, BackLabel string
+}
+
+// Fact is a name and a value.
+type Fact struct{ Name, Value string }

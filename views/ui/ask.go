@@ -113,20 +113,3 @@ func (f Frame) Allows(role string) bool {
 	have, need := slices.Index(roles, f.User.Role), slices.Index(roles, role)
 	return have >= 0 && need >= 0 && have >= need
 }
-
-// SecretPage shows a secret for the only time.
-type SecretPage struct {
-	Frame
-	// Intro says what was made and for whom.
-	Intro string
-	// Facts are what else the partner needs, Secret the secret itself.
-	Facts  []Fact
-	Secret string
-	// Check is a command by which the partner can see that it works.
-	Check string
-	// Back leads on.
-	Back, BackLabel string
-}
-
-// Fact is a name and a value.
-type Fact struct{ Name, Value string }

@@ -1,6 +1,11 @@
 package ui
 
-import "drawbridge/internal/lending"
+import (
+	"net/http"
+	"strconv"
+
+	"drawbridge/internal/lending"
+)
 
 // Tone is the colour of a state; it never stands alone.
 type Tone string
@@ -142,4 +147,18 @@ func ApplicationChip(status string) ChipProps {
 		return ChipProps{"lock", status, Mute}
 	}
 	return ChipProps{"circle-help", status, Mute}
+}
+
+// AnswerChip describes the HTTP status of an answer of ours.
+func AnswerChip(status int) ChipProps {
+	chip := ChipProps{"circle-check", strconv.Itoa(status), Good}
+	switch {
+	case status >= http.StatusInternalServerError:
+		chip.Icon, chip.Tone = "circle-x", Bad
+	case status == http.StatusTooManyRequests:
+		chip.Icon, chip.Tone = "clock", Warn
+	case status >= http.StatusBadRequest:
+		chip.Icon, chip.Tone = "triangle-alert", Warn
+	}
+	return chip
 }

@@ -32,3 +32,11 @@ func May(ctx context.Context, pattern string) bool {
 	may := FrameOf(ctx).May
 	return may != nil && may(pattern)
 }
+
+// IfMay is a path without parameters for a reader who reaches it, empty for others.
+func IfMay(ctx context.Context, path string) string {
+	if May(ctx, path) {
+		return path
+	}
+	return ""
+}

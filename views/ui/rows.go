@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"drawbridge/internal/application"
 	"drawbridge/views/paths"
 )
 
@@ -24,6 +25,23 @@ type ApplicationRow struct {
 	Loan    string
 	Drawn   string
 	Created time.Time
+}
+
+// NewApplicationRow is the row of an application.
+func NewApplicationRow(s application.Summary) ApplicationRow {
+	row := ApplicationRow{
+		UID: s.UID.String(), Status: string(s.Status), Email: s.Email,
+		Borrower: strings.TrimSpace(s.FirstName + " " + s.LastName),
+		Partner:  s.PartnerName, Merchant: s.MerchantName,
+		Requested: Amount(s.RequestedAmount), Created: s.CreatedAt,
+	}
+	if s.Reference != nil {
+		row.Reference = *s.Reference
+	}
+	if s.LoanAmount != nil {
+		row.Loan, row.Drawn = Amount(*s.LoanAmount), Amount(*s.Drawn)
+	}
+	return row
 }
 
 // Name is what a row is called: the borrower, or what else is known.

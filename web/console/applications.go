@@ -105,18 +105,7 @@ func (c *Console) fillApplications(
 	return nil
 }
 
-func applicationRow(s application.Summary) ui.ApplicationRow {
-	row := ui.ApplicationRow{
-		UID: s.UID.String(), Status: string(s.Status), Email: s.Email,
-		Borrower:  strings.TrimSpace(s.FirstName + " " + s.LastName),
-		Reference: value(s.Reference), Partner: s.PartnerName, Merchant: s.MerchantName,
-		Requested: ui.Amount(s.RequestedAmount), Created: s.CreatedAt,
-	}
-	if s.LoanAmount != nil {
-		row.Loan, row.Drawn = ui.Amount(*s.LoanAmount), ui.Amount(*s.Drawn)
-	}
-	return row
-}
+func applicationRow(s application.Summary) ui.ApplicationRow { return ui.NewApplicationRow(s) }
 
 // readApplicationFilter reads the filter from the address; what is wrong with
 // it is said beside the field.

@@ -40,6 +40,7 @@ import (
 	"drawbridge/web/console/applications"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
+	"drawbridge/web/console/partners"
 )
 
 // Prefix is the path under which every route of the console lies.
@@ -182,6 +183,11 @@ func (c *Console) Routes() []page.Route {
 		Engine: c.Lists, Applications: c.Applications, Loans: c.Loans, Products: c.Products,
 	}
 	routes = append(routes, applications.Routes()...)
+	partners := &partners.Feature{
+		Engine: c.Lists, Partners: c.Partners, Applications: c.Applications, Webhooks: c.Webhooks,
+		Requests: c.Requests, Retention: c.Retention, BasePath: c.BasePath,
+	}
+	routes = append(routes, partners.Routes()...)
 	return c.Mount(routes, c.Changes.Once)
 }
 
@@ -204,8 +210,6 @@ func (c *Console) legacyRoutes() []Route {
 	routes = append(routes, c.attentionRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)
 	routes = append(routes, c.identityRoutes()...)
-	routes = append(routes, c.partnerRoutes()...)
-	routes = append(routes, c.requestRoutes()...)
 	routes = append(routes, c.holdRoutes()...)
 	return routes
 }

@@ -12,7 +12,6 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/views/applications"
 	"drawbridge/views/emails"
-	"drawbridge/views/partners"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -55,7 +54,7 @@ func wordDelivery(shown *applications.MomentView, m application.Moment) {
 
 // wordCall words what the partner asked and what it was answered.
 func wordCall(shown *applications.MomentView, m application.Moment) {
-	chip := partners.RequestChip(m.HTTPStatus)
+	chip := ui.AnswerChip(m.HTTPStatus)
 	shown.Title, shown.Href = m.Name+" "+operationOf(m.State), paths.To(paths.Request, m.ID)
 	shown.Chip, shown.Tone = &chip, chip.Tone
 	took := time.Duration(m.DurationUS) * time.Microsecond

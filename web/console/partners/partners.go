@@ -1,0 +1,286 @@
+// Package partners is the console's pages about partners, their merchants and clients,
+// and the log of what they ask of the API.
+package partners
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/apilog"
+	"drawbridge/internal/application"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/retention"
+	"drawbridge/internal/webhook"
+	view "drawbridge/views/partners"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/list"
+	"drawbridge/web/console/page"
+)
+
+const (
+	support = operator.RoleSupport
+	clerk   = operator.RoleOperator
+
+	// shown is how many merchants, clients and subscriptions the page of a partner
+	// shows.
+	shown = 100
+	// maxName bounds the beginning of a name that is searched for, in bytes.
+	maxName = 800
+
+	day   = 24 * time.Hour
+	month = 30 * day
+)
+
+// Feature serves the pages.
+type Feature struct {
+	*list.Engine
+
+	Partners     *partner.Service
+	Applications *application.Service
+	Webhooks     *webhook.Service
+	// Requests is the log of the partners' requests, Retention how long it is kept.
+	Requests  *apilog.Service
+	Retention *retention.Service
+	// BasePath precedes the API's paths, such as /api.
+	BasePath string
+}
+
+// Routes lists the pages and changes.
+func (f *Feature) Routes() []page.Route {
+	routes := append(list.Routes(f.Engine, f.partners()), list.Routes(f.Engine, f.requests())...)
+	routes = append(routes,
+		page.Get(paths.Partner, "console.partner", support, f.partner),
+		page.Get(paths.Merchant, "console.merchant", support, f.merchant),
+		page.Get(paths.Client, "console.client", support, f.client),
+		page.Get(paths.Request, "console.request", support, f.request),
+	)
+	return append(routes, f.Actions(
+		f.newPartner(), f.renamePartner(), f.newMerchant(), f.renameMerchant(), f.newClient(),
+		f.rotateClient(), f.limitClient(), f.revokeClient(),
+	)...)
+}
+
+var listPlace = page.Place{Section: ui.SectionPartners, Title: "Partners"}
+
+// placeOf is the page of a partner.
+func placeOf(p partner.Partner) page.Place { return listPlace.Under(paths.Partners, p.Name) }
+
+// partners lists partners.
+func (f *Feature) partners() list.Spec[partner.Summary] {
+	return list.Spec[partner.Summary]{
+		Name: "console.partners", Path: paths.Partners, Role: support, Place: listPlace,
+		Intro: "Organisations that integrate, with their merchants, credentials and subscriptions.",
+		One:   "partner", Many: "partners", Order: "Newest first",
+		Filters: []list.Filter{{Name: "name", Label: "Name begins with", Max: 200}},
+		Search:  true,
+		Read: func(v *list.Values) list.Source[partner.Summary] {
+			filter := partner.Filter{Name: v.Text("name")}
+			if len(filter.Name) > maxName {
+				v.Wrong["name"] = "This cannot be searched for: it is too long."
+			}
+			return list.Source[partner.Summary]{
+				Load: list.Keyset(func(
+					ctx context.Context, from postgres.Cursor, limit int,
+				) ([]partner.Summary, postgres.Cursor, error) {
+					filter.Cursor, filter.Limit = from, limit
+					return f.Partners.Summaries(ctx, filter)
+				}),
+				Count: func(ctx context.Context, limit int) (int, error) {
+					return f.Partners.CountPartners(ctx, filter, limit)
+				},
+			}
+		},
+		Table: view.Table, Buttons: view.NewPartner(), EmptyBody: view.NoPartners(),
+		NoMatch: ui.EmptyProps{
+			Title: "No partner's name begins like that", Action: "Show all partners",
+			Text: "Upper and lower case do not matter. Try fewer letters.", Href: paths.Partners,
+		},
+	}
+}
+
+// partner shows one partner.
+func (f *Feature) partner(ctx echo.Context) error {
+	request := ctx.Request().Context()
+	found, err := f.owner(ctx)
+	if err != nil {
+		return err
+	}
+	detail := view.PartnerDetail{Partner: found}
+	merchants, more, err := f.Partners.ListMerchants(request,
+		partner.MerchantFilter{PartnerUID: found.UID, Limit: shown})
+	if err != nil {
+		return err
+	}
+	detail.Merchants, detail.MoreMerchants = merchants, !more.IsZero()
+	clients, more, err := f.Partners.ListClients(request,
+		partner.ClientFilter{PartnerUID: found.UID, Limit: shown})
+	if err != nil {
+		return err
+	}
+	detail.MoreClients = !more.IsZero()
+	if detail.Clients, err = f.named(request, clients); err != nil {
+		return err
+	}
+	detail.Subscriptions, _, err = f.Webhooks.Subscriptions(request,
+		webhook.SubscriptionFilter{PartnerUID: found.UID, Limit: shown})
+	if err != nil {
+		return err
+	}
+	detail.Traffic, err = f.traffic(request, apilog.Scope{PartnerUID: found.UID})
+	if err != nil {
+		return err
+	}
+	return f.Show(ctx, http.StatusOK, placeOf(found), view.Detail(detail))
+}
+
+// owner is the partner that the path names. Error: NOT_FOUND.
+func (f *Feature) owner(ctx echo.Context) (partner.Partner, error) {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return partner.Partner{}, err
+	}
+	return f.Partners.Partner(ctx.Request().Context(), uid)
+}
+
+// named adds the names of their merchants to clients.
+func (f *Feature) named(ctx context.Context, clients []partner.Client) ([]view.Client, error) {
+	var uids []uuid.UUID
+	for _, client := range clients {
+		uids = append(uids, client.MerchantUIDs...)
+	}
+	names, err := f.Partners.MerchantNames(ctx, uids)
+	if err != nil {
+		return nil, err
+	}
+	now, found := f.DB.Now(), make([]view.Client, 0, len(clients))
+	for _, client := range clients {
+		until := client.PreviousValidUntil
+		named := view.Client{Client: client, Rotating: until != nil && now.Before(*until)}
+		for _, uid := range client.MerchantUIDs {
+			named.Names = append(named.Names, names[uid])
+		}
+		found = append(found, named)
+	}
+	return found, nil
+}
+
+// traffic sums requests up over the last day and the last 30.
+func (f *Feature) traffic(ctx context.Context, scope apilog.Scope) ([]view.Traffic, error) {
+	lastDay, err := f.Requests.Traffic(ctx, scope, f.DB.Now().Add(-day))
+	if err != nil {
+		return nil, err
+	}
+	lastMonth, err := f.Requests.Traffic(ctx, scope, f.DB.Now().Add(-month))
+	return []view.Traffic{
+		{Traffic: lastDay, Span: "last 24 hours"}, {Traffic: lastMonth, Span: "last 30 days"},
+	}, err
+}
+
+func nameControl(hint, value string) ui.Control {
+	return ui.Control{
+		Name: "name", Label: "Name", Hint: hint, Value: value, MaxLength: 200, Required: true,
+		Autocomplete: "off", Autofocus: true,
+	}
+}
+
+// newPartner adds a partner, and its first merchant if one is named.
+func (f *Feature) newPartner() action.Spec {
+	return action.Spec{
+		Path: paths.PartnerNew, Shown: "console.partner.new", Sent: "console.partner.create",
+		Role: clerk,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			name, merchant := ctx.FormValue("name"), strings.TrimSpace(ctx.FormValue("merchant"))
+			return action.Form{
+				Place: listPlace.Under(paths.Partners, "New partner"),
+				Fields: ui.AskForm{
+					Title: "New partner", Action: paths.PartnerNew, Cancel: paths.Partners,
+					Submit: "Create partner",
+					Controls: []ui.Control{
+						nameControl("The organisation, as people here call it.", ""),
+						{
+							Name: "merchant", Label: "First merchant", MaxLength: 200, Autocomplete: "off",
+							Hint: "The business that loans pay. Leave it empty to add merchants later.",
+						},
+					},
+				},
+				Change: action.Change{
+					Done: "Created. Issue credentials next, then a subscription for its events.",
+					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+						made, err := f.Partners.CreatePartner(ctx, tx, name)
+						if err != nil {
+							return operator.Outcome{}, err
+						}
+						after := map[string]any{"name": made.Name}
+						if merchant != "" {
+							added, err := f.Partners.CreateMerchant(ctx, tx, made.UID, merchant)
+							if err != nil {
+								return operator.Outcome{}, action.Renamed(err, "name", "merchant")
+							}
+							after["merchant_uid"], after["merchant"] = added.UID, added.Name
+						}
+						return operator.Did(paths.To(paths.Partner, made.UID.String()), operator.Entry{
+							Action: "partner.create", SubjectKind: "partner", Subject: made.UID.String(),
+							After: after,
+						}), nil
+					},
+				},
+			}, nil
+		},
+	}
+}
+
+// renamePartner gives a partner another name.
+func (f *Feature) renamePartner() action.Spec {
+	return action.Spec{
+		Path: paths.PartnerRename, Shown: "console.partner.name", Sent: "console.partner.rename",
+		Role: clerk,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			found, err := f.owner(ctx)
+			path := paths.To(paths.Partner, found.UID.String())
+			return action.Form{
+				Place: placeOf(found).Under(path, "Rename partner"),
+				Fields: ui.AskForm{
+					Title: "Rename partner", Action: path + "/rename", Cancel: path, Submit: "Rename",
+					About:    found.Name,
+					Says:     []string{"Its id, merchants, credentials and subscriptions stay as they are."},
+					Controls: []ui.Control{nameControl("", found.Name)},
+				},
+				Change: renaming("partner", path, found.UID, ctx.FormValue("name"),
+					func(ctx context.Context, tx *postgres.Tx, name string) (string, error) {
+						before, err := f.Partners.RenamePartner(ctx, tx, found.UID, name)
+						return before.Name, err
+					}),
+			}, err
+		},
+	}
+}
+
+// renaming gives something another name; rename returns the one before.
+func renaming(
+	kind, path string, uid uuid.UUID, name string,
+	rename func(ctx context.Context, tx *postgres.Tx, name string) (string, error),
+) action.Change {
+	return action.Change{
+		Done: "Renamed.", Unchanged: "That is its name already.",
+		Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			before, err := rename(ctx, tx, name)
+			name := strings.TrimSpace(name)
+			if err != nil || before == name {
+				return operator.Outcome{Target: path}, err
+			}
+			return operator.Did(path, operator.Entry{
+				Action: kind + ".rename", SubjectKind: kind, Subject: uid.String(),
+				Before: map[string]any{"name": before}, After: map[string]any{"name": name},
+			}), nil
+		},
+	}
+}
