@@ -176,7 +176,8 @@ func mayRepeat(name string) bool {
 
 // lendingForms are the forms about applications, partners, products and people.
 func (d *desk) lendingForms() map[string]func() sending {
-	partner := paths.To(paths.Partner, d.Partner.String())
+	// A form before it may have made another partner the desk's.
+	partner := func(act string) string { return paths.To(paths.Partner, d.Partner.String()) + act }
 	client := func(act string, typed ...string) sending {
 		return d.asks(paths.To(paths.Client, d.issue(true).ClientID)+"/"+act, typed...)
 	}
@@ -207,16 +208,16 @@ func (d *desk) lendingForms() map[string]func() sending {
 			return d.asks(paths.PartnerNew, "name", d.next("Windward "))
 		},
 		"console.partner.rename": func() sending {
-			return d.asks(partner+"/rename", "name", d.next("Renamed "))
+			return d.asks(partner("/rename"), "name", d.next("Renamed "))
 		},
 		"console.merchant.create": func() sending {
-			return d.asks(partner+"/merchants/new", "name", d.next("Boise "))
+			return d.asks(partner("/merchants/new"), "name", d.next("Boise "))
 		},
 		"console.merchant.rename": func() sending {
 			return d.asks(paths.To(paths.Merchant, d.Merchant.String())+"/rename", "name", d.next("Reno "))
 		},
 		"console.client.issue": func() sending {
-			return d.asks(partner+"/clients/new", "merchant", d.Merchant.String())
+			return d.asks(partner("/clients/new"), "merchant", d.Merchant.String())
 		},
 		"console.client.rotate": func() sending { return client("rotate") },
 		"console.client.limit.save": func() sending {
