@@ -128,7 +128,7 @@ func (e *Engine) ShowForm(ctx echo.Context, status int, form Form) error {
 		form.Place.Title = form.Fields.Title
 	}
 	if form.Page == nil {
-		form.Page = func(fields ui.AskForm) templ.Component { return ui.AskBody(fields) }
+		form.Page = ui.AskBody
 	}
 	return e.Show(ctx, status, form.Place, form.Page(form.Fields))
 }

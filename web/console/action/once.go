@@ -50,6 +50,7 @@ func (e *Engine) leadToFirst(ctx echo.Context) (bool, error) {
 	return true, page.LeadTo(ctx, page.SafeNext(target))
 }
 
+// FormToken is the token of the form that was sent. Error: VALIDATION_ERROR.
 func FormToken(ctx echo.Context) (uuid.UUID, error) {
 	token, err := uuid.Parse(ctx.FormValue(page.TokenField))
 	if err != nil {

@@ -165,7 +165,7 @@ func (l lister[R]) show(ctx echo.Context) error {
 	case err != nil && (l.Unavailable == "" || ctx.Request().Context().Err() != nil):
 		return err
 	case err != nil:
-		slog.ErrorContext(ctx.Request().Context(), "listing "+l.Many, "error", err)
+		slog.ErrorContext(ctx.Request().Context(), "loading a list", "list", l.Many, "error", err)
 		region.Unavailable = &ui.EmptyProps{
 			Icon: "cloud-off", Title: "The " + l.Many + " could not be loaded", Text: l.Unavailable,
 			Href: ctx.Request().URL.RequestURI(), Action: "Try again",
@@ -228,7 +228,8 @@ func (l lister[R]) buttons(v *Values) templ.Component {
 
 // region loads one page of rows.
 func (l lister[R]) region(ctx context.Context, v *Values) (ui.ListRegion, error) {
-	region := ui.ListRegion{Path: l.Path, Order: l.Order, Empty: l.Empty, EmptyBody: l.EmptyBody}
+	region := ui.ListRegion{Path: l.Path, Order: l.Order}
+	region.Empty, region.EmptyBody = l.empty(v)
 	source := l.Read(v)
 	if len(v.Wrong) > 0 {
 		region.Wrong = v.wrongFilters(l.Tabs, l.Filters)
@@ -255,15 +256,6 @@ func (l lister[R]) region(ctx context.Context, v *Values) (ui.ListRegion, error)
 		}
 	}
 	region.Rows, region.Table = len(rows), ui.Table(l.Table(rows))
-	if len(v.texts) > 0 {
-		region.Empty, region.EmptyBody = l.NoMatch, nil
-		if region.Empty.Icon == "" {
-			region.Empty.Icon = "search-x"
-		}
-		if region.Empty.Href == "" {
-			region.Empty.Href, region.Empty.Action = l.Path, "Clear all filters"
-		}
-	}
 	if next != "" {
 		region.Older = v.href("cursor", next)
 	}
@@ -279,6 +271,22 @@ func (l lister[R]) region(ctx context.Context, v *Values) (ui.ListRegion, error)
 		region.Live, err = l.live(ctx, v, source, rows)
 	}
 	return region, err
+}
+
+// empty is what is shown in place of rows: why nothing matches the filter, or that
+// there is nothing at all.
+func (l lister[R]) empty(v *Values) (ui.EmptyProps, templ.Component) {
+	if len(v.texts) == 0 {
+		return l.Empty, l.EmptyBody
+	}
+	none := l.NoMatch
+	if none.Icon == "" {
+		none.Icon = "search-x"
+	}
+	if none.Href == "" {
+		none.Href, none.Action = l.Path, "Clear all filters"
+	}
+	return none, nil
 }
 
 func join(summary, order string) string {

@@ -70,10 +70,10 @@ func (l lister[R]) live(
 			live.News = ui.Plural(news, "new "+l.One, "new "+l.Many)
 		}
 	}
-	switch first := place.IsZero() || v.mode == modeNews; {
-	case v.mode == modeTail:
+	first := place.IsZero() || v.mode == modeNews
+	if v.mode == modeTail {
 		query.Set("tail", "1")
-	default:
+	} else {
 		if place.IsZero() && len(rows) > 0 {
 			place = l.Live.Place(rows[0])
 			place.UID = successor(place.UID)

@@ -55,7 +55,7 @@ func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, er
 			_, known, err := s.Operators.Look(request, s.Sessions.GetString(request, SessionID),
 				s.Sessions.GetString(request, SessionCredential))
 			if !known || err != nil {
-				return nil //nolint:nilerr // the browser connects again by itself
+				return nil // the browser connects again by itself
 			}
 		}
 		html, err := render(request)

@@ -100,14 +100,17 @@ func (f *Feature) requests() list.Spec[apilog.Request] {
 		File: &list.File[apilog.Request]{
 			Path: paths.RequestsCSV, Name: "api-requests", Action: "api_requests.export",
 			Subject: "api_request", Cells: requestCells,
-			Columns: []string{
-				"request_uid", "at", "request_id", "method", "path", "route", "status", "error_code",
-				"error_fields", "duration_ms", "client_id", "authenticated", "partner_uid", "partner",
-				"merchant_uid", "merchant", "application_uid", "idempotency_key", "replayed", "bytes_in",
-				"bytes_out", "address", "user_agent",
-			},
+			Columns: requestColumns,
 		},
 	}
+}
+
+// requestColumns are the titles of the file; times are in UTC.
+var requestColumns = []string{
+	"request_uid", "at", "request_id", "method", "path", "route", "status", "error_code",
+	"error_fields", "duration_ms", "client_id", "authenticated", "partner_uid", "partner",
+	"merchant_uid", "merchant", "application_uid", "idempotency_key", "replayed", "bytes_in",
+	"bytes_out", "address", "user_agent",
 }
 
 func requestCells(r apilog.Request) []string {
