@@ -21,7 +21,7 @@ import (
 // processes look at the same time.
 func TestFailingAndRecovered(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.publish()
 	h.finish()
 	h.move(time.Hour)
@@ -71,7 +71,7 @@ func TestFailingAndRecovered(t *testing.T) {
 }
 
 // lookTogether looks from several processes at once.
-func lookTogether(h *house) {
+func lookTogether(h *harness) {
 	h.Helper()
 	var group sync.WaitGroup
 	for range 4 {
@@ -94,7 +94,7 @@ func lookTogether(h *house) {
 
 func TestTooFewEventsDoNotFail(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.fail(9)
 	h.move(48 * time.Hour)
 	h.look()
@@ -110,7 +110,7 @@ func TestTooFewEventsDoNotFail(t *testing.T) {
 
 func TestSubscriptionsOwnRules(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	watch := webhook.Watch{
 		FailingMinutes: 30, FailingEvents: 2, Pause: true, AlertEmail: "owner@sunvolt.example",
 	}
@@ -150,7 +150,7 @@ func TestSubscriptionsOwnRules(t *testing.T) {
 
 func TestResumedFailingSubscriptionBeginsAnew(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.fail(25)
 	h.look()
 	for _, change := range []func(
@@ -179,7 +179,7 @@ func TestResumedFailingSubscriptionBeginsAnew(t *testing.T) {
 // every event was delivered after all.
 func TestUsedUpDeliveries(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.fail(3)
 	h.look()
 	item, ok := h.open(attention.KindUsedUp)
@@ -215,7 +215,7 @@ func TestUsedUpDeliveries(t *testing.T) {
 
 func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.publish()
 	page, err := h.Webhooks.Deliveries(t.Context(), webhook.DeliveryFilter{Limit: 1})
 	h.must(err)
