@@ -10,14 +10,12 @@ import (
 	"drawbridge/internal/attention"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook/health"
-	"drawbridge/internal/webhook/sender"
-	"drawbridge/internal/webhook/subscription"
+	"drawbridge/internal/webhook"
 )
 
 func TestOverdueDeliveries(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.publish()
 	h.move(80 * time.Second) // an attempt may be under way for 30 s
 	h.look()
@@ -38,7 +36,7 @@ func TestOverdueDeliveries(t *testing.T) {
 
 func TestWaitingOnPurposeIsNotOverdue(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := h.Webhooks.Pause(ctx, tx, h.subscription, "operator")
 		return err
@@ -56,7 +54,7 @@ func TestWaitingOnPurposeIsNotOverdue(t *testing.T) {
 
 func TestNeverSucceeded(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.fail(1)
 	h.move(6 * 24 * time.Hour)
 	h.look()
@@ -82,7 +80,7 @@ func TestNeverSucceeded(t *testing.T) {
 // secret is given anew or its key is back.
 func TestUnopenedSubscription(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	keys, others := h.Webhooks.Keys, secret.GenerateKey()
 	ring, err := secret.ParseKeyring(others)
 	h.must(err)
@@ -111,7 +109,7 @@ func TestUnopenedSubscription(t *testing.T) {
 	h.look()
 	fresh := secret.New("given-anew-0123456789")
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := h.Webhooks.Amend(ctx, tx, h.subscription, subscription.Patch{Secret: &fresh}, "operator")
+		_, _, err := h.Webhooks.Amend(ctx, tx, h.subscription, webhook.Patch{Secret: &fresh}, "operator")
 		return err
 	})
 	h.look()
@@ -126,13 +124,13 @@ func TestUnopenedSubscription(t *testing.T) {
 
 func TestFailedMails(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	const mail = `
 		INSERT INTO emails (email_uid, kind, to_name, to_address, params, state, created_at,
 		                    finished_at, resend_of, resent_by)
 		VALUES ($1, 'task', '', 'ana@example.com', '{}', $2, $3, $3, $4, $5)`
-	first := postgres.NewUID(h.DB.Now())
-	h.exec(mail, first, "failed", h.DB.Now(), nil, "")
+	first := postgres.NewUID(h.clock.Now())
+	h.exec(mail, first, "failed", h.clock.Now(), nil, "")
 	h.look()
 	item, ok := h.open(attention.KindMailFailed)
 	if !ok || item.Count != 1 {
@@ -146,13 +144,13 @@ func TestFailedMails(t *testing.T) {
 		t.Error("what a person has resolved is opened again")
 	}
 	h.move(time.Minute)
-	second := postgres.NewUID(h.DB.Now())
-	h.exec(mail, second, "failed", h.DB.Now(), nil, "")
+	second := postgres.NewUID(h.clock.Now())
+	h.exec(mail, second, "failed", h.clock.Now(), nil, "")
 	h.look()
 	if item, ok := h.open(attention.KindMailFailed); !ok || item.Count != 1 {
 		t.Errorf("the next failed mail: %+v", item)
 	}
-	h.exec(mail, postgres.NewUID(h.DB.Now()), "sent", h.DB.Now(), second, "sam")
+	h.exec(mail, postgres.NewUID(h.clock.Now()), "sent", h.clock.Now(), second, "sam")
 	h.look()
 	if _, ok := h.open(attention.KindMailFailed); ok {
 		t.Error("the item is open although the mail was re-sent")
@@ -161,31 +159,31 @@ func TestFailedMails(t *testing.T) {
 
 func TestProbesOpenAndCloseItems(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
-	now := h.DB.Now()
-	probe := func(class sender.ErrorClass, failures int, ends time.Duration) {
+	h := newHarness(t)
+	now := h.clock.Now()
+	probe := func(class webhook.ErrorClass, failures int, ends time.Duration) {
 		t.Helper()
-		record := health.ProbeRecord{
-			Subscription: h.subscription, At: h.DB.Now(), Failures: failures,
-			Probe: sender.Probe{Class: class, Error: "as it was", Expires: now.Add(ends)},
+		record := webhook.ProbeRecord{
+			Subscription: h.subscription, At: h.clock.Now(), Failures: failures,
+			Probe: webhook.Probe{Class: class, Error: "as it was", Expires: now.Add(ends)},
 		}
 		h.must(h.NoteProbe(t.Context(), record))
 	}
 	const day = 24 * time.Hour
 	steps := []struct {
-		class       sender.ErrorClass
+		class       webhook.ErrorClass
 		failures    int
 		ends        time.Duration
 		unreachable bool
 		certificate attention.Severity
 	}{
 		{"", 0, 60 * day, false, ""},
-		{sender.ClassDNS, 1, 60 * day, false, ""}, // once may be chance
-		{sender.ClassDNS, 2, 60 * day, true, ""},
+		{webhook.ClassDNS, 1, 60 * day, false, ""}, // once may be chance
+		{webhook.ClassDNS, 2, 60 * day, true, ""},
 		{"", 0, 20 * day, false, attention.Warning},
 		{"", 0, 6 * day, false, attention.Warning},
 		{"", 0, 12 * time.Hour, false, attention.Problem},
-		{sender.ClassTLS, 3, -day, true, attention.Problem},
+		{webhook.ClassTLS, 3, -day, true, attention.Problem},
 		{"", 0, 90 * day, false, ""},
 	}
 	for i, step := range steps {
@@ -206,7 +204,7 @@ func TestProbesOpenAndCloseItems(t *testing.T) {
 // Probe asks the real endpoint.
 func TestProbeLooksAtEndpoints(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	probed := 0
 	for range 3 {
 		count, err := h.Probe(t.Context())
@@ -226,19 +224,19 @@ func TestProbeLooksAtEndpoints(t *testing.T) {
 // TestMailServerRefusesUs: one item as long as it lasts, whoever closes it.
 func TestMailServerRefusesUs(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.look()
 	if item, ok := h.open(attention.KindMailRefused); ok {
 		t.Fatalf("nothing was refused: %+v", item)
 	}
 	h.exec(`INSERT INTO mail_stop (since, answer, next_probe_at) VALUES ($1, '530 sign in', $1)`,
-		h.DB.Now())
+		h.clock.Now())
 	for range 3 {
 		h.exec(`
 			INSERT INTO emails (email_uid, kind, to_name, to_address, params, state, created_at,
 			                    next_attempt_at, waits_for)
 			VALUES (gen_random_uuid(), 'task', '', 'ana@example.com', '{}', 'queued', $1, $1, 'server')`,
-			h.DB.Now())
+			h.clock.Now())
 		h.move(time.Minute)
 		h.look()
 	}

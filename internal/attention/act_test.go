@@ -15,7 +15,7 @@ import (
 
 func TestPeopleWorkTheQueue(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.fail(1)
 	h.look()
 	item, _ := h.open(attention.KindUsedUp)
@@ -23,7 +23,7 @@ func TestPeopleWorkTheQueue(t *testing.T) {
 	act := func(use func(ctx context.Context, tx *postgres.Tx) error) error {
 		return h.DB.InTx(t.Context(), func(tx *postgres.Tx) error { return use(t.Context(), tx) })
 	}
-	until := h.DB.Now().Add(time.Hour)
+	until := h.clock.Now().Add(time.Hour)
 	steps := []struct {
 		name string
 		do   func(ctx context.Context, tx *postgres.Tx) error
@@ -38,7 +38,7 @@ func TestPeopleWorkTheQueue(t *testing.T) {
 			return h.Take(ctx, tx, item.UID, sam)
 		}, "", 1, 0, 1},
 		{"snooze into the past", func(ctx context.Context, tx *postgres.Tx) error {
-			return h.Snooze(ctx, tx, item.UID, h.DB.Now(), sam)
+			return h.Snooze(ctx, tx, item.UID, h.clock.Now(), sam)
 		}, lending.CodeValidation, 1, 0, 1},
 		{"snooze", func(ctx context.Context, tx *postgres.Tx) error {
 			return h.Snooze(ctx, tx, item.UID, until, sam)
@@ -84,22 +84,22 @@ func TestPeopleWorkTheQueue(t *testing.T) {
 		"attention.release attention.resolve" {
 		t.Errorf("audited: %s", got)
 	}
-	closed, err := h.Get(t.Context(), item.UID)
+	closed, err := h.Service.Get(t.Context(), item.UID)
 	if err != nil || closed.Note != "re-sent by the partner" || closed.ClosedBy != sam.Email {
 		t.Errorf("closed: %+v, %v", closed, err)
 	}
 }
 
-func (h *house) counted(filter attention.Filter) int {
+func (h *harness) counted(filter attention.Filter) int {
 	h.Helper()
-	count, err := h.Count(h.Context(), filter, 100)
+	count, err := h.Service.Count(h.Context(), filter, 100)
 	h.must(err)
 	return count
 }
 
 func TestASnoozedItemComesBack(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	h.fail(1)
 	h.look()
 	item, _ := h.open(attention.KindUsedUp)
@@ -119,13 +119,13 @@ func TestASnoozedItemComesBack(t *testing.T) {
 
 func TestListPages(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t)
+	h := newHarness(t)
 	for i := range 7 {
 		h.exec(`
 			INSERT INTO attention_items (item_uid, kind, subject, severity, detail, count,
 			                             opened_at, last_seen_at)
 			VALUES ($1, 'mail_failed', $2, 'problem', '', 1, $3, $3)`,
-			uuid.New(), i, h.DB.Now().Add(-time.Duration(i/2)*time.Minute))
+			uuid.New(), i, h.clock.Now().Add(-time.Duration(i/2)*time.Minute))
 	}
 	var seen []string
 	filter := attention.Filter{State: attention.Waiting, Limit: 3}

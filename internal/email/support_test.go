@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 
+	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/email"
 	"drawbridge/internal/email/emailtest"
 	"drawbridge/internal/postgres"
@@ -28,12 +27,8 @@ type bench struct {
 
 func newBench(t testing.TB) *bench {
 	t.Helper()
-	db := pgtest.New(t)
-	jobs, err := river.NewClient(riverdatabasesql.New(db.DB.DB), &river.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := &bench{db: db, jobs: jobs, service: email.NewService(jobs)}
+	h := apptest.On(t, pgtest.New(t))
+	b := &bench{db: h.DB, jobs: h.Jobs, service: h.Emails}
 	b.application = b.newApplication(t)
 	return b
 }
