@@ -38,6 +38,7 @@ import (
 	"drawbridge/views/subscriptions"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/applications"
+	"drawbridge/web/console/emails"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
 )
@@ -182,6 +183,8 @@ func (c *Console) Routes() []page.Route {
 		Engine: c.Lists, Applications: c.Applications, Loans: c.Loans, Products: c.Products,
 	}
 	routes = append(routes, applications.Routes()...)
+	emails := &emails.Feature{Engine: c.Lists, Emails: c.Emails}
+	routes = append(routes, emails.Routes()...)
 	return c.Mount(routes, c.Changes.Once)
 }
 
@@ -200,7 +203,6 @@ func (c *Console) legacyRoutes() []Route {
 	routes = append(routes, c.subscriptionRoutes()...)
 	routes = append(routes, c.developmentRoutes()...)
 	routes = append(routes, c.bulkRoutes()...)
-	routes = append(routes, c.emailRoutes()...)
 	routes = append(routes, c.attentionRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)
 	routes = append(routes, c.identityRoutes()...)
@@ -216,32 +218,4 @@ func (c *Console) Elsewhere() echo.HandlerFunc {
 	return c.Guard("", func(echo.Context) error {
 		return lending.NewError(lending.CodeNotFound, "there is nothing at this path")
 	})
-}
-
-// emailRoutes lists the pages and actions of the e-mail log.
-func (c *Console) emailRoutes() []Route {
-	const support, admin = operator.RoleSupport, operator.RoleAdmin
-	return []Route{
-		{http.MethodGet, paths.Emails, "console.emails", support, c.emails},
-		{http.MethodPost, paths.EmailsCSV, "console.emails.csv", support, c.exportEmails},
-		{http.MethodPost, paths.EmailsResend, "console.emails.resend", support, c.resendEmails},
-		{http.MethodGet, paths.Email, "console.email", support, c.email},
-		{http.MethodGet, paths.EmailBody, "console.email.body", support, c.emailBody},
-		{http.MethodGet, paths.EmailSource, "console.email.source", support, c.emailSource},
-		{
-			http.MethodGet, paths.EmailResend, "console.email.resend", support,
-			c.resendEmailForm,
-		},
-		{
-			http.MethodPost, paths.EmailResend, "console.email.resend.submit", support,
-			c.resendEmail,
-		},
-		{http.MethodGet, paths.EmailSamples, "console.emailSamples", support, c.emailSamples},
-		{http.MethodGet, paths.EmailSample, "console.emailSample", support, c.emailSample},
-		{http.MethodGet, paths.MailSettings, "console.mailSettings", admin, c.mailSettings},
-		{
-			http.MethodPost, paths.MailSettings, "console.mailSettings.save", admin,
-			c.saveMailSettings,
-		},
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
@@ -105,6 +106,7 @@ var (
 	requiredStep   = page.RequiredStep
 	formToken      = action.FormToken
 	errSentBefore  = operator.ErrRepeated
+	allowFrames    = page.AllowFrames
 )
 
 const (
@@ -142,4 +144,15 @@ func (c *Console) sendCSV(ctx echo.Context, f csvFile) error {
 		Name: f.Name, Action: f.Action, Subject: f.SubjectKind, Filter: f.Filter,
 		Columns: f.Columns, Next: f.Next,
 	})
+}
+
+func emailRows(mails []email.Email) []ui.EmailRow {
+	rows := make([]ui.EmailRow, 0, len(mails))
+	for _, m := range mails {
+		rows = append(rows, ui.EmailRow{
+			UID: m.EmailUID.String(), Kind: string(m.Kind), Name: m.ToName, To: m.ToAddress,
+			Subject: m.Subject, Created: m.CreatedAt,
+		})
+	}
+	return rows
 }
