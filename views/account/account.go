@@ -5,6 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
+	"drawbridge/internal/operator"
 	"drawbridge/views/ui"
 )
 
@@ -27,7 +30,9 @@ type Account struct {
 	RecoveryLeft int
 	// Provider names the provider that the user signs in by; empty without.
 	Provider string
-	Sessions []ui.SessionView
+	Sessions []operator.Session
+	// Current is the session of this very request.
+	Current uuid.UUID
 }
 
 // PasswordForm is the page on which a user changes their password.

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
@@ -14,6 +13,7 @@ import (
 	"drawbridge/views/account"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
+	"drawbridge/web/console/page"
 )
 
 // accountRoutes lists sign-in and what everybody may do with their own account.
@@ -61,18 +61,18 @@ func (c *Console) account(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := account.Account{
+	shown := account.Account{
 		PasswordChanged: value(user.PasswordChangedAt), SecondFactor: user.SecondFactor,
 		FactorNeeded: user.SecondFactorNeeded, RecoveryLeft: left,
-		Sessions: sessionViews(sessions, currentSession(ctx).UID),
+		Sessions: sessions, Current: currentSession(ctx).UID,
 	}
 	if c.Provider != nil && user.Provided {
-		page.Provider = c.Provider.Name
+		shown.Provider = c.Provider.Name
 	}
-	if page.Frame, err = c.accountFrame(ctx, "Your account"); err != nil {
+	if shown.Frame, err = c.accountFrame(ctx, "Your account"); err != nil {
 		return err
 	}
-	return render(ctx, http.StatusOK, account.Page(page))
+	return render(ctx, http.StatusOK, account.Page(shown))
 }
 
 // accountFrame is the frame of a page about the viewer's own account.
@@ -88,22 +88,10 @@ func (c *Console) accountFrame(ctx echo.Context, title string) (ui.Frame, error)
 	return frame, err
 }
 
-func sessionViews(sessions []operator.Session, current uuid.UUID) []ui.SessionView {
-	shown := make([]ui.SessionView, 0, len(sessions))
-	for _, session := range sessions {
-		shown = append(shown, ui.SessionView{
-			UID: session.UID.String(), Device: session.Device, Address: session.Address,
-			Provider: session.Method == operator.MethodProvider,
-			Started:  session.StartedAt, Seen: session.SeenAt, Current: session.UID == current,
-		})
-	}
-	return shown
-}
-
 // endOwnSession signs the viewer out of one of their other sessions.
 func (c *Console) endOwnSession(ctx echo.Context) error {
 	request, user := ctx.Request().Context(), currentUser(ctx)
-	session, err := sessionParam(ctx)
+	session, err := page.SessionUID(ctx)
 	if err != nil {
 		return err
 	}
@@ -115,15 +103,6 @@ func (c *Console) endOwnSession(ctx echo.Context) error {
 	}
 	c.LeaveNotice(ctx, "That session has ended.")
 	return ctx.Redirect(http.StatusSeeOther, paths.Account)
-}
-
-// sessionParam reads the id of a session from the address.
-func sessionParam(ctx echo.Context) (uuid.UUID, error) {
-	session, err := uuid.Parse(ctx.Param("session"))
-	if err != nil {
-		return uuid.Nil, lending.NewError(lending.CodeNotFound, "this session has ended already")
-	}
-	return session, nil
 }
 
 // endOwnSessions signs the viewer out everywhere else.

@@ -41,6 +41,7 @@ import (
 	"drawbridge/web/console/emails"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
+	"drawbridge/web/console/people"
 )
 
 // Prefix is the path under which every route of the console lies.
@@ -185,6 +186,8 @@ func (c *Console) Routes() []page.Route {
 	routes = append(routes, applications.Routes()...)
 	emails := &emails.Feature{Engine: c.Lists, Emails: c.Emails}
 	routes = append(routes, emails.Routes()...)
+	people := &people.Feature{Engine: c.Lists}
+	routes = append(routes, people.Routes()...)
 	return c.Mount(routes, c.Changes.Once)
 }
 

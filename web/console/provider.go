@@ -173,7 +173,7 @@ func (c *Console) admitIdentity(
 		return c.Operators.Audit(request, tx, operator.Entry{
 			Actor: user.Email, Address: ctx.RealIP(), Action: "user.create", SubjectKind: "user",
 			Subject: user.Email, Reason: "first sign-in through " + c.Provider.Name,
-			After: userState(&user),
+			After: user.Recorded(),
 		})
 	})
 	return user, err

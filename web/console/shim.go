@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -155,4 +156,14 @@ func emailRows(mails []email.Email) []ui.EmailRow {
 		})
 	}
 	return rows
+}
+
+// labelled says what is wrong with each field, in a form's words.
+func labelled(details []lending.FieldFault, labels map[string]string) map[string]string {
+	faults := make(map[string]string, len(details))
+	for _, detail := range details {
+		message := strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`, labels[detail.Field])
+		faults[detail.Field] = strings.TrimSpace(faults[detail.Field] + " " + sentence(message))
+	}
+	return faults
 }
