@@ -36,6 +36,7 @@ import (
 	"drawbridge/views/operations"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
+	"drawbridge/web/console/account"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/applications"
 	"drawbridge/web/console/emails"
@@ -188,15 +189,14 @@ func (c *Console) Routes() []page.Route {
 	routes = append(routes, emails.Routes()...)
 	people := &people.Feature{Engine: c.Lists}
 	routes = append(routes, people.Routes()...)
+	account := &account.Feature{Engine: c.Changes, Provider: c.Provider}
+	routes = append(routes, account.Routes()...)
 	return c.Mount(routes, c.Changes.Once)
 }
 
 func (c *Console) legacyRoutes() []Route {
 	const support = operator.RoleSupport
 	routes := []Route{
-		{http.MethodGet, paths.SignIn, "console.signIn", "", c.signInForm},
-		{http.MethodPost, paths.SignIn, "console.signIn.submit", "", c.signIn},
-		{http.MethodPost, paths.SignOut, "console.signOut", support, c.signOut},
 		{http.MethodPost, paths.Preferences, "console.preferences", support, c.Prefer},
 		{http.MethodGet, paths.Home, "console.overview", support, c.overview},
 	}

@@ -90,35 +90,25 @@ func under(p page.Place, label, href string) page.Place {
 func (c *Console) RenderFault(ctx echo.Context, err error) error { return c.RenderError(ctx, err) }
 
 var (
-	render         = page.Render
-	renderHTML     = page.HTML
-	currentUser    = page.User
-	currentSession = page.Session
-	signedIn       = page.SignedIn
-	isFragment     = page.IsFragment
-	isSent         = page.IsSent
-	pathUID        = page.UID
-	leadTo         = page.LeadTo
-	safeNext       = page.SafeNext
-	sentence       = page.Sentence
-	known          = page.Known
-	cameFrom       = page.CameFrom
-	errorText      = page.ErrorText
-	requiredStep   = page.RequiredStep
-	formToken      = action.FormToken
-	errSentBefore  = operator.ErrRepeated
-	allowFrames    = page.AllowFrames
+	render        = page.Render
+	renderHTML    = page.HTML
+	currentUser   = page.User
+	isFragment    = page.IsFragment
+	isSent        = page.IsSent
+	pathUID       = page.UID
+	leadTo        = page.LeadTo
+	safeNext      = page.SafeNext
+	sentence      = page.Sentence
+	known         = page.Known
+	errorText     = page.ErrorText
+	formToken     = action.FormToken
+	errSentBefore = operator.ErrRepeated
+	allowFrames   = page.AllowFrames
 )
 
 const (
-	tokenField        = page.TokenField
-	sessionID         = page.SessionID
-	sessionCredential = page.SessionCredential
+	tokenField = page.TokenField
 )
-
-func nextTo(path, next string) string {
-	return path + "?" + url.Values{"next": {next}}.Encode()
-}
 
 func (c *Console) actAs(ctx echo.Context, token uuid.UUID, use useCase) (string, error) {
 	outcome, err := c.Changes.CommitAs(ctx, token, action.Change{
