@@ -54,7 +54,8 @@ func TestEmailAttemptWords(t *testing.T) {
 		} {
 			_, rest, _ := strings.Cut(html.String(), before)
 			if got, _, _ := strings.Cut(rest, "</"); got != test.want[i] {
-				t.Errorf("%q at %q says %q, want %q", test.attempt.Outcome, test.attempt.Stage, got, test.want[i])
+				t.Errorf("%q at %q says %q, want %q",
+					test.attempt.Outcome, test.attempt.Stage, got, test.want[i])
 			}
 		}
 	}

@@ -185,12 +185,9 @@ func (c *Console) Routes() []page.Route {
 		Engine: c.Lists, Applications: c.Applications, Loans: c.Loans, Products: c.Products,
 	}
 	routes = append(routes, applications.Routes()...)
-	emails := &emails.Feature{Engine: c.Lists, Emails: c.Emails}
-	routes = append(routes, emails.Routes()...)
-	people := &people.Feature{Engine: c.Lists}
-	routes = append(routes, people.Routes()...)
-	account := &account.Feature{Engine: c.Changes, Provider: c.Provider}
-	routes = append(routes, account.Routes()...)
+	routes = append(routes, (&emails.Feature{Engine: c.Lists, Emails: c.Emails}).Routes()...)
+	routes = append(routes, (&people.Feature{Engine: c.Lists}).Routes()...)
+	routes = append(routes, (&account.Feature{Engine: c.Changes, Provider: c.Provider}).Routes()...)
 	return c.Mount(routes, c.Changes.Once)
 }
 

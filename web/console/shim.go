@@ -2,7 +2,6 @@ package console
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -74,11 +73,6 @@ func (c *Console) answerAsk(
 
 func (c *Console) askAgain(ctx echo.Context, at page.Place, form ui.AskForm, err error) error {
 	return c.Changes.ShowRefused(ctx, action.Form{Place: at, Fields: form}, err)
-}
-
-func formRefusal(err error) (*lending.Error, bool) {
-	refusal, ok := errors.AsType[*lending.Error](err)
-	return refusal, ok && refusal.Code != lending.CodeNotFound
 }
 
 func under(p page.Place, label, href string) page.Place {

@@ -99,8 +99,13 @@ func (f *Feature) fromProvider(ctx echo.Context) error {
 	if err != nil {
 		return f.refuseSignIn(ctx, err)
 	}
-	if here.Email != "" {
-		return f.proveByProvider(ctx, here, user, leaving.Next)
+	switch here.UID {
+	case uuid.Nil:
+	case user.UID:
+		return f.proved(ctx, leaving.Next)
+	default:
+		return lending.NewError(lending.CodeForbidden,
+			"The provider knows you as somebody else. Sign out first to change.")
 	}
 	visit := operator.Session{
 		Method: operator.MethodProvider, ProvedAt: provedAt(identity, f.DB.Now()),
@@ -118,17 +123,6 @@ func provedAt(identity operator.Identity, now time.Time) time.Time {
 		return now
 	}
 	return identity.ProvedAt
-}
-
-// proveByProvider takes the sign-in of who is signed in already for a proof.
-func (f *Feature) proveByProvider(
-	ctx echo.Context, here, there operator.User, next string,
-) error {
-	if here.UID != there.UID {
-		return lending.NewError(lending.CodeForbidden,
-			"The provider knows you as somebody else. Sign out first to change.")
-	}
-	return f.proved(ctx, next)
 }
 
 // admitIdentity finds or makes the user of an identity.

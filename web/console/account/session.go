@@ -64,6 +64,7 @@ func (f *Feature) keepDevice(ctx echo.Context, email string) {
 	if kept == "" {
 		return
 	}
+	//nolint:gosec // it sets every attribute
 	cookie := f.Cookie(operator.DeviceCookie(email), kept, operator.DeviceLife)
 	cookie.SameSite = http.SameSiteStrictMode
 	ctx.SetCookie(cookie)

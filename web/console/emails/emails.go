@@ -62,7 +62,7 @@ func (f *Feature) list() list.Spec[email.Email] {
 	return list.Spec[email.Email]{
 		Name: "console.emails", Path: paths.Emails, Role: operator.RoleSupport, Place: place,
 		Intro: "Every e-mail to a borrower or an operator, and what became of it.",
-		One:   "e-mail", Many: "e-mails", Order: "Newest first",
+		One:   "e-mail", Many: "e-mails", Order: "Newest first", Table: emails.Table,
 		Tabs: list.Tabs{Name: "state", Options: tabs},
 		Filters: []list.Filter{
 			{Name: "kind", Label: "Kind", Kind: list.Choice, Options: kinds},
@@ -77,7 +77,6 @@ func (f *Feature) list() list.Spec[email.Email] {
 				return email.List(ctx, f.DB, filter, from, limit)
 			})}
 		},
-		Table: emails.Table,
 		NoMatch: ui.EmptyProps{
 			Title: "No e-mail matches these filters",
 			Text:  "Remove a filter. An address must be whole, as it stands in the application.",
