@@ -5,43 +5,44 @@ import (
 	"time"
 
 	"github.com/a-h/templ"
+	"github.com/google/uuid"
 
+	"drawbridge/internal/email"
 	"drawbridge/views/emails"
+	"drawbridge/views/mail"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
-func sampleEmailRow(word string) ui.EmailRow {
-	return ui.EmailRow{
-		UID: sampleUID, Kind: "task", Name: word, To: word, Subject: word,
-		Application: sampleApplication, State: emails.EmailQueued, Reason: word, Attempts: 1,
-		NextAttempt: sampleTime.Add(time.Minute), Created: sampleTime, Resend: true, By: word, Why: word,
+func sampleEmail(word string) email.Email {
+	due := sampleTime.Add(time.Minute)
+	return email.Email{
+		EmailUID: uuid.MustParse(sampleUID), Kind: email.KindTask, ToName: word, ToAddress: word,
+		Subject: word, State: email.StateQueued, Reason: word, AttemptCount: 1, NextAttemptAt: &due,
+		ApplicationUID: uuid.NullUUID{UUID: uuid.MustParse(sampleApplication), Valid: true},
+		ResendOf:       uuid.NullUUID{UUID: uuid.MustParse(sampleUID), Valid: true},
+		ResentBy:       word, ResendReason: word, CreatedAt: sampleTime,
 	}
 }
 
-func sampleEmail(word string) emails.EmailPage {
-	frame := sampleFrame(word)
-	frame.Live = false
-	return emails.EmailPage{
-		Frame: frame, Email: sampleEmailRow(word), MessageID: word, Written: sampleTime,
-		Finished:    sampleTime,
-		Explanation: ui.Diagnosis{Tone: ui.Odd, Title: "Unknown", Text: word, Next: "Ask."},
-		Attempts: []emails.EmailAttempt{
+func sampleEmailDetail(word string) email.Detail {
+	written := sampleTime
+	detail := email.Detail{
+		Email: sampleEmail(word), MessageID: word, RenderedAt: &written, HTML: word, Text: word,
+		Source: word + "\r\n\r\n" + word, Resends: []email.Email{sampleEmail(word)},
+		Attempts: []email.Attempt{
 			{
-				Number: 1, Started: sampleTime, Took: time.Second, Outcome: "temporary",
-				Stage: "recipient", Code: 451, Reply: word, Server: word, TLS: word,
+				Number: 1, StartedAt: sampleTime, Outcome: email.OutcomeTemporary,
+				Stage: email.StageRecipient, ReplyCode: 451, Reply: word, Server: word, TLS: word,
 			},
-			{Number: 2, Started: sampleTime, Outcome: word, Stage: word, Error: word, Server: word},
-		},
-		Message: &emails.EmailMessage{
-			BodyURL: paths.To(paths.EmailBody, sampleUID), SourceURL: paths.To(paths.EmailSource, sampleUID),
-			Text: word, Headers: word,
-		},
-		Origin: sampleUID, Resends: []ui.EmailRow{sampleEmailRow(word)},
-		Resend: &emails.EmailResendForm{
-			UID: sampleUID, Kind: word, To: word, Risks: []string{word}, Reason: word,
+			{
+				Number: 2, StartedAt: sampleTime, Outcome: email.Outcome(word), Stage: email.Stage(word),
+				Error: word, Server: word,
+			},
 		},
 	}
+	detail.FinishedAt = &written
+	return detail
 }
 
 // emailSamplePages are the pages about e-mails, with the word that a hostile
@@ -49,56 +50,58 @@ func sampleEmail(word string) emails.EmailPage {
 func emailSamplePages(word string) map[string]templ.Component {
 	frame := sampleFrame(word)
 	frame.Live = false
-	list := emails.EmailList{
-		Frame: frame, Rows: []ui.EmailRow{sampleEmailRow(word)}, Filter: emails.EmailFilter{To: word},
+	frame.May = func(string) bool { return true }
+	list := ui.ListProps{
+		Path: paths.Emails, Intro: word, Buttons: emails.Buttons(),
 		Tabs:   []ui.Tab{{Label: "All", Href: paths.Emails, Current: true}},
 		Active: []ui.ActiveFilter{{Label: word, Href: paths.Emails}},
-		Kinds:  []ui.Option{{Value: word, Label: word}}, Older: paths.Where(paths.Emails, "cursor", word),
-		Settings: paths.MailSettings,
-	}
-	wrong := list
-	wrong.Filter.Faults = map[string]string{"to": word, "state": word}
-	return map[string]templ.Component{
-		"emails":       emails.EmailListPage(list),
-		"emails-wrong": emails.EmailListPage(wrong),
-		"email":        emails.EmailDetailPage(sampleEmail(word)),
-		"email-resend": emails.EmailResendPage(frame, emails.EmailResendForm{
-			UID: sampleUID, Kind: word, To: word, Risks: []string{word}, Reason: word, Fault: word,
-		}),
-		"email-samples": emails.EmailSamplesPage(emails.EmailSamples{
-			Frame: frame, Tabs: []ui.Tab{{
-				Label: "Welcome",
-				Href:  paths.Where(paths.EmailSamples, "mail", word), Current: true,
-			}},
-			Name: word, Subject: word, Text: word, BodyURL: paths.To(paths.EmailSample, word),
-			Settings: paths.MailSettings,
-		}),
-		"mail-settings": emails.MailSettingsPage(emails.MailSettings{
-			Frame: frame, SampleURL: paths.To(paths.EmailSample, word), Form: emails.MailSettingsForm{
-				LenderName: word, PrimaryColor: word, AccentColor: word, ReplyTo: word, AlertTo: word,
-				Faults: map[string]string{"reply_to": word, "alert_to": word},
+		Fields: []ui.FilterField{{
+			InputProps: ui.InputProps{
+				FieldProps: ui.FieldProps{ID: "filter-kind", Label: "Kind", Fault: word}, Name: "kind",
 			},
-		}),
+			Options: []ui.Option{{Value: word, Label: word}},
+		}},
+		Region: ui.ListRegion{
+			Path: paths.Emails, Rows: 1, Older: paths.Where(paths.Emails, "cursor", word),
+			Table: ui.Table(emails.Table([]email.Email{sampleEmail(word)})),
+			Pick:  &ui.Pick{Action: paths.EmailsResend, Filter: word, Buttons: emails.ResendButtons()},
+		},
+	}
+	form := ui.AskForm{
+		Title: "Re-send", About: word, Says: []string{word}, Risks: []string{word}, Reason: word,
+		Action: paths.To(paths.EmailResend, sampleUID), Cancel: paths.Emails, Submit: "Re-send",
+	}
+	settings := ui.AskForm{
+		Action: paths.MailSettings, Cancel: paths.MailSettings, Submit: "Save", NoReason: true,
+		Controls: []ui.Control{{
+			Name: "lender_name", Label: "Lender's name", Value: word, Hint: word, Fault: word,
+		}},
+	}
+	return map[string]templ.Component{
+		"emails":       ui.Framed(frame, ui.List(list)),
+		"email":        ui.Framed(frame, emails.Detail(sampleEmailDetail(word), &form)),
+		"email-resend": ui.Framed(frame, ui.AskBody(form)),
+		"email-samples": ui.Framed(frame, emails.Samples("welcome", mail.Content{
+			Subject: word, Text: word,
+		})),
+		"mail-settings": ui.Framed(frame, emails.Settings(settings)),
 	}
 }
 
 func TestEmailWords(t *testing.T) {
 	t.Parallel()
 	states := map[string]bool{}
-	for _, state := range []string{
-		emails.EmailQueued, emails.EmailSent, emails.EmailFailed, emails.EmailSuppressed,
-		emails.EmailNotSent,
-	} {
-		chip := emails.EmailChip(state, false)
+	for _, state := range email.States() {
+		chip := emails.Chip(string(state), false)
 		if states[chip.Word] || states[chip.Icon] {
 			t.Errorf("%s looks like another state: %+v", state, chip)
 		}
 		states[chip.Word], states[chip.Icon] = true, true
 	}
-	if got := emails.EmailChip(emails.EmailFailed, true).Word; got != "Unknown" {
+	if got := emails.Chip(string(email.StateFailed), true).Word; got != "Unknown" {
 		t.Errorf("a failed mail that may have arrived is called %q", got)
 	}
-	if got := emails.EmailChip("invented", false).Word; got != "invented" {
+	if got := emails.Chip("invented", false).Word; got != "invented" {
 		t.Errorf("a new state is called %q", got)
 	}
 	if got := ui.EmailKind("invented"); got != "invented" {

@@ -1,7 +1,9 @@
 package views_test
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"maps"
 	"strings"
 	"testing"
@@ -126,15 +128,23 @@ func samplePages(word string) map[string]templ.Component {
 		"wrong":       deliveries.DeliveryListPage(wrong),
 		"delivery":    deliveries.DeliveryDetailPage(sampleDelivery(word)),
 		"resend":      deliveries.ResendPage(sampleFrame(word), *sampleForm(word)),
-		"sign-in": account.SignInPage(account.SignIn{
-			Environment: "Development", Email: word, Next: word, Fault: word, Provider: word,
-		}),
+		"sign-in": alone(account.SignIn(account.SignInForm{
+			Email: word, Next: word, Problem: word, Provider: word,
+		})),
+		"code":  alone(account.SignInCode(word, word)),
 		"fault": ui.FaultPage(ui.Fault{Status: 404, Title: "Not here", Text: word, RequestID: word}),
 	}
 	maps.Copy(pages, emailSamplePages(word))
 	maps.Copy(pages, healthSamplePages(word))
 	maps.Copy(pages, subscriptionSamplePages(word))
 	return pages
+}
+
+// alone is a page for guests.
+func alone(body templ.Component) templ.Component {
+	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+		return ui.Alone("Sign in", "Development", "").Render(templ.WithChildren(ctx, body), w)
+	})
 }
 
 func render(t *testing.T, component templ.Component) *goquery.Document {

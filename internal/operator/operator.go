@@ -66,6 +66,14 @@ type User struct {
 // Lacks tells whether the user must set up a second factor before anything else.
 func (u User) Lacks() bool { return u.SecondFactorNeeded && !u.SecondFactor }
 
+// Recorded is how the audit log writes a user.
+func (u User) Recorded() map[string]any {
+	return map[string]any{
+		"name": u.Name, "role": u.Role, "disabled": u.DisabledAt != nil,
+		"second_factor": u.SecondFactor, "must_change_password": u.MustChangePassword,
+	}
+}
+
 // Service serves the console's users.
 type Service struct {
 	DB *postgres.DB

@@ -4,189 +4,164 @@ import (
 	"fmt"
 	"time"
 
+	"drawbridge/internal/email"
 	"drawbridge/views/ui"
 )
 
-// EmailPage is the page of one mail.
-type EmailPage struct {
-	ui.Frame
-	Email ui.EmailRow
-	// Explanation says in plain words where the mail stands.
-	Explanation ui.Diagnosis
-	MessageID   string
-	// Written is when the text was fixed, Finished when the state was; zero
-	// before.
-	Written  time.Time
-	Finished time.Time
-	Attempts []EmailAttempt
-	// Message is what was written, nil before that.
-	Message *EmailMessage
-	// Origin is the uid of the mail that this one re-sends; empty for none.
-	Origin string
-	// Resends are the mails that re-send this one, oldest first.
-	Resends []ui.EmailRow
-	// Resend is the re-send form; nil where the mail cannot be re-sent.
-	Resend *EmailResendForm
+// due is when the next attempt of an e-mail is made; zero when it waits for more than
+// its time, and when none is due.
+func due(e email.Email) time.Time {
+	if e.State != email.StateQueued || e.WaitsFor != email.WaitNothing || e.NextAttemptAt == nil {
+		return time.Time{}
+	}
+	return *e.NextAttemptAt
 }
 
-// EmailMessage is a mail as it was written. All of it may be hostile.
-type EmailMessage struct {
-	// BodyURL is the rendered body, for a sandboxed frame.
-	BodyURL string
-	// SourceURL is the whole message to download; empty where there is none.
-	SourceURL string
-	Text      string
-	// Headers is the header block as it goes onto the wire.
-	Headers string
-}
-
-// EmailAttempt is one try to send a mail.
-type EmailAttempt struct {
-	Number  int
-	Started time.Time
-	Took    time.Duration
-	// Outcome is "sent", "temporary", "permanent", "refused", "interrupted", "unknown",
-	// or empty while the attempt runs.
-	Outcome string
-	// Stage is where the conversation ended, such as "recipient".
-	Stage string
-	// Code and Reply are the server's last answer, 0 and empty for none.
-	Code  int
-	Reply string
-	Error string
-	// Server is the host:port that was dialled.
-	Server string
-	// TLS is the protocol's version, empty without encryption.
-	TLS string
-}
-
-// chip describes the outcome of an attempt; its word completes "Attempt 1:".
-func (a EmailAttempt) chip() ui.ChipProps {
+// outcome describes how an attempt ended; its word completes "Attempt 1:". Without an
+// answer nobody refused anything.
+func outcome(a email.Attempt) ui.ChipProps {
 	switch a.Outcome {
 	case "":
 		return ui.ChipProps{Icon: "loader", Word: "under way", Tone: ui.Calm}
-	case "sent":
+	case email.OutcomeSent:
 		return ui.ChipProps{Icon: "circle-check", Word: "accepted", Tone: ui.Good}
-	case "temporary":
-		return ui.ChipProps{Icon: "refresh-cw", Word: "refused for now", Tone: ui.Warn}
-	case "permanent":
-		return ui.ChipProps{Icon: "circle-x", Word: "refused for good", Tone: ui.Bad}
-	case "refused":
-		return ui.ChipProps{
-			Icon: "ban", Word: "the mail server refused us, not this e-mail",
-			Tone: ui.Warn,
+	case email.OutcomeTemporary:
+		if a.ReplyCode == 0 {
+			return ui.ChipProps{Icon: "refresh-cw", Word: "no answer", Tone: ui.Warn}
 		}
-	case "interrupted":
+		return ui.ChipProps{Icon: "refresh-cw", Word: "refused for now", Tone: ui.Warn}
+	case email.OutcomePermanent:
+		return ui.ChipProps{Icon: "circle-x", Word: "refused for good", Tone: ui.Bad}
+	case email.OutcomeRefused:
+		return ui.ChipProps{
+			Icon: "ban", Word: "the mail server refused us, not this e-mail", Tone: ui.Warn,
+		}
+	case email.OutcomeInterrupted:
 		return ui.ChipProps{Icon: "pause", Word: "interrupted before anything was sent", Tone: ui.Warn}
-	case "unknown":
+	case email.OutcomeUnknown:
 		return ui.ChipProps{Icon: "circle-help", Word: "outcome unknown", Tone: ui.Odd}
 	}
-	return ui.ChipProps{Icon: "circle-help", Word: a.Outcome, Tone: ui.Mute}
-}
-
-// outcome completes "Attempt 1:". Without an answer nobody refused anything.
-func (a EmailAttempt) outcome() string {
-	if a.Outcome == "temporary" && a.Code == 0 {
-		return "no answer"
-	}
-	return a.chip().Word
+	return ui.ChipProps{Icon: "circle-help", Word: string(a.Outcome), Tone: ui.Mute}
 }
 
 // stage completes "Ended while"; it is empty where that says nothing.
-func (a EmailAttempt) stage() string {
-	if a.Outcome == "sent" {
+func stage(a email.Attempt) string {
+	if a.Outcome == email.OutcomeSent {
 		return ""
 	}
 	switch a.Stage {
-	case "connect":
+	case email.StageConnect:
 		return "connecting"
-	case "tls":
+	case email.StageTLS:
 		return "securing the connection"
-	case "greeting":
+	case email.StageGreeting:
 		return "greeting"
-	case "auth":
+	case email.StageAuth:
 		return "signing in"
-	case "sender":
+	case email.StageSender:
 		return "naming the sender"
-	case "recipient":
+	case email.StageRecipient:
 		return "naming the recipient"
-	case "data":
+	case email.StageData:
 		return "transmitting the message"
-	case "hand_over":
+	case email.StageHandOver:
 		return "handing the message over"
 	}
-	return a.Stage
+	return string(a.Stage)
 }
 
-// answer is the server's reply as it came.
-func (a EmailAttempt) answer() string {
-	if a.Code == 0 {
-		return ""
+// explanation says in plain words where an e-mail stands and what to do.
+func explanation(detail email.Detail) ui.Diagnosis {
+	last := email.Attempt{}
+	if len(detail.Attempts) > 0 {
+		last = detail.Attempts[len(detail.Attempts)-1]
 	}
-	return fmt.Sprintf("%d %s", a.Code, a.Reply)
-}
-
-// encryption names the protocol, or says that there was none.
-func (a EmailAttempt) encryption() string {
-	if a.TLS == "" {
-		return "not encrypted"
-	}
-	return a.TLS
-}
-
-// EmailResendForm is the form that re-sends one mail.
-type EmailResendForm struct {
-	UID  string
-	Kind string
-	To   string
-	// Risks are what the reader should know before confirming.
-	Risks []string
-	// Reason and Fault return what was typed, with what is wrong about it.
-	Reason string
-	Fault  string
-}
-
-// EmailSamples is the page that shows how mails look.
-type EmailSamples struct {
-	ui.Frame
-	// Tabs are the samples to switch between.
-	Tabs    []ui.Tab
-	Name    string
-	Subject string
-	Text    string
-	BodyURL string
-	// Settings leads to the mail settings; empty where the reader may not.
-	Settings string
-}
-
-func (a EmailAttempt) elementID() string { return fmt.Sprintf("attempt-%d", a.Number) }
-
-// emailUnderWay tells whether an attempt has begun and not ended.
-func emailUnderWay(attempts []EmailAttempt) bool {
-	return len(attempts) > 0 && attempts[len(attempts)-1].Outcome == ""
-}
-
-// emptyMessage says why there is nothing to show of a mail.
-func emptyMessage(r ui.EmailRow) ui.EmptyProps {
-	if r.State == EmailSuppressed {
-		return ui.EmptyProps{
-			Icon: "ban", Title: "It was never written",
-			Text: "An e-mail gets its text when it is first sent, and this one never is.",
+	switch detail.State {
+	case email.StateQueued:
+		return queuedExplanation(detail.WaitsFor, last)
+	case email.StateSent:
+		return ui.Diagnosis{
+			Tone: ui.Good, Title: "The mail server has accepted it",
+			Text: fmt.Sprintf("It answered %d to attempt %d and is responsible for the e-mail since.",
+				last.ReplyCode, last.Number),
+			Next: "If it cannot be found, look in the spam folder, then ask whoever runs the mail " +
+				"server for its message id.",
+		}
+	case email.StateFailed:
+		return failedExplanation(detail, last)
+	case email.StateSuppressed:
+		return ui.Diagnosis{
+			Tone: ui.Mute, Title: "It was held back and is never sent", Text: ui.Sentence(detail.Reason),
+			Next: "Nothing. Communications begin when an offer is accepted; what was held back " +
+				"before is not sent later.",
+		}
+	case email.StateNotSent:
+		return ui.Diagnosis{
+			Tone: ui.Warn, Title: "Not sent: " + detail.Reason,
+			Text: "It was written and is kept here.",
+			Next: "Set DRAWBRIDGE_SMTP_URL, start Drawbridge again, and re-send it if it is still wanted.",
 		}
 	}
-	return ui.EmptyProps{
-		Icon: "clock", Title: "It is not written yet",
-		Text: "An e-mail gets its text with the first attempt. Reload the page in a moment.",
+	return ui.Diagnosis{}
+}
+
+func queuedExplanation(wait email.Wait, last email.Attempt) ui.Diagnosis {
+	switch {
+	case wait == email.WaitServer:
+		said := "The server refused other e-mails in the same way."
+		if last.Number > 0 {
+			said = lastWord(last)
+		}
+		return ui.Diagnosis{
+			Tone: ui.Warn, Title: "It waits: the mail server refuses us, whoever an e-mail is for",
+			Text: said, Next: "Tell whoever runs Drawbridge. It is sent by itself once the mail server " +
+				"takes e-mails again, and has used up no try.",
+		}
+	case wait == email.WaitWelcome:
+		return ui.Diagnosis{
+			Tone: ui.Calm, Title: "It waits for the welcome e-mail",
+			Text: "The other e-mails about an application are sent once its welcome e-mail has ended.",
+		}
+	case last.Number == 0:
+		return ui.Diagnosis{
+			Tone: ui.Calm, Title: "It waits to be sent",
+			Text: "The first attempt is made as soon as a worker is free.",
+		}
+	case last.Outcome == "":
+		return ui.Diagnosis{
+			Tone: ui.Calm, Title: "It is being sent", Text: "Reload the page for the result.",
+		}
+	}
+	return ui.Diagnosis{
+		Tone: ui.Warn, Title: "It was not accepted yet and is tried again by itself",
+		Text: lastWord(last), Next: "Wait, unless every e-mail waits: then look at the mail server.",
 	}
 }
 
-// finishedLabel names the time of a final state.
-func finishedLabel(state string) string {
-	switch state {
-	case EmailSent:
-		return "Sent"
-	case EmailFailed:
-		return "Given up"
+func failedExplanation(detail email.Detail, last email.Attempt) ui.Diagnosis {
+	switch {
+	case detail.OutcomeUnknown:
+		return ui.Diagnosis{
+			Tone: ui.Odd, Title: "It may or may not have arrived", Text: ui.Sentence(detail.Reason),
+			Next: "Ask the recipient before you re-send it: they may get it twice.",
+		}
+	case last.Outcome == email.OutcomePermanent:
+		return ui.Diagnosis{
+			Tone: ui.Bad, Title: "The mail server refused it for good", Text: lastWord(last),
+			Next: "Check the address with the recipient; the server's answer says what it minds.",
+		}
 	}
-	return "Finished"
+	return ui.Diagnosis{
+		Tone: ui.Bad, Title: "It was not sent", Text: ui.Sentence(detail.Reason),
+		Next: "See that the mail server works again, then re-send it.",
+	}
+}
+
+// lastWord is what the server said, or what went wrong without an answer.
+func lastWord(last email.Attempt) string {
+	if last.ReplyCode == 0 {
+		return ui.Sentence(last.Error)
+	}
+	return ui.Sentence(fmt.Sprintf("attempt %d was answered: %d %s",
+		last.Number, last.ReplyCode, last.Reply))
 }

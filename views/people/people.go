@@ -4,129 +4,59 @@ package people
 import (
 	"time"
 
-	"github.com/a-h/templ"
-
+	"drawbridge/internal/operator"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
-// PersonRow is a user in the list.
-type PersonRow struct {
-	UID          string
-	Email        string
-	Name         string
-	Role         string
-	Disabled     bool
-	SecondFactor bool
-	// MustChange tells that the password is one that an admin gave out.
-	MustChange bool
-	LastSignIn time.Time
-	Created    time.Time
-}
-
-// Word is the state of the user's access.
-func (r PersonRow) chip() ui.ChipProps {
+// chip is the state of a user's access.
+func chip(u operator.User) ui.ChipProps {
 	switch {
-	case r.Disabled:
+	case u.DisabledAt != nil:
 		return ui.ChipProps{Icon: "ban", Word: "No access", Tone: ui.Mute}
-	case r.LastSignIn.IsZero():
+	case u.LastSignInAt == nil:
 		return ui.ChipProps{Icon: "clock", Word: "Invited", Tone: ui.Calm}
 	}
 	return ui.ChipProps{Icon: "circle-check", Word: "Active", Tone: ui.Good}
 }
 
-// Filter is the list's filter as it was typed.
-type Filter struct {
-	Text   string
-	Role   string
-	Access string
-	Faults map[string]string
-}
-
-func (f Filter) filtered() bool { return f.Text+f.Role+f.Access != "" }
-
-func (f Filter) faults() []ui.FilterFault {
-	return ui.FormFaultsOf(f.Faults, "role", "access", "cursor")
-}
-
-// People is the list of users.
-type People struct {
-	ui.Frame
-	Rows    []PersonRow
-	Filter  Filter
-	Tabs    []ui.Tab
-	Active  []ui.ActiveFilter
-	Summary string
-	Newest  string
-	Older   string
-}
-
-func personTable(rows []PersonRow) ui.TableProps[PersonRow] {
-	return ui.TableProps[PersonRow]{
+// Table lists users.
+func Table(rows []operator.User) ui.TableProps[operator.User] {
+	return ui.TableProps[operator.User]{
 		Caption: "People, by address", Rows: rows,
-		RowID: func(r PersonRow) string { return "person-" + r.UID },
-		Href:  func(r PersonRow) string { return paths.To(paths.Person, r.UID) },
-		Columns: []ui.Column[PersonRow]{
-			{Title: "Access", Class: "w-state", Cell: func(r PersonRow) templ.Component {
-				return ui.Chip(r.chip())
+		RowID: func(u operator.User) string { return "person-" + u.UID.String() },
+		Href:  func(u operator.User) string { return paths.To(paths.Person, u.UID.String()) },
+		Columns: []ui.Column[operator.User]{
+			{Title: "Access", Class: "w-state", Chip: chip},
+			{Title: "Person", Header: true, Cell: nameCell},
+			{Title: "Role", Class: "col-a w-rate", Text: func(u operator.User) string {
+				return ui.RoleWord(string(u.Role))
 			}},
-			{Title: "Person", Header: true, Cell: personNameCell},
-			{Title: "Role", Class: "col-a w-rate", Cell: personRoleCell},
-			{Title: "Second factor", Class: "col-b w-state", Cell: personFactorCell},
-			{Title: "Last sign-in", Class: "w-time end", Cell: func(r PersonRow) templ.Component {
-				return ui.Time(r.LastSignIn)
+			{Title: "Second factor", Class: "col-b w-state", Cell: factorCell},
+			{Title: "Last sign-in", Class: "w-time end", Time: func(u operator.User) time.Time {
+				return moment(u.LastSignInAt)
 			}},
 		},
 	}
 }
 
-// roleHint says what each role may do.
-const roleHint = "Support can see everything except secrets, and can re-send. Operators can also " +
+func moment(at *time.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return *at
+}
+
+// RoleHint says what each role may do.
+const RoleHint = "Support can see everything except secrets, and can re-send. Operators can also " +
 	"change subscriptions, applications and clients. Admins can also change people, products and " +
 	"settings."
 
-// roleOptions are the roles to choose from.
-func roleOptions() []ui.Option {
+// RoleOptions are the roles to choose from.
+func RoleOptions() []ui.Option {
 	var options []ui.Option
-	for _, role := range []string{"support", "operator", "admin"} {
-		options = append(options, ui.Option{Value: role, Label: ui.RoleWord(role)})
+	for _, role := range operator.Roles() {
+		options = append(options, ui.Option{Value: string(role), Label: ui.RoleWord(string(role))})
 	}
 	return options
-}
-
-// PersonForm is the page that invites somebody.
-type PersonForm struct {
-	ui.Frame
-	Email  string
-	Name   string
-	Role   string
-	Faults map[string]string
-}
-
-func (p PersonForm) faults() []ui.FilterFault {
-	return ui.FormFaultsOf(p.Faults, "email", "name", "role")
-}
-
-// Person is the page of one user.
-type Person struct {
-	ui.Frame
-	PersonRow
-	PasswordChanged time.Time
-	PasswordExpires time.Time
-	Provided        bool
-	// Self tells that the viewer looks at their own account.
-	Self     bool
-	Sessions []ui.SessionView
-	// AuditHref lists what was done to and by this user.
-	AuditHref string
-	DoneHref  string
-}
-
-// PasswordShown is the page that shows a one-time password, once.
-type PasswordShown struct {
-	ui.Frame
-	UID      string
-	Email    string
-	Password string
-	Expires  time.Time
 }

@@ -58,7 +58,9 @@ const (
 type Control struct {
 	Kind              ControlKind
 	Name, Label, Hint string
-	Value             string
+	// Thing is what a sentence calls the field, its label when empty.
+	Thing string
+	Value string
 	// Values are the ticked ones of ControlChecks.
 	Values []string
 	// Fault says what is wrong and how to mend it, empty when nothing is.

@@ -6,44 +6,39 @@ import (
 	"time"
 
 	"github.com/a-h/templ"
+	"github.com/google/uuid"
+
+	"drawbridge/internal/operator"
 )
 
-// SessionView is one sign-in of a user.
-type SessionView struct {
-	UID     string
-	Device  string
-	Address string
-	// Provider tells that the sign-in came through the provider.
-	Provider bool
-	Started  time.Time
-	Seen     time.Time
-	// Current marks the session of this very request.
-	Current bool
-}
-
 // SessionTable lists sessions, each with the button that ends it unless it is
-// the reader's own.
+// the current one.
 func SessionTable(
-	caption string, sessions []SessionView, end func(SessionView) string,
-) TableProps[SessionView] {
-	table := TableProps[SessionView]{
+	caption string, sessions []operator.Session, current uuid.UUID, end func(operator.Session) string,
+) TableProps[operator.Session] {
+	table := TableProps[operator.Session]{
 		Caption: caption, Rows: sessions,
-		RowID: func(s SessionView) string { return "session-" + s.UID },
-		Columns: []Column[SessionView]{
-			{Title: "Device", Header: true, Cell: sessionDeviceCell},
-			{Title: "Network address", Class: "col-b w-third", Cell: sessionAddressCell},
-			{Title: "Signed in", Class: "col-a w-time", Cell: func(s SessionView) templ.Component {
-				return Time(s.Started)
+		RowID: func(s operator.Session) string { return "session-" + s.UID.String() },
+		Columns: []Column[operator.Session]{
+			{Title: "Device", Header: true, Cell: func(s operator.Session) templ.Component {
+				return sessionDeviceCell(s, s.UID == current)
 			}},
-			{Title: "Last used", Class: "w-time", Cell: func(s SessionView) templ.Component {
-				return Time(s.Seen)
+			{Title: "Network address", Class: "col-b w-third", Cell: sessionAddressCell},
+			{Title: "Signed in", Class: "col-a w-time", Time: func(s operator.Session) time.Time {
+				return s.StartedAt
+			}},
+			{Title: "Last used", Class: "w-time", Time: func(s operator.Session) time.Time {
+				return s.SeenAt
 			}},
 		},
 	}
-	if slices.ContainsFunc(sessions, func(s SessionView) bool { return !s.Current }) {
-		table.Columns = append(table.Columns, Column[SessionView]{
-			Title: "Action", Class: "w-act end", Cell: func(s SessionView) templ.Component {
-				return sessionActCell(end(s), s)
+	if slices.ContainsFunc(sessions, func(s operator.Session) bool { return s.UID != current }) {
+		table.Columns = append(table.Columns, Column[operator.Session]{
+			Title: "Action", Class: "w-act end", Cell: func(s operator.Session) templ.Component {
+				if s.UID == current {
+					return templ.NopComponent
+				}
+				return endSessionCell(end(s), s)
 			},
 		})
 	}

@@ -321,12 +321,12 @@ func TestInvitation(t *testing.T) {
 	b := r.admin()
 	wrong := b.post(paths.PersonNew, url.Values{"email": {supportEmail}, "role": {"root"}}).
 		wantStatus(t, http.StatusBadRequest)
-	for _, field := range []string{"#name-fault", "#role-fault"} {
+	for _, field := range []string{"#ask-name-fault", "#ask-role-fault"} {
 		if wrong.text(field) == "" {
 			t.Errorf("no fault at %s", field)
 		}
 	}
-	if kept, _ := wrong.find("#email").Attr("value"); kept != supportEmail {
+	if kept, _ := wrong.find("#ask-email").Attr("value"); kept != supportEmail {
 		t.Errorf("the address is kept as %q", kept)
 	}
 	shown := b.post(paths.PersonNew, url.Values{

@@ -36,11 +36,14 @@ import (
 	"drawbridge/views/operations"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
+	"drawbridge/web/console/account"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/applications"
+	"drawbridge/web/console/emails"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
 	"drawbridge/web/console/partners"
+	"drawbridge/web/console/people"
 )
 
 // Prefix is the path under which every route of the console lies.
@@ -188,15 +191,15 @@ func (c *Console) Routes() []page.Route {
 		Requests: c.Requests, Retention: c.Retention, BasePath: c.BasePath,
 	}
 	routes = append(routes, partners.Routes()...)
+	routes = append(routes, (&emails.Feature{Engine: c.Lists, Emails: c.Emails}).Routes()...)
+	routes = append(routes, (&people.Feature{Engine: c.Lists}).Routes()...)
+	routes = append(routes, (&account.Feature{Engine: c.Changes, Provider: c.Provider}).Routes()...)
 	return c.Mount(routes, c.Changes.Once)
 }
 
 func (c *Console) legacyRoutes() []Route {
 	const support = operator.RoleSupport
 	routes := []Route{
-		{http.MethodGet, paths.SignIn, "console.signIn", "", c.signInForm},
-		{http.MethodPost, paths.SignIn, "console.signIn.submit", "", c.signIn},
-		{http.MethodPost, paths.SignOut, "console.signOut", support, c.signOut},
 		{http.MethodPost, paths.Preferences, "console.preferences", support, c.Prefer},
 		{http.MethodGet, paths.Home, "console.overview", support, c.overview},
 	}
@@ -206,7 +209,6 @@ func (c *Console) legacyRoutes() []Route {
 	routes = append(routes, c.subscriptionRoutes()...)
 	routes = append(routes, c.developmentRoutes()...)
 	routes = append(routes, c.bulkRoutes()...)
-	routes = append(routes, c.emailRoutes()...)
 	routes = append(routes, c.attentionRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)
 	routes = append(routes, c.identityRoutes()...)
@@ -220,32 +222,4 @@ func (c *Console) Elsewhere() echo.HandlerFunc {
 	return c.Guard("", func(echo.Context) error {
 		return lending.NewError(lending.CodeNotFound, "there is nothing at this path")
 	})
-}
-
-// emailRoutes lists the pages and actions of the e-mail log.
-func (c *Console) emailRoutes() []Route {
-	const support, admin = operator.RoleSupport, operator.RoleAdmin
-	return []Route{
-		{http.MethodGet, paths.Emails, "console.emails", support, c.emails},
-		{http.MethodPost, paths.EmailsCSV, "console.emails.csv", support, c.exportEmails},
-		{http.MethodPost, paths.EmailsResend, "console.emails.resend", support, c.resendEmails},
-		{http.MethodGet, paths.Email, "console.email", support, c.email},
-		{http.MethodGet, paths.EmailBody, "console.email.body", support, c.emailBody},
-		{http.MethodGet, paths.EmailSource, "console.email.source", support, c.emailSource},
-		{
-			http.MethodGet, paths.EmailResend, "console.email.resend", support,
-			c.resendEmailForm,
-		},
-		{
-			http.MethodPost, paths.EmailResend, "console.email.resend.submit", support,
-			c.resendEmail,
-		},
-		{http.MethodGet, paths.EmailSamples, "console.emailSamples", support, c.emailSamples},
-		{http.MethodGet, paths.EmailSample, "console.emailSample", support, c.emailSample},
-		{http.MethodGet, paths.MailSettings, "console.mailSettings", admin, c.mailSettings},
-		{
-			http.MethodPost, paths.MailSettings, "console.mailSettings.save", admin,
-			c.saveMailSettings,
-		},
-	}
 }

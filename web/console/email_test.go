@@ -258,7 +258,8 @@ func TestResendEmailRefusals(t *testing.T) {
 	if !strings.Contains(long.text("[role=alert]"), "500") || len(kept) != 501 {
 		t.Errorf("a long reason: %q, kept %d characters", long.text("[role=alert]"), len(kept))
 	}
-	b.post(paths.To(paths.EmailResend, uuid.NewString()), url.Values{}).wantStatus(t, http.StatusNotFound)
+	b.post(paths.To(paths.EmailResend, uuid.NewString()), url.Values{}).
+		wantStatus(t, http.StatusNotFound)
 	b.get(paths.To(paths.Email, "17")).wantStatus(t, http.StatusNotFound)
 	if got := len(r.mails()); got != 3 || r.audits("email.resend") != 0 {
 		t.Errorf("refused re-sends left %d mails and %d audit entries", got, r.audits("email.resend"))

@@ -159,7 +159,7 @@ func TestEmailFilterIsInTheAddress(t *testing.T) {
 		t.Errorf("filters in force %q", got)
 	}
 	without, _ := page.find("[aria-label='Remove filter Kind Task']").Attr("href")
-	if without != paths.With(paths.Emails, url.Values{"state": {"failed"}, "to": {"ana@example.com"}}) {
+	if without != paths.Where(paths.Emails, "state", "failed", "to", "ana@example.com") {
 		t.Errorf("without the kind: %q", without)
 	}
 	if got := page.text("[aria-current=page].segment"); got != "Failed" {

@@ -8,7 +8,6 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/application"
-	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
@@ -95,38 +94,6 @@ func eventCells(e webhook.EventRecord) []string {
 		strconv.FormatBool(e.Test), strconv.Itoa(e.FanOut.Delivered), strconv.Itoa(e.FanOut.Failed),
 		strconv.Itoa(e.FanOut.Open), strconv.Itoa(e.FanOut.Cancelled),
 		strconv.Itoa(e.FanOut.PassedOver), strconv.Itoa(e.FanOut.Resends),
-	}
-}
-
-// exportEmails streams every e-mail that matches the filter of the list.
-func (c *Console) exportEmails(ctx echo.Context) error {
-	query, err := exported(ctx)
-	if err != nil {
-		return err
-	}
-	filter, shown, _ := readEmailFilter(query)
-	if err := unlessFaulty(shown.Faults); err != nil {
-		return err
-	}
-	return c.sendCSV(ctx, csvFile{
-		Name: "emails", Action: "email.export", SubjectKind: "email", Filter: emailQuery(shown),
-		Columns: []string{
-			"email_uid", "created_at", "kind", "to", "subject", "state", "reason", "outcome_unknown",
-			"attempts", "next_attempt_at", "finished_at", "application_id", "resend_of", "resent_by",
-			"resend_reason",
-		},
-		Next: byPages(func(from postgres.Cursor) ([]email.Email, postgres.Cursor, error) {
-			return email.List(ctx.Request().Context(), c.DB, filter, from, exportBatch)
-		}, emailCells),
-	})
-}
-
-func emailCells(e email.Email) []string {
-	return []string{
-		e.EmailUID.String(), cellTime(e.CreatedAt), string(e.Kind), e.ToAddress, e.Subject,
-		string(e.State), e.Reason, strconv.FormatBool(e.OutcomeUnknown), strconv.Itoa(e.Tries()),
-		cellTime(value(e.NextAttemptAt)), cellTime(value(e.FinishedAt)), known(e.ApplicationUID.UUID),
-		known(e.ResendOf.UUID), e.ResentBy, e.ResendReason,
 	}
 }
 

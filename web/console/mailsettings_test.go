@@ -46,7 +46,7 @@ func TestMailSettings(t *testing.T) {
 	b := r.admin()
 	href, _ := b.get(paths.Emails).find(".page-acts a[href^='/console/settings']").Attr("href")
 	form := b.get(href).wantStatus(t, http.StatusOK).find("main form")
-	if name, _ := form.Find("#lender_name").Attr("value"); name != "Drawbridge" {
+	if name, _ := form.Find("#ask-lender_name").Attr("value"); name != "Drawbridge" {
 		t.Errorf("the form begins with the lender %q", name)
 	}
 	action, _ := form.Attr("action")
@@ -62,7 +62,7 @@ func TestMailSettings(t *testing.T) {
 	if got := page.text("main > .notice"); !strings.HasPrefix(got, "Saved.") {
 		t.Errorf("notice %q", got)
 	}
-	if got := page.find("#alert_to").Text(); got != "a@meadow.example\nb@meadow.example" {
+	if got := page.find("#ask-alert_to").Text(); got != "a@meadow.example\nb@meadow.example" {
 		t.Errorf("the alert addresses are shown as %q", got)
 	}
 	source, _ := page.find("iframe").Attr("src")
@@ -105,14 +105,14 @@ func TestMailSettingsFaults(t *testing.T) {
 		"alert_to": `The list of addresses for alerts holds "nobody", ` +
 			`which is not an e-mail address.`,
 	} {
-		if got := page.text("#" + field + "-fault"); got != want {
+		if got := page.text("#ask-" + field + "-fault"); got != want {
 			t.Errorf("%s: %q, want %q", field, got, want)
 		}
-		if got := page.text("[role=alert] a[href='#" + field + "']"); got != want {
+		if got := page.text("[role=alert] a[href='#ask-" + field + "']"); got != want {
 			t.Errorf("the summary says of %s %q", field, got)
 		}
 	}
-	if kept, _ := page.find("#reply_to").Attr("value"); kept != planted {
+	if kept, _ := page.find("#ask-reply_to").Attr("value"); kept != planted {
 		t.Errorf("what was typed is kept as %q", kept)
 	}
 	if page.find("script:not([src])").Length() != 0 {

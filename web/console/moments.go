@@ -106,7 +106,7 @@ func wordEmail(shown *applications.MomentView, m application.Moment) {
 	if shown.Title == "" {
 		shown.Title = "E-mail " + m.Name
 	}
-	chip := emails.EmailChip(m.State, false)
+	chip := emails.Chip(m.State, false)
 	shown.Chip, shown.Href = &chip, paths.To(paths.Email, m.ID)
 	shown.Text = "to " + m.Party
 	if m.Text != "" {

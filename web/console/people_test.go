@@ -51,7 +51,8 @@ func TestAdminsChangePeople(t *testing.T) {
 	}
 	act("role", url.Values{"role": {"operator"}}).wantStatus(t, http.StatusSeeOther)
 	sam.get(paths.Home).wantStatus(t, http.StatusSeeOther)
-	if got := b.get(paths.To(paths.Person, uid)).text("main .notice"); got != "The role is Operator now." {
+	page := b.get(paths.To(paths.Person, uid))
+	if got := page.text("main .notice"); got != "The role is Operator now." {
 		t.Errorf("notice %q", got)
 	}
 	act("role", url.Values{"role": {"king"}}).wantStatus(t, http.StatusBadRequest)
@@ -113,7 +114,8 @@ func TestNobodyLocksThemselvesOut(t *testing.T) {
 	} {
 		b.post(paths.To(paths.Person, uid)+"/"+action, form).wantStatus(t, http.StatusConflict)
 	}
-	if got := b.get(paths.To(paths.Person, uid)).find("main form[action*='/people/']").Length(); got != 0 {
+	page := b.get(paths.To(paths.Person, uid))
+	if got := page.find("main form[action*='/people/']").Length(); got != 0 {
 		t.Errorf("the own page offers %d forms", got)
 	}
 }

@@ -2,13 +2,14 @@ package console
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
@@ -74,11 +75,6 @@ func (c *Console) askAgain(ctx echo.Context, at page.Place, form ui.AskForm, err
 	return c.Changes.ShowRefused(ctx, action.Form{Place: at, Fields: form}, err)
 }
 
-func formRefusal(err error) (*lending.Error, bool) {
-	refusal, ok := errors.AsType[*lending.Error](err)
-	return refusal, ok && refusal.Code != lending.CodeNotFound
-}
-
 func under(p page.Place, label, href string) page.Place {
 	p.Above = append(slices.Clone(p.Above), ui.Crumb{Label: label, Href: href})
 	return p
@@ -88,34 +84,25 @@ func under(p page.Place, label, href string) page.Place {
 func (c *Console) RenderFault(ctx echo.Context, err error) error { return c.RenderError(ctx, err) }
 
 var (
-	render         = page.Render
-	renderHTML     = page.HTML
-	currentUser    = page.User
-	currentSession = page.Session
-	signedIn       = page.SignedIn
-	isFragment     = page.IsFragment
-	isSent         = page.IsSent
-	pathUID        = page.UID
-	leadTo         = page.LeadTo
-	safeNext       = page.SafeNext
-	sentence       = page.Sentence
-	known          = page.Known
-	cameFrom       = page.CameFrom
-	errorText      = page.ErrorText
-	requiredStep   = page.RequiredStep
-	formToken      = action.FormToken
-	errSentBefore  = operator.ErrRepeated
+	render        = page.Render
+	renderHTML    = page.HTML
+	currentUser   = page.User
+	isFragment    = page.IsFragment
+	isSent        = page.IsSent
+	pathUID       = page.UID
+	leadTo        = page.LeadTo
+	safeNext      = page.SafeNext
+	sentence      = page.Sentence
+	known         = page.Known
+	errorText     = page.ErrorText
+	formToken     = action.FormToken
+	errSentBefore = operator.ErrRepeated
+	allowFrames   = page.AllowFrames
 )
 
 const (
-	tokenField        = page.TokenField
-	sessionID         = page.SessionID
-	sessionCredential = page.SessionCredential
+	tokenField = page.TokenField
 )
-
-func nextTo(path, next string) string {
-	return path + "?" + url.Values{"next": {next}}.Encode()
-}
 
 func (c *Console) actAs(ctx echo.Context, token uuid.UUID, use useCase) (string, error) {
 	outcome, err := c.Changes.CommitAs(ctx, token, action.Change{
@@ -142,4 +129,25 @@ func (c *Console) sendCSV(ctx echo.Context, f csvFile) error {
 		Name: f.Name, Action: f.Action, Subject: f.SubjectKind, Filter: f.Filter,
 		Columns: f.Columns, Next: f.Next,
 	})
+}
+
+func emailRows(mails []email.Email) []ui.EmailRow {
+	rows := make([]ui.EmailRow, 0, len(mails))
+	for _, m := range mails {
+		rows = append(rows, ui.EmailRow{
+			UID: m.EmailUID.String(), Kind: string(m.Kind), Name: m.ToName, To: m.ToAddress,
+			Subject: m.Subject, Created: m.CreatedAt,
+		})
+	}
+	return rows
+}
+
+// labelled says what is wrong with each field, in a form's words.
+func labelled(details []lending.FieldFault, labels map[string]string) map[string]string {
+	faults := make(map[string]string, len(details))
+	for _, detail := range details {
+		message := strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`, labels[detail.Field])
+		faults[detail.Field] = strings.TrimSpace(faults[detail.Field] + " " + sentence(message))
+	}
+	return faults
 }

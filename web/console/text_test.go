@@ -87,7 +87,7 @@ func TestNamesAreNoLinks(t *testing.T) {
 	person := b.post(paths.PersonNew, url.Values{
 		"email": {"x@lender.example"}, "name": {"http://x"}, "role": {"support"},
 	}).wantStatus(t, http.StatusBadRequest)
-	if got := person.text("#name-fault"); !strings.Contains(got, "leave out") {
+	if got := person.text("#ask-name-fault"); !strings.Contains(got, "leave out") {
 		t.Errorf("the name of a user: %q", got)
 	}
 }

@@ -40,8 +40,11 @@ func Refused(form ui.AskForm, refusal *lending.Error) ui.AskForm {
 			if control.Name != detail.Field || control.Kind == ui.ControlHeading {
 				continue
 			}
-			message := strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`,
-				strings.ToLower(control.Label[:1])+control.Label[1:])
+			thing := control.Thing
+			if thing == "" {
+				thing = strings.ToLower(control.Label[:1]) + control.Label[1:]
+			}
+			message := strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`, thing)
 			form.Controls[i].Fault = strings.TrimSpace(control.Fault + " " + page.Sentence(message))
 			placed = true
 		}

@@ -52,12 +52,11 @@ func (l lister[R]) export(ctx echo.Context) error {
 		}
 	}
 	query.Del("cursor")
-	v := l.read(ctx, query)
-	source := l.Read(v)
-	if len(v.Wrong) > 0 {
-		return lending.NewError(lending.CodeValidation,
-			"The filter cannot be read. Open the list, mend it there and export again.")
+	v, err := Matching(ctx, l.Engine, l.Spec, query)
+	if err != nil {
+		return err
 	}
+	source := l.Read(v)
 	place, ended := "", false
 	return SendCSV(ctx, l.Engine.Engine, CSV{
 		Name: l.File.Name, Action: l.File.Action, Subject: l.File.Subject,
@@ -75,6 +74,19 @@ func (l lister[R]) export(ctx echo.Context) error {
 			return cells, err
 		},
 	})
+}
+
+// Matching reads the filter that a form or a file of a list carries, and refuses one
+// that is wrong.
+func Matching[R any](
+	ctx echo.Context, e *Engine, spec Spec[R], query url.Values,
+) (*Values, error) {
+	v := lister[R]{e, spec}.read(ctx, query)
+	if spec.Read(v); len(v.Wrong) > 0 {
+		return nil, lending.NewError(lending.CodeValidation,
+			"The filter cannot be read. Open the list, mend it there and export again.")
+	}
+	return v, nil
 }
 
 // CSV is a file of rows.

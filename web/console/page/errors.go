@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -105,18 +103,8 @@ func ErrorText(err error) string {
 	return "It is our fault, and it is written down. Try again; if it stays, quote the request id."
 }
 
-// Sentence begins with a capital and ends with a mark.
-func Sentence(text string) string {
-	first, size := utf8.DecodeRuneInString(text)
-	if size == 0 {
-		return ""
-	}
-	text = string(unicode.ToUpper(first)) + text[size:]
-	if strings.ContainsAny(text[len(text)-1:], ".!?") {
-		return text
-	}
-	return text + "."
-}
+// Sentence is ui.Sentence, for handlers.
+var Sentence = ui.Sentence
 
 // above is a list of the console, and what it lists.
 type above struct {

@@ -134,6 +134,11 @@ func checkValues(values url.Values) error {
 	return err
 }
 
+// AllowFrames lets a page hold frames of this origin, which no other page may.
+func AllowFrames(ctx echo.Context) {
+	ctx.Response().Header().Set("Content-Security-Policy", Policy+"; frame-src 'self'")
+}
+
 func (s *Site) strictHeaders(header http.Header) {
 	header.Set("Content-Security-Policy", Policy)
 	header.Set("X-Content-Type-Options", "nosniff")

@@ -149,6 +149,15 @@ func UID(ctx echo.Context) (uuid.UUID, error) {
 	return uid, nil
 }
 
+// SessionUID is the id of a session in the request's path. Error: NOT_FOUND.
+func SessionUID(ctx echo.Context) (uuid.UUID, error) {
+	session, err := uuid.Parse(ctx.Param("session"))
+	if err != nil {
+		return uuid.Nil, lending.NewError(lending.CodeNotFound, "this session has ended already")
+	}
+	return session, nil
+}
+
 // LeadTo sends the browser to another page, also when a script asked for a part of
 // this one.
 func LeadTo(ctx echo.Context, target string) error {

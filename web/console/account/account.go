@@ -1,0 +1,225 @@
+// Package account is how people sign in to the console and out of it, by a password or by
+// the provider, and what everybody may do with their own account.
+package account
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views/account"
+	"drawbridge/views/paths"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
+)
+
+// Feature serves the pages.
+type Feature struct {
+	*action.Engine
+	// Provider signs people in by OpenID Connect, nil for passwords alone.
+	Provider *operator.Provider
+}
+
+// Routes lists the pages and changes. There is a way to the provider and back only where
+// there is one; the way back is a link, since that is how browsers come, and changes
+// nothing but for the browser that was led away by its own form.
+func (f *Feature) Routes() []page.Route {
+	const guest, support = operator.Role(""), operator.RoleSupport
+	routes := []page.Route{
+		page.Get(paths.SignIn, "console.signIn", guest, f.signInForm),
+		page.Post(paths.SignIn, "console.signIn.submit", guest, f.signIn),
+		page.Get(paths.SignInCode, "console.signIn.code", guest, f.codeForm),
+		page.Post(paths.SignInCode, "console.signIn.code.submit", guest, f.checkCode),
+		page.Post(paths.SignOut, "console.signOut", support, f.signOut),
+		page.Get(paths.Account, "console.account", support, f.overview),
+		page.Get(paths.Confirm, "console.confirm", support, f.confirmForm),
+		page.Post(paths.Confirm, "console.confirm.submit", support, f.confirm),
+		page.Get(paths.Password, "console.password", support, f.passwordForm),
+		page.Post(paths.Password, "console.password.submit", support, f.changePassword),
+		page.Get(paths.SecondFactor, "console.factor", support, f.factorForm),
+		page.Post(paths.SecondFactor, "console.factor.on", support, f.Reauthenticated(f.confirmFactor)),
+		page.Post(paths.SecondBegin, "console.factor.begin", support, f.Reauthenticated(f.beginFactor)),
+		page.Get(paths.SecondFactorQR, "console.factor.picture", support, f.factorPicture),
+		page.Post(paths.SecondOff, "console.factor.off", support,
+			f.Reauthenticated(f.Post(f.removeFactor))),
+		page.Post(paths.RecoveryCodes, "console.recoveryCodes", support,
+			f.Reauthenticated(f.recoveryCodes)),
+		page.Post(paths.SessionEnd, "console.session.end", support, f.Post(f.endSession)),
+		page.Post(paths.SessionsEnd, "console.sessions.end", support, f.Post(f.endSessions)),
+	}
+	if f.Provider == nil {
+		return routes
+	}
+	return append(routes,
+		page.Post(paths.SignInProvider, "console.signIn.provider", guest, f.toProvider),
+		page.Get(paths.SignInReturn, "console.signIn.return", guest, f.fromProvider))
+}
+
+var place = page.Place{Title: "Your account"}
+
+// overview shows how the viewer signs in and where they are signed in.
+func (f *Feature) overview(ctx echo.Context) error {
+	request, user := ctx.Request().Context(), page.User(ctx)
+	sessions, err := f.Operators.Sessions(request, user.UID)
+	if err != nil {
+		return err
+	}
+	left, err := f.Operators.RecoveryLeft(request, user)
+	if err != nil {
+		return err
+	}
+	return f.Show(ctx, http.StatusOK, place,
+		account.Overview(user, sessions, page.Session(ctx).UID, left, f.providerOf(user)))
+}
+
+// providerOf names the provider that a user signs in by, empty without.
+func (f *Feature) providerOf(user operator.User) string {
+	if f.Provider == nil || !user.Provided {
+		return ""
+	}
+	return f.Provider.Name
+}
+
+// own is a change of the viewer's own account, recorded under a name.
+func own(
+	ctx echo.Context, name, done string, use func(ctx context.Context, tx *postgres.Tx) error,
+) action.Change {
+	user := page.User(ctx).Email
+	return action.Change{
+		Done: done,
+		Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			return operator.Did(paths.Account, operator.Entry{
+				Action: name, SubjectKind: "user", Subject: user,
+			}), use(ctx, tx)
+		},
+	}
+}
+
+// endSession signs the viewer out of one of their other sessions.
+func (f *Feature) endSession(ctx echo.Context) (action.Change, error) {
+	user := page.User(ctx)
+	session, err := page.SessionUID(ctx)
+	if err != nil {
+		return action.Change{}, err
+	}
+	return own(ctx, "user.session_end", "That session has ended.",
+		func(ctx context.Context, tx *postgres.Tx) error {
+			return f.Operators.EndSession(ctx, tx, user.UID, session)
+		}), nil
+}
+
+// endSessions signs the viewer out everywhere else.
+func (f *Feature) endSessions(ctx echo.Context) (action.Change, error) {
+	user, session := page.User(ctx), page.Session(ctx)
+	return own(ctx, "user.sessions_end", "You are signed out everywhere else.",
+		func(ctx context.Context, tx *postgres.Tx) error {
+			return f.Operators.EndSessions(ctx, tx, user.UID, session.UID)
+		}), nil
+}
+
+// passwordForm asks for the viewer's password now and the new one.
+func (f *Feature) passwordForm(ctx echo.Context) error {
+	return f.showPasswordForm(ctx, http.StatusOK, nil)
+}
+
+func (f *Feature) showPasswordForm(
+	ctx echo.Context, status int, problems map[string]string,
+) error {
+	return f.Show(ctx, status, place.Under(paths.Account, "Change your password"),
+		account.Password(page.User(ctx).MustChangePassword, problems))
+}
+
+// changePassword replaces the viewer's password, goes on with this session under
+// a new token and ends every other one.
+func (f *Feature) changePassword(ctx echo.Context) error {
+	user := page.User(ctx)
+	if ctx.FormValue("password") != ctx.FormValue("again") {
+		return f.showPasswordForm(ctx, http.StatusBadRequest, map[string]string{
+			"again": "The two new passwords are not the same; type them again.",
+		})
+	}
+	var changed operator.User
+	var session operator.Session
+	var refusedBy error
+	_, err := f.Commit(ctx, own(ctx, "user.password_change", "",
+		func(request context.Context, tx *postgres.Tx) (err error) {
+			// In here, since a second arrival of the form would find the new password.
+			refusedBy = f.Operators.CheckPassword(
+				request, page.SignedIn(ctx), ctx.FormValue("current"))
+			if refusedBy != nil {
+				return refusedBy
+			}
+			changed, err = f.Operators.ChangePassword(request, tx, user, ctx.FormValue("password"))
+			if err != nil {
+				return err
+			}
+			visit := page.Session(ctx)
+			visit.ProvedAt = time.Time{} // now, by the password that was typed
+			session, err = f.Operators.Begin(request, tx, changed, visit)
+			return err
+		}))
+	if text, refused := refusedProof(ctx, refusedBy); refused {
+		status := http.StatusBadRequest
+		if code := lending.ErrorCode(refusedBy); code == lending.CodeUnavailable {
+			status = f.Status(code)
+		}
+		return f.showPasswordForm(ctx, status, map[string]string{"current": text})
+	}
+	if refusal, ok := errors.AsType[*lending.Error](err); ok && len(refusal.Details) > 0 {
+		problems := map[string]string{}
+		for _, detail := range refusal.Details {
+			message := strings.ReplaceAll(detail.Message, `"password"`, "the new password")
+			problems[detail.Field] = strings.TrimSpace(
+				problems[detail.Field] + " " + page.Sentence(message))
+		}
+		return f.showPasswordForm(ctx, http.StatusBadRequest, problems)
+	}
+	if err != nil {
+		return err
+	}
+	if err := f.keep(ctx, changed, session); err != nil {
+		return err
+	}
+	f.LeaveNotice(ctx, "Your password is changed. Every other session has ended.")
+	return ctx.Redirect(http.StatusSeeOther, paths.Account)
+}
+
+// confirmForm asks for the password once more.
+func (f *Feature) confirmForm(ctx echo.Context) error {
+	return f.showConfirm(ctx, http.StatusOK, ctx.QueryParam("next"), "")
+}
+
+func (f *Feature) showConfirm(ctx echo.Context, status int, next, problem string) error {
+	return f.Show(ctx, status, place.Under(paths.Account, "Confirm that it is you"),
+		account.Confirm(page.SafeNext(next), problem, f.providerOf(page.User(ctx))))
+}
+
+// confirm notes that the viewer has shown who they are.
+func (f *Feature) confirm(ctx echo.Context) error {
+	next := ctx.FormValue("next")
+	err := f.Operators.CheckPassword(
+		ctx.Request().Context(), page.SignedIn(ctx), ctx.FormValue("password"))
+	if text, refused := refusedProof(ctx, err); refused {
+		return f.showConfirm(ctx, f.Status(lending.ErrorCode(err)), next, text)
+	}
+	if err != nil {
+		return err
+	}
+	return f.proved(ctx, page.SafeNext(next))
+}
+
+// proved notes that the viewer has shown who they are, and leads on.
+func (f *Feature) proved(ctx echo.Context, next string) error {
+	if err := f.Operators.Prove(ctx.Request().Context(), page.Session(ctx).UID); err != nil {
+		return err
+	}
+	f.LeaveNotice(ctx, "Thank you. Nothing was changed yet; you can do it now.")
+	return ctx.Redirect(http.StatusSeeOther, next)
+}

@@ -1,0 +1,164 @@
+package account
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views/account"
+	"drawbridge/views/paths"
+	"drawbridge/web/console/page"
+)
+
+// departure is what a browser keeps while it is at the provider, sealed. It is no row
+// of ours: anybody may begin to sign in, as often as they like.
+type departure struct {
+	operator.Ticket
+	Next string
+	// Session is the one that is to be proved; nil for a sign-in.
+	Session uuid.UUID
+}
+
+const (
+	departureCookie = "provider"
+	// maxDepartureNext bounds a page to come back to, in bytes: browsers drop cookies of
+	// more than 4 KiB.
+	maxDepartureNext = 1500
+)
+
+// The place that a departure is sealed for.
+const departureTable, departureColumn, departureRow = "sign_in", "departure", "cookie"
+
+// toProvider leads to the provider with a fresh ticket, by a page of ours: browsers
+// refuse a form that is redirected to another site than the policy names.
+func (f *Feature) toProvider(ctx echo.Context) error {
+	request := ctx.Request().Context()
+	address, ticket, err := f.Provider.Start(
+		request, page.User(ctx).Email != "", f.DB.Now())
+	if err != nil {
+		slog.WarnContext(request, "beginning a sign-in by the provider", "error", err)
+		return f.refuseSignIn(ctx, lending.NewError(lending.CodeInvalidState,
+			"The provider does not answer. Try again, or sign in with your password."))
+	}
+	leaving := departure{
+		Ticket: ticket, Next: page.SafeNext(ctx.FormValue("next")), Session: page.Session(ctx).UID,
+	}
+	if len(leaving.Next) > maxDepartureNext {
+		leaving.Next = paths.Home
+	}
+	plain, err := json.Marshal(leaving)
+	if err != nil {
+		return fmt.Errorf("writing down a sign-in by the provider: %w", err)
+	}
+	sealed := f.Operators.Keys.Seal(plain, departureTable, departureColumn, departureRow)
+	ctx.SetCookie(f.Cookie(departureCookie, sealed, operator.TicketLife))
+	ctx.Response().Header().Set("Refresh", "0;url="+address)
+	return f.showToGuest(ctx, http.StatusOK, account.ToProvider(f.Provider.Name, address))
+}
+
+// departed reads what the browser has kept, and takes it away; without it, the ticket
+// is one that nothing belongs to.
+func (f *Feature) departed(ctx echo.Context) departure {
+	var leaving departure
+	cookie, err := ctx.Cookie(f.CookieName(departureCookie))
+	if err != nil {
+		return leaving
+	}
+	ctx.SetCookie(f.Cookie(departureCookie, "", -time.Second))
+	plain, err := f.Operators.Keys.Open(
+		cookie.Value, departureTable, departureColumn, departureRow)
+	if err != nil || json.Unmarshal(plain, &leaving) != nil {
+		return departure{}
+	}
+	return leaving
+}
+
+// fromProvider lets in whom the provider vouches for.
+func (f *Feature) fromProvider(ctx echo.Context) error {
+	request, leaving := ctx.Request().Context(), f.departed(ctx)
+	here := page.User(ctx)
+	if here.Email != "" && leaving.Session != page.Session(ctx).UID {
+		// Signed in meanwhile, by another page: the provider was not asked for a proof.
+		return ctx.Redirect(http.StatusSeeOther, page.SafeNext(leaving.Next))
+	}
+	identity, err := f.Provider.Finish(request, leaving.Ticket,
+		ctx.QueryParam("state"), ctx.QueryParam("code"), f.DB.Now())
+	if err != nil {
+		return f.refuseSignIn(ctx, err)
+	}
+	user, err := f.admitIdentity(ctx, identity)
+	if err != nil {
+		return f.refuseSignIn(ctx, err)
+	}
+	switch here.UID {
+	case uuid.Nil:
+	case user.UID:
+		return f.proved(ctx, leaving.Next)
+	default:
+		return lending.NewError(lending.CodeForbidden,
+			"The provider knows you as somebody else. Sign out first to change.")
+	}
+	visit := operator.Session{
+		Method: operator.MethodProvider, ProvedAt: provedAt(identity, f.DB.Now()),
+	}
+	return f.admit(ctx, user, visit, leaving.Next)
+}
+
+// provedAt is when the provider asked, but not in the future; long ago when it does
+// not say.
+func provedAt(identity operator.Identity, now time.Time) time.Time {
+	switch {
+	case identity.ProvedAt.IsZero():
+		return time.Unix(0, 0)
+	case identity.ProvedAt.After(now):
+		return now
+	}
+	return identity.ProvedAt
+}
+
+// admitIdentity finds or makes the user of an identity.
+func (f *Feature) admitIdentity(
+	ctx echo.Context, identity operator.Identity,
+) (operator.User, error) {
+	var user operator.User
+	_, err := f.Operators.Act(ctx.Request().Context(), operator.Change{
+		Address: ctx.RealIP(),
+		Do: func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
+			var created bool
+			user, created, err = f.Operators.Admit(request, tx, f.Provider, identity)
+			if err != nil || !created {
+				return operator.Outcome{}, err
+			}
+			return operator.Did(paths.Home, operator.Entry{
+				Actor: user.Email, Address: ctx.RealIP(), Action: "user.create", SubjectKind: "user",
+				Subject: user.Email, Reason: "first sign-in through " + f.Provider.Name,
+				After: user.Recorded(),
+			}), nil
+		},
+	})
+	return user, err
+}
+
+// refuseSignIn shows the sign-in page with the reason, or to who is signed in the one
+// that asks for a proof; what is no refusal is a fault.
+func (f *Feature) refuseSignIn(ctx echo.Context, err error) error {
+	switch lending.ErrorCode(err) {
+	case lending.CodeUnauthorized, lending.CodeInvalidState:
+		if page.User(ctx).Email != "" {
+			return f.showConfirm(ctx, f.Status(lending.ErrorCode(err)), "", page.ErrorText(err))
+		}
+		return f.showSignIn(ctx, f.Status(lending.ErrorCode(err)),
+			account.SignInForm{Problem: page.ErrorText(err)})
+	default:
+		return err
+	}
+}

@@ -1,0 +1,101 @@
+package account
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views/paths"
+	"drawbridge/web/console/page"
+)
+
+// codeWait is how long a right password waits for the code.
+const codeWait = 10 * time.Minute
+
+// What a session holds between the password and the code.
+const (
+	sessionWaiting    = "waiting"
+	sessionWaitingFor = "waiting.credential"
+	sessionWaitingAt  = "waiting.at"
+	sessionWaitingBy  = "waiting.by"
+	// sessionWaitingProof is when the provider asked who they are.
+	sessionWaitingProof = "waiting.proof"
+)
+
+// begin starts a session under a new token, so that one that was planted
+// before the sign-in is worth nothing, and keeps it in the audit log.
+func (f *Feature) begin(
+	ctx echo.Context, user operator.User, visit operator.Session, how map[string]any,
+) error {
+	visit.Address, visit.Device = ctx.RealIP(), ctx.Request().UserAgent()
+	var session operator.Session
+	_, err := f.Operators.Act(ctx.Request().Context(), operator.Change{
+		Actor: user.Email, Address: ctx.RealIP(),
+		Do: func(ctx context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
+			session, err = f.Operators.Begin(ctx, tx, user, visit)
+			return operator.Did(paths.Home, operator.Entry{
+				Action: "user.sign_in", SubjectKind: "user", Subject: user.Email, After: how,
+			}), err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	f.keepDevice(ctx, user.Email)
+	return f.keep(ctx, user, session)
+}
+
+// visitor is where a try to sign in to an account comes from.
+func (f *Feature) visitor(ctx echo.Context, email string) operator.Visitor {
+	visitor := operator.Visitor{Address: ctx.RealIP()}
+	if cookie, err := ctx.Cookie(f.CookieName(operator.DeviceCookie(email))); err == nil {
+		visitor.Known = f.Operators.Device(email, cookie.Value)
+	}
+	return visitor
+}
+
+// keepDevice lets the browser be known when it signs in to an account again.
+func (f *Feature) keepDevice(ctx echo.Context, email string) {
+	kept := f.Operators.NewDevice(email, f.visitor(ctx, email).Known)
+	if kept == "" {
+		return
+	}
+	//nolint:gosec // it sets every attribute
+	cookie := f.Cookie(operator.DeviceCookie(email), kept, operator.DeviceLife)
+	cookie.SameSite = http.SameSiteStrictMode
+	ctx.SetCookie(cookie)
+}
+
+// keep lets the browser go on with a session under a new token.
+func (f *Feature) keep(ctx echo.Context, user operator.User, session operator.Session) error {
+	request := ctx.Request().Context()
+	if err := f.Sessions.RenewToken(request); err != nil {
+		return err
+	}
+	for _, key := range []string{
+		sessionWaiting, sessionWaitingFor, sessionWaitingAt, sessionWaitingBy, sessionWaitingProof,
+	} {
+		f.Sessions.Remove(request, key)
+	}
+	f.Sessions.Put(request, page.SessionID, session.UID.String())
+	f.Sessions.Put(request, page.SessionCredential, user.Credential)
+	return nil
+}
+
+// wait keeps who has given the right password until the code comes.
+func (f *Feature) wait(ctx echo.Context, user operator.User, visit operator.Session) error {
+	request := ctx.Request().Context()
+	if err := f.Sessions.RenewToken(request); err != nil {
+		return err
+	}
+	f.Sessions.Put(request, sessionWaiting, user.UID.String())
+	f.Sessions.Put(request, sessionWaitingFor, user.Credential)
+	f.Sessions.Put(request, sessionWaitingAt, f.DB.Now().Unix())
+	f.Sessions.Put(request, sessionWaitingBy, string(visit.Method))
+	f.Sessions.Put(request, sessionWaitingProof, visit.ProvedAt.Unix())
+	return nil
+}

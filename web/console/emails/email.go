@@ -1,0 +1,137 @@
+package emails
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
+	"drawbridge/views/emails"
+	"drawbridge/views/mail"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/page"
+)
+
+// detail shows one e-mail.
+func (f *Feature) detail(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := email.Get(ctx.Request().Context(), f.DB, uid)
+	if err != nil {
+		return err
+	}
+	var resend *ui.AskForm
+	if mayResend(found.Email) {
+		form := resendForm(found.Email)
+		resend = &form
+	}
+	page.AllowFrames(ctx)
+	return f.Show(ctx, http.StatusOK, place.Under(paths.Emails, emails.Title(found.Email)),
+		emails.Detail(found, resend))
+}
+
+// body answers the rendered body of an e-mail for the frame of its page.
+func (f *Feature) body(ctx echo.Context) error {
+	found, err := f.written(ctx)
+	if err != nil {
+		return err
+	}
+	return framed(ctx, found.HTML)
+}
+
+// source answers the message as it goes onto the wire, to be kept as proof or opened in
+// a mail program.
+func (f *Feature) source(ctx echo.Context) error {
+	found, err := f.written(ctx)
+	if err != nil {
+		return err
+	}
+	ctx.Response().Header().Set(echo.HeaderContentDisposition,
+		fmt.Sprintf(`attachment; filename="email-%s.eml"`, found.EmailUID))
+	return ctx.Blob(http.StatusOK, "message/rfc822", []byte(found.Source))
+}
+
+// written loads the e-mail in the path, which must have been written.
+func (f *Feature) written(ctx echo.Context) (email.Detail, error) {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return email.Detail{}, err
+	}
+	found, err := email.Get(ctx.Request().Context(), f.DB, uid)
+	if err == nil && (found.HTML == "" || found.Source == "") {
+		err = lending.NewError(lending.CodeNotFound, "the e-mail %s is not written yet", uid)
+	}
+	return found, err
+}
+
+const (
+	// framePolicy is what an e-mail may do in a frame: bring its own styles. Nothing in
+	// it runs, sends a form, loads anything or leads anywhere.
+	framePolicy = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:; " +
+		"form-action 'none'; base-uri 'none'; frame-ancestors 'self'"
+	// stillLinks follows a framed e-mail: its links lead nowhere here, and a click would
+	// only put the browser's refusal in place of the e-mail.
+	stillLinks = "<style>a{pointer-events:none}</style>"
+)
+
+// framed answers foreign HTML so that it can be looked at and do nothing, within a
+// frame of the console or opened by itself.
+func framed(ctx echo.Context, html string) error {
+	header := ctx.Response().Header()
+	header.Set("Content-Security-Policy", framePolicy)
+	header.Set("X-Frame-Options", "SAMEORIGIN")
+	header.Set("Referrer-Policy", "no-referrer")
+	// Browsers show no sandboxed document that asks for a group of its own.
+	header.Del("Cross-Origin-Opener-Policy")
+	return ctx.HTML(http.StatusOK, html+stillLinks)
+}
+
+// samples shows how one kind of e-mail looks with the stored settings.
+func (f *Feature) samples(ctx echo.Context) error {
+	name := ctx.QueryParam("mail")
+	if name == "" {
+		name = mail.Samples()[0].Name
+	}
+	content, err := f.renderSample(ctx.Request().Context(), name)
+	if err != nil {
+		return err
+	}
+	at := place.Under(paths.Emails, "E-mail previews")
+	at.Section, at.Here = ui.SectionEmailSamples, "Previews"
+	page.AllowFrames(ctx)
+	return f.Show(ctx, http.StatusOK, at, emails.Samples(name, content))
+}
+
+// sample answers the rendered body of a sample for a frame.
+func (f *Feature) sample(ctx echo.Context) error {
+	content, err := f.renderSample(ctx.Request().Context(), ctx.Param("name"))
+	if err != nil {
+		return err
+	}
+	return framed(ctx, content.HTML)
+}
+
+// renderSample renders the sample of that name as the stored settings have it.
+func (f *Feature) renderSample(ctx context.Context, name string) (mail.Content, error) {
+	samples := mail.Samples()
+	at := slices.IndexFunc(samples, func(sample mail.Sample) bool { return sample.Name == name })
+	if at < 0 {
+		return mail.Content{}, lending.NewError(lending.CodeNotFound,
+			"there is no sample %.60q; open the previews and choose one", name)
+	}
+	settings, err := email.LoadSettings(ctx, f.DB)
+	if err != nil {
+		return mail.Content{}, err
+	}
+	return mail.Render(ctx, mail.Lender{
+		Name: settings.LenderName, PrimaryColor: settings.PrimaryColor,
+		AccentColor: settings.AccentColor, ReplyTo: settings.ReplyTo,
+	}, samples[at].Letter)
+}

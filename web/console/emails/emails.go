@@ -1,0 +1,127 @@
+// Package emails is the console's pages about e-mails: the log, one e-mail and its
+// re-sends, how e-mails look and who hears of trouble.
+package emails
+
+import (
+	"context"
+	"strconv"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views/emails"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/list"
+	"drawbridge/web/console/page"
+)
+
+// Feature serves the pages.
+type Feature struct {
+	*list.Engine
+	Emails *email.Service
+}
+
+// Routes lists the pages and changes.
+func (f *Feature) Routes() []page.Route {
+	const support = operator.RoleSupport
+	routes := append(list.Routes(f.Engine, f.list()),
+		page.Post(paths.EmailsResend, "console.emails.resend", support, f.resendMany),
+		page.Get(paths.Email, "console.email", support, f.detail),
+		page.Get(paths.EmailBody, "console.email.body", support, f.body),
+		page.Get(paths.EmailSource, "console.email.source", support, f.source),
+		page.Get(paths.EmailSamples, "console.emailSamples", support, f.samples),
+		page.Get(paths.EmailSample, "console.emailSample", support, f.sample))
+	return append(routes, f.Actions(f.resend(), f.settings())...)
+}
+
+var place = page.Place{Section: ui.SectionEmails, Title: "E-mails"}
+
+// stateUnknown is a tab besides the states: failed e-mails that may have arrived.
+const stateUnknown = "unknown"
+
+// states are the tabs, what needs a human first.
+var states = []string{
+	string(email.StateFailed), stateUnknown, string(email.StateQueued),
+	string(email.StateNotSent), string(email.StateSuppressed), string(email.StateSent),
+}
+
+// list is the e-mail log.
+func (f *Feature) list() list.Spec[email.Email] {
+	tabs, kinds := []ui.Option{{Label: "All"}}, []ui.Option{{Label: "All kinds"}}
+	for _, state := range states {
+		word := emails.Chip(state, false).Word
+		if state == stateUnknown {
+			word = emails.Chip(string(email.StateFailed), true).Word
+		}
+		tabs = append(tabs, ui.Option{Value: state, Label: word})
+	}
+	for _, kind := range email.Kinds() {
+		kinds = append(kinds, ui.Option{Value: string(kind), Label: ui.EmailKind(string(kind))})
+	}
+	return list.Spec[email.Email]{
+		Name: "console.emails", Path: paths.Emails, Role: operator.RoleSupport, Place: place,
+		Intro: "Every e-mail to a borrower or an operator, and what became of it.",
+		One:   "e-mail", Many: "e-mails", Order: "Newest first", Table: emails.Table,
+		Tabs: list.Tabs{Name: "state", Options: tabs},
+		Filters: []list.Filter{
+			{Name: "kind", Label: "Kind", Kind: list.Choice, Options: kinds},
+			{Name: "to", Label: "Sent to", Chip: "To ", Max: 254},
+			{Name: "application", Label: "Application id", Chip: "Application "},
+		},
+		Read: func(v *list.Values) list.Source[email.Email] {
+			filter := readFilter(v)
+			return list.Source[email.Email]{Load: list.Keyset(func(
+				ctx context.Context, from postgres.Cursor, limit int,
+			) ([]email.Email, postgres.Cursor, error) {
+				return email.List(ctx, f.DB, filter, from, limit)
+			})}
+		},
+		NoMatch: ui.EmptyProps{
+			Title: "No e-mail matches these filters",
+			Text:  "Remove a filter. An address must be whole, as it stands in the application.",
+		},
+		Empty: ui.EmptyProps{
+			Icon: "mail", Title: "No e-mails yet",
+			Text: "An e-mail appears here as soon as there is a reason for one: an accepted offer, a " +
+				"stipulation, a task, a subscription in trouble. Those that are held back appear too, " +
+				"with the reason.",
+			Href: paths.EmailSamples, Action: "See how e-mails look",
+		},
+		Buttons: emails.Buttons(), Saved: true,
+		PickAction: paths.EmailsResend, PickButtons: emails.ResendButtons(),
+		File: &list.File[email.Email]{
+			Path: paths.EmailsCSV, Name: "emails", Action: "email.export", Subject: "email",
+			Columns: []string{
+				"email_uid", "created_at", "kind", "to", "subject", "state", "reason", "outcome_unknown",
+				"attempts", "next_attempt_at", "finished_at", "application_id", "resend_of", "resent_by",
+				"resend_reason",
+			},
+			Cells: func(e email.Email) []string {
+				return []string{
+					e.EmailUID.String(), list.CellTime(e.CreatedAt), string(e.Kind), e.ToAddress, e.Subject,
+					string(e.State), e.Reason, strconv.FormatBool(e.OutcomeUnknown),
+					strconv.Itoa(e.Tries()), list.CellTime(page.Value(e.NextAttemptAt)),
+					list.CellTime(page.Value(e.FinishedAt)), page.Known(e.ApplicationUID.UUID),
+					page.Known(e.ResendOf.UUID), e.ResentBy, e.ResendReason,
+				}
+			},
+		},
+	}
+}
+
+func readFilter(v *list.Values) email.Filter {
+	filter := email.Filter{
+		ApplicationUID: v.UID("application"), Kind: list.OneOf(v, "kind", email.Kinds()),
+		ToAddress: v.Text("to"),
+	}
+	if state := list.OneOf(v, "state", states); state == stateUnknown {
+		filter.OutcomeUnknown = true
+	} else {
+		filter.State = email.State(state)
+	}
+	if filter.ToAddress != "" && email.CheckAddress(filter.ToAddress) != nil {
+		v.Wrong["to"] = "This is not an e-mail address; write it as ana@example.com."
+	}
+	return filter
+}

@@ -1,0 +1,217 @@
+package emails
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views/emails"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/list"
+	"drawbridge/web/console/page"
+)
+
+// mayResend tells whether support may re-send an e-mail: neither one that is still
+// being sent, nor one that must never be.
+func mayResend(e email.Email) bool {
+	return e.State != email.StateQueued && e.State != email.StateSuppressed
+}
+
+// resend adds a new e-mail with the same text.
+func (f *Feature) resend() action.Spec {
+	return action.Spec{
+		Path: paths.EmailResend, Shown: "console.email.resend", Sent: "console.email.resend.submit",
+		Role: operator.RoleSupport,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			uid, err := page.UID(ctx)
+			if err != nil {
+				return action.Form{}, err
+			}
+			found, err := email.Get(ctx.Request().Context(), f.DB, uid)
+			if err != nil {
+				return action.Form{}, err
+			}
+			if !mayResend(found.Email) {
+				return action.Form{}, lending.NewError(lending.CodeInvalidState,
+					"This e-mail is %s and cannot be re-sent.", found.State)
+			}
+			user, reason := page.User(ctx).Email, strings.TrimSpace(ctx.FormValue("reason"))
+			at := place.Under(paths.Emails, emails.Title(found.Email)).
+				Under(paths.To(paths.Email, uid.String()), "Re-send this e-mail")
+			at.Here = "Re-send"
+			return action.Form{
+				Place: at, Fields: resendForm(found.Email),
+				Change: action.Change{
+					Done: "Re-sent. This is the new e-mail.",
+					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+						made, err := f.Emails.Resend(ctx, tx, uid, user, reason)
+						return operator.Did(paths.To(paths.Email, made.String()), resendEntry(uid, made)), err
+					},
+				},
+			}, nil
+		},
+	}
+}
+
+func resendEntry(original, made uuid.UUID) operator.Entry {
+	return operator.Entry{
+		Action: "email.resend", SubjectKind: "email", Subject: original.String(),
+		After: map[string]any{"email_uid": made},
+	}
+}
+
+// resendForm names what a re-send would do, and what speaks against it.
+func resendForm(e email.Email) ui.AskForm {
+	form := ui.AskForm{
+		Title: "Re-send this e-mail", About: e.ToAddress, Submit: "Re-send",
+		Action: paths.To(paths.EmailResend, e.EmailUID.String()),
+		Cancel: paths.To(paths.Email, e.EmailUID.String()),
+		Says: []string{"Sends the e-mail " + ui.EmailKind(string(e.Kind)) +
+			" once more: the same text, as an e-mail of its own with a new message id."},
+	}
+	switch {
+	case e.OutcomeUnknown:
+		form.Risks = []string{"The outcome of the last attempt is unknown: it may have arrived already."}
+	case e.State == email.StateSent:
+		form.Risks = []string{
+			"The mail server has accepted this e-mail already: the recipient gets it twice.",
+		}
+	case e.State == email.StateNotSent:
+		form.Risks = []string{
+			"As long as no mail server is configured, the re-send is not sent either.",
+		}
+	}
+	return form
+}
+
+// maxResent bounds what one form re-sends.
+const maxResent = 500
+
+// resendMany asks once what re-sending the chosen e-mails means, and then does it.
+func (f *Feature) resendMany(ctx echo.Context) error {
+	query, err := url.ParseQuery(ctx.FormValue("filter"))
+	if err != nil {
+		query = nil
+	}
+	back := paths.With(paths.Emails, query)
+	uids, err := f.chosen(ctx, query)
+	if err != nil {
+		return err
+	}
+	if len(uids) == 0 {
+		f.LeaveNotice(ctx, "Tick the e-mails to re-send first: none was ticked, or none that matches "+
+			"can be re-sent.")
+		return ctx.Redirect(http.StatusSeeOther, back)
+	}
+	chosen, err := email.Choose(ctx.Request().Context(), f.DB, uids)
+	if err != nil {
+		return err
+	}
+	fields, uids := resendManyForm(chosen)
+	fields.Cancel = back
+	fields.Hidden = append(fields.Hidden, ui.HiddenField{Name: "filter", Value: query.Encode()})
+	if len(uids) == 0 {
+		return lending.NewError(lending.CodeInvalidState,
+			"None of the chosen e-mails can be re-sent: they are still being sent, were held back, or "+
+				"have no text any more.")
+	}
+	user, reason := page.User(ctx).Email, strings.TrimSpace(ctx.FormValue("reason"))
+	form := action.Form{
+		Place: place.Under(back, fields.Title), Fields: fields,
+		Change: action.Change{
+			Done: "Re-sent: " + ui.Plural(len(uids), "e-mail", "e-mails") + ".",
+			Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+				resent, err := f.Emails.ResendAll(ctx, tx, uids, user, reason)
+				outcome := operator.Outcome{Target: back}
+				for _, one := range resent {
+					outcome.Entries = append(outcome.Entries, resendEntry(one.Original, one.Made))
+				}
+				return outcome, err
+			},
+		},
+	}
+	if ctx.FormValue("confirmed") == "" {
+		return f.ShowForm(ctx, http.StatusOK, form)
+	}
+	return f.Submit(ctx, form)
+}
+
+// chosen reads the rows that were selected, or finds all that match.
+func (f *Feature) chosen(ctx echo.Context, query url.Values) ([]uuid.UUID, error) {
+	if ctx.FormValue("all") != "" {
+		v, err := list.Matching(ctx, f.Engine, f.list(), query)
+		if err != nil {
+			return nil, err
+		}
+		return email.FindResendable(ctx.Request().Context(), f.DB, readFilter(v), maxResent)
+	}
+	//nolint:forbidigo // a form that was received, not a client's call
+	sent := ctx.Request().PostForm["email"]
+	if len(sent) > maxResent {
+		return nil, lending.Invalid("email", "Select at most %d e-mails in the list.", maxResent)
+	}
+	uids := make([]uuid.UUID, 0, len(sent))
+	for _, text := range sent {
+		uid, err := uuid.Parse(text)
+		if err != nil {
+			return nil, lending.Invalid("email", "%.60q is no id of an e-mail", text)
+		}
+		uids = append(uids, uid)
+	}
+	return uids, nil
+}
+
+// resendManyForm asks about those of the chosen e-mails that can be re-sent, and
+// returns their ids.
+func resendManyForm(chosen []email.Email) (ui.AskForm, []uuid.UUID) {
+	form := ui.AskForm{
+		Title: "Re-send e-mails", Action: paths.EmailsResend,
+		Hidden: []ui.HiddenField{{Name: "confirmed", Value: "yes"}},
+	}
+	var uids []uuid.UUID
+	var sent, unknown int
+	for _, e := range chosen {
+		if !mayResend(e) || e.ContentRemovedAt != nil {
+			continue
+		}
+		uids = append(uids, e.EmailUID)
+		form.Hidden = append(form.Hidden, ui.HiddenField{Name: "email", Value: e.EmailUID.String()})
+		switch {
+		case e.OutcomeUnknown:
+			unknown++
+		case e.State == email.StateSent:
+			sent++
+		}
+	}
+	what := ui.Plural(len(uids), "e-mail", "e-mails")
+	form.Submit = "Re-send " + what
+	form.Says = []string{"This sends " + what + " once more, each to its recipient with the same " +
+		"text, as an e-mail of its own."}
+	if left := len(chosen) - len(uids); left > 0 {
+		form.Says = append(form.Says, ui.Plural(left, "chosen e-mail is", "chosen e-mails are")+
+			" left out: still being sent, held back, or without a text.")
+	}
+	if len(chosen) == maxResent {
+		form.Says = append(form.Says,
+			"These are the oldest; choose all that match again for those that are left.")
+	}
+	if sent > 0 {
+		form.Risks = append(form.Risks, ui.Plural(sent, "was", "were")+
+			" accepted by the mail server already: the recipients get them twice.")
+	}
+	if unknown > 0 {
+		form.Risks = append(form.Risks, "Of "+ui.Plural(unknown, "e-mail", "e-mails")+
+			" nobody knows the outcome: they may have arrived already.")
+	}
+	return form, uids
+}

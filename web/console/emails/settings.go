@@ -1,0 +1,126 @@
+package emails
+
+import (
+	"context"
+	"reflect"
+	"strings"
+	"unicode"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views/emails"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
+)
+
+// settings changes how e-mails look and who hears of trouble.
+func (f *Feature) settings() action.Spec {
+	return action.Spec{
+		Path: paths.MailSettings, Shown: "console.mailSettings", Sent: "console.mailSettings.save",
+		Role: operator.RoleAdmin,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			stored, err := email.LoadSettings(ctx.Request().Context(), f.DB)
+			if err != nil {
+				return action.Form{}, err
+			}
+			user, typed := page.User(ctx).Email, typedSettings(ctx)
+			page.AllowFrames(ctx)
+			return action.Form{
+				Place: place.Under(paths.Emails, "E-mail settings"), Fields: settingsForm(stored),
+				Page: emails.Settings,
+				Change: action.Change{
+					Done:      "Saved. New e-mails use these settings from now on.",
+					Unchanged: "Nothing was changed.",
+					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+						return saveSettings(ctx, tx, typed, user)
+					},
+				},
+			}, nil
+		},
+	}
+}
+
+func saveSettings(
+	ctx context.Context, tx *postgres.Tx, settings email.Settings, actor string,
+) (operator.Outcome, error) {
+	before, err := email.LoadSettings(ctx, tx)
+	if err != nil {
+		return operator.Outcome{}, err
+	}
+	if err := email.SaveSettings(ctx, tx, settings, actor); err != nil {
+		return operator.Outcome{}, err
+	}
+	after, err := email.LoadSettings(ctx, tx)
+	if err != nil || reflect.DeepEqual(before, after) {
+		return operator.Outcome{Target: paths.MailSettings}, err
+	}
+	return operator.Did(paths.MailSettings, operator.Entry{
+		Action: "mail_settings.update", SubjectKind: "mail_settings", Subject: "mail",
+		Before: recorded(before), After: recorded(after),
+	}), nil
+}
+
+// recorded is how the audit log writes settings.
+func recorded(settings email.Settings) map[string]any {
+	return map[string]any{
+		"lender_name": settings.LenderName, "primary_color": settings.PrimaryColor,
+		"accent_color": settings.AccentColor, "reply_to": settings.ReplyTo,
+		"alert_to": []string(settings.AlertTo),
+	}
+}
+
+func settingsForm(stored email.Settings) ui.AskForm {
+	return ui.AskForm{
+		Title: "E-mail settings", Action: paths.MailSettings, Cancel: paths.MailSettings,
+		Submit: "Save settings", NoReason: true,
+		Controls: []ui.Control{
+			{
+				Name: "lender_name", Label: "Lender's name", Thing: "the lender's name",
+				Hint:  "Stands in the head of each e-mail and under it.",
+				Value: stored.LenderName, MaxLength: 100, Required: true, Autocomplete: "organization",
+			},
+			{
+				Name: "primary_color", Label: "Header colour", Thing: "the colour of the head",
+				Hint: "Now " + stored.PrimaryColor +
+					". The text on it turns black or white, whichever can be read.",
+				Value: stored.PrimaryColor, Type: "color",
+			},
+			{
+				Name: "accent_color", Label: "Accent colour", Thing: "the colour of what matters",
+				Hint: "Now " + stored.AccentColor +
+					". Buttons, links and the line beside what is asked for.",
+				Value: stored.AccentColor, Type: "color",
+			},
+			{
+				Name: "reply_to", Label: "Replies go to", Thing: "the address for answers",
+				Hint:  "An address that somebody reads. Without one, e-mails ask not to be answered.",
+				Value: stored.ReplyTo, Type: "email", MaxLength: 254, Autocomplete: "off",
+			},
+			{
+				Kind: ui.ControlArea, Name: "alert_to", Label: "Alerts go to",
+				Thing: "the list of addresses for alerts",
+				Hint:  "One address a line, at most 20. Without any, every operator and admin receives them.",
+				Value: strings.Join(stored.AlertTo, "\n"), Rows: 4, MaxLength: 6000,
+			},
+		},
+	}
+}
+
+// typedSettings reads the form. Addresses may be parted by anything that people put
+// between them.
+func typedSettings(ctx echo.Context) email.Settings {
+	return email.Settings{
+		LenderName:   strings.TrimSpace(ctx.FormValue("lender_name")),
+		PrimaryColor: strings.ToLower(strings.TrimSpace(ctx.FormValue("primary_color"))),
+		AccentColor:  strings.ToLower(strings.TrimSpace(ctx.FormValue("accent_color"))),
+		ReplyTo:      strings.TrimSpace(ctx.FormValue("reply_to")),
+		AlertTo: strings.FieldsFunc(ctx.FormValue("alert_to"), func(r rune) bool {
+			return unicode.IsSpace(r) || r == ',' || r == ';'
+		}),
+	}
+}
