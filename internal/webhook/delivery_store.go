@@ -71,7 +71,7 @@ func (s *Service) Deliveries(ctx context.Context, filter DeliveryFilter) (Delive
 	if err := s.DB.SelectContext(ctx, &rows, query, args...); err != nil {
 		return DeliveryPage{}, fmt.Errorf("listing deliveries: %w", err)
 	}
-	rows, next := postgres.Page(rows, filter.Limit, Delivery.place)
+	rows, next := postgres.Page(rows, filter.Limit, Delivery.Place)
 	return DeliveryPage{Deliveries: rows, Next: next}, nil
 }
 

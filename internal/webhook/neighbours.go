@@ -15,7 +15,7 @@ import (
 func (s *Service) Neighbours(
 	ctx context.Context, filter DeliveryFilter, of Delivery,
 ) (newer, older uuid.UUID, err error) {
-	filter.Cursor, filter.Limit = of.place(), 1
+	filter.Cursor, filter.Limit = of.Place(), 1
 	page, err := s.Deliveries(ctx, filter)
 	if err != nil {
 		return uuid.Nil, uuid.Nil, err

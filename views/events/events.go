@@ -5,6 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
+	"drawbridge/internal/webhook"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -141,17 +144,8 @@ type EventPage struct {
 	// Body is empty once BodyRemoved is set.
 	Body        []byte
 	BodyRemoved time.Time
-	Ledger      []ui.LedgerView
-	Deliveries  []ui.DeliveryRow
-}
-
-// replayable tells whether the event can be sent to a subscription that never
-// got it.
-func (p EventPage) replayable() bool {
-	for _, line := range p.Ledger {
-		if line.Replayable {
-			return true
-		}
-	}
-	return false
+	Ledger      []webhook.LedgerLine
+	// Targets are the subscriptions that it can be replayed to.
+	Targets    []uuid.UUID
+	Deliveries []ui.DeliveryRow
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +17,8 @@ import (
 	"drawbridge/views/bulk"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
+	"drawbridge/web/console/list"
+	"drawbridge/web/console/page"
 )
 
 // localTime is how browsers write the time of a form.
@@ -46,11 +47,10 @@ func (c *Console) newBulk(ctx echo.Context) error {
 }
 
 func (c *Console) showStart(ctx echo.Context, status int, page bulk.Start) error {
-	options, err := c.subscriptionOptions(ctx.Request().Context())
+	options, err := list.Subscriptions(c.Webhooks, "Choose one")(ctx.Request().Context())
 	if err != nil {
 		return err
 	}
-	options[0].Label = "Choose one"
 	page.Subscriptions = options
 	page.Frame, err = c.Frame(ctx, ui.SectionBulks, "Recover or replay",
 		ui.Crumb{Label: "Bulk re-sends", Href: paths.Bulks},
@@ -116,16 +116,7 @@ func (c *Console) draftRange(ctx echo.Context, form url.Values) error {
 // readLocal reads the time of a form, which is in the reader's zone unless it
 // names another.
 func readLocal(faults map[string]string, name, text string, zone *time.Location) time.Time {
-	if text == "" {
-		return time.Time{}
-	}
-	for _, layout := range append(slices.Clone(localLayouts), time.RFC3339) {
-		if at, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return at.UTC()
-		}
-	}
-	faults[name] = "This is not a time; write it as 2026-11-21T09:30."
-	return time.Time{}
+	return page.ReadTime(faults, name, text, zone)
 }
 
 // formFaults turns a refusal of wrong fields into faults for a form.
@@ -146,8 +137,8 @@ func (c *Console) draftFilter(ctx echo.Context, form url.Values) error {
 		return lending.NewError(lending.CodeValidation, "the filter cannot be read").WithCause(err)
 	}
 	query.Del("cursor")
-	filter, shown := c.reader(ctx).readFilter(query)
-	if len(shown.Faults) > 0 {
+	filter, _, wrong := c.deliveries().Filter(ctx, query)
+	if len(wrong) > 0 {
 		return lending.NewError(lending.CodeValidation,
 			"the filter is not right; mend it in the list of deliveries first")
 	}
@@ -183,7 +174,11 @@ func (c *Console) draftSelection(ctx echo.Context, form url.Values) error {
 	}
 	if len(chosen) == 0 {
 		c.LeaveNotice(ctx, "Tick the deliveries to re-send first.")
-		return ctx.Redirect(http.StatusSeeOther, backToList(ctx))
+		back := paths.Deliveries
+		if query, err := url.ParseQuery(ctx.FormValue("filter")); err == nil {
+			back = paths.With(paths.Deliveries, query)
+		}
+		return ctx.Redirect(http.StatusSeeOther, back)
 	}
 	owned, err := c.Webhooks.OwnersOf(ctx.Request().Context(), chosen)
 	if err != nil {

@@ -38,6 +38,7 @@ import (
 	"drawbridge/views/subscriptions"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/applications"
+	"drawbridge/web/console/deliveries"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
 )
@@ -182,7 +183,14 @@ func (c *Console) Routes() []page.Route {
 		Engine: c.Lists, Applications: c.Applications, Loans: c.Loans, Products: c.Products,
 	}
 	routes = append(routes, applications.Routes()...)
+	routes = append(routes, c.deliveries().Routes()...)
 	return c.Mount(routes, c.Changes.Once)
+}
+
+func (c *Console) deliveries() *deliveries.Feature {
+	return &deliveries.Feature{
+		Engine: c.Lists, Webhooks: c.Webhooks, Applications: c.Applications, Attention: c.Attention,
+	}
 }
 
 func (c *Console) legacyRoutes() []Route {
@@ -193,10 +201,9 @@ func (c *Console) legacyRoutes() []Route {
 		{http.MethodPost, paths.SignOut, "console.signOut", support, c.signOut},
 		{http.MethodPost, paths.Preferences, "console.preferences", support, c.Prefer},
 		{http.MethodGet, paths.Home, "console.overview", support, c.overview},
+		{http.MethodPost, paths.SavedViews, "console.savedViews", support, c.saveView},
 	}
-	routes = append(routes, c.deliveryRoutes()...)
 	routes = append(routes, c.searchRoutes()...)
-	routes = append(routes, c.doctorRoutes()...)
 	routes = append(routes, c.subscriptionRoutes()...)
 	routes = append(routes, c.developmentRoutes()...)
 	routes = append(routes, c.bulkRoutes()...)

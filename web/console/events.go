@@ -3,11 +3,9 @@ package console
 import (
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
@@ -181,7 +179,7 @@ func (c *Console) event(ctx echo.Context) error {
 	page := events.EventPage{
 		Event: eventRow(detail.EventRecord), PartnerUID: detail.PartnerUID.String(),
 		Body: detail.Body, BodyRemoved: value(detail.BodyRemovedAt),
-		Deliveries: deliveryRows(detail.Deliveries), Ledger: ledgerViews(detail.Ledger, targets),
+		Deliveries: deliveryRows(detail.Deliveries), Ledger: detail.Ledger, Targets: targets,
 	}
 	if detail.MerchantUID != nil {
 		page.MerchantUID = detail.MerchantUID.String()
@@ -193,21 +191,4 @@ func (c *Console) event(ctx echo.Context) error {
 	}
 	page.Notice = c.TakeNotice(ctx)
 	return render(ctx, http.StatusOK, events.EventDetailPage(page))
-}
-
-func ledgerViews(ledger []webhook.LedgerLine, targets []uuid.UUID) []ui.LedgerView {
-	lines := make([]ui.LedgerView, 0, len(ledger))
-	for _, line := range ledger {
-		shown := ui.LedgerView{
-			Subscription: line.SubscriptionUID.String(), URL: line.URL, State: string(line.State),
-			Verdict: string(line.Verdict), Version: line.Version,
-			DeliveryState: string(line.DeliveryState),
-			Replayable:    slices.Contains(targets, line.SubscriptionUID),
-		}
-		if line.DeliveryUID != nil {
-			shown.Delivery = line.DeliveryUID.String()
-		}
-		lines = append(lines, shown)
-	}
-	return lines
 }

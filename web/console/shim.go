@@ -12,6 +12,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/list"
@@ -104,11 +105,15 @@ var (
 	errorText      = page.ErrorText
 	requiredStep   = page.RequiredStep
 	formToken      = action.FormToken
+	cellTime       = list.CellTime
+	headerViews    = ui.HeadersOf
+	diagnosis      = ui.DiagnosisOf
 	errSentBefore  = operator.ErrRepeated
 )
 
 const (
-	tokenField        = page.TokenField
+	pageSize          = list.PageSize
+	maxOptions        = list.MaxOptions
 	sessionID         = page.SessionID
 	sessionCredential = page.SessionCredential
 )
@@ -143,3 +148,14 @@ func (c *Console) sendCSV(ctx echo.Context, f csvFile) error {
 		Columns: f.Columns, Next: f.Next,
 	})
 }
+
+func attemptViews(detail webhook.DeliveryDetail) []ui.AttemptView {
+	return ui.AttemptsOf(detail.Attempts)
+}
+
+func deliveryRow(delivery webhook.Delivery) ui.DeliveryRow { return delivery }
+
+func deliveryRows(deliveries []webhook.Delivery) []ui.DeliveryRow { return deliveries }
+
+// eventOptions are the kinds of events to choose from.
+func eventOptions() []ui.Option { return list.EventKinds() }

@@ -70,19 +70,18 @@ func (l lister[R]) live(
 			live.News = ui.Plural(news, "new "+l.One, "new "+l.Many)
 		}
 	}
-	switch first := place.IsZero() || v.mode == modeNews; {
+	first := place.IsZero() || v.mode == modeNews
+	if first && place.IsZero() && len(rows) > 0 {
+		place = l.Live.Place(rows[0])
+		place.UID = successor(place.UID)
+	}
+	switch {
 	case v.mode == modeTail:
 		query.Set("tail", "1")
-	default:
-		if place.IsZero() && len(rows) > 0 {
-			place = l.Live.Place(rows[0])
-			place.UID = successor(place.UID)
-		}
-		if !place.IsZero() {
-			query.Set("cursor", place.String())
-			if first {
-				query.Set("news", "1")
-			}
+	case !place.IsZero():
+		query.Set("cursor", place.String())
+		if first {
+			query.Set("news", "1")
 		}
 	}
 	live.StreamURL, live.PollURL = withQuery(l.Live.Path, query), withQuery(l.Path, query)
