@@ -31,9 +31,6 @@ func (c *Console) bulkRoutes() []Route {
 		{post, paths.BulkPause, "console.bulk.pause", support, c.moveBulk(pauseBulk)},
 		{post, paths.BulkResume, "console.bulk.resume", support, c.moveBulk(resumeBulk)},
 		{post, paths.BulkCancel, "console.bulk.cancel", support, c.moveBulk(cancelBulk)},
-		{get, paths.Events, "console.events", support, c.events},
-		{post, paths.EventsCSV, "console.events.csv", support, c.exportEvents},
-		{get, paths.Event, "console.event", support, c.event},
 	}
 }
 

@@ -39,6 +39,7 @@ import (
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/applications"
 	"drawbridge/web/console/deliveries"
+	"drawbridge/web/console/events"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
 )
@@ -184,6 +185,8 @@ func (c *Console) Routes() []page.Route {
 	}
 	routes = append(routes, applications.Routes()...)
 	routes = append(routes, c.deliveries().Routes()...)
+	events := &events.Feature{Engine: c.Lists, Webhooks: c.Webhooks, Partners: c.Partners}
+	routes = append(routes, events.Routes()...)
 	return c.Mount(routes, c.Changes.Once)
 }
 
