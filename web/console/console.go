@@ -38,6 +38,7 @@ import (
 	"drawbridge/views/subscriptions"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/applications"
+	"drawbridge/web/console/bulk"
 	"drawbridge/web/console/deliveries"
 	"drawbridge/web/console/events"
 	"drawbridge/web/console/list"
@@ -184,16 +185,17 @@ func (c *Console) Routes() []page.Route {
 		Engine: c.Lists, Applications: c.Applications, Loans: c.Loans, Products: c.Products,
 	}
 	routes = append(routes, applications.Routes()...)
-	routes = append(routes, c.deliveries().Routes()...)
-	events := &events.Feature{Engine: c.Lists, Webhooks: c.Webhooks, Partners: c.Partners}
-	routes = append(routes, events.Routes()...)
-	return c.Mount(routes, c.Changes.Once)
-}
-
-func (c *Console) deliveries() *deliveries.Feature {
-	return &deliveries.Feature{
+	deliveries := &deliveries.Feature{
 		Engine: c.Lists, Webhooks: c.Webhooks, Applications: c.Applications, Attention: c.Attention,
 	}
+	routes = append(routes, deliveries.Routes()...)
+	events := &events.Feature{Engine: c.Lists, Webhooks: c.Webhooks, Partners: c.Partners}
+	routes = append(routes, events.Routes()...)
+	bulks := &bulk.Feature{
+		Engine: c.Lists, Webhooks: c.Webhooks, Filter: deliveries.Filter,
+	}
+	routes = append(routes, bulks.Routes()...)
+	return c.Mount(routes, c.Changes.Once)
 }
 
 func (c *Console) legacyRoutes() []Route {
@@ -209,7 +211,6 @@ func (c *Console) legacyRoutes() []Route {
 	routes = append(routes, c.searchRoutes()...)
 	routes = append(routes, c.subscriptionRoutes()...)
 	routes = append(routes, c.developmentRoutes()...)
-	routes = append(routes, c.bulkRoutes()...)
 	routes = append(routes, c.emailRoutes()...)
 	routes = append(routes, c.attentionRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)
