@@ -8,6 +8,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"github.com/a-h/templ"
 
+	"drawbridge/internal/webhook"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -15,7 +16,7 @@ import (
 
 // sampleApplicationPage is a page with everything on it, a word everywhere.
 func sampleApplicationPage(word string) applications.ApplicationPage {
-	chip := ui.DeliveryChip(ui.StateFailed)
+	chip := ui.DeliveryChip(webhook.DeliveryFailed)
 	return applications.ApplicationPage{
 		Frame: sampleFrame(word), Row: sampleApplicationRow(word), Source: word,
 		Communications: word, Document: word, Updated: sampleTime, Phone: word, Income: word,

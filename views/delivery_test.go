@@ -7,6 +7,7 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
+	"drawbridge/internal/webhook"
 	"drawbridge/views/deliveries"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -14,7 +15,7 @@ import (
 
 func TestDeliveryPage(t *testing.T) {
 	t.Parallel()
-	page := render(t, deliveries.DeliveryDetailPage(sampleDelivery("Sunvolt")))
+	page := render(t, ui.Framed(sampleFrame("Sunvolt"), deliveries.Detail(sampleDelivery("Sunvolt"))))
 	var moments []string
 	page.Find(".timeline > li").Each(func(_ int, moment *goquery.Selection) {
 		id, _ := moment.Attr("id")
@@ -44,39 +45,43 @@ func TestDeliveryPage(t *testing.T) {
 	}
 }
 
-func TestDeliveryPageWithoutTheRight(t *testing.T) {
+func TestDeliveryPageOfADeletedSubscription(t *testing.T) {
 	t.Parallel()
 	props := sampleDelivery("Sunvolt")
-	props.Resend = nil
-	page := render(t, deliveries.DeliveryDetailPage(props))
+	props.Subscription.State = webhook.StateDeleted
+	page := render(t, ui.Framed(sampleFrame("Sunvolt"), deliveries.Detail(props)))
 	if page.Find("#resend, [data-open=resend]").Length() != 0 {
-		t.Error("a reader who may not re-send is offered to")
+		t.Error("a re-send is offered that has nowhere to go")
 	}
 }
 
 func TestTimelineEnding(t *testing.T) {
 	t.Parallel()
-	running := []ui.AttemptView{{Number: 1, Started: sampleTime, Running: true}}
 	tests := []struct {
-		name, state, subscription string
-		next                      time.Time
-		attempts                  []ui.AttemptView
-		want                      string
+		name         string
+		state        webhook.DeliveryState
+		subscription webhook.State
+		due          bool
+		want         string
 	}{
-		{"due", ui.StatePending, "active", sampleTime, nil, "Attempt 1 is due"},
-		{"paused", ui.StatePending, "paused", sampleTime, nil, "Waits while the subscription is paused"},
-		{"under way", ui.StatePending, "active", sampleTime, running, "waiting for the answer"},
-		{"failed", ui.StateFailed, "active", time.Time{}, nil, "Failed: attempts used up"},
-		{"cancelled", ui.StateCancelled, "deleted", time.Time{}, nil, "Cancelled"},
+		{"due", webhook.DeliveryPending, webhook.StateActive, true, "Attempt 1 is due"},
+		{
+			"paused", webhook.DeliveryPending, webhook.StatePaused, true,
+			"Waits while the subscription is paused",
+		},
+		{"failed", webhook.DeliveryFailed, webhook.StateActive, false, "Failed: attempts used up"},
+		{"cancelled", webhook.DeliveryCancelled, webhook.StateDeleted, false, "Cancelled"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			props := sampleDelivery("Sunvolt")
-			props.Delivery.State, props.Delivery.NextAttempt = test.state, test.next
-			props.SubscriptionState, props.Attempts, props.Finished = test.subscription, test.attempts,
-				sampleTime
-			last := text(render(t, deliveries.DeliveryRegion(props)).Find(".timeline > li").Last())
+			props.Delivery.State, props.Subscription.State = test.state, test.subscription
+			props.Delivery.Attempts, props.Delivery.FinishedAt = nil, &sampleTime
+			if !test.due {
+				props.Delivery.NextAttemptAt = nil
+			}
+			last := text(render(t, deliveries.Region(props)).Find(".timeline > li").Last())
 			if !strings.Contains(last, test.want) {
 				t.Errorf("the timeline ends with %q, want %q", last, test.want)
 			}
@@ -88,14 +93,17 @@ func TestTimelineEnding(t *testing.T) {
 // is over has another id than while it ran, and is left alone afterwards.
 func TestFinishedAttemptsKeepStill(t *testing.T) {
 	t.Parallel()
-	props := sampleDelivery("Sunvolt")
-	props.Attempts = []ui.AttemptView{{Number: 1, Started: sampleTime, Running: true}}
-	running := render(t, deliveries.DeliveryRegion(props))
+	attempt := ui.AttemptView{Number: 1, Started: sampleTime, Running: true}
+	running := render(t, ui.AttemptMoment(attempt, time.Second))
 	if running.Find("#attempt-1-running:not([hx-morph-skip])").Length() != 1 {
 		t.Error("a running attempt must be replaceable")
 	}
-	props.Attempts[0].Running, props.Attempts[0].HTTPStatus = false, 200
-	if render(t, deliveries.DeliveryRegion(props)).Find("#attempt-1[hx-morph-skip]").Length() != 1 {
+	if heading := running.Find("h3").Text(); !strings.Contains(heading, "waiting for the answer") {
+		t.Errorf("a running attempt is called %q", heading)
+	}
+	attempt.Running, attempt.HTTPStatus = false, 200
+	finished := render(t, ui.AttemptMoment(attempt, time.Second))
+	if finished.Find("#attempt-1[hx-morph-skip]").Length() != 1 {
 		t.Error("a finished attempt must be left alone")
 	}
 }

@@ -11,7 +11,10 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 	"github.com/a-h/templ"
+	"github.com/google/uuid"
 
+	"drawbridge/internal/attention"
+	"drawbridge/internal/webhook"
 	"drawbridge/views/account"
 	"drawbridge/views/deliveries"
 	"drawbridge/views/paths"
@@ -33,101 +36,123 @@ func sampleFrame(word string) ui.Frame {
 		Title: "Deliveries", Section: ui.SectionDeliveries,
 		Crumbs: []ui.Crumb{{Label: "Deliveries", Href: paths.Deliveries}, {Label: word}},
 		User:   ui.User{Name: word, Email: word, Role: "support"}, Environment: "Development",
+		May:  func(string) bool { return true },
 		Path: paths.Deliveries, Query: word, Failing: 3, Live: true, Version: "0.1.0",
 		Notice: &ui.Notice{Tone: ui.Bad, Title: word, Text: word},
 	}
 }
 
-func sampleRow(word string) ui.DeliveryRow {
-	return ui.DeliveryRow{
-		UID: sampleUID, Event: "application.status.update", Status: word,
-		Application: sampleApplication, Subscription: sampleSubscription, Partner: word,
-		URL: "https://hooks.example/" + word, State: ui.StateRetrying, Attempts: 2, HTTPStatus: 503,
-		ErrorClass: "http_5xx", Duration: 222 * time.Millisecond,
-		NextAttempt: sampleTime.Add(time.Minute), Created: sampleTime, Resend: true, Test: true,
+func sampleRow(word string) webhook.Delivery {
+	due := sampleTime.Add(time.Minute)
+	uid := uuid.MustParse(sampleUID)
+	return webhook.Delivery{
+		UID: uid, Event: "application.status.update", Status: word,
+		ApplicationUID:  uuid.MustParse(sampleApplication),
+		SubscriptionUID: uuid.MustParse(sampleSubscription), PartnerName: word,
+		URL: "https://hooks.example/" + word, State: webhook.DeliveryRetrying, AttemptCount: 2,
+		LastHTTPStatus: new(503), LastErrorClass: new("http_5xx"), LastDurationUS: new(int64(222_000)),
+		NextAttemptAt: &due, CreatedAt: sampleTime, EventAt: sampleTime, Test: true,
+		ResendOf: &uid, ResentBy: &word, ResendReason: &word,
 	}
 }
 
-func sampleList(word string) deliveries.DeliveryList {
-	return deliveries.DeliveryList{
-		Frame: sampleFrame(word), Rows: []ui.DeliveryRow{sampleRow(word)}, Summary: "1 delivery",
-		Filter: deliveries.DeliveryFilter{Values: map[string]string{"application": word, "since": word}},
-		Query:  word,
-		Views: ui.NamedFilters{
+func sampleList(word string) ui.ListProps {
+	rows := []webhook.Delivery{sampleRow(word)}
+	return ui.ListProps{
+		Path: paths.Deliveries, Intro: word,
+		Views: &ui.NamedFilters{
 			Path: paths.Deliveries, Query: word,
 			Links: []ui.ViewLink{{Label: word, Href: paths.Deliveries, UID: word}},
 		},
-		TailHref: paths.Deliveries, MayCancel: true,
-		Tabs:    []ui.Tab{{Label: "All", Href: paths.Deliveries, Current: true}},
-		Active:  []ui.ActiveFilter{{Label: word, Href: paths.Deliveries}},
-		Choices: map[string][]ui.Option{"event": {{Value: word, Label: word}}},
-		Older:   paths.Where(paths.Deliveries, "cursor", word), News: 3, NewsHref: paths.Deliveries,
-		StreamURL: paths.DeliveriesLive, PollURL: paths.Deliveries,
+		Tabs:   []ui.Tab{{Label: "All", Href: paths.Deliveries, Current: true}},
+		Active: []ui.ActiveFilter{{Label: word, Href: paths.Deliveries}},
+		Fields: []ui.FilterField{
+			{
+				InputProps: ui.InputProps{
+					FieldProps: ui.FieldProps{ID: "filter-event", Label: "Event", Fault: word},
+					Name:       "event", Value: word,
+				},
+				Options: []ui.Option{{Value: word, Label: word}},
+			},
+			{InputProps: ui.InputProps{
+				FieldProps: ui.FieldProps{ID: "filter-since", Label: "From", Fault: word},
+				Name:       "since", Value: word, Type: "datetime-local",
+			}},
+		},
+		Hidden: []ui.HiddenField{{Name: "state", Value: word}},
+		Region: ui.ListRegion{
+			Path: paths.Deliveries, Rows: 1, Table: ui.Table(deliveries.Table(rows)),
+			Summary: "1 delivery", Order: "Newest first",
+			Older: paths.Where(paths.Deliveries, "cursor", word),
+			Empty: ui.EmptyProps{Icon: "search-x", Title: "No delivery matches these filters"},
+			Pick:  &ui.Pick{Action: paths.BulkNew, Filter: word, Buttons: deliveries.PickButtons()},
+			Live: &ui.LiveList{
+				StreamURL: paths.DeliveriesLive, PollURL: paths.Deliveries,
+				News: "3 new deliveries", NewsHref: paths.Deliveries,
+			},
+		},
 	}
 }
 
-func sampleDelivery(word string) deliveries.DeliveryPage {
-	headers := []ui.HeaderView{
+func sampleDelivery(word string) deliveries.Page {
+	headers := []webhook.Header{
 		{Name: word, Value: word},
-		{Name: "x-hmac-signature", Value: "••••3f2a", Masked: true},
+		{Name: "x-hmac-signature", Value: "[hidden]3f2a"},
 	}
 	ms := time.Millisecond
-	return deliveries.DeliveryPage{
-		Frame: sampleFrame(word), Delivery: sampleRow(word), SubscriptionState: "active",
-		EventUID: sampleUID, Occurred: sampleTime, Merchant: word, Body: []byte(word), SHA256: "5f70",
-		Attempts: []ui.AttemptView{
-			{
-				Number: 1, Started: sampleTime, ErrorClass: "timeout", Error: word, URL: word,
-				Phases: ui.Phases{DNS: 12 * ms, Connect: 34 * ms, Total: 900 * ms}, RequestHeaders: headers,
-			},
-			{
-				Number: 2, Started: sampleTime.Add(time.Minute), HTTPStatus: 503, ErrorClass: "http_5xx",
-				Note: word, Address: word, URL: word, Version: 2, RequestHeaders: headers,
-				Phases: ui.Phases{
-					DNS: 3 * ms, Connect: 28 * ms, TLS: 49 * ms, FirstByte: 138 * ms,
-					Total: 222 * ms,
+	row := sampleRow(word)
+	return deliveries.Page{
+		Resend: deliveries.Resend{
+			Delivery: webhook.DeliveryDetail{
+				Delivery: row, Body: []byte(word),
+				Attempts: []webhook.AttemptRecord{
+					{
+						Number: 1, StartedAt: sampleTime, ErrorClass: "timeout", Error: word, URL: word,
+						DNS: 12 * ms, Connect: 34 * ms, Duration: 900 * ms, RequestHeaders: headers,
+					},
+					{
+						Number: 2, StartedAt: sampleTime.Add(time.Minute), HTTPStatus: 503,
+						ErrorClass: "http_5xx", Note: word, Address: word, URL: word,
+						SubscriptionVersion: 2, RequestHeaders: headers,
+						DNS: 3 * ms, Connect: 28 * ms, TLS: 49 * ms, FirstByte: 138 * ms,
+						Duration: 222 * ms, ResponseHeaders: headers, ResponseBody: []byte(word),
+					},
 				},
-				ResponseHeaders: headers, ResponseBody: []byte(word), Expanded: true,
 			},
+			Subscription: webhook.Subscription{
+				UID: uuid.MustParse(sampleSubscription), State: webhook.StateActive, URL: word,
+				Version: 3, Auth: webhook.AuthHMAC,
+			},
+			NewerDelivered: true, Reason: word, Fault: word,
 		},
-		Diagnosis: ui.Diagnosis{
-			Tone: ui.Warn, Title: "Unavailable", Text: word, Owner: "partner",
-			Next: "Wait.",
-		},
-		Origin: &deliveries.ResendView{
-			UID: sampleUID, State: ui.StateFailed, By: word, Reason: word,
-			Created: sampleTime,
-		},
-		Resends: []deliveries.ResendView{{
-			UID: sampleUID, State: ui.StateDelivered, By: word, Reason: word,
-			Created: sampleTime,
+		Alert:   &attention.Item{Kind: attention.KindUsedUp, Owner: word, OpenedAt: sampleTime},
+		Resends: []webhook.Delivery{row}, Related: []webhook.Delivery{row},
+		Ledger: []webhook.LedgerLine{{
+			SubscriptionUID: uuid.MustParse(sampleSubscription), URL: word, Verdict: webhook.Verdict(word),
 		}},
-		Resend: sampleForm(word), Curl: word, StreamURL: paths.To(paths.DeliveryLive, sampleUID),
-		PollURL: paths.To(paths.Delivery, sampleUID),
-	}
-}
-
-func sampleForm(word string) *deliveries.ResendForm {
-	return &deliveries.ResendForm{
-		UID: sampleUID, Event: "application.status.update", Partner: word, URL: word,
-		Risks: []string{word}, Reason: word, Fault: word,
+		Changed: []string{word},
 	}
 }
 
 func samplePages(word string) map[string]templ.Component {
 	unavailable := sampleList(word)
-	unavailable.Unavailable = true
+	unavailable.Region.Unavailable = &ui.EmptyProps{Icon: "cloud-off", Title: word, Text: word}
 	unmatched := sampleList(word)
-	unmatched.Rows = nil
+	unmatched.Region.Rows = 0
 	wrong := sampleList(word)
-	wrong.Filter.Faults = map[string]string{"since": word, "state": word}
+	wrong.Region.Wrong = []ui.WrongFilter{
+		ui.NewWrongFilter("since", word), ui.NewWrongFilter("", word),
+	}
+	framed := func(body templ.Component) templ.Component {
+		return ui.Framed(sampleFrame(word), body)
+	}
 	pages := map[string]templ.Component{
-		"deliveries":  deliveries.DeliveryListPage(sampleList(word)),
-		"unavailable": deliveries.DeliveryListPage(unavailable),
-		"unmatched":   deliveries.DeliveryListPage(unmatched),
-		"wrong":       deliveries.DeliveryListPage(wrong),
-		"delivery":    deliveries.DeliveryDetailPage(sampleDelivery(word)),
-		"resend":      deliveries.ResendPage(sampleFrame(word), *sampleForm(word)),
+		"deliveries":  framed(ui.List(sampleList(word))),
+		"unavailable": framed(ui.List(unavailable)),
+		"unmatched":   framed(ui.List(unmatched)),
+		"wrong":       framed(ui.List(wrong)),
+		"delivery":    framed(deliveries.Detail(sampleDelivery(word))),
+		"resend":      framed(deliveries.ResendForm(sampleDelivery(word).Resend)),
 		"sign-in": alone(account.SignIn(account.SignInForm{
 			Email: word, Next: word, Problem: word, Provider: word,
 		})),

@@ -4,6 +4,7 @@ package bulk
 import (
 	"time"
 
+	"drawbridge/internal/webhook"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -58,74 +59,39 @@ func SkipWord(reason string) string {
 	return reason
 }
 
-// Row is one bulk re-send in a list.
-type Row struct {
-	UID   string
-	State string
-	// What says in words what is sent again.
-	What    string
-	Partner string
-	Total   int
-	// Done is how many have ended, Failed how many of them in vain.
-	Done, Failed int
-	By           string
-	Created      time.Time
-}
-
-// ended says how many have ended.
-func (r Row) ended() string { return ui.Number(r.Done) + " of " + ui.Number(r.Total) }
-
-// failed says how many of them in vain.
-func (r Row) failed() string { return ui.Number(r.Failed) + " failed" }
-
-// List is the page that lists bulk re-sends.
-type List struct {
-	ui.Frame
-	Tabs []ui.Tab
-	// Filtered tells that something narrows the list.
-	Filtered bool
-	Rows     []Row
-	Summary  string
-	// Newest and Older are neighbouring pages, empty where there is none.
-	Newest, Older string
-}
-
-func bulkTable(rows []Row) ui.TableProps[Row] {
-	return ui.TableProps[Row]{
+// Table lists bulk re-sends.
+func Table(rows []webhook.Bulk) ui.TableProps[webhook.Bulk] {
+	return ui.TableProps[webhook.Bulk]{
 		Caption: "Bulk re-sends, newest first",
-		RowID:   func(r Row) string { return "b-" + r.UID },
-		Href:    func(r Row) string { return paths.To(paths.Bulk, r.UID) },
+		RowID:   func(b webhook.Bulk) string { return "b-" + b.UID.String() },
+		Href:    func(b webhook.Bulk) string { return paths.To(paths.Bulk, b.UID.String()) },
 		Rows:    rows,
-		Columns: []ui.Column[Row]{
-			{Title: "State", Class: "w-state", Cell: bulkStateCell},
-			{Title: "What", Header: true, Cell: bulkWhatCell},
-			{Title: "Partner", Class: "col-b w-fifth", Cell: bulkPartnerCell},
-			{Title: "Progress", Class: "col-a w-result", Cell: bulkProgressCell},
-			{Title: "By", Class: "col-c w-fifth", Cell: bulkByCell},
-			{Title: "Created", Class: "w-time end", Cell: bulkCreatedCell},
+		Columns: []ui.Column[webhook.Bulk]{
+			{
+				Title: "State", Class: "w-state",
+				Chip: func(b webhook.Bulk) ui.ChipProps { return Chip(string(b.State)) },
+			},
+			{Title: "What", Header: true, Cell: whatCell},
+			{
+				Title: "Partner", Class: "col-b w-fifth",
+				Text: func(b webhook.Bulk) string { return b.PartnerName },
+			},
+			{Title: "Progress", Class: "col-a w-result", Cell: progressCell},
+			{
+				Title: "By", Class: "col-c w-fifth",
+				Text: func(b webhook.Bulk) string { return b.CreatedBy },
+			},
+			{
+				Title: "Created", Class: "w-time end",
+				Time: func(b webhook.Bulk) time.Time { return b.CreatedAt },
+			},
 		},
 	}
-}
-
-// Choice asks whose deliveries are meant, where a choice holds several
-// partners'.
-type Choice struct {
-	ui.Frame
-	// Fields repeat what was asked for.
-	Fields   []ui.HiddenField
-	Partners []PartnerCount
-}
-
-// PartnerCount is how many deliveries of a choice are one partner's.
-type PartnerCount struct {
-	UID, Name string
-	Count     int
 }
 
 // Start is the form that recovers what failed or replays what was never
 // sent.
 type Start struct {
-	ui.Frame
 	// Kind is "recover" or "replay".
 	Kind          string
 	Subscription  string
@@ -161,7 +127,6 @@ type Facts struct {
 
 // Draft is the page of a draft: what confirming it would do.
 type Draft struct {
-	ui.Frame
 	Facts
 	// Total is the exact count of deliveries that would be sent.
 	Total   int

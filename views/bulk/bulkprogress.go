@@ -9,7 +9,6 @@ import (
 
 // Progress is the page of a bulk re-send that was confirmed.
 type Progress struct {
-	ui.Frame
 	Facts
 	Total int
 	// Waiting, Sent and so on count its items by state.

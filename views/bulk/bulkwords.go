@@ -2,10 +2,72 @@ package bulk
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
+	"drawbridge/internal/webhook"
 	"drawbridge/views/ui"
 )
+
+// Title says in a few words what a bulk re-send is made of.
+func Title(scope webhook.BulkScope) string {
+	switch scope.Kind {
+	case webhook.BulkSelection:
+		return ui.Plural(len(scope.Deliveries), "chosen delivery", "chosen deliveries")
+	case webhook.BulkRecover:
+		return "Recover what failed"
+	case webhook.BulkReplay:
+		if scope.EventUID != uuid.Nil {
+			return "Replay one event"
+		}
+		return "Replay what was never sent"
+	case webhook.BulkFilter:
+	}
+	rest, title := scope.Filter, "Deliveries"
+	if rest.State != "" {
+		title, rest.State = ui.DeliveryChip(rest.State).Word+" deliveries", ""
+	}
+	words := FilterWords(rest)
+	switch {
+	case len(words) > 0:
+		return title + ": " + strings.Join(words, ", ")
+	case scope.Filter.State == "":
+		return "All deliveries"
+	}
+	return title
+}
+
+// FilterWords names every condition of a filter but its range of time.
+func FilterWords(f webhook.DeliveryFilter) []string {
+	var words []string
+	add := func(given bool, word string) {
+		if given {
+			words = append(words, word)
+		}
+	}
+	add(f.State != "", "state "+string(f.State))
+	add(f.Event != "", "event "+string(f.Event))
+	add(f.SubscriptionUID != uuid.Nil, "subscription "+f.SubscriptionUID.String())
+	add(f.MerchantUID != uuid.Nil, "merchant "+f.MerchantUID.String())
+	add(f.ApplicationUID != uuid.Nil, "application "+f.ApplicationUID.String())
+	add(f.EventUID != uuid.Nil, "event "+f.EventUID.String())
+	add(f.HTTPStatus != 0, fmt.Sprintf("HTTP %d", f.HTTPStatus))
+	add(f.HTTPClass != 0, fmt.Sprintf("HTTP %dxx", f.HTTPClass))
+	add(f.ErrorClass != "", "error "+string(f.ErrorClass))
+	if f.Test != nil {
+		add(*f.Test, "test events")
+		add(!*f.Test, "no test events")
+	}
+	if f.Resend != nil {
+		add(*f.Resend, "re-sends")
+		add(!*f.Resend, "no re-sends")
+	}
+	add(f.Slow, "slow")
+	return words
+}
 
 // zoneHint says in which zone a form's times are.
 func zoneHint(ctx context.Context) string {

@@ -1,105 +1,104 @@
 package deliveries
 
 import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
-	"net/url"
-	"strconv"
+	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
+	"drawbridge/internal/attention"
+	"drawbridge/internal/webhook"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
-// DeliveryPage is the page of one delivery.
-type DeliveryPage struct {
-	ui.Frame
-	Delivery ui.DeliveryRow
-	// SubscriptionState is the subscription's today.
-	SubscriptionState string
-	// EventUID and Occurred belong to the event that is delivered.
-	EventUID string
-	Occurred time.Time
-	Merchant string
-	// Finished is when the delivery reached its final state, zero before.
-	Finished time.Time
-	// Body is what every attempt sends, to the byte; SHA256 its hash in hex.
-	Body []byte
-	// BodyRemoved is when retention removed the body, the zero time before.
-	BodyRemoved time.Time
-	SHA256      string
-	Attempts    []ui.AttemptView
-	// Diagnosis explains the state in plain words; zero for none.
-	Diagnosis ui.Diagnosis
-	// Origin is the delivery that this one re-sends, nil for none.
-	Origin *ResendView
+// Resend is a delivery that may be sent again.
+type Resend struct {
+	Delivery webhook.DeliveryDetail
+	// Subscription is what it is today.
+	Subscription webhook.Subscription
+	// NewerDelivered tells that a later event of the application has arrived.
+	NewerDelivered bool
+	// Reason and Fault return what was typed, with what is wrong about it.
+	Reason, Fault string
+}
+
+// Page is what the page of one delivery says.
+type Page struct {
+	Resend
+	// Bulk is the bulk re-send that made this delivery, the nil one for none.
+	Bulk uuid.UUID
+	// Alert is the open one that this failed delivery belongs to, nil for none.
+	Alert *attention.Item
 	// Resends are the deliveries that re-send this one, newest first.
-	Resends []ResendView
-	// BulkUID is the bulk re-send that made this delivery, empty for none.
-	BulkUID string
-	// Matter is the open item of the queue that this failed delivery belongs to,
-	// nil for none; MayAct tells whether the reader may act on it.
-	Matter *ui.AttentionRow
-	MayAct bool
-	// Resend is the re-send form; nil where the reader may not.
-	Resend *ResendForm
-	// Signed tells that its subscription signs, so that a signature can be looked
-	// into.
-	Signed bool
-	// Curl is a command that repeats the request, secrets left out.
-	Curl string
+	Resends []webhook.Delivery
 	// Ledger is what became of the event for every subscription of the partner.
-	Ledger []ui.LedgerView
+	Ledger []webhook.LedgerLine
 	// Related are other deliveries of the application, newest first.
-	Related []ui.DeliveryRow
-	// Version is the subscription's today, VersionThen that of the last attempt,
-	// 0 without one; Changed names the settings that differ.
-	Version, VersionThen int
-	Changed              []string
-	// ForPartner is a text that can be sent to the partner as it is.
-	ForPartner string
+	Related []webhook.Delivery
+	// Changed names the settings of the subscription that differ from the last
+	// attempt's.
+	Changed []string
 	// ListHref is the list that the page was opened from, NewerHref and OlderHref
 	// the deliveries beside this one in it; empty where there is none.
 	ListHref, NewerHref, OlderHref string
-	// MayCancel tells whether the reader may cancel it.
-	MayCancel bool
-	// StreamURL and PollURL keep the page up to date.
-	StreamURL string
-	PollURL   string
 }
 
-// Waits tells whether an attempt is still to come.
-func (p DeliveryPage) Waits() bool {
-	return p.Delivery.State == ui.StatePending || p.Delivery.State == ui.StateRetrying
-}
+// Possible tells whether there is still somewhere to send to.
+func (r Resend) Possible() bool { return r.Subscription.State != webhook.StateDeleted }
 
-// ResendView is a delivery that is linked by a re-send, from either side.
-type ResendView struct {
-	UID     string
-	State   string
-	By      string
-	Reason  string
-	Created time.Time
-}
-
-// reason is why it was re-sent.
-func (r ResendView) reason() string {
-	if r.Reason == "" {
-		return "No reason was given"
+// last is the last attempt, the zero one before the first.
+func (r Resend) last() webhook.AttemptRecord {
+	if len(r.Delivery.Attempts) == 0 {
+		return webhook.AttemptRecord{}
 	}
-	return ui.Visible(r.Reason)
+	return r.Delivery.Attempts[len(r.Delivery.Attempts)-1]
 }
 
-// ResendForm is the form that re-sends one delivery.
-type ResendForm struct {
-	UID     string
-	Event   string
-	Partner string
-	URL     string
-	// Risks are what the reader should know before confirming.
-	Risks []string
-	// Reason and Fault return what was typed, with what is wrong about it.
-	Reason string
-	Fault  string
+// hash is that of the body.
+func (r Resend) hash() string {
+	hash := sha256.Sum256(r.Delivery.Body)
+	return hex.EncodeToString(hash[:])
+}
+
+// mayCancel tells whether an attempt is to come, and whether the reader may cancel it.
+func (r Resend) mayCancel(ctx context.Context) bool {
+	return !r.Delivery.State.IsFinal() && ui.May(ctx, paths.DeliveriesCancel)
+}
+
+// risks are what somebody should know before re-sending.
+func (r Resend) risks() []string {
+	var found []string
+	switch r.Delivery.State {
+	case webhook.DeliveryDelivered:
+		found = append(found, "The partner has received this event already and will get it again.")
+	case webhook.DeliveryPending, webhook.DeliveryRetrying:
+		found = append(found, "It is still being tried by itself: the partner may get it twice.")
+	case webhook.DeliveryFailed, webhook.DeliveryCancelled:
+	}
+	changed := false
+	for _, attempt := range r.Delivery.Attempts {
+		if attempt.ErrorClass == webhook.ClassUnknown {
+			found = append(found, fmt.Sprintf(
+				"The outcome of attempt %d is unknown: it may have arrived.", attempt.Number))
+		}
+		changed = changed || attempt.SubscriptionVersion != r.Subscription.Version
+	}
+	if changed {
+		found = append(found, "The subscription was changed since; the re-send uses it as it is now.")
+	}
+	if r.NewerDelivered {
+		found = append(found,
+			"A later event of this application was delivered already: the partner gets this one after it.")
+	}
+	if r.Subscription.State == webhook.StatePaused {
+		found = append(found, "The subscription is paused: the re-send waits until it is resumed.")
+	}
+	return found
 }
 
 // wait words the pause between an attempt and the one before it.
@@ -114,43 +113,49 @@ func wait(previous, next ui.AttemptView) string {
 	return ui.Duration(pause.Round(time.Millisecond)) + " later"
 }
 
-// compareVersionsPath is the comparison of two versions of a subscription.
-func compareVersionsPath(subscription string, from, to int) string {
-	return paths.With(paths.To(paths.Subscription, subscription), url.Values{
-		"tab": {"versions"}, "from": {strconv.Itoa(from)}, "to": {strconv.Itoa(to)},
-	})
-}
-
-// underWay tells whether an attempt has begun and not ended.
-func underWay(attempts []ui.AttemptView) bool {
-	return len(attempts) > 0 && attempts[len(attempts)-1].Running
-}
-
-func nextTitle(p DeliveryPage) string {
-	return fmt.Sprintf("Attempt %d is due", len(p.Attempts)+1)
-}
-
-// timelineCause says where the event comes from.
-func timelineCause(r ui.DeliveryRow) string {
-	if r.Test {
-		return "A test with sample data, which an operator asked for"
+// forPartner is a text that support can send to a partner as it is. It holds
+// nothing that the partner does not have: no secret, no header of theirs.
+func forPartner(detail webhook.DeliveryDetail) string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "Webhook %s for application %s (status %q)\n", detail.Event,
+		detail.ApplicationUID, detail.Status)
+	fmt.Fprintf(&text, "Delivery %s (header x-drawbridge-delivery)\nSent to %s\n",
+		detail.UID, detail.URL)
+	for _, attempt := range detail.Attempts {
+		answer := fmt.Sprintf("HTTP %d", attempt.HTTPStatus)
+		if attempt.HTTPStatus == 0 {
+			answer = "no answer: " + attempt.Error
+		}
+		fmt.Fprintf(&text, "Attempt %d at %s: %s, after %s\n", attempt.Number,
+			attempt.StartedAt.UTC().Format(time.RFC3339), answer, ui.Duration(attempt.Duration))
 	}
-	return "Committed together with what it reports: " + ui.Visible(r.Status)
+	fmt.Fprintf(&text, "State: %s\n", detail.State)
+	if detail.State != webhook.DeliveryDelivered && len(detail.Attempts) > 0 {
+		why := webhook.Diagnose(detail.Attempts[len(detail.Attempts)-1])
+		text.WriteString(strings.TrimSpace(why.Summary) + "\n")
+	}
+	return text.String()
 }
 
-// resendTable lists the delivery that this one re-sends, and those that re-send it.
-func resendTable(p DeliveryPage) ui.TableProps[ResendView] {
-	return ui.TableProps[ResendView]{
+// resendTable lists the deliveries that re-send one.
+func resendTable(rows []webhook.Delivery) ui.TableProps[webhook.Delivery] {
+	return ui.TableProps[webhook.Delivery]{
 		Caption: "Re-sends of this delivery, newest first",
-		RowID:   func(r ResendView) string { return "resend-" + r.UID },
-		Href:    func(r ResendView) string { return paths.To(paths.Delivery, r.UID) },
-		Rows:    p.Resends,
-		Columns: []ui.Column[ResendView]{
-			{Title: "State", Class: "w-state", Cell: resendStateCell},
+		RowID:   func(d webhook.Delivery) string { return "resend-" + d.UID.String() },
+		Href:    func(d webhook.Delivery) string { return paths.To(paths.Delivery, d.UID.String()) },
+		Rows:    rows,
+		Columns: []ui.Column[webhook.Delivery]{
+			{
+				Title: "State", Class: "w-state",
+				Chip: func(d webhook.Delivery) ui.ChipProps { return ui.DeliveryChip(d.State) },
+			},
 			{Title: "Delivery", Header: true, Cell: resendLinkCell},
 			{Title: "By", Class: "col-b w-third", Cell: resendByCell},
 			{Title: "Reason", Class: "col-a w-third", Cell: resendReasonCell},
-			{Title: "Created", Class: "w-time end", Cell: resendTimeCell},
+			{
+				Title: "Created", Class: "w-time end",
+				Time: func(d webhook.Delivery) time.Time { return d.CreatedAt },
+			},
 		},
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"drawbridge/internal/webhook"
 )
 
 // noAnswer says why an attempt has no response to show.
@@ -163,6 +165,95 @@ func scale(d, longest time.Duration) int {
 		return 0
 	}
 	return int(d * barScale / longest)
+}
+
+// AttemptsOf are the attempts of a delivery. The last one is open when it is what the
+// reader came for.
+func AttemptsOf(attempts []webhook.AttemptRecord) []AttemptView {
+	found := make([]AttemptView, 0, len(attempts))
+	for i, record := range attempts {
+		var travelled []string
+		for _, part := range []string{record.Protocol, record.TLSVersion} {
+			if part != "" {
+				travelled = append(travelled, part)
+			}
+		}
+		if record.Reused != nil {
+			travelled = append(travelled, map[bool]string{
+				true: "on an open connection", false: "on a new connection",
+			}[*record.Reused])
+		}
+		if record.CertificateExpires != nil {
+			travelled = append(travelled,
+				"certificate until "+record.CertificateExpires.UTC().Format("2006-01-02"))
+		}
+		found = append(found, AttemptView{
+			Number: record.Number, Started: record.StartedAt,
+			HTTPStatus: record.HTTPStatus, ErrorClass: string(record.ErrorClass),
+			Error: Sentence(record.Error), Note: Sentence(record.Note),
+			Address: record.Address, Travelled: strings.Join(travelled, ", "), URL: record.URL,
+			Version: record.SubscriptionVersion,
+			Phases: Phases{
+				DNS: record.DNS, Connect: record.Connect, TLS: record.TLS,
+				FirstByte: record.FirstByte, Total: record.Duration,
+			},
+			RequestHeaders:  HeadersOf(record.RequestHeaders),
+			ResponseHeaders: HeadersOf(record.ResponseHeaders),
+			ResponseBody:    record.ResponseBody,
+			Expanded:        record.ErrorClass != "" && i == len(attempts)-1,
+		})
+	}
+	return found
+}
+
+// HeadersOf are headers as they are shown.
+func HeadersOf(headers []webhook.Header) []HeaderView {
+	shown := make([]HeaderView, 0, len(headers))
+	for _, header := range headers {
+		shown = append(shown, HeaderView{
+			Name: header.Name, Value: header.Value, Masked: webhook.IsMasked(header.Value),
+		})
+	}
+	return shown
+}
+
+// DiagnosisOf explains a delivery's state in plain words; zero for nothing to explain.
+func DiagnosisOf(detail webhook.DeliveryDetail, subscription webhook.State) Diagnosis {
+	last := webhook.AttemptRecord{}
+	if len(detail.Attempts) > 0 {
+		last = detail.Attempts[len(detail.Attempts)-1]
+	}
+	why := webhook.Diagnose(last)
+	explained := Diagnosis{
+		Text: why.Summary, Owner: string(why.Owner), Next: strings.TrimSpace(why.Next),
+	}
+	switch {
+	case detail.State == webhook.DeliveryDelivered:
+		return Diagnosis{Tone: Good, Title: "The partner has received it", Text: fmt.Sprintf(
+			"The endpoint answered %d to attempt %d.", last.HTTPStatus, last.Number)}
+	case detail.State == webhook.DeliveryCancelled:
+		return Diagnosis{
+			Tone: Mute, Title: "It was cancelled and will not be sent",
+			Text: "Its subscription was deleted, or an operator cancelled it, before it went out.",
+		}
+	case subscription == webhook.StatePaused:
+		return Diagnosis{
+			Tone: Mute, Title: "It waits: the subscription is paused",
+			Text: "It goes out when the subscription is resumed.",
+		}
+	case detail.Parked:
+		return Diagnosis{
+			Tone: Bad, Title: "It waits: nothing can be sent to its subscription",
+			Text: "The subscription's secret or headers do not open; its page says what to do.",
+		}
+	case detail.State == webhook.DeliveryFailed:
+		explained.Tone, explained.Title = Bad, "All attempts are used up"
+		return explained
+	case detail.State == webhook.DeliveryRetrying:
+		explained.Tone, explained.Title = Warn, "It failed and will be tried again by itself"
+		return explained
+	}
+	return Diagnosis{}
 }
 
 // Longest is the scale that all attempts of a delivery share.

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook"
 )
 
 // Tone is the colour of a state; it never stands alone.
@@ -43,31 +44,22 @@ type ChipProps struct {
 	Tone Tone
 }
 
-// Delivery states as the list and the command line name them.
-const (
-	StatePending   = "pending"
-	StateDelivered = "delivered"
-	StateRetrying  = "retrying"
-	StateFailed    = "failed"
-	StateCancelled = "cancelled"
-)
-
 // DeliveryChip describes a delivery's state. A state it does not know is shown
 // as it is written.
-func DeliveryChip(state string) ChipProps {
-	switch state {
-	case StatePending:
+func DeliveryChip[S ~string](state S) ChipProps {
+	switch webhook.DeliveryState(state) {
+	case webhook.DeliveryPending:
 		return ChipProps{"clock", "Pending", Calm}
-	case StateDelivered:
+	case webhook.DeliveryDelivered:
 		return ChipProps{"circle-check", "Delivered", Good}
-	case StateRetrying:
+	case webhook.DeliveryRetrying:
 		return ChipProps{"refresh-cw", "Retrying", Warn}
-	case StateFailed:
+	case webhook.DeliveryFailed:
 		return ChipProps{"circle-x", "Failed", Bad}
-	case StateCancelled:
+	case webhook.DeliveryCancelled:
 		return ChipProps{"ban", "Cancelled", Mute}
 	}
-	return ChipProps{"circle-help", state, Mute}
+	return ChipProps{"circle-help", string(state), Mute}
 }
 
 // StatusWord is the status that an event tells as people say it: codes of the

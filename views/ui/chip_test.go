@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook"
 )
 
 func TestLendingChips(t *testing.T) {
@@ -39,11 +40,8 @@ func TestStatusWord(t *testing.T) {
 
 func TestDeliveryChip(t *testing.T) {
 	t.Parallel()
-	seen := map[ChipProps]string{}
-	for _, state := range []string{
-		StatePending, StateDelivered, StateRetrying, StateFailed,
-		StateCancelled,
-	} {
+	seen := map[ChipProps]webhook.DeliveryState{}
+	for _, state := range webhook.DeliveryStates() {
 		chip := DeliveryChip(state)
 		if chip.Icon == "" || chip.Word == "" || chip.Tone == "" {
 			t.Errorf("%s: %+v lacks icon, word or colour", state, chip)

@@ -39,7 +39,8 @@ type Frame struct {
 	// Title is the page's heading and, with the product's name, its title.
 	Title   string
 	Section Section
-	// May tells whether the user reaches the route at a pattern; nil for none.
+	// May tells whether the user reaches the route at a pattern, nil where the context
+	// of the rendering tells.
 	May func(pattern string) bool
 	// Crumbs lead to the page; the last one is the page itself.
 	Crumbs []Crumb

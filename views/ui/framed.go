@@ -13,6 +13,9 @@ type frameKey struct{}
 func Framed(frame Frame, body templ.Component) templ.Component {
 	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
 		ctx = context.WithValue(ctx, frameKey{}, frame)
+		if frame.May != nil {
+			ctx = WithMay(ctx, frame.May)
+		}
 		return Layout(frame).Render(templ.WithChildren(ctx, body), w)
 	})
 }
@@ -26,12 +29,24 @@ func FrameOf(ctx context.Context) Frame {
 // Title is the title of the page that is rendered.
 func Title(ctx context.Context) string { return FrameOf(ctx).Title }
 
-// May tells whether the reader of the page that is rendered reaches the route at a
-// pattern.
-func May(ctx context.Context, pattern string) bool {
-	may := FrameOf(ctx).May
-	return may != nil && may(pattern)
+type mayKey struct{}
+
+// WithMay tells the parts of a page, also those that are sent alone, what the reader
+// may do.
+func WithMay(ctx context.Context, may func(pattern string) bool) context.Context {
+	return context.WithValue(ctx, mayKey{}, may)
 }
+
+// May tells whether the reader of what is rendered reaches the page at a pattern, or
+// where there is none the change.
+func May(ctx context.Context, pattern string) bool {
+	may, ok := ctx.Value(mayKey{}).(func(string) bool)
+	return ok && may(pattern)
+}
+
+// MaySend tells whether the reader may make the change at a pattern that is a page's,
+// too.
+func MaySend(ctx context.Context, pattern string) bool { return May(ctx, "POST "+pattern) }
 
 // IfMay is a path without parameters for a reader who reaches it, empty for others.
 func IfMay(ctx context.Context, path string) string {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"drawbridge/internal/application"
+	"drawbridge/internal/webhook"
 	"drawbridge/views/paths"
 )
 
@@ -153,48 +154,22 @@ func (r AttentionRow) OwnerWord() string {
 const MaxAttempts = 3
 
 // DeliveryRow is one delivery in a list.
-type DeliveryRow struct {
-	UID string
-	// Event is the kind, Status the status its payload carries.
-	Event  string
-	Status string
-	// Application is empty for a test event.
-	Application  string
-	Subscription string
-	Partner      string
-	// URL is where the delivery goes.
-	URL   string
-	State string
-	// Attempts counts those that began, 0 to MaxAttempts.
-	Attempts int
-	// HTTPStatus and ErrorClass are the last attempt's; zero and empty before
-	// the first, and where there was no answer or no error.
-	HTTPStatus int
-	ErrorClass string
-	// Duration is the last attempt's.
-	Duration time.Duration
-	// NextAttempt is zero when none is due.
-	NextAttempt time.Time
-	Created     time.Time
-	// Resend tells that an operator asked for this delivery.
-	Resend bool
-	Test   bool
-}
+type DeliveryRow = webhook.Delivery
 
-// Label names a delivery: what, and to whom.
-func (r DeliveryRow) Label() string { return r.Event + " to " + r.Partner }
+// DeliveryLabel names a delivery: what, and to whom.
+func DeliveryLabel(d webhook.Delivery) string { return string(d.Event) + " to " + d.PartnerName }
 
-// result names the last attempt's outcome in a word or two.
-func (r DeliveryRow) result() string {
-	if r.Attempts == 0 {
+// lastResult names the last attempt's outcome in a word or two.
+func lastResult(d webhook.Delivery) string {
+	if d.AttemptCount == 0 {
 		return ""
 	}
-	return OutcomeWord(r.HTTPStatus, r.ErrorClass)
+	return OutcomeWord(d.LastStatus(), string(d.LastError()))
 }
 
 // resultPart is the result as the end of a row's second line.
-func (r DeliveryRow) resultPart() string {
-	if result := r.result(); result != "" {
+func resultPart(d webhook.Delivery) string {
+	if result := lastResult(d); result != "" {
 		return " · " + result
 	}
 	return ""
@@ -233,23 +208,23 @@ type pip struct {
 }
 
 // pips draws the attempts made and those still open.
-func (r DeliveryRow) pips() []pip {
+func pips(d webhook.Delivery) []pip {
 	made := "pip pip-bad"
-	if r.ErrorClass == "unknown" {
+	if d.LastError() == webhook.ClassUnknown {
 		made = "pip pip-odd"
 	}
-	if r.State == StateCancelled {
+	if d.State == webhook.DeliveryCancelled {
 		made = "pip pip-mute"
 	}
 	drawn := make([]pip, MaxAttempts)
 	for i := range drawn {
 		class := "pip"
 		switch {
-		case i == r.Attempts-1 && r.State == StateDelivered:
+		case i == d.AttemptCount-1 && d.State == webhook.DeliveryDelivered:
 			class = "pip pip-good"
-		case i < r.Attempts:
+		case i < d.AttemptCount:
 			class = made
-		case i == r.Attempts && !r.NextAttempt.IsZero():
+		case i == d.AttemptCount && !d.Due().IsZero():
 			class = "pip pip-calm"
 		}
 		drawn[i] = pip{class, 5 + 12*i}
@@ -261,18 +236,24 @@ func (r DeliveryRow) pips() []pip {
 func DeliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
 	return TableProps[DeliveryRow]{
 		Caption: "Deliveries, newest first",
-		RowID:   func(r DeliveryRow) string { return "d-" + r.UID },
-		Href:    func(r DeliveryRow) string { return paths.To(paths.Delivery, r.UID) },
+		RowID:   func(r DeliveryRow) string { return "d-" + r.UID.String() },
+		Href:    func(r DeliveryRow) string { return paths.To(paths.Delivery, r.UID.String()) },
 		Rows:    rows,
 		Columns: []Column[DeliveryRow]{
-			{Title: "State", Class: "w-state", Cell: stateCell},
+			{
+				Title: "State", Class: "w-state",
+				Chip: func(d DeliveryRow) ChipProps { return DeliveryChip(d.State) },
+			},
 			{Title: "Event", Header: true, Cell: eventCell},
 			{Title: "Application", Class: "col-b w-id", Cell: applicationCell},
 			{Title: "Destination", Class: "col-b w-dest", Cell: destinationCell},
 			{Title: "Attempts", Class: "col-a w-pips", Cell: attemptsCell},
 			{Title: "Result", Class: "col-b w-result", Cell: resultCell},
 			{Title: "Took", Class: "col-c w-short end", Cell: tookCell},
-			{Title: "Created", Class: "w-time end", Cell: createdCell},
+			{
+				Title: "Created", Class: "w-time end",
+				Time: func(d DeliveryRow) time.Time { return d.CreatedAt },
+			},
 		},
 	}
 }
@@ -358,24 +339,12 @@ func EmailKind(kind string) string {
 	return kind
 }
 
-// LedgerView is the verdict for one subscription.
-type LedgerView struct {
-	Subscription, URL, State string
-	// Verdict is the closed word of the ledger, Version the one that decided.
-	Verdict string
-	Version int
-	// Delivery is empty without one.
-	Delivery, DeliveryState string
-	// Replayable tells that the subscription asks for the event today.
-	Replayable bool
-}
-
-// chip is the verdict as a state.
-func (v LedgerView) chip() ChipProps {
+// verdictChip is the verdict as a state.
+func verdictChip(line webhook.LedgerLine) ChipProps {
 	switch {
-	case v.Delivery != "":
-		return DeliveryChip(v.DeliveryState)
-	case v.Verdict == "not_recorded":
+	case line.DeliveryUID != nil:
+		return DeliveryChip(line.DeliveryState)
+	case line.Verdict == webhook.VerdictUnrecorded:
 		return ChipProps{"circle-help", "Not recorded", Odd}
 	}
 	return ChipProps{"ban", "Not sent", Mute}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"drawbridge/internal/webhook"
 )
 
 func TestOutcomeWord(t *testing.T) {
@@ -41,19 +43,25 @@ func TestPips(t *testing.T) {
 		row  DeliveryRow
 		want string
 	}{
-		{"waiting for the first", DeliveryRow{State: StatePending, NextAttempt: due}, "calm,,"},
+		{"waiting for the first", DeliveryRow{State: webhook.DeliveryPending, NextAttemptAt: &due}, "calm,,"},
 		{"one failed, one due", DeliveryRow{
-			State: StateRetrying, Attempts: 1, ErrorClass: "tls",
-			NextAttempt: due,
+			State: webhook.DeliveryRetrying, AttemptCount: 1, LastErrorClass: new("tls"),
+			NextAttemptAt: &due,
 		}, "bad,calm,"},
-		{"second succeeded", DeliveryRow{State: StateDelivered, Attempts: 2}, "bad,good,"},
-		{"used up", DeliveryRow{State: StateFailed, Attempts: 3, ErrorClass: "http_5xx"}, "bad,bad,bad"},
-		{"unknown", DeliveryRow{State: StateFailed, Attempts: 3, ErrorClass: "unknown"}, "odd,odd,odd"},
-		{"cancelled", DeliveryRow{State: StateCancelled, Attempts: 1, ErrorClass: "dns"}, "mute,,"},
+		{"second succeeded", DeliveryRow{State: webhook.DeliveryDelivered, AttemptCount: 2}, "bad,good,"},
+		{"used up", DeliveryRow{
+			State: webhook.DeliveryFailed, AttemptCount: 3, LastErrorClass: new("http_5xx"),
+		}, "bad,bad,bad"},
+		{"unknown", DeliveryRow{
+			State: webhook.DeliveryFailed, AttemptCount: 3, LastErrorClass: new("unknown"),
+		}, "odd,odd,odd"},
+		{"cancelled", DeliveryRow{
+			State: webhook.DeliveryCancelled, AttemptCount: 1, LastErrorClass: new("dns"),
+		}, "mute,,"},
 	}
 	for _, test := range tests {
 		var got []string
-		for _, pip := range test.row.pips() {
+		for _, pip := range pips(test.row) {
 			got = append(got, strings.TrimPrefix(strings.TrimPrefix(pip.class, "pip"), " pip-"))
 		}
 		if joined := strings.Join(got, ","); joined != test.want {

@@ -40,6 +40,9 @@ import (
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/applications"
 	"drawbridge/web/console/emails"
+	"drawbridge/web/console/bulk"
+	"drawbridge/web/console/deliveries"
+	"drawbridge/web/console/events"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
 	"drawbridge/web/console/partners"
@@ -194,6 +197,16 @@ func (c *Console) Routes() []page.Route {
 	routes = append(routes, (&emails.Feature{Engine: c.Lists, Emails: c.Emails}).Routes()...)
 	routes = append(routes, (&people.Feature{Engine: c.Lists}).Routes()...)
 	routes = append(routes, (&account.Feature{Engine: c.Changes, Provider: c.Provider}).Routes()...)
+	deliveries := &deliveries.Feature{
+		Engine: c.Lists, Webhooks: c.Webhooks, Applications: c.Applications, Attention: c.Attention,
+	}
+	routes = append(routes, deliveries.Routes()...)
+	events := &events.Feature{Engine: c.Lists, Webhooks: c.Webhooks, Partners: c.Partners}
+	routes = append(routes, events.Routes()...)
+	bulks := &bulk.Feature{
+		Engine: c.Lists, Webhooks: c.Webhooks, Filter: deliveries.Filter,
+	}
+	routes = append(routes, bulks.Routes()...)
 	return c.Mount(routes, c.Changes.Once)
 }
 
@@ -202,13 +215,11 @@ func (c *Console) legacyRoutes() []Route {
 	routes := []Route{
 		{http.MethodPost, paths.Preferences, "console.preferences", support, c.Prefer},
 		{http.MethodGet, paths.Home, "console.overview", support, c.overview},
+		{http.MethodPost, paths.SavedViews, "console.savedViews", support, c.saveView},
 	}
-	routes = append(routes, c.deliveryRoutes()...)
 	routes = append(routes, c.searchRoutes()...)
-	routes = append(routes, c.doctorRoutes()...)
 	routes = append(routes, c.subscriptionRoutes()...)
 	routes = append(routes, c.developmentRoutes()...)
-	routes = append(routes, c.bulkRoutes()...)
 	routes = append(routes, c.attentionRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)
 	routes = append(routes, c.identityRoutes()...)

@@ -10,8 +10,6 @@ import (
 	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
-	"drawbridge/views/ui"
 	"drawbridge/web/console/list"
 )
 
@@ -59,41 +57,10 @@ func byPages[T any](
 	}
 }
 
-// exportEvents streams every event that matches the filter of the list.
-func (c *Console) exportEvents(ctx echo.Context) error {
 	query, err := exported(ctx)
 	if err != nil {
 		return err
 	}
-	request := ctx.Request().Context()
-	filter, shown := readEventFilter(query, ui.ZoneOf(request))
-	if err := unlessFaulty(shown.Faults); err != nil {
-		return err
-	}
-	filter.Limit = exportBatch
-	return c.sendCSV(ctx, csvFile{
-		Name: "events", Action: "event.export", SubjectKind: "event", Filter: eventQuery(shown),
-		Columns: []string{
-			"event_uid", "occurred_at", "event", "status", "application_id", "partner_uid", "partner",
-			"merchant_uid", "merchant", "test", "delivered", "failed", "open", "cancelled", "passed_over",
-			"resends",
-		},
-		Next: byPages(func(from postgres.Cursor) ([]webhook.EventRecord, postgres.Cursor, error) {
-			filter.Cursor = from
-			page, err := c.Webhooks.Events(request, filter)
-			return page.Events, page.Next, err
-		}, eventCells),
-	})
-}
-
-func eventCells(e webhook.EventRecord) []string {
-	row := eventRow(e) // which leaves out the sample application of a test event
-	return []string{
-		row.UID, cellTime(e.OccurredAt), row.Kind, row.Status, row.Application,
-		e.PartnerUID.String(), row.Partner, known(value(e.MerchantUID)), row.Merchant,
-		strconv.FormatBool(e.Test), strconv.Itoa(e.FanOut.Delivered), strconv.Itoa(e.FanOut.Failed),
-		strconv.Itoa(e.FanOut.Open), strconv.Itoa(e.FanOut.Cancelled),
-		strconv.Itoa(e.FanOut.PassedOver), strconv.Itoa(e.FanOut.Resends),
 	}
 }
 

@@ -15,13 +15,6 @@ import (
 	"drawbridge/views/ui"
 )
 
-// houseViews are the filters of the delivery list that everybody has.
-var houseViews = []struct{ label, query string }{
-	{"Failing now", "state=retrying"},
-	{"Failed today", "range=today&state=failed"},
-	{"Slow", "slow=yes"},
-}
-
 // savedLists are the lists whose filters can be saved.
 var savedLists = []string{
 	paths.Deliveries, paths.Applications, paths.Emails, paths.Subscriptions,
@@ -40,23 +33,6 @@ func (c *Console) viewsBar(
 			Current: view.Query == bar.Query,
 		})
 	}
-	return bar, err
-}
-
-// deliveryViews are the house's views of the delivery list, the reader's own,
-// and the tail.
-func (c *Console) deliveryViews(
-	ctx echo.Context, filter url.Values, tail ui.ViewLink,
-) (ui.NamedFilters, error) {
-	bar, err := c.viewsBar(ctx, paths.Deliveries, filter)
-	links := make([]ui.ViewLink, 0, len(houseViews)+len(bar.Links)+1)
-	for _, view := range houseViews {
-		links = append(links, ui.ViewLink{
-			Label: view.label, Href: paths.Deliveries + "?" + view.query,
-			Current: view.query == bar.Query,
-		})
-	}
-	bar.Links = append(append(links, bar.Links...), tail)
 	return bar, err
 }
 

@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/list"
@@ -98,10 +99,15 @@ var (
 	formToken     = action.FormToken
 	errSentBefore = operator.ErrRepeated
 	allowFrames   = page.AllowFrames
+	cellTime      = list.CellTime
+	headerViews   = ui.HeadersOf
+	diagnosis     = ui.DiagnosisOf
 )
 
 const (
 	tokenField = page.TokenField
+	pageSize   = list.PageSize
+	maxOptions = list.MaxOptions
 )
 
 func (c *Console) actAs(ctx echo.Context, token uuid.UUID, use useCase) (string, error) {
@@ -151,3 +157,13 @@ func labelled(details []lending.FieldFault, labels map[string]string) map[string
 	}
 	return faults
 }
+func attemptViews(detail webhook.DeliveryDetail) []ui.AttemptView {
+	return ui.AttemptsOf(detail.Attempts)
+}
+
+func deliveryRow(delivery webhook.Delivery) ui.DeliveryRow { return delivery }
+
+func deliveryRows(deliveries []webhook.Delivery) []ui.DeliveryRow { return deliveries }
+
+// eventOptions are the kinds of events to choose from.
+func eventOptions() []ui.Option { return list.EventKinds() }

@@ -97,7 +97,7 @@ func (c *Console) testResult(ctx echo.Context) error {
 		return render(ctx, http.StatusOK, subscriptions.TestRegion(result))
 	}
 	return c.showTest(ctx, http.StatusOK, current, subscriptions.TestForm{
-		Event: result.Delivery.Event, Result: &result,
+		Event: string(result.Delivery.Event), Result: &result,
 	})
 }
 

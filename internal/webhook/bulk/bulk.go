@@ -165,6 +165,9 @@ func (c Counts) Total() int {
 	return c.Waiting + c.Sent + c.Delivered + c.Failed + c.Cancelled
 }
 
+// Ended is how many of those have ended.
+func (c BulkCounts) Ended() int { return c.Delivered + c.Failed + c.Cancelled }
+
 // All is how many items there are.
 func (c Counts) All() int { return c.Total() + c.Skipped }
 

@@ -118,6 +118,40 @@ type Attempt struct {
 	ResponseBody []byte
 }
 
-func (d Delivery) place() postgres.Cursor {
+// Place is the delivery's place among the others.
+func (d Delivery) Place() postgres.Cursor {
 	return postgres.Cursor{At: d.CreatedAt, UID: d.UID}
+}
+
+// Due is when the next attempt is due; zero for none, or while it waits for its
+// subscription.
+func (d Delivery) Due() time.Time {
+	if d.Parked || d.NextAttemptAt == nil {
+		return time.Time{}
+	}
+	return *d.NextAttemptAt
+}
+
+// LastStatus is the status of the last attempt's answer, 0 without one.
+func (d Delivery) LastStatus() int {
+	if d.LastHTTPStatus == nil {
+		return 0
+	}
+	return *d.LastHTTPStatus
+}
+
+// LastError is the class of the last attempt's error, empty without one.
+func (d Delivery) LastError() sender.ErrorClass {
+	if d.LastErrorClass == nil {
+		return ""
+	}
+	return sender.ErrorClass(*d.LastErrorClass)
+}
+
+// Took is how long the last attempt lasted, 0 before there is one.
+func (d Delivery) Took() time.Duration {
+	if d.LastDurationUS == nil {
+		return 0
+	}
+	return time.Duration(*d.LastDurationUS) * time.Microsecond
 }

@@ -95,7 +95,7 @@ func (s *Service) NewerDelivered(ctx context.Context, delivery Delivery) (bool, 
 func (s *Service) Neighbours(
 	ctx context.Context, filter Filter, of Delivery,
 ) (newer, older uuid.UUID, err error) {
-	filter.Cursor, filter.Limit = of.place(), 1
+	filter.Cursor, filter.Limit = of.Place(), 1
 	page, err := s.List(ctx, filter)
 	if err != nil {
 		return uuid.Nil, uuid.Nil, err

@@ -62,7 +62,7 @@ func (s *Service) List(ctx context.Context, filter Filter) (Page, error) {
 	if err := s.DB.SelectContext(ctx, &rows, query, args...); err != nil {
 		return Page{}, fmt.Errorf("listing deliveries: %w", err)
 	}
-	rows, next := postgres.Page(rows, filter.Limit, Delivery.place)
+	rows, next := postgres.Page(rows, filter.Limit, Delivery.Place)
 	return Page{Deliveries: rows, Next: next}, nil
 }
 

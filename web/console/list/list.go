@@ -156,7 +156,7 @@ type lister[R any] struct {
 // show answers with one page of the list.
 func (l lister[R]) show(ctx echo.Context) error {
 	v := l.read(ctx, ctx.QueryParams())
-	if l.Live != nil && !page.IsFragment(ctx) && v.gotZone() {
+	if l.Read(v); l.Live != nil && !page.IsFragment(ctx) && v.gotZone() {
 		return ctx.Redirect(http.StatusSeeOther, v.href("cursor", ctx.QueryParam("cursor")))
 	}
 	status := http.StatusOK
@@ -194,6 +194,9 @@ func (l lister[R]) around(
 	props = ui.ListProps{
 		Path: l.Path, Intro: l.Intro, Buttons: l.buttons(v), Search: l.Search,
 		Tabs: v.tabs(l.Tabs), Region: region,
+	}
+	if region.Unavailable != nil {
+		return props, nil // what else there is to choose from comes from the database, too
 	}
 	if l.IntroOf != nil {
 		if props.Intro, err = l.IntroOf(request); err != nil {

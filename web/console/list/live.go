@@ -71,18 +71,17 @@ func (l lister[R]) live(
 		}
 	}
 	first := place.IsZero() || v.mode == modeNews
-	if v.mode == modeTail {
+	if first && place.IsZero() && len(rows) > 0 {
+		place = l.Live.Place(rows[0])
+		place.UID = successor(place.UID)
+	}
+	switch {
+	case v.mode == modeTail:
 		query.Set("tail", "1")
-	} else {
-		if place.IsZero() && len(rows) > 0 {
-			place = l.Live.Place(rows[0])
-			place.UID = successor(place.UID)
-		}
-		if !place.IsZero() {
-			query.Set("cursor", place.String())
-			if first {
-				query.Set("news", "1")
-			}
+	case !place.IsZero():
+		query.Set("cursor", place.String())
+		if first {
+			query.Set("news", "1")
 		}
 	}
 	live.StreamURL, live.PollURL = withQuery(l.Live.Path, query), withQuery(l.Path, query)

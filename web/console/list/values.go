@@ -71,6 +71,11 @@ type Values struct {
 	specs map[string]Filter
 }
 
+// Read reads the filter of a list that another page needs, from a query of its address.
+func Read[R any](ctx echo.Context, e *Engine, spec Spec[R], query url.Values) *Values {
+	return lister[R]{e, spec}.read(ctx, query)
+}
+
 // read reads the address of a list.
 func (l lister[R]) read(ctx echo.Context, query url.Values) *Values {
 	zone, _ := l.Zone(ctx)
@@ -145,40 +150,17 @@ func OneOf[T ~string](v *Values, name string, known []T) T {
 
 // UID is an identifier, the nil one for none.
 func (v *Values) UID(name string) uuid.UUID {
-	text := v.texts[name]
-	if text == "" {
-		return uuid.Nil
-	}
-	uid, err := uuid.Parse(text)
-	if err != nil || len(text) != 36 {
-		v.Wrong[name] = "This is not an id; ids look like 0199a6b2-7c1e-7d35-9a44-3f0c51b8e6d2."
-		return uuid.Nil
-	}
-	return uid
+	return page.ReadUID(v.Wrong, name, v.texts[name])
 }
-
-// localLayouts are how a time may be written in the address without a zone: it is
-// then the reader's. The first is what browsers write.
-var localLayouts = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02"}
 
 // Time is a time, zero for none. One without a zone is the reader's, and gets it, so
 // that the address means the same to everybody.
 func (v *Values) Time(name string) time.Time {
-	text := v.texts[name]
-	if text == "" {
-		return time.Time{}
+	at := page.ReadTime(v.Wrong, name, v.texts[name], v.Zone)
+	if _, err := time.Parse(time.RFC3339, v.texts[name]); err != nil && !at.IsZero() {
+		v.texts[name] = at.In(v.Zone).Format(time.RFC3339)
 	}
-	if at, err := time.Parse(time.RFC3339, text); err == nil {
-		return at.UTC()
-	}
-	for _, layout := range localLayouts {
-		if at, err := time.ParseInLocation(layout, text, v.Zone); err == nil {
-			v.texts[name] = at.Format(time.RFC3339)
-			return at.UTC()
-		}
-	}
-	v.Wrong[name] = "This is not a time; write it as 2026-11-21T09:30."
-	return time.Time{}
+	return at
 }
 
 // Span is the time between the filters since and until.
@@ -211,11 +193,9 @@ func (v *Values) href(name, value string) string {
 	return withQuery(v.path, query)
 }
 
-// gotZone tells whether the address had a time without a zone, which means another
-// moment to somebody else.
+// gotZone tells, once the filter is read, whether the address had a time without a zone,
+// which means another moment to somebody else.
 func (v *Values) gotZone() bool {
-	v.Time("since")
-	v.Time("until")
 	return len(v.Wrong) == 0 &&
 		(v.asked.Get("since") != v.texts["since"] || v.asked.Get("until") != v.texts["until"])
 }

@@ -84,7 +84,6 @@ func (s *Site) plainFrame(ctx echo.Context, place Place) ui.Frame {
 		Zone: zone, Title: place.Title, Section: place.Section,
 		Crumbs: append(slices.Clone(place.Above), ui.Crumb{Label: place.here()}),
 		User:   ui.User{Name: user.Name, Email: user.Email, Role: string(user.Role)},
-		May:    func(path string) bool { return s.may(user.Role, path) },
 
 		Environment: s.Environment, Version: s.Version, Development: s.Development,
 		Theme: s.Preference(ctx, "theme"), Density: s.Preference(ctx, "density"),

@@ -22,6 +22,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // Options are what a site is made of.
@@ -115,10 +116,10 @@ func (s *Site) Mount(routes []Route, once func(echo.HandlerFunc) echo.HandlerFun
 }
 
 // may tells whether a role reaches the page at a path, or where there is none the
-// change.
+// change; a method before the path asks for that alone.
 func (s *Site) may(role operator.Role, path string) bool {
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		if needed, ok := s.roles[method+" "+path]; ok {
+	for _, method := range []string{"", http.MethodGet + " ", http.MethodPost + " "} {
+		if needed, ok := s.roles[method+path]; ok {
 			return role.Allows(needed)
 		}
 	}
@@ -192,13 +193,7 @@ func CameFrom(ctx echo.Context) string {
 }
 
 // Value returns what a pointer leads to, or the zero value.
-func Value[T any](pointer *T) T {
-	if pointer == nil {
-		var zero T
-		return zero
-	}
-	return *pointer
-}
+func Value[T any](pointer *T) T { return ui.Value(pointer) }
 
 // Known writes an identifier, and the nil one as nothing.
 func Known(uid uuid.UUID) string {

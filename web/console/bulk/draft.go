@@ -1,10 +1,9 @@
-package console
+package bulk
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,9 +15,10 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
-	bulkview "drawbridge/views/bulk"
+	"drawbridge/views/bulk"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
+	"drawbridge/web/console/page"
 )
 
 // draftForm is what was typed on the page of a draft, and what was wrong.
@@ -30,37 +30,28 @@ type draftForm struct {
 }
 
 // showDraft shows what confirming a draft would do now.
-func (c *Console) showDraft(ctx echo.Context, bulk webhook.Bulk, form draftForm) error {
+func (f *Feature) showDraft(ctx echo.Context, of webhook.Bulk, form draftForm) error {
 	request := ctx.Request().Context()
-	plan, err := c.Webhooks.PlanBulk(request, bulk.UID)
+	plan, err := f.Webhooks.PlanBulk(request, of.UID)
 	if err != nil {
 		return err
 	}
-	page := bulkview.Draft{
-		Facts: bulkFactsOf(request, bulk), Total: plan.Total, Skips: plan.Skips(),
-		Takes: plan.Takes(bulk.Options.Pace), Lanes: planLanes(plan), Risks: bulkRisks(plan.Risks),
+	shown := bulk.Draft{
+		Facts: factsOf(request, of), Total: plan.Total, Skips: plan.Skips(),
+		Takes: plan.Takes(of.Options.Pace), Risks: risksOf(plan.Risks),
 		Typed: plan.Total > webhook.TypedAbove, Count: form.Count, Faults: form.Faults,
 		Fault: form.Fault, Oldest: plan.Oldest, Newest: plan.Newest, MaxPace: webhook.MaxPace,
 		Asking: ctx.QueryParam("confirm") != "" || len(form.Faults) > 0 && form.Faults["pace"] == "",
 	}
-	page.Reason = form.Reason
+	shown.Reason = form.Reason
 	for reason, count := range plan.Skipped {
-		page.Skipped = append(page.Skipped, bulkview.SkipRow{Reason: string(reason), Count: count})
+		shown.Skipped = append(shown.Skipped, bulk.SkipRow{Reason: string(reason), Count: count})
 	}
-	slices.SortFunc(page.Skipped, func(a, b bulkview.SkipRow) int {
+	slices.SortFunc(shown.Skipped, func(a, b bulk.SkipRow) int {
 		return 2*(b.Count-a.Count) + strings.Compare(a.Reason, b.Reason)
 	})
-	if page.Frame, err = c.bulkFrame(ctx, page.What); err != nil {
-		return err
-	}
-	page.Notice = c.TakeNotice(ctx)
-	return render(ctx, form.Status, bulkview.DraftPage(page))
-}
-
-func planLanes(plan webhook.BulkPlan) []bulkview.LaneRow {
-	rows := make([]bulkview.LaneRow, 0, len(plan.Lanes))
 	for _, lane := range plan.Lanes {
-		row := bulkview.LaneRow{
+		row := bulk.LaneRow{
 			UID: lane.SubscriptionUID.String(), URL: lane.URL, State: string(lane.State),
 			Total: lane.Total,
 		}
@@ -68,14 +59,14 @@ func planLanes(plan webhook.BulkPlan) []bulkview.LaneRow {
 			row.Events = append(row.Events, fmt.Sprintf("%s: %s", kind, ui.Number(count)))
 		}
 		slices.Sort(row.Events)
-		rows = append(rows, row)
+		shown.Lanes = append(shown.Lanes, row)
 	}
-	return rows
+	return f.Show(ctx, form.Status, place.Under(paths.Bulks, shown.What), bulk.PlanOf(shown))
 }
 
-// bulkRisks words what somebody should know before confirming.
-func bulkRisks(risks webhook.BulkRisks) []bulkview.Risk {
-	var found []bulkview.Risk
+// risksOf words what somebody should know before confirming.
+func risksOf(risks webhook.BulkRisks) []bulk.Risk {
+	var found []bulk.Risk
 	for _, risk := range []struct {
 		count     int
 		one, many string // the verb with what it needs
@@ -102,17 +93,17 @@ func bulkRisks(risks webhook.BulkRisks) []bulkview.Risk {
 	} {
 		switch {
 		case risk.count == 1:
-			found = append(found, bulkview.Risk{Count: 1, Text: risk.one + risk.rest})
+			found = append(found, bulk.Risk{Count: 1, Text: risk.one + risk.rest})
 		case risk.count > 1:
-			found = append(found, bulkview.Risk{Count: risk.count, Text: risk.many + risk.rest})
+			found = append(found, bulk.Risk{Count: risk.count, Text: risk.many + risk.rest})
 		}
 	}
 	return found
 }
 
-// amendBulk changes the options of a draft and shows its plan anew.
-func (c *Console) amendBulk(ctx echo.Context) error {
-	uid, err := pathUID(ctx)
+// amend changes the options of a draft and shows its plan again.
+func (f *Feature) amend(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
 	if err != nil {
 		return err
 	}
@@ -122,22 +113,20 @@ func (c *Console) amendBulk(ctx echo.Context) error {
 		Pace: pace, SkipNewer: ctx.FormValue("skip_newer") != "",
 		SkipDelivered: ctx.FormValue("skip_delivered") != "",
 	}
-	target, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
-		if err := c.Webhooks.AmendBulk(request, tx, uid, options); err != nil {
-			return "", err
-		}
-		return paths.To(paths.Bulk, uid.String()),
-			c.auditBulk(ctx, tx, uid, "options", operator.Entry{After: options})
-	})
+	outcome, err := f.Commit(ctx, change("options", uid,
+		func(request context.Context, tx *postgres.Tx, entry *operator.Entry) error {
+			entry.After = options
+			return f.Webhooks.AmendBulk(request, tx, uid, options)
+		}))
 	if err != nil {
-		return c.refuseDraft(ctx, uid, err, draftForm{})
+		return f.refuseDraft(ctx, uid, err, draftForm{})
 	}
-	return ctx.Redirect(http.StatusSeeOther, target)
+	return page.LeadTo(ctx, outcome.Target)
 }
 
-// confirmBulk begins to send what the person was shown.
-func (c *Console) confirmBulk(ctx echo.Context) error {
-	uid, err := pathUID(ctx)
+// confirm begins to send what the person was shown.
+func (f *Feature) confirm(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
 	if err != nil {
 		return err
 	}
@@ -149,50 +138,57 @@ func (c *Console) confirmBulk(ctx echo.Context) error {
 	if planned > webhook.TypedAbove {
 		typed, err := strconv.Atoi(strings.ReplaceAll(strings.TrimSpace(form.Count), ",", ""))
 		if err != nil || typed != planned {
-			return c.refuseDraft(ctx, uid, lending.Invalid("count",
+			return f.refuseDraft(ctx, uid, lending.Invalid("count",
 				"type %s, the count of deliveries, to confirm", ui.Number(planned)), form)
 		}
 	}
-	target, err := c.act(ctx, func(request context.Context, tx *postgres.Tx) (string, error) {
-		total, err := c.Webhooks.ConfirmBulk(request, tx, uid, webhook.BulkConsent{
-			By: currentUser(ctx).Email, Reason: form.Reason, Count: planned,
-		})
-		if err != nil {
-			return "", err
-		}
-		return paths.To(paths.Bulk, uid.String()), c.auditBulk(ctx, tx, uid, "confirm", operator.Entry{
-			Reason: form.Reason, After: map[string]any{"deliveries": total},
-		})
-	})
+	by := page.User(ctx).Email
+	outcome, err := f.Commit(ctx, change("confirm", uid,
+		func(request context.Context, tx *postgres.Tx, entry *operator.Entry) error {
+			total, err := f.Webhooks.ConfirmBulk(request, tx, uid, webhook.BulkConsent{
+				By: by, Reason: form.Reason, Count: planned,
+			})
+			entry.After = map[string]any{"deliveries": total}
+			return err
+		}))
 	if err != nil {
-		return c.refuseDraft(ctx, uid, err, form)
+		return f.refuseDraft(ctx, uid, err, form)
 	}
-	return ctx.Redirect(http.StatusSeeOther, target)
+	return page.LeadTo(ctx, outcome.Target)
 }
 
 // refuseDraft shows the plan again with what was typed and what was wrong with
 // it. A draft that is none any more leads to what became of it.
-func (c *Console) refuseDraft(
+func (f *Feature) refuseDraft(
 	ctx echo.Context, uid uuid.UUID, refused error, form draftForm,
 ) error {
 	code := lending.ErrorCode(refused)
 	if code != lending.CodeValidation && code != lending.CodeInvalidState {
 		return refused
 	}
-	bulk, err := c.Webhooks.Bulk(ctx.Request().Context(), uid)
+	found, err := f.Webhooks.Bulk(ctx.Request().Context(), uid)
 	if err != nil {
 		return err
 	}
-	if bulk.State != webhook.BulkDraft {
-		c.LeaveNotice(ctx, sentence(refused.Error()))
-		return ctx.Redirect(http.StatusSeeOther, paths.To(paths.Bulk, uid.String()))
+	if found.State != webhook.BulkDraft {
+		f.LeaveNotice(ctx, page.Sentence(refused.Error()))
+		return page.LeadTo(ctx, paths.To(paths.Bulk, uid.String()))
 	}
-	form.Status, form.Faults = c.Status(code), formFaults(refused)
+	form.Status, form.Faults = f.Status(code), problems(refused)
 	if len(form.Faults) == 0 {
-		form.Fault = sentence(refused.Error())
+		form.Fault = page.Sentence(refused.Error())
 	}
-	return c.showDraft(ctx, bulk, form)
+	return f.showDraft(ctx, found, form)
 }
 
-// asRefusal returns the refusal in an error's chain.
-func asRefusal(err error) (*lending.Error, bool) { return errors.AsType[*lending.Error](err) }
+// problems are a refusal's wrong fields, in words for a form.
+func problems(err error) map[string]string {
+	found := map[string]string{}
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if ok && refusal.Code == lending.CodeValidation {
+		for _, detail := range refusal.Details {
+			found[detail.Field] = page.Sentence(detail.Message)
+		}
+	}
+	return found
+}

@@ -1,0 +1,281 @@
+package bulk
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/bulk"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/list"
+	"drawbridge/web/console/page"
+)
+
+// showProgress shows how far a confirmed bulk re-send has come.
+func (f *Feature) showProgress(ctx echo.Context, of webhook.Bulk) error {
+	filter, err := readItemFilter(ctx.QueryParams())
+	if err != nil {
+		return err
+	}
+	shown, err := f.progress(ctx.Request().Context(), of.UID, filter)
+	if err != nil {
+		return err
+	}
+	if page.IsFragment(ctx) {
+		return page.Render(ctx, http.StatusOK, bulk.ProgressRegion(shown))
+	}
+	shown.Asking = ctx.QueryParam("cancel") != ""
+	here := place.Under(paths.Bulks, shown.What)
+	here.Live = true
+	return f.Show(ctx, http.StatusOK, here, bulk.ProgressOf(shown))
+}
+
+// live streams the page's region as it changes.
+func (f *Feature) live(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return err
+	}
+	filter, err := readItemFilter(ctx.QueryParams())
+	if err != nil {
+		return err
+	}
+	return f.Stream(ctx, func(request context.Context) ([]byte, error) {
+		shown, err := f.progress(request, uid, filter)
+		if err != nil {
+			return nil, err
+		}
+		return page.HTML(request, bulk.ProgressRegion(shown))
+	})
+}
+
+// readItemFilter reads which results are shown from the address.
+func readItemFilter(query url.Values) (webhook.BulkItemFilter, error) {
+	filter := webhook.BulkItemFilter{State: webhook.ItemState(query.Get("outcome")), Limit: list.PageSize}
+	if text := query.Get("after"); text != "" {
+		var err error
+		if filter.After, err = strconv.Atoi(text); err != nil || filter.After < 0 {
+			return filter, lending.Invalid("after", `"after" must be a place in the results`)
+		}
+	}
+	return filter, nil
+}
+
+func (f *Feature) progress(
+	ctx context.Context, uid uuid.UUID, filter webhook.BulkItemFilter,
+) (bulk.Progress, error) {
+	found, err := f.Webhooks.Bulk(ctx, uid)
+	if err != nil {
+		return bulk.Progress{}, err
+	}
+	counts := found.Counts
+	shown := bulk.Progress{
+		Facts: factsOf(ctx, found), Total: counts.Total(), Waiting: counts.Waiting,
+		Sent: counts.Sent, Delivered: counts.Delivered, Failed: counts.Failed,
+		Cancelled: counts.Cancelled, Skipped: counts.Skipped,
+		Outcome: string(filter.State), Outcomes: outcomeTabs(uid, counts, filter.State),
+	}
+	lanes, err := f.Webhooks.BulkLanes(ctx, uid)
+	if err != nil {
+		return shown, err
+	}
+	shown.Lanes, shown.Remaining = laneRows(lanes, found.Options.Pace)
+	items, next, err := f.Webhooks.BulkItems(ctx, uid, filter)
+	if err != nil {
+		return shown, err
+	}
+	for _, item := range items {
+		shown.Items = append(shown.Items, itemRow(item))
+	}
+	query, here := url.Values{}, paths.To(paths.Bulk, uid.String())
+	if filter.State != "" {
+		query.Set("outcome", string(filter.State))
+	}
+	if filter.After > 0 {
+		shown.First = paths.With(here, query)
+	}
+	if next > 0 {
+		query.Set("after", strconv.Itoa(next))
+		shown.More = paths.With(here, query)
+		query.Del("after")
+	}
+	if filter.After > 0 {
+		query.Set("after", strconv.Itoa(filter.After))
+	}
+	shown.PollURL, shown.StreamURL = paths.With(here, query), here+"/live?"+query.Encode()
+	return shown, nil
+}
+
+func outcomeTabs(
+	uid uuid.UUID, counts webhook.BulkCounts, current webhook.ItemState,
+) []ui.Tab {
+	tabs := []ui.Tab{{
+		Label: "All " + ui.Number(counts.All()), Href: paths.To(paths.Bulk, uid.String()),
+		Current: current == "",
+	}}
+	for _, state := range webhook.ItemStates() {
+		if counts.Of(state) == 0 && state != current {
+			continue
+		}
+		tabs = append(tabs, ui.Tab{
+			Label:   bulk.ItemChip(string(state)).Word + " " + ui.Number(counts.Of(state)),
+			Href:    paths.With(paths.To(paths.Bulk, uid.String()), url.Values{"outcome": {string(state)}}) + "#results",
+			Current: state == current,
+		})
+	}
+	return tabs
+}
+
+// laneRows words the lanes, and says how long the slowest will take.
+func laneRows(lanes []webhook.BulkLane, pace int) ([]bulk.LaneRow, time.Duration) {
+	rows, longest := make([]bulk.LaneRow, 0, len(lanes)), 0
+	for _, lane := range lanes {
+		rows = append(rows, bulk.LaneRow{
+			UID: lane.SubscriptionUID.String(), URL: lane.URL, State: string(lane.State),
+			Total: lane.Total(), Waiting: lane.Waiting, Sent: lane.Sent, Delivered: lane.Delivered,
+			Failed: lane.Failed, Cancelled: lane.Cancelled, Skipped: lane.Skipped,
+		})
+		if lane.State != webhook.StatePaused {
+			longest = max(longest, lane.Waiting*int(time.Second)/lane.PaceOf(pace))
+		}
+	}
+	return rows, time.Duration(longest)
+}
+
+func itemRow(item webhook.BulkItem) bulk.ItemRow {
+	row := bulk.ItemRow{
+		Position: item.Position, State: string(item.State), Event: string(item.Event),
+		Status: item.Status, URL: item.URL, EventUID: item.EventUID.String(),
+		Skip: string(page.Value(item.SkipReason)), HTTPStatus: page.Value(item.HTTPStatus),
+		ErrorClass: page.Value(item.ErrorClass), Occurred: item.EventAt,
+	}
+	for _, link := range []struct {
+		to  *string
+		uid *uuid.UUID
+	}{
+		{&row.Application, item.ApplicationUID}, {&row.New, item.NewUID}, {&row.Old, item.DeliveryUID},
+	} {
+		if link.uid != nil {
+			*link.to = link.uid.String()
+		}
+	}
+	return row
+}
+
+func (f *Feature) pause(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (string, error) {
+	return "Paused. What was sent goes on.", f.Webhooks.PauseBulk(ctx, tx, uid)
+}
+
+func (f *Feature) resume(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (string, error) {
+	return "Resumed.", f.Webhooks.ResumeBulk(ctx, tx, uid)
+}
+
+func (f *Feature) cancel(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (string, error) {
+	count, err := f.Webhooks.CancelBulk(ctx, tx, uid)
+	return "Cancelled: " + ui.Plural(count, "delivery was", "deliveries were") + " withdrawn.", err
+}
+
+// move is the handler of a change of state, which the audit log calls name and which
+// says what it did. Under htmx the page stays and shows what follows.
+func (f *Feature) move(
+	name string, do func(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (string, error),
+) echo.HandlerFunc {
+	return func(ctx echo.Context) error {
+		uid, err := page.UID(ctx)
+		if err != nil {
+			return err
+		}
+		before, err := f.Webhooks.Bulk(ctx.Request().Context(), uid)
+		if err != nil {
+			return err
+		}
+		done := ""
+		changed := change(name, uid,
+			func(request context.Context, tx *postgres.Tx, _ *operator.Entry) (err error) {
+				done, err = do(request, tx, uid)
+				return err
+			})
+		if before.State == webhook.BulkDraft { // nothing stays of one that is discarded
+			discard := changed.Do
+			changed.Do = func(
+				request context.Context, tx *postgres.Tx,
+			) (operator.Outcome, error) {
+				outcome, err := discard(request, tx)
+				outcome.Target = paths.Bulks
+				return outcome, err
+			}
+		}
+		outcome, err := f.Commit(ctx, changed)
+		if err != nil {
+			return err
+		}
+		found, err := f.Webhooks.Bulk(ctx.Request().Context(), uid)
+		switch {
+		case lending.ErrorCode(err) == lending.CodeNotFound: // it was a draft
+			f.LeaveNotice(ctx, "The draft is discarded; nothing was sent.")
+			return page.LeadTo(ctx, paths.Bulks)
+		case err != nil:
+			return err
+		case page.IsFragment(ctx):
+			return f.showProgress(ctx, found)
+		}
+		f.LeaveNotice(ctx, done)
+		return page.LeadTo(ctx, outcome.Target)
+	}
+}
+
+// items sends the results as a file.
+func (f *Feature) items(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return err
+	}
+	request := ctx.Request().Context()
+	if _, err := f.Webhooks.Bulk(request, uid); err != nil {
+		return err
+	}
+	filter, more := webhook.BulkItemFilter{Limit: webhook.MaxPage}, true
+	return list.SendCSV(ctx, f.Engine.Engine, list.CSV{
+		Name: "bulk-resend", Action: "bulk_resend.export", Subject: "bulk_resend",
+		Filter: url.Values{"bulk": {uid.String()}},
+		Columns: []string{
+			"position", "state", "skip_reason", "event", "status", "event_uid", "occurred_at",
+			"application_uid", "subscription_uid", "url", "delivery_uid", "new_delivery_uid",
+			"http_status", "error_class",
+		},
+		Next: func() ([][]string, error) {
+			if !more {
+				return nil, nil
+			}
+			items, next, err := f.Webhooks.BulkItems(request, uid, filter)
+			filter.After, more = next, next > 0
+			rows := make([][]string, 0, len(items))
+			for _, item := range items {
+				rows = append(rows, itemCells(item))
+			}
+			return rows, err
+		},
+	})
+}
+
+func itemCells(item webhook.BulkItem) []string {
+	row, status := itemRow(item), ""
+	if row.HTTPStatus != 0 {
+		status = strconv.Itoa(row.HTTPStatus)
+	}
+	return []string{
+		strconv.Itoa(row.Position), row.State, row.Skip, row.Event, row.Status, row.EventUID,
+		row.Occurred.UTC().Format(time.RFC3339Nano), row.Application,
+		item.SubscriptionUID.String(), row.URL, row.Old, row.New, status, row.ErrorClass,
+	}
+}

@@ -1,0 +1,251 @@
+package deliveries
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/deliveries"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
+)
+
+// resendForm shows the re-send form on a page of its own.
+func (f *Feature) resendForm(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return err
+	}
+	return f.showResend(ctx, uid, http.StatusOK, "", "")
+}
+
+// resend adds a new delivery of the same event. Under htmx the page stays and
+// shows the new delivery among the re-sends; else its own page comes next.
+func (f *Feature) resend(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return err
+	}
+	by, reason := page.User(ctx).Email, ctx.FormValue("reason")
+	change := action.Change{
+		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			made, err := f.Webhooks.Resend(request, tx, []uuid.UUID{uid}, by, reason)
+			if err != nil {
+				return operator.Outcome{}, err
+			}
+			return operator.Did(paths.To(paths.Delivery, made[0].String()), operator.Entry{
+				Action: "delivery.resend", SubjectKind: "delivery", Subject: uid.String(),
+				After: map[string]any{"delivery_uid": made[0]},
+			}), nil
+		},
+	}
+	if !page.IsFragment(ctx) {
+		change.Done = "Re-sent. This is the new delivery."
+	}
+	outcome, err := f.Commit(ctx, change)
+	switch {
+	case lending.ErrorCode(err) == lending.CodeValidation && !page.IsFragment(ctx):
+		return f.showResend(ctx, uid, http.StatusBadRequest, reason, page.Sentence(err.Error()))
+	case err != nil:
+		return err
+	case !page.IsFragment(ctx):
+		return page.LeadTo(ctx, outcome.Target)
+	}
+	shown, err := f.load(ctx.Request().Context(), uid)
+	if err != nil {
+		return err
+	}
+	// The page's script is told what was done, where it is to be seen, and the token of
+	// the form that is in the dialog from now on.
+	trigger, err := json.Marshal(map[string]any{
+		"console:done": map[string]string{
+			"text": "Re-sent as a new delivery", "href": outcome.Target, "label": "Open",
+			page.TokenField: uuid.NewString(),
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("announcing what was done: %w", err)
+	}
+	ctx.Response().Header().Set("HX-Trigger", string(trigger))
+	return page.Render(ctx, http.StatusOK, deliveries.Region(shown))
+}
+
+func (f *Feature) showResend(
+	ctx echo.Context, uid uuid.UUID, status int, reason, problem string,
+) error {
+	form, err := f.loadResend(ctx.Request().Context(), uid)
+	if err != nil {
+		return err
+	}
+	form.Reason, form.Fault = reason, problem
+	one := place.Under(paths.Deliveries, ui.DeliveryLabel(form.Delivery.Delivery))
+	here := one.Under(paths.To(paths.Delivery, uid.String()), "Re-send this delivery")
+	here.Here = "Re-send"
+	return f.Show(ctx, status, here, deliveries.ResendForm(form))
+}
+
+// cancel asks once what cancelling the chosen deliveries means, and then cancels
+// those that still wait.
+func (f *Feature) cancel(ctx echo.Context) error {
+	chosen, err := chosen(ctx)
+	if err != nil {
+		return err
+	}
+	form := deliveries.CancelForm{
+		Filter: ctx.FormValue("filter"), Back: paths.Deliveries,
+		Reason: strings.TrimSpace(ctx.FormValue("reason")),
+	}
+	if query, err := url.ParseQuery(form.Filter); err == nil {
+		form.Back = paths.With(paths.Deliveries, query)
+	}
+	switch {
+	case len(chosen) == 0:
+		f.LeaveNotice(ctx, "Tick the deliveries to cancel first.")
+		return page.LeadTo(ctx, form.Back)
+	case ctx.FormValue("confirmed") == "":
+		return f.askToCancel(ctx, http.StatusOK, chosen, form)
+	case form.Reason == "" || len(form.Reason) > action.MaxReason:
+		form.Fault = "Say why, in up to 500 characters."
+		return f.askToCancel(ctx, http.StatusBadRequest, chosen, form)
+	}
+	outcome, err := f.Commit(ctx, action.Change{
+		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			outcome := operator.Outcome{Target: form.Back}
+			ended, err := f.Webhooks.Cancel(request, tx, chosen)
+			for _, uid := range ended {
+				outcome.Entries = append(outcome.Entries, operator.Entry{
+					Action: "delivery.cancel", SubjectKind: "delivery", Subject: uid.String(),
+					After: map[string]any{"state": webhook.DeliveryCancelled},
+				})
+			}
+			return outcome, err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	f.LeaveNotice(ctx,
+		"Cancelled: "+ui.Plural(len(outcome.Entries), "delivery", "deliveries")+".")
+	return page.LeadTo(ctx, outcome.Target)
+}
+
+// chosen reads the rows that were selected, if any.
+func chosen(ctx echo.Context) ([]uuid.UUID, error) {
+	//nolint:forbidigo // a form that was received, not a client's call
+	form := ctx.Request().PostForm["delivery"]
+	if len(form) > webhook.MaxPage {
+		return nil, lending.Invalid("delivery",
+			"Select at most %d deliveries in the list.", webhook.MaxPage)
+	}
+	uids := make([]uuid.UUID, 0, len(form))
+	for _, text := range form {
+		uid, err := uuid.Parse(text)
+		if err != nil {
+			return nil, lending.Invalid("delivery", "%.60q is no id of a delivery", text)
+		}
+		uids = append(uids, uid)
+	}
+	return uids, nil
+}
+
+// askToCancel names how many would be cancelled, where they go, and what that
+// means.
+func (f *Feature) askToCancel(
+	ctx echo.Context, status int, chosen []uuid.UUID, form deliveries.CancelForm,
+) (err error) {
+	form.Chosen, err = f.Webhooks.DeliveriesByUID(ctx.Request().Context(), chosen)
+	if err != nil {
+		return err
+	}
+	endpoints := map[uuid.UUID]bool{}
+	for _, delivery := range form.Chosen {
+		if !delivery.State.IsFinal() {
+			form.Waiting++
+			endpoints[delivery.SubscriptionUID] = true
+		}
+	}
+	form.Endpoints = len(endpoints)
+	if form.Waiting == 0 {
+		return lending.NewError(lending.CodeInvalidState,
+			"None of the chosen deliveries waits for an attempt: there is nothing to cancel.")
+	}
+	here := place.Under(form.Back, "Cancel deliveries")
+	here.Here = "Cancel"
+	return f.Show(ctx, status, here, deliveries.Cancel(form))
+}
+
+// doctor asks for a body and its signature.
+func (f *Feature) doctor(ctx echo.Context) error {
+	return f.showDoctor(ctx, http.StatusOK, deliveries.DoctorForm{
+		Delivery: ctx.QueryParam("delivery"), Subscription: ctx.QueryParam("subscription"),
+	})
+}
+
+func (f *Feature) showDoctor(ctx echo.Context, status int, form deliveries.DoctorForm) error {
+	return f.Show(ctx, status, place.Under(paths.Deliveries, "Signature doctor"),
+		deliveries.Doctor(form))
+}
+
+// examine answers what is wrong with a signature. That somebody asked is kept in
+// the audit log, since it takes the secret to answer.
+func (f *Feature) examine(ctx echo.Context) error {
+	form := deliveries.DoctorForm{
+		Delivery:     strings.TrimSpace(ctx.FormValue("delivery")),
+		Subscription: strings.TrimSpace(ctx.FormValue("subscription")),
+		// Browsers write the line ends of a field in their own way.
+		Body:      strings.ReplaceAll(ctx.FormValue("body"), "\r\n", "\n"),
+		Signature: strings.TrimSpace(ctx.FormValue("signature")), Faults: map[string]string{},
+	}
+	examination := webhook.Examination{
+		DeliveryUID:     page.ReadUID(form.Faults, "delivery", form.Delivery),
+		SubscriptionUID: page.ReadUID(form.Faults, "subscription", form.Subscription),
+		Body:            []byte(form.Body), Signature: form.Signature,
+	}
+	kind, subject := "subscription", examination.SubscriptionUID
+	if form.Delivery != "" {
+		kind, subject = "delivery", examination.DeliveryUID
+	}
+	verdict, err := f.Webhooks.Examine(ctx.Request().Context(), examination)
+	switch code := lending.ErrorCode(err); {
+	case len(form.Faults) > 0:
+		return f.showDoctor(ctx, http.StatusBadRequest, form)
+	case err == nil:
+	case code == lending.CodeValidation && form.Signature == "":
+		form.Faults["signature"] = page.Sentence(page.ErrorText(err))
+	case code == lending.CodeValidation:
+		form.Faults["delivery"] = page.Sentence(page.ErrorText(err))
+	case code == lending.CodeNotFound, code == lending.CodeInvalidState:
+		form.Faults[kind] = page.Sentence(page.ErrorText(err))
+	default:
+		return err
+	}
+	if err != nil {
+		return f.showDoctor(ctx, http.StatusBadRequest, form)
+	}
+	err = f.Record(ctx, operator.Entry{
+		Action: kind + ".examine_signature", SubjectKind: kind, Subject: subject.String(),
+		After: map[string]any{"finding": verdict.Finding},
+	})
+	if err != nil {
+		return err
+	}
+	form.Verdict = &ui.Notice{
+		Tone: ui.Warn, Title: verdict.Explanation, Text: "Next: " + verdict.Next,
+	}
+	if verdict.Finding == webhook.FoundValid {
+		form.Verdict.Tone = ui.Good
+	}
+	return f.showDoctor(ctx, http.StatusOK, form)
+}

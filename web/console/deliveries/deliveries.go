@@ -1,0 +1,268 @@
+// Package deliveries is the console's pages about deliveries: their log, the page of one,
+// and what is done to them.
+package deliveries
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/attention"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/deliveries"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/list"
+	"drawbridge/web/console/page"
+)
+
+// Feature serves the pages.
+type Feature struct {
+	*list.Engine
+	Webhooks     *webhook.Service
+	Applications *application.Service
+	Attention    *attention.Service
+}
+
+// Routes lists the pages and changes.
+func (f *Feature) Routes() []page.Route {
+	const support, operators = operator.RoleSupport, operator.RoleOperator
+	routes := list.Routes(f.Engine, f.deliveries())
+	shown := routes[0].Handler
+	routes[0].Handler = func(ctx echo.Context) error {
+		if sought := ctx.QueryParam("q"); sought != "" { // what was once looked for here
+			return ctx.Redirect(http.StatusSeeOther, paths.Where(paths.Search, "q", sought))
+		}
+		return shown(ctx)
+	}
+	return append(routes,
+		page.Post(paths.DeliveriesCancel, "console.deliveries.cancel", operators, f.cancel),
+		page.Get(paths.Delivery, "console.delivery", support, f.delivery),
+		page.Get(paths.DeliveryLive, "console.delivery.live", support, f.deliveryLive),
+		page.Get(paths.Resend, "console.resend", support, f.resendForm),
+		page.Post(paths.Resend, "console.resend.submit", support, f.resend),
+		page.Get(paths.Doctor, "console.doctor", support, f.doctor),
+		page.Post(paths.Doctor, "console.doctor.submit", support, f.examine),
+	)
+}
+
+var place = page.Place{Section: ui.SectionDeliveries, Title: "Deliveries"}
+
+// deliveries lists the delivery log.
+func (f *Feature) deliveries() list.Spec[webhook.Delivery] {
+	tabs := []ui.Option{{Label: "All"}}
+	for _, state := range []webhook.DeliveryState{ // what needs a human first
+		webhook.DeliveryFailed, webhook.DeliveryRetrying, webhook.DeliveryPending,
+		webhook.DeliveryDelivered, webhook.DeliveryCancelled,
+	} {
+		tabs = append(tabs, ui.Option{Value: string(state), Label: ui.DeliveryChip(state).Word})
+	}
+	return list.Spec[webhook.Delivery]{
+		Name: "console.deliveries", Path: paths.Deliveries, Role: operator.RoleSupport, Place: place,
+		Intro: "Every event sent to a partner's endpoint, one row per delivery.",
+		One:   "delivery", Many: "deliveries", Order: "Newest first",
+		Tabs:    list.Tabs{Name: "state", Options: tabs},
+		Filters: f.filters(),
+		Read: func(v *list.Values) list.Source[webhook.Delivery] {
+			filter := readFilter(v)
+			return list.Source[webhook.Delivery]{
+				Load: list.Keyset(func(
+					ctx context.Context, from postgres.Cursor, limit int,
+				) ([]webhook.Delivery, postgres.Cursor, error) {
+					filter.Cursor, filter.Limit = from, limit
+					found, err := f.Webhooks.Deliveries(ctx, filter)
+					return found.Deliveries, found.Next, err
+				}),
+				Count: func(ctx context.Context, limit int) (int, error) {
+					return f.Webhooks.CountDeliveries(ctx, filter, limit)
+				},
+				Newer: func(ctx context.Context, from postgres.Cursor, limit int) (int, error) {
+					newer := filter
+					newer.Cursor = from
+					return f.Webhooks.CountNewer(ctx, newer, limit)
+				},
+			}
+		},
+		Table: deliveries.Table,
+		NoMatch: ui.EmptyProps{
+			Title: "No delivery matches these filters", Text: "Remove a filter, or widen the time range.",
+		},
+		Empty: ui.EmptyProps{
+			Icon: "send", Title: "No deliveries yet",
+			Text: "A delivery appears here as soon as an event happens to an application of a partner " +
+				"with a subscription: a draw, a change of status, a signed document.",
+			Href: paths.Subscriptions, Action: "See subscriptions",
+		},
+		Unavailable: "The database did not answer in time. Nothing is lost: deliveries go on while " +
+			"this page cannot show them.",
+		File: &list.File[webhook.Delivery]{
+			Path: paths.DeliveriesCSV, Name: "deliveries", Action: "delivery.export",
+			Subject: "delivery",
+			Columns: []string{
+				"delivery_uid", "created_at", "state", "event", "status", "application_id", "partner_uid",
+				"partner", "subscription_uid", "url", "event_uid", "event_at", "attempts",
+				"next_attempt_at", "last_http_status", "last_error_class", "last_duration_ms",
+				"finished_at", "test", "resend_of", "resent_by", "resend_reason",
+			},
+			Cells: cells,
+		},
+		Saved: true,
+		Views: []list.View{
+			{Label: "Failing now", Query: "state=retrying"},
+			{Label: "Failed today", Query: "range=today&state=failed"},
+			{Label: "Slow", Query: "slow=yes"},
+		},
+		PickAction: paths.BulkNew, PickButtons: deliveries.PickButtons(),
+		Live: &list.Live[webhook.Delivery]{
+			Path: paths.DeliveriesLive, Place: webhook.Delivery.Place,
+		},
+	}
+}
+
+func (f *Feature) filters() []list.Filter {
+	classes := []ui.Option{{Label: "Any or none"}}
+	for _, class := range webhook.ErrorClasses() {
+		classes = append(classes, ui.Option{
+			Value: string(class), Label: deliveries.ErrorClassWord(class),
+		})
+	}
+	either := func(any string) []ui.Option {
+		return []ui.Option{
+			{Label: any}, {Value: "no", Label: "without"}, {Value: "yes", Label: "only"},
+		}
+	}
+	return []list.Filter{
+		{
+			Name: "event", Label: "Event", Chip: "Event: ", Kind: list.Choice,
+			Options: list.EventKinds(),
+		},
+		{
+			Name: "partner", Label: "Partner", Chip: "Partner: ", Kind: list.Choice,
+			OptionsOf: list.PartnersOf(f.Applications),
+		},
+		{
+			Name: "merchant", Label: "Merchant", Chip: "Merchant: ", Kind: list.Choice,
+			OptionsOf: list.MerchantsOf(f.Applications),
+		},
+		{
+			Name: "subscription", Label: "Subscription", Chip: "Subscription: ", Kind: list.Choice,
+			OptionsOf: list.Subscriptions(f.Webhooks, "All subscriptions"),
+		},
+		{Name: "application", Label: "Application id", Chip: "Application: "},
+		{Name: "event_uid", Label: "Event id", Chip: "Event id: "},
+		{Name: "code", Label: "HTTP answer, such as 503 or 5xx", Chip: "Answer: ", Max: 3},
+		{Name: "error", Label: "Error", Chip: "Error: ", Kind: list.Choice, Options: classes},
+		{
+			Name: "test", Label: "Test events", Chip: "Test events: ", Kind: list.Choice,
+			Options: either("With test events"),
+		},
+		{
+			Name: "resend", Label: "Re-sends", Chip: "Re-sends: ", Kind: list.Choice,
+			Options: either("With re-sends"),
+		},
+		{
+			Name: "slow", Label: "Last attempt took", Chip: "Slow: ", Kind: list.Choice,
+			Options: []ui.Option{{Label: "Any duration"}, {Value: "yes", Label: "5 s and more"}},
+		},
+		{
+			Name: "range", Label: "Time range", Chip: "Range: ", Kind: list.Choice,
+			Options: []ui.Option{
+				{Label: "All time"},
+				{Value: "1h", Label: "Last hour"},
+				{Value: "today", Label: "Today"},
+				{Value: "24h", Label: "Last 24 hours"},
+				{Value: "7d", Label: "Last 7 days"},
+				{Value: "30d", Label: "Last 30 days"},
+			},
+		},
+		{Name: "since", Label: "From", Chip: "From: ", Kind: list.Time},
+		{Name: "until", Label: "To", Chip: "To: ", Kind: list.Time},
+	}
+}
+
+// Filter reads the filter of the list from the query of its address; it is not right
+// where wrong is not empty.
+func (f *Feature) Filter(
+	ctx echo.Context, query url.Values,
+) (filter webhook.DeliveryFilter, kept url.Values, wrong map[string]string) {
+	v := list.Read(ctx, f.Engine, f.deliveries(), query)
+	filter = readFilter(v)
+	return filter, v.Query(), v.Wrong
+}
+
+func readFilter(v *list.Values) webhook.DeliveryFilter {
+	filter := webhook.DeliveryFilter{
+		State:      list.OneOf(v, "state", webhook.DeliveryStates()),
+		Event:      list.OneOf(v, "event", lending.AllEventKinds()),
+		ErrorClass: list.OneOf(v, "error", webhook.ErrorClasses()),
+		Test:       v.YesNo("test"), Resend: v.YesNo("resend"), Slow: v.Is("slow"),
+		SubscriptionUID: v.UID("subscription"), PartnerUID: v.UID("partner"),
+		MerchantUID: v.UID("merchant"), ApplicationUID: v.UID("application"),
+		EventUID: v.UID("event_uid"), Since: v.Time("since"), Until: v.Time("until"),
+		Limit: list.PageSize,
+	}
+	if from := rangeStart(v); from.After(filter.Since) {
+		filter.Since = from
+	}
+	if !filter.Until.IsZero() && !filter.Since.Before(filter.Until) {
+		v.Wrong["until"] = "The end must come after the beginning."
+	}
+	code := strings.ToLower(v.Text("code"))
+	digits, isClass := strings.CutSuffix(code, "xx")
+	number, err := strconv.Atoi(digits)
+	switch {
+	case code == "":
+	case err == nil && isClass && number >= 1 && number <= 9:
+		filter.HTTPClass = number
+	case err == nil && !isClass && number >= 100 && number <= 999:
+		filter.HTTPStatus = number
+	default:
+		v.Wrong["code"] = "This is not an HTTP status; write one such as 503, or a class such as 5xx."
+	}
+	return filter
+}
+
+// rangeStart is the beginning of a time range that ends now, zero for none.
+func rangeStart(v *list.Values) time.Time {
+	lengths := map[string]time.Duration{
+		"1h": time.Hour, "24h": 24 * time.Hour, "7d": 7 * 24 * time.Hour, "30d": 30 * 24 * time.Hour,
+	}
+	known := append([]string{"today"}, slices.Sorted(maps.Keys(lengths))...)
+	switch value := list.OneOf(v, "range", known); value {
+	case "":
+		return time.Time{}
+	case "today":
+		now := v.Now.In(v.Zone)
+		return time.Date(now.Year(), now.Month(), now.Day(), 0, 0, 0, 0, v.Zone).UTC()
+	default:
+		return v.Now.Add(-lengths[value]).UTC()
+	}
+}
+
+// cells are a delivery's line of the file; times are in UTC.
+func cells(d webhook.Delivery) []string {
+	application := d.ApplicationUID.String()
+	if d.Test { // that of a test event is a sample
+		application = ""
+	}
+	return []string{
+		d.UID.String(), list.CellTime(d.CreatedAt), string(d.State), string(d.Event), d.Status,
+		application, d.PartnerUID.String(), d.PartnerName, d.SubscriptionUID.String(), d.URL,
+		d.EventUID.String(), list.CellTime(d.EventAt), strconv.Itoa(d.AttemptCount),
+		list.CellTime(d.Due()), list.CellNumber(int64(d.LastStatus())), string(d.LastError()),
+		list.CellNumber(d.Took().Milliseconds()), list.CellTime(page.Value(d.FinishedAt)),
+		strconv.FormatBool(d.Test), page.Known(page.Value(d.ResendOf)), page.Value(d.ResentBy),
+		page.Value(d.ResendReason),
+	}
+}

@@ -1,0 +1,159 @@
+package deliveries
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/attention"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/deliveries"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/page"
+)
+
+// maxRelated is how many deliveries of the same application a page lists.
+const maxRelated = 8
+
+// delivery shows one delivery.
+func (f *Feature) delivery(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return err
+	}
+	shown, err := f.load(ctx.Request().Context(), uid)
+	if err != nil {
+		return err
+	}
+	if page.IsFragment(ctx) {
+		return page.Render(ctx, http.StatusOK, deliveries.Region(shown))
+	}
+	if err := f.addNeighbours(ctx, &shown); err != nil {
+		return err
+	}
+	here := place.Under(paths.Deliveries, string(shown.Delivery.Event))
+	here.Here, here.Live = ui.DeliveryLabel(shown.Delivery.Delivery), true
+	return f.Show(ctx, http.StatusOK, here, deliveries.Detail(shown))
+}
+
+// deliveryLive streams the page's region as it changes.
+func (f *Feature) deliveryLive(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return err
+	}
+	return f.Stream(ctx, func(request context.Context) ([]byte, error) {
+		shown, err := f.load(request, uid)
+		if err != nil {
+			return nil, err
+		}
+		return page.HTML(request, deliveries.Region(shown))
+	})
+}
+
+// load reads one delivery with everything that its page says.
+func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Page, err error) {
+	if shown.Resend, err = f.loadResend(ctx, uid); err != nil {
+		return shown, err
+	}
+	detail, subscription := shown.Delivery, shown.Subscription
+	if shown.Ledger, err = f.Webhooks.EventVerdicts(ctx, detail.EventUID); err != nil {
+		return shown, err
+	}
+	if !detail.Test {
+		related, err := f.Webhooks.Deliveries(ctx, webhook.DeliveryFilter{
+			ApplicationUID: detail.ApplicationUID, Limit: maxRelated + 1,
+		})
+		if err != nil {
+			return shown, err
+		}
+		for _, delivery := range related.Deliveries {
+			if delivery.UID != uid && len(shown.Related) < maxRelated {
+				shown.Related = append(shown.Related, delivery)
+			}
+		}
+	}
+	if shown.Bulk, err = f.Webhooks.BulkOfDelivery(ctx, uid); err != nil {
+		return shown, err
+	}
+	if detail.State == webhook.DeliveryFailed && !detail.Test {
+		alerts, _, err := f.Attention.List(ctx, attention.Filter{
+			State: attention.Waiting, Kind: attention.KindUsedUp,
+			Subscription: detail.SubscriptionUID, Limit: 1,
+		})
+		if err != nil {
+			return shown, err
+		}
+		if len(alerts) > 0 {
+			shown.Alert = &alerts[0]
+		}
+	}
+	if last := len(detail.Attempts) - 1; last >= 0 {
+		then := detail.Attempts[last].SubscriptionVersion
+		if then != 0 && then != subscription.Version {
+			changes, err := f.Webhooks.CompareVersions(ctx, subscription.UID, then, subscription.Version)
+			if err != nil {
+				return shown, err
+			}
+			shown.Changed = changes.Settings()
+		}
+	}
+	shown.Resends, err = f.Webhooks.ResendsOf(ctx, uid)
+	return shown, err
+}
+
+// loadResend reads a delivery that may be sent again, with what speaks against it.
+func (f *Feature) loadResend(
+	ctx context.Context, uid uuid.UUID,
+) (shown deliveries.Resend, err error) {
+	if shown.Delivery, err = f.Webhooks.Delivery(ctx, uid); err != nil {
+		return shown, err
+	}
+	shown.Subscription, err = f.Webhooks.Subscription(ctx, shown.Delivery.SubscriptionUID)
+	if err != nil || !shown.Possible() {
+		return shown, err
+	}
+	shown.NewerDelivered, err = f.Webhooks.NewerDelivered(ctx, shown.Delivery.Delivery)
+	return shown, err
+}
+
+// addNeighbours adds the way to the deliveries before and after this one in the list
+// that it was opened from. The browser says which that was; from then on the
+// address does.
+func (f *Feature) addNeighbours(ctx echo.Context, shown *deliveries.Page) error {
+	var query url.Values
+	if ctx.QueryParams().Has("in") {
+		in, err := url.ParseQuery(ctx.QueryParam("in"))
+		if err != nil {
+			return nil //nolint:nilerr // the page is whole without the way through a list
+		}
+		query = in
+	} else {
+		from, err := url.Parse(ctx.Request().Referer())
+		if err != nil || from.Path != paths.Deliveries || lending.CheckValues(from.Query()) != nil {
+			return nil //nolint:nilerr // as above
+		}
+		query = from.Query()
+	}
+	filter, kept, wrong := f.Filter(ctx, query)
+	if len(wrong) > 0 {
+		return nil
+	}
+	newer, older, err := f.Webhooks.Neighbours(ctx.Request().Context(), filter,
+		shown.Delivery.Delivery)
+	if err != nil {
+		return err
+	}
+	shown.ListHref = paths.With(paths.Deliveries, kept)
+	for uid, href := range map[uuid.UUID]*string{newer: &shown.NewerHref, older: &shown.OlderHref} {
+		if uid != uuid.Nil {
+			*href = paths.Where(paths.To(paths.Delivery, uid.String()), "in", kept.Encode())
+		}
+	}
+	return nil
+}

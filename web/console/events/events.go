@@ -1,0 +1,132 @@
+// Package events is the console's pages about what happened to applications.
+package events
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/events"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/list"
+	"drawbridge/web/console/page"
+)
+
+// Feature serves the pages.
+type Feature struct {
+	*list.Engine
+	Webhooks *webhook.Service
+	Partners *partner.Service
+}
+
+// Routes lists the pages.
+func (f *Feature) Routes() []page.Route {
+	return append(list.Routes(f.Engine, f.events()),
+		page.Get(paths.Event, "console.event", operator.RoleSupport, f.event))
+}
+
+var place = page.Place{Section: ui.SectionEvents, Title: "Events"}
+
+// events lists what happened.
+func (f *Feature) events() list.Spec[webhook.EventRecord] {
+	return list.Spec[webhook.EventRecord]{
+		Name: "console.events", Path: paths.Events, Role: operator.RoleSupport, Place: place,
+		Intro: "What happened to applications, whether or not a partner asked to hear of it.",
+		One:   "event", Many: "events", Order: "Newest first",
+		Filters: []list.Filter{
+			{
+				Name: "kind", Label: "Event", Kind: list.Choice, Options: list.EventKinds(), Thing: "event",
+			},
+			{
+				Name: "partner", Label: "Partner", Kind: list.Choice, OptionsOf: list.Partners(f.Partners),
+			},
+			{Name: "merchant", Label: "Merchant", Kind: list.Hidden},
+			{Name: "application", Label: "Application id", Chip: "Application "},
+			{Name: "since", Label: "From", Kind: list.Time},
+			{Name: "until", Label: "To", Kind: list.Time},
+		},
+		Read: func(v *list.Values) list.Source[webhook.EventRecord] {
+			filter := webhook.EventFilter{
+				Kind:       list.OneOf(v, "kind", lending.AllEventKinds()),
+				PartnerUID: v.UID("partner"), MerchantUID: v.UID("merchant"),
+				ApplicationUID: v.UID("application"),
+			}
+			filter.Since, filter.Until = v.Span()
+			return list.Source[webhook.EventRecord]{
+				Load: list.Keyset(func(
+					ctx context.Context, from postgres.Cursor, limit int,
+				) ([]webhook.EventRecord, postgres.Cursor, error) {
+					filter.Cursor, filter.Limit = from, limit
+					found, err := f.Webhooks.Events(ctx, filter)
+					return found.Events, found.Next, err
+				}),
+				Count: func(ctx context.Context, limit int) (int, error) {
+					return f.Webhooks.CountEvents(ctx, filter, limit)
+				},
+			}
+		},
+		Table: events.Table,
+		NoMatch: ui.EmptyProps{
+			Title: "No event matches these filters", Text: "Remove a filter, or widen the time range.",
+		},
+		Empty: ui.EmptyProps{
+			Icon: "zap", Title: "No events yet",
+			Text: "An event appears here as soon as something happens to an application: a change of " +
+				"status, a signed document, a draw, a task. It is kept even when no subscription asks " +
+				"for it.",
+			Href: paths.Applications, Action: "See applications",
+		},
+		File: &list.File[webhook.EventRecord]{
+			Path: paths.EventsCSV, Name: "events", Action: "event.export", Subject: "event",
+			Columns: []string{
+				"event_uid", "occurred_at", "event", "status", "application_id", "partner_uid", "partner",
+				"merchant_uid", "merchant", "test", "delivered", "failed", "open", "cancelled",
+				"passed_over", "resends",
+			},
+			Cells: cells,
+		},
+		Saved: true,
+	}
+}
+
+func cells(e webhook.EventRecord) []string {
+	application := e.ApplicationUID.String()
+	if e.Test { // that of a test event is a sample
+		application = ""
+	}
+	return []string{
+		e.UID.String(), list.CellTime(e.OccurredAt), string(e.Kind), e.Status, application,
+		e.PartnerUID.String(), e.PartnerName, page.Known(page.Value(e.MerchantUID)),
+		page.Value(e.MerchantName), strconv.FormatBool(e.Test), strconv.Itoa(e.FanOut.Delivered),
+		strconv.Itoa(e.FanOut.Failed), strconv.Itoa(e.FanOut.Open), strconv.Itoa(e.FanOut.Cancelled),
+		strconv.Itoa(e.FanOut.PassedOver), strconv.Itoa(e.FanOut.Resends),
+	}
+}
+
+// event shows one event: what was said, to whom, and to whom not.
+func (f *Feature) event(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return err
+	}
+	request := ctx.Request().Context()
+	detail, err := f.Webhooks.EventByUID(request, uid)
+	if err != nil {
+		return err
+	}
+	targets, err := f.Webhooks.ReplayTargets(request, uid)
+	if err != nil {
+		return err
+	}
+	here := place.Under(paths.Events, string(detail.Kind))
+	here.Here = string(detail.Kind) + " for " + detail.PartnerName
+	return f.Show(ctx, http.StatusOK, here, events.Detail(detail, targets))
+}

@@ -1,0 +1,39 @@
+package page
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// localLayouts are how a time may be written without a zone: it is then the reader's.
+// The first is what browsers write.
+var localLayouts = []string{"2006-01-02T15:04", "2006-01-02T15:04:05", "2006-01-02", time.RFC3339}
+
+// ReadTime reads a time of a form or an address, which is in the reader's zone unless it
+// names another; zero for none. What is wrong goes under its name.
+func ReadTime(wrong map[string]string, name, text string, zone *time.Location) time.Time {
+	if text == "" {
+		return time.Time{}
+	}
+	for _, layout := range localLayouts {
+		if at, err := time.ParseInLocation(layout, text, zone); err == nil {
+			return at.UTC()
+		}
+	}
+	wrong[name] = "This is not a time; write it as 2026-11-21T09:30."
+	return time.Time{}
+}
+
+// ReadUID reads an identifier, the nil one for none. What is wrong goes under its name.
+func ReadUID(wrong map[string]string, name, text string) uuid.UUID {
+	if text == "" {
+		return uuid.Nil
+	}
+	uid, err := uuid.Parse(text)
+	if err != nil || len(text) != 36 {
+		wrong[name] = "This is not an id; ids look like 0199a6b2-7c1e-7d35-9a44-3f0c51b8e6d2."
+		return uuid.Nil
+	}
+	return uid
+}
