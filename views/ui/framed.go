@@ -26,9 +26,19 @@ func FrameOf(ctx context.Context) Frame {
 // Title is the title of the page that is rendered.
 func Title(ctx context.Context) string { return FrameOf(ctx).Title }
 
-// May tells whether the reader of the page that is rendered reaches the route at a
-// pattern.
+type mayKey struct{}
+
+// WithMay lets everything that is rendered under the context, also the parts of a page
+// that are sent without its frame, ask what the reader may do.
+func WithMay(ctx context.Context, may func(path string) bool) context.Context {
+	return context.WithValue(ctx, mayKey{}, may)
+}
+
+// May tells whether the reader of what is rendered reaches the route at a pattern.
 func May(ctx context.Context, pattern string) bool {
 	may := FrameOf(ctx).May
+	if may == nil {
+		may, _ = ctx.Value(mayKey{}).(func(string) bool)
+	}
 	return may != nil && may(pattern)
 }

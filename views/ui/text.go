@@ -197,6 +197,15 @@ func Capital(word string) string {
 	return string(unicode.ToUpper(first)) + word[size:]
 }
 
+// Sentence begins with a capital and ends with a mark; nothing stays nothing.
+func Sentence(text string) string {
+	text = Capital(text)
+	if text == "" || strings.ContainsAny(text[len(text)-1:], ".!?") {
+		return text
+	}
+	return text + "."
+}
+
 // Amount writes money with its thousands grouped: 12,345.00.
 func Amount(money lending.Money) string {
 	whole, cents, _ := strings.Cut(money.String(), ".")

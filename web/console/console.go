@@ -35,11 +35,12 @@ import (
 	"drawbridge/internal/webhook"
 	"drawbridge/views/operations"
 	"drawbridge/views/paths"
-	"drawbridge/views/subscriptions"
+	subscriptionviews "drawbridge/views/subscriptions"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/applications"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
+	"drawbridge/web/console/subscriptions"
 )
 
 // Prefix is the path under which every route of the console lies.
@@ -88,7 +89,7 @@ type Options struct {
 	// Development is nil in production.
 	Development *Development
 	// Snippets are programs that check a signature, shown beside a new secret.
-	Snippets []subscriptions.Snippet
+	Snippets []subscriptionviews.Snippet
 	// Status is the one map from error code to HTTP status.
 	Status func(lending.Code) int
 	// LiveEvery is how often a live page looks for news; a second when zero.
@@ -182,6 +183,10 @@ func (c *Console) Routes() []page.Route {
 		Engine: c.Lists, Applications: c.Applications, Loans: c.Loans, Products: c.Products,
 	}
 	routes = append(routes, applications.Routes()...)
+	subscribed := &subscriptions.Feature{
+		Engine: c.Lists, Webhooks: c.Webhooks, Partners: c.Partners, Snippets: c.Snippets,
+	}
+	routes = append(routes, subscribed.Routes()...)
 	return c.Mount(routes, c.Changes.Once)
 }
 
@@ -197,7 +202,6 @@ func (c *Console) legacyRoutes() []Route {
 	routes = append(routes, c.deliveryRoutes()...)
 	routes = append(routes, c.searchRoutes()...)
 	routes = append(routes, c.doctorRoutes()...)
-	routes = append(routes, c.subscriptionRoutes()...)
 	routes = append(routes, c.developmentRoutes()...)
 	routes = append(routes, c.bulkRoutes()...)
 	routes = append(routes, c.emailRoutes()...)

@@ -248,28 +248,4 @@ func (c *Console) deliveriesLive(ctx echo.Context) error {
 	})
 }
 
-func deliveryRows(deliveries []webhook.Delivery) []ui.DeliveryRow {
-	rows := make([]ui.DeliveryRow, 0, len(deliveries))
-	for _, delivery := range deliveries {
-		rows = append(rows, deliveryRow(delivery))
-	}
-	return rows
-}
-
-func deliveryRow(d webhook.Delivery) ui.DeliveryRow {
-	row := ui.DeliveryRow{
-		UID: d.UID.String(), Event: string(d.Event), Status: d.Status,
-		Subscription: d.SubscriptionUID.String(), Partner: d.PartnerName, URL: d.URL,
-		State: string(d.State), Attempts: d.AttemptCount, Created: d.CreatedAt,
-		Resend: d.ResendOf != nil, Test: d.Test,
-		HTTPStatus: value(d.LastHTTPStatus), ErrorClass: value(d.LastErrorClass),
-		Duration: time.Duration(value(d.LastDurationUS)) * time.Microsecond,
-	}
-	if !d.Parked {
-		row.NextAttempt = value(d.NextAttemptAt)
-	}
-	if !d.Test {
-		row.Application = d.ApplicationUID.String()
-	}
-	return row
-}
+var deliveryRows, deliveryRow = ui.DeliveryRows, ui.DeliveryRowOf

@@ -3,7 +3,7 @@ package console
 import (
 	"context"
 
-	"drawbridge/internal/lending"
+	"drawbridge/internal/partner"
 	"drawbridge/internal/webhook"
 	"drawbridge/views/deliveries"
 	"drawbridge/views/ui"
@@ -69,11 +69,20 @@ func (c *Console) subscriptionOptions(ctx context.Context) ([]ui.Option, error) 
 	return options, nil
 }
 
-// eventOptions are the kinds of events to choose from.
-func eventOptions() []ui.Option {
-	options := []ui.Option{{Label: "All events"}}
-	for _, kind := range lending.AllEventKinds() {
-		options = append(options, ui.Option{Value: string(kind), Label: string(kind)})
+var eventOptions = ui.EventOptions
+
+// maxPartners bounds the partners to choose from.
+const maxPartners = 500
+
+// partnerOptions are the partners to choose from, all named by the label first.
+func (c *Console) partnerOptions(ctx context.Context, all string) ([]ui.Option, error) {
+	partners, _, err := c.Partners.ListPartners(ctx, partner.Filter{Limit: maxPartners})
+	if err != nil {
+		return nil, err
 	}
-	return options
+	options := []ui.Option{{Label: all}}
+	for _, each := range partners {
+		options = append(options, ui.Option{Value: each.UID.String(), Label: each.Name})
+	}
+	return options, nil
 }

@@ -49,7 +49,9 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 		ctx.Set(userKey, signed.User)
 		ctx.Set(sessionKey, signed.Session)
 		zone, _ := s.Zone(ctx)
-		ctx.SetRequest(ctx.Request().WithContext(ui.WithZone(ctx.Request().Context(), zone)))
+		ctx.SetRequest(ctx.Request().WithContext(ui.WithMay(
+			ui.WithZone(ctx.Request().Context(), zone),
+			func(path string) bool { return s.may(signed.Role, path) })))
 		switch {
 		case needed == "":
 			return handler(ctx)
