@@ -2,14 +2,11 @@ package console
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"slices"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/views/ui"
@@ -74,11 +71,6 @@ func (c *Console) askAgain(ctx echo.Context, at page.Place, form ui.AskForm, err
 	return c.Changes.ShowRefused(ctx, action.Form{Place: at, Fields: form}, err)
 }
 
-func formRefusal(err error) (*lending.Error, bool) {
-	refusal, ok := errors.AsType[*lending.Error](err)
-	return refusal, ok && refusal.Code != lending.CodeNotFound
-}
-
 func under(p page.Place, label, href string) page.Place {
 	p.Above = append(slices.Clone(p.Above), ui.Crumb{Label: label, Href: href})
 	return p
@@ -103,8 +95,6 @@ var (
 	cameFrom       = page.CameFrom
 	errorText      = page.ErrorText
 	requiredStep   = page.RequiredStep
-	formToken      = action.FormToken
-	errSentBefore  = operator.ErrRepeated
 )
 
 const (
@@ -115,16 +105,6 @@ const (
 
 func nextTo(path, next string) string {
 	return path + "?" + url.Values{"next": {next}}.Encode()
-}
-
-func (c *Console) actAs(ctx echo.Context, token uuid.UUID, use useCase) (string, error) {
-	outcome, err := c.Changes.CommitAs(ctx, token, action.Change{
-		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-			target, err := use(request, tx)
-			return operator.Outcome{Target: target}, err
-		},
-	})
-	return outcome.Target, err
 }
 
 func value[T any](pointer *T) T { return page.Value(pointer) }

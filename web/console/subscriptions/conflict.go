@@ -52,65 +52,25 @@ func (f *Feature) showConflict(ctx echo.Context, typed subscriptions.Form) error
 	return f.showForm(ctx, http.StatusConflict, typed)
 }
 
-// parts are the settings of a form: what each says, and how another's is taken over.
-var parts = []struct {
-	name string
-	text func(form subscriptions.Form) string
-	take func(to *subscriptions.Form, from subscriptions.Form)
-}{
-	{
-		"URL", func(form subscriptions.Form) string { return form.URL },
-		func(to *subscriptions.Form, from subscriptions.Form) { to.URL = from.URL },
-	},
-	{
-		"Merchants", func(form subscriptions.Form) string {
-			if form.AllMerchants {
-				return "all"
-			}
-			_, names := chosenMerchants(form)
-			return strings.Join(names, ", ")
-		},
-		func(to *subscriptions.Form, from subscriptions.Form) {
-			to.AllMerchants, to.Merchants = from.AllMerchants, from.Merchants
-		},
-	},
-	{
-		"Events",
-		func(form subscriptions.Form) string { return strings.Join(chosenEvents(form), ", ") },
-		func(to *subscriptions.Form, from subscriptions.Form) {
-			to.AllEvents, to.Events = from.AllEvents, from.Events
-		},
-	},
-	{
-		"Authentication",
-		func(form subscriptions.Form) string { return subscriptions.AuthWord(webhook.Auth(form.Auth)) },
-		func(to *subscriptions.Form, from subscriptions.Form) {
-			to.Auth, to.SecretMode = from.Auth, from.SecretMode
-		},
-	},
-	{
-		"Headers", headersText,
-		func(to *subscriptions.Form, from subscriptions.Form) { to.Headers = from.Headers },
-	},
-	{
-		"Rate", func(form subscriptions.Form) string { return cmp.Or(form.Rate, "no limit") },
-		func(to *subscriptions.Form, from subscriptions.Form) { to.Rate = from.Rate },
-	},
-	{
-		"When it fails", func(form subscriptions.Form) string {
-			if form.PauseWhenFailing {
-				return "pause it"
-			}
-			return "go on trying"
-		},
-		func(to *subscriptions.Form, from subscriptions.Form) {
-			to.PauseWhenFailing = from.PauseWhenFailing
-		},
-	},
-	{
-		"Alert e-mail", func(form subscriptions.Form) string { return cmp.Or(form.AlertEmail, "none") },
-		func(to *subscriptions.Form, from subscriptions.Form) { to.AlertEmail = from.AlertEmail },
-	},
+// settingTexts say what a form has for each setting, in the order of settingNames.
+func settingTexts(form subscriptions.Form) []string {
+	merchants, failing := "all", "go on trying"
+	if _, names := chosenMerchants(form); !form.AllMerchants {
+		merchants = strings.Join(names, ", ")
+	}
+	if form.PauseWhenFailing {
+		failing = "pause it"
+	}
+	return []string{
+		form.URL, merchants, strings.Join(chosenEvents(form), ", "),
+		subscriptions.AuthWord(webhook.Auth(form.Auth)), headersText(form),
+		cmp.Or(form.Rate, "no limit"), failing, cmp.Or(form.AlertEmail, "none"),
+	}
+}
+
+var settingNames = []string{
+	"URL", "Merchants", "Events", "Authentication", "Headers", "Rate", "When it fails",
+	"Alert e-mail",
 }
 
 // mergeForms takes over into typed what only the others changed, and returns
@@ -119,21 +79,43 @@ func mergeForms(
 	typed *subscriptions.Form, began, theirs subscriptions.Form,
 ) []subscriptions.ConflictChange {
 	var changes []subscriptions.ConflictChange
-	for _, each := range parts {
-		before, now, yours := each.text(began), each.text(theirs), each.text(*typed)
-		if before == now {
+	before, now, yours := settingTexts(began), settingTexts(theirs), settingTexts(*typed)
+	for i, name := range settingNames {
+		if before[i] == now[i] {
 			continue
 		}
 		change := subscriptions.ConflictChange{
-			Setting: each.name, Base: before, Theirs: now, Yours: yours,
+			Setting: name, Base: before[i], Theirs: now[i], Yours: yours[i],
 		}
-		if yours == before {
-			each.take(typed, theirs)
+		if yours[i] == before[i] {
+			takeSetting(name, typed, theirs)
 			change.Yours = ""
 		}
 		changes = append(changes, change)
 	}
 	return changes
+}
+
+// takeSetting takes over a setting from another form.
+func takeSetting(name string, to *subscriptions.Form, from subscriptions.Form) {
+	switch name {
+	case "URL":
+		to.URL = from.URL
+	case "Merchants":
+		to.AllMerchants, to.Merchants = from.AllMerchants, from.Merchants
+	case "Events":
+		to.AllEvents, to.Events = from.AllEvents, from.Events
+	case "Authentication":
+		to.Auth, to.SecretMode = from.Auth, from.SecretMode
+	case "Headers":
+		to.Headers = from.Headers
+	case "Rate":
+		to.Rate = from.Rate
+	case "When it fails":
+		to.PauseWhenFailing = from.PauseWhenFailing
+	case "Alert e-mail":
+		to.AlertEmail = from.AlertEmail
+	}
 }
 
 // headersText tells headers apart without showing what may be a credential.

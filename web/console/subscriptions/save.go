@@ -265,5 +265,9 @@ func (f *Feature) showWrong(
 		return slices.Index(formOrder, field)
 	}
 	slices.SortStableFunc(form.FaultOrder, func(a, b string) int { return place(a) - place(b) })
-	return f.showForm(ctx, f.Status(refusal.Code), form)
+	status := http.StatusBadRequest
+	if errors.Is(err, operator.ErrRepeated) {
+		status = http.StatusConflict
+	}
+	return f.showForm(ctx, status, form)
 }

@@ -97,14 +97,15 @@ func pasted(text string) secret.String {
 	return secret.New(text)
 }
 
-// worded has a refusal call the fields by what a form calls them.
+// worded has a refusal of fields call them by what a form calls them. To a form it is
+// one of validation, whatever it is to the service.
 func worded(err error, names map[string]string) error {
 	refusal, ok := errors.AsType[*lending.Error](err)
-	if !ok {
+	if !ok || len(refusal.Details) == 0 {
 		return err
 	}
 	copied := *refusal
-	copied.Details = nil
+	copied.Code, copied.Details = lending.CodeValidation, nil
 	for _, detail := range refusal.Details {
 		if name := names[detail.Field]; name != "" {
 			detail.Message = strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`, name)

@@ -52,10 +52,8 @@ func (f *Feature) try(
 	}
 	result, err := f.Webhooks.Try(ctx.Request().Context(), trial)
 	if errors.Is(err, operator.ErrRepeated) {
-		again := lending.Invalid("test_event",
-			"This test was sent a moment ago. Press the button again to send another.")
-		again.Code = lending.CodeInvalidState
-		err = again
+		err = lending.Invalid("test_event",
+			"This test was sent a moment ago. Press the button again to send another.").WithCause(err)
 	}
 	if err != nil {
 		return f.showWrong(ctx, form, err, rows)
