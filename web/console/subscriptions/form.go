@@ -106,7 +106,8 @@ func (f *Feature) formOf(
 		}
 		form.Headers = append(form.Headers, field)
 	}
-	return form, f.addChoices(ctx, &form, current.Events, current.Merchants, nil)
+	err := f.addChoices(ctx, &form, current.Events, current.Merchants, nil)
+	return form, err
 }
 
 // readForm reads what was typed. current is the subscription that is changed,
