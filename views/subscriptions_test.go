@@ -1,33 +1,63 @@
 package views_test
 
 import (
+	"maps"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/a-h/templ"
+	"github.com/google/uuid"
 
+	"drawbridge/internal/webhook"
 	"drawbridge/views/operations"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
 )
 
-func sampleSubscriptionList(word string) subscriptions.SubscriptionList {
-	return subscriptions.SubscriptionList{
-		Frame: sampleFrame(word), Summary: "1 subscription", MayChange: true,
-		Filter:   subscriptions.SubscriptionFilter{Host: word, State: "failing", Partner: word},
-		Tabs:     []ui.Tab{{Label: "All", Href: paths.Subscriptions, Current: true}},
-		Active:   []ui.ActiveFilter{{Label: word, Href: paths.Subscriptions}},
-		Partners: []ui.Option{{Value: word, Label: word}},
-		Events:   []ui.Option{{Value: word, Label: word}},
-		Rows: []subscriptions.SubscriptionRow{{
-			UID: sampleSubscription, Partner: word, URL: word, State: "failing", Auth: "hmac",
-			Events: []string{"task.created", word}, Merchants: 2, Created: sampleTime, MayChange: true,
-		}, {
-			UID: sampleUID, Partner: word, URL: "https://" + word, State: "paused", Auth: "none",
-			Events: []string{"all"}, Created: sampleTime, MayChange: true,
-		}},
+// sampleSubscribed is a subscription whose texts are all the word.
+func sampleSubscribed(word string) webhook.Subscription {
+	return webhook.Subscription{
+		UID: uuid.MustParse(sampleSubscription), PartnerUID: uuid.MustParse(sampleUID), URL: word,
+		Auth: webhook.AuthHMAC, Events: []string{"task.created"}, State: webhook.StateFailing,
+		Merchants: []uuid.UUID{uuid.MustParse(sampleUID)}, Version: 3, CreatedAt: sampleTime,
+		Headers: []webhook.Header{
+			{Name: word, Value: word, Plain: true}, {Name: "x", Value: "secret"},
+		},
+		UpdatedAt: sampleTime,
+	}
+}
+
+func sampleHealth() webhook.Health {
+	hour := webhook.HealthHour{Start: sampleTime}
+	hour.Attempts, hour.Succeeded = 3, 2
+	hour.Latency.Observe(time.Second, 2)
+	return webhook.Health{
+		Hours: []webhook.HealthHour{hour}, Counts: hour.Counts, LastSuccess: &sampleTime,
+	}
+}
+
+// subscriptionLists are the list with rows and without.
+func subscriptionLists(word string) map[string]templ.Component {
+	failing, paused := webhook.SubscriptionSummary{
+		UID: uuid.MustParse(sampleSubscription), PartnerName: word, URL: word, State: "failing",
+		Auth: "hmac", Events: []string{"task.created", word}, Merchants: 2, CreatedAt: sampleTime,
+	}, webhook.SubscriptionSummary{
+		UID: uuid.MustParse(sampleUID), PartnerName: word, URL: "https://" + word, State: "paused",
+		Auth: "none", Events: []string{"all"}, CreatedAt: sampleTime,
+	}
+	full := ui.ListProps{Region: ui.ListRegion{
+		Path: paths.Subscriptions, Rows: 2, Summary: "2 subscriptions", Order: "Newest first",
+		Table: ui.Table(subscriptions.Table([]subscriptions.Listed{
+			{SubscriptionSummary: failing, Health: sampleHealth()}, {SubscriptionSummary: paused},
+		})),
+	}, Buttons: subscriptions.NewButton()}
+	empty := ui.ListProps{Region: ui.ListRegion{EmptyBody: subscriptions.None()}}
+	return map[string]templ.Component{
+		"subscriptions":    ui.Framed(sampleFrame(word), ui.List(full)),
+		"no subscriptions": ui.Framed(sampleFrame(word), ui.List(empty)),
 	}
 }
 
@@ -40,32 +70,27 @@ func sampleAttempt(word string) ui.AttemptView {
 	}
 }
 
-func sampleSubscriptionForm(word string) subscriptions.SubscriptionForm {
-	return subscriptions.SubscriptionForm{
-		Frame: sampleFrame(word), UID: sampleSubscription, Version: 3, Partner: sampleUID,
+func sampleSubscriptionForm(word string) subscriptions.Form {
+	return subscriptions.Form{
+		UID: sampleSubscription, Version: 3, Partner: sampleUID,
 		PartnerName: word, URL: word, Auth: "hmac", StoredAuth: "hmac", SecretMode: "keep",
 		Secret: word, Reason: word, TestEvent: "task.created",
 		Merchants: []subscriptions.Choice{{Value: sampleUID, Label: word, Checked: true}},
 		Events: []subscriptions.EventChoice{{
-			Kind: "task.created", Title: "Task created", Meaning: "Something is to be done.",
-			Sample: []byte(`{"task_title":"x"}`), Checked: true,
+			Kind: "task.created", Sample: []byte(`{"task_title":"x"}`), Checked: true,
 		}},
 		Headers: []subscriptions.HeaderField{
 			{Key: 1, Name: word, Value: word, Note: word}, {Key: 4, Name: "x-api-key", Kept: true},
 		},
-		Check: &subscriptions.URLCheck{Items: []subscriptions.CheckItem{{
-			Tone: ui.Bad, Title: word,
-			Text: word,
-		}}},
-		Trial: &subscriptions.TrialView{
+		Check: []subscriptions.CheckItem{{Tone: ui.Bad, Title: word, Text: word}},
+		Trial: &subscriptions.Trial{
 			Event: "task.created", Attempt: sampleAttempt(word), Body: []byte(word),
 			Diagnosis: ui.Diagnosis{Tone: ui.Bad, Title: word, Text: word, Owner: "partner"},
 		},
 		Conflict: &subscriptions.Conflict{
-			Versions: []subscriptions.VersionRow{{Number: 3, By: word, At: sampleTime, Change: word}},
+			Versions: sampleVersions(word)[:1],
 			Changes: []subscriptions.ConflictChange{{
-				Setting: "URL", Base: word, Theirs: word,
-				Yours: word,
+				Setting: "URL", Base: word, Theirs: word, Yours: word,
 			}},
 		},
 		Faults:     map[string]string{"url": word, "header-1-name": word, "secret": word},
@@ -73,66 +98,40 @@ func sampleSubscriptionForm(word string) subscriptions.SubscriptionForm {
 	}
 }
 
-func sampleSubscriptionPage(word, tab string) subscriptions.SubscriptionPage {
-	return subscriptions.SubscriptionPage{
-		Frame: sampleFrame(word), UID: sampleSubscription, PartnerUID: sampleUID, PartnerName: word,
-		URL: word, State: "failing", Version: 3, Tab: tab, MayChange: true,
-		Tabs: []ui.Tab{{
-			Label: "Activity", Href: paths.SubscriptionTab(sampleSubscription, tab),
-			Current: true,
-		}},
-		Banner: ui.Diagnosis{Tone: ui.Bad, Title: word, Text: word},
-		Activity: subscriptions.SubscriptionActivity{
-			Rows: []ui.DeliveryRow{sampleRow(word)},
-			Groups: []subscriptions.ErrorGroup{{
-				HTTPStatus: 503, ErrorClass: "http_5xx", Count: 84, First: sampleTime, Last: sampleTime,
-				Href: paths.Deliveries,
-			}},
-		},
-		Configuration: subscriptions.Configuration{
-			Auth: "hmac", Merchants: []string{word}, Created: sampleTime, Updated: sampleTime,
-			Events: []subscriptions.EventChoice{{
-				Kind: "task.created", Title: "Task created",
-				Meaning: "Soon.",
-			}},
-			Headers: []ui.HeaderView{
-				{Name: word, Value: word},
-				{Name: "x", Value: "[hidden]", Masked: true},
-			},
-		},
-		Health: subscriptions.HealthTab{
-			HealthView: subscriptions.HealthView{
-				Rate: "98.4 %", P50: time.Second, P95: time.Second, Attempts: 3, LastSuccess: sampleTime,
-				Hours: []subscriptions.HealthHour{{
-					Start: sampleTime, Succeeded: 2, Failed: 1,
-					P95: time.Second,
-				}},
-			},
-			Probe: subscriptions.ProbeView{
-				At: sampleTime, Next: sampleTime, Address: word, Expires: sampleTime, Issuer: word,
-				TLS: word, Took: time.Second,
-				Check: subscriptions.URLCheck{Items: []subscriptions.CheckItem{{
-					Tone: ui.Warn, Title: word,
-					Text: word,
-				}}},
-				Changes: []subscriptions.ProbeChange{{At: sampleTime, Finding: word}},
-			},
-		},
-		Secret: subscriptions.SecretTab{
-			Auth: "hmac", PreviousUntil: sampleTime, New: word,
+func sampleVersions(word string) []webhook.Version {
+	return []webhook.Version{
+		{Number: 3, ChangedBy: word, ChangedAt: sampleTime, Change: word},
+		{Number: 2, ChangedBy: word, ChangedAt: sampleTime, Change: word, Reason: word},
+	}
+}
+
+// subscriptionTabs are the bodies of a subscription's page by its tabs.
+func subscriptionTabs(word string) map[string]templ.Component {
+	s := sampleSubscribed(word)
+	probe := webhook.ProbeRecord{At: sampleTime, NextAt: sampleTime}
+	probe.Class, probe.Error, probe.Issuer, probe.TLSVersion = "tls", word, word, word
+	probe.Address, probe.Expires = netip.MustParseAddrPort("192.0.2.7:443"), sampleTime
+	probe.Timings.Total = time.Second
+	return map[string]templ.Component{
+		subscriptions.TabActivity: subscriptions.Activity(s, []webhook.Delivery{{
+			UID: uuid.MustParse(sampleUID), Event: "task.created", PartnerName: word, URL: word,
+			State: webhook.DeliveryFailed, CreatedAt: sampleTime,
+		}}, []webhook.ErrorGroup{{
+			Status: 503, Class: "http_5xx", Count: 84, First: sampleTime, Last: sampleTime,
+		}}),
+		subscriptions.TabConfiguration: subscriptions.Configuration(s, word, []string{word}),
+		subscriptions.TabSecret: subscriptions.Secret(s, subscriptions.SecretTab{
+			PreviousUntil: sampleTime, New: word, Problem: word,
 			Snippets: []subscriptions.Snippet{{Language: "Go", Code: word}},
-			Match:    &ui.Notice{Tone: ui.Good, Title: word}, Fault: word,
-		},
-		Versions: subscriptions.VersionsTab{
-			Rows: []subscriptions.VersionRow{{
-				Number: 3, By: word, At: sampleTime, Change: word, Current: true,
-			}, {
-				Number: 2, By: word, At: sampleTime, Change: word,
-				Restore: paths.Where(paths.To(paths.SubscriptionRestore, sampleSubscription), "version", "2"),
-			}},
-			From: 2, To: 3, Diff: []subscriptions.DiffRow{{Setting: "URL", Before: word, After: word}},
-			Options: []ui.Option{{Value: "3", Label: word}, {Value: "2", Label: word}},
-		},
+			Match:    &ui.Notice{Tone: ui.Good, Title: word},
+		}),
+		subscriptions.TabVersions: subscriptions.Versions(s, sampleVersions(word),
+			subscriptions.Comparison{
+				From: 2, To: 3,
+				Rows: []subscriptions.Difference{{Setting: "URL", Before: word, After: word}},
+			}),
+		subscriptions.TabHealth: subscriptions.Health(sampleHealth(), probe,
+			[]webhook.ProbeChange{{At: sampleTime, Finding: word}}, sampleTime),
 	}
 }
 
@@ -151,34 +150,57 @@ func sampleReceiver(word string) operations.ReceiverPage {
 }
 
 func subscriptionSamplePages(word string) map[string]templ.Component {
-	empty, lost, unmatched := sampleSubscriptionList(word), sampleSubscriptionList(word),
-		sampleSubscriptionList(word)
-	empty.Rows, empty.Filter, empty.Active = nil, subscriptions.SubscriptionFilter{}, nil
-	lost.Unavailable = true
-	unmatched.Rows = nil
-	wrong := sampleSubscriptionList(word)
-	wrong.Filter.Faults = map[string]string{"partner": word}
+	frame, s := sampleFrame(word), sampleSubscribed(word)
 	made := sampleSubscriptionForm(word)
 	made.UID, made.Partners = "", []ui.Option{{Label: "Choose"}, {Value: sampleUID, Label: word}}
-	return map[string]templ.Component{
-		"subscriptions":             subscriptions.SubscriptionListPage(sampleSubscriptionList(word)),
-		"no subscriptions":          subscriptions.SubscriptionListPage(empty),
-		"lost subscriptions":        subscriptions.SubscriptionListPage(lost),
-		"unmatched subscriptions":   subscriptions.SubscriptionListPage(unmatched),
-		"wrong subscription filter": subscriptions.SubscriptionListPage(wrong),
-		"subscription form":         subscriptions.SubscriptionFormPage(sampleSubscriptionForm(word)),
-		"new subscription":          subscriptions.SubscriptionFormPage(made),
-		"subscription activity": subscriptions.SubscriptionDetailPage(sampleSubscriptionPage(word,
-			subscriptions.TabActivity)),
-		"subscription configuration": subscriptions.SubscriptionDetailPage(
-			sampleSubscriptionPage(word, subscriptions.TabConfiguration)),
-		"subscription secret": subscriptions.SubscriptionDetailPage(sampleSubscriptionPage(word,
-			subscriptions.TabSecret)),
-		"subscription versions": subscriptions.SubscriptionDetailPage(sampleSubscriptionPage(word,
-			subscriptions.TabVersions)),
-		"subscription health": subscriptions.SubscriptionDetailPage(sampleSubscriptionPage(word,
-			subscriptions.TabHealth)),
-		"sample receiver": operations.ReceiverDetailPage(sampleReceiver(word)),
+	confirm := ui.AskForm{
+		Title: word, Says: []string{word}, Reason: word, Fault: word, Danger: true, Submit: "Delete",
+		Action: paths.Subscriptions, Cancel: paths.Subscriptions,
+		Controls: []ui.Control{{Name: "confirm", Label: word, Value: word, Fault: word}},
+	}
+	restore := confirm
+	restore.Controls = []ui.Control{
+		{Name: "secret", Label: word, Fault: word},
+		{Name: "headers[0].value", Label: word, Fault: word},
+		{Name: "no_headers", Label: word},
+	}
+	rotate := confirm
+	rotate.Controls = []ui.Control{
+		{Name: "secret_mode", Label: word, Value: "paste"},
+		{Name: "secret", Label: word, Value: word, Fault: word},
+		{Name: "overlap", Label: word, Value: word, Options: []ui.Option{{Value: "1h", Label: word}}},
+	}
+	test := confirm
+	test.Controls = []ui.Control{{
+		Name: "event", Label: "Event", Value: word, Fault: word,
+		Options: []ui.Option{{Value: word, Label: word}},
+	}}
+	result := webhook.DeliveryDetail{
+		Delivery: webhook.Delivery{
+			UID: uuid.MustParse(sampleUID), SubscriptionUID: s.UID, Event: "task.created",
+			State: webhook.DeliveryRetrying,
+		},
+		Body: []byte(word), Attempts: []webhook.AttemptRecord{{
+			Number: 1, StartedAt: sampleTime, Duration: time.Second, HTTPStatus: 503,
+			ErrorClass: "http_5xx", Error: word, URL: word, ResponseBody: []byte(word),
+		}},
+	}
+	pages := subscriptionLists(word)
+	for tab, body := range subscriptionTabs(word) {
+		pages["subscription "+tab] = ui.Framed(frame, subscriptions.Detail(subscriptions.Page{
+			Subscription: s, PartnerName: word, Tab: tab, Body: body,
+			Banner: ui.Diagnosis{Tone: ui.Bad, Title: word, Text: word},
+		}))
+	}
+	maps.Copy(pages, map[string]templ.Component{
+		"subscription form":   ui.Framed(frame, subscriptions.FormPage(sampleSubscriptionForm(word))),
+		"new subscription":    ui.Framed(frame, subscriptions.FormPage(made)),
+		"subscription action": ui.Framed(frame, subscriptions.Confirm(confirm, s, word, "history")),
+		"subscription restore": ui.Framed(frame, subscriptions.Restore(restore, s, word,
+			[]subscriptions.Difference{{Setting: "URL", Before: word, After: word}})),
+		"subscription rotation": ui.Framed(frame, subscriptions.Rotate(rotate, s, word)),
+		"subscription test":     ui.Framed(frame, subscriptions.Test(test, s, word, &result)),
+		"sample receiver":       operations.ReceiverDetailPage(sampleReceiver(word)),
 		"silent receiver": operations.ReceiverDetailPage(operations.ReceiverPage{
 			Frame: sampleFrame(word), URL: word,
 		}),
@@ -193,36 +215,15 @@ func subscriptionSamplePages(word string) map[string]templ.Component {
 			Frame: sampleFrame(word),
 			Sends: true,
 		}),
-		"subscription action": subscriptions.ActionPage(subscriptions.ActionForm{
-			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Partner: word, Action: "restore",
-			Consequences: []string{word}, Confirm: word, Typed: word, Reason: word, Fault: word,
-			Danger: true, Button: "Restore", Icon: "history", Version: 2,
-			Diff: []subscriptions.DiffRow{{Setting: "URL", Before: word, After: word}},
-		}),
-		"subscription rotation": subscriptions.RotatePage(subscriptions.RotateForm{
-			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Partner: word,
-			Auth: "hmac", Mode: "paste",
-			Secret: word, Overlap: word, Overlaps: []ui.Option{{Value: "1h", Label: "1 hour"}},
-			Reason: word, Faults: map[string]string{"secret": word},
-		}),
-		"subscription test": subscriptions.TestPage(subscriptions.TestForm{
-			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Partner: word,
-			Event: word, Fault: word,
-			Events: []ui.Option{{Value: word, Label: word}},
-			Result: &subscriptions.TestResult{
-				Delivery: sampleRow(word), Attempts: []ui.AttemptView{sampleAttempt(word)},
-				Diagnosis: ui.Diagnosis{Tone: ui.Bad, Title: word, Text: word}, Body: []byte(word),
-				StreamURL: "/console/x", PollURL: "/console/y",
-			},
-		}),
-	}
+	})
+	return pages
 }
 
 func TestStoredSecretsNeverStandInTheForm(t *testing.T) {
 	t.Parallel()
 	form := sampleSubscriptionForm("Sunvolt")
 	form.Headers = []subscriptions.HeaderField{{Key: 1, Name: "x-api-key", Kept: true}}
-	page := render(t, subscriptions.SubscriptionFormPage(form))
+	page := render(t, subscriptions.FormPage(form))
 	row := page.Find("#header-1-row")
 	if value, _ := row.Find("input[name=header_value]").Attr("value"); value != "" {
 		t.Errorf("the form shows %q", value)
@@ -234,7 +235,7 @@ func TestStoredSecretsNeverStandInTheForm(t *testing.T) {
 
 func TestFaultsOfTheFormLeadToTheirFields(t *testing.T) {
 	t.Parallel()
-	page := render(t, subscriptions.SubscriptionFormPage(sampleSubscriptionForm("Sunvolt")))
+	page := render(t, subscriptions.FormPage(sampleSubscriptionForm("Sunvolt")))
 	links := page.Find("#faults a")
 	if links.Length() != 3 {
 		t.Fatalf("%d links, want one for each fault", links.Length())

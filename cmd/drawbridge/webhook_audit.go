@@ -25,27 +25,12 @@ func (env *environment) auditSubscription(
 ) error {
 	entry := operator.Entry{
 		Actor: cliActor, Action: "subscription." + done.action, SubjectKind: "subscription",
-		Subject: done.after.UID.String(), Reason: done.reason, After: auditedSubscription(done.after),
+		Subject: done.after.UID.String(), Reason: done.reason, After: done.after.Audited(),
 	}
 	if done.before != nil {
-		entry.Before = auditedSubscription(*done.before)
+		entry.Before = done.before.Audited()
 	}
 	return s.Operators.Audit(env.ctx, tx, entry)
-}
-
-// auditedSubscription is how the audit log writes a subscription: without secrets.
-func auditedSubscription(s webhook.Subscription) map[string]any {
-	headers := []string{}
-	for _, header := range s.Headers {
-		headers = append(headers, header.String())
-	}
-	merchants := []uuid.UUID{}
-	return map[string]any{
-		"partner_uid": s.PartnerUID, "url": s.URL, "auth": s.Auth, "events": s.Events,
-		"merchants": append(merchants, s.Merchants...), "headers": headers, "rate": s.Rate,
-		"pause_when_failing": s.Watch.Pause, "alert_email": s.Watch.AlertEmail,
-		"state": s.State, "version": s.Version,
-	}
 }
 
 // auditResend keeps in the audit log that deliveries were sent again: an entry for

@@ -37,6 +37,7 @@ import (
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/web/console/account"
+	subscriptionviews "drawbridge/views/subscriptions"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/applications"
 	"drawbridge/web/console/emails"
@@ -47,6 +48,7 @@ import (
 	"drawbridge/web/console/page"
 	"drawbridge/web/console/partners"
 	"drawbridge/web/console/people"
+	"drawbridge/web/console/subscriptions"
 )
 
 // Prefix is the path under which every route of the console lies.
@@ -95,7 +97,7 @@ type Options struct {
 	// Development is nil in production.
 	Development *Development
 	// Snippets are programs that check a signature, shown beside a new secret.
-	Snippets []subscriptions.Snippet
+	Snippets []subscriptionviews.Snippet
 	// Status is the one map from error code to HTTP status.
 	Status func(lending.Code) int
 	// LiveEvery is how often a live page looks for news; a second when zero.
@@ -207,6 +209,10 @@ func (c *Console) Routes() []page.Route {
 		Engine: c.Lists, Webhooks: c.Webhooks, Filter: deliveries.Filter,
 	}
 	routes = append(routes, bulks.Routes()...)
+	subscribed := &subscriptions.Feature{
+		Engine: c.Lists, Webhooks: c.Webhooks, Partners: c.Partners, Snippets: c.Snippets,
+	}
+	routes = append(routes, subscribed.Routes()...)
 	return c.Mount(routes, c.Changes.Once)
 }
 

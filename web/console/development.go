@@ -19,6 +19,7 @@ import (
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
 )
 
 // Development is what a development server has besides.
@@ -59,7 +60,7 @@ func (c *Console) receiver(ctx echo.Context) error {
 
 func (c *Console) showReceiver(ctx echo.Context, status int, fault string) error {
 	page := c.receiverPage()
-	page.Fault, page.MayChange = fault, mayChange(ctx)
+	page.Fault, page.MayChange = fault, currentUser(ctx).Role.Allows(operator.RoleOperator)
 	partners, err := c.partnerOptions(ctx.Request().Context(), "")
 	if err != nil {
 		return err
@@ -170,13 +171,23 @@ func (c *Console) subscribeReceiver(ctx echo.Context) error {
 	if ctx.FormValue("target") == "wrong" {
 		settings.URL = c.Development.Receiver.WrongAddress()
 	}
-	if _, err := uuid.Parse(ctx.FormValue("partner")); err != nil {
+	owner, err := uuid.Parse(ctx.FormValue("partner"))
+	if err != nil {
 		return c.showReceiver(ctx, http.StatusBadRequest, "Choose a partner.")
 	}
-	form := subscriptions.SubscriptionForm{
-		Partner: ctx.FormValue("partner"), Reason: "to the sample receiver",
-	}
-	done, err := c.subscribe(ctx, form, settings)
+	var made webhook.Subscription
+	var value secret.String
+	outcome, err := c.Changes.Commit(ctx, action.Change{
+		Done: "Created, and the receiver knows its secret. Send a test event now.",
+		Do: func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
+			made, value, err = c.Webhooks.Subscribe(request, tx, owner, settings, currentUser(ctx).Email)
+			return operator.Did(paths.SubscriptionTab(made.UID.String(), subscriptions.TabSecret),
+				operator.Entry{
+					Action: "subscription.create", SubjectKind: "subscription", Subject: made.UID.String(),
+					Reason: "to the sample receiver", After: made.Audited(),
+				}), err
+		},
+	})
 	if lending.ErrorCode(err) == lending.CodeValidation ||
 		lending.ErrorCode(err) == lending.CodeNotFound {
 		return c.showReceiver(ctx, http.StatusBadRequest, sentence(err.Error()))
@@ -184,10 +195,9 @@ func (c *Console) subscribeReceiver(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	c.Development.Receiver.Learn(done.secret)
-	c.keepSecretOnce(ctx, done.subscription.UID.String(), done.secret)
-	c.LeaveNotice(ctx, "Created, and the receiver knows its secret. Send a test event now.")
-	return ctx.Redirect(http.StatusSeeOther, done.path())
+	c.Development.Receiver.Learn(value)
+	c.KeepSecret(ctx, c.Webhooks.Keys, made.UID.String(), value)
+	return ctx.Redirect(http.StatusSeeOther, outcome.Target)
 }
 
 // mailbox shows the mails that were kept because there is no mail server.

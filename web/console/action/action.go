@@ -220,11 +220,18 @@ func (e *Engine) CommitAs(
 // Record keeps in the audit log that somebody looked at something or took a copy of
 // it, which changes nothing and may come twice.
 func (e *Engine) Record(ctx echo.Context, entry operator.Entry) error {
+	return e.Look(ctx, func(context.Context, *postgres.Tx) (operator.Outcome, error) {
+		return operator.Did("", entry), nil
+	})
+}
+
+// Look reads what the audit log is told about, in one transaction. It changes nothing
+// and may come twice.
+func (e *Engine) Look(
+	ctx echo.Context, do func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error),
+) error {
 	_, err := e.Operators.Act(ctx.Request().Context(), operator.Change{
-		Actor: page.User(ctx).Email, Address: ctx.RealIP(),
-		Do: func(context.Context, *postgres.Tx) (operator.Outcome, error) {
-			return operator.Did("", entry), nil
-		},
+		Actor: page.User(ctx).Email, Address: ctx.RealIP(), Do: do,
 	})
 	return err
 }

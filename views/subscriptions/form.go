@@ -2,17 +2,17 @@ package subscriptions
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
+	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
-// SubscriptionForm is the form that makes or changes a subscription, as it was
+// Form is the form that makes or changes a subscription, as it was
 // loaded or typed, with a fault for each field that is wrong.
-type SubscriptionForm struct {
-	ui.Frame
+type Form struct {
 	// UID is the subscription that is changed; empty for a new one.
 	UID string
 	// Version is what the change is based on, 0 for a new one.
@@ -51,9 +51,9 @@ type SubscriptionForm struct {
 	// TestEvent is the kind of the test before saving.
 	TestEvent string
 	// Check is what is known of the URL, nil before it was looked at.
-	Check *URLCheck
+	Check []CheckItem
 	// Trial is the result of the test before saving, nil for none.
-	Trial *TrialView
+	Trial *Trial
 	// Conflict tells what somebody else changed meanwhile, nil for nothing.
 	Conflict *Conflict
 	// Focus is the id of the control to go on with; empty for the browser's choice.
@@ -70,11 +70,9 @@ type Choice struct {
 	Checked bool
 }
 
-// EventChoice is an event kind with what it means.
+// EventChoice is an event kind to tick.
 type EventChoice struct {
-	Kind    string
-	Title   string
-	Meaning string
+	Kind lending.EventKind
 	// Sample is a payload as it is sent.
 	Sample  []byte
 	Checked bool
@@ -98,20 +96,8 @@ type HeaderField struct {
 // HeaderPlain is the kind of a header whose value may be read.
 const HeaderPlain = "plain"
 
-// URLCheck is what was found out about an address.
-type URLCheck struct {
-	Items []CheckItem
-}
-
-// CheckItem is one finding.
-type CheckItem struct {
-	Tone  ui.Tone
-	Title string
-	Text  string
-}
-
-// TrialView is a test event that was sent with settings that are not saved.
-type TrialView struct {
+// Trial is a test event that was sent with settings that are not saved.
+type Trial struct {
 	Event     string
 	Attempt   ui.AttemptView
 	Body      []byte
@@ -121,7 +107,7 @@ type TrialView struct {
 // Conflict is what happened to a subscription while its form was open.
 type Conflict struct {
 	// Versions tell who changed it and when, oldest first.
-	Versions []VersionRow
+	Versions []webhook.Version
 	Changes  []ConflictChange
 }
 
@@ -134,40 +120,23 @@ type ConflictChange struct {
 }
 
 // IsNew tells whether the form makes a subscription.
-func (f SubscriptionForm) IsNew() bool { return f.UID == "" }
+func (f Form) IsNew() bool { return f.UID == "" }
 
-// action is where the form posts to.
-func (f SubscriptionForm) action() string {
+// action is where the form is sent.
+func (f Form) action() string {
 	if f.IsNew() {
 		return paths.SubscriptionNew
 	}
 	return paths.To(paths.SubscriptionEdit, f.UID)
 }
 
-// back is where the form is left to.
-func (f SubscriptionForm) back() string {
-	if f.IsNew() {
-		return paths.Subscriptions
-	}
-	return paths.SubscriptionTab(f.UID, TabConfiguration)
-}
-
-// field describes a control of the form with its fault.
-func (f SubscriptionForm) field(name, label, hint string) ui.FieldProps {
+// field describes a control of the form with what is wrong.
+func (f Form) field(name, label, hint string) ui.FieldProps {
 	return ui.FieldProps{ID: name, Label: label, Hint: hint, Fault: f.Faults[name]}
 }
 
-// faults lists the wrong fields in the order of the form.
-func (f SubscriptionForm) faults() []ui.FilterFault {
-	var found []ui.FilterFault
-	for _, name := range f.FaultOrder {
-		found = append(found, ui.FilterFault{Href: "#" + name, Text: f.Faults[name]})
-	}
-	return found
-}
-
 // described lists the ids that describe a control: its fault, then what else.
-func (f SubscriptionForm) described(name string, also ...string) string {
+func (f Form) described(name string, also ...string) string {
 	if f.Faults[name] != "" {
 		also = append([]string{name + "-fault"}, also...)
 	}
@@ -175,17 +144,6 @@ func (f SubscriptionForm) described(name string, also ...string) string {
 }
 
 func (h HeaderField) id(part string) string { return fmt.Sprintf("header-%d-%s", h.Key, part) }
-
-// remove is the value of the button that takes the row away.
-func (h HeaderField) remove() string { return "remove-" + strconv.Itoa(h.Key) }
-
-// placeholder says what an empty value means.
-func (h HeaderField) placeholder() string {
-	if h.Kept {
-		return "kept as it is"
-	}
-	return ""
-}
 
 func authChoices() []ui.AuthChoice {
 	return []ui.AuthChoice{
@@ -206,28 +164,19 @@ func authChoices() []ui.AuthChoice {
 	}
 }
 
-// secretWord is what the scheme's secret is called.
-func secretWord(auth string) string {
+// SecretWord is what the scheme's secret is called.
+func SecretWord(auth string) string {
 	if auth == "bearer" {
 		return "token"
 	}
 	return "signing secret"
 }
 
-// mayKeep tells whether the secret in force fits the scheme that is chosen.
-func (f SubscriptionForm) mayKeep() bool { return f.StoredAuth != "" && f.StoredAuth != "none" }
-
 // eventOptions are the kinds a test can have.
-func (f SubscriptionForm) eventOptions() []ui.Option {
-	options := make([]ui.Option, 0, len(f.Events))
+func (f Form) eventOptions() []ui.Option {
+	var options []ui.Option
 	for _, event := range f.Events {
-		options = append(options, ui.Option{Value: event.Kind, Label: event.Title})
+		options = append(options, ui.Option{Value: string(event.Kind), Label: event.Kind.Title()})
 	}
 	return options
-}
-
-// Snippet is a program that checks signatures, in one language.
-type Snippet struct {
-	Language string
-	Code     string
 }

@@ -1,0 +1,49 @@
+package subscriptions
+
+import (
+	"strings"
+
+	"drawbridge/internal/webhook"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+)
+
+// field describes a control of a form whose ids are the fields' names.
+func field(c ui.Control) ui.FieldProps {
+	return ui.FieldProps{ID: c.Name, Label: c.Label, Hint: c.Hint, Fault: c.Fault}
+}
+
+// wrongFields lists the wrong fields in the order of the form.
+func wrongFields(form ui.AskForm) []ui.FilterFault {
+	var found []ui.FilterFault
+	for _, control := range form.Controls {
+		if control.Fault != "" {
+			found = append(found, ui.FilterFault{Href: "#" + control.Name, Text: control.Fault})
+		}
+	}
+	return found
+}
+
+// headerID is the element id of a control that is named like "headers[2].value".
+func headerID(name string) string {
+	return strings.NewReplacer("headers[", "header-", "].value", "").Replace(name)
+}
+
+// testResult is where the result of a test event is shown.
+func testResult(test webhook.DeliveryDetail) string {
+	return paths.To(paths.SubscriptionResult, test.SubscriptionUID.String(), test.UID.String())
+}
+
+// testDiagnosis says what became of a test event.
+func testDiagnosis(test webhook.DeliveryDetail, state webhook.State) ui.Diagnosis {
+	found := ui.DiagnosisOf(test, state)
+	switch {
+	case test.State == webhook.DeliveryDelivered:
+		found.Title = "The endpoint confirmed the test event"
+	case found.Title == "":
+		found = ui.Diagnosis{
+			Tone: ui.Calm, Title: "On its way", Text: "A worker sends it in a moment.",
+		}
+	}
+	return found
+}

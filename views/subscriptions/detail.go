@@ -1,0 +1,183 @@
+package subscriptions
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+)
+
+// Page is the page of one subscription, one tab of it.
+type Page struct {
+	webhook.Subscription
+	PartnerName string
+	// Tab is the one that is shown, Body what it shows.
+	Tab  string
+	Body templ.Component
+	// Banner says in plain words how it goes; its title is empty when all is well.
+	Banner ui.Diagnosis
+	// Recover and Replay lead to bulk re-sends; empty where they do not apply.
+	Recover, Replay string
+}
+
+// tabs lead to the parts of a subscription's page.
+func (p Page) tabs() []ui.Tab {
+	var tabs []ui.Tab
+	for _, name := range Tabs {
+		tabs = append(tabs, ui.Tab{
+			Label: ui.Capital(name), Href: paths.SubscriptionTab(p.UID.String(), name),
+			Current: name == p.Tab,
+		})
+	}
+	return tabs
+}
+
+// to is the page of an action on a subscription.
+func to(s webhook.Subscription, pattern string) string { return paths.To(pattern, s.UID.String()) }
+
+// mayEdit tells whether the reader may change a subscription as it is.
+func mayEdit(ctx context.Context, s webhook.Subscription) bool {
+	return ui.May(ctx, paths.SubscriptionEdit) && s.State != webhook.StateDeleted
+}
+
+// SecretTab is what the tab about a subscription's secret shows once.
+type SecretTab struct {
+	// New is a secret that was just made, else empty.
+	New      string
+	Snippets []Snippet
+	// Match is the answer to a comparison, nil for none.
+	Match *ui.Notice
+	// Problem says why nothing was compared; empty for none.
+	Problem string
+	// PreviousUntil is when the overlap of a rotation ends, zero for none.
+	PreviousUntil time.Time
+}
+
+// Snippet is a program that checks signatures, in one language.
+type Snippet struct {
+	Language string
+	Code     string
+}
+
+// Comparison is two versions and what differs between them.
+type Comparison struct {
+	From, To int
+	Rows     []Difference
+}
+
+// Difference is a setting that differs, in words.
+type Difference struct {
+	Setting, Before, After string
+}
+
+func errorGroupTable(
+	s webhook.Subscription, groups []webhook.ErrorGroup,
+) ui.TableProps[webhook.ErrorGroup] {
+	href := paths.Where(paths.Deliveries, "subscription", s.UID.String())
+	return ui.TableProps[webhook.ErrorGroup]{
+		Caption: "Failed attempts of the last 7 days, the most frequent first",
+		RowID: func(g webhook.ErrorGroup) string {
+			return "error-" + string(g.Class) + "-" + strconv.Itoa(g.Status)
+		},
+		Href: func(webhook.ErrorGroup) string { return href },
+		Rows: groups,
+		Columns: []ui.Column[webhook.ErrorGroup]{
+			{
+				Title: "Result", Header: true, Cell: func(g webhook.ErrorGroup) templ.Component {
+					return lead(href, ui.OutcomeWord(g.Status, string(g.Class)))
+				},
+			},
+			{
+				Title: "Attempts", Class: "w-short end",
+				Text: func(g webhook.ErrorGroup) string { return ui.Number(g.Count) },
+			},
+			{
+				Title: "First seen", Class: "col-a w-time end",
+				Time: func(g webhook.ErrorGroup) time.Time { return g.First },
+			},
+			{
+				Title: "Last seen", Class: "w-time end",
+				Time: func(g webhook.ErrorGroup) time.Time { return g.Last },
+			},
+		},
+	}
+}
+
+func versionTable(s webhook.Subscription, rows []webhook.Version) ui.TableProps[webhook.Version] {
+	return ui.TableProps[webhook.Version]{
+		Caption: "Versions, newest first",
+		RowID:   func(v webhook.Version) string { return "version-" + strconv.Itoa(v.Number) },
+		Rows:    rows,
+		Columns: []ui.Column[webhook.Version]{
+			{
+				Title: "Version", Header: true, Class: "w-version",
+				Cell: func(v webhook.Version) templ.Component {
+					return versionNumberCell(v, v.Number == rows[0].Number)
+				},
+			},
+			{Title: "What", Cell: versionChangeCell},
+			{
+				Title: "Who", Class: "col-a w-third",
+				Text: func(v webhook.Version) string { return v.ChangedBy },
+			},
+			{
+				Title: "When", Class: "col-a w-time end",
+				Time: func(v webhook.Version) time.Time { return v.ChangedAt },
+			},
+			{
+				Title: "Action", Class: "w-id end",
+				Cell: func(v webhook.Version) templ.Component {
+					return restoreCell(s, v, v.Number == rows[0].Number)
+				},
+			},
+		},
+	}
+}
+
+// change says what a version changed, and why.
+func change(v webhook.Version) string {
+	if v.Reason == "" {
+		return v.Change
+	}
+	return v.Change + " (" + v.Reason + ")"
+}
+
+func versionOptions(versions []webhook.Version) []ui.Option {
+	var options []ui.Option
+	for _, version := range versions {
+		text := strconv.Itoa(version.Number)
+		options = append(options, ui.Option{Value: text, Label: text + ": " + change(version)})
+	}
+	return options
+}
+
+// rate words the pace.
+func rate(perSecond int) string {
+	if perSecond == 0 {
+		return "No limit"
+	}
+	return "At most " + ui.Plural(perSecond, "request", "requests") + " a second"
+}
+
+// meanings say when each kind is sent and what it is good for.
+var meanings = map[lending.EventKind]string{
+	lending.EventStatusUpdated: "The application moved to another status, such as Approved or " +
+		"Declined. Carries the approved offer, if there is one.",
+	lending.EventAmountUpdated: "The approved amount was changed after the approval. Carries the " +
+		"offer before and after.",
+	lending.EventOfferUpdated: "Rate, term or fee changed after the hard credit pull. Carries the " +
+		"offer before and after.",
+	lending.EventDocumentSent:   "The loan documents went out to be signed.",
+	lending.EventDocumentSigned: "The borrower has signed every document that was asked for.",
+	lending.EventFundingChanged: "Money for a draw was requested, and once more when it is being " +
+		"processed.",
+	lending.EventFundingSettled: "The money of a draw has been transferred.",
+	lending.EventTaskCreated:    "Somebody has to do something for the application. Carries a title.",
+	lending.EventTaskUpdated:    "A task was completed or cancelled. Carries its title.",
+}

@@ -1,0 +1,103 @@
+package subscriptions
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"drawbridge/internal/webhook"
+	"drawbridge/views/ui"
+)
+
+// plot is the large plot of the hours.
+func plot(h webhook.Health) ui.BarPlotProps {
+	props := ui.BarPlotProps{
+		ID: "health-plot", Title: "Attempts by hour", Step: "Hour",
+		Series: []ui.Series{{Name: "Failed", Tone: ui.Bad}, {Name: "Succeeded", Tone: ui.Good}},
+	}
+	for _, hour := range h.Hours {
+		props.Bars = append(props.Bars, ui.Bar{
+			Start: hour.Start, Values: []int{hour.Attempts - hour.Succeeded, hour.Succeeded},
+		})
+	}
+	return props
+}
+
+// times is the plot of how long the slowest of the successful attempts took.
+func times(h webhook.Health) ui.LinePlotProps {
+	props := ui.LinePlotProps{
+		ID: "health-times", Title: "Time to answer by hour, 95 % of the successes within",
+		Step: "Hour", Empty: "No successful attempt in this time",
+		Series: []ui.Series{{Name: "95 % within", Tone: ui.Calm}},
+	}
+	for _, hour := range h.Hours {
+		props.Bars = append(props.Bars, ui.Bar{
+			Start: hour.Start, Values: []int{int(hour.Latency.Percentile(0.95).Milliseconds())},
+		})
+	}
+	return props
+}
+
+// CheckItem is one finding about an address.
+type CheckItem struct {
+	Tone  ui.Tone
+	Title string
+	Text  string
+}
+
+// Checked words what was found out about an address without sending to it.
+func Checked(found webhook.URLCheck) []CheckItem {
+	tones := map[webhook.CheckVerdict]ui.Tone{
+		webhook.CheckGood: ui.Good, webhook.CheckWarning: ui.Warn, webhook.CheckRefused: ui.Bad,
+	}
+	titles := map[string]string{
+		"url": "Form", "name": "Name", "address": "Address", "connection": "Connection",
+		"certificate": "Certificate",
+	}
+	var items []CheckItem
+	for _, step := range found.Steps {
+		if step.Verdict != webhook.CheckSkipped {
+			items = append(items, CheckItem{tones[step.Verdict], titles[step.Name], step.Text})
+		}
+	}
+	return items
+}
+
+// probed words what a probe found.
+func probed(p webhook.ProbeRecord, now time.Time) []CheckItem {
+	items := []CheckItem{{ui.Good, "Reachable", "A delivery would get through to it."}}
+	if p.Class != "" {
+		items[0] = CheckItem{ui.Bad, "Not reachable as it should be", ui.Sentence(p.Error)}
+	}
+	days := webhook.CertificateWarning(p.Expires, now)
+	switch {
+	case p.Expires.IsZero() || days == 0:
+	case days < 0:
+		items = append(items, CheckItem{Tone: ui.Bad, Title: "The certificate has expired"})
+	default:
+		items = append(items, CheckItem{
+			ui.Warn, "The certificate ends soon",
+			fmt.Sprintf("It is valid for less than %s.", ui.Plural(days, "day", "days")),
+		})
+	}
+	return items
+}
+
+func probeTable(changes []webhook.ProbeChange) ui.TableProps[webhook.ProbeChange] {
+	return ui.TableProps[webhook.ProbeChange]{
+		Caption: "What the probes found, newest first",
+		RowID:   func(c webhook.ProbeChange) string { return "probe-" + fmt.Sprint(c.At.UnixMicro()) },
+		Rows:    changes,
+		Columns: []ui.Column[webhook.ProbeChange]{
+			{Title: "Found", Header: true, Cell: probeFindingCell},
+			{
+				Title: "Since", Class: "w-time end",
+				Time: func(c webhook.ProbeChange) time.Time { return c.At },
+			},
+		},
+	}
+}
+
+func finding(c webhook.ProbeChange) string {
+	return strings.TrimSuffix(ui.Sentence(c.Finding), ".")
+}

@@ -1,0 +1,138 @@
+package subscriptions
+
+import (
+	"cmp"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/webhook"
+	"drawbridge/views/subscriptions"
+)
+
+// showConflict answers a change that was made from a version which is not in
+// force any more: what only the others changed is taken over, what was typed
+// stays, and both are shown beside what the form began with.
+func (f *Feature) showConflict(ctx echo.Context, typed subscriptions.Form) error {
+	request := ctx.Request().Context()
+	current, _, err := f.subscription(ctx)
+	if err != nil {
+		return err
+	}
+	versions, err := f.Webhooks.Versions(request, current.UID)
+	if err != nil {
+		return err
+	}
+	at := slices.IndexFunc(versions, func(v webhook.Version) bool { return v.Number == typed.Version })
+	if at < 0 {
+		at = len(versions) - 1 // a version that never was: compare with the first
+	}
+	theirs, err := f.formOf(request, current)
+	if err != nil {
+		return err
+	}
+	base, old := current, versions[at]
+	base.URL, base.Auth, base.Events, base.Merchants = old.URL, old.Auth, old.Events, old.Merchants
+	base.Headers, base.Rate, base.HeadersUnknown = old.Headers, old.Rate, old.HeadersUnknown
+	if old.Watch != nil {
+		base.Watch = *old.Watch
+	}
+	began, err := f.formOf(request, base)
+	if err != nil {
+		return err
+	}
+	meanwhile := slices.Clone(versions[:at])
+	slices.Reverse(meanwhile)
+	typed.Conflict = &subscriptions.Conflict{Versions: meanwhile}
+	typed.Conflict.Changes = mergeForms(&typed, began, theirs)
+	typed.Version, typed.StoredAuth, typed.Focus = current.Version, string(current.Auth), ""
+	typed.HeadersUnknown = current.HeadersUnknown
+	return f.showForm(ctx, http.StatusConflict, typed)
+}
+
+// settingTexts say what a form has for each setting, in the order of settingNames.
+func settingTexts(form subscriptions.Form) []string {
+	merchants, failing := "all", "go on trying"
+	if _, names := chosenMerchants(form); !form.AllMerchants {
+		merchants = strings.Join(names, ", ")
+	}
+	if form.PauseWhenFailing {
+		failing = "pause it"
+	}
+	return []string{
+		form.URL, merchants, strings.Join(chosenEvents(form), ", "),
+		subscriptions.AuthWord(webhook.Auth(form.Auth)), headersText(form),
+		cmp.Or(form.Rate, "no limit"), failing, cmp.Or(form.AlertEmail, "none"),
+	}
+}
+
+var settingNames = []string{
+	"URL", "Merchants", "Events", "Authentication", "Headers", "Rate", "When it fails",
+	"Alert e-mail",
+}
+
+// mergeForms takes over into typed what only the others changed, and returns
+// every setting that they changed.
+func mergeForms(
+	typed *subscriptions.Form, began, theirs subscriptions.Form,
+) []subscriptions.ConflictChange {
+	var changes []subscriptions.ConflictChange
+	before, now, yours := settingTexts(began), settingTexts(theirs), settingTexts(*typed)
+	for i, name := range settingNames {
+		if before[i] == now[i] {
+			continue
+		}
+		change := subscriptions.ConflictChange{
+			Setting: name, Base: before[i], Theirs: now[i], Yours: yours[i],
+		}
+		if yours[i] == before[i] {
+			takeSetting(name, typed, theirs)
+			change.Yours = ""
+		}
+		changes = append(changes, change)
+	}
+	return changes
+}
+
+// takeSetting takes over a setting from another form.
+func takeSetting(name string, to *subscriptions.Form, from subscriptions.Form) {
+	switch name {
+	case "URL":
+		to.URL = from.URL
+	case "Merchants":
+		to.AllMerchants, to.Merchants = from.AllMerchants, from.Merchants
+	case "Events":
+		to.AllEvents, to.Events = from.AllEvents, from.Events
+	case "Authentication":
+		to.Auth, to.SecretMode = from.Auth, from.SecretMode
+	case "Headers":
+		to.Headers = from.Headers
+	case "Rate":
+		to.Rate = from.Rate
+	case "When it fails":
+		to.PauseWhenFailing = from.PauseWhenFailing
+	case "Alert e-mail":
+		to.AlertEmail = from.AlertEmail
+	}
+}
+
+// headersText tells headers apart without showing what may be a credential.
+func headersText(form subscriptions.Form) string {
+	var lines []string
+	for _, header := range form.Headers {
+		if header.Name == "" && header.Value == "" {
+			continue
+		}
+		text := header.Value
+		if !header.Plain {
+			text = "hidden value"
+			if header.Value != "" {
+				text = "another hidden value"
+			}
+		}
+		lines = append(lines, strings.ToLower(header.Name)+": "+text)
+	}
+	return cmp.Or(strings.Join(lines, ", "), "none")
+}

@@ -1,0 +1,240 @@
+package subscriptions
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/webhook"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/page"
+)
+
+const (
+	// recentRows is how many deliveries a subscription's page shows.
+	recentRows = 15
+	// errorDays is the time that the groups of errors cover.
+	errorDays = 7 * 24 * time.Hour
+)
+
+// show shows one subscription, one tab of it.
+func (f *Feature) show(ctx echo.Context) error {
+	return f.showTab(ctx, http.StatusOK, ctx.QueryParam("tab"), subscriptions.SecretTab{})
+}
+
+// showTab answers with a tab of a subscription. A secret that was just made is shown once.
+func (f *Feature) showTab(
+	ctx echo.Context, status int, tab string, secret subscriptions.SecretTab,
+) error {
+	shown, err := f.tab(ctx, tab, secret)
+	if err != nil {
+		return err
+	}
+	if page.IsFragment(ctx) && !page.IsSent(ctx) {
+		return page.Render(ctx, status, subscriptions.Region(shown))
+	}
+	if shown.Tab == subscriptions.TabSecret && !page.IsSent(ctx) {
+		secret.New = f.TakeSecret(ctx, f.Webhooks.Keys, shown.UID.String())
+		secret.Snippets = f.Snippets
+		shown.Body = f.secretTab(shown.Subscription, secret)
+	}
+	at := placeOf(shown.Subscription)
+	at.Live = shown.Tab == subscriptions.TabActivity
+	return f.Show(ctx, status, at, subscriptions.Detail(shown))
+}
+
+// secretTab is what can be told of a subscription's secret.
+func (f *Feature) secretTab(
+	s webhook.Subscription, tab subscriptions.SecretTab,
+) templ.Component {
+	if until := page.Value(s.PreviousUntil); until.After(f.DB.Now()) {
+		tab.PreviousUntil = until
+	}
+	return subscriptions.Secret(s, tab)
+}
+
+// stream streams the activity as it changes.
+func (f *Feature) stream(ctx echo.Context) error {
+	return f.Stream(ctx, func(request context.Context) ([]byte, error) {
+		shown, err := f.tab(ctx, ctx.QueryParam("tab"), subscriptions.SecretTab{})
+		if err != nil {
+			return nil, err
+		}
+		return page.HTML(request, subscriptions.Region(shown))
+	})
+}
+
+// tab loads a subscription with what one tab shows.
+func (f *Feature) tab(
+	ctx echo.Context, tab string, secret subscriptions.SecretTab,
+) (subscriptions.Page, error) {
+	request := ctx.Request().Context()
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return subscriptions.Page{}, err
+	}
+	s, err := f.Webhooks.Subscription(request, uid)
+	if err != nil {
+		return subscriptions.Page{}, err
+	}
+	owner, err := f.Partners.Partner(request, s.PartnerUID)
+	if err != nil {
+		return subscriptions.Page{}, err
+	}
+	shown := subscriptions.Page{Subscription: s, PartnerName: owner.Name, Tab: tab}
+	if !slices.Contains(subscriptions.Tabs, tab) {
+		shown.Tab = subscriptions.TabActivity
+	}
+	if err := f.describe(request, &shown); err != nil {
+		return shown, err
+	}
+	switch shown.Tab {
+	case subscriptions.TabConfiguration:
+		shown.Body, err = f.configuration(request, shown)
+	case subscriptions.TabSecret:
+		shown.Body = f.secretTab(s, secret)
+	case subscriptions.TabVersions:
+		shown.Body, err = f.versions(ctx, s)
+	case subscriptions.TabHealth:
+		shown.Body, err = f.healthTab(request, s)
+	default:
+		shown.Body, err = f.activity(request, s)
+	}
+	return shown, err
+}
+
+// describe adds the banner, and where what was missed is sent again.
+func (f *Feature) describe(ctx context.Context, shown *subscriptions.Page) error {
+	s, uid := shown.Subscription, shown.UID.String()
+	if s.State != webhook.StateDeleted {
+		shown.Recover = paths.Where(paths.BulkNew, "kind", "recover", "subscription", uid)
+		shown.Replay = paths.Where(paths.BulkNew, "kind", "replay", "subscription", uid)
+	}
+	switch {
+	case s.State == webhook.StateDeleted:
+		shown.Banner = ui.Diagnosis{
+			Tone: ui.Mute, Title: "This subscription was deleted",
+			Text: "It receives nothing any more. What it was sent before is kept in its log.",
+		}
+	case s.Unopened != "":
+		shown.Banner = ui.Diagnosis{
+			Tone: ui.Bad, Title: "Nothing can be sent: what is stored does not open",
+			Text: s.Unopened + " What falls due waits, and goes out then.",
+		}
+	case s.State == webhook.StatePaused:
+		waiting, err := f.waiting(ctx, s)
+		if err != nil {
+			return err
+		}
+		waits, goes := waitingWords(waiting)
+		shown.Banner = ui.Diagnosis{
+			Tone: ui.Mute, Title: "Paused: nothing is sent",
+			Text: waits + ", and " + goes + " out at once when it is resumed.",
+		}
+	default:
+		return f.describeTrouble(ctx, shown)
+	}
+	return nil
+}
+
+// describeTrouble says in plain words how long an endpoint has failed and with
+// what; nothing while the last attempt succeeded.
+func (f *Feature) describeTrouble(ctx context.Context, shown *subscriptions.Page) error {
+	found, err := f.health(ctx, time.Hour, shown.UID)
+	if err != nil {
+		return err
+	}
+	health, now := found[shown.UID], f.DB.Now()
+	bulk := func(name string, since time.Time) string {
+		return paths.With(paths.BulkNew, url.Values{
+			"subscription": {shown.UID.String()}, name: {since.UTC().Format("2006-01-02T15:04")},
+		})
+	}
+	shown.Replay = bulk("replay_since", now.Add(-day))
+	if failure := page.Value(health.LastFailure); now.Sub(failure) < errorDays {
+		since := failure.Add(-day)
+		if health.FailingSince != nil {
+			since = *health.FailingSince
+		}
+		shown.Recover = bulk("recover_since", since)
+	}
+	if health.FailingSince == nil {
+		return nil
+	}
+	why := webhook.Diagnose(webhook.AttemptRecord{
+		HTTPStatus: health.LastStatus, ErrorClass: health.LastClass, Error: health.LastError,
+	})
+	shown.Banner = ui.Diagnosis{
+		Tone: ui.Warn, Text: why.Summary, Owner: string(why.Owner), Next: why.Next,
+		Title: ui.OutcomeWord(health.LastStatus, string(health.LastClass)) + ": " +
+			ui.Plural(health.ConsecutiveFailures, "failure", "failures"),
+		Since: *health.FailingSince,
+	}
+	if shown.State == webhook.StateFailing {
+		shown.Banner.Tone = ui.Bad
+	}
+	return nil
+}
+
+// activity is what was sent lately, and what went wrong.
+func (f *Feature) activity(ctx context.Context, s webhook.Subscription) (templ.Component, error) {
+	loaded, err := f.Webhooks.Deliveries(ctx, webhook.DeliveryFilter{
+		SubscriptionUID: s.UID, Limit: recentRows,
+	})
+	if err != nil {
+		return nil, err
+	}
+	health, err := f.health(ctx, errorDays, s.UID)
+	return subscriptions.Activity(s, loaded.Deliveries, health[s.UID].Errors), err
+}
+
+// configuration is what the subscription sends and how.
+func (f *Feature) configuration(
+	ctx context.Context, shown subscriptions.Page,
+) (templ.Component, error) {
+	found, err := f.Partners.MerchantNames(ctx, shown.Merchants)
+	var names []string
+	for _, uid := range shown.Merchants {
+		names = append(names, found[uid])
+	}
+	return subscriptions.Configuration(shown.Subscription, shown.PartnerName, names), err
+}
+
+// healthTab is how sending goes, and what the probes find.
+func (f *Feature) healthTab(ctx context.Context, s webhook.Subscription) (templ.Component, error) {
+	health, err := f.health(ctx, day, s.UID)
+	if err != nil {
+		return nil, err
+	}
+	probe, changes, err := f.Webhooks.LastProbe(ctx, s.UID)
+	return subscriptions.Health(health[s.UID], probe, changes, f.DB.Now()), err
+}
+
+// versions lists the versions, and compares the two that the address names.
+func (f *Feature) versions(ctx echo.Context, s webhook.Subscription) (templ.Component, error) {
+	request := ctx.Request().Context()
+	versions, err := f.Webhooks.Versions(request, s.UID)
+	if err != nil {
+		return nil, err
+	}
+	var compared subscriptions.Comparison
+	compared.From, _ = strconv.Atoi(ctx.QueryParam("from")) // 0 compares nothing
+	compared.To, _ = strconv.Atoi(ctx.QueryParam("to"))
+	if compared.From == 0 || compared.To == 0 {
+		compared.From, compared.To = max(s.Version-1, 1), s.Version
+	}
+	diff, err := f.Webhooks.CompareVersions(request, s.UID, compared.From, compared.To)
+	if err != nil {
+		return nil, err
+	}
+	compared.Rows, err = f.differences(request, diff.Changes)
+	return subscriptions.Versions(s, versions, compared), err
+}

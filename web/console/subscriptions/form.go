@@ -1,0 +1,316 @@
+package subscriptions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/page"
+)
+
+// maxMerchants bounds the merchants to choose from, beside those that are chosen.
+const maxMerchants = 500
+
+// The values of a form's secret_mode.
+const (
+	secretKeep     = "keep"
+	secretGenerate = "generate"
+	secretPaste    = "paste"
+)
+
+// sampleTime dates the samples of the form.
+var sampleTime = time.Date(2026, time.January, 15, 9, 30, 0, 123456000, time.UTC)
+
+// newForm shows the form for a new subscription.
+func (f *Feature) newForm(ctx echo.Context) error {
+	form := subscriptions.Form{
+		Partner: ctx.QueryParam("partner"), URL: ctx.QueryParam("url"), AllMerchants: true,
+		AllEvents: true, Auth: string(webhook.AuthHMAC), SecretMode: secretGenerate,
+		TestEvent: string(lending.EventStatusUpdated), Focus: "url",
+	}
+	if err := f.addChoices(ctx.Request().Context(), &form, nil, nil, nil); err != nil {
+		return err
+	}
+	return f.showForm(ctx, http.StatusOK, form)
+}
+
+// editForm shows the form for a subscription as it is.
+func (f *Feature) editForm(ctx echo.Context) error {
+	current, _, err := f.subscription(ctx)
+	if err != nil {
+		return err
+	}
+	form, err := f.formOf(ctx.Request().Context(), current)
+	if err != nil {
+		return err
+	}
+	return f.showForm(ctx, http.StatusOK, form)
+}
+
+// showForm answers with the form: alone when script asks, else as a page.
+func (f *Feature) showForm(ctx echo.Context, status int, form subscriptions.Form) error {
+	if page.IsFragment(ctx) {
+		return page.Render(ctx, status, subscriptions.FormRegion(form))
+	}
+	at := place.Under(paths.Subscriptions, "New subscription")
+	at.Here = "New"
+	if !form.IsNew() {
+		host := ui.HostOf(form.URL)
+		at = place.Under(paths.Subscriptions, host).
+			Under(paths.To(paths.Subscription, form.UID), "Edit "+host)
+		at.Here = "Edit"
+	}
+	return f.Show(ctx, status, at, subscriptions.FormPage(form))
+}
+
+// formOf is the form as a subscription fills it. Secret header values stay where they are.
+func (f *Feature) formOf(
+	ctx context.Context, current webhook.Subscription,
+) (subscriptions.Form, error) {
+	form := subscriptions.Form{
+		UID: current.UID.String(), Version: current.Version, Partner: current.PartnerUID.String(),
+		URL: current.URL, Auth: string(current.Auth), StoredAuth: string(current.Auth),
+		AllMerchants: len(current.Merchants) == 0,
+		AllEvents:    slices.Contains(current.Events, webhook.AllEvents),
+		SecretMode:   secretKeep, TestEvent: string(lending.EventStatusUpdated),
+		HeadersUnknown:   current.HeadersUnknown,
+		PauseWhenFailing: current.Watch.Pause, AlertEmail: current.Watch.AlertEmail,
+	}
+	if current.Auth == webhook.AuthNone {
+		form.SecretMode = secretGenerate
+	}
+	if current.Rate > 0 {
+		form.Rate = strconv.Itoa(current.Rate)
+	}
+	for i, header := range current.Headers {
+		field := subscriptions.HeaderField{
+			Key: i + 1, Name: header.Name, Plain: header.Plain, Kept: !header.Plain,
+		}
+		if header.Plain {
+			field.Value = header.Value
+		}
+		form.Headers = append(form.Headers, field)
+	}
+	err := f.addChoices(ctx, &form, current.Events, current.Merchants, nil)
+	return form, err
+}
+
+// readForm reads what was typed. current is the subscription that is changed,
+// nil for a new one.
+func (f *Feature) readForm(
+	ctx echo.Context, current *webhook.Subscription,
+) (subscriptions.Form, error) {
+	values, err := ctx.FormParams()
+	if err != nil {
+		return subscriptions.Form{}, err
+	}
+	form := subscriptions.Form{
+		Partner: values.Get("partner"), URL: strings.TrimSpace(values.Get("url")),
+		AllMerchants: values.Get("merchants") != "some", AllEvents: values.Get("events") != "some",
+		Auth: values.Get("auth"), SecretMode: values.Get("secret_mode"),
+		Secret: strings.TrimSpace(values.Get("secret")), Reason: values.Get("reason"),
+		TestEvent:        values.Get("test_event"),
+		Rate:             strings.TrimSpace(values.Get("rate")),
+		PauseWhenFailing: values.Get("on_failing") == "pause",
+		AlertEmail:       strings.TrimSpace(values.Get("alert_email")),
+		ReplaceHeaders:   values.Get("headers_replace") != "",
+	}
+	form.Version, _ = strconv.Atoi(values.Get("version")) // 0 is a version that never was
+	form.Headers = readHeaders(values, webhook.Auth(form.Auth))
+	var stored []uuid.UUID
+	if current != nil {
+		form.UID, form.Partner = current.UID.String(), current.PartnerUID.String()
+		form.StoredAuth, form.HeadersUnknown = string(current.Auth), current.HeadersUnknown
+		stored = current.Merchants
+	}
+	err = f.addChoices(ctx.Request().Context(), &form, values["event"],
+		parseUIDs(values["merchant"]...), stored)
+	return form, err
+}
+
+// parseUIDs are the ids among texts.
+func parseUIDs(texts ...string) []uuid.UUID {
+	var uids []uuid.UUID
+	for _, text := range texts {
+		if uid, err := uuid.Parse(text); err == nil {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+// readHeaders reads the rows of the header editor in their order, and says at each what
+// becomes of it although it is right.
+func readHeaders(values url.Values, auth webhook.Auth) []subscriptions.HeaderField {
+	var fields []subscriptions.HeaderField
+	names, texts, kinds := values["header_name"], values["header_value"], values["header_kind"]
+	for i, text := range values["header_key"] {
+		key, err := strconv.Atoi(text)
+		if err != nil || i >= len(names) || i >= len(texts) {
+			continue
+		}
+		field := subscriptions.HeaderField{
+			Key: key, Name: strings.TrimSpace(names[i]), Value: texts[i],
+			Kept:  slices.Contains(values["header_kept"], text),
+			Plain: i < len(kinds) && kinds[i] == subscriptions.HeaderPlain,
+		}
+		switch name := strings.ToLower(field.Name); name {
+		case "authorization":
+			if auth == webhook.AuthBearer {
+				field.Note = "Overruled while the authentication is a bearer token: that sets this " +
+					"header itself."
+			}
+		case "x-hmac-signature", "x-hmac-signature-previous":
+			if auth == webhook.AuthHMAC {
+				field.Note = "Overruled while the authentication is HMAC: that sets this header itself."
+			}
+		case "content-type", "user-agent":
+			field.Note = "Replaces the one that is sent otherwise."
+		case "keep-alive", "proxy-connection", "te", "upgrade":
+			field.Note = "Does not exist in HTTP/2: requests go over HTTP/1.1."
+		}
+		fields = append(fields, field)
+	}
+	return fields
+}
+
+// addChoices adds what there is to choose from: events and merchants, those that are
+// chosen ticked. Ticked and stored merchants are listed however many there are, so that
+// the form shows all that saving it replaces.
+func (f *Feature) addChoices(
+	ctx context.Context, form *subscriptions.Form, events []string, ticked, stored []uuid.UUID,
+) (err error) {
+	for _, kind := range lending.AllEventKinds() {
+		event, err := lending.SampleEvent(kind)
+		if err != nil {
+			return fmt.Errorf("describing %s: %w", kind, err)
+		}
+		sample, err := event.Render(sampleTime)
+		if err != nil {
+			return err
+		}
+		form.Events = append(form.Events, subscriptions.EventChoice{
+			Kind: kind, Sample: sample, Checked: slices.Contains(events, string(kind)),
+		})
+	}
+	if form.IsNew() {
+		if form.Partners, err = f.partnerOptions(ctx, "Choose a partner"); err != nil {
+			return err
+		}
+	}
+	uid, err := uuid.Parse(form.Partner)
+	if err != nil {
+		return nil //nolint:nilerr // no partner is chosen yet
+	}
+	owner, err := f.Partners.Partner(ctx, uid)
+	if lending.ErrorCode(err) == lending.CodeNotFound {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	form.PartnerName = owner.Name
+	if form.IsNew() && !slices.ContainsFunc(form.Partners,
+		func(o ui.Option) bool { return o.Value == form.Partner }) {
+		form.Partners = append(form.Partners, ui.Option{Value: form.Partner, Label: owner.Name})
+	}
+	return f.addMerchants(ctx, form, ticked, stored)
+}
+
+func (f *Feature) addMerchants(
+	ctx context.Context, form *subscriptions.Form, ticked, stored []uuid.UUID,
+) error {
+	owned, _, err := f.Partners.ListMerchants(ctx, partner.MerchantFilter{
+		PartnerUID: uuid.MustParse(form.Partner), Limit: maxMerchants,
+	})
+	if err != nil {
+		return err
+	}
+	more := slices.Concat(ticked, stored)
+	names, err := f.Partners.MerchantNames(ctx, more)
+	if err != nil {
+		return err
+	}
+	var uids []uuid.UUID
+	for _, merchant := range owned {
+		names[merchant.UID] = merchant.Name
+		uids = append(uids, merchant.UID)
+	}
+	for _, uid := range append(uids, more...) {
+		name, found := names[uid]
+		if !found {
+			continue
+		}
+		delete(names, uid) // each is listed once
+		form.Merchants = append(form.Merchants, subscriptions.Choice{
+			Value: uid.String(), Label: name, Checked: slices.Contains(ticked, uid),
+		})
+	}
+	return nil
+}
+
+// chosenEvents are the kinds of a form as settings have them.
+func chosenEvents(form subscriptions.Form) []string {
+	if form.AllEvents {
+		return []string{webhook.AllEvents}
+	}
+	chosen := []string{}
+	for _, event := range form.Events {
+		if event.Checked {
+			chosen = append(chosen, string(event.Kind))
+		}
+	}
+	return chosen
+}
+
+// chosenMerchants are the merchants that a form has ticked, with their names; none for all.
+func chosenMerchants(form subscriptions.Form) (uids []uuid.UUID, names []string) {
+	uids = []uuid.UUID{}
+	for _, merchant := range form.Merchants {
+		if merchant.Checked && !form.AllMerchants {
+			uids = append(uids, uuid.MustParse(merchant.Value))
+			names = append(names, merchant.Label)
+		}
+	}
+	return uids, names
+}
+
+// editHeaders adds or removes a row as the pressed button says, and tells
+// whether it was such a button.
+func editHeaders(form *subscriptions.Form, pressed string) bool {
+	if pressed == "add-header" {
+		last := subscriptions.HeaderField{}
+		if len(form.Headers) > 0 {
+			last = slices.MaxFunc(form.Headers, func(a, b subscriptions.HeaderField) int {
+				return cmp.Compare(a.Key, b.Key)
+			})
+		}
+		key := max(last.Key, 0) + 1
+		form.Headers = append(form.Headers, subscriptions.HeaderField{Key: key})
+		form.Focus = "header-" + strconv.Itoa(key) + "-name"
+		return true
+	}
+	text, found := strings.CutPrefix(pressed, "remove-")
+	if found {
+		form.Headers = slices.DeleteFunc(form.Headers, func(field subscriptions.HeaderField) bool {
+			return strconv.Itoa(field.Key) == text
+		})
+		form.Focus = "add-header"
+	}
+	return found
+}

@@ -1,0 +1,120 @@
+package subscriptions
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/list"
+)
+
+const (
+	// day is the time that the success rates of the list cover.
+	day = 24 * time.Hour
+	// maxPartners bounds the partners to choose from.
+	maxPartners = 500
+)
+
+// list lists where events are sent.
+func (f *Feature) list() list.Spec[subscriptions.Listed] {
+	// What needs a human comes first.
+	states := []webhook.State{
+		webhook.StateFailing, webhook.StateActive, webhook.StatePaused, webhook.StateDeleted,
+	}
+	tabs := []ui.Option{{Label: "All"}}
+	for _, state := range states {
+		tabs = append(tabs, ui.Option{
+			Value: string(state), Label: ui.SubscriptionChip(string(state)).Word,
+		})
+	}
+	return list.Spec[subscriptions.Listed]{
+		Name: "console.subscriptions", Path: paths.Subscriptions, Role: operator.RoleSupport,
+		Place: place, Saved: true, Buttons: subscriptions.NewButton(),
+		Intro: "Which events go to which endpoint, and how that has gone over the last 24 hours.",
+		One:   "subscription", Many: "subscriptions", Order: "Newest first",
+		Tabs: list.Tabs{Name: "state", Options: tabs},
+		Filters: []list.Filter{
+			{
+				Name: "partner", Label: "Partner", Kind: list.Choice,
+				OptionsOf: func(ctx context.Context) ([]ui.Option, error) {
+					return f.partnerOptions(ctx, "All partners")
+				},
+			},
+			{
+				Name: "event", Label: "Receives", Kind: list.Choice, Options: ui.EventOptions(),
+			},
+			{Name: "host", Label: "Part of the host", Chip: "Host contains ", Max: 253},
+		},
+		Read:  f.read(states),
+		Table: subscriptions.Table, EmptyBody: subscriptions.None(),
+		NoMatch: ui.EmptyProps{
+			Title: "No subscription matches these filters",
+			Text:  "Remove a filter. Deleted subscriptions are listed under their own state.",
+		},
+	}
+}
+
+// read reads the filter of the list. Its rows come with how sending to them goes.
+func (f *Feature) read(
+	states []webhook.State,
+) func(*list.Values) list.Source[subscriptions.Listed] {
+	return func(v *list.Values) list.Source[subscriptions.Listed] {
+		filter := webhook.SummaryFilter{
+			State: list.OneOf(v, "state", states), PartnerUID: v.UID("partner"),
+			Event: list.OneOf(v, "event", lending.AllEventKinds()), Host: v.Text("host"),
+		}
+		return list.Source[subscriptions.Listed]{
+			Load: list.Keyset(func(
+				ctx context.Context, from postgres.Cursor, limit int,
+			) ([]subscriptions.Listed, postgres.Cursor, error) {
+				filter.Cursor, filter.Limit = from, limit
+				summaries, next, err := f.Webhooks.SubscriptionSummaries(ctx, filter)
+				if err != nil {
+					return nil, next, err
+				}
+				var uids []uuid.UUID
+				for _, summary := range summaries {
+					uids = append(uids, summary.UID)
+				}
+				health, err := f.health(ctx, day, uids...)
+				var rows []subscriptions.Listed
+				for _, summary := range summaries {
+					rows = append(rows, subscriptions.Listed{
+						SubscriptionSummary: summary, Health: health[summary.UID],
+					})
+				}
+				return rows, next, err
+			}),
+			Count: func(ctx context.Context, limit int) (int, error) {
+				return f.Webhooks.CountSummaries(ctx, filter, limit)
+			},
+		}
+	}
+}
+
+// health is how sending to subscriptions went in the last time of a length.
+func (f *Feature) health(
+	ctx context.Context, length time.Duration, uids ...uuid.UUID,
+) (map[uuid.UUID]webhook.Health, error) {
+	now := f.DB.Now()
+	return f.Webhooks.Health(ctx, uids, now.Add(-length+time.Hour), now)
+}
+
+// partnerOptions are the partners to choose from, none of them named by the label.
+func (f *Feature) partnerOptions(ctx context.Context, none string) ([]ui.Option, error) {
+	partners, _, err := f.Partners.ListPartners(ctx, partner.Filter{Limit: maxPartners})
+	options := []ui.Option{{Label: none}}
+	for _, each := range partners {
+		options = append(options, ui.Option{Value: each.UID.String(), Label: each.Name})
+	}
+	return options, err
+}

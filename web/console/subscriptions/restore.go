@@ -1,0 +1,217 @@
+package subscriptions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
+)
+
+// settingWords name the settings of a difference.
+var settingWords = map[webhook.Setting]string{
+	webhook.SettingURL: "URL", webhook.SettingAuth: "Authentication",
+	webhook.SettingSecret: "Secret", webhook.SettingEvents: "Events",
+	webhook.SettingMerchants: "Merchants", webhook.SettingHeaders: "Header",
+	webhook.SettingRate: "Rate", webhook.SettingHealth: "Health rules",
+	webhook.SettingState: "State",
+}
+
+// differences words what differs, merchants by their names.
+func (f *Feature) differences(
+	ctx context.Context, changes []webhook.SettingChange,
+) ([]subscriptions.Difference, error) {
+	var rows []subscriptions.Difference
+	for _, change := range changes {
+		row := subscriptions.Difference{
+			Setting: strings.TrimSpace(settingWords[change.Setting] + " " + change.Name),
+			Before:  change.Before, After: change.After,
+		}
+		switch {
+		case change.Setting == webhook.SettingSecret:
+			row.Before, row.After = "one secret", "another one"
+		case change.Setting == webhook.SettingMerchants:
+			for _, text := range []*string{&row.Before, &row.After} {
+				uid, err := uuid.Parse(*text)
+				if err != nil {
+					continue // "all", or none
+				}
+				merchant, err := f.Partners.Merchant(ctx, uid)
+				if err != nil {
+					return nil, err
+				}
+				*text = merchant.Name
+			}
+		case change.Setting == webhook.SettingRate:
+			row.Before, row.After = cmp.Or(row.Before, "no limit"), cmp.Or(row.After, "no limit")
+		case change.Masked && change.Before == change.After:
+			row.Before, row.After = "one hidden value", "another one"
+		case change.Masked:
+			row.Before, row.After = ui.HiddenWord(row.Before), ui.HiddenWord(row.After)
+		}
+		row.Before, row.After = cmp.Or(row.Before, "none"), cmp.Or(row.After, "none")
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// restore brings a version back.
+func (f *Feature) restore() action.Spec {
+	return action.Spec{
+		Path: paths.SubscriptionRestore, Shown: "console.subscription.restore",
+		Sent: "console.subscription.restored", Role: operator.RoleOperator,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			current, owner, err := f.subscription(ctx)
+			if err != nil {
+				return action.Form{}, err
+			}
+			old, changes, err := f.restorable(ctx, current)
+			if err != nil {
+				return action.Form{}, err
+			}
+			uid := current.UID.String()
+			fields := restoreFields(current, old)
+			fields.Hidden[1].Value = cmp.Or(ctx.FormValue("base"), fields.Hidden[1].Value)
+			var done webhook.Restoration
+			target := paths.SubscriptionTab(uid, subscriptions.TabVersions)
+			return action.Form{
+				Place: under(current, fields.Title), Fields: fields,
+				Page: func(fields ui.AskForm) templ.Component {
+					return subscriptions.Restore(fields, current, owner, changes)
+				},
+				Show: func(ctx echo.Context) error {
+					if !done.Secret.IsZero() {
+						f.KeepSecret(ctx, f.Webhooks.Keys, uid, done.Secret)
+					}
+					return page.LeadTo(ctx, target)
+				},
+				Change: action.Change{
+					Done: fmt.Sprintf("Version %d is in force once more.", old.Number),
+					Do: func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
+						done, err = f.Webhooks.Restore(
+							request, tx, current.UID, restoration(ctx, old.Number), page.User(ctx).Email)
+						if !done.Secret.IsZero() {
+							target = paths.SubscriptionTab(uid, subscriptions.TabSecret)
+						}
+						if err != nil || done.Subscription.Version == current.Version {
+							return operator.Outcome{Target: target},
+								worded(err, map[string]string{"secret": "The token"})
+						}
+						return did(target, "restore", current, current.Audited(),
+							done.Subscription.Audited()), nil
+					},
+				},
+			}, nil
+		},
+	}
+}
+
+// restorable is the version that the request names, and what its restore would change.
+func (f *Feature) restorable(
+	ctx echo.Context, current webhook.Subscription,
+) (webhook.Version, []subscriptions.Difference, error) {
+	request := ctx.Request().Context()
+	versions, err := f.Webhooks.Versions(request, current.UID)
+	if err != nil {
+		return webhook.Version{}, nil, err
+	}
+	number, _ := strconv.Atoi(ctx.FormValue("version")) // 0 is a version that never was
+	at := slices.IndexFunc(versions, func(v webhook.Version) bool { return v.Number == number })
+	if at < 0 {
+		return webhook.Version{}, nil,
+			lending.NewError(lending.CodeNotFound, "There is no such version.")
+	}
+	diff, err := f.Webhooks.CompareVersions(request, current.UID, current.Version, number)
+	if err != nil {
+		return webhook.Version{}, nil, err
+	}
+	changes, err := f.differences(request, slices.DeleteFunc(diff.Changes,
+		func(change webhook.SettingChange) bool { // what a restore leaves as it is
+			return change.Setting == webhook.SettingSecret || change.Setting == webhook.SettingState
+		}))
+	return versions[at], changes, err
+}
+
+// restoreFields ask for a restore: the token and the values of secret headers anew
+// where they do not move to the version's scheme, host or port.
+func restoreFields(current webhook.Subscription, old webhook.Version) ui.AskForm {
+	form := ui.AskForm{
+		Title: "Restore version " + strconv.Itoa(old.Number), Submit: "Restore as a new version",
+		Says: []string{
+			fmt.Sprintf("Version %d becomes the configuration in force once more, as version %d.",
+				old.Number, current.Version+1),
+			"The secret stays the present one: versions have none of their own.",
+			"Whether the subscription is active or paused does not change.",
+			"It is checked against today's rules first.",
+		},
+		Action: paths.To(paths.SubscriptionRestore, current.UID.String()),
+		Cancel: paths.To(paths.Subscription, current.UID.String()),
+		Hidden: []ui.HiddenField{
+			{Name: "version", Value: strconv.Itoa(old.Number)},
+			{Name: "base", Value: strconv.Itoa(current.Version)},
+		},
+	}
+	headers := 0
+	if !webhook.SameOrigin(old.URL, current.URL) {
+		if old.Auth == webhook.AuthBearer && current.Auth == webhook.AuthBearer {
+			form.Says[1] = "Its scheme, host or port is another one: the stored token does not " +
+				"move there, and is given anew below."
+			form.Controls = append(form.Controls, ui.Control{
+				Name: "secret", Label: "Bearer token",
+				Hint: "16 to 256 visible ASCII characters without spaces.",
+			})
+		}
+		for i, header := range old.Headers {
+			if header.Plain || header.Value == "" {
+				continue
+			}
+			headers++
+			form.Hidden = append(form.Hidden, ui.HiddenField{Name: "header_name", Value: header.Name})
+			form.Controls = append(form.Controls, ui.Control{
+				Name: fmt.Sprintf("headers[%d].value", i), Label: "Value of the header " + header.Name,
+			})
+		}
+	}
+	if headers > 0 {
+		form.Says = append(form.Says, "The values of its secret headers do not move to another "+
+			"scheme, host or port either.")
+	}
+	if headers > 0 || old.HeadersUnknown {
+		form.Controls = append(form.Controls, ui.Control{
+			Name: "no_headers", Label: "Leave all custom headers of the version out",
+		})
+	}
+	return form
+}
+
+// restoration is what the form of a restore says.
+func restoration(ctx echo.Context, version int) webhook.Choice {
+	choice := webhook.Choice{
+		Version: version, Secret: pasted(ctx.FormValue("secret")), Reason: ctx.FormValue("reason"),
+		NoHeaders: ctx.FormValue("no_headers") != "",
+	}
+	choice.Base, _ = strconv.Atoi(ctx.FormValue("base")) // 0 restores over whatever there is
+	form := ctx.Request().Form
+	names := form["header_name"]
+	for i, text := range form["header_value"] {
+		if text != "" && i < len(names) {
+			choice.Headers = append(choice.Headers, webhook.Header{Name: names[i], Value: text})
+		}
+	}
+	return choice
+}

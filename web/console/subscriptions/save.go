@@ -1,0 +1,273 @@
+package subscriptions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
+)
+
+// create does what the pressed button of the new form says.
+func (f *Feature) create(ctx echo.Context) error { return f.answerForm(ctx, nil) }
+
+// edit does what the pressed button of the edit form says.
+func (f *Feature) edit(ctx echo.Context) error {
+	current, _, err := f.subscription(ctx)
+	if err != nil {
+		return err
+	}
+	return f.answerForm(ctx, &current)
+}
+
+// answerForm leads to what the pressed button asks for. Without a button, as
+// after Enter in a field, the form is saved.
+func (f *Feature) answerForm(ctx echo.Context, current *webhook.Subscription) error {
+	form, err := f.readForm(ctx, current)
+	if err != nil {
+		return err
+	}
+	pressed := ctx.FormValue("act")
+	switch {
+	case editHeaders(&form, pressed), pressed == "merchants":
+		return f.showForm(ctx, http.StatusOK, form)
+	case pressed == "check":
+		form.Check = subscriptions.Checked(f.Webhooks.CheckURL(ctx.Request().Context(), form.URL))
+		form.Focus = "url"
+		return f.showForm(ctx, http.StatusOK, form)
+	case pressed == "try":
+		return f.try(ctx, form, current)
+	}
+	return f.save(ctx, form, current)
+}
+
+// checkAddress answers what is known of the URL in the form, for script.
+func (f *Feature) checkAddress(ctx echo.Context) error {
+	found := f.Webhooks.CheckURL(ctx.Request().Context(), strings.TrimSpace(ctx.FormValue("url")))
+	return page.Render(ctx, http.StatusOK, subscriptions.CheckList(subscriptions.Checked(found)))
+}
+
+// settingsOf are the settings that a form asks for, and for each header the row
+// that it stands in. watch is what the form shows a part of.
+func settingsOf(
+	form subscriptions.Form, watch webhook.Watch,
+) (webhook.Settings, []subscriptions.HeaderField) {
+	settings := webhook.Settings{
+		URL: form.URL, Auth: webhook.Auth(form.Auth), Events: chosenEvents(form),
+		Headers: []webhook.Header{}, Watch: watch,
+	}
+	settings.Merchants, _ = chosenMerchants(form)
+	settings.Watch.Pause, settings.Watch.AlertEmail = form.PauseWhenFailing, form.AlertEmail
+	settings.Rate, _ = strconv.Atoi(form.Rate) // checkForm names what is no number
+	if form.SecretMode == secretPaste {
+		settings.Secret = pasted(form.Secret)
+	}
+	var rows []subscriptions.HeaderField
+	for _, field := range form.Headers {
+		if field.Name == "" && field.Value == "" {
+			continue // a row that nobody filled
+		}
+		settings.Headers = append(settings.Headers, webhook.Header{
+			Name: field.Name, Value: field.Value, Plain: field.Plain,
+			Kept: field.Kept && field.Value == "",
+		})
+		rows = append(rows, field)
+	}
+	return settings, rows
+}
+
+// checkForm finds what only the form can get wrong.
+func checkForm(form subscriptions.Form) lending.Faults {
+	var problems lending.Faults
+	if form.IsNew() && form.PartnerName == "" {
+		problems.Add("partner", "Choose the partner whose events are sent.")
+	}
+	if chosen, _ := chosenMerchants(form); !form.AllMerchants && len(chosen) == 0 {
+		problems.Add("merchant", "Choose at least one merchant, or cover all of them.")
+	}
+	if len(chosenEvents(form)) == 0 {
+		problems.Add("event", "Choose at least one event, or send all of them.")
+	}
+	if form.Auth != "none" && form.SecretMode == secretPaste && form.Secret == "" {
+		problems.Add("secret", "Type the secret that was agreed, or let one be generated.")
+	}
+	if _, err := strconv.Atoi(form.Rate); form.Rate != "" && err != nil {
+		problems.Add("rate",
+			"The rate is a whole number of requests a second, or empty for no limit.")
+	}
+	if form.AlertEmail != "" && email.CheckAddress(form.AlertEmail) != nil {
+		problems.Add("alert_email", "Write the alert e-mail as ana@example.com, or leave it empty.")
+	}
+	if form.HeadersUnknown && !form.ReplaceHeaders {
+		problems.Add("headers",
+			"The stored headers do not open: say that those below replace them.")
+	}
+	return problems
+}
+
+// save saves the form whole, or nothing of it, and leads to the subscription: to a new
+// secret first.
+func (f *Feature) save(
+	ctx echo.Context, form subscriptions.Form, current *webhook.Subscription,
+) error {
+	var watch webhook.Watch
+	if current != nil {
+		watch = current.Watch
+	}
+	settings, rows := settingsOf(form, watch)
+	problems := checkForm(form)
+	warning, err := f.Webhooks.CheckDestination(ctx.Request().Context(), settings.URL)
+	problems.Merge(err)
+	if err := problems.Err(); err != nil {
+		return f.showWrong(ctx, form, err, rows)
+	}
+	var made saved
+	change := f.subscribing(ctx, form, settings, &made)
+	if current != nil {
+		change = f.amending(ctx, form, settings, *current, &made)
+	}
+	if warning != "" {
+		change.Done += " " + page.Sentence(warning)
+		change.Unchanged += " " + page.Sentence(warning)
+	}
+	outcome, err := f.Commit(ctx, change)
+	if _, stale := errors.AsType[*webhook.StaleError](err); stale {
+		return f.showConflict(ctx, form)
+	}
+	if err != nil {
+		return f.showWrong(ctx, form, err, rows)
+	}
+	if !made.secret.IsZero() {
+		f.KeepSecret(ctx, f.Webhooks.Keys, made.UID.String(), made.secret)
+	}
+	return page.LeadTo(ctx, outcome.Target)
+}
+
+// saved is a subscription as it was saved, with its secret if that is new.
+type saved struct {
+	webhook.Subscription
+	secret secret.String
+}
+
+// path is where a saved subscription is looked at: a new secret first.
+func (s saved) path() string {
+	tab := subscriptions.TabConfiguration
+	if !s.secret.IsZero() {
+		tab = subscriptions.TabSecret
+	}
+	return paths.SubscriptionTab(s.UID.String(), tab)
+}
+
+// subscribing makes the subscription that the form asks for.
+func (f *Feature) subscribing(
+	ctx echo.Context, form subscriptions.Form, settings webhook.Settings, made *saved,
+) action.Change {
+	return action.Change{
+		Done: "Created. Send a test event to see whether it works.",
+		Do: func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
+			partnerUID, err := uuid.Parse(form.Partner)
+			if err != nil {
+				return operator.Outcome{},
+					lending.Invalid("partner", "Choose the partner whose events are sent.")
+			}
+			made.Subscription, made.secret, err = f.Webhooks.Subscribe(
+				request, tx, partnerUID, settings, page.User(ctx).Email)
+			return did(made.path(), "create", made.Subscription, nil, made.Audited()), err
+		},
+	}
+}
+
+// amending changes a subscription to what the form says.
+func (f *Feature) amending(
+	ctx echo.Context, form subscriptions.Form, settings webhook.Settings,
+	before webhook.Subscription, made *saved,
+) action.Change {
+	patch := webhook.Patch{
+		URL: &settings.URL, Auth: &settings.Auth, Events: settings.Events,
+		Merchants: settings.Merchants, Headers: &settings.Headers, Overlap: webhook.DefaultOverlap,
+		Rate: &settings.Rate, Watch: &settings.Watch, Base: form.Version, Reason: form.Reason,
+	}
+	if form.SecretMode != secretKeep && settings.Auth != webhook.AuthNone {
+		patch.Secret = &settings.Secret
+	}
+	return action.Change{
+		Done:      "Saved as a new version. Deliveries use it from now on.",
+		Unchanged: "Nothing was changed.",
+		Do: func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
+			made.Subscription, made.secret, err = f.Webhooks.Amend(
+				request, tx, before.UID, patch, page.User(ctx).Email)
+			if err != nil || made.Version == before.Version {
+				return operator.Outcome{Target: made.path()}, err
+			}
+			return did(made.path(), "update", before, before.Audited(), made.Audited()), nil
+		},
+	}
+}
+
+// formLabels are the fields of the form by their names, as a sentence mentions them.
+var formLabels = map[string]string{
+	"url": "The URL", "partner": "The partner", "merchant": "The merchant", "event": "The event",
+	"auth": "The authentication", "secret": "The secret", "reason": "The reason",
+	"rate": "The rate", "alert_email": "The alert e-mail",
+}
+
+// formOrder is the order of the form's fields from the top down.
+var formOrder = []string{
+	"url", "partner", "merchant", "event", "auth", "secret", "headers", "rate", "alert_email",
+	"reason", "test_event",
+}
+
+// showWrong shows the form with what a refusal says, beside the fields. rows are the
+// rows of the headers that were checked. What is no refusal of fields is returned.
+func (f *Feature) showWrong(
+	ctx echo.Context, form subscriptions.Form, err error, rows []subscriptions.HeaderField,
+) error {
+	refusal, ok := errors.AsType[*lending.Error](worded(err, formLabels))
+	if !ok || len(refusal.Details) == 0 {
+		return err
+	}
+	form.Faults = map[string]string{}
+	for _, detail := range refusal.Details {
+		field, index, part := detail.Field, 0, ""
+		_, err := fmt.Sscanf(field, "headers[%d].%s", &index, &part)
+		switch {
+		case err == nil && index < len(rows):
+			field = fmt.Sprintf("header-%d-%s", rows[index].Key, part)
+		case !slices.Contains(formOrder, field):
+			field = "url"
+		}
+		if form.Faults[field] == "" {
+			form.FaultOrder = append(form.FaultOrder, field)
+		}
+		form.Faults[field] = strings.TrimSpace(
+			form.Faults[field] + " " + page.Sentence(detail.Message))
+	}
+	place := func(field string) int {
+		if strings.HasPrefix(field, "header-") {
+			field = "headers"
+		}
+		return slices.Index(formOrder, field)
+	}
+	slices.SortStableFunc(form.FaultOrder, func(a, b string) int { return place(a) - place(b) })
+	status := http.StatusBadRequest
+	if errors.Is(err, operator.ErrRepeated) {
+		status = http.StatusConflict
+	}
+	return f.showForm(ctx, status, form)
+}

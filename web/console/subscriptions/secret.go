@@ -1,0 +1,187 @@
+package subscriptions
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
+)
+
+// A value may be compared with a secret this often by one person.
+const (
+	maxComparisons   = 30
+	comparisonWindow = time.Hour
+)
+
+// overlaps are how long a former signing secret may go on signing.
+var overlaps = []ui.Option{
+	{Value: webhook.DefaultOverlap.String(), Label: "24 hours"},
+	{Value: time.Hour.String(), Label: "1 hour"},
+	{Value: (7 * 24 * time.Hour).String(), Label: "7 days"},
+	{Value: (30 * 24 * time.Hour).String(), Label: "30 days"},
+	{Value: time.Duration(0).String(), Label: "None: the present secret stops at once"},
+}
+
+// rotate puts a new secret in force and shows it once.
+func (f *Feature) rotate() action.Spec {
+	return action.Spec{
+		Path: paths.SubscriptionRotate, Shown: "console.subscription.rotate",
+		Sent: "console.subscription.rotated", Role: operator.RoleOperator,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			current, owner, err := f.subscription(ctx)
+			if err == nil && current.Auth == webhook.AuthNone {
+				err = lending.NewError(lending.CodeInvalidState,
+					"The subscription has no secret; choose an authentication in its settings first.")
+			}
+			if err != nil {
+				return action.Form{}, err
+			}
+			var made secret.String
+			fields, uid := rotateFields(current), current.UID.String()
+			return action.Form{
+				Place: under(current, fields.Title), Fields: fields,
+				Page: func(fields ui.AskForm) templ.Component {
+					return subscriptions.Rotate(fields, current, owner)
+				},
+				Show: func(ctx echo.Context) error {
+					f.KeepSecret(ctx, f.Webhooks.Keys, uid, made)
+					return page.LeadTo(ctx, fields.Cancel)
+				},
+				Change: action.Change{
+					Done: "Rotated. The next delivery uses the new secret.",
+					Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+						patch, err := rotation(ctx, current)
+						if err != nil {
+							return operator.Outcome{}, err
+						}
+						var changed webhook.Subscription
+						changed, made, err = f.Webhooks.Amend(
+							request, tx, current.UID, patch, page.User(ctx).Email)
+						after := map[string]any{"version": changed.Version}
+						if changed.PreviousUntil != nil {
+							after["previous_until"] = changed.PreviousUntil
+						}
+						return did(fields.Cancel, "rotate_secret", current,
+								map[string]any{"version": current.Version}, after),
+							worded(err, map[string]string{"secret": "The secret"})
+					},
+				},
+			}, nil
+		},
+	}
+}
+
+func rotateFields(s webhook.Subscription) ui.AskForm {
+	word := subscriptions.SecretWord(string(s.Auth))
+	form := ui.AskForm{
+		Title: "Rotate the secret", Submit: "Rotate",
+		Action: paths.To(paths.SubscriptionRotate, s.UID.String()),
+		Cancel: paths.SubscriptionTab(s.UID.String(), subscriptions.TabSecret),
+		Controls: []ui.Control{
+			{Name: "secret_mode", Label: "New " + word},
+			{
+				Name: "secret", Label: "Agreed " + word,
+				Hint: "16 to 256 visible ASCII characters without spaces.",
+			},
+		},
+	}
+	if s.Auth == webhook.AuthHMAC {
+		form.Controls = append(form.Controls, ui.Control{
+			Name: "overlap", Label: "Overlap", Hint: "For how long the present secret signs too.",
+			Value: overlaps[0].Value, Options: overlaps,
+		})
+	}
+	return form
+}
+
+// rotation is the change that the form of a rotation asks for.
+func rotation(ctx echo.Context, current webhook.Subscription) (webhook.Patch, error) {
+	patch := webhook.Patch{Secret: new(secret.String), Reason: ctx.FormValue("reason")}
+	var problems lending.Faults
+	if ctx.FormValue("secret_mode") == secretPaste {
+		if *patch.Secret = pasted(ctx.FormValue("secret")); patch.Secret.IsZero() {
+			problems.Add("secret", "Type the secret that was agreed, or let one be generated.")
+		}
+	}
+	overlap := ctx.FormValue("overlap")
+	patch.Overlap, _ = time.ParseDuration(overlap) // what is of the list can be read
+	if current.Auth == webhook.AuthHMAC && !slices.ContainsFunc(overlaps,
+		func(o ui.Option) bool { return o.Value == overlap }) {
+		problems.Add("overlap", "Choose one of the lengths.")
+	}
+	return patch, problems.Err()
+}
+
+// compareSecret tells whether a pasted value is a secret of the subscription.
+func (f *Feature) compareSecret(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return err
+	}
+	var found webhook.SecretMatch
+	err = f.Look(ctx, func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
+		found, err = f.Webhooks.CompareSecret(request, tx, uid, pasted(ctx.FormValue("candidate")))
+		if err != nil {
+			return operator.Outcome{}, err
+		}
+		return operator.Outcome{}, f.Operators.AuditLimited(request, tx, operator.Entry{
+			Actor: page.User(ctx).Email, Address: ctx.RealIP(),
+			Action: "subscription.compare_secret", SubjectKind: "subscription",
+			Subject: uid.String(), After: map[string]secret.Match{"match": found.Match},
+		}, maxComparisons, comparisonWindow)
+	})
+	refusal, refused := errors.AsType[*lending.Error](err)
+	switch {
+	case refused && refusal.Code == lending.CodeValidation:
+		return f.showTab(ctx, http.StatusBadRequest, subscriptions.TabSecret,
+			subscriptions.SecretTab{Problem: "Paste the value that is to be compared."})
+	case err != nil:
+		return err
+	}
+	return f.showTab(ctx, http.StatusOK, subscriptions.TabSecret,
+		subscriptions.SecretTab{Match: matchNotice(found)})
+}
+
+// matchNotice words the answer to a comparison.
+func matchNotice(found webhook.SecretMatch) *ui.Notice {
+	switch {
+	case found.Match == secret.MatchCurrent:
+		return &ui.Notice{
+			Tone: ui.Good, Title: "This is the current secret",
+			Text: "If the partner's check still fails, look at how it reads the body: the bytes as " +
+				"they arrived, before any JSON parser.",
+		}
+	case found.Match == secret.MatchPrevious && found.PreviousEnded:
+		return &ui.Notice{
+			Tone: ui.Bad, Title: "This is the previous secret, and its overlap has ended",
+			Text: "Nothing is signed with it any more. The partner has to change over to the current one.",
+		}
+	case found.Match == secret.MatchPrevious:
+		return &ui.Notice{
+			Tone: ui.Warn, Title: "This is the previous secret",
+			Text: "It signs in x-hmac-signature-previous until " +
+				page.Value(found.PreviousUntil).UTC().Format("2006-01-02 15:04:05 UTC") +
+				". The partner has to change over to the current one by then.",
+		}
+	}
+	return &ui.Notice{
+		Tone: ui.Bad, Title: "No match",
+		Text: "This is neither the current secret nor the previous one. If the right one is lost, " +
+			"rotate it.",
+	}
+}

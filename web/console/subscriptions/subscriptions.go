@@ -1,0 +1,116 @@
+// Package subscriptions is the console's pages about subscriptions: the list, the page
+// of one, the form that makes or changes one, and what can be done with one.
+package subscriptions
+
+import (
+	"errors"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/list"
+	"drawbridge/web/console/page"
+)
+
+// Feature serves the pages.
+type Feature struct {
+	*list.Engine
+	Webhooks *webhook.Service
+	Partners *partner.Service
+	// Snippets are programs that check a signature, shown beside a new secret.
+	Snippets []subscriptions.Snippet
+}
+
+// Routes lists the pages and changes.
+func (f *Feature) Routes() []page.Route {
+	const support, change = operator.RoleSupport, operator.RoleOperator
+	routes := append(list.Routes(f.Engine, f.list()), f.Actions(
+		f.transition(pause), f.transition(resume), f.transition(remove), f.test(), f.rotate(),
+		f.restore(),
+	)...)
+	return append(routes,
+		page.Get(paths.SubscriptionNew, "console.subscription.new", change, f.newForm),
+		page.Post(paths.SubscriptionNew, "console.subscription.create", change, f.create),
+		page.Post(paths.SubscriptionCheck, "console.subscription.check", change, f.checkAddress),
+		page.Get(paths.SubscriptionEdit, "console.subscription.edit", change, f.editForm),
+		page.Post(paths.SubscriptionEdit, "console.subscription.change", change, f.edit),
+		page.Get(paths.Subscription, "console.subscription", support, f.show),
+		page.Get(paths.SubscriptionLive, "console.subscription.live", support, f.stream),
+		page.Get(paths.SubscriptionResult, "console.subscription.result", support, f.showTest),
+		page.Get(paths.SubscriptionOutcome, "console.subscription.result.live", support,
+			f.streamTest),
+		page.Post(paths.SubscriptionCompare, "console.subscription.compare", support,
+			f.compareSecret))
+}
+
+var place = page.Place{Section: ui.SectionSubscriptions, Title: "Subscriptions"}
+
+// placeOf is where the page of a subscription stands.
+func placeOf(s webhook.Subscription) page.Place {
+	return place.Under(paths.Subscriptions, ui.HostOf(s.URL))
+}
+
+// under is where a form about a subscription stands.
+func under(s webhook.Subscription, title string) page.Place {
+	return placeOf(s).Under(paths.To(paths.Subscription, s.UID.String()), title)
+}
+
+// subscription is the one in the path, unless it was deleted, and its partner's name.
+func (f *Feature) subscription(ctx echo.Context) (webhook.Subscription, string, error) {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return webhook.Subscription{}, "", err
+	}
+	current, err := f.Webhooks.Subscription(ctx.Request().Context(), uid)
+	if err != nil {
+		return current, "", err
+	}
+	if current.State == webhook.StateDeleted {
+		return current, "", lending.NewError(lending.CodeInvalidState,
+			"The subscription was deleted; its page still shows what it sent.")
+	}
+	owner, err := f.Partners.Partner(ctx.Request().Context(), current.PartnerUID)
+	return current, owner.Name, err
+}
+
+// did is the outcome of a change of a subscription.
+func did(target, action string, s webhook.Subscription, before, after any) operator.Outcome {
+	return operator.Did(target, operator.Entry{
+		Action: "subscription." + action, SubjectKind: "subscription", Subject: s.UID.String(),
+		Before: before, After: after,
+	})
+}
+
+// pasted is a value without the white space that copying adds; the zero value for none.
+func pasted(text string) secret.String {
+	if text = strings.TrimSpace(text); text == "" {
+		return secret.String{}
+	}
+	return secret.New(text)
+}
+
+// worded has a refusal of fields call them by what a form calls them. To a form it is
+// one of validation, whatever it is to the service.
+func worded(err error, names map[string]string) error {
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if !ok || len(refusal.Details) == 0 {
+		return err
+	}
+	copied := *refusal
+	copied.Code, copied.Details = lending.CodeValidation, nil
+	for _, detail := range refusal.Details {
+		if name := names[detail.Field]; name != "" {
+			detail.Message = strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`, name)
+		}
+		copied.Details = append(copied.Details, detail)
+	}
+	return &copied
+}

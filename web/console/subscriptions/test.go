@@ -1,0 +1,140 @@
+package subscriptions
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/a-h/templ"
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
+)
+
+// testPatience is how long the page of a test waits for its first outcome, so
+// that it is there without script too.
+const testPatience = 3 * time.Second
+
+// test sends a test event and leads to its result.
+func (f *Feature) test() action.Spec {
+	return action.Spec{
+		Path: paths.SubscriptionTest, Shown: "console.subscription.test",
+		Sent: "console.subscription.test.send", Role: operator.RoleOperator,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			current, owner, err := f.subscription(ctx)
+			if err != nil {
+				return action.Form{}, err
+			}
+			form := testForm(current, lending.EventStatusUpdated)
+			form.Page = func(fields ui.AskForm) templ.Component {
+				return subscriptions.Test(fields, current, owner, nil)
+			}
+			form.Do = func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+				kind := lending.EventKind(ctx.FormValue("event"))
+				if !kind.IsKnown() {
+					return operator.Outcome{},
+						lending.Invalid("event", "There is no such event; choose one of the list.")
+				}
+				sent, err := f.Webhooks.Test(request, tx, current.UID, kind)
+				return did(paths.To(paths.SubscriptionResult, current.UID.String(), sent.String()),
+					"test", current, nil, map[string]any{"delivery_uid": sent, "event": kind}), err
+			}
+			return form, nil
+		},
+	}
+}
+
+// testForm asks which event is sent.
+func testForm(s webhook.Subscription, kind lending.EventKind) action.Form {
+	event := ui.Control{Name: "event", Label: "Event", Value: string(kind)}
+	for _, kind := range lending.AllEventKinds() {
+		event.Options = append(event.Options, ui.Option{Value: string(kind), Label: kind.Title()})
+	}
+	fields := ui.AskForm{
+		Title: "Send a test event", Controls: []ui.Control{event}, NoReason: true,
+		Action: paths.To(paths.SubscriptionTest, s.UID.String()),
+		Cancel: paths.To(paths.Subscription, s.UID.String()),
+	}
+	return action.Form{Place: under(s, fields.Title), Fields: fields}
+}
+
+// showTest shows what became of a test event. It waits a little for the first outcome.
+func (f *Feature) showTest(ctx echo.Context) error {
+	current, owner, err := f.subscription(ctx)
+	if err != nil {
+		return err
+	}
+	result, err := f.awaitTest(ctx, current)
+	if err != nil {
+		return err
+	}
+	if page.IsFragment(ctx) {
+		return page.Render(ctx, http.StatusOK, subscriptions.TestRegion(result, current.State))
+	}
+	form := testForm(current, result.Event)
+	form.Place.Live = !result.State.IsFinal()
+	return f.Show(ctx, http.StatusOK, form.Place,
+		subscriptions.Test(form.Fields, current, owner, &result))
+}
+
+// awaitTest looks at a test event until it has an outcome or patience ends.
+func (f *Feature) awaitTest(
+	ctx echo.Context, s webhook.Subscription,
+) (webhook.DeliveryDetail, error) {
+	request, cancel := context.WithTimeout(ctx.Request().Context(), testPatience)
+	defer cancel()
+	ticker := time.NewTicker(f.LiveEvery / 10)
+	defer ticker.Stop()
+	for {
+		result, err := f.lookAtTest(ctx, s)
+		if err != nil || result.State.IsFinal() || len(result.Attempts) > 0 {
+			return result, err
+		}
+		select {
+		case <-request.Done():
+			return result, nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// streamTest streams the result as it changes.
+func (f *Feature) streamTest(ctx echo.Context) error {
+	current, _, err := f.subscription(ctx)
+	if err != nil {
+		return err
+	}
+	return f.Stream(ctx, func(request context.Context) ([]byte, error) {
+		result, err := f.lookAtTest(ctx, current)
+		if err != nil {
+			return nil, err
+		}
+		return page.HTML(request, subscriptions.TestRegion(result, current.State))
+	})
+}
+
+// lookAtTest loads the test event that the path names.
+func (f *Feature) lookAtTest(
+	ctx echo.Context, s webhook.Subscription,
+) (webhook.DeliveryDetail, error) {
+	none := lending.NewError(lending.CodeNotFound,
+		"There is no such test event of this subscription.")
+	uid, err := uuid.Parse(ctx.Param("delivery"))
+	if err != nil {
+		return webhook.DeliveryDetail{}, none
+	}
+	detail, err := f.Webhooks.Delivery(ctx.Request().Context(), uid)
+	if err == nil && (detail.SubscriptionUID != s.UID || !detail.Test) {
+		return detail, none
+	}
+	return detail, err
+}

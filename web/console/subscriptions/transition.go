@@ -1,0 +1,179 @@
+package subscriptions
+
+import (
+	"context"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/paths"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
+)
+
+// maxWaiting is the highest count of deliveries that wait.
+const maxWaiting = 10_000
+
+// transition is a change of a subscription's state that asks first.
+type transition struct {
+	// path is where it asks; name is the verb in the audit log and the route's name.
+	path, name                string
+	title, button, icon, done string
+	danger                    bool
+	// reached tells that there is nothing to do, which already says; nil where
+	// there always is.
+	reached func(s webhook.Subscription) bool
+	already string
+	change  func(
+		s *webhook.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
+	) (webhook.Subscription, error)
+	// effects say what will happen; waiting is how many have not gone out.
+	effects func(s webhook.Subscription, waiting int) []string
+}
+
+var pause = transition{
+	path: paths.SubscriptionPause, name: "pause", title: "Pause the subscription", button: "Pause",
+	icon: "pause", done: "Paused. Deliveries that fall due wait until it is resumed.",
+	change: (*webhook.Service).Pause, already: "It is already paused.",
+	reached: func(s webhook.Subscription) bool { return s.State == webhook.StatePaused },
+	effects: func(_ webhook.Subscription, waiting int) []string {
+		waits := "No delivery waits"
+		if waiting > 0 {
+			waits, _ = waitingWords(waiting)
+		}
+		return []string{
+			"Nothing is sent to this endpoint until somebody resumes it. Requests under way are " +
+				"finished.",
+			"Events go on being recorded: their deliveries wait and nothing is lost.",
+			waits + " now, retries included.",
+		}
+	},
+}
+
+var resume = transition{
+	path: paths.SubscriptionResume, name: "resume", title: "Resume the subscription",
+	button: "Resume", icon: "play", done: "Resumed. What waited goes out now.",
+	change: (*webhook.Service).Resume, already: "This subscription is not paused.",
+	reached: func(s webhook.Subscription) bool { return s.State != webhook.StatePaused },
+	effects: func(s webhook.Subscription, waiting int) []string {
+		if waiting == 0 {
+			return []string{"Nothing waits. What happens from now on is sent at once."}
+		}
+		waits, goes := waitingWords(waiting)
+		return []string{waits + ", and " + goes + " to " + ui.HostOf(s.URL) + " at once, oldest first."}
+	},
+}
+
+var remove = transition{
+	path: paths.SubscriptionDelete, name: "delete", title: "Delete the subscription",
+	button: "Delete for good", icon: "trash-2", done: "Deleted. Its log is kept.", danger: true,
+	change: (*webhook.Service).Delete,
+	effects: func(s webhook.Subscription, waiting int) []string {
+		cancelled := ui.Number(waiting) + " deliveries that have not gone out are cancelled."
+		switch {
+		case waiting == 0:
+			cancelled = "No delivery waits, so none is cancelled."
+		case waiting == 1:
+			cancelled = "1 delivery that has not gone out is cancelled."
+		case waiting > maxWaiting:
+			cancelled = "More than " + ui.Number(maxWaiting) +
+				" deliveries that have not gone out are cancelled."
+		}
+		return []string{
+			"Nothing more is sent to " + ui.HostOf(s.URL) + ". This cannot be undone.", cancelled,
+			"Its log and its versions are kept, and what was sent can still be looked up.",
+			"Events that happen from now on do not reach it, not even if it is made anew later.",
+		}
+	},
+}
+
+// waitingWords say how many deliveries wait, and with them the verb "go".
+func waitingWords(waiting int) (waits, goes string) {
+	switch {
+	case waiting == 0:
+		return "Nothing waits so far; what falls due is held back", "go"
+	case waiting > maxWaiting:
+		return "More than " + ui.Number(maxWaiting) + " deliveries wait", "go"
+	case waiting == 1:
+		return "1 delivery waits", "goes"
+	}
+	return ui.Number(waiting) + " deliveries wait", "go"
+}
+
+// waiting counts what has not gone out, at most one more than maxWaiting.
+func (f *Feature) waiting(ctx context.Context, s webhook.Subscription) (int, error) {
+	total := 0
+	for _, state := range []webhook.DeliveryState{
+		webhook.DeliveryPending, webhook.DeliveryRetrying,
+	} {
+		count, err := f.Webhooks.CountDeliveries(ctx, webhook.DeliveryFilter{
+			SubscriptionUID: s.UID, State: state,
+		}, maxWaiting+1)
+		if err != nil {
+			return 0, err
+		}
+		total += count
+	}
+	return min(total, maxWaiting+1), nil
+}
+
+// transition pauses, resumes or deletes a subscription.
+func (f *Feature) transition(t transition) action.Spec {
+	return action.Spec{
+		Path: t.path, Shown: "console.subscription." + t.name,
+		Sent: "console.subscription." + t.name + "d", Role: operator.RoleOperator,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			current, owner, err := f.subscription(ctx)
+			if err != nil {
+				return action.Form{}, err
+			}
+			here, host := paths.To(paths.Subscription, current.UID.String()), ui.HostOf(current.URL)
+			if t.reached != nil && t.reached(current) {
+				return action.Form{}, action.Unneeded(t.already, here)
+			}
+			waiting, err := f.waiting(ctx.Request().Context(), current)
+			if err != nil {
+				return action.Form{}, err
+			}
+			fields := ui.AskForm{
+				Title: t.title, Says: t.effects(current, waiting), Submit: t.button, Danger: t.danger,
+				Action: paths.To(t.path, current.UID.String()), Cancel: here,
+			}
+			if t.danger {
+				fields.Controls = []ui.Control{
+					{Name: "confirm", Label: "Type " + host + " to confirm", MaxLength: 300},
+				}
+			}
+			return action.Form{
+				Place: under(current, t.title), Fields: fields,
+				Page: func(fields ui.AskForm) templ.Component {
+					return subscriptions.Confirm(fields, current, owner, t.icon)
+				},
+				Change: action.Change{
+					Done: t.done, Unchanged: t.already,
+					Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+						typed := strings.TrimSpace(ctx.FormValue("confirm"))
+						if t.danger && !strings.EqualFold(typed, host) {
+							return operator.Outcome{},
+								lending.Invalid("confirm", "Type the host exactly as it stands above.")
+						}
+						changed, err := t.change(f.Webhooks, request, tx, current.UID, page.User(ctx).Email)
+						if err != nil || changed.Version == current.Version {
+							return operator.Outcome{Target: here}, err
+						}
+						return did(here, t.name, current, map[string]any{"state": current.State},
+							map[string]any{"state": changed.State}), nil
+					},
+				},
+			}, nil
+		},
+	}
+}

@@ -1,0 +1,116 @@
+package subscriptions
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/subscriptions"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
+)
+
+// try sends one sample with the settings of the form and shows the answer. Nothing is
+// saved; the audit log says that it was sent. A form can be tried out once as it was
+// shown; saving it is another matter.
+func (f *Feature) try(
+	ctx echo.Context, form subscriptions.Form, current *webhook.Subscription,
+) error {
+	// The endpoint has as long to answer as in earnest, which may be longer than
+	// the deadline for reading the form, which has arrived.
+	_ = http.NewResponseController(ctx.Response()).SetReadDeadline(time.Time{})
+	trial := webhook.Trial{
+		Kind: lending.EventKind(form.TestEvent), NewSecret: form.SecretMode != secretKeep,
+		Claim: func() error {
+			token, err := action.FormToken(ctx)
+			if err != nil {
+				return err
+			}
+			_, err = f.CommitAs(ctx, uuid.NewSHA1(token, []byte("try")), action.Change{
+				Do: func(context.Context, *postgres.Tx) (operator.Outcome, error) {
+					return operator.Outcome{Target: ctx.Request().URL.Path}, nil
+				},
+			})
+			return err
+		},
+	}
+	if current != nil {
+		trial.UID = current.UID
+	}
+	var rows []subscriptions.HeaderField
+	trial.Settings, rows = settingsOf(form, webhook.Watch{})
+	if len(trial.Settings.Events) == 0 {
+		trial.Settings.Events = []string{webhook.AllEvents} // the sample goes out whatever is chosen
+	}
+	result, err := f.Webhooks.Try(ctx.Request().Context(), trial)
+	if errors.Is(err, operator.ErrRepeated) {
+		err = lending.Invalid("test_event",
+			"This test was sent a moment ago. Press the button again to send another.").WithCause(err)
+	}
+	if err != nil {
+		return f.showWrong(ctx, form, err, rows)
+	}
+	err = f.Record(ctx, operator.Entry{
+		Action: "subscription.try", SubjectKind: "subscription", Subject: form.UID,
+		Reason: form.Reason, After: map[string]any{
+			"url": form.URL, "event": form.TestEvent, "http_status": result.Status,
+			"error_class": result.Class,
+		},
+	})
+	if err != nil {
+		return err
+	}
+	form.Trial, form.Focus = trialOf(form, result, f.DB.Now()), "try"
+	return f.showForm(ctx, http.StatusOK, form)
+}
+
+// trialOf shows a sample that was sent as the log would keep it.
+func trialOf(
+	form subscriptions.Form, result webhook.TrialResult, now time.Time,
+) *subscriptions.Trial {
+	sent := webhook.AttemptRecord{
+		Number: 1, StartedAt: now.Add(-result.Timings.Total), Duration: result.Timings.Total,
+		DNS: result.Timings.DNS, Connect: result.Timings.Connect, TLS: result.Timings.TLS,
+		FirstByte: result.Timings.FirstByte, URL: form.URL, HTTPStatus: result.Status,
+		ErrorClass: result.Class, Error: result.Error, Note: result.Note,
+		RequestHeaders: result.RequestHeaders, ResponseHeaders: result.ResponseHeaders,
+		ResponseBody: result.ResponseBody,
+	}
+	if result.Address.IsValid() {
+		sent.Address = result.Address.String()
+	}
+	trial := &subscriptions.Trial{
+		Event: form.TestEvent, Body: result.Body,
+		Attempt: ui.AttemptsOf([]webhook.AttemptRecord{sent})[0],
+	}
+	if result.Delivered() {
+		trial.Diagnosis = ui.Diagnosis{
+			Tone: ui.Good, Title: "The endpoint confirmed the test",
+			Text: ui.Sentence("It answered " + ui.OutcomeWord(result.Status, "")),
+		}
+		if result.Generated {
+			trial.Diagnosis.Text += " It cannot have checked the signature or token: that was made " +
+				"up for this test, and the real one is generated when you save."
+		}
+		return trial
+	}
+	why := webhook.Diagnose(sent)
+	trial.Diagnosis = ui.Diagnosis{
+		Tone: ui.Bad, Title: "The endpoint did not confirm the test", Text: why.Summary,
+		Owner: string(why.Owner), Next: why.Next,
+	}
+	if result.Generated && (result.Status == http.StatusUnauthorized ||
+		result.Status == http.StatusForbidden) {
+		trial.Diagnosis.Text += " That is to be expected: the secret was made up for this test. Use " +
+			"one that was agreed, or save and send a test event then."
+	}
+	return trial
+}
