@@ -27,7 +27,7 @@ func FrameOf(ctx context.Context) Frame {
 func Title(ctx context.Context) string { return FrameOf(ctx).Title }
 
 // May tells whether the reader of the page that is rendered reaches the route at a
-// pattern.
+// pattern; "POST " before it asks for the change where a page has the same pattern.
 func May(ctx context.Context, pattern string) bool {
 	may := FrameOf(ctx).May
 	return may != nil && may(pattern)

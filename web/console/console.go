@@ -33,12 +33,13 @@ import (
 	"drawbridge/internal/retention"
 	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
-	"drawbridge/views/operations"
+	operationsview "drawbridge/views/operations"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/applications"
 	"drawbridge/web/console/list"
+	"drawbridge/web/console/operations"
 	"drawbridge/web/console/page"
 )
 
@@ -72,7 +73,7 @@ type Options struct {
 	// Retention says how long things are kept.
 	Retention *retention.Service
 	// Configuration is what the environment sets, secrets masked.
-	Configuration []operations.ConfigRow
+	Configuration []operationsview.ConfigRow
 	// Provider signs people in by OpenID Connect, nil for passwords alone.
 	Provider *operator.Provider
 	// Queues steers the job queues.
@@ -96,6 +97,9 @@ type Options struct {
 	// CountPatience is how long a list waits for its count; 50 ms when zero.
 	CountPatience time.Duration
 }
+
+// SystemFacts are what the process knows of its configuration.
+type SystemFacts = operations.SystemFacts
 
 // Console serves the console.
 type Console struct {
@@ -182,6 +186,13 @@ func (c *Console) Routes() []page.Route {
 		Engine: c.Lists, Applications: c.Applications, Loans: c.Loans, Products: c.Products,
 	}
 	routes = append(routes, applications.Routes()...)
+	operations := &operations.Feature{
+		Engine: c.Lists, Attention: c.Attention, Emails: c.Emails, Fleet: c.Fleet,
+		Partners: c.Partners, Queues: c.Queues, Restored: c.Restored, Retention: c.Retention, Search: c.Search,
+		Webhooks: c.Webhooks, System: c.System, Configuration: c.Configuration,
+		Provider: c.Provider, JobConsole: c.JobConsole,
+	}
+	routes = append(routes, operations.Routes()...)
 	return c.Mount(routes, c.Changes.Once)
 }
 
@@ -192,16 +203,13 @@ func (c *Console) legacyRoutes() []Route {
 		{http.MethodPost, paths.SignIn, "console.signIn.submit", "", c.signIn},
 		{http.MethodPost, paths.SignOut, "console.signOut", support, c.signOut},
 		{http.MethodPost, paths.Preferences, "console.preferences", support, c.Prefer},
-		{http.MethodGet, paths.Home, "console.overview", support, c.overview},
 	}
 	routes = append(routes, c.deliveryRoutes()...)
-	routes = append(routes, c.searchRoutes()...)
 	routes = append(routes, c.doctorRoutes()...)
 	routes = append(routes, c.subscriptionRoutes()...)
 	routes = append(routes, c.developmentRoutes()...)
 	routes = append(routes, c.bulkRoutes()...)
 	routes = append(routes, c.emailRoutes()...)
-	routes = append(routes, c.attentionRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)
 	routes = append(routes, c.identityRoutes()...)
 	routes = append(routes, c.partnerRoutes()...)

@@ -73,7 +73,7 @@ func (c *Console) addMatter(
 	if err != nil || len(items) == 0 {
 		return err
 	}
-	row := attentionRow(items[0], c.DB.Now())
+	row := ui.AttentionRowOf(items[0], c.DB.Now())
 	page.Matter = &row
 	return nil
 }

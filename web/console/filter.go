@@ -289,3 +289,15 @@ func activeFilters(
 	}
 	return active
 }
+
+// moment reads a time of the reader's zone as the delivery list does. It comes
+// back with its zone for the address, and without one for the form.
+func (who reader) moment(
+	faults map[string]string, name string, query url.Values,
+) (at time.Time, text, local string) {
+	r := filterReader{reader: who, shown: deliveries.DeliveryFilter{
+		Values: map[string]string{name: query.Get(name)}, Faults: faults, Zone: who.zone,
+	}}
+	at = r.time(name)
+	return at, r.shown.Values[name], r.shown.Local(name)
+}

@@ -5,6 +5,6 @@ import "slices"
 // identityRoutes lists what is about who works with the console and what they
 // did.
 func (c *Console) identityRoutes() []Route {
-	return slices.Concat(c.accountRoutes(), c.peopleRoutes(), c.auditRoutes(),
-		c.queueRoutes(), c.providerRoutes(), c.settingsRoutes())
+	return slices.Concat(c.accountRoutes(), c.peopleRoutes(),
+		c.providerRoutes())
 }

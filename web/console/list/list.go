@@ -81,8 +81,11 @@ type Spec[R any] struct {
 // Tabs are the values of a filter that has tabs in place of a field.
 type Tabs struct {
 	Name string
-	// Options begin with the one without a value. OptionsOf, where they depend on more.
+	// Options begin with the one without a value.
 	Options []ui.Option
+	// Default is what the tab without a value stands for, where that is not everything:
+	// the tabs are lists of their own then, and do not count as a filter.
+	Default string
 }
 
 // View is a filter with a name that everybody has.
@@ -255,7 +258,11 @@ func (l lister[R]) region(ctx context.Context, v *Values) (ui.ListRegion, error)
 		}
 	}
 	region.Rows, region.Table = len(rows), ui.Table(l.Table(rows))
-	if len(v.texts) > 0 {
+	narrowed := len(v.texts)
+	if l.Tabs.Default != "" && v.texts[v.tab] != "" {
+		narrowed--
+	}
+	if narrowed > 0 {
 		region.Empty, region.EmptyBody = l.NoMatch, nil
 		if region.Empty.Icon == "" {
 			region.Empty.Icon = "search-x"

@@ -115,10 +115,10 @@ func (s *Site) Mount(routes []Route, once func(echo.HandlerFunc) echo.HandlerFun
 }
 
 // may tells whether a role reaches the page at a path, or where there is none the
-// change.
+// change. A path behind "POST " is that of the change alone.
 func (s *Site) may(role operator.Role, path string) bool {
-	for _, method := range []string{http.MethodGet, http.MethodPost} {
-		if needed, ok := s.roles[method+" "+path]; ok {
+	for _, method := range []string{"", http.MethodGet + " ", http.MethodPost + " "} {
+		if needed, ok := s.roles[method+path]; ok {
 			return role.Allows(needed)
 		}
 	}
