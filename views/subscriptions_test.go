@@ -7,7 +7,6 @@ import (
 
 	"github.com/a-h/templ"
 
-	"drawbridge/views/operations"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
@@ -136,20 +135,6 @@ func sampleSubscriptionPage(word, tab string) subscriptions.SubscriptionPage {
 	}
 }
 
-func sampleReceiver(word string) operations.ReceiverPage {
-	return operations.ReceiverPage{
-		Frame: sampleFrame(word), URL: word, WrongURL: word, Mode: "accept", Verify: true,
-		Partners: []ui.Option{{Value: sampleUID, Label: word}}, MayChange: true, Fault: word,
-		Received: []operations.ReceivedView{
-			{
-				Number: 2, At: sampleTime, Delivery: word, Event: word, Attempt: word, Test: true,
-				Check: word, Duplicate: word, Answer: 401, Body: []byte(word),
-			},
-			{Number: 1, At: sampleTime, Delivery: sampleUID, Genuine: true, Answer: 204},
-		},
-	}
-}
-
 func subscriptionSamplePages(word string) map[string]templ.Component {
 	empty, lost, unmatched := sampleSubscriptionList(word), sampleSubscriptionList(word),
 		sampleSubscriptionList(word)
@@ -178,21 +163,6 @@ func subscriptionSamplePages(word string) map[string]templ.Component {
 			subscriptions.TabVersions)),
 		"subscription health": subscriptions.SubscriptionDetailPage(sampleSubscriptionPage(word,
 			subscriptions.TabHealth)),
-		"sample receiver": operations.ReceiverDetailPage(sampleReceiver(word)),
-		"silent receiver": operations.ReceiverDetailPage(operations.ReceiverPage{
-			Frame: sampleFrame(word), URL: word,
-		}),
-		"mailbox": operations.MailboxPage(operations.Mailbox{
-			Frame: sampleFrame(word), Open: sampleUID, Subject: word,
-			BodyURL: paths.To(paths.EmailBody, sampleUID),
-			Rows: []ui.EmailRow{{
-				UID: sampleUID, Kind: word, To: word, Subject: word, Created: sampleTime,
-			}},
-		}),
-		"empty mailbox": operations.MailboxPage(operations.Mailbox{
-			Frame: sampleFrame(word),
-			Sends: true,
-		}),
 		"subscription action": subscriptions.ActionPage(subscriptions.ActionForm{
 			Frame: sampleFrame(word), UID: sampleSubscription, URL: word, Partner: word, Action: "restore",
 			Consequences: []string{word}, Confirm: word, Typed: word, Reason: word, Fault: word,

@@ -36,9 +36,10 @@ func queueChip(q queue.Queue, now time.Time) ui.ChipProps {
 // console, for those who may.
 func queueTable(rows []queue.Queue, now time.Time) ui.TableProps[queue.Queue] {
 	count := func(title, class string, state queue.State) ui.Column[queue.Queue] {
-		return ui.Column[queue.Queue]{Title: title, Class: class, Cell: func(q queue.Queue) templ.Component {
-			return depthCell(q, state)
-		}}
+		return ui.Column[queue.Queue]{
+			Title: title, Class: class,
+			Cell: func(q queue.Queue) templ.Component { return depthCell(q, state) },
+		}
 	}
 	return ui.TableProps[queue.Queue]{
 		Caption: "Queues by name", Rows: rows,

@@ -38,6 +38,7 @@ import (
 	"drawbridge/views/subscriptions"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/applications"
+	"drawbridge/web/console/development"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/operations"
 	"drawbridge/web/console/page"
@@ -97,6 +98,9 @@ type Options struct {
 	// CountPatience is how long a list waits for its count; 50 ms when zero.
 	CountPatience time.Duration
 }
+
+// Development is what a development server has besides.
+type Development = development.Server
 
 // SystemFacts are what the process knows of its configuration.
 type SystemFacts = operations.SystemFacts
@@ -193,6 +197,12 @@ func (c *Console) Routes() []page.Route {
 		Provider: c.Provider, JobConsole: c.JobConsole,
 	}
 	routes = append(routes, operations.Routes()...)
+	if c.Development != nil {
+		development := &development.Feature{
+			Engine: c.Lists, Server: *c.Development, Partners: c.Partners, Webhooks: c.Webhooks,
+		}
+		routes = append(routes, development.Routes()...)
+	}
 	return c.Mount(routes, c.Changes.Once)
 }
 
@@ -207,7 +217,6 @@ func (c *Console) legacyRoutes() []Route {
 	routes = append(routes, c.deliveryRoutes()...)
 	routes = append(routes, c.doctorRoutes()...)
 	routes = append(routes, c.subscriptionRoutes()...)
-	routes = append(routes, c.developmentRoutes()...)
 	routes = append(routes, c.bulkRoutes()...)
 	routes = append(routes, c.emailRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)

@@ -2,14 +2,12 @@ package console
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"slices"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/views/ui"
@@ -74,11 +72,6 @@ func (c *Console) askAgain(ctx echo.Context, at page.Place, form ui.AskForm, err
 	return c.Changes.ShowRefused(ctx, action.Form{Place: at, Fields: form}, err)
 }
 
-func formRefusal(err error) (*lending.Error, bool) {
-	refusal, ok := errors.AsType[*lending.Error](err)
-	return refusal, ok && refusal.Code != lending.CodeNotFound
-}
-
 func under(p page.Place, label, href string) page.Place {
 	p.Above = append(slices.Clone(p.Above), ui.Crumb{Label: label, Href: href})
 	return p
@@ -100,7 +93,6 @@ var (
 	safeNext       = page.SafeNext
 	sentence       = page.Sentence
 	known          = page.Known
-	cameFrom       = page.CameFrom
 	errorText      = page.ErrorText
 	requiredStep   = page.RequiredStep
 	formToken      = action.FormToken

@@ -5,6 +5,7 @@
 package list
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -258,15 +259,9 @@ func (l lister[R]) region(ctx context.Context, v *Values) (ui.ListRegion, error)
 		}
 	}
 	region.Rows, region.Table = len(rows), ui.Table(l.Table(rows))
-	narrowed := len(v.texts)
-	if l.Tabs.Default != "" && v.texts[v.tab] != "" {
-		narrowed--
-	}
-	if narrowed > 0 {
+	if v.narrowed(l.Tabs) {
 		region.Empty, region.EmptyBody = l.NoMatch, nil
-		if region.Empty.Icon == "" {
-			region.Empty.Icon = "search-x"
-		}
+		region.Empty.Icon = cmp.Or(region.Empty.Icon, "search-x")
 		if region.Empty.Href == "" {
 			region.Empty.Href, region.Empty.Action = l.Path, "Clear all filters"
 		}

@@ -212,6 +212,15 @@ func (v *Values) Query() url.Values {
 	return query
 }
 
+// narrowed tells whether a filter is in force.
+func (v *Values) narrowed(tabs Tabs) bool {
+	count := len(v.texts)
+	if tabs.Default != "" && v.texts[tabs.Name] != "" {
+		count--
+	}
+	return count > 0
+}
+
 // href is the list under the filter with one parameter changed, or without it when
 // the value is empty.
 func (v *Values) href(name, value string) string {

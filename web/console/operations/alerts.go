@@ -47,32 +47,7 @@ func (f *Feature) alerts() list.Spec[attention.Item] {
 				{Label: "Anybody"}, {Value: "me", Label: "Me"}, {Value: "nobody", Label: "Nobody"},
 			}},
 		},
-		Read: func(v *list.Values) list.Source[attention.Item] {
-			filter := attention.Filter{Kind: list.OneOf(v, "kind", attention.Kinds())}
-			states := []attention.State{attention.Asleep, attention.Closed, "all"}
-			if filter.State = list.OneOf(v, "state", states); filter.State == "" {
-				filter.State = attention.Waiting
-			} else if filter.State == "all" {
-				filter.State = ""
-			}
-			switch list.OneOf(v, "owner", []string{"me", "nobody"}) {
-			case "me":
-				filter.Owner = v.User.Email
-			case "nobody":
-				filter.Unowned = true
-			}
-			return list.Source[attention.Item]{
-				Load: list.Keyset(func(
-					ctx context.Context, from postgres.Cursor, limit int,
-				) ([]attention.Item, postgres.Cursor, error) {
-					filter.Cursor, filter.Limit = from, limit
-					return f.Attention.List(ctx, filter)
-				}),
-				Count: func(ctx context.Context, limit int) (int, error) {
-					return f.Attention.Count(ctx, filter, limit)
-				},
-			}
-		},
+		Read: f.readAlerts,
 		Table: func(items []attention.Item) ui.TableProps[attention.Item] {
 			return operations.AlertTable(items, f.DB.Now())
 		},
@@ -84,6 +59,33 @@ func (f *Feature) alerts() list.Spec[attention.Item] {
 			Icon: "circle-check", Title: "Nothing needs you",
 			Text: "Failed deliveries, failing endpoints, expiring certificates, overdue deliveries " +
 				"and failed e-mails appear here by themselves.",
+		},
+	}
+}
+
+func (f *Feature) readAlerts(v *list.Values) list.Source[attention.Item] {
+	filter := attention.Filter{Kind: list.OneOf(v, "kind", attention.Kinds())}
+	states := []attention.State{attention.Asleep, attention.Closed, "all"}
+	if filter.State = list.OneOf(v, "state", states); filter.State == "" {
+		filter.State = attention.Waiting
+	} else if filter.State == "all" {
+		filter.State = ""
+	}
+	switch list.OneOf(v, "owner", []string{"me", "nobody"}) {
+	case "me":
+		filter.Owner = v.User.Email
+	case "nobody":
+		filter.Unowned = true
+	}
+	return list.Source[attention.Item]{
+		Load: list.Keyset(func(
+			ctx context.Context, from postgres.Cursor, limit int,
+		) ([]attention.Item, postgres.Cursor, error) {
+			filter.Cursor, filter.Limit = from, limit
+			return f.Attention.List(ctx, filter)
+		}),
+		Count: func(ctx context.Context, limit int) (int, error) {
+			return f.Attention.Count(ctx, filter, limit)
 		},
 	}
 }

@@ -1,0 +1,34 @@
+package page
+
+import (
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/secret"
+)
+
+// Where a new secret waits for the one page that shows it: sealed, in the session of the
+// person who made it.
+const (
+	onceTable  = "sessions"
+	onceColumn = "new_secret"
+	onceKey    = "once:"
+)
+
+// KeepSecret keeps a new secret of a subject for the next look at it.
+func (s *Site) KeepSecret(ctx echo.Context, keys *secret.Keyring, uid string, value secret.String) {
+	sealed := keys.Seal([]byte(value.Reveal()), onceTable, onceColumn, uid)
+	s.Sessions.Put(ctx.Request().Context(), onceKey+uid, sealed)
+}
+
+// TakeSecret returns a secret that was just made, once; empty without one.
+func (s *Site) TakeSecret(ctx echo.Context, keys *secret.Keyring, uid string) string {
+	sealed := s.Sessions.PopString(ctx.Request().Context(), onceKey+uid)
+	if sealed == "" {
+		return ""
+	}
+	plain, err := keys.Open(sealed, onceTable, onceColumn, uid)
+	if err != nil {
+		return "" // the key was taken away meanwhile; rotating makes another secret
+	}
+	return string(plain)
+}
