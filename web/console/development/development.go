@@ -141,8 +141,8 @@ func (f *Feature) actOnReceiver(ctx echo.Context, done string, use func() error)
 
 // answer leads on, or says on the receiver's page what was refused.
 func (f *Feature) answer(ctx echo.Context, target string, err error) error {
-	switch lending.ErrorCode(err) {
-	case lending.CodeValidation, lending.CodeNotFound:
+	if code := lending.ErrorCode(err); code == lending.CodeValidation ||
+		code == lending.CodeNotFound {
 		return f.showReceiver(ctx, http.StatusBadRequest, page.Sentence(err.Error()))
 	}
 	if err != nil {

@@ -45,18 +45,40 @@ type Feature struct {
 
 // Routes lists the pages and changes.
 func (f *Feature) Routes() []page.Route {
-	const support, operators = operator.RoleSupport, operator.RoleOperator
+	const support, admin = operator.RoleSupport, operator.RoleAdmin
 	routes := []page.Route{
 		page.Get(paths.Home, "console.overview", support, f.overview),
 		page.Get(paths.HomeLive, "console.overview.live", support, f.overviewLive),
 		page.Get(paths.AttentionItem, "console.attention.item", support, f.alert),
-		page.Post(paths.AttentionItem, "console.attention.act", operators, f.actOnAlert),
+		page.Post(paths.AttentionItem, "console.attention.act", operator.RoleOperator, f.actOnAlert),
 		page.Get(paths.AuditEntry, "console.audit.entry", support, f.auditEntry),
 		page.Get(paths.Search, "console.search", support, f.search),
 		page.Get(paths.System, "console.system", support, f.system),
+		page.Get(paths.Settings, "console.settings", admin, f.settings),
+		page.Post(paths.SettingsSignIn, "console.settings.signIn", admin,
+			f.Reauthenticated(f.Post(f.saveSignIn))),
+		page.Post(paths.SettingsRetention, "console.settings.retention", admin, f.saveRetention),
+		page.Get(paths.Queues, "console.queues", support, f.queues),
+		page.Post(paths.QueueAct, "console.queue.act", admin, f.Post(f.steerQueue)),
 	}
 	routes = append(routes, list.Routes(f.Engine, f.alerts())...)
 	routes = append(routes, list.Routes(f.Engine, f.audit())...)
-	routes = append(routes, f.queueRoutes()...)
-	return append(routes, f.settingsRoutes()...)
+	routes = append(routes, f.Actions(f.healthSettings())...)
+	if f.JobConsole == nil {
+		return routes
+	}
+	for _, method := range []string{
+		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	} {
+		routes = append(routes,
+			page.Route{
+				Method: method, Path: paths.JobConsole, Name: "console.river." + method,
+				Role: admin, Handler: f.jobConsole,
+			},
+			page.Route{
+				Method: method, Path: paths.JobConsoles, Name: "console.river.in." + method,
+				Role: admin, Handler: f.jobConsole,
+			})
+	}
+	return routes
 }

@@ -21,32 +21,6 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// queueRoutes lists the page of the job queues, and the queue library's own console.
-func (f *Feature) queueRoutes() []page.Route {
-	const support, admin = operator.RoleSupport, operator.RoleAdmin
-	routes := []page.Route{
-		page.Get(paths.Queues, "console.queues", support, f.queues),
-		page.Post(paths.QueueAct, "console.queue.act", admin, f.Post(f.steerQueue)),
-	}
-	if f.JobConsole == nil {
-		return routes
-	}
-	for _, method := range []string{
-		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
-	} {
-		routes = append(routes,
-			page.Route{
-				Method: method, Path: paths.JobConsole, Name: "console.river." + method,
-				Role: admin, Handler: f.jobConsole,
-			},
-			page.Route{
-				Method: method, Path: paths.JobConsoles, Name: "console.river.in." + method,
-				Role: admin, Handler: f.jobConsole,
-			})
-	}
-	return routes
-}
-
 // queues shows every queue.
 func (f *Feature) queues(ctx echo.Context) error {
 	found, err := f.Queues.Queues(ctx.Request().Context())

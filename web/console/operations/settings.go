@@ -24,18 +24,6 @@ import (
 
 var settingsPlace = page.Place{Section: ui.SectionSettings, Title: "Settings"}
 
-// settingsRoutes lists the page of the settings and what it changes.
-func (f *Feature) settingsRoutes() []page.Route {
-	const admin = operator.RoleAdmin
-	routes := []page.Route{
-		page.Get(paths.Settings, "console.settings", admin, f.settings),
-		page.Post(paths.SettingsSignIn, "console.settings.signIn", admin,
-			f.Reauthenticated(f.Post(f.saveSignIn))),
-		page.Post(paths.SettingsRetention, "console.settings.retention", admin, f.saveRetention),
-	}
-	return append(routes, f.Actions(f.healthSettings())...)
-}
-
 // settings shows what can be set, and what the environment sets.
 func (f *Feature) settings(ctx echo.Context) error {
 	stored, err := f.Retention.Settings(ctx.Request().Context())
