@@ -200,9 +200,9 @@ func Hits(sought string, hits []search.Hit, pages []PageLink) templ.Component {
 				}
 				if hit.Kind == search.Merchant {
 					var templ_7745c5c3_Var8 string
-					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs("Merchant of ")
+					templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs("Merchant of")
 					if templ_7745c5c3_Err != nil {
-						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/operations/search.templ`, Line: 58, Col: 25}
+						return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/operations/search.templ`, Line: 58, Col: 24}
 					}
 					_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 					if templ_7745c5c3_Err != nil {
