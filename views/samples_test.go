@@ -161,6 +161,7 @@ func samplePages(word string) map[string]templ.Component {
 	}
 	maps.Copy(pages, emailSamplePages(word))
 	maps.Copy(pages, healthSamplePages(word))
+	maps.Copy(pages, developmentSamplePages(word))
 	maps.Copy(pages, subscriptionSamplePages(word))
 	return pages
 }

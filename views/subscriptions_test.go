@@ -11,7 +11,6 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/webhook"
-	"drawbridge/views/operations"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
@@ -135,20 +134,6 @@ func subscriptionTabs(word string) map[string]templ.Component {
 	}
 }
 
-func sampleReceiver(word string) operations.ReceiverPage {
-	return operations.ReceiverPage{
-		Frame: sampleFrame(word), URL: word, WrongURL: word, Mode: "accept", Verify: true,
-		Partners: []ui.Option{{Value: sampleUID, Label: word}}, MayChange: true, Fault: word,
-		Received: []operations.ReceivedView{
-			{
-				Number: 2, At: sampleTime, Delivery: word, Event: word, Attempt: word, Test: true,
-				Check: word, Duplicate: word, Answer: 401, Body: []byte(word),
-			},
-			{Number: 1, At: sampleTime, Delivery: sampleUID, Genuine: true, Answer: 204},
-		},
-	}
-}
-
 func subscriptionSamplePages(word string) map[string]templ.Component {
 	frame, s := sampleFrame(word), sampleSubscribed(word)
 	made := sampleSubscriptionForm(word)
@@ -200,21 +185,6 @@ func subscriptionSamplePages(word string) map[string]templ.Component {
 			[]subscriptions.Difference{{Setting: "URL", Before: word, After: word}})),
 		"subscription rotation": ui.Framed(frame, subscriptions.Rotate(rotate, s, word)),
 		"subscription test":     ui.Framed(frame, subscriptions.Test(test, s, word, &result)),
-		"sample receiver":       operations.ReceiverDetailPage(sampleReceiver(word)),
-		"silent receiver": operations.ReceiverDetailPage(operations.ReceiverPage{
-			Frame: sampleFrame(word), URL: word,
-		}),
-		"mailbox": operations.MailboxPage(operations.Mailbox{
-			Frame: sampleFrame(word), Open: sampleUID, Subject: word,
-			BodyURL: paths.To(paths.EmailBody, sampleUID),
-			Rows: []ui.EmailRow{{
-				UID: sampleUID, Kind: word, To: word, Subject: word, Created: sampleTime,
-			}},
-		}),
-		"empty mailbox": operations.MailboxPage(operations.Mailbox{
-			Frame: sampleFrame(word),
-			Sends: true,
-		}),
 	})
 	return pages
 }

@@ -98,7 +98,6 @@ func pages(found ids, now time.Time) []Page {
 		{Path: "/console/partners", deep: everywhere, typed: map[string][]string{
 			"name": {"sun", "Nothing of the kind"},
 		}},
-		{Path: "/console/jobs", deep: "1000"},
 		{Path: "/console/people", typed: map[string][]string{"q": {"a", "nobody"}}},
 	}
 	for i := range all {

@@ -8,24 +8,10 @@ import (
 
 	"github.com/a-h/templ"
 
+	"drawbridge/internal/operator"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
-
-// AuditRow is an entry of the audit log.
-type AuditRow struct {
-	ID      int64
-	At      time.Time
-	Actor   string
-	Address string
-	Action  string
-	// Kind and Subject name what was acted on.
-	Kind    string
-	Subject string
-	// SubjectHref is the subject's page; empty where there is none.
-	SubjectHref string
-	Reason      string
-}
 
 // KindWord is a kind of subject as people say it.
 func KindWord(kind string) string {
@@ -38,55 +24,6 @@ func KindWord(kind string) string {
 		return "e-mail settings"
 	}
 	return strings.ReplaceAll(kind, "_", " ")
-}
-
-// allBy leads to all that one actor did.
-func allBy(actor string) string {
-	if strings.Contains(actor, "@") {
-		return "All by this person"
-	}
-	return "All by this actor"
-}
-
-// AuditFilter is the audit log's filter as it was typed.
-type AuditFilter struct {
-	Actor   string
-	Action  string
-	Kind    string
-	Subject string
-	Since   string
-	Until   string
-	// SinceLocal and UntilLocal are the same for the form, in the reader's zone.
-	SinceLocal string
-	UntilLocal string
-	Faults     map[string]string
-}
-
-func (f AuditFilter) filtered() bool {
-	return f.Actor+f.Action+f.Kind+f.Subject+f.Since+f.Until != ""
-}
-
-func (f AuditFilter) faults() []ui.FilterFault {
-	return ui.FormFaultsOf(f.Faults, "since", "until", "cursor")
-}
-
-func (f AuditFilter) field(name, label, hint string) ui.FieldProps {
-	return ui.FieldProps{ID: name, Label: label, Hint: hint, Fault: f.Faults[name]}
-}
-
-// AuditLog is the list of the audit log.
-type AuditLog struct {
-	ui.Frame
-	// Views are filters with a name.
-	Views   ui.NamedFilters
-	Rows    []AuditRow
-	Filter  AuditFilter
-	Active  []ui.ActiveFilter
-	Kinds   []ui.Option
-	Summary string
-	Newest  string
-	Older   string
-	CSVHref string
 }
 
 // Difference is one field of a state before and after.
@@ -104,13 +41,6 @@ func (d Difference) Changed() bool {
 	return d.HasBefore != d.HasAfter || d.Before != d.After
 }
 
-// AuditEntry is the page of one entry.
-type AuditEntry struct {
-	ui.Frame
-	AuditRow
-	Differences []Difference
-}
-
 // word tells in a word what became of a field.
 func (d Difference) word() string {
 	switch {
@@ -124,23 +54,49 @@ func (d Difference) word() string {
 	return "changed"
 }
 
-func auditTable(rows []AuditRow) ui.TableProps[AuditRow] {
-	return ui.TableProps[AuditRow]{
+// subjectHref is the page of what an entry is about; empty where there is none.
+func subjectHref(r operator.Record) string {
+	if r.Subject == "" || r.Subject == "csv" {
+		return ""
+	}
+	switch r.SubjectKind {
+	case "mail_settings":
+		return paths.MailSettings
+	case "user":
+		return paths.Where(paths.People, "q", r.Subject)
+	}
+	pattern, known := map[string]string{
+		"application": paths.Application, "delivery": paths.Delivery, "client": paths.Client,
+		"merchant": paths.Merchant, "partner": paths.Partner, "email": paths.Email,
+		"subscription": paths.Subscription, "bulk_resend": paths.Bulk,
+	}[r.SubjectKind]
+	if !known {
+		return ""
+	}
+	return paths.To(pattern, r.Subject)
+}
+
+// AuditTable lists entries of the audit log.
+func AuditTable(rows []operator.Record) ui.TableProps[operator.Record] {
+	return ui.TableProps[operator.Record]{
 		Caption: "Audit log, newest first", Rows: rows,
-		RowID: func(r AuditRow) string { return "entry-" + strconv.FormatInt(r.ID, 10) },
-		Href:  func(r AuditRow) string { return paths.ToID(paths.AuditEntry, r.ID) },
-		Columns: []ui.Column[AuditRow]{
+		RowID: func(r operator.Record) string { return "entry-" + strconv.FormatInt(r.ID, 10) },
+		Href:  func(r operator.Record) string { return paths.ToID(paths.AuditEntry, r.ID) },
+		Columns: []ui.Column[operator.Record]{
 			{Title: "Action", Header: true, Cell: auditActionCell},
-			{Title: "Who", Class: "col-a w-fifth", Cell: func(r AuditRow) templ.Component {
-				return visibleCell(r.Actor)
-			}},
+			{
+				Title: "Who", Class: "col-a w-fifth",
+				Text: func(r operator.Record) string { return r.Actor },
+			},
 			{Title: "Subject", Class: "col-b w-third", Cell: auditSubjectCell},
-			{Title: "From", Class: "col-c w-id", Cell: func(r AuditRow) templ.Component {
-				return visibleCell(r.Address)
-			}},
-			{Title: "When", Class: "w-time", Cell: func(r AuditRow) templ.Component {
-				return ui.Time(r.At)
-			}},
+			{
+				Title: "From", Class: "col-c w-id",
+				Text: func(r operator.Record) string { return r.Address },
+			},
+			{
+				Title: "When", Class: "w-time",
+				Time: func(r operator.Record) time.Time { return r.At },
+			},
 		},
 	}
 }
@@ -150,14 +106,12 @@ func differenceTable(rows []Difference) ui.TableProps[Difference] {
 		Caption: "The state before and after", Rows: rows,
 		RowID: func(d Difference) string { return "field-" + url.PathEscape(d.Field) },
 		Columns: []ui.Column[Difference]{
-			{Title: "Field", Class: "w-field wrap", Header: true, Cell: func(d Difference) templ.Component {
-				return fieldCell(d.Field)
-			}},
+			{Title: "Field", Class: "w-field wrap", Header: true, Cell: fieldCell},
 			{Title: "Before", Class: "wrap", Cell: func(d Difference) templ.Component {
-				return sideCell(d.Field, d.Before, d.HasBefore, d.Changed())
+				return sideCell(d, d.Before, d.HasBefore)
 			}},
 			{Title: "After", Class: "wrap", Cell: func(d Difference) templ.Component {
-				return sideCell(d.Field, d.After, d.HasAfter, d.Changed())
+				return sideCell(d, d.After, d.HasAfter)
 			}},
 			{Title: "Change", Class: "col-a w-id wrap", Cell: differenceWordCell},
 		},

@@ -2,53 +2,92 @@
 // queues, system, settings, audit log, search, and the pages for development.
 package operations
 
-import "drawbridge/views/ui"
+import (
+	"strings"
+	"time"
 
-// Overview is the console's first page.
-type Overview struct {
-	ui.Frame
+	"github.com/a-h/templ"
+
+	"drawbridge/internal/attention"
+	"drawbridge/internal/fleet"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+)
+
+// OverviewProps are the console's first page.
+type OverviewProps struct {
 	// Ranges are the times to choose from; Since and Until are the form's values.
 	Ranges       []ui.Tab
 	Since, Until string
-	// Faults are keyed by "since" and "until".
-	Faults map[string]string
+	// Wrong is keyed by "since" and "until".
+	Wrong map[string]string
 	// StreamURL and PollURL keep the numbers up to date; empty for a time past.
 	StreamURL, PollURL string
-	Numbers            OverviewNumbers
+	Numbers            Numbers
 	// Unavailable tells that the numbers could not be loaded.
 	Unavailable bool
 }
 
-// OverviewNumbers are what is kept up to date.
-type OverviewNumbers struct {
+// Numbers are what is kept up to date.
+type Numbers struct {
+	Now time.Time
 	// Span words the time that the numbers cover: "last 24 hours".
 	Span     string
 	Tiles    []ui.Tile
 	Outcomes ui.BarPlotProps
 	Latency  ui.LinePlotProps
-	// Attention lists what needs a human, newest first.
-	Attention []ui.AttentionRow
-	// Applications and Draws count what was begun, by state.
-	Applications, Draws []CountRow
+	// Alerts are open, newest first.
+	Alerts []attention.Item
+	// Activity is what was begun in the time, by state; DrawWord names the states of draws.
+	Activity fleet.Activity
+	DrawWord func(state string) string
 }
 
-// CountRow is a number of things in a state and where they are listed.
-type CountRow struct {
-	ID    string
-	State string
-	Count string
-	// Href is empty where there is no such list.
-	Href string
+// counts are things of a kind by state, and where they are listed.
+type counts struct {
+	kind, title string
+	rows        []fleet.StateCount
+	word        func(state string) string
+	path, param string
 }
 
-func countTable(caption string, rows []CountRow) ui.TableProps[CountRow] {
-	return ui.TableProps[CountRow]{
-		Caption: caption,
-		RowID:   func(r CountRow) string { return r.ID },
-		Rows:    rows,
-		Columns: []ui.Column[CountRow]{
-			{Title: "Status", Header: true, Cell: countStateCell},
-			{Title: "Count", Class: "end", Cell: countNumberCell},
+func (n Numbers) counts() []counts {
+	same := func(state string) string { return state }
+	return []counts{
+		{
+			"application", "Applications made", n.Activity.Applications, same,
+			paths.Applications, "status",
+		},
+		{"draw", "Draws requested", n.Activity.Draws, n.DrawWord, paths.Loans, "draw"},
+	}
+}
+
+func (c counts) table() ui.TableProps[fleet.StateCount] {
+	return ui.TableProps[fleet.StateCount]{
+		Caption: c.title + " by status",
+		RowID: func(r fleet.StateCount) string {
+			return c.kind + "-state-" + strings.ReplaceAll(r.State, " ", "-")
+		},
+		Rows: c.rows,
+		Columns: []ui.Column[fleet.StateCount]{
+			{Title: "Status", Header: true, Cell: func(r fleet.StateCount) templ.Component {
+				return countStateCell(paths.Where(c.path, c.param, r.State), c.word(r.State))
+			}},
+			{
+				Title: "Count", Class: "end",
+				Text: func(r fleet.StateCount) string { return UpTo(r.Count) },
+			},
 		},
 	}
+}
+
+// maxCount is the highest number that the overview shows exactly.
+const maxCount = 10_000
+
+// UpTo writes a count that goes up to ten thousand.
+func UpTo(count int) string {
+	if count >= maxCount {
+		return ui.Number(maxCount) + "+"
+	}
+	return ui.Number(count)
 }

@@ -1,6 +1,9 @@
 package operations
 
-import "drawbridge/views/ui"
+import (
+	"drawbridge/internal/retention"
+	"drawbridge/views/ui"
+)
 
 // ConfigRow is a setting of the process's environment, secrets masked.
 type ConfigRow struct {
@@ -10,60 +13,15 @@ type ConfigRow struct {
 	Meaning string
 }
 
-// RetentionForm is how long things are kept, as stored or as typed.
-type RetentionForm struct {
-	Months, BodyDays, EmailDays, RequestDays string
-
-	Faults map[string]string
-}
-
-func (f RetentionForm) faults() []ui.FilterFault {
-	return ui.FormFaultsOf(f.Faults,
-		"metadata_months", "body_days", "email_body_days", "api_request_days")
-}
-
-// retentionField is one number of the form.
-type retentionField struct {
-	name, label, hint, value string
-}
-
-func (f RetentionForm) fields() []retentionField {
-	return []retentionField{
-		{
-			"metadata_months", "Events, deliveries and attempts: months",
-			"2 to 120. Whole months go at a time.", f.Months,
-		},
-		{
-			"body_days", "Bodies of events and attempts: days",
-			"7 to 3,650. Without its body an event cannot be sent again.", f.BodyDays,
-		},
-		{"email_body_days", "Texts of e-mails: days", "7 to 3,650.", f.EmailDays},
-		{"api_request_days", "Requests of partners: days", "7 to 3,650.", f.RequestDays},
+// wrongControls lists the wrong fields of a form whose fields have their names as ids.
+func wrongControls(form ui.AskForm) []ui.FilterFault {
+	var found []ui.FilterFault
+	for _, control := range form.Controls {
+		if control.Fault != "" {
+			found = append(found, ui.FilterFault{Href: "#" + control.Name, Text: control.Fault})
+		}
 	}
-}
-
-// RoleCheck is a role and whether its users must have a second factor.
-type RoleCheck struct {
-	Role    string
-	Checked bool
-}
-
-// Settings is the page of the settings.
-type Settings struct {
-	ui.Frame
-	Retention RetentionForm
-	Roles     []RoleCheck
-	// Provider names the OpenID Connect provider; empty without one.
-	Provider string
-	Config   []ConfigRow
-}
-
-// RetentionPlan is the page that says what new settings would remove.
-type RetentionPlan struct {
-	ui.Frame
-	Form RetentionForm
-	// Lines tell what would go, in words.
-	Lines []string
+	return found
 }
 
 func configTable(rows []ConfigRow) ui.TableProps[ConfigRow] {
@@ -73,7 +31,32 @@ func configTable(rows []ConfigRow) ui.TableProps[ConfigRow] {
 		Columns: []ui.Column[ConfigRow]{
 			{Title: "Variable", Class: "wrap", Header: true, Cell: configNameCell},
 			{Title: "Value", Class: "wrap", Cell: configValueCell},
-			{Title: "From", Class: "col-b w-id wrap", Cell: configFromCell},
+			{
+				Title: "From", Class: "col-b w-id wrap",
+				Text: func(r ConfigRow) string { return r.From },
+			},
 		},
 	}
+}
+
+// planLines tell what new settings would remove.
+func planLines(plan retention.Plan) []string {
+	lines := []string{
+		ui.Plural(plan.Events, "event loses its body", "events lose their bodies"),
+		ui.Plural(plan.Deliveries, "delivery loses", "deliveries lose") +
+			" the headers and bodies of their attempts",
+		ui.Plural(plan.Emails, "e-mail loses its text", "e-mails lose their texts"),
+	}
+	for _, month := range plan.Months {
+		lines = append(lines, "The month "+month.Month+" goes: about "+
+			ui.Plural(int(month.Deliveries), "delivery", "deliveries")+", of which "+
+			ui.Number(month.Held)+" stay under a hold and "+
+			ui.Number(month.Open)+" because they are not final")
+	}
+	if plan.Bulks > 0 {
+		lines = append(lines, ui.Plural(plan.Bulks, "bulk re-send goes", "bulk re-sends go")+
+			" with its lines")
+	}
+	return append(lines, ui.Plural(plan.Holds, "application is", "applications are")+
+		" under a legal hold and keep everything")
 }

@@ -1,29 +1,29 @@
 package operations
 
 import (
+	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
+	"github.com/a-h/templ"
+
+	"drawbridge/internal/fleet"
+	"drawbridge/migrations"
 	"drawbridge/views/ui"
 )
 
-// System is the page about the whole of Drawbridge. It changes nothing.
-type System struct {
-	ui.Frame
-	Held Held
-	// Facts are named values: versions, what is configured.
-	Facts      []SystemFact
-	Processes  []ProcessRow
-	Database   []SystemFact
-	Partitions []PartitionRow
-	Queues     []WorkRow
-	Chores     []ChoreRow
-	Migrations []MigrationRow
-}
+const (
+	// maxSkew is how far a clock may be off before it is pointed out.
+	maxSkew = time.Second
+	// longTransaction is how old a transaction may be before it is pointed out: it
+	// keeps dead rows from being cleared.
+	longTransaction = 5 * time.Minute
+	// crowded is the share of the connections from which on it gets tight.
+	crowded = 80
+)
 
-// SystemFact is a named value.
-type SystemFact struct {
+// Fact is a named value.
+type Fact struct {
 	Name  string
 	Value string
 	// Note explains it; a Tone other than empty makes it a warning.
@@ -33,54 +33,169 @@ type SystemFact struct {
 	At time.Time
 }
 
-// ProcessRow is one process that serves.
-type ProcessRow struct {
-	ID, Host, Roles, Version string
-	PID                      int
-	Started, LastBeat        time.Time
-	// Lost tells that it has not shown itself for a minute, Skewed that its clock
-	// is not that of the database.
-	Lost, Skewed bool
-	Skew         string
-	// Leads tells that it hands out the periodic jobs.
-	Leads bool
-}
-
-// pid is an identifier: its digits are not grouped.
-func (r ProcessRow) pid() string { return strconv.Itoa(r.PID) }
-
-func (r ProcessRow) chip() ui.ChipProps {
-	switch {
-	case r.Lost:
-		return ui.ChipProps{Icon: "circle-x", Word: "Lost", Tone: ui.Bad}
-	case r.Skewed:
-		return ui.ChipProps{Icon: "triangle-alert", Word: "Clock off", Tone: ui.Warn}
+func databaseFacts(database fleet.Database) []Fact {
+	connections := Fact{
+		Name:  "Connections",
+		Value: fmt.Sprintf("%d of %d", database.Connections, database.MaxConnections),
 	}
-	return ui.ChipProps{Icon: "circle-check", Word: "Alive", Tone: ui.Good}
+	if database.Connections*100 >= database.MaxConnections*crowded {
+		connections.Tone = ui.Warn
+		connections.Note = "there are few left; use fewer processes, or allow more"
+	}
+	oldest := Fact{Name: "Oldest transaction", Value: "none"}
+	if database.OldestTransaction != nil {
+		oldest.At = *database.OldestTransaction
+		if database.Now.Sub(oldest.At) > longTransaction {
+			oldest.Note = "long: it keeps dead rows from being cleared"
+		}
+	}
+	return []Fact{
+		{Name: "PostgreSQL", Value: database.Version},
+		{Name: "Size", Value: size(database.Bytes)},
+		connections, oldest,
+	}
 }
 
-// PartitionRow is a part of a large table.
-type PartitionRow struct{ Table, Name, Size, Rows string }
-
-// WorkRow is one queue of jobs.
-type WorkRow struct {
-	Name                        string
-	Waiting, Running, Scheduled int
-	Oldest                      time.Time
+// size writes a number of bytes with a sensible unit.
+func size(bytes int64) string {
+	units := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	value, unit := float64(bytes), 0
+	for value >= 1024 && unit < len(units)-1 {
+		value, unit = value/1024, unit+1
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	return fmt.Sprintf("%.1f %s", value, units[unit])
 }
 
-// ChoreRow is a job that comes back by itself.
-type ChoreRow struct {
-	Kind, Does         string
-	LastDone, LastFail time.Time
-	Open               int
+func processTable(report fleet.Report) ui.TableProps[fleet.Process] {
+	return ui.TableProps[fleet.Process]{
+		Caption: "Processes that serve", Rows: report.Processes,
+		RowID: func(p fleet.Process) string { return "process-" + p.UID.String() },
+		Columns: []ui.Column[fleet.Process]{
+			{Title: "State", Class: "w-state", Chip: func(p fleet.Process) ui.ChipProps {
+				switch {
+				case report.Database.Now.Sub(p.LastBeatAt) > fleet.Lost:
+					return ui.ChipProps{Icon: "circle-x", Word: "Lost", Tone: ui.Bad}
+				case p.Skew().Abs() > maxSkew:
+					return ui.ChipProps{Icon: "triangle-alert", Word: "Clock off", Tone: ui.Warn}
+				}
+				return ui.ChipProps{Icon: "circle-check", Word: "Alive", Tone: ui.Good}
+			}},
+			{Title: "Host and process", Header: true, Cell: func(p fleet.Process) templ.Component {
+				return processHostCell(p, p.UID.String() == report.Leader.ID)
+			}},
+			{
+				Title: "Version", Class: "col-b",
+				Text: func(p fleet.Process) string { return p.Version },
+			},
+			{Title: "Clock ahead", Class: "end col-b", Text: func(p fleet.Process) string {
+				if skew := p.Skew(); skew < 0 {
+					return "-" + ui.Duration(-skew)
+				}
+				return ui.Duration(p.Skew())
+			}},
+			{
+				Title: "Started", Class: "col-a end",
+				Time: func(p fleet.Process) time.Time { return p.StartedAt },
+			},
+			{
+				Title: "Last sign of life", Class: "end",
+				Time: func(p fleet.Process) time.Time { return p.LastBeatAt },
+			},
+		},
+	}
 }
 
-// MigrationRow is one step of the schema.
-type MigrationRow struct {
-	ID      string
-	Name    string
-	Applied bool
+func partitionTable(rows []fleet.Partition) ui.TableProps[fleet.Partition] {
+	return ui.TableProps[fleet.Partition]{
+		Caption: "Partitions", Rows: rows,
+		RowID: func(p fleet.Partition) string { return "partition-" + p.Name },
+		Columns: []ui.Column[fleet.Partition]{
+			{
+				Title: "Partition", Header: true,
+				Cell: func(p fleet.Partition) templ.Component { return ui.Breaking(p.Name) },
+			},
+			{Title: "Of", Class: "col-b", Text: func(p fleet.Partition) string { return p.Table }},
+			{
+				Title: "Size", Class: "end w-rate",
+				Text: func(p fleet.Partition) string { return size(p.Bytes) },
+			},
+			{Title: "Rows, about", Class: "end w-rate", Text: func(p fleet.Partition) string {
+				if p.Rows < 0 {
+					return "not counted yet"
+				}
+				return ui.Number(int(p.Rows))
+			}},
+		},
+	}
+}
+
+func workTable(report fleet.Report) ui.TableProps[fleet.Queue] {
+	count := func(of func(fleet.Queue) int) func(fleet.Queue) string {
+		return func(q fleet.Queue) string { return ui.Number(of(q)) }
+	}
+	return ui.TableProps[fleet.Queue]{
+		Caption: "Job queues", Rows: report.Queues,
+		RowID: func(q fleet.Queue) string { return "queue-" + q.Name },
+		Columns: []ui.Column[fleet.Queue]{
+			{
+				Title: "Queue", Header: true,
+				Text: func(q fleet.Queue) string { return QueueWord(q.Name) },
+			},
+			{
+				Title: "Waiting", Class: "end",
+				Text: count(func(q fleet.Queue) int { return q.Waiting }),
+			},
+			{
+				Title: "Running", Class: "end",
+				Text: count(func(q fleet.Queue) int { return q.Running }),
+			},
+			{
+				Title: "Later", Class: "end col-b",
+				Text: count(func(q fleet.Queue) int { return q.Scheduled }),
+			},
+			{Title: "Oldest waiting", Class: "end", Time: func(q fleet.Queue) time.Time {
+				oldest := ui.TimeOf(q.Oldest)
+				if oldest.After(report.Database.Now) {
+					return time.Time{}
+				}
+				return oldest
+			}},
+		},
+	}
+}
+
+// choreWords say what the kinds of chores do.
+var choreWords = map[string]string{
+	"housekeep":       "Makes partitions ahead, clears what expired",
+	"probe_endpoints": "Probes endpoints", "retain": "Removes what is kept no longer",
+	"send_email": "Sends an e-mail", "tally_outcomes": "Adds attempts up",
+	"watch_health": "Follows health, raises alarms", "webhook_bulk_resend": "Runs a bulk re-send",
+	"webhook_deliver": "Sends a delivery",
+}
+
+func choreTable(rows []fleet.Chore) ui.TableProps[fleet.Chore] {
+	return ui.TableProps[fleet.Chore]{
+		Caption: "Chores", Rows: rows,
+		RowID: func(c fleet.Chore) string { return "chore-" + c.Kind },
+		Columns: []ui.Column[fleet.Chore]{
+			{Title: "Chore", Header: true, Class: "wrap", Cell: choreNameCell},
+			{
+				Title: "Last done", Class: "w-time",
+				Time: func(c fleet.Chore) time.Time { return ui.TimeOf(c.LastDone) },
+			},
+			{
+				Title: "Last failed", Class: "w-time",
+				Time: func(c fleet.Chore) time.Time { return ui.TimeOf(c.LastFailed) },
+			},
+			{
+				Title: "Waiting or running", Class: "end col-b w-result",
+				Text: func(c fleet.Chore) string { return ui.Number(c.Open) },
+			},
+		},
+	}
 }
 
 // migrationWords name the steps that are no file of their own.
@@ -89,87 +204,28 @@ var migrationWords = map[string]string{
 	"filters": "Indexes of the lists' filters",
 }
 
-// word is what the step is called.
-func (r MigrationRow) word() string {
-	if word := migrationWords[r.Name]; word != "" {
-		return word
-	}
-	return r.Name
-}
-
 // unmigrated tells that a step is missing.
-func (p System) unmigrated() bool {
-	return slices.ContainsFunc(p.Migrations, func(r MigrationRow) bool { return !r.Applied })
+func unmigrated(steps []migrations.Step) bool {
+	return slices.ContainsFunc(steps, func(s migrations.Step) bool { return !s.Applied })
 }
 
-func (r MigrationRow) chip() ui.ChipProps {
-	if r.Applied {
-		return ui.ChipProps{Icon: "circle-check", Word: "Applied", Tone: ui.Good}
-	}
-	return ui.ChipProps{Icon: "circle-alert", Word: "Missing", Tone: ui.Bad}
-}
-
-func processTable(rows []ProcessRow) ui.TableProps[ProcessRow] {
-	return ui.TableProps[ProcessRow]{
-		Caption: "Processes that serve", RowID: func(r ProcessRow) string { return "process-" + r.ID },
-		Rows: rows,
-		Columns: []ui.Column[ProcessRow]{
-			{Title: "State", Class: "w-state", Cell: processStateCell},
-			{Title: "Host and process", Header: true, Cell: processHostCell},
-			{Title: "Version", Class: "col-b", Cell: processVersionCell},
-			{Title: "Clock ahead", Class: "end col-b", Cell: processSkewCell},
-			{Title: "Started", Class: "col-a end", Cell: processStartedCell},
-			{Title: "Last sign of life", Class: "end", Cell: processBeatCell},
-		},
-	}
-}
-
-func partitionTable(rows []PartitionRow) ui.TableProps[PartitionRow] {
-	return ui.TableProps[PartitionRow]{
-		Caption: "Partitions", RowID: func(r PartitionRow) string { return "partition-" + r.Name },
-		Rows: rows,
-		Columns: []ui.Column[PartitionRow]{
-			{Title: "Partition", Header: true, Cell: partitionNameCell},
-			{Title: "Of", Class: "col-b", Cell: partitionTableCell},
-			{Title: "Size", Class: "end w-rate", Cell: partitionSizeCell},
-			{Title: "Rows, about", Class: "end w-rate", Cell: partitionRowsCell},
-		},
-	}
-}
-
-func workTable(rows []WorkRow) ui.TableProps[WorkRow] {
-	return ui.TableProps[WorkRow]{
-		Caption: "Job queues", RowID: func(r WorkRow) string { return "queue-" + r.Name },
-		Rows: rows,
-		Columns: []ui.Column[WorkRow]{
-			{Title: "Queue", Header: true, Cell: workNameCell},
-			{Title: "Waiting", Class: "end", Cell: workWaitingCell},
-			{Title: "Running", Class: "end", Cell: workRunningCell},
-			{Title: "Later", Class: "end col-b", Cell: workScheduledCell},
-			{Title: "Oldest waiting", Class: "end", Cell: workOldestCell},
-		},
-	}
-}
-
-func choreTable(rows []ChoreRow) ui.TableProps[ChoreRow] {
-	return ui.TableProps[ChoreRow]{
-		Caption: "Chores", RowID: func(r ChoreRow) string { return "chore-" + r.Kind }, Rows: rows,
-		Columns: []ui.Column[ChoreRow]{
-			{Title: "Chore", Header: true, Class: "wrap", Cell: choreNameCell},
-			{Title: "Last done", Class: "w-time", Cell: choreDoneCell},
-			{Title: "Last failed", Class: "w-time", Cell: choreFailedCell},
-			{Title: "Waiting or running", Class: "end col-b w-result", Cell: choreOpenCell},
-		},
-	}
-}
-
-func migrationTable(rows []MigrationRow) ui.TableProps[MigrationRow] {
-	return ui.TableProps[MigrationRow]{
-		Caption: "Migrations", RowID: func(r MigrationRow) string { return "migration-" + r.ID },
-		Rows: rows,
-		Columns: []ui.Column[MigrationRow]{
-			{Title: "State", Class: "w-state", Cell: migrationStateCell},
-			{Title: "Migration", Header: true, Cell: migrationNameCell},
+func migrationTable(rows []migrations.Step) ui.TableProps[migrations.Step] {
+	return ui.TableProps[migrations.Step]{
+		Caption: "Migrations", Rows: rows,
+		RowID: func(s migrations.Step) string { return fmt.Sprintf("migration-%d", s.Version) },
+		Columns: []ui.Column[migrations.Step]{
+			{Title: "State", Class: "w-state", Chip: func(s migrations.Step) ui.ChipProps {
+				if s.Applied {
+					return ui.ChipProps{Icon: "circle-check", Word: "Applied", Tone: ui.Good}
+				}
+				return ui.ChipProps{Icon: "circle-alert", Word: "Missing", Tone: ui.Bad}
+			}},
+			{Title: "Migration", Header: true, Text: func(s migrations.Step) string {
+				if word := migrationWords[s.Name]; word != "" {
+					return word
+				}
+				return s.Name
+			}},
 		},
 	}
 }

@@ -149,10 +149,6 @@ const (
 	AuditEntry        = "/console/audit/:entry"
 	Queues            = "/console/queues"
 	QueueAct          = "/console/queues/:queue/:act"
-	Jobs              = "/console/jobs"
-	Job               = "/console/jobs/:job"
-	JobRetry          = "/console/jobs/:job/retry"
-	JobCancel         = "/console/jobs/:job/cancel"
 	JobConsole        = "/console/queues/river"
 	JobConsoles       = "/console/queues/river/*"
 	System            = "/console/system"
@@ -221,7 +217,8 @@ func Where(path string, pairs ...string) string {
 // SubscriptionTab is one tab of a subscription's page.
 func SubscriptionTab(uid, tab string) string { return Where(To(Subscription, uid), "tab", tab) }
 
-// JobsOf is the list of jobs of a state and a queue; either may be empty.
+// JobsOf is the list of jobs of a state and a queue, either of which may be empty, in the
+// queue library's own console.
 func JobsOf(state, queue string) string {
 	query := url.Values{}
 	if state != "" {
@@ -230,5 +227,5 @@ func JobsOf(state, queue string) string {
 	if queue != "" {
 		query.Set("queue", queue)
 	}
-	return With(Jobs, query)
+	return With(JobConsole+"/jobs", query)
 }

@@ -13,14 +13,14 @@ func TestPathsEscape(t *testing.T) {
 		paths.To(paths.Delivery, "../x?y"): "/console/deliveries/..%2Fx%3Fy",
 		paths.To(paths.PersonSession, "a b",
 			":uid"): "/console/people/a%20b/sessions/:uid/end",
-		paths.ToID(paths.Job, 7):                                   "/console/jobs/7",
+		paths.ToID(paths.AuditEntry, 7):                            "/console/audit/7",
 		paths.With(paths.Deliveries, nil):                          "/console/deliveries",
 		paths.With(paths.Deliveries, url.Values{"state": {"x y"}}): "/console/deliveries?state=x+y",
 		paths.Where(paths.Deliveries, "application",
 			"a&b=c"): "/console/deliveries?application=a%26b%3Dc",
 		paths.SubscriptionTab("u", "health"): "/console/subscriptions/u?tab=health",
-		paths.JobsOf("", "webhook"):          "/console/jobs?queue=webhook",
-		paths.JobsOf("", ""):                 "/console/jobs",
+		paths.JobsOf("", "webhook"):          "/console/queues/river/jobs?queue=webhook",
+		paths.JobsOf("", ""):                 "/console/queues/river/jobs",
 	} {
 		if got != want {
 			t.Errorf("path = %q, want %q", got, want)

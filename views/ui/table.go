@@ -54,3 +54,11 @@ func Without[T any](table TableProps[T], titles ...string) TableProps[T] {
 	})
 	return table
 }
+
+// TimeOf is a time that may be missing, for a column of times.
+func TimeOf(at *time.Time) time.Time {
+	if at == nil {
+		return time.Time{}
+	}
+	return *at
+}

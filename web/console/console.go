@@ -33,7 +33,7 @@ import (
 	"drawbridge/internal/retention"
 	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
-	"drawbridge/views/operations"
+	operationsview "drawbridge/views/operations"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/web/console/account"
@@ -44,7 +44,9 @@ import (
 	"drawbridge/web/console/bulk"
 	"drawbridge/web/console/deliveries"
 	"drawbridge/web/console/events"
+	"drawbridge/web/console/development"
 	"drawbridge/web/console/list"
+	"drawbridge/web/console/operations"
 	"drawbridge/web/console/page"
 	"drawbridge/web/console/partners"
 	"drawbridge/web/console/people"
@@ -81,7 +83,7 @@ type Options struct {
 	// Retention says how long things are kept.
 	Retention *retention.Service
 	// Configuration is what the environment sets, secrets masked.
-	Configuration []operations.ConfigRow
+	Configuration []operationsview.ConfigRow
 	// Provider signs people in by OpenID Connect, nil for passwords alone.
 	Provider *operator.Provider
 	// Queues steers the job queues.
@@ -105,6 +107,12 @@ type Options struct {
 	// CountPatience is how long a list waits for its count; 50 ms when zero.
 	CountPatience time.Duration
 }
+
+// Development is what a development server has besides.
+type Development = development.Server
+
+// SystemFacts are what the process knows of its configuration.
+type SystemFacts = operations.SystemFacts
 
 // Console serves the console.
 type Console struct {
@@ -213,6 +221,19 @@ func (c *Console) Routes() []page.Route {
 		Engine: c.Lists, Webhooks: c.Webhooks, Partners: c.Partners, Snippets: c.Snippets,
 	}
 	routes = append(routes, subscribed.Routes()...)
+	operations := &operations.Feature{
+		Engine: c.Lists, Attention: c.Attention, Emails: c.Emails, Fleet: c.Fleet,
+		Partners: c.Partners, Queues: c.Queues, Restored: c.Restored, Retention: c.Retention, Search: c.Search,
+		Webhooks: c.Webhooks, System: c.System, Configuration: c.Configuration,
+		Provider: c.Provider, JobConsole: c.JobConsole,
+	}
+	routes = append(routes, operations.Routes()...)
+	if c.Development != nil {
+		development := &development.Feature{
+			Engine: c.Lists, Server: *c.Development, Partners: c.Partners, Webhooks: c.Webhooks,
+		}
+		routes = append(routes, development.Routes()...)
+	}
 	return c.Mount(routes, c.Changes.Once)
 }
 
@@ -220,13 +241,8 @@ func (c *Console) legacyRoutes() []Route {
 	const support = operator.RoleSupport
 	routes := []Route{
 		{http.MethodPost, paths.Preferences, "console.preferences", support, c.Prefer},
-		{http.MethodGet, paths.Home, "console.overview", support, c.overview},
 		{http.MethodPost, paths.SavedViews, "console.savedViews", support, c.saveView},
 	}
-	routes = append(routes, c.searchRoutes()...)
-	routes = append(routes, c.subscriptionRoutes()...)
-	routes = append(routes, c.developmentRoutes()...)
-	routes = append(routes, c.attentionRoutes()...)
 	routes = append(routes, c.applicationRoutes()...)
 	routes = append(routes, c.identityRoutes()...)
 	routes = append(routes, c.holdRoutes()...)

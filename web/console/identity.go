@@ -5,6 +5,5 @@ import "slices"
 // identityRoutes lists what is about who works with the console and what they
 // did.
 func (c *Console) identityRoutes() []Route {
-	return slices.Concat(c.auditRoutes(),
-		c.queueRoutes(), c.settingsRoutes())
+	return nil
 }

@@ -2,7 +2,6 @@ package console_test
 
 import (
 	"bytes"
-	"fmt"
 	"io/fs"
 	"maps"
 	"net/http"
@@ -366,12 +365,6 @@ func (d *desk) houseForms() map[string]func() sending {
 			d.must(err)
 			return d.sends(paths.To(paths.QueueAct, name, "pause"))
 		},
-		"console.job.retry": func() sending {
-			return d.sends(paths.ToID(paths.Job, d.addJob("webhook", "discarded")) + "/retry")
-		},
-		"console.job.cancel": func() sending {
-			return d.sends(paths.ToID(paths.Job, d.addJob("webhook", "available")) + "/cancel")
-		},
 		"console.receiver.set": func() sending { return d.asks(paths.Receiver) },
 		"console.receiver.secret": func() sending {
 			return d.sends(paths.ReceiverSecret, "secret", "x")
@@ -551,7 +544,6 @@ func (d *desk) everyPage(look func(page answer, path string)) {
 		paths.Bulks:         running[strings.LastIndex(running, "/")+1:],
 		paths.Subscriptions: subscription[strings.LastIndex(subscription, "/")+1:],
 		paths.Products:      product.UID,
-		paths.Jobs:          fmt.Sprint(d.addJob("webhook", "discarded")),
 	}
 	look(d.stranger().get(paths.SignIn), paths.SignIn)
 	for _, route := range d.Console.Routes() {

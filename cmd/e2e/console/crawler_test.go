@@ -73,9 +73,6 @@ var rows = map[string]string{
 	paths.Delivery: `SELECT delivery_uid FROM deliveries WHERE attempt_count = 3
 		AND last_http_status = 500 AND resend_of IS NULL ORDER BY created_at DESC LIMIT 1`,
 	paths.Email: `SELECT email_uid FROM emails ORDER BY state LIMIT 1`,
-	// The job of a delivery is gone with its attempt; one that has ended stays.
-	paths.Job: `SELECT id FROM river_job
-		ORDER BY finalized_at DESC NULLS LAST, id DESC LIMIT 1`,
 	paths.Request: `SELECT request_uid FROM api_requests ORDER BY status DESC LIMIT 1`,
 	paths.Subscription: `SELECT subscription_uid FROM subscriptions
 		ORDER BY url LIKE 'http://127.0.0.1%' DESC, created_at DESC LIMIT 1`,

@@ -96,17 +96,6 @@ func queueTasks() []task {
 			w.sees("The queue “E-mails” is paused.")
 			w.send("Resume queue E-mails")
 		},
-	}, {
-		name: "cancelling a job, and running it after all", end: "The job runs as soon as",
-		do: func(w *walker) {
-			w.changes(`INSERT INTO river_job (kind, args, queue, state, scheduled_at, max_attempts)
-				VALUES ('housekeep', '{}', '{me}', 'scheduled', now() + interval '1 day', 3)`)
-			w.finds("job", `SELECT id FROM river_job WHERE queue = '{me}'`)
-			w.goes("/console/jobs/{job}")
-			w.send("Cancel the job")
-			w.sees("The job is cancelled.")
-			w.send("Run it now")
-		},
 	}}
 }
 
@@ -122,7 +111,6 @@ func filterTasks() []task {
 		{"/console/people", "Name or address…", "", "ada", "q=ada"},
 		{"/console/loans", "Product", "ROOF-3", "", "product="},
 		{"/console/attention?state=all", "Owner", "Nobody", "", "owner=nobody"},
-		{"/console/jobs", "Queue", "E-mails", "", "queue=email"},
 		{"/console/audit", "Action", "", "partner.", "action=partner."},
 	} {
 		all = append(all, task{

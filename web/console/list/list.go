@@ -5,6 +5,7 @@
 package list
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -81,8 +82,11 @@ type Spec[R any] struct {
 // Tabs are the values of a filter that has tabs in place of a field.
 type Tabs struct {
 	Name string
-	// Options begin with the one without a value. OptionsOf, where they depend on more.
+	// Options begin with the one without a value.
 	Options []ui.Option
+	// Default is what the tab without a value stands for, where that is not everything:
+	// the tabs are lists of their own then, and do not count as a filter.
+	Default string
 }
 
 // View is a filter with a name that everybody has.
@@ -279,7 +283,7 @@ func (l lister[R]) region(ctx context.Context, v *Values) (ui.ListRegion, error)
 // empty is what is shown in place of rows: why nothing matches the filter, or that
 // there is nothing at all.
 func (l lister[R]) empty(v *Values) (ui.EmptyProps, templ.Component) {
-	if len(v.texts) == 0 {
+	if !v.narrowed(l.Tabs) {
 		return l.Empty, l.EmptyBody
 	}
 	none := l.NoMatch

@@ -46,6 +46,8 @@ type Filter struct {
 	// what there is.
 	Options   []ui.Option
 	OptionsOf func(ctx context.Context) ([]ui.Option, error)
+	// Open takes any value, and shows one that is no option as one more.
+	Open bool
 	// Thing is what a value names, the filter's name when empty: "There is no such kind".
 	Thing string
 	// Word is how the chip shows a value, nil for the option's label or the value itself.
@@ -76,6 +78,15 @@ func Read[R any](ctx echo.Context, e *Engine, spec Spec[R], query url.Values) *V
 	return lister[R]{e, spec}.read(ctx, query)
 }
 
+// Values reads filters from the address of a page that is no list.
+func (e *Engine) Values(ctx echo.Context, filters ...Filter) *Values {
+	spec := Spec[struct{}]{
+		Path: ctx.Request().URL.Path, Filters: filters,
+		CheckPlace: func(string) bool { return true }, // it has no pages
+	}
+	return lister[struct{}]{e, spec}.read(ctx, ctx.QueryParams())
+}
+
 // read reads the address of a list.
 func (l lister[R]) read(ctx echo.Context, query url.Values) *Values {
 	zone, _ := l.Zone(ctx)
@@ -88,7 +99,8 @@ func (l lister[R]) read(ctx echo.Context, query url.Values) *Values {
 		v.specs[filter.Name] = filter
 	}
 	for name := range v.names() {
-		if text := strings.TrimSpace(query.Get(name)); text != "" {
+		text := strings.TrimSpace(query.Get(name))
+		if text != "" && (name != v.tab || text != l.Tabs.Default) {
 			v.texts[name] = text
 		}
 	}
@@ -182,6 +194,15 @@ func (v *Values) Query() url.Values {
 	return query
 }
 
+// narrowed tells whether a filter is in force.
+func (v *Values) narrowed(tabs Tabs) bool {
+	count := len(v.texts)
+	if tabs.Default != "" && v.texts[tabs.Name] != "" {
+		count--
+	}
+	return count > 0
+}
+
 // href is the list under the filter with one parameter changed, or without it when
 // the value is empty.
 func (v *Values) href(name, value string) string {
@@ -200,9 +221,9 @@ func (v *Values) gotZone() bool {
 		(v.asked.Get("since") != v.texts["since"] || v.asked.Get("until") != v.texts["until"])
 }
 
-// local writes a time of the filter as a control of the reader's zone has it, and as
+// Local writes a time of the filter as a control of the reader's zone has it, and as
 // it is when it cannot be read.
-func (v *Values) local(name string) string {
+func (v *Values) Local(name string) string {
 	at, err := time.Parse(time.RFC3339, v.texts[name])
 	if err != nil {
 		return v.texts[name]
@@ -243,7 +264,7 @@ func (v *Values) furnish(ctx context.Context, filter Filter, props *ui.ListProps
 			field.MaxLength = 36
 		}
 	case Time:
-		field.Type, field.Step, field.Value = "datetime-local", "any", v.local(filter.Name)
+		field.Type, field.Step, field.Value = "datetime-local", "any", v.Local(filter.Name)
 		field.Label += ", " + v.Zone.String()
 		shown = strings.Replace(field.Value, "T", " ", 1)
 	case Choice:
@@ -252,10 +273,12 @@ func (v *Values) furnish(ctx context.Context, filter Filter, props *ui.ListProps
 				return err
 			}
 		}
-		for _, option := range field.Options {
-			if option.Value == value {
-				shown = option.Label
-			}
+		at := slices.IndexFunc(field.Options, func(o ui.Option) bool { return o.Value == value })
+		switch {
+		case at >= 0:
+			shown = field.Options[at].Label
+		case filter.Open:
+			field.Options = append(slices.Clip(field.Options), ui.Option{Value: value, Label: value})
 		}
 	case Hidden:
 		if value != "" {

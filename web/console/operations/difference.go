@@ -1,8 +1,9 @@
-package console
+package operations
 
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 
@@ -28,37 +29,20 @@ var secretFields = map[string]bool{
 // field: what changed first, each part by name.
 func stateDifferences(before, after []byte) []operations.Difference {
 	was, is := fieldsOf(before), fieldsOf(after)
-	names := make([]string, 0, len(was)+len(is))
-	for name := range was {
-		names = append(names, name)
-	}
-	for name := range is {
-		names = append(names, name)
-	}
+	names := slices.AppendSeq(slices.Collect(maps.Keys(was)), maps.Keys(is))
 	slices.Sort(names)
-	var found []operations.Difference
+	var changed, same []operations.Difference
 	for _, name := range slices.Compact(names) {
 		difference := operations.Difference{Field: name}
-		difference.Before, difference.HasBefore = was[name], has(was, name)
-		difference.After, difference.HasAfter = is[name], has(is, name)
-		found = append(found, difference)
+		difference.Before, difference.HasBefore = was[name]
+		difference.After, difference.HasAfter = is[name]
+		if difference.Changed() {
+			changed = append(changed, difference)
+		} else {
+			same = append(same, difference)
+		}
 	}
-	slices.SortStableFunc(found, func(a, b operations.Difference) int {
-		return order(a.Changed()) - order(b.Changed())
-	})
-	return found
-}
-
-func has(fields map[string]string, name string) bool {
-	_, there := fields[name]
-	return there
-}
-
-func order(changed bool) int {
-	if changed {
-		return 0
-	}
-	return 1
+	return append(changed, same...)
 }
 
 // fieldsOf takes a state apart into its fields, nested ones by dotted names.

@@ -1,12 +1,15 @@
-package console
+package operations
 
 import (
 	"net/url"
 	"time"
 
+	"github.com/labstack/echo/v4"
+
 	"drawbridge/internal/webhook"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
+	"drawbridge/web/console/list"
 )
 
 // span is the time that the overview shows.
@@ -16,10 +19,8 @@ type span struct {
 	// name is that of a range, empty for a time of the reader's own.
 	name, label string
 	// live tells that the time ends now, so that its numbers go on changing.
-	live                   bool
-	query                  url.Values
-	sinceLocal, untilLocal string
-	faults                 map[string]string
+	live  bool
+	query url.Values
 }
 
 // ranges are the times to choose from; the second is the one without a choice.
@@ -33,57 +34,50 @@ var ranges = []struct {
 	{"30d", "30 days", "last 30 days", 30 * 24 * time.Hour},
 }
 
-// readSpan reads the time from the address of the overview. A wrong one is the
-// usual one, with what is wrong named in the faults.
-func (who reader) readSpan(query url.Values) span {
-	faults := map[string]string{}
-	since, sinceText, sinceLocal := who.moment(faults, "since", query)
-	until, untilText, untilLocal := who.moment(faults, "until", query)
+// spanFilters are what the address of the overview may say of its time.
+var spanFilters = []list.Filter{
+	{Name: "range", Kind: list.Hidden},
+	{Name: "since", Kind: list.Time},
+	{Name: "until", Kind: list.Time},
+}
+
+// readSpan reads the time from the address of the overview. A wrong one is the usual
+// one, with what is wrong named in the values.
+func (f *Feature) readSpan(ctx echo.Context) (span, *list.Values) {
+	v := f.Values(ctx, spanFilters...)
+	since, until, now := v.Time("since"), v.Time("until"), v.Now.UTC()
 	own := !since.IsZero() || !until.IsZero()
-	now := who.now.UTC()
 	if own && until.IsZero() || until.After(now) {
 		until = now
 	}
 	switch {
 	case !own:
 	case since.IsZero():
-		faults["since"] = "A time of its own needs its beginning."
+		v.Wrong["since"] = "A time of its own needs its beginning."
 	case !since.Before(until):
-		faults["until"] = "The end must come after the beginning."
+		v.Wrong["until"] = "The end must come after the beginning."
 	case now.Sub(since) > webhook.HoursKept:
-		faults["since"] = "Numbers are kept for 400 days."
+		v.Wrong["since"] = "Numbers are kept for 400 days."
 	}
-	if !own || len(faults) > 0 {
-		chosen := who.rangeOf(query.Get("range"))
-		chosen.faults, chosen.sinceLocal, chosen.untilLocal = faults, sinceLocal, untilLocal
-		return chosen
-	}
-	chosen := span{
-		since: since, until: until, live: untilText == "", label: "the time chosen",
-		sinceLocal: sinceLocal, untilLocal: untilLocal, faults: faults,
-		query: url.Values{"since": {sinceText}},
-	}
-	if untilText != "" {
-		chosen.query.Set("until", untilText)
-	}
-	chosen.step = stepOf(until.Sub(since), now.Sub(since))
-	return chosen
-}
-
-// rangeOf is one of the ranges by its name; the usual one for any other.
-func (who reader) rangeOf(name string) span {
-	found := ranges[1]
-	for _, one := range ranges {
-		if one.name == name {
-			found = one
+	if !own || len(v.Wrong) > 0 {
+		found := ranges[1]
+		for _, one := range ranges {
+			if one.name == v.Text("range") {
+				found = one
+			}
 		}
+		return span{
+			since: now.Add(-found.length), until: now, name: found.name, label: found.label,
+			live: true, step: stepOf(found.length, found.length),
+			query: url.Values{"range": {found.name}},
+		}, v
 	}
-	now := who.now.UTC()
+	query := v.Query()
+	query.Del("range")
 	return span{
-		since: now.Add(-found.length), until: now, name: found.name, label: found.label,
-		live: true, step: stepOf(found.length, found.length),
-		query: url.Values{"range": {found.name}},
-	}
+		since: since, until: until, live: v.Text("until") == "", label: "the time chosen",
+		step: stepOf(until.Sub(since), now.Sub(since)), query: query,
+	}, v
 }
 
 // stepOf chooses a step that makes about a hundred bars, of those that are kept
@@ -125,12 +119,12 @@ func (s span) deliveries(state webhook.DeliveryState) string {
 	return paths.With(paths.Deliveries, query)
 }
 
-func rangeTabs(chosen span) []ui.Tab {
+// tabs lead to the ranges.
+func (s span) tabs() []ui.Tab {
 	tabs := make([]ui.Tab, 0, len(ranges))
 	for _, one := range ranges {
 		tabs = append(tabs, ui.Tab{
-			Label: one.tab, Current: one.name == chosen.name,
-			Href: paths.Home + "?range=" + one.name,
+			Label: one.tab, Current: one.name == s.name, Href: paths.Home + "?range=" + one.name,
 		})
 	}
 	return tabs

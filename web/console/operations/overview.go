@@ -1,11 +1,11 @@
-package console
+package operations
 
 import (
 	"context"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/url"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -18,11 +18,14 @@ import (
 	"drawbridge/views/operations"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
+	"drawbridge/web/console/page"
 )
 
 const (
-	// attentionRows is how many matters the overview lists.
-	attentionRows = 6
+	// overviewAlerts is how many alerts the overview lists.
+	overviewAlerts = 6
+	// maxBadge is the highest number of alerts that it counts to.
+	maxBadge = 999
 	// overviewTimeout bounds what the overview may ask of the database.
 	overviewTimeout = 5 * time.Second
 	// overviewPause is how many looks for news a stream of the overview lets pass:
@@ -31,96 +34,87 @@ const (
 )
 
 // overview shows how Drawbridge does over a time.
-func (c *Console) overview(ctx echo.Context) error {
-	request, query := ctx.Request(), ctx.QueryParams()
-	chosen := c.reader(ctx).readSpan(query)
-	page := operations.Overview{
-		Ranges: rangeTabs(chosen), Since: chosen.sinceLocal, Until: chosen.untilLocal,
-		Faults: chosen.faults,
+func (f *Feature) overview(ctx echo.Context) error {
+	request := ctx.Request().Context()
+	chosen, values := f.readSpan(ctx)
+	body := operations.OverviewProps{
+		Ranges: chosen.tabs(), Since: values.Local("since"), Until: values.Local("until"),
+		Wrong: values.Wrong,
 	}
 	status := http.StatusOK
-	numbers, err := c.overviewNumbers(request.Context(), chosen)
+	numbers, err := f.numbers(request, chosen)
 	switch {
-	case err != nil && request.Context().Err() != nil:
+	case err != nil && request.Err() != nil:
 		return err
 	case err != nil:
 		// The numbers are a comfort: without them the console must still open.
-		slog.ErrorContext(request.Context(), "summing up the overview", "error", err)
-		page.Unavailable = true
-	case len(chosen.faults) > 0:
+		slog.ErrorContext(request, "summing up the overview", "error", err)
+		body.Unavailable = true
+	case len(values.Wrong) > 0:
 		status = http.StatusBadRequest
 	}
-	if isFragment(ctx) {
-		return render(ctx, status, operations.OverviewRegion(numbers))
+	if page.IsFragment(ctx) {
+		return page.Render(ctx, status, operations.OverviewRegion(numbers))
 	}
-	page.Frame, err = c.Frame(ctx, ui.SectionOverview, "Overview", ui.Crumb{Label: "Overview"})
-	if err != nil {
-		return err
+	place := page.Place{Section: ui.SectionOverview, Title: "Overview"}
+	body.Numbers = numbers
+	if chosen.live && !body.Unavailable {
+		place.Live = true
+		body.StreamURL = paths.With(paths.HomeLive, chosen.query)
+		body.PollURL = paths.With(paths.Home, chosen.query)
 	}
-	page.Numbers, page.Notice = numbers, c.TakeNotice(ctx)
-	if chosen.live && !page.Unavailable {
-		page.Live = true
-		page.StreamURL = paths.HomeLive + "?" + chosen.query.Encode()
-		page.PollURL = paths.Home + "?" + chosen.query.Encode()
-	}
-	return render(ctx, status, operations.OverviewPage(page))
+	return f.Show(ctx, status, place, operations.Overview(body))
 }
 
 // overviewLive streams the numbers of the overview.
-func (c *Console) overviewLive(ctx echo.Context) error {
-	who, query := c.reader(ctx), ctx.QueryParams()
+func (f *Feature) overviewLive(ctx echo.Context) error {
 	var kept []byte
 	looks := 0
-	return c.Stream(ctx, func(request context.Context) ([]byte, error) {
+	return f.Stream(ctx, func(request context.Context) ([]byte, error) {
 		looks++
 		if kept != nil && looks%overviewPause != 0 {
 			return kept, nil
 		}
-		who.now = c.DB.Now()
-		numbers, err := c.overviewNumbers(request, who.readSpan(query))
+		chosen, _ := f.readSpan(ctx)
+		numbers, err := f.numbers(request, chosen)
 		if err != nil {
 			return nil, err
 		}
-		kept, err = renderHTML(request, operations.OverviewRegion(numbers))
+		kept, err = page.HTML(request, operations.OverviewRegion(numbers))
 		return kept, err
 	})
 }
 
-func (c *Console) overviewNumbers(
-	ctx context.Context, chosen span,
-) (operations.OverviewNumbers, error) {
+func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers, error) {
 	ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
 	defer cancel()
-	steps, err := c.Webhooks.Traffic(ctx, chosen.since, chosen.until, chosen.step)
+	numbers := operations.Numbers{Span: chosen.label, Now: f.DB.Now()}
+	steps, err := f.Webhooks.Traffic(ctx, chosen.since, chosen.until, chosen.step)
 	if err != nil {
-		return operations.OverviewNumbers{}, err
+		return numbers, err
 	}
-	backlog, err := c.Webhooks.Backlog(ctx)
+	backlog, err := f.Webhooks.Backlog(ctx)
 	if err != nil {
-		return operations.OverviewNumbers{}, err
+		return numbers, err
 	}
-	activity, err := c.Fleet.Activity(ctx, chosen.since, chosen.until)
+	numbers.Activity, err = f.Fleet.Activity(ctx, chosen.since, chosen.until)
 	if err != nil {
-		return operations.OverviewNumbers{}, err
+		return numbers, err
 	}
-	open := attention.Filter{State: attention.Waiting, Limit: attentionRows}
-	items, _, err := c.Attention.List(ctx, open)
+	open := attention.Filter{State: attention.Waiting, Limit: overviewAlerts}
+	if numbers.Alerts, _, err = f.Attention.List(ctx, open); err != nil {
+		return numbers, err
+	}
+	waiting, err := f.Attention.Count(ctx, open, maxBadge)
 	if err != nil {
-		return operations.OverviewNumbers{}, err
+		return numbers, err
 	}
-	waiting, err := c.Attention.Count(ctx, open, maxBadge)
-	if err != nil {
-		return operations.OverviewNumbers{}, err
-	}
-	numbers := operations.OverviewNumbers{
-		Span: chosen.label, Outcomes: outcomePlot(steps, chosen), Latency: latencyPlot(steps, chosen),
-		Applications: applicationCounts(activity.Applications), Draws: drawCounts(activity.Draws),
-	}
-	for _, item := range items {
-		numbers.Attention = append(numbers.Attention, attentionRow(item, c.DB.Now()))
-	}
+	numbers.Outcomes, numbers.Latency = outcomePlot(steps, chosen), latencyPlot(steps, chosen)
 	numbers.Tiles = append(trafficTiles(steps, chosen),
-		stateTiles(backlog, activity, waiting, c.DB.Now())...)
+		stateTiles(backlog, numbers.Activity, waiting, numbers.Now)...)
+	numbers.DrawWord = func(state string) string {
+		return applications.DrawWord(lending.FundingStatus(state))
+	}
 	return numbers, nil
 }
 
@@ -135,7 +129,9 @@ func trafficTiles(steps []webhook.TrafficStep, chosen span) []ui.Tile {
 		Tone: ui.Good, Href: chosen.deliveries(""),
 	}
 	if finished := sum.Delivered + sum.Failed; finished > 0 {
-		rate.Value = percent(sum.Delivered, finished)
+		// Rounded down, so that 100 % means all of them.
+		tenths := sum.Delivered * 1000 / finished
+		rate.Value = strings.TrimSuffix(fmt.Sprintf("%d.%d", tenths/10, tenths%10), ".0") + " %"
 		rate.Note = "of " + ui.Plural(finished, "delivery", "deliveries") + " that ended"
 	}
 	failed := ui.Tile{
@@ -176,12 +172,12 @@ func stateTiles(
 	}
 	return []ui.Tile{
 		{
-			Label: "Waiting", Value: upTo(backlog.Waiting), Note: oldest, Icon: "clock",
+			Label: "Waiting", Value: operations.UpTo(backlog.Waiting), Note: oldest, Icon: "clock",
 			Tone: ui.Calm,
-			Href: paths.With(paths.Deliveries, url.Values{"state": {string(webhook.DeliveryPending)}}),
+			Href: paths.Where(paths.Deliveries, "state", string(webhook.DeliveryPending)),
 		},
 		{
-			Label: "Jobs queued", Value: upTo(activity.JobsWaiting), Note: "of all queues",
+			Label: "Jobs queued", Value: operations.UpTo(activity.JobsWaiting), Note: "of all queues",
 			Icon: "list-checks", Tone: ui.Calm, Href: paths.Queues,
 		},
 		alarm(ui.Tile{
@@ -195,35 +191,18 @@ func stateTiles(
 		alarm(ui.Tile{
 			Label: "E-mails failed", Icon: "mail",
 			Note: ui.Plural(activity.MailsQueued, "more waits", "more wait"),
-			Href: paths.With(paths.Emails, url.Values{"state": {"failed"}}),
+			Href: paths.Where(paths.Emails, "state", "failed"),
 		}, activity.MailsFailed),
 	}
 }
 
 // alarm fills in a number that should be zero.
 func alarm(tile ui.Tile, count int) ui.Tile {
-	tile.Value, tile.Tone = upTo(count), ui.Bad
+	tile.Value, tile.Tone = operations.UpTo(count), ui.Bad
 	if count == 0 {
 		tile.Tone = ui.Mute
 	}
 	return tile
-}
-
-// upTo writes a count that goes up to ten thousand.
-func upTo(count int) string {
-	if count >= maxCount {
-		return ui.Number(maxCount) + "+"
-	}
-	return ui.Number(count)
-}
-
-// percent rounds down, so that 100 % means all of them.
-func percent(part, whole int) string {
-	tenths := part * 1000 / whole
-	if tenths%10 == 0 {
-		return fmt.Sprintf("%d %%", tenths/10)
-	}
-	return fmt.Sprintf("%d.%d %%", tenths/10, tenths%10)
 }
 
 func outcomePlot(steps []webhook.TrafficStep, chosen span) ui.BarPlotProps {
@@ -263,26 +242,4 @@ func latencyPlot(steps []webhook.TrafficStep, chosen span) ui.LinePlotProps {
 		plot.Bars = append(plot.Bars, bar)
 	}
 	return plot
-}
-
-func applicationCounts(counts []fleet.StateCount) []operations.CountRow {
-	rows := make([]operations.CountRow, 0, len(counts))
-	for i, count := range counts {
-		rows = append(rows, operations.CountRow{
-			ID: fmt.Sprintf("application-state-%d", i), State: count.State, Count: upTo(count.Count),
-			Href: paths.With(paths.Applications, url.Values{"status": {count.State}}),
-		})
-	}
-	return rows
-}
-
-func drawCounts(counts []fleet.StateCount) []operations.CountRow {
-	rows := make([]operations.CountRow, 0, len(counts))
-	for i, count := range counts {
-		rows = append(rows, operations.CountRow{
-			ID: fmt.Sprintf("draw-state-%d", i), State: applications.DrawWord(lending.FundingStatus(count.State)),
-			Count: upTo(count.Count), Href: paths.With(paths.Loans, url.Values{"draw": {count.State}}),
-		})
-	}
-	return rows
 }

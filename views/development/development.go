@@ -1,0 +1,88 @@
+// Package development renders the pages of a development server: the sample receiver and
+// the mailbox.
+package development
+
+import (
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/receiver"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+)
+
+// ReceiverProps are the sample receiver as it stands.
+type ReceiverProps struct {
+	// URL is where it receives, WrongURL where its certificate names another host.
+	URL, WrongURL string
+	Settings      receiver.Settings
+	Received      []receiver.Received
+	// Partners may get a subscription to it.
+	Partners []partner.Partner
+	// Wrong says why nothing was done, empty otherwise.
+	Wrong string
+}
+
+// modes are the knob's positions.
+var modes = []ui.AuthChoice{
+	{Value: "accept", Title: "Confirm", Text: "204 to what is genuine."},
+	{
+		Value: "fail", Title: "Fail",
+		Text: "500 to everything: three attempts, then the delivery is failed.",
+	},
+	{
+		Value: "recover", Title: "Fail twice, then confirm",
+		Text: "503, 503, then 204: the retries rescue a delivery.",
+	},
+	{
+		Value: "slow", Title: "Answer too late",
+		Text: "Nothing for 31 seconds: the attempt times out after 30.",
+	},
+	{
+		Value: "redirect", Title: "Redirect",
+		Text: "307 to another address: it is not followed and counts as a failure.",
+	},
+}
+
+// partnerOptions are the partners to choose from.
+func (p ReceiverProps) partnerOptions() []ui.Option {
+	options := make([]ui.Option, 0, len(p.Partners))
+	for _, each := range p.Partners {
+		options = append(options, ui.Option{Value: each.UID.String(), Label: each.Name})
+	}
+	return options
+}
+
+func tone(good bool) ui.Tone {
+	if good {
+		return ui.Good
+	}
+	return ui.Bad
+}
+
+func mailHref(m email.Email) string {
+	return paths.Where(paths.Mailbox, "mail", m.EmailUID.String())
+}
+
+func mailTable(rows []email.Email, open uuid.UUID) ui.TableProps[email.Email] {
+	return ui.TableProps[email.Email]{
+		Caption: "E-mails that were kept, newest first", Rows: rows,
+		RowID: func(m email.Email) string { return "mail-" + m.EmailUID.String() },
+		Href:  mailHref,
+		Here:  func(m email.Email) bool { return m.EmailUID == open },
+		Columns: []ui.Column[email.Email]{
+			{Title: "To", Header: true, Cell: mailToCell},
+			{
+				Title: "Kind", Class: "col-a w-result",
+				Text: func(m email.Email) string { return ui.EmailKind(string(m.Kind)) },
+			},
+			{
+				Title: "Written", Class: "w-time end",
+				Time: func(m email.Email) time.Time { return m.CreatedAt },
+			},
+		},
+	}
+}

@@ -1,0 +1,58 @@
+package operations
+
+import (
+	"time"
+
+	"github.com/a-h/templ"
+
+	"drawbridge/internal/attention"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+)
+
+// NoteForm is the form about an alert as it was typed, and what is wrong with each field.
+type NoteForm struct {
+	Note  string
+	Wrong map[string]string
+}
+
+// AlertTable lists alerts as they stand at a time.
+func AlertTable(items []attention.Item, now time.Time) ui.TableProps[attention.Item] {
+	row := func(i attention.Item) ui.AttentionRow { return ui.AttentionRowOf(i, now) }
+	return ui.TableProps[attention.Item]{
+		Caption: "What needs attention, last opened first",
+		RowID:   func(i attention.Item) string { return "item-" + i.UID.String() },
+		Href:    func(i attention.Item) string { return paths.To(paths.AttentionItem, i.UID.String()) },
+		Rows:    items,
+		Columns: []ui.Column[attention.Item]{
+			{
+				Title: "State", Class: "w-state",
+				Chip: func(i attention.Item) ui.ChipProps { return row(i).Chip() },
+			},
+			{
+				Title: "What", Header: true, Class: "w-what",
+				Cell: func(i attention.Item) templ.Component { return alertTitleCell(row(i)) },
+			},
+			{
+				Title: "Where", Class: "col-b",
+				Text: func(i attention.Item) string { return row(i).Where() },
+			},
+			{
+				Title: "Count", Class: "end col-b w-short",
+				Text: func(i attention.Item) string { return ui.Number(i.Count) },
+			},
+			{
+				Title: "Owner", Class: "col-a w-place",
+				Text: func(i attention.Item) string { return i.Owner },
+			},
+			{
+				Title: "Since", Class: "col-c w-time",
+				Time: func(i attention.Item) time.Time { return i.OpenedAt },
+			},
+			{
+				Title: "Last seen", Class: "w-time end",
+				Time: func(i attention.Item) time.Time { return i.LastSeenAt },
+			},
+		},
+	}
+}

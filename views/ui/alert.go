@@ -1,0 +1,47 @@
+package ui
+
+import (
+	"net/url"
+	"time"
+
+	"drawbridge/internal/attention"
+	"drawbridge/views/paths"
+)
+
+// AttentionRowOf is an alert as pages show it.
+func AttentionRowOf(item attention.Item, now time.Time) AttentionRow {
+	row := AttentionRow{
+		UID: item.UID.String(), Kind: string(item.Kind), Partner: item.Partner, URL: item.URL,
+		Severity: string(item.Severity), Detail: item.Detail, Count: item.Count,
+		Opened: item.OpenedAt, LastSeen: item.LastSeenAt, Owner: item.Owner,
+		ClosedBy: item.ClosedBy, Note: item.Note,
+	}
+	if item.Snoozed(now) {
+		row.SnoozedUntil = *item.SnoozedUntil
+	}
+	if item.ClosedAt != nil {
+		row.Closed = *item.ClosedAt
+	}
+	since := item.OpenedAt.Add(-time.Hour).UTC().Format(time.RFC3339)
+	subscription := item.Subscription.UUID.String()
+	switch item.Kind {
+	case attention.KindUsedUp:
+		row.Look, row.LookHref = "Show the deliveries", paths.With(paths.Deliveries, url.Values{
+			"subscription": {subscription}, "state": {StateFailed}, "since": {since},
+		})
+	case attention.KindUnknown:
+		row.Look, row.LookHref = "Show the deliveries",
+			paths.Where(paths.Deliveries, "subscription", subscription, "since", since)
+	case attention.KindOverdue:
+		row.Look, row.LookHref = "Show what waits",
+			paths.Where(paths.Deliveries, "state", StatePending)
+	case attention.KindMailFailed:
+		row.Look, row.LookHref = "Show the e-mails", paths.Where(paths.Emails, "state", "failed")
+	case attention.KindMailRefused:
+		row.Look, row.LookHref = "Show what waits", paths.Where(paths.Emails, "state", "queued")
+	case attention.KindFailing, attention.KindCertificate, attention.KindProbe,
+		attention.KindNeverSucceeded, attention.KindUnopened:
+		row.Look, row.LookHref = "Open the subscription", paths.To(paths.Subscription, subscription)
+	}
+	return row
+}

@@ -1,0 +1,166 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/attention"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views/operations"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/list"
+	"drawbridge/web/console/page"
+)
+
+var alertsPlace = page.Place{Section: ui.SectionAttention, Title: "Needs attention"}
+
+// alerts lists what needs a human.
+func (f *Feature) alerts() list.Spec[attention.Item] {
+	kinds := []ui.Option{{Label: "Anything"}}
+	for _, kind := range attention.Kinds() {
+		kinds = append(kinds,
+			ui.Option{Value: string(kind), Label: ui.AttentionKind(string(kind))})
+	}
+	return list.Spec[attention.Item]{
+		Name: "console.attention", Path: paths.Attention, Role: operator.RoleSupport,
+		Place: alertsPlace,
+		Intro: "What went wrong or is missing, one row per matter. " +
+			"A row closes by itself when its cause is gone.",
+		One: "matter", Many: "matters", Order: "last opened first", SummaryBelow: true,
+		Tabs: list.Tabs{Name: "state", Default: string(attention.Waiting), Options: []ui.Option{
+			{Label: "Open"},
+			{Value: string(attention.Asleep), Label: "Snoozed"},
+			{Value: string(attention.Closed), Label: "Closed"},
+			{Value: "all", Label: "All"},
+		}},
+		Filters: []list.Filter{
+			{Name: "kind", Label: "What", Chip: "What: ", Kind: list.Choice, Options: kinds},
+			{Name: "owner", Label: "Owner", Chip: "Owner: ", Kind: list.Choice, Options: []ui.Option{
+				{Label: "Anybody"}, {Value: "me", Label: "Me"}, {Value: "nobody", Label: "Nobody"},
+			}},
+		},
+		Read: f.readAlerts,
+		Table: func(items []attention.Item) ui.TableProps[attention.Item] {
+			return operations.AlertTable(items, f.DB.Now())
+		},
+		NoMatch: ui.EmptyProps{
+			Title: "Nothing matches these filters",
+			Text:  "Remove a filter, or look at what is snoozed or closed.",
+		},
+		Empty: ui.EmptyProps{
+			Icon: "circle-check", Title: "Nothing needs you",
+			Text: "Failed deliveries, failing endpoints, expiring certificates, overdue deliveries " +
+				"and failed e-mails appear here by themselves.",
+		},
+	}
+}
+
+func (f *Feature) readAlerts(v *list.Values) list.Source[attention.Item] {
+	filter := attention.Filter{Kind: list.OneOf(v, "kind", attention.Kinds())}
+	states := []attention.State{attention.Asleep, attention.Closed, "all"}
+	if filter.State = list.OneOf(v, "state", states); filter.State == "" {
+		filter.State = attention.Waiting
+	} else if filter.State == "all" {
+		filter.State = ""
+	}
+	switch list.OneOf(v, "owner", []string{"me", "nobody"}) {
+	case "me":
+		filter.Owner = v.User.Email
+	case "nobody":
+		filter.Unowned = true
+	}
+	return list.Source[attention.Item]{
+		Load: list.Keyset(func(
+			ctx context.Context, from postgres.Cursor, limit int,
+		) ([]attention.Item, postgres.Cursor, error) {
+			filter.Cursor, filter.Limit = from, limit
+			return f.Attention.List(ctx, filter)
+		}),
+		Count: func(ctx context.Context, limit int) (int, error) {
+			return f.Attention.Count(ctx, filter, limit)
+		},
+	}
+}
+
+// alert shows one alert and what can be done about it.
+func (f *Feature) alert(ctx echo.Context) error { return f.showAlert(ctx, http.StatusOK, nil) }
+
+func (f *Feature) showAlert(ctx echo.Context, status int, wrong map[string]string) error {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return err
+	}
+	item, err := f.Attention.Get(ctx.Request().Context(), uid)
+	if err != nil {
+		return err
+	}
+	row := ui.AttentionRowOf(item, f.DB.Now())
+	return f.Show(ctx, status, alertsPlace.Under(paths.Attention, row.Title()),
+		operations.Alert(row, operations.NoteForm{Note: ctx.FormValue("note"), Wrong: wrong}))
+}
+
+// alertDone is what is said after each act on an alert.
+var alertDone = map[string]string{
+	"take": "It is yours now.", "release": "It belongs to nobody again.",
+	"snooze": "It is out of sight for a while.", "wake": "It is in sight again.",
+	"resolve": "Resolved. Should the cause turn up again, it is opened anew.",
+}
+
+// actOnAlert takes, gives back, snoozes, wakes or resolves an alert. What is wrong with
+// a field shows beside it. The service writes the audit entry, since it knows whether
+// anything changed.
+func (f *Feature) actOnAlert(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return err
+	}
+	outcome := operator.Outcome{Target: paths.To(paths.AttentionItem, uid.String())}
+	if back := ctx.FormValue("back"); back != "" {
+		outcome.Target = page.SafeNext(back)
+	}
+	by := attention.Actor{Email: page.User(ctx).Email, Address: ctx.RealIP()}
+	act := func(request context.Context, tx *postgres.Tx) error {
+		switch ctx.FormValue("act") {
+		case "take":
+			return f.Attention.Take(request, tx, uid, by)
+		case "release":
+			return f.Attention.Release(request, tx, uid, by)
+		case "wake":
+			return f.Attention.Wake(request, tx, uid, by)
+		case "snooze":
+			length, err := time.ParseDuration(ctx.FormValue("for"))
+			if err != nil {
+				return lending.Invalid("until", "choose for how long it is out of sight")
+			}
+			return f.Attention.Snooze(request, tx, uid, tx.Now.Add(length), by)
+		case "resolve":
+			return f.Attention.Resolve(request, tx, uid, ctx.FormValue("note"), by)
+		}
+		return lending.NewError(lending.CodeValidation, "There is no such action.")
+	}
+	_, err = f.Commit(ctx, action.Change{
+		Done: alertDone[ctx.FormValue("act")],
+		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			return outcome, act(request, tx)
+		},
+	})
+	if refusal, ok := errors.AsType[*lending.Error](err); ok && len(refusal.Details) > 0 {
+		wrong := map[string]string{}
+		for _, detail := range refusal.Details {
+			wrong[detail.Field] = page.Sentence(detail.Message)
+		}
+		return f.showAlert(ctx, http.StatusBadRequest, wrong)
+	}
+	if err != nil {
+		return err
+	}
+	return page.LeadTo(ctx, outcome.Target)
+}

@@ -1,0 +1,84 @@
+// Package operations is the console's pages about what runs it: the overview, what
+// needs attention, the job queues, the system, the settings, the audit log, the search.
+package operations
+
+import (
+	"net/http"
+
+	"drawbridge/internal/attention"
+	"drawbridge/internal/email"
+	"drawbridge/internal/fleet"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/queue"
+	"drawbridge/internal/restore"
+	"drawbridge/internal/retention"
+	"drawbridge/internal/search"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/operations"
+	"drawbridge/views/paths"
+	"drawbridge/web/console/list"
+	"drawbridge/web/console/page"
+)
+
+// Feature serves the pages.
+type Feature struct {
+	*list.Engine
+	Attention *attention.Service
+	Emails    *email.Service
+	Fleet     *fleet.Service
+	Partners  *partner.Service
+	Queues    *queue.Service
+	Restored  *restore.Service
+	Retention *retention.Service
+	Search    *search.Service
+	Webhooks  *webhook.Service
+	// System is shown on the page about the system.
+	System SystemFacts
+	// Configuration is what the environment sets, secrets masked.
+	Configuration []operations.ConfigRow
+	// Provider signs people in by OpenID Connect, nil for passwords alone.
+	Provider *operator.Provider
+	// JobConsole is the queue library's own console, nil for none.
+	JobConsole http.Handler
+}
+
+// Routes lists the pages and changes.
+func (f *Feature) Routes() []page.Route {
+	const support, admin = operator.RoleSupport, operator.RoleAdmin
+	routes := []page.Route{
+		page.Get(paths.Home, "console.overview", support, f.overview),
+		page.Get(paths.HomeLive, "console.overview.live", support, f.overviewLive),
+		page.Get(paths.AttentionItem, "console.attention.item", support, f.alert),
+		page.Post(paths.AttentionItem, "console.attention.act", operator.RoleOperator, f.actOnAlert),
+		page.Get(paths.AuditEntry, "console.audit.entry", support, f.auditEntry),
+		page.Get(paths.Search, "console.search", support, f.search),
+		page.Get(paths.System, "console.system", support, f.system),
+		page.Get(paths.Settings, "console.settings", admin, f.settings),
+		page.Post(paths.SettingsSignIn, "console.settings.signIn", admin,
+			f.Reauthenticated(f.Post(f.saveSignIn))),
+		page.Post(paths.SettingsRetention, "console.settings.retention", admin, f.saveRetention),
+		page.Get(paths.Queues, "console.queues", support, f.queues),
+		page.Post(paths.QueueAct, "console.queue.act", admin, f.Post(f.steerQueue)),
+	}
+	routes = append(routes, list.Routes(f.Engine, f.alerts())...)
+	routes = append(routes, list.Routes(f.Engine, f.audit())...)
+	routes = append(routes, f.Actions(f.healthSettings())...)
+	if f.JobConsole == nil {
+		return routes
+	}
+	for _, method := range []string{
+		http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,
+	} {
+		routes = append(routes,
+			page.Route{
+				Method: method, Path: paths.JobConsole, Name: "console.river." + method,
+				Role: admin, Handler: f.jobConsole,
+			},
+			page.Route{
+				Method: method, Path: paths.JobConsoles, Name: "console.river.in." + method,
+				Role: admin, Handler: f.jobConsole,
+			})
+	}
+	return routes
+}

@@ -1,0 +1,228 @@
+package operations
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/retention"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/operations"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
+)
+
+var settingsPlace = page.Place{Section: ui.SectionSettings, Title: "Settings"}
+
+// settings shows what can be set, and what the environment sets.
+func (f *Feature) settings(ctx echo.Context) error {
+	stored, err := f.Retention.Settings(ctx.Request().Context())
+	if err != nil {
+		return err
+	}
+	body, err := f.settingsPage(ctx.Request().Context())
+	if err != nil {
+		return err
+	}
+	return f.Show(ctx, http.StatusOK, settingsPlace, body(retentionForm(stored)))
+}
+
+// settingsPage is the page around the form of the retention.
+func (f *Feature) settingsPage(
+	ctx context.Context,
+) (func(retention ui.AskForm) templ.Component, error) {
+	needed, err := f.Operators.SecondFactorRoles(ctx)
+	provider := ""
+	if f.Provider != nil {
+		provider = f.Provider.Name
+	}
+	return func(retention ui.AskForm) templ.Component {
+		return operations.Settings(retention, needed, provider, f.Configuration)
+	}, err
+}
+
+// saveSignIn sets which roles must have a second factor.
+func (f *Feature) saveSignIn(ctx echo.Context) (action.Change, error) {
+	values, err := ctx.FormParams()
+	if err != nil {
+		return action.Change{}, err // the guard has read the form already: this cannot fail
+	}
+	roles := []operator.Role{}
+	for _, name := range values["roles"] {
+		roles = append(roles, operator.Role(name))
+	}
+	return action.Change{
+		Done: "Saved. It holds from everybody's next click on.",
+		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			before, err := f.Operators.RequireSecondFactor(request, tx, roles)
+			return operator.Did(paths.Settings, operator.Entry{
+				Action: "settings.sign_in", SubjectKind: "settings", Subject: "sign_in",
+				Before: map[string]any{"second_factor_roles": before},
+				After:  map[string]any{"second_factor_roles": roles},
+			}), err
+		},
+	}, nil
+}
+
+func retentionForm(now retention.Settings) ui.AskForm {
+	return ui.AskForm{Action: paths.SettingsRetention, Controls: []ui.Control{
+		{
+			Name: "metadata_months", Label: "Events, deliveries and attempts: months",
+			Hint: "2 to 120. Whole months go at a time.", Value: strconv.Itoa(now.Months),
+		},
+		{
+			Name: "body_days", Label: "Bodies of events and attempts: days",
+			Hint:  "7 to 3,650. Without its body an event cannot be sent again.",
+			Value: strconv.Itoa(now.BodyDays),
+		},
+		{
+			Name: "email_body_days", Label: "Texts of e-mails: days", Hint: "7 to 3,650.",
+			Value: strconv.Itoa(now.EmailBodyDays),
+		},
+		{
+			Name: "api_request_days", Label: "Requests of partners: days", Hint: "7 to 3,650.",
+			Value: strconv.Itoa(now.APIRequestDays),
+		},
+	}}
+}
+
+// saveRetention says what the settings would remove, and saves them when that was
+// confirmed.
+func (f *Feature) saveRetention(ctx echo.Context) error {
+	request := ctx.Request().Context()
+	var faults lending.Faults
+	number := func(name string) int {
+		count, err := strconv.Atoi(ctx.FormValue(name))
+		if err != nil {
+			faults.Add(name, "this is not a whole number")
+		}
+		return count
+	}
+	wanted := retention.Settings{
+		Months: number("metadata_months"), BodyDays: number("body_days"),
+		EmailBodyDays: number("email_body_days"), APIRequestDays: number("api_request_days"),
+	}
+	form := action.Form{
+		Place: settingsPlace, Fields: action.Typed(ctx, retentionForm(retention.Settings{})),
+	}
+	err := faults.Err()
+	if err == nil {
+		err = wanted.Check()
+	}
+	if refusal, ok := errors.AsType[*lending.Error](err); ok {
+		for i, detail := range refusal.Details {
+			unit := "the number of days"
+			if detail.Field == "metadata_months" {
+				unit = "the number of months"
+			}
+			refusal.Details[i].Message = strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`, unit)
+		}
+		if form.Page, err = f.settingsPage(request); err != nil {
+			return err
+		}
+		return f.ShowRefused(ctx, form, refusal)
+	}
+	if ctx.FormValue("confirm") != "yes" {
+		plan, err := f.Retention.Plan(request, wanted)
+		if err != nil {
+			return err
+		}
+		return f.Show(ctx, http.StatusOK, settingsPlace.Under(paths.Settings, "What would go"),
+			operations.RetentionPlan(form.Fields, plan))
+	}
+	return f.Post(func(echo.Context) (action.Change, error) {
+		return action.Change{
+			Done: "Saved. The next run keeps things for that long.",
+			Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+				before, after, err := f.Retention.SaveSettings(
+					request, tx, wanted, page.User(ctx).Email)
+				return operator.Did(paths.Settings, operator.Entry{
+					Action: "settings.retention", SubjectKind: "settings", Subject: "retention",
+					Before: retentionState(before), After: retentionState(after),
+				}), err
+			},
+		}, nil
+	})(ctx)
+}
+
+// retentionState is how the audit log writes the settings.
+func retentionState(settings retention.Settings) map[string]any {
+	return map[string]any{
+		"metadata_months": settings.Months, "body_days": settings.BodyDays,
+		"email_body_days": settings.EmailBodyDays, "api_request_days": settings.APIRequestDays,
+	}
+}
+
+// healthSettings asks from when on a subscription counts as failing.
+func (f *Feature) healthSettings() action.Spec {
+	return action.Spec{
+		Path: paths.SettingsHealth, Shown: "console.settings.health",
+		Sent: "console.settings.health.submit", Role: operator.RoleAdmin,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			now, err := f.Webhooks.LoadHealthSettings(ctx.Request().Context())
+			form := healthForm(now)
+			return action.Form{
+				Place: settingsPlace.Under(paths.Settings, form.Title), Fields: form,
+				Change: action.Change{
+					Done: "Saved. It holds for every subscription that has no rule of its own.",
+					Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+						var faults lending.Faults
+						number := func(name string) int {
+							number, err := strconv.Atoi(strings.TrimSpace(ctx.FormValue(name)))
+							if err != nil {
+								faults.Add(name, `"%s" must be a whole number`, name)
+							}
+							return number
+						}
+						wanted := webhook.HealthSettings{
+							FailingMinutes: number("failing_minutes"),
+							FailingEvents:  number("failing_events"),
+						}
+						if err := faults.Err(); err != nil {
+							return operator.Outcome{}, err
+						}
+						before, err := f.Webhooks.SaveHealthSettings(
+							request, tx, wanted, page.User(ctx).Email)
+						return operator.Did(paths.Settings, operator.Entry{
+							Action: "health_settings.update", SubjectKind: "settings",
+							Subject: "health", Before: before, After: wanted,
+						}), err
+					},
+				},
+			}, err
+		},
+	}
+}
+
+func healthForm(now webhook.HealthSettings) ui.AskForm {
+	return ui.AskForm{
+		Title: "When a subscription counts as failing", Submit: "Save",
+		Action: paths.SettingsHealth, Cancel: paths.Settings,
+		Says: []string{
+			"A subscription fails once nothing has succeeded for this long and at least this many " +
+				"events were tried. The operators get one e-mail then and one when it recovers; " +
+				"sending goes on, unless the subscription is set to pause.",
+		},
+		Controls: []ui.Control{
+			{
+				Name: "failing_minutes", Label: "Minutes without a success", Type: "number",
+				Value: strconv.Itoa(now.FailingMinutes), Required: true,
+				Hint: "1440 is a day. A subscription may have its own.",
+			},
+			{
+				Name: "failing_events", Label: "Events tried at least", Type: "number",
+				Value: strconv.Itoa(now.FailingEvents), Required: true,
+			},
+		},
+	}
+}
