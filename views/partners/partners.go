@@ -5,6 +5,8 @@ import (
 	"net/url"
 	"time"
 
+	"drawbridge/internal/application"
+
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -129,7 +131,7 @@ type MerchantPage struct {
 	Created                 time.Time
 	Traffic                 []TrafficView
 	Clients                 []ClientRow
-	Applications            []ui.ApplicationRow
+	Applications            []application.Summary
 }
 
 // ClientPage is the page of one client.

@@ -179,7 +179,8 @@ func (c *Console) Routes() []page.Route {
 		routes = append(routes, page.Route(route))
 	}
 	applications := &applications.Feature{
-		Engine: c.Lists, Applications: c.Applications, Loans: c.Loans, Products: c.Products,
+		Engine: c.Lists, Applications: c.Applications, Documents: c.Documents, Loans: c.Loans,
+		Partners: c.Partners, Products: c.Products, Retention: c.Retention, Webhooks: c.Webhooks,
 	}
 	routes = append(routes, applications.Routes()...)
 	return c.Mount(routes, c.Changes.Once)
@@ -202,11 +203,9 @@ func (c *Console) legacyRoutes() []Route {
 	routes = append(routes, c.bulkRoutes()...)
 	routes = append(routes, c.emailRoutes()...)
 	routes = append(routes, c.attentionRoutes()...)
-	routes = append(routes, c.applicationRoutes()...)
 	routes = append(routes, c.identityRoutes()...)
 	routes = append(routes, c.partnerRoutes()...)
 	routes = append(routes, c.requestRoutes()...)
-	routes = append(routes, c.holdRoutes()...)
 	return routes
 }
 

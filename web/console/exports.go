@@ -3,17 +3,14 @@ package console
 import (
 	"net/url"
 	"strconv"
-	"strings"
 
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/internal/application"
 	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 	"drawbridge/views/ui"
-	"drawbridge/web/console/list"
 )
 
 // exportBatch is how many rows of a list are read at a time for a file.
@@ -127,41 +124,5 @@ func emailCells(e email.Email) []string {
 		string(e.State), e.Reason, strconv.FormatBool(e.OutcomeUnknown), strconv.Itoa(e.Tries()),
 		cellTime(value(e.NextAttemptAt)), cellTime(value(e.FinishedAt)), known(e.ApplicationUID.UUID),
 		known(e.ResendOf.UUID), e.ResentBy, e.ResendReason,
-	}
-}
-
-// exportApplications streams every application that matches the filter of the list.
-func (c *Console) exportApplications(ctx echo.Context) error {
-	query, err := exported(ctx)
-	if err != nil {
-		return err
-	}
-	filter, shown := readApplicationFilter(query)
-	if err := unlessFaulty(shown.Faults); err != nil {
-		return err
-	}
-	filter.Limit = exportBatch
-	return c.sendCSV(ctx, csvFile{
-		Name: "applications", Action: "application.export", SubjectKind: "application",
-		Filter: applicationQuery(shown),
-		Columns: []string{
-			"application_id", "created_at", "status", "external_reference", "borrower",
-			"borrower_email", "partner_uid", "partner", "merchant_uid", "merchant", "requested_amount",
-			"loan_amount", "drawn_amount",
-		},
-		Next: byPages(func(from postgres.Cursor) ([]application.Summary, postgres.Cursor, error) {
-			filter.Cursor = from
-			page, err := c.Applications.List(ctx.Request().Context(), filter)
-			return page.Applications, page.Next, err
-		}, applicationCells),
-	})
-}
-
-func applicationCells(s application.Summary) []string {
-	return []string{
-		s.UID.String(), cellTime(s.CreatedAt), string(s.Status), value(s.Reference),
-		strings.TrimSpace(s.FirstName + " " + s.LastName), s.Email, s.PartnerUID.String(),
-		s.PartnerName, s.MerchantUID.String(), s.MerchantName, s.RequestedAmount.String(),
-		list.CellMoney(s.LoanAmount), list.CellMoney(s.Drawn),
 	}
 }

@@ -96,9 +96,7 @@ func (c *Console) merchant(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, summary := range latest.Applications {
-		page.Applications = append(page.Applications, applicationRow(summary))
-	}
+	page.Applications = latest.Applications
 	page.Frame, err = c.Frame(ctx, ui.SectionPartners, found.Name,
 		ui.Crumb{Label: "Partners", Href: paths.Partners},
 		ui.Crumb{Label: owner.Name, Href: paths.To(paths.Partner, owner.UID.String())},
