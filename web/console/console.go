@@ -40,6 +40,7 @@ import (
 	"drawbridge/web/console/applications"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
+	"drawbridge/web/console/partners"
 )
 
 // Prefix is the path under which every route of the console lies.
@@ -182,7 +183,11 @@ func (c *Console) Routes() []page.Route {
 		Engine: c.Lists, Applications: c.Applications, Documents: c.Documents, Loans: c.Loans,
 		Partners: c.Partners, Products: c.Products, Retention: c.Retention, Webhooks: c.Webhooks,
 	}
+	partners := &partners.Feature{
+		Engine: c.Lists, Applications: c.Applications, Requests: c.Requests, Retention: c.Retention,
+	}
 	routes = append(routes, applications.Routes()...)
+	routes = append(routes, partners.Routes()...)
 	return c.Mount(routes, c.Changes.Once)
 }
 
@@ -205,7 +210,6 @@ func (c *Console) legacyRoutes() []Route {
 	routes = append(routes, c.attentionRoutes()...)
 	routes = append(routes, c.identityRoutes()...)
 	routes = append(routes, c.partnerRoutes()...)
-	routes = append(routes, c.requestRoutes()...)
 	return routes
 }
 

@@ -1,0 +1,181 @@
+package partners
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/apilog"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views/partners"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/list"
+	"drawbridge/web/console/page"
+)
+
+var requestsPlace = page.Place{Section: ui.SectionRequests, Title: "API requests"}
+
+// requests lists what partners asked of the API.
+func (f *Feature) requests() list.Spec[apilog.Request] {
+	codes, methods := []ui.Option{{Label: "Any, or none"}}, []ui.Option{{Label: "Any"}}
+	for _, code := range lending.Codes() {
+		codes = append(codes, ui.Option{Value: string(code), Label: string(code)})
+	}
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut} {
+		methods = append(methods, ui.Option{Value: method, Label: method})
+	}
+	return list.Spec[apilog.Request]{
+		Name: "console.requests", Path: paths.Requests, Role: operator.RoleSupport,
+		Place: requestsPlace,
+		IntroOf: func(ctx context.Context) (string, error) {
+			kept, err := f.Retention.Settings(ctx)
+			return fmt.Sprintf("What partners asked of the API, without bodies. Kept for %s.",
+				ui.Plural(kept.APIRequestDays, "day", "days")), err
+		},
+		One: "request", Many: "requests", Order: "Newest first",
+		Tabs: list.Tabs{Name: "outcome", Options: []ui.Option{
+			{Label: "All"},
+			{Value: string(apilog.OutcomeOK), Label: "Answered"},
+			{Value: string(apilog.OutcomeRefused), Label: "Refused (4xx)"},
+			{Value: string(apilog.OutcomeFailed), Label: "Failed (5xx)"},
+		}},
+		Filters: []list.Filter{
+			{Name: "request", Label: "Request id", Max: 255},
+			{Name: "application", Label: "Application or loan", Chip: "Application ", Max: 255},
+			{Name: "client", Label: "Client id", Chip: "Client ", Max: 255},
+			{Name: "key", Label: "Idempotency key", Max: 255},
+			{Name: "partner", Label: "Partner", Kind: list.Choice, OptionsOf: f.partnerOptions},
+			{Name: "merchant", Label: "Merchant id", Chip: "Merchant ", Max: 255},
+			{Name: "code", Label: "Error", Kind: list.Choice, Options: codes, Thing: "error"},
+			{Name: "method", Label: "Method", Kind: list.Choice, Options: methods},
+			{Name: "route", Label: "Operation", Kind: list.Hidden},
+			{Name: "since", Label: "From", Kind: list.Time},
+			{Name: "until", Label: "To", Kind: list.Time},
+		},
+		Read:  f.readRequests,
+		Table: partners.RequestTable,
+		NoMatch: ui.EmptyProps{
+			Title: "No request matches these filters",
+			Text:  "Remove a filter, or look at another time. What is older than the log is gone.",
+		},
+		Empty: ui.EmptyProps{
+			Icon: "activity", Title: "No requests yet",
+			Text: "A request appears here a moment after it was answered, whatever the answer was.",
+			Href: paths.Docs, Action: "Read the quick start",
+		},
+		Saved: true,
+		File: &list.File[apilog.Request]{
+			Path: paths.RequestsCSV, Name: "api-requests", Action: "api_requests.export",
+			Subject: "api_request", Columns: requestColumns, Cells: requestCells,
+		},
+	}
+}
+
+func (f *Feature) readRequests(v *list.Values) list.Source[apilog.Request] {
+	filter := apilog.Filter{
+		Outcome:   list.OneOf(v, "outcome", apilog.Outcomes()),
+		ErrorCode: list.OneOf(v, "code", lending.Codes()),
+		Method:    v.Text("method"), Route: v.Text("route"), ClientID: v.Text("client"),
+		PartnerUID: v.UID("partner"), MerchantUID: v.UID("merchant"),
+		ApplicationUID: v.UID("application"),
+		RequestID:      v.Text("request"), IdempotencyKey: v.Text("key"),
+	}
+	filter.Since, filter.Until = v.Span()
+	return list.Source[apilog.Request]{
+		Load: list.Keyset(func(
+			ctx context.Context, from postgres.Cursor, limit int,
+		) ([]apilog.Request, postgres.Cursor, error) {
+			filter.Cursor, filter.Limit = from, limit
+			found, err := f.Requests.List(ctx, filter)
+			return found.Requests, found.Next, err
+		}),
+		Count: func(ctx context.Context, limit int) (int, error) {
+			return f.Requests.Count(ctx, filter, limit)
+		},
+	}
+}
+
+// partnerOptions are the partners to choose from.
+func (f *Feature) partnerOptions(ctx context.Context) ([]ui.Option, error) {
+	owners, err := f.Applications.Owners(ctx, list.MaxOptions)
+	options := []ui.Option{{Label: "All partners"}}
+	for _, owner := range owners {
+		option := ui.Option{Value: owner.PartnerUID.String(), Label: owner.PartnerName}
+		if options[len(options)-1].Value != option.Value {
+			options = append(options, option)
+		}
+	}
+	return options, err
+}
+
+// requestColumns are the titles of the file; times are in UTC.
+var requestColumns = []string{
+	"request_uid", "at", "request_id", "method", "path", "route", "status", "error_code",
+	"error_fields", "duration_ms", "client_id", "authenticated", "partner_uid", "partner",
+	"merchant_uid", "merchant", "application_uid", "idempotency_key", "replayed", "bytes_in",
+	"bytes_out", "address", "user_agent",
+}
+
+func requestCells(r apilog.Request) []string {
+	return []string{
+		r.UID.String(), r.At.UTC().Format(time.RFC3339Nano), r.RequestID, r.Method, r.Path, r.Route,
+		strconv.Itoa(r.Status), string(r.ErrorCode), strings.Join(r.ErrorFields, " "),
+		strconv.FormatFloat(float64(r.DurationUS)/1000, 'f', 3, 64), r.ClientID,
+		strconv.FormatBool(r.Authenticated), page.Known(r.PartnerUID), r.PartnerName,
+		page.Known(r.MerchantUID), r.MerchantName, page.Known(r.ApplicationUID), r.IdempotencyKey,
+		strconv.FormatBool(r.Replayed), strconv.FormatInt(r.BytesIn, 10),
+		strconv.FormatInt(r.BytesOut, 10), r.Address, r.UserAgent,
+	}
+}
+
+// request shows one request.
+func (f *Feature) request(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return err
+	}
+	found, err := f.Requests.Get(ctx.Request().Context(), uid)
+	if err != nil {
+		return err
+	}
+	place := requestsPlace.Under(paths.Requests, found.Method+" "+found.Path)
+	return f.Show(ctx, http.StatusOK, place, partners.Request(found, f.curlOf(found)))
+}
+
+// curlOf writes the request as a command. Secret and body are variables of the
+// shell, which the reader sets; they are not kept.
+func (f *Feature) curlOf(r apilog.Request) string {
+	lines := []string{
+		"curl -i -X " + quoted(r.Method) + " " + quoted(strings.TrimRight(f.PublicURL, "/")+r.Path),
+		"-H " + quoted("x-service-client-id: "+r.ClientID),
+		`-H "x-service-client-secret: $SECRET"`,
+	}
+	if r.MerchantUID != uuid.Nil {
+		lines = append(lines, "-H "+quoted("x-service-merchant-uid: "+r.MerchantUID.String()))
+	}
+	if r.IdempotencyKey != "" {
+		lines = append(lines, `-H "idempotency-key: $NEW_KEY"`)
+	}
+	switch {
+	case r.BytesIn == 0 || r.Method == http.MethodGet:
+	case strings.HasSuffix(r.Route, "request-draw") || strings.HasSuffix(r.Route, "cert-upload"):
+		lines = append(lines, `-F "metadata=$METADATA"`)
+	default:
+		lines = append(lines, `-H 'content-type: application/json'`, `--data "$BODY"`)
+	}
+	return strings.Join(lines, " \\\n  ")
+}
+
+// quoted is one word of a shell, whatever stands in it.
+func quoted(text string) string {
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
