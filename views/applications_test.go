@@ -1,13 +1,18 @@
 package views_test
 
 import (
-	"bytes"
 	"strings"
 	"testing"
 
 	"github.com/PuerkitoBio/goquery"
 	"github.com/a-h/templ"
+	"github.com/google/uuid"
 
+	"drawbridge/internal/application"
+	"drawbridge/internal/document"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/retention"
 	"drawbridge/internal/webhook"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
@@ -15,80 +20,97 @@ import (
 )
 
 // sampleApplicationPage is a page with everything on it, a word everywhere.
-func sampleApplicationPage(word string) applications.ApplicationPage {
-	chip := ui.DeliveryChip(webhook.DeliveryFailed)
-	return applications.ApplicationPage{
-		Frame: sampleFrame(word), Row: sampleApplicationRow(word), Source: word,
-		Communications: word, Document: word, Updated: sampleTime, Phone: word, Income: word,
-		Project: word, Description: word, Address: word, Decided: true,
-		Offers: []applications.OfferView{{ProductUID: sampleUID, Code: word, Name: word, Selected: true}},
-		Loan: &applications.LoanView{
-			Product: word, Amount: "9.00", Original: "10.00", State: word,
-			Stages: []applications.StageView{{Number: 1, Percent: "100", Scheduled: "9.00"}},
-			Draws: []applications.DrawView{{
-				ID: 1001, Number: 1, Stage: 1, Kind: "final", Status: word, Requested: sampleTime,
-				Settled: sampleTime,
+func sampleApplicationPage(word string) applications.Page {
+	chip, amount := ui.DeliveryChip(webhook.DeliveryFailed), lending.Cents(900)
+	return applications.Page{
+		Summary: sampleApplicationSummary(word), Hold: &retention.Hold{PlacedBy: word, Reason: word},
+		Application: application.Application{
+			Communications: lending.Communications(word), Document: lending.DocumentStatus(word),
+			UpdatedAt: sampleTime, ExternalReference: &word, Decided: true,
+			Borrower: application.Borrower{Phone: &word, AnnualIncome: &amount},
+			Project:  application.Project{Name: word, Description: &word, Address: &word},
+			Offers: []lending.Offer{
+				{ProductUID: sampleUID, ProductCode: word, ProductName: word, Term: word},
+			},
+		},
+		Loan: &loan.Loan{
+			Loan: lending.Loan{
+				Amount: amount, OriginalAmount: lending.Cents(1000),
+				Stages: []lending.Stage{{Number: 1, Scheduled: amount}},
+			},
+			ProductCode: word, History: []loan.Disbursement{{
+				Disbursement: lending.Disbursement{
+					ID: 1001, Number: 1, Stage: 1, Kind: lending.DrawKind(word),
+					Status: lending.FundingStatus(word), Gross: amount,
+				},
+				RequestedAt: sampleTime, SettledAt: &sampleTime,
 			}},
 		},
-		Certificates: []applications.CertificateView{{
-			UID: sampleUID, Created: sampleTime, Draw: 1, Metadata: []byte(`{"note":"` + word + `"}`),
-			Files: []applications.FileView{{UID: sampleUID, Name: word, Type: "image/png", Size: 3 << 20}},
+		Certificates: []loan.StoredCertificate{{
+			CreatedAt: sampleTime, DisbursementNumber: 1, Metadata: []byte(`{"note":"` + word + `"}`),
+			Files: []document.File{{Name: word, ContentType: "image/png", Size: 3 << 20, SHA256: word}},
 		}},
-		Tasks: []applications.TaskView{{UID: sampleUID, Title: word, Status: word, Created: sampleTime}},
-		Kinds: []ui.Tab{{Label: "All", Href: paths.Applications, Current: true}},
-		Moments: []applications.MomentView{
-			{
-				ID: "a", At: sampleTime, Icon: "send", Tone: ui.Bad, Title: word, Href: paths.Deliveries,
-				Chip: &chip, Tag: "re-send", Text: word,
+		Tasks: []application.TaskEntry{{
+			Task:      application.Task{Title: word, Status: lending.TaskStatus(word)},
+			CreatedAt: sampleTime,
+		}},
+		Timeline: applications.Timeline{
+			Kinds: []ui.Tab{{Label: "All", Href: paths.Applications, Current: true}},
+			Entries: []applications.Entry{
+				{
+					ID: "a", At: sampleTime, Icon: "send", Tone: ui.Bad, Title: word, Href: paths.Deliveries,
+					Chip: &chip, Tag: "re-send", Text: word,
+				},
+				{ID: "b", At: sampleTime, Icon: "zap", Tone: ui.Calm, Title: word},
 			},
-			{ID: "b", At: sampleTime, Icon: "zap", Tone: ui.Calm, Title: word},
+			Newest: paths.Applications, Older: paths.Applications,
 		},
-		Newest: paths.Applications, Older: paths.Applications,
-		Actions: []applications.ActionGroup{{Title: word, Actions: []applications.ActionLink{{
+		Actions: []applications.ActionGroup{{Title: word, Actions: []applications.Action{{
 			Label: word, Href: paths.Applications, Note: word, Move: word,
 		}}}},
 	}
 }
 
-func sampleApplicationRow(word string) ui.ApplicationRow {
-	return ui.ApplicationRow{
-		UID: sampleApplication, Status: word, Borrower: word, Email: word, Reference: word,
-		Partner: word, Merchant: word, Requested: "10.00", Created: sampleTime,
+func sampleApplicationSummary(word string) application.Summary {
+	return application.Summary{
+		UID: uuid.MustParse(sampleApplication), Status: lending.ApplicationStatus(word),
+		FirstName: word, LastName: word, Email: word, Reference: &word, PartnerName: word,
+		MerchantName: word, RequestedAmount: lending.Cents(1000), CreatedAt: sampleTime,
 	}
 }
 
 // applicationPages renders each page about applications with the word in it.
 func applicationPages(t *testing.T, word string) map[string]*goquery.Document {
 	t.Helper()
-	list := applications.ApplicationList{
-		Frame: sampleFrame(word), Rows: []ui.ApplicationRow{sampleApplicationRow(word)},
-		Filter:  applications.ApplicationFilter{Search: word},
-		Tabs:    []ui.Tab{{Label: "All", Href: paths.Applications, Current: true}},
-		Active:  []ui.ActiveFilter{{Label: word, Href: paths.Applications}},
-		Summary: "1 application", Newest: paths.Applications, Older: paths.Applications,
-		Partners: []ui.Option{{Label: word}}, Merchants: []ui.Option{{Label: word}},
+	list := ui.ListProps{
+		Path: paths.Applications, Buttons: applications.New(),
+		Tabs:   []ui.Tab{{Label: "All", Href: paths.Applications, Current: true}},
+		Active: []ui.ActiveFilter{{Label: word, Href: paths.Applications}},
+		Fields: []ui.FilterField{{Options: []ui.Option{{Label: word}}, InputProps: ui.InputProps{
+			FieldProps: ui.FieldProps{ID: "filter-partner", Label: "Partner"}, Name: "partner",
+			Value: word,
+		}}},
+		Region: ui.ListRegion{
+			Path: paths.Applications, Rows: 1, Summary: "1 application",
+			Newest: paths.Applications, Older: paths.Applications,
+			Table: ui.Table(ui.ApplicationTable([]application.Summary{sampleApplicationSummary(word)})),
+		},
 	}
-	empty, faulty := list, list
-	empty.Rows = nil
-	faulty.Filter.Faults = map[string]string{"q": "It is too long.", "cursor": "It cannot be read."}
-	bare := applications.ApplicationPage{Frame: sampleFrame(word), Row: sampleApplicationRow(word)}
-	pages := map[string]*goquery.Document{}
+	empty, wrong := list, list
+	empty.Region = ui.ListRegion{Empty: ui.EmptyProps{Icon: "search-x", Title: word}}
+	wrong.Region.Wrong = []ui.WrongFilter{
+		ui.NewWrongFilter("partner", "It is too long."), ui.NewWrongFilter("", "It cannot be read."),
+	}
+	frame, pages := sampleFrame(word), map[string]*goquery.Document{}
+	frame.May = func(string) bool { return true }
 	for name, component := range map[string]templ.Component{
-		"list":     applications.ApplicationListPage(list),
-		"no match": applications.ApplicationListPage(empty),
-		"faults":   applications.ApplicationListPage(faulty),
-		"bare":     applications.ApplicationDetailPage(bare),
-		"page":     applications.ApplicationDetailPage(sampleApplicationPage(word)),
+		"list":     ui.List(list),
+		"no match": ui.List(empty),
+		"faults":   ui.List(wrong),
+		"bare":     applications.Detail(applications.Page{Summary: sampleApplicationSummary(word)}),
+		"page":     applications.Detail(sampleApplicationPage(word)),
 	} {
-		var html bytes.Buffer
-		if err := component.Render(t.Context(), &html); err != nil {
-			t.Fatal(err)
-		}
-		page, err := goquery.NewDocumentFromReader(&html)
-		if err != nil {
-			t.Fatal(err)
-		}
-		pages[name] = page
+		pages[name] = render(t, ui.Framed(frame, component))
 	}
 	return pages
 }

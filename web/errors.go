@@ -34,7 +34,7 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 		path := c.Request().URL.Path
 		isConsole := path == console.Prefix || strings.HasPrefix(path, console.Prefix+"/")
 		if options.Console != nil && isConsole {
-			if pageErr := options.Console.RenderFault(c, err); pageErr == nil {
+			if pageErr := options.Console.RenderError(c, err); pageErr == nil {
 				return
 			}
 		}

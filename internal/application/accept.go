@@ -81,7 +81,7 @@ func (s *Service) selectProduct(
 		return lending.NewError(lending.CodeInvalidState,
 			"an offer cannot be accepted on an application that is %s", app.Status)
 	}
-	if app.selected() == productUID.String() {
+	if app.Selected() == productUID.String() {
 		return nil
 	}
 	if err := checkProduct(ctx, tx, app, productUID); err != nil {

@@ -99,8 +99,9 @@ type Task struct {
 	Status         lending.TaskStatus
 }
 
-// selected returns the uid of the selected product as package lending has it.
-func (a Application) selected() string {
+// Selected returns the uid of the selected product as package lending has it, empty
+// while none is.
+func (a Application) Selected() string {
 	if a.SelectedProductUID == nil {
 		return ""
 	}

@@ -1,6 +1,7 @@
 package application
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -53,6 +54,12 @@ type Summary struct {
 	Drawn      *lending.Money `db:"drawn_amount"`
 	CreatedAt  time.Time      `db:"created_at"`
 }
+
+// Borrower is the borrower's name.
+func (s Summary) Borrower() string { return strings.TrimSpace(s.FirstName + " " + s.LastName) }
+
+// Name is what an application is called: its borrower, or else their e-mail address.
+func (s Summary) Name() string { return cmp.Or(s.Borrower(), s.Email) }
 
 // Page is one page of a list.
 type Page struct {

@@ -40,14 +40,14 @@ func (s *Service) enter(
 	if err := s.openLoan(ctx, tx, &app); err != nil {
 		return Application{}, err
 	}
-	offer := lending.ReportedOffer(app.Offers, app.selected())
+	offer := lending.ReportedOffer(app.Offers, app.Selected())
 	return app, s.Events.Record(ctx, tx, lending.StatusUpdated(app.UID.String(), to, offer))
 }
 
 // openLoan opens the loan once the application is Approved and the selected
 // product made it an offer, unless it is open already.
 func (s *Service) openLoan(ctx context.Context, tx *postgres.Tx, app *Application) error {
-	offer, due := lending.LoanToOpen(app.Status, app.Offers, app.selected())
+	offer, due := lending.LoanToOpen(app.Status, app.Offers, app.Selected())
 	if !due || app.LoanOpen {
 		return nil
 	}
@@ -106,9 +106,7 @@ func (s *Service) changeOffer(
 	if err != nil {
 		return Application{}, err
 	}
-	outcome, err := edit.decide(lending.Approval{
-		Status: app.Status, Offers: app.Offers, ProductUID: app.selected(), Loan: open,
-	})
+	outcome, err := edit.decide(Standing{Application: app, Loan: open}.Approval())
 	if err != nil || !outcome.Changed {
 		return app, err
 	}

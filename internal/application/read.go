@@ -10,34 +10,65 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// Read returns an application as the transaction sees it. With lock it holds the
-// application from then on, so that what was read stays true until the end.
-// Error: NOT_FOUND.
-func (s *Service) Read(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, lock bool,
-) (Application, error) {
-	if lock {
-		return load(ctx, tx, Caller{}, uid, lockRows)
-	}
-	return load(ctx, tx, Caller{}, uid, ``)
+// Standing is an application with what its changes depend on, all of one moment.
+type Standing struct {
+	Application
+
+	// Loan is nil until it opens.
+	Loan *lending.Loan
+	// Task is the task that was asked for, zero for none.
+	Task Task
 }
 
-// ReadTask returns a task of an application as the transaction sees it. Error:
-// NOT_FOUND, also for a task of another application.
-func (s *Service) ReadTask(
-	ctx context.Context, tx *postgres.Tx, uid, taskUID uuid.UUID,
-) (Task, error) {
-	task := Task{UID: taskUID, ApplicationUID: uid}
-	err := tx.QueryRowContext(ctx, `
+// Approval is what a change of amount or terms is decided on.
+func (s Standing) Approval() lending.Approval {
+	return lending.Approval{
+		Status: s.Status, Offers: s.Offers, ProductUID: s.Selected(), Loan: s.Loan,
+	}
+}
+
+// Read returns how an application stands, with one of its tasks unless that uid is
+// nil. Error: NOT_FOUND, also for a task of another application.
+func (s *Service) Read(ctx context.Context, uid, task uuid.UUID) (found Standing, err error) {
+	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		_, err := tx.ExecContext(ctx, `SET TRANSACTION READ ONLY, ISOLATION LEVEL REPEATABLE READ`)
+		if err != nil {
+			return fmt.Errorf("reading at one moment: %w", err)
+		}
+		found, err = s.read(ctx, tx, ``, uid, task)
+		return err
+	})
+	return found, err
+}
+
+// ReadLocked is Read in a transaction that holds the application from then on, so that
+// what was read stays true until its end.
+func (s *Service) ReadLocked(
+	ctx context.Context, tx *postgres.Tx, uid, task uuid.UUID,
+) (Standing, error) {
+	return s.read(ctx, tx, lockRows, uid, task)
+}
+
+func (s *Service) read(
+	ctx context.Context, tx *postgres.Tx, locking string, uid, task uuid.UUID,
+) (found Standing, err error) {
+	if found.Application, err = load(ctx, tx, Caller{}, uid, locking); err != nil {
+		return Standing{}, err
+	}
+	if found.Loan, err = s.Loans.Find(ctx, tx, uid); err != nil || task == uuid.Nil {
+		return found, err
+	}
+	found.Task = Task{UID: task, ApplicationUID: uid}
+	err = tx.QueryRowContext(ctx, `
 		SELECT title, status FROM tasks WHERE task_uid = $1 AND application_uid = $2`,
-		taskUID, uid).Scan(&task.Title, &task.Status)
+		task, uid).Scan(&found.Task.Title, &found.Task.Status)
 	if postgres.IsNoRows(err) {
-		return Task{}, errNoTask(taskUID)
+		return Standing{}, errNoTask(task)
 	}
 	if err != nil {
-		return Task{}, fmt.Errorf("loading task %s: %w", taskUID, err)
+		return Standing{}, fmt.Errorf("loading task %s: %w", task, err)
 	}
-	return task, nil
+	return found, nil
 }
 
 // ActiveProducts returns the products that may be asked for, by code.

@@ -1,74 +1,44 @@
+// Package applications renders applications with their loans and documents, and the products.
 package applications
 
 import (
-	"context"
 	"fmt"
 	"time"
 
+	"github.com/a-h/templ"
+
+	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/retention"
 	"drawbridge/views/ui"
 )
 
-// ApplicationPage is the page of one application and its loan.
-type ApplicationPage struct {
-	ui.Frame
-	Row ui.ApplicationRow
+// Page is one application with its loan and its timeline.
+type Page struct {
+	Summary     application.Summary
+	Application application.Application
 	// Undelivered points to a delivery that failed for good, nil without one.
 	Undelivered *ui.Notice
-	// Source and Communications say who created it and whether mails go out.
-	Source         string
-	Communications string
 	// Hold is the legal hold that keeps all of it, nil without one.
-	Hold *HoldView
-	// Document is the status of the loan documents, empty when none were sent.
-	Document    string
-	Updated     time.Time
-	Phone       string
-	Income      string
-	Project     string
-	Description string
-	Address     string
-	// Decided tells that the decision has run.
-	Decided bool
-	Offers  []OfferView
+	Hold *retention.Hold
 	// Loan is nil until it opens.
-	Loan         *LoanView
-	Certificates []CertificateView
-	Tasks        []TaskView
+	Loan         *loan.Loan
+	Certificates []loan.StoredCertificate
+	Tasks        []application.TaskEntry
 	// Actions are what an operator may do now.
-	Actions []ActionGroup
-	Kinds   []ui.Tab
-	Moments []MomentView
-	// Newest and Older are neighbouring pages of the timeline, empty where there is
-	// none.
-	Newest, Older string
-}
-
-// noLoan says why there is no loan.
-func (p ApplicationPage) noLoan() string {
-	if lending.ApplicationStatus(p.Row.Status).IsFinal() {
-		return "No loan was opened."
-	}
-	return "No loan yet. It opens once the application is Approved and the borrower's offer is " +
-		"selected."
-}
-
-// noOffers says why there is no offer although no decision refused one.
-func (p ApplicationPage) noOffers() string {
-	if lending.ApplicationStatus(p.Row.Status) == lending.StatusPendingReview {
-		return "No offers yet: the decision has not run, or asked for a manual review."
-	}
-	return "No offers: the application moved on without a decision."
+	Actions  []ActionGroup
+	Timeline Timeline
 }
 
 // ActionGroup is what may be done about one thing.
 type ActionGroup struct {
 	Title   string
-	Actions []ActionLink
+	Actions []Action
 }
 
-// ActionLink leads to the form of one change.
-type ActionLink struct {
+// Action leads to the form of one change.
+type Action struct {
 	Label, Href string
 	// Note says what it would cause.
 	Note string
@@ -76,110 +46,17 @@ type ActionLink struct {
 	Move string
 }
 
-// OfferView is one offer of an application.
-type OfferView struct {
-	ProductUID, Code, Name  string
-	Approved, Maximum       string
-	Term, Rate, MerchantFee string
-	BorrowerMax, ProjectMax string
-	Selected                bool
+// Timeline is a page of what happened to an application.
+type Timeline struct {
+	// Kinds switch the kinds of entries on and off.
+	Kinds   []ui.Tab
+	Entries []Entry
+	// Newest and Older are neighbouring pages, empty where there is none.
+	Newest, Older string
 }
 
-// LoanView is a loan with its schedule.
-type LoanView struct {
-	Product string
-	Amount  string
-	// Original is the amount before it was revised, empty when it never was.
-	Original string
-	Drawn    string
-	Balance  string
-	// State says in a sentence what may be drawn next.
-	State  string
-	Stages []StageView
-	Draws  []DrawView
-}
-
-// StageView is one step of the schedule and the draw that took it.
-type StageView struct {
-	Number    int
-	Percent   string
-	Scheduled string
-	// Drawn is what was drawn for it, empty for nothing.
-	Drawn string
-}
-
-// DrawView is one disbursement.
-type DrawView struct {
-	ID        int64
-	Number    int
-	Stage     int
-	Kind      string
-	Status    string
-	Gross     string
-	Fee       string
-	Net       string
-	Requested time.Time
-	Settled   time.Time
-}
-
-// originalNote tells what a revised amount was before.
-func originalNote(l LoanView) string {
-	if l.Original == "" {
-		return "as approved"
-	}
-	return "revised, was " + l.Original
-}
-
-// settled says when the money arrived, empty while it has not.
-func (d DrawView) settled(ctx context.Context) string {
-	if d.Settled.IsZero() {
-		return ""
-	}
-	return "Settled " + ui.Absolute(ctx, d.Settled)
-}
-
-func (d DrawView) elementID() string { return fmt.Sprintf("draw-%d", d.ID) }
-
-// CertificateView is one completion certificate.
-type CertificateView struct {
-	UID     string
-	Created time.Time
-	// Draw is the number of the draw that it came with, 0 for none.
-	Draw int
-	// Metadata is a JSON object, empty for none.
-	Metadata []byte
-	Files    []FileView
-}
-
-func (c CertificateView) title() string {
-	if c.Draw == 0 {
-		return "Stored ahead of a draw"
-	}
-	return fmt.Sprintf("Came with draw %d", c.Draw)
-}
-
-// FileView is one file to download.
-type FileView struct {
-	UID    string
-	Name   string
-	Type   string
-	Size   int64
-	SHA256 string
-}
-
-func (f FileView) note() string { return ui.ByteSize(int(f.Size)) + ", " + f.Type }
-
-// TaskView is one task.
-type TaskView struct {
-	UID     string
-	Title   string
-	Status  string
-	Created time.Time
-	Updated time.Time
-}
-
-// MomentView is one thing that happened, in the timeline of an application.
-type MomentView struct {
+// Entry is one thing that happened.
+type Entry struct {
 	// ID is unique on the page.
 	ID    string
 	At    time.Time
@@ -195,72 +72,143 @@ type MomentView struct {
 	Text string
 }
 
-func drawTable(draws []DrawView) ui.TableProps[DrawView] {
-	return ui.TableProps[DrawView]{
+// SourceWord says who created an application.
+func SourceWord(source lending.Source) string {
+	if source == lending.SourceConsole {
+		return "An operator, in the console"
+	}
+	return "The partner, through the API"
+}
+
+// DocumentWord says where the loan documents stand.
+func DocumentWord(status lending.DocumentStatus) string {
+	switch status {
+	case lending.DocumentSent:
+		return "Sent"
+	case lending.DocumentSigned:
+		return "Signed"
+	case lending.DocumentNone:
+	}
+	return "Not sent"
+}
+
+// loanState says what keeps the next draw from being requested, if anything.
+func loanState(open loan.Loan) string {
+	switch {
+	case open.IsCompleted():
+		return "Drawn to the end"
+	case open.IsPending():
+		return "A draw is pending; the next one waits for it"
+	case open.Status != lending.StatusApproved:
+		return "No draw while the application is not Approved"
+	}
+	return "The next draw may be requested"
+}
+
+func drawTable(draws []loan.Disbursement) ui.TableProps[loan.Disbursement] {
+	return ui.TableProps[loan.Disbursement]{
 		Caption: "Disbursements of the loan, oldest first",
-		RowID:   DrawView.elementID,
+		RowID:   func(d loan.Disbursement) string { return fmt.Sprintf("draw-%d", d.ID) },
 		Rows:    draws,
-		Columns: []ui.Column[DrawView]{
+		Columns: []ui.Column[loan.Disbursement]{
 			{Title: "Status", Class: "w-state", Cell: drawStatusCell},
 			{Title: "Disbursement", Header: true, Cell: drawNameCell},
-			{Title: "Gross", Class: "col-a w-amount end", Cell: drawGrossCell},
-			{Title: "Fee", Class: "col-b w-amount end", Cell: drawFeeCell},
-			{Title: "Net", Class: "col-b w-amount end", Cell: drawNetCell},
-			{Title: "Requested", Class: "w-time end", Cell: drawRequestedCell},
+			{
+				Title: "Gross", Class: "col-a w-amount end",
+				Text: func(d loan.Disbursement) string { return ui.Amount(d.Gross) },
+			},
+			{
+				Title: "Fee", Class: "col-b w-amount end",
+				Text: func(d loan.Disbursement) string { return ui.Amount(d.Fee) },
+			},
+			{
+				Title: "Net", Class: "col-b w-amount end",
+				Text: func(d loan.Disbursement) string { return ui.Amount(d.Net) },
+			},
+			{
+				Title: "Requested", Class: "w-time end",
+				Time: func(d loan.Disbursement) time.Time { return d.RequestedAt },
+			},
 		},
 	}
 }
 
-// stageViews are the stages of a schedule of which nothing is drawn yet.
-func stageViews(stages []lending.Stage) []StageView {
-	var shown []StageView
-	for _, stage := range stages {
-		shown = append(shown, StageView{
-			Number: stage.Number, Percent: stage.Percent.String(), Scheduled: ui.Amount(stage.Scheduled),
-		})
+// stageTable lists the stages of a schedule, and what was drawn for them.
+func stageTable(stages []lending.Stage, draws []loan.Disbursement) ui.TableProps[lending.Stage] {
+	drawn := map[int]string{}
+	for _, draw := range draws {
+		if draw.Status != lending.FundingCancelled {
+			drawn[draw.Stage] = ui.Amount(draw.Gross)
+		}
 	}
-	return shown
-}
-
-func stageTable(stages []StageView) ui.TableProps[StageView] {
-	return ui.TableProps[StageView]{
+	return ui.TableProps[lending.Stage]{
 		Caption: "Schedule of the loan",
-		RowID:   func(s StageView) string { return fmt.Sprintf("stage-%d", s.Number) },
+		RowID:   func(s lending.Stage) string { return fmt.Sprintf("stage-%d", s.Number) },
 		Rows:    stages,
-		Columns: []ui.Column[StageView]{
+		Columns: []ui.Column[lending.Stage]{
 			{Title: "Stage", Header: true, Cell: stageNameCell},
-			{Title: "Scheduled", Class: "w-amount end", Cell: stageScheduledCell},
-			{Title: "Drawn", Class: "w-amount end", Cell: stageDrawnCell},
+			{
+				Title: "Scheduled", Class: "w-amount end",
+				Text: func(s lending.Stage) string { return ui.Amount(s.Scheduled) },
+			},
+			{
+				Title: "Drawn", Class: "w-amount end",
+				Text: func(s lending.Stage) string { return drawn[s.Number] },
+			},
 		},
 	}
 }
 
-func offerTable(offers []OfferView) ui.TableProps[OfferView] {
-	return ui.TableProps[OfferView]{
+func offerTable(offers []lending.Offer, selected string) ui.TableProps[lending.Offer] {
+	return ui.TableProps[lending.Offer]{
 		Caption: "Offers by product",
-		RowID:   func(o OfferView) string { return "offer-" + o.ProductUID },
+		RowID:   func(o lending.Offer) string { return "offer-" + o.ProductUID },
 		Rows:    offers,
-		Columns: []ui.Column[OfferView]{
-			{Title: "Product", Header: true, Cell: offerNameCell},
-			{Title: "Approved", Class: "w-amount end", Cell: offerApprovedCell},
+		Columns: []ui.Column[lending.Offer]{
+			{
+				Title: "Product", Header: true, Cell: func(o lending.Offer) templ.Component {
+					return offerNameCell(o, o.ProductUID == selected)
+				},
+			},
+			{
+				Title: "Approved", Class: "w-amount end",
+				Text: func(o lending.Offer) string { return ui.Amount(o.ApprovedAmount) },
+			},
 			{Title: "Maximum", Class: "col-a w-amount end", Cell: offerMaximumCell},
-			{Title: "Months", Class: "col-b w-rate end", Cell: offerTermCell},
-			{Title: "Rate", Class: "col-b w-rate end", Cell: offerRateCell},
-			{Title: "Fee", Class: "col-b w-rate end", Cell: offerFeeCell},
+			{
+				Title: "Months", Class: "col-b w-rate end",
+				Text: func(o lending.Offer) string { return o.Term },
+			},
+			{
+				Title: "Rate", Class: "col-b w-rate end",
+				Text: func(o lending.Offer) string { return o.InterestRate.String() + " %" },
+			},
+			{
+				Title: "Fee", Class: "col-b w-rate end",
+				Text: func(o lending.Offer) string { return o.MerchantFeePercentage.String() + " %" },
+			},
 		},
 	}
 }
 
-func taskTable(tasks []TaskView) ui.TableProps[TaskView] {
-	return ui.TableProps[TaskView]{
+func taskTable(tasks []application.TaskEntry) ui.TableProps[application.TaskEntry] {
+	return ui.TableProps[application.TaskEntry]{
 		Caption: "Tasks, oldest first",
-		RowID:   func(t TaskView) string { return "task-" + t.UID },
+		RowID:   func(t application.TaskEntry) string { return "task-" + t.UID.String() },
 		Rows:    tasks,
-		Columns: []ui.Column[TaskView]{
-			{Title: "Status", Class: "w-state", Cell: taskStatusCell},
+		Columns: []ui.Column[application.TaskEntry]{
+			{Title: "Status", Class: "w-state", Chip: taskChip},
 			{Title: "Task", Header: true, Cell: taskTitleCell},
-			{Title: "Created", Class: "w-time end", Cell: taskCreatedCell},
-			{Title: "Changed", Class: "col-b w-time end", Cell: taskUpdatedCell},
+			{
+				Title: "Created", Class: "w-time end",
+				Time: func(t application.TaskEntry) time.Time { return t.CreatedAt },
+			},
+			{
+				Title: "Changed", Class: "col-b w-time end",
+				Time: func(t application.TaskEntry) time.Time { return t.UpdatedAt },
+			},
 		},
 	}
 }
+
+func taskChip(t application.TaskEntry) ui.ChipProps { return ui.TaskChip(string(t.Status)) }

@@ -73,11 +73,4 @@ func nextDraw(s loan.Summary) string {
 }
 
 // DrawWord is what the state of a draw is called.
-func DrawWord(state lending.FundingStatus) string { return drawWords[state] }
-
-var drawWords = map[lending.FundingStatus]string{
-	"FUNDING_REQUESTED":  "Requested",
-	"FUNDING_PROCESSING": "Processing",
-	"FUNDING_SETTLED":    "Settled",
-	"CANCELLED":          "Cancelled",
-}
+func DrawWord(state lending.FundingStatus) string { return ui.FundingChip(string(state)).Word }

@@ -149,7 +149,7 @@ func ProductForm(form ui.AskForm, amount lending.Money, stages []lending.Stage) 
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Table(stageTable(stageViews(stages))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Table(stageTable(stages, nil)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -79,15 +79,6 @@ type MerchantDetail struct {
 	Applications []application.Summary
 }
 
-// latest are the rows of its applications.
-func (m MerchantDetail) latest() []ui.ApplicationRow {
-	var rows []ui.ApplicationRow
-	for _, summary := range m.Applications {
-		rows = append(rows, ui.NewApplicationRow(summary))
-	}
-	return rows
-}
-
 // ClientDetail is a client with whom it acts for.
 type ClientDetail struct {
 	Client

@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"drawbridge/internal/webhook/delivery"
 	"net/url"
 	"time"
 
@@ -27,14 +28,14 @@ func AttentionRowOf(item attention.Item, now time.Time) AttentionRow {
 	switch item.Kind {
 	case attention.KindUsedUp:
 		row.Look, row.LookHref = "Show the deliveries", paths.With(paths.Deliveries, url.Values{
-			"subscription": {subscription}, "state": {StateFailed}, "since": {since},
+			"subscription": {subscription}, "state": {string(delivery.StateFailed)}, "since": {since},
 		})
 	case attention.KindUnknown:
 		row.Look, row.LookHref = "Show the deliveries",
 			paths.Where(paths.Deliveries, "subscription", subscription, "since", since)
 	case attention.KindOverdue:
 		row.Look, row.LookHref = "Show what waits",
-			paths.Where(paths.Deliveries, "state", StatePending)
+			paths.Where(paths.Deliveries, "state", string(delivery.StatePending))
 	case attention.KindMailFailed:
 		row.Look, row.LookHref = "Show the e-mails", paths.Where(paths.Emails, "state", "failed")
 	case attention.KindMailRefused:

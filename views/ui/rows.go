@@ -2,73 +2,62 @@ package ui
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"drawbridge/internal/application"
+	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook"
 	"drawbridge/views/paths"
 )
 
-// ApplicationRow is one application in a list. Amounts are written out, and
-// empty where there are none.
-type ApplicationRow struct {
-	UID      string
-	Status   string
-	Borrower string
-	Email    string
-	// Reference is the partner's own name for the application, if it gave one.
-	Reference string
-	Partner   string
-	Merchant  string
-	Requested string
-	// Loan is the loan's amount and Drawn what was drawn of it.
-	Loan    string
-	Drawn   string
-	Created time.Time
-}
-
-// NewApplicationRow is the row of an application.
-func NewApplicationRow(s application.Summary) ApplicationRow {
-	row := ApplicationRow{
-		UID: s.UID.String(), Status: string(s.Status), Email: s.Email,
-		Borrower: strings.TrimSpace(s.FirstName + " " + s.LastName),
-		Partner:  s.PartnerName, Merchant: s.MerchantName,
-		Requested: Amount(s.RequestedAmount), Created: s.CreatedAt,
-	}
-	if s.Reference != nil {
-		row.Reference = *s.Reference
-	}
-	if s.LoanAmount != nil {
-		row.Loan, row.Drawn = Amount(*s.LoanAmount), Amount(*s.Drawn)
-	}
-	return row
-}
-
-// Name is what a row is called: the borrower, or what else is known.
-func (r ApplicationRow) Name() string {
-	if strings.TrimSpace(r.Borrower) == "" {
-		return r.Email
-	}
-	return r.Borrower
-}
-
 // ApplicationTable lists applications.
-func ApplicationTable(rows []ApplicationRow) TableProps[ApplicationRow] {
-	return TableProps[ApplicationRow]{
+func ApplicationTable(rows []application.Summary) TableProps[application.Summary] {
+	amount := func(of func(application.Summary) *lending.Money) func(application.Summary) string {
+		return func(s application.Summary) string {
+			if of(s) == nil {
+				return ""
+			}
+			return Amount(*of(s))
+		}
+	}
+	return TableProps[application.Summary]{
 		Caption: "Applications, newest first",
-		RowID:   func(r ApplicationRow) string { return "a-" + r.UID },
-		Href:    func(r ApplicationRow) string { return paths.To(paths.Application, r.UID) },
-		Rows:    rows,
-		Columns: []Column[ApplicationRow]{
-			{Title: "Status", Class: "w-state w-status", Cell: applicationStatusCell},
+		RowID:   func(s application.Summary) string { return "a-" + s.UID.String() },
+		Href: func(s application.Summary) string {
+			return paths.To(paths.Application, s.UID.String())
+		},
+		Rows: rows,
+		Columns: []Column[application.Summary]{
+			{
+				Title: "Status", Class: "w-state w-status",
+				Chip: func(s application.Summary) ChipProps { return ApplicationChip(string(s.Status)) },
+			},
 			{Title: "Borrower", Header: true, Cell: borrowerCell},
-			{Title: "Reference", Class: "col-b w-dest", Cell: referenceCell},
+			{
+				Title: "Reference", Class: "col-b w-dest", Text: func(s application.Summary) string {
+					if s.Reference == nil {
+						return ""
+					}
+					return *s.Reference
+				},
+			},
 			{Title: "Merchant", Class: "col-b w-sixth", Cell: merchantCell},
-			{Title: "Requested", Class: "col-a w-amount end", Cell: requestedCell},
-			{Title: "Loan", Class: "col-c w-amount end", Cell: loanCell},
-			{Title: "Drawn", Class: "col-c w-amount end", Cell: drawnCell},
-			{Title: "Created", Class: "w-time end", Cell: applicationCreatedCell},
+			{
+				Title: "Requested", Class: "col-a w-amount end",
+				Text: func(s application.Summary) string { return Amount(s.RequestedAmount) },
+			},
+			{
+				Title: "Loan", Class: "col-c w-amount end",
+				Text: amount(func(s application.Summary) *lending.Money { return s.LoanAmount }),
+			},
+			{
+				Title: "Drawn", Class: "col-c w-amount end",
+				Text: amount(func(s application.Summary) *lending.Money { return s.Drawn }),
+			},
+			{
+				Title: "Created", Class: "w-time end",
+				Time: func(s application.Summary) time.Time { return s.CreatedAt },
+			},
 		},
 	}
 }

@@ -233,19 +233,6 @@ func EventsWord(events []string) string {
 	return Plural(len(events), "event", "events")
 }
 
-// Sentence begins with a capital and ends with a mark.
-func Sentence(text string) string {
-	first, size := utf8.DecodeRuneInString(text)
-	if size == 0 {
-		return ""
-	}
-	text = string(unicode.ToUpper(first)) + text[size:]
-	if strings.ContainsAny(text[len(text)-1:], ".!?") {
-		return text
-	}
-	return text + "."
-}
-
 // Value returns what a pointer leads to, or the zero value.
 func Value[T any](pointer *T) T {
 	if pointer == nil {

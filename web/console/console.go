@@ -35,16 +35,15 @@ import (
 	"drawbridge/internal/webhook"
 	operationsview "drawbridge/views/operations"
 	"drawbridge/views/paths"
-	"drawbridge/views/subscriptions"
+	subscriptionsview "drawbridge/views/subscriptions"
 	"drawbridge/web/console/account"
-	subscriptionviews "drawbridge/views/subscriptions"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/applications"
-	"drawbridge/web/console/emails"
 	"drawbridge/web/console/bulk"
 	"drawbridge/web/console/deliveries"
-	"drawbridge/web/console/events"
 	"drawbridge/web/console/development"
+	"drawbridge/web/console/emails"
+	"drawbridge/web/console/events"
 	"drawbridge/web/console/list"
 	"drawbridge/web/console/operations"
 	"drawbridge/web/console/page"
@@ -99,7 +98,7 @@ type Options struct {
 	// Development is nil in production.
 	Development *Development
 	// Snippets are programs that check a signature, shown beside a new secret.
-	Snippets []subscriptionviews.Snippet
+	Snippets []subscriptionsview.Snippet
 	// Status is the one map from error code to HTTP status.
 	Status func(lending.Code) int
 	// LiveEvery is how often a live page looks for news; a second when zero.
@@ -122,18 +121,8 @@ type Console struct {
 	Lists   *list.Engine
 }
 
-// Route is one page or change, for the server's route table.
-type Route struct {
-	Method, Path, Name string
-	Role               operator.Role
-	Handler            echo.HandlerFunc
-}
-
 // New returns a console. It fails when the public URL is not an origin.
 func New(options Options) (*Console, error) {
-	if options.CountPatience == 0 {
-		options.CountPatience = countPatience
-	}
 	c := &Console{Options: options}
 	site, err := page.NewSite(page.Options{
 		DB: options.DB, Operators: options.Operators, Badges: c.badges,
@@ -191,62 +180,47 @@ const (
 
 // Routes lists every page and change.
 func (c *Console) Routes() []page.Route {
-	var routes []page.Route
-	for _, route := range c.legacyRoutes() {
-		routes = append(routes, page.Route(route))
-	}
-	applications := &applications.Feature{
-		Engine: c.Lists, Applications: c.Applications, Loans: c.Loans, Products: c.Products,
-	}
-	routes = append(routes, applications.Routes()...)
-	partners := &partners.Feature{
-		Engine: c.Lists, Partners: c.Partners, Applications: c.Applications, Webhooks: c.Webhooks,
-		Requests: c.Requests, Retention: c.Retention, BasePath: c.BasePath,
-	}
-	routes = append(routes, partners.Routes()...)
-	routes = append(routes, (&emails.Feature{Engine: c.Lists, Emails: c.Emails}).Routes()...)
-	routes = append(routes, (&people.Feature{Engine: c.Lists}).Routes()...)
-	routes = append(routes, (&account.Feature{Engine: c.Changes, Provider: c.Provider}).Routes()...)
-	deliveries := &deliveries.Feature{
+	log := &deliveries.Feature{
 		Engine: c.Lists, Webhooks: c.Webhooks, Applications: c.Applications, Attention: c.Attention,
 	}
-	routes = append(routes, deliveries.Routes()...)
-	events := &events.Feature{Engine: c.Lists, Webhooks: c.Webhooks, Partners: c.Partners}
-	routes = append(routes, events.Routes()...)
-	bulks := &bulk.Feature{
-		Engine: c.Lists, Webhooks: c.Webhooks, Filter: deliveries.Filter,
+	features := []interface{ Routes() []page.Route }{
+		&account.Feature{Engine: c.Changes, Provider: c.Provider},
+		&operations.Feature{
+			Engine: c.Lists, Attention: c.Attention, Emails: c.Emails, Fleet: c.Fleet,
+			Partners: c.Partners, Queues: c.Queues, Restored: c.Restored, Retention: c.Retention,
+			Search: c.Search, Webhooks: c.Webhooks, System: c.System, Configuration: c.Configuration,
+			Provider: c.Provider, JobConsole: c.JobConsole,
+		},
+		&applications.Feature{
+			Engine: c.Lists, Applications: c.Applications, Documents: c.Documents, Loans: c.Loans,
+			Partners: c.Partners, Products: c.Products, Retention: c.Retention, Webhooks: c.Webhooks,
+		},
+		log,
+		&events.Feature{Engine: c.Lists, Webhooks: c.Webhooks, Partners: c.Partners},
+		&bulk.Feature{Engine: c.Lists, Webhooks: c.Webhooks, Filter: log.Filter},
+		&subscriptions.Feature{
+			Engine: c.Lists, Webhooks: c.Webhooks, Partners: c.Partners, Snippets: c.Snippets,
+		},
+		&emails.Feature{Engine: c.Lists, Emails: c.Emails},
+		&partners.Feature{
+			Engine: c.Lists, Partners: c.Partners, Applications: c.Applications, Webhooks: c.Webhooks,
+			Requests: c.Requests, Retention: c.Retention, BasePath: c.BasePath,
+		},
+		&people.Feature{Engine: c.Lists},
 	}
-	routes = append(routes, bulks.Routes()...)
-	subscribed := &subscriptions.Feature{
-		Engine: c.Lists, Webhooks: c.Webhooks, Partners: c.Partners, Snippets: c.Snippets,
-	}
-	routes = append(routes, subscribed.Routes()...)
-	operations := &operations.Feature{
-		Engine: c.Lists, Attention: c.Attention, Emails: c.Emails, Fleet: c.Fleet,
-		Partners: c.Partners, Queues: c.Queues, Restored: c.Restored, Retention: c.Retention, Search: c.Search,
-		Webhooks: c.Webhooks, System: c.System, Configuration: c.Configuration,
-		Provider: c.Provider, JobConsole: c.JobConsole,
-	}
-	routes = append(routes, operations.Routes()...)
 	if c.Development != nil {
-		development := &development.Feature{
+		features = append(features, &development.Feature{
 			Engine: c.Lists, Server: *c.Development, Partners: c.Partners, Webhooks: c.Webhooks,
-		}
-		routes = append(routes, development.Routes()...)
+		})
+	}
+	routes := []page.Route{
+		page.Post(paths.Preferences, "console.preferences", operator.RoleSupport, c.Prefer),
+		c.Lists.SaveRoute(),
+	}
+	for _, feature := range features {
+		routes = append(routes, feature.Routes()...)
 	}
 	return c.Mount(routes, c.Changes.Once)
-}
-
-func (c *Console) legacyRoutes() []Route {
-	const support = operator.RoleSupport
-	routes := []Route{
-		{http.MethodPost, paths.Preferences, "console.preferences", support, c.Prefer},
-		{http.MethodPost, paths.SavedViews, "console.savedViews", support, c.saveView},
-	}
-	routes = append(routes, c.applicationRoutes()...)
-	routes = append(routes, c.identityRoutes()...)
-	routes = append(routes, c.holdRoutes()...)
-	return routes
 }
 
 // Elsewhere answers every path of the console that no route has, with a page that

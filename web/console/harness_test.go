@@ -89,7 +89,7 @@ func serve(c *console.Console) http.Handler {
 	e.RouteNotFound(console.Prefix+"/*", c.Elsewhere())
 	e.HTTPErrorHandler = func(err error, ctx echo.Context) {
 		if !ctx.Response().Committed {
-			_ = c.RenderFault(ctx, err) // the browser is gone if this fails
+			_ = c.RenderError(ctx, err) // the browser is gone if this fails
 		}
 	}
 	return e

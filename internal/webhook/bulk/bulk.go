@@ -166,7 +166,7 @@ func (c Counts) Total() int {
 }
 
 // Ended is how many of those have ended.
-func (c BulkCounts) Ended() int { return c.Delivered + c.Failed + c.Cancelled }
+func (c Counts) Ended() int { return c.Delivered + c.Failed + c.Cancelled }
 
 // All is how many items there are.
 func (c Counts) All() int { return c.Total() + c.Skipped }

@@ -3,10 +3,19 @@
 package applications
 
 import (
+	"context"
+
 	"drawbridge/internal/application"
 	"drawbridge/internal/catalog"
+	"drawbridge/internal/document"
+	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/retention"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/applications"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/list"
@@ -17,16 +26,127 @@ import (
 type Feature struct {
 	*list.Engine
 	Applications *application.Service
+	Documents    *document.Store
 	Loans        *loan.Service
+	Partners     *partner.Service
 	Products     *catalog.Service
+	Retention    *retention.Service
+	Webhooks     *webhook.Service
 }
 
 // Routes lists the pages and changes.
 func (f *Feature) Routes() []page.Route {
-	routes := list.Routes(f.Engine, f.loans())
+	const support = operator.RoleSupport
+	routes := list.Routes(f.Engine, f.applications())
+	routes = append(routes, list.Routes(f.Engine, f.loans())...)
 	routes = append(routes,
-		page.Get(paths.Products, "console.products", operator.RoleSupport, f.products))
-	return append(routes, f.Actions(f.newProduct(), f.switchProduct())...)
+		page.Get(paths.Application, "console.application", support, f.application),
+		page.Get(paths.Document, "console.document", support, f.document),
+		page.Get(paths.Products, "console.products", support, f.products))
+	return append(routes, f.Actions(
+		f.newApplication(), f.change(), f.hold(), f.newProduct(), f.switchProduct())...)
 }
 
-var productsPlace = page.Place{Section: ui.SectionProducts, Title: "Products"}
+var (
+	applicationsPlace = page.Place{Section: ui.SectionApplications, Title: "Applications"}
+	productsPlace     = page.Place{Section: ui.SectionProducts, Title: "Products"}
+)
+
+// applications lists applications.
+func (f *Feature) applications() list.Spec[application.Summary] {
+	tabs := []ui.Option{{Label: "All"}}
+	for _, status := range lending.AllApplicationStatuses() {
+		tabs = append(tabs, ui.Option{Value: string(status), Label: string(status)})
+	}
+	return list.Spec[application.Summary]{
+		Name: "console.applications", Path: paths.Applications, Role: operator.RoleSupport,
+		Place: applicationsPlace,
+		Intro: "Applications of all partners. Each leads to its loan, documents and timeline.",
+		One:   "application", Many: "applications", Order: "Newest first",
+		Tabs: list.Tabs{Name: "status", Options: tabs},
+		Filters: []list.Filter{
+			{
+				Name: "q", Label: "Id, reference, e-mail or disbursement", Chip: "Search ", Max: 254,
+			},
+			{Name: "partner", Label: "Partner", Kind: list.Choice, OptionsOf: f.partnerOptions},
+			{Name: "merchant", Label: "Merchant", Kind: list.Choice, OptionsOf: f.merchantOptions},
+		},
+		Read:  f.readApplications,
+		Table: ui.ApplicationTable,
+		NoMatch: ui.EmptyProps{
+			Title: "No application matches these filters",
+			Text: "Remove a filter. An id, reference, e-mail address or disbursement number must be " +
+				"whole.",
+		},
+		Empty: ui.EmptyProps{
+			Icon: "folder-open", Title: "No applications yet",
+			Text: "An application appears here as soon as a partner creates it through the API.",
+			Href: paths.Docs, Action: "Read the quick start",
+		},
+		Buttons: applications.New(), Saved: true,
+		File: &list.File[application.Summary]{
+			Path: paths.ApplicationsCSV, Name: "applications", Action: "application.export",
+			Subject: "application",
+			Columns: []string{
+				"application_id", "created_at", "status", "external_reference", "borrower",
+				"borrower_email", "partner_uid", "partner", "merchant_uid", "merchant",
+				"requested_amount", "loan_amount", "drawn_amount",
+			},
+			Cells: func(s application.Summary) []string {
+				return []string{
+					s.UID.String(), list.CellTime(s.CreatedAt), string(s.Status), page.Value(s.Reference),
+					s.Borrower(), s.Email, s.PartnerUID.String(), s.PartnerName, s.MerchantUID.String(),
+					s.MerchantName, s.RequestedAmount.String(), list.CellMoney(s.LoanAmount),
+					list.CellMoney(s.Drawn),
+				}
+			},
+		},
+	}
+}
+
+func (f *Feature) readApplications(v *list.Values) list.Source[application.Summary] {
+	filter := application.Filter{
+		Status:     list.OneOf(v, "status", lending.AllApplicationStatuses()),
+		PartnerUID: v.UID("partner"), MerchantUID: v.UID("merchant"), Search: v.Text("q"),
+	}
+	if application.CheckSearch(filter.Search) != nil {
+		v.Wrong["q"] = "This cannot be searched for: it is too long."
+	}
+	return list.Source[application.Summary]{
+		Load: list.Keyset(func(
+			ctx context.Context, from postgres.Cursor, limit int,
+		) ([]application.Summary, postgres.Cursor, error) {
+			filter.Cursor, filter.Limit = from, limit
+			found, err := f.Applications.List(ctx, filter)
+			return found.Applications, found.Next, err
+		}),
+		Count: func(ctx context.Context, limit int) (int, error) {
+			return f.Applications.Count(ctx, filter, limit)
+		},
+	}
+}
+
+// partnerOptions are the partners of applications to choose from.
+func (f *Feature) partnerOptions(ctx context.Context) ([]ui.Option, error) {
+	owners, err := f.Applications.Owners(ctx, list.MaxOptions)
+	options := []ui.Option{{Label: "All partners"}}
+	for _, owner := range owners {
+		option := ui.Option{Value: owner.PartnerUID.String(), Label: owner.PartnerName}
+		if options[len(options)-1].Value != option.Value {
+			options = append(options, option)
+		}
+	}
+	return options, err
+}
+
+// merchantOptions are the merchants to choose from, with their partners.
+func (f *Feature) merchantOptions(ctx context.Context) ([]ui.Option, error) {
+	owners, err := f.Applications.Owners(ctx, list.MaxOptions)
+	options := []ui.Option{{Label: "All merchants"}}
+	for _, owner := range owners {
+		options = append(options, ui.Option{
+			Value: owner.MerchantUID.String(), Label: owner.MerchantName + ", " + owner.PartnerName,
+		})
+	}
+	return options, err
+}

@@ -23,12 +23,8 @@ func (f *Feature) loans() list.Spec[loan.Summary] {
 			Value: string(state), Label: applications.LoanChip(string(state)).Word,
 		})
 	}
-	draws := []lending.FundingStatus{
-		lending.FundingRequested, lending.FundingProcessing, lending.FundingSettled,
-		lending.FundingCancelled,
-	}
 	drawOptions := []ui.Option{{Label: "Any or none"}}
-	for _, state := range draws {
+	for _, state := range lending.AllFundingStatuses() {
 		drawOptions = append(drawOptions,
 			ui.Option{Value: string(state), Label: applications.DrawWord(state)})
 	}
@@ -46,24 +42,7 @@ func (f *Feature) loans() list.Spec[loan.Summary] {
 				Thing: "state of a draw",
 			},
 		},
-		Read: func(v *list.Values) list.Source[loan.Summary] {
-			filter := loan.ListFilter{
-				State:      list.OneOf(v, "state", loan.ListStates()),
-				PartnerUID: v.UID("partner"), ProductUID: v.UID("product"),
-				Draw: list.OneOf(v, "draw", draws),
-			}
-			return list.Source[loan.Summary]{
-				Load: list.Keyset(func(
-					ctx context.Context, from postgres.Cursor, limit int,
-				) ([]loan.Summary, postgres.Cursor, error) {
-					filter.Cursor, filter.Limit = from, limit
-					return f.Loans.List(ctx, filter)
-				}),
-				Count: func(ctx context.Context, limit int) (int, error) {
-					return f.Loans.Count(ctx, filter, limit)
-				},
-			}
-		},
+		Read:  f.readLoans,
 		Table: applications.LoanTable,
 		NoMatch: ui.EmptyProps{
 			Title: "No loan matches these filters", Text: "Choose another state, partner, product or draw.",
@@ -85,6 +64,25 @@ func (f *Feature) loans() list.Spec[loan.Summary] {
 	}
 }
 
+func (f *Feature) readLoans(v *list.Values) list.Source[loan.Summary] {
+	filter := loan.ListFilter{
+		State:      list.OneOf(v, "state", loan.ListStates()),
+		PartnerUID: v.UID("partner"), ProductUID: v.UID("product"),
+		Draw: list.OneOf(v, "draw", lending.AllFundingStatuses()),
+	}
+	return list.Source[loan.Summary]{
+		Load: list.Keyset(func(
+			ctx context.Context, from postgres.Cursor, limit int,
+		) ([]loan.Summary, postgres.Cursor, error) {
+			filter.Cursor, filter.Limit = from, limit
+			return f.Loans.List(ctx, filter)
+		}),
+		Count: func(ctx context.Context, limit int) (int, error) {
+			return f.Loans.Count(ctx, filter, limit)
+		},
+	}
+}
+
 func loanCells(s loan.Summary) []string {
 	return []string{
 		s.UID.String(), list.CellTime(s.OpenedAt), string(s.State()),
@@ -93,19 +91,6 @@ func loanCells(s loan.Summary) []string {
 		list.CellMoney(s.Pending), list.CellNumber(int64(page.Value(s.NextStage))),
 		list.CellMoney(s.Scheduled),
 	}
-}
-
-// partnerOptions are the partners of applications to choose from.
-func (f *Feature) partnerOptions(ctx context.Context) ([]ui.Option, error) {
-	owners, err := f.Applications.Owners(ctx, list.MaxOptions)
-	options := []ui.Option{{Label: "All partners"}}
-	for _, owner := range owners {
-		option := ui.Option{Value: owner.PartnerUID.String(), Label: owner.PartnerName}
-		if options[len(options)-1].Value != option.Value {
-			options = append(options, option)
-		}
-	}
-	return options, err
 }
 
 func (f *Feature) productOptions(ctx context.Context) ([]ui.Option, error) {

@@ -5,7 +5,6 @@
 package list
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"net/http"

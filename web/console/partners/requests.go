@@ -55,7 +55,7 @@ func (f *Feature) requests() list.Spec[apilog.Request] {
 			text("key", "Idempotency key"),
 			{
 				Name: "partner", Label: "Partner", Kind: list.Choice,
-				OptionsOf: list.Partners(f.Applications.Owners),
+				OptionsOf: list.PartnersOf(f.Applications),
 			},
 			{Name: "merchant", Label: "Merchant id", Chip: "Merchant ", Max: 255},
 			{Name: "code", Label: "Error", Kind: list.Choice, Options: codes, Thing: "error"},

@@ -50,7 +50,7 @@ func (f *Feature) list() list.Spec[subscriptions.Listed] {
 				},
 			},
 			{
-				Name: "event", Label: "Receives", Kind: list.Choice, Options: ui.EventOptions(),
+				Name: "event", Label: "Receives", Kind: list.Choice, Options: list.EventKinds(),
 			},
 			{Name: "host", Label: "Part of the host", Chip: "Host contains ", Max: 253},
 		},

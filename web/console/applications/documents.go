@@ -1,7 +1,6 @@
-package console
+package applications
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +15,8 @@ import (
 	"drawbridge/internal/document"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
-	"drawbridge/internal/postgres"
 	"drawbridge/views/ui"
+	"drawbridge/web/console/page"
 )
 
 // documentPolicy keeps a browser that shows a document in spite of everything
@@ -29,8 +28,8 @@ const downloadTimeout = 10 * time.Minute
 
 // document downloads one file of a completion certificate. It is never shown
 // in the browser, and every download is in the audit log before it begins.
-func (c *Console) document(ctx echo.Context) error {
-	uid, err := pathUID(ctx)
+func (f *Feature) document(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
 	if err != nil {
 		return err
 	}
@@ -40,11 +39,11 @@ func (c *Console) document(ctx echo.Context) error {
 			ctx.Param("file"))
 	}
 	request := ctx.Request()
-	file, err := c.Loans.File(request.Context(), uid, fileUID)
+	file, err := f.Loans.File(request.Context(), uid, fileUID)
 	if err != nil {
 		return err
 	}
-	content, err := c.Documents.Open(request.Context(), file.Key)
+	content, err := f.Documents.Open(request.Context(), file.Key)
 	if errors.Is(err, fs.ErrNotExist) {
 		return lending.NewError(lending.CodeNotFound,
 			"The file is recorded, but is not in the bucket any more. Ask whoever keeps the bucket.").
@@ -54,7 +53,13 @@ func (c *Console) document(ctx echo.Context) error {
 		return fmt.Errorf("opening file %s: %w", fileUID, err)
 	}
 	defer content.Close()
-	if err := c.auditDownload(ctx, uid, file); err != nil {
+	err = f.Record(ctx, operator.Entry{
+		Action: "document.download", SubjectKind: "application", Subject: uid.String(),
+		After: map[string]any{
+			"file_uid": file.UID, "name": ui.Visible(file.Name), "sha256": file.SHA256,
+		},
+	})
+	if err != nil {
 		return err
 	}
 	header := ctx.Response().Header()
@@ -72,16 +77,4 @@ func (c *Console) document(ctx echo.Context) error {
 		return fmt.Errorf("sending file %s: %w", fileUID, err)
 	}
 	return nil
-}
-
-func (c *Console) auditDownload(ctx echo.Context, uid uuid.UUID, file document.File) error {
-	return c.inTx(ctx, func(request context.Context, tx *postgres.Tx) error {
-		return c.Operators.Audit(request, tx, operator.Entry{
-			Actor: currentUser(ctx).Email, Address: ctx.RealIP(), Action: "document.download",
-			SubjectKind: "application", Subject: uid.String(),
-			After: map[string]any{
-				"file_uid": file.UID, "name": ui.Visible(file.Name), "sha256": file.SHA256,
-			},
-		})
-	})
 }

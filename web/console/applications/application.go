@@ -1,0 +1,98 @@
+package applications
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/applications"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/page"
+)
+
+// application shows one application with its loan and its timeline.
+func (f *Feature) application(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return err
+	}
+	request, shown := ctx.Request().Context(), applications.Page{}
+	if shown.Summary, err = f.Applications.Summary(request, uid); err != nil {
+		return err
+	}
+	shown.Application, err = f.Applications.Get(request, application.Caller{}, uid)
+	if err != nil {
+		return err
+	}
+	if shown.Hold, err = f.holdInForce(request, uid); err != nil {
+		return err
+	}
+	if shown.Tasks, err = f.Applications.Tasks(request, uid); err != nil {
+		return err
+	}
+	if shown.Application.LoanOpen {
+		open, err := f.Loans.Get(request, application.Caller{}, uid)
+		if err != nil {
+			return err
+		}
+		shown.Loan = &open
+		if shown.Certificates, err = f.Loans.Certificates(request, uid); err != nil {
+			return err
+		}
+	}
+	if shown.Actions, err = f.actions(request, shown); err != nil {
+		return err
+	}
+	if shown.Timeline, err = f.timeline(request, uid, ctx.QueryParams()); err != nil {
+		return err
+	}
+	if shown.Undelivered, err = f.undelivered(request, uid); err != nil {
+		return err
+	}
+	return f.Show(ctx, http.StatusOK, placeOf(shown.Summary), applications.Detail(shown))
+}
+
+// placeOf is where an application's page stands.
+func placeOf(summary application.Summary) page.Place {
+	return applicationsPlace.Under(paths.Applications, summary.Name())
+}
+
+// about names an application for those who are about to change it.
+func about(s application.Summary) string {
+	parts := []string{s.Name(), page.Value(s.Reference), s.MerchantName}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " · ")
+}
+
+// undelivered points to the newest delivery of an application that used up its
+// attempts, which is what most questions about an application are about; nil
+// when there is none or a re-send of it has arrived.
+func (f *Feature) undelivered(ctx context.Context, uid uuid.UUID) (*ui.Notice, error) {
+	first := false
+	found, err := f.Webhooks.Deliveries(ctx, webhook.DeliveryFilter{
+		ApplicationUID: uid, State: webhook.DeliveryFailed, Resend: &first, Limit: 1,
+	})
+	if err != nil || len(found.Deliveries) == 0 {
+		return nil, err
+	}
+	failed := found.Deliveries[0]
+	resends, err := f.Webhooks.ResendsOf(ctx, failed.UID)
+	if err != nil || slices.ContainsFunc(resends, func(d webhook.Delivery) bool {
+		return d.State == webhook.DeliveryDelivered
+	}) {
+		return nil, err
+	}
+	return &ui.Notice{
+		Tone: ui.Warn, Title: "A webhook of this application did not arrive",
+		Text: fmt.Sprintf("“%s” used up its attempts at %s.", failed.Event.Title(),
+			ui.HostOf(failed.URL)),
+		Href: paths.To(paths.Delivery, failed.UID.String()), Action: "See why",
+	}, nil
+}

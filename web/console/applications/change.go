@@ -1,0 +1,208 @@
+package applications
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
+	"drawbridge/web/console/page"
+)
+
+// change is one of the changes of an application.
+type change struct {
+	// action names it in the audit log.
+	action string
+	// ask returns its form. An error says why it is not possible now.
+	ask func(changing) (asked, error)
+	// basis writes what it rests on. The form carries that, and what differs by the time
+	// the form is sent is told instead of changed; nil for nothing.
+	basis func(changing) string
+	// ofTask tells that it is about one of the application's tasks.
+	ofTask bool
+}
+
+// changes are all of them, by the last part of their address.
+var changes = map[string]change{
+	"status": {
+		action: "application.status", ask: changing.askStatus,
+		basis: func(c changing) string { return string(c.now.Status) },
+	},
+	"decision": {
+		action: "application.decide", ask: changing.askDecision,
+		basis: func(c changing) string {
+			return fmt.Sprintf("%s, %s", c.now.Status, ui.Plural(len(c.now.Offers), "offer", "offers"))
+		},
+	},
+	"accept": {
+		action: "application.accept_offer", ask: changing.askAcceptance, basis: changing.selection,
+	},
+	"document": {
+		action: "application.document", ask: changing.askDocument, basis: changing.documents,
+	},
+	// A task rests on nothing; the form's token keeps it from being made twice.
+	"task": {action: "task.create", ask: changing.askTask},
+	"task-status": {
+		action: "task.status", ask: changing.askTaskStatus, ofTask: true,
+		basis: func(c changing) string { return string(c.now.Task.Status) },
+	},
+	"funding": {action: "draw.status", ask: changing.askFunding, basis: changing.funding},
+	"amount":  {action: "application.amount", ask: changing.askAmount, basis: changing.offers},
+	"terms":   {action: "application.terms", ask: changing.askTerms, basis: changing.offers},
+}
+
+// changing is what somebody wants to change, and how things stand.
+type changing struct {
+	*Feature
+
+	uid uuid.UUID
+	// get reads what the change is about from the form or the address.
+	get       func(name string) string
+	now       application.Standing
+	interests map[lending.EventKind]webhook.Interest
+	// products are those that may be offered.
+	products func() ([]lending.Product, error)
+}
+
+// asked is how a change is asked for, and what it does.
+type asked struct {
+	// button leads to the form, and note says beside it what the change would cause.
+	button, note string
+	form         ui.AskForm
+	// after is what the audit log keeps, done what is said once it is done.
+	after map[string]any
+	done  string
+	do    func(ctx context.Context, tx *postgres.Tx, by application.Caller) error
+}
+
+// change changes an application as its form said, unless what the form showed is no
+// longer so.
+func (f *Feature) change() action.Spec {
+	return action.Spec{
+		Path: paths.ApplicationChange, Shown: "console.application.change",
+		Sent: "console.application.change.submit", Role: operator.RoleOperator,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			uid, err := page.UID(ctx)
+			if err != nil {
+				return action.Form{}, err
+			}
+			name, path := ctx.Param("change"), paths.To(paths.Application, uid.String())
+			c := changing{Feature: f, uid: uid, get: func(name string) string {
+				return strings.TrimSpace(ctx.FormValue(name))
+			}}
+			if name == "status" && c.get("to") == "" {
+				return action.Form{}, action.Unneeded(
+					"Nothing was changed: choose the status that it moves to below.", path)
+			}
+			change, known := changes[name]
+			if !known {
+				return action.Form{}, lending.NewError(lending.CodeNotFound,
+					"there is no change called %.40q", name)
+			}
+			summary, err := f.Applications.Summary(ctx.Request().Context(), uid)
+			if err != nil {
+				return action.Form{}, err
+			}
+			form, err := c.form(ctx, change, summary)
+			if err != nil {
+				return action.Form{}, err
+			}
+			form.Fields.About = about(summary)
+			form.Fields.Action = paths.To(paths.ApplicationChange, uid.String(), name)
+			form.Fields.Cancel, form.Place = path, placeOf(summary).Under(path, "")
+			return form, nil
+		},
+	}
+}
+
+// form is that of a change as things are now.
+func (c changing) form(
+	ctx echo.Context, change change, summary application.Summary,
+) (form action.Form, err error) {
+	request, task := ctx.Request().Context(), uuid.Nil
+	if change.ofTask {
+		if task, err = uuid.Parse(c.get("task")); err != nil {
+			return form, lending.NewError(lending.CodeNotFound, "%.60q is not the id of a task",
+				c.get("task"))
+		}
+	}
+	c.products = func() ([]lending.Product, error) { return c.Applications.ActiveProducts(request) }
+	c.interests, err = c.Webhooks.Interests(request, summary.PartnerUID, summary.MerchantUID)
+	if err != nil {
+		return form, err
+	}
+	if c.now, err = c.Applications.Read(request, c.uid, task); err != nil {
+		return form, err
+	}
+	asked, err := change.ask(c)
+	if err != nil {
+		return form, err
+	}
+	basis := change.basis
+	if basis == nil {
+		basis = func(changing) string { return "" }
+	}
+	form.Fields, form.Done = asked.form, asked.done
+	form.Fields.Hidden = append(form.Fields.Hidden, ui.HiddenField{Name: "seen", Value: basis(c)})
+	seen, by := ctx.FormValue("seen"), application.Caller{Name: page.User(ctx).Email}
+	form.Do = func(ctx context.Context, tx *postgres.Tx) (outcome operator.Outcome, err error) {
+		if c.now, err = c.Applications.ReadLocked(ctx, tx, c.uid, task); err != nil {
+			return outcome, err
+		}
+		if now := basis(c); now != seen {
+			return outcome, lending.NewError(lending.CodeInvalidState,
+				"This changed while you were looking: it was %s and is %s now. "+
+					"Look at it again before you decide",
+				cmp.Or(seen, "nothing"), cmp.Or(now, "nothing"))
+		}
+		return operator.Did(paths.To(paths.Application, c.uid.String()), operator.Entry{
+			Action: change.action, SubjectKind: "application", Subject: c.uid.String(),
+			Before: map[string]any{"seen": seen}, After: asked.after,
+		}), asked.do(ctx, tx, by)
+	}
+	return form, nil
+}
+
+// tells says which event a change causes and who gets it.
+func (c changing) tells(kind lending.EventKind) string {
+	interest := c.interests[kind]
+	subscriptions := ui.Plural(interest.Subscriptions, "subscription", "subscriptions")
+	switch {
+	case interest.Subscriptions == 0:
+		return fmt.Sprintf("Records %s; no subscription gets it.", kind)
+	case interest.Paused > 0:
+		return fmt.Sprintf("Sends %s to %s, of which %d paused and waiting.", kind, subscriptions,
+			interest.Paused)
+	}
+	return fmt.Sprintf("Sends %s to %s.", kind, subscriptions)
+}
+
+// mails says what the borrower is sent.
+func (c changing) mails(kind string) string {
+	if c.now.Communications == lending.CommunicationsPaused {
+		return fmt.Sprintf("The %s e-mail is not sent: communications are paused until an offer is "+
+			"accepted. The e-mail log shows it as suppressed.", kind)
+	}
+	return fmt.Sprintf("The borrower gets the %s e-mail.", kind)
+}
+
+// notNow refuses a change that is not possible as things stand.
+func notNow(format string, args ...any) error {
+	return lending.NewError(lending.CodeInvalidState, format, args...)
+}
+
+// chooseOne refuses an address that names no choice of a form, in the form's words.
+func chooseOne(err error, choice string) error {
+	return lending.NewError(lending.CodeValidation, "%s", choice).WithCause(err)
+}

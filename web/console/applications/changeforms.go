@@ -1,0 +1,247 @@
+package applications
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/views/applications"
+	"drawbridge/views/ui"
+)
+
+func (c changing) askStatus() (asked, error) {
+	to, err := lending.ParseApplicationStatus(c.get("to"))
+	if err != nil {
+		return asked{}, chooseOne(err, "Choose the status that it moves to")
+	}
+	if changed, err := c.now.Status.Move(to); err != nil || !changed {
+		if err == nil {
+			err = notNow("The application is %s already", to)
+		}
+		return asked{}, err
+	}
+	effects := []string{c.tells(lending.EventStatusUpdated)}
+	if to.NeedsStipulation() {
+		effects = append(effects, c.mails("stipulation"))
+	}
+	if _, due := lending.LoanToOpen(to, c.now.Offers, c.now.Selected()); due && !c.now.LoanOpen {
+		effects = append(effects, "The loan opens: the selected product's offer becomes its amount.")
+	}
+	var risks []string
+	if to.IsFinal() {
+		risks = []string{string(to) + " is final: nothing follows it."}
+	}
+	return asked{
+		button: string(to), note: strings.Join(effects, " "),
+		form: ui.AskForm{
+			Title: "Move to " + string(to), Submit: "Move to " + string(to), Danger: to.IsFinal(),
+			Hidden: []ui.HiddenField{{Name: "to", Value: string(to)}}, Risks: risks,
+			Says: append([]string{fmt.Sprintf("From %s to %s.", c.now.Status, to)}, effects...),
+		},
+		after: map[string]any{"status": to}, done: "Moved to " + string(to) + ".",
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+			_, err := c.Applications.Move(ctx, tx, by, c.uid, to)
+			return err
+		},
+	}, nil
+}
+
+func (c changing) askDecision() (asked, error) {
+	if c.now.Status != lending.StatusPendingReview || c.now.Decided {
+		return asked{}, notNow("The decision runs once, in Pending Review; the application is %s",
+			c.now.Status)
+	}
+	event := c.tells(lending.EventStatusUpdated)
+	return asked{
+		button: "Run the decision", note: event,
+		form: ui.AskForm{
+			Title: "Run the decision", Submit: "Run the decision",
+			Says: []string{
+				"Each active product may make an offer. With one the application goes to " +
+					"Hard Pull Authorization, without any to Declined, which is final.",
+				event, c.mails("stipulation") + " Not if it is declined.",
+			},
+		},
+		done: "The decision has run.",
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+			_, err := c.Applications.RunDecision(ctx, tx, by, c.uid)
+			return err
+		},
+	}, nil
+}
+
+// documents writes where the loan documents stand.
+func (c changing) documents() string {
+	return strings.ToLower(applications.DocumentWord(c.now.Document))
+}
+
+func (c changing) askDocument() (asked, error) {
+	to, err := lending.ParseDocumentStatus(c.get("to"))
+	if err != nil {
+		return asked{}, chooseOne(err, "Choose what to record: sent or signed")
+	}
+	if changed, err := c.now.Document.Move(to); err != nil || !changed {
+		if err == nil {
+			err = notNow("The documents are %s already", c.documents())
+		}
+		return asked{}, err
+	}
+	event, word, button := lending.EventDocumentSent, "sent for signature", "sent for signature"
+	if to == lending.DocumentSigned {
+		event, word, button = lending.EventDocumentSigned, "signed by the borrower", "signed"
+	}
+	return asked{
+		button: "Mark as " + button, note: c.tells(event),
+		form: ui.AskForm{
+			Title: "Mark the documents as " + word, Submit: "Record it",
+			Hidden: []ui.HiddenField{{Name: "to", Value: string(to)}},
+			Says:   []string{"Records that the loan documents were " + word + ".", c.tells(event)},
+		},
+		after: map[string]any{"document": to}, done: "Recorded.",
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+			_, err := c.Applications.RecordDocument(ctx, tx, by, c.uid, to)
+			return err
+		},
+	}, nil
+}
+
+func (c changing) askTask() (asked, error) {
+	title, event := c.get("title"), c.tells(lending.EventTaskCreated)
+	return asked{
+		button: "New task", note: event,
+		form: ui.AskForm{
+			Title: "New task", Submit: "Create task",
+			Says: []string{
+				"Something that somebody must do for this application.", event, c.mails("task"),
+			},
+			Controls: []ui.Control{{
+				Name: "title", Label: "Title", MaxLength: application.MaxLine, Required: true,
+				Hint: "Partner and borrower read it.", Autocomplete: "off", Autofocus: true,
+			}},
+		},
+		after: map[string]any{"name": title}, done: "Task created.",
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+			var faults lending.Faults
+			title := faults.Name("title", title, application.MaxLine)
+			if err := faults.Err(); err != nil {
+				return err
+			}
+			_, err := c.Applications.AddTask(ctx, tx, by, c.uid, title)
+			return err
+		},
+	}, nil
+}
+
+func (c changing) askTaskStatus() (asked, error) {
+	to, err := lending.ParseTaskStatus(c.get("to"))
+	if err != nil {
+		return asked{}, chooseOne(err, "Choose what becomes of the task: completed or cancelled")
+	}
+	task := c.now.Task
+	if changed, err := task.Status.Move(to); err != nil || !changed {
+		if err == nil {
+			err = notNow("The task is %s already", strings.ToLower(string(to)))
+		}
+		return asked{}, err
+	}
+	verb := "Complete"
+	if to == lending.TaskCancelled {
+		verb = "Cancel"
+	}
+	short, event := task.Title, c.tells(lending.EventTaskUpdated)
+	if runes := []rune(short); len(runes) > 40 { // which is what fits on a button
+		short = string(runes[:39]) + "…"
+	}
+	return asked{
+		button: verb + " “" + short + "”", note: event,
+		form: ui.AskForm{
+			Title: verb + " this task", Submit: verb + " the task", Danger: to == lending.TaskCancelled,
+			Hidden: []ui.HiddenField{
+				{Name: "to", Value: string(to)}, {Name: "task", Value: task.UID.String()},
+			},
+			Says: []string{"“" + task.Title + "”", event},
+		},
+		after: map[string]any{"task_uid": task.UID, "status": to, "name": task.Title},
+		done:  "Recorded.",
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+			_, err := c.Applications.MoveTask(ctx, tx, by, task.UID, to)
+			return err
+		},
+	}, nil
+}
+
+// funding writes where the money of the draw stands that the change is about.
+func (c changing) funding() string {
+	if c.now.Loan != nil {
+		for _, draw := range c.now.Loan.Disbursements {
+			if strconv.FormatInt(draw.ID, 10) == c.get("draw") {
+				return string(draw.Status)
+			}
+		}
+	}
+	return ""
+}
+
+// fundings are what becomes of a draw by its next status: what that is called, what it
+// means, and the event that tells it.
+var fundings = map[lending.FundingStatus]struct {
+	title, effect string
+	event         lending.EventKind
+}{
+	lending.FundingProcessing: {
+		"mark funding as processing", "Records that the transfer has begun.",
+		lending.EventFundingChanged,
+	},
+	lending.FundingSettled: {
+		"mark funding as settled",
+		"Records that the money has arrived. The next draw may be requested then.",
+		lending.EventFundingSettled,
+	},
+	lending.FundingCancelled: {
+		"cancel the draw",
+		"Its amount and its stage are free again; its number is not used another time.", "",
+	},
+}
+
+func (c changing) askFunding() (asked, error) {
+	to, err := lending.ParseFundingStatus(c.get("to"))
+	if err != nil {
+		return asked{}, chooseOne(err,
+			"Choose what becomes of the draw: processing, settled or cancelled")
+	}
+	id, err := strconv.ParseInt(c.get("draw"), 10, 64)
+	if err != nil || c.now.Loan == nil {
+		return asked{}, lending.NewError(lending.CodeNotFound, "the loan has no such draw")
+	}
+	if _, changed, err := c.now.Loan.MoveDisbursement(id, to); err != nil || !changed {
+		if err == nil {
+			err = notNow("Draw #%d is %s already", id, strings.ToLower(applications.DrawWord(to)))
+		}
+		return asked{}, err
+	}
+	words, cancelled := fundings[to], to == lending.FundingCancelled
+	note, says, submit := "Sends no event.",
+		"No event tells it to the partner: say so yourself.", "Cancel the draw"
+	if !cancelled {
+		note, says, submit = c.tells(words.event), c.tells(words.event), "Record it"
+	}
+	return asked{
+		button: ui.Capital(words.title), note: note,
+		form: ui.AskForm{
+			Title: fmt.Sprintf("Draw #%d: %s", id, words.title), Submit: submit, Danger: cancelled,
+			Says: []string{words.effect, says},
+			Hidden: []ui.HiddenField{
+				{Name: "to", Value: string(to)}, {Name: "draw", Value: strconv.FormatInt(id, 10)},
+			},
+		},
+		after: map[string]any{"merchant_disbursement_id": id, "status": to}, done: "Recorded.",
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+			_, err := c.Loans.MoveFunding(ctx, tx, by, id, to)
+			return err
+		},
+	}, nil
+}

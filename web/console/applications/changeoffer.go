@@ -1,0 +1,229 @@
+package applications
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/views/ui"
+)
+
+// selection writes which product is selected, and in which status.
+func (c changing) selection() string {
+	if c.now.SelectedProductCode == "" {
+		return string(c.now.Status) + " with nothing selected"
+	}
+	return string(c.now.Status) + " with " + c.now.SelectedProductCode + " selected"
+}
+
+func (c changing) askAcceptance() (asked, error) {
+	switch {
+	case c.now.Status.IsFinal():
+		return asked{}, notNow("No offer can be accepted on an application that is %s", c.now.Status)
+	case c.now.LoanOpen:
+		return asked{}, notNow("The loan is open: another product cannot be selected any more")
+	case c.now.Decided && len(c.now.Offers) == 0:
+		return asked{}, notNow("The decision made no offer that could be accepted")
+	}
+	options, err := c.acceptable()
+	if err != nil {
+		return asked{}, err
+	}
+	effects := []string{
+		"Accepting sends no event.", "The borrower has had the welcome e-mail and does not get it again.",
+	}
+	if c.now.Communications == lending.CommunicationsPaused {
+		effects[1] = "Communications are enabled, and the borrower gets the welcome e-mail at once."
+	}
+	if c.now.Status == lending.StatusApproved {
+		effects = append(effects, "The loan opens, since the application is Approved.")
+	}
+	event := c.tells(lending.EventStatusUpdated)
+	effects = append(effects,
+		"Applications closed with it: for each, "+strings.ToLower(event[:1])+event[1:])
+	product, linked := c.get("product"), c.get("linked")
+	return asked{
+		button: "Accept an offer", note: "Sends no event.",
+		form: ui.AskForm{
+			Title: "Accept an offer", Submit: "Accept for the borrower", Says: effects,
+			Controls: []ui.Control{
+				{
+					Kind: ui.ControlSelect, Name: "product", Label: "Product", Options: options,
+					Value: product,
+				},
+				{
+					Kind: ui.ControlArea, Name: "linked", Label: "Close these as well",
+					Hint: "Ids of competing applications of the same merchant, one a line. Optional.",
+				},
+			},
+		},
+		after: map[string]any{"product_uid": product, "linked": strings.Fields(linked)},
+		done:  "Accepted.",
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+			acceptance, err := readAcceptance(c.uid, product, linked)
+			if err != nil {
+				return err
+			}
+			return c.Applications.AcceptOffer(ctx, tx, by, acceptance)
+		},
+	}, nil
+}
+
+// acceptable are the products to choose from: those that made an offer, and before
+// the decision all that could.
+func (c changing) acceptable() ([]ui.Option, error) {
+	var options []ui.Option
+	for _, offer := range c.now.Offers {
+		options = append(options, ui.Option{
+			Value: offer.ProductUID,
+			Label: offer.ProductCode + ", " + ui.Amount(offer.ApprovedAmount) + " approved",
+		})
+	}
+	if c.now.Decided {
+		return options, nil
+	}
+	products, err := c.products()
+	for _, product := range products {
+		options = append(options, ui.Option{
+			Value: product.UID, Label: product.Code + ", before the decision",
+		})
+	}
+	return options, err
+}
+
+// readAcceptance reads what is accepted and what is closed with it.
+func readAcceptance(uid uuid.UUID, product, linked string) (application.Acceptance, error) {
+	acceptance := application.Acceptance{ApplicationUID: uid}
+	var faults lending.Faults
+	var err error
+	if acceptance.ProductUID, err = uuid.Parse(product); err != nil {
+		faults.Add("product", `"product" must be one of the list`)
+	}
+	for text := range strings.FieldsSeq(linked) {
+		other, err := uuid.Parse(text)
+		if err != nil {
+			faults.Add("linked", `%.60q is not the id of an application`, text)
+			continue
+		}
+		acceptance.Linked = append(acceptance.Linked, other)
+	}
+	return acceptance, faults.Err()
+}
+
+// offers writes amounts and terms of every offer that a change applies to.
+func (c changing) offers() string {
+	var texts []string
+	for _, offer := range c.now.Offers {
+		texts = append(texts, strings.Join([]string{
+			offer.ProductCode, offer.ApprovedAmount.String(), offer.Term,
+			offer.InterestRate.String() + " %", offer.MerchantFeePercentage.String() + " %",
+		}, " "))
+	}
+	drawn := "nothing drawn"
+	if c.now.Loan != nil && c.now.Loan.Drawn().IsPositive() {
+		drawn = c.now.Loan.Drawn().String() + " drawn"
+	}
+	return string(c.now.Status) + ", " + strings.Join(append(texts, drawn), "; ")
+}
+
+// affected says which offers a change applies to.
+func (c changing) affected() string {
+	if c.now.SelectedProductCode != "" {
+		return "Changes the selected offer, of " + c.now.SelectedProductCode + "."
+	}
+	return "No product is selected: every offer is changed."
+}
+
+func (c changing) askAmount() (asked, error) {
+	offer := lending.ReportedOffer(c.now.Offers, c.now.Selected())
+	if offer == nil {
+		return asked{}, notNow("There is no offer whose amount could change")
+	}
+	// Asked with the present amount, the rules say whether it may change at all.
+	if _, err := c.now.Approval().ChangeAmount(offer.ApprovedAmount); err != nil &&
+		lending.ErrorCode(err) == lending.CodeInvalidState {
+		return asked{}, err
+	}
+	event := c.tells(lending.EventAmountUpdated)
+	effects := []string{
+		c.affected(), "At most the offer's maximum, " + ui.Amount(offer.MaxAmount) + ".", event,
+	}
+	if c.now.Loan != nil {
+		effects = slices.Insert(effects, 2,
+			"The loan takes the same amount, which cannot be less than what was drawn, "+
+				ui.Amount(c.now.Loan.Drawn())+". Stages not drawn yet take their shares of it.")
+	}
+	typed := c.get("approved_amount")
+	return asked{
+		button: "Change the amount", note: event,
+		form: ui.AskForm{
+			Title: "Change the approved amount", Submit: "Change the amount", Says: effects,
+			Controls: []ui.Control{{
+				Name: "approved_amount", Label: "Approved amount", Required: true, MaxLength: 20,
+				Value: offer.ApprovedAmount.String(), Hint: "For example 12500.00.",
+				Autocomplete: "off", Autofocus: true,
+			}},
+		},
+		after: map[string]any{"approved_amount": typed}, done: "The approved amount is changed.",
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+			var faults lending.Faults
+			amount := faults.Money("approved_amount", typed)
+			if err := faults.Err(); err != nil {
+				return err
+			}
+			_, err := c.Applications.ChangeAmount(ctx, tx, by, c.uid, amount)
+			return err
+		},
+	}, nil
+}
+
+func (c changing) askTerms() (asked, error) {
+	offer := lending.ReportedOffer(c.now.Offers, c.now.Selected())
+	if offer == nil {
+		return asked{}, notNow("There is no offer whose terms could change")
+	}
+	if _, err := c.now.Approval().ChangeTerms(lending.Terms{Term: &offer.Term}); err != nil {
+		return asked{}, err
+	}
+	var controls []ui.Control
+	typed, after := map[string]*string{}, map[string]any{}
+	for _, term := range []struct{ name, label, now string }{
+		{"term", "Term in months", offer.Term},
+		{"interest_rate", "Interest rate in percent", offer.InterestRate.String()},
+		{
+			"merchant_fee_percentage", "Merchant fee in percent",
+			offer.MerchantFeePercentage.String(),
+		},
+	} {
+		controls = append(controls, ui.Control{
+			Name: term.name, Label: term.label, Hint: "Now " + term.now + ". Empty keeps it.",
+			MaxLength: 20, Autocomplete: "off",
+		})
+		if text := c.get(term.name); text != "" {
+			typed[term.name], after[term.name] = &text, text
+		}
+	}
+	event := c.tells(lending.EventOfferUpdated)
+	return asked{
+		button: "Change the terms", note: event,
+		form: ui.AskForm{
+			Title: "Change the terms", Submit: "Change the terms", Controls: controls,
+			Says: []string{c.affected(), "A changed fee applies to later draws only.", event},
+		},
+		after: after, done: "The terms are changed.",
+		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
+			terms, err := lending.ParseTerms(
+				typed["term"], typed["interest_rate"], typed["merchant_fee_percentage"])
+			if err != nil {
+				return err
+			}
+			_, err = c.Applications.ChangeTerms(ctx, tx, by, c.uid, terms)
+			return err
+		},
+	}, nil
+}

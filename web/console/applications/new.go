@@ -1,0 +1,175 @@
+package applications
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/action"
+)
+
+// newApplication makes an application whose source is the console.
+func (f *Feature) newApplication() action.Spec {
+	return action.Spec{
+		Path: paths.ApplicationNew, Shown: "console.application.new",
+		Sent: "console.application.create", Role: operator.RoleOperator,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			fields, err := f.applicationForm(ctx.Request().Context())
+			if err != nil {
+				return action.Form{}, err
+			}
+			// The page of a merchant leads here with it chosen.
+			fields.Controls[0].Value = ctx.QueryParam("merchant")
+			request, invalid := readApplication(ctx)
+			if invalid == nil {
+				merchant, err := f.Partners.Merchant(ctx.Request().Context(), request.MerchantUID)
+				switch {
+				case lending.ErrorCode(err) == lending.CodeNotFound:
+					invalid = lending.Invalid("merchant_uid", `"merchant_uid" must be one of the list`)
+				case err != nil:
+					return action.Form{}, err
+				}
+				request.PartnerUID = merchant.PartnerUID
+			}
+			return action.Form{
+				Place: applicationsPlace.Under(paths.Applications, ""), Fields: fields,
+				Change: action.Change{
+					Done: "Created. The welcome e-mail is on its way; run the decision next.",
+					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+						if invalid != nil {
+							return operator.Outcome{}, invalid
+						}
+						app, err := f.Applications.Create(ctx, tx, request)
+						uid := app.UID.String()
+						return operator.Did(paths.To(paths.Application, uid), operator.Entry{
+							Action: "application.create", SubjectKind: "application", Subject: uid,
+							After: map[string]any{
+								"merchant_uid":     request.MerchantUID,
+								"requested_amount": request.RequestedAmount,
+							},
+						}), err
+					},
+				},
+			}, nil
+		},
+	}
+}
+
+// applicationForm asks for what an application consists of; its fields are called as
+// the API calls them.
+func (f *Feature) applicationForm(ctx context.Context) (ui.AskForm, error) {
+	merchants, err := f.merchantOptions(ctx)
+	if err != nil {
+		return ui.AskForm{}, err
+	}
+	merchants[0].Label = "Choose a merchant"
+	active, err := f.Applications.ActiveProducts(ctx)
+	if err != nil {
+		return ui.AskForm{}, err
+	}
+	products := []ui.Option{{Label: "None in particular"}}
+	for _, product := range active {
+		products = append(products,
+			ui.Option{Value: product.UID, Label: product.Code + ", " + product.Name})
+	}
+	line := func(name, label, hint string, limit int) ui.Control {
+		return ui.Control{
+			Name: name, Label: label, Hint: hint, MaxLength: limit, Autocomplete: "off",
+			Required: !strings.Contains(hint, "Optional."),
+		}
+	}
+	const name, text = application.MaxName, application.MaxLine
+	return ui.AskForm{
+		Title: "New application", Action: paths.ApplicationNew, Cancel: paths.Applications,
+		Submit: "Create and welcome the borrower", Wide: true, NoReason: true,
+		Says: []string{
+			"E-mails to the borrower are enabled from the start, and the welcome e-mail goes out at " +
+				"once. Creating is no change of status, so no event is sent.",
+		},
+		Controls: []ui.Control{
+			{
+				Kind: ui.ControlSelect, Name: "merchant_uid", Label: "Merchant", Options: merchants,
+			},
+			{
+				Kind: ui.ControlSelect, Name: "product_uid", Label: "Product asked for",
+				Options: products,
+			},
+			line("requested_amount", "Requested amount", "For example 12500.00.", 20),
+			line("external_reference", "External reference",
+				"The partner's own name for the application. Optional.", text),
+			{Kind: ui.ControlHeading, Label: "Borrower"},
+			line("borrower.first_name", "First name", "", name),
+			line("borrower.last_name", "Last name", "", name),
+			line("borrower.email", "E-mail address", "", application.MaxEmail),
+			line("borrower.phone", "Phone", "Optional.", name),
+			line("borrower.annual_income", "Annual income",
+				"Optional. It limits how much can be offered.", 20),
+			{Kind: ui.ControlHeading, Label: "Project"},
+			line("project.name", "Name", "", text),
+			line("project.description", "Description", "Optional.", application.MaxText),
+			line("project.address", "Address", "Optional.", text),
+		},
+	}, nil
+}
+
+// readApplication reads the form by the rules of the API, so that both refuse the
+// same.
+func readApplication(ctx echo.Context) (application.NewApplication, error) {
+	var faults lending.Faults
+	text := func(name string) string { return strings.TrimSpace(ctx.FormValue(name)) }
+	// What stands in mails is a name.
+	named := func(name string, limit int) string { return faults.Name(name, text(name), limit) }
+	optional := func(name string, limit int) *string {
+		if text(name) == "" {
+			return nil
+		}
+		line := faults.Text(name, text(name), limit)
+		return &line
+	}
+	uid := func(name string) uuid.UUID {
+		uid, err := uuid.Parse(text(name))
+		if err != nil {
+			faults.Add(name, "%q must be one of the list", name)
+		}
+		return uid
+	}
+	request := application.NewApplication{
+		Source: lending.SourceConsole, MerchantUID: uid("merchant_uid"),
+		ExternalReference: optional("external_reference", application.MaxLine),
+		Borrower: application.Borrower{
+			FirstName: named("borrower.first_name", application.MaxName),
+			LastName:  named("borrower.last_name", application.MaxName),
+			Email:     faults.Text("borrower.email", text("borrower.email"), application.MaxEmail),
+			Phone:     optional("borrower.phone", application.MaxName),
+		},
+		Project: application.Project{
+			Name:        named("project.name", application.MaxLine),
+			Description: optional("project.description", application.MaxText),
+			Address:     optional("project.address", application.MaxLine),
+		},
+	}
+	const amount, product, income = "requested_amount", "product_uid", "borrower.annual_income"
+	if before := len(faults); text(amount) == "" {
+		faults.Add(amount, "%q is required", amount)
+	} else if request.RequestedAmount = faults.Money(amount, text(amount)); len(faults) == before &&
+		!request.RequestedAmount.IsPositive() {
+		faults.Add(amount, "%q must be greater than 0", amount)
+	}
+	if text(product) != "" {
+		product := uid(product)
+		request.ProductUID = &product
+	}
+	if text(income) != "" {
+		income := faults.Money(income, text(income))
+		request.Borrower.AnnualIncome = &income
+	}
+	return request, faults.Err()
+}

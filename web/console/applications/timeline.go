@@ -1,0 +1,257 @@
+package applications
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/lending"
+	"drawbridge/views/applications"
+	"drawbridge/views/emails"
+	"drawbridge/views/partners"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+)
+
+// timelinePage is how many entries a page of the timeline holds.
+const timelinePage = 100
+
+// timeline loads a page of the entries of the chosen kinds; kinds that do not exist
+// are left out.
+func (f *Feature) timeline(
+	ctx context.Context, uid uuid.UUID, query url.Values,
+) (shown applications.Timeline, err error) {
+	path, kinds := paths.To(paths.Application, uid.String()), application.MomentKinds()
+	under := func(kinds []application.MomentKind, before string) string {
+		query := url.Values{}
+		for _, kind := range kinds {
+			query.Add("show", string(kind))
+		}
+		if before != "" {
+			query.Set("before", before)
+		}
+		return paths.With(path, query) + "#timeline"
+	}
+	filter := application.TimelineFilter{Limit: timelinePage}
+	filter.Kinds = slices.DeleteFunc(slices.Clone(kinds), func(kind application.MomentKind) bool {
+		return !slices.Contains(query["show"], string(kind))
+	})
+	if filter.Before, err = application.ParseMomentCursor(query.Get("before")); err != nil {
+		return shown, err
+	}
+	found, err := f.Applications.Timeline(ctx, uid, filter)
+	if err != nil {
+		return shown, err
+	}
+	shown.Kinds = []ui.Tab{{Label: "All", Href: under(nil, ""), Current: len(filter.Kinds) == 0}}
+	// Each tab switches its kind on or off.
+	for _, kind := range kinds {
+		others := slices.DeleteFunc(slices.Clone(kinds), func(other application.MomentKind) bool {
+			return slices.Contains(filter.Kinds, other) == (other == kind)
+		})
+		shown.Kinds = append(shown.Kinds, ui.Tab{
+			Label: entryMarks[kind].tab, Href: under(others, ""),
+			Current: slices.Contains(filter.Kinds, kind),
+		})
+	}
+	if !found.Next.IsZero() {
+		shown.Older = under(filter.Kinds, found.Next.String())
+	}
+	if !filter.Before.IsZero() {
+		shown.Newest = under(filter.Kinds, "")
+	}
+	for _, moment := range found.Moments {
+		shown.Entries = append(shown.Entries, entry(uid, moment))
+	}
+	return shown, nil
+}
+
+// entryMarks are how a kind of entry is called and marked.
+var entryMarks = map[application.MomentKind]struct {
+	tab, icon string
+	tone      ui.Tone
+}{
+	application.MomentStatus:   {"Status", "zap", ui.Calm},
+	application.MomentOffer:    {"Amount and terms", "percent", ui.Odd},
+	application.MomentDocument: {"Documents", "file-text", ui.Calm},
+	application.MomentFunding:  {"Draws and funding", "banknote", ui.Good},
+	application.MomentTask:     {"Tasks", "list-checks", ui.Warn},
+	application.MomentCall:     {"API calls", "activity", ui.Mute},
+	application.MomentDelivery: {"Deliveries", "send", ui.Mute},
+	application.MomentEmail:    {"E-mails", "mail", ui.Mute},
+	application.MomentOperator: {"Operators", "user", ui.Odd},
+}
+
+// entry words what happened.
+func entry(uid uuid.UUID, m application.Moment) applications.Entry {
+	mark := entryMarks[m.Kind]
+	shown := applications.Entry{ID: m.Name + "-" + m.ID, At: m.At, Icon: mark.icon, Tone: mark.tone}
+	switch {
+	case m.Kind == application.MomentCall:
+		wordCall(&shown, m)
+	case m.Name == application.NameAttempt:
+		delivery := m.ID[:strings.LastIndex(m.ID, "-")]
+		shown.Title = fmt.Sprintf("Attempt %d at %s", m.Count, ui.HostOf(m.Party))
+		shown.Href = paths.To(paths.Delivery, delivery) + fmt.Sprintf("#attempt-%d", m.Count)
+		shown.Icon, shown.Tone = "zap", ui.Good
+		if m.ErrorClass != "" {
+			shown.Tone = ui.Bad
+		}
+		shown.Text = m.Text + " · " + ui.OutcomeWord(m.HTTPStatus, m.ErrorClass) + " · " + took(m)
+	case m.Kind == application.MomentDelivery:
+		wordDelivery(&shown, m)
+	case m.Kind == application.MomentEmail:
+		wordEmail(&shown, m)
+	case m.Kind == application.MomentOperator:
+		shown.Title, shown.Text = m.Name, "by "+m.Party
+		if m.Text != "" {
+			shown.Text += ": " + m.Text
+		}
+	case lending.EventKind(m.Name).IsKnown():
+		kind := lending.EventKind(m.Name)
+		shown.Title = kind.Title() + ": " + m.State
+		if kind == lending.EventFundingChanged {
+			shown.Title = "Funding status changed: " + m.State // the kind's own title names both
+		}
+		shown.Text = eventText(m)
+		shown.Href = paths.Where(paths.Deliveries, "application", uid.String(), "event", m.Name)
+	default:
+		wordOwn(&shown, m)
+	}
+	return shown
+}
+
+// wordOwn words what no event tells.
+func wordOwn(shown *applications.Entry, m application.Moment) {
+	switch m.Name {
+	case application.NameCreated:
+		shown.Title = "Application created"
+		shown.Text = applications.SourceWord(lending.Source(m.State))
+	case application.NameCertificate:
+		shown.Title = "Completion certificate stored"
+		shown.Text = ui.Plural(m.Count, "file", "files")
+		shown.Href = "#certificate-" + m.ID
+	case application.NameDraw:
+		shown.Title = "Draw #" + m.ID + " requested"
+		shown.Text = fmt.Sprintf("%s, %s gross, by %s", m.State, ui.Amount(*m.Amount), m.Party)
+		shown.Href = "#draw-" + m.ID
+	case application.NameCancelled:
+		shown.Title = "Draw #" + m.ID + " cancelled"
+		shown.Text = ui.Amount(*m.Amount) + " gross are available again; no event tells it"
+		shown.Icon, shown.Tone, shown.Href = "ban", ui.Mute, "#draw-"+m.ID
+	}
+}
+
+func wordDelivery(shown *applications.Entry, m application.Moment) {
+	chip := ui.DeliveryChip(m.State)
+	shown.Title, shown.Href = "Delivery to "+ui.HostOf(m.Party), paths.To(paths.Delivery, m.ID)
+	shown.Chip, shown.Tone = &chip, chip.Tone
+	parts := []string{m.Name, m.Text}
+	if m.Count > 0 {
+		parts = append(parts, ui.Plural(m.Count, "attempt", "attempts"),
+			ui.OutcomeWord(m.HTTPStatus, m.ErrorClass))
+	}
+	shown.Text = strings.Join(parts, " · ")
+	if m.Again {
+		shown.Tag = "re-send"
+	}
+}
+
+// wordCall words what the partner asked and what it was answered. People know an
+// operation by the last word of its path.
+func wordCall(shown *applications.Entry, m application.Moment) {
+	chip := ui.AnswerChip(m.HTTPStatus)
+	words := strings.Split(m.State, "/")
+	operation := words[len(words)-1]
+	if _, err := uuid.Parse(operation); err == nil && len(words) > 1 {
+		operation = words[len(words)-2]
+	}
+	shown.Title, shown.Href = m.Name+" "+operation, paths.To(paths.Request, m.ID)
+	shown.Chip, shown.Tone = &chip, chip.Tone
+	parts := []string{"by " + m.Party, took(m)}
+	if m.ErrorClass != "" {
+		parts = append(parts, m.ErrorClass)
+	}
+	parts = append(parts, "request "+m.Text)
+	if m.Note != "" {
+		parts = append(parts, "key "+m.Note)
+	}
+	shown.Text = strings.Join(parts, " · ")
+	if m.Again {
+		shown.Tag = "repeated"
+	}
+}
+
+func took(m application.Moment) string {
+	return ui.Duration(time.Duration(m.DurationUS) * time.Microsecond)
+}
+
+func wordEmail(shown *applications.Entry, m application.Moment) {
+	switch m.Name {
+	case "welcome", "stipulation", "task":
+		shown.Title = ui.Capital(m.Name) + " e-mail"
+	default:
+		shown.Title = "E-mail " + m.Name
+	}
+	chip := emails.Chip(m.State, false)
+	shown.Chip, shown.Href = &chip, paths.To(paths.Email, m.ID)
+	shown.Text = "to " + m.Party
+	if m.Text != "" {
+		shown.Text += ": " + m.Text
+	}
+	if m.Again {
+		shown.Tag = "re-send"
+	}
+}
+
+// eventText picks from an event's payload what its title does not say. A
+// payload that cannot be read is shown by its kind alone.
+func eventText(m application.Moment) string {
+	var payload struct {
+		TaskTitle string `json:"task_title"`
+		Data      struct {
+			Approved *lending.OfferPayload `json:"approved_offer"`
+			Previous *lending.OfferPayload `json:"previous_approved_offer"`
+			Updated  *lending.OfferPayload `json:"updated_approved_offer"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(m.Body, &payload); err != nil {
+		return m.Name
+	}
+	switch before, after := payload.Data.Previous, payload.Data.Updated; {
+	case payload.TaskTitle != "":
+		return payload.TaskTitle
+	case before != nil && after != nil:
+		var changed []string
+		for _, field := range []struct{ name, before, after string }{
+			{"Approved amount", grouped(before.ApprovedAmount), grouped(after.ApprovedAmount)},
+			{"Term", before.Term, after.Term},
+			{"Interest rate", before.InterestRate, after.InterestRate},
+			{"Merchant fee", before.MerchantFeePercentage, after.MerchantFeePercentage},
+		} {
+			if field.before != field.after {
+				changed = append(changed, field.name+" "+field.before+" → "+field.after)
+			}
+		}
+		return strings.Join(changed, ", ")
+	case payload.Data.Approved != nil:
+		return "Approved amount " + grouped(payload.Data.Approved.ApprovedAmount)
+	}
+	return m.Name
+}
+
+// grouped writes an amount of a payload as pages do; what is none stays.
+func grouped(text string) string {
+	amount, err := lending.ParseMoney(text)
+	if err != nil {
+		return text
+	}
+	return ui.Amount(amount)
+}
