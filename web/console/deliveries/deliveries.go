@@ -137,9 +137,9 @@ func (f *Feature) filters() []list.Filter {
 			Value: string(class), Label: deliveries.ErrorClassWord(class),
 		})
 	}
-	either := func(any string) []ui.Option {
+	either := func(both string) []ui.Option {
 		return []ui.Option{
-			{Label: any}, {Value: "no", Label: "without"}, {Value: "yes", Label: "only"},
+			{Label: both}, {Value: "no", Label: "without"}, {Value: "yes", Label: "only"},
 		}
 	}
 	return []list.Filter{
@@ -252,13 +252,13 @@ func rangeStart(v *list.Values) time.Time {
 
 // cells are a delivery's line of the file; times are in UTC.
 func cells(d webhook.Delivery) []string {
-	application := d.ApplicationUID.String()
+	owner := d.ApplicationUID.String()
 	if d.Test { // that of a test event is a sample
-		application = ""
+		owner = ""
 	}
 	return []string{
 		d.UID.String(), list.CellTime(d.CreatedAt), string(d.State), string(d.Event), d.Status,
-		application, d.PartnerUID.String(), d.PartnerName, d.SubscriptionUID.String(), d.URL,
+		owner, d.PartnerUID.String(), d.PartnerName, d.SubscriptionUID.String(), d.URL,
 		d.EventUID.String(), list.CellTime(d.EventAt), strconv.Itoa(d.AttemptCount),
 		list.CellTime(d.Due()), list.CellNumber(int64(d.LastStatus())), string(d.LastError()),
 		list.CellNumber(d.Took().Milliseconds()), list.CellTime(page.Value(d.FinishedAt)),
