@@ -568,7 +568,7 @@ func Merchant(p MerchantDetail) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = ui.Table(ui.Without(ui.ApplicationTable(p.latest()), "Merchant")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Table(ui.Without(ui.ApplicationTable(p.Applications), "Merchant")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

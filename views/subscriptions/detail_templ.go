@@ -530,7 +530,7 @@ func Activity(s webhook.Subscription, recent []webhook.Delivery, groups []webhoo
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = ui.Table(ui.Without(ui.DeliveryTable(ui.DeliveryRows(recent)), "Destination")).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Table(ui.Without(ui.DeliveryTable(recent), "Destination")).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

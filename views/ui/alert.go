@@ -1,9 +1,10 @@
 package ui
 
 import (
-	"drawbridge/internal/webhook/delivery"
 	"net/url"
 	"time"
+
+	"drawbridge/internal/webhook/delivery"
 
 	"drawbridge/internal/attention"
 	"drawbridge/views/paths"

@@ -15,7 +15,6 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/views/applications"
 	"drawbridge/views/emails"
-	"drawbridge/views/partners"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
