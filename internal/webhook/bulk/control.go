@@ -70,11 +70,7 @@ func (s *Service) Confirm(
 	}
 	_, err = tx.ExecContext(ctx, `
 		UPDATE bulk_resends
-		   SET state = 'running',
-		       run = 1,
-		       reason = $2,
-		       confirmed_by = $3,
-		       confirmed_at = $4,
+		   SET state = 'running', run = 1, reason = $2, confirmed_by = $3, confirmed_at = $4,
 		       settled_at = $4
 		 WHERE bulk_uid = $1`, uid, consent.Reason, consent.By, tx.Now)
 	if err != nil {

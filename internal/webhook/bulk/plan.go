@@ -105,11 +105,7 @@ func planOf(ctx context.Context, db sqlx.ExtContext, bulk Resend) (Plan, error) 
 	chosen, args := bulk.chosen()
 	var rows []planRow
 	err := sqlx.SelectContext(ctx, db, &rows, chosen+`
-		SELECT j.subscription_uid,
-		       s.url,
-		       j.subscription_state,
-		       j.event,
-		       j.skip_reason,
+		SELECT j.subscription_uid, s.url, j.subscription_state, j.event, j.skip_reason,
 		       count(*) AS count,
 		       count(*) FILTER (WHERE j.delivered) AS delivered,
 		       count(*) FILTER (WHERE j.newer) AS newer,
@@ -285,16 +281,8 @@ func (b Scope) matched() (string, []any) {
 	}
 	filter.Narrow(&c)
 	return `
-			SELECT d.delivery_uid,
-			       d.created_at,
-			       d.subscription_uid,
-			       d.event_uid,
-			       d.event_at,
-			       d.event,
-			       d.application_uid,
-			       d.status,
-			       d.test,
-			       s.state AS subscription_state,
+			SELECT d.delivery_uid, d.created_at, d.subscription_uid, d.event_uid, d.event_at,
+			       d.event, d.application_uid, d.status, d.test, s.state AS subscription_state,
 			       s.version,
 			       coalesce(e.body_removed_at IS NOT NULL OR e.event_uid IS NULL, true) AS body_gone
 			  FROM deliveries d
@@ -316,16 +304,9 @@ func (b Scope) missed() (string, []any) {
 		c.Add(`e.occurred_at >= ? AND e.occurred_at < ?`, b.Since, b.Until)
 	}
 	return `
-			SELECT NULL::uuid AS delivery_uid,
-			       NULL::timestamptz AS created_at,
-			       s.subscription_uid,
-			       e.event_uid,
-			       e.occurred_at AS event_at,
-			       e.kind AS event,
-			       e.application_uid,
-			       e.status,
-			       false AS test,
-			       s.state AS subscription_state,
+			SELECT NULL::uuid AS delivery_uid, NULL::timestamptz AS created_at,
+			       s.subscription_uid, e.event_uid, e.occurred_at AS event_at, e.kind AS event,
+			       e.application_uid, e.status, false AS test, s.state AS subscription_state,
 			       s.version,
 			       e.body_removed_at IS NOT NULL AS body_gone
 			  FROM subscriptions s

@@ -136,9 +136,7 @@ func (r row) sendLane(ctx context.Context, tx *postgres.Tx, lane *laneRow) error
 	lane.MovedAt = tx.Now
 	_, err = tx.ExecContext(ctx, `
 		UPDATE bulk_resend_lanes
-		   SET waiting = waiting - $3 - $4,
-		       sent = sent + $3,
-		       skipped = skipped + $4,
+		   SET waiting = waiting - $3 - $4, sent = sent + $3, skipped = skipped + $4,
 		       paced_at = $5,
 		       moved_at = $6
 		 WHERE bulk_uid = $1

@@ -35,10 +35,8 @@ func settle(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 			 GROUP BY 1
 		), lane AS (
 			UPDATE bulk_resend_lanes l
-			   SET sent = l.sent - c.ended,
-			       delivered = l.delivered + c.delivered,
-			       failed = l.failed + c.failed,
-			       cancelled = l.cancelled + c.cancelled,
+			   SET sent = l.sent - c.ended, delivered = l.delivered + c.delivered,
+			       failed = l.failed + c.failed, cancelled = l.cancelled + c.cancelled,
 			       moved_at = $2
 			  FROM counted c
 			 WHERE l.bulk_uid = $1

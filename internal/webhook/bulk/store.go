@@ -36,30 +36,14 @@ type row struct {
 }
 
 const columns = `
-	b.bulk_uid,
-	b.partner_uid,
-	p.name AS partner_name,
-	b.kind,
-	b.scope,
-	b.skip_newer,
-	b.skip_delivered,
-	b.pace,
-	b.state,
-	b.run,
-	b.reason,
-	b.created_by,
-	b.created_at,
-	b.confirmed_by,
-	b.confirmed_at,
-	b.settled_at,
-	b.ended_at`
+	b.bulk_uid, b.partner_uid, p.name AS partner_name, b.kind, b.scope, b.skip_newer,
+	b.skip_delivered, b.pace, b.state, b.run, b.reason, b.created_by, b.created_at,
+	b.confirmed_by, b.confirmed_at, b.settled_at, b.ended_at`
 
 // counts adds up the lanes of each bulk re-send.
 const counts = `,
-	coalesce(c.waiting, 0) AS waiting,
-	coalesce(c.sent, 0) AS sent,
-	coalesce(c.delivered, 0) AS delivered,
-	coalesce(c.failed, 0) AS failed,
+	coalesce(c.waiting, 0) AS waiting, coalesce(c.sent, 0) AS sent,
+	coalesce(c.delivered, 0) AS delivered, coalesce(c.failed, 0) AS failed,
 	coalesce(c.cancelled, 0) AS cancelled,
 	coalesce(c.skipped, 0) AS skipped
 	 FROM bulk_resends b

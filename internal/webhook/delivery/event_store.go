@@ -56,17 +56,10 @@ type EventDetail struct {
 }
 
 const eventColumns = `
-	e.event_uid,
-	e.occurred_at,
-	e.kind,
-	e.partner_uid,
-	p.name AS partner_name,
-	e.merchant_uid,
+	e.event_uid, e.occurred_at, e.kind, e.partner_uid, p.name AS partner_name, e.merchant_uid,
 	m.name AS merchant_name,
 	coalesce(e.application_uid, '` + lending.SampleApplicationUID + `') AS application_uid,
-	e.status,
-	e.application_uid IS NULL AS test,
-	e.body_removed_at,
+	e.status, e.application_uid IS NULL AS test, e.body_removed_at,
 	coalesce(jsonb_array_length(e.passed_over), 0) AS passed_over`
 
 const (

@@ -84,21 +84,14 @@ type ledgerRow struct {
 func (s *Service) EventVerdicts(ctx context.Context, eventUID uuid.UUID) ([]LedgerLine, error) {
 	var rows []ledgerRow
 	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT s.subscription_uid,
-		       s.url,
-		       s.state,
-		       s.created_at,
+		SELECT s.subscription_uid, s.url, s.state, s.created_at,
 		       CASE WHEN s.state = 'deleted' THEN coalesce((
 		           SELECT max(v.changed_at)
 		             FROM subscription_versions v
 		            WHERE v.subscription_uid = s.subscription_uid
 		              AND (v.state = 'deleted' OR v.change = 'deleted')), s.updated_at)
-		       END AS deleted_at,
-		       e.occurred_at,
-		       e.passed_over IS NOT NULL AS recorded,
-		       p.w AS passed_over,
-		       p.v AS passed_version,
-		       d.delivery_uid,
+		       END AS deleted_at, e.occurred_at, e.passed_over IS NOT NULL AS recorded,
+		       p.w AS passed_over, p.v AS passed_version, d.delivery_uid,
 		       d.state AS delivery_state
 		  FROM events e
 		  JOIN subscriptions s ON s.partner_uid = e.partner_uid

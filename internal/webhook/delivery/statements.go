@@ -47,29 +47,11 @@ type assignment struct {
 // loadAssignments are the deliveries of jobs. Each is looked up by its key: a limit
 // of one leaves the planner no other way, whatever it believes of the tables.
 const loadAssignments = `
-	SELECT d.delivery_uid,
-	       d.created_at,
-	       d.state,
-	       d.attempt_count,
-	       d.next_attempt_at,
-	       d.event,
-	       d.test,
-	       e.body,
-	       e.traceparent,
-	       d.application_uid,
-	       s.subscription_uid,
-	       s.state AS subscription_state,
-	       s.stopped_at IS NOT NULL AS stopped,
-	       s.url,
-	       s.auth,
-	       s.secret_sealed,
-	       s.previous_sealed,
-	       s.previous_until,
-	       s.headers_sealed,
-	       s.version,
-	       s.rate,
-	       d.slot_at,
-	       b.started_at AS begun_at,
+	SELECT d.delivery_uid, d.created_at, d.state, d.attempt_count, d.next_attempt_at, d.event,
+	       d.test, e.body, e.traceparent, d.application_uid, s.subscription_uid,
+	       s.state AS subscription_state, s.stopped_at IS NOT NULL AS stopped, s.url, s.auth,
+	       s.secret_sealed, s.previous_sealed, s.previous_until, s.headers_sealed, s.version,
+	       s.rate, d.slot_at, b.started_at AS begun_at,
 	       other.id IS NOT NULL AS in_hand
 	  FROM unnest($1::uuid[], $2::timestamptz[]) AS job (delivery_uid, created_at)
 	 CROSS JOIN LATERAL (
@@ -160,11 +142,8 @@ const noteBegun = `
 	 WHERE w.job_id = 0
 	    OR j.state = 'running' AND j.attempt = w.run AND j.attempted_at = w.claimed_at
 	ON CONFLICT (delivery_uid) DO UPDATE
-	   SET created_at = excluded.created_at,
-	       number = excluded.number,
-	       job_id = excluded.job_id,
-	       claimed_at = excluded.claimed_at,
-	       started_at = excluded.started_at
+	   SET created_at = excluded.created_at, number = excluded.number, job_id = excluded.job_id,
+	       claimed_at = excluded.claimed_at, started_at = excluded.started_at
 	 WHERE b.number < excluded.number
 	    OR b.job_id = excluded.job_id AND b.claimed_at = excluded.claimed_at
 	RETURNING delivery_uid`
@@ -247,9 +226,7 @@ const bookSlots = `
 		  JOIN booked b USING (subscription_uid)
 	), put_off AS (
 		UPDATE deliveries d
-		   SET slot_at = p.slot_at,
-		       next_attempt_at = p.slot_at,
-		       queued = false
+		   SET slot_at = p.slot_at, next_attempt_at = p.slot_at, queued = false
 		  FROM placed p
 		 WHERE d.delivery_uid = p.delivery_uid
 		   AND d.created_at = p.created_at
@@ -341,25 +318,16 @@ const (
 	replaceUnknown = `
 		ON CONFLICT (delivery_uid, delivery_created_at, number) DO UPDATE
 		   SET started_at = excluded.started_at,
-		       subscription_version = excluded.subscription_version,
-		       url = excluded.url,
-		       http_status = excluded.http_status,
-		       error_class = excluded.error_class,
-		       cause = excluded.cause,
-		       error = excluded.error,
-		       note = excluded.note,
-		       address = excluded.address,
-		       dns_us = excluded.dns_us,
-		       connect_us = excluded.connect_us,
-		       tls_us = excluded.tls_us,
-		       first_byte_us = excluded.first_byte_us,
-		       duration_us = excluded.duration_us,
+		       subscription_version = excluded.subscription_version, url = excluded.url,
+		       http_status = excluded.http_status, error_class = excluded.error_class,
+		       cause = excluded.cause, error = excluded.error, note = excluded.note,
+		       address = excluded.address, dns_us = excluded.dns_us,
+		       connect_us = excluded.connect_us, tls_us = excluded.tls_us,
+		       first_byte_us = excluded.first_byte_us, duration_us = excluded.duration_us,
 		       request_headers = excluded.request_headers,
 		       response_headers = excluded.response_headers,
-		       response_body = excluded.response_body,
-		       protocol = excluded.protocol,
-		       reused = excluded.reused,
-		       tls_version = excluded.tls_version,
+		       response_body = excluded.response_body, protocol = excluded.protocol,
+		       reused = excluded.reused, tls_version = excluded.tls_version,
 		       certificate_expires = excluded.certificate_expires
 		 WHERE a.error_class = 'unknown' AND excluded.http_status IS NOT NULL
 `
@@ -368,15 +336,9 @@ const (
 		UPDATE deliveries d
 		   SET state = m.state,
 		       attempt_count = greatest(d.attempt_count, m.number),
-		       next_attempt_at = m.next_attempt_at,
-		       finished_at = m.finished_at,
-		       queued = false,
-		       parked = false,
-		       held = false,
-		       slot_at = NULL,
-		       last_http_status = m.http_status,
-		       last_error_class = m.error_class,
-		       last_duration_us = m.duration_us
+		       next_attempt_at = m.next_attempt_at, finished_at = m.finished_at, queued = false,
+		       parked = false, held = false, slot_at = NULL, last_http_status = m.http_status,
+		       last_error_class = m.error_class, last_duration_us = m.duration_us
 		  FROM made m
 		 WHERE d.delivery_uid = m.delivery_uid
 		   AND d.created_at = m.created_at

@@ -18,28 +18,11 @@ import (
 var sampleApplication = uuid.MustParse(lending.SampleApplicationUID)
 
 const deliveryColumns = `
-	d.delivery_uid,
-	d.created_at,
-	d.subscription_uid,
-	s.partner_uid,
-	p.name AS partner_name,
-	s.url,
-	d.event_uid,
-	d.event_at,
-	d.event,
+	d.delivery_uid, d.created_at, d.subscription_uid, s.partner_uid, p.name AS partner_name,
+	s.url, d.event_uid, d.event_at, d.event,
 	coalesce(d.application_uid, '` + lending.SampleApplicationUID + `') AS application_uid,
-	d.status,
-	d.test,
-	d.state,
-	d.attempt_count,
-	d.next_attempt_at,
-	d.parked,
-	d.last_http_status,
-	d.last_error_class,
-	d.last_duration_us,
-	d.finished_at,
-	d.resend_of,
-	d.resent_by,
+	d.status, d.test, d.state, d.attempt_count, d.next_attempt_at, d.parked, d.last_http_status,
+	d.last_error_class, d.last_duration_us, d.finished_at, d.resend_of, d.resent_by,
 	d.resend_reason`
 
 const deliveryTables = `
@@ -129,29 +112,10 @@ type attemptRow struct {
 func loadAttempts(ctx context.Context, db *postgres.DB, delivery Delivery) ([]Attempt, error) {
 	var rows []attemptRow
 	err := db.SelectContext(ctx, &rows, `
-		SELECT number,
-		       started_at,
-		       subscription_version,
-		       url,
-		       http_status,
-		       error_class,
-		       cause,
-		       error,
-		       note,
-		       address,
-		       dns_us,
-		       connect_us,
-		       tls_us,
-		       first_byte_us,
-		       duration_us,
-		       request_headers,
-		       response_headers,
-		       response_body,
-		       protocol,
-		       reused,
-		       tls_version,
-		       certificate_expires,
-		       content_removed_at
+		SELECT number, started_at, subscription_version, url, http_status, error_class, cause,
+		       error, note, address, dns_us, connect_us, tls_us, first_byte_us, duration_us,
+		       request_headers, response_headers, response_body, protocol, reused, tls_version,
+		       certificate_expires, content_removed_at
 		  FROM attempts
 		 WHERE delivery_uid = $1
 		   AND delivery_created_at = $2

@@ -90,8 +90,7 @@ func addHours(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 		    ON CONFLICT (subscription_uid, hour) DO UPDATE
 		   SET attempts = h.attempts + excluded.attempts,
 		       succeeded = h.succeeded + excluded.succeeded,
-		       delivered = h.delivered + excluded.delivered,
-		       failed = h.failed + excluded.failed,
+		       delivered = h.delivered + excluded.delivered, failed = h.failed + excluded.failed,
 		       latency = drawbridge_add(h.latency, excluded.latency)`,
 		uids, hours, counts[0], counts[1], counts[2], counts[3], latency)
 	if err != nil {
@@ -133,8 +132,7 @@ func addTrafficOf(ctx context.Context, tx *postgres.Tx, grouped sums[trafficKey]
 		    ON CONFLICT (unit, start) DO UPDATE
 		   SET attempts = t.attempts + excluded.attempts,
 		       succeeded = t.succeeded + excluded.succeeded,
-		       delivered = t.delivered + excluded.delivered,
-		       failed = t.failed + excluded.failed,
+		       delivered = t.delivered + excluded.delivered, failed = t.failed + excluded.failed,
 		       latency = drawbridge_add(t.latency, excluded.latency)`,
 		units, starts, counts[0], counts[1], counts[2], counts[3], latency)
 	if err != nil {

@@ -187,9 +187,7 @@ func (s *Service) readErrors(
 		Error        string            `db:"error"`
 	}
 	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT subscription_uid,
-		       error_class,
-		       http_status,
+		SELECT subscription_uid, error_class, http_status,
 		       sum(attempts) AS attempts,
 		       min(first_seen) AS first_seen,
 		       max(last_seen) AS last_seen,

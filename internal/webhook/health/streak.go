@@ -76,16 +76,8 @@ func (s *streak) fail(row outcomeRow) {
 }
 
 const streakColumns = `
-	subscription_uid,
-	last_success_at,
-	last_failure_at,
-	last_http_status,
-	last_error_class,
-	last_error,
-	failing_since,
-	failures,
-	former_since,
-	former_failures`
+	subscription_uid, last_success_at, last_failure_at, last_http_status, last_error_class,
+	last_error, failing_since, failures, former_since, former_failures`
 
 // addStreaks brings the streaks up to date with the outcomes, in their order.
 // Whoever changes a streak holds the lock of the summaries or that of its row.
@@ -130,10 +122,8 @@ func saveStreak(ctx context.Context, tx *postgres.Tx, s streak) error {
 		   SET last_success_at = excluded.last_success_at,
 		       last_failure_at = excluded.last_failure_at,
 		       last_http_status = excluded.last_http_status,
-		       last_error_class = excluded.last_error_class,
-		       last_error = excluded.last_error,
-		       failing_since = excluded.failing_since,
-		       failures = excluded.failures,
+		       last_error_class = excluded.last_error_class, last_error = excluded.last_error,
+		       failing_since = excluded.failing_since, failures = excluded.failures,
 		       former_since = excluded.former_since,
 		       former_failures = excluded.former_failures`,
 		s.Subscription, s.LastSuccess, s.LastFailure, s.LastStatus, s.LastClass, s.LastError,

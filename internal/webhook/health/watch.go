@@ -53,9 +53,7 @@ func (s *Service) SaveSettings(
 	}
 	_, err = tx.ExecContext(ctx, `
 		UPDATE health_settings
-		   SET failing_minutes = $1,
-		       failing_events = $2,
-		       updated_at = $3,
+		   SET failing_minutes = $1, failing_events = $2, updated_at = $3,
 		       updated_by = $4`, settings.FailingMinutes, settings.FailingEvents, tx.Now, by)
 	if err != nil {
 		return Settings{}, fmt.Errorf("saving the health settings: %w", err)
@@ -192,12 +190,7 @@ func (s *Service) DescribeFailure(
 ) (Failure, error) {
 	var told Failure
 	err := tx.GetContext(ctx, &told, `
-		SELECT s.subscription_uid,
-		       s.state,
-		       p.name AS partner_name,
-		       s.url,
-		       s.alert_email,
-		       d.event,
+		SELECT s.subscription_uid, s.state, p.name AS partner_name, s.url, s.alert_email, d.event,
 		       coalesce(d.application_uid::text, '') AS application_uid,
 		       coalesce((SELECT a.error
 		                   FROM attempts a

@@ -70,9 +70,5 @@ func (s *Service) enter(
 
 // Cancelled are the assignments that cancel a delivery at the time $2.
 const Cancelled = `
-	state = 'cancelled',
-	next_attempt_at = NULL,
-	queued = false,
-	parked = false,
-	held = false,
+	state = 'cancelled', next_attempt_at = NULL, queued = false, parked = false, held = false,
 	finished_at = $2`

@@ -87,12 +87,7 @@ func (s *Service) Summaries(
 	args = append(args, filter.Limit+1)
 	var rows []Summary
 	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT s.subscription_uid,
-		       s.partner_uid,
-		       p.name AS partner_name,
-		       s.url,
-		       s.state,
-		       s.auth,
+		SELECT s.subscription_uid, s.partner_uid, p.name AS partner_name, s.url, s.state, s.auth,
 		       s.events,
 		       (SELECT count(*)
 		          FROM subscription_merchants m
