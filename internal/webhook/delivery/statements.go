@@ -106,8 +106,9 @@ type madeAttempt struct {
 	number  int
 	started time.Time
 	attempt sender.Attempt
-	params  attemptParams
 	outcome outcome
+	// requestHeaders and responseHeaders are those of the attempt in JSON.
+	requestHeaders, responseHeaders string
 	// asked is when it was asked whether it may begin, by this process's own clock.
 	asked time.Time
 }
@@ -159,23 +160,11 @@ func beginMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, e
 		columns[5].addTime(row.run.ClaimedAt)
 		columns[6].addTime(row.started)
 	}
-	args := make([]any, len(columns))
-	for i := range columns {
-		args[i] = columns[i].String()
-	}
 	var uids []uuid.UUID
-	if err := on.SelectContext(ctx, &uids, noteBegun, args...); err != nil {
+	if err := on.SelectContext(ctx, &uids, noteBegun, literals(columns[:])...); err != nil {
 		return nil, err
 	}
-	noted := make(map[uuid.UUID]bool, len(uids))
-	for _, uid := range uids {
-		noted[uid] = true
-	}
-	may := make([]bool, len(rows))
-	for i, row := range rows {
-		may[i] = noted[row.task.UID]
-	}
-	return may, nil
+	return among(uids, rows), nil
 }
 
 func holdMany(ctx context.Context, on *sqlx.DB, tasks []assignment) ([]struct{}, error) {
@@ -382,40 +371,7 @@ func recordMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, 
 	if len(rows) == 1 {
 		statement = recordAny
 	}
-	columns := newAttemptColumns(inOrder(rows))
-	var uids []uuid.UUID
-	err := inTx(ctx, on, func(tx *sqlx.Tx) error {
-		uids = nil
-		err := tx.SelectContext(ctx, &uids, statement, append(columns.args(), span(rows)...)...)
-		if err != nil || len(uids) == len(rows) {
-			return err
-		}
-		_, err = tx.ExecContext(ctx, countAttempts, columns.args()[:3]...)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	found := make(map[uuid.UUID]bool, len(uids))
-	for _, uid := range uids {
-		found[uid] = true
-	}
-	moved := make([]bool, len(rows))
-	for i, row := range rows {
-		moved[i] = found[row.task.UID]
-	}
-	return moved, nil
-}
-
-// inOrder sorts attempts by their deliveries, the order in which these are locked.
-func inOrder(rows []*madeAttempt) []*madeAttempt {
-	return slices.SortedFunc(slices.Values(rows), func(a, b *madeAttempt) int {
-		return bytes.Compare(a.task.UID[:], b.task.UID[:])
-	})
-}
-
-// span is when the first and the last of the deliveries were made.
-func span(rows []*madeAttempt) []any {
+	args := attemptColumns(inOrder(rows))
 	first, last := rows[0].task.CreatedAt, rows[0].task.CreatedAt
 	for _, row := range rows[1:] {
 		if at := row.task.CreatedAt; at.Before(first) {
@@ -424,7 +380,40 @@ func span(rows []*madeAttempt) []any {
 			last = at
 		}
 	}
-	return []any{first, last}
+	var uids []uuid.UUID
+	err := inTx(ctx, on, func(tx *sqlx.Tx) error {
+		uids = nil
+		err := tx.SelectContext(ctx, &uids, statement, append(slices.Clone(args), first, last)...)
+		if err != nil || len(uids) == len(rows) {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, countAttempts, args[:3]...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return among(uids, rows), nil
+}
+
+// among tells of each attempt whether its delivery is one of uids.
+func among(uids []uuid.UUID, rows []*madeAttempt) []bool {
+	found := make(map[uuid.UUID]bool, len(uids))
+	for _, uid := range uids {
+		found[uid] = true
+	}
+	are := make([]bool, len(rows))
+	for i, row := range rows {
+		are[i] = found[row.task.UID]
+	}
+	return are
+}
+
+// inOrder sorts attempts by their deliveries, the order in which these are locked.
+func inOrder(rows []*madeAttempt) []*madeAttempt {
+	return slices.SortedFunc(slices.Values(rows), func(a, b *madeAttempt) int {
+		return bytes.Compare(a.task.UID[:], b.task.UID[:])
+	})
 }
 
 // inTx runs use in a transaction of its own.

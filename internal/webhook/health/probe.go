@@ -57,12 +57,12 @@ func (s *Service) ProbeDue(ctx context.Context) ([]ProbeRecord, error) {
 	}
 	records := make([]ProbeRecord, len(targets))
 	faults := make([]error, len(targets))
-	places := make(chan struct{}, probesAtOnce)
+	slots := make(chan struct{}, probesAtOnce)
 	var group sync.WaitGroup
 	for i, target := range targets {
-		places <- struct{}{}
+		slots <- struct{}{}
 		group.Go(func() {
-			defer func() { <-places }()
+			defer func() { <-slots }()
 			records[i], faults[i] = s.probe(ctx, target)
 		})
 	}
