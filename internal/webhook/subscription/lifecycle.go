@@ -56,7 +56,7 @@ func (s *Service) enter(
 	if err != nil {
 		return Subscription{}, err
 	}
-	// A failing subscription is active to whoever pauses or resumes it.
+	// A failing subscription is active to anyone who pauses or resumes it.
 	if row.State != to && (row.State != StateFailing || to != StateActive) {
 		row.State = to
 		row.Version++
