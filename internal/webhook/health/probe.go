@@ -34,9 +34,10 @@ const (
 // ProbeRecord is the last probe of a subscription's endpoint.
 type ProbeRecord struct {
 	sender.Probe
-	Subscription uuid.UUID
+	Subscription uuid.UUID `db:"subscription_uid"`
 	// At is when it was made, zero before the first; NextAt when the next is due.
-	At, NextAt time.Time
+	At     time.Time `db:"-"`
+	NextAt time.Time `db:"next_at"`
 	// Failures counts the probes in a row that failed.
 	Failures int
 }
