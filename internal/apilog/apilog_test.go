@@ -51,7 +51,7 @@ func write(t *testing.T, db *postgres.DB, entries ...apilog.Entry) *apilog.Write
 func list(t *testing.T, db *postgres.DB, filter apilog.Filter) []apilog.Request {
 	t.Helper()
 	if filter.Limit == 0 {
-		filter.Limit = apilog.MaxPage
+		filter.Limit = postgres.MaxPage
 	}
 	page, err := (&apilog.Service{DB: db}).List(t.Context(), filter)
 	if err != nil {

@@ -9,9 +9,6 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// MaxPage is the largest limit of a list.
-const MaxPage = 500
-
 // Outcome sorts answers by the first digit of their status.
 type Outcome string
 
@@ -39,7 +36,7 @@ type Filter struct {
 	RequestID      string
 	IdempotencyKey string
 	Since, Until   time.Time
-	// Cursor is where the page begins, Limit how many it holds, 1 to MaxPage.
+	// Cursor is where the page begins, Limit how many it holds, 1 to postgres.MaxPage.
 	Cursor postgres.Cursor
 	Limit  int
 }

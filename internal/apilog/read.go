@@ -47,8 +47,8 @@ const requestOwners = `
 // List returns one page of the requests that match, newest first. Error:
 // VALIDATION_ERROR for the limit.
 func (s *Service) List(ctx context.Context, filter Filter) (Page, error) {
-	if filter.Limit < 1 || filter.Limit > MaxPage {
-		return Page{}, lending.Invalid("limit", `"limit" must be from 1 to %d`, MaxPage)
+	if err := postgres.CheckLimit(filter.Limit); err != nil {
+		return Page{}, err
 	}
 	newest, args := filter.newest(`r.*`, filter.Limit+1)
 	var rows []Request

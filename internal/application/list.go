@@ -15,9 +15,6 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// MaxPage is the largest limit of a list.
-const MaxPage = 500
-
 // maxSearch bounds what is searched for, in bytes; nothing that it could match
 // is longer.
 const maxSearch = 320
@@ -31,7 +28,7 @@ type Filter struct {
 	// e-mail address in any case, or the number of one of its disbursements. It
 	// matches as a whole.
 	Search string
-	// Cursor is where the page begins, Limit how many it holds, 1 to MaxPage.
+	// Cursor is where the page begins, Limit how many it holds, 1 to postgres.MaxPage.
 	Cursor postgres.Cursor
 	Limit  int
 }
@@ -91,8 +88,8 @@ const summarySelect = `
 // List returns one page of the applications that match, newest first. Error:
 // VALIDATION_ERROR for the limit and for a search that is no text.
 func (s *Service) List(ctx context.Context, filter Filter) (Page, error) {
-	if filter.Limit < 1 || filter.Limit > MaxPage {
-		return Page{}, lending.Invalid("limit", `"limit" must be from 1 to %d`, MaxPage)
+	if err := postgres.CheckLimit(filter.Limit); err != nil {
+		return Page{}, err
 	}
 	if err := CheckSearch(filter.Search); err != nil {
 		return Page{}, err

@@ -28,12 +28,12 @@ func listed(
 	t *testing.T, w *apptest.Harness, filter application.Filter,
 ) []uuid.UUID {
 	t.Helper()
-	filter.Limit = application.MaxPage
+	filter.Limit = postgres.MaxPage
 	page, err := w.Applications.List(t.Context(), filter)
 	if err != nil {
 		t.Fatal(err)
 	}
-	count, err := w.Applications.Count(t.Context(), filter, application.MaxPage)
+	count, err := w.Applications.Count(t.Context(), filter, postgres.MaxPage)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestListRefusals(t *testing.T) {
 	w := apptest.New(t)
 	for name, filter := range map[string]application.Filter{
 		"no limit":      {},
-		"large limit":   {Limit: application.MaxPage + 1},
+		"large limit":   {Limit: postgres.MaxPage + 1},
 		"NUL":           {Limit: 1, Search: "a\x00b"},
 		"invalid UTF-8": {Limit: 1, Search: "a\xff"},
 		"long":          {Limit: 1, Search: strings.Repeat("a", 1000)},

@@ -13,6 +13,7 @@ import (
 	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
 )
 
 // MomentKind sorts the moments of a timeline by what they are about.
@@ -100,7 +101,7 @@ type TimelineFilter struct {
 	// Kinds chooses; none means all.
 	Kinds []MomentKind
 	// Before is where the page begins, zero for the newest; Limit is how many
-	// moments it holds, 1 to MaxPage.
+	// moments it holds, 1 to postgres.MaxPage.
 	Before MomentCursor
 	Limit  int
 }
@@ -225,8 +226,8 @@ const operatorMoments = `
 func (s *Service) Timeline(
 	ctx context.Context, uid uuid.UUID, filter TimelineFilter,
 ) (Timeline, error) {
-	if filter.Limit < 1 || filter.Limit > MaxPage {
-		return Timeline{}, lending.Invalid("limit", `"limit" must be from 1 to %d`, MaxPage)
+	if err := postgres.CheckLimit(filter.Limit); err != nil {
+		return Timeline{}, err
 	}
 	query, args := filter.query(uid)
 	var found Timeline

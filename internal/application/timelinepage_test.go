@@ -93,7 +93,7 @@ func TestTimelinePagesAreTheWholeInOrder(t *testing.T) {
 			clock.Move(time.Duration(rapid.IntRange(0, 2).Draw(rt, "seconds")) * time.Second)
 			happen(t, rt, w, app.UID)
 		}
-		whole := page(rt, w, app.UID, application.TimelineFilter{Limit: application.MaxPage}).Moments
+		whole := page(rt, w, app.UID, application.TimelineFilter{Limit: postgres.MaxPage}).Moments
 		if !slices.IsSortedFunc(whole, newestFirst) {
 			rt.Fatalf("out of order: %v", words(whole))
 		}
@@ -182,7 +182,7 @@ func words(moments []application.Moment) []string {
 func TestTimelineRefusals(t *testing.T) {
 	t.Parallel()
 	w := apptest.New(t)
-	for _, limit := range []int{0, -1, application.MaxPage + 1} {
+	for _, limit := range []int{0, -1, postgres.MaxPage + 1} {
 		_, err := w.Applications.Timeline(t.Context(), uuid.New(),
 			application.TimelineFilter{Limit: limit})
 		refused(t, err, lending.CodeValidation)

@@ -12,9 +12,6 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// MaxPage is the largest limit of a list.
-const MaxPage = 500
-
 // ListState says what keeps the next draw of a loan, if anything.
 type ListState string
 
@@ -38,7 +35,7 @@ type ListFilter struct {
 	ProductUID uuid.UUID
 	// Draw keeps loans with a draw in this state.
 	Draw lending.FundingStatus
-	// Cursor is where the page begins, Limit how many it holds, 1 to MaxPage.
+	// Cursor is where the page begins, Limit how many it holds, 1 to postgres.MaxPage.
 	Cursor postgres.Cursor
 	Limit  int
 }
@@ -92,8 +89,8 @@ const (
 func (s *Service) List(
 	ctx context.Context, filter ListFilter,
 ) ([]Summary, postgres.Cursor, error) {
-	if filter.Limit < 1 || filter.Limit > MaxPage {
-		return nil, postgres.Cursor{}, lending.Invalid("limit", `"limit" must be from 1 to %d`, MaxPage)
+	if err := postgres.CheckLimit(filter.Limit); err != nil {
+		return nil, postgres.Cursor{}, err
 	}
 	conditions, args := filter.where()
 	args = append(args, filter.Limit+1)

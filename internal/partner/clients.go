@@ -92,8 +92,8 @@ func (s *Service) ListClients(
 		   AND ($3::timestamptz IS NULL OR (c.created_at, c.client_id) < ($3, $4))
 		 ORDER BY c.created_at DESC, c.client_id DESC
 		 LIMIT $5`,
-		optional(filter.PartnerUID), filter.WithoutRevoked,
-		cursorTime(filter.Cursor), clientID(filter.Cursor.UID), limit+1)
+		postgres.OrNull(filter.PartnerUID), filter.WithoutRevoked,
+		postgres.OrNull(filter.Cursor.At), clientID(filter.Cursor.UID), limit+1)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing clients: %w", err)
 	}

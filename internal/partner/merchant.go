@@ -86,7 +86,7 @@ func (s *Service) ListMerchants(
 		   AND ($2::timestamptz IS NULL OR (created_at, merchant_uid) < ($2, $3))
 		 ORDER BY created_at DESC, merchant_uid DESC
 		 LIMIT $4`,
-		optional(filter.PartnerUID), cursorTime(filter.Cursor), filter.Cursor.UID, limit+1)
+		postgres.OrNull(filter.PartnerUID), postgres.OrNull(filter.Cursor.At), filter.Cursor.UID, limit+1)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing merchants: %w", err)
 	}
@@ -98,9 +98,4 @@ func (s *Service) ListMerchants(
 
 func errNoMerchant(uid uuid.UUID) error {
 	return lending.NewError(lending.CodeNotFound, "there is no merchant %s", uid)
-}
-
-// optional is NULL for the nil UUID.
-func optional(uid uuid.UUID) uuid.NullUUID {
-	return uuid.NullUUID{UUID: uid, Valid: uid != uuid.Nil}
 }

@@ -12,7 +12,6 @@ package partner
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"time"
 
@@ -96,7 +95,7 @@ func (s *Service) ListPartners(
 		   AND ($2::timestamptz IS NULL OR (created_at, partner_uid) < ($2, $3))
 		 ORDER BY created_at DESC, partner_uid DESC
 		 LIMIT $4`,
-		postgres.LikePrefix(filter.Name), cursorTime(filter.Cursor), filter.Cursor.UID, limit+1)
+		postgres.LikePrefix(filter.Name), postgres.OrNull(filter.Cursor.At), filter.Cursor.UID, limit+1)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing partners: %w", err)
 	}
@@ -124,9 +123,4 @@ func pageLimit(limit int) (int, error) {
 		return 0, lending.Invalid("limit", `"limit" must be from 1 to %d`, maxLimit)
 	}
 	return limit, nil
-}
-
-// cursorTime is NULL at the beginning of a list.
-func cursorTime(cursor postgres.Cursor) sql.NullTime {
-	return sql.NullTime{Time: cursor.At, Valid: !cursor.IsZero()}
 }

@@ -35,3 +35,10 @@ func (c *Conditions) Where() string {
 	}
 	return ` WHERE (` + strings.Join(c.terms, `) AND (`) + `)`
 }
+
+// When appends a condition if it is asked for.
+func (c *Conditions) When(asked bool, condition string, values ...any) {
+	if asked {
+		c.Add(condition, values...)
+	}
+}

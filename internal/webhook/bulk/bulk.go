@@ -1,6 +1,8 @@
 package bulk
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -107,47 +109,57 @@ const (
 type Scope struct {
 	PartnerUID uuid.UUID `json:"partner_uid"`
 	Kind       Kind      `json:"kind"`
-	// Deliveries are those of BulkSelection.
+	// Deliveries are those of KindSelection.
 	Deliveries []uuid.UUID `json:"deliveries,omitempty"`
-	// Filter is that of BulkFilter; its cursor and limit do not count.
+	// Filter is that of KindFilter; its cursor and limit do not count.
 	Filter delivery.Filter `json:"filter,omitzero"`
-	// Subscriptions are those of BulkRecover and BulkReplay.
+	// Subscriptions are those of KindRecover and KindReplay.
 	Subscriptions []uuid.UUID `json:"subscriptions,omitempty"`
 	// Since, inclusive, and Until, exclusive, bound the creation of the failed
-	// deliveries of BulkRecover, and the events of BulkReplay.
+	// deliveries of KindRecover, and the events of KindReplay.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
-	// EventUID limits BulkReplay to one event; zero for a range.
+	// EventUID limits KindReplay to one event; zero for a range.
 	EventUID uuid.UUID `json:"event_uid,omitzero"`
+}
+
+// Scan reads the scope as it is stored.
+func (b *Scope) Scan(value any) error {
+	text, _ := value.([]byte)
+	if err := json.Unmarshal(text, b); err != nil {
+		return fmt.Errorf("reading the scope of a bulk re-send: %w", err)
+	}
+	return nil
 }
 
 // Options are what is chosen besides the scope.
 type Options struct {
 	// SkipNewer leaves out what a delivered later event has overtaken,
 	// SkipDelivered what the subscription has received already.
-	SkipNewer, SkipDelivered bool
+	SkipNewer     bool `db:"skip_newer"`
+	SkipDelivered bool `db:"skip_delivered"`
 	// Pace is deliveries a second to one subscription, from 1 to MaxPace.
-	Pace int
+	Pace int `db:"pace"`
 }
 
 // Resend is a bulk re-send.
 type Resend struct {
-	UID         uuid.UUID
-	PartnerName string
-	Scope       Scope
-	Options     Options
-	State       State
+	UID         uuid.UUID `db:"bulk_uid"`
+	PartnerName string    `db:"partner_name"`
+	Scope       Scope     `db:"scope"`
+	Options     Options   `db:"options"`
+	State       State     `db:"state"`
 	// Reason is empty for a draft.
-	Reason    string
-	CreatedBy string
-	CreatedAt time.Time
+	Reason    string    `db:"reason"`
+	CreatedBy string    `db:"created_by"`
+	CreatedAt time.Time `db:"created_at"`
 	// ConfirmedBy and ConfirmedAt are zero for a draft.
-	ConfirmedBy string
-	ConfirmedAt time.Time
+	ConfirmedBy string    `db:"confirmed_by"`
+	ConfirmedAt time.Time `db:"-"`
 	// EndedAt is when it was finished or cancelled, else zero.
-	EndedAt time.Time
+	EndedAt time.Time `db:"-"`
 	// Counts are zero for a draft.
-	Counts Counts
+	Counts Counts `db:"counts"`
 }
 
 // Counts says how many items are in which state.

@@ -48,7 +48,7 @@ type Consent struct {
 // Errors: NOT_FOUND, INVALID_STATE when it was confirmed already, when nothing
 // would be sent, or when the count has changed since the plan was looked at;
 // VALIDATION_ERROR for the reason, for a large set without its count, and for
-// more than MaxBulk.
+// more than MaxItems.
 func (s *Service) Confirm(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, consent Consent,
 ) (int, error) {
@@ -64,23 +64,15 @@ func (s *Service) Confirm(
 	if row.State != StateDraft {
 		return 0, errState(row, "confirmed", "send more")
 	}
-	bulk, err := row.resend()
-	if err != nil {
-		return 0, err
-	}
 	_, err = tx.ExecContext(ctx, `
 		UPDATE bulk_resends
-		   SET state = 'running',
-		       run = 1,
-		       reason = $2,
-		       confirmed_by = $3,
-		       confirmed_at = $4,
+		   SET state = 'running', run = 1, reason = $2, confirmed_by = $3, confirmed_at = $4,
 		       settled_at = $4
 		 WHERE bulk_uid = $1`, uid, consent.Reason, consent.By, tx.Now)
 	if err != nil {
 		return 0, fmt.Errorf("confirming bulk re-send %s: %w", uid, err)
 	}
-	counts, err := freeze(ctx, tx, bulk)
+	counts, err := freeze(ctx, tx, row.Resend)
 	if err != nil {
 		return 0, err
 	}
@@ -148,7 +140,7 @@ func (s *Service) Pause(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) err
 	if row.State != StateRunning {
 		return errState(row, "paused", "send")
 	}
-	if row.Waiting == 0 {
+	if row.Counts.Waiting == 0 {
 		return errAllSent(row)
 	}
 	return setState(ctx, tx, uid, StatePaused)
@@ -198,11 +190,17 @@ func (s *Service) Cancel(
 	}
 	switch row.State {
 	case StateRunning, StatePaused:
-		if row.Waiting == 0 {
+		if row.Counts.Waiting == 0 {
 			return 0, errAllSent(row)
 		}
 	case StateDraft:
-		return 0, discard(ctx, tx, uid)
+		// Nothing refers to a draft.
+		_, err := tx.ExecContext(ctx,
+			`DELETE FROM bulk_resends WHERE bulk_uid = $1 AND state = 'draft'`, uid)
+		if err != nil {
+			return 0, fmt.Errorf("discarding draft %s: %w", uid, err)
+		}
+		return 0, nil
 	case StateCancelled, StateFinished:
 		return 0, errState(row, "cancelled", "send")
 	}
@@ -226,21 +224,12 @@ func (s *Service) Cancel(
 	if err != nil {
 		return 0, fmt.Errorf("cancelling bulk re-send %s: %w", uid, err)
 	}
-	return row.Waiting, nil
-}
-
-// discard deletes a draft, which nothing refers to.
-func discard(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
-	if _, err := tx.ExecContext(ctx,
-		`DELETE FROM bulk_resends WHERE bulk_uid = $1 AND state = 'draft'`, uid); err != nil {
-		return fmt.Errorf("discarding draft %s: %w", uid, err)
-	}
-	return nil
+	return row.Counts.Waiting, nil
 }
 
 func errAllSent(row row) error {
 	return lending.NewError(lending.CodeInvalidState,
-		"all %d deliveries were sent already; each can be looked at by itself", row.Total())
+		"all %d deliveries were sent already; each can be looked at by itself", row.Counts.Total())
 }
 
 func setState(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, state State) error {

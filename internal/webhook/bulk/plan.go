@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
@@ -85,7 +84,7 @@ type planRow struct {
 
 // Plan says what confirming a draft now would mean; it changes nothing.
 // Errors: NOT_FOUND, INVALID_STATE once it was confirmed, VALIDATION_ERROR for
-// more than MaxBulk.
+// more than MaxItems.
 func (s *Service) Plan(ctx context.Context, uid uuid.UUID) (Plan, error) {
 	row, err := get(ctx, s.DB, uid)
 	if err != nil {
@@ -94,22 +93,10 @@ func (s *Service) Plan(ctx context.Context, uid uuid.UUID) (Plan, error) {
 	if row.State != StateDraft {
 		return Plan{}, errState(row, "planned", "look at")
 	}
-	bulk, err := row.resend()
-	if err != nil {
-		return Plan{}, err
-	}
-	return planOf(ctx, s.DB, bulk)
-}
-
-func planOf(ctx context.Context, db sqlx.ExtContext, bulk Resend) (Plan, error) {
-	chosen, args := bulk.chosen()
+	chosen, args := row.chosen()
 	var rows []planRow
-	err := sqlx.SelectContext(ctx, db, &rows, chosen+`
-		SELECT j.subscription_uid,
-		       s.url,
-		       j.subscription_state,
-		       j.event,
-		       j.skip_reason,
+	err = s.DB.SelectContext(ctx, &rows, chosen+`
+		SELECT j.subscription_uid, s.url, j.subscription_state, j.event, j.skip_reason,
 		       count(*) AS count,
 		       count(*) FILTER (WHERE j.delivered) AS delivered,
 		       count(*) FILTER (WHERE j.newer) AS newer,
@@ -279,22 +266,12 @@ func (b Scope) matched() (string, []any) {
 		c.Add(`NOT d.test`)
 		c.Add(`d.subscription_uid = ANY (?)`, pq.Array(b.Subscriptions))
 	case KindFilter, KindReplay:
-		if filter.PartnerUID != uuid.Nil {
-			c.Add(`s.partner_uid = ?`, filter.PartnerUID)
-		}
+		c.When(filter.PartnerUID != uuid.Nil, `s.partner_uid = ?`, filter.PartnerUID)
 	}
 	filter.Narrow(&c)
 	return `
-			SELECT d.delivery_uid,
-			       d.created_at,
-			       d.subscription_uid,
-			       d.event_uid,
-			       d.event_at,
-			       d.event,
-			       d.application_uid,
-			       d.status,
-			       d.test,
-			       s.state AS subscription_state,
+			SELECT d.delivery_uid, d.created_at, d.subscription_uid, d.event_uid, d.event_at,
+			       d.event, d.application_uid, d.status, d.test, s.state AS subscription_state,
 			       s.version,
 			       coalesce(e.body_removed_at IS NOT NULL OR e.event_uid IS NULL, true) AS body_gone
 			  FROM deliveries d
@@ -310,22 +287,12 @@ func (b Scope) missed() (string, []any) {
 	c.Add(`s.partner_uid = ?`, b.PartnerUID)
 	c.Add(`s.subscription_uid = ANY (?)`, pq.Array(b.Subscriptions))
 	c.Add(`e.merchant_uid IS NOT NULL`)
-	if b.EventUID != uuid.Nil {
-		c.Add(`e.event_uid = ?`, b.EventUID)
-	} else {
-		c.Add(`e.occurred_at >= ? AND e.occurred_at < ?`, b.Since, b.Until)
-	}
+	c.When(b.EventUID != uuid.Nil, `e.event_uid = ?`, b.EventUID)
+	c.When(b.EventUID == uuid.Nil, `e.occurred_at >= ? AND e.occurred_at < ?`, b.Since, b.Until)
 	return `
-			SELECT NULL::uuid AS delivery_uid,
-			       NULL::timestamptz AS created_at,
-			       s.subscription_uid,
-			       e.event_uid,
-			       e.occurred_at AS event_at,
-			       e.kind AS event,
-			       e.application_uid,
-			       e.status,
-			       false AS test,
-			       s.state AS subscription_state,
+			SELECT NULL::uuid AS delivery_uid, NULL::timestamptz AS created_at,
+			       s.subscription_uid, e.event_uid, e.occurred_at AS event_at, e.kind AS event,
+			       e.application_uid, e.status, false AS test, s.state AS subscription_state,
 			       s.version,
 			       e.body_removed_at IS NOT NULL AS body_gone
 			  FROM subscriptions s
@@ -346,7 +313,7 @@ const wanted = `
 			              AND m.merchant_uid = e.merchant_uid))`
 
 // PartnersOf counts, by partner, the deliveries that match a filter, up to
-// MaxBulk in all: a bulk re-send must choose one.
+// MaxItems in all: a bulk re-send must choose one.
 func (s *Service) PartnersOf(
 	ctx context.Context, filter delivery.Filter,
 ) ([]PartnerShare, error) {

@@ -97,14 +97,21 @@ func take(ctx context.Context, tx *postgres.Tx, job Args) (*row, time.Duration, 
 
 func advance(ctx context.Context, tx *postgres.Tx, bulk row) (time.Duration, error) {
 	since := tx.Now.Sub(postgres.OrZero(bulk.SettledAt))
-	if since >= time.Duration(bulk.Sent)*settleCost {
+	if since >= time.Duration(bulk.Counts.Sent)*settleCost {
 		if err := settle(ctx, tx, bulk.UID); err != nil {
 			return 0, err
 		}
 	}
-	lanes, err := loadLanes(ctx, tx, bulk.UID)
+	var lanes []laneRow // in which something waits or is under way
+	err := tx.SelectContext(ctx, &lanes, `
+		SELECT l.subscription_uid, s.state, s.rate, l.paced_at, l.moved_at, l.waiting, l.sent
+		  FROM bulk_resend_lanes l
+		  JOIN subscriptions s USING (subscription_uid)
+		 WHERE l.bulk_uid = $1
+		   AND l.waiting + l.sent > 0
+		 ORDER BY l.subscription_uid`, bulk.UID)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("loading the lanes: %w", err)
 	}
 	for i := range lanes {
 		if err := bulk.sendLane(ctx, tx, &lanes[i]); err != nil {
@@ -122,7 +129,7 @@ func (r row) sendLane(ctx context.Context, tx *postgres.Tx, lane *laneRow) error
 	case lane.State == subscription.StateDeleted:
 		return r.skipLane(ctx, tx, lane)
 	}
-	pace := Lane{Rate: lane.Rate}.PaceOf(r.Pace)
+	pace := Lane{Rate: lane.Rate}.PaceOf(r.Options.Pace)
 	count, pacedAt := allowance(*lane, pace, tx.Now)
 	if count == 0 {
 		return nil
@@ -136,9 +143,7 @@ func (r row) sendLane(ctx context.Context, tx *postgres.Tx, lane *laneRow) error
 	lane.MovedAt = tx.Now
 	_, err = tx.ExecContext(ctx, `
 		UPDATE bulk_resend_lanes
-		   SET waiting = waiting - $3 - $4,
-		       sent = sent + $3,
-		       skipped = skipped + $4,
+		   SET waiting = waiting - $3 - $4, sent = sent + $3, skipped = skipped + $4,
 		       paced_at = $5,
 		       moved_at = $6
 		 WHERE bulk_uid = $1
@@ -168,7 +173,7 @@ func allowance(lane laneRow, pace int, now time.Time) (int, time.Time) {
 type batch struct{ count, pace int }
 
 // send makes new deliveries of the lane's next items and returns how many were
-// sent and skipped. The promoter starts them one after the other at the pace,
+// sent and skipped. They fall due one after the other at the pace,
 // beside new events.
 //
 // The event is looked for among those of the bulk re-send's own partner alone.
@@ -181,8 +186,8 @@ func (r row) send(
 	var states []ItemState
 	err = tx.SelectContext(ctx, &states, sendItems,
 		r.UID, lane.SubscriptionUID, size.count, tx.Now, r.PartnerUID,
-		r.Kind == KindRecover || r.Kind == KindReplay, r.SkipNewer,
-		postgres.OrZero(r.ConfirmedBy), postgres.OrZero(r.Reason), size.pace)
+		r.Kind == KindRecover || r.Kind == KindReplay, r.Options.SkipNewer,
+		r.ConfirmedBy, r.Reason, size.pace)
 	if err != nil {
 		return 0, 0, fmt.Errorf("sending to subscription %s: %w", lane.SubscriptionUID, err)
 	}

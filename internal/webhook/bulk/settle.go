@@ -35,10 +35,8 @@ func settle(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 			 GROUP BY 1
 		), lane AS (
 			UPDATE bulk_resend_lanes l
-			   SET sent = l.sent - c.ended,
-			       delivered = l.delivered + c.delivered,
-			       failed = l.failed + c.failed,
-			       cancelled = l.cancelled + c.cancelled,
+			   SET sent = l.sent - c.ended, delivered = l.delivered + c.delivered,
+			       failed = l.failed + c.failed, cancelled = l.cancelled + c.cancelled,
 			       moved_at = $2
 			  FROM counted c
 			 WHERE l.bulk_uid = $1
@@ -51,22 +49,6 @@ func settle(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 		return fmt.Errorf("looking how deliveries ended: %w", err)
 	}
 	return nil
-}
-
-// loadLanes loads the lanes in which something waits or is under way.
-func loadLanes(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) ([]laneRow, error) {
-	var lanes []laneRow
-	err := tx.SelectContext(ctx, &lanes, `
-		SELECT l.subscription_uid, s.state, s.rate, l.paced_at, l.moved_at, l.waiting, l.sent
-		  FROM bulk_resend_lanes l
-		  JOIN subscriptions s USING (subscription_uid)
-		 WHERE l.bulk_uid = $1
-		   AND l.waiting + l.sent > 0
-		 ORDER BY l.subscription_uid`, uid)
-	if err != nil {
-		return nil, fmt.Errorf("loading the lanes: %w", err)
-	}
-	return lanes, nil
 }
 
 // rest says when to go on, or closes a bulk re-send that has nothing left.
@@ -84,7 +66,17 @@ func (r row) rest(
 	}
 	switch {
 	case waiting+sent == 0:
-		return 0, r.finish(ctx, tx)
+		// A cancelled one has ended already.
+		_, err := tx.ExecContext(ctx, `
+			UPDATE bulk_resends
+			   SET state = 'finished',
+			       ended_at = $2
+			 WHERE bulk_uid = $1
+			   AND state IN ('running', 'paused')`, r.UID, tx.Now)
+		if err != nil {
+			return 0, fmt.Errorf("closing it: %w", err)
+		}
+		return 0, nil
 	case sending && r.State == StateRunning:
 		return beat, nil
 	case sent == 0 && r.State != StateRunning:
@@ -92,20 +84,6 @@ func (r row) rest(
 	}
 	// The longer nothing has happened, the longer it may take until something does.
 	return min(max(tx.Now.Sub(moved)/10, beat), longestRest), nil
-}
-
-// finish closes a bulk re-send; a cancelled one has ended already.
-func (r row) finish(ctx context.Context, tx *postgres.Tx) error {
-	_, err := tx.ExecContext(ctx, `
-		UPDATE bulk_resends
-		   SET state = 'finished',
-		       ended_at = $2
-		 WHERE bulk_uid = $1
-		   AND state IN ('running', 'paused')`, r.UID, tx.Now)
-	if err != nil {
-		return fmt.Errorf("closing it: %w", err)
-	}
-	return nil
 }
 
 const (

@@ -2,7 +2,6 @@ package bulk
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -13,93 +12,62 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// row is a bulk re-send as the table holds it.
+// row is a bulk re-send with what moving it on needs.
 type row struct {
-	UID           uuid.UUID  `db:"bulk_uid"`
-	PartnerUID    uuid.UUID  `db:"partner_uid"`
-	PartnerName   string     `db:"partner_name"`
-	Kind          Kind       `db:"kind"`
-	Scope         []byte     `db:"scope"`
-	SkipNewer     bool       `db:"skip_newer"`
-	SkipDelivered bool       `db:"skip_delivered"`
-	Pace          int        `db:"pace"`
-	State         State      `db:"state"`
-	Run           int        `db:"run"`
-	Reason        *string    `db:"reason"`
-	CreatedBy     string     `db:"created_by"`
-	CreatedAt     time.Time  `db:"created_at"`
-	ConfirmedBy   *string    `db:"confirmed_by"`
-	ConfirmedAt   *time.Time `db:"confirmed_at"`
-	SettledAt     *time.Time `db:"settled_at"`
-	EndedAt       *time.Time `db:"ended_at"`
-	Counts
+	Resend
+	PartnerUID uuid.UUID  `db:"partner_uid"`
+	Kind       Kind       `db:"kind"`
+	Run        int        `db:"run"`
+	Confirmed  *time.Time `db:"confirmed_at"`
+	SettledAt  *time.Time `db:"settled_at"`
+	Ended      *time.Time `db:"ended_at"`
 }
 
-const columns = `
-	b.bulk_uid,
-	b.partner_uid,
-	p.name AS partner_name,
-	b.kind,
-	b.scope,
-	b.skip_newer,
-	b.skip_delivered,
-	b.pace,
-	b.state,
-	b.run,
-	b.reason,
-	b.created_by,
-	b.created_at,
-	b.confirmed_by,
-	b.confirmed_at,
-	b.settled_at,
-	b.ended_at`
+// selectRows adds up the lanes of each bulk re-send.
+const selectRows = `
+	SELECT b.bulk_uid, b.partner_uid, p.name AS partner_name, b.kind, b.scope, b.state, b.run,
+	       b.skip_newer AS "options.skip_newer", b.skip_delivered AS "options.skip_delivered",
+	       b.pace AS "options.pace", coalesce(b.reason, '') AS reason, b.created_by, b.created_at,
+	       coalesce(b.confirmed_by, '') AS confirmed_by, b.confirmed_at, b.settled_at, b.ended_at,
+	       coalesce(c.waiting, 0) AS "counts.waiting",
+	       coalesce(c.sent, 0) AS "counts.sent",
+	       coalesce(c.delivered, 0) AS "counts.delivered",
+	       coalesce(c.failed, 0) AS "counts.failed",
+	       coalesce(c.cancelled, 0) AS "counts.cancelled",
+	       coalesce(c.skipped, 0) AS "counts.skipped"
+	  FROM bulk_resends b
+	  JOIN partners p USING (partner_uid)
+	  LEFT JOIN LATERAL (
+	       SELECT sum(waiting) AS waiting, sum(sent) AS sent, sum(delivered) AS delivered,
+	              sum(failed) AS failed, sum(cancelled) AS cancelled, sum(skipped) AS skipped
+	         FROM bulk_resend_lanes l
+	        WHERE l.bulk_uid = b.bulk_uid) AS c ON true`
 
-// counts adds up the lanes of each bulk re-send.
-const counts = `,
-	coalesce(c.waiting, 0) AS waiting,
-	coalesce(c.sent, 0) AS sent,
-	coalesce(c.delivered, 0) AS delivered,
-	coalesce(c.failed, 0) AS failed,
-	coalesce(c.cancelled, 0) AS cancelled,
-	coalesce(c.skipped, 0) AS skipped
-	 FROM bulk_resends b
-	 JOIN partners p USING (partner_uid)
-	 LEFT JOIN LATERAL (
-	      SELECT sum(waiting) AS waiting, sum(sent) AS sent, sum(delivered) AS delivered,
-	             sum(failed) AS failed, sum(cancelled) AS cancelled, sum(skipped) AS skipped
-	        FROM bulk_resend_lanes l
-	       WHERE l.bulk_uid = b.bulk_uid) AS c ON true`
-
-func (r row) resend() (Resend, error) {
-	bulk := Resend{
-		UID: r.UID, PartnerName: r.PartnerName, State: r.State, Reason: postgres.OrZero(r.Reason),
-		Options: Options{
-			SkipNewer: r.SkipNewer, SkipDelivered: r.SkipDelivered, Pace: r.Pace,
-		},
-		CreatedBy: r.CreatedBy, CreatedAt: r.CreatedAt, ConfirmedBy: postgres.OrZero(r.ConfirmedBy),
-		ConfirmedAt: postgres.OrZero(r.ConfirmedAt), EndedAt: postgres.OrZero(r.EndedAt),
-		Counts: r.Counts,
+// fetch loads rows; rest goes on behind selectRows.
+func fetch(ctx context.Context, db sqlx.QueryerContext, rest string, args ...any) ([]row, error) {
+	var rows []row
+	if err := sqlx.SelectContext(ctx, db, &rows, selectRows+rest, args...); err != nil {
+		return nil, err
 	}
-	if err := json.Unmarshal(r.Scope, &bulk.Scope); err != nil {
-		return Resend{}, fmt.Errorf("reading the scope of bulk re-send %s: %w", r.UID, err)
+	for i := range rows {
+		r := &rows[i]
+		r.ConfirmedAt, r.EndedAt = postgres.OrZero(r.Confirmed), postgres.OrZero(r.Ended)
+		// The columns are what the database checks; the text only repeats them.
+		r.Scope.PartnerUID, r.Scope.Kind = r.PartnerUID, r.Kind
 	}
-	// The columns are what the database checks; the text only repeats them.
-	bulk.Scope.PartnerUID, bulk.Scope.Kind = r.PartnerUID, r.Kind
-	return bulk, nil
+	return rows, nil
 }
 
 // get loads one bulk re-send, or answers NOT_FOUND.
 func get(ctx context.Context, db sqlx.QueryerContext, uid uuid.UUID) (row, error) {
-	var row row
-	err := sqlx.GetContext(ctx, db, &row,
-		`SELECT `+columns+counts+` WHERE b.bulk_uid = $1`, uid)
-	if postgres.IsNoRows(err) {
-		return row, errNone(uid)
-	}
+	rows, err := fetch(ctx, db, ` WHERE b.bulk_uid = $1`, uid)
 	if err != nil {
-		return row, fmt.Errorf("loading bulk re-send %s: %w", uid, err)
+		return row{}, fmt.Errorf("loading bulk re-send %s: %w", uid, err)
 	}
-	return row, nil
+	if len(rows) == 0 {
+		return row{}, errNone(uid)
+	}
+	return rows[0], nil
 }
 
 // lock loads one bulk re-send and keeps everybody else from moving it on.
@@ -129,10 +97,7 @@ func errState(row row, done, act string) error {
 // Get returns one bulk re-send, or NOT_FOUND.
 func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Resend, error) {
 	row, err := get(ctx, s.DB, uid)
-	if err != nil {
-		return Resend{}, err
-	}
-	return row.resend()
+	return row.Resend, err
 }
 
 // Filter narrows a list of bulk re-sends; a zero field does not.
@@ -146,15 +111,9 @@ type Filter struct {
 
 func (f Filter) conditions() postgres.Conditions {
 	var c postgres.Conditions
-	if f.PartnerUID != uuid.Nil {
-		c.Add(`b.partner_uid = ?`, f.PartnerUID)
-	}
-	if f.State != "" {
-		c.Add(`b.state = ?`, string(f.State))
-	}
-	if !f.Cursor.IsZero() {
-		c.Add(`(b.created_at, b.bulk_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
-	}
+	c.When(f.PartnerUID != uuid.Nil, `b.partner_uid = ?`, f.PartnerUID)
+	c.When(f.State != "", `b.state = ?`, string(f.State))
+	c.When(!f.Cursor.IsZero(), `(b.created_at, b.bulk_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
 	return c
 }
 
@@ -167,10 +126,9 @@ func (s *Service) List(
 		return nil, postgres.Cursor{}, err
 	}
 	c := filter.conditions()
-	text := `SELECT ` + columns + counts + c.Where() +
-		` ORDER BY b.created_at DESC, b.bulk_uid DESC LIMIT ` + c.Bind(filter.Limit+1)
-	var rows []row
-	err := s.DB.SelectContext(ctx, &rows, text, c.Args...)
+	rest := c.Where() + ` ORDER BY b.created_at DESC, b.bulk_uid DESC LIMIT ` +
+		c.Bind(filter.Limit+1)
+	rows, err := fetch(ctx, s.DB, rest, c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing bulk re-sends: %w", err)
 	}
@@ -179,11 +137,7 @@ func (s *Service) List(
 	})
 	bulks := make([]Resend, 0, len(rows))
 	for _, row := range rows {
-		bulk, err := row.resend()
-		if err != nil {
-			return nil, postgres.Cursor{}, err
-		}
-		bulks = append(bulks, bulk)
+		bulks = append(bulks, row.Resend)
 	}
 	return bulks, next, nil
 }

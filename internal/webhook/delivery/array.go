@@ -74,31 +74,34 @@ func (c *arrayLiteral) addBytes(value []byte) {
 func (c *arrayLiteral) addTimeOrNull(value *time.Time) {
 	if value == nil {
 		c.null()
-		return
+	} else {
+		c.addTime(*value)
 	}
-	c.addTime(*value)
 }
 
-func (c *arrayLiteral) addOrNull(value *string) {
-	if value == nil {
+// addOrNull adds NULL for an empty text.
+func (c *arrayLiteral) addOrNull(value string) {
+	if value == "" {
 		c.null()
-		return
+	} else {
+		c.add(value)
 	}
-	c.add(*value)
 }
 
-func (c *arrayLiteral) addIntOrNull(value *int64) {
-	if value == nil {
+// addIntOrNull adds NULL for 0.
+func (c *arrayLiteral) addIntOrNull(value int64) {
+	if value == 0 {
 		c.null()
-		return
+	} else {
+		c.addInt(value)
 	}
-	c.addInt(*value)
 }
 
-func (c *arrayLiteral) addBoolOrNull(value *bool) {
-	if value == nil {
-		c.null()
-		return
+// literals are the arrays as arguments of a statement.
+func literals(columns []arrayLiteral) []any {
+	args := make([]any, len(columns))
+	for i := range columns {
+		args[i] = columns[i].String()
 	}
-	c.raw(strconv.FormatBool(*value))
+	return args
 }

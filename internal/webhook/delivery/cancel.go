@@ -23,10 +23,6 @@ func (s *Service) Cancel(
 	if len(uids) < 1 || len(uids) > postgres.MaxPage {
 		return nil, lending.Invalid("delivery", "choose from 1 to %d deliveries", postgres.MaxPage)
 	}
-	texts := make([]string, len(uids))
-	for i, uid := range uids {
-		texts[i] = uid.String()
-	}
 	var ended []uuid.UUID
 	err := tx.SelectContext(ctx, &ended, `
 		WITH chosen AS (
@@ -42,7 +38,7 @@ func (s *Service) Cancel(
 		  FROM chosen c
 		 WHERE d.delivery_uid = c.delivery_uid
 		   AND d.created_at = c.created_at
-		RETURNING d.delivery_uid`, pq.Array(texts), tx.Now)
+		RETURNING d.delivery_uid`, pq.Array(uids), tx.Now)
 	if err != nil {
 		return nil, fmt.Errorf("cancelling deliveries: %w", err)
 	}
@@ -56,13 +52,9 @@ func (s *Service) ByUIDs(ctx context.Context, uids []uuid.UUID) ([]Delivery, err
 	if err := postgres.CheckLimit(len(uids)); err != nil {
 		return nil, err
 	}
-	texts := make([]string, len(uids))
-	for i, uid := range uids {
-		texts[i] = uid.String()
-	}
 	var rows []Delivery
 	err := s.DB.SelectContext(ctx, &rows, `SELECT `+deliveryColumns+deliveryTables+`
-		WHERE d.delivery_uid = ANY ($1::uuid[])`+newestFirst, pq.Array(texts))
+		WHERE d.delivery_uid = ANY ($1::uuid[])`+newestFirst, pq.Array(uids))
 	if err != nil {
 		return nil, fmt.Errorf("loading chosen deliveries: %w", err)
 	}

@@ -362,7 +362,8 @@ func (s *Service) refill(ctx context.Context, uid uuid.UUID, to *endpoint, room 
 func (s *Service) record(ctx context.Context, row *madeAttempt) error {
 	ctx = context.WithoutCancel(ctx)
 	task, attempt := row.task, row.attempt
-	row.params = newAttemptParams(attempt)
+	row.requestHeaders = headersJSON(attempt.RequestHeaders)
+	row.responseHeaders = headersJSON(attempt.ResponseHeaders)
 	row.outcome = s.outcome(row.number, attempt, s.DB.Now().UTC())
 	var moved bool
 	err := postgres.Persist(ctx, "the outcome of an attempt", func(ctx context.Context) (err error) {

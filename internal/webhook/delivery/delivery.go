@@ -84,38 +84,38 @@ type Detail struct {
 
 // Attempt is one attempt as the log keeps it.
 type Attempt struct {
-	Number              int
-	StartedAt           time.Time
-	Duration            time.Duration
-	DNS                 time.Duration
-	Connect             time.Duration
-	TLS                 time.Duration
-	FirstByte           time.Duration
-	SubscriptionVersion int
-	URL                 string
-	HTTPStatus          int
-	ErrorClass          sender.ErrorClass
+	Number              int               `db:"number"`
+	StartedAt           time.Time         `db:"started_at"`
+	Duration            time.Duration     `db:"duration"`
+	DNS                 time.Duration     `db:"dns"`
+	Connect             time.Duration     `db:"connect"`
+	TLS                 time.Duration     `db:"tls"`
+	FirstByte           time.Duration     `db:"first_byte"`
+	SubscriptionVersion int               `db:"subscription_version"`
+	URL                 string            `db:"url"`
+	HTTPStatus          int               `db:"http_status"`
+	ErrorClass          sender.ErrorClass `db:"error_class"`
 	// Cause is derived from Error where a former release stored none.
-	Cause   sender.Cause
-	Error   string
-	Note    string
-	Address string
+	Cause   sender.Cause `db:"cause"`
+	Error   string       `db:"error"`
+	Note    string       `db:"note"`
+	Address string       `db:"address"`
 	// Protocol is "HTTP/1.1" or "HTTP/2", empty without an answer.
-	Protocol string
+	Protocol string `db:"protocol"`
 	// Reused tells whether the connection had carried an earlier request; nil
 	// when no request left or it is not known.
-	Reused *bool
+	Reused *bool `db:"reused"`
 	// TLSVersion is empty without TLS.
-	TLSVersion string
+	TLSVersion string `db:"tls_version"`
 	// CertificateExpires is when the endpoint's certificate ends, nil without TLS.
-	CertificateExpires *time.Time
+	CertificateExpires *time.Time `db:"certificate_expires"`
 	// ContentRemovedAt is when retention removed headers and body, nil before.
-	ContentRemovedAt *time.Time
+	ContentRemovedAt *time.Time `db:"content_removed_at"`
 	// RequestHeaders hold no secret: values that are were masked.
-	RequestHeaders  []sender.Header
-	ResponseHeaders []sender.Header
+	RequestHeaders  []sender.Header `db:"-"`
+	ResponseHeaders []sender.Header `db:"-"`
 	// ResponseBody holds the first 16 KiB.
-	ResponseBody []byte
+	ResponseBody []byte `db:"response_body"`
 }
 
 // Place is the delivery's place among the others.

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
-
 	"drawbridge/internal/postgres"
 )
 
-// dueBatch bounds one promotion, so that a large backlog (a subscription
+// dueBatch bounds one round of EnqueueDue, so that a large backlog (a subscription
 // resumed after days, a bulk re-send) trickles in beside new events.
 const dueBatch = 1000
 
@@ -19,62 +17,42 @@ const dueBatch = 1000
 // The delivery's own row says when its next attempt is due; the queue only
 // ever holds attempts that may start now. So a retry neither waits for the
 // queue's scheduler, which looks every five seconds, nor is lost with a job.
-// Any number of processes may promote at once: each takes other rows.
+// Any number of processes may enqueue at once: each takes other rows.
 func (s *Service) EnqueueDue(ctx context.Context) (int, error) {
 	s.Gate.Yield(ctx)
 	var count int
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		jobs, err := takeDue(ctx, tx)
+		var jobs []Args // the longest overdue first
+		err := tx.SelectContext(ctx, &jobs, `
+			WITH due AS (
+				SELECT delivery_uid, created_at
+				  FROM deliveries
+				 WHERE state IN ('pending', 'retrying')
+				   AND NOT queued
+				   AND NOT parked
+				   AND NOT held
+				   AND next_attempt_at <= $1
+				 ORDER BY next_attempt_at
+				 LIMIT $2
+				   FOR UPDATE SKIP LOCKED
+			), taken AS (
+				UPDATE deliveries d
+				   SET queued = true
+				  FROM due
+				 WHERE d.delivery_uid = due.delivery_uid
+				   AND d.created_at = due.created_at
+				RETURNING d.delivery_uid, d.created_at, d.attempt_count, d.next_attempt_at
+			)
+			SELECT delivery_uid, created_at, attempt_count + 1 AS number
+			  FROM taken
+			 ORDER BY next_attempt_at, delivery_uid`, tx.Now, dueBatch)
 		if err != nil {
-			return err
+			return fmt.Errorf("taking the deliveries that are due: %w", err)
 		}
 		count = len(jobs)
 		return s.enqueue(ctx, tx, jobs)
 	})
 	return count, err
-}
-
-// takeDue marks deliveries that are due as queued and returns their jobs, the
-// longest overdue first.
-func takeDue(ctx context.Context, tx *postgres.Tx) ([]Args, error) {
-	var rows []struct {
-		UID       uuid.UUID `db:"delivery_uid"`
-		CreatedAt time.Time `db:"created_at"`
-		Attempts  int       `db:"attempt_count"`
-	}
-	err := tx.SelectContext(ctx, &rows, `
-		WITH due AS (
-			SELECT delivery_uid, created_at
-			  FROM deliveries
-			 WHERE state IN ('pending', 'retrying')
-			   AND NOT queued
-			   AND NOT parked
-			   AND NOT held
-			   AND next_attempt_at <= $1
-			 ORDER BY next_attempt_at
-			 LIMIT $2
-			   FOR UPDATE SKIP LOCKED
-		), taken AS (
-			UPDATE deliveries d
-			   SET queued = true
-			  FROM due
-			 WHERE d.delivery_uid = due.delivery_uid
-			   AND d.created_at = due.created_at
-			RETURNING d.delivery_uid, d.created_at, d.attempt_count, d.next_attempt_at
-		)
-		SELECT delivery_uid, created_at, attempt_count
-		  FROM taken
-		 ORDER BY next_attempt_at, delivery_uid`, tx.Now, dueBatch)
-	if err != nil {
-		return nil, fmt.Errorf("taking the deliveries that are due: %w", err)
-	}
-	jobs := make([]Args, 0, len(rows))
-	for _, row := range rows {
-		jobs = append(jobs, Args{
-			DeliveryUID: row.UID, CreatedAt: row.CreatedAt, Number: row.Attempts + 1,
-		})
-	}
-	return jobs, nil
 }
 
 const (
@@ -86,7 +64,7 @@ const (
 )
 
 // MarkOrphans hands deliveries that claim to be queued, have been due for longer
-// than patience and have no job back to the promoter, and returns how many: the
+// than patience and have no job back to EnqueueDue, and returns how many: the
 // queue gave their job up, somebody deleted it, or a backup was restored without
 // it. Only one process looks at a time: two could both find a delivery whose
 // new job neither sees yet.
@@ -98,45 +76,41 @@ func (s *Service) MarkOrphans(ctx context.Context, patience time.Duration) (int6
 		if err != nil || !alone {
 			return err
 		}
-		count, err = markOrphans(ctx, tx, tx.Now.Add(-patience))
+		// Asking for queued in a CASE, as the record of an attempt does for the state,
+		// takes a quarter of the time to plan.
+		result, err := tx.ExecContext(ctx, `
+			WITH overdue AS (
+				SELECT delivery_uid, created_at
+				  FROM deliveries
+				 WHERE queued
+				   AND next_attempt_at < $1
+				 ORDER BY next_attempt_at
+				 LIMIT $2
+			)
+			UPDATE deliveries d
+			   SET queued = false
+			  FROM overdue o
+			 WHERE d.delivery_uid = o.delivery_uid
+			   AND d.created_at = o.created_at
+			   AND CASE WHEN d.queued THEN true ELSE false END
+			   AND NOT EXISTS (
+			           SELECT 1
+			             FROM river_job j
+			            WHERE j.args ->> 'delivery_uid' = o.delivery_uid::text
+			              AND j.kind = $3
+			              AND j.queue = $4
+			              AND j.state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))`,
+			tx.Now.Add(-patience), orphanBatch, Args{}.Kind(), Queue)
+		if err != nil {
+			return err
+		}
+		count, err = result.RowsAffected()
 		return err
 	})
 	if err != nil {
 		return 0, fmt.Errorf("looking for deliveries without a job: %w", err)
 	}
 	return count, nil
-}
-
-// markOrphans asks for queued in a CASE, as the record of an attempt does for the
-// state: planning it takes a quarter of the time.
-func markOrphans(ctx context.Context, tx *postgres.Tx, before time.Time) (int64, error) {
-	result, err := tx.ExecContext(ctx, `
-		WITH overdue AS (
-			SELECT delivery_uid, created_at
-			  FROM deliveries
-			 WHERE queued
-			   AND next_attempt_at < $1
-			 ORDER BY next_attempt_at
-			 LIMIT $2
-		)
-		UPDATE deliveries d
-		   SET queued = false
-		  FROM overdue o
-		 WHERE d.delivery_uid = o.delivery_uid
-		   AND d.created_at = o.created_at
-		   AND CASE WHEN d.queued THEN true ELSE false END
-		   AND NOT EXISTS (
-		           SELECT 1
-		             FROM river_job j
-		            WHERE j.args ->> 'delivery_uid' = o.delivery_uid::text
-		              AND j.kind = $3
-		              AND j.queue = $4
-		              AND j.state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))`,
-		before, orphanBatch, Args{}.Kind(), Queue)
-	if err != nil {
-		return 0, err
-	}
-	return result.RowsAffected()
 }
 
 // ForgetBegun removes the notes of attempts that nothing will ask about any more:

@@ -43,38 +43,25 @@ func eventScopeOf(ctx context.Context, db *postgres.DB, f EventFilter) (eventSco
 	if f.MerchantUID == uuid.Nil {
 		return eventScope{EventFilter: f}, nil
 	}
-	var found struct {
-		Partner      uuid.NullUUID `db:"partner"`
-		Applications int           `db:"applications"`
-	}
-	err := db.GetContext(ctx, &found, `
-		SELECT (SELECT partner_uid FROM merchants WHERE merchant_uid = $1) AS partner,
-		       (SELECT count(*)
-		          FROM (SELECT 1 FROM applications WHERE merchant_uid = $1 LIMIT $2) found
-		       ) AS applications`, f.MerchantUID, fewApplications+1)
+	found, err := ownersOf(ctx, db, f.MerchantUID, uuid.Nil)
 	if err != nil {
 		return eventScope{}, fmt.Errorf("finding the owner of events: %w", err)
 	}
-	none := !found.Partner.Valid ||
-		f.PartnerUID != uuid.Nil && f.PartnerUID != found.Partner.UUID
-	f.PartnerUID = found.Partner.UUID
+	none := !found.Merchant.Valid ||
+		f.PartnerUID != uuid.Nil && f.PartnerUID != found.Merchant.UUID
+	f.PartnerUID = found.Merchant.UUID
 	return eventScope{EventFilter: f, none: none, few: found.Applications <= fewApplications}, nil
 }
 
 // newest renders the statement that selects columns of the limit newest events
 // that match: application by application where the merchant has few of them.
 func (f eventScope) newest(columns string, limit int) (string, []any) {
-	if f.few && f.ApplicationUID == uuid.Nil {
-		return f.newestByApplication(columns, limit)
+	var c postgres.Conditions
+	if !f.few || f.ApplicationUID != uuid.Nil {
+		f.narrow(&c)
+		return `SELECT ` + columns + ` FROM events e` + c.Where() + latestEvents +
+			` LIMIT ` + c.Bind(limit), c.Args
 	}
-	var c postgres.Conditions
-	f.narrow(&c)
-	return `SELECT ` + columns + ` FROM events e` + c.Where() + latestEvents +
-		` LIMIT ` + c.Bind(limit), c.Args
-}
-
-func (f eventScope) newestByApplication(columns string, limit int) (string, []any) {
-	var c postgres.Conditions
 	c.Add(`e.application_uid = o.application_uid`)
 	most, merchant := c.Bind(limit), c.Bind(f.MerchantUID)
 	f.withoutOwner().narrow(&c)
@@ -113,35 +100,16 @@ func (f eventScope) countQuery(limit int) (string, []any) {
 		         LIMIT ` + most + `) AS matching`, c.Args
 }
 
-// narrow adds the conditions of the filter. The kind stands in the text, where
-// the planner sees it: partial indexes and its frequency decide how a list is
-// read.
+// narrow adds the conditions of the filter. The kind is in the text, where the
+// planner sees it: partial indexes and its frequency decide how a list is read.
 func (f EventFilter) narrow(c *postgres.Conditions) {
-	if f.Kind != "" {
-		c.Add(`e.kind = ` + pq.QuoteLiteral(string(f.Kind)))
-	}
-	if f.PartnerUID != uuid.Nil {
-		c.Add(`e.partner_uid = ?`, f.PartnerUID)
-	}
-	if f.MerchantUID != uuid.Nil {
-		c.Add(`e.merchant_uid = ?`, f.MerchantUID)
-	}
-	switch f.ApplicationUID {
-	case uuid.Nil:
-	case sampleApplication:
-		c.Add(`e.application_uid IS NULL`)
-	default:
-		c.Add(`e.application_uid = ?`, f.ApplicationUID)
-	}
-	if !f.Since.IsZero() {
-		c.Add(`e.occurred_at >= ?`, f.Since)
-	}
-	if !f.Until.IsZero() {
-		c.Add(`e.occurred_at < ?`, f.Until)
-	}
-	if !f.Cursor.IsZero() {
-		// The first condition alone lets later months be left out.
-		c.Add(`e.occurred_at <= ?`, f.Cursor.At)
-		c.Add(`(e.occurred_at, e.event_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
-	}
+	c.When(f.Kind != "", `e.kind = `+pq.QuoteLiteral(string(f.Kind)))
+	c.When(f.PartnerUID != uuid.Nil, `e.partner_uid = ?`, f.PartnerUID)
+	c.When(f.MerchantUID != uuid.Nil, `e.merchant_uid = ?`, f.MerchantUID)
+	narrowApplication(c, `e`, f.ApplicationUID)
+	c.When(!f.Since.IsZero(), `e.occurred_at >= ?`, f.Since)
+	c.When(!f.Until.IsZero(), `e.occurred_at < ?`, f.Until)
+	// The first condition alone lets later months be left out.
+	c.When(!f.Cursor.IsZero(), `e.occurred_at <= ? AND (e.occurred_at, e.event_uid) < (?, ?)`,
+		f.Cursor.At, f.Cursor.At, f.Cursor.UID)
 }

@@ -56,17 +56,10 @@ type EventDetail struct {
 }
 
 const eventColumns = `
-	e.event_uid,
-	e.occurred_at,
-	e.kind,
-	e.partner_uid,
-	p.name AS partner_name,
-	e.merchant_uid,
+	e.event_uid, e.occurred_at, e.kind, e.partner_uid, p.name AS partner_name, e.merchant_uid,
 	m.name AS merchant_name,
 	coalesce(e.application_uid, '` + lending.SampleApplicationUID + `') AS application_uid,
-	e.status,
-	e.application_uid IS NULL AS test,
-	e.body_removed_at,
+	e.status, e.application_uid IS NULL AS test, e.body_removed_at,
 	coalesce(jsonb_array_length(e.passed_over), 0) AS passed_over`
 
 const (
@@ -76,7 +69,7 @@ const (
 	eventTables = ` FROM events e` + eventOwners
 )
 
-func (e EventRecord) place() postgres.Cursor {
+func (e EventRecord) cursor() postgres.Cursor {
 	return postgres.Cursor{At: e.OccurredAt, UID: e.UID}
 }
 
@@ -97,7 +90,7 @@ func (s *Service) Events(ctx context.Context, filter EventFilter) (EventPage, er
 	if err != nil {
 		return EventPage{}, fmt.Errorf("listing events: %w", err)
 	}
-	rows, next := postgres.Page(rows, filter.Limit, EventRecord.place)
+	rows, next := postgres.Page(rows, filter.Limit, EventRecord.cursor)
 	if err := countFanOut(ctx, s.DB, rows); err != nil {
 		return EventPage{}, err
 	}
@@ -173,6 +166,10 @@ func (f *FanOut) add(state State, again bool, count int) {
 	}
 }
 
+func noEvent(uid uuid.UUID) error {
+	return lending.NewError(lending.CodeNotFound, "no event has the id %s", uid)
+}
+
 // EventByUID returns an event with its body, its ledger and its deliveries.
 // Error: NOT_FOUND.
 func (s *Service) EventByUID(ctx context.Context, uid uuid.UUID) (EventDetail, error) {
@@ -183,7 +180,7 @@ func (s *Service) EventByUID(ctx context.Context, uid uuid.UUID) (EventDetail, e
 	err := s.DB.GetContext(ctx, &row,
 		`SELECT `+eventColumns+`, e.body`+eventTables+` WHERE e.event_uid = $1`, uid)
 	if postgres.IsNoRows(err) {
-		return EventDetail{}, lending.NewError(lending.CodeNotFound, "no event has the id %s", uid)
+		return EventDetail{}, noEvent(uid)
 	}
 	if err != nil {
 		return EventDetail{}, fmt.Errorf("loading event %s: %w", uid, err)

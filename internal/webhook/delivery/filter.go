@@ -41,48 +41,49 @@ type Filter struct {
 	Limit int
 }
 
-// where renders the filter, after conditions of the caller's own, as a WHERE
-// clause over deliveries d and its arguments.
-func (f Filter) where(conditions ...string) (string, []any) {
+// conditions are those of the filter over deliveries d.
+func (f Filter) conditions() postgres.Conditions {
 	var c postgres.Conditions
-	for _, condition := range conditions {
-		c.Add(condition)
-	}
-	if f.PartnerUID != uuid.Nil {
-		c.Add(`d.subscription_uid IN (
+	c.When(f.PartnerUID != uuid.Nil, `d.subscription_uid IN (
 			SELECT subscription_uid FROM subscriptions WHERE partner_uid = ?)`, f.PartnerUID)
-	}
 	f.Narrow(&c)
-	return c.Where(), c.Args
+	return c
 }
 
 // Narrow adds every condition but that of the partner. Values of closed lists
-// stand in the text, where the planner sees them: partial indexes and the
+// are in the text, where the planner sees them: partial indexes and the
 // frequency of a value decide how a list is read.
 func (f Filter) Narrow(c *postgres.Conditions) {
-	f.narrowPlaces(c)
-	f.narrowOutcome(c)
-	if f.Event != "" {
-		c.Add(`d.event = ` + pq.QuoteLiteral(string(f.Event)))
-	}
-	if f.Test != nil {
-		c.Add(sqlNot(!*f.Test) + `d.test`)
-	}
-	if f.Resend != nil {
-		c.Add(`d.resend_of IS ` + sqlNot(*f.Resend) + `NULL`)
-	}
-	if !f.Since.IsZero() {
-		c.Add(`d.created_at >= ?`, f.Since)
-	}
-	if !f.Until.IsZero() {
-		c.Add(`d.created_at < ?`, f.Until)
-	}
-	if !f.Cursor.IsZero() {
-		// The first condition says nothing new, except to the planner, which
-		// leaves out the months after the cursor.
-		c.Add(`d.created_at <= ?`, f.Cursor.At)
-		c.Add(`(d.created_at, d.delivery_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
-	}
+	c.When(f.SubscriptionUID != uuid.Nil, `d.subscription_uid = ?`, f.SubscriptionUID)
+	// As a join, it would be taken for rarer than it is among the partner's own,
+	// and all of them be read and sorted.
+	c.When(f.MerchantUID != uuid.Nil, `(d.application_uid IN (
+			SELECT application_uid FROM applications WHERE merchant_uid = ?)) IS TRUE`, f.MerchantUID)
+	narrowApplication(c, `d`, f.ApplicationUID)
+	c.When(f.EventUID != uuid.Nil, `d.event_uid = ?`, f.EventUID)
+	// What was not answered by 2xx has an error class, which the index of trouble is about.
+	c.When(f.State != "", `d.state = `+pq.QuoteLiteral(string(f.State)))
+	c.When(f.HTTPStatus != 0, fmt.Sprintf(`d.last_http_status = %d`, f.HTTPStatus))
+	c.When(f.HTTPClass != 0,
+		fmt.Sprintf(`d.last_http_status BETWEEN %d00 AND %d99`, f.HTTPClass, f.HTTPClass))
+	c.When(f.ErrorClass != "", `d.last_error_class = `+pq.QuoteLiteral(string(f.ErrorClass)))
+	c.When(f.refused(), `d.last_error_class IS NOT NULL`)
+	c.When(f.Slow, fmt.Sprintf(`d.last_duration_us >= %d`, SlowAfter.Microseconds()))
+	c.When(f.Event != "", `d.event = `+pq.QuoteLiteral(string(f.Event)))
+	c.When(f.Test != nil, sqlNot(!postgres.OrZero(f.Test))+`d.test`)
+	c.When(f.Resend != nil, `d.resend_of IS `+sqlNot(postgres.OrZero(f.Resend))+`NULL`)
+	c.When(!f.Since.IsZero(), `d.created_at >= ?`, f.Since)
+	c.When(!f.Until.IsZero(), `d.created_at < ?`, f.Until)
+	// The first condition says nothing new, except to the planner, which leaves out
+	// the months after the cursor.
+	c.When(!f.Cursor.IsZero(), `d.created_at <= ? AND (d.created_at, d.delivery_uid) < (?, ?)`,
+		f.Cursor.At, f.Cursor.At, f.Cursor.UID)
+}
+
+// narrowApplication adds the condition on the application, the sample one for tests.
+func narrowApplication(c *postgres.Conditions, table string, uid uuid.UUID) {
+	c.When(uid == sampleApplication, table+`.application_uid IS NULL`)
+	c.When(uid != uuid.Nil && uid != sampleApplication, table+`.application_uid = ?`, uid)
 }
 
 func sqlNot(not bool) string {
@@ -90,52 +91,6 @@ func sqlNot(not bool) string {
 		return `NOT `
 	}
 	return ``
-}
-
-// narrowPlaces adds the conditions on where a delivery comes from and goes to.
-func (f Filter) narrowPlaces(c *postgres.Conditions) {
-	if f.SubscriptionUID != uuid.Nil {
-		c.Add(`d.subscription_uid = ?`, f.SubscriptionUID)
-	}
-	if f.MerchantUID != uuid.Nil {
-		// As a join, it would be taken for rarer than it is among the partner's own,
-		// and all of them be read and sorted.
-		c.Add(`(d.application_uid IN (
-			SELECT application_uid FROM applications WHERE merchant_uid = ?)) IS TRUE`, f.MerchantUID)
-	}
-	switch f.ApplicationUID {
-	case uuid.Nil:
-	case sampleApplication:
-		c.Add(`d.application_uid IS NULL`)
-	default:
-		c.Add(`d.application_uid = ?`, f.ApplicationUID)
-	}
-	if f.EventUID != uuid.Nil {
-		c.Add(`d.event_uid = ?`, f.EventUID)
-	}
-}
-
-// narrowOutcome adds the conditions on how far a delivery came. Whoever was not
-// answered by 2xx has an error class, which the index of trouble is about.
-func (f Filter) narrowOutcome(c *postgres.Conditions) {
-	if f.State != "" {
-		c.Add(`d.state = ` + pq.QuoteLiteral(string(f.State)))
-	}
-	if f.HTTPStatus != 0 {
-		c.Add(fmt.Sprintf(`d.last_http_status = %d`, f.HTTPStatus))
-	}
-	if f.HTTPClass != 0 {
-		c.Add(fmt.Sprintf(`d.last_http_status BETWEEN %d00 AND %d99`, f.HTTPClass, f.HTTPClass))
-	}
-	if f.ErrorClass != "" {
-		c.Add(`d.last_error_class = ` + pq.QuoteLiteral(string(f.ErrorClass)))
-	}
-	if f.refused() {
-		c.Add(`d.last_error_class IS NOT NULL`)
-	}
-	if f.Slow {
-		c.Add(fmt.Sprintf(`d.last_duration_us >= %d`, SlowAfter.Microseconds()))
-	}
 }
 
 // refused tells whether only answers other than 2xx are asked for.
@@ -157,9 +112,8 @@ func (f Filter) Newest(columns string, limit int) (string, []any) {
 // an order.
 func (f Filter) newestFrom(from spread, columns, order string, limit int) (string, []any) {
 	if from.table == "" {
-		conditions, args := f.where()
-		c := postgres.Conditions{Args: args}
-		return `SELECT ` + columns + ` FROM deliveries d` + conditions + order +
+		c := f.conditions()
+		return `SELECT ` + columns + ` FROM deliveries d` + c.Where() + order +
 			` LIMIT ` + c.Bind(limit), c.Args
 	}
 	var c postgres.Conditions
@@ -206,20 +160,15 @@ func (s scope) query() (string, []any) {
 
 // countQuery renders the statement that counts at most limit deliveries. It
 // reads them in the list's order, so that it stops as early as the list; those
-// of a merchant by its applications in any order, unless they are rare.
+// of a merchant by its applications in any order, unless they are rare. The inner
+// limit keeps the planner from reading all deliveries and looking which of them are
+// the merchant's.
 func (s scope) countQuery(limit int) (string, []any) {
 	s.Cursor = postgres.Cursor{}
-	if s.MerchantUID != uuid.Nil && s.ApplicationUID == uuid.Nil && (s.few || !s.isRare()) {
-		return s.countByApplication(limit)
+	if s.MerchantUID == uuid.Nil || s.ApplicationUID != uuid.Nil || !s.few && s.isRare() {
+		rows, args := s.newestFrom(s.spread(false), `1`, newestFirst, limit)
+		return `SELECT count(*) FROM (` + rows + `) matching`, args
 	}
-	rows, args := s.newestFrom(s.spread(false), `1`, newestFirst, limit)
-	return `SELECT count(*) FROM (` + rows + `) matching`, args
-}
-
-// countByApplication renders the statement that counts at most limit deliveries
-// of a merchant. The inner limit keeps the planner from reading all deliveries
-// and looking which of them are the merchant's.
-func (s scope) countByApplication(limit int) (string, []any) {
 	var c postgres.Conditions
 	most, merchant := c.Bind(limit), c.Bind(s.MerchantUID)
 	c.Add(`d.application_uid = o.application_uid`)
@@ -257,17 +206,7 @@ func scopeOf(ctx context.Context, db *postgres.DB, f Filter) (scope, error) {
 	if f.MerchantUID == uuid.Nil && (f.SubscriptionUID == uuid.Nil || f.PartnerUID == uuid.Nil) {
 		return scope{Filter: f}, nil
 	}
-	var owners struct {
-		Merchant     uuid.NullUUID `db:"merchant"`
-		Subscription uuid.NullUUID `db:"subscription"`
-		Applications int           `db:"applications"`
-	}
-	err := db.GetContext(ctx, &owners, `
-		SELECT (SELECT partner_uid FROM merchants WHERE merchant_uid = $1) AS merchant,
-		       (SELECT partner_uid FROM subscriptions WHERE subscription_uid = $2) AS subscription,
-		       (SELECT count(*)
-		          FROM (SELECT 1 FROM applications WHERE merchant_uid = $1 LIMIT $3) found
-		       ) AS applications`, f.MerchantUID, f.SubscriptionUID, fewApplications+1)
+	owners, err := ownersOf(ctx, db, f.MerchantUID, f.SubscriptionUID)
 	if err != nil {
 		return scope{}, fmt.Errorf("finding the owners of deliveries: %w", err)
 	}
@@ -280,6 +219,26 @@ func scopeOf(ctx context.Context, db *postgres.DB, f Filter) (scope, error) {
 		found.PartnerUID = uuid.Nil // the subscription says it
 	}
 	return found, nil
+}
+
+// owners are the partners of what a filter names.
+type owners struct {
+	Merchant     uuid.NullUUID `db:"merchant"`
+	Subscription uuid.NullUUID `db:"subscription"`
+	// Applications are how many the merchant has, up to one more than a few.
+	Applications int `db:"applications"`
+}
+
+func ownersOf(
+	ctx context.Context, db *postgres.DB, merchant, subscription uuid.UUID,
+) (found owners, err error) {
+	err = db.GetContext(ctx, &found, `
+		SELECT (SELECT partner_uid FROM merchants WHERE merchant_uid = $1) AS merchant,
+		       (SELECT partner_uid FROM subscriptions WHERE subscription_uid = $2) AS subscription,
+		       (SELECT count(*)
+		          FROM (SELECT 1 FROM applications WHERE merchant_uid = $1 LIMIT $3) found
+		       ) AS applications`, merchant, subscription, fewApplications+1)
+	return found, err
 }
 
 // excludesItself tells whether no delivery can match, since delivered is what

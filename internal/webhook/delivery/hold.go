@@ -3,7 +3,6 @@ package delivery
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -16,8 +15,25 @@ func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, room
 	var jobs []Args
 	held := to.holds.Load() // whose rows the transaction sees
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		var err error
-		if jobs, err = takeHeld(ctx, tx, uid, room); err != nil {
+		jobs = nil
+		err := tx.SelectContext(ctx, &jobs, `
+			WITH next AS (
+				SELECT delivery_uid, created_at
+				  FROM deliveries
+				 WHERE subscription_uid = $1
+				   AND held
+				 ORDER BY next_attempt_at
+				 LIMIT $2
+				   FOR UPDATE SKIP LOCKED
+			)
+			UPDATE deliveries d
+			   SET held = false,
+			       queued = true
+			  FROM next
+			 WHERE d.delivery_uid = next.delivery_uid
+			   AND d.created_at = next.created_at
+			RETURNING d.delivery_uid, d.created_at, d.attempt_count + 1 AS number`, uid, room)
+		if err != nil {
 			return err
 		}
 		return s.enqueue(ctx, tx, jobs)
@@ -29,43 +45,6 @@ func (s *Service) release(ctx context.Context, uid uuid.UUID, to *endpoint, room
 		to.cleared.Store(held)
 	}
 	return nil
-}
-
-func takeHeld(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, room int,
-) ([]Args, error) {
-	var rows []struct {
-		UID       uuid.UUID `db:"delivery_uid"`
-		CreatedAt time.Time `db:"created_at"`
-		Attempts  int       `db:"attempt_count"`
-	}
-	err := tx.SelectContext(ctx, &rows, `
-		WITH next AS (
-			SELECT delivery_uid, created_at
-			  FROM deliveries
-			 WHERE subscription_uid = $1
-			   AND held
-			 ORDER BY next_attempt_at
-			 LIMIT $2
-			   FOR UPDATE SKIP LOCKED
-		)
-		UPDATE deliveries d
-		   SET held = false,
-		       queued = true
-		  FROM next
-		 WHERE d.delivery_uid = next.delivery_uid
-		   AND d.created_at = next.created_at
-		RETURNING d.delivery_uid, d.created_at, d.attempt_count`, uid, room)
-	if err != nil {
-		return nil, err
-	}
-	jobs := make([]Args, 0, len(rows))
-	for _, row := range rows {
-		jobs = append(jobs, Args{
-			DeliveryUID: row.UID, CreatedAt: row.CreatedAt, Number: row.Attempts + 1,
-		})
-	}
-	return jobs, nil
 }
 
 // ReleaseIdle brings held deliveries back whose endpoint has nothing in flight

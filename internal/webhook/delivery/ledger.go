@@ -7,8 +7,6 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/lending"
-	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/subscription"
 )
 
@@ -45,37 +43,31 @@ func Verdicts() []Verdict {
 
 // LedgerLine is the verdict of one event for one subscription of its partner.
 type LedgerLine struct {
-	SubscriptionUID uuid.UUID
-	URL             string
+	SubscriptionUID uuid.UUID `db:"subscription_uid"`
+	URL             string    `db:"url"`
 	// State is the subscription's at present.
-	State   subscription.State
-	Verdict Verdict
+	State   subscription.State `db:"state"`
+	Verdict Verdict            `db:"-"`
 	// Version of the subscription decided when it passed the event over; 0 for
 	// the other verdicts. Attempts name the version that they used.
-	Version int
+	Version int `db:"passed_version"`
 	// DeliveryUID is the first delivery to the subscription, nil without one. A
 	// subscription that was passed over has one only if the event was replayed
 	// to it by hand.
-	DeliveryUID   *uuid.UUID
-	DeliveryState State
+	DeliveryUID   *uuid.UUID `db:"delivery_uid"`
+	DeliveryState State      `db:"delivery_state"`
 	// Since is when the subscription was created, Until when it was deleted, nil
 	// while it is not.
-	Since time.Time
-	Until *time.Time
+	Since time.Time  `db:"created_at"`
+	Until *time.Time `db:"deleted_at"`
 }
 
+// ledgerRow is a line with what its verdict follows from.
 type ledgerRow struct {
-	SubscriptionUID uuid.UUID          `db:"subscription_uid"`
-	URL             string             `db:"url"`
-	State           subscription.State `db:"state"`
-	Since           time.Time          `db:"created_at"`
-	Until           *time.Time         `db:"deleted_at"`
-	OccurredAt      time.Time          `db:"occurred_at"`
-	Recorded        bool               `db:"recorded"`
-	PassedOver      *string            `db:"passed_over"`
-	Version         *int               `db:"passed_version"`
-	DeliveryUID     *uuid.UUID         `db:"delivery_uid"`
-	DeliveryState   *State             `db:"delivery_state"`
+	LedgerLine
+	OccurredAt time.Time `db:"occurred_at"`
+	Recorded   bool      `db:"recorded"`
+	PassedOver string    `db:"passed_over"`
 }
 
 // EventVerdicts is the ledger of an event: one line for each subscription that
@@ -84,22 +76,15 @@ type ledgerRow struct {
 func (s *Service) EventVerdicts(ctx context.Context, eventUID uuid.UUID) ([]LedgerLine, error) {
 	var rows []ledgerRow
 	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT s.subscription_uid,
-		       s.url,
-		       s.state,
-		       s.created_at,
+		SELECT s.subscription_uid, s.url, s.state, s.created_at,
 		       CASE WHEN s.state = 'deleted' THEN coalesce((
 		           SELECT max(v.changed_at)
 		             FROM subscription_versions v
 		            WHERE v.subscription_uid = s.subscription_uid
 		              AND (v.state = 'deleted' OR v.change = 'deleted')), s.updated_at)
-		       END AS deleted_at,
-		       e.occurred_at,
-		       e.passed_over IS NOT NULL AS recorded,
-		       p.w AS passed_over,
-		       p.v AS passed_version,
-		       d.delivery_uid,
-		       d.state AS delivery_state
+		       END AS deleted_at, e.occurred_at, e.passed_over IS NOT NULL AS recorded,
+		       coalesce(p.w, '') AS passed_over, coalesce(p.v, 0) AS passed_version, d.delivery_uid,
+		       coalesce(d.state, '') AS delivery_state
 		  FROM events e
 		  JOIN subscriptions s ON s.partner_uid = e.partner_uid
 		  LEFT JOIN jsonb_to_recordset(coalesce(e.passed_over, '[]')) AS p (s uuid, v integer, w text)
@@ -118,47 +103,29 @@ func (s *Service) EventVerdicts(ctx context.Context, eventUID uuid.UUID) ([]Ledg
 		return nil, fmt.Errorf("loading the ledger of event %s: %w", eventUID, err)
 	}
 	if len(rows) == 0 {
-		return nil, checkEvent(ctx, s.DB, eventUID)
+		var known bool
+		err := s.DB.GetContext(ctx, &known,
+			`SELECT EXISTS (SELECT FROM events WHERE event_uid = $1)`, eventUID)
+		if err != nil {
+			return nil, fmt.Errorf("looking up event %s: %w", eventUID, err)
+		}
+		if !known {
+			return nil, noEvent(eventUID)
+		}
 	}
 	lines := make([]LedgerLine, 0, len(rows))
 	for _, row := range rows {
-		lines = append(lines, row.line())
+		row.Verdict = row.verdict()
+		lines = append(lines, row.LedgerLine)
 	}
 	return lines, nil
 }
 
-// checkEvent answers NOT_FOUND for an event that does not exist.
-func checkEvent(ctx context.Context, db *postgres.DB, uid uuid.UUID) error {
-	var one int
-	err := db.GetContext(ctx, &one, `SELECT 1 FROM events WHERE event_uid = $1`, uid)
-	if postgres.IsNoRows(err) {
-		return lending.NewError(lending.CodeNotFound, "no event has the id %s", uid)
-	}
-	if err != nil {
-		return fmt.Errorf("looking up event %s: %w", uid, err)
-	}
-	return nil
-}
-
-func (r ledgerRow) line() LedgerLine {
-	return LedgerLine{
-		SubscriptionUID: r.SubscriptionUID,
-		URL:             r.URL,
-		State:           r.State,
-		Verdict:         r.verdict(),
-		Version:         postgres.OrZero(r.Version),
-		DeliveryUID:     r.DeliveryUID,
-		DeliveryState:   postgres.OrZero(r.DeliveryState),
-		Since:           r.Since,
-		Until:           r.Until,
-	}
-}
-
 func (r ledgerRow) verdict() Verdict {
 	switch {
-	case postgres.OrZero(r.PassedOver) == "event":
+	case r.PassedOver == "event":
 		return VerdictEvent
-	case postgres.OrZero(r.PassedOver) == "merchant":
+	case r.PassedOver == "merchant":
 		return VerdictMerchant
 	case r.DeliveryUID != nil && r.State == subscription.StatePaused && !r.DeliveryState.IsFinal():
 		return VerdictWaiting

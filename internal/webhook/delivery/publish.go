@@ -21,11 +21,11 @@ const Queue = "webhook"
 
 // Args asks for one attempt of one delivery.
 type Args struct {
-	DeliveryUID uuid.UUID `json:"delivery_uid"`
+	DeliveryUID uuid.UUID `db:"delivery_uid" json:"delivery_uid"`
 	// CreatedAt is the delivery's, and leads to its partition.
-	CreatedAt time.Time `json:"created_at"`
+	CreatedAt time.Time `db:"created_at" json:"created_at"`
 	// Number is the attempt's, from 1.
-	Number int `json:"number"`
+	Number int `db:"number" json:"number"`
 }
 
 // Kind names the job in the queue.

@@ -35,12 +35,12 @@ func (s *Service) CountNewer(ctx context.Context, filter Filter, limit int) (int
 	filter.Cursor = postgres.Cursor{}
 	// Again the first condition is for the planner alone.
 	filter.Since = latest(filter.Since, from.At)
-	conditions, args := filter.where(`true`)
-	args = append(args, from.At, from.UID, limit)
+	c := filter.conditions()
+	c.Add(`(d.created_at, d.delivery_uid) >= (?, ?)`, from.At, from.UID)
+	text := `SELECT count(*) FROM (SELECT 1 FROM deliveries d` + c.Where() + newestFirst +
+		` LIMIT ` + c.Bind(limit) + `) AS newer`
 	var count int
-	err := s.DB.GetContext(ctx, &count, `SELECT count(*) FROM (SELECT 1 FROM deliveries d`+
-		conditions+fmt.Sprintf(` AND (d.created_at, d.delivery_uid) >= ($%d, $%d)`+
-		newestFirst+` LIMIT $%d) AS newer`, len(args)-2, len(args)-1, len(args)), args...)
+	err := s.DB.GetContext(ctx, &count, text, c.Args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting newer deliveries: %w", err)
 	}
@@ -62,8 +62,7 @@ func (s *Service) ResendsOf(ctx context.Context, uid uuid.UUID) ([]Delivery, err
 	var rows []Delivery
 	err := s.DB.SelectContext(ctx, &rows, `SELECT `+deliveryColumns+deliveryTables+`
 		WHERE d.resend_of = $1
-		ORDER BY d.created_at DESC, d.delivery_uid DESC
-		LIMIT $2`, uid, maxResends)
+`+newestFirst+` LIMIT $2`, uid, maxResends)
 	if err != nil {
 		return nil, fmt.Errorf("listing the re-sends of delivery %s: %w", uid, err)
 	}
@@ -105,11 +104,10 @@ func (s *Service) Neighbours(
 	}
 	filter.Cursor = postgres.Cursor{}
 	filter.Since = latest(filter.Since, of.CreatedAt)
-	conditions, args := filter.where(`true`)
-	args = append(args, of.CreatedAt, of.UID)
-	err = s.DB.GetContext(ctx, &newer, `SELECT d.delivery_uid FROM deliveries d`+conditions+
-		fmt.Sprintf(` AND (d.created_at, d.delivery_uid) > ($%d, $%d)
-		 ORDER BY d.created_at, d.delivery_uid LIMIT 1`, len(args)-1, len(args)), args...)
+	c := filter.conditions()
+	c.Add(`(d.created_at, d.delivery_uid) > (?, ?)`, of.CreatedAt, of.UID)
+	err = s.DB.GetContext(ctx, &newer, `SELECT d.delivery_uid FROM deliveries d`+c.Where()+`
+		 ORDER BY d.created_at, d.delivery_uid LIMIT 1`, c.Args...)
 	if err != nil && !postgres.IsNoRows(err) {
 		return uuid.Nil, uuid.Nil, fmt.Errorf("looking beside delivery %s: %w", of.UID, err)
 	}

@@ -40,7 +40,7 @@ func (s *Service) Resend(
 		resent = append(resent, uid)
 		jobs = append(jobs, Args{DeliveryUID: uid, CreatedAt: tx.Now, Number: 1})
 	}
-	// Many at once are left to the promoter, so that they do not delay new events.
+	// Many at once are left to EnqueueDue, so that they do not delay new events.
 	queued := len(jobs) <= dueBatch
 	_, err := tx.ExecContext(ctx, `
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
@@ -80,16 +80,17 @@ func (s *Service) ResendMatching(
 	ctx context.Context, tx *postgres.Tx, filter Filter, by, reason string,
 ) ([]uuid.UUID, error) {
 	filter.Cursor = postgres.Cursor{}
-	conditions, args := filter.where(`s.state <> 'deleted'`)
 	if filter.SubscriptionUID != uuid.Nil {
 		if err := checkSubscription(ctx, tx, filter.SubscriptionUID); err != nil {
 			return nil, err
 		}
 	}
-	args = append(args, maxResend+1)
+	c := filter.conditions()
+	c.Add(`s.state <> 'deleted'`)
+	text := `SELECT d.delivery_uid` + deliveryTables + c.Where() +
+		` ORDER BY d.created_at, d.delivery_uid LIMIT ` + c.Bind(maxResend+1)
 	var uids []uuid.UUID
-	err := tx.SelectContext(ctx, &uids, `SELECT d.delivery_uid`+deliveryTables+conditions+
-		fmt.Sprintf(` ORDER BY d.created_at, d.delivery_uid LIMIT $%d`, len(args)), args...)
+	err := tx.SelectContext(ctx, &uids, text, c.Args...)
 	if err != nil {
 		return nil, fmt.Errorf("choosing deliveries to re-send: %w", err)
 	}
@@ -124,6 +125,11 @@ func checkResend(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, reason 
 	if err := subscription.CheckReason(reason); err != nil {
 		return err
 	}
+	type resendable struct {
+		UID           uuid.UUID          `db:"delivery_uid"`
+		State         subscription.State `db:"state"`
+		BodyRemovedAt *time.Time         `db:"body_removed_at"`
+	}
 	var known []resendable
 	err := tx.SelectContext(ctx, &known, `
 		SELECT d.delivery_uid, s.state, e.body_removed_at
@@ -141,33 +147,17 @@ func checkResend(ctx context.Context, tx *postgres.Tx, uids []uuid.UUID, reason 
 		found[row.UID] = row
 	}
 	for _, uid := range uids {
-		row, known := found[uid]
-		if !known {
+		switch row, known := found[uid]; {
+		case !known:
 			return lending.NewError(lending.CodeNotFound, "no delivery has the id %s", uid)
+		case row.State == subscription.StateDeleted:
+			return lending.NewError(lending.CodeInvalidState,
+				"delivery %s cannot be re-sent: its subscription was deleted", uid)
+		case row.BodyRemovedAt != nil:
+			return lending.NewError(lending.CodeInvalidState,
+				"delivery %s cannot be re-sent: the body of its event was removed on %s, "+
+					"as the retention settings say", uid, row.BodyRemovedAt.UTC().Format(time.DateOnly))
 		}
-		if err := row.check(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// resendable is what decides whether a delivery can be re-sent.
-type resendable struct {
-	UID           uuid.UUID          `db:"delivery_uid"`
-	State         subscription.State `db:"state"`
-	BodyRemovedAt *time.Time         `db:"body_removed_at"`
-}
-
-func (r resendable) check() error {
-	switch {
-	case r.State == subscription.StateDeleted:
-		return lending.NewError(lending.CodeInvalidState,
-			"delivery %s cannot be re-sent: its subscription was deleted", r.UID)
-	case r.BodyRemovedAt != nil:
-		return lending.NewError(lending.CodeInvalidState,
-			"delivery %s cannot be re-sent: the body of its event was removed on %s, "+
-				"as the retention settings say", r.UID, r.BodyRemovedAt.UTC().Format(time.DateOnly))
 	}
 	return nil
 }

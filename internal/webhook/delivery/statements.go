@@ -47,29 +47,11 @@ type assignment struct {
 // loadAssignments are the deliveries of jobs. Each is looked up by its key: a limit
 // of one leaves the planner no other way, whatever it believes of the tables.
 const loadAssignments = `
-	SELECT d.delivery_uid,
-	       d.created_at,
-	       d.state,
-	       d.attempt_count,
-	       d.next_attempt_at,
-	       d.event,
-	       d.test,
-	       e.body,
-	       e.traceparent,
-	       d.application_uid,
-	       s.subscription_uid,
-	       s.state AS subscription_state,
-	       s.stopped_at IS NOT NULL AS stopped,
-	       s.url,
-	       s.auth,
-	       s.secret_sealed,
-	       s.previous_sealed,
-	       s.previous_until,
-	       s.headers_sealed,
-	       s.version,
-	       s.rate,
-	       d.slot_at,
-	       b.started_at AS begun_at,
+	SELECT d.delivery_uid, d.created_at, d.state, d.attempt_count, d.next_attempt_at, d.event,
+	       d.test, e.body, e.traceparent, d.application_uid, s.subscription_uid,
+	       s.state AS subscription_state, s.stopped_at IS NOT NULL AS stopped, s.url, s.auth,
+	       s.secret_sealed, s.previous_sealed, s.previous_until, s.headers_sealed, s.version,
+	       s.rate, d.slot_at, b.started_at AS begun_at,
 	       other.id IS NOT NULL AS in_hand
 	  FROM unnest($1::uuid[], $2::timestamptz[]) AS job (delivery_uid, created_at)
 	 CROSS JOIN LATERAL (
@@ -124,8 +106,9 @@ type madeAttempt struct {
 	number  int
 	started time.Time
 	attempt sender.Attempt
-	params  attemptParams
 	outcome outcome
+	// requestHeaders and responseHeaders are those of the attempt in JSON.
+	requestHeaders, responseHeaders string
 	// asked is when it was asked whether it may begin, by this process's own clock.
 	asked time.Time
 }
@@ -160,11 +143,8 @@ const noteBegun = `
 	 WHERE w.job_id = 0
 	    OR j.state = 'running' AND j.attempt = w.run AND j.attempted_at = w.claimed_at
 	ON CONFLICT (delivery_uid) DO UPDATE
-	   SET created_at = excluded.created_at,
-	       number = excluded.number,
-	       job_id = excluded.job_id,
-	       claimed_at = excluded.claimed_at,
-	       started_at = excluded.started_at
+	   SET created_at = excluded.created_at, number = excluded.number, job_id = excluded.job_id,
+	       claimed_at = excluded.claimed_at, started_at = excluded.started_at
 	 WHERE b.number < excluded.number
 	    OR b.job_id = excluded.job_id AND b.claimed_at = excluded.claimed_at
 	RETURNING delivery_uid`
@@ -180,23 +160,11 @@ func beginMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, e
 		columns[5].addTime(row.run.ClaimedAt)
 		columns[6].addTime(row.started)
 	}
-	args := make([]any, len(columns))
-	for i := range columns {
-		args[i] = columns[i].String()
-	}
 	var uids []uuid.UUID
-	if err := on.SelectContext(ctx, &uids, noteBegun, args...); err != nil {
+	if err := on.SelectContext(ctx, &uids, noteBegun, literals(columns[:])...); err != nil {
 		return nil, err
 	}
-	noted := make(map[uuid.UUID]bool, len(uids))
-	for _, uid := range uids {
-		noted[uid] = true
-	}
-	may := make([]bool, len(rows))
-	for i, row := range rows {
-		may[i] = noted[row.task.UID]
-	}
-	return may, nil
+	return among(uids, rows), nil
 }
 
 func holdMany(ctx context.Context, on *sqlx.DB, tasks []assignment) ([]struct{}, error) {
@@ -247,9 +215,7 @@ const bookSlots = `
 		  JOIN booked b USING (subscription_uid)
 	), put_off AS (
 		UPDATE deliveries d
-		   SET slot_at = p.slot_at,
-		       next_attempt_at = p.slot_at,
-		       queued = false
+		   SET slot_at = p.slot_at, next_attempt_at = p.slot_at, queued = false
 		  FROM placed p
 		 WHERE d.delivery_uid = p.delivery_uid
 		   AND d.created_at = p.created_at
@@ -341,25 +307,16 @@ const (
 	replaceUnknown = `
 		ON CONFLICT (delivery_uid, delivery_created_at, number) DO UPDATE
 		   SET started_at = excluded.started_at,
-		       subscription_version = excluded.subscription_version,
-		       url = excluded.url,
-		       http_status = excluded.http_status,
-		       error_class = excluded.error_class,
-		       cause = excluded.cause,
-		       error = excluded.error,
-		       note = excluded.note,
-		       address = excluded.address,
-		       dns_us = excluded.dns_us,
-		       connect_us = excluded.connect_us,
-		       tls_us = excluded.tls_us,
-		       first_byte_us = excluded.first_byte_us,
-		       duration_us = excluded.duration_us,
+		       subscription_version = excluded.subscription_version, url = excluded.url,
+		       http_status = excluded.http_status, error_class = excluded.error_class,
+		       cause = excluded.cause, error = excluded.error, note = excluded.note,
+		       address = excluded.address, dns_us = excluded.dns_us,
+		       connect_us = excluded.connect_us, tls_us = excluded.tls_us,
+		       first_byte_us = excluded.first_byte_us, duration_us = excluded.duration_us,
 		       request_headers = excluded.request_headers,
 		       response_headers = excluded.response_headers,
-		       response_body = excluded.response_body,
-		       protocol = excluded.protocol,
-		       reused = excluded.reused,
-		       tls_version = excluded.tls_version,
+		       response_body = excluded.response_body, protocol = excluded.protocol,
+		       reused = excluded.reused, tls_version = excluded.tls_version,
 		       certificate_expires = excluded.certificate_expires
 		 WHERE a.error_class = 'unknown' AND excluded.http_status IS NOT NULL
 `
@@ -368,15 +325,9 @@ const (
 		UPDATE deliveries d
 		   SET state = m.state,
 		       attempt_count = greatest(d.attempt_count, m.number),
-		       next_attempt_at = m.next_attempt_at,
-		       finished_at = m.finished_at,
-		       queued = false,
-		       parked = false,
-		       held = false,
-		       slot_at = NULL,
-		       last_http_status = m.http_status,
-		       last_error_class = m.error_class,
-		       last_duration_us = m.duration_us
+		       next_attempt_at = m.next_attempt_at, finished_at = m.finished_at, queued = false,
+		       parked = false, held = false, slot_at = NULL, last_http_status = m.http_status,
+		       last_error_class = m.error_class, last_duration_us = m.duration_us
 		  FROM made m
 		 WHERE d.delivery_uid = m.delivery_uid
 		   AND d.created_at = m.created_at
@@ -420,40 +371,7 @@ func recordMany(ctx context.Context, on *sqlx.DB, rows []*madeAttempt) ([]bool, 
 	if len(rows) == 1 {
 		statement = recordAny
 	}
-	columns := newAttemptColumns(inOrder(rows))
-	var uids []uuid.UUID
-	err := inTx(ctx, on, func(tx *sqlx.Tx) error {
-		uids = nil
-		err := tx.SelectContext(ctx, &uids, statement, append(columns.args(), span(rows)...)...)
-		if err != nil || len(uids) == len(rows) {
-			return err
-		}
-		_, err = tx.ExecContext(ctx, countAttempts, columns.args()[:3]...)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	found := make(map[uuid.UUID]bool, len(uids))
-	for _, uid := range uids {
-		found[uid] = true
-	}
-	moved := make([]bool, len(rows))
-	for i, row := range rows {
-		moved[i] = found[row.task.UID]
-	}
-	return moved, nil
-}
-
-// inOrder sorts attempts by their deliveries, the order in which these are locked.
-func inOrder(rows []*madeAttempt) []*madeAttempt {
-	return slices.SortedFunc(slices.Values(rows), func(a, b *madeAttempt) int {
-		return bytes.Compare(a.task.UID[:], b.task.UID[:])
-	})
-}
-
-// span is when the first and the last of the deliveries were made.
-func span(rows []*madeAttempt) []any {
+	args := attemptColumns(inOrder(rows))
 	first, last := rows[0].task.CreatedAt, rows[0].task.CreatedAt
 	for _, row := range rows[1:] {
 		if at := row.task.CreatedAt; at.Before(first) {
@@ -462,7 +380,40 @@ func span(rows []*madeAttempt) []any {
 			last = at
 		}
 	}
-	return []any{first, last}
+	var uids []uuid.UUID
+	err := inTx(ctx, on, func(tx *sqlx.Tx) error {
+		uids = nil
+		err := tx.SelectContext(ctx, &uids, statement, append(slices.Clone(args), first, last)...)
+		if err != nil || len(uids) == len(rows) {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, countAttempts, args[:3]...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return among(uids, rows), nil
+}
+
+// among tells of each attempt whether its delivery is one of uids.
+func among(uids []uuid.UUID, rows []*madeAttempt) []bool {
+	found := make(map[uuid.UUID]bool, len(uids))
+	for _, uid := range uids {
+		found[uid] = true
+	}
+	are := make([]bool, len(rows))
+	for i, row := range rows {
+		are[i] = found[row.task.UID]
+	}
+	return are
+}
+
+// inOrder sorts attempts by their deliveries, the order in which these are locked.
+func inOrder(rows []*madeAttempt) []*madeAttempt {
+	return slices.SortedFunc(slices.Values(rows), func(a, b *madeAttempt) int {
+		return bytes.Compare(a.task.UID[:], b.task.UID[:])
+	})
 }
 
 // inTx runs use in a transaction of its own.

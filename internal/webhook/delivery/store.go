@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -18,28 +18,11 @@ import (
 var sampleApplication = uuid.MustParse(lending.SampleApplicationUID)
 
 const deliveryColumns = `
-	d.delivery_uid,
-	d.created_at,
-	d.subscription_uid,
-	s.partner_uid,
-	p.name AS partner_name,
-	s.url,
-	d.event_uid,
-	d.event_at,
-	d.event,
+	d.delivery_uid, d.created_at, d.subscription_uid, s.partner_uid, p.name AS partner_name,
+	s.url, d.event_uid, d.event_at, d.event,
 	coalesce(d.application_uid, '` + lending.SampleApplicationUID + `') AS application_uid,
-	d.status,
-	d.test,
-	d.state,
-	d.attempt_count,
-	d.next_attempt_at,
-	d.parked,
-	d.last_http_status,
-	d.last_error_class,
-	d.last_duration_us,
-	d.finished_at,
-	d.resend_of,
-	d.resent_by,
+	d.status, d.test, d.state, d.attempt_count, d.next_attempt_at, d.parked, d.last_http_status,
+	d.last_error_class, d.last_duration_us, d.finished_at, d.resend_of, d.resent_by,
 	d.resend_reason`
 
 const deliveryTables = `
@@ -98,60 +81,23 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Detail, error) {
 	return detail, nil
 }
 
-// attemptRow is an attempt as the table holds it.
-type attemptRow struct {
-	Number          int       `db:"number"`
-	StartedAt       time.Time `db:"started_at"`
-	Version         *int      `db:"subscription_version"`
-	URL             *string   `db:"url"`
-	HTTPStatus      *int      `db:"http_status"`
-	ErrorClass      *string   `db:"error_class"`
-	Cause           *string   `db:"cause"`
-	Error           *string   `db:"error"`
-	Note            *string   `db:"note"`
-	Address         *string   `db:"address"`
-	DNS             *int64    `db:"dns_us"`
-	Connect         *int64    `db:"connect_us"`
-	TLS             *int64    `db:"tls_us"`
-	FirstByte       *int64    `db:"first_byte_us"`
-	Duration        int64     `db:"duration_us"`
-	RequestHeaders  []byte    `db:"request_headers"`
-	ResponseHeaders []byte    `db:"response_headers"`
-	ResponseBody    []byte    `db:"response_body"`
-
-	Protocol           *string    `db:"protocol"`
-	Reused             *bool      `db:"reused"`
-	TLSVersion         *string    `db:"tls_version"`
-	CertificateExpires *time.Time `db:"certificate_expires"`
-	ContentRemovedAt   *time.Time `db:"content_removed_at"`
-}
-
 func loadAttempts(ctx context.Context, db *postgres.DB, delivery Delivery) ([]Attempt, error) {
-	var rows []attemptRow
+	var rows []struct {
+		Attempt
+		Request  []byte `db:"request_headers"`
+		Response []byte `db:"response_headers"`
+	}
 	err := db.SelectContext(ctx, &rows, `
-		SELECT number,
-		       started_at,
-		       subscription_version,
-		       url,
-		       http_status,
-		       error_class,
-		       cause,
-		       error,
-		       note,
-		       address,
-		       dns_us,
-		       connect_us,
-		       tls_us,
-		       first_byte_us,
-		       duration_us,
-		       request_headers,
-		       response_headers,
-		       response_body,
-		       protocol,
-		       reused,
-		       tls_version,
-		       certificate_expires,
-		       content_removed_at
+		SELECT number, started_at, duration_us * 1000 AS duration,
+		       coalesce(dns_us, 0) * 1000 AS dns, coalesce(connect_us, 0) * 1000 AS connect,
+		       coalesce(tls_us, 0) * 1000 AS tls, coalesce(first_byte_us, 0) * 1000 AS first_byte,
+		       coalesce(subscription_version, 0) AS subscription_version,
+		       coalesce(url, '') AS url, coalesce(http_status, 0) AS http_status,
+		       coalesce(error_class, '') AS error_class, coalesce(cause, '') AS cause,
+		       coalesce(error, '') AS error, coalesce(note, '') AS note,
+		       coalesce(address, '') AS address, coalesce(protocol, '') AS protocol, reused,
+		       coalesce(tls_version, '') AS tls_version, certificate_expires, content_removed_at,
+		       request_headers, response_headers, response_body
 		  FROM attempts
 		 WHERE delivery_uid = $1
 		   AND delivery_created_at = $2
@@ -159,48 +105,16 @@ func loadAttempts(ctx context.Context, db *postgres.DB, delivery Delivery) ([]At
 	if err != nil {
 		return nil, fmt.Errorf("loading the attempts of delivery %s: %w", delivery.UID, err)
 	}
-	records := make([]Attempt, 0, len(rows))
+	attempts := make([]Attempt, 0, len(rows))
 	for _, row := range rows {
-		record, err := row.record()
+		row.Cause = cmp.Or(row.Cause, sender.CauseOf(row.Error))
+		err := errors.Join(json.Unmarshal(row.Request, &row.RequestHeaders),
+			json.Unmarshal(row.Response, &row.ResponseHeaders))
 		if err != nil {
-			return nil, fmt.Errorf("reading attempt %d of delivery %s: %w",
+			return nil, fmt.Errorf("reading the headers of attempt %d of delivery %s: %w",
 				row.Number, delivery.UID, err)
 		}
-		records = append(records, record)
+		attempts = append(attempts, row.Attempt)
 	}
-	return records, nil
-}
-
-func (r attemptRow) record() (Attempt, error) {
-	record := Attempt{
-		Number:              r.Number,
-		StartedAt:           r.StartedAt,
-		Duration:            postgres.Duration(&r.Duration),
-		DNS:                 postgres.Duration(r.DNS),
-		Connect:             postgres.Duration(r.Connect),
-		TLS:                 postgres.Duration(r.TLS),
-		FirstByte:           postgres.Duration(r.FirstByte),
-		SubscriptionVersion: postgres.OrZero(r.Version),
-		URL:                 postgres.OrZero(r.URL),
-		HTTPStatus:          postgres.OrZero(r.HTTPStatus),
-		ErrorClass:          sender.ErrorClass(postgres.OrZero(r.ErrorClass)),
-		Cause: cmp.Or(sender.Cause(postgres.OrZero(r.Cause)),
-			sender.CauseOf(postgres.OrZero(r.Error))),
-		Error:              postgres.OrZero(r.Error),
-		Note:               postgres.OrZero(r.Note),
-		Address:            postgres.OrZero(r.Address),
-		ResponseBody:       r.ResponseBody,
-		Protocol:           postgres.OrZero(r.Protocol),
-		Reused:             r.Reused,
-		TLSVersion:         postgres.OrZero(r.TLSVersion),
-		CertificateExpires: r.CertificateExpires,
-		ContentRemovedAt:   r.ContentRemovedAt,
-	}
-	if err := json.Unmarshal(r.RequestHeaders, &record.RequestHeaders); err != nil {
-		return Attempt{}, fmt.Errorf("reading request headers: %w", err)
-	}
-	if err := json.Unmarshal(r.ResponseHeaders, &record.ResponseHeaders); err != nil {
-		return Attempt{}, fmt.Errorf("reading response headers: %w", err)
-	}
-	return record, nil
+	return attempts, nil
 }

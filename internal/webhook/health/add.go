@@ -47,19 +47,6 @@ func sumBy[K comparable](rows []outcomeRow, key func(outcomeRow) K) sums[K] {
 	return grouped
 }
 
-// columns returns the sums as arrays for a statement, in the order of the keys.
-func (s sums[K]) columns() (counts [4]pq.Int64Array, latency pq.StringArray) {
-	for _, key := range s.keys {
-		one := s.byKey[key]
-		counts[0] = append(counts[0], one.attempts)
-		counts[1] = append(counts[1], one.succeeded)
-		counts[2] = append(counts[2], one.delivered)
-		counts[3] = append(counts[3], one.failed)
-		latency = append(latency, one.latency.text())
-	}
-	return counts, latency
-}
-
 func hourOf(at time.Time) time.Time { return at.UTC().Truncate(time.Hour) }
 
 // stamp writes a time for an array of them.
@@ -79,66 +66,61 @@ func addHours(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 	for _, key := range grouped.keys {
 		uids, hours = append(uids, key.subscription.String()), append(hours, stamp(key.hour))
 	}
-	counts, latency := grouped.columns()
-	_, err := tx.ExecContext(ctx, `
-		INSERT INTO subscription_hours AS h (subscription_uid, hour, attempts, succeeded,
-		                                     delivered, failed, latency)
-		SELECT uid, hour, attempts, succeeded, delivered, failed, latency::integer[]
-		  FROM unnest($1::uuid[], $2::timestamptz[], $3::integer[], $4::integer[], $5::integer[],
-		              $6::integer[], $7::text[])
-		    AS u (uid, hour, attempts, succeeded, delivered, failed, latency)
-		    ON CONFLICT (subscription_uid, hour) DO UPDATE
-		   SET attempts = h.attempts + excluded.attempts,
-		       succeeded = h.succeeded + excluded.succeeded,
-		       delivered = h.delivered + excluded.delivered,
-		       failed = h.failed + excluded.failed,
-		       latency = drawbridge_add(h.latency, excluded.latency)`,
-		uids, hours, counts[0], counts[1], counts[2], counts[3], latency)
-	if err != nil {
-		return fmt.Errorf("adding to the hours of subscriptions: %w", err)
-	}
-	return nil
+	to := summary{"subscription_hours", "subscription_uid", "hour", "uuid"}
+	return addCounts(ctx, tx, grouped, to, [2]pq.StringArray{uids, hours})
 }
 
-// trafficKey is a minute or an hour of all subscriptions together.
-type trafficKey struct {
-	unit  string
-	start time.Time
-}
-
+// addTraffic adds to the minutes and the hours of all subscriptions together.
 func addTraffic(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 	for unit, length := range map[string]time.Duration{"minute": time.Minute, "hour": time.Hour} {
-		err := addTrafficOf(ctx, tx, sumBy(rows, func(row outcomeRow) trafficKey {
-			return trafficKey{unit, row.EndedAt.UTC().Truncate(length)}
-		}))
-		if err != nil {
+		grouped := sumBy(rows, func(row outcomeRow) time.Time {
+			return row.EndedAt.UTC().Truncate(length)
+		})
+		var units, starts pq.StringArray
+		for _, start := range grouped.keys {
+			units, starts = append(units, unit), append(starts, stamp(start))
+		}
+		to := summary{"traffic", "unit", "start", "text"}
+		if err := addCounts(ctx, tx, grouped, to, [2]pq.StringArray{units, starts}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func addTrafficOf(ctx context.Context, tx *postgres.Tx, grouped sums[trafficKey]) error {
-	var units, starts pq.StringArray
+// summary is a table of sums, the two columns of its key, and the type of the first.
+type summary struct{ table, of, start, kind string }
+
+// addCounts adds sums to the rows of a summary whose keys the two arrays are.
+func addCounts[K comparable](
+	ctx context.Context, tx *postgres.Tx, grouped sums[K], to summary, keys [2]pq.StringArray,
+) error {
+	var counts [4]pq.Int64Array
+	var latency pq.StringArray
 	for _, key := range grouped.keys {
-		units, starts = append(units, key.unit), append(starts, stamp(key.start))
+		one := grouped.byKey[key]
+		counts[0] = append(counts[0], one.attempts)
+		counts[1] = append(counts[1], one.succeeded)
+		counts[2] = append(counts[2], one.delivered)
+		counts[3] = append(counts[3], one.failed)
+		latency = append(latency, one.latency.text())
 	}
-	counts, latency := grouped.columns()
 	_, err := tx.ExecContext(ctx, `
-		INSERT INTO traffic AS t (unit, start, attempts, succeeded, delivered, failed, latency)
-		SELECT unit, start, attempts, succeeded, delivered, failed, latency::integer[]
-		  FROM unnest($1::text[], $2::timestamptz[], $3::integer[], $4::integer[], $5::integer[],
-		              $6::integer[], $7::text[])
-		    AS u (unit, start, attempts, succeeded, delivered, failed, latency)
-		    ON CONFLICT (unit, start) DO UPDATE
+		INSERT INTO `+to.table+` AS t (`+to.of+`, `+to.start+`, attempts, succeeded, delivered,
+		                               failed, latency)
+		SELECT key, start, attempts, succeeded, delivered, failed, latency::integer[]
+		  FROM unnest($1::`+to.kind+`[], $2::timestamptz[], $3::integer[], $4::integer[],
+		              $5::integer[], $6::integer[], $7::text[])
+		    AS u (key, start, attempts, succeeded, delivered, failed, latency)
+		    ON CONFLICT (`+to.of+`, `+to.start+`) DO UPDATE
 		   SET attempts = t.attempts + excluded.attempts,
 		       succeeded = t.succeeded + excluded.succeeded,
 		       delivered = t.delivered + excluded.delivered,
 		       failed = t.failed + excluded.failed,
 		       latency = drawbridge_add(t.latency, excluded.latency)`,
-		units, starts, counts[0], counts[1], counts[2], counts[3], latency)
+		keys[0], keys[1], counts[0], counts[1], counts[2], counts[3], latency)
 	if err != nil {
-		return fmt.Errorf("adding to the traffic: %w", err)
+		return fmt.Errorf("adding to %s: %w", to.table, err)
 	}
 	return nil
 }

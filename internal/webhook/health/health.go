@@ -3,6 +3,8 @@ package health
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
@@ -17,11 +19,13 @@ import (
 type Counts struct {
 	// Attempts is how many were made, Succeeded how many of them the endpoint
 	// confirmed.
-	Attempts, Succeeded int
+	Attempts  int `db:"attempts"`
+	Succeeded int `db:"succeeded"`
 	// Delivered and Failed are deliveries that ended, by outcome.
-	Delivered, Failed int
+	Delivered int `db:"delivered"`
+	Failed    int `db:"failed"`
 	// Latency holds how long the successful attempts took.
-	Latency Histogram
+	Latency Histogram `db:"latency"`
 }
 
 // Add adds other counts.
@@ -51,14 +55,15 @@ type Hour struct {
 
 // ErrorGroup is one kind of failure of a subscription.
 type ErrorGroup struct {
-	Class sender.ErrorClass
+	Class sender.ErrorClass `db:"error_class"`
 	// Status is 0 when no answer came.
-	Status int
-	Count  int
+	Status int `db:"http_status"`
+	Count  int `db:"attempts"`
 	// First and Last are when attempts ended so, within the time asked for.
-	First, Last time.Time
+	First time.Time `db:"first_seen"`
+	Last  time.Time `db:"last_seen"`
 	// Error is the text of the last one.
-	Error string
+	Error string `db:"error"`
 }
 
 // Health is how the sending to a subscription went. It is at most some seconds
@@ -100,7 +105,10 @@ func (s *Service) Read(
 	first, last := hourOf(since), hourOf(until)
 	found := make(map[uuid.UUID]*Health, len(uids))
 	for _, uid := range uids {
-		found[uid] = &Health{Subscription: uid, Hours: emptyHours(first, last)}
+		found[uid] = &Health{Subscription: uid}
+		for at := first; !at.After(last); at = at.Add(time.Hour) {
+			found[uid].Hours = append(found[uid].Hours, Hour{Start: at})
+		}
 	}
 	if err := s.readHours(ctx, found, first, last); err != nil {
 		return nil, err
@@ -118,58 +126,26 @@ func (s *Service) Read(
 	return result, nil
 }
 
-func emptyHours(first, last time.Time) []Hour {
-	var hours []Hour
-	for at := first; !at.After(last); at = at.Add(time.Hour) {
-		hours = append(hours, Hour{Start: at})
-	}
-	return hours
-}
-
-func keysOf(found map[uuid.UUID]*Health) pq.StringArray {
-	uids := make(pq.StringArray, 0, len(found))
-	for uid := range found {
-		uids = append(uids, uid.String())
-	}
-	return uids
-}
-
-// countsRow is a row of a summary.
-type countsRow struct {
-	Attempts  int           `db:"attempts"`
-	Succeeded int           `db:"succeeded"`
-	Delivered int           `db:"delivered"`
-	Failed    int           `db:"failed"`
-	Latency   pq.Int64Array `db:"latency"`
-}
-
-func (r countsRow) counts() Counts {
-	return Counts{
-		Attempts: r.Attempts, Succeeded: r.Succeeded, Delivered: r.Delivered, Failed: r.Failed,
-		Latency: Histogram{counts: r.Latency},
-	}
-}
-
 func (s *Service) readHours(
 	ctx context.Context, found map[uuid.UUID]*Health, first, last time.Time,
 ) error {
 	var rows []struct {
 		Subscription uuid.UUID `db:"subscription_uid"`
 		Hour         time.Time `db:"hour"`
-		countsRow
+		Counts
 	}
 	err := s.DB.SelectContext(ctx, &rows, `
 		SELECT subscription_uid, hour, attempts, succeeded, delivered, failed, latency
 		  FROM subscription_hours
 		 WHERE subscription_uid = ANY ($1::uuid[])
-		   AND hour BETWEEN $2 AND $3`, keysOf(found), first, last)
+		   AND hour BETWEEN $2 AND $3`, pq.Array(slices.Collect(maps.Keys(found))), first, last)
 	if err != nil {
 		return fmt.Errorf("reading the hours of subscriptions: %w", err)
 	}
 	for _, row := range rows {
-		health, counts := found[row.Subscription], row.counts()
-		health.Hours[int(row.Hour.Sub(first)/time.Hour)].Counts = counts
-		health.Add(counts)
+		health := found[row.Subscription]
+		health.Hours[int(row.Hour.Sub(first)/time.Hour)].Counts = row.Counts
+		health.Add(row.Counts)
 	}
 	return nil
 }
@@ -178,18 +154,11 @@ func (s *Service) readErrors(
 	ctx context.Context, found map[uuid.UUID]*Health, first, last time.Time,
 ) error {
 	var rows []struct {
-		Subscription uuid.UUID         `db:"subscription_uid"`
-		Class        sender.ErrorClass `db:"error_class"`
-		Status       int               `db:"http_status"`
-		Count        int               `db:"attempts"`
-		First        time.Time         `db:"first_seen"`
-		Last         time.Time         `db:"last_seen"`
-		Error        string            `db:"error"`
+		Subscription uuid.UUID `db:"subscription_uid"`
+		ErrorGroup
 	}
 	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT subscription_uid,
-		       error_class,
-		       http_status,
+		SELECT subscription_uid, error_class, http_status,
 		       sum(attempts) AS attempts,
 		       min(first_seen) AS first_seen,
 		       max(last_seen) AS last_seen,
@@ -199,16 +168,13 @@ func (s *Service) readErrors(
 		   AND hour BETWEEN $2 AND $3
 		   AND attempts > 0
 		 GROUP BY subscription_uid, error_class, http_status
-		 ORDER BY last_seen DESC, error_class, http_status`, keysOf(found), first, last)
+		 ORDER BY last_seen DESC, error_class, http_status`, pq.Array(slices.Collect(maps.Keys(found))), first, last)
 	if err != nil {
 		return fmt.Errorf("reading the errors of subscriptions: %w", err)
 	}
 	for _, row := range rows {
 		health := found[row.Subscription]
-		health.Errors = append(health.Errors, ErrorGroup{
-			Class: row.Class, Status: row.Status, Count: row.Count,
-			First: row.First, Last: row.Last, Error: row.Error,
-		})
+		health.Errors = append(health.Errors, row.ErrorGroup)
 	}
 	return nil
 }
@@ -218,7 +184,7 @@ func (s *Service) readStreaks(ctx context.Context, found map[uuid.UUID]*Health) 
 	err := s.DB.SelectContext(ctx, &rows, `
 		SELECT `+streakColumns+`
 		  FROM subscription_health
-		 WHERE subscription_uid = ANY ($1::uuid[])`, keysOf(found))
+		 WHERE subscription_uid = ANY ($1::uuid[])`, pq.Array(slices.Collect(maps.Keys(found))))
 	if err != nil {
 		return fmt.Errorf("reading the health of subscriptions: %w", err)
 	}
@@ -227,9 +193,7 @@ func (s *Service) readStreaks(ctx context.Context, found map[uuid.UUID]*Health) 
 		health.LastSuccess, health.LastFailure = row.LastSuccess, row.LastFailure
 		health.FailingSince, health.ConsecutiveFailures = row.Since, row.Failures
 		health.LastStatus, health.LastError = postgres.OrZero(row.LastStatus), row.LastError
-		if row.LastClass != nil {
-			health.LastClass = sender.ErrorClass(*row.LastClass)
-		}
+		health.LastClass = postgres.OrZero(row.LastClass)
 	}
 	return nil
 }

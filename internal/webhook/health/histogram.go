@@ -17,6 +17,9 @@ var bounds = []int{
 // Histogram counts durations by bucket. The zero Histogram is empty.
 type Histogram struct{ counts []int64 }
 
+// Scan reads a column of the summaries.
+func (h *Histogram) Scan(value any) error { return (*pq.Int64Array)(&h.counts).Scan(value) }
+
 // Observe adds count durations of the same length; a negative count takes back.
 func (h *Histogram) Observe(took time.Duration, count int) {
 	h.grow()

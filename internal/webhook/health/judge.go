@@ -149,21 +149,13 @@ type caseFile struct {
 func loadCaseFile(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (caseFile, error) {
 	var file caseFile
 	err := tx.GetContext(ctx, &file, `
-		SELECT s.subscription_uid,
-		       h.last_success_at,
-		       h.last_failure_at,
-		       h.last_http_status,
-		       h.last_error_class,
-		       coalesce(h.last_error, '') AS last_error,
-		       h.failing_since,
-		       coalesce(h.failures, 0) AS failures,
-		       h.former_since,
+		SELECT s.subscription_uid, h.last_success_at, h.last_failure_at, h.last_http_status,
+		       h.last_error_class, coalesce(h.last_error, '') AS last_error, h.failing_since,
+		       coalesce(h.failures, 0) AS failures, h.former_since,
 		       coalesce(h.former_failures, 0) AS former_failures,
 		       coalesce(s.failing_minutes, g.failing_minutes) AS minutes,
-		       coalesce(s.failing_events, g.failing_events) AS events,
-		       s.on_failing,
-		       s.alert_email,
-		       p.name AS partner_name,
+		       coalesce(s.failing_events, g.failing_events) AS events, s.on_failing,
+		       s.alert_email, p.name AS partner_name,
 		       (SELECT max(v.changed_at)
 		          FROM subscription_versions v
 		         WHERE v.subscription_uid = s.subscription_uid

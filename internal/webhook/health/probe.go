@@ -34,9 +34,10 @@ const (
 // ProbeRecord is the last probe of a subscription's endpoint.
 type ProbeRecord struct {
 	sender.Probe
-	Subscription uuid.UUID
+	Subscription uuid.UUID `db:"subscription_uid"`
 	// At is when it was made, zero before the first; NextAt when the next is due.
-	At, NextAt time.Time
+	At     time.Time `db:"-"`
+	NextAt time.Time `db:"next_at"`
 	// Failures counts the probes in a row that failed.
 	Failures int
 }
@@ -57,12 +58,12 @@ func (s *Service) ProbeDue(ctx context.Context) ([]ProbeRecord, error) {
 	}
 	records := make([]ProbeRecord, len(targets))
 	faults := make([]error, len(targets))
-	places := make(chan struct{}, probesAtOnce)
+	slots := make(chan struct{}, probesAtOnce)
 	var group sync.WaitGroup
 	for i, target := range targets {
-		places <- struct{}{}
+		slots <- struct{}{}
 		group.Go(func() {
-			defer func() { <-places }()
+			defer func() { <-slots }()
 			records[i], faults[i] = s.probe(ctx, target)
 		})
 	}
@@ -164,23 +165,15 @@ func saveProbe(ctx context.Context, tx *postgres.Tx, r *ProbeRecord) error {
 		       certificate_expires, dns_us, connect_us, tls_us, first_byte_us, total_us, failures)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
 		ON CONFLICT (subscription_uid) DO UPDATE
-		   SET next_at = excluded.next_at,
-		       url = excluded.url,
-		       probed_at = excluded.probed_at,
-		       error_class = excluded.error_class,
-		       error = excluded.error,
-		       address = excluded.address,
-		       http_status = excluded.http_status,
-		       location = excluded.location,
-		       protocol = excluded.protocol,
+		   SET next_at = excluded.next_at, url = excluded.url, probed_at = excluded.probed_at,
+		       error_class = excluded.error_class, error = excluded.error,
+		       address = excluded.address, http_status = excluded.http_status,
+		       location = excluded.location, protocol = excluded.protocol,
 		       tls_version = excluded.tls_version,
 		       certificate_issuer = excluded.certificate_issuer,
-		       certificate_expires = excluded.certificate_expires,
-		       dns_us = excluded.dns_us,
-		       connect_us = excluded.connect_us,
-		       tls_us = excluded.tls_us,
-		       first_byte_us = excluded.first_byte_us,
-		       total_us = excluded.total_us,
+		       certificate_expires = excluded.certificate_expires, dns_us = excluded.dns_us,
+		       connect_us = excluded.connect_us, tls_us = excluded.tls_us,
+		       first_byte_us = excluded.first_byte_us, total_us = excluded.total_us,
 		       failures = CASE WHEN excluded.failures = 0 THEN 0 ELSE p.failures + 1 END
 		RETURNING failures`,
 		r.Subscription, r.NextAt, r.URL, r.At, postgres.OrNull(string(r.Class)), r.Error, address,

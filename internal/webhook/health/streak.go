@@ -3,23 +3,26 @@ package health
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/lib/pq"
 
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/sender"
 )
 
 // streak is the run of failed attempts since a subscription's last success, and
 // the one before it.
 type streak struct {
-	Subscription uuid.UUID  `db:"subscription_uid"`
-	LastSuccess  *time.Time `db:"last_success_at"`
-	LastFailure  *time.Time `db:"last_failure_at"`
-	LastStatus   *int       `db:"last_http_status"`
-	LastClass    *string    `db:"last_error_class"`
-	LastError    string     `db:"last_error"`
+	Subscription uuid.UUID          `db:"subscription_uid"`
+	LastSuccess  *time.Time         `db:"last_success_at"`
+	LastFailure  *time.Time         `db:"last_failure_at"`
+	LastStatus   *int               `db:"last_http_status"`
+	LastClass    *sender.ErrorClass `db:"last_error_class"`
+	LastError    string             `db:"last_error"`
 	// Since is when the first failure of the run ended, nil without one.
 	Since *time.Time `db:"failing_since"`
 	// Failures counts the failed attempts of the run.
@@ -63,8 +66,8 @@ func (s *streak) succeed(at time.Time) {
 func (s *streak) fail(row outcomeRow) {
 	at := row.EndedAt
 	if s.LastFailure == nil || !at.Before(*s.LastFailure) {
-		class := string(row.Class)
-		s.LastFailure, s.LastStatus, s.LastClass, s.LastError = &at, row.Status, &class, row.Error
+		s.LastFailure, s.LastStatus = &at, row.Status
+		s.LastClass, s.LastError = &row.Class, row.Error
 	}
 	if s.LastSuccess != nil && !at.After(*s.LastSuccess) {
 		return
@@ -76,27 +79,15 @@ func (s *streak) fail(row outcomeRow) {
 }
 
 const streakColumns = `
-	subscription_uid,
-	last_success_at,
-	last_failure_at,
-	last_http_status,
-	last_error_class,
-	last_error,
-	failing_since,
-	failures,
-	former_since,
-	former_failures`
+	subscription_uid, last_success_at, last_failure_at, last_http_status, last_error_class,
+	last_error, failing_since, failures, former_since, former_failures`
 
 // addStreaks brings the streaks up to date with the outcomes, in their order.
-// Whoever changes a streak holds the lock of the summaries or that of its row.
+// What changes a streak holds the lock of the summaries or that of its row.
 func addStreaks(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
-	var uids pq.StringArray
 	streaks := make(map[uuid.UUID]*streak)
 	for _, row := range rows {
-		if streaks[row.Subscription] == nil {
-			streaks[row.Subscription] = &streak{Subscription: row.Subscription}
-			uids = append(uids, row.Subscription.String())
-		}
+		streaks[row.Subscription] = &streak{Subscription: row.Subscription}
 	}
 	var known []streak
 	err := tx.SelectContext(ctx, &known, `
@@ -104,7 +95,7 @@ func addStreaks(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 		  FROM subscription_health
 		 WHERE subscription_uid = ANY ($1::uuid[])
 		 ORDER BY subscription_uid
-		   FOR UPDATE`, uids)
+		   FOR UPDATE`, pq.Array(slices.Collect(maps.Keys(streaks))))
 	if err != nil {
 		return fmt.Errorf("locking the health of subscriptions: %w", err)
 	}
@@ -130,10 +121,8 @@ func saveStreak(ctx context.Context, tx *postgres.Tx, s streak) error {
 		   SET last_success_at = excluded.last_success_at,
 		       last_failure_at = excluded.last_failure_at,
 		       last_http_status = excluded.last_http_status,
-		       last_error_class = excluded.last_error_class,
-		       last_error = excluded.last_error,
-		       failing_since = excluded.failing_since,
-		       failures = excluded.failures,
+		       last_error_class = excluded.last_error_class, last_error = excluded.last_error,
+		       failing_since = excluded.failing_since, failures = excluded.failures,
 		       former_since = excluded.former_since,
 		       former_failures = excluded.former_failures`,
 		s.Subscription, s.LastSuccess, s.LastFailure, s.LastStatus, s.LastClass, s.LastError,

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// tallyBatch bounds one transaction of a tally, and smallTally one soon after a
-	// call: the large one takes a processor for 50 ms, and the next call waits.
+	// tallyBatch bounds one transaction of a tally, and smallTally one soon after an API
+	// request: the large one takes a processor for 50 ms, and the next request waits.
 	tallyBatch, smallTally = 5000, 500
 	// tallyLock is the advisory lock of the summaries. Its value has no meaning.
 	tallyLock = 7_305_140_442
@@ -81,17 +81,12 @@ func (s *Service) Tally(ctx context.Context, tx *postgres.Tx) (Tallied, error) {
 	if err != nil || len(rows) == 0 {
 		return Tallied{}, err
 	}
-	if err := addHours(ctx, tx, rows); err != nil {
-		return Tallied{}, err
-	}
-	if err := addErrors(ctx, tx, rows); err != nil {
-		return Tallied{}, err
-	}
-	if err := addTraffic(ctx, tx, rows); err != nil {
-		return Tallied{}, err
-	}
-	if err := addStreaks(ctx, tx, rows); err != nil {
-		return Tallied{}, err
+	for _, add := range []func(context.Context, *postgres.Tx, []outcomeRow) error{
+		addHours, addErrors, addTraffic, addStreaks,
+	} {
+		if err := add(ctx, tx, rows); err != nil {
+			return Tallied{}, err
+		}
 	}
 	return Tallied{
 		Outcomes: len(rows), More: len(rows) == limit, Trouble: troubleIn(rows),

@@ -38,7 +38,7 @@ func (s *Service) Traffic(
 	}
 	var rows []struct {
 		Start time.Time `db:"start"`
-		countsRow
+		Counts
 	}
 	err := s.DB.SelectContext(ctx, &rows, `
 		SELECT start, attempts, succeeded, delivered, failed, latency
@@ -50,7 +50,7 @@ func (s *Service) Traffic(
 		return nil, fmt.Errorf("reading the traffic: %w", err)
 	}
 	for _, row := range rows {
-		steps[int(row.Start.Sub(since)/step)].Add(row.counts())
+		steps[int(row.Start.Sub(since)/step)].Add(row.Counts)
 	}
 	return steps, nil
 }

@@ -53,9 +53,7 @@ func (s *Service) SaveSettings(
 	}
 	_, err = tx.ExecContext(ctx, `
 		UPDATE health_settings
-		   SET failing_minutes = $1,
-		       failing_events = $2,
-		       updated_at = $3,
+		   SET failing_minutes = $1, failing_events = $2, updated_at = $3,
 		       updated_by = $4`, settings.FailingMinutes, settings.FailingEvents, tx.Now, by)
 	if err != nil {
 		return Settings{}, fmt.Errorf("saving the health settings: %w", err)
@@ -75,7 +73,7 @@ const maxOverdue = 10_000
 
 // Overdue counts the deliveries that fell due more than a minute ago and had no
 // attempt since, at most 10,000 of them. Those that wait on purpose are left
-// out: of a paused subscription, or for a place or a moment at their endpoint. A
+// out: of a paused subscription, or for a slot at their endpoint. A
 // queued one may be under way, so it counts only after the longest that an
 // attempt can take.
 func (s *Service) Overdue(ctx context.Context, longest time.Duration) (Overdue, error) {
@@ -190,14 +188,9 @@ type Failure struct {
 func (s *Service) DescribeFailure(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
 ) (Failure, error) {
-	var told Failure
-	err := tx.GetContext(ctx, &told, `
-		SELECT s.subscription_uid,
-		       s.state,
-		       p.name AS partner_name,
-		       s.url,
-		       s.alert_email,
-		       d.event,
+	var failure Failure
+	err := tx.GetContext(ctx, &failure, `
+		SELECT s.subscription_uid, s.state, p.name AS partner_name, s.url, s.alert_email, d.event,
 		       coalesce(d.application_uid::text, '') AS application_uid,
 		       coalesce((SELECT a.error
 		                   FROM attempts a
@@ -215,5 +208,5 @@ func (s *Service) DescribeFailure(
 	if err != nil {
 		return Failure{}, fmt.Errorf("describing delivery %s: %w", uid, err)
 	}
-	return told, nil
+	return failure, nil
 }

@@ -158,7 +158,8 @@ func special(ip netip.Addr) string {
 	if !globalUnicast.Contains(ip) {
 		return "a reserved address"
 	}
-	if isISATAP(ip) {
+	// The interface identifiers of RFC 5214: 0:5efe or 200:5efe before an IPv4 address.
+	if b := ip.As16(); b[8]&^0x02 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe {
 		return carried("an ISATAP form of ", last4(ip))
 	}
 	return ""
@@ -176,11 +177,4 @@ func carried(form string, inner netip.Addr) string {
 func last4(ip netip.Addr) netip.Addr {
 	b := ip.As16()
 	return netip.AddrFrom4([4]byte(b[12:]))
-}
-
-// isISATAP recognises the interface identifiers of RFC 5214: 0:5efe or 200:5efe
-// before an IPv4 address.
-func isISATAP(ip netip.Addr) bool {
-	b := ip.As16()
-	return b[8]&^0x02 == 0 && b[9] == 0 && b[10] == 0x5e && b[11] == 0xfe
 }

@@ -119,7 +119,10 @@ func (c *http1Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 			return got, err
 		}
 		// An endpoint that stops reading may have answered before.
-		_ = c.conn.SetReadDeadline(earlier(deadline, time.Now().Add(lateAnswer)))
+		if late := time.Now().Add(lateAnswer); late.Before(deadline) {
+			deadline = late
+		}
+		_ = c.conn.SetReadDeadline(deadline)
 	}
 	written := time.Now()
 	c.meter.left = maxHead
@@ -144,7 +147,10 @@ func readFinal(reader *bufio.Reader) (*http.Response, error) {
 		resp, err := http.ReadResponse(reader, &http.Request{Method: http.MethodPost})
 		switch {
 		case err != nil && status != 0 && errors.Is(err, io.ErrUnexpectedEOF):
-			return nil, onlyInformational(status)
+			f := newSendError(ClassProtocol, CauseBadStatus,
+				fmt.Errorf("%d, and no other followed", status))
+			f.status = status
+			return nil, f
 		case err != nil:
 			return nil, err
 		case resp.ProtoMajor != 1:
@@ -158,13 +164,6 @@ func readFinal(reader *bufio.Reader) (*http.Response, error) {
 
 func headTooLarge() error {
 	return newSendError(ClassProtocol, CauseHeadTooBig, fmt.Errorf("more than %d KiB", maxHead>>10))
-}
-
-// onlyInformational is the fault of an endpoint that never came to the point.
-func onlyInformational(status int) error {
-	f := newSendError(ClassProtocol, CauseBadStatus, fmt.Errorf("%d, and no other followed", status))
-	f.status = status
-	return f
 }
 
 // release ends the exchange: it keeps the connection if the body could be read
@@ -228,14 +227,6 @@ func keepAlive(header http.Header) time.Duration {
 		}
 	}
 	return idleTime
-}
-
-// earlier returns the first of two moments.
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }
 
 // meter bounds what is read from a connection until its bound is set anew.

@@ -75,7 +75,6 @@ func (s *Sender) newHTTP2(
 		_ = client.Close()
 		return nil, fmt.Errorf("reserving a stream: %w", err)
 	}
-	c.private = !s.pool.share(c)
 	return c, nil
 }
 
@@ -118,7 +117,7 @@ func (c *http2Conn) exchange(ctx context.Context, out outgoing) (answer, error) 
 		return got, http2Error(err)
 	}
 	got.firstByte = max(time.Duration(first.Load()-written.Load()), 0)
-	resp.Body = limitBody(resp.Body)
+	resp.Body = &limitedBody{meter: meter{source: resp.Body, left: maxWire}, Closer: resp.Body}
 	return got, nil
 }
 
@@ -165,8 +164,4 @@ func (c *http2Conn) release(resp *http.Response, _ bool) {
 type limitedBody struct {
 	meter
 	io.Closer
-}
-
-func limitBody(body io.ReadCloser) io.ReadCloser {
-	return &limitedBody{meter: meter{source: body, left: maxWire}, Closer: body}
 }

@@ -69,13 +69,6 @@ type pool struct {
 	shared map[endpoint][]*http2Conn
 }
 
-func newPool(maxIdle, perEndpoint int) *pool {
-	return &pool{
-		max: maxIdle, perEndpoint: perEndpoint,
-		idle: map[endpoint][]*http1Conn{}, shared: map[endpoint][]*http2Conn{},
-	}
-}
-
 // take returns a connection to use again, or nil. The one used last comes
 // first: it is the least likely to have been closed.
 func (p *pool) take(end endpoint) connection {
@@ -122,16 +115,11 @@ func (p *pool) put(c *http1Conn, keep time.Duration) {
 // remove takes an idle connection out and reports whether it was there. The
 // caller holds the lock.
 func (p *pool) remove(c *http1Conn) bool {
-	at := slices.Index(p.idle[c.end], c)
-	if at < 0 {
+	if !takeOut(p.idle, c.end, c) {
 		return false
 	}
 	c.idle.Stop()
 	p.total--
-	p.idle[c.end] = slices.Delete(p.idle[c.end], at, at+1)
-	if len(p.idle[c.end]) == 0 {
-		delete(p.idle, c.end)
-	}
 	return true
 }
 
@@ -157,14 +145,20 @@ func (p *pool) share(c *http2Conn) bool {
 func (p *pool) drop(c *http2Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	at := slices.Index(p.shared[c.end], c)
+	takeOut(p.shared, c.end, c)
+}
+
+// takeOut removes a connection and tells whether it was there.
+func takeOut[C comparable](from map[endpoint][]C, end endpoint, c C) bool {
+	at := slices.Index(from[end], c)
 	if at < 0 {
-		return
+		return false
 	}
-	p.shared[c.end] = slices.Delete(p.shared[c.end], at, at+1)
-	if len(p.shared[c.end]) == 0 {
-		delete(p.shared, c.end)
+	from[end] = slices.Delete(from[end], at, at+1)
+	if len(from[end]) == 0 {
+		delete(from, end)
 	}
+	return true
 }
 
 // close closes every connection of the pool and keeps none from then on.

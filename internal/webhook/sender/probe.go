@@ -1,6 +1,7 @@
 package sender
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -51,10 +52,7 @@ func (s *Sender) Probe(ctx context.Context, rawURL string, limit time.Duration, 
 	defer cancel()
 	probe := Probe{URL: rawURL}
 	if err := s.probe(ctx, &probe, ask); err != nil {
-		f, ok := errors.AsType[*sendError](err)
-		if !ok {
-			f = newSendError(ClassProtocol, CauseNotHTTP, err)
-		}
+		f := asSendError(err)
 		probe.Class, probe.Cause, probe.Error = f.class, f.cause, f.Error()
 	}
 	probe.Timings.Total = time.Since(start)
@@ -83,10 +81,15 @@ func (s *Sender) probe(ctx context.Context, p *Probe, ask bool) error {
 	if err != nil || !ask {
 		return err
 	}
-	c, err := s.probeConnection(ctx, secured, made)
+	from := peer{addr: made.addr}
+	if secured.ConnectionState().NegotiatedProtocol != "h2" {
+		return s.ask(ctx, p, newHTTP1(s.pool, endpoint{}, secured, made.conn, from), u)
+	}
+	c, err := s.newHTTP2(ctx, endpoint{}, secured, from)
 	if err != nil {
 		return answerError(ctx, err)
 	}
+	c.private = true // deliveries have connections of their own
 	return s.ask(ctx, p, c, u)
 }
 
@@ -130,25 +133,6 @@ func (p *Probe) noteChains(chains [][]*x509.Certificate) {
 	}
 }
 
-// probeConnection makes a connection that is not shared with deliveries.
-func (s *Sender) probeConnection(
-	ctx context.Context, secured *tls.Conn, made link,
-) (connection, error) {
-	from := peer{addr: made.addr}
-	if secured.ConnectionState().NegotiatedProtocol != "h2" {
-		return newHTTP1(s.pool, endpoint{}, secured, made.conn, from), nil
-	}
-	ctx = context.WithValue(ctx, dialedKey{}, secured)
-	client, err := s.http2.NewClientConn(ctx, "https", made.addr.String())
-	if err != nil {
-		return nil, fmt.Errorf("starting HTTP/2: %w", err)
-	}
-	if err := client.Reserve(); err != nil {
-		return nil, fmt.Errorf("reserving a stream: %w", err)
-	}
-	return &http2Conn{pool: s.pool, client: client, peer: from, private: true}, nil
-}
-
 // ask makes the HEAD request. Only a redirect and no answer at all are faults.
 func (s *Sender) ask(ctx context.Context, p *Probe, c connection, u *url.URL) error {
 	out := newOutgoing(u, []Header{
@@ -173,15 +157,8 @@ func (s *Sender) ask(ctx context.Context, p *Probe, c connection, u *url.URL) er
 	p.Location = printable(got.response.Header.Get("Location"), maxLocation)
 	f := newSendError(ClassHTTP3xx, CauseStatus, nil)
 	f.detail = fmt.Sprintf("%d, a redirect to %s; deliveries do not follow redirects",
-		p.Status, orWord(p.Location, "nowhere"))
+		p.Status, cmp.Or(p.Location, "nowhere"))
 	return f
-}
-
-func orWord(text, word string) string {
-	if text == "" {
-		return word
-	}
-	return text
 }
 
 // certificateDays are the days before a certificate's end at which it is warned

@@ -90,7 +90,8 @@ func hideEscaped(text, known string) string {
 	var out strings.Builder
 	kept := 0
 	for i := 0; i < len(text); i++ {
-		if length := escapedLength(text[i:], known); length > 0 {
+		guesses := maxGuesses
+		if length := lengthFrom(text[i:], known, 0, &guesses); length > 0 {
 			out.WriteString(text[kept:i])
 			out.WriteString(Masked)
 			kept = i + length
@@ -108,14 +109,8 @@ func hideEscaped(text, known string) string {
 // start of an escape is tried as each, at one place of a text.
 const maxGuesses = 64
 
-// escapedLength is how many bytes at the start of text are the secret, 0 if it is
-// another text.
-func escapedLength(text, known string) int {
-	guesses := maxGuesses
-	return lengthFrom(text, known, 0, &guesses)
-}
-
-// lengthFrom reads on at a place of the text.
+// lengthFrom is where in the text the secret ends that goes on at a place of it, 0 if
+// it does not.
 func lengthFrom(text, known string, at int, guesses *int) int {
 	for known != "" {
 		if at == len(text) {

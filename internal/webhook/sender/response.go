@@ -148,7 +148,9 @@ func logHeaders(header http.Header) (fields []Header, note string) {
 
 // take records a final answer. It returns whether the body is worth reading on.
 func (a *Attempt) take(ctx context.Context, resp *http.Response) (intact bool) {
-	a.Status, a.Protocol = resp.StatusCode, protocolName(resp)
+	if a.Status, a.Protocol = resp.StatusCode, resp.Proto; resp.ProtoMajor == 2 {
+		a.Protocol = "HTTP/2" // as people write it
+	}
 	a.ResponseHeaders, a.Note = logHeaders(resp.Header)
 	a.Class = statusClass(a.Status)
 	if AsksForDelay(a.Status) {
@@ -168,12 +170,4 @@ func (a *Attempt) take(ctx context.Context, resp *http.Response) (intact bool) {
 	b := readBody(ctx, resp)
 	a.ResponseBody, a.Truncated, a.Note = b.kept, b.truncated, join(a.Note, b.note)
 	return b.intact
-}
-
-// protocolName is the protocol as people write it.
-func protocolName(resp *http.Response) string {
-	if resp.ProtoMajor == 2 {
-		return "HTTP/2"
-	}
-	return resp.Proto
 }

@@ -58,8 +58,11 @@ func New(config Config) *Sender {
 			ClientSessionCache: tls.NewLRUClientSessionCache(sessions),
 		},
 		http2: newHTTP2Transport(),
-		pool: newPool(cmp.Or(config.MaxIdle, defaultIdle),
-			cmp.Or(config.MaxIdlePerEndpoint, defaultIdlePerEndpoint)),
+		pool: &pool{
+			max:         cmp.Or(config.MaxIdle, defaultIdle),
+			perEndpoint: cmp.Or(config.MaxIdlePerEndpoint, defaultIdlePerEndpoint),
+			idle:        map[endpoint][]*http1Conn{}, shared: map[endpoint][]*http2Conn{},
+		},
 	}
 }
 
@@ -77,10 +80,7 @@ func (s *Sender) Send(ctx context.Context, r Request) Attempt {
 	defer cancel()
 	var a Attempt
 	if err := s.attempt(ctx, r, &a); err != nil {
-		f, ok := errors.AsType[*sendError](err)
-		if !ok {
-			f = newSendError(ClassProtocol, CauseNotHTTP, err)
-		}
+		f := asSendError(err)
 		a.Class, a.Cause, a.Error, a.Status = f.class, f.cause, f.Error(), f.status
 	}
 	a.redact(secretsOf(r))
@@ -166,6 +166,7 @@ func (s *Sender) open(
 		_ = made.conn.Close()
 		return nil, answerError(ctx, err)
 	}
+	c.private = !s.pool.share(c)
 	return c, nil
 }
 

@@ -76,7 +76,15 @@ func newSendError(class ErrorClass, cause Cause, err error) *sendError {
 	return made
 }
 
-// interrupted returns the fault of an attempt whose time ran out or that was
+// asSendError is the send error within err; what is none was no HTTP.
+func asSendError(err error) *sendError {
+	if f, ok := errors.AsType[*sendError](err); ok {
+		return f
+	}
+	return newSendError(ClassProtocol, CauseNotHTTP, err)
+}
+
+// interrupted returns the error of an attempt whose time ran out or that was
 // given up, else nil. It takes precedence over what the network says then.
 func interrupted(ctx context.Context, err error, cause Cause) *sendError {
 	switch {

@@ -52,15 +52,6 @@ type Edit struct {
 	What string
 }
 
-// describe says what was done, in words that rotated understands.
-func (e Edit) describe(changes []string) string {
-	text := strings.Join(changes, ", ") + " changed"
-	if e.What != "" {
-		return e.What + ": " + text
-	}
-	return text
-}
-
 // amendLocked applies the patch to a subscription that the caller has locked.
 func (s *Service) amendLocked(
 	ctx context.Context, tx *postgres.Tx, row Row, patch Patch, by Edit,
@@ -75,7 +66,8 @@ func (s *Service) amendLocked(
 	if len(changes) > 0 {
 		row.Version++
 		row.UpdatedAt = tx.Now
-		by.What = by.describe(changes)
+		// In words that rotated understands.
+		by.What = strings.TrimPrefix(by.What+": "+strings.Join(changes, ", ")+" changed", ": ")
 		if err := Save(ctx, tx, row, by); err != nil {
 			return Subscription{}, secret.String{}, err
 		}
@@ -201,31 +193,26 @@ func (p Patch) over(current Subscription) Settings {
 		Rate:      current.Rate,
 		Watch:     current.Watch,
 	}
-	if p.URL != nil {
-		settings.URL = *p.URL
-	}
-	if p.Auth != nil {
-		settings.Auth = *p.Auth
-	}
-	if p.Secret != nil {
-		settings.Secret = *p.Secret
-	}
+	lay(&settings.URL, p.URL)
+	lay(&settings.Auth, p.Auth)
+	lay(&settings.Secret, p.Secret)
+	lay(&settings.Headers, p.Headers)
+	lay(&settings.Rate, p.Rate)
+	lay(&settings.Watch, p.Watch)
 	if p.Events != nil {
 		settings.Events = p.Events
 	}
 	if p.Merchants != nil {
 		settings.Merchants = p.Merchants
 	}
-	if p.Headers != nil {
-		settings.Headers = *p.Headers
-	}
-	if p.Rate != nil {
-		settings.Rate = *p.Rate
-	}
-	if p.Watch != nil {
-		settings.Watch = *p.Watch
-	}
 	return settings
+}
+
+// lay replaces a setting, unless with nil.
+func lay[T any](setting, value *T) {
+	if value != nil {
+		*setting = *value
+	}
 }
 
 // MaxRate is the highest rate of a subscription, in requests per second.
@@ -255,11 +242,4 @@ func rebook(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 		return fmt.Errorf("rebooking deliveries of subscription %s: %w", uid, err)
 	}
 	return nil
-}
-
-// checkRate adds a fault unless the rate is 0, for none, or one that is possible.
-func checkRate(faults *lending.Faults, rate int) {
-	if rate < 0 || rate > MaxRate {
-		faults.Add("rate", `"rate" must be from 1 to %d requests per second, or 0 for no limit`, MaxRate)
-	}
 }

@@ -56,7 +56,7 @@ func (s *Service) enter(
 	if err != nil {
 		return Subscription{}, err
 	}
-	// A failing subscription is active to whoever pauses or resumes it.
+	// A failing subscription is active to anyone who pauses or resumes it.
 	if row.State != to && (row.State != StateFailing || to != StateActive) {
 		row.State = to
 		row.Version++
@@ -70,9 +70,5 @@ func (s *Service) enter(
 
 // Cancelled are the assignments that cancel a delivery at the time $2.
 const Cancelled = `
-	state = 'cancelled',
-	next_attempt_at = NULL,
-	queued = false,
-	parked = false,
-	held = false,
+	state = 'cancelled', next_attempt_at = NULL, queued = false, parked = false, held = false,
 	finished_at = $2`

@@ -3,7 +3,6 @@ package subscription
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -28,6 +27,12 @@ type Filter struct {
 	Limit int
 }
 
+// The order of the lists, and what comes after a cursor in it.
+const (
+	newestFirst = ` ORDER BY s.created_at DESC, s.subscription_uid DESC`
+	olderThan   = `(s.created_at, s.subscription_uid) < (?, ?)`
+)
+
 // List returns one page of the subscriptions that are not deleted,
 // newest first. Error: VALIDATION_ERROR for the limit.
 func (s *Service) List(
@@ -36,24 +41,15 @@ func (s *Service) List(
 	if err := postgres.CheckLimit(filter.Limit); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
-	var partner *uuid.UUID
-	if filter.PartnerUID != uuid.Nil {
-		partner = &filter.PartnerUID
-	}
-	var at *time.Time
-	if !filter.Cursor.IsZero() {
-		at = &filter.Cursor.At
-	}
+	var c postgres.Conditions
+	c.Add(`s.state <> 'deleted'`)
+	c.When(filter.PartnerUID != uuid.Nil, `s.partner_uid = ?`, filter.PartnerUID)
+	c.When(filter.State != "", `s.state = ?`, string(filter.State))
+	c.When(!filter.Cursor.IsZero(), olderThan, filter.Cursor.At, filter.Cursor.UID)
 	var rows []Row
-	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT `+columns+`
-		  FROM subscriptions s
-		 WHERE s.state <> 'deleted'
-		   AND ($1::uuid IS NULL OR s.partner_uid = $1)
-		   AND ($2 = '' OR s.state = $2)
-		   AND ($3::timestamptz IS NULL OR (s.created_at, s.subscription_uid) < ($3, $4))
-		 ORDER BY s.created_at DESC, s.subscription_uid DESC
-		 LIMIT $5`, partner, string(filter.State), at, filter.Cursor.UID, filter.Limit+1)
+	text := `SELECT ` + columns + ` FROM subscriptions s` + c.Where() + newestFirst +
+		` LIMIT ` + c.Bind(filter.Limit+1)
+	err := s.DB.SelectContext(ctx, &rows, text, c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing subscriptions: %w", err)
 	}

@@ -31,7 +31,7 @@ func originOf(address string) string {
 }
 
 // checkMove refuses to take stored credentials along to another scheme, host or
-// port, where whoever asks might read them. settings are those wanted, in the
+// port, where anyone who asks might read them. settings are those wanted, in the
 // normal form of check; rotate tells that they come with another secret. A
 // signing secret may stay: it is never sent.
 func (s Settings) checkMove(current Subscription, rotate bool) error {

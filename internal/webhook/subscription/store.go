@@ -47,29 +47,16 @@ type Row struct {
 }
 
 const columns = `
-	s.subscription_uid,
-	s.partner_uid,
-	s.url,
-	s.auth,
-	s.secret_sealed,
-	s.previous_sealed,
-	s.previous_until,
-	s.headers_sealed,
-	s.events,
+	s.subscription_uid, s.partner_uid, s.url, s.auth, s.secret_sealed, s.previous_sealed,
+	s.previous_until, s.headers_sealed, s.events,
 	ARRAY (SELECT m.merchant_uid::text
 	         FROM subscription_merchants m
 	        WHERE m.subscription_uid = s.subscription_uid
 	        ORDER BY m.merchant_uid) AS merchant_uids,
-	s.rate,
-	coalesce(s.failing_minutes, 0) AS "watch.failing_minutes",
+	s.rate, coalesce(s.failing_minutes, 0) AS "watch.failing_minutes",
 	coalesce(s.failing_events, 0) AS "watch.failing_events",
-	s.on_failing = 'pause' AS "watch.pause",
-	s.alert_email AS "watch.alert_email",
-	s.state,
-	s.stopped_at,
-	s.version,
-	s.created_at,
-	s.updated_at`
+	s.on_failing = 'pause' AS "watch.pause", s.alert_email AS "watch.alert_email", s.state,
+	s.stopped_at, s.version, s.created_at, s.updated_at`
 
 // subscription opens the sealed headers of a row, if they open, and looks whether
 // the secrets would. Secrets stay sealed.
@@ -243,20 +230,13 @@ func Save(ctx context.Context, tx *postgres.Tx, row Row, by Edit) error {
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
 		        nullif($16, 0), nullif($17, 0), CASE WHEN $18 THEN 'pause' ELSE 'continue' END, $19)
 		ON CONFLICT (subscription_uid) DO UPDATE
-		   SET url = excluded.url,
-		       auth = excluded.auth,
-		       secret_sealed = excluded.secret_sealed,
+		   SET url = excluded.url, auth = excluded.auth, secret_sealed = excluded.secret_sealed,
 		       previous_sealed = excluded.previous_sealed,
-		       previous_until = excluded.previous_until,
-		       headers_sealed = excluded.headers_sealed,
-		       events = excluded.events,
-		       all_merchants = excluded.all_merchants,
-		       state = excluded.state,
-		       version = excluded.version,
-		       rate = excluded.rate,
+		       previous_until = excluded.previous_until, headers_sealed = excluded.headers_sealed,
+		       events = excluded.events, all_merchants = excluded.all_merchants,
+		       state = excluded.state, version = excluded.version, rate = excluded.rate,
 		       failing_minutes = excluded.failing_minutes,
-		       failing_events = excluded.failing_events,
-		       on_failing = excluded.on_failing,
+		       failing_events = excluded.failing_events, on_failing = excluded.on_failing,
 		       alert_email = excluded.alert_email,
 		       updated_at = excluded.updated_at`,
 		row.UID, row.PartnerUID, row.URL, string(row.Auth), row.SecretSealed,

@@ -82,7 +82,9 @@ func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) 
 	}
 	settings.Events = slices.Compact(slices.Sorted(slices.Values(settings.Events)))
 	checkEvents(&faults, settings.Events)
-	checkRate(&faults, settings.Rate)
+	if settings.Rate < 0 || settings.Rate > MaxRate {
+		faults.Add("rate", `"rate" must be from 1 to %d requests per second, or 0 for no limit`, MaxRate)
+	}
 	settings.Watch.check(&faults)
 	settings.Merchants = slices.Compact(slices.SortedFunc(slices.Values(settings.Merchants),
 		func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }))

@@ -123,26 +123,19 @@ func checkEvents(faults *lending.Faults, events []string) {
 		faults.Add("event", `"event" is required: name a kind, or "all"`)
 		return
 	}
-	for _, event := range events {
-		if event == AllEvents {
-			if len(events) > 1 {
-				faults.Add("event", `"event" is either "all" or a list of kinds, not both`)
-			}
-			continue
-		}
-		if !slices.Contains(lending.AllEventKinds(), lending.EventKind(event)) {
-			faults.Add("event", `"event" %q is not an event kind; the kinds are %s`,
-				event, kindList())
-		}
-	}
-}
-
-func kindList() string {
-	var kinds []string
+	kinds := make([]string, 0, len(lending.AllEventKinds()))
 	for _, kind := range lending.AllEventKinds() {
 		kinds = append(kinds, string(kind))
 	}
-	return strings.Join(kinds, ", ")
+	for _, event := range events {
+		switch {
+		case event == AllEvents && len(events) > 1:
+			faults.Add("event", `"event" is either "all" or a list of kinds, not both`)
+		case event != AllEvents && !slices.Contains(kinds, event):
+			faults.Add("event", `"event" %q is not an event kind; the kinds are %s`,
+				event, strings.Join(kinds, ", "))
+		}
+	}
 }
 
 // Audited is how the audit log writes a subscription: without secrets.

@@ -47,27 +47,18 @@ type SummaryFilter struct {
 // neither user info nor a fragment, so the third part is the whole authority.
 const urlHost = `split_part(split_part(s.url, '/', 3), '?', 1)`
 
-// where returns the conditions and their arguments.
-func (f SummaryFilter) where() (conditions string, args []any) {
-	parts := []string{"s.state <> 'deleted'"}
-	add := func(condition string, arg any) {
-		args = append(args, arg)
-		parts = append(parts, fmt.Sprintf(condition, len(args)))
+// conditions are those of the filter but for the cursor.
+func (f SummaryFilter) conditions() postgres.Conditions {
+	var c postgres.Conditions
+	c.When(f.State == "", `s.state <> 'deleted'`)
+	c.When(f.State != "", `s.state = ?`, string(f.State))
+	c.When(f.PartnerUID != uuid.Nil, `s.partner_uid = ?`, f.PartnerUID)
+	c.When(f.Event != "", `s.events && ARRAY['`+AllEvents+`', ?::text]`, string(f.Event))
+	if f.Host != "" { // bound first, because the text has a ? of its own
+		host := c.Bind(strings.ToLower(f.Host))
+		c.Add(`strpos(` + urlHost + `, ` + host + `) > 0`)
 	}
-	if f.State != "" {
-		parts = nil
-		add("s.state = $%d", string(f.State))
-	}
-	if f.PartnerUID != uuid.Nil {
-		add("s.partner_uid = $%d", f.PartnerUID)
-	}
-	if f.Event != "" {
-		add("(s.events && ARRAY['"+AllEvents+"', $%d::text])", string(f.Event))
-	}
-	if f.Host != "" {
-		add("strpos("+urlHost+", $%d) > 0", strings.ToLower(f.Host))
-	}
-	return " WHERE " + strings.Join(parts, " AND "), args
+	return c
 }
 
 // Summaries returns one page of the subscriptions that match, newest
@@ -78,30 +69,20 @@ func (s *Service) Summaries(
 	if err := postgres.CheckLimit(filter.Limit); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
-	conditions, args := filter.where()
-	if !filter.Cursor.IsZero() {
-		args = append(args, filter.Cursor.At, filter.Cursor.UID)
-		conditions += fmt.Sprintf(" AND (s.created_at, s.subscription_uid) < ($%d, $%d)",
-			len(args)-1, len(args))
-	}
-	args = append(args, filter.Limit+1)
-	var rows []Summary
-	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT s.subscription_uid,
-		       s.partner_uid,
-		       p.name AS partner_name,
-		       s.url,
-		       s.state,
-		       s.auth,
+	c := filter.conditions()
+	c.When(!filter.Cursor.IsZero(), olderThan, filter.Cursor.At, filter.Cursor.UID)
+	text := `
+		SELECT s.subscription_uid, s.partner_uid, p.name AS partner_name, s.url, s.state, s.auth,
 		       s.events,
 		       (SELECT count(*)
 		          FROM subscription_merchants m
 		         WHERE m.subscription_uid = s.subscription_uid) AS merchants,
 		       s.created_at
 		  FROM subscriptions s
-		  JOIN partners p USING (partner_uid)`+conditions+fmt.Sprintf(`
-		 ORDER BY s.created_at DESC, s.subscription_uid DESC
-		 LIMIT $%d`, len(args)), args...)
+		  JOIN partners p USING (partner_uid)` + c.Where() + newestFirst +
+		` LIMIT ` + c.Bind(filter.Limit+1)
+	var rows []Summary
+	err := s.DB.SelectContext(ctx, &rows, text, c.Args...)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing subscriptions: %w", err)
 	}
@@ -115,10 +96,10 @@ func (s *Service) Summaries(
 func (s *Service) CountSummaries(
 	ctx context.Context, filter SummaryFilter, limit int,
 ) (int, error) {
-	conditions, args := filter.where()
-	args = append(args, limit)
-	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (SELECT 1 FROM subscriptions s`+
-		conditions+fmt.Sprintf(` LIMIT $%d) AS matching`, len(args)), args...)
+	c := filter.conditions()
+	text := `SELECT count(*) FROM (SELECT 1 FROM subscriptions s` + c.Where() +
+		` LIMIT ` + c.Bind(limit) + `) AS matching`
+	count, err := s.DB.Count(ctx, text, c.Args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting subscriptions: %w", err)
 	}
