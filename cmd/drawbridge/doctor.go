@@ -28,15 +28,14 @@ func (doctorCmd) Help() string {
 // Run makes every check that the faults before it leave possible.
 func (cmd doctorCmd) Run(env *environment) error {
 	checkups := cmd.examine(env)
-	document := map[string]any{"checks": checkups}
-	if err := env.print(cmd.JSON, document, func(w io.Writer) {
+	if err := env.print(cmd.JSON, output{map[string]any{"checks": checkups}, func(w io.Writer) {
 		for _, checkup := range checkups {
 			fmt.Fprintf(w, "%-8s %-11s %s\n", checkup.Finding, checkup.Name, checkup.Detail)
 			if checkup.Remedy != "" {
 				fmt.Fprintf(w, "%-8s %-11s -> %s\n", "", "", checkup.Remedy)
 			}
 		}
-	}); err != nil {
+	}}); err != nil {
 		return err
 	}
 	var failed []string
