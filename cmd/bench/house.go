@@ -119,15 +119,15 @@ const stopTimeout = 30 * time.Second
 // runQueue works a queue with a client of River over pgx, as the program runs it, as
 // long as do takes.
 func (h *house) runQueue(
-	ctx context.Context, config *river.Config, do func() error,
+	ctx context.Context, queues *river.Config, do func() error,
 ) (err error) {
 	pool, err := pgxpool.New(ctx, h.DB.URL())
 	if err != nil {
 		return fmt.Errorf("connecting the queue: %w", err)
 	}
 	defer pool.Close()
-	config.Logger = slog.Default()
-	client, err := river.NewClient(riverpgxv5.New(pool), config)
+	queues.Logger = slog.Default()
+	client, err := river.NewClient(riverpgxv5.New(pool), queues)
 	if err != nil {
 		return fmt.Errorf("preparing the queue: %w", err)
 	}

@@ -203,7 +203,8 @@ func TestDomainIsPure(t *testing.T) {
 // service nor anything else that could fetch more.
 func TestViewsFetchNothing(t *testing.T) {
 	t.Parallel()
-	fetches := regexp.MustCompile(`\b[a-z]\w*\.(Service|DB|Tx|Store|Engine|Site)\b|sqlx?\.|http\.Client`)
+	fetches := regexp.MustCompile(
+		`\b[a-z]\w*\.(Service|DB|Tx|Store|Engine|Site)\b|sqlx?\.|http\.Client`)
 	sources, err := filepath.Glob("../../views/*/*.go")
 	if err != nil || len(sources) < 50 {
 		t.Fatalf("%d sources, %v", len(sources), err)

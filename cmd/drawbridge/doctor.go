@@ -70,10 +70,8 @@ func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 	}
 	db, err := env.open(settings)
 	if err != nil {
-		return append(found, doctor.Checkup{
-			Name: "database", Finding: doctor.Failed, Detail: doctor.Sentence(err),
-			Remedy: "Check DATABASE_URL, and that Postgres runs and lets this machine in.",
-		})
+		return append(found, doctor.Failure("database", err,
+			"Check DATABASE_URL, and that Postgres runs and lets this machine in."))
 	}
 	found = append(found, doctor.Database(env.ctx, db.DB)...)
 	found = append(found, cmd.examineServices(env, settings, db.DB)...)
@@ -90,16 +88,12 @@ func (cmd doctorCmd) examineServices(
 	env *environment, settings config.Config, db *postgres.DB,
 ) []doctor.Checkup {
 	if _, err := keyring(settings); err != nil {
-		return []doctor.Checkup{{
-			Name: "keys", Finding: doctor.Failed, Detail: doctor.Sentence(err),
-			Remedy: "Set DRAWBRIDGE_SECRETS_KEY to the key that the database was used with.",
-		}}
+		return []doctor.Checkup{doctor.Failure("keys", err,
+			"Set DRAWBRIDGE_SECRETS_KEY to the key that the database was used with.")}
 	}
 	s, err := env.services(settings, db)
 	if err != nil {
-		return []doctor.Checkup{{
-			Name: "settings", Finding: doctor.Failed, Detail: doctor.Sentence(err),
-		}}
+		return []doctor.Checkup{doctor.Failure("settings", err, "")}
 	}
 	return doctor.Services(env.ctx, s, cmd.HTTPS)
 }

@@ -99,7 +99,9 @@ func (s *Service) Act(ctx context.Context, change Change) (outcome Outcome, err 
 
 // claim takes the token of a form for this transaction; without first, it returns the
 // target of the arrival that had it before.
-func claim(ctx context.Context, tx *postgres.Tx, change Change) (target string, first bool, err error) {
+func claim(
+	ctx context.Context, tx *postgres.Tx, change Change,
+) (target string, first bool, err error) {
 	// A simultaneous arrival waits here for the first one's end.
 	result, err := tx.ExecContext(ctx, `
 		INSERT INTO console_submissions (token, at, actor) VALUES ($1, $2, $3)
