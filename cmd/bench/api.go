@@ -73,8 +73,8 @@ var operations = []operation{
 			}
 		},
 		inProcess: func(ctx context.Context, h *house, a *apiRun, uid uuid.UUID) error {
-			return h.db.InTx(ctx, func(tx *postgres.Tx) error {
-				return h.api.Applications.AcceptOffer(ctx, tx, a.owner.caller(),
+			return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
+				return h.Applications.AcceptOffer(ctx, tx, a.owner.caller(),
 					application.Acceptance{ApplicationUID: uid, ProductUID: a.product})
 			})
 		},
@@ -86,7 +86,7 @@ var operations = []operation{
 			return call{method: http.MethodGet, path: "/v2/loan/" + uid.String()}
 		},
 		inProcess: func(ctx context.Context, h *house, a *apiRun, uid uuid.UUID) error {
-			_, err := h.loans.Get(ctx, a.owner.caller(), uid)
+			_, err := h.Loans.Get(ctx, a.owner.caller(), uid)
 			return err
 		},
 	},
@@ -107,8 +107,8 @@ func (h *house) requestDraw(ctx context.Context, a *apiRun, uid uuid.UUID, key s
 		ClientID: a.owner.client.ClientID, MerchantUID: a.owner.merchant, Key: key,
 		Fingerprint: idempotency.NewFingerprint(http.MethodPost, uid.String(), sha256.Sum256(nil)),
 	}
-	_, err := h.api.Idempotency.Run(ctx, request, func(tx *postgres.Tx) (idempotency.Reply, error) {
-		made, err := h.loans.RequestDraw(ctx, tx, a.owner.caller(), uid, loan.DrawInput{})
+	_, err := h.Idempotency.Run(ctx, request, func(tx *postgres.Tx) (idempotency.Reply, error) {
+		made, err := h.Loans.RequestDraw(ctx, tx, a.owner.caller(), uid, loan.DrawInput{})
 		return idempotency.Reply{Status: http.StatusOK, Body: fmt.Appendf(nil, "%v", made)}, err
 	})
 	return err
@@ -162,8 +162,12 @@ func newAPIRun(ctx context.Context, open *ends, h *house, endpoint string) (*api
 	if err != nil {
 		return nil, fmt.Errorf("listening for the API: %w", err)
 	}
+	options, err := h.WebOptions()
+	if err != nil {
+		return nil, err
+	}
 	server := web.NewServer(web.New(web.Options{
-		API: h.api, Now: h.db.Now, Metrics: http.NotFoundHandler(),
+		API: options.API, Now: h.DB.Now, Metrics: http.NotFoundHandler(),
 		Ready: func(*http.Request) []string { return nil },
 	}))
 	go func() { _ = server.Serve(listener) }() // it ends by close
@@ -210,7 +214,7 @@ func (b *bench) operation(ctx context.Context, a *apiRun, o operation) error {
 	if err != nil {
 		return err
 	}
-	if err := settle(ctx, a.house.db); err != nil {
+	if err := settle(ctx, a.house.DB); err != nil {
 		return err
 	}
 	rest := uids[1:]
@@ -257,7 +261,7 @@ func (a *apiRun) record(ctx context.Context, o operation, uid uuid.UUID) (*scrip
 	if err := errors.Join(err, recorded.close()); err != nil {
 		return nil, fmt.Errorf("recording: %w", err)
 	}
-	return newScript(a.house.db.DB.DB, steps, uid,
+	return newScript(a.house.DB.DB.DB, steps, uid,
 		a.owner.partner, a.owner.merchant, a.owner.subscription, a.product)
 }
 
@@ -268,7 +272,7 @@ func (a *apiRun) verify(ctx context.Context, o operation, uids []uuid.UUID) erro
 		return nil
 	}
 	var found int
-	if err := a.house.db.GetContext(ctx, &found, o.done, pq.Array(uids)); err != nil {
+	if err := a.house.DB.GetContext(ctx, &found, o.done, pq.Array(uids)); err != nil {
 		return fmt.Errorf("counting effects: %w", err)
 	}
 	if found != len(uids) {
@@ -290,7 +294,7 @@ func (b *bench) profileDraws(ctx context.Context, a *apiRun) error {
 	if err != nil {
 		return err
 	}
-	if err := settle(ctx, a.house.db); err != nil {
+	if err := settle(ctx, a.house.DB); err != nil {
 		return err
 	}
 	file, err := os.Create(b.profile)

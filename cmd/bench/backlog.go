@@ -76,7 +76,7 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 	if err != nil {
 		return drained{}, err
 	}
-	if err := errors.Join(set.house.pile(ctx, waiting), settle(ctx, set.house.db)); err != nil {
+	if err := errors.Join(set.house.pile(ctx, waiting), settle(ctx, set.house.DB)); err != nil {
 		return drained{}, err
 	}
 	if _, err := a.callOutside(ctx, uids[:10]); err != nil { // connections, plans
@@ -108,7 +108,7 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 // pile writes events, deliveries and jobs as publishing does, for applications in
 // turn, but all at once: how a backlog came about is not what is measured.
 func (h *house) pile(ctx context.Context, n int) error {
-	_, err := h.db.ExecContext(ctx, `
+	_, err := h.DB.ExecContext(ctx, `
 		WITH subject AS (
 			SELECT s.subscription_uid, a.application_uid, a.partner_uid, a.merchant_uid,
 			       row_number() OVER (ORDER BY s.subscription_uid) - 1 AS place,

@@ -48,7 +48,7 @@ func (s *stageSet) furnish(ctx context.Context) (err error) {
 // are publishers.
 func (s *stageSet) publish(ctx context.Context, n, batch int) error {
 	_, err := drive(ctx, publishers, (n+batch-1)/batch, func(ctx context.Context, _, i int) error {
-		return s.house.db.InTx(ctx, func(tx *postgres.Tx) error {
+		return s.house.DB.InTx(ctx, func(tx *postgres.Tx) error {
 			for event := i * batch; event < min((i+1)*batch, n); event++ {
 				if err := s.house.record(ctx, tx, s.uids[event%len(s.uids)]); err != nil {
 					return err
@@ -68,7 +68,7 @@ func (s *stageSet) delivered(ctx context.Context, n int) error {
 	// The last answers are on their way into the database.
 	return waitUntil(ctx, func() (bool, error) {
 		var open bool
-		err := s.house.db.GetContext(ctx, &open,
+		err := s.house.DB.GetContext(ctx, &open,
 			`SELECT EXISTS (SELECT FROM deliveries WHERE state IN ('pending', 'retrying'))`)
 		return !open, err
 	})
@@ -77,7 +77,7 @@ func (s *stageSet) delivered(ctx context.Context, n int) error {
 // check tells whether n deliveries took one successful attempt each.
 func (s *stageSet) check(ctx context.Context, n int) error {
 	var found int
-	err := s.house.db.GetContext(ctx, &found, `
+	err := s.house.DB.GetContext(ctx, &found, `
 		SELECT count(*)
 		  FROM deliveries d
 		  JOIN attempts a ON a.delivery_uid = d.delivery_uid
@@ -101,7 +101,7 @@ func (b *bench) workOff(
 	if err := set.publish(ctx, n, backlogBatch); err != nil {
 		return timing{}, err
 	}
-	if err := settle(ctx, set.house.db); err != nil {
+	if err := settle(ctx, set.house.DB); err != nil {
 		return timing{}, err
 	}
 	clock, err := b.clock(n)

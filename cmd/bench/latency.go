@@ -145,13 +145,13 @@ func (h *house) borrowers(ctx context.Context, urls []string, count int) ([]uuid
 			uids = append(uids, group[i])
 		}
 	}
-	return uids[:count], settle(ctx, h.db)
+	return uids[:count], settle(ctx, h.DB)
 }
 
 // record is the change that is told: the funding of a draw was requested.
 func (h *house) record(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
 	event, _ := lending.FundingChanged(uid.String(), lending.FundingRequested)
-	return h.events.Record(ctx, tx, event)
+	return h.Events.Record(ctx, tx, event)
 }
 
 // pacedRun publishes at a steady rate and keeps when.
@@ -165,7 +165,7 @@ type pacedRun struct {
 // commit does not hold up the next one.
 func (r pacedRun) publish(ctx context.Context, uids []uuid.UUID, rate float64) error {
 	return pace{rate: rate}.run(ctx, len(uids), func(i int, _ time.Time) error {
-		err := r.house.db.InTx(ctx, func(tx *postgres.Tx) error {
+		err := r.house.DB.InTx(ctx, func(tx *postgres.Tx) error {
 			err := r.house.record(ctx, tx, uids[i])
 			r.sending.note(uids[i], time.Now())
 			return err

@@ -72,7 +72,7 @@ func (b *bench) floorQueue(
 	n := b.sizes.events
 	worker := &floorWorker{do: do, done: make(chan struct{})}
 	worker.left.Store(int64(n))
-	config := jobs.Config(h.jobs)
+	config := h.QueueConfig()
 	config.Workers, config.PeriodicJobs = river.NewWorkers(), nil
 	river.AddWorker(config.Workers, worker)
 	clock, err := b.clock(n)
@@ -90,7 +90,7 @@ func (b *bench) floorQueue(
 		}
 		err := waitUntil(ctx, func() (bool, error) {
 			var open bool
-			err := h.db.GetContext(ctx, &open, `
+			err := h.DB.GetContext(ctx, &open, `
 				SELECT EXISTS (
 				           SELECT
 				             FROM river_job
@@ -120,11 +120,11 @@ func (b *bench) backlogOfJobs(ctx context.Context, do task) (_ timing, err error
 		for number := from; number < min(from+batch, b.sizes.events); number++ {
 			params = append(params, river.InsertManyParams{Args: floorArgs{Number: number}})
 		}
-		if _, err := h.inserter.InsertManyFast(ctx, params); err != nil {
+		if _, err := h.Jobs.InsertManyFast(ctx, params); err != nil {
 			return timing{}, fmt.Errorf("inserting jobs: %w", err)
 		}
 	}
-	if err := settle(ctx, h.db); err != nil {
+	if err := settle(ctx, h.DB); err != nil {
 		return timing{}, err
 	}
 	return b.floorQueue(ctx, h, do, func() error { return nil })
@@ -141,8 +141,8 @@ func (b *bench) streamedJobs(ctx context.Context, do task) (_ timing, err error)
 	}
 	return b.floorQueue(ctx, h, do, func() error {
 		_, err := drive(ctx, publishers, b.sizes.events, func(ctx context.Context, _, i int) error {
-			return h.db.InTx(ctx, func(tx *postgres.Tx) error {
-				_, err := h.inserter.InsertManyFastTx(ctx, tx.Tx.Tx,
+			return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
+				_, err := h.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx,
 					[]river.InsertManyParams{{Args: floorArgs{Number: i}}})
 				return err
 			})

@@ -32,6 +32,10 @@ type script struct {
 // uuidPattern finds identifiers in arguments.
 var uuidPattern = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
 
+// cooldown is that of the program's inserting client: the least time between
+// two notifications of a queue.
+const cooldown = 5 * time.Millisecond
+
 // newScript makes a script of what was recorded when the operation ran for the
 // subject. Identifiers among known stay what they are.
 func newScript(

@@ -32,23 +32,23 @@ func (t tenant) caller() loan.Caller {
 func (h *house) newTenant(ctx context.Context, name, url string) (tenant, error) {
 	const perSecond, burst = 100_000, 200_000
 	var made tenant
-	err := h.db.InTx(ctx, func(tx *postgres.Tx) error {
-		owner, err := h.partners.CreatePartner(ctx, tx, name)
+	err := h.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		owner, err := h.Partners.CreatePartner(ctx, tx, name)
 		if err != nil {
 			return err
 		}
-		merchant, err := h.partners.CreateMerchant(ctx, tx, owner.UID, name)
+		merchant, err := h.Partners.CreateMerchant(ctx, tx, owner.UID, name)
 		if err != nil {
 			return err
 		}
-		client, err := h.partners.CreateClient(ctx, tx, partner.NewClient{PartnerUID: owner.UID})
+		client, err := h.Partners.CreateClient(ctx, tx, partner.NewClient{PartnerUID: owner.UID})
 		if err != nil {
 			return err
 		}
-		if err := h.partners.SetRate(ctx, tx, client.ClientID, perSecond, burst); err != nil {
+		if err := h.Partners.SetRate(ctx, tx, client.ClientID, perSecond, burst); err != nil {
 			return err
 		}
-		subscription, _, err := h.webhooks.Subscribe(ctx, tx, owner.UID, webhook.Settings{
+		subscription, _, err := h.Webhooks.Subscribe(ctx, tx, owner.UID, webhook.Settings{
 			URL: url, Auth: webhook.AuthHMAC, Secret: signingSecret,
 			Events: []string{webhook.AllEvents},
 		}, "bench")
@@ -64,8 +64,8 @@ func (h *house) newTenant(ctx context.Context, name, url string) (tenant, error)
 // newProduct adds a product that is paid out in three draws.
 func (h *house) newProduct(ctx context.Context) (uuid.UUID, error) {
 	var uid uuid.UUID
-	err := h.db.InTx(ctx, func(tx *postgres.Tx) error {
-		product, err := h.catalog.Create(ctx, tx, catalog.NewProduct{
+	err := h.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		product, err := h.Catalog.Create(ctx, tx, catalog.NewProduct{
 			Code: "P404020", Name: "Three draws", Term: "120", Rate: "7.99", Fee: "3.75",
 			Schedule: "40,40,20", Min: "1000.00", Max: "100000.00",
 		})
@@ -96,7 +96,7 @@ func (h *house) newApplication(
 	ctx context.Context, t tenant, product uuid.UUID, to stage,
 ) (uuid.UUID, error) {
 	var uid uuid.UUID
-	income, applications := lending.Cents(96_000_00), h.api.Applications
+	income, applications := lending.Cents(96_000_00), h.Applications
 	steps := []func(tx *postgres.Tx) error{
 		func(tx *postgres.Tx) error {
 			made, err := applications.Create(ctx, tx, application.NewApplication{
@@ -126,7 +126,7 @@ func (h *house) newApplication(
 		},
 	}
 	for _, step := range steps[:to+1] {
-		if err := h.db.InTx(ctx, step); err != nil {
+		if err := h.DB.InTx(ctx, step); err != nil {
 			return uuid.Nil, fmt.Errorf("preparing an application: %w", err)
 		}
 	}
@@ -138,9 +138,9 @@ func (h *house) newApplication(
 func (h *house) clone(ctx context.Context, original uuid.UUID, n int) ([]uuid.UUID, error) {
 	uids := make([]uuid.UUID, n)
 	for i := range uids {
-		uids[i] = postgres.NewUID(h.db.Now())
+		uids[i] = postgres.NewUID(h.DB.Now())
 	}
-	err := h.db.InTx(ctx, func(tx *postgres.Tx) error {
+	err := h.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		for _, table := range []string{"applications", "offers", "loans", "loan_stages"} {
 			//nolint:unqueryvet // a copy has whatever columns its original has
 			_, err := tx.ExecContext(ctx, `

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -95,26 +94,23 @@ type bulkDetailJSON struct {
 	Plan *planJSON `json:"plan"`
 }
 
-// printBulk prints one bulk re-send as it is now.
-func (env *environment) printBulk(s *app.Services, uid uuid.UUID, asJSON bool) error {
+// bulkOutput is one bulk re-send as it is now.
+func (env *environment) bulkOutput(s *app.Services, uid uuid.UUID) (output, error) {
 	bulk, err := s.Webhooks.Bulk(env.ctx, uid)
-	if err != nil {
-		return err
-	}
 	printed := bulkDetailJSON{bulkJSON: newBulkJSON(bulk)}
 	if bulk.State == webhook.BulkDraft {
 		plan, err := s.Webhooks.PlanBulk(env.ctx, uid)
 		if err != nil {
-			return err
+			return output{}, err
 		}
 		printed.Plan = newPlanJSON(plan, bulk.Options.Pace)
 	}
-	return env.print(asJSON, printed, func(w io.Writer) {
+	return output{printed, func(w io.Writer) {
 		printBulkLine(w, bulk)
 		if printed.Plan != nil {
 			printPlan(w, *printed.Plan)
 		}
-	})
+	}}, err
 }
 
 func printBulkLine(w io.Writer, b webhook.Bulk) {
@@ -139,16 +135,6 @@ func printPlan(w io.Writer, plan planJSON) {
 	}
 }
 
-// auditBulk keeps in the audit log what a command did with a bulk re-send.
-func (env *environment) auditBulk(
-	s *app.Services, tx *postgres.Tx, uid uuid.UUID, action, reason string,
-) error {
-	return s.Operators.Audit(env.ctx, tx, operator.Entry{
-		Actor: cliActor, Action: "bulk_resend." + action, SubjectKind: "bulk_resend",
-		Subject: uid.String(), Reason: reason,
-	})
-}
-
 type bulkListCmd struct {
 	Partner string `help:"Only this partner's." placeholder:"UID"`
 	State   string `help:"draft, running, paused, cancelled or finished." placeholder:"STATE"`
@@ -157,30 +143,21 @@ type bulkListCmd struct {
 
 // Run lists bulk re-sends.
 func (cmd bulkListCmd) Run(env *environment) error {
-	filter := webhook.BulksFilter{State: webhook.BulkState(cmd.State)}
-	var err error
-	if filter.PartnerUID, err = optionalUID("--partner", cmd.Partner); err != nil {
-		return err
+	filter := webhook.BulksFilter{
+		State: webhook.BulkState(cmd.State), PartnerUID: env.optionalUID("--partner", cmd.Partner),
 	}
-	if filter.Limit, filter.Cursor, err = cmd.page(); err != nil {
-		return err
-	}
+	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
 	switch filter.State {
 	case "", webhook.BulkDraft, webhook.BulkRunning, webhook.BulkPaused, webhook.BulkCancelled,
 		webhook.BulkFinished:
 	default:
-		return usagef("--state is %q; it must be draft, running, paused, cancelled or finished",
+		env.refusef("--state is %q; it must be draft, running, paused, cancelled or finished",
 			cmd.State)
 	}
-	return env.withServices(func(s *app.Services) error {
-		bulks, next, err := s.Webhooks.Bulks(env.ctx, filter)
-		if err != nil {
-			return err
-		}
-		return listing[webhook.Bulk, bulkJSON]{
-			"bulk_resends", bulks, newBulkJSON, printBulkLine,
-		}.printPage(env, cmd.JSON, next)
-	})
+	return rowsOf("bulk_resends", newBulkJSON, printBulkLine).page(env, cmd.JSON,
+		func(s *app.Services) ([]webhook.Bulk, postgres.Cursor, error) {
+			return s.Webhooks.Bulks(env.ctx, filter)
+		})
 }
 
 type bulkShowCmd struct {
@@ -190,11 +167,25 @@ type bulkShowCmd struct {
 
 // Run shows one bulk re-send.
 func (cmd bulkShowCmd) Run(env *environment) error {
-	uid, err := parseUID("the bulk re-send", cmd.UID)
-	if err != nil {
-		return err
-	}
-	return env.withServices(func(s *app.Services) error { return env.printBulk(s, uid, cmd.JSON) })
+	uid := env.uid("the bulk re-send", cmd.UID)
+	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
+		return env.bulkOutput(s, uid)
+	})
+}
+
+// moveBulk changes a bulk re-send and prints it as it is then.
+func (cmd bulkShowCmd) moveBulk(
+	env *environment, action, reason string, move func(
+		s *webhook.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+	) error,
+) error {
+	uid := env.uid("the bulk re-send", cmd.UID)
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		return done{
+			entries: []operator.Entry{entry(action, uid.String(), reason, nil)},
+			after:   func() (output, error) { return env.bulkOutput(s, uid) },
+		}, move(s.Webhooks, env.ctx, tx, uid)
+	})
 }
 
 type bulkConfirmCmd struct {
@@ -206,88 +197,41 @@ type bulkConfirmCmd struct {
 
 // Run confirms a draft.
 func (cmd bulkConfirmCmd) Run(env *environment) error {
-	return env.moveBulk(cmd.UID, cmd.JSON, func(
-		ctx context.Context, s *app.Services, tx *postgres.Tx, uid uuid.UUID,
+	return bulkShowCmd{cmd.UID, cmd.JSON}.moveBulk(env, "bulk_resend.confirm", cmd.Reason, func(
+		s *webhook.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
 	) error {
-		_, err := s.Webhooks.ConfirmBulk(ctx, tx, uid, webhook.BulkConsent{
+		_, err := s.ConfirmBulk(ctx, tx, uid, webhook.BulkConsent{
 			By: cliActor, Reason: cmd.Reason, Count: cmd.Count,
 		})
-		if err != nil {
-			return byFlags(err)
-		}
-		return env.auditBulk(s, tx, uid, "confirm", cmd.Reason)
+		return byFlags(err)
 	})
 }
 
-type bulkPauseCmd struct {
-	UID  string `arg:"" help:"Bulk re-send."`
-	JSON bool   `name:"json" help:"Print one JSON document."`
-}
+type bulkPauseCmd struct{ bulkShowCmd }
 
 // Run pauses a bulk re-send.
 func (cmd bulkPauseCmd) Run(env *environment) error {
-	return env.moveBulk(cmd.UID, cmd.JSON, func(
-		ctx context.Context, s *app.Services, tx *postgres.Tx, uid uuid.UUID,
-	) error {
-		if err := s.Webhooks.PauseBulk(ctx, tx, uid); err != nil {
-			return err
-		}
-		return env.auditBulk(s, tx, uid, "pause", "")
-	})
+	return cmd.moveBulk(env, "bulk_resend.pause", "", (*webhook.Service).PauseBulk)
 }
 
-type bulkResumeCmd struct {
-	UID  string `arg:"" help:"Bulk re-send."`
-	JSON bool   `name:"json" help:"Print one JSON document."`
-}
+type bulkResumeCmd struct{ bulkShowCmd }
 
 // Run resumes a bulk re-send.
 func (cmd bulkResumeCmd) Run(env *environment) error {
-	return env.moveBulk(cmd.UID, cmd.JSON, func(
-		ctx context.Context, s *app.Services, tx *postgres.Tx, uid uuid.UUID,
-	) error {
-		if err := s.Webhooks.ResumeBulk(ctx, tx, uid); err != nil {
-			return err
-		}
-		return env.auditBulk(s, tx, uid, "resume", "")
-	})
+	return cmd.moveBulk(env, "bulk_resend.resume", "", (*webhook.Service).ResumeBulk)
 }
 
-type bulkCancelCmd struct {
-	UID  string `arg:"" help:"Bulk re-send."`
-	JSON bool   `name:"json" help:"Print one JSON document."`
-}
+type bulkCancelCmd struct{ bulkShowCmd }
 
 // Run cancels a bulk re-send and prints how many deliveries were withdrawn.
 func (cmd bulkCancelCmd) Run(env *environment) error {
-	uid, err := parseUID("the bulk re-send", cmd.UID)
-	if err != nil {
-		return err
-	}
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	uid := env.uid("the bulk re-send", cmd.UID)
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		count, err := s.Webhooks.CancelBulk(env.ctx, tx, uid)
-		if err != nil {
-			return nil, err
-		}
-		return func() error {
-			return env.print(cmd.JSON, map[string]any{"withdrawn": count}, func(w io.Writer) {
-				fmt.Fprintf(w, "%d withdrawn\n", count)
-			})
-		}, env.auditBulk(s, tx, uid, "cancel", "")
-	})
-}
-
-// moveBulk changes a bulk re-send and prints it as it is then.
-func (env *environment) moveBulk(
-	text string, asJSON bool,
-	move func(ctx context.Context, s *app.Services, tx *postgres.Tx, uid uuid.UUID) error,
-) error {
-	uid, err := parseUID("the bulk re-send", text)
-	if err != nil {
-		return err
-	}
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
-		return func() error { return env.printBulk(s, uid, asJSON) }, move(env.ctx, s, tx, uid)
+		return did(entry("bulk_resend.cancel", uid.String(), "", nil), output{
+			map[string]any{"withdrawn": count},
+			func(w io.Writer) { fmt.Fprintf(w, "%d withdrawn\n", count) },
+		}), err
 	})
 }
 
@@ -308,86 +252,73 @@ type bulkCreateCmd struct {
 
 // Run keeps a draft and prints its plan, or begins to send it.
 func (cmd bulkCreateCmd) Run(env *environment) error {
-	scope, err := cmd.scope()
-	if err != nil {
-		return err
-	}
+	scope := cmd.scope(env)
 	if cmd.Confirm && cmd.Reason == "" {
-		return usagef("--confirm needs --reason")
+		env.refusef("--confirm needs --reason")
 	}
 	options := webhook.BulkOptions{
 		SkipNewer: cmd.SkipNewer, SkipDelivered: cmd.SkipDelivered, Pace: cmd.Pace,
 	}
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (made done, err error) {
 		if scope.PartnerUID, err = cmd.partner(env, s, scope); err != nil {
-			return nil, err
+			return done{}, err
 		}
 		uid, err := s.Webhooks.DraftBulk(env.ctx, tx, scope, options, cliActor)
 		if err != nil {
-			return nil, byFlags(err)
+			return done{}, byFlags(err)
 		}
-		if err := env.auditBulk(s, tx, uid, "draft", cmd.Reason); err != nil {
-			return nil, err
+		made.entries = []operator.Entry{entry("bulk_resend.draft", uid.String(), cmd.Reason, nil)}
+		made.after = func() (output, error) { return env.bulkOutput(s, uid) }
+		if cmd.Confirm {
+			_, err = s.Webhooks.ConfirmBulk(env.ctx, tx, uid, webhook.BulkConsent{
+				By: cliActor, Reason: cmd.Reason, Count: cmd.Count,
+			})
+			made.entries = append(made.entries,
+				entry("bulk_resend.confirm", uid.String(), cmd.Reason, nil))
 		}
-		after := func() error { return env.printBulk(s, uid, cmd.JSON) }
-		if !cmd.Confirm {
-			return after, nil
-		}
-		_, err = s.Webhooks.ConfirmBulk(env.ctx, tx, uid, webhook.BulkConsent{
-			By: cliActor, Reason: cmd.Reason, Count: cmd.Count,
-		})
-		if err != nil {
-			return nil, byFlags(err)
-		}
-		return after, env.auditBulk(s, tx, uid, "confirm", cmd.Reason)
+		return made, byFlags(err)
 	})
 }
 
 // scope reads what is chosen, but not whose it is.
-func (cmd bulkCreateCmd) scope() (webhook.BulkScope, error) {
-	var scope webhook.BulkScope
-	filter, err := cmd.filter()
-	if err != nil {
-		return scope, err
-	}
-	if scope.Deliveries, err = parseUIDs("the delivery", cmd.UIDs); err != nil {
-		return scope, err
-	}
-	ranged, named := cmd.Recover || cmd.Replay, len(scope.Deliveries) > 0
+func (cmd bulkCreateCmd) scope(env *environment) webhook.BulkScope {
+	filter := cmd.filter(env)
+	uids := env.uids("the delivery", cmd.UIDs)
+	ranged, filtered := cmd.Recover || cmd.Replay, cmd.deliveryFlags != deliveryFlags{}
 	switch {
-	case named && (ranged || !cmd.isZero()):
-		return scope, usagef("name deliveries or choose them with flags, not both")
-	case named:
-		scope.Kind = webhook.BulkSelection
+	case len(uids) > 0 && (ranged || filtered):
+		env.refusef("name deliveries or choose them with flags, not both")
+	case len(uids) > 0:
+		return webhook.BulkScope{Kind: webhook.BulkSelection, Deliveries: uids}
 	case ranged:
-		return cmd.ranged(filter)
-	case cmd.isZero():
-		return scope, usagef("name deliveries, or choose them with --subscription, --state, " +
+		return cmd.ranged(env, filter)
+	case !filtered:
+		env.refusef("name deliveries, or choose them with --subscription, --state, " +
 			"--since and --until, --recover or --replay")
-	default:
-		scope.Kind, scope.Filter = webhook.BulkFilter, filter
 	}
-	return scope, nil
+	return webhook.BulkScope{Kind: webhook.BulkFilter, Filter: filter}
 }
 
 // ranged is the scope of a recovery or a replay.
-func (cmd bulkCreateCmd) ranged(filter webhook.DeliveryFilter) (webhook.BulkScope, error) {
-	scope := webhook.BulkScope{
-		Kind: webhook.BulkRecover, Subscriptions: []uuid.UUID{filter.SubscriptionUID},
-		Since: filter.Since, Until: filter.Until,
-	}
-	if cmd.Replay {
-		scope.Kind = webhook.BulkReplay
-	}
+func (cmd bulkCreateCmd) ranged(
+	env *environment, filter webhook.DeliveryFilter,
+) webhook.BulkScope {
 	switch {
 	case cmd.Recover && cmd.Replay:
-		return scope, usagef("choose --recover or --replay, not both")
+		env.refusef("choose --recover or --replay, not both")
 	case cmd.Subscription == "" || cmd.Since == "":
-		return scope, usagef("--recover and --replay need --subscription and --since")
+		env.refusef("--recover and --replay need --subscription and --since")
 	case cmd.State != "" || cmd.Event != "" || cmd.Application != "":
-		return scope, usagef("--recover and --replay take --subscription, --since and --until only")
+		env.refusef("--recover and --replay take --subscription, --since and --until only")
 	}
-	return scope, nil
+	kind := webhook.BulkRecover
+	if cmd.Replay {
+		kind = webhook.BulkReplay
+	}
+	return webhook.BulkScope{
+		Kind: kind, Subscriptions: []uuid.UUID{filter.SubscriptionUID},
+		Since: filter.Since, Until: filter.Until,
+	}
 }
 
 // partner finds whose the choice is, where it is one partner's only.
@@ -395,45 +326,37 @@ func (cmd bulkCreateCmd) partner(
 	env *environment, s *app.Services, scope webhook.BulkScope,
 ) (uuid.UUID, error) {
 	if cmd.Partner != "" {
-		return parseUID("--partner", cmd.Partner)
+		return env.uid("--partner", cmd.Partner), env.fault
 	}
-	subscription := cmp.Or(scope.Filter.SubscriptionUID, first(scope.Subscriptions))
+	subscription := scope.Filter.SubscriptionUID
+	if len(scope.Subscriptions) > 0 {
+		subscription = scope.Subscriptions[0]
+	}
 	if subscription != uuid.Nil {
 		found, err := s.Webhooks.Subscription(env.ctx, subscription)
 		return found.PartnerUID, err
 	}
-	partners, err := partnersOf(env, s, scope)
-	if err != nil {
-		return uuid.Nil, err
+	var partners []uuid.UUID
+	if scope.Kind == webhook.BulkSelection {
+		owners, err := s.Webhooks.OwnersOf(env.ctx, scope.Deliveries)
+		if err != nil {
+			return uuid.Nil, err
+		}
+		for _, owner := range owners {
+			partners = append(partners, owner.UID)
+		}
+	} else {
+		shares, err := s.Webhooks.PartnersOf(env.ctx, scope.Filter)
+		if err != nil {
+			return uuid.Nil, err
+		}
+		for _, share := range shares {
+			partners = append(partners, share.UID)
+		}
 	}
 	if len(partners) != 1 {
 		return uuid.Nil, usagef("the choice has deliveries of %d partners; name one with --partner",
 			len(partners))
 	}
 	return partners[0], nil
-}
-
-// partnersOf lists whose deliveries are chosen.
-func partnersOf(env *environment, s *app.Services, scope webhook.BulkScope) ([]uuid.UUID, error) {
-	var partners []uuid.UUID
-	if scope.Kind == webhook.BulkSelection {
-		owners, err := s.Webhooks.OwnersOf(env.ctx, scope.Deliveries)
-		for _, owner := range owners {
-			partners = append(partners, owner.UID)
-		}
-		return partners, err
-	}
-	shares, err := s.Webhooks.PartnersOf(env.ctx, scope.Filter)
-	for _, share := range shares {
-		partners = append(partners, share.UID)
-	}
-	return partners, err
-}
-
-// first returns the first identifier, nil without any.
-func first(uids []uuid.UUID) uuid.UUID {
-	if len(uids) == 0 {
-		return uuid.Nil
-	}
-	return uids[0]
 }

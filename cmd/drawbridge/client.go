@@ -29,13 +29,6 @@ type issuedJSON struct {
 	Merchants []uuid.UUID `json:"merchant_uids"`
 }
 
-func newIssuedJSON(issued partner.Issued) issuedJSON {
-	return issuedJSON{
-		ID: issued.ClientID, Secret: issued.Secret, Group: issued.Group,
-		Merchants: issued.MerchantUIDs,
-	}
-}
-
 // clientJSON is a client as commands print it, without its secret.
 type clientJSON struct {
 	ID                 string      `json:"client_id"`
@@ -80,47 +73,30 @@ type clientCreateCmd struct {
 
 // Run issues credentials.
 func (cmd clientCreateCmd) Run(env *environment) error {
-	request := partner.NewClient{Group: cmd.Group}
-	var err error
-	if request.PartnerUID, err = parseUID("--partner", cmd.Partner); err != nil {
-		return err
+	request := partner.NewClient{
+		Group: cmd.Group, PartnerUID: env.uid("--partner", cmd.Partner),
+		MerchantUIDs: env.uids("--merchant", cmd.Merchant),
 	}
-	if request.MerchantUIDs, err = parseUIDs("--merchant", cmd.Merchant); err != nil {
-		return err
-	}
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		issued, err := s.Partners.CreateClient(env.ctx, tx, request)
-		if err != nil {
-			return nil, byFlags(err)
-		}
-		printed := newIssuedJSON(issued)
-		err = env.auditClient(s, tx, issued.ClientID, "client.create", map[string]any{
-			"partner_uid": request.PartnerUID, "group": printed.Group,
-			"merchant_uids": printed.Merchants,
-		})
-		return func() error {
-			return env.print(cmd.JSON, printed, func(w io.Writer) {
-				fmt.Fprintf(w, "client %s\n", printed.ID)
-				printSecret(w, printed.Secret)
-				for _, merchant := range printed.Merchants {
+		// The audit log gets no secret.
+		return did(entry("client.create", issued.ClientID, "", map[string]any{
+			"partner_uid": request.PartnerUID, "group": issued.Group,
+			"merchant_uids": issued.MerchantUIDs,
+		}), output{
+			issuedJSON{issued.ClientID, issued.Secret, issued.Group, issued.MerchantUIDs},
+			func(w io.Writer) {
+				printSecret(w, issued.ClientID, issued.Secret)
+				for _, merchant := range issued.MerchantUIDs {
 					fmt.Fprintf(w, "  merchant  %s\n", merchant)
 				}
-			})
-		}, err
+			},
+		}), byFlags(err)
 	})
 }
 
-func printSecret(w io.Writer, secret string) {
-	fmt.Fprintf(w, "  secret    %s   (shown only now; keep it safe)\n", secret)
-}
-
-// auditClient notes what was done to a client; after must not hold its secret.
-func (env *environment) auditClient(
-	s *app.Services, tx *postgres.Tx, id, action string, after any,
-) error {
-	return s.Operators.Audit(env.ctx, tx, operator.Entry{
-		Actor: cliActor, Action: action, SubjectKind: "client", Subject: id, After: after,
-	})
+func printSecret(w io.Writer, id, secret string) {
+	fmt.Fprintf(w, "client %s\n  secret    %s   (shown only now; keep it safe)\n", id, secret)
 }
 
 type clientListCmd struct {
@@ -131,23 +107,14 @@ type clientListCmd struct {
 
 // Run lists clients.
 func (cmd clientListCmd) Run(env *environment) error {
-	filter := partner.ClientFilter{WithoutRevoked: cmd.Active}
-	var err error
-	if filter.PartnerUID, err = optionalUID("--partner", cmd.Partner); err != nil {
-		return err
+	filter := partner.ClientFilter{
+		WithoutRevoked: cmd.Active, PartnerUID: env.optionalUID("--partner", cmd.Partner),
 	}
-	if filter.Limit, filter.Cursor, err = cmd.page(); err != nil {
-		return err
-	}
-	return env.withServices(func(s *app.Services) error {
-		found, next, err := s.Partners.ListClients(env.ctx, filter)
-		if err != nil {
-			return err
-		}
-		return listing[partner.Client, clientJSON]{
-			"clients", found, newClientJSON, printClient,
-		}.printPage(env, cmd.JSON, next)
-	})
+	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
+	return rowsOf("clients", newClientJSON, printClient).page(env, cmd.JSON,
+		func(s *app.Services) ([]partner.Client, postgres.Cursor, error) {
+			return s.Partners.ListClients(env.ctx, filter)
+		})
 }
 
 type clientRotateCmd struct {
@@ -166,26 +133,19 @@ type rotatedJSON struct {
 
 // Run rotates a secret.
 func (cmd clientRotateCmd) Run(env *environment) error {
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		rotated, err := s.Partners.RotateClient(env.ctx, tx, cmd.ID, cmd.Overlap)
-		if err != nil {
-			return nil, byFlags(err)
-		}
 		until := utc(rotated.PreviousValidUntil)
-		err = env.auditClient(s, tx, rotated.ClientID, "client.rotate",
-			map[string]any{"previous_valid_until": until})
-		printed := rotatedJSON{
-			ID: rotated.ClientID, Secret: rotated.Secret, PreviousValidUntil: until,
-		}
-		return func() error {
-			return env.print(cmd.JSON, printed, func(w io.Writer) {
-				fmt.Fprintf(w, "client %s\n", printed.ID)
-				printSecret(w, printed.Secret)
+		return did(
+			entry("client.rotate", rotated.ClientID, "",
+				map[string]any{"previous_valid_until": until}),
+			output{rotatedJSON{rotated.ClientID, rotated.Secret, until}, func(w io.Writer) {
+				printSecret(w, rotated.ClientID, rotated.Secret)
 				if until != nil {
 					fmt.Fprintf(w, "  the old secret works until %s\n", until.Format(time.RFC3339))
 				}
-			})
-		}, err
+			}},
+		), byFlags(err)
 	})
 }
 
@@ -198,12 +158,10 @@ type clientRateCmd struct {
 
 // Run sets a client's limits.
 func (cmd clientRateCmd) Run(env *environment) error {
-	return env.changeClient(cmd.JSON, cmd.ID, func(s *app.Services, tx *postgres.Tx) error {
-		if err := s.Partners.SetRate(env.ctx, tx, cmd.ID, cmd.Rate, cmd.Burst); err != nil {
-			return byFlags(err)
-		}
-		return env.auditClient(s, tx, cmd.ID, "client.rate",
-			map[string]any{"rate_per_second": cmd.Rate, "burst": cmd.Burst})
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		return env.doneToClient(s, entry("client.rate", cmd.ID, "", map[string]any{
+			"rate_per_second": cmd.Rate, "burst": cmd.Burst,
+		})), byFlags(s.Partners.SetRate(env.ctx, tx, cmd.ID, cmd.Rate, cmd.Burst))
 	})
 }
 
@@ -214,28 +172,16 @@ type clientRevokeCmd struct {
 
 // Run revokes a client.
 func (cmd clientRevokeCmd) Run(env *environment) error {
-	return env.changeClient(cmd.JSON, cmd.ID, func(s *app.Services, tx *postgres.Tx) error {
-		if err := s.Partners.RevokeClient(env.ctx, tx, cmd.ID); err != nil {
-			return err
-		}
-		return env.auditClient(s, tx, cmd.ID, "client.revoke", nil)
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		return env.doneToClient(s, entry("client.revoke", cmd.ID, "", nil)),
+			s.Partners.RevokeClient(env.ctx, tx, cmd.ID)
 	})
 }
 
-// changeClient runs a use case about a client and prints what became of it.
-func (env *environment) changeClient(
-	asJSON bool, id string, use func(s *app.Services, tx *postgres.Tx) error,
-) error {
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
-		err := use(s, tx)
-		return func() error {
-			client, err := s.Partners.Client(env.ctx, id)
-			if err != nil {
-				return err
-			}
-			return env.print(asJSON, newClientJSON(client), func(w io.Writer) {
-				printClient(w, client)
-			})
-		}, err
-	})
+// doneToClient is a change after which the client is printed.
+func (env *environment) doneToClient(s *app.Services, made operator.Entry) done {
+	return done{entries: []operator.Entry{made}, after: func() (output, error) {
+		client, err := s.Partners.Client(env.ctx, made.Subject)
+		return output{newClientJSON(client), func(w io.Writer) { printClient(w, client) }}, err
+	}}
 }

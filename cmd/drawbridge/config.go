@@ -25,9 +25,8 @@ func (cmd configCmd) Run(env *environment) error {
 		return err
 	}
 	settings := config.Effective(env.getenv, getenv)
-	document := map[string]any{"settings": settings}
-	if err := env.print(cmd.JSON, document, func(w io.Writer) {
-		printSettings(w, settings)
+	if err := env.print(cmd.JSON, output{
+		map[string]any{"settings": settings}, func(w io.Writer) { printSettings(w, settings) },
 	}); err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"drawbridge/internal/app"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 )
@@ -30,29 +31,19 @@ type deliveryFlags struct {
 	Until        string `help:"Created before." placeholder:"TIME"`
 }
 
-func (f deliveryFlags) isZero() bool { return f == deliveryFlags{} }
-
-func (f deliveryFlags) filter() (filter webhook.DeliveryFilter, err error) {
-	if filter.SubscriptionUID, err = optionalUID("--subscription", f.Subscription); err != nil {
-		return filter, err
+func (f deliveryFlags) filter(env *environment) webhook.DeliveryFilter {
+	filter := webhook.DeliveryFilter{
+		SubscriptionUID: env.optionalUID("--subscription", f.Subscription),
+		ApplicationUID:  env.optionalUID("--application", f.Application),
+		State:           webhook.DeliveryState(f.State),
 	}
-	if filter.ApplicationUID, err = optionalUID("--application", f.Application); err != nil {
-		return filter, err
-	}
-	filter.State = webhook.DeliveryState(f.State)
 	if f.State != "" && !slices.Contains(webhook.DeliveryStates(), filter.State) {
-		return filter, usagef(
+		env.refusef(
 			"--state is %q; it must be pending, retrying, delivered, failed or cancelled", f.State)
 	}
-	filter.Event = lending.EventKind(f.Event)
-	if f.Event != "" && !filter.Event.IsKnown() {
-		return filter, usagef("--event is %q, which is not an event kind", f.Event)
-	}
-	if filter.Since, err = parseTime("--since", f.Since); err != nil {
-		return filter, err
-	}
-	filter.Until, err = parseTime("--until", f.Until)
-	return filter, err
+	filter.Event = env.eventKind("--event", f.Event)
+	filter.Since, filter.Until = env.time("--since", f.Since), env.time("--until", f.Until)
+	return filter
 }
 
 // deliveryJSON is a delivery as commands print it.
@@ -110,40 +101,17 @@ type attemptJSON struct {
 }
 
 func newAttemptJSON(a webhook.AttemptRecord) attemptJSON {
-	class := string(a.ErrorClass)
-	printed := attemptJSON{
+	return attemptJSON{
 		Number: a.Number, StartedAt: a.StartedAt.UTC(),
 		DurationMS: float64(a.Duration.Microseconds()) / 1000,
-		HTTPStatus: orNull(a.HTTPStatus), ErrorClass: orNull(class), Error: orNull(a.Error),
-		Note: orNull(a.Note), Address: orNull(a.Address), RequestHeaders: a.RequestHeaders,
-		ResponseHeaders: a.ResponseHeaders, ResponseBody: string(a.ResponseBody),
-		Protocol: orNull(a.Protocol), Reused: a.Reused, TLSVersion: orNull(a.TLSVersion),
+		HTTPStatus: orNull(a.HTTPStatus), ErrorClass: orNull(string(a.ErrorClass)),
+		Error: orNull(a.Error), Note: orNull(a.Note), Address: orNull(a.Address),
+		RequestHeaders:  append([]webhook.Header{}, a.RequestHeaders...),
+		ResponseHeaders: append([]webhook.Header{}, a.ResponseHeaders...),
+		ResponseBody:    string(a.ResponseBody),
+		Protocol:        orNull(a.Protocol), Reused: a.Reused, TLSVersion: orNull(a.TLSVersion),
 		CertificateExpires: utc(a.CertificateExpires), ContentRemovedAt: utc(a.ContentRemovedAt),
 	}
-	if printed.RequestHeaders == nil {
-		printed.RequestHeaders = []webhook.Header{}
-	}
-	if printed.ResponseHeaders == nil {
-		printed.ResponseHeaders = []webhook.Header{}
-	}
-	return printed
-}
-
-// utc is the moment as documents write it; nil stays nil.
-func utc(at *time.Time) *time.Time {
-	if at == nil {
-		return nil
-	}
-	moment := at.UTC()
-	return &moment
-}
-
-func orNull[T comparable](value T) *T {
-	var zero T
-	if value == zero {
-		return nil
-	}
-	return &value
 }
 
 type deliveryListCmd struct {
@@ -153,22 +121,13 @@ type deliveryListCmd struct {
 
 // Run lists deliveries.
 func (cmd deliveryListCmd) Run(env *environment) error {
-	filter, err := cmd.filter()
-	if err != nil {
-		return err
-	}
-	if filter.Limit, filter.Cursor, err = cmd.page(); err != nil {
-		return err
-	}
-	return env.withServices(func(s *app.Services) error {
-		page, err := s.Webhooks.Deliveries(env.ctx, filter)
-		if err != nil {
-			return err
-		}
-		return listing[webhook.Delivery, deliveryJSON]{
-			"deliveries", page.Deliveries, newDeliveryJSON, printDelivery,
-		}.printPage(env, cmd.JSON, page.Next)
-	})
+	filter := cmd.filter(env)
+	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
+	return rowsOf("deliveries", newDeliveryJSON, printDelivery).page(env, cmd.JSON,
+		func(s *app.Services) ([]webhook.Delivery, postgres.Cursor, error) {
+			page, err := s.Webhooks.Deliveries(env.ctx, filter)
+			return page.Deliveries, page.Next, err
+		})
 }
 
 func printDelivery(w io.Writer, d webhook.Delivery) {
@@ -183,15 +142,9 @@ type deliveryShowCmd struct {
 
 // Run shows one delivery.
 func (cmd deliveryShowCmd) Run(env *environment) error {
-	uid, err := parseUID("the delivery", cmd.UID)
-	if err != nil {
-		return err
-	}
-	return env.withServices(func(s *app.Services) error {
+	uid := env.uid("the delivery", cmd.UID)
+	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
 		detail, err := s.Webhooks.Delivery(env.ctx, uid)
-		if err != nil {
-			return err
-		}
 		printed := detailJSON{
 			deliveryJSON: newDeliveryJSON(detail.Delivery),
 			Body:         string(detail.Body), URL: detail.URL, Attempts: []attemptJSON{},
@@ -200,7 +153,7 @@ func (cmd deliveryShowCmd) Run(env *environment) error {
 		for _, attempt := range detail.Attempts {
 			printed.Attempts = append(printed.Attempts, newAttemptJSON(attempt))
 		}
-		return env.print(cmd.JSON, printed, func(w io.Writer) { printDetail(w, detail) })
+		return output{printed, func(w io.Writer) { printDetail(w, detail) }}, err
 	})
 }
 
@@ -230,42 +183,33 @@ type deliveryResendCmd struct {
 
 // Run re-sends the named deliveries, or those that the filters choose.
 func (cmd deliveryResendCmd) Run(env *environment) error {
-	filter, err := cmd.filter()
-	if err != nil {
-		return err
-	}
-	uids, err := parseUIDs("the delivery", cmd.UIDs)
-	if err != nil {
-		return err
-	}
-	if len(uids) == 0 && cmd.isZero() {
-		return usagef("name the deliveries to re-send, or choose them with " +
-			"--subscription, --state, --since and --until")
-	}
-	if len(uids) > 0 && !cmd.isZero() {
-		return usagef("name deliveries or choose them with flags, not both")
-	}
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	filter, uids := cmd.filter(env), env.uids("the delivery", cmd.UIDs)
+	env.chosen("deliveries", len(uids) > 0, cmd.deliveryFlags != deliveryFlags{},
+		"--subscription, --state, --since and --until")
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		var resent []uuid.UUID
+		var entries []operator.Entry
 		var err error
 		if len(uids) > 0 {
 			resent, err = s.Webhooks.Resend(env.ctx, tx, uids, cliActor, cmd.Reason)
+			for _, uid := range cmd.UIDs {
+				entries = append(entries, entry("delivery.resend", uid, cmd.Reason,
+					map[string]any{"delivery_uids": resent}))
+			}
 		} else {
 			resent, err = s.Webhooks.ResendMatching(env.ctx, tx, filter, cliActor, cmd.Reason)
+			entries = []operator.Entry{entry("delivery.resend", "all that match", cmd.Reason,
+				map[string]any{"chosen_by": cmd.deliveryFlags, "count": len(resent)})}
 		}
-		if err != nil {
-			return nil, err
-		}
-		err = env.auditResend(s, tx, cmd, resent)
-		return func() error {
-			if resent == nil {
-				resent = []uuid.UUID{}
-			}
-			return env.print(cmd.JSON, map[string]any{"resent": resent}, func(w io.Writer) {
-				for _, uid := range resent {
-					fmt.Fprintln(w, uid)
-				}
-			})
-		}, err
+		return done{entries: entries, out: resentOutput(resent)}, err
 	})
+}
+
+// resentOutput is what a command made anew.
+func resentOutput(uids []uuid.UUID) output {
+	return output{map[string]any{"resent": append([]uuid.UUID{}, uids...)}, func(w io.Writer) {
+		for _, uid := range uids {
+			fmt.Fprintln(w, uid)
+		}
+	}}
 }

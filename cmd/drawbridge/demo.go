@@ -16,13 +16,10 @@ type demoCmd struct {
 
 // Run loads the demo data and prints it.
 func (cmd demoCmd) Run(env *environment) error {
-	return env.withServices(func(s *app.Services) error {
+	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
 		s.Settings.PublicURL = configuredURL(s.Settings)
 		data, err := demo.Load(env.ctx, s)
-		if err != nil {
-			return err
-		}
-		return env.print(cmd.JSON, data, func(w io.Writer) { printDemo(w, data) })
+		return output{data, func(w io.Writer) { printDemo(w, data) }}, err
 	})
 }
 

@@ -28,15 +28,14 @@ func (doctorCmd) Help() string {
 // Run makes every check that the faults before it leave possible.
 func (cmd doctorCmd) Run(env *environment) error {
 	checkups := cmd.examine(env)
-	document := map[string]any{"checks": checkups}
-	if err := env.print(cmd.JSON, document, func(w io.Writer) {
+	if err := env.print(cmd.JSON, output{map[string]any{"checks": checkups}, func(w io.Writer) {
 		for _, checkup := range checkups {
 			fmt.Fprintf(w, "%-8s %-11s %s\n", checkup.Finding, checkup.Name, checkup.Detail)
 			if checkup.Remedy != "" {
 				fmt.Fprintf(w, "%-8s %-11s -> %s\n", "", "", checkup.Remedy)
 			}
 		}
-	}); err != nil {
+	}}); err != nil {
 		return err
 	}
 	var failed []string
@@ -71,10 +70,8 @@ func (cmd doctorCmd) examine(env *environment) []doctor.Checkup {
 	}
 	db, err := env.open(settings)
 	if err != nil {
-		return append(found, doctor.Checkup{
-			Name: "database", Finding: doctor.Failed, Detail: doctor.Sentence(err),
-			Remedy: "Check DATABASE_URL, and that Postgres runs and lets this machine in.",
-		})
+		return append(found, doctor.Failure("database", err,
+			"Check DATABASE_URL, and that Postgres runs and lets this machine in."))
 	}
 	found = append(found, doctor.Database(env.ctx, db.DB)...)
 	found = append(found, cmd.examineServices(env, settings, db.DB)...)
@@ -91,16 +88,12 @@ func (cmd doctorCmd) examineServices(
 	env *environment, settings config.Config, db *postgres.DB,
 ) []doctor.Checkup {
 	if _, err := keyring(settings); err != nil {
-		return []doctor.Checkup{{
-			Name: "keys", Finding: doctor.Failed, Detail: doctor.Sentence(err),
-			Remedy: "Set DRAWBRIDGE_SECRETS_KEY to the key that the database was used with.",
-		}}
+		return []doctor.Checkup{doctor.Failure("keys", err,
+			"Set DRAWBRIDGE_SECRETS_KEY to the key that the database was used with.")}
 	}
 	s, err := env.services(settings, db)
 	if err != nil {
-		return []doctor.Checkup{{
-			Name: "settings", Finding: doctor.Failed, Detail: doctor.Sentence(err),
-		}}
+		return []doctor.Checkup{doctor.Failure("settings", err, "")}
 	}
 	return doctor.Services(env.ctx, s, cmd.HTTPS)
 }

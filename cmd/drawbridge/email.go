@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -30,34 +31,25 @@ type emailFlags struct {
 	Until       string `help:"Created before." placeholder:"TIME"`
 }
 
-func (f emailFlags) isZero() bool { return f == emailFlags{} }
-
-func (f emailFlags) filter() (filter email.Filter, err error) {
-	if filter.ApplicationUID, err = optionalUID("--application", f.Application); err != nil {
-		return filter, err
+func (f emailFlags) filter(env *environment) email.Filter {
+	return email.Filter{
+		ApplicationUID: env.optionalUID("--application", f.Application),
+		State:          oneOf(env, "--state", f.State, email.States()),
+		Kind:           oneOf(env, "--kind", f.Kind, email.Kinds()),
+		Since:          env.time("--since", f.Since), Until: env.time("--until", f.Until),
 	}
-	filter.State = email.State(f.State)
-	if f.State != "" && !slices.Contains(email.States(), filter.State) {
-		return filter, usagef("--state is %q; it must be one of %s", f.State, listed(email.States()))
-	}
-	filter.Kind = email.Kind(f.Kind)
-	if f.Kind != "" && !slices.Contains(email.Kinds(), filter.Kind) {
-		return filter, usagef("--kind is %q; it must be one of %s", f.Kind, listed(email.Kinds()))
-	}
-	if filter.Since, err = parseTime("--since", f.Since); err != nil {
-		return filter, err
-	}
-	filter.Until, err = parseTime("--until", f.Until)
-	return filter, err
 }
 
-// listed writes names in a row.
-func listed[T ~string](names []T) string {
-	words := make([]string, 0, len(names))
-	for _, name := range names {
-		words = append(words, string(name))
+// oneOf reads one of some names, or none.
+func oneOf[T ~string](env *environment, flag, text string, names []T) T {
+	if text != "" && !slices.Contains(names, T(text)) {
+		words := make([]string, 0, len(names))
+		for _, name := range names {
+			words = append(words, string(name))
+		}
+		env.refusef("%s is %q; it must be one of %s", flag, text, strings.Join(words, ", "))
 	}
-	return strings.Join(words, ", ")
+	return T(text)
 }
 
 // emailJSON is an e-mail as commands print it.
@@ -157,23 +149,12 @@ type emailListCmd struct {
 
 // Run lists e-mails.
 func (cmd emailListCmd) Run(env *environment) error {
-	filter, err := cmd.filter()
-	if err != nil {
-		return err
-	}
-	limit, cursor, err := cmd.page()
-	if err != nil {
-		return err
-	}
-	return env.withServices(func(s *app.Services) error {
-		mails, next, err := email.List(env.ctx, s.DB, filter, cursor, limit)
-		if err != nil {
-			return err
-		}
-		return listing[email.Email, emailJSON]{
-			"emails", mails, newEmailJSON, printEmail,
-		}.printPage(env, cmd.JSON, next)
-	})
+	filter := cmd.filter(env)
+	limit, cursor := env.page(cmd.listFlags)
+	return rowsOf("emails", newEmailJSON, printEmail).page(env, cmd.JSON,
+		func(s *app.Services) ([]email.Email, postgres.Cursor, error) {
+			return email.List(env.ctx, s.DB, filter, cursor, limit)
+		})
 }
 
 func printEmail(w io.Writer, m email.Email) {
@@ -189,18 +170,12 @@ type emailShowCmd struct {
 
 // Run shows one e-mail.
 func (cmd emailShowCmd) Run(env *environment) error {
-	uid, err := parseUID("the e-mail", cmd.UID)
-	if err != nil {
-		return err
-	}
-	return env.withServices(func(s *app.Services) error {
+	uid := env.uid("the e-mail", cmd.UID)
+	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
 		detail, err := email.Get(env.ctx, s.DB, uid)
-		if err != nil {
-			return err
-		}
-		return env.print(cmd.JSON, newEmailDetailJSON(detail), func(w io.Writer) {
+		return output{newEmailDetailJSON(detail), func(w io.Writer) {
 			printEmailDetail(w, detail)
-		})
+		}}, err
 	})
 }
 
@@ -216,7 +191,7 @@ func printEmailDetail(w io.Writer, detail email.Detail) {
 			said = fmt.Sprintf("%d %s", attempt.ReplyCode, attempt.Reply)
 		}
 		fmt.Fprintf(w, "  attempt %d  %s  %s  %s\n", attempt.Number,
-			attempt.StartedAt.UTC().Format(time.RFC3339), orElse(string(attempt.Outcome), "under way"),
+			attempt.StartedAt.UTC().Format(time.RFC3339), cmp.Or(string(attempt.Outcome), "under way"),
 			said)
 	}
 }
@@ -237,22 +212,10 @@ func (emailResendCmd) Help() string {
 
 // Run re-sends the named e-mails, or those that the filters choose.
 func (cmd emailResendCmd) Run(env *environment) error {
-	filter, err := cmd.filter()
-	if err != nil {
-		return err
-	}
-	uids, err := parseUIDs("the e-mail", cmd.UIDs)
-	if err != nil {
-		return err
-	}
-	if len(uids) == 0 && cmd.isZero() {
-		return usagef("name the e-mails to re-send, or choose them with " +
-			"--state, --application, --kind, --since and --until")
-	}
-	if len(uids) > 0 && !cmd.isZero() {
-		return usagef("name e-mails or choose them with flags, not both")
-	}
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	filter, uids := cmd.filter(env), env.uids("the e-mail", cmd.UIDs)
+	env.chosen("e-mails", len(uids) > 0, cmd.emailFlags != emailFlags{},
+		"--state, --application, --kind, --since and --until")
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		var resent []email.Resent
 		var err error
 		if len(uids) > 0 {
@@ -260,27 +223,13 @@ func (cmd emailResendCmd) Run(env *environment) error {
 		} else {
 			resent, err = s.Emails.ResendMatching(env.ctx, tx, filter, cliActor, cmd.Reason)
 		}
-		if err != nil {
-			return nil, err
-		}
-		made := []uuid.UUID{}
+		var made []uuid.UUID
+		var entries []operator.Entry
 		for _, one := range resent {
 			made = append(made, one.Made)
-			err := s.Operators.Audit(env.ctx, tx, operator.Entry{
-				Actor: cliActor, Action: "email.resend", SubjectKind: "email",
-				Subject: one.Original.String(), Reason: cmd.Reason,
-				After: map[string]any{"email_uid": one.Made},
-			})
-			if err != nil {
-				return nil, err
-			}
+			entries = append(entries, entry("email.resend", one.Original.String(), cmd.Reason,
+				map[string]any{"email_uid": one.Made}))
 		}
-		return func() error {
-			return env.print(cmd.JSON, map[string]any{"resent": made}, func(w io.Writer) {
-				for _, uid := range made {
-					fmt.Fprintln(w, uid)
-				}
-			})
-		}, nil
+		return done{entries: entries, out: resentOutput(made)}, err
 	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,6 +29,8 @@ type environment struct {
 	stdout io.Writer
 	stderr io.Writer
 	getenv func(string) string
+	// fault is the first fault of the command line that the parser could not see.
+	fault error
 }
 
 // config reads the settings and turns the logs on.
@@ -146,6 +147,9 @@ func (env *environment) use(do func(settings config.Config, db *postgres.DB) err
 func (env *environment) withDatabase(
 	do func(settings config.Config, db *postgres.DB) error,
 ) (err error) {
+	if env.fault != nil {
+		return env.fault
+	}
 	settings, err := env.config()
 	if err != nil {
 		return err
@@ -237,19 +241,4 @@ func keyring(settings config.Config) (*secret.Keyring, error) {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	return keys, nil
-}
-
-// print writes a result: one JSON document, or text for people.
-func (env *environment) print(asJSON bool, value any, text func(w io.Writer)) error {
-	if !asJSON {
-		text(env.stdout)
-		return nil
-	}
-	encoder := json.NewEncoder(env.stdout)
-	encoder.SetEscapeHTML(false)
-	encoder.SetIndent("", "  ")
-	if err := encoder.Encode(value); err != nil {
-		return fmt.Errorf("writing the result: %w", err)
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"drawbridge/internal/app"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 )
 
@@ -27,45 +28,21 @@ type eventListCmd struct {
 	listFlags
 }
 
-func (cmd eventListCmd) filter() (filter webhook.EventFilter, err error) {
-	filter.Kind = lending.EventKind(cmd.Kind)
-	if cmd.Kind != "" && !filter.Kind.IsKnown() {
-		return filter, usagef("--kind is %q, which is not an event kind", cmd.Kind)
-	}
-	if filter.PartnerUID, err = optionalUID("--partner", cmd.Partner); err != nil {
-		return filter, err
-	}
-	if filter.MerchantUID, err = optionalUID("--merchant", cmd.Merchant); err != nil {
-		return filter, err
-	}
-	if filter.ApplicationUID, err = optionalUID("--application", cmd.Application); err != nil {
-		return filter, err
-	}
-	if filter.Since, err = parseTime("--since", cmd.Since); err != nil {
-		return filter, err
-	}
-	if filter.Until, err = parseTime("--until", cmd.Until); err != nil {
-		return filter, err
-	}
-	filter.Limit, filter.Cursor, err = cmd.page()
-	return filter, err
-}
-
 // Run lists events.
 func (cmd eventListCmd) Run(env *environment) error {
-	filter, err := cmd.filter()
-	if err != nil {
-		return err
+	filter := webhook.EventFilter{
+		Kind:           env.eventKind("--kind", cmd.Kind),
+		PartnerUID:     env.optionalUID("--partner", cmd.Partner),
+		MerchantUID:    env.optionalUID("--merchant", cmd.Merchant),
+		ApplicationUID: env.optionalUID("--application", cmd.Application),
+		Since:          env.time("--since", cmd.Since), Until: env.time("--until", cmd.Until),
 	}
-	return env.withServices(func(s *app.Services) error {
-		page, err := s.Webhooks.Events(env.ctx, filter)
-		if err != nil {
-			return err
-		}
-		return listing[webhook.EventRecord, eventJSON]{
-			"events", page.Events, newEventJSON, printEvent,
-		}.printPage(env, cmd.JSON, page.Next)
-	})
+	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
+	return rowsOf("events", newEventJSON, printEvent).page(env, cmd.JSON,
+		func(s *app.Services) ([]webhook.EventRecord, postgres.Cursor, error) {
+			page, err := s.Webhooks.Events(env.ctx, filter)
+			return page.Events, page.Next, err
+		})
 }
 
 // eventJSON is an event as commands print it.
@@ -138,33 +115,23 @@ type ledgerJSON struct {
 
 // Run shows one event.
 func (cmd eventShowCmd) Run(env *environment) error {
-	uid, err := parseUID("the event", cmd.UID)
-	if err != nil {
-		return err
-	}
-	return env.withServices(func(s *app.Services) error {
+	uid := env.uid("the event", cmd.UID)
+	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
 		detail, err := s.Webhooks.EventByUID(env.ctx, uid)
-		if err != nil {
-			return err
-		}
 		printed := eventDetailJSON{
 			eventJSON: newEventJSON(detail.EventRecord), Body: orNull(string(detail.Body)),
 			Ledger: make([]ledgerJSON, 0, len(detail.Ledger)),
 		}
 		for _, line := range detail.Ledger {
-			printed.Ledger = append(printed.Ledger, newLedgerJSON(line))
+			printed.Ledger = append(printed.Ledger, ledgerJSON{
+				Subscription: line.SubscriptionUID, URL: line.URL, Verdict: line.Verdict,
+				Version: orNull(line.Version), Delivery: line.DeliveryUID,
+				DeliveryState: orNull(string(line.DeliveryState)),
+				Since:         line.Since.UTC(), Until: utc(line.Until),
+			})
 		}
-		return env.print(cmd.JSON, printed, func(w io.Writer) { printEventDetail(w, detail) })
+		return output{printed, func(w io.Writer) { printEventDetail(w, detail) }}, err
 	})
-}
-
-func newLedgerJSON(line webhook.LedgerLine) ledgerJSON {
-	return ledgerJSON{
-		Subscription: line.SubscriptionUID, URL: line.URL, Verdict: line.Verdict,
-		Version: orNull(line.Version), Delivery: line.DeliveryUID,
-		DeliveryState: orNull(string(line.DeliveryState)),
-		Since:         line.Since.UTC(), Until: utc(line.Until),
-	}
 }
 
 func printEventDetail(w io.Writer, detail webhook.EventDetail) {

@@ -1,17 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
-	"io"
 	"regexp"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/app"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
@@ -24,93 +20,82 @@ type listFlags struct {
 	JSON   bool   `name:"json" help:"Print one JSON document."`
 }
 
-func (f listFlags) page() (int, postgres.Cursor, error) {
+// refuse keeps the first fault of the command line. With one, the command ends before
+// it opens the database, so what reads a flag returns no error of its own.
+func (env *environment) refuse(err error) {
+	if env.fault == nil {
+		env.fault = err
+	}
+}
+
+func (env *environment) refusef(format string, args ...any) { env.refuse(usagef(format, args...)) }
+
+func (env *environment) page(f listFlags) (int, postgres.Cursor) {
 	if f.Limit < 1 || f.Limit > webhook.MaxPage {
-		return 0, postgres.Cursor{}, usagef("--limit must be from 1 to %d", webhook.MaxPage)
+		env.refusef("--limit must be from 1 to %d", webhook.MaxPage)
 	}
 	cursor, err := postgres.ParseCursor(f.Cursor)
-	return f.Limit, cursor, err
-}
-
-// cursorJSON is null on the last page.
-func cursorJSON(cursor postgres.Cursor) *string {
-	if cursor.IsZero() {
-		return nil
+	if err != nil {
+		env.refuse(err)
 	}
-	text := cursor.String()
-	return &text
+	return f.Limit, cursor
 }
 
-func printMore(w io.Writer, next postgres.Cursor) {
-	if !next.IsZero() {
-		fmt.Fprintf(w, "more: --cursor %s\n", next)
-	}
-}
-
-func parseUID(what, text string) (uuid.UUID, error) {
+func (env *environment) uid(what, text string) uuid.UUID {
 	uid, err := uuid.Parse(text)
 	if err != nil || len(text) != len(uuid.Nil.String()) {
-		return uuid.Nil, usagef("%s is %q, which is not a UUID", what, text)
+		env.refusef("%s is %q, which is not a UUID", what, text)
 	}
-	return uid, nil
+	return uid
 }
 
-func optionalUID(what, text string) (uuid.UUID, error) {
+func (env *environment) optionalUID(what, text string) uuid.UUID {
 	if text == "" {
-		return uuid.Nil, nil
+		return uuid.Nil
 	}
-	return parseUID(what, text)
+	return env.uid(what, text)
 }
 
-// parseUIDs returns nil for no texts.
-func parseUIDs(what string, texts []string) ([]uuid.UUID, error) {
-	var uids []uuid.UUID
+// uids returns nil for no texts.
+func (env *environment) uids(what string, texts []string) (uids []uuid.UUID) {
 	for _, text := range texts {
-		uid, err := parseUID(what, text)
-		if err != nil {
-			return nil, err
-		}
-		uids = append(uids, uid)
+		uids = append(uids, env.uid(what, text))
 	}
-	return uids, nil
+	return uids
 }
 
-// parseTime reads an RFC 3339 time or a date (UTC); empty is the zero time.
-func parseTime(flag, text string) (time.Time, error) {
+// time reads an RFC 3339 time or a date (UTC); empty is the zero time.
+func (env *environment) time(flag, text string) time.Time {
 	if text == "" {
-		return time.Time{}, nil
+		return time.Time{}
 	}
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
-			return at, nil
+			return at
 		}
 	}
-	return time.Time{}, usagef(
-		"%s is %q; it must be a time such as 2026-11-21T09:30:00Z", flag, text)
+	env.refusef("%s is %q; it must be a time such as 2026-11-21T09:30:00Z", flag, text)
+	return time.Time{}
 }
 
-func orElse(text, otherwise string) string { return cmp.Or(text, otherwise) }
-
-// change runs a use case in a transaction of its own; what it returns is called
-// once that has committed.
-func (env *environment) change(
-	use func(s *app.Services, tx *postgres.Tx) (func() error, error),
-) error {
-	return env.withServices(func(s *app.Services) error { return env.inTx(s, use) })
-}
-
-func (env *environment) inTx(
-	s *app.Services, use func(s *app.Services, tx *postgres.Tx) (func() error, error),
-) error {
-	var after func() error
-	err := s.DB.InTx(env.ctx, func(tx *postgres.Tx) (err error) {
-		after, err = use(s, tx)
-		return err
-	})
-	if err != nil {
-		return err
+// eventKind is empty for an empty text.
+func (env *environment) eventKind(flag, text string) lending.EventKind {
+	kind := lending.EventKind(text)
+	if text != "" && !kind.IsKnown() {
+		env.refusef("%s is %q, which is not an event kind", flag, text)
 	}
-	return after()
+	return kind
+}
+
+// chosen makes sure that a command is told what to act on in one of its two ways:
+// by naming it or by filters.
+func (env *environment) chosen(plural string, named, filtered bool, flags string) {
+	switch {
+	case !named && !filtered:
+		env.refusef("name the %s to re-send, or choose them with %s", plural, flags)
+	case named && filtered:
+		env.refusef("name %s or choose them with flags, not both", plural)
+	}
 }
 
 // quotedField is a field as refusals name it. What else they quote, such as the
@@ -135,47 +120,3 @@ func byFlags(err error) error {
 	}
 	return usageError{text}
 }
-
-// listing is rows as commands print them: a line for each, or one document.
-type listing[Row, Item any] struct {
-	// name is that of the rows in the document.
-	name string
-	rows []Row
-	item func(row Row) Item
-	line func(w io.Writer, row Row)
-}
-
-// document holds an array, empty and not null without rows.
-func (l listing[Row, Item]) document() map[string]any {
-	items := make([]Item, 0, len(l.rows))
-	for _, row := range l.rows {
-		items = append(items, l.item(row))
-	}
-	return map[string]any{l.name: items}
-}
-
-func (l listing[Row, Item]) lines(w io.Writer) {
-	for _, row := range l.rows {
-		l.line(w, row)
-	}
-}
-
-// print writes a list that is always whole.
-func (l listing[Row, Item]) print(env *environment, asJSON bool) error {
-	return env.print(asJSON, l.document(), l.lines)
-}
-
-// printPage writes a page and where the next one begins.
-func (l listing[Row, Item]) printPage(
-	env *environment, asJSON bool, next postgres.Cursor,
-) error {
-	document := l.document()
-	document["next_cursor"] = cursorJSON(next)
-	return env.print(asJSON, document, func(w io.Writer) {
-		l.lines(w)
-		printMore(w, next)
-	})
-}
-
-// itself is the item of a row that is printed as it is.
-func itself[Row any](row Row) Row { return row }

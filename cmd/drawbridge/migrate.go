@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"database/sql"
 	"fmt"
 	"io"
 
@@ -15,57 +17,50 @@ type migrateCmd struct {
 	Status migrateStatusCmd `cmd:"" help:"List the migrations."`
 }
 
-type migrateUpCmd struct {
-	JSON bool `name:"json" help:"Print one JSON document."`
-}
+type migrateUpCmd struct{ migrateStatusCmd }
 
-type migrateDownCmd struct {
-	JSON bool `name:"json" help:"Print one JSON document."`
-}
+type migrateDownCmd struct{ migrateStatusCmd }
 
 type migrateStatusCmd struct {
 	JSON bool `name:"json" help:"Print one JSON document."`
 }
 
 // Run migrates up and prints the resulting status.
-func (cmd migrateUpCmd) Run(env *environment) error {
-	return env.withDatabase(func(_ config.Config, db *postgres.DB) error {
-		if err := migrations.Up(env.ctx, db.DB.DB); err != nil {
-			return err
-		}
-		return env.printStatus(db, cmd.JSON)
-	})
-}
+func (cmd migrateUpCmd) Run(env *environment) error { return cmd.after(env, migrations.Up) }
 
 // Run takes one migration back and prints the resulting status.
 func (cmd migrateDownCmd) Run(env *environment) error {
-	return env.withDatabase(func(_ config.Config, db *postgres.DB) error {
-		if _, err := migrations.Down(env.ctx, db.DB.DB); err != nil {
-			return err
-		}
-		return env.printStatus(db, cmd.JSON)
+	return cmd.after(env, func(ctx context.Context, db *sql.DB) error {
+		_, err := migrations.Down(ctx, db)
+		return err
 	})
 }
 
 // Run prints the status.
 func (cmd migrateStatusCmd) Run(env *environment) error {
-	return env.withDatabase(func(_ config.Config, db *postgres.DB) error {
-		return env.printStatus(db, cmd.JSON)
-	})
+	return cmd.after(env, func(context.Context, *sql.DB) error { return nil })
 }
 
-func (env *environment) printStatus(db *postgres.DB, asJSON bool) error {
-	steps, err := migrations.Status(env.ctx, db.DB.DB)
-	if err != nil {
-		return err
-	}
-	return env.print(asJSON, map[string]any{"migrations": steps}, func(w io.Writer) {
-		for _, step := range steps {
-			state := "missing"
-			if step.Applied {
-				state = "applied"
-			}
-			fmt.Fprintf(w, "%04d  %-8s %s\n", step.Version, state, step.Name)
+// after prints the status after a step.
+func (cmd migrateStatusCmd) after(
+	env *environment, step func(ctx context.Context, db *sql.DB) error,
+) error {
+	return env.withDatabase(func(_ config.Config, db *postgres.DB) error {
+		if err := step(env.ctx, db.DB.DB); err != nil {
+			return err
 		}
+		steps, err := migrations.Status(env.ctx, db.DB.DB)
+		if err != nil {
+			return err
+		}
+		return env.print(cmd.JSON, output{map[string]any{"migrations": steps}, func(w io.Writer) {
+			for _, step := range steps {
+				state := "missing"
+				if step.Applied {
+					state = "applied"
+				}
+				fmt.Fprintf(w, "%04d  %-8s %s\n", step.Version, state, step.Name)
+			}
+		}})
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app"
-	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 )
@@ -32,21 +31,15 @@ type partnerCreateCmd struct {
 
 // Run creates a partner.
 func (cmd partnerCreateCmd) Run(env *environment) error {
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		created, err := s.Partners.CreatePartner(env.ctx, tx, cmd.Name)
-		if err != nil {
-			return nil, byFlags(err)
-		}
 		printed := newPartnerJSON(created)
-		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
-			Actor: cliActor, Action: "partner.create", SubjectKind: "partner",
-			Subject: created.UID.String(), After: printed,
-		})
-		return func() error {
-			return env.print(cmd.JSON, printed, func(w io.Writer) {
+		return did(
+			entry("partner.create", created.UID.String(), "", printed),
+			output{printed, func(w io.Writer) {
 				fmt.Fprintf(w, "partner %s  %s\n", created.UID, created.Name)
-			})
-		}, err
+			}},
+		), byFlags(err)
 	})
 }
 
@@ -57,21 +50,12 @@ type partnerListCmd struct {
 
 // Run lists partners.
 func (cmd partnerListCmd) Run(env *environment) error {
-	limit, cursor, err := cmd.page()
-	if err != nil {
-		return err
-	}
-	filter := partner.Filter{Name: cmd.Name, Limit: limit, Cursor: cursor}
-	return env.withServices(func(s *app.Services) error {
-		found, next, err := s.Partners.ListPartners(env.ctx, filter)
-		if err != nil {
-			return err
-		}
-		return listing[partner.Partner, partnerJSON]{
-			"partners", found, newPartnerJSON, func(w io.Writer, p partner.Partner) {
-				fmt.Fprintf(w, "%s  %s\n", p.UID, p.Name)
-			},
-		}.printPage(env, cmd.JSON, next)
+	filter := partner.Filter{Name: cmd.Name}
+	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
+	return rowsOf("partners", newPartnerJSON, func(w io.Writer, p partner.Partner) {
+		fmt.Fprintf(w, "%s  %s\n", p.UID, p.Name)
+	}).page(env, cmd.JSON, func(s *app.Services) ([]partner.Partner, postgres.Cursor, error) {
+		return s.Partners.ListPartners(env.ctx, filter)
 	})
 }
 
@@ -99,25 +83,16 @@ type merchantCreateCmd struct {
 
 // Run creates a merchant.
 func (cmd merchantCreateCmd) Run(env *environment) error {
-	owner, err := parseUID("--partner", cmd.Partner)
-	if err != nil {
-		return err
-	}
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	owner := env.uid("--partner", cmd.Partner)
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		created, err := s.Partners.CreateMerchant(env.ctx, tx, owner, cmd.Name)
-		if err != nil {
-			return nil, byFlags(err)
-		}
 		printed := newMerchantJSON(created)
-		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
-			Actor: cliActor, Action: "merchant.create", SubjectKind: "merchant",
-			Subject: created.UID.String(), After: printed,
-		})
-		return func() error {
-			return env.print(cmd.JSON, printed, func(w io.Writer) {
+		return did(
+			entry("merchant.create", created.UID.String(), "", printed),
+			output{printed, func(w io.Writer) {
 				fmt.Fprintf(w, "merchant %s  %s\n", created.UID, created.Name)
-			})
-		}, err
+			}},
+		), byFlags(err)
 	})
 }
 
@@ -128,24 +103,11 @@ type merchantListCmd struct {
 
 // Run lists merchants.
 func (cmd merchantListCmd) Run(env *environment) error {
-	owner, err := optionalUID("--partner", cmd.Partner)
-	if err != nil {
-		return err
-	}
-	limit, cursor, err := cmd.page()
-	if err != nil {
-		return err
-	}
-	filter := partner.MerchantFilter{PartnerUID: owner, Limit: limit, Cursor: cursor}
-	return env.withServices(func(s *app.Services) error {
-		found, next, err := s.Partners.ListMerchants(env.ctx, filter)
-		if err != nil {
-			return err
-		}
-		return listing[partner.Merchant, merchantJSON]{
-			"merchants", found, newMerchantJSON, func(w io.Writer, m partner.Merchant) {
-				fmt.Fprintf(w, "%s  partner %s  %s\n", m.UID, m.PartnerUID, m.Name)
-			},
-		}.printPage(env, cmd.JSON, next)
+	filter := partner.MerchantFilter{PartnerUID: env.optionalUID("--partner", cmd.Partner)}
+	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
+	return rowsOf("merchants", newMerchantJSON, func(w io.Writer, m partner.Merchant) {
+		fmt.Fprintf(w, "%s  partner %s  %s\n", m.UID, m.PartnerUID, m.Name)
+	}).page(env, cmd.JSON, func(s *app.Services) ([]partner.Merchant, postgres.Cursor, error) {
+		return s.Partners.ListMerchants(env.ctx, filter)
 	})
 }

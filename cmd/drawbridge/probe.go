@@ -61,25 +61,19 @@ func newProbeJSON(record webhook.ProbeRecord) probeJSON {
 
 // Run probes one endpoint and keeps what it finds.
 func (cmd subscriptionProbeCmd) Run(env *environment) error {
-	uid, err := parseUID("UID", cmd.UID)
-	if err != nil {
-		return err
-	}
-	return env.withServices(func(s *app.Services) error {
+	uid := env.uid("UID", cmd.UID)
+	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
 		record, err := s.Webhooks.ProbeNow(env.ctx, uid)
-		if err != nil {
-			return err
-		}
-		if err := s.Attention.NoteProbe(env.ctx, record); err != nil {
-			return err
+		if err == nil {
+			err = s.Attention.NoteProbe(env.ctx, record)
 		}
 		printed := newProbeJSON(record)
-		return env.print(cmd.JSON, printed, func(w io.Writer) {
+		return output{printed, func(w io.Writer) {
 			fmt.Fprintf(w, "%s\n  %s\n", printed.URL, record.Finding())
 			if record.Class == "" {
 				fmt.Fprintf(w, "  answered HEAD with %d in %d ms over %s %s\n", printed.HTTPStatus,
 					printed.DurationMS, printed.Protocol, printed.TLSVersion)
 			}
-		})
+		}}, err
 	})
 }

@@ -6,7 +6,6 @@ import (
 
 	"drawbridge/internal/app"
 	"drawbridge/internal/catalog"
-	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 )
 
@@ -44,18 +43,10 @@ func (cmd productCreateCmd) Run(env *environment) error {
 		Code: cmd.Code, Name: cmd.Name, Term: cmd.Term, Rate: cmd.Rate, Fee: cmd.Fee,
 		Schedule: cmd.Schedule, Min: cmd.Min, Max: cmd.Max,
 	}
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		created, err := s.Catalog.Create(env.ctx, tx, request)
-		if err != nil {
-			return nil, byFlags(err)
-		}
-		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
-			Actor: cliActor, Action: "product.create", SubjectKind: "product",
-			Subject: created.UID, After: created,
-		})
-		return func() error {
-			return env.print(cmd.JSON, created, func(w io.Writer) { printProduct(w, created) })
-		}, err
+		return did(entry("product.create", created.UID, "", created),
+			output{created, func(w io.Writer) { printProduct(w, created) }}), byFlags(err)
 	})
 }
 
@@ -65,13 +56,6 @@ type productListCmd struct {
 
 // Run lists products.
 func (cmd productListCmd) Run(env *environment) error {
-	return env.withServices(func(s *app.Services) error {
-		products, err := s.Catalog.List(env.ctx)
-		if err != nil {
-			return err
-		}
-		return listing[catalog.Product, catalog.Product]{
-			"products", products, itself[catalog.Product], printProduct,
-		}.print(env, cmd.JSON)
-	})
+	return rowsOf("products", itself, printProduct).all(env, cmd.JSON,
+		func(s *app.Services) ([]catalog.Product, error) { return s.Catalog.List(env.ctx) })
 }

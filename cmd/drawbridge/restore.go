@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -31,15 +29,12 @@ type restoreShowCmd struct {
 
 // Run shows the state.
 func (cmd restoreShowCmd) Run(env *environment) error {
-	return env.withServices(func(s *app.Services) error { return env.printRestore(s, cmd.JSON) })
+	return env.show(cmd.JSON, env.restoreOutput)
 }
 
-func (env *environment) printRestore(s *app.Services, asJSON bool) error {
+func (env *environment) restoreOutput(s *app.Services) (output, error) {
 	shown, err := s.Held(env.ctx)
-	if err != nil {
-		return err
-	}
-	return env.print(asJSON, shown, func(w io.Writer) {
+	return output{shown, func(w io.Writer) {
 		if !shown.Held {
 			fmt.Fprintln(w, "nothing is held")
 			return
@@ -47,7 +42,7 @@ func (env *environment) printRestore(s *app.Services, asJSON bool) error {
 		fmt.Fprintf(w, "held since %s: %s\n%d deliveries and %d e-mails from before may have been "+
 			"sent already\ndecide: %s\n", shown.HeldAt.Format(time.RFC3339),
 			*shown.Reason, shown.Deliveries, shown.Mails, app.ReleaseCommand)
-	})
+	}}, err
 }
 
 type restoreHoldCmd struct {
@@ -57,10 +52,11 @@ type restoreHoldCmd struct {
 
 // Run begins a hold.
 func (cmd restoreHoldCmd) Run(env *environment) error {
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
-		err := errors.Join(s.Restored.Hold(env.ctx, tx, cmd.Reason),
-			env.auditRestore(s, tx, "restore.hold", cmd.Reason, nil))
-		return func() error { return env.printRestore(s, cmd.JSON) }, err
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		return done{
+			entries: []operator.Entry{settingsEntry("restore.hold", cmd.Reason, nil)},
+			after:   func() (output, error) { return env.restoreOutput(s) },
+		}, s.Restored.Hold(env.ctx, tx, cmd.Reason)
 	})
 }
 
@@ -79,47 +75,27 @@ type releasedJSON struct {
 
 // Run decides.
 func (cmd restoreReleaseCmd) Run(env *environment) error {
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		began, err := s.Restored.Release(env.ctx, tx)
 		if err != nil {
-			return nil, err
+			return done{}, err
 		}
-		done, err := cmd.decide(env.ctx, s, tx, began)
-		if err != nil {
-			return nil, err
+		var released releasedJSON
+		if cmd.Deliveries == "cancel" {
+			released.CancelledDeliveries, err = s.Webhooks.CancelOpen(env.ctx, tx, began)
 		}
-		err = env.auditRestore(s, tx, "restore.release", cmd.Reason, map[string]any{
-			"deliveries": cmd.Deliveries, "mails": cmd.Mails, "held_at": began.UTC(), "done": done,
-		})
-		return func() error {
-			return env.print(cmd.JSON, done, func(w io.Writer) {
+		if err == nil && cmd.Mails == "cancel" {
+			released.CancelledMails, err = s.Emails.GiveUpQueued(env.ctx, tx, began)
+		}
+		return did(
+			settingsEntry("restore.release", cmd.Reason, map[string]any{
+				"deliveries": cmd.Deliveries, "mails": cmd.Mails, "held_at": began.UTC(),
+				"done": released,
+			}),
+			output{released, func(w io.Writer) {
 				fmt.Fprintf(w, "released; cancelled %d deliveries and %d e-mails\n",
-					done.CancelledDeliveries, done.CancelledMails)
-			})
-		}, err
-	})
-}
-
-func (cmd restoreReleaseCmd) decide(
-	ctx context.Context, s *app.Services, tx *postgres.Tx, until time.Time,
-) (done releasedJSON, err error) {
-	if cmd.Deliveries == "cancel" {
-		if done.CancelledDeliveries, err = s.Webhooks.CancelOpen(ctx, tx, until); err != nil {
-			return done, err
-		}
-	}
-	if cmd.Mails == "cancel" {
-		done.CancelledMails, err = s.Emails.GiveUpQueued(ctx, tx, until)
-	}
-	return done, err
-}
-
-// auditRestore notes what a command did about the hold.
-func (env *environment) auditRestore(
-	s *app.Services, tx *postgres.Tx, action, reason string, after any,
-) error {
-	return s.Operators.Audit(env.ctx, tx, operator.Entry{
-		Actor: cliActor, Action: action, SubjectKind: "settings", Subject: "restore",
-		Reason: reason, After: after,
+					released.CancelledDeliveries, released.CancelledMails)
+			}},
+		), err
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -27,24 +28,21 @@ type retentionShowCmd struct {
 
 // Run shows the settings.
 func (cmd retentionShowCmd) Run(env *environment) error {
-	return env.withServices(func(s *app.Services) error {
+	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
 		settings, err := s.Retention.Settings(env.ctx)
-		if err != nil {
-			return err
-		}
-		return env.printRetention(cmd.JSON, settings)
+		return retentionOutput(settings), err
 	})
 }
 
-func (env *environment) printRetention(asJSON bool, settings retention.Settings) error {
-	return env.print(asJSON, settings, func(w io.Writer) {
+func retentionOutput(settings retention.Settings) output {
+	return output{settings, func(w io.Writer) {
 		fmt.Fprintf(w, "events, deliveries, attempts  %d months\n", settings.Months)
 		fmt.Fprintf(w, "their bodies and headers      %d days\n", settings.BodyDays)
 		fmt.Fprintf(w, "text of e-mails               %d days\n", settings.EmailBodyDays)
 		fmt.Fprintf(w, "log of API requests           %d days\n", settings.APIRequestDays)
 		fmt.Fprintln(w, "replies by Idempotency-Key    24 hours")
 		fmt.Fprintln(w, "audit log                     for ever")
-	})
+	}}
 }
 
 type retentionSetCmd struct {
@@ -57,35 +55,26 @@ type retentionSetCmd struct {
 
 // Run changes the settings.
 func (cmd retentionSetCmd) Run(env *environment) error {
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		settings, err := s.Retention.Settings(env.ctx)
 		if err != nil {
-			return nil, err
+			return done{}, err
 		}
-		before, after, err := s.Retention.SaveSettings(env.ctx, tx, cmd.over(settings), cliActor)
-		if err != nil {
-			return nil, err
+		for _, change := range []struct{ given, into *int }{
+			{cmd.MetadataMonths, &settings.Months},
+			{cmd.BodyDays, &settings.BodyDays},
+			{cmd.EmailBodyDays, &settings.EmailBodyDays},
+			{cmd.APIRequestDays, &settings.APIRequestDays},
+		} {
+			if change.given != nil {
+				*change.into = *change.given
+			}
 		}
-		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
-			Actor: cliActor, Action: "retention.update", SubjectKind: "settings",
-			Subject: "retention", Before: before, After: after,
-		})
-		return func() error { return env.printRetention(cmd.JSON, after) }, err
+		before, after, err := s.Retention.SaveSettings(env.ctx, tx, settings, cliActor)
+		told := settingsEntry("retention.update", "", after)
+		told.Before = before
+		return did(told, retentionOutput(after)), err
 	})
-}
-
-func (cmd retentionSetCmd) over(settings retention.Settings) retention.Settings {
-	for _, change := range []struct{ given, into *int }{
-		{cmd.MetadataMonths, &settings.Months},
-		{cmd.BodyDays, &settings.BodyDays},
-		{cmd.EmailBodyDays, &settings.EmailBodyDays},
-		{cmd.APIRequestDays, &settings.APIRequestDays},
-	} {
-		if change.given != nil {
-			*change.into = *change.given
-		}
-	}
-	return settings
 }
 
 type retentionRunCmd struct {
@@ -95,24 +84,19 @@ type retentionRunCmd struct {
 
 // Run removes what is due, or tells what that is.
 func (cmd retentionRunCmd) Run(env *environment) error {
-	return env.withServices(func(s *app.Services) error {
-		if cmd.DryRun {
-			return cmd.plan(env, s)
-		}
+	if cmd.DryRun {
+		return env.show(cmd.JSON, env.removalPlan)
+	}
+	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
+		// The removal has its own transactions, a month or a batch in each.
 		report, err := cmd.remove(env.ctx, s)
 		if err != nil {
-			return err
+			return output{}, err
 		}
-		err = s.DB.InTx(env.ctx, func(tx *postgres.Tx) error {
-			return s.Operators.Audit(env.ctx, tx, operator.Entry{
-				Actor: cliActor, Action: "retention.run", SubjectKind: "settings",
-				Subject: "retention", After: report,
-			})
+		err = env.commit(s.Operators, func(*postgres.Tx) ([]operator.Entry, error) {
+			return []operator.Entry{settingsEntry("retention.run", "", report)}, nil
 		})
-		if err != nil {
-			return err
-		}
-		return env.print(cmd.JSON, report, func(w io.Writer) {
+		return output{report, func(w io.Writer) {
 			if report.Busy {
 				fmt.Fprintln(w, "another run is under way; nothing was done")
 				return
@@ -120,12 +104,12 @@ func (cmd retentionRunCmd) Run(env *environment) error {
 			fmt.Fprintf(w, "bodies removed of %d events, %d attempts, %d e-mails; months removed: %s; "+
 				"bulk re-sends removed: %d; days of the request log removed: %d\n",
 				report.Events, report.Attempts, report.Emails,
-				orElse(strings.Join(report.Months, ", "), "none"), report.Bulks, report.RequestDays)
+				cmp.Or(strings.Join(report.Months, ", "), "none"), report.Bulks, report.RequestDays)
 			if len(report.LeftToOwner) > 0 {
 				fmt.Fprintf(w, "left, since another role owns the tables: %s\n",
 					strings.Join(report.LeftToOwner, ", "))
 			}
-		})
+		}}, err
 	})
 }
 
@@ -151,16 +135,14 @@ func (retentionRunCmd) remove(
 	return removed, err
 }
 
-func (cmd retentionRunCmd) plan(env *environment, s *app.Services) error {
+// removalPlan is what a run would remove now.
+func (env *environment) removalPlan(s *app.Services) (output, error) {
 	settings, err := s.Retention.Settings(env.ctx)
 	if err != nil {
-		return err
+		return output{}, err
 	}
 	plan, err := s.Retention.Plan(env.ctx, settings)
-	if err != nil {
-		return err
-	}
-	return env.print(cmd.JSON, plan, func(w io.Writer) {
+	return output{plan, func(w io.Writer) {
 		fmt.Fprintf(w, "bodies due: %d events, %d deliveries, %d e-mails\n"+
 			"bulk re-sends due: %d\napplications under a hold: %d\n",
 			plan.Events, plan.Deliveries, plan.Emails, plan.Bulks, plan.Holds)
@@ -168,7 +150,7 @@ func (cmd retentionRunCmd) plan(env *environment, s *app.Services) error {
 			fmt.Fprintf(w, "month %s: about %d deliveries, of which %d are held and %d are open\n",
 				m.Month, m.Deliveries, m.Held, m.Open)
 		}
-	})
+	}}, err
 }
 
 type applicationCmd struct {
@@ -231,22 +213,12 @@ type holdChange func(
 ) (retention.Hold, error)
 
 func (cmd applicationHoldCmd) change(env *environment, action string, to holdChange) error {
-	uid, err := parseUID("the application", cmd.UID)
-	if err != nil {
-		return err
-	}
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	uid := env.uid("the application", cmd.UID)
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		hold, err := to(s.Retention, env.ctx, tx, uid, cliActor, cmd.Reason)
-		if err != nil {
-			return nil, err
-		}
-		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
-			Actor: cliActor, Action: action, SubjectKind: "application", Subject: uid.String(),
-			Reason: cmd.Reason, After: newHoldJSON(hold),
-		})
-		return func() error {
-			return env.print(cmd.JSON, newHoldJSON(hold), func(w io.Writer) { printHold(w, hold) })
-		}, err
+		printed := newHoldJSON(hold)
+		return did(entry(action, uid.String(), cmd.Reason, printed),
+			output{printed, func(w io.Writer) { printHold(w, hold) }}), err
 	})
 }
 
@@ -260,22 +232,12 @@ const maxHolds = 500
 
 // Run lists holds.
 func (cmd applicationHoldsCmd) Run(env *environment) error {
-	uid, err := optionalUID("the application", cmd.UID)
-	if err != nil {
-		return err
-	}
-	return env.withServices(func(s *app.Services) error {
-		var holds []retention.Hold
-		var err error
-		if uid == uuid.Nil {
-			holds, err = s.Retention.HoldsInForce(env.ctx, maxHolds)
-		} else {
-			holds, err = s.Retention.Holds(env.ctx, uid)
-		}
-		if err != nil {
-			return err
-		}
-		return listing[retention.Hold, holdJSON]{"holds", holds, newHoldJSON, printHold}.
-			print(env, cmd.JSON)
-	})
+	uid := env.optionalUID("the application", cmd.UID)
+	return rowsOf("holds", newHoldJSON, printHold).all(env, cmd.JSON,
+		func(s *app.Services) ([]retention.Hold, error) {
+			if uid == uuid.Nil {
+				return s.Retention.HoldsInForce(env.ctx, maxHolds)
+			}
+			return s.Retention.Holds(env.ctx, uid)
+		})
 }

@@ -37,38 +37,32 @@ func (cmd secretsRotateKeyCmd) Run(env *environment) error {
 			return err
 		}
 		if !cmd.Check {
-			if err := auditRotation(env, db, report); err != nil {
+			// Each batch of values was sealed in a transaction of its own.
+			err := env.commit(&operator.Service{DB: db},
+				func(*postgres.Tx) ([]operator.Entry, error) {
+					told := entry("secrets.rotate_key", report.Current, "", map[string]int{
+						"resealed": report.Resealed, "failed": len(report.Failed),
+					})
+					told.SubjectKind = "secrets_key"
+					return []operator.Entry{told}, nil
+				})
+			if err != nil {
 				return err
 			}
 		}
-		if err := env.print(cmd.JSON, report, func(w io.Writer) { printKeys(w, report) }); err != nil {
+		err = env.print(cmd.JSON, output{report, func(w io.Writer) { printKeys(w, report) }})
+		switch {
+		case err != nil:
 			return err
+		case report.Lost > 0:
+			return fmt.Errorf("%d values name a key that is not in DRAWBRIDGE_SECRETS_KEY; "+
+				"put that key back behind the first one", report.Lost)
+		case !cmd.Check && report.Stale > 0:
+			return fmt.Errorf("%d values are not sealed with the key %s yet; "+
+				"run the command again once every process has it in front", report.Stale, report.Current)
 		}
-		return cmd.verdict(report)
+		return nil
 	})
-}
-
-func auditRotation(env *environment, db *postgres.DB, report sealed.Report) error {
-	return db.InTx(env.ctx, func(tx *postgres.Tx) error {
-		return (&operator.Service{DB: db}).Audit(env.ctx, tx, operator.Entry{
-			Actor: cliActor, Action: "secrets.rotate_key", SubjectKind: "secrets_key",
-			Subject: report.Current, After: map[string]int{
-				"resealed": report.Resealed, "failed": len(report.Failed),
-			},
-		})
-	})
-}
-
-func (cmd secretsRotateKeyCmd) verdict(report sealed.Report) error {
-	switch {
-	case report.Lost > 0:
-		return fmt.Errorf("%d values name a key that is not in DRAWBRIDGE_SECRETS_KEY; "+
-			"put that key back behind the first one", report.Lost)
-	case !cmd.Check && report.Stale > 0:
-		return fmt.Errorf("%d values are not sealed with the key %s yet; "+
-			"run the command again once every process has it in front", report.Stale, report.Current)
-	}
-	return nil
 }
 
 func printKeys(w io.Writer, report sealed.Report) {

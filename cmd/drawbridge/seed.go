@@ -42,12 +42,12 @@ func (cmd seedCmd) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		return env.print(cmd.JSON, totals, func(w io.Writer) {
+		return env.print(cmd.JSON, output{totals, func(w io.Writer) {
 			fmt.Fprintf(w, "%d partners, %d subscriptions, %d applications, %d loans, %d deliveries, "+
 				"%d attempts, %d e-mails, %d API requests, %d entries in the audit log\n",
 				totals.Partners, totals.Subscriptions, totals.Applications, totals.Loans,
 				totals.Deliveries, totals.Attempts, totals.Emails, totals.Requests,
 				totals.AuditEntries)
-		})
+		}})
 	})
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -16,9 +17,6 @@ import (
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
 )
-
-// cliActor is who the records name for what a command did.
-const cliActor = "command line"
 
 type subscriptionCmd struct {
 	Create subscriptionCreateCmd `cmd:"" help:"Create a subscription; its secret is shown once."`
@@ -51,7 +49,7 @@ type subscriptionFlags struct {
 	PlainHeader  []string `sep:"none" help:"Custom header whose value may be read, repeatable." placeholder:"LINE"`
 }
 
-func (f subscriptionFlags) headers() ([]webhook.Header, error) {
+func (f subscriptionFlags) headers(env *environment) []webhook.Header {
 	var faults lending.Faults
 	headers := make([]webhook.Header, 0, len(f.Header))
 	for _, kind := range []struct {
@@ -69,25 +67,36 @@ func (f subscriptionFlags) headers() ([]webhook.Header, error) {
 			headers = append(headers, header)
 		}
 	}
-	return headers, faults.Err()
+	if err := faults.Err(); err != nil {
+		env.refuse(err)
+	}
+	return headers
+}
+
+// readSecret reads what is short from the standard input.
+func (env *environment) readSecret(what string) string {
+	if env.fault != nil {
+		return ""
+	}
+	const longest = 4096
+	text, err := io.ReadAll(io.LimitReader(env.stdin, longest))
+	if err != nil {
+		env.refuse(fmt.Errorf("reading the %s: %w", what, err))
+	}
+	return string(text)
 }
 
 // secretFlag is the secret that a flag gives, the zero value for none; - reads it
 // from the standard input, without its line end.
-func (env *environment) secretFlag(text string) (secret.String, error) {
+func (env *environment) secretFlag(text string) secret.String {
 	if text != "-" {
-		return secret.New(text), nil
+		return secret.New(text)
 	}
-	const longest = 4096
-	read, err := io.ReadAll(io.LimitReader(env.stdin, longest))
-	if err != nil {
-		return secret.String{}, fmt.Errorf("reading the secret: %w", err)
-	}
-	line := strings.TrimSuffix(strings.TrimSuffix(string(read), "\n"), "\r")
+	line := strings.TrimSuffix(strings.TrimSuffix(env.readSecret("secret"), "\n"), "\r")
 	if line == "" {
-		return secret.String{}, usagef("--secret - needs a secret on the standard input")
+		env.refusef("--secret - needs a secret on the standard input")
 	}
-	return secret.New(line), nil
+	return secret.New(line)
 }
 
 // headerJSON is a custom header as commands print it.
@@ -130,29 +139,18 @@ type subscriptionJSON struct {
 }
 
 func newSubscriptionJSON(s webhook.Subscription) subscriptionJSON {
-	printed := subscriptionJSON{
+	return subscriptionJSON{
 		UID: s.UID, Partner: s.PartnerUID, URL: s.URL, Auth: s.Auth, Events: s.Events,
-		Headers: newHeadersJSON(s.Headers), Merchant: s.Merchants, State: s.State,
-		MissingKey: s.MissingKey,
+		Headers: newHeadersJSON(s.Headers), Merchant: append([]uuid.UUID{}, s.Merchants...),
+		Rate: orNull(max(s.Rate, 0)), State: s.State, MissingKey: s.MissingKey,
 	}
-	if s.Rate > 0 {
-		printed.Rate = &s.Rate
-	}
-	if printed.Merchant == nil {
-		printed.Merchant = []uuid.UUID{}
-	}
-	return printed
 }
 
-func (env *environment) printSubscription(
-	asJSON bool, s webhook.Subscription, value secret.String,
-) error {
+// subscriptionOutput prints a subscription, with its secret where that is new.
+func subscriptionOutput(s webhook.Subscription, value secret.String) output {
 	printed := newSubscriptionJSON(s)
-	if !value.IsZero() {
-		text := value.Reveal()
-		printed.Secret = &text
-	}
-	return env.print(asJSON, printed, func(w io.Writer) {
+	printed.Secret = orNull(value.Reveal())
+	return output{printed, func(w io.Writer) {
 		fmt.Fprintf(w, "subscription %s (%s)\n  url     %s\n  auth    %s\n  events  %s\n",
 			s.UID, s.State, s.URL, s.Auth, strings.Join(s.Events, ", "))
 		if s.Rate > 0 {
@@ -170,7 +168,33 @@ func (env *environment) printSubscription(
 		if printed.Secret != nil {
 			fmt.Fprintf(w, "  secret  %s   (shown only now; keep it safe)\n", *printed.Secret)
 		}
-	})
+	}}
+}
+
+// subscriptionEntry tells the audit log what became of a subscription; before is nil
+// for a new one.
+func subscriptionEntry(
+	action, reason string, before *webhook.Subscription, after webhook.Subscription,
+) operator.Entry {
+	told := entry("subscription."+action, after.UID.String(), reason, auditedSubscription(after))
+	if before != nil {
+		told.Before = auditedSubscription(*before)
+	}
+	return told
+}
+
+// auditedSubscription is how the audit log writes a subscription: without secrets.
+func auditedSubscription(s webhook.Subscription) map[string]any {
+	headers := []string{}
+	for _, header := range s.Headers {
+		headers = append(headers, header.String())
+	}
+	return map[string]any{
+		"partner_uid": s.PartnerUID, "url": s.URL, "auth": s.Auth, "events": s.Events,
+		"merchants": append([]uuid.UUID{}, s.Merchants...), "headers": headers, "rate": s.Rate,
+		"pause_when_failing": s.Watch.Pause, "alert_email": s.Watch.AlertEmail,
+		"state": s.State, "version": s.Version,
+	}
 }
 
 type subscriptionCreateCmd struct {
@@ -180,52 +204,42 @@ type subscriptionCreateCmd struct {
 
 // Run creates a subscription.
 func (cmd subscriptionCreateCmd) Run(env *environment) error {
-	partner, err := parseUID("--partner", cmd.Partner)
-	if err != nil {
-		return err
-	}
-	merchants, err := parseUIDs("--merchant", cmd.Merchant)
-	if err != nil {
-		return err
-	}
-	headers, err := cmd.headers()
-	if err != nil {
-		return err
-	}
+	partner := env.uid("--partner", cmd.Partner)
 	settings := webhook.Settings{
-		URL: cmd.URL, Auth: webhook.Auth(orElse(cmd.Auth, string(webhook.AuthHMAC))),
-		Events: cmd.Event, Merchants: merchants, Headers: headers,
-	}
-	if settings.Secret, err = env.secretFlag(cmd.Secret); err != nil {
-		return err
+		URL: cmd.URL, Auth: cmp.Or(webhook.Auth(cmd.Auth), webhook.AuthHMAC), Events: cmd.Event,
+		Merchants: env.uids("--merchant", cmd.Merchant), Headers: cmd.headers(env),
+		Secret: env.secretFlag(cmd.Secret),
 	}
 	if cmd.Rate != nil {
 		settings.Rate = *cmd.Rate
 	}
-	return env.withServices(func(s *app.Services) error {
-		warning, err := s.Webhooks.CheckDestination(env.ctx, cmd.URL)
-		if err != nil {
-			return err
-		}
-		return env.inTx(s, func(s *app.Services, tx *postgres.Tx) (func() error, error) {
-			created, value, err := s.Webhooks.Subscribe(env.ctx, tx, partner, settings, cliActor)
-			if err != nil {
-				return nil, err
-			}
-			err = env.auditSubscription(s, tx, subscriptionAudit{action: "create", after: created})
-			return func() error {
-				env.warn(warning)
-				return env.printSubscription(cmd.JSON, created, value)
-			}, err
-		})
+	return env.changeAt(cmd.subscriptionFlags, func(
+		s *app.Services, tx *postgres.Tx,
+	) (done, error) {
+		created, value, err := s.Webhooks.Subscribe(env.ctx, tx, partner, settings, cliActor)
+		return did(subscriptionEntry("create", "", nil, created),
+			subscriptionOutput(created, value)), err
 	})
 }
 
-// warn tells what deserves attention although it worked; empty is nothing.
-func (env *environment) warn(warning string) {
-	if warning != "" {
-		fmt.Fprintf(env.stderr, "warning: %s\n", warning)
-	}
+// changeAt is change for a subscription whose destination may be new: DNS is asked
+// about it before the transaction.
+func (env *environment) changeAt(
+	f subscriptionFlags, do func(s *app.Services, tx *postgres.Tx) (done, error),
+) error {
+	return env.withServices(func(s *app.Services) error {
+		warning, err := s.Webhooks.CheckDestination(env.ctx, f.URL)
+		if err != nil {
+			return err
+		}
+		return env.changeOver(s, f.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+			made, err := do(s, tx)
+			if warning != "" {
+				made.note = "warning: " + warning
+			}
+			return made, err
+		})
+	})
 }
 
 type subscriptionListCmd struct {
@@ -235,24 +249,12 @@ type subscriptionListCmd struct {
 
 // Run lists subscriptions.
 func (cmd subscriptionListCmd) Run(env *environment) error {
-	filter := webhook.SubscriptionFilter{}
-	var err error
-	if filter.PartnerUID, err = optionalUID("--partner", cmd.Partner); err != nil {
-		return err
-	}
-	if filter.Limit, filter.Cursor, err = cmd.page(); err != nil {
-		return err
-	}
-	return env.withServices(func(s *app.Services) error {
-		found, next, err := s.Webhooks.Subscriptions(env.ctx, filter)
-		if err != nil {
-			return err
-		}
-		return listing[webhook.Subscription, subscriptionJSON]{
-			"subscriptions", found, newSubscriptionJSON, func(w io.Writer, s webhook.Subscription) {
-				fmt.Fprintf(w, "%s  %-8s %-6s %s\n", s.UID, s.State, s.Auth, s.URL)
-			},
-		}.printPage(env, cmd.JSON, next)
+	filter := webhook.SubscriptionFilter{PartnerUID: env.optionalUID("--partner", cmd.Partner)}
+	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
+	return rowsOf("subscriptions", newSubscriptionJSON, func(w io.Writer, s webhook.Subscription) {
+		fmt.Fprintf(w, "%s  %-8s %-6s %s\n", s.UID, s.State, s.Auth, s.URL)
+	}).page(env, cmd.JSON, func(s *app.Services) ([]webhook.Subscription, postgres.Cursor, error) {
+		return s.Webhooks.Subscriptions(env.ctx, filter)
 	})
 }
 
@@ -263,16 +265,10 @@ type subscriptionShowCmd struct {
 
 // Run shows one subscription.
 func (cmd subscriptionShowCmd) Run(env *environment) error {
-	uid, err := parseUID("the subscription", cmd.UID)
-	if err != nil {
-		return err
-	}
-	return env.withServices(func(s *app.Services) error {
+	uid := env.uid("the subscription", cmd.UID)
+	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
 		found, err := s.Webhooks.Subscription(env.ctx, uid)
-		if err != nil {
-			return err
-		}
-		return env.printSubscription(cmd.JSON, found, secret.String{})
+		return subscriptionOutput(found, secret.String{}), err
 	})
 }
 
@@ -288,87 +284,49 @@ type subscriptionUpdateCmd struct {
 
 // Run changes a subscription.
 func (cmd subscriptionUpdateCmd) Run(env *environment) error {
-	uid, err := parseUID("the subscription", cmd.UID)
-	if err != nil {
-		return err
+	uid, patch := env.uid("the subscription", cmd.UID), cmd.patch(env)
+	// A new secret is the weightiest change.
+	action := "update"
+	if cmd.Secret != "" {
+		action = "rotate_secret"
 	}
-	patch, err := cmd.patch(env)
-	if err != nil {
-		return err
-	}
-	return env.withServices(func(s *app.Services) error {
-		var warning string
-		if cmd.URL != "" {
-			if warning, err = s.Webhooks.CheckDestination(env.ctx, cmd.URL); err != nil {
-				return err
-			}
+	return env.changeAt(cmd.subscriptionFlags, func(
+		s *app.Services, tx *postgres.Tx,
+	) (done, error) {
+		before, err := s.Webhooks.Subscription(env.ctx, uid)
+		if err != nil {
+			return done{}, err
 		}
-		return env.inTx(s, func(s *app.Services, tx *postgres.Tx) (func() error, error) {
-			before, err := s.Webhooks.Subscription(env.ctx, uid)
-			if err != nil {
-				return nil, err
-			}
-			changed, value, err := s.Webhooks.Amend(env.ctx, tx, uid, patch, cliActor)
-			if err != nil {
-				return nil, err
-			}
-			err = env.auditSubscription(s, tx, subscriptionAudit{
-				action: cmd.action(), before: &before, after: changed, reason: cmd.Reason,
-			})
-			return func() error {
-				env.warn(warning)
-				return env.printSubscription(cmd.JSON, changed, value)
-			}, err
-		})
+		changed, value, err := s.Webhooks.Amend(env.ctx, tx, uid, patch, cliActor)
+		return did(subscriptionEntry(action, cmd.Reason, &before, changed),
+			subscriptionOutput(changed, value)), err
 	})
 }
 
-// action is what the audit log calls the change: a new secret is the weightiest.
-func (cmd subscriptionUpdateCmd) action() string {
-	if cmd.Secret != "" {
-		return "rotate_secret"
-	}
-	return "update"
-}
-
-func (cmd subscriptionUpdateCmd) patch(env *environment) (webhook.Patch, error) {
+func (cmd subscriptionUpdateCmd) patch(env *environment) webhook.Patch {
 	patch := webhook.Patch{
 		Events: cmd.Event, Rate: cmd.Rate, Overlap: cmd.Overlap, Base: cmd.Base,
 		Reason: cmd.Reason,
 	}
 	if cmd.Overlap < 0 {
-		return patch, usagef("--overlap must not be negative")
+		env.refusef("--overlap must not be negative")
 	}
-	headers, err := cmd.headers()
-	if err != nil {
-		return patch, err
-	}
+	headers := cmd.headers(env)
 	for _, name := range cmd.KeepHeader {
 		headers = append(headers, webhook.Header{Name: name, Kept: true})
 	}
 	if cmd.NoHeaders && len(headers) > 0 {
-		return patch, usagef("--no-headers and the other header flags exclude each other")
+		env.refusef("--no-headers and the other header flags exclude each other")
 	}
 	if cmd.NoHeaders || len(headers) > 0 {
 		patch.Headers = &headers
 	}
-	if cmd.URL != "" {
-		patch.URL = &cmd.URL
-	}
-	if cmd.Auth != "" {
-		auth := webhook.Auth(cmd.Auth)
-		patch.Auth = &auth
-	}
-	value, err := env.secretFlag(cmd.Secret)
-	if err != nil {
-		return patch, err
-	}
-	if !value.IsZero() {
+	patch.URL, patch.Auth = orNull(cmd.URL), orNull(webhook.Auth(cmd.Auth))
+	if value := env.secretFlag(cmd.Secret); !value.IsZero() {
 		patch.Secret = &value
 	}
-	merchants, err := parseUIDs("--merchant", cmd.Merchant)
-	patch.Merchants = merchants
-	return patch, err
+	patch.Merchants = env.uids("--merchant", cmd.Merchant)
+	return patch
 }
 
 type subscriptionPauseCmd struct{ subscriptionShowCmd }
@@ -398,25 +356,15 @@ type transition func(
 ) (webhook.Subscription, error)
 
 func (cmd subscriptionShowCmd) enter(env *environment, action string, to transition) error {
-	uid, err := parseUID("the subscription", cmd.UID)
-	if err != nil {
-		return err
-	}
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	uid := env.uid("the subscription", cmd.UID)
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		before, err := s.Webhooks.Subscription(env.ctx, uid)
 		if err != nil {
-			return nil, err
+			return done{}, err
 		}
 		changed, err := to(s.Webhooks, env.ctx, tx, uid, cliActor)
-		if err != nil {
-			return nil, err
-		}
-		err = env.auditSubscription(s, tx, subscriptionAudit{
-			action: action, before: &before, after: changed,
-		})
-		return func() error {
-			return env.printSubscription(cmd.JSON, changed, secret.String{})
-		}, err
+		return did(subscriptionEntry(action, "", &before, changed),
+			subscriptionOutput(changed, secret.String{})), err
 	})
 }
 
@@ -428,25 +376,15 @@ type subscriptionTestCmd struct {
 
 // Run sends a test event.
 func (cmd subscriptionTestCmd) Run(env *environment) error {
-	uid, err := parseUID("the subscription", cmd.UID)
-	if err != nil {
-		return err
-	}
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	uid := env.uid("the subscription", cmd.UID)
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		delivery, err := s.Webhooks.Test(env.ctx, tx, uid, lending.EventKind(cmd.Event))
-		if err != nil {
-			return nil, err
-		}
-		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
-			Actor: cliActor, Action: "subscription.test", SubjectKind: "subscription",
-			Subject: uid.String(),
-			After:   map[string]any{"delivery_uid": delivery, "event": cmd.Event},
-		})
-		return func() error {
-			document := map[string]any{"delivery_uid": delivery}
-			return env.print(cmd.JSON, document, func(w io.Writer) {
+		return did(
+			entry("subscription.test", uid.String(), "",
+				map[string]any{"delivery_uid": delivery, "event": cmd.Event}),
+			output{map[string]any{"delivery_uid": delivery}, func(w io.Writer) {
 				fmt.Fprintf(w, "test delivery %s\n", delivery)
-			})
-		}, err
+			}},
+		), err
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app"
-	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
@@ -57,57 +56,45 @@ type changeJSON struct {
 
 // Run lists versions or compares two.
 func (cmd subscriptionVersionsCmd) Run(env *environment) error {
-	uid, err := parseUID("the subscription", cmd.UID)
-	if err != nil {
-		return err
-	}
+	uid := env.uid("the subscription", cmd.UID)
 	if (cmd.From == 0) != (cmd.To == 0) || cmd.From < 0 || cmd.To < 0 {
-		return usagef("--from and --to go together and are numbers of versions")
+		env.refusef("--from and --to go together and are numbers of versions")
 	}
-	return env.withServices(func(s *app.Services) error {
-		if cmd.From > 0 {
-			return cmd.compare(env, s, uid)
-		}
-		versions, err := s.Webhooks.Versions(env.ctx, uid)
-		if err != nil {
-			return err
-		}
-		return listing[webhook.Version, versionJSON]{
-			"versions", versions, newVersionJSON, func(w io.Writer, v webhook.Version) {
-				fmt.Fprintf(w, "%3d  %s  %-20s %s  %s\n", v.Number,
-					v.ChangedAt.UTC().Format(time.RFC3339), v.ChangedBy, v.Change, v.Reason)
-			},
-		}.print(env, cmd.JSON)
+	if cmd.From > 0 {
+		return cmd.compare(env, uid)
+	}
+	return rowsOf("versions", newVersionJSON, func(w io.Writer, v webhook.Version) {
+		fmt.Fprintf(w, "%3d  %s  %-20s %s  %s\n", v.Number,
+			v.ChangedAt.UTC().Format(time.RFC3339), v.ChangedBy, v.Change, v.Reason)
+	}).all(env, cmd.JSON, func(s *app.Services) ([]webhook.Version, error) {
+		return s.Webhooks.Versions(env.ctx, uid)
 	})
 }
 
-func (cmd subscriptionVersionsCmd) compare(
-	env *environment, s *app.Services, uid uuid.UUID,
-) error {
-	diff, err := s.Webhooks.CompareVersions(env.ctx, uid, cmd.From, cmd.To)
-	if err != nil {
-		return err
-	}
-	changes := make([]changeJSON, 0, len(diff.Changes))
-	for _, c := range diff.Changes {
-		changes = append(changes, changeJSON{
-			Setting: c.Setting, Name: orNull(c.Name), Before: orNull(c.Before),
-			After: orNull(c.After), Masked: c.Masked,
-		})
-	}
-	document := map[string]any{"from": diff.From, "to": diff.To, "changes": changes}
-	return env.print(cmd.JSON, document, func(w io.Writer) {
-		if len(diff.Changes) == 0 {
-			fmt.Fprintln(w, "the versions do not differ")
-		}
+func (cmd subscriptionVersionsCmd) compare(env *environment, uid uuid.UUID) error {
+	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
+		diff, err := s.Webhooks.CompareVersions(env.ctx, uid, cmd.From, cmd.To)
+		changes := make([]changeJSON, 0, len(diff.Changes))
 		for _, c := range diff.Changes {
-			name := strings.TrimSpace(string(c.Setting) + " " + c.Name)
-			if c.Setting == webhook.SettingSecret {
-				fmt.Fprintln(w, "secret: changed")
-				continue
-			}
-			fmt.Fprintf(w, "%s: %s -> %s\n", name, cmp.Or(c.Before, "none"), cmp.Or(c.After, "none"))
+			changes = append(changes, changeJSON{
+				Setting: c.Setting, Name: orNull(c.Name), Before: orNull(c.Before),
+				After: orNull(c.After), Masked: c.Masked,
+			})
 		}
+		document := map[string]any{"from": diff.From, "to": diff.To, "changes": changes}
+		return output{document, func(w io.Writer) {
+			if len(diff.Changes) == 0 {
+				fmt.Fprintln(w, "the versions do not differ")
+			}
+			for _, c := range diff.Changes {
+				if c.Setting == webhook.SettingSecret {
+					fmt.Fprintln(w, "secret: changed")
+					continue
+				}
+				fmt.Fprintf(w, "%s: %s -> %s\n", strings.TrimSpace(string(c.Setting)+" "+c.Name),
+					cmp.Or(c.Before, "none"), cmp.Or(c.After, "none"))
+			}
+		}}, err
 	})
 }
 
@@ -122,47 +109,29 @@ type subscriptionRestoreCmd struct {
 	NoHeaders    bool     `help:"Leave every custom header of the version out."`
 }
 
-func (cmd subscriptionRestoreCmd) choice(env *environment) (webhook.Choice, error) {
-	choice := webhook.Choice{Version: cmd.Version, Reason: cmd.Reason, NoHeaders: cmd.NoHeaders}
-	if cmd.NoHeaders && len(cmd.SecretHeader) > 0 {
-		return choice, usagef("--no-headers and --secret-header exclude each other")
-	}
-	var err error
-	choice.Headers, err = subscriptionFlags{SecretHeader: cmd.SecretHeader}.headers()
-	if err != nil {
-		return choice, err
-	}
-	choice.Secret, err = env.secretFlag(cmd.Secret)
-	return choice, err
-}
-
 // Run restores a version.
 func (cmd subscriptionRestoreCmd) Run(env *environment) error {
-	uid, err := parseUID("the subscription", cmd.UID)
-	if err != nil {
-		return err
+	uid := env.uid("the subscription", cmd.UID)
+	if cmd.NoHeaders && len(cmd.SecretHeader) > 0 {
+		env.refusef("--no-headers and --secret-header exclude each other")
 	}
-	choice, err := cmd.choice(env)
-	if err != nil {
-		return err
+	choice := webhook.Choice{
+		Version: cmd.Version, Reason: cmd.Reason, NoHeaders: cmd.NoHeaders,
+		Headers: subscriptionFlags{SecretHeader: cmd.SecretHeader}.headers(env),
+		Secret:  env.secretFlag(cmd.Secret),
 	}
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		restored, err := s.Webhooks.Restore(env.ctx, tx, uid, choice, cliActor)
-		if err != nil {
-			return nil, err
-		}
-		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
-			Actor: cliActor, Action: "subscription.restore", SubjectKind: "subscription",
-			Subject: uid.String(), Reason: cmd.Reason, After: map[string]int{
+		made := did(
+			entry("subscription.restore", uid.String(), cmd.Reason, map[string]int{
 				"restored": cmd.Version, "version": restored.Subscription.Version,
-			},
-		})
-		return func() error {
-			if restored.SecretKept {
-				fmt.Fprintln(env.stderr, "the secret in force was kept: versions have none of their own")
-			}
-			return env.printSubscription(cmd.JSON, restored.Subscription, restored.Secret)
-		}, err
+			}),
+			subscriptionOutput(restored.Subscription, restored.Secret),
+		)
+		if restored.SecretKept {
+			made.note = "the secret in force was kept: versions have none of their own"
+		}
+		return made, err
 	})
 }
 
@@ -179,33 +148,17 @@ type subscriptionCompareSecretCmd struct {
 
 // Run compares a value from the standard input with the secrets.
 func (cmd subscriptionCompareSecretCmd) Run(env *environment) error {
-	uid, err := parseUID("the subscription", cmd.UID)
-	if err != nil {
-		return err
-	}
-	const longest = 4096
-	text, err := io.ReadAll(io.LimitReader(env.stdin, longest))
-	if err != nil {
-		return fmt.Errorf("reading the value: %w", err)
-	}
-	pasted := secret.New(strings.TrimSpace(string(text)))
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	uid := env.uid("the subscription", cmd.UID)
+	pasted := secret.New(strings.TrimSpace(env.readSecret("value")))
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		found, err := s.Webhooks.CompareSecret(env.ctx, tx, uid, pasted)
-		if err != nil {
-			return nil, err
-		}
-		err = s.Operators.AuditLimited(env.ctx, tx, operator.Entry{
-			Actor: cliActor, Action: "subscription.compare_secret", SubjectKind: "subscription",
-			Subject: uid.String(), After: map[string]secret.Match{"match": found.Match},
-		}, maxComparisons, comparisonWindow)
-		return func() error {
-			document := map[string]any{
-				"match": found.Match, "previous_until": utc(found.PreviousUntil),
-			}
-			return env.print(cmd.JSON, document, func(w io.Writer) {
-				fmt.Fprintln(w, describeMatch(found))
-			})
-		}, err
+		told := entry("subscription.compare_secret", uid.String(), "",
+			map[string]secret.Match{"match": found.Match})
+		told.Limit, told.Window = maxComparisons, comparisonWindow
+		return did(told, output{
+			map[string]any{"match": found.Match, "previous_until": utc(found.PreviousUntil)},
+			func(w io.Writer) { fmt.Fprintln(w, describeMatch(found)) },
+		}), err
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"drawbridge/internal/app"
 )
 
 // TestUnitOfSystemdFits holds the unit against the program; make lint has
@@ -31,8 +33,8 @@ func TestUnitOfSystemdFits(t *testing.T) {
 		t.Errorf("it starts %v, which is no command", values["ExecStart"])
 	}
 	patience, err := time.ParseDuration(strings.Join(values["TimeoutStopSec"], ""))
-	if err != nil || patience < drainTimeout+5*time.Second {
-		t.Errorf("it is killed after %s (%v), and may need %s to end", patience, err, drainTimeout)
+	if err != nil || patience < app.DrainTimeout+5*time.Second {
+		t.Errorf("it is killed after %s (%v), and may need %s to end", patience, err, app.DrainTimeout)
 	}
 	for name, want := range map[string]string{
 		"KillSignal": "SIGTERM", "DynamicUser": "yes", "NoNewPrivileges": "yes",

@@ -59,13 +59,9 @@ type userCreateCmd struct {
 
 // Run creates a user.
 func (cmd userCreateCmd) Run(env *environment) error {
-	password, err := env.readPassword()
-	if err != nil {
-		return err
-	}
 	request := operator.NewUser{
-		Email: cmd.Email, Name: cmd.Name, Role: operator.Role(cmd.Role), Password: password,
-		MustChange: cmd.MustChange,
+		Email: cmd.Email, Name: cmd.Name, Role: operator.Role(cmd.Role),
+		Password: env.readPassword(), MustChange: cmd.MustChange,
 	}
 	return env.changeUser(cmd.JSON, "user.create",
 		func(s *app.Services, tx *postgres.Tx) (operator.User, error) {
@@ -79,15 +75,11 @@ type userListCmd struct {
 
 // Run lists the users.
 func (cmd userListCmd) Run(env *environment) error {
-	return env.withServices(func(s *app.Services) error {
-		users, _, err := s.Operators.Users(env.ctx, operator.UserFilter{})
-		if err != nil {
-			return err
-		}
-		return listing[operator.User, userJSON]{
-			"users", users, newUserJSON, printUser,
-		}.print(env, cmd.JSON)
-	})
+	return rowsOf("users", newUserJSON, printUser).all(env, cmd.JSON,
+		func(s *app.Services) ([]operator.User, error) {
+			users, _, err := s.Operators.Users(env.ctx, operator.UserFilter{})
+			return users, err
+		})
 }
 
 // userNamed takes the user's address as an argument or by the flag of create.
@@ -96,11 +88,11 @@ type userNamed struct {
 	Email   string `help:"The same by name." placeholder:"ADDRESS"`
 }
 
-func (cmd userNamed) user() (string, error) {
+func (cmd userNamed) user(env *environment) string {
 	if (cmd.Address == "") == (cmd.Email == "") {
-		return "", usagef("name the user by one address: as an argument or by --email")
+		env.refusef("name the user by one address: as an argument or by --email")
 	}
-	return cmp.Or(cmd.Address, cmd.Email), nil
+	return cmp.Or(cmd.Address, cmd.Email)
 }
 
 type userDisableCmd struct {
@@ -110,10 +102,7 @@ type userDisableCmd struct {
 
 // Run disables a user.
 func (cmd userDisableCmd) Run(env *environment) error {
-	user, err := cmd.user()
-	if err != nil {
-		return err
-	}
+	user := cmd.user(env)
 	return env.changeUser(cmd.JSON, "user.disable",
 		func(s *app.Services, tx *postgres.Tx) (operator.User, error) {
 			return s.Operators.Disable(env.ctx, tx, user)
@@ -128,59 +117,47 @@ type userPasswordCmd struct {
 
 // Run sets a password.
 func (cmd userPasswordCmd) Run(env *environment) error {
-	user, err := cmd.user()
-	if err != nil {
-		return err
-	}
-	password, err := env.readPassword()
-	if err != nil {
-		return err
-	}
+	user, password := cmd.user(env), env.readPassword()
 	return env.changeUser(cmd.JSON, "user.password",
 		func(s *app.Services, tx *postgres.Tx) (operator.User, error) {
 			return s.Operators.SetPassword(env.ctx, tx, user, password, cmd.MustChange)
 		})
 }
 
-// changeUser runs a use case about a user, keeps it in the audit log and prints
-// the user.
+// changeUser changes a user and prints what the user is then.
 func (env *environment) changeUser(
 	asJSON bool, action string, use func(s *app.Services, tx *postgres.Tx) (operator.User, error),
 ) error {
-	return env.change(func(s *app.Services, tx *postgres.Tx) (func() error, error) {
+	return env.change(asJSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		user, err := use(s, tx)
-		if err != nil {
-			return nil, err
-		}
-		err = s.Operators.Audit(env.ctx, tx, operator.Entry{
-			Actor: cliActor, Action: action, SubjectKind: "user", Subject: user.Email,
-			After: newUserJSON(user),
-		})
-		return func() error {
-			return env.print(asJSON, newUserJSON(user), func(w io.Writer) { printUser(w, user) })
-		}, err
+		printed := newUserJSON(user)
+		return did(entry(action, user.Email, "", printed),
+			output{printed, func(w io.Writer) { printUser(w, user) }}), err
 	})
 }
 
 // readPassword prompts on a terminal, where nothing is echoed, and otherwise
 // reads the first line of the standard input.
-func (env *environment) readPassword() (string, error) {
+func (env *environment) readPassword() string {
+	if env.fault != nil {
+		return ""
+	}
 	if file, ok := env.stdin.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		fmt.Fprint(env.stderr, "Password: ")
 		typed, err := term.ReadPassword(int(file.Fd()))
 		fmt.Fprintln(env.stderr)
 		if err != nil {
-			return "", fmt.Errorf("reading the password: %w", err)
+			env.refuse(fmt.Errorf("reading the password: %w", err))
 		}
-		return string(typed), nil
+		return string(typed)
 	}
 	line, err := bufio.NewReader(io.LimitReader(env.stdin, 4096)).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
-		return "", fmt.Errorf("reading the password: %w", err)
+		env.refuse(fmt.Errorf("reading the password: %w", err))
 	}
 	password := strings.TrimRight(line, "\r\n")
 	if password == "" {
-		return "", usagef("the password is missing: pass it on the standard input")
+		env.refusef("the password is missing: pass it on the standard input")
 	}
-	return password, nil
+	return password
 }

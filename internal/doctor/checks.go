@@ -46,10 +46,8 @@ func Database(ctx context.Context, db *postgres.DB) []Checkup {
 		       clock_timestamp() AS now`)
 	took := time.Since(before)
 	if err != nil {
-		return []Checkup{{
-			Name: "database", Finding: Failed, Detail: Sentence(err),
-			Remedy: "Check that the user of DATABASE_URL may connect and read.",
-		}}
+		return []Checkup{Failure("database", err,
+			"Check that the user of DATABASE_URL may connect and read.")}
 	}
 	answered := Checkup{
 		Name: "database", Finding: OK,
@@ -73,10 +71,7 @@ func examineSchema(ctx context.Context, db *postgres.DB) Checkup {
 	missing, err := migrations.Pending(ctx, db.DB.DB)
 	switch {
 	case err != nil:
-		return Checkup{
-			Name: "migrations", Finding: Failed, Detail: Sentence(err),
-			Remedy: "Check that the user of DATABASE_URL may read the schema.",
-		}
+		return Failure("migrations", err, "Check that the user of DATABASE_URL may read the schema.")
 	case len(missing) > 0:
 		return Checkup{
 			Name: "migrations", Finding: Failed,
@@ -128,7 +123,7 @@ func examineStorage(name string, err error, good, remedy string) Checkup {
 		remedy = "The disk is full: free space there. Uploads are refused with INTERNAL until " +
 			"then and work again at once; no restart is needed."
 	}
-	return Checkup{Name: name, Finding: Failed, Detail: Sentence(err), Remedy: remedy}
+	return Failure(name, err, remedy)
 }
 
 // probeTemporary writes a small file where uploads are checked.
@@ -209,7 +204,7 @@ func examineWayOut(ctx context.Context, s *app.Services, targets []string) []Che
 	if len(targets) == 0 {
 		var err error
 		if targets, err = newestEndpoints(ctx, s.Webhooks); err != nil {
-			return []Checkup{{Name: "https", Finding: Failed, Detail: Sentence(err)}}
+			return []Checkup{Failure("https", err, "")}
 		}
 	}
 	if len(targets) == 0 {

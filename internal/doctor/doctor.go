@@ -34,6 +34,11 @@ type Checkup struct {
 	Remedy string `json:"remedy,omitempty"`
 }
 
+// Failure is a check that ended with an error.
+func Failure(name string, err error, remedy string) Checkup {
+	return Checkup{Name: name, Finding: Failed, Detail: Sentence(err), Remedy: remedy}
+}
+
 // Services checks what needs more than the database. The way out is tried to the
 // given URLs, or without any to the newest subscriptions' hosts.
 func Services(ctx context.Context, s *app.Services, https []string) []Checkup {

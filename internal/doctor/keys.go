@@ -32,10 +32,8 @@ func examineKeys(ctx context.Context, s *app.Services) []Checkup {
 	}
 	verified, err := (&sealed.Service{DB: s.DB, Keys: s.Keys}).Verify(ctx)
 	if err != nil {
-		return []Checkup{{
-			Name: "keys", Finding: Failed, Detail: Sentence(err),
-			Remedy: "Check that the user of DATABASE_URL may read the tables.",
-		}}
+		return []Checkup{Failure("keys", err,
+			"Check that the user of DATABASE_URL may read the tables.")}
 	}
 	return []Checkup{judgeKeys(s.Keys.Current(), verified)}
 }
@@ -96,10 +94,8 @@ func examineHold(ctx context.Context, s *app.Services) []Checkup {
 		copied, err = s.Restored.IsCopy(ctx)
 	}
 	if err != nil {
-		return []Checkup{{
-			Name: "restore", Finding: Failed, Detail: Sentence(err),
-			Remedy: "Check that the user of DATABASE_URL may read the tables.",
-		}}
+		return []Checkup{Failure("restore", err,
+			"Check that the user of DATABASE_URL may read the tables.")}
 	}
 	return []Checkup{judgeHold(held, copied)}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"drawbridge/internal/postgres"
 )
@@ -24,6 +25,10 @@ type Entry struct {
 	Reason      string
 	// Before and After are states as JSON values, secrets masked; nil for none.
 	Before, After any
+	// Limit, where it is not zero, is how many entries of this action one actor may have
+	// in any Window; another one is refused, and the change with it.
+	Limit  int
+	Window time.Duration
 }
 
 // Audit writes an entry in the transaction of what it tells about.

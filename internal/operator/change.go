@@ -73,7 +73,11 @@ func (s *Service) Act(ctx context.Context, change Change) (outcome Outcome, err 
 			if entry.Reason == "" {
 				entry.Reason = change.Reason
 			}
-			if err := s.Audit(ctx, tx, entry); err != nil {
+			write := s.Audit
+			if entry.Limit > 0 {
+				write = s.auditLimited
+			}
+			if err := write(ctx, tx, entry); err != nil {
 				return err
 			}
 		}

@@ -40,3 +40,8 @@ func (s *Service) AuditLimited(
 	}
 	return s.Audit(ctx, tx, entry)
 }
+
+// auditLimited is AuditLimited with the limit of the entry itself.
+func (s *Service) auditLimited(ctx context.Context, tx *postgres.Tx, entry Entry) error {
+	return s.AuditLimited(ctx, tx, entry, entry.Limit, entry.Window)
+}

@@ -1,0 +1,196 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"drawbridge/internal/app"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+)
+
+// cliActor is who the records name for what a command did.
+const cliActor = "command line"
+
+// output is what a command prints: one JSON document, or text for people.
+type output struct {
+	document any
+	text     func(w io.Writer)
+}
+
+func (env *environment) print(asJSON bool, out output) error {
+	if !asJSON {
+		out.text(env.stdout)
+		return nil
+	}
+	encoder := json.NewEncoder(env.stdout)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	if err := encoder.Encode(out.document); err != nil {
+		return fmt.Errorf("writing the result: %w", err)
+	}
+	return nil
+}
+
+// show prints what is loaded from the services.
+func (env *environment) show(
+	asJSON bool, load func(s *app.Services) (output, error),
+) error {
+	return env.withServices(func(s *app.Services) error {
+		out, err := load(s)
+		if err != nil {
+			return err
+		}
+		return env.print(asJSON, out)
+	})
+}
+
+// done is what a changing command came to.
+type done struct {
+	// entries are what the audit log is told.
+	entries []operator.Entry
+	out     output
+	// after loads what to print instead of out, once the change has committed.
+	after func() (output, error)
+	// note goes to the standard error, where it is not empty.
+	note string
+}
+
+func did(entry operator.Entry, out output) done {
+	return done{entries: []operator.Entry{entry}, out: out}
+}
+
+// entry tells the audit log of a change; action begins with the kind of its subject.
+func entry(action, subject, reason string, after any) operator.Entry {
+	kind, _, _ := strings.Cut(action, ".")
+	return operator.Entry{
+		Action: action, SubjectKind: kind, Subject: subject, Reason: reason, After: after,
+	}
+}
+
+// settingsEntry tells the audit log of a change to the settings that action begins with.
+func settingsEntry(action, reason string, after any) operator.Entry {
+	told := entry(action, "", reason, after)
+	told.SubjectKind, told.Subject = "settings", told.SubjectKind
+	return told
+}
+
+// change makes a change and prints what it came to.
+func (env *environment) change(
+	asJSON bool, do func(s *app.Services, tx *postgres.Tx) (done, error),
+) error {
+	return env.withServices(func(s *app.Services) error { return env.changeOver(s, asJSON, do) })
+}
+
+// changeOver is change over services that were used before.
+func (env *environment) changeOver(
+	s *app.Services, asJSON bool, do func(s *app.Services, tx *postgres.Tx) (done, error),
+) error {
+	var made done
+	err := env.commit(s.Operators, func(tx *postgres.Tx) (entries []operator.Entry, err error) {
+		made, err = do(s, tx)
+		return made.entries, err
+	})
+	if err == nil && made.after != nil {
+		made.out, err = made.after()
+	}
+	if err != nil {
+		return err
+	}
+	if made.note != "" {
+		fmt.Fprintln(env.stderr, made.note)
+	}
+	return env.print(asJSON, made.out)
+}
+
+// commit makes one change and keeps it in the audit log, both or neither.
+func (env *environment) commit(
+	operators *operator.Service, do func(tx *postgres.Tx) ([]operator.Entry, error),
+) error {
+	_, err := operators.Act(env.ctx, operator.Change{
+		Actor: cliActor,
+		Do: func(_ context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+			entries, err := do(tx)
+			return operator.Outcome{Entries: entries}, err
+		},
+	})
+	return err
+}
+
+// listing is how a list command prints its rows: a line for each, or one document with
+// an array, empty and not null without rows.
+type listing[Row, Item any] struct {
+	name string
+	item func(row Row) Item
+	line func(w io.Writer, row Row)
+}
+
+func rowsOf[Row, Item any](
+	name string, item func(row Row) Item, line func(w io.Writer, row Row),
+) listing[Row, Item] {
+	return listing[Row, Item]{name, item, line}
+}
+
+// all prints a list that is always whole.
+func (l listing[Row, Item]) all(
+	env *environment, asJSON bool, load func(s *app.Services) ([]Row, error),
+) error {
+	return env.show(asJSON, func(s *app.Services) (output, error) {
+		rows, err := load(s)
+		document, lines := l.print(rows)
+		return output{document, lines}, err
+	})
+}
+
+// page prints a page and where the next one begins.
+func (l listing[Row, Item]) page(
+	env *environment, asJSON bool, load func(s *app.Services) ([]Row, postgres.Cursor, error),
+) error {
+	return env.show(asJSON, func(s *app.Services) (output, error) {
+		rows, next, err := load(s)
+		document, lines := l.print(rows)
+		document["next_cursor"] = orNull(next.String())
+		return output{document, func(w io.Writer) {
+			lines(w)
+			if !next.IsZero() {
+				fmt.Fprintf(w, "more: --cursor %s\n", next)
+			}
+		}}, err
+	})
+}
+
+func (l listing[Row, Item]) print(rows []Row) (map[string]any, func(w io.Writer)) {
+	items := make([]Item, 0, len(rows))
+	for _, row := range rows {
+		items = append(items, l.item(row))
+	}
+	return map[string]any{l.name: items}, func(w io.Writer) {
+		for _, row := range rows {
+			l.line(w, row)
+		}
+	}
+}
+
+// itself is the item of a row that is printed as it is.
+func itself[Row any](row Row) Row { return row }
+
+// utc is the time as documents write it; nil stays nil.
+func utc(at *time.Time) *time.Time {
+	if at == nil {
+		return nil
+	}
+	moment := at.UTC()
+	return &moment
+}
+
+func orNull[T comparable](value T) *T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return &value
+}
