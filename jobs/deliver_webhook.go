@@ -22,7 +22,7 @@ const infrastructurePause = time.Second
 type DeliverWebhook struct {
 	river.WorkerDefaults[delivery.Args]
 
-	Webhooks *webhook.Service
+	Webhooks *webhook.Services
 	// Limit bounds a job: the request and what has to be read and written before it.
 	Limit time.Duration
 	// DB has the clock.
@@ -39,7 +39,7 @@ func (w *DeliverWebhook) NextRetry(*river.Job[delivery.Args]) time.Time { return
 // Work makes the attempt. Its record takes the job out of the queue, so that the
 // queue finds nothing to do for it any more.
 func (w *DeliverWebhook) Work(ctx context.Context, job *river.Job[delivery.Args]) error {
-	err := w.Webhooks.Deliver(ctx, job.Args, delivery.Run{
+	err := w.Webhooks.Deliveries.Deliver(ctx, job.Args, delivery.Run{
 		JobID: job.ID, Number: job.Attempt, ClaimedAt: *job.AttemptedAt, // set when it is taken
 	})
 	if errors.Is(err, delivery.ErrNotSent) {

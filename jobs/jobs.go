@@ -29,7 +29,7 @@ import (
 // Deps are what the workers call.
 type Deps struct {
 	DB          *postgres.DB
-	Webhooks    *webhook.Service
+	Webhooks    *webhook.Services
 	Idempotency *idempotency.Store
 	Documents   *document.Store
 	Loans       *loan.Service

@@ -20,7 +20,7 @@ const (
 
 // Promote enqueues deliveries as they fall due, until ctx ends. Every working
 // process does; they share the work.
-func Promote(ctx context.Context, webhooks *webhook.Service) {
+func Promote(ctx context.Context, webhooks *webhook.Services) {
 	due, orphans := time.NewTicker(promoteEvery), time.NewTicker(orphanEvery)
 	defer due.Stop()
 	defer orphans.Stop()
@@ -33,8 +33,8 @@ func Promote(ctx context.Context, webhooks *webhook.Service) {
 		case <-ctx.Done():
 			return
 		case <-due.C:
-			_, err = webhooks.Promote(ctx)
-			err = errors.Join(err, webhooks.ReleaseIdle(ctx))
+			_, err = webhooks.Deliveries.EnqueueDue(ctx)
+			err = errors.Join(err, webhooks.Deliveries.ReleaseIdle(ctx))
 		case <-orphans.C:
 			err = recollect(ctx, webhooks)
 		}
@@ -42,10 +42,10 @@ func Promote(ctx context.Context, webhooks *webhook.Service) {
 }
 
 // recollect finds deliveries that a process left behind.
-func recollect(ctx context.Context, webhooks *webhook.Service) error {
-	_, orphanErr := webhooks.MarkOrphans(ctx, orphanPatience)
-	_, heldErr := webhooks.AdoptHeld(ctx)
-	_, bulkErr := webhooks.ReviveBulks(ctx)
-	_, begunErr := webhooks.ForgetBegun(ctx)
+func recollect(ctx context.Context, webhooks *webhook.Services) error {
+	_, orphanErr := webhooks.Deliveries.MarkOrphans(ctx, orphanPatience)
+	_, heldErr := webhooks.Deliveries.AdoptHeld(ctx)
+	_, bulkErr := webhooks.Bulk.Revive(ctx)
+	_, begunErr := webhooks.Deliveries.ForgetBegun(ctx)
 	return errors.Join(orphanErr, heldErr, bulkErr, begunErr)
 }

@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/retention"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -21,7 +21,7 @@ import (
 
 // sampleApplicationPage is a page with everything on it, a word everywhere.
 func sampleApplicationPage(word string) applications.Page {
-	chip, amount := ui.DeliveryChip(webhook.DeliveryFailed), lending.Cents(900)
+	chip, amount := ui.DeliveryChip(delivery.StateFailed), lending.Cents(900)
 	return applications.Page{
 		Summary: sampleApplicationSummary(word), Hold: &retention.Hold{PlacedBy: word, Reason: word},
 		Application: application.Application{

@@ -7,7 +7,8 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/deliveries"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -48,7 +49,7 @@ func TestDeliveryPage(t *testing.T) {
 func TestDeliveryPageOfADeletedSubscription(t *testing.T) {
 	t.Parallel()
 	props := sampleDelivery("Sunvolt")
-	props.Subscription.State = webhook.StateDeleted
+	props.Subscription.State = subscription.StateDeleted
 	page := render(t, ui.Framed(sampleFrame("Sunvolt"), deliveries.Detail(props)))
 	if page.Find("#resend, [data-open=resend]").Length() != 0 {
 		t.Error("a re-send is offered that has nowhere to go")
@@ -59,18 +60,18 @@ func TestTimelineEnding(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name         string
-		state        webhook.DeliveryState
-		subscription webhook.State
+		state        delivery.State
+		subscription subscription.State
 		due          bool
 		want         string
 	}{
-		{"due", webhook.DeliveryPending, webhook.StateActive, true, "Attempt 1 is due"},
+		{"due", delivery.StatePending, subscription.StateActive, true, "Attempt 1 is due"},
 		{
-			"paused", webhook.DeliveryPending, webhook.StatePaused, true,
+			"paused", delivery.StatePending, subscription.StatePaused, true,
 			"Waits while the subscription is paused",
 		},
-		{"failed", webhook.DeliveryFailed, webhook.StateActive, false, "Failed: attempts used up"},
-		{"cancelled", webhook.DeliveryCancelled, webhook.StateDeleted, false, "Cancelled"},
+		{"failed", delivery.StateFailed, subscription.StateActive, false, "Failed: attempts used up"},
+		{"cancelled", delivery.StateCancelled, subscription.StateDeleted, false, "Cancelled"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -14,7 +14,9 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/attention"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/account"
 	"drawbridge/views/deliveries"
 	"drawbridge/views/paths"
@@ -42,14 +44,14 @@ func sampleFrame(word string) ui.Frame {
 	}
 }
 
-func sampleRow(word string) webhook.Delivery {
+func sampleRow(word string) delivery.Delivery {
 	due := sampleTime.Add(time.Minute)
 	uid := uuid.MustParse(sampleUID)
-	return webhook.Delivery{
+	return delivery.Delivery{
 		UID: uid, Event: "application.status.update", Status: word,
 		ApplicationUID:  uuid.MustParse(sampleApplication),
 		SubscriptionUID: uuid.MustParse(sampleSubscription), PartnerName: word,
-		URL: "https://hooks.example/" + word, State: webhook.DeliveryRetrying, AttemptCount: 2,
+		URL: "https://hooks.example/" + word, State: delivery.StateRetrying, AttemptCount: 2,
 		LastHTTPStatus: new(503), LastErrorClass: new("http_5xx"), LastDurationUS: new(int64(222_000)),
 		NextAttemptAt: &due, CreatedAt: sampleTime, EventAt: sampleTime, Test: true,
 		ResendOf: &uid, ResentBy: &word, ResendReason: &word,
@@ -57,7 +59,7 @@ func sampleRow(word string) webhook.Delivery {
 }
 
 func sampleList(word string) ui.ListProps {
-	rows := []webhook.Delivery{sampleRow(word)}
+	rows := []delivery.Delivery{sampleRow(word)}
 	return ui.ListProps{
 		Path: paths.Deliveries, Intro: word,
 		Views: &ui.NamedFilters{
@@ -95,7 +97,7 @@ func sampleList(word string) ui.ListProps {
 }
 
 func sampleDelivery(word string) deliveries.Page {
-	headers := []webhook.Header{
+	headers := []sender.Header{
 		{Name: word, Value: word},
 		{Name: "x-hmac-signature", Value: "[hidden]3f2a"},
 	}
@@ -103,9 +105,9 @@ func sampleDelivery(word string) deliveries.Page {
 	row := sampleRow(word)
 	return deliveries.Page{
 		Resend: deliveries.Resend{
-			Delivery: webhook.DeliveryDetail{
+			Delivery: delivery.Detail{
 				Delivery: row, Body: []byte(word),
-				Attempts: []webhook.AttemptRecord{
+				Attempts: []delivery.Attempt{
 					{
 						Number: 1, StartedAt: sampleTime, ErrorClass: "timeout", Error: word, URL: word,
 						DNS: 12 * ms, Connect: 34 * ms, Duration: 900 * ms, RequestHeaders: headers,
@@ -119,16 +121,16 @@ func sampleDelivery(word string) deliveries.Page {
 					},
 				},
 			},
-			Subscription: webhook.Subscription{
-				UID: uuid.MustParse(sampleSubscription), State: webhook.StateActive, URL: word,
-				Version: 3, Auth: webhook.AuthHMAC,
+			Subscription: subscription.Subscription{
+				UID: uuid.MustParse(sampleSubscription), State: subscription.StateActive, URL: word,
+				Version: 3, Auth: sender.AuthHMAC,
 			},
 			NewerDelivered: true, Reason: word, Fault: word,
 		},
 		Alert:   &attention.Item{Kind: attention.KindUsedUp, Owner: word, OpenedAt: sampleTime},
-		Resends: []webhook.Delivery{row}, Related: []webhook.Delivery{row},
-		Ledger: []webhook.LedgerLine{{
-			SubscriptionUID: uuid.MustParse(sampleSubscription), URL: word, Verdict: webhook.Verdict(word),
+		Resends: []delivery.Delivery{row}, Related: []delivery.Delivery{row},
+		Ledger: []delivery.LedgerLine{{
+			SubscriptionUID: uuid.MustParse(sampleSubscription), URL: word, Verdict: delivery.Verdict(word),
 		}},
 		Changed: []string{word},
 	}

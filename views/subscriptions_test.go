@@ -10,47 +10,50 @@ import (
 	"github.com/a-h/templ"
 	"github.com/google/uuid"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/health"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
 )
 
 // sampleSubscribed is a subscription whose texts are all the word.
-func sampleSubscribed(word string) webhook.Subscription {
-	return webhook.Subscription{
+func sampleSubscribed(word string) subscription.Subscription {
+	return subscription.Subscription{
 		UID: uuid.MustParse(sampleSubscription), PartnerUID: uuid.MustParse(sampleUID), URL: word,
-		Auth: webhook.AuthHMAC, Events: []string{"task.created"}, State: webhook.StateFailing,
+		Auth: sender.AuthHMAC, Events: []string{"task.created"}, State: subscription.StateFailing,
 		Merchants: []uuid.UUID{uuid.MustParse(sampleUID)}, Version: 3, CreatedAt: sampleTime,
-		Headers: []webhook.Header{
+		Headers: []sender.Header{
 			{Name: word, Value: word, Plain: true}, {Name: "x", Value: "secret"},
 		},
 		UpdatedAt: sampleTime,
 	}
 }
 
-func sampleHealth() webhook.Health {
-	hour := webhook.HealthHour{Start: sampleTime}
+func sampleHealth() health.Health {
+	hour := health.Hour{Start: sampleTime}
 	hour.Attempts, hour.Succeeded = 3, 2
 	hour.Latency.Observe(time.Second, 2)
-	return webhook.Health{
-		Hours: []webhook.HealthHour{hour}, Counts: hour.Counts, LastSuccess: &sampleTime,
+	return health.Health{
+		Hours: []health.Hour{hour}, Counts: hour.Counts, LastSuccess: &sampleTime,
 	}
 }
 
 // subscriptionLists are the list with rows and without.
 func subscriptionLists(word string) map[string]templ.Component {
-	failing, paused := webhook.SubscriptionSummary{
+	failing, paused := subscription.Summary{
 		UID: uuid.MustParse(sampleSubscription), PartnerName: word, URL: word, State: "failing",
 		Auth: "hmac", Events: []string{"task.created", word}, Merchants: 2, CreatedAt: sampleTime,
-	}, webhook.SubscriptionSummary{
+	}, subscription.Summary{
 		UID: uuid.MustParse(sampleUID), PartnerName: word, URL: "https://" + word, State: "paused",
 		Auth: "none", Events: []string{"all"}, CreatedAt: sampleTime,
 	}
 	full := ui.ListProps{Region: ui.ListRegion{
 		Path: paths.Subscriptions, Rows: 2, Summary: "2 subscriptions", Order: "Newest first",
 		Table: ui.Table(subscriptions.Table([]subscriptions.Listed{
-			{SubscriptionSummary: failing, Health: sampleHealth()}, {SubscriptionSummary: paused},
+			{Summary: failing, Health: sampleHealth()}, {Summary: paused},
 		})),
 	}, Buttons: subscriptions.NewButton()}
 	empty := ui.ListProps{Region: ui.ListRegion{EmptyBody: subscriptions.None()}}
@@ -97,8 +100,8 @@ func sampleSubscriptionForm(word string) subscriptions.Form {
 	}
 }
 
-func sampleVersions(word string) []webhook.Version {
-	return []webhook.Version{
+func sampleVersions(word string) []subscription.Version {
+	return []subscription.Version{
 		{Number: 3, ChangedBy: word, ChangedAt: sampleTime, Change: word},
 		{Number: 2, ChangedBy: word, ChangedAt: sampleTime, Change: word, Reason: word},
 	}
@@ -107,15 +110,15 @@ func sampleVersions(word string) []webhook.Version {
 // subscriptionTabs are the bodies of a subscription's page by its tabs.
 func subscriptionTabs(word string) map[string]templ.Component {
 	s := sampleSubscribed(word)
-	probe := webhook.ProbeRecord{At: sampleTime, NextAt: sampleTime}
+	probe := health.ProbeRecord{At: sampleTime, NextAt: sampleTime}
 	probe.Class, probe.Error, probe.Issuer, probe.TLSVersion = "tls", word, word, word
 	probe.Address, probe.Expires = netip.MustParseAddrPort("192.0.2.7:443"), sampleTime
 	probe.Timings.Total = time.Second
 	return map[string]templ.Component{
-		subscriptions.TabActivity: subscriptions.Activity(s, []webhook.Delivery{{
+		subscriptions.TabActivity: subscriptions.Activity(s, []delivery.Delivery{{
 			UID: uuid.MustParse(sampleUID), Event: "task.created", PartnerName: word, URL: word,
-			State: webhook.DeliveryFailed, CreatedAt: sampleTime,
-		}}, []webhook.ErrorGroup{{
+			State: delivery.StateFailed, CreatedAt: sampleTime,
+		}}, []health.ErrorGroup{{
 			Status: 503, Class: "http_5xx", Count: 84, First: sampleTime, Last: sampleTime,
 		}}),
 		subscriptions.TabConfiguration: subscriptions.Configuration(s, word, []string{word}),
@@ -130,7 +133,7 @@ func subscriptionTabs(word string) map[string]templ.Component {
 				Rows: []subscriptions.Difference{{Setting: "URL", Before: word, After: word}},
 			}),
 		subscriptions.TabHealth: subscriptions.Health(sampleHealth(), probe,
-			[]webhook.ProbeChange{{At: sampleTime, Finding: word}}, sampleTime),
+			[]health.ProbeChange{{At: sampleTime, Finding: word}}, sampleTime),
 	}
 }
 
@@ -160,12 +163,12 @@ func subscriptionSamplePages(word string) map[string]templ.Component {
 		Name: "event", Label: "Event", Value: word, Fault: word,
 		Options: []ui.Option{{Value: word, Label: word}},
 	}}
-	result := webhook.DeliveryDetail{
-		Delivery: webhook.Delivery{
+	result := delivery.Detail{
+		Delivery: delivery.Delivery{
 			UID: uuid.MustParse(sampleUID), SubscriptionUID: s.UID, Event: "task.created",
-			State: webhook.DeliveryRetrying,
+			State: delivery.StateRetrying,
 		},
-		Body: []byte(word), Attempts: []webhook.AttemptRecord{{
+		Body: []byte(word), Attempts: []delivery.Attempt{{
 			Number: 1, StartedAt: sampleTime, Duration: time.Second, HTTPStatus: 503,
 			ErrorClass: "http_5xx", Error: word, URL: word, ResponseBody: []byte(word),
 		}},

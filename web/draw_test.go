@@ -457,9 +457,9 @@ func TestCallsAreCounted(t *testing.T) {
 	}
 	inFlight := func(want int) {
 		t.Helper()
-		for limit := time.Now().Add(time.Minute); s.Webhooks.Calls.InFlight() != want; {
+		for limit := time.Now().Add(time.Minute); s.Webhooks.Gate.InFlight() != want; {
 			if time.Now().After(limit) {
-				t.Fatalf("%d calls in flight, want %d", s.Webhooks.Calls.InFlight(), want)
+				t.Fatalf("%d calls in flight, want %d", s.Webhooks.Gate.InFlight(), want)
 			}
 			runtime.Gosched()
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/partner"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 )
 
 // calledRate is how many calls of the API come per second while a backlog is
@@ -138,7 +138,7 @@ func (h *house) pile(ctx context.Context, n int) error {
 		INSERT INTO river_job (args, kind, max_attempts, priority, queue, scheduled_at)
 		SELECT jsonb_build_object('delivery_uid', delivery_uid, 'created_at', created_at,
 		                          'number', 1), $3, 100, 1, $4, now()
-		  FROM delivery`, n, sampleBody, webhook.DeliverArgs{}.Kind(), webhook.Queue)
+		  FROM delivery`, n, sampleBody, delivery.Args{}.Kind(), delivery.Queue)
 	if err != nil {
 		return fmt.Errorf("piling up %d deliveries: %w", n, err)
 	}

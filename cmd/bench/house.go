@@ -21,7 +21,7 @@ import (
 	"drawbridge/internal/config"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
 	"drawbridge/jobs"
 )
 
@@ -99,10 +99,10 @@ func wire(db *postgres.DB, settings config.Config, roots *x509.CertPool) (*house
 	if err != nil {
 		return nil, err
 	}
-	s.Webhooks.Sender.Close()
-	s.Webhooks.Sender = webhook.NewSender(webhook.SenderConfig{
-		Policy: s.Webhooks.Policy, RootCAs: roots, Timeout: attemptTimeout,
-	})
+	s.Webhooks.Deliveries.Sender.Close()
+	s.Webhooks.UseSender(sender.New(sender.Config{
+		Policy: s.Webhooks.Subscriptions.Policy, RootCAs: roots, Timeout: attemptTimeout,
+	}))
 	s.Courier, err = s.NewCourier()
 	return &house{s}, err
 }

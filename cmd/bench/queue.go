@@ -8,13 +8,13 @@ import (
 	"github.com/riverqueue/river"
 
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/jobs"
 )
 
 // webhookWorkers is how many deliveries the program works at a time, and so how
 // many goroutines the floors use.
-var webhookWorkers = jobs.Config(jobs.Deps{}).Queues[webhook.Queue].MaxWorkers
+var webhookWorkers = jobs.Config(jobs.Deps{}).Queues[delivery.Queue].MaxWorkers
 
 // sampleBody is as long as a typical event.
 var sampleBody = []byte(`{"application_id":"0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d",` +
@@ -30,7 +30,7 @@ type floorArgs struct {
 func (floorArgs) Kind() string { return "floor" }
 
 // InsertOpts puts the job in the deliveries' queue.
-func (floorArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: webhook.Queue} }
+func (floorArgs) InsertOpts() river.InsertOpts { return river.InsertOpts{Queue: delivery.Queue} }
 
 // floorWorker does a task for each job and announces the last.
 type floorWorker struct {

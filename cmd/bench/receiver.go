@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
 )
 
 // signingSecret signs everything that is sent to the receivers.
@@ -147,7 +147,7 @@ func (r *receivers) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		return // the workers' look at the endpoint, which is no webhook
 	}
 	body, err := io.ReadAll(request.Body)
-	expected := webhook.Sign(signingSecret, body)
+	expected := sender.Sign(signingSecret, body)
 	if err != nil || !hmac.Equal([]byte(expected), []byte(request.Header.Get(signatureHeader))) {
 		r.refused.Add(1)
 		http.Error(w, "the signature does not match", http.StatusUnauthorized)
@@ -187,7 +187,7 @@ func post(ctx context.Context, client *http.Client, url string, body []byte) err
 		return fmt.Errorf("making a POST: %w", err)
 	}
 	request.Header.Set("content-type", "application/json")
-	request.Header.Set(signatureHeader, webhook.Sign(signingSecret, body))
+	request.Header.Set(signatureHeader, sender.Sign(signingSecret, body))
 	response, err := client.Do(request)
 	if err != nil {
 		return fmt.Errorf("posting: %w", err)

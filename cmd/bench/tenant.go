@@ -13,7 +13,8 @@ import (
 	"drawbridge/internal/loan"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // tenant is a partner with one merchant, credentials and a subscription.
@@ -48,11 +49,11 @@ func (h *house) newTenant(ctx context.Context, name, url string) (tenant, error)
 		if err := h.Partners.SetRate(ctx, tx, client.ClientID, perSecond, burst); err != nil {
 			return err
 		}
-		subscription, _, err := h.Webhooks.Subscribe(ctx, tx, owner.UID, webhook.Settings{
-			URL: url, Auth: webhook.AuthHMAC, Secret: signingSecret,
-			Events: []string{webhook.AllEvents},
+		subscribed, _, err := h.Webhooks.Subscriptions.Subscribe(ctx, tx, owner.UID, subscription.Settings{
+			URL: url, Auth: sender.AuthHMAC, Secret: signingSecret,
+			Events: []string{subscription.AllEvents},
 		}, "bench")
-		made = tenant{owner.UID, merchant.UID, subscription.UID, client}
+		made = tenant{owner.UID, merchant.UID, subscribed.UID, client}
 		return err
 	})
 	if err != nil {

@@ -12,7 +12,9 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/bulk"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 )
 
 type bulkCmd struct {
@@ -27,23 +29,23 @@ type bulkCmd struct {
 
 // bulkJSON is a bulk re-send as commands print it.
 type bulkJSON struct {
-	UID           uuid.UUID          `json:"bulk_uid"`
-	Partner       uuid.UUID          `json:"partner_uid"`
-	Kind          webhook.BulkKind   `json:"kind"`
-	State         webhook.BulkState  `json:"state"`
-	Pace          int                `json:"pace"`
-	SkipNewer     bool               `json:"skip_newer"`
-	SkipDelivered bool               `json:"skip_delivered"`
-	Reason        *string            `json:"reason"`
-	CreatedBy     string             `json:"created_by"`
-	CreatedAt     time.Time          `json:"created_at"`
-	ConfirmedAt   *time.Time         `json:"confirmed_at"`
-	EndedAt       *time.Time         `json:"ended_at"`
-	Total         int                `json:"total"`
-	Counts        webhook.BulkCounts `json:"counts"`
+	UID           uuid.UUID   `json:"bulk_uid"`
+	Partner       uuid.UUID   `json:"partner_uid"`
+	Kind          bulk.Kind   `json:"kind"`
+	State         bulk.State  `json:"state"`
+	Pace          int         `json:"pace"`
+	SkipNewer     bool        `json:"skip_newer"`
+	SkipDelivered bool        `json:"skip_delivered"`
+	Reason        *string     `json:"reason"`
+	CreatedBy     string      `json:"created_by"`
+	CreatedAt     time.Time   `json:"created_at"`
+	ConfirmedAt   *time.Time  `json:"confirmed_at"`
+	EndedAt       *time.Time  `json:"ended_at"`
+	Total         int         `json:"total"`
+	Counts        bulk.Counts `json:"counts"`
 }
 
-func newBulkJSON(b webhook.Bulk) bulkJSON {
+func newBulkJSON(b bulk.Resend) bulkJSON {
 	return bulkJSON{
 		UID: b.UID, Partner: b.Scope.PartnerUID, Kind: b.Scope.Kind, State: b.State,
 		Pace: b.Options.Pace, SkipNewer: b.Options.SkipNewer,
@@ -55,22 +57,22 @@ func newBulkJSON(b webhook.Bulk) bulkJSON {
 
 // planJSON is what confirming a draft now would mean.
 type planJSON struct {
-	Total         int                        `json:"total"`
-	Skipped       map[webhook.SkipReason]int `json:"skipped"`
-	Subscriptions []planLaneJSON             `json:"subscriptions"`
-	Risks         map[string]int             `json:"risks"`
-	Seconds       float64                    `json:"seconds"`
+	Total         int                     `json:"total"`
+	Skipped       map[bulk.SkipReason]int `json:"skipped"`
+	Subscriptions []planLaneJSON          `json:"subscriptions"`
+	Risks         map[string]int          `json:"risks"`
+	Seconds       float64                 `json:"seconds"`
 }
 
 type planLaneJSON struct {
 	UID    uuid.UUID                 `json:"subscription_uid"`
 	URL    string                    `json:"url"`
-	State  webhook.State             `json:"state"`
+	State  subscription.State        `json:"state"`
 	Total  int                       `json:"total"`
 	Events map[lending.EventKind]int `json:"events"`
 }
 
-func newPlanJSON(plan webhook.BulkPlan, pace int) *planJSON {
+func newPlanJSON(plan bulk.Plan, pace int) *planJSON {
 	printed := planJSON{
 		Total: plan.Total, Skipped: plan.Skipped, Subscriptions: []planLaneJSON{},
 		Seconds: plan.Takes(pace).Seconds(),
@@ -96,24 +98,24 @@ type bulkDetailJSON struct {
 
 // bulkOutput is one bulk re-send as it is now.
 func (env *environment) bulkOutput(s *app.Services, uid uuid.UUID) (output, error) {
-	bulk, err := s.Webhooks.Bulk(env.ctx, uid)
-	printed := bulkDetailJSON{bulkJSON: newBulkJSON(bulk)}
-	if bulk.State == webhook.BulkDraft {
-		plan, err := s.Webhooks.PlanBulk(env.ctx, uid)
+	resend, err := s.Webhooks.Bulk.Get(env.ctx, uid)
+	printed := bulkDetailJSON{bulkJSON: newBulkJSON(resend)}
+	if resend.State == bulk.StateDraft {
+		plan, err := s.Webhooks.Bulk.Plan(env.ctx, uid)
 		if err != nil {
 			return output{}, err
 		}
-		printed.Plan = newPlanJSON(plan, bulk.Options.Pace)
+		printed.Plan = newPlanJSON(plan, resend.Options.Pace)
 	}
 	return output{printed, func(w io.Writer) {
-		printBulkLine(w, bulk)
+		printBulkLine(w, resend)
 		if printed.Plan != nil {
 			printPlan(w, *printed.Plan)
 		}
 	}}, err
 }
 
-func printBulkLine(w io.Writer, b webhook.Bulk) {
+func printBulkLine(w io.Writer, b bulk.Resend) {
 	c := b.Counts
 	fmt.Fprintf(w, "%s  %s  %-9s %-9s %d waiting, %d under way, %d delivered, %d failed, "+
 		"%d cancelled, %d skipped\n", b.UID, b.CreatedAt.UTC().Format(time.RFC3339), b.State,
@@ -143,20 +145,20 @@ type bulkListCmd struct {
 
 // Run lists bulk re-sends.
 func (cmd bulkListCmd) Run(env *environment) error {
-	filter := webhook.BulksFilter{
-		State: webhook.BulkState(cmd.State), PartnerUID: env.optionalUID("--partner", cmd.Partner),
+	filter := bulk.Filter{
+		State: bulk.State(cmd.State), PartnerUID: env.optionalUID("--partner", cmd.Partner),
 	}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
 	switch filter.State {
-	case "", webhook.BulkDraft, webhook.BulkRunning, webhook.BulkPaused, webhook.BulkCancelled,
-		webhook.BulkFinished:
+	case "", bulk.StateDraft, bulk.StateRunning, bulk.StatePaused, bulk.StateCancelled,
+		bulk.StateFinished:
 	default:
 		env.refusef("--state is %q; it must be draft, running, paused, cancelled or finished",
 			cmd.State)
 	}
 	return rowsOf("bulk_resends", newBulkJSON, printBulkLine).page(env, cmd.JSON,
-		func(s *app.Services) ([]webhook.Bulk, postgres.Cursor, error) {
-			return s.Webhooks.Bulks(env.ctx, filter)
+		func(s *app.Services) ([]bulk.Resend, postgres.Cursor, error) {
+			return s.Webhooks.Bulk.List(env.ctx, filter)
 		})
 }
 
@@ -176,7 +178,7 @@ func (cmd bulkShowCmd) Run(env *environment) error {
 // moveBulk changes a bulk re-send and prints it as it is then.
 func (cmd bulkShowCmd) moveBulk(
 	env *environment, action, reason string, move func(
-		s *webhook.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+		s *bulk.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
 	) error,
 ) error {
 	uid := env.uid("the bulk re-send", cmd.UID)
@@ -184,7 +186,7 @@ func (cmd bulkShowCmd) moveBulk(
 		return done{
 			entries: []operator.Entry{entry(action, uid.String(), reason, nil)},
 			after:   func() (output, error) { return env.bulkOutput(s, uid) },
-		}, move(s.Webhooks, env.ctx, tx, uid)
+		}, move(s.Webhooks.Bulk, env.ctx, tx, uid)
 	})
 }
 
@@ -198,9 +200,9 @@ type bulkConfirmCmd struct {
 // Run confirms a draft.
 func (cmd bulkConfirmCmd) Run(env *environment) error {
 	return bulkShowCmd{cmd.UID, cmd.JSON}.moveBulk(env, "bulk_resend.confirm", cmd.Reason, func(
-		s *webhook.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
+		s *bulk.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID,
 	) error {
-		_, err := s.ConfirmBulk(ctx, tx, uid, webhook.BulkConsent{
+		_, err := s.Confirm(ctx, tx, uid, bulk.Consent{
 			By: cliActor, Reason: cmd.Reason, Count: cmd.Count,
 		})
 		return byFlags(err)
@@ -211,14 +213,14 @@ type bulkPauseCmd struct{ bulkShowCmd }
 
 // Run pauses a bulk re-send.
 func (cmd bulkPauseCmd) Run(env *environment) error {
-	return cmd.moveBulk(env, "bulk_resend.pause", "", (*webhook.Service).PauseBulk)
+	return cmd.moveBulk(env, "bulk_resend.pause", "", (*bulk.Service).Pause)
 }
 
 type bulkResumeCmd struct{ bulkShowCmd }
 
 // Run resumes a bulk re-send.
 func (cmd bulkResumeCmd) Run(env *environment) error {
-	return cmd.moveBulk(env, "bulk_resend.resume", "", (*webhook.Service).ResumeBulk)
+	return cmd.moveBulk(env, "bulk_resend.resume", "", (*bulk.Service).Resume)
 }
 
 type bulkCancelCmd struct{ bulkShowCmd }
@@ -227,7 +229,7 @@ type bulkCancelCmd struct{ bulkShowCmd }
 func (cmd bulkCancelCmd) Run(env *environment) error {
 	uid := env.uid("the bulk re-send", cmd.UID)
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		count, err := s.Webhooks.CancelBulk(env.ctx, tx, uid)
+		count, err := s.Webhooks.Bulk.Cancel(env.ctx, tx, uid)
 		return did(entry("bulk_resend.cancel", uid.String(), "", nil), output{
 			map[string]any{"withdrawn": count},
 			func(w io.Writer) { fmt.Fprintf(w, "%d withdrawn\n", count) },
@@ -256,21 +258,21 @@ func (cmd bulkCreateCmd) Run(env *environment) error {
 	if cmd.Confirm && cmd.Reason == "" {
 		env.refusef("--confirm needs --reason")
 	}
-	options := webhook.BulkOptions{
+	options := bulk.Options{
 		SkipNewer: cmd.SkipNewer, SkipDelivered: cmd.SkipDelivered, Pace: cmd.Pace,
 	}
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (made done, err error) {
 		if scope.PartnerUID, err = cmd.partner(env, s, scope); err != nil {
 			return done{}, err
 		}
-		uid, err := s.Webhooks.DraftBulk(env.ctx, tx, scope, options, cliActor)
+		uid, err := s.Webhooks.Bulk.Draft(env.ctx, tx, scope, options, cliActor)
 		if err != nil {
 			return done{}, byFlags(err)
 		}
 		made.entries = []operator.Entry{entry("bulk_resend.draft", uid.String(), cmd.Reason, nil)}
 		made.after = func() (output, error) { return env.bulkOutput(s, uid) }
 		if cmd.Confirm {
-			_, err = s.Webhooks.ConfirmBulk(env.ctx, tx, uid, webhook.BulkConsent{
+			_, err = s.Webhooks.Bulk.Confirm(env.ctx, tx, uid, bulk.Consent{
 				By: cliActor, Reason: cmd.Reason, Count: cmd.Count,
 			})
 			made.entries = append(made.entries,
@@ -281,7 +283,7 @@ func (cmd bulkCreateCmd) Run(env *environment) error {
 }
 
 // scope reads what is chosen, but not whose it is.
-func (cmd bulkCreateCmd) scope(env *environment) webhook.BulkScope {
+func (cmd bulkCreateCmd) scope(env *environment) bulk.Scope {
 	filter := cmd.filter(env)
 	uids := env.uids("the delivery", cmd.UIDs)
 	ranged, filtered := cmd.Recover || cmd.Replay, cmd.deliveryFlags != deliveryFlags{}
@@ -289,20 +291,20 @@ func (cmd bulkCreateCmd) scope(env *environment) webhook.BulkScope {
 	case len(uids) > 0 && (ranged || filtered):
 		env.refusef("name deliveries or choose them with flags, not both")
 	case len(uids) > 0:
-		return webhook.BulkScope{Kind: webhook.BulkSelection, Deliveries: uids}
+		return bulk.Scope{Kind: bulk.KindSelection, Deliveries: uids}
 	case ranged:
 		return cmd.ranged(env, filter)
 	case !filtered:
 		env.refusef("name deliveries, or choose them with --subscription, --state, " +
 			"--since and --until, --recover or --replay")
 	}
-	return webhook.BulkScope{Kind: webhook.BulkFilter, Filter: filter}
+	return bulk.Scope{Kind: bulk.KindFilter, Filter: filter}
 }
 
 // ranged is the scope of a recovery or a replay.
 func (cmd bulkCreateCmd) ranged(
-	env *environment, filter webhook.DeliveryFilter,
-) webhook.BulkScope {
+	env *environment, filter delivery.Filter,
+) bulk.Scope {
 	switch {
 	case cmd.Recover && cmd.Replay:
 		env.refusef("choose --recover or --replay, not both")
@@ -311,11 +313,11 @@ func (cmd bulkCreateCmd) ranged(
 	case cmd.State != "" || cmd.Event != "" || cmd.Application != "":
 		env.refusef("--recover and --replay take --subscription, --since and --until only")
 	}
-	kind := webhook.BulkRecover
+	kind := bulk.KindRecover
 	if cmd.Replay {
-		kind = webhook.BulkReplay
+		kind = bulk.KindReplay
 	}
-	return webhook.BulkScope{
+	return bulk.Scope{
 		Kind: kind, Subscriptions: []uuid.UUID{filter.SubscriptionUID},
 		Since: filter.Since, Until: filter.Until,
 	}
@@ -323,22 +325,22 @@ func (cmd bulkCreateCmd) ranged(
 
 // partner finds whose the choice is, where it is one partner's only.
 func (cmd bulkCreateCmd) partner(
-	env *environment, s *app.Services, scope webhook.BulkScope,
+	env *environment, s *app.Services, scope bulk.Scope,
 ) (uuid.UUID, error) {
 	if cmd.Partner != "" {
 		return env.uid("--partner", cmd.Partner), env.fault
 	}
-	subscription := scope.Filter.SubscriptionUID
+	subscribed := scope.Filter.SubscriptionUID
 	if len(scope.Subscriptions) > 0 {
-		subscription = scope.Subscriptions[0]
+		subscribed = scope.Subscriptions[0]
 	}
-	if subscription != uuid.Nil {
-		found, err := s.Webhooks.Subscription(env.ctx, subscription)
+	if subscribed != uuid.Nil {
+		found, err := s.Webhooks.Subscriptions.Get(env.ctx, subscribed)
 		return found.PartnerUID, err
 	}
 	var partners []uuid.UUID
-	if scope.Kind == webhook.BulkSelection {
-		owners, err := s.Webhooks.OwnersOf(env.ctx, scope.Deliveries)
+	if scope.Kind == bulk.KindSelection {
+		owners, err := s.Webhooks.Bulk.OwnersOf(env.ctx, scope.Deliveries)
 		if err != nil {
 			return uuid.Nil, err
 		}
@@ -346,7 +348,7 @@ func (cmd bulkCreateCmd) partner(
 			partners = append(partners, owner.UID)
 		}
 	} else {
-		shares, err := s.Webhooks.PartnersOf(env.ctx, scope.Filter)
+		shares, err := s.Webhooks.Bulk.PartnersOf(env.ctx, scope.Filter)
 		if err != nil {
 			return uuid.Nil, err
 		}

@@ -12,7 +12,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
 )
 
 type deliveryCmd struct {
@@ -31,13 +32,13 @@ type deliveryFlags struct {
 	Until        string `help:"Created before." placeholder:"TIME"`
 }
 
-func (f deliveryFlags) filter(env *environment) webhook.DeliveryFilter {
-	filter := webhook.DeliveryFilter{
+func (f deliveryFlags) filter(env *environment) delivery.Filter {
+	filter := delivery.Filter{
 		SubscriptionUID: env.optionalUID("--subscription", f.Subscription),
 		ApplicationUID:  env.optionalUID("--application", f.Application),
-		State:           webhook.DeliveryState(f.State),
+		State:           delivery.State(f.State),
 	}
-	if f.State != "" && !slices.Contains(webhook.DeliveryStates(), filter.State) {
+	if f.State != "" && !slices.Contains(delivery.States(), filter.State) {
 		env.refusef(
 			"--state is %q; it must be pending, retrying, delivered, failed or cancelled", f.State)
 	}
@@ -48,20 +49,20 @@ func (f deliveryFlags) filter(env *environment) webhook.DeliveryFilter {
 
 // deliveryJSON is a delivery as commands print it.
 type deliveryJSON struct {
-	UID          uuid.UUID             `json:"delivery_uid"`
-	Subscription uuid.UUID             `json:"subscription_uid"`
-	Event        lending.EventKind     `json:"event"`
-	Application  uuid.UUID             `json:"application_id"`
-	Status       string                `json:"status"`
-	Timestamp    string                `json:"timestamp"`
-	State        webhook.DeliveryState `json:"state"`
-	AttemptCount int                   `json:"attempt_count"`
-	ResendOf     *uuid.UUID            `json:"resend_of"`
-	Test         bool                  `json:"test"`
-	CreatedAt    time.Time             `json:"created_at"`
+	UID          uuid.UUID         `json:"delivery_uid"`
+	Subscription uuid.UUID         `json:"subscription_uid"`
+	Event        lending.EventKind `json:"event"`
+	Application  uuid.UUID         `json:"application_id"`
+	Status       string            `json:"status"`
+	Timestamp    string            `json:"timestamp"`
+	State        delivery.State    `json:"state"`
+	AttemptCount int               `json:"attempt_count"`
+	ResendOf     *uuid.UUID        `json:"resend_of"`
+	Test         bool              `json:"test"`
+	CreatedAt    time.Time         `json:"created_at"`
 }
 
-func newDeliveryJSON(d webhook.Delivery) deliveryJSON {
+func newDeliveryJSON(d delivery.Delivery) deliveryJSON {
 	return deliveryJSON{
 		UID: d.UID, Subscription: d.SubscriptionUID, Event: d.Event, Application: d.ApplicationUID,
 		Status: d.Status, Timestamp: lending.FormatTimestamp(d.EventAt), State: d.State,
@@ -81,17 +82,17 @@ type detailJSON struct {
 }
 
 type attemptJSON struct {
-	Number          int              `json:"number"`
-	StartedAt       time.Time        `json:"started_at"`
-	DurationMS      float64          `json:"duration_ms"`
-	HTTPStatus      *int             `json:"http_status"`
-	ErrorClass      *string          `json:"error_class"`
-	Error           *string          `json:"error"`
-	Note            *string          `json:"note"`
-	Address         *string          `json:"address"`
-	RequestHeaders  []webhook.Header `json:"request_headers"`
-	ResponseHeaders []webhook.Header `json:"response_headers"`
-	ResponseBody    string           `json:"response_body"`
+	Number          int             `json:"number"`
+	StartedAt       time.Time       `json:"started_at"`
+	DurationMS      float64         `json:"duration_ms"`
+	HTTPStatus      *int            `json:"http_status"`
+	ErrorClass      *string         `json:"error_class"`
+	Error           *string         `json:"error"`
+	Note            *string         `json:"note"`
+	Address         *string         `json:"address"`
+	RequestHeaders  []sender.Header `json:"request_headers"`
+	ResponseHeaders []sender.Header `json:"response_headers"`
+	ResponseBody    string          `json:"response_body"`
 
 	Protocol           *string    `json:"protocol"`
 	Reused             *bool      `json:"connection_reused"`
@@ -100,14 +101,14 @@ type attemptJSON struct {
 	ContentRemovedAt   *time.Time `json:"content_removed_at"`
 }
 
-func newAttemptJSON(a webhook.AttemptRecord) attemptJSON {
+func newAttemptJSON(a delivery.Attempt) attemptJSON {
 	return attemptJSON{
 		Number: a.Number, StartedAt: a.StartedAt.UTC(),
 		DurationMS: float64(a.Duration.Microseconds()) / 1000,
 		HTTPStatus: orNull(a.HTTPStatus), ErrorClass: orNull(string(a.ErrorClass)),
 		Error: orNull(a.Error), Note: orNull(a.Note), Address: orNull(a.Address),
-		RequestHeaders:  append([]webhook.Header{}, a.RequestHeaders...),
-		ResponseHeaders: append([]webhook.Header{}, a.ResponseHeaders...),
+		RequestHeaders:  append([]sender.Header{}, a.RequestHeaders...),
+		ResponseHeaders: append([]sender.Header{}, a.ResponseHeaders...),
 		ResponseBody:    string(a.ResponseBody),
 		Protocol:        orNull(a.Protocol), Reused: a.Reused, TLSVersion: orNull(a.TLSVersion),
 		CertificateExpires: utc(a.CertificateExpires), ContentRemovedAt: utc(a.ContentRemovedAt),
@@ -124,13 +125,13 @@ func (cmd deliveryListCmd) Run(env *environment) error {
 	filter := cmd.filter(env)
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
 	return rowsOf("deliveries", newDeliveryJSON, printDelivery).page(env, cmd.JSON,
-		func(s *app.Services) ([]webhook.Delivery, postgres.Cursor, error) {
-			page, err := s.Webhooks.Deliveries(env.ctx, filter)
+		func(s *app.Services) ([]delivery.Delivery, postgres.Cursor, error) {
+			page, err := s.Webhooks.Deliveries.List(env.ctx, filter)
 			return page.Deliveries, page.Next, err
 		})
 }
 
-func printDelivery(w io.Writer, d webhook.Delivery) {
+func printDelivery(w io.Writer, d delivery.Delivery) {
 	fmt.Fprintf(w, "%s  %s  %-9s %d/3  %-36s %s\n", d.UID,
 		d.CreatedAt.UTC().Format(time.RFC3339), d.State, d.AttemptCount, d.Event, d.URL)
 }
@@ -144,7 +145,7 @@ type deliveryShowCmd struct {
 func (cmd deliveryShowCmd) Run(env *environment) error {
 	uid := env.uid("the delivery", cmd.UID)
 	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
-		detail, err := s.Webhooks.Delivery(env.ctx, uid)
+		detail, err := s.Webhooks.Deliveries.Get(env.ctx, uid)
 		printed := detailJSON{
 			deliveryJSON: newDeliveryJSON(detail.Delivery),
 			Body:         string(detail.Body), URL: detail.URL, Attempts: []attemptJSON{},
@@ -157,7 +158,7 @@ func (cmd deliveryShowCmd) Run(env *environment) error {
 	})
 }
 
-func printDetail(w io.Writer, detail webhook.DeliveryDetail) {
+func printDetail(w io.Writer, detail delivery.Detail) {
 	body := string(detail.Body)
 	if detail.BodyRemovedAt != nil {
 		body = "removed by retention on " + detail.BodyRemovedAt.UTC().Format(time.DateOnly)
@@ -191,13 +192,13 @@ func (cmd deliveryResendCmd) Run(env *environment) error {
 		var entries []operator.Entry
 		var err error
 		if len(uids) > 0 {
-			resent, err = s.Webhooks.Resend(env.ctx, tx, uids, cliActor, cmd.Reason)
+			resent, err = s.Webhooks.Deliveries.Resend(env.ctx, tx, uids, cliActor, cmd.Reason)
 			for _, uid := range cmd.UIDs {
 				entries = append(entries, entry("delivery.resend", uid, cmd.Reason,
 					map[string]any{"delivery_uids": resent}))
 			}
 		} else {
-			resent, err = s.Webhooks.ResendMatching(env.ctx, tx, filter, cliActor, cmd.Reason)
+			resent, err = s.Webhooks.Deliveries.ResendMatching(env.ctx, tx, filter, cliActor, cmd.Reason)
 			entries = []operator.Entry{entry("delivery.resend", "all that match", cmd.Reason,
 				map[string]any{"chosen_by": cmd.deliveryFlags, "count": len(resent)})}
 		}

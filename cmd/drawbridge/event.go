@@ -10,7 +10,7 @@ import (
 	"drawbridge/internal/app"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 )
 
 type eventCmd struct {
@@ -30,7 +30,7 @@ type eventListCmd struct {
 
 // Run lists events.
 func (cmd eventListCmd) Run(env *environment) error {
-	filter := webhook.EventFilter{
+	filter := delivery.EventFilter{
 		Kind:           env.eventKind("--kind", cmd.Kind),
 		PartnerUID:     env.optionalUID("--partner", cmd.Partner),
 		MerchantUID:    env.optionalUID("--merchant", cmd.Merchant),
@@ -39,8 +39,8 @@ func (cmd eventListCmd) Run(env *environment) error {
 	}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
 	return rowsOf("events", newEventJSON, printEvent).page(env, cmd.JSON,
-		func(s *app.Services) ([]webhook.EventRecord, postgres.Cursor, error) {
-			page, err := s.Webhooks.Events(env.ctx, filter)
+		func(s *app.Services) ([]delivery.EventRecord, postgres.Cursor, error) {
+			page, err := s.Webhooks.Deliveries.Events(env.ctx, filter)
 			return page.Events, page.Next, err
 		})
 }
@@ -69,7 +69,7 @@ type fanOutJSON struct {
 	PassedOver int `json:"passed_over"`
 }
 
-func newEventJSON(e webhook.EventRecord) eventJSON {
+func newEventJSON(e delivery.EventRecord) eventJSON {
 	return eventJSON{
 		UID: e.UID, Event: e.Kind, Partner: e.PartnerUID, Merchant: e.MerchantUID,
 		Application: e.ApplicationUID, Status: e.Status,
@@ -83,7 +83,7 @@ func newEventJSON(e webhook.EventRecord) eventJSON {
 	}
 }
 
-func printEvent(w io.Writer, e webhook.EventRecord) {
+func printEvent(w io.Writer, e delivery.EventRecord) {
 	fmt.Fprintf(w, "%s  %s  %-36s %s  %d delivered, %d failed, %d open, %d passed over\n",
 		e.UID, e.OccurredAt.UTC().Format(time.RFC3339), e.Kind, e.ApplicationUID,
 		e.FanOut.Delivered, e.FanOut.Failed, e.FanOut.Open, e.FanOut.PassedOver)
@@ -103,21 +103,21 @@ type eventDetailJSON struct {
 
 // ledgerJSON is the verdict of the event for one subscription.
 type ledgerJSON struct {
-	Subscription  uuid.UUID       `json:"subscription_uid"`
-	URL           string          `json:"url"`
-	Verdict       webhook.Verdict `json:"verdict"`
-	Version       *int            `json:"version"`
-	Delivery      *uuid.UUID      `json:"delivery_uid"`
-	DeliveryState *string         `json:"delivery_state"`
-	Since         time.Time       `json:"created_at"`
-	Until         *time.Time      `json:"deleted_at"`
+	Subscription  uuid.UUID        `json:"subscription_uid"`
+	URL           string           `json:"url"`
+	Verdict       delivery.Verdict `json:"verdict"`
+	Version       *int             `json:"version"`
+	Delivery      *uuid.UUID       `json:"delivery_uid"`
+	DeliveryState *string          `json:"delivery_state"`
+	Since         time.Time        `json:"created_at"`
+	Until         *time.Time       `json:"deleted_at"`
 }
 
 // Run shows one event.
 func (cmd eventShowCmd) Run(env *environment) error {
 	uid := env.uid("the event", cmd.UID)
 	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
-		detail, err := s.Webhooks.EventByUID(env.ctx, uid)
+		detail, err := s.Webhooks.Deliveries.EventByUID(env.ctx, uid)
 		printed := eventDetailJSON{
 			eventJSON: newEventJSON(detail.EventRecord), Body: orNull(string(detail.Body)),
 			Ledger: make([]ledgerJSON, 0, len(detail.Ledger)),
@@ -134,7 +134,7 @@ func (cmd eventShowCmd) Run(env *environment) error {
 	})
 }
 
-func printEventDetail(w io.Writer, detail webhook.EventDetail) {
+func printEventDetail(w io.Writer, detail delivery.EventDetail) {
 	fmt.Fprintf(w, "event %s  %s\n  application  %s\n  status       %s\n  occurred     %s\n",
 		detail.UID, detail.Kind, detail.ApplicationUID, detail.Status,
 		lending.FormatTimestamp(detail.OccurredAt))

@@ -10,7 +10,6 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
 )
 
 // listFlags page a list.
@@ -31,8 +30,8 @@ func (env *environment) refuse(err error) {
 func (env *environment) refusef(format string, args ...any) { env.refuse(usagef(format, args...)) }
 
 func (env *environment) page(f listFlags) (int, postgres.Cursor) {
-	if f.Limit < 1 || f.Limit > webhook.MaxPage {
-		env.refusef("--limit must be from 1 to %d", webhook.MaxPage)
+	if f.Limit < 1 || f.Limit > postgres.MaxPage {
+		env.refusef("--limit must be from 1 to %d", postgres.MaxPage)
 	}
 	cursor, err := postgres.ParseCursor(f.Cursor)
 	if err != nil {

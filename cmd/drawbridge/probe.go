@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"drawbridge/internal/app"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/health"
+	"drawbridge/internal/webhook/sender"
 )
 
 type subscriptionProbeCmd struct {
@@ -26,20 +27,20 @@ type probeJSON struct {
 	URL          string `json:"url"`
 	At           string `json:"probed_at"`
 	// ErrorClass and Error are null when the endpoint can be reached.
-	ErrorClass *webhook.ErrorClass `json:"error_class"`
-	Error      *string             `json:"error"`
-	Address    string              `json:"address"`
-	HTTPStatus int                 `json:"http_status"`
-	Location   string              `json:"location"`
-	Protocol   string              `json:"protocol"`
-	TLSVersion string              `json:"tls_version"`
-	Issuer     string              `json:"certificate_issuer"`
+	ErrorClass *sender.ErrorClass `json:"error_class"`
+	Error      *string            `json:"error"`
+	Address    string             `json:"address"`
+	HTTPStatus int                `json:"http_status"`
+	Location   string             `json:"location"`
+	Protocol   string             `json:"protocol"`
+	TLSVersion string             `json:"tls_version"`
+	Issuer     string             `json:"certificate_issuer"`
 	// Expires is null without a certificate.
 	Expires    *string `json:"certificate_expires"`
 	DurationMS int64   `json:"duration_ms"`
 }
 
-func newProbeJSON(record webhook.ProbeRecord) probeJSON {
+func newProbeJSON(record health.ProbeRecord) probeJSON {
 	printed := probeJSON{
 		Subscription: record.Subscription.String(), URL: record.URL,
 		At: record.At.UTC().Format(time.RFC3339), HTTPStatus: record.Status,
@@ -63,7 +64,7 @@ func newProbeJSON(record webhook.ProbeRecord) probeJSON {
 func (cmd subscriptionProbeCmd) Run(env *environment) error {
 	uid := env.uid("UID", cmd.UID)
 	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
-		record, err := s.Webhooks.ProbeNow(env.ctx, uid)
+		record, err := s.Webhooks.Health.ProbeNow(env.ctx, uid)
 		if err == nil {
 			err = s.Attention.NoteProbe(env.ctx, record)
 		}

@@ -82,7 +82,7 @@ func (cmd restoreReleaseCmd) Run(env *environment) error {
 		}
 		var released releasedJSON
 		if cmd.Deliveries == "cancel" {
-			released.CancelledDeliveries, err = s.Webhooks.CancelOpen(env.ctx, tx, began)
+			released.CancelledDeliveries, err = s.Webhooks.Deliveries.CancelOpen(env.ctx, tx, began)
 		}
 		if err == nil && cmd.Mails == "cancel" {
 			released.CancelledMails, err = s.Emails.GiveUpQueued(env.ctx, tx, began)

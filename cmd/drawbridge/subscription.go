@@ -15,7 +15,8 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 type subscriptionCmd struct {
@@ -49,19 +50,19 @@ type subscriptionFlags struct {
 	PlainHeader  []string `sep:"none" help:"Custom header whose value may be read, repeatable." placeholder:"LINE"`
 }
 
-func (f subscriptionFlags) headers(env *environment) []webhook.Header {
+func (f subscriptionFlags) headers(env *environment) []sender.Header {
 	var faults lending.Faults
-	headers := make([]webhook.Header, 0, len(f.Header))
+	headers := make([]sender.Header, 0, len(f.Header))
 	for _, kind := range []struct {
 		lines []string
-		mark  func(h *webhook.Header)
+		mark  func(h *sender.Header)
 	}{
-		{f.Header, func(*webhook.Header) {}},
-		{f.SecretHeader, func(h *webhook.Header) { h.Plain = false }},
-		{f.PlainHeader, func(h *webhook.Header) { h.Plain = true }},
+		{f.Header, func(*sender.Header) {}},
+		{f.SecretHeader, func(h *sender.Header) { h.Plain = false }},
+		{f.PlainHeader, func(h *sender.Header) { h.Plain = true }},
 	} {
 		for _, line := range kind.lines {
-			header, err := webhook.ParseHeader(line)
+			header, err := sender.ParseHeader(line)
 			faults.Merge(err)
 			kind.mark(&header)
 			headers = append(headers, header)
@@ -107,7 +108,7 @@ type headerJSON struct {
 	Secret bool    `json:"secret"`
 }
 
-func newHeadersJSON(headers []webhook.Header) []headerJSON {
+func newHeadersJSON(headers []sender.Header) []headerJSON {
 	printed := make([]headerJSON, 0, len(headers))
 	for _, header := range headers {
 		one := headerJSON{Name: header.Name, Secret: !header.Plain}
@@ -124,13 +125,13 @@ type subscriptionJSON struct {
 	UID      uuid.UUID    `json:"subscription_uid"`
 	Partner  uuid.UUID    `json:"partner_uid"`
 	URL      string       `json:"url"`
-	Auth     webhook.Auth `json:"auth"`
+	Auth     sender.Auth  `json:"auth"`
 	Events   []string     `json:"events"`
 	Headers  []headerJSON `json:"headers"`
 	Merchant []uuid.UUID  `json:"merchants"`
 	// Rate is in requests per second, null without a limit.
-	Rate  *int          `json:"rate"`
-	State webhook.State `json:"state"`
+	Rate  *int               `json:"rate"`
+	State subscription.State `json:"state"`
 	// MissingKey names the key that a secret or headers are sealed with and that is
 	// not there.
 	MissingKey string `json:"missing_key,omitempty"`
@@ -138,7 +139,7 @@ type subscriptionJSON struct {
 	Secret *string `json:"secret"`
 }
 
-func newSubscriptionJSON(s webhook.Subscription) subscriptionJSON {
+func newSubscriptionJSON(s subscription.Subscription) subscriptionJSON {
 	return subscriptionJSON{
 		UID: s.UID, Partner: s.PartnerUID, URL: s.URL, Auth: s.Auth, Events: s.Events,
 		Headers: newHeadersJSON(s.Headers), Merchant: append([]uuid.UUID{}, s.Merchants...),
@@ -147,7 +148,7 @@ func newSubscriptionJSON(s webhook.Subscription) subscriptionJSON {
 }
 
 // subscriptionOutput prints a subscription, with its secret where that is new.
-func subscriptionOutput(s webhook.Subscription, value secret.String) output {
+func subscriptionOutput(s subscription.Subscription, value secret.String) output {
 	printed := newSubscriptionJSON(s)
 	printed.Secret = orNull(value.Reveal())
 	return output{printed, func(w io.Writer) {
@@ -174,7 +175,7 @@ func subscriptionOutput(s webhook.Subscription, value secret.String) output {
 // subscriptionEntry tells the audit log what became of a subscription; before is nil
 // for a new one.
 func subscriptionEntry(
-	action, reason string, before *webhook.Subscription, after webhook.Subscription,
+	action, reason string, before *subscription.Subscription, after subscription.Subscription,
 ) operator.Entry {
 	told := entry("subscription."+action, after.UID.String(), reason, auditedSubscription(after))
 	if before != nil {
@@ -184,7 +185,7 @@ func subscriptionEntry(
 }
 
 // auditedSubscription is how the audit log writes a subscription: without secrets.
-func auditedSubscription(s webhook.Subscription) map[string]any {
+func auditedSubscription(s subscription.Subscription) map[string]any {
 	headers := []string{}
 	for _, header := range s.Headers {
 		headers = append(headers, header.String())
@@ -205,8 +206,8 @@ type subscriptionCreateCmd struct {
 // Run creates a subscription.
 func (cmd subscriptionCreateCmd) Run(env *environment) error {
 	partner := env.uid("--partner", cmd.Partner)
-	settings := webhook.Settings{
-		URL: cmd.URL, Auth: cmp.Or(webhook.Auth(cmd.Auth), webhook.AuthHMAC), Events: cmd.Event,
+	settings := subscription.Settings{
+		URL: cmd.URL, Auth: cmp.Or(sender.Auth(cmd.Auth), sender.AuthHMAC), Events: cmd.Event,
 		Merchants: env.uids("--merchant", cmd.Merchant), Headers: cmd.headers(env),
 		Secret: env.secretFlag(cmd.Secret),
 	}
@@ -216,7 +217,7 @@ func (cmd subscriptionCreateCmd) Run(env *environment) error {
 	return env.changeAt(cmd.subscriptionFlags, func(
 		s *app.Services, tx *postgres.Tx,
 	) (done, error) {
-		created, value, err := s.Webhooks.Subscribe(env.ctx, tx, partner, settings, cliActor)
+		created, value, err := s.Webhooks.Subscriptions.Subscribe(env.ctx, tx, partner, settings, cliActor)
 		return did(subscriptionEntry("create", "", nil, created),
 			subscriptionOutput(created, value)), err
 	})
@@ -228,7 +229,7 @@ func (env *environment) changeAt(
 	f subscriptionFlags, do func(s *app.Services, tx *postgres.Tx) (done, error),
 ) error {
 	return env.withServices(func(s *app.Services) error {
-		warning, err := s.Webhooks.CheckDestination(env.ctx, f.URL)
+		warning, err := s.Webhooks.Subscriptions.CheckDestination(env.ctx, f.URL)
 		if err != nil {
 			return err
 		}
@@ -249,12 +250,12 @@ type subscriptionListCmd struct {
 
 // Run lists subscriptions.
 func (cmd subscriptionListCmd) Run(env *environment) error {
-	filter := webhook.SubscriptionFilter{PartnerUID: env.optionalUID("--partner", cmd.Partner)}
+	filter := subscription.Filter{PartnerUID: env.optionalUID("--partner", cmd.Partner)}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
-	return rowsOf("subscriptions", newSubscriptionJSON, func(w io.Writer, s webhook.Subscription) {
+	return rowsOf("subscriptions", newSubscriptionJSON, func(w io.Writer, s subscription.Subscription) {
 		fmt.Fprintf(w, "%s  %-8s %-6s %s\n", s.UID, s.State, s.Auth, s.URL)
-	}).page(env, cmd.JSON, func(s *app.Services) ([]webhook.Subscription, postgres.Cursor, error) {
-		return s.Webhooks.Subscriptions(env.ctx, filter)
+	}).page(env, cmd.JSON, func(s *app.Services) ([]subscription.Subscription, postgres.Cursor, error) {
+		return s.Webhooks.Subscriptions.List(env.ctx, filter)
 	})
 }
 
@@ -267,7 +268,7 @@ type subscriptionShowCmd struct {
 func (cmd subscriptionShowCmd) Run(env *environment) error {
 	uid := env.uid("the subscription", cmd.UID)
 	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
-		found, err := s.Webhooks.Subscription(env.ctx, uid)
+		found, err := s.Webhooks.Subscriptions.Get(env.ctx, uid)
 		return subscriptionOutput(found, secret.String{}), err
 	})
 }
@@ -293,18 +294,18 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 	return env.changeAt(cmd.subscriptionFlags, func(
 		s *app.Services, tx *postgres.Tx,
 	) (done, error) {
-		before, err := s.Webhooks.Subscription(env.ctx, uid)
+		before, err := s.Webhooks.Subscriptions.Get(env.ctx, uid)
 		if err != nil {
 			return done{}, err
 		}
-		changed, value, err := s.Webhooks.Amend(env.ctx, tx, uid, patch, cliActor)
+		changed, value, err := s.Webhooks.Subscriptions.Amend(env.ctx, tx, uid, patch, cliActor)
 		return did(subscriptionEntry(action, cmd.Reason, &before, changed),
 			subscriptionOutput(changed, value)), err
 	})
 }
 
-func (cmd subscriptionUpdateCmd) patch(env *environment) webhook.Patch {
-	patch := webhook.Patch{
+func (cmd subscriptionUpdateCmd) patch(env *environment) subscription.Patch {
+	patch := subscription.Patch{
 		Events: cmd.Event, Rate: cmd.Rate, Overlap: cmd.Overlap, Base: cmd.Base,
 		Reason: cmd.Reason,
 	}
@@ -313,7 +314,7 @@ func (cmd subscriptionUpdateCmd) patch(env *environment) webhook.Patch {
 	}
 	headers := cmd.headers(env)
 	for _, name := range cmd.KeepHeader {
-		headers = append(headers, webhook.Header{Name: name, Kept: true})
+		headers = append(headers, sender.Header{Name: name, Kept: true})
 	}
 	if cmd.NoHeaders && len(headers) > 0 {
 		env.refusef("--no-headers and the other header flags exclude each other")
@@ -321,7 +322,7 @@ func (cmd subscriptionUpdateCmd) patch(env *environment) webhook.Patch {
 	if cmd.NoHeaders || len(headers) > 0 {
 		patch.Headers = &headers
 	}
-	patch.URL, patch.Auth = orNull(cmd.URL), orNull(webhook.Auth(cmd.Auth))
+	patch.URL, patch.Auth = orNull(cmd.URL), orNull(sender.Auth(cmd.Auth))
 	if value := env.secretFlag(cmd.Secret); !value.IsZero() {
 		patch.Secret = &value
 	}
@@ -333,36 +334,36 @@ type subscriptionPauseCmd struct{ subscriptionShowCmd }
 
 // Run pauses a subscription.
 func (cmd subscriptionPauseCmd) Run(env *environment) error {
-	return cmd.enter(env, "pause", (*webhook.Service).Pause)
+	return cmd.enter(env, "pause", (*subscription.Service).Pause)
 }
 
 type subscriptionResumeCmd struct{ subscriptionShowCmd }
 
 // Run resumes a subscription.
 func (cmd subscriptionResumeCmd) Run(env *environment) error {
-	return cmd.enter(env, "resume", (*webhook.Service).Resume)
+	return cmd.enter(env, "resume", (*subscription.Service).Resume)
 }
 
 type subscriptionDeleteCmd struct{ subscriptionShowCmd }
 
 // Run deletes a subscription.
 func (cmd subscriptionDeleteCmd) Run(env *environment) error {
-	return cmd.enter(env, "delete", (*webhook.Service).Delete)
+	return cmd.enter(env, "delete", (*subscription.Service).Delete)
 }
 
 // transition takes a subscription to another state.
 type transition func(
-	s *webhook.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
-) (webhook.Subscription, error)
+	s *subscription.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
+) (subscription.Subscription, error)
 
 func (cmd subscriptionShowCmd) enter(env *environment, action string, to transition) error {
 	uid := env.uid("the subscription", cmd.UID)
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		before, err := s.Webhooks.Subscription(env.ctx, uid)
+		before, err := s.Webhooks.Subscriptions.Get(env.ctx, uid)
 		if err != nil {
 			return done{}, err
 		}
-		changed, err := to(s.Webhooks, env.ctx, tx, uid, cliActor)
+		changed, err := to(s.Webhooks.Subscriptions, env.ctx, tx, uid, cliActor)
 		return did(subscriptionEntry(action, "", &before, changed),
 			subscriptionOutput(changed, secret.String{})), err
 	})
@@ -378,7 +379,7 @@ type subscriptionTestCmd struct {
 func (cmd subscriptionTestCmd) Run(env *environment) error {
 	uid := env.uid("the subscription", cmd.UID)
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		delivery, err := s.Webhooks.Test(env.ctx, tx, uid, lending.EventKind(cmd.Event))
+		delivery, err := s.Webhooks.Deliveries.Test(env.ctx, tx, uid, lending.EventKind(cmd.Event))
 		return did(
 			entry("subscription.test", uid.String(), "",
 				map[string]any{"delivery_uid": delivery, "event": cmd.Event}),

@@ -12,7 +12,8 @@ import (
 	"drawbridge/internal/app"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 type subscriptionVersionsCmd struct {
@@ -30,14 +31,14 @@ type versionJSON struct {
 	ChangedAt time.Time    `json:"changed_at"`
 	Reason    string       `json:"reason"`
 	URL       string       `json:"url"`
-	Auth      webhook.Auth `json:"auth"`
+	Auth      sender.Auth  `json:"auth"`
 	Events    []string     `json:"events"`
 	Merchants []uuid.UUID  `json:"merchants"`
 	Headers   []headerJSON `json:"headers"`
 	State     *string      `json:"state"`
 }
 
-func newVersionJSON(v webhook.Version) versionJSON {
+func newVersionJSON(v subscription.Version) versionJSON {
 	return versionJSON{
 		Number: v.Number, Change: v.Change, ChangedBy: v.ChangedBy, ChangedAt: v.ChangedAt.UTC(),
 		Reason: v.Reason, URL: v.URL, Auth: v.Auth, Events: v.Events, Merchants: v.Merchants,
@@ -47,11 +48,11 @@ func newVersionJSON(v webhook.Version) versionJSON {
 
 // changeJSON is one difference between two versions.
 type changeJSON struct {
-	Setting webhook.Setting `json:"setting"`
-	Name    *string         `json:"name"`
-	Before  *string         `json:"before"`
-	After   *string         `json:"after"`
-	Masked  bool            `json:"masked"`
+	Setting subscription.Setting `json:"setting"`
+	Name    *string              `json:"name"`
+	Before  *string              `json:"before"`
+	After   *string              `json:"after"`
+	Masked  bool                 `json:"masked"`
 }
 
 // Run lists versions or compares two.
@@ -63,17 +64,17 @@ func (cmd subscriptionVersionsCmd) Run(env *environment) error {
 	if cmd.From > 0 {
 		return cmd.compare(env, uid)
 	}
-	return rowsOf("versions", newVersionJSON, func(w io.Writer, v webhook.Version) {
+	return rowsOf("versions", newVersionJSON, func(w io.Writer, v subscription.Version) {
 		fmt.Fprintf(w, "%3d  %s  %-20s %s  %s\n", v.Number,
 			v.ChangedAt.UTC().Format(time.RFC3339), v.ChangedBy, v.Change, v.Reason)
-	}).all(env, cmd.JSON, func(s *app.Services) ([]webhook.Version, error) {
-		return s.Webhooks.Versions(env.ctx, uid)
+	}).all(env, cmd.JSON, func(s *app.Services) ([]subscription.Version, error) {
+		return s.Webhooks.Subscriptions.Versions(env.ctx, uid)
 	})
 }
 
 func (cmd subscriptionVersionsCmd) compare(env *environment, uid uuid.UUID) error {
 	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
-		diff, err := s.Webhooks.CompareVersions(env.ctx, uid, cmd.From, cmd.To)
+		diff, err := s.Webhooks.Subscriptions.CompareVersions(env.ctx, uid, cmd.From, cmd.To)
 		changes := make([]changeJSON, 0, len(diff.Changes))
 		for _, c := range diff.Changes {
 			changes = append(changes, changeJSON{
@@ -87,7 +88,7 @@ func (cmd subscriptionVersionsCmd) compare(env *environment, uid uuid.UUID) erro
 				fmt.Fprintln(w, "the versions do not differ")
 			}
 			for _, c := range diff.Changes {
-				if c.Setting == webhook.SettingSecret {
+				if c.Setting == subscription.SettingSecret {
 					fmt.Fprintln(w, "secret: changed")
 					continue
 				}
@@ -115,13 +116,13 @@ func (cmd subscriptionRestoreCmd) Run(env *environment) error {
 	if cmd.NoHeaders && len(cmd.SecretHeader) > 0 {
 		env.refusef("--no-headers and --secret-header exclude each other")
 	}
-	choice := webhook.Choice{
+	choice := subscription.Choice{
 		Version: cmd.Version, Reason: cmd.Reason, NoHeaders: cmd.NoHeaders,
 		Headers: subscriptionFlags{SecretHeader: cmd.SecretHeader}.headers(env),
 		Secret:  env.secretFlag(cmd.Secret),
 	}
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		restored, err := s.Webhooks.Restore(env.ctx, tx, uid, choice, cliActor)
+		restored, err := s.Webhooks.Subscriptions.Restore(env.ctx, tx, uid, choice, cliActor)
 		made := did(
 			entry("subscription.restore", uid.String(), cmd.Reason, map[string]int{
 				"restored": cmd.Version, "version": restored.Subscription.Version,
@@ -151,7 +152,7 @@ func (cmd subscriptionCompareSecretCmd) Run(env *environment) error {
 	uid := env.uid("the subscription", cmd.UID)
 	pasted := secret.New(strings.TrimSpace(env.readSecret("value")))
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		found, err := s.Webhooks.CompareSecret(env.ctx, tx, uid, pasted)
+		found, err := s.Webhooks.Subscriptions.CompareSecret(env.ctx, tx, uid, pasted)
 		told := entry("subscription.compare_secret", uid.String(), "",
 			map[string]secret.Match{"match": found.Match})
 		told.Limit, told.Window = maxComparisons, comparisonWindow
@@ -162,7 +163,7 @@ func (cmd subscriptionCompareSecretCmd) Run(env *environment) error {
 	})
 }
 
-func describeMatch(found webhook.SecretMatch) string {
+func describeMatch(found subscription.SecretMatch) string {
 	switch {
 	case found.Match == secret.MatchCurrent:
 		return "it is the secret in force"

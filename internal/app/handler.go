@@ -50,7 +50,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 			Applications: s.Applications,
 			Loans:        s.Loans,
 			Bucket:       s.Documents.Bucket(),
-			Calls:        &s.Webhooks.Calls,
+			Calls:        s.Webhooks.Gate,
 			Now:          s.DB.Now,
 			Sandbox:      s.Settings.Env == config.Development,
 		}

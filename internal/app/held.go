@@ -26,7 +26,7 @@ func (s *Services) Held(ctx context.Context) (Held, error) {
 	}
 	at := state.HeldAt.UTC()
 	held := Held{Held: true, HeldAt: &at, Reason: state.Reason}
-	if held.Deliveries, err = s.Webhooks.CountOpen(ctx, at); err != nil {
+	if held.Deliveries, err = s.Webhooks.Deliveries.CountOpen(ctx, at); err != nil {
 		return held, err
 	}
 	held.Mails, err = s.Emails.CountQueued(ctx, s.DB, at)

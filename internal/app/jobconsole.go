@@ -12,7 +12,8 @@ import (
 
 	"drawbridge/internal/email"
 	"drawbridge/internal/queue"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/bulk"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/paths"
 )
 
@@ -20,7 +21,7 @@ import (
 func (s *Services) newQueues() *queue.Service {
 	return &queue.Service{
 		DB: s.DB, Jobs: s.Jobs,
-		Names: []string{river.QueueDefault, email.Queue, webhook.Queue, webhook.BulkQueue},
+		Names: []string{river.QueueDefault, email.Queue, delivery.Queue, bulk.Queue},
 	}
 }
 

@@ -35,6 +35,8 @@ import (
 	"drawbridge/internal/search"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
 	"drawbridge/jobs"
 )
 
@@ -56,7 +58,7 @@ type Services struct {
 	Idempotency  *idempotency.Store
 	Documents    *document.Store
 	Emails       *email.Service
-	Webhooks     *webhook.Service
+	Webhooks     *webhook.Services
 	Events       *event.Recorder
 	Loans        *loan.Service
 	Applications *application.Service
@@ -123,9 +125,19 @@ func New(
 		Recorder:    apilog.NewWriter(db),
 		Receiver:    newReceiver(settings, db),
 	}
-	s.Webhooks = newWebhooks(settings, keys, options.Version)
-	s.Metrics = metrics.New(db, s.Recorder, &s.Webhooks.Calls, options.Version)
-	s.Webhooks.DB, s.Webhooks.Jobs, s.Webhooks.Observe = db, inserter, s.Metrics.Attempt
+	gate := new(delivery.Gate)
+	s.Metrics = metrics.New(db, s.Recorder, gate, options.Version)
+	policy := sender.Policy{Allow: settings.WebhookAllow, AllowHTTP: settings.WebhookAllowHTTP}
+	s.Webhooks = webhook.New(webhook.Config{
+		DB: db, Jobs: inserter, Keys: keys, Policy: policy, Gate: gate, Observe: s.Metrics.Attempt,
+		Sender: sender.New(sender.Config{
+			Policy: policy, Timeout: settings.WebhookTimeout, Version: options.Version,
+		}),
+		Retries: delivery.Schedule{
+			Delays: settings.WebhookRetry, RetryAfterMax: settings.WebhookRetryAfterMax,
+		},
+		SendTraceparent: settings.WebhookTraceparent,
+	})
 	s.Events = &event.Recorder{Webhooks: s.Webhooks, Emails: s.Emails}
 	s.Loans = &loan.Service{DB: db, Events: s.Events}
 	s.Applications = &application.Service{
@@ -142,26 +154,9 @@ func New(
 // Close ends the connections that are kept to endpoints and to the mail
 // server.
 func (s *Services) Close() {
-	s.Webhooks.Sender.Close()
+	s.Webhooks.Deliveries.Sender.Close()
 	if s.Courier != nil && s.Courier.Sender != nil {
 		s.Courier.Sender.Close()
-	}
-}
-
-// newWebhooks is the engine as the settings want it, without its database.
-func newWebhooks(
-	settings config.Config, keys *secret.Keyring, version string,
-) *webhook.Service {
-	policy := webhook.Policy{Allow: settings.WebhookAllow, AllowHTTP: settings.WebhookAllowHTTP}
-	return &webhook.Service{
-		Keys: keys, Policy: policy,
-		Sender: webhook.NewSender(webhook.SenderConfig{
-			Policy: policy, Timeout: settings.WebhookTimeout, Version: version,
-		}),
-		Retries: webhook.Schedule{
-			Delays: settings.WebhookRetry, RetryAfterMax: settings.WebhookRetryAfterMax,
-		},
-		SendTraceparent: settings.WebhookTraceparent,
 	}
 }
 

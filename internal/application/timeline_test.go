@@ -54,11 +54,11 @@ func live(t *testing.T) (w *apptest.Harness, uid uuid.UUID, want []string) {
 	}
 	app := w.Loan(t, w.NewProduct(t, "SOLAR", "50,50"))
 	uid = app.UID
-	w.Webhooks.Policy = sender.Policy{
+	w.Webhooks.Subscriptions.Policy = sender.Policy{
 		Allow: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, AllowHTTP: true,
 	}
 	step(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := w.Webhooks.Subscribe(ctx, tx, w.Partner, subscription.Settings{
+		_, _, err := w.Webhooks.Subscriptions.Subscribe(ctx, tx, w.Partner, subscription.Settings{
 			URL: "http://127.0.0.1:9009/hook", Auth: sender.AuthNone, Events: []string{subscription.AllEvents},
 		}, "test")
 		return err
@@ -146,7 +146,7 @@ func TestTimelineTellsWhoResent(t *testing.T) {
 	later := w.DB.Now().Add(time.Second)
 	w.DB.Now = func() time.Time { return later }
 	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := w.Webhooks.Resend(ctx, tx, []uuid.UUID{delivery.UID}, "sam@lender.example", "lost")
+		_, err := w.Webhooks.Deliveries.Resend(ctx, tx, []uuid.UUID{delivery.UID}, "sam@lender.example", "lost")
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ const maxMails = 1000
 
 // watchOverdue looks for deliveries that nobody sends.
 func (s *Service) watchOverdue(ctx context.Context) error {
-	overdue, err := s.Webhooks.Overdue(ctx, s.AttemptLimit)
+	overdue, err := s.Webhooks.Health.Overdue(ctx, s.AttemptLimit)
 	if err != nil {
 		return err
 	}
@@ -51,11 +51,11 @@ func (s *Service) watchOverdue(ctx context.Context) error {
 // watchStopped looks for subscriptions whose secret or headers did not open, and lets
 // those go on that do by now.
 func (s *Service) watchStopped(ctx context.Context) error {
-	uids, err := s.Webhooks.Stopped(ctx)
+	uids, err := s.Webhooks.Subscriptions.Stopped(ctx)
 	faults := []error{err}
 	for _, uid := range uids {
 		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-			found, err := s.Webhooks.Reopen(ctx, tx, uid)
+			found, err := s.Webhooks.Subscriptions.Reopen(ctx, tx, uid)
 			if err != nil || found.Unopened == "" {
 				return err // review closes the item
 			}
@@ -74,7 +74,7 @@ func (s *Service) watchStopped(ctx context.Context) error {
 
 // watchSuccess looks for subscriptions to which nothing arrives.
 func (s *Service) watchSuccess(ctx context.Context) error {
-	found, err := s.Webhooks.NeverSucceeded(ctx)
+	found, err := s.Webhooks.Health.NeverSucceeded(ctx)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -196,9 +196,9 @@ func (s *Service) review(ctx context.Context) error {
 func (s *Service) madeGood(
 	ctx context.Context, kind Kind, uid uuid.UUID, since time.Time,
 ) (string, error) {
-	still, why := s.Webhooks.StillUsedUp, "Every event was delivered after all."
+	still, why := s.Webhooks.Health.StillUsedUp, "Every event was delivered after all."
 	if kind == KindUnknown {
-		still, why = s.Webhooks.StillUnknown, "Every delivery has a known outcome by now."
+		still, why = s.Webhooks.Health.StillUnknown, "Every delivery has a known outcome by now."
 	}
 	open, err := still(ctx, uid, since)
 	if err != nil || open {
@@ -209,7 +209,7 @@ func (s *Service) madeGood(
 
 // Probe probes the endpoints that are due and notes what it finds.
 func (s *Service) Probe(ctx context.Context) (int, error) {
-	records, err := s.Webhooks.ProbeDue(ctx)
+	records, err := s.Webhooks.Health.ProbeDue(ctx)
 	faults := []error{err}
 	for _, record := range records {
 		if record.Subscription != uuid.Nil { // else it was not made

@@ -10,7 +10,9 @@ import (
 	"drawbridge/internal/attention"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/health"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 func TestOverdueDeliveries(t *testing.T) {
@@ -38,7 +40,7 @@ func TestWaitingOnPurposeIsNotOverdue(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := h.Webhooks.Pause(ctx, tx, h.subscription, "operator")
+		_, err := h.Webhooks.Subscriptions.Pause(ctx, tx, h.subscription, "operator")
 		return err
 	})
 	h.publish()
@@ -81,11 +83,11 @@ func TestNeverSucceeded(t *testing.T) {
 func TestUnopenedSubscription(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	keys, others := h.Webhooks.Keys, secret.GenerateKey()
+	keys, others := h.Webhooks.Subscriptions.Keys, secret.GenerateKey()
 	ring, err := secret.ParseKeyring(others)
 	h.must(err)
 	lost := keys.Current()
-	h.Webhooks.Keys = ring
+	h.Webhooks.Subscriptions.Keys = ring
 	h.publish()
 	h.work()
 	for range 2 {
@@ -98,18 +100,18 @@ func TestUnopenedSubscription(t *testing.T) {
 	if _, ok := h.open(attention.KindOverdue); ok {
 		t.Error("what waits on purpose is overdue")
 	}
-	h.Webhooks.Keys = keys
+	h.Webhooks.Subscriptions.Keys = keys
 	h.look()
 	if _, ok := h.open(attention.KindUnopened); ok {
 		t.Error("the item is open although the key is back")
 	}
-	h.Webhooks.Keys = ring
+	h.Webhooks.Subscriptions.Keys = ring
 	h.publish()
 	h.work()
 	h.look()
 	fresh := secret.New("given-anew-0123456789")
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := h.Webhooks.Amend(ctx, tx, h.subscription, webhook.Patch{Secret: &fresh}, "operator")
+		_, _, err := h.Webhooks.Subscriptions.Amend(ctx, tx, h.subscription, subscription.Patch{Secret: &fresh}, "operator")
 		return err
 	})
 	h.look()
@@ -161,29 +163,29 @@ func TestProbesOpenAndCloseItems(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	now := h.clock.Now()
-	probe := func(class webhook.ErrorClass, failures int, ends time.Duration) {
+	probe := func(class sender.ErrorClass, failures int, ends time.Duration) {
 		t.Helper()
-		record := webhook.ProbeRecord{
+		record := health.ProbeRecord{
 			Subscription: h.subscription, At: h.clock.Now(), Failures: failures,
-			Probe: webhook.Probe{Class: class, Error: "as it was", Expires: now.Add(ends)},
+			Probe: sender.Probe{Class: class, Error: "as it was", Expires: now.Add(ends)},
 		}
 		h.must(h.NoteProbe(t.Context(), record))
 	}
 	const day = 24 * time.Hour
 	steps := []struct {
-		class       webhook.ErrorClass
+		class       sender.ErrorClass
 		failures    int
 		ends        time.Duration
 		unreachable bool
 		certificate attention.Severity
 	}{
 		{"", 0, 60 * day, false, ""},
-		{webhook.ClassDNS, 1, 60 * day, false, ""}, // once may be chance
-		{webhook.ClassDNS, 2, 60 * day, true, ""},
+		{sender.ClassDNS, 1, 60 * day, false, ""}, // once may be chance
+		{sender.ClassDNS, 2, 60 * day, true, ""},
 		{"", 0, 20 * day, false, attention.Warning},
 		{"", 0, 6 * day, false, attention.Warning},
 		{"", 0, 12 * time.Hour, false, attention.Problem},
-		{webhook.ClassTLS, 3, -day, true, attention.Problem},
+		{sender.ClassTLS, 3, -day, true, attention.Problem},
 		{"", 0, 90 * day, false, ""},
 	}
 	for i, step := range steps {
@@ -215,7 +217,7 @@ func TestProbeLooksAtEndpoints(t *testing.T) {
 	if probed != 1 {
 		t.Errorf("%d probes in 66 minutes, want 1", probed)
 	}
-	record, _, err := h.Webhooks.LastProbe(t.Context(), h.subscription)
+	record, _, err := h.Webhooks.Health.LastProbe(t.Context(), h.subscription)
 	if err != nil || record.Class != "" || record.Status != http.StatusOK {
 		t.Errorf("record %+v, error %v", record, err)
 	}

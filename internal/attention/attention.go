@@ -32,7 +32,7 @@ import (
 // Service keeps the queue. Sending and auditing go through the other services.
 type Service struct {
 	DB        *postgres.DB
-	Webhooks  *webhook.Service
+	Webhooks  *webhook.Services
 	Emails    *email.Service
 	Operators *operator.Service
 	// AttemptLimit is the longest that an attempt of a delivery can take.

@@ -17,7 +17,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // TestMain silences the log, which would bury what failed.
@@ -66,7 +67,7 @@ func newHarness(t *testing.T) *harness {
 		        'ana@example.com', 'Roof', $4, $4)`,
 		h.application, h.Merchant, h.Partner, h.clock.Now())
 	h.exec(`UPDATE mail_settings SET alert_to = ARRAY[$1]`, alertTo)
-	h.subscription = h.Subscribe(t, func(s *webhook.Settings) { s.URL = h.receiver.URL }).UID
+	h.subscription = h.Subscribe(t, func(s *subscription.Settings) { s.URL = h.receiver.URL }).UID
 	return h
 }
 
@@ -99,7 +100,7 @@ func (h *harness) publish() {
 	h.Helper()
 	h.move(time.Microsecond)
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := h.Webhooks.Publish(ctx, tx, webhook.Event{
+		_, err := h.Webhooks.Deliveries.Publish(ctx, tx, delivery.Event{
 			UID: postgres.NewUID(tx.Now), Kind: lending.EventTaskCreated,
 			ApplicationUID: h.application, Status: "Pending",
 			Head: []byte(`{"at":"`), Tail: []byte(`"}`),
@@ -120,7 +121,7 @@ func (h *harness) finish() {
 	h.work()
 	for range 2 {
 		h.move(12 * time.Minute)
-		_, err := h.Webhooks.Promote(h.Context())
+		_, err := h.Webhooks.Deliveries.EnqueueDue(h.Context())
 		h.must(err)
 		h.work()
 	}
@@ -145,9 +146,9 @@ func (h *harness) look() {
 	h.must(h.Watch(h.Context()))
 }
 
-func (h *harness) state() webhook.State {
+func (h *harness) state() subscription.State {
 	h.Helper()
-	var state webhook.State
+	var state subscription.State
 	h.must(h.DB.GetContext(h.Context(), &state,
 		`SELECT state FROM subscriptions WHERE subscription_uid = $1`, h.subscription))
 	return state

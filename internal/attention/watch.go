@@ -25,7 +25,7 @@ func (s *Service) Tally(ctx context.Context) (int, error) {
 		var tallied health.Tallied
 		err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
 			var err error
-			if tallied, err = s.Webhooks.Tally(ctx, tx); err != nil {
+			if tallied, err = s.Webhooks.Health.Tally(ctx, tx); err != nil {
 				return err
 			}
 			for _, trouble := range tallied.Trouble {
@@ -73,7 +73,7 @@ func (s *Service) note(ctx context.Context, tx *postgres.Tx, trouble health.Trou
 // comes only after the item was closed. While a subscription is failing the
 // operators know already.
 func (s *Service) alertUsedUp(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
-	told, err := s.Webhooks.DescribeFailure(ctx, tx, uid)
+	told, err := s.Webhooks.Health.DescribeFailure(ctx, tx, uid)
 	if lending.ErrorCode(err) == lending.CodeNotFound {
 		return nil // gone with an old partition
 	}
@@ -102,21 +102,21 @@ func also(address string) []string {
 // items for what is missing, and closes those whose cause is gone. Every check
 // is made, also when another one fails.
 func (s *Service) Watch(ctx context.Context) error {
-	candidates, err := s.Webhooks.HealthCandidates(ctx)
+	candidates, err := s.Webhooks.Health.Candidates(ctx)
 	faults := []error{err}
 	for _, uid := range candidates {
 		faults = append(faults, s.judge(ctx, uid))
 	}
 	return errors.Join(append(faults,
 		s.watchOverdue(ctx), s.watchStopped(ctx), s.watchSuccess(ctx), s.watchMails(ctx),
-		s.watchMailServer(ctx), s.review(ctx), s.Webhooks.PruneHealth(ctx))...)
+		s.watchMailServer(ctx), s.review(ctx), s.Webhooks.Health.PruneHealth(ctx))...)
 }
 
 // judge changes one subscription's state, with its version, audit entry, mails
 // and item, all or none.
 func (s *Service) judge(ctx context.Context, uid uuid.UUID) error {
 	err := s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		change, changed, err := s.Webhooks.Judge(ctx, tx, uid)
+		change, changed, err := s.Webhooks.Health.Judge(ctx, tx, uid)
 		if err != nil || !changed {
 			return err
 		}

@@ -13,7 +13,8 @@ import (
 	"drawbridge/internal/attention"
 	"drawbridge/internal/email"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // An endpoint that fails for a day turns its subscription to failing, with one
@@ -27,13 +28,13 @@ func TestFailingAndRecovered(t *testing.T) {
 	h.move(time.Hour)
 	h.fail(20)
 	h.look()
-	if state := h.state(); state != webhook.StateActive {
+	if state := h.state(); state != subscription.StateActive {
 		t.Fatalf("after 20 hours of failures it is %s", state)
 	}
 	h.fail(5)
 	lookTogether(h)
 	if state, mails := h.state(), h.mails(email.KindSubscriptionFailing); mails != 1 ||
-		state != webhook.StateFailing {
+		state != subscription.StateFailing {
 		t.Fatalf("after 25 hours it is %s, with %d mails", state, mails)
 	}
 	item, ok := h.open(attention.KindFailing)
@@ -47,7 +48,7 @@ func TestFailingAndRecovered(t *testing.T) {
 	h.finish()
 	lookTogether(h)
 	if state, mails := h.state(), h.mails(email.KindSubscriptionRecovered); mails != 1 ||
-		state != webhook.StateActive || h.mails(email.KindSubscriptionFailing) != 1 {
+		state != subscription.StateActive || h.mails(email.KindSubscriptionFailing) != 1 {
 		t.Errorf("after a success it is %s, with %d mails", state, mails)
 	}
 	if _, ok := h.open(attention.KindFailing); ok {
@@ -98,12 +99,12 @@ func TestTooFewEventsDoNotFail(t *testing.T) {
 	h.fail(9)
 	h.move(48 * time.Hour)
 	h.look()
-	if state := h.state(); state != webhook.StateActive {
+	if state := h.state(); state != subscription.StateActive {
 		t.Errorf("after nine failed events it is %s", state)
 	}
 	h.fail(1)
 	h.look()
-	if state := h.state(); state != webhook.StateFailing {
+	if state := h.state(); state != subscription.StateFailing {
 		t.Errorf("after the tenth it is %s", state)
 	}
 }
@@ -111,17 +112,17 @@ func TestTooFewEventsDoNotFail(t *testing.T) {
 func TestSubscriptionsOwnRules(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
-	watch := webhook.Watch{
+	watch := subscription.Watch{
 		FailingMinutes: 30, FailingEvents: 2, Pause: true, AlertEmail: "owner@sunvolt.example",
 	}
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := h.Webhooks.Amend(ctx, tx, h.subscription, webhook.Patch{Watch: &watch}, "operator")
+		_, _, err := h.Webhooks.Subscriptions.Amend(ctx, tx, h.subscription, subscription.Patch{Watch: &watch}, "operator")
 		return err
 	})
 	h.fail(2)
 	h.publish() // waits in the queue while the subscription pauses itself
 	h.look()
-	if state := h.state(); state != webhook.StatePaused {
+	if state := h.state(); state != subscription.StatePaused {
 		t.Fatalf("it is %s, want it to have paused itself", state)
 	}
 	recipients := h.count(`
@@ -134,16 +135,16 @@ func TestSubscriptionsOwnRules(t *testing.T) {
 	h.look()
 	// Resumed, it gets its whole time again.
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := h.Webhooks.Resume(ctx, tx, h.subscription, "operator")
+		_, err := h.Webhooks.Subscriptions.Resume(ctx, tx, h.subscription, "operator")
 		return err
 	})
 	h.look()
-	if state := h.state(); state != webhook.StateActive {
+	if state := h.state(); state != subscription.StateActive {
 		t.Errorf("right after it was resumed it is %s", state)
 	}
 	h.fail(3)
 	h.look()
-	if state := h.state(); state != webhook.StatePaused {
+	if state := h.state(); state != subscription.StatePaused {
 		t.Errorf("failing on after that it is %s", state)
 	}
 }
@@ -155,12 +156,12 @@ func TestResumedFailingSubscriptionBeginsAnew(t *testing.T) {
 	h.look()
 	for _, change := range []func(
 		context.Context, *postgres.Tx,
-	) (webhook.Subscription, error){
-		func(ctx context.Context, tx *postgres.Tx) (webhook.Subscription, error) {
-			return h.Webhooks.Pause(ctx, tx, h.subscription, "operator")
+	) (subscription.Subscription, error){
+		func(ctx context.Context, tx *postgres.Tx) (subscription.Subscription, error) {
+			return h.Webhooks.Subscriptions.Pause(ctx, tx, h.subscription, "operator")
 		},
-		func(ctx context.Context, tx *postgres.Tx) (webhook.Subscription, error) {
-			return h.Webhooks.Resume(ctx, tx, h.subscription, "operator")
+		func(ctx context.Context, tx *postgres.Tx) (subscription.Subscription, error) {
+			return h.Webhooks.Subscriptions.Resume(ctx, tx, h.subscription, "operator")
 		},
 	} {
 		h.do(func(ctx context.Context, tx *postgres.Tx) error {
@@ -170,7 +171,7 @@ func TestResumedFailingSubscriptionBeginsAnew(t *testing.T) {
 	}
 	h.look()
 	if state, mails := h.state(), h.mails(email.KindSubscriptionFailing); mails != 1 ||
-		state != webhook.StateActive {
+		state != subscription.StateActive {
 		t.Errorf("after pause and resumption it is %s, with %d mails", state, mails)
 	}
 }
@@ -190,14 +191,14 @@ func TestUsedUpDeliveries(t *testing.T) {
 		t.Errorf("%d mails", mails)
 	}
 	h.status.Store(http.StatusOK)
-	page, err := h.Webhooks.Deliveries(t.Context(), webhook.DeliveryFilter{Limit: 10})
+	page, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{Limit: 10})
 	h.must(err)
-	for i, delivery := range page.Deliveries {
+	for i, sent := range page.Deliveries {
 		if _, ok := h.open(attention.KindUsedUp); !ok {
 			t.Errorf("the item is closed although %d deliveries are not made good", 3-i)
 		}
 		h.do(func(ctx context.Context, tx *postgres.Tx) error {
-			_, err := h.Webhooks.Resend(ctx, tx, []uuid.UUID{delivery.UID}, "sam", "it is up again")
+			_, err := h.Webhooks.Deliveries.Resend(ctx, tx, []uuid.UUID{sent.UID}, "sam", "it is up again")
 			return err
 		})
 		h.work()
@@ -217,18 +218,18 @@ func TestUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	h := newHarness(t)
 	h.publish()
-	page, err := h.Webhooks.Deliveries(t.Context(), webhook.DeliveryFilter{Limit: 1})
+	page, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{Limit: 1})
 	h.must(err)
-	delivery := page.Deliveries[0]
+	sent := page.Deliveries[0]
 	h.exec(`DELETE FROM river_job`)
-	h.must(h.Webhooks.Deliver(t.Context(), webhook.DeliverArgs{
-		DeliveryUID: delivery.UID, CreatedAt: delivery.CreatedAt, Number: 1,
-	}, webhook.Run{Number: 2}))
+	h.must(h.Webhooks.Deliveries.Deliver(t.Context(), delivery.Args{
+		DeliveryUID: sent.UID, CreatedAt: sent.CreatedAt, Number: 1,
+	}, delivery.Run{Number: 2}))
 	h.look()
 	if item, ok := h.open(attention.KindUnknown); !ok || item.Severity != attention.Warning {
 		t.Errorf("item %+v", item)
 	}
-	_, err = h.Webhooks.Promote(t.Context())
+	_, err = h.Webhooks.Deliveries.EnqueueDue(t.Context())
 	h.must(err)
 	h.work()
 	h.look()

@@ -20,7 +20,8 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/receiver"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // Data is the demo data set as it is printed.
@@ -411,24 +412,24 @@ func (d *demo) loadApplications(data *Data) error {
 func Subscribe(ctx context.Context, s *app.Services, data Data) error {
 	url := s.Settings.PublicURL + receiver.Path
 	partnerUID := data.Partners[0].UID
-	subscriptions, _, err := s.Webhooks.Subscriptions(ctx,
-		webhook.SubscriptionFilter{PartnerUID: partnerUID, Limit: webhook.MaxPage})
+	subscriptions, _, err := s.Webhooks.Subscriptions.List(ctx,
+		subscription.Filter{PartnerUID: partnerUID, Limit: postgres.MaxPage})
 	if err != nil {
 		return err
 	}
 	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		for _, subscription := range subscriptions {
-			if subscription.URL == url {
+		for _, subscribed := range subscriptions {
+			if subscribed.URL == url {
 				return nil
 			}
-			if strings.HasSuffix(subscription.URL, receiver.Path) {
-				_, _, err := s.Webhooks.Amend(ctx, tx, subscription.UID, webhook.Patch{URL: &url}, "demo")
+			if strings.HasSuffix(subscribed.URL, receiver.Path) {
+				_, _, err := s.Webhooks.Subscriptions.Amend(ctx, tx, subscribed.UID, subscription.Patch{URL: &url}, "demo")
 				return err
 			}
 		}
-		_, _, err := s.Webhooks.Subscribe(ctx, tx, partnerUID, webhook.Settings{
-			URL: url, Auth: webhook.AuthHMAC, Secret: app.DemoSigningSecret,
-			Events: []string{webhook.AllEvents},
+		_, _, err := s.Webhooks.Subscriptions.Subscribe(ctx, tx, partnerUID, subscription.Settings{
+			URL: url, Auth: sender.AuthHMAC, Secret: app.DemoSigningSecret,
+			Events: []string{subscription.AllEvents},
 		}, "demo")
 		return err
 	})

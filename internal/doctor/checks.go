@@ -17,6 +17,7 @@ import (
 	"drawbridge/internal/email"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/migrations"
 )
 
@@ -221,8 +222,8 @@ func examineWayOut(ctx context.Context, s *app.Services, targets []string) []Che
 	return found
 }
 
-func examineEndpoint(ctx context.Context, webhooks *webhook.Service, target string) Checkup {
-	check := webhooks.CheckURL(ctx, target)
+func examineEndpoint(ctx context.Context, webhooks *webhook.Services, target string) Checkup {
+	check := webhooks.Subscriptions.CheckURL(ctx, target)
 	last := check.Steps[len(check.Steps)-1]
 	for _, step := range check.Steps {
 		if step.Verdict == check.Verdict {
@@ -235,8 +236,8 @@ func examineEndpoint(ctx context.Context, webhooks *webhook.Service, target stri
 	}
 	found := Checkup{Name: "https", Finding: OK, Detail: host + ": " + last.Text}
 	switch {
-	case check.Verdict == webhook.CheckGood:
-	case check.Verdict == webhook.CheckWarning && check.Expires.After(time.Now()):
+	case check.Verdict == subscription.CheckGood:
+	case check.Verdict == subscription.CheckWarning && check.Expires.After(time.Now()):
 		// It answers, and its certificate ends soon.
 		found.Finding = Warning
 		found.Remedy = "Tell the endpoint's owner."
@@ -249,18 +250,18 @@ func examineEndpoint(ctx context.Context, webhooks *webhook.Service, target stri
 }
 
 // newestEndpoints are the URLs of the newest subscriptions, one for each host.
-func newestEndpoints(ctx context.Context, webhooks *webhook.Service) ([]string, error) {
-	page, _, err := webhooks.Subscriptions(ctx, webhook.SubscriptionFilter{Limit: webhook.MaxPage})
+func newestEndpoints(ctx context.Context, webhooks *webhook.Services) ([]string, error) {
+	page, _, err := webhooks.Subscriptions.List(ctx, subscription.Filter{Limit: postgres.MaxPage})
 	if err != nil {
 		return nil, fmt.Errorf("listing subscriptions: %w", err)
 	}
 	var hosts, targets []string
-	for _, subscription := range page {
-		endpoint, err := url.Parse(subscription.URL)
+	for _, subscribed := range page {
+		endpoint, err := url.Parse(subscribed.URL)
 		if err != nil || endpoint.Scheme != "https" || slices.Contains(hosts, endpoint.Host) {
 			continue
 		}
-		hosts, targets = append(hosts, endpoint.Host), append(targets, subscription.URL)
+		hosts, targets = append(hosts, endpoint.Host), append(targets, subscribed.URL)
 		if len(targets) == triedHosts {
 			break
 		}

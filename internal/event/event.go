@@ -23,7 +23,7 @@ import (
 
 // Recorder writes events and schedules their deliveries and e-mails.
 type Recorder struct {
-	Webhooks *webhook.Service
+	Webhooks *webhook.Services
 	Emails   *email.Service
 }
 
@@ -38,7 +38,7 @@ func (r *Recorder) Record(ctx context.Context, tx *postgres.Tx, event lending.Ev
 	if err != nil {
 		return err
 	}
-	_, err = r.Webhooks.Publish(ctx, tx, delivery.Event{
+	_, err = r.Webhooks.Deliveries.Publish(ctx, tx, delivery.Event{
 		UID:            postgres.NewUID(tx.Now),
 		Kind:           event.Kind,
 		ApplicationUID: uid,

@@ -122,10 +122,10 @@ func TestEventGoesToWhoeverWantsIt(t *testing.T) {
 	paused := subscribe(nil)
 	deleted := subscribe(nil)
 	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		if _, err := w.Webhooks.Pause(ctx, tx, paused.UID, "operator"); err != nil {
+		if _, err := w.Webhooks.Subscriptions.Pause(ctx, tx, paused.UID, "operator"); err != nil {
 			return err
 		}
-		_, err := w.Webhooks.Delete(ctx, tx, deleted.UID, "operator")
+		_, err := w.Webhooks.Subscriptions.Delete(ctx, tx, deleted.UID, "operator")
 		return err
 	})
 	tests := []struct {
@@ -180,7 +180,7 @@ func TestEveryDeliveryHasTheSameBytes(t *testing.T) {
 	deliveries := w.DeliveriesOf(t, app.UID)
 	var resent []uuid.UUID
 	w.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
-		resent, err = w.Webhooks.Resend(ctx, tx, []uuid.UUID{deliveries[0].UID}, "support", "")
+		resent, err = w.Webhooks.Deliveries.Resend(ctx, tx, []uuid.UUID{deliveries[0].UID}, "support", "")
 		return err
 	})
 	uids := resent
@@ -188,7 +188,7 @@ func TestEveryDeliveryHasTheSameBytes(t *testing.T) {
 		uids = append(uids, sent.UID)
 	}
 	for _, uid := range uids {
-		detail, err := w.Webhooks.Delivery(t.Context(), uid)
+		detail, err := w.Webhooks.Deliveries.Get(t.Context(), uid)
 		if err != nil {
 			t.Fatal(err)
 		}

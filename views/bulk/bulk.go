@@ -4,7 +4,7 @@ package bulk
 import (
 	"time"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/bulk"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -60,30 +60,30 @@ func SkipWord(reason string) string {
 }
 
 // Table lists bulk re-sends.
-func Table(rows []webhook.Bulk) ui.TableProps[webhook.Bulk] {
-	return ui.TableProps[webhook.Bulk]{
+func Table(rows []bulk.Resend) ui.TableProps[bulk.Resend] {
+	return ui.TableProps[bulk.Resend]{
 		Caption: "Bulk re-sends, newest first",
-		RowID:   func(b webhook.Bulk) string { return "b-" + b.UID.String() },
-		Href:    func(b webhook.Bulk) string { return paths.To(paths.Bulk, b.UID.String()) },
+		RowID:   func(b bulk.Resend) string { return "b-" + b.UID.String() },
+		Href:    func(b bulk.Resend) string { return paths.To(paths.Bulk, b.UID.String()) },
 		Rows:    rows,
-		Columns: []ui.Column[webhook.Bulk]{
+		Columns: []ui.Column[bulk.Resend]{
 			{
 				Title: "State", Class: "w-state",
-				Chip: func(b webhook.Bulk) ui.ChipProps { return Chip(string(b.State)) },
+				Chip: func(b bulk.Resend) ui.ChipProps { return Chip(string(b.State)) },
 			},
 			{Title: "What", Header: true, Cell: whatCell},
 			{
 				Title: "Partner", Class: "col-b w-fifth",
-				Text: func(b webhook.Bulk) string { return b.PartnerName },
+				Text: func(b bulk.Resend) string { return b.PartnerName },
 			},
 			{Title: "Progress", Class: "col-a w-result", Cell: progressCell},
 			{
 				Title: "By", Class: "col-c w-fifth",
-				Text: func(b webhook.Bulk) string { return b.CreatedBy },
+				Text: func(b bulk.Resend) string { return b.CreatedBy },
 			},
 			{
 				Title: "Created", Class: "w-time end",
-				Time: func(b webhook.Bulk) time.Time { return b.CreatedAt },
+				Time: func(b bulk.Resend) time.Time { return b.CreatedAt },
 			},
 		},
 	}

@@ -3,16 +3,16 @@
 // templ: version: v0.3.1020
 package bulk
 
-//lint:file-ignore SA4006 This context is only used if a nested component is present.
-
-import "github.com/a-h/templ"
-import templruntime "github.com/a-h/templ/runtime"
-
 import (
-	"drawbridge/internal/webhook"
+	"github.com/a-h/templ"
+	templruntime "github.com/a-h/templ/runtime"
+
+	"drawbridge/internal/webhook/bulk"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
+
+//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
 // StartButton leads to the form that recovers or replays.
 func StartButton() templ.Component {
@@ -65,7 +65,7 @@ func StartButton() templ.Component {
 	})
 }
 
-func whatCell(b webhook.Bulk) templ.Component {
+func whatCell(b bulk.Resend) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -129,7 +129,7 @@ func whatCell(b webhook.Bulk) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if b.State != webhook.BulkDraft {
+		if b.State != bulk.StateDraft {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<b>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -191,7 +191,7 @@ func whatCell(b webhook.Bulk) templ.Component {
 	})
 }
 
-func progressCell(b webhook.Bulk) templ.Component {
+func progressCell(b bulk.Resend) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -212,7 +212,7 @@ func progressCell(b webhook.Bulk) templ.Component {
 			templ_7745c5c3_Var11 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if b.State == webhook.BulkDraft {
+		if b.State == bulk.StateDraft {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 12, "<span class=\"soft\">Not confirmed</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -263,7 +263,7 @@ func progressCell(b webhook.Bulk) templ.Component {
 
 // ChoosePartner asks for one partner: a bulk re-send stays within one. Fields repeat
 // what was asked for.
-func ChoosePartner(fields []ui.HiddenField, partners []webhook.PartnerShare) templ.Component {
+func ChoosePartner(fields []ui.HiddenField, partners []bulk.PartnerShare) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -8,23 +8,24 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/bulk"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/ui"
 )
 
 // Title says in a few words what a bulk re-send is made of.
-func Title(scope webhook.BulkScope) string {
+func Title(scope bulk.Scope) string {
 	switch scope.Kind {
-	case webhook.BulkSelection:
+	case bulk.KindSelection:
 		return ui.Plural(len(scope.Deliveries), "chosen delivery", "chosen deliveries")
-	case webhook.BulkRecover:
+	case bulk.KindRecover:
 		return "Recover what failed"
-	case webhook.BulkReplay:
+	case bulk.KindReplay:
 		if scope.EventUID != uuid.Nil {
 			return "Replay one event"
 		}
 		return "Replay what was never sent"
-	case webhook.BulkFilter:
+	case bulk.KindFilter:
 	}
 	rest, title := scope.Filter, "Deliveries"
 	if rest.State != "" {
@@ -41,7 +42,7 @@ func Title(scope webhook.BulkScope) string {
 }
 
 // FilterWords names every condition of a filter but its range of time.
-func FilterWords(f webhook.DeliveryFilter) []string {
+func FilterWords(f delivery.Filter) []string {
 	var words []string
 	add := func(given bool, word string) {
 		if given {

@@ -3,27 +3,28 @@
 package deliveries
 
 import (
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
 	"drawbridge/views/ui"
 )
 
 // Table lists deliveries, with rows to select.
-func Table(rows []webhook.Delivery) ui.TableProps[webhook.Delivery] {
+func Table(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 	table := ui.DeliveryTable(rows)
-	table.Columns = append([]ui.Column[webhook.Delivery]{
+	table.Columns = append([]ui.Column[delivery.Delivery]{
 		{Title: "Select", Class: "w-pick", Cell: pickCell},
 	}, table.Columns...)
 	return table
 }
 
 // ErrorClassWord names an error class for people.
-func ErrorClassWord(class webhook.ErrorClass) string {
+func ErrorClassWord(class sender.ErrorClass) string {
 	switch class {
-	case webhook.ClassHTTP3xx:
+	case sender.ClassHTTP3xx:
 		return "Redirected (3xx)"
-	case webhook.ClassHTTP4xx:
+	case sender.ClassHTTP4xx:
 		return "Refused (4xx)"
-	case webhook.ClassHTTP5xx:
+	case sender.ClassHTTP5xx:
 		return "Server error (5xx)"
 	}
 	return ui.OutcomeWord(0, string(class))
@@ -31,7 +32,7 @@ func ErrorClassWord(class webhook.ErrorClass) string {
 
 // CancelForm asks whether to cancel deliveries.
 type CancelForm struct {
-	Chosen []webhook.Delivery
+	Chosen []delivery.Delivery
 	// Waiting is how many of them still wait for an attempt, Endpoints how many
 	// endpoints those go to.
 	Waiting, Endpoints int

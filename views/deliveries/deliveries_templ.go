@@ -3,16 +3,16 @@
 // templ: version: v0.3.1020
 package deliveries
 
-//lint:file-ignore SA4006 This context is only used if a nested component is present.
-
-import "github.com/a-h/templ"
-import templruntime "github.com/a-h/templ/runtime"
-
 import (
-	"drawbridge/internal/webhook"
+	"github.com/a-h/templ"
+	templruntime "github.com/a-h/templ/runtime"
+
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
+
+//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
 // PickButtons are what is done to deliveries that were selected.
 func PickButtons() templ.Component {
@@ -80,7 +80,7 @@ func PickButtons() templ.Component {
 }
 
 // pickCell selects a row for what is done to several.
-func pickCell(d webhook.Delivery) templ.Component {
+func pickCell(d delivery.Delivery) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

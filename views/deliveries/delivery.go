@@ -11,16 +11,19 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/attention"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/diagnose"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
 // Resend is a delivery that may be sent again.
 type Resend struct {
-	Delivery webhook.DeliveryDetail
+	Delivery delivery.Detail
 	// Subscription is what it is today.
-	Subscription webhook.Subscription
+	Subscription subscription.Subscription
 	// NewerDelivered tells that a later event of the application has arrived.
 	NewerDelivered bool
 	// Reason and Fault return what was typed, with what is wrong about it.
@@ -35,11 +38,11 @@ type Page struct {
 	// Alert is the open one that this failed delivery belongs to, nil for none.
 	Alert *attention.Item
 	// Resends are the deliveries that re-send this one, newest first.
-	Resends []webhook.Delivery
+	Resends []delivery.Delivery
 	// Ledger is what became of the event for every subscription of the partner.
-	Ledger []webhook.LedgerLine
+	Ledger []delivery.LedgerLine
 	// Related are other deliveries of the application, newest first.
-	Related []webhook.Delivery
+	Related []delivery.Delivery
 	// Changed names the settings of the subscription that differ from the last
 	// attempt's.
 	Changed []string
@@ -49,12 +52,12 @@ type Page struct {
 }
 
 // Possible tells whether there is still somewhere to send to.
-func (r Resend) Possible() bool { return r.Subscription.State != webhook.StateDeleted }
+func (r Resend) Possible() bool { return r.Subscription.State != subscription.StateDeleted }
 
 // last is the last attempt, the zero one before the first.
-func (r Resend) last() webhook.AttemptRecord {
+func (r Resend) last() delivery.Attempt {
 	if len(r.Delivery.Attempts) == 0 {
-		return webhook.AttemptRecord{}
+		return delivery.Attempt{}
 	}
 	return r.Delivery.Attempts[len(r.Delivery.Attempts)-1]
 }
@@ -74,15 +77,15 @@ func (r Resend) mayCancel(ctx context.Context) bool {
 func (r Resend) risks() []string {
 	var found []string
 	switch r.Delivery.State {
-	case webhook.DeliveryDelivered:
+	case delivery.StateDelivered:
 		found = append(found, "The partner has received this event already and will get it again.")
-	case webhook.DeliveryPending, webhook.DeliveryRetrying:
+	case delivery.StatePending, delivery.StateRetrying:
 		found = append(found, "It is still being tried by itself: the partner may get it twice.")
-	case webhook.DeliveryFailed, webhook.DeliveryCancelled:
+	case delivery.StateFailed, delivery.StateCancelled:
 	}
 	changed := false
 	for _, attempt := range r.Delivery.Attempts {
-		if attempt.ErrorClass == webhook.ClassUnknown {
+		if attempt.ErrorClass == sender.ClassUnknown {
 			found = append(found, fmt.Sprintf(
 				"The outcome of attempt %d is unknown: it may have arrived.", attempt.Number))
 		}
@@ -95,7 +98,7 @@ func (r Resend) risks() []string {
 		found = append(found,
 			"A later event of this application was delivered already: the partner gets this one after it.")
 	}
-	if r.Subscription.State == webhook.StatePaused {
+	if r.Subscription.State == subscription.StatePaused {
 		found = append(found, "The subscription is paused: the re-send waits until it is resumed.")
 	}
 	return found
@@ -115,7 +118,7 @@ func wait(previous, next ui.AttemptView) string {
 
 // forPartner is a text that support can send to a partner as it is. It holds
 // nothing that the partner does not have: no secret, no header of theirs.
-func forPartner(detail webhook.DeliveryDetail) string {
+func forPartner(detail delivery.Detail) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Webhook %s for application %s (status %q)\n", detail.Event,
 		detail.ApplicationUID, detail.Status)
@@ -130,31 +133,31 @@ func forPartner(detail webhook.DeliveryDetail) string {
 			attempt.StartedAt.UTC().Format(time.RFC3339), answer, ui.Duration(attempt.Duration))
 	}
 	fmt.Fprintf(&text, "State: %s\n", detail.State)
-	if detail.State != webhook.DeliveryDelivered && len(detail.Attempts) > 0 {
-		why := webhook.Diagnose(detail.Attempts[len(detail.Attempts)-1])
+	if detail.State != delivery.StateDelivered && len(detail.Attempts) > 0 {
+		why := diagnose.Attempt(detail.Attempts[len(detail.Attempts)-1])
 		text.WriteString(strings.TrimSpace(why.Summary) + "\n")
 	}
 	return text.String()
 }
 
 // resendTable lists the deliveries that re-send one.
-func resendTable(rows []webhook.Delivery) ui.TableProps[webhook.Delivery] {
-	return ui.TableProps[webhook.Delivery]{
+func resendTable(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
+	return ui.TableProps[delivery.Delivery]{
 		Caption: "Re-sends of this delivery, newest first",
-		RowID:   func(d webhook.Delivery) string { return "resend-" + d.UID.String() },
-		Href:    func(d webhook.Delivery) string { return paths.To(paths.Delivery, d.UID.String()) },
+		RowID:   func(d delivery.Delivery) string { return "resend-" + d.UID.String() },
+		Href:    func(d delivery.Delivery) string { return paths.To(paths.Delivery, d.UID.String()) },
 		Rows:    rows,
-		Columns: []ui.Column[webhook.Delivery]{
+		Columns: []ui.Column[delivery.Delivery]{
 			{
 				Title: "State", Class: "w-state",
-				Chip: func(d webhook.Delivery) ui.ChipProps { return ui.DeliveryChip(d.State) },
+				Chip: func(d delivery.Delivery) ui.ChipProps { return ui.DeliveryChip(d.State) },
 			},
 			{Title: "Delivery", Header: true, Cell: resendLinkCell},
 			{Title: "By", Class: "col-b w-third", Cell: resendByCell},
 			{Title: "Reason", Class: "col-a w-third", Cell: resendReasonCell},
 			{
 				Title: "Created", Class: "w-time end",
-				Time: func(d webhook.Delivery) time.Time { return d.CreatedAt },
+				Time: func(d delivery.Delivery) time.Time { return d.CreatedAt },
 			},
 		},
 	}

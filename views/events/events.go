@@ -5,13 +5,13 @@ import (
 	"strings"
 	"time"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
 // fate says what became of an event, what went wrong first.
-func fate(of webhook.FanOut) string {
+func fate(of delivery.FanOut) string {
 	var parts []string
 	for _, part := range []struct {
 		count int
@@ -37,27 +37,27 @@ func fate(of webhook.FanOut) string {
 }
 
 // Table lists events.
-func Table(rows []webhook.EventRecord) ui.TableProps[webhook.EventRecord] {
-	return ui.TableProps[webhook.EventRecord]{
+func Table(rows []delivery.EventRecord) ui.TableProps[delivery.EventRecord] {
+	return ui.TableProps[delivery.EventRecord]{
 		Caption: "Events, newest first",
-		RowID:   func(e webhook.EventRecord) string { return "e-" + e.UID.String() },
-		Href:    func(e webhook.EventRecord) string { return paths.To(paths.Event, e.UID.String()) },
+		RowID:   func(e delivery.EventRecord) string { return "e-" + e.UID.String() },
+		Href:    func(e delivery.EventRecord) string { return paths.To(paths.Event, e.UID.String()) },
 		Rows:    rows,
-		Columns: []ui.Column[webhook.EventRecord]{
+		Columns: []ui.Column[delivery.EventRecord]{
 			{Title: "Event", Header: true, Cell: kindCell},
 			{Title: "Application", Class: "col-b w-id", Cell: applicationCell},
 			{Title: "Partner", Class: "col-b w-fifth", Cell: partnerCell},
 			{Title: "What became of it", Class: "col-a w-fate", Cell: fateCell},
 			{
 				Title: "Occurred", Class: "w-time end",
-				Time: func(e webhook.EventRecord) time.Time { return e.OccurredAt },
+				Time: func(e delivery.EventRecord) time.Time { return e.OccurredAt },
 			},
 		},
 	}
 }
 
 // deliveryTable lists the deliveries of one event, whose name is above.
-func deliveryTable(rows []webhook.Delivery) ui.TableProps[webhook.Delivery] {
+func deliveryTable(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 	table := ui.Without(ui.DeliveryTable(rows), "Event", "Application", "Took")
 	table.Caption = "Deliveries of this event, oldest first"
 	for i, column := range table.Columns {

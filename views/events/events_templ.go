@@ -3,22 +3,21 @@
 // templ: version: v0.3.1020
 package events
 
-//lint:file-ignore SA4006 This context is only used if a nested component is present.
-
-import "github.com/a-h/templ"
-import templruntime "github.com/a-h/templ/runtime"
-
 import (
 	"slices"
 
+	"github.com/a-h/templ"
+	templruntime "github.com/a-h/templ/runtime"
 	"github.com/google/uuid"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
-func kindCell(e webhook.EventRecord) templ.Component {
+//lint:file-ignore SA4006 This context is only used if a nested component is present.
+
+func kindCell(e delivery.EventRecord) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -151,7 +150,7 @@ func kindCell(e webhook.EventRecord) templ.Component {
 	})
 }
 
-func applicationCell(e webhook.EventRecord) templ.Component {
+func applicationCell(e delivery.EventRecord) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -187,7 +186,7 @@ func applicationCell(e webhook.EventRecord) templ.Component {
 	})
 }
 
-func partnerCell(e webhook.EventRecord) templ.Component {
+func partnerCell(e delivery.EventRecord) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -265,7 +264,7 @@ func partnerCell(e webhook.EventRecord) templ.Component {
 	})
 }
 
-func fateCell(e webhook.EventRecord) templ.Component {
+func fateCell(e delivery.EventRecord) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -355,7 +354,7 @@ func fateCell(e webhook.EventRecord) templ.Component {
 
 // Detail shows one event: what was said, to whom, and to whom not. It can be replayed
 // to the targets.
-func Detail(e webhook.EventDetail, targets []uuid.UUID) templ.Component {
+func Detail(e delivery.EventDetail, targets []uuid.UUID) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -586,7 +585,7 @@ func Detail(e webhook.EventDetail, targets []uuid.UUID) templ.Component {
 
 // ledgerPanel says for each subscription why it got the event, or why not, and
 // replays it to those that ask for it today.
-func ledgerPanel(e webhook.EventDetail, targets []uuid.UUID) templ.Component {
+func ledgerPanel(e delivery.EventDetail, targets []uuid.UUID) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

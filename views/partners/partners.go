@@ -9,7 +9,7 @@ import (
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/application"
 	"drawbridge/internal/partner"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -66,7 +66,7 @@ type PartnerDetail struct {
 	Clients   []Client
 	// MoreMerchants and MoreClients tell that there are more than are shown.
 	MoreMerchants, MoreClients bool
-	Subscriptions              []webhook.Subscription
+	Subscriptions              []subscription.Subscription
 }
 
 // MerchantDetail is a merchant with what belongs to it.
@@ -180,27 +180,27 @@ func actsFor(c Client) string {
 	return ui.Plural(len(c.Names), "merchant", "merchants")
 }
 
-func subscriptionTable(rows []webhook.Subscription) ui.TableProps[webhook.Subscription] {
-	return ui.TableProps[webhook.Subscription]{
+func subscriptionTable(rows []subscription.Subscription) ui.TableProps[subscription.Subscription] {
+	return ui.TableProps[subscription.Subscription]{
 		Caption: "Subscriptions of the partner, newest first",
-		RowID:   func(s webhook.Subscription) string { return "s-" + s.UID.String() },
+		RowID:   func(s subscription.Subscription) string { return "s-" + s.UID.String() },
 		Href:    subscriptionPath,
 		Rows:    rows,
-		Columns: []ui.Column[webhook.Subscription]{
+		Columns: []ui.Column[subscription.Subscription]{
 			{
 				Title: "State", Class: "w-state",
-				Chip: func(s webhook.Subscription) ui.ChipProps { return ui.SubscriptionChip(string(s.State)) },
+				Chip: func(s subscription.Subscription) ui.ChipProps { return ui.SubscriptionChip(string(s.State)) },
 			},
 			{Title: "Endpoint", Header: true, Cell: endpointCell},
 			{
 				Title: "Events", Class: "col-a w-third",
-				Text: func(s webhook.Subscription) string { return ui.EventsWord(s.Events) },
+				Text: func(s subscription.Subscription) string { return ui.EventsWord(s.Events) },
 			},
 		},
 	}
 }
 
-func subscriptionPath(s webhook.Subscription) string {
+func subscriptionPath(s subscription.Subscription) string {
 	return paths.To(paths.Subscription, s.UID.String())
 }
 

@@ -3,18 +3,19 @@
 // templ: version: v0.3.1020
 package partners
 
-//lint:file-ignore SA4006 This context is only used if a nested component is present.
-
-import "github.com/a-h/templ"
-import templruntime "github.com/a-h/templ/runtime"
-
 import (
+	"fmt"
+
+	"github.com/a-h/templ"
+	templruntime "github.com/a-h/templ/runtime"
+
 	"drawbridge/internal/partner"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
-	"fmt"
 )
+
+//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
 // NewPartner leads to the form of a new partner.
 func NewPartner() templ.Component {
@@ -1413,7 +1414,7 @@ func clientUsedCell(c Client) templ.Component {
 	})
 }
 
-func endpointCell(s webhook.Subscription) templ.Component {
+func endpointCell(s subscription.Subscription) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

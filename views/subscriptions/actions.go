@@ -3,7 +3,8 @@ package subscriptions
 import (
 	"strings"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -30,15 +31,15 @@ func headerID(name string) string {
 }
 
 // testResult is where the result of a test event is shown.
-func testResult(test webhook.DeliveryDetail) string {
+func testResult(test delivery.Detail) string {
 	return paths.To(paths.SubscriptionResult, test.SubscriptionUID.String(), test.UID.String())
 }
 
 // testDiagnosis says what became of a test event.
-func testDiagnosis(test webhook.DeliveryDetail, state webhook.State) ui.Diagnosis {
+func testDiagnosis(test delivery.Detail, state subscription.State) ui.Diagnosis {
 	found := ui.DiagnosisOf(test, state)
 	switch {
-	case test.State == webhook.DeliveryDelivered:
+	case test.State == delivery.StateDelivered:
 		found.Title = "The endpoint confirmed the test event"
 	case found.Title == "":
 		found = ui.Diagnosis{

@@ -8,14 +8,15 @@ import (
 	"github.com/a-h/templ"
 
 	"drawbridge/internal/lending"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/health"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
 // Page is the page of one subscription, one tab of it.
 type Page struct {
-	webhook.Subscription
+	subscription.Subscription
 	PartnerName string
 	// Tab is the one that is shown, Body what it shows.
 	Tab  string
@@ -39,11 +40,11 @@ func (p Page) tabs() []ui.Tab {
 }
 
 // to is the page of an action on a subscription.
-func to(s webhook.Subscription, pattern string) string { return paths.To(pattern, s.UID.String()) }
+func to(s subscription.Subscription, pattern string) string { return paths.To(pattern, s.UID.String()) }
 
 // mayEdit tells whether the reader may change a subscription as it is.
-func mayEdit(ctx context.Context, s webhook.Subscription) bool {
-	return ui.May(ctx, paths.SubscriptionEdit) && s.State != webhook.StateDeleted
+func mayEdit(ctx context.Context, s subscription.Subscription) bool {
+	return ui.May(ctx, paths.SubscriptionEdit) && s.State != subscription.StateDeleted
 }
 
 // SecretTab is what the tab about a subscription's secret shows once.
@@ -77,62 +78,62 @@ type Difference struct {
 }
 
 func errorGroupTable(
-	s webhook.Subscription, groups []webhook.ErrorGroup,
-) ui.TableProps[webhook.ErrorGroup] {
+	s subscription.Subscription, groups []health.ErrorGroup,
+) ui.TableProps[health.ErrorGroup] {
 	href := paths.Where(paths.Deliveries, "subscription", s.UID.String())
-	return ui.TableProps[webhook.ErrorGroup]{
+	return ui.TableProps[health.ErrorGroup]{
 		Caption: "Failed attempts of the last 7 days, the most frequent first",
-		RowID: func(g webhook.ErrorGroup) string {
+		RowID: func(g health.ErrorGroup) string {
 			return "error-" + string(g.Class) + "-" + strconv.Itoa(g.Status)
 		},
-		Href: func(webhook.ErrorGroup) string { return href },
+		Href: func(health.ErrorGroup) string { return href },
 		Rows: groups,
-		Columns: []ui.Column[webhook.ErrorGroup]{
+		Columns: []ui.Column[health.ErrorGroup]{
 			{
-				Title: "Result", Header: true, Cell: func(g webhook.ErrorGroup) templ.Component {
+				Title: "Result", Header: true, Cell: func(g health.ErrorGroup) templ.Component {
 					return lead(href, ui.OutcomeWord(g.Status, string(g.Class)))
 				},
 			},
 			{
 				Title: "Attempts", Class: "w-short end",
-				Text: func(g webhook.ErrorGroup) string { return ui.Number(g.Count) },
+				Text: func(g health.ErrorGroup) string { return ui.Number(g.Count) },
 			},
 			{
 				Title: "First seen", Class: "col-a w-time end",
-				Time: func(g webhook.ErrorGroup) time.Time { return g.First },
+				Time: func(g health.ErrorGroup) time.Time { return g.First },
 			},
 			{
 				Title: "Last seen", Class: "w-time end",
-				Time: func(g webhook.ErrorGroup) time.Time { return g.Last },
+				Time: func(g health.ErrorGroup) time.Time { return g.Last },
 			},
 		},
 	}
 }
 
-func versionTable(s webhook.Subscription, rows []webhook.Version) ui.TableProps[webhook.Version] {
-	return ui.TableProps[webhook.Version]{
+func versionTable(s subscription.Subscription, rows []subscription.Version) ui.TableProps[subscription.Version] {
+	return ui.TableProps[subscription.Version]{
 		Caption: "Versions, newest first",
-		RowID:   func(v webhook.Version) string { return "version-" + strconv.Itoa(v.Number) },
+		RowID:   func(v subscription.Version) string { return "version-" + strconv.Itoa(v.Number) },
 		Rows:    rows,
-		Columns: []ui.Column[webhook.Version]{
+		Columns: []ui.Column[subscription.Version]{
 			{
 				Title: "Version", Header: true, Class: "w-version",
-				Cell: func(v webhook.Version) templ.Component {
+				Cell: func(v subscription.Version) templ.Component {
 					return versionNumberCell(v, v.Number == rows[0].Number)
 				},
 			},
 			{Title: "What", Cell: versionChangeCell},
 			{
 				Title: "Who", Class: "col-a w-third",
-				Text: func(v webhook.Version) string { return v.ChangedBy },
+				Text: func(v subscription.Version) string { return v.ChangedBy },
 			},
 			{
 				Title: "When", Class: "col-a w-time end",
-				Time: func(v webhook.Version) time.Time { return v.ChangedAt },
+				Time: func(v subscription.Version) time.Time { return v.ChangedAt },
 			},
 			{
 				Title: "Action", Class: "w-id end",
-				Cell: func(v webhook.Version) templ.Component {
+				Cell: func(v subscription.Version) templ.Component {
 					return restoreCell(s, v, v.Number == rows[0].Number)
 				},
 			},
@@ -141,14 +142,14 @@ func versionTable(s webhook.Subscription, rows []webhook.Version) ui.TableProps[
 }
 
 // change says what a version changed, and why.
-func change(v webhook.Version) string {
+func change(v subscription.Version) string {
 	if v.Reason == "" {
 		return v.Change
 	}
 	return v.Change + " (" + v.Reason + ")"
 }
 
-func versionOptions(versions []webhook.Version) []ui.Option {
+func versionOptions(versions []subscription.Version) []ui.Option {
 	var options []ui.Option
 	for _, version := range versions {
 		text := strconv.Itoa(version.Number)

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"drawbridge/internal/lending"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -107,7 +107,7 @@ type Trial struct {
 // Conflict is what happened to a subscription while its form was open.
 type Conflict struct {
 	// Versions tell who changed it and when, oldest first.
-	Versions []webhook.Version
+	Versions []subscription.Version
 	Changes  []ConflictChange
 }
 

@@ -5,12 +5,14 @@ import (
 	"strings"
 	"time"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/health"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/ui"
 )
 
 // plot is the large plot of the hours.
-func plot(h webhook.Health) ui.BarPlotProps {
+func plot(h health.Health) ui.BarPlotProps {
 	props := ui.BarPlotProps{
 		ID: "health-plot", Title: "Attempts by hour", Step: "Hour",
 		Series: []ui.Series{{Name: "Failed", Tone: ui.Bad}, {Name: "Succeeded", Tone: ui.Good}},
@@ -24,7 +26,7 @@ func plot(h webhook.Health) ui.BarPlotProps {
 }
 
 // times is the plot of how long the slowest of the successful attempts took.
-func times(h webhook.Health) ui.LinePlotProps {
+func times(h health.Health) ui.LinePlotProps {
 	props := ui.LinePlotProps{
 		ID: "health-times", Title: "Time to answer by hour, 95 % of the successes within",
 		Step: "Hour", Empty: "No successful attempt in this time",
@@ -46,9 +48,9 @@ type CheckItem struct {
 }
 
 // Checked words what was found out about an address without sending to it.
-func Checked(found webhook.URLCheck) []CheckItem {
-	tones := map[webhook.CheckVerdict]ui.Tone{
-		webhook.CheckGood: ui.Good, webhook.CheckWarning: ui.Warn, webhook.CheckRefused: ui.Bad,
+func Checked(found subscription.URLCheck) []CheckItem {
+	tones := map[subscription.CheckVerdict]ui.Tone{
+		subscription.CheckGood: ui.Good, subscription.CheckWarning: ui.Warn, subscription.CheckRefused: ui.Bad,
 	}
 	titles := map[string]string{
 		"url": "Form", "name": "Name", "address": "Address", "connection": "Connection",
@@ -56,7 +58,7 @@ func Checked(found webhook.URLCheck) []CheckItem {
 	}
 	var items []CheckItem
 	for _, step := range found.Steps {
-		if step.Verdict != webhook.CheckSkipped {
+		if step.Verdict != subscription.CheckSkipped {
 			items = append(items, CheckItem{tones[step.Verdict], titles[step.Name], step.Text})
 		}
 	}
@@ -64,12 +66,12 @@ func Checked(found webhook.URLCheck) []CheckItem {
 }
 
 // probed words what a probe found.
-func probed(p webhook.ProbeRecord, now time.Time) []CheckItem {
+func probed(p health.ProbeRecord, now time.Time) []CheckItem {
 	items := []CheckItem{{ui.Good, "Reachable", "A delivery would get through to it."}}
 	if p.Class != "" {
 		items[0] = CheckItem{ui.Bad, "Not reachable as it should be", ui.Sentence(p.Error)}
 	}
-	days := webhook.CertificateWarning(p.Expires, now)
+	days := sender.CertificateWarning(p.Expires, now)
 	switch {
 	case p.Expires.IsZero() || days == 0:
 	case days < 0:
@@ -83,21 +85,21 @@ func probed(p webhook.ProbeRecord, now time.Time) []CheckItem {
 	return items
 }
 
-func probeTable(changes []webhook.ProbeChange) ui.TableProps[webhook.ProbeChange] {
-	return ui.TableProps[webhook.ProbeChange]{
+func probeTable(changes []health.ProbeChange) ui.TableProps[health.ProbeChange] {
+	return ui.TableProps[health.ProbeChange]{
 		Caption: "What the probes found, newest first",
-		RowID:   func(c webhook.ProbeChange) string { return "probe-" + fmt.Sprint(c.At.UnixMicro()) },
+		RowID:   func(c health.ProbeChange) string { return "probe-" + fmt.Sprint(c.At.UnixMicro()) },
 		Rows:    changes,
-		Columns: []ui.Column[webhook.ProbeChange]{
+		Columns: []ui.Column[health.ProbeChange]{
 			{Title: "Found", Header: true, Cell: probeFindingCell},
 			{
 				Title: "Since", Class: "w-time end",
-				Time: func(c webhook.ProbeChange) time.Time { return c.At },
+				Time: func(c health.ProbeChange) time.Time { return c.At },
 			},
 		},
 	}
 }
 
-func finding(c webhook.ProbeChange) string {
+func finding(c health.ProbeChange) string {
 	return strings.TrimSuffix(ui.Sentence(c.Finding), ".")
 }

@@ -3,20 +3,20 @@
 // templ: version: v0.3.1020
 package subscriptions
 
-//lint:file-ignore SA4006 This context is only used if a nested component is present.
-
-import "github.com/a-h/templ"
-import templruntime "github.com/a-h/templ/runtime"
-
 import (
 	"time"
 
-	"drawbridge/internal/webhook"
+	"github.com/a-h/templ"
+	templruntime "github.com/a-h/templ/runtime"
+
+	"drawbridge/internal/webhook/health"
 	"drawbridge/views/ui"
 )
 
+//lint:file-ignore SA4006 This context is only used if a nested component is present.
+
 // Health is how sending goes, and what the probes find.
-func Health(h webhook.Health, probe webhook.ProbeRecord, changes []webhook.ProbeChange, now time.Time) templ.Component {
+func Health(h health.Health, probe health.ProbeRecord, changes []health.ProbeChange, now time.Time) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -321,7 +321,7 @@ func duration(d time.Duration) templ.Component {
 	})
 }
 
-func probeFacts(p webhook.ProbeRecord) templ.Component {
+func probeFacts(p health.ProbeRecord) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -556,7 +556,7 @@ func probeFacts(p webhook.ProbeRecord) templ.Component {
 	})
 }
 
-func probeFindingCell(c webhook.ProbeChange) templ.Component {
+func probeFindingCell(c health.ProbeChange) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

@@ -6,7 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/health"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -24,21 +26,21 @@ const (
 var Tabs = []string{TabActivity, TabConfiguration, TabSecret, TabHealth, TabVersions}
 
 // AuthWord names an authentication scheme.
-func AuthWord(auth webhook.Auth) string {
+func AuthWord(auth sender.Auth) string {
 	switch auth {
-	case webhook.AuthHMAC:
+	case sender.AuthHMAC:
 		return "HMAC"
-	case webhook.AuthBearer:
+	case sender.AuthBearer:
 		return "Bearer"
-	case webhook.AuthNone:
+	case sender.AuthNone:
 	}
 	return "None"
 }
 
 // Listed is a subscription with its health of the last 24 hours.
 type Listed struct {
-	webhook.SubscriptionSummary
-	Health webhook.Health
+	subscription.Summary
+	Health health.Health
 }
 
 func (r Listed) merchants() string {
@@ -88,7 +90,7 @@ func took(d time.Duration) string {
 	return ui.Duration(d)
 }
 
-func lastSuccess(h webhook.Health) time.Time {
+func lastSuccess(h health.Health) time.Time {
 	if h.LastSuccess == nil {
 		return time.Time{}
 	}
@@ -96,7 +98,7 @@ func lastSuccess(h webhook.Health) time.Time {
 }
 
 // successRate is the share of attempts that succeeded, or a word where there is none.
-func successRate(h webhook.Health, behind string) string {
+func successRate(h health.Health, behind string) string {
 	rate, known := h.SuccessRate()
 	if !known {
 		return "no traffic"
@@ -105,7 +107,7 @@ func successRate(h webhook.Health, behind string) string {
 }
 
 // sparkline is the small plot of the hours.
-func sparkline(h webhook.Health) ui.SparklineProps {
+func sparkline(h health.Health) ui.SparklineProps {
 	props, failed := ui.SparklineProps{Title: "No attempts in the last 24 hours"}, 0
 	for _, hour := range h.Hours {
 		bad := hour.Attempts - hour.Succeeded

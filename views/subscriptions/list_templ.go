@@ -3,16 +3,16 @@
 // templ: version: v0.3.1020
 package subscriptions
 
-//lint:file-ignore SA4006 This context is only used if a nested component is present.
-
-import "github.com/a-h/templ"
-import templruntime "github.com/a-h/templ/runtime"
-
 import (
-	"drawbridge/internal/webhook"
+	"github.com/a-h/templ"
+	templruntime "github.com/a-h/templ/runtime"
+
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
+
+//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
 // NewButton leads to the form of a new subscription.
 func NewButton() templ.Component {
@@ -402,12 +402,12 @@ func actionCell(r Listed) templ.Component {
 			templ_7745c5c3_Var19 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if !ui.May(ctx, paths.SubscriptionPause) || r.State == webhook.StateDeleted {
+		if !ui.May(ctx, paths.SubscriptionPause) || r.State == subscription.StateDeleted {
 			templ_7745c5c3_Err = ui.None().Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-		} else if r.State == webhook.StatePaused {
+		} else if r.State == subscription.StatePaused {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 27, "<a class=\"button button-small\" href=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

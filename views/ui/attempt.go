@@ -5,7 +5,10 @@ import (
 	"strings"
 	"time"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/diagnose"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // noAnswer says why an attempt has no response to show.
@@ -169,7 +172,7 @@ func scale(d, longest time.Duration) int {
 
 // AttemptsOf are the attempts of a delivery. The last one is open when it is what the
 // reader came for.
-func AttemptsOf(attempts []webhook.AttemptRecord) []AttemptView {
+func AttemptsOf(attempts []delivery.Attempt) []AttemptView {
 	found := make([]AttemptView, 0, len(attempts))
 	for i, record := range attempts {
 		var travelled []string
@@ -207,36 +210,36 @@ func AttemptsOf(attempts []webhook.AttemptRecord) []AttemptView {
 }
 
 // HeadersOf are headers as they are shown.
-func HeadersOf(headers []webhook.Header) []HeaderView {
+func HeadersOf(headers []sender.Header) []HeaderView {
 	shown := make([]HeaderView, 0, len(headers))
 	for _, header := range headers {
 		shown = append(shown, HeaderView{
-			Name: header.Name, Value: header.Value, Masked: webhook.IsMasked(header.Value),
+			Name: header.Name, Value: header.Value, Masked: sender.IsMasked(header.Value),
 		})
 	}
 	return shown
 }
 
 // DiagnosisOf explains a delivery's state in plain words; zero for nothing to explain.
-func DiagnosisOf(detail webhook.DeliveryDetail, subscription webhook.State) Diagnosis {
-	last := webhook.AttemptRecord{}
+func DiagnosisOf(detail delivery.Detail, subscribed subscription.State) Diagnosis {
+	last := delivery.Attempt{}
 	if len(detail.Attempts) > 0 {
 		last = detail.Attempts[len(detail.Attempts)-1]
 	}
-	why := webhook.Diagnose(last)
+	why := diagnose.Attempt(last)
 	explained := Diagnosis{
 		Text: why.Summary, Owner: string(why.Owner), Next: strings.TrimSpace(why.Next),
 	}
 	switch {
-	case detail.State == webhook.DeliveryDelivered:
+	case detail.State == delivery.StateDelivered:
 		return Diagnosis{Tone: Good, Title: "The partner has received it", Text: fmt.Sprintf(
 			"The endpoint answered %d to attempt %d.", last.HTTPStatus, last.Number)}
-	case detail.State == webhook.DeliveryCancelled:
+	case detail.State == delivery.StateCancelled:
 		return Diagnosis{
 			Tone: Mute, Title: "It was cancelled and will not be sent",
 			Text: "Its subscription was deleted, or an operator cancelled it, before it went out.",
 		}
-	case subscription == webhook.StatePaused:
+	case subscribed == subscription.StatePaused:
 		return Diagnosis{
 			Tone: Mute, Title: "It waits: the subscription is paused",
 			Text: "It goes out when the subscription is resumed.",
@@ -246,10 +249,10 @@ func DiagnosisOf(detail webhook.DeliveryDetail, subscription webhook.State) Diag
 			Tone: Bad, Title: "It waits: nothing can be sent to its subscription",
 			Text: "The subscription's secret or headers do not open; its page says what to do.",
 		}
-	case detail.State == webhook.DeliveryFailed:
+	case detail.State == delivery.StateFailed:
 		explained.Tone, explained.Title = Bad, "All attempts are used up"
 		return explained
-	case detail.State == webhook.DeliveryRetrying:
+	case detail.State == delivery.StateRetrying:
 		explained.Tone, explained.Title = Warn, "It failed and will be tried again by itself"
 		return explained
 	}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"drawbridge/internal/lending"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 )
 
 // Tone is the colour of a state; it never stands alone.
@@ -47,16 +47,16 @@ type ChipProps struct {
 // DeliveryChip describes a delivery's state. A state it does not know is shown
 // as it is written.
 func DeliveryChip[S ~string](state S) ChipProps {
-	switch webhook.DeliveryState(state) {
-	case webhook.DeliveryPending:
+	switch delivery.State(state) {
+	case delivery.StatePending:
 		return ChipProps{"clock", "Pending", Calm}
-	case webhook.DeliveryDelivered:
+	case delivery.StateDelivered:
 		return ChipProps{"circle-check", "Delivered", Good}
-	case webhook.DeliveryRetrying:
+	case delivery.StateRetrying:
 		return ChipProps{"refresh-cw", "Retrying", Warn}
-	case webhook.DeliveryFailed:
+	case delivery.StateFailed:
 		return ChipProps{"circle-x", "Failed", Bad}
-	case webhook.DeliveryCancelled:
+	case delivery.StateCancelled:
 		return ChipProps{"ban", "Cancelled", Mute}
 	}
 	return ChipProps{"circle-help", string(state), Mute}

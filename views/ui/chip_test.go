@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"drawbridge/internal/lending"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 )
 
 func TestLendingChips(t *testing.T) {
@@ -40,8 +40,8 @@ func TestStatusWord(t *testing.T) {
 
 func TestDeliveryChip(t *testing.T) {
 	t.Parallel()
-	seen := map[ChipProps]webhook.DeliveryState{}
-	for _, state := range webhook.DeliveryStates() {
+	seen := map[ChipProps]delivery.State{}
+	for _, state := range delivery.States() {
 		chip := DeliveryChip(state)
 		if chip.Icon == "" || chip.Word == "" || chip.Tone == "" {
 			t.Errorf("%s: %+v lacks icon, word or colour", state, chip)

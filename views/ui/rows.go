@@ -6,7 +6,8 @@ import (
 
 	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
 	"drawbridge/views/paths"
 )
 
@@ -143,13 +144,13 @@ func (r AttentionRow) OwnerWord() string {
 const MaxAttempts = 3
 
 // DeliveryRow is one delivery in a list.
-type DeliveryRow = webhook.Delivery
+type DeliveryRow = delivery.Delivery
 
 // DeliveryLabel names a delivery: what, and to whom.
-func DeliveryLabel(d webhook.Delivery) string { return string(d.Event) + " to " + d.PartnerName }
+func DeliveryLabel(d delivery.Delivery) string { return string(d.Event) + " to " + d.PartnerName }
 
 // lastResult names the last attempt's outcome in a word or two.
-func lastResult(d webhook.Delivery) string {
+func lastResult(d delivery.Delivery) string {
 	if d.AttemptCount == 0 {
 		return ""
 	}
@@ -157,7 +158,7 @@ func lastResult(d webhook.Delivery) string {
 }
 
 // resultPart is the result as the end of a row's second line.
-func resultPart(d webhook.Delivery) string {
+func resultPart(d delivery.Delivery) string {
 	if result := lastResult(d); result != "" {
 		return " · " + result
 	}
@@ -197,19 +198,19 @@ type pip struct {
 }
 
 // pips draws the attempts made and those still open.
-func pips(d webhook.Delivery) []pip {
+func pips(d delivery.Delivery) []pip {
 	made := "pip pip-bad"
-	if d.LastError() == webhook.ClassUnknown {
+	if d.LastError() == sender.ClassUnknown {
 		made = "pip pip-odd"
 	}
-	if d.State == webhook.DeliveryCancelled {
+	if d.State == delivery.StateCancelled {
 		made = "pip pip-mute"
 	}
 	drawn := make([]pip, MaxAttempts)
 	for i := range drawn {
 		class := "pip"
 		switch {
-		case i == d.AttemptCount-1 && d.State == webhook.DeliveryDelivered:
+		case i == d.AttemptCount-1 && d.State == delivery.StateDelivered:
 			class = "pip pip-good"
 		case i < d.AttemptCount:
 			class = made
@@ -329,11 +330,11 @@ func EmailKind(kind string) string {
 }
 
 // verdictChip is the verdict as a state.
-func verdictChip(line webhook.LedgerLine) ChipProps {
+func verdictChip(line delivery.LedgerLine) ChipProps {
 	switch {
 	case line.DeliveryUID != nil:
 		return DeliveryChip(line.DeliveryState)
-	case line.Verdict == webhook.VerdictUnrecorded:
+	case line.Verdict == delivery.VerdictUnrecorded:
 		return ChipProps{"circle-help", "Not recorded", Odd}
 	}
 	return ChipProps{"ban", "Not sent", Mute}

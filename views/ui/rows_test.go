@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 )
 
 func TestOutcomeWord(t *testing.T) {
@@ -43,20 +43,20 @@ func TestPips(t *testing.T) {
 		row  DeliveryRow
 		want string
 	}{
-		{"waiting for the first", DeliveryRow{State: webhook.DeliveryPending, NextAttemptAt: &due}, "calm,,"},
+		{"waiting for the first", DeliveryRow{State: delivery.StatePending, NextAttemptAt: &due}, "calm,,"},
 		{"one failed, one due", DeliveryRow{
-			State: webhook.DeliveryRetrying, AttemptCount: 1, LastErrorClass: new("tls"),
+			State: delivery.StateRetrying, AttemptCount: 1, LastErrorClass: new("tls"),
 			NextAttemptAt: &due,
 		}, "bad,calm,"},
-		{"second succeeded", DeliveryRow{State: webhook.DeliveryDelivered, AttemptCount: 2}, "bad,good,"},
+		{"second succeeded", DeliveryRow{State: delivery.StateDelivered, AttemptCount: 2}, "bad,good,"},
 		{"used up", DeliveryRow{
-			State: webhook.DeliveryFailed, AttemptCount: 3, LastErrorClass: new("http_5xx"),
+			State: delivery.StateFailed, AttemptCount: 3, LastErrorClass: new("http_5xx"),
 		}, "bad,bad,bad"},
 		{"unknown", DeliveryRow{
-			State: webhook.DeliveryFailed, AttemptCount: 3, LastErrorClass: new("unknown"),
+			State: delivery.StateFailed, AttemptCount: 3, LastErrorClass: new("unknown"),
 		}, "odd,odd,odd"},
 		{"cancelled", DeliveryRow{
-			State: webhook.DeliveryCancelled, AttemptCount: 1, LastErrorClass: new("dns"),
+			State: delivery.StateCancelled, AttemptCount: 1, LastErrorClass: new("dns"),
 		}, "mute,,"},
 	}
 	for _, test := range tests {

@@ -17,7 +17,7 @@ import (
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/partner"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 )
 
 // API holds what the handlers call.
@@ -29,7 +29,7 @@ type API struct {
 	Loans        *loan.Service
 	Bucket       document.Bucket
 	// Calls is told of every call; nil is told nothing.
-	Calls *webhook.Calls
+	Calls *delivery.Gate
 	// Now is the clock of the answers' timestamps.
 	Now func() time.Time
 	// Sandbox registers the operations that play the lender's part.

@@ -33,7 +33,7 @@ func (r *harness) useUp(status string) {
 	for range 3 {
 		r.work()
 		r.pass(12 * time.Minute)
-		_, err := r.Webhooks.Promote(r.Context())
+		_, err := r.Webhooks.Deliveries.EnqueueDue(r.Context())
 		r.must(err)
 	}
 	r.watch()

@@ -13,12 +13,15 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/bulk"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 )
 
 // failures makes failed deliveries of the application.
-func (r *harness) failures(count int) []webhook.Delivery {
+func (r *harness) failures(count int) []delivery.Delivery {
 	r.Helper()
 	for n := range count {
 		r.publish(fmt.Sprintf("Step %d", n+1))
@@ -40,10 +43,10 @@ func (r *harness) failures(count int) []webhook.Delivery {
 func (r *harness) advance(page string, run int) {
 	r.Helper()
 	uid := uuid.MustParse(page[strings.LastIndex(page, "/")+1:])
-	_, err := r.Webhooks.AdvanceBulk(r.Context(), webhook.BulkArgs{BulkUID: uid, Run: run})
+	_, err := r.Webhooks.Bulk.Advance(r.Context(), bulk.Args{BulkUID: uid, Run: run})
 	r.must(err)
 	r.ahead.Add(int64(time.Second))
-	_, err = r.Webhooks.Promote(r.Context())
+	_, err = r.Webhooks.Deliveries.EnqueueDue(r.Context())
 	r.must(err)
 	r.work()
 }
@@ -232,8 +235,8 @@ func TestBulkResendStaysWithinOnePartner(t *testing.T) {
 		t.Errorf("the chosen partner's plan sends %q", got)
 	}
 	chosen := url.Values{"partner": {r.Partner.String()}}
-	for _, delivery := range deliveries {
-		chosen.Add("delivery", delivery.UID.String())
+	for _, sent := range deliveries {
+		chosen.Add("delivery", sent.UID.String())
 	}
 	if got := b.get(b.begin(chosen)).text("h1"); got != "1 chosen delivery" {
 		t.Errorf("of a mixed selection, %q", got)
@@ -244,13 +247,13 @@ func TestBulkStartNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.signedIn()
-	subscription, _ := r.subscribe(r.receiver().URL)
+	subscribed, _ := r.subscribe(r.receiver().URL)
 	deliveries := r.failures(2)
 	since := deliveries[len(deliveries)-1].CreatedAt.UTC()
-	start := b.get(paths.BulkNew+"?subscription="+subscription.UID.String()+
+	start := b.get(paths.BulkNew+"?subscription="+subscribed.UID.String()+
 		"&recover_since="+since.Format(time.RFC3339)).wantStatus(t, http.StatusOK)
 	chosen, _ := start.find("#bulk-subscription option[selected]").Attr("value")
-	if chosen != subscription.UID.String() {
+	if chosen != subscribed.UID.String() {
 		t.Errorf("chosen is %q", chosen)
 	}
 	if got, _ := start.find("#bulk-since").Attr("value"); got != since.Format("2006-01-02T15:04") {
@@ -264,7 +267,7 @@ func TestBulkStartNamesWhatIsWrong(t *testing.T) {
 		}
 	}
 	page := b.begin(url.Values{
-		"kind": {"recover"}, "subscription": {subscription.UID.String()},
+		"kind": {"recover"}, "subscription": {subscribed.UID.String()},
 		"since": {since.Add(-time.Minute).Format("2006-01-02T15:04")},
 	})
 	if got := b.get(page).text(".tiles .tile:first-child dd"); !strings.HasPrefix(got, "2 ") {
@@ -283,8 +286,8 @@ func TestEventPagesTellWhoGotItAndReplay(t *testing.T) {
 	}
 	r.subscribe(r.receiver().URL)
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := r.Webhooks.Subscribe(ctx, tx, r.Partner, webhook.Settings{
-			URL: r.receiver().URL, Auth: webhook.AuthHMAC,
+		_, _, err := r.Webhooks.Subscriptions.Subscribe(ctx, tx, r.Partner, subscription.Settings{
+			URL: r.receiver().URL, Auth: sender.AuthHMAC,
 			Events: []string{string(lending.EventFundingSettled)},
 		}, "test")
 		return err

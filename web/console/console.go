@@ -33,6 +33,7 @@ import (
 	"drawbridge/internal/retention"
 	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 	operationsview "drawbridge/views/operations"
 	"drawbridge/views/paths"
 	subscriptionsview "drawbridge/views/subscriptions"
@@ -59,7 +60,7 @@ const Prefix = paths.Home
 type Options struct {
 	DB           *postgres.DB
 	Operators    *operator.Service
-	Webhooks     *webhook.Service
+	Webhooks     *webhook.Services
 	Search       *search.Service
 	Emails       *email.Service
 	Applications *application.Service
@@ -141,8 +142,8 @@ func New(options Options) (*Console, error) {
 // badges counts what the rail shows: deliveries that failed within a day, and open
 // alerts.
 func (c *Console) badges(ctx context.Context) (failing, alerts int, err error) {
-	failing, err = c.Webhooks.CountDeliveries(ctx, webhook.DeliveryFilter{
-		State: webhook.DeliveryFailed, Since: c.Options.DB.Now().Add(-recent),
+	failing, err = c.Webhooks.Deliveries.Count(ctx, delivery.Filter{
+		State: delivery.StateFailed, Since: c.Options.DB.Now().Add(-recent),
 	}, maxBadge)
 	if err != nil {
 		return 0, 0, err

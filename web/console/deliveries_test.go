@@ -11,7 +11,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/uuid"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/paths"
 )
 
@@ -23,17 +23,17 @@ func (a answer) rowIDs() []string {
 	})
 }
 
-func uids(deliveries []webhook.Delivery) []string {
+func uids(deliveries []delivery.Delivery) []string {
 	var texts []string
-	for _, delivery := range deliveries {
-		texts = append(texts, delivery.UID.String())
+	for _, sent := range deliveries {
+		texts = append(texts, sent.UID.String())
 	}
 	return texts
 }
 
 // deliverAll makes three deliveries: one pending, one retrying, one
 // delivered, in this order.
-func deliverAll(r *harness) []webhook.Delivery {
+func deliverAll(r *harness) []delivery.Delivery {
 	r.Helper()
 	endpoint := r.receiver(status(http.StatusOK), status(http.StatusServiceUnavailable))
 	r.subscribe(endpoint.URL)
@@ -89,21 +89,21 @@ func TestDeliveryFilters(t *testing.T) {
 	}
 	tests := []struct {
 		name, value string
-		want        []webhook.Delivery
+		want        []delivery.Delivery
 	}{
-		{"state", "retrying", []webhook.Delivery{retrying}},
-		{"state", "delivered", []webhook.Delivery{delivered}},
+		{"state", "retrying", []delivery.Delivery{retrying}},
+		{"state", "delivered", []delivery.Delivery{delivered}},
 		{"state", "failed", nil},
 		{"partner", r.Partner.String(), made},
 		{"partner", uuid.NewString(), nil},
 		{"merchant", r.Merchant.String(), made},
 		{"merchant", uuid.NewString(), nil},
-		{"event_uid", retrying.EventUID.String(), []webhook.Delivery{retrying}},
-		{"code", "503", []webhook.Delivery{retrying}},
-		{"code", "5xx", []webhook.Delivery{retrying}},
-		{"code", "2XX", []webhook.Delivery{delivered}},
+		{"event_uid", retrying.EventUID.String(), []delivery.Delivery{retrying}},
+		{"code", "503", []delivery.Delivery{retrying}},
+		{"code", "5xx", []delivery.Delivery{retrying}},
+		{"code", "2XX", []delivery.Delivery{delivered}},
 		{"code", "404", nil},
-		{"error", "http_5xx", []webhook.Delivery{retrying}},
+		{"error", "http_5xx", []delivery.Delivery{retrying}},
 		{"error", "timeout", nil},
 		{"test", "no", made},
 		{"test", "yes", nil},
@@ -184,7 +184,7 @@ func TestDeliveryPagesFollowEachOther(t *testing.T) {
 	r := newHarness(t)
 	endpoint := r.receiver()
 	r.subscribe(endpoint.URL)
-	var made []webhook.Delivery
+	var made []delivery.Delivery
 	for i := range 120 {
 		made = r.publish(fmt.Sprintf("Status %d", i))
 	}
@@ -255,12 +255,12 @@ func TestSubscriptionList(t *testing.T) {
 }
 
 // fail uses up the attempts of a delivery.
-func (r *harness) fail(delivery webhook.Delivery) {
+func (r *harness) fail(sent delivery.Delivery) {
 	r.Helper()
 	_, err := r.DB.ExecContext(r.Context(), `
 		UPDATE deliveries
 		   SET state = 'failed', attempt_count = 3, next_attempt_at = NULL, queued = false,
 		       last_error_class = 'timeout', finished_at = $2
-		 WHERE delivery_uid = $1`, delivery.UID, r.DB.Now())
+		 WHERE delivery_uid = $1`, sent.UID, r.DB.Now())
 	r.must(err)
 }

@@ -16,7 +16,7 @@ func TestDeliveryWhoseBodyWasRemoved(t *testing.T) {
 	r := newHarness(t)
 	b := r.signedIn()
 	delivery, _ := r.delivered()
-	_, err := r.Webhooks.DB.ExecContext(t.Context(), `
+	_, err := r.Webhooks.Subscriptions.DB.ExecContext(t.Context(), `
 		UPDATE events SET body = '', body_removed_at = now() WHERE event_uid = $1`, delivery.EventUID)
 	if err != nil {
 		t.Fatal(err)

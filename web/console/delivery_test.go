@@ -12,12 +12,13 @@ import (
 
 	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 )
 
 // delivered makes a delivery whose only attempt had these answers.
-func (r *harness) delivered(answers ...http.HandlerFunc) (webhook.Delivery, *apptest.Endpoint) {
+func (r *harness) delivered(answers ...http.HandlerFunc) (delivery.Delivery, *apptest.Endpoint) {
 	r.Helper()
 	endpoint := r.receiver(answers...)
 	r.subscribe(endpoint.URL + "/hook")
@@ -30,12 +31,12 @@ func TestDeliveryPage(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.signedIn()
-	delivery, endpoint := r.delivered(func(w http.ResponseWriter, _ *http.Request) {
+	sent, endpoint := r.delivered(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = w.Write([]byte(`{"error":"maintenance","n":12345678901234567890}`))
 	})
-	page := b.get(paths.To(paths.Delivery, delivery.UID.String())).wantStatus(t, http.StatusOK)
+	page := b.get(paths.To(paths.Delivery, sent.UID.String())).wantStatus(t, http.StatusOK)
 	if got := page.text(".headline"); got != "application.status.update Retrying" {
 		t.Errorf("headline %q", got)
 	}
@@ -46,7 +47,7 @@ func TestDeliveryPage(t *testing.T) {
 		"#attempt-1 [data-tab=Response] pre": `"n" : 12345678901234567890`,
 		"#attempt-1 [data-tab=Request]":      endpoint.URL + "/hook",
 		"#body-sent pre":                     `"status" : "Approved"`,
-		".facts":                             delivery.SubscriptionUID.String(),
+		".facts":                             sent.SubscriptionUID.String(),
 		"[aria-label=Diagnosis]":             "Likely owner: partner",
 		"#moment-next":                       "Attempt 2 is due",
 	} {
@@ -87,12 +88,12 @@ func TestHostileAnswerIsInert(t *testing.T) {
 	r := newHarness(t)
 	b := r.signedIn()
 	planted := `<script>planted()</script><img src=x onerror="planted()">` + "\x1b[2J\r\n"
-	delivery, _ := r.delivered(func(w http.ResponseWriter, _ *http.Request) {
+	sent, _ := r.delivered(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("X-Planted", planted[:26])
 		w.WriteHeader(http.StatusTeapot)
 		_, _ = w.Write([]byte(planted))
 	})
-	page := b.get(paths.To(paths.Delivery, delivery.UID.String())).wantStatus(t, http.StatusOK)
+	page := b.get(paths.To(paths.Delivery, sent.UID.String())).wantStatus(t, http.StatusOK)
 	page.find("script").Each(func(_ int, script *goquery.Selection) {
 		if source, _ := script.Attr("src"); !strings.HasPrefix(source, "/static/") {
 			t.Errorf("planted script %q", source)
@@ -111,38 +112,38 @@ func TestDiagnosis(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
-		state func(r *harness) webhook.Delivery
+		state func(r *harness) delivery.Delivery
 		want  string
 	}{
-		{"delivered", func(r *harness) webhook.Delivery {
-			delivery, _ := r.delivered()
-			return delivery
+		{"delivered", func(r *harness) delivery.Delivery {
+			sent, _ := r.delivered()
+			return sent
 		}, "The partner has received it The endpoint answered 200 to attempt 1."},
-		{"retrying", func(r *harness) webhook.Delivery {
-			delivery, _ := r.delivered(status(http.StatusUnauthorized))
-			return delivery
+		{"retrying", func(r *harness) delivery.Delivery {
+			sent, _ := r.delivered(status(http.StatusUnauthorized))
+			return sent
 		}, "It failed and will be tried again by itself"},
-		{"failed", func(r *harness) webhook.Delivery {
-			delivery, _ := r.delivered(status(http.StatusNotFound))
-			r.fail(delivery)
-			return delivery
+		{"failed", func(r *harness) delivery.Delivery {
+			sent, _ := r.delivered(status(http.StatusNotFound))
+			r.fail(sent)
+			return sent
 		}, "All attempts are used up"},
-		{"paused", func(r *harness) webhook.Delivery {
+		{"paused", func(r *harness) delivery.Delivery {
 			endpoint := r.receiver()
-			subscription, _ := r.subscribe(endpoint.URL)
+			subscribed, _ := r.subscribe(endpoint.URL)
 			r.do(func(ctx context.Context, tx *postgres.Tx) error {
-				_, err := r.Webhooks.Pause(ctx, tx, subscription.UID, "test")
+				_, err := r.Webhooks.Subscriptions.Pause(ctx, tx, subscribed.UID, "test")
 				return err
 			})
 			r.publish("Approved")
 			r.work()
 			return r.list()[0]
 		}, "It waits: the subscription is paused"},
-		{"cancelled", func(r *harness) webhook.Delivery {
+		{"cancelled", func(r *harness) delivery.Delivery {
 			endpoint := r.receiver()
-			subscription, _ := r.subscribe(endpoint.URL)
+			subscribed, _ := r.subscribe(endpoint.URL)
 			r.publish("Approved")
-			r.remove(subscription)
+			r.remove(subscribed)
 			return r.list()[0]
 		}, "It was cancelled and will not be sent"},
 	}
@@ -150,8 +151,8 @@ func TestDiagnosis(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			r := newHarness(t)
-			delivery := test.state(r)
-			page := r.signedIn().get(paths.To(paths.Delivery, delivery.UID.String()))
+			sent := test.state(r)
+			page := r.signedIn().get(paths.To(paths.Delivery, sent.UID.String()))
 			if got := page.text("[aria-label=Diagnosis]"); !strings.HasPrefix(got, test.want) {
 				t.Errorf("diagnosis %q, want %q", got, test.want)
 			}
@@ -160,10 +161,10 @@ func TestDiagnosis(t *testing.T) {
 }
 
 // remove deletes a subscription.
-func (r *harness) remove(subscription webhook.Subscription) {
+func (r *harness) remove(subscribed subscription.Subscription) {
 	r.Helper()
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := r.Webhooks.Delete(ctx, tx, subscription.UID, "test")
+		_, err := r.Webhooks.Subscriptions.Delete(ctx, tx, subscribed.UID, "test")
 		return err
 	})
 }
@@ -174,9 +175,9 @@ func TestResendWithoutScript(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.signedIn()
-	delivery, endpoint := r.delivered(status(http.StatusInternalServerError), status(http.StatusOK))
-	r.fail(delivery)
-	page := b.get(paths.To(paths.Delivery, delivery.UID.String()))
+	sent, endpoint := r.delivered(status(http.StatusInternalServerError), status(http.StatusOK))
+	r.fail(sent)
+	page := b.get(paths.To(paths.Delivery, sent.UID.String()))
 	href, _ := page.find("a[data-open=resend]").Attr("href")
 	form := b.get(href).wantStatus(t, http.StatusOK).find("main form[method=post]")
 	action, _ := form.Attr("action")
@@ -201,7 +202,7 @@ func TestResendWithoutScript(t *testing.T) {
 	if len(bodies) != 2 || bodies[0] != bodies[1] {
 		t.Errorf("the partner received %q, want the same bytes twice", bodies)
 	}
-	old := b.get(paths.To(paths.Delivery, delivery.UID.String()))
+	old := b.get(paths.To(paths.Delivery, sent.UID.String()))
 	got := old.text("#resend-" + made.UID.String())
 	if !strings.Contains(got, "Partner mended the endpoint") ||
 		!strings.Contains(got, supportEmail) {
@@ -214,7 +215,7 @@ func TestResendWithoutScript(t *testing.T) {
 	}
 	r.must(r.DB.Get(&entry,
 		`SELECT actor, subject, reason FROM audit_log WHERE action = 'delivery.resend'`))
-	if entry.Actor != supportEmail || entry.Subject != delivery.UID.String() || entry.Reason == "" {
+	if entry.Actor != supportEmail || entry.Subject != sent.UID.String() || entry.Reason == "" {
 		t.Errorf("audit log %+v", entry)
 	}
 }
@@ -223,8 +224,8 @@ func TestResendWithScript(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.signedIn().fragment()
-	delivery, _ := r.delivered()
-	part := b.post(paths.To(paths.Resend, delivery.UID.String()), url.Values{}).wantStatus(t, http.StatusOK)
+	sent, _ := r.delivered()
+	part := b.post(paths.To(paths.Resend, sent.UID.String()), url.Values{}).wantStatus(t, http.StatusOK)
 	made := r.list()[0]
 	if part.find("html head title").Length() != 0 ||
 		part.find("#resend-"+made.UID.String()).Length() != 1 {
@@ -240,8 +241,8 @@ func TestResendRefusals(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	b := r.signedIn()
-	delivery, _ := r.delivered()
-	path := paths.To(paths.Resend, delivery.UID.String())
+	sent, _ := r.delivered()
+	path := paths.To(paths.Resend, sent.UID.String())
 	long := url.Values{"reason": {strings.Repeat("x", 501)}}
 	page := b.post(path, long).wantStatus(t, http.StatusBadRequest)
 	kept, _ := page.find("input[name=reason]").Attr("value")
@@ -252,11 +253,11 @@ func TestResendRefusals(t *testing.T) {
 	if got := part.text("[role=alert]"); !strings.Contains(got, "500") {
 		t.Errorf("a script is told %q", got)
 	}
-	subscription, err := r.Webhooks.Subscription(t.Context(), delivery.SubscriptionUID)
+	subscribed, err := r.Webhooks.Subscriptions.Get(t.Context(), sent.SubscriptionUID)
 	r.must(err)
-	r.remove(subscription)
+	r.remove(subscribed)
 	b.post(path, url.Values{}).wantStatus(t, http.StatusConflict)
-	if b.get(paths.To(paths.Delivery, delivery.UID.String())).find("[data-open=resend]").Length() != 0 {
+	if b.get(paths.To(paths.Delivery, sent.UID.String())).find("[data-open=resend]").Length() != 0 {
 		t.Error("a delivery of a deleted subscription offers a re-send")
 	}
 	if got := len(r.list()); got != 1 || r.audits("delivery.resend") != 0 {
@@ -270,8 +271,8 @@ func TestResendNamesRisks(t *testing.T) {
 	r := newHarness(t)
 	b := r.signedIn()
 	first, endpoint := r.delivered()
-	risks := func(delivery webhook.Delivery) string {
-		return b.get(paths.To(paths.Resend, delivery.UID.String())).text(".risk")
+	risks := func(sent delivery.Delivery) string {
+		return b.get(paths.To(paths.Resend, sent.UID.String())).text(".risk")
 	}
 	if got := risks(first); !strings.Contains(got, "received this event already") ||
 		strings.Contains(got, "later event") || strings.Contains(got, "changed since") {
@@ -290,7 +291,7 @@ func TestResendNamesRisks(t *testing.T) {
 	}
 	moved := endpoint.URL + "/moved"
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := r.Webhooks.Amend(ctx, tx, first.SubscriptionUID, webhook.Patch{URL: &moved}, "test")
+		_, _, err := r.Webhooks.Subscriptions.Amend(ctx, tx, first.SubscriptionUID, subscription.Patch{URL: &moved}, "test")
 		return err
 	})
 	if got := risks(first); !strings.Contains(got, "changed since") {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"drawbridge/internal/operator"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/paths"
 )
 
@@ -186,14 +186,14 @@ func TestCancelDeliveries(t *testing.T) {
 		t.Errorf("it leads back to %q", answer.Location)
 	}
 	var states []string
-	for _, delivery := range r.list() {
-		states = append(states, string(delivery.State))
+	for _, sent := range r.list() {
+		states = append(states, string(sent.State))
 	}
 	if got := strings.Join(states, " "); got != "cancelled cancelled delivered" {
 		t.Errorf("states %s", got)
 	}
 	r.work() // the jobs that were in the queue find nothing to do
-	if after := r.list(); after[0].State != webhook.DeliveryCancelled || after[0].AttemptCount != 0 {
+	if after := r.list(); after[0].State != delivery.StateCancelled || after[0].AttemptCount != 0 {
 		t.Errorf("a cancelled delivery went out: %+v", after[0])
 	}
 	var audited int

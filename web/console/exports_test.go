@@ -56,7 +56,7 @@ func TestListsAsFiles(t *testing.T) {
 	uid := r.borrowed(r.file("a.pdf", "application/pdf", "%PDF-1.4")).String()
 	subscription, _ := r.subscribe(r.receiver(status(http.StatusOK)).URL)
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := r.Webhooks.Test(ctx, tx, subscription.UID, lending.EventStatusUpdated)
+		_, err := r.Webhooks.Deliveries.Test(ctx, tx, subscription.UID, lending.EventStatusUpdated)
 		return err
 	})
 	w := r

@@ -20,7 +20,9 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/operations"
 	"drawbridge/web/console"
 )
@@ -129,14 +131,14 @@ func (r *harness) addUser(address string, role operator.Role) {
 }
 
 // subscribe adds a subscription of the partner to every event.
-func (r *harness) subscribe(address string) (webhook.Subscription, secret.String) {
+func (r *harness) subscribe(address string) (subscription.Subscription, secret.String) {
 	r.Helper()
-	var made webhook.Subscription
+	var made subscription.Subscription
 	var value secret.String
 	r.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
-		made, value, err = r.Webhooks.Subscribe(ctx, tx, r.Partner, webhook.Settings{
-			URL: address, Auth: webhook.AuthHMAC, Events: []string{webhook.AllEvents},
-			Headers: []webhook.Header{{Name: "x-api-key", Value: "the-partners-own-key"}},
+		made, value, err = r.Webhooks.Subscriptions.Subscribe(ctx, tx, r.Partner, subscription.Settings{
+			URL: address, Auth: sender.AuthHMAC, Events: []string{subscription.AllEvents},
+			Headers: []sender.Header{{Name: "x-api-key", Value: "the-partners-own-key"}},
 		}, "test")
 		return err
 	})
@@ -145,10 +147,10 @@ func (r *harness) subscribe(address string) (webhook.Subscription, secret.String
 
 // publish commits an event of the application and returns its deliveries,
 // newest first.
-func (r *harness) publish(status string) []webhook.Delivery {
+func (r *harness) publish(status string) []delivery.Delivery {
 	r.Helper()
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := r.Webhooks.Publish(ctx, tx, webhook.Event{
+		_, err := r.Webhooks.Deliveries.Publish(ctx, tx, delivery.Event{
 			UID: postgres.NewUID(tx.Now), Kind: lending.EventStatusUpdated,
 			ApplicationUID: r.application, Status: status,
 			Head: fmt.Appendf(nil, `{"application_id":%q,"status":%q,"timestamp":"`,
@@ -161,9 +163,9 @@ func (r *harness) publish(status string) []webhook.Delivery {
 }
 
 // list returns every delivery, newest first.
-func (r *harness) list() []webhook.Delivery {
+func (r *harness) list() []delivery.Delivery {
 	r.Helper()
-	page, err := r.Webhooks.Deliveries(r.Context(), webhook.DeliveryFilter{Limit: webhook.MaxPage})
+	page, err := r.Webhooks.Deliveries.List(r.Context(), delivery.Filter{Limit: postgres.MaxPage})
 	r.must(err)
 	return page.Deliveries
 }

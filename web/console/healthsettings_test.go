@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/health"
 	"drawbridge/views/paths"
 )
 
@@ -26,8 +26,8 @@ func TestFailingThresholdsAreSet(t *testing.T) {
 	})
 	b.get(saved.wantStatus(t, http.StatusSeeOther).Location).wantStatus(t, http.StatusOK)
 	b.post(paths.SettingsHealth, values).wantStatus(t, http.StatusSeeOther)
-	got, err := r.Webhooks.LoadHealthSettings(t.Context())
-	want := webhook.HealthSettings{FailingMinutes: 120, FailingEvents: 5}
+	got, err := r.Webhooks.Health.LoadSettings(t.Context())
+	want := health.Settings{FailingMinutes: 120, FailingEvents: 5}
 	if err != nil || got != want {
 		t.Errorf("stored %+v, %v; want %+v", got, err, want)
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
@@ -19,8 +19,8 @@ func TestMissingKeyIsNamed(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	delivery, _ := r.delivered()
-	lost := r.Webhooks.Keys.Current()
-	r.Webhooks.Keys = keysAnew(r)
+	lost := r.Webhooks.Subscriptions.Keys.Current()
+	r.Webhooks.Subscriptions.Keys = keysAnew(r)
 	b := r.asOperator()
 	uid := delivery.SubscriptionUID.String()
 	for path, status := range map[string]int{
@@ -41,7 +41,7 @@ func TestMissingKeyIsNamed(t *testing.T) {
 	if address.Length() == 0 {
 		t.Error("the list leaves out the subscription")
 	}
-	s, err := r.Webhooks.Subscription(t.Context(), delivery.SubscriptionUID)
+	s, err := r.Webhooks.Subscriptions.Get(t.Context(), delivery.SubscriptionUID)
 	r.must(err)
 	page := b.get(paths.To(paths.SubscriptionEdit, uid)).wantStatus(t, http.StatusOK)
 	form := edit(page)
@@ -52,14 +52,14 @@ func TestMissingKeyIsNamed(t *testing.T) {
 	form.Set("headers_replace", "yes")
 	form.Set("secret_mode", "generate")
 	b.post(paths.To(paths.SubscriptionEdit, uid), form).wantStatus(t, http.StatusSeeOther)
-	if s, err = r.Webhooks.Subscription(t.Context(), s.UID); err != nil || s.Unopened != "" {
+	if s, err = r.Webhooks.Subscriptions.Get(t.Context(), s.UID); err != nil || s.Unopened != "" {
 		t.Errorf("with secret and headers given anew it is %+v, %v", s, err)
 	}
-	r.Webhooks.Keys = keysAnew(r)
+	r.Webhooks.Subscriptions.Keys = keysAnew(r)
 	b.post(paths.To(paths.SubscriptionDelete, uid), url.Values{"confirm": {ui.HostOf(s.URL)}}).
 		wantStatus(t, http.StatusSeeOther)
-	if s, err = r.Webhooks.Subscription(t.Context(), s.UID); err != nil ||
-		s.State != webhook.StateDeleted {
+	if s, err = r.Webhooks.Subscriptions.Get(t.Context(), s.UID); err != nil ||
+		s.State != subscription.StateDeleted {
 		t.Errorf("deleted without its key it is %s (%v)", s.State, err)
 	}
 }

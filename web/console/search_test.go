@@ -91,7 +91,7 @@ func TestSignatureDoctor(t *testing.T) {
 	if got, _ := b.get(href).find("#doctor-delivery").Attr("value"); got != uid {
 		t.Errorf("the doctor is asked about %q", got)
 	}
-	detail, err := r.Webhooks.Delivery(r.Context(), made[0].UID)
+	detail, err := r.Webhooks.Deliveries.Get(r.Context(), made[0].UID)
 	r.must(err)
 	body := string(detail.Body)
 	sum := hmacHex(value.Reveal(), body)

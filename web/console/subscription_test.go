@@ -9,23 +9,24 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/PuerkitoBio/goquery"
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
 )
 
 // onlySubscription loads the only subscription.
-func (r *harness) onlySubscription() webhook.Subscription {
+func (r *harness) onlySubscription() subscription.Subscription {
 	r.Helper()
-	found, _, err := r.Webhooks.Subscriptions(r.Context(), webhook.SubscriptionFilter{Limit: 10})
+	found, _, err := r.Webhooks.Subscriptions.List(r.Context(), subscription.Filter{Limit: 10})
 	r.must(err)
 	if len(found) != 1 {
 		r.Fatalf("%d subscriptions, want one", len(found))
@@ -64,7 +65,7 @@ func TestASubscriptionIsCreatedAndItsSecretShownOnce(t *testing.T) {
 	made := b.post(paths.SubscriptionNew, r.filled(endpoint.URL+"/hook")).
 		wantStatus(t, http.StatusSeeOther)
 	got := r.onlySubscription()
-	if got.Events[0] != "task.created" || len(got.Events) != 2 || got.Auth != webhook.AuthHMAC ||
+	if got.Events[0] != "task.created" || len(got.Events) != 2 || got.Auth != sender.AuthHMAC ||
 		got.Rate != 20 || len(got.Headers) != 1 || got.Headers[0].Value != "the-partners-own-key" {
 		t.Errorf("created %+v", got)
 	}
@@ -145,8 +146,8 @@ func TestAWrongFormKeepsWhatWasTyped(t *testing.T) {
 			t.Errorf("%s holds %q, %q was typed", selector, got, typed)
 		}
 	}
-	if found, _, _ := r.Webhooks.Subscriptions(t.Context(),
-		webhook.SubscriptionFilter{Limit: 1}); len(found) != 0 {
+	if found, _, _ := r.Webhooks.Subscriptions.List(t.Context(),
+		subscription.Filter{Limit: 1}); len(found) != 0 {
 		t.Error("a wrong form created a subscription")
 	}
 }
@@ -241,7 +242,7 @@ func TestEditingKeepsTheSecretAndHiddenHeaders(t *testing.T) {
 		t.Errorf("after the change: %+v", got)
 	}
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		match, err := r.Webhooks.CompareSecret(ctx, tx, made.UID, value)
+		match, err := r.Webhooks.Subscriptions.CompareSecret(ctx, tx, made.UID, value)
 		if match.Match != secret.MatchCurrent {
 			t.Errorf("the secret is %q now", match.Match)
 		}
@@ -263,7 +264,7 @@ func TestAChangeMeanwhileIsShownAndNothingIsLost(t *testing.T) {
 	form := edit(b.get(path))
 	theirs := endpoint.URL + "/theirs"
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := r.Webhooks.Amend(ctx, tx, made.UID, webhook.Patch{
+		_, _, err := r.Webhooks.Subscriptions.Amend(ctx, tx, made.UID, subscription.Patch{
 			URL: &theirs, Events: []string{"document.sent"},
 		}, "<b>eve</b>@lender.example")
 		return err
@@ -361,9 +362,9 @@ func TestPauseResumeAndDelete(t *testing.T) {
 	b.post(paths.To(paths.SubscriptionDelete, uid), url.Values{
 		"confirm": {ui.HostOf(endpoint.URL)}, "reason": {"contract ended"},
 	}).wantStatus(t, http.StatusSeeOther)
-	for _, delivery := range r.list() {
-		if delivery.State != webhook.DeliveryCancelled {
-			t.Errorf("a delivery is %s", delivery.State)
+	for _, sent := range r.list() {
+		if sent.State != delivery.StateCancelled {
+			t.Errorf("a delivery is %s", sent.State)
 		}
 	}
 	b.get(paths.To(paths.Subscription, uid)).wantStatus(t, http.StatusOK)
@@ -414,7 +415,7 @@ func TestRotateAndRestore(t *testing.T) {
 	}
 	moved := endpoint.URL + "/moved"
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := r.Webhooks.Amend(ctx, tx, made.UID, webhook.Patch{URL: &moved}, "test")
+		_, _, err := r.Webhooks.Subscriptions.Amend(ctx, tx, made.UID, subscription.Patch{URL: &moved}, "test")
 		return err
 	})
 	diff := b.get(paths.SubscriptionTab(uid, subscriptions.TabVersions) + "&from=1&to=3").text("#diff table")

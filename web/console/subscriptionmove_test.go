@@ -11,20 +11,21 @@ import (
 
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 )
 
 // guarded adds a subscription with a token, a secret header and a plain one.
-func (r *harness) guarded(address string) webhook.Subscription {
+func (r *harness) guarded(address string) subscription.Subscription {
 	r.Helper()
-	var made webhook.Subscription
+	var made subscription.Subscription
 	r.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
-		made, _, err = r.Webhooks.Subscribe(ctx, tx, r.Partner, webhook.Settings{
-			URL: address, Auth: webhook.AuthBearer, Events: []string{webhook.AllEvents},
+		made, _, err = r.Webhooks.Subscriptions.Subscribe(ctx, tx, r.Partner, subscription.Settings{
+			URL: address, Auth: sender.AuthBearer, Events: []string{subscription.AllEvents},
 			Secret: secret.New("the-partners-own-token"),
-			Headers: []webhook.Header{
+			Headers: []sender.Header{
 				{Name: "x-api-key", Value: "the-partners-own-key"},
 				{Name: "x-tenant", Value: "north", Plain: true},
 			},
@@ -83,8 +84,8 @@ func TestRestoringElsewhereAsksForCredentialsAnew(t *testing.T) {
 	made := r.guarded("https://old.example/")
 	moved, token := "https://new.example/", secret.New("token-of-the-new-host")
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := r.Webhooks.Amend(ctx, tx, made.UID, webhook.Patch{
-			URL: &moved, Secret: &token, Headers: &[]webhook.Header{},
+		_, _, err := r.Webhooks.Subscriptions.Amend(ctx, tx, made.UID, subscription.Patch{
+			URL: &moved, Secret: &token, Headers: &[]sender.Header{},
 		}, "test")
 		return err
 	})
@@ -159,7 +160,7 @@ func TestMoreMerchantsThanTheFormLists(t *testing.T) {
 	made, _ := r.subscribe("https://hooks.example/")
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
 		chosen := append(r.merchantUIDs("Roofs 1"), r.merchantUIDs("Roofs 501")...)
-		_, _, err := r.Webhooks.Amend(ctx, tx, made.UID, webhook.Patch{Merchants: chosen}, "test")
+		_, _, err := r.Webhooks.Subscriptions.Amend(ctx, tx, made.UID, subscription.Patch{Merchants: chosen}, "test")
 		return err
 	})
 	path := paths.To(paths.SubscriptionEdit, made.UID.String())
@@ -207,7 +208,7 @@ func TestHealthRulesAreMerged(t *testing.T) {
 		}
 	}
 	b.post(path, edit(page)).wantStatus(t, http.StatusSeeOther)
-	want := webhook.Watch{Pause: true, AlertEmail: "second@lender.example"}
+	want := subscription.Watch{Pause: true, AlertEmail: "second@lender.example"}
 	if got := r.onlySubscription(); got.Watch != want || got.Version != 3 {
 		t.Errorf("merged %+v in version %d", got.Watch, got.Version)
 	}

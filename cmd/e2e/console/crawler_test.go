@@ -72,7 +72,7 @@ var rows = map[string]string{
 	paths.Products + "/:uid": `SELECT product_uid FROM products LIMIT 1`,
 	paths.Delivery: `SELECT delivery_uid FROM deliveries WHERE attempt_count = 3
 		AND last_http_status = 500 AND resend_of IS NULL ORDER BY created_at DESC LIMIT 1`,
-	paths.Email: `SELECT email_uid FROM emails ORDER BY state LIMIT 1`,
+	paths.Email:   `SELECT email_uid FROM emails ORDER BY state LIMIT 1`,
 	paths.Request: `SELECT request_uid FROM api_requests ORDER BY status DESC LIMIT 1`,
 	paths.Subscription: `SELECT subscription_uid FROM subscriptions
 		ORDER BY url LIKE 'http://127.0.0.1%' DESC, created_at DESC LIMIT 1`,

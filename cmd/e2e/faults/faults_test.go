@@ -19,7 +19,7 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/fleet"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 )
 
 // chaos runs the fault tests at full size (make chaos): without it they are
@@ -169,7 +169,7 @@ func pretendDowntime(t *testing.T, db *postgres.DB) {
 	process := heir.New([]string{"worker"}, "test")
 	watch := fleet.Watch{
 		DB: db, Self: process.UID, Working: &heir.Working,
-		Deliveries: webhook.Queue, DeliveryTime: time.Minute,
+		Deliveries: delivery.Queue, DeliveryTime: time.Minute,
 	}
 	// What a frozen process has locked it lets go before long.
 	_, err := db.ExecContext(t.Context(), `SELECT FROM river_job WHERE state = 'running' FOR UPDATE`)

@@ -20,7 +20,8 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
 )
 
 // Password is what every user of a harness signs in with.
@@ -89,11 +90,11 @@ func On(t testing.TB, db *postgres.DB, variables ...string) *Harness {
 	services, err := app.New(settings, db, keys, app.Options{Version: "test"})
 	must(t, err)
 	services.Operators.Passwords = cheap
-	services.Webhooks.Sender.Close()
-	services.Webhooks.Sender = webhook.NewSender(webhook.SenderConfig{
-		Policy: services.Webhooks.Policy, Timeout: settings.WebhookTimeout, Version: "test",
+	services.Webhooks.Deliveries.Sender.Close()
+	services.Webhooks.UseSender(sender.New(sender.Config{
+		Policy: services.Webhooks.Subscriptions.Policy, Timeout: settings.WebhookTimeout, Version: "test",
 		RootCAs: endpointRoots(),
-	})
+	}))
 	t.Cleanup(services.Close)
 	return &Harness{Services: services}
 }
@@ -143,11 +144,11 @@ func (h *Harness) Work(t testing.TB) {
 	t.Helper()
 	var rows [][]byte
 	must(t, h.DB.SelectContext(t.Context(), &rows,
-		`DELETE FROM river_job WHERE queue = $1 RETURNING args`, webhook.Queue))
+		`DELETE FROM river_job WHERE queue = $1 RETURNING args`, delivery.Queue))
 	for _, row := range rows {
-		var job webhook.DeliverArgs
+		var job delivery.Args
 		must(t, json.Unmarshal(row, &job))
-		must(t, h.Webhooks.Deliver(t.Context(), job, webhook.Run{}))
+		must(t, h.Webhooks.Deliveries.Deliver(t.Context(), job, delivery.Run{}))
 	}
 }
 

@@ -50,7 +50,7 @@ func (h *Harness) Statuses(t testing.TB, uid uuid.UUID) []string {
 // DeliveriesOf returns the deliveries of an application, newest first.
 func (h *Harness) DeliveriesOf(t testing.TB, uid uuid.UUID) []delivery.Delivery {
 	t.Helper()
-	page, err := h.Webhooks.Deliveries(t.Context(), delivery.Filter{
+	page, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{
 		ApplicationUID: uid, Limit: postgres.MaxPage,
 	})
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // Caller is the world's merchant.
@@ -47,19 +48,19 @@ func (h *Harness) NewMerchant(t testing.TB, partnerUID uuid.UUID, name string) u
 
 // Subscribe adds a subscription of the world's partner that gets every event.
 // change, which may be nil, adapts its settings.
-func (h *Harness) Subscribe(t testing.TB, change func(*webhook.Settings)) webhook.Subscription {
+func (h *Harness) Subscribe(t testing.TB, change func(*subscription.Settings)) subscription.Subscription {
 	t.Helper()
-	settings := webhook.Settings{
+	settings := subscription.Settings{
 		URL:    "https://hooks.example.com/drawbridge",
-		Auth:   webhook.AuthHMAC,
-		Events: []string{webhook.AllEvents},
+		Auth:   sender.AuthHMAC,
+		Events: []string{subscription.AllEvents},
 	}
 	if change != nil {
 		change(&settings)
 	}
-	var made webhook.Subscription
+	var made subscription.Subscription
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
-		made, _, err = h.Webhooks.Subscribe(ctx, tx, h.Partner, settings, "operator")
+		made, _, err = h.Webhooks.Subscriptions.Subscribe(ctx, tx, h.Partner, settings, "operator")
 		return err
 	})
 	return made

@@ -15,7 +15,7 @@ import (
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/email"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/jobs"
 	"drawbridge/web"
 )
@@ -45,7 +45,7 @@ type Meters struct {
 
 // New makes the meters of a process.
 func New(
-	db *postgres.DB, recorder *apilog.Writer, calls *webhook.Calls, version string,
+	db *postgres.DB, recorder *apilog.Writer, calls *delivery.Gate, version string,
 ) *Meters {
 	registry := prometheus.NewRegistry()
 	factory := promauto.With(registry)
@@ -160,13 +160,13 @@ func (m *Meters) Request(r web.Answered) {
 }
 
 // Attempt counts one attempt of a delivery.
-func (m *Meters) Attempt(o webhook.Observation) {
+func (m *Meters) Attempt(o delivery.Observation) {
 	if o.Test {
 		return
 	}
 	outcome := string(o.Class)
 	if outcome == "" {
-		outcome = string(webhook.DeliveryDelivered)
+		outcome = string(delivery.StateDelivered)
 	}
 	m.attempts.WithLabelValues(outcome).Inc()
 	m.attemptDuration.Observe(o.Took.Seconds())

@@ -19,7 +19,8 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/restore"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
 	"drawbridge/jobs"
 	"drawbridge/web"
 )
@@ -54,7 +55,7 @@ func described(t *testing.T, registry *prometheus.Registry) []string {
 func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	names := described(t, New(db, apilog.NewWriter(db), new(webhook.Calls), "dev").registry)
+	names := described(t, New(db, apilog.NewWriter(db), new(delivery.Gate), "dev").registry)
 	for _, file := range []string{
 		"../../../docs/deploy/grafana.json", "../../../docs/deploy/alerts.yaml",
 	} {
@@ -135,15 +136,15 @@ func scrape(t *testing.T, m *Meters) string {
 func TestMetersCount(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	m := New(db, apilog.NewWriter(db), new(webhook.Calls), "dev")
+	m := New(db, apilog.NewWriter(db), new(delivery.Gate), "dev")
 	m.Request(web.Answered{Method: "GET", Route: "/api/v2/loan/:uid", Status: 200, Took: time.Second})
 	m.Request(web.Answered{Method: "POST", Route: "/api/v2/application", Status: 429})
 	m.Request(web.Answered{Method: "BREW", Status: 404})
 	m.Request(web.Answered{Method: "GET", Route: "/console", Status: 500, Fault: true})
-	m.Attempt(webhook.Observation{State: webhook.DeliveryDelivered, Lag: time.Second})
-	m.Attempt(webhook.Observation{Class: webhook.ClassTimeout, State: webhook.DeliveryFailed})
-	m.Attempt(webhook.Observation{Class: webhook.ClassDNS, State: webhook.DeliveryRetrying})
-	m.Attempt(webhook.Observation{State: webhook.DeliveryDelivered, Test: true})
+	m.Attempt(delivery.Observation{State: delivery.StateDelivered, Lag: time.Second})
+	m.Attempt(delivery.Observation{Class: sender.ClassTimeout, State: delivery.StateFailed})
+	m.Attempt(delivery.Observation{Class: sender.ClassDNS, State: delivery.StateRetrying})
+	m.Attempt(delivery.Observation{State: delivery.StateDelivered, Test: true})
 	m.Run(jobs.Run{Kind: "housekeep", Outcome: jobs.OutcomeDone})
 	m.Mail(email.OutcomeSent)
 	text := scrape(t, m)
@@ -173,7 +174,7 @@ func TestMetersCount(t *testing.T) {
 func TestScrapeOutlivesTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	m := New(db, apilog.NewWriter(db), new(webhook.Calls), "dev")
+	m := New(db, apilog.NewWriter(db), new(delivery.Gate), "dev")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +187,7 @@ func TestScrapeOutlivesTheDatabase(t *testing.T) {
 func TestScrapeTellsOfAHold(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	free := scrape(t, New(db, apilog.NewWriter(db), new(webhook.Calls), "dev"))
+	free := scrape(t, New(db, apilog.NewWriter(db), new(delivery.Gate), "dev"))
 	if !strings.Contains(free, "drawbridge_restore_held 0\n") {
 		t.Errorf("without a hold:\n%s", free)
 	}
@@ -196,7 +197,7 @@ func TestScrapeTellsOfAHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := scrape(t, New(db, apilog.NewWriter(db), new(webhook.Calls), "dev"))
+	held := scrape(t, New(db, apilog.NewWriter(db), new(delivery.Gate), "dev"))
 	if !strings.Contains(held, "drawbridge_restore_held 1\n") ||
 		!strings.Contains(held, "drawbridge_restore_held_seconds ") {
 		t.Errorf("with a hold:\n%s", held)
@@ -210,7 +211,7 @@ func TestScrapeBeforeTheMigrations(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE installation`); err != nil {
 		t.Fatal(err)
 	}
-	text := scrape(t, New(db, apilog.NewWriter(db), new(webhook.Calls), "dev"))
+	text := scrape(t, New(db, apilog.NewWriter(db), new(delivery.Gate), "dev"))
 	for _, line := range []string{"drawbridge_database_up 1\n", "drawbridge_mails_queued 0\n"} {
 		if !strings.Contains(text, line) {
 			t.Errorf("%q is missing", line)

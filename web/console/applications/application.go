@@ -11,7 +11,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/application"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -76,16 +76,16 @@ func about(s application.Summary) string {
 // when there is none or a re-send of it has arrived.
 func (f *Feature) undelivered(ctx context.Context, uid uuid.UUID) (*ui.Notice, error) {
 	first := false
-	found, err := f.Webhooks.Deliveries(ctx, webhook.DeliveryFilter{
-		ApplicationUID: uid, State: webhook.DeliveryFailed, Resend: &first, Limit: 1,
+	found, err := f.Webhooks.Deliveries.List(ctx, delivery.Filter{
+		ApplicationUID: uid, State: delivery.StateFailed, Resend: &first, Limit: 1,
 	})
 	if err != nil || len(found.Deliveries) == 0 {
 		return nil, err
 	}
 	failed := found.Deliveries[0]
-	resends, err := f.Webhooks.ResendsOf(ctx, failed.UID)
-	if err != nil || slices.ContainsFunc(resends, func(d webhook.Delivery) bool {
-		return d.State == webhook.DeliveryDelivered
+	resends, err := f.Webhooks.Deliveries.ResendsOf(ctx, failed.UID)
+	if err != nil || slices.ContainsFunc(resends, func(d delivery.Delivery) bool {
+		return d.State == delivery.StateDelivered
 	}) {
 		return nil, err
 	}

@@ -31,7 +31,7 @@ type Feature struct {
 	Partners     *partner.Service
 	Products     *catalog.Service
 	Retention    *retention.Service
-	Webhooks     *webhook.Service
+	Webhooks     *webhook.Services
 }
 
 // Routes lists the pages and changes.

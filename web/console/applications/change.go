@@ -13,7 +13,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/action"
@@ -70,7 +70,7 @@ type changing struct {
 	// get reads what the change is about from the form or the address.
 	get       func(name string) string
 	now       application.Standing
-	interests map[lending.EventKind]webhook.Interest
+	interests map[lending.EventKind]subscription.Interest
 	// products are those that may be offered.
 	products func() ([]lending.Product, error)
 }
@@ -138,7 +138,7 @@ func (c changing) form(
 		}
 	}
 	c.products = func() ([]lending.Product, error) { return c.Applications.ActiveProducts(request) }
-	c.interests, err = c.Webhooks.Interests(request, summary.PartnerUID, summary.MerchantUID)
+	c.interests, err = c.Webhooks.Subscriptions.Interests(request, summary.PartnerUID, summary.MerchantUID)
 	if err != nil {
 		return form, err
 	}

@@ -6,12 +6,15 @@ import (
 	"net/http"
 	"net/url"
 
+	resend "drawbridge/internal/webhook/bulk"
+
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/bulk"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -23,11 +26,11 @@ import (
 // Feature serves the pages.
 type Feature struct {
 	*list.Engine
-	Webhooks *webhook.Service
+	Webhooks *webhook.Services
 	// Filter reads the filter of the list of deliveries from the query of its address; it
 	// is not right where wrong is not empty.
 	Filter func(ctx echo.Context, query url.Values) (
-		filter webhook.DeliveryFilter, kept url.Values, wrong map[string]string)
+		filter delivery.Filter, kept url.Values, wrong map[string]string)
 }
 
 // Routes lists the pages and changes.
@@ -50,31 +53,31 @@ func (f *Feature) Routes() []page.Route {
 var place = page.Place{Section: ui.SectionBulks, Title: "Bulk re-sends"}
 
 // bulks lists the bulk re-sends.
-func (f *Feature) bulks() list.Spec[webhook.Bulk] {
+func (f *Feature) bulks() list.Spec[resend.Resend] {
 	tabs := []ui.Option{{Label: "All"}}
-	for _, state := range []webhook.BulkState{ // what goes on first
-		webhook.BulkRunning, webhook.BulkPaused, webhook.BulkDraft, webhook.BulkFinished,
-		webhook.BulkCancelled,
+	for _, state := range []resend.State{ // what goes on first
+		resend.StateRunning, resend.StatePaused, resend.StateDraft, resend.StateFinished,
+		resend.StateCancelled,
 	} {
 		tabs = append(tabs, ui.Option{Value: string(state), Label: bulk.Chip(string(state)).Word})
 	}
-	return list.Spec[webhook.Bulk]{
+	return list.Spec[resend.Resend]{
 		Name: "console.bulks", Path: paths.Bulks, Role: operator.RoleSupport, Place: place,
 		Intro: "Many deliveries sent again at once: planned, confirmed, paced, and each with its " +
 			"result.",
 		One: "bulk re-send", Many: "bulk re-sends", Order: "Newest first",
 		Tabs: list.Tabs{Name: "state", Options: tabs},
-		Read: func(v *list.Values) list.Source[webhook.Bulk] {
-			filter := webhook.BulksFilter{State: webhook.BulkState(v.Text("state"))}
-			return list.Source[webhook.Bulk]{
+		Read: func(v *list.Values) list.Source[resend.Resend] {
+			filter := resend.Filter{State: resend.State(v.Text("state"))}
+			return list.Source[resend.Resend]{
 				Load: list.Keyset(func(
 					ctx context.Context, from postgres.Cursor, limit int,
-				) ([]webhook.Bulk, postgres.Cursor, error) {
+				) ([]resend.Resend, postgres.Cursor, error) {
 					filter.Cursor, filter.Limit = from, limit
-					return f.Webhooks.Bulks(ctx, filter)
+					return f.Webhooks.Bulk.List(ctx, filter)
 				}),
 				Count: func(ctx context.Context, limit int) (int, error) {
-					return f.Webhooks.CountBulks(ctx, filter, limit)
+					return f.Webhooks.Bulk.Count(ctx, filter, limit)
 				},
 			}
 		},
@@ -99,11 +102,11 @@ func (f *Feature) bulk(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := f.Webhooks.Bulk(ctx.Request().Context(), uid)
+	found, err := f.Webhooks.Bulk.Get(ctx.Request().Context(), uid)
 	if err != nil {
 		return err
 	}
-	if found.State == webhook.BulkDraft {
+	if found.State == resend.StateDraft {
 		return f.showDraft(ctx, found, draftForm{Status: http.StatusOK})
 	}
 	return f.showProgress(ctx, found)

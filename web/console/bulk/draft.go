@@ -8,13 +8,14 @@ import (
 	"strconv"
 	"strings"
 
+	resend "drawbridge/internal/webhook/bulk"
+
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
 	"drawbridge/views/bulk"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -30,17 +31,17 @@ type draftForm struct {
 }
 
 // showDraft shows what confirming a draft would do now.
-func (f *Feature) showDraft(ctx echo.Context, of webhook.Bulk, form draftForm) error {
+func (f *Feature) showDraft(ctx echo.Context, of resend.Resend, form draftForm) error {
 	request := ctx.Request().Context()
-	plan, err := f.Webhooks.PlanBulk(request, of.UID)
+	plan, err := f.Webhooks.Bulk.Plan(request, of.UID)
 	if err != nil {
 		return err
 	}
 	shown := bulk.Draft{
 		Facts: factsOf(request, of), Total: plan.Total, Skips: plan.Skips(),
 		Takes: plan.Takes(of.Options.Pace), Risks: risksOf(plan.Risks),
-		Typed: plan.Total > webhook.TypedAbove, Count: form.Count, Faults: form.Faults,
-		Fault: form.Fault, Oldest: plan.Oldest, Newest: plan.Newest, MaxPace: webhook.MaxPace,
+		Typed: plan.Total > resend.TypedAbove, Count: form.Count, Faults: form.Faults,
+		Fault: form.Fault, Oldest: plan.Oldest, Newest: plan.Newest, MaxPace: resend.MaxPace,
 		Asking: ctx.QueryParam("confirm") != "" || len(form.Faults) > 0 && form.Faults["pace"] == "",
 	}
 	shown.Reason = form.Reason
@@ -65,7 +66,7 @@ func (f *Feature) showDraft(ctx echo.Context, of webhook.Bulk, form draftForm) e
 }
 
 // risksOf words what somebody should know before confirming.
-func risksOf(risks webhook.BulkRisks) []bulk.Risk {
+func risksOf(risks resend.Risks) []bulk.Risk {
 	var found []bulk.Risk
 	for _, risk := range []struct {
 		count     int
@@ -109,14 +110,14 @@ func (f *Feature) amend(ctx echo.Context) error {
 	}
 	// What is no number is none, which the service refuses.
 	pace, _ := strconv.Atoi(strings.TrimSpace(ctx.FormValue("pace")))
-	options := webhook.BulkOptions{
+	options := resend.Options{
 		Pace: pace, SkipNewer: ctx.FormValue("skip_newer") != "",
 		SkipDelivered: ctx.FormValue("skip_delivered") != "",
 	}
 	outcome, err := f.Commit(ctx, change("options", uid,
 		func(request context.Context, tx *postgres.Tx, entry *operator.Entry) error {
 			entry.After = options
-			return f.Webhooks.AmendBulk(request, tx, uid, options)
+			return f.Webhooks.Bulk.Amend(request, tx, uid, options)
 		}))
 	if err != nil {
 		return f.refuseDraft(ctx, uid, err, draftForm{})
@@ -135,7 +136,7 @@ func (f *Feature) confirm(ctx echo.Context) error {
 	if err != nil {
 		return lending.Invalid("planned", `"planned" must be the count that the page showed`)
 	}
-	if planned > webhook.TypedAbove {
+	if planned > resend.TypedAbove {
 		typed, err := strconv.Atoi(strings.ReplaceAll(strings.TrimSpace(form.Count), ",", ""))
 		if err != nil || typed != planned {
 			return f.refuseDraft(ctx, uid, lending.Invalid("count",
@@ -145,7 +146,7 @@ func (f *Feature) confirm(ctx echo.Context) error {
 	by := page.User(ctx).Email
 	outcome, err := f.Commit(ctx, change("confirm", uid,
 		func(request context.Context, tx *postgres.Tx, entry *operator.Entry) error {
-			total, err := f.Webhooks.ConfirmBulk(request, tx, uid, webhook.BulkConsent{
+			total, err := f.Webhooks.Bulk.Confirm(request, tx, uid, resend.Consent{
 				By: by, Reason: form.Reason, Count: planned,
 			})
 			entry.After = map[string]any{"deliveries": total}
@@ -166,11 +167,11 @@ func (f *Feature) refuseDraft(
 	if code != lending.CodeValidation && code != lending.CodeInvalidState {
 		return refused
 	}
-	found, err := f.Webhooks.Bulk(ctx.Request().Context(), uid)
+	found, err := f.Webhooks.Bulk.Get(ctx.Request().Context(), uid)
 	if err != nil {
 		return err
 	}
-	if found.State != webhook.BulkDraft {
+	if found.State != resend.StateDraft {
 		f.LeaveNotice(ctx, page.Sentence(refused.Error()))
 		return page.LeadTo(ctx, paths.To(paths.Bulk, uid.String()))
 	}

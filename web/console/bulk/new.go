@@ -7,13 +7,14 @@ import (
 	"strings"
 	"time"
 
+	resend "drawbridge/internal/webhook/bulk"
+
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
 	"drawbridge/views/bulk"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -74,8 +75,8 @@ func (f *Feature) draftRange(ctx echo.Context, form url.Values) error {
 		Since: form.Get("since"), Until: form.Get("until"), Faults: map[string]string{},
 	}
 	zone := ui.ZoneOf(ctx.Request().Context())
-	scope := webhook.BulkScope{
-		Kind: webhook.BulkKind(start.Kind), EventUID: page.ReadUID(start.Faults, "event", form.Get("event")),
+	scope := resend.Scope{
+		Kind: resend.Kind(start.Kind), EventUID: page.ReadUID(start.Faults, "event", form.Get("event")),
 		Since: page.ReadTime(start.Faults, "since", start.Since, zone),
 		Until: page.ReadTime(start.Faults, "until", start.Until, zone),
 	}
@@ -90,7 +91,7 @@ func (f *Feature) draftRange(ctx echo.Context, form url.Values) error {
 	if len(start.Faults) > 0 {
 		return f.showStart(ctx, http.StatusBadRequest, start)
 	}
-	first, err := f.Webhooks.Subscription(ctx.Request().Context(), scope.Subscriptions[0])
+	first, err := f.Webhooks.Subscriptions.Get(ctx.Request().Context(), scope.Subscriptions[0])
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (f *Feature) draftFilter(ctx echo.Context, form url.Values) error {
 		return lending.NewError(lending.CodeValidation,
 			"the filter is not right; mend it in the list of deliveries first")
 	}
-	shares, err := f.Webhooks.PartnersOf(ctx.Request().Context(), filter)
+	shares, err := f.Webhooks.Bulk.PartnersOf(ctx.Request().Context(), filter)
 	if err != nil {
 		return err
 	}
@@ -128,8 +129,8 @@ func (f *Feature) draftFilter(ctx echo.Context, form url.Values) error {
 			{Name: "all", Value: "1"}, {Name: "filter", Value: query.Encode()},
 		})
 	}
-	return f.keepDraft(ctx, webhook.BulkScope{
-		PartnerUID: partner, Kind: webhook.BulkFilter, Filter: filter,
+	return f.keepDraft(ctx, resend.Scope{
+		PartnerUID: partner, Kind: resend.KindFilter, Filter: filter,
 	})
 }
 
@@ -153,11 +154,11 @@ func (f *Feature) draftSelection(ctx echo.Context, form url.Values) error {
 		}
 		return page.LeadTo(ctx, back)
 	}
-	owned, err := f.Webhooks.OwnersOf(ctx.Request().Context(), chosen)
+	owned, err := f.Webhooks.Bulk.OwnersOf(ctx.Request().Context(), chosen)
 	if err != nil {
 		return err
 	}
-	shares := make([]webhook.PartnerShare, 0, len(owned))
+	shares := make([]resend.PartnerShare, 0, len(owned))
 	for _, owner := range owned {
 		shares = append(shares, owner.PartnerShare)
 	}
@@ -167,8 +168,8 @@ func (f *Feature) draftSelection(ctx echo.Context, form url.Values) error {
 	}
 	for _, owner := range owned {
 		if owner.UID == partner {
-			return f.keepDraft(ctx, webhook.BulkScope{
-				PartnerUID: partner, Kind: webhook.BulkSelection, Deliveries: owner.Deliveries,
+			return f.keepDraft(ctx, resend.Scope{
+				PartnerUID: partner, Kind: resend.KindSelection, Deliveries: owner.Deliveries,
 			})
 		}
 	}
@@ -176,7 +177,7 @@ func (f *Feature) draftSelection(ctx echo.Context, form url.Values) error {
 }
 
 // choosePartner returns the one partner that is meant, nil when it must be asked.
-func choosePartner(named string, shares []webhook.PartnerShare) (uuid.UUID, error) {
+func choosePartner(named string, shares []resend.PartnerShare) (uuid.UUID, error) {
 	for _, share := range shares {
 		if share.UID.String() == named {
 			return share.UID, nil
@@ -193,19 +194,19 @@ func choosePartner(named string, shares []webhook.PartnerShare) (uuid.UUID, erro
 }
 
 func (f *Feature) askPartner(
-	ctx echo.Context, shares []webhook.PartnerShare, fields []ui.HiddenField,
+	ctx echo.Context, shares []resend.PartnerShare, fields []ui.HiddenField,
 ) error {
 	return f.Show(ctx, http.StatusOK, place.Under(paths.Bulks, "Which partner?"),
 		bulk.ChoosePartner(fields, shares))
 }
 
 // keepDraft keeps a draft and leads to its plan.
-func (f *Feature) keepDraft(ctx echo.Context, scope webhook.BulkScope) error {
+func (f *Feature) keepDraft(ctx echo.Context, scope resend.Scope) error {
 	by := page.User(ctx).Email
 	outcome, err := f.Commit(ctx, change("draft", uuid.Nil,
 		func(request context.Context, tx *postgres.Tx, entry *operator.Entry) error {
-			uid, err := f.Webhooks.DraftBulk(request, tx, scope,
-				webhook.BulkOptions{Pace: webhook.DefaultPace}, by)
+			uid, err := f.Webhooks.Bulk.Draft(request, tx, scope,
+				resend.Options{Pace: resend.DefaultPace}, by)
 			entry.Subject = uid.String()
 			entry.After = map[string]any{"kind": scope.Kind, "partner_uid": scope.PartnerUID}
 			return err

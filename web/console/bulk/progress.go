@@ -7,13 +7,15 @@ import (
 	"strconv"
 	"time"
 
+	resend "drawbridge/internal/webhook/bulk"
+
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/bulk"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -22,7 +24,7 @@ import (
 )
 
 // showProgress shows how far a confirmed bulk re-send has come.
-func (f *Feature) showProgress(ctx echo.Context, of webhook.Bulk) error {
+func (f *Feature) showProgress(ctx echo.Context, of resend.Resend) error {
 	filter, err := readItemFilter(ctx.QueryParams())
 	if err != nil {
 		return err
@@ -60,8 +62,8 @@ func (f *Feature) live(ctx echo.Context) error {
 }
 
 // readItemFilter reads which results are shown from the address.
-func readItemFilter(query url.Values) (webhook.BulkItemFilter, error) {
-	filter := webhook.BulkItemFilter{State: webhook.ItemState(query.Get("outcome")), Limit: list.PageSize}
+func readItemFilter(query url.Values) (resend.ItemFilter, error) {
+	filter := resend.ItemFilter{State: resend.ItemState(query.Get("outcome")), Limit: list.PageSize}
 	if text := query.Get("after"); text != "" {
 		var err error
 		if filter.After, err = strconv.Atoi(text); err != nil || filter.After < 0 {
@@ -72,9 +74,9 @@ func readItemFilter(query url.Values) (webhook.BulkItemFilter, error) {
 }
 
 func (f *Feature) progress(
-	ctx context.Context, uid uuid.UUID, filter webhook.BulkItemFilter,
+	ctx context.Context, uid uuid.UUID, filter resend.ItemFilter,
 ) (bulk.Progress, error) {
-	found, err := f.Webhooks.Bulk(ctx, uid)
+	found, err := f.Webhooks.Bulk.Get(ctx, uid)
 	if err != nil {
 		return bulk.Progress{}, err
 	}
@@ -85,12 +87,12 @@ func (f *Feature) progress(
 		Cancelled: counts.Cancelled, Skipped: counts.Skipped,
 		Outcome: string(filter.State), Outcomes: outcomeTabs(uid, counts, filter.State),
 	}
-	lanes, err := f.Webhooks.BulkLanes(ctx, uid)
+	lanes, err := f.Webhooks.Bulk.Lanes(ctx, uid)
 	if err != nil {
 		return shown, err
 	}
 	shown.Lanes, shown.Remaining = laneRows(lanes, found.Options.Pace)
-	items, next, err := f.Webhooks.BulkItems(ctx, uid, filter)
+	items, next, err := f.Webhooks.Bulk.Items(ctx, uid, filter)
 	if err != nil {
 		return shown, err
 	}
@@ -117,13 +119,13 @@ func (f *Feature) progress(
 }
 
 func outcomeTabs(
-	uid uuid.UUID, counts webhook.BulkCounts, current webhook.ItemState,
+	uid uuid.UUID, counts resend.Counts, current resend.ItemState,
 ) []ui.Tab {
 	tabs := []ui.Tab{{
 		Label: "All " + ui.Number(counts.All()), Href: paths.To(paths.Bulk, uid.String()),
 		Current: current == "",
 	}}
-	for _, state := range webhook.ItemStates() {
+	for _, state := range resend.ItemStates() {
 		if counts.Of(state) == 0 && state != current {
 			continue
 		}
@@ -137,7 +139,7 @@ func outcomeTabs(
 }
 
 // laneRows words the lanes, and says how long the slowest will take.
-func laneRows(lanes []webhook.BulkLane, pace int) ([]bulk.LaneRow, time.Duration) {
+func laneRows(lanes []resend.Lane, pace int) ([]bulk.LaneRow, time.Duration) {
 	rows, longest := make([]bulk.LaneRow, 0, len(lanes)), 0
 	for _, lane := range lanes {
 		rows = append(rows, bulk.LaneRow{
@@ -145,14 +147,14 @@ func laneRows(lanes []webhook.BulkLane, pace int) ([]bulk.LaneRow, time.Duration
 			Total: lane.Total(), Waiting: lane.Waiting, Sent: lane.Sent, Delivered: lane.Delivered,
 			Failed: lane.Failed, Cancelled: lane.Cancelled, Skipped: lane.Skipped,
 		})
-		if lane.State != webhook.StatePaused {
+		if lane.State != subscription.StatePaused {
 			longest = max(longest, lane.Waiting*int(time.Second)/lane.PaceOf(pace))
 		}
 	}
 	return rows, time.Duration(longest)
 }
 
-func itemRow(item webhook.BulkItem) bulk.ItemRow {
+func itemRow(item resend.Item) bulk.ItemRow {
 	row := bulk.ItemRow{
 		Position: item.Position, State: string(item.State), Event: string(item.Event),
 		Status: item.Status, URL: item.URL, EventUID: item.EventUID.String(),
@@ -173,15 +175,15 @@ func itemRow(item webhook.BulkItem) bulk.ItemRow {
 }
 
 func (f *Feature) pause(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (string, error) {
-	return "Paused. What was sent goes on.", f.Webhooks.PauseBulk(ctx, tx, uid)
+	return "Paused. What was sent goes on.", f.Webhooks.Bulk.Pause(ctx, tx, uid)
 }
 
 func (f *Feature) resume(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (string, error) {
-	return "Resumed.", f.Webhooks.ResumeBulk(ctx, tx, uid)
+	return "Resumed.", f.Webhooks.Bulk.Resume(ctx, tx, uid)
 }
 
 func (f *Feature) cancel(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (string, error) {
-	count, err := f.Webhooks.CancelBulk(ctx, tx, uid)
+	count, err := f.Webhooks.Bulk.Cancel(ctx, tx, uid)
 	return "Cancelled: " + ui.Plural(count, "delivery was", "deliveries were") + " withdrawn.", err
 }
 
@@ -195,7 +197,7 @@ func (f *Feature) move(
 		if err != nil {
 			return err
 		}
-		before, err := f.Webhooks.Bulk(ctx.Request().Context(), uid)
+		before, err := f.Webhooks.Bulk.Get(ctx.Request().Context(), uid)
 		if err != nil {
 			return err
 		}
@@ -205,7 +207,7 @@ func (f *Feature) move(
 				done, err = do(request, tx, uid)
 				return err
 			})
-		if before.State == webhook.BulkDraft { // nothing stays of one that is discarded
+		if before.State == resend.StateDraft { // nothing stays of one that is discarded
 			discard := changed.Do
 			changed.Do = func(
 				request context.Context, tx *postgres.Tx,
@@ -219,7 +221,7 @@ func (f *Feature) move(
 		if err != nil {
 			return err
 		}
-		found, err := f.Webhooks.Bulk(ctx.Request().Context(), uid)
+		found, err := f.Webhooks.Bulk.Get(ctx.Request().Context(), uid)
 		switch {
 		case lending.ErrorCode(err) == lending.CodeNotFound: // it was a draft
 			f.LeaveNotice(ctx, "The draft is discarded; nothing was sent.")
@@ -241,10 +243,10 @@ func (f *Feature) items(ctx echo.Context) error {
 		return err
 	}
 	request := ctx.Request().Context()
-	if _, err := f.Webhooks.Bulk(request, uid); err != nil {
+	if _, err := f.Webhooks.Bulk.Get(request, uid); err != nil {
 		return err
 	}
-	filter, more := webhook.BulkItemFilter{Limit: webhook.MaxPage}, true
+	filter, more := resend.ItemFilter{Limit: postgres.MaxPage}, true
 	return list.SendCSV(ctx, f.Engine.Engine, list.CSV{
 		Name: "bulk-resend", Action: "bulk_resend.export", Subject: "bulk_resend",
 		Filter: url.Values{"bulk": {uid.String()}},
@@ -257,7 +259,7 @@ func (f *Feature) items(ctx echo.Context) error {
 			if !more {
 				return nil, nil
 			}
-			items, next, err := f.Webhooks.BulkItems(request, uid, filter)
+			items, next, err := f.Webhooks.Bulk.Items(request, uid, filter)
 			filter.After, more = next, next > 0
 			rows := make([][]string, 0, len(items))
 			for _, item := range items {
@@ -268,7 +270,7 @@ func (f *Feature) items(ctx echo.Context) error {
 	})
 }
 
-func itemCells(item webhook.BulkItem) []string {
+func itemCells(item resend.Item) []string {
 	row, status := itemRow(item), ""
 	if row.HTTPStatus != 0 {
 		status = strconv.Itoa(row.HTTPStatus)

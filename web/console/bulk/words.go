@@ -4,27 +4,28 @@ import (
 	"context"
 	"time"
 
+	resend "drawbridge/internal/webhook/bulk"
+
 	"github.com/google/uuid"
 
-	"drawbridge/internal/webhook"
 	"drawbridge/views/bulk"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
 // scopeWords says all of it, with times in the reader's zone.
-func scopeWords(ctx context.Context, scope webhook.BulkScope) []string {
+func scopeWords(ctx context.Context, scope resend.Scope) []string {
 	from, until := scope.Since, scope.Until
 	words := []string{}
 	switch scope.Kind {
-	case webhook.BulkSelection:
+	case resend.KindSelection:
 		return []string{bulk.Title(scope)}
-	case webhook.BulkFilter:
+	case resend.KindFilter:
 		from, until = scope.Filter.Since, scope.Filter.Until
 		words = bulk.FilterWords(scope.Filter)
-	case webhook.BulkRecover:
+	case resend.KindRecover:
 		words = append(words, "Failed deliveries that did not arrive later")
-	case webhook.BulkReplay:
+	case resend.KindReplay:
 		if scope.EventUID != uuid.Nil {
 			return []string{"Event " + scope.EventUID.String(), "subscriptions that never got it"}
 		}
@@ -49,7 +50,7 @@ func rangeWords(zone *time.Location, from, until time.Time) []string {
 }
 
 // factsOf are what the pages of a bulk re-send have in common.
-func factsOf(ctx context.Context, of webhook.Bulk) bulk.Facts {
+func factsOf(ctx context.Context, of resend.Resend) bulk.Facts {
 	facts := bulk.Facts{
 		UID: of.UID.String(), State: string(of.State), What: bulk.Title(of.Scope),
 		Words: scopeWords(ctx, of.Scope), Partner: of.PartnerName, Reason: of.Reason,

@@ -14,7 +14,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/diagnose"
 	"drawbridge/views/deliveries"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -41,7 +42,7 @@ func (f *Feature) resend(ctx echo.Context) error {
 	by, reason := page.User(ctx).Email, ctx.FormValue("reason")
 	change := action.Change{
 		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-			made, err := f.Webhooks.Resend(request, tx, []uuid.UUID{uid}, by, reason)
+			made, err := f.Webhooks.Deliveries.Resend(request, tx, []uuid.UUID{uid}, by, reason)
 			if err != nil {
 				return operator.Outcome{}, err
 			}
@@ -123,11 +124,11 @@ func (f *Feature) cancel(ctx echo.Context) error {
 	outcome, err := f.Commit(ctx, action.Change{
 		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			outcome := operator.Outcome{Target: form.Back}
-			ended, err := f.Webhooks.Cancel(request, tx, chosen)
+			ended, err := f.Webhooks.Deliveries.Cancel(request, tx, chosen)
 			for _, uid := range ended {
 				outcome.Entries = append(outcome.Entries, operator.Entry{
 					Action: "delivery.cancel", SubjectKind: "delivery", Subject: uid.String(),
-					After: map[string]any{"state": webhook.DeliveryCancelled},
+					After: map[string]any{"state": delivery.StateCancelled},
 				})
 			}
 			return outcome, err
@@ -145,9 +146,9 @@ func (f *Feature) cancel(ctx echo.Context) error {
 func chosen(ctx echo.Context) ([]uuid.UUID, error) {
 	//nolint:forbidigo // a form that was received, not a client's call
 	form := ctx.Request().PostForm["delivery"]
-	if len(form) > webhook.MaxPage {
+	if len(form) > postgres.MaxPage {
 		return nil, lending.Invalid("delivery",
-			"Select at most %d deliveries in the list.", webhook.MaxPage)
+			"Select at most %d deliveries in the list.", postgres.MaxPage)
 	}
 	uids := make([]uuid.UUID, 0, len(form))
 	for _, text := range form {
@@ -165,15 +166,15 @@ func chosen(ctx echo.Context) ([]uuid.UUID, error) {
 func (f *Feature) askToCancel(
 	ctx echo.Context, status int, chosen []uuid.UUID, form deliveries.CancelForm,
 ) (err error) {
-	form.Chosen, err = f.Webhooks.DeliveriesByUID(ctx.Request().Context(), chosen)
+	form.Chosen, err = f.Webhooks.Deliveries.ByUIDs(ctx.Request().Context(), chosen)
 	if err != nil {
 		return err
 	}
 	endpoints := map[uuid.UUID]bool{}
-	for _, delivery := range form.Chosen {
-		if !delivery.State.IsFinal() {
+	for _, sent := range form.Chosen {
+		if !sent.State.IsFinal() {
 			form.Waiting++
-			endpoints[delivery.SubscriptionUID] = true
+			endpoints[sent.SubscriptionUID] = true
 		}
 	}
 	form.Endpoints = len(endpoints)
@@ -208,7 +209,7 @@ func (f *Feature) examine(ctx echo.Context) error {
 		Body:      strings.ReplaceAll(ctx.FormValue("body"), "\r\n", "\n"),
 		Signature: strings.TrimSpace(ctx.FormValue("signature")), Faults: map[string]string{},
 	}
-	examination := webhook.Examination{
+	examination := diagnose.Examination{
 		DeliveryUID:     page.ReadUID(form.Faults, "delivery", form.Delivery),
 		SubscriptionUID: page.ReadUID(form.Faults, "subscription", form.Subscription),
 		Body:            []byte(form.Body), Signature: form.Signature,
@@ -217,7 +218,7 @@ func (f *Feature) examine(ctx echo.Context) error {
 	if form.Delivery != "" {
 		kind, subject = "delivery", examination.DeliveryUID
 	}
-	verdict, err := f.Webhooks.Examine(ctx.Request().Context(), examination)
+	verdict, err := f.Webhooks.Diagnoses.Examine(ctx.Request().Context(), examination)
 	switch code := lending.ErrorCode(err); {
 	case len(form.Faults) > 0:
 		return f.showDoctor(ctx, http.StatusBadRequest, form)
@@ -244,7 +245,7 @@ func (f *Feature) examine(ctx echo.Context) error {
 	form.Verdict = &ui.Notice{
 		Tone: ui.Warn, Title: verdict.Explanation, Text: "Next: " + verdict.Next,
 	}
-	if verdict.Finding == webhook.FoundValid {
+	if verdict.Finding == diagnose.FoundValid {
 		form.Verdict.Tone = ui.Good
 	}
 	return f.showDoctor(ctx, http.StatusOK, form)

@@ -20,6 +20,8 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
 	"drawbridge/views/deliveries"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -30,7 +32,7 @@ import (
 // Feature serves the pages.
 type Feature struct {
 	*list.Engine
-	Webhooks     *webhook.Service
+	Webhooks     *webhook.Services
 	Applications *application.Service
 	Attention    *attention.Service
 }
@@ -60,37 +62,37 @@ func (f *Feature) Routes() []page.Route {
 var place = page.Place{Section: ui.SectionDeliveries, Title: "Deliveries"}
 
 // deliveries lists the delivery log.
-func (f *Feature) deliveries() list.Spec[webhook.Delivery] {
+func (f *Feature) deliveries() list.Spec[delivery.Delivery] {
 	tabs := []ui.Option{{Label: "All"}}
-	for _, state := range []webhook.DeliveryState{ // what needs a human first
-		webhook.DeliveryFailed, webhook.DeliveryRetrying, webhook.DeliveryPending,
-		webhook.DeliveryDelivered, webhook.DeliveryCancelled,
+	for _, state := range []delivery.State{ // what needs a human first
+		delivery.StateFailed, delivery.StateRetrying, delivery.StatePending,
+		delivery.StateDelivered, delivery.StateCancelled,
 	} {
 		tabs = append(tabs, ui.Option{Value: string(state), Label: ui.DeliveryChip(state).Word})
 	}
-	return list.Spec[webhook.Delivery]{
+	return list.Spec[delivery.Delivery]{
 		Name: "console.deliveries", Path: paths.Deliveries, Role: operator.RoleSupport, Place: place,
 		Intro: "Every event sent to a partner's endpoint, one row per delivery.",
 		One:   "delivery", Many: "deliveries", Order: "Newest first",
 		Tabs:    list.Tabs{Name: "state", Options: tabs},
 		Filters: f.filters(),
-		Read: func(v *list.Values) list.Source[webhook.Delivery] {
+		Read: func(v *list.Values) list.Source[delivery.Delivery] {
 			filter := readFilter(v)
-			return list.Source[webhook.Delivery]{
+			return list.Source[delivery.Delivery]{
 				Load: list.Keyset(func(
 					ctx context.Context, from postgres.Cursor, limit int,
-				) ([]webhook.Delivery, postgres.Cursor, error) {
+				) ([]delivery.Delivery, postgres.Cursor, error) {
 					filter.Cursor, filter.Limit = from, limit
-					found, err := f.Webhooks.Deliveries(ctx, filter)
+					found, err := f.Webhooks.Deliveries.List(ctx, filter)
 					return found.Deliveries, found.Next, err
 				}),
 				Count: func(ctx context.Context, limit int) (int, error) {
-					return f.Webhooks.CountDeliveries(ctx, filter, limit)
+					return f.Webhooks.Deliveries.Count(ctx, filter, limit)
 				},
 				Newer: func(ctx context.Context, from postgres.Cursor, limit int) (int, error) {
 					newer := filter
 					newer.Cursor = from
-					return f.Webhooks.CountNewer(ctx, newer, limit)
+					return f.Webhooks.Deliveries.CountNewer(ctx, newer, limit)
 				},
 			}
 		},
@@ -106,7 +108,7 @@ func (f *Feature) deliveries() list.Spec[webhook.Delivery] {
 		},
 		Unavailable: "The database did not answer in time. Nothing is lost: deliveries go on while " +
 			"this page cannot show them.",
-		File: &list.File[webhook.Delivery]{
+		File: &list.File[delivery.Delivery]{
 			Path: paths.DeliveriesCSV, Name: "deliveries", Action: "delivery.export",
 			Subject: "delivery",
 			Columns: []string{
@@ -124,15 +126,15 @@ func (f *Feature) deliveries() list.Spec[webhook.Delivery] {
 			{Label: "Slow", Query: "slow=yes"},
 		},
 		PickAction: paths.BulkNew, PickButtons: deliveries.PickButtons(),
-		Live: &list.Live[webhook.Delivery]{
-			Path: paths.DeliveriesLive, Place: webhook.Delivery.Place,
+		Live: &list.Live[delivery.Delivery]{
+			Path: paths.DeliveriesLive, Place: delivery.Delivery.Place,
 		},
 	}
 }
 
 func (f *Feature) filters() []list.Filter {
 	classes := []ui.Option{{Label: "Any or none"}}
-	for _, class := range webhook.ErrorClasses() {
+	for _, class := range sender.ErrorClasses() {
 		classes = append(classes, ui.Option{
 			Value: string(class), Label: deliveries.ErrorClassWord(class),
 		})
@@ -195,17 +197,17 @@ func (f *Feature) filters() []list.Filter {
 // where wrong is not empty.
 func (f *Feature) Filter(
 	ctx echo.Context, query url.Values,
-) (filter webhook.DeliveryFilter, kept url.Values, wrong map[string]string) {
+) (filter delivery.Filter, kept url.Values, wrong map[string]string) {
 	v := list.Read(ctx, f.Engine, f.deliveries(), query)
 	filter = readFilter(v)
 	return filter, v.Query(), v.Wrong
 }
 
-func readFilter(v *list.Values) webhook.DeliveryFilter {
-	filter := webhook.DeliveryFilter{
-		State:      list.OneOf(v, "state", webhook.DeliveryStates()),
+func readFilter(v *list.Values) delivery.Filter {
+	filter := delivery.Filter{
+		State:      list.OneOf(v, "state", delivery.States()),
 		Event:      list.OneOf(v, "event", lending.AllEventKinds()),
-		ErrorClass: list.OneOf(v, "error", webhook.ErrorClasses()),
+		ErrorClass: list.OneOf(v, "error", sender.ErrorClasses()),
 		Test:       v.YesNo("test"), Resend: v.YesNo("resend"), Slow: v.Is("slow"),
 		SubscriptionUID: v.UID("subscription"), PartnerUID: v.UID("partner"),
 		MerchantUID: v.UID("merchant"), ApplicationUID: v.UID("application"),
@@ -251,7 +253,7 @@ func rangeStart(v *list.Values) time.Time {
 }
 
 // cells are a delivery's line of the file; times are in UTC.
-func cells(d webhook.Delivery) []string {
+func cells(d delivery.Delivery) []string {
 	owner := d.ApplicationUID.String()
 	if d.Test { // that of a test event is a sample
 		owner = ""

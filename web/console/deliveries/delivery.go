@@ -10,7 +10,7 @@ import (
 
 	"drawbridge/internal/attention"
 	"drawbridge/internal/lending"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/deliveries"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -62,26 +62,26 @@ func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Pag
 		return shown, err
 	}
 	detail, subscription := shown.Delivery, shown.Subscription
-	if shown.Ledger, err = f.Webhooks.EventVerdicts(ctx, detail.EventUID); err != nil {
+	if shown.Ledger, err = f.Webhooks.Deliveries.EventVerdicts(ctx, detail.EventUID); err != nil {
 		return shown, err
 	}
 	if !detail.Test {
-		related, err := f.Webhooks.Deliveries(ctx, webhook.DeliveryFilter{
+		related, err := f.Webhooks.Deliveries.List(ctx, delivery.Filter{
 			ApplicationUID: detail.ApplicationUID, Limit: maxRelated + 1,
 		})
 		if err != nil {
 			return shown, err
 		}
-		for _, delivery := range related.Deliveries {
-			if delivery.UID != uid && len(shown.Related) < maxRelated {
-				shown.Related = append(shown.Related, delivery)
+		for _, sent := range related.Deliveries {
+			if sent.UID != uid && len(shown.Related) < maxRelated {
+				shown.Related = append(shown.Related, sent)
 			}
 		}
 	}
-	if shown.Bulk, err = f.Webhooks.BulkOfDelivery(ctx, uid); err != nil {
+	if shown.Bulk, err = f.Webhooks.Bulk.OfDelivery(ctx, uid); err != nil {
 		return shown, err
 	}
-	if detail.State == webhook.DeliveryFailed && !detail.Test {
+	if detail.State == delivery.StateFailed && !detail.Test {
 		alerts, _, err := f.Attention.List(ctx, attention.Filter{
 			State: attention.Waiting, Kind: attention.KindUsedUp,
 			Subscription: detail.SubscriptionUID, Limit: 1,
@@ -96,14 +96,14 @@ func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Pag
 	if last := len(detail.Attempts) - 1; last >= 0 {
 		then := detail.Attempts[last].SubscriptionVersion
 		if then != 0 && then != subscription.Version {
-			changes, err := f.Webhooks.CompareVersions(ctx, subscription.UID, then, subscription.Version)
+			changes, err := f.Webhooks.Subscriptions.CompareVersions(ctx, subscription.UID, then, subscription.Version)
 			if err != nil {
 				return shown, err
 			}
 			shown.Changed = changes.Settings()
 		}
 	}
-	shown.Resends, err = f.Webhooks.ResendsOf(ctx, uid)
+	shown.Resends, err = f.Webhooks.Deliveries.ResendsOf(ctx, uid)
 	return shown, err
 }
 
@@ -111,14 +111,14 @@ func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Pag
 func (f *Feature) loadResend(
 	ctx context.Context, uid uuid.UUID,
 ) (shown deliveries.Resend, err error) {
-	if shown.Delivery, err = f.Webhooks.Delivery(ctx, uid); err != nil {
+	if shown.Delivery, err = f.Webhooks.Deliveries.Get(ctx, uid); err != nil {
 		return shown, err
 	}
-	shown.Subscription, err = f.Webhooks.Subscription(ctx, shown.Delivery.SubscriptionUID)
+	shown.Subscription, err = f.Webhooks.Subscriptions.Get(ctx, shown.Delivery.SubscriptionUID)
 	if err != nil || !shown.Possible() {
 		return shown, err
 	}
-	shown.NewerDelivered, err = f.Webhooks.NewerDelivered(ctx, shown.Delivery.Delivery)
+	shown.NewerDelivered, err = f.Webhooks.Deliveries.NewerDelivered(ctx, shown.Delivery.Delivery)
 	return shown, err
 }
 
@@ -144,7 +144,7 @@ func (f *Feature) addNeighbours(ctx echo.Context, shown *deliveries.Page) error 
 	if len(wrong) > 0 {
 		return nil
 	}
-	newer, older, err := f.Webhooks.Neighbours(ctx.Request().Context(), filter,
+	newer, older, err := f.Webhooks.Deliveries.Neighbours(ctx.Request().Context(), filter,
 		shown.Delivery.Delivery)
 	if err != nil {
 		return err

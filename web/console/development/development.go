@@ -18,6 +18,8 @@ import (
 	"drawbridge/internal/receiver"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/development"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -42,7 +44,7 @@ type Feature struct {
 	Server
 
 	Partners *partner.Service
-	Webhooks *webhook.Service
+	Webhooks *webhook.Services
 }
 
 // Routes lists the pages and changes. What changes the receiver, which keeps all in
@@ -154,8 +156,8 @@ func (f *Feature) answer(ctx echo.Context, target string, err error) error {
 // subscribeReceiver creates a subscription to the receiver, which learns its
 // secret.
 func (f *Feature) subscribeReceiver(ctx echo.Context) error {
-	settings := webhook.Settings{
-		URL: f.receiverURL(), Auth: webhook.AuthHMAC, Events: []string{webhook.AllEvents},
+	settings := subscription.Settings{
+		URL: f.receiverURL(), Auth: sender.AuthHMAC, Events: []string{subscription.AllEvents},
 	}
 	if ctx.FormValue("target") == "wrong" {
 		settings.URL = f.Receiver.WrongAddress()
@@ -169,7 +171,7 @@ func (f *Feature) subscribeReceiver(ctx echo.Context) error {
 	outcome, err := f.Commit(ctx, action.Change{
 		Done: "Created, and the receiver knows its secret. Send a test event now.",
 		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-			made, shown, err := f.Webhooks.Subscribe(
+			made, shown, err := f.Webhooks.Subscriptions.Subscribe(
 				request, tx, owner, settings, page.User(ctx).Email)
 			uid, value = made.UID.String(), shown
 			return operator.Did(paths.SubscriptionTab(uid, "secret"), operator.Entry{
@@ -180,7 +182,7 @@ func (f *Feature) subscribeReceiver(ctx echo.Context) error {
 	})
 	if err == nil {
 		f.Receiver.Learn(value)
-		f.KeepSecret(ctx, f.Webhooks.Keys, uid, value)
+		f.KeepSecret(ctx, f.Webhooks.Subscriptions.Keys, uid, value)
 	}
 	return f.answer(ctx, outcome.Target, err)
 }

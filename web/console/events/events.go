@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/events"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -23,7 +24,7 @@ import (
 // Feature serves the pages.
 type Feature struct {
 	*list.Engine
-	Webhooks *webhook.Service
+	Webhooks *webhook.Services
 	Partners *partner.Service
 }
 
@@ -36,8 +37,8 @@ func (f *Feature) Routes() []page.Route {
 var place = page.Place{Section: ui.SectionEvents, Title: "Events"}
 
 // events lists what happened.
-func (f *Feature) events() list.Spec[webhook.EventRecord] {
-	return list.Spec[webhook.EventRecord]{
+func (f *Feature) events() list.Spec[delivery.EventRecord] {
+	return list.Spec[delivery.EventRecord]{
 		Name: "console.events", Path: paths.Events, Role: operator.RoleSupport, Place: place,
 		Intro: "What happened to applications, whether or not a partner asked to hear of it.",
 		One:   "event", Many: "events", Order: "Newest first",
@@ -53,23 +54,23 @@ func (f *Feature) events() list.Spec[webhook.EventRecord] {
 			{Name: "since", Label: "From", Kind: list.Time},
 			{Name: "until", Label: "To", Kind: list.Time},
 		},
-		Read: func(v *list.Values) list.Source[webhook.EventRecord] {
-			filter := webhook.EventFilter{
+		Read: func(v *list.Values) list.Source[delivery.EventRecord] {
+			filter := delivery.EventFilter{
 				Kind:       list.OneOf(v, "kind", lending.AllEventKinds()),
 				PartnerUID: v.UID("partner"), MerchantUID: v.UID("merchant"),
 				ApplicationUID: v.UID("application"),
 			}
 			filter.Since, filter.Until = v.Span()
-			return list.Source[webhook.EventRecord]{
+			return list.Source[delivery.EventRecord]{
 				Load: list.Keyset(func(
 					ctx context.Context, from postgres.Cursor, limit int,
-				) ([]webhook.EventRecord, postgres.Cursor, error) {
+				) ([]delivery.EventRecord, postgres.Cursor, error) {
 					filter.Cursor, filter.Limit = from, limit
-					found, err := f.Webhooks.Events(ctx, filter)
+					found, err := f.Webhooks.Deliveries.Events(ctx, filter)
 					return found.Events, found.Next, err
 				}),
 				Count: func(ctx context.Context, limit int) (int, error) {
-					return f.Webhooks.CountEvents(ctx, filter, limit)
+					return f.Webhooks.Deliveries.CountEvents(ctx, filter, limit)
 				},
 			}
 		},
@@ -84,7 +85,7 @@ func (f *Feature) events() list.Spec[webhook.EventRecord] {
 				"for it.",
 			Href: paths.Applications, Action: "See applications",
 		},
-		File: &list.File[webhook.EventRecord]{
+		File: &list.File[delivery.EventRecord]{
 			Path: paths.EventsCSV, Name: "events", Action: "event.export", Subject: "event",
 			Columns: []string{
 				"event_uid", "occurred_at", "event", "status", "application_id", "partner_uid", "partner",
@@ -97,7 +98,7 @@ func (f *Feature) events() list.Spec[webhook.EventRecord] {
 	}
 }
 
-func cells(e webhook.EventRecord) []string {
+func cells(e delivery.EventRecord) []string {
 	application := e.ApplicationUID.String()
 	if e.Test { // that of a test event is a sample
 		application = ""
@@ -118,11 +119,11 @@ func (f *Feature) event(ctx echo.Context) error {
 		return err
 	}
 	request := ctx.Request().Context()
-	detail, err := f.Webhooks.EventByUID(request, uid)
+	detail, err := f.Webhooks.Deliveries.EventByUID(request, uid)
 	if err != nil {
 		return err
 	}
-	targets, err := f.Webhooks.ReplayTargets(request, uid)
+	targets, err := f.Webhooks.Bulk.ReplayTargets(request, uid)
 	if err != nil {
 		return err
 	}

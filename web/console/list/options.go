@@ -7,6 +7,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/ui"
 )
 
@@ -58,10 +59,10 @@ func MerchantsOf(service *application.Service) Options {
 }
 
 // Subscriptions offers all subscriptions, the first option being for none of them.
-func Subscriptions(service *webhook.Service, none string) Options {
+func Subscriptions(service *webhook.Services, none string) Options {
 	return func(ctx context.Context) ([]ui.Option, error) {
-		summaries, _, err := service.SubscriptionSummaries(ctx,
-			webhook.SummaryFilter{Limit: MaxOptions})
+		summaries, _, err := service.Subscriptions.Summaries(ctx,
+			subscription.SummaryFilter{Limit: MaxOptions})
 		options := []ui.Option{{Label: none}}
 		for _, summary := range summaries {
 			options = append(options, ui.Option{

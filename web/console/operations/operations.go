@@ -32,7 +32,7 @@ type Feature struct {
 	Restored  *restore.Service
 	Retention *retention.Service
 	Search    *search.Service
-	Webhooks  *webhook.Service
+	Webhooks  *webhook.Services
 	// System is shown on the page about the system.
 	System SystemFacts
 	// Configuration is what the environment sets, secrets masked.

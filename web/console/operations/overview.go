@@ -13,7 +13,8 @@ import (
 	"drawbridge/internal/attention"
 	"drawbridge/internal/fleet"
 	"drawbridge/internal/lending"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/health"
 	"drawbridge/views/applications"
 	"drawbridge/views/operations"
 	"drawbridge/views/paths"
@@ -89,11 +90,11 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 	ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
 	defer cancel()
 	numbers := operations.Numbers{Span: chosen.label, Now: f.DB.Now()}
-	steps, err := f.Webhooks.Traffic(ctx, chosen.since, chosen.until, chosen.step)
+	steps, err := f.Webhooks.Health.Traffic(ctx, chosen.since, chosen.until, chosen.step)
 	if err != nil {
 		return numbers, err
 	}
-	backlog, err := f.Webhooks.Backlog(ctx)
+	backlog, err := f.Webhooks.Health.Backlog(ctx)
 	if err != nil {
 		return numbers, err
 	}
@@ -119,8 +120,8 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 }
 
 // trafficTiles are the numbers of the time chosen.
-func trafficTiles(steps []webhook.TrafficStep, chosen span) []ui.Tile {
-	var sum webhook.Counts
+func trafficTiles(steps []health.TrafficStep, chosen span) []ui.Tile {
+	var sum health.Counts
 	for _, step := range steps {
 		sum.Add(step.Counts)
 	}
@@ -136,14 +137,14 @@ func trafficTiles(steps []webhook.TrafficStep, chosen span) []ui.Tile {
 	}
 	failed := ui.Tile{
 		Label: "Failed", Value: ui.Number(sum.Failed), Note: "every attempt failed",
-		Icon: "circle-x", Tone: ui.Bad, Href: chosen.deliveries(webhook.DeliveryFailed),
+		Icon: "circle-x", Tone: ui.Bad, Href: chosen.deliveries(delivery.StateFailed),
 	}
 	if sum.Failed == 0 {
 		failed.Tone = ui.Mute
 	}
 	took := ui.Tile{
 		Label: "Median answer", Value: "–", Note: "nothing delivered yet", Icon: "zap",
-		Tone: ui.Mute, Href: chosen.deliveries(webhook.DeliveryDelivered),
+		Tone: ui.Mute, Href: chosen.deliveries(delivery.StateDelivered),
 	}
 	slow := took
 	slow.Label, slow.Icon = "95 % within", "clock"
@@ -156,14 +157,14 @@ func trafficTiles(steps []webhook.TrafficStep, chosen span) []ui.Tile {
 		rate, {
 			Label: "Delivered", Value: ui.Number(sum.Delivered),
 			Note: ui.Plural(sum.Attempts, "attempt", "attempts"), Icon: "send", Tone: ui.Good,
-			Href: chosen.deliveries(webhook.DeliveryDelivered),
+			Href: chosen.deliveries(delivery.StateDelivered),
 		}, failed, took, slow,
 	}
 }
 
 // stateTiles are the numbers of this moment.
 func stateTiles(
-	backlog webhook.Backlog, activity fleet.Activity, waiting int, now time.Time,
+	backlog health.Backlog, activity fleet.Activity, waiting int, now time.Time,
 ) []ui.Tile {
 	oldest := "nothing is due"
 	if backlog.OldestDue != nil {
@@ -174,7 +175,7 @@ func stateTiles(
 		{
 			Label: "Waiting", Value: operations.UpTo(backlog.Waiting), Note: oldest, Icon: "clock",
 			Tone: ui.Calm,
-			Href: paths.Where(paths.Deliveries, "state", string(webhook.DeliveryPending)),
+			Href: paths.Where(paths.Deliveries, "state", string(delivery.StatePending)),
 		},
 		{
 			Label: "Jobs queued", Value: operations.UpTo(activity.JobsWaiting), Note: "of all queues",
@@ -205,7 +206,7 @@ func alarm(tile ui.Tile, count int) ui.Tile {
 	return tile
 }
 
-func outcomePlot(steps []webhook.TrafficStep, chosen span) ui.BarPlotProps {
+func outcomePlot(steps []health.TrafficStep, chosen span) ui.BarPlotProps {
 	plot := ui.BarPlotProps{
 		ID: "outcomes", Title: "Deliveries per " + chosen.stepName(), Step: "From",
 		Series: []ui.Series{
@@ -223,7 +224,7 @@ func outcomePlot(steps []webhook.TrafficStep, chosen span) ui.BarPlotProps {
 	return plot
 }
 
-func latencyPlot(steps []webhook.TrafficStep, chosen span) ui.LinePlotProps {
+func latencyPlot(steps []health.TrafficStep, chosen span) ui.LinePlotProps {
 	plot := ui.LinePlotProps{
 		ID: "latency", Title: "Time to answer per " + chosen.stepName(), Step: "From",
 		Empty: "No answer in this time",

@@ -14,7 +14,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/retention"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/health"
 	"drawbridge/views/operations"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -169,7 +169,7 @@ func (f *Feature) healthSettings() action.Spec {
 		Path: paths.SettingsHealth, Shown: "console.settings.health",
 		Sent: "console.settings.health.submit", Role: operator.RoleAdmin,
 		Ask: func(ctx echo.Context) (action.Form, error) {
-			now, err := f.Webhooks.LoadHealthSettings(ctx.Request().Context())
+			now, err := f.Webhooks.Health.LoadSettings(ctx.Request().Context())
 			form := healthForm(now)
 			return action.Form{
 				Place: settingsPlace.Under(paths.Settings, form.Title), Fields: form,
@@ -184,14 +184,14 @@ func (f *Feature) healthSettings() action.Spec {
 							}
 							return number
 						}
-						wanted := webhook.HealthSettings{
+						wanted := health.Settings{
 							FailingMinutes: number("failing_minutes"),
 							FailingEvents:  number("failing_events"),
 						}
 						if err := faults.Err(); err != nil {
 							return operator.Outcome{}, err
 						}
-						before, err := f.Webhooks.SaveHealthSettings(
+						before, err := f.Webhooks.Health.SaveSettings(
 							request, tx, wanted, page.User(ctx).Email)
 						return operator.Did(paths.Settings, operator.Entry{
 							Action: "health_settings.update", SubjectKind: "settings",
@@ -204,7 +204,7 @@ func (f *Feature) healthSettings() action.Spec {
 	}
 }
 
-func healthForm(now webhook.HealthSettings) ui.AskForm {
+func healthForm(now health.Settings) ui.AskForm {
 	return ui.AskForm{
 		Title: "When a subscription counts as failing", Submit: "Save",
 		Action: paths.SettingsHealth, Cancel: paths.Settings,

@@ -6,7 +6,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/health"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/list"
@@ -56,7 +57,7 @@ func (f *Feature) readSpan(ctx echo.Context) (span, *list.Values) {
 		v.Wrong["since"] = "A time of its own needs its beginning."
 	case !since.Before(until):
 		v.Wrong["until"] = "The end must come after the beginning."
-	case now.Sub(since) > webhook.HoursKept:
+	case now.Sub(since) > health.HoursKept:
 		v.Wrong["since"] = "Numbers are kept for 400 days."
 	}
 	if !own || len(v.Wrong) > 0 {
@@ -84,7 +85,7 @@ func (f *Feature) readSpan(ctx echo.Context) (span, *list.Values) {
 // for a time that began that long ago.
 func stepOf(length, ago time.Duration) time.Duration {
 	switch {
-	case length <= 3*time.Hour && ago < webhook.TrafficKept:
+	case length <= 3*time.Hour && ago < health.TrafficKept:
 		return time.Minute
 	case length <= 8*24*time.Hour:
 		return time.Hour
@@ -108,7 +109,7 @@ func (s span) stepName() string {
 }
 
 // deliveries is the list that a number of the overview is about.
-func (s span) deliveries(state webhook.DeliveryState) string {
+func (s span) deliveries(state delivery.State) string {
 	query := url.Values{"since": {s.since.Truncate(time.Minute).Format(time.RFC3339)}}
 	if state != "" {
 		query.Set("state", string(state))

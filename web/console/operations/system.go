@@ -57,7 +57,7 @@ func (f *Feature) held(ctx context.Context) (operations.Held, error) {
 		return operations.Held{}, err
 	}
 	held := operations.Held{Since: *state.HeldAt, Reason: page.Value(state.Reason)}
-	if held.Deliveries, err = f.Webhooks.CountOpen(ctx, held.Since); err != nil {
+	if held.Deliveries, err = f.Webhooks.Deliveries.CountOpen(ctx, held.Since); err != nil {
 		return operations.Held{}, err
 	}
 	held.Mails, err = f.Emails.CountQueued(ctx, f.DB, held.Since)

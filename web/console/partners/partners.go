@@ -18,6 +18,7 @@ import (
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/retention"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/subscription"
 	view "drawbridge/views/partners"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -46,7 +47,7 @@ type Feature struct {
 
 	Partners     *partner.Service
 	Applications *application.Service
-	Webhooks     *webhook.Service
+	Webhooks     *webhook.Services
 	// Requests is the log of the partners' requests, Retention how long it is kept.
 	Requests  *apilog.Service
 	Retention *retention.Service
@@ -130,8 +131,8 @@ func (f *Feature) partner(ctx echo.Context) error {
 	if detail.Clients, err = f.named(request, clients); err != nil {
 		return err
 	}
-	detail.Subscriptions, _, err = f.Webhooks.Subscriptions(request,
-		webhook.SubscriptionFilter{PartnerUID: found.UID, Limit: shown})
+	detail.Subscriptions, _, err = f.Webhooks.Subscriptions.List(request,
+		subscription.Filter{PartnerUID: found.UID, Limit: shown})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,8 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/subscriptions"
 )
 
@@ -21,11 +22,11 @@ func (f *Feature) showConflict(ctx echo.Context, typed subscriptions.Form) error
 	if err != nil {
 		return err
 	}
-	versions, err := f.Webhooks.Versions(request, current.UID)
+	versions, err := f.Webhooks.Subscriptions.Versions(request, current.UID)
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(versions, func(v webhook.Version) bool { return v.Number == typed.Version })
+	at := slices.IndexFunc(versions, func(v subscription.Version) bool { return v.Number == typed.Version })
 	if at < 0 {
 		at = len(versions) - 1 // a version that never was: compare with the first
 	}
@@ -63,7 +64,7 @@ func settingTexts(form subscriptions.Form) []string {
 	}
 	return []string{
 		form.URL, merchants, strings.Join(chosenEvents(form), ", "),
-		subscriptions.AuthWord(webhook.Auth(form.Auth)), headersText(form),
+		subscriptions.AuthWord(sender.Auth(form.Auth)), headersText(form),
 		cmp.Or(form.Rate, "no limit"), failing, cmp.Or(form.AlertEmail, "none"),
 	}
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/diagnose"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
@@ -42,7 +44,7 @@ func (f *Feature) showTab(
 		return page.Render(ctx, status, subscriptions.Region(shown))
 	}
 	if shown.Tab == subscriptions.TabSecret && !page.IsSent(ctx) {
-		secret.New = f.TakeSecret(ctx, f.Webhooks.Keys, shown.UID.String())
+		secret.New = f.TakeSecret(ctx, f.Webhooks.Subscriptions.Keys, shown.UID.String())
 		secret.Snippets = f.Snippets
 		shown.Body = f.secretTab(shown.Subscription, secret)
 	}
@@ -53,7 +55,7 @@ func (f *Feature) showTab(
 
 // secretTab is what can be told of a subscription's secret.
 func (f *Feature) secretTab(
-	s webhook.Subscription, tab subscriptions.SecretTab,
+	s subscription.Subscription, tab subscriptions.SecretTab,
 ) templ.Component {
 	if until := page.Value(s.PreviousUntil); until.After(f.DB.Now()) {
 		tab.PreviousUntil = until
@@ -81,7 +83,7 @@ func (f *Feature) tab(
 	if err != nil {
 		return subscriptions.Page{}, err
 	}
-	s, err := f.Webhooks.Subscription(request, uid)
+	s, err := f.Webhooks.Subscriptions.Get(request, uid)
 	if err != nil {
 		return subscriptions.Page{}, err
 	}
@@ -114,12 +116,12 @@ func (f *Feature) tab(
 // describe adds the banner, and where what was missed is sent again.
 func (f *Feature) describe(ctx context.Context, shown *subscriptions.Page) error {
 	s, uid := shown.Subscription, shown.UID.String()
-	if s.State != webhook.StateDeleted {
+	if s.State != subscription.StateDeleted {
 		shown.Recover = paths.Where(paths.BulkNew, "kind", "recover", "subscription", uid)
 		shown.Replay = paths.Where(paths.BulkNew, "kind", "replay", "subscription", uid)
 	}
 	switch {
-	case s.State == webhook.StateDeleted:
+	case s.State == subscription.StateDeleted:
 		shown.Banner = ui.Diagnosis{
 			Tone: ui.Mute, Title: "This subscription was deleted",
 			Text: "It receives nothing any more. What it was sent before is kept in its log.",
@@ -129,7 +131,7 @@ func (f *Feature) describe(ctx context.Context, shown *subscriptions.Page) error
 			Tone: ui.Bad, Title: "Nothing can be sent: what is stored does not open",
 			Text: s.Unopened + " What falls due waits, and goes out then.",
 		}
-	case s.State == webhook.StatePaused:
+	case s.State == subscription.StatePaused:
 		waiting, err := f.waiting(ctx, s)
 		if err != nil {
 			return err
@@ -169,7 +171,7 @@ func (f *Feature) describeTrouble(ctx context.Context, shown *subscriptions.Page
 	if health.FailingSince == nil {
 		return nil
 	}
-	why := webhook.Diagnose(webhook.AttemptRecord{
+	why := diagnose.Attempt(delivery.Attempt{
 		HTTPStatus: health.LastStatus, ErrorClass: health.LastClass, Error: health.LastError,
 	})
 	shown.Banner = ui.Diagnosis{
@@ -178,15 +180,15 @@ func (f *Feature) describeTrouble(ctx context.Context, shown *subscriptions.Page
 			ui.Plural(health.ConsecutiveFailures, "failure", "failures"),
 		Since: *health.FailingSince,
 	}
-	if shown.State == webhook.StateFailing {
+	if shown.State == subscription.StateFailing {
 		shown.Banner.Tone = ui.Bad
 	}
 	return nil
 }
 
 // activity is what was sent lately, and what went wrong.
-func (f *Feature) activity(ctx context.Context, s webhook.Subscription) (templ.Component, error) {
-	loaded, err := f.Webhooks.Deliveries(ctx, webhook.DeliveryFilter{
+func (f *Feature) activity(ctx context.Context, s subscription.Subscription) (templ.Component, error) {
+	loaded, err := f.Webhooks.Deliveries.List(ctx, delivery.Filter{
 		SubscriptionUID: s.UID, Limit: recentRows,
 	})
 	if err != nil {
@@ -209,19 +211,19 @@ func (f *Feature) configuration(
 }
 
 // healthTab is how sending goes, and what the probes find.
-func (f *Feature) healthTab(ctx context.Context, s webhook.Subscription) (templ.Component, error) {
+func (f *Feature) healthTab(ctx context.Context, s subscription.Subscription) (templ.Component, error) {
 	health, err := f.health(ctx, day, s.UID)
 	if err != nil {
 		return nil, err
 	}
-	probe, changes, err := f.Webhooks.LastProbe(ctx, s.UID)
+	probe, changes, err := f.Webhooks.Health.LastProbe(ctx, s.UID)
 	return subscriptions.Health(health[s.UID], probe, changes, f.DB.Now()), err
 }
 
 // versions lists the versions, and compares the two that the address names.
-func (f *Feature) versions(ctx echo.Context, s webhook.Subscription) (templ.Component, error) {
+func (f *Feature) versions(ctx echo.Context, s subscription.Subscription) (templ.Component, error) {
 	request := ctx.Request().Context()
-	versions, err := f.Webhooks.Versions(request, s.UID)
+	versions, err := f.Webhooks.Subscriptions.Versions(request, s.UID)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +233,7 @@ func (f *Feature) versions(ctx echo.Context, s webhook.Subscription) (templ.Comp
 	if compared.From == 0 || compared.To == 0 {
 		compared.From, compared.To = max(s.Version-1, 1), s.Version
 	}
-	diff, err := f.Webhooks.CompareVersions(request, s.UID, compared.From, compared.To)
+	diff, err := f.Webhooks.Subscriptions.CompareVersions(request, s.UID, compared.From, compared.To)
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,8 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/partner"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
@@ -40,7 +41,7 @@ var sampleTime = time.Date(2026, time.January, 15, 9, 30, 0, 123456000, time.UTC
 func (f *Feature) newForm(ctx echo.Context) error {
 	form := subscriptions.Form{
 		Partner: ctx.QueryParam("partner"), URL: ctx.QueryParam("url"), AllMerchants: true,
-		AllEvents: true, Auth: string(webhook.AuthHMAC), SecretMode: secretGenerate,
+		AllEvents: true, Auth: string(sender.AuthHMAC), SecretMode: secretGenerate,
 		TestEvent: string(lending.EventStatusUpdated), Focus: "url",
 	}
 	if err := f.addChoices(ctx.Request().Context(), &form, nil, nil, nil); err != nil {
@@ -80,18 +81,18 @@ func (f *Feature) showForm(ctx echo.Context, status int, form subscriptions.Form
 
 // formOf is the form as a subscription fills it. Secret header values stay where they are.
 func (f *Feature) formOf(
-	ctx context.Context, current webhook.Subscription,
+	ctx context.Context, current subscription.Subscription,
 ) (subscriptions.Form, error) {
 	form := subscriptions.Form{
 		UID: current.UID.String(), Version: current.Version, Partner: current.PartnerUID.String(),
 		URL: current.URL, Auth: string(current.Auth), StoredAuth: string(current.Auth),
 		AllMerchants: len(current.Merchants) == 0,
-		AllEvents:    slices.Contains(current.Events, webhook.AllEvents),
+		AllEvents:    slices.Contains(current.Events, subscription.AllEvents),
 		SecretMode:   secretKeep, TestEvent: string(lending.EventStatusUpdated),
 		HeadersUnknown:   current.HeadersUnknown,
 		PauseWhenFailing: current.Watch.Pause, AlertEmail: current.Watch.AlertEmail,
 	}
-	if current.Auth == webhook.AuthNone {
+	if current.Auth == sender.AuthNone {
 		form.SecretMode = secretGenerate
 	}
 	if current.Rate > 0 {
@@ -113,7 +114,7 @@ func (f *Feature) formOf(
 // readForm reads what was typed. current is the subscription that is changed,
 // nil for a new one.
 func (f *Feature) readForm(
-	ctx echo.Context, current *webhook.Subscription,
+	ctx echo.Context, current *subscription.Subscription,
 ) (subscriptions.Form, error) {
 	values, err := ctx.FormParams()
 	if err != nil {
@@ -131,7 +132,7 @@ func (f *Feature) readForm(
 		ReplaceHeaders:   values.Get("headers_replace") != "",
 	}
 	form.Version, _ = strconv.Atoi(values.Get("version")) // 0 is a version that never was
-	form.Headers = readHeaders(values, webhook.Auth(form.Auth))
+	form.Headers = readHeaders(values, sender.Auth(form.Auth))
 	var stored []uuid.UUID
 	if current != nil {
 		form.UID, form.Partner = current.UID.String(), current.PartnerUID.String()
@@ -156,7 +157,7 @@ func parseUIDs(texts ...string) []uuid.UUID {
 
 // readHeaders reads the rows of the header editor in their order, and says at each what
 // becomes of it although it is right.
-func readHeaders(values url.Values, auth webhook.Auth) []subscriptions.HeaderField {
+func readHeaders(values url.Values, auth sender.Auth) []subscriptions.HeaderField {
 	var fields []subscriptions.HeaderField
 	names, texts, kinds := values["header_name"], values["header_value"], values["header_kind"]
 	for i, text := range values["header_key"] {
@@ -171,12 +172,12 @@ func readHeaders(values url.Values, auth webhook.Auth) []subscriptions.HeaderFie
 		}
 		switch name := strings.ToLower(field.Name); name {
 		case "authorization":
-			if auth == webhook.AuthBearer {
+			if auth == sender.AuthBearer {
 				field.Note = "Overruled while the authentication is a bearer token: that sets this " +
 					"header itself."
 			}
 		case "x-hmac-signature", "x-hmac-signature-previous":
-			if auth == webhook.AuthHMAC {
+			if auth == sender.AuthHMAC {
 				field.Note = "Overruled while the authentication is HMAC: that sets this header itself."
 			}
 		case "content-type", "user-agent":
@@ -267,7 +268,7 @@ func (f *Feature) addMerchants(
 // chosenEvents are the kinds of a form as settings have them.
 func chosenEvents(form subscriptions.Form) []string {
 	if form.AllEvents {
-		return []string{webhook.AllEvents}
+		return []string{subscription.AllEvents}
 	}
 	chosen := []string{}
 	for _, event := range form.Events {

@@ -10,7 +10,8 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/health"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
@@ -27,8 +28,8 @@ const (
 // list lists where events are sent.
 func (f *Feature) list() list.Spec[subscriptions.Listed] {
 	// What needs a human comes first.
-	states := []webhook.State{
-		webhook.StateFailing, webhook.StateActive, webhook.StatePaused, webhook.StateDeleted,
+	states := []subscription.State{
+		subscription.StateFailing, subscription.StateActive, subscription.StatePaused, subscription.StateDeleted,
 	}
 	tabs := []ui.Option{{Label: "All"}}
 	for _, state := range states {
@@ -65,10 +66,10 @@ func (f *Feature) list() list.Spec[subscriptions.Listed] {
 
 // read reads the filter of the list. Its rows come with how sending to them goes.
 func (f *Feature) read(
-	states []webhook.State,
+	states []subscription.State,
 ) func(*list.Values) list.Source[subscriptions.Listed] {
 	return func(v *list.Values) list.Source[subscriptions.Listed] {
-		filter := webhook.SummaryFilter{
+		filter := subscription.SummaryFilter{
 			State: list.OneOf(v, "state", states), PartnerUID: v.UID("partner"),
 			Event: list.OneOf(v, "event", lending.AllEventKinds()), Host: v.Text("host"),
 		}
@@ -77,7 +78,7 @@ func (f *Feature) read(
 				ctx context.Context, from postgres.Cursor, limit int,
 			) ([]subscriptions.Listed, postgres.Cursor, error) {
 				filter.Cursor, filter.Limit = from, limit
-				summaries, next, err := f.Webhooks.SubscriptionSummaries(ctx, filter)
+				summaries, next, err := f.Webhooks.Subscriptions.Summaries(ctx, filter)
 				if err != nil {
 					return nil, next, err
 				}
@@ -85,17 +86,17 @@ func (f *Feature) read(
 				for _, summary := range summaries {
 					uids = append(uids, summary.UID)
 				}
-				health, err := f.health(ctx, day, uids...)
+				state, err := f.health(ctx, day, uids...)
 				var rows []subscriptions.Listed
 				for _, summary := range summaries {
 					rows = append(rows, subscriptions.Listed{
-						SubscriptionSummary: summary, Health: health[summary.UID],
+						Summary: summary, Health: state[summary.UID],
 					})
 				}
 				return rows, next, err
 			}),
 			Count: func(ctx context.Context, limit int) (int, error) {
-				return f.Webhooks.CountSummaries(ctx, filter, limit)
+				return f.Webhooks.Subscriptions.CountSummaries(ctx, filter, limit)
 			},
 		}
 	}
@@ -104,9 +105,9 @@ func (f *Feature) read(
 // health is how sending to subscriptions went in the last time of a length.
 func (f *Feature) health(
 	ctx context.Context, length time.Duration, uids ...uuid.UUID,
-) (map[uuid.UUID]webhook.Health, error) {
+) (map[uuid.UUID]health.Health, error) {
 	now := f.DB.Now()
-	return f.Webhooks.Health(ctx, uids, now.Add(-length+time.Hour), now)
+	return f.Webhooks.Health.Read(ctx, uids, now.Add(-length+time.Hour), now)
 }
 
 // partnerOptions are the partners to choose from, none of them named by the label.

@@ -15,7 +15,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
@@ -24,17 +25,17 @@ import (
 )
 
 // settingWords name the settings of a difference.
-var settingWords = map[webhook.Setting]string{
-	webhook.SettingURL: "URL", webhook.SettingAuth: "Authentication",
-	webhook.SettingSecret: "Secret", webhook.SettingEvents: "Events",
-	webhook.SettingMerchants: "Merchants", webhook.SettingHeaders: "Header",
-	webhook.SettingRate: "Rate", webhook.SettingHealth: "Health rules",
-	webhook.SettingState: "State",
+var settingWords = map[subscription.Setting]string{
+	subscription.SettingURL: "URL", subscription.SettingAuth: "Authentication",
+	subscription.SettingSecret: "Secret", subscription.SettingEvents: "Events",
+	subscription.SettingMerchants: "Merchants", subscription.SettingHeaders: "Header",
+	subscription.SettingRate: "Rate", subscription.SettingHealth: "Health rules",
+	subscription.SettingState: "State",
 }
 
 // differences words what differs, merchants by their names.
 func (f *Feature) differences(
-	ctx context.Context, changes []webhook.SettingChange,
+	ctx context.Context, changes []subscription.SettingChange,
 ) ([]subscriptions.Difference, error) {
 	var rows []subscriptions.Difference
 	for _, change := range changes {
@@ -43,9 +44,9 @@ func (f *Feature) differences(
 			Before:  change.Before, After: change.After,
 		}
 		switch {
-		case change.Setting == webhook.SettingSecret:
+		case change.Setting == subscription.SettingSecret:
 			row.Before, row.After = "one secret", "another one"
-		case change.Setting == webhook.SettingMerchants:
+		case change.Setting == subscription.SettingMerchants:
 			for _, text := range []*string{&row.Before, &row.After} {
 				uid, err := uuid.Parse(*text)
 				if err != nil {
@@ -57,7 +58,7 @@ func (f *Feature) differences(
 				}
 				*text = merchant.Name
 			}
-		case change.Setting == webhook.SettingRate:
+		case change.Setting == subscription.SettingRate:
 			row.Before, row.After = cmp.Or(row.Before, "no limit"), cmp.Or(row.After, "no limit")
 		case change.Masked && change.Before == change.After:
 			row.Before, row.After = "one hidden value", "another one"
@@ -87,7 +88,7 @@ func (f *Feature) restore() action.Spec {
 			uid := current.UID.String()
 			fields := restoreFields(current, old)
 			fields.Hidden[1].Value = cmp.Or(ctx.FormValue("base"), fields.Hidden[1].Value)
-			var done webhook.Restoration
+			var done subscription.Restoration
 			target := paths.SubscriptionTab(uid, subscriptions.TabVersions)
 			return action.Form{
 				Place: under(current, fields.Title), Fields: fields,
@@ -96,14 +97,14 @@ func (f *Feature) restore() action.Spec {
 				},
 				Show: func(ctx echo.Context) error {
 					if !done.Secret.IsZero() {
-						f.KeepSecret(ctx, f.Webhooks.Keys, uid, done.Secret)
+						f.KeepSecret(ctx, f.Webhooks.Subscriptions.Keys, uid, done.Secret)
 					}
 					return page.LeadTo(ctx, target)
 				},
 				Change: action.Change{
 					Done: fmt.Sprintf("Version %d is in force once more.", old.Number),
 					Do: func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
-						done, err = f.Webhooks.Restore(
+						done, err = f.Webhooks.Subscriptions.Restore(
 							request, tx, current.UID, restoration(ctx, old.Number), page.User(ctx).Email)
 						if !done.Secret.IsZero() {
 							target = paths.SubscriptionTab(uid, subscriptions.TabSecret)
@@ -123,33 +124,33 @@ func (f *Feature) restore() action.Spec {
 
 // restorable is the version that the request names, and what its restore would change.
 func (f *Feature) restorable(
-	ctx echo.Context, current webhook.Subscription,
-) (webhook.Version, []subscriptions.Difference, error) {
+	ctx echo.Context, current subscription.Subscription,
+) (subscription.Version, []subscriptions.Difference, error) {
 	request := ctx.Request().Context()
-	versions, err := f.Webhooks.Versions(request, current.UID)
+	versions, err := f.Webhooks.Subscriptions.Versions(request, current.UID)
 	if err != nil {
-		return webhook.Version{}, nil, err
+		return subscription.Version{}, nil, err
 	}
 	number, _ := strconv.Atoi(ctx.FormValue("version")) // 0 is a version that never was
-	at := slices.IndexFunc(versions, func(v webhook.Version) bool { return v.Number == number })
+	at := slices.IndexFunc(versions, func(v subscription.Version) bool { return v.Number == number })
 	if at < 0 {
-		return webhook.Version{}, nil,
+		return subscription.Version{}, nil,
 			lending.NewError(lending.CodeNotFound, "There is no such version.")
 	}
-	diff, err := f.Webhooks.CompareVersions(request, current.UID, current.Version, number)
+	diff, err := f.Webhooks.Subscriptions.CompareVersions(request, current.UID, current.Version, number)
 	if err != nil {
-		return webhook.Version{}, nil, err
+		return subscription.Version{}, nil, err
 	}
 	changes, err := f.differences(request, slices.DeleteFunc(diff.Changes,
-		func(change webhook.SettingChange) bool { // what a restore leaves as it is
-			return change.Setting == webhook.SettingSecret || change.Setting == webhook.SettingState
+		func(change subscription.SettingChange) bool { // what a restore leaves as it is
+			return change.Setting == subscription.SettingSecret || change.Setting == subscription.SettingState
 		}))
 	return versions[at], changes, err
 }
 
 // restoreFields ask for a restore: the token and the values of secret headers anew
 // where they do not move to the version's scheme, host or port.
-func restoreFields(current webhook.Subscription, old webhook.Version) ui.AskForm {
+func restoreFields(current subscription.Subscription, old subscription.Version) ui.AskForm {
 	form := ui.AskForm{
 		Title: "Restore version " + strconv.Itoa(old.Number), Submit: "Restore as a new version",
 		Says: []string{
@@ -167,8 +168,8 @@ func restoreFields(current webhook.Subscription, old webhook.Version) ui.AskForm
 		},
 	}
 	headers := 0
-	if !webhook.SameOrigin(old.URL, current.URL) {
-		if old.Auth == webhook.AuthBearer && current.Auth == webhook.AuthBearer {
+	if !subscription.SameOrigin(old.URL, current.URL) {
+		if old.Auth == sender.AuthBearer && current.Auth == sender.AuthBearer {
 			form.Says[1] = "Its scheme, host or port is another one: the stored token does not " +
 				"move there, and is given anew below."
 			form.Controls = append(form.Controls, ui.Control{
@@ -200,8 +201,8 @@ func restoreFields(current webhook.Subscription, old webhook.Version) ui.AskForm
 }
 
 // restoration is what the form of a restore says.
-func restoration(ctx echo.Context, version int) webhook.Choice {
-	choice := webhook.Choice{
+func restoration(ctx echo.Context, version int) subscription.Choice {
+	choice := subscription.Choice{
 		Version: version, Secret: pasted(ctx.FormValue("secret")), Reason: ctx.FormValue("reason"),
 		NoHeaders: ctx.FormValue("no_headers") != "",
 	}
@@ -210,7 +211,7 @@ func restoration(ctx echo.Context, version int) webhook.Choice {
 	names := form["header_name"]
 	for i, text := range form["header_value"] {
 		if text != "" && i < len(names) {
-			choice.Headers = append(choice.Headers, webhook.Header{Name: names[i], Value: text})
+			choice.Headers = append(choice.Headers, sender.Header{Name: names[i], Value: text})
 		}
 	}
 	return choice

@@ -17,7 +17,8 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/web/console/action"
@@ -38,7 +39,7 @@ func (f *Feature) edit(ctx echo.Context) error {
 
 // answerForm leads to what the pressed button asks for. Without a button, as
 // after Enter in a field, the form is saved.
-func (f *Feature) answerForm(ctx echo.Context, current *webhook.Subscription) error {
+func (f *Feature) answerForm(ctx echo.Context, current *subscription.Subscription) error {
 	form, err := f.readForm(ctx, current)
 	if err != nil {
 		return err
@@ -48,7 +49,7 @@ func (f *Feature) answerForm(ctx echo.Context, current *webhook.Subscription) er
 	case editHeaders(&form, pressed), pressed == "merchants":
 		return f.showForm(ctx, http.StatusOK, form)
 	case pressed == "check":
-		form.Check = subscriptions.Checked(f.Webhooks.CheckURL(ctx.Request().Context(), form.URL))
+		form.Check = subscriptions.Checked(f.Webhooks.Subscriptions.CheckURL(ctx.Request().Context(), form.URL))
 		form.Focus = "url"
 		return f.showForm(ctx, http.StatusOK, form)
 	case pressed == "try":
@@ -59,18 +60,18 @@ func (f *Feature) answerForm(ctx echo.Context, current *webhook.Subscription) er
 
 // checkAddress answers what is known of the URL in the form, for script.
 func (f *Feature) checkAddress(ctx echo.Context) error {
-	found := f.Webhooks.CheckURL(ctx.Request().Context(), strings.TrimSpace(ctx.FormValue("url")))
+	found := f.Webhooks.Subscriptions.CheckURL(ctx.Request().Context(), strings.TrimSpace(ctx.FormValue("url")))
 	return page.Render(ctx, http.StatusOK, subscriptions.CheckList(subscriptions.Checked(found)))
 }
 
 // settingsOf are the settings that a form asks for, and for each header the row
 // that it stands in. watch is what the form shows a part of.
 func settingsOf(
-	form subscriptions.Form, watch webhook.Watch,
-) (webhook.Settings, []subscriptions.HeaderField) {
-	settings := webhook.Settings{
-		URL: form.URL, Auth: webhook.Auth(form.Auth), Events: chosenEvents(form),
-		Headers: []webhook.Header{}, Watch: watch,
+	form subscriptions.Form, watch subscription.Watch,
+) (subscription.Settings, []subscriptions.HeaderField) {
+	settings := subscription.Settings{
+		URL: form.URL, Auth: sender.Auth(form.Auth), Events: chosenEvents(form),
+		Headers: []sender.Header{}, Watch: watch,
 	}
 	settings.Merchants, _ = chosenMerchants(form)
 	settings.Watch.Pause, settings.Watch.AlertEmail = form.PauseWhenFailing, form.AlertEmail
@@ -83,7 +84,7 @@ func settingsOf(
 		if field.Name == "" && field.Value == "" {
 			continue // a row that nobody filled
 		}
-		settings.Headers = append(settings.Headers, webhook.Header{
+		settings.Headers = append(settings.Headers, sender.Header{
 			Name: field.Name, Value: field.Value, Plain: field.Plain,
 			Kept: field.Kept && field.Value == "",
 		})
@@ -124,15 +125,15 @@ func checkForm(form subscriptions.Form) lending.Faults {
 // save saves the form whole, or nothing of it, and leads to the subscription: to a new
 // secret first.
 func (f *Feature) save(
-	ctx echo.Context, form subscriptions.Form, current *webhook.Subscription,
+	ctx echo.Context, form subscriptions.Form, current *subscription.Subscription,
 ) error {
-	var watch webhook.Watch
+	var watch subscription.Watch
 	if current != nil {
 		watch = current.Watch
 	}
 	settings, rows := settingsOf(form, watch)
 	problems := checkForm(form)
-	warning, err := f.Webhooks.CheckDestination(ctx.Request().Context(), settings.URL)
+	warning, err := f.Webhooks.Subscriptions.CheckDestination(ctx.Request().Context(), settings.URL)
 	problems.Merge(err)
 	if err := problems.Err(); err != nil {
 		return f.showWrong(ctx, form, err, rows)
@@ -147,21 +148,21 @@ func (f *Feature) save(
 		change.Unchanged += " " + page.Sentence(warning)
 	}
 	outcome, err := f.Commit(ctx, change)
-	if _, stale := errors.AsType[*webhook.StaleError](err); stale {
+	if _, stale := errors.AsType[*subscription.StaleError](err); stale {
 		return f.showConflict(ctx, form)
 	}
 	if err != nil {
 		return f.showWrong(ctx, form, err, rows)
 	}
 	if !made.secret.IsZero() {
-		f.KeepSecret(ctx, f.Webhooks.Keys, made.UID.String(), made.secret)
+		f.KeepSecret(ctx, f.Webhooks.Subscriptions.Keys, made.UID.String(), made.secret)
 	}
 	return page.LeadTo(ctx, outcome.Target)
 }
 
 // saved is a subscription as it was saved, with its secret if that is new.
 type saved struct {
-	webhook.Subscription
+	subscription.Subscription
 	secret secret.String
 }
 
@@ -176,7 +177,7 @@ func (s saved) path() string {
 
 // subscribing makes the subscription that the form asks for.
 func (f *Feature) subscribing(
-	ctx echo.Context, form subscriptions.Form, settings webhook.Settings, made *saved,
+	ctx echo.Context, form subscriptions.Form, settings subscription.Settings, made *saved,
 ) action.Change {
 	return action.Change{
 		Done: "Created. Send a test event to see whether it works.",
@@ -186,7 +187,7 @@ func (f *Feature) subscribing(
 				return operator.Outcome{},
 					lending.Invalid("partner", "Choose the partner whose events are sent.")
 			}
-			made.Subscription, made.secret, err = f.Webhooks.Subscribe(
+			made.Subscription, made.secret, err = f.Webhooks.Subscriptions.Subscribe(
 				request, tx, partnerUID, settings, page.User(ctx).Email)
 			return did(made.path(), "create", made.Subscription, nil, made.Audited()), err
 		},
@@ -195,22 +196,22 @@ func (f *Feature) subscribing(
 
 // amending changes a subscription to what the form says.
 func (f *Feature) amending(
-	ctx echo.Context, form subscriptions.Form, settings webhook.Settings,
-	before webhook.Subscription, made *saved,
+	ctx echo.Context, form subscriptions.Form, settings subscription.Settings,
+	before subscription.Subscription, made *saved,
 ) action.Change {
-	patch := webhook.Patch{
+	patch := subscription.Patch{
 		URL: &settings.URL, Auth: &settings.Auth, Events: settings.Events,
-		Merchants: settings.Merchants, Headers: &settings.Headers, Overlap: webhook.DefaultOverlap,
+		Merchants: settings.Merchants, Headers: &settings.Headers, Overlap: subscription.DefaultOverlap,
 		Rate: &settings.Rate, Watch: &settings.Watch, Base: form.Version, Reason: form.Reason,
 	}
-	if form.SecretMode != secretKeep && settings.Auth != webhook.AuthNone {
+	if form.SecretMode != secretKeep && settings.Auth != sender.AuthNone {
 		patch.Secret = &settings.Secret
 	}
 	return action.Change{
 		Done:      "Saved as a new version. Deliveries use it from now on.",
 		Unchanged: "Nothing was changed.",
 		Do: func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
-			made.Subscription, made.secret, err = f.Webhooks.Amend(
+			made.Subscription, made.secret, err = f.Webhooks.Subscriptions.Amend(
 				request, tx, before.UID, patch, page.User(ctx).Email)
 			if err != nil || made.Version == before.Version {
 				return operator.Outcome{Target: made.path()}, err

@@ -14,7 +14,8 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
@@ -30,7 +31,7 @@ const (
 
 // overlaps are how long a former signing secret may go on signing.
 var overlaps = []ui.Option{
-	{Value: webhook.DefaultOverlap.String(), Label: "24 hours"},
+	{Value: subscription.DefaultOverlap.String(), Label: "24 hours"},
 	{Value: time.Hour.String(), Label: "1 hour"},
 	{Value: (7 * 24 * time.Hour).String(), Label: "7 days"},
 	{Value: (30 * 24 * time.Hour).String(), Label: "30 days"},
@@ -44,7 +45,7 @@ func (f *Feature) rotate() action.Spec {
 		Sent: "console.subscription.rotated", Role: operator.RoleOperator,
 		Ask: func(ctx echo.Context) (action.Form, error) {
 			current, owner, err := f.subscription(ctx)
-			if err == nil && current.Auth == webhook.AuthNone {
+			if err == nil && current.Auth == sender.AuthNone {
 				err = lending.NewError(lending.CodeInvalidState,
 					"The subscription has no secret; choose an authentication in its settings first.")
 			}
@@ -59,7 +60,7 @@ func (f *Feature) rotate() action.Spec {
 					return subscriptions.Rotate(fields, current, owner)
 				},
 				Show: func(ctx echo.Context) error {
-					f.KeepSecret(ctx, f.Webhooks.Keys, uid, made)
+					f.KeepSecret(ctx, f.Webhooks.Subscriptions.Keys, uid, made)
 					return page.LeadTo(ctx, fields.Cancel)
 				},
 				Change: action.Change{
@@ -69,8 +70,8 @@ func (f *Feature) rotate() action.Spec {
 						if err != nil {
 							return operator.Outcome{}, err
 						}
-						var changed webhook.Subscription
-						changed, made, err = f.Webhooks.Amend(
+						var changed subscription.Subscription
+						changed, made, err = f.Webhooks.Subscriptions.Amend(
 							request, tx, current.UID, patch, page.User(ctx).Email)
 						after := map[string]any{"version": changed.Version}
 						if changed.PreviousUntil != nil {
@@ -86,7 +87,7 @@ func (f *Feature) rotate() action.Spec {
 	}
 }
 
-func rotateFields(s webhook.Subscription) ui.AskForm {
+func rotateFields(s subscription.Subscription) ui.AskForm {
 	word := subscriptions.SecretWord(string(s.Auth))
 	form := ui.AskForm{
 		Title: "Rotate the secret", Submit: "Rotate",
@@ -100,7 +101,7 @@ func rotateFields(s webhook.Subscription) ui.AskForm {
 			},
 		},
 	}
-	if s.Auth == webhook.AuthHMAC {
+	if s.Auth == sender.AuthHMAC {
 		form.Controls = append(form.Controls, ui.Control{
 			Name: "overlap", Label: "Overlap", Hint: "For how long the present secret signs too.",
 			Value: overlaps[0].Value, Options: overlaps,
@@ -110,8 +111,8 @@ func rotateFields(s webhook.Subscription) ui.AskForm {
 }
 
 // rotation is the change that the form of a rotation asks for.
-func rotation(ctx echo.Context, current webhook.Subscription) (webhook.Patch, error) {
-	patch := webhook.Patch{Secret: new(secret.String), Reason: ctx.FormValue("reason")}
+func rotation(ctx echo.Context, current subscription.Subscription) (subscription.Patch, error) {
+	patch := subscription.Patch{Secret: new(secret.String), Reason: ctx.FormValue("reason")}
 	var problems lending.Faults
 	if ctx.FormValue("secret_mode") == secretPaste {
 		if *patch.Secret = pasted(ctx.FormValue("secret")); patch.Secret.IsZero() {
@@ -120,7 +121,7 @@ func rotation(ctx echo.Context, current webhook.Subscription) (webhook.Patch, er
 	}
 	overlap := ctx.FormValue("overlap")
 	patch.Overlap, _ = time.ParseDuration(overlap) // what is of the list can be read
-	if current.Auth == webhook.AuthHMAC && !slices.ContainsFunc(overlaps,
+	if current.Auth == sender.AuthHMAC && !slices.ContainsFunc(overlaps,
 		func(o ui.Option) bool { return o.Value == overlap }) {
 		problems.Add("overlap", "Choose one of the lengths.")
 	}
@@ -133,9 +134,9 @@ func (f *Feature) compareSecret(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	var found webhook.SecretMatch
+	var found subscription.SecretMatch
 	err = f.Look(ctx, func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
-		found, err = f.Webhooks.CompareSecret(request, tx, uid, pasted(ctx.FormValue("candidate")))
+		found, err = f.Webhooks.Subscriptions.CompareSecret(request, tx, uid, pasted(ctx.FormValue("candidate")))
 		if err != nil {
 			return operator.Outcome{}, err
 		}
@@ -158,7 +159,7 @@ func (f *Feature) compareSecret(ctx echo.Context) error {
 }
 
 // matchNotice words the answer to a comparison.
-func matchNotice(found webhook.SecretMatch) *ui.Notice {
+func matchNotice(found subscription.SecretMatch) *ui.Notice {
 	switch {
 	case found.Match == secret.MatchCurrent:
 		return &ui.Notice{

@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
@@ -23,7 +24,7 @@ import (
 // Feature serves the pages.
 type Feature struct {
 	*list.Engine
-	Webhooks *webhook.Service
+	Webhooks *webhook.Services
 	Partners *partner.Service
 	// Snippets are programs that check a signature, shown beside a new secret.
 	Snippets []subscriptions.Snippet
@@ -54,26 +55,26 @@ func (f *Feature) Routes() []page.Route {
 var place = page.Place{Section: ui.SectionSubscriptions, Title: "Subscriptions"}
 
 // placeOf is where the page of a subscription stands.
-func placeOf(s webhook.Subscription) page.Place {
+func placeOf(s subscription.Subscription) page.Place {
 	return place.Under(paths.Subscriptions, ui.HostOf(s.URL))
 }
 
 // under is where a form about a subscription stands.
-func under(s webhook.Subscription, title string) page.Place {
+func under(s subscription.Subscription, title string) page.Place {
 	return placeOf(s).Under(paths.To(paths.Subscription, s.UID.String()), title)
 }
 
 // subscription is the one in the path, unless it was deleted, and its partner's name.
-func (f *Feature) subscription(ctx echo.Context) (webhook.Subscription, string, error) {
+func (f *Feature) subscription(ctx echo.Context) (subscription.Subscription, string, error) {
 	uid, err := page.UID(ctx)
 	if err != nil {
-		return webhook.Subscription{}, "", err
+		return subscription.Subscription{}, "", err
 	}
-	current, err := f.Webhooks.Subscription(ctx.Request().Context(), uid)
+	current, err := f.Webhooks.Subscriptions.Get(ctx.Request().Context(), uid)
 	if err != nil {
 		return current, "", err
 	}
-	if current.State == webhook.StateDeleted {
+	if current.State == subscription.StateDeleted {
 		return current, "", lending.NewError(lending.CodeInvalidState,
 			"The subscription was deleted; its page still shows what it sent.")
 	}
@@ -82,7 +83,7 @@ func (f *Feature) subscription(ctx echo.Context) (webhook.Subscription, string, 
 }
 
 // did is the outcome of a change of a subscription.
-func did(target, action string, s webhook.Subscription, before, after any) operator.Outcome {
+func did(target, action string, s subscription.Subscription, before, after any) operator.Outcome {
 	return operator.Did(target, operator.Entry{
 		Action: "subscription." + action, SubjectKind: "subscription", Subject: s.UID.String(),
 		Before: before, After: after,

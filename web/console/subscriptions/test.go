@@ -12,7 +12,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
@@ -44,7 +45,7 @@ func (f *Feature) test() action.Spec {
 					return operator.Outcome{},
 						lending.Invalid("event", "There is no such event; choose one of the list.")
 				}
-				sent, err := f.Webhooks.Test(request, tx, current.UID, kind)
+				sent, err := f.Webhooks.Deliveries.Test(request, tx, current.UID, kind)
 				return did(paths.To(paths.SubscriptionResult, current.UID.String(), sent.String()),
 					"test", current, nil, map[string]any{"delivery_uid": sent, "event": kind}), err
 			}
@@ -54,7 +55,7 @@ func (f *Feature) test() action.Spec {
 }
 
 // testForm asks which event is sent.
-func testForm(s webhook.Subscription, kind lending.EventKind) action.Form {
+func testForm(s subscription.Subscription, kind lending.EventKind) action.Form {
 	event := ui.Control{Name: "event", Label: "Event", Value: string(kind)}
 	for _, kind := range lending.AllEventKinds() {
 		event.Options = append(event.Options, ui.Option{Value: string(kind), Label: kind.Title()})
@@ -88,8 +89,8 @@ func (f *Feature) showTest(ctx echo.Context) error {
 
 // awaitTest looks at a test event until it has an outcome or patience ends.
 func (f *Feature) awaitTest(
-	ctx echo.Context, s webhook.Subscription,
-) (webhook.DeliveryDetail, error) {
+	ctx echo.Context, s subscription.Subscription,
+) (delivery.Detail, error) {
 	request, cancel := context.WithTimeout(ctx.Request().Context(), testPatience)
 	defer cancel()
 	ticker := time.NewTicker(f.LiveEvery / 10)
@@ -124,15 +125,15 @@ func (f *Feature) streamTest(ctx echo.Context) error {
 
 // lookAtTest loads the test event that the path names.
 func (f *Feature) lookAtTest(
-	ctx echo.Context, s webhook.Subscription,
-) (webhook.DeliveryDetail, error) {
+	ctx echo.Context, s subscription.Subscription,
+) (delivery.Detail, error) {
 	none := lending.NewError(lending.CodeNotFound,
 		"There is no such test event of this subscription.")
 	uid, err := uuid.Parse(ctx.Param("delivery"))
 	if err != nil {
-		return webhook.DeliveryDetail{}, none
+		return delivery.Detail{}, none
 	}
-	detail, err := f.Webhooks.Delivery(ctx.Request().Context(), uid)
+	detail, err := f.Webhooks.Deliveries.Get(ctx.Request().Context(), uid)
 	if err == nil && (detail.SubscriptionUID != s.UID || !detail.Test) {
 		return detail, none
 	}

@@ -11,7 +11,8 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
@@ -30,21 +31,21 @@ type transition struct {
 	danger                    bool
 	// reached tells that there is nothing to do, which already says; nil where
 	// there always is.
-	reached func(s webhook.Subscription) bool
+	reached func(s subscription.Subscription) bool
 	already string
 	change  func(
-		s *webhook.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
-	) (webhook.Subscription, error)
+		s *subscription.Service, ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
+	) (subscription.Subscription, error)
 	// effects say what will happen; waiting is how many have not gone out.
-	effects func(s webhook.Subscription, waiting int) []string
+	effects func(s subscription.Subscription, waiting int) []string
 }
 
 var pause = transition{
 	path: paths.SubscriptionPause, name: "pause", title: "Pause the subscription", button: "Pause",
 	icon: "pause", done: "Paused. Deliveries that fall due wait until it is resumed.",
-	change: (*webhook.Service).Pause, already: "It is already paused.",
-	reached: func(s webhook.Subscription) bool { return s.State == webhook.StatePaused },
-	effects: func(_ webhook.Subscription, waiting int) []string {
+	change: (*subscription.Service).Pause, already: "It is already paused.",
+	reached: func(s subscription.Subscription) bool { return s.State == subscription.StatePaused },
+	effects: func(_ subscription.Subscription, waiting int) []string {
 		waits := "No delivery waits"
 		if waiting > 0 {
 			waits, _ = waitingWords(waiting)
@@ -61,9 +62,9 @@ var pause = transition{
 var resume = transition{
 	path: paths.SubscriptionResume, name: "resume", title: "Resume the subscription",
 	button: "Resume", icon: "play", done: "Resumed. What waited goes out now.",
-	change: (*webhook.Service).Resume, already: "This subscription is not paused.",
-	reached: func(s webhook.Subscription) bool { return s.State != webhook.StatePaused },
-	effects: func(s webhook.Subscription, waiting int) []string {
+	change: (*subscription.Service).Resume, already: "This subscription is not paused.",
+	reached: func(s subscription.Subscription) bool { return s.State != subscription.StatePaused },
+	effects: func(s subscription.Subscription, waiting int) []string {
 		if waiting == 0 {
 			return []string{"Nothing waits. What happens from now on is sent at once."}
 		}
@@ -75,8 +76,8 @@ var resume = transition{
 var remove = transition{
 	path: paths.SubscriptionDelete, name: "delete", title: "Delete the subscription",
 	button: "Delete for good", icon: "trash-2", done: "Deleted. Its log is kept.", danger: true,
-	change: (*webhook.Service).Delete,
-	effects: func(s webhook.Subscription, waiting int) []string {
+	change: (*subscription.Service).Delete,
+	effects: func(s subscription.Subscription, waiting int) []string {
 		cancelled := ui.Number(waiting) + " deliveries that have not gone out are cancelled."
 		switch {
 		case waiting == 0:
@@ -109,12 +110,12 @@ func waitingWords(waiting int) (waits, goes string) {
 }
 
 // waiting counts what has not gone out, at most one more than maxWaiting.
-func (f *Feature) waiting(ctx context.Context, s webhook.Subscription) (int, error) {
+func (f *Feature) waiting(ctx context.Context, s subscription.Subscription) (int, error) {
 	total := 0
-	for _, state := range []webhook.DeliveryState{
-		webhook.DeliveryPending, webhook.DeliveryRetrying,
+	for _, state := range []delivery.State{
+		delivery.StatePending, delivery.StateRetrying,
 	} {
-		count, err := f.Webhooks.CountDeliveries(ctx, webhook.DeliveryFilter{
+		count, err := f.Webhooks.Deliveries.Count(ctx, delivery.Filter{
 			SubscriptionUID: s.UID, State: state,
 		}, maxWaiting+1)
 		if err != nil {
@@ -165,7 +166,7 @@ func (f *Feature) transition(t transition) action.Spec {
 							return operator.Outcome{},
 								lending.Invalid("confirm", "Type the host exactly as it stands above.")
 						}
-						changed, err := t.change(f.Webhooks, request, tx, current.UID, page.User(ctx).Email)
+						changed, err := t.change(f.Webhooks.Subscriptions, request, tx, current.UID, page.User(ctx).Email)
 						if err != nil || changed.Version == current.Version {
 							return operator.Outcome{Target: here}, err
 						}

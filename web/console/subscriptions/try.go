@@ -12,7 +12,9 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/diagnose"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/action"
@@ -22,12 +24,12 @@ import (
 // saved; the audit log says that it was sent. A form can be tried out once as it was
 // shown; saving it is another matter.
 func (f *Feature) try(
-	ctx echo.Context, form subscriptions.Form, current *webhook.Subscription,
+	ctx echo.Context, form subscriptions.Form, current *subscription.Subscription,
 ) error {
 	// The endpoint has as long to answer as in earnest, which may be longer than
 	// the deadline for reading the form, which has arrived.
 	_ = http.NewResponseController(ctx.Response()).SetReadDeadline(time.Time{})
-	trial := webhook.Trial{
+	trial := subscription.Trial{
 		Kind: lending.EventKind(form.TestEvent), NewSecret: form.SecretMode != secretKeep,
 		Claim: func() error {
 			token, err := action.FormToken(ctx)
@@ -46,11 +48,11 @@ func (f *Feature) try(
 		trial.UID = current.UID
 	}
 	var rows []subscriptions.HeaderField
-	trial.Settings, rows = settingsOf(form, webhook.Watch{})
+	trial.Settings, rows = settingsOf(form, subscription.Watch{})
 	if len(trial.Settings.Events) == 0 {
-		trial.Settings.Events = []string{webhook.AllEvents} // the sample goes out whatever is chosen
+		trial.Settings.Events = []string{subscription.AllEvents} // the sample goes out whatever is chosen
 	}
-	result, err := f.Webhooks.Try(ctx.Request().Context(), trial)
+	result, err := f.Webhooks.Subscriptions.Try(ctx.Request().Context(), trial)
 	if errors.Is(err, operator.ErrRepeated) {
 		err = lending.Invalid("test_event",
 			"This test was sent a moment ago. Press the button again to send another.").WithCause(err)
@@ -74,9 +76,9 @@ func (f *Feature) try(
 
 // trialOf shows a sample that was sent as the log would keep it.
 func trialOf(
-	form subscriptions.Form, result webhook.TrialResult, now time.Time,
+	form subscriptions.Form, result subscription.TrialResult, now time.Time,
 ) *subscriptions.Trial {
-	sent := webhook.AttemptRecord{
+	sent := delivery.Attempt{
 		Number: 1, StartedAt: now.Add(-result.Timings.Total), Duration: result.Timings.Total,
 		DNS: result.Timings.DNS, Connect: result.Timings.Connect, TLS: result.Timings.TLS,
 		FirstByte: result.Timings.FirstByte, URL: form.URL, HTTPStatus: result.Status,
@@ -89,7 +91,7 @@ func trialOf(
 	}
 	trial := &subscriptions.Trial{
 		Event: form.TestEvent, Body: result.Body,
-		Attempt: ui.AttemptsOf([]webhook.AttemptRecord{sent})[0],
+		Attempt: ui.AttemptsOf([]delivery.Attempt{sent})[0],
 	}
 	if result.Delivered() {
 		trial.Diagnosis = ui.Diagnosis{
@@ -102,7 +104,7 @@ func trialOf(
 		}
 		return trial
 	}
-	why := webhook.Diagnose(sent)
+	why := diagnose.Attempt(sent)
 	trial.Diagnosis = ui.Diagnosis{
 		Tone: ui.Bad, Title: "The endpoint did not confirm the test", Text: why.Summary,
 		Owner: string(why.Owner), Next: why.Next,
