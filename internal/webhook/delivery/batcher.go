@@ -17,7 +17,7 @@ const (
 	// statement takes and what is repeated when one of them fails it.
 	batchLimit = 100
 	// batchPause is the least, and batchPatience the most, that a statement waits for
-	// company when the last one had some.
+	// other callers when the last one had several.
 	batchPause    = time.Millisecond
 	batchPatience = 10 * time.Millisecond
 	// batchTimeout bounds a statement.
@@ -36,13 +36,13 @@ var batchFlights = min(max(runtime.GOMAXPROCS(0)/2, 1), 4)
 //
 // A caller that comes while few statements are under way gets one at once, and
 // those that come while they run, and for as long after, share the next. So a lone
-// caller is as quick as without a group, and the cost per caller falls as more
+// caller is as quick as without a batcher, and the cost per caller falls as more
 // come: most of what a statement costs it costs for any number, and with a pause
 // as long as itself it takes half of the time at most. Each waits until its own
 // part is committed and gets its own result.
 //
 // When a shared statement fails, each of its callers gets one of its own, on the
-// common pool, while the group goes on: neither a value that the database refuses
+// common pool, while the batcher goes on: neither a value that the database refuses
 // nor a row that somebody holds locked is paid for by others. The statements
 // must therefore change nothing when they run a second time.
 type batcher[In, Out any] struct {
@@ -51,7 +51,7 @@ type batcher[In, Out any] struct {
 	flights int
 	loners  chan struct{}
 	// pause is how long the next statement waits, in nanoseconds: as long as the
-	// last one took if that had company, else not at all.
+	// last one took if several shared it, else not at all.
 	pause atomic.Int64
 }
 
@@ -67,18 +67,18 @@ type result[Out any] struct {
 	err error
 }
 
-// batch is what a group does.
+// batch is what a batcher does.
 type batch[In, Out any] struct {
 	db *postgres.DB
 	// gate lets API requests go before a statement that others wait to share.
 	gate *Gate
 	// key names what a caller is about: no statement has the same key twice.
 	key func(In) string
-	// run does the errands of all callers and returns a result for each.
+	// run does what all callers want and returns a result for each.
 	run func(ctx context.Context, on *sqlx.DB, ins []In) ([]Out, error)
 }
 
-// do runs the errand for one caller, in company if there is any. When ctx ends
+// do runs the statement for one caller, shared with those that wait too. When ctx ends
 // the caller goes; its part of a statement may still be done.
 func (g *batcher[In, Out]) do(ctx context.Context, e batch[In, Out], in In) (Out, error) {
 	me := &member[In, Out]{in: in, done: make(chan result[Out], 1)}
@@ -104,24 +104,24 @@ func (g *batcher[In, Out]) do(ctx context.Context, e batch[In, Out], in In) (Out
 	}
 }
 
-// fly runs statements until nobody waits.
+// work runs statements until nobody waits.
 func (g *batcher[In, Out]) work(e batch[In, Out]) {
 	for {
 		pause := g.pause.Load()
-		if pause > 0 && !g.full() {
+		if pause > 0 && g.queued() < batchLimit {
 			<-time.After(time.Duration(pause))
 		}
 		limit, done := batchLimit, func() {}
-		if pause > 0 || g.crowded() {
+		if pause > 0 || g.queued() > 1 {
 			limit, done = e.gate.beforeStatement()
 		}
-		company := g.board(e.key, limit)
-		if len(company) == 0 {
+		callers := g.next(e.key, limit)
+		if len(callers) == 0 {
 			done()
 			return
 		}
-		ins := make([]In, len(company))
-		for i, one := range company {
+		ins := make([]In, len(callers))
+		for i, one := range callers {
 			ins[i] = one.in
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), batchTimeout)
@@ -130,8 +130,11 @@ func (g *batcher[In, Out]) work(e batch[In, Out]) {
 		took := time.Since(began)
 		cancel()
 		done()
-		g.rest(len(company), took)
-		for i, one := range company {
+		if took = min(max(took, batchPause), batchPatience); len(callers) == 1 {
+			took = 0
+		}
+		g.pause.Store(int64(took))
+		for i, one := range callers {
 			if err != nil {
 				go e.alone(g.loners, one)
 				continue
@@ -141,38 +144,21 @@ func (g *batcher[In, Out]) work(e batch[In, Out]) {
 	}
 }
 
-// rest decides how long the statement after this one waits.
-func (g *batcher[In, Out]) rest(company int, took time.Duration) {
-	if company == 1 {
-		took = 0
-	} else {
-		took = min(max(took, batchPause), batchPatience)
-	}
-	g.pause.Store(int64(took))
-}
-
-// full tells that a statement's worth of callers waits.
-func (g *batcher[In, Out]) full() bool {
+// queued is how many callers wait.
+func (g *batcher[In, Out]) queued() int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.waiting) >= batchLimit
+	return len(g.waiting)
 }
 
-// crowded tells that several wait.
-func (g *batcher[In, Out]) crowded() bool {
+// next takes those who share the next statement; without any the flight ends.
+func (g *batcher[In, Out]) next(key func(In) string, limit int) []*member[In, Out] {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return len(g.waiting) > 1
-}
-
-// board takes those who share the next statement; without any the flight ends.
-func (g *batcher[In, Out]) board(key func(In) string, limit int) []*member[In, Out] {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var company, rest []*member[In, Out]
+	var callers, rest []*member[In, Out]
 	seen := make(map[string]bool, min(len(g.waiting), limit))
 	for i, one := range g.waiting {
-		if len(company) == limit {
+		if len(callers) == limit {
 			rest = append(rest, g.waiting[i:]...)
 			break
 		}
@@ -180,14 +166,14 @@ func (g *batcher[In, Out]) board(key func(In) string, limit int) []*member[In, O
 			rest = append(rest, one)
 		} else {
 			seen[about] = true
-			company = append(company, one)
+			callers = append(callers, one)
 		}
 	}
 	g.waiting = rest
-	if len(company) == 0 {
+	if len(callers) == 0 {
 		g.flights--
 	}
-	return company
+	return callers
 }
 
 // alone runs a statement for one caller whose shared one has failed.

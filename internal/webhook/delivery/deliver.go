@@ -61,13 +61,11 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 	ctx = inTraceOf(ctx, task)
 	made := &madeAttempt{task: task, run: run, number: job.Number}
 	if task.died(run) {
-		made.started, made.attempt = s.DB.Now(), sender.Attempt{
+		made.started = cmp.Or(postgres.OrZero(task.BegunAt), s.DB.Now())
+		made.attempt = sender.Attempt{
 			Class: sender.ClassUnknown,
 			Cause: sender.CauseProcessDied,
 			Error: sender.CauseProcessDied.Text(),
-		}
-		if task.BegunAt != nil {
-			made.started = *task.BegunAt
 		}
 		return s.record(ctx, made)
 	}
@@ -79,11 +77,11 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 		return notSent(err)
 	}
 	to := s.limiter.of(task.Subscription)
-	place := to.enter(ctx)
-	if place == nil {
+	slot := to.enter(ctx)
+	if slot == nil {
 		return notSent(s.hold(ctx, task, to))
 	}
-	if may, err := s.begin(ctx, place, made); err != nil || !may {
+	if may, err := s.begin(ctx, slot, made); err != nil || !may {
 		return notSent(err)
 	}
 	endTurn := s.Gate.beforeSend(ctx, time.Duration(to.mean.Load()))
@@ -92,7 +90,7 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 	if s.SendTraceparent && span.IsRecording() {
 		request.Traceparent = traceparent(ctx)
 	}
-	made.attempt = s.send(ctx, place, made.asked, request, endTurn)
+	made.attempt = s.send(ctx, slot, made.asked, request, endTurn)
 	endSpan(span, made.attempt)
 	if room := to.room(); room > 0 {
 		var refilling sync.WaitGroup
@@ -133,7 +131,7 @@ func (s *Service) take(ctx context.Context, job Args, run Run) (assignment, bool
 			return task, true, nil
 		case task.SubscriptionState == subscription.StateDeleted, len(task.Body) == 0:
 			// Retention keeps the body of an event that is still to be sent; should it
-			// ever be gone, nothing is sent in its place.
+			// ever be gone, nothing else is sent.
 			return assignment{}, false, cancelTask(ctx, s.DB, task)
 		case task.SubscriptionState != subscription.StatePaused && !task.Stopped:
 			return task, true, nil
@@ -177,7 +175,7 @@ func (s *Service) request(task assignment, number int) (sender.Request, error) {
 
 // stop keeps a subscription from being sent to because its secret or its headers do
 // not open, says so once, and sets the delivery aside. What falls due waits until
-// they are given anew or the key is back, see [Service.Reopen]. The configuration may
+// they are given again or the key is back, see [Service.Reopen]. The configuration may
 // have changed since the task was loaded: then nothing is stopped, and why returned.
 func stop(ctx context.Context, db *postgres.DB, task assignment, why error) error {
 	result, err := db.ExecContext(ctx, `
@@ -266,7 +264,7 @@ func (s *Service) pace(ctx context.Context, task assignment) (bool, error) {
 	return may, nil
 }
 
-// hold sets a delivery aside whose endpoint has no place for it now.
+// hold sets a delivery aside whose endpoint has no slot for it now.
 func (s *Service) hold(ctx context.Context, task assignment, to *endpoint) error {
 	_, err := share(ctx, s, &s.holds, holdMany, task)
 	if err != nil {
@@ -286,16 +284,16 @@ const slotGrace = 2 * time.Second
 // numbers may be used up: a job without a note is handed back as if it had not
 // run (see internal/fleet), and an attempt with one is unknown since it began.
 
-// begin notes that the request of an attempt may leave its place from now on, in
-// company if there is any, and tells whether it may: not when another run has the job.
+// begin notes that the request of an attempt may leave from now on, in a statement
+// shared with others, and tells whether it may: not when another run has the job.
 // The end of ctx does not stop it, so that nothing is noted after it returned.
-func (s *Service) begin(ctx context.Context, place *slot, row *madeAttempt) (bool, error) {
+func (s *Service) begin(ctx context.Context, taken *slot, row *madeAttempt) (bool, error) {
 	row.started, row.asked = s.DB.Now(), time.Now()
 	may, err := share(context.WithoutCancel(ctx), s, &s.begins, beginMany, row)
 	if err == nil && may {
 		return true, nil
 	}
-	place.cede()
+	taken.cede()
 	if err == nil {
 		return false, nil
 	}
@@ -330,17 +328,17 @@ const beginLife = 30 * time.Second
 var errLate = errors.New("the process was not running for a while")
 
 // send makes the request in the slot that was taken, unless it is too late
-// for it, and gives the place and the turn back whatever happens.
+// for it, and gives the slot and the turn back whatever happens.
 func (s *Service) send(
-	ctx context.Context, place *slot, asked time.Time, request sender.Request, endTurn func(),
+	ctx context.Context, taken *slot, asked time.Time, request sender.Request, endTurn func(),
 ) (attempt sender.Attempt) {
 	defer endTurn()
 	began := time.Now()
 	if began.Sub(asked) > beginLife {
-		place.cede()
+		taken.cede()
 		return sender.Attempt{Class: sender.ClassUnknown}
 	}
-	defer func() { place.leave(time.Since(began), attempt.Class == sender.ClassTimeout) }()
+	defer func() { taken.leave(time.Since(began), attempt.Class == sender.ClassTimeout) }()
 	return s.Sender.Send(ctx, request)
 }
 
@@ -356,9 +354,9 @@ func (s *Service) refill(ctx context.Context, uid uuid.UUID, to *endpoint, room 
 	}
 }
 
-// record writes an attempt and what follows from it, in company if there is any
+// record writes an attempt and what follows from it, in a statement shared with others,
 // and also when ctx has ended. It returns when that is committed, which may take as
-// long as the database is away: the worker keeps its place, and with it the job.
+// long as the database is away: the worker keeps its slot, and with it the job.
 func (s *Service) record(ctx context.Context, row *madeAttempt) error {
 	ctx = context.WithoutCancel(ctx)
 	task, attempt := row.task, row.attempt
@@ -415,7 +413,7 @@ type outcome struct {
 	finished *time.Time
 }
 
-// observe tells whoever counts attempts of one.
+// observe tells the observer of an attempt.
 func (s *Service) observe(row *madeAttempt) {
 	if s.Observe == nil {
 		return

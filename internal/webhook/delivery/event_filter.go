@@ -28,7 +28,7 @@ type EventFilter struct {
 // latestEvents is the order of the list, which every index of it shares.
 const latestEvents = ` ORDER BY e.occurred_at DESC, e.event_uid DESC`
 
-// eventScopeOf is a filter of which it is known how much its merchant has.
+// eventScope is a filter of which it is known how much its merchant has.
 type eventScope struct {
 	EventFilter
 	// none tells that the merchant is not the partner's: nothing matches.

@@ -142,11 +142,20 @@ func (f Filter) source(key string) string {
 }
 
 // isRare tells whether an index holds just the few deliveries that the filter is
-// about, whoever they belong to.
+// about, whomever they belong to.
 func (f Filter) isRare() bool {
 	return f.refused() || f.ErrorClass != "" || f.Slow || f.EventUID != uuid.Nil ||
 		f.State != "" && f.State != StateDelivered ||
 		f.Test != nil && *f.Test || f.Resend != nil && *f.Resend
+}
+
+// scope is a filter whose owners are known, which decides how it is read.
+type scope struct {
+	Filter
+	// none tells that the filter's owners exclude each other: nothing matches.
+	none bool
+	// few tells that the merchant has few applications.
+	few bool
 }
 
 // query renders the statement of a page, with one row more than the limit.
@@ -187,15 +196,6 @@ func (s scope) countQuery(limit int) (string, []any) {
 // application by application. Each costs a look into every month; beyond it is
 // cheaper to go through what is newest of the partner until a page is full.
 const fewApplications = 120
-
-// scopeOf is a filter whose owners are known, which decides how it is read.
-type scope struct {
-	Filter
-	// none tells that the filter's owners exclude each other: nothing matches.
-	none bool
-	// few tells that the merchant has few applications.
-	few bool
-}
 
 // scopeOf finds out who owns what the filter names: a merchant's deliveries are
 // all among its partner's.
@@ -268,7 +268,7 @@ type spread struct {
 }
 
 // spread is over the subscriptions of a partner, or the applications of a
-// merchant; the zero spread for neither. What is rare stands in one index for all
+// merchant; the zero spread for neither. What is rare is in one index for all
 // partners, which would be gone through once for each subscription.
 func (f Filter) spread(byApplication bool) spread {
 	switch {

@@ -60,7 +60,7 @@ func (s *Service) ReleaseIdle(ctx context.Context) error {
 }
 
 // AdoptHeld makes what any process has held, and may not have lived to release,
-// this one's to release too, as its places allow, and returns of how many
+// this one's to release too, as its slots allow, and returns of how many
 // subscriptions. Several processes may release of the same subscription: none
 // takes what another one is taking.
 func (s *Service) AdoptHeld(ctx context.Context) (int, error) {

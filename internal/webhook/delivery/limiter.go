@@ -36,12 +36,12 @@ const (
 	hangingRoom = Workers * 3 / 8
 	// slowAfter is when a request counts among the slow while it is under way.
 	slowAfter = time.Second
-	// unknownWaiters is how many attempts may wait for places at endpoints that
+	// unknownWaiters is how many attempts may wait for slots at endpoints that
 	// have not answered yet; the rest of a burst is held.
 	unknownWaiters = 80
-	// slotPatience is how long an attempt waits for a place while it keeps a worker.
+	// slotPatience is how long an attempt waits for a slot while it keeps a worker.
 	slotPatience = 200 * time.Millisecond
-	// quickMean is the mean duration up to which waiting for a place is short.
+	// quickMean is the mean duration up to which waiting for a slot is short.
 	quickMean = 100 * time.Millisecond
 )
 
@@ -52,7 +52,7 @@ type endpoint struct {
 	inFlight, halvings int
 	// answered is when its endpoint last answered; all.mu guards it, too.
 	answered time.Time
-	// freed wakes one attempt that waits for a place.
+	// freed wakes one attempt that waits for a slot.
 	freed chan struct{}
 	// mean is a moving average of the durations of attempts, 0 before the first.
 	mean atomic.Int64
@@ -143,7 +143,7 @@ func (l *endpoint) bound(slow int) int {
 	return min(bound, l.inFlight+max(room, 0))
 }
 
-// slot is an attempt's place at an endpoint.
+// slot lets an attempt send to an endpoint.
 type slot struct {
 	target *endpoint
 	// slow tells that it counts among the slow; all.mu guards it.
@@ -151,7 +151,7 @@ type slot struct {
 	late *time.Timer
 }
 
-// take returns a place if there is one now, else nil.
+// take returns a slot if there is one now, else nil.
 func (l *endpoint) take() *slot {
 	l.all.mu.Lock()
 	defer l.all.mu.Unlock()
@@ -171,7 +171,7 @@ func (l *endpoint) take() *slot {
 	return p
 }
 
-// wakeNext lets another waiting attempt look if there may be a place for it too.
+// wakeNext lets another waiting attempt look if there may be a slot for it too.
 func (l *endpoint) wakeNext() {
 	if l.inFlight < l.bound(l.all.slow) {
 		select {
@@ -196,7 +196,7 @@ func (p *slot) turnSlow() {
 	}
 }
 
-// leave gives the place back after an attempt that took a while.
+// leave gives the slot back after an attempt that took a while.
 func (p *slot) leave(took time.Duration, timedOut bool) {
 	l := p.target
 	l.all.mu.Lock()
@@ -215,14 +215,14 @@ func (p *slot) leave(took time.Duration, timedOut bool) {
 	p.free()
 }
 
-// cede gives a place back from which nothing was sent.
+// cede gives a slot back from which nothing was sent.
 func (p *slot) cede() {
 	p.target.all.mu.Lock()
 	defer p.target.all.mu.Unlock()
 	p.free()
 }
 
-// free gives the place back. The caller holds the lock.
+// free gives the slot back. The caller holds the lock.
 func (p *slot) free() {
 	if p.late != nil {
 		p.late.Stop()
@@ -236,7 +236,7 @@ func (p *slot) free() {
 	p.target.wakeNext()
 }
 
-// enter takes a place and returns nil if it got none. It waits for one only where
+// enter takes a slot and returns nil if it got none. It waits for one only where
 // that is short: for an endpoint that answers fast, or, for a few, one that is not
 // known yet.
 func (l *endpoint) enter(ctx context.Context) *slot {

@@ -17,9 +17,9 @@ var epoch = time.Now().Add(-notifyPause)
 // queueNotification tells the queue's workers that a job came in.
 var queueNotification = `{"queue": "` + Queue + `"}`
 
-// notifyThrottle take turns in telling the queue of new jobs.
+// notifyThrottle take turns in notifying the queue of new jobs.
 type notifyThrottle struct {
-	// last is when the last one was told, in microseconds since the epoch.
+	// last is when the last one was sent, in microseconds since the epoch.
 	last atomic.Int64
 }
 

@@ -28,7 +28,7 @@ func (s *Service) Count(
 	return count, nil
 }
 
-// CountNewer counts the deliveries that match and stand before the filter's
+// CountNewer counts the deliveries that match and come before the filter's
 // cursor in the list, at most limit of them: what came in since that page.
 func (s *Service) CountNewer(ctx context.Context, filter Filter, limit int) (int, error) {
 	from := filter.Cursor

@@ -20,7 +20,7 @@ type Service struct {
 	Retries Schedule
 	// SendTraceparent tells the endpoint the trace of each attempt.
 	SendTraceparent bool
-	// Observe is told of every attempt that was recorded, unless nil.
+	// Observe gets every attempt that was recorded, unless nil.
 	Observe func(Observation)
 	// Gate lets API requests go first while deliveries pile up; nil lets nothing wait.
 	Gate *Gate
@@ -34,7 +34,7 @@ type Service struct {
 	slots   batcher[assignment, bool]
 }
 
-// Observation is one attempt for whoever counts them.
+// Observation is one attempt for what counts them.
 type Observation struct {
 	// Class is why the attempt failed, empty when it succeeded.
 	Class sender.ErrorClass

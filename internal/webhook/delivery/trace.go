@@ -24,7 +24,7 @@ func traceparent(ctx context.Context) *string {
 	return &text
 }
 
-// inTraceOf continues the trace of the call that caused the event.
+// inTraceOf continues the trace of the request that caused the event.
 func inTraceOf(ctx context.Context, task assignment) context.Context {
 	if task.Traceparent == nil {
 		return ctx

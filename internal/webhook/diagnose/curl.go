@@ -9,7 +9,7 @@ import (
 
 // Curl returns a shell command that repeats a request by hand. headers are the
 // logged ones: masked values become placeholders such as <AUTHORIZATION>, to
-// be replaced by whoever knows them.
+// be replaced by one who knows them.
 func Curl(url string, headers []sender.Header, body []byte) string {
 	var command strings.Builder
 	command.WriteString("curl -i -g -X POST " + quoteShell(url))

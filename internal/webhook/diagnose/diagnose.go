@@ -94,7 +94,7 @@ func sentence(text string) string {
 	return strings.ToUpper(text[:1]) + strings.TrimRight(text[1:], ".") + "."
 }
 
-// redirected explains a 3xx answer: the new place is what matters.
+// redirected explains a 3xx answer: the new URL is what matters.
 func redirected(a delivery.Attempt) Diagnosis {
 	d := Diagnosis{
 		Summary: sentence(fmt.Sprintf("%s; redirects are not followed", a.Error)),

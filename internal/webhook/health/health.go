@@ -168,7 +168,8 @@ func (s *Service) readErrors(
 		   AND hour BETWEEN $2 AND $3
 		   AND attempts > 0
 		 GROUP BY subscription_uid, error_class, http_status
-		 ORDER BY last_seen DESC, error_class, http_status`, pq.Array(slices.Collect(maps.Keys(found))), first, last)
+		 ORDER BY last_seen DESC, error_class, http_status`,
+		pq.Array(slices.Collect(maps.Keys(found))), first, last)
 	if err != nil {
 		return fmt.Errorf("reading the errors of subscriptions: %w", err)
 	}

@@ -62,7 +62,7 @@ func (r rule) verdict(
 
 // Candidates lists the subscriptions whose state their health may call to
 // change, and forgets the runs of failures of paused ones: nothing is sent to
-// them, so that what they do later begins anew.
+// them, so that what they do later begins again.
 func (s *Service) Candidates(ctx context.Context) ([]uuid.UUID, error) {
 	_, err := s.DB.ExecContext(ctx, `
 		UPDATE subscription_health h

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Masked stands where a secret value was.
+// Masked replaces a secret value.
 const Masked = "[hidden]"
 
 // secretWords in the name of a custom header mark its value as a credential.
@@ -46,5 +46,5 @@ func soundsSecret(name string) bool {
 	return slices.ContainsFunc(words, func(w string) bool { return slices.Contains(secretWords, w) })
 }
 
-// IsMasked tells whether a logged header value stands in place of a secret.
+// IsMasked tells whether a logged header value replaces a secret.
 func IsMasked(value string) bool { return strings.Contains(value, Masked) }

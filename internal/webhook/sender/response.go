@@ -47,7 +47,7 @@ type body struct {
 var gzipReaders sync.Pool
 
 // readBody reads as much of the body as is kept. Whatever goes wrong with a
-// body is a note: the status came before it and stands.
+// body is a note: the status came before it and holds.
 func readBody(ctx context.Context, resp *http.Response) body {
 	decoded, note, done := decode(resp)
 	defer done()

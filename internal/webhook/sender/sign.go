@@ -25,6 +25,7 @@ func Sign(key secret.String, body []byte) string {
 	return hex.EncodeToString(Mac(key, body))
 }
 
+// Mac is the HMAC-SHA256 of a body under a secret.
 func Mac(key secret.String, body []byte) []byte {
 	hash := hmac.New(sha256.New, []byte(key.Reveal()))
 	hash.Write(body)

@@ -1,4 +1,4 @@
-// Package subscription keeps what partners want to be told and how: endpoint, events,
+// Package subscription keeps what partners want to hear of and how: endpoint, events,
 // merchants, headers and secret of each subscription, and every version that was in
 // force (specification section 5).
 //
@@ -11,6 +11,6 @@
 // pause it. Whatever its state, one whose secret or headers do not open is stopped:
 // its deliveries wait until the key is back or the values are given again.
 //
-// A stored secret value never moves to another scheme, host or port, where whoever
+// A stored secret value never moves to another scheme, host or port, where anyone who
 // changes the address might read it (see SameOrigin).
 package subscription

@@ -13,7 +13,7 @@ import (
 // Setting names what can differ between versions. The list is closed.
 type Setting string
 
-// The settings, in the order in which differences are told.
+// The settings, in the order in which differences are listed.
 const (
 	SettingURL       Setting = "url"
 	SettingAuth      Setting = "auth"
@@ -159,7 +159,7 @@ func (d *VersionDiff) headers(before, after []sender.Header) {
 	}
 }
 
-// sealed tells whether headers that do not open were stored anew.
+// sealed tells whether headers that do not open were stored again.
 func (d *VersionDiff) sealed(before, after Version) {
 	if before.sealed == after.sealed {
 		return

@@ -217,7 +217,7 @@ type Choice struct {
 	Reason string
 	// Secret is put in force; the zero value keeps the one that is.
 	Secret secret.String
-	// Headers give values of the version's headers anew; NoHeaders leaves all of its
+	// Headers give values of the version's headers again; NoHeaders leaves all of its
 	// headers out.
 	Headers   []sender.Header
 	NoHeaders bool
@@ -299,11 +299,11 @@ func (v Version) patch(choice Choice) (Patch, error) {
 	return patch, err
 }
 
-// renewed are stored headers, some with values that were given anew.
-func renewed(stored, anew []sender.Header) ([]sender.Header, error) {
+// renewed are stored headers, some with values that were given again.
+func renewed(stored, given []sender.Header) ([]sender.Header, error) {
 	headers := allKept(stored)
 	var faults lending.Faults
-	for _, header := range anew {
+	for _, header := range given {
 		name := strings.ToLower(header.Name)
 		at := slices.IndexFunc(headers, func(h sender.Header) bool { return h.Name == name })
 		if at < 0 {

@@ -7,6 +7,7 @@ import (
 	"drawbridge/internal/lending"
 )
 
+// OnFailingPause is what the column on_failing holds for a subscription that pauses.
 const OnFailingPause = "pause"
 
 // The bounds of what counts as failing.
@@ -28,6 +29,7 @@ type Watch struct {
 	AlertEmail string `db:"alert_email" json:"alert_email"`
 }
 
+// CheckFailing adds a fault for each wrong bound of what counts as failing.
 func CheckFailing(faults *lending.Faults, minutes, events int) {
 	if minutes < minFailingMinutes || minutes > maxFailingMinutes {
 		faults.Add("failing_minutes", `"failing_minutes" must be from %d to %d`,
