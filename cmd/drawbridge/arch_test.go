@@ -37,7 +37,8 @@ var levels = [][]string{
 	{"views/ui"},
 	{
 		"views/account", "views/applications", "views/bulk", "views/deliveries",
-		"views/development", "views/emails", "views/events", "views/operations", "views/partners", "views/people", "views/subscriptions",
+		"views/development", "views/emails", "views/events", "views/operations",
+		"views/partners", "views/people", "views/subscriptions",
 	},
 	{"web/console/page"},
 	{"web/console/action"},
