@@ -221,3 +221,23 @@ func TestViewsFetchNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestCommandsChangeByOneWay lets no command open a transaction or write the audit
+// log beside operator.Service.Act.
+func TestCommandsChangeByOneWay(t *testing.T) {
+	t.Parallel()
+	besides := regexp.MustCompile(`\.(InTx|BeginTx\w*|Audit\w*)\(`)
+	sources, err := filepath.Glob("*.go")
+	if err != nil || len(sources) < 20 {
+		t.Fatalf("%d sources, %v", len(sources), err)
+	}
+	for _, path := range sources {
+		source, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := besides.Find(source); found != nil && !strings.HasSuffix(path, "_test.go") {
+			t.Errorf("%s calls %s", path, found)
+		}
+	}
+}
