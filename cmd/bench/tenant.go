@@ -49,10 +49,11 @@ func (h *house) newTenant(ctx context.Context, name, url string) (tenant, error)
 		if err := h.Partners.SetRate(ctx, tx, client.ClientID, perSecond, burst); err != nil {
 			return err
 		}
-		subscribed, _, err := h.Webhooks.Subscriptions.Subscribe(ctx, tx, owner.UID, subscription.Settings{
-			URL: url, Auth: sender.AuthHMAC, Secret: signingSecret,
-			Events: []string{subscription.AllEvents},
-		}, "bench")
+		subscribed, _, err := h.Webhooks.Subscriptions.Subscribe(ctx, tx, owner.UID,
+			subscription.Settings{
+				URL: url, Auth: sender.AuthHMAC, Secret: signingSecret,
+				Events: []string{subscription.AllEvents},
+			}, "bench")
 		made = tenant{owner.UID, merchant.UID, subscribed.UID, client}
 		return err
 	})

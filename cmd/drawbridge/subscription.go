@@ -217,7 +217,8 @@ func (cmd subscriptionCreateCmd) Run(env *environment) error {
 	return env.changeAt(cmd.subscriptionFlags, func(
 		s *app.Services, tx *postgres.Tx,
 	) (done, error) {
-		created, value, err := s.Webhooks.Subscriptions.Subscribe(env.ctx, tx, partner, settings, cliActor)
+		created, value, err := s.Webhooks.Subscriptions.Subscribe(env.ctx, tx, partner, settings,
+			cliActor)
 		return did(subscriptionEntry("create", "", nil, created),
 			subscriptionOutput(created, value)), err
 	})
@@ -252,11 +253,13 @@ type subscriptionListCmd struct {
 func (cmd subscriptionListCmd) Run(env *environment) error {
 	filter := subscription.Filter{PartnerUID: env.optionalUID("--partner", cmd.Partner)}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
-	return rowsOf("subscriptions", newSubscriptionJSON, func(w io.Writer, s subscription.Subscription) {
-		fmt.Fprintf(w, "%s  %-8s %-6s %s\n", s.UID, s.State, s.Auth, s.URL)
-	}).page(env, cmd.JSON, func(s *app.Services) ([]subscription.Subscription, postgres.Cursor, error) {
-		return s.Webhooks.Subscriptions.List(env.ctx, filter)
-	})
+	return rowsOf("subscriptions", newSubscriptionJSON,
+		func(w io.Writer, s subscription.Subscription) {
+			fmt.Fprintf(w, "%s  %-8s %-6s %s\n", s.UID, s.State, s.Auth, s.URL)
+		}).page(env, cmd.JSON,
+		func(s *app.Services) ([]subscription.Subscription, postgres.Cursor, error) {
+			return s.Webhooks.Subscriptions.List(env.ctx, filter)
+		})
 }
 
 type subscriptionShowCmd struct {

@@ -59,7 +59,8 @@ func live(t *testing.T) (w *apptest.Harness, uid uuid.UUID, want []string) {
 	}
 	step(func(ctx context.Context, tx *postgres.Tx) error {
 		_, _, err := w.Webhooks.Subscriptions.Subscribe(ctx, tx, w.Partner, subscription.Settings{
-			URL: "http://127.0.0.1:9009/hook", Auth: sender.AuthNone, Events: []string{subscription.AllEvents},
+			URL: "http://127.0.0.1:9009/hook", Auth: sender.AuthNone,
+			Events: []string{subscription.AllEvents},
 		}, "test")
 		return err
 	})
@@ -146,7 +147,8 @@ func TestTimelineTellsWhoResent(t *testing.T) {
 	later := w.DB.Now().Add(time.Second)
 	w.DB.Now = func() time.Time { return later }
 	w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := w.Webhooks.Deliveries.Resend(ctx, tx, []uuid.UUID{delivery.UID}, "sam@lender.example", "lost")
+		_, err := w.Webhooks.Deliveries.Resend(ctx, tx, []uuid.UUID{delivery.UID}, "sam@lender.example",
+			"lost")
 		if err != nil {
 			return err
 		}

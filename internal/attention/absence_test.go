@@ -111,7 +111,8 @@ func TestUnopenedSubscription(t *testing.T) {
 	h.look()
 	fresh := secret.New("given-anew-0123456789")
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := h.Webhooks.Subscriptions.Amend(ctx, tx, h.subscription, subscription.Patch{Secret: &fresh}, "operator")
+		_, _, err := h.Webhooks.Subscriptions.Amend(ctx, tx, h.subscription,
+			subscription.Patch{Secret: &fresh}, "operator")
 		return err
 	})
 	h.look()

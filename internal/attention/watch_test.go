@@ -116,7 +116,8 @@ func TestSubscriptionsOwnRules(t *testing.T) {
 		FailingMinutes: 30, FailingEvents: 2, Pause: true, AlertEmail: "owner@sunvolt.example",
 	}
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := h.Webhooks.Subscriptions.Amend(ctx, tx, h.subscription, subscription.Patch{Watch: &watch}, "operator")
+		_, _, err := h.Webhooks.Subscriptions.Amend(ctx, tx, h.subscription,
+			subscription.Patch{Watch: &watch}, "operator")
 		return err
 	})
 	h.fail(2)

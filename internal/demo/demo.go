@@ -423,7 +423,8 @@ func Subscribe(ctx context.Context, s *app.Services, data Data) error {
 				return nil
 			}
 			if strings.HasSuffix(subscribed.URL, receiver.Path) {
-				_, _, err := s.Webhooks.Subscriptions.Amend(ctx, tx, subscribed.UID, subscription.Patch{URL: &url}, "demo")
+				_, _, err := s.Webhooks.Subscriptions.Amend(ctx, tx, subscribed.UID,
+					subscription.Patch{URL: &url}, "demo")
 				return err
 			}
 		}

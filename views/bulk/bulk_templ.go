@@ -3,16 +3,16 @@
 // templ: version: v0.3.1020
 package bulk
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
+//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
+
+import (
 	"drawbridge/internal/webhook/bulk"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
-
-//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
 // StartButton leads to the form that recovers or replays.
 func StartButton() templ.Component {

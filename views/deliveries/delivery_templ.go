@@ -3,13 +3,16 @@
 // templ: version: v0.3.1020
 package deliveries
 
+//lint:file-ignore SA4006 This context is only used if a nested component is present.
+
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
+
 import (
 	"cmp"
 	"strconv"
 	"strings"
 
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
 	"github.com/google/uuid"
 
 	"drawbridge/internal/webhook/delivery"
@@ -19,8 +22,6 @@ import (
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
-
-//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
 // Detail is the page of one delivery.
 func Detail(p Page) templ.Component {

@@ -3,19 +3,20 @@
 // templ: version: v0.3.1020
 package events
 
+//lint:file-ignore SA4006 This context is only used if a nested component is present.
+
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
+
 import (
 	"slices"
 
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
 	"github.com/google/uuid"
 
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
-
-//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
 func kindCell(e delivery.EventRecord) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

@@ -189,7 +189,9 @@ func subscriptionTable(rows []subscription.Subscription) ui.TableProps[subscript
 		Columns: []ui.Column[subscription.Subscription]{
 			{
 				Title: "State", Class: "w-state",
-				Chip: func(s subscription.Subscription) ui.ChipProps { return ui.SubscriptionChip(string(s.State)) },
+				Chip: func(s subscription.Subscription) ui.ChipProps {
+					return ui.SubscriptionChip(string(s.State))
+				},
 			},
 			{Title: "Endpoint", Header: true, Cell: endpointCell},
 			{

@@ -3,19 +3,18 @@
 // templ: version: v0.3.1020
 package partners
 
+//lint:file-ignore SA4006 This context is only used if a nested component is present.
+
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
+
 import (
-	"fmt"
-
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
-
 	"drawbridge/internal/partner"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
+	"fmt"
 )
-
-//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
 // NewPartner leads to the form of a new partner.
 func NewPartner() templ.Component {

@@ -3,18 +3,18 @@
 // templ: version: v0.3.1020
 package subscriptions
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
+//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
+
+import (
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
-
-//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
 // Confirm asks before something is done with a subscription, and says what it will do.
 func Confirm(form ui.AskForm, s subscription.Subscription, partner, icon string) templ.Component {

@@ -40,7 +40,9 @@ func (p Page) tabs() []ui.Tab {
 }
 
 // to is the page of an action on a subscription.
-func to(s subscription.Subscription, pattern string) string { return paths.To(pattern, s.UID.String()) }
+func to(s subscription.Subscription, pattern string) string {
+	return paths.To(pattern, s.UID.String())
+}
 
 // mayEdit tells whether the reader may change a subscription as it is.
 func mayEdit(ctx context.Context, s subscription.Subscription) bool {
@@ -110,7 +112,9 @@ func errorGroupTable(
 	}
 }
 
-func versionTable(s subscription.Subscription, rows []subscription.Version) ui.TableProps[subscription.Version] {
+func versionTable(
+	s subscription.Subscription, rows []subscription.Version,
+) ui.TableProps[subscription.Version] {
 	return ui.TableProps[subscription.Version]{
 		Caption: "Versions, newest first",
 		RowID:   func(v subscription.Version) string { return "version-" + strconv.Itoa(v.Number) },

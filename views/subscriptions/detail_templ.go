@@ -3,12 +3,14 @@
 // templ: version: v0.3.1020
 package subscriptions
 
+//lint:file-ignore SA4006 This context is only used if a nested component is present.
+
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
+
 import (
 	"fmt"
 	"strconv"
-
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook/delivery"
@@ -18,8 +20,6 @@ import (
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
-
-//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
 // Detail is the page of one subscription.
 func Detail(p Page) templ.Component {

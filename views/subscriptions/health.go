@@ -50,7 +50,8 @@ type CheckItem struct {
 // Checked words what was found out about an address without sending to it.
 func Checked(found subscription.URLCheck) []CheckItem {
 	tones := map[subscription.CheckVerdict]ui.Tone{
-		subscription.CheckGood: ui.Good, subscription.CheckWarning: ui.Warn, subscription.CheckRefused: ui.Bad,
+		subscription.CheckGood: ui.Good, subscription.CheckWarning: ui.Warn,
+		subscription.CheckRefused: ui.Bad,
 	}
 	titles := map[string]string{
 		"url": "Form", "name": "Name", "address": "Address", "connection": "Connection",

@@ -3,17 +3,17 @@
 // templ: version: v0.3.1020
 package subscriptions
 
+//lint:file-ignore SA4006 This context is only used if a nested component is present.
+
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
+
 import (
 	"time"
-
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
 
 	"drawbridge/internal/webhook/health"
 	"drawbridge/views/ui"
 )
-
-//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
 // Health is how sending goes, and what the probes find.
 func Health(h health.Health, probe health.ProbeRecord, changes []health.ProbeChange, now time.Time) templ.Component {

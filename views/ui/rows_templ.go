@@ -3,17 +3,17 @@
 // templ: version: v0.3.1020
 package ui
 
-import (
-	"github.com/a-h/templ"
-	templruntime "github.com/a-h/templ/runtime"
+//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
+import "github.com/a-h/templ"
+import templruntime "github.com/a-h/templ/runtime"
+
+import (
 	"drawbridge/internal/application"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 )
-
-//lint:file-ignore SA4006 This context is only used if a nested component is present.
 
 func borrowerCell(s application.Summary) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {

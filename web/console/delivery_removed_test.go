@@ -28,7 +28,8 @@ func TestDeliveryWhoseBodyWasRemoved(t *testing.T) {
 	if page.find("button[data-copy^='curl ']").Length() != 0 {
 		t.Error("a curl command without the body is offered")
 	}
-	answer := b.post(paths.To(paths.Resend, delivery.UID.String()), url.Values{"reason": {"asked for"}}).
+	answer := b.post(paths.To(paths.Resend, delivery.UID.String()),
+		url.Values{"reason": {"asked for"}}).
 		wantStatus(t, http.StatusConflict)
 	if got := answer.text("body"); !strings.Contains(got, "was removed on") {
 		t.Errorf("the re-send's refusal says %q", got)

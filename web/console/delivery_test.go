@@ -225,7 +225,8 @@ func TestResendWithScript(t *testing.T) {
 	r := newHarness(t)
 	b := r.signedIn().fragment()
 	sent, _ := r.delivered()
-	part := b.post(paths.To(paths.Resend, sent.UID.String()), url.Values{}).wantStatus(t, http.StatusOK)
+	part := b.post(paths.To(paths.Resend, sent.UID.String()), url.Values{}).wantStatus(t,
+		http.StatusOK)
 	made := r.list()[0]
 	if part.find("html head title").Length() != 0 ||
 		part.find("#resend-"+made.UID.String()).Length() != 1 {
@@ -291,7 +292,8 @@ func TestResendNamesRisks(t *testing.T) {
 	}
 	moved := endpoint.URL + "/moved"
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := r.Webhooks.Subscriptions.Amend(ctx, tx, first.SubscriptionUID, subscription.Patch{URL: &moved}, "test")
+		_, _, err := r.Webhooks.Subscriptions.Amend(ctx, tx, first.SubscriptionUID,
+			subscription.Patch{URL: &moved}, "test")
 		return err
 	})
 	if got := risks(first); !strings.Contains(got, "changed since") {

@@ -92,7 +92,8 @@ func TestDamagedSecretBreaksNoPage(t *testing.T) {
 			for _, act := range []string{"edit", "rotate", "pause", "delete", "test"} {
 				b.get(paths.To(paths.Subscription, uid)+"/"+act).wantStatus(t, http.StatusOK)
 			}
-			b.get(paths.Where(paths.To(paths.SubscriptionRestore, uid), "version", "1")).wantStatus(t, http.StatusOK)
+			b.get(paths.Where(paths.To(paths.SubscriptionRestore, uid), "version", "1")).wantStatus(t,
+				http.StatusOK)
 			want := http.StatusOK
 			if column == "secret_sealed" {
 				want = http.StatusConflict

@@ -250,15 +250,18 @@ func TestPartnerPage(t *testing.T) {
 	if strings.Contains(page.Raw, issued.Secret) {
 		t.Error("the secret stands on the partner's page")
 	}
-	merchant := b.get(viewpaths.To(viewpaths.Merchant, r.Merchant.String())).wantStatus(t, http.StatusOK)
+	merchant := b.get(viewpaths.To(viewpaths.Merchant, r.Merchant.String())).wantStatus(t,
+		http.StatusOK)
 	if got := merchant.text("main"); !containsAll(got, []string{
 		"Sunvolt Phoenix", "Sunvolt Energy", issued.ClientID, "Ana Lima",
 	}) {
 		t.Errorf("the merchant's page says %q", got)
 	}
 	for _, path := range []string{
-		viewpaths.To(viewpaths.Partner, uuid.NewString()), viewpaths.To(viewpaths.Merchant, uuid.NewString()),
-		viewpaths.To(viewpaths.Client, "dbc_none"), viewpaths.To(viewpaths.Partner, "x"), viewpaths.To(viewpaths.Client, "a%00"),
+		viewpaths.To(viewpaths.Partner, uuid.NewString()),
+		viewpaths.To(viewpaths.Merchant, uuid.NewString()),
+		viewpaths.To(viewpaths.Client, "dbc_none"), viewpaths.To(viewpaths.Partner, "x"),
+		viewpaths.To(viewpaths.Client, "a%00"),
 	} {
 		b.get(path).wantStatus(t, http.StatusNotFound)
 	}
@@ -462,7 +465,8 @@ func TestSupportChangesNoPartner(t *testing.T) {
 	b := r.signedIn()
 	for _, path := range []string{
 		viewpaths.Partners, viewpaths.To(viewpaths.Partner, r.Partner.String()),
-		viewpaths.To(viewpaths.Merchant, r.Merchant.String()), viewpaths.To(viewpaths.Client, issued.ClientID),
+		viewpaths.To(viewpaths.Merchant, r.Merchant.String()),
+		viewpaths.To(viewpaths.Client, issued.ClientID),
 	} {
 		page := b.get(path).wantStatus(t, http.StatusOK)
 		if got := page.find("main [data-ask], main a[href$='/new']").Length(); got != 0 {
@@ -472,7 +476,8 @@ func TestSupportChangesNoPartner(t *testing.T) {
 	for _, path := range []string{
 		viewpaths.PartnerNew, viewpaths.To(viewpaths.Partner, r.Partner.String()) + "/rename",
 		viewpaths.To(viewpaths.Partner, r.Partner.String()) + "/clients/new",
-		viewpaths.To(viewpaths.Client, issued.ClientID) + "/rotate", viewpaths.To(viewpaths.Client, issued.ClientID) + "/revoke",
+		viewpaths.To(viewpaths.Client, issued.ClientID) + "/rotate",
+		viewpaths.To(viewpaths.Client, issued.ClientID) + "/revoke",
 	} {
 		b.get(path).wantStatus(t, http.StatusForbidden)
 		b.post(path, url.Values{"token": {uuid.NewString()}, "name": {"x"}}).
@@ -492,7 +497,8 @@ func TestFormsOpenInDialogs(t *testing.T) {
 	}
 	action, values := part.formValues(t)
 	values.Set("name", "From a dialog")
-	if got := b.post(action, values).Location; got != viewpaths.To(viewpaths.Partner, r.Partner.String()) {
+	if got := b.post(action, values).Location; got != viewpaths.To(viewpaths.Partner,
+		r.Partner.String()) {
 		t.Errorf("leads to %q", got)
 	}
 }

@@ -415,14 +415,17 @@ func TestRotateAndRestore(t *testing.T) {
 	}
 	moved := endpoint.URL + "/moved"
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := r.Webhooks.Subscriptions.Amend(ctx, tx, made.UID, subscription.Patch{URL: &moved}, "test")
+		_, _, err := r.Webhooks.Subscriptions.Amend(ctx, tx, made.UID, subscription.Patch{URL: &moved},
+			"test")
 		return err
 	})
-	diff := b.get(paths.SubscriptionTab(uid, subscriptions.TabVersions) + "&from=1&to=3").text("#diff table")
+	diff := b.get(paths.SubscriptionTab(uid, subscriptions.TabVersions) +
+		"&from=1&to=3").text("#diff table")
 	if !strings.Contains(diff, moved) || !strings.Contains(diff, "Secret") {
 		t.Errorf("versions 1 and 3 differ in %q", diff)
 	}
-	form := b.get(paths.Where(paths.To(paths.SubscriptionRestore, uid), "version", "1")).wantStatus(t, http.StatusOK)
+	form := b.get(paths.Where(paths.To(paths.SubscriptionRestore, uid), "version", "1")).wantStatus(t,
+		http.StatusOK)
 	if !strings.Contains(form.text("table"), moved) || strings.Contains(form.text("table"), "Secret") {
 		t.Errorf("the restore announces %q", form.text("table"))
 	}

@@ -90,7 +90,8 @@ func TestRestoringElsewhereAsksForCredentialsAnew(t *testing.T) {
 		return err
 	})
 	uid := made.UID.String()
-	page := b.get(paths.Where(paths.To(paths.SubscriptionRestore, uid), "version", "1")).wantStatus(t, http.StatusOK)
+	page := b.get(paths.Where(paths.To(paths.SubscriptionRestore, uid), "version", "1")).wantStatus(t,
+		http.StatusOK)
 	if page.find("#secret").Length() != 1 || page.find("[name=header_name]").Length() != 1 {
 		t.Error("the form does not ask for token and header")
 	}
@@ -160,7 +161,8 @@ func TestMoreMerchantsThanTheFormLists(t *testing.T) {
 	made, _ := r.subscribe("https://hooks.example/")
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
 		chosen := append(r.merchantUIDs("Roofs 1"), r.merchantUIDs("Roofs 501")...)
-		_, _, err := r.Webhooks.Subscriptions.Amend(ctx, tx, made.UID, subscription.Patch{Merchants: chosen}, "test")
+		_, _, err := r.Webhooks.Subscriptions.Amend(ctx, tx, made.UID,
+			subscription.Patch{Merchants: chosen}, "test")
 		return err
 	})
 	path := paths.To(paths.SubscriptionEdit, made.UID.String())
@@ -213,7 +215,8 @@ func TestHealthRulesAreMerged(t *testing.T) {
 		t.Errorf("merged %+v in version %d", got.Watch, got.Version)
 	}
 	uid := made.UID.String()
-	diff := b.get(paths.Where(paths.To(paths.SubscriptionRestore, uid), "version", "2")).wantStatus(t, http.StatusOK).text(".diff-table")
+	diff := b.get(paths.Where(paths.To(paths.SubscriptionRestore, uid), "version", "2")).wantStatus(t,
+		http.StatusOK).text(".diff-table")
 	if !strings.Contains(diff, "Health rules") || !strings.Contains(diff, "first@lender.example") {
 		t.Errorf("the restore announces %q", diff)
 	}

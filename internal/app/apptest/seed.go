@@ -48,7 +48,9 @@ func (h *Harness) NewMerchant(t testing.TB, partnerUID uuid.UUID, name string) u
 
 // Subscribe adds a subscription of the world's partner that gets every event.
 // change, which may be nil, adapts its settings.
-func (h *Harness) Subscribe(t testing.TB, change func(*subscription.Settings)) subscription.Subscription {
+func (h *Harness) Subscribe(
+	t testing.TB, change func(*subscription.Settings),
+) subscription.Subscription {
 	t.Helper()
 	settings := subscription.Settings{
 		URL:    "https://hooks.example.com/drawbridge",

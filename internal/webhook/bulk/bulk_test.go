@@ -83,7 +83,8 @@ func TestBulkKnowsNewerAndChanged(t *testing.T) {
 	h.Work(t) // 200: the first was overtaken
 	url := endpoint.URL + "/v2"
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := h.Subscriptions.Amend(ctx, tx, subscribed.UID, subscription.Patch{URL: &url}, "operator")
+		_, _, err := h.Subscriptions.Amend(ctx, tx, subscribed.UID, subscription.Patch{URL: &url},
+			"operator")
 		return err
 	})
 	scope := h.Everything()

@@ -86,7 +86,9 @@ func TestDraftBulkIsRefused(t *testing.T) {
 			_, err := h.Bulk.Draft(ctx, tx, test.scope, bulk.Options{Pace: test.pace}, "s")
 			return err
 		})
-		t.Run(test.name, func(t *testing.T) { webhooktest.WantRefusal(t, err, test.code, test.fields...) })
+		t.Run(test.name, func(t *testing.T) {
+			webhooktest.WantRefusal(t, err, test.code, test.fields...)
+		})
 	}
 }
 

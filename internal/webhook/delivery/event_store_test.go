@@ -18,7 +18,8 @@ import (
 func TestEventsAreListedWithWhatBecameOfThem(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
-	good, bad := webhooktest.NewReceiver(t, nil), webhooktest.NewReceiver(t, webhooktest.Answering(500))
+	good, bad := webhooktest.NewReceiver(t, nil),
+		webhooktest.NewReceiver(t, webhooktest.Answering(500))
 	h.Subscribe(t, good.URL, nil)
 	h.Subscribe(t, bad.URL, nil)
 	h.Subscribe(t, good.URL, func(s *subscription.Settings) { s.Events = []string{"document.sent"} })

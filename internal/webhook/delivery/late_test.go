@@ -105,13 +105,21 @@ func TestFrozenWorkerWakesUp(t *testing.T) {
 		},
 		{
 			name: "success after all attempts were lost", late: 204,
-			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.next(t, webhooktest.Again); f.next(t, webhooktest.Again) },
-			want:      "delivered after 3: 204 0? 0?",
+			meanwhile: func(t *testing.T, f frozen) {
+				t.Helper()
+				f.next(t, webhooktest.Again)
+				f.next(t, webhooktest.Again)
+			},
+			want: "delivered after 3: 204 0? 0?",
 		},
 		{
 			name: "failure after all attempts were lost", late: 500,
-			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.next(t, webhooktest.Again); f.next(t, webhooktest.Again) },
-			want:      "failed after 3: 500 0? 0?",
+			meanwhile: func(t *testing.T, f frozen) {
+				t.Helper()
+				f.next(t, webhooktest.Again)
+				f.next(t, webhooktest.Again)
+			},
+			want: "failed after 3: 500 0? 0?",
 		},
 		{
 			name: "success after the subscription was deleted", late: 200,
@@ -129,8 +137,12 @@ func TestFrozenWorkerWakesUp(t *testing.T) {
 		},
 		{
 			name: "no answer after all attempts were lost", late: noAnswer,
-			meanwhile: func(t *testing.T, f frozen) { t.Helper(); f.next(t, webhooktest.Again); f.next(t, webhooktest.Again) },
-			want:      "failed after 3: 0? 0? 0?",
+			meanwhile: func(t *testing.T, f frozen) {
+				t.Helper()
+				f.next(t, webhooktest.Again)
+				f.next(t, webhooktest.Again)
+			},
+			want: "failed after 3: 0? 0? 0?",
 		},
 	}
 	for _, test := range tests {

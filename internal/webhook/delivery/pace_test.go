@@ -128,7 +128,8 @@ func TestChangedRateHoldsForWhatWaits(t *testing.T) {
 	h.WorkWith(t, h.Services)
 	none := 0
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		changed, _, err := h.Subscriptions.Amend(ctx, tx, made.UID, subscription.Patch{Rate: &none}, "operator")
+		changed, _, err := h.Subscriptions.Amend(ctx, tx, made.UID, subscription.Patch{Rate: &none},
+			"operator")
 		if err == nil && (changed.Rate != 0 || changed.Version != 2) {
 			t.Errorf("amended to %+v", changed)
 		}

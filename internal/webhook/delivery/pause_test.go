@@ -88,7 +88,8 @@ func TestStatesOfASubscription(t *testing.T) {
 		t.Errorf("loaded %+v (%v)", loaded, err)
 	}
 	for name, change := range map[string]webhooktest.StateChange{
-		"Pause": h.Subscriptions.Pause, "Resume": h.Subscriptions.Resume, "Delete": h.Subscriptions.Delete,
+		"Pause": h.Subscriptions.Pause, "Resume": h.Subscriptions.Resume,
+		"Delete": h.Subscriptions.Delete,
 	} {
 		for _, target := range []uuid.UUID{uid, uuid.New()} {
 			err := h.Try(func(ctx context.Context, tx *postgres.Tx) error {

@@ -65,7 +65,8 @@ func (s *storm) promote(ctx context.Context) error {
 
 func (s *storm) pauseAndResume(ctx context.Context) error {
 	uid := s.subscriptions[rand.IntN(len(s.subscriptions))]
-	for _, change := range []webhooktest.StateChange{s.h.Subscriptions.Pause, s.h.Subscriptions.Resume} {
+	for _, change := range []webhooktest.StateChange{s.h.Subscriptions.Pause,
+		s.h.Subscriptions.Resume} {
 		err := s.h.DB.InTx(ctx, func(tx *postgres.Tx) error {
 			_, err := change(ctx, tx, uid, "operator")
 			return err

@@ -35,7 +35,8 @@ func TestResendSendsTheSameBytesWithItsOwnAttempts(t *testing.T) {
 	}
 	second := secret.New("another-second-secret")
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := h.Subscriptions.Amend(ctx, tx, subscribed.UID, subscription.Patch{Secret: &second}, "operator")
+		_, _, err := h.Subscriptions.Amend(ctx, tx, subscribed.UID, subscription.Patch{Secret: &second},
+			"operator")
 		return err
 	})
 

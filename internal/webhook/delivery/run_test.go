@@ -15,7 +15,9 @@ func TestRecordedAttemptEndsItsJob(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
 	statuses := []int{http.StatusOK, http.StatusInternalServerError}
-	endpoint := webhooktest.NewReceiver(t, func(w http.ResponseWriter, n int) { w.WriteHeader(statuses[n%2]) })
+	endpoint := webhooktest.NewReceiver(t, func(w http.ResponseWriter, n int) {
+		w.WriteHeader(statuses[n%2])
+	})
 	h.Subscribe(t, endpoint.URL, nil)
 	const many = 30
 	for range many {
@@ -144,8 +146,10 @@ func TestUnknownAttemptShowsWhenItBegan(t *testing.T) {
 	heir := h.BeginRuns(t)[0]
 	h.Run(t, heir, 1) // as a new job would
 	got := h.Newest(t)
-	if webhooktest.Attempts(got) != "retrying after 1: 0?" || !got.Attempts[0].StartedAt.Equal(noted[0]) {
-		t.Errorf("delivery %s, begun at %s, want %s", webhooktest.Attempts(got), got.Attempts[0].StartedAt, noted[0])
+	if webhooktest.Attempts(got) != "retrying after 1: 0?" ||
+		!got.Attempts[0].StartedAt.Equal(noted[0]) {
+		t.Errorf("delivery %s, begun at %s, want %s", webhooktest.Attempts(got),
+			got.Attempts[0].StartedAt, noted[0])
 	}
 	if left := h.Begun(t); len(left) > 0 {
 		t.Error("the note is left")
@@ -176,7 +180,8 @@ func TestRunThatLostItsJobSendsNothing(t *testing.T) {
 	}
 	h.Run(t, job, 1)
 	h.Run(t, lost, 1)
-	if got := webhooktest.Attempts(h.Newest(t)); got != "delivered after 1: 200" || len(endpoint.Requests()) != 1 {
+	if got := webhooktest.Attempts(h.Newest(t)); got != "delivered after 1: 200" ||
+		len(endpoint.Requests()) != 1 {
 		t.Errorf("%d requests, delivery %s", len(endpoint.Requests()), got)
 	}
 }
@@ -211,7 +216,8 @@ func TestTwoJobsOfOneAttemptSendOnce(t *testing.T) {
 	release <- struct{}{}
 	sending.Wait()
 	h.Run(t, jobs[1], 1)
-	if got := webhooktest.Attempts(h.Newest(t)); got != "delivered after 1: 200" || len(endpoint.Requests()) != 1 {
+	if got := webhooktest.Attempts(h.Newest(t)); got != "delivered after 1: 200" ||
+		len(endpoint.Requests()) != 1 {
 		t.Errorf("%d requests, delivery %s", len(endpoint.Requests()), got)
 	}
 }

@@ -34,16 +34,17 @@ func TestSickEndpointsStarveNobody(t *testing.T) {
 	}
 	var workers sync.WaitGroup
 	h.DeliverAll(t, t.Context(), &workers)
-	webhooktest.WaitUntil(t, "the healthy endpoints have everything and the failing ones were tried", func() bool {
-		// As the promoter does: what was held just after the last attempt had ended
-		// has nothing else that brings it back.
-		if err := h.Deliveries.ReleaseIdle(t.Context()); err != nil {
-			t.Error(err)
-		}
-		h.DeliverAll(t, t.Context(), &workers)
-		return h.Count(t, `SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == 3*events &&
-			h.Count(t, `SELECT count(*) FROM deliveries WHERE state = 'retrying'`) == 2*events
-	})
+	webhooktest.WaitUntil(t, "the healthy endpoints have everything and the failing ones were tried",
+		func() bool {
+			// As the promoter does: what was held just after the last attempt had ended
+			// has nothing else that brings it back.
+			if err := h.Deliveries.ReleaseIdle(t.Context()); err != nil {
+				t.Error(err)
+			}
+			h.DeliverAll(t, t.Context(), &workers)
+			return h.Count(t, `SELECT count(*) FROM deliveries WHERE state = 'delivered'`) == 3*events &&
+				h.Count(t, `SELECT count(*) FROM deliveries WHERE state = 'retrying'`) == 2*events
+		})
 	for i, endpoint := range well {
 		if got := len(endpoint.Requests()); got != events {
 			t.Errorf("healthy endpoint %d got %d requests, want %d", i+1, got, events)

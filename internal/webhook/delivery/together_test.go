@@ -96,7 +96,10 @@ func TestLockedDeliveryHoldsUpNobody(t *testing.T) {
 	}
 	done := make(chan error, len(jobs))
 	for _, job := range jobs {
-		go func() { done <- h.Deliveries.Deliver(context.WithoutCancel(t.Context()), job, webhooktest.First) }()
+		go func() {
+			done <- h.Deliveries.Deliver(context.WithoutCancel(t.Context()), job,
+				webhooktest.First)
+		}()
 	}
 	limit := time.After(time.Minute)
 	for range len(jobs) - 1 {

@@ -84,26 +84,32 @@ func TestDiagnose(t *testing.T) {
 			"cannot be reached", "firewall",
 		},
 		{"blocked", delivery.Attempt{
-			ErrorClass: sender.ClassBlocked, Error: sender.CauseBlocked.Text() + ": 10.0.0.1:443 may not be called",
+			ErrorClass: sender.ClassBlocked, Error: sender.CauseBlocked.Text() +
+				": 10.0.0.1:443 may not be called",
 		}, OwnerPartner, "The address is refused", "public addresses"},
 		{"waiting", delivery.Attempt{
-			ErrorClass: sender.ClassTimeout, Error: sender.CauseAnswerTime.Text(), Duration: 30 * time.Second,
-			DNS: 12 * time.Millisecond, Connect: 80 * time.Millisecond, TLS: 120 * time.Millisecond,
+			ErrorClass: sender.ClassTimeout, Error: sender.CauseAnswerTime.Text(),
+			Duration: 30 * time.Second,
+			DNS:      12 * time.Millisecond, Connect: 80 * time.Millisecond, TLS: 120 * time.Millisecond,
 		}, OwnerPartner, "(30.0 s in all: name lookup 12 ms, connecting 80 ms, TLS 120 ms, waiting " +
 			"for the first byte 29.8 s).", "answer at once"},
 		{"connecting", delivery.Attempt{
-			ErrorClass: sender.ClassTimeout, Error: sender.CauseConnectTime.Text(), Duration: 30 * time.Second,
-			DNS: 12 * time.Millisecond, Connect: 29988 * time.Millisecond,
+			ErrorClass: sender.ClassTimeout, Error: sender.CauseConnectTime.Text(),
+			Duration: 30 * time.Second,
+			DNS:      12 * time.Millisecond, Connect: 29988 * time.Millisecond,
 		}, OwnerPartner, "(30.0 s in all: name lookup 12 ms, connecting 30.0 s).", "firewall"},
 		{"redirect", delivery.Attempt{
-			ErrorClass: sender.ClassHTTP3xx, HTTPStatus: 301, Error: "the endpoint answered 301 Moved Permanently",
+			ErrorClass: sender.ClassHTTP3xx, HTTPStatus: 301,
+			Error:           "the endpoint answered 301 Moved Permanently",
 			ResponseHeaders: []sender.Header{{Name: "location", Value: "https://new.example/"}},
 		}, OwnerPartner, "redirects are not followed.", "points to https://new.example/"},
 		{"redirect to nowhere", delivery.Attempt{
-			ErrorClass: sender.ClassHTTP3xx, HTTPStatus: 304, Error: "the endpoint answered 304 Not Modified",
+			ErrorClass: sender.ClassHTTP3xx, HTTPStatus: 304,
+			Error: "the endpoint answered 304 Not Modified",
 		}, OwnerPartner, "redirects are not followed.", "which URL answers by itself"},
 		{"unauthorized", delivery.Attempt{
-			ErrorClass: sender.ClassHTTP4xx, HTTPStatus: 401, Error: "the endpoint answered 401 Unauthorized",
+			ErrorClass: sender.ClassHTTP4xx, HTTPStatus: 401,
+			Error: "the endpoint answered 401 Unauthorized",
 		}, OwnerPartner, "The endpoint answered 401 Unauthorized.", "wrong secret"},
 		{"forbidden by a firewall", delivery.Attempt{
 			ErrorClass: sender.ClassHTTP4xx, HTTPStatus: 403, Error: "the endpoint answered 403 Forbidden",
@@ -122,11 +128,13 @@ func TestDiagnose(t *testing.T) {
 			ResponseHeaders: html,
 		}, OwnerPartner, "404 Not Found.", "path in the URL"},
 		{"too many", delivery.Attempt{
-			ErrorClass: sender.ClassHTTP4xx, HTTPStatus: 429, Error: "the endpoint answered 429 Too Many Requests",
+			ErrorClass: sender.ClassHTTP4xx, HTTPStatus: 429,
+			Error:           "the endpoint answered 429 Too Many Requests",
 			ResponseHeaders: []sender.Header{{Name: "retry-after", Value: "120"}},
 		}, OwnerPartner, "429", "faster than the endpoint allows. Lower"},
 		{"a status without advice", delivery.Attempt{
-			ErrorClass: sender.ClassHTTP4xx, HTTPStatus: 418, Error: "the endpoint answered 418 I'm a teapot",
+			ErrorClass: sender.ClassHTTP4xx, HTTPStatus: 418,
+			Error: "the endpoint answered 418 I'm a teapot",
 		}, OwnerPartner, "418", "endpoint's log"},
 		{"server error", delivery.Attempt{
 			ErrorClass: sender.ClassHTTP5xx, HTTPStatus: 500, Error: "the endpoint answered 500 x",
@@ -190,7 +198,8 @@ func TestDiagnoseOfARealAttempt(t *testing.T) {
 		URL: endpoint.URL, Event: "task.created", Number: 1, Auth: sender.AuthNone,
 	})
 	got := Attempt(delivery.Attempt{
-		ErrorClass: attempt.Class, Cause: attempt.Cause, Error: attempt.Error, Duration: attempt.Timings.Total,
+		ErrorClass: attempt.Class, Cause: attempt.Cause, Error: attempt.Error,
+		Duration: attempt.Timings.Total,
 	})
 	if got.Owner != OwnerPartner || !strings.Contains(got.Summary, "2 days ago") ||
 		!strings.Contains(got.Next, "renew") {

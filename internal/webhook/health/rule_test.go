@@ -53,7 +53,9 @@ func TestStatesFollowAModel(t *testing.T) {
 }
 
 // modelVerdict says what the words of the rule say.
-func modelVerdict(r rule, state subscription.State, failures []time.Time, now time.Time) subscription.State {
+func modelVerdict(
+	r rule, state subscription.State, failures []time.Time, now time.Time,
+) subscription.State {
 	longEnough := len(failures) > 0 && !failures[0].After(now.Add(-r.window))
 	switch {
 	case state == subscription.StateFailing && len(failures) == 0:

@@ -69,7 +69,8 @@ func TestSendHTTP2(t *testing.T) {
 	r.Headers = pairs{{"user-agent", "Solar/1"}, {"x-api-key", "abc"}, {"te", "trailers"}}.headers()
 	attempt := sender.Send(t.Context(), r)
 	if !attempt.Delivered() || attempt.Status != 202 || attempt.Protocol != "HTTP/2" ||
-		string(attempt.ResponseBody) != "thanks" || FieldOf(attempt.ResponseHeaders, "x-answer") != "yes" {
+		string(attempt.ResponseBody) != "thanks" ||
+		FieldOf(attempt.ResponseHeaders, "x-answer") != "yes" {
 		t.Fatalf("attempt %+v", attempt)
 	}
 	if got.ProtoMajor != 2 || got.Method != http.MethodPost || got.RequestURI != "/hook?tenant=7" ||

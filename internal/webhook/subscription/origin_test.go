@@ -36,7 +36,9 @@ func TestSameOrigin(t *testing.T) {
 }
 
 // guarded is a subscription with a token, a secret header and a plain one.
-func guarded(t *testing.T, h *webhooktest.House, url string) (subscription.Subscription, secret.String) {
+func guarded(
+	t *testing.T, h *webhooktest.House, url string,
+) (subscription.Subscription, secret.String) {
 	t.Helper()
 	return h.Subscribe(t, url, func(s *subscription.Settings) {
 		s.Auth = sender.AuthBearer
@@ -114,9 +116,10 @@ func TestSigningSecretMayMove(t *testing.T) {
 	h.Amend(t, made.UID, subscription.Patch{ // 2
 		URL: &elsewhere, Secret: &own, Headers: &[]sender.Header{},
 	})
-	h.Amend(t, made.UID, subscription.Patch{URL: &home, Auth: &hmac})                  // 3
-	h.Amend(t, made.UID, subscription.Patch{Auth: &bearer, Secret: &token})            // 4
-	if _, err := h.Restore(t, made.UID, subscription.Choice{Version: 3}); err != nil { // 5: hmac, the token
+	h.Amend(t, made.UID, subscription.Patch{URL: &home, Auth: &hmac})       // 3
+	h.Amend(t, made.UID, subscription.Patch{Auth: &bearer, Secret: &token}) // 4
+	if _, err := h.Restore(t, made.UID,
+		subscription.Choice{Version: 3}); err != nil { // 5: hmac, the token
 		t.Fatal(err)
 	}
 	h.Amend(t, made.UID, subscription.Patch{URL: &elsewhere}) // 6: it may, it only signs
@@ -166,13 +169,15 @@ func TestRestoreAsksForCredentialsAnew(t *testing.T) {
 	_, err = h.Restore(t, made.UID, subscription.Choice{Version: 1, Secret: again, Headers: strange})
 	webhooktest.WantRefusal(t, err, lending.CodeValidation, "header")
 	key := []sender.Header{{Name: "X-API-Key", Value: "given anew"}}
-	restored, err := h.Restore(t, made.UID, subscription.Choice{Version: 1, Secret: again, Headers: key})
+	restored, err := h.Restore(t, made.UID,
+		subscription.Choice{Version: 1, Secret: again, Headers: key})
 	if err != nil || restored.SecretKept || restored.Subscription.URL != "https://old.example/" ||
 		restored.Subscription.Headers[0].Value != "given anew" ||
 		restored.Subscription.Headers[1].Value != "north" {
 		t.Errorf("restored %+v, %v", restored, err)
 	}
-	restored, err = h.Restore(t, made.UID, subscription.Choice{Version: 2, Secret: token, NoHeaders: true})
+	restored, err = h.Restore(t, made.UID,
+		subscription.Choice{Version: 2, Secret: token, NoHeaders: true})
 	if err != nil || len(restored.Subscription.Headers) != 0 {
 		t.Errorf("without headers: %+v, %v", restored, err)
 	}
@@ -214,9 +219,10 @@ func TestTryTakesNothingAlong(t *testing.T) {
 		t.Errorf("to the address in force: %v", got)
 	}
 	signed, value := h.Subscribe(t, known.URL, nil)
-	trial = subscription.Trial{UID: signed.UID, Kind: lending.EventTaskCreated, Settings: subscription.Settings{
-		URL: strange.URL, Auth: sender.AuthHMAC, Events: []string{"all"},
-	}}
+	trial = subscription.Trial{UID: signed.UID, Kind: lending.EventTaskCreated,
+		Settings: subscription.Settings{
+			URL: strange.URL, Auth: sender.AuthHMAC, Events: []string{"all"},
+		}}
 	result, err := h.Subscriptions.Try(t.Context(), trial)
 	if err != nil || !result.Generated {
 		t.Fatalf("%+v, %v", result, err)

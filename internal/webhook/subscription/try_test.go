@@ -61,7 +61,8 @@ func TestTryUsesTheSecretInForceOfASubscription(t *testing.T) {
 	settings := subscription.Settings{
 		URL: receiver.URL, Auth: sender.AuthHMAC, Events: []string{"task.created"},
 	}
-	trial := subscription.Trial{Kind: lending.EventTaskCreated, Settings: settings, UID: subscribed.UID}
+	trial := subscription.Trial{Kind: lending.EventTaskCreated, Settings: settings,
+		UID: subscribed.UID}
 	result, err := h.Subscriptions.Try(t.Context(), trial)
 	if err != nil || result.Generated {
 		t.Fatalf("%+v, %v", result, err)
@@ -101,7 +102,8 @@ func TestTryRefusesWhatCouldNotBeSaved(t *testing.T) {
 	}
 	receiver := webhooktest.NewReceiver(t, webhooktest.Answering(http.StatusBadGateway))
 	valid.URL = receiver.URL
-	result, err := h.Subscriptions.Try(t.Context(), subscription.Trial{Settings: valid, Kind: lending.EventTaskCreated})
+	result, err := h.Subscriptions.Try(t.Context(),
+		subscription.Trial{Settings: valid, Kind: lending.EventTaskCreated})
 	if err != nil || result.Class != sender.ClassHTTP5xx {
 		t.Errorf("an endpoint's failure: %+v, %v", result, err)
 	}

@@ -176,7 +176,8 @@ func TestRestorePutsAVersionBackAndKeepsTheSecret(t *testing.T) {
 		_, err := h.Subscriptions.Resume(ctx, tx, uid, "operator")
 		return err
 	})
-	restored, err := h.Restore(t, uid, subscription.Choice{Version: 1, Reason: "the move was called off"})
+	restored, err := h.Restore(t, uid,
+		subscription.Choice{Version: 1, Reason: "the move was called off"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,7 +267,8 @@ func TestAStaleChangeIsRefusedAndToldWhatChanged(t *testing.T) {
 		{"everything since", 1, "[url secret events merchants headers]"},
 	} {
 		err := h.Try(func(ctx context.Context, tx *postgres.Tx) error {
-			_, _, err := h.Subscriptions.Amend(ctx, tx, uid, subscription.Patch{URL: &mine, Base: test.base}, "ines")
+			_, _, err := h.Subscriptions.Amend(ctx, tx, uid,
+				subscription.Patch{URL: &mine, Base: test.base}, "ines")
 			if err == nil {
 				err = errors.New("to be rolled back")
 			}

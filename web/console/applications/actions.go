@@ -22,7 +22,8 @@ func (f *Feature) actions(
 		Feature: f, uid: app.UID, now: application.Standing{Application: app},
 		products: func() ([]lending.Product, error) { return nil, nil },
 	}
-	c.interests, err = f.Webhooks.Subscriptions.Interests(ctx, shown.Summary.PartnerUID, shown.Summary.MerchantUID)
+	c.interests, err = f.Webhooks.Subscriptions.Interests(ctx, shown.Summary.PartnerUID,
+		shown.Summary.MerchantUID)
 	if err != nil {
 		return nil, err
 	}

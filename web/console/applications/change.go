@@ -138,7 +138,8 @@ func (c changing) form(
 		}
 	}
 	c.products = func() ([]lending.Product, error) { return c.Applications.ActiveProducts(request) }
-	c.interests, err = c.Webhooks.Subscriptions.Interests(request, summary.PartnerUID, summary.MerchantUID)
+	c.interests, err = c.Webhooks.Subscriptions.Interests(request, summary.PartnerUID,
+		summary.MerchantUID)
 	if err != nil {
 		return form, err
 	}

@@ -130,8 +130,9 @@ func outcomeTabs(
 			continue
 		}
 		tabs = append(tabs, ui.Tab{
-			Label:   bulk.ItemChip(string(state)).Word + " " + ui.Number(counts.Of(state)),
-			Href:    paths.With(paths.To(paths.Bulk, uid.String()), url.Values{"outcome": {string(state)}}) + "#results",
+			Label: bulk.ItemChip(string(state)).Word + " " + ui.Number(counts.Of(state)),
+			Href: paths.With(paths.To(paths.Bulk, uid.String()),
+				url.Values{"outcome": {string(state)}}) + "#results",
 			Current: state == current,
 		})
 	}

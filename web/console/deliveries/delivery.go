@@ -96,7 +96,8 @@ func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Pag
 	if last := len(detail.Attempts) - 1; last >= 0 {
 		then := detail.Attempts[last].SubscriptionVersion
 		if then != 0 && then != subscription.Version {
-			changes, err := f.Webhooks.Subscriptions.CompareVersions(ctx, subscription.UID, then, subscription.Version)
+			changes, err := f.Webhooks.Subscriptions.CompareVersions(ctx, subscription.UID, then,
+				subscription.Version)
 			if err != nil {
 				return shown, err
 			}

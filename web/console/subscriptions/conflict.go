@@ -26,7 +26,9 @@ func (f *Feature) showConflict(ctx echo.Context, typed subscriptions.Form) error
 	if err != nil {
 		return err
 	}
-	at := slices.IndexFunc(versions, func(v subscription.Version) bool { return v.Number == typed.Version })
+	at := slices.IndexFunc(versions, func(v subscription.Version) bool {
+		return v.Number == typed.Version
+	})
 	if at < 0 {
 		at = len(versions) - 1 // a version that never was: compare with the first
 	}

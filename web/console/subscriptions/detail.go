@@ -187,7 +187,9 @@ func (f *Feature) describeTrouble(ctx context.Context, shown *subscriptions.Page
 }
 
 // activity is what was sent lately, and what went wrong.
-func (f *Feature) activity(ctx context.Context, s subscription.Subscription) (templ.Component, error) {
+func (f *Feature) activity(
+	ctx context.Context, s subscription.Subscription,
+) (templ.Component, error) {
 	loaded, err := f.Webhooks.Deliveries.List(ctx, delivery.Filter{
 		SubscriptionUID: s.UID, Limit: recentRows,
 	})
@@ -211,7 +213,9 @@ func (f *Feature) configuration(
 }
 
 // healthTab is how sending goes, and what the probes find.
-func (f *Feature) healthTab(ctx context.Context, s subscription.Subscription) (templ.Component, error) {
+func (f *Feature) healthTab(
+	ctx context.Context, s subscription.Subscription,
+) (templ.Component, error) {
 	health, err := f.health(ctx, day, s.UID)
 	if err != nil {
 		return nil, err

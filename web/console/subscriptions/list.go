@@ -29,7 +29,8 @@ const (
 func (f *Feature) list() list.Spec[subscriptions.Listed] {
 	// What needs a human comes first.
 	states := []subscription.State{
-		subscription.StateFailing, subscription.StateActive, subscription.StatePaused, subscription.StateDeleted,
+		subscription.StateFailing, subscription.StateActive, subscription.StatePaused,
+		subscription.StateDeleted,
 	}
 	tabs := []ui.Option{{Label: "All"}}
 	for _, state := range states {

@@ -137,13 +137,15 @@ func (f *Feature) restorable(
 		return subscription.Version{}, nil,
 			lending.NewError(lending.CodeNotFound, "There is no such version.")
 	}
-	diff, err := f.Webhooks.Subscriptions.CompareVersions(request, current.UID, current.Version, number)
+	diff, err := f.Webhooks.Subscriptions.CompareVersions(request, current.UID, current.Version,
+		number)
 	if err != nil {
 		return subscription.Version{}, nil, err
 	}
 	changes, err := f.differences(request, slices.DeleteFunc(diff.Changes,
 		func(change subscription.SettingChange) bool { // what a restore leaves as it is
-			return change.Setting == subscription.SettingSecret || change.Setting == subscription.SettingState
+			return change.Setting == subscription.SettingSecret ||
+				change.Setting == subscription.SettingState
 		}))
 	return versions[at], changes, err
 }

@@ -49,7 +49,8 @@ func (f *Feature) answerForm(ctx echo.Context, current *subscription.Subscriptio
 	case editHeaders(&form, pressed), pressed == "merchants":
 		return f.showForm(ctx, http.StatusOK, form)
 	case pressed == "check":
-		form.Check = subscriptions.Checked(f.Webhooks.Subscriptions.CheckURL(ctx.Request().Context(), form.URL))
+		form.Check = subscriptions.Checked(f.Webhooks.Subscriptions.CheckURL(ctx.Request().Context(),
+			form.URL))
 		form.Focus = "url"
 		return f.showForm(ctx, http.StatusOK, form)
 	case pressed == "try":
@@ -60,7 +61,8 @@ func (f *Feature) answerForm(ctx echo.Context, current *subscription.Subscriptio
 
 // checkAddress answers what is known of the URL in the form, for script.
 func (f *Feature) checkAddress(ctx echo.Context) error {
-	found := f.Webhooks.Subscriptions.CheckURL(ctx.Request().Context(), strings.TrimSpace(ctx.FormValue("url")))
+	found := f.Webhooks.Subscriptions.CheckURL(ctx.Request().Context(),
+		strings.TrimSpace(ctx.FormValue("url")))
 	return page.Render(ctx, http.StatusOK, subscriptions.CheckList(subscriptions.Checked(found)))
 }
 

@@ -136,7 +136,8 @@ func (f *Feature) compareSecret(ctx echo.Context) error {
 	}
 	var found subscription.SecretMatch
 	err = f.Look(ctx, func(request context.Context, tx *postgres.Tx) (_ operator.Outcome, err error) {
-		found, err = f.Webhooks.Subscriptions.CompareSecret(request, tx, uid, pasted(ctx.FormValue("candidate")))
+		found, err = f.Webhooks.Subscriptions.CompareSecret(request, tx, uid,
+			pasted(ctx.FormValue("candidate")))
 		if err != nil {
 			return operator.Outcome{}, err
 		}

@@ -166,7 +166,8 @@ func (f *Feature) transition(t transition) action.Spec {
 							return operator.Outcome{},
 								lending.Invalid("confirm", "Type the host exactly as it stands above.")
 						}
-						changed, err := t.change(f.Webhooks.Subscriptions, request, tx, current.UID, page.User(ctx).Email)
+						changed, err := t.change(f.Webhooks.Subscriptions, request, tx, current.UID,
+							page.User(ctx).Email)
 						if err != nil || changed.Version == current.Version {
 							return operator.Outcome{Target: here}, err
 						}
