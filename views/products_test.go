@@ -24,12 +24,14 @@ func TestAProductTellsItsTermsInOneCell(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page := render(t, ui.Table(applications.ProductTable([]catalog.Product{{Active: true,
+	page := render(t, ui.Table(applications.ProductTable([]catalog.Product{{
+		Active: true,
 		Product: lending.Product{
 			UID: sampleUID, Code: "ROOF-3", Name: "Roof", Term: "120", InterestRate: percent("7.99"),
 			MerchantFeePercentage: percent("3.75"), Schedule: schedule,
 			Min: lending.Cents(500000), Max: lending.Cents(15000000),
-		}}}, false)))
+		},
+	}}, false)))
 	got := strings.ReplaceAll(page.Find("tbody th .table-sub").Text(), "\u00a0", " ")
 	want := "On offer · 120 months · 7.99 % · fee 3.75 % · stages 33.33 / 33.33 / 33.34 %" +
 		"Lends 5,000.00 to 150,000.00"

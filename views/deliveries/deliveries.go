@@ -3,6 +3,8 @@
 package deliveries
 
 import (
+	"cmp"
+
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/views/ui"
@@ -19,15 +21,11 @@ func Table(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 
 // ErrorClassWord names an error class for people.
 func ErrorClassWord(class sender.ErrorClass) string {
-	switch class {
-	case sender.ClassHTTP3xx:
-		return "Redirected (3xx)"
-	case sender.ClassHTTP4xx:
-		return "Refused (4xx)"
-	case sender.ClassHTTP5xx:
-		return "Server error (5xx)"
+	answered := map[sender.ErrorClass]string{
+		sender.ClassHTTP3xx: "Redirected (3xx)", sender.ClassHTTP4xx: "Refused (4xx)",
+		sender.ClassHTTP5xx: "Server error (5xx)",
 	}
-	return ui.OutcomeWord(0, string(class))
+	return cmp.Or(answered[class], ui.OutcomeWord(0, string(class)))
 }
 
 // CancelForm asks whether to cancel deliveries.

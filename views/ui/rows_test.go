@@ -43,8 +43,11 @@ func TestPips(t *testing.T) {
 		row  DeliveryRow
 		want string
 	}{
-		{"waiting for the first", DeliveryRow{State: delivery.StatePending, NextAttemptAt: &due},
-			"calm,,"},
+		{
+			"waiting for the first",
+			DeliveryRow{State: delivery.StatePending, NextAttemptAt: &due},
+			"calm,,",
+		},
 		{"one failed, one due", DeliveryRow{
 			State: delivery.StateRetrying, AttemptCount: 1, LastErrorClass: new("tls"),
 			NextAttemptAt: &due,

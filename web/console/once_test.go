@@ -24,7 +24,7 @@ import (
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
-	"drawbridge/web/console/page"
+	site "drawbridge/web/console/page"
 )
 
 // sending is a form that was filled in, and by whom.
@@ -440,7 +440,7 @@ func TestEveryFormActsOnce(t *testing.T) {
 	}
 }
 
-func (d *desk) oneAfterTheOther(route page.Route, sent sending) map[string]int {
+func (d *desk) oneAfterTheOther(route site.Route, sent sending) map[string]int {
 	d.Helper()
 	token, before := uuid.NewString(), d.rows()
 	first := sent.post(token)
@@ -466,7 +466,7 @@ func (d *desk) oneAfterTheOther(route page.Route, sent sending) map[string]int {
 // isOut tells that the form ended its sender's session.
 func (b *browser) isOut(a answer) bool { return strings.HasPrefix(a.Location, paths.SignIn) }
 
-func (d *desk) atOnce(route page.Route, sent sending, once map[string]int) {
+func (d *desk) atOnce(route site.Route, sent sending, once map[string]int) {
 	d.Helper()
 	token, before := uuid.NewString(), d.rows()
 	var both sync.WaitGroup

@@ -11,7 +11,7 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/views/paths"
-	"drawbridge/web/console/page"
+	site "drawbridge/web/console/page"
 )
 
 func TestSettings(t *testing.T) {
@@ -116,7 +116,7 @@ func TestEveryRouteByRole(t *testing.T) {
 	}
 }
 
-func checkVerdict(t *testing.T, route page.Route, role operator.Role, b *browser) {
+func checkVerdict(t *testing.T, route site.Route, role operator.Role, b *browser) {
 	t.Helper()
 	foreign := *b
 	foreign.header = http.Header{"Sec-Fetch-Site": {"cross-site"}}

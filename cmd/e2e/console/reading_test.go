@@ -46,18 +46,18 @@ func (r *crawler) readingChangesNothing() {
 		r.T.Errorf("the service ended with %d", status)
 	}
 	r.server = r.Serve("--roles", "api,console")
-	paths, client := r.readable(), r.person(r.data.Users[2])
+	readable, client := r.readable(), r.person(r.data.Users[2])
 	recorded := slices.Collect(maps.Keys(recorders))
 	before := pgtest.Dump(r.T, r.db, recorded...)
 	entries, clients := r.find(changesAudited), r.find(clientsKept)
 	for range 2 {
-		for _, path := range paths {
+		for _, path := range readable {
 			r.read(client, path)
 		}
 	}
 	after := pgtest.Dump(r.T, r.db, recorded...)
 	if changed := after.Differs(before); len(changed) > 0 {
-		r.T.Errorf("reading %d addresses twice changed %v", len(paths), changed)
+		r.T.Errorf("reading %d addresses twice changed %v", len(readable), changed)
 	}
 	if now := r.find(changesAudited); now != entries {
 		r.T.Errorf("reading left %s entries in the audit log, not %s", now, entries)
@@ -65,8 +65,8 @@ func (r *crawler) readingChangesNothing() {
 	if r.find(clientsKept) != clients {
 		r.T.Error("reading changed a client")
 	}
-	if len(paths) < 90 {
-		r.T.Errorf("only %d addresses were read", len(paths))
+	if len(readable) < 90 {
+		r.T.Errorf("only %d addresses were read", len(readable))
 	}
 }
 
@@ -100,7 +100,7 @@ func (r *crawler) readable() []string {
 	known := map[string]string{
 		loan: r.data.Loans[0].UID.String(), "/api/v2/application/:uid": r.data.Loans[0].UID.String(),
 	}
-	var paths []string
+	var readable []string
 	for _, route := range web.Table(web.Options{
 		API: &api.API{Sandbox: true}, BasePath: "/api", Console: r.site(),
 		Docs: docs.New(docs.Options{}), Metrics: http.NotFoundHandler(),
@@ -114,9 +114,9 @@ func (r *crawler) readable() []string {
 				path = strings.Replace(prefix, ":uid", uid, 1) + rest
 			}
 		}
-		paths = append(paths, r.fillAny(path+asks[route.Path]))
+		readable = append(readable, r.fillAny(path+asks[route.Path]))
 	}
-	return paths
+	return readable
 }
 
 // fillAny is fill for any route: a part that names no row of ours is any word.

@@ -38,7 +38,8 @@ func NewPlainEndpoint(t testing.TB, answers ...http.HandlerFunc) *Endpoint {
 func newEndpoint(t testing.TB, answers []http.HandlerFunc) *Endpoint {
 	e := &Endpoint{}
 	e.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter,
-		q *http.Request) {
+		q *http.Request,
+	) {
 		body, err := io.ReadAll(q.Body)
 		if err != nil {
 			t.Errorf("reading a delivery: %v", err)

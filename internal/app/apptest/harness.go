@@ -7,6 +7,7 @@ package apptest
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -80,8 +81,8 @@ func On(t testing.TB, db *postgres.DB, variables ...string) *Harness {
 		"DRAWBRIDGE_PUBLIC_URL":  "https://drawbridge.example",
 		"DRAWBRIDGE_MAIL_FROM":   "Meadow <mail@meadow.example>",
 	}
-	for i := 0; i < len(variables); i += 2 {
-		set[variables[i]] = variables[i+1]
+	for pair := range slices.Chunk(variables, 2) {
+		set[pair[0]] = pair[1]
 	}
 	settings, err := config.Load(func(name string) string { return set[name] })
 	must(t, err)

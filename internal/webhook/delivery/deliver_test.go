@@ -237,14 +237,14 @@ func TestNotSent(t *testing.T) {
 		// waits tells that the delivery is set aside; else its job runs again.
 		waits bool
 		// spoil keeps the attempt from being made and returns its context.
-		spoil func(t *testing.T, h *webhooktest.House) context.Context
+		spoil func(t *testing.T, h *webhooktest.Harness) context.Context
 	}{
-		{"the key of the secret is lost", true, func(t *testing.T, h *webhooktest.House) context.Context {
+		{"the key of the secret is lost", true, func(t *testing.T, h *webhooktest.Harness) context.Context {
 			t.Helper()
 			h.Subscriptions.Keys = webhooktest.OtherKeys(t)
 			return t.Context()
 		}},
-		{"the process stops", false, func(t *testing.T, _ *webhooktest.House) context.Context {
+		{"the process stops", false, func(t *testing.T, _ *webhooktest.Harness) context.Context {
 			t.Helper()
 			ctx, cancel := context.WithCancel(t.Context())
 			cancel()

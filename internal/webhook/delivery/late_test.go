@@ -13,7 +13,7 @@ import (
 
 // frozen is a worker that has sent its request and does not come on.
 type frozen struct {
-	h        *webhooktest.House
+	h        *webhooktest.Harness
 	endpoint *webhooktest.Receiver
 	release  chan int
 	done     chan error

@@ -22,7 +22,7 @@ import (
 
 // ledgerModel knows what the ledger must say, from what was done alone.
 type ledgerModel struct {
-	h             *webhooktest.House
+	h             *webhooktest.Harness
 	t             *rapid.T
 	partner       uuid.UUID
 	merchants     []uuid.UUID
@@ -42,7 +42,7 @@ type modelVerdict struct {
 	version int
 }
 
-func newLedgerModel(t *testing.T, h *webhooktest.House, rt *rapid.T) *ledgerModel {
+func newLedgerModel(t *testing.T, h *webhooktest.Harness, rt *rapid.T) *ledgerModel {
 	m := &ledgerModel{
 		h: h, t: rt, partner: h.NewPartner(t),
 		applications:  make(map[uuid.UUID]uuid.UUID),

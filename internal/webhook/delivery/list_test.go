@@ -22,7 +22,7 @@ import (
 
 // crowd is a house with many deliveries, several of each moment.
 type crowd struct {
-	*webhooktest.House
+	*webhooktest.Harness
 	subscriptions, applications []uuid.UUID
 	// rows are newest first.
 	rows []crowdRow
@@ -45,7 +45,7 @@ type crowdRow struct {
 // newCrowd makes count deliveries, of different moments every so many rows.
 func newCrowd(t testing.TB, count, perMoment int) *crowd {
 	t.Helper()
-	c := &crowd{House: webhooktest.New(t)}
+	c := &crowd{Harness: webhooktest.New(t)}
 	for range 3 {
 		subscribed, _ := c.Subscribe(t, "https://hooks.example.com", nil)
 		c.subscriptions = append(c.subscriptions, subscribed.UID)
@@ -226,7 +226,7 @@ func TestListRefusesALimitThatNoPageHas(t *testing.T) {
 func TestSubscriptionPages(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
-	other := &webhooktest.House{
+	other := &webhooktest.Harness{
 		Services: h.Services, Clock: h.Clock, Partner: h.NewPartner(t), Application: h.Application,
 	}
 	var mine, paused []uuid.UUID

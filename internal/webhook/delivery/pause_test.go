@@ -174,16 +174,16 @@ func TestWorkerCrossesAChangeOfThePausedSubscription(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
-		change func(h *webhooktest.House) webhooktest.StateChange
+		change func(h *webhooktest.Harness) webhooktest.StateChange
 		want   delivery.State
 		sent   int
 	}{
 		{
-			"resumed", func(h *webhooktest.House) webhooktest.StateChange { return h.Subscriptions.Resume },
+			"resumed", func(h *webhooktest.Harness) webhooktest.StateChange { return h.Subscriptions.Resume },
 			delivery.StateDelivered, 1,
 		},
 		{
-			"deleted", func(h *webhooktest.House) webhooktest.StateChange { return h.Subscriptions.Delete },
+			"deleted", func(h *webhooktest.Harness) webhooktest.StateChange { return h.Subscriptions.Delete },
 			delivery.StateCancelled, 0,
 		},
 	}

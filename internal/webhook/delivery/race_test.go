@@ -18,7 +18,7 @@ import (
 // storm runs publishers, workers, promoters and somebody who pauses and resumes,
 // all at once.
 type storm struct {
-	h             *webhooktest.House
+	h             *webhooktest.Harness
 	subscriptions []uuid.UUID
 	stop          context.Context
 	faults        chan error
@@ -65,8 +65,10 @@ func (s *storm) promote(ctx context.Context) error {
 
 func (s *storm) pauseAndResume(ctx context.Context) error {
 	uid := s.subscriptions[rand.IntN(len(s.subscriptions))]
-	for _, change := range []webhooktest.StateChange{s.h.Subscriptions.Pause,
-		s.h.Subscriptions.Resume} {
+	for _, change := range []webhooktest.StateChange{
+		s.h.Subscriptions.Pause,
+		s.h.Subscriptions.Resume,
+	} {
 		err := s.h.DB.InTx(ctx, func(tx *postgres.Tx) error {
 			_, err := change(ctx, tx, uid, "operator")
 			return err

@@ -269,7 +269,7 @@ func TestResendMatching(t *testing.T) {
 // waits, and nothing is left to be sent.
 func TestResendCrossesTheDeletion(t *testing.T) {
 	t.Parallel()
-	setUp := func(t *testing.T) (*webhooktest.House, delivery.Delivery) {
+	setUp := func(t *testing.T) (*webhooktest.Harness, delivery.Delivery) {
 		t.Helper()
 		h := webhooktest.New(t)
 		h.Subscribe(t, "https://hooks.example.com", nil)

@@ -28,8 +28,10 @@ func TestCheckURL(t *testing.T) {
 		text            string
 	}{
 		{"good", good.URL, "certificate", subscription.CheckGood, "The certificate is valid until "},
-		{"no https", "http://hooks.example.com/", "url", subscription.CheckRefused,
-			"begin with https://"},
+		{
+			"no https", "http://hooks.example.com/", "url", subscription.CheckRefused,
+			"begin with https://",
+		},
 		{"private", "https://10.0.0.1/", "url", subscription.CheckRefused, "a private address"},
 		{
 			"no name", "https://nobody-has-this-name.invalid/", "name", subscription.CheckWarning,

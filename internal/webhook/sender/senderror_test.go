@@ -37,8 +37,10 @@ func TestFaults(t *testing.T) {
 				Err: "read udp 10.0.0.5:4711->10.0.0.53:53: i/o timeout", IsTimeout: true,
 			}), ClassDNS, CauseNameServer.Text() + ": hooks.example: i/o timeout",
 		},
-		{"refused", connectError(ctx, system("dial", syscall.ECONNREFUSED)), ClassConnect,
-			CauseRefused.Text()},
+		{
+			"refused", connectError(ctx, system("dial", syscall.ECONNREFUSED)), ClassConnect,
+			CauseRefused.Text(),
+		},
 		{
 			"no route to the network", connectError(ctx, system("dial", syscall.ENETUNREACH)),
 			ClassConnect, CauseUnreachable.Text() + ": connect: network is unreachable",
@@ -59,16 +61,20 @@ func TestFaults(t *testing.T) {
 			"no port left", connectError(ctx, system("dial", syscall.EADDRNOTAVAIL)), ClassConnect,
 			CauseNoConnect.Text(),
 		},
-		{"not from the network", connectError(ctx, errors.New("x")), ClassConnect,
-			CauseNoConnect.Text() + ": x"},
+		{
+			"not from the network", connectError(ctx, errors.New("x")), ClassConnect,
+			CauseNoConnect.Text() + ": x",
+		},
 		{"certificate of another kind", tlsError(ctx, verification), ClassTLS, CauseBadCert.Text()},
 		{"broken handshake", tlsError(ctx, errors.New("tls: x")), ClassTLS, CauseHandshake.Text() +
 			": tls: x"},
 		{"closed handshake", tlsError(ctx, io.EOF), ClassTLS, CauseHandshake.Text() +
 			": the endpoint closed"},
 		{"reset", answerError(ctx, system("read", syscall.ECONNRESET)), ClassProtocol, CauseReset.Text()},
-		{"broken pipe", answerError(ctx, system("write", syscall.EPIPE)), ClassProtocol,
-			CauseReset.Text()},
+		{
+			"broken pipe", answerError(ctx, system("write", syscall.EPIPE)), ClassProtocol,
+			CauseReset.Text(),
+		},
 		{"alert after the handshake", answerError(ctx, &net.OpError{
 			Op: "remote error", Err: errors.New("tls: certificate required"),
 		}), ClassTLS, CauseAlert.Text() + ": tls: certificate required"},

@@ -37,7 +37,7 @@ func TestSameOrigin(t *testing.T) {
 
 // guarded is a subscription with a token, a secret header and a plain one.
 func guarded(
-	t *testing.T, h *webhooktest.House, url string,
+	t *testing.T, h *webhooktest.Harness, url string,
 ) (subscription.Subscription, secret.String) {
 	t.Helper()
 	return h.Subscribe(t, url, func(s *subscription.Settings) {
@@ -219,10 +219,12 @@ func TestTryTakesNothingAlong(t *testing.T) {
 		t.Errorf("to the address in force: %v", got)
 	}
 	signed, value := h.Subscribe(t, known.URL, nil)
-	trial = subscription.Trial{UID: signed.UID, Kind: lending.EventTaskCreated,
+	trial = subscription.Trial{
+		UID: signed.UID, Kind: lending.EventTaskCreated,
 		Settings: subscription.Settings{
 			URL: strange.URL, Auth: sender.AuthHMAC, Events: []string{"all"},
-		}}
+		},
+	}
 	result, err := h.Subscriptions.Try(t.Context(), trial)
 	if err != nil || !result.Generated {
 		t.Fatalf("%+v, %v", result, err)

@@ -115,10 +115,14 @@ func TestSubscribeRefusals(t *testing.T) {
 		fields []string
 	}{
 		{"no URL", func(s *subscription.Settings) { s.URL = "" }, []string{"url"}},
-		{"plain http", func(s *subscription.Settings) { s.URL = "http://hooks.example.com" },
-			[]string{"url"}},
-		{"private address", func(s *subscription.Settings) { s.URL = "https://10.0.0.1" },
-			[]string{"url"}},
+		{
+			"plain http", func(s *subscription.Settings) { s.URL = "http://hooks.example.com" },
+			[]string{"url"},
+		},
+		{
+			"private address", func(s *subscription.Settings) { s.URL = "https://10.0.0.1" },
+			[]string{"url"},
+		},
 		{"no event", func(s *subscription.Settings) { s.Events = nil }, []string{"event"}},
 		{
 			"unknown events",
@@ -289,8 +293,10 @@ func TestAmend(t *testing.T) {
 		},
 		{
 			name: "much at once",
-			patch: subscription.Patch{URL: text("https://two.example.com/"), Secret: &ours,
-				Headers: &headers},
+			patch: subscription.Patch{
+				URL: text("https://two.example.com/"), Secret: &ours,
+				Headers: &headers,
+			},
 			change: "url, secret, headers changed", secret: "brought-along-secret",
 		},
 		{name: "bad URL", patch: subscription.Patch{URL: text("ftp://x")}, fields: []string{"url"}},

@@ -61,8 +61,10 @@ func TestTryUsesTheSecretInForceOfASubscription(t *testing.T) {
 	settings := subscription.Settings{
 		URL: receiver.URL, Auth: sender.AuthHMAC, Events: []string{"task.created"},
 	}
-	trial := subscription.Trial{Kind: lending.EventTaskCreated, Settings: settings,
-		UID: subscribed.UID}
+	trial := subscription.Trial{
+		Kind: lending.EventTaskCreated, Settings: settings,
+		UID: subscribed.UID,
+	}
 	result, err := h.Subscriptions.Try(t.Context(), trial)
 	if err != nil || result.Generated {
 		t.Fatalf("%+v, %v", result, err)

@@ -20,7 +20,7 @@ import (
 )
 
 // changed makes one version of each kind of change.
-func changed(t *testing.T, h *webhooktest.House) (uuid.UUID, secret.String) {
+func changed(t *testing.T, h *webhooktest.Harness) (uuid.UUID, secret.String) {
 	t.Helper()
 	subscribed, first := h.Subscribe(t, "https://hooks.example/one", func(s *subscription.Settings) {
 		s.Headers = []sender.Header{{Name: "x-api-key", Value: "one one one"}}

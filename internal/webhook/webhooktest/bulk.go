@@ -12,12 +12,12 @@ import (
 )
 
 // Everything is a scope of all deliveries of the house's partner.
-func (h *House) Everything() bulk.Scope {
+func (h *Harness) Everything() bulk.Scope {
 	return bulk.Scope{PartnerUID: h.Partner, Kind: bulk.KindFilter}
 }
 
 // Failures publishes events and fails all of their deliveries for good.
-func (h *House) Failures(t testing.TB, count int) {
+func (h *Harness) Failures(t testing.TB, count int) {
 	t.Helper()
 	for range count {
 		h.Publish(t)
@@ -26,7 +26,8 @@ func (h *House) Failures(t testing.TB, count int) {
 	h.FailAll(t)
 }
 
-func (h *House) FailAll(t testing.TB) {
+// FailAll lets every delivery that waits fail for good.
+func (h *Harness) FailAll(t testing.TB) {
 	t.Helper()
 	h.Exec(t, `
 		UPDATE deliveries
@@ -38,7 +39,7 @@ func (h *House) FailAll(t testing.TB) {
 }
 
 // Draft keeps a draft and returns it.
-func (h *House) Draft(
+func (h *Harness) Draft(
 	t testing.TB, scope bulk.Scope, change func(*bulk.Options),
 ) uuid.UUID {
 	t.Helper()
@@ -55,7 +56,8 @@ func (h *House) Draft(
 	return uid
 }
 
-func (h *House) Plan(t testing.TB, uid uuid.UUID) bulk.Plan {
+// Plan plans a draft.
+func (h *Harness) Plan(t testing.TB, uid uuid.UUID) bulk.Plan {
 	t.Helper()
 	plan, err := h.Bulk.Plan(t.Context(), uid)
 	if err != nil {
@@ -64,7 +66,8 @@ func (h *House) Plan(t testing.TB, uid uuid.UUID) bulk.Plan {
 	return plan
 }
 
-func (h *House) Confirm(t testing.TB, uid uuid.UUID) int {
+// Confirm confirms a draft as it was planned.
+func (h *Harness) Confirm(t testing.TB, uid uuid.UUID) int {
 	t.Helper()
 	total := h.Plan(t, uid).Total
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
@@ -77,7 +80,7 @@ func (h *House) Confirm(t testing.TB, uid uuid.UUID) int {
 }
 
 // Begin drafts and confirms.
-func (h *House) Begin(
+func (h *Harness) Begin(
 	t testing.TB, scope bulk.Scope, change func(*bulk.Options),
 ) uuid.UUID {
 	t.Helper()
@@ -87,7 +90,7 @@ func (h *House) Begin(
 }
 
 // Advance moves a bulk re-send on once and returns when to call again.
-func (h *House) Advance(t testing.TB, uid uuid.UUID, run int) time.Duration {
+func (h *Harness) Advance(t testing.TB, uid uuid.UUID, run int) time.Duration {
 	t.Helper()
 	next, err := h.Bulk.Advance(t.Context(), bulk.Args{BulkUID: uid, Run: run})
 	if err != nil {
@@ -97,7 +100,7 @@ func (h *House) Advance(t testing.TB, uid uuid.UUID, run int) time.Duration {
 }
 
 // Drain moves a bulk re-send on and works what it sends, until it rests.
-func (h *House) Drain(t testing.TB, uid uuid.UUID, run int) {
+func (h *Harness) Drain(t testing.TB, uid uuid.UUID, run int) {
 	t.Helper()
 	for range 1000 {
 		if h.Advance(t, uid, run) == 0 {
@@ -110,7 +113,8 @@ func (h *House) Drain(t testing.TB, uid uuid.UUID, run int) {
 	t.Fatal("the bulk re-send does not end")
 }
 
-func (h *House) LoadBulk(t testing.TB, uid uuid.UUID) bulk.Resend {
+// LoadBulk reads a bulk re-send.
+func (h *Harness) LoadBulk(t testing.TB, uid uuid.UUID) bulk.Resend {
 	t.Helper()
 	resend, err := h.Bulk.Get(t.Context(), uid)
 	if err != nil {
@@ -119,7 +123,8 @@ func (h *House) LoadBulk(t testing.TB, uid uuid.UUID) bulk.Resend {
 	return resend
 }
 
-func (h *House) Items(
+// Items lists the items of a bulk re-send.
+func (h *Harness) Items(
 	t testing.TB, uid uuid.UUID, state bulk.ItemState,
 ) []bulk.Item {
 	t.Helper()
@@ -138,7 +143,7 @@ func (h *House) Items(
 
 // WantConsistent fails the test unless the counts of the lanes are those of the
 // items, and each sent item has exactly one new delivery.
-func (h *House) WantConsistent(t testing.TB, uid uuid.UUID) {
+func (h *Harness) WantConsistent(t testing.TB, uid uuid.UUID) {
 	t.Helper()
 	counts := h.LoadBulk(t, uid).Counts
 	for _, state := range bulk.ItemStates() {

@@ -6,7 +6,7 @@ import (
 )
 
 // ManyFailed writes failed deliveries, each of an event of its own.
-func (h *House) ManyFailed(t testing.TB, count int) {
+func (h *Harness) ManyFailed(t testing.TB, count int) {
 	t.Helper()
 	h.Exec(t, `
 		WITH event AS (

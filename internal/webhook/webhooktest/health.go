@@ -12,7 +12,7 @@ import (
 )
 
 // Tally moves every outcome into the summaries and returns the trouble found.
-func (h *House) Tally(t testing.TB) []health.Trouble {
+func (h *Harness) Tally(t testing.TB) []health.Trouble {
 	t.Helper()
 	var found []health.Trouble
 	for more := true; more; {
@@ -26,7 +26,7 @@ func (h *House) Tally(t testing.TB) []health.Trouble {
 }
 
 // HealthOf is that of one subscription over the last day.
-func (h *House) HealthOf(t testing.TB, uid uuid.UUID) health.Health {
+func (h *Harness) HealthOf(t testing.TB, uid uuid.UUID) health.Health {
 	t.Helper()
 	now := h.Clock.Now()
 	found, err := h.Health.Read(t.Context(), []uuid.UUID{uid}, now.Add(-23*time.Hour), now)
@@ -37,7 +37,7 @@ func (h *House) HealthOf(t testing.TB, uid uuid.UUID) health.Health {
 }
 
 // Finish makes every attempt of what was published, as they fall due.
-func (h *House) Finish(t testing.TB) {
+func (h *Harness) Finish(t testing.TB) {
 	t.Helper()
 	for range 3 {
 		h.Work(t)

@@ -8,7 +8,7 @@ import (
 
 // DeliverAll works every job of the queue at once, as many workers do, until
 // the queue is empty.
-func (h *House) DeliverAll(t *testing.T, ctx context.Context, group *sync.WaitGroup) {
+func (h *Harness) DeliverAll(t *testing.T, ctx context.Context, group *sync.WaitGroup) {
 	t.Helper()
 	for {
 		jobs := h.Jobs(t)
@@ -26,13 +26,14 @@ func (h *House) DeliverAll(t *testing.T, ctx context.Context, group *sync.WaitGr
 }
 
 // GetKnown lets every endpoint answer an event: until then it gets one at a time.
-func (h *House) GetKnown(t *testing.T) {
+func (h *Harness) GetKnown(t *testing.T) {
 	t.Helper()
 	h.Publish(t)
 	h.Work(t)
 }
 
-func (h *House) Held(t *testing.T) int {
+// Held counts the deliveries that wait for a slot of their endpoint.
+func (h *Harness) Held(t *testing.T) int {
 	t.Helper()
 	return h.Count(t, `SELECT count(*) FROM deliveries WHERE held`)
 }

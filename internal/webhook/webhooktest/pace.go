@@ -7,7 +7,7 @@ import (
 )
 
 // Another is a second process on the same database.
-func (h *House) Another(t testing.TB) *Services {
+func (h *Harness) Another(t testing.TB) *Services {
 	t.Helper()
 	db, err := postgres.Open(t.Context(), h.DB.URL())
 	if err != nil {
@@ -24,7 +24,7 @@ func (h *House) Another(t testing.TB) *Services {
 }
 
 // WorkWith delivers what is in the queue, the services taking turns.
-func (h *House) WorkWith(t testing.TB, services ...*Services) {
+func (h *Harness) WorkWith(t testing.TB, services ...*Services) {
 	t.Helper()
 	turn := 0
 	for jobs := h.Jobs(t); len(jobs) > 0; jobs = h.Jobs(t) {

@@ -10,22 +10,26 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-func (h *House) Pause(t testing.TB, uid uuid.UUID) subscription.Subscription {
+// Pause pauses a subscription.
+func (h *Harness) Pause(t testing.TB, uid uuid.UUID) subscription.Subscription {
 	t.Helper()
 	return h.ChangeState(t, uid, h.Subscriptions.Pause)
 }
 
-func (h *House) Resume(t testing.TB, uid uuid.UUID) subscription.Subscription {
+// Resume resumes a subscription.
+func (h *Harness) Resume(t testing.TB, uid uuid.UUID) subscription.Subscription {
 	t.Helper()
 	return h.ChangeState(t, uid, h.Subscriptions.Resume)
 }
 
-func (h *House) Delete(t testing.TB, uid uuid.UUID) subscription.Subscription {
+// Delete deletes a subscription.
+func (h *Harness) Delete(t testing.TB, uid uuid.UUID) subscription.Subscription {
 	t.Helper()
 	return h.ChangeState(t, uid, h.Subscriptions.Delete)
 }
 
-func (h *House) ChangeState(
+// ChangeState changes the state of a subscription.
+func (h *Harness) ChangeState(
 	t testing.TB, uid uuid.UUID, change StateChange,
 ) subscription.Subscription {
 	t.Helper()

@@ -6,7 +6,7 @@ import (
 )
 
 // JobRow is a row of the queue as JSON, without its number and its times.
-func (h *House) JobRow(t *testing.T, where string) (row, args map[string]any) {
+func (h *Harness) JobRow(t *testing.T, where string) (row, args map[string]any) {
 	t.Helper()
 	var text []byte
 	err := h.DB.GetContext(t.Context(), &text, `

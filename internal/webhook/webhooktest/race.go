@@ -6,7 +6,7 @@ import (
 )
 
 // Backlog adds deliveries of one event that wait for the promoter.
-func (h *House) Backlog(t testing.TB, count int, due time.Time) {
+func (h *Harness) Backlog(t testing.TB, count int, due time.Time) {
 	t.Helper()
 	event := h.Publish(t)
 	h.Exec(t, `DELETE FROM river_job`)

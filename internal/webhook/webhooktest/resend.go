@@ -9,7 +9,8 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-func (h *House) Resend(t testing.TB, uids ...uuid.UUID) []uuid.UUID {
+// Resend sends a delivery again.
+func (h *Harness) Resend(t testing.TB, uids ...uuid.UUID) []uuid.UUID {
 	t.Helper()
 	var made []uuid.UUID
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {

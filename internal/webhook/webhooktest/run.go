@@ -10,9 +10,9 @@ import (
 )
 
 // BeginRuns counts a run of every job, as the queue does before it starts one.
-func (h *House) BeginRuns(t *testing.T) []queued {
+func (h *Harness) BeginRuns(t *testing.T) []Queued {
 	t.Helper()
-	var jobs []queued
+	var jobs []Queued
 	if err := h.DB.SelectContext(t.Context(), &jobs, `
 		UPDATE river_job
 		   SET state = 'running', attempt = attempt + 1, attempted_at = now()
@@ -23,7 +23,7 @@ func (h *House) BeginRuns(t *testing.T) []queued {
 }
 
 // Run makes the attempt of a job in a run of that number.
-func (h *House) Run(t *testing.T, job queued, number int) {
+func (h *Harness) Run(t *testing.T, job Queued, number int) {
 	t.Helper()
 	var args delivery.Args
 	if err := json.Unmarshal(job.Args, &args); err != nil {
@@ -38,7 +38,7 @@ func (h *House) Run(t *testing.T, job queued, number int) {
 }
 
 // Begun lists when attempts began that are not recorded yet.
-func (h *House) Begun(t *testing.T) []time.Time {
+func (h *Harness) Begun(t *testing.T) []time.Time {
 	t.Helper()
 	var times []time.Time
 	err := h.DB.SelectContext(t.Context(), &times, `SELECT started_at FROM begun_attempts`)

@@ -8,7 +8,8 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-func (h *House) Reopen(t *testing.T, s subscription.Subscription) (after subscription.Subscription) {
+// Reopen opens the secrets of stopped subscriptions again.
+func (h *Harness) Reopen(t *testing.T, s subscription.Subscription) (after subscription.Subscription) {
 	t.Helper()
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
 		after, err = h.Subscriptions.Reopen(ctx, tx, s.UID)
@@ -17,7 +18,8 @@ func (h *House) Reopen(t *testing.T, s subscription.Subscription) (after subscri
 	return after
 }
 
-func (h *House) Parked(t *testing.T) int {
+// Parked counts the deliveries that wait for their subscription.
+func (h *Harness) Parked(t *testing.T) int {
 	t.Helper()
 	return h.Count(t, `SELECT count(*) FROM deliveries WHERE parked AND NOT queued`)
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // Amend changes a subscription and returns it with its new secret, if any.
-func (h *House) Amend(
+func (h *Harness) Amend(
 	t testing.TB, uid uuid.UUID, patch subscription.Patch,
 ) (changed subscription.Subscription, value secret.String) {
 	t.Helper()
@@ -26,7 +26,7 @@ func (h *House) Amend(
 }
 
 // TryAmend changes a subscription, or is refused.
-func (h *House) TryAmend(
+func (h *Harness) TryAmend(
 	uid uuid.UUID, patch subscription.Patch,
 ) (changed subscription.Subscription, value secret.String, err error) {
 	err = h.Try(func(ctx context.Context, tx *postgres.Tx) (err error) {
@@ -36,7 +36,8 @@ func (h *House) TryAmend(
 	return changed, value, err
 }
 
-func (h *House) Restore(
+// Restore restores a version of a subscription.
+func (h *Harness) Restore(
 	t testing.TB, uid uuid.UUID, choice subscription.Choice,
 ) (subscription.Restoration, error) {
 	t.Helper()

@@ -80,7 +80,7 @@ func (c changing) action(name string, query url.Values) (applications.Action, er
 	c.get = query.Get
 	asked, err := changes[name].ask(c)
 	if _, refused := errors.AsType[*lending.Error](err); refused {
-		return applications.Action{}, nil //nolint:nilerr // what is refused is not offered
+		return applications.Action{}, nil // what is refused is not offered
 	}
 	if err != nil {
 		return applications.Action{}, err

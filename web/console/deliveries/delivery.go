@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -65,18 +66,8 @@ func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Pag
 	if shown.Ledger, err = f.Webhooks.Deliveries.EventVerdicts(ctx, detail.EventUID); err != nil {
 		return shown, err
 	}
-	if !detail.Test {
-		related, err := f.Webhooks.Deliveries.List(ctx, delivery.Filter{
-			ApplicationUID: detail.ApplicationUID, Limit: maxRelated + 1,
-		})
-		if err != nil {
-			return shown, err
-		}
-		for _, sent := range related.Deliveries {
-			if sent.UID != uid && len(shown.Related) < maxRelated {
-				shown.Related = append(shown.Related, sent)
-			}
-		}
+	if shown.Related, err = f.related(ctx, detail.Delivery); err != nil {
+		return shown, err
 	}
 	if shown.Bulk, err = f.Webhooks.Bulk.OfDelivery(ctx, uid); err != nil {
 		return shown, err
@@ -106,6 +97,19 @@ func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Pag
 	}
 	shown.Resends, err = f.Webhooks.Deliveries.ResendsOf(ctx, uid)
 	return shown, err
+}
+
+// related are the other deliveries of a delivery's application, newest first.
+func (f *Feature) related(ctx context.Context, to delivery.Delivery) ([]delivery.Delivery, error) {
+	if to.Test {
+		return nil, nil
+	}
+	found, err := f.Webhooks.Deliveries.List(ctx, delivery.Filter{
+		ApplicationUID: to.ApplicationUID, Limit: maxRelated + 1,
+	})
+	others := slices.DeleteFunc(found.Deliveries,
+		func(d delivery.Delivery) bool { return d.UID == to.UID })
+	return others[:min(len(others), maxRelated)], err
 }
 
 // loadResend reads a delivery that may be sent again, with what speaks against it.

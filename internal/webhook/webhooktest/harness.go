@@ -43,9 +43,9 @@ type Services struct {
 	Diagnoses     *diagnose.Service
 }
 
-// House is a database with a partner, a merchant and an application, and the
+// Harness is a database with a partner, a merchant and an application, and the
 // services over it with a real queue to insert into and a real sender.
-type House struct {
+type Harness struct {
 	*Services
 	Clock                          *Clock
 	Partner, Merchant, Application uuid.UUID
@@ -54,12 +54,16 @@ type House struct {
 // Clock stands still until it is moved.
 type Clock struct{ micros atomic.Int64 }
 
-func (c *Clock) Now() time.Time        { return time.UnixMicro(c.micros.Load()).UTC() }
+// Now is the time that the test has set.
+func (c *Clock) Now() time.Time { return time.UnixMicro(c.micros.Load()).UTC() }
+
+// Move lets time pass.
 func (c *Clock) Move(by time.Duration) { c.micros.Add(by.Microseconds()) }
 
-func New(t testing.TB) *House {
+// New returns a harness on a database of its own.
+func New(t testing.TB) *Harness {
 	t.Helper()
-	h := &House{Clock: new(Clock)}
+	h := &Harness{Clock: new(Clock)}
 	h.Clock.micros.Store(time.Now().UnixMicro())
 	h.Services = NewServices(t, pgtest.New(t), h.Clock)
 	h.Partner = h.NewPartner(t)
@@ -114,26 +118,29 @@ var receiverRoots = sync.OnceValue(func() *x509.CertPool {
 })
 
 // Do runs one use case and fails the test if it is refused.
-func (h *House) Do(t testing.TB, use func(ctx context.Context, tx *postgres.Tx) error) {
+func (h *Harness) Do(t testing.TB, use func(ctx context.Context, tx *postgres.Tx) error) {
 	t.Helper()
 	if err := h.Try(use); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (h *House) Try(use func(ctx context.Context, tx *postgres.Tx) error) error {
+// Try runs a use case in a transaction and returns its error.
+func (h *Harness) Try(use func(ctx context.Context, tx *postgres.Tx) error) error {
 	ctx := context.Background()
 	return h.DB.InTx(ctx, func(tx *postgres.Tx) error { return use(ctx, tx) })
 }
 
-func (h *House) Exec(t testing.TB, query string, args ...any) {
+// Exec runs a statement.
+func (h *Harness) Exec(t testing.TB, query string, args ...any) {
 	t.Helper()
 	if _, err := h.DB.ExecContext(t.Context(), query, args...); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (h *House) Count(t testing.TB, query string, args ...any) int {
+// Count returns the number that a query counts.
+func (h *Harness) Count(t testing.TB, query string, args ...any) int {
 	t.Helper()
 	var count int
 	if err := h.DB.GetContext(t.Context(), &count, query, args...); err != nil {
@@ -142,21 +149,24 @@ func (h *House) Count(t testing.TB, query string, args ...any) int {
 	return count
 }
 
-func (h *House) NewPartner(t testing.TB) uuid.UUID {
+// NewPartner adds a partner.
+func (h *Harness) NewPartner(t testing.TB) uuid.UUID {
 	t.Helper()
 	uid := postgres.NewUID(h.Clock.Now())
 	h.Exec(t, `INSERT INTO partners VALUES ($1, 'Solar Partners', $2)`, uid, h.Clock.Now())
 	return uid
 }
 
-func (h *House) NewMerchant(t testing.TB, partner uuid.UUID) uuid.UUID {
+// NewMerchant adds a merchant of a partner.
+func (h *Harness) NewMerchant(t testing.TB, partner uuid.UUID) uuid.UUID {
 	t.Helper()
 	uid := postgres.NewUID(h.Clock.Now())
 	h.Exec(t, `INSERT INTO merchants VALUES ($1, $2, 'Sunny Roofs', $3)`, uid, partner, h.Clock.Now())
 	return uid
 }
 
-func (h *House) NewApplication(t testing.TB, merchant uuid.UUID) uuid.UUID {
+// NewApplication adds an application of a merchant.
+func (h *Harness) NewApplication(t testing.TB, merchant uuid.UUID) uuid.UUID {
 	t.Helper()
 	uid := postgres.NewUID(h.Clock.Now())
 	h.Exec(t, `
@@ -173,7 +183,7 @@ func (h *House) NewApplication(t testing.TB, merchant uuid.UUID) uuid.UUID {
 
 // Subscribe adds a subscription of the partner to every event. change, which
 // may be nil, adapts its settings.
-func (h *House) Subscribe(
+func (h *Harness) Subscribe(
 	t testing.TB, url string, change func(*subscription.Settings),
 ) (subscription.Subscription, secret.String) {
 	t.Helper()
@@ -193,7 +203,7 @@ func (h *House) Subscribe(
 }
 
 // NewEvent is a task event of the house's application.
-func (h *House) NewEvent() delivery.Event {
+func (h *Harness) NewEvent() delivery.Event {
 	return delivery.Event{
 		UID: postgres.NewUID(h.Clock.Now()), Kind: lending.EventTaskCreated,
 		ApplicationUID: h.Application, Status: "Pending",
@@ -210,7 +220,7 @@ type Published struct {
 }
 
 // Publish commits one event and returns it.
-func (h *House) Publish(t testing.TB) Published {
+func (h *Harness) Publish(t testing.TB) Published {
 	t.Helper()
 	event := h.NewEvent()
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
@@ -225,7 +235,7 @@ func (h *House) Publish(t testing.TB) Published {
 }
 
 // List returns every delivery, newest first.
-func (h *House) List(t testing.TB) []delivery.Delivery {
+func (h *Harness) List(t testing.TB) []delivery.Delivery {
 	t.Helper()
 	page, err := h.Deliveries.List(t.Context(), delivery.Filter{Limit: postgres.MaxPage})
 	if err != nil {
@@ -235,12 +245,13 @@ func (h *House) List(t testing.TB) []delivery.Delivery {
 }
 
 // Newest returns the delivery that was made last.
-func (h *House) Newest(t testing.TB) delivery.Detail {
+func (h *Harness) Newest(t testing.TB) delivery.Detail {
 	t.Helper()
 	return h.Detail(t, h.List(t)[0].UID)
 }
 
-func (h *House) Detail(t testing.TB, uid uuid.UUID) delivery.Detail {
+// Detail reads a delivery with its attempts.
+func (h *Harness) Detail(t testing.TB, uid uuid.UUID) delivery.Detail {
 	t.Helper()
 	detail, err := h.Deliveries.Get(t.Context(), uid)
 	if err != nil {
@@ -256,7 +267,7 @@ var (
 )
 
 // TakeJobs takes the delivery jobs out of the queue, oldest first.
-func (h *House) TakeJobs(ctx context.Context) ([]delivery.Args, error) {
+func (h *Harness) TakeJobs(ctx context.Context) ([]delivery.Args, error) {
 	var rows []struct {
 		ID   int64  `db:"id"`
 		Args []byte `db:"args"`
@@ -286,7 +297,7 @@ func (h *House) TakeJobs(ctx context.Context) ([]delivery.Args, error) {
 }
 
 // Jobs takes the jobs out of the queue.
-func (h *House) Jobs(t testing.TB) []delivery.Args {
+func (h *Harness) Jobs(t testing.TB) []delivery.Args {
 	t.Helper()
 	jobs, err := h.TakeJobs(t.Context())
 	if err != nil {
@@ -296,7 +307,7 @@ func (h *House) Jobs(t testing.TB) []delivery.Args {
 }
 
 // Job takes the one job that is in the queue.
-func (h *House) Job(t testing.TB) delivery.Args {
+func (h *Harness) Job(t testing.TB) delivery.Args {
 	t.Helper()
 	jobs := h.Jobs(t)
 	if len(jobs) != 1 {
@@ -306,7 +317,7 @@ func (h *House) Job(t testing.TB) delivery.Args {
 }
 
 // Work delivers what is in the queue and returns how many jobs that were.
-func (h *House) Work(t testing.TB) int {
+func (h *Harness) Work(t testing.TB) int {
 	t.Helper()
 	jobs := h.Jobs(t)
 	for _, job := range jobs {
@@ -318,7 +329,7 @@ func (h *House) Work(t testing.TB) int {
 }
 
 // EnqueueDue enqueues what has fallen due and returns how many that were.
-func (h *House) EnqueueDue(t testing.TB) int {
+func (h *Harness) EnqueueDue(t testing.TB) int {
 	t.Helper()
 	count, err := h.Deliveries.EnqueueDue(t.Context())
 	if err != nil {
@@ -328,7 +339,7 @@ func (h *House) EnqueueDue(t testing.TB) int {
 }
 
 // WaitForLock waits until some statement waits for another transaction.
-func (h *House) WaitForLock(t testing.TB) {
+func (h *Harness) WaitForLock(t testing.TB) {
 	t.Helper()
 	WaitUntil(t, "a statement waits for a lock", func() bool {
 		return h.Count(t, `
@@ -339,6 +350,7 @@ func (h *House) WaitForLock(t testing.TB) {
 	})
 }
 
+// WaitUntil waits until a condition holds.
 func WaitUntil(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -394,6 +406,7 @@ func Answering(statuses ...int) func(http.ResponseWriter, int) {
 	}
 }
 
+// Requests returns what was received so far.
 func (r *Receiver) Requests() []Received {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -417,8 +430,8 @@ func WantRefusal(t testing.TB, err error, code lending.Code, fields ...string) {
 	}
 }
 
-// queued is a job as the queue has it.
-type queued struct {
+// Queued is a job as the queue has it.
+type Queued struct {
 	ID        int64     `db:"id"`
 	Args      []byte    `db:"args"`
 	ClaimedAt time.Time `db:"attempted_at"`
@@ -448,7 +461,7 @@ func OtherKeys(t *testing.T) *secret.Keyring {
 
 // WaitOutDelay checks that the next attempt is due after the delay, with up to a
 // tenth more, and not before, and moves the clock there.
-func WaitOutDelay(t *testing.T, h *House, delay time.Duration) {
+func WaitOutDelay(t *testing.T, h *Harness, delay time.Duration) {
 	t.Helper()
 	due := *h.Newest(t).NextAttemptAt
 	if wait := due.Sub(h.Clock.Now()); wait < delay || wait > delay+delay/10 {
@@ -464,6 +477,7 @@ func WaitOutDelay(t *testing.T, h *House, delay time.Duration) {
 	}
 }
 
+// StateChange is a change of a subscription's state.
 type StateChange func(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, by string,
 ) (subscription.Subscription, error)
