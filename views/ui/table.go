@@ -2,7 +2,9 @@ package ui
 
 import (
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/a-h/templ"
 )
@@ -62,3 +64,6 @@ func TimeOf(at *time.Time) time.Time {
 	}
 	return *at
 }
+
+// isFigure tells whether a cell has no letters: a number, an amount, a percentage.
+func isFigure(text string) bool { return strings.IndexFunc(text, unicode.IsLetter) < 0 }

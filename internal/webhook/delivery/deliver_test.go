@@ -239,7 +239,9 @@ func TestNotSent(t *testing.T) {
 		// spoil keeps the attempt from being made and returns its context.
 		spoil func(t *testing.T, h *webhooktest.Harness) context.Context
 	}{
-		{"the key of the secret is lost", true, func(t *testing.T, h *webhooktest.Harness) context.Context {
+		{"the key of the secret is lost", true, func(
+			t *testing.T, h *webhooktest.Harness,
+		) context.Context {
 			t.Helper()
 			h.Subscriptions.Keys = webhooktest.OtherKeys(t)
 			return t.Context()

@@ -179,11 +179,13 @@ func TestWorkerCrossesAChangeOfThePausedSubscription(t *testing.T) {
 		sent   int
 	}{
 		{
-			"resumed", func(h *webhooktest.Harness) webhooktest.StateChange { return h.Subscriptions.Resume },
+			"resumed",
+			func(h *webhooktest.Harness) webhooktest.StateChange { return h.Subscriptions.Resume },
 			delivery.StateDelivered, 1,
 		},
 		{
-			"deleted", func(h *webhooktest.Harness) webhooktest.StateChange { return h.Subscriptions.Delete },
+			"deleted",
+			func(h *webhooktest.Harness) webhooktest.StateChange { return h.Subscriptions.Delete },
 			delivery.StateCancelled, 0,
 		},
 	}

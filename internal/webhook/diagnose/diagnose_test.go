@@ -43,7 +43,8 @@ func TestEveryCauseHasAdvice(t *testing.T) {
 	if len(sender.Causes()) != len(adviceByCause)+1 {
 		t.Errorf("%d causes, %d pieces of advice", len(sender.Causes()), len(adviceByCause))
 	}
-	if got := sender.CauseOf("the endpoint answered 301 Moved Permanently"); got != sender.CauseStatus {
+	got := sender.CauseOf("the endpoint answered 301 Moved Permanently")
+	if got != sender.CauseStatus {
 		t.Errorf("an answer is read as %q", got)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -439,14 +440,15 @@ type Queued struct {
 
 // Attempts writes the outcomes of a delivery's attempts in a row.
 func Attempts(detail delivery.Detail) string {
-	text := fmt.Sprintf("%s after %d:", detail.State, detail.AttemptCount)
+	var text strings.Builder
+	fmt.Fprintf(&text, "%s after %d:", detail.State, detail.AttemptCount)
 	for _, attempt := range detail.Attempts {
-		text += fmt.Sprintf(" %d", attempt.HTTPStatus)
+		fmt.Fprintf(&text, " %d", attempt.HTTPStatus)
 		if attempt.ErrorClass == sender.ClassUnknown {
-			text += "?"
+			text.WriteString("?")
 		}
 	}
-	return text
+	return text.String()
 }
 
 // OtherKeys lack the key that the house began with.

@@ -9,7 +9,9 @@ import (
 )
 
 // Reopen opens the secrets of stopped subscriptions again.
-func (h *Harness) Reopen(t *testing.T, s subscription.Subscription) (after subscription.Subscription) {
+func (h *Harness) Reopen(
+	t *testing.T, s subscription.Subscription,
+) (after subscription.Subscription) {
 	t.Helper()
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
 		after, err = h.Subscriptions.Reopen(ctx, tx, s.UID)
