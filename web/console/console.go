@@ -12,6 +12,7 @@ package console
 import (
 	"context"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -120,6 +121,7 @@ type Console struct {
 	*page.Site
 	Changes *action.Engine
 	Lists   *list.Engine
+	routes  []page.Route
 }
 
 // New returns a console. It fails when the public URL is not an origin.
@@ -136,6 +138,7 @@ func New(options Options) (*Console, error) {
 	c.Site = site
 	c.Changes = &action.Engine{Site: site, ShownOnce: shownOnce}
 	c.Lists = &list.Engine{Engine: c.Changes, CountPatience: options.CountPatience}
+	c.routes = c.Mount(c.assemble(), c.Changes.Once)
 	return c, nil
 }
 
@@ -180,7 +183,10 @@ const (
 )
 
 // Routes lists every page and change.
-func (c *Console) Routes() []page.Route {
+func (c *Console) Routes() []page.Route { return slices.Clone(c.routes) }
+
+// assemble puts the features together.
+func (c *Console) assemble() []page.Route {
 	log := &deliveries.Feature{
 		Engine: c.Lists, Webhooks: c.Webhooks, Applications: c.Applications, Attention: c.Attention,
 	}
@@ -221,7 +227,7 @@ func (c *Console) Routes() []page.Route {
 	for _, feature := range features {
 		routes = append(routes, feature.Routes()...)
 	}
-	return c.Mount(routes, c.Changes.Once)
+	return routes
 }
 
 // Elsewhere answers every path of the console that no route has, with a page that
