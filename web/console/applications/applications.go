@@ -116,6 +116,7 @@ func (f *Feature) readApplications(v *list.Values) list.Source[application.Summa
 		Load: list.Keyset(func(
 			ctx context.Context, from postgres.Cursor, limit int,
 		) ([]application.Summary, postgres.Cursor, error) {
+			filter := filter // the count reads it meanwhile
 			filter.Cursor, filter.Limit = from, limit
 			found, err := f.Applications.List(ctx, filter)
 			return found.Applications, found.Next, err

@@ -74,6 +74,7 @@ func (f *Feature) readLoans(v *list.Values) list.Source[loan.Summary] {
 		Load: list.Keyset(func(
 			ctx context.Context, from postgres.Cursor, limit int,
 		) ([]loan.Summary, postgres.Cursor, error) {
+			filter := filter // the count reads it meanwhile
 			filter.Cursor, filter.Limit = from, limit
 			return f.Loans.List(ctx, filter)
 		}),

@@ -73,6 +73,7 @@ func (f *Feature) bulks() list.Spec[resend.Resend] {
 				Load: list.Keyset(func(
 					ctx context.Context, from postgres.Cursor, limit int,
 				) ([]resend.Resend, postgres.Cursor, error) {
+					filter := filter // the count reads it meanwhile
 					filter.Cursor, filter.Limit = from, limit
 					return f.Webhooks.Bulk.List(ctx, filter)
 				}),

@@ -82,6 +82,7 @@ func (f *Feature) deliveries() list.Spec[delivery.Delivery] {
 				Load: list.Keyset(func(
 					ctx context.Context, from postgres.Cursor, limit int,
 				) ([]delivery.Delivery, postgres.Cursor, error) {
+					filter := filter // the count reads it meanwhile
 					filter.Cursor, filter.Limit = from, limit
 					found, err := f.Webhooks.Deliveries.List(ctx, filter)
 					return found.Deliveries, found.Next, err

@@ -65,6 +65,7 @@ func (f *Feature) events() list.Spec[delivery.EventRecord] {
 				Load: list.Keyset(func(
 					ctx context.Context, from postgres.Cursor, limit int,
 				) ([]delivery.EventRecord, postgres.Cursor, error) {
+					filter := filter // the count reads it meanwhile
 					filter.Cursor, filter.Limit = from, limit
 					found, err := f.Webhooks.Deliveries.Events(ctx, filter)
 					return found.Events, found.Next, err

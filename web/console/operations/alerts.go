@@ -81,6 +81,7 @@ func (f *Feature) readAlerts(v *list.Values) list.Source[attention.Item] {
 		Load: list.Keyset(func(
 			ctx context.Context, from postgres.Cursor, limit int,
 		) ([]attention.Item, postgres.Cursor, error) {
+			filter := filter // the count reads it meanwhile
 			filter.Cursor, filter.Limit = from, limit
 			return f.Attention.List(ctx, filter)
 		}),

@@ -92,6 +92,7 @@ func (f *Feature) partners() list.Spec[partner.Summary] {
 				Load: list.Keyset(func(
 					ctx context.Context, from postgres.Cursor, limit int,
 				) ([]partner.Summary, postgres.Cursor, error) {
+					filter := filter // the count reads it meanwhile
 					filter.Cursor, filter.Limit = from, limit
 					return f.Partners.Summaries(ctx, filter)
 				}),

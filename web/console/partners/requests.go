@@ -78,6 +78,7 @@ func (f *Feature) requests() list.Spec[apilog.Request] {
 				Load: list.Keyset(func(
 					ctx context.Context, from postgres.Cursor, limit int,
 				) ([]apilog.Request, postgres.Cursor, error) {
+					filter := filter // the count reads it meanwhile
 					filter.Cursor, filter.Limit = from, limit
 					found, err := f.Requests.List(ctx, filter)
 					return found.Requests, found.Next, err

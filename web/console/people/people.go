@@ -71,6 +71,7 @@ func (f *Feature) list() list.Spec[operator.User] {
 			}
 			return list.Source[operator.User]{
 				Load: func(ctx context.Context, from string, limit int) ([]operator.User, string, error) {
+					filter := filter // the count reads it meanwhile
 					filter.After, filter.Limit = from, limit
 					users, more, err := f.Operators.Users(ctx, filter)
 					if err != nil || !more {

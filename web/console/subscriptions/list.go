@@ -78,6 +78,7 @@ func (f *Feature) read(
 			Load: list.Keyset(func(
 				ctx context.Context, from postgres.Cursor, limit int,
 			) ([]subscriptions.Listed, postgres.Cursor, error) {
+				filter := filter // the count reads it meanwhile
 				filter.Cursor, filter.Limit = from, limit
 				summaries, next, err := f.Webhooks.Subscriptions.Summaries(ctx, filter)
 				if err != nil {
