@@ -294,7 +294,7 @@ func Alert(row ui.AttentionRow, form NoteForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if row.Closed.IsZero() && ui.May(ctx, "POST "+paths.AttentionItem) {
+		if row.Closed.IsZero() && ui.MaySend(ctx, paths.AttentionItem) {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<section class=\"panel\" aria-labelledby=\"acts-title\"><div class=\"panel-head\"><h2 id=\"acts-title\">What to do</h2></div><div class=\"panel-body attention-acts\"><form action=\"")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

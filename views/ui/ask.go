@@ -108,10 +108,3 @@ func (f AskForm) submitClass() string {
 	}
 	return "button button-main"
 }
-
-// Allows tells whether the signed-in user has a role or a higher one.
-func (f Frame) Allows(role string) bool {
-	roles := []string{"support", "operator", "admin"}
-	have, need := slices.Index(roles, f.User.Role), slices.Index(roles, role)
-	return have >= 0 && need >= 0 && have >= need
-}

@@ -113,14 +113,6 @@ func alertRole(tone Tone) string {
 	return "status"
 }
 
-// EmptyAction is where an empty screen leads whoever may go there.
-func EmptyAction(f Frame, path string) string {
-	if f.Allows("operator") {
-		return path
-	}
-	return ""
-}
-
 // TextareaProps is a control of several lines.
 type TextareaProps struct {
 	FieldProps

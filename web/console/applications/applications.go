@@ -68,8 +68,14 @@ func (f *Feature) applications() list.Spec[application.Summary] {
 			{
 				Name: "q", Label: "Id, reference, e-mail or disbursement", Chip: "Search ", Max: 254,
 			},
-			{Name: "partner", Label: "Partner", Kind: list.Choice, OptionsOf: f.partnerOptions},
-			{Name: "merchant", Label: "Merchant", Kind: list.Choice, OptionsOf: f.merchantOptions},
+			{
+				Name: "partner", Label: "Partner", Kind: list.Choice,
+				OptionsOf: list.PartnersOf(f.Applications),
+			},
+			{
+				Name: "merchant", Label: "Merchant", Kind: list.Choice,
+				OptionsOf: list.MerchantsOf(f.Applications),
+			},
 		},
 		Read:  f.readApplications,
 		Table: ui.ApplicationTable,
@@ -125,29 +131,4 @@ func (f *Feature) readApplications(v *list.Values) list.Source[application.Summa
 			return f.Applications.Count(ctx, filter, limit)
 		},
 	}
-}
-
-// partnerOptions are the partners of applications to choose from.
-func (f *Feature) partnerOptions(ctx context.Context) ([]ui.Option, error) {
-	owners, err := f.Applications.Owners(ctx, list.MaxOptions)
-	options := []ui.Option{{Label: "All partners"}}
-	for _, owner := range owners {
-		option := ui.Option{Value: owner.PartnerUID.String(), Label: owner.PartnerName}
-		if options[len(options)-1].Value != option.Value {
-			options = append(options, option)
-		}
-	}
-	return options, err
-}
-
-// merchantOptions are the merchants to choose from, with their partners.
-func (f *Feature) merchantOptions(ctx context.Context) ([]ui.Option, error) {
-	owners, err := f.Applications.Owners(ctx, list.MaxOptions)
-	options := []ui.Option{{Label: "All merchants"}}
-	for _, owner := range owners {
-		options = append(options, ui.Option{
-			Value: owner.MerchantUID.String(), Label: owner.MerchantName + ", " + owner.PartnerName,
-		})
-	}
-	return options, err
 }

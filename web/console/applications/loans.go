@@ -35,7 +35,10 @@ func (f *Feature) loans() list.Spec[loan.Summary] {
 		One:   "loan", Many: "loans", Order: "Newest first",
 		Tabs: list.Tabs{Name: "state", Options: tabs},
 		Filters: []list.Filter{
-			{Name: "partner", Label: "Partner", Kind: list.Choice, OptionsOf: f.partnerOptions},
+			{
+				Name: "partner", Label: "Partner", Kind: list.Choice,
+				OptionsOf: list.PartnersOf(f.Applications),
+			},
 			{Name: "product", Label: "Product", Kind: list.Choice, OptionsOf: f.productOptions},
 			{
 				Name: "draw", Label: "Has a draw that is", Kind: list.Choice, Options: drawOptions,

@@ -14,6 +14,7 @@ import (
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/action"
+	"drawbridge/web/console/list"
 )
 
 // newApplication makes an application whose source is the console.
@@ -66,7 +67,7 @@ func (f *Feature) newApplication() action.Spec {
 // applicationForm asks for what an application consists of; its fields are called as
 // the API calls them.
 func (f *Feature) applicationForm(ctx context.Context) (ui.AskForm, error) {
-	merchants, err := f.merchantOptions(ctx)
+	merchants, err := list.MerchantsOf(f.Applications)(ctx)
 	if err != nil {
 		return ui.AskForm{}, err
 	}

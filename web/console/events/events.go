@@ -47,7 +47,8 @@ func (f *Feature) events() list.Spec[delivery.EventRecord] {
 				Name: "kind", Label: "Event", Kind: list.Choice, Options: list.EventKinds(), Thing: "event",
 			},
 			{
-				Name: "partner", Label: "Partner", Kind: list.Choice, OptionsOf: list.Partners(f.Partners),
+				Name: "partner", Label: "Partner", Kind: list.Choice,
+				OptionsOf: list.Partners(f.Partners, "All partners"),
 			},
 			{Name: "merchant", Label: "Merchant", Kind: list.Hidden},
 			{Name: "application", Label: "Application id", Chip: "Application "},

@@ -17,11 +17,11 @@ const maxPartners = 500
 // Options are what a filter offers that depends on what there is.
 type Options = func(ctx context.Context) ([]ui.Option, error)
 
-// Partners offers all partners.
-func Partners(service *partner.Service) Options {
+// Partners offers all partners, the first option being for none of them.
+func Partners(service *partner.Service, none string) Options {
 	return func(ctx context.Context) ([]ui.Option, error) {
 		partners, _, err := service.ListPartners(ctx, partner.Filter{Limit: maxPartners})
-		options := []ui.Option{{Label: "All partners"}}
+		options := []ui.Option{{Label: none}}
 		for _, each := range partners {
 			options = append(options, ui.Option{Value: each.UID.String(), Label: each.Name})
 		}

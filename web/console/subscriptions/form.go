@@ -21,6 +21,7 @@ import (
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
+	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
 )
 
@@ -210,7 +211,7 @@ func (f *Feature) addChoices(
 		})
 	}
 	if form.IsNew() {
-		if form.Partners, err = f.partnerOptions(ctx, "Choose a partner"); err != nil {
+		if form.Partners, err = list.Partners(f.Partners, "Choose a partner")(ctx); err != nil {
 			return err
 		}
 	}

@@ -8,7 +8,6 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
-	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/health"
 	"drawbridge/internal/webhook/subscription"
@@ -18,12 +17,8 @@ import (
 	"drawbridge/web/console/list"
 )
 
-const (
-	// day is the time that the success rates of the list cover.
-	day = 24 * time.Hour
-	// maxPartners bounds the partners to choose from.
-	maxPartners = 500
-)
+// day is the time that the success rates of the list cover.
+const day = 24 * time.Hour
 
 // list lists where events are sent.
 func (f *Feature) list() list.Spec[subscriptions.Listed] {
@@ -47,9 +42,7 @@ func (f *Feature) list() list.Spec[subscriptions.Listed] {
 		Filters: []list.Filter{
 			{
 				Name: "partner", Label: "Partner", Kind: list.Choice,
-				OptionsOf: func(ctx context.Context) ([]ui.Option, error) {
-					return f.partnerOptions(ctx, "All partners")
-				},
+				OptionsOf: list.Partners(f.Partners, "All partners"),
 			},
 			{
 				Name: "event", Label: "Receives", Kind: list.Choice, Options: list.EventKinds(),
@@ -110,14 +103,4 @@ func (f *Feature) health(
 ) (map[uuid.UUID]health.Health, error) {
 	now := f.DB.Now()
 	return f.Webhooks.Health.Read(ctx, uids, now.Add(-length+time.Hour), now)
-}
-
-// partnerOptions are the partners to choose from, none of them named by the label.
-func (f *Feature) partnerOptions(ctx context.Context, none string) ([]ui.Option, error) {
-	partners, _, err := f.Partners.ListPartners(ctx, partner.Filter{Limit: maxPartners})
-	options := []ui.Option{{Label: none}}
-	for _, each := range partners {
-		options = append(options, ui.Option{Value: each.UID.String(), Label: each.Name})
-	}
-	return options, err
 }
