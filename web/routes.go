@@ -88,8 +88,10 @@ func Table(options Options) []Route {
 func shadowed(routes []Route) []Route {
 	var added []Route
 	for _, route := range routes {
-		if route.Access != AccessPartner || route.Method == http.MethodGet ||
-			strings.Contains(route.Path, ":") {
+		if route.Access != AccessPartner || strings.Contains(route.Path, ":") ||
+			slices.ContainsFunc(routes, func(other Route) bool {
+				return other.Method == http.MethodGet && other.Path == route.Path
+			}) {
 			continue
 		}
 		added = append(added, anyone(route.Path, route.Name+".get", func(c echo.Context) error {
@@ -112,7 +114,7 @@ func apiRoutes(options Options) []Route {
 	}
 	var routes []Route
 	for _, operation := range options.API.Routes() {
-		middleware := []echo.MiddlewareFunc{options.API.Guard(operation.Path)}
+		middleware := []echo.MiddlewareFunc{options.API.Guard(operation)}
 		if operation.Upload {
 			middleware = append(middleware, deadline(uploadTimeout))
 		}

@@ -23,9 +23,13 @@ const uidLength = 36
 
 // Caller is who sent a request and for which merchant.
 type Caller struct {
-	ClientID    string
-	PartnerUID  uuid.UUID
+	ClientID   string
+	PartnerUID uuid.UUID
+	// MerchantUID is the merchant of the call; the nil UUID when it is for all of them.
 	MerchantUID uuid.UUID
+	// MerchantUIDs are the merchants of the call: MerchantUID alone, or all that a group
+	// client may act for.
+	MerchantUIDs UIDs
 	// RatePerSecond and Burst are the client's limits, for Limiter.Take.
 	RatePerSecond int
 	Burst         int
@@ -58,6 +62,18 @@ type credential struct {
 func (s *Service) Authenticate(
 	ctx context.Context, clientID, secret, merchant string,
 ) (Caller, error) {
+	caller, err := s.AuthenticateAll(ctx, clientID, secret, merchant)
+	if err == nil && caller.MerchantUID == uuid.Nil {
+		return Caller{}, lending.Required(merchantHeader)
+	}
+	return caller, err
+}
+
+// AuthenticateAll is Authenticate for a call that a group client may make for all of
+// its merchants at once, by naming none.
+func (s *Service) AuthenticateAll(
+	ctx context.Context, clientID, secret, merchant string,
+) (Caller, error) {
 	now := s.DB.Now().UTC()
 	named, malformed := parseMerchant(merchant)
 	found, err := s.credential(ctx, clientID, named)
@@ -70,22 +86,39 @@ func (s *Service) Authenticate(
 	if err := s.noteUse(ctx, clientID, found.LastUsedAt, now); err != nil {
 		return Caller{}, err
 	}
+	caller := Caller{
+		ClientID:      clientID,
+		PartnerUID:    found.PartnerUID,
+		RatePerSecond: found.RatePerSecond,
+		Burst:         found.Burst,
+	}
 	switch {
 	case malformed != nil:
 		return Caller{}, malformed
 	case found.Group && !named.Valid:
-		return Caller{}, lending.Required(merchantHeader)
+		caller.MerchantUIDs, err = s.merchantsOf(ctx, clientID)
+		return caller, err
 	case !found.MerchantUID.Valid:
 		return Caller{}, lending.NewError(lending.CodeForbidden,
 			"the merchant named in %s is not associated with these credentials", merchantHeader)
 	}
-	return Caller{
-		ClientID:      clientID,
-		PartnerUID:    found.PartnerUID,
-		MerchantUID:   found.MerchantUID.UUID,
-		RatePerSecond: found.RatePerSecond,
-		Burst:         found.Burst,
-	}, nil
+	caller.MerchantUID = found.MerchantUID.UUID
+	caller.MerchantUIDs = UIDs{caller.MerchantUID}
+	return caller, nil
+}
+
+// merchantsOf lists the merchants that a client may act for.
+func (s *Service) merchantsOf(ctx context.Context, id string) (UIDs, error) {
+	var merchants UIDs
+	err := s.DB.GetContext(ctx, &merchants, `
+		SELECT ARRAY(SELECT merchant_uid
+		               FROM client_merchants
+		              WHERE client_id = $1
+		              ORDER BY merchant_uid)`, id)
+	if err != nil {
+		return nil, fmt.Errorf("listing the merchants of client %s: %w", id, err)
+	}
+	return merchants, nil
 }
 
 // credential loads a client. For one that does not exist it returns the zero

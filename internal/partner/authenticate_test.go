@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
 	"drawbridge/internal/lending"
@@ -86,10 +87,50 @@ func TestAuthenticate(t *testing.T) {
 			}
 			want := partner.Caller{
 				ClientID: test.as.ClientID, PartnerUID: h.ownerOf(t, test.as.ClientID),
-				MerchantUID: test.want, RatePerSecond: 50, Burst: 100,
+				MerchantUID: test.want, MerchantUIDs: partner.UIDs{test.want},
+				RatePerSecond: 50, Burst: 100,
 			}
-			if err != nil || caller != want {
-				t.Errorf("caller %+v, %v, want %+v", caller, err, want)
+			if diff := cmp.Diff(want, caller); err != nil || diff != "" {
+				t.Errorf("caller: %v %s", err, diff)
+			}
+		})
+	}
+}
+
+// A group client that names no merchant calls for all of its own and no other of its
+// partner, where the call allows that; whoever names one calls for that one alone.
+func TestAuthenticateAll(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	plain := h.plain(t)
+	owner := h.partner(t, "Group partner").UID
+	three := h.merchants(t, owner, 3)
+	group := h.client(t, partner.NewClient{
+		PartnerUID: owner, Group: true, MerchantUIDs: three[:2],
+	})
+	for _, test := range []struct {
+		name, merchant string
+		as             partner.Issued
+		want           []uuid.UUID
+	}{
+		{name: "group", as: group, want: three[:2]},
+		{name: "group names one", as: group, merchant: three[1].String(), want: three[1:2]},
+		{name: "group names another", as: group, merchant: three[2].String()},
+		{name: "plain", as: plain, want: plain.MerchantUIDs},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			caller, err := h.AuthenticateAll(t.Context(),
+				test.as.ClientID, test.as.Secret, test.merchant)
+			if test.want == nil {
+				wantRefusal(t, err, lending.CodeForbidden, "")
+				return
+			}
+			if diff := cmp.Diff(test.want, []uuid.UUID(caller.MerchantUIDs)); err != nil || diff != "" {
+				t.Errorf("merchants: %v %s", err, diff)
+			}
+			if (caller.MerchantUID == uuid.Nil) != (len(test.want) > 1) {
+				t.Errorf("the merchant of the call is %s", caller.MerchantUID)
 			}
 		})
 	}
@@ -140,7 +181,7 @@ func TestUnauthorizedAnswersAreAlike(t *testing.T) {
 			if err.Error() != want.Error() {
 				t.Errorf("message %q tells more than %q", err, want)
 			}
-			if caller != (partner.Caller{}) {
+			if !cmp.Equal(caller, partner.Caller{}) {
 				t.Errorf("a refused request has a caller: %+v", caller)
 			}
 		})

@@ -49,6 +49,9 @@ type Route struct {
 	Handler echo.HandlerFunc
 	// Upload tells that the body is multipart and may be large.
 	Upload bool
+	// AllMerchants tells that a group client may name no merchant, and then calls for
+	// all of its own: the handler sees to what they may see by merchantsOf.
+	AllMerchants bool
 }
 
 // Routes lists every operation. All of them need partner credentials.
@@ -57,6 +60,10 @@ func (a *API) Routes() []Route {
 		{
 			Method: http.MethodPost, Path: "/v2/application", Alias: "/application",
 			Name: "createApplication", Handler: a.createApplication,
+		},
+		{
+			Method: http.MethodGet, Path: "/v2/application",
+			Name: "listApplications", Handler: a.listApplications, AllMerchants: true,
 		},
 		{
 			Method: http.MethodPost, Path: "/v2/application/create-run-decision",

@@ -179,6 +179,47 @@ func (a *API) acceptOffer(c echo.Context) error {
 	})
 }
 
+// applicationList is the name of the list in its cursors.
+const applicationList = "applications"
+
+type applicationsBody struct {
+	Applications []applicationBody `json:"applications"`
+	NextCursor   *string           `json:"next_cursor"`
+}
+
+func (a *API) listApplications(c echo.Context) error {
+	query, err := readQuery(c)
+	if err != nil {
+		return err
+	}
+	wanted := application.Wanted{
+		MerchantUIDs: merchantsOf(c),
+		Reference:    query.text("external_reference", maxLine),
+		CreatedSince: query.moment("created_since"),
+		Limit:        query.limit(),
+		Cursor:       query.cursor(applicationList),
+	}
+	if status, given := query.one("status"); given {
+		wanted.Status, err = lending.ParseApplicationStatus(status)
+		query.faults.Merge(err)
+	}
+	if err := query.faults.Err(); err != nil {
+		return err
+	}
+	found, next, err := a.Applications.Find(c.Request().Context(), wanted)
+	if err != nil {
+		return err
+	}
+	body := applicationsBody{
+		Applications: make([]applicationBody, 0, len(found)),
+		NextCursor:   cursorOf(applicationList, next),
+	}
+	for _, app := range found {
+		body.Applications = append(body.Applications, newApplicationBody(app))
+	}
+	return a.answer(c, body)
+}
+
 func (a *API) getApplication(c echo.Context) error {
 	uid, err := pathUID(c, "thrive_application_uid")
 	if err != nil {

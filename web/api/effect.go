@@ -155,9 +155,16 @@ func callerOf(c echo.Context) partner.Caller {
 	return caller
 }
 
-// actor is the caller as the services know it.
+// merchantsOf are the merchants whose things a call may see.
+func merchantsOf(c echo.Context) []uuid.UUID { return callerOf(c).MerchantUIDs }
+
+// actor is the caller as the services know it, who acts for one merchant.
 func actor(c echo.Context) loan.Caller {
 	caller := callerOf(c)
+	if caller.MerchantUID == uuid.Nil {
+		// To the services that would be an operator, who may see everything.
+		panic(fmt.Sprintf("route %s has no merchant", c.Path()))
+	}
 	return loan.Caller{MerchantUID: caller.MerchantUID, Name: caller.ClientID}
 }
 

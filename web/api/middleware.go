@@ -19,8 +19,11 @@ const (
 )
 
 // Guard checks the credentials and the rate of a request before its handler.
-// path is the documented path of the operation.
-func (a *API) Guard(path string) echo.MiddlewareFunc {
+func (a *API) Guard(route Route) echo.MiddlewareFunc {
+	authenticate := a.Partners.Authenticate
+	if route.AllMerchants {
+		authenticate = a.Partners.AuthenticateAll
+	}
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			defer a.Calls.Begin()()
@@ -29,14 +32,14 @@ func (a *API) Guard(path string) echo.MiddlewareFunc {
 			if wait := a.credentials.wait(c.RealIP(), id); wait > 0 {
 				return refuseWrong(c, wait)
 			}
-			caller, err := a.Partners.Authenticate(c.Request().Context(),
+			caller, err := authenticate(c.Request().Context(),
 				id, header.Get(clientSecretHeader), header.Get(merchantHeader))
 			a.credentials.learn(c.RealIP(), id, err)
 			if err != nil {
 				return err
 			}
 			c.Set(callerKey, caller)
-			c.Set(pathKey, path)
+			c.Set(pathKey, route.Path)
 			if err := a.limit(c, caller); err != nil {
 				return err
 			}

@@ -137,6 +137,45 @@ func (s *Server) NewAccount(name string) Account {
 	return account
 }
 
+// NewGroup adds a partner with merchants, each of which has a client of its own, and
+// the group's client, which may act for all of them.
+func (s *Server) NewGroup(name string, count int) (group Account, members []Account) {
+	s.T.Helper()
+	issue := func(tx *postgres.Tx, request partner.NewClient) (Account, error) {
+		issued, err := s.Partners.CreateClient(s.T.Context(), tx, request)
+		if err != nil {
+			return Account{}, err
+		}
+		account := Account{
+			PartnerUID: request.PartnerUID, ClientID: issued.ClientID, Secret: issued.Secret,
+		}
+		return account, s.Partners.SetRate(s.T.Context(), tx, issued.ClientID, 10_000, 20_000)
+	}
+	s.InTx(func(tx *postgres.Tx) error {
+		made, err := s.Partners.CreatePartner(s.T.Context(), tx, name)
+		if err != nil {
+			return err
+		}
+		for range count {
+			merchant, err := s.Partners.CreateMerchant(s.T.Context(), tx, made.UID, name)
+			if err != nil {
+				return err
+			}
+			member, err := issue(tx, partner.NewClient{
+				PartnerUID: made.UID, MerchantUIDs: []uuid.UUID{merchant.UID},
+			})
+			if err != nil {
+				return err
+			}
+			member.MerchantUID = merchant.UID
+			members = append(members, member)
+		}
+		group, err = issue(tx, partner.NewClient{PartnerUID: made.UID, Group: true})
+		return err
+	})
+	return group, members
+}
+
 // InTx runs use in a transaction and ends the test when it fails.
 func (s *Server) InTx(use func(tx *postgres.Tx) error) {
 	s.T.Helper()

@@ -118,7 +118,8 @@ func (c *Contract) find(request *http.Request) (*openapi3filter.RequestValidatio
 		versioned.URL = address
 	}
 	route, parameters, err := c.router.FindRoute(versioned)
-	if err != nil {
+	// The router overlooks a slash at the end, which makes another address of a path.
+	if err != nil || strings.HasSuffix(versioned.URL.Path, "/") {
 		return nil, fmt.Errorf("%s %s: %w", request.Method, request.URL.Path, ErrUndocumented)
 	}
 	return &openapi3filter.RequestValidationInput{

@@ -37,6 +37,7 @@ func load(t *testing.T) *Contract {
 func TestEveryOperationIsDocumented(t *testing.T) {
 	t.Parallel()
 	want := []string{
+		"GET /v2/application",
 		"GET /v2/application/{uid}",
 		"GET /v2/loan/{loanApplicationUid}",
 		"GET /v2/loan/{loanApplicationUid}/draw-preview",
@@ -131,9 +132,17 @@ func TestExampleRequestsFollowTheirSchemas(t *testing.T) {
 			t.Errorf("%s %s: %v", example.Operation, example.Name, err)
 		}
 	}
-	if len(seen) != 15 {
-		t.Errorf("examples of %d operations, want 15", len(seen))
+	if want := countOperations(contract); len(seen) != want {
+		t.Errorf("examples of %d operations, want %d", len(seen), want)
 	}
+}
+
+func countOperations(contract *Contract) int {
+	count := 0
+	for _, item := range contract.Document.Paths.Map() {
+		count += len(item.Operations())
+	}
+	return count
 }
 
 // eachAnswer visits every example answer of the document.

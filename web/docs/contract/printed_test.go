@@ -153,8 +153,8 @@ func TestReferenceCommandsFollowTheDocument(t *testing.T) {
 	if commands != len(examples) {
 		t.Errorf("%d commands for %d examples", commands, len(examples))
 	}
-	if len(m.seen) != 15 {
-		t.Errorf("commands reach %d operations, want 15: %v", len(m.seen), m.seen)
+	if want := countOperations(m.contract); len(m.seen) != want {
+		t.Errorf("commands reach %d operations, want %d: %v", len(m.seen), want, m.seen)
 	}
 }
 

@@ -1,0 +1,135 @@
+package api
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// defaultLimit is how much a page of a list holds unless the call says otherwise.
+const defaultLimit = 100
+
+// query reads the parameters of a list and collects everything that is wrong with
+// them, so that one answer names it all. Parameters that nobody asks for are
+// ignored.
+type query struct {
+	values url.Values
+	faults lending.Faults
+}
+
+// readQuery splits the query of a request. Error: VALIDATION_ERROR for one that is
+// malformed.
+func readQuery(c echo.Context) (*query, error) {
+	values, err := url.ParseQuery(c.Request().URL.RawQuery)
+	if err != nil {
+		return nil, lending.NewError(lending.CodeValidation, "the query is malformed; encode its values")
+	}
+	return &query{values: values}, nil
+}
+
+// one returns the value of a parameter that is given at most once, and false for none
+// that could be right.
+func (q *query) one(name string) (string, bool) {
+	given := q.values[name]
+	switch {
+	case len(given) == 0:
+		return "", false
+	case len(given) > 1:
+		q.faults.Add(name, "%q must be given once", name)
+		return "", false
+	case given[0] == "":
+		q.faults.Add(name, "%q must not be empty; leave it out instead", name)
+		return "", false
+	}
+	return given[0], true
+}
+
+// text reads a line of text, nil without one.
+func (q *query) text(name string, limit int) *string {
+	given, ok := q.one(name)
+	if !ok {
+		return nil
+	}
+	given = q.faults.Text(name, given, limit)
+	return &given
+}
+
+// number reads a whole number from least to most.
+func (q *query) number(name string, least, most, fallback int) int {
+	given, ok := q.one(name)
+	if !ok {
+		return fallback
+	}
+	number, err := strconv.Atoi(given)
+	if err != nil || number < least || number > most {
+		q.faults.Add(name, "%q must be a whole number from %d to %d", name, least, most)
+		return fallback
+	}
+	return number
+}
+
+// limit reads how many entries a page may hold.
+func (q *query) limit() int { return q.number("limit", 1, postgres.MaxPage, defaultLimit) }
+
+// moment reads a time, the zero time without one.
+func (q *query) moment(name string) time.Time {
+	given, ok := q.one(name)
+	if !ok {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, given)
+	if err != nil {
+		q.faults.Add(name, "%q must be a date and time with a zone, such as "+
+			"2026-11-21T09:30:00Z (write + as %%2B)", name)
+	}
+	return at
+}
+
+// uid reads a UUID, the nil one without.
+func (q *query) uid(name string) uuid.UUID {
+	given, ok := q.one(name)
+	if !ok {
+		return uuid.Nil
+	}
+	uid, err := uuid.Parse(given)
+	if err != nil || len(given) != uidLength {
+		q.faults.Add(name, "%q must be a UUID", name)
+	}
+	return uid
+}
+
+// cursor reads where the page of a list begins, as cursorOf wrote it for the same
+// list.
+func (q *query) cursor(list string) postgres.Cursor {
+	given, ok := q.one("cursor")
+	if !ok {
+		return postgres.Cursor{}
+	}
+	place, ours := strings.CutPrefix(given, list+".")
+	if ours && place != "" {
+		cursor, err := postgres.ParseCursor(place)
+		if err == nil {
+			return cursor
+		}
+	}
+	q.faults.Add("cursor", `"cursor" must be a next_cursor of this list; leave it out to start`+
+		" from the beginning")
+	return postgres.Cursor{}
+}
+
+// cursorOf is where the next page of a list begins, nil on the last one. It bears
+// the list's name, so that no other list misreads it.
+func cursorOf(list string, next postgres.Cursor) *string {
+	if next.IsZero() {
+		return nil
+	}
+	text := list + "." + next.String()
+	return &text
+}
