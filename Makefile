@@ -75,7 +75,7 @@ lists: ## Measure the console's list pages under every pair of filters
 .PHONY: screenshots
 screenshots: test-tools ## Picture every page, light and dark, wide and narrow, in screenshots/
 	@mkdir -p screenshots
-	@DRAWBRIDGE_SCREENSHOTS='$(CURDIR)/screenshots' ./bin/withpostgres \
+	@DRAWBRIDGE_TEST_SCREENSHOTS='$(CURDIR)/screenshots' ./bin/withpostgres \
 		go test -count=1 -timeout 40m -run '^TestEveryPageIsAccessible$$' ./cmd/e2e/console
 
 # With options: make bench BENCH='-quick -only api'

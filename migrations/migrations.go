@@ -62,7 +62,17 @@ func Hash() string {
 // migration that does not get its locks at once gives way and tries again, for ten
 // minutes. Concurrent calls are safe: one migrates, the others wait and find
 // nothing left to do.
+// A server that is too old for the schema is refused before anything is changed.
 func Up(ctx context.Context, db *sql.DB) error {
+	var number int
+	err := db.QueryRowContext(ctx,
+		`SELECT current_setting('server_version_num')::integer`).Scan(&number)
+	if err != nil {
+		return fmt.Errorf("asking for the version of Postgres: %w", err)
+	}
+	if err := supported(number); err != nil {
+		return err
+	}
 	for {
 		err := patiently(ctx, func() error {
 			return withProvider(db, func(provider *goose.Provider) error {
@@ -77,6 +87,18 @@ func Up(ctx context.Context, db *sql.DB) error {
 			return fmt.Errorf("migrating up: %w", err)
 		}
 	}
+}
+
+// LeastPostgres is the oldest major version of the server that the schema works with.
+const LeastPostgres = 14
+
+// supported refuses a server by the number of its version, such as 130021 for 13.21.
+func supported(number int) error {
+	if major := number / 10000; major < LeastPostgres {
+		return fmt.Errorf("the database server is Postgres %d; Postgres %d or later is needed: "+
+			"upgrade it, or name another server in DATABASE_URL", major, LeastPostgres)
+	}
+	return nil
 }
 
 // Down takes back the newest applied migration and returns its name, which is

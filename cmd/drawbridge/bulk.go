@@ -108,7 +108,7 @@ func (env *environment) bulkOutput(s *app.Services, uid uuid.UUID) (output, erro
 		printed.Plan = newPlanJSON(plan, resend.Options.Pace)
 	}
 	return output{printed, func(w io.Writer) {
-		printBulkLine(w, resend)
+		aligned(func(w io.Writer) { printBulkLine(w, resend) })(w)
 		if printed.Plan != nil {
 			printPlan(w, *printed.Plan)
 		}
@@ -117,7 +117,7 @@ func (env *environment) bulkOutput(s *app.Services, uid uuid.UUID) (output, erro
 
 func printBulkLine(w io.Writer, b bulk.Resend) {
 	c := b.Counts
-	fmt.Fprintf(w, "%s  %s  %-9s %-9s %d waiting, %d under way, %d delivered, %d failed, "+
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d waiting, %d under way, %d delivered, %d failed, "+
 		"%d cancelled, %d skipped\n", b.UID, b.CreatedAt.UTC().Format(time.RFC3339), b.State,
 		b.Scope.Kind, c.Waiting, c.Sent, c.Delivered, c.Failed, c.Cancelled, c.Skipped)
 }
@@ -156,7 +156,8 @@ func (cmd bulkListCmd) Run(env *environment) error {
 		env.refusef("--state is %q; it must be draft, running, paused, cancelled or finished",
 			cmd.State)
 	}
-	return rowsOf("bulk_resends", newBulkJSON, printBulkLine).page(env, cmd.JSON,
+	return rowsOf("bulk_resends", newBulkJSON,
+		"BULK RE-SEND\tCREATED\tSTATE\tSCOPE\tDELIVERIES", printBulkLine).page(env, cmd.JSON,
 		func(s *app.Services) ([]bulk.Resend, postgres.Cursor, error) {
 			return s.Webhooks.Bulk.List(env.ctx, filter)
 		})

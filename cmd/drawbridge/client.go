@@ -60,7 +60,7 @@ func printClient(w io.Writer, c partner.Client) {
 	if c.RevokedAt != nil {
 		state = "revoked"
 	}
-	fmt.Fprintf(w, "%s  %-7s  %s  %d/s, burst %d  partner %s\n",
+	fmt.Fprintf(w, "%s\t%s\t%s\t%d/s, burst %d\t%s\n",
 		c.ID, state, kind, c.RatePerSecond, c.Burst, c.PartnerUID)
 }
 
@@ -111,7 +111,8 @@ func (cmd clientListCmd) Run(env *environment) error {
 		WithoutRevoked: cmd.Active, PartnerUID: env.optionalUID("--partner", cmd.Partner),
 	}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
-	return rowsOf("clients", newClientJSON, printClient).page(env, cmd.JSON,
+	return rowsOf("clients", newClientJSON,
+		"CLIENT\tSTATE\tKIND\tRATE\tPARTNER", printClient).page(env, cmd.JSON,
 		func(s *app.Services) ([]partner.Client, postgres.Cursor, error) {
 			return s.Partners.ListClients(env.ctx, filter)
 		})
@@ -182,6 +183,6 @@ func (cmd clientRevokeCmd) Run(env *environment) error {
 func (env *environment) doneToClient(s *app.Services, made operator.Entry) done {
 	return done{entries: []operator.Entry{made}, after: func() (output, error) {
 		client, err := s.Partners.Client(env.ctx, made.Subject)
-		return output{newClientJSON(client), func(w io.Writer) { printClient(w, client) }}, err
+		return output{newClientJSON(client), aligned(func(w io.Writer) { printClient(w, client) })}, err
 	}}
 }

@@ -21,7 +21,6 @@ func TestWrongUsageEndsWithTwoAndOneLine(t *testing.T) {
 		status int
 		names  string
 	}{
-		{[]string{}, 2, "expected"},
 		{[]string{"fly"}, 2, "fly"},
 		{[]string{"serve", "--roles", "cook"}, 2, "--roles"},
 		{[]string{"migrate", "sideways"}, 2, "sideways"},

@@ -20,7 +20,7 @@ func (configCmd) Help() string {
 
 // Run prints the settings and fails as the service would.
 func (cmd configCmd) Run(env *environment) error {
-	getenv, err := config.WithDotEnv(env.getenv, ".env")
+	getenv, names, err := config.WithDotEnv(env.getenv, ".env")
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (cmd configCmd) Run(env *environment) error {
 	}); err != nil {
 		return err
 	}
-	_, err = config.Load(getenv)
+	_, err = config.Load(getenv, append(names, env.names...)...)
 	return err
 }
 

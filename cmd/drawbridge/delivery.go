@@ -124,7 +124,8 @@ type deliveryListCmd struct {
 func (cmd deliveryListCmd) Run(env *environment) error {
 	filter := cmd.filter(env)
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
-	return rowsOf("deliveries", newDeliveryJSON, printDelivery).page(env, cmd.JSON,
+	return rowsOf("deliveries", newDeliveryJSON,
+		"DELIVERY\tCREATED\tSTATE\tATTEMPTS\tEVENT\tURL", printDelivery).page(env, cmd.JSON,
 		func(s *app.Services) ([]delivery.Delivery, postgres.Cursor, error) {
 			page, err := s.Webhooks.Deliveries.List(env.ctx, filter)
 			return page.Deliveries, page.Next, err
@@ -132,7 +133,7 @@ func (cmd deliveryListCmd) Run(env *environment) error {
 }
 
 func printDelivery(w io.Writer, d delivery.Delivery) {
-	fmt.Fprintf(w, "%s  %s  %-9s %d/3  %-36s %s\n", d.UID,
+	fmt.Fprintf(w, "%s\t%s\t%s\t%d/3\t%s\t%s\n", d.UID,
 		d.CreatedAt.UTC().Format(time.RFC3339), d.State, d.AttemptCount, d.Event, d.URL)
 }
 

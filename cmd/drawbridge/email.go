@@ -151,16 +151,16 @@ type emailListCmd struct {
 func (cmd emailListCmd) Run(env *environment) error {
 	filter := cmd.filter(env)
 	limit, cursor := env.page(cmd.listFlags)
-	return rowsOf("emails", newEmailJSON, printEmail).page(env, cmd.JSON,
+	return rowsOf("emails", newEmailJSON,
+		"E-MAIL\tCREATED\tSTATE\tTRIES\tKIND\tTO\tNOTE", printEmail).page(env, cmd.JSON,
 		func(s *app.Services) ([]email.Email, postgres.Cursor, error) {
 			return email.List(env.ctx, s.DB, filter, cursor, limit)
 		})
 }
 
 func printEmail(w io.Writer, m email.Email) {
-	line := fmt.Sprintf("%s  %s  %-10s %2d  %-12s %s  %s", m.EmailUID,
+	fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\t%s\t%s\n", m.EmailUID,
 		m.CreatedAt.UTC().Format(time.RFC3339), m.State, m.Tries(), m.Kind, m.ToAddress, emailNote(m))
-	fmt.Fprintln(w, strings.TrimRight(line, " "))
 }
 
 type emailShowCmd struct {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/alecthomas/kong"
 	"github.com/lmittmann/tint"
 
 	"drawbridge/internal/app"
@@ -29,17 +30,21 @@ type environment struct {
 	stdout io.Writer
 	stderr io.Writer
 	getenv func(string) string
+	// names are the variables of the environment.
+	names []string
+	// model is the grammar, for commands that speak of commands.
+	model *kong.Application
 	// fault is the first fault of the command line that the parser could not see.
 	fault error
 }
 
 // config reads the settings and turns the logs on.
 func (env *environment) config() (config.Config, error) {
-	getenv, err := config.WithDotEnv(env.getenv, ".env")
+	getenv, names, err := config.WithDotEnv(env.getenv, ".env")
 	if err != nil {
 		return config.Config{}, err
 	}
-	settings, err := config.Load(getenv)
+	settings, err := config.Load(getenv, append(names, env.names...)...)
 	if err != nil {
 		return config.Config{}, err
 	}
@@ -68,11 +73,8 @@ func (env *environment) trustRoots(getenv func(string) string) error {
 
 // logHandler writes colour to a terminal and JSON to everything else.
 func (env *environment) logHandler(settings config.Config) slog.Handler {
-	file, isFile := env.stderr.(*os.File)
-	if isFile && settings.Env == config.Development {
-		if info, err := file.Stat(); err == nil && info.Mode()&fs.ModeCharDevice != 0 {
-			return tint.NewTextHandler(env.stderr, &tint.Options{TimeFormat: "15:04:05.000"})
-		}
+	if settings.Env == config.Development && isTerminal(env.stderr) {
+		return tint.NewTextHandler(env.stderr, &tint.Options{TimeFormat: "15:04:05.000"})
 	}
 	return slog.NewJSONHandler(env.stderr, nil)
 }
@@ -197,7 +199,7 @@ func (env *environment) services(
 	if err != nil {
 		return nil, err
 	}
-	getenv, err := config.WithDotEnv(env.getenv, ".env")
+	getenv, _, err := config.WithDotEnv(env.getenv, ".env")
 	if err != nil {
 		return nil, err
 	}

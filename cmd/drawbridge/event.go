@@ -38,7 +38,8 @@ func (cmd eventListCmd) Run(env *environment) error {
 		Since:          env.time("--since", cmd.Since), Until: env.time("--until", cmd.Until),
 	}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
-	return rowsOf("events", newEventJSON, printEvent).page(env, cmd.JSON,
+	return rowsOf("events", newEventJSON,
+		"EVENT\tTIME\tKIND\tAPPLICATION\tDELIVERIES", printEvent).page(env, cmd.JSON,
 		func(s *app.Services) ([]delivery.EventRecord, postgres.Cursor, error) {
 			page, err := s.Webhooks.Deliveries.Events(env.ctx, filter)
 			return page.Events, page.Next, err
@@ -84,7 +85,7 @@ func newEventJSON(e delivery.EventRecord) eventJSON {
 }
 
 func printEvent(w io.Writer, e delivery.EventRecord) {
-	fmt.Fprintf(w, "%s  %s  %-36s %s  %d delivered, %d failed, %d open, %d passed over\n",
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d delivered, %d failed, %d open, %d passed over\n",
 		e.UID, e.OccurredAt.UTC().Format(time.RFC3339), e.Kind, e.ApplicationUID,
 		e.FanOut.Delivered, e.FanOut.Failed, e.FanOut.Open, e.FanOut.PassedOver)
 }

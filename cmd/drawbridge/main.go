@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -28,9 +29,20 @@ func main() {
 		stdout: os.Stdout,
 		stderr: os.Stderr,
 		getenv: os.Getenv,
+		names:  namesOf(os.Environ()),
 	})
 	stop()
 	os.Exit(status)
+}
+
+// namesOf is the names of NAME=VALUE pairs.
+func namesOf(pairs []string) []string {
+	names := make([]string, 0, len(pairs))
+	for _, pair := range pairs {
+		name, _, _ := strings.Cut(pair, "=")
+		names = append(names, name)
+	}
+	return names
 }
 
 // The exit statuses.
@@ -42,28 +54,45 @@ const (
 
 // grammar is every command with its flags.
 type grammar struct {
-	Serve        serveCmd        `cmd:"" help:"Run the API, the console and the workers."`
-	Migrate      migrateCmd      `cmd:"" help:"Bring the database schema up, down, or show it."`
-	Demo         demoCmd         `cmd:"" help:"Load the demo data set and print it."`
-	Partner      partnerCmd      `cmd:"" help:"Partner organisations."`
-	Merchant     merchantCmd     `cmd:"" help:"Merchants of a partner."`
-	Client       clientCmd       `cmd:"" help:"API credentials of a partner."`
-	Product      productCmd      `cmd:"" help:"Loan products."`
-	Subscription subscriptionCmd `cmd:"" help:"Webhook subscriptions."`
-	Event        eventCmd        `cmd:"" help:"Events, and why a subscription got one or not."`
-	Delivery     deliveryCmd     `cmd:"" help:"The webhook delivery log and re-sending."`
-	Email        emailCmd        `cmd:"" help:"The e-mail log and re-sending."`
-	Bulk         bulkCmd         `cmd:"" help:"Bulk re-sends: many deliveries sent again, planned and paced."`
-	Application  applicationCmd  `cmd:"" help:"Legal holds on applications."`
-	Retention    retentionCmd    `cmd:"" help:"How long things are kept, and their removal."`
-	Restore      restoreCmd      `cmd:"" help:"What a database that was restored from a backup may send."`
-	Secrets      secretsCmd      `cmd:"" help:"The key of the secrets at rest."`
-	User         userCmd         `cmd:"" help:"Users of the console."`
-	Health       healthCmd       `cmd:"" help:"Ask the process on this machine whether it lives, or can serve."`
-	Doctor       doctorCmd       `cmd:"" help:"Check what the service depends on and say what to do."`
-	Config       configCmd       `cmd:"" help:"Print the effective settings, secrets masked."`
-	Seed         seedCmd         `cmd:"" hidden:"" help:"Fill a development database with deliveries."`
-	Version      versionCmd      `cmd:"" help:"Print the version."`
+	Serve   serveCmd   `cmd:"" group:"service" help:"Run the API, the console and the workers."`
+	Migrate migrateCmd `cmd:"" group:"service" help:"Bring the database schema up, down, or show it."`
+	Demo    demoCmd    `cmd:"" group:"service" help:"Load the demo data set and print it."`
+	Doctor  doctorCmd  `cmd:"" group:"service" help:"Check what the service depends on and say what to do."`
+	Health  healthCmd  `cmd:"" group:"service" help:"Ask the process on this machine whether it lives, or can serve."`
+	Config  configCmd  `cmd:"" group:"service" help:"Print the effective settings, secrets masked."`
+	Secrets secretsCmd `cmd:"" group:"service" help:"The key of the secrets at rest."`
+	Restore restoreCmd `cmd:"" group:"service" help:"What a database that was restored from a backup may send."`
+
+	Partner  partnerCmd  `cmd:"" group:"partners" help:"Partner organisations."`
+	Merchant merchantCmd `cmd:"" group:"partners" help:"Merchants of a partner."`
+	Client   clientCmd   `cmd:"" group:"partners" help:"API credentials of a partner."`
+	Product  productCmd  `cmd:"" group:"partners" help:"Loan products."`
+
+	Subscription subscriptionCmd `cmd:"" group:"messages" help:"Webhook subscriptions."`
+	Event        eventCmd        `cmd:"" group:"messages" help:"Events, and why a subscription got one or not."`
+	Delivery     deliveryCmd     `cmd:"" group:"messages" help:"The webhook delivery log and re-sending."`
+	Bulk         bulkCmd         `cmd:"" group:"messages" help:"Bulk re-sends: many deliveries sent again, planned and paced."`
+	Email        emailCmd        `cmd:"" group:"messages" help:"The e-mail log and re-sending."`
+
+	User        userCmd        `cmd:"" group:"records" help:"Users of the console."`
+	Application applicationCmd `cmd:"" group:"records" help:"Legal holds on applications."`
+	Retention   retentionCmd   `cmd:"" group:"records" help:"How long things are kept, and their removal."`
+
+	Help       helpCmd       `cmd:"" group:"tool" help:"Show what a command does and its flags."`
+	Completion completionCmd `cmd:"" group:"tool" help:"Print the completion of the command line for a shell."`
+	Version    versionCmd    `cmd:"" group:"tool" help:"Print the version."`
+
+	Seed     seedCmd     `cmd:"" hidden:"" help:"Fill a development database with deliveries."`
+	Complete completeCmd `cmd:"" name:"complete" hidden:"" help:"Print what may come next on a command line."`
+}
+
+// groups are the parts of the list of commands, in their order.
+var groups = []kong.Group{
+	{Key: "service", Title: "Run the service"},
+	{Key: "partners", Title: "Partners and products"},
+	{Key: "messages", Title: "Webhooks and e-mails"},
+	{Key: "records", Title: "Users and records"},
+	{Key: "tool", Title: "This tool"},
 }
 
 // stopped ends the parsing of a command line early, after --help.
@@ -81,34 +110,67 @@ func usagef(format string, args ...any) error {
 // run executes one command line and returns its exit status.
 func run(ctx context.Context, env environment) (status int) {
 	defer func() {
-		if early, ok := recover().(stopped); ok {
+		switch early := recover().(type) {
+		case nil:
+		case stopped:
 			status = int(early)
+		default:
+			panic(early)
 		}
 	}()
-	var commands grammar
-	parser, err := kong.New(&commands,
-		kong.Name("drawbridge"),
-		kong.Description("Loans paid out in stages: partner API, webhooks and console."),
-		kong.Writers(env.stdout, env.stderr),
-		kong.Exit(func(code int) { panic(stopped(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
-		kong.Vars{"variables": variablesHelp()},
-	)
-	if err != nil {
-		// The grammar is a constant of the program.
-		panic(err)
+	switch {
+	case len(env.args) == 0:
+		env.args = []string{"--help"}
+	case slices.Equal(env.args, []string{"--version"}):
+		env.args = []string{"version"}
 	}
+	parser := newParser(env)
 	command, err := parser.Parse(env.args)
 	if err != nil {
-		fmt.Fprintf(env.stderr, "drawbridge: %s (see drawbridge --help)\n", lending.OneLine(err))
+		asked := "drawbridge"
+		if failed, ok := errors.AsType[*kong.ParseError](err); ok && failed.Context.Selected() != nil {
+			asked = failed.Context.Selected().FullPath()
+		}
+		text := strings.Replace(lending.OneLine(err), "a valid 64 bit int", "a whole number", 1)
+		fmt.Fprintf(env.stderr, "drawbridge: %s (see %s --help)\n", text, asked)
 		return exitUsage
 	}
-	env.ctx = ctx
+	env.ctx, env.model = ctx, parser.Model
 	if err := command.Run(&env); err != nil {
 		fmt.Fprintf(env.stderr, "drawbridge: %s\n", lending.OneLine(err))
 		return statusOf(err)
 	}
 	return exitOK
+}
+
+// newParser makes the parser of command lines; the grammar is a constant of the program.
+func newParser(env environment) *kong.Kong {
+	parser := kong.Must(&grammar{},
+		kong.Name("drawbridge"),
+		kong.Description("Loans paid out in stages: partner API, webhooks and console."),
+		kong.Writers(env.stdout, env.stderr),
+		kong.Exit(func(code int) { panic(stopped(code)) }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true}),
+		kong.ExplicitGroups(groups),
+	)
+	for name, text := range examples {
+		if node := find(parser.Model.Node, strings.Fields(name)); node != nil {
+			node.Detail = strings.TrimSpace(node.Detail + "\n\nExamples:\n\n" + text)
+		}
+	}
+	return parser
+}
+
+// find follows the names of commands down from node; nil where there is none.
+func find(node *kong.Node, names []string) *kong.Node {
+	for _, name := range names {
+		i := slices.IndexFunc(node.Children, func(c *kong.Node) bool { return c.Name == name })
+		if i < 0 {
+			return nil
+		}
+		node = node.Children[i]
+	}
+	return node
 }
 
 // statusOf tells wrong usage from failure.

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
+	"text/tabwriter"
 	"time"
 
 	"drawbridge/internal/app"
@@ -121,18 +124,20 @@ func (env *environment) commit(
 	return err
 }
 
-// listing is how a list command prints its rows: a line for each, or one document with
-// an array, empty and not null without rows.
+// listing is how a list command prints its rows: a line for each, under the heads of the
+// columns where people read, or one document with an array, empty and not null without rows.
 type listing[Row, Item any] struct {
-	name string
-	item func(row Row) Item
-	line func(w io.Writer, row Row)
+	name  string
+	item  func(row Row) Item
+	heads string
+	line  func(w io.Writer, row Row)
 }
 
+// rowsOf is a list of that name; heads and the cells of a line have tabs between them.
 func rowsOf[Row, Item any](
-	name string, item func(row Row) Item, line func(w io.Writer, row Row),
+	name string, item func(row Row) Item, heads string, line func(w io.Writer, row Row),
 ) listing[Row, Item] {
-	return listing[Row, Item]{name, item, line}
+	return listing[Row, Item]{name, item, heads, line}
 }
 
 // all prints a list that is always whole.
@@ -141,7 +146,7 @@ func (l listing[Row, Item]) all(
 ) error {
 	return env.show(asJSON, func(s *app.Services) (output, error) {
 		rows, err := load(s)
-		document, lines := l.print(rows)
+		document, lines := l.print(env, rows)
 		return output{document, lines}, err
 	})
 }
@@ -152,7 +157,7 @@ func (l listing[Row, Item]) page(
 ) error {
 	return env.show(asJSON, func(s *app.Services) (output, error) {
 		rows, next, err := load(s)
-		document, lines := l.print(rows)
+		document, lines := l.print(env, rows)
 		document["next_cursor"] = orNull(next.String())
 		return output{document, func(w io.Writer) {
 			lines(w)
@@ -163,16 +168,42 @@ func (l listing[Row, Item]) page(
 	})
 }
 
-func (l listing[Row, Item]) print(rows []Row) (map[string]any, func(w io.Writer)) {
+func (l listing[Row, Item]) print(
+	env *environment, rows []Row,
+) (map[string]any, func(w io.Writer)) {
 	items := make([]Item, 0, len(rows))
 	for _, row := range rows {
 		items = append(items, l.item(row))
 	}
-	return map[string]any{l.name: items}, func(w io.Writer) {
+	return map[string]any{l.name: items}, aligned(func(w io.Writer) {
+		if len(rows) == 0 {
+			fmt.Fprintf(env.stderr, "No %s.\n", strings.ReplaceAll(l.name, "_", " "))
+		} else if isTerminal(env.stdout) {
+			fmt.Fprintln(w, l.heads)
+		}
 		for _, row := range rows {
 			l.line(w, row)
 		}
+	})
+}
+
+// aligned lines up the cells that text has between its tabs.
+func aligned(text func(w io.Writer)) func(w io.Writer) {
+	return func(w io.Writer) {
+		table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		text(table)
+		table.Flush()
 	}
+}
+
+// isTerminal tells whether people read what is written there.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&fs.ModeCharDevice != 0
 }
 
 // itself is the item of a row that is printed as it is.

@@ -52,8 +52,8 @@ type partnerListCmd struct {
 func (cmd partnerListCmd) Run(env *environment) error {
 	filter := partner.Filter{Name: cmd.Name}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
-	return rowsOf("partners", newPartnerJSON, func(w io.Writer, p partner.Partner) {
-		fmt.Fprintf(w, "%s  %s\n", p.UID, p.Name)
+	return rowsOf("partners", newPartnerJSON, "PARTNER\tNAME", func(w io.Writer, p partner.Partner) {
+		fmt.Fprintf(w, "%s\t%s\n", p.UID, p.Name)
 	}).page(env, cmd.JSON, func(s *app.Services) ([]partner.Partner, postgres.Cursor, error) {
 		return s.Partners.ListPartners(env.ctx, filter)
 	})
@@ -105,8 +105,8 @@ type merchantListCmd struct {
 func (cmd merchantListCmd) Run(env *environment) error {
 	filter := partner.MerchantFilter{PartnerUID: env.optionalUID("--partner", cmd.Partner)}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
-	return rowsOf("merchants", newMerchantJSON, func(w io.Writer, m partner.Merchant) {
-		fmt.Fprintf(w, "%s  partner %s  %s\n", m.UID, m.PartnerUID, m.Name)
+	return rowsOf("merchants", newMerchantJSON, "MERCHANT\tPARTNER\tNAME", func(w io.Writer, m partner.Merchant) {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", m.UID, m.PartnerUID, m.Name)
 	}).page(env, cmd.JSON, func(s *app.Services) ([]partner.Merchant, postgres.Cursor, error) {
 		return s.Partners.ListMerchants(env.ctx, filter)
 	})

@@ -17,9 +17,9 @@ type productCmd struct {
 func printProduct(w io.Writer, p catalog.Product) {
 	note := ""
 	if !p.Active {
-		note = "  (not on offer)"
+		note = " (not on offer)"
 	}
-	fmt.Fprintf(w, "%s  %-16s %s months, rate %s %%, fee %s %%, draws %s, %s to %s  %s%s\n",
+	fmt.Fprintf(w, "%s\t%s\t%s months\trate %s %%\tfee %s %%\tdraws %s\t%s to %s\t%s%s\n",
 		p.UID, p.Code, p.Term, p.InterestRate, p.MerchantFeePercentage, p.Schedule, p.Min, p.Max,
 		p.Name, note)
 }
@@ -46,7 +46,7 @@ func (cmd productCreateCmd) Run(env *environment) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		created, err := s.Catalog.Create(env.ctx, tx, request)
 		return did(entry("product.create", created.UID, "", created),
-			output{created, func(w io.Writer) { printProduct(w, created) }}), byFlags(err)
+			output{created, aligned(func(w io.Writer) { printProduct(w, created) })}), byFlags(err)
 	})
 }
 
@@ -56,6 +56,7 @@ type productListCmd struct {
 
 // Run lists products.
 func (cmd productListCmd) Run(env *environment) error {
-	return rowsOf("products", itself, printProduct).all(env, cmd.JSON,
+	return rowsOf("products", itself,
+		"PRODUCT\tCODE\tTERM\tRATE\tFEE\tSCHEDULE\tAMOUNTS\tNAME", printProduct).all(env, cmd.JSON,
 		func(s *app.Services) ([]catalog.Product, error) { return s.Catalog.List(env.ctx) })
 }

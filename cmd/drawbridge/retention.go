@@ -197,7 +197,7 @@ func newHoldJSON(h retention.Hold) holdJSON {
 }
 
 func printHold(w io.Writer, h retention.Hold) {
-	fmt.Fprintf(w, "%s  held since %s by %s: %s", h.ApplicationUID,
+	fmt.Fprintf(w, "%s\theld since %s by %s: %s", h.ApplicationUID,
 		h.PlacedAt.UTC().Format(time.RFC3339), h.PlacedBy, h.Reason)
 	if !h.InForce() {
 		fmt.Fprintf(w, "; released %s by %s: %s", h.ReleasedAt.UTC().Format(time.RFC3339),
@@ -218,7 +218,7 @@ func (cmd applicationHoldCmd) change(env *environment, action string, to holdCha
 		hold, err := to(s.Retention, env.ctx, tx, uid, cliActor, cmd.Reason)
 		printed := newHoldJSON(hold)
 		return did(entry(action, uid.String(), cmd.Reason, printed),
-			output{printed, func(w io.Writer) { printHold(w, hold) }}), err
+			output{printed, aligned(func(w io.Writer) { printHold(w, hold) })}), err
 	})
 }
 
@@ -233,7 +233,7 @@ const maxHolds = 500
 // Run lists holds.
 func (cmd applicationHoldsCmd) Run(env *environment) error {
 	uid := env.optionalUID("the application", cmd.UID)
-	return rowsOf("holds", newHoldJSON, printHold).all(env, cmd.JSON,
+	return rowsOf("holds", newHoldJSON, "APPLICATION\tLEGAL HOLD", printHold).all(env, cmd.JSON,
 		func(s *app.Services) ([]retention.Hold, error) {
 			if uid == uuid.Nil {
 				return s.Retention.HoldsInForce(env.ctx, maxHolds)

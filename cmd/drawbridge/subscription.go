@@ -253,9 +253,9 @@ type subscriptionListCmd struct {
 func (cmd subscriptionListCmd) Run(env *environment) error {
 	filter := subscription.Filter{PartnerUID: env.optionalUID("--partner", cmd.Partner)}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
-	return rowsOf("subscriptions", newSubscriptionJSON,
+	return rowsOf("subscriptions", newSubscriptionJSON, "SUBSCRIPTION\tSTATE\tAUTHENTICATION\tURL",
 		func(w io.Writer, s subscription.Subscription) {
-			fmt.Fprintf(w, "%s  %-8s %-6s %s\n", s.UID, s.State, s.Auth, s.URL)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.UID, s.State, s.Auth, s.URL)
 		}).page(env, cmd.JSON,
 		func(s *app.Services) ([]subscription.Subscription, postgres.Cursor, error) {
 			return s.Webhooks.Subscriptions.List(env.ctx, filter)

@@ -64,10 +64,11 @@ func (cmd subscriptionVersionsCmd) Run(env *environment) error {
 	if cmd.From > 0 {
 		return cmd.compare(env, uid)
 	}
-	return rowsOf("versions", newVersionJSON, func(w io.Writer, v subscription.Version) {
-		fmt.Fprintf(w, "%3d  %s  %-20s %s  %s\n", v.Number,
-			v.ChangedAt.UTC().Format(time.RFC3339), v.ChangedBy, v.Change, v.Reason)
-	}).all(env, cmd.JSON, func(s *app.Services) ([]subscription.Version, error) {
+	return rowsOf("versions", newVersionJSON, "VERSION\tCHANGED\tBY\tCHANGE\tREASON",
+		func(w io.Writer, v subscription.Version) {
+			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%s\n", v.Number,
+				v.ChangedAt.UTC().Format(time.RFC3339), v.ChangedBy, v.Change, v.Reason)
+		}).all(env, cmd.JSON, func(s *app.Services) ([]subscription.Version, error) {
 		return s.Webhooks.Subscriptions.Versions(env.ctx, uid)
 	})
 }

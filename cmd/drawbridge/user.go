@@ -45,7 +45,7 @@ func printUser(w io.Writer, user operator.User) {
 	if user.DisabledAt != nil {
 		state = "  disabled"
 	}
-	fmt.Fprintf(w, "%-40s %-9s %s%s\n", user.Email, user.Role, user.Name, state)
+	fmt.Fprintf(w, "%s\t%s\t%s%s\n", user.Email, user.Role, user.Name, state)
 }
 
 type userCreateCmd struct {
@@ -75,7 +75,7 @@ type userListCmd struct {
 
 // Run lists the users.
 func (cmd userListCmd) Run(env *environment) error {
-	return rowsOf("users", newUserJSON, printUser).all(env, cmd.JSON,
+	return rowsOf("users", newUserJSON, "E-MAIL\tROLE\tNAME", printUser).all(env, cmd.JSON,
 		func(s *app.Services) ([]operator.User, error) {
 			users, _, err := s.Operators.Users(env.ctx, operator.UserFilter{})
 			return users, err
@@ -132,7 +132,7 @@ func (env *environment) changeUser(
 		user, err := use(s, tx)
 		printed := newUserJSON(user)
 		return did(entry(action, user.Email, "", printed),
-			output{printed, func(w io.Writer) { printUser(w, user) }}), err
+			output{printed, aligned(func(w io.Writer) { printUser(w, user) })}), err
 	})
 }
 

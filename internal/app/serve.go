@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"syscall"
 	"time"
 
 	"drawbridge/internal/config"
@@ -74,6 +75,10 @@ type Server struct {
 // reached, and so the links in its mails.
 func (s *Services) Listen(ctx context.Context) (*Server, error) {
 	port, err := listener.New(ctx, s.Settings.Listen)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("another program listens on %s: end it, or choose another port, "+
+			"such as DRAWBRIDGE_LISTEN=127.0.0.1:8081 (port 0 picks a free one)", s.Settings.Listen)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("listening on DRAWBRIDGE_LISTEN: %w", err)
 	}

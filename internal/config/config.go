@@ -80,11 +80,12 @@ type Faults []string
 // Error joins the faults in one line.
 func (f Faults) Error() string { return strings.Join(f, "; ") }
 
-// Load reads the settings through getenv, which has the signature of os.Getenv.
-// The error is of type Faults and names every wrong variable.
-func Load(getenv func(string) string) (Config, error) {
+// Load reads the settings through getenv, which has the signature of os.Getenv; names
+// are those of the environment, where they are known. The error is of type Faults and
+// names every wrong variable, and those of ours that do not exist.
+func Load(getenv func(string) string, names ...string) (Config, error) {
 	var c Config
-	var faults Faults
+	faults := unknown(names)
 	c.Env = Env(valueOf(getenv, "DRAWBRIDGE_ENV", Development))
 	if c.Env != Development && c.Env != Production {
 		faults = append(faults, fmt.Sprintf(
@@ -189,6 +190,10 @@ func (c Config) Warnings() []string {
 	}
 	if c.Env != Production {
 		return warnings
+	}
+	if c.SMTPURL == "" {
+		warnings = append(warnings, "DRAWBRIDGE_SMTP_URL is empty: borrowers and operators get no "+
+			"e-mail; every one is kept in the log as not sent")
 	}
 	if c.BlobURL == "" {
 		warnings = append(warnings, "DRAWBRIDGE_BLOB_URL is empty: uploaded documents are kept in "+

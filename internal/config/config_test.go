@@ -58,6 +58,8 @@ func TestLoadProduction(t *testing.T) {
 		"DRAWBRIDGE_PUBLIC_URL":  "https://drawbridge.example/",
 		"DRAWBRIDGE_SECRETS_KEY": "base64key://AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 		"DRAWBRIDGE_BLOB_URL":    "s3://documents",
+		"DRAWBRIDGE_SMTP_URL":    "smtp://mail.internal",
+		"DRAWBRIDGE_MAIL_FROM":   "Lender <mail@lender.example>",
 		"DRAWBRIDGE_BASE_PATH":   "/",
 		"DRAWBRIDGE_ROLES":       "worker, api,worker",
 
@@ -96,6 +98,7 @@ func TestLoadProduction(t *testing.T) {
 	}
 	for name, doubtful := range map[string]string{
 		"DRAWBRIDGE_BLOB_URL":           "",
+		"DRAWBRIDGE_SMTP_URL":           "",
 		"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP": "true",
 		"DRAWBRIDGE_TRUSTED_PROXIES":    "",
 	} {
@@ -177,31 +180,47 @@ func TestLoadNamesEveryFaultAtOnceAndNoPassword(t *testing.T) {
 	}
 }
 
+// A misspelt setting would have no effect, and nobody would be told.
+func TestLoadRefusesNamesThatAreNoSettings(t *testing.T) {
+	t.Parallel()
+	_, err := Load(from(nil), "HOME", "DRAWBRIDGE_LISTN", "DRAWBRIDGE_TEST_DATABASE_URL",
+		"DRAWBRIDGE_ENV", "DRAWBRIDGE_FLUX_CAPACITOR")
+	want := Faults{
+		"DRAWBRIDGE_LISTN is no setting; did you mean DRAWBRIDGE_LISTEN?",
+		"DRAWBRIDGE_FLUX_CAPACITOR is no setting; drawbridge serve --help lists them",
+	}
+	if diff := cmp.Diff(error(want), err); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestDotEnv(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), ".env")
-	text := "# a comment\n\nA=1\nexport B = \"two words\"\nC='x=y'\nD=\n"
+	text := "# a comment\n\nA=1\nexport B = \"two words\" # said so\nC='x=y'\nD=\n" +
+		"F=1 # a comment\nG=a#b\t# another\nH=\"# no comment\"\nI= # nothing\n"
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lookup, err := WithDotEnv(from(map[string]string{"A": "environment"}), path)
+	lookup, _, err := WithDotEnv(from(map[string]string{"A": "environment"}), path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
 		"A": "environment", "B": "two words", "C": "x=y", "D": "", "E": "",
+		"F": "1", "G": "a#b", "H": "# no comment", "I": "",
 	} {
 		if got := lookup(name); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	if _, err := WithDotEnv(from(nil), path+".missing"); err != nil {
+	if _, _, err := WithDotEnv(from(nil), path+".missing"); err != nil {
 		t.Errorf("a missing file: %v", err)
 	}
 	if err := os.WriteFile(path, []byte("A=1\nnonsense\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := WithDotEnv(from(nil), path); err == nil || !strings.Contains(err.Error(), "line 2") {
+	if _, _, err := WithDotEnv(from(nil), path); err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("a malformed line: %v", err)
 	}
 }

@@ -4,31 +4,36 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 )
 
 // WithDotEnv returns a lookup that asks environ first and then the file at
-// path, which need not exist. Lines are NAME=VALUE, optionally quoted or
-// preceded by export; empty lines and lines beginning with # do not count.
-func WithDotEnv(environ func(string) string, path string) (func(string) string, error) {
+// path, which need not exist, and the names that the file sets. Lines are
+// NAME=VALUE, optionally quoted, preceded by export or followed by a comment;
+// empty lines and lines beginning with # do not count.
+func WithDotEnv(
+	environ func(string) string, path string,
+) (lookup func(string) string, names []string, err error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return environ, nil
+		return environ, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+		return nil, nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	values, err := parseDotEnv(string(text))
 	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", path, err)
+		return nil, nil, fmt.Errorf("reading %s: %w", path, err)
 	}
 	return func(name string) string {
 		if value := environ(name); value != "" {
 			return value
 		}
 		return values[name]
-	}, nil
+	}, slices.Sorted(maps.Keys(values)), nil
 }
 
 func parseDotEnv(text string) (map[string]string, error) {
@@ -50,9 +55,22 @@ func parseDotEnv(text string) (map[string]string, error) {
 	return values, nil
 }
 
+// unquote takes the quotes or the comment off a value. A # without a space before it
+// belongs to the value.
 func unquote(value string) string {
-	if len(value) >= 2 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
-		return value[1 : len(value)-1]
+	if value != "" && (value[0] == '"' || value[0] == '\'') {
+		quoted, rest, closed := strings.Cut(value[1:], value[:1])
+		rest = strings.TrimSpace(rest)
+		if closed && (rest == "" || rest[0] == '#') {
+			return quoted
+		}
+		return value
 	}
-	return value
+	if strings.HasPrefix(value, "#") {
+		return ""
+	}
+	for _, comment := range []string{" #", "\t#"} {
+		value, _, _ = strings.Cut(value, comment)
+	}
+	return strings.TrimSpace(value)
 }

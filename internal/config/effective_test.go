@@ -30,7 +30,7 @@ func TestEffectiveNamesSourceAndFault(t *testing.T) {
 		"DRAWBRIDGE_LISTEN": "127.0.0.1:7000", "DRAWBRIDGE_WEBHOOK_TIMEOUT": "soon",
 		"DRAWBRIDGE_WEBHOOK_RETRY": "soon",
 	})
-	getenv, err := WithDotEnv(environ, file)
+	getenv, _, err := WithDotEnv(environ, file)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 )
 
@@ -47,6 +48,51 @@ func tableOf(of reflect.Type, within []int) []Variable {
 
 // Variables lists every setting in the order of the documentation.
 func Variables() []Variable { return append([]Variable(nil), table...) }
+
+// unknown lists the names that look like settings of ours and are none: a misspelt
+// setting would have no effect, and nobody would be told. Tests have a prefix of their own.
+func unknown(names []string) Faults {
+	var faults Faults
+	for _, name := range names {
+		known := slices.ContainsFunc(table, func(v Variable) bool { return v.Name == name })
+		if known || !strings.HasPrefix(name, "DRAWBRIDGE_") ||
+			strings.HasPrefix(name, "DRAWBRIDGE_TEST_") {
+			continue
+		}
+		fault := name + " is no setting"
+		nearest := slices.MinFunc(table, func(a, b Variable) int {
+			return distance(name, a.Name) - distance(name, b.Name)
+		})
+		if distance(name, nearest.Name) <= len(name)/4 {
+			fault += "; did you mean " + nearest.Name + "?"
+		} else {
+			fault += "; drawbridge serve --help lists them"
+		}
+		faults = append(faults, fault)
+	}
+	return faults
+}
+
+// distance counts the letters to insert, remove or replace to make b of a.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		corner := row[0]
+		row[0]++
+		for j := range len(b) {
+			change := corner
+			if a[i] != b[j] {
+				change++
+			}
+			corner = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}
 
 // set puts a value into its field. One that is no value is there, too, if it has the
 // type: that it is wrong is said once, and nothing takes it for empty.

@@ -22,8 +22,6 @@ import (
 )
 
 const (
-	// leastPostgres is the oldest version that is supported.
-	leastPostgres = 14
 	// clockWarning and clockFault are how far this machine's clock may be from the
 	// database's. The program follows the latter; certificates are judged and logs
 	// are written by the former.
@@ -55,9 +53,9 @@ func Database(ctx context.Context, db *postgres.DB) []Checkup {
 		Detail: fmt.Sprintf("Postgres %d answered in %.1f ms.",
 			server.Version, float64(took.Microseconds())/1000),
 	}
-	if server.Version < leastPostgres {
+	if server.Version < migrations.LeastPostgres {
 		answered.Finding = Failed
-		answered.Remedy = fmt.Sprintf("Drawbridge needs Postgres %d or later.", leastPostgres)
+		answered.Remedy = fmt.Sprintf("Drawbridge needs Postgres %d or later.", migrations.LeastPostgres)
 	}
 	if err := db.CheckPooling(ctx); err != nil {
 		answered.Finding, answered.Detail = Failed, Sentence(err)

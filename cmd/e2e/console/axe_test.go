@@ -55,10 +55,10 @@ var (
 )
 
 // picturesIn is the folder that screenshots go to, empty for none.
-func picturesIn() string { return os.Getenv("DRAWBRIDGE_SCREENSHOTS") }
+func picturesIn() string { return os.Getenv("DRAWBRIDGE_TEST_SCREENSHOTS") }
 
 // TestEveryPageIsAccessible walks every page with axe-core in all four looks.
-// With DRAWBRIDGE_SCREENSHOTS each look tries every rule, and a picture of it is
+// With DRAWBRIDGE_TEST_SCREENSHOTS each look tries every rule, and a picture of it is
 // kept in that folder.
 func TestEveryPageIsAccessible(t *testing.T) {
 	t.Parallel()

@@ -2,6 +2,8 @@ package service
 
 import (
 	"encoding/base64"
+	"maps"
+	"net"
 	"net/http"
 	"strings"
 	"syscall"
@@ -95,6 +97,34 @@ func TestProductionWarnsOfDoubtfulSettings(t *testing.T) {
 	for _, name := range []string{"DRAWBRIDGE_BLOB_URL", "DRAWBRIDGE_WEBHOOK_ALLOW_HTTP"} {
 		if strings.Count(logged, name) != 1 {
 			t.Errorf("it does not say once what is doubtful about %s; it logged %s", name, logged)
+		}
+	}
+}
+
+// TestAFirstStartIsToldWhatIsWrong: who starts it for the first time has a taken port and
+// misspelt settings, and needs to be told what to do about them.
+func TestAFirstStartIsToldWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for name, test := range map[string]struct {
+		value, want string
+		status      int
+	}{
+		"DRAWBRIDGE_LISTEN":        {taken.Addr().String(), "choose another port", e2etest.ExitFailed},
+		"DRAWBRIDGE_WEBHOOK_RETYR": {"1m", "did you mean DRAWBRIDGE_WEBHOOK_RETRY?", e2etest.ExitUsage},
+	} {
+		started := *w
+		started.Env = maps.Clone(w.Env)
+		started.Env[name] = test.value
+		got := started.Run("", "serve")
+		last := got.Stderr[strings.LastIndexByte(strings.TrimSpace(got.Stderr), '\n')+1:]
+		if got.Status != test.status || got.Stdout != "" || !strings.Contains(last, test.want) {
+			t.Errorf("%s=%s: status %d, %q", name, test.value, got.Status, got.Stderr)
 		}
 	}
 }

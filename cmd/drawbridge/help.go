@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// examples of the commands that people ask about first, by the command's path.
+var examples = map[string]string{
+	"serve": `  drawbridge serve
+  drawbridge serve --roles worker
+  DRAWBRIDGE_LISTEN=127.0.0.1:9000 drawbridge serve --demo`,
+	"partner create":  `  drawbridge partner create --name 'Solar Group'`,
+	"merchant create": `  drawbridge merchant create --partner UID --name 'Sunny Roofs'`,
+	"client create": `  drawbridge client create --partner UID --merchant UID
+  drawbridge client create --partner UID --group --json`,
+	"product create": `  drawbridge product create --code SOLAR --name Solar --term 120 --rate 7.99 --fee 3.75 ` +
+		`--schedule 40,40,20 --min 1000 --max 50000`,
+	"subscription create": `  drawbridge subscription create --partner UID --url https://partner.example/hook ` +
+		`--auth hmac --event all
+  drawbridge subscription create --partner UID --url https://partner.example/hook --auth none ` +
+		`--event task.created --event task.updated --header 'x-tenant: north'`,
+	"subscription update": `  drawbridge subscription update UID --url https://partner.example/new`,
+	"delivery list": `  drawbridge delivery list --state failed --since 2026-11-21T00:00:00Z
+  drawbridge delivery list --application UID --json`,
+	"delivery resend": `  drawbridge delivery resend UID
+  drawbridge delivery resend --subscription UID --state failed --since 2026-11-21T00:00:00Z ` +
+		`--until 2026-11-22T00:00:00Z`,
+	"email resend": `  drawbridge email resend --state failed --since 2026-11-21T00:00:00Z`,
+	"user create":  `  drawbridge user create --email ana@lender.example --name 'Ana Lima' --role operator`,
+	"completion": `  source <(drawbridge completion bash)
+  source <(drawbridge completion zsh)
+  drawbridge completion fish > ~/.config/fish/completions/drawbridge.fish`,
+}
+
+type helpCmd struct {
+	Command []string `arg:"" optional:"" help:"Command, such as: delivery list."`
+}
+
+// Run shows the help of a command.
+func (cmd helpCmd) Run(env *environment) error {
+	if find(env.model.Node, cmd.Command) == nil {
+		return usagef("there is no command %q", strings.Join(cmd.Command, " "))
+	}
+	asked := *env
+	asked.args = append(cmd.Command, "--help")
+	run(env.ctx, asked)
+	return nil
+}
+
+type completionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+// completions ask the program itself what may come next, so that they never fall behind it.
+var completions = map[string]string{
+	"bash": `_drawbridge() {
+  COMPREPLY=($(drawbridge complete -- "${COMP_WORDS[@]:1:COMP_CWORD}"))
+}
+complete -o default -F _drawbridge drawbridge
+`,
+	"zsh": `#compdef drawbridge
+_drawbridge() {
+  compadd -- $(drawbridge complete -- "${(@)words[2,CURRENT]}")
+}
+compdef _drawbridge drawbridge
+`,
+	"fish": `complete -c drawbridge -f -a '(drawbridge complete -- (commandline -opc)[2..] (commandline -ct))'
+`,
+}
+
+// Run prints the script of a shell.
+func (cmd completionCmd) Run(env *environment) error {
+	_, err := fmt.Fprint(env.stdout, completions[cmd.Shell])
+	return err
+}
+
+type completeCmd struct {
+	Words []string `arg:"" optional:"" passthrough:"" help:"Words of the line; the last may be unfinished."`
+}
+
+// Run prints the commands, flags or values that go on with the last word, one a line.
+func (cmd completeCmd) Run(env *environment) error {
+	words := cmd.Words
+	if len(words) > 0 && words[0] == "--" {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		words = []string{""}
+	}
+	last, node := words[len(words)-1], env.model.Node
+	var before *kong.Flag
+	for _, word := range words[:len(words)-1] {
+		if before = flagOf(node, word); before != nil && before.IsBool() {
+			before = nil
+		}
+		if next := find(node, []string{word}); next != nil {
+			node = next
+		}
+	}
+	for _, word := range following(node, before, strings.HasPrefix(last, "-")) {
+		if strings.HasPrefix(word, last) {
+			fmt.Fprintln(env.stdout, word)
+		}
+	}
+	return nil
+}
+
+// flagOf is the flag of the command that the word names, or nil.
+func flagOf(node *kong.Node, word string) *kong.Flag {
+	for _, flag := range node.Flags {
+		if word == "--"+flag.Name {
+			return flag
+		}
+	}
+	return nil
+}
+
+// following lists what may stand after a command, or as the value of the flag before.
+func following(node *kong.Node, before *kong.Flag, flags bool) []string {
+	var words []string
+	switch {
+	case before != nil:
+		return before.EnumSlice()
+	case flags:
+		for _, group := range node.AllFlags(true) {
+			for _, flag := range group {
+				words = append(words, "--"+flag.Name)
+			}
+		}
+	default:
+		for _, child := range node.Children {
+			if !child.Hidden {
+				words = append(words, child.Name)
+			}
+		}
+		for _, positional := range node.Positional {
+			words = append(words, positional.EnumSlice()...)
+		}
+	}
+	return words
+}
