@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -16,12 +17,12 @@ var examples = map[string]string{
 	"merchant create": `  drawbridge merchant create --partner UID --name 'Sunny Roofs'`,
 	"client create": `  drawbridge client create --partner UID --merchant UID
   drawbridge client create --partner UID --group --json`,
-	"product create": `  drawbridge product create --code SOLAR --name Solar --term 120 --rate 7.99 --fee 3.75 ` +
-		`--schedule 40,40,20 --min 1000 --max 50000`,
-	"subscription create": `  drawbridge subscription create --partner UID --url https://partner.example/hook ` +
-		`--auth hmac --event all
-  drawbridge subscription create --partner UID --url https://partner.example/hook --auth none ` +
-		`--event task.created --event task.updated --header 'x-tenant: north'`,
+	"product create": `  drawbridge product create --code SOLAR --name Solar --term 120 ` +
+		`--rate 7.99 --fee 3.75 --schedule 40,40,20 --min 1000 --max 50000`,
+	"subscription create": `  drawbridge subscription create --partner UID ` +
+		`--url https://partner.example/hook --auth hmac --event all
+  drawbridge subscription create --partner UID --url https://partner.example/hook ` +
+		`--auth none --event task.created --event task.updated --header 'x-tenant: north'`,
 	"subscription update": `  drawbridge subscription update UID --url https://partner.example/new`,
 	"delivery list": `  drawbridge delivery list --state failed --since 2026-11-21T00:00:00Z
   drawbridge delivery list --application UID --json`,
@@ -29,7 +30,8 @@ var examples = map[string]string{
   drawbridge delivery resend --subscription UID --state failed --since 2026-11-21T00:00:00Z ` +
 		`--until 2026-11-22T00:00:00Z`,
 	"email resend": `  drawbridge email resend --state failed --since 2026-11-21T00:00:00Z`,
-	"user create":  `  drawbridge user create --email ana@lender.example --name 'Ana Lima' --role operator`,
+	"user create": `  drawbridge user create --email ana@lender.example --name 'Ana Lima' ` +
+		`--role operator`,
 	"completion": `  source <(drawbridge completion bash)
   source <(drawbridge completion zsh)
   drawbridge completion fish > ~/.config/fish/completions/drawbridge.fish`,
@@ -45,7 +47,7 @@ func (cmd helpCmd) Run(env *environment) error {
 		return usagef("there is no command %q", strings.Join(cmd.Command, " "))
 	}
 	asked := *env
-	asked.args = append(cmd.Command, "--help")
+	asked.args = slices.Concat(cmd.Command, []string{"--help"})
 	run(env.ctx, asked)
 	return nil
 }
@@ -67,7 +69,8 @@ _drawbridge() {
 }
 compdef _drawbridge drawbridge
 `,
-	"fish": `complete -c drawbridge -f -a '(drawbridge complete -- (commandline -opc)[2..] (commandline -ct))'
+	"fish": `complete -c drawbridge -f ` +
+		`-a '(drawbridge complete -- (commandline -opc)[2..] (commandline -ct))'
 `,
 }
 
@@ -100,12 +103,10 @@ func (cmd completeCmd) Run(env *environment) error {
 			node = next
 		}
 	}
-	for _, word := range following(node, before, strings.HasPrefix(last, "-")) {
-		if strings.HasPrefix(word, last) {
-			fmt.Fprintln(env.stdout, word)
-		}
-	}
-	return nil
+	words = following(node, before, strings.HasPrefix(last, "-"))
+	words = slices.DeleteFunc(words, func(word string) bool { return !strings.HasPrefix(word, last) })
+	_, err := fmt.Fprintln(env.stdout, strings.Join(words, "\n"))
+	return err
 }
 
 // flagOf is the flag of the command that the word names, or nil.

@@ -105,9 +105,10 @@ type merchantListCmd struct {
 func (cmd merchantListCmd) Run(env *environment) error {
 	filter := partner.MerchantFilter{PartnerUID: env.optionalUID("--partner", cmd.Partner)}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
-	return rowsOf("merchants", newMerchantJSON, "MERCHANT\tPARTNER\tNAME", func(w io.Writer, m partner.Merchant) {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", m.UID, m.PartnerUID, m.Name)
-	}).page(env, cmd.JSON, func(s *app.Services) ([]partner.Merchant, postgres.Cursor, error) {
+	return rowsOf("merchants", newMerchantJSON, "MERCHANT\tPARTNER\tNAME",
+		func(w io.Writer, m partner.Merchant) {
+			fmt.Fprintf(w, "%s\t%s\t%s\n", m.UID, m.PartnerUID, m.Name)
+		}).page(env, cmd.JSON, func(s *app.Services) ([]partner.Merchant, postgres.Cursor, error) {
 		return s.Partners.ListMerchants(env.ctx, filter)
 	})
 }

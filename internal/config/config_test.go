@@ -220,7 +220,8 @@ func TestDotEnv(t *testing.T) {
 	if err := os.WriteFile(path, []byte("A=1\nnonsense\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := WithDotEnv(from(nil), path); err == nil || !strings.Contains(err.Error(), "line 2") {
+	_, _, err = WithDotEnv(from(nil), path)
+	if err == nil || !strings.Contains(err.Error(), "line 2") {
 		t.Errorf("a malformed line: %v", err)
 	}
 }
