@@ -59,6 +59,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 		options.Docs = docs.New(docs.Options{
 			BaseURL:    s.BaseURL,
 			Production: s.Settings.Env == config.Production,
+			Egress:     s.Settings.EgressCIDRs,
 		})
 	}
 	if s.Settings.Has(config.RoleConsole) {

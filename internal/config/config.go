@@ -61,6 +61,7 @@ type Config struct {
 	MailFrom             string          `env:"DRAWBRIDGE_MAIL_FROM" default:"Drawbridge <no-reply@localhost>" is:"sender" help:"sender of every mail; with a mail server, production wants an address of your own"`
 	WebhookAllow         []netip.Prefix  `env:"DRAWBRIDGE_WEBHOOK_ALLOW" dev:"127.0.0.0/8,::1/128" is:"networks" help:"networks in CIDR form that webhooks may reach although they are not public"`
 	WebhookAllowHTTP     bool            `env:"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP" default:"false" dev:"true" is:"bool" help:"true lets webhooks use plain http inside those networks"`
+	EgressCIDRs          []netip.Prefix  `env:"DRAWBRIDGE_EGRESS_CIDRS" is:"networks" help:"networks in CIDR form that webhooks come from, published at /docs/egress.json; empty: none are named"`
 	WebhookTimeout       time.Duration   `env:"DRAWBRIDGE_WEBHOOK_TIMEOUT" default:"30s" is:"duration" least:"1ms" most:"1m" help:"time for one whole attempt, from name lookup to the last byte, at most 1m"`
 	WebhookRetry         []time.Duration `env:"DRAWBRIDGE_WEBHOOK_RETRY" default:"1m,10m" is:"delays" help:"delays before attempts 2 and 3, each with up to 10 % jitter"`
 	WebhookRetryAfterMax time.Duration   `env:"DRAWBRIDGE_WEBHOOK_RETRY_AFTER_MAX" default:"1h" is:"duration" most:"24h" help:"how far a Retry-After answer may move an attempt; 0s ignores it"`

@@ -15,6 +15,7 @@ package docs
 
 import (
 	"fmt"
+	"net/netip"
 	"strings"
 	"sync"
 )
@@ -30,6 +31,8 @@ type Options struct {
 	BaseURL func() string
 	// Production leaves out the hints that only make sense beside a sandbox.
 	Production bool
+	// Egress are the networks that webhooks come from; empty names none.
+	Egress []netip.Prefix
 }
 
 // ExampleBaseURL is the address that openapi.yaml is written with.
@@ -51,6 +54,6 @@ func New(options Options) *Site {
 		if err != nil {
 			return nil, fmt.Errorf("rendering the documentation: %w", err)
 		}
-		return built, nil
+		return built, built.addEgress(options.Egress)
 	})}
 }

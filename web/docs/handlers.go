@@ -36,6 +36,7 @@ func (s *Site) Routes() []Route {
 	return append(routes,
 		Route{Prefix + "/openapi.yaml", "docs.openapi.yaml", s.answer},
 		Route{Prefix + "/openapi.json", "docs.openapi.json", s.answer},
+		Route{Prefix + "/egress.json", "docs.egress", s.answer},
 		Route{Prefix + "/collection.json", "docs.collection", s.answer},
 		Route{Prefix + "/schemas/:name", "docs.schema", s.answer},
 		Route{Prefix + "/samples/*", "docs.sample", s.answer},

@@ -6,8 +6,10 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"path"
 	"strings"
 
@@ -86,6 +88,20 @@ func (l *library) add(name, contentType string, body []byte) *file {
 	}
 	l.files[name] = added
 	return added
+}
+
+// addEgress publishes the networks that webhooks come from, for the firewalls of
+// partners to read.
+func (l *library) addEgress(networks []netip.Prefix) error {
+	published := struct {
+		Addresses []netip.Prefix `json:"addresses"`
+	}{append([]netip.Prefix{}, networks...)}
+	body, err := json.Marshal(published)
+	if err != nil {
+		return fmt.Errorf("writing the networks of DRAWBRIDGE_EGRESS_CIDRS: %w", err)
+	}
+	l.add("/egress.json", "application/json", append(body, '\n'))
+	return nil
 }
 
 // addContent stores the assets under addresses that change with their content, the

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
@@ -290,6 +291,22 @@ func TestTheDocumentNamesTheConfiguredServer(t *testing.T) {
 	}
 }
 
+func TestEgressNetworksArePublished(t *testing.T) {
+	t.Parallel()
+	for want, networks := range map[string][]netip.Prefix{
+		`{"addresses":[]}`: nil,
+		`{"addresses":["203.0.113.0/24","2001:db8::/64"]}`: {
+			netip.MustParsePrefix("203.0.113.0/24"), netip.MustParsePrefix("2001:db8::/64"),
+		},
+	} {
+		server := serve(t, New(Options{Egress: networks}))
+		got, err := io.ReadAll(get(t, server.URL+"/docs/egress.json").Body)
+		if err != nil || strings.TrimSpace(string(got)) != want {
+			t.Errorf("published %s, %v; want %s", got, err, want)
+		}
+	}
+}
+
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	server := site(t)
@@ -302,6 +319,7 @@ func TestFiles(t *testing.T) {
 		{"/docs/openapi.yaml", "application/yaml", "no-cache", 200},
 		{"/docs/openapi.json", "application/json", "no-cache", 200},
 		{"/docs/collection.json", "application/json", "no-cache", 200},
+		{"/docs/egress.json", "application/json", "no-cache", 200},
 		{"/docs/schemas/task.created.json", "application/schema+json", "no-cache", 200},
 		{"/docs/samples/vectors.json", "application/json", "no-cache", 200},
 		{"/docs/samples/python/verify.py", "text/plain; charset=utf-8", "no-cache", 200},

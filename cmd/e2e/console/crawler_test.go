@@ -47,6 +47,7 @@ var notPages = map[string]string{
 	docs.Prefix + "/openapi.yaml":    "a download",
 	docs.Prefix + "/openapi.json":    "a download",
 	docs.Prefix + "/collection.json": "a download",
+	docs.Prefix + "/egress.json":     "a download",
 	docs.Prefix + "/schemas/:name":   "a download",
 	docs.Prefix + "/samples/*":       "a download",
 	docs.Prefix + "/assets/:name":    "files of pages",

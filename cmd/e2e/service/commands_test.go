@@ -28,6 +28,7 @@ func TestWrongSettingsStopTheStart(t *testing.T) {
 		"DRAWBRIDGE_SMTP_URL":                "mail.example",
 		"DRAWBRIDGE_MAIL_FROM":               "nobody",
 		"DRAWBRIDGE_WEBHOOK_ALLOW":           "10.0.0.1",
+		"DRAWBRIDGE_EGRESS_CIDRS":            "203.0.113.7",
 		"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP":      "perhaps",
 		"DRAWBRIDGE_WEBHOOK_TIMEOUT":         "2h",
 		"DRAWBRIDGE_WEBHOOK_RETRY":           "1m",
@@ -83,7 +84,7 @@ func TestHelpListsEveryVariable(t *testing.T) {
 		"DRAWBRIDGE_BASE_PATH", "DRAWBRIDGE_ROLES", "DRAWBRIDGE_DRAIN", "DRAWBRIDGE_SECRETS_KEY",
 		"DRAWBRIDGE_BLOB_URL", "DRAWBRIDGE_SMTP_URL", "DRAWBRIDGE_MAIL_FROM", "DRAWBRIDGE_WEBHOOK_ALLOW",
 		"DRAWBRIDGE_WEBHOOK_ALLOW_HTTP", "DRAWBRIDGE_WEBHOOK_TIMEOUT", "DRAWBRIDGE_WEBHOOK_RETRY",
-		"DRAWBRIDGE_WEBHOOK_RETRY_AFTER_MAX", "SSL_CERT_FILE",
+		"DRAWBRIDGE_WEBHOOK_RETRY_AFTER_MAX", "DRAWBRIDGE_EGRESS_CIDRS", "SSL_CERT_FILE",
 	} {
 		if !strings.Contains(got.Stdout, name) {
 			t.Errorf("serve --help does not name %s", name)

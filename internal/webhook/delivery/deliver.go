@@ -147,17 +147,28 @@ func (s *Service) take(ctx context.Context, job Args, run Run) (assignment, bool
 // died tells that another run began the attempt and does not live to record it.
 func (a assignment) died(run Run) bool { return run.died() || a.BegunAt != nil }
 
+// identity is what tells the event of the task apart.
+func (a assignment) identity() sender.Identity {
+	if a.Test {
+		return sender.TestIdentity(a.Event, a.EventUID.String())
+	}
+	return sender.Identity{
+		Kind: string(a.Event), UID: a.EventUID.String(), Merchant: a.Merchant.UUID.String(),
+	}
+}
+
 // request builds the attempt from the subscription as it is now. Its errors are all
 // of *unopenedError.
 func (s *Service) request(task assignment, number int) (sender.Request, error) {
 	request := sender.Request{
-		URL:      task.URL,
-		Event:    string(task.Event),
-		Delivery: task.UID.String(),
-		Number:   number,
-		Test:     task.Test,
-		Auth:     task.Auth,
-		Body:     task.Body,
+		URL:         task.URL,
+		Event:       task.identity(),
+		Delivery:    task.UID.String(),
+		Number:      number,
+		RetriesLeft: MaxAttempts - number,
+		Test:        task.Test,
+		Auth:        task.Auth,
+		Body:        task.Body,
 	}
 	var err error
 	keys, uid := s.Subscriptions, task.Subscription

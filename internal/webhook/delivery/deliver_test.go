@@ -52,12 +52,16 @@ func TestDeliverSendsWhatWasRecorded(t *testing.T) {
 	for name, want := range map[string]string{
 		"x-hmac-signature":      sender.Sign(key, event.Body),
 		"x-drawbridge-event":    "task.created",
+		"x-drawbridge-event-id": event.UID.String(),
+		"x-drawbridge-merchant": h.Merchant.String(),
 		"x-drawbridge-delivery": after.UID.String(),
 		"x-drawbridge-attempt":  "1",
 		"x-drawbridge-test":     "",
-		"x-api-key":             "top secret",
-		"content-type":          "application/json",
-		"user-agent":            "Drawbridge-Webhooks/test",
+
+		"x-drawbridge-retries-left": "2",
+		"x-api-key":                 "top secret",
+		"content-type":              "application/json",
+		"user-agent":                "Drawbridge-Webhooks/test",
 	} {
 		if value := got.Header.Get(name); value != want {
 			t.Errorf("%s: %q, want %q", name, value, want)

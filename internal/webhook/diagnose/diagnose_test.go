@@ -196,7 +196,8 @@ func TestDiagnoseOfARealAttempt(t *testing.T) {
 	})
 	t.Cleanup(send.Close)
 	attempt := send.Send(t.Context(), sender.Request{
-		URL: endpoint.URL, Event: "task.created", Number: 1, Auth: sender.AuthNone,
+		URL: endpoint.URL, Event: sender.Identity{Kind: "task.created"}, Number: 1,
+		Auth: sender.AuthNone,
 	})
 	got := Attempt(delivery.Attempt{
 		ErrorClass: attempt.Class, Cause: attempt.Cause, Error: attempt.Error,

@@ -272,8 +272,9 @@ const testSecret = "whsec_0Yb3kD2sJm8xQv5nR7tW1zC4fH6jL9pA"
 // hook returns a signed request to a URL.
 func hook(url string) Request {
 	return Request{
-		URL: url, Event: "disbursement.funding.settled", Delivery: "d-1", Number: 1,
-		Auth: AuthHMAC, Secret: secret.New(testSecret), Body: bytes.Clone(testBody),
+		URL: url, Delivery: "d-1", Number: 1, RetriesLeft: 2,
+		Event: Identity{Kind: "disbursement.funding.settled", UID: "e-1"},
+		Auth:  AuthHMAC, Secret: secret.New(testSecret), Body: bytes.Clone(testBody),
 	}
 }
 

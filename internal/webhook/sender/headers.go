@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/net/http/httpguts"
@@ -164,7 +165,7 @@ func valueProblem(value string) string {
 // they are sent, except those that frame it. Later ones replace earlier ones of
 // the same name: defaults, custom headers, our own, authentication.
 func buildHeaders(r Request, userAgent string) []Header {
-	set := make(headerSet, 0, len(r.Headers)+9)
+	set := make(headerSet, 0, len(r.Headers)+16)
 	set.plain("content-type", "application/json")
 	set.plain("user-agent", userAgent)
 	set.plain("accept-encoding", "gzip")
@@ -176,9 +177,12 @@ func buildHeaders(r Request, userAgent string) []Header {
 			Name: strings.ToLower(header.Name), Value: header.Value, Plain: header.Plain,
 		})
 	}
-	set.plain("x-drawbridge-event", r.Event)
+	for _, header := range r.Event.Headers() {
+		set.put(header)
+	}
 	set.plain("x-drawbridge-delivery", r.Delivery)
-	set.plain("x-drawbridge-attempt", fmt.Sprint(r.Number))
+	set.plain("x-drawbridge-attempt", strconv.Itoa(r.Number))
+	set.plain("x-drawbridge-retries-left", strconv.Itoa(r.RetriesLeft))
 	if r.Test {
 		set.plain("x-drawbridge-test", "true")
 	}

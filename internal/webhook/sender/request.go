@@ -11,9 +11,12 @@ import (
 type Request struct {
 	// URL is checked against the sender's policy again.
 	URL string
-	// Event is the kind, Delivery the delivery's id, Number the attempt's from 1.
-	Event, Delivery string
-	Number          int
+	// Event is what the request tells of.
+	Event Identity
+	// Delivery is the delivery's id, Number the attempt's from 1, and RetriesLeft how
+	// many may follow it.
+	Delivery            string
+	Number, RetriesLeft int
 	// Test marks a test event.
 	Test bool
 	// Headers are the custom headers, as CheckHeaders returned them.

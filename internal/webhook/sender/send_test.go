@@ -34,7 +34,10 @@ func TestSendBytesOnTheWire(t *testing.T) {
 		{plain, plain.plain(), fmt.Sprintf("127.0.0.1:%d", plain.port()), "POST /hook HTTP/1.1"},
 	} {
 		r := hook(end.url)
-		r.Number, r.Headers = 2, []Header{{Name: "x-api-key", Value: "a b\tc"}, {Name: "x-empty"}}
+		r.Number, r.RetriesLeft = 2, 1
+		r.Headers = []Header{{Name: "x-api-key", Value: "a b\tc"}, {Name: "x-empty"}}
+		r.Event.Sequence, r.Event.Merchant = 7, "m-1"
+		r.Event.Subject, r.Event.Reference = "disbursement/1042", "CRM 1/ä~"
 		attempt := sender.Send(t.Context(), r)
 		if !attempt.Delivered() || attempt.Status != 200 || string(attempt.ResponseBody) != "ok" {
 			t.Fatalf("attempt %+v", attempt)
@@ -48,8 +51,14 @@ func TestSendBytesOnTheWire(t *testing.T) {
 			"x-api-key: a b\tc",
 			"x-empty: ",
 			"x-drawbridge-event: disbursement.funding.settled",
+			"x-drawbridge-event-id: e-1",
+			"x-drawbridge-sequence: 7",
+			"x-drawbridge-merchant: m-1",
+			"x-drawbridge-subject: disbursement/1042",
+			"x-drawbridge-reference: CRM%201%2F%C3%A4~",
 			"x-drawbridge-delivery: d-1",
 			"x-drawbridge-attempt: 2",
+			"x-drawbridge-retries-left: 1",
 			"x-hmac-signature: " + Sign(secret.New(testSecret), testBody),
 			fmt.Sprintf("content-length: %d", len(testBody)),
 		}
