@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -124,16 +125,12 @@ func readPostgres(value string, _ reflect.StructTag) (any, error) {
 	if parsed.Host == "" && query.Get("host") == "" {
 		return value, wrong
 	}
-	if strings.Contains(query.Get("host"), ",") {
-		for name, usual := range map[string]string{
-			"target_session_attrs": "read-write", "connect_timeout": "3",
-		} {
-			if !query.Has(name) {
-				query.Set(name, usual)
-			}
-		}
-		parsed.RawQuery = query.Encode()
+	if !strings.Contains(query.Get("host"), ",") {
+		return value, nil
 	}
+	query.Set("target_session_attrs", cmp.Or(query.Get("target_session_attrs"), "read-write"))
+	query.Set("connect_timeout", cmp.Or(query.Get("connect_timeout"), "3"))
+	parsed.RawQuery = query.Encode()
 	return parsed.String(), nil
 }
 
