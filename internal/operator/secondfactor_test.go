@@ -133,7 +133,8 @@ func TestGuessingCodesIsLimited(t *testing.T) {
 	var tries sync.WaitGroup
 	for i := range 40 {
 		tries.Go(func() {
-			_, err := processes[i%2].SecondFactors().Check(context.Background(), user, "000000x", from(address))
+			_, err := processes[i%2].SecondFactors().Check(
+				context.Background(), user, "000000x", from(address))
 			switch lending.ErrorCode(err) {
 			case lending.CodeUnauthorized:
 				looked.Add(1)
@@ -182,7 +183,8 @@ func TestOneCodeLetsOneIn(t *testing.T) {
 			var tries sync.WaitGroup
 			for range 5 {
 				tries.Go(func() {
-					if _, err := e.SecondFactors().Check(context.Background(), user, code, from(address)); err == nil {
+					_, err := e.SecondFactors().Check(context.Background(), user, code, from(address))
+					if err == nil {
 						in.Add(1)
 					}
 				})
@@ -198,7 +200,8 @@ func TestOneCodeLetsOneIn(t *testing.T) {
 func TestEnrolment(t *testing.T) {
 	t.Parallel()
 	e := newEnrolled(t)
-	if _, err := e.SecondFactors().Enrol(e.signed()); lending.ErrorCode(err) != lending.CodeInvalidState {
+	_, err := e.SecondFactors().Enrol(e.signed())
+	if lending.ErrorCode(err) != lending.CodeInvalidState {
 		t.Errorf("a second enrolment: %v", err)
 	}
 	e.do(func(ctx context.Context, tx *postgres.Tx) error {
