@@ -9,8 +9,8 @@ import (
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/lending"
 	"drawbridge/internal/feed"
+	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/retention"
