@@ -1,0 +1,7 @@
+package web_test
+
+import "drawbridge/internal/app/apptest"
+
+func Publish(*apptest.Server) {}
+
+func Publishing(*apptest.Server) func() { return func() {} }
