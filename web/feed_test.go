@@ -105,7 +105,7 @@ func TestFeedTellsEveryEventOfOnesMerchants(t *testing.T) {
 	for i, account := range []apptest.Account{members[0], s.Home, members[7], members[0]} {
 		applications = append(applications, happen(s, account, fmt.Sprint("CRM ", i)))
 	}
-	Publish(s)
+	publish(s)
 	of := func(all []told) (uids []string) {
 		for _, event := range all {
 			uids = append(uids, fmt.Sprint(event.Application, " ", event.Sequence, " ", event.Event))
@@ -169,7 +169,7 @@ func TestEventObjectsAreWhatWebhooksCarry(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
 	uid := happen(s, s.Home, "CRM 1/ä")
-	Publish(s)
+	publish(s)
 	all, _ := follow(s, s.Home, "")
 	var rows []struct {
 		UID  uuid.UUID `db:"event_uid"`
@@ -211,7 +211,7 @@ func TestEventsOfAnApplicationAreReadBySequence(t *testing.T) {
 	group, members := s.NewGroup("Group", 2)
 	uid, foreign := happen(s, members[1], "a"), happen(s, s.Home, "b")
 	fresh := s.CreateAs(members[0])
-	Publish(s)
+	publish(s)
 	for _, test := range []struct {
 		name, query string
 		as          apptest.Account
@@ -294,7 +294,7 @@ func TestExpiredCursorsNameTheOldestThatWorks(t *testing.T) {
 	s := apptest.NewServer(t).Furnish()
 	start := events(s, s.Home, "after=latest").NextCursor
 	happen(s, s.Home, "a")
-	Publish(s)
+	publish(s)
 	remove := func(condition string) {
 		if _, err := s.DB.ExecContext(t.Context(), `DELETE FROM feed `+condition); err != nil {
 			t.Fatal(err)
@@ -354,7 +354,7 @@ func TestWaitingCallsWakeForTheirOwnEvents(t *testing.T) {
 	kind := ask(s, members[2], after+"&event=task.updated")
 	waiting(s, 3)
 	uid := happen(s, members[2], "a")
-	Publish(s)
+	publish(s)
 	for name, answers := range map[string]<-chan apptest.Answer{
 		"all": all, "of a kind": kind,
 	} {
@@ -365,7 +365,7 @@ func TestWaitingCallsWakeForTheirOwnEvents(t *testing.T) {
 	}
 	waiting(s, 1) // not for a stranger's
 	happen(s, s.Home, "b")
-	Publish(s)
+	publish(s)
 	if page, err := feedPageOf(<-own); err != nil || len(page.Events) == 0 {
 		t.Errorf("who waited on got %+v, %v", page, err)
 	}
@@ -392,7 +392,7 @@ func TestFeedNeverSkips(t *testing.T) {
 	for i := range applications {
 		uids = append(uids, s.CreateAs(members[i%len(members)]))
 	}
-	stop := Publishing(s)
+	stop := publishing(s)
 	defer stop()
 	var writing, reading sync.WaitGroup
 	for writer := range writers {
@@ -451,7 +451,7 @@ func TestListsShowNothingOfOtherPartners(t *testing.T) {
 	s := apptest.NewServer(t).Furnish()
 	group, members := s.NewGroup("Group", 2)
 	uid := happen(s, s.Home, "Home's own")
-	Publish(s)
+	publish(s)
 	for _, route := range s.API.Routes() {
 		if route.Method != http.MethodGet || !route.AllMerchants {
 			continue

@@ -26,8 +26,6 @@ const (
 	glance = time.Second
 	// announced is how many entries are looked at together.
 	announced = 1000
-	// The pauses before the connection is made again that listens.
-	leastPause, mostPause = 100 * time.Millisecond, 10 * time.Second
 )
 
 // Service reads the feed of a database and wakes those who wait.
