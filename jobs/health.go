@@ -81,14 +81,6 @@ func (w *ProbeEndpoints) Work(ctx context.Context, _ *river.Job[ProbeEndpointsAr
 	return err
 }
 
-// addHealthWorkers adds the workers of this file.
-func addHealthWorkers(workers *river.Workers, deps Deps) {
-	river.AddWorker(workers, &TallyOutcomes{Deps: deps})
-	river.AddWorker(workers, &WatchHealth{Deps: deps})
-	river.AddWorker(workers, &ProbeEndpoints{Deps: deps})
-	river.AddWorker(workers, &ResumeMail{Deps: deps})
-}
-
 // healthJobs are the periodic jobs of this file. A round is given up when it
 // fails: the next one begins where it did.
 func healthJobs() []*river.PeriodicJob {

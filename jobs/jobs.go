@@ -76,7 +76,10 @@ func Config(deps Deps) *river.Config {
 	river.AddWorker(workers, NewSendEmail(deps.Courier, deps.ObserveMail))
 	river.AddWorker(workers, &Housekeep{Deps: deps})
 	river.AddWorker(workers, &Retain{Deps: deps})
-	addHealthWorkers(workers, deps)
+	river.AddWorker(workers, &TallyOutcomes{Deps: deps})
+	river.AddWorker(workers, &WatchHealth{Deps: deps})
+	river.AddWorker(workers, &ProbeEndpoints{Deps: deps})
+	river.AddWorker(workers, &ResumeMail{Deps: deps})
 	config := &river.Config{
 		// Its own default writes to the standard output, which is the ready line's.
 		Logger: slog.Default(),

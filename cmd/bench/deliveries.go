@@ -296,7 +296,7 @@ func (b *bench) slowly(
 	}
 	houses := []*house{set.house}
 	for len(houses) < workers {
-		another, err := set.house.another(ctx, &open)
+		another, err := openHouse(ctx, &open, set.house.Settings, nil)
 		if err != nil {
 			return timing{}, err
 		}

@@ -72,11 +72,6 @@ func openHouse(
 	return h, nil
 }
 
-// another wires the services of a second process on the same database.
-func (h *house) another(ctx context.Context, open *ends) (*house, error) {
-	return openHouse(ctx, open, h.Settings, nil)
-}
-
 // recorded wires the same services over connections that are written down.
 func (h *house) recorded() (*house, *recorder, error) {
 	connector, err := pq.NewConnector(h.DB.URL())

@@ -81,7 +81,11 @@ func text(arg any) string {
 // play runs the statements for another application: in one transaction if the
 // operation was one.
 func (s *script) play(ctx context.Context, target uuid.UUID) error {
-	cast := s.cast(target)
+	pairs := []string{s.subject, target.String()}
+	for _, uid := range s.fresh {
+		pairs = append(pairs, uid, uuid.Must(uuid.NewV7()).String())
+	}
+	cast := cast{names: strings.NewReplacer(pairs...), later: time.Since(s.recordedAt)}
 	if s.steps[0].action != begins {
 		for at := range s.steps {
 			if err := s.send(ctx, nil, at, cast); err != nil {
@@ -115,14 +119,6 @@ type cast struct {
 	later time.Duration
 }
 
-func (s *script) cast(target uuid.UUID) cast {
-	pairs := []string{s.subject, target.String()}
-	for _, uid := range s.fresh {
-		pairs = append(pairs, uid, uuid.Must(uuid.NewV7()).String())
-	}
-	return cast{names: strings.NewReplacer(pairs...), later: time.Since(s.recordedAt)}
-}
-
 // noticePrefix begins a notification of the queue that a statement sends besides
 // what it writes, or none if the argument is null.
 const noticePrefix = `{"queue":`
@@ -154,10 +150,6 @@ func (s *script) send(ctx context.Context, tx *sql.Tx, at int, cast cast) error 
 	if err != nil {
 		return err
 	}
-	return drain(rows)
-}
-
-func drain(rows *sql.Rows) error {
 	defer rows.Close()
 	for rows.Next() {
 	}

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"drawbridge/internal/app"
-	"drawbridge/internal/webhook/health"
 	"drawbridge/internal/webhook/sender"
 )
 
@@ -40,26 +39,6 @@ type probeJSON struct {
 	DurationMS int64   `json:"duration_ms"`
 }
 
-func newProbeJSON(record health.ProbeRecord) probeJSON {
-	printed := probeJSON{
-		Subscription: record.Subscription.String(), URL: record.URL,
-		At: record.At.UTC().Format(time.RFC3339), HTTPStatus: record.Status,
-		Location: record.Location, Protocol: record.Protocol, TLSVersion: record.TLSVersion,
-		Issuer: record.Issuer, DurationMS: record.Timings.Total.Milliseconds(),
-	}
-	if record.Class != "" {
-		printed.ErrorClass, printed.Error = &record.Class, &record.Error
-	}
-	if record.Address.IsValid() {
-		printed.Address = record.Address.String()
-	}
-	if !record.Expires.IsZero() {
-		ends := record.Expires.UTC().Format(time.RFC3339)
-		printed.Expires = &ends
-	}
-	return printed
-}
-
 // Run probes one endpoint and keeps what it finds.
 func (cmd subscriptionProbeCmd) Run(env *environment) error {
 	uid := env.uid("UID", cmd.UID)
@@ -68,7 +47,22 @@ func (cmd subscriptionProbeCmd) Run(env *environment) error {
 		if err == nil {
 			err = s.Attention.NoteProbe(env.ctx, record)
 		}
-		printed := newProbeJSON(record)
+		printed := probeJSON{
+			Subscription: record.Subscription.String(), URL: record.URL,
+			At: record.At.UTC().Format(time.RFC3339), HTTPStatus: record.Status,
+			Location: record.Location, Protocol: record.Protocol, TLSVersion: record.TLSVersion,
+			Issuer: record.Issuer, DurationMS: record.Timings.Total.Milliseconds(),
+		}
+		if record.Class != "" {
+			printed.ErrorClass, printed.Error = &record.Class, &record.Error
+		}
+		if record.Address.IsValid() {
+			printed.Address = record.Address.String()
+		}
+		if !record.Expires.IsZero() {
+			ends := record.Expires.UTC().Format(time.RFC3339)
+			printed.Expires = &ends
+		}
 		return output{printed, func(w io.Writer) {
 			fmt.Fprintf(w, "%s\n  %s\n", printed.URL, record.Finding())
 			if record.Class == "" {

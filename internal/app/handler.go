@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"drawbridge/internal/app/metrics"
 	"drawbridge/internal/config"
 	"drawbridge/internal/partner"
 	"drawbridge/migrations"
@@ -88,27 +89,40 @@ func (s *Services) BaseURL() string {
 // readyPatience is how long the database may take to answer a probe.
 const readyPatience = 3 * time.Second
 
-// ready tells what keeps the process from serving.
+// ready tells what keeps the process from serving, in the answer and in the metrics.
 func (s *Services) ready(r *http.Request) []string {
 	ctx, cancel := context.WithTimeout(r.Context(), readyPatience)
 	defer cancel()
-	if err := s.DB.PingContext(ctx); err != nil {
-		return []string{"the database does not answer"}
+	reason, found := s.gaps(ctx)
+	s.Metrics.Ready(reason)
+	return found
+}
+
+// gaps are what the process lacks to serve, in words, and what kind of gap that is.
+func (s *Services) gaps(ctx context.Context) (metrics.Reason, []string) {
+	unwritable, err := s.DB.Unwritable(ctx)
+	if err != nil {
+		return metrics.DatabaseAway, []string{"the database does not answer"}
+	}
+	if unwritable != "" {
+		return metrics.DatabaseUnwritable, []string{unwritable}
 	}
 	missing, err := migrations.Pending(ctx, s.DB.DB.DB)
 	if err != nil {
-		return []string{"the schema version cannot be read"}
+		return metrics.DatabaseAway, []string{"the schema version cannot be read"}
 	}
 	found := make([]string, 0, len(missing))
 	for _, name := range missing {
 		found = append(found, "migration "+name+" is missing; run drawbridge migrate up")
 	}
 	if len(found) > 0 {
-		return found
+		return metrics.SchemaBehind, found
 	}
 	if err := s.ensurePartitions(ctx); err != nil {
 		slog.ErrorContext(ctx, "making partitions", "error", err)
-		return []string{"the tables of events lack the partitions of this month; the log says why"}
+		return metrics.PartitionsMissing, []string{
+			"the tables of events lack the partitions of this month; the log says why",
+		}
 	}
-	return nil
+	return metrics.Serves, nil
 }

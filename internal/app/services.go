@@ -149,7 +149,7 @@ func New(
 		Switches: settings.Env == config.Development,
 	}
 	s.Attention = &attention.Service{
-		DB: db, Webhooks: s.Webhooks, Emails: s.Emails, Operators: s.Operators,
+		DB: db, Webhooks: s.Webhooks, Emails: s.Emails,
 		AttemptLimit: settings.WebhookTimeout,
 	}
 	return s, nil

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
@@ -30,7 +31,7 @@ func (s *Services) Work(ctx context.Context) error {
 	if err := s.waitForSchema(ctx); err != nil {
 		return err
 	}
-	pool, err := pgxpool.New(ctx, s.DB.URL())
+	pool, err := s.queuePool(ctx)
 	if err != nil {
 		return fmt.Errorf("connecting the queue: %w", err)
 	}
@@ -49,8 +50,18 @@ func (s *Services) Work(ctx context.Context) error {
 		return fmt.Errorf("preparing the queue: %w", err)
 	}
 	// The queue has its own life: ctx tells when to stop, Stop how.
-	if err := client.Start(context.WithoutCancel(ctx)); err != nil {
-		return fmt.Errorf("starting the queue: %w", err)
+	// It writes as it starts, which has to wait while the database is between two servers.
+	for {
+		err := client.Start(context.WithoutCancel(ctx))
+		if err == nil {
+			break
+		}
+		slog.ErrorContext(ctx, "starting the queue", "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(schemaPoll):
+		}
 	}
 	var rescuing sync.WaitGroup
 	rescuing.Go(func() {
@@ -67,6 +78,24 @@ func (s *Services) Work(ctx context.Context) error {
 		return client.StopAndCancel(hard)
 	}
 	return nil
+}
+
+// queuePool prepares the connections of the queue's client. Those to a server that turned
+// out to let nobody write are given up, as the others' are.
+func (s *Services) queuePool(ctx context.Context) (*pgxpool.Pool, error) {
+	const era = "era"
+	settings, err := pgxpool.ParseConfig(s.DB.URL())
+	if err != nil {
+		return nil, err
+	}
+	settings.AfterConnect = func(_ context.Context, made *pgx.Conn) error {
+		made.PgConn().CustomData()[era] = s.DB.Era()
+		return nil
+	}
+	settings.PrepareConn = func(_ context.Context, kept *pgx.Conn) (bool, error) {
+		return kept.PgConn().CustomData()[era] == s.DB.Era(), nil
+	}
+	return pgxpool.NewWithConfig(ctx, settings)
 }
 
 // QueueConfig is the configuration of a client that works every queue.

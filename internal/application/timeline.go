@@ -236,7 +236,8 @@ func (s *Service) Timeline(
 	}
 	if len(found.Moments) > filter.Limit {
 		found.Moments = found.Moments[:filter.Limit]
-		found.Next = found.Moments[filter.Limit-1].place()
+		m := found.Moments[filter.Limit-1]
+		found.Next = MomentCursor{At: m.At.UTC(), Rank: m.Rank, ID: m.ID}
 	}
 	return found, nil
 }
@@ -286,8 +287,6 @@ type MomentCursor struct {
 	Rank int       `json:"r"`
 	ID   string    `json:"i"`
 }
-
-func (m Moment) place() MomentCursor { return MomentCursor{At: m.At.UTC(), Rank: m.Rank, ID: m.ID} }
 
 // IsZero tells whether the cursor is the newest end.
 func (c MomentCursor) IsZero() bool { return c.ID == "" }

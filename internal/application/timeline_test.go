@@ -80,7 +80,7 @@ func live(t *testing.T) (w *apptest.Harness, uid uuid.UUID, want []string) {
 		if err != nil {
 			return err
 		}
-		return (&operator.Service{DB: w.DB}).Audit(ctx, tx, operator.Entry{
+		return operator.Audit(ctx, tx, operator.Entry{
 			Actor: "olga@lender.example", Action: "draw.cancel", SubjectKind: "application",
 			Subject: uid.String(), Reason: "asked by phone",
 		})
@@ -152,7 +152,7 @@ func TestTimelineTellsWhoResent(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return (&operator.Service{DB: w.DB}).Audit(ctx, tx, operator.Entry{
+		return operator.Audit(ctx, tx, operator.Entry{
 			Actor: "sam@lender.example", Action: "delivery.resend", SubjectKind: "delivery",
 			Subject: delivery.UID.String(), Reason: "lost",
 		})

@@ -145,7 +145,7 @@ func happen(t *testing.T, rt *rapid.T, w *apptest.Harness, uid uuid.UUID) {
 		})
 	case "audit":
 		w.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-			return (&operator.Service{DB: w.DB}).Audit(ctx, tx, operator.Entry{
+			return operator.Audit(ctx, tx, operator.Entry{
 				Actor: "olga@lender.example", Action: "look", SubjectKind: "application",
 				Subject: uid.String(),
 			})

@@ -125,7 +125,7 @@ func (s *Service) change(
 	if err != nil {
 		return fmt.Errorf("changing item %s: %w", uid, err)
 	}
-	return s.Operators.Audit(ctx, tx, operator.Entry{
+	return operator.Audit(ctx, tx, operator.Entry{
 		Actor: did.by.Email, Address: did.by.Address, Action: did.action, Reason: did.reason,
 		SubjectKind: "attention_item", Subject: uid.String(), Before: before, After: after,
 	})

@@ -24,17 +24,15 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/email"
-	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 )
 
 // Service keeps the queue. Sending and auditing go through the other services.
 type Service struct {
-	DB        *postgres.DB
-	Webhooks  *webhook.Services
-	Emails    *email.Service
-	Operators *operator.Service
+	DB       *postgres.DB
+	Webhooks *webhook.Services
+	Emails   *email.Service
 	// AttemptLimit is the longest that an attempt of a delivery can take.
 	AttemptLimit time.Duration
 }

@@ -147,7 +147,7 @@ func (s *Service) judge(ctx context.Context, uid uuid.UUID) error {
 func (s *Service) announce(
 	ctx context.Context, tx *postgres.Tx, change health.StateChange,
 ) error {
-	err := s.Operators.Audit(ctx, tx, operator.Entry{
+	err := operator.Audit(ctx, tx, operator.Entry{
 		Actor: health.System, Action: "subscription." + string(change.To),
 		SubjectKind: "subscription", Subject: change.Subscription.String(),
 		Reason: fmt.Sprintf("%d attempts failed since %s", change.Failures,

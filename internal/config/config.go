@@ -38,7 +38,7 @@ const (
 
 // Config holds the settings of a process. Its fields are in the order of the documentation.
 type Config struct {
-	DatabaseURL        string        `env:"DATABASE_URL" secret:"true" is:"postgres" help:"Postgres 14 or later, as postgres://user:password@host:5432/name; empty runs an embedded server under ./.data/postgres"`
+	DatabaseURL        string        `env:"DATABASE_URL" secret:"true" is:"postgres" help:"Postgres 14 or later, as postgres://user:password@host:5432/name, several hosts separated by commas, of which the writable one is used; empty runs an embedded server under ./.data/postgres"`
 	PreparedStatements bool          `env:"DRAWBRIDGE_PREPARED_STATEMENTS" default:"true" is:"bool" help:"false where a pooler such as PgBouncer, in session mode, stands before Postgres"`
 	DatabaseTimeout    time.Duration `env:"DRAWBRIDGE_DATABASE_TIMEOUT" default:"10s" is:"duration" least:"1s" most:"1m" help:"how long a call, a page or a scrape may take because of the database, from 1s to 1m; then it is answered with 503"`
 	Env                Env           `env:"DRAWBRIDGE_ENV" default:"development" help:"development or production; production refuses development defaults and has no sandbox routes"`

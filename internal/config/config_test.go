@@ -194,6 +194,32 @@ func TestLoadRefusesNamesThatAreNoSettings(t *testing.T) {
 	}
 }
 
+func TestLoadReadsSeveralDatabaseHosts(t *testing.T) {
+	t.Parallel()
+	const wanted = "connect_timeout=3&host=a%2Cb&port=5432%2C6000&target_session_attrs=read-write"
+	for value, want := range map[string]string{
+		"postgres://u:p@db:5432/x?sslmode=require": "postgres://u:p@db:5432/x?sslmode=require",
+		"postgres://u:p%40@a,b:6000/x":             "postgres://u:p%40@/x?" + wanted,
+		"postgres://u@/x?host=a,b&port=5432,6000":  "postgres://u@/x?" + wanted,
+		"postgresql://a:5432,[::1]:6/x?connect_timeout=9": "postgresql:///x?connect_timeout=9&" +
+			"host=a%2C%3A%3A1&port=5432%2C6&target_session_attrs=read-write",
+		"postgres:///x?host=/run/postgresql": "postgres:///x?host=/run/postgresql",
+		"postgres://a,b/x?target_session_attrs=any": "postgres:///x?connect_timeout=3&" +
+			"host=a%2Cb&port=5432%2C5432&target_session_attrs=any",
+		"postgres://u:hunter2@a,/x":         "",
+		"postgres://u:hunter2@a:b,c/x":      "",
+		"postgres://u:hunter2@a,b/x?host=c": "",
+		"postgres:///x":                     "",
+		"mysql://a,b/x":                     "",
+	} {
+		got, err := Load(from(map[string]string{"DATABASE_URL": value}))
+		if got.DatabaseURL != want || (err == nil) != (want != "") ||
+			err != nil && strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s became %s, %v", value, got.DatabaseURL, err)
+		}
+	}
+}
+
 func TestDotEnv(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), ".env")

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -82,9 +83,74 @@ var rules = map[string]rule{
 		}
 		return value, nil
 	},
-	"postgres":  server("postgres://user:password@host:5432/name", "postgres", "postgresql"),
+	"postgres":  readPostgres,
 	"smtp":      server("smtp://user:password@host:587", "smtp", "smtps"),
 	"collector": server("http://collector.internal:4318", "http", "https"),
+}
+
+// readPostgres reads the URL of a server, or of several of which one can be written:
+// postgres://a:5432,b:5433/name, or postgres:///name?host=a,b&port=5432,5433, which is the
+// form that both drivers take. Of several, the one that can be written is wanted unless
+// target_session_attrs says otherwise, and each has a few seconds to answer.
+func readPostgres(value string, _ reflect.StructTag) (any, error) {
+	wrong := errors.New("must look like postgres://user:password@host:5432/name; " +
+		"several hosts are separated by commas")
+	scheme, rest, found := strings.Cut(value, "://")
+	if !found || (scheme != "postgres" && scheme != "postgresql") {
+		return value, wrong
+	}
+	end := strings.IndexAny(rest, "/?#")
+	if end < 0 {
+		end = len(rest)
+	}
+	at := strings.LastIndexByte(rest[:end], '@') + 1
+	named := rest[at:end]
+	several := strings.Contains(named, ",")
+	if several {
+		value = scheme + "://" + rest[:at] + rest[end:]
+	}
+	parsed, err := url.Parse(value)
+	if err != nil {
+		return value, wrong
+	}
+	query := parsed.Query()
+	if several {
+		hosts, ports, err := splitHosts(named)
+		if err != nil || query.Has("host") || query.Has("port") {
+			return value, wrong
+		}
+		query.Set("host", hosts)
+		query.Set("port", ports)
+	}
+	if parsed.Host == "" && query.Get("host") == "" {
+		return value, wrong
+	}
+	if !strings.Contains(query.Get("host"), ",") {
+		return value, nil
+	}
+	query.Set("target_session_attrs", cmp.Or(query.Get("target_session_attrs"), "read-write"))
+	query.Set("connect_timeout", cmp.Or(query.Get("connect_timeout"), "3"))
+	parsed.RawQuery = query.Encode()
+	return parsed.String(), nil
+}
+
+// splitHosts parts a list such as a:5432,b into hosts and ports.
+func splitHosts(list string) (hosts, ports string, err error) {
+	var names, numbers []string
+	for each := range strings.SplitSeq(list, ",") {
+		host := &url.URL{Host: each}
+		port := host.Port()
+		if port == "" {
+			port = "5432"
+		}
+		bracketed := strings.HasPrefix(each, "[")
+		if _, err := strconv.ParseUint(port, 10, 16); err != nil || host.Hostname() == "" ||
+			strings.Contains(host.Hostname(), ":") != bracketed {
+			return "", "", errors.New("a host is wrong")
+		}
+		names, numbers = append(names, host.Hostname()), append(numbers, port)
+	}
+	return strings.Join(names, ","), strings.Join(numbers, ","), nil
 }
 
 // server is the rule for the URL of a server with one of the schemes.

@@ -236,34 +236,27 @@ func (d *demo) loadPartners(data *Data) error {
 		{"Sunrise Roofing", "plain", []string{"Sunrise Roofing"}},
 		{"Northwind Group", "group", []string{"Northwind Solar", "Northwind Windows", "Northwind Heat"}},
 	} {
-		loaded, err := d.loadPartner(wanted.name, wanted.client, wanted.merchants)
+		credentials := partner.DemoCredentials(wanted.client)
+		found, err := d.Partners.Client(d.ctx, credentials.ClientID)
+		if lending.ErrorCode(err) == lending.CodeNotFound {
+			err = d.DB.InTx(d.ctx, func(tx *postgres.Tx) error {
+				return d.createPartner(tx, wanted.name, wanted.client, wanted.merchants)
+			})
+			if err != nil {
+				return err
+			}
+			found, err = d.Partners.Client(d.ctx, credentials.ClientID)
+		}
 		if err != nil {
 			return err
 		}
+		loaded := Partner{Name: wanted.name, UID: found.PartnerUID, Clients: []Client{{
+			ID: credentials.ClientID, Secret: credentials.Secret, Group: found.Group,
+			Merchants: found.MerchantUIDs,
+		}}}
 		data.Partners = append(data.Partners, loaded)
 	}
 	return nil
-}
-
-func (d *demo) loadPartner(name, client string, merchants []string) (Partner, error) {
-	credentials := partner.DemoCredentials(client)
-	found, err := d.Partners.Client(d.ctx, credentials.ClientID)
-	if lending.ErrorCode(err) == lending.CodeNotFound {
-		err = d.DB.InTx(d.ctx, func(tx *postgres.Tx) error {
-			return d.createPartner(tx, name, client, merchants)
-		})
-		if err != nil {
-			return Partner{}, err
-		}
-		found, err = d.Partners.Client(d.ctx, credentials.ClientID)
-	}
-	if err != nil {
-		return Partner{}, err
-	}
-	return Partner{Name: name, UID: found.PartnerUID, Clients: []Client{{
-		ID: credentials.ClientID, Secret: credentials.Secret, Group: found.Group,
-		Merchants: found.MerchantUIDs,
-	}}}, nil
 }
 
 func (d *demo) createPartner(tx *postgres.Tx, name, client string, merchants []string) error {

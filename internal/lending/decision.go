@@ -79,7 +79,22 @@ func Decide(request DecisionRequest) (Decision, error) {
 func makeOffers(request DecisionRequest) []Offer {
 	var offers []Offer
 	for _, product := range request.Products {
-		offer := makeOffer(product, request)
+		borrowerMax := product.Max
+		if request.AnnualIncome != nil {
+			borrowerMax = request.AnnualIncome.Portion(incomeShare)
+		}
+		projectMax := MinMoney(request.Requested, product.Max)
+		maxAmount := MinMoney(borrowerMax, projectMax)
+		offer := Offer{
+			ProductUID: product.UID, ProductCode: product.Code, ProductName: product.Name,
+			Term:                  product.Term,
+			InterestRate:          product.InterestRate,
+			BorrowerMax:           borrowerMax,
+			ProjectMax:            projectMax,
+			MaxAmount:             maxAmount,
+			ApprovedAmount:        MinMoney(maxAmount, request.Requested),
+			MerchantFeePercentage: product.MerchantFeePercentage,
+		}
 		// A product without a minimum still lends something or makes no offer.
 		if offer.ApprovedAmount.IsPositive() && !offer.ApprovedAmount.Less(product.Min) {
 			offers = append(offers, offer)
@@ -87,23 +102,4 @@ func makeOffers(request DecisionRequest) []Offer {
 	}
 	slices.SortFunc(offers, func(a, b Offer) int { return cmp.Compare(a.ProductCode, b.ProductCode) })
 	return offers
-}
-
-func makeOffer(product Product, request DecisionRequest) Offer {
-	borrowerMax := product.Max
-	if request.AnnualIncome != nil {
-		borrowerMax = request.AnnualIncome.Portion(incomeShare)
-	}
-	projectMax := MinMoney(request.Requested, product.Max)
-	maxAmount := MinMoney(borrowerMax, projectMax)
-	return Offer{
-		ProductUID: product.UID, ProductCode: product.Code, ProductName: product.Name,
-		Term:                  product.Term,
-		InterestRate:          product.InterestRate,
-		BorrowerMax:           borrowerMax,
-		ProjectMax:            projectMax,
-		MaxAmount:             maxAmount,
-		ApprovedAmount:        MinMoney(maxAmount, request.Requested),
-		MerchantFeePercentage: product.MerchantFeePercentage,
-	}
 }

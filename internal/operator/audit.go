@@ -32,7 +32,7 @@ type Entry struct {
 }
 
 // Audit writes an entry in the transaction of what it tells about.
-func (s *Service) Audit(ctx context.Context, tx *postgres.Tx, entry Entry) error {
+func Audit(ctx context.Context, tx *postgres.Tx, entry Entry) error {
 	before, err := stateJSON(entry.Before)
 	if err != nil {
 		return err

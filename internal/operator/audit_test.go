@@ -13,7 +13,7 @@ func TestAudit(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	o.do(func(ctx context.Context, tx *postgres.Tx) error {
-		return o.Audit(ctx, tx, operator.Entry{
+		return operator.Audit(ctx, tx, operator.Entry{
 			Actor: email, Address: address, Action: "subscription.pause",
 			SubjectKind: "subscription", Subject: "17", Reason: "maintenance",
 			Before: map[string]string{"state": "active"}, After: map[string]string{"state": "paused"},
@@ -37,7 +37,7 @@ func TestAuditCommitsWithItsCause(t *testing.T) {
 	o := newOffice(t)
 	failed := errors.New("the change failed")
 	err := o.try(func(ctx context.Context, tx *postgres.Tx) error {
-		if err := o.Audit(ctx, tx, operator.Entry{
+		if err := operator.Audit(ctx, tx, operator.Entry{
 			Actor: email, Action: "user.create", SubjectKind: "user", Subject: "bo",
 		}); err != nil {
 			return err
@@ -53,7 +53,7 @@ func TestAuditRefusesWhatCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	o := newOffice(t)
 	err := o.try(func(ctx context.Context, tx *postgres.Tx) error {
-		return o.Audit(ctx, tx, operator.Entry{Actor: email, Action: "x", After: make(chan int)})
+		return operator.Audit(ctx, tx, operator.Entry{Actor: email, Action: "x", After: make(chan int)})
 	})
 	if err == nil {
 		t.Error("a channel was written to the log")

@@ -11,6 +11,9 @@ import (
 	"drawbridge/internal/postgres"
 )
 
+// AuditLog reads what operators did.
+type AuditLog struct{ DB *postgres.DB }
+
 // Record is a line of the audit log as it was written.
 type Record struct {
 	ID          int64     `db:"entry_id"`
@@ -44,14 +47,14 @@ type AuditFilter struct {
 const recordColumns = `
 	entry_id, at, actor, address, action, subject_kind, subject, reason, before, after`
 
-// AuditLog lists the audit log, newest first, and tells whether there is more.
-func (s *Service) AuditLog(ctx context.Context, filter AuditFilter) ([]Record, bool, error) {
+// List lists the audit log, newest first, and tells whether there is more.
+func (l AuditLog) List(ctx context.Context, filter AuditFilter) ([]Record, bool, error) {
 	c := filter.conditions()
 	if filter.Before > 0 {
 		c.Add(`entry_id < ?`, filter.Before)
 	}
 	var records []Record
-	err := s.DB.SelectContext(ctx, &records, `SELECT `+recordColumns+`
+	err := l.DB.SelectContext(ctx, &records, `SELECT `+recordColumns+`
 		  FROM audit_log`+c.Where()+`
 		 ORDER BY entry_id DESC LIMIT `+strconv.Itoa(filter.Limit+1), c.Args...)
 	if err != nil {
@@ -63,24 +66,24 @@ func (s *Service) AuditLog(ctx context.Context, filter AuditFilter) ([]Record, b
 	return records, false, nil
 }
 
-// CountAudit counts the lines that a filter selects on all pages, at most limit
+// Count counts the lines that a filter selects on all pages, at most limit
 // of them.
-func (s *Service) CountAudit(ctx context.Context, filter AuditFilter, limit int) (int, error) {
+func (l AuditLog) Count(ctx context.Context, filter AuditFilter, limit int) (int, error) {
 	c := filter.conditions()
 	query := `SELECT count(*) FROM (
 		SELECT 1 FROM audit_log` + c.Where() + `
 		 ORDER BY entry_id DESC LIMIT ` + c.Bind(limit) + `) AS found`
-	count, err := s.DB.Count(ctx, query, c.Args...)
+	count, err := l.DB.Count(ctx, query, c.Args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting the audit log: %w", err)
 	}
 	return count, nil
 }
 
-// AuditRecord returns one line of the audit log. Error: NOT_FOUND.
-func (s *Service) AuditRecord(ctx context.Context, id int64) (Record, error) {
+// Get returns one line of the audit log. Error: NOT_FOUND.
+func (l AuditLog) Get(ctx context.Context, id int64) (Record, error) {
 	var record Record
-	err := s.DB.GetContext(ctx, &record,
+	err := l.DB.GetContext(ctx, &record,
 		`SELECT `+recordColumns+` FROM audit_log WHERE entry_id = $1`, id)
 	if postgres.IsNoRows(err) {
 		return Record{}, lending.NewError(lending.CodeNotFound,

@@ -73,11 +73,13 @@ func (s *Service) Act(ctx context.Context, change Change) (outcome Outcome, err 
 			if entry.Reason == "" {
 				entry.Reason = change.Reason
 			}
-			write := s.Audit
+			var err error
 			if entry.Limit > 0 {
-				write = s.auditLimited
+				err = AuditLimited(ctx, tx, entry, entry.Limit, entry.Window)
+			} else {
+				err = Audit(ctx, tx, entry)
 			}
-			if err := write(ctx, tx, entry); err != nil {
+			if err != nil {
 				return err
 			}
 		}

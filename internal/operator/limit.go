@@ -13,7 +13,7 @@ import (
 // same action for limit times within the window already: then it answers
 // RATE_LIMITED. The count is that of the log itself, so it holds across
 // processes and the refused use case leaves nothing behind.
-func (s *Service) AuditLimited(
+func AuditLimited(
 	ctx context.Context, tx *postgres.Tx, entry Entry, limit int, window time.Duration,
 ) error {
 	// Two at once take turns, so that they cannot both be the last one.
@@ -38,10 +38,5 @@ func (s *Service) AuditLimited(
 		return lending.NewError(lending.CodeRateLimited,
 			"this may be done %d times in %s; try again later", limit, window)
 	}
-	return s.Audit(ctx, tx, entry)
-}
-
-// auditLimited is AuditLimited with the limit of the entry itself.
-func (s *Service) auditLimited(ctx context.Context, tx *postgres.Tx, entry Entry) error {
-	return s.AuditLimited(ctx, tx, entry, entry.Limit, entry.Window)
+	return Audit(ctx, tx, entry)
 }

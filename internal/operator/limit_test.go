@@ -20,10 +20,9 @@ func TestAuditLimited(t *testing.T) {
 	var ahead atomic.Int64
 	start := time.Now()
 	db.Now = func() time.Time { return start.Add(time.Duration(ahead.Load())) }
-	service := &operator.Service{DB: db}
 	use := func(actor, action string) error {
 		return db.InTx(context.Background(), func(tx *postgres.Tx) error {
-			return service.AuditLimited(t.Context(), tx, operator.Entry{
+			return operator.AuditLimited(t.Context(), tx, operator.Entry{
 				Actor: actor, Action: action, SubjectKind: "subscription", Subject: "x",
 			}, 3, time.Hour)
 		})

@@ -90,6 +90,12 @@ func (e Enrolment) QR() ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// SecondFactors serves the second factors of the users.
+type SecondFactors struct{ users *Service }
+
+// SecondFactors are those of the service's users.
+func (s *Service) SecondFactors() SecondFactors { return SecondFactors{s} }
+
 // factor is a row of second_factors.
 type factor struct {
 	Sealed      string     `db:"secret_sealed"`
@@ -101,8 +107,8 @@ type factor struct {
 // for the session to keep: nobody else reads it, and neither does the same person in
 // another session or with another password. Error: INVALID_STATE when there is a
 // factor already.
-func (s *Service) Enrol(signed Signed) (kept string, err error) {
-	if s.Keys == nil {
+func (f SecondFactors) Enrol(signed Signed) (kept string, err error) {
+	if f.users.Keys == nil {
 		return "", lending.NewError(lending.CodeInvalidState,
 			"this process has no keys to keep a second factor with")
 	}
@@ -111,21 +117,21 @@ func (s *Service) Enrol(signed Signed) (kept string, err error) {
 	}
 	random := make([]byte, totpBytes)
 	rand.Read(random) // never fails: crypto/rand ends the process instead
-	begun := strconv.FormatInt(s.DB.Now().Unix(), 10)
+	begun := strconv.FormatInt(f.users.DB.Now().Unix(), 10)
 	plain := []byte(begun + " " + totpAlphabet.EncodeToString(random))
-	return s.Keys.Seal(plain, sealTable, enrolmentColumn, enrolmentPlace(signed)), nil
+	return f.users.Keys.Seal(plain, sealTable, enrolmentColumn, enrolmentPlace(signed)), nil
 }
 
 // Enrolling returns what Enrol began, and false when it is over: nothing was begun
 // in this session, the password has changed, or too much time has passed.
-func (s *Service) Enrolling(signed Signed, kept string) (Enrolment, bool) {
-	if s.Keys == nil || kept == "" {
+func (f SecondFactors) Enrolling(signed Signed, kept string) (Enrolment, bool) {
+	if f.users.Keys == nil || kept == "" {
 		return Enrolment{}, false
 	}
-	plain, err := s.Keys.Open(kept, sealTable, enrolmentColumn, enrolmentPlace(signed))
+	plain, err := f.users.Keys.Open(kept, sealTable, enrolmentColumn, enrolmentPlace(signed))
 	begun, text, _ := strings.Cut(string(plain), " ")
 	seconds, parseErr := strconv.ParseInt(begun, 10, 64)
-	if err != nil || parseErr != nil || s.DB.Now().Sub(time.Unix(seconds, 0)) > enrolmentLife {
+	if err != nil || parseErr != nil || f.users.DB.Now().Sub(time.Unix(seconds, 0)) > enrolmentLife {
 		return Enrolment{}, false
 	}
 	return Enrolment{Secret: secret.New(text), email: signed.Email}, true
@@ -143,21 +149,13 @@ func errEnrolled() error {
 		"there is a second factor already; turn it off before you set up another")
 }
 
-func (s *Service) unseal(row factor, user User) (secret.String, error) {
-	plain, err := s.Keys.Open(row.Sealed, sealTable, sealColumn, user.UID.String())
-	if err != nil {
-		return secret.String{}, fmt.Errorf("reading the second factor of %s: %w", user.Email, err)
-	}
-	return secret.New(string(plain)), nil
-}
-
-// ConfirmSecondFactor turns the second factor that Enrol began on with its first
+// Confirm turns the second factor that Enrol began on with its first
 // code and returns the recovery codes, which are shown once. Errors:
 // VALIDATION_ERROR for a wrong code, INVALID_STATE without an enrolment.
-func (s *Service) ConfirmSecondFactor(
+func (f SecondFactors) Confirm(
 	ctx context.Context, tx *postgres.Tx, signed Signed, kept, code string,
 ) ([]string, error) {
-	enrolment, ok := s.Enrolling(signed, kept)
+	enrolment, ok := f.Enrolling(signed, kept)
 	if !ok {
 		return nil, lending.NewError(lending.CodeInvalidState,
 			"there is no second factor to confirm; begin again")
@@ -176,19 +174,19 @@ func (s *Service) ConfirmSecondFactor(
 		   SET secret_sealed = excluded.secret_sealed, confirmed_at = excluded.confirmed_at,
 		       last_step = excluded.last_step, created_at = excluded.created_at
 		 WHERE second_factors.confirmed_at IS NULL`, user.UID,
-		s.Keys.Seal([]byte(text), sealTable, sealColumn, user.UID.String()), tx.Now, step)
+		f.users.Keys.Seal([]byte(text), sealTable, sealColumn, user.UID.String()), tx.Now, step)
 	if err != nil {
 		return nil, fmt.Errorf("confirming the second factor of %s: %w", user.Email, err)
 	}
 	if count, err := result.RowsAffected(); err != nil || count == 0 {
 		return nil, errEnrolled()
 	}
-	return s.NewRecoveryCodes(ctx, tx, user)
+	return f.NewRecoveryCodes(ctx, tx, user)
 }
 
 // NewRecoveryCodes replaces a user's recovery codes. They are shown once: only
 // their hashes are kept.
-func (s *Service) NewRecoveryCodes(
+func (f SecondFactors) NewRecoveryCodes(
 	ctx context.Context, tx *postgres.Tx, user User,
 ) ([]string, error) {
 	codes := make([]string, recoveryNum)
@@ -212,9 +210,9 @@ func (s *Service) NewRecoveryCodes(
 }
 
 // RecoveryLeft counts the recovery codes that a user has not used.
-func (s *Service) RecoveryLeft(ctx context.Context, user User) (int, error) {
+func (f SecondFactors) RecoveryLeft(ctx context.Context, user User) (int, error) {
 	var count int
-	err := s.DB.GetContext(ctx, &count, `
+	err := f.users.DB.GetContext(ctx, &count, `
 		SELECT count(*) FROM recovery_codes WHERE user_uid = $1 AND used_at IS NULL`, user.UID)
 	if err != nil {
 		return 0, fmt.Errorf("counting the recovery codes of %s: %w", user.Email, err)
@@ -222,8 +220,8 @@ func (s *Service) RecoveryLeft(ctx context.Context, user User) (int, error) {
 	return count, nil
 }
 
-// RemoveSecondFactor turns a user's second factor off, recovery codes included.
-func (s *Service) RemoveSecondFactor(ctx context.Context, tx *postgres.Tx, user User) error {
+// Remove turns a user's second factor off, recovery codes included.
+func (f SecondFactors) Remove(ctx context.Context, tx *postgres.Tx, user User) error {
 	_, err := tx.ExecContext(ctx, `
 		WITH codes AS (DELETE FROM recovery_codes WHERE user_uid = $1)
 		DELETE FROM second_factors WHERE user_uid = $1`, user.UID)
@@ -233,21 +231,21 @@ func (s *Service) RemoveSecondFactor(ctx context.Context, tx *postgres.Tx, user 
 	return nil
 }
 
-// CheckCode checks the code of a second factor, or a recovery code in its place,
+// Check checks the code of a second factor, or a recovery code in its place,
 // which tells. Neither works twice. The limits are those of passwords, counted
 // apart. Errors: RATE_LIMITED, UNAUTHORIZED.
-func (s *Service) CheckCode(
+func (f SecondFactors) Check(
 	ctx context.Context, user User, code string, from Visitor,
 ) (recovered bool, err error) {
 	account, address := from.keys(triedCodes, normalEmail(user.Email))
-	if _, err := s.countTry(ctx, account, address, triedCodes); err != nil {
+	if _, err := f.users.countTry(ctx, account, address, triedCodes); err != nil {
 		return false, err
 	}
 	code = cleanCode(code)
 	recovered = len(code) != codeDigits.Length()
-	used := s.useCode
+	used := f.useCode
 	if recovered {
-		used = s.useRecovery
+		used = f.useRecovery
 	}
 	ok, err := used(ctx, user, code)
 	if err != nil {
@@ -257,39 +255,40 @@ func (s *Service) CheckCode(
 		return false, lending.NewError(lending.CodeUnauthorized,
 			"The code is wrong or was used before. Wait for the next one and try again.")
 	}
-	return recovered, s.forgive(ctx, account)
+	return recovered, f.users.forgive(ctx, account)
 }
 
 // useCode spends a code of the app: the guard lets one of two requests with the
 // same code through.
-func (s *Service) useCode(ctx context.Context, user User, code string) (bool, error) {
-	row, found, err := s.loadFactor(ctx, user)
-	if err != nil || !found || row.ConfirmedAt == nil || s.Keys == nil {
+func (f SecondFactors) useCode(ctx context.Context, user User, code string) (bool, error) {
+	row, found, err := f.load(ctx, user)
+	if err != nil || !found || row.ConfirmedAt == nil || f.users.Keys == nil {
 		return false, err
 	}
-	text, err := s.unseal(row, user)
+	plain, err := f.users.Keys.Open(row.Sealed, sealTable, sealColumn, user.UID.String())
 	if err != nil {
-		return false, err
+		return false, fmt.Errorf("reading the second factor of %s: %w", user.Email, err)
 	}
-	step, ok := matchStep(text.Reveal(), code, s.DB.Now(), row.LastStep)
+	text := secret.New(string(plain))
+	step, ok := matchStep(text.Reveal(), code, f.users.DB.Now(), row.LastStep)
 	if !ok {
 		return false, nil
 	}
-	return s.spend(ctx, `
+	return f.spend(ctx, `
 		UPDATE second_factors SET last_step = $2 WHERE user_uid = $1 AND last_step < $2`,
 		user.UID, step)
 }
 
-func (s *Service) useRecovery(ctx context.Context, user User, code string) (bool, error) {
-	return s.spend(ctx, `
+func (f SecondFactors) useRecovery(ctx context.Context, user User, code string) (bool, error) {
+	return f.spend(ctx, `
 		UPDATE recovery_codes SET used_at = $3
 		 WHERE user_uid = $1 AND code_hash = $2 AND used_at IS NULL`,
-		user.UID, hashCode(user.UID, code), s.DB.Now())
+		user.UID, hashCode(user.UID, code), f.users.DB.Now())
 }
 
 // spend runs an update that only one caller can make.
-func (s *Service) spend(ctx context.Context, statement string, args ...any) (bool, error) {
-	result, err := s.DB.ExecContext(ctx, statement, args...)
+func (f SecondFactors) spend(ctx context.Context, statement string, args ...any) (bool, error) {
+	result, err := f.users.DB.ExecContext(ctx, statement, args...)
 	if err != nil {
 		return false, fmt.Errorf("using a code: %w", err)
 	}
@@ -300,9 +299,9 @@ func (s *Service) spend(ctx context.Context, statement string, args ...any) (boo
 	return count == 1, nil
 }
 
-func (s *Service) loadFactor(ctx context.Context, user User) (factor, bool, error) {
+func (f SecondFactors) load(ctx context.Context, user User) (factor, bool, error) {
 	var rows []factor
-	err := s.DB.SelectContext(ctx, &rows, `
+	err := f.users.DB.SelectContext(ctx, &rows, `
 		SELECT secret_sealed, confirmed_at, last_step FROM second_factors WHERE user_uid = $1`,
 		user.UID)
 	if err != nil {
@@ -356,10 +355,10 @@ func hashCode(user uuid.UUID, code string) []byte {
 	return sum[:]
 }
 
-// SecondFactorRoles returns the roles whose users must have a second factor.
-func (s *Service) SecondFactorRoles(ctx context.Context) ([]Role, error) {
+// Roles returns the roles whose users must have a second factor.
+func (f SecondFactors) Roles(ctx context.Context) ([]Role, error) {
 	var names pq.StringArray
-	err := s.DB.GetContext(ctx, &names, `SELECT second_factor_roles FROM sign_in_settings`)
+	err := f.users.DB.GetContext(ctx, &names, `SELECT second_factor_roles FROM sign_in_settings`)
 	if err != nil {
 		return nil, fmt.Errorf("loading the sign-in settings: %w", err)
 	}
@@ -370,10 +369,10 @@ func (s *Service) SecondFactorRoles(ctx context.Context) ([]Role, error) {
 	return roles, nil
 }
 
-// RequireSecondFactor sets the roles whose users must have a second factor.
+// Require sets the roles whose users must have a second factor.
 // Those who lack one set it up before they see anything else, which holds for
 // open sessions too. It returns the roles as they were. Error: VALIDATION_ERROR.
-func (s *Service) RequireSecondFactor(
+func (f SecondFactors) Require(
 	ctx context.Context, tx *postgres.Tx, roles []Role,
 ) ([]Role, error) {
 	names := make(pq.StringArray, len(roles))
@@ -383,7 +382,7 @@ func (s *Service) RequireSecondFactor(
 		}
 		names[i] = string(role)
 	}
-	before, err := s.SecondFactorRoles(ctx)
+	before, err := f.Roles(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -50,14 +50,14 @@ func newEnrolled(t *testing.T) *enrolled {
 	o.Keys = keys
 	e := &enrolled{office: o}
 	signed := o.signed()
-	kept, err := o.Enrol(signed)
+	kept, err := o.SecondFactors().Enrol(signed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	enrolment, _ := o.Enrolling(signed, kept)
+	enrolment, _ := o.SecondFactors().Enrolling(signed, kept)
 	e.secret = enrolment.Secret.Reveal()
 	o.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
-		e.recovery, err = o.ConfirmSecondFactor(ctx, tx, signed, kept, " "+e.appCode(0)+" ")
+		e.recovery, err = o.SecondFactors().Confirm(ctx, tx, signed, kept, " "+e.appCode(0)+" ")
 		return err
 	})
 	o.ahead.Add(int64(time.Minute)) // the code that confirmed is used up
@@ -65,7 +65,7 @@ func newEnrolled(t *testing.T) *enrolled {
 }
 
 func (e *enrolled) check(code string) (bool, error) {
-	return e.CheckCode(context.Background(), e.user(), code, from(address))
+	return e.SecondFactors().Check(context.Background(), e.user(), code, from(address))
 }
 
 func TestSecondFactor(t *testing.T) {
@@ -111,11 +111,11 @@ func TestRecoveryCodesWorkOnce(t *testing.T) {
 	if _, err := e.check(e.recovery[3]); lending.ErrorCode(err) != lending.CodeUnauthorized {
 		t.Errorf("the same again: %v", err)
 	}
-	if left, err := e.RecoveryLeft(t.Context(), e.user()); left != 9 || err != nil {
+	if left, err := e.SecondFactors().RecoveryLeft(t.Context(), e.user()); left != 9 || err != nil {
 		t.Errorf("%d left, %v", left, err)
 	}
 	e.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := e.NewRecoveryCodes(ctx, tx, e.user())
+		_, err := e.SecondFactors().NewRecoveryCodes(ctx, tx, e.user())
 		return err
 	})
 	if _, err := e.check(e.recovery[4]); lending.ErrorCode(err) != lending.CodeUnauthorized {
@@ -133,7 +133,8 @@ func TestGuessingCodesIsLimited(t *testing.T) {
 	var tries sync.WaitGroup
 	for i := range 40 {
 		tries.Go(func() {
-			_, err := processes[i%2].CheckCode(context.Background(), user, "000000x", from(address))
+			_, err := processes[i%2].SecondFactors().Check(
+				context.Background(), user, "000000x", from(address))
 			switch lending.ErrorCode(err) {
 			case lending.CodeUnauthorized:
 				looked.Add(1)
@@ -182,7 +183,8 @@ func TestOneCodeLetsOneIn(t *testing.T) {
 			var tries sync.WaitGroup
 			for range 5 {
 				tries.Go(func() {
-					if _, err := e.CheckCode(context.Background(), user, code, from(address)); err == nil {
+					_, err := e.SecondFactors().Check(context.Background(), user, code, from(address))
+					if err == nil {
 						in.Add(1)
 					}
 				})
@@ -198,24 +200,25 @@ func TestOneCodeLetsOneIn(t *testing.T) {
 func TestEnrolment(t *testing.T) {
 	t.Parallel()
 	e := newEnrolled(t)
-	if _, err := e.Enrol(e.signed()); lending.ErrorCode(err) != lending.CodeInvalidState {
+	_, err := e.SecondFactors().Enrol(e.signed())
+	if lending.ErrorCode(err) != lending.CodeInvalidState {
 		t.Errorf("a second enrolment: %v", err)
 	}
 	e.do(func(ctx context.Context, tx *postgres.Tx) error {
-		return e.RemoveSecondFactor(ctx, tx, e.user())
+		return e.SecondFactors().Remove(ctx, tx, e.user())
 	})
 	if e.user().SecondFactor || e.count(`SELECT count(*) FROM recovery_codes`) != 0 {
 		t.Error("the factor or its codes are still there")
 	}
 	signed := e.signed()
-	if _, begun := e.Enrolling(signed, ""); begun {
+	if _, begun := e.SecondFactors().Enrolling(signed, ""); begun {
 		t.Error("an enrolment before anybody has begun")
 	}
-	kept, err := e.Enrol(signed)
+	kept, err := e.SecondFactors().Enrol(signed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, begun := e.Enrolling(signed, kept)
+	first, begun := e.SecondFactors().Enrolling(signed, kept)
 	if !begun || first.Secret.Reveal() == e.secret || strings.Contains(kept, first.Secret.Reveal()) {
 		t.Errorf("begun %v: the secret is the old one, or stands in the session as it is", begun)
 	}
@@ -235,7 +238,7 @@ func TestEnrolment(t *testing.T) {
 // confirm turns a second factor on.
 func (o *office) confirm(signed operator.Signed, kept, code string) (codes []string, err error) {
 	err = o.try(func(ctx context.Context, tx *postgres.Tx) (err error) {
-		codes, err = o.ConfirmSecondFactor(ctx, tx, signed, kept, code)
+		codes, err = o.SecondFactors().Confirm(ctx, tx, signed, kept, code)
 		return err
 	})
 	return codes, err
@@ -272,17 +275,17 @@ func TestEnrolmentBelongsToItsSession(t *testing.T) {
 			t.Parallel()
 			e := newEnrolled(t)
 			e.do(func(ctx context.Context, tx *postgres.Tx) error {
-				return e.RemoveSecondFactor(ctx, tx, e.user())
+				return e.SecondFactors().Remove(ctx, tx, e.user())
 			})
 			signed := e.signed()
-			kept, err := e.Enrol(signed)
+			kept, err := e.SecondFactors().Enrol(signed)
 			if err != nil {
 				t.Fatal(err)
 			}
-			enrolment, _ := e.Enrolling(signed, kept)
+			enrolment, _ := e.SecondFactors().Enrolling(signed, kept)
 			e.secret = enrolment.Secret.Reveal()
 			signed = test.later(e, signed)
-			if _, begun := e.Enrolling(signed, kept); begun != test.good {
+			if _, begun := e.SecondFactors().Enrolling(signed, kept); begun != test.good {
 				t.Errorf("it goes on: %v, want %v", begun, test.good)
 			}
 			_, err = e.confirm(signed, kept, e.appCode(0))
@@ -298,12 +301,12 @@ func TestOneEnrolmentIsConfirmed(t *testing.T) {
 	t.Parallel()
 	e := newEnrolled(t)
 	e.do(func(ctx context.Context, tx *postgres.Tx) error {
-		return e.RemoveSecondFactor(ctx, tx, e.user())
+		return e.SecondFactors().Remove(ctx, tx, e.user())
 	})
 	var errs []error
 	here, there := e.signed(), e.signed()
-	keptHere, err := e.Enrol(here)
-	keptThere, thereErr := e.Enrol(there)
+	keptHere, err := e.SecondFactors().Enrol(here)
+	keptThere, thereErr := e.SecondFactors().Enrol(there)
 	if err := errors.Join(err, thereErr); err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +314,7 @@ func TestOneEnrolmentIsConfirmed(t *testing.T) {
 		signed operator.Signed
 		kept   string
 	}{{here, keptHere}, {there, keptThere}} {
-		enrolment, _ := e.Enrolling(one.signed, one.kept)
+		enrolment, _ := e.SecondFactors().Enrolling(one.signed, one.kept)
 		e.secret = enrolment.Secret.Reveal()
 		_, err := e.confirm(one.signed, one.kept, e.appCode(0))
 		errs = append(errs, err)
@@ -326,7 +329,7 @@ func TestSecondFactorOfARole(t *testing.T) {
 	o := newOffice(t)
 	require := func(roles ...operator.Role) error {
 		return o.try(func(ctx context.Context, tx *postgres.Tx) error {
-			_, err := o.RequireSecondFactor(ctx, tx, roles)
+			_, err := o.SecondFactors().Require(ctx, tx, roles)
 			return err
 		})
 	}

@@ -16,6 +16,9 @@ import (
 // maxViews is how many views one user may save for one list.
 const maxViews = 50
 
+// SavedViews keeps the lists that users come back to.
+type SavedViews struct{ DB *postgres.DB }
+
 // SavedView is a list under a filter, kept under a name by one user.
 type SavedView struct {
 	UID  uuid.UUID `db:"view_uid"`
@@ -26,12 +29,12 @@ type SavedView struct {
 	CreatedAt time.Time `db:"created_at"`
 }
 
-// SavedViews lists what a user saved for one list, by name.
-func (s *Service) SavedViews(
+// List lists what a user saved for one list, by name.
+func (v SavedViews) List(
 	ctx context.Context, user uuid.UUID, path string,
 ) ([]SavedView, error) {
 	var saved []SavedView
-	err := s.DB.SelectContext(ctx, &saved, `
+	err := v.DB.SelectContext(ctx, &saved, `
 		SELECT view_uid,
 		       name,
 		       path,
@@ -47,9 +50,9 @@ func (s *Service) SavedViews(
 	return saved, nil
 }
 
-// SaveView keeps a view; one of the same name for the same list is replaced.
+// Save keeps a view; one of the same name for the same list is replaced.
 // Error: VALIDATION_ERROR for the name, the filter or too many of them.
-func (s *Service) SaveView(
+func (SavedViews) Save(
 	ctx context.Context, tx *postgres.Tx, user uuid.UUID, view SavedView,
 ) error {
 	view.Name = strings.TrimSpace(view.Name)
@@ -76,8 +79,8 @@ func (s *Service) SaveView(
 	return nil
 }
 
-// DeleteView forgets a view of the user's own. Error: NOT_FOUND.
-func (s *Service) DeleteView(
+// Delete forgets a view of the user's own. Error: NOT_FOUND.
+func (SavedViews) Delete(
 	ctx context.Context, tx *postgres.Tx, user, view uuid.UUID,
 ) error {
 	result, err := tx.ExecContext(ctx,

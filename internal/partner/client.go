@@ -63,9 +63,43 @@ type Rotated struct {
 func (s *Service) CreateClient(
 	ctx context.Context, tx *postgres.Tx, request NewClient,
 ) (Issued, error) {
-	merchants, err := chooseMerchants(ctx, tx, request)
+	var owned UIDs
+	err := tx.GetContext(ctx, &owned, `
+		SELECT ARRAY(SELECT m.merchant_uid
+		               FROM merchants m
+		              WHERE m.partner_uid = p.partner_uid
+		              ORDER BY m.created_at, m.merchant_uid)
+		  FROM partners p
+		 WHERE p.partner_uid = $1`, request.PartnerUID)
+	if postgres.IsNoRows(err) {
+		return Issued{}, errNoPartner(request.PartnerUID)
+	}
 	if err != nil {
-		return Issued{}, err
+		return Issued{}, fmt.Errorf("listing merchants of partner %s: %w", request.PartnerUID, err)
+	}
+	const field = "merchant"
+	merchants := []uuid.UUID(owned)
+	if len(request.MerchantUIDs) > 0 {
+		merchants = nil
+	}
+	for _, uid := range request.MerchantUIDs {
+		if !slices.Contains(owned, uid) {
+			return Issued{}, lending.Invalid(field,
+				"%q %s is not a merchant of partner %s", field, uid, request.PartnerUID)
+		}
+		if !slices.Contains(merchants, uid) {
+			merchants = append(merchants, uid)
+		}
+	}
+	switch {
+	case len(merchants) == 0:
+		return Issued{}, lending.Invalid(field,
+			"%q is required: partner %s has no merchant yet, create one first",
+			field, request.PartnerUID)
+	case !request.Group && len(merchants) > 1:
+		return Issued{}, lending.Invalid(field,
+			"%q must name exactly one of %d merchants unless the client is a group",
+			field, len(merchants))
 	}
 	credentials := Credentials{ClientID: clientID(postgres.NewUID(tx.Now)), Secret: newSecret()}
 	if request.Demo != "" {
@@ -87,51 +121,6 @@ func (s *Service) CreateClient(
 		return Issued{}, fmt.Errorf("inserting client %s: %w", credentials.ClientID, err)
 	}
 	return Issued{Credentials: credentials, Group: request.Group, MerchantUIDs: merchants}, nil
-}
-
-// chooseMerchants checks the merchants of a new client against its partner's.
-func chooseMerchants(
-	ctx context.Context, tx *postgres.Tx, request NewClient,
-) ([]uuid.UUID, error) {
-	var owned UIDs
-	err := tx.GetContext(ctx, &owned, `
-		SELECT ARRAY(SELECT m.merchant_uid
-		               FROM merchants m
-		              WHERE m.partner_uid = p.partner_uid
-		              ORDER BY m.created_at, m.merchant_uid)
-		  FROM partners p
-		 WHERE p.partner_uid = $1`, request.PartnerUID)
-	if postgres.IsNoRows(err) {
-		return nil, errNoPartner(request.PartnerUID)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listing merchants of partner %s: %w", request.PartnerUID, err)
-	}
-	const field = "merchant"
-	picked := []uuid.UUID(owned)
-	if len(request.MerchantUIDs) > 0 {
-		picked = nil
-	}
-	for _, uid := range request.MerchantUIDs {
-		if !slices.Contains(owned, uid) {
-			return nil, lending.Invalid(field,
-				"%q %s is not a merchant of partner %s", field, uid, request.PartnerUID)
-		}
-		if !slices.Contains(picked, uid) {
-			picked = append(picked, uid)
-		}
-	}
-	switch {
-	case len(picked) == 0:
-		return nil, lending.Invalid(field,
-			"%q is required: partner %s has no merchant yet, create one first",
-			field, request.PartnerUID)
-	case !request.Group && len(picked) > 1:
-		return nil, lending.Invalid(field,
-			"%q must name exactly one of %d merchants unless the client is a group",
-			field, len(picked))
-	}
-	return picked, nil
 }
 
 // RotateClient gives a client a new secret; the old one goes on working for the

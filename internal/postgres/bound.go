@@ -21,6 +21,7 @@ type boundConnector struct {
 	// timeout bounds the making of a connection, grace how long after the end of
 	// its context a statement may keep its connection.
 	timeout, grace time.Duration
+	health         *health
 }
 
 // newBoundConnector returns a connector for the data source.
@@ -29,12 +30,14 @@ type boundConnector struct {
 // plain to the driver. Where it is to choose by itself, it leaves an open socket
 // behind for each connection to a server without TLS, for which the server
 // waits when it is to stop, and it cancels nothing there.
-func newBoundConnector(dsn string, timeout time.Duration) (*boundConnector, error) {
+func newBoundConnector(
+	dsn string, timeout time.Duration, health *health,
+) (*boundConnector, error) {
 	settings, err := pq.NewConfig(dsn)
 	if err != nil {
 		return nil, err
 	}
-	made := &boundConnector{timeout: timeout, grace: timeout / graceShare}
+	made := &boundConnector{timeout: timeout, grace: timeout / graceShare, health: health}
 	modes := []pq.SSLMode{settings.SSLMode}
 	if settings.SSLMode == pq.SSLModePrefer {
 		modes = []pq.SSLMode{pq.SSLModeRequire, pq.SSLModeDisable}
@@ -60,6 +63,7 @@ func (c *boundConnector) Connect(ctx context.Context) (driver.Conn, error) {
 	defer Waiting(ctx)()
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	era := c.health.Era()
 	making := &opening{ctx: ctx}
 	named := context.WithValue(ctx, openingKey{}, making)
 	made, err := c.modes[0].Connect(named)
@@ -79,7 +83,9 @@ func (c *boundConnector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, errors.Join(
 			errors.New("the driver's connection lacks what this package needs"), made.Close())
 	}
-	return &boundConn{pqConn: inner, socket: making.socket, grace: c.grace}, nil
+	return &boundConn{
+		pqConn: inner, socket: making.socket, grace: c.grace, health: c.health, era: era,
+	}, nil
 }
 
 // boundConn is a connection whose statements end with their contexts.
@@ -88,6 +94,27 @@ type boundConn struct {
 
 	socket net.Conn
 	grace  time.Duration
+	health *health
+	// era is that of the server in which the connection was made.
+	era int64
+}
+
+// IsValid tells whether the connection leads to a server that can still be written.
+func (c *boundConn) IsValid() bool { return c.era == c.health.Era() && c.pqConn.IsValid() }
+
+// ResetSession prepares the connection for its next use, if it is still one to use.
+func (c *boundConn) ResetSession(ctx context.Context) error {
+	if !c.IsValid() {
+		return driver.ErrBadConn
+	}
+	return c.pqConn.ResetSession(ctx)
+}
+
+// fault marks an error of the driver that is the connection's, and heeds what it says of
+// the server.
+func (c *boundConn) fault(err error) error {
+	c.health.heed(err)
+	return connectionFault(err)
 }
 
 // watch takes the connection from whatever runs on it until the function that it
@@ -126,6 +153,7 @@ func (c *boundConn) BeginTx(
 	tx, err := c.pqConn.BeginTx(ctx, options)
 	if err != nil {
 		// It asks for nothing that a server could mind, except one that lets nobody write.
+		c.health.heed(err)
 		return nil, &ConnectionError{err}
 	}
 	return &boundTx{tx, c, ctx}, nil
@@ -137,7 +165,7 @@ func (c *boundConn) ExecContext(
 ) (driver.Result, error) {
 	defer c.watch(ctx)()
 	result, err := c.pqConn.ExecContext(ctx, text, args)
-	return result, connectionFault(err)
+	return result, c.fault(err)
 }
 
 // QueryContext runs a query.
@@ -157,9 +185,9 @@ func (c *boundConn) query(
 	rows, err := run()
 	if err != nil {
 		over()
-		return nil, connectionFault(err)
+		return nil, c.fault(err)
 	}
-	return &boundRows{rows, over}, nil
+	return &boundRows{rows, c, over}, nil
 }
 
 // PrepareContext prepares a statement.
@@ -167,7 +195,7 @@ func (c *boundConn) PrepareContext(ctx context.Context, text string) (driver.Stm
 	defer c.watch(ctx)()
 	made, err := c.pqConn.PrepareContext(ctx, text)
 	if err != nil {
-		return nil, connectionFault(err)
+		return nil, c.fault(err)
 	}
 	stmt, ok := made.(pqStmt)
 	if !ok {
@@ -180,7 +208,7 @@ func (c *boundConn) PrepareContext(ctx context.Context, text string) (driver.Stm
 // Ping asks the server for a sign of life.
 func (c *boundConn) Ping(ctx context.Context) error {
 	defer c.watch(ctx)()
-	return connectionFault(c.pqConn.Ping(ctx))
+	return c.fault(c.pqConn.Ping(ctx))
 }
 
 // Close ends the connection, of which it tells a server that listens.
@@ -200,13 +228,13 @@ type boundTx struct {
 // Commit commits the transaction.
 func (t *boundTx) Commit() error {
 	defer t.conn.watch(t.ctx)()
-	return connectionFault(t.Tx.Commit())
+	return t.conn.fault(t.Tx.Commit())
 }
 
 // Rollback takes the transaction back.
 func (t *boundTx) Rollback() error {
 	defer t.conn.watch(t.ctx)()
-	return connectionFault(t.Tx.Rollback())
+	return t.conn.fault(t.Tx.Rollback())
 }
 
 // boundStmt is a prepared statement of a boundConn.
@@ -222,7 +250,7 @@ func (s *boundStmt) ExecContext(
 ) (driver.Result, error) {
 	defer s.conn.watch(ctx)()
 	result, err := s.pqStmt.ExecContext(ctx, args)
-	return result, connectionFault(err)
+	return result, s.conn.fault(err)
 }
 
 // QueryContext runs the statement for its rows.
@@ -236,6 +264,7 @@ func (s *boundStmt) QueryContext(
 type boundRows struct {
 	driver.Rows
 
+	conn *boundConn
 	over func()
 }
 
@@ -245,7 +274,7 @@ func (r *boundRows) Next(row []driver.Value) error {
 	if err == io.EOF { //nolint:errorlint // the end of the rows, by the driver's contract
 		return err
 	}
-	return connectionFault(err)
+	return r.conn.fault(err)
 }
 
 // HasNextResultSet tells whether a query of several statements has more results.
@@ -266,5 +295,5 @@ func (r *boundRows) NextResultSet() error {
 // Close ends the query.
 func (r *boundRows) Close() error {
 	defer r.over()
-	return connectionFault(r.Rows.Close())
+	return r.conn.fault(r.Rows.Close())
 }

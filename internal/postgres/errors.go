@@ -21,6 +21,7 @@ const (
 	stateCancelled     = "57014"
 	stateCheck         = "23514"
 	stateReadOnly      = "25006"
+	stateDiskFull      = "53100"
 )
 
 // IsNoRows tells whether a query for one row found none.

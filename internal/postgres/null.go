@@ -37,8 +37,3 @@ func OrZero[T any](value *T) T {
 
 // Micros is a duration in the microseconds that a column holds, NULL for none.
 func Micros(d time.Duration) *int64 { return OrNull(d.Microseconds()) }
-
-// Duration reads what Micros wrote.
-func Duration(micros *int64) time.Duration {
-	return time.Duration(OrZero(micros)) * time.Microsecond
-}

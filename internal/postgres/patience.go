@@ -57,7 +57,12 @@ func Waiting(ctx context.Context) func() {
 	if !bounded {
 		return func() {}
 	}
-	p.begin()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.waits++; p.waits == 1 {
+		p.since = time.Now()
+		p.expire.Reset(p.left)
+	}
 	return p.end
 }
 
@@ -72,15 +77,6 @@ func Renew(ctx context.Context) {
 	defer p.mu.Unlock()
 	p.left, p.since = p.limit, time.Now()
 	if p.waits > 0 {
-		p.expire.Reset(p.left)
-	}
-}
-
-func (p *patience) begin() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.waits++; p.waits == 1 {
-		p.since = time.Now()
 		p.expire.Reset(p.left)
 	}
 }

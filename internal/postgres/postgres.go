@@ -35,6 +35,7 @@ type DB struct {
 	engine  *sqlx.DB
 	clock   clock
 	timeout time.Duration
+	health  *health
 }
 
 // Tx is an open transaction and its time.
@@ -54,6 +55,7 @@ type Option func(*options)
 type options struct {
 	unprepared bool
 	timeout    time.Duration
+	health     *health
 }
 
 // WithoutStatements keeps connections from preparing statements, for a pooler
@@ -67,7 +69,7 @@ func WithTimeout(timeout time.Duration) Option { return func(o *options) { o.tim
 // it answers. TLS is used where the server offers it, unless the URL's sslmode
 // says otherwise.
 func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
-	chosen := options{timeout: DefaultTimeout}
+	chosen := options{timeout: DefaultTimeout, health: new(health)}
 	for _, choose := range choices {
 		choose(&chosen)
 	}
@@ -79,7 +81,7 @@ func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{DB: pool, url: dsn, timeout: chosen.timeout}
+	db := &DB{DB: pool, url: dsn, timeout: chosen.timeout, health: chosen.health}
 	db.Now = db.clock.now
 	if err := db.openEngine(chosen); err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -95,7 +97,7 @@ func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
 
 // openPool prepares a pool, which connects when it is used.
 func openPool(dsn string, chosen options, most int) (*sqlx.DB, error) {
-	bound, err := newBoundConnector(dsn, chosen.timeout)
+	bound, err := newBoundConnector(dsn, chosen.timeout, chosen.health)
 	if err != nil {
 		return nil, fmt.Errorf("reading the database URL: %w", err)
 	}
@@ -155,6 +157,10 @@ func dataSource(rawURL string, chosen options) (string, error) {
 
 // Timeout is how long a request may take because of the database.
 func (db *DB) Timeout() time.Duration { return db.timeout }
+
+// Era counts how often the server turned out to let nobody write. Connections that were
+// made in an earlier one lead to the wrong server.
+func (db *DB) Era() int64 { return db.health.Era() }
 
 // URL is the data source that the pool connects to, for the queue's own driver.
 func (db *DB) URL() string { return db.url }

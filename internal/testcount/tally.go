@@ -66,7 +66,11 @@ func (t *tally) count(e event) {
 	case "build-output":
 		t.printf("%s", e.Output)
 	case "output":
-		t.keep(scope{e.Package, e.Test}, e.Output)
+		where := scope{e.Package, e.Test}
+		if t.output[where] == nil {
+			t.output[where] = &strings.Builder{}
+		}
+		t.output[where].WriteString(e.Output)
 	case "pass", "fail", "skip":
 		if e.Test == "" {
 			t.endPackage(e)
@@ -74,13 +78,6 @@ func (t *tally) count(e event) {
 			t.endTest(e)
 		}
 	}
-}
-
-func (t *tally) keep(where scope, text string) {
-	if t.output[where] == nil {
-		t.output[where] = &strings.Builder{}
-	}
-	t.output[where].WriteString(text)
 }
 
 func (t *tally) endTest(e event) {

@@ -293,22 +293,6 @@ type EmailRow struct {
 	Why    string
 }
 
-// Title is what the row is called: its subject, or its kind before it has one.
-func (r EmailRow) Title() string {
-	if r.Subject == "" {
-		return EmailKind(r.Kind)
-	}
-	return r.Subject
-}
-
-// Recipient joins name and address.
-func (r EmailRow) Recipient() string {
-	if r.Name == "" {
-		return r.To
-	}
-	return r.Name + " <" + r.To + ">"
-}
-
 // EmailKind names a kind of mail for people. One it does not know is shown as
 // it is written.
 func EmailKind(kind string) string {

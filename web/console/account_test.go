@@ -188,7 +188,7 @@ func TestARoleThatNeedsASecondFactor(t *testing.T) {
 	r.still()
 	b := r.signedIn()
 	r.do(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := r.Operators.RequireSecondFactor(ctx, tx, []operator.Role{operator.RoleSupport})
+		_, err := r.Operators.SecondFactors().Require(ctx, tx, []operator.Role{operator.RoleSupport})
 		return err
 	})
 	for _, path := range []string{paths.Home, paths.Deliveries, paths.Account} {

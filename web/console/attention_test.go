@@ -18,7 +18,7 @@ import (
 func (r *harness) watch() {
 	r.Helper()
 	service := &attention.Service{
-		DB: r.DB, Webhooks: r.Webhooks, Emails: r.Emails, Operators: r.Operators,
+		DB: r.DB, Webhooks: r.Webhooks, Emails: r.Emails,
 		AttemptLimit: 30 * time.Second,
 	}
 	_, err := service.Tally(r.Context())

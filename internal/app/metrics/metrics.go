@@ -42,6 +42,33 @@ type Meters struct {
 	jobRuns         *prometheus.CounterVec
 	jobDuration     *prometheus.HistogramVec
 	mails           *prometheus.CounterVec
+	notReady        *prometheus.GaugeVec
+}
+
+// Reason is why a process cannot serve. The list is closed.
+type Reason string
+
+// The reasons that a probe of readiness finds.
+const (
+	// Serves: there is none.
+	Serves             Reason = ""
+	DatabaseAway       Reason = "database_away"
+	DatabaseUnwritable Reason = "database_unwritable"
+	SchemaBehind       Reason = "schema_behind"
+	PartitionsMissing  Reason = "partitions_missing"
+)
+
+// Ready keeps what the last probe of readiness found.
+func (m *Meters) Ready(found Reason) {
+	for _, reason := range []Reason{
+		DatabaseAway, DatabaseUnwritable, SchemaBehind, PartitionsMissing,
+	} {
+		value := 0.0
+		if reason == found {
+			value = 1
+		}
+		m.notReady.WithLabelValues(string(reason)).Set(value)
+	}
 }
 
 // New makes the meters of a process.
@@ -99,6 +126,11 @@ func (m *Meters) countRequests(factory promauto.Factory) {
 		Help:    "Time from the head of a request to the end of its answer, by method and route.",
 		Buckets: quickBuckets,
 	}, []string{"method", "route"})
+	m.notReady = factory.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "drawbridge_not_ready",
+		Help: "1 for the reason that the last probe of /readyz found the process unable to serve by.",
+	}, []string{"reason"})
+	m.Ready(Serves)
 	m.rateLimited = factory.NewCounter(prometheus.CounterOpts{
 		Name: "drawbridge_rate_limited_total",
 		Help: "Requests refused with 429 because their client was over its rate.",

@@ -194,24 +194,19 @@ func (a account) take(tree string) error {
 
 func unprivileged() (account, error) {
 	for _, name := range []string{"postgres", "nobody"} {
-		if found, err := user.Lookup(name); err == nil {
-			return newAccount(found)
+		found, err := user.Lookup(name)
+		if err != nil {
+			continue
 		}
+		uid, uidErr := strconv.Atoi(found.Uid)
+		gid, gidErr := strconv.Atoi(found.Gid)
+		if err := errors.Join(uidErr, gidErr); err != nil {
+			return account{}, fmt.Errorf("reading the ids of user %s: %w", found.Username, err)
+		}
+		return account{name: found.Username, uid: uid, gid: gid}, nil
 	}
 	return account{}, errors.New("PostgreSQL does not run as root, and there is no user " +
 		"\"postgres\" or \"nobody\": run as another user, or set DATABASE_URL")
-}
-
-func newAccount(found *user.User) (account, error) {
-	uid, err := strconv.Atoi(found.Uid)
-	if err != nil {
-		return account{}, fmt.Errorf("reading the id of user %s: %w", found.Username, err)
-	}
-	gid, err := strconv.Atoi(found.Gid)
-	if err != nil {
-		return account{}, fmt.Errorf("reading the group of user %s: %w", found.Username, err)
-	}
-	return account{name: found.Username, uid: uid, gid: gid}, nil
 }
 
 // ownerOf names the user that path belongs to; exists is false without a path.

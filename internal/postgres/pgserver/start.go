@@ -109,23 +109,17 @@ func (h home) run(ctx context.Context, programs programs, options Options) (*Ser
 		}
 		child, launchErr := h.launch(ctx, programs, port, options)
 		if launchErr == nil {
-			return h.finish(ctx, child, password, port, options)
+			stop := func() error { return child.stop(options.Volatile) }
+			if err := createDatabase(ctx, serverURL(password, port, "postgres")); err != nil {
+				return nil, errors.Join(err, stop())
+			}
+			return &Server{url: serverURL(password, port, superuser), folder: h.folder, stop: stop}, nil
 		}
 		if err = launchErr; !errors.Is(err, errPortTaken) {
 			break
 		}
 	}
 	return nil, err
-}
-
-func (h home) finish(
-	ctx context.Context, child *process, password string, port int, options Options,
-) (*Server, error) {
-	stop := func() error { return child.stop(options.Volatile) }
-	if err := createDatabase(ctx, serverURL(password, port, "postgres")); err != nil {
-		return nil, errors.Join(err, stop())
-	}
-	return &Server{url: serverURL(password, port, superuser), folder: h.folder, stop: stop}, nil
 }
 
 func serverURL(password string, port int, database string) string {

@@ -71,7 +71,7 @@ func (f *Feature) overview(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
-	left, err := f.Operators.RecoveryLeft(request, user)
+	left, err := f.Operators.SecondFactors().RecoveryLeft(request, user)
 	if err != nil {
 		return err
 	}

@@ -40,14 +40,14 @@ const sessionEnrolment = "enrolment"
 
 func (f *Feature) enrolling(ctx echo.Context) (operator.Enrolment, bool) {
 	kept := f.Sessions.GetString(ctx.Request().Context(), sessionEnrolment)
-	return f.Operators.Enrolling(page.SignedIn(ctx), kept)
+	return f.Operators.SecondFactors().Enrolling(page.SignedIn(ctx), kept)
 }
 
 // beginFactor makes the secret that the viewer's app is to learn. Begun again it
 // stays the same, so that an app that has learned it is right.
 func (f *Feature) beginFactor(ctx echo.Context) error {
 	if _, begun := f.enrolling(ctx); !begun {
-		kept, err := f.Operators.Enrol(page.SignedIn(ctx))
+		kept, err := f.Operators.SecondFactors().Enrol(page.SignedIn(ctx))
 		if err != nil {
 			return err
 		}
@@ -76,7 +76,7 @@ func (f *Feature) confirmFactor(ctx echo.Context) error {
 	var codes []string
 	_, err := f.Commit(ctx, own(ctx, "user.second_factor_on", "",
 		func(request context.Context, tx *postgres.Tx) (err error) {
-			codes, err = f.Operators.ConfirmSecondFactor(request, tx, page.SignedIn(ctx),
+			codes, err = f.Operators.SecondFactors().Confirm(request, tx, page.SignedIn(ctx),
 				f.Sessions.GetString(request, sessionEnrolment), ctx.FormValue("code"))
 			return err
 		}))
@@ -110,7 +110,7 @@ func (f *Feature) recoveryCodes(ctx echo.Context) error {
 	var codes []string
 	_, err := f.Commit(ctx, own(ctx, "user.recovery_codes", "",
 		func(ctx context.Context, tx *postgres.Tx) (err error) {
-			codes, err = f.Operators.NewRecoveryCodes(ctx, tx, user)
+			codes, err = f.Operators.SecondFactors().NewRecoveryCodes(ctx, tx, user)
 			return err
 		}))
 	if err != nil {
@@ -128,6 +128,6 @@ func (f *Feature) removeFactor(ctx echo.Context) (action.Change, error) {
 	}
 	return own(ctx, "user.second_factor_off", "The second factor is off.",
 		func(ctx context.Context, tx *postgres.Tx) error {
-			return f.Operators.RemoveSecondFactor(ctx, tx, user)
+			return f.Operators.SecondFactors().Remove(ctx, tx, user)
 		}), nil
 }

@@ -129,7 +129,7 @@ func (f *Feature) checkCode(ctx echo.Context) error {
 		return ctx.Redirect(http.StatusSeeOther, paths.SignIn+"?why=code")
 	}
 	user, visit := waiting.User, waiting.Session
-	recovered, err := f.Operators.CheckCode(
+	recovered, err := f.Operators.SecondFactors().Check(
 		ctx.Request().Context(), user, ctx.FormValue("code"), f.visitor(ctx, user.Email))
 	if text, refused := refusedProof(ctx, err); refused {
 		return f.showToGuest(ctx, f.Status(lending.ErrorCode(err)),

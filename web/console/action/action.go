@@ -90,7 +90,21 @@ type Engine struct {
 func (e *Engine) Actions(specs ...Spec) []page.Route {
 	var routes []page.Route
 	for _, spec := range specs {
-		handler := e.handle(spec)
+		handler := echo.HandlerFunc(func(ctx echo.Context) error {
+			form, err := spec.Ask(ctx)
+			if nothing, ok := errors.AsType[unneeded](err); ok {
+				e.LeaveNotice(ctx, nothing.notice)
+				return page.LeadTo(ctx, nothing.target)
+			}
+			if err != nil {
+				return err
+			}
+			if !page.IsSent(ctx) {
+				return e.ShowForm(ctx, http.StatusOK, form)
+			}
+			form.Fields = Typed(ctx, form.Fields)
+			return e.Submit(ctx, form)
+		})
 		if spec.Reauthenticate {
 			handler = e.Reauthenticated(handler)
 		}
@@ -99,24 +113,6 @@ func (e *Engine) Actions(specs ...Spec) []page.Route {
 			page.Post(spec.Path, spec.Sent, spec.Role, handler))
 	}
 	return routes
-}
-
-func (e *Engine) handle(spec Spec) echo.HandlerFunc {
-	return func(ctx echo.Context) error {
-		form, err := spec.Ask(ctx)
-		if nothing, ok := errors.AsType[unneeded](err); ok {
-			e.LeaveNotice(ctx, nothing.notice)
-			return page.LeadTo(ctx, nothing.target)
-		}
-		if err != nil {
-			return err
-		}
-		if !page.IsSent(ctx) {
-			return e.ShowForm(ctx, http.StatusOK, form)
-		}
-		form.Fields = Typed(ctx, form.Fields)
-		return e.Submit(ctx, form)
-	}
 }
 
 // ShowForm shows a form: on a page of its own, or in a dialog when a script asks.

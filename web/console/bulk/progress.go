@@ -91,7 +91,18 @@ func (f *Feature) progress(
 	if err != nil {
 		return shown, err
 	}
-	shown.Lanes, shown.Remaining = laneRows(lanes, found.Options.Pace)
+	rows, longest := make([]bulk.LaneRow, 0, len(lanes)), 0
+	for _, lane := range lanes {
+		rows = append(rows, bulk.LaneRow{
+			UID: lane.SubscriptionUID.String(), URL: lane.URL, State: string(lane.State),
+			Total: lane.Total(), Waiting: lane.Waiting, Sent: lane.Sent, Delivered: lane.Delivered,
+			Failed: lane.Failed, Cancelled: lane.Cancelled, Skipped: lane.Skipped,
+		})
+		if lane.State != subscription.StatePaused {
+			longest = max(longest, lane.Waiting*int(time.Second)/lane.PaceOf(found.Options.Pace))
+		}
+	}
+	shown.Lanes, shown.Remaining = rows, time.Duration(longest)
 	items, next, err := f.Webhooks.Bulk.Items(ctx, uid, filter)
 	if err != nil {
 		return shown, err
@@ -137,22 +148,6 @@ func outcomeTabs(
 		})
 	}
 	return tabs
-}
-
-// laneRows words the lanes, and says how long the slowest will take.
-func laneRows(lanes []resend.Lane, pace int) ([]bulk.LaneRow, time.Duration) {
-	rows, longest := make([]bulk.LaneRow, 0, len(lanes)), 0
-	for _, lane := range lanes {
-		rows = append(rows, bulk.LaneRow{
-			UID: lane.SubscriptionUID.String(), URL: lane.URL, State: string(lane.State),
-			Total: lane.Total(), Waiting: lane.Waiting, Sent: lane.Sent, Delivered: lane.Delivered,
-			Failed: lane.Failed, Cancelled: lane.Cancelled, Skipped: lane.Skipped,
-		})
-		if lane.State != subscription.StatePaused {
-			longest = max(longest, lane.Waiting*int(time.Second)/lane.PaceOf(pace))
-		}
-	}
-	return rows, time.Duration(longest)
 }
 
 func itemRow(item resend.Item) bulk.ItemRow {

@@ -32,7 +32,8 @@ func (l lister[R]) namedFilters(ctx echo.Context, v *Values) (*ui.NamedFilters, 
 			Label: view.Label, Href: l.Path + "?" + view.Query, Current: view.Query == bar.Query,
 		})
 	}
-	saved, err := l.Operators.SavedViews(ctx.Request().Context(), page.User(ctx).UID, l.Path)
+	saved, err := operator.SavedViews{DB: l.Operators.DB}.List(
+		ctx.Request().Context(), page.User(ctx).UID, l.Path)
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +67,13 @@ func (e *Engine) saveView(ctx echo.Context) (action.Change, error) {
 	if err != nil {
 		return action.Change{}, errUnreadable()
 	}
-	user, outcome := page.User(ctx), operator.Outcome{Target: withQuery(path, query)}
+	user, views := page.User(ctx), operator.SavedViews{DB: e.Operators.DB}
+	outcome := operator.Outcome{Target: withQuery(path, query)}
 	return action.Change{
 		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			remove := ctx.FormValue("remove")
 			if remove == "" {
-				return outcome, e.Operators.SaveView(request, tx, user.UID, operator.SavedView{
+				return outcome, views.Save(request, tx, user.UID, operator.SavedView{
 					Name: ctx.FormValue("name"), Path: path, Query: query.Encode(),
 				})
 			}
@@ -79,7 +81,7 @@ func (e *Engine) saveView(ctx echo.Context) (action.Change, error) {
 			if err != nil {
 				return outcome, lending.Invalid("remove", "%.60q is no id of a view", remove)
 			}
-			return outcome, e.Operators.DeleteView(request, tx, user.UID, uid)
+			return outcome, views.Delete(request, tx, user.UID, uid)
 		},
 	}, nil
 }

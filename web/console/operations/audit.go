@@ -95,14 +95,14 @@ func (f *Feature) readAudit(v *list.Values) list.Source[operator.Record] {
 					return nil, "", err
 				}
 			}
-			records, more, err := f.Operators.AuditLog(ctx, filter)
+			records, more, err := operator.AuditLog{DB: f.Operators.DB}.List(ctx, filter)
 			if err == nil && more {
 				next = strconv.FormatInt(records[len(records)-1].ID, 10)
 			}
 			return records, next, err
 		},
 		Count: func(ctx context.Context, limit int) (int, error) {
-			return f.Operators.CountAudit(ctx, filter, limit)
+			return operator.AuditLog{DB: f.Operators.DB}.Count(ctx, filter, limit)
 		},
 	}
 }
@@ -115,7 +115,7 @@ func (f *Feature) auditEntry(ctx echo.Context) error {
 			"%q is no entry of the audit log", ctx.Param("entry"))
 	}
 	request := ctx.Request().Context()
-	record, err := f.Operators.AuditRecord(request, id)
+	record, err := operator.AuditLog{DB: f.Operators.DB}.Get(request, id)
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func (f *Feature) settings(ctx echo.Context) error {
 func (f *Feature) settingsPage(
 	ctx context.Context,
 ) (func(retention ui.AskForm) templ.Component, error) {
-	needed, err := f.Operators.SecondFactorRoles(ctx)
+	needed, err := f.Operators.SecondFactors().Roles(ctx)
 	provider := ""
 	if f.Provider != nil {
 		provider = f.Provider.Name
@@ -64,7 +64,7 @@ func (f *Feature) saveSignIn(ctx echo.Context) (action.Change, error) {
 	return action.Change{
 		Done: "Saved. It holds from everybody's next click on.",
 		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-			before, err := f.Operators.RequireSecondFactor(request, tx, roles)
+			before, err := f.Operators.SecondFactors().Require(request, tx, roles)
 			return operator.Did(paths.Settings, operator.Entry{
 				Action: "settings.sign_in", SubjectKind: "settings", Subject: "sign_in",
 				Before: map[string]any{"second_factor_roles": before},

@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/alexedwards/scs/v2"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/operator"
@@ -20,24 +19,6 @@ const (
 	SessionCredential = "credential"
 	sessionNotice     = "notice"
 )
-
-func (s *Site) newSessions() *scs.SessionManager {
-	sessions := scs.New()
-	sessions.Store = s.Operators.SessionStore()
-	sessions.IdleTimeout = operator.SessionIdle
-	// The list of sessions ends them after their lifetime. The library's own end is
-	// told by the clock of whichever machine is asked, which may be wrong or step.
-	sessions.Lifetime = 365 * 24 * time.Hour
-	// Anyone who reads the table cannot use what it holds.
-	sessions.HashTokenInStore = true
-	sessions.Cookie.Name = s.CookieName("session")
-	sessions.Cookie.HttpOnly = true
-	sessions.Cookie.SameSite = http.SameSiteLaxMode
-	sessions.Cookie.Secure = s.Secure
-	sessions.Cookie.Path = "/"
-	sessions.ErrorFunc = refuseSession
-	return sessions
-}
 
 // sessionError is what keeps a request from its session.
 type sessionError struct {

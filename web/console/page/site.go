@@ -76,7 +76,20 @@ func NewSite(options Options) (*Site, error) {
 		return nil, err
 	}
 	s.close = sync.OnceFunc(func() { close(s.closing) })
-	s.Sessions = s.newSessions()
+	s.Sessions = scs.New()
+	s.Sessions.Store = s.Operators.SessionStore()
+	s.Sessions.IdleTimeout = operator.SessionIdle
+	// The list of sessions ends them after their lifetime. The library's own end is
+	// told by the clock of whichever machine is asked, which may be wrong or step.
+	s.Sessions.Lifetime = 365 * 24 * time.Hour
+	// Anyone who reads the table cannot use what it holds.
+	s.Sessions.HashTokenInStore = true
+	s.Sessions.Cookie.Name = s.CookieName("session")
+	s.Sessions.Cookie.HttpOnly = true
+	s.Sessions.Cookie.SameSite = http.SameSiteLaxMode
+	s.Sessions.Cookie.Secure = s.Secure
+	s.Sessions.Cookie.Path = "/"
+	s.Sessions.ErrorFunc = refuseSession
 	return s, nil
 }
 

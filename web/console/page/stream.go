@@ -33,7 +33,16 @@ func (s *Site) Stream(ctx echo.Context, render func(context.Context) ([]byte, er
 		return err
 	}
 	checked, ends := s.DB.Now(), s.DB.Now().Add(streamLife)
-	out := newEventWriter(ctx)
+	out := &eventWriter{
+		response: ctx.Response(), controller: http.NewResponseController(ctx.Response()),
+	}
+	header := out.response.Header()
+	header.Set(echo.HeaderContentType, "text/event-stream")
+	header.Set("X-Accel-Buffering", "no") // proxies must pass each event on
+	// The deadline for reading a request would end the stream; a writer without
+	// deadlines is that of a test without a connection.
+	_ = out.controller.SetReadDeadline(time.Time{})
+	out.response.WriteHeader(http.StatusOK)
 	ticker := time.NewTicker(s.LiveEvery)
 	defer ticker.Stop()
 	for connected := out.message(sent); connected; {
@@ -80,20 +89,6 @@ type eventWriter struct {
 	response   *echo.Response
 	controller *http.ResponseController
 	last       time.Time
-}
-
-func newEventWriter(ctx echo.Context) *eventWriter {
-	w := &eventWriter{
-		response: ctx.Response(), controller: http.NewResponseController(ctx.Response()),
-	}
-	header := w.response.Header()
-	header.Set(echo.HeaderContentType, "text/event-stream")
-	header.Set("X-Accel-Buffering", "no") // proxies must pass each event on
-	// The deadline for reading a request would end the stream; a writer without
-	// deadlines is that of a test without a connection.
-	_ = w.controller.SetReadDeadline(time.Time{})
-	w.response.WriteHeader(http.StatusOK)
-	return w
 }
 
 // idle sends a sign of life when it is time for one: an event, since the page

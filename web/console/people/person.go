@@ -182,7 +182,7 @@ func (f *Feature) resetFactor(ctx echo.Context) (action.Change, error) {
 	return f.other(ctx, "user.second_factor_reset",
 		"Their second factor is off and they are signed out.",
 		func(ctx context.Context, tx *postgres.Tx, user operator.User) (operator.User, error) {
-			if err := f.Operators.RemoveSecondFactor(ctx, tx, user); err != nil {
+			if err := f.Operators.SecondFactors().Remove(ctx, tx, user); err != nil {
 				return operator.User{}, err
 			}
 			user.SecondFactor = false

@@ -141,7 +141,7 @@ func (f *Feature) compareSecret(ctx echo.Context) error {
 		if err != nil {
 			return operator.Outcome{}, err
 		}
-		return operator.Outcome{}, f.Operators.AuditLimited(request, tx, operator.Entry{
+		return operator.Outcome{}, operator.AuditLimited(request, tx, operator.Entry{
 			Actor: page.User(ctx).Email, Address: ctx.RealIP(),
 			Action: "subscription.compare_secret", SubjectKind: "subscription",
 			Subject: uid.String(), After: map[string]secret.Match{"match": found.Match},

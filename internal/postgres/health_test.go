@@ -1,0 +1,65 @@
+package postgres_test
+
+import (
+	"strings"
+	"testing"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+)
+
+func TestUnwritableSaysWhy(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	want := func(step, part string) {
+		t.Helper()
+		got, err := db.Unwritable(t.Context())
+		if err != nil || part == "" && got != "" || !strings.Contains(got, part) {
+			t.Errorf("%s: %q, %v; want %q", step, got, err, part)
+		}
+	}
+	run := func(statement string) error {
+		_, err := db.ExecContext(t.Context(), statement)
+		return err
+	}
+	want("a new database", "")
+
+	// A full disk is what a statement met, until there is room again.
+	if run(`DO $$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$`) == nil {
+		t.Fatal("the statement met no full disk")
+	}
+	for _, statement := range []string{
+		`CREATE FUNCTION meet_full_disk() RETURNS event_trigger LANGUAGE plpgsql AS
+			$$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$`,
+		`CREATE EVENT TRIGGER full_disk ON ddl_command_start WHEN TAG IN ('CREATE TABLE AS')
+			EXECUTE FUNCTION meet_full_disk()`,
+	} {
+		if err := run(statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want("the disk is full", "disk of the database is full")
+	want("the disk is still full", "disk of the database is full")
+	if err := run(`DROP EVENT TRIGGER full_disk`); err != nil {
+		t.Fatal(err)
+	}
+	want("there is room again", "")
+
+	var name string
+	if err := db.GetContext(t.Context(), &name, `SELECT current_database()`); err != nil {
+		t.Fatal(err)
+	}
+	if err := run(`ALTER DATABASE "` + name + `" SET default_transaction_read_only = on`); err != nil {
+		t.Fatal(err)
+	}
+	db, err := postgres.Open(t.Context(), db.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	era := db.Era()
+	want("a server that lets nobody write", "can only be read")
+	if db.Era() == era {
+		t.Error("its connections are kept")
+	}
+}
