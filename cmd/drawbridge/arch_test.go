@@ -29,7 +29,7 @@ var levels = [][]string{
 		"internal/idempotency", "internal/retention", "internal/sealed", "internal/document",
 		"internal/catalog", "internal/apilog", "internal/feed", "internal/queue",
 		"internal/seed", "internal/search", "internal/fleet", "internal/restore", "internal/lists",
-		"internal/listener",
+		"internal/listener", "internal/feed",
 	},
 	{"internal/event", "internal/receiver", "internal/relay", "internal/attention"},
 	{"internal/loan", "internal/application"},
