@@ -27,7 +27,7 @@ var levels = [][]string{
 		"internal/webhook/health", "internal/webhook/bulk", "internal/webhook/diagnose",
 		"internal/webhook", "internal/email", "internal/partner", "internal/operator",
 		"internal/idempotency", "internal/retention", "internal/sealed", "internal/document",
-		"internal/catalog", "internal/apilog", "internal/feed", "internal/queue",
+		"internal/catalog", "internal/apilog", "internal/queue",
 		"internal/seed", "internal/search", "internal/fleet", "internal/restore", "internal/lists",
 		"internal/listener", "internal/feed",
 	},
