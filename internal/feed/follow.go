@@ -165,8 +165,8 @@ func (s *Service) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.DB.Timeout())
 	defer cancel()
 	for {
-		from, any := s.behind()
-		if !any {
+		from, waited := s.behind()
+		if !waited {
 			return nil
 		}
 		var entries []struct {
@@ -201,14 +201,14 @@ func (s *Service) announce(ctx context.Context) error {
 	}
 }
 
-// behind is up to where everybody who waits has seen the feed.
-func (s *Service) behind() (least Cursor, any bool) {
+// behind is up to where everybody who waits has seen the feed, false if nobody waits.
+func (s *Service) behind() (least Cursor, waited bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.waiting {
-		if !any || w.seen < least {
-			least, any = w.seen, true
+		if !waited || w.seen < least {
+			least, waited = w.seen, true
 		}
 	}
-	return least, any
+	return least, waited
 }

@@ -235,7 +235,8 @@ func (s *Service) load(ctx context.Context, entries []entry) ([]Event, error) {
 		  FROM unnest($1::uuid[], $2::timestamptz[]) WITH ORDINALITY
 		       AS wanted (event_uid, occurred_at, place)
 		 CROSS JOIN LATERAL (
-		       SELECT *
+		       SELECT event_uid, sequence, kind, subject, merchant_uid, application_uid, reference,
+		              occurred_at, body
 		         FROM events
 		        WHERE event_uid = wanted.event_uid
 		          AND occurred_at = wanted.occurred_at

@@ -102,11 +102,8 @@ func (r *Relay) Run(ctx context.Context) error {
 			found, err = r.read(ctx, query)
 			return err
 		})
-		if ctx.Err() != nil {
-			return nil
-		}
 		if err != nil {
-			return err
+			return unlessEnded(ctx, err)
 		}
 		if query.Get("after") == "latest" {
 			fmt.Fprintf(r.Notes, "following %s from %s, forwarding to %s\n",
@@ -114,11 +111,19 @@ func (r *Relay) Run(ctx context.Context) error {
 		}
 		for _, event := range found.Result.Data.Events {
 			if err := r.deliver(ctx, event); err != nil {
-				return nil // ctx has ended
+				return unlessEnded(ctx, err)
 			}
 		}
 		query.Set("after", found.Result.Data.NextCursor)
 	}
+}
+
+// unlessEnded is err, or nil when it comes of the end of ctx.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 // deliver forwards one event, however long that takes, and prints its line.
