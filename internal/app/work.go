@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
+	"drawbridge/internal/feed"
 	"drawbridge/internal/restore"
 	"drawbridge/jobs"
 	"drawbridge/migrations"
@@ -63,12 +64,13 @@ func (s *Services) Work(ctx context.Context) error {
 		case <-time.After(schemaPoll):
 		}
 	}
-	var rescuing sync.WaitGroup
-	rescuing.Go(func() {
+	var beside sync.WaitGroup
+	beside.Go(func() {
 		jobs.Rescue(ctx, s.Fleet, s.process.UID, s.Settings.WebhookTimeout)
 	})
+	beside.Go(func() { (&feed.Publisher{DB: s.DB}).Run(ctx) })
 	jobs.Promote(ctx, s.Webhooks)
-	rescuing.Wait()
+	beside.Wait()
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTimeout)
 	defer cancel()
 	if err := client.Stop(drain); err != nil {

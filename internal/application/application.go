@@ -99,6 +99,9 @@ type Task struct {
 	Status         lending.TaskStatus
 }
 
+// subject names the task in what its events tell.
+func (t Task) subject() string { return "task/" + t.UID.String() }
+
 // Selected returns the uid of the selected product as package lending has it, empty
 // while none is.
 func (a Application) Selected() string {

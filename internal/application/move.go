@@ -165,6 +165,7 @@ func (s *Service) AddTask(
 		return Task{}, fmt.Errorf("inserting a task of application %s: %w", uid, err)
 	}
 	event := lending.TaskCreated(uid.String(), title, task.Status)
+	event.Subject = task.subject()
 	return task, s.Events.Record(ctx, tx, event)
 }
 
@@ -206,6 +207,7 @@ func (s *Service) MoveTask(
 	}
 	task.Status = to
 	event := lending.TaskUpdated(task.ApplicationUID.String(), task.Title, to)
+	event.Subject = task.subject()
 	return task, s.Events.Record(ctx, tx, event)
 }
 

@@ -43,6 +43,7 @@ func (r *Recorder) Record(ctx context.Context, tx *postgres.Tx, event lending.Ev
 		Kind:           event.Kind,
 		ApplicationUID: uid,
 		Status:         event.Status,
+		Subject:        event.SubjectName(),
 		Head:           head,
 		Tail:           tail,
 	})

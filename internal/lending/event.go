@@ -80,6 +80,9 @@ type Event struct {
 	Kind           EventKind
 	ApplicationUID string
 	Status         string
+	// Subject names the object whose state the event tells where that is not the
+	// application: disbursement/ID or task/UID.
+	Subject string
 	// TaskTitle is nil but on task events.
 	TaskTitle *string
 	// data is nil but on application events.
@@ -169,6 +172,14 @@ func TaskUpdated(applicationUID, title string, status TaskStatus) Event {
 	event := TaskCreated(applicationUID, title, status)
 	event.Kind = EventTaskUpdated
 	return event
+}
+
+// SubjectName names the object whose state the event tells, such as application/UID.
+func (e Event) SubjectName() string {
+	if e.Subject != "" {
+		return e.Subject
+	}
+	return "application/" + e.ApplicationUID
 }
 
 // Render returns the body of the webhook: the fields of the specification's

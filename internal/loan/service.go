@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/google/uuid"
 
@@ -45,7 +46,7 @@ func (s *Service) RequestDraw(
 	if err != nil {
 		return Disbursement{}, err
 	}
-	return disbursement, s.tell(ctx, tx, uid, disbursement.Status)
+	return disbursement, s.tell(ctx, tx, uid, disbursement.ID, disbursement.Status)
 }
 
 // PreviewDraw answers what RequestDraw would do and changes nothing. Documents
@@ -136,17 +137,18 @@ func (s *Service) move(
 	if to == lending.FundingSettled {
 		disbursement.SettledAt = &tx.Now
 	}
-	return disbursement, s.tell(ctx, tx, loan.ApplicationUID, to)
+	return disbursement, s.tell(ctx, tx, loan.ApplicationUID, id, to)
 }
 
-// tell records the funding event of a status, if it has one.
+// tell records the funding event of a disbursement's status, if it has one.
 func (s *Service) tell(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, status lending.FundingStatus,
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, id int64, status lending.FundingStatus,
 ) error {
 	event, told := lending.FundingChanged(uid.String(), status)
 	if !told {
 		return nil
 	}
+	event.Subject = "disbursement/" + strconv.FormatInt(id, 10)
 	return s.Events.Record(ctx, tx, event)
 }
 

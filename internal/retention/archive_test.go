@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/feed"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
@@ -105,6 +106,26 @@ func (a *archive) deliver(event, application uuid.UUID, eventAt, at time.Time, s
 		                      duration_us, request_headers, response_headers, response_body)
 		VALUES ($1, $2, 1, $2, 200, 5, '[{"name":"host","value":"x"}]', '[]', 'thanks')`,
 		delivery, at)
+}
+
+// publishFeed gives the events their place in the feed.
+func (a *archive) publishFeed() {
+	a.t.Helper()
+	if _, err := (&feed.Publisher{DB: a.DB}).Publish(a.t.Context()); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+// wantFeedLikeEvents fails unless the feed has the events that there are, and no others.
+func (a *archive) wantFeedLikeEvents() {
+	a.t.Helper()
+	if n := a.count(`
+		SELECT count(*)
+		  FROM events e
+		  FULL JOIN feed f USING (event_uid, occurred_at)
+		 WHERE e.kind IS NULL OR f.position IS NULL`); n != 0 {
+		a.t.Errorf("%d events are in the feed or in their table alone", n)
+	}
 }
 
 func (a *archive) run() retention.Report {

@@ -85,7 +85,8 @@ func (s *Service) Run(ctx context.Context) (Report, error) {
 	var bulks, sweeping error
 	report.Bulks, bulks = s.removeBulks(ctx, settings.monthCutoff(now))
 	report.Swept, sweeping = s.sweepReleased(ctx, settings, now)
-	return report, errors.Join(bodies, months, bulks, sweeping)
+	feed := s.removeFromFeed(ctx, settings.monthCutoff(now))
+	return report, errors.Join(bodies, months, bulks, sweeping, feed)
 }
 
 // claim makes this the one run, for as long as its connection lives. It returns

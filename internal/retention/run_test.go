@@ -34,6 +34,8 @@ func TestRunRemovesWhatIsDue(t *testing.T) {
 	heldBody := a.record(held, middle, "delivered")
 	recent := a.record(plain, fresh, "delivered")
 
+	a.publishFeed()
+
 	settings, err := a.Settings(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +49,7 @@ func TestRunRemovesWhatIsDue(t *testing.T) {
 		t.Errorf("first run: %+v", first)
 	}
 	a.want("an old event", gone, removed)
+	a.wantFeedLikeEvents()
 	a.want("an old event under a hold", kept, whole)
 	a.want("an old event that is still to be sent", open, wholeness{1, 1, 1, 1, 0})
 	a.want("an old event that was replayed since", replayed, wholeness{1, 0, 1, 1, 1})
@@ -76,6 +79,7 @@ func TestRunRemovesWhatIsDue(t *testing.T) {
 		t.Errorf("after the release: %+v", fourth)
 	}
 	a.want("an old event after the release", kept, removed)
+	a.wantFeedLikeEvents()
 	a.want("a body after the release", heldBody, bare)
 	a.want("a recent event", recent, whole)
 }

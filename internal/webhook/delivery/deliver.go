@@ -154,6 +154,8 @@ func (a assignment) identity() sender.Identity {
 	}
 	return sender.Identity{
 		Kind: string(a.Event), UID: a.EventUID.String(), Merchant: a.Merchant.UUID.String(),
+		Sequence: postgres.OrZero(a.Sequence), Reference: postgres.OrZero(a.Reference),
+		Subject: postgres.OrZero(a.Subject),
 	}
 }
 

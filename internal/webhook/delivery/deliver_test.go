@@ -58,6 +58,8 @@ func TestDeliverSendsWhatWasRecorded(t *testing.T) {
 		"x-drawbridge-attempt":  "1",
 		"x-drawbridge-test":     "",
 
+		"x-drawbridge-sequence":     "1",
+		"x-drawbridge-subject":      "application/" + h.Application.String(),
 		"x-drawbridge-retries-left": "2",
 		"x-api-key":                 "top secret",
 		"content-type":              "application/json",

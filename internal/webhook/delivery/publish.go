@@ -55,6 +55,8 @@ type Event struct {
 	Kind           lending.EventKind
 	ApplicationUID uuid.UUID
 	Status         string
+	// Subject names the object whose state it tells, such as task/UID.
+	Subject string
 	// Head and Tail are the body before and after its timestamp, which Publish
 	// decides.
 	Head, Tail []byte
@@ -66,7 +68,9 @@ type Event struct {
 //
 // The application's row is locked, and its last event's time moved on by at least
 // a microsecond, so that application, status and timestamp together never name
-// two events (specification section 6.1), even when a clock steps back. Partner
+// two events (specification section 6.1), even when a clock steps back. Under the same
+// lock it takes the application's next number, after those of events that are older than
+// numbers are. The outbox leads it into the feed. Partner
 // and merchant are the application's, and the subscriptions are read where the
 // deliveries are made: no row can name what does not exist.
 //
@@ -75,9 +79,10 @@ type Event struct {
 const publishEvent = `
 	WITH subject AS MATERIALIZED (
 		UPDATE applications
-		   SET last_event_at = greatest($2, last_event_at + interval '1 microsecond')
+		   SET last_event_at = greatest($2, last_event_at + interval '1 microsecond'),
+		       last_sequence = 1 + coalesce(last_sequence, drawbridge_number_events($1))
 		 WHERE application_uid = $1
-		RETURNING partner_uid, merchant_uid, last_event_at
+		RETURNING partner_uid, merchant_uid, last_event_at, last_sequence, external_reference
 	), considered AS MATERIALIZED (
 		SELECT s.subscription_uid,
 		       s.version,
@@ -95,14 +100,20 @@ const publishEvent = `
 		 WHERE s.state <> 'deleted'
 	), event AS (
 		INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
-		                    application_uid, status, body, traceparent, passed_over)
-		SELECT $3, last_event_at, $4, partner_uid, merchant_uid, $1, $5,
+		                    application_uid, sequence, subject, reference, status, body,
+		                    traceparent, passed_over)
+		SELECT $3, last_event_at, $4, partner_uid, merchant_uid, $1, last_sequence, $15,
+		       external_reference, $5,
 		       $6::bytea || convert_to(to_char(last_event_at AT TIME ZONE 'UTC',
 		           'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'UTF8') || $7::bytea, $8, (
 		           SELECT coalesce(jsonb_agg(jsonb_build_object(
 		                      's', subscription_uid, 'v', version, 'w', passed_over)), '[]')
 		             FROM considered
 		            WHERE passed_over IS NOT NULL)
+		  FROM subject
+	), unpublished AS (
+		INSERT INTO feed_outbox (event_uid, occurred_at, merchant_uid, application_uid, kind)
+		SELECT $3, last_event_at, merchant_uid, $1, $4
 		  FROM subject
 	), delivery AS (
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
@@ -118,13 +129,17 @@ const publishEvent = `
 		       '{}', $12, $13, now(), 'available', '{}'
 		  FROM considered
 		 WHERE passed_over IS NULL
+	), stir AS (
+		SELECT pg_notify('drawbridge_outbox', '')
+		  FROM subject
+		 WHERE $16
 	), notice AS (
 		SELECT pg_notify(current_schema() || '.river_insert', $14::text)
 		 WHERE $14::text IS NOT NULL
 		   AND EXISTS (SELECT FROM considered WHERE passed_over IS NULL)
 	)
 	SELECT (SELECT count(*) FROM considered WHERE passed_over IS NULL),
-	       (SELECT count(*) FROM notice)
+	       (SELECT count(*) FROM notice) + 0 * (SELECT count(*) FROM stir)
 	  FROM subject`
 
 // Publish writes the event with its body, one delivery for each subscription of
@@ -146,15 +161,17 @@ func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, e Event) (int, e
 	if turn.taken {
 		notice = &queueNotification
 	}
+	stirring := s.stir.take(time.Now())
 	var deliveries, notified int
 	err = tx.QueryRowContext(ctx, publishEvent,
 		e.ApplicationUID, tx.Now, e.UID, string(e.Kind), e.Status, e.Head, e.Tail,
 		traceparent(ctx), string(args), job.Kind(), maxRuns, river.PriorityDefault, Queue,
-		notice).Scan(&deliveries, &notified)
+		notice, e.Subject, stirring.taken).Scan(&deliveries, &notified)
 	if notified == 0 {
 		s.notify.giveBack(turn)
 	}
 	if err != nil {
+		s.stir.giveBack(stirring)
 		return 0, fmt.Errorf("publishing event %s of application %s: %w",
 			e.Kind, e.ApplicationUID, err)
 	}

@@ -25,7 +25,9 @@ type Service struct {
 	// Gate lets API requests go first while deliveries pile up; nil lets nothing wait.
 	Gate *Gate
 
-	notify  notifyThrottle
+	notify notifyThrottle
+	// stir does so for the outbox of the feed.
+	stir    notifyThrottle
 	limiter limiter
 	loads   batcher[Args, *assignment]
 	holds   batcher[assignment, struct{}]

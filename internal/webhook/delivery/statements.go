@@ -24,6 +24,9 @@ type assignment struct {
 	Event             lending.EventKind  `db:"event"`
 	EventUID          uuid.UUID          `db:"event_uid"`
 	Merchant          uuid.NullUUID      `db:"merchant_uid"`
+	Sequence          *int64             `db:"sequence"`
+	Subject           *string            `db:"subject"`
+	Reference         *string            `db:"reference"`
 	Test              bool               `db:"test"`
 	Body              []byte             `db:"body"`
 	Traceparent       *string            `db:"traceparent"`
@@ -50,7 +53,8 @@ type assignment struct {
 // of one leaves the planner no other way, whatever it believes of the tables.
 const loadAssignments = `
 	SELECT d.delivery_uid, d.created_at, d.state, d.attempt_count, d.next_attempt_at, d.event,
-	       d.test, d.event_uid, e.merchant_uid, e.body, e.traceparent, d.application_uid, s.subscription_uid,
+	       d.test, d.event_uid, e.merchant_uid, e.sequence, e.subject, e.reference, e.body,
+	       e.traceparent, d.application_uid, s.subscription_uid,
 	       s.state AS subscription_state, s.stopped_at IS NOT NULL AS stopped, s.url, s.auth,
 	       s.secret_sealed, s.previous_sealed, s.previous_until, s.headers_sealed, s.version,
 	       s.rate, d.slot_at, b.started_at AS begun_at,
@@ -64,7 +68,7 @@ const loadAssignments = `
 	              AND created_at = job.created_at
 	            LIMIT 1) AS d
 	 CROSS JOIN LATERAL (
-	           SELECT merchant_uid, body, traceparent
+	           SELECT merchant_uid, sequence, subject, reference, body, traceparent
 	             FROM events
 	            WHERE event_uid = d.event_uid
 	              AND occurred_at = d.event_at

@@ -208,7 +208,8 @@ func (h *Harness) NewEvent() delivery.Event {
 	return delivery.Event{
 		UID: postgres.NewUID(h.Clock.Now()), Kind: lending.EventTaskCreated,
 		ApplicationUID: h.Application, Status: "Pending",
-		Head: []byte(`{"status":"Pending","timestamp":"`), Tail: []byte(`"}`),
+		Subject: "application/" + h.Application.String(),
+		Head:    []byte(`{"status":"Pending","timestamp":"`), Tail: []byte(`"}`),
 	}
 }
 
