@@ -36,7 +36,7 @@ func recordCalls(options Options) echo.MiddlewareFunc {
 			c.SetRequest(&request)
 			started := options.Now()
 			err := next(c)
-			options.Requests.Record(entryOf(c, started, options.Now().Sub(started), body.read))
+			options.Requests.Record(entryOf(c, started, options.Now().Sub(started)-api.Waited(c), body.read))
 			return err
 		}
 	}

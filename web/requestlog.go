@@ -55,7 +55,7 @@ func logRequests(options Options) echo.MiddlewareFunc {
 			if options.Observe != nil {
 				options.Observe(Answered{
 					Method: c.Request().Method, Route: c.Path(), Status: c.Response().Status,
-					Took: now().Sub(started), Fault: c.Get(faultKey) != nil,
+					Took: now().Sub(started) - api.Waited(c), Fault: c.Get(faultKey) != nil,
 				})
 			}
 			return nil

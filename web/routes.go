@@ -7,6 +7,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/feed"
 	"drawbridge/static"
 	"drawbridge/web/console"
 	"drawbridge/web/docs"
@@ -115,8 +116,12 @@ func apiRoutes(options Options) []Route {
 	var routes []Route
 	for _, operation := range options.API.Routes() {
 		middleware := []echo.MiddlewareFunc{options.API.Guard(operation)}
-		if operation.Upload {
+		switch {
+		case operation.Upload:
 			middleware = append(middleware, deadline(uploadTimeout))
+		case operation.Waits:
+			// The end of the time for the body would end the request, however idle it is.
+			middleware = append(middleware, deadline(readBodyTimeout+feed.MaxWait))
 		}
 		for _, path := range []string{operation.Path, operation.Alias} {
 			if path == "" {

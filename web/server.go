@@ -117,7 +117,8 @@ type Answered struct {
 	// Route is the path with the names of its parameters, empty without a route.
 	Route  string
 	Status int
-	Took   time.Duration
+	// Took leaves out for how long the answer was held back on purpose.
+	Took time.Duration
 	// Fault tells that the answer hides an error of our own.
 	Fault bool
 }

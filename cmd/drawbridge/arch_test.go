@@ -31,7 +31,7 @@ var levels = [][]string{
 		"internal/seed", "internal/search", "internal/fleet", "internal/restore", "internal/lists",
 		"internal/listener", "internal/feed",
 	},
-	{"internal/event", "internal/receiver", "internal/attention"},
+	{"internal/event", "internal/receiver", "internal/relay", "internal/attention"},
 	{"internal/loan", "internal/application"},
 	{"views", "views/paths", "views/mail", "views/docs"},
 	{"views/ui"},

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -10,12 +12,71 @@ import (
 	"drawbridge/internal/app"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/relay"
+	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook/delivery"
 )
 
 type eventCmd struct {
 	List eventListCmd `cmd:"" help:"List events, newest first, with what became of each."`
 	Show eventShowCmd `cmd:"" help:"Show one event: its body, and for each subscription why it got it or not."`
+}
+
+type listenCmd struct {
+	URL      string   `required:"" help:"Address of the server's API, what precedes /v2." placeholder:"BASE_URL"`
+	ClientID string   `required:"" help:"Client id of a partner." placeholder:"ID"`
+	Password string   `required:"" name:"client-secret-file" help:"File that holds the client's secret; - reads it from stdin." placeholder:"FILE"`
+	Merchant string   `help:"Only this merchant's events, of a group client." placeholder:"UID"`
+	Forward  string   `required:"" help:"Where to post the events." placeholder:"http://127.0.0.1:3000/hook"`
+	Event    []string `help:"Only this event kind (repeatable); without, those that a subscription to all events gets." placeholder:"KIND"`
+	Secret   string   `help:"Signing secret; without, one is made and printed on stderr." placeholder:"SECRET"`
+}
+
+// Help says what comes how.
+func (listenCmd) Help() string {
+	return "Each event from now on is posted with the headers of a webhook but those of delivery, " +
+		"attempt and retries, and signed. What the receiver does not answer with a 2xx is " +
+		"repeated, with growing pauses, before the next one goes out. It prints one line per " +
+		"event, survives restarts of the server, and ends on Ctrl-C. It needs no database."
+}
+
+// Run forwards until it is interrupted.
+func (cmd listenCmd) Run(env *environment) error {
+	follow := relay.Relay{
+		BaseURL: cmd.URL, ClientID: cmd.ClientID, Merchant: cmd.Merchant, Forward: cmd.Forward,
+		Secret: secret.New(cmd.Secret), Version: version, Lines: env.stdout, Notes: env.stderr,
+	}
+	env.optionalUID("--merchant", cmd.Merchant)
+	env.webAddress("--url", cmd.URL)
+	env.webAddress("--forward", cmd.Forward)
+	for _, kind := range cmd.Event {
+		follow.Kinds = append(follow.Kinds, env.eventKind("--event", kind))
+	}
+	if env.fault != nil {
+		return env.fault
+	}
+	if len(follow.Kinds) == 0 {
+		follow.Kinds = lending.AllEventKinds()
+	}
+	from := env.stdin
+	if cmd.Password != "-" {
+		file, err := os.Open(cmd.Password)
+		if err != nil {
+			return usagef("--client-secret-file cannot be read: %s", err)
+		}
+		defer file.Close()
+		from = file
+	}
+	text, err := io.ReadAll(io.LimitReader(from, 4<<10))
+	if err != nil {
+		return fmt.Errorf("reading the client's secret: %w", err)
+	}
+	follow.ClientSecret = secret.New(strings.TrimSpace(string(text)))
+	if cmd.Secret == "" {
+		follow.Secret = secret.NewToken("whsec_")
+		fmt.Fprintf(env.stderr, "signing secret: %s\n", follow.Secret.Reveal())
+	}
+	return follow.Run(env.ctx)
 }
 
 type eventListCmd struct {

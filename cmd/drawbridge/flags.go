@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"net/url"
 	"regexp"
 	"strings"
 	"time"
@@ -75,6 +76,14 @@ func (env *environment) time(flag, text string) time.Time {
 	}
 	env.refusef("%s is %q; it must be a time such as 2026-11-21T09:30:00Z", flag, text)
 	return time.Time{}
+}
+
+// webAddress checks an address that this machine shall call.
+func (env *environment) webAddress(flag, text string) {
+	parsed, err := url.Parse(text)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		env.refusef("%s is %q; it must be an address such as http://127.0.0.1:8080/api", flag, text)
+	}
 }
 
 // eventKind is empty for an empty text.

@@ -70,6 +70,7 @@ type grammar struct {
 
 	Subscription subscriptionCmd `cmd:"" group:"messages" help:"Webhook subscriptions."`
 	Event        eventCmd        `cmd:"" group:"messages" help:"Events, and why a subscription got one or not."`
+	Listen       listenCmd       `cmd:"" group:"messages" help:"Follow a server's events and post them to an address of this machine."`
 	Delivery     deliveryCmd     `cmd:"" group:"messages" help:"The webhook delivery log and re-sending."`
 	Bulk         bulkCmd         `cmd:"" group:"messages" help:"Bulk re-sends: many deliveries sent again, planned and paced."`
 	Email        emailCmd        `cmd:"" group:"messages" help:"The e-mail log and re-sending."`

@@ -50,6 +50,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 			Idempotency:  s.Idempotency,
 			Applications: s.Applications,
 			Loans:        s.Loans,
+			Feed:         s.Feed,
 			Bucket:       s.Documents.Bucket(),
 			Calls:        s.Webhooks.Gate,
 			Now:          s.DB.Now,

@@ -145,6 +145,9 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 	}
 	defer s.Services.Close()                  // after the last job
 	defer inBackground(ctx, s.Recorder.Run)() // after the last request was answered
+	if s.Settings.Has(config.RoleAPI) {
+		defer inBackground(ctx, s.Feed.Run)()
+	}
 	var roles []string
 	for _, role := range s.Settings.Roles {
 		roles = append(roles, string(role))
@@ -184,6 +187,7 @@ func (s *Server) stop(
 ) error {
 	slog.Info("stopping")
 	s.stopping.Store(true)
+	s.Feed.Release()
 	if !failed {
 		// Balancers see that the process is not ready, and send to another one.
 		<-time.After(s.Settings.Drain)

@@ -23,6 +23,7 @@ import (
 	"drawbridge/internal/document"
 	"drawbridge/internal/email"
 	"drawbridge/internal/event"
+	"drawbridge/internal/feed"
 	"drawbridge/internal/fleet"
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
@@ -51,13 +52,15 @@ type Services struct {
 	// DB is the database, and the clock of every service: DB.Now.
 	DB *postgres.DB
 	// Jobs queues jobs in the transaction that makes them, and works none.
-	Jobs         *river.Client[*sql.Tx]
-	Keys         *secret.Keyring
-	Partners     *partner.Service
-	Catalog      *catalog.Service
-	Idempotency  *idempotency.Store
-	Documents    *document.Store
-	Emails       *email.Service
+	Jobs        *river.Client[*sql.Tx]
+	Keys        *secret.Keyring
+	Partners    *partner.Service
+	Catalog     *catalog.Service
+	Idempotency *idempotency.Store
+	Documents   *document.Store
+	Emails      *email.Service
+	// Feed reads the feed of events for partners.
+	Feed         *feed.Service
 	Webhooks     *webhook.Services
 	Events       *event.Recorder
 	Loans        *loan.Service
@@ -116,6 +119,7 @@ func New(
 		Idempotency: &idempotency.Store{DB: db},
 		Documents:   document.NewStore(bucket),
 		Emails:      email.NewService(inserter),
+		Feed:        feed.New(db),
 		Operators:   &operator.Service{DB: db, Keys: keys},
 		Retention:   &retention.Service{DB: db},
 		Restored:    &restore.Service{DB: db},
@@ -126,7 +130,7 @@ func New(
 		Receiver:    newReceiver(settings, db),
 	}
 	gate := new(delivery.Gate)
-	s.Metrics = metrics.New(db, s.Recorder, gate, options.Version)
+	s.Metrics = metrics.New(db, s.Recorder, gate, s.Feed, options.Version)
 	policy := sender.Policy{Allow: settings.WebhookAllow, AllowHTTP: settings.WebhookAllowHTTP}
 	s.Webhooks = webhook.New(webhook.Config{
 		DB: db, Jobs: inserter, Keys: keys, Policy: policy, Gate: gate, Observe: s.Metrics.Attempt,

@@ -86,7 +86,7 @@ func (w Wanted) query() (string, []any) {
 	}
 	newest := ` ORDER BY created_at DESC, application_uid DESC LIMIT ` + c.Bind(w.Limit+1)
 	return `
-		SELECT newest.*
+		SELECT newest.application_uid, newest.created_at
 		  FROM unnest(` + merchants + `::uuid[]) AS m (merchant_uid)
 		 CROSS JOIN LATERAL (
 		       SELECT a.application_uid, a.created_at

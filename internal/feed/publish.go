@@ -1,4 +1,3 @@
-// Package feed gives events their place in the feed.
 package feed
 
 import (

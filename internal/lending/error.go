@@ -32,6 +32,7 @@ const (
 	CodeIdempotencyConflict      Code = "IDEMPOTENCY_CONFLICT"
 	CodeIdempotencyMismatch      Code = "IDEMPOTENCY_MISMATCH"
 	CodeRateLimited              Code = "RATE_LIMITED"
+	CodeCursorExpired            Code = "CURSOR_EXPIRED"
 	CodeInternal                 Code = "INTERNAL"
 	CodeUnavailable              Code = "UNAVAILABLE"
 )
@@ -44,8 +45,8 @@ func Codes() []Code {
 		CodeDocumentsRequired, CodeDocumentsNotAllowed, CodeApplicationNotApproved,
 		CodeEarlyCompletionForbidden, CodeAmountExceedsBalance, CodeDrawPending,
 		CodeProductNotFound, CodeApplicationNotFound, CodeInvalidState,
-		CodeIdempotencyConflict, CodeIdempotencyMismatch, CodeRateLimited, CodeInternal,
-		CodeUnavailable,
+		CodeIdempotencyConflict, CodeIdempotencyMismatch, CodeRateLimited, CodeCursorExpired,
+		CodeInternal, CodeUnavailable,
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"drawbridge/internal/application"
 	"drawbridge/internal/document"
+	"drawbridge/internal/feed"
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/partner"
@@ -27,6 +28,7 @@ type API struct {
 	Idempotency  *idempotency.Store
 	Applications *application.Service
 	Loans        *loan.Service
+	Feed         *feed.Service
 	Bucket       document.Bucket
 	// Calls is told of every call; nil is told nothing.
 	Calls *delivery.Gate
@@ -52,6 +54,8 @@ type Route struct {
 	// AllMerchants tells that a group client may name no merchant, and then calls for
 	// all of its own: the handler sees to what they may see by merchantsOf.
 	AllMerchants bool
+	// Waits tells that the answer may be held back until there is something to tell.
+	Waits bool
 }
 
 // Routes lists every operation. All of them need partner credentials.
@@ -96,6 +100,7 @@ func (a *API) Routes() []Route {
 			Name:  "uploadCertificate", Handler: a.uploadCertificate, Upload: true,
 		},
 	}
+	routes = append(routes, a.feedRoutes()...)
 	if a.Sandbox {
 		routes = append(routes, a.sandboxRoutes()...)
 	}

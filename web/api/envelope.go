@@ -53,6 +53,7 @@ var statuses = map[lending.Code]int{
 	lending.CodeInvalidState:        http.StatusConflict,
 	lending.CodeIdempotencyConflict: http.StatusConflict,
 	lending.CodeIdempotencyMismatch: http.StatusUnprocessableEntity,
+	lending.CodeCursorExpired:       http.StatusGone,
 	lending.CodeRateLimited:         http.StatusTooManyRequests,
 	lending.CodeInternal:            http.StatusInternalServerError,
 	lending.CodeUnavailable:         http.StatusServiceUnavailable,

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
@@ -90,19 +89,6 @@ func (q *query) moment(name string) time.Time {
 			"2026-11-21T09:30:00Z (write + as %%2B)", name)
 	}
 	return at
-}
-
-// uid reads a UUID, the nil one without.
-func (q *query) uid(name string) uuid.UUID {
-	given, ok := q.one(name)
-	if !ok {
-		return uuid.Nil
-	}
-	uid, err := uuid.Parse(given)
-	if err != nil || len(given) != uidLength {
-		q.faults.Add(name, "%q must be a UUID", name)
-	}
-	return uid
 }
 
 // cursor reads where the page of a list begins, as cursorOf wrote it for the same

@@ -54,6 +54,7 @@ func New(options Options) *Site {
 		if err != nil {
 			return nil, fmt.Errorf("rendering the documentation: %w", err)
 		}
-		return built, built.addEgress(options.Egress)
+		err = built.addEgress(options.Egress)
+		return built, err
 	})}
 }

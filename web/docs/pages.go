@@ -51,6 +51,16 @@ var pages = []pageSpec{
 		webhooksPage,
 	},
 	{
+		docsview.Link{Href: Prefix + "/catch-up", Label: "Catch up after an outage"},
+		"catch-up", "Catch up after an outage",
+		"Every event is kept: follow the feed, close gaps, and find lost answers again.", guidePage,
+	},
+	{
+		docsview.Link{Href: Prefix + "/laptop", Label: "Receive on your laptop"},
+		"laptop", "Receive on your laptop",
+		"Have events posted to your own machine, where no webhook reaches it.", guidePage,
+	},
+	{
 		docsview.Link{Href: Prefix + "/errors", Label: "Errors"},
 		"errors", "Errors",
 		"Every error code, what causes it and what cures it.", errorsPage,

@@ -1,6 +1,8 @@
 package documents
 
 import (
+	"bufio"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -106,6 +108,8 @@ var (
 		"serve", "serve --roles api", "serve --roles console", "serve --roles worker",
 	}
 	documentedOfServer = []string{"health", "health --ready"}
+	documentedListen   = "listen --url BASE_URL --client-id ID --client-secret-file FILE " +
+		"--forward http://127.0.0.1:3000/hook"
 )
 
 // documentedData is what stands for the capital words.
@@ -182,6 +186,9 @@ func TestDocumentedCommandsRun(t *testing.T) {
 				delete(lines, asked)
 			}
 			w.Env["DRAWBRIDGE_LISTEN"] = listen
+			listenUntilInterrupted(t, w, s)
+			delete(lines, documentedListen)
+			delete(lines, "listen")
 		}
 		if status := s.Stop(); status != 0 {
 			t.Errorf("%s ended with %d: %s", line, status, s.Logged())
@@ -195,6 +202,34 @@ func TestDocumentedCommandsRun(t *testing.T) {
 			continue // what it prints is checked, and a group of commands does nothing by itself
 		}
 		t.Errorf("%s names `drawbridge %s`, which this test knows no way to run", page, line)
+	}
+}
+
+// listenUntilInterrupted follows the feed of a server as the documents say.
+func listenUntilInterrupted(t *testing.T, w *e2etest.Harness, s *e2etest.Server) {
+	t.Helper()
+	client := w.DemoData().Partners[0].Clients[0]
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte(client.Secret), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	command := w.Command(strings.Fields(strings.NewReplacer(
+		"BASE_URL", s.URL+"/api", "ID", client.ID, "FILE", file).Replace(documentedListen))...)
+	notes, err := command.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	said := bufio.NewScanner(notes)
+	for said.Scan() {
+		if strings.HasPrefix(said.Text(), "following ") {
+			_ = command.Process.Signal(os.Interrupt) // what follows tells whether it came
+		}
+	}
+	if err := command.Wait(); err != nil {
+		t.Errorf("%s ended with %v: %s", documentedListen, err, said.Text())
 	}
 }
 

@@ -1,8 +1,10 @@
 package apptest
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
+	"sync"
 	"testing"
 	"time"
 
@@ -76,6 +78,13 @@ func StartServer(t testing.TB, db *postgres.DB) *Server {
 	s.API = options.API
 	listener := httptest.NewServer(web.New(options))
 	t.Cleanup(listener.Close)
+	running, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	var following sync.WaitGroup
+	following.Go(func() { s.Feed.Run(running) })
+	t.Cleanup(func() {
+		stop()
+		following.Wait()
+	})
 	s.URL = listener.URL + BasePath
 	s.Contract, err = contract.Load(s.URL)
 	s.must(err)

@@ -14,6 +14,7 @@ import (
 
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/email"
+	"drawbridge/internal/feed"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/jobs"
@@ -72,7 +73,8 @@ func (m *Meters) Ready(found Reason) {
 
 // New makes the meters of a process.
 func New(
-	db *postgres.DB, recorder *apilog.Writer, calls *delivery.Gate, version string,
+	db *postgres.DB, recorder *apilog.Writer, calls *delivery.Gate, events *feed.Service,
+	version string,
 ) *Meters {
 	registry := prometheus.NewRegistry()
 	factory := promauto.With(registry)
@@ -103,6 +105,10 @@ func New(
 		Name: "drawbridge_api_calls_in_flight",
 		Help: "Partner requests being answered. Under load webhooks stand back for them.",
 	}, func() float64 { return float64(calls.InFlight()) })
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "drawbridge_feed_waiting",
+		Help: "Calls that wait for an event of the feed, up to 1000.",
+	}, func() float64 { return float64(events.Waiting()) })
 	m := &Meters{registry: registry}
 	m.countRequests(factory)
 	m.countWork(factory)

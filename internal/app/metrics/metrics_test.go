@@ -16,6 +16,7 @@ import (
 
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/email"
+	"drawbridge/internal/feed"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/internal/restore"
@@ -55,7 +56,8 @@ func described(t *testing.T, registry *prometheus.Registry) []string {
 func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	names := described(t, New(db, apilog.NewWriter(db), new(delivery.Gate), "dev").registry)
+	names := described(t, New(db, apilog.NewWriter(db), new(delivery.Gate), feed.New(db),
+		"dev").registry)
 	for _, file := range []string{
 		"../../../docs/deploy/grafana.json", "../../../docs/deploy/alerts.yaml",
 	} {
@@ -136,7 +138,7 @@ func scrape(t *testing.T, m *Meters) string {
 func TestMetersCount(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	m := New(db, apilog.NewWriter(db), new(delivery.Gate), "dev")
+	m := New(db, apilog.NewWriter(db), new(delivery.Gate), feed.New(db), "dev")
 	m.Request(web.Answered{Method: "GET", Route: "/api/v2/loan/:uid", Status: 200, Took: time.Second})
 	m.Request(web.Answered{Method: "POST", Route: "/api/v2/application", Status: 429})
 	m.Request(web.Answered{Method: "BREW", Status: 404})
@@ -174,7 +176,7 @@ func TestMetersCount(t *testing.T) {
 func TestScrapeOutlivesTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	m := New(db, apilog.NewWriter(db), new(delivery.Gate), "dev")
+	m := New(db, apilog.NewWriter(db), new(delivery.Gate), feed.New(db), "dev")
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +189,7 @@ func TestScrapeOutlivesTheDatabase(t *testing.T) {
 func TestScrapeTellsOfAHold(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	free := scrape(t, New(db, apilog.NewWriter(db), new(delivery.Gate), "dev"))
+	free := scrape(t, New(db, apilog.NewWriter(db), new(delivery.Gate), feed.New(db), "dev"))
 	if !strings.Contains(free, "drawbridge_restore_held 0\n") {
 		t.Errorf("without a hold:\n%s", free)
 	}
@@ -197,7 +199,7 @@ func TestScrapeTellsOfAHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := scrape(t, New(db, apilog.NewWriter(db), new(delivery.Gate), "dev"))
+	held := scrape(t, New(db, apilog.NewWriter(db), new(delivery.Gate), feed.New(db), "dev"))
 	if !strings.Contains(held, "drawbridge_restore_held 1\n") ||
 		!strings.Contains(held, "drawbridge_restore_held_seconds ") {
 		t.Errorf("with a hold:\n%s", held)
@@ -211,7 +213,7 @@ func TestScrapeBeforeTheMigrations(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE installation`); err != nil {
 		t.Fatal(err)
 	}
-	text := scrape(t, New(db, apilog.NewWriter(db), new(delivery.Gate), "dev"))
+	text := scrape(t, New(db, apilog.NewWriter(db), new(delivery.Gate), feed.New(db), "dev"))
 	for _, line := range []string{"drawbridge_database_up 1\n", "drawbridge_mails_queued 0\n"} {
 		if !strings.Contains(text, line) {
 			t.Errorf("%q is missing", line)

@@ -39,6 +39,8 @@ func TestEveryOperationIsDocumented(t *testing.T) {
 	want := []string{
 		"GET /v2/application",
 		"GET /v2/application/{uid}",
+		"GET /v2/application/{uid}/events",
+		"GET /v2/events",
 		"GET /v2/loan/{loanApplicationUid}",
 		"GET /v2/loan/{loanApplicationUid}/draw-preview",
 		"POST /v2/application",

@@ -1,0 +1,298 @@
+package feed
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+const (
+	// fewMerchants is up to how many merchants the entries of each are read by an index;
+	// of more, the feed itself is read, and what is not theirs passed over.
+	fewMerchants = 16
+	// scanned is how many entries a page looks at for those that it wants, whatever it
+	// finds among them.
+	scanned = 4000
+)
+
+// entry is a line of the feed, without what its event says.
+type entry struct {
+	Position   Cursor    `db:"position"`
+	EventUID   uuid.UUID `db:"event_uid"`
+	OccurredAt time.Time `db:"occurred_at"`
+}
+
+// bounds are what a statement saw of the feed as a whole.
+type bounds struct {
+	// Oldest is the first cursor behind which nothing was removed.
+	Oldest Cursor `db:"oldest"`
+	Head   Cursor `db:"head"`
+	// Seen is up to where the entries that were looked at are complete.
+	Seen Cursor `db:"seen"`
+}
+
+// Latest returns the cursor behind which everything stands that is published from
+// now on.
+func (s *Service) Latest(ctx context.Context) (Cursor, error) {
+	var head Cursor
+	if err := s.DB.GetContext(ctx, &head, `SELECT position FROM feed_head`); err != nil {
+		return 0, fmt.Errorf("reading the head of the feed: %w", err)
+	}
+	return head, nil
+}
+
+// Read returns one page. Errors: VALIDATION_ERROR for the limit and for a cursor that
+// the feed cannot have given; CURSOR_EXPIRED, whose details name the oldest cursor that
+// works.
+func (s *Service) Read(ctx context.Context, query Query) (Page, error) {
+	if err := postgres.CheckLimit(query.Limit); err != nil {
+		return Page{}, err
+	}
+	after := Cursor(0)
+	if query.After != nil {
+		after = *query.After
+	}
+	entries, seen, err := s.entries(ctx, query, after)
+	if err != nil {
+		return Page{}, err
+	}
+	switch {
+	case query.After == nil:
+	case after < seen.Oldest:
+		return Page{}, errExpired(seen.Oldest)
+	case after > seen.Head:
+		return Page{}, errCursor() // of another database, or of what a restore took back
+	}
+	page := Page{Next: seen.Seen, More: seen.Seen < seen.Head, head: seen.Head}
+	if len(entries) > query.Limit {
+		entries = entries[:query.Limit]
+		page.Next, page.More = entries[query.Limit-1].Position, true
+	}
+	page.Events, err = s.load(ctx, entries)
+	return page, err
+}
+
+// entries finds up to one entry more than the limit, oldest first.
+func (s *Service) entries(
+	ctx context.Context, query Query, after Cursor,
+) ([]entry, bounds, error) {
+	if len(query.MerchantUIDs) <= fewMerchants {
+		return s.ofEach(ctx, query, after)
+	}
+	entries, seen, err := s.among(ctx, query, after)
+	if err != nil || len(entries) > 0 || seen.Seen >= seen.Head {
+		return entries, seen, err
+	}
+	// Nothing is theirs for a while: go on right before what is.
+	var next *Cursor
+	err = s.DB.GetContext(ctx, &next, `
+		SELECT min(f.position)
+		  FROM unnest($1::uuid[]) AS m (merchant_uid)
+		 CROSS JOIN LATERAL (
+		       SELECT position
+		         FROM feed
+		        WHERE merchant_uid = m.merchant_uid
+		          AND position > $2
+		        ORDER BY position
+		        LIMIT 1) AS f`, pq.Array(query.MerchantUIDs), seen.Seen)
+	if err != nil {
+		return nil, bounds{}, fmt.Errorf("looking ahead in the feed: %w", err)
+	}
+	switch {
+	case next == nil:
+		seen.Seen = seen.Head
+		return nil, seen, nil
+	case len(query.Kinds) > 0: // and so perhaps none of those that are asked for
+		seen.Seen = *next - 1
+		return nil, seen, nil
+	}
+	return s.among(ctx, query, *next-1)
+}
+
+// pageRow is what a statement returns: its bounds, once without an entry if it has
+// none.
+type pageRow struct {
+	bounds
+
+	Position   *Cursor    `db:"position"`
+	EventUID   *uuid.UUID `db:"event_uid"`
+	OccurredAt *time.Time `db:"occurred_at"`
+}
+
+const readBounds = `
+	SELECT h.position AS head,
+	       coalesce((SELECT min(position) - 1 FROM feed), h.position) AS oldest
+	  FROM feed_head h`
+
+// ofEach reads the entries of each merchant by its index. What one of them has beyond
+// as many as were read ends what is complete.
+func (s *Service) ofEach(
+	ctx context.Context, query Query, after Cursor,
+) ([]entry, bounds, error) {
+	most := query.Limit + 1
+	if len(query.Kinds) > 0 {
+		most = max(most, scanned/max(len(query.MerchantUIDs), 1))
+	}
+	return s.page(ctx, `
+		WITH feed_bounds AS MATERIALIZED (`+readBounds+`
+		), read AS MATERIALIZED (
+			SELECT m.merchant_uid, f.position, f.kind, f.event_uid, f.occurred_at
+			  FROM unnest($1::uuid[]) AS m (merchant_uid)
+			 CROSS JOIN LATERAL (
+			       SELECT position, kind, event_uid, occurred_at
+			         FROM feed
+			        WHERE merchant_uid = m.merchant_uid
+			          AND position > $3
+			        ORDER BY position
+			        LIMIT $5) AS f
+		), complete AS MATERIALIZED (
+			SELECT b.head, b.oldest, coalesce((
+			           SELECT min(last)
+			             FROM (SELECT max(position) AS last
+			                     FROM read
+			                    GROUP BY merchant_uid
+			                   HAVING count(*) = $5) AS cut), b.head) AS seen
+			  FROM feed_bounds b
+		)
+		SELECT c.head, c.oldest, c.seen, f.position, f.event_uid, f.occurred_at
+		  FROM complete c
+		  LEFT JOIN LATERAL (
+		       SELECT position, event_uid, occurred_at
+		         FROM read
+		        WHERE position <= c.seen
+		          AND ($2::text[] IS NULL OR kind = ANY ($2))
+		        ORDER BY position
+		        LIMIT $4) AS f ON true
+		 ORDER BY f.position`, query, after, most)
+}
+
+// among reads a stretch of the feed as it stands and leaves out what is other
+// merchants'. Their list is hashed for that, which "IS TRUE" asks for: compared one by
+// one, a long one takes longer than all the rest.
+func (s *Service) among(
+	ctx context.Context, query Query, after Cursor,
+) ([]entry, bounds, error) {
+	return s.page(ctx, `
+		WITH complete AS MATERIALIZED (
+			SELECT b.head, b.oldest, least(greatest($3, b.oldest) + $5, b.head) AS seen
+			  FROM (`+readBounds+`) AS b
+		)
+		SELECT c.head, c.oldest, c.seen, f.position, f.event_uid, f.occurred_at
+		  FROM complete c
+		  LEFT JOIN LATERAL (
+		       SELECT position, event_uid, occurred_at
+		         FROM feed
+		        WHERE position > $3
+		          AND position <= c.seen
+		          AND ($2::text[] IS NULL OR kind = ANY ($2))
+		          AND (merchant_uid IN (SELECT unnest($1::uuid[]))) IS TRUE
+		        ORDER BY position
+		        LIMIT $4) AS f ON true
+		 ORDER BY f.position`, query, after, scanned)
+}
+
+func (s *Service) page(
+	ctx context.Context, statement string, query Query, after Cursor, most int,
+) ([]entry, bounds, error) {
+	var kinds any
+	if len(query.Kinds) > 0 {
+		kinds = pq.Array(query.Kinds)
+	}
+	var rows []pageRow
+	err := s.DB.SelectContext(ctx, &rows, statement,
+		pq.Array(query.MerchantUIDs), kinds, after, query.Limit+1, most)
+	if err != nil {
+		return nil, bounds{}, fmt.Errorf("reading the feed: %w", err)
+	}
+	var entries []entry
+	for _, row := range rows {
+		if row.Position != nil {
+			entries = append(entries, entry{*row.Position, *row.EventUID, *row.OccurredAt})
+		}
+	}
+	return entries, rows[0].bounds, nil
+}
+
+// load reads the events of entries, in their order.
+func (s *Service) load(ctx context.Context, entries []entry) ([]Event, error) {
+	if len(entries) == 0 {
+		return nil, nil
+	}
+	uids := make([]uuid.UUID, 0, len(entries))
+	times := make([]time.Time, 0, len(entries))
+	for _, entry := range entries {
+		uids, times = append(uids, entry.EventUID), append(times, entry.OccurredAt)
+	}
+	var events []Event
+	err := s.DB.SelectContext(ctx, &events, `
+		SELECT `+eventColumns+`
+		  FROM unnest($1::uuid[], $2::timestamptz[]) WITH ORDINALITY
+		       AS wanted (event_uid, occurred_at, place)
+		 CROSS JOIN LATERAL (
+		       SELECT event_uid, sequence, kind, subject, merchant_uid, application_uid, reference,
+		              occurred_at, body
+		         FROM events
+		        WHERE event_uid = wanted.event_uid
+		          AND occurred_at = wanted.occurred_at
+		        LIMIT 1) AS e
+		 ORDER BY wanted.place`, pq.Array(uids), pq.Array(times))
+	if err != nil {
+		return nil, fmt.Errorf("loading %d events: %w", len(entries), err)
+	}
+	return events, nil
+}
+
+const eventColumns = `e.event_uid, e.sequence, e.kind, e.subject, e.merchant_uid,
+	e.application_uid, e.reference, e.occurred_at,
+	CASE WHEN length(e.body) > 0 THEN convert_from(e.body, 'UTF8') END AS body`
+
+// History is a part of an application's events.
+type History struct {
+	Events []Event
+	// Last is the application's newest sequence, 0 without events.
+	Last int64
+	// More tells that further events follow.
+	More bool
+}
+
+// OfApplication returns up to limit events of an application of one of the merchants,
+// by sequence from that number on. Errors: NOT_FOUND, VALIDATION_ERROR for the limit.
+func (s *Service) OfApplication(
+	ctx context.Context, merchants []uuid.UUID, uid uuid.UUID, from int64, limit int,
+) (History, error) {
+	if err := postgres.CheckLimit(limit); err != nil {
+		return History{}, err
+	}
+	var history History
+	err := s.DB.GetContext(ctx, &history.Last, `
+		SELECT coalesce(last_sequence, 0)
+		  FROM applications
+		 WHERE application_uid = $1
+		   AND merchant_uid = ANY ($2)`, uid, pq.Array(merchants))
+	if postgres.IsNoRows(err) {
+		return History{}, lending.NewError(lending.CodeNotFound, "no application has the id %s", uid)
+	}
+	if err != nil {
+		return History{}, fmt.Errorf("loading application %s: %w", uid, err)
+	}
+	err = s.DB.SelectContext(ctx, &history.Events, `
+		SELECT `+eventColumns+`
+		  FROM events e
+		 WHERE e.application_uid = $1
+		   AND e.sequence BETWEEN $2 AND $3
+		 ORDER BY e.sequence
+		 LIMIT $4`, uid, from, history.Last, limit+1)
+	if err != nil {
+		return History{}, fmt.Errorf("listing the events of application %s: %w", uid, err)
+	}
+	if history.More = len(history.Events) > limit; history.More {
+		history.Events = history.Events[:limit]
+	}
+	return history, nil
+}

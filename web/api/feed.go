@@ -1,0 +1,165 @@
+package api
+
+import (
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/feed"
+	"drawbridge/internal/lending"
+)
+
+// feedRoutes are the calls that read events.
+func (a *API) feedRoutes() []Route {
+	return []Route{
+		{
+			Method: http.MethodGet, Path: "/v2/events", Name: "listEvents",
+			Handler: a.listEvents, AllMerchants: true, Waits: true,
+		},
+		{
+			Method: http.MethodGet, Path: "/v2/application/:uid/events",
+			Name: "listApplicationEvents", Handler: a.listApplicationEvents, AllMerchants: true,
+		},
+	}
+}
+
+// eventBody is the event object.
+type eventBody struct {
+	UID               uuid.UUID `json:"event_uid"`
+	Sequence          int64     `json:"sequence"`
+	Event             string    `json:"event"`
+	Subject           string    `json:"subject"`
+	MerchantUID       uuid.UUID `json:"merchant_uid"`
+	ApplicationUID    uuid.UUID `json:"thrive_application_uid"`
+	ExternalReference *string   `json:"external_reference"`
+	Timestamp         string    `json:"timestamp"`
+	// Body is a string, so that no parser and no writer changes a byte of it.
+	Body *string `json:"body"`
+}
+
+func newEventBodies(events []feed.Event) []eventBody {
+	bodies := make([]eventBody, 0, len(events))
+	for _, event := range events {
+		bodies = append(bodies, eventBody{
+			UID: event.UID, Sequence: event.Sequence, Event: string(event.Kind),
+			Subject: event.Subject, MerchantUID: event.MerchantUID,
+			ApplicationUID: event.ApplicationUID, ExternalReference: event.Reference,
+			Timestamp: lending.FormatTimestamp(event.OccurredAt), Body: event.Body,
+		})
+	}
+	return bodies
+}
+
+type feedBody struct {
+	Events     []eventBody `json:"events"`
+	NextCursor string      `json:"next_cursor"`
+	HasMore    bool        `json:"has_more"`
+}
+
+// latest stands for the cursor of now.
+const latest = "latest"
+
+func (a *API) listEvents(c echo.Context) error {
+	query, err := readQuery(c)
+	if err != nil {
+		return err
+	}
+	wanted := feed.Query{
+		MerchantUIDs: merchantsOf(c), Kinds: query.kinds("event"), Limit: query.limit(),
+	}
+	wait := query.number("wait", 0, int(feed.MaxWait/time.Second), 0)
+	after, given := query.one("after")
+	if given && after != latest {
+		cursor, err := feed.ParseCursor(after)
+		query.faults.Merge(err)
+		wanted.After = &cursor
+	}
+	if err := query.faults.Err(); err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	if after == latest {
+		cursor, err := a.Feed.Latest(ctx)
+		if err != nil {
+			return err
+		}
+		return a.answer(c, feedBody{Events: []eventBody{}, NextCursor: cursor.String()})
+	}
+	page, err := a.Feed.Follow(ctx, wanted, time.Duration(wait)*time.Second)
+	c.Set(waitedKey, page.Waited)
+	if err != nil {
+		return err
+	}
+	return a.answer(c, feedBody{
+		Events: newEventBodies(page.Events), NextCursor: page.Next.String(), HasMore: page.More,
+	})
+}
+
+type historyEventsBody struct {
+	Events       []eventBody `json:"events"`
+	LastSequence int64       `json:"last_sequence"`
+	HasMore      bool        `json:"has_more"`
+}
+
+func (a *API) listApplicationEvents(c echo.Context) error {
+	uid, err := pathUID(c, "thrive_application_uid")
+	if err != nil {
+		return err
+	}
+	query, err := readQuery(c)
+	if err != nil {
+		return err
+	}
+	from, limit := query.number("from_sequence", 1, math.MaxInt32, 1), query.limit()
+	if err := query.faults.Err(); err != nil {
+		return err
+	}
+	history, err := a.Feed.OfApplication(
+		c.Request().Context(), merchantsOf(c), uid, int64(from), limit)
+	if err != nil {
+		return err
+	}
+	return a.answer(c, historyEventsBody{
+		Events: newEventBodies(history.Events), LastSequence: history.Last, HasMore: history.More,
+	})
+}
+
+// kinds reads the kinds of events that a parameter names, each time it is given.
+func (q *query) kinds(name string) []lending.EventKind {
+	var kinds []lending.EventKind
+	for _, given := range q.values[name] {
+		kind := lending.EventKind(given)
+		switch {
+		case !kind.IsKnown():
+			q.faults.Add(name, "%q must be one of %s; leave it out for all", name,
+				strings.Join(kindNames(), ", "))
+			return nil
+		case !slices.Contains(kinds, kind):
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+func kindNames() []string {
+	var names []string
+	for _, kind := range lending.AllEventKinds() {
+		names = append(names, string(kind))
+	}
+	return names
+}
+
+// waitedKey is where a call notes for how long its answer was held back.
+const waitedKey = "api.waited"
+
+// Waited is for how long the answer to a request was held back because its caller asked
+// for that.
+func Waited(c echo.Context) time.Duration {
+	waited, _ := c.Get(waitedKey).(time.Duration)
+	return waited
+}
