@@ -30,7 +30,8 @@ func TestIdentityHeaders(t *testing.T) {
 			},
 		},
 		{
-			"not numbered yet", Identity{Kind: "task.created", UID: "e", Merchant: "m"},
+			"not numbered yet",
+			Identity{Kind: "task.created", UID: "e", Merchant: "m"},
 			map[string]string{
 				"x-drawbridge-event": "task.created", "x-drawbridge-event-id": "e",
 				"x-drawbridge-merchant": "m",
