@@ -29,10 +29,7 @@ type stageSet struct {
 
 // stage sets a scene: endpoints, and the services.
 func (b *bench) stage(ctx context.Context, open *ends, s scene) (*stageSet, error) {
-	targets, err := newReceivers(ctx, open, s)
-	if err != nil {
-		return nil, err
-	}
+	targets := newReceivers(open, s)
 	h, err := b.newHouse(ctx, open, targets.roots)
 	return &stageSet{targets: targets, house: h}, err
 }
@@ -94,7 +91,7 @@ func (s *stageSet) check(ctx context.Context, n int) error {
 	return s.targets.check(n)
 }
 
-// workOff measures how long working processes take for a backlog of n events.
+// workOff measures how long working processes take for n events that wait for them.
 func (b *bench) workOff(
 	ctx context.Context, set *stageSet, houses []*house, n int,
 ) (took timing, err error) {
@@ -104,12 +101,24 @@ func (b *bench) workOff(
 	if err := settle(ctx, set.house.DB); err != nil {
 		return timing{}, err
 	}
+	return b.deliver(ctx, set, houses, n, func() error { return nil })
+}
+
+// deliver measures how long working processes take for n events, those that publish
+// adds meanwhile among them.
+func (b *bench) deliver(
+	ctx context.Context, set *stageSet, houses []*house, n int, publish func() error,
+) (took timing, err error) {
 	clock, err := b.clock(n)
 	if err != nil {
 		return timing{}, err
 	}
-	err = working(ctx, houses, func() (err error) {
-		if err = set.delivered(ctx, n); err == nil {
+	err = working(ctx, houses, func() error {
+		err := publish()
+		if err == nil {
+			err = set.delivered(ctx, n)
+		}
+		if err == nil {
 			took, err = clock()
 		}
 		return err
@@ -186,24 +195,10 @@ func (b *bench) stream(ctx context.Context) (err error) {
 	if err := set.furnish(ctx); err != nil {
 		return err
 	}
-	var took timing
-	err = working(ctx, []*house{set.house}, func() error {
-		clock, err := b.clock(n)
-		if err != nil {
-			return err
-		}
-		if err := set.publish(ctx, n, 1); err != nil {
-			return err
-		}
-		if err = set.delivered(ctx, n); err == nil {
-			took, err = clock()
-		}
-		return err
+	took, err := b.deliver(ctx, set, []*house{set.house}, n, func() error {
+		return set.publish(ctx, n, 1)
 	})
 	if err != nil {
-		return err
-	}
-	if err := set.check(ctx, n); err != nil {
 		return err
 	}
 	jobs, err := b.streamedJobs(ctx, barePosts(set.targets, webhookWorkers))

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime/multipart"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,6 +19,8 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"drawbridge/internal/demo"
+	"drawbridge/internal/document/documenttest"
 	"drawbridge/internal/lists"
 )
 
@@ -28,31 +29,10 @@ type program struct {
 	binary, folder, url string
 	// settings are added to its environment.
 	settings []string
-	demo     demoData
+	demo     demo.Data
 	api      *http.Client
 	origin   string
 	process  *exec.Cmd
-}
-
-// demoData is what is used of the demo data.
-type demoData struct {
-	Users []struct {
-		Email    string `json:"email"`
-		Password string `json:"password"`
-	} `json:"users"`
-	Partners []struct {
-		UID     string `json:"partner_uid"`
-		Clients []struct {
-			ID     string `json:"client_id"`
-			Secret string `json:"client_secret"`
-		} `json:"clients"`
-	} `json:"partners"`
-	Products []struct {
-		UID string `json:"product_uid"`
-	} `json:"products"`
-	Loans []struct {
-		UID string `json:"loan_application_uid"`
-	} `json:"loans"`
 }
 
 // newProgram gives the real program, which it builds the first time, a new database
@@ -226,27 +206,10 @@ func (p *program) call(ctx context.Context, r request, into any) error {
 }
 
 // certificates are an upload of so many documents of a size, with its content type.
-func certificates(count, size int) (body []byte, kind string, err error) {
-	var text bytes.Buffer
-	form := multipart.NewWriter(&text)
-	for i := range count {
-		part, err := form.CreateFormFile("files", fmt.Sprintf("certificate-%d.pdf", i+1))
-		if err != nil {
-			return nil, "", err
-		}
-		if _, err := part.Write(pdf(size)); err != nil {
-			return nil, "", err
-		}
+func certificates(count, size int) (body []byte, kind string) {
+	parts := make([]documenttest.Part, count)
+	for i := range parts {
+		parts[i] = documenttest.File(fmt.Sprintf("certificate-%d.pdf", i+1), documenttest.PDF(size))
 	}
-	if err := form.Close(); err != nil {
-		return nil, "", err
-	}
-	return text.Bytes(), form.FormDataContentType(), nil
-}
-
-// pdf is a document of a size, most of which is a stream that no reader minds.
-func pdf(size int) []byte {
-	const head, tail = "%PDF-1.4\n1 0 obj\n<< /Type /Catalog >>\nendobj\n%", "\n%%EOF\n"
-	filling := bytes.Repeat([]byte{'x'}, size-len(head)-len(tail))
-	return append(append([]byte(head), filling...), tail...)
+	return documenttest.Multipart(parts...)
 }

@@ -3,19 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"errors"
 	"fmt"
 	"io"
-	"math/big"
-	"net"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"time"
 
@@ -34,47 +30,35 @@ type endpoints struct {
 	urls []string
 	// roots are to be trusted for their certificates, nil without TLS.
 	roots   *x509.CertPool
-	servers []*http.Server
+	servers []*httptest.Server
 }
 
 // listen opens n endpoints, with TLS or without, that a handler answers.
-func listen(ctx context.Context, n int, secured bool, handler http.Handler) (*endpoints, error) {
+func listen(n int, secured bool, handler http.Handler) *endpoints {
 	e := new(endpoints)
-	var config *tls.Config
 	if secured {
-		certificate, err := selfSigned()
-		if err != nil {
-			return nil, err
-		}
 		e.roots = x509.NewCertPool()
-		e.roots.AddCert(certificate.Leaf)
-		// HTTP/1.1 only: what is measured is one request per connection at a time.
-		config = &tls.Config{
-			Certificates: []tls.Certificate{certificate}, NextProtos: []string{"http/1.1"},
-			MinVersion: tls.VersionTLS12,
-		}
 	}
 	for range n {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, errors.Join(fmt.Errorf("listening for webhooks: %w", err), e.close())
-		}
-		scheme := "http"
+		server := httptest.NewUnstartedServer(handler)
+		server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 		if secured {
-			scheme, listener = "https", tls.NewListener(listener, config)
+			// HTTP/1.1 only: what is measured is one request per connection at a time.
+			server.TLS = &tls.Config{NextProtos: []string{"http/1.1"}, MinVersion: tls.VersionTLS12}
+			server.StartTLS()
+			e.roots.AddCert(server.Certificate())
+		} else {
+			server.Start()
 		}
-		e.urls = append(e.urls, scheme+"://"+listener.Addr().String()+"/hook")
-		server := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
-		e.servers = append(e.servers, server)
-		go func() { _ = server.Serve(listener) }() // it ends by close
+		e.urls, e.servers = append(e.urls, server.URL+"/hook"), append(e.servers, server)
 	}
-	return e, nil
+	return e
 }
 
 func (e *endpoints) close() error {
 	var errs []error
 	for _, server := range e.servers {
-		errs = append(errs, server.Close())
+		errs = append(errs, server.Config.Close()) // which waits for no handler
 	}
 	return errors.Join(errs...)
 }
@@ -130,14 +114,11 @@ func schemeName(secured bool) string {
 }
 
 // newReceivers opens the endpoints of a scene.
-func newReceivers(ctx context.Context, open *ends, s scene) (*receivers, error) {
+func newReceivers(open *ends, s scene) *receivers {
 	r := &receivers{arrived: s.arrived, delay: s.answer}
-	var err error
-	if r.endpoints, err = listen(ctx, s.endpoints, s.secured, r); err != nil {
-		return nil, err
-	}
+	r.endpoints = listen(s.endpoints, s.secured, r)
 	open.add(r.close)
-	return r, nil
+	return r
 }
 
 // ServeHTTP receives one webhook.
@@ -200,27 +181,4 @@ func post(ctx context.Context, client *http.Client, url string, body []byte) err
 		return fmt.Errorf("a POST was answered %s", response.Status)
 	}
 	return nil
-}
-
-// selfSigned makes a certificate for this machine that is its own authority.
-func selfSigned() (tls.Certificate, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("making a key: %w", err)
-	}
-	now := time.Now()
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "bench"},
-		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(24 * time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("making a certificate: %w", err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("reading a certificate: %w", err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, nil
 }

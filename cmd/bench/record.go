@@ -57,79 +57,58 @@ func (r *recorder) note(s step) {
 	}
 }
 
+// conn is what a connection of the driver is.
+type conn interface { //nolint:interfacebloat // it is database/sql that asks for so much
+	driver.Conn
+	driver.ConnBeginTx
+	driver.ExecerContext
+	driver.NamedValueChecker
+	driver.QueryerContext
+}
+
 // Connect opens a connection that is written down.
 func (r *recorder) Connect(ctx context.Context) (driver.Conn, error) {
-	conn, err := r.Connector.Connect(ctx)
+	opened, err := r.Connector.Connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &recordedConn{Conn: conn, recorder: r}, nil
+	full, ok := opened.(conn)
+	if !ok {
+		return nil, fmt.Errorf("the driver's %T cannot be recorded", opened)
+	}
+	return &recordedConn{conn: full, recorder: r}, nil
 }
 
 // recordedConn passes everything on to a connection of lib/pq.
 type recordedConn struct {
-	driver.Conn
+	conn
 
 	recorder *recorder
-}
-
-// inner returns the connection as what the driver says it is too.
-func inner[T any](conn any) (T, error) {
-	as, ok := conn.(T)
-	if !ok {
-		err := fmt.Errorf("the driver's %T is no %T", conn, &as)
-		return as, err
-	}
-	return as, nil
 }
 
 // BeginTx begins a transaction.
 func (c *recordedConn) BeginTx(
 	ctx context.Context, options driver.TxOptions,
 ) (driver.Tx, error) {
-	conn, err := inner[driver.ConnBeginTx](c.Conn)
-	if err != nil {
-		return nil, err
-	}
 	c.recorder.note(step{action: begins})
-	tx, err := conn.BeginTx(ctx, options)
-	if err != nil {
-		return nil, err
-	}
-	return &recordedTx{Tx: tx, recorder: c.recorder}, nil
+	tx, err := c.conn.BeginTx(ctx, options)
+	return &recordedTx{Tx: tx, recorder: c.recorder}, err
 }
 
 // QueryContext runs a query.
 func (c *recordedConn) QueryContext(
 	ctx context.Context, text string, args []driver.NamedValue,
 ) (driver.Rows, error) {
-	conn, err := inner[driver.QueryerContext](c.Conn)
-	if err != nil {
-		return nil, err
-	}
 	c.recorder.note(step{action: queries, text: text, args: values(args)})
-	return conn.QueryContext(ctx, text, args)
+	return c.conn.QueryContext(ctx, text, args)
 }
 
 // ExecContext runs a statement without rows.
 func (c *recordedConn) ExecContext(
 	ctx context.Context, text string, args []driver.NamedValue,
 ) (driver.Result, error) {
-	conn, err := inner[driver.ExecerContext](c.Conn)
-	if err != nil {
-		return nil, err
-	}
 	c.recorder.note(step{action: executes, text: text, args: values(args)})
-	return conn.ExecContext(ctx, text, args)
-}
-
-// CheckNamedValue converts an argument as the driver wants it.
-func (c *recordedConn) CheckNamedValue(value *driver.NamedValue) error {
-	conn, err := inner[driver.NamedValueChecker](c.Conn)
-	if err != nil {
-		return err
-	}
-	return conn.CheckNamedValue(value)
+	return c.conn.ExecContext(ctx, text, args)
 }
 
 // recordedTx is a transaction whose commit is written down.

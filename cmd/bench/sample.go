@@ -203,34 +203,40 @@ func (s *sampler) scrape(ctx context.Context) error {
 
 // ask reads the state of the database.
 func (s *sampler) ask(ctx context.Context) error {
-	var found struct {
-		Connections float64 `db:"connections"`
-		Waiting     float64 `db:"waiting"`
-		Open        float64 `db:"open"`
-		Live        float64 `db:"live"`
-		Dead        float64 `db:"dead"`
-		Tables      float64 `db:"tables"`
-		Indexes     float64 `db:"indexes"`
+	var found []struct {
+		Name  string
+		Value float64
 	}
-	err := s.db.GetContext(ctx, &found, `
-		SELECT (SELECT count(*) FROM pg_stat_activity
-		         WHERE datname = current_database()) AS connections,
-		       (SELECT count(*) FROM river_job WHERE state = 'available') AS waiting,
-		       (SELECT count(*) FROM deliveries WHERE state IN ('pending', 'retrying')) AS open,
-		       coalesce(sum(n_live_tup), 0) AS live,
-		       coalesce(sum(n_dead_tup), 0) AS dead,
-		       coalesce(sum(pg_table_size(relid)), 0) AS tables,
-		       coalesce(sum(pg_indexes_size(relid)), 0) AS indexes
-		  FROM pg_stat_user_tables`)
+	err := s.db.SelectContext(ctx, &found, `
+		WITH kept AS (
+			SELECT coalesce(sum(n_live_tup), 0) AS live,
+			       coalesce(sum(n_dead_tup), 0) AS dead,
+			       coalesce(sum(pg_table_size(relid)), 0) AS tables,
+			       coalesce(sum(pg_indexes_size(relid)), 0) AS indexes
+			  FROM pg_stat_user_tables
+		)
+		SELECT 'connections' AS name, count(*)::float AS value
+		  FROM pg_stat_activity
+		 WHERE datname = current_database()
+		 UNION ALL
+		SELECT 'jobs waiting', count(*) FROM river_job WHERE state = 'available'
+		 UNION ALL
+		SELECT 'deliveries open', count(*)
+		  FROM deliveries
+		 WHERE state IN ('pending', 'retrying')
+		 UNION ALL
+		SELECT 'tables', tables / $1 FROM kept
+		 UNION ALL
+		SELECT 'indexes', indexes / $1 FROM kept
+		 UNION ALL
+		SELECT 'dead rows', 100 * dead / greatest(live + dead, 1) FROM kept
+		 UNION ALL
+		SELECT 'bytes per row', (tables + indexes) / greatest(live, 1) FROM kept`, mebi)
 	if err != nil {
 		return fmt.Errorf("asking the database: %w", err)
 	}
-	s.add("connections", found.Connections)
-	s.add("jobs waiting", found.Waiting)
-	s.add("deliveries open", found.Open)
-	s.add("tables", found.Tables/mebi)
-	s.add("indexes", found.Indexes/mebi)
-	s.add("dead rows", 100*found.Dead/max(found.Live+found.Dead, 1))
-	s.add("bytes per row", (found.Tables+found.Indexes)/max(found.Live, 1))
+	for _, one := range found {
+		s.add(one.Name, one.Value)
+	}
 	return nil
 }
