@@ -66,7 +66,8 @@ func (s *Service) Try(ctx context.Context, trial Trial) (TrialResult, error) {
 	}
 	attempt := s.Sender.Send(ctx, sender.Request{
 		URL: settings.URL, Event: sender.TestIdentity(trial.Kind, postgres.NewUID(now).String()),
-		Delivery: postgres.NewUID(now).String(), Number: 1, Test: true, Headers: settings.Headers, Auth: settings.Auth, Secret: value.secret,
+		Delivery: postgres.NewUID(now).String(), Number: 1, Test: true,
+		Headers: settings.Headers, Auth: settings.Auth, Secret: value.secret,
 		Body: body,
 	})
 	return TrialResult{Attempt: attempt, Body: body, Generated: value.generated}, nil
