@@ -91,7 +91,7 @@ func (s *Service) Follow(ctx context.Context, query Query, wait time.Duration) (
 		case <-ctx.Done():
 			err = context.Cause(ctx)
 		}
-		s.leave(w)
+		page.Next = max(page.Next, s.leave(w))
 		if !woken {
 			page.Waited = time.Since(began)
 			return page, err
@@ -117,10 +117,12 @@ func (s *Service) enter(query Query, seen Cursor) *waiter {
 	return w
 }
 
-func (s *Service) leave(w *waiter) {
+// leave ends a wait and returns up to where nothing was for the call.
+func (s *Service) leave(w *waiter) Cursor {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waiting, w)
+	return w.seen
 }
 
 // Waiting is how many calls wait.
@@ -160,6 +162,13 @@ func (s *Service) Run(ctx context.Context) {
 	}
 }
 
+// announcement is what is told of an entry to those who wait.
+type announcement struct {
+	Position    Cursor            `db:"position"`
+	MerchantUID uuid.UUID         `db:"merchant_uid"`
+	Kind        lending.EventKind `db:"kind"`
+}
+
 // announce wakes those for whom something was published.
 func (s *Service) announce(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.DB.Timeout())
@@ -169,11 +178,7 @@ func (s *Service) announce(ctx context.Context) error {
 		if !waited {
 			return nil
 		}
-		var entries []struct {
-			Position    Cursor            `db:"position"`
-			MerchantUID uuid.UUID         `db:"merchant_uid"`
-			Kind        lending.EventKind `db:"kind"`
-		}
+		var entries []announcement
 		err := s.DB.SelectContext(ctx, &entries, `
 			SELECT position, merchant_uid, kind
 			  FROM feed
@@ -185,12 +190,12 @@ func (s *Service) announce(ctx context.Context) error {
 		}
 		s.mu.Lock()
 		for w := range s.waiting {
-			for _, entry := range entries {
-				if entry.Position > w.seen && w.wants(entry.MerchantUID, entry.Kind) {
-					close(w.woken)
-					delete(s.waiting, w)
-					break
-				}
+			if slices.ContainsFunc(entries, func(e announcement) bool {
+				return e.Position > w.seen && w.wants(e.MerchantUID, e.Kind)
+			}) {
+				close(w.woken)
+				delete(s.waiting, w)
+				continue
 			}
 			w.seen = max(w.seen, entries[len(entries)-1].Position)
 		}

@@ -120,10 +120,10 @@ func (r *Relay) Run(ctx context.Context) error {
 
 // unlessEnded is err, or nil when it comes of the end of ctx.
 func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
+	if ctx.Err() == nil {
+		return err
 	}
-	return err
+	return nil
 }
 
 // deliver forwards one event, however long that takes, and prints its line.

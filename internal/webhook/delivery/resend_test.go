@@ -71,6 +71,15 @@ func TestResendSendsTheSameBytesWithItsOwnAttempts(t *testing.T) {
 			request.Header.Get("x-drawbridge-delivery") != uid.String() {
 			t.Errorf("request %d: %+v", i+1, request)
 		}
+		for _, name := range []string{
+			"x-drawbridge-event", "x-drawbridge-event-id", "x-drawbridge-sequence",
+			"x-drawbridge-merchant", "x-drawbridge-subject",
+		} {
+			want := endpoint.Requests()[0].Header.Get(name)
+			if got := request.Header.Get(name); want == "" || got != want {
+				t.Errorf("request %d has the %s %q, the first had %q", i+1, name, got, want)
+			}
+		}
 	}
 }
 
