@@ -75,8 +75,8 @@ func live(t *testing.T) (w *apptest.Harness, uid uuid.UUID, want []string) {
 		return err
 	})
 	step(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := w.Loans.MoveFunding(ctx, tx, apptest.Operator(), draw.ID,
-			lending.FundingCancelled)
+		_, _, err := w.Loans.MoveFunding(ctx, tx, apptest.Operator(), draw.ID,
+			lending.FundingChange{Status: lending.FundingCancelled})
 		if err != nil {
 			return err
 		}

@@ -137,7 +137,7 @@ func drawTable(draws []loan.Disbursement) ui.TableProps[loan.Disbursement] {
 func stageTable(stages []lending.Stage, draws []loan.Disbursement) ui.TableProps[lending.Stage] {
 	drawn := map[int]string{}
 	for _, draw := range draws {
-		if draw.Status != lending.FundingCancelled {
+		if draw.Status.InForce() {
 			drawn[draw.Stage] = ui.Amount(draw.Gross)
 		}
 	}
