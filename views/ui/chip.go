@@ -111,7 +111,7 @@ func FundingChip(status string) ChipProps {
 	case lending.FundingCancelled:
 		return ChipProps{"ban", "Cancelled", Mute}
 	case lending.FundingReturned:
-		return ChipProps{"undo-2", "Returned", Bad}
+		return ChipProps{"rotate-ccw", "Returned", Bad}
 	}
 	return ChipProps{"circle-help", status, Mute}
 }

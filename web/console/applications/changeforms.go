@@ -245,7 +245,8 @@ func (c changing) askFunding() (asked, error) {
 	return asked{
 		button: ui.Capital(words.title), note: tells,
 		form: ui.AskForm{
-			Title: fmt.Sprintf("Draw #%d: %s", id, words.title), Submit: submit, Danger: !to.InForce(),
+			Title: fmt.Sprintf("Draw #%d: %s", id, words.title), Submit: submit,
+			Danger: !to.InForce(), NoReason: !to.InForce(),
 			Says: []string{words.effect, tells}, Controls: evidenceControls(to),
 			Hidden: []ui.HiddenField{
 				{Name: "to", Value: string(to)}, {Name: "draw", Value: strconv.FormatInt(id, 10)},
