@@ -3,6 +3,7 @@ package applications
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -103,6 +104,22 @@ func loanState(open loan.Loan) string {
 		return "No draw while the application is not Approved"
 	}
 	return "The next draw may be requested"
+}
+
+// evidenceWords says what was given with a step of a draw's money, empty for nothing.
+func evidenceWords(change loan.Change) string {
+	var given []string
+	for _, field := range []*string{
+		change.Method, change.Reference, change.EffectiveDate, change.Reason,
+	} {
+		if field != nil {
+			given = append(given, ui.Visible(*field))
+		}
+	}
+	if len(given) == 0 {
+		return ""
+	}
+	return DrawWord(change.Status) + ": " + strings.Join(given, ", ")
 }
 
 func drawTable(draws []loan.Disbursement) ui.TableProps[loan.Disbursement] {

@@ -187,6 +187,6 @@ var meanings = map[lending.EventKind]string{
 		"who chose it by name alone.",
 	lending.EventFundingReturned: "The money of a settled draw came back. Sent to who chose it by " +
 		"name alone.",
-	lending.EventTaskCreated:    "Somebody has to do something for the application. Carries a title.",
-	lending.EventTaskUpdated:    "A task was completed or cancelled. Carries its title.",
+	lending.EventTaskCreated: "Somebody has to do something for the application. Carries a title.",
+	lending.EventTaskUpdated: "A task was completed or cancelled. Carries its title.",
 }
