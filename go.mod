@@ -37,6 +37,7 @@ require (
 	github.com/riverqueue/river/riverdriver/riverpgxv5 v0.41.1
 	github.com/riverqueue/river/rivertype v0.41.1
 	github.com/shopspring/decimal v1.6.0
+	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 	github.com/wneessen/go-mail v0.8.1
 	github.com/yuin/goldmark v1.8.7
 	go.opentelemetry.io/otel v1.47.0

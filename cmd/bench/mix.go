@@ -61,7 +61,10 @@ func newTraffic(ctx context.Context, p *program) (*traffic, error) {
 	t := &traffic{ctx: ctx, program: p}
 	t.begin()
 	var err error
-	t.certificate, t.certificateType = certificates(1, 256<<10)
+	t.certificate, t.certificateType, err = certificates(1, 256<<10)
+	if err != nil {
+		return nil, fmt.Errorf("writing a certificate: %w", err)
+	}
 	if t.console, err = p.signIn(ctx); err != nil {
 		return nil, err
 	}

@@ -41,7 +41,10 @@ func (b *bench) upload(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	body, kind := certificates(uploadFiles, uploadFileSize)
+	body, kind, err := certificates(uploadFiles, uploadFileSize)
+	if err != nil {
+		return fmt.Errorf("writing certificates: %w", err)
+	}
 	err = p.call(ctx, request{
 		method: http.MethodPost, path: path + "/completion-cert-upload", kind: kind,
 		body: io.MultiReader(bytes.NewReader(body)), // whose length nobody is told

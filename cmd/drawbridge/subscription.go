@@ -44,10 +44,29 @@ type subscriptionFlags struct {
 	Header   []string `sep:"none" help:"Custom header 'Name: value', repeatable; secret or plain as its name sounds." placeholder:"LINE"`
 	Merchant []string `sep:"none" help:"Only this merchant's events, repeatable." placeholder:"UID"`
 	Rate     *int     `help:"Requests per second at most; 0 for no limit." placeholder:"N"`
+	Name     *string  `help:"What people call it, up to 100 characters; '' for nothing." placeholder:"TEXT"`
+	Retry    string   `help:"Delays before attempts 2 and 3, such as 5m,2h, each 1s to 72h; default for those of all." placeholder:"D1,D2"`
+	Standard *bool    `help:"Also sign by Standard Webhooks (with --auth hmac); --standard=false ends it."`
 	JSON     bool     `name:"json" help:"Print one JSON document."`
 
 	SecretHeader []string `sep:"none" help:"Custom header whose value is never shown, repeatable." placeholder:"LINE"`
 	PlainHeader  []string `sep:"none" help:"Custom header whose value may be read, repeatable." placeholder:"LINE"`
+}
+
+// retry is what the flag gives, nil for nothing.
+func (f subscriptionFlags) retry(env *environment) *subscription.Delays {
+	var delays subscription.Delays
+	switch f.Retry {
+	case "":
+		return nil
+	case "default":
+		return &delays
+	}
+	delays, err := subscription.ParseDelays(f.Retry)
+	if err != nil {
+		env.refuse(err)
+	}
+	return &delays
 }
 
 func (f subscriptionFlags) headers(env *environment) []sender.Header {
@@ -130,8 +149,12 @@ type subscriptionJSON struct {
 	Headers  []headerJSON `json:"headers"`
 	Merchant []uuid.UUID  `json:"merchants"`
 	// Rate is in requests per second, null without a limit.
-	Rate  *int               `json:"rate"`
-	State subscription.State `json:"state"`
+	Rate *int `json:"rate"`
+	// Name is null without one, Retry without delays of its own.
+	Name     *string            `json:"name"`
+	Retry    []string           `json:"retry"`
+	Standard bool               `json:"standard"`
+	State    subscription.State `json:"state"`
 	// MissingKey names the key that a secret or headers are sealed with and that is
 	// not there.
 	MissingKey string `json:"missing_key,omitempty"`
@@ -144,6 +167,7 @@ func newSubscriptionJSON(s subscription.Subscription) subscriptionJSON {
 		UID: s.UID, Partner: s.PartnerUID, URL: s.URL, Auth: s.Auth, Events: s.Events,
 		Headers: newHeadersJSON(s.Headers), Merchant: append([]uuid.UUID{}, s.Merchants...),
 		Rate: orNull(max(s.Rate, 0)), State: s.State, MissingKey: s.MissingKey,
+		Name: orNull(s.Name), Retry: s.Retry.Texts(), Standard: s.Standard,
 	}
 }
 
@@ -154,6 +178,15 @@ func subscriptionOutput(s subscription.Subscription, value secret.String) output
 	return output{printed, func(w io.Writer) {
 		fmt.Fprintf(w, "subscription %s (%s)\n  url     %s\n  auth    %s\n  events  %s\n",
 			s.UID, s.State, s.URL, s.Auth, strings.Join(s.Events, ", "))
+		if s.Name != "" {
+			fmt.Fprintf(w, "  name    %s\n", s.Name)
+		}
+		if s.Retry.IsSet() {
+			fmt.Fprintf(w, "  retry   %s\n", s.Retry)
+		}
+		if s.Standard {
+			fmt.Fprintln(w, "  signed by Standard Webhooks, too")
+		}
 		if s.Rate > 0 {
 			fmt.Fprintf(w, "  rate    %d per second\n", s.Rate)
 		}
@@ -194,6 +227,7 @@ func auditedSubscription(s subscription.Subscription) map[string]any {
 		"partner_uid": s.PartnerUID, "url": s.URL, "auth": s.Auth, "events": s.Events,
 		"merchants": append([]uuid.UUID{}, s.Merchants...), "headers": headers, "rate": s.Rate,
 		"pause_when_failing": s.Watch.Pause, "alert_email": s.Watch.AlertEmail,
+		"name": s.Name, "retry": s.Retry.Texts(), "standard": s.Standard,
 		"state": s.State, "version": s.Version,
 	}
 }
@@ -211,9 +245,9 @@ func (cmd subscriptionCreateCmd) Run(env *environment) error {
 		Merchants: env.uids("--merchant", cmd.Merchant), Headers: cmd.headers(env),
 		Secret: env.secretFlag(cmd.Secret),
 	}
-	if cmd.Rate != nil {
-		settings.Rate = *cmd.Rate
-	}
+	settings.Rate, settings.Name = postgres.OrZero(cmd.Rate), postgres.OrZero(cmd.Name)
+	settings.Retry = postgres.OrZero(cmd.retry(env))
+	settings.Standard = postgres.OrZero(cmd.Standard)
 	return env.changeAt(cmd.subscriptionFlags, func(
 		s *app.Services, tx *postgres.Tx,
 	) (done, error) {
@@ -253,9 +287,9 @@ type subscriptionListCmd struct {
 func (cmd subscriptionListCmd) Run(env *environment) error {
 	filter := subscription.Filter{PartnerUID: env.optionalUID("--partner", cmd.Partner)}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
-	return rowsOf("subscriptions", newSubscriptionJSON, "SUBSCRIPTION\tSTATE\tAUTHENTICATION\tURL",
+	return rowsOf("subscriptions", newSubscriptionJSON, "SUBSCRIPTION\tSTATE\tAUTHENTICATION\tNAME\tURL",
 		func(w io.Writer, s subscription.Subscription) {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.UID, s.State, s.Auth, s.URL)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.UID, s.State, s.Auth, s.Name, s.URL)
 		}).page(env, cmd.JSON,
 		func(s *app.Services) ([]subscription.Subscription, postgres.Cursor, error) {
 			return s.Webhooks.Subscriptions.List(env.ctx, filter)
@@ -310,7 +344,7 @@ func (cmd subscriptionUpdateCmd) Run(env *environment) error {
 func (cmd subscriptionUpdateCmd) patch(env *environment) subscription.Patch {
 	patch := subscription.Patch{
 		Events: cmd.Event, Rate: cmd.Rate, Overlap: cmd.Overlap, Base: cmd.Base,
-		Reason: cmd.Reason,
+		Reason: cmd.Reason, Name: cmd.Name, Retry: cmd.retry(env), Standard: cmd.Standard,
 	}
 	if cmd.Overlap < 0 {
 		env.refusef("--overlap must not be negative")

@@ -1465,9 +1465,9 @@ func endpointCell(s subscription.Subscription) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		var templ_7745c5c3_Var65 string
-		templ_7745c5c3_Var65, templ_7745c5c3_Err = templ.JoinStringErrs(ui.Visible(ui.HostOf(s.URL)))
+		templ_7745c5c3_Var65, templ_7745c5c3_Err = templ.JoinStringErrs(ui.Visible(s.Label()))
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/partners.templ`, Line: 301, Col: 104}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/partners/partners.templ`, Line: 301, Col: 97}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var65))
 		if templ_7745c5c3_Err != nil {

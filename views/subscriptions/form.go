@@ -41,6 +41,12 @@ type Form struct {
 	// replaced only with ReplaceHeaders.
 	HeadersUnknown bool
 	ReplaceHeaders bool
+	// Name is what people call it; may be empty.
+	Name string
+	// Retry are its own delays, such as "5m,2h"; empty for those of all.
+	Retry string
+	// Standard adds the signature of Standard Webhooks.
+	Standard bool
 	// Rate is in requests a second; empty for no limit.
 	Rate string
 	// PauseWhenFailing pauses the subscription when it is failing.

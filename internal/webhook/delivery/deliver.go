@@ -171,6 +171,8 @@ func (s *Service) request(task assignment, number int) (sender.Request, error) {
 		Test:        task.Test,
 		Auth:        task.Auth,
 		Body:        task.Body,
+		Standard:    task.Standard,
+		At:          s.DB.Now(),
 	}
 	var err error
 	keys, uid := s.Subscriptions, task.Subscription
@@ -375,7 +377,7 @@ func (s *Service) record(ctx context.Context, row *madeAttempt) error {
 	task, attempt := row.task, row.attempt
 	row.requestHeaders = headersJSON(attempt.RequestHeaders)
 	row.responseHeaders = headersJSON(attempt.ResponseHeaders)
-	row.outcome = s.outcome(row.number, attempt, s.DB.Now().UTC())
+	row.outcome = s.Retries.Of(task.Retry).outcome(row.number, attempt, s.DB.Now().UTC())
 	var moved bool
 	err := postgres.Persist(ctx, "the outcome of an attempt", func(ctx context.Context) (err error) {
 		moved, err = share(ctx, s, &s.records, recordMany, row)
@@ -402,11 +404,11 @@ func (s *Service) record(ctx context.Context, row *madeAttempt) error {
 	return nil
 }
 
-func (s *Service) outcome(number int, attempt sender.Attempt, now time.Time) outcome {
+func (s Schedule) outcome(number int, attempt sender.Attempt, now time.Time) outcome {
 	if attempt.Delivered() {
 		return outcome{state: StateDelivered, finished: &now}
 	}
-	due, more := s.Retries.Next(number, now, attempt)
+	due, more := s.Next(number, now, attempt)
 	if !more {
 		return outcome{state: StateFailed, finished: &now}
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 const (
@@ -21,6 +22,14 @@ type Schedule struct {
 	Delays []time.Duration
 	// RetryAfterMax is how far Retry-After may move an attempt; 0 ignores it.
 	RetryAfterMax time.Duration
+}
+
+// Of is the schedule of a subscription, which may have delays of its own.
+func (s Schedule) Of(own subscription.Delays) Schedule {
+	if own.IsSet() {
+		s.Delays = own[:]
+	}
+	return s
 }
 
 // Next returns when to make the attempt that follows the made-th, which failed

@@ -16,33 +16,35 @@ import (
 
 // assignment is what one attempt needs to know.
 type assignment struct {
-	UID               uuid.UUID          `db:"delivery_uid"`
-	CreatedAt         time.Time          `db:"created_at"`
-	State             State              `db:"state"`
-	AttemptCount      int                `db:"attempt_count"`
-	Due               *time.Time         `db:"next_attempt_at"`
-	Event             lending.EventKind  `db:"event"`
-	EventUID          uuid.UUID          `db:"event_uid"`
-	Merchant          uuid.NullUUID      `db:"merchant_uid"`
-	Sequence          *int64             `db:"sequence"`
-	Subject           *string            `db:"subject"`
-	Reference         *string            `db:"reference"`
-	Test              bool               `db:"test"`
-	Body              []byte             `db:"body"`
-	Traceparent       *string            `db:"traceparent"`
-	Application       uuid.NullUUID      `db:"application_uid"`
-	Subscription      uuid.UUID          `db:"subscription_uid"`
-	SubscriptionState subscription.State `db:"subscription_state"`
-	Stopped           bool               `db:"stopped"`
-	URL               string             `db:"url"`
-	Auth              sender.Auth        `db:"auth"`
-	SecretSealed      *string            `db:"secret_sealed"`
-	PreviousSealed    *string            `db:"previous_sealed"`
-	PreviousUntil     *time.Time         `db:"previous_until"`
-	HeadersSealed     *string            `db:"headers_sealed"`
-	Version           int                `db:"version"`
-	Rate              *int               `db:"rate"`
-	SlotAt            *time.Time         `db:"slot_at"`
+	UID               uuid.UUID           `db:"delivery_uid"`
+	CreatedAt         time.Time           `db:"created_at"`
+	State             State               `db:"state"`
+	AttemptCount      int                 `db:"attempt_count"`
+	Due               *time.Time          `db:"next_attempt_at"`
+	Event             lending.EventKind   `db:"event"`
+	EventUID          uuid.UUID           `db:"event_uid"`
+	Merchant          uuid.NullUUID       `db:"merchant_uid"`
+	Sequence          *int64              `db:"sequence"`
+	Subject           *string             `db:"subject"`
+	Reference         *string             `db:"reference"`
+	Test              bool                `db:"test"`
+	Body              []byte              `db:"body"`
+	Traceparent       *string             `db:"traceparent"`
+	Application       uuid.NullUUID       `db:"application_uid"`
+	Subscription      uuid.UUID           `db:"subscription_uid"`
+	SubscriptionState subscription.State  `db:"subscription_state"`
+	Stopped           bool                `db:"stopped"`
+	URL               string              `db:"url"`
+	Auth              sender.Auth         `db:"auth"`
+	SecretSealed      *string             `db:"secret_sealed"`
+	PreviousSealed    *string             `db:"previous_sealed"`
+	PreviousUntil     *time.Time          `db:"previous_until"`
+	HeadersSealed     *string             `db:"headers_sealed"`
+	Version           int                 `db:"version"`
+	Rate              *int                `db:"rate"`
+	Retry             subscription.Delays `db:"retry"`
+	Standard          bool                `db:"standard"`
+	SlotAt            *time.Time          `db:"slot_at"`
 	// BegunAt is when another run began the attempt, nil if none is known to have, and
 	// InHand whether that still has its job.
 	BegunAt *time.Time `db:"begun_at"`
@@ -57,7 +59,7 @@ const loadAssignments = `
 	       e.traceparent, d.application_uid, s.subscription_uid,
 	       s.state AS subscription_state, s.stopped_at IS NOT NULL AS stopped, s.url, s.auth,
 	       s.secret_sealed, s.previous_sealed, s.previous_until, s.headers_sealed, s.version,
-	       s.rate, d.slot_at, b.started_at AS begun_at,
+	       s.rate, s.retry, s.standard, d.slot_at, b.started_at AS begun_at,
 	       other.id IS NOT NULL AS in_hand
 	  FROM unnest($1::uuid[], $2::timestamptz[]) AS job (delivery_uid, created_at)
 	 CROSS JOIN LATERAL (

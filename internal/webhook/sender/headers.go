@@ -193,6 +193,12 @@ func buildHeaders(r Request, userAgent string) []Header {
 		if !r.Previous.IsZero() {
 			set.plain(headerPrevious, Sign(r.Previous, r.Body))
 		}
+		if r.Standard {
+			at := strconv.FormatInt(r.At.Unix(), 10)
+			set.plain("webhook-id", r.Event.UID)
+			set.plain("webhook-timestamp", at)
+			set.plain("webhook-signature", signStandard(r, r.Event.UID+"."+at+"."))
+		}
 	case AuthBearer:
 		set.put(Header{Name: headerAuthorization, Value: "Bearer " + r.Secret.Reveal()})
 	case AuthNone:

@@ -17,6 +17,10 @@ type Request struct {
 	// many may follow it.
 	Delivery            string
 	Number, RetriesLeft int
+	// Standard adds the signature of Standard Webhooks under AuthHMAC, of the attempt's
+	// time At.
+	Standard bool
+	At       time.Time
 	// Test marks a test event.
 	Test bool
 	// Headers are the custom headers, as CheckHeaders returned them.

@@ -126,6 +126,7 @@ func (s *Service) amend(
 	changes = settings.changes(current, rotate)
 	row.URL, row.Events, row.Merchants = settings.URL, settings.Events, uidTexts(settings.Merchants)
 	row.Rate, row.Watch = postgres.OrNull(settings.Rate), settings.Watch
+	row.Options = settings.Options
 	if row.HeadersSealed, err = s.sealHeaders(row.UID, settings.Headers); err != nil {
 		return secret.String{}, nil, err
 	}
@@ -165,6 +166,9 @@ func (s Settings) changes(current Subscription, rotate bool) []string {
 	add("headers", !slices.Equal(s.Headers, current.Headers) || current.HeadersUnknown)
 	add("rate", s.Rate != current.Rate)
 	add("health rules", s.Watch != current.Watch)
+	add("name", s.Name != current.Name)
+	add("retries", s.Retry != current.Retry)
+	add("Standard Webhooks", s.Standard != current.Standard)
 	return names
 }
 
@@ -192,6 +196,7 @@ func (p Patch) over(current Subscription) Settings {
 		Headers:   allKept(current.Headers),
 		Rate:      current.Rate,
 		Watch:     current.Watch,
+		Options:   current.Options,
 	}
 	lay(&settings.URL, p.URL)
 	lay(&settings.Auth, p.Auth)
@@ -199,6 +204,9 @@ func (p Patch) over(current Subscription) Settings {
 	lay(&settings.Headers, p.Headers)
 	lay(&settings.Rate, p.Rate)
 	lay(&settings.Watch, p.Watch)
+	lay(&settings.Name, p.Name)
+	lay(&settings.Retry, p.Retry)
+	lay(&settings.Standard, p.Standard)
 	if p.Events != nil {
 		settings.Events = p.Events
 	}

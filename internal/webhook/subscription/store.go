@@ -39,6 +39,7 @@ type Row struct {
 	Merchants      pq.StringArray `db:"merchant_uids"`
 	Rate           *int           `db:"rate"`
 	Watch          Watch          `db:"watch"`
+	Options        Options        `db:"options"`
 	State          State          `db:"state"`
 	StoppedAt      *time.Time     `db:"stopped_at"`
 	Version        int            `db:"version"`
@@ -55,7 +56,8 @@ const columns = `
 	        ORDER BY m.merchant_uid) AS merchant_uids,
 	s.rate, coalesce(s.failing_minutes, 0) AS "watch.failing_minutes",
 	coalesce(s.failing_events, 0) AS "watch.failing_events",
-	s.on_failing = 'pause' AS "watch.pause", s.alert_email AS "watch.alert_email", s.state,
+	s.on_failing = 'pause' AS "watch.pause", s.alert_email AS "watch.alert_email",
+	s.name AS "options.name", s.retry AS "options.retry", s.standard AS "options.standard", s.state,
 	s.stopped_at, s.version, s.created_at, s.updated_at`
 
 // subscription opens the sealed headers of a row, if they open, and looks whether
@@ -74,6 +76,7 @@ func (s *Service) subscription(row Row) (Subscription, error) {
 		Merchants:     merchants,
 		Rate:          postgres.OrZero(row.Rate),
 		Watch:         row.Watch,
+		Options:       row.Options,
 		State:         row.State,
 		Version:       row.Version,
 		PreviousUntil: row.PreviousUntil,
@@ -226,9 +229,11 @@ func Save(ctx context.Context, tx *postgres.Tx, row Row, by Edit) error {
 		INSERT INTO subscriptions (subscription_uid, partner_uid, url, auth, secret_sealed,
 		                           previous_sealed, previous_until, headers_sealed, events,
 		                           all_merchants, state, version, created_at, updated_at, rate,
-		                           failing_minutes, failing_events, on_failing, alert_email)
+		                           failing_minutes, failing_events, on_failing, alert_email,
+		                           name, retry, standard)
 		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15,
-		        nullif($16, 0), nullif($17, 0), CASE WHEN $18 THEN 'pause' ELSE 'continue' END, $19)
+		        nullif($16, 0), nullif($17, 0), CASE WHEN $18 THEN 'pause' ELSE 'continue' END, $19,
+		        $20, $21, $22)
 		ON CONFLICT (subscription_uid) DO UPDATE
 		   SET url = excluded.url, auth = excluded.auth, secret_sealed = excluded.secret_sealed,
 		       previous_sealed = excluded.previous_sealed,
@@ -237,13 +242,14 @@ func Save(ctx context.Context, tx *postgres.Tx, row Row, by Edit) error {
 		       state = excluded.state, version = excluded.version, rate = excluded.rate,
 		       failing_minutes = excluded.failing_minutes,
 		       failing_events = excluded.failing_events, on_failing = excluded.on_failing,
-		       alert_email = excluded.alert_email,
+		       alert_email = excluded.alert_email, name = excluded.name,
+		       retry = excluded.retry, standard = excluded.standard,
 		       updated_at = excluded.updated_at`,
 		row.UID, row.PartnerUID, row.URL, string(row.Auth), row.SecretSealed,
 		row.PreviousSealed, row.PreviousUntil, row.HeadersSealed, row.Events,
 		len(row.Merchants) == 0, string(row.State), row.Version, row.CreatedAt, row.UpdatedAt,
 		row.Rate, row.Watch.FailingMinutes, row.Watch.FailingEvents, row.Watch.Pause,
-		row.Watch.AlertEmail)
+		row.Watch.AlertEmail, row.Options.Name, row.Options.Retry, row.Options.Standard)
 	if err != nil {
 		return fmt.Errorf("saving subscription %s: %w", row.UID, err)
 	}
@@ -253,11 +259,12 @@ func Save(ctx context.Context, tx *postgres.Tx, row Row, by Edit) error {
 	_, err = tx.ExecContext(ctx, `
 		INSERT INTO subscription_versions (subscription_uid, version, url, auth, headers_sealed,
 		                                   events, merchant_uids, change, changed_by, changed_at,
-		                                   state, reason, rate, health_rules)
-		VALUES ($1, $2, $3, $4, $5, $6, $7::uuid[], $8, $9, $10, $11, $12, $13, $14)`,
+		                                   state, reason, rate, health_rules, name, retry,
+		                                   standard)
+		VALUES ($1, $2, $3, $4, $5, $6, $7::uuid[], $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)`,
 		row.UID, row.Version, row.URL, string(row.Auth), row.HeadersSealed,
 		row.Events, row.Merchants, by.What, by.By, tx.Now, string(row.State), by.reason, row.Rate,
-		row.Watch.words())
+		row.Watch.words(), row.Options.Name, row.Options.Retry, row.Options.Standard)
 	if err != nil {
 		return fmt.Errorf("saving version %d of subscription %s: %w", row.Version, row.UID, err)
 	}

@@ -49,6 +49,7 @@ type Subscription struct {
 	Rate int
 	// Watch is what it says about its health.
 	Watch Watch
+	Options
 	State State
 	// Version counts the changes of the configuration, from 1.
 	Version int
@@ -81,6 +82,7 @@ type Settings struct {
 	// Watch is what it says about its health. The address must have been checked to be
 	// one of e-mail.
 	Watch Watch
+	Options
 }
 
 // Patch changes some settings; a nil field stays as it is.
@@ -97,6 +99,10 @@ type Patch struct {
 	Rate *int
 	// Watch replaces what it says about its health.
 	Watch *Watch
+	// Name, Retry and Standard replace options.
+	Name     *string
+	Retry    *Delays
+	Standard *bool
 	// Overlap is for how long the former signing secret is still sent beside
 	// the new one.
 	Overlap time.Duration
@@ -111,6 +117,9 @@ type Patch struct {
 	// stored are the headers that Kept ones are taken from; nil takes those in force.
 	stored []sender.Header
 }
+
+// Label names the subscription to people.
+func (s Subscription) Label() string { return s.Options.Label(s.URL) }
 
 // Wants tells whether the subscription chose events of the kind.
 func (s Subscription) Wants(kind lending.EventKind) bool {
@@ -151,6 +160,7 @@ func (s Subscription) Audited() map[string]any {
 		"partner_uid": s.PartnerUID, "url": s.URL, "auth": s.Auth, "events": s.Events,
 		"merchants": merchants, "headers": headers, "rate": s.Rate,
 		"pause_when_failing": s.Watch.Pause, "alert_email": s.Watch.AlertEmail,
+		"name": s.Name, "retry": s.Retry.Texts(), "standard": s.Standard,
 		"state": s.State, "version": s.Version,
 	}
 }

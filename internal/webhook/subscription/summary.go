@@ -20,6 +20,7 @@ type Summary struct {
 	PartnerUID  uuid.UUID   `db:"partner_uid"`
 	PartnerName string      `db:"partner_name"`
 	URL         string      `db:"url"`
+	Options     Options     `db:"options"`
 	State       State       `db:"state"`
 	Auth        sender.Auth `db:"auth"`
 	// Events holds kinds, or AllEvents alone.
@@ -28,6 +29,9 @@ type Summary struct {
 	Merchants int       `db:"merchants"`
 	CreatedAt time.Time `db:"created_at"`
 }
+
+// Label names the subscription to people.
+func (s Summary) Label() string { return s.Options.Label(s.URL) }
 
 // SummaryFilter narrows a list of subscriptions; a zero field does not. Deleted
 // ones are listed only when State asks for them.
@@ -73,7 +77,8 @@ func (s *Service) Summaries(
 	c.When(!filter.Cursor.IsZero(), olderThan, filter.Cursor.At, filter.Cursor.UID)
 	text := `
 		SELECT s.subscription_uid, s.partner_uid, p.name AS partner_name, s.url, s.state, s.auth,
-		       s.events,
+		       s.events, s.name AS "options.name", s.retry AS "options.retry",
+		       s.standard AS "options.standard",
 		       (SELECT count(*)
 		          FROM subscription_merchants m
 		         WHERE m.subscription_uid = s.subscription_uid) AS merchants,

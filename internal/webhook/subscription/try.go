@@ -67,8 +67,8 @@ func (s *Service) Try(ctx context.Context, trial Trial) (TrialResult, error) {
 	attempt := s.Sender.Send(ctx, sender.Request{
 		URL: settings.URL, Event: sender.TestIdentity(trial.Kind, postgres.NewUID(now).String()),
 		Delivery: postgres.NewUID(now).String(), Number: 1, Test: true,
-		Headers: settings.Headers, Auth: settings.Auth, Secret: value.secret,
-		Body: body,
+		Headers: settings.Headers, Auth: settings.Auth, Secret: value.secret, Body: body,
+		Standard: settings.Standard, At: now,
 	})
 	return TrialResult{Attempt: attempt, Body: body, Generated: value.generated}, nil
 }

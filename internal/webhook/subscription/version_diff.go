@@ -23,6 +23,9 @@ const (
 	SettingHeaders   Setting = "headers"
 	SettingRate      Setting = "rate"
 	SettingHealth    Setting = "health_rules"
+	SettingName      Setting = "name"
+	SettingRetry     Setting = "retry"
+	SettingStandard  Setting = "standard"
 	SettingState     Setting = "state"
 )
 
@@ -91,6 +94,12 @@ func compareVersions(versions []Version, from, to int) (VersionDiff, error) {
 	diff.value(SettingRate, rateText(before.Rate), rateText(after.Rate))
 	if before.Watch != nil && after.Watch != nil {
 		diff.value(SettingHealth, before.Watch.words(), after.Watch.words())
+	}
+	if before.Options != nil && after.Options != nil {
+		diff.value(SettingName, before.Options.Name, after.Options.Name)
+		diff.value(SettingRetry, before.Options.Retry.String(), after.Options.Retry.String())
+		diff.value(SettingStandard, strconv.FormatBool(before.Options.Standard),
+			strconv.FormatBool(after.Options.Standard))
 	}
 	if before.State != "" && after.State != "" {
 		diff.value(SettingState, string(before.State), string(after.State))

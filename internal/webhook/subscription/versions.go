@@ -40,6 +40,8 @@ type Version struct {
 	// Watch is what it said about its health; nil where the release that made the
 	// version did not keep it.
 	Watch *Watch
+	// Options are nil where it did not keep them.
+	Options *Options
 	// State is empty where the release that made the version did not keep it.
 	State State
 
@@ -61,6 +63,9 @@ type versionRow struct {
 	Rate          *int           `db:"rate"`
 	HealthRules   *string        `db:"health_rules"`
 	State         *State         `db:"state"`
+	Name          *string        `db:"name"`
+	Retry         *Delays        `db:"retry"`
+	Standard      *bool          `db:"standard"`
 }
 
 // selector reads rows, in a transaction or outside of one.
@@ -84,7 +89,8 @@ func (s *Service) versions(
 	var rows []versionRow
 	err := from.SelectContext(ctx, &rows, `
 		SELECT version, changed_by, changed_at, change, reason, url, auth, events,
-		       merchant_uids::text[] AS merchant_uids, headers_sealed, rate, health_rules, state
+		       merchant_uids::text[] AS merchant_uids, headers_sealed, rate, health_rules, state,
+		       name, retry, standard
 		  FROM subscription_versions
 		 WHERE subscription_uid = $1
 		 ORDER BY version DESC`, uid)
@@ -114,6 +120,11 @@ func (s *Service) version(uid uuid.UUID, row versionRow) (Version, error) {
 		Events: row.Events, Merchants: merchants, Headers: headers, Rate: postgres.OrZero(row.Rate),
 		State: postgres.OrZero(row.State), HeadersUnknown: err != nil,
 		sealed: postgres.OrZero(row.HeadersSealed),
+	}
+	if row.Name != nil {
+		version.Options = &Options{
+			Name: *row.Name, Retry: postgres.OrZero(row.Retry), Standard: postgres.OrZero(row.Standard),
+		}
 	}
 	if row.HealthRules != nil {
 		watch, err := readWatch(*row.HealthRules)
@@ -285,6 +296,10 @@ func (v Version) patch(choice Choice) (Patch, error) {
 	}
 	if !choice.Secret.IsZero() {
 		patch.Secret = &choice.Secret
+	}
+	if v.Options != nil {
+		patch.Name, patch.Retry = &v.Options.Name, &v.Options.Retry
+		patch.Standard = &v.Options.Standard
 	}
 	if choice.NoHeaders {
 		return patch, nil

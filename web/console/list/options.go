@@ -66,7 +66,7 @@ func Subscriptions(service *webhook.Services, none string) Options {
 		options := []ui.Option{{Label: none}}
 		for _, summary := range summaries {
 			options = append(options, ui.Option{
-				Value: summary.UID.String(), Label: summary.PartnerName + ", " + ui.HostOf(summary.URL),
+				Value: summary.UID.String(), Label: summary.PartnerName + ", " + summary.Label(),
 			})
 		}
 		return options, err

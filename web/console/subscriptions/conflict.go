@@ -42,6 +42,9 @@ func (f *Feature) showConflict(ctx echo.Context, typed subscriptions.Form) error
 	if old.Watch != nil {
 		base.Watch = *old.Watch
 	}
+	if old.Options != nil {
+		base.Options = *old.Options
+	}
 	began, err := f.formOf(request, base)
 	if err != nil {
 		return err
@@ -64,16 +67,21 @@ func settingTexts(form subscriptions.Form) []string {
 	if form.PauseWhenFailing {
 		failing = "pause it"
 	}
+	standard := "no"
+	if form.Standard {
+		standard = "yes"
+	}
 	return []string{
 		form.URL, merchants, strings.Join(chosenEvents(form), ", "),
 		subscriptions.AuthWord(sender.Auth(form.Auth)), headersText(form),
 		cmp.Or(form.Rate, "no limit"), failing, cmp.Or(form.AlertEmail, "none"),
+		cmp.Or(form.Name, "none"), cmp.Or(form.Retry, "those of all"), standard,
 	}
 }
 
 var settingNames = []string{
 	"URL", "Merchants", "Events", "Authentication", "Headers", "Rate", "When it fails",
-	"Alert e-mail",
+	"Alert e-mail", "Name", "Delays before attempts 2 and 3", "Standard Webhooks",
 }
 
 // mergeForms takes over into typed what only the others changed, and returns
@@ -118,6 +126,12 @@ func takeSetting(name string, to *subscriptions.Form, from subscriptions.Form) {
 		to.PauseWhenFailing = from.PauseWhenFailing
 	case "Alert e-mail":
 		to.AlertEmail = from.AlertEmail
+	case "Name":
+		to.Name = from.Name
+	case "Delays before attempts 2 and 3":
+		to.Retry = from.Retry
+	case "Standard Webhooks":
+		to.Standard = from.Standard
 	}
 }
 

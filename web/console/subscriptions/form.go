@@ -72,9 +72,9 @@ func (f *Feature) showForm(ctx echo.Context, status int, form subscriptions.Form
 	at := place.Under(paths.Subscriptions, "New subscription")
 	at.Here = "New"
 	if !form.IsNew() {
-		host := ui.HostOf(form.URL)
-		at = place.Under(paths.Subscriptions, host).
-			Under(paths.To(paths.Subscription, form.UID), "Edit "+host)
+		label := subscription.Options{Name: form.Name}.Label(form.URL)
+		at = place.Under(paths.Subscriptions, label).
+			Under(paths.To(paths.Subscription, form.UID), "Edit "+label)
 		at.Here = "Edit"
 	}
 	return f.Show(ctx, status, at, subscriptions.FormPage(form))
@@ -92,6 +92,7 @@ func (f *Feature) formOf(
 		SecretMode:   secretKeep, TestEvent: string(lending.EventStatusUpdated),
 		HeadersUnknown:   current.HeadersUnknown,
 		PauseWhenFailing: current.Watch.Pause, AlertEmail: current.Watch.AlertEmail,
+		Name: current.Name, Retry: current.Retry.String(), Standard: current.Standard,
 	}
 	if current.Auth == sender.AuthNone {
 		form.SecretMode = secretGenerate
@@ -131,6 +132,9 @@ func (f *Feature) readForm(
 		PauseWhenFailing: values.Get("on_failing") == "pause",
 		AlertEmail:       strings.TrimSpace(values.Get("alert_email")),
 		ReplaceHeaders:   values.Get("headers_replace") != "",
+		Name:             strings.TrimSpace(values.Get("name")),
+		Retry:            strings.TrimSpace(values.Get("retry")),
+		Standard:         values.Get("standard") != "",
 	}
 	form.Version, _ = strconv.Atoi(values.Get("version")) // 0 is a version that never was
 	form.Headers = readHeaders(values, sender.Auth(form.Auth))

@@ -30,7 +30,9 @@ var settingWords = map[subscription.Setting]string{
 	subscription.SettingSecret: "Secret", subscription.SettingEvents: "Events",
 	subscription.SettingMerchants: "Merchants", subscription.SettingHeaders: "Header",
 	subscription.SettingRate: "Rate", subscription.SettingHealth: "Health rules",
-	subscription.SettingState: "State",
+	subscription.SettingState: "State", subscription.SettingName: "Name",
+	subscription.SettingRetry:    "Delays before attempts 2 and 3",
+	subscription.SettingStandard: "Standard Webhooks",
 }
 
 // differences words what differs, merchants by their names.

@@ -78,6 +78,8 @@ func settingsOf(
 	settings.Merchants, _ = chosenMerchants(form)
 	settings.Watch.Pause, settings.Watch.AlertEmail = form.PauseWhenFailing, form.AlertEmail
 	settings.Rate, _ = strconv.Atoi(form.Rate) // checkForm names what is no number
+	settings.Name, settings.Standard = form.Name, form.Standard
+	settings.Retry, _ = subscription.ParseDelays(form.Retry) // likewise, what are no delays
 	if form.SecretMode == secretPaste {
 		settings.Secret = pasted(form.Secret)
 	}
@@ -113,6 +115,9 @@ func checkForm(form subscriptions.Form) lending.Faults {
 	if _, err := strconv.Atoi(form.Rate); form.Rate != "" && err != nil {
 		problems.Add("rate",
 			"The rate is a whole number of requests a second, or empty for no limit.")
+	}
+	if _, err := subscription.ParseDelays(form.Retry); form.Retry != "" && err != nil {
+		problems.Add("retry", "Write two delays such as 5m,2h, or leave the field empty.")
 	}
 	if form.AlertEmail != "" && email.CheckAddress(form.AlertEmail) != nil {
 		problems.Add("alert_email", "Write the alert e-mail as ana@example.com, or leave it empty.")
@@ -205,6 +210,7 @@ func (f *Feature) amending(
 		URL: &settings.URL, Auth: &settings.Auth, Events: settings.Events,
 		Merchants: settings.Merchants, Headers: &settings.Headers, Overlap: subscription.DefaultOverlap,
 		Rate: &settings.Rate, Watch: &settings.Watch, Base: form.Version, Reason: form.Reason,
+		Name: &settings.Name, Retry: &settings.Retry, Standard: &settings.Standard,
 	}
 	if form.SecretMode != secretKeep && settings.Auth != sender.AuthNone {
 		patch.Secret = &settings.Secret
@@ -227,12 +233,14 @@ func (f *Feature) amending(
 var formLabels = map[string]string{
 	"url": "The URL", "partner": "The partner", "merchant": "The merchant", "event": "The event",
 	"auth": "The authentication", "secret": "The secret", "reason": "The reason",
-	"rate": "The rate", "alert_email": "The alert e-mail",
+	"rate": "The rate", "alert_email": "The alert e-mail", "name": "The name",
+	"retry": "The delays", "standard": "Standard Webhooks",
 }
 
 // formOrder is the order of the form's fields from the top down.
 var formOrder = []string{
-	"url", "partner", "merchant", "event", "auth", "secret", "headers", "rate", "alert_email",
+	"name", "url", "partner", "merchant", "event", "auth", "secret", "standard", "headers", "rate",
+	"retry", "alert_email",
 	"reason", "test_event",
 }
 

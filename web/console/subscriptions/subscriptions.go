@@ -56,7 +56,7 @@ var place = page.Place{Section: ui.SectionSubscriptions, Title: "Subscriptions"}
 
 // placeOf is where the page of a subscription stands.
 func placeOf(s subscription.Subscription) page.Place {
-	return place.Under(paths.Subscriptions, ui.HostOf(s.URL))
+	return place.Under(paths.Subscriptions, s.Label())
 }
 
 // under is where a form about a subscription stands.

@@ -69,7 +69,7 @@ var resume = transition{
 			return []string{"Nothing waits. What happens from now on is sent at once."}
 		}
 		waits, goes := waitingWords(waiting)
-		return []string{waits + ", and " + goes + " to " + ui.HostOf(s.URL) + " at once, oldest first."}
+		return []string{waits + ", and " + goes + " to " + s.Label() + " at once, oldest first."}
 	},
 }
 
@@ -89,7 +89,7 @@ var remove = transition{
 				" deliveries that have not gone out are cancelled."
 		}
 		return []string{
-			"Nothing more is sent to " + ui.HostOf(s.URL) + ". This cannot be undone.", cancelled,
+			"Nothing more is sent to " + s.Label() + ". This cannot be undone.", cancelled,
 			"Its log and its versions are kept, and what was sent can still be looked up.",
 			"Events that happen from now on do not reach it, not even if it is made anew later.",
 		}

@@ -1,0 +1,129 @@
+package subscription
+
+import (
+	"database/sql/driver"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook/sender"
+)
+
+const (
+	// MaxName is the longest name of a subscription, in characters.
+	MaxName = 100
+	// The bounds of a delay before another attempt.
+	leastDelay, mostDelay = time.Second, 72 * time.Hour
+)
+
+// Options are what a subscription may have and need not.
+type Options struct {
+	// Name is what people call it, empty for nothing.
+	Name string `db:"name"`
+	// Retry replaces the delays between attempts.
+	Retry Delays `db:"retry"`
+	// Standard adds the signature of Standard Webhooks to that of the specification's
+	// section 5.
+	Standard bool `db:"standard"`
+}
+
+func (o *Options) check(faults *lending.Faults, auth sender.Auth) {
+	if o.Name = strings.TrimSpace(o.Name); o.Name != "" {
+		faults.Text("name", o.Name, MaxName)
+	}
+	for _, delay := range o.Retry {
+		if o.Retry.IsSet() && (delay < leastDelay || delay > mostDelay) {
+			faults.Add("retry", `"retry" must be two delays from 1s to 72h, such as 5m,2h`)
+			break
+		}
+	}
+	if o.Standard && auth != sender.AuthHMAC {
+		faults.Add("standard", `"standard" needs "auth" hmac: it is a second signature`)
+	}
+}
+
+// Label names a subscription to people: what they call it, if they do, and its host and
+// path.
+func (o Options) Label(address string) string {
+	where := address
+	if parsed, err := url.Parse(address); err == nil && parsed.Host != "" {
+		where = parsed.Host + strings.TrimSuffix(parsed.EscapedPath(), "/")
+	}
+	if o.Name == "" {
+		return where
+	}
+	return o.Name + " (" + where + ")"
+}
+
+// Delays are those before the second and the third attempt; the zero value stands for
+// those of all subscriptions.
+type Delays [2]time.Duration
+
+// ParseDelays reads two delays such as "5m,2h". Error: VALIDATION_ERROR naming "retry".
+func ParseDelays(text string) (Delays, error) {
+	var delays Delays
+	texts := strings.Split(text, ",")
+	wrong := lending.Invalid("retry", `"retry" is %q; it must be two delays such as 5m,2h`, text)
+	if len(texts) != len(delays) {
+		return Delays{}, wrong
+	}
+	for i, text := range texts {
+		delay, err := time.ParseDuration(strings.TrimSpace(text))
+		if err != nil || delay <= 0 {
+			return Delays{}, wrong
+		}
+		delays[i] = delay
+	}
+	return delays, nil
+}
+
+// IsSet tells whether they are the subscription's own.
+func (d Delays) IsSet() bool { return d != Delays{} }
+
+// Texts writes each in its shortest usual form, such as 5m; nil where none are set.
+func (d Delays) Texts() []string {
+	if !d.IsSet() {
+		return nil
+	}
+	texts := make([]string, 0, len(d))
+	for _, delay := range d {
+		text := delay.String()
+		if strings.HasSuffix(text, "m0s") {
+			text = strings.TrimSuffix(text, "0s")
+		}
+		if strings.HasSuffix(text, "h0m") {
+			text = strings.TrimSuffix(text, "0m")
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+// String is what ParseDelays reads, empty where none are set.
+func (d Delays) String() string { return strings.Join(d.Texts(), ",") }
+
+// Value is what the column holds.
+func (d Delays) Value() (driver.Value, error) { return d.String(), nil }
+
+// Scan reads the column.
+func (d *Delays) Scan(column any) error {
+	text, ok := column.(string)
+	if bytes, isBytes := column.([]byte); isBytes {
+		text, ok = string(bytes), true
+	}
+	if !ok {
+		return fmt.Errorf("reading delays: %T is no text", column)
+	}
+	*d = Delays{}
+	if text == "" {
+		return nil
+	}
+	read, err := ParseDelays(text)
+	if err != nil {
+		return fmt.Errorf("reading delays: %w", err)
+	}
+	*d = read
+	return nil
+}
