@@ -152,6 +152,8 @@ func TestListenForwardsEachEvent(t *testing.T) {
 	w := e2etest.New(t)
 	data := w.DemoData()
 	s := w.Serve()
+	// What the demo data made happen is published before now.
+	e2etest.WaitForCount(t, w.Open(t), 0, `SELECT count(*) FROM feed_outbox`)
 	w.Env["DRAWBRIDGE_LISTEN"] = strings.TrimPrefix(s.URL, "http://")
 	client := data.Partners[0].Clients[0]
 	secret := filepath.Join(t.TempDir(), "secret")
