@@ -100,6 +100,7 @@ func live(t *testing.T) (w *apptest.Harness, uid uuid.UUID, want []string) {
 		"email: task queued",
 		"delivery: task.created pending",
 		"funding: draw.cancelled regular",
+		"funding: disbursement.funding.cancelled FUNDING_CANCELLED",
 		"operator: draw.cancel application",
 	}
 }
@@ -136,7 +137,7 @@ func TestTimelineByKind(t *testing.T) {
 		same(t, string(kind), got, want...)
 	}
 	got := told(t, w, uid, application.MomentTask, application.MomentOperator)
-	same(t, "two kinds", got, all[10], all[14])
+	same(t, "two kinds", got, all[10], all[15])
 }
 
 // A re-send and its audit entry belong to the application of the delivery.
