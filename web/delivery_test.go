@@ -245,7 +245,8 @@ func TestDeliveriesOfOthersAreNotThere(t *testing.T) {
 			}
 		}
 		listed := call(s, test.as, http.MethodGet, "/v2/deliveries", nil)
-		if seen := strings.Contains(string(listed.Raw), failed.UID.String()); seen != (test.status == 200) {
+		seen := strings.Contains(string(listed.Raw), failed.UID.String())
+		if seen != (test.status == 200) {
 			t.Errorf("%s lists %s", name, listed.Raw)
 		}
 		subscriptions := call(s, test.as, http.MethodGet, "/v2/subscriptions", nil)

@@ -10,8 +10,8 @@ import (
 )
 
 // AuditLimited writes an entry like Audit, unless its actor has entries of the
-// same action, and subject if it says so, for limit times within the window already: then it answers
-// RATE_LIMITED. The count is that of the log itself, so it holds across
+// same action, and subject if it says so, for limit times within the window already:
+// then it answers RATE_LIMITED. The count is that of the log itself, so it holds across
 // processes and the refused use case leaves nothing behind.
 func AuditLimited(
 	ctx context.Context, tx *postgres.Tx, entry Entry, limit int, window time.Duration,

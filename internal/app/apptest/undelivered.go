@@ -29,14 +29,14 @@ func (s *Server) Undelivered(application uuid.UUID) delivery.Delivery {
 
 // Fail records a task event of the application and returns its delivery to the subscription,
 // whose attempts are used up.
-func (s *Server) Fail(application, subscription uuid.UUID) delivery.Delivery {
+func (s *Server) Fail(application, to uuid.UUID) delivery.Delivery {
 	s.T.Helper()
 	s.Harness.Do(s.T, func(ctx context.Context, tx *postgres.Tx) error {
 		return s.Harness.Events.Record(ctx, tx,
 			lending.TaskCreated(application.String(), "Sign", lending.TaskPending))
 	})
 	page, err := s.Webhooks.Deliveries.List(s.T.Context(), delivery.Filter{
-		SubscriptionUID: subscription, Limit: 1,
+		SubscriptionUID: to, Limit: 1,
 	})
 	must(s.T, err)
 	s.End(page.Deliveries[0].UID, delivery.StateFailed)
