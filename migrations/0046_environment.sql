@@ -1,5 +1,5 @@
 -- +goose Up
-LOCK TABLE emails, installation IN ACCESS EXCLUSIVE MODE;
+LOCK TABLE installation, emails IN ACCESS EXCLUSIVE MODE;
 
 -- Which environment the database is of, recorded by the first process that serves it.
 ALTER TABLE installation
@@ -14,10 +14,10 @@ ALTER TABLE emails
         'not_sent', 'captured')) NOT VALID;
 
 -- +goose Down
-LOCK TABLE emails, installation IN ACCESS EXCLUSIVE MODE;
+LOCK TABLE installation, emails IN ACCESS EXCLUSIVE MODE;
+ALTER TABLE installation DROP COLUMN environment;
 UPDATE emails SET state = 'not_sent' WHERE state = 'captured';
 ALTER TABLE emails
     DROP CONSTRAINT emails_state_check,
     ADD CONSTRAINT emails_state_check CHECK (state IN ('queued', 'sent', 'failed', 'suppressed',
         'not_sent'));
-ALTER TABLE installation DROP COLUMN environment;
