@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -24,6 +26,10 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 		code := lending.ErrorCode(err)
 		if code == lending.CodeUnavailable {
 			suggestRetry(c)
+		}
+		if refusal, ok := errors.AsType[*lending.Error](err); ok && refusal.RetryAfter > 0 {
+			wait := int(math.Ceil(refusal.RetryAfter.Seconds()))
+			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
 		}
 		if code == lending.CodeInternal || code == lending.CodeUnavailable {
 			logFault(c, code, err)

@@ -150,7 +150,7 @@ func (h *house) borrowers(ctx context.Context, urls []string, count int) ([]uuid
 
 // record is the change that is told: the funding of a draw was requested.
 func (h *house) record(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) error {
-	event, _ := lending.FundingChanged(uid.String(), lending.FundingRequested)
+	event := lending.FundingChanged(uid.String(), lending.FundingRequested)
 	return h.Events.Record(ctx, tx, event)
 }
 

@@ -56,7 +56,7 @@ func (cmd listenCmd) Run(env *environment) error {
 		return env.fault
 	}
 	if len(follow.Kinds) == 0 {
-		follow.Kinds = lending.AllEventKinds()
+		follow.Kinds = lending.SpecifiedEventKinds()
 	}
 	from := env.stdin
 	if cmd.Password != "-" {

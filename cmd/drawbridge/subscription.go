@@ -287,7 +287,8 @@ type subscriptionListCmd struct {
 func (cmd subscriptionListCmd) Run(env *environment) error {
 	filter := subscription.Filter{PartnerUID: env.optionalUID("--partner", cmd.Partner)}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
-	return rowsOf("subscriptions", newSubscriptionJSON, "SUBSCRIPTION\tSTATE\tAUTHENTICATION\tNAME\tURL",
+	return rowsOf("subscriptions", newSubscriptionJSON,
+		"SUBSCRIPTION\tSTATE\tAUTHENTICATION\tNAME\tURL",
 		func(w io.Writer, s subscription.Subscription) {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", s.UID, s.State, s.Auth, s.Name, s.URL)
 		}).page(env, cmd.JSON,

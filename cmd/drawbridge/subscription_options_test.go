@@ -29,7 +29,9 @@ func TestSubscriptionOptions(t *testing.T) {
 	want(update("--rate", "5"), "CRM", "[5m 2h]", true)
 	want(update("--name", "", "--retry", "default", "--standard=false"), nil, nil, false)
 	for _, args := range [][]string{
-		{"--retry", "5m"}, {"--retry", "1ms,2h"}, {"--retry", "5m,73h"},
+		{"--retry", "5m"},
+		{"--retry", "1ms,2h"},
+		{"--retry", "5m,73h"},
 		{"--auth", "none", "--standard"},
 	} {
 		got := d.run(t, append([]string{"subscription", "update", uid}, args...)...)

@@ -52,6 +52,8 @@ func (s *Services) WebOptions() (web.Options, error) {
 			Applications: s.Applications,
 			Loans:        s.Loans,
 			Feed:         s.Feed,
+			Deliveries:   s.Webhooks.Deliveries,
+			Bulk:         s.Webhooks.Bulk,
 			Bucket:       s.Documents.Bucket(),
 			Calls:        s.Webhooks.Gate,
 			Now:          s.DB.Now,

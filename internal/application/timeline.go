@@ -51,6 +51,7 @@ const (
 	NameCertificate = "certificate.stored"
 	NameDraw        = "draw.requested"
 	NameCancelled   = "draw.cancelled"
+	NameReturned    = "draw.returned"
 	NameAttempt     = "attempt"
 )
 
@@ -144,6 +145,12 @@ var timelineSources = []struct {
 		  FROM disbursements
 		 WHERE application_uid = $1
 		   AND cancelled_at IS NOT NULL`},
+	{[]MomentKind{MomentFunding}, `
+		SELECT returned_at, 3, 'funding', merchant_disbursement_id::text, '` + NameReturned + `',
+		       kind, '', '', gross_amount, 0, 0, '', false, NULL::bytea, 0, ''
+		  FROM disbursements
+		 WHERE application_uid = $1
+		   AND returned_at IS NOT NULL`},
 	{
 		[]MomentKind{MomentStatus, MomentOffer, MomentDocument, MomentFunding, MomentTask},
 		`SELECT * FROM (

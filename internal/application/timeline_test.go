@@ -75,8 +75,8 @@ func live(t *testing.T) (w *apptest.Harness, uid uuid.UUID, want []string) {
 		return err
 	})
 	step(func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := w.Loans.MoveFunding(ctx, tx, apptest.Operator(), draw.ID,
-			lending.FundingCancelled)
+		_, _, err := w.Loans.MoveFunding(ctx, tx, apptest.Operator(), draw.ID,
+			lending.FundingChange{Status: lending.FundingCancelled})
 		if err != nil {
 			return err
 		}
@@ -100,6 +100,7 @@ func live(t *testing.T) (w *apptest.Harness, uid uuid.UUID, want []string) {
 		"email: task queued",
 		"delivery: task.created pending",
 		"funding: draw.cancelled regular",
+		"funding: disbursement.funding.cancelled FUNDING_CANCELLED",
 		"operator: draw.cancel application",
 	}
 }
@@ -136,7 +137,7 @@ func TestTimelineByKind(t *testing.T) {
 		same(t, string(kind), got, want...)
 	}
 	got := told(t, w, uid, application.MomentTask, application.MomentOperator)
-	same(t, "two kinds", got, all[10], all[14])
+	same(t, "two kinds", got, all[10], all[15])
 }
 
 // A re-send and its audit entry belong to the application of the delivery.

@@ -336,7 +336,8 @@ func (d *demo) drawAndSettle(tx *postgres.Tx, uid uuid.UUID) error {
 	for _, status := range []lending.FundingStatus{
 		lending.FundingProcessing, lending.FundingSettled,
 	} {
-		if _, err := d.Loans.MoveFunding(d.ctx, tx, anyone, made.ID, status); err != nil {
+		change := lending.FundingChange{Status: status}
+		if _, _, err := d.Loans.MoveFunding(d.ctx, tx, anyone, made.ID, change); err != nil {
 			return err
 		}
 	}

@@ -46,7 +46,7 @@ func (s *Service) Activity(ctx context.Context, since, until time.Time) (Activit
 	err = s.DB.SelectContext(ctx, &activity.Draws, `
 		SELECT k.state, count(made.status) AS count
 		  FROM unnest(ARRAY['FUNDING_REQUESTED', 'FUNDING_PROCESSING', 'FUNDING_SETTLED',
-		                    'CANCELLED']) WITH ORDINALITY AS k (state, place)
+		                    'CANCELLED', 'RETURNED']) WITH ORDINALITY AS k (state, place)
 		  LEFT JOIN (SELECT status
 		               FROM disbursements
 		              WHERE requested_at >= $1

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Code names a kind of refusal. The list is closed: every code has one HTTP
@@ -65,7 +66,11 @@ type Error struct {
 	Message string
 	// Details holds every wrong field of a validation error, else nil.
 	Details []FieldFault
-	cause   error
+	// RetryAfter is how long to wait before the same may be asked for again, 0 where that
+	// is not known.
+	RetryAfter time.Duration
+
+	cause error
 	// taken tells that the value is right in itself and belongs to something else.
 	taken bool
 }

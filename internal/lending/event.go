@@ -24,10 +24,27 @@ const (
 	EventTaskUpdated    EventKind = "task.updated"
 )
 
+// The kinds that the specification does not have: a subscription gets them only
+// if it names them.
+const (
+	EventFundingCancelled EventKind = "disbursement.funding.cancelled"
+	EventFundingReturned  EventKind = "disbursement.funding.returned"
+)
+
+// AllEvents chooses every kind of the specification.
+const AllEvents = "all"
+
 // The fixed statuses of the two events about a changed offer.
 const (
 	statusAmountUpdated = "Loan Amount Updated"
 	statusTermsUpdated  = "Terms Updated"
+)
+
+// The statuses of the two events about money that stays or comes back. They differ
+// from the disbursement's own, so that all of funding begins alike.
+const (
+	statusFundingCancelled = "FUNDING_CANCELLED"
+	statusFundingReturned  = "FUNDING_RETURNED"
 )
 
 // SampleApplicationUID is the application that test events name.
@@ -48,6 +65,8 @@ var eventTitles = []struct {
 	{EventDocumentSigned, "Loan documents signed"},
 	{EventFundingChanged, "Funding requested or processing"},
 	{EventFundingSettled, "Funding settled"},
+	{EventFundingCancelled, "Draw cancelled"},
+	{EventFundingReturned, "Funding returned"},
 	{EventTaskCreated, "Task created"},
 	{EventTaskUpdated, "Task status changed"},
 }
@@ -59,6 +78,24 @@ func AllEventKinds() []EventKind {
 		kinds[i] = entry.kind
 	}
 	return kinds
+}
+
+// SpecifiedEventKinds lists the kinds that AllEvents chooses.
+func SpecifiedEventKinds() []EventKind {
+	return slices.DeleteFunc(AllEventKinds(), EventKind.IsOptIn)
+}
+
+// IsOptIn reports whether only who names the kind gets it.
+func (k EventKind) IsOptIn() bool {
+	return k == EventFundingCancelled || k == EventFundingReturned
+}
+
+// Choices lists what a subscription may hold to get the kind.
+func (k EventKind) Choices() []string {
+	if k.IsOptIn() {
+		return []string{string(k)}
+	}
+	return []string{AllEvents, string(k)}
 }
 
 // IsKnown reports whether the kind exists.
@@ -149,14 +186,18 @@ func DocumentChanged(applicationUID string, status DocumentStatus) Event {
 	return Event{Kind: kind, ApplicationUID: applicationUID, Status: string(status)}
 }
 
-// FundingChanged tells that the money of a disbursement moved on. False means
-// that there is no event: cancelling a draw is not told.
-func FundingChanged(applicationUID string, status FundingStatus) (Event, bool) {
+// FundingChanged tells that the money of a disbursement moved.
+func FundingChanged(applicationUID string, status FundingStatus) Event {
 	event := Event{Kind: EventFundingChanged, ApplicationUID: applicationUID, Status: string(status)}
-	if status == FundingSettled {
+	switch status {
+	case FundingSettled:
 		event.Kind = EventFundingSettled
+	case FundingCancelled:
+		event.Kind, event.Status = EventFundingCancelled, statusFundingCancelled
+	case FundingReturned:
+		event.Kind, event.Status = EventFundingReturned, statusFundingReturned
 	}
-	return event, status != FundingCancelled
+	return event
 }
 
 // TaskCreated tells that a task was added to the application.
@@ -240,11 +281,13 @@ func SampleEvent(kind EventKind) (Event, error) {
 	case EventDocumentSigned:
 		return DocumentChanged(SampleApplicationUID, DocumentSigned), nil
 	case EventFundingChanged:
-		event, _ := FundingChanged(SampleApplicationUID, FundingRequested)
-		return event, nil
+		return FundingChanged(SampleApplicationUID, FundingRequested), nil
 	case EventFundingSettled:
-		event, _ := FundingChanged(SampleApplicationUID, FundingSettled)
-		return event, nil
+		return FundingChanged(SampleApplicationUID, FundingSettled), nil
+	case EventFundingCancelled:
+		return FundingChanged(SampleApplicationUID, FundingCancelled), nil
+	case EventFundingReturned:
+		return FundingChanged(SampleApplicationUID, FundingReturned), nil
 	case EventTaskCreated:
 		return TaskCreated(SampleApplicationUID, "Upload proof of income", TaskPending), nil
 	case EventTaskUpdated:

@@ -28,7 +28,7 @@ func (k DrawKind) Completes() bool { return k == DrawFinal || k == DrawEarly }
 // Disbursement is a draw that was granted.
 type Disbursement struct {
 	ID int64
-	// Number is sequential within the loan, from 1; a cancelled one is not reused.
+	// Number is sequential within the loan, from 1; one of a cancelled draw is not reused.
 	Number int
 	// Stage is the number of the stage that it pays out.
 	Stage            int
@@ -67,8 +67,7 @@ func LoanToOpen(status ApplicationStatus, offers []Offer, productUID string) (Of
 	return SelectedOffer(offers, productUID)
 }
 
-// Drawn returns the gross of every disbursement that is not cancelled, pending
-// ones included.
+// Drawn returns the gross of every disbursement in force, pending ones included.
 func (l Loan) Drawn() Money {
 	var drawn Money
 	for _, disbursement := range l.live() {
@@ -80,7 +79,7 @@ func (l Loan) Drawn() Money {
 // Balance returns what is left to draw.
 func (l Loan) Balance() Money { return l.Amount.Sub(l.Drawn()) }
 
-// IsPending reports whether a draw is neither settled nor cancelled.
+// IsPending reports whether the money of a draw is still under way.
 func (l Loan) IsPending() bool {
 	return slices.ContainsFunc(l.Disbursements, func(d Disbursement) bool {
 		return d.Status.IsPending()
@@ -131,9 +130,9 @@ func (l Loan) WithDraw(id int64, draw Draw) Loan {
 }
 
 // MoveDisbursement returns the loan after the funding of a disbursement went to
-// another status, and whether that changed anything. A cancelled draw frees its
-// stage and its balance and takes its revised loan amount back; Amount and
-// Stages may differ then. Errors: as FundingStatus.Move, NOT_FOUND for an id
+// another status, and whether that changed anything. A cancelled or returned draw
+// frees its stage and its balance and takes its revised loan amount back; Amount,
+// Stages and the LoanAmountBefore of a later draw may differ then. Errors: as FundingStatus.Move, NOT_FOUND for an id
 // that is not of this loan.
 func (l Loan) MoveDisbursement(id int64, to FundingStatus) (Loan, bool, error) {
 	at := slices.IndexFunc(l.Disbursements, func(d Disbursement) bool { return d.ID == id })
@@ -146,16 +145,31 @@ func (l Loan) MoveDisbursement(id int64, to FundingStatus) (Loan, bool, error) {
 	}
 	l.Disbursements = slices.Clone(l.Disbursements)
 	l.Disbursements[at].Status = to
-	if to != FundingCancelled {
+	if to.InForce() {
 		return l, true, nil
 	}
 	if before := l.Disbursements[at].LoanAmountBefore; before != nil {
-		l.Amount = *before
+		l = l.withoutRevision(at, before)
 	}
-	// The amount may have changed while the draw was pending: the stage that is
-	// free again takes its share of what the loan is now.
-	l.Stages = l.stagesFor(l.Amount)
+	// The approved amount may have changed since: the stage that is free again takes
+	// its share of what it is now.
+	l.Stages = l.stagesFor(l.OriginalAmount)
 	return l, true, nil
+}
+
+// withoutRevision takes the revised amount of a draw back: the next draw in force
+// that revised the amount did so from what was before, and without one that is the
+// loan's amount again.
+func (l Loan) withoutRevision(at int, before *Money) Loan {
+	for i := at + 1; i < len(l.Disbursements); i++ {
+		later := &l.Disbursements[i]
+		if later.Status.InForce() && later.LoanAmountBefore != nil {
+			later.LoanAmountBefore = before
+			return l
+		}
+	}
+	l.Amount = *before
+	return l
 }
 
 // withAmount returns the loan with a new approved amount.
@@ -187,11 +201,11 @@ func (l Loan) stagesFor(amount Money) []Stage {
 	return fresh
 }
 
-// live returns the disbursements that are not cancelled.
+// live returns the disbursements in force.
 func (l Loan) live() []Disbursement {
 	live := make([]Disbursement, 0, len(l.Disbursements))
 	for _, disbursement := range l.Disbursements {
-		if disbursement.Status != FundingCancelled {
+		if disbursement.Status.InForce() {
 			live = append(live, disbursement)
 		}
 	}

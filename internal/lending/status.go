@@ -39,6 +39,7 @@ const (
 	FundingProcessing FundingStatus = "FUNDING_PROCESSING"
 	FundingSettled    FundingStatus = "FUNDING_SETTLED"
 	FundingCancelled  FundingStatus = "CANCELLED"
+	FundingReturned   FundingStatus = "RETURNED"
 )
 
 // TaskStatus is where a task stands. The spelling is the specification's.
@@ -88,8 +89,9 @@ var (
 	fundingTable = []transition[FundingStatus]{
 		{FundingRequested, []FundingStatus{FundingProcessing, FundingCancelled}},
 		{FundingProcessing, []FundingStatus{FundingSettled, FundingCancelled}},
-		{FundingSettled, nil},
+		{FundingSettled, []FundingStatus{FundingReturned}},
 		{FundingCancelled, nil},
+		{FundingReturned, nil},
 	}
 	taskTable = []transition[TaskStatus]{
 		{TaskPending, []TaskStatus{TaskCompleted, TaskCancelled}},
@@ -133,7 +135,11 @@ func (s FundingStatus) Move(to FundingStatus) (changed bool, err error) {
 // Next lists the statuses that may follow, nil for a final one.
 func (s FundingStatus) Next() []FundingStatus { return next(fundingTable, s) }
 
-// IsPending reports whether the money is neither settled nor cancelled.
+// InForce reports whether the disbursement takes balance and stage of its loan: it
+// is neither cancelled nor returned.
+func (s FundingStatus) InForce() bool { return s != FundingCancelled && s != FundingReturned }
+
+// IsPending reports whether the money is still under way to the merchant.
 func (s FundingStatus) IsPending() bool { return s == FundingRequested || s == FundingProcessing }
 
 // Move works like ApplicationStatus.Move.

@@ -49,12 +49,13 @@ func TestDocumentTransitions(t *testing.T) {
 func TestFundingTransitions(t *testing.T) {
 	t.Parallel()
 	checkMatrix(t, lending.FundingStatus.Move, []lending.FundingStatus{
-		"FUNDING_REQUESTED", "FUNDING_PROCESSING", "FUNDING_SETTLED", "CANCELLED",
+		"FUNDING_REQUESTED", "FUNDING_PROCESSING", "FUNDING_SETTLED", "CANCELLED", "RETURNED",
 	}, []string{
-		"= y . y",
-		". = y y",
-		". . = .",
-		". . . =",
+		"= y . y .",
+		". = y y .",
+		". . = . y",
+		". . . = .",
+		". . . . =",
 	})
 }
 
@@ -79,7 +80,8 @@ func TestNextStatusesOfEachKind(t *testing.T) {
 		{len(lending.DocumentNone.Next()), 1, "unsent documents"},
 		{len(lending.DocumentSigned.Next()), 0, "signed documents"},
 		{len(lending.FundingProcessing.Next()), 2, "a disbursement in processing"},
-		{len(lending.FundingSettled.Next()), 0, "a settled disbursement"},
+		{len(lending.FundingSettled.Next()), 1, "a settled disbursement"},
+		{len(lending.FundingReturned.Next()), 0, "a returned disbursement"},
 		{len(lending.TaskPending.Next()), 2, "a pending task"},
 		{len(lending.TaskStatus("Lost").Next()), 0, "a task in no known status"},
 	} {

@@ -100,8 +100,9 @@ func TestCancelledDrawGivesAllBack(t *testing.T) {
 				t.Errorf("balance %s after, %s before; the loan (-before +after):\n%s",
 					after.Balance(), before.Balance(), diff)
 			}
-			if got := w.Statuses(t, app.UID); !slices.Equal(got, told) {
-				t.Errorf("a cancellation was told: %q", got[len(told):])
+			want := append(told, "disbursement.funding.cancelled: FUNDING_CANCELLED")
+			if got := w.Statuses(t, app.UID); !slices.Equal(got, want) {
+				t.Errorf("events %q, want %q", got, want)
 			}
 			if got := w.Count(t, `
 				SELECT count(*)
@@ -149,7 +150,8 @@ func TestMoveFundingRefusals(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			err := w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
-				_, err := w.Loans.MoveFunding(ctx, tx, test.caller, test.id, test.to)
+				_, _, err := w.Loans.MoveFunding(ctx, tx, test.caller, test.id,
+					lending.FundingChange{Status: test.to})
 				return err
 			})
 			if got := codeOf(t, err); got != test.want {
@@ -209,7 +211,7 @@ func TestDatabaseRefusesWhatNoServiceDoes(t *testing.T) {
 		{
 			"second draw of a stage",
 			fmt.Sprintf(again, "2", "1", "FUNDING_SETTLED", "1", "1"),
-			"disbursements_one_per_stage",
+			"disbursements_one_in_force",
 		},
 		{
 			"number used twice",
@@ -234,7 +236,7 @@ func TestDatabaseRefusesWhatNoServiceDoes(t *testing.T) {
 		{
 			"invented status",
 			fmt.Sprintf(again, "2", "2", "FUNDED", "1", "1"),
-			"disbursements_status_check",
+			"disbursements_status_known",
 		},
 	}
 	for _, test := range tests {

@@ -17,7 +17,7 @@ type ListState string
 
 // The states of a loan in a list.
 const (
-	ListPending   ListState = "pending"   // a draw is neither settled nor cancelled
+	ListPending   ListState = "pending"   // the money of a draw is under way
 	ListCompleted ListState = "completed" // a final or early draw stands
 	ListBlocked   ListState = "blocked"   // the application is not Approved
 	ListReady     ListState = "ready"     // the next draw may be requested
@@ -81,7 +81,8 @@ const (
 		   AND d.status IN ('FUNDING_REQUESTED', 'FUNDING_PROCESSING'))`
 	isCompleted = `EXISTS (SELECT 1 FROM disbursements d
 		 WHERE d.application_uid = l.application_uid
-		   AND d.kind <> 'regular' AND d.status <> 'CANCELLED')`
+		   AND d.kind <> 'regular' AND d.status <> 'CANCELLED'
+		   AND d.status <> 'RETURNED')`
 )
 
 // List returns one page of the loans that match, the newest opened first, and
@@ -116,7 +117,8 @@ func (s *Service) List(
 		        WHERE s.application_uid = l.application_uid
 		          AND NOT EXISTS (SELECT 1 FROM disbursements d
 		                           WHERE d.application_uid = s.application_uid
-		                             AND d.stage = s.stage AND d.status <> 'CANCELLED')
+		                             AND d.stage = s.stage
+		                             AND d.status NOT IN ('CANCELLED', 'RETURNED'))
 		        ORDER BY s.stage
 		        LIMIT 1) AS next ON true`+conditions+fmt.Sprintf(`
 		 ORDER BY l.opened_at DESC, l.application_uid DESC

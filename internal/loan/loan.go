@@ -47,7 +47,10 @@ type Disbursement struct {
 	ApplicationUID uuid.UUID
 	MerchantUID    uuid.UUID
 	RequestedAt    time.Time
-	SettledAt      *time.Time
+	// SettledAt stays when the money came back later.
+	SettledAt, CancelledAt, ReturnedAt *time.Time
+	// Changes are the steps of the money, oldest first.
+	Changes []Change
 }
 
 // Loan is a loan with its schedule and all its disbursements.
@@ -58,7 +61,7 @@ type Loan struct {
 	Status         lending.ApplicationStatus
 	ProductUID     uuid.UUID
 	ProductCode    string
-	// History holds the disbursements by number, cancelled ones included.
+	// History holds the disbursements by number, cancelled and returned ones included.
 	History []Disbursement
 }
 

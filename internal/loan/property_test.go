@@ -100,7 +100,8 @@ func (m *machine) fund(r *rapid.T) {
 	id := rapid.SampledFrom(m.model.Disbursements).Draw(r, "disbursement").ID
 	to := rapid.SampledFrom(lending.AllFundingStatuses()).Draw(r, "status")
 	err := m.world.Try(m.t, func(ctx context.Context, tx *postgres.Tx) error {
-		_, err := m.world.Loans.MoveFunding(ctx, tx, m.world.Caller(), id, to)
+		_, _, err := m.world.Loans.MoveFunding(ctx, tx, m.world.Caller(), id,
+			lending.FundingChange{Status: to})
 		return err
 	})
 	after, _, want := m.model.MoveDisbursement(id, to)
@@ -185,7 +186,7 @@ func (m *machine) check(r *rapid.T) {
 		   AND l.drawn_amount = (SELECT coalesce(sum(gross_amount), 0)
 		                           FROM disbursements
 		                          WHERE application_uid = $1
-		                            AND status <> 'CANCELLED')`, m.uid) != 1 {
+		                            AND status NOT IN ('CANCELLED', 'RETURNED'))`, m.uid) != 1 {
 		r.Fatal("drawn_amount is not the sum of the draws that stand, " +
 			"or original_amount not the approved amount")
 	}

@@ -80,7 +80,11 @@ type loanRow struct {
 	Net         *lending.Money         `db:"net_amount"`
 	Before      *lending.Money         `db:"loan_amount_before"`
 	RequestedAt *time.Time             `db:"requested_at"`
+	Processing  *time.Time             `db:"processing_at"`
 	SettledAt   *time.Time             `db:"settled_at"`
+	CancelledAt *time.Time             `db:"cancelled_at"`
+	ReturnedAt  *time.Time             `db:"returned_at"`
+	Changes     changeList             `db:"changes"`
 }
 
 // find loads the loan of an application, nil while it has none.
@@ -104,7 +108,11 @@ func find(ctx context.Context, db querier, app account) (*Loan, error) {
 		       d.net_amount,
 		       d.loan_amount_before,
 		       d.requested_at,
-		       d.settled_at
+		       d.processing_at,
+		       d.settled_at,
+		       d.cancelled_at,
+		       d.returned_at,
+		       `+selectChanges+` AS changes
 		  FROM loans l
 		  JOIN products p USING (product_uid)
 		  JOIN offers o USING (application_uid, product_uid)
@@ -163,6 +171,11 @@ func (r loanRow) disbursement(app account) Disbursement {
 		MerchantUID:    app.MerchantUID,
 		RequestedAt:    *r.RequestedAt,
 		SettledAt:      r.SettledAt,
+		CancelledAt:    r.CancelledAt,
+		ReturnedAt:     r.ReturnedAt,
+		Changes: r.Changes.with(lending.FundingProcessing, r.Processing).
+			with(lending.FundingSettled, r.SettledAt).
+			with(lending.FundingCancelled, r.CancelledAt),
 	}
 }
 
@@ -249,22 +262,46 @@ func columnsOfStages(stages []lending.Stage) stageColumns {
 	return columns
 }
 
-// moveDisbursement writes the new funding status and when it was reached.
+// moveDisbursement writes the new funding status, when it was reached, and the
+// evidence.
 func moveDisbursement(
-	ctx context.Context, tx *postgres.Tx, id int64, from, to lending.FundingStatus,
+	ctx context.Context, tx *postgres.Tx, id int64, from lending.FundingStatus, made Change,
 ) error {
+	to := string(made.Status)
 	result, err := tx.ExecContext(ctx, `
-		UPDATE disbursements
-		   SET status = $3,
-		       processing_at = CASE WHEN $3 = 'FUNDING_PROCESSING' THEN $4 ELSE processing_at END,
-		       settled_at = CASE WHEN $3 = 'FUNDING_SETTLED' THEN $4 ELSE settled_at END,
-		       cancelled_at = CASE WHEN $3 = 'CANCELLED' THEN $4 ELSE cancelled_at END
-		 WHERE merchant_disbursement_id = $1
-		   AND status = $2`, id, string(from), string(to), tx.Now)
+		WITH moved AS (
+			UPDATE disbursements
+			   SET status = $3,
+			       processing_at = CASE WHEN $3 = 'FUNDING_PROCESSING' THEN $4
+			                            ELSE processing_at END,
+			       settled_at = CASE WHEN $3 = 'FUNDING_SETTLED' THEN $4 ELSE settled_at END,
+			       cancelled_at = CASE WHEN $3 = 'CANCELLED' THEN $4 ELSE cancelled_at END,
+			       returned_at = CASE WHEN $3 = 'RETURNED' THEN $4 ELSE returned_at END
+			 WHERE merchant_disbursement_id = $1
+			   AND status = $2
+			RETURNING merchant_disbursement_id
+		)
+		INSERT INTO disbursement_changes (merchant_disbursement_id, status, reference, method,
+		                                  effective_date, reason, changed_at, changed_by)
+		SELECT merchant_disbursement_id, $3, $5, $6, $7::date, $8, $4, $9
+		  FROM moved`, id, string(from), to, made.At, made.Reference, made.Method,
+		made.EffectiveDate, made.Reason, made.By)
 	if err != nil {
 		return fmt.Errorf("moving disbursement %d to %s: %w", id, to, err)
 	}
 	return expectOne(result, fmt.Sprintf("disbursement %d in status %s", id, from))
+}
+
+// rebase writes from which loan amount a disbursement revised it.
+func rebase(ctx context.Context, tx *postgres.Tx, draw lending.Disbursement) error {
+	_, err := tx.ExecContext(ctx, `
+		UPDATE disbursements
+		   SET loan_amount_before = $2
+		 WHERE merchant_disbursement_id = $1`, draw.ID, draw.LoanAmountBefore)
+	if err != nil {
+		return fmt.Errorf("rebasing disbursement %d: %w", draw.ID, err)
+	}
+	return nil
 }
 
 // expectOne guards an update that must have met its row.

@@ -29,6 +29,16 @@ type Entry struct {
 	// in any Window; another one is refused, and the change with it.
 	Limit  int
 	Window time.Duration
+	// PerSubject counts the entries of the same subject alone.
+	PerSubject bool
+}
+
+// limitedSubject is the subject whose entries count, empty for all.
+func (e Entry) limitedSubject() string {
+	if e.PerSubject {
+		return e.Subject
+	}
+	return ""
 }
 
 // Audit writes an entry in the transaction of what it tells about.

@@ -10,8 +10,8 @@ import (
 )
 
 // AuditLimited writes an entry like Audit, unless its actor has entries of the
-// same action for limit times within the window already: then it answers
-// RATE_LIMITED. The count is that of the log itself, so it holds across
+// same action, and subject if it says so, for limit times within the window already:
+// then it answers RATE_LIMITED. The count is that of the log itself, so it holds across
 // processes and the refused use case leaves nothing behind.
 func AuditLimited(
 	ctx context.Context, tx *postgres.Tx, entry Entry, limit int, window time.Duration,
@@ -22,21 +22,24 @@ func AuditLimited(
 		entry.Action+" "+entry.Actor); err != nil {
 		return fmt.Errorf("waiting for other uses of %s: %w", entry.Action, err)
 	}
-	var uses int
-	err := tx.GetContext(ctx, &uses, `
-		SELECT count(*)
-		  FROM (SELECT 1
-		          FROM audit_log
-		         WHERE actor = $1
-		           AND action = $2
-		           AND at > $3
-		         LIMIT $4) AS recent`, entry.Actor, entry.Action, tx.Now.Add(-window), limit)
+	var uses []time.Time
+	err := tx.SelectContext(ctx, &uses, `
+		SELECT at
+		  FROM audit_log
+		 WHERE actor = $1
+		   AND action = $2
+		   AND at > $3
+		   AND ($5 = '' OR subject = $5)
+		 ORDER BY at DESC
+		 LIMIT $4`, entry.Actor, entry.Action, tx.Now.Add(-window), limit, entry.limitedSubject())
 	if err != nil {
 		return fmt.Errorf("counting uses of %s: %w", entry.Action, err)
 	}
-	if uses >= limit {
-		return lending.NewError(lending.CodeRateLimited,
+	if len(uses) >= limit {
+		refusal := lending.NewError(lending.CodeRateLimited,
 			"this may be done %d times in %s; try again later", limit, window)
+		refusal.RetryAfter = window - tx.Now.Sub(uses[limit-1])
+		return refusal
 	}
 	return Audit(ctx, tx, entry)
 }

@@ -57,6 +57,14 @@ var byText = `
 	  FROM clients c JOIN partners p USING (partner_uid) WHERE c.client_id = $1)
 	UNION ALL
 	(
+	SELECT DISTINCT 'disbursement', d.application_uid::text,
+	       'Draw ' || d.merchant_disbursement_id || ' (' || d.kind || ')',
+	       d.status || ' · ' || c.reference, d.merchant_disbursement_id
+	  FROM disbursement_changes c JOIN disbursements d USING (merchant_disbursement_id)
+	 WHERE c.reference = $1
+	 ORDER BY 5 DESC LIMIT ` + limit + `)
+	UNION ALL
+	(
 	SELECT 'request', request_uid::text, method || ' ' || path,
 	       status || ' · ' || request_id, 0::bigint
 	  FROM api_requests WHERE request_id = $1 ORDER BY at DESC LIMIT ` + limit + `)`

@@ -3,6 +3,7 @@ package applications
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -105,6 +106,22 @@ func loanState(open loan.Loan) string {
 	return "The next draw may be requested"
 }
 
+// evidenceWords says what was given with a step of a draw's money, empty for nothing.
+func evidenceWords(change loan.Change) string {
+	var given []string
+	for _, field := range []*string{
+		change.Method, change.Reference, change.EffectiveDate, change.Reason,
+	} {
+		if field != nil {
+			given = append(given, ui.Visible(*field))
+		}
+	}
+	if len(given) == 0 {
+		return ""
+	}
+	return DrawWord(change.Status) + ": " + strings.Join(given, ", ")
+}
+
 func drawTable(draws []loan.Disbursement) ui.TableProps[loan.Disbursement] {
 	return ui.TableProps[loan.Disbursement]{
 		Caption: "Disbursements of the loan, oldest first",
@@ -137,7 +154,7 @@ func drawTable(draws []loan.Disbursement) ui.TableProps[loan.Disbursement] {
 func stageTable(stages []lending.Stage, draws []loan.Disbursement) ui.TableProps[lending.Stage] {
 	drawn := map[int]string{}
 	for _, draw := range draws {
-		if draw.Status != lending.FundingCancelled {
+		if draw.Status.InForce() {
 			drawn[draw.Stage] = ui.Amount(draw.Gross)
 		}
 	}

@@ -660,7 +660,7 @@ func Configuration(s subscription.Subscription, partner string, merchants []stri
 			return templ_7745c5c3_Err
 		}
 		if s.Wants(subscription.AllEvents) {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<p>All kinds, future ones too</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 55, "<p>All kinds but those that are chosen by name</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -67,8 +67,13 @@ func DeliveryChip[S ~string](state S) ChipProps {
 func StatusWord(status string) string {
 	switch status {
 	case string(lending.FundingRequested), string(lending.FundingProcessing),
-		string(lending.FundingSettled), string(lending.FundingCancelled):
+		string(lending.FundingSettled), string(lending.FundingCancelled),
+		string(lending.FundingReturned):
 		return FundingChip(status).Word
+	case "FUNDING_CANCELLED":
+		return FundingChip(string(lending.FundingCancelled)).Word
+	case "FUNDING_RETURNED":
+		return FundingChip(string(lending.FundingReturned)).Word
 	case string(lending.DocumentSent):
 		return "Sent"
 	case string(lending.DocumentSigned):
@@ -105,6 +110,8 @@ func FundingChip(status string) ChipProps {
 		return ChipProps{"circle-check", "Settled", Good}
 	case lending.FundingCancelled:
 		return ChipProps{"ban", "Cancelled", Mute}
+	case lending.FundingReturned:
+		return ChipProps{"rotate-ccw", "Returned", Bad}
 	}
 	return ChipProps{"circle-help", status, Mute}
 }

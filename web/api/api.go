@@ -18,6 +18,7 @@ import (
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/partner"
+	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/delivery"
 )
 
@@ -29,6 +30,8 @@ type API struct {
 	Applications *application.Service
 	Loans        *loan.Service
 	Feed         *feed.Service
+	Deliveries   *delivery.Service
+	Bulk         *bulk.Service
 	Bucket       document.Bucket
 	// Calls is told of every call; nil is told nothing.
 	Calls *delivery.Gate
@@ -101,6 +104,7 @@ func (a *API) Routes() []Route {
 		},
 	}
 	routes = append(routes, a.feedRoutes()...)
+	routes = append(routes, a.deliveryRoutes()...)
 	if a.Sandbox {
 		routes = append(routes, a.sandboxRoutes()...)
 	}

@@ -136,7 +136,9 @@ func pathUID(c echo.Context, field string) (uuid.UUID, error) {
 		return uuid.Nil, lending.Invalid(field,
 			"%q must be a UUID such as 0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d", field)
 	}
-	if field != taskField {
+	switch field {
+	case taskField, deliveryField, recoveryField:
+	default:
 		traceOf(c).ApplicationUID = uid
 	}
 	return uid, nil

@@ -100,3 +100,12 @@ func render(now time.Time, status int, content result) []byte {
 }
 
 func formatTime(t time.Time) string { return t.UTC().Format(timestampLayout) }
+
+// formatOptional writes a time, nil for none.
+func formatOptional(t *time.Time) *string {
+	if t == nil {
+		return nil
+	}
+	text := formatTime(*t)
+	return &text
+}

@@ -37,6 +37,31 @@ type historyBody struct {
 	Status      string  `json:"status"`
 	RequestedAt string  `json:"requestedAt"`
 	SettledAt   *string `json:"settledAt"`
+	CancelledAt *string `json:"cancelledAt"`
+	ReturnedAt  *string `json:"returnedAt"`
+	evidenceBody
+	Changes []changeBody `json:"changes"`
+}
+
+// evidenceBody is what was said about the money of a disbursement, null where
+// nothing was.
+type evidenceBody struct {
+	Reference     *string `json:"reference"`
+	Method        *string `json:"method"`
+	EffectiveDate *string `json:"effectiveDate"`
+	Reason        *string `json:"reason"`
+}
+
+// changeBody is a step of the money of a disbursement.
+type changeBody struct {
+	Status string `json:"status"`
+	evidenceBody
+	At string  `json:"at"`
+	By *string `json:"by"`
+}
+
+func newEvidenceBody(c lending.FundingChange) evidenceBody {
+	return evidenceBody{c.Reference, c.Method, c.EffectiveDate, c.Reason}
 }
 
 type loanBody struct {
@@ -92,10 +117,21 @@ func newHistoryBody(d loan.Disbursement) historyBody {
 		Kind:             string(d.Kind),
 		Status:           string(d.Status),
 		RequestedAt:      formatTime(d.RequestedAt),
+		SettledAt:        formatOptional(d.SettledAt),
+		CancelledAt:      formatOptional(d.CancelledAt),
+		ReturnedAt:       formatOptional(d.ReturnedAt),
+		evidenceBody:     newEvidenceBody(d.Evidence()),
+		Changes:          make([]changeBody, 0, len(d.Changes)),
 	}
-	if d.SettledAt != nil {
-		settled := formatTime(*d.SettledAt)
-		body.SettledAt = &settled
+	for _, change := range d.Changes {
+		made := changeBody{
+			Status: string(change.Status), evidenceBody: newEvidenceBody(change.FundingChange),
+			At: formatTime(change.At),
+		}
+		if change.By != "" {
+			made.By = &change.By
+		}
+		body.Changes = append(body.Changes, made)
 	}
 	return body
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/uuid"
@@ -192,6 +193,23 @@ func (o *object) uid(field string) uuid.UUID {
 		return uuid.Nil
 	}
 	return o.parseUID(o.name(field), text)
+}
+
+// moment reads a time, the zero time for an optional one that is absent.
+func (o *object) moment(field string, needed bool) time.Time {
+	if needed && !o.required(field) || !needed && !o.has(field) {
+		return time.Time{}
+	}
+	text, ok := o.str(field)
+	if !ok {
+		return time.Time{}
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		o.faults.Add(o.name(field), "%q must be a date and time with a zone, such as "+
+			"2026-11-21T09:30:00Z", o.name(field))
+	}
+	return at
 }
 
 func (o *object) parseUID(name, text string) uuid.UUID {

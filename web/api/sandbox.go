@@ -147,13 +147,31 @@ func (a *API) sandboxFunding(c echo.Context) error {
 		pathErr = lending.Invalid(field, "%q must be a whole number", field)
 	}
 	return a.jsonEffect(c, pathErr, func(body *object) operation {
-		to := parsed(body, "status", lending.ParseFundingStatus)
+		change := a.fundingChange(body)
 		return func(tx *postgres.Tx) (int, any, error) {
-			disbursement, err := a.Loans.MoveFunding(c.Request().Context(), tx, actor(c), id, to)
+			disbursement, _, err := a.Loans.MoveFunding(
+				c.Request().Context(), tx, actor(c), id, change)
 			if err != nil {
 				return 0, nil, err
 			}
 			return http.StatusOK, newHistoryBody(disbursement), nil
 		}
 	})
+}
+
+// fundingChange reads what becomes of a disbursement, with the evidence.
+func (a *API) fundingChange(body *object) lending.FundingChange {
+	to := parsed(body, "status", lending.ParseFundingStatus)
+	fields := make(map[string]string)
+	for _, field := range lending.FundingFields() {
+		if !body.has(field) {
+			continue
+		}
+		if text, ok := body.str(field); ok {
+			fields[field] = text
+		}
+	}
+	change, err := lending.ParseFundingChange(to, fields, a.Now())
+	body.faults.Merge(err)
+	return change
 }

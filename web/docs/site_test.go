@@ -224,8 +224,8 @@ func TestEveryListedRefusalHasItsOwnAnswer(t *testing.T) {
 func TestTheWebhookGuideShowsEveryEvent(t *testing.T) {
 	t.Parallel()
 	document := page(t, site(t), Prefix+"/webhooks")
-	if n := document.Find("section.event").Length(); n != 9 {
-		t.Errorf("%d events, want 9", n)
+	if n := document.Find("section.event").Length(); n != 11 {
+		t.Errorf("%d events, want 11", n)
 	}
 	document.Find("section.event").Each(func(_ int, event *goquery.Selection) {
 		samples := event.Find(".samples code")

@@ -162,7 +162,8 @@ func (h *Harness) Fund(t testing.TB, id int64, statuses ...lending.FundingStatus
 	t.Helper()
 	for _, to := range statuses {
 		h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
-			_, err := h.Loans.MoveFunding(ctx, tx, Operator(), id, to)
+			_, _, err := h.Loans.MoveFunding(ctx, tx, Operator(), id,
+				lending.FundingChange{Status: to})
 			return err
 		})
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
@@ -211,6 +212,18 @@ func (s *Server) Supply(needs string) map[string]string {
 			s.Fund(id, "FUNDING_PROCESSING")
 		}
 		identifiers[contract.DisbursementID] = strconv.FormatInt(id, 10)
+	case "delivery.failed", "recovery":
+		made := s.Undelivered(s.Create())
+		identifiers[contract.DeliveryUID] = made.UID.String()
+		identifiers[contract.SubscriptionUID] = made.SubscriptionUID.String()
+		identifiers[contract.RecoverySince] = made.CreatedAt.Add(-time.Minute).UTC().Format(time.RFC3339)
+		if needs == "recovery" {
+			begun := s.ok(Call{Method: http.MethodPost, Path: "/v2/recoveries", JSON: map[string]any{
+				"subscription_uid": made.SubscriptionUID,
+				"since":            identifiers[contract.RecoverySince],
+			}})
+			identifiers[contract.RecoveryUID] = begun.Text("recovery_uid")
+		}
 	default:
 		s.T.Fatalf("the document needs %q, which no test supplies", needs)
 	}

@@ -119,6 +119,11 @@ type Scope struct {
 	// deliveries of KindRecover, and the events of KindReplay.
 	Since time.Time `json:"since,omitzero"`
 	Until time.Time `json:"until,omitzero"`
+	// Merchants narrow KindRecover to some of the partner's; none means all.
+	Merchants []uuid.UUID `json:"merchants,omitempty"`
+	// ByEvent bounds the times of KindRecover's events in place of the creation of their
+	// deliveries.
+	ByEvent bool `json:"by_event,omitempty"`
 	// EventUID limits KindReplay to one event; zero for a range.
 	EventUID uuid.UUID `json:"event_uid,omitzero"`
 }

@@ -39,6 +39,8 @@ type Consent struct {
 	// Count is how many deliveries the person was told and agreed to. It is
 	// required above TypedAbove; zero agrees to any smaller number.
 	Count int
+	// Any agrees to any number, none included: then it is finished at once.
+	Any bool
 }
 
 // Confirm freezes the set of a draft and begins to send it: from then on
@@ -79,6 +81,16 @@ func (s *Service) Confirm(
 	if err := consent.check(counts); err != nil {
 		return 0, err
 	}
+	if counts.Total() == 0 {
+		_, err := tx.ExecContext(ctx, `
+			UPDATE bulk_resends
+			   SET state = 'finished', ended_at = $2
+			 WHERE bulk_uid = $1`, uid, tx.Now)
+		if err != nil {
+			return 0, fmt.Errorf("finishing bulk re-send %s: %w", uid, err)
+		}
+		return 0, nil
+	}
 	return counts.Total(), s.enqueue(ctx, tx, Args{BulkUID: uid, Run: 1})
 }
 
@@ -87,6 +99,8 @@ func (c Consent) check(counts Counts) error {
 	switch total := counts.Total(); {
 	case counts.All() > MaxItems:
 		return errTooLarge()
+	case c.Any:
+		return nil
 	case total == 0:
 		return lending.NewError(lending.CodeInvalidState,
 			"nothing would be sent; choose other deliveries")

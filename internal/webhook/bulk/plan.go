@@ -265,6 +265,11 @@ func (b Scope) matched() (string, []any) {
 		filter = delivery.Filter{State: delivery.StateFailed, Since: b.Since, Until: b.Until}
 		c.Add(`NOT d.test`)
 		c.Add(`d.subscription_uid = ANY (?)`, pq.Array(b.Subscriptions))
+		if b.ByEvent {
+			filter.Since, filter.Until = b.Since, time.Time{} // no delivery is older than its event
+			c.Add(`d.event_at >= ? AND d.event_at < ?`, b.Since, b.Until)
+		}
+		c.When(len(b.Merchants) > 0, `e.merchant_uid = ANY (?)`, pq.Array(b.Merchants))
 	case KindFilter, KindReplay:
 		c.When(filter.PartnerUID != uuid.Nil, `s.partner_uid = ?`, filter.PartnerUID)
 	}
@@ -305,7 +310,8 @@ func (b Scope) missed() (string, []any) {
 
 // wanted tells whether a subscription s gets an event e as it is configured now.
 const wanted = `
-			   AND (s.events = ARRAY['all'] OR e.kind = ANY (s.events))
+			   AND (e.kind = ANY (s.events) OR s.events && ARRAY['all'] AND e.kind NOT IN (
+			           'disbursement.funding.cancelled', 'disbursement.funding.returned'))
 			   AND (s.all_merchants OR EXISTS (
 			           SELECT 1
 			             FROM subscription_merchants m

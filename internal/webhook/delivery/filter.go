@@ -36,7 +36,9 @@ type Filter struct {
 	Slow bool
 	// Since is inclusive, Until exclusive; both compare the creation time.
 	Since, Until time.Time
-	Cursor       postgres.Cursor
+	// Reader keeps what a partner's client may see; nil keeps everything.
+	Reader *Reader `json:"-"`
+	Cursor postgres.Cursor
 	// Limit is from 1 to postgres.MaxPage.
 	Limit int
 }
@@ -59,6 +61,12 @@ func (f Filter) Narrow(c *postgres.Conditions) {
 	// and all of them be read and sorted.
 	c.When(f.MerchantUID != uuid.Nil, `(d.application_uid IN (
 			SELECT application_uid FROM applications WHERE merchant_uid = ?)) IS TRUE`, f.MerchantUID)
+	if f.Reader != nil {
+		c.Add(`((d.application_uid IN (
+				SELECT application_uid FROM applications WHERE merchant_uid = ANY (?))) IS TRUE
+			OR d.test AND d.subscription_uid IN (`+coveredSubscriptions+`))`,
+			f.Reader.merchants(), f.Reader.PartnerUID, f.Reader.merchants())
+	}
 	narrowApplication(c, `d`, f.ApplicationUID)
 	c.When(f.EventUID != uuid.Nil, `d.event_uid = ?`, f.EventUID)
 	// What was not answered by 2xx has an error class, which the index of trouble is about.

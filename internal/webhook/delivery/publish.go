@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
@@ -88,7 +89,7 @@ const publishEvent = `
 		       s.version,
 		       drawbridge_uid($2) AS delivery_uid,
 		       CASE
-		           WHEN s.events <> ARRAY['all'] AND $4 <> ALL (s.events) THEN 'event'
+		           WHEN NOT s.events && $17::text[] THEN 'event'
 		           WHEN NOT s.all_merchants AND NOT EXISTS (
 		                    SELECT 1
 		                      FROM subscription_merchants m
@@ -166,7 +167,7 @@ func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, e Event) (int, e
 	err = tx.QueryRowContext(ctx, publishEvent,
 		e.ApplicationUID, tx.Now, e.UID, string(e.Kind), e.Status, e.Head, e.Tail,
 		traceparent(ctx), string(args), job.Kind(), maxRuns, river.PriorityDefault, Queue,
-		notice, e.Subject, stirring.taken).Scan(&deliveries, &notified)
+		notice, e.Subject, stirring.taken, pq.StringArray(e.Kind.Choices())).Scan(&deliveries, &notified)
 	if notified == 0 {
 		s.notify.giveBack(turn)
 	}

@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/internal/webhook/webhooktest"
 )
 
@@ -151,5 +152,46 @@ func TestPublishedBodyIsTheRenderedOne(t *testing.T) {
 		if !bytes.Equal(found.Body, want) {
 			t.Errorf("%s has the body\n%s, want\n%s", kind, found.Body, want)
 		}
+	}
+}
+
+// "all" is the specification's kinds; the two others go to who names them.
+func TestOptInKindsGoToWhoNamesThem(t *testing.T) {
+	t.Parallel()
+	h := webhooktest.New(t)
+	chosen := map[string][]string{
+		"/all":  {"all"},
+		"/both": {"all", "disbursement.funding.returned"},
+		"/one":  {"disbursement.funding.returned"},
+	}
+	for path, events := range chosen {
+		h.Subscribe(t, "https://127.0.0.1"+path, func(s *subscription.Settings) {
+			s.Events = events
+		})
+	}
+	for kind, want := range map[lending.EventKind]int{
+		lending.EventFundingSettled: 2, lending.EventFundingReturned: 2,
+		lending.EventFundingCancelled: 0,
+	} {
+		event := h.NewEvent()
+		event.Kind = kind
+		h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+			count, err := h.Deliveries.Publish(ctx, tx, event)
+			if count != want {
+				t.Errorf("%s made %d deliveries, want %d", kind, count, want)
+			}
+			return err
+		})
+		interests, err := h.Subscriptions.Interests(t.Context(), h.Partner, h.Merchant)
+		if err != nil || interests[kind].Subscriptions != want {
+			t.Errorf("%s interests %d (%v), want %d", kind, interests[kind].Subscriptions, err, want)
+		}
+	}
+	err := h.Try(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := tx.ExecContext(ctx, `UPDATE subscriptions SET events = ARRAY['all', 'task.created']`)
+		return err
+	})
+	if err == nil {
+		t.Error(`the database takes "all" beside a kind that it includes`)
 	}
 }

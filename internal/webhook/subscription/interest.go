@@ -23,9 +23,11 @@ type Interest struct {
 func (s *Service) Interests(
 	ctx context.Context, partnerUID, merchantUID uuid.UUID,
 ) (map[lending.EventKind]Interest, error) {
-	kinds := make(pq.StringArray, 0, len(lending.AllEventKinds()))
+	var kinds, choices pq.StringArray
 	for _, kind := range lending.AllEventKinds() {
-		kinds = append(kinds, string(kind))
+		for _, choice := range kind.Choices() {
+			kinds, choices = append(kinds, string(kind)), append(choices, choice)
+		}
 	}
 	var rows []struct {
 		Kind          lending.EventKind `db:"kind"`
@@ -35,10 +37,10 @@ func (s *Service) Interests(
 	// As Publish chooses them.
 	err := s.DB.SelectContext(ctx, &rows, `
 		SELECT kind,
-		       count(*) AS subscriptions,
-		       count(*) FILTER (WHERE s.state = 'paused') AS paused
-		  FROM unnest($3::text[]) AS kind
-		  JOIN subscriptions s ON s.events = ARRAY['all'] OR kind = ANY (s.events)
+		       count(DISTINCT s.subscription_uid) AS subscriptions,
+		       count(DISTINCT s.subscription_uid) FILTER (WHERE s.state = 'paused') AS paused
+		  FROM unnest($3::text[], $4::text[]) AS wanted (kind, choice)
+		  JOIN subscriptions s ON choice = ANY (s.events)
 		 WHERE s.partner_uid = $1
 		   AND s.state <> 'deleted'
 		   AND (s.all_merchants OR EXISTS (
@@ -46,7 +48,7 @@ func (s *Service) Interests(
 		             FROM subscription_merchants m
 		            WHERE m.subscription_uid = s.subscription_uid
 		              AND m.merchant_uid = $2))
-		 GROUP BY kind`, partnerUID, merchantUID, kinds)
+		 GROUP BY kind`, partnerUID, merchantUID, kinds, choices)
 	if err != nil {
 		return nil, fmt.Errorf("counting the subscriptions of partner %s: %w", partnerUID, err)
 	}

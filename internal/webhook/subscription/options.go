@@ -29,7 +29,7 @@ type Options struct {
 	Standard bool `db:"standard"`
 }
 
-func (o *Options) check(faults *lending.Faults, auth sender.Auth) {
+func (o *Options) checkOptions(faults *lending.Faults, auth sender.Auth) {
 	if o.Name = strings.TrimSpace(o.Name); o.Name != "" {
 		faults.Text("name", o.Name, MaxName)
 	}

@@ -87,7 +87,7 @@ func (s *Service) check(settings *Settings, rotate bool) (secret.String, error) 
 		faults.Add("rate", `"rate" must be from 1 to %d requests per second, or 0 for no limit`, MaxRate)
 	}
 	settings.Watch.check(&faults)
-	settings.Options.check(&faults, settings.Auth)
+	settings.checkOptions(&faults, settings.Auth)
 	settings.Merchants = slices.Compact(slices.SortedFunc(slices.Values(settings.Merchants),
 		func(a, b uuid.UUID) int { return bytes.Compare(a[:], b[:]) }))
 	var value secret.String

@@ -12,8 +12,9 @@ import (
 	"drawbridge/internal/webhook/sender"
 )
 
-// AllEvents is what a subscription's events hold when it wants every kind.
-const AllEvents = "all"
+// AllEvents is what a subscription's events hold when it wants every kind of the
+// specification.
+const AllEvents = lending.AllEvents
 
 // State of a subscription.
 type State string
@@ -32,7 +33,7 @@ type Subscription struct {
 	PartnerUID uuid.UUID
 	URL        string
 	Auth       sender.Auth
-	// Events holds kinds, or AllEvents alone.
+	// Events holds kinds, or AllEvents and kinds that only a name chooses.
 	Events []string
 	// Merchants limits the subscription to some of the partner's merchants;
 	// empty means all.
@@ -123,7 +124,9 @@ func (s Subscription) Label() string { return s.Options.Label(s.URL) }
 
 // Wants tells whether the subscription chose events of the kind.
 func (s Subscription) Wants(kind lending.EventKind) bool {
-	return slices.Contains(s.Events, AllEvents) || slices.Contains(s.Events, string(kind))
+	return slices.ContainsFunc(kind.Choices(), func(choice string) bool {
+		return slices.Contains(s.Events, choice)
+	})
 }
 
 // checkEvents adds a fault for each event that is not a kind.
@@ -138,9 +141,13 @@ func checkEvents(faults *lending.Faults, events []string) {
 	}
 	for _, event := range events {
 		switch {
-		case event == AllEvents && len(events) > 1:
-			faults.Add("event", `"event" is either "all" or a list of kinds, not both`)
-		case event != AllEvents && !slices.Contains(kinds, event):
+		case event == AllEvents:
+		case slices.Contains(events, AllEvents) && slices.Contains(kinds, event) &&
+			!lending.EventKind(event).IsOptIn():
+			faults.Add("event", `"event" is either "all" or a list of kinds, not both; `+
+				`only %s and %s stand beside "all"`,
+				lending.EventFundingCancelled, lending.EventFundingReturned)
+		case !slices.Contains(kinds, event):
 			faults.Add("event", `"event" %q is not an event kind; the kinds are %s`,
 				event, strings.Join(kinds, ", "))
 		}

@@ -23,7 +23,7 @@ type Summary struct {
 	Options     Options     `db:"options"`
 	State       State       `db:"state"`
 	Auth        sender.Auth `db:"auth"`
-	// Events holds kinds, or AllEvents alone.
+	// Events holds kinds, or AllEvents and kinds that only a name chooses.
 	Events pq.StringArray `db:"events"`
 	// Merchants is how many are covered, 0 for all of the partner's.
 	Merchants int       `db:"merchants"`
@@ -57,7 +57,7 @@ func (f SummaryFilter) conditions() postgres.Conditions {
 	c.When(f.State == "", `s.state <> 'deleted'`)
 	c.When(f.State != "", `s.state = ?`, string(f.State))
 	c.When(f.PartnerUID != uuid.Nil, `s.partner_uid = ?`, f.PartnerUID)
-	c.When(f.Event != "", `s.events && ARRAY['`+AllEvents+`', ?::text]`, string(f.Event))
+	c.When(f.Event != "", `s.events && ?::text[]`, pq.StringArray(f.Event.Choices()))
 	if f.Host != "" { // bound first, because the text has a ? of its own
 		host := c.Bind(strings.ToLower(f.Host))
 		c.Add(`strpos(` + urlHost + `, ` + host + `) > 0`)

@@ -203,7 +203,14 @@ var fundings = map[lending.FundingStatus]struct {
 	},
 	lending.FundingCancelled: {
 		"cancel the draw",
-		"Its amount and its stage are free again; its number is not used another time.", "",
+		"Its amount and its stage are free again; its number is not used another time.",
+		lending.EventFundingCancelled,
+	},
+	lending.FundingReturned: {
+		"note the return of the money",
+		"Records that the settled money came back. Its amount and its stage are free again; its " +
+			"number is not used another time.",
+		lending.EventFundingReturned,
 	},
 }
 
@@ -211,7 +218,7 @@ func (c changing) askFunding() (asked, error) {
 	to, err := lending.ParseFundingStatus(c.get("to"))
 	if err != nil {
 		return asked{}, chooseOne(err,
-			"Choose what becomes of the draw: processing, settled or cancelled")
+			"Choose what becomes of the draw: processing, settled, cancelled or returned")
 	}
 	id, err := strconv.ParseInt(c.get("draw"), 10, 64)
 	if err != nil || c.now.Loan == nil {
@@ -223,25 +230,68 @@ func (c changing) askFunding() (asked, error) {
 		}
 		return asked{}, err
 	}
-	words, cancelled := fundings[to], to == lending.FundingCancelled
-	note, says, submit := "Sends no event.",
-		"No event tells it to the partner: say so yourself.", "Cancel the draw"
-	if !cancelled {
-		note, says, submit = c.tells(words.event), c.tells(words.event), "Record it"
+	words, tells, submit := fundings[to], c.tells(fundings[to].event), "Record it"
+	if to == lending.FundingCancelled {
+		submit = "Cancel the draw"
+	}
+	fields, after := make(map[string]string), map[string]any{
+		"merchant_disbursement_id": id, "status": to,
+	}
+	for _, field := range lending.FundingFields() {
+		if text := c.get(field); text != "" {
+			fields[field], after[field] = text, text
+		}
 	}
 	return asked{
-		button: ui.Capital(words.title), note: note,
+		button: ui.Capital(words.title), note: tells,
 		form: ui.AskForm{
-			Title: fmt.Sprintf("Draw #%d: %s", id, words.title), Submit: submit, Danger: cancelled,
-			Says: []string{words.effect, says},
+			Title: fmt.Sprintf("Draw #%d: %s", id, words.title), Submit: submit,
+			Danger: !to.InForce(), NoReason: !to.InForce(),
+			Says: []string{words.effect, tells}, Controls: evidenceControls(to),
 			Hidden: []ui.HiddenField{
 				{Name: "to", Value: string(to)}, {Name: "draw", Value: strconv.FormatInt(id, 10)},
 			},
 		},
-		after: map[string]any{"merchant_disbursement_id": id, "status": to}, done: "Recorded.",
+		after: after, done: "Recorded.",
 		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
-			_, err := c.Loans.MoveFunding(ctx, tx, by, id, to)
+			change, err := lending.ParseFundingChange(to, fields, tx.Now)
+			if err != nil {
+				return err
+			}
+			change.NeedsReason = true
+			_, _, err = c.Loans.MoveFunding(ctx, tx, by, id, change)
 			return err
 		},
 	}, nil
+}
+
+// evidenceControls ask for what is kept of a change: where money moved its payment, and
+// where it stays or comes back the reason.
+func evidenceControls(to lending.FundingStatus) []ui.Control {
+	var controls []ui.Control
+	if !to.InForce() {
+		controls = append(controls, ui.Control{
+			Name: lending.FieldReason, Label: "Reason", MaxLength: lending.MaxReason, Required: true,
+			Hint: "The partner reads it.", Autocomplete: "off", Autofocus: true,
+		})
+	}
+	if to == lending.FundingCancelled {
+		return controls
+	}
+	methods := []ui.Option{{Label: "Not given"}}
+	for _, method := range lending.FundingMethods() {
+		methods = append(methods, ui.Option{Value: method, Label: method})
+	}
+	return append(controls,
+		ui.Control{
+			Name: lending.FieldReference, Label: "Reference", MaxLength: lending.MaxReference,
+			Hint: "The payment's number at the bank. Optional.", Autocomplete: "off",
+		},
+		ui.Control{
+			Kind: ui.ControlSelect, Name: lending.FieldMethod, Label: "Method", Options: methods,
+		},
+		ui.Control{
+			Name: lending.FieldEffectiveDate, Label: "Effective date", Type: "date",
+			Hint: "The day on which the money moved. Optional.",
+		})
 }

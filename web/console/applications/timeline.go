@@ -143,8 +143,12 @@ func wordOwn(shown *applications.Entry, m application.Moment) {
 		shown.Href = "#draw-" + m.ID
 	case application.NameCancelled:
 		shown.Title = "Draw #" + m.ID + " cancelled"
-		shown.Text = ui.Amount(*m.Amount) + " gross are available again; no event tells it"
+		shown.Text = ui.Amount(*m.Amount) + " gross are available again"
 		shown.Icon, shown.Tone, shown.Href = "ban", ui.Mute, "#draw-"+m.ID
+	case application.NameReturned:
+		shown.Title = "Draw #" + m.ID + " returned"
+		shown.Text = "The money came back: " + ui.Amount(*m.Amount) + " gross are available again"
+		shown.Icon, shown.Tone, shown.Href = "rotate-ccw", ui.Bad, "#draw-"+m.ID
 	}
 }
 

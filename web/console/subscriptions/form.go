@@ -272,12 +272,12 @@ func (f *Feature) addMerchants(
 
 // chosenEvents are the kinds of a form as settings have them.
 func chosenEvents(form subscriptions.Form) []string {
-	if form.AllEvents {
-		return []string{subscription.AllEvents}
-	}
 	chosen := []string{}
+	if form.AllEvents {
+		chosen = append(chosen, subscription.AllEvents)
+	}
 	for _, event := range form.Events {
-		if event.Checked {
+		if event.Checked && (event.Kind.IsOptIn() || !form.AllEvents) {
 			chosen = append(chosen, string(event.Kind))
 		}
 	}

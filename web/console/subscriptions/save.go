@@ -99,32 +99,51 @@ func settingsOf(
 
 // checkForm finds what only the form can get wrong.
 func checkForm(form subscriptions.Form) lending.Faults {
+	merchants, _ := chosenMerchants(form)
+	_, rateErr := strconv.Atoi(form.Rate)
+	_, retryErr := subscription.ParseDelays(form.Retry)
 	var problems lending.Faults
-	if form.IsNew() && form.PartnerName == "" {
-		problems.Add("partner", "Choose the partner whose events are sent.")
-	}
-	if chosen, _ := chosenMerchants(form); !form.AllMerchants && len(chosen) == 0 {
-		problems.Add("merchant", "Choose at least one merchant, or cover all of them.")
-	}
-	if len(chosenEvents(form)) == 0 {
-		problems.Add("event", "Choose at least one event, or send all of them.")
-	}
-	if form.Auth != "none" && form.SecretMode == secretPaste && form.Secret == "" {
-		problems.Add("secret", "Type the secret that was agreed, or let one be generated.")
-	}
-	if _, err := strconv.Atoi(form.Rate); form.Rate != "" && err != nil {
-		problems.Add("rate",
-			"The rate is a whole number of requests a second, or empty for no limit.")
-	}
-	if _, err := subscription.ParseDelays(form.Retry); form.Retry != "" && err != nil {
-		problems.Add("retry", "Write two delays such as 5m,2h, or leave the field empty.")
-	}
-	if form.AlertEmail != "" && email.CheckAddress(form.AlertEmail) != nil {
-		problems.Add("alert_email", "Write the alert e-mail as ana@example.com, or leave it empty.")
-	}
-	if form.HeadersUnknown && !form.ReplaceHeaders {
-		problems.Add("headers",
-			"The stored headers do not open: say that those below replace them.")
+	for _, rule := range []struct {
+		field  string
+		broken bool
+		text   string
+	}{
+		{
+			"partner", form.IsNew() && form.PartnerName == "",
+			"Choose the partner whose events are sent.",
+		},
+		{
+			"merchant", !form.AllMerchants && len(merchants) == 0,
+			"Choose at least one merchant, or cover all of them.",
+		},
+		{
+			"event", len(chosenEvents(form)) == 0,
+			"Choose at least one event, or send all of them.",
+		},
+		{
+			"secret", form.Auth != "none" && form.SecretMode == secretPaste && form.Secret == "",
+			"Type the secret that was agreed, or let one be generated.",
+		},
+		{
+			"rate", form.Rate != "" && rateErr != nil,
+			"The rate is a whole number of requests a second, or empty for no limit.",
+		},
+		{
+			"retry", form.Retry != "" && retryErr != nil,
+			"Write two delays such as 5m,2h, or leave the field empty.",
+		},
+		{
+			"alert_email", form.AlertEmail != "" && email.CheckAddress(form.AlertEmail) != nil,
+			"Write the alert e-mail as ana@example.com, or leave it empty.",
+		},
+		{
+			"headers", form.HeadersUnknown && !form.ReplaceHeaders,
+			"The stored headers do not open: say that those below replace them.",
+		},
+	} {
+		if rule.broken {
+			problems.Add(rule.field, "%s", rule.text)
+		}
 	}
 	return problems
 }

@@ -25,6 +25,12 @@ const (
 	ProductUID     = "4c1f0d52-8e0b-4f5e-b7a5-0c6a8b9d3e21"
 	TaskUID        = "a7d94e13-2b60-4c8f-9e75-5d1c3f0b8a26"
 	DisbursementID = "1042"
+
+	SubscriptionUID = "5b2c9f0e-7d14-4a86-9c3b-6e1f8a0d2c57"
+	DeliveryUID     = "0199f2c4-61aa-7b02-9d3c-4f5e6a7b8c91"
+	RecoveryUID     = "0199f2d1-5e77-7a21-b0c4-9d8e7f6a5b43"
+	// RecoverySince is where the time of an example recovery begins.
+	RecoverySince = "2026-11-21T09:30:00Z"
 )
 
 // Example is one example request of the document.
@@ -108,6 +114,9 @@ func examplesOf(method, path string, operation *openapi3.Operation) ([]Example, 
 	plain := Example{
 		Operation: operation.OperationID, Name: "default", Method: method,
 		Path: fill(path, operation), Expect: http.StatusOK, Needs: word(operation.Extensions),
+	}
+	if expect, ok := operation.Extensions["x-expect"].(float64); ok {
+		plain.Expect = int(expect)
 	}
 	if operation.RequestBody == nil {
 		return []Example{plain}, nil

@@ -1,0 +1,113 @@
+package lending
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The fields of a funding change beside its status, as calls and forms name them.
+const (
+	FieldReference     = "reference"
+	FieldMethod        = "method"
+	FieldEffectiveDate = "effective_date"
+	FieldReason        = "reason"
+)
+
+// The most characters of a reference and of a reason.
+const (
+	MaxReference = 100
+	MaxReason    = 500
+)
+
+// firstEffectiveDate is the earliest day on which money may have moved.
+const firstEffectiveDate = "2000-01-01"
+
+// FundingFields lists the fields of a funding change beside its status.
+func FundingFields() []string {
+	return []string{FieldReference, FieldMethod, FieldEffectiveDate, FieldReason}
+}
+
+// FundingMethods lists the ways in which money moves.
+func FundingMethods() []string { return []string{"ach", "rtp", "wire", "check", "card"} }
+
+// FundingChange is what somebody reports about the money of a disbursement. All
+// but the status are nil where nothing is said.
+type FundingChange struct {
+	Status FundingStatus
+	// Reference is the bank's or the ledger's name of the payment.
+	Reference *string
+	// Method is one of FundingMethods.
+	Method *string
+	// EffectiveDate is the day on which the money moved, YYYY-MM-DD.
+	EffectiveDate *string
+	Reason        *string
+	// NeedsReason refuses a cancellation or a return that says no reason.
+	NeedsReason bool
+}
+
+// ParseFundingChange reads a change of the status from the fields that were
+// given, by name. The time bounds the effective date. Error: VALIDATION_ERROR
+// naming every field that is wrong.
+func ParseFundingChange(
+	to FundingStatus, fields map[string]string, now time.Time,
+) (FundingChange, error) {
+	change := FundingChange{Status: to}
+	var faults Faults
+	if text, given := fields[FieldReference]; given {
+		change.Reference = faults.evidence(FieldReference, text, MaxReference)
+	}
+	if text, given := fields[FieldMethod]; given {
+		if !slices.Contains(FundingMethods(), text) {
+			faults.Add(FieldMethod, "%q must be one of: %s", FieldMethod,
+				strings.Join(FundingMethods(), ", "))
+		}
+		change.Method = &text
+	}
+	if text, given := fields[FieldEffectiveDate]; given {
+		last := now.UTC().AddDate(1, 0, 0).Format(time.DateOnly)
+		_, err := time.Parse(time.DateOnly, text)
+		if err != nil || text < firstEffectiveDate || text > last {
+			faults.Add(FieldEffectiveDate, "%q must be a day YYYY-MM-DD from %s to %s",
+				FieldEffectiveDate, firstEffectiveDate, last)
+		}
+		change.EffectiveDate = &text
+	}
+	if text, given := fields[FieldReason]; given {
+		change.Reason = faults.evidence(FieldReason, text, MaxReason)
+	}
+	return change, faults.Err()
+}
+
+// evidence checks a text and keeps it as it was given.
+func (f *Faults) evidence(field, text string, limit int) *string {
+	switch {
+	case strings.TrimSpace(text) == "":
+		f.Add(field, "%q must not be blank", field)
+	case !readable(text):
+		f.Readable(field, text)
+	case field == FieldReference && strings.ContainsFunc(text, unicode.IsControl):
+		f.Add(field, "%q must be one line without control characters", field)
+	case utf8.RuneCountInString(text) > limit:
+		f.Add(field, "%q must have at most %d characters", field, limit)
+	}
+	return &text
+}
+
+// Repeats reports whether every field that the change gives says what the other,
+// which was made before, said.
+func (c FundingChange) Repeats(made FundingChange) bool {
+	same := func(sent, kept *string) bool {
+		return sent == nil || kept != nil && *sent == *kept
+	}
+	return c.Status == made.Status && same(c.Reference, made.Reference) &&
+		same(c.Method, made.Method) && same(c.EffectiveDate, made.EffectiveDate) &&
+		same(c.Reason, made.Reason)
+}
+
+// LacksReason reports whether the change must say why and does not.
+func (c FundingChange) LacksReason() bool {
+	return c.NeedsReason && c.Reason == nil && !c.Status.InForce()
+}

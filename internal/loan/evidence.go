@@ -1,0 +1,98 @@
+package loan
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"drawbridge/internal/lending"
+)
+
+// Change is a step of a disbursement's money that was made, with its evidence.
+type Change struct {
+	lending.FundingChange
+	At time.Time
+	// By names who made it, empty where that was not kept.
+	By string
+}
+
+// Evidence returns of each field of the changes what was given last, and the
+// status in force.
+func (d Disbursement) Evidence() lending.FundingChange {
+	newest := lending.FundingChange{Status: d.Status}
+	for _, change := range d.Changes {
+		for _, field := range []struct{ to, from **string }{
+			{&newest.Reference, &change.Reference}, {&newest.Method, &change.Method},
+			{&newest.EffectiveDate, &change.EffectiveDate}, {&newest.Reason, &change.Reason},
+		} {
+			if *field.from != nil {
+				*field.to = *field.from
+			}
+		}
+	}
+	return newest
+}
+
+// checkRepeat refuses a change to the status in force that says something else than
+// the change that led there. Error: INVALID_STATE.
+func (d Disbursement) checkRepeat(change lending.FundingChange) error {
+	made := lending.FundingChange{Status: d.Status}
+	for _, earlier := range d.Changes {
+		if earlier.Status == d.Status {
+			made = earlier.FundingChange
+		}
+	}
+	if !change.Repeats(made) {
+		return lending.NewError(lending.CodeInvalidState,
+			"disbursement %d is %s already, and what was recorded with that is not what is sent now",
+			d.ID, string(d.Status))
+	}
+	return nil
+}
+
+// at notes when a status was reached.
+func (d *Disbursement) at(status lending.FundingStatus, when time.Time) {
+	switch status {
+	case lending.FundingSettled:
+		d.SettledAt = &when
+	case lending.FundingCancelled:
+		d.CancelledAt = &when
+	case lending.FundingReturned:
+		d.ReturnedAt = &when
+	}
+}
+
+// changeList reads the changes of a disbursement from the rows as JSON.
+type changeList []Change
+
+// selectChanges is the list of a disbursement d.
+const selectChanges = `(
+	SELECT json_agg(json_build_object(
+	           'Status', c.status, 'Reference', c.reference, 'Method', c.method,
+	           'EffectiveDate', c.effective_date, 'Reason', c.reason, 'At', c.changed_at,
+	           'By', c.changed_by) ORDER BY c.change_id)
+	  FROM disbursement_changes c
+	 WHERE c.merchant_disbursement_id = d.merchant_disbursement_id)`
+
+// Scan implements sql.Scanner.
+func (l *changeList) Scan(value any) error {
+	switch raw := value.(type) {
+	case nil:
+		return nil
+	case []byte:
+		return json.Unmarshal(raw, l)
+	}
+	return fmt.Errorf("the changes of a disbursement are a %T", value)
+}
+
+// with adds a step that a release without evidence made, unless the list has it.
+func (l changeList) with(status lending.FundingStatus, at *time.Time) changeList {
+	known := slices.ContainsFunc(l, func(c Change) bool { return c.Status == status })
+	if at == nil || known {
+		return l
+	}
+	l = append(l, Change{FundingChange: lending.FundingChange{Status: status}, At: *at})
+	slices.SortStableFunc(l, func(a, b Change) int { return a.At.Compare(b.At) })
+	return l
+}

@@ -1,0 +1,183 @@
+package delivery
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// Reader is a client of a partner, who sees the deliveries of its merchants' events, and
+// the tests of the subscriptions that cover one of them.
+type Reader struct {
+	PartnerUID uuid.UUID
+	Merchants  []uuid.UUID
+}
+
+func (r Reader) merchants() any { return pq.Array(r.Merchants) }
+
+// coveredSubscriptions are those of a partner that cover one of the merchants.
+const coveredSubscriptions = `
+	SELECT c.subscription_uid
+	  FROM subscriptions c
+	 WHERE c.partner_uid = ?
+	   AND (c.all_merchants OR EXISTS (
+	           SELECT FROM subscription_merchants m
+	            WHERE m.subscription_uid = c.subscription_uid AND m.merchant_uid = ANY (?)))`
+
+// Read is a delivery as its partner sees it.
+type Read struct {
+	Delivery
+	// Sequence and MerchantUID are the event's, nil for a test.
+	Sequence    *int64     `db:"sequence"`
+	MerchantUID *uuid.UUID `db:"merchant_uid"`
+	// MadeGoodBy is the first other delivery of the event to the subscription that
+	// arrived, nil unless this one failed.
+	MadeGoodBy *uuid.UUID `db:"made_good_by"`
+}
+
+// readColumns follow those of the delivery; the alias d names it.
+const readColumns = `, e.sequence, e.merchant_uid, (
+		SELECT x.delivery_uid
+		  FROM deliveries x
+		 WHERE d.state = 'failed'
+		   AND x.event_uid = d.event_uid
+		   AND x.subscription_uid = d.subscription_uid
+		   AND x.state = 'delivered'
+		 ORDER BY x.finished_at, x.delivery_uid
+		 LIMIT 1) AS made_good_by`
+
+const readTables = deliveryTables + `
+	 LEFT JOIN events e ON e.event_uid = d.event_uid AND e.occurred_at = d.event_at`
+
+// ListFor returns one page of what the reader sees of the deliveries that match, newest
+// first, and the cursor of the next. Error: VALIDATION_ERROR for the limit.
+func (s *Service) ListFor(
+	ctx context.Context, reader Reader, filter Filter,
+) ([]Read, postgres.Cursor, error) {
+	filter.PartnerUID, filter.Reader = reader.PartnerUID, &reader
+	page, err := s.List(ctx, filter)
+	if err != nil || len(page.Deliveries) == 0 {
+		return nil, postgres.Cursor{}, err
+	}
+	uids := make([]uuid.UUID, 0, len(page.Deliveries))
+	for _, found := range page.Deliveries {
+		uids = append(uids, found.UID)
+	}
+	var rows []Read
+	err = s.DB.SelectContext(ctx, &rows, `SELECT `+deliveryColumns+readColumns+readTables+`
+		 WHERE d.delivery_uid = ANY ($1)`+newestFirst, pq.Array(uids))
+	if err != nil {
+		return nil, postgres.Cursor{}, fmt.Errorf("loading a page of deliveries: %w", err)
+	}
+	return rows, page.Next, nil
+}
+
+// rowGetter reads one row, in a transaction or outside of one.
+type rowGetter interface {
+	GetContext(ctx context.Context, dest any, query string, args ...any) error
+}
+
+// readFor loads what the reader sees of a delivery, or answers NOT_FOUND.
+func readFor(ctx context.Context, from rowGetter, reader Reader, uid uuid.UUID) (Read, error) {
+	var found Read
+	c := postgres.Conditions{}
+	c.Add(`s.partner_uid = ?`, reader.PartnerUID)
+	c.Add(`d.delivery_uid = ?`, uid)
+	Filter{Reader: &reader}.Narrow(&c)
+	err := from.GetContext(ctx, &found,
+		`SELECT `+deliveryColumns+readColumns+readTables+c.Where(), c.Args...)
+	if postgres.IsNoRows(err) {
+		return Read{}, lending.NewError(lending.CodeNotFound, "no delivery has the id %s", uid)
+	}
+	if err != nil {
+		return Read{}, fmt.Errorf("loading delivery %s: %w", uid, err)
+	}
+	return found, nil
+}
+
+// GetFor returns what the reader sees of a delivery, with its attempts. Error: NOT_FOUND,
+// for those of others too.
+func (s *Service) GetFor(
+	ctx context.Context, reader Reader, uid uuid.UUID,
+) (Read, []Attempt, error) {
+	found, err := readFor(ctx, s.DB, reader, uid)
+	if err != nil {
+		return Read{}, nil, err
+	}
+	attempts, err := loadAttempts(ctx, s.DB, found.Delivery)
+	return found, attempts, err
+}
+
+// ResendFor is Resend for a client of a partner, of one delivery that is no test and has
+// ended. Errors: NOT_FOUND, INVALID_STATE.
+func (s *Service) ResendFor(
+	ctx context.Context, tx *postgres.Tx, reader Reader, uid uuid.UUID, by string,
+) (Read, error) {
+	old, err := readFor(ctx, tx, reader, uid)
+	switch {
+	case err != nil:
+		return Read{}, err
+	case old.Test:
+		return Read{}, lending.NewError(lending.CodeInvalidState,
+			"delivery %s is a test; send another test instead", uid)
+	case !old.State.IsFinal():
+		return Read{}, lending.NewError(lending.CodeInvalidState,
+			"delivery %s is still on its way", uid)
+	}
+	made, err := s.Resend(ctx, tx, []uuid.UUID{uid}, by, "asked for over the API")
+	if err != nil {
+		return Read{}, err
+	}
+	return readFor(ctx, tx, reader, made[0])
+}
+
+// SubscriptionsFor lists the partner's subscriptions that cover a merchant of the reader,
+// newest first; of the merchants that each covers, the reader's own. Deleted ones are left
+// out.
+func (s *Service) SubscriptionsFor(
+	ctx context.Context, reader Reader,
+) ([]subscription.Subscription, error) {
+	all, _, err := s.Subscriptions.List(ctx, subscription.Filter{
+		PartnerUID: reader.PartnerUID, Limit: postgres.MaxPage,
+	})
+	if err != nil {
+		return nil, err
+	}
+	var seen []subscription.Subscription
+	for _, one := range all {
+		everybody := len(one.Merchants) == 0
+		one.Merchants = slices.DeleteFunc(slices.Clone(one.Merchants), func(uid uuid.UUID) bool {
+			return !slices.Contains(reader.Merchants, uid)
+		})
+		if everybody || len(one.Merchants) > 0 {
+			seen = append(seen, one)
+		}
+	}
+	return seen, nil
+}
+
+// StateFor returns the state of a subscription that covers a merchant of the reader, deleted
+// ones included. Error: NOT_FOUND.
+func (s *Service) StateFor(
+	ctx context.Context, reader Reader, uid uuid.UUID,
+) (subscription.State, error) {
+	var c postgres.Conditions
+	c.Add(`s.subscription_uid = ?`, uid)
+	c.Add(`s.subscription_uid IN (`+coveredSubscriptions+`)`, reader.PartnerUID, reader.merchants())
+	var state subscription.State
+	err := s.DB.GetContext(ctx, &state, `SELECT s.state FROM subscriptions s`+c.Where(), c.Args...)
+	if postgres.IsNoRows(err) {
+		return "", subscription.NotFound(uid)
+	}
+	if err != nil {
+		return "", fmt.Errorf("looking up subscription %s: %w", uid, err)
+	}
+	return state, nil
+}

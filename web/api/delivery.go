@@ -1,0 +1,329 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/bulk"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// The uids of paths.
+const (
+	deliveryField = "delivery_uid"
+	recoveryField = "recovery_uid"
+)
+
+// What a client may ask for again: so many single deliveries of a subscription in an hour,
+// and so many recoveries in a day.
+const (
+	resendsInAnHour  = 100
+	recoveriesInADay = 10
+)
+
+// deliveryRoutes are the calls that read what was sent to a partner, and ask for it again.
+func (a *API) deliveryRoutes() []Route {
+	route := func(method, path, name string, handler echo.HandlerFunc) Route {
+		return Route{Method: method, Path: path, Name: name, Handler: handler, AllMerchants: true}
+	}
+	return []Route{
+		route(http.MethodGet, "/v2/subscriptions", "listSubscriptions", a.listSubscriptions),
+		route(http.MethodGet, "/v2/deliveries", "listDeliveries", a.listDeliveries),
+		route(http.MethodGet, "/v2/deliveries/:uid", "getDelivery", a.getDelivery),
+		route(http.MethodPost, "/v2/deliveries/:uid/resend", "resendDelivery", a.resendDelivery),
+		route(http.MethodPost, "/v2/recoveries", "createRecovery", a.createRecovery),
+		route(http.MethodGet, "/v2/recoveries/:uid", "getRecovery", a.getRecovery),
+	}
+}
+
+// readerOf is the caller as one who reads deliveries.
+func readerOf(c echo.Context) delivery.Reader {
+	caller := callerOf(c)
+	return delivery.Reader{PartnerUID: caller.PartnerUID, Merchants: caller.MerchantUIDs}
+}
+
+// authorOf names the caller in records that operators read.
+func authorOf(c echo.Context) string { return "client " + callerOf(c).ClientID }
+
+type subscriptionBody struct {
+	UID       uuid.UUID   `json:"subscription_uid"`
+	Name      *string     `json:"name"`
+	URL       string      `json:"url"`
+	Auth      string      `json:"auth"`
+	Events    []string    `json:"events"`
+	Merchants []uuid.UUID `json:"merchants"`
+	State     string      `json:"state"`
+}
+
+type subscriptionsBody struct {
+	Subscriptions []subscriptionBody `json:"subscriptions"`
+}
+
+func (a *API) listSubscriptions(c echo.Context) error {
+	found, err := a.Deliveries.SubscriptionsFor(c.Request().Context(), readerOf(c))
+	if err != nil {
+		return err
+	}
+	body := subscriptionsBody{Subscriptions: make([]subscriptionBody, 0, len(found))}
+	for _, one := range found {
+		body.Subscriptions = append(body.Subscriptions, subscriptionBody{
+			UID: one.UID, Name: postgres.OrNull(one.Name), URL: one.URL, Auth: string(one.Auth),
+			Events: one.Events, Merchants: append([]uuid.UUID{}, one.Merchants...),
+			State: string(one.State),
+		})
+	}
+	return a.answer(c, body)
+}
+
+// deliveryBody is the delivery object.
+type deliveryBody struct {
+	UID             uuid.UUID  `json:"delivery_uid"`
+	EventUID        uuid.UUID  `json:"event_uid"`
+	Sequence        *int64     `json:"sequence"`
+	SubscriptionUID uuid.UUID  `json:"subscription_uid"`
+	Event           string     `json:"event"`
+	ApplicationUID  uuid.UUID  `json:"thrive_application_uid"`
+	MerchantUID     *uuid.UUID `json:"merchant_uid"`
+	State           string     `json:"state"`
+	AttemptCount    int        `json:"attempt_count"`
+	HTTPStatus      *int       `json:"http_status"`
+	ErrorClass      *string    `json:"error_class"`
+	NextAttemptAt   *string    `json:"next_attempt_at"`
+	ResendOf        *uuid.UUID `json:"resend_of"`
+	MadeGoodBy      *uuid.UUID `json:"made_good_by"`
+	Test            bool       `json:"test"`
+	CreatedAt       string     `json:"created_at"`
+	FinishedAt      *string    `json:"finished_at"`
+}
+
+func newDeliveryBody(d delivery.Read) deliveryBody {
+	return deliveryBody{
+		UID: d.UID, EventUID: d.EventUID, Sequence: d.Sequence, SubscriptionUID: d.SubscriptionUID,
+		Event: string(d.Event), ApplicationUID: d.ApplicationUID, MerchantUID: d.MerchantUID,
+		State: string(d.State), AttemptCount: d.AttemptCount, HTTPStatus: d.LastHTTPStatus,
+		ErrorClass: d.LastErrorClass, NextAttemptAt: optionalTime(d.NextAttemptAt),
+		ResendOf: d.ResendOf, MadeGoodBy: d.MadeGoodBy, Test: d.Test,
+		CreatedAt: formatTime(d.CreatedAt), FinishedAt: optionalTime(d.FinishedAt),
+	}
+}
+
+func optionalTime(at *time.Time) *string {
+	if at == nil {
+		return nil
+	}
+	text := formatTime(*at)
+	return &text
+}
+
+type deliveriesBody struct {
+	Deliveries []deliveryBody `json:"deliveries"`
+	NextCursor *string        `json:"next_cursor"`
+}
+
+// deliveryList names the list in its cursors.
+const deliveryList = "deliveries"
+
+func (a *API) listDeliveries(c echo.Context) error {
+	query, err := readQuery(c)
+	if err != nil {
+		return err
+	}
+	filter := delivery.Filter{
+		State:           query.deliveryState("state"),
+		SubscriptionUID: query.uid("subscription_uid"),
+		ApplicationUID:  query.uid("thrive_application_uid"),
+		Since:           query.moment("since"), Until: query.moment("until"),
+		Limit: query.limit(), Cursor: query.cursor(deliveryList),
+	}
+	if event, given := query.one("event"); given {
+		filter.Event = lending.EventKind(event)
+		query.kinds("event")
+	}
+	if err := query.faults.Err(); err != nil {
+		return err
+	}
+	found, next, err := a.Deliveries.ListFor(c.Request().Context(), readerOf(c), filter)
+	if err != nil {
+		return err
+	}
+	body := deliveriesBody{
+		Deliveries: make([]deliveryBody, 0, len(found)), NextCursor: cursorOf(deliveryList, next),
+	}
+	for _, one := range found {
+		body.Deliveries = append(body.Deliveries, newDeliveryBody(one))
+	}
+	return a.answer(c, body)
+}
+
+func (q *query) deliveryState(name string) delivery.State {
+	given, _ := q.one(name)
+	state := delivery.State(given)
+	if given != "" && !slices.Contains(delivery.States(), state) {
+		var states []string
+		for _, state := range delivery.States() {
+			states = append(states, string(state))
+		}
+		q.faults.Add(name, "%q must be one of %s; leave it out for all", name,
+			strings.Join(states, ", "))
+	}
+	return state
+}
+
+// uid reads an identifier, the nil UUID without one.
+func (q *query) uid(name string) uuid.UUID {
+	given, ok := q.one(name)
+	if !ok {
+		return uuid.Nil
+	}
+	uid, err := uuid.Parse(given)
+	if err != nil || len(given) != uidLength {
+		q.faults.Add(name, "%q must be a UUID such as 0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d", name)
+	}
+	return uid
+}
+
+type attemptBody struct {
+	Number     int     `json:"number"`
+	StartedAt  string  `json:"started_at"`
+	DurationMS int64   `json:"duration_ms"`
+	HTTPStatus *int    `json:"http_status"`
+	ErrorClass *string `json:"error_class"`
+	Error      *string `json:"error"`
+}
+
+type deliveryDetailBody struct {
+	deliveryBody
+
+	Attempts []attemptBody `json:"attempts"`
+}
+
+func (a *API) getDelivery(c echo.Context) error {
+	uid, err := pathUID(c, deliveryField)
+	if err != nil {
+		return err
+	}
+	found, attempts, err := a.Deliveries.GetFor(c.Request().Context(), readerOf(c), uid)
+	if err != nil {
+		return err
+	}
+	body := deliveryDetailBody{newDeliveryBody(found), make([]attemptBody, 0, len(attempts))}
+	for _, one := range attempts {
+		body.Attempts = append(body.Attempts, attemptBody{
+			Number: one.Number, StartedAt: formatTime(one.StartedAt),
+			DurationMS: one.Duration.Milliseconds(), HTTPStatus: postgres.OrNull(one.HTTPStatus),
+			ErrorClass: postgres.OrNull(string(one.ErrorClass)), Error: postgres.OrNull(one.Error),
+		})
+	}
+	return a.answer(c, body)
+}
+
+func (a *API) resendDelivery(c echo.Context) error {
+	uid, pathErr := pathUID(c, deliveryField)
+	return a.effect(c, nil, func(tx *postgres.Tx) (int, any, error) {
+		if pathErr != nil {
+			return 0, nil, pathErr
+		}
+		ctx, by := c.Request().Context(), authorOf(c)
+		made, err := a.Deliveries.ResendFor(ctx, tx, readerOf(c), uid, by)
+		if err != nil {
+			return 0, nil, err
+		}
+		// The subscription is the subject, because the limit is each subscription's.
+		err = operator.AuditLimited(ctx, tx, operator.Entry{
+			Actor: by, Address: c.RealIP(), Action: "delivery.resend", SubjectKind: "subscription",
+			Subject: made.SubscriptionUID.String(), PerSubject: true,
+			After: map[string]any{"delivery_uid": made.UID, "resend_of": uid},
+		}, resendsInAnHour, time.Hour)
+		return http.StatusCreated, newDeliveryBody(made), err
+	})
+}
+
+type recoveryBody struct {
+	UID             uuid.UUID `json:"recovery_uid"`
+	SubscriptionUID uuid.UUID `json:"subscription_uid"`
+	State           string    `json:"state"`
+	Since           string    `json:"since"`
+	Until           string    `json:"until"`
+	Total           int       `json:"total"`
+	Sent            int       `json:"sent"`
+	Delivered       int       `json:"delivered"`
+	Failed          int       `json:"failed"`
+	CreatedAt       string    `json:"created_at"`
+	FinishedAt      *string   `json:"finished_at"`
+}
+
+func newRecoveryBody(r bulk.Resend) recoveryBody {
+	body := recoveryBody{
+		UID: r.UID, SubscriptionUID: r.Scope.Subscriptions[0], State: string(r.State),
+		Since: formatTime(r.Scope.Since), Until: formatTime(r.Scope.Until),
+		Total: r.Counts.Total(), Sent: r.Counts.Sent + r.Counts.Delivered + r.Counts.Failed,
+		Delivered: r.Counts.Delivered, Failed: r.Counts.Failed, CreatedAt: formatTime(r.CreatedAt),
+	}
+	if !r.EndedAt.IsZero() {
+		body.FinishedAt = optionalTime(&r.EndedAt)
+	}
+	return body
+}
+
+func (a *API) createRecovery(c echo.Context) error {
+	return a.jsonEffect(c, nil, func(body *object) operation {
+		wanted := bulk.Recovery{
+			SubscriptionUID: body.uid("subscription_uid"),
+			Since:           body.moment("since", true), Until: body.moment("until", false),
+			By: authorOf(c),
+		}
+		return func(tx *postgres.Tx) (int, any, error) {
+			ctx, reader := c.Request().Context(), readerOf(c)
+			wanted.PartnerUID, wanted.Merchants = reader.PartnerUID, reader.Merchants
+			if err := a.checkCovered(c, reader, wanted.SubscriptionUID); err != nil {
+				return 0, nil, err
+			}
+			begun, err := a.Bulk.Recover(ctx, tx, wanted)
+			if err != nil {
+				return 0, nil, err
+			}
+			err = operator.AuditLimited(ctx, tx, operator.Entry{
+				Actor: wanted.By, Address: c.RealIP(), Action: "recovery.create",
+				SubjectKind: "bulk", Subject: begun.UID.String(),
+				After: map[string]any{
+					"subscription_uid": wanted.SubscriptionUID, "total": begun.Counts.Total(),
+				},
+			}, recoveriesInADay, 24*time.Hour)
+			return http.StatusAccepted, newRecoveryBody(begun), err
+		}
+	})
+}
+
+// checkCovered refuses a subscription that the reader may not see, and one that was deleted.
+func (a *API) checkCovered(c echo.Context, reader delivery.Reader, uid uuid.UUID) error {
+	state, err := a.Deliveries.StateFor(c.Request().Context(), reader, uid)
+	switch {
+	case lending.ErrorCode(err) == lending.CodeNotFound:
+		return lending.Invalid("subscription_uid", `"subscription_uid" is no subscription of yours`)
+	case err == nil && state == subscription.StateDeleted:
+		return lending.NewError(lending.CodeInvalidState,
+			"subscription %s was deleted: nothing can be sent to it", uid)
+	}
+	return err
+}
+
+func (a *API) getRecovery(c echo.Context) error {
+	uid, err := pathUID(c, recoveryField)
+	if err != nil {
+		return err
+	}
+	found, err := a.Bulk.RecoveryOf(c.Request().Context(), uid, authorOf(c))
+	if err != nil {
+		return err
+	}
+	return a.answer(c, newRecoveryBody(found))
+}
