@@ -21,7 +21,7 @@ import (
 // lockOrder is the order in which migrations lock the tables that the service
 // writes: that in which its calls come to them.
 var lockOrder = []string{
-	"applications", "loans", "disbursements", "tasks", "events", "deliveries", "attempts", "emails",
+	"installation", "applications", "loans", "disbursements", "tasks", "events", "deliveries", "attempts", "emails",
 	"email_attempts", "idempotency_keys", "river_job", "subscriptions", "subscription_versions",
 	"partners", "merchants", "clients", "client_uploads", "users", "audit_log",
 }

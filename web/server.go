@@ -46,6 +46,8 @@ type Options struct {
 	Receiver http.Handler
 	// Requests keeps what partners asked; nil keeps nothing.
 	Requests Recorder
+	// Environment is named on every answer; empty in production.
+	Environment string
 	// TrustedProxies may say in X-Forwarded-For where a request comes from.
 	TrustedProxies []netip.Prefix
 	// Secure tells that browsers reach the service by https alone.
@@ -79,8 +81,8 @@ func extractAddress(trusted []netip.Prefix) echo.IPExtractor {
 }
 
 // strictHeaders sets what every answer carries, so that a browser never takes an
-// answer for what it is not; the console and the documentation add to it.
-func strictHeaders(secure bool) echo.MiddlewareFunc {
+// answer for what it is not, nor a sandbox for production; the console and the documentation add to it.
+func strictHeaders(options Options) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			header := c.Response().Header()
@@ -90,7 +92,10 @@ func strictHeaders(secure bool) echo.MiddlewareFunc {
 			header.Set("Referrer-Policy", "no-referrer")
 			header.Set("Cross-Origin-Resource-Policy", "same-origin")
 			header.Set("Cache-Control", "no-store")
-			if secure {
+			if options.Environment != "" {
+				header.Set("X-Drawbridge-Environment", options.Environment)
+			}
+			if options.Secure {
 				header.Set(echo.HeaderStrictTransportSecurity, "max-age=31536000")
 			}
 			return next(c)
@@ -129,7 +134,7 @@ func New(options Options) *echo.Echo {
 	e.HideBanner, e.HidePort = true, true
 	e.IPExtractor = extractAddress(options.TrustedProxies)
 	e.HTTPErrorHandler = newErrorHandler(options)
-	e.Pre(boundReaders, strictHeaders(options.Secure), closing(options.Stopping), requestID,
+	e.Pre(boundReaders, strictHeaders(options), closing(options.Stopping), requestID,
 		recordCalls(options), patient(options.DatabaseTimeout), logRequests(options))
 	e.Use(traceRequests, recoverPanics, deadline(readBodyTimeout), refuseMethods)
 	register(e, options)

@@ -24,7 +24,7 @@ type emailCmd struct {
 
 // emailFlags are the filters of the log.
 type emailFlags struct {
-	State       string `help:"queued, sent, failed, suppressed or not_sent." placeholder:"STATE"`
+	State       string `help:"queued, sent, failed, suppressed, not_sent or captured." placeholder:"STATE"`
 	Application string `help:"Only this application's." placeholder:"UID"`
 	Kind        string `help:"Only this kind, such as welcome, stipulation or task." placeholder:"KIND"`
 	Since       string `help:"Created at or after, such as 2026-11-21T09:30:00Z." placeholder:"TIME"`

@@ -216,7 +216,7 @@ func keyring(settings config.Config) (*secret.Keyring, error) {
 		if err != nil {
 			return nil, config.Faults{"DRAWBRIDGE_SECRETS_KEY " + err.Error()}
 		}
-		if settings.Env == config.Production && keys.Trivial() {
+		if settings.Env.Hosted() && keys.Trivial() {
 			return nil, config.Faults{"DRAWBRIDGE_SECRETS_KEY is one byte repeated; make a random " +
 				"one: openssl rand -base64 32"}
 		}

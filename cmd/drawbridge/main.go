@@ -54,14 +54,15 @@ const (
 
 // grammar is every command with its flags.
 type grammar struct {
-	Serve   serveCmd   `cmd:"" group:"service" help:"Run the API, the console and the workers."`
-	Migrate migrateCmd `cmd:"" group:"service" help:"Bring the database schema up, down, or show it."`
-	Demo    demoCmd    `cmd:"" group:"service" help:"Load the demo data set and print it."`
-	Doctor  doctorCmd  `cmd:"" group:"service" help:"Check what the service depends on and say what to do."`
-	Health  healthCmd  `cmd:"" group:"service" help:"Ask the process on this machine whether it lives, or can serve."`
-	Config  configCmd  `cmd:"" group:"service" help:"Print the effective settings, secrets masked."`
-	Secrets secretsCmd `cmd:"" group:"service" help:"The key of the secrets at rest."`
-	Restore restoreCmd `cmd:"" group:"service" help:"What a database that was restored from a backup may send."`
+	Serve       serveCmd       `cmd:"" group:"service" help:"Run the API, the console and the workers."`
+	Migrate     migrateCmd     `cmd:"" group:"service" help:"Bring the database schema up, down, or show it."`
+	Demo        demoCmd        `cmd:"" group:"service" help:"Load the demo data set and print it."`
+	Doctor      doctorCmd      `cmd:"" group:"service" help:"Check what the service depends on and say what to do."`
+	Health      healthCmd      `cmd:"" group:"service" help:"Ask the process on this machine whether it lives, or can serve."`
+	Config      configCmd      `cmd:"" group:"service" help:"Print the effective settings, secrets masked."`
+	Secrets     secretsCmd     `cmd:"" group:"service" help:"The key of the secrets at rest."`
+	Environment environmentCmd `cmd:"" group:"service" help:"Which environment the database is of."`
+	Restore     restoreCmd     `cmd:"" group:"service" help:"What a database that was restored from a backup may send."`
 
 	Partner  partnerCmd  `cmd:"" group:"partners" help:"Partner organisations."`
 	Merchant merchantCmd `cmd:"" group:"partners" help:"Merchants of a partner."`

@@ -99,3 +99,59 @@ func (cmd restoreReleaseCmd) Run(env *environment) error {
 		), err
 	})
 }
+
+type environmentCmd struct {
+	Show environmentShowCmd `cmd:"" help:"Show what the database records."`
+	Set  environmentSetCmd  `cmd:"" help:"Change the record, while nothing serves."`
+}
+
+// Help says what the record is for.
+func (environmentCmd) Help() string {
+	return "The first serve on a database records its DRAWBRIDGE_ENV there. A serve of another " +
+		"environment refuses to start, so that no sandbox takes production's mails for its own."
+}
+
+type environmentShowCmd struct {
+	JSON bool `name:"json" help:"Print one JSON document."`
+}
+
+// environmentJSON is null before the first serve.
+type environmentJSON struct {
+	Environment *string `json:"environment"`
+}
+
+// Run shows the record.
+func (cmd environmentShowCmd) Run(env *environment) error {
+	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
+		recorded, err := s.Restored.Environment(env.ctx, s.DB)
+		return environmentOutput(recorded), err
+	})
+}
+
+func environmentOutput(recorded *string) output {
+	return output{environmentJSON{recorded}, func(w io.Writer) {
+		if recorded == nil {
+			fmt.Fprintln(w, "none recorded; the first serve does")
+			return
+		}
+		fmt.Fprintln(w, *recorded)
+	}}
+}
+
+type environmentSetCmd struct {
+	Name string `arg:"" enum:"development,sandbox,production" help:"development, sandbox or production."`
+	JSON bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run changes the record.
+func (cmd environmentSetCmd) Run(env *environment) error {
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		before, err := s.Restored.Environment(env.ctx, tx)
+		if err == nil {
+			err = s.Restored.SetEnvironment(env.ctx, tx, cmd.Name)
+		}
+		told := settingsEntry("environment.set", "", environmentJSON{&cmd.Name})
+		told.Before = environmentJSON{before}
+		return did(told, environmentOutput(&cmd.Name)), err
+	})
+}

@@ -20,7 +20,7 @@ type seedCmd struct {
 
 // errSeedInProduction keeps made-up rows out of real data.
 var errSeedInProduction = errors.New(
-	"seed makes up data; it is refused with DRAWBRIDGE_ENV=production")
+	"seed makes up data; it is refused but with DRAWBRIDGE_ENV=development")
 
 // Run fills the database and prints what it holds then.
 func (cmd seedCmd) Run(env *environment) error {
@@ -32,7 +32,7 @@ func (cmd seedCmd) Run(env *environment) error {
 		return usagef("--attempts must be from 1 to 1.8 times --deliveries")
 	}
 	return env.use(func(settings config.Config, db *postgres.DB) error {
-		if settings.Env == config.Production {
+		if settings.Env.Hosted() {
 			return errSeedInProduction
 		}
 		totals, err := seed.Fill(env.ctx, db, seed.Plan{

@@ -37,6 +37,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 		Observe:  s.Metrics.Request,
 		Secure:   strings.HasPrefix(s.Settings.PublicURL, "https://"),
 
+		Environment:    s.Settings.Env.HeaderValue(),
 		TrustedProxies: s.Settings.TrustedProxies,
 		Now:            s.DB.Now,
 		Requests:       s.Recorder,
@@ -56,7 +57,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 			Bucket:       s.Documents.Bucket(),
 			Calls:        s.Webhooks.Gate,
 			Now:          s.DB.Now,
-			Sandbox:      s.Settings.Env == config.Development,
+			Sandbox:      s.Settings.Env != config.Production,
 		}
 	}
 	if s.Settings.Has(config.RoleAPI) || s.Settings.Has(config.RoleConsole) {
@@ -119,6 +120,9 @@ func (s *Services) gaps(ctx context.Context) (metrics.Reason, []string) {
 	}
 	if len(found) > 0 {
 		return metrics.SchemaBehind, found
+	}
+	if err := s.ensureEnvironment(ctx); err != nil {
+		return metrics.EnvironmentOther, []string{err.Error()}
 	}
 	if err := s.ensurePartitions(ctx); err != nil {
 		slog.ErrorContext(ctx, "making partitions", "error", err)

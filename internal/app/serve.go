@@ -28,20 +28,43 @@ func (s *Services) Prepare(ctx context.Context) error {
 	if err != nil || len(missing) > 0 {
 		return err
 	}
-	if s.Settings.Env == config.Production {
+	if err := s.ensureEnvironment(ctx); err != nil {
+		return err
+	}
+	if s.Settings.Env.Hosted() {
 		found, err := s.Operators.HasDemoPasswords(ctx)
 		if err != nil {
 			return err
 		}
 		if found {
-			return config.Faults{"DRAWBRIDGE_ENV is production, but users of the demo data can sign in " +
-				"with published passwords; disable them or set others with drawbridge user"}
+			return config.Faults{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but users of the demo data can "+
+				"sign in with published passwords; disable them or set others with drawbridge user",
+				s.Settings.Env)}
 		}
 	}
 	if _, err := s.Restored.Check(ctx); err != nil {
 		return err
 	}
 	return s.ensurePartitions(ctx)
+}
+
+// ensureEnvironment keeps a process from serving the database of another environment:
+// one of a sandbox would swallow the mails of production. The first one records its own.
+func (s *Services) ensureEnvironment(ctx context.Context) error {
+	if s.settled.Load() {
+		return nil
+	}
+	recorded, err := s.Restored.RecordEnvironment(ctx, string(s.Settings.Env))
+	if err != nil {
+		return err
+	}
+	if recorded != string(s.Settings.Env) {
+		return config.Faults{fmt.Sprintf("DRAWBRIDGE_ENV is %s, but the database is that of a %s "+
+			"service; set DRAWBRIDGE_ENV=%s, or change the record with: drawbridge environment set %s",
+			s.Settings.Env, recorded, recorded, s.Settings.Env)}
+	}
+	s.settled.Store(true)
+	return nil
 }
 
 // ensurePartitions covers the case that no worker ran for months, once the schema

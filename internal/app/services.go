@@ -77,11 +77,13 @@ type Services struct {
 	Metrics  *metrics.Meters
 	// Courier sends the mails; nil in a process that does not serve.
 	Courier *email.Courier
-	// Receiver is nil in production.
+	// Receiver is nil but in development.
 	Receiver *receiver.Receiver
 
 	// partitioned tells that this process has seen the partitions that it needs.
 	partitioned atomic.Bool
+	// settled tells that the database is known to be of this environment.
+	settled atomic.Bool
 	// stopping tells that the process is about to stop accepting.
 	stopping atomic.Bool
 	// process is this one, once it serves.
@@ -136,6 +138,7 @@ func New(
 		DB: db, Jobs: inserter, Keys: keys, Policy: policy, Gate: gate, Observe: s.Metrics.Attempt,
 		Sender: sender.New(sender.Config{
 			Policy: policy, Timeout: settings.WebhookTimeout, Version: options.Version,
+			Environment: settings.Env.HeaderValue(),
 		}),
 		Retries: delivery.Schedule{
 			Delays: settings.WebhookRetry, RetryAfterMax: settings.WebhookRetryAfterMax,
@@ -146,7 +149,7 @@ func New(
 	s.Loans = &loan.Service{DB: db, Events: s.Events}
 	s.Applications = &application.Service{
 		DB: db, Events: s.Events, Loans: s.Loans, Products: s.Catalog,
-		Switches: settings.Env == config.Development,
+		Switches: settings.Env != config.Production,
 	}
 	s.Attention = &attention.Service{
 		DB: db, Webhooks: s.Webhooks, Emails: s.Emails,
@@ -172,6 +175,7 @@ func (s *Services) NewCourier() (*email.Courier, error) {
 	}
 	courier := &email.Courier{
 		DB: s.DB, Jobs: s.Jobs, From: from, Render: jobs.RenderMail(s.Settings.PublicURL),
+		Captures: s.Settings.Env == config.Sandbox,
 	}
 	if s.Settings.SMTPURL == "" {
 		return courier, nil
@@ -201,7 +205,7 @@ func blobURL(settings config.Config) string {
 var DemoSigningSecret = secret.New("whsec_published-demo-secret")
 
 // newReceiver returns a development server's sample receiver, which knows the
-// demo secret; nil in production.
+// demo secret; nil elsewhere.
 func newReceiver(settings config.Config, db *postgres.DB) *receiver.Receiver {
 	if settings.Env != config.Development {
 		return nil

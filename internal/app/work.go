@@ -37,6 +37,9 @@ func (s *Services) Work(ctx context.Context) error {
 		return fmt.Errorf("connecting the queue: %w", err)
 	}
 	defer pool.Close()
+	if err := s.ensureEnvironment(ctx); err != nil {
+		return err
+	}
 	if err := s.ensurePartitions(ctx); err != nil {
 		return err
 	}

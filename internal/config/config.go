@@ -23,8 +23,32 @@ type Env string
 // The kinds of installation.
 const (
 	Development Env = "development"
+	Sandbox     Env = "sandbox"
 	Production  Env = "production"
 )
+
+// Hosted tells whether production's rules for keys, addresses, sign-in and destinations hold.
+func (e Env) Hosted() bool { return e != Development }
+
+// Header names the environment on every answer and webhook outside of production.
+const Header = "x-drawbridge-environment"
+
+// HeaderValue is what Header says, empty where there is none.
+func (e Env) HeaderValue() string {
+	if e == Production {
+		return ""
+	}
+	return string(e)
+}
+
+// ParseEnv reads the name of an environment.
+func ParseEnv(name string) (Env, error) {
+	env := Env(name)
+	if env != Development && env != Sandbox && env != Production {
+		return env, fmt.Errorf("is %q; it must be development, sandbox or production", name)
+	}
+	return env, nil
+}
 
 // Role is a part of the service that a process runs.
 type Role string
@@ -41,7 +65,7 @@ type Config struct {
 	DatabaseURL        string        `env:"DATABASE_URL" secret:"true" is:"postgres" help:"Postgres 14 or later, as postgres://user:password@host:5432/name, several hosts separated by commas, of which the writable one is used; empty runs an embedded server under ./.data/postgres"`
 	PreparedStatements bool          `env:"DRAWBRIDGE_PREPARED_STATEMENTS" default:"true" is:"bool" help:"false where a pooler such as PgBouncer, in session mode, stands before Postgres"`
 	DatabaseTimeout    time.Duration `env:"DRAWBRIDGE_DATABASE_TIMEOUT" default:"10s" is:"duration" least:"1s" most:"1m" help:"how long a call, a page or a scrape may take because of the database, from 1s to 1m; then it is answered with 503"`
-	Env                Env           `env:"DRAWBRIDGE_ENV" default:"development" help:"development or production; production refuses development defaults and has no sandbox routes"`
+	Env                Env           `env:"DRAWBRIDGE_ENV" default:"development" help:"development, sandbox or production; the latter two refuse development defaults, sandbox sends borrowers no mail, production has no sandbox routes"`
 	Listen             string        `env:"DRAWBRIDGE_LISTEN" default:"127.0.0.1:8080" is:"listen" help:"host:port to listen on; port 0 picks a free one"`
 	// PublicURL has no path; empty means that it follows from the address listened on.
 	PublicURL string `env:"DRAWBRIDGE_PUBLIC_URL" is:"origin" help:"origin that users see, for links and request checks; empty: the listen address"`
@@ -87,10 +111,9 @@ func (f Faults) Error() string { return strings.Join(f, "; ") }
 func Load(getenv func(string) string, names ...string) (Config, error) {
 	var c Config
 	faults := unknown(names)
-	c.Env = Env(valueOf(getenv, "DRAWBRIDGE_ENV", Development))
-	if c.Env != Development && c.Env != Production {
-		faults = append(faults, fmt.Sprintf(
-			"DRAWBRIDGE_ENV is %q; it must be development or production", c.Env))
+	var err error
+	if c.Env, err = ParseEnv(valueOf(getenv, "DRAWBRIDGE_ENV", Development)); err != nil {
+		faults = append(faults, "DRAWBRIDGE_ENV "+err.Error())
 		c.Env = Development
 	}
 	for _, variable := range table {
@@ -145,21 +168,22 @@ func (c Config) contradictions() []string {
 	return faults
 }
 
-// developmentDefaults lists what production must not run on.
+// developmentDefaults lists what production and sandbox must not run on.
 func (c Config) developmentDefaults() []string {
-	if c.Env != Production {
+	if !c.Env.Hosted() {
 		return nil
 	}
 	var faults []string
 	if c.DatabaseURL == "" {
-		faults = append(faults, "DATABASE_URL is empty; production needs a Postgres of its own")
+		faults = append(faults, fmt.Sprintf("DATABASE_URL is empty; %s needs a Postgres of its own", c.Env))
 	}
 	if c.SecretsKey == "" {
-		faults = append(faults, "DRAWBRIDGE_SECRETS_KEY is empty; production needs a key of its own, "+
-			"such as base64key:// followed by the output of: openssl rand -base64 32")
+		faults = append(faults, fmt.Sprintf("DRAWBRIDGE_SECRETS_KEY is empty; %s needs a key of "+
+			"its own, such as base64key:// followed by the output of: openssl rand -base64 32", c.Env))
 	}
 	if public, err := url.Parse(c.PublicURL); err != nil || public.Scheme != "https" {
-		faults = append(faults, "DRAWBRIDGE_PUBLIC_URL must be an https:// origin in production")
+		faults = append(faults,
+			fmt.Sprintf("DRAWBRIDGE_PUBLIC_URL must be an https:// origin in %s", c.Env))
 	}
 	if c.SMTPURL != "" && sentByLocalhost(c.MailFrom) {
 		faults = append(faults, fmt.Sprintf("DRAWBRIDGE_MAIL_FROM is %q, which no mail server takes "+
@@ -189,10 +213,14 @@ func (c Config) Warnings() []string {
 			"front, and 20 wrong passwords lock all of them out; name the proxy's network, or set "+
 			"DRAWBRIDGE_TLS_CERT")
 	}
-	if c.Env != Production {
+	if !c.Env.Hosted() {
 		return warnings
 	}
-	if c.SMTPURL == "" {
+	switch {
+	case c.SMTPURL != "":
+	case c.Env == Sandbox:
+		warnings = append(warnings, "DRAWBRIDGE_SMTP_URL is empty: operators get no alert by e-mail")
+	default:
 		warnings = append(warnings, "DRAWBRIDGE_SMTP_URL is empty: borrowers and operators get no "+
 			"e-mail; every one is kept in the log as not sent")
 	}

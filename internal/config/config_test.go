@@ -93,6 +93,12 @@ func TestLoadProduction(t *testing.T) {
 			t.Errorf("%s=%q: %v", name, wrong, err)
 		}
 	}
+	sandbox := maps.Clone(good)
+	sandbox["DRAWBRIDGE_ENV"], sandbox["DRAWBRIDGE_PUBLIC_URL"] = "sandbox", "http://box.example"
+	if _, err := Load(from(sandbox)); err == nil ||
+		!strings.Contains(err.Error(), "DRAWBRIDGE_PUBLIC_URL must be an https:// origin in sandbox") {
+		t.Errorf("a sandbox on http: %v", err)
+	}
 	if len(got.Warnings()) != 0 {
 		t.Errorf("warned of good settings: %v", got.Warnings())
 	}

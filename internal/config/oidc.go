@@ -25,8 +25,8 @@ func (o OIDC) faults(env Env) []string {
 		return nil
 	}
 	var found []string
-	if env == Production && !strings.HasPrefix(o.Issuer, "https://") {
-		found = append(found, "DRAWBRIDGE_OIDC_ISSUER must be https:// in production")
+	if env.Hosted() && !strings.HasPrefix(o.Issuer, "https://") {
+		found = append(found, "DRAWBRIDGE_OIDC_ISSUER must be https:// in "+string(env))
 	}
 	if o.ClientID == "" {
 		found = append(found, "DRAWBRIDGE_OIDC_CLIENT_ID is empty; the provider needs it")

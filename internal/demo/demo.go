@@ -13,7 +13,6 @@ import (
 	"drawbridge/internal/app"
 	"drawbridge/internal/application"
 	"drawbridge/internal/catalog"
-	"drawbridge/internal/config"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
@@ -74,9 +73,9 @@ type Application struct {
 	SiblingUID  *uuid.UUID                `json:"sibling_uid"`
 }
 
-// ErrProduction keeps published credentials out of production.
+// ErrProduction keeps published credentials out of production and sandbox.
 var ErrProduction = errors.New(
-	"the demo data has published passwords; it is refused with DRAWBRIDGE_ENV=production")
+	"the demo data has published passwords; it is refused but with DRAWBRIDGE_ENV=development")
 
 // Password is the published password of the demo users.
 const Password = "drawbridge-demo"
@@ -157,7 +156,7 @@ type demo struct {
 // Everything is found again by its natural key: codes, addresses, credentials
 // and external references.
 func Load(ctx context.Context, s *app.Services) (Data, error) {
-	if s.Settings.Env == config.Production {
+	if s.Settings.Env.Hosted() {
 		return Data{}, ErrProduction
 	}
 	data := Data{

@@ -146,7 +146,7 @@ func examineMail(ctx context.Context, s *app.Services) []Checkup {
 			Name: "mail", Finding: Skipped,
 			Detail: "No mail server is configured; mails are kept and not sent.",
 		}
-		if s.Settings.Env == config.Production {
+		if s.Settings.Env.Hosted() {
 			found.Finding, found.Remedy = Warning, "Set DRAWBRIDGE_SMTP_URL."
 		}
 		return []Checkup{found}

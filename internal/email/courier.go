@@ -11,8 +11,11 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// reasonNoServer is why a mail is kept and not sent.
-const reasonNoServer = "no mail server configured"
+// Why a mail is kept and not sent.
+const (
+	reasonNoServer = "no mail server configured"
+	reasonCaptured = "a sandbox sends no mail to borrowers"
+)
 
 // errSuperseded stops an attempt that another process ended meanwhile.
 var errSuperseded = errors.New("another process took this e-mail over")
@@ -35,8 +38,10 @@ type Courier struct {
 	// Sender is nil when no mail server is configured: mails are then rendered,
 	// kept and marked StateNotSent.
 	Sender *Sender
-	From   *mail.Address
-	Render RenderFunc
+	// Captures keeps every mail to a borrower, marked StateCaptured, whatever Sender is.
+	Captures bool
+	From     *mail.Address
+	Render   RenderFunc
 	// Retry is the wait before each retry; nil is DefaultRetry.
 	Retry []time.Duration
 }
@@ -121,13 +126,17 @@ func (c *Courier) begin(
 	if row.Tries() > len(c.retry()) {
 		return nil, c.finish(ctx, tx, row, c.exhausted("the process ended during the last one"))
 	}
-	if c.Sender != nil {
+	captured := c.Captures && row.Kind.ToBorrower()
+	if c.Sender != nil && !captured {
 		if waits, err := c.hold(ctx, tx, row, job); err != nil || waits {
 			return nil, err
 		}
 	}
 	if err := c.prepare(ctx, tx, &row); err != nil {
 		return nil, err
+	}
+	if captured {
+		return nil, c.finish(ctx, tx, row, verdict{State: StateCaptured, Reason: reasonCaptured})
 	}
 	if c.Sender == nil {
 		return nil, c.finish(ctx, tx, row, verdict{State: StateNotSent, Reason: reasonNoServer})

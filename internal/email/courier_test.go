@@ -87,6 +87,43 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
+// TestASandboxKeepsBorrowersMail: with a mail server at hand only the alert goes out, and
+// what is sent again is kept again.
+func TestASandboxKeepsBorrowersMail(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	server := emailtest.NewServer(t, emailtest.Options{})
+	for _, courier := range []*email.Courier{b.courier(t, server.URL()), b.courier(t, "")} {
+		courier.Captures = true
+		for _, message := range []email.Message{b.welcome(), b.task("Send the permit")} {
+			b.schedule(t, message)
+			b.deliver(t, courier, b.last(t))
+			kept := b.get(t, b.last(t).EmailUID)
+			if kept.State != email.StateCaptured || kept.AttemptCount != 0 || kept.HTML == "" {
+				t.Errorf("%s is %s after %d attempts", kept.Kind, kept.State, kept.AttemptCount)
+			}
+		}
+	}
+	b.inTx(t, func(tx *postgres.Tx) error {
+		_, err := b.service.Resend(t.Context(), tx, b.last(t).EmailUID, "ana@lender.example", "")
+		return err
+	})
+	courier := b.courier(t, server.URL())
+	courier.Captures = true
+	b.deliver(t, courier, b.last(t))
+	if again := b.get(t, b.last(t).EmailUID); again.State != email.StateCaptured {
+		t.Errorf("the re-send is %s", again.State)
+	}
+	b.schedule(t, email.Message{
+		Kind: email.KindAttemptsUsedUp, ToAddress: "olga@lender.example", Params: map[string]string{},
+	})
+	b.deliver(t, courier, b.last(t))
+	sent := server.Wait(t, 1)
+	if len(sent) != 1 || !strings.Contains(sent[0].Source, "olga@lender.example") {
+		t.Errorf("the server got %+v", sent)
+	}
+}
+
 func TestRefusedForGood(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

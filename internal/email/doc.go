@@ -8,6 +8,7 @@
 //	                  ▲  │───► failed       refused (5xx), retries used up,
 //	                  └──┘                  or outcome unknown
 //	                 4xx │───► not_sent     no mail server is configured
+//	                     │───► captured     a sandbox sends borrowers nothing
 //
 // A queued mail may wait, without a job, for what is not its own matter: for the
 // mail server while that refuses this installation (its address, credentials or

@@ -21,6 +21,11 @@ const (
 	KindAttemptsUsedUp        Kind = "attempts_used_up"
 )
 
+// ToBorrower tells whether mails of the kind go to borrowers.
+func (k Kind) ToBorrower() bool {
+	return k == KindWelcome || k == KindStipulation || k == KindTask
+}
+
 // Kinds lists every kind once, in the order of the console's filter.
 func Kinds() []Kind {
 	return []Kind{
@@ -64,11 +69,14 @@ const (
 	StateFailed     State = "failed"
 	StateSuppressed State = "suppressed"
 	StateNotSent    State = "not_sent"
+	StateCaptured   State = "captured"
 )
 
 // States lists every state once, in the order of the console's filter.
 func States() []State {
-	return []State{StateQueued, StateSent, StateFailed, StateSuppressed, StateNotSent}
+	return []State{
+		StateQueued, StateSent, StateFailed, StateSuppressed, StateNotSent, StateCaptured,
+	}
 }
 
 // Message asks for one mail.

@@ -127,7 +127,7 @@ func (s *Service) Resend(
 	case StateSuppressed:
 		return uuid.Nil, lending.NewError(lending.CodeInvalidState,
 			"This e-mail was suppressed (%s) and is never sent.", original.Reason)
-	case StateSent, StateFailed, StateNotSent:
+	case StateSent, StateFailed, StateNotSent, StateCaptured:
 	}
 	if original.ContentRemovedAt != nil {
 		return uuid.Nil, lending.NewError(lending.CodeInvalidState,

@@ -256,7 +256,7 @@ func operation(op Operation) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if op.Sandbox {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<span class=\"sandbox\">development only</span>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 18, "<span class=\"sandbox\">not in production</span>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

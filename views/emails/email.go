@@ -95,6 +95,12 @@ func explanation(detail email.Detail) ui.Diagnosis {
 			Next: "Nothing. Communications begin when an offer is accepted; what was held back " +
 				"before is not sent later.",
 		}
+	case email.StateCaptured:
+		return ui.Diagnosis{
+			Tone: ui.Mute, Title: "Captured: " + detail.Reason,
+			Text: "It was written as it would have been sent, and is kept here.",
+			Next: "Nothing. A re-send is captured too.",
+		}
 	case email.StateNotSent:
 		return ui.Diagnosis{
 			Tone: ui.Warn, Title: "Not sent: " + detail.Reason,

@@ -26,6 +26,8 @@ func Chip(state string, unknown bool) ui.ChipProps {
 		return ui.ChipProps{Icon: "ban", Word: "Suppressed", Tone: ui.Mute}
 	case email.StateNotSent:
 		return ui.ChipProps{Icon: "cloud-off", Word: "Not sent", Tone: ui.Warn}
+	case email.StateCaptured:
+		return ui.ChipProps{Icon: "archive", Word: "Captured", Tone: ui.Mute}
 	}
 	return ui.ChipProps{Icon: "circle-help", Word: state, Tone: ui.Mute}
 }

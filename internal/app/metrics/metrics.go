@@ -56,12 +56,13 @@ const (
 	DatabaseUnwritable Reason = "database_unwritable"
 	SchemaBehind       Reason = "schema_behind"
 	PartitionsMissing  Reason = "partitions_missing"
+	EnvironmentOther   Reason = "environment_other"
 )
 
 // Ready keeps what the last probe of readiness found.
 func (m *Meters) Ready(found Reason) {
 	for _, reason := range []Reason{
-		DatabaseAway, DatabaseUnwritable, SchemaBehind, PartitionsMissing,
+		DatabaseAway, DatabaseUnwritable, SchemaBehind, PartitionsMissing, EnvironmentOther,
 	} {
 		value := 0.0
 		if reason == found {

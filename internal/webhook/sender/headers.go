@@ -164,7 +164,7 @@ func valueProblem(value string) string {
 // buildHeaders returns the header fields of a request in the order in which
 // they are sent, except those that frame it. Later ones replace earlier ones of
 // the same name: defaults, custom headers, our own, authentication.
-func buildHeaders(r Request, userAgent string) []Header {
+func buildHeaders(r Request, userAgent, environment string) []Header {
 	set := make(headerSet, 0, len(r.Headers)+16)
 	set.plain("content-type", "application/json")
 	set.plain("user-agent", userAgent)
@@ -183,6 +183,9 @@ func buildHeaders(r Request, userAgent string) []Header {
 	set.plain("x-drawbridge-delivery", r.Delivery)
 	set.plain("x-drawbridge-attempt", strconv.Itoa(r.Number))
 	set.plain("x-drawbridge-retries-left", strconv.Itoa(r.RetriesLeft))
+	if environment != "" {
+		set.plain("x-drawbridge-environment", environment)
+	}
 	if r.Test {
 		set.plain("x-drawbridge-test", "true")
 	}

@@ -302,7 +302,7 @@ func TestPoolBoundsHTTP2Connections(t *testing.T) {
 	for _, c := range kept {
 		sending.Go(func() {
 			var attempt Attempt
-			out := newOutgoing(u, buildHeaders(end.hook(), "x"), testBody)
+			out := newOutgoing(u, buildHeaders(end.hook(), "x", ""), testBody)
 			if err := sender.exchange(t.Context(), c, out, &attempt); err != nil || !attempt.Delivered() {
 				t.Errorf("error %v, attempt %+v", err, attempt)
 			}

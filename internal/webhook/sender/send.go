@@ -27,6 +27,8 @@ type Config struct {
 	Timeout time.Duration
 	// Version is named in the user agent; empty means "dev".
 	Version string
+	// Environment is named on every request; empty in production.
+	Environment string
 	// MaxIdle and MaxIdlePerEndpoint bound the connections that are kept for
 	// reuse; 0 means 1024 and 32.
 	MaxIdle, MaxIdlePerEndpoint int
@@ -35,23 +37,25 @@ type Config struct {
 // Sender makes attempts. It is safe for use by several goroutines; how many
 // attempts run at a time is up to the callers.
 type Sender struct {
-	policy    Policy
-	dialer    dialer
-	timeout   time.Duration
-	userAgent string
-	tls       *tls.Config
-	http2     *http.Transport
-	pool      *pool
+	policy      Policy
+	dialer      dialer
+	timeout     time.Duration
+	userAgent   string
+	environment string
+	tls         *tls.Config
+	http2       *http.Transport
+	pool        *pool
 }
 
 // New returns a sender. Close it when its last attempt has ended.
 func New(config Config) *Sender {
 	const sessions = 1024
 	return &Sender{
-		policy:    config.Policy,
-		dialer:    dialer{policy: config.Policy, resolver: config.Resolver},
-		timeout:   cmp.Or(config.Timeout, DefaultTimeout),
-		userAgent: "Drawbridge-Webhooks/" + cmp.Or(config.Version, "dev"),
+		policy:      config.Policy,
+		dialer:      dialer{policy: config.Policy, resolver: config.Resolver},
+		timeout:     cmp.Or(config.Timeout, DefaultTimeout),
+		userAgent:   "Drawbridge-Webhooks/" + cmp.Or(config.Version, "dev"),
+		environment: config.Environment,
 		tls: &tls.Config{
 			RootCAs:            config.RootCAs,
 			MinVersion:         tls.VersionTLS12,
@@ -90,7 +94,7 @@ func (s *Sender) Send(ctx context.Context, r Request) Attempt {
 
 // attempt fills in a. Its errors are faults: attempts without a final answer.
 func (s *Sender) attempt(ctx context.Context, r Request, a *Attempt) error {
-	headers := buildHeaders(r, s.userAgent)
+	headers := buildHeaders(r, s.userAgent, s.environment)
 	u, err := s.policy.CheckURL(r.URL)
 	if err != nil {
 		a.RequestHeaders = Mask(headers)

@@ -43,7 +43,8 @@ const stateUnknown = "unknown"
 // states are the tabs, what needs a human first.
 var states = []string{
 	string(email.StateFailed), stateUnknown, string(email.StateQueued),
-	string(email.StateNotSent), string(email.StateSuppressed), string(email.StateSent),
+	string(email.StateNotSent), string(email.StateCaptured), string(email.StateSuppressed),
+	string(email.StateSent),
 }
 
 // list is the e-mail log.

@@ -86,6 +86,8 @@ func resendForm(e email.Email) ui.AskForm {
 		form.Risks = []string{
 			"The mail server has accepted this e-mail already: the recipient gets it twice.",
 		}
+	case e.State == email.StateCaptured:
+		form.Risks = []string{"A sandbox sends borrowers nothing: the re-send is captured too."}
 	case e.State == email.StateNotSent:
 		form.Risks = []string{
 			"As long as no mail server is configured, the re-send is not sent either.",

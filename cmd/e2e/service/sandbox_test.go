@@ -1,0 +1,104 @@
+package service
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"drawbridge/cmd/e2e/e2etest"
+)
+
+const environmentHeader = "X-Drawbridge-Environment"
+
+// TestASandboxIsAnEnvironmentOfItsOwn starts one with production's settings: it says what
+// it is everywhere, reaches no address of this machine, and its database serves no other.
+func TestASandboxIsAnEnvironmentOfItsOwn(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	w.Env["DRAWBRIDGE_ENV"] = "sandbox"
+	refused := w.Run("", "serve")
+	for _, name := range []string{"DRAWBRIDGE_SECRETS_KEY", "DRAWBRIDGE_PUBLIC_URL"} {
+		if refused.Status != e2etest.ExitUsage || !strings.Contains(refused.Stderr, name) {
+			t.Errorf("without %s it ended with %d: %s", name, refused.Status, refused.Stderr)
+		}
+	}
+	w.Env["DRAWBRIDGE_PUBLIC_URL"] = "https://sandbox.example"
+	w.Env["DRAWBRIDGE_SECRETS_KEY"] = "base64key://MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlBQkNERUY="
+	w.Env["DRAWBRIDGE_DRAIN"] = "0s"
+	if demo := w.Run("", "demo"); demo.Status != e2etest.ExitFailed {
+		t.Errorf("demo ended with %d: %s", demo.Status, demo.Stderr)
+	}
+	if none := w.Run("", "environment", "show", "--json"); !strings.Contains(none.Stdout, "null") {
+		t.Errorf("before the first serve it shows %+v", none)
+	}
+	server := w.Serve()
+	wantEnvironment(t, server.URL, "sandbox")
+
+	var partner struct {
+		UID string `json:"partner_uid"`
+	}
+	w.JSON(&partner, "partner", "create", "--name", "Sunfield")
+	endpoint := e2etest.NewEndpoint(t, "200 OK")
+	subscribe := []string{
+		"subscription", "create", "--partner", partner.UID, "--url", endpoint.URL, "--auth", "none",
+		"--event", "all", "--json",
+	}
+	if got := w.Run("", subscribe...); got.Status == 0 ||
+		!strings.Contains(got.Stderr, "loopback") {
+		t.Errorf("it took a receiver on loopback: %+v", got)
+	}
+	server.Stop()
+
+	w.Env["DRAWBRIDGE_WEBHOOK_ALLOW"] = "127.0.0.0/8"
+	w.Env["SSL_CERT_FILE"] = endpoint.CAFile
+	server = w.Serve()
+	var subscription struct {
+		UID string `json:"subscription_uid"`
+	}
+	w.JSON(&subscription, subscribe[:len(subscribe)-1]...)
+	if got := w.Run("", "subscription", "test", subscription.UID); got.Status != 0 {
+		t.Fatalf("the test ended with %+v", got)
+	}
+	if got, _ := endpoint.Next(t).Value(strings.ToLower(environmentHeader)); got != "sandbox" {
+		t.Errorf("the webhook names the environment %q", got)
+	}
+	server.Stop()
+
+	w.Env["DRAWBRIDGE_ENV"] = "production"
+	other := w.Run("", "serve")
+	if other.Status != e2etest.ExitUsage || strings.Contains(other.Stdout, "ready") ||
+		!strings.Contains(other.Stderr, "drawbridge environment set production") {
+		t.Errorf("production on a sandbox's database ended with %+v", other)
+	}
+	if got := w.Run("", "environment", "set", "staging"); got.Status != e2etest.ExitUsage {
+		t.Errorf("an unknown environment ended with %+v", got)
+	}
+	var shown struct{ Environment string }
+	w.JSON(&shown, "environment", "set", "production")
+	if w.JSON(&shown, "environment", "show"); shown.Environment != "production" {
+		t.Errorf("it records %q", shown.Environment)
+	}
+	server = w.Serve()
+	wantEnvironment(t, server.URL, "")
+}
+
+// wantEnvironment asks for one answer of each kind.
+func wantEnvironment(t *testing.T, base, want string) {
+	t.Helper()
+	for _, path := range []string{
+		"/healthz", "/readyz", "/metrics", "/docs", "/console/nowhere", "/nowhere", "/api/v2/loan/x",
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, base+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultTransport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if got := response.Header.Get(environmentHeader); got != want {
+			t.Errorf("%s names the environment %q, want %q", path, got, want)
+		}
+	}
+}
