@@ -196,6 +196,7 @@ func FundingChanged(applicationUID string, status FundingStatus) Event {
 		event.Kind, event.Status = EventFundingCancelled, statusFundingCancelled
 	case FundingReturned:
 		event.Kind, event.Status = EventFundingReturned, statusFundingReturned
+	case FundingRequested, FundingProcessing:
 	}
 	return event
 }

@@ -132,8 +132,8 @@ func (l Loan) WithDraw(id int64, draw Draw) Loan {
 // MoveDisbursement returns the loan after the funding of a disbursement went to
 // another status, and whether that changed anything. A cancelled or returned draw
 // frees its stage and its balance and takes its revised loan amount back; Amount,
-// Stages and the LoanAmountBefore of a later draw may differ then. Errors: as FundingStatus.Move, NOT_FOUND for an id
-// that is not of this loan.
+// Stages and the LoanAmountBefore of a later draw may differ then. Errors: as
+// FundingStatus.Move, NOT_FOUND for an id that is not of this loan.
 func (l Loan) MoveDisbursement(id int64, to FundingStatus) (Loan, bool, error) {
 	at := slices.IndexFunc(l.Disbursements, func(d Disbursement) bool { return d.ID == id })
 	if at < 0 {

@@ -23,8 +23,10 @@ func (d Disbursement) Evidence() lending.FundingChange {
 	newest := lending.FundingChange{Status: d.Status}
 	for _, change := range d.Changes {
 		for _, field := range []struct{ to, from **string }{
-			{&newest.Reference, &change.Reference}, {&newest.Method, &change.Method},
-			{&newest.EffectiveDate, &change.EffectiveDate}, {&newest.Reason, &change.Reason},
+			{&newest.Reference, &change.Reference},
+			{&newest.Method, &change.Method},
+			{&newest.EffectiveDate, &change.EffectiveDate},
+			{&newest.Reason, &change.Reason},
 		} {
 			if *field.from != nil {
 				*field.to = *field.from
@@ -60,6 +62,7 @@ func (d *Disbursement) at(status lending.FundingStatus, when time.Time) {
 		d.CancelledAt = &when
 	case lending.FundingReturned:
 		d.ReturnedAt = &when
+	case lending.FundingRequested, lending.FundingProcessing:
 	}
 }
 

@@ -100,7 +100,7 @@ func TestCancelledDrawGivesAllBack(t *testing.T) {
 				t.Errorf("balance %s after, %s before; the loan (-before +after):\n%s",
 					after.Balance(), before.Balance(), diff)
 			}
-			want := append(told, "disbursement.funding.cancelled: FUNDING_CANCELLED")
+			want := append(slices.Clone(told), "disbursement.funding.cancelled: FUNDING_CANCELLED")
 			if got := w.Statuses(t, app.UID); !slices.Equal(got, want) {
 				t.Errorf("events %q, want %q", got, want)
 			}
