@@ -103,13 +103,16 @@ var hostile = []struct {
 	},
 }
 
+// readsNone is the changing route whose path says everything.
+const readsNone = "/v2/deliveries/:uid/resend"
+
 func TestEveryRouteRefusesHostileCalls(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
 	for _, route := range s.API.Routes() {
 		path := strings.NewReplacer(":uid", uuid.NewString(), ":id", "4711").Replace(route.Path)
 		for _, way := range hostile {
-			reads := route.Method != http.MethodGet
+			reads := route.Method != http.MethodGet && route.Path != readsNone
 			if way.body && !reads {
 				continue
 			}

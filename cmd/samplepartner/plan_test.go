@@ -147,6 +147,8 @@ func (l *lender) draw(r *http.Request) map[string]any {
 	kept := map[string]any{
 		"kind": "regular", "status": "FUNDING_REQUESTED",
 		"requestedAt": "2026-11-21T09:30:00.123Z", "settledAt": nil,
+		"cancelledAt": nil, "returnedAt": nil, "reference": nil, "method": nil,
+		"effectiveDate": nil, "reason": nil, "changes": []any{},
 	}
 	maps.Copy(kept, drawn)
 	l.draws, l.pending = append(l.draws, kept), true
