@@ -21,9 +21,10 @@ import (
 // lockOrder is the order in which migrations lock the tables that the service
 // writes: that in which its calls come to them.
 var lockOrder = []string{
-	"installation", "applications", "loans", "disbursements", "tasks", "events", "deliveries", "attempts", "emails",
-	"email_attempts", "idempotency_keys", "river_job", "subscriptions", "subscription_versions",
-	"partners", "merchants", "clients", "client_uploads", "users", "audit_log",
+	"installation", "applications", "loans", "disbursements", "tasks", "events", "deliveries",
+	"attempts", "emails", "email_attempts", "idempotency_keys", "river_job", "subscriptions",
+	"subscription_versions", "partners", "merchants", "clients", "client_uploads", "users",
+	"audit_log",
 }
 
 // firstRelease is the newest migration of the first release, which met no load.

@@ -81,7 +81,8 @@ func extractAddress(trusted []netip.Prefix) echo.IPExtractor {
 }
 
 // strictHeaders sets what every answer carries, so that a browser never takes an
-// answer for what it is not, nor a sandbox for production; the console and the documentation add to it.
+// answer for what it is not, nor a sandbox for production; the console and the
+// documentation add to it.
 func strictHeaders(options Options) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {

@@ -175,7 +175,8 @@ func (c Config) developmentDefaults() []string {
 	}
 	var faults []string
 	if c.DatabaseURL == "" {
-		faults = append(faults, fmt.Sprintf("DATABASE_URL is empty; %s needs a Postgres of its own", c.Env))
+		faults = append(faults,
+			fmt.Sprintf("DATABASE_URL is empty; %s needs a Postgres of its own", c.Env))
 	}
 	if c.SecretsKey == "" {
 		faults = append(faults, fmt.Sprintf("DRAWBRIDGE_SECRETS_KEY is empty; %s needs a key of "+

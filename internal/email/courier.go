@@ -126,8 +126,8 @@ func (c *Courier) begin(
 	if row.Tries() > len(c.retry()) {
 		return nil, c.finish(ctx, tx, row, c.exhausted("the process ended during the last one"))
 	}
-	captured := c.Captures && row.Kind.ToBorrower()
-	if c.Sender != nil && !captured {
+	kept := c.keeps(row.Kind)
+	if kept == nil {
 		if waits, err := c.hold(ctx, tx, row, job); err != nil || waits {
 			return nil, err
 		}
@@ -135,13 +135,22 @@ func (c *Courier) begin(
 	if err := c.prepare(ctx, tx, &row); err != nil {
 		return nil, err
 	}
-	if captured {
-		return nil, c.finish(ctx, tx, row, verdict{State: StateCaptured, Reason: reasonCaptured})
-	}
-	if c.Sender == nil {
-		return nil, c.finish(ctx, tx, row, verdict{State: StateNotSent, Reason: reasonNoServer})
+	if kept != nil {
+		return nil, c.finish(ctx, tx, row, *kept)
 	}
 	return c.depart(ctx, tx, row)
+}
+
+// keeps is the verdict on a mail that never leaves this installation. It returns nil for one
+// that is sent.
+func (c *Courier) keeps(kind Kind) *verdict {
+	switch {
+	case c.Captures && kind.ToBorrower():
+		return &verdict{State: StateCaptured, Reason: reasonCaptured}
+	case c.Sender == nil:
+		return &verdict{State: StateNotSent, Reason: reasonNoServer}
+	}
+	return nil
 }
 
 // depart writes the attempt down before anything is sent.

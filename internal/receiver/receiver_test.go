@@ -136,8 +136,8 @@ func send(t *testing.T, address string, limit time.Duration) sender.Attempt {
 	})
 	t.Cleanup(send.Close)
 	return send.Send(t.Context(), sender.Request{
-		URL: address, Event: sender.Identity{Kind: "task.created"}, Delivery: "d", Number: 1, Auth: sender.AuthHMAC,
-		Secret: known, Body: []byte(body),
+		URL: address, Event: sender.Identity{Kind: "task.created"}, Delivery: "d", Number: 1,
+		Auth: sender.AuthHMAC, Secret: known, Body: []byte(body),
 	})
 }
 

@@ -52,8 +52,9 @@ var remembered = []string{
 	                        WHERE partners.name LIKE '%(seed %' ORDER BY subscription_uid LIMIT 1)`,
 	`UPDATE subscriptions SET url = 'https://webhooks.production.eu-central-1.a-rather-long-` +
 		`subdomain.partner.example/integrations/lending/v2/callbacks/drawbridge/' || repeat('x', 180)
-	  WHERE subscription_uid = (SELECT max(subscription_uid::text)::uuid FROM subscriptions
-	                              JOIN partners USING (partner_uid) WHERE partners.name LIKE '%(seed %')`,
+	  WHERE subscription_uid = (
+	        SELECT max(subscription_uid::text)::uuid FROM subscriptions
+	          JOIN partners USING (partner_uid) WHERE partners.name LIKE '%(seed %')`,
 	`UPDATE applications SET project_name = repeat('Roof', 30), borrower_last_name = repeat('Li', 40)
 	  WHERE application_uid = (SELECT max(application_uid::text)::uuid FROM applications)`,
 }
