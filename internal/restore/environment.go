@@ -30,15 +30,16 @@ func (s *Service) RecordEnvironment(ctx context.Context, name string) (string, e
 
 // Environment is the one that is recorded in db, a pool or a transaction; nil is none yet.
 func (s *Service) Environment(ctx context.Context, db sqlx.QueryerContext) (*string, error) {
-	var found []*string
-	err := sqlx.SelectContext(ctx, db, &found, `SELECT environment FROM installation`)
+	var found []string
+	err := sqlx.SelectContext(ctx, db, &found, `
+		SELECT environment FROM installation WHERE environment IS NOT NULL`)
 	if err != nil {
 		return nil, fmt.Errorf("reading the environment of the database: %w", err)
 	}
 	if len(found) == 0 {
 		return nil, nil //nolint:nilnil // none is recorded
 	}
-	return found[0], nil
+	return &found[0], nil
 }
 
 // SetEnvironment changes the record.

@@ -35,6 +35,8 @@ func documentedWays(d documentedData) []way {
 	return slices.Concat(documentedOfSubscriptions(d), []way{
 		{line: "version"},
 		{line: "config"},
+		{line: "environment show"},
+		{line: "environment set", more: []string{"development"}},
 		{line: "demo"},
 		{line: "doctor", more: []string{"--https", d.endpoint}},
 		{line: "partner create --name NAME", words: map[string]string{"NAME": "Nord Solar"}},
