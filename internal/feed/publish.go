@@ -120,8 +120,8 @@ func (p *Publisher) Publish(ctx context.Context) (int, error) {
 			SELECT n
 			  FROM counted
 			 CROSS JOIN LATERAL (
-			           SELECT CASE WHEN n > 0 THEN pg_notify('drawbridge_feed', head::text) END
-			       ) AS told`, head, publishedTogether)
+			           SELECT CASE WHEN n > 0 THEN pg_notify($3, head::text) END
+			       ) AS told`, head, publishedTogether, feedChannel)
 		if err != nil {
 			return fmt.Errorf("publishing events to the feed: %w", err)
 		}

@@ -62,7 +62,7 @@ func ParseFundingChange(
 	if text, given := fields[FieldMethod]; given {
 		if !slices.Contains(FundingMethods(), text) {
 			faults.Add(FieldMethod, "%q must be one of: %s", FieldMethod,
-				strings.Join(FundingMethods(), ", "))
+				JoinNames(FundingMethods()))
 		}
 		change.Method = &text
 	}

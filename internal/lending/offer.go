@@ -141,7 +141,7 @@ func (a Approval) ChangeTerms(terms Terms) (OfferChange, error) {
 	allowed := []ApplicationStatus{StatusHardPull, StatusPendClearance, StatusApproved}
 	if !slices.Contains(allowed, a.Status) {
 		return OfferChange{}, NewError(CodeInvalidState,
-			"terms can change only in status %s, the application is %s", joinStatuses(allowed), a.Status)
+			"terms can change only in status %s, the application is %s", JoinNames(allowed), a.Status)
 	}
 	if err := a.checkOffers(); err != nil {
 		return OfferChange{}, err

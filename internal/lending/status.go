@@ -201,7 +201,7 @@ func forbiddenMove[S ~string](subject string, from, to S, allowed []S) error {
 			subject, origin, string(to))
 	}
 	return NewError(CodeInvalidState, "%s %s cannot become %s, only %s",
-		subject, origin, string(to), joinStatuses(allowed))
+		subject, origin, string(to), JoinNames(allowed))
 }
 
 func next[S ~string](table []transition[S], from S) []S {
@@ -229,10 +229,11 @@ func parseStatus[S ~string](table []transition[S], text string) (S, error) {
 	if slices.Contains(all, S(text)) {
 		return S(text), nil
 	}
-	return "", Invalid("status", "%q must be one of: %s", "status", joinStatuses(all))
+	return "", Invalid("status", "%q must be one of: %s", "status", JoinNames(all))
 }
 
-func joinStatuses[S ~string](all []S) string {
+// JoinNames lists names for people, separated by commas.
+func JoinNames[S ~string](all []S) string {
 	texts := make([]string, len(all))
 	for i, status := range all {
 		texts[i] = string(status)

@@ -3,7 +3,6 @@ package api
 import (
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -168,12 +167,8 @@ func (q *query) deliveryState(name string) delivery.State {
 	given, _ := q.one(name)
 	state := delivery.State(given)
 	if given != "" && !slices.Contains(delivery.States(), state) {
-		var states []string
-		for _, state := range delivery.States() {
-			states = append(states, string(state))
-		}
 		q.faults.Add(name, "%q must be one of %s; leave it out for all", name,
-			strings.Join(states, ", "))
+			lending.JoinNames(delivery.States()))
 	}
 	return state
 }

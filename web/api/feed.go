@@ -4,7 +4,6 @@ import (
 	"math"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -137,21 +136,13 @@ func (q *query) kinds(name string) []lending.EventKind {
 		switch {
 		case !kind.IsKnown():
 			q.faults.Add(name, "%q must be one of %s; leave it out for all", name,
-				strings.Join(kindNames(), ", "))
+				lending.JoinNames(lending.AllEventKinds()))
 			return nil
 		case !slices.Contains(kinds, kind):
 			kinds = append(kinds, kind)
 		}
 	}
 	return kinds
-}
-
-func kindNames() []string {
-	var names []string
-	for _, kind := range lending.AllEventKinds() {
-		names = append(names, string(kind))
-	}
-	return names
 }
 
 // waitedKey is where a call notes for how long its answer was held back.

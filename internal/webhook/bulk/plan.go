@@ -309,9 +309,9 @@ func (b Scope) missed() (string, []any) {
 }
 
 // wanted tells whether a subscription s gets an event e as it is configured now.
-const wanted = `
-			   AND (e.kind = ANY (s.events) OR s.events && ARRAY['all'] AND e.kind NOT IN (
-			           'disbursement.funding.cancelled', 'disbursement.funding.returned'))
+var wanted = `
+			   AND (e.kind = ANY (s.events) OR s.events && ARRAY['all'] AND e.kind = ANY ('{` +
+	lending.JoinNames(lending.SpecifiedEventKinds()) + `}'))
 			   AND (s.all_merchants OR EXISTS (
 			           SELECT 1
 			             FROM subscription_merchants m
