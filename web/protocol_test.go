@@ -12,6 +12,8 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/partner"
+	"drawbridge/web/docs/contract"
 )
 
 func TestCredentials(t *testing.T) {
@@ -109,14 +111,19 @@ const readsNone = "/v2/deliveries/:uid/resend"
 func TestEveryRouteRefusesHostileCalls(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
+	system := s.NewSystem("everything", partner.Scopes()...)
 	for _, route := range s.API.Routes() {
 		path := strings.NewReplacer(":uid", uuid.NewString(), ":id", "4711").Replace(route.Path)
+		as := s.Home
+		if route.IsLender() {
+			as = system
+		}
 		for _, way := range hostile {
 			reads := route.Method != http.MethodGet && route.Path != readsNone
 			if way.body && !reads {
 				continue
 			}
-			call := apptest.Call{Method: route.Method, Path: path}
+			call := apptest.Call{Method: route.Method, Path: path, As: &as}
 			if reads && !route.Upload {
 				call.JSON = "{}"
 			}
@@ -358,24 +365,30 @@ func TestRateLimitHoldsAcrossServers(t *testing.T) {
 func TestExamplesOfTheContractWork(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
-	examples, err := s.Contract.Examples()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(examples) < 15 {
-		t.Fatalf("the document has only %d examples", len(examples))
-	}
-	for _, example := range examples {
-		t.Run(example.Operation+"/"+example.Name, func(t *testing.T) {
-			request, err := example.Replace(s.Supply(example.Needs)).Request(s.URL)
-			if err != nil {
-				t.Fatal(err)
-			}
-			response := s.Send(request)
-			if response.Status != example.Expect {
-				t.Errorf("answered %s, the document promises %d", response.Raw, example.Expect)
-			}
-		})
+	system := s.NewSystem("everything", partner.Scopes()...)
+	for _, list := range []struct {
+		as       apptest.Account
+		examples func() ([]contract.Example, error)
+	}{{s.Home, s.Contract.Examples}, {system, s.Contract.LenderExamples}} {
+		examples, err := list.examples()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(examples) < 15 {
+			t.Fatalf("the document has only %d examples", len(examples))
+		}
+		for _, example := range examples {
+			t.Run(example.Operation+"/"+example.Name, func(t *testing.T) {
+				request, err := example.Replace(s.Supply(example.Needs)).Request(s.URL)
+				if err != nil {
+					t.Fatal(err)
+				}
+				response := s.Send(list.as, request)
+				if response.Status != example.Expect {
+					t.Errorf("answered %s, the document promises %d", response.Raw, example.Expect)
+				}
+			})
+		}
 	}
 }
 

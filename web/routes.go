@@ -22,6 +22,8 @@ const (
 	AccessAnyone Access = "anyone"
 	// AccessPartner needs the credentials of a partner's client.
 	AccessPartner Access = "partner"
+	// AccessLender needs the credentials of one of the lender's own systems.
+	AccessLender Access = "lender"
 	// AccessGuest is the console's sign-in.
 	AccessGuest Access = "guest"
 	// The console's roles; each may do what the former may.
@@ -40,6 +42,11 @@ type Route struct {
 
 	handler    echo.HandlerFunc
 	middleware []echo.MiddlewareFunc
+}
+
+// isOperation tells that programs call the route with credentials.
+func (r Route) isOperation() bool {
+	return r.Access == AccessPartner || r.Access == AccessLender
 }
 
 // Table lists every route of the server.
@@ -89,7 +96,7 @@ func Table(options Options) []Route {
 func shadowed(routes []Route) []Route {
 	var added []Route
 	for _, route := range routes {
-		if route.Access != AccessPartner || strings.Contains(route.Path, ":") ||
+		if !route.isOperation() || strings.Contains(route.Path, ":") ||
 			slices.ContainsFunc(routes, func(other Route) bool {
 				return other.Method == http.MethodGet && other.Path == route.Path
 			}) {
@@ -123,13 +130,17 @@ func apiRoutes(options Options) []Route {
 			// The end of the time for the body would end the request, however idle it is.
 			middleware = append(middleware, deadline(readBodyTimeout+feed.MaxWait))
 		}
+		access := AccessPartner
+		if operation.IsLender() {
+			access = AccessLender
+		}
 		for _, path := range []string{operation.Path, operation.Alias} {
 			if path == "" {
 				continue
 			}
 			routes = append(routes, Route{
 				Method: operation.Method, Path: options.BasePath + path, Name: operation.Name,
-				Access: AccessPartner, handler: operation.Handler, middleware: middleware,
+				Access: access, handler: operation.Handler, middleware: middleware,
 			})
 		}
 	}
@@ -163,7 +174,7 @@ func register(e *echo.Echo, options Options) {
 	table := Table(options)
 	for _, route := range table {
 		e.Add(route.Method, route.Path, route.handler, route.middleware...).Name = route.Name
-		if route.Access == AccessPartner && isOpenEnded(route, table) {
+		if route.isOperation() && isOpenEnded(route, table) {
 			e.RouteNotFound(route.Path+"/*", echo.NotFoundHandler)
 		}
 	}

@@ -29,7 +29,7 @@ func TestRouteTableIsComplete(t *testing.T) {
 		}
 		names[route.Method+route.Path] = true
 		switch route.Access {
-		case web.AccessPartner:
+		case web.AccessPartner, web.AccessLender:
 			path := strings.TrimPrefix(route.Path, apptest.BasePath)
 			answer := s.Do(apptest.Call{Method: route.Method, Path: path, Anonymous: true})
 			if answer.Code() != "UNAUTHORIZED" {

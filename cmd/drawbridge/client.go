@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"net/netip"
 	"time"
 
 	"github.com/google/uuid"
@@ -27,12 +28,25 @@ type issuedJSON struct {
 	Secret    string      `json:"client_secret"`
 	Group     bool        `json:"group"`
 	Merchants []uuid.UUID `json:"merchant_uids"`
+	// Nil, and so without fields, for a partner's client.
+	*systemJSON
+}
+
+// systemJSON is what a client of the lender's own systems has, and one of a partner has not.
+type systemJSON struct {
+	// Name is null for a partner's client.
+	Name   *string         `json:"name"`
+	Lender bool            `json:"lender"`
+	Scopes []partner.Scope `json:"scopes"`
+	From   []netip.Prefix  `json:"from"`
 }
 
 // clientJSON is a client as commands print it, without its secret.
 type clientJSON struct {
-	ID                 string      `json:"client_id"`
-	Partner            uuid.UUID   `json:"partner_uid"`
+	ID string `json:"client_id"`
+	systemJSON
+	// Partner is null for one of the lender's own systems.
+	Partner            *uuid.UUID  `json:"partner_uid"`
 	Group              bool        `json:"group"`
 	Merchants          []uuid.UUID `json:"merchant_uids"`
 	RatePerSecond      int         `json:"rate_per_second"`
@@ -45,7 +59,8 @@ type clientJSON struct {
 
 func newClientJSON(c partner.Client) clientJSON {
 	return clientJSON{
-		ID: c.ID, Partner: c.PartnerUID, Group: c.Group, Merchants: c.MerchantUIDs,
+		systemJSON: newSystemJSON(c.System),
+		ID:         c.ID, Partner: orNull(c.PartnerUID), Group: c.Group, Merchants: c.MerchantUIDs,
 		RatePerSecond: c.RatePerSecond, Burst: c.Burst,
 		PreviousValidUntil: utc(c.PreviousValidUntil), LastUsedAt: utc(c.LastUsedAt),
 		RevokedAt: utc(c.RevokedAt), CreatedAt: c.CreatedAt.UTC(),
@@ -53,26 +68,52 @@ func newClientJSON(c partner.Client) clientJSON {
 }
 
 func printClient(w io.Writer, c partner.Client) {
-	kind, state := "plain", "active"
-	if c.Group {
+	kind, state, owner := "plain", "active", c.PartnerUID.String()
+	switch {
+	case c.IsLender():
+		kind, owner = "lender", fmt.Sprintf("%s %v", c.Name, c.Scopes)
+	case c.Group:
 		kind = "group"
 	}
 	if c.RevokedAt != nil {
 		state = "revoked"
 	}
 	fmt.Fprintf(w, "%s\t%s\t%s\t%d/s, burst %d\t%s\n",
-		c.ID, state, kind, c.RatePerSecond, c.Burst, c.PartnerUID)
+		c.ID, state, kind, c.RatePerSecond, c.Burst, owner)
 }
 
 type clientCreateCmd struct {
-	Partner  string   `required:"" help:"Partner that gets the credentials." placeholder:"UID"`
+	Partner  string   `help:"Partner that gets the credentials." placeholder:"UID"`
 	Merchant []string `sep:"none" help:"Merchant, repeatable; default: all." placeholder:"UID"`
 	Group    bool     `help:"Act for several merchants; each request names one."`
+	Lender   bool     `help:"For one of the lender's own systems instead of a partner."`
+	Name     string   `help:"What the audit log calls the lender's system." placeholder:"NAME"`
+	Scope    []string `sep:"none" help:"What the lender's system may do, repeatable: read, applications, documents, tasks, funding." placeholder:"SCOPE"`
+	From     []string `sep:"none" help:"Where the lender's system may call from, repeatable; default: anywhere." placeholder:"CIDR"`
 	JSON     bool     `name:"json" help:"Print one JSON document."`
+}
+
+// Help tells of the two kinds of clients.
+func (clientCreateCmd) Help() string {
+	return "A partner's client needs --partner; one of the lender's own systems needs --lender, " +
+		"--name and at least one --scope, and no partner."
 }
 
 // Run issues credentials.
 func (cmd clientCreateCmd) Run(env *environment) error {
+	ofPartner := cmd.Partner != "" || len(cmd.Merchant) > 0 || cmd.Group
+	ofLender := cmd.Name != "" || len(cmd.Scope) > 0 || len(cmd.From) > 0
+	switch {
+	case cmd.Lender && ofPartner:
+		env.refusef("--lender goes with neither --partner nor --merchant nor --group")
+	case !cmd.Lender && ofLender:
+		env.refusef("--name, --scope and --from need --lender")
+	case !cmd.Lender && cmd.Partner == "":
+		env.refusef("--partner is required, or --lender for one of the lender's own systems")
+	}
+	if cmd.Lender {
+		return cmd.createLender(env)
+	}
 	request := partner.NewClient{
 		Group: cmd.Group, PartnerUID: env.uid("--partner", cmd.Partner),
 		MerchantUIDs: env.uids("--merchant", cmd.Merchant),
@@ -84,7 +125,7 @@ func (cmd clientCreateCmd) Run(env *environment) error {
 			"partner_uid": request.PartnerUID, "group": issued.Group,
 			"merchant_uids": issued.MerchantUIDs,
 		}), output{
-			issuedJSON{issued.ClientID, issued.Secret, issued.Group, issued.MerchantUIDs},
+			newIssuedJSON(issued),
 			func(w io.Writer) {
 				printSecret(w, issued.ClientID, issued.Secret)
 				for _, merchant := range issued.MerchantUIDs {
@@ -93,6 +134,48 @@ func (cmd clientCreateCmd) Run(env *environment) error {
 			},
 		}), byFlags(err)
 	})
+}
+
+// createLender issues credentials to one of the lender's own systems.
+func (cmd clientCreateCmd) createLender(env *environment) error {
+	request := partner.NewLenderClient{Name: cmd.Name, Scopes: cmd.Scope, From: cmd.From}
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		issued, err := s.Partners.CreateLenderClient(env.ctx, tx, request)
+		return did(entry("client.create", issued.ClientID, "", map[string]any{
+			"lender": true, "name": issued.Name, "scopes": issued.Scopes, "from": issued.From,
+		}), output{
+			newIssuedJSON(issued), func(w io.Writer) {
+				printSecret(w, issued.ClientID, issued.Secret)
+				fmt.Fprintf(w, "  name      %s\n", issued.Name)
+				for _, scope := range issued.Scopes {
+					fmt.Fprintf(w, "  scope     %s\n", scope)
+				}
+				for _, network := range issued.From {
+					fmt.Fprintf(w, "  from      %s\n", network)
+				}
+			},
+		}), byFlags(err)
+	})
+}
+
+func newIssuedJSON(issued partner.Issued) issuedJSON {
+	printed := issuedJSON{
+		ID: issued.ClientID, Secret: issued.Secret, Group: issued.Group,
+		Merchants: issued.MerchantUIDs,
+	}
+	if issued.IsLender() {
+		system := newSystemJSON(issued.System)
+		printed.systemJSON = &system
+	}
+	return printed
+}
+
+func newSystemJSON(system partner.System) systemJSON {
+	return systemJSON{
+		Name: orNull(system.Name), Lender: system.IsLender(),
+		Scopes: append([]partner.Scope{}, system.Scopes...),
+		From:   append([]netip.Prefix{}, system.From...),
+	}
 }
 
 func printSecret(w io.Writer, id, secret string) {

@@ -16,7 +16,8 @@ var examples = map[string]string{
 	"partner create":  `  drawbridge partner create --name 'Solar Group'`,
 	"merchant create": `  drawbridge merchant create --partner UID --name 'Sunny Roofs'`,
 	"client create": `  drawbridge client create --partner UID --merchant UID
-  drawbridge client create --partner UID --group --json`,
+  drawbridge client create --partner UID --group --json
+  drawbridge client create --lender --name payments --scope funding --from 203.0.113.0/24`,
 	"product create": `  drawbridge product create --code SOLAR --name Solar --term 120 ` +
 		`--rate 7.99 --fee 3.75 --schedule 40,40,20 --min 1000 --max 50000`,
 	"subscription create": `  drawbridge subscription create --partner UID ` +

@@ -66,7 +66,7 @@ type grammar struct {
 
 	Partner  partnerCmd  `cmd:"" group:"partners" help:"Partner organisations."`
 	Merchant merchantCmd `cmd:"" group:"partners" help:"Merchants of a partner."`
-	Client   clientCmd   `cmd:"" group:"partners" help:"API credentials of a partner."`
+	Client   clientCmd   `cmd:"" group:"partners" help:"API credentials of partners and of the lender's own systems."`
 	Product  productCmd  `cmd:"" group:"partners" help:"Loan products."`
 
 	Subscription subscriptionCmd `cmd:"" group:"messages" help:"Webhook subscriptions."`
@@ -78,6 +78,7 @@ type grammar struct {
 
 	User        userCmd        `cmd:"" group:"records" help:"Users of the console."`
 	Application applicationCmd `cmd:"" group:"records" help:"Legal holds on applications."`
+	Audit       auditCmd       `cmd:"" group:"records" help:"The audit log: who changed what."`
 	Retention   retentionCmd   `cmd:"" group:"records" help:"How long things are kept, and their removal."`
 
 	Help       helpCmd       `cmd:"" group:"tool" help:"Show what a command does and its flags."`

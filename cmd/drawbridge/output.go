@@ -155,13 +155,23 @@ func (l listing[Row, Item]) all(
 func (l listing[Row, Item]) page(
 	env *environment, asJSON bool, load func(s *app.Services) ([]Row, postgres.Cursor, error),
 ) error {
+	return l.pageBy(env, asJSON, func(s *app.Services) ([]Row, string, error) {
+		rows, next, err := load(s)
+		return rows, next.String(), err
+	})
+}
+
+// pageBy is page for a list whose places are texts, empty at the end.
+func (l listing[Row, Item]) pageBy(
+	env *environment, asJSON bool, load func(s *app.Services) ([]Row, string, error),
+) error {
 	return env.show(asJSON, func(s *app.Services) (output, error) {
 		rows, next, err := load(s)
 		document, lines := l.print(env, rows)
-		document["next_cursor"] = orNull(next.String())
+		document["next_cursor"] = orNull(next)
 		return output{document, func(w io.Writer) {
 			lines(w)
-			if !next.IsZero() {
+			if next != "" {
 				fmt.Fprintf(w, "more: --cursor %s\n", next)
 			}
 		}}, err

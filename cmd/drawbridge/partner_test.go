@@ -33,7 +33,8 @@ func (d *desk) accepts(t *testing.T, id, clientSecret any) bool {
 	}
 	defer func() { _ = db.Close() }()
 	service := partner.Service{DB: db}
-	_, err = service.Authenticate(t.Context(), id.(string), clientSecret.(string), "")
+	_, err = service.Authenticate(t.Context(),
+		partner.Presented{ClientID: id.(string), Secret: clientSecret.(string)})
 	return err == nil
 }
 
@@ -130,6 +131,64 @@ func TestClientCommands(t *testing.T) {
 	if all := d.text(t, "client", "list", "--partner", owner); !strings.Contains(all, "revoked") ||
 		strings.Contains(all, final["client_secret"].(string)) {
 		t.Errorf("the list %q hides the revoked client or shows a secret", all)
+	}
+}
+
+// TestLenderClientCommands issues credentials to one of the lender's systems, and refuses what
+// would be neither a partner's client nor such a one.
+func TestLenderClientCommands(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	owner, _ := d.house(t, 1)
+	made := d.document(t, "client", "create", "--lender", "--name", "payments", "--scope", "funding",
+		"--scope", "read", "--from", "203.0.113.0/24")
+	id := made["client_id"].(string)
+	listed := list(t, d.document(t, "client", "list"), "clients")
+	if len(listed) != 1 || listed[0]["client_id"] != id || listed[0]["name"] != "payments" ||
+		listed[0]["lender"] != true || listed[0]["partner_uid"] != nil {
+		t.Fatalf("the list has %v", listed)
+	}
+	if diff := cmp.Diff([]any{"funding", "read"}, listed[0]["scopes"]); diff != "" {
+		t.Errorf("scopes: %s", diff)
+	}
+	if text := d.text(t, "client", "list"); !strings.Contains(text, "payments") {
+		t.Errorf("the list says %q", text)
+	}
+	for _, wrong := range [][]string{
+		{"--lender", "--scope", "read"},
+		{"--lender", "--name", "payments"},
+		{"--lender", "--name", "payments", "--scope", "pay"},
+		{"--lender", "--name", "payments", "--scope", "read", "--partner", owner},
+		{"--lender", "--name", "payments", "--scope", "read", "--from", "here"},
+		{"--partner", owner, "--scope", "read"},
+		{},
+	} {
+		got := d.run(t, append([]string{"client", "create"}, wrong...)...)
+		if got.status != exitUsage || got.stderr == "" {
+			t.Errorf("%v ended with %d: %s", wrong, got.status, got.stderr)
+		}
+	}
+	d.document(t, "client", "rotate", id)
+	revoked := d.document(t, "client", "revoke", id)
+	if revoked["revoked_at"] == nil || revoked["lender"] != true {
+		t.Errorf("after revoking: %v", revoked)
+	}
+	log := d.document(t, "audit", "list", "--action", "client.", "--limit", "2")
+	entries := list(t, log, "entries")
+	if len(entries) != 2 || entries[0]["action"] != "client.revoke" || entries[0]["subject"] != id ||
+		entries[1]["action"] != "client.rotate" {
+		t.Fatalf("the audit log has %v", entries)
+	}
+	page := d.document(t, "audit", "list", "--limit", "1")
+	next := d.document(t, "audit", "list", "--limit", "1", "--cursor", page["next_cursor"].(string))
+	if list(t, next, "entries")[0]["action"] != "client.rotate" {
+		t.Errorf("the second page has %v", next)
+	}
+	if text := d.text(t, "audit", "list", "--subject", id); !strings.Contains(text, "client.create") {
+		t.Errorf("the audit log says %q", text)
+	}
+	if got := d.run(t, "audit", "list", "--cursor", "x"); got.status != exitUsage {
+		t.Errorf("a wrong cursor ended with %d", got.status)
 	}
 }
 

@@ -54,7 +54,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 			Feed:         s.Feed,
 			Deliveries:   s.Webhooks.Deliveries,
 			Bulk:         s.Webhooks.Bulk,
-			Bucket:       s.Documents.Bucket(),
+			Documents:    s.Documents,
 			Calls:        s.Webhooks.Gate,
 			Now:          s.DB.Now,
 			Sandbox:      s.Settings.Env != config.Production,

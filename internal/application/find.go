@@ -37,26 +37,44 @@ func (s *Service) Find(
 		return nil, postgres.Cursor{}, err
 	}
 	query, args := wanted.query()
-	var rows []struct {
-		UID       uuid.UUID `db:"application_uid"`
-		CreatedAt time.Time `db:"created_at"`
+	uids, next, err := pageOf(ctx, s.DB, wanted.Limit, query, args)
+	if err != nil {
+		return nil, postgres.Cursor{}, err
 	}
-	if err := s.DB.SelectContext(ctx, &rows, query, args...); err != nil {
+	apps, err := loadInOrder(ctx, s.DB, uids)
+	return apps, next, err
+}
+
+// pageOf runs a statement that selects uids and times with one row more than the limit,
+// and returns the page and where the next one begins.
+func pageOf(
+	ctx context.Context, db querier, limit int, query string, args []any,
+) ([]uuid.UUID, postgres.Cursor, error) {
+	var rows []struct {
+		UID uuid.UUID `db:"application_uid"`
+		At  time.Time `db:"at"`
+	}
+	if err := db.SelectContext(ctx, &rows, query, args...); err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("finding applications: %w", err)
 	}
 	places := make([]postgres.Cursor, 0, len(rows))
 	for _, row := range rows {
-		places = append(places, postgres.Cursor{At: row.CreatedAt, UID: row.UID})
+		places = append(places, postgres.Cursor{At: row.At, UID: row.UID})
 	}
-	places, next := postgres.Page(places, wanted.Limit,
+	places, next := postgres.Page(places, limit,
 		func(place postgres.Cursor) postgres.Cursor { return place })
 	uids := make([]uuid.UUID, 0, len(places))
 	for _, place := range places {
 		uids = append(uids, place.UID)
 	}
-	loaded, err := loadAll(ctx, s.DB, Caller{}, uids, ``)
+	return uids, next, nil
+}
+
+// loadInOrder loads applications in the order of their uids as given.
+func loadInOrder(ctx context.Context, db querier, uids []uuid.UUID) ([]Application, error) {
+	loaded, err := loadAll(ctx, db, Caller{}, uids, ``)
 	if err != nil {
-		return nil, postgres.Cursor{}, err
+		return nil, err
 	}
 	byUID := make(map[uuid.UUID]Application, len(loaded))
 	for _, app := range loaded {
@@ -66,7 +84,7 @@ func (s *Service) Find(
 	for _, uid := range uids {
 		apps = append(apps, byUID[uid])
 	}
-	return apps, next, nil
+	return apps, nil
 }
 
 // query renders the statement of a page, with one row more than the limit. Each
@@ -86,7 +104,7 @@ func (w Wanted) query() (string, []any) {
 	}
 	newest := ` ORDER BY created_at DESC, application_uid DESC LIMIT ` + c.Bind(w.Limit+1)
 	return `
-		SELECT newest.application_uid, newest.created_at
+		SELECT newest.application_uid, newest.created_at AS at
 		  FROM unnest(` + merchants + `::uuid[]) AS m (merchant_uid)
 		 CROSS JOIN LATERAL (
 		       SELECT a.application_uid, a.created_at

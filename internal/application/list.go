@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -237,30 +238,42 @@ type TaskEntry struct {
 
 // Tasks returns the tasks of an application, oldest first.
 func (s *Service) Tasks(ctx context.Context, uid uuid.UUID) ([]TaskEntry, error) {
+	tasks, err := tasksOf(ctx, s.DB, []uuid.UUID{uid})
+	return tasks[uid], err
+}
+
+// tasksOf returns the tasks of each of the applications, oldest first.
+func tasksOf(
+	ctx context.Context, db querier, uids []uuid.UUID,
+) (map[uuid.UUID][]TaskEntry, error) {
 	var rows []struct {
-		UID       uuid.UUID          `db:"task_uid"`
-		Title     string             `db:"title"`
-		Status    lending.TaskStatus `db:"status"`
-		CreatedAt time.Time          `db:"created_at"`
-		UpdatedAt time.Time          `db:"updated_at"`
+		UID         uuid.UUID          `db:"task_uid"`
+		Application uuid.UUID          `db:"application_uid"`
+		Title       string             `db:"title"`
+		Status      lending.TaskStatus `db:"status"`
+		CreatedAt   time.Time          `db:"created_at"`
+		UpdatedAt   time.Time          `db:"updated_at"`
 	}
-	err := s.DB.SelectContext(ctx, &rows, `
+	err := db.SelectContext(ctx, &rows, `
 		SELECT task_uid,
+		       application_uid,
 		       title,
 		       status,
 		       created_at,
 		       updated_at
 		  FROM tasks
-		 WHERE application_uid = $1
+		 WHERE application_uid = ANY ($1)
 		 ORDER BY created_at,
-		          task_uid`, uid)
+		          task_uid`, pq.Array(uids))
 	if err != nil {
-		return nil, fmt.Errorf("listing the tasks of application %s: %w", uid, err)
+		return nil, fmt.Errorf("listing the tasks of applications %s: %w", uids, err)
 	}
-	tasks := make([]TaskEntry, 0, len(rows))
+	tasks := map[uuid.UUID][]TaskEntry{}
 	for _, row := range rows {
-		tasks = append(tasks, TaskEntry{
-			Task:      Task{UID: row.UID, ApplicationUID: uid, Title: row.Title, Status: row.Status},
+		tasks[row.Application] = append(tasks[row.Application], TaskEntry{
+			Task: Task{
+				UID: row.UID, ApplicationUID: row.Application, Title: row.Title, Status: row.Status,
+			},
 			CreatedAt: row.CreatedAt, UpdatedAt: row.UpdatedAt,
 		})
 	}

@@ -198,7 +198,7 @@ func TestTaskEntries(t *testing.T) {
 			if err != nil || task.title != "First" {
 				return err
 			}
-			_, err = w.Applications.MoveTask(ctx, tx, w.Caller(), made.UID, lending.TaskCompleted)
+			_, _, err = w.Applications.MoveTask(ctx, tx, w.Caller(), made.UID, lending.TaskCompleted)
 			return err
 		})
 		clock.Move(1e9)

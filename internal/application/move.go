@@ -158,6 +158,9 @@ func (s *Service) AddTask(
 		UID: postgres.NewUID(tx.Now), ApplicationUID: uid, Title: title, Status: lending.TaskPending,
 	}
 	_, err := tx.ExecContext(ctx, `
+		WITH application AS (
+			UPDATE applications SET updated_at = $5 WHERE application_uid = $2
+		)
 		INSERT INTO tasks (task_uid, application_uid, title, status, created_at, updated_at)
 		VALUES ($1, $2, $3, $4, $5, $5)`,
 		task.UID, uid, title, string(task.Status), tx.Now)
@@ -169,46 +172,50 @@ func (s *Service) AddTask(
 	return task, s.Events.Record(ctx, tx, event)
 }
 
-// MoveTask completes or cancels a task. Errors: NOT_FOUND, INVALID_STATE.
+// MoveTask completes or cancels a task. False means that it was so already. Errors:
+// NOT_FOUND, INVALID_STATE.
 func (s *Service) MoveTask(
 	ctx context.Context, tx *postgres.Tx, caller Caller, taskUID uuid.UUID, to lending.TaskStatus,
-) (Task, error) {
+) (Task, bool, error) {
 	task := Task{UID: taskUID}
 	err := tx.GetContext(ctx, &task.ApplicationUID,
 		`SELECT application_uid FROM tasks WHERE task_uid = $1`, taskUID)
 	if postgres.IsNoRows(err) {
-		return Task{}, errNoTask(taskUID)
+		return Task{}, false, errNoTask(taskUID)
 	}
 	if err != nil {
-		return Task{}, fmt.Errorf("finding task %s: %w", taskUID, err)
+		return Task{}, false, fmt.Errorf("finding task %s: %w", taskUID, err)
 	}
 	_, err = lock(ctx, tx, caller, task.ApplicationUID)
 	if lending.ErrorCode(err) == lending.CodeNotFound {
-		return Task{}, errNoTask(taskUID) // another merchant's task looks like none
+		return Task{}, false, errNoTask(taskUID) // another merchant's task looks like none
 	}
 	if err != nil {
-		return Task{}, err
+		return Task{}, false, err
 	}
 	// Read under the lock, so that two simultaneous moves see each other.
 	err = tx.QueryRowContext(ctx, `SELECT title, status FROM tasks WHERE task_uid = $1`,
 		taskUID).Scan(&task.Title, &task.Status)
 	if err != nil {
-		return Task{}, fmt.Errorf("loading task %s: %w", taskUID, err)
+		return Task{}, false, fmt.Errorf("loading task %s: %w", taskUID, err)
 	}
 	changed, err := task.Status.Move(to)
 	if err != nil || !changed {
-		return task, err
+		return task, false, err
 	}
-	_, err = tx.ExecContext(ctx,
-		`UPDATE tasks SET status = $2, updated_at = $3 WHERE task_uid = $1`,
-		taskUID, string(to), tx.Now)
+	_, err = tx.ExecContext(ctx, `
+		WITH application AS (
+			UPDATE applications SET updated_at = $3 WHERE application_uid = $4
+		)
+		UPDATE tasks SET status = $2, updated_at = $3 WHERE task_uid = $1`,
+		taskUID, string(to), tx.Now, task.ApplicationUID)
 	if err != nil {
-		return Task{}, fmt.Errorf("moving task %s: %w", taskUID, err)
+		return Task{}, false, fmt.Errorf("moving task %s: %w", taskUID, err)
 	}
 	task.Status = to
 	event := lending.TaskUpdated(task.ApplicationUID.String(), task.Title, to)
 	event.Subject = task.subject()
-	return task, s.Events.Record(ctx, tx, event)
+	return task, true, s.Events.Record(ctx, tx, event)
 }
 
 func errNoTask(uid uuid.UUID) error {

@@ -112,11 +112,11 @@ func TestOtherMerchantsChangeNothing(t *testing.T) {
 			return err
 		},
 		"MoveTask": func(ctx context.Context, tx *postgres.Tx) error {
-			_, err := w.Applications.MoveTask(ctx, tx, stranger, task.UID, lending.TaskCompleted)
+			_, _, err := w.Applications.MoveTask(ctx, tx, stranger, task.UID, lending.TaskCompleted)
 			return err
 		},
 		"MoveTask of none": func(ctx context.Context, tx *postgres.Tx) error {
-			_, err := w.Applications.MoveTask(ctx, tx, stranger, uuid.New(), lending.TaskCompleted)
+			_, _, err := w.Applications.MoveTask(ctx, tx, stranger, uuid.New(), lending.TaskCompleted)
 			return err
 		},
 	}
@@ -275,7 +275,7 @@ func TestTasks(t *testing.T) {
 	})
 	move := func(uid uuid.UUID, to lending.TaskStatus) error {
 		return w.Try(t, func(ctx context.Context, tx *postgres.Tx) error {
-			_, err := w.Applications.MoveTask(ctx, tx, w.Caller(), uid, to)
+			_, _, err := w.Applications.MoveTask(ctx, tx, w.Caller(), uid, to)
 			return err
 		})
 	}

@@ -30,15 +30,22 @@ func (s Standing) Approval() lending.Approval {
 // Read returns how an application stands, with one of its tasks unless that uid is
 // nil. Error: NOT_FOUND, also for a task of another application.
 func (s *Service) Read(ctx context.Context, uid, task uuid.UUID) (found Standing, err error) {
-	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		_, err := tx.ExecContext(ctx, `SET TRANSACTION READ ONLY, ISOLATION LEVEL REPEATABLE READ`)
-		if err != nil {
-			return fmt.Errorf("reading at one moment: %w", err)
-		}
+	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
 		found, err = s.read(ctx, tx, ``, uid, task)
 		return err
 	})
 	return found, err
+}
+
+// atOneMoment reads in a transaction whose statements all see the same.
+func (s *Service) atOneMoment(ctx context.Context, read func(tx *postgres.Tx) error) error {
+	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		_, err := tx.ExecContext(ctx, `SET TRANSACTION READ ONLY, ISOLATION LEVEL REPEATABLE READ`)
+		if err != nil {
+			return fmt.Errorf("reading at one moment: %w", err)
+		}
+		return read(tx)
+	})
 }
 
 // ReadLocked is Read in a transaction that holds the application from then on, so that

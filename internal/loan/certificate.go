@@ -69,6 +69,8 @@ func (s *Service) attach(
 		WITH certificate AS (
 			INSERT INTO certificates (certificate_uid, application_uid, metadata, created_at)
 			VALUES ($1, $2, $3, $4)
+		), application AS (
+			UPDATE applications SET updated_at = $4 WHERE application_uid = $2
 		)
 		INSERT INTO certificate_files (certificate_uid, file_uid, name, size, content_type,
 		                               sha256, object_key, position)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/document"
 	"drawbridge/internal/lending"
@@ -28,6 +29,7 @@ type StoredCertificate struct {
 
 // certificateRow is a certificate beside one of its files, if it has any.
 type certificateRow struct {
+	Loan      uuid.UUID  `db:"application_uid"`
 	UID       uuid.UUID  `db:"certificate_uid"`
 	CreatedAt time.Time  `db:"created_at"`
 	Metadata  []byte     `db:"metadata"`
@@ -43,9 +45,18 @@ type certificateRow struct {
 
 // Certificates returns the completion certificates of a loan, newest first.
 func (s *Service) Certificates(ctx context.Context, uid uuid.UUID) ([]StoredCertificate, error) {
+	certificates, err := certificatesOf(ctx, s.DB, []uuid.UUID{uid})
+	return certificates[uid], err
+}
+
+// certificatesOf returns the completion certificates of each of the loans, newest first.
+func certificatesOf(
+	ctx context.Context, db querier, uids []uuid.UUID,
+) (map[uuid.UUID][]StoredCertificate, error) {
 	var rows []certificateRow
-	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT c.certificate_uid,
+	err := db.SelectContext(ctx, &rows, `
+		SELECT c.application_uid,
+		       c.certificate_uid,
 		       c.created_at,
 		       c.metadata,
 		       d.merchant_disbursement_id,
@@ -60,23 +71,24 @@ func (s *Service) Certificates(ctx context.Context, uid uuid.UUID) ([]StoredCert
 		  LEFT JOIN disbursements d ON d.application_uid = c.application_uid
 		                           AND d.certificate_uid = c.certificate_uid
 		  LEFT JOIN certificate_files f ON f.certificate_uid = c.certificate_uid
-		 WHERE c.application_uid = $1
+		 WHERE c.application_uid = ANY ($1)
 		 ORDER BY c.created_at DESC,
 		          c.certificate_uid DESC,
-		          f.position`, uid)
+		          f.position`, pq.Array(uids))
 	if err != nil {
-		return nil, fmt.Errorf("listing the certificates of loan %s: %w", uid, err)
+		return nil, fmt.Errorf("listing the certificates of loans %s: %w", uids, err)
 	}
-	var certificates []StoredCertificate
+	certificates := map[uuid.UUID][]StoredCertificate{}
 	for _, row := range rows {
-		last := len(certificates) - 1
-		if last < 0 || certificates[last].UID != row.UID {
-			certificates = append(certificates, row.certificate())
-			last++
+		own := certificates[row.Loan]
+		if len(own) == 0 || own[len(own)-1].UID != row.UID {
+			own = append(own, row.certificate())
 		}
 		if row.FileUID != nil {
-			certificates[last].Files = append(certificates[last].Files, row.file())
+			last := &own[len(own)-1]
+			last.Files = append(last.Files, row.file())
 		}
+		certificates[row.Loan] = own
 	}
 	return certificates, nil
 }
@@ -99,9 +111,22 @@ func (r certificateRow) file() document.File {
 // File looks a file of one of the loan's certificates up. Error: NOT_FOUND,
 // also for a file of another loan.
 func (s *Service) File(ctx context.Context, uid, fileUID uuid.UUID) (document.File, error) {
+	file, owner, err := s.AnyFile(ctx, fileUID)
+	if err == nil && owner != uid {
+		return document.File{}, errNoFile(fileUID)
+	}
+	return file, err
+}
+
+// AnyFile looks a file of any certificate up, and returns the loan that it is of. Error:
+// NOT_FOUND.
+func (s *Service) AnyFile(
+	ctx context.Context, fileUID uuid.UUID,
+) (document.File, uuid.UUID, error) {
 	var row certificateRow
 	err := s.DB.GetContext(ctx, &row, `
-		SELECT f.file_uid,
+		SELECT c.application_uid,
+		       f.file_uid,
 		       f.name,
 		       f.size,
 		       f.content_type,
@@ -109,14 +134,16 @@ func (s *Service) File(ctx context.Context, uid, fileUID uuid.UUID) (document.Fi
 		       f.object_key
 		  FROM certificate_files f
 		  JOIN certificates c USING (certificate_uid)
-		 WHERE f.file_uid = $2
-		   AND c.application_uid = $1`, uid, fileUID)
+		 WHERE f.file_uid = $1`, fileUID)
 	if postgres.IsNoRows(err) {
-		return document.File{}, lending.NewError(lending.CodeNotFound,
-			"loan %s has no file with the id %s", uid, fileUID)
+		return document.File{}, uuid.Nil, errNoFile(fileUID)
 	}
 	if err != nil {
-		return document.File{}, fmt.Errorf("looking up file %s: %w", fileUID, err)
+		return document.File{}, uuid.Nil, fmt.Errorf("looking up file %s: %w", fileUID, err)
 	}
-	return row.file(), nil
+	return row.file(), row.Loan, nil
+}
+
+func errNoFile(uid uuid.UUID) error {
+	return lending.NewError(lending.CodeNotFound, "no file has the id %s", uid)
 }

@@ -36,6 +36,14 @@ func (d Disbursement) Evidence() lending.FundingChange {
 	return newest
 }
 
+// Former is the status before the one in force.
+func (d Disbursement) Former() lending.FundingStatus {
+	if len(d.Changes) < 2 {
+		return lending.FundingRequested
+	}
+	return d.Changes[len(d.Changes)-2].Status
+}
+
 // checkRepeat refuses a change to the status in force that says something else than
 // the change that led there. Error: INVALID_STATE.
 func (d Disbursement) checkRepeat(change lending.FundingChange) error {

@@ -61,20 +61,26 @@ func load(
 // statement loads all three, so that what is read belongs together even where
 // no lock is held.
 type loanRow struct {
+	account
+	drawRow
+
 	ProductUID  uuid.UUID       `db:"product_uid"`
 	ProductCode string          `db:"code"`
 	Original    lending.Money   `db:"original_amount"`
 	Amount      lending.Money   `db:"loan_amount"`
 	FeePercent  lending.Percent `db:"merchant_fee_percentage"`
-	Stage       int             `db:"stage"`
 	Percent     lending.Percent `db:"percentage"`
 	Scheduled   lending.Money   `db:"scheduled_amount"`
+}
 
-	// These are nil for a stage that nothing was drawn for.
+// drawRow is a disbursement; all but the stage is nil for a stage that nothing was drawn
+// for.
+type drawRow struct {
+	Stage       int                    `db:"stage"`
 	ID          *int64                 `db:"merchant_disbursement_id"`
 	Number      *int                   `db:"disbursement_number"`
 	Kind        *lending.DrawKind      `db:"kind"`
-	Status      *lending.FundingStatus `db:"status"`
+	Status      *lending.FundingStatus `db:"draw_status"`
 	Gross       *lending.Money         `db:"gross_amount"`
 	Fee         *lending.Money         `db:"fee_amount"`
 	Net         *lending.Money         `db:"net_amount"`
@@ -87,8 +93,36 @@ type loanRow struct {
 	Changes     changeList             `db:"changes"`
 }
 
+// drawColumns are those of a disbursement d of an application a, but for its stage.
+const drawColumns = `
+	a.application_uid,
+	a.merchant_uid,
+	a.status,
+	d.merchant_disbursement_id,
+	d.disbursement_number,
+	d.kind,
+	d.status AS draw_status,
+	d.gross_amount,
+	d.fee_amount,
+	d.net_amount,
+	d.loan_amount_before,
+	d.requested_at,
+	d.processing_at,
+	d.settled_at,
+	d.cancelled_at,
+	d.returned_at,
+	` + selectChanges + ` AS changes`
+
 // find loads the loan of an application, nil while it has none.
 func find(ctx context.Context, db querier, app account) (*Loan, error) {
+	loans, err := findAll(ctx, db, []uuid.UUID{app.UID})
+	return loans[app.UID], err
+}
+
+// findAll loads the loans of those applications that have one.
+func findAll(
+	ctx context.Context, db querier, uids []uuid.UUID,
+) (map[uuid.UUID]*Loan, error) {
 	var rows []loanRow
 	err := db.SelectContext(ctx, &rows, `
 		SELECT l.product_uid,
@@ -98,40 +132,34 @@ func find(ctx context.Context, db querier, app account) (*Loan, error) {
 		       o.merchant_fee_percentage,
 		       s.stage,
 		       s.percentage,
-		       s.scheduled_amount,
-		       d.merchant_disbursement_id,
-		       d.disbursement_number,
-		       d.kind,
-		       d.status,
-		       d.gross_amount,
-		       d.fee_amount,
-		       d.net_amount,
-		       d.loan_amount_before,
-		       d.requested_at,
-		       d.processing_at,
-		       d.settled_at,
-		       d.cancelled_at,
-		       d.returned_at,
-		       `+selectChanges+` AS changes
+		       s.scheduled_amount,`+drawColumns+`
 		  FROM loans l
+		  JOIN applications a USING (application_uid)
 		  JOIN products p USING (product_uid)
 		  JOIN offers o USING (application_uid, product_uid)
 		  JOIN loan_stages s USING (application_uid)
 		  LEFT JOIN disbursements d USING (application_uid, stage)
-		 WHERE l.application_uid = $1
-		 ORDER BY s.stage`, app.UID)
+		 WHERE l.application_uid = ANY ($1)
+		 ORDER BY l.application_uid, s.stage`, pq.Array(uids))
 	if err != nil {
-		return nil, fmt.Errorf("loading loan %s: %w", app.UID, err)
+		return nil, fmt.Errorf("loading loans %s: %w", uids, err)
 	}
-	if len(rows) == 0 {
-		return nil, nil //nolint:nilnil // no loan is an answer
+	loans := make(map[uuid.UUID]*Loan, len(uids))
+	for len(rows) > 0 {
+		uid := rows[0].UID
+		count := slices.IndexFunc(rows, func(row loanRow) bool { return row.UID != uid })
+		if count < 0 {
+			count = len(rows)
+		}
+		loans[uid], rows = assemble(rows[:count]), rows[count:]
 	}
-	return assemble(app, rows), nil
+	return loans, nil
 }
 
 // assemble makes a loan of its rows, which come by stage.
-func assemble(app account, rows []loanRow) *Loan {
+func assemble(rows []loanRow) *Loan {
 	first := rows[0]
+	app := first.account
 	loan := &Loan{
 		Loan: lending.Loan{
 			Amount:         first.Amount,
@@ -161,7 +189,7 @@ func assemble(app account, rows []loanRow) *Loan {
 	return loan
 }
 
-func (r loanRow) disbursement(app account) Disbursement {
+func (r drawRow) disbursement(app account) Disbursement {
 	return Disbursement{
 		Disbursement: lending.Disbursement{
 			ID: *r.ID, Number: *r.Number, Stage: r.Stage, Kind: *r.Kind, Gross: *r.Gross,
@@ -200,6 +228,8 @@ func insertDisbursement(ctx context.Context, tx *postgres.Tx, g grant) (Disburse
 			       drawn_amount = $3,
 			       updated_at = $4
 			 WHERE application_uid = $1
+		), application AS (
+			UPDATE applications SET updated_at = $4 WHERE application_uid = $1
 		)
 		INSERT INTO disbursements (application_uid, disbursement_number, stage, kind, status,
 		                           gross_amount, fee_amount, net_amount, fee_percentage,
@@ -279,7 +309,12 @@ func moveDisbursement(
 			       returned_at = CASE WHEN $3 = 'RETURNED' THEN $4 ELSE returned_at END
 			 WHERE merchant_disbursement_id = $1
 			   AND status = $2
-			RETURNING merchant_disbursement_id
+			RETURNING merchant_disbursement_id, application_uid
+		), application AS (
+			UPDATE applications a
+			   SET updated_at = $4
+			  FROM moved
+			 WHERE a.application_uid = moved.application_uid
 		)
 		INSERT INTO disbursement_changes (merchant_disbursement_id, status, reference, method,
 		                                  effective_date, reason, changed_at, changed_by)

@@ -3,6 +3,7 @@ package partner
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,9 +22,23 @@ const useResolution = time.Minute
 // uidLength is that of the one text form of a UUID that is accepted.
 const uidLength = 36
 
+// Presented is what a request says of its sender, each text empty where it has none.
+type Presented struct {
+	ClientID, Secret string
+	// Merchant is the merchant that a partner's client acts for.
+	Merchant string
+	// Address is where the request comes from.
+	Address netip.Addr
+}
+
 // Caller is who sent a request and for which merchant.
 type Caller struct {
-	ClientID   string
+	ClientID string
+	// Name is that of one of the lender's systems, and Scopes what it may do; both are
+	// empty for a partner's client.
+	Name   string
+	Scopes []Scope
+	// PartnerUID is the nil UUID for one of the lender's systems.
 	PartnerUID uuid.UUID
 	// MerchantUID is the merchant of the call; the nil UUID when it is for all of them.
 	MerchantUID uuid.UUID
@@ -38,6 +53,7 @@ type Caller struct {
 // credential is what one request needs to know of a client.
 type credential struct {
 	storedSecrets
+	System
 	PartnerUID    uuid.UUID  `db:"partner_uid"`
 	Group         bool       `db:"is_group"`
 	RatePerSecond int        `db:"rate_per_second"`
@@ -57,12 +73,11 @@ type credential struct {
 // beside any request that it guards.
 //
 // Errors: UNAUTHORIZED for a missing, unknown, revoked or wrong id or secret,
-// always alike; then VALIDATION_ERROR for a group client without a merchant and
-// for a malformed one; FORBIDDEN for a merchant that is not the client's.
-func (s *Service) Authenticate(
-	ctx context.Context, clientID, secret, merchant string,
-) (Caller, error) {
-	caller, err := s.AuthenticateAll(ctx, clientID, secret, merchant)
+// always alike; then NOT_FOUND for one of the lender's systems; VALIDATION_ERROR for a
+// group client without a merchant and for a malformed one; FORBIDDEN for a merchant
+// that is not the client's.
+func (s *Service) Authenticate(ctx context.Context, presented Presented) (Caller, error) {
+	caller, err := s.AuthenticateAll(ctx, presented)
 	if err == nil && caller.MerchantUID == uuid.Nil {
 		return Caller{}, lending.Required(merchantHeader)
 	}
@@ -71,32 +86,20 @@ func (s *Service) Authenticate(
 
 // AuthenticateAll is Authenticate for a call that a group client may make for all of
 // its merchants at once, by naming none.
-func (s *Service) AuthenticateAll(
-	ctx context.Context, clientID, secret, merchant string,
-) (Caller, error) {
-	now := s.DB.Now().UTC()
-	named, malformed := parseMerchant(merchant)
-	found, err := s.credential(ctx, clientID, named)
+func (s *Service) AuthenticateAll(ctx context.Context, presented Presented) (Caller, error) {
+	named, malformed := parseMerchant(presented.Merchant)
+	caller, found, err := s.verify(ctx, presented, named)
 	if err != nil {
 		return Caller{}, err
 	}
-	if !found.accepts(secret, now) {
-		return Caller{}, errUnauthorized()
-	}
-	if err := s.noteUse(ctx, clientID, found.LastUsedAt, now); err != nil {
-		return Caller{}, err
-	}
-	caller := Caller{
-		ClientID:      clientID,
-		PartnerUID:    found.PartnerUID,
-		RatePerSecond: found.RatePerSecond,
-		Burst:         found.Burst,
+	if found.IsLender() {
+		return Caller{}, errNotHere()
 	}
 	switch {
 	case malformed != nil:
 		return Caller{}, malformed
 	case found.Group && !named.Valid:
-		caller.MerchantUIDs, err = s.merchantsOf(ctx, clientID)
+		caller.MerchantUIDs, err = s.merchantsOf(ctx, caller.ClientID)
 		return caller, err
 	case !found.MerchantUID.Valid:
 		return Caller{}, lending.NewError(lending.CodeForbidden,
@@ -105,6 +108,50 @@ func (s *Service) AuthenticateAll(
 	caller.MerchantUID = found.MerchantUID.UUID
 	caller.MerchantUIDs = UIDs{caller.MerchantUID}
 	return caller, nil
+}
+
+// AuthenticateLender tells which of the lender's systems calls (decisions section 10).
+// Errors: UNAUTHORIZED as of Authenticate, and for an address that the client may not call
+// from; NOT_FOUND for a partner's client.
+func (s *Service) AuthenticateLender(ctx context.Context, presented Presented) (Caller, error) {
+	caller, found, err := s.verify(ctx, presented, uuid.NullUUID{})
+	if err == nil && !found.IsLender() {
+		err = errNotHere()
+	}
+	if err != nil {
+		return Caller{}, err
+	}
+	return caller, nil
+}
+
+// verify checks the id and the secret, and notes the use.
+func (s *Service) verify(
+	ctx context.Context, presented Presented, merchant uuid.NullUUID,
+) (Caller, credential, error) {
+	now := s.DB.Now().UTC()
+	found, err := s.credential(ctx, presented.ClientID, merchant)
+	if err != nil {
+		return Caller{}, credential{}, err
+	}
+	if !found.accepts(presented.Secret, now) || !found.allows(presented.Address) {
+		return Caller{}, credential{}, errUnauthorized()
+	}
+	if err := s.noteUse(ctx, presented.ClientID, found.LastUsedAt, now); err != nil {
+		return Caller{}, credential{}, err
+	}
+	return Caller{
+		ClientID:      presented.ClientID,
+		Name:          found.Name,
+		Scopes:        found.Scopes,
+		PartnerUID:    found.PartnerUID,
+		RatePerSecond: found.RatePerSecond,
+		Burst:         found.Burst,
+	}, found, nil
+}
+
+// errNotHere answers a client of the other kind as a path that is not there.
+func errNotHere() error {
+	return lending.NewError(lending.CodeNotFound, "there is nothing at this path")
 }
 
 // merchantsOf lists the merchants that a client may act for.
@@ -130,7 +177,7 @@ func (s *Service) credential(
 	err := s.DB.GetContext(ctx, &found, `
 		SELECT c.partner_uid, c.is_group, c.secret_hash, c.previous_secret_hash,
 		       c.previous_valid_until, c.revoked_at, c.rate_per_second, c.rate_burst,
-		       c.last_used_at,
+		       c.last_used_at, `+systemColumns+`,
 		       (SELECT m.merchant_uid
 		          FROM client_merchants m
 		         WHERE m.client_id = c.client_id

@@ -76,8 +76,7 @@ func TestAuthenticate(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			caller, err := h.Authenticate(t.Context(),
-				test.as.ClientID, test.as.Secret, test.merchant)
+			caller, err := h.Authenticate(t.Context(), presented(test.as.Credentials, test.merchant))
 			if test.refused != "" {
 				wantRefusal(t, err, test.refused, test.field)
 				if test.exact != "" && err.Error() != test.exact {
@@ -120,8 +119,7 @@ func TestAuthenticateAll(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			caller, err := h.AuthenticateAll(t.Context(),
-				test.as.ClientID, test.as.Secret, test.merchant)
+			caller, err := h.AuthenticateAll(t.Context(), presented(test.as.Credentials, test.merchant))
 			if test.want == nil {
 				wantRefusal(t, err, lending.CodeForbidden, "")
 				return
@@ -176,7 +174,9 @@ func TestUnauthorizedAnswersAreAlike(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			caller, err := h.Authenticate(t.Context(), test.id, test.secret, test.merchant)
+			caller, err := h.Authenticate(t.Context(), partner.Presented{
+				ClientID: test.id, Secret: test.secret, Merchant: test.merchant,
+			})
 			wantRefusal(t, err, lending.CodeUnauthorized, "")
 			if err.Error() != want.Error() {
 				t.Errorf("message %q tells more than %q", err, want)
@@ -203,7 +203,7 @@ func TestRateAppliesFromTheNextRequestInEveryProcess(t *testing.T) {
 	other := h.neighbour(t)
 	issued := h.plain(t)
 	h.setRate(t, issued.ClientID, 5, 8)
-	caller, err := other.Authenticate(t.Context(), issued.ClientID, issued.Secret, "")
+	caller, err := other.Authenticate(t.Context(), presented(issued.Credentials, ""))
 	if err != nil || caller.RatePerSecond != 5 || caller.Burst != 8 {
 		t.Errorf("caller %+v, %v, want rate 5 and burst 8", caller, err)
 	}

@@ -26,7 +26,9 @@ func BenchmarkAuthenticate(b *testing.B) {
 	for _, test := range tests {
 		b.Run(test.name, func(b *testing.B) {
 			for b.Loop() {
-				_, err := h.Authenticate(b.Context(), test.id, test.secret, test.merchant)
+				_, err := h.Authenticate(b.Context(), partner.Presented{
+					ClientID: test.id, Secret: test.secret, Merchant: test.merchant,
+				})
 				if (err == nil) != test.ok {
 					b.Fatal(err)
 				}

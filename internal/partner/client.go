@@ -47,6 +47,8 @@ type NewClient struct {
 // Issued is what a partner gets once: the secret can never be read again.
 type Issued struct {
 	Credentials
+	System
+
 	Group        bool
 	MerchantUIDs []uuid.UUID
 }

@@ -13,7 +13,10 @@ import (
 
 // Client is what may be shown of a client: everything but its secrets.
 type Client struct {
-	ID            string    `db:"client_id"`
+	System
+
+	ID string `db:"client_id"`
+	// PartnerUID is the nil UUID for one of the lender's systems.
 	PartnerUID    uuid.UUID `db:"partner_uid"`
 	Group         bool      `db:"is_group"`
 	RatePerSecond int       `db:"rate_per_second"`
@@ -42,8 +45,10 @@ func (u *UIDs) Scan(source any) error { return pq.Array((*[]uuid.UUID)(u)).Scan(
 
 // ClientFilter narrows a list of clients.
 type ClientFilter struct {
-	// PartnerUID is the nil UUID for the clients of all partners.
+	// PartnerUID is the nil UUID for the clients of all partners and of the lender.
 	PartnerUID uuid.UUID
+	// Lender leaves out the clients of partners.
+	Lender bool
 	// WithoutRevoked leaves out clients that were revoked.
 	WithoutRevoked bool
 	Cursor         postgres.Cursor
@@ -60,7 +65,8 @@ const selectClients = `
 	              ORDER BY m.created_at, m.merchant_uid) AS merchant_uids,
 	       coalesce(c.secret_hint, '') AS secret_hint,
 	       coalesce(c.previous_secret_hint, '') AS previous_secret_hint,
-	       c.previous_valid_until, c.last_used_at, c.revoked_at, c.created_at
+	       c.previous_valid_until, c.last_used_at, c.revoked_at, c.created_at,
+	       ` + systemColumns + `
 	  FROM clients c`
 
 // Client returns one client. Error: NOT_FOUND.
@@ -89,11 +95,13 @@ func (s *Service) ListClients(
 	err = s.DB.SelectContext(ctx, &rows, selectClients+`
 		 WHERE ($1::uuid IS NULL OR c.partner_uid = $1)
 		   AND (c.revoked_at IS NULL OR NOT $2)
+		   AND (c.partner_uid IS NULL OR NOT $6)
 		   AND ($3::timestamptz IS NULL OR (c.created_at, c.client_id) < ($3, $4))
 		 ORDER BY c.created_at DESC, c.client_id DESC
 		 LIMIT $5`,
 		postgres.OrNull(filter.PartnerUID), filter.WithoutRevoked,
-		postgres.OrNull(filter.Cursor.At), clientID(filter.Cursor.UID), limit+1)
+		postgres.OrNull(filter.Cursor.At), clientID(filter.Cursor.UID), limit+1,
+		filter.Lender)
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("listing clients: %w", err)
 	}
@@ -102,6 +110,18 @@ func (s *Service) ListClients(
 		return postgres.Cursor{At: client.CreatedAt, UID: uid}
 	})
 	return rows, next, nil
+}
+
+// CountSystems counts the clients of the lender's own systems, at most limit of them.
+func (s *Service) CountSystems(ctx context.Context, limit int) (int, error) {
+	count, err := s.DB.Count(ctx, `
+		SELECT count(*)
+		  FROM (SELECT 1 FROM clients WHERE partner_uid IS NULL
+		         ORDER BY created_at DESC LIMIT $1) AS found`, limit)
+	if err != nil {
+		return 0, fmt.Errorf("counting the lender's systems: %w", err)
+	}
+	return count, nil
 }
 
 // lookupID is id if it can be a client's. No client has the empty id, so that

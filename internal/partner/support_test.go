@@ -126,7 +126,7 @@ func (h house) setRate(t testing.TB, id string, perSecond, burst int) {
 
 // login authenticates without naming a merchant.
 func (h house) login(credentials partner.Credentials) error {
-	_, err := h.Authenticate(context.Background(), credentials.ClientID, credentials.Secret, "")
+	_, err := h.Authenticate(context.Background(), presented(credentials, ""))
 	return err
 }
 
@@ -165,5 +165,12 @@ func countStatements(t *testing.T, db *postgres.DB, event, table string) func() 
 			t.Fatal(err)
 		}
 		return count
+	}
+}
+
+// presented is what a request with credentials says of its sender.
+func presented(credentials partner.Credentials, merchant string) partner.Presented {
+	return partner.Presented{
+		ClientID: credentials.ClientID, Secret: credentials.Secret, Merchant: merchant,
 	}
 }

@@ -2,6 +2,8 @@
 package partners
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -170,6 +172,65 @@ func clientTable(rows []Client) ui.TableProps[Client] {
 			},
 		},
 	}
+}
+
+// SystemTable lists clients of the lender's own systems.
+func SystemTable(rows []partner.Client) ui.TableProps[partner.Client] {
+	return ui.TableProps[partner.Client]{
+		Caption: "The lender's systems, newest first",
+		RowID:   func(c partner.Client) string { return "c-" + c.ID },
+		Href:    func(c partner.Client) string { return paths.To(paths.LenderClient, c.ID) },
+		Rows:    rows,
+		Columns: []ui.Column[partner.Client]{
+			{
+				Title: "State", Class: "w-state",
+				Chip: func(c partner.Client) ui.ChipProps { return Client{Client: c}.chip() },
+			},
+			{Title: "Name", Header: true, Cell: systemNameCell},
+			{Title: "May", Class: "w-place", Text: scopesOf},
+			{Title: "Calls from", Class: "col-b w-place", Text: networksOf},
+			{Title: "Last used", Class: "col-a w-time end", Cell: systemUsedCell},
+			{
+				Title: "Created", Class: "w-time end",
+				Time: func(c partner.Client) time.Time { return c.CreatedAt },
+			},
+		},
+	}
+}
+
+// scopesOf lists what one of the lender's systems may do.
+func scopesOf(c partner.Client) string { return strings.Join(texts(c.Scopes), ", ") }
+
+// networksOf lists where one of the lender's systems may call from.
+func networksOf(c partner.Client) string {
+	if len(c.From) == 0 {
+		return "anywhere"
+	}
+	return strings.Join(texts(c.From), ", ")
+}
+
+func texts[T any](values []T) []string {
+	written := make([]string, 0, len(values))
+	for _, value := range values {
+		written = append(written, fmt.Sprint(value))
+	}
+	return written
+}
+
+// href is where the client is shown, and rotation the path of the change by which who may
+// change it is told.
+func (c ClientDetail) href() string {
+	if c.IsLender() {
+		return paths.To(paths.LenderClient, c.ID)
+	}
+	return paths.To(paths.Client, c.ID)
+}
+
+func (c ClientDetail) rotation() string {
+	if c.IsLender() {
+		return paths.LenderRotate
+	}
+	return paths.ClientRotate
 }
 
 // actsFor names the one merchant of a client, or counts them.

@@ -150,6 +150,7 @@ func navigation() []NavGroup {
 		}},
 		{title: "Administration", Items: []NavItem{
 			{SectionPeople, "People", "user", paths.People, "u"},
+			{SectionSystems, "Lender API", "landmark", paths.Lender, "k"},
 			{SectionAudit, "Audit log", "history", paths.Audit, "l"},
 			{SectionQueues, "Job queues", "list-checks", paths.Queues, "q"},
 			{SectionSystem, "System", "server", paths.System, "y"},
@@ -162,7 +163,9 @@ func navigation() []NavGroup {
 }
 
 // adminSections are only for admins: nobody else sees them in the rail.
-var adminSections = map[Section]bool{SectionPeople: true, SectionSettings: true}
+var adminSections = map[Section]bool{
+	SectionPeople: true, SectionSettings: true, SectionSystems: true,
+}
 
 // NavigationFor lists the pages that a user of a role may open.
 func NavigationFor(role string) []NavGroup {
@@ -247,6 +250,8 @@ const SectionLoans Section = "loans"
 const (
 	SectionPartners Section = "partners"
 	SectionProducts Section = "products"
+	// SectionSystems is the list of the lender's own systems.
+	SectionSystems Section = "systems"
 )
 
 // groups are the parts of the rail, with those of a development server.

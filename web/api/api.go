@@ -1,5 +1,6 @@
-// Package api serves partners: the REST operations under /v2, their
-// credentials, their limits and the one envelope of every answer.
+// Package api serves programs: the REST operations of partners under /v2 and of the
+// lender's own systems under /lender/v1, their credentials, their limits and the one
+// envelope of every answer.
 //
 // A handler decodes, calls a service and encodes. What changes anything runs
 // through effect, which opens the transaction, so that the reply kept under an
@@ -32,7 +33,7 @@ type API struct {
 	Feed         *feed.Service
 	Deliveries   *delivery.Service
 	Bulk         *bulk.Service
-	Bucket       document.Bucket
+	Documents    *document.Store
 	// Calls is told of every call; nil is told nothing.
 	Calls *delivery.Gate
 	// Now is the clock of the answers' timestamps.
@@ -52,6 +53,11 @@ type Route struct {
 	Alias   string
 	Name    string
 	Handler echo.HandlerFunc
+	// Scopes make the operation one of the lender's own systems: who has any of them may
+	// call it. Without any it is one of partners.
+	Scopes []partner.Scope
+	// MaxBody bounds a JSON body in bytes; zero is the usual bound.
+	MaxBody int64
 	// Upload tells that the body is multipart and may be large.
 	Upload bool
 	// AllMerchants tells that a group client may name no merchant, and then calls for
@@ -61,7 +67,10 @@ type Route struct {
 	Waits bool
 }
 
-// Routes lists every operation. All of them need partner credentials.
+// IsLender tells that the operation is one of the lender's own systems.
+func (r Route) IsLender() bool { return len(r.Scopes) > 0 }
+
+// Routes lists every operation. All of them need credentials.
 func (a *API) Routes() []Route {
 	routes := []Route{
 		{
@@ -105,6 +114,7 @@ func (a *API) Routes() []Route {
 	}
 	routes = append(routes, a.feedRoutes()...)
 	routes = append(routes, a.deliveryRoutes()...)
+	routes = append(routes, a.lenderRoutes()...)
 	if a.Sandbox {
 		routes = append(routes, a.sandboxRoutes()...)
 	}

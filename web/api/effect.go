@@ -38,7 +38,7 @@ func (a *API) effect(c echo.Context, digests [][sha256.Size]byte, do operation) 
 	if err != nil {
 		return err
 	}
-	path, _ := c.Get(pathKey).(string)
+	path := routeOf(c).Path
 	request := idempotency.Request{
 		ClientID:    caller.ClientID,
 		MerchantUID: caller.MerchantUID,
@@ -82,7 +82,7 @@ func (a *API) jsonEffect(
 			return err
 		}
 	}
-	raw, err := io.ReadAll(io.LimitReader(c.Request().Body, maxJSON+1))
+	raw, err := io.ReadAll(io.LimitReader(c.Request().Body, maxBody(c)+1))
 	if err != nil {
 		return lending.NewError(lending.CodeValidation,
 			"the body could not be read to its end; send it whole").WithCause(err)
@@ -121,12 +121,14 @@ func checkJSON(c echo.Context, size int64) error {
 		return lending.NewError(lending.CodeUnsupportedMediaType,
 			"Content-Type must be application/json")
 	}
-	if size > maxJSON {
+	if limit := maxBody(c); size > limit {
 		return lending.NewError(lending.CodePayloadTooLarge,
-			"the body must be at most %d bytes", maxJSON)
+			"the body must be at most %d bytes", limit)
 	}
 	return nil
 }
+
+func maxBody(c echo.Context) int64 { return cmp.Or(routeOf(c).MaxBody, maxJSON) }
 
 // pathUID reads the uid of the path. Error: VALIDATION_ERROR naming it.
 func pathUID(c echo.Context, field string) (uuid.UUID, error) {
@@ -137,7 +139,7 @@ func pathUID(c echo.Context, field string) (uuid.UUID, error) {
 			"%q must be a UUID such as 0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d", field)
 	}
 	switch field {
-	case taskField, deliveryField, recoveryField:
+	case taskField, deliveryField, recoveryField, fileField:
 	default:
 		traceOf(c).ApplicationUID = uid
 	}
@@ -160,9 +162,13 @@ func callerOf(c echo.Context) partner.Caller {
 // merchantsOf are the merchants whose things a call may see.
 func merchantsOf(c echo.Context) []uuid.UUID { return callerOf(c).MerchantUIDs }
 
-// actor is the caller as the services know it, who acts for one merchant.
+// actor is the caller as the services know it: one of the lender's systems, which may
+// reach everything, or somebody who acts for one merchant.
 func actor(c echo.Context) loan.Caller {
 	caller := callerOf(c)
+	if routeOf(c).IsLender() {
+		return loan.Caller{Name: systemName(caller)}
+	}
 	if caller.MerchantUID == uuid.Nil {
 		// To the services that would be an operator, who may see everything.
 		panic(fmt.Sprintf("route %s has no merchant", c.Path()))
@@ -170,6 +176,11 @@ func actor(c echo.Context) loan.Caller {
 	return loan.Caller{MerchantUID: caller.MerchantUID, Name: caller.ClientID}
 }
 
-// pathKey is where the middleware leaves the path that is documented: an alias
-// without the version is the same operation.
-const pathKey = "api.path"
+// routeKey is where the middleware leaves the operation: its path is the one that is
+// documented, whatever alias was called.
+const routeKey = "api.route"
+
+func routeOf(c echo.Context) Route {
+	route, _ := c.Get(routeKey).(Route)
+	return route
+}

@@ -256,20 +256,22 @@ type fileBody struct {
 }
 
 func newCertificateBody(certificate loan.Certificate) certificateBody {
-	body := certificateBody{
-		UID:   certificate.UID,
-		Files: make([]fileBody, 0, len(certificate.Files)),
-	}
+	body := certificateBody{UID: certificate.UID, Files: newFileBodies(certificate.Files)}
 	if !certificate.Metadata.IsZero() {
 		body.Metadata = &certificate.Metadata
 	}
-	for _, file := range certificate.Files {
-		body.Files = append(body.Files, fileBody{
+	return body
+}
+
+func newFileBodies(files []document.File) []fileBody {
+	bodies := make([]fileBody, 0, len(files))
+	for _, file := range files {
+		bodies = append(bodies, fileBody{
 			UID: file.UID, Name: file.Name, Size: file.Size,
 			ContentType: file.ContentType, SHA256: file.SHA256,
 		})
 	}
-	return body
+	return bodies
 }
 
 func (a *API) uploadCertificate(c echo.Context) error {
@@ -307,7 +309,8 @@ func (a *API) upload(
 			return err
 		}
 	}
-	form, formErr := document.ReadForm(ctx, c.Request().Body, contentType, limits, a.Bucket)
+	form, formErr := document.ReadForm(ctx, c.Request().Body, contentType, limits,
+		a.Documents.Bucket())
 	if form == nil {
 		return cmp.Or(pathErr, formErr)
 	}

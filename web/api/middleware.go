@@ -2,7 +2,10 @@ package api
 
 import (
 	"fmt"
+	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -18,10 +21,13 @@ const (
 	merchantHeader     = "x-service-merchant-uid"
 )
 
-// Guard checks the credentials and the rate of a request before its handler.
+// Guard checks the credentials, the rate and the scope of a request before its handler.
 func (a *API) Guard(route Route) echo.MiddlewareFunc {
 	authenticate := a.Partners.Authenticate
-	if route.AllMerchants {
+	switch {
+	case route.IsLender():
+		authenticate = a.Partners.AuthenticateLender
+	case route.AllMerchants:
 		authenticate = a.Partners.AuthenticateAll
 	}
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
@@ -34,15 +40,22 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 			if wait := a.credentials.wait(c.RealIP(), id); wait > 0 {
 				return refuseWrong(c, wait)
 			}
-			caller, err := authenticate(c.Request().Context(),
-				id, header.Get(clientSecretHeader), header.Get(merchantHeader))
+			// What is no address is that of a listener without any, and in no network.
+			address, _ := netip.ParseAddr(c.RealIP())
+			caller, err := authenticate(c.Request().Context(), partner.Presented{
+				ClientID: id, Secret: header.Get(clientSecretHeader),
+				Merchant: header.Get(merchantHeader), Address: address,
+			})
 			a.credentials.learn(c.RealIP(), id, err)
 			if err != nil {
 				return err
 			}
 			c.Set(callerKey, caller)
-			c.Set(pathKey, route.Path)
+			c.Set(routeKey, route)
 			if err := a.limit(c, caller); err != nil {
+				return err
+			}
+			if err := checkScope(route, caller); err != nil {
 				return err
 			}
 			if err := lending.CheckValues(c.QueryParams()); err != nil {
@@ -51,6 +64,23 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 			return next(c)
 		}
 	}
+}
+
+// checkScope refuses one of the lender's systems that has none of the scopes that the
+// operation takes. Error: FORBIDDEN.
+func checkScope(route Route, caller partner.Caller) error {
+	if !route.IsLender() || slices.ContainsFunc(route.Scopes, func(s partner.Scope) bool {
+		return slices.Contains(caller.Scopes, s)
+	}) {
+		return nil
+	}
+	names := make([]string, 0, len(route.Scopes))
+	for _, scope := range route.Scopes {
+		names = append(names, string(scope))
+	}
+	return lending.NewError(lending.CodeForbidden,
+		"these credentials lack the scope %s, which this operation needs",
+		strings.Join(names, " or "))
 }
 
 // refuseWrong answers an address that tried too many wrong credentials.

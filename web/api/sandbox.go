@@ -129,7 +129,7 @@ func (a *API) sandboxTaskStatus(c echo.Context) error {
 	return a.jsonEffect(c, pathErr, func(body *object) operation {
 		to := parsed(body, "status", lending.ParseTaskStatus)
 		return func(tx *postgres.Tx) (int, any, error) {
-			task, err := a.Applications.MoveTask(c.Request().Context(), tx, actor(c), uid, to)
+			task, _, err := a.Applications.MoveTask(c.Request().Context(), tx, actor(c), uid, to)
 			if err != nil {
 				return 0, nil, err
 			}
@@ -140,12 +140,7 @@ func (a *API) sandboxTaskStatus(c echo.Context) error {
 }
 
 func (a *API) sandboxFunding(c echo.Context) error {
-	const field = "merchantDisbursementId"
-	id, err := strconv.ParseInt(c.Param("id"), 10, 64)
-	var pathErr error
-	if err != nil || id < 1 {
-		pathErr = lending.Invalid(field, "%q must be a whole number", field)
-	}
+	id, pathErr := pathNumber(c)
 	return a.jsonEffect(c, pathErr, func(body *object) operation {
 		change := a.fundingChange(body)
 		return func(tx *postgres.Tx) (int, any, error) {
@@ -157,6 +152,18 @@ func (a *API) sandboxFunding(c echo.Context) error {
 			return http.StatusOK, newHistoryBody(disbursement), nil
 		}
 	})
+}
+
+// disbursementField names the number of a disbursement.
+const disbursementField = "merchantDisbursementId"
+
+// pathNumber reads the number of the path's disbursement. Error: VALIDATION_ERROR.
+func pathNumber(c echo.Context) (int64, error) {
+	id, err := strconv.ParseInt(c.Param("id"), 10, 64)
+	if err != nil || id < 1 {
+		return 0, lending.Invalid(disbursementField, "%q must be a whole number", disbursementField)
+	}
+	return id, nil
 }
 
 // fundingChange reads what becomes of a disbursement, with the evidence.

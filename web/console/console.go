@@ -165,10 +165,10 @@ const (
 // shownOnce is what the second arrival of a form is told where the first showed a
 // secret.
 var shownOnce = map[string]string{
-	paths.ClientNew: "These credentials were issued before, and their secret was shown then. " +
-		"If nobody copied it, rotate it.",
-	paths.ClientRotate: "The secret was rotated before, and the new one shown then. " +
-		"If nobody copied it, rotate again.",
+	paths.ClientNew:      issuedThen,
+	paths.LenderNew:      issuedThen,
+	paths.ClientRotate:   rotatedThen,
+	paths.LenderRotate:   rotatedThen,
 	paths.PersonNew:      passwordShownThen,
 	paths.PersonPassword: passwordShownThen,
 	paths.SecondFactor:   codesShownThen,
@@ -176,6 +176,10 @@ var shownOnce = map[string]string{
 }
 
 const (
+	issuedThen = "These credentials were issued before, and their secret was shown then. " +
+		"If nobody copied it, rotate it."
+	rotatedThen = "The secret was rotated before, and the new one shown then. " +
+		"If nobody copied it, rotate again."
 	passwordShownThen = "The one-time password was made before, and shown then. " +
 		"If nobody copied it, reset the password."
 	codesShownThen = "The recovery codes were made before, and shown then. " +

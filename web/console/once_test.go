@@ -180,6 +180,9 @@ func (d *desk) lendingForms() map[string]func() sending {
 	client := func(act string, typed ...string) sending {
 		return d.asks(paths.To(paths.Client, d.issue(true).ClientID)+"/"+act, typed...)
 	}
+	system := func(act string, typed ...string) sending {
+		return d.asks(paths.To(paths.LenderClient, d.issueLender().ClientID)+"/"+act, typed...)
+	}
 	return map[string]func() sending{
 		"console.application.create": func() sending {
 			return d.asks(paths.ApplicationNew+"?merchant="+d.Merchant.String(),
@@ -225,6 +228,17 @@ func (d *desk) lendingForms() map[string]func() sending {
 		"console.client.revoke": func() sending {
 			id := d.issue(true).ClientID
 			return d.asks(paths.To(paths.Client, id)+"/revoke", "confirm", id[len(id)-6:])
+		},
+		"console.lender.issue": func() sending {
+			return d.asks(paths.LenderNew, "name", d.next("payments "), "scope", "funding")
+		},
+		"console.lender.rotate": func() sending { return system("rotate") },
+		"console.lender.limit.save": func() sending {
+			return system("rate", "rate", "7", "burst", "9")
+		},
+		"console.lender.revoke": func() sending {
+			id := d.issueLender().ClientID
+			return d.asks(paths.To(paths.LenderClient, id)+"/revoke", "confirm", id[len(id)-6:])
 		},
 		"console.person.invite": func() sending {
 			return d.asks(paths.PersonNew, "email", d.next("new")+"@lender.example",

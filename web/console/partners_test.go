@@ -3,6 +3,7 @@ package console_test
 import (
 	"context"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"testing"
@@ -280,11 +281,66 @@ func (r *harness) issue(group bool) partner.Issued {
 	return issued
 }
 
+// issueLender gives one of the lender's systems a client.
+func (r *harness) issueLender() partner.Issued {
+	r.Helper()
+	var issued partner.Issued
+	r.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		issued, err = (&partner.Service{DB: r.DB}).CreateLenderClient(ctx, tx,
+			partner.NewLenderClient{Name: "payments", Scopes: []string{"funding"}})
+		return err
+	})
+	return issued
+}
+
+// TestLenderClients issues credentials to one of the lender's systems, which admins alone may.
+func TestLenderClients(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.admin()
+	shown, _ := b.fillIn(viewpaths.LenderNew, map[string]string{
+		"name": "payments", "scope": "funding", "from": "203.0.113.0/24 198.51.100.7",
+	})
+	secret := shown.wantStatus(t, http.StatusOK).text("#secret")
+	id := strings.Fields(shown.text(".facts code:first-of-type"))[0]
+	service := partner.Service{DB: r.DB}
+	caller, err := service.AuthenticateLender(t.Context(), partner.Presented{
+		ClientID: id, Secret: secret, Address: netip.MustParseAddr("198.51.100.7"),
+	})
+	if err != nil || caller.Name != "payments" {
+		t.Errorf("the credentials shown are those of %+v, %v", caller, err)
+	}
+	path := viewpaths.To(viewpaths.LenderClient, id)
+	page := b.get(path).wantStatus(t, http.StatusOK)
+	list := b.get(viewpaths.Lender).wantStatus(t, http.StatusOK)
+	for _, text := range []string{page.text("main"), list.text("main")} {
+		if !containsAll(text, []string{"payments", "funding", "203.0.113.0/24, 198.51.100.7/32"}) ||
+			strings.Contains(text, secret) {
+			t.Errorf("it says %q", text)
+		}
+	}
+	b.get(viewpaths.To(viewpaths.Client, id)).wantStatus(t, http.StatusNotFound)
+	b.get(viewpaths.To(viewpaths.LenderClient, r.issue(true).ClientID)).wantStatus(t,
+		http.StatusNotFound)
+	clerk := r.asOperator()
+	for _, closed := range []string{viewpaths.Lender, viewpaths.LenderNew, path, path + "/revoke"} {
+		clerk.get(closed).wantStatus(t, http.StatusForbidden)
+	}
+	if clerk.get(viewpaths.Home).find(".rail [href='"+viewpaths.Lender+"']").Length() != 0 {
+		t.Error("an operator sees the lender's systems in the rail")
+	}
+	refused, _ := b.fillIn(viewpaths.LenderNew, map[string]string{"name": "x", "from": "here"})
+	refused.wantStatus(t, http.StatusBadRequest)
+	if text := refused.text("[role=alert]"); !containsAll(text, []string{"May is required", "here"}) {
+		t.Errorf("the refusal says %q", text)
+	}
+}
+
 // login tells whether credentials work.
 func (r *harness) login(id, secret string) bool {
 	r.Helper()
-	_, err := (&partner.Service{DB: r.DB}).Authenticate(r.Context(), id, secret,
-		r.Merchant.String())
+	_, err := (&partner.Service{DB: r.DB}).Authenticate(r.Context(),
+		partner.Presented{ClientID: id, Secret: secret, Merchant: r.Merchant.String()})
 	if code := lending.ErrorCode(err); code != "" && code != lending.CodeUnauthorized {
 		r.Fatal(err)
 	}

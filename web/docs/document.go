@@ -130,6 +130,10 @@ func readDocument(base string) (*document, error) {
 	if err != nil {
 		return nil, err
 	}
+	return viewDocument(base, root)
+}
+
+func viewDocument(base string, root *yaml.Node) (*document, error) {
 	resolved, err := resolve(root, root)
 	if err != nil {
 		return nil, err

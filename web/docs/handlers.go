@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,13 +30,15 @@ type Route struct {
 // Routes lists every address.
 func (s *Site) Routes() []Route {
 	var routes []Route
-	for _, page := range pages {
+	for _, page := range slices.Concat(pages, lenderPages) {
 		name := strings.ReplaceAll(strings.TrimPrefix(page.Href, "/"), "/", ".")
 		routes = append(routes, Route{page.Href, name, s.answer})
 	}
 	return append(routes,
 		Route{Prefix + "/openapi.yaml", "docs.openapi.yaml", s.answer},
 		Route{Prefix + "/openapi.json", "docs.openapi.json", s.answer},
+		Route{lenderPrefix + "/openapi.yaml", "docs.lender.openapi.yaml", s.answer},
+		Route{lenderPrefix + "/openapi.json", "docs.lender.openapi.json", s.answer},
 		Route{Prefix + "/egress.json", "docs.egress", s.answer},
 		Route{Prefix + "/collection.json", "docs.collection", s.answer},
 		Route{Prefix + "/schemas/:name", "docs.schema", s.answer},

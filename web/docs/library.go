@@ -69,10 +69,36 @@ func newLibrary(base string, production bool) (*library, error) {
 	}
 	stored := lib.add("/collection.json", "application/json", collection)
 	stored.download = "drawbridge.postman_collection.json"
-	if err := lib.addPages(); err != nil {
+	if err := lib.addPages(pages); err != nil {
+		return nil, err
+	}
+	if err := lib.addLender(base); err != nil {
 		return nil, err
 	}
 	return lib, nil
+}
+
+// addLender adds the document and the pages for the lender's own systems.
+func (l *library) addLender(base string) error {
+	source, err := LenderDocument(base)
+	if err != nil {
+		return err
+	}
+	l.add("/lender/openapi.yaml", "application/yaml", source)
+	root, err := parseYAML(source)
+	if err != nil {
+		return err
+	}
+	asJSON, err := toJSON(root)
+	if err != nil {
+		return err
+	}
+	l.add("/lender/openapi.json", "application/json", append(asJSON, '\n'))
+	own := *l
+	if own.doc, err = viewDocument(base, root); err != nil {
+		return err
+	}
+	return own.addPages(lenderPages)
 }
 
 // add stores a file under a path below Prefix.

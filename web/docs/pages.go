@@ -77,8 +77,25 @@ var pages = []pageSpec{
 	},
 }
 
-// addPages renders every page.
-func (l *library) addPages() error {
+// lenderPages are those for the lender's own systems, which partners do not need.
+var lenderPages = []pageSpec{
+	{
+		docsview.Link{Href: lenderPrefix, Label: "Lender API"},
+		"lender", "Drawbridge for the lender's systems",
+		"Follow applications, decide them, and say that money moved.", guidePage,
+	},
+	{
+		docsview.Link{Href: lenderPrefix + "/reference", Label: "Reference"},
+		"lender-reference", "Lender API reference",
+		"Every operation, its fields, examples that can be sent, and its errors.", referencePage,
+	},
+}
+
+// lenderPrefix is where they stand.
+const lenderPrefix = Prefix + "/lender"
+
+// addPages renders the pages, each in a menu with the others.
+func (l *library) addPages(pages []pageSpec) error {
 	var menu []docsview.Link
 	for _, page := range pages {
 		menu = append(menu, page.Link)

@@ -46,6 +46,7 @@ type Server struct {
 	Products map[string]uuid.UUID
 
 	client   *http.Client
+	bare     *http.Client
 	requests recorded
 }
 
@@ -88,6 +89,7 @@ func StartServer(t testing.TB, db *postgres.DB) *Server {
 	s.URL = listener.URL + BasePath
 	s.Contract, err = contract.Load(s.URL)
 	s.must(err)
+	s.bare = &http.Client{Transport: listener.Client().Transport, Timeout: time.Minute}
 	s.client = &http.Client{
 		Transport: s.Contract.Transport(t, listener.Client().Transport), Timeout: time.Minute,
 	}
@@ -183,6 +185,25 @@ func (s *Server) NewGroup(name string, count int) (group Account, members []Acco
 		return err
 	})
 	return group, members
+}
+
+// NewSystem adds one of the lender's own systems.
+func (s *Server) NewSystem(name string, scopes ...partner.Scope) Account {
+	s.T.Helper()
+	var account Account
+	s.InTx(func(tx *postgres.Tx) error {
+		request := partner.NewLenderClient{Name: name}
+		for _, scope := range scopes {
+			request.Scopes = append(request.Scopes, string(scope))
+		}
+		issued, err := s.Partners.CreateLenderClient(s.T.Context(), tx, request)
+		if err != nil {
+			return err
+		}
+		account = Account{ClientID: issued.ClientID, Secret: issued.Secret}
+		return s.Partners.SetRate(s.T.Context(), tx, issued.ClientID, 10_000, 20_000)
+	})
+	return account
 }
 
 // InTx runs use in a transaction and ends the test when it fails.

@@ -26,6 +26,8 @@ type Call struct {
 	As        *Account
 	Anonymous bool
 	Header    map[string]string
+	// Departs lets a request be accepted that the OpenAPI document does not describe.
+	Departs bool
 }
 
 // Answer is what came back.
@@ -104,12 +106,32 @@ func (s *Server) Try(call Call) (Answer, error) {
 	if err != nil {
 		return Answer{}, err
 	}
-	return s.send(request)
+	client := s.client
+	if call.Departs {
+		client = s.bare
+	}
+	return s.send(client, request)
 }
 
-func (s *Server) send(request *http.Request) (Answer, error) {
+// Download sends a call that is answered with a file.
+func (s *Server) Download(call Call) ([]byte, http.Header) {
+	s.T.Helper()
+	request, err := s.request(call)
+	s.must(err)
+	response, err := s.client.Do(request)
+	s.must(err)
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	s.must(err)
+	if response.StatusCode != http.StatusOK {
+		s.T.Fatalf("%s answered %s", call.Path, content)
+	}
+	return content, response.Header
+}
+
+func (s *Server) send(client *http.Client, request *http.Request) (Answer, error) {
 	path := request.URL.Path
-	response, err := s.client.Do(request) //nolint:gosec // to our own listener
+	response, err := client.Do(request) //nolint:gosec // to our own listener
 	if err != nil {
 		return Answer{}, fmt.Errorf("calling %s: %w", path, err)
 	}

@@ -153,12 +153,12 @@ func (s *Server) ok(call Call) Answer {
 	return answer
 }
 
-// Send sends a prepared request as Home.
-func (s *Server) Send(request *http.Request) Answer {
+// Send sends a prepared request of an account.
+func (s *Server) Send(account Account, request *http.Request) Answer {
 	s.T.Helper()
-	request.Header.Set("x-service-client-id", s.Home.ClientID)
-	request.Header.Set("x-service-client-secret", s.Home.Secret)
-	answer, err := s.send(request)
+	request.Header.Set("x-service-client-id", account.ClientID)
+	request.Header.Set("x-service-client-secret", account.Secret)
+	answer, err := s.send(s.client, request)
 	s.must(err)
 	return answer
 }

@@ -168,7 +168,7 @@ func (c changing) askTaskStatus() (asked, error) {
 		after: map[string]any{"task_uid": task.UID, "status": to, "name": task.Title},
 		done:  "Recorded.",
 		do: func(ctx context.Context, tx *postgres.Tx, by application.Caller) error {
-			_, err := c.Applications.MoveTask(ctx, tx, by, task.UID, to)
+			_, _, err := c.Applications.MoveTask(ctx, tx, by, task.UID, to)
 			return err
 		},
 	}, nil

@@ -124,6 +124,7 @@ var lists = []above{
 	{paths.Emails, "All e-mails", ui.SectionEmails, "e-mail"},
 	{paths.Partners, "All partners", ui.SectionPartners, "partner"},
 	{paths.Products, "All products", ui.SectionProducts, "product"},
+	{paths.Lender, "All systems", ui.SectionSystems, "system"},
 	{paths.Requests, "All API requests", ui.SectionRequests, "API request"},
 	{paths.People, "All people", ui.SectionPeople, "person"},
 	{paths.Attention, "All that needs attention", ui.SectionAttention, "item"},

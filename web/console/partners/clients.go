@@ -32,10 +32,26 @@ var overlaps = []ui.Option{
 	{Value: "720h", Label: "30 days"},
 }
 
+// kind is a kind of clients: those of partners, or those of the lender's own systems.
+type kind struct {
+	// page is where one of them is shown, and its changes stand below; route begins the
+	// names of the routes, and role is the least that may make changes.
+	page, route string
+	role        operator.Role
+	lender      bool
+}
+
+var (
+	ofPartners = kind{page: paths.Client, route: "console.client.", role: clerk}
+	ofLender   = kind{page: paths.LenderClient, route: "console.lender.", role: admin, lender: true}
+)
+
 // client shows one client.
-func (f *Feature) client(ctx echo.Context) error {
+func (f *Feature) client(ctx echo.Context) error { return f.showClient(ctx, ofPartners) }
+
+func (f *Feature) showClient(ctx echo.Context, k kind) error {
 	request := ctx.Request().Context()
-	found, owner, err := f.ownedClient(ctx)
+	found, owner, err := f.ownedClient(ctx, k)
 	if err != nil {
 		return err
 	}
@@ -52,11 +68,17 @@ func (f *Feature) client(ctx echo.Context) error {
 		view.ClientPage(view.ClientDetail{Client: named[0], Owner: owner, Traffic: traffic}))
 }
 
-// ownedClient is the client that the path names, and its partner. Error: NOT_FOUND.
-func (f *Feature) ownedClient(ctx echo.Context) (partner.Client, partner.Partner, error) {
+// ownedClient is the client that the path names, and its partner. Error: NOT_FOUND, also for
+// one of another kind.
+func (f *Feature) ownedClient(
+	ctx echo.Context, k kind,
+) (partner.Client, partner.Partner, error) {
 	found, err := f.Partners.Client(ctx.Request().Context(), ctx.Param("id"))
-	if err != nil {
-		return partner.Client{}, partner.Partner{}, err
+	if err == nil && found.IsLender() != k.lender {
+		err = lending.NewError(lending.CodeNotFound, "there is no such client here")
+	}
+	if err != nil || k.lender {
+		return found, partner.Partner{}, err
 	}
 	owner, err := f.Partners.Partner(ctx.Request().Context(), found.PartnerUID)
 	return found, owner, err
@@ -64,9 +86,20 @@ func (f *Feature) ownedClient(ctx echo.Context) (partner.Client, partner.Partner
 
 // clientPlace is the client's page; the end of its id tells it from others.
 func clientPlace(client partner.Client, owner partner.Partner) page.Place {
+	if client.IsLender() {
+		return systemsPlace.Under(paths.Lender, client.Name)
+	}
 	place := placeOf(owner).Under(ownerPath(owner), "Client "+client.ID)
 	place.Here = "Client …" + client.ID[max(len(client.ID)-6, 0):]
 	return place
+}
+
+// clientPath is where a client is shown.
+func clientPath(client partner.Client) string {
+	if client.IsLender() {
+		return paths.To(paths.LenderClient, client.ID)
+	}
+	return paths.To(paths.Client, client.ID)
 }
 
 // newClient issues credentials and shows the secret, this once.
@@ -103,8 +136,9 @@ func (f *Feature) newClient() action.Spec {
 					},
 				},
 				Show: func(ctx echo.Context) error {
-					return f.showSecret(ctx, owner, "Credentials issued", issued.Credentials,
-						issued.MerchantUIDs)
+					return f.showSecret(ctx, "Credentials issued", partner.Client{
+						ID: issued.ClientID, MerchantUIDs: issued.MerchantUIDs,
+					}, owner, issued.Credentials)
 				},
 			}, err
 		},
@@ -170,8 +204,8 @@ func readClient(owner uuid.UUID, merchants []string, group bool) (partner.NewCli
 // showSecret is the one page that has a secret, with a command that asks the API for
 // what does not exist: credentials that are wrong are refused before that.
 func (f *Feature) showSecret(
-	ctx echo.Context, owner partner.Partner, title string, credentials partner.Credentials,
-	merchants []uuid.UUID,
+	ctx echo.Context, title string, client partner.Client, owner partner.Partner,
+	credentials partner.Credentials,
 ) error {
 	check := []string{
 		"curl -i " + strings.TrimRight(f.PublicURL, "/") + f.BasePath + "/v2/application/" +
@@ -179,39 +213,53 @@ func (f *Feature) showSecret(
 		"-H 'x-service-client-id: " + credentials.ClientID + "'",
 		"-H \"x-service-client-secret: $SECRET\"",
 	}
+	intro := "For the software of " + owner.Name + "."
+	place := placeOf(owner).Under(ownerPath(owner), title)
+	if client.IsLender() {
+		check[0] = "curl -i " + strings.TrimRight(f.PublicURL, "/") + f.BasePath +
+			"/lender/v1/disbursements/1"
+		intro, place = "For the lender's system "+client.Name+".", systemsPlace.Under(paths.Lender, title)
+	}
 	facts := []view.Fact{{Name: "Client id", Value: credentials.ClientID}}
-	for i, uid := range merchants {
+	for i, uid := range client.MerchantUIDs {
 		facts = append(facts, view.Fact{Name: "Merchant uid", Value: uid.String()})
 		if i == 0 {
 			check = append(check, "-H 'x-service-merchant-uid: "+uid.String()+"'")
 		}
 	}
-	return f.Show(ctx, http.StatusOK, placeOf(owner).Under(ownerPath(owner), title),
-		view.SecretShown(view.Secret{
-			Intro: "For the software of " + owner.Name + ".", Facts: facts, Value: credentials.Secret,
-			Back: paths.To(paths.Client, credentials.ClientID), BackLabel: "I have copied it",
-			Check: strings.Join(check, " \\\n  "),
-		}))
+	return f.Show(ctx, http.StatusOK, place, view.SecretShown(view.Secret{
+		Intro: intro, Facts: facts, Value: credentials.Secret,
+		Back: clientPath(client), BackLabel: "I have copied it",
+		Check: strings.Join(check, " \\\n  "),
+	}))
+}
+
+// userOf is who uses a client.
+func userOf(client partner.Client, owner partner.Partner) string {
+	if client.IsLender() {
+		return client.Name
+	}
+	return owner.Name
 }
 
 // clientForm is a form below the page of a client.
 func clientForm(
 	client partner.Client, owner partner.Partner, act string, form action.Form,
 ) action.Form {
-	path := paths.To(paths.Client, client.ID)
+	path := clientPath(client)
 	form.Place = clientPlace(client, owner).Under(path, form.Fields.Title)
 	form.Fields.Action, form.Fields.Cancel = path+"/"+act, path
-	form.Fields.About = client.ID + " of " + owner.Name
+	form.Fields.About = client.ID + " of " + userOf(client, owner)
 	return form
 }
 
 // rotateClient gives a client a new secret and shows it, this once.
-func (f *Feature) rotateClient() action.Spec {
+func (f *Feature) rotateClient(k kind) action.Spec {
 	return action.Spec{
-		Path: paths.ClientRotate, Shown: "console.client.rotation", Sent: "console.client.rotate",
-		Role: clerk,
+		Path: k.page + "/rotate", Shown: k.route + "rotation", Sent: k.route + "rotate",
+		Role: k.role,
 		Ask: func(ctx echo.Context) (action.Form, error) {
-			found, owner, err := f.ownedClient(ctx)
+			found, owner, err := f.ownedClient(ctx, k)
 			if err != nil {
 				return action.Form{}, err
 			}
@@ -219,7 +267,7 @@ func (f *Feature) rotateClient() action.Spec {
 				Title: "Rotate the secret", Submit: "Issue a new secret",
 				Says: []string{
 					"The client gets a new secret, which is shown once on the next page. The old one goes " +
-						"on working for the overlap, so that the partner can change over without a gap.",
+						"on working for the overlap, so that its user can change over without a gap.",
 				},
 				Controls: []ui.Control{{
 					Kind: ui.ControlSelect, Name: "overlap", Label: "The old secret works on for",
@@ -244,15 +292,14 @@ func (f *Feature) rotateClient() action.Spec {
 								lending.Invalid("overlap", `"overlap" must be one of the list`)
 						}
 						rotated, err = f.Partners.RotateClient(ctx, tx, found.ID, overlap)
-						return operator.Did(paths.To(paths.Client, found.ID), operator.Entry{
+						return operator.Did(clientPath(found), operator.Entry{
 							Action: "client.rotate", SubjectKind: "client", Subject: found.ID,
 							After: map[string]any{"previous_valid_until": rotated.PreviousValidUntil},
 						}), err
 					},
 				},
 				Show: func(ctx echo.Context) error {
-					return f.showSecret(ctx, owner, "Secret rotated", rotated.Credentials,
-						found.MerchantUIDs)
+					return f.showSecret(ctx, "Secret rotated", found, owner, rotated.Credentials)
 				},
 			}), nil
 		},
@@ -260,12 +307,12 @@ func (f *Feature) rotateClient() action.Spec {
 }
 
 // limitClient sets how often a client may ask.
-func (f *Feature) limitClient() action.Spec {
+func (f *Feature) limitClient(k kind) action.Spec {
 	return action.Spec{
-		Path: paths.ClientRate, Shown: "console.client.limit", Sent: "console.client.limit.save",
-		Role: clerk,
+		Path: k.page + "/rate", Shown: k.route + "limit", Sent: k.route + "limit.save",
+		Role: k.role,
 		Ask: func(ctx echo.Context) (action.Form, error) {
-			found, owner, err := f.ownedClient(ctx)
+			found, owner, err := f.ownedClient(ctx, k)
 			if err != nil {
 				return action.Form{}, err
 			}
@@ -295,7 +342,7 @@ func (f *Feature) limitClient() action.Spec {
 					Done: "Saved. The new limit holds from the next request on.",
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 						err := f.Partners.SetRate(ctx, tx, found.ID, perSecond, burst)
-						return operator.Did(paths.To(paths.Client, found.ID), operator.Entry{
+						return operator.Did(clientPath(found), operator.Entry{
 							Action: "client.rate", SubjectKind: "client", Subject: found.ID,
 							Before: map[string]any{"rate": found.RatePerSecond, "burst": found.Burst},
 							After:  map[string]any{"rate": perSecond, "burst": burst},
@@ -308,12 +355,12 @@ func (f *Feature) limitClient() action.Spec {
 }
 
 // revokeClient ends a client for good; the end of its id confirms it.
-func (f *Feature) revokeClient() action.Spec {
+func (f *Feature) revokeClient(k kind) action.Spec {
 	return action.Spec{
-		Path: paths.ClientRevoke, Shown: "console.client.revocation", Sent: "console.client.revoke",
-		Role: clerk,
+		Path: k.page + "/revoke", Shown: k.route + "revocation", Sent: k.route + "revoke",
+		Role: k.role,
 		Ask: func(ctx echo.Context) (action.Form, error) {
-			found, owner, err := f.ownedClient(ctx)
+			found, owner, err := f.ownedClient(ctx, k)
 			if err != nil {
 				return action.Form{}, err
 			}
@@ -322,7 +369,7 @@ func (f *Feature) revokeClient() action.Spec {
 				Title: "Revoke this client", Submit: "Revoke for good", Danger: true,
 				Says: []string{
 					"Every request with its id is refused with 401 from now on, also during an overlap of " +
-						"its secrets. Nothing brings it back; the partner would get another client.",
+						"its secrets. Nothing brings it back; its user would get another client.",
 				},
 				Controls: []ui.Control{{
 					Name: "confirm", Label: "Type the last six characters of its id, " + proof,
@@ -331,7 +378,7 @@ func (f *Feature) revokeClient() action.Spec {
 			}
 			if found.LastUsedAt != nil && f.DB.Now().Sub(*found.LastUsedAt) < day {
 				fields.Risks = []string{
-					"It was used within the last 24 hours: " + owner.Name + " still needs it.",
+					"It was used within the last 24 hours: " + userOf(found, owner) + " still needs it.",
 				}
 			}
 			return clientForm(found, owner, "revoke", action.Form{
@@ -343,7 +390,7 @@ func (f *Feature) revokeClient() action.Spec {
 							return operator.Outcome{}, lending.Invalid("confirm",
 								"That is not %s. Nothing was revoked.", proof)
 						}
-						outcome := operator.Outcome{Target: paths.To(paths.Client, found.ID)}
+						outcome := operator.Outcome{Target: clientPath(found)}
 						err := f.Partners.RevokeClient(ctx, tx, found.ID)
 						if err != nil || found.RevokedAt != nil {
 							return outcome, err

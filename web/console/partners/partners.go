@@ -5,6 +5,7 @@ package partners
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,6 +31,7 @@ import (
 const (
 	support = operator.RoleSupport
 	clerk   = operator.RoleOperator
+	admin   = operator.RoleAdmin
 
 	// shown is how many merchants, clients and subscriptions the page of a partner
 	// shows.
@@ -57,16 +59,19 @@ type Feature struct {
 
 // Routes lists the pages and changes.
 func (f *Feature) Routes() []page.Route {
-	routes := append(list.Routes(f.Engine, f.partners()), list.Routes(f.Engine, f.requests())...)
+	routes := slices.Concat(list.Routes(f.Engine, f.partners()),
+		list.Routes(f.Engine, f.requests()), list.Routes(f.Engine, f.systems()))
 	routes = append(routes,
 		page.Get(paths.Partner, "console.partner", support, f.partner),
 		page.Get(paths.Merchant, "console.merchant", support, f.merchant),
 		page.Get(paths.Client, "console.client", support, f.client),
+		page.Get(paths.LenderClient, "console.lenderClient", admin, f.system),
 		page.Get(paths.Request, "console.request", support, f.request),
 	)
 	return append(routes, f.Actions(
 		f.newPartner(), f.renamePartner(), f.newMerchant(), f.renameMerchant(), f.newClient(),
-		f.rotateClient(), f.limitClient(), f.revokeClient(),
+		f.rotateClient(ofPartners), f.limitClient(ofPartners), f.revokeClient(ofPartners),
+		f.newSystem(), f.rotateClient(ofLender), f.limitClient(ofLender), f.revokeClient(ofLender),
 	)...)
 }
 

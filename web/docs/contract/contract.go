@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"strings"
 	"sync"
@@ -31,8 +32,11 @@ type Contract struct {
 	// they allow no field that the document does not name, so that a field added
 	// to the code alone is found.
 	Document *openapi3.T
-	router   routers.Router
-	base     string
+	// Lender is the document of the lender's own systems, likewise.
+	Lender *openapi3.T
+	router routers.Router
+	lender routers.Router
+	base   string
 }
 
 // fileTypes are what upload parts may say of themselves; the validating
@@ -55,21 +59,42 @@ var registerFileTypes = sync.OnceFunc(func() {
 // address before /v2 is base, for example "http://127.0.0.1:8080/api".
 func Load(base string) (*Contract, error) {
 	registerFileTypes()
-	document, err := openapi3.NewLoader().LoadFromData(docs.Document(base))
+	document, router, err := loadDocument(docs.Document(base))
 	if err != nil {
-		return nil, fmt.Errorf("loading openapi.yaml: %w", err)
+		return nil, err
+	}
+	source, err := docs.LenderDocument(base)
+	if err != nil {
+		return nil, fmt.Errorf("making the lender's document: %w", err)
+	}
+	lender, lenderRouter, err := loadDocument(source)
+	if err != nil {
+		return nil, err
+	}
+	return &Contract{
+		Document: document, Lender: lender, router: router, lender: lenderRouter, base: base,
+	}, nil
+}
+
+// documents are the partners' and the lender's.
+func (c *Contract) documents() []*openapi3.T { return []*openapi3.T{c.Document, c.Lender} }
+
+func loadDocument(source []byte) (*openapi3.T, routers.Router, error) {
+	document, err := openapi3.NewLoader().LoadFromData(source)
+	if err != nil {
+		return nil, nil, fmt.Errorf("loading openapi.yaml: %w", err)
 	}
 	if err := document.Validate(context.Background(),
 		openapi3.EnableExamplesValidation(), openapi3.EnableSchemaPatternValidation(),
 		openapi3.EnableSchemaFormatValidation(), openapi3.EnableMultiError()); err != nil {
-		return nil, fmt.Errorf("validating openapi.yaml: %w", err)
+		return nil, nil, fmt.Errorf("validating openapi.yaml: %w", err)
 	}
 	closeAnswers(document)
 	router, err := legacy.NewRouter(document)
 	if err != nil {
-		return nil, fmt.Errorf("routing openapi.yaml: %w", err)
+		return nil, nil, fmt.Errorf("routing openapi.yaml: %w", err)
 	}
-	return &Contract{Document: document, router: router, base: base}, nil
+	return document, router, nil
 }
 
 // closeAnswers forbids undocumented fields in every answer.
@@ -108,16 +133,19 @@ var ErrUndocumented = errors.New("not in openapi.yaml")
 // find returns the route of a request. The workflow operations answer without
 // the version segment too and are documented once.
 func (c *Contract) find(request *http.Request) (*openapi3filter.RequestValidationInput, error) {
-	versioned := request.Clone(request.Context())
-	if below, ok := strings.CutPrefix(request.URL.String(), c.base); ok &&
-		!strings.HasPrefix(below, "/v2/") {
+	versioned, router := request.Clone(request.Context()), c.router
+	below, ok := strings.CutPrefix(request.URL.String(), c.base)
+	switch {
+	case ok && strings.HasPrefix(below, "/lender/"):
+		router = c.lender
+	case ok && !strings.HasPrefix(below, "/v2/"):
 		address, err := request.URL.Parse(c.base + "/v2" + below)
 		if err != nil {
 			return nil, fmt.Errorf("reading %s: %w", request.URL, err)
 		}
 		versioned.URL = address
 	}
-	route, parameters, err := c.router.FindRoute(versioned)
+	route, parameters, err := router.FindRoute(versioned)
 	// The router overlooks a slash at the end, which makes another address of a path.
 	if err != nil || strings.HasSuffix(versioned.URL.Path, "/") {
 		return nil, fmt.Errorf("%s %s: %w", request.Method, request.URL.Path, ErrUndocumented)
@@ -177,6 +205,10 @@ func (c *Contract) CheckResponse(
 	if err := openapi3filter.ValidateResponse(request.Context(), answer); err != nil {
 		return fmt.Errorf("%s %s answered %d: %w",
 			request.Method, request.URL.Path, response.StatusCode, err)
+	}
+	if mediaType, _, _ := mime.ParseMediaType(response.Header.Get("Content-Type")); mediaType !=
+		"application/json" {
+		return nil // a file has no envelope
 	}
 	return checkStatusCode(response.StatusCode, body)
 }

@@ -61,13 +61,29 @@ func TestEveryOperationIsDocumented(t *testing.T) {
 		"POST /v2/sandbox/disbursement/{merchantDisbursementId}/status",
 		"POST /v2/sandbox/task/{task_uid}/status",
 		"PUT /v2/application/accept-offer",
+		"GET /lender/v1/applications",
+		"GET /lender/v1/applications/{uid}",
+		"GET /lender/v1/disbursements",
+		"GET /lender/v1/disbursements/{merchantDisbursementId}",
+		"GET /lender/v1/files/{file_uid}",
+		"POST /lender/v1/applications/{uid}/amount",
+		"POST /lender/v1/applications/{uid}/document",
+		"POST /lender/v1/applications/{uid}/status",
+		"POST /lender/v1/applications/{uid}/tasks",
+		"POST /lender/v1/applications/{uid}/terms",
+		"POST /lender/v1/disbursements/status",
+		"POST /lender/v1/disbursements/{merchantDisbursementId}/status",
+		"POST /lender/v1/tasks/{task_uid}/status",
 	}
 	var got []string
-	for path, item := range load(t).Document.Paths.Map() {
-		for method := range item.Operations() {
-			got = append(got, method+" "+path)
+	for _, document := range load(t).documents() {
+		for path, item := range document.Paths.Map() {
+			for method := range item.Operations() {
+				got = append(got, method+" "+path)
+			}
 		}
 	}
+	slices.Sort(want)
 	slices.Sort(got)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -106,7 +122,7 @@ func TestOperationsDocumentTheStatusOfTheirErrors(t *testing.T) {
 		status := strconv.Itoa(int(fields["status"].(float64)))
 		statuses[fields["code"].(string)] = status
 	}
-	for path, item := range document.Paths.Map() {
+	for path, item := range paths(load(t)) {
 		for method, operation := range item.Operations() {
 			codes := operation.Extensions["x-errors"].([]any)
 			for _, code := range append(codes, "UNAUTHORIZED", "FORBIDDEN", "RATE_LIMITED", "INTERNAL",
@@ -123,31 +139,38 @@ func TestOperationsDocumentTheStatusOfTheirErrors(t *testing.T) {
 func TestExampleRequestsFollowTheirSchemas(t *testing.T) {
 	t.Parallel()
 	contract := load(t)
-	examples, err := contract.Examples()
-	if err != nil {
-		t.Fatal(err)
-	}
-	seen := map[string]bool{}
-	for _, example := range examples {
-		seen[example.Operation] = true
-		request, err := example.Request(base)
+	for _, list := range []struct {
+		examples func() ([]Example, error)
+		document *openapi3.T
+	}{
+		{contract.Examples, contract.Document}, {contract.LenderExamples, contract.Lender},
+	} {
+		examples, err := list.examples()
 		if err != nil {
 			t.Fatal(err)
 		}
-		request.Header.Set("x-service-client-id", "id")
-		request.Header.Set("x-service-client-secret", "secret")
-		if err := contract.CheckRequest(request, example.Body); err != nil {
-			t.Errorf("%s %s: %v", example.Operation, example.Name, err)
+		seen := map[string]bool{}
+		for _, example := range examples {
+			seen[example.Operation] = true
+			request, err := example.Request(base)
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.Header.Set("x-service-client-id", "id")
+			request.Header.Set("x-service-client-secret", "secret")
+			if err := contract.CheckRequest(request, example.Body); err != nil {
+				t.Errorf("%s %s: %v", example.Operation, example.Name, err)
+			}
 		}
-	}
-	if want := countOperations(contract); len(seen) != want {
-		t.Errorf("examples of %d operations, want %d", len(seen), want)
+		if want := countOperations(list.document); len(seen) != want {
+			t.Errorf("examples of %d operations, want %d", len(seen), want)
+		}
 	}
 }
 
-func countOperations(contract *Contract) int {
+func countOperations(document *openapi3.T) int {
 	count := 0
-	for _, item := range contract.Document.Paths.Map() {
+	for _, item := range document.Paths.Map() {
 		count += len(item.Operations())
 	}
 	return count
@@ -158,10 +181,13 @@ func eachAnswer(
 	contract *Contract,
 	visit func(method, path, status string, media *openapi3.MediaType, body []byte),
 ) {
-	for path, item := range contract.Document.Paths.Map() {
+	for path, item := range paths(contract) {
 		for method, operation := range item.Operations() {
 			for status, response := range operation.Responses.Map() {
 				media := response.Value.Content["application/json"]
+				if media == nil {
+					continue // a file
+				}
 				for _, example := range media.Examples {
 					body, _ := json.Marshal(example.Value.Value)
 					visit(method, path, status, media, body)
@@ -191,7 +217,16 @@ func TestExampleAnswersFollowTheirSchemas(t *testing.T) {
 }
 
 func exampleAddress(contract *Contract, method, path string) string {
-	return fill(path, contract.Document.Paths.Value(path).Operations()[method])
+	return fill(path, paths(contract)[path].Operations()[method])
+}
+
+// paths are those of both documents.
+func paths(contract *Contract) map[string]*openapi3.PathItem {
+	all := map[string]*openapi3.PathItem{}
+	for _, document := range contract.documents() {
+		maps.Copy(all, document.Paths.Map())
+	}
+	return all
 }
 
 // answer makes a response with every header that the document wants.

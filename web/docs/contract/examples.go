@@ -67,7 +67,8 @@ type Example struct {
 func (e Example) Replace(identifiers map[string]string) Example {
 	for old, value := range identifiers {
 		if old == DisbursementID {
-			e.Path = strings.ReplaceAll(e.Path, "/"+old+"/", "/"+value+"/")
+			e.Path = strings.TrimSuffix(
+				strings.ReplaceAll(e.Path+"/", "/"+old+"/", "/"+value+"/"), "/")
 			continue // the number could be part of anything else
 		}
 		e.Path = strings.ReplaceAll(e.Path, old, value)
@@ -93,10 +94,15 @@ func (e Example) Request(base string) (*http.Request, error) {
 	return request, nil
 }
 
-// Examples lists every example request, ordered by path, method and name.
-func (c *Contract) Examples() ([]Example, error) {
+// Examples lists every example request of partners, ordered by path, method and name.
+func (c *Contract) Examples() ([]Example, error) { return examplesIn(c.Document) }
+
+// LenderExamples lists every example request of the lender's own systems, likewise.
+func (c *Contract) LenderExamples() ([]Example, error) { return examplesIn(c.Lender) }
+
+func examplesIn(document *openapi3.T) ([]Example, error) {
 	var list []Example
-	paths := c.Document.Paths.Map()
+	paths := document.Paths.Map()
 	for _, path := range slices.Sorted(maps.Keys(paths)) {
 		operations := paths[path].Operations()
 		for _, method := range slices.Sorted(maps.Keys(operations)) {

@@ -153,7 +153,7 @@ func TestReferenceCommandsFollowTheDocument(t *testing.T) {
 	if commands != len(examples) {
 		t.Errorf("%d commands for %d examples", commands, len(examples))
 	}
-	if want := countOperations(m.contract); len(m.seen) != want {
+	if want := countOperations(m.contract.Document); len(m.seen) != want {
 		t.Errorf("commands reach %d operations, want %d: %v", len(m.seen), want, m.seen)
 	}
 }

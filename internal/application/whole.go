@@ -1,0 +1,107 @@
+package application
+
+import (
+	"context"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/postgres"
+)
+
+// Whole is an application with all that hangs on it, all of one moment.
+type Whole struct {
+	Application
+	loan.Papers
+
+	// Tasks are the oldest first.
+	Tasks []TaskEntry
+}
+
+// UpdatedFilter narrows the list of applications by their last change; zero fields do not.
+type UpdatedFilter struct {
+	Status      lending.ApplicationStatus
+	MerchantUID uuid.UUID
+	// Since is the earliest time of the last change.
+	Since time.Time
+	// Cursor is where the page begins, Limit how many it holds, 1 to postgres.MaxPage.
+	Cursor postgres.Cursor
+	Limit  int
+}
+
+// Updated returns one page of the applications that match, the longest unchanged first,
+// and where the next page begins, zero on the last one. Draws, tasks and certificates
+// count as changes. Error: VALIDATION_ERROR for the limit.
+func (s *Service) Updated(
+	ctx context.Context, filter UpdatedFilter,
+) (page []Whole, next postgres.Cursor, err error) {
+	if err := postgres.CheckLimit(filter.Limit); err != nil {
+		return nil, postgres.Cursor{}, err
+	}
+	var c postgres.Conditions
+	c.When(filter.Status != "", `status = ?`, string(filter.Status))
+	c.When(filter.MerchantUID != uuid.Nil, `merchant_uid = ?`, filter.MerchantUID)
+	c.When(!filter.Since.IsZero(), `updated_at >= ?`, filter.Since)
+	if !filter.Cursor.IsZero() {
+		c.Add(`(updated_at, application_uid) > (?, ?)`, filter.Cursor.At, filter.Cursor.UID)
+	}
+	query := `SELECT application_uid, updated_at AS at FROM applications` + c.Where() +
+		` ORDER BY updated_at, application_uid LIMIT ` + c.Bind(filter.Limit+1)
+	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
+		var uids []uuid.UUID
+		if uids, next, err = pageOf(ctx, tx, filter.Limit, query, c.Args); err != nil {
+			return err
+		}
+		page, err = s.wholes(ctx, tx, uids)
+		return err
+	})
+	return page, next, err
+}
+
+// Whole returns one application with all that hangs on it. Error: NOT_FOUND.
+func (s *Service) Whole(ctx context.Context, uid uuid.UUID) (found Whole, err error) {
+	err = s.atOneMoment(ctx, func(tx *postgres.Tx) (err error) {
+		found, err = s.WholeIn(ctx, tx, uid)
+		return err
+	})
+	return found, err
+}
+
+// WholeIn is Whole as a transaction sees it.
+func (s *Service) WholeIn(ctx context.Context, tx *postgres.Tx, uid uuid.UUID) (Whole, error) {
+	if _, err := load(ctx, tx, Caller{}, uid, ``); err != nil {
+		return Whole{}, err
+	}
+	wholes, err := s.wholes(ctx, tx, []uuid.UUID{uid})
+	if err != nil {
+		return Whole{}, err
+	}
+	return wholes[0], nil
+}
+
+// wholes loads applications that are known to exist, in the order given.
+func (s *Service) wholes(
+	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID,
+) ([]Whole, error) {
+	apps, err := loadInOrder(ctx, tx, uids)
+	if err != nil {
+		return nil, err
+	}
+	papers, err := s.Loans.Papers(ctx, tx, uids)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := tasksOf(ctx, tx, uids)
+	if err != nil {
+		return nil, err
+	}
+	wholes := make([]Whole, 0, len(apps))
+	for _, app := range apps {
+		wholes = append(wholes, Whole{
+			Application: app, Papers: papers[app.UID], Tasks: tasks[app.UID],
+		})
+	}
+	return wholes, nil
+}

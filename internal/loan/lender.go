@@ -1,0 +1,134 @@
+package loan
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// DrawFilter narrows the list of disbursements; zero fields do not.
+type DrawFilter struct {
+	Status      lending.FundingStatus
+	MerchantUID uuid.UUID
+	// RequestedBefore bounds the time of the request, and is outside.
+	RequestedBefore time.Time
+	// Cursor is where the page begins, Limit how many it holds, 1 to postgres.MaxPage.
+	Cursor postgres.Cursor
+	Limit  int
+}
+
+// ownedDraw is a disbursement with what it needs to know of its application.
+type ownedDraw struct {
+	account
+	drawRow
+}
+
+const selectDraws = `
+	SELECT d.stage,` + drawColumns + `
+	  FROM disbursements d
+	  JOIN applications a USING (application_uid)`
+
+// Draws returns one page of the disbursements that match, the oldest request first, and
+// where the next page begins, zero on the last one. Error: VALIDATION_ERROR for the limit.
+func (s *Service) Draws(
+	ctx context.Context, filter DrawFilter,
+) ([]Disbursement, postgres.Cursor, error) {
+	if err := postgres.CheckLimit(filter.Limit); err != nil {
+		return nil, postgres.Cursor{}, err
+	}
+	var c postgres.Conditions
+	c.When(filter.Status != "", `d.status = ?`, string(filter.Status))
+	c.When(filter.MerchantUID != uuid.Nil, `a.merchant_uid = ?`, filter.MerchantUID)
+	c.When(!filter.RequestedBefore.IsZero(), `d.requested_at < ?`, filter.RequestedBefore)
+	if !filter.Cursor.IsZero() {
+		c.Add(`(d.requested_at, d.merchant_disbursement_id) > (?, ?)`, filter.Cursor.At,
+			numberOf(filter.Cursor))
+	}
+	var rows []ownedDraw
+	err := s.DB.SelectContext(ctx, &rows, selectDraws+c.Where()+`
+		 ORDER BY d.requested_at, d.merchant_disbursement_id
+		 LIMIT `+c.Bind(filter.Limit+1), c.Args...)
+	if err != nil {
+		return nil, postgres.Cursor{}, fmt.Errorf("listing disbursements: %w", err)
+	}
+	draws := make([]Disbursement, 0, len(rows))
+	for _, row := range rows {
+		draws = append(draws, row.disbursement(row.account))
+	}
+	draws, next := postgres.Page(draws, filter.Limit, Disbursement.place)
+	return draws, next, nil
+}
+
+// place is the disbursement's in a list by age: its number stands in the cursor's uid.
+func (d Disbursement) place() postgres.Cursor {
+	place := postgres.Cursor{At: d.RequestedAt}
+	binary.BigEndian.PutUint64(place.UID[8:], uint64(d.ID))
+	return place
+}
+
+func numberOf(place postgres.Cursor) int64 {
+	return int64(binary.BigEndian.Uint64(place.UID[8:]))
+}
+
+// Draw returns one disbursement. Error: NOT_FOUND.
+func (s *Service) Draw(ctx context.Context, id int64) (Disbursement, error) {
+	var row ownedDraw
+	err := s.DB.GetContext(ctx, &row, selectDraws+` WHERE d.merchant_disbursement_id = $1`, id)
+	if postgres.IsNoRows(err) {
+		return Disbursement{}, errNoDisbursement(id)
+	}
+	if err != nil {
+		return Disbursement{}, fmt.Errorf("loading disbursement %d: %w", id, err)
+	}
+	return row.disbursement(row.account), nil
+}
+
+// Papers are the loan and the completion certificates of an application.
+type Papers struct {
+	// Loan is nil until it opens.
+	Loan         *Loan
+	Certificates []StoredCertificate
+}
+
+// Papers returns those of each of the applications.
+func (s *Service) Papers(
+	ctx context.Context, tx *postgres.Tx, uids []uuid.UUID,
+) (map[uuid.UUID]Papers, error) {
+	loans, err := findAll(ctx, tx, uids)
+	if err != nil {
+		return nil, err
+	}
+	certificates, err := certificatesOf(ctx, tx, uids)
+	if err != nil {
+		return nil, err
+	}
+	papers := make(map[uuid.UUID]Papers, len(uids))
+	for _, uid := range uids {
+		papers[uid] = Papers{Loan: loans[uid], Certificates: certificates[uid]}
+	}
+	return papers, nil
+}
+
+// LockDraws takes the locks of the disbursements' applications in the one order, so that
+// two callers that change the same ones wait for each other instead of deadlocking.
+func (s *Service) LockDraws(ctx context.Context, tx *postgres.Tx, ids []int64) error {
+	_, err := tx.ExecContext(ctx, `
+		SELECT 1
+		  FROM applications
+		 WHERE application_uid IN (SELECT application_uid
+		                             FROM disbursements
+		                            WHERE merchant_disbursement_id = ANY ($1))
+		 ORDER BY application_uid
+		   FOR NO KEY UPDATE`, pq.Array(ids))
+	if err != nil {
+		return fmt.Errorf("locking the loans of %d disbursements: %w", len(ids), err)
+	}
+	return nil
+}

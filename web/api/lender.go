@@ -1,0 +1,433 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+)
+
+// LenderPath precedes the paths of the lender's own systems (decisions section 10).
+const LenderPath = "/lender/v1"
+
+// fileField names the uid of a file's path.
+const fileField = "file_uid"
+
+// maxBatch bounds the body of a batch, in bytes.
+const maxBatch = 4 << 20
+
+// lenderRoutes are the operations of the lender's own systems.
+func (a *API) lenderRoutes() []Route {
+	get := func(path, name string, handler echo.HandlerFunc, scopes ...partner.Scope) Route {
+		return Route{
+			Method: http.MethodGet, Path: LenderPath + path, Name: name, Handler: handler,
+			Scopes: scopes,
+		}
+	}
+	post := func(path, name string, handler echo.HandlerFunc, scope partner.Scope) Route {
+		return Route{
+			Method: http.MethodPost, Path: LenderPath + path, Name: name, Handler: handler,
+			Scopes: []partner.Scope{scope},
+		}
+	}
+	settle := post("/disbursements/status", "lenderFundingBatch", a.lenderBatch,
+		partner.ScopeFunding)
+	settle.MaxBody = maxBatch
+	return []Route{
+		get("/applications", "lenderApplications", a.lenderApplications, partner.ScopeRead),
+		get("/applications/:uid", "lenderApplication", a.lenderApplication, partner.ScopeRead),
+		post("/applications/:uid/status", "lenderStatus", a.lenderStatus,
+			partner.ScopeApplications),
+		post("/applications/:uid/amount", "lenderAmount", a.lenderAmount,
+			partner.ScopeApplications),
+		post("/applications/:uid/terms", "lenderTerms", a.lenderTerms, partner.ScopeApplications),
+		post("/applications/:uid/document", "lenderDocument", a.lenderDocument,
+			partner.ScopeDocuments),
+		post("/applications/:uid/tasks", "lenderTask", a.lenderTask, partner.ScopeTasks),
+		post("/tasks/:uid/status", "lenderTaskStatus", a.lenderTaskStatus, partner.ScopeTasks),
+		get("/disbursements", "lenderDisbursements", a.lenderDisbursements, partner.ScopeRead,
+			partner.ScopeFunding),
+		get("/disbursements/:id", "lenderDisbursement", a.lenderDisbursement, partner.ScopeRead,
+			partner.ScopeFunding),
+		get("/files/:uid", "lenderFile", a.lenderFile, partner.ScopeDocuments),
+		post("/disbursements/:id/status", "lenderFunding", a.lenderFunding, partner.ScopeFunding),
+		settle,
+	}
+}
+
+// systemName is what records call one of the lender's systems.
+func systemName(caller partner.Caller) string {
+	return caller.Name + " (" + caller.ClientID + ")"
+}
+
+// audit tells the audit log what one of the lender's systems did, in the transaction of it.
+func audit(c echo.Context, tx *postgres.Tx, entry operator.Entry) error {
+	entry.Actor, entry.Address = systemName(callerOf(c)), c.RealIP()
+	return operator.Audit(c.Request().Context(), tx, entry)
+}
+
+// lenderApplicationBody is the lender's application object: the partner's, with all that
+// hangs on it.
+type lenderApplicationBody struct {
+	applicationBody
+	Loan           *loanBody               `json:"loan"`
+	Tasks          []taskBody              `json:"tasks"`
+	DocumentStatus *string                 `json:"document_status"`
+	Certificates   []lenderCertificateBody `json:"certificates"`
+}
+
+type lenderCertificateBody struct {
+	UID       uuid.UUID       `json:"certificate_uid"`
+	Draw      *int64          `json:"merchantDisbursementId"`
+	Files     []fileBody      `json:"files"`
+	Metadata  json.RawMessage `json:"metadata"`
+	CreatedAt string          `json:"created_at"`
+}
+
+func newLenderApplicationBody(whole application.Whole) lenderApplicationBody {
+	body := lenderApplicationBody{
+		applicationBody: newApplicationBody(whole.Application),
+		Tasks:           make([]taskBody, 0, len(whole.Tasks)),
+		Certificates:    make([]lenderCertificateBody, 0, len(whole.Certificates)),
+	}
+	if whole.Loan != nil {
+		shown := newLoanBody(*whole.Loan)
+		body.Loan = &shown
+	}
+	if whole.Document != "" {
+		status := string(whole.Document)
+		body.DocumentStatus = &status
+	}
+	for _, task := range whole.Tasks {
+		body.Tasks = append(body.Tasks, newTaskBody(task.Task))
+	}
+	for _, stored := range whole.Certificates {
+		certificate := lenderCertificateBody{
+			UID: stored.UID, Metadata: stored.Metadata, CreatedAt: formatTime(stored.CreatedAt),
+			Files: newFileBodies(stored.Files),
+		}
+		if stored.DisbursementID != 0 {
+			certificate.Draw = &stored.DisbursementID
+		}
+		body.Certificates = append(body.Certificates, certificate)
+	}
+	return body
+}
+
+// The lists' names in their cursors.
+const (
+	lenderApplicationList = "lender-applications"
+	disbursementList      = "disbursements"
+)
+
+type lenderApplicationsBody struct {
+	Applications []lenderApplicationBody `json:"applications"`
+	NextCursor   *string                 `json:"next_cursor"`
+}
+
+func (a *API) lenderApplications(c echo.Context) error {
+	query, err := readQuery(c)
+	if err != nil {
+		return err
+	}
+	filter := application.UpdatedFilter{
+		MerchantUID: query.uid("merchant_uid"), Since: query.moment("updated_since"),
+		Limit: query.limit(), Cursor: query.cursor(lenderApplicationList),
+	}
+	if status, given := query.one("status"); given {
+		filter.Status, err = lending.ParseApplicationStatus(status)
+		query.faults.Merge(err)
+	}
+	if err := query.faults.Err(); err != nil {
+		return err
+	}
+	found, next, err := a.Applications.Updated(c.Request().Context(), filter)
+	if err != nil {
+		return err
+	}
+	body := lenderApplicationsBody{
+		Applications: make([]lenderApplicationBody, 0, len(found)),
+		NextCursor:   cursorOf(lenderApplicationList, next),
+	}
+	for _, whole := range found {
+		body.Applications = append(body.Applications, newLenderApplicationBody(whole))
+	}
+	return a.answer(c, body)
+}
+
+func (a *API) lenderApplication(c echo.Context) error {
+	uid, err := pathUID(c, applicationField)
+	if err != nil {
+		return err
+	}
+	found, err := a.Applications.Whole(c.Request().Context(), uid)
+	if err != nil {
+		return err
+	}
+	return a.answer(c, newLenderApplicationBody(found))
+}
+
+// lenderChange is a change of an application by one of the lender's systems.
+type lenderChange[T any] struct {
+	// action names it in the audit log, which keeps what shown says before and after.
+	action string
+	shown  func(application.Application) any
+	read   func(body *object) T
+	change func(
+		ctx context.Context, tx *postgres.Tx, by loan.Caller, uid uuid.UUID, to T,
+	) (application.Application, error)
+}
+
+// handle changes the application of the path, and answers with the whole of it. What changed
+// nothing is not in the audit log.
+func (l lenderChange[T]) handle(a *API, c echo.Context) error {
+	uid, pathErr := pathUID(c, applicationField)
+	return a.jsonEffect(c, pathErr, func(body *object) operation {
+		to := l.read(body)
+		reason := body.optionalText("reason", lending.MaxReason)
+		return func(tx *postgres.Tx) (int, any, error) {
+			ctx := c.Request().Context()
+			before, err := a.Applications.ReadLocked(ctx, tx, uid, uuid.Nil)
+			if err != nil {
+				return 0, nil, err
+			}
+			after, err := l.change(ctx, tx, actor(c), uid, to)
+			if err != nil {
+				return 0, nil, err
+			}
+			entry := operator.Entry{
+				Action: l.action, SubjectKind: "application", Subject: uid.String(),
+				Before: l.shown(before.Application), After: l.shown(after),
+			}
+			if reason != nil {
+				entry.Reason = *reason
+			}
+			if !sameJSON(entry.Before, entry.After) {
+				if err := audit(c, tx, entry); err != nil {
+					return 0, nil, err
+				}
+			}
+			whole, err := a.Applications.WholeIn(ctx, tx, uid)
+			return http.StatusOK, newLenderApplicationBody(whole), err
+		}
+	})
+}
+
+// sameJSON compares two of our own values as they are written.
+func sameJSON(a, b any) bool {
+	left, leftErr := json.Marshal(a)
+	right, rightErr := json.Marshal(b)
+	return leftErr == nil && rightErr == nil && bytes.Equal(left, right)
+}
+
+func (a *API) lenderStatus(c echo.Context) error {
+	return lenderChange[lending.ApplicationStatus]{
+		action: "application.status",
+		shown:  func(app application.Application) any { return map[string]any{"status": app.Status} },
+		read: func(body *object) lending.ApplicationStatus {
+			return parsed(body, "status", lending.ParseApplicationStatus)
+		},
+		change: a.Applications.Move,
+	}.handle(a, c)
+}
+
+func shownOffers(app application.Application) any {
+	return map[string]any{"offers": newApplicationBody(app).Offers}
+}
+
+func (a *API) lenderAmount(c echo.Context) error {
+	return lenderChange[lending.Money]{
+		action: "application.amount", shown: shownOffers,
+		read:   func(body *object) lending.Money { return body.money("approved_amount") },
+		change: a.Applications.ChangeAmount,
+	}.handle(a, c)
+}
+
+func (a *API) lenderTerms(c echo.Context) error {
+	return lenderChange[lending.Terms]{
+		action: "application.terms", shown: shownOffers, read: readTerms,
+		change: a.Applications.ChangeTerms,
+	}.handle(a, c)
+}
+
+func (a *API) lenderDocument(c echo.Context) error {
+	return lenderChange[lending.DocumentStatus]{
+		action: "application.document",
+		shown: func(app application.Application) any {
+			return map[string]any{"document": app.Document}
+		},
+		read: func(body *object) lending.DocumentStatus {
+			return parsed(body, "status", lending.ParseDocumentStatus)
+		},
+		change: a.Applications.RecordDocument,
+	}.handle(a, c)
+}
+
+func (a *API) lenderTask(c echo.Context) error {
+	uid, pathErr := pathUID(c, applicationField)
+	return a.jsonEffect(c, pathErr, func(body *object) operation {
+		title := body.linkless("title", maxLine)
+		return func(tx *postgres.Tx) (int, any, error) {
+			task, err := a.Applications.AddTask(c.Request().Context(), tx, actor(c), uid, title)
+			if err != nil {
+				return 0, nil, err
+			}
+			return http.StatusCreated, newTaskBody(task), audit(c, tx, operator.Entry{
+				Action: "task.create", SubjectKind: "application", Subject: uid.String(),
+				After: map[string]any{"task_uid": task.UID, "name": task.Title},
+			})
+		}
+	})
+}
+
+func (a *API) lenderTaskStatus(c echo.Context) error {
+	uid, pathErr := pathUID(c, taskField)
+	return a.jsonEffect(c, pathErr, func(body *object) operation {
+		to := parsed(body, "status", lending.ParseTaskStatus)
+		return func(tx *postgres.Tx) (int, any, error) {
+			task, changed, err := a.Applications.MoveTask(c.Request().Context(), tx, actor(c), uid, to)
+			if err != nil {
+				return 0, nil, err
+			}
+			traceOf(c).ApplicationUID = task.ApplicationUID
+			if changed {
+				err = audit(c, tx, operator.Entry{
+					Action: "task.status", SubjectKind: "application",
+					Subject: task.ApplicationUID.String(),
+					After: map[string]any{
+						"task_uid": task.UID, "status": to, "name": task.Title,
+					},
+				})
+			}
+			return http.StatusOK, newTaskBody(task), err
+		}
+	})
+}
+
+type disbursementsBody struct {
+	Disbursements []historyBody `json:"disbursements"`
+	NextCursor    *string       `json:"next_cursor"`
+}
+
+func (a *API) lenderDisbursements(c echo.Context) error {
+	query, err := readQuery(c)
+	if err != nil {
+		return err
+	}
+	filter := loan.DrawFilter{
+		MerchantUID: query.uid("merchant_uid"), RequestedBefore: query.moment("requested_before"),
+		Limit: query.limit(), Cursor: query.cursor(disbursementList),
+	}
+	if status, given := query.one("status"); given {
+		filter.Status, err = lending.ParseFundingStatus(status)
+		query.faults.Merge(err)
+	}
+	if err := query.faults.Err(); err != nil {
+		return err
+	}
+	found, next, err := a.Loans.Draws(c.Request().Context(), filter)
+	if err != nil {
+		return err
+	}
+	body := disbursementsBody{
+		Disbursements: make([]historyBody, 0, len(found)),
+		NextCursor:    cursorOf(disbursementList, next),
+	}
+	for _, disbursement := range found {
+		body.Disbursements = append(body.Disbursements, newHistoryBody(disbursement))
+	}
+	return a.answer(c, body)
+}
+
+func (a *API) lenderDisbursement(c echo.Context) error {
+	id, err := pathNumber(c)
+	if err != nil {
+		return err
+	}
+	found, err := a.Loans.Draw(c.Request().Context(), id)
+	if err != nil {
+		return err
+	}
+	traceOf(c).ApplicationUID = found.ApplicationUID
+	return a.answer(c, newHistoryBody(found))
+}
+
+// lenderFile sends a certificate's file; every download is in the audit log before it begins.
+func (a *API) lenderFile(c echo.Context) error {
+	uid, err := pathUID(c, fileField)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request().Context()
+	file, owner, err := a.Loans.AnyFile(ctx, uid)
+	if err != nil {
+		return err
+	}
+	traceOf(c).ApplicationUID = owner
+	return a.Documents.Attach(ctx, c.Response(), file, func() error {
+		return a.Loans.DB.InTx(ctx, func(tx *postgres.Tx) error {
+			return audit(c, tx, operator.Entry{
+				Action: "document.download", SubjectKind: "application", Subject: owner.String(),
+				After: map[string]any{
+					"file_uid": file.UID, "name": file.Name, "sha256": file.SHA256,
+				},
+			})
+		})
+	})
+}
+
+// movedBody is a disbursement, and whether this call changed it.
+type movedBody struct {
+	historyBody
+	Changed bool `json:"changed"`
+}
+
+func (a *API) lenderFunding(c echo.Context) error {
+	id, pathErr := pathNumber(c)
+	return a.jsonEffect(c, pathErr, func(body *object) operation {
+		change := a.fundingChange(body)
+		return func(tx *postgres.Tx) (int, any, error) {
+			moved, changed, err := a.moveFunding(c, tx, id, change)
+			if err != nil {
+				return 0, nil, err
+			}
+			traceOf(c).ApplicationUID = moved.ApplicationUID
+			return http.StatusOK, movedBody{newHistoryBody(moved), changed}, nil
+		}
+	})
+}
+
+// moveFunding moves the money of a disbursement on as the console's form does, and tells the
+// audit log.
+func (a *API) moveFunding(
+	c echo.Context, tx *postgres.Tx, id int64, change lending.FundingChange,
+) (loan.Disbursement, bool, error) {
+	change.NeedsReason = true
+	moved, changed, err := a.Loans.MoveFunding(c.Request().Context(), tx, actor(c), id, change)
+	if err != nil || !changed {
+		return moved, changed, err
+	}
+	entry := operator.Entry{
+		Action: "draw.status", SubjectKind: "application", Subject: moved.ApplicationUID.String(),
+		Before: map[string]any{"status": moved.Former()},
+		After: struct {
+			ID     int64                 `json:"merchant_disbursement_id"`
+			Status lending.FundingStatus `json:"status"`
+			evidenceBody
+		}{id, change.Status, newEvidenceBody(change)},
+	}
+	if change.Reason != nil {
+		entry.Reason = *change.Reason
+	}
+	return moved, true, audit(c, tx, entry)
+}

@@ -1,0 +1,596 @@
+package web_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/web"
+)
+
+// lender is one of the lender's systems.
+type lender struct {
+	apptest.Account
+
+	s *apptest.Server
+}
+
+func newLender(s *apptest.Server, name string, scopes ...partner.Scope) lender {
+	return lender{s.NewSystem(name, scopes...), s}
+}
+
+func (l lender) call(method, path string, body any) apptest.Call {
+	return apptest.Call{Method: method, Path: "/lender/v1" + path, JSON: body, As: &l.Account}
+}
+
+func (l lender) get(path string) apptest.Answer {
+	l.s.T.Helper()
+	return l.s.Do(l.call(http.MethodGet, path, nil))
+}
+
+func (l lender) post(path string, body any) apptest.Answer {
+	l.s.T.Helper()
+	return l.s.Do(l.call(http.MethodPost, path, body))
+}
+
+// batch is where many draws are moved.
+const batch = "/disbursements/status"
+
+// fillPath gives the parameters of a route's path values that are well formed.
+func fillPath(path string) string {
+	path = strings.TrimPrefix(path, apptest.BasePath)
+	return strings.NewReplacer(":uid", uuid.NewString(), ":id", "7").Replace(path)
+}
+
+// TestKindsOfClientsStayApart calls every route of either API with the credentials of the
+// other: there is nothing, with and without a merchant.
+func TestKindsOfClientsStayApart(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	system := newLender(s, "everything", partner.Scopes()...)
+	seen := map[web.Access]int{}
+	for _, route := range web.Table(web.Options{
+		API: s.API, BasePath: apptest.BasePath, Metrics: http.NotFoundHandler(),
+	}) {
+		wrong := s.Home
+		switch route.Access {
+		case web.AccessPartner:
+			wrong = system.Account
+		case web.AccessLender:
+		default:
+			continue
+		}
+		seen[route.Access]++
+		for _, header := range []map[string]string{
+			nil,
+			{"x-service-merchant-uid": s.Home.MerchantUID.String()},
+			{"x-service-merchant-uid": "nonsense"},
+		} {
+			answer := s.Do(apptest.Call{
+				Method: route.Method, Path: fillPath(route.Path), As: &wrong, Header: header,
+				Departs: true, // neither document speaks of the other's clients
+			})
+			if answer.Status != http.StatusNotFound || answer.Code() != "NOT_FOUND" {
+				t.Errorf("%s %s answered the other kind %s", route.Method, route.Path, answer.Raw)
+			}
+		}
+	}
+	if seen[web.AccessPartner] < 20 || seen[web.AccessLender] != 13 {
+		t.Errorf("called %v", seen)
+	}
+}
+
+// TestLenderScopes calls each operation with each scope alone: without its own it is refused
+// whatever the path names, and the answer names what is missing.
+func TestLenderScopes(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	systems := map[partner.Scope]lender{}
+	for _, scope := range partner.Scopes() {
+		systems[scope] = newLender(s, string(scope), scope)
+	}
+	needs := map[string][]partner.Scope{
+		"GET /applications":                {partner.ScopeRead},
+		"GET /applications/:uid":           {partner.ScopeRead},
+		"POST /applications/:uid/status":   {partner.ScopeApplications},
+		"POST /applications/:uid/amount":   {partner.ScopeApplications},
+		"POST /applications/:uid/terms":    {partner.ScopeApplications},
+		"POST /applications/:uid/document": {partner.ScopeDocuments},
+		"POST /applications/:uid/tasks":    {partner.ScopeTasks},
+		"POST /tasks/:uid/status":          {partner.ScopeTasks},
+		"GET /disbursements":               {partner.ScopeRead, partner.ScopeFunding},
+		"GET /disbursements/:id":           {partner.ScopeRead, partner.ScopeFunding},
+		"GET /files/:uid":                  {partner.ScopeDocuments},
+		"POST /disbursements/:id/status":   {partner.ScopeFunding},
+		"POST /disbursements/status":       {partner.ScopeFunding},
+	}
+	for _, route := range s.API.Routes() {
+		if !route.IsLender() {
+			continue
+		}
+		name := route.Method + " " + strings.TrimPrefix(route.Path, "/lender/v1")
+		wanted, known := needs[name]
+		if !known {
+			t.Errorf("%s is not in the table", name)
+		}
+		for scope, system := range systems {
+			for _, path := range []string{
+				fillPath(route.Path), strings.NewReplacer(":uid", "x", ":id", "x").Replace(route.Path),
+			} {
+				answer := s.Do(apptest.Call{Method: route.Method, Path: path, As: &system.Account})
+				allowed := slices.Contains(wanted, scope)
+				if allowed == (answer.Code() == "FORBIDDEN") {
+					t.Errorf("%s with the scope %s answered %s", name, scope, answer.Raw)
+				}
+				if !allowed && !strings.Contains(answer.Message(), string(wanted[0])) {
+					t.Errorf("%s does not name the scope: %s", name, answer.Message())
+				}
+			}
+		}
+	}
+}
+
+// TestLenderClientsCallFromTheirNetworks calls from an address that is not the client's.
+func TestLenderClientsCallFromTheirNetworks(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	for from, want := range map[string]int{
+		"127.0.0.0/8": http.StatusOK, "127.0.0.1": http.StatusOK, "::ffff:127.0.0.1": http.StatusOK,
+		"203.0.113.0/24": http.StatusUnauthorized, "::1": http.StatusUnauthorized,
+	} {
+		var issued partner.Issued
+		s.InTx(func(tx *postgres.Tx) (err error) {
+			issued, err = s.Partners.CreateLenderClient(t.Context(), tx, partner.NewLenderClient{
+				Name: "office", Scopes: []string{"read"}, From: []string{from},
+			})
+			return err
+		})
+		system := lender{apptest.Account{ClientID: issued.ClientID, Secret: issued.Secret}, s}
+		answer := system.get("/applications")
+		if answer.Status != want {
+			t.Errorf("from %s: answered %s", from, answer.Raw)
+		}
+		if want == http.StatusUnauthorized {
+			answer := s.Do(apptest.Call{
+				Method: http.MethodGet, Path: "/v2/application", As: &system.Account,
+			})
+			if answer.Status != want {
+				t.Errorf("a partner's path tells that the secret is right: %s", answer.Raw)
+			}
+		}
+	}
+}
+
+// TestLenderMovesAnApplication walks an application to its end, and finds each step in the
+// whole object, the list by changes, the events and the audit log.
+func TestLenderMovesAnApplication(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	system := newLender(s, "servicing", partner.Scopes()...)
+	actor := "servicing (" + system.ClientID + ")"
+	uid := s.Loan("P404020")
+	path := "/applications/" + uid.String()
+	post := func(below string, body map[string]string, status int) apptest.Answer {
+		t.Helper()
+		answer := system.post(below, body)
+		if answer.Status != status {
+			t.Fatalf("%s answered %s", below, answer.Raw)
+		}
+		return answer
+	}
+	post(path+"/amount", map[string]string{"approved_amount": "9000.00"}, http.StatusOK)
+	for range 2 {
+		post(path+"/terms", map[string]string{"term": "60"}, http.StatusOK)
+	}
+	post(path+"/document", map[string]string{"status": "DOCUMENT_SENT"}, http.StatusOK)
+	task := post(path+"/tasks", map[string]string{"title": "Proof"}, http.StatusCreated)
+	post("/tasks/"+task.Text("task_uid")+"/status", map[string]string{"status": "Completed"},
+		http.StatusOK)
+	if answer := s.Draw(uid, nil); answer.Status != http.StatusOK {
+		t.Fatalf("the draw answered %s", answer.Raw)
+	}
+	whole := post(path+"/status",
+		map[string]string{"status": "Pend Clearance", "reason": "Title is unclear"}, http.StatusOK)
+	var shown struct {
+		Status string
+		Loan   struct {
+			Amount        string `json:"loan_amount"`
+			Disbursements []struct{ Status string }
+		}
+		Tasks []struct{ Title, Status string }
+		Sent  string `json:"document_status"`
+	}
+	if err := json.Unmarshal(whole.Result.Data, &shown); err != nil {
+		t.Fatal(err)
+	}
+	if shown.Status != "Pend Clearance" || shown.Loan.Amount != "9000.00" ||
+		len(shown.Loan.Disbursements) != 1 || shown.Sent != "DOCUMENT_SENT" ||
+		len(shown.Tasks) != 1 || shown.Tasks[0].Status != "Completed" {
+		t.Errorf("the application is %s", whole.Raw)
+	}
+	read := system.get(path)
+	if diff := cmp.Diff(whole.Data(), read.Data()); diff != "" {
+		t.Errorf("read after the change (-answered +read):\n%s", diff)
+	}
+	var actions []string
+	err := s.DB.SelectContext(t.Context(), &actions, `
+		SELECT action || CASE WHEN reason <> '' THEN ': ' || reason ELSE '' END
+		  FROM audit_log WHERE actor = $1 ORDER BY entry_id`, actor)
+	want := []string{
+		"application.amount", "application.terms", "application.document", "task.create",
+		"task.status", "application.status: Title is unclear",
+	}
+	if diff := cmp.Diff(want, actions); diff != "" || err != nil {
+		t.Errorf("the audit log has (-want +got) %v:\n%s", err, diff)
+	}
+}
+
+// TestLenderFollowsChanges reads by pages in the order of the last change, each kind of which
+// moves an application to the end.
+func TestLenderFollowsChanges(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	system := newLender(s, "origination", partner.Scopes()...)
+	uids := []uuid.UUID{s.Loan("P404020"), s.Loan("P404020"), s.Loan("P100")}
+	order := func(query string) (found []string) {
+		t.Helper()
+		cursor := ""
+		for {
+			answer := system.get("/applications?limit=1" + query + cursor)
+			var page struct {
+				Applications []struct {
+					UID string `json:"thrive_application_uid"`
+				}
+				Next *string `json:"next_cursor"`
+			}
+			if err := json.Unmarshal(answer.Result.Data, &page); err != nil || answer.Status != 200 {
+				t.Fatalf("answered %s", answer.Raw)
+			}
+			for _, app := range page.Applications {
+				found = append(found, app.UID)
+			}
+			if page.Next == nil {
+				return found
+			}
+			cursor = "&cursor=" + *page.Next
+		}
+	}
+	last := func(what string, uid uuid.UUID, answer apptest.Answer) {
+		t.Helper()
+		if answer.Status >= 300 {
+			t.Fatalf("%s answered %s", what, answer.Raw)
+		}
+		found := order("")
+		if len(found) != 3 || found[2] != uid.String() {
+			t.Errorf("after %s of %s the order is %v", what, uid, found)
+		}
+	}
+	path := "/applications/" + uids[0].String()
+	task := system.post(path+"/tasks", map[string]string{"title": "A"})
+	last("a task", uids[0], task)
+	draw := s.Draw(uids[1], nil)
+	last("a draw", uids[1], draw)
+	last("a task's end", uids[0], system.post(
+		"/tasks/"+task.Text("task_uid")+"/status", map[string]string{"status": "cancelled"}))
+	last("money", uids[1], system.post(
+		fmt.Sprintf("/disbursements/%v/status", draw.Data()["merchantDisbursementId"]),
+		map[string]string{"status": "FUNDING_PROCESSING"}))
+	last("a certificate", uids[2], s.Do(apptest.Call{
+		Method: http.MethodPost, Path: "/v2/loan/" + uids[2].String() + "/completion-cert-upload",
+		Files: map[string][]byte{"a.pdf": apptest.PDF()},
+	}))
+	whole := system.get("/applications/" + uids[2].String())
+	since := whole.Text("updated_at")
+	if found := order("&updated_since=" + since); len(found) != 1 || found[0] != uids[2].String() {
+		t.Errorf("since %s there are %v", since, found)
+	}
+	if found := order("&status=Declined"); len(found) != 0 {
+		t.Errorf("declined are %v", found)
+	}
+	if found := order("&merchant_uid=" + s.Home.MerchantUID.String()); len(found) != 3 {
+		t.Errorf("of the merchant are %v", found)
+	}
+	if found := order("&merchant_uid=" + uuid.NewString()); len(found) != 0 {
+		t.Errorf("of nobody are %v", found)
+	}
+}
+
+// TestLenderFileIsAttached downloads a certificate's file, which the audit log knows.
+func TestLenderFileIsAttached(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	system := newLender(s, "papers", partner.ScopeDocuments)
+	uid := s.Loan("P404020")
+	stored := s.Do(apptest.Call{
+		Method: http.MethodPost, Path: "/v2/loan/" + uid.String() + "/completion-cert-upload",
+		Files: map[string][]byte{"a.pdf": apptest.PDF()},
+	})
+	var certificate struct {
+		Files []struct {
+			UID string `json:"file_uid"`
+		}
+	}
+	if err := json.Unmarshal(stored.Result.Data, &certificate); err != nil {
+		t.Fatal(err)
+	}
+	path := "/files/" + certificate.Files[0].UID
+	body, header := s.Download(system.call(http.MethodGet, path, nil))
+	if !bytes.Equal(body, apptest.PDF()) || header.Get("Content-Type") != "application/pdf" ||
+		!strings.HasPrefix(header.Get("Content-Disposition"), "attachment") {
+		t.Errorf("got %q under %v", body, header)
+	}
+	var noted int
+	err := s.DB.GetContext(t.Context(), &noted, `
+		SELECT count(*) FROM audit_log
+		 WHERE action = 'document.download' AND subject = $1 AND actor LIKE 'papers (%'`, uid)
+	if err != nil || noted != 1 {
+		t.Errorf("the audit log has %d downloads, %v", noted, err)
+	}
+	if answer := system.get("/files/" + uuid.NewString()); answer.Status != 404 {
+		t.Errorf("another file answered %s", answer.Raw)
+	}
+}
+
+// TestTwoPayersClaimOneDraw lets workers claim the same draw at once, each with a reference of
+// its own: one may pay.
+func TestTwoPayersClaimOneDraw(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	system := newLender(s, "payments", partner.ScopeFunding)
+	uid := s.Loan("P404020")
+	id := fmt.Sprint(s.Draw(uid, nil).Data()["merchantDisbursementId"])
+	path := "/disbursements/" + id + "/status"
+	var workers sync.WaitGroup
+	answers := make([]apptest.Answer, 8)
+	for i := range answers {
+		workers.Go(func() {
+			var err error
+			answers[i], err = s.Try(system.call(http.MethodPost, path, map[string]string{
+				"status": "FUNDING_PROCESSING", "reference": fmt.Sprint("worker-", i),
+			}))
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	workers.Wait()
+	won := 0
+	for _, answer := range answers {
+		switch {
+		case answer.Status == http.StatusOK && answer.Data()["changed"] == true:
+			won++
+		case answer.Code() != "INVALID_STATE":
+			t.Errorf("answered %s", answer.Raw)
+		}
+	}
+	events := 0
+	for _, event := range s.Events(uid) {
+		if strings.Contains(event, "FUNDING_PROCESSING") {
+			events++
+		}
+	}
+	if won != 1 || events != 1 {
+		t.Errorf("%d won, %d events", won, events)
+	}
+	same := system.post(path, map[string]string{"status": "FUNDING_PROCESSING"})
+	if same.Status != http.StatusOK || same.Data()["changed"] != false {
+		t.Errorf("a repeat answered %s", same.Raw)
+	}
+	bare := system.post(path, map[string]string{"status": "CANCELLED"})
+	if bare.Code() != "VALIDATION_ERROR" || !slices.Contains(bare.Fields(), "reason") {
+		t.Errorf("without a reason it answered %s", bare.Raw)
+	}
+}
+
+// TestBatchSettles moves many draws in one request, and once more: nothing changes.
+func TestBatchSettles(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	system := newLender(s, "payments", partner.ScopeFunding)
+	const count = 40
+	changes := draws(s, count)
+	call := system.call(http.MethodPost, batch, map[string]any{"changes": changes})
+	call.Header = map[string]string{"Idempotency-Key": "run"}
+	first := s.Do(call)
+	results := batchResults(t, first)
+	refused := func(r result) bool { return !r.Changed }
+	if len(results) != count || slices.ContainsFunc(results, refused) {
+		t.Fatalf("answered %s", first.Raw)
+	}
+	if repeated := s.Do(call); !bytes.Equal(repeated.Raw, first.Raw) {
+		t.Error("the key was not replayed as a whole")
+	}
+	call.Header = nil
+	for i, r := range batchResults(t, s.Do(call)) {
+		id := changes[i]["merchantDisbursementId"].(float64)
+		if r.Changed || r.Status != http.StatusOK || *r.ID != int64(id) {
+			t.Fatalf("the repeat of %v is %+v", changes[i], r)
+		}
+	}
+	var events int
+	err := s.DB.GetContext(t.Context(), &events, `
+		SELECT count(*) FROM events WHERE kind = 'disbursement.funding.status-changed'
+		   AND status = 'FUNDING_PROCESSING'`)
+	if err != nil || events != count {
+		t.Errorf("%d events, %v", events, err)
+	}
+}
+
+// draws requests draws, and returns the changes that begin to pay them.
+func draws(s *apptest.Server, count int) []map[string]any {
+	changes := make([]map[string]any, 0, count)
+	for range count {
+		draw := s.Draw(s.Loan("P404020"), nil)
+		changes = append(changes, map[string]any{
+			"merchantDisbursementId": draw.Data()["merchantDisbursementId"],
+			"status":                 "FUNDING_PROCESSING", "reference": "run 1", "method": "ach",
+			"effective_date": "2026-11-21",
+		})
+	}
+	return changes
+}
+
+// BenchmarkBatch moves 500 draws in one request, by ratio to one draw in one request.
+func BenchmarkBatch(b *testing.B) {
+	for _, count := range []int{1, 500} {
+		b.Run(fmt.Sprint(count), func(b *testing.B) {
+			s := apptest.NewServer(b).Furnish()
+			system := newLender(s, "payments", partner.ScopeFunding)
+			for b.Loop() {
+				b.StopTimer()
+				call := system.call(http.MethodPost, batch,
+					map[string]any{"changes": draws(s, count)})
+				b.StartTimer()
+				if answer := s.Do(call); answer.Status != http.StatusOK {
+					b.Fatalf("answered %.400s", answer.Raw)
+				}
+			}
+			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/float64(count)*1000, "ms/change")
+		})
+	}
+}
+
+type result struct {
+	ID      *int64 `json:"merchantDisbursementId"`
+	Status  int    `json:"statusCode"`
+	Changed bool   `json:"changed"`
+	Error   *struct {
+		Code, Message string
+	} `json:"error"`
+}
+
+func batchResults(t *testing.T, answer apptest.Answer) []result {
+	t.Helper()
+	var data struct{ Results []result }
+	err := json.Unmarshal(answer.Result.Data, &data)
+	if err != nil || answer.Status != http.StatusOK {
+		t.Fatalf("answered %s", answer.Raw)
+	}
+	return data.Results
+}
+
+// TestBatchRefusesAlone mixes what can be done with what cannot: each of these fails alone.
+func TestBatchRefusesAlone(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	system := newLender(s, "payments", partner.ScopeFunding)
+	uid := s.Loan("P404020")
+	id := int64(s.Draw(uid, nil).Data()["merchantDisbursementId"].(float64))
+	body := fmt.Sprintf(`{"changes": [
+		{"merchantDisbursementId": %[1]d, "status": "FUNDING_PROCESSING"},
+		{"merchantDisbursementId": %[1]d, "status": "RETURNED", "reason": "too early"},
+		{"merchantDisbursementId": 999999, "status": "FUNDING_SETTLED"},
+		{"merchantDisbursementId": %[1]d, "status": "PAID"},
+		{"merchantDisbursementId": "%[1]d", "status": "FUNDING_SETTLED"},
+		{"status": "FUNDING_SETTLED"},
+		{"merchantDisbursementId": %[1]d, "status": "FUNDING_SETTLED", "reference": "a\u0000b"},
+		7,
+		{"merchantDisbursementId": %[1]d, "status": "FUNDING_SETTLED", "status": "CANCELLED"},
+		{"merchantDisbursementId": %[1]d, "status": "FUNDING_SETTLED", "method": "ach"},
+		{"merchantDisbursementId": %[1]d, "status": "FUNDING_SETTLED", "method": "wire"}
+	]}`, id)
+	call := system.call(http.MethodPost, batch, body)
+	call.Departs = true
+	results := batchResults(t, s.Do(call))
+	var got []string
+	for _, r := range results {
+		line := fmt.Sprint(r.Status, r.Changed, r.ID != nil)
+		if r.Error != nil {
+			line += " " + r.Error.Code
+		}
+		got = append(got, line)
+	}
+	want := []string{
+		"200 true true", "409 false true INVALID_STATE", "404 false true NOT_FOUND",
+		"400 false true VALIDATION_ERROR", "400 false false VALIDATION_ERROR",
+		"400 false false VALIDATION_ERROR", "400 false true VALIDATION_ERROR",
+		"400 false false VALIDATION_ERROR", "400 false true VALIDATION_ERROR",
+		"200 true true", "409 false true INVALID_STATE",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	events := s.Events(uid)
+	if len(events) < 3 || !strings.HasSuffix(events[len(events)-1], " FUNDING_SETTLED") {
+		t.Errorf("the events are %v", events)
+	}
+	for _, wrong := range []string{
+		`{}`, `{"changes": null}`, `{"changes": []}`, `{"changes": {}}`,
+		`{"changes": [` + strings.Repeat("1,", 500) + `1]}`,
+	} {
+		answer := system.post(batch, wrong)
+		if answer.Status != http.StatusBadRequest || !slices.Contains(answer.Fields(), "changes") {
+			t.Errorf("%.40s answered %s", wrong, answer.Raw)
+		}
+	}
+	long := `{"changes": [` + strings.Repeat(" ", 3<<20) +
+		`{"merchantDisbursementId": 1, "status": "CANCELLED", "reason": "x"}]}`
+	if answer := system.post(batch, long); answer.Status != http.StatusOK {
+		t.Errorf("3 MiB answered %d", answer.Status)
+	}
+	longer := `{"changes": [` + strings.Repeat(" ", 4<<20) + `]}`
+	if answer := system.post(batch, longer); answer.Code() != string(lending.CodePayloadTooLarge) {
+		t.Errorf("more than 4 MiB answered %d", answer.Status)
+	}
+}
+
+// TestWorkList reads the draws that wait, the oldest first.
+func TestWorkList(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	system := newLender(s, "payments", partner.ScopeFunding)
+	var ids []string
+	for range 5 {
+		ids = append(ids, fmt.Sprint(s.Draw(s.Loan("P404020"), nil).Data()["merchantDisbursementId"]))
+	}
+	list := func(query string) (found []string) {
+		t.Helper()
+		cursor := ""
+		for {
+			answer := system.get("/disbursements?limit=2" + query + cursor)
+			var page struct {
+				Disbursements []struct {
+					ID int64 `json:"merchantDisbursementId"`
+				}
+				Next *string `json:"next_cursor"`
+			}
+			if err := json.Unmarshal(answer.Result.Data, &page); err != nil || answer.Status != 200 {
+				t.Fatalf("answered %s", answer.Raw)
+			}
+			for _, draw := range page.Disbursements {
+				found = append(found, fmt.Sprint(draw.ID))
+			}
+			if page.Next == nil {
+				return found
+			}
+			cursor = "&cursor=" + *page.Next
+		}
+	}
+	if diff := cmp.Diff(ids, list("&status=FUNDING_REQUESTED")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	third := system.get("/disbursements/" + ids[2])
+	if diff := cmp.Diff(ids[:2], list("&requested_before="+third.Text("requestedAt"))); diff != "" {
+		t.Errorf("before the third (-want +got):\n%s", diff)
+	}
+	if found := list("&status=CANCELLED"); len(found) != 0 {
+		t.Errorf("cancelled are %v", found)
+	}
+	wrong := system.get(
+		"/disbursements?status=x&merchant_uid=y&requested_before=z&limit=501&cursor=q")
+	if len(wrong.Fields()) != 5 {
+		t.Errorf("wrong parameters are named as %v", wrong.Fields())
+	}
+}
