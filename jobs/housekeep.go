@@ -42,11 +42,12 @@ func (w *Housekeep) Work(ctx context.Context, _ *river.Job[HousekeepArgs]) error
 	swept, sweepErr := w.Documents.Sweep(ctx, w.DB.Now().Add(-sweepAge), w.Loans.IsReferenced)
 	formsErr := w.Operators.PurgeSubmissions(ctx)
 	days, requestsErr := w.keepRequests(ctx)
+	faultsErr := w.forgetFaults(ctx)
 	slog.InfoContext(ctx, "housekeeping",
 		"request_days_dropped", days,
 		"partitions_made", made, "replies_purged", purged,
 		"uploads_kept", swept.Kept, "uploads_removed", swept.Removed)
-	return errors.Join(err, purgeErr, forgetErr, sweepErr, requestsErr, formsErr)
+	return errors.Join(err, purgeErr, forgetErr, sweepErr, requestsErr, formsErr, faultsErr)
 }
 
 // keepRequests makes the days ahead of the request log and drops those that are
@@ -60,6 +61,18 @@ func (w *Housekeep) keepRequests(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	return w.Requests.Drop(ctx, w.DB.Now().AddDate(0, 0, -settings.APIRequestDays))
+}
+
+// forgetFaults forgets the faults of deliveries that are kept no longer.
+func (w *Housekeep) forgetFaults(ctx context.Context) error {
+	if w.Faults == nil {
+		return nil
+	}
+	settings, err := w.Retention.Settings(ctx)
+	if err != nil {
+		return err
+	}
+	return w.Faults.Purge(ctx, w.DB.Now().AddDate(0, -settings.Months, 0))
 }
 
 func (w *Housekeep) purgeReplies(ctx context.Context) (int, error) {

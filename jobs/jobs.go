@@ -24,6 +24,7 @@ import (
 	"drawbridge/internal/webhook"
 	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/fault"
 )
 
 // Deps are what the workers call.
@@ -39,6 +40,8 @@ type Deps struct {
 	Attention *attention.Service
 	// Requests is the log of the partners' requests.
 	Requests *apilog.Service
+	// Faults are what sandboxes do to deliveries on purpose; nil in production.
+	Faults *fault.Service
 	// Courier sends the e-mails.
 	Courier *email.Courier
 	// Working is told of every job that this process works, unless nil.

@@ -61,6 +61,15 @@ func TestAPartnerReadsAndResendsItsDeliveries(t *testing.T) {
 		made.State != "pending" {
 		t.Fatalf("re-sent: %s", answer.Raw)
 	}
+	keyed := apptest.Call{
+		Method: http.MethodPost, Path: path + "/resend",
+		Header: map[string]string{"Idempotency-Key": "again"},
+	}
+	first, replayed := s.Do(keyed), s.Do(keyed)
+	if first.Status != http.StatusCreated ||
+		first.Text("delivery_uid") != replayed.Text("delivery_uid") {
+		t.Errorf("under a key: %s, then %s", first.Raw, replayed.Raw)
+	}
 	again := call(s, s.Home, http.MethodPost, "/v2/deliveries/"+made.UID.String()+"/resend", nil)
 	if again.Status != http.StatusConflict || again.Code() != "INVALID_STATE" {
 		t.Errorf("one that is on its way was re-sent: %s", again.Raw)

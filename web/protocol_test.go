@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,8 +106,8 @@ var hostile = []struct {
 	},
 }
 
-// readsNone is the changing route whose path says everything.
-const readsNone = "/v2/deliveries/:uid/resend"
+// readsNone are the changing routes whose path says everything.
+var readsNone = []string{"/v2/deliveries/:uid/resend", "/v2/sandbox/faults/:uid"}
 
 func TestEveryRouteRefusesHostileCalls(t *testing.T) {
 	t.Parallel()
@@ -119,7 +120,7 @@ func TestEveryRouteRefusesHostileCalls(t *testing.T) {
 			as = system
 		}
 		for _, way := range hostile {
-			reads := route.Method != http.MethodGet && route.Path != readsNone
+			reads := route.Method != http.MethodGet && !slices.Contains(readsNone, route.Path)
 			if way.body && !reads {
 				continue
 			}

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/secret"
 	"drawbridge/web"
 )
 
@@ -46,6 +48,26 @@ func TestRouteTableIsComplete(t *testing.T) {
 	}
 	if len(table) < 20 {
 		t.Errorf("the table has only %d routes", len(table))
+	}
+}
+
+// TestProductionHasNoFaults looks at the wiring: nothing in production makes deliveries go
+// wrong, plays scenarios or has their routes.
+func TestProductionHasNoFaults(t *testing.T) {
+	t.Parallel()
+	for environment, wanted := range map[string]bool{
+		"production": false, "sandbox": true, "development": true,
+	} {
+		s := apptest.On(t, pgtest.New(t), "DRAWBRIDGE_ENV", environment, "DRAWBRIDGE_ROLES", "api",
+			"DRAWBRIDGE_PUBLIC_URL", "https://drawbridge.example",
+			"DRAWBRIDGE_SECRETS_KEY", secret.GenerateKey())
+		options, err := s.WebOptions()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if has := s.Webhooks.Deliveries.Faults != nil; has != wanted || options.API.Sandbox != wanted {
+			t.Errorf("%s: faults %v, sandbox %v", environment, has, options.API.Sandbox)
+		}
 	}
 }
 

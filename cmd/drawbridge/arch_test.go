@@ -25,6 +25,7 @@ var levels = [][]string{
 	{
 		"internal/webhook/sender", "internal/webhook/subscription", "internal/webhook/delivery",
 		"internal/webhook/health", "internal/webhook/bulk", "internal/webhook/diagnose",
+		"internal/webhook/fault",
 		"internal/webhook", "internal/email", "internal/partner", "internal/operator",
 		"internal/idempotency", "internal/retention", "internal/sealed", "internal/document",
 		"internal/catalog", "internal/apilog", "internal/queue",
@@ -32,7 +33,7 @@ var levels = [][]string{
 		"internal/listener", "internal/feed",
 	},
 	{"internal/event", "internal/receiver", "internal/relay", "internal/attention"},
-	{"internal/loan", "internal/application"},
+	{"internal/loan", "internal/application", "internal/scenario"},
 	{"views", "views/paths", "views/mail", "views/docs"},
 	{"views/ui"},
 	{
@@ -72,6 +73,8 @@ var siblings = map[string][]string{
 		"internal/webhook/sender", "internal/webhook/subscription", "internal/webhook/delivery",
 		"internal/webhook/health", "internal/webhook/bulk", "internal/webhook/diagnose",
 	},
+	"internal/webhook/fault":     {"internal/webhook/delivery"},
+	"internal/scenario":          {"internal/application", "internal/loan"},
 	"internal/postgres/pgtest":   {"internal/postgres", "internal/postgres/pgserver", "migrations"},
 	"internal/application":       {"internal/loan"},
 	"internal/app":               {"internal/app/metrics"},

@@ -82,13 +82,15 @@ type detailJSON struct {
 }
 
 type attemptJSON struct {
-	Number          int             `json:"number"`
-	StartedAt       time.Time       `json:"started_at"`
-	DurationMS      float64         `json:"duration_ms"`
-	HTTPStatus      *int            `json:"http_status"`
-	ErrorClass      *string         `json:"error_class"`
-	Error           *string         `json:"error"`
-	Note            *string         `json:"note"`
+	Number     int       `json:"number"`
+	StartedAt  time.Time `json:"started_at"`
+	DurationMS float64   `json:"duration_ms"`
+	HTTPStatus *int      `json:"http_status"`
+	ErrorClass *string   `json:"error_class"`
+	Error      *string   `json:"error"`
+	Note       *string   `json:"note"`
+	// Fault is what a sandbox did to the attempt on purpose, null for nothing.
+	Fault           *string         `json:"fault"`
 	Address         *string         `json:"address"`
 	RequestHeaders  []sender.Header `json:"request_headers"`
 	ResponseHeaders []sender.Header `json:"response_headers"`
@@ -106,7 +108,8 @@ func newAttemptJSON(a delivery.Attempt) attemptJSON {
 		Number: a.Number, StartedAt: a.StartedAt.UTC(),
 		DurationMS: float64(a.Duration.Microseconds()) / 1000,
 		HTTPStatus: orNull(a.HTTPStatus), ErrorClass: orNull(string(a.ErrorClass)),
-		Error: orNull(a.Error), Note: orNull(a.Note), Address: orNull(a.Address),
+		Error: orNull(a.Error), Note: orNull(a.Note), Fault: orNull(string(a.Fault)),
+		Address:         orNull(a.Address),
 		RequestHeaders:  append([]sender.Header{}, a.RequestHeaders...),
 		ResponseHeaders: append([]sender.Header{}, a.ResponseHeaders...),
 		ResponseBody:    string(a.ResponseBody),

@@ -10,6 +10,7 @@ import (
 	"drawbridge/internal/app/metrics"
 	"drawbridge/internal/config"
 	"drawbridge/internal/partner"
+	"drawbridge/internal/scenario"
 	"drawbridge/migrations"
 	"drawbridge/web"
 	"drawbridge/web/api"
@@ -57,7 +58,12 @@ func (s *Services) WebOptions() (web.Options, error) {
 			Documents:    s.Documents,
 			Calls:        s.Webhooks.Gate,
 			Now:          s.DB.Now,
-			Sandbox:      s.Settings.Env != config.Production,
+		}
+		if s.Faults != nil {
+			options.API.Sandbox, options.API.Faults = true, s.Faults
+			options.API.Scenarios = &scenario.Service{
+				Applications: s.Applications, Loans: s.Loans,
+			}
 		}
 	}
 	if s.Settings.Has(config.RoleAPI) || s.Settings.Has(config.RoleConsole) {

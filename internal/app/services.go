@@ -37,6 +37,7 @@ import (
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook"
 	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/fault"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/jobs"
 )
@@ -58,7 +59,9 @@ type Services struct {
 	Catalog     *catalog.Service
 	Idempotency *idempotency.Store
 	Documents   *document.Store
-	Emails      *email.Service
+	// Faults make deliveries go wrong on purpose; nil in production.
+	Faults *fault.Service
+	Emails *email.Service
 	// Feed reads the feed of events for partners.
 	Feed         *feed.Service
 	Webhooks     *webhook.Services
@@ -134,6 +137,11 @@ func New(
 	gate := new(delivery.Gate)
 	s.Metrics = metrics.New(db, s.Recorder, gate, s.Feed, options.Version)
 	policy := sender.Policy{Allow: settings.WebhookAllow, AllowHTTP: settings.WebhookAllowHTTP}
+	var faults delivery.Faults
+	if settings.Env != config.Production {
+		s.Faults = &fault.Service{DB: db}
+		faults = s.Faults
+	}
 	s.Webhooks = webhook.New(webhook.Config{
 		DB: db, Jobs: inserter, Keys: keys, Policy: policy, Gate: gate, Observe: s.Metrics.Attempt,
 		Sender: sender.New(sender.Config{
@@ -143,7 +151,7 @@ func New(
 		Retries: delivery.Schedule{
 			Delays: settings.WebhookRetry, RetryAfterMax: settings.WebhookRetryAfterMax,
 		},
-		SendTraceparent: settings.WebhookTraceparent,
+		SendTraceparent: settings.WebhookTraceparent, Faults: faults,
 	})
 	s.Events = &event.Recorder{Webhooks: s.Webhooks, Emails: s.Emails}
 	s.Loans = &loan.Service{DB: db, Events: s.Events}

@@ -109,7 +109,7 @@ func (s *Services) QueueConfig() *river.Config {
 		DB: s.DB, Webhooks: s.Webhooks, Courier: s.Courier, Idempotency: s.Idempotency,
 		Documents: s.Documents, Loans: s.Loans, Operators: s.Operators,
 		Retention: s.Retention, Attention: s.Attention, Working: &s.Fleet.Working,
-		Requests: s.Requests, WebhookTimeout: s.Settings.WebhookTimeout,
+		Requests: s.Requests, Faults: s.Faults, WebhookTimeout: s.Settings.WebhookTimeout,
 		Observe: s.Metrics.Run, ObserveMail: s.Metrics.Mail,
 	})
 }

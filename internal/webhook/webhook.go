@@ -29,6 +29,8 @@ type Config struct {
 	Observe func(delivery.Observation)
 	// Gate lets deliveries yield to API requests; nil for one of its own.
 	Gate *delivery.Gate
+	// Faults make deliveries go wrong on purpose; nil outside of sandboxes.
+	Faults delivery.Faults
 }
 
 // Services are the services of webhooks over one database.
@@ -53,6 +55,7 @@ func New(c Config) *Services {
 	deliveries := &delivery.Service{
 		DB: c.DB, Jobs: c.Jobs, Subscriptions: subscriptions, Sender: c.Sender,
 		Retries: c.Retries, SendTraceparent: c.SendTraceparent, Observe: c.Observe, Gate: c.Gate,
+		Faults: c.Faults,
 	}
 	return &Services{
 		Subscriptions: subscriptions, Deliveries: deliveries,

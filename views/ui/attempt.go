@@ -53,6 +53,8 @@ type AttemptView struct {
 	// HTTPStatus is zero without an answer, ErrorClass empty on success.
 	HTTPStatus int
 	ErrorClass string
+	// Fault is what a sandbox did on purpose, empty for nothing.
+	Fault string
 	// Error is the technical cause, Note what was odd about a success.
 	Error   string
 	Note    string
@@ -193,6 +195,7 @@ func AttemptsOf(attempts []delivery.Attempt) []AttemptView {
 		found = append(found, AttemptView{
 			Number: record.Number, Started: record.StartedAt,
 			HTTPStatus: record.HTTPStatus, ErrorClass: string(record.ErrorClass),
+			Fault: string(record.Fault),
 			Error: Sentence(record.Error), Note: Sentence(record.Note),
 			Address: record.Address, Travelled: strings.Join(travelled, ", "), URL: record.URL,
 			Version: record.SubscriptionVersion,

@@ -19,8 +19,10 @@ import (
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/partner"
+	"drawbridge/internal/scenario"
 	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/fault"
 )
 
 // API holds what the handlers call.
@@ -38,8 +40,11 @@ type API struct {
 	Calls *delivery.Gate
 	// Now is the clock of the answers' timestamps.
 	Now func() time.Time
-	// Sandbox registers the operations that play the lender's part.
-	Sandbox bool
+	// Sandbox registers the operations that play the lender's part, and those of Scenarios
+	// and Faults, which are nil without it.
+	Sandbox   bool
+	Scenarios *scenario.Service
+	Faults    *fault.Service
 
 	credentials credentialLimit
 }
@@ -127,7 +132,17 @@ func (a *API) sandboxRoutes() []Route {
 			Method: http.MethodPost, Path: "/v2/sandbox" + path, Name: name, Handler: handler,
 		}
 	}
+	faults := func(method, path, name string, handler echo.HandlerFunc) Route {
+		return Route{
+			Method: method, Path: "/v2/sandbox/faults" + path, Name: name, Handler: handler,
+			AllMerchants: true,
+		}
+	}
 	return []Route{
+		post("/scenario", "sandboxScenario", a.sandboxScenario),
+		faults(http.MethodPost, "", "sandboxFault", a.orderFault),
+		faults(http.MethodGet, "", "sandboxFaults", a.listFaults),
+		faults(http.MethodDelete, "/:uid", "sandboxFaultWithdraw", a.withdrawFault),
 		post("/application/:uid/status", "sandboxStatus", a.sandboxStatus),
 		post("/application/:uid/amount", "sandboxAmount", a.sandboxAmount),
 		post("/application/:uid/terms", "sandboxTerms", a.sandboxTerms),

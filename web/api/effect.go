@@ -31,9 +31,12 @@ type operation func(tx *postgres.Tx) (status int, data any, err error)
 
 // effect runs an operation that changes something, at most once per
 // Idempotency-Key, and writes the answer. digests identify the request's content,
-// by the oldest encoding first.
+// by the oldest encoding first; there are none where the path says everything.
 func (a *API) effect(c echo.Context, digests [][sha256.Size]byte, do operation) error {
 	caller := callerOf(c)
+	if len(digests) == 0 { // the path says everything
+		digests = [][sha256.Size]byte{sha256.Sum256(nil)}
+	}
 	key, err := idempotency.ParseKey(c.Request().Header.Values(idempotency.Header))
 	if err != nil {
 		return err
@@ -139,7 +142,7 @@ func pathUID(c echo.Context, field string) (uuid.UUID, error) {
 			"%q must be a UUID such as 0199e6a2-7c4e-7d6b-9a54-3f0c8c1f2b7d", field)
 	}
 	switch field {
-	case taskField, deliveryField, recoveryField, fileField:
+	case taskField, deliveryField, recoveryField, fileField, faultField:
 	default:
 		traceOf(c).ApplicationUID = uid
 	}

@@ -183,6 +183,18 @@ func (o *object) amount(field string) (lending.Money, bool) {
 	return amount, len(*o.faults) == before
 }
 
+// number reads a whole number from least to most, zero if it is none.
+func (o *object) number(field string, least, most int) int {
+	var number int
+	err := json.Unmarshal(o.raw[field], &number)
+	if err != nil || number < least || number > most {
+		o.faults.Add(o.name(field), "%q must be a whole number from %d to %d", o.name(field), least,
+			most)
+		return 0
+	}
+	return number
+}
+
 // uid reads a required UUID.
 func (o *object) uid(field string) uuid.UUID {
 	if !o.required(field) {

@@ -212,6 +212,15 @@ func (s *Server) Supply(needs string) map[string]string {
 			s.Fund(id, "FUNDING_PROCESSING")
 		}
 		identifiers[contract.DisbursementID] = strconv.FormatInt(id, 10)
+	case "subscription", "fault":
+		to := s.SubscribeHome().UID
+		identifiers[contract.SubscriptionUID] = to.String()
+		if needs == "fault" {
+			ordered := s.ok(Call{Method: http.MethodPost, Path: "/v2/sandbox/faults", JSON: map[string]any{
+				"subscription_uid": to, "fault": "duplicate",
+			}})
+			identifiers[contract.FaultUID] = ordered.Text("fault_uid")
+		}
 	case "delivery.failed", "recovery":
 		made := s.Undelivered(s.Create())
 		identifiers[contract.DeliveryUID] = made.UID.String()

@@ -27,6 +27,14 @@ func (s *Server) Undelivered(application uuid.UUID) delivery.Delivery {
 	return s.Fail(application, subscribed.UID)
 }
 
+// SubscribeHome adds a subscription of Home to all events.
+func (s *Server) SubscribeHome() subscription.Subscription {
+	s.T.Helper()
+	on := *s.Harness
+	on.Partner = s.Home.PartnerUID
+	return on.Subscribe(s.T, nil)
+}
+
 // Fail records a task event of the application and returns its delivery to the subscription,
 // whose attempts are used up.
 func (s *Server) Fail(application, to uuid.UUID) delivery.Delivery {

@@ -69,11 +69,8 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 		}
 		return s.record(ctx, made)
 	}
-	request, err := s.request(task, job.Number)
-	if err != nil {
-		return notSent(stop(ctx, s.DB, task, err))
-	}
-	if may, err := s.pace(ctx, task); err != nil || !may {
+	request, may, err := s.prepare(ctx, made)
+	if err != nil || !may {
 		return notSent(err)
 	}
 	to := s.limiter.of(task.Subscription)
@@ -90,7 +87,7 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 	if s.SendTraceparent && span.IsRecording() {
 		request.Traceparent = traceparent(ctx)
 	}
-	made.attempt = s.send(ctx, slot, made.asked, request, endTurn)
+	made.attempt = s.send(ctx, slot, made, request, endTurn)
 	endSpan(span, made.attempt)
 	if room := to.room(); room > 0 {
 		var refilling sync.WaitGroup
@@ -101,7 +98,26 @@ func (s *Service) Deliver(ctx context.Context, job Args, run Run) error {
 		err := fmt.Errorf("delivering %s: %w", task.UID, cmp.Or(context.Cause(ctx), errLate))
 		return notSent(errors.Join(err, unbegin(ctx, s.DB, made)))
 	}
-	return s.record(ctx, made)
+	err = s.record(ctx, made)
+	s.passed(ctx, task)
+	return err
+}
+
+// prepare builds the request of an attempt and tells whether it may start now. If not, its
+// delivery has been put off.
+func (s *Service) prepare(ctx context.Context, made *madeAttempt) (sender.Request, bool, error) {
+	request, err := s.request(made.task, made.number)
+	if err != nil {
+		return request, false, stop(ctx, s.DB, made.task, err)
+	}
+	fault, may, err := s.suffer(ctx, made.task, made.number)
+	if err != nil || !may {
+		return request, false, err
+	}
+	made.fault = fault
+	fault.spoil(&request)
+	may, err = s.pace(ctx, made.task)
+	return request, may, err
 }
 
 // notSent marks an error as ErrNotSent; nil stays nil.
@@ -345,16 +361,16 @@ var errLate = errors.New("the process was not running for a while")
 // send makes the request in the slot that was taken, unless it is too late
 // for it, and gives the slot and the turn back whatever happens.
 func (s *Service) send(
-	ctx context.Context, taken *slot, asked time.Time, request sender.Request, endTurn func(),
+	ctx context.Context, taken *slot, made *madeAttempt, request sender.Request, endTurn func(),
 ) (attempt sender.Attempt) {
 	defer endTurn()
 	began := time.Now()
-	if began.Sub(asked) > beginLife {
+	if began.Sub(made.asked) > beginLife {
 		taken.cede()
 		return sender.Attempt{Class: sender.ClassUnknown}
 	}
 	defer func() { taken.leave(time.Since(began), attempt.Class == sender.ClassTimeout) }()
-	return s.Sender.Send(ctx, request)
+	return s.sendWith(ctx, made.fault, request)
 }
 
 // refill releases held deliveries while this attempt is written. What fails here

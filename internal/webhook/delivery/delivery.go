@@ -84,7 +84,9 @@ type Detail struct {
 
 // Attempt is one attempt as the log keeps it.
 type Attempt struct {
-	Number              int               `db:"number"`
+	Number int `db:"number"`
+	// Fault is what went wrong on purpose, in a sandbox; empty for nothing.
+	Fault               Fault             `db:"-"`
 	StartedAt           time.Time         `db:"started_at"`
 	Duration            time.Duration     `db:"duration"`
 	DNS                 time.Duration     `db:"dns"`

@@ -105,7 +105,8 @@ func TestTooLateToBegin(t *testing.T) {
 	var service Service // without a sender
 	place := known(&all, 1).take()
 	asked := time.Now().Add(-beginLife - time.Second)
-	attempt := service.send(t.Context(), place, asked, sender.Request{}, func() {})
+	attempt := service.send(t.Context(), place, &madeAttempt{asked: asked}, sender.Request{},
+		func() {})
 	if attempt.Class != sender.ClassUnknown || attempt.Sent || all.inFlight != 0 {
 		t.Errorf("class %q, sent %v, %d in flight", attempt.Class, attempt.Sent, all.inFlight)
 	}

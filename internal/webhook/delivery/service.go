@@ -22,6 +22,8 @@ type Service struct {
 	SendTraceparent bool
 	// Observe gets every attempt that was recorded, unless nil.
 	Observe func(Observation)
+	// Faults make first attempts go wrong on purpose; nil outside of sandboxes.
+	Faults Faults
 	// Gate lets API requests go first while deliveries pile up; nil lets nothing wait.
 	Gate *Gate
 

@@ -115,6 +115,8 @@ type madeAttempt struct {
 	started time.Time
 	attempt sender.Attempt
 	outcome outcome
+	// fault is what goes wrong on purpose, empty for nothing.
+	fault Fault
 	// requestHeaders and responseHeaders are those of the attempt in JSON.
 	requestHeaders, responseHeaders string
 	// asked is when it was asked whether it may begin, by this process's own clock.

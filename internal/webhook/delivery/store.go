@@ -116,5 +116,5 @@ func loadAttempts(ctx context.Context, db *postgres.DB, delivery Delivery) ([]At
 		}
 		attempts = append(attempts, row.Attempt)
 	}
-	return attempts, nil
+	return attempts, addFaults(ctx, db, delivery.UID, attempts)
 }

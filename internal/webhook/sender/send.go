@@ -79,11 +79,20 @@ func (s *Sender) Close() { s.pool.close() }
 // Cancelling ctx gives the attempt up. Its class is then unknown unless a
 // status had come; Sent tells whether the endpoint may have got the request.
 func (s *Sender) Send(ctx context.Context, r Request) Attempt {
+	return s.make(ctx, r, s.attempt)
+}
+
+// make makes an attempt by a way of sending. The errors of that are faults: attempts
+// without a final answer.
+func (s *Sender) make(
+	ctx context.Context, r Request,
+	send func(ctx context.Context, u *url.URL, out outgoing, a *Attempt) error,
+) Attempt {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	var a Attempt
-	if err := s.attempt(ctx, r, &a); err != nil {
+	if err := s.prepared(ctx, r, &a, send); err != nil {
 		f := asSendError(err)
 		a.Class, a.Cause, a.Error, a.Status = f.class, f.cause, f.Error(), f.status
 	}
@@ -92,8 +101,11 @@ func (s *Sender) Send(ctx context.Context, r Request) Attempt {
 	return a
 }
 
-// attempt fills in a. Its errors are faults: attempts without a final answer.
-func (s *Sender) attempt(ctx context.Context, r Request, a *Attempt) error {
+// prepared builds the request and sends it.
+func (s *Sender) prepared(
+	ctx context.Context, r Request, a *Attempt,
+	send func(ctx context.Context, u *url.URL, out outgoing, a *Attempt) error,
+) error {
 	headers := buildHeaders(r, s.userAgent, s.environment)
 	u, err := s.policy.CheckURL(r.URL)
 	if err != nil {
@@ -102,7 +114,12 @@ func (s *Sender) attempt(ctx context.Context, r Request, a *Attempt) error {
 	}
 	out := newOutgoing(u, headers, r.Body)
 	a.RequestHeaders = Mask(out.fields())
-	end := endpoint{scheme: u.Scheme, host: u.Host, http1: needsHTTP1(headers)}
+	return send(ctx, u, out, a)
+}
+
+// attempt sends over a kept connection or a new one.
+func (s *Sender) attempt(ctx context.Context, u *url.URL, out outgoing, a *Attempt) error {
+	end := endpoint{scheme: u.Scheme, host: u.Host, http1: needsHTTP1(out.headers)}
 
 	kept := s.pool.take(end)
 	if kept != nil {

@@ -29,6 +29,7 @@ const (
 	SubscriptionUID = "5b2c9f0e-7d14-4a86-9c3b-6e1f8a0d2c57"
 	DeliveryUID     = "0199f2c4-61aa-7b02-9d3c-4f5e6a7b8c91"
 	RecoveryUID     = "0199f2d1-5e77-7a21-b0c4-9d8e7f6a5b43"
+	FaultUID        = "0199f2e4-8c31-7a52-9b6d-2e1f0a9b8c7d"
 	// RecoverySince is where the time of an example recovery begins.
 	RecoverySince = "2026-11-21T09:30:00Z"
 )

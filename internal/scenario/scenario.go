@@ -1,0 +1,236 @@
+// Package scenario walks an application to a well-known state at once, by the use cases that
+// partners and the lender call one by one, with all the events that these cause. It is for
+// sandboxes.
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/application"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/postgres"
+)
+
+// Name names a scenario (decisions section 11).
+type Name string
+
+// The scenarios.
+const (
+	// Approved: decided, offer accepted, Approved, loan open.
+	Approved Name = "approved"
+	// Declined: the decision made no offer.
+	Declined Name = "declined"
+	// ThreeStages: approved, over at least three stages, the first draw settled.
+	ThreeStages Name = "three_stages"
+	// PaidOut: every stage settled.
+	PaidOut Name = "paid_out"
+	// Returned: the first draw settled, and its money came back.
+	Returned Name = "returned"
+)
+
+// Names lists every scenario.
+func Names() []Name { return []Name{Approved, Declined, ThreeStages, PaidOut, Returned} }
+
+// Parse reads a name. Error: VALIDATION_ERROR.
+func Parse(text string) (Name, error) {
+	if !slices.Contains(Names(), Name(text)) {
+		return "", lending.Invalid("name", `"name" must be one of: %s`, lending.JoinNames(Names()))
+	}
+	return Name(text), nil
+}
+
+// Service plays scenarios.
+type Service struct {
+	Applications *application.Service
+	Loans        *loan.Service
+}
+
+// Wanted is what is played, and for whom.
+type Wanted struct {
+	Name       Name
+	PartnerUID uuid.UUID
+	By         loan.Caller
+	// ProductUID is nil for the first active product that fits.
+	ProductUID *uuid.UUID
+}
+
+// Outcome is what a scenario came to.
+type Outcome struct {
+	ApplicationUID uuid.UUID
+	// HasLoan tells that the loan is open.
+	HasLoan bool
+	// Steps say what was done, in order.
+	Steps []string
+}
+
+// play is a scenario under way.
+type play struct {
+	*Service
+
+	tx      *postgres.Tx
+	wanted  Wanted
+	product lending.Product
+	outcome Outcome
+}
+
+// asked is what the borrower asks for, unless the product's bounds say otherwise.
+const asked = "25000.00"
+
+// Play plays a scenario in the transaction. Errors: VALIDATION_ERROR for a product that does not
+// fit, INVALID_STATE when none does.
+func (s *Service) Play(ctx context.Context, tx *postgres.Tx, wanted Wanted) (Outcome, error) {
+	p := &play{Service: s, tx: tx, wanted: wanted}
+	products, err := s.Applications.Products.ListActive(ctx, tx)
+	if err != nil {
+		return Outcome{}, err
+	}
+	if p.product, err = choose(products, wanted); err != nil {
+		return Outcome{}, err
+	}
+	if err := p.apply(ctx); err != nil || wanted.Name == Declined {
+		return p.outcome, err
+	}
+	if err := p.open(ctx); err != nil {
+		return Outcome{}, err
+	}
+	draws := 0
+	switch wanted.Name {
+	case ThreeStages, Returned:
+		draws = 1
+	case PaidOut:
+		draws = len(p.product.Schedule)
+	case Approved, Declined:
+	}
+	for number := 1; number <= draws; number++ {
+		if err := p.draw(ctx, number); err != nil {
+			return Outcome{}, err
+		}
+	}
+	return p.outcome, nil
+}
+
+// choose takes the product that was named, or the first that fits.
+func choose(products []lending.Product, wanted Wanted) (lending.Product, error) {
+	stages := 1
+	if wanted.Name == ThreeStages {
+		stages = 3
+	}
+	for _, product := range products {
+		named := wanted.ProductUID == nil || product.UID == wanted.ProductUID.String()
+		if named && len(product.Schedule) >= stages {
+			return product, nil
+		}
+	}
+	if wanted.ProductUID != nil {
+		return lending.Product{}, lending.Invalid("product_uid",
+			`"product_uid" must be an active product of at least %d stages`, stages)
+	}
+	return lending.Product{}, lending.NewError(lending.CodeInvalidState,
+		"no active product has at least %d stages: have one set up by the lender", stages)
+}
+
+func (p *play) step(format string, args ...any) {
+	p.outcome.Steps = append(p.outcome.Steps, fmt.Sprintf(format, args...))
+}
+
+// apply creates the application and runs the decision.
+func (p *play) apply(ctx context.Context) error {
+	request, err := p.request()
+	if err != nil {
+		return err
+	}
+	app, err := p.Applications.Create(ctx, p.tx, request)
+	if err != nil {
+		return err
+	}
+	p.outcome.ApplicationUID = app.UID
+	p.step("Created an application over %s", request.RequestedAmount)
+	if app, err = p.Applications.RunDecision(ctx, p.tx, p.wanted.By, app.UID); err != nil {
+		return err
+	}
+	p.step("Ran the decision: %s", app.Status)
+	return nil
+}
+
+// request is an application that gets an offer of the product, or none.
+func (p *play) request() (application.NewApplication, error) {
+	amount, err := lending.ParseMoney(asked)
+	if err != nil {
+		return application.NewApplication{}, err
+	}
+	amount = lending.MinMoney(amount, p.product.Max)
+	if amount.Less(p.product.Min) {
+		amount = p.product.Min
+	}
+	request := application.NewApplication{
+		Source: lending.SourcePartner, PartnerUID: p.wanted.PartnerUID,
+		MerchantUID: p.wanted.By.MerchantUID, RequestedAmount: amount,
+		Borrower: application.Borrower{
+			FirstName: "Robin", LastName: "Sample", Email: "robin.sample@example.com",
+		},
+		Project: application.Project{Name: "Sandbox scenario: " + string(p.wanted.Name)},
+	}
+	if p.wanted.Name == Declined {
+		// Without any income the borrower may owe nothing, so that no product makes an offer.
+		request.Borrower.AnnualIncome = new(lending.Money)
+	}
+	return request, nil
+}
+
+// open accepts the offer and approves the application, which opens the loan.
+func (p *play) open(ctx context.Context) error {
+	product, err := uuid.Parse(p.product.UID)
+	if err != nil {
+		return fmt.Errorf("reading the product's uid: %w", err)
+	}
+	uid := p.outcome.ApplicationUID
+	err = p.Applications.AcceptOffer(ctx, p.tx, p.wanted.By, application.Acceptance{
+		ApplicationUID: uid, ProductUID: product,
+	})
+	if err != nil {
+		return err
+	}
+	p.step("Accepted the offer of %s", p.product.Code)
+	app, err := p.Applications.Move(ctx, p.tx, p.wanted.By, uid, lending.StatusApproved)
+	if err != nil {
+		return err
+	}
+	p.outcome.HasLoan = app.LoanOpen
+	p.step("Moved to %s: the loan is open", app.Status)
+	return nil
+}
+
+// draw requests the draw of a stage and settles it; in the scenario of a return its money comes
+// back.
+func (p *play) draw(ctx context.Context, number int) error {
+	var input loan.DrawInput
+	if number == len(p.product.Schedule) {
+		var err error
+		if input.Metadata, err = lending.ParseMetadata([]byte(`{"projectName":"Sandbox"}`)); err != nil {
+			return err
+		}
+	}
+	made, err := p.Loans.RequestDraw(ctx, p.tx, p.wanted.By, p.outcome.ApplicationUID, input)
+	if err != nil {
+		return err
+	}
+	p.step("Requested draw %d: disbursement %d over %s", number, made.ID, made.Gross)
+	moves := []lending.FundingStatus{lending.FundingProcessing, lending.FundingSettled}
+	if p.wanted.Name == Returned {
+		moves = append(moves, lending.FundingReturned)
+	}
+	for _, to := range moves {
+		_, _, err := p.Loans.MoveFunding(ctx, p.tx, p.wanted.By, made.ID,
+			lending.FundingChange{Status: to})
+		if err != nil {
+			return err
+		}
+		p.step("Disbursement %d: %s", made.ID, string(to))
+	}
+	return nil
+}

@@ -1,0 +1,285 @@
+// Package fault makes deliveries go wrong on purpose, so that partners can try their
+// receivers. Sandboxes and development have it; in production nothing is wired to it.
+//
+// An order takes the next deliveries of its subscription, in the order of their making. Which
+// delivery has which fault is written down before its first attempt, so that a run that dies
+// and the next one of the same attempt do the same.
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/delivery"
+)
+
+// The bounds of an order (decisions section 11).
+const (
+	MaxCount = 100
+	MaxDelay = 3600
+
+	// life is how long an order waits for deliveries.
+	life = 24 * time.Hour
+	// patience is how long a delivery waits for the next one to overtake it.
+	patience = 15 * time.Second
+)
+
+// Faults lists what can go wrong.
+func Faults() []delivery.Fault {
+	return []delivery.Fault{
+		delivery.FaultDuplicate, delivery.FaultReorder, delivery.FaultDelay,
+		delivery.FaultBadSignature, delivery.FaultTruncate,
+	}
+}
+
+// Order asks for a fault of the next deliveries of a subscription.
+type Order struct {
+	UID             uuid.UUID      `db:"fault_uid"`
+	SubscriptionUID uuid.UUID      `db:"subscription_uid"`
+	Fault           delivery.Fault `db:"fault"`
+	// Count is how many deliveries it takes, Remaining how many it has not taken yet.
+	Count     int `db:"count"`
+	Remaining int `db:"remaining"`
+	// Delay is in seconds, nil for any fault but a delay.
+	Delay     *int      `db:"delay_seconds"`
+	CreatedAt time.Time `db:"created_at"`
+	ExpiresAt time.Time `db:"expires_at"`
+}
+
+// Service keeps orders and gives them to deliveries.
+type Service struct{ DB *postgres.DB }
+
+const orderColumns = `fault_uid, subscription_uid, fault, count, remaining, delay_seconds,
+	created_at, expires_at`
+
+// Place keeps an order. Errors: VALIDATION_ERROR for a wrong signature where there is none.
+func (s *Service) Place(ctx context.Context, tx *postgres.Tx, order Order) (Order, error) {
+	if order.Fault == delivery.FaultBadSignature {
+		var unsigned bool
+		err := tx.GetContext(ctx, &unsigned,
+			`SELECT auth = 'none' FROM subscriptions WHERE subscription_uid = $1`,
+			order.SubscriptionUID)
+		if err != nil {
+			return Order{}, fmt.Errorf("looking up subscription %s: %w", order.SubscriptionUID, err)
+		}
+		if unsigned {
+			return Order{}, lending.Invalid("fault",
+				`"fault" cannot be %s: the subscription has no authentication`, string(order.Fault))
+		}
+	}
+	order.UID, order.Remaining = postgres.NewUID(tx.Now), order.Count
+	order.CreatedAt, order.ExpiresAt = tx.Now, tx.Now.Add(life)
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO sandbox_faults (`+orderColumns+`)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`, order.UID, order.SubscriptionUID,
+		string(order.Fault), order.Count, order.Remaining, order.Delay, order.CreatedAt,
+		order.ExpiresAt)
+	if err != nil {
+		return Order{}, fmt.Errorf("inserting a fault of subscription %s: %w",
+			order.SubscriptionUID, err)
+	}
+	return order, nil
+}
+
+// Pending lists the orders of subscriptions that wait for deliveries, oldest first.
+func (s *Service) Pending(ctx context.Context, subscriptions []uuid.UUID) ([]Order, error) {
+	orders := []Order{}
+	err := s.DB.SelectContext(ctx, &orders, `
+		SELECT `+orderColumns+`
+		  FROM sandbox_faults
+		 WHERE subscription_uid = ANY ($1)
+		   AND remaining > 0
+		   AND expires_at > $2
+		 ORDER BY fault_number`, pq.Array(subscriptions), s.DB.Now())
+	if err != nil {
+		return nil, fmt.Errorf("listing faults: %w", err)
+	}
+	return orders, nil
+}
+
+// Withdraw takes an order of one of the subscriptions back and returns it as it stood.
+// Error: NOT_FOUND, also for one that has taken all its deliveries or has expired.
+func (s *Service) Withdraw(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, subscriptions []uuid.UUID,
+) (Order, error) {
+	var order Order
+	err := tx.GetContext(ctx, &order, `
+		DELETE FROM sandbox_faults
+		 WHERE fault_uid = $1
+		   AND subscription_uid = ANY ($2)
+		   AND remaining > 0
+		   AND expires_at > $3
+		RETURNING `+orderColumns, uid, pq.Array(subscriptions), tx.Now)
+	if postgres.IsNoRows(err) {
+		return Order{}, lending.NewError(lending.CodeNotFound, "no pending fault has the id %s", uid)
+	}
+	if err != nil {
+		return Order{}, fmt.Errorf("withdrawing fault %s: %w", uid, err)
+	}
+	return order, nil
+}
+
+// use is the fault of one delivery.
+type use struct {
+	UID   uuid.UUID      `db:"delivery_uid"`
+	Fault delivery.Fault `db:"fault"`
+	Until *time.Time     `db:"until"`
+}
+
+func (u use) suffered() delivery.Suffered {
+	return delivery.Suffered{Fault: u.Fault, Until: postgres.OrZero(u.Until)}
+}
+
+// Take returns what the first attempt of a delivery suffers, the zero value for nothing.
+func (s *Service) Take(
+	ctx context.Context, uid, subscriptionUID uuid.UUID, createdAt time.Time,
+) (delivery.Suffered, error) {
+	var found struct {
+		use
+		Pending bool `db:"pending"`
+	}
+	err := s.DB.GetContext(ctx, &found, `
+		SELECT coalesce(u.fault, '') AS fault, u.until,
+		       EXISTS (SELECT FROM sandbox_faults f
+		                WHERE f.subscription_uid = $2 AND f.remaining > 0
+		                  AND f.expires_at > $3 AND f.created_at <= $4) AS pending
+		  FROM (SELECT $1::uuid AS delivery_uid) d
+		  LEFT JOIN sandbox_fault_uses u USING (delivery_uid)`,
+		uid, subscriptionUID, s.DB.Now(), createdAt)
+	if err != nil {
+		return delivery.Suffered{}, fmt.Errorf("looking for a fault of delivery %s: %w", uid, err)
+	}
+	if found.Fault != "" || !found.Pending {
+		return found.suffered(), nil
+	}
+	var taken delivery.Suffered
+	err = s.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
+		taken, err = assign(ctx, tx, uid, subscriptionUID, createdAt)
+		return err
+	})
+	if err != nil {
+		return delivery.Suffered{}, fmt.Errorf("giving a fault to delivery %s: %w", uid, err)
+	}
+	return taken, nil
+}
+
+// assign gives the orders of a subscription to its deliveries up to one of them, in the order
+// of their making: workers come to them in any. It returns what that one got.
+func assign(
+	ctx context.Context, tx *postgres.Tx, uid, subscriptionUID uuid.UUID, upTo time.Time,
+) (delivery.Suffered, error) {
+	// One at a time for each subscription.
+	_, err := tx.ExecContext(ctx, `
+		SELECT 1 FROM subscriptions WHERE subscription_uid = $1 FOR NO KEY UPDATE`, subscriptionUID)
+	if err != nil {
+		return delivery.Suffered{}, err
+	}
+	var orders []Order
+	err = tx.SelectContext(ctx, &orders, `
+		SELECT `+orderColumns+`
+		  FROM sandbox_faults
+		 WHERE subscription_uid = $1
+		   AND remaining > 0
+		   AND expires_at > $2
+		 ORDER BY fault_number`, subscriptionUID, tx.Now)
+	if err != nil {
+		return delivery.Suffered{}, err
+	}
+	var uses []use
+	for _, order := range orders {
+		given, err := give(ctx, tx, order, uid, upTo)
+		if err != nil {
+			return delivery.Suffered{}, err
+		}
+		uses = append(uses, given...)
+	}
+	at := slices.IndexFunc(uses, func(u use) bool { return u.UID == uid })
+	if at < 0 {
+		return delivery.Suffered{}, nil
+	}
+	return uses[at].suffered(), nil
+}
+
+// give gives an order to deliveries that have had no attempt.
+func give(
+	ctx context.Context, tx *postgres.Tx, order Order, uid uuid.UUID, upTo time.Time,
+) ([]use, error) {
+	var until *time.Time
+	switch order.Fault {
+	case delivery.FaultDelay:
+		at := tx.Now.Add(time.Duration(postgres.OrZero(order.Delay)) * time.Second)
+		until = &at
+	case delivery.FaultReorder:
+		at := tx.Now.Add(patience)
+		until = &at
+	case delivery.FaultDuplicate, delivery.FaultBadSignature, delivery.FaultTruncate:
+	}
+	var uses []use
+	err := tx.SelectContext(ctx, &uses, `
+		INSERT INTO sandbox_fault_uses (delivery_uid, created_at, subscription_uid, fault, until)
+		SELECT d.delivery_uid, d.created_at, d.subscription_uid, $5, $6::timestamptz
+		  FROM deliveries d
+		 WHERE d.subscription_uid = $1
+		   AND d.created_at BETWEEN $2 AND $3
+		   AND (d.created_at, d.delivery_uid) <= ($3, $4)
+		   AND d.state = 'pending'
+		   AND d.attempt_count = 0
+		   AND NOT d.test
+		   AND d.resend_of IS NULL
+		   AND NOT EXISTS (SELECT FROM sandbox_fault_uses u WHERE u.delivery_uid = d.delivery_uid)
+		 ORDER BY d.created_at, d.delivery_uid
+		 LIMIT $7
+		RETURNING delivery_uid, fault, until`, order.SubscriptionUID, order.CreatedAt, upTo, uid,
+		string(order.Fault), until, order.Remaining)
+	if err != nil || len(uses) == 0 {
+		return nil, err
+	}
+	_, err = tx.ExecContext(ctx,
+		`UPDATE sandbox_faults SET remaining = remaining - $2 WHERE fault_uid = $1`,
+		order.UID, len(uses))
+	return uses, err
+}
+
+// Passed lets the deliveries go that waited for this one, or a later one, to overtake them.
+func (s *Service) Passed(
+	ctx context.Context, uid, subscriptionUID uuid.UUID, createdAt time.Time,
+) error {
+	_, err := s.DB.ExecContext(ctx, `
+		WITH overtaken AS (
+			UPDATE sandbox_fault_uses
+			   SET until = $4
+			 WHERE subscription_uid = $2
+			   AND fault = 'reorder'
+			   AND until > $4
+			   AND (created_at, delivery_uid) < ($3, $1)
+			RETURNING delivery_uid, created_at
+		)
+		UPDATE deliveries d
+		   SET next_attempt_at = $4
+		  FROM overtaken o
+		 WHERE d.delivery_uid = o.delivery_uid
+		   AND d.created_at = o.created_at
+		   AND d.state = 'pending'`, uid, subscriptionUID, createdAt, s.DB.Now())
+	if err != nil {
+		return fmt.Errorf("letting what delivery %s overtook go: %w", uid, err)
+	}
+	return nil
+}
+
+// Purge forgets orders that have expired, and the faults of deliveries older than before.
+func (s *Service) Purge(ctx context.Context, before time.Time) error {
+	_, err := s.DB.ExecContext(ctx, `
+		WITH expired AS (DELETE FROM sandbox_faults WHERE expires_at < $1)
+		DELETE FROM sandbox_fault_uses WHERE created_at < $2`, s.DB.Now(), before)
+	if err != nil {
+		return fmt.Errorf("forgetting faults: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,322 @@
+package fault_test
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/fault"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
+	"drawbridge/internal/webhook/webhooktest"
+)
+
+// bench is a subscription of a sandbox with an endpoint that keeps what it gets.
+type bench struct {
+	*webhooktest.Harness
+	*fault.Service
+
+	t        *testing.T
+	endpoint *webhooktest.Receiver
+	to       uuid.UUID
+	secret   secret.String
+}
+
+func newBench(t *testing.T, change func(*subscription.Settings)) *bench {
+	t.Helper()
+	b := &bench{Harness: webhooktest.New(t), t: t, endpoint: webhooktest.NewReceiver(t, nil)}
+	b.Service = &fault.Service{DB: b.Harness.DB}
+	b.Deliveries.Faults = b.Service
+	b.subscribe(b.endpoint.URL, change)
+	return b
+}
+
+func (b *bench) subscribe(url string, change func(*subscription.Settings)) {
+	b.t.Helper()
+	made, key := b.Subscribe(b.t, url, change)
+	b.to, b.secret = made.UID, key
+}
+
+func (b *bench) order(f delivery.Fault, count, delay int) (placed fault.Order) {
+	b.t.Helper()
+	order := fault.Order{SubscriptionUID: b.to, Fault: f, Count: count}
+	if delay > 0 {
+		order.Delay = &delay
+	}
+	b.Do(b.t, func(ctx context.Context, tx *postgres.Tx) (err error) {
+		placed, err = b.Place(ctx, tx, order)
+		return err
+	})
+	return placed
+}
+
+// publish records an event a moment later and returns its body.
+func (b *bench) publish() string {
+	b.t.Helper()
+	b.Clock.Move(time.Millisecond)
+	return string(b.Harness.Publish(b.t).Body)
+}
+
+// pass lets time pass and works what has fallen due.
+func (b *bench) pass(by time.Duration) {
+	b.t.Helper()
+	b.Clock.Move(by)
+	b.EnqueueDue(b.t)
+	b.Work(b.t)
+}
+
+func (b *bench) bodies() []string {
+	var bodies []string
+	for _, request := range b.endpoint.Requests() {
+		bodies = append(bodies, request.Body)
+	}
+	return bodies
+}
+
+func (b *bench) wantBodies(what string, want ...string) {
+	b.t.Helper()
+	if diff := cmp.Diff(want, b.bodies()); diff != "" {
+		b.t.Errorf("%s (-want +got):\n%s", what, diff)
+	}
+}
+
+func (b *bench) remaining() (left []int) {
+	b.t.Helper()
+	pending, err := b.Pending(b.t.Context(), []uuid.UUID{b.to})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, order := range pending {
+		left = append(left, order.Remaining)
+	}
+	return left
+}
+
+func TestDuplicateIsNoAttempt(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.order(delivery.FaultDuplicate, 1, 0)
+	first := b.publish()
+	b.Work(t)
+	b.wantBodies("one event, twice", first, first)
+	if detail := b.Newest(t); len(detail.Attempts) != 1 ||
+		detail.Attempts[0].Fault != delivery.FaultDuplicate || detail.State != delivery.StateDelivered {
+		t.Errorf("the delivery is %+v", detail)
+	}
+	second := b.publish()
+	b.Work(t)
+	b.wantBodies("the next one", first, first, second)
+	if detail := b.Newest(t); detail.Attempts[0].Fault != "" {
+		t.Errorf("the next attempt has the fault %q", detail.Attempts[0].Fault)
+	}
+	if left := b.remaining(); left != nil {
+		t.Errorf("orders with %v left", left)
+	}
+}
+
+// TestOrdersQueue places orders one behind the other: each takes as many deliveries as it says.
+func TestOrdersQueue(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.order(delivery.FaultDuplicate, 2, 0)
+	b.order(delivery.FaultBadSignature, 1, 0)
+	for range 4 {
+		b.publish()
+	}
+	b.Work(t)
+	var got []delivery.Fault
+	for _, one := range slices.Backward(b.List(t)) {
+		got = append(got, b.Detail(t, one.UID).Attempts[0].Fault)
+	}
+	want := []delivery.Fault{
+		delivery.FaultDuplicate, delivery.FaultDuplicate, delivery.FaultBadSignature, "",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestReorder(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.order(delivery.FaultReorder, 1, 0)
+	first := b.publish()
+	b.Work(t)
+	b.pass(5 * time.Second)
+	b.wantBodies("while the first waits")
+	second := b.publish()
+	b.Work(t)
+	b.pass(0)
+	b.wantBodies("the second first", second, first)
+	b.order(delivery.FaultReorder, 1, 0)
+	third := b.publish()
+	b.Work(t)
+	b.pass(14 * time.Second)
+	b.wantBodies("while the third waits", second, first)
+	b.pass(2 * time.Second)
+	b.wantBodies("after 15 s without a next one", second, first, third)
+}
+
+// TestReorderWhateverComesFirst lets a worker come to the later delivery first: it is the earlier
+// one that waits.
+func TestReorderWhateverComesFirst(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.order(delivery.FaultReorder, 1, 0)
+	first, second := b.publish(), b.publish()
+	jobs := b.Jobs(t)
+	for _, job := range slices.Backward(jobs) {
+		if err := b.Deliveries.Deliver(t.Context(), job, webhooktest.First); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.pass(0)
+	b.wantBodies("the second first", second, first)
+}
+
+func TestDelay(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.order(delivery.FaultDelay, 1, 60)
+	first := b.publish()
+	b.Work(t)
+	second := b.publish()
+	b.Work(t)
+	b.pass(59 * time.Second)
+	b.wantBodies("within the minute", second)
+	b.pass(2 * time.Second)
+	b.wantBodies("after the minute", second, first)
+	if detail := b.Detail(t, b.List(t)[1].UID); len(detail.Attempts) != 1 ||
+		detail.Attempts[0].Fault != delivery.FaultDelay {
+		t.Errorf("the delayed delivery is %+v", detail)
+	}
+}
+
+func TestBadSignature(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.order(delivery.FaultBadSignature, 1, 0)
+	for range 2 {
+		b.publish()
+		b.Work(t)
+	}
+	for i, request := range b.endpoint.Requests() {
+		right := sender.Sign(b.secret, []byte(request.Body))
+		if got := request.Header.Get(sender.HeaderSignature); (got == right) != (i == 1) {
+			t.Errorf("request %d is signed %s, right is %s", i+1, got, right)
+		}
+	}
+	b.subscribe(b.endpoint.URL, func(s *subscription.Settings) { s.Auth = sender.AuthNone })
+	err := b.Try(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := b.Place(ctx, tx, fault.Order{
+			SubscriptionUID: b.to, Fault: delivery.FaultBadSignature, Count: 1,
+		})
+		return err
+	})
+	webhooktest.WantRefusal(t, err, "VALIDATION_ERROR", "fault")
+}
+
+// TestTruncate cuts requests: the endpoint reads no whole body, the attempt fails and is
+// repeated whole, and the subscription's health knows nothing of it.
+func TestTruncate(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	var broken, whole atomic.Int32
+	endpoint := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) {
+		if _, err := io.ReadAll(q.Body); err != nil {
+			broken.Add(1)
+		} else {
+			whole.Add(1)
+		}
+	}))
+	t.Cleanup(endpoint.Close)
+	b.subscribe(endpoint.URL, nil)
+	b.order(delivery.FaultTruncate, 1, 0)
+	b.publish()
+	b.Work(t)
+	b.pass(2 * time.Minute)
+	var detail delivery.Detail
+	for _, one := range b.List(t) {
+		if one.SubscriptionUID == b.to {
+			detail = b.Detail(t, one.UID)
+		}
+	}
+	if detail.State != delivery.StateDelivered || len(detail.Attempts) != 2 ||
+		detail.Attempts[0].ErrorClass != sender.ClassProtocol ||
+		detail.Attempts[0].Fault != delivery.FaultTruncate || detail.Attempts[1].Fault != "" {
+		t.Errorf("the delivery is %+v", detail)
+	}
+	endpoint.Close() // waits for its handlers
+	if broken.Load() != 1 || whole.Load() != 1 {
+		t.Errorf("%d broken requests, %d whole ones", broken.Load(), whole.Load())
+	}
+	b.Tally(t)
+	if found := b.HealthOf(t, b.to); found.Attempts != 1 {
+		t.Errorf("the health counts %d attempts", found.Attempts)
+	}
+}
+
+// TestWhatTakesNoFault sends a test event and a re-send: they use none up.
+func TestWhatTakesNoFault(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	b.publish()
+	b.Work(t)
+	sent := b.List(t)[0].UID
+	b.order(delivery.FaultDuplicate, 1, 0)
+	b.Clock.Move(time.Millisecond)
+	b.Resend(t, sent)
+	b.Work(t)
+	if left := b.remaining(); !slices.Equal(left, []int{1}) || len(b.bodies()) != 2 {
+		t.Errorf("orders with %v left, %d requests", left, len(b.bodies()))
+	}
+}
+
+// TestOrdersEnd takes an order back, and lets another expire.
+func TestOrdersEnd(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil)
+	placed := b.order(delivery.FaultDuplicate, 3, 0)
+	b.publish()
+	b.Work(t)
+	withdraw := func(of []uuid.UUID) (fault.Order, error) {
+		var order fault.Order
+		err := b.Try(func(ctx context.Context, tx *postgres.Tx) (err error) {
+			order, err = b.Withdraw(ctx, tx, placed.UID, of)
+			return err
+		})
+		return order, err
+	}
+	_, err := withdraw([]uuid.UUID{uuid.New()})
+	webhooktest.WantRefusal(t, err, "NOT_FOUND")
+	if order, err := withdraw([]uuid.UUID{b.to}); err != nil || order.Remaining != 2 {
+		t.Errorf("withdrawn is %+v, %v", order, err)
+	}
+	_, err = withdraw([]uuid.UUID{b.to})
+	webhooktest.WantRefusal(t, err, "NOT_FOUND")
+	b.order(delivery.FaultDuplicate, 1, 0)
+	b.Clock.Move(25 * time.Hour)
+	if left := b.remaining(); left != nil {
+		t.Errorf("after a day orders have %v left", left)
+	}
+	last := b.publish()
+	b.Work(t)
+	if got := b.bodies(); len(got) != 3 || got[2] != last {
+		t.Errorf("received %q", got)
+	}
+	if err := b.Purge(t.Context(), b.Clock.Now()); err != nil ||
+		b.Count(t, `SELECT count(*) FROM sandbox_faults`) != 0 {
+		t.Errorf("purged: %v", err)
+	}
+}

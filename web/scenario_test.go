@@ -1,0 +1,170 @@
+package web_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"drawbridge/internal/app/apptest"
+)
+
+// TestScenarios plays each and finds the state and the events that the single operations would
+// have led to.
+func TestScenarios(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	approved := []string{
+		"application.status.update Hard Pull Authorization", "application.status.update Approved",
+	}
+	drawn := []string{
+		"disbursement.funding.status-changed FUNDING_REQUESTED",
+		"disbursement.funding.status-changed FUNDING_PROCESSING",
+		"disbursement.funding.settled FUNDING_SETTLED",
+	}
+	for _, test := range []struct {
+		name, product string
+		loan          bool
+		events        [][]string
+	}{
+		{"approved", "", true, [][]string{approved}},
+		{"declined", "", false, [][]string{{"application.status.update Declined"}}},
+		{"three_stages", "", true, [][]string{approved, drawn}},
+		{"paid_out", "P5050", true, [][]string{approved, drawn, drawn}},
+		{"returned", "P404020", true, [][]string{approved, drawn, {
+			"disbursement.funding.returned FUNDING_RETURNED",
+		}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			body := map[string]any{"name": test.name}
+			if test.product != "" {
+				body["product_uid"] = s.Products[test.product]
+			}
+			answer := s.Do(apptest.Call{
+				Method: http.MethodPost, Path: "/v2/sandbox/scenario", JSON: body,
+			})
+			var played struct {
+				UID   uuid.UUID  `json:"thrive_application_uid"`
+				Loan  *uuid.UUID `json:"loan_application_uid"`
+				Steps []string
+			}
+			err := json.Unmarshal(answer.Result.Data, &played)
+			if err != nil || answer.Status != http.StatusCreated || len(played.Steps) == 0 {
+				t.Fatalf("answered %s", answer.Raw)
+			}
+			var want []string
+			for _, part := range test.events {
+				want = append(want, part...)
+			}
+			if diff := cmp.Diff(want, s.Events(played.UID)); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			loan := s.Get("/v2/loan/" + played.UID.String())
+			if (loan.Status == http.StatusOK) != test.loan || (played.Loan != nil) != test.loan {
+				t.Errorf("the scenario names the loan %v, which answers %s", played.Loan, loan.Raw)
+			}
+		})
+	}
+}
+
+// TestScenariosThatDoNotFit asks for what no product has.
+func TestScenariosThatDoNotFit(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	play := func(body map[string]any) apptest.Answer {
+		return s.Do(apptest.Call{
+			Method: http.MethodPost, Path: "/v2/sandbox/scenario", JSON: body,
+		})
+	}
+	for _, product := range []any{s.Products["P5050"], uuid.New()} {
+		answer := play(map[string]any{"name": "three_stages", "product_uid": product})
+		if answer.Status != http.StatusBadRequest || strings.Join(answer.Fields(), "") != "product_uid" {
+			t.Errorf("%v answered %s", product, answer.Raw)
+		}
+	}
+	if answer := play(map[string]any{"name": "rich"}); strings.Join(answer.Fields(), "") != "name" {
+		t.Errorf("another name answered %s", answer.Raw)
+	}
+	if _, err := s.DB.ExecContext(t.Context(), `UPDATE products SET active = false`); err != nil {
+		t.Fatal(err)
+	}
+	if answer := play(map[string]any{"name": "approved"}); answer.Status != http.StatusConflict {
+		t.Errorf("without products it answered %s", answer.Raw)
+	}
+}
+
+// TestFaultsAreThePartnersOwn orders faults, reads them and takes one back, and does none of it
+// for another partner's subscription.
+func TestFaultsAreThePartnersOwn(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	other := s.NewAccount("Other")
+	own := s.SubscribeHome()
+	order := func(as apptest.Account, body map[string]any) apptest.Answer {
+		return s.Do(apptest.Call{
+			Method: http.MethodPost, Path: "/v2/sandbox/faults", JSON: body, As: &as,
+		})
+	}
+	for _, test := range []struct {
+		as    apptest.Account
+		body  map[string]any
+		field string
+	}{
+		{other, map[string]any{"subscription_uid": own.UID, "fault": "duplicate"}, "subscription_uid"},
+		{
+			s.Home,
+			map[string]any{"subscription_uid": uuid.New(), "fault": "delay", "delay_seconds": 1},
+			"subscription_uid",
+		},
+		{s.Home, map[string]any{"subscription_uid": own.UID, "fault": "explode"}, "fault"},
+		{s.Home, map[string]any{"subscription_uid": own.UID, "fault": "delay"}, "delay_seconds"},
+		{
+			s.Home,
+			map[string]any{"subscription_uid": own.UID, "fault": "delay", "delay_seconds": 3601},
+			"delay_seconds",
+		},
+		{
+			s.Home,
+			map[string]any{"subscription_uid": own.UID, "fault": "reorder", "delay_seconds": 5},
+			"delay_seconds",
+		},
+		{s.Home, map[string]any{"subscription_uid": own.UID, "fault": "reorder", "count": 101}, "count"},
+		{s.Home, map[string]any{"subscription_uid": own.UID, "fault": "reorder", "count": "2"}, "count"},
+	} {
+		answer := order(test.as, test.body)
+		if answer.Status != http.StatusBadRequest ||
+			strings.Join(answer.Fields(), " ") != test.field {
+			t.Errorf("%v answered %s", test.body, answer.Raw)
+		}
+	}
+	placed := order(s.Home, map[string]any{
+		"subscription_uid": own.UID, "fault": "delay", "count": 3, "delay_seconds": 60,
+	})
+	uid := placed.Text("fault_uid")
+	if placed.Status != http.StatusCreated || placed.Data()["remaining"] != 3.0 {
+		t.Fatalf("answered %s", placed.Raw)
+	}
+	for account, want := range map[apptest.Account]int{s.Home: 1, other: 0} {
+		answer := s.Do(apptest.Call{Method: http.MethodGet, Path: "/v2/sandbox/faults", As: &account})
+		if got := len(answer.Data()["faults"].([]any)); got != want {
+			t.Errorf("answered %s, want %d", answer.Raw, want)
+		}
+	}
+	withdraw := func(as apptest.Account) apptest.Answer {
+		return s.Do(apptest.Call{
+			Method: http.MethodDelete, Path: "/v2/sandbox/faults/" + uid, As: &as,
+			Header: map[string]string{"Idempotency-Key": "back"},
+		})
+	}
+	if answer := withdraw(other); answer.Status != http.StatusNotFound {
+		t.Errorf("another partner's answered %s", answer.Raw)
+	}
+	for range 2 { // the second is replayed
+		if answer := withdraw(s.Home); answer.Status != http.StatusOK || answer.Text("fault_uid") != uid {
+			t.Errorf("taking it back answered %s", answer.Raw)
+		}
+	}
+}
