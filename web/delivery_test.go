@@ -80,8 +80,8 @@ func TestAPartnerReadsAndResendsItsDeliveries(t *testing.T) {
 	}
 	if n := s.Count(t, `
 		SELECT count(*) FROM audit_log WHERE action = 'delivery.resend' AND actor = $1`,
-		"client "+s.Home.ClientID); n != 1 {
-		t.Errorf("%d entries in the audit log, want 1", n)
+		"client "+s.Home.ClientID); n != 2 {
+		t.Errorf("%d entries in the audit log, want 2: a replay adds none", n)
 	}
 	s.Exec(t, `UPDATE subscriptions SET state = 'deleted' WHERE subscription_uid = $1`,
 		failed.SubscriptionUID)

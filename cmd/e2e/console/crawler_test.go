@@ -24,6 +24,7 @@ type crawler struct {
 	server  *e2etest.Server
 	db      *postgres.DB
 	data    e2etest.Demo
+	lender  e2etest.DemoClient
 	browser context.Context
 	// more are addresses of what was made only to be looked at, forms those that
 	// must not be refused.
@@ -32,25 +33,27 @@ type crawler struct {
 
 // notPages are the addresses that answer something else than a page of ours.
 var notPages = map[string]string{
-	paths.Document:                   "a borrower's file",
-	paths.EmailBody:                  "the mail itself, shown in a frame of the e-mail's page",
-	paths.EmailSource:                "a download",
-	paths.EmailSample:                "the mail itself, shown in a frame of the samples' page",
-	paths.AuditCSV:                   "a download",
-	paths.BulkItems:                  "a download",
-	paths.SecondFactorQR:             "a picture",
-	paths.SignInReturn:               "comes from the provider of identities",
-	paths.SignIn:                     "leads on when somebody is signed in; visited before",
-	paths.SignInCode:                 "follows a password that was right; visited so",
-	paths.JobConsole:                 "the queue library's own console",
-	paths.JobConsoles:                "the queue library's own console",
-	docs.Prefix + "/openapi.yaml":    "a download",
-	docs.Prefix + "/openapi.json":    "a download",
-	docs.Prefix + "/collection.json": "a download",
-	docs.Prefix + "/egress.json":     "a download",
-	docs.Prefix + "/schemas/:name":   "a download",
-	docs.Prefix + "/samples/*":       "a download",
-	docs.Prefix + "/assets/:name":    "files of pages",
+	paths.Document:                       "a borrower's file",
+	paths.EmailBody:                      "the mail itself, shown in a frame of the e-mail's page",
+	paths.EmailSource:                    "a download",
+	paths.EmailSample:                    "the mail itself, shown in a frame of the samples' page",
+	paths.AuditCSV:                       "a download",
+	paths.BulkItems:                      "a download",
+	paths.SecondFactorQR:                 "a picture",
+	paths.SignInReturn:                   "comes from the provider of identities",
+	paths.SignIn:                         "leads on when somebody is signed in; visited before",
+	paths.SignInCode:                     "follows a password that was right; visited so",
+	paths.JobConsole:                     "the queue library's own console",
+	paths.JobConsoles:                    "the queue library's own console",
+	docs.Prefix + "/openapi.yaml":        "a download",
+	docs.Prefix + "/openapi.json":        "a download",
+	docs.Prefix + "/collection.json":     "a download",
+	docs.Prefix + "/egress.json":         "a download",
+	docs.Prefix + "/schemas/:name":       "a download",
+	docs.Prefix + "/lender/openapi.yaml": "a download",
+	docs.Prefix + "/lender/openapi.json": "a download",
+	docs.Prefix + "/samples/*":           "a download",
+	docs.Prefix + "/assets/:name":        "files of pages",
 }
 
 // rows finds the row that a part of an address names, by the path up to it.
@@ -69,7 +72,8 @@ var rows = map[string]string{
 	paths.Partner: `SELECT partner_uid FROM subscriptions
 	                                  JOIN clients USING (partner_uid) LIMIT 1`,
 	paths.Merchant:           `SELECT merchant_uid FROM applications LIMIT 1`,
-	paths.Client:             `SELECT client_id FROM clients LIMIT 1`,
+	paths.Client:             `SELECT client_id FROM clients WHERE partner_uid IS NOT NULL LIMIT 1`,
+	paths.LenderClient:       `SELECT client_id FROM clients WHERE partner_uid IS NULL LIMIT 1`,
 	paths.Products + "/:uid": `SELECT product_uid FROM products LIMIT 1`,
 	paths.Delivery: `SELECT delivery_uid FROM deliveries WHERE attempt_count = 3
 		AND last_http_status = 500 AND resend_of IS NULL ORDER BY created_at DESC LIMIT 1`,

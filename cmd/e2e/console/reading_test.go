@@ -37,9 +37,9 @@ const changesAudited = `SELECT count(*) FROM audit_log
 const clientsKept = `SELECT string_agg((to_jsonb(c) - 'last_used_at')::text, ' ' ORDER BY client_id)
 	FROM clients c`
 
-// readingChangesNothing gets every address of the route table twice, as an admin
-// and as a partner, on a server that has nothing else to do, and compares what
-// the tables hold.
+// readingChangesNothing gets every address of the route table twice, as an admin,
+// as a partner and as a system of the lender, on a server that has nothing else to
+// do, and compares what the tables hold.
 func (r *crawler) readingChangesNothing() {
 	r.T.Helper()
 	if status := r.server.Stop(); status != 0 {
@@ -142,9 +142,12 @@ func (r *crawler) read(client *http.Client, path string) {
 		r.T.Fatal(err)
 	}
 	if strings.HasPrefix(path, "/api/") {
-		partner := r.data.Partners[0].Clients[0]
-		request.Header.Set("x-service-client-id", partner.ID)
-		request.Header.Set("x-service-client-secret", partner.Secret)
+		caller := r.data.Partners[0].Clients[0]
+		if strings.HasPrefix(path, "/api/lender/") {
+			caller = r.lender
+		}
+		request.Header.Set("x-service-client-id", caller.ID)
+		request.Header.Set("x-service-client-secret", caller.Secret)
 	}
 	response, err := client.Do(request)
 	if err != nil {

@@ -93,6 +93,8 @@ func (r *crawler) seed() {
 	r.JSON(&made, "subscription", "update", subscription, "--header", "X-Tenant: northwind",
 		"--header", "X-Api-Version: 2026-01", "--rate", "20", "--reason", "The partner asked for it")
 	r.JSON(&made, "subscription", "test", subscription)
+	r.JSON(&r.lender, "client", "create", "--lender", "--name", "Payments of the loan system",
+		"--scope", "read", "--scope", "funding", "--from", "127.0.0.0/8")
 	r.ask("/api/v2/application/create-run-decision", `{"requested_amount": -1}`)
 	r.ask("/api/v2/loan/"+r.data.Loans[0].UID.String()+"/request-draw", "")
 	r.resendByTheDozen()
