@@ -126,6 +126,8 @@ func letterOf(draft email.Draft, publicURL string) (mail.Letter, error) {
 		return alertOf(mail.AlertRecovered, facts, publicURL), nil
 	case email.KindAttemptsUsedUp:
 		return alertOf(mail.AlertAttemptsUsedUp, facts, publicURL), nil
+	case email.KindDeliveriesFailed:
+		return contactOf(facts, publicURL), nil
 	}
 	return nil, fmt.Errorf("no template for the mail kind %q", draft.Kind)
 }
@@ -140,6 +142,22 @@ func borrowerOf(draft email.Draft) mail.Borrower {
 		borrower.Reference = draft.ApplicationUID.String()
 	}
 	return borrower
+}
+
+func contactOf(facts map[string]string, publicURL string) mail.Contact {
+	contact := mail.Contact{
+		PartnerName:  facts[email.ParamPartnerName],
+		Subscription: facts[email.ParamSubscriptionUID],
+		Name:         facts[email.ParamSubscription],
+		URL:          facts[email.ParamURL],
+		Failures:     facts[email.ParamFailures],
+		Kinds:        facts[email.ParamKinds],
+		Since:        facts[email.ParamSince],
+	}
+	if publicURL != "" {
+		contact.DocsURL, _ = url.JoinPath(publicURL, "docs", "catch-up")
+	}
+	return contact
 }
 
 func alertOf(kind mail.AlertKind, facts map[string]string, publicURL string) mail.Alert {

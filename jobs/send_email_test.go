@@ -153,6 +153,8 @@ func TestEveryKindArrives(t *testing.T) {
 		email.ParamLastError:       "503",
 		email.ParamDeliveryUID:     delivery,
 		email.ParamEvent:           "task.created",
+		email.ParamSubscription:    "Production",
+		email.ParamKinds:           "task.created: 80\napplication.amount.update: 4\n",
 	}
 	subjects := map[email.Kind]string{
 		email.KindWelcome:               "Welcome to Drawbridge",
@@ -161,6 +163,8 @@ func TestEveryKindArrives(t *testing.T) {
 		email.KindSubscriptionFailing:   "Webhooks failing: hooks.example",
 		email.KindSubscriptionRecovered: "Webhooks recovered: hooks.example",
 		email.KindAttemptsUsedUp:        "Webhook not delivered: hooks.example",
+		email.KindDeliveriesFailed: "84 webhooks were not delivered: " +
+			"Production, hooks.example/events",
 	}
 	texts := map[email.Kind][]string{
 		email.KindWelcome:               {"Welcome, Ana", "24,500.00", "6.99% a year", "120 months"},
@@ -169,6 +173,10 @@ func TestEveryKindArrives(t *testing.T) {
 		email.KindSubscriptionFailing:   {console + "/subscriptions/" + subscription, "84"},
 		email.KindSubscriptionRecovered: {console + "/subscriptions/" + subscription},
 		email.KindAttemptsUsedUp:        {console + "/deliveries/" + delivery, "task.created"},
+		email.KindDeliveriesFailed: {
+			"task.created:              80", `"subscription_uid": "` + subscription,
+			"https://drawbridge.example/docs/catch-up",
+		},
 	}
 	for _, kind := range email.Kinds() {
 		room.schedule(t, email.Message{

@@ -34,7 +34,7 @@ func (h *house) newTenant(ctx context.Context, name, url string) (tenant, error)
 	const perSecond, burst = 100_000, 200_000
 	var made tenant
 	err := h.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		owner, err := h.Partners.CreatePartner(ctx, tx, name)
+		owner, err := h.Partners.CreatePartner(ctx, tx, name, "")
 		if err != nil {
 			return err
 		}

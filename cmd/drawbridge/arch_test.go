@@ -73,6 +73,7 @@ var siblings = map[string][]string{
 		"internal/webhook/sender", "internal/webhook/subscription", "internal/webhook/delivery",
 		"internal/webhook/health", "internal/webhook/bulk", "internal/webhook/diagnose",
 	},
+	"internal/partner":           {"internal/email"},
 	"internal/webhook/fault":     {"internal/webhook/delivery"},
 	"internal/scenario":          {"internal/application", "internal/loan"},
 	"internal/postgres/pgtest":   {"internal/postgres", "internal/postgres/pgserver", "migrations"},

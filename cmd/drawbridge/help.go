@@ -14,6 +14,7 @@ var examples = map[string]string{
   drawbridge serve --roles worker
   DRAWBRIDGE_LISTEN=127.0.0.1:9000 drawbridge serve --demo`,
 	"partner create":  `  drawbridge partner create --name 'Solar Group'`,
+	"partner update":  `  drawbridge partner update PARTNER-UID --contact integration@solar.example`,
 	"merchant create": `  drawbridge merchant create --partner UID --name 'Sunny Roofs'`,
 	"client create": `  drawbridge client create --partner UID --merchant UID
   drawbridge client create --partner UID --group --json

@@ -13,6 +13,7 @@ import (
 
 type partnerCmd struct {
 	Create partnerCreateCmd `cmd:"" help:"Create a partner."`
+	Update partnerUpdateCmd `cmd:"" help:"Change a partner's name or contact."`
 	List   partnerListCmd   `cmd:"" help:"List partners, newest first."`
 }
 
@@ -20,26 +21,60 @@ type partnerCmd struct {
 type partnerJSON struct {
 	UID  uuid.UUID `json:"partner_uid"`
 	Name string    `json:"name"`
+	// Contact is null for nobody.
+	Contact *string `json:"contact"`
 }
 
-func newPartnerJSON(p partner.Partner) partnerJSON { return partnerJSON{UID: p.UID, Name: p.Name} }
+func newPartnerJSON(p partner.Partner) partnerJSON {
+	return partnerJSON{UID: p.UID, Name: p.Name, Contact: p.Contact}
+}
+
+func (p partnerJSON) print(w io.Writer) {
+	contact := "no contact"
+	if p.Contact != nil {
+		contact = *p.Contact
+	}
+	fmt.Fprintf(w, "partner %s  %s  %s\n", p.UID, p.Name, contact)
+}
 
 type partnerCreateCmd struct {
-	Name string `required:"" help:"Name of the organisation." placeholder:"TEXT"`
-	JSON bool   `name:"json" help:"Print one JSON document."`
+	Name    string `required:"" help:"Name of the organisation." placeholder:"TEXT"`
+	Contact string `help:"Who hears of deliveries that used up their attempts." placeholder:"ADDRESS"`
+	JSON    bool   `name:"json" help:"Print one JSON document."`
 }
 
 // Run creates a partner.
 func (cmd partnerCreateCmd) Run(env *environment) error {
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
-		created, err := s.Partners.CreatePartner(env.ctx, tx, cmd.Name)
+		created, err := s.Partners.CreatePartner(env.ctx, tx, cmd.Name, cmd.Contact)
 		printed := newPartnerJSON(created)
 		return did(
 			entry("partner.create", created.UID.String(), "", printed),
-			output{printed, func(w io.Writer) {
-				fmt.Fprintf(w, "partner %s  %s\n", created.UID, created.Name)
-			}},
+			output{printed, printed.print},
 		), byFlags(err)
+	})
+}
+
+type partnerUpdateCmd struct {
+	UID     string  `arg:"" name:"partner-uid" help:"Partner."`
+	Name    *string `help:"Name of the organisation." placeholder:"TEXT"`
+	Contact *string `help:"Who hears of deliveries that used up their attempts; '' for nobody." placeholder:"ADDRESS"`
+	JSON    bool    `name:"json" help:"Print one JSON document."`
+}
+
+// Run changes a partner.
+func (cmd partnerUpdateCmd) Run(env *environment) error {
+	if cmd.Name == nil && cmd.Contact == nil {
+		env.refusef("--name or --contact is required")
+	}
+	uid := env.uid("the partner", cmd.UID)
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		before, after, err := s.Partners.UpdatePartner(env.ctx, tx, uid,
+			partner.Change{Name: cmd.Name, Contact: cmd.Contact})
+		printed := newPartnerJSON(after)
+		changed := entry("partner.update", uid.String(), "", printed)
+		changed.Before = newPartnerJSON(before)
+		return did(changed, output{printed, printed.print}), byFlags(err)
 	})
 }
 
@@ -52,8 +87,9 @@ type partnerListCmd struct {
 func (cmd partnerListCmd) Run(env *environment) error {
 	filter := partner.Filter{Name: cmd.Name}
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
-	return rowsOf("partners", newPartnerJSON, "PARTNER\tNAME", func(w io.Writer, p partner.Partner) {
-		fmt.Fprintf(w, "%s\t%s\n", p.UID, p.Name)
+	const head = "PARTNER\tNAME\tCONTACT"
+	return rowsOf("partners", newPartnerJSON, head, func(w io.Writer, p partner.Partner) {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", p.UID, p.Name, postgres.OrZero(p.Contact))
 	}).page(env, cmd.JSON, func(s *app.Services) ([]partner.Partner, postgres.Cursor, error) {
 		return s.Partners.ListPartners(env.ctx, filter)
 	})

@@ -42,9 +42,9 @@ func TestPartnerAndMerchantCommands(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
 	created := d.document(t, "partner", "create", "--name", "Jürgen & Söhne <GmbH>")
-	wantKeys(t, created, "partner_uid", "name")
-	if created["name"] != "Jürgen & Söhne <GmbH>" {
-		t.Errorf("name %q", created["name"])
+	wantKeys(t, created, "partner_uid", "name", "contact")
+	if created["name"] != "Jürgen & Söhne <GmbH>" || created["contact"] != nil {
+		t.Errorf("created %v", created)
 	}
 	owner := created["partner_uid"].(string)
 	merchant := d.document(t, "merchant", "create", "--partner", owner, "--name", "Shop")
@@ -55,6 +55,21 @@ func TestPartnerAndMerchantCommands(t *testing.T) {
 	wantKeys(t, partners, "partners", "next_cursor")
 	if rows := list(t, partners, "partners"); len(rows) != 2 || rows[1]["partner_uid"] != owner {
 		t.Errorf("partners %v, want two, the first one last", rows)
+	}
+	updated := d.document(t, "partner", "update", owner, "--contact", "it@soehne.example")
+	if updated["contact"] != "it@soehne.example" || updated["name"] != created["name"] {
+		t.Errorf("with a contact: %v", updated)
+	}
+	removed := d.document(t, "partner", "update", owner, "--contact", "", "--name", "Söhne")
+	if removed["contact"] != nil || removed["name"] != "Söhne" {
+		t.Errorf("without: %v", removed)
+	}
+	for _, wrong := range [][]string{
+		{owner}, {owner, "--contact", "nobody"}, {owner, "--name", ""}, {"x", "--name", "y"},
+	} {
+		if got := d.run(t, append([]string{"partner", "update"}, wrong...)...); got.status != exitUsage {
+			t.Errorf("%v ended with %d: %s", wrong, got.status, got.stderr)
+		}
 	}
 	rows := list(t, d.document(t, "merchant", "list", "--partner", owner), "merchants")
 	if diff := cmp.Diff([]map[string]any{merchant}, rows); diff != "" {

@@ -171,7 +171,7 @@ func TestFilters(t *testing.T) {
 	var merchant partner.Merchant
 	var client partner.Issued
 	err := db.InTx(t.Context(), func(tx *postgres.Tx) (err error) {
-		if owner, err = partners.CreatePartner(t.Context(), tx, "Sunvolt"); err != nil {
+		if owner, err = partners.CreatePartner(t.Context(), tx, "Sunvolt", ""); err != nil {
 			return err
 		}
 		if merchant, err = partners.CreateMerchant(t.Context(), tx, owner.UID, "Phoenix"); err != nil {

@@ -3,7 +3,6 @@ package application
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/google/uuid"
 
@@ -51,19 +50,8 @@ func (s *Service) Create(
 	return load(ctx, tx, Caller{}, uid, ``)
 }
 
-// CheckEmail checks the borrower's address, named field by whoever sent it.
-// Error: VALIDATION_ERROR.
-func CheckEmail(field, address string) error {
-	err := email.CheckAddress(address)
-	if err == nil {
-		return nil
-	}
-	return lending.Invalid(field, "%s",
-		strings.Replace(err.Error(), `"email"`, `"`+field+`"`, 1))
-}
-
 func (s *Service) checkNew(ctx context.Context, tx *postgres.Tx, request NewApplication) error {
-	if err := CheckEmail("borrower.email", request.Borrower.Email); err != nil {
+	if err := email.CheckAddressOf("borrower.email", request.Borrower.Email); err != nil {
 		return err
 	}
 	if request.ProductUID == nil {

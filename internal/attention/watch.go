@@ -17,8 +17,8 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
-// Tally brings the summaries up to date and opens items for what went wrong. It
-// returns how many outcomes it moved.
+// Tally brings the summaries up to date, opens items for what went wrong and tells the
+// partners' contacts. It returns how many outcomes it moved.
 func (s *Service) Tally(ctx context.Context) (int, error) {
 	moved := 0
 	for {
@@ -36,8 +36,11 @@ func (s *Service) Tally(ctx context.Context) (int, error) {
 			return nil
 		})
 		moved += tallied.Outcomes
-		if err != nil || !tallied.More {
+		if err != nil {
 			return moved, err
+		}
+		if !tallied.More {
+			return moved, s.tellContacts(ctx)
 		}
 	}
 }

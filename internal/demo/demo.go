@@ -259,7 +259,7 @@ func (d *demo) loadPartners(data *Data) error {
 }
 
 func (d *demo) createPartner(tx *postgres.Tx, name, client string, merchants []string) error {
-	created, err := d.Partners.CreatePartner(d.ctx, tx, name)
+	created, err := d.Partners.CreatePartner(d.ctx, tx, name, "")
 	if err != nil {
 		return err
 	}

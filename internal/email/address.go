@@ -32,6 +32,16 @@ func CheckAddress(address string) error {
 	return err
 }
 
+// CheckAddressOf is CheckAddress for an address that whoever sent it names field.
+func CheckAddressOf(field, address string) error {
+	err := CheckAddress(address)
+	if err == nil {
+		return nil
+	}
+	return lending.Invalid(field, "%s",
+		strings.Replace(err.Error(), `"email"`, `"`+field+`"`, 1))
+}
+
 // NormalizeAddress returns address as it goes onto the wire, with the domain in
 // lower-case ASCII. It returns the same errors as CheckAddress.
 func NormalizeAddress(address string) (string, error) {

@@ -11,7 +11,8 @@ import (
 // Kind names what a mail is about.
 type Kind string
 
-// The kinds of mail. The first three go to borrowers, the others to operators.
+// The kinds of mail. The first three go to borrowers, the last to partners, the others to
+// operators.
 const (
 	KindWelcome               Kind = "welcome"
 	KindStipulation           Kind = "stipulation"
@@ -19,6 +20,7 @@ const (
 	KindSubscriptionFailing   Kind = "subscription_failing"
 	KindSubscriptionRecovered Kind = "subscription_recovered"
 	KindAttemptsUsedUp        Kind = "attempts_used_up"
+	KindDeliveriesFailed      Kind = "deliveries_failed"
 )
 
 // ToBorrower tells whether mails of the kind go to borrowers.
@@ -31,6 +33,7 @@ func Kinds() []Kind {
 	return []Kind{
 		KindWelcome, KindStipulation, KindTask,
 		KindSubscriptionFailing, KindSubscriptionRecovered, KindAttemptsUsedUp,
+		KindDeliveriesFailed,
 	}
 }
 
@@ -57,6 +60,8 @@ const (
 	ParamDeliveryUID     = "delivery_uid"
 	ParamEvent           = "event"           // the event kind of the delivery
 	ParamApplicationUID  = "application_uid" // whose event it was
+	ParamSubscription    = "subscription"    // the name of the subscription
+	ParamKinds           = "kinds"           // a line for each kind of event: "task.created: 3"
 )
 
 // State is where a mail stands.

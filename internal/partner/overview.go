@@ -35,7 +35,7 @@ func (s *Service) Summaries(
 	args = append(args, limit+1)
 	rows := []Summary{}
 	err = s.DB.SelectContext(ctx, &rows, `
-		SELECT p.partner_uid, p.name, p.created_at,
+		SELECT p.partner_uid, p.name, p.contact, p.created_at,
 		       (SELECT count(*) FROM merchants m WHERE m.partner_uid = p.partner_uid) AS merchants,
 		       (SELECT count(*) FROM clients c
 		         WHERE c.partner_uid = p.partner_uid AND c.revoked_at IS NULL) AS clients,
@@ -76,35 +76,6 @@ func (f Filter) where() (string, []any) {
 		c.Add(`(p.created_at, p.partner_uid) < (?, ?)`, f.Cursor.At, f.Cursor.UID)
 	}
 	return c.Where(), c.Args
-}
-
-// RenamePartner gives a partner another name and returns it as it was. Errors:
-// VALIDATION_ERROR for the name, NOT_FOUND.
-func (s *Service) RenamePartner(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, name string,
-) (Partner, error) {
-	var faults lending.Faults
-	name = faults.Text("name", name, maxName)
-	if err := faults.Err(); err != nil {
-		return Partner{}, err
-	}
-	var before Partner
-	err := tx.GetContext(ctx, &before, `
-		SELECT partner_uid, name, created_at
-		  FROM partners
-		 WHERE partner_uid = $1
-		   FOR NO KEY UPDATE`, uid)
-	if postgres.IsNoRows(err) {
-		return Partner{}, errNoPartner(uid)
-	}
-	if err != nil {
-		return Partner{}, fmt.Errorf("locking partner %s: %w", uid, err)
-	}
-	_, err = tx.ExecContext(ctx, `UPDATE partners SET name = $2 WHERE partner_uid = $1`, uid, name)
-	if err != nil {
-		return Partner{}, fmt.Errorf("renaming partner %s: %w", uid, err)
-	}
-	return before, nil
 }
 
 // RenameMerchant gives a merchant another name and returns it as it was.

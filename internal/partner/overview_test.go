@@ -64,9 +64,13 @@ func TestRenaming(t *testing.T) {
 	h := newHouse(t)
 	owner := h.partner(t, "Sunvolt")
 	merchant := h.merchants(t, owner.UID, 1)[0]
-	before := inTx(t, h.DB, func(tx *postgres.Tx) (partner.Partner, error) {
-		return h.RenamePartner(t.Context(), tx, owner.UID, " Sunvolt Energy ")
-	})
+	rename := func(uid uuid.UUID, name string) func(*postgres.Tx) (partner.Partner, error) {
+		return func(tx *postgres.Tx) (partner.Partner, error) {
+			before, _, err := h.UpdatePartner(t.Context(), tx, uid, partner.Change{Name: &name})
+			return before, err
+		}
+	}
+	before := inTx(t, h.DB, rename(owner.UID, " Sunvolt Energy "))
 	if after, _ := h.Partner(t.Context(), owner.UID); before.Name != "Sunvolt" ||
 		after.Name != "Sunvolt Energy" {
 		t.Errorf("from %q to %q", before.Name, after.Name)
@@ -79,18 +83,14 @@ func TestRenaming(t *testing.T) {
 		t.Errorf("from %q to %q", was.Name, after.Name)
 	}
 	for _, name := range []string{"", "two\nlines", strings.Repeat("x", 201)} {
-		_, err := tryTx(h.DB, func(tx *postgres.Tx) (partner.Partner, error) {
-			return h.RenamePartner(t.Context(), tx, owner.UID, name)
-		})
+		_, err := tryTx(h.DB, rename(owner.UID, name))
 		wantRefusal(t, err, lending.CodeValidation, "name")
 		_, err = tryTx(h.DB, func(tx *postgres.Tx) (partner.Merchant, error) {
 			return h.RenameMerchant(t.Context(), tx, merchant, name)
 		})
 		wantRefusal(t, err, lending.CodeValidation, "name")
 	}
-	_, err := tryTx(h.DB, func(tx *postgres.Tx) (partner.Partner, error) {
-		return h.RenamePartner(t.Context(), tx, uuid.New(), "Nobody")
-	})
+	_, err := tryTx(h.DB, rename(uuid.New(), "Nobody"))
 	wantRefusal(t, err, lending.CodeNotFound, "")
 	_, err = tryTx(h.DB, func(tx *postgres.Tx) (partner.Merchant, error) {
 		return h.RenameMerchant(t.Context(), tx, uuid.New(), "Nobody")

@@ -13,10 +13,12 @@ package partner
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 )
@@ -31,9 +33,21 @@ type Service struct {
 
 // Partner is an organisation that integrates.
 type Partner struct {
-	UID       uuid.UUID `db:"partner_uid"`
-	Name      string    `db:"name"`
+	UID  uuid.UUID `db:"partner_uid"`
+	Name string    `db:"name"`
+	// Contact is the address that hears of deliveries that failed for good, nil for nobody.
+	Contact   *string   `db:"contact"`
 	CreatedAt time.Time `db:"created_at"`
+}
+
+// columns are what a Partner is read from.
+const columns = `partner_uid, name, contact, created_at`
+
+// Change is what to change of a partner; nil leaves as it is.
+type Change struct {
+	Name *string
+	// Contact is an address, empty for none.
+	Contact *string
 }
 
 // Filter narrows a list of partners.
@@ -45,30 +59,75 @@ type Filter struct {
 	Limit int
 }
 
-// CreatePartner adds a partner. Error: VALIDATION_ERROR for its name.
+// CreatePartner adds a partner; contact may be empty. Error: VALIDATION_ERROR that names every
+// wrong value.
 func (s *Service) CreatePartner(
-	ctx context.Context, tx *postgres.Tx, name string,
+	ctx context.Context, tx *postgres.Tx, name, contact string,
 ) (Partner, error) {
-	var faults lending.Faults
-	name = faults.Text("name", name, maxName)
-	if err := faults.Err(); err != nil {
+	partner := Partner{UID: postgres.NewUID(tx.Now), CreatedAt: tx.Now}
+	if err := (Change{Name: &name, Contact: &contact}).apply(&partner); err != nil {
 		return Partner{}, err
 	}
-	partner := Partner{UID: postgres.NewUID(tx.Now), Name: name, CreatedAt: tx.Now}
 	_, err := tx.NamedExecContext(ctx, `
-		INSERT INTO partners (partner_uid, name, created_at)
-		VALUES (:partner_uid, :name, :created_at)`, partner)
+		INSERT INTO partners (partner_uid, name, contact, created_at)
+		VALUES (:partner_uid, :name, :contact, :created_at)`, partner)
 	if err != nil {
 		return Partner{}, fmt.Errorf("inserting partner %s: %w", partner.UID, err)
 	}
 	return partner, nil
 }
 
+// UpdatePartner changes a partner and returns it as it was and as it is. Who has no contact any
+// more hears of nothing that failed before. Errors: VALIDATION_ERROR, NOT_FOUND.
+func (s *Service) UpdatePartner(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, change Change,
+) (before, after Partner, err error) {
+	err = tx.GetContext(ctx, &before, `
+		SELECT `+columns+`
+		  FROM partners
+		 WHERE partner_uid = $1
+		   FOR NO KEY UPDATE`, uid)
+	if postgres.IsNoRows(err) {
+		return Partner{}, Partner{}, errNoPartner(uid)
+	}
+	if err != nil {
+		return Partner{}, Partner{}, fmt.Errorf("locking partner %s: %w", uid, err)
+	}
+	after = before
+	if err := change.apply(&after); err != nil {
+		return Partner{}, Partner{}, err
+	}
+	_, err = tx.NamedExecContext(ctx, `
+		UPDATE partners
+		   SET name = :name, contact = :contact
+		 WHERE partner_uid = :partner_uid`, after)
+	if err != nil {
+		return Partner{}, Partner{}, fmt.Errorf("changing partner %s: %w", uid, err)
+	}
+	return before, after, nil
+}
+
+// apply checks the change and makes it. Error: VALIDATION_ERROR that names every wrong value.
+func (c Change) apply(to *Partner) error {
+	var faults lending.Faults
+	if c.Name != nil {
+		to.Name = faults.Text("name", *c.Name, maxName)
+	}
+	if c.Contact != nil {
+		to.Contact = nil
+		if contact := strings.TrimSpace(*c.Contact); contact != "" {
+			faults.Merge(email.CheckAddressOf("contact", contact))
+			to.Contact = &contact
+		}
+	}
+	return faults.Err()
+}
+
 // Partner returns one partner. Error: NOT_FOUND.
 func (s *Service) Partner(ctx context.Context, uid uuid.UUID) (Partner, error) {
 	var partner Partner
 	err := s.DB.GetContext(ctx, &partner, `
-		SELECT partner_uid, name, created_at FROM partners WHERE partner_uid = $1`, uid)
+		SELECT `+columns+` FROM partners WHERE partner_uid = $1`, uid)
 	if postgres.IsNoRows(err) {
 		return Partner{}, errNoPartner(uid)
 	}
@@ -89,7 +148,7 @@ func (s *Service) ListPartners(
 	}
 	rows := []Partner{}
 	err = s.DB.SelectContext(ctx, &rows, `
-		SELECT partner_uid, name, created_at
+		SELECT `+columns+`
 		  FROM partners
 		 WHERE lower(name) LIKE lower($1)
 		   AND ($2::timestamptz IS NULL OR (created_at, partner_uid) < ($2, $3))

@@ -53,7 +53,7 @@ func TestRefusedPartnersAndMerchants(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			_, err := tryTx(h.DB, func(tx *postgres.Tx) (any, error) {
 				if test.partner == uuid.Nil {
-					return h.CreatePartner(t.Context(), tx, test.text)
+					return h.CreatePartner(t.Context(), tx, test.text, "")
 				}
 				return h.CreateMerchant(t.Context(), tx, test.partner, test.text)
 			})

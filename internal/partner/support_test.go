@@ -70,7 +70,7 @@ func tryTx[T any](db *postgres.DB, use func(tx *postgres.Tx) (T, error)) (T, err
 func (h house) partner(t testing.TB, name string) partner.Partner {
 	t.Helper()
 	return inTx(t, h.DB, func(tx *postgres.Tx) (partner.Partner, error) {
-		return h.CreatePartner(context.Background(), tx, name)
+		return h.CreatePartner(context.Background(), tx, name, "")
 	})
 }
 

@@ -57,6 +57,16 @@ func Samples() []Sample {
 		{"alert-failing", "Alert: subscription failing", failing},
 		{"alert-recovered", "Alert: subscription recovered", recovered},
 		{"alert-attempts-used-up", "Alert: attempts used up", usedUp},
+		{"deliveries-failed", "Partner's contact: deliveries failed", Contact{
+			PartnerName:  "Sunfield Energy",
+			Subscription: "0193b5a0-11aa-7b20-8c3d-2f4e5a6b7c8d",
+			Name:         "Production",
+			URL:          endpoint.URL,
+			Failures:     "14",
+			Kinds:        "application.status.update: 3\ndisbursement.funding.settled: 11\n",
+			Since:        "2026-11-21T09:12:00Z",
+			DocsURL:      "https://drawbridge.example/docs/catch-up",
+		}},
 	}
 }
 

@@ -58,6 +58,7 @@ var actionWords = map[string]string{
 	"merchant.rename":                "Renamed a merchant",
 	"partner.create":                 "Created a partner",
 	"partner.rename":                 "Renamed a partner",
+	"partner.update":                 "Changed a partner",
 	"product.active":                 "Offered or withdrew a product",
 	"product.create":                 "Created a product",
 	"queue.pause":                    "Paused a queue",

@@ -125,6 +125,7 @@ const (
 	PartnerNew     = "/console/partners/new"
 	Partner        = "/console/partners/:uid"
 	PartnerRename  = "/console/partners/:uid/rename"
+	PartnerContact = "/console/partners/:uid/contact"
 	MerchantNew    = "/console/partners/:uid/merchants/new"
 	ClientNew      = "/console/partners/:uid/clients/new"
 	Merchants      = "/console/merchants"

@@ -309,6 +309,8 @@ func EmailKind(kind string) string {
 		return "Alert: subscription recovered"
 	case "attempts_used_up":
 		return "Alert: attempts used up"
+	case "deliveries_failed":
+		return "Partner's contact: deliveries failed"
 	}
 	return kind
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/application"
+	"drawbridge/internal/email"
 	"drawbridge/internal/lending"
 )
 
@@ -143,7 +144,7 @@ func (o *object) email(field string) string {
 	before := len(*o.faults)
 	address := o.text(field, maxEmail)
 	if len(*o.faults) == before {
-		o.faults.Merge(application.CheckEmail(o.name(field), address))
+		o.faults.Merge(email.CheckAddressOf(o.name(field), address))
 	}
 	return address
 }

@@ -212,6 +212,9 @@ func (d *desk) lendingForms() map[string]func() sending {
 		"console.partner.rename": func() sending {
 			return d.asks(partner("/rename"), "name", d.next("Renamed "))
 		},
+		"console.partner.contact.save": func() sending {
+			return d.asks(partner("/contact"), "contact", d.next("integration")+"@sunvolt.example")
+		},
 		"console.merchant.create": func() sending {
 			return d.asks(partner("/merchants/new"), "name", d.next("Boise "))
 		},

@@ -209,6 +209,30 @@ func TestRenamePartnerAndMerchant(t *testing.T) {
 	}
 }
 
+func TestPartnersContact(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.asOperator()
+	path := viewpaths.To(viewpaths.Partner, r.Partner.String())
+	for _, contact := range []string{"it@sunvolt.example", ""} {
+		answer, _ := b.fillIn(path+"/contact", map[string]string{"contact": contact})
+		answer.wantStatus(t, http.StatusSeeOther)
+		page := b.get(answer.Location)
+		if page.text("main > .notice") != "Saved." ||
+			strings.Contains(page.text("main .facts"), "it@sunvolt.example") != (contact != "") {
+			t.Errorf("with the contact %q the page says %q", contact, page.text("main .facts"))
+		}
+	}
+	answer, _ := b.fillIn(path+"/contact", map[string]string{"contact": "nobody"})
+	answer.wantStatus(t, http.StatusBadRequest)
+	if got := answer.text("form"); !strings.Contains(got, "is not an e-mail address") {
+		t.Errorf("a wrong address is answered %q", got)
+	}
+	if r.audits("partner.update") != 2 {
+		t.Errorf("%d audit entries", r.audits("partner.update"))
+	}
+}
+
 func TestPartnerPage(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -126,7 +126,7 @@ func (s *Server) NewAccount(name string) Account {
 	s.T.Helper()
 	var account Account
 	s.InTx(func(tx *postgres.Tx) error {
-		made, err := s.Partners.CreatePartner(s.T.Context(), tx, name)
+		made, err := s.Partners.CreatePartner(s.T.Context(), tx, name, "")
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func (s *Server) NewGroup(name string, count int) (group Account, members []Acco
 		return account, s.Partners.SetRate(s.T.Context(), tx, issued.ClientID, 10_000, 20_000)
 	}
 	s.InTx(func(tx *postgres.Tx) error {
-		made, err := s.Partners.CreatePartner(s.T.Context(), tx, name)
+		made, err := s.Partners.CreatePartner(s.T.Context(), tx, name, "")
 		if err != nil {
 			return err
 		}

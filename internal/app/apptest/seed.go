@@ -29,7 +29,7 @@ func (h *Harness) NewPartner(t testing.TB, name string) uuid.UUID {
 	t.Helper()
 	var made partner.Partner
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) (err error) {
-		made, err = h.Partners.CreatePartner(ctx, tx, name)
+		made, err = h.Partners.CreatePartner(ctx, tx, name, "")
 		return err
 	})
 	return made.UID

@@ -82,7 +82,7 @@ func (s *Service) Tally(ctx context.Context, tx *postgres.Tx) (Tallied, error) {
 		return Tallied{}, err
 	}
 	for _, add := range []func(context.Context, *postgres.Tx, []outcomeRow) error{
-		addHours, addErrors, addTraffic, addStreaks,
+		addHours, addErrors, addTraffic, addStreaks, addUntold,
 	} {
 		if err := add(ctx, tx, rows); err != nil {
 			return Tallied{}, err

@@ -69,7 +69,8 @@ func (f *Feature) Routes() []page.Route {
 		page.Get(paths.Request, "console.request", support, f.request),
 	)
 	return append(routes, f.Actions(
-		f.newPartner(), f.renamePartner(), f.newMerchant(), f.renameMerchant(), f.newClient(),
+		f.newPartner(), f.renamePartner(), f.contactPartner(),
+		f.newMerchant(), f.renameMerchant(), f.newClient(),
 		f.rotateClient(ofPartners), f.limitClient(ofPartners), f.revokeClient(ofPartners),
 		f.newSystem(), f.rotateClient(ofLender), f.limitClient(ofLender), f.revokeClient(ofLender),
 	)...)
@@ -206,6 +207,7 @@ func (f *Feature) newPartner() action.Spec {
 		Role: clerk,
 		Ask: func(ctx echo.Context) (action.Form, error) {
 			name, merchant := ctx.FormValue("name"), strings.TrimSpace(ctx.FormValue("merchant"))
+			contact := ctx.FormValue("contact")
 			return action.Form{
 				Place: listPlace.Under(paths.Partners, "New partner"),
 				Fields: ui.AskForm{
@@ -217,16 +219,17 @@ func (f *Feature) newPartner() action.Spec {
 							Name: "merchant", Label: "First merchant", MaxLength: 200, Autocomplete: "off",
 							Hint: "The business that loans pay. Leave it empty to add merchants later.",
 						},
+						contactControl(""),
 					},
 				},
 				Change: action.Change{
 					Done: "Created. Issue credentials next, then a subscription for its events.",
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
-						made, err := f.Partners.CreatePartner(ctx, tx, name)
+						made, err := f.Partners.CreatePartner(ctx, tx, name, contact)
 						if err != nil {
 							return operator.Outcome{}, err
 						}
-						after := map[string]any{"name": made.Name}
+						after := map[string]any{"name": made.Name, "contact": made.Contact}
 						if merchant != "" {
 							added, err := f.Partners.CreateMerchant(ctx, tx, made.UID, merchant)
 							if err != nil {
@@ -263,9 +266,54 @@ func (f *Feature) renamePartner() action.Spec {
 				},
 				Change: renaming("partner", path, found.UID, ctx.FormValue("name"),
 					func(ctx context.Context, tx *postgres.Tx, name string) (string, error) {
-						before, err := f.Partners.RenamePartner(ctx, tx, found.UID, name)
+						before, _, err := f.Partners.UpdatePartner(ctx, tx, found.UID,
+							partner.Change{Name: &name})
 						return before.Name, err
 					}),
+			}, err
+		},
+	}
+}
+
+func contactControl(value string) ui.Control {
+	return ui.Control{
+		Name: "contact", Label: "Contact", Type: "email", Value: value, MaxLength: 254,
+		Autocomplete: "off",
+		Hint: "The address that hears of deliveries that used up their attempts, at most once an " +
+			"hour for each subscription. Empty for nobody.",
+	}
+}
+
+// contactPartner says who at a partner hears of deliveries that failed for good.
+func (f *Feature) contactPartner() action.Spec {
+	return action.Spec{
+		Path: paths.PartnerContact, Shown: "console.partner.contact",
+		Sent: "console.partner.contact.save", Role: clerk,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			found, err := f.owner(ctx)
+			path, contact := paths.To(paths.Partner, found.UID.String()), ctx.FormValue("contact")
+			return action.Form{
+				Place: placeOf(found).Under(path, "Contact"),
+				Fields: ui.AskForm{
+					Title: "Contact", Action: path + "/contact", Cancel: path, Submit: "Save",
+					About:    found.Name,
+					Controls: []ui.Control{contactControl(postgres.OrZero(found.Contact))},
+				},
+				Change: action.Change{
+					Done: "Saved.", Unchanged: "That is the contact already.",
+					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+						before, after, err := f.Partners.UpdatePartner(ctx, tx, found.UID,
+							partner.Change{Contact: &contact})
+						if err != nil || postgres.OrZero(before.Contact) == postgres.OrZero(after.Contact) {
+							return operator.Outcome{Target: path}, err
+						}
+						return operator.Did(path, operator.Entry{
+							Action: "partner.update", SubjectKind: "partner", Subject: found.UID.String(),
+							Before: map[string]any{"contact": before.Contact},
+							After:  map[string]any{"contact": after.Contact},
+						}), nil
+					},
+				},
 			}, err
 		},
 	}

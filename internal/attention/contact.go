@@ -1,0 +1,59 @@
+package attention
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/health"
+)
+
+// tellContacts mails the partners' contacts what failed for good, in one mail for each
+// subscription.
+func (s *Service) tellContacts(ctx context.Context) error {
+	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		untold, err := s.Webhooks.Health.TakeUntold(ctx, tx)
+		for len(untold) > 0 && err == nil {
+			count := 1
+			for count < len(untold) && untold[count].Subscription == untold[0].Subscription {
+				count++
+			}
+			err = s.tellContact(ctx, tx, untold[:count])
+			untold = untold[count:]
+		}
+		return err
+	})
+}
+
+// tellContact mails what failed at one subscription, kind by kind.
+func (s *Service) tellContact(ctx context.Context, tx *postgres.Tx, kinds []health.Untold) error {
+	of, failures, since := kinds[0], int64(0), kinds[0].Since
+	var lines strings.Builder
+	for _, kind := range kinds {
+		failures += kind.Failures
+		if kind.Since.Before(since) {
+			since = kind.Since
+		}
+		fmt.Fprintf(&lines, "%s: %d\n", kind.Event, kind.Failures)
+	}
+	err := s.Emails.Schedule(ctx, tx, email.Message{
+		Kind: email.KindDeliveriesFailed, ToName: of.PartnerName, ToAddress: of.Contact,
+		Params: map[string]string{
+			email.ParamPartnerName:     of.PartnerName,
+			email.ParamSubscriptionUID: of.Subscription.String(),
+			email.ParamSubscription:    of.Name,
+			email.ParamURL:             of.URL,
+			email.ParamFailures:        strconv.FormatInt(failures, 10),
+			email.ParamKinds:           lines.String(),
+			email.ParamSince:           since.UTC().Truncate(time.Second).Format(time.RFC3339),
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("telling the contact of %s: %w", of.PartnerName, err)
+	}
+	return nil
+}

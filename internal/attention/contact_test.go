@@ -1,0 +1,134 @@
+package attention_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/email"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/subscription"
+)
+
+// contact says who at the partner is told.
+func (h *harness) contact(address string) {
+	h.Helper()
+	h.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, _, err := h.Partners.UpdatePartner(ctx, tx, h.Partner, partner.Change{Contact: &address})
+		return err
+	})
+}
+
+// told are the facts of the mails to contacts that are not yet read, oldest first.
+func (h *harness) told(seen int) []email.Detail {
+	h.Helper()
+	var uids []uuid.UUID
+	h.must(h.DB.SelectContext(h.Context(), &uids, `
+		SELECT email_uid FROM emails WHERE kind = 'deliveries_failed'
+		 ORDER BY created_at, email_uid OFFSET $1`, seen))
+	mails := make([]email.Detail, 0, len(uids))
+	for _, uid := range uids {
+		mail, err := email.Get(h.Context(), h.DB, uid)
+		h.must(err)
+		mails = append(mails, mail)
+	}
+	return mails
+}
+
+// However many processes look, a partner's contact gets one mail an hour for each subscription,
+// which tells of everything that used up its attempts since the last.
+func TestContactIsTold(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.contact("it@sunvolt.example")
+	other := h.Subscribe(t, func(s *subscription.Settings) { s.URL = h.receiver.URL + "/other" }).UID
+	first := h.clock.Now()
+	h.status.Store(500)
+	h.publish()
+	h.publish()
+	h.finish()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(h.look)
+	}
+	all.Wait()
+	mails := h.told(0)
+	if len(mails) != 2 {
+		t.Fatalf("%d mails, want one for each subscription", len(mails))
+	}
+	subscriptions := map[string]bool{}
+	for _, mail := range mails {
+		subscriptions[mail.Params[email.ParamSubscriptionUID]] = true
+		if mail.ToAddress != "it@sunvolt.example" || mail.Params[email.ParamFailures] != "2" ||
+			mail.Params[email.ParamKinds] != "task.created: 2\n" ||
+			mail.Params[email.ParamSince] != first.UTC().Format(time.RFC3339) {
+			t.Errorf("mail to %s of %v", mail.ToAddress, mail.Params)
+		}
+	}
+	if !subscriptions[h.subscription.String()] || !subscriptions[other.String()] {
+		t.Errorf("mails of %v", subscriptions)
+	}
+
+	h.exec(`UPDATE subscriptions SET state = 'deleted' WHERE subscription_uid = $1`, other)
+	h.fail(1)
+	if h.look(); len(h.told(2)) != 1 {
+		t.Fatalf("%d mails after the hour", len(h.told(2)))
+	}
+	h.publish()
+	h.finish()
+	if h.look(); len(h.told(3)) != 0 {
+		t.Error("a second mail within the hour")
+	}
+	h.move(time.Hour - 24*time.Minute)
+	h.look()
+	if mails := h.told(3); len(mails) != 1 || mails[0].Params[email.ParamFailures] != "1" {
+		t.Errorf("what failed meanwhile is in %v", mails)
+	}
+}
+
+// A partner without a contact, a test, and what arrives at last tell nobody; who gets a contact
+// hears of what fails from then on.
+func TestContactIsNotTold(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.fail(1)
+	h.look()
+	h.contact("it@sunvolt.example")
+	h.look()
+	h.status.Store(500)
+	h.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := h.Webhooks.Deliveries.Test(ctx, tx, h.subscription, lending.EventTaskCreated)
+		return err
+	})
+	h.finish()
+	h.publish()
+	h.work()
+	h.status.Store(200)
+	h.finish()
+	h.look()
+	if mails := h.told(0); len(mails) != 0 {
+		t.Errorf("told of %v", mails[0].Params)
+	}
+	h.fail(1)
+	h.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := h.Webhooks.Health.Tally(ctx, tx)
+		return err
+	})
+	h.contact("")
+	h.look()
+	h.contact("it@sunvolt.example")
+	h.look()
+	if mails := h.told(0); len(mails) != 0 {
+		t.Errorf("told of what failed before: %v", mails[0].Params)
+	}
+	h.fail(1)
+	h.look()
+	if mails := h.told(0); len(mails) != 1 {
+		t.Errorf("%d mails of what failed then", len(mails))
+	}
+}

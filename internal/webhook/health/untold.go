@@ -1,0 +1,113 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/postgres"
+)
+
+// betweenMails is how long at least a partner's contact hears nothing more of a
+// subscription.
+const betweenMails = time.Hour
+
+// addUntold counts what failed for good for the mail to the partner's contact, where the
+// partner has one.
+func addUntold(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
+	var deliveries pq.StringArray
+	var failures pq.Int64Array
+	for _, row := range rows {
+		if row.Failed != 0 {
+			deliveries = append(deliveries, row.Delivery.String())
+			failures = append(failures, int64(row.Failed))
+		}
+	}
+	if len(deliveries) == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO untold_failures AS f (subscription_uid, event, failures, since)
+		SELECT d.subscription_uid, d.event, sum(u.failures), min(d.event_at)
+		  FROM unnest($1::uuid[], $2::integer[]) AS u (delivery_uid, failures)
+		  JOIN deliveries d USING (delivery_uid)
+		  JOIN subscriptions s USING (subscription_uid)
+		  JOIN partners p USING (partner_uid)
+		 WHERE p.contact IS NOT NULL
+		 GROUP BY d.subscription_uid, d.event
+		 ORDER BY d.subscription_uid, d.event
+		    ON CONFLICT (subscription_uid, event) DO UPDATE
+		   SET failures = f.failures + excluded.failures,
+		       since = least(f.since, excluded.since)`, deliveries, failures)
+	if err != nil {
+		return fmt.Errorf("counting failures for the partners' contacts: %w", err)
+	}
+	return nil
+}
+
+// Untold is what failed for good at a subscription since its partner's contact was last
+// told.
+type Untold struct {
+	Subscription uuid.UUID `db:"subscription_uid"`
+	Name         string    `db:"name"`
+	URL          string    `db:"url"`
+	PartnerName  string    `db:"partner_name"`
+	Contact      string    `db:"contact"`
+	Event        string    `db:"event"`
+	Failures     int64     `db:"failures"`
+	// Since is the time of the first of the events.
+	Since time.Time `db:"since"`
+}
+
+// TakeUntold takes what the partners' contacts are to be told now, by subscription and kind
+// of event: of each subscription at most once an hour. Whoever takes it must mail it in tx.
+func (s *Service) TakeUntold(ctx context.Context, tx *postgres.Tx) ([]Untold, error) {
+	_, err := tx.ExecContext(ctx, `
+		DELETE FROM untold_failures f
+		 USING subscriptions s
+		  JOIN partners p USING (partner_uid)
+		 WHERE s.subscription_uid = f.subscription_uid
+		   AND p.contact IS NULL`)
+	if err != nil {
+		return nil, fmt.Errorf("forgetting failures of partners without a contact: %w", err)
+	}
+	var due []string
+	err = tx.SelectContext(ctx, &due, `
+		INSERT INTO contact_mails (subscription_uid, mailed_at)
+		SELECT subscription_uid, $1
+		  FROM untold_failures
+		 WHERE failures > 0
+		 GROUP BY subscription_uid
+		 ORDER BY subscription_uid
+		    ON CONFLICT (subscription_uid) DO UPDATE
+		   SET mailed_at = excluded.mailed_at
+		 WHERE contact_mails.mailed_at <= $2
+		RETURNING subscription_uid`, tx.Now, tx.Now.Add(-betweenMails))
+	if err != nil {
+		return nil, fmt.Errorf("looking for failures that no contact was told: %w", err)
+	}
+	if len(due) == 0 {
+		return nil, nil
+	}
+	var untold []Untold
+	err = tx.SelectContext(ctx, &untold, `
+		WITH taken AS (
+		         DELETE FROM untold_failures
+		          WHERE subscription_uid = ANY($1::uuid[])
+		         RETURNING *)
+		SELECT subscription_uid, coalesce(s.name, '') AS name, s.url, p.name AS partner_name,
+		       p.contact, t.event, t.failures, t.since
+		  FROM taken t
+		  JOIN subscriptions s USING (subscription_uid)
+		  JOIN partners p USING (partner_uid)
+		 WHERE t.failures > 0
+		   AND p.contact IS NOT NULL
+		 ORDER BY subscription_uid, t.event`, pq.StringArray(due))
+	if err != nil {
+		return nil, fmt.Errorf("taking failures that no contact was told: %w", err)
+	}
+	return untold, nil
+}
