@@ -168,7 +168,8 @@ var timelineSources = []struct {
 		 WHERE moment = ANY ($2)`,
 	},
 	{[]MomentKind{MomentDelivery}, `
-		SELECT d.created_at, 5, 'delivery', d.delivery_uid::text, d.event, d.state,
+		SELECT d.created_at, 5, 'delivery', d.delivery_uid::text, d.event,
+		       CASE WHEN d.made_good_by IS NULL THEN d.state ELSE 'made_good' END,
 		       s.url, d.status, NULL::numeric, d.attempt_count, coalesce(d.last_http_status, 0),
 		       coalesce(d.last_error_class, ''), d.resend_of IS NOT NULL, NULL::bytea, 0, ''
 		  FROM deliveries d

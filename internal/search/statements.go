@@ -26,7 +26,8 @@ const merchantHit = `
 const byUID = applicationHit + ` WHERE a.application_uid = ?
 	UNION ALL
 	SELECT 'delivery', d.delivery_uid::text, d.event || ': ' || d.status,
-	       d.state || ' · ' || p.name || ' · ' || s.url, 0::bigint
+	       CASE WHEN d.made_good_by IS NULL THEN d.state ELSE 'made good' END || ' · ' || p.name ||
+	       ' · ' || s.url, 0::bigint
 	  FROM deliveries d JOIN subscriptions s USING (subscription_uid)
 	  JOIN partners p USING (partner_uid)
 	 WHERE d.delivery_uid = ?

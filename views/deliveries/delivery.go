@@ -148,10 +148,7 @@ func resendTable(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 		Href:    func(d delivery.Delivery) string { return paths.To(paths.Delivery, d.UID.String()) },
 		Rows:    rows,
 		Columns: []ui.Column[delivery.Delivery]{
-			{
-				Title: "State", Class: "w-state",
-				Chip: func(d delivery.Delivery) ui.ChipProps { return ui.DeliveryChip(d.State) },
-			},
+			{Title: "State", Class: "w-state", Chip: ui.DeliveryChipOf},
 			{Title: "Delivery", Header: true, Cell: resendLinkCell},
 			{Title: "By", Class: "col-b w-third", Cell: resendByCell},
 			{Title: "Reason", Class: "col-a w-third", Cell: resendReasonCell},

@@ -242,6 +242,12 @@ func DiagnosisOf(detail delivery.Detail, subscribed subscription.State) Diagnosi
 			Tone: Mute, Title: "It was cancelled and will not be sent",
 			Text: "Its subscription was deleted, or an operator cancelled it, before it went out.",
 		}
+	case detail.State == delivery.StateFailed:
+		explained.Tone, explained.Title = Bad, "All attempts are used up"
+		if detail.MadeGoodBy != nil {
+			explained.Tone = Mute
+		}
+		return explained
 	case subscribed == subscription.StatePaused:
 		return Diagnosis{
 			Tone: Mute, Title: "It waits: the subscription is paused",
@@ -252,9 +258,6 @@ func DiagnosisOf(detail delivery.Detail, subscribed subscription.State) Diagnosi
 			Tone: Bad, Title: "It waits: nothing can be sent to its subscription",
 			Text: "The subscription's secret or headers do not open; its page says what to do.",
 		}
-	case detail.State == delivery.StateFailed:
-		explained.Tone, explained.Title = Bad, "All attempts are used up"
-		return explained
 	case detail.State == delivery.StateRetrying:
 		explained.Tone, explained.Title = Warn, "It failed and will be tried again by itself"
 		return explained

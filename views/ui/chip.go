@@ -58,8 +58,21 @@ func DeliveryChip[S ~string](state S) ChipProps {
 		return ChipProps{"circle-x", "Failed", Bad}
 	case delivery.StateCancelled:
 		return ChipProps{"ban", "Cancelled", Mute}
+	case madeGood:
+		return ChipProps{"circle-check", "Made good", Mute}
 	}
 	return ChipProps{"circle-help", string(state), Mute}
+}
+
+// madeGood is what is shown in place of a failure that is none any more.
+const madeGood = "made_good"
+
+// DeliveryChipOf is DeliveryChip that tells when a failure is none any more.
+func DeliveryChipOf(d delivery.Delivery) ChipProps {
+	if d.MadeGoodBy != nil {
+		return DeliveryChip(madeGood)
+	}
+	return DeliveryChip(d.State)
 }
 
 // StatusWord is the status that an event tells as people say it: codes of the

@@ -3,6 +3,8 @@ package ui
 import (
 	"testing"
 
+	"github.com/google/uuid"
+
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook/delivery"
 )
@@ -50,6 +52,11 @@ func TestDeliveryChip(t *testing.T) {
 			t.Errorf("%s and %s look alike", state, other)
 		}
 		seen[chip] = state
+	}
+	by := uuid.New()
+	made := DeliveryChipOf(delivery.Delivery{State: delivery.StateFailed, MadeGoodBy: &by})
+	if _, ok := seen[made]; ok || made.Tone == Bad {
+		t.Errorf("a failure that was made good looks like %+v", made)
 	}
 	if chip := DeliveryChip("resting"); chip.Word != "resting" {
 		t.Errorf("an unknown state reads %q, want it as it is", chip.Word)

@@ -230,10 +230,7 @@ func DeliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
 		Href:    func(r DeliveryRow) string { return paths.To(paths.Delivery, r.UID.String()) },
 		Rows:    rows,
 		Columns: []Column[DeliveryRow]{
-			{
-				Title: "State", Class: "w-state",
-				Chip: func(d DeliveryRow) ChipProps { return DeliveryChip(d.State) },
-			},
+			{Title: "State", Class: "w-state", Chip: DeliveryChipOf},
 			{Title: "Event", Header: true, Cell: eventCell},
 			{Title: "Application", Class: "col-b w-id", Cell: applicationCell},
 			{Title: "Destination", Class: "col-b w-dest", Cell: destinationCell},

@@ -142,11 +142,11 @@ func New(options Options) (*Console, error) {
 	return c, nil
 }
 
-// badges counts what the rail shows: deliveries that failed within a day, and open
-// alerts.
+// badges counts what the rail shows: deliveries that failed within a day and were not made
+// good, and open alerts.
 func (c *Console) badges(ctx context.Context) (failing, alerts int, err error) {
 	failing, err = c.Webhooks.Deliveries.Count(ctx, delivery.Filter{
-		State: delivery.StateFailed, Since: c.Options.DB.Now().Add(-recent),
+		State: delivery.StateFailed, Open: true, Since: c.Options.DB.Now().Add(-recent),
 	}, maxBadge)
 	if err != nil {
 		return 0, 0, err

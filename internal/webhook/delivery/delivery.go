@@ -61,6 +61,9 @@ type Delivery struct {
 	ResendOf       *uuid.UUID `db:"resend_of"`
 	ResentBy       *string    `db:"resent_by"`
 	ResendReason   *string    `db:"resend_reason"`
+	// MadeGoodBy is the first other delivery of the event to the subscription that
+	// arrived, before or after this one failed; nil unless it failed.
+	MadeGoodBy *uuid.UUID `db:"made_good_by"`
 }
 
 // Page is one page of deliveries, newest first.

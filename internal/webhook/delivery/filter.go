@@ -32,6 +32,8 @@ type Filter struct {
 	ErrorClass sender.ErrorClass
 	// Test and Resend tell apart test events and re-sends, nil for both kinds.
 	Test, Resend *bool
+	// Open leaves out those that were made good.
+	Open bool
 	// Slow keeps those whose last attempt took SlowAfter or longer.
 	Slow bool
 	// Since is inclusive, Until exclusive; both compare the creation time.
@@ -76,6 +78,7 @@ func (f Filter) Narrow(c *postgres.Conditions) {
 		fmt.Sprintf(`d.last_http_status BETWEEN %d00 AND %d99`, f.HTTPClass, f.HTTPClass))
 	c.When(f.ErrorClass != "", `d.last_error_class = `+pq.QuoteLiteral(string(f.ErrorClass)))
 	c.When(f.refused(), `d.last_error_class IS NOT NULL`)
+	c.When(f.Open, `d.made_good_by IS NULL`)
 	c.When(f.Slow, fmt.Sprintf(`d.last_duration_us >= %d`, SlowAfter.Microseconds()))
 	c.When(f.Event != "", `d.event = `+pq.QuoteLiteral(string(f.Event)))
 	c.When(f.Test != nil, sqlNot(!postgres.OrZero(f.Test))+`d.test`)

@@ -54,8 +54,9 @@ type LedgerLine struct {
 	// DeliveryUID is the first delivery to the subscription, nil without one. A
 	// subscription that was passed over has one only if the event was replayed
 	// to it by hand.
-	DeliveryUID   *uuid.UUID `db:"delivery_uid"`
-	DeliveryState State      `db:"delivery_state"`
+	DeliveryUID *uuid.UUID `db:"delivery_uid"`
+	// DeliveryState is "made_good" for one that failed and was made good.
+	DeliveryState State `db:"delivery_state"`
 	// Since is when the subscription was created, Until when it was deleted, nil
 	// while it is not.
 	Since time.Time  `db:"created_at"`
@@ -90,7 +91,8 @@ func (s *Service) EventVerdicts(ctx context.Context, eventUID uuid.UUID) ([]Ledg
 		  LEFT JOIN jsonb_to_recordset(coalesce(e.passed_over, '[]')) AS p (s uuid, v integer, w text)
 		    ON p.s = s.subscription_uid
 		  LEFT JOIN LATERAL (
-		           SELECT d.delivery_uid, d.state
+		           SELECT d.delivery_uid,
+		                  CASE WHEN d.made_good_by IS NULL THEN d.state ELSE 'made_good' END AS state
 		             FROM deliveries d
 		            WHERE d.event_uid = e.event_uid
 		              AND d.subscription_uid = s.subscription_uid

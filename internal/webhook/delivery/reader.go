@@ -37,21 +37,10 @@ type Read struct {
 	// Sequence and MerchantUID are the event's, nil for a test.
 	Sequence    *int64     `db:"sequence"`
 	MerchantUID *uuid.UUID `db:"merchant_uid"`
-	// MadeGoodBy is the first other delivery of the event to the subscription that
-	// arrived, nil unless this one failed.
-	MadeGoodBy *uuid.UUID `db:"made_good_by"`
 }
 
 // readColumns follow those of the delivery; the alias d names it.
-const readColumns = `, e.sequence, e.merchant_uid, (
-		SELECT x.delivery_uid
-		  FROM deliveries x
-		 WHERE d.state = 'failed'
-		   AND x.event_uid = d.event_uid
-		   AND x.subscription_uid = d.subscription_uid
-		   AND x.state = 'delivered'
-		 ORDER BY x.finished_at, x.delivery_uid
-		 LIMIT 1) AS made_good_by`
+const readColumns = `, e.sequence, e.merchant_uid`
 
 const readTables = deliveryTables + `
 	 LEFT JOIN events e ON e.event_uid = d.event_uid AND e.occurred_at = d.event_at`

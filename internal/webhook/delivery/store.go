@@ -23,7 +23,7 @@ const deliveryColumns = `
 	coalesce(d.application_uid, '` + lending.SampleApplicationUID + `') AS application_uid,
 	d.status, d.test, d.state, d.attempt_count, d.next_attempt_at, d.parked, d.last_http_status,
 	d.last_error_class, d.last_duration_us, d.finished_at, d.resend_of, d.resent_by,
-	d.resend_reason`
+	d.resend_reason, d.made_good_by`
 
 const deliveryTables = `
 	 FROM deliveries d

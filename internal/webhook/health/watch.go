@@ -134,14 +134,19 @@ func (s *Service) NeverSucceeded(ctx context.Context) ([]NeverSucceeded, error) 
 // StillUsedUp tells whether a delivery of the subscription that failed for good
 // since a time is still not made good by another delivery of the same event.
 func (s *Service) StillUsedUp(ctx context.Context, uid uuid.UUID, since time.Time) (bool, error) {
-	return s.stillOpen(ctx, uid, since, `d.state = 'failed'`)
+	return s.stillOpen(ctx, uid, since, `d.state = 'failed' AND d.made_good_by IS NULL`)
 }
 
 // StillUnknown tells whether the last that is known of a delivery since a time is
 // an attempt of unknown outcome.
 func (s *Service) StillUnknown(ctx context.Context, uid uuid.UUID, since time.Time) (bool, error) {
-	return s.stillOpen(ctx, uid, since,
-		`d.state IN ('failed', 'retrying') AND d.last_error_class = 'unknown'`)
+	return s.stillOpen(ctx, uid, since, `d.state IN ('failed', 'retrying')
+		AND d.last_error_class = 'unknown'
+		AND NOT EXISTS (SELECT
+		                  FROM deliveries r
+		                 WHERE r.event_uid = d.event_uid
+		                   AND r.subscription_uid = d.subscription_uid
+		                   AND r.state = 'delivered')`)
 }
 
 // stillOpen looks for deliveries. The clock that an attempt is measured by and
@@ -158,13 +163,7 @@ func (s *Service) stillOpen(
 		              AND NOT d.test
 		              AND d.created_at >= $2::timestamptz - interval '40 days'
 		              AND coalesce(d.finished_at, $2) >= $2::timestamptz - interval '5 seconds'
-		              AND `+condition+`
-		              AND NOT EXISTS (
-		                      SELECT
-		                        FROM deliveries r
-		                       WHERE r.event_uid = d.event_uid
-		                         AND r.subscription_uid = d.subscription_uid
-		                         AND r.state = 'delivered'))`, uid, since)
+		              AND `+condition+`)`, uid, since)
 	if err != nil {
 		return false, fmt.Errorf("looking for open failures of subscription %s: %w", uid, err)
 	}

@@ -73,22 +73,16 @@ func about(s application.Summary) string {
 
 // undelivered points to the newest delivery of an application that used up its
 // attempts, which is what most questions about an application are about; nil
-// when there is none or a re-send of it has arrived.
+// when there is none that was not made good.
 func (f *Feature) undelivered(ctx context.Context, uid uuid.UUID) (*ui.Notice, error) {
 	first := false
 	found, err := f.Webhooks.Deliveries.List(ctx, delivery.Filter{
-		ApplicationUID: uid, State: delivery.StateFailed, Resend: &first, Limit: 1,
+		ApplicationUID: uid, State: delivery.StateFailed, Open: true, Resend: &first, Limit: 1,
 	})
 	if err != nil || len(found.Deliveries) == 0 {
 		return nil, err
 	}
 	failed := found.Deliveries[0]
-	resends, err := f.Webhooks.Deliveries.ResendsOf(ctx, failed.UID)
-	if err != nil || slices.ContainsFunc(resends, func(d delivery.Delivery) bool {
-		return d.State == delivery.StateDelivered
-	}) {
-		return nil, err
-	}
 	return &ui.Notice{
 		Tone: ui.Warn, Title: "A webhook of this application did not arrive",
 		Text: fmt.Sprintf("“%s” used up its attempts at %s.", failed.Event.Title(),

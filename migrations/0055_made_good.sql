@@ -1,0 +1,65 @@
+-- +goose Up
+LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE;
+
+-- The first other delivery of the event to the subscription that arrived, of one that failed.
+ALTER TABLE deliveries ADD COLUMN made_good_by uuid;
+
+-- Whichever of two deliveries ends later writes it; the lock makes one of them the later. A
+-- delivery that arrives at its first attempt and is no re-send has nothing to make good.
+-- +goose StatementBegin
+CREATE FUNCTION drawbridge_make_good() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM pg_advisory_xact_lock(
+        hashtextextended(NEW.event_uid::text || NEW.subscription_uid::text, 55));
+    IF NEW.state = 'delivered' THEN
+        UPDATE deliveries
+           SET made_good_by = CASE WHEN delivery_uid <> NEW.delivery_uid THEN NEW.delivery_uid END
+         WHERE event_uid = NEW.event_uid
+           AND subscription_uid = NEW.subscription_uid
+           AND (state = 'failed' AND made_good_by IS NULL
+                OR delivery_uid = NEW.delivery_uid AND made_good_by IS NOT NULL);
+    ELSE
+        UPDATE deliveries d
+           SET made_good_by = arrived.delivery_uid
+          FROM (SELECT delivery_uid
+                  FROM deliveries
+                 WHERE event_uid = NEW.event_uid
+                   AND subscription_uid = NEW.subscription_uid
+                   AND state = 'delivered'
+                 ORDER BY finished_at, delivery_uid
+                 LIMIT 1) AS arrived
+         WHERE d.delivery_uid = NEW.delivery_uid
+           AND d.created_at = NEW.created_at;
+    END IF;
+    RETURN NULL;
+END
+$$;
+-- +goose StatementEnd
+CREATE TRIGGER deliveries_made_good AFTER UPDATE OF state ON deliveries
+    FOR EACH ROW WHEN (OLD.state <> NEW.state AND (NEW.state = 'failed'
+        OR NEW.state = 'delivered' AND (NEW.resend_of IS NOT NULL OR OLD.state <> 'pending')))
+    EXECUTE FUNCTION drawbridge_make_good();
+
+-- What was made good before: only a re-send does that.
+UPDATE deliveries d
+   SET made_good_by = arrived.delivery_uid
+  FROM (SELECT DISTINCT r.event_uid, r.subscription_uid
+          FROM deliveries r
+         WHERE r.resend_of IS NOT NULL) AS again
+ CROSS JOIN LATERAL (
+       SELECT delivery_uid
+         FROM deliveries
+        WHERE event_uid = again.event_uid
+          AND subscription_uid = again.subscription_uid
+          AND state = 'delivered'
+        ORDER BY finished_at, delivery_uid
+        LIMIT 1) AS arrived
+ WHERE d.event_uid = again.event_uid
+   AND d.subscription_uid = again.subscription_uid
+   AND d.state = 'failed';
+
+-- +goose Down
+LOCK TABLE deliveries IN ACCESS EXCLUSIVE MODE;
+DROP TRIGGER deliveries_made_good ON deliveries;
+DROP FUNCTION drawbridge_make_good();
+ALTER TABLE deliveries DROP COLUMN made_good_by;
