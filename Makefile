@@ -51,6 +51,10 @@ test-tools:
 verify: ## Check that generated code, formatting and go.mod are up to date
 	@.ci/verify
 
+.PHONY: gates
+gates: test-tools ## Hold the published documents to linters, generators and proxies of others
+	@.ci/gates
+
 .PHONY: lint
 lint: ## Run the linters, check the licences of what is built in and the unit file
 	@$(LINT) run
@@ -122,5 +126,5 @@ vendor: ## Fetch the console's third-party files by npm
 
 .PHONY: clean
 clean: ## Remove what was built and fetched; development data in .data stays
-	@rm -rf bin static/node_modules
+	@rm -rf bin static/node_modules tools/node_modules tools/_generated
 	@find static/vendor -mindepth 1 ! -name README.md -delete

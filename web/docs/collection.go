@@ -1,21 +1,27 @@
 package docs
 
 import (
+	_ "embed"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
+//go:embed collection.yaml
+var collectionSource []byte
+
 // The collection is in the Postman 2.1 format, which Bruno, Insomnia and
-// Hoppscotch import too. It is made from the examples of openapi.yaml.
+// Hoppscotch import too. collection.yaml says what it asks in which order, and the
+// examples of openapi.yaml with what values. It runs from top to bottom: each request
+// keeps what the later ones need in variables.
 
 type collection struct {
 	Info     collectionInfo     `json:"info"`
 	Auth     collectionAuth     `json:"auth"`
 	Variable []collectionPair   `json:"variable"`
+	Event    []collectionEvent  `json:"event"`
 	Item     []collectionFolder `json:"item"`
 }
 
@@ -45,7 +51,23 @@ type collectionFolder struct {
 
 type collectionItem struct {
 	Name    string            `json:"name"`
+	Event   []collectionEvent `json:"event"`
 	Request collectionRequest `json:"request"`
+}
+
+// collectionEvent is a script: "prerequest" runs before a request, "test" after it.
+type collectionEvent struct {
+	Listen string           `json:"listen"`
+	Script collectionScript `json:"script"`
+}
+
+type collectionScript struct {
+	Type string   `json:"type"`
+	Exec []string `json:"exec"`
+}
+
+func script(listen string, lines ...string) collectionEvent {
+	return collectionEvent{listen, collectionScript{"text/javascript", lines}}
 }
 
 type collectionRequest struct {
@@ -78,8 +100,32 @@ type collectionPart struct {
 	Src string `json:"src,omitempty"`
 }
 
-// makeCollection writes one request per example, in folders by tag.
+// walk is what collection.yaml says.
+type walk struct {
+	Variables map[string]string
+	Folders   []struct {
+		Name, Description string
+		Steps             []step
+	}
+}
+
+// step is one request of the collection.
+type step struct {
+	Operation string
+	// Example is the key of the example, empty where there is only one or none.
+	Example string
+	// Needs is the variable without which the step is skipped, empty for none.
+	Needs string
+	Query map[string]string
+	Save  ordered[string]
+}
+
+// makeCollection writes the walk.
 func (d *document) makeCollection() ([]byte, error) {
+	var way walk
+	if err := yaml.Unmarshal(collectionSource, &way); err != nil {
+		return nil, fmt.Errorf("reading collection.yaml: %w", err)
+	}
 	made := collection{
 		Info: collectionInfo{
 			Name:        d.Info.Title,
@@ -93,20 +139,18 @@ func (d *document) makeCollection() ([]byte, error) {
 			{Key: "client_secret", Value: ""},
 			{Key: "merchant_uid", Value: "", Description: "Only for group accounts."},
 		},
+		Event: []collectionEvent{script("prerequest",
+			`const yesterday = new Date(Date.now() - 24 * 3600 * 1000).toISOString();`,
+			`pm.collectionVariables.set("yesterday", yesterday);`)},
 	}
-	for _, tag := range d.Tags {
-		folder := collectionFolder{Name: tag.Name, Description: tag.Description}
-		for _, op := range d.operations {
-			if !slices.Contains(op.Tags, tag.Name) {
-				continue
+	for _, part := range way.Folders {
+		folder := collectionFolder{Name: part.Name, Description: part.Description}
+		for _, step := range part.Steps {
+			item, err := d.item(step, way.Variables)
+			if err != nil {
+				return nil, fmt.Errorf("adding %s to the collection: %w", step.Operation, err)
 			}
-			for _, request := range op.calls(d.base) {
-				item, err := request.item()
-				if err != nil {
-					return nil, err
-				}
-				folder.Item = append(folder.Item, item)
-			}
+			folder.Item = append(folder.Item, item)
 		}
 		made.Item = append(made.Item, folder)
 	}
@@ -117,42 +161,96 @@ func (d *document) makeCollection() ([]byte, error) {
 	return append(text, '\n'), nil
 }
 
-func (c call) item() (collectionItem, error) {
-	item := collectionItem{Name: c.Summary, Request: collectionRequest{
-		Method:      c.Method,
-		Description: c.Description,
-		URL:         c.collectionURL(),
-		Header: []collectionPair{
-			{Key: "x-service-client-id", Value: "{{client_id}}"},
-			{Key: "x-service-client-secret", Value: "{{client_secret}}"},
-			{Key: "x-service-merchant-uid", Value: "{{merchant_uid}}", Disabled: true},
-		},
-	}}
-	if c.example != "" {
-		item.Name += ": " + strings.ToLower(c.example[:1]) + c.example[1:]
-	}
-	request := &item.Request
-	if c.takesKey() {
-		request.Header = append(request.Header,
-			collectionPair{Key: "Idempotency-Key", Value: "{{$guid}}"})
-	}
-	switch {
-	case c.value == nil:
-	case c.mediaType == multipartType:
-		request.Body = &collectionBody{Mode: "formdata", FormData: formParts(c.value)}
-	default:
-		body, err := toJSON(c.value)
-		if err != nil {
-			return item, err
+// call finds the example that a step sends.
+func (d *document) call(step step) (call, error) {
+	for _, op := range d.operations {
+		if op.ID != step.Operation {
+			continue
 		}
-		request.Header = append(request.Header,
-			collectionPair{Key: "Content-Type", Value: "application/json"})
-		request.Body = &collectionBody{Mode: "raw", Raw: string(body)}
+		for _, one := range op.calls(d.base) {
+			if step.Example == "" || one.key == step.Example {
+				return one, nil
+			}
+		}
 	}
-	return item, nil
+	return call{}, fmt.Errorf("openapi.yaml has no example %q of it", step.Example)
 }
 
-func (c call) collectionURL() collectionURL {
+func (d *document) item(step step, variables map[string]string) (collectionItem, error) {
+	call, err := d.call(step)
+	if err != nil {
+		return collectionItem{}, err
+	}
+	item := collectionItem{
+		Name: call.Summary, Event: []collectionEvent{call.after(step.Save)},
+		Request: collectionRequest{
+			Method:      call.Method,
+			Description: call.Description,
+			URL:         call.collectionURL(step.Query, variables),
+			Header: []collectionPair{
+				{Key: "x-service-client-id", Value: "{{client_id}}"},
+				{Key: "x-service-client-secret", Value: "{{client_secret}}"},
+				{Key: "x-service-merchant-uid", Value: "{{merchant_uid}}", Disabled: true},
+			},
+		},
+	}
+	if step.Needs != "" {
+		item.Event = append(item.Event, script("prerequest", fmt.Sprintf(
+			`if (!pm.collectionVariables.get(%q)) pm.execution.skipRequest();`, step.Needs)))
+	}
+	if call.example != "" {
+		item.Name += ": " + strings.ToLower(call.example[:1]) + call.example[1:]
+	}
+	return item, item.Request.fill(call, variables)
+}
+
+// after checks the answer and keeps what later requests need of it.
+func (c call) after(save ordered[string]) collectionEvent {
+	status := c.success()
+	lines := []string{fmt.Sprintf(
+		`pm.test("answers %s", () => pm.response.to.have.status(%s));`, status, status)}
+	if len(save) > 0 {
+		lines = append(lines, `const got = pm.response.json().result.data;`)
+	}
+	for _, variable := range save {
+		lines = append(lines, fmt.Sprintf(`pm.collectionVariables.set(%q, %s);`,
+			variable.Name, variable.Value))
+	}
+	return script("test", lines...)
+}
+
+// fill adds key and body.
+func (r *collectionRequest) fill(call call, variables map[string]string) error {
+	if call.takesKey() {
+		r.Header = append(r.Header, collectionPair{Key: "Idempotency-Key", Value: "{{$guid}}"})
+	}
+	switch {
+	case call.value == nil:
+	case call.mediaType == multipartType:
+		r.Body = &collectionBody{Mode: "formdata", FormData: formParts(call.value)}
+	default:
+		value, err := resolve(call.value, call.value) // a copy
+		if err != nil {
+			return err
+		}
+		for _, field := range pairs(value) {
+			if variable := variables[field.name]; variable != "" {
+				setChild(value, field.name, text("{{"+variable+"}}"))
+			}
+		}
+		body, err := toJSON(value)
+		if err != nil {
+			return err
+		}
+		r.Header = append(r.Header, collectionPair{Key: "Content-Type", Value: "application/json"})
+		r.Body = &collectionBody{Mode: "raw", Raw: string(body)}
+	}
+	return nil
+}
+
+// collectionURL is the address with variables in the path; of the query, what the step asks for
+// is sent, and the rest is there to be switched on.
+func (c call) collectionURL(query, variables map[string]string) collectionURL {
 	made := collectionURL{Host: []string{"{{base_url}}"}}
 	path := c.Path
 	for _, parameter := range c.Parameters {
@@ -163,9 +261,14 @@ func (c call) collectionURL() collectionURL {
 		switch parameter.In {
 		case "path":
 			path = strings.ReplaceAll(path, "{"+parameter.Name+"}", ":"+parameter.Name)
+			pair.Value = "{{" + variables[parameter.Name] + "}}"
 			made.Variable = append(made.Variable, pair)
 		case "query":
-			pair.Disabled = pair.Value == ""
+			if value := query[parameter.Name]; value != "" {
+				pair.Value = value
+			} else {
+				pair.Disabled = true
+			}
 			made.Query = append(made.Query, pair)
 		}
 	}

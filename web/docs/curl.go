@@ -21,8 +21,9 @@ type call struct {
 	operation
 
 	base string
-	// example is the summary of the example, empty where the operation has one.
-	example string
+	// example is the summary of the example, empty where the operation has one, and key
+	// its name.
+	example, key string
 	// mediaType and value are those of the body; value is nil without one.
 	mediaType string
 	value     *yaml.Node
@@ -37,7 +38,8 @@ func (o operation) calls(base string) []call {
 	for _, media := range o.Body.Content {
 		for _, sample := range media.Value.Examples {
 			one := call{
-				operation: o, base: base, mediaType: media.Name, value: &sample.Value.Value,
+				operation: o, base: base, mediaType: media.Name, key: sample.Name,
+				value: &sample.Value.Value,
 			}
 			if len(media.Value.Examples) > 1 {
 				one.example = sample.Value.Summary
@@ -46,6 +48,16 @@ func (o operation) calls(base string) []call {
 		}
 	}
 	return list
+}
+
+// success is the status of an answer that is no refusal.
+func (o operation) success() string {
+	for _, answer := range o.Responses {
+		if strings.HasPrefix(answer.Name, "2") {
+			return answer.Name
+		}
+	}
+	return "200"
 }
 
 // curl writes the call as a command that can be pasted once CLIENT_ID and

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -16,8 +17,21 @@ var source []byte
 
 // Document returns the OpenAPI document as YAML with base as its server
 // address, as it is served at /docs/openapi.yaml.
-func Document(base string) []byte {
-	return bytes.ReplaceAll(source, []byte(ExampleBaseURL), []byte(base))
+func Document(base string) []byte { return at(base, source) }
+
+// at puts the addresses of a server in the place of the example's.
+func at(base string, source []byte) []byte {
+	moved := bytes.ReplaceAll(source, []byte(ExampleBaseURL), []byte(base))
+	return bytes.ReplaceAll(moved, []byte(origin(ExampleBaseURL)+Prefix), []byte(origin(base)+Prefix))
+}
+
+// origin is the beginning of an address up to its path.
+func origin(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return address
+	}
+	return parsed.Scheme + "://" + parsed.Host
 }
 
 // document is the view of openapi.yaml that the pages are made of: references

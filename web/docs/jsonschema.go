@@ -50,6 +50,7 @@ func (d *document) makeSchema(kind string) ([]byte, error) {
 	}
 	head := []*yaml.Node{
 		text("$schema"), text("https://json-schema.org/draft/2020-12/schema"),
+		text("$id"), text("urn:drawbridge:webhook:" + kind),
 		text("title"), text(kind),
 	}
 	resolved.Content = append(head, resolved.Content...)

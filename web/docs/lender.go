@@ -54,7 +54,7 @@ func LenderDocument(base string) ([]byte, error) {
 }
 
 func lenderRoot(base string) (*yaml.Node, error) {
-	root, err := parseYAML(bytes.ReplaceAll(lenderSource, []byte(ExampleBaseURL), []byte(base)))
+	root, err := parseYAML(at(base, lenderSource))
 	if err != nil {
 		return nil, err
 	}

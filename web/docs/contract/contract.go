@@ -97,8 +97,14 @@ func loadDocument(source []byte) (*openapi3.T, routers.Router, error) {
 	return document, router, nil
 }
 
-// closeAnswers forbids undocumented fields in every answer.
+// closeAnswers forbids undocumented fields in every answer and event, to which partners are told
+// that fields may be added.
 func closeAnswers(document *openapi3.T) {
+	for _, hook := range document.Webhooks {
+		for _, media := range hook.Post.RequestBody.Value.Content {
+			closeSchema(media.Schema)
+		}
+	}
 	for _, item := range document.Paths.Map() {
 		for _, operation := range item.Operations() {
 			for _, response := range operation.Responses.Map() {

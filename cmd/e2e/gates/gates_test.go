@@ -1,0 +1,338 @@
+//go:build gates
+
+// Package gates holds the published documents to tools that nobody here wrote, against the
+// running program. `make gates` fetches the tools by their lock files and runs it.
+package gates
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/web/docs"
+)
+
+func TestMain(m *testing.M) { os.Exit(e2etest.Main(m)) }
+
+// documents are the OpenAPI documents by the paths that serve them.
+var documents = map[string]string{"partner": "/openapi.yaml", "lender": "/lender/openapi.yaml"}
+
+// stand is a server with the demo's data.
+type stand struct {
+	*testing.T
+	*e2etest.Harness
+	server *e2etest.Server
+	data   e2etest.Demo
+	root   string
+}
+
+func newStand(t *testing.T) *stand {
+	t.Helper()
+	root, err := filepath.Abs("../../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := e2etest.New(t)
+	s := &stand{T: t, Harness: w, root: root, data: w.DemoData()}
+	s.server = w.Serve()
+	return s
+}
+
+// npm is the command of a tool of the lock file. It runs in the folder of the test.
+func (s *stand) npm(name string, args ...string) *exec.Cmd {
+	command := exec.CommandContext(s.Context(), filepath.Join(s.root, "tools/node_modules/.bin", name),
+		args...)
+	command.Dir = s.Folder
+	command.Env = append(os.Environ(), "NO_COLOR=1", "REDOCLY_TELEMETRY=off",
+		"REDOCLY_SUPPRESS_UPDATE_NOTICE=true")
+	return command
+}
+
+// must runs a command and fails the test with what it says.
+func (s *stand) must(command *exec.Cmd) string {
+	s.Helper()
+	said, err := command.CombinedOutput()
+	if err != nil {
+		s.Fatalf("%s: %v\n%s", filepath.Base(command.Path), err, said)
+	}
+	return string(said)
+}
+
+// fetch stores what the documentation serves in a file of the test's folder.
+func (s *stand) fetch(path, name string) string {
+	s.Helper()
+	answer, err := http.Get(s.server.URL + docs.Prefix + path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil || answer.StatusCode != http.StatusOK {
+		s.Fatalf("%s answered %d: %v", path, answer.StatusCode, err)
+	}
+	return s.write(name, body)
+}
+
+func (s *stand) write(name string, body []byte) string {
+	s.Helper()
+	path := filepath.Join(s.Folder, name)
+	if err := os.WriteFile(path, body, 0o600); err != nil {
+		s.Fatal(err)
+	}
+	return path
+}
+
+func TestLinters(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	rules := s.write("spectral.yaml", []byte("extends: spectral:oas\n"))
+	for name, path := range documents {
+		file := s.fetch(path, name+".yaml")
+		s.must(s.npm("redocly", "lint", "--extends=recommended-strict", file))
+		s.must(s.npm("spectral", "lint", "--fail-severity=hint", "--ruleset="+rules, file))
+	}
+}
+
+// What is generated from the documents compiles, in Go and in strict TypeScript.
+func TestGeneratedClients(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	for name, path := range documents {
+		file := s.fetch(path, name+".yaml")
+		folder := filepath.Join(s.root, "tools", "_generated", name)
+		if err := os.MkdirAll(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		tool := func(args ...string) *exec.Cmd {
+			command := exec.CommandContext(t.Context(), "go", args...)
+			command.Dir = s.root
+			return command
+		}
+		s.must(tool("tool", "-modfile=tools/go.mod", "oapi-codegen", "-generate", "types,client",
+			"-package", name, "-o", filepath.Join(folder, "client.go"), file))
+		s.must(tool("vet", "-modfile=tools/go.mod", "./tools/_generated/"+name))
+		types := filepath.Join(s.Folder, name+".ts")
+		s.must(s.npm("openapi-typescript", file, "-o", types))
+		s.must(s.npm("tsc", "--strict", "--noEmit", "--skipLibCheck", "false", types))
+	}
+}
+
+// collection runs requests of the collection against an address with the demo's first client and
+// returns what newman says.
+func (s *stand) collection(file, base string) string {
+	s.Helper()
+	client := s.data.Partners[0].Clients[0]
+	s.write("certificate.pdf", []byte("%PDF-1.4\n1 0 obj << /Type /Catalog >> endobj\n%%EOF\n"))
+	return s.must(s.npm("newman", "run", file, "--working-dir", s.Folder, "--bail",
+		"--env-var", "client_id="+client.ID, "--env-var", "client_secret="+client.Secret,
+		"--env-var", "base_url="+base, "--timeout-request", "10000"))
+}
+
+// The request collection runs from top to bottom, and every request of it is sent.
+func TestCollection(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	s.failOnce()
+	said := s.collection(s.fetch("/collection.json", "collection.json"), s.server.URL+"/api")
+	for _, unsent := range []string{"resend", "recoveries", "faults", "request-draw"} {
+		if !strings.Contains(said, unsent) {
+			t.Errorf("nothing was sent to %s:\n%s", unsent, said)
+		}
+	}
+}
+
+// failOnce gives the first partner a subscription and a delivery that used up its attempts.
+func (s *stand) failOnce() {
+	s.Helper()
+	down := httptest.NewServer(http.NotFoundHandler())
+	s.Cleanup(down.Close)
+	var made e2etest.Subscription
+	s.JSON(&made, "subscription", "create", "--partner", s.data.Partners[0].UID.String(),
+		"--url", down.URL, "--event", "all")
+	if status := e2etest.RequestDraw(s.T, s.server.URL, s.data, "first_regular"); status != 200 {
+		s.Fatalf("the draw answered %d", status)
+	}
+	var known struct {
+		Deliveries []struct {
+			UID string `json:"delivery_uid"`
+		} `json:"deliveries"`
+	}
+	e2etest.Until(s.T, time.Minute, "a delivery failed", func() bool {
+		s.JSON(&known, "delivery", "list", "--state", "failed")
+		return len(known.Deliveries) > 0
+	})
+}
+
+// A proxy that compares requests and answers with the document has nothing to say over the life
+// of a loan. It cannot take files.
+func TestProxy(t *testing.T) {
+	t.Parallel()
+	s := newStand(t)
+	document := s.fetch("/openapi.yaml", "openapi.yaml")
+	port := freePort(t)
+	proxy := s.npm("prism", "proxy", document, s.server.URL+"/api", "--errors", "--port", port)
+	var said bytes.Buffer
+	proxy.Stdout, proxy.Stderr = &said, &said
+	if err := proxy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = proxy.Process.Kill(), proxy.Wait() })
+	e2etest.Until(t, time.Minute, "the proxy listens", func() bool {
+		connection, err := net.Dial("tcp", "127.0.0.1:"+port)
+		if err == nil {
+			_ = connection.Close()
+		}
+		return err == nil
+	})
+	whole, err := os.ReadFile(s.fetch("/collection.json", "collection.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.collection(s.write("without-files.json", withoutFiles(t, whole)), "http://127.0.0.1:"+port)
+	_ = proxy.Process.Kill()
+	_ = proxy.Wait()
+	if strings.Contains(said.String(), "Violation") {
+		t.Errorf("the proxy says\n%s", said.String())
+	}
+}
+
+func freePort(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+// withoutFiles leaves out the requests of a collection that carry forms.
+func withoutFiles(t *testing.T, whole []byte) []byte {
+	t.Helper()
+	var collection map[string]any
+	if err := json.Unmarshal(whole, &collection); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range collection["item"].([]any) {
+		var kept []any
+		for _, item := range folder.(map[string]any)["item"].([]any) {
+			body, _ := item.(map[string]any)["request"].(map[string]any)["body"].(map[string]any)
+			if body == nil || body["mode"] != "formdata" {
+				kept = append(kept, item)
+			}
+		}
+		folder.(map[string]any)["item"] = kept
+	}
+	text, err := json.Marshal(collection)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// received is a webhook as the scripts read it.
+type received struct {
+	Headers map[string]string `json:"headers"`
+	Body    string            `json:"body"`
+}
+
+// Every kind of webhook satisfies its published schema, and the library of Standard Webhooks
+// verifies it.
+func TestWebhooks(t *testing.T) {
+	t.Parallel()
+	const secret = "a-secret-for-standard-webhooks"
+	s := newStand(t)
+	var mu sync.Mutex
+	var all []received
+	partner := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		one := received{Headers: map[string]string{}}
+		for name := range r.Header {
+			one.Headers[strings.ToLower(name)] = r.Header.Get(name)
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		one.Body = string(body)
+		mu.Lock()
+		defer mu.Unlock()
+		all = append(all, one)
+	}))
+	t.Cleanup(partner.Close)
+	kinds, err := docs.Kinds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made e2etest.Subscription
+	create := []string{
+		"subscription", "create", "--partner", s.data.Partners[0].UID.String(), "--url", partner.URL,
+		"--auth", "hmac", "--secret", secret, "--standard", "--event", "all",
+		"--event", "disbursement.funding.cancelled", "--event", "disbursement.funding.returned",
+	}
+	s.JSON(&made, create...)
+	for _, kind := range kinds {
+		s.fetch("/schemas/"+kind+".json", kind+".json")
+		var sent map[string]any
+		s.JSON(&sent, "subscription", "test", made.UID.String(), "--event", kind)
+	}
+	client := s.data.Partners[0].Clients[0]
+	scenario, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+		s.server.URL+"/api/v2/sandbox/scenario", strings.NewReader(`{"name": "returned"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	scenario.Header = http.Header{
+		"Content-Type": {"application/json"}, "x-service-client-id": {client.ID},
+		"x-service-client-secret": {client.Secret},
+	}
+	answer, err := http.DefaultClient.Do(scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusCreated {
+		t.Fatalf("the scenario answered %d", answer.StatusCode)
+	}
+	e2etest.Until(t, time.Minute, "the webhooks came", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		returned := 0
+		for _, one := range all {
+			if one.Headers["x-drawbridge-event"] == "disbursement.funding.returned" {
+				returned++
+			}
+		}
+		return returned == 2 && len(all) > len(kinds)
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	text, err := json.Marshal(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := exec.CommandContext(t.Context(), "node", filepath.Join(s.root, "tools/webhooks.mjs"),
+		s.write("webhooks.json", text), base64.StdEncoding.EncodeToString([]byte(secret)), s.Folder)
+	want := fmt.Sprintf("%d webhooks are as published", len(all))
+	if said := s.must(check); !strings.Contains(said, want) {
+		t.Errorf("said %q, want %q", said, want)
+	}
+}
