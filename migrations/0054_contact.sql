@@ -1,5 +1,7 @@
 -- +goose Up
-LOCK TABLE partners, emails IN ACCESS EXCLUSIVE MODE;
+LOCK TABLE emails IN ACCESS EXCLUSIVE MODE;
+LOCK TABLE subscriptions IN SHARE ROW EXCLUSIVE MODE;
+LOCK TABLE partners IN ACCESS EXCLUSIVE MODE;
 
 -- Whom to tell at the partner when its deliveries fail for good.
 ALTER TABLE partners ADD COLUMN contact text CHECK (contact <> '');
@@ -25,7 +27,7 @@ CREATE TABLE contact_mails (
 );
 
 -- +goose Down
-LOCK TABLE partners, emails IN ACCESS EXCLUSIVE MODE;
+LOCK TABLE emails, partners IN ACCESS EXCLUSIVE MODE;
 DROP TABLE contact_mails, untold_failures;
 ALTER TABLE partners DROP COLUMN contact;
 DELETE FROM email_attempts

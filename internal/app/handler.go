@@ -68,9 +68,9 @@ func (s *Services) WebOptions() (web.Options, error) {
 	}
 	if s.Settings.Has(config.RoleAPI) || s.Settings.Has(config.RoleConsole) {
 		options.Docs = docs.New(docs.Options{
-			BaseURL:    s.BaseURL,
-			Production: s.Settings.Env == config.Production,
-			Egress:     s.Settings.EgressCIDRs,
+			BaseURL:     s.BaseURL,
+			Environment: string(s.Settings.Env),
+			Egress:      s.Settings.EgressCIDRs,
 		})
 	}
 	if s.Settings.Has(config.RoleConsole) {

@@ -50,8 +50,18 @@ type Page struct {
 	Menu []Link
 	// Contents lists what is on this page, for the side navigation.
 	Contents []Entry
+	// Query is what was searched for.
+	Query string
 	// Environment is shown beside the name, for example "development".
 	Environment string
+}
+
+// Hit is a section that a search found.
+type Hit struct {
+	Link
+
+	// Page is the title of its page, Excerpt what it says around the word.
+	Page, Excerpt string
 }
 
 // Link is a name and where it leads.

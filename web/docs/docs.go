@@ -14,6 +14,7 @@
 package docs
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -29,11 +30,15 @@ type Options struct {
 	// (specification section 1). It is asked once, at the first request, when a
 	// server on port 0 knows its address. Nil is ExampleBaseURL.
 	BaseURL func() string
-	// Production leaves out the hints that only make sense beside a sandbox.
-	Production bool
+	// Environment is production, sandbox or development, which empty means. Production leaves
+	// out the hints that only make sense beside a sandbox.
+	Environment string
 	// Egress are the networks that webhooks come from; empty names none.
 	Egress []netip.Prefix
 }
+
+// Environments as the pages name them.
+const production, development = "production", "development"
 
 // ExampleBaseURL is the address that openapi.yaml is written with.
 const ExampleBaseURL = "http://127.0.0.1:8080/api"
@@ -50,7 +55,7 @@ func New(options Options) *Site {
 		if options.BaseURL != nil {
 			base = strings.TrimRight(options.BaseURL(), "/")
 		}
-		built, err := newLibrary(base, options.Production)
+		built, err := newLibrary(base, cmp.Or(options.Environment, development))
 		if err != nil {
 			return nil, fmt.Errorf("rendering the documentation: %w", err)
 		}

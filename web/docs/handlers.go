@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	docsview "drawbridge/views/docs"
 )
 
 // Policy is the content security policy of the documentation: everything comes
@@ -32,9 +34,12 @@ func (s *Site) Routes() []Route {
 	var routes []Route
 	for _, page := range slices.Concat(pages, lenderPages) {
 		name := strings.ReplaceAll(strings.TrimPrefix(page.Href, "/"), "/", ".")
-		routes = append(routes, Route{page.Href, name, s.answer})
+		routes = append(routes, Route{page.Href, name, s.answer},
+			Route{page.markdown(), name + ".markdown", s.answer})
 	}
 	return append(routes,
+		Route{"/llms.txt", "docs.llms", s.answer},
+		Route{Prefix + "/search", "docs.search", s.search},
 		Route{Prefix + "/openapi.yaml", "docs.openapi.yaml", s.answer},
 		Route{Prefix + "/openapi.json", "docs.openapi.json", s.answer},
 		Route{lenderPrefix + "/openapi.yaml", "docs.lender.openapi.yaml", s.answer},
@@ -58,13 +63,8 @@ func (s *Site) answer(c echo.Context) error {
 	if !ok {
 		return echo.ErrNotFound
 	}
-	headers := c.Response().Header()
-	headers.Set("Content-Type", found.contentType)
-	headers.Set("Content-Security-Policy", Policy)
-	headers.Set("X-Content-Type-Options", "nosniff")
-	headers.Set("Referrer-Policy", "same-origin")
+	headers := guarded(c, found.contentType)
 	headers.Set("Vary", "Accept-Encoding")
-	headers.Set("Cache-Control", "no-cache")
 	if found.lasting {
 		headers.Set("Cache-Control", "public, max-age=31536000, immutable")
 	}
@@ -82,6 +82,35 @@ func (s *Site) answer(c echo.Context) error {
 	// ServeContent answers HEAD, ranges and If-None-Match.
 	http.ServeContent(slim{c.Response()}, c.Request(), "", time.Time{}, bytes.NewReader(body))
 	return nil
+}
+
+// guarded sets the headers that every answer has, and returns them.
+func guarded(c echo.Context, contentType string) http.Header {
+	headers := c.Response().Header()
+	headers.Set("Content-Type", contentType)
+	headers.Set("Content-Security-Policy", Policy)
+	headers.Set("X-Content-Type-Options", "nosniff")
+	headers.Set("Referrer-Policy", "same-origin")
+	headers.Set("Cache-Control", "no-cache")
+	return headers
+}
+
+// search answers with what the pages say about the words of q.
+func (s *Site) search(c echo.Context) error {
+	lib, err := s.build()
+	if err != nil {
+		return err
+	}
+	query := strings.ToValidUTF8(c.QueryParam("q"), "")
+	if len(query) > maxQuery {
+		query = strings.ToValidUTF8(query[:maxQuery], "")
+	}
+	frame := lib.frame(pageSpec{
+		Link: docsview.Link{Href: Prefix + "/search"}, title: "Search",
+	}, pages)
+	frame.Query = query
+	guarded(c, "text/html; charset=utf-8")
+	return docsview.Search(frame, lib.search(query)).Render(c.Request().Context(), c.Response())
 }
 
 // slim writes an answer without a copy, or through a small buffer: what thousands of

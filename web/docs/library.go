@@ -39,20 +39,21 @@ type file struct {
 type library struct {
 	files map[string]*file
 	// doc is what the pages are made from.
-	doc        *document
-	production bool
+	doc         *document
+	environment string
+	sections    []section
 	// assets maps a plain asset name to its address.
 	assets map[string]string
 }
 
 // newLibrary renders everything for one base address.
-func newLibrary(base string, production bool) (*library, error) {
+func newLibrary(base, environment string) (*library, error) {
 	doc, err := readDocument(base)
 	if err != nil {
 		return nil, err
 	}
 	lib := &library{
-		files: map[string]*file{}, assets: map[string]string{}, doc: doc, production: production,
+		files: map[string]*file{}, assets: map[string]string{}, doc: doc, environment: environment,
 	}
 	if err := lib.addContent(); err != nil {
 		return nil, err
@@ -75,6 +76,7 @@ func newLibrary(base string, production bool) (*library, error) {
 	if err := lib.addLender(base); err != nil {
 		return nil, err
 	}
+	lib.addSummary()
 	return lib, nil
 }
 
@@ -98,7 +100,9 @@ func (l *library) addLender(base string) error {
 	if own.doc, err = viewDocument(base, root); err != nil {
 		return err
 	}
-	return own.addPages(lenderPages)
+	err = own.addPages(lenderPages)
+	l.sections = own.sections
+	return err
 }
 
 // add stores a file under a path below Prefix.

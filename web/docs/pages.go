@@ -71,6 +71,11 @@ var pages = []pageSpec{
 		"What to settle with the lender and to try before the first real borrower.", guidePage,
 	},
 	{
+		docsview.Link{Href: Prefix + "/changes", Label: "Changes"},
+		"changes", "Changes of the API",
+		"What was added and when, what will end, and how long before you hear of it.", guidePage,
+	},
+	{
 		docsview.Link{Href: Prefix + "/reference", Label: "Reference"},
 		"reference", "Reference",
 		"Every operation, its fields, examples that can be sent, and its errors.", referencePage,
@@ -96,27 +101,15 @@ const lenderPrefix = Prefix + "/lender"
 
 // addPages renders the pages, each in a menu with the others.
 func (l *library) addPages(pages []pageSpec) error {
-	var menu []docsview.Link
-	for _, page := range pages {
-		menu = append(menu, page.Link)
-	}
-	environment := "development"
-	if l.production {
-		environment = "production"
-	}
 	for _, page := range pages {
 		guide, err := content.ReadFile("guides/" + page.guide + ".md")
 		if err != nil {
 			return fmt.Errorf("reading the guide %s: %w", page.guide, err)
 		}
 		prose := strings.ReplaceAll(string(guide), ExampleBaseURL, l.doc.base)
-		component, err := page.render(l, docsview.Page{
-			Title: page.title, Lead: page.lead, Current: page.Href, Menu: menu,
-			Contents:   docsview.Contents(prose),
-			Stylesheet: l.assets["docs.css"], Script: l.assets["docs.js"],
-			ThemeScript: l.assets["theme.js"],
-			Mark:        l.assets["mark.svg"], Environment: environment,
-		}, prose)
+		frame := l.frame(page, pages)
+		frame.Contents = docsview.Contents(prose)
+		component, err := page.render(l, frame, prose)
 		if err != nil {
 			return err
 		}
@@ -125,8 +118,25 @@ func (l *library) addPages(pages []pageSpec) error {
 			return fmt.Errorf("rendering %s: %w", page.Href, err)
 		}
 		l.add(strings.TrimPrefix(page.Href, Prefix), "text/html; charset=utf-8", out.Bytes())
+		if err := l.readings(page, out.Bytes()); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// frame is what is around a page in a menu with others.
+func (l *library) frame(page pageSpec, menu []pageSpec) docsview.Page {
+	frame := docsview.Page{
+		Title: page.title, Lead: page.lead, Current: page.Href,
+		Stylesheet: l.assets["docs.css"], Script: l.assets["docs.js"],
+		ThemeScript: l.assets["theme.js"],
+		Mark:        l.assets["mark.svg"], Environment: l.environment,
+	}
+	for _, other := range menu {
+		frame.Menu = append(frame.Menu, other.Link)
+	}
+	return frame
 }
 
 // guidePage is a page of prose alone.
@@ -143,7 +153,7 @@ func quickStartPage(l *library, frame docsview.Page, prose string) (templ.Compon
 	for _, step := range steps {
 		frame.Contents = append(frame.Contents, docsview.Entry{ID: step.ID, Label: step.Title})
 	}
-	if l.production {
+	if l.environment == production {
 		prose = productionNote + prose
 	}
 	return docsview.QuickStart(frame, prose, steps), err

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 
@@ -320,6 +321,9 @@ func TestFiles(t *testing.T) {
 		{"/docs/openapi.json", "application/json", "no-cache", 200},
 		{"/docs/collection.json", "application/json", "no-cache", 200},
 		{"/docs/egress.json", "application/json", "no-cache", 200},
+		{"/llms.txt", "text/plain; charset=utf-8", "no-cache", 200},
+		{"/docs/overview.md", "text/markdown; charset=utf-8", "no-cache", 200},
+		{"/docs/lender/reference.md", "text/markdown; charset=utf-8", "no-cache", 200},
 		{"/docs/schemas/task.created.json", "application/schema+json", "no-cache", 200},
 		{"/docs/samples/vectors.json", "application/json", "no-cache", 200},
 		{"/docs/samples/python/verify.py", "text/plain; charset=utf-8", "no-cache", 200},
@@ -416,11 +420,12 @@ func body(t *testing.T, address, accept string) []byte {
 func TestProductionSaysWhereTheSandboxIs(t *testing.T) {
 	t.Parallel()
 	const note = "sandbox operations answer 404"
-	for _, production := range []bool{false, true} {
-		server := serve(t, New(Options{Production: production}))
-		text := page(t, server, Prefix+"/quickstart").Find("main").Text()
-		if strings.Contains(text, note) != production {
-			t.Errorf("production %v: the note is there: %v", production, !production)
+	for _, environment := range []string{production, "sandbox", development} {
+		shown := page(t, serve(t, New(Options{Environment: environment})), Prefix+"/quickstart")
+		text := shown.Find("main").Text()
+		if strings.Contains(text, note) != (environment == production) ||
+			shown.Find(".environment").Text() != environment {
+			t.Errorf("%s: the page of %s says %q", environment, shown.Find(".environment").Text(), text)
 		}
 	}
 }
@@ -433,8 +438,81 @@ func TestRoutesHaveTheirOwnNames(t *testing.T) {
 			t.Errorf("%s %s is there twice", route.Name, route.Path)
 		}
 		names[route.Name], paths[route.Path] = true, true
-		if !strings.HasPrefix(route.Path, Prefix) {
+		if !strings.HasPrefix(route.Path, Prefix) && route.Path != "/llms.txt" {
 			t.Errorf("%s is outside %s", route.Path, Prefix)
 		}
+	}
+}
+
+// Every page that /llms.txt names is there as Markdown, with what the page says and nothing around
+// it.
+func TestPagesAsMarkdown(t *testing.T) {
+	t.Parallel()
+	server := site(t)
+	listed := string(body(t, server.URL+"/llms.txt", ""))
+	for _, spec := range slices.Concat(pages, lenderPages) {
+		if !strings.Contains(listed, "(https://lender.example"+spec.markdown()+")") {
+			t.Errorf("/llms.txt lacks %s", spec.markdown())
+		}
+		text := string(body(t, server.URL+spec.markdown(), ""))
+		if !strings.HasPrefix(text, "# "+spec.title+"\n") || strings.Contains(text, "Skip to") ||
+			strings.Contains(text, "<div") {
+			t.Errorf("%s begins %.300q", spec.markdown(), text)
+		}
+	}
+	for path, wants := range map[string][]string{
+		Prefix + "/reference.md":  {"/v2/loan/{loanApplicationUid}/request-draw", "```"},
+		Prefix + "/quickstart.md": {"create-run-decision", "```"},
+		Prefix + "/errors.md":     {"DRAW_PENDING"},
+		Prefix + "/webhooks.md":   {"x-drawbridge-sequence", "](https://lender.example/docs/samples/"},
+	} {
+		text := string(body(t, server.URL+path, ""))
+		for _, want := range wants {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s lacks %q", path, want)
+			}
+		}
+	}
+}
+
+// The search finds sections by all words in any case, needs no script, and says when there is none.
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	server := site(t)
+	form := page(t, server, Prefix).Find(`form[role="search"]`)
+	if form.AttrOr("action", "") != Prefix+"/search" || form.Find(`input[name="q"]`).Length() != 1 {
+		t.Fatal("no form leads to the search")
+	}
+	for query, want := range map[string]string{
+		"draw_pending":        "/docs/errors#",
+		"Recoveries":          "/docs/reference#",
+		"request-draw upload": "/docs/",
+		"work list disburse":  "/docs/lender",
+		"flood Xyzzy":         "",
+		"":                    "",
+	} {
+		found := page(t, server, Prefix+"/search?q="+url.QueryEscape(query))
+		var links []string
+		for _, link := range found.Find("main .hits a").EachIter() {
+			links = append(links, link.AttrOr("href", ""))
+		}
+		if (len(links) > 0) != (want != "") || want != "" &&
+			!slices.ContainsFunc(links, func(to string) bool { return strings.HasPrefix(to, want) }) {
+			t.Errorf("%q finds %v, want %q among them", query, links, want)
+		}
+		for _, link := range links {
+			path, id, _ := strings.Cut(link, "#")
+			if id != "" && page(t, server, path).Find(`[id="`+id+`"]`).Length() != 1 {
+				t.Errorf("%q leads to %s, where nothing is", query, link)
+			}
+		}
+		if query != "" && found.Find(`input[name="q"]`).AttrOr("value", "") != query {
+			t.Errorf("%q is not in the field any more", query)
+		}
+	}
+	bad := `<script>alert(1)</script>` + strings.Repeat("ä", 300)
+	hostile := page(t, server, Prefix+"/search?q="+url.QueryEscape(bad))
+	if hostile.Find("main script").Length() != 0 {
+		t.Error("what was searched for runs")
 	}
 }

@@ -49,6 +49,7 @@ var notPages = map[string]string{
 	docs.Prefix + "/openapi.json":        "a download",
 	docs.Prefix + "/collection.json":     "a download",
 	docs.Prefix + "/egress.json":         "a download",
+	"/llms.txt":                          "a text for programs",
 	docs.Prefix + "/schemas/:name":       "a download",
 	docs.Prefix + "/lender/openapi.yaml": "a download",
 	docs.Prefix + "/lender/openapi.json": "a download",
@@ -101,6 +102,7 @@ var more = []string{
 	paths.Deliveries + "?state=failed", paths.Deliveries + "?code=418",
 	paths.Mailbox + "?mail=none", paths.Deliveries + "/none",
 	paths.Confirm + "?next=/console/people",
+	docs.Prefix + "/search?q=draw", docs.Prefix + "/search?q=nothing-is-called-so",
 }
 
 // changeForms finds for each change an application that it is possible for now,
@@ -156,7 +158,9 @@ func (r *crawler) stops() []string {
 			r.T.Errorf("%s is said to be no page, and is no route either", path)
 		}
 	}
-	stops = slices.DeleteFunc(stops, func(path string) bool { return notPages[path] != "" })
+	stops = slices.DeleteFunc(stops, func(path string) bool {
+		return notPages[path] != "" || strings.HasSuffix(path, ".md") // Markdown is no page
+	})
 	stops = append(stops, more...)
 	for i, path := range stops {
 		stops[i] = r.fill(path)

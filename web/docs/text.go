@@ -1,0 +1,193 @@
+package docs
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark"
+	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table"
+	"github.com/PuerkitoBio/goquery"
+	"golang.org/x/net/html"
+
+	docsview "drawbridge/views/docs"
+)
+
+// readings are what readers without a browser get of each page: it as Markdown, and the
+// sections that the search finds.
+func (l *library) readings(page pageSpec, rendered []byte) error {
+	document, err := goquery.NewDocumentFromReader(bytes.NewReader(rendered))
+	if err != nil {
+		return fmt.Errorf("reading %s again: %w", page.Href, err)
+	}
+	main := document.Find("main")
+	main.Find("button, input, label, figcaption, .visually-hidden").Remove()
+	l.sections = append(l.sections, sectionsOf(page, main.Get(0))...)
+	markdown, err := converter.NewConverter(converter.WithPlugins(
+		base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin(),
+	)).ConvertNode(main.Get(0), converter.WithDomain(origin(l.doc.base)))
+	if err != nil {
+		return fmt.Errorf("writing %s as Markdown: %w", page.Href, err)
+	}
+	l.add(strings.TrimPrefix(page.markdown(), Prefix), "text/markdown; charset=utf-8",
+		append(bytes.TrimSpace(markdown), '\n'))
+	return nil
+}
+
+// markdown is the address of the page as Markdown.
+func (p pageSpec) markdown() string {
+	if p.Href == Prefix {
+		return Prefix + "/overview.md"
+	}
+	return p.Href + ".md"
+}
+
+// addSummary says in /llms.txt what there is to read, for programs that read for people.
+func (l *library) addSummary() {
+	var out strings.Builder
+	server := origin(l.doc.base)
+	line := func(title, href, about string) {
+		fmt.Fprintf(&out, "- [%s](%s%s): %s\n", title, server, href, about)
+	}
+	fmt.Fprintf(&out, "# Drawbridge\n\n> %s\n\n## For partners\n\n", pages[0].lead)
+	for _, page := range pages {
+		line(page.title, page.markdown(), page.lead)
+	}
+	out.WriteString("\n## For the lender's own systems\n\n")
+	for _, page := range lenderPages {
+		line(page.title, page.markdown(), page.lead)
+	}
+	out.WriteString("\n## Files\n\n")
+	line("OpenAPI", Prefix+"/openapi.yaml", "The partner API, OpenAPI 3.1.")
+	line("Lender OpenAPI", lenderPrefix+"/openapi.yaml", "The lender API, OpenAPI 3.1.")
+	line("Collection", Prefix+"/collection.json", "Requests that run from top to bottom, Postman 2.1.")
+	line("Signature vectors", Prefix+"/samples/vectors.json",
+		"Bodies, secrets and signatures to test against.")
+	l.add("/llms.txt", "text/plain; charset=utf-8", []byte(out.String()))
+}
+
+// section is a part of a page that the search finds.
+type section struct {
+	page, title, href, text string
+	// lower is title and text in lower case.
+	lower string
+}
+
+// sectionsOf cuts a page at its headings that can be linked.
+func sectionsOf(page pageSpec, main *html.Node) []section {
+	found := []section{{page: page.title, title: page.title, href: page.Href}}
+	var text strings.Builder
+	end := func() {
+		last := &found[len(found)-1]
+		last.text = strings.Join(strings.Fields(text.String()), " ")
+		last.lower = strings.ToLower(last.title + " " + last.text)
+		text.Reset()
+	}
+	var walk func(node *html.Node, id string)
+	walk = func(node *html.Node, id string) {
+		if own := attribute(node, "id"); own != "" {
+			id = own
+		}
+		switch {
+		case node.Type == html.TextNode:
+			text.WriteString(node.Data + " ")
+			return
+		case (node.Data == "h2" || node.Data == "h3") && id != "":
+			end()
+			title := strings.Join(strings.Fields(goquery.NewDocumentFromNode(node).Text()), " ")
+			found = append(found, section{page: page.title, title: title, href: page.Href + "#" + id})
+			return
+		}
+		for child := range node.ChildNodes() {
+			walk(child, id)
+		}
+	}
+	walk(main, "")
+	end()
+	return found
+}
+
+func attribute(node *html.Node, name string) string {
+	for _, one := range node.Attr {
+		if one.Key == name {
+			return one.Val
+		}
+	}
+	return ""
+}
+
+const (
+	// maxHits bounds the answer to a search.
+	maxHits = 20
+	// excerptBefore and excerptLength are how much is shown around what was found, in bytes.
+	excerptBefore, excerptLength = 60, 220
+	// maxQuery bounds what is searched for, in bytes.
+	maxQuery = 200
+)
+
+// search finds the sections that hold every word, those with the words in their titles first.
+func (l *library) search(query string) []docsview.Hit {
+	words := strings.Fields(strings.ToLower(query))
+	if len(words) == 0 {
+		return nil
+	}
+	type ranked struct {
+		section
+
+		rank int
+	}
+	var matching []ranked
+	for _, one := range l.sections {
+		rank := 0
+		for _, word := range words {
+			if !strings.Contains(one.lower, word) {
+				rank = -1
+				break
+			}
+			rank += min(strings.Count(one.lower, word), 5)
+			if strings.Contains(strings.ToLower(one.title), word) {
+				rank += 10
+			}
+		}
+		if rank > 0 {
+			matching = append(matching, ranked{one, rank})
+		}
+	}
+	slices.SortStableFunc(matching, func(a, b ranked) int { return cmp.Compare(b.rank, a.rank) })
+	hits := make([]docsview.Hit, 0, maxHits)
+	for _, one := range matching[:min(len(matching), maxHits)] {
+		hits = append(hits, docsview.Hit{
+			Link: docsview.Link{Href: one.href, Label: one.title}, Page: one.page,
+			Excerpt: excerpt(one.text, words[0]),
+		})
+	}
+	return hits
+}
+
+// excerpt is the part of a text around a word.
+func excerpt(text, word string) string {
+	from := max(strings.Index(strings.ToLower(text), word)-excerptBefore, 0)
+	if from >= len(text) {
+		from = 0 // some capitals are longer than their small letters
+	}
+	to := min(from+excerptLength, len(text))
+	for from > 0 && !utf8.RuneStart(text[from]) {
+		from--
+	}
+	for to < len(text) && !utf8.RuneStart(text[to]) {
+		to++
+	}
+	shown := text[from:to]
+	if from > 0 {
+		shown = "… " + shown
+	}
+	if to < len(text) {
+		shown += " …"
+	}
+	return shown
+}
