@@ -50,6 +50,8 @@ type Page struct {
 	Menu []Link
 	// Contents lists what is on this page, for the side navigation.
 	Contents []Entry
+	// Lender tells that it is a page for the lender's own systems.
+	Lender bool
 	// Query is what was searched for.
 	Query string
 	// Environment is shown beside the name, for example "development".

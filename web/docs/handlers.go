@@ -95,7 +95,7 @@ func guarded(c echo.Context, contentType string) http.Header {
 	return headers
 }
 
-// search answers with what the pages say about the words of q.
+// search answers with what the partners' pages say about the words of q, or the lender's.
 func (s *Site) search(c echo.Context) error {
 	lib, err := s.build()
 	if err != nil {
@@ -105,12 +105,16 @@ func (s *Site) search(c echo.Context) error {
 	if len(query) > maxQuery {
 		query = strings.ToValidUTF8(query[:maxQuery], "")
 	}
+	of := pages
+	if c.QueryParam("of") == "lender" {
+		of = lenderPages
+	}
 	frame := lib.frame(pageSpec{
 		Link: docsview.Link{Href: Prefix + "/search"}, title: "Search",
-	}, pages)
+	}, of)
 	frame.Query = query
 	guarded(c, "text/html; charset=utf-8")
-	return docsview.Search(frame, lib.search(query)).Render(c.Request().Context(), c.Response())
+	return docsview.Search(frame, lib.search(query, of)).Render(c.Request().Context(), c.Response())
 }
 
 // slim writes an answer without a copy, or through a small buffer: what thousands of

@@ -133,6 +133,7 @@ func (l *library) frame(page pageSpec, menu []pageSpec) docsview.Page {
 		ThemeScript: l.assets["theme.js"],
 		Mark:        l.assets["mark.svg"], Environment: l.environment,
 	}
+	frame.Lender = len(menu) > 0 && menu[0].Href == lenderPrefix
 	for _, other := range menu {
 		frame.Menu = append(frame.Menu, other.Link)
 	}

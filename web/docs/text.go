@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
 	"github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base"
@@ -27,6 +26,12 @@ func (l *library) readings(page pageSpec, rendered []byte) error {
 	}
 	main := document.Find("main")
 	main.Find("button, input, label, figcaption, .visually-hidden").Remove()
+	main.Find(`:is(h2, h3) a[href^="#"]`).Each(func(_ int, anchor *goquery.Selection) {
+		anchor.ReplaceWithSelection(anchor.Contents())
+	})
+	main.Find(`a[href^="#"]`).Each(func(_ int, link *goquery.Selection) {
+		link.SetAttr("href", page.Href+link.AttrOr("href", ""))
+	})
 	l.sections = append(l.sections, sectionsOf(page, main.Get(0))...)
 	markdown, err := converter.NewConverter(converter.WithPlugins(
 		base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin(),
@@ -95,7 +100,7 @@ func sectionsOf(page pageSpec, main *html.Node) []section {
 		}
 		switch {
 		case node.Type == html.TextNode:
-			text.WriteString(node.Data + " ")
+			text.WriteString(node.Data)
 			return
 		case (node.Data == "h2" || node.Data == "h3") && id != "":
 			end()
@@ -106,11 +111,17 @@ func sectionsOf(page pageSpec, main *html.Node) []section {
 		for child := range node.ChildNodes() {
 			walk(child, id)
 		}
+		if !slices.Contains(within, node.Data) {
+			text.WriteByte(' ')
+		}
 	}
 	walk(main, "")
 	end()
 	return found
 }
+
+// within are the elements that stand within words.
+var within = []string{"wbr", "span", "code", "b", "strong", "em", "bdi", "a"}
 
 func attribute(node *html.Node, name string) string {
 	for _, one := range node.Attr {
@@ -130,8 +141,9 @@ const (
 	maxQuery = 200
 )
 
-// search finds the sections that hold every word, those with the words in their titles first.
-func (l *library) search(query string) []docsview.Hit {
+// search finds the sections of some pages that hold every word, those with the words
+// in their titles first.
+func (l *library) search(query string, of []pageSpec) []docsview.Hit {
 	words := strings.Fields(strings.ToLower(query))
 	if len(words) == 0 {
 		return nil
@@ -144,6 +156,9 @@ func (l *library) search(query string) []docsview.Hit {
 	var matching []ranked
 	for _, one := range l.sections {
 		rank := 0
+		if !slices.ContainsFunc(of, func(page pageSpec) bool { return page.title == one.page }) {
+			continue
+		}
 		for _, word := range words {
 			if !strings.Contains(one.lower, word) {
 				rank = -1
@@ -176,13 +191,13 @@ func excerpt(text, word string) string {
 		from = 0 // some capitals are longer than their small letters
 	}
 	to := min(from+excerptLength, len(text))
-	for from > 0 && !utf8.RuneStart(text[from]) {
-		from--
+	if from > 0 {
+		from += 1 + strings.IndexByte(text[from:], ' ')
 	}
-	for to < len(text) && !utf8.RuneStart(text[to]) {
-		to++
+	if end := strings.LastIndexByte(text[from:to], ' '); to < len(text) && end > 0 {
+		to = from + end
 	}
-	shown := text[from:to]
+	shown := strings.ToValidUTF8(text[from:to], "")
 	if from > 0 {
 		shown = "… " + shown
 	}
