@@ -464,7 +464,7 @@ func Errors(page Page, intro string, rows []ErrorCode) templ.Component {
 	})
 }
 
-// WebhooksProps is what the webhook guide shows.
+// WebhooksProps is what the webhook guide shows. The guide to catching up has samples alone.
 type WebhooksProps struct {
 	Page        Page
 	Prose       string

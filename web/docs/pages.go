@@ -53,7 +53,8 @@ var pages = []pageSpec{
 	{
 		docsview.Link{Href: Prefix + "/catch-up", Label: "Catch up after an outage"},
 		"catch-up", "Catch up after an outage",
-		"Every event is kept: follow the feed, close gaps, and find lost answers again.", guidePage,
+		"Every event is kept: follow the feed, close gaps, and find lost answers again.",
+		catchUpPage,
 	},
 	{
 		docsview.Link{Href: Prefix + "/laptop", Label: "Receive on your laptop"},
@@ -160,13 +161,21 @@ func quickStartPage(l *library, frame docsview.Page, prose string) (templ.Compon
 	return docsview.QuickStart(frame, prose, steps), err
 }
 
+// catchUpPage shows whole programs that follow the feed.
+func catchUpPage(_ *library, frame docsview.Page, prose string) (templ.Component, error) {
+	programs, err := read(consumers)
+	return docsview.Webhooks(docsview.WebhooksProps{
+		Page: frame, Prose: prose, Samples: programs,
+	}), err
+}
+
 // webhooksPage takes the headers from the first event: all deliveries have the same.
 func webhooksPage(l *library, frame docsview.Page, prose string) (templ.Component, error) {
 	events, err := l.doc.events()
 	if err != nil {
 		return nil, err
 	}
-	programs, err := samples()
+	programs, err := read(sampleLanguages)
 	if err != nil {
 		return nil, err
 	}

@@ -8,10 +8,20 @@ import (
 	"drawbridge/views/subscriptions"
 )
 
+// sample is a program of ours that pages show, by its file below samples/.
+type sample struct{ name, lexer, file string }
+
+// consumers follow the feed. make gates runs them as they are shown, and kills them.
+var consumers = []sample{
+	{"Go", "go", "consumer/go/main.go"},
+	{"Python", "python", "consumer/python/consumer.py"},
+	{"TypeScript", "typescript", "consumer/typescript/consumer.ts"},
+}
+
 // sampleLanguages orders the signature checking samples on the page, where they
 // are shown as a test runs them. Each file is a whole program: secret and
 // signatures are arguments, the body is standard input.
-var sampleLanguages = []struct{ name, lexer, file string }{
+var sampleLanguages = []sample{
 	{"Go", "go", "go/main.go"},
 	{"Node.js", "javascript", "node/verify.mjs"},
 	{"Python", "python", "python/verify.py"},
@@ -34,10 +44,10 @@ func Vectors() ([]docsview.Vector, error) {
 	return vectors, nil
 }
 
-// samples reads each language's program.
-func samples() ([]docsview.Code, error) {
+// read reads each language's program.
+func read(programs []sample) ([]docsview.Code, error) {
 	var shown []docsview.Code
-	for _, language := range sampleLanguages {
+	for _, language := range programs {
 		text, err := content.ReadFile("samples/" + language.file)
 		if err != nil {
 			return nil, fmt.Errorf("reading the %s sample: %w", language.name, err)
@@ -50,7 +60,7 @@ func samples() ([]docsview.Code, error) {
 
 // Snippets are the programs that check a signature, for the console.
 func Snippets() ([]subscriptions.Snippet, error) {
-	programs, err := samples()
+	programs, err := read(sampleLanguages)
 	var snippets []subscriptions.Snippet
 	for _, program := range programs {
 		snippets = append(snippets, subscriptions.Snippet{Language: program.Title, Code: program.Text})

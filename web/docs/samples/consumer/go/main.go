@@ -1,0 +1,124 @@
+// Follows the feed of events and books each of them once, whatever kills it:
+//
+//	BASE_URL=... CLIENT_ID=... CLIENT_SECRET=... JOURNAL=journal.jsonl go run main.go
+//
+// Each line of the journal holds the events of one page and the cursor after them, so that both
+// are written at once or not at all. With a database, do the same in one transaction.
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log"
+	"net/http"
+	"net/url"
+	"os"
+	"time"
+)
+
+// page is what the feed answers, and a line of the journal.
+type page struct {
+	Events     []json.RawMessage `json:"events"`
+	NextCursor string            `json:"next_cursor"`
+}
+
+// client waits longer than the feed holds an answer back.
+var client = &http.Client{Timeout: 60 * time.Second}
+
+func main() {
+	journal, cursor, err := open(os.Getenv("JOURNAL"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	for pause := time.Second; ; {
+		next, err := fetch(cursor)
+		switch {
+		case errors.Is(err, errGiveUp):
+			log.Fatal(err)
+		case err != nil:
+			log.Printf("trying again in %s: %v", pause, err)
+			time.Sleep(pause)
+			pause = min(2*pause, 30*time.Second)
+			continue
+		}
+		pause = time.Second
+		if err := book(journal, next); err != nil {
+			log.Fatal(err)
+		}
+		cursor = next.NextCursor
+	}
+}
+
+// open reads the cursor of the last whole line and cuts off what a crash left behind it.
+func open(path string) (*os.File, string, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, "", err
+	}
+	written, err := os.ReadFile(path)
+	if err != nil {
+		return nil, "", err
+	}
+	whole := written[:bytes.LastIndexByte(written, '\n')+1]
+	if err := file.Truncate(int64(len(whole))); err != nil || len(whole) == 0 {
+		return file, "", err
+	}
+	var last page
+	line := whole[bytes.LastIndexByte(whole[:len(whole)-1], '\n')+1:]
+	err = json.Unmarshal(line, &last)
+	return file, last.NextCursor, err
+}
+
+// book writes the events and the cursor in one line. This is the place for what you do with them.
+func book(journal *os.File, next page) error {
+	if len(next.Events) == 0 {
+		return nil
+	}
+	line, err := json.Marshal(next)
+	if err != nil {
+		return err
+	}
+	if _, err := journal.Write(append(line, '\n')); err != nil {
+		return err
+	}
+	return journal.Sync()
+}
+
+// errGiveUp is an answer that no repetition changes.
+var errGiveUp = errors.New("the feed refuses")
+
+// fetch asks for what comes after a cursor, and waits for it up to 30 seconds.
+func fetch(cursor string) (page, error) {
+	query := url.Values{"wait": {"30"}, "limit": {"100"}}
+	if cursor != "" {
+		query.Set("after", cursor)
+	}
+	request, err := http.NewRequest(http.MethodGet,
+		os.Getenv("BASE_URL")+"/v2/events?"+query.Encode(), http.NoBody)
+	if err != nil {
+		return page{}, err
+	}
+	request.Header.Set("x-service-client-id", os.Getenv("CLIENT_ID"))
+	request.Header.Set("x-service-client-secret", os.Getenv("CLIENT_SECRET"))
+	response, err := client.Do(request)
+	if err != nil {
+		return page{}, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	var answer struct {
+		Result struct {
+			Data  page            `json:"data"`
+			Error json.RawMessage `json:"error"`
+		} `json:"result"`
+	}
+	err = json.NewDecoder(response.Body).Decode(&answer)
+	switch status := response.StatusCode; {
+	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
+		return page{}, fmt.Errorf("the feed answers %d", status)
+	case status != http.StatusOK: // 410: the cursor is too old; its message has one that works
+		return page{}, fmt.Errorf("%w with %d: %s", errGiveUp, status, answer.Result.Error)
+	}
+	return answer.Result.Data, err
+}

@@ -1,0 +1,75 @@
+"""Follows the feed of events and books each of them once, whatever kills it:
+
+    BASE_URL=... CLIENT_ID=... CLIENT_SECRET=... JOURNAL=journal.jsonl python3 consumer.py
+
+Each line of the journal holds the events of one page and the cursor after them, so that both are
+written at once or not at all. With a database, do the same in one transaction.
+"""
+
+import json
+import os
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+
+def open_journal(path):
+    """Returns the journal and the cursor of its last whole line, without what a crash left."""
+    journal = open(path, "a+b")
+    journal.seek(0)
+    written = journal.read()
+    whole = written[: written.rfind(b"\n") + 1]
+    journal.truncate(len(whole))
+    lines = whole.splitlines()
+    return journal, json.loads(lines[-1])["next_cursor"] if lines else None
+
+
+def book(journal, page):
+    """Writes events and cursor in one line. This is the place for what you do with them."""
+    if page["events"]:
+        line = {"events": page["events"], "next_cursor": page["next_cursor"]}
+        journal.write(json.dumps(line).encode() + b"\n")
+        journal.flush()
+        os.fsync(journal.fileno())
+
+
+def fetch(cursor):
+    """Asks for what comes after a cursor, and waits for it up to 30 seconds."""
+    query = {"wait": 30, "limit": 100} | ({"after": cursor} if cursor else {})
+    request = urllib.request.Request(
+        os.environ["BASE_URL"] + "/v2/events?" + urllib.parse.urlencode(query),
+        headers={
+            "x-service-client-id": os.environ["CLIENT_ID"],
+            "x-service-client-secret": os.environ["CLIENT_SECRET"],
+        },
+    )
+    with urllib.request.urlopen(request, timeout=60) as answer:
+        return json.load(answer)["result"]["data"]
+
+
+def main():
+    journal, cursor = open_journal(os.environ["JOURNAL"])
+    pause = 1
+    while True:
+        try:
+            page = fetch(cursor)
+        except urllib.error.HTTPError as refused:
+            # 410: the cursor is too old; the message has one that works.
+            if refused.code != 429 and refused.code < 500:
+                sys.exit(f"the feed refuses with {refused.code}: {refused.read().decode()}")
+            problem = refused
+        except (OSError, ValueError) as broken:
+            problem = broken
+        else:
+            pause = 1
+            book(journal, page)
+            cursor = page["next_cursor"]
+            continue
+        print(f"trying again in {pause} s: {problem}", file=sys.stderr)
+        time.sleep(pause)
+        pause = min(2 * pause, 30)
+
+
+main()
