@@ -30,6 +30,9 @@ REVOKE CREATE ON SCHEMA public FROM PUBLIC;
 GRANT USAGE, CREATE ON SCHEMA public TO :"owner";
 GRANT USAGE ON SCHEMA public TO :"service";
 
+-- Doctor and alerts see the transactions of others, such as of a dump that never ends.
+GRANT pg_read_all_stats TO :"service";
+
 -- What is there, and what later migrations of the owner will make.
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO :"service";
 GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO :"service";

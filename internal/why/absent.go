@@ -1,0 +1,111 @@
+package why
+
+import (
+	"fmt"
+	"slices"
+
+	"drawbridge/internal/lending"
+)
+
+// absent words why there is no event: what it is about has not happened, or what
+// tells of it is kept no longer.
+func (f Facts) absent() (Outcome, string) {
+	var pending string
+	switch f.Kind {
+	case lending.EventStatusUpdated:
+		pending = f.noStatus()
+	case lending.EventAmountUpdated:
+		pending = "The approved amount has not been changed"
+	case lending.EventOfferUpdated:
+		pending = "The terms have not been changed"
+	case lending.EventDocumentSent:
+		if f.Documents == lending.DocumentNone {
+			pending = "The loan documents have not been sent"
+		}
+	case lending.EventDocumentSigned:
+		switch f.Documents {
+		case lending.DocumentNone:
+			pending = "The loan documents have not been sent, so nobody could sign them"
+		case lending.DocumentSent:
+			pending = "The loan documents were sent and are not signed"
+		case lending.DocumentSigned:
+		}
+	case lending.EventTaskCreated, lending.EventTaskUpdated:
+		pending = f.noTask()
+	case lending.EventFundingChanged, lending.EventFundingSettled, lending.EventFundingCancelled,
+		lending.EventFundingReturned:
+		pending = f.noFunding()
+	}
+	if pending == "" {
+		return NotKept, f.what() + " happened, but no event that tells it is kept: it is older than " +
+			"what retention keeps, or than events that name their draws"
+	}
+	return NotHappened, pending + ". " + f.prospect()
+}
+
+func (f Facts) noStatus() string {
+	switch {
+	case f.Status == "":
+		return fmt.Sprintf("The status has not changed: the application is %s", f.Application)
+	case f.Status != string(f.Application):
+		return fmt.Sprintf("The application is %s, and no event of it tells %s",
+			f.Application, f.Status)
+	case f.Application == lending.StatusPendingReview:
+		return "The application began as Pending Review, which is no change"
+	}
+	return ""
+}
+
+func (f Facts) noTask() string {
+	switch {
+	case f.Tasks == 0:
+		return "The application has no task"
+	case f.Kind == lending.EventTaskUpdated:
+		return "No task of the application has changed its status"
+	}
+	return ""
+}
+
+// noFunding says what a draw's event waits for, nothing if it should be there.
+func (f Facts) noFunding() string {
+	if f.Funding == "" {
+		return "No draw has been requested"
+	}
+	draw := fmt.Sprintf("Draw #%d", f.Draw)
+	state := map[lending.FundingStatus]string{
+		lending.FundingRequested:  "is only requested",
+		lending.FundingProcessing: "is being paid out",
+		lending.FundingSettled:    "is settled",
+		lending.FundingCancelled:  "was cancelled",
+		lending.FundingReturned:   "was returned",
+	}[f.Funding]
+	happened := map[lending.EventKind][]lending.FundingStatus{
+		lending.EventFundingSettled:   {lending.FundingSettled, lending.FundingReturned},
+		lending.EventFundingCancelled: {lending.FundingCancelled},
+		lending.EventFundingReturned:  {lending.FundingReturned},
+	}[f.Kind]
+	switch {
+	case slices.Contains(happened, f.Funding):
+		return ""
+	case f.Kind != lending.EventFundingChanged:
+		return draw + " " + state
+	case f.Status == string(lending.FundingProcessing) && f.Funding == lending.FundingRequested:
+		return draw + " " + state
+	}
+	return ""
+}
+
+// prospect says who gets the event once it happens.
+func (f Facts) prospect() string {
+	switch {
+	case f.Subscriptions == 0:
+		return "The partner has no subscription that could get it"
+	case f.Wanting == 0:
+		return "No subscription of the partner asks for it"
+	case f.Wanting == f.Paused:
+		return "The subscriptions that ask for it are paused"
+	case f.Wanting == 1:
+		return "1 subscription gets it once it happens"
+	}
+	return fmt.Sprintf("%d subscriptions get it once it happens", f.Wanting)
+}

@@ -1,0 +1,211 @@
+package why
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
+)
+
+// order ranks the outcomes of endpoints: what decides the answer comes first. That
+// one endpoint did not ask explains nothing if another one failed, or got it.
+var order = []Outcome{
+	Failed, Paused, Waiting, Cancelled, Sent, MadeGood, NotChosen, NotCovered, TooLate, Deleted,
+	NotRecorded,
+}
+
+// Explain answers from the facts alone.
+func Explain(f Facts) Answer {
+	if f.Event == nil {
+		outcome, sentence := f.absent()
+		return Answer{Outcome: outcome, Sentence: sentence}
+	}
+	answer := Answer{Outcome: Nobody, Event: f.Event}
+	for _, verdict := range f.Event.Ledger {
+		answer.Lines = append(answer.Lines, lineOf(verdict, f.Event.Deliveries))
+	}
+	slices.SortStableFunc(answer.Lines, func(a, b Line) int {
+		return cmp.Compare(slices.Index(order, a.Outcome), slices.Index(order, b.Outcome))
+	})
+	answer.Sentence = f.what() + " happened, and the partner has no subscription"
+	if len(answer.Lines) > 0 {
+		answer.Outcome = answer.Lines[0].Outcome
+		answer.Sentence = f.what() + " " + together(answer.Lines)
+	}
+	return answer
+}
+
+// what names the event of the question.
+func (f Facts) what() string {
+	name := "“" + f.Kind.Title() + "”"
+	if f.Event != nil && f.Status == "" && f.Kind == lending.EventStatusUpdated {
+		name += " (" + f.Event.Status + ")"
+	}
+	if f.Status != "" {
+		name += " (" + f.Status + ")"
+	}
+	if f.isFunding() && f.Draw != 0 {
+		name += fmt.Sprintf(" of draw #%d", f.Draw)
+	}
+	return name
+}
+
+func (f Facts) isFunding() bool { return strings.HasPrefix(string(f.Kind), "disbursement.") }
+
+// together sums up what became of an event at all endpoints, which are in order.
+func together(lines []Line) string {
+	first := lines[0]
+	if len(lines) == 1 {
+		return "happened. " + first.Sentence
+	}
+	arrived, silent := 0, 0
+	for _, line := range lines {
+		switch line.Outcome {
+		case Sent, MadeGood:
+			arrived++
+		case NotChosen, NotCovered, TooLate, Deleted, NotRecorded:
+			silent++
+		case Failed, Paused, Waiting, Cancelled, NotHappened, NotKept, Nobody:
+		}
+	}
+	asked := len(lines) - silent
+	switch {
+	case asked == 0 && sameOutcome(lines):
+		return fmt.Sprintf("happened and went to none of %d endpoints. %s", len(lines), first.Sentence)
+	case asked == 0:
+		return fmt.Sprintf("happened and went to none of %d endpoints, for different reasons",
+			len(lines))
+	case arrived == asked:
+		return "arrived at " + of(arrived, len(lines))
+	}
+	return fmt.Sprintf("arrived at %s. At %s: %s", of(arrived, asked),
+		first.Label(), lowerFirst(first.Sentence))
+}
+
+func sameOutcome(lines []Line) bool {
+	return !slices.ContainsFunc(lines, func(l Line) bool { return l.Outcome != lines[0].Outcome })
+}
+
+func of(count, all int) string {
+	switch {
+	case count == all && all == 1:
+		return "its endpoint"
+	case count == all:
+		return fmt.Sprintf("all %d endpoints", all)
+	}
+	return fmt.Sprintf("%d of %d endpoints", count, all)
+}
+
+func lowerFirst(text string) string { return strings.ToLower(text[:1]) + text[1:] }
+
+// lineOf words one endpoint's verdict and what became of its delivery.
+func lineOf(verdict delivery.LedgerLine, deliveries []delivery.Delivery) Line {
+	line := Line{SubscriptionUID: verdict.SubscriptionUID, Endpoint: verdict.Endpoint}
+	made := deliveryOf(verdict.DeliveryUID, deliveries)
+	switch verdict.Verdict {
+	case delivery.VerdictSent, delivery.VerdictWaiting:
+		if made != nil {
+			line.tell(*made, verdict.Verdict == delivery.VerdictWaiting)
+			return line
+		}
+		line.Outcome, line.Sentence = Waiting, "Its delivery is being prepared"
+	case delivery.VerdictEvent:
+		line.Outcome, line.Sentence = NotChosen, "The subscription had not chosen events of this kind"
+	case delivery.VerdictMerchant:
+		line.Outcome, line.Sentence = NotCovered, "The subscription did not cover the merchant"
+	case delivery.VerdictDeleted:
+		line.Outcome, line.Sentence = Deleted, "The subscription had been deleted before"
+	case delivery.VerdictLater:
+		line.Outcome, line.Sentence = TooLate, "The subscription was created after it"
+	case delivery.VerdictUnrecorded:
+		line.Outcome, line.Sentence = NotRecorded, "No reason was kept when it was recorded"
+	default:
+		line.Outcome, line.Sentence = Waiting, "Its delivery is being prepared"
+	}
+	if made == nil {
+		return line
+	}
+	// What was passed over has a delivery only because somebody replayed the event to it.
+	passedOver := lowerFirst(line.Sentence)
+	line.tell(*made, verdict.State == "paused" && !made.State.IsFinal())
+	line.Sentence += "; it was replayed by hand, since " + passedOver
+	return line
+}
+
+func deliveryOf(uid *uuid.UUID, deliveries []delivery.Delivery) *delivery.Delivery {
+	if uid == nil {
+		return nil
+	}
+	at := slices.IndexFunc(deliveries, func(d delivery.Delivery) bool { return d.UID == *uid })
+	if at < 0 {
+		return nil
+	}
+	return &deliveries[at]
+}
+
+// tell words where a delivery stands.
+func (l *Line) tell(d delivery.Delivery, paused bool) {
+	l.DeliveryUID, l.At = &d.UID, d.FinishedAt
+	answered := Result(d.LastStatus(), d.LastError())
+	switch {
+	case d.MadeGoodBy != nil:
+		l.Outcome, l.DeliveryUID = MadeGood, d.MadeGoodBy
+		l.Sentence = "Its attempts were used up, and another delivery of it arrived: it is made good"
+	case d.State == delivery.StateDelivered:
+		l.Outcome = Sent
+		l.Sentence = fmt.Sprintf("It arrived: the endpoint answered HTTP %d to attempt %d",
+			d.LastStatus(), d.AttemptCount)
+	case d.State == delivery.StateFailed:
+		l.Outcome = Failed
+		l.Sentence = fmt.Sprintf("It did not arrive: %s failed, the last with %s",
+			attempts(d.AttemptCount), answered)
+	case d.State == delivery.StateCancelled:
+		l.Outcome = Cancelled
+		l.Sentence = "Its delivery was cancelled, by an operator or with the subscription"
+	case paused:
+		l.Outcome, l.At = Paused, nil
+		l.Sentence = "The subscription is paused: it waits until that is resumed"
+	case d.AttemptCount == 0:
+		l.Outcome, l.At = Waiting, d.NextAttemptAt
+		l.Sentence = "It waits for its first attempt"
+	default:
+		l.Outcome, l.At = Waiting, d.NextAttemptAt
+		l.Sentence = fmt.Sprintf("It waits for attempt %d of %d, since the last one ended with %s",
+			d.AttemptCount+1, delivery.MaxAttempts, answered)
+	}
+}
+
+func attempts(count int) string {
+	if count == 1 {
+		return "1 attempt"
+	}
+	return fmt.Sprintf("all %d attempts", count)
+}
+
+// Result words how an attempt ended.
+func Result(status int, class sender.ErrorClass) string {
+	switch class {
+	case sender.ClassDNS:
+		return "a name that does not resolve"
+	case sender.ClassConnect:
+		return "no connection"
+	case sender.ClassTLS:
+		return "a failed TLS handshake"
+	case sender.ClassTimeout:
+		return "no answer in time"
+	case sender.ClassBlocked:
+		return "an address that must not be called"
+	case sender.ClassProtocol:
+		return "a broken answer"
+	case sender.ClassUnknown:
+		return "an outcome that is not known"
+	case sender.ClassHTTP3xx, sender.ClassHTTP4xx, sender.ClassHTTP5xx:
+	}
+	return fmt.Sprintf("HTTP %d", status)
+}
