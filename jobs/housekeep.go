@@ -43,7 +43,7 @@ func (w *Housekeep) Work(ctx context.Context, _ *river.Job[HousekeepArgs]) error
 	formsErr := w.Operators.PurgeSubmissions(ctx)
 	days, requestsErr := w.keepRequests(ctx)
 	faultsErr := w.forgetFaults(ctx)
-	slog.InfoContext(ctx, "housekeeping",
+	slog.Log(ctx, worth(days+made+purged+swept.Kept+swept.Removed > 0), "housekeeping",
 		"request_days_dropped", days,
 		"partitions_made", made, "replies_purged", purged,
 		"uploads_kept", swept.Kept, "uploads_removed", swept.Removed)
@@ -101,5 +101,6 @@ func periodicJobs() []*river.PeriodicJob {
 			&river.PeriodicJobOpts{RunOnStart: true},
 		),
 		retainJob(),
+		statementJob(),
 	}
 }

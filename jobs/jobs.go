@@ -6,7 +6,6 @@
 package jobs
 
 import (
-	"log/slog"
 	"time"
 
 	"github.com/riverqueue/river"
@@ -21,6 +20,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/retention"
+	"drawbridge/internal/statement"
 	"drawbridge/internal/webhook"
 	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/delivery"
@@ -42,6 +42,8 @@ type Deps struct {
 	Requests *apilog.Service
 	// Faults are what sandboxes do to deliveries on purpose; nil in production.
 	Faults *fault.Service
+	// Statements are the daily ones of merchants.
+	Statements *statement.Service
 	// Courier sends the e-mails.
 	Courier *email.Courier
 	// Working is told of every job that this process works, unless nil.
@@ -79,13 +81,14 @@ func Config(deps Deps) *river.Config {
 	river.AddWorker(workers, NewSendEmail(deps.Courier, deps.ObserveMail))
 	river.AddWorker(workers, &Housekeep{Deps: deps})
 	river.AddWorker(workers, &Retain{Deps: deps})
+	river.AddWorker(workers, &FreezeStatements{Deps: deps})
 	river.AddWorker(workers, &TallyOutcomes{Deps: deps})
 	river.AddWorker(workers, &WatchHealth{Deps: deps})
 	river.AddWorker(workers, &ProbeEndpoints{Deps: deps})
 	river.AddWorker(workers, &ResumeMail{Deps: deps})
 	config := &river.Config{
 		// Its own default writes to the standard output, which is the ready line's.
-		Logger: slog.Default(),
+		Logger: QueueLogger(),
 		Queues: map[string]river.QueueConfig{
 			delivery.Queue: {MaxWorkers: delivery.Workers},
 			bulk.Queue:     {MaxWorkers: bulkWorkers},

@@ -8,7 +8,10 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
+	"drawbridge/internal/email"
 	"drawbridge/internal/fleet"
+	"drawbridge/internal/webhook/bulk"
+	"drawbridge/internal/webhook/delivery"
 )
 
 // Outcome is how one run of a job ended.
@@ -24,6 +27,31 @@ const (
 	// OutcomeError is a fault of our own; the job runs again.
 	OutcomeError Outcome = "error"
 )
+
+// Outcomes lists every outcome of a run.
+func Outcomes() []Outcome {
+	return []Outcome{OutcomeDone, OutcomePutOff, OutcomeCancelled, OutcomeError}
+}
+
+// Kinds are the kinds of all jobs.
+func Kinds() []string {
+	var kinds []string
+	for _, args := range []river.JobArgs{
+		delivery.Args{},
+		bulk.Args{},
+		email.SendArgs{},
+		HousekeepArgs{},
+		RetainArgs{},
+		TallyOutcomesArgs{},
+		WatchHealthArgs{},
+		ProbeEndpointsArgs{},
+		ResumeMailArgs{},
+		FreezeStatementsArgs{},
+	} {
+		kinds = append(kinds, args.Kind())
+	}
+	return kinds
+}
 
 // Run tells how a run of a job went.
 type Run struct {

@@ -35,7 +35,9 @@ func (w *Retain) Work(ctx context.Context, _ *river.Job[RetainArgs]) error {
 	within, cancel := context.WithTimeout(ctx, retainFor)
 	defer cancel()
 	report, err := w.Retention.Run(within)
-	slog.InfoContext(ctx, "retention",
+	did := report.Events + report.Attempts + report.Emails + report.Bulks + report.Swept +
+		len(report.Months) + len(report.LeftToOwner)
+	slog.Log(ctx, worth(did > 0), "retention",
 		"event_bodies", report.Events, "attempt_bodies", report.Attempts,
 		"email_bodies", report.Emails, "months", report.Months, "bulk_resends", report.Bulks,
 		"months_left_to_owner", report.LeftToOwner,

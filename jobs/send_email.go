@@ -49,7 +49,11 @@ func (w *SendEmail) Work(ctx context.Context, job *river.Job[email.SendArgs]) er
 	if report.Attempt != nil && w.observe != nil {
 		w.observe(report.Attempt.Outcome)
 	}
-	slog.LogAttrs(ctx, slog.LevelInfo, "mail", describe(report)...)
+	level := slog.LevelInfo
+	if report.Attempt == nil {
+		level = slog.LevelDebug // nothing was sent
+	}
+	slog.LogAttrs(ctx, level, "mail", describe(report)...)
 	return nil
 }
 
@@ -126,6 +130,10 @@ func letterOf(draft email.Draft, publicURL string) (mail.Letter, error) {
 		return alertOf(mail.AlertRecovered, facts, publicURL), nil
 	case email.KindAttemptsUsedUp:
 		return alertOf(mail.AlertAttemptsUsedUp, facts, publicURL), nil
+	case email.KindDrawsOverdue:
+		return alertOf(mail.AlertDrawsOverdue, facts, publicURL), nil
+	case email.KindUndecided:
+		return alertOf(mail.AlertUndecided, facts, publicURL), nil
 	case email.KindDeliveriesFailed:
 		return contactOf(facts, publicURL), nil
 	}
@@ -164,6 +172,7 @@ func alertOf(kind mail.AlertKind, facts map[string]string, publicURL string) mai
 	alert := mail.Alert{
 		Kind:        kind,
 		PartnerName: facts[email.ParamPartnerName],
+		Name:        facts[email.ParamSubscription],
 		URL:         facts[email.ParamURL],
 		Since:       facts[email.ParamSince],
 		Failures:    facts[email.ParamFailures],
@@ -172,10 +181,17 @@ func alertOf(kind mail.AlertKind, facts map[string]string, publicURL string) mai
 		Reference:   facts[email.ParamApplicationUID],
 		Delivery:    facts[email.ParamDeliveryUID],
 		Paused:      facts[email.ParamPaused] == "true",
+		Count:       facts[email.ParamCount],
+		Day:         facts[email.ParamDay],
+		Draws:       facts[email.ParamDraws],
 	}
 	page, uid := "subscriptions", facts[email.ParamSubscriptionUID]
-	if kind == mail.AlertAttemptsUsedUp {
+	switch kind {
+	case mail.AlertAttemptsUsedUp:
 		page, uid = "deliveries", alert.Delivery
+	case mail.AlertDrawsOverdue, mail.AlertUndecided:
+		page, uid = "attention", "."
+	case mail.AlertFailing, mail.AlertRecovered:
 	}
 	if uid != "" && publicURL != "" {
 		// The origin was checked when the configuration was read.

@@ -154,15 +154,21 @@ func TestEveryKindArrives(t *testing.T) {
 		email.ParamDeliveryUID:     delivery,
 		email.ParamEvent:           "task.created",
 		email.ParamSubscription:    "Production",
+		email.ParamCount:           "3",
+		email.ParamDay:             "2026-11-24",
+		email.ParamDraws:           "#1004, #1007, #1011",
 		email.ParamKinds:           "task.created: 80\napplication.amount.update: 4\n",
 	}
 	subjects := map[email.Kind]string{
 		email.KindWelcome:               "Welcome to Drawbridge",
 		email.KindStipulation:           "Drawbridge needs something from you",
 		email.KindTask:                  "A task for your application: Upload a photo",
-		email.KindSubscriptionFailing:   "Webhooks failing: hooks.example",
-		email.KindSubscriptionRecovered: "Webhooks recovered: hooks.example",
-		email.KindAttemptsUsedUp:        "Webhook not delivered: hooks.example",
+		email.KindSubscriptionFailing:   "Webhooks failing: Production, hooks.example/events",
+		email.KindSubscriptionRecovered: "Webhooks recovered: Production, hooks.example/events",
+		email.KindAttemptsUsedUp:        "Webhook not delivered: Production, hooks.example/events",
+		email.KindDrawsOverdue:          "Draws are overdue: 3",
+		email.KindUndecided: "Applications wait for a decision: 3, " +
+			"notice due on 2026-11-24",
 		email.KindDeliveriesFailed: "84 webhooks were not delivered: " +
 			"Production, hooks.example/events",
 	}
@@ -173,6 +179,8 @@ func TestEveryKindArrives(t *testing.T) {
 		email.KindSubscriptionFailing:   {console + "/subscriptions/" + subscription, "84"},
 		email.KindSubscriptionRecovered: {console + "/subscriptions/" + subscription},
 		email.KindAttemptsUsedUp:        {console + "/deliveries/" + delivery, "task.created"},
+		email.KindDrawsOverdue:          {console + "/attention", "#1007"},
+		email.KindUndecided:             {console + "/attention", "2026-11-24", "Regulation B"},
 		email.KindDeliveriesFailed: {
 			"task.created:              80", `"subscription_uid": "` + subscription,
 			"https://drawbridge.example/docs/catch-up",

@@ -32,7 +32,7 @@ func (s *Services) Handler() (http.Handler, *console.Console, error) {
 func (s *Services) WebOptions() (web.Options, error) {
 	options := web.Options{
 		BasePath: s.Settings.BasePath,
-		Ready:    s.ready,
+		Ready:    func(r *http.Request) []string { return s.ready(r.Context()) },
 		Stopping: s.stopping.Load,
 		Metrics:  s.Metrics.Handler(),
 		Observe:  s.Metrics.Request,
@@ -56,6 +56,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 			Deliveries:   s.Webhooks.Deliveries,
 			Bulk:         s.Webhooks.Bulk,
 			Documents:    s.Documents,
+			Statements:   s.Statements,
 			Calls:        s.Webhooks.Gate,
 			Now:          s.DB.Now,
 		}
@@ -71,6 +72,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 			BaseURL:     s.BaseURL,
 			Environment: string(s.Settings.Env),
 			Egress:      s.Settings.EgressCIDRs,
+			Keys:        s.Statements.PublicKeys,
 		})
 	}
 	if s.Settings.Has(config.RoleConsole) {
@@ -95,12 +97,30 @@ func (s *Services) BaseURL() string {
 	return strings.TrimRight(s.Settings.PublicURL, "/") + s.Settings.BasePath
 }
 
-// readyPatience is how long the database may take to answer a probe.
-const readyPatience = 3 * time.Second
+const (
+	// readyPatience is how long the database may take to answer a probe.
+	readyPatience = 3 * time.Second
+	// readyEvery is how often the process probes itself.
+	readyEvery = 15 * time.Second
+)
+
+// watchReady keeps the metrics true where nobody probes, until ctx ends.
+func (s *Services) watchReady(ctx context.Context) {
+	ticker := time.NewTicker(readyEvery)
+	defer ticker.Stop()
+	for {
+		s.ready(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
 
 // ready tells what keeps the process from serving, in the answer and in the metrics.
-func (s *Services) ready(r *http.Request) []string {
-	ctx, cancel := context.WithTimeout(r.Context(), readyPatience)
+func (s *Services) ready(ctx context.Context) []string {
+	ctx, cancel := context.WithTimeout(ctx, readyPatience)
 	defer cancel()
 	reason, found := s.gaps(ctx)
 	s.Metrics.Ready(reason)

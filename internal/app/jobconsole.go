@@ -14,11 +14,12 @@ import (
 	"drawbridge/internal/queue"
 	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/delivery"
+	"drawbridge/jobs"
 	"drawbridge/views/paths"
 )
 
-// newQueues serves the job queues to the console.
-func (s *Services) newQueues() *queue.Service {
+// Queues serves the job queues.
+func (s *Services) Queues() *queue.Service {
 	return &queue.Service{
 		DB: s.DB, Jobs: s.Jobs,
 		Names: []string{river.QueueDefault, email.Queue, delivery.Queue, bulk.Queue},
@@ -36,7 +37,7 @@ func (s *Services) newJobConsole() (http.Handler, error) {
 	handler, err := riverui.NewHandler(&riverui.HandlerOpts{
 		Endpoints:                riverui.NewEndpoints(s.Jobs, nil),
 		JobListHideArgsByDefault: true,
-		Logger:                   slog.Default(),
+		Logger:                   jobs.QueueLogger(),
 		Prefix:                   paths.JobConsole,
 	})
 	if err != nil {

@@ -176,7 +176,9 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 		roles = append(roles, string(role))
 	}
 	s.process = s.Fleet.New(roles, s.Version)
+	s.process.URL = s.Settings.PublicURL
 	defer inBackground(ctx, func(ctx context.Context) { s.Fleet.Run(ctx, s.process) })()
+	defer inBackground(ctx, s.watchReady)()
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(s.accepting()) }()
 	var workers sync.WaitGroup

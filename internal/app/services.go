@@ -4,9 +4,9 @@
 package app
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -35,10 +35,12 @@ import (
 	"drawbridge/internal/retention"
 	"drawbridge/internal/search"
 	"drawbridge/internal/secret"
+	"drawbridge/internal/statement"
 	"drawbridge/internal/webhook"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/fault"
 	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/why"
 	"drawbridge/jobs"
 )
 
@@ -74,6 +76,10 @@ type Services struct {
 	Attention    *attention.Service
 	Fleet        *fleet.Service
 	Search       *search.Service
+	// Statements are the daily ones of merchants.
+	Statements *statement.Service
+	// Why answers why somebody did not get an event.
+	Why *why.Service
 	// Requests reads the log of the partners' requests, Recorder writes it.
 	Requests *apilog.Service
 	Recorder *apilog.Writer
@@ -107,7 +113,7 @@ func New(
 	// This client only inserts: in the caller's transaction, over the same
 	// driver as the domain. The short cooldown is that of its notifications,
 	// without which a job would wait for the next poll.
-	inserting := &river.Config{FetchCooldown: 5 * time.Millisecond, Logger: slog.Default()}
+	inserting := &river.Config{FetchCooldown: 5 * time.Millisecond, Logger: jobs.QueueLogger()}
 	jobs.InsertByClock(inserting, db)
 	inserter, err := river.NewClient(riverdatabasesql.New(db.DB.DB), inserting)
 	if err != nil {
@@ -153,17 +159,41 @@ func New(
 		},
 		SendTraceparent: settings.WebhookTraceparent, Faults: faults,
 	})
+	s.Why = &why.Service{DB: db, Deliveries: s.Webhooks.Deliveries, Search: s.Search}
 	s.Events = &event.Recorder{Webhooks: s.Webhooks, Emails: s.Emails}
-	s.Loans = &loan.Service{DB: db, Events: s.Events}
+	s.Loans = &loan.Service{DB: db, Events: s.Events, Calendar: settings.Calendar()}
 	s.Applications = &application.Service{
 		DB: db, Events: s.Events, Loans: s.Loans, Products: s.Catalog,
 		Switches: settings.Env != config.Production,
 	}
+	s.Statements = &statement.Service{
+		DB: db, Keys: keys, Calendar: settings.Calendar(), Loans: s.Loans,
+	}
 	s.Attention = &attention.Service{
 		DB: db, Webhooks: s.Webhooks, Emails: s.Emails,
-		AttemptLimit: settings.WebhookTimeout,
+		AttemptLimit: settings.WebhookTimeout, Calendar: settings.Calendar(),
+		OverdueDraws: s.overdueDraws,
 	}
 	return s, nil
+}
+
+// overdueDraws are the draws that are overdue, for the alerts.
+func (s *Services) overdueDraws(ctx context.Context) ([]attention.LateDraw, error) {
+	var late []attention.LateDraw
+	filter := loan.DeskFilter{Overdue: true, Limit: postgres.MaxPage}
+	for {
+		draws, next, err := s.Loans.Desk(ctx, filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, draw := range draws {
+			late = append(late, attention.LateDraw{ID: draw.ID, Due: draw.Due})
+		}
+		if next.IsZero() {
+			return late, nil
+		}
+		filter.Cursor = next
+	}
 }
 
 // Close ends the connections that are kept to endpoints and to the mail

@@ -10,9 +10,9 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/riverqueue/river"
-	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"drawbridge/internal/feed"
+	"drawbridge/internal/queue"
 	"drawbridge/internal/restore"
 	"drawbridge/jobs"
 	"drawbridge/migrations"
@@ -49,7 +49,7 @@ func (s *Services) Work(ctx context.Context) error {
 	s.Metrics.WatchPool(pool)
 	queueConfig := s.QueueConfig()
 	queueConfig.ID = s.process.UID.String() // names the leader
-	client, err := river.NewClient(riverpgxv5.New(pool), queueConfig)
+	client, err := river.NewClient(queue.NewDriver(pool, s.DB.Now), queueConfig)
 	if err != nil {
 		return fmt.Errorf("preparing the queue: %w", err)
 	}
@@ -109,8 +109,9 @@ func (s *Services) QueueConfig() *river.Config {
 		DB: s.DB, Webhooks: s.Webhooks, Courier: s.Courier, Idempotency: s.Idempotency,
 		Documents: s.Documents, Loans: s.Loans, Operators: s.Operators,
 		Retention: s.Retention, Attention: s.Attention, Working: &s.Fleet.Working,
-		Requests: s.Requests, Faults: s.Faults, WebhookTimeout: s.Settings.WebhookTimeout,
-		Observe: s.Metrics.Run, ObserveMail: s.Metrics.Mail,
+		Requests: s.Requests, Faults: s.Faults, Statements: s.Statements,
+		WebhookTimeout: s.Settings.WebhookTimeout,
+		Observe:        s.Metrics.Run, ObserveMail: s.Metrics.Mail,
 	})
 }
 

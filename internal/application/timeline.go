@@ -27,8 +27,7 @@ const (
 	MomentDocument MomentKind = "document" // loan documents, completion certificates
 	MomentFunding  MomentKind = "funding"  // draws and what became of them
 	MomentTask     MomentKind = "task"
-	MomentCall     MomentKind = "call"     // what the partner asked of the API
-	MomentDelivery MomentKind = "delivery" // an event on its way to an endpoint
+	MomentCall     MomentKind = "call" // what the partner asked of the API
 	MomentEmail    MomentKind = "email"
 	MomentOperator MomentKind = "operator" // what an operator did, from the audit log
 )
@@ -37,7 +36,7 @@ const (
 func MomentKinds() []MomentKind {
 	return []MomentKind{
 		MomentStatus, MomentOffer, MomentDocument, MomentFunding, MomentTask,
-		MomentCall, MomentDelivery, MomentEmail, MomentOperator,
+		MomentCall, MomentEmail, MomentOperator,
 	}
 }
 
@@ -50,9 +49,10 @@ const (
 	NameCreated     = "application.created"
 	NameCertificate = "certificate.stored"
 	NameDraw        = "draw.requested"
+	NameProcessing  = "draw.processing"
+	NameSettled     = "draw.settled"
 	NameCancelled   = "draw.cancelled"
 	NameReturned    = "draw.returned"
-	NameAttempt     = "attempt"
 )
 
 // Moment is one thing that happened to an application.
@@ -61,37 +61,34 @@ type Moment struct {
 	Kind MomentKind `db:"kind"`
 	// Rank orders what happened at the same time: the cause before what followed.
 	Rank int `db:"rank"`
-	// ID is the uid of the event, delivery, certificate, mail or request, the
-	// number of the disbursement or the audit entry, or a delivery's uid with the
-	// number of the attempt; unique among moments of one Name.
+	// ID is the uid of the event, certificate, mail or request, or the number of
+	// the disbursement or the audit entry; unique among moments of one Name.
 	ID string `db:"id"`
 	// Name is the event's kind, the mail's kind, the operator's action, a request's
 	// method, or one of the names above.
 	Name string `db:"name"`
-	// State is the status that an event carries, a delivery's or a mail's state,
-	// a draw's kind, a request's path.
+	// State is the status that an event carries, a mail's state, a draw's kind, a
+	// request's path.
 	State string `db:"state"`
-	// Party is who did it or to whom it went: a delivery's URL, a mail's
-	// address, an operator, a client.
+	// Party is who did it or to whom it went: a mail's address, an operator, a
+	// client.
 	Party string `db:"party"`
 	// Text is a mail's subject or why it was not sent, an operator's reason or
-	// else the name of what was acted on, the status that a delivery carries, a
-	// request's id.
+	// else the name of what was acted on, a request's id, the evidence of a draw's step.
 	Text string `db:"text"`
 	// Amount is what a draw pays out, gross; nil for all else.
 	Amount *lending.Money `db:"amount"`
-	// Count is the number of attempts or of files, or which attempt it is.
+	// Count is the number of attempts or of files.
 	Count int `db:"count"`
-	// HTTPStatus and ErrorClass are those of a delivery's last attempt, of an
-	// attempt, or of the answer to a request.
+	// HTTPStatus and ErrorClass are those of the answer to a request.
 	HTTPStatus int    `db:"http_status"`
 	ErrorClass string `db:"error_class"`
-	// Again tells that a delivery or mail was re-sent by an operator, or that a
-	// request got the answer of an earlier one.
+	// Again tells that a mail was re-sent by an operator, or that a request got the
+	// answer of an earlier one.
 	Again bool `db:"again"`
 	// Body is the payload of an event.
 	Body []byte `db:"body"`
-	// DurationUS is what an attempt or a request took, in microseconds.
+	// DurationUS is what a request took, in microseconds.
 	DurationUS int64 `db:"duration_us"`
 	// Note is a request's idempotency key.
 	Note string `db:"note"`
@@ -139,18 +136,22 @@ var timelineSources = []struct {
 		       requested_by, '', gross_amount, 0, 0, '', false, NULL::bytea, 0, ''
 		  FROM disbursements
 		 WHERE application_uid = $1`},
+	// The times are those of the draw, since steps of old have no evidence.
 	{[]MomentKind{MomentFunding}, `
-		SELECT cancelled_at, 3, 'funding', merchant_disbursement_id::text, '` + NameCancelled + `',
-		       kind, '', '', gross_amount, 0, 0, '', false, NULL::bytea, 0, ''
-		  FROM disbursements
-		 WHERE application_uid = $1
-		   AND cancelled_at IS NOT NULL`},
-	{[]MomentKind{MomentFunding}, `
-		SELECT returned_at, 3, 'funding', merchant_disbursement_id::text, '` + NameReturned + `',
-		       kind, '', '', gross_amount, 0, 0, '', false, NULL::bytea, 0, ''
-		  FROM disbursements
-		 WHERE application_uid = $1
-		   AND returned_at IS NOT NULL`},
+		SELECT step.at, 3, 'funding', d.merchant_disbursement_id::text, step.name, d.kind,
+		       coalesce(c.changed_by, ''),
+		       concat_ws(' · ', c.method, c.reference, 'effective ' || c.effective_date, c.reason),
+		       d.gross_amount, 0, 0, '', false, NULL::bytea, 0, ''
+		  FROM disbursements d
+		 CROSS JOIN LATERAL (
+		       VALUES ('` + NameProcessing + `', 'FUNDING_PROCESSING', d.processing_at),
+		              ('` + NameSettled + `', 'FUNDING_SETTLED', d.settled_at),
+		              ('` + NameCancelled + `', 'CANCELLED', d.cancelled_at),
+		              ('` + NameReturned + `', 'RETURNED', d.returned_at)) AS step (name, status, at)
+		  LEFT JOIN disbursement_changes c
+		    ON c.merchant_disbursement_id = d.merchant_disbursement_id AND c.status = step.status
+		 WHERE d.application_uid = $1
+		   AND step.at IS NOT NULL`},
 	{
 		[]MomentKind{MomentStatus, MomentOffer, MomentDocument, MomentFunding, MomentTask},
 		`SELECT * FROM (
@@ -167,23 +168,6 @@ var timelineSources = []struct {
 			 WHERE application_uid = $1) AS told
 		 WHERE moment = ANY ($2)`,
 	},
-	{[]MomentKind{MomentDelivery}, `
-		SELECT d.created_at, 5, 'delivery', d.delivery_uid::text, d.event,
-		       CASE WHEN d.made_good_by IS NULL THEN d.state ELSE 'made_good' END,
-		       s.url, d.status, NULL::numeric, d.attempt_count, coalesce(d.last_http_status, 0),
-		       coalesce(d.last_error_class, ''), d.resend_of IS NOT NULL, NULL::bytea, 0, ''
-		  FROM deliveries d
-		  JOIN subscriptions s USING (subscription_uid)
-		 WHERE d.application_uid = $1`},
-	{[]MomentKind{MomentDelivery}, `
-		SELECT t.started_at, 7, 'delivery', t.delivery_uid::text || '-' || t.number,
-		       '` + NameAttempt + `', d.state, coalesce(t.url, ''), d.event, NULL::numeric, t.number,
-		       coalesce(t.http_status, 0), coalesce(t.error_class, ''), false, NULL::bytea,
-		       t.duration_us, ''
-		  FROM deliveries d
-		  JOIN attempts t ON t.delivery_uid = d.delivery_uid
-		                 AND t.delivery_created_at = d.created_at
-		 WHERE d.application_uid = $1`},
 	{[]MomentKind{MomentCall}, `
 		SELECT r.at, 0, 'call', r.request_uid::text, r.method, r.path,
 		       coalesce(r.client_id, ''), r.request_id, NULL::numeric, 0, r.status,
@@ -228,9 +212,9 @@ const operatorMoments = `
 	  JOIN audit_log l ON l.subject_kind = about.kind AND l.subject = about.subject`
 
 // Timeline returns a page of what happened to an application, newest first: what
-// the partner asked, its events and their deliveries with each attempt, draws,
-// documents, mails and what operators did. An application that does not exist
-// has no moments. Error: VALIDATION_ERROR for the limit.
+// the partner asked, its events, draws, documents, mails and what operators did.
+// What became of the events is read by delivery.Service.Passages. An application that does not
+// exist has no moments. Error: VALIDATION_ERROR for the limit.
 func (s *Service) Timeline(
 	ctx context.Context, uid uuid.UUID, filter TimelineFilter,
 ) (Timeline, error) {

@@ -37,7 +37,7 @@ func call(t testing.TB, w *apptest.Harness, uid, merchant uuid.UUID, at time.Tim
 }
 
 // A partner's call stands in the timeline; another merchant's call that names
-// the same application does not.
+// the same application does not. Attempts stand with the event's deliveries.
 func TestTimelineTellsCallsAndAttempts(t *testing.T) {
 	t.Parallel()
 	w, uid, _ := live(t)
@@ -55,28 +55,22 @@ func TestTimelineTellsCallsAndAttempts(t *testing.T) {
 		t.Fatal(err)
 	}
 	timeline, err := w.Applications.Timeline(t.Context(), uid, application.TimelineFilter{
-		Kinds: []application.MomentKind{application.MomentCall, application.MomentDelivery}, Limit: 100,
+		Kinds: []application.MomentKind{application.MomentCall}, Limit: 100,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var calls, attempts []application.Moment
-	for _, moment := range timeline.Moments {
-		switch {
-		case moment.Kind == application.MomentCall:
-			calls = append(calls, moment)
-		case moment.Name == application.NameAttempt:
-			attempts = append(attempts, moment)
-		}
-	}
+	calls := timeline.Moments
 	if len(calls) != 1 || calls[0].HTTPStatus != 409 || calls[0].ErrorClass != "INVALID_STATE" ||
 		calls[0].Note != "key-1" || !calls[0].Again || calls[0].DurationUS != 12_000 ||
 		calls[0].Party != "dbc_1" || calls[0].Text != "r-1" {
 		t.Errorf("calls %+v", calls)
 	}
-	if len(attempts) != 1 || attempts[0].ID != delivery.UID.String()+"-1" ||
-		attempts[0].HTTPStatus != 503 || attempts[0].DurationUS != 7000 || attempts[0].Count != 1 {
-		t.Errorf("attempts %+v", attempts)
+	tried := passageOf(t, w, delivery).Deliveries[0]
+	if tried.UID != delivery.UID || len(tried.Attempts) != 1 ||
+		tried.Attempts[0].HTTPStatus != 503 || tried.Attempts[0].ErrorClass != "http_5xx" ||
+		tried.Attempts[0].Duration != 7*time.Millisecond || tried.Attempts[0].Number != 1 {
+		t.Errorf("the delivery with its attempts %+v", tried)
 	}
 }
 

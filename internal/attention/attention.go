@@ -19,13 +19,16 @@
 package attention
 
 import (
+	"context"
 	"time"
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/calendar"
 	"drawbridge/internal/email"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // Service keeps the queue. Sending and auditing go through the other services.
@@ -35,6 +38,9 @@ type Service struct {
 	Emails   *email.Service
 	// AttemptLimit is the longest that an attempt of a delivery can take.
 	AttemptLimit time.Duration
+	// Calendar is the lender's; OverdueDraws are the draws that wait for too long by it.
+	Calendar     calendar.Calendar
+	OverdueDraws func(ctx context.Context) ([]LateDraw, error)
 }
 
 // Kind is what an item is about.
@@ -63,13 +69,17 @@ const (
 	KindMailFailed Kind = "mail_failed"
 	// KindMailRefused: the mail server refuses us, and every e-mail waits.
 	KindMailRefused Kind = "mail_refused"
+	// KindDrawOverdue: draws are in one state for longer than their products allow.
+	KindDrawOverdue Kind = "draw_overdue"
+	// KindUndecided: applications have waited 20 or 28 days for a decision.
+	KindUndecided Kind = "application_undecided"
 )
 
 // Kinds lists every kind, the most urgent first.
 func Kinds() []Kind {
 	return []Kind{
-		KindOverdue, KindMailRefused, KindUnopened, KindFailing, KindNeverSucceeded, KindUsedUp,
-		KindUnknown, KindProbe, KindCertificate, KindMailFailed,
+		KindOverdue, KindMailRefused, KindDrawOverdue, KindUndecided, KindUnopened, KindFailing,
+		KindNeverSucceeded, KindUsedUp, KindUnknown, KindProbe, KindCertificate, KindMailFailed,
 	}
 }
 
@@ -88,11 +98,11 @@ type Item struct {
 	Kind Kind      `db:"kind"`
 	// Subject names what it is about: a subscription's UUID, or a word.
 	Subject string `db:"subject"`
-	// Subscription is set when the subject is one; Partner and URL are its own.
+	// Subscription is set when the subject is one; Partner and Endpoint are its own.
 	Subscription uuid.NullUUID `db:"subscription_uid"`
 	Partner      string        `db:"partner_name"`
-	URL          string        `db:"url"`
-	Severity     Severity      `db:"severity"`
+	subscription.Endpoint
+	Severity Severity `db:"severity"`
 	// Detail says in plain words what was found last.
 	Detail string `db:"detail"`
 	// Count is how often it was found, or how many things it is about.

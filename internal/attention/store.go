@@ -93,6 +93,7 @@ const itemColumns = `
 	i.subject,
 	i.subscription_uid,
 	coalesce(p.name, '') AS partner_name,
+	coalesce(s.name, '') AS subscription_name,
 	coalesce(s.url, '') AS url,
 	i.severity,
 	i.detail,

@@ -86,6 +86,7 @@ func (s *Service) alertUsedUp(ctx context.Context, tx *postgres.Tx, uid uuid.UUI
 	return s.Emails.ScheduleAlert(ctx, tx, email.KindAttemptsUsedUp, map[string]string{
 		email.ParamPartnerName:     told.PartnerName,
 		email.ParamSubscriptionUID: told.Subscription.String(),
+		email.ParamSubscription:    told.SubscriptionName,
 		email.ParamURL:             told.URL,
 		email.ParamDeliveryUID:     uid.String(),
 		email.ParamEvent:           told.Event,
@@ -112,7 +113,8 @@ func (s *Service) Watch(ctx context.Context) error {
 	}
 	return errors.Join(append(faults,
 		s.watchOverdue(ctx), s.watchStopped(ctx), s.watchSuccess(ctx), s.watchMails(ctx),
-		s.watchMailServer(ctx), s.review(ctx), s.Webhooks.Health.PruneHealth(ctx))...)
+		s.watchMailServer(ctx), s.watchDraws(ctx), s.watchDecisions(ctx), s.review(ctx),
+		s.Webhooks.Health.PruneHealth(ctx))...)
 }
 
 // judge changes one subscription's state, with its version, audit entry, mails
@@ -167,6 +169,7 @@ func (s *Service) announce(
 	return s.Emails.ScheduleAlert(ctx, tx, kind, map[string]string{
 		email.ParamPartnerName:     change.PartnerName,
 		email.ParamSubscriptionUID: change.Subscription.String(),
+		email.ParamSubscription:    change.SubscriptionName,
 		email.ParamURL:             change.URL,
 		email.ParamSince:           change.Since.UTC().Format(time.RFC3339),
 		email.ParamFailures:        strconv.Itoa(change.Failures),

@@ -238,3 +238,42 @@ func TestUnknownOutcome(t *testing.T) {
 		t.Error("the item is open although the delivery succeeded")
 	}
 }
+
+// A delivery that fails although its event arrived by another one alerts nobody: neither the
+// operators nor the partner's contact, and neither for its attempts nor for their unknown outcome.
+func TestMadeGoodFailuresAlertNobody(t *testing.T) {
+	t.Parallel()
+	h := newHarness(t)
+	h.contact("it@sunvolt.example")
+	h.publish()
+	h.work()
+	page, err := h.Webhooks.Deliveries.List(t.Context(), delivery.Filter{Limit: 1})
+	h.must(err)
+	h.look()
+	h.status.Store(http.StatusServiceUnavailable)
+	h.do(func(ctx context.Context, tx *postgres.Tx) error {
+		chosen := []uuid.UUID{page.Deliveries[0].UID}
+		_, err := h.Webhooks.Deliveries.Resend(ctx, tx, chosen, "sam", "again")
+		return err
+	})
+	h.finish()
+	failed, err := h.Webhooks.Deliveries.Count(t.Context(),
+		delivery.Filter{State: delivery.StateFailed}, 10)
+	h.must(err)
+	if failed != 1 {
+		t.Fatalf("%d deliveries failed, want 1", failed)
+	}
+	h.exec(`UPDATE attempt_outcomes SET error_class = 'unknown' WHERE failed > 0`)
+	h.look()
+	for _, kind := range []attention.Kind{attention.KindUsedUp, attention.KindUnknown} {
+		if item, ok := h.open(kind); ok {
+			t.Errorf("item %+v", item)
+		}
+	}
+	if mails := h.mails(email.KindAttemptsUsedUp); mails != 0 {
+		t.Errorf("%d mails to the operators", mails)
+	}
+	if mails := h.told(0); len(mails) != 0 {
+		t.Errorf("the contact was told %v", mails[0].Params)
+	}
+}

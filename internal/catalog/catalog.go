@@ -6,8 +6,10 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -32,8 +34,10 @@ type Service struct {
 type Product struct {
 	lending.Product
 	// Active products are offered by decisions.
-	Active    bool      `json:"active"`
-	CreatedAt time.Time `json:"-" db:"created_at"`
+	Active bool `json:"active"`
+	// OverdueHours are the business hours in one state after which a draw is overdue.
+	OverdueHours int       `json:"overdue_hours" db:"overdue_hours"`
+	CreatedAt    time.Time `json:"-" db:"created_at"`
 }
 
 // NewProduct is what a product is made from, as an operator writes it.
@@ -50,15 +54,17 @@ type NewProduct struct {
 	Schedule string
 	// Min and Max bound what the product lends, such as "1000.00".
 	Min, Max string
+	// OverdueHours is a number of business hours, such as "16"; empty is that.
+	OverdueHours string
 }
 
 // Create adds an active product. Errors: VALIDATION_ERROR with every wrong
-// field, by the names "code", "name", "term", "rate", "fee", "schedule", "min"
-// and "max"; among them a code that is taken.
+// field, by the names "code", "name", "term", "rate", "fee", "schedule", "min",
+// "max" and "overdue_hours"; among them a code that is taken.
 func (s *Service) Create(
 	ctx context.Context, tx *postgres.Tx, request NewProduct,
 ) (Product, error) {
-	product, err := request.parse()
+	product, hours, err := request.parse()
 	if err != nil {
 		return Product{}, err
 	}
@@ -67,11 +73,12 @@ func (s *Service) Create(
 	result, err := tx.ExecContext(ctx, `
 		INSERT INTO products (product_uid, code, name, term, interest_rate,
 		                      merchant_fee_percentage, schedule, min_amount, max_amount,
-		                      created_at)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+		                      created_at, overdue_hours)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
 		ON CONFLICT (code) DO NOTHING`,
 		uid, product.Code, product.Name, product.Term, product.InterestRate,
-		product.MerchantFeePercentage, product.Schedule, product.Min, product.Max, tx.Now)
+		product.MerchantFeePercentage, product.Schedule, product.Min, product.Max, tx.Now,
+		hours)
 	if err != nil {
 		return Product{}, fmt.Errorf("inserting product %s: %w", product.Code, err)
 	}
@@ -81,10 +88,12 @@ func (s *Service) Create(
 		return Product{}, lending.Taken("code",
 			`"code" %s is taken by another product`, product.Code)
 	}
-	return Product{Product: product, Active: true, CreatedAt: tx.Now}, nil
+	return Product{
+		Product: product, Active: true, OverdueHours: hours, CreatedAt: tx.Now,
+	}, nil
 }
 
-func (r NewProduct) parse() (lending.Product, error) {
+func (r NewProduct) parse() (lending.Product, int, error) {
 	var faults lending.Faults
 	product := lending.Product{
 		Code:                  code(&faults, r.Code),
@@ -104,7 +113,19 @@ func (r NewProduct) parse() (lending.Product, error) {
 			faults.Add("max", `"max" %s must be at least "min" %s`, product.Max, product.Min)
 		}
 	}
-	return product, faults.Err()
+	return product, overdueHours(&faults, cmp.Or(r.OverdueHours, "16")), faults.Err()
+}
+
+// maxOverdueHours is the longest that draws of a product may wait, in business hours.
+const maxOverdueHours = 400
+
+func overdueHours(faults *lending.Faults, text string) int {
+	hours, err := strconv.Atoi(text)
+	if err != nil || hours < 1 || hours > maxOverdueHours {
+		faults.Add("overdue_hours", `"overdue_hours" must be a number of business hours from 1 to %d`,
+			maxOverdueHours)
+	}
+	return hours
 }
 
 func code(faults *lending.Faults, text string) string {
@@ -142,13 +163,40 @@ func (s *Service) SetActive(
 	return nil
 }
 
+// SetOverdueHours says from now on after how many business hours in one state draws of a
+// product are overdue. Errors: NOT_FOUND; VALIDATION_ERROR for "overdue_hours".
+func (s *Service) SetOverdueHours(
+	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, text string,
+) (before, after Product, err error) {
+	var faults lending.Faults
+	hours := overdueHours(&faults, text)
+	if err := faults.Err(); err != nil {
+		return before, after, err
+	}
+	err = tx.GetContext(ctx, &before, selectProducts+` WHERE product_uid = $1 FOR NO KEY UPDATE`, uid)
+	if postgres.IsNoRows(err) {
+		return before, after, errNoProduct(uid)
+	}
+	if err != nil {
+		return before, after, fmt.Errorf("loading product %s: %w", uid, err)
+	}
+	after = before
+	after.OverdueHours = hours
+	_, err = tx.ExecContext(ctx,
+		`UPDATE products SET overdue_hours = $2 WHERE product_uid = $1`, uid, hours)
+	if err != nil {
+		return before, after, fmt.Errorf("changing product %s: %w", uid, err)
+	}
+	return before, after, nil
+}
+
 // terms are the columns of a lending.Product, by the names of its fields.
 const terms = `product_uid::text AS uid, code, name, term, interest_rate AS interestrate,
 	       merchant_fee_percentage AS merchantfeepercentage, schedule, min_amount AS min,
 	       max_amount AS max`
 
 const selectProducts = `
-	SELECT ` + terms + `, active, created_at
+	SELECT ` + terms + `, active, overdue_hours, created_at
 	  FROM products`
 
 // List returns every product, by code. There are as many as people can tell

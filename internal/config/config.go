@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"drawbridge/internal/calendar"
 )
 
 // Env is the kind of installation.
@@ -89,10 +91,15 @@ type Config struct {
 	WebhookTimeout       time.Duration   `env:"DRAWBRIDGE_WEBHOOK_TIMEOUT" default:"30s" is:"duration" least:"1ms" most:"1m" help:"time for one whole attempt, from name lookup to the last byte, at most 1m"`
 	WebhookRetry         []time.Duration `env:"DRAWBRIDGE_WEBHOOK_RETRY" default:"1m,10m" is:"delays" help:"delays before attempts 2 and 3, each with up to 10 % jitter"`
 	WebhookRetryAfterMax time.Duration   `env:"DRAWBRIDGE_WEBHOOK_RETRY_AFTER_MAX" default:"1h" is:"duration" most:"24h" help:"how far a Retry-After answer may move an attempt; 0s ignores it"`
-	WebhookTraceparent   bool            `env:"DRAWBRIDGE_WEBHOOK_TRACEPARENT" default:"false" is:"bool" help:"true sends the header traceparent with each attempt of a traced call"`
-	OTLPURL              string          `env:"DRAWBRIDGE_OTLP_URL" secret:"true" is:"collector" help:"collector for OpenTelemetry traces, such as http://127.0.0.1:4318; empty: none; headers for it as OTEL_EXPORTER_OTLP_HEADERS"`
-	TraceRatio           float64         `env:"DRAWBRIDGE_TRACE_RATIO" default:"1" is:"ratio" help:"share of requests whose trace is recorded, from 0 to 1"`
-	PprofListen          string          `env:"DRAWBRIDGE_PPROF_LISTEN" is:"loopback" help:"loopback host:port of Go's profiler, such as 127.0.0.1:6060; empty: none"`
+	// BusinessZone and what follows make the Calendar.
+	BusinessZone       *time.Location  `env:"DRAWBRIDGE_BUSINESS_ZONE" default:"America/New_York" is:"zone" help:"time zone of business days, as the IANA names it"`
+	BusinessHolidays   []calendar.Date `env:"DRAWBRIDGE_BUSINESS_HOLIDAYS" is:"holidays" help:"file of the days without business beside Saturdays and Sundays, one a line as 2026-12-25, # begins a comment; empty: none"`
+	BusinessHours      calendar.Hours  `env:"DRAWBRIDGE_BUSINESS_HOURS" default:"09:00-17:00" is:"hours" help:"opening hours of a business day, by which the age of draws is counted"`
+	FundingCutoff      calendar.Clock  `env:"DRAWBRIDGE_FUNDING_CUTOFF" default:"15:00" is:"clock" help:"time of a business day, within its hours, by which transfers must have been ordered to leave that day"`
+	WebhookTraceparent bool            `env:"DRAWBRIDGE_WEBHOOK_TRACEPARENT" default:"false" is:"bool" help:"true sends the header traceparent with each attempt of a traced call"`
+	OTLPURL            string          `env:"DRAWBRIDGE_OTLP_URL" secret:"true" is:"collector" help:"collector for OpenTelemetry traces, such as http://127.0.0.1:4318; empty: none; headers for it as OTEL_EXPORTER_OTLP_HEADERS"`
+	TraceRatio         float64         `env:"DRAWBRIDGE_TRACE_RATIO" default:"1" is:"ratio" help:"share of requests whose trace is recorded, from 0 to 1"`
+	PprofListen        string          `env:"DRAWBRIDGE_PPROF_LISTEN" is:"loopback" help:"loopback host:port of Go's profiler, such as 127.0.0.1:6060; empty: none"`
 	// OIDC is the provider that people may sign in by; without an issuer there is none.
 	OIDC OIDC
 	// TrustRoots is read by Go itself, and from the environment alone.
@@ -151,6 +158,14 @@ func ParseRoles(text string) ([]Role, error) {
 	return roles, nil
 }
 
+// Calendar is the lender's.
+func (c Config) Calendar() calendar.Calendar {
+	return calendar.Calendar{
+		Zone: c.BusinessZone, Holidays: c.BusinessHolidays, Hours: c.BusinessHours,
+		Cutoff: c.FundingCutoff,
+	}
+}
+
 // ServesTLS tells whether the process itself answers https.
 func (c Config) ServesTLS() bool { return c.TLSCert != "" || len(c.TLSAutocert) > 0 }
 
@@ -164,6 +179,10 @@ func (c Config) contradictions() []string {
 	if c.TLSCert != "" && len(c.TLSAutocert) > 0 {
 		faults = append(faults,
 			"DRAWBRIDGE_TLS_AUTOCERT must be empty while DRAWBRIDGE_TLS_CERT is set")
+	}
+	if c.FundingCutoff <= c.BusinessHours.Opens || c.FundingCutoff > c.BusinessHours.Closes {
+		faults = append(faults, fmt.Sprintf("DRAWBRIDGE_FUNDING_CUTOFF is %s; it must lie within "+
+			"DRAWBRIDGE_BUSINESS_HOURS, which are %s", c.FundingCutoff, c.BusinessHours))
 	}
 	return faults
 }
@@ -186,7 +205,7 @@ func (c Config) developmentDefaults() []string {
 		faults = append(faults,
 			fmt.Sprintf("DRAWBRIDGE_PUBLIC_URL must be an https:// origin in %s", c.Env))
 	}
-	if c.SMTPURL != "" && sentByLocalhost(c.MailFrom) {
+	if c.SMTPURL != "" && c.SentByLocalhost() {
 		faults = append(faults, fmt.Sprintf("DRAWBRIDGE_MAIL_FROM is %q, which no mail server takes "+
 			"from another machine; give it an address of your own domain, such as "+
 			"Lender <mail@lender.example>", c.MailFrom))
@@ -194,9 +213,9 @@ func (c Config) developmentDefaults() []string {
 	return faults
 }
 
-// sentByLocalhost tells whether a sender's address is nobody's outside this machine.
-func sentByLocalhost(from string) bool {
-	address, err := mail.ParseAddress(from)
+// SentByLocalhost tells whether the sender's address is nobody's outside this machine.
+func (c Config) SentByLocalhost() bool {
+	address, err := mail.ParseAddress(c.MailFrom)
 	if err != nil {
 		return false // its rule has said so
 	}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"drawbridge/internal/calendar"
 )
 
 // from returns a lookup in a map.
@@ -44,9 +46,64 @@ func TestLoadDefaults(t *testing.T) {
 		WebhookRetryAfterMax: time.Hour,
 		TraceRatio:           1,
 		TLSAutocertDirectory: "https://acme-v02.api.letsencrypt.org/directory",
+		BusinessZone:         zone(t, "America/New_York"),
+		BusinessHours:        calendar.Hours{Opens: 9 * 60, Closes: 17 * 60},
+		FundingCutoff:        15 * 60,
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+	sameZone := cmp.Comparer(func(a, b *time.Location) bool { return a.String() == b.String() })
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{}), sameZone); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func zone(t *testing.T, name string) *time.Location {
+	t.Helper()
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
+}
+
+func TestLoadCalendar(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "holidays")
+	if err := os.WriteFile(file, []byte("2026-12-25 # Christmas\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	good := map[string]string{
+		"DRAWBRIDGE_BUSINESS_ZONE": "America/Chicago", "DRAWBRIDGE_BUSINESS_HOLIDAYS": file,
+		"DRAWBRIDGE_BUSINESS_HOURS": "08:00-18:30", "DRAWBRIDGE_FUNDING_CUTOFF": "18:30",
+	}
+	got, err := Load(from(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	days := got.Calendar()
+	christmas := time.Date(2026, 12, 25, 12, 0, 0, 0, time.UTC)
+	want := time.Date(2026, 12, 29, 0, 30, 0, 0, time.UTC) // half past six on Monday, in Chicago
+	if cutoff := days.NextCutoff(christmas); !cutoff.Equal(want) {
+		t.Errorf("the cut-off after Christmas is %s", cutoff)
+	}
+	if err := os.WriteFile(file+".wrong", []byte("\n25.12.2026\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, wrong := range map[string][2]string{
+		"DRAWBRIDGE_BUSINESS_ZONE":     {"Local", `is "Local"; it must be a zone such as`},
+		"DRAWBRIDGE_BUSINESS_HOURS":    {"17:00-9:00", `is wrong: "9:00" is no time of day`},
+		"DRAWBRIDGE_FUNDING_CUTOFF":    {"19:00", "is 19:00; it must lie within"},
+		"DRAWBRIDGE_BUSINESS_HOLIDAYS": {file + ".wrong", "names " + file + `.wrong: line 2: "25.12.`},
+	} {
+		values := maps.Clone(good)
+		values[name] = wrong[0]
+		if _, err := Load(from(values)); err == nil ||
+			!strings.HasPrefix(err.Error(), name+" "+wrong[1]) {
+			t.Errorf("%s=%q: %v", name, wrong[0], err)
+		}
+	}
+	good["DRAWBRIDGE_BUSINESS_HOLIDAYS"] = file + ".none"
+	if _, err := Load(from(good)); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("a file that is not there: %v", err)
 	}
 }
 

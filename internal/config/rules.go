@@ -8,12 +8,16 @@ import (
 	"net/mail"
 	"net/netip"
 	"net/url"
+	"os"
 	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	_ "time/tzdata" // the machine may have no zones of its own
+
+	"drawbridge/internal/calendar"
 )
 
 // rule reads a value that is not empty. Its error follows the variable's name; it
@@ -82,6 +86,22 @@ var rules = map[string]rule{
 			return value, errors.New("must begin with file:// or s3://")
 		}
 		return value, nil
+	},
+	"zone": func(value string, _ reflect.StructTag) (any, error) {
+		zone, err := time.LoadLocation(value)
+		if err != nil || value == "Local" {
+			return nil, fmt.Errorf("is %q; it must be a zone such as America/New_York or UTC", value)
+		}
+		return zone, nil
+	},
+	"holidays": readHolidays,
+	"hours": func(value string, _ reflect.StructTag) (any, error) {
+		hours, err := calendar.ParseHours(value)
+		return hours, prefixed("is wrong", err)
+	},
+	"clock": func(value string, _ reflect.StructTag) (any, error) {
+		clock, err := calendar.ParseClock(value)
+		return clock, prefixed("is wrong", err)
 	},
 	"postgres":  readPostgres,
 	"smtp":      server("smtp://user:password@host:587", "smtp", "smtps"),
@@ -162,6 +182,25 @@ func server(example string, schemes ...string) rule {
 		}
 		return value, nil
 	}
+}
+
+// readHolidays reads the file that the value names.
+func readHolidays(value string, _ reflect.StructTag) (any, error) {
+	file, err := os.Open(value)
+	if err != nil {
+		return nil, fmt.Errorf("names a file that cannot be read: %w", err)
+	}
+	defer file.Close()
+	days, err := calendar.ReadHolidays(file)
+	return days, prefixed("names "+value, err)
+}
+
+// prefixed puts words before an error that quotes what is wrong.
+func prefixed(words string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", words, err)
 }
 
 func readListen(value string, _ reflect.StructTag) (any, error) {

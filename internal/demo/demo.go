@@ -19,6 +19,7 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/receiver"
+	"drawbridge/internal/seed"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
 )
@@ -398,6 +399,22 @@ func (d *demo) loadApplications(data *Data) error {
 		})
 	}
 	return nil
+}
+
+// History fills the pages of a first start: two weeks of made-up partners' traffic,
+// none of which is ever sent. It makes them once, apart from the data set's own.
+func History(ctx context.Context, db *postgres.DB) error {
+	made, err := seed.Made(ctx, db)
+	if err != nil || made {
+		return err
+	}
+	_, err = seed.Fill(ctx, db, seed.Plan{
+		Deliveries: 4000, Attempts: 4800, Partners: 9, Days: 14, Ended: true,
+	})
+	if err != nil {
+		return err
+	}
+	return seed.Unmark(ctx, db)
 }
 
 // Subscribe lets the first demo partner receive every event at the

@@ -12,9 +12,7 @@ import (
 	"time"
 
 	"drawbridge/internal/app"
-	"drawbridge/internal/config"
 	"drawbridge/internal/document"
-	"drawbridge/internal/email"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook"
 	"drawbridge/internal/webhook/subscription"
@@ -119,7 +117,7 @@ func examineStorage(name string, err error, good, remedy string) Checkup {
 	case err == nil:
 		return Checkup{Name: name, Finding: OK, Detail: good}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		remedy = "The disk is full: free space there. Uploads are refused with INTERNAL until " +
+		remedy = "The disk is full: free space there. Uploads are refused with UNAVAILABLE until " +
 			"then and work again at once; no restart is needed."
 	}
 	return Failure(name, err, remedy)
@@ -136,66 +134,6 @@ func probeTemporary() error {
 		return fmt.Errorf("writing a temporary file: %w", err)
 	}
 	return nil
-}
-
-// examineMail opens a session with the mail server, names the sender and sends
-// nothing.
-func examineMail(ctx context.Context, s *app.Services) []Checkup {
-	if s.Settings.SMTPURL == "" {
-		found := Checkup{
-			Name: "mail", Finding: Skipped,
-			Detail: "No mail server is configured; mails are kept and not sent.",
-		}
-		if s.Settings.Env.Hosted() {
-			found.Finding, found.Remedy = Warning, "Set DRAWBRIDGE_SMTP_URL."
-		}
-		return []Checkup{found}
-	}
-	return []Checkup{examineMailServer(ctx, s.Settings)}
-}
-
-// examineMailServer says what it saw of the server, and no more.
-func examineMailServer(ctx context.Context, settings config.Config) Checkup {
-	found := Checkup{
-		Name: "mail", Finding: Failed,
-		Remedy: "Check host, port, user and password of DRAWBRIDGE_SMTP_URL, and the firewall.",
-	}
-	server, err := email.ParseServer(settings.SMTPURL)
-	if err != nil {
-		found.Detail = Sentence(err)
-		return found
-	}
-	from, err := email.ParseSender(settings.MailFrom)
-	if err != nil {
-		found.Detail = Sentence(err)
-		found.Remedy = "Give DRAWBRIDGE_MAIL_FROM an address such as Lender <mail@lender.example>."
-		return found
-	}
-	sender := email.NewSender(server, email.DefaultLimits())
-	defer sender.Close()
-	seen, err := sender.Probe(ctx, from)
-	if err != nil {
-		stage, cause := email.FailedStage(err)
-		found.Detail = Sentence(err)
-		if stage == email.StageSender {
-			found.Detail = Sentence(fmt.Errorf("%s did not accept the sender %s: %w",
-				server.Address(), from.Address, cause))
-			found.Remedy = "Let the server take mail of that sender from this machine, or change " +
-				"DRAWBRIDGE_MAIL_FROM, or give DRAWBRIDGE_SMTP_URL a user and a password."
-		}
-		return found
-	}
-	greeted, signed := " greeted us over "+seen.TLS, "took the sign-in"
-	if seen.TLS == "" {
-		greeted = " greeted us without encryption"
-	}
-	if !seen.SignedIn {
-		signed = "was given no sign-in"
-	}
-	found.Finding, found.Remedy = OK, ""
-	found.Detail = server.Address() + greeted + ", " + signed + " and accepted the sender " +
-		from.Address + ". No recipient was tried."
-	return found
 }
 
 // examineWayOut connects to endpoints as a delivery would, without a request.

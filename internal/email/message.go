@@ -20,6 +20,8 @@ const (
 	KindSubscriptionFailing   Kind = "subscription_failing"
 	KindSubscriptionRecovered Kind = "subscription_recovered"
 	KindAttemptsUsedUp        Kind = "attempts_used_up"
+	KindDrawsOverdue          Kind = "draws_overdue"
+	KindUndecided             Kind = "applications_undecided"
 	KindDeliveriesFailed      Kind = "deliveries_failed"
 )
 
@@ -33,7 +35,7 @@ func Kinds() []Kind {
 	return []Kind{
 		KindWelcome, KindStipulation, KindTask,
 		KindSubscriptionFailing, KindSubscriptionRecovered, KindAttemptsUsedUp,
-		KindDeliveriesFailed,
+		KindDrawsOverdue, KindUndecided, KindDeliveriesFailed,
 	}
 }
 
@@ -58,10 +60,14 @@ const (
 	ParamLastError       = "last_error"
 	ParamPaused          = "paused" // "true" when the subscription paused itself
 	ParamDeliveryUID     = "delivery_uid"
-	ParamEvent           = "event"           // the event kind of the delivery
-	ParamApplicationUID  = "application_uid" // whose event it was
-	ParamSubscription    = "subscription"    // the name of the subscription
-	ParamKinds           = "kinds"           // a line for each kind of event: "task.created: 3"
+
+	ParamCount          = "count"           // of draws or applications
+	ParamDay            = "day"             // since which draws are overdue, or by which notice is due
+	ParamDraws          = "draws"           // their numbers
+	ParamEvent          = "event"           // the event kind of the delivery
+	ParamApplicationUID = "application_uid" // whose event it was
+	ParamSubscription   = "subscription"    // the name of the subscription
+	ParamKinds          = "kinds"           // a line for each kind of event: "task.created: 3"
 )
 
 // State is where a mail stands.

@@ -30,6 +30,14 @@ const (
 	OutcomeUnknown Outcome = "unknown"
 )
 
+// Outcomes lists every outcome of an attempt.
+func Outcomes() []Outcome {
+	return []Outcome{
+		OutcomeSent, OutcomeTemporary, OutcomePermanent, OutcomeRefused, OutcomeInterrupted,
+		OutcomeUnknown,
+	}
+}
+
 // Stage is how far an attempt came.
 type Stage string
 

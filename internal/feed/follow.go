@@ -188,21 +188,30 @@ func (s *Service) announce(ctx context.Context) error {
 		if err != nil || len(entries) == 0 {
 			return err
 		}
-		s.mu.Lock()
-		for w := range s.waiting {
-			if slices.ContainsFunc(entries, func(e announcement) bool {
-				return e.Position > w.seen && w.wants(e.MerchantUID, e.Kind)
-			}) {
-				close(w.woken)
-				delete(s.waiting, w)
-				continue
-			}
-			w.seen = max(w.seen, entries[len(entries)-1].Position)
-		}
-		s.mu.Unlock()
+		s.wake(from, entries)
 		if len(entries) < announced {
 			return nil
 		}
+	}
+}
+
+// wake wakes those who wait for one of the entries, which are all that follow a position;
+// the others have seen the feed up to the last.
+func (s *Service) wake(from Cursor, entries []announcement) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for w := range s.waiting {
+		if w.seen < from {
+			continue // began to wait since: what follows its own place is looked for next
+		}
+		if slices.ContainsFunc(entries, func(e announcement) bool {
+			return e.Position > w.seen && w.wants(e.MerchantUID, e.Kind)
+		}) {
+			close(w.woken)
+			delete(s.waiting, w)
+			continue
+		}
+		w.seen = max(w.seen, entries[len(entries)-1].Position)
 	}
 }
 

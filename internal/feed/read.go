@@ -30,7 +30,8 @@ type entry struct {
 
 // bounds are what a statement saw of the feed as a whole.
 type bounds struct {
-	// Oldest is the first cursor behind which nothing was removed.
+	// Oldest is the first cursor behind which nothing was removed, though older places may
+	// be kept, of events under a legal hold.
 	Oldest Cursor `db:"oldest"`
 	Head   Cursor `db:"head"`
 	// Seen is up to where the entries that were looked at are complete.
@@ -54,38 +55,51 @@ func (s *Service) Read(ctx context.Context, query Query) (Page, error) {
 	if err := postgres.CheckLimit(query.Limit); err != nil {
 		return Page{}, err
 	}
-	after := Cursor(0)
-	if query.After != nil {
-		after = *query.After
+	fromOldest := query.After == nil
+	for {
+		page, gone, err := s.read(ctx, query)
+		switch {
+		case err != nil || gone == 0:
+			return page, err
+		case !fromOldest:
+			return Page{}, errExpired(gone)
+		}
+		query.After = &gone
 	}
-	entries, seen, err := s.entries(ctx, query, after)
+}
+
+// read returns one page, or where the newest of its events stands that retention removed
+// and whose place it has yet to remove.
+func (s *Service) read(ctx context.Context, query Query) (page Page, gone Cursor, err error) {
+	entries, seen, err := s.entries(ctx, query)
 	if err != nil {
-		return Page{}, err
+		return Page{}, 0, err
 	}
-	switch {
-	case query.After == nil:
-	case after < seen.Oldest:
-		return Page{}, errExpired(seen.Oldest)
-	case after > seen.Head:
-		return Page{}, errCursor() // of another database, or of what a restore took back
+	switch after := query.After; {
+	case after == nil:
+	case *after < seen.Oldest:
+		return Page{}, 0, errExpired(seen.Oldest)
+	case *after > seen.Head:
+		// Of another database, or of what a restore took back.
+		return Page{}, 0, errCursor()
 	}
-	page := Page{Next: seen.Seen, More: seen.Seen < seen.Head, head: seen.Head}
+	page = Page{Next: seen.Seen, More: seen.Seen < seen.Head, head: seen.Head}
 	if len(entries) > query.Limit {
 		entries = entries[:query.Limit]
 		page.Next, page.More = entries[query.Limit-1].Position, true
 	}
-	page.Events, err = s.load(ctx, entries)
-	return page, err
+	page.Events, gone, err = s.load(ctx, entries)
+	return page, gone, err
 }
 
 // entries finds up to one entry more than the limit, oldest first.
 func (s *Service) entries(
-	ctx context.Context, query Query, after Cursor,
+	ctx context.Context, query Query,
 ) ([]entry, bounds, error) {
 	if len(query.MerchantUIDs) <= fewMerchants {
-		return s.ofEach(ctx, query, after)
+		return s.ofEach(ctx, query)
 	}
-	entries, seen, err := s.among(ctx, query, after)
+	entries, seen, err := s.among(ctx, query)
 	if err != nil || len(entries) > 0 || seen.Seen >= seen.Head {
 		return entries, seen, err
 	}
@@ -112,7 +126,9 @@ func (s *Service) entries(
 		seen.Seen = *next - 1
 		return nil, seen, nil
 	}
-	return s.among(ctx, query, *next-1)
+	*next--
+	query.After = next
+	return s.among(ctx, query)
 }
 
 // pageRow is what a statement returns: its bounds, once without an entry if it has
@@ -125,16 +141,14 @@ type pageRow struct {
 	OccurredAt *time.Time `db:"occurred_at"`
 }
 
+// The start of a page is where the reader is, and without a cursor the oldest that works.
 const readBounds = `
-	SELECT h.position AS head,
-	       coalesce((SELECT min(position) - 1 FROM feed), h.position) AS oldest
-	  FROM feed_head h`
+	SELECT position AS head, removed AS oldest, coalesce($3, removed) AS start
+	  FROM feed_head`
 
 // ofEach reads the entries of each merchant by its index. What one of them has beyond
 // as many as were read ends what is complete.
-func (s *Service) ofEach(
-	ctx context.Context, query Query, after Cursor,
-) ([]entry, bounds, error) {
+func (s *Service) ofEach(ctx context.Context, query Query) ([]entry, bounds, error) {
 	most := query.Limit + 1
 	if len(query.Kinds) > 0 {
 		most = max(most, scanned/max(len(query.MerchantUIDs), 1))
@@ -143,12 +157,13 @@ func (s *Service) ofEach(
 		WITH feed_bounds AS MATERIALIZED (`+readBounds+`
 		), read AS MATERIALIZED (
 			SELECT m.merchant_uid, f.position, f.kind, f.event_uid, f.occurred_at
-			  FROM unnest($1::uuid[]) AS m (merchant_uid)
+			  FROM feed_bounds b
+			 CROSS JOIN unnest($1::uuid[]) AS m (merchant_uid)
 			 CROSS JOIN LATERAL (
 			       SELECT position, kind, event_uid, occurred_at
 			         FROM feed
 			        WHERE merchant_uid = m.merchant_uid
-			          AND position > $3
+			          AND position > b.start
 			        ORDER BY position
 			        LIMIT $5) AS f
 		), complete AS MATERIALIZED (
@@ -169,18 +184,16 @@ func (s *Service) ofEach(
 		          AND ($2::text[] IS NULL OR kind = ANY ($2))
 		        ORDER BY position
 		        LIMIT $4) AS f ON true
-		 ORDER BY f.position`, query, after, most)
+		 ORDER BY f.position`, query, most)
 }
 
 // among reads a stretch of the feed as it stands and leaves out what is other
 // merchants'. Their list is hashed for that, which "IS TRUE" asks for: compared one by
 // one, a long one takes longer than all the rest.
-func (s *Service) among(
-	ctx context.Context, query Query, after Cursor,
-) ([]entry, bounds, error) {
+func (s *Service) among(ctx context.Context, query Query) ([]entry, bounds, error) {
 	return s.page(ctx, `
 		WITH complete AS MATERIALIZED (
-			SELECT b.head, b.oldest, least(greatest($3, b.oldest) + $5, b.head) AS seen
+			SELECT b.head, b.oldest, b.start, least(b.start + $5, b.head) AS seen
 			  FROM (`+readBounds+`) AS b
 		)
 		SELECT c.head, c.oldest, c.seen, f.position, f.event_uid, f.occurred_at
@@ -188,17 +201,17 @@ func (s *Service) among(
 		  LEFT JOIN LATERAL (
 		       SELECT position, event_uid, occurred_at
 		         FROM feed
-		        WHERE position > $3
+		        WHERE position > c.start
 		          AND position <= c.seen
 		          AND ($2::text[] IS NULL OR kind = ANY ($2))
 		          AND (merchant_uid IN (SELECT unnest($1::uuid[]))) IS TRUE
 		        ORDER BY position
 		        LIMIT $4) AS f ON true
-		 ORDER BY f.position`, query, after, scanned)
+		 ORDER BY f.position`, query, scanned)
 }
 
 func (s *Service) page(
-	ctx context.Context, statement string, query Query, after Cursor, most int,
+	ctx context.Context, statement string, query Query, most int,
 ) ([]entry, bounds, error) {
 	var kinds any
 	if len(query.Kinds) > 0 {
@@ -206,7 +219,7 @@ func (s *Service) page(
 	}
 	var rows []pageRow
 	err := s.DB.SelectContext(ctx, &rows, statement,
-		pq.Array(query.MerchantUIDs), kinds, after, query.Limit+1, most)
+		pq.Array(query.MerchantUIDs), kinds, query.After, query.Limit+1, most)
 	if err != nil {
 		return nil, bounds{}, fmt.Errorf("reading the feed: %w", err)
 	}
@@ -219,10 +232,11 @@ func (s *Service) page(
 	return entries, rows[0].bounds, nil
 }
 
-// load reads the events of entries, in their order.
-func (s *Service) load(ctx context.Context, entries []entry) ([]Event, error) {
+// load reads the events of entries, in their order. Where one is gone, it returns the newest
+// of their positions.
+func (s *Service) load(ctx context.Context, entries []entry) ([]Event, Cursor, error) {
 	if len(entries) == 0 {
-		return nil, nil
+		return nil, 0, nil
 	}
 	uids := make([]uuid.UUID, 0, len(entries))
 	times := make([]time.Time, 0, len(entries))
@@ -243,9 +257,16 @@ func (s *Service) load(ctx context.Context, entries []entry) ([]Event, error) {
 		        LIMIT 1) AS e
 		 ORDER BY wanted.place`, pq.Array(uids), pq.Array(times))
 	if err != nil {
-		return nil, fmt.Errorf("loading %d events: %w", len(entries), err)
+		return nil, 0, fmt.Errorf("loading %d events: %w", len(entries), err)
 	}
-	return events, nil
+	if len(events) == len(entries) {
+		return events, 0, nil
+	}
+	last := len(entries) - 1
+	for left := len(events) - 1; left >= 0 && events[left].UID == entries[last].EventUID; left-- {
+		last--
+	}
+	return nil, entries[last].Position, nil
 }
 
 const eventColumns = `e.event_uid, e.sequence, e.kind, e.subject, e.merchant_uid,

@@ -39,12 +39,14 @@ type Service struct {
 
 // Process is one that serves, or did until lately.
 type Process struct {
-	UID       uuid.UUID      `db:"process_uid"`
-	Host      string         `db:"host"`
-	PID       int            `db:"pid"`
-	Roles     pq.StringArray `db:"roles"`
-	Version   string         `db:"version"`
-	StartedAt time.Time      `db:"started_at"`
+	UID     uuid.UUID      `db:"process_uid"`
+	Host    string         `db:"host"`
+	PID     int            `db:"pid"`
+	Roles   pq.StringArray `db:"roles"`
+	Version string         `db:"version"`
+	// URL is where it can be reached, as far as it knows.
+	URL       string    `db:"url"`
+	StartedAt time.Time `db:"started_at"`
 	// LastBeatAt is by the clock of the database.
 	LastBeatAt time.Time `db:"last_beat_at"`
 	// SkewUS is how far the process's clock is ahead of the database's, in
@@ -95,13 +97,13 @@ func (s *Service) Beat(ctx context.Context, process Process) error {
 	syncErr := s.syncClock(ctx)
 	_, err := s.DB.Engine().ExecContext(ctx, `
 		INSERT INTO processes (process_uid, host, pid, roles, version, started_at, last_beat_at,
-		                       skew_us, notes_attempts)
-		VALUES ($1, $2, $3, $4, $5, $6, now(), $7, true)
+		                       skew_us, notes_attempts, url)
+		VALUES ($1, $2, $3, $4, $5, $6, now(), $7, true, $8)
 		    ON CONFLICT (process_uid) DO UPDATE
 		   SET last_beat_at = excluded.last_beat_at,
 		       skew_us = excluded.skew_us`,
 		process.UID, process.Host, process.PID, process.Roles, process.Version,
-		process.StartedAt, s.skewUS.Load())
+		process.StartedAt, s.skewUS.Load(), process.URL)
 	if err = errors.Join(err, syncErr); err != nil {
 		return fmt.Errorf("writing the row of the process: %w", err)
 	}
@@ -112,6 +114,23 @@ func (s *Service) Beat(ctx context.Context, process Process) error {
 		return fmt.Errorf("forgetting dead processes: %w", err)
 	}
 	return nil
+}
+
+// Serving is the address of the newest process that lives and serves the console, empty
+// without one.
+func (s *Service) Serving(ctx context.Context) (string, error) {
+	var url string
+	err := s.DB.GetContext(ctx, &url, `
+		SELECT url
+		  FROM processes
+		 WHERE 'console' = ANY (roles)
+		   AND last_beat_at > now() - make_interval(secs => $1)
+		 ORDER BY started_at DESC
+		 LIMIT 1`, Lost.Seconds())
+	if err != nil && !postgres.IsNoRows(err) {
+		return "", fmt.Errorf("looking for a process that serves: %w", err)
+	}
+	return url, nil
 }
 
 // syncClock gives up long before the row is late.

@@ -41,12 +41,12 @@ func newModel(amount, fee int64, shares []int64) *model {
 	return m
 }
 
-// fresh is the schedule of an untouched loan of the current amount.
+// fresh is the schedule of an untouched loan of the approved amount.
 func (m *model) fresh() []int64 {
 	planned := make([]int64, len(m.shares))
-	rest := m.amount
+	rest := m.original
 	for i := range m.shares[:len(m.shares)-1] {
-		planned[i] = min(halfUp(m.amount, m.shares[i]), rest)
+		planned[i] = min(halfUp(m.original, m.shares[i]), rest)
 		rest -= planned[i]
 	}
 	planned[len(planned)-1] = rest
@@ -54,7 +54,7 @@ func (m *model) fresh() []int64 {
 }
 
 func (m *model) replan() {
-	fresh, rest := m.fresh(), m.amount
+	fresh, rest := m.fresh(), m.original
 	for i := range m.planned {
 		if m.drawn(i + 1) {
 			fresh[i] = m.planned[i]
@@ -68,8 +68,25 @@ func (m *model) replan() {
 
 func (m *model) live() []modelDraw {
 	return slices.DeleteFunc(slices.Clone(m.draws), func(d modelDraw) bool {
-		return d.status == "CANCELLED"
+		return d.status == "CANCELLED" || d.status == "RETURNED"
 	})
+}
+
+// release takes the amount of a draw back that was cancelled or returned. A later draw
+// in force that revised the loan amount did so from what was before.
+func (m *model) release(at int) {
+	if before := m.draws[at].before; before != 0 {
+		heir := &m.amount
+		for i := range m.draws[at+1:] {
+			later := &m.draws[at+1+i]
+			if later.before != 0 && later.status != "CANCELLED" && later.status != "RETURNED" {
+				heir = &later.before
+				break
+			}
+		}
+		*heir = before
+	}
+	m.replan()
 }
 
 func (m *model) drawn(stage int) bool {
@@ -118,7 +135,8 @@ func (m *model) expect(w wish) (lending.Code, modelDraw) {
 	switch {
 	case m.pending():
 		return "DRAW_PENDING", modelDraw{}
-	case balance <= 0:
+	case balance <= 0 || m.drawn(m.nextStage()):
+		// A draw came back whose stage is worth nothing any more.
 		return "AMOUNT_EXCEEDS_BALANCE", modelDraw{}
 	}
 	stage := m.nextStage()
@@ -278,11 +296,12 @@ func (m *machine) Fund(t *rapid.T) {
 	draw := &m.model.draws[at]
 	to := rapid.SampledFrom([]string{
 		"FUNDING_REQUESTED", "FUNDING_PROCESSING", "FUNDING_PROCESSING", "FUNDING_SETTLED",
-		"FUNDING_SETTLED", "CANCELLED",
+		"FUNDING_SETTLED", "CANCELLED", "RETURNED",
 	}).Draw(t, "to")
 	allowed := slices.Contains([]string{
 		"FUNDING_REQUESTED>FUNDING_PROCESSING", "FUNDING_PROCESSING>FUNDING_SETTLED",
 		"FUNDING_REQUESTED>CANCELLED", "FUNDING_PROCESSING>CANCELLED",
+		"FUNDING_SETTLED>RETURNED",
 	}, draw.status+">"+to)
 	moved, changed, err := m.loan.MoveDisbursement(int64(100+at), lending.FundingStatus(to))
 	if changed != allowed || (err != nil) != (!allowed && draw.status != to) {
@@ -293,11 +312,8 @@ func (m *machine) Fund(t *rapid.T) {
 		return
 	}
 	draw.status = to
-	if to == "CANCELLED" {
-		if draw.before != 0 {
-			m.model.amount = draw.before
-		}
-		m.model.replan()
+	if to == "CANCELLED" || to == "RETURNED" {
+		m.model.release(at)
 	}
 }
 
@@ -354,7 +370,7 @@ func (m *machine) Check(t *rapid.T) {
 }
 
 func (m *machine) checkDisbursements(t *rapid.T) {
-	pending, stages := 0, map[int]bool{}
+	pending, returned, stages := 0, false, map[int]bool{}
 	for i, disbursement := range m.loan.Disbursements {
 		if disbursement.Number != i+1 || string(disbursement.Status) != m.model.draws[i].status {
 			t.Fatalf("disbursement %d is %+v", i+1, disbursement)
@@ -365,6 +381,10 @@ func (m *machine) checkDisbursements(t *rapid.T) {
 		}
 		if disbursement.Status.IsPending() {
 			pending++
+		}
+		if disbursement.Status == lending.FundingReturned {
+			returned = true
+			continue
 		}
 		if disbursement.Status == lending.FundingCancelled {
 			continue
@@ -377,7 +397,8 @@ func (m *machine) checkDisbursements(t *rapid.T) {
 	if pending > 1 || m.loan.IsPending() != (pending == 1) {
 		t.Fatalf("%d draws are pending", pending)
 	}
-	if m.loan.IsCompleted() && !m.loan.Balance().IsZero() {
+	// Only what came back can be left once everything was drawn.
+	if m.loan.IsCompleted() && !returned && !m.loan.Balance().IsZero() {
 		t.Fatalf("a completed loan has %s left", m.loan.Balance())
 	}
 }

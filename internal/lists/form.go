@@ -13,6 +13,9 @@ import (
 // perChoice is how many of a filter's choices are tried.
 const perChoice = 5
 
+// soughtSuffix ends the names of the search boxes beside long choices.
+const soughtSuffix = "_q"
+
 // filter is a parameter of a list and values that it can have.
 type filter struct {
 	name   string
@@ -56,6 +59,9 @@ func fieldValues(field *html.Node, path string, typed map[string][]string) ([]st
 		return nil, nil
 	}
 	name := attribute(field, "name")
+	if strings.HasSuffix(name, soughtSuffix) {
+		return nil, nil // it finds what the field beside it offers
+	}
 	if len(typed[name]) == 0 {
 		return nil, fmt.Errorf("%s has a field %q, and nobody says what to type there", path, name)
 	}

@@ -76,6 +76,7 @@ func pages(found ids, now time.Time) []Page {
 			"q": {"SEED-17", "borrower17@seed.example", found.application[0], "17"},
 		}},
 		{Path: "/console/loans", deep: deep},
+		{Path: "/console/draws", deep: everywhere},
 		{Path: "/console/emails", deep: deep, typed: map[string][]string{
 			"to": {"borrower17@seed.example", "nobody@seed.example"},
 		}},
@@ -97,6 +98,9 @@ func pages(found ids, now time.Time) []Page {
 		}},
 		{Path: "/console/partners", deep: everywhere, typed: map[string][]string{
 			"name": {"sun", "Nothing of the kind"},
+		}},
+		{Path: "/console/statements", deep: deep, typed: map[string][]string{
+			"merchant": found.merchant, "date": {now.AddDate(0, 0, -2).UTC().Format(time.DateOnly)},
 		}},
 		{Path: "/console/people", typed: map[string][]string{"q": {"a", "nobody"}}},
 	}

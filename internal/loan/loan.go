@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/calendar"
 	"drawbridge/internal/document"
 	"drawbridge/internal/event"
 	"drawbridge/internal/lending"
@@ -22,6 +23,8 @@ import (
 type Service struct {
 	DB     *postgres.DB
 	Events *event.Recorder
+	// Calendar says how old draws are, and until when they are paid.
+	Calendar calendar.Calendar
 	// LoanRoom and DayRoom bound what is stored; zero means the usual bounds.
 	LoanRoom, DayRoom Room
 }

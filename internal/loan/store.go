@@ -203,7 +203,8 @@ func (r drawRow) disbursement(app account) Disbursement {
 		ReturnedAt:     r.ReturnedAt,
 		Changes: r.Changes.with(lending.FundingProcessing, r.Processing).
 			with(lending.FundingSettled, r.SettledAt).
-			with(lending.FundingCancelled, r.CancelledAt),
+			with(lending.FundingCancelled, r.CancelledAt).
+			with(lending.FundingReturned, r.ReturnedAt),
 	}
 }
 

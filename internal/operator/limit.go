@@ -16,6 +16,17 @@ import (
 func AuditLimited(
 	ctx context.Context, tx *postgres.Tx, entry Entry, limit int, window time.Duration,
 ) error {
+	if err := CheckLimit(ctx, tx, entry, limit, window); err != nil {
+		return err
+	}
+	return Audit(ctx, tx, entry)
+}
+
+// CheckLimit is what AuditLimited refuses by, for work that is best not begun in vain: the
+// entry has to follow in the same transaction.
+func CheckLimit(
+	ctx context.Context, tx *postgres.Tx, entry Entry, limit int, window time.Duration,
+) error {
 	// Two at once take turns, so that they cannot both be the last one.
 	if _, err := tx.ExecContext(ctx,
 		`SELECT pg_advisory_xact_lock(hashtextextended($1, 0))`,
@@ -41,5 +52,5 @@ func AuditLimited(
 		refusal.RetryAfter = window - tx.Now.Sub(uses[limit-1])
 		return refusal
 	}
-	return Audit(ctx, tx, entry)
+	return nil
 }

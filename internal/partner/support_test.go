@@ -147,11 +147,11 @@ func wantRefusal(t testing.TB, err error, code lending.Code, field string) {
 func countStatements(t *testing.T, db *postgres.DB, event, table string) func() int {
 	t.Helper()
 	_, err := db.Exec(fmt.Sprintf(`
-		CREATE SEQUENCE statements MINVALUE 0;
-		SELECT nextval('statements');
+		CREATE SEQUENCE statement_count MINVALUE 0;
+		SELECT nextval('statement_count');
 		CREATE FUNCTION count_statement() RETURNS trigger LANGUAGE plpgsql AS $$
 		BEGIN
-			PERFORM nextval('statements');
+			PERFORM nextval('statement_count');
 			RETURN NULL;
 		END $$;
 		CREATE TRIGGER count_statement AFTER %s ON %s
@@ -161,7 +161,7 @@ func countStatements(t *testing.T, db *postgres.DB, event, table string) func() 
 	}
 	return func() int {
 		var count int
-		if err := db.Get(&count, `SELECT last_value FROM statements`); err != nil {
+		if err := db.Get(&count, `SELECT last_value FROM statement_count`); err != nil {
 			t.Fatal(err)
 		}
 		return count

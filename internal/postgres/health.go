@@ -47,9 +47,12 @@ func (h *health) heed(err error) {
 	}
 }
 
+// DiskFull is why nothing can be written when the server has no room.
+const DiskFull = "the disk of the database is full"
+
 // Unwritable tells why nothing can be written, in words for whoever watches over the
 // service, or is empty. It asks the server, and tries to write only after a statement of
-// this process found no room: a page of a table that is thrown away at once.
+// this process found no room.
 func (db *DB) Unwritable(ctx context.Context) (string, error) {
 	var readOnly bool
 	err := db.GetContext(ctx, &readOnly, `
@@ -64,12 +67,18 @@ func (db *DB) Unwritable(ctx context.Context) (string, error) {
 	if !db.health.full.Load() {
 		return "", nil
 	}
+	return db.TryWriting(ctx)
+}
+
+// TryWriting writes some pages of a table that is thrown away at once, and tells whether
+// the disk had no room for them.
+func (db *DB) TryWriting(ctx context.Context) (string, error) {
 	db.health.full.Store(false)
-	_, err = db.ExecContext(ctx, `
+	_, err := db.ExecContext(ctx, `
 		CREATE TEMPORARY TABLE room ON COMMIT DROP AS
 		SELECT repeat(md5(i::text), 60) AS filler FROM generate_series(1, 8) AS i`)
 	if err != nil && db.health.full.Load() {
-		return "the disk of the database is full", nil
+		return DiskFull, nil
 	}
 	return "", err
 }

@@ -24,6 +24,11 @@ import (
 // maxReason is how many bytes of a reason are kept.
 const maxReason = 500
 
+// feedGap is how far the feed's head moves at the end of a hold, beyond whatever
+// was published before: cursors of that time lie in the gap, and what is published
+// from then on comes after them.
+const feedGap = 1_000_000_000
+
 // reasonFound is why a hold began that nobody asked for.
 const reasonFound = "the database was restored from a backup"
 
@@ -137,7 +142,8 @@ func (s *Service) Hold(ctx context.Context, tx *postgres.Tx, reason string) erro
 }
 
 // Release ends the hold and returns when it began: what was made before may have
-// been sent. Error: INVALID_STATE when there is none.
+// been sent. Cursors of the feed that were given after the backup work again, and skip
+// nothing that is published from now on. Error: INVALID_STATE when there is none.
 func (s *Service) Release(ctx context.Context, tx *postgres.Tx) (time.Time, error) {
 	var began []time.Time
 	err := tx.SelectContext(ctx, &began, `
@@ -154,6 +160,10 @@ func (s *Service) Release(ctx context.Context, tx *postgres.Tx) (time.Time, erro
 	if len(began) == 0 {
 		return time.Time{}, lending.NewError(lending.CodeInvalidState,
 			"nothing is held: this database was not restored, or it was decided already")
+	}
+	if _, err := tx.ExecContext(ctx,
+		`UPDATE feed_head SET position = position + $1`, feedGap); err != nil {
+		return time.Time{}, fmt.Errorf("moving the feed past the cursors of before: %w", err)
 	}
 	return began[0], nil
 }

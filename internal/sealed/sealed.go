@@ -64,6 +64,11 @@ func Columns() []Column {
 			[]string{"name"},
 			"tls_certificates", "data_sealed",
 		},
+		{
+			"statement_keys", "private_sealed",
+			[]string{"key_id"},
+			"statement_keys", "private_sealed",
+		},
 	}
 }
 

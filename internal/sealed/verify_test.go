@@ -11,7 +11,7 @@ func TestVerifyOpensEverything(t *testing.T) {
 	t.Parallel()
 	const subscriptions = 3
 	s := newSafe(t, subscriptions)
-	all := 5*subscriptions + 2
+	all := 5*subscriptions + 3
 	old, fresh := ring(t, s.old), ring(t, s.new)
 	exec(t, s.db, `UPDATE second_factors SET secret_sealed = $1`, fresh.Seal(
 		[]byte("factor"), "second_factors", "secret_sealed", s.user.String()))

@@ -98,8 +98,10 @@ func query(text string) (string, []any) {
 	if _, rest, found := strings.Cut(lower, "://"); found {
 		place = rest
 	}
-	parts = append(parts, strings.ReplaceAll(byPlace, "?", bind(postgres.LikePrefix(place))),
-		strings.NewReplacer("?", bind(postgres.LikePrefix(lower)),
-			"!", bind("% "+postgres.LikePrefix(lower))).Replace(byName))
+	begins, within := bind(postgres.LikePrefix(lower)), bind("% "+postgres.LikePrefix(lower))
+	parts = append(parts,
+		strings.NewReplacer(
+			"?", bind(postgres.LikePrefix(place)), "!", begins, "@", within).Replace(byPlace),
+		strings.NewReplacer("?", begins, "!", within).Replace(byName))
 	return strings.Join(parts, "\nUNION ALL\n"), args
 }

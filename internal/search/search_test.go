@@ -36,10 +36,15 @@ func TestFind(t *testing.T) {
 	application := one(`SELECT application_uid FROM applications ORDER BY 1 LIMIT 1`)
 	reference := one(`SELECT external_reference FROM applications ORDER BY application_uid LIMIT 1`)
 	address := one(`SELECT borrower_email FROM applications ORDER BY application_uid LIMIT 1`)
+	borrower := one(`SELECT upper(borrower_first_name || ' ' || borrower_last_name)
+		FROM applications ORDER BY application_uid LIMIT 1`)
 	delivery := one(`SELECT delivery_uid FROM deliveries ORDER BY 1 LIMIT 1`)
 	event := one(`SELECT event_uid FROM events ORDER BY 1 LIMIT 1`)
 	subscription := one(`SELECT subscription_uid FROM subscriptions ORDER BY 1 LIMIT 1`)
 	host := one(`SELECT split_part(url, '/', 3) FROM subscriptions ORDER BY subscription_uid LIMIT 1`)
+	named := one(`UPDATE subscriptions SET name = 'Ledger Import (new)'
+		WHERE subscription_uid = (SELECT max(subscription_uid::text)::uuid FROM subscriptions)
+		RETURNING subscription_uid`)
 	mail := one(`SELECT email_uid FROM emails ORDER BY 1 LIMIT 1`)
 	partner := one(`SELECT partner_uid FROM partners ORDER BY 1 LIMIT 1`)
 	merchant := one(`SELECT merchant_uid FROM merchants ORDER BY 1 LIMIT 1`)
@@ -59,11 +64,14 @@ func TestFind(t *testing.T) {
 		{strings.ToLower(reference), search.Application, application},
 		{strings.ToUpper(address), search.Application, application},
 		{address[:len(address)-4], search.Application, application},
+		{borrower, search.Application, application},
 		{delivery, search.Delivery, delivery},
 		{event, search.Event, event},
 		{subscription, search.Subscription, subscription},
 		{host, search.Subscription, subscription},
 		{"https://" + host + "/drawbridge", search.Subscription, subscription},
+		{"ledger imp", search.Subscription, named},
+		{"IMPORT", search.Subscription, named},
 		{mail, search.Email, mail},
 		{partner, search.Partner, partner},
 		{merchant, search.Merchant, merchant},
@@ -82,6 +90,10 @@ func TestFind(t *testing.T) {
 		if !found {
 			t.Errorf("%q finds %+v, want the %s %s", test.sought, hits, test.kind, test.id)
 		}
+	}
+	if hits, err := service.Find(t.Context(), named); err != nil || len(hits) != 1 ||
+		!strings.HasPrefix(hits[0].Title, "Ledger Import (new) (https://") {
+		t.Errorf("a subscription with a name is shown as %+v, %v", hits, err)
 	}
 	for _, nothing := range []string{
 		"", " ", "nobody", "%", "_", `\`, "0", "-1", "99999999999999999999",
@@ -127,6 +139,8 @@ func TestSearchUsesIndexes(t *testing.T) {
 		"0199a6b3-0000-7000-8000-000000000001": "events" + month + "_pkey",
 		"borrower7@seed.example":               "applications_email_search",
 		"SEED-12":                              "applications_reference_search",
+		"borrower 7":                           "applications_name_search",
+		"seedling":                             "applications_last_name_search",
 	} {
 		statement, args := search.Query(sought)
 		var plan []string

@@ -14,8 +14,12 @@ const applicationHit = `
 	       ' · ' || a.borrower_email AS detail, 0::bigint AS number
 	  FROM applications a JOIN merchants m USING (merchant_uid)`
 
+// subscriptionTitle is the name of the subscription s, if it has one, and its address.
+const subscriptionTitle = `CASE WHEN s.name = '' THEN s.url ELSE s.name || ' (' || s.url || ')' END`
+
 const subscriptionHit = `
-	SELECT 'subscription', s.subscription_uid::text, s.url, p.name || ' · ' || s.state, 0::bigint
+	SELECT 'subscription', s.subscription_uid::text, ` + subscriptionTitle + `,
+	       p.name || ' · ' || s.state, 0::bigint
 	  FROM subscriptions s JOIN partners p USING (partner_uid)`
 
 const merchantHit = `
@@ -27,7 +31,7 @@ const byUID = applicationHit + ` WHERE a.application_uid = ?
 	UNION ALL
 	SELECT 'delivery', d.delivery_uid::text, d.event || ': ' || d.status,
 	       CASE WHEN d.made_good_by IS NULL THEN d.state ELSE 'made good' END || ' · ' || p.name ||
-	       ' · ' || s.url, 0::bigint
+	       ' · ' || ` + subscriptionTitle + `, 0::bigint
 	  FROM deliveries d JOIN subscriptions s USING (subscription_uid)
 	  JOIN partners p USING (partner_uid)
 	 WHERE d.delivery_uid = ?
@@ -70,7 +74,8 @@ var byText = `
 	       status || ' · ' || request_id, 0::bigint
 	  FROM api_requests WHERE request_id = $1 ORDER BY at DESC LIMIT ` + limit + `)`
 
-// byBeginning finds applications whose reference or e-mail address begins so.
+// byBeginning finds applications whose reference or e-mail address begins so, or their
+// borrower's name, whole or the last one alone.
 var byBeginning = `
 	(` + applicationHit + `
 	 WHERE a.application_uid IN (
@@ -79,13 +84,23 @@ var byBeginning = `
 	         ORDER BY lower(external_reference) USING ~<~ LIMIT ` + limit + `)
 	       UNION
 	       (SELECT application_uid FROM applications WHERE lower(borrower_email) LIKE ?
-	         ORDER BY lower(borrower_email) USING ~<~ LIMIT ` + limit + `))
+	         ORDER BY lower(borrower_email) USING ~<~ LIMIT ` + limit + `)
+	       UNION
+	       (SELECT application_uid FROM applications
+	         WHERE lower(borrower_first_name || ' ' || borrower_last_name) LIKE ?
+	         ORDER BY lower(borrower_first_name || ' ' || borrower_last_name) USING ~<~
+	         LIMIT ` + limit + `)
+	       UNION
+	       (SELECT application_uid FROM applications WHERE lower(borrower_last_name) LIKE ?
+	         ORDER BY lower(borrower_last_name) USING ~<~ LIMIT ` + limit + `))
 	 ORDER BY a.created_at DESC LIMIT ` + limit + `)`
 
-// byPlace finds subscriptions whose URL begins so, the scheme left aside.
+// byPlace finds subscriptions whose URL begins so, the scheme left aside, or whose name has a
+// word that does (! at the beginning, @ further on). There are few enough to look at each.
 var byPlace = `
 	(` + subscriptionHit + `
 	 WHERE lower(substring(s.url FROM '^[a-z]+://(.*)$')) LIKE ?
+	    OR lower(s.name) LIKE ! OR lower(s.name) LIKE @
 	 ORDER BY s.state = 'deleted', s.created_at DESC LIMIT ` + limit + `)`
 
 // byName finds partners and merchants with a word that begins so (? at the

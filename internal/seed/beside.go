@@ -20,19 +20,27 @@ const makeClients = `
 const makeProducts = `
 	INSERT INTO products (product_uid, code, name, term, interest_rate, merchant_fee_percentage,
 	                      schedule, min_amount, max_amount, created_at)
-	SELECT drawbridge_uid($1::timestamptz), 'SEED-' || n, 'Made-up product ' || n, '120', 7.99,
+	SELECT drawbridge_uid($1::timestamptz), 'SEED-' || n,
+	       (ARRAY['Roof in three stages', 'Solar in three stages',
+	              'Heat pump in three stages'])[n], '120', 7.99,
 	       3.75, '40,40,20', 1000, 100000, $1
 	  FROM generate_series(1, 3) AS n
 	    ON CONFLICT DO NOTHING`
 
 // makeLoans opens a loan for every approved and closed application, and makes
 // its draws: most have one, every eighth waits for its money, every fifth is
-// drawn in full.
+// drawn in full, and of some the money was stopped or came back.
 const makeLoans = `
 	WITH chosen AS MATERIALIZED (
-		SELECT application_uid, requested_amount, updated_at AS at,
-		       substring(external_reference, 6)::integer AS n
+		SELECT application_uid, requested_amount, updated_at AS at, n,
+		       CASE WHEN n % 5 = 0 THEN 'FUNDING_SETTLED'
+		            WHEN n % 16 = 0 THEN 'FUNDING_PROCESSING'
+		            WHEN n % 8 = 0 THEN 'FUNDING_REQUESTED'
+		            WHEN n % 4 = 0 THEN 'none'
+		            WHEN n % 11 = 1 THEN 'CANCELLED'
+		            WHEN n % 13 = 1 THEN 'RETURNED' ELSE 'FUNDING_SETTLED' END AS fate
 		  FROM applications a
+		 CROSS JOIN LATERAL (SELECT substring(external_reference, 6)::integer AS n) numbered
 		 WHERE external_reference LIKE 'SEED-%'
 		   AND borrower_email LIKE '%@seed.example'
 		   AND status IN ('Approved', 'Closed')
@@ -50,8 +58,9 @@ const makeLoans = `
 		INSERT INTO loans (application_uid, product_uid, original_amount, loan_amount,
 		                   drawn_amount, opened_at, updated_at)
 		SELECT application_uid, product_uid, requested_amount, requested_amount,
-		       CASE WHEN n % 5 = 0 THEN requested_amount WHEN n % 4 > 0 OR n % 8 = 0
-		            THEN round(requested_amount * 0.4, 2) ELSE 0 END, at, at
+		       CASE WHEN n % 5 = 0 THEN requested_amount
+		            WHEN fate IN ('none', 'CANCELLED', 'RETURNED') THEN 0
+		            ELSE round(requested_amount * 0.4, 2) END, at, at
 		  FROM chosen
 		  JOIN products ON code = 'SEED-' || CASE WHEN n % 97 = 0 THEN 3 ELSE 1 + n % 2 END
 	), staged AS (
@@ -62,15 +71,19 @@ const makeLoans = `
 	)
 	INSERT INTO disbursements (application_uid, disbursement_number, stage, kind, status,
 	                           gross_amount, fee_amount, net_amount, fee_percentage,
-	                           requested_by, requested_at)
+	                           requested_by, requested_at, processing_at, settled_at,
+	                           cancelled_at, returned_at)
 	SELECT application_uid, 1, 1, CASE WHEN n % 5 = 0 THEN 'early' ELSE 'regular' END,
-	       CASE WHEN n % 5 > 0 AND n % 8 = 0 THEN 'FUNDING_REQUESTED' ELSE 'FUNDING_SETTLED' END,
-	       gross, 0, gross, 0, 'seed', at
-	  FROM (SELECT application_uid, n, at,
+	       fate, gross, 0, gross, 0, 'seed', at,
+	       CASE WHEN fate NOT IN ('FUNDING_REQUESTED', 'CANCELLED') THEN at + interval '1 hour' END,
+	       CASE WHEN fate IN ('FUNDING_SETTLED', 'RETURNED') THEN at + interval '1 day' END,
+	       CASE WHEN fate = 'CANCELLED' THEN at + interval '2 hours' END,
+	       CASE WHEN fate = 'RETURNED' THEN at + interval '3 days' END
+	  FROM (SELECT application_uid, n, at, fate,
 	               CASE WHEN n % 5 = 0 THEN requested_amount
 	                    ELSE round(requested_amount * 0.4, 2) END AS gross
 	          FROM chosen
-	         WHERE n % 5 = 0 OR n % 4 > 0 OR n % 8 = 0) drawn`
+	         WHERE fate <> 'none') drawn`
 
 // makeRequestDays makes the partitions of $1 days of the request log before $2.
 const makeRequestDays = `
@@ -132,30 +145,73 @@ const makeAudit = `
 	          FROM generate_series(1, $1::integer) AS n) made`
 
 // makeAttention makes $1 matters that needed somebody from $2 to $3, of which
-// one in twenty is still open.
+// one in eight is still open.
 const makeAttention = `
 	INSERT INTO attention_items (item_uid, kind, subject, subscription_uid, severity, detail,
 	                             count, opened_at, last_seen_at, owner, closed_at, closed_by)
 	SELECT drawbridge_uid(at), (ARRAY['delivery_used_up', 'subscription_failing', 'probe_failed',
-	       'outcome_unknown', 'never_succeeded'])[1 + floor(power(random(), 2) * 5)::integer],
-	       'seed-' || gen_random_uuid(), subscription_uid, 'problem', 'Made up.', 3, at, at,
+	       'outcome_unknown', 'never_succeeded'])[kind],
+	       'seed-' || gen_random_uuid(), subscription_uid, 'problem',
+	       (ARRAY['Every attempt failed. Nothing is sent again by itself.',
+	              'Every attempt has failed for a while. It goes on trying. Last error: HTTP 503',
+	              'The endpoint cannot be reached: connection refused.',
+	              'A process stopped during an attempt; whether the event arrived is not known.',
+	              'Nothing has arrived at this endpoint since it was created.'])[kind], 3, at, at,
 	       CASE WHEN n % 3 = 0 THEN 'seed1@lender.example' ELSE '' END,
-	       CASE WHEN n % 20 > 0 THEN at + interval '2 hours' END,
-	       CASE WHEN n % 20 > 0 THEN 'system' ELSE '' END
-	  FROM (SELECT n, $2::timestamptz + random() * ($3::timestamptz - $2::timestamptz) AS at
+	       CASE WHEN n % 8 > 0 THEN at + interval '2 hours' END,
+	       CASE WHEN n % 8 > 0 THEN 'system' ELSE '' END
+	  FROM (SELECT n, 1 + floor(power(random(), 2) * 5)::integer AS kind,
+	               $2::timestamptz + random() * ($3::timestamptz - $2::timestamptz) AS at
 	          FROM generate_series(1, $1::integer) AS n) made
 	  JOIN (SELECT row_number() OVER (ORDER BY place) - 1 AS place, subscription_uid,
 	               count(*) OVER () AS total FROM seed_subscriptions) s ON s.place = n % s.total`
 
-// makeBulks makes $1 bulk re-sends that ended, from $2 to $3, without items.
+// makeBulks makes $1 bulk re-sends that ended, from $2 to $3. The first of each partner
+// holds the re-sends that the partner has.
 const makeBulks = `
-	INSERT INTO bulk_resends (bulk_uid, partner_uid, kind, scope, pace, state, reason, created_by,
-	                          created_at, confirmed_by, confirmed_at, settled_at, ended_at)
-	SELECT drawbridge_uid(at), partner_uid, 'recover', '{}', 20,
-	       CASE WHEN n % 9 = 0 THEN 'cancelled' ELSE 'finished' END, 'partner asked',
-	       'seed1@lender.example', at, 'seed1@lender.example', at, at, at + interval '10 minutes'
-	  FROM (SELECT n, $2::timestamptz + random() * ($3::timestamptz - $2::timestamptz) AS at
-	          FROM generate_series(1, $1::integer) AS n) made
-	  JOIN (SELECT row_number() OVER (ORDER BY partner_uid) - 1 AS place, partner_uid,
-	               count(*) OVER () AS total
-	          FROM partners WHERE name LIKE '%(seed %') p ON p.place = n % p.total`
+	WITH resent AS MATERIALIZED (
+		SELECT d.delivery_uid, d.created_at, d.subscription_uid, d.event_uid, d.event_at, d.event,
+		       d.application_uid, d.status, d.test, d.resend_of, s.partner_uid,
+		       o.created_at AS failed_at
+		  FROM deliveries d
+		  JOIN deliveries o ON o.delivery_uid = d.resend_of
+		  JOIN subscriptions s ON s.subscription_uid = d.subscription_uid
+		  JOIN partners p ON p.partner_uid = s.partner_uid
+		 WHERE d.resend_of IS NOT NULL
+		   AND p.name LIKE '%(seed %'
+		   AND NOT EXISTS (SELECT FROM bulk_resend_items i WHERE i.new_uid = d.delivery_uid)
+	), chosen AS MATERIALIZED (
+		SELECT drawbridge_uid(at) AS bulk_uid, partner_uid, n, at,
+		       (n - 1) / s.total = 0 AS is_first
+		  FROM (SELECT n, $2::timestamptz + random() * ($3::timestamptz - $2::timestamptz) AS at
+		          FROM generate_series(1, $1::integer) AS n) made
+		  JOIN (SELECT row_number() OVER (ORDER BY p.name) - 1 AS place, partner_uid,
+		               count(*) OVER () AS total
+		          FROM partners p
+		         WHERE p.partner_uid IN (SELECT partner_uid FROM resent)) s
+		    ON s.place = (n - 1) % s.total
+	), made AS (
+		INSERT INTO bulk_resends (bulk_uid, partner_uid, kind, scope, pace, state, reason,
+		                          created_by, created_at, confirmed_by, confirmed_at, settled_at,
+		                          ended_at)
+		SELECT bulk_uid, partner_uid, 'recover', '{}', 20,
+		       CASE WHEN n % 9 = 0 AND NOT is_first THEN 'cancelled' ELSE 'finished' END,
+		       'partner asked', 'sam@lender.example', at, 'sam@lender.example', at, at,
+		       at + interval '10 minutes'
+		  FROM chosen
+	), lanes AS (
+		INSERT INTO bulk_resend_lanes (bulk_uid, subscription_uid, partner_uid, paced_at, moved_at,
+		                               delivered)
+		SELECT bulk_uid, subscription_uid, partner_uid, at, at, count(*)
+		  FROM chosen JOIN resent USING (partner_uid)
+		 WHERE is_first
+		 GROUP BY bulk_uid, subscription_uid, partner_uid, at
+	)
+	INSERT INTO bulk_resend_items (bulk_uid, position, subscription_uid, event_uid, event_at, event,
+	                               application_uid, status, test, delivery_uid,
+	                               delivery_created_at, state, new_uid, new_created_at)
+	SELECT bulk_uid, row_number() OVER (PARTITION BY bulk_uid ORDER BY event_at, event_uid),
+	       subscription_uid, event_uid, event_at, event, application_uid, status, test, resend_of,
+	       failed_at, 'delivered', delivery_uid, created_at
+	  FROM chosen JOIN resent USING (partner_uid)
+	 WHERE is_first`

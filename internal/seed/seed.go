@@ -13,6 +13,24 @@ import (
 	"drawbridge/internal/postgres"
 )
 
+// Made tells whether the database holds what Fill makes.
+func Made(ctx context.Context, db *postgres.DB) (made bool, err error) {
+	err = db.GetContext(ctx, &made,
+		`SELECT EXISTS (SELECT FROM clients WHERE client_id LIKE 'seed-client-%')`)
+	return made, err
+}
+
+// Unmark takes the mark of the seed off the partners' names, which people read. What is
+// made later belongs to others.
+func Unmark(ctx context.Context, db *postgres.DB) error {
+	return db.InTx(ctx, func(tx *postgres.Tx) error {
+		return run(ctx, tx, step{
+			"names", `UPDATE partners SET name = split_part(name, ' (seed ', 1) WHERE name LIKE '%(seed %'`,
+			nil,
+		})
+	})
+}
+
 const (
 	// batch is how many deliveries one statement makes.
 	batch = 50_000
@@ -40,6 +58,9 @@ type Plan struct {
 	Partners int
 	// Days is how far back they go, 0 for half a year.
 	Days int
+	// Ended leaves out deliveries that wait for another attempt, which would be due in
+	// years so that nothing is sent.
+	Ended bool
 	// Progress is told how many deliveries there are; nil tells nobody.
 	Progress func(deliveries int)
 }
@@ -82,6 +103,9 @@ func Fill(ctx context.Context, db *postgres.DB, plan Plan) (Totals, error) {
 		}
 	}
 	if err := plan.beside(ctx, db, since); err != nil {
+		return Totals{}, err
+	}
+	if err := db.InTx(ctx, func(tx *postgres.Tx) error { return tally(ctx, tx) }); err != nil {
 		return Totals{}, err
 	}
 	// The visibility map that it also makes is what months of running would have.
@@ -167,7 +191,9 @@ func (p Plan) deliver(
 		resends := count / perResend
 		return run(ctx, tx,
 			step{"chance", chance, []any{float64(made) / float64(p.Deliveries)}},
-			step{"deliveries", makeDeliveries, []any{count - resends, since, tx.Now, failed, again}},
+			step{"deliveries", makeDeliveries, []any{
+				count - resends, since, tx.Now, failed, again, p.Ended,
+			}},
 			step{"re-sends", makeResends, []any{resends, since, tx.Now}},
 		)
 	})

@@ -52,6 +52,29 @@ func TestFill(t *testing.T) {
 	if err != nil || len(odd) > 0 {
 		t.Errorf("there is %q, %v", odd, err)
 	}
+	var uncounted int
+	err = db.Get(&uncounted, `
+		SELECT abs((SELECT count(*) FROM attempts JOIN deliveries USING (delivery_uid) WHERE NOT test) -
+		           (SELECT sum(attempts) FROM subscription_hours)) +
+		       abs((SELECT sum(succeeded) FROM subscription_hours) -
+		           (SELECT sum(n) FROM subscription_hours, unnest(latency) AS n)) +
+		       abs((SELECT sum(attempts - succeeded) FROM traffic WHERE unit = 'hour') -
+		           (SELECT sum(attempts) FROM subscription_errors))`)
+	if err != nil || uncounted != 0 {
+		t.Errorf("%d attempts are missing in the summaries, %v", uncounted, err)
+	}
+	var failing int
+	err = db.Get(&failing, `
+		SELECT count(*) FROM subscriptions JOIN subscription_health USING (subscription_uid)
+		 WHERE state = 'failing' AND failures >= 10`)
+	if err != nil || failing == 0 {
+		t.Errorf("no subscription is failing by its own attempts, %v", err)
+	}
+	var draws int
+	err = db.Get(&draws, `SELECT count(DISTINCT status) FROM disbursements`)
+	if err != nil || draws != 5 {
+		t.Errorf("draws are in %d states, %v", draws, err)
+	}
 	var kinds int
 	if err := db.Get(&kinds, `SELECT count(DISTINCT (event, state)) FROM deliveries`); err != nil ||
 		kinds < 15 {

@@ -67,7 +67,12 @@ const makeApplications = `
 	       (ARRAY['Pending Review', 'Hard Pull Authorization', 'Hard Pull', 'Pend Clearance',
 	              'Approved', 'Declined', 'Closed'])[status],
 	       CASE WHEN n % 3 = 0 THEN 'paused' ELSE 'enabled' END, 'SEED-' || n,
-	       1000 + n % 50000, 'Ana', 'Lima-' || n, 'borrower' || n || '@seed.example',
+	       1000 + n % 50000,
+	       (ARRAY['Ana', 'James', 'Mei', 'Luis', 'Fatima', 'Erik', 'Priya', 'Daniel', 'Chloe', 'Omar',
+	              'Grace', 'Mateo', 'Ines', 'Samuel', 'Noor', 'Hannah', 'Victor'])[1 + n % 17],
+	       (ARRAY['Lima', 'Walker', 'Chen', 'Ortega', 'Haddad', 'Lindqvist', 'Raman', 'Okafor',
+	              'Dubois', 'Nguyen', 'Miller', 'Rossi', 'Kowalski', 'Brooks', 'Silva', 'Hughes',
+	              'Petrov', 'Sato', 'Keller'])[1 + n % 19], 'borrower' || n || '@seed.example',
 	       'Roof ' || n, at, at
 	  FROM picked JOIN m USING (place)`
 
@@ -109,7 +114,7 @@ const makeEmails = `
 const makeScaffold = dropScaffold + `
 	CREATE UNLOGGED TABLE seed_subscriptions AS
 	SELECT row_number() OVER (ORDER BY md5(s.url)) AS place,
-	       s.subscription_uid, s.partner_uid, s.events, s.url,
+	       s.subscription_uid, s.partner_uid, s.events, s.url, s.state,
 	       (SELECT count(*) FROM applications a WHERE a.partner_uid = s.partner_uid) AS applications
 	  FROM subscriptions s JOIN partners p USING (partner_uid)
 	 WHERE p.name LIKE '%(seed %';
@@ -126,12 +131,14 @@ const dropScaffold = `DROP TABLE IF EXISTS seed_subscriptions, seed_applications
 
 // makeDeliveries makes $1 deliveries created from $2 to $3, more of them lately
 // and for few subscriptions. $4 is the share that uses up its attempts, $5 the
-// share that needs two. One subscription in eight fails far more than others.
-// What is retrying is due in ten years: a worker would send what is due sooner.
+// share that needs two. One subscription in eight fails far more than others, one
+// in nine is slow, and those that are failing have lost everything for 30 hours.
+// What is retrying is due in ten years: a worker would send what is due sooner. With $6
+// there is none of it.
 const makeDeliveries = `
 	WITH subs AS MATERIALIZED (
 		SELECT row_number() OVER (ORDER BY place) AS place, subscription_uid, partner_uid, events,
-		       url, applications
+		       url, applications, state
 		  FROM seed_subscriptions
 	), picked AS MATERIALIZED (
 		SELECT 1 + floor(power(random(), 2.2) * (SELECT count(*) FROM subs))::bigint AS place,
@@ -153,7 +160,8 @@ const makeDeliveries = `
 		            WHEN p.kind < 0.995 THEN 'application.offer.update'
 		            ELSE 'application.amount.update' END AS event,
 		       p.odd < 0.002 AS test,
-		       CASE WHEN p.fate < $4::float8 * CASE WHEN p.place % 8 = 3 THEN 5 ELSE 0.43 END THEN 3
+		       CASE WHEN s.state = 'failing' AND p.at > $3::timestamptz - interval '30 hours' THEN 3
+		            WHEN p.fate < $4::float8 * CASE WHEN p.place % 8 = 3 THEN 5 ELSE 0.43 END THEN 3
 		            WHEN p.fate > 1 - $5::float8 THEN 2 ELSE 1 END AS attempts
 		  FROM picked p
 		  JOIN subs s USING (place)
@@ -163,7 +171,8 @@ const makeDeliveries = `
 		SELECT k.*,
 		       CASE WHEN attempts < 3 THEN
 		                 CASE WHEN odd BETWEEN 0.4 AND 0.401 THEN 'cancelled'
-		                      WHEN at > $3::timestamptz - interval '1 hour' AND attempts = 2
+		                      WHEN NOT $6 AND at > $3::timestamptz - interval '1 hour'
+		                           AND attempts = 2
 		                      THEN 'retrying' ELSE 'delivered' END
 		            ELSE 'failed' END AS state,
 		       (ARRAY[500, 503, 502, 404, 401, 429, 410, 302, 0, 0, 418])
@@ -171,6 +180,7 @@ const makeDeliveries = `
 		       CASE WHEN place % 5 = 2 THEN 202 WHEN place % 7 = 4 AND code < 0.1 THEN 204
 		            ELSE 200 END AS good,
 		       CASE WHEN pace < 0.01 THEN 5000000 + floor(pace * 2400000000)::bigint
+		            WHEN place % 9 = 4 THEN 1800000 + floor(pace * 3000000)::bigint
 		            ELSE 20000 + floor(pace * 400000)::bigint END AS took
 		  FROM kinds k
 	), classed AS MATERIALIZED (
@@ -223,14 +233,18 @@ const makeDeliveries = `
 	       CASE WHEN NOT good_one THEN 'the endpoint did not accept it' END, '203.0.113.10:443',
 	       900, 11000, 24000, took / 2, took,
 	       '[{"name": "content-type", "value": "application/json"}]',
-	       '[{"name": "content-type", "value": "application/json"}]', '{"ok":true}'
+	       CASE WHEN good_one OR bad > 0
+	            THEN '[{"name": "content-type", "value": "application/json"}]'::jsonb ELSE '[]' END,
+	       CASE WHEN good_one THEN '{"ok":true}'::bytea
+	            WHEN bad >= 500 THEN '{"error":"temporarily unavailable"}'
+	            WHEN bad >= 400 THEN '{"error":"not accepted"}' END
 	  FROM (SELECT c.*, number, state = 'delivered' AND number = attempts AS good_one
 	          FROM classed c
 	         CROSS JOIN LATERAL generate_series(1, CASE WHEN state = 'retrying' THEN 1
 	                                                    ELSE attempts END) AS number) made`
 
 // makeResends re-sends $1 deliveries that failed, some time after $2 and before
-// $3. All of them arrive.
+// $3. All of them arrive, and make good what failed.
 //
 //nolint:unqueryvet // the inner rows are picked from by name outside
 const makeResends = `
@@ -253,6 +267,11 @@ const makeResends = `
 		       application_uid, status, test, 'delivered', 1, false, 200, 40000,
 		       created_at + interval '61 minutes', delivery_uid, 'sam@lender.example', 'partner asked'
 		  FROM failed
+	), settled AS (
+		UPDATE deliveries d
+		   SET made_good_by = f.new_uid
+		  FROM failed f
+		 WHERE d.delivery_uid = f.delivery_uid AND d.created_at = f.created_at
 	)
 	INSERT INTO attempts (delivery_uid, delivery_created_at, number, started_at,
 	                      subscription_version, url, http_status, duration_us, request_headers,

@@ -58,21 +58,22 @@ type Account struct {
 	Secret      string
 }
 
-// NewServer starts a server that stops with the test.
-func NewServer(t testing.TB) *Server {
+// NewServer starts a server that stops with the test. Variables are names and values in turn.
+func NewServer(t testing.TB, variables ...string) *Server {
 	t.Helper()
-	return StartServer(t, pgtest.New(t))
+	return StartServer(t, pgtest.New(t), variables...)
 }
 
 // StartServer starts another server on a database that is in use already, as a
 // second machine would be.
-func StartServer(t testing.TB, db *postgres.DB) *Server {
+func StartServer(t testing.TB, db *postgres.DB, variables ...string) *Server {
 	t.Helper()
 	s := &Server{
 		T: t, Folder: t.TempDir(), Products: map[string]uuid.UUID{},
 		requests: make(recorded, recordedCalls),
 	}
-	s.Harness = On(t, db, "DRAWBRIDGE_ROLES", "api", "DRAWBRIDGE_BLOB_URL", "file://"+s.Folder)
+	s.Harness = On(t, db, append(variables,
+		"DRAWBRIDGE_ROLES", "api", "DRAWBRIDGE_BLOB_URL", "file://"+s.Folder)...)
 	options, err := s.WebOptions()
 	s.must(err)
 	options.Requests, options.Metrics = s.requests, http.NotFoundHandler()

@@ -176,15 +176,16 @@ func (s *Server) SetRate(account Account, perSecond, burst int) {
 func (s *Server) Supply(needs string) map[string]string {
 	s.T.Helper()
 	identifiers := map[string]string{
-		contract.ProductUID:  s.Products["P404020"].String(),
-		contract.MerchantUID: s.Home.MerchantUID.String(),
-		contract.SiblingUID:  s.Offered().String(),
+		contract.ProductUID:    s.Products["P404020"].String(),
+		contract.MerchantUID:   s.Home.MerchantUID.String(),
+		contract.SiblingUID:    s.Offered().String(),
+		contract.StatementDate: s.Statements.Calendar.DayOf(s.DB.Now()).String(),
 	}
 	uid := uuid.Nil
 	// A sibling is always there; what stands before it is the subject.
 	needs = strings.TrimSuffix(needs, " with application.sibling")
 	switch needs {
-	case "":
+	case "", "statement": // today's is there for every example
 	case "application.new":
 		uid = s.Create()
 	case "application.offered", "application.sibling":

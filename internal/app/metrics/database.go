@@ -8,6 +8,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"drawbridge/internal/fleet"
 	"drawbridge/internal/postgres"
 )
 
@@ -22,8 +23,9 @@ const (
 // databaseCollector tells what all processes on one database share. Every
 // process tells the same, so a rule takes the maximum and not the sum.
 type databaseCollector struct {
-	db *postgres.DB
-	up *prometheus.Desc
+	db    *postgres.DB
+	fleet *fleet.Service
+	up    *prometheus.Desc
 
 	mu    sync.Mutex
 	taken time.Time
@@ -43,7 +45,7 @@ func describe(name, help string, labels ...string) *prometheus.Desc {
 
 func newDatabaseCollector(db *postgres.DB) *databaseCollector {
 	return &databaseCollector{
-		db: db,
+		db: db, fleet: &fleet.Service{DB: db},
 		up: describe("database_up", "1 when the database answered this scrape, else 0."),
 	}
 }
@@ -53,15 +55,20 @@ var databaseCounts = []databaseCount{
 	{
 		count: describe("deliveries_open", "Deliveries that have not ended, by state.", "state"),
 		age: describe("deliveries_overdue_seconds",
-			"How long the longest waiting delivery of the state has been due, paused ones aside.",
+			"How long the longest waiting delivery of the state has been due. Those aside that are being "+
+				"sent, and those that wait for a paused subscription or for a slot at their endpoint.",
 			"state"),
 		query: `
-			SELECT state AS label, '' AS sublabel, count(*) AS count,
-			       extract(epoch FROM now() - min(next_attempt_at)
-			           FILTER (WHERE NOT parked)) AS age
-			  FROM deliveries
-			 WHERE state IN ('pending', 'retrying')
-			 GROUP BY state`,
+			SELECT k.state AS label, '' AS sublabel, count(d.state) AS count,
+			       extract(epoch FROM now() - min(d.next_attempt_at)
+			           FILTER (WHERE NOT d.parked AND NOT d.held AND b.number IS NULL)) AS age
+			  FROM unnest(ARRAY['pending', 'retrying']) AS k (state)
+			  LEFT JOIN (SELECT delivery_uid, state, next_attempt_at, parked, held, attempt_count
+			               FROM deliveries
+			              WHERE state IN ('pending', 'retrying')) AS d USING (state)
+			  LEFT JOIN begun_attempts b
+			    ON b.delivery_uid = d.delivery_uid AND b.number = d.attempt_count + 1
+			 GROUP BY k.state`,
 	},
 	{
 		count: describe("queue_jobs", "Jobs in the queue, by queue and state.", "queue", "state"),
@@ -95,6 +102,18 @@ var databaseCounts = []databaseCount{
 			 GROUP BY what`,
 	},
 	{
+		count: describe("draws_pending", "Draws whose money is under way, by state.", "state"),
+		age: describe("draw_oldest_seconds",
+			"How long the longest waiting draw has been in the state; weekends count, too.", "state"),
+		query: `
+			SELECT what AS label, '' AS sublabel, count(d.status) AS count,
+			       extract(epoch FROM now() - min(coalesce(d.processing_at, d.requested_at))) AS age
+			  FROM unnest(ARRAY['FUNDING_REQUESTED', 'FUNDING_PROCESSING']) AS what
+			  LEFT JOIN disbursements d ON d.status = what
+			       AND d.status IN ('FUNDING_REQUESTED', 'FUNDING_PROCESSING')
+			 GROUP BY what`,
+	},
+	{
 		count: describe("restore_held",
 			"1 while a restored database holds everything back until somebody decides, else 0."),
 		age: describe("restore_held_seconds", "How long everything has been held back."),
@@ -106,9 +125,9 @@ var databaseCounts = []databaseCount{
 	{
 		count: describe("subscriptions", "Webhook subscriptions, by state.", "state"),
 		query: `
-			SELECT state AS label, '' AS sublabel, count(*) AS count, NULL::float8 AS age
-			  FROM subscriptions
-			 WHERE state <> 'deleted'
+			SELECT state AS label, '' AS sublabel, count(known.state) AS count, NULL::float8 AS age
+			  FROM unnest(ARRAY['active', 'failing', 'paused']) AS state
+			  LEFT JOIN subscriptions AS known USING (state)
 			 GROUP BY state`,
 	},
 	{
@@ -128,6 +147,49 @@ var databaseCounts = []databaseCount{
 	},
 }
 
+// conditionGauges are what is told of the condition of the database and the processes.
+var conditionGauges = []struct {
+	gauge *prometheus.Desc
+	value func(c fleet.Condition) float64
+}{
+	{
+		describe("workers", "Processes that work the queues and show life."),
+		func(c fleet.Condition) float64 { return float64(c.Workers) },
+	},
+	{
+		describe("partitions_ahead_months",
+			"For how many months beyond this one events have tables; -1 when this month lacks one."),
+		func(c fleet.Condition) float64 { return float64(c.PartitionsAhead) },
+	},
+	{
+		describe("oldest_transaction_seconds", "How long the longest open transaction has been open."),
+		func(c fleet.Condition) float64 { return c.Seconds },
+	},
+	{
+		describe("xid_age", "How many transactions ago the oldest row was frozen, of 2e9 possible ones."),
+		func(c fleet.Condition) float64 { return float64(c.XIDAge) },
+	},
+	{
+		describe("backup_age_seconds",
+			"How long ago a backup was recorded, and before the first how long the database serves."),
+		func(c fleet.Condition) float64 {
+			if c.BackedUpAt == nil {
+				return 0
+			}
+			return max(c.Now.Sub(*c.BackedUpAt).Seconds(), 0)
+		},
+	},
+	{
+		describe("wal_archive_failing", "1 while the server fails to archive its log, else 0."),
+		func(c fleet.Condition) float64 {
+			if c.ArchiveFailing {
+				return 1
+			}
+			return 0
+		},
+	},
+}
+
 // Describe names every metric.
 func (c *databaseCollector) Describe(out chan<- *prometheus.Desc) {
 	out <- c.up
@@ -136,6 +198,9 @@ func (c *databaseCollector) Describe(out chan<- *prometheus.Desc) {
 		if count.age != nil {
 			out <- count.age
 		}
+	}
+	for _, one := range conditionGauges {
+		out <- one.gauge
 	}
 }
 
@@ -165,6 +230,15 @@ func (c *databaseCollector) ask() []prometheus.Metric {
 			return []prometheus.Metric{prometheus.MustNewConstMetric(c.up, prometheus.GaugeValue, 0)}
 		}
 		metrics = append(metrics, found...)
+	}
+	condition, err := c.fleet.Condition(ctx)
+	if err != nil {
+		slog.WarnContext(ctx, "scraping the condition of the database", "error", err)
+	} else {
+		for _, one := range conditionGauges {
+			metrics = append(metrics, prometheus.MustNewConstMetric(
+				one.gauge, prometheus.GaugeValue, one.value(condition)))
+		}
 	}
 	return append(metrics, prometheus.MustNewConstMetric(c.up, prometheus.GaugeValue, 1))
 }

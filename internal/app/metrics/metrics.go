@@ -17,6 +17,7 @@ import (
 	"drawbridge/internal/feed"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
 	"drawbridge/jobs"
 	"drawbridge/web"
 )
@@ -113,7 +114,27 @@ func New(
 	m := &Meters{registry: registry}
 	m.countRequests(factory)
 	m.countWork(factory)
+	m.begin()
 	return m
+}
+
+// begin lets every counter whose labels are known begin at 0: to a rule that looks for
+// an increase, one that appears with its first count has not increased.
+func (m *Meters) begin() {
+	m.attempts.WithLabelValues(string(delivery.StateDelivered))
+	for _, class := range sender.ErrorClasses() {
+		m.attempts.WithLabelValues(string(class))
+	}
+	m.finished.WithLabelValues(string(delivery.StateDelivered))
+	m.finished.WithLabelValues(string(delivery.StateFailed))
+	for _, outcome := range email.Outcomes() {
+		m.mails.WithLabelValues(string(outcome))
+	}
+	for _, kind := range jobs.Kinds() {
+		for _, outcome := range jobs.Outcomes() {
+			m.jobRuns.WithLabelValues(kind, string(outcome))
+		}
+	}
 }
 
 // countRequests makes the meters of what is asked of the process.

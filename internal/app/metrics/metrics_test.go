@@ -139,6 +139,21 @@ func TestMetersCount(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
 	m := New(db, apilog.NewWriter(db), new(delivery.Gate), feed.New(db), "dev")
+	born := scrape(t, m) // a rule that looks for an increase needs the 0 before it
+	for _, counter := range []string{
+		`drawbridge_webhook_attempts_total{outcome="unknown"}`,
+		`drawbridge_webhook_attempts_total{outcome="delivered"}`,
+		`drawbridge_deliveries_finished_total{state="failed"}`, `drawbridge_rate_limited_total`,
+		`drawbridge_job_runs_total{kind="webhook_deliver",outcome="error"}`,
+		`drawbridge_job_runs_total{kind="resume_mail",outcome="put_off"}`,
+		`drawbridge_mail_attempts_total{outcome="refused"}`, `drawbridge_internal_errors_total`,
+		`drawbridge_api_log_dropped_total`, `drawbridge_subscriptions{state="failing"}`,
+		`drawbridge_deliveries_open{state="retrying"}`,
+	} {
+		if !strings.Contains(born, counter+" 0\n") {
+			t.Errorf("%s is not born at 0", counter)
+		}
+	}
 	m.Request(web.Answered{Method: "GET", Route: "/api/v2/loan/:uid", Status: 200, Took: time.Second})
 	m.Request(web.Answered{Method: "POST", Route: "/api/v2/application", Status: 429})
 	m.Request(web.Answered{Method: "BREW", Status: 404})

@@ -199,7 +199,7 @@ func (c Counts) Of(state ItemState) int {
 // Lane is the part of a bulk re-send that goes to one subscription.
 type Lane struct {
 	SubscriptionUID uuid.UUID `db:"subscription_uid"`
-	URL             string    `db:"url"`
+	subscription.Endpoint
 	// State is the subscription's. While it is paused, its lane waits.
 	State subscription.State `db:"state"`
 	// Rate is the subscription's own bound, in deliveries a second; nil for none.
@@ -218,12 +218,12 @@ func (l Lane) PaceOf(pace int) int {
 
 // Item is one event on its way to one subscription once more.
 type Item struct {
-	Position        int               `db:"position"`
-	SubscriptionUID uuid.UUID         `db:"subscription_uid"`
-	URL             string            `db:"url"`
-	EventUID        uuid.UUID         `db:"event_uid"`
-	EventAt         time.Time         `db:"event_at"`
-	Event           lending.EventKind `db:"event"`
+	Position        int       `db:"position"`
+	SubscriptionUID uuid.UUID `db:"subscription_uid"`
+	subscription.Endpoint
+	EventUID uuid.UUID         `db:"event_uid"`
+	EventAt  time.Time         `db:"event_at"`
+	Event    lending.EventKind `db:"event"`
 	// ApplicationUID is nil for a test event.
 	ApplicationUID *uuid.UUID `db:"application_uid"`
 	Status         string     `db:"status"`

@@ -102,9 +102,19 @@ func TestBulkKnowsNewerAndChanged(t *testing.T) {
 func TestBulkSendsOnceSignedAnewAndLinked(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
-	endpoint := webhooktest.NewReceiver(t, nil)
+	endpoint := webhooktest.NewReceiver(t, webhooktest.Answering(500, 500, 500, 200))
 	subscribed, _ := h.Subscribe(t, endpoint.URL, nil)
-	h.Failures(t, 3)
+	h.Exec(t, `UPDATE applications SET external_reference = 'CRM 1/ä'`)
+	for range 3 {
+		h.Publish(t)
+		h.Clock.Move(time.Second)
+	}
+	h.Work(t)
+	h.FailAll(t)
+	first := map[string]webhooktest.Received{}
+	for _, request := range endpoint.Requests() {
+		first[request.Header.Get("x-drawbridge-event-id")] = request
+	}
 	uid := h.Begin(t, h.Everything(), nil)
 	h.Drain(t, uid, 1)
 	h.WantConsistent(t, uid)
@@ -112,7 +122,7 @@ func TestBulkSendsOnceSignedAnewAndLinked(t *testing.T) {
 	if resend.State != bulk.StateFinished || resend.Counts.Delivered != 3 || resend.EndedAt.IsZero() {
 		t.Fatalf("ended as %+v", resend)
 	}
-	requests := endpoint.Requests()
+	requests := endpoint.Requests()[3:]
 	for i, item := range h.Items(t, uid, bulk.ItemDelivered) {
 		made := h.Detail(t, *item.NewUID)
 		original := h.Detail(t, *item.DeliveryUID)
@@ -122,6 +132,15 @@ func TestBulkSendsOnceSignedAnewAndLinked(t *testing.T) {
 		if *made.ResendOf != original.UID || *made.ResentBy != "sam@lender.example" ||
 			*made.ResendReason != "the partner was down" {
 			t.Errorf("item %d is linked as %+v", i, made.Delivery)
+		}
+		former := first[original.EventUID.String()]
+		for _, name := range []string{
+			"event", "event-id", "sequence", "merchant", "subject", "reference",
+		} {
+			name = "x-drawbridge-" + name
+			if got, want := requests[i].Header.Get(name), former.Header.Get(name); got != want || got == "" {
+				t.Errorf("item %d has %s %q, its first attempt had %q", i, name, got, want)
+			}
 		}
 		if requests[i].Header.Get("x-hmac-signature") == "" {
 			t.Errorf("item %d is not signed", i)

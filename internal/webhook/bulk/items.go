@@ -7,6 +7,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // Lanes returns the subscriptions of a confirmed bulk re-send with what
@@ -14,7 +15,8 @@ import (
 func (s *Service) Lanes(ctx context.Context, uid uuid.UUID) ([]Lane, error) {
 	var lanes []Lane
 	err := s.DB.SelectContext(ctx, &lanes, `
-		SELECT l.subscription_uid, s.url, s.state, s.rate, l.waiting, l.sent, l.delivered, l.failed,
+		SELECT l.subscription_uid, `+subscription.EndpointColumns+`, s.state, s.rate, l.waiting,
+		       l.sent, l.delivered, l.failed,
 		       l.cancelled, l.skipped
 		  FROM bulk_resend_lanes l
 		  JOIN subscriptions s USING (subscription_uid)
@@ -53,7 +55,8 @@ func (s *Service) Items(
 		c.Add(`i.state = ?`, string(filter.State))
 	}
 	text := `
-		SELECT i.position, i.subscription_uid, s.url, i.event_uid, i.event_at, i.event,
+		SELECT i.position, i.subscription_uid, ` + subscription.EndpointColumns + `, i.event_uid,
+		       i.event_at, i.event,
 		       i.application_uid, i.status, i.delivery_uid, i.state, i.skip_reason, i.new_uid,
 		       d.last_http_status, d.last_error_class
 		  FROM bulk_resend_items i

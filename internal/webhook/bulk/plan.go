@@ -31,9 +31,9 @@ type Plan struct {
 // PlanLane is a subscription's part of a plan.
 type PlanLane struct {
 	SubscriptionUID uuid.UUID
-	URL             string
-	State           subscription.State
-	Total           int
+	subscription.Endpoint
+	State subscription.State
+	Total int
 	// Events counts by kind.
 	Events map[lending.EventKind]int
 }
@@ -68,18 +68,18 @@ func (p Plan) Takes(pace int) time.Duration {
 
 // planRow is a part of a plan whose members are alike.
 type planRow struct {
-	SubscriptionUID uuid.UUID          `db:"subscription_uid"`
-	URL             string             `db:"url"`
-	State           subscription.State `db:"subscription_state"`
-	Event           lending.EventKind  `db:"event"`
-	Skip            *SkipReason        `db:"skip_reason"`
-	Count           int                `db:"count"`
-	Delivered       int                `db:"delivered"`
-	Newer           int                `db:"newer"`
-	Unknown         int                `db:"unknown"`
-	Changed         int                `db:"changed"`
-	Oldest          time.Time          `db:"oldest"`
-	Newest          time.Time          `db:"newest"`
+	SubscriptionUID uuid.UUID `db:"subscription_uid"`
+	subscription.Endpoint
+	State     subscription.State `db:"subscription_state"`
+	Event     lending.EventKind  `db:"event"`
+	Skip      *SkipReason        `db:"skip_reason"`
+	Count     int                `db:"count"`
+	Delivered int                `db:"delivered"`
+	Newer     int                `db:"newer"`
+	Unknown   int                `db:"unknown"`
+	Changed   int                `db:"changed"`
+	Oldest    time.Time          `db:"oldest"`
+	Newest    time.Time          `db:"newest"`
 }
 
 // Plan says what confirming a draft now would mean; it changes nothing.
@@ -96,7 +96,8 @@ func (s *Service) Plan(ctx context.Context, uid uuid.UUID) (Plan, error) {
 	chosen, args := row.chosen()
 	var rows []planRow
 	err = s.DB.SelectContext(ctx, &rows, chosen+`
-		SELECT j.subscription_uid, s.url, j.subscription_state, j.event, j.skip_reason,
+		SELECT j.subscription_uid, `+subscription.EndpointColumns+`, j.subscription_state, j.event,
+		       j.skip_reason,
 		       count(*) AS count,
 		       count(*) FILTER (WHERE j.delivered) AS delivered,
 		       count(*) FILTER (WHERE j.newer) AS newer,
@@ -106,8 +107,8 @@ func (s *Service) Plan(ctx context.Context, uid uuid.UUID) (Plan, error) {
 		       max(j.event_at) AS newest
 		  FROM judged j
 		  JOIN subscriptions s USING (subscription_uid)
-		 GROUP BY 1, 2, 3, 4, 5
-		 ORDER BY 1, 4`, args...)
+		 GROUP BY 1, 2, 3, 4, 5, 6
+		 ORDER BY 1, 5`, args...)
 	if err != nil {
 		return Plan{}, fmt.Errorf("planning a bulk re-send: %w", err)
 	}
@@ -157,7 +158,7 @@ func (r *Risks) add(row planRow) {
 func (p *Plan) lane(row planRow) {
 	if last := len(p.Lanes) - 1; last < 0 || p.Lanes[last].SubscriptionUID != row.SubscriptionUID {
 		p.Lanes = append(p.Lanes, PlanLane{
-			SubscriptionUID: row.SubscriptionUID, URL: row.URL, State: row.State,
+			SubscriptionUID: row.SubscriptionUID, Endpoint: row.Endpoint, State: row.State,
 			Events: map[lending.EventKind]int{},
 		})
 	}

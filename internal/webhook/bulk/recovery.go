@@ -41,7 +41,10 @@ func (s *Service) Recover(
 	if wanted.Since.Before(tx.Now.Add(-maxRecoveryAge)) {
 		faults.Add("since", `"since" must be at most 30 days back`)
 	}
-	if !wanted.Since.Before(wanted.Until) {
+	switch {
+	case !wanted.Since.Before(tx.Now):
+		faults.Add("since", `"since" must lie in the past`)
+	case !wanted.Since.Before(wanted.Until):
 		faults.Add("until", `"until" must come after "since"`)
 	}
 	if err := faults.Err(); err != nil {
@@ -61,6 +64,11 @@ func (s *Service) Recover(
 	_, err = s.Confirm(ctx, tx, uid, Consent{
 		By: wanted.By, Reason: "recovery asked for over the API", Any: true,
 	})
+	if lending.ErrorCode(err) == lending.CodeValidation { // nothing but its size can be wrong
+		return Resend{}, lending.Invalid("since",
+			`more than %d deliveries failed since then; ask for them in parts, by "since" and "until"`,
+			MaxItems)
+	}
 	if err != nil {
 		return Resend{}, err
 	}

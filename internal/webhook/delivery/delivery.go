@@ -8,6 +8,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // State says how far a delivery has come.
@@ -36,15 +37,15 @@ func (s State) IsFinal() bool {
 
 // Delivery is one event on its way to one subscription.
 type Delivery struct {
-	UID             uuid.UUID         `db:"delivery_uid"`
-	CreatedAt       time.Time         `db:"created_at"`
-	SubscriptionUID uuid.UUID         `db:"subscription_uid"`
-	PartnerUID      uuid.UUID         `db:"partner_uid"`
-	PartnerName     string            `db:"partner_name"`
-	URL             string            `db:"url"`
-	EventUID        uuid.UUID         `db:"event_uid"`
-	EventAt         time.Time         `db:"event_at"`
-	Event           lending.EventKind `db:"event"`
+	UID             uuid.UUID `db:"delivery_uid"`
+	CreatedAt       time.Time `db:"created_at"`
+	SubscriptionUID uuid.UUID `db:"subscription_uid"`
+	PartnerUID      uuid.UUID `db:"partner_uid"`
+	PartnerName     string    `db:"partner_name"`
+	subscription.Endpoint
+	EventUID uuid.UUID         `db:"event_uid"`
+	EventAt  time.Time         `db:"event_at"`
+	Event    lending.EventKind `db:"event"`
 	// ApplicationUID is the sample application on test events.
 	ApplicationUID uuid.UUID  `db:"application_uid"`
 	Status         string     `db:"status"`

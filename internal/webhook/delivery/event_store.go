@@ -12,10 +12,10 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// FanOut counts what became of an event: the first deliveries by state, the
-// subscriptions that were passed over, and the re-sends.
+// FanOut counts what became of an event: the first deliveries by state, those that failed
+// and were made good apart, the subscriptions that were passed over, and the re-sends.
 type FanOut struct {
-	Delivered, Failed, Open, Cancelled, PassedOver, Resends int
+	Delivered, MadeGood, Failed, Open, Cancelled, PassedOver, Resends int
 }
 
 // EventRecord is an event as the log keeps it.
@@ -122,26 +122,41 @@ func countFanOut(ctx context.Context, db *postgres.DB, events []EventRecord) err
 		uids = append(uids, event.UID)
 	}
 	var counts []struct {
-		UID   uuid.UUID `db:"event_uid"`
-		State State     `db:"state"`
-		Again bool      `db:"again"`
-		Count int       `db:"count"`
+		UID      uuid.UUID `db:"event_uid"`
+		State    State     `db:"state"`
+		Again    bool      `db:"again"`
+		MadeGood bool      `db:"made_good"`
+		Count    int       `db:"count"`
 	}
 	// A delivery is made with its event or later, give or take the microseconds
 	// by which an event's time may run ahead: older months need not be searched.
 	err := db.SelectContext(ctx, &counts, `
-		SELECT event_uid, state, resend_of IS NOT NULL AS again, count(*) AS count
+		SELECT event_uid, state, resend_of IS NOT NULL AS again,
+		       made_good_by IS NOT NULL AS made_good, count(*) AS count
 		  FROM deliveries
 		 WHERE event_uid = ANY ($1)
 		   AND created_at >= $2
-		 GROUP BY 1, 2, 3`, pq.Array(uids), events[len(events)-1].OccurredAt.Add(-time.Hour))
+		 GROUP BY 1, 2, 3, 4`, pq.Array(uids), events[len(events)-1].OccurredAt.Add(-time.Hour))
 	if err != nil {
 		return fmt.Errorf("counting the deliveries of %d events: %w", len(events), err)
 	}
 	fans := make(map[uuid.UUID]FanOut, len(events))
 	for _, row := range counts {
 		fan := fans[row.UID]
-		fan.add(row.State, row.Again, row.Count)
+		switch {
+		case row.Again:
+			fan.Resends += row.Count
+		case row.MadeGood:
+			fan.MadeGood += row.Count
+		case row.State == StateDelivered:
+			fan.Delivered += row.Count
+		case row.State == StateFailed:
+			fan.Failed += row.Count
+		case row.State == StateCancelled:
+			fan.Cancelled += row.Count
+		default:
+			fan.Open += row.Count
+		}
 		fans[row.UID] = fan
 	}
 	for i := range events {
@@ -149,21 +164,6 @@ func countFanOut(ctx context.Context, db *postgres.DB, events []EventRecord) err
 		events[i].FanOut.PassedOver = events[i].PassedOver
 	}
 	return nil
-}
-
-func (f *FanOut) add(state State, again bool, count int) {
-	switch {
-	case again:
-		f.Resends += count
-	case state == StateDelivered:
-		f.Delivered += count
-	case state == StateFailed:
-		f.Failed += count
-	case state == StateCancelled:
-		f.Cancelled += count
-	default:
-		f.Open += count
-	}
 }
 
 func noEvent(uid uuid.UUID) error {
@@ -202,4 +202,118 @@ func (s *Service) EventByUID(ctx context.Context, uid uuid.UUID) (EventDetail, e
 		return EventDetail{}, fmt.Errorf("listing the deliveries of event %s: %w", uid, err)
 	}
 	return detail, nil
+}
+
+// MaxPassage is how many deliveries of one event Passages returns.
+const MaxPassage = 10
+
+// Passage is what became of one event: counts of all its deliveries, and the first
+// few with their attempts, those that somebody has to look at before the others.
+type Passage struct {
+	Delivered, MadeGood, Failed, Open, Cancelled int
+	Deliveries                                   []Tried
+}
+
+// Total counts the deliveries.
+func (p Passage) Total() int {
+	return p.Delivered + p.MadeGood + p.Failed + p.Open + p.Cancelled
+}
+
+// Tried is a delivery with what its attempts ended with, which is all that is read of
+// them, oldest first.
+type Tried struct {
+	Delivery
+	Attempts []Attempt
+}
+
+// Passages returns what became of events that occurred at or after a time, by their
+// uids; those without a delivery are left out.
+func (s *Service) Passages(
+	ctx context.Context, events []uuid.UUID, since time.Time,
+) (map[uuid.UUID]Passage, error) {
+	if len(events) == 0 {
+		return nil, nil //nolint:nilnil // nothing is asked for
+	}
+	// As in countFanOut: a delivery is made with its event or later.
+	since = since.Add(-time.Hour)
+	var rows []struct {
+		Delivery
+		Of struct {
+			Delivered int `db:"delivered"`
+			MadeGood  int `db:"made_good"`
+			Failed    int `db:"failed"`
+			Open      int `db:"open"`
+			Cancelled int `db:"cancelled"`
+		} `db:"of"`
+	}
+	err := s.DB.SelectContext(ctx, &rows, `
+		SELECT `+deliveryColumns+`, d."of.delivered", d."of.made_good", d."of.failed", d."of.open",
+		       d."of.cancelled"
+		  FROM (SELECT d.*,
+		               count(*) FILTER (WHERE state = 'delivered') OVER e AS "of.delivered",
+		               count(*) FILTER (WHERE made_good_by IS NOT NULL) OVER e AS "of.made_good",
+		               count(*) FILTER (WHERE state = 'failed' AND made_good_by IS NULL)
+		                   OVER e AS "of.failed",
+		               count(*) FILTER (WHERE state IN ('pending', 'retrying')) OVER e AS "of.open",
+		               count(*) FILTER (WHERE state = 'cancelled') OVER e AS "of.cancelled",
+		               row_number() OVER (
+		                   PARTITION BY event_uid
+		                   ORDER BY state <> 'failed' OR made_good_by IS NOT NULL, created_at,
+		                            delivery_uid) AS place
+		          FROM deliveries d
+		         WHERE event_uid = ANY ($1)
+		           AND created_at >= $2
+		        WINDOW e AS (PARTITION BY event_uid)) d
+		  JOIN subscriptions s USING (subscription_uid)
+		  JOIN partners p USING (partner_uid)
+		 WHERE d.place <= $3
+		 ORDER BY d.event_uid, d.place`, pq.Array(events), since, MaxPassage)
+	if err != nil {
+		return nil, fmt.Errorf("reading the deliveries of %d events: %w", len(events), err)
+	}
+	uids := make([]uuid.UUID, 0, len(rows))
+	for _, row := range rows {
+		uids = append(uids, row.UID)
+	}
+	attempts, err := s.briefAttempts(ctx, uids, since)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[uuid.UUID]Passage, len(events))
+	for _, row := range rows {
+		passage := found[row.EventUID]
+		passage.Delivered, passage.MadeGood, passage.Failed = row.Of.Delivered, row.Of.MadeGood,
+			row.Of.Failed
+		passage.Open, passage.Cancelled = row.Of.Open, row.Of.Cancelled
+		passage.Deliveries = append(passage.Deliveries, Tried{row.Delivery, attempts[row.UID]})
+		found[row.EventUID] = passage
+	}
+	return found, nil
+}
+
+// briefAttempts reads when the attempts of deliveries began and how they ended.
+func (s *Service) briefAttempts(
+	ctx context.Context, deliveries []uuid.UUID, since time.Time,
+) (map[uuid.UUID][]Attempt, error) {
+	var rows []struct {
+		Of uuid.UUID `db:"delivery_uid"`
+		Attempt
+		DurationUS int64 `db:"duration_us"`
+	}
+	err := s.DB.SelectContext(ctx, &rows, `
+		SELECT delivery_uid, number, started_at, duration_us, coalesce(http_status, 0) AS http_status,
+		       coalesce(error_class, '') AS error_class
+		  FROM attempts
+		 WHERE delivery_uid = ANY ($1)
+		   AND delivery_created_at >= $2
+		 ORDER BY delivery_uid, number`, pq.Array(deliveries), since)
+	if err != nil {
+		return nil, fmt.Errorf("reading the attempts of %d deliveries: %w", len(deliveries), err)
+	}
+	found := make(map[uuid.UUID][]Attempt, len(deliveries))
+	for _, row := range rows {
+		row.Duration = time.Duration(row.DurationUS) * time.Microsecond
+		found[row.Of] = append(found[row.Of], row.Attempt)
+	}
+	return found, nil
 }

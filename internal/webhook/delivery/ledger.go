@@ -44,7 +44,7 @@ func Verdicts() []Verdict {
 // LedgerLine is the verdict of one event for one subscription of its partner.
 type LedgerLine struct {
 	SubscriptionUID uuid.UUID `db:"subscription_uid"`
-	URL             string    `db:"url"`
+	subscription.Endpoint
 	// State is the subscription's at present.
 	State   subscription.State `db:"state"`
 	Verdict Verdict            `db:"-"`
@@ -77,7 +77,7 @@ type ledgerRow struct {
 func (s *Service) EventVerdicts(ctx context.Context, eventUID uuid.UUID) ([]LedgerLine, error) {
 	var rows []ledgerRow
 	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT s.subscription_uid, s.url, s.state, s.created_at,
+		SELECT s.subscription_uid, `+subscription.EndpointColumns+`, s.state, s.created_at,
 		       CASE WHEN s.state = 'deleted' THEN coalesce((
 		           SELECT max(v.changed_at)
 		             FROM subscription_versions v

@@ -54,6 +54,11 @@ func TestMadeGood(t *testing.T) {
 			t.Errorf("%s is %s, made good by %s; the first that arrived is %s", uid, got.State, by, first)
 		}
 	}
+	page, err := h.Deliveries.Events(t.Context(), delivery.EventFilter{Limit: 1})
+	want := delivery.FanOut{MadeGood: 1, Resends: 3}
+	if err != nil || page.Events[0].FanOut != want {
+		t.Errorf("of the event became %+v, %v, want %+v", page.Events[0].FanOut, err, want)
+	}
 	h.Publish(t)
 	spend(t, h)
 	if other := h.Newest(t); other.State != delivery.StateFailed || other.MadeGoodBy != nil {

@@ -128,28 +128,21 @@ func (s *Service) ResendFor(
 }
 
 // SubscriptionsFor lists the partner's subscriptions that cover a merchant of the reader,
-// newest first; of the merchants that each covers, the reader's own. Deleted ones are left
-// out.
+// newest first, at most postgres.MaxPage; of the merchants that each covers, the reader's own.
+// Deleted ones are left out.
 func (s *Service) SubscriptionsFor(
 	ctx context.Context, reader Reader,
 ) ([]subscription.Subscription, error) {
-	all, _, err := s.Subscriptions.List(ctx, subscription.Filter{
-		PartnerUID: reader.PartnerUID, Limit: postgres.MaxPage,
+	found, _, err := s.Subscriptions.List(ctx, subscription.Filter{
+		PartnerUID: reader.PartnerUID, Merchants: append([]uuid.UUID{}, reader.Merchants...),
+		Limit: postgres.MaxPage,
 	})
-	if err != nil {
-		return nil, err
-	}
-	var seen []subscription.Subscription
-	for _, one := range all {
-		everybody := len(one.Merchants) == 0
-		one.Merchants = slices.DeleteFunc(slices.Clone(one.Merchants), func(uid uuid.UUID) bool {
+	for i := range found {
+		found[i].Merchants = slices.DeleteFunc(found[i].Merchants, func(uid uuid.UUID) bool {
 			return !slices.Contains(reader.Merchants, uid)
 		})
-		if everybody || len(one.Merchants) > 0 {
-			seen = append(seen, one)
-		}
 	}
-	return seen, nil
+	return found, err
 }
 
 // StateFor returns the state of a subscription that covers a merchant of the reader, deleted

@@ -8,6 +8,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/sender"
 )
 
 // Count counts the deliveries that match, at most limit of them: an
@@ -45,6 +46,38 @@ func (s *Service) CountNewer(ctx context.Context, filter Filter, limit int) (int
 		return 0, fmt.Errorf("counting newer deliveries: %w", err)
 	}
 	return count, nil
+}
+
+// FailureGroup is one way in which deliveries ended, and how many of them.
+type FailureGroup struct {
+	Class sender.ErrorClass `db:"last_error_class"`
+	// Status is 0 when no answer came.
+	Status int `db:"last_http_status"`
+	Count  int `db:"count"`
+	// First and Last are when the oldest and the newest of them were created.
+	First time.Time `db:"first"`
+	Last  time.Time `db:"last"`
+}
+
+// FailureGroups splits the deliveries that match, at most limit of the newest, by how
+// their last attempts ended, the most frequent first.
+func (s *Service) FailureGroups(
+	ctx context.Context, filter Filter, limit int,
+) ([]FailureGroup, error) {
+	filter.Cursor = postgres.Cursor{}
+	rows, args := filter.Newest(`d.last_error_class, d.last_http_status, d.created_at`, limit)
+	var groups []FailureGroup
+	err := s.DB.SelectContext(ctx, &groups, `
+		SELECT coalesce(last_error_class, '') AS last_error_class,
+		       coalesce(last_http_status, 0) AS last_http_status, count(*) AS count,
+		       min(created_at) AS first, max(created_at) AS last
+		  FROM (`+rows+`) AS matching
+		 GROUP BY 1, 2
+		 ORDER BY count(*) DESC, 1, 2`, args...)
+	if err != nil {
+		return nil, fmt.Errorf("splitting failures: %w", err)
+	}
+	return groups, nil
 }
 
 func latest(a, b time.Time) time.Time {

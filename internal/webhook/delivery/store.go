@@ -12,6 +12,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // sampleApplication is what test events name; no application has it.
@@ -19,7 +20,7 @@ var sampleApplication = uuid.MustParse(lending.SampleApplicationUID)
 
 const deliveryColumns = `
 	d.delivery_uid, d.created_at, d.subscription_uid, s.partner_uid, p.name AS partner_name,
-	s.url, d.event_uid, d.event_at, d.event,
+	` + subscription.EndpointColumns + `, d.event_uid, d.event_at, d.event,
 	coalesce(d.application_uid, '` + lending.SampleApplicationUID + `') AS application_uid,
 	d.status, d.test, d.state, d.attempt_count, d.next_attempt_at, d.parked, d.last_http_status,
 	d.last_error_class, d.last_duration_us, d.finished_at, d.resend_of, d.resent_by,

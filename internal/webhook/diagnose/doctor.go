@@ -2,11 +2,13 @@ package diagnose
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/hmac"
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"drawbridge/internal/secret"
@@ -20,6 +22,9 @@ type SignatureCase struct {
 	Signature string
 	// Sent is the body that was really sent, nil if the delivery is not known.
 	Sent []byte
+	// Stamps are what Standard Webhooks signs before the body, one of each attempt of the
+	// delivery: see Stamp.
+	Stamps []string
 	// Current and Previous are the subscription's signing secrets.
 	Current, Previous secret.String
 }
@@ -41,6 +46,13 @@ const (
 	FoundReserialised SignatureFinding = "reserialised"
 	// FoundChangedBody: the body is not the one that was sent.
 	FoundChangedBody SignatureFinding = "changed_body"
+	// FoundDecodedSecret: the key was what base64 makes of the secret.
+	FoundDecodedSecret SignatureFinding = "decoded_secret"
+	// FoundUnstamped: it is one of Standard Webhooks, over the body alone.
+	FoundUnstamped SignatureFinding = "unstamped"
+	// FoundNoStamp: it is one of Standard Webhooks, and what it covers beside the body is
+	// not known.
+	FoundNoStamp SignatureFinding = "no_stamp"
 	// FoundOtherSecret: no secret of this subscription gives that signature.
 	FoundOtherSecret SignatureFinding = "other_secret"
 	// FoundMalformed: it cannot be an HMAC-SHA256.
@@ -57,41 +69,117 @@ type SignatureVerdict struct {
 	Explanation, Next string
 }
 
+// Stamp is what Standard Webhooks signs before the body: the event and the time of the
+// attempt, as the headers webhook-id and webhook-timestamp carry them.
+func Stamp(id, timestamp string) string { return id + "." + timestamp + "." }
+
 // Signature finds out why a signature does not match, by trying what
 // commonly happens to bodies and signatures on their way.
 func Signature(c SignatureCase) SignatureVerdict {
-	sum, encoding := decodeSignature(c.Signature)
-	if sum == nil {
+	given := readSignature(c.Signature)
+	if len(given.sums) == 0 {
 		return verdict(FoundMalformed, secret.MatchNone)
 	}
+	stamps := []string{""}
+	if given.standard {
+		stamps = c.Stamps
+		if given.stamp != "" {
+			stamps = []string{given.stamp}
+		}
+	}
 	for _, candidate := range c.candidates() {
-		match := c.signer(sum, candidate.body)
+		match := c.signer(given.sums, stamps, candidate.body)
 		if match == secret.MatchNone {
 			continue
 		}
 		switch {
 		case candidate.finding != FoundValid:
 			return verdict(candidate.finding, match)
-		case encoding != "hex":
+		case given.encoding != "hex" && !given.standard:
 			return verdict(FoundEncoding, match)
 		case match == secret.MatchPrevious:
 			return verdict(FoundPrevious, match)
 		}
 		return verdict(FoundValid, match)
 	}
+	if given.standard {
+		return c.standardVerdict(given, stamps)
+	}
 	return verdict(FoundOtherSecret, secret.MatchNone)
 }
 
-// decodeSignature reads a signature in the notations that people paste, and
-// says which one; nil if it is not 32 bytes in any of them.
-func decodeSignature(text string) (sum []byte, encoding string) {
-	const size = 32
-	text = strings.TrimSpace(text)
-	if name, value, found := strings.Cut(text, ":"); found &&
-		strings.HasPrefix(strings.ToLower(name), sender.HeaderSignature) {
-		text = strings.TrimSpace(value)
+// standardVerdict tries what goes wrong with signatures of Standard Webhooks alone.
+func (c SignatureCase) standardVerdict(given signature, stamps []string) SignatureVerdict {
+	decoded := SignatureCase{Current: decodedKey(c.Current), Previous: decodedKey(c.Previous)}
+	for _, body := range [][]byte{c.Body, c.Sent} {
+		if match := c.signer(given.sums, []string{""}, body); match != secret.MatchNone {
+			return verdict(FoundUnstamped, match)
+		}
+		if match := decoded.signer(given.sums, stamps, body); match != secret.MatchNone {
+			return verdict(FoundDecodedSecret, match)
+		}
 	}
-	text = strings.TrimPrefix(text, "sha256=")
+	if len(stamps) == 0 {
+		return verdict(FoundNoStamp, secret.MatchNone)
+	}
+	return verdict(FoundOtherSecret, secret.MatchNone)
+}
+
+// decodedKey is what a library of Standard Webhooks takes for the key if it is given the
+// secret instead of its base64; none if the secret is no base64.
+func decodedKey(key secret.String) secret.String {
+	text := strings.TrimRight(strings.TrimPrefix(key.Reveal(), "whsec_"), "=")
+	raw, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil {
+		return secret.String{}
+	}
+	return secret.New(string(raw))
+}
+
+// signature is what somebody brought.
+type signature struct {
+	// sums are what it may be: in an overlap, Standard Webhooks sends two.
+	sums     [][]byte
+	encoding string
+	// standard tells that it is one of Standard Webhooks, and stamp what it covers before
+	// the body, if that was brought too.
+	standard bool
+	stamp    string
+}
+
+// readSignature reads a signature in the notations that people paste: its value or the line
+// of its header, with or without the other headers of Standard Webhooks.
+func readSignature(text string) signature {
+	var given signature
+	values := map[string]string{}
+	for line := range strings.Lines(text) {
+		name, value, found := strings.Cut(line, ":")
+		if !found {
+			name, value = "", line
+		}
+		name = strings.ToLower(strings.TrimSpace(name))
+		values[name] = strings.TrimSpace(values[name] + " " + strings.TrimSpace(value))
+	}
+	if id, at := values["webhook-id"], values["webhook-timestamp"]; id != "" && at != "" {
+		given.stamp = Stamp(id, at)
+	}
+	value := cmp.Or(values["webhook-signature"], values[sender.HeaderSignature],
+		values[sender.HeaderSignature+"-previous"], values[""])
+	given.standard = strings.HasPrefix(value, "v1,")
+	for one := range strings.FieldsSeq(value) {
+		versioned, standard := strings.CutPrefix(one, "v1,")
+		sum, encoding := decodeSum(strings.TrimPrefix(versioned, "sha256="))
+		if sum == nil || standard != given.standard || len(given.sums) > 0 && !standard {
+			return signature{}
+		}
+		given.sums, given.encoding = append(given.sums, sum), encoding
+	}
+	return given
+}
+
+// decodeSum reads 32 bytes, and says how they were written; nil if they are not.
+func decodeSum(text string) (sum []byte, encoding string) {
+	const size = 32
 	if raw, err := hex.DecodeString(text); err == nil && len(raw) == size {
 		return raw, "hex"
 	}
@@ -104,13 +192,20 @@ func decodeSignature(text string) (sum []byte, encoding string) {
 	return nil, ""
 }
 
-// signer tells which secret gives the signature for a body.
-func (c SignatureCase) signer(sum, body []byte) secret.Match {
-	switch {
-	case !c.Current.IsZero() && hmac.Equal(sum, sender.Mac(c.Current, body)):
-		return secret.MatchCurrent
-	case !c.Previous.IsZero() && hmac.Equal(sum, sender.Mac(c.Previous, body)):
-		return secret.MatchPrevious
+// signer tells which secret gives one of the signatures for a body behind one of the stamps.
+func (c SignatureCase) signer(sums [][]byte, stamps []string, body []byte) secret.Match {
+	for match, key := range map[secret.Match]secret.String{
+		secret.MatchCurrent: c.Current, secret.MatchPrevious: c.Previous,
+	} {
+		if key.IsZero() {
+			continue
+		}
+		for _, stamp := range stamps {
+			mac := sender.Mac(key, append([]byte(stamp), body...))
+			if slices.ContainsFunc(sums, func(sum []byte) bool { return hmac.Equal(sum, mac) }) {
+				return match
+			}
+		}
 	}
 	return secret.MatchNone
 }
@@ -234,7 +329,7 @@ var signatureWords = map[SignatureFinding]struct{ explanation, next string }{
 	FoundPrevious: {
 		"The signature belongs to this body and the previous secret.",
 		"Switch to the current secret. Until the overlap ends, the signature by the previous one " +
-			"arrives in x-hmac-signature-previous.",
+			"arrives in x-hmac-signature-previous, and as the second in webhook-signature.",
 	},
 	FoundEncoding: {
 		"The signature is the right one, but in base64.",
@@ -255,13 +350,27 @@ var signatureWords = map[SignatureFinding]struct{ explanation, next string }{
 		"Make sure that body and signature come from the same request, and that nothing between " +
 			"changes the content.",
 	},
+	FoundDecodedSecret: {
+		"The signature was made with what base64 makes of the secret.",
+		"Libraries of Standard Webhooks decode the secret that they are given: give them the base64 " +
+			"of the secret that was issued.",
+	},
+	FoundUnstamped: {
+		"The signature is one of Standard Webhooks, over the body alone.",
+		"Sign webhook-id, webhook-timestamp and the body, with a dot between them.",
+	},
+	FoundNoStamp: {
+		"The signature is one of Standard Webhooks, which covers more than the body.",
+		"Name the delivery, or paste the headers webhook-id and webhook-timestamp with it.",
+	},
 	FoundOtherSecret: {
 		"No secret of this subscription gives this signature for this body.",
 		"Check that the secret is the one of this subscription, and that body and signature come " +
 			"from the same request. If in doubt, rotate the secret.",
 	},
 	FoundMalformed: {
-		"This is not an HMAC-SHA256: that has 64 hexadecimal digits.",
-		"Copy the whole value of the x-hmac-signature header.",
+		"This is not an HMAC-SHA256: that has 64 hexadecimal digits, or 44 characters of base64 " +
+			"behind v1, in Standard Webhooks.",
+		"Copy the whole value of the header x-hmac-signature or webhook-signature.",
 	},
 }

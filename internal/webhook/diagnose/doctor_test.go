@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -120,6 +121,70 @@ func TestExamineSignature(t *testing.T) {
 				t.Errorf("verdict %+v", got)
 			}
 		})
+	}
+}
+
+// Signatures of Standard Webhooks cover the event and the time of the attempt too.
+func TestExamineStandardSignature(t *testing.T) {
+	t.Parallel()
+	current, previous := secret.New(testSecret), secret.New("the-old-secret-that-was")
+	const body, first, second = `{"a": 1}`, "evt.1764000000.", "evt.1764000060."
+	sign := func(key secret.String, text string) string {
+		return "v1," + base64.StdEncoding.EncodeToString(sender.Mac(key, []byte(text)))
+	}
+	valid := sign(current, second+body)
+	lines := func(signature string) string {
+		return "webhook-id: evt\nwebhook-timestamp: 1764000060\nWebhook-Signature: " + signature
+	}
+	key, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(testSecret, "whsec_"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoded := secret.New(string(key))
+	known := []string{first, second}
+	for _, test := range []struct {
+		name, body, signature string
+		stamps                []string
+		want                  SignatureFinding
+		match                 secret.Match
+	}{
+		{"of the second attempt", body, valid, known, FoundValid, secret.MatchCurrent},
+		{"with its headers", body, lines(valid), nil, FoundValid, secret.MatchCurrent},
+		{
+			"with the headers of another attempt", body, lines(sign(current, first+body)), known,
+			FoundOtherSecret, secret.MatchNone,
+		},
+		{
+			"in an overlap", body, valid + " " + sign(previous, second+body), known, FoundValid,
+			secret.MatchCurrent,
+		},
+		{
+			"by the former secret", body, sign(previous, first+body), known, FoundPrevious,
+			secret.MatchPrevious,
+		},
+		{
+			"over the body written again", body, sign(current, first+`{"a":1}`), known,
+			FoundReserialised, secret.MatchCurrent,
+		},
+		{"over the body alone", body, sign(current, body), known, FoundUnstamped, secret.MatchCurrent},
+		{
+			"by the decoded secret", body, sign(decoded, first+body), known, FoundDecodedSecret,
+			secret.MatchCurrent,
+		},
+		{"of nothing known", body, valid, nil, FoundNoStamp, secret.MatchNone},
+		{"by another secret", body, sign(secret.New("x"), first+body), known, FoundOtherSecret, ""},
+		{"of another version", body, "v2," + valid[3:], known, FoundMalformed, ""},
+		{"cut", body, valid[:40], known, FoundMalformed, ""},
+		{"with something behind", body, valid + " " + valid[3:], known, FoundMalformed, ""},
+	} {
+		got := Signature(SignatureCase{
+			Body: []byte(test.body), Signature: test.signature, Stamps: test.stamps,
+			Current: current, Previous: previous,
+		})
+		want := cmp.Or(test.match, secret.MatchNone)
+		if got.Finding != test.want || got.Secret != want || got.Next == "" {
+			t.Errorf("%s: %q by %q, want %q by %q", test.name, got.Finding, got.Secret, test.want, want)
+		}
 	}
 }
 

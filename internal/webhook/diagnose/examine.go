@@ -6,6 +6,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook/sender"
 )
 
 // Examination is a signature to look into: what a partner received or computed.
@@ -26,21 +27,26 @@ type Examination struct {
 func (s *Service) Examine(ctx context.Context, e Examination) (SignatureVerdict, error) {
 	if e.Signature == "" {
 		return SignatureVerdict{}, lending.Invalid("signature",
-			"paste the value of the header x-hmac-signature")
+			"paste the value of the header x-hmac-signature or webhook-signature")
 	}
-	var sent []byte
+	found := SignatureCase{Body: e.Body, Signature: e.Signature}
 	if e.DeliveryUID != uuid.Nil {
 		detail, err := s.Deliveries.Get(ctx, e.DeliveryUID)
 		if err != nil {
 			return SignatureVerdict{}, err
 		}
-		e.SubscriptionUID, sent = detail.SubscriptionUID, detail.Body
+		e.SubscriptionUID, found.Sent = detail.SubscriptionUID, detail.Body
+		for _, attempt := range detail.Attempts {
+			at := sender.FieldOf(attempt.RequestHeaders, "webhook-timestamp")
+			if at != "" {
+				found.Stamps = append(found.Stamps, Stamp(detail.EventUID.String(), at))
+			}
+		}
 	}
 	if e.SubscriptionUID == uuid.Nil {
 		return SignatureVerdict{}, lending.Invalid("delivery",
 			"name the delivery, or the subscription, that the signature belongs to")
 	}
-	found := SignatureCase{Body: e.Body, Signature: e.Signature, Sent: sent}
 	var err error
 	found.Current, found.Previous, err = s.Subscriptions.SigningSecrets(ctx, e.SubscriptionUID)
 	if err != nil {

@@ -17,6 +17,15 @@ var bounds = []int{
 // Histogram counts durations by bucket. The zero Histogram is empty.
 type Histogram struct{ counts []int64 }
 
+// Bounds are the upper bounds of the buckets but the last, which is open.
+func Bounds() []time.Duration {
+	lengths := make([]time.Duration, len(bounds))
+	for i, bound := range bounds {
+		lengths[i] = time.Duration(bound) * time.Millisecond
+	}
+	return lengths
+}
+
 // Scan reads a column of the summaries.
 func (h *Histogram) Scan(value any) error { return (*pq.Int64Array)(&h.counts).Scan(value) }
 

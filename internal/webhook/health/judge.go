@@ -18,8 +18,8 @@ const System = "system"
 type StateChange struct {
 	Subscription uuid.UUID
 	PartnerName  string
-	URL          string
-	From, To     subscription.State
+	subscription.Endpoint
+	From, To subscription.State
 	// Since and Failures are the run of failures that the change is about: the
 	// present one, or the one that has ended.
 	Since    time.Time
@@ -189,7 +189,9 @@ func (f caseFile) rule() rule {
 
 func (f caseFile) change(row subscription.Row, to subscription.State, at time.Time) StateChange {
 	change := StateChange{
-		Subscription: row.UID, PartnerName: f.PartnerName, URL: row.URL, From: row.State, To: to,
+		Subscription: row.UID, PartnerName: f.PartnerName,
+		Endpoint: subscription.Endpoint{SubscriptionName: row.Options.Name, URL: row.URL},
+		From:     row.State, To: to,
 		Since: postgres.OrZero(f.since()), Failures: f.Failures, LastError: f.LastError,
 		AlertEmail: f.AlertEmail, At: at,
 	}

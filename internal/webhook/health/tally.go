@@ -35,13 +35,15 @@ type outcomeRow struct {
 	Attempts     int               `db:"attempts"`
 	Delivered    int               `db:"delivered"`
 	Failed       int               `db:"failed"`
+	// MadeGood tells that the delivery failed although its event had arrived.
+	MadeGood bool `db:"made_good"`
 }
 
 // Trouble is what a tally found in the log that a human should know of.
 type Trouble struct {
 	Subscription uuid.UUID
 	// UsedUp counts the deliveries that failed for good, Unknown the attempts
-	// whose outcome nobody knows.
+	// whose outcome nobody knows, without those whose event arrived by another delivery.
 	UsedUp, Unknown int
 	// Delivery is the latest of those that failed for good, else the zero UUID.
 	Delivery uuid.UUID
@@ -104,7 +106,11 @@ func takeOutcomes(ctx context.Context, tx *postgres.Tx, limit int) ([]outcomeRow
 		            LIMIT $1)
 		RETURNING outcome_id, subscription_uid, delivery_uid, ended_at, http_status,
 		          coalesce(error_class, '') AS error_class, coalesce(error, '') AS error,
-		          duration_us, attempts, delivered, failed`, limit)
+		          duration_us, attempts, delivered, failed,
+		          failed > 0 AND EXISTS (SELECT
+		                                   FROM deliveries d
+		                                  WHERE d.delivery_uid = attempt_outcomes.delivery_uid
+		                                    AND d.made_good_by IS NOT NULL) AS made_good`, limit)
 	if err != nil {
 		return nil, fmt.Errorf("taking outcomes: %w", err)
 	}
@@ -117,7 +123,7 @@ func troubleIn(rows []outcomeRow) []Trouble {
 	found := make(map[uuid.UUID]*Trouble)
 	for _, row := range rows {
 		unknown := row.Class == sender.ClassUnknown && row.Attempts > 0
-		if row.Failed <= 0 && !unknown {
+		if row.Failed <= 0 && !unknown || row.MadeGood {
 			continue
 		}
 		one := found[row.Subscription]

@@ -21,7 +21,7 @@ func addUntold(ctx context.Context, tx *postgres.Tx, rows []outcomeRow) error {
 	var deliveries pq.StringArray
 	var failures pq.Int64Array
 	for _, row := range rows {
-		if row.Failed != 0 {
+		if row.Failed != 0 && !row.MadeGood {
 			deliveries = append(deliveries, row.Delivery.String())
 			failures = append(failures, int64(row.Failed))
 		}

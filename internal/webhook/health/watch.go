@@ -75,7 +75,7 @@ const maxOverdue = 10_000
 // attempt since, at most 10,000 of them. Those that wait on purpose are left
 // out: of a paused subscription, or for a slot at their endpoint. A
 // queued one may be under way, so it counts only after the longest that an
-// attempt can take.
+// attempt can take, and not while it is known to be sent.
 func (s *Service) Overdue(ctx context.Context, longest time.Duration) (Overdue, error) {
 	before := s.DB.Now().UTC().Add(-time.Minute)
 	var found Overdue
@@ -92,10 +92,14 @@ func (s *Service) Overdue(ctx context.Context, longest time.Duration) (Overdue, 
 		          LIMIT $3)
 		         UNION ALL
 		        (SELECT next_attempt_at
-		           FROM deliveries
+		           FROM deliveries d
 		          WHERE queued
 		            AND state IN ('pending', 'retrying')
 		            AND next_attempt_at < $2
+		            AND NOT EXISTS (SELECT
+		                              FROM begun_attempts b
+		                             WHERE b.delivery_uid = d.delivery_uid
+		                               AND b.number = d.attempt_count + 1)
 		          ORDER BY next_attempt_at
 		          LIMIT $3)) AS overdue`, before, before.Add(-longest), maxOverdue)
 	if err != nil {
@@ -142,11 +146,7 @@ func (s *Service) StillUsedUp(ctx context.Context, uid uuid.UUID, since time.Tim
 func (s *Service) StillUnknown(ctx context.Context, uid uuid.UUID, since time.Time) (bool, error) {
 	return s.stillOpen(ctx, uid, since, `d.state IN ('failed', 'retrying')
 		AND d.last_error_class = 'unknown'
-		AND NOT EXISTS (SELECT
-		                  FROM deliveries r
-		                 WHERE r.event_uid = d.event_uid
-		                   AND r.subscription_uid = d.subscription_uid
-		                   AND r.state = 'delivered')`)
+		AND d.made_good_by IS NULL`)
 }
 
 // stillOpen looks for deliveries. The clock that an attempt is measured by and
@@ -175,10 +175,10 @@ type Failure struct {
 	Subscription uuid.UUID          `db:"subscription_uid"`
 	State        subscription.State `db:"state"`
 	PartnerName  string             `db:"partner_name"`
-	URL          string             `db:"url"`
-	AlertEmail   string             `db:"alert_email"`
-	Event        string             `db:"event"`
-	Application  string             `db:"application_uid"`
+	subscription.Endpoint
+	AlertEmail  string `db:"alert_email"`
+	Event       string `db:"event"`
+	Application string `db:"application_uid"`
 	// Error is the text of the last attempt.
 	Error string `db:"error"`
 }
@@ -189,7 +189,8 @@ func (s *Service) DescribeFailure(
 ) (Failure, error) {
 	var failure Failure
 	err := tx.GetContext(ctx, &failure, `
-		SELECT s.subscription_uid, s.state, p.name AS partner_name, s.url, s.alert_email, d.event,
+		SELECT s.subscription_uid, s.state, p.name AS partner_name,
+		       `+subscription.EndpointColumns+`, s.alert_email, d.event,
 		       coalesce(d.application_uid::text, '') AS application_uid,
 		       coalesce((SELECT a.error
 		                   FROM attempts a

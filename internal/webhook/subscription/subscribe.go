@@ -20,8 +20,13 @@ const (
 	maxSecret = 256
 )
 
-// secretPrefix marks generated secrets, so that one that leaks is recognised.
-const secretPrefix = "whsec_"
+// prefixOf marks generated secrets by what they are, so that one that leaks is recognised.
+func prefixOf(auth sender.Auth) string {
+	if auth == sender.AuthBearer {
+		return "whtok_"
+	}
+	return "whsec_"
+}
 
 // Subscribe creates a subscription of the partner and returns it with its
 // secret, which is generated unless the settings bring one, and which is shown
@@ -115,7 +120,7 @@ func checkSecret(faults *lending.Faults, auth sender.Auth, brought secret.String
 		return secret.String{}
 	}
 	if brought.IsZero() {
-		return secret.NewToken(secretPrefix)
+		return secret.NewToken(prefixOf(auth))
 	}
 	text := brought.Reveal()
 	if len(text) < minSecret || len(text) > maxSecret {

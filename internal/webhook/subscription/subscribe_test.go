@@ -84,7 +84,8 @@ func TestSecretsAreGeneratedSealedAndShownOnce(t *testing.T) {
 			s.Headers = []sender.Header{{Name: "x-key", Value: "header-credential"}}
 		})
 		text := value.Reveal()
-		if !strings.HasPrefix(text, "whsec_") || len(text) < 40 || values[text] {
+		prefix := map[sender.Auth]string{sender.AuthHMAC: "whsec_", sender.AuthBearer: "whtok_"}[auth]
+		if !strings.HasPrefix(text, prefix) || len(text) < 40 || values[text] {
 			t.Errorf("generated secret %q", text)
 		}
 		values[text] = true
@@ -232,7 +233,7 @@ func TestAmend(t *testing.T) {
 		patch subscription.Patch
 		// change is what the version says, empty for none.
 		change string
-		// secret tells what the answer holds: "", "new" or the text.
+		// secret tells what the answer holds: "", the prefix of a generated one or the text.
 		secret string
 		fields []string
 		check  func(subscription.Subscription) bool
@@ -270,7 +271,7 @@ func TestAmend(t *testing.T) {
 		},
 		{
 			name: "generated secret", patch: subscription.Patch{Secret: &empty, Overlap: time.Hour},
-			change: "secret changed", secret: "new",
+			change: "secret changed", secret: "whsec_",
 			check: func(s subscription.Subscription) bool {
 				return s.PreviousUntil != nil && s.PreviousUntil.Equal(h.Clock.Now().Add(time.Hour))
 			},
@@ -282,7 +283,7 @@ func TestAmend(t *testing.T) {
 		},
 		{
 			name: "bearer", patch: subscription.Patch{Auth: &bearer, Overlap: time.Hour},
-			change: "auth, secret changed", secret: "new",
+			change: "auth, secret changed", secret: "whtok_",
 			check: func(s subscription.Subscription) bool {
 				return s.Auth == sender.AuthBearer && s.PreviousUntil == nil
 			},
@@ -330,7 +331,7 @@ func TestAmend(t *testing.T) {
 				t.Fatal(err)
 			}
 			switch got := value.Reveal(); {
-			case test.secret == "new" && strings.HasPrefix(got, "whsec_"):
+			case strings.HasSuffix(test.secret, "_") && strings.HasPrefix(got, test.secret):
 			case got != test.secret:
 				t.Errorf("answered the secret %q, want %q", got, test.secret)
 			}

@@ -119,6 +119,25 @@ type Patch struct {
 	stored []sender.Header
 }
 
+// Endpoint is what tells a subscription apart for people, wherever a row mentions one.
+type Endpoint struct {
+	// SubscriptionName is what people call it; may be empty.
+	SubscriptionName string `db:"subscription_name"`
+	URL              string `db:"url"`
+}
+
+// EndpointColumns select an Endpoint from the subscriptions s.
+const EndpointColumns = `s.name AS subscription_name, s.url`
+
+// Label names the subscription: "Ledger (hooks.example.com/ledger)".
+func (e Endpoint) Label() string { return Options{Name: e.SubscriptionName}.Label(e.URL) }
+
+// Where is its host and path.
+func (e Endpoint) Where() string { return Options{}.Label(e.URL) }
+
+// Endpoint is what a row shows of it.
+func (s Subscription) Endpoint() Endpoint { return Endpoint{s.Name, s.URL} }
+
 // Label names the subscription to people.
 func (s Subscription) Label() string { return s.Options.Label(s.URL) }
 

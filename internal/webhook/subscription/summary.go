@@ -30,6 +30,9 @@ type Summary struct {
 	CreatedAt time.Time `db:"created_at"`
 }
 
+// Endpoint is what a row shows of it.
+func (s Summary) Endpoint() Endpoint { return Endpoint{s.Options.Name, s.URL} }
+
 // Label names the subscription to people.
 func (s Summary) Label() string { return s.Options.Label(s.URL) }
 

@@ -36,6 +36,9 @@ type TrialResult struct {
 	// Generated tells that a signing secret or token was made up for the trial,
 	// so that the endpoint cannot have known it.
 	Generated bool
+	// Secret is the one that was made up where saving would make one up, so that it can be
+	// saved as it was tested; zero otherwise.
+	Secret secret.String
 }
 
 // Try sends one marked sample event with settings that are not saved, and
@@ -70,14 +73,18 @@ func (s *Service) Try(ctx context.Context, trial Trial) (TrialResult, error) {
 		Headers: settings.Headers, Auth: settings.Auth, Secret: value.secret, Body: body,
 		Standard: settings.Standard, At: now,
 	})
-	return TrialResult{Attempt: attempt, Body: body, Generated: value.generated}, nil
+	result := TrialResult{Attempt: attempt, Body: body, Generated: value.generated}
+	if value.new {
+		result.Secret = value.secret
+	}
+	return result, nil
 }
 
 // trialSecret is the secret of a trial.
 type trialSecret struct {
 	secret secret.String
-	// generated tells that it was made up.
-	generated bool
+	// generated tells that it was made up, new that it could be saved.
+	generated, new bool
 }
 
 // prepare checks the settings of a trial, puts the stored header values in that they
@@ -113,9 +120,9 @@ func (s *Service) prepare(
 	switch {
 	case !keep:
 		generated := settings.Auth != sender.AuthNone && settings.Secret.IsZero()
-		return trialSecret{value, generated}, nil
+		return trialSecret{value, generated, generated}, nil
 	case !SameOrigin(current.URL, settings.URL):
-		return trialSecret{secret.NewToken(secretPrefix), true}, nil
+		return trialSecret{secret: secret.NewToken(prefixOf(settings.Auth)), generated: true}, nil
 	}
 	value, err = s.OpenSecret(row.UID, row.SecretSealed)
 	return trialSecret{secret: value}, err

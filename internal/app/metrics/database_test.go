@@ -1,0 +1,163 @@
+package metrics_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/fleet"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/postgres"
+)
+
+// gauge reads a metric of a fresh scrape.
+func gauge(t *testing.T, h *apptest.Harness, name string) float64 {
+	t.Helper()
+	other := apptest.On(t, h.DB) // whose answer of the database is not kept from before
+	answer := httptest.NewRecorder()
+	other.Metrics.Handler().ServeHTTP(
+		answer, httptest.NewRequest(http.MethodGet, "/metrics", http.NoBody))
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(text), "\n"+name+" ")
+	if !found {
+		t.Fatalf("%s is missing in\n%s", name, text)
+	}
+	line, _, _ := strings.Cut(after, "\n")
+	value, err := strconv.ParseFloat(line, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return value
+}
+
+// TestOverdueLeavesOutWhatWaitsOnPurpose makes a delivery that is due for an hour wait for
+// each reason that there is.
+func TestOverdueLeavesOutWhatWaitsOnPurpose(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	exec(t, h.DB, `
+		INSERT INTO deliveries (delivery_uid, event_uid, subscription_uid, event, status, state, event_at,
+		                        next_attempt_at, created_at, queued)
+		VALUES ($1, $1, $1, 'task.created', 'Pending', 'pending', now(), now() - interval '1 hour',
+		        now(), false)`, uuid.New())
+	for _, one := range []struct {
+		name, change string
+		overdue      bool
+	}{
+		{"nobody queued it", ``, true},
+		{"queued and not begun", `UPDATE deliveries SET queued = true`, true},
+		{
+			"being sent", `INSERT INTO begun_attempts
+				SELECT delivery_uid, created_at, 1, 1, now(), now() FROM deliveries`, false,
+		},
+		{
+			"of an earlier attempt",
+			`UPDATE deliveries SET attempt_count = 1, state = 'retrying'`, true,
+		},
+		{"held for its endpoint", `UPDATE deliveries SET queued = false, held = true`, false},
+		{"paused", `UPDATE deliveries SET held = false, parked = true`, false},
+	} {
+		if one.change != "" {
+			exec(t, h.DB, one.change)
+		}
+		age := gauge(t, h, `drawbridge_deliveries_overdue_seconds{state="pending"}`) +
+			gauge(t, h, `drawbridge_deliveries_overdue_seconds{state="retrying"}`)
+		if (age > 3500) != one.overdue || !one.overdue && age != 0 {
+			t.Errorf("%s: overdue for %g s", one.name, age)
+		}
+	}
+}
+
+// TestScrapeTellsTheOldestDraw ages a draw in each of its states.
+func TestScrapeTellsTheOldestDraw(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	product := h.NewProduct(t, "SOLAR", "40,40,20")
+	older := h.Draw(t, h.Loan(t, product).UID, loan.DrawInput{})
+	h.Draw(t, h.Loan(t, product).UID, loan.DrawInput{})
+	want := func(when, state string, count, hours float64) {
+		t.Helper()
+		pending := gauge(t, h, `drawbridge_draws_pending{state="`+state+`"}`)
+		age := gauge(t, h, `drawbridge_draw_oldest_seconds{state="`+state+`"}`)
+		if pending != count || age < hours*3600 || age > hours*3600+600 {
+			t.Errorf("%s: %g draws are %s, the oldest for %g s", when, pending, state, age)
+		}
+	}
+	want("at first", "FUNDING_REQUESTED", 2, 0)
+	exec(t, h.DB, `
+		UPDATE disbursements SET requested_at = now() - interval '3 hours'
+		 WHERE merchant_disbursement_id = $1`, older.ID)
+	want("with an old one", "FUNDING_REQUESTED", 2, 3)
+	want("with an old one", "FUNDING_PROCESSING", 0, 0)
+	h.Fund(t, older.ID, lending.FundingProcessing)
+	want("once it is sent", "FUNDING_REQUESTED", 1, 0)
+	want("once it is sent", "FUNDING_PROCESSING", 1, 0)
+	exec(t, h.DB, `
+		UPDATE disbursements SET processing_at = now() - interval '2 hours'
+		 WHERE merchant_disbursement_id = $1`, older.ID)
+	want("sent long ago", "FUNDING_PROCESSING", 1, 2)
+	h.Fund(t, older.ID, lending.FundingSettled)
+	want("settled", "FUNDING_PROCESSING", 0, 0)
+}
+
+// TestScrapeTellsTheCondition is what the alerts stand on that look ahead.
+func TestScrapeTellsTheCondition(t *testing.T) {
+	t.Parallel()
+	h := apptest.New(t)
+	want := func(name string, least, most float64) {
+		t.Helper()
+		if got := gauge(t, h, "drawbridge_"+name); got < least || got > most {
+			t.Errorf("%s is %g, want %g to %g", name, got, least, most)
+		}
+	}
+	want("workers", 0, 0)
+	want("partitions_ahead_months", 3, 12)
+	want("backup_age_seconds", 0, 0)
+	want("wal_archive_failing", 0, 0)
+	want("xid_age", 1, 2e8)
+	open, err := h.DB.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = open.Rollback() }()
+	if _, err := open.ExecContext(t.Context(), `SELECT pg_sleep(0.05)`); err != nil {
+		t.Fatal(err)
+	}
+	want("oldest_transaction_seconds", 0.05, 120)
+	worker := (&fleet.Service{DB: h.DB}).New([]string{"worker"}, "dev")
+	if err := h.Fleet.Beat(t.Context(), worker); err != nil {
+		t.Fatal(err)
+	}
+	want("workers", 1, 1)
+	err = h.DB.InTx(t.Context(), func(tx *postgres.Tx) error {
+		_, err := h.Restored.RecordBackup(t.Context(), tx)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec(t, h.DB, `UPDATE installation SET backed_up_at = now() - interval '30 hours'`)
+	want("backup_age_seconds", 108_000, 108_200)
+	month := time.Now().UTC().AddDate(0, 0, 1-time.Now().UTC().Day()).AddDate(0, 1, 0)
+	exec(t, h.DB, fmt.Sprintf(`DROP TABLE attempts_y%04dm%02d`, month.Year(), month.Month()))
+	want("partitions_ahead_months", 0, 0)
+}
+
+func exec(t *testing.T, db *postgres.DB, statement string, args ...any) {
+	t.Helper()
+	if _, err := db.ExecContext(t.Context(), statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,209 @@
+package attention
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/lib/pq"
+
+	"drawbridge/internal/calendar"
+	"drawbridge/internal/email"
+	"drawbridge/internal/postgres"
+)
+
+// LateDraw is a draw that has been in its state for longer than its product allows.
+type LateDraw struct {
+	ID int64
+	// Due is when it became overdue.
+	Due time.Time
+}
+
+// listedDraws is how many draws an alert names.
+const listedDraws = 10
+
+// watchDraws looks for draws whose money nobody moves on. Those that became overdue on
+// one business day are one item, so that each day has one mail, and another only if more
+// draws became overdue after somebody closed the item.
+func (s *Service) watchDraws(ctx context.Context) error {
+	draws, err := s.OverdueDraws(ctx)
+	if err != nil {
+		return err
+	}
+	days := map[calendar.Date][]LateDraw{}
+	for _, draw := range draws {
+		day := s.Calendar.DayOf(draw.Due)
+		days[day] = append(days[day], draw)
+	}
+	var found []desked
+	for day, draws := range days {
+		first, last, names := draws[0].Due, draws[0].Due, make([]string, 0, listedDraws+1)
+		for _, draw := range draws {
+			if draw.Due.Before(first) {
+				first = draw.Due
+			}
+			if draw.Due.After(last) {
+				last = draw.Due
+			}
+			if len(names) < listedDraws {
+				names = append(names, "#"+strconv.FormatInt(draw.ID, 10))
+			}
+		}
+		if more := len(draws) - len(names); more > 0 {
+			names = append(names, fmt.Sprintf("and %d more", more))
+		}
+		which := strings.Join(names, ", ")
+		found = append(found, desked{
+			finding: finding{
+				subject: day.String(), severity: Problem, count: len(draws), since: first,
+				detail: "In one state for longer than their products allow: " + which +
+					". The draw desk says what to do about each.",
+			},
+			newest: last,
+			mail:   map[string]string{email.ParamDay: day.String(), email.ParamDraws: which},
+		})
+	}
+	return s.keepDesk(ctx, KindDrawOverdue, email.KindDrawsOverdue, found,
+		"The money of every draw has moved on.")
+}
+
+// The days after which an application without a decision is told of, and after which the
+// law wants the applicant to have notice of it: 12 CFR 1002.9(a)(1)(i).
+const (
+	undecidedDays = 20
+	urgentDays    = 28
+	noticeDays    = 30
+)
+
+// watchDecisions looks for applications that wait for a decision. An application is
+// complete when it is made, since it cannot be made otherwise; one whose loan is open was
+// decided. Those of one day are one item, and another once the time is nearly over.
+func (s *Service) watchDecisions(ctx context.Context) error {
+	var days []struct {
+		Due   time.Time `db:"due"`
+		First time.Time `db:"first"`
+		Last  time.Time `db:"last"`
+		// Urgent is when the newest was made of those that are urgent.
+		Urgent *time.Time `db:"urgent"`
+		Count  int        `db:"count"`
+	}
+	zone, now := s.Calendar.Zone, s.DB.Now()
+	if zone == nil {
+		zone = time.UTC
+	}
+	err := s.DB.SelectContext(ctx, &days, `
+		SELECT (created_at AT TIME ZONE $1)::date + $2::int AS due,
+		       min(created_at) AS first,
+		       max(created_at) AS last,
+		       max(created_at) FILTER (WHERE created_at <= $4) AS urgent,
+		       count(*)
+		  FROM applications a
+		 WHERE status IN ('Pending Review', 'Hard Pull Authorization', 'Hard Pull',
+		                  'Pend Clearance')
+		   AND created_at <= $3
+		   AND NOT EXISTS (SELECT FROM loans l WHERE l.application_uid = a.application_uid)
+		 GROUP BY due
+		 ORDER BY due`, zone.String(), noticeDays, now.AddDate(0, 0, -undecidedDays),
+		now.AddDate(0, 0, -urgentDays))
+	if err != nil {
+		return fmt.Errorf("looking for applications without a decision: %w", err)
+	}
+	found := make([]desked, 0, len(days))
+	for _, day := range days {
+		due := day.Due.Format(time.DateOnly)
+		one := desked{
+			finding: finding{
+				subject: due, severity: Warning, count: day.Count,
+				since: day.First.AddDate(0, 0, undecidedDays),
+				detail: "Complete and not decided. Regulation B wants the applicants to have notice by " +
+					due + ".",
+			},
+			newest: day.Last.AddDate(0, 0, undecidedDays),
+			mail:   map[string]string{email.ParamDay: due},
+		}
+		if day.Urgent != nil {
+			one.subject += ", urgent"
+			one.severity, one.since = Problem, day.First.AddDate(0, 0, urgentDays)
+			one.newest = day.Urgent.AddDate(0, 0, urgentDays)
+		}
+		found = append(found, one)
+	}
+	return s.keepDesk(ctx, KindUndecided, email.KindUndecided, found,
+		"They are decided, or told of once more because the time is nearly over.")
+}
+
+// desked is a finding about the lender's own work, with the facts of its mail.
+type desked struct {
+	finding
+	// newest is when the last of what it counts was added.
+	newest time.Time
+	mail   map[string]string
+}
+
+// keepDesk opens items for what was found, mails about those that are new, and closes the
+// others of the kind. What a person closed stays closed until more is added to it.
+func (s *Service) keepDesk(
+	ctx context.Context, kind Kind, mail email.Kind, found []desked, gone string,
+) error {
+	return s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		subjects := make([]string, 0, len(found))
+		for _, one := range found {
+			subjects = append(subjects, one.subject)
+		}
+		var closed []struct {
+			Subject string    `db:"subject"`
+			At      time.Time `db:"at"`
+		}
+		err := tx.SelectContext(ctx, &closed, `
+			SELECT subject, max(closed_at) AS at
+			  FROM attention_items
+			 WHERE kind = $1 AND subject = ANY ($2) AND closed_by NOT IN ('', 'system')
+			 GROUP BY subject`,
+			string(kind), pq.Array(subjects))
+		if err != nil {
+			return fmt.Errorf("reading what was closed of %s: %w", kind, err)
+		}
+		done := make(map[string]time.Time, len(closed))
+		for _, item := range closed {
+			done[item.Subject] = item.At
+		}
+		for _, one := range found {
+			if at, known := done[one.subject]; known && !one.newest.After(at) {
+				continue
+			}
+			one.kind, one.total, one.seen = kind, true, tx.Now
+			opened, err := raise(ctx, tx, one.finding)
+			if err != nil {
+				return err
+			}
+			if !opened {
+				continue
+			}
+			one.mail[email.ParamCount] = strconv.Itoa(one.count)
+			if err := s.Emails.ScheduleAlert(ctx, tx, mail, one.mail); err != nil {
+				return err
+			}
+		}
+		return settleOthers(ctx, tx, kind, subjects, gone)
+	})
+}
+
+// settleOthers closes the open items of a kind but those of the subjects.
+func settleOthers(
+	ctx context.Context, tx *postgres.Tx, kind Kind, subjects []string, why string,
+) error {
+	_, err := tx.ExecContext(ctx, `
+		UPDATE attention_items
+		   SET closed_at = $3,
+		       closed_by = 'system',
+		       note = $4
+		 WHERE kind = $1
+		   AND subject <> ALL ($2)
+		   AND closed_at IS NULL`, string(kind), pq.Array(subjects), tx.Now, why)
+	if err != nil {
+		return fmt.Errorf("closing what is done of %s: %w", kind, err)
+	}
+	return nil
+}

@@ -1,0 +1,77 @@
+package demo_test
+
+import (
+	"testing"
+
+	"drawbridge/internal/demo"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+)
+
+// TestHistory looks at what somebody sees after a first start: a living system, of which
+// nothing betrays that it is made up, and which a second start leaves as it is.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	db := pgtest.New(t)
+	if err := demo.History(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	for what, query := range map[string]string{
+		"a failing subscription": `SELECT count(*) FROM subscriptions WHERE state = 'failing'`,
+		"a slow subscription": `
+			SELECT count(*)
+			  FROM (SELECT FROM deliveries GROUP BY subscription_uid
+			        HAVING percentile_disc(0.5) WITHIN GROUP (ORDER BY last_duration_us) > 1000000) slow`,
+		"an open alert": `SELECT count(*) FROM attention_items WHERE closed_at IS NULL`,
+		"draws in five states": `
+			SELECT count(*) FROM (SELECT 1 HAVING (SELECT count(DISTINCT status) FROM disbursements) = 5) x`,
+		"mails sent and failed": `
+			SELECT count(*) FROM (SELECT 1 HAVING (SELECT count(DISTINCT state) FROM emails) > 1) x`,
+		"a bulk re-send with items": `
+			SELECT count(*) FROM bulk_resends JOIN bulk_resend_items i USING (bulk_uid)
+			  JOIN deliveries d ON d.delivery_uid = i.new_uid AND d.resend_of = i.delivery_uid`,
+		"failures that were made good": `SELECT count(*) FROM deliveries WHERE made_good_by IS NOT NULL`,
+		"tallies":                      `SELECT count(*) FROM subscription_hours`,
+	} {
+		if got := count(t, db, query); got == 0 {
+			t.Errorf("there is not %s", what)
+		}
+	}
+	for what, query := range map[string]string{
+		"a partner with the seed's mark": `SELECT count(*) FROM partners WHERE name LIKE '%seed%'`,
+		"a name with a number": `
+			SELECT count(*) FROM applications WHERE borrower_last_name ~ '\d'`,
+		"an alert without a reason": `
+			SELECT count(*) FROM attention_items WHERE length(detail) < 20`,
+		"what is due in years": `
+			SELECT count(*) FROM deliveries WHERE next_attempt_at > now() + interval '3 days'`,
+		"what a worker would send": `
+			SELECT count(*) FROM deliveries WHERE state IN ('pending', 'retrying')`,
+		"an error that says it is fine": `
+			SELECT count(*) FROM attempts WHERE error_class <> '' AND response_body = '{"ok":true}'`,
+		"a re-send that arrived beside a failure": `
+			SELECT count(*) FROM deliveries d JOIN deliveries o ON o.delivery_uid = d.resend_of
+			 WHERE o.made_good_by IS DISTINCT FROM d.delivery_uid`,
+	} {
+		if got := count(t, db, query); got != 0 {
+			t.Errorf("there is %s: %d", what, got)
+		}
+	}
+	const all = `SELECT (SELECT count(*) FROM deliveries) + (SELECT count(*) FROM partners) +
+		(SELECT count(*) FROM attention_items) + (SELECT count(*) FROM bulk_resends)`
+	before := count(t, db, all)
+	if err := demo.History(t.Context(), db); err != nil {
+		t.Fatal(err)
+	}
+	if got := count(t, db, all); got != before {
+		t.Errorf("a second start made %d rows more", got-before)
+	}
+}
+
+func count(t *testing.T, db *postgres.DB, query string) (found int) {
+	t.Helper()
+	if err := db.GetContext(t.Context(), &found, query); err != nil {
+		t.Fatalf("%s: %v", query, err)
+	}
+	return found
+}

@@ -1,0 +1,253 @@
+package doctor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"drawbridge/internal/app"
+	"drawbridge/internal/fleet"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/queue"
+)
+
+const (
+	// partitionsWanted is for how many months ahead there should be partitions; the
+	// workers keep three.
+	partitionsWanted = 2
+	// longTransaction and veryLongTransaction are for how long one may be open: vacuum
+	// removes nothing that ended since it began.
+	longTransaction, veryLongTransaction = 5 * time.Minute, time.Hour
+	// oldXIDs and veryOldXIDs are ages of the oldest row. At two thousand million the
+	// server takes no more writes; autovacuum begins at two hundred million.
+	oldXIDs, veryOldXIDs = 500_000_000, 1_500_000_000
+	// stuckQueue is for how long a job may be due.
+	stuckQueue = 2 * time.Minute
+	// oldBackup is after how long another backup is due.
+	oldBackup = 26 * time.Hour
+)
+
+// psql is what a statement is given to the server with.
+func psql(statement string) string { return `psql "$DATABASE_URL" --command="` + statement + `"` }
+
+// examineCondition looks at what a running installation needs of its database and
+// of its processes.
+func examineCondition(ctx context.Context, s *app.Services) []Checkup {
+	found := examineServer(ctx, s)
+	if skipped, early := behind(ctx, s, "condition"); early {
+		return append(found, skipped)
+	}
+	const remedy = "Check that the user of DATABASE_URL may read the tables."
+	condition, err := s.Fleet.Condition(ctx)
+	if err != nil {
+		return append(found, Failure("condition", err, remedy))
+	}
+	found = append(found, judgeWorkers(condition, s.Settings.Env.Hosted()),
+		judgePartitions(condition), judgeTransaction(condition.Transaction), judgeXIDs(condition),
+		judgeBackup(condition, s.Settings.Env.Hosted()))
+	queues, err := s.Queues().Queues(ctx)
+	if err != nil {
+		return append(found, Failure("queues", err, remedy))
+	}
+	overdue, err := s.Webhooks.Health.Overdue(ctx, s.Settings.WebhookTimeout)
+	if err != nil {
+		return append(found, Failure("deliveries", err, remedy))
+	}
+	found = append(found, judgeQueues(queues, condition.Now))
+	if overdue.Count > 0 {
+		return append(found, Checkup{
+			Name: "deliveries", Finding: Failed,
+			Detail: fmt.Sprintf("%d are due and not sent, the oldest since %s.", overdue.Count,
+				overdue.Oldest.UTC().Format(time.RFC3339)),
+			Remedy: "Is a worker there, and no queue paused? drawbridge delivery list --state pending " +
+				"shows whose they are; if all wait, start another: drawbridge serve --roles worker",
+		})
+	}
+	return append(found, Checkup{Name: "deliveries", Finding: OK, Detail: "None is overdue."})
+}
+
+// examineServer asks whether the server can be written, and keeps what it confirms.
+func examineServer(ctx context.Context, s *app.Services) []Checkup {
+	written := Checkup{Name: "writable", Finding: OK, Detail: "The database takes changes."}
+	why, err := s.DB.Unwritable(ctx)
+	if err == nil && why == "" {
+		why, err = s.DB.TryWriting(ctx)
+	}
+	switch {
+	case err != nil:
+		written = Failure("writable", err, "See the log of the database.")
+	case why == postgres.DiskFull:
+		written.Finding, written.Detail = Failed, Sentence(fmt.Errorf("%s", why))
+		written.Remedy = "Free space on the disk of the database, such as that of replication slots " +
+			"that nobody reads: " + psql("SELECT slot_name, restart_lsn FROM pg_replication_slots")
+	case why != "":
+		written.Finding, written.Detail = Failed, Sentence(fmt.Errorf("%s", why))
+		written.Remedy = "Name the primary in DATABASE_URL, or all servers (host=a,b). One that was " +
+			"set so: " + psql("ALTER SYSTEM RESET default_transaction_read_only") + ", or promote the " +
+			"standby: " + psql("SELECT pg_promote()")
+	}
+	return []Checkup{written, examineSettings(ctx, s)}
+}
+
+// examineSettings looks for what keeps the server from keeping its word, or itself.
+func examineSettings(ctx context.Context, s *app.Services) Checkup {
+	var off []string
+	err := s.DB.SelectContext(ctx, &off, `
+		SELECT name
+		  FROM pg_settings
+		 WHERE setting = 'off'
+		   AND name IN ('autovacuum', 'track_counts', 'fsync', 'full_page_writes',
+		                'synchronous_commit')
+		 UNION ALL
+		SELECT 'autovacuum of ' || relname
+		  FROM pg_class
+		 WHERE relnamespace = 'public'::regnamespace
+		   AND EXISTS (SELECT FROM unnest(reloptions) AS o WHERE o = 'autovacuum_enabled=false')
+		 ORDER BY name`)
+	found := Checkup{
+		Name: "server", Finding: OK, Detail: "It vacuums by itself and keeps what it confirms.",
+	}
+	switch {
+	case err != nil:
+		return Failure("server", err, "Check that the user of DATABASE_URL may read pg_settings.")
+	case len(off) == 0:
+		return found
+	}
+	found.Finding, found.Detail = Warning, "Off: "+strings.Join(off, ", ")+"."
+	if s.Settings.Env.Hosted() {
+		found.Finding = Failed
+	}
+	setting, table, ofTable := strings.Cut(off[0], " of ")
+	if found.Remedy = psql("ALTER SYSTEM RESET " + setting); ofTable {
+		found.Remedy = psql("ALTER TABLE " + table + " RESET (autovacuum_enabled)")
+	}
+	found.Remedy += ", then " + psql("SELECT pg_reload_conf()") + "; the same for ALTER DATABASE " +
+		"and ALTER ROLE. Without autovacuum the queue gets slow, without the others what was confirmed " +
+		"may be lost."
+	return found
+}
+
+func judgeWorkers(c fleet.Condition, hosted bool) Checkup {
+	if c.Workers > 0 {
+		return Checkup{
+			Name: "workers", Finding: OK, Detail: fmt.Sprintf("%d of the processes work.", c.Workers),
+		}
+	}
+	found := Checkup{
+		Name: "workers", Finding: Warning, Detail: "No process works: no webhook and no e-mail leaves.",
+		Remedy: "Start one: drawbridge serve --roles worker",
+	}
+	if hosted {
+		found.Finding = Failed
+	}
+	return found
+}
+
+func judgePartitions(c fleet.Condition) Checkup {
+	found := Checkup{
+		Name: "partitions", Finding: OK,
+		Detail: fmt.Sprintf("Events have tables for this month and %d more.", c.PartitionsAhead),
+	}
+	switch {
+	case c.PartitionsAhead < 0:
+		found.Finding, found.Detail = Failed, "Events of this month have no table: calls fail."
+	case c.PartitionsAhead < partitionsWanted:
+		found.Finding = Warning
+	default:
+		return found
+	}
+	found.Remedy = "A worker makes them every hour, and any process as it starts: drawbridge serve. " +
+		"If one runs, its log says what keeps it: grep 'making partitions'."
+	return found
+}
+
+func judgeTransaction(open fleet.Transaction) Checkup {
+	took := (time.Duration(open.Seconds) * time.Second).String()
+	found := Checkup{
+		Name: "transactions", Finding: OK, Detail: "The longest open one took " + took + " so far.",
+	}
+	switch took := time.Duration(open.Seconds) * time.Second; {
+	case took >= veryLongTransaction:
+		found.Finding = Failed
+	case took >= longTransaction:
+		found.Finding = Warning
+	default:
+		return found
+	}
+	found.Detail = "One has been open for " + took + ", and vacuum waits for it: " + open.Holder + "."
+	found.Remedy = psql(fmt.Sprintf("SELECT pg_terminate_backend(%d)", open.PID))
+	if open.PID == 0 {
+		found.Remedy = psql("ROLLBACK PREPARED '" + open.Holder + "'")
+	}
+	return found
+}
+
+func judgeXIDs(c fleet.Condition) Checkup {
+	found := Checkup{
+		Name: "xids", Finding: OK,
+		Detail: fmt.Sprintf("The oldest row is %d million transactions old, of 2000.",
+			c.XIDAge/1_000_000),
+	}
+	switch {
+	case c.XIDAge >= veryOldXIDs:
+		found.Finding = Failed
+	case c.XIDAge >= oldXIDs:
+		found.Finding = Warning
+	default:
+		return found
+	}
+	found.Remedy = "Vacuum has not kept up: end old transactions, prepared ones and unused " +
+		"replication slots, then, as a superuser: vacuumdb --all --freeze --jobs=4"
+	return found
+}
+
+func judgeBackup(c fleet.Condition, hosted bool) Checkup {
+	found := Checkup{Name: "backup", Finding: OK, Detail: "The server does not say that it fails."}
+	if c.ArchiveFailing {
+		found.Finding, found.Detail = Failed, "The server's log is not archived: it failed last."
+		found.Remedy = "Mend what archive_command needs; the error stands in the server's log: " +
+			psql("SELECT last_failed_wal, last_failed_time FROM pg_stat_archiver")
+		return found
+	}
+	switch {
+	case c.Recorded && c.Now.Sub(*c.BackedUpAt) < oldBackup:
+		found.Detail = "The last one was recorded at " + c.BackedUpAt.UTC().Format(time.RFC3339) + "."
+		return found
+	case c.Recorded:
+		found.Finding = Warning
+		found.Detail = "The last one was recorded at " + c.BackedUpAt.UTC().Format(time.RFC3339) + "."
+	case hosted:
+		found.Finding, found.Detail = Warning, "None was ever recorded."
+	default:
+		found.Finding, found.Detail = Skipped, "None was recorded, which development needs not."
+		return found
+	}
+	found.Remedy = "Make one, and record each that was made: drawbridge backup record"
+	return found
+}
+
+// judgeQueues names the worst of the queues: what nobody works comes first.
+func judgeQueues(queues []queue.Queue, now time.Time) Checkup {
+	found := Checkup{Name: "queues", Finding: OK, Detail: "All are worked, and none falls behind."}
+	var paused, late []string
+	for _, one := range queues {
+		if one.PausedAt != nil {
+			paused = append(paused, one.Name)
+		} else if one.Oldest != nil && now.Sub(*one.Oldest) > stuckQueue {
+			late = append(late, fmt.Sprintf("%s (%d jobs wait, the oldest for %s)", one.Name,
+				one.Depth[queue.StateAvailable], now.Sub(*one.Oldest).Round(time.Second)))
+		}
+	}
+	switch {
+	case len(paused) > 0:
+		found.Finding = Failed
+		found.Detail = "Paused: " + strings.Join(paused, ", ") + "."
+		found.Remedy = "drawbridge queue resume " + paused[0]
+	case len(late) > 0:
+		found.Finding = Failed
+		found.Detail = "Fall behind: " + strings.Join(late, ", ") + "."
+		found.Remedy = "Start a worker, or one more: drawbridge serve --roles worker"
+	}
+	return found
+}

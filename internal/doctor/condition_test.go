@@ -1,0 +1,251 @@
+package doctor_test
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+
+	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/doctor"
+	"drawbridge/internal/email/emailtest"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+)
+
+// sound is what a server of production is like; that of the tests need not be durable.
+const sound = `CREATE VIEW public.pg_settings AS
+	SELECT name, 'on' AS setting FROM pg_catalog.pg_settings`
+
+// ailments are what the doctor has to find, one broken thing each, with the command that
+// helps. What the server says of itself is replaced by a view or a function of the same
+// name in the schema public, which the service is told to look at first.
+var ailments = []struct {
+	name, broken   string
+	check          string
+	finding        doctor.Finding
+	detail, remedy string
+}{
+	{"sound server", sound, "server", doctor.OK, "vacuums by itself", ""},
+	{"room and rights", "", "writable", doctor.OK, "takes changes", ""},
+	{"partitions", "", "partitions", doctor.OK, "this month and 3 more", ""},
+	{"queues", "", "queues", doctor.OK, "none falls behind", ""},
+	{"deliveries", "", "deliveries", doctor.OK, "None is overdue", ""},
+	{"transactions", "", "transactions", doctor.OK, "longest open one", ""},
+	{"ids", "", "xids", doctor.OK, "of 2000", ""},
+	{"no backup in development", "", "backup", doctor.Skipped, "None was recorded", ""},
+	{
+		"a worker", `INSERT INTO processes (process_uid, host, pid, roles, version, started_at,
+			last_beat_at, skew_us) VALUES (gen_random_uuid(), 'h', 1, '{api,worker}', 'v', now(), now(), 0)`,
+		"workers", doctor.OK, "1 of the processes", "",
+	},
+	{
+		"a dead worker", `INSERT INTO processes (process_uid, host, pid, roles, version, started_at,
+			last_beat_at, skew_us)
+			VALUES (gen_random_uuid(), 'h', 1, '{worker}', 'v', now(), now() - interval '2 minutes', 0)`,
+		"workers", doctor.Warning, "no e-mail leaves", "drawbridge serve --roles worker",
+	},
+	{
+		"a standby", `CREATE FUNCTION public.pg_is_in_recovery() RETURNS boolean
+			LANGUAGE sql AS 'SELECT true'`,
+		"writable", doctor.Failed, "can only be read", "SELECT pg_promote()",
+	},
+	{
+		"a full disk", `CREATE FUNCTION meet_full_disk() RETURNS event_trigger LANGUAGE plpgsql AS
+			$$ BEGIN RAISE EXCEPTION 'no room' USING ERRCODE = '53100'; END $$;
+			CREATE EVENT TRIGGER full_disk ON ddl_command_start WHEN TAG IN ('CREATE TABLE AS')
+			EXECUTE FUNCTION meet_full_disk()`,
+		"writable", doctor.Failed, "disk of the database is full", "FROM pg_replication_slots",
+	},
+	{
+		"this month has no table", dropMonth("0"),
+		"partitions", doctor.Failed, "this month have no table", "drawbridge serve",
+	},
+	{
+		"the next month has no table", dropMonth("1"),
+		"partitions", doctor.Warning, "and 0 more", "drawbridge serve",
+	},
+	{
+		"a paused queue", `INSERT INTO river_queue (name, paused_at, updated_at)
+			VALUES ('email', now(), now())`,
+		"queues", doctor.Failed, "Paused: email", "drawbridge queue resume email",
+	},
+	{
+		"a growing queue", `INSERT INTO river_job (state, queue, kind, args, max_attempts, scheduled_at)
+			SELECT 'available', 'webhook', 'any', '{}', 25, now() - interval '10 minutes'
+			  FROM generate_series(1, 7)`,
+		"queues", doctor.Failed, "webhook (7 jobs wait, the oldest for 10m", "drawbridge serve",
+	},
+	{
+		"an overdue delivery", `INSERT INTO deliveries (delivery_uid, event_uid, subscription_uid, event,
+			status, state, event_at, next_attempt_at, created_at, queued)
+			VALUES (gen_random_uuid(), gen_random_uuid(), gen_random_uuid(), 'task.created', 'Pending',
+			'pending', now(), now() - interval '1 hour', now(), false)`,
+		"deliveries", doctor.Failed, "1 are due and not sent", "drawbridge delivery list --state pending",
+	},
+	{
+		"no autovacuum", `CREATE VIEW public.pg_settings AS SELECT name,
+			CASE WHEN name = 'autovacuum' THEN 'off' ELSE 'on' END AS setting FROM pg_catalog.pg_settings`,
+		"server", doctor.Warning, "Off: autovacuum.", "ALTER SYSTEM RESET autovacuum",
+	},
+	{
+		"commits that do not wait", `CREATE VIEW public.pg_settings AS SELECT name,
+			CASE WHEN name = 'synchronous_commit' THEN 'off' ELSE 'on' END AS setting
+			FROM pg_catalog.pg_settings`,
+		"server", doctor.Warning, "Off: synchronous_commit.", "ALTER SYSTEM RESET synchronous_commit",
+	},
+	{
+		"a table without autovacuum", sound + `; ALTER TABLE river_job SET (autovacuum_enabled = false)`,
+		"server", doctor.Warning, "autovacuum of river_job",
+		"ALTER TABLE river_job RESET (autovacuum_enabled)",
+	},
+	{
+		"an old transaction", openFor("10 minutes"), "transactions", doctor.Warning,
+		"open for 10m0s, and vacuum waits for it: ana, report", "SELECT pg_terminate_backend(4711)",
+	},
+	{
+		"a very old transaction", openFor("2 hours"), "transactions", doctor.Failed, "open for 2h0m0s",
+		"SELECT pg_terminate_backend(4711)",
+	},
+	{
+		"a prepared transaction", `CREATE VIEW public.pg_prepared_xacts AS SELECT 'left-behind' AS gid,
+			now() - interval '3 hours' AS prepared, current_database() AS database`,
+		"transactions", doctor.Failed, "left-behind", "ROLLBACK PREPARED 'left-behind'",
+	},
+	{"old ids", frozen("600000000"), "xids", doctor.Warning, "600 million", "vacuumdb --all --freeze"},
+	{"very old ids", frozen("1600000000"), "xids", doctor.Failed, "1600 million", "vacuumdb"},
+	{
+		"an archive that fails", `CREATE VIEW public.pg_stat_archiver AS
+			SELECT now() AS last_failed_time, now() - interval '1 day' AS last_archived_time;
+			CREATE FUNCTION public.current_setting(name text) RETURNS text LANGUAGE sql AS $$
+			SELECT CASE name WHEN 'archive_mode' THEN 'on' ELSE pg_catalog.current_setting(name) END $$`,
+		"backup", doctor.Failed, "not archived", "FROM pg_stat_archiver",
+	},
+	{
+		"an old backup", backedUp("30 hours"), "backup", doctor.Warning, "The last one was recorded",
+		"drawbridge backup record",
+	},
+	{"a fresh backup", backedUp("3 hours"), "backup", doctor.OK, "The last one was recorded", ""},
+	{
+		"a clock that is off", `CREATE FUNCTION public.clock_timestamp() RETURNS timestamptz
+			LANGUAGE sql AS $$ SELECT pg_catalog.clock_timestamp() + interval '1 minute' $$`,
+		"clock", doctor.Failed, "differ by", "NTP",
+	},
+}
+
+// dropMonth drops a table of a month so many months from now.
+func dropMonth(ahead string) string {
+	return `DO $$ BEGIN EXECUTE format('DROP TABLE %I',
+		to_char(date_trunc('month', now() AT TIME ZONE 'UTC') + interval '` + ahead + ` months',
+		        '"attempts_y"YYYY"m"MM')); END $$`
+}
+
+// openFor shows a transaction that has been open for so long.
+func openFor(interval string) string {
+	return `CREATE VIEW public.pg_stat_activity AS SELECT 4711 AS pid, current_database() AS datname,
+		'client backend' AS backend_type, now() - interval '` + interval + `' AS xact_start,
+		'ana' AS usename, 'report' AS application_name, NULL::inet AS client_addr, 'active' AS state,
+		'SELECT 1' AS query`
+}
+
+// frozen shows databases whose oldest row is so many transactions old.
+func frozen(age string) string {
+	return `CREATE VIEW public.pg_database AS SELECT oid, datname, datminmxid,
+		((txid_current() - ` + age + ` + 8589934592) % 4294967296)::text::xid AS datfrozenxid
+		FROM pg_catalog.pg_database`
+}
+
+func backedUp(ago string) string {
+	return `INSERT INTO installation (identity, recorded_at, backed_up_at)
+		VALUES ('any', now(), now() - interval '` + ago + `')`
+}
+
+// TestDoctorFinds breaks each thing and looks.
+func TestDoctorFinds(t *testing.T) {
+	t.Parallel()
+	for _, one := range ailments {
+		t.Run(one.name, func(t *testing.T) {
+			t.Parallel()
+			h := patient(t, one.broken)
+			found := append(doctor.Database(t.Context(), h.DB),
+				doctor.Services(t.Context(), h.Services, nil)...)
+			diagnosed(t, found, one.check, one.finding, one.detail, one.remedy)
+		})
+	}
+}
+
+// patient is an installation that was broken by statements.
+func patient(t *testing.T, broken string, variables ...string) *apptest.Harness {
+	t.Helper()
+	address, err := url.Parse(pgtest.URL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := postgres.Open(t.Context(), address.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.Close()
+	if _, err := whole.ExecContext(t.Context(), `SELECT; `+broken); err != nil {
+		t.Fatal(err)
+	}
+	query := address.Query()
+	query.Set("search_path", "public,pg_catalog")
+	address.RawQuery = query.Encode()
+	db, err := postgres.Open(t.Context(), address.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return apptest.On(t, db, variables...)
+}
+
+// diagnosed looks for a finding, and for a remedy wherever there is one to tell.
+func diagnosed(
+	t *testing.T, found []doctor.Checkup, check string, finding doctor.Finding, said ...string,
+) {
+	t.Helper()
+	for _, got := range found {
+		if got.Name != check {
+			continue
+		}
+		if got.Finding != finding || !strings.Contains(got.Detail, said[0]) ||
+			!strings.Contains(got.Remedy, said[1]) || said[1] == "" && got.Remedy != "" {
+			t.Errorf("%+v, want %s with %q", got, finding, said)
+		}
+		return
+	}
+	t.Errorf("nobody looks at %s, only at %d other things", check, len(found))
+}
+
+// TestDoctorExaminesTheMail gives the mail server a wrong password, and mails a sender
+// whom nobody outside can answer.
+func TestDoctorExaminesTheMail(t *testing.T) {
+	t.Parallel()
+	certificate := emailtest.Certificate(true)
+	server := emailtest.NewServer(t, emailtest.Options{
+		TLS: &certificate, User: "ana", Password: "right",
+	})
+	address, err := url.Parse(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	address.User = url.UserPassword("ana", "wrong")
+	h := patient(t, "", "DRAWBRIDGE_SMTP_URL", address.String(),
+		"DRAWBRIDGE_MAIL_FROM", "Bridge <bridge@localhost>")
+	found := doctor.Services(t.Context(), h.Services, nil)
+	diagnosed(t, found, "mail", doctor.Failed, "did not take the sign-in of ana", "user and password")
+	diagnosed(t, found, "sender", doctor.Warning, "bridge@localhost", "DRAWBRIDGE_MAIL_FROM='")
+}
+
+// TestProductionWantsMore: what development may lack fails there.
+func TestProductionWantsMore(t *testing.T) {
+	t.Parallel()
+	h := patient(t, `CREATE VIEW public.pg_settings AS SELECT name,
+		CASE WHEN name = 'fsync' THEN 'off' ELSE 'on' END AS setting FROM pg_catalog.pg_settings`,
+		"DRAWBRIDGE_ENV", "production", "DRAWBRIDGE_PUBLIC_URL", "https://bridge.example")
+	found := doctor.Services(t.Context(), h.Services, nil)
+	diagnosed(t, found, "server", doctor.Failed, "Off: fsync.", "ALTER SYSTEM RESET fsync")
+	diagnosed(t, found, "workers", doctor.Failed, "No process works", "--roles worker")
+	diagnosed(t, found, "backup", doctor.Warning, "None was ever recorded", "drawbridge backup record")
+	diagnosed(t, found, "mail", doctor.Warning, "No mail server", "DRAWBRIDGE_SMTP_URL")
+}

@@ -1,0 +1,85 @@
+package loan
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// lastChange is when a disbursement d changed last, as its index has it.
+const lastChange = `greatest(
+	d.requested_at, d.processing_at, d.settled_at, d.cancelled_at, d.returned_at)`
+
+// ChangedWithin returns the disbursements of the merchants that changed their state from a
+// time until before another, in the order of their ids.
+func (s *Service) ChangedWithin(
+	ctx context.Context, tx *postgres.Tx, merchants []uuid.UUID, from, until time.Time,
+) ([]Disbursement, error) {
+	var rows []ownedDraw
+	err := tx.SelectContext(ctx, &rows, selectDraws+`
+		 WHERE a.merchant_uid = ANY ($1)
+		   AND `+lastChange+` >= $2
+		   AND EXISTS (SELECT
+		                 FROM unnest(ARRAY[d.requested_at, d.processing_at, d.settled_at,
+		                                   d.cancelled_at, d.returned_at]) AS at
+		                WHERE at >= $2 AND at < $3)
+		 ORDER BY d.merchant_disbursement_id`, pq.Array(merchants), from, until)
+	if err != nil {
+		return nil, fmt.Errorf("listing the disbursements that changed since %s: %w",
+			from.Format(time.RFC3339), err)
+	}
+	draws := make([]Disbursement, 0, len(rows))
+	for _, row := range rows {
+		draws = append(draws, row.disbursement(row.account))
+	}
+	return draws, nil
+}
+
+// CountChanges counts, by merchant, the changes of disbursements within a time.
+func (s *Service) CountChanges(
+	ctx context.Context, tx *postgres.Tx, from, until time.Time,
+) (map[uuid.UUID]int, error) {
+	var rows []struct {
+		MerchantUID uuid.UUID `db:"merchant_uid"`
+		Count       int       `db:"count"`
+	}
+	err := tx.SelectContext(ctx, &rows, `
+		SELECT a.merchant_uid, count(*)
+		  FROM disbursements d
+		  JOIN applications a USING (application_uid)
+		 CROSS JOIN unnest(ARRAY[d.requested_at, d.processing_at, d.settled_at, d.cancelled_at,
+		                         d.returned_at]) AS at
+		 WHERE `+lastChange+` >= $1
+		   AND at >= $1
+		   AND at < $2
+		 GROUP BY a.merchant_uid`, from, until)
+	if err != nil {
+		return nil, fmt.Errorf("counting the changes since %s: %w", from.Format(time.RFC3339), err)
+	}
+	counts := make(map[uuid.UUID]int, len(rows))
+	for _, row := range rows {
+		counts[row.MerchantUID] = row.Count
+	}
+	return counts, nil
+}
+
+// AsOf returns the disbursement as it was before a time. Its request is the first change.
+func (d Disbursement) AsOf(until time.Time) Disbursement {
+	requested := Change{
+		FundingChange: lending.FundingChange{Status: lending.FundingRequested}, At: d.RequestedAt,
+	}
+	d.Changes = slices.DeleteFunc(append([]Change{requested}, d.Changes...),
+		func(c Change) bool { return !c.At.Before(until) })
+	d.Status = lending.FundingRequested
+	if len(d.Changes) > 0 {
+		d.Status = d.Changes[len(d.Changes)-1].Status
+	}
+	return d
+}

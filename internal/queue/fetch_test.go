@@ -1,0 +1,174 @@
+package queue_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/riverqueue/river/riverdriver"
+	"github.com/riverqueue/river/rivertype"
+
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/queue"
+)
+
+// fetching is a queue's jobs and who fetches them.
+type fetching struct {
+	db       *postgres.DB
+	pool     *pgxpool.Pool
+	executor riverdriver.Executor
+}
+
+func newFetching(t *testing.T) *fetching {
+	t.Helper()
+	f := &fetching{db: pgtest.New(t)}
+	var err error
+	if f.pool, err = pgxpool.New(t.Context(), f.db.URL()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(f.pool.Close)
+	f.executor = queue.NewDriver(f.pool, f.db.Now).GetExecutor()
+	return f
+}
+
+// add inserts jobs of a priority that fell due so long ago, in order.
+func (f *fetching) add(t *testing.T, count, priority int, ago time.Duration) {
+	t.Helper()
+	f.exec(t, `
+		INSERT INTO river_job (state, queue, kind, args, max_attempts, priority, scheduled_at, errors)
+		SELECT 'available', 'hot', 'any', jsonb_build_object('number', n), 25, $2,
+		       clock_timestamp() - make_interval(secs => $3) + n * interval '1 microsecond',
+		       ARRAY['{"error": "lost", "attempt": 1}'::jsonb]
+		  FROM generate_series(1, $1) AS n`, count, priority, ago.Seconds())
+}
+
+func (f *fetching) exec(t *testing.T, statement string, args ...any) {
+	t.Helper()
+	if _, err := f.db.ExecContext(t.Context(), statement, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// fetch takes up to so many jobs.
+func (f *fetching) fetch(ctx context.Context, t *testing.T, most int) []*rivertype.JobRow {
+	t.Helper()
+	found, err := f.executor.JobGetAvailable(ctx, &riverdriver.JobGetAvailableParams{
+		ClientID: "tester", MaxAttemptedBy: 3, MaxToLock: most, Queue: "hot",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// tally counts fetched jobs by priority.
+func tally(jobs []*rivertype.JobRow) string {
+	var counts [5]int
+	for _, job := range jobs {
+		counts[job.Priority]++
+	}
+	return fmt.Sprint(counts[1:])
+}
+
+// TestFetchTakesEveryJobOnce works a backlog of several priorities off, first ones first,
+// with jobs that come meanwhile, late and handed back.
+func TestFetchTakesEveryJobOnce(t *testing.T) {
+	t.Parallel()
+	f := newFetching(t)
+	f.add(t, 25, 1, time.Hour)
+	f.add(t, 12, 2, 2*time.Hour)
+	f.add(t, 1, 4, 3*time.Hour)
+	taken := map[int64]bool{}
+	take := func(want string) {
+		t.Helper()
+		found := f.fetch(t.Context(), t, 10)
+		if got := tally(found); got != want {
+			t.Errorf("fetched %s, want %s", got, want)
+		}
+		for _, job := range found {
+			if taken[job.ID] || job.Attempt != 1 || job.State != rivertype.JobStateRunning ||
+				fmt.Sprint(job.AttemptedBy) != "[tester]" || job.AttemptedAt == nil ||
+				len(job.Errors) != 1 || job.Errors[0].Error != "lost" || !json.Valid(job.EncodedArgs) {
+				t.Errorf("fetched twice or wrongly: %+v", job)
+			}
+			taken[job.ID] = true
+		}
+	}
+	take("[10 0 0 0]") // the first fetch is a whole one, the next ones are not
+	take("[10 0 0 0]")
+	take("[5 5 0 0]")
+	f.add(t, 3, 1, 0)
+	take("[3 7 0 0]")
+	take("[0 0 0 1]")
+	take("[0 0 0 0]")
+	f.add(t, 2, 1, time.Second) // the transaction took a second
+	take("[2 0 0 0]")
+	f.add(t, 2, 3, time.Hour) // handed back: a whole fetch finds them
+	for deadline := time.Now().Add(time.Minute); len(taken) < 45; {
+		if time.Now().After(deadline) {
+			t.Fatal("jobs that are older than the head are never fetched")
+		}
+		for _, job := range f.fetch(t.Context(), t, 10) {
+			taken[job.ID] = true
+		}
+	}
+}
+
+// TestFetchDoesNotReadTheDead: while a transaction is open, the entries of what was worked stay
+// in the index. A fetch that begins at the beginning reads all of them, and one that
+// follows the head next to none.
+func TestFetchDoesNotReadTheDead(t *testing.T) {
+	t.Parallel()
+	const dead = 20_000
+	f := newFetching(t)
+	open, err := f.db.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = open.Rollback() }()
+	if _, err := open.ExecContext(t.Context(), `SELECT pg_current_xact_id()`); err != nil {
+		t.Fatal(err)
+	}
+	f.add(t, dead, 1, time.Hour)
+	f.exec(t, `DELETE FROM river_job WHERE queue = 'hot'`)
+	read := func() int64 {
+		t.Helper()
+		f.add(t, 1, 1, 0)
+		before := f.blocks(t)
+		if found := f.fetch(t.Context(), t, 10); len(found) != 1 {
+			t.Fatalf("fetched %s", tally(found))
+		}
+		return f.blocks(t) - before
+	}
+	whole := read()
+	for range 3 {
+		if behind := read(); behind*20 > whole {
+			t.Errorf("a fetch read %d blocks over %d dead jobs, from the beginning it is %d",
+				behind, dead, whole)
+		}
+	}
+}
+
+// blocks is how many blocks of the jobs were read by all connections.
+func (f *fetching) blocks(t *testing.T) int64 {
+	t.Helper()
+	var count int64
+	err := f.pool.AcquireFunc(t.Context(), func(conn *pgxpool.Conn) error {
+		_, err := conn.Exec(t.Context(), `SELECT pg_stat_force_next_flush()`)
+		return err
+	})
+	if err == nil {
+		err = f.db.GetContext(t.Context(), &count, `
+			SELECT heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit
+			  FROM pg_statio_user_tables
+			 WHERE relname = 'river_job'`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return count
+}

@@ -1,0 +1,85 @@
+package retention_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/uuid"
+
+	"drawbridge/internal/feed"
+	"drawbridge/internal/lending"
+)
+
+// walk tells which events of the feed follow a cursor, nil for the oldest that works, or
+// which cursor works instead.
+func (a *archive) walk(after *feed.Cursor) string {
+	a.t.Helper()
+	page, err := feed.New(a.DB).Read(a.t.Context(), feed.Query{
+		MerchantUIDs: []uuid.UUID{a.merchant}, After: after, Limit: 100,
+	})
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if ok && refusal.Code == lending.CodeCursorExpired {
+		return "expired, " + refusal.Details[0].Message + " works"
+	}
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	var uids []uuid.UUID
+	for _, event := range page.Events {
+		uids = append(uids, event.UID)
+	}
+	return fmt.Sprint(uids)
+}
+
+// Behind whatever retention removed, cursors are refused: also where an older place is kept,
+// and where an event was removed that had its place behind younger ones.
+func TestCursorsEndWhereEventsWereRemoved(t *testing.T) {
+	t.Parallel()
+	a := newArchive(t)
+	old, fresh := today.AddDate(0, -16, 0), today.AddDate(0, -1, 0)
+	plain, held := a.application(), a.application()
+	a.hold(held)
+	a.record(held, old, "delivered")
+	a.record(plain, old, "delivered")
+	third := a.record(plain, fresh, "delivered")
+	fourth := a.record(held, fresh, "delivered")
+	a.publishFeed()
+	want := func(what string, expected ...string) {
+		t.Helper()
+		var got []string
+		for position := range len(expected) - 1 {
+			after := feed.Cursor(position)
+			got = append(got, a.walk(&after))
+		}
+		if diff := cmp.Diff(expected, append(got, a.walk(nil))); diff != "" {
+			t.Errorf("%s: %s", what, diff)
+		}
+	}
+	list := func(events ...uuid.UUID) string { return fmt.Sprint(events) }
+
+	a.run()
+	expired := "expired, events.2 works"
+	want("with an older place kept", expired, expired, list(third, fourth), list(fourth), list(),
+		list(third, fourth))
+
+	// An event from before there were numbers gets its place when it is numbered.
+	a.record(plain, old, "delivered")
+	sixth := a.record(plain, fresh, "delivered")
+	a.publishFeed()
+	a.run()
+	expired = "expired, events.5 works"
+	want("with an old event behind younger ones", expired, expired, expired, expired, expired,
+		list(sixth), list(), list(sixth))
+
+	// Between the event's end and that of its place.
+	a.exec(`DELETE FROM attempts WHERE delivery_uid IN (
+		SELECT delivery_uid FROM deliveries WHERE event_uid = $1)`, sixth)
+	a.exec(`DELETE FROM deliveries WHERE event_uid = $1`, sixth)
+	a.exec(`DELETE FROM events WHERE event_uid = $1`, sixth)
+	after := feed.Cursor(5)
+	if got := a.walk(&after) + ", " + a.walk(nil); got != "expired, events.6 works, []" {
+		t.Errorf("with an event gone and its place kept: %s", got)
+	}
+}

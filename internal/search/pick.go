@@ -1,0 +1,88 @@
+package search
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/postgres"
+)
+
+// PickLimit is how many things a form offers at once.
+const PickLimit = 50
+
+// Choice is a thing that a form offers.
+type Choice struct {
+	UID   uuid.UUID `db:"uid"`
+	Label string    `db:"label"`
+}
+
+// Picked is what a form offers of everything that matches.
+type Picked struct {
+	Choices []Choice
+	// Total is how many match.
+	Total int
+}
+
+// picks are what can be chosen, with what people call it and whose it is.
+var picks = map[Kind]string{
+	Partner: `SELECT partner_uid AS uid, name AS label, partner_uid AS owner FROM partners`,
+	Merchant: `SELECT m.merchant_uid AS uid, m.name || ', ' || p.name AS label,
+	                  m.partner_uid AS owner
+	             FROM merchants m JOIN partners p USING (partner_uid)`,
+	Subscription: `SELECT s.subscription_uid AS uid, s.partner_uid AS owner, p.name || ', ' ||
+	                      CASE WHEN s.name = '' THEN w ELSE s.name || ' (' || w || ')' END AS label
+	                 FROM subscriptions s
+	                 JOIN partners p USING (partner_uid)
+	                CROSS JOIN LATERAL
+	                      (SELECT rtrim(regexp_replace(s.url, '^[a-z]+://', ''), '/') AS w) place
+	                WHERE s.state <> 'deleted'`,
+}
+
+// CanPick tells whether things of a kind can be chosen.
+func CanPick(kind Kind) bool { return picks[kind] != "" }
+
+// Pick returns the first things of a kind whose names hold a text, by name, of one
+// partner or of all for the nil owner.
+func (s *Service) Pick(
+	ctx context.Context, kind Kind, text string, owner uuid.UUID,
+) (Picked, error) {
+	var rows []struct {
+		Choice
+
+		Total int `db:"total"`
+	}
+	err := s.DB.SelectContext(ctx, &rows, `
+		SELECT uid, label, count(*) OVER () AS total
+		  FROM (`+picks[kind]+`) named
+		 WHERE label ILIKE $1
+		   AND ($2::uuid IS NULL OR owner = $2)
+		 ORDER BY label, uid
+		 LIMIT $3`, "%"+postgres.LikePrefix(text), postgres.OrNull(owner), PickLimit)
+	if err != nil {
+		return Picked{}, fmt.Errorf("picking a %s: %w", kind, err)
+	}
+	var found Picked
+	for _, row := range rows {
+		found.Choices, found.Total = append(found.Choices, row.Choice), row.Total
+	}
+	return found, nil
+}
+
+// Name returns what is chosen by its ids, by name; ids that name nothing are left out.
+func (s *Service) Name(ctx context.Context, kind Kind, uids ...uuid.UUID) ([]Choice, error) {
+	texts := make(pq.StringArray, len(uids))
+	for i, uid := range uids {
+		texts[i] = uid.String()
+	}
+	var choices []Choice
+	err := s.DB.SelectContext(ctx, &choices, `
+		SELECT uid, label FROM (`+picks[kind]+`) named
+		 WHERE uid = ANY ($1::uuid[]) ORDER BY label, uid`, texts)
+	if err != nil {
+		return nil, fmt.Errorf("naming %d of kind %s: %w", len(uids), kind, err)
+	}
+	return choices, nil
+}

@@ -1,0 +1,361 @@
+package statement
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/postgres"
+)
+
+// Report is what a round came to.
+type Report struct {
+	// Days are those that have all their statements now.
+	Days []string
+	// Statements counts those that were made, Corrections what was made of earlier days.
+	Statements, Corrections int
+}
+
+// Freeze makes the statements of every day that is due, one day after the other, and corrects
+// earlier ones. A round that ends early or fails for a day is taken up by the next one; any
+// number of them may run at once.
+func (s *Service) Freeze(ctx context.Context) (Report, error) {
+	var report Report
+	var begun []day
+	err := s.DB.SelectContext(ctx, &begun, `
+		SELECT day, begins, ends FROM statement_days WHERE finished_at IS NULL ORDER BY day`)
+	if err != nil {
+		return report, fmt.Errorf("loading the days without all their statements: %w", err)
+	}
+	var failed []error
+	for _, on := range begun {
+		failed = append(failed, s.freezeDay(ctx, on, &report))
+	}
+	for ctx.Err() == nil {
+		on, due, err := s.begin(ctx)
+		if err != nil {
+			return report, errors.Join(append(failed, err)...)
+		}
+		if !due {
+			break
+		}
+		failed = append(failed, s.freezeDay(ctx, on, &report))
+	}
+	return report, errors.Join(failed...)
+}
+
+// begin stores the next day, if its statements are due. A day begins where the one before
+// ended, however calendar or zone were changed since.
+func (s *Service) begin(ctx context.Context) (on day, due bool, err error) {
+	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		var found bool
+		if on, found, err = s.next(ctx, tx); err != nil || !found {
+			due = false
+			return err
+		}
+		if due = !tx.Now.Before(on.Ends.Add(Grace)); !due {
+			return nil
+		}
+		_, err := tx.ExecContext(ctx, `
+			INSERT INTO statement_days (day, begins, ends) VALUES ($1, $2, $3)
+			ON CONFLICT DO NOTHING`, on.Day, on.Begins, on.Ends)
+		if err != nil {
+			return fmt.Errorf("beginning the statements of %s: %w", on.date(), err)
+		}
+		// Another process may have begun it by another calendar.
+		err = tx.GetContext(ctx, &on, `
+			SELECT day, begins, ends FROM statement_days ORDER BY day DESC LIMIT 1`)
+		if err != nil {
+			return fmt.Errorf("loading the newest day of statements: %w", err)
+		}
+		return nil
+	})
+	return on, due, err
+}
+
+// next is the day after the newest that has statements, the first one if none has; none
+// before there is a merchant.
+func (s *Service) next(ctx context.Context, tx *postgres.Tx) (next day, found bool, err error) {
+	var last day
+	err = tx.GetContext(ctx, &last, `
+		SELECT day, begins, ends FROM statement_days ORDER BY day DESC LIMIT 1`)
+	if err == nil {
+		date := s.Calendar.DayOf(last.Ends)
+		for date.String() <= last.date() { // the zone moved west
+			date = s.Calendar.Next(date)
+		}
+		return day{dayOf(date.String()), last.Ends, s.Calendar.End(date)}, true, nil
+	}
+	if !postgres.IsNoRows(err) {
+		return day{}, false, fmt.Errorf("loading the newest day of statements: %w", err)
+	}
+	var first *time.Time
+	if err := tx.GetContext(ctx, &first, `SELECT min(created_at) FROM merchants`); err != nil {
+		return day{}, false, fmt.Errorf("looking for the first merchant: %w", err)
+	}
+	if first == nil {
+		return day{}, false, nil
+	}
+	since := tx.Now.Add(-history)
+	if first.After(since) {
+		since = *first
+	}
+	date := s.Calendar.DayOf(since)
+	return day{dayOf(date.String()), s.Calendar.Start(date), s.Calendar.End(date)}, true, nil
+}
+
+// dayOf is a date as the database has it.
+func dayOf(date string) time.Time {
+	at, _ := time.Parse(time.DateOnly, date) // a calendar's own writing
+	return at
+}
+
+// freezeDay makes the day's statements that are missing, and the corrections of earlier ones.
+// The day is over for the merchants that have theirs, whatever becomes of the others.
+func (s *Service) freezeDay(ctx context.Context, on day, report *Report) error {
+	var failed []error
+	var after uuid.UUID
+	for {
+		var merchants []uuid.UUID
+		err := s.DB.SelectContext(ctx, &merchants, `
+			SELECT m.merchant_uid
+			  FROM merchants m
+			 WHERE m.created_at < $1
+			   AND m.merchant_uid > $2
+			   AND NOT EXISTS (SELECT FROM statements s
+			                    WHERE s.merchant_uid = m.merchant_uid AND s.day = $3)
+			 ORDER BY m.merchant_uid
+			 LIMIT $4`, on.Ends, after, on.Day, batch)
+		if err != nil {
+			return fmt.Errorf("listing the merchants without a statement of %s: %w", on.date(), err)
+		}
+		if len(merchants) == 0 {
+			break
+		}
+		made, err := s.writeEach(ctx, on, merchants)
+		report.Statements += made
+		failed = append(failed, err)
+		if errors.Is(err, errAll) {
+			break
+		}
+		after = merchants[len(merchants)-1]
+	}
+	failed = append(failed, s.correct(ctx, on, report))
+	if err := errors.Join(failed...); err != nil {
+		return err
+	}
+	_, err := s.DB.ExecContext(ctx, `
+		UPDATE statement_days SET finished_at = $2 WHERE day = $1 AND finished_at IS NULL`,
+		on.Day, s.DB.Now())
+	if err != nil {
+		return fmt.Errorf("finishing the statements of %s: %w", on.date(), err)
+	}
+	report.Days = append(report.Days, on.date())
+	return nil
+}
+
+// correct looks through the statements of the days before one, the oldest first.
+func (s *Service) correct(ctx context.Context, before day, report *Report) error {
+	var failed []error
+	var days []day
+	err := s.DB.SelectContext(ctx, &days, `
+		SELECT day, begins, ends
+		  FROM statement_days
+		 WHERE ends > $1
+		   AND day < $2
+		 ORDER BY day`, before.Ends.Add(-correctable), before.Day)
+	if err != nil {
+		return fmt.Errorf("listing the days before %s: %w", before.date(), err)
+	}
+	for _, on := range days {
+		doubtful, err := s.doubtful(ctx, on)
+		if err != nil {
+			return err
+		}
+		for len(doubtful) > 0 {
+			some := doubtful[:min(batch, len(doubtful))]
+			made, err := s.writeEach(ctx, on, some)
+			report.Corrections += made
+			failed = append(failed, err)
+			if errors.Is(err, errAll) {
+				return errors.Join(failed...)
+			}
+			doubtful = doubtful[len(some):]
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// doubtful are the merchants whose statement of the day may not be right any more: a delivery
+// had not arrived, or there are more changes or events than it has. So are those without one,
+// who came on a day that was frozen before its time, by a clock that had run ahead.
+func (s *Service) doubtful(ctx context.Context, on day) (found []uuid.UUID, err error) {
+	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		changes, err := s.Loans.CountChanges(ctx, tx, on.Begins, on.Ends)
+		if err != nil {
+			return err
+		}
+		var rows []struct {
+			MerchantUID uuid.UUID `db:"merchant_uid"`
+			Changes     int       `db:"changes"`
+			Doubtful    bool      `db:"doubtful"`
+		}
+		err = tx.SelectContext(ctx, &rows, `
+			WITH counted AS (
+				SELECT merchant_uid, count(*) AS events
+				  FROM events
+				 WHERE occurred_at >= $2
+				   AND occurred_at < $3
+				   AND merchant_uid IS NOT NULL
+				 GROUP BY merchant_uid
+			), newest AS (
+				SELECT DISTINCT ON (merchant_uid) merchant_uid, changes, events, unresolved
+				  FROM statements
+				 WHERE day = $1
+				 ORDER BY merchant_uid DESC, version DESC
+			)
+			SELECT n.merchant_uid,
+			       n.changes,
+			       n.unresolved OR n.events <> coalesce(c.events, 0) AS doubtful
+			  FROM newest n
+			  LEFT JOIN counted c USING (merchant_uid)
+			 UNION ALL
+			SELECT m.merchant_uid, 0, true
+			  FROM merchants m
+			  JOIN statement_days d ON d.day = $1 AND d.finished_at IS NOT NULL
+			 WHERE m.created_at < $3
+			   AND NOT EXISTS (SELECT FROM newest n WHERE n.merchant_uid = m.merchant_uid)
+			 ORDER BY merchant_uid`, on.Day, on.Begins, on.Ends)
+		if err != nil {
+			return fmt.Errorf("looking for statements of %s to correct: %w", on.date(), err)
+		}
+		found = nil
+		for _, row := range rows {
+			if row.Doubtful || row.Changes != changes[row.MerchantUID] {
+				found = append(found, row.MerchantUID)
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// errAll says that the statements of no merchant could be written, which no merchant causes.
+var errAll = errors.New("none of several statements could be written")
+
+// writeEach is write that leaves out only the merchants for whom it fails.
+func (s *Service) writeEach(ctx context.Context, on day, merchants []uuid.UUID) (int, error) {
+	made, err := s.write(ctx, on, merchants)
+	if err == nil || len(merchants) == 1 {
+		return made, err
+	}
+	var failed []error
+	for _, merchant := range merchants {
+		count, err := s.write(ctx, on, []uuid.UUID{merchant})
+		if made += count; err != nil {
+			failed = append(failed, err)
+		}
+	}
+	if len(failed) == len(merchants) {
+		return 0, errors.Join(errAll, failed[0])
+	}
+	return made, errors.Join(failed...)
+}
+
+// former is the newest version of a statement.
+type former struct {
+	MerchantUID uuid.UUID `db:"merchant_uid"`
+	Version     int       `db:"version"`
+	Content     []byte    `db:"content"`
+	JSON        []byte    `db:"json"`
+}
+
+// write stores the statements of the merchants that say something new, and returns how many
+// those were. Of two that write the same version one has nothing to do. A panic is an error, so
+// that it ends neither the other merchants' statements nor the other days.
+func (s *Service) write(ctx context.Context, on day, merchants []uuid.UUID) (made int, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			made, err = 0, fmt.Errorf("writing the statements of %s for merchants %s: %v\n%s",
+				on.date(), merchants, fault, debug.Stack())
+		}
+	}()
+	err = s.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		made = 0
+		signer, err := s.signer(ctx, tx)
+		if err != nil {
+			return err
+		}
+		var formers []former
+		err = tx.SelectContext(ctx, &formers, `
+			SELECT DISTINCT ON (merchant_uid) merchant_uid, version, content, json
+			  FROM statements
+			 WHERE day = $1
+			   AND merchant_uid = ANY ($2)
+			 ORDER BY merchant_uid, version DESC`, on.Day, pq.Array(merchants))
+		if err != nil {
+			return fmt.Errorf("loading the statements of %s: %w", on.date(), err)
+		}
+		contents, err := s.compose(ctx, tx, on, merchants)
+		if err != nil {
+			return err
+		}
+		editions := make(map[uuid.UUID]edition, len(merchants))
+		for _, merchant := range merchants {
+			editions[merchant] = edition{day: on, merchant: merchant, version: 1, at: tx.Now}
+		}
+		for _, old := range formers {
+			if bytes.Equal(old.Content, contents[old.MerchantUID].digest()) {
+				delete(editions, old.MerchantUID)
+				continue
+			}
+			next, sum := editions[old.MerchantUID], sha256.Sum256(old.JSON)
+			next.version = old.Version + 1
+			next.replaces = &replaced{old.Version, hex.EncodeToString(sum[:])}
+			editions[old.MerchantUID] = next
+		}
+		// In one order, so that those who write the same wait for each other.
+		for _, merchant := range merchants {
+			edition, changed := editions[merchant]
+			if !changed {
+				continue
+			}
+			count, err := insert(ctx, tx, edition, contents[merchant], signer)
+			if err != nil {
+				return err
+			}
+			made += count
+		}
+		return nil
+	})
+	return made, err
+}
+
+func insert(
+	ctx context.Context, tx *postgres.Tx, e edition, c *content, by signer,
+) (int, error) {
+	json, csv := c.json(e, by.id), c.csv(e, by.id)
+	result, err := tx.ExecContext(ctx, `
+		INSERT INTO statements (merchant_uid, day, version, frozen_at, key_id, json, json_signature,
+		                        csv, csv_signature, content, disbursements, changes, events,
+		                        gross, fee, net, unresolved)
+		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+		ON CONFLICT DO NOTHING`,
+		e.merchant, e.Day, e.version, e.at, by.id, json, by.sign(json), csv, by.sign(csv),
+		c.digest(), len(c.Disbursements), c.changes(), len(c.Events),
+		c.Totals.Gross, c.Totals.Fee, c.Totals.Net, c.unresolved())
+	if err != nil {
+		return 0, fmt.Errorf("storing the statement of %s for merchant %s: %w",
+			e.date(), e.merchant, err)
+	}
+	count, err := result.RowsAffected()
+	return int(count), err
+}

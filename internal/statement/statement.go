@@ -1,0 +1,232 @@
+// Package statement makes the daily statements: what happened to a merchant's money on a
+// business day, and which events told of it.
+//
+// A day is the lender's business day; what happens on a weekend or a holiday stands in the
+// next one's statement, so every instant is in exactly one. Grace after a day's end each
+// merchant gets its statement, empty ones included: version 1, stored byte for byte as JSON
+// and as CSV, each with an Ed25519 signature. Until then the statement is open: composed
+// anew for whoever reads it, and marked so.
+//
+// A stored statement never changes. When what it says turns out otherwise (a delivery
+// arrived after all, or something was recorded late), the round that freezes the next day
+// stores a correction: the next version, which names the one before and its digest. It
+// looks back by correctable.
+//
+// Which statements there are is decided by the keys of the tables, not by who runs: a day is
+// a row that begins where the one before ended, a version is unique. So any number of
+// workers may run at the same moment, and clocks may step; what is late is made up for.
+package statement
+
+import (
+	"crypto/sha256"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/calendar"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/secret"
+)
+
+const (
+	// Grace is how long after its end a day is frozen: three attempts of a delivery, each
+	// moved by Retry-After as far as it may by default, are over by then.
+	Grace = 3 * time.Hour
+	// correctable is how far corrections look back: as far as recoveries reach, and a
+	// little more.
+	correctable = 35 * 24 * time.Hour
+	// history is how many days before the first run have statements.
+	history = 7 * 24 * time.Hour
+	// batch is how many merchants' statements are composed together.
+	batch = 20
+)
+
+// Service makes and serves statements.
+type Service struct {
+	DB       *postgres.DB
+	Keys     *secret.Keyring
+	Calendar calendar.Calendar
+	Loans    *loan.Service
+}
+
+// Format is how a statement is written.
+type Format string
+
+// The formats.
+const (
+	JSON Format = "json"
+	CSV  Format = "csv"
+)
+
+// Formats lists them.
+func Formats() []Format { return []Format{JSON, CSV} }
+
+// ContentType is what an answer in the format says it is.
+func (f Format) ContentType() string {
+	if f == CSV {
+		return "text/csv; charset=utf-8"
+	}
+	return "application/json"
+}
+
+// day is a business day that statements are made for.
+type day struct {
+	Day    time.Time `db:"day"`
+	Begins time.Time `db:"begins"`
+	Ends   time.Time `db:"ends"`
+}
+
+func (d day) date() string { return d.Day.Format(time.DateOnly) }
+
+// Outcome is what became of an event at one subscription.
+type Outcome string
+
+// The outcomes.
+const (
+	OutcomeDelivered Outcome = "delivered"
+	OutcomeWaiting   Outcome = "waiting"
+	OutcomeFailed    Outcome = "failed"
+	OutcomeCancelled Outcome = "cancelled"
+)
+
+// amounts are sums over disbursements.
+type amounts struct {
+	Count int           `json:"count"`
+	Gross lending.Money `json:"gross"`
+	Fee   lending.Money `json:"fee"`
+	Net   lending.Money `json:"net"`
+}
+
+func (a *amounts) add(d loan.Disbursement) {
+	a.Count++
+	a.Gross, a.Fee, a.Net = a.Gross.Add(d.Gross), a.Fee.Add(d.Fee), a.Net.Add(d.Net)
+}
+
+// totals are the sums of a statement: over its disbursements, each once, and over those
+// that reached a status that day.
+type totals struct {
+	amounts
+	ByStatus map[lending.FundingStatus]amounts `json:"by_status"`
+}
+
+// evidence is what was said about the money of a disbursement, null where nothing was.
+type evidence struct {
+	Reference     *string `json:"reference"`
+	Method        *string `json:"method"`
+	EffectiveDate *string `json:"effectiveDate"`
+	Reason        *string `json:"reason"`
+}
+
+func newEvidence(c lending.FundingChange) evidence {
+	return evidence{c.Reference, c.Method, c.EffectiveDate, c.Reason}
+}
+
+// change is a step of a disbursement on the day.
+type change struct {
+	Status lending.FundingStatus `json:"status"`
+	At     string                `json:"at"`
+	evidence
+}
+
+// disbursement is one that changed its state on the day, as it was at the day's end.
+type disbursement struct {
+	ID                int64                 `json:"merchantDisbursementId"`
+	ApplicationUID    uuid.UUID             `json:"loanApplicationUid"`
+	ExternalReference *string               `json:"external_reference"`
+	Number            int                   `json:"disbursementNumber"`
+	Kind              lending.DrawKind      `json:"kind"`
+	Status            lending.FundingStatus `json:"status"`
+	Gross             lending.Money         `json:"gross"`
+	Fee               lending.Money         `json:"fee"`
+	Net               lending.Money         `json:"net"`
+	evidence
+	Changes []change `json:"changes"`
+}
+
+// delivery is what became of an event at one subscription.
+type delivery struct {
+	SubscriptionUID uuid.UUID `json:"subscription_uid"`
+	// UID is the first delivery that arrived, else the first one.
+	UID         uuid.UUID `json:"delivery_uid"`
+	Outcome     Outcome   `json:"outcome"`
+	DeliveredAt *string   `json:"delivered_at"`
+}
+
+// event is one of the day, with its deliveries.
+type event struct {
+	UID               uuid.UUID         `json:"event_uid"`
+	Sequence          *int64            `json:"sequence"`
+	Kind              lending.EventKind `json:"event"`
+	Subject           *string           `json:"subject"`
+	ApplicationUID    uuid.UUID         `json:"thrive_application_uid"`
+	ExternalReference *string           `json:"external_reference"`
+	Status            string            `json:"status"`
+	Timestamp         string            `json:"timestamp"`
+	Deliveries        []delivery        `json:"deliveries"`
+}
+
+// content is what a statement says.
+type content struct {
+	Totals        totals         `json:"totals"`
+	Disbursements []disbursement `json:"disbursements"`
+	Events        []event        `json:"events"`
+}
+
+// replaced names the version that a correction corrects.
+type replaced struct {
+	Version int    `json:"version"`
+	SHA256  string `json:"sha256"`
+}
+
+// document is a statement as it is written.
+type document struct {
+	Date        string    `json:"date"`
+	MerchantUID uuid.UUID `json:"merchant_uid"`
+	From        string    `json:"from"`
+	Until       string    `json:"until"`
+	// State is open or frozen; an open one has no version.
+	State    State     `json:"state"`
+	Version  *int      `json:"version"`
+	Replaces *replaced `json:"replaces"`
+	FrozenAt *string   `json:"frozen_at"`
+	KeyID    string    `json:"key_id"`
+	content
+}
+
+// State tells whether a statement may still change.
+type State string
+
+// The states.
+const (
+	Open   State = "open"
+	Frozen State = "frozen"
+)
+
+// digest identifies what a statement says, apart from when and as which version.
+func (c content) digest() []byte {
+	sum := sha256.Sum256(encode(c))
+	return sum[:]
+}
+
+// unresolved tells whether a delivery may still arrive.
+func (c content) unresolved() bool {
+	for _, event := range c.Events {
+		for _, delivery := range event.Deliveries {
+			if delivery.Outcome != OutcomeDelivered {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// changes counts the changes of disbursements.
+func (c content) changes() int {
+	count := 0
+	for _, disbursement := range c.Disbursements {
+		count += len(disbursement.Changes)
+	}
+	return count
+}
