@@ -10,6 +10,7 @@ import (
 	"drawbridge/internal/fleet"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/queue"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/migrations"
 	"drawbridge/views/operations"
 	"drawbridge/views/paths"
@@ -30,7 +31,8 @@ func healthSamplePages(word string) map[string]templ.Component {
 	}
 	later := sampleTime.Add(time.Hour)
 	open := attention.Item{
-		UID: uuid.MustParse(sampleUID), Kind: attention.KindUsedUp, Partner: word, URL: word,
+		UID: uuid.MustParse(sampleUID), Kind: attention.KindUsedUp, Partner: word,
+		Endpoint: subscription.Endpoint{SubscriptionName: word, URL: word},
 		Severity: attention.Problem, Detail: word, Count: 3, OpenedAt: sampleTime,
 		LastSeenAt: sampleTime, Owner: word,
 	}
@@ -48,7 +50,14 @@ func healthSamplePages(word string) map[string]templ.Component {
 				{Start: sampleTime, Values: []int{1, 9}}, {Start: later, Values: []int{0, 0}},
 			},
 		},
-		Tiles: []ui.Tile{{
+		Figures: []operations.Figure{{
+			Tile: ui.Tile{
+				Label: "Delivered", Value: "9", Note: "8 a week before", Icon: "send", Tone: ui.Good,
+				Href: paths.Deliveries,
+			},
+			Spark: ui.SparklineProps{Title: "Delivered", Points: []ui.SparkPoint{{Good: 9}}},
+		}},
+		Now: []ui.Tile{{
 			Label: "Failed", Value: "3", Note: "of 12", Icon: "circle-x", Tone: ui.Bad,
 			Href: paths.Deliveries,
 		}},
@@ -57,7 +66,7 @@ func healthSamplePages(word string) map[string]templ.Component {
 			Series: []ui.Series{{Name: "Median", Tone: ui.Good}},
 			Bars:   []ui.Bar{{Start: sampleTime, Values: []int{12}}},
 		},
-		Alerts: []attention.Item{open}, Now: sampleTime,
+		Alerts: []attention.Item{open}, At: sampleTime,
 		Activity: fleet.Activity{
 			Applications: []fleet.StateCount{{State: "Approved", Count: 3}},
 			Draws:        []fleet.StateCount{{State: "FUNDING_SETTLED", Count: 1}},

@@ -51,7 +51,8 @@ func sampleRow(word string) delivery.Delivery {
 		UID: uid, Event: "application.status.update", Status: word,
 		ApplicationUID:  uuid.MustParse(sampleApplication),
 		SubscriptionUID: uuid.MustParse(sampleSubscription), PartnerName: word,
-		URL: "https://hooks.example/" + word, State: delivery.StateRetrying, AttemptCount: 2,
+		Endpoint: subscription.Endpoint{URL: "https://hooks.example/" + word},
+		State:    delivery.StateRetrying, AttemptCount: 2,
 		LastHTTPStatus: new(503), LastErrorClass: new("http_5xx"), LastDurationUS: new(int64(222_000)),
 		NextAttemptAt: &due, CreatedAt: sampleTime, EventAt: sampleTime, Test: true,
 		ResendOf: &uid, ResentBy: &word, ResendReason: &word,
@@ -130,7 +131,9 @@ func sampleDelivery(word string) deliveries.Page {
 		Alert:   &attention.Item{Kind: attention.KindUsedUp, Owner: word, OpenedAt: sampleTime},
 		Resends: []delivery.Delivery{row}, Related: []delivery.Delivery{row},
 		Ledger: []delivery.LedgerLine{{
-			SubscriptionUID: uuid.MustParse(sampleSubscription), URL: word, Verdict: delivery.Verdict(word),
+			SubscriptionUID: uuid.MustParse(sampleSubscription),
+			Endpoint:        subscription.Endpoint{SubscriptionName: word, URL: word},
+			Verdict:         delivery.Verdict(word),
 		}},
 		Changed: []string{word},
 	}

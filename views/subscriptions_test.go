@@ -116,8 +116,9 @@ func subscriptionTabs(word string) map[string]templ.Component {
 	probe.Timings.Total = time.Second
 	return map[string]templ.Component{
 		subscriptions.TabActivity: subscriptions.Activity(s, []delivery.Delivery{{
-			UID: uuid.MustParse(sampleUID), Event: "task.created", PartnerName: word, URL: word,
-			State: delivery.StateFailed, CreatedAt: sampleTime,
+			UID: uuid.MustParse(sampleUID), Event: "task.created", PartnerName: word,
+			Endpoint: subscription.Endpoint{SubscriptionName: word, URL: word},
+			State:    delivery.StateFailed, CreatedAt: sampleTime,
 		}}, []health.ErrorGroup{{
 			Status: 503, Class: "http_5xx", Count: 84, First: sampleTime, Last: sampleTime,
 		}}),

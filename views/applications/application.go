@@ -12,6 +12,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/retention"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/ui"
 )
 
@@ -66,11 +67,50 @@ type Entry struct {
 	Title string
 	// Href leads to more about it, empty for nothing more.
 	Href string
-	// Chip is the state of a delivery or a mail, nil for none.
+	// Chip is the state of a mail or the answer to a call, nil for none.
 	Chip *ui.ChipProps
 	// Tag marks a re-send, empty for none.
 	Tag  string
 	Text string
+	// Passage is what became of an event, nil for what is none or went to nobody.
+	Passage *delivery.Passage
+}
+
+// passageWords sum up what became of an event, what somebody has to look at first.
+func passageWords(of delivery.Passage) string {
+	var parts []string
+	for _, part := range []struct {
+		count int
+		word  string
+	}{
+		{of.Failed, "failed"},
+		{of.Open, "under way"},
+		{of.Delivered, "delivered"},
+		{of.MadeGood, "failed and made good"},
+		{of.Cancelled, "cancelled"},
+	} {
+		if part.count > 0 {
+			parts = append(parts, ui.Number(part.count)+" "+part.word)
+		}
+	}
+	return ui.Plural(of.Total(), "delivery", "deliveries") + ": " + strings.Join(parts, ", ")
+}
+
+// passageClass marks the sum of an event that somebody has to look at.
+func passageClass(of delivery.Passage) string {
+	if of.Failed > 0 {
+		return "fault-word"
+	}
+	return "soft"
+}
+
+// triedWords sum up a delivery's attempts: "2 attempts, HTTP 503".
+func triedWords(tried delivery.Tried) string {
+	if tried.AttemptCount == 0 {
+		return "no attempt yet"
+	}
+	return ui.Plural(tried.AttemptCount, "attempt", "attempts") + ", " +
+		ui.OutcomeWord(tried.LastStatus(), string(tried.LastError()))
 }
 
 // SourceWord says who created an application.

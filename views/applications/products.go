@@ -38,6 +38,9 @@ func ProductTable(rows []catalog.Product, may bool) ui.TableProps[catalog.Produc
 	}
 	if may {
 		table.Columns = append(table.Columns,
+			ui.Column[catalog.Product]{
+				Title: "Draws", Class: "col-b w-switch end", Cell: productOverdueCell,
+			},
 			ui.Column[catalog.Product]{Title: "Change", Class: "w-switch end", Cell: productSwitchCell})
 	}
 	return table

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"drawbridge/internal/webhook/bulk"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -97,6 +98,7 @@ type Start struct {
 	Subscription  string
 	Since, Until  string
 	Subscriptions []ui.Option
+	Pick          *ui.Picker
 	Faults        map[string]string
 }
 
@@ -177,7 +179,8 @@ type SkipRow struct {
 
 // LaneRow is one endpoint of a bulk re-send.
 type LaneRow struct {
-	UID, URL, State string
+	UID, State string
+	subscription.Endpoint
 	// Events names the kinds with their counts; empty once it runs.
 	Events []string
 	Total  int

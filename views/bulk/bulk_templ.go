@@ -508,7 +508,7 @@ func StartForm(p Start) templ.Component {
 		}
 		templ_7745c5c3_Err = ui.Select(ui.SelectProps{
 			FieldProps: p.field("subscription", "Subscription", ""), Name: "subscription",
-			Value: p.Subscription, Options: p.Subscriptions,
+			Value: p.Subscription, Options: p.Subscriptions, Pick: p.Pick,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err

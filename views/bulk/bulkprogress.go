@@ -3,6 +3,7 @@ package bulk
 import (
 	"time"
 
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
@@ -61,6 +62,14 @@ func (p Progress) remaining() string {
 	return "about " + ui.Duration(p.Remaining.Round(time.Second)) + " of sending left"
 }
 
+// manyFailed is from how many failures on it is said that nothing arrives.
+const manyFailed = 5
+
+// allFail tells that it would be better to stop for now.
+func (p Progress) allFail() bool {
+	return p.State == "running" && p.Delivered == 0 && p.Failed >= manyFailed
+}
+
 // ItemRow is one result of a bulk re-send.
 type ItemRow struct {
 	Position int
@@ -69,7 +78,7 @@ type ItemRow struct {
 	Status   string
 	// Application is empty for a test event.
 	Application string
-	URL         string
+	subscription.Endpoint
 	// New is the delivery that was made, Old the one that it re-sends.
 	New, Old string
 	EventUID string

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/uuid"
 
@@ -136,8 +137,23 @@ func forPartner(detail delivery.Detail) string {
 	if detail.State != delivery.StateDelivered && len(detail.Attempts) > 0 {
 		why := diagnose.Attempt(detail.Attempts[len(detail.Attempts)-1])
 		text.WriteString(strings.TrimSpace(why.Summary) + "\n")
+		answered := detail.Attempts[len(detail.Attempts)-1].ResponseBody
+		if len(answered) > 0 && utf8.Valid(answered) {
+			fmt.Fprintf(&text, "Body of the last answer:\n%s\n", ui.Visible(cut(string(answered))))
+		}
 	}
 	return text.String()
+}
+
+// maxQuoted is how much of an answer is quoted to the partner, in bytes.
+const maxQuoted = 2 << 10
+
+// cut keeps the beginning of a text.
+func cut(text string) string {
+	if len(text) <= maxQuoted {
+		return strings.TrimSpace(text)
+	}
+	return strings.ToValidUTF8(text[:maxQuoted], "") + " …"
 }
 
 // resendTable lists the deliveries that re-send one.

@@ -140,7 +140,7 @@ func Doctor(p DoctorForm) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		templ_7745c5c3_Err = ui.Input(ui.InputProps{
-			FieldProps: p.field("signature", "Signature", "The value of x-hmac-signature, or what the partner computed."),
+			FieldProps: p.field("signature", "Signature", "The value of x-hmac-signature or webhook-signature, or what the partner computed."),
 			Name:       "signature", Value: p.Signature, MaxLength: 300, Autocomplete: "off", Required: true,
 		}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {

@@ -20,6 +20,7 @@ func fate(of delivery.FanOut) string {
 		{of.Failed, "failed"},
 		{of.Open, "under way"},
 		{of.Delivered, "delivered"},
+		{of.MadeGood, "made good"},
 		{of.Cancelled, "cancelled"},
 		{of.PassedOver, "not chosen"},
 	} {

@@ -8,14 +8,12 @@ package mail
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-import "net/url"
-
-// Alert tells operators about a webhook subscription.
+// Alert tells operators what needs them: a webhook subscription, or work of the lender's own.
 type Alert struct {
 	Kind        AlertKind
 	PartnerName string
-	// URL is the endpoint of the subscription.
-	URL string
+	// Name is the subscription's name, empty for none, and URL its endpoint.
+	Name, URL string
 	// Since is an RFC 3339 time: since when deliveries fail, or failed.
 	Since string
 	// Failures counts the attempts that failed since then.
@@ -26,11 +24,14 @@ type Alert struct {
 	Event, Reference, Delivery string
 	// Paused tells that the subscription paused itself when it failed.
 	Paused bool
+	// Count, Day and Draws belong to AlertDrawsOverdue and AlertUndecided: how many there are,
+	// the day that they are about, YYYY-MM-DD, and the numbers of the draws.
+	Count, Day, Draws string
 	// ConsoleURL leads to the page to look at next.
 	ConsoleURL string
 }
 
-// AlertKind is what happened to a subscription.
+// AlertKind is what happened.
 type AlertKind string
 
 // The kinds of alert.
@@ -38,13 +39,15 @@ const (
 	AlertFailing        AlertKind = "failing"
 	AlertRecovered      AlertKind = "recovered"
 	AlertAttemptsUsedUp AlertKind = "attempts_used_up"
+	AlertDrawsOverdue   AlertKind = "draws_overdue"
+	AlertUndecided      AlertKind = "applications_undecided"
 )
 
 // message is what differs between the kinds.
 type message struct{ subject, title, lead, next, button string }
 
 func (a Alert) message() message {
-	endpoint := a.host()
+	endpoint := endpointOf(a.Name, a.URL)
 	switch a.Kind {
 	case AlertRecovered:
 		return message{
@@ -54,6 +57,24 @@ func (a Alert) message() message {
 			next: "Deliveries whose attempts were used up meanwhile are not sent again by " +
 				"themselves: re-send them from the subscription's page.",
 			button: "Open the subscription",
+		}
+	case AlertDrawsOverdue:
+		return message{
+			subject: "Draws are overdue: " + a.Count,
+			title:   "Draws wait for their money",
+			lead:    "They have been in one state for longer than their products allow.",
+			next: "The draw desk says what has to be done about each. No other e-mail about them comes " +
+				"while the alert is open.",
+			button: "See what needs attention",
+		}
+	case AlertUndecided:
+		return message{
+			subject: "Applications wait for a decision: " + a.Count + ", notice due on " + a.Day,
+			title:   "Applications wait for a decision",
+			lead: "They were complete weeks ago and are not decided. Regulation B wants the applicants " +
+				"to have notice of the decision within 30 days.",
+			next:   "Approve or decline them. An application that nobody pursues is closed.",
+			button: "See what needs attention",
 		}
 	case AlertAttemptsUsedUp:
 		return message{
@@ -86,22 +107,17 @@ func (a Alert) message() message {
 	}
 }
 
-// host is enough of the address for a subject.
-func (a Alert) host() string {
-	address, err := url.Parse(a.URL)
-	if err != nil || address.Host == "" {
-		return short(a.URL, 60)
-	}
-	return short(address.Host, 60)
-}
-
 func (a Alert) facts() []Fact {
-	since := "Failing since"
-	if a.Kind == AlertRecovered {
+	since, day, count := "Failing since", "Overdue since", "Draws"
+	switch a.Kind {
+	case AlertRecovered:
 		since = "Had failed since"
+	case AlertUndecided:
+		day, count = "Notice due on", "Applications"
 	}
 	return known(
 		Fact{"Partner", a.PartnerName},
+		Fact{"Subscription", a.Name},
 		Fact{"Endpoint", a.URL},
 		Fact{"Event", a.Event},
 		Fact{"Application", a.Reference},
@@ -109,10 +125,13 @@ func (a Alert) facts() []Fact {
 		Fact{since, moment(a.Since)},
 		Fact{"Failed attempts", a.Failures},
 		Fact{"Last error", a.LastError},
+		Fact{count, a.Count},
+		Fact{"Their numbers", a.Draws},
+		Fact{day, a.Day},
 	)
 }
 
-// Subject names the endpoint's host.
+// Subject names the subscription.
 func (a Alert) Subject(Lender) string { return a.message().subject }
 
 const whyOperator = "You receive this because you are named for alerts of Drawbridge, or operate it."
@@ -181,7 +200,7 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				var templ_7745c5c3_Var4 string
 				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(told.title)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 131, Col: 15}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 150, Col: 15}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {
@@ -212,7 +231,7 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				var templ_7745c5c3_Var6 string
 				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(told.lead)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 134, Col: 14}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 153, Col: 14}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -251,7 +270,7 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				var templ_7745c5c3_Var8 string
 				templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(told.next)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 138, Col: 14}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 157, Col: 14}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 				if templ_7745c5c3_Err != nil {

@@ -260,7 +260,7 @@ func TestSubjects(t *testing.T) {
 		{
 			"failing",
 			mail.Alert{Kind: mail.AlertFailing, URL: "https://a.example:8443/x"},
-			"Webhooks failing: a.example:8443",
+			"Webhooks failing: a.example:8443/x",
 		},
 		{
 			"recovered",

@@ -30,7 +30,7 @@ func Samples() []Sample {
 		ConsoleURL:  console + "/subscriptions/0193b5a0-11aa-7b20-8c3d-2f4e5a6b7c8d",
 	}
 	failing, recovered, usedUp := endpoint, endpoint, endpoint
-	failing.Kind = AlertFailing
+	failing.Kind, failing.Name = AlertFailing, "Production"
 	recovered.Kind = AlertRecovered
 	usedUp.Kind = AlertAttemptsUsedUp
 	usedUp.Since, usedUp.Failures = "", "3"
@@ -38,6 +38,13 @@ func Samples() []Sample {
 	usedUp.Reference = ana.Reference
 	usedUp.Delivery = "0193b5a1-77d0-7f3e-a2b4-0c9d8e7f6a51"
 	usedUp.ConsoleURL = console + "/deliveries/" + usedUp.Delivery
+	draws := Alert{
+		Kind: AlertDrawsOverdue, Count: "3", Day: "2026-11-24", Draws: "#1004, #1007, #1011",
+		ConsoleURL: console + "/attention",
+	}
+	undecided := Alert{
+		Kind: AlertUndecided, Count: "2", Day: "2026-12-04", ConsoleURL: console + "/attention",
+	}
 	return []Sample{
 		{"welcome", "Welcome", Welcome{
 			Borrower:       ana,
@@ -57,6 +64,8 @@ func Samples() []Sample {
 		{"alert-failing", "Alert: subscription failing", failing},
 		{"alert-recovered", "Alert: subscription recovered", recovered},
 		{"alert-attempts-used-up", "Alert: attempts used up", usedUp},
+		{"alert-draws-overdue", "Alert: draws overdue", draws},
+		{"alert-undecided", "Alert: applications undecided", undecided},
 		{"deliveries-failed", "Partner's contact: deliveries failed", Contact{
 			PartnerName:  "Sunfield Energy",
 			Subscription: "0193b5a0-11aa-7b20-8c3d-2f4e5a6b7c8d",

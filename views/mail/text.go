@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"net/url"
 	"strings"
 	"time"
 	"unicode"
@@ -108,4 +109,16 @@ func with(value, unit string) string {
 		return ""
 	}
 	return value + unit
+}
+
+// endpointOf names a subscription in a subject: its name, if it has one, and host and path.
+func endpointOf(name, address string) string {
+	place := address
+	if parsed, err := url.Parse(address); err == nil && parsed.Host != "" {
+		place = parsed.Host + parsed.Path
+	}
+	if name != "" {
+		place = name + ", " + place
+	}
+	return short(place, 80)
 }

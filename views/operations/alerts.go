@@ -35,7 +35,7 @@ func AlertTable(items []attention.Item, now time.Time) ui.TableProps[attention.I
 			},
 			{
 				Title: "Where", Class: "col-b",
-				Text: func(i attention.Item) string { return row(i).Where() },
+				Text: func(i attention.Item) string { return row(i).About() },
 			},
 			{
 				Title: "Count", Class: "end col-b w-short",

@@ -30,10 +30,13 @@ type OverviewProps struct {
 
 // Numbers are what is kept up to date.
 type Numbers struct {
-	Now time.Time
+	At time.Time
 	// Span words the time that the numbers cover: "last 24 hours".
-	Span     string
-	Tiles    []ui.Tile
+	Span string
+	// Figures are what matters most of the time, against the week before; Now is how
+	// things stand at this moment.
+	Figures  []Figure
+	Now      []ui.Tile
 	Outcomes ui.BarPlotProps
 	Latency  ui.LinePlotProps
 	// Alerts are open, newest first.
@@ -41,6 +44,12 @@ type Numbers struct {
 	// Activity is what was begun in the time, by state; DrawWord names the states of draws.
 	Activity fleet.Activity
 	DrawWord func(state string) string
+}
+
+// Figure is a headline: a number with its course, and what it was a week before.
+type Figure struct {
+	ui.Tile
+	Spark ui.SparklineProps
 }
 
 // counts are things of a kind by state, and where they are listed.
@@ -81,13 +90,13 @@ func (c counts) table() ui.TableProps[fleet.StateCount] {
 	}
 }
 
-// maxCount is the highest number that the overview shows exactly.
-const maxCount = 10_000
+// MaxCount is the highest number that the overview shows exactly.
+const MaxCount = 10_000
 
 // UpTo writes a count that goes up to ten thousand.
 func UpTo(count int) string {
-	if count >= maxCount {
-		return ui.Number(maxCount) + "+"
+	if count >= MaxCount {
+		return ui.Number(MaxCount) + "+"
 	}
 	return ui.Number(count)
 }

@@ -1,9 +1,13 @@
 package operations
 
 import (
+	"cmp"
+	"context"
 	"fmt"
+	"slices"
 	"strings"
 
+	"drawbridge/internal/lending"
 	"drawbridge/internal/search"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -16,30 +20,120 @@ type PageLink struct {
 	Href  string
 }
 
-// actions are what can be begun from anywhere.
-var actions = []PageLink{
-	{"Show what is failing now", "triangle-alert", paths.Deliveries + "?state=retrying"},
-	{"Show what failed today", "circle-x", paths.Deliveries + "?range=today&state=failed"},
-	{"Follow deliveries as they come in (tail)", "send", paths.Deliveries + "?tail=1"},
-	{"Check a signature that a partner rejects", "lock", paths.Doctor},
+// Found is what a search found.
+type Found struct {
+	Sought string
+	Hits   []search.Hit
+	// Pages are pages and actions that are named so; the palette alone has them.
+	Pages []PageLink
+	// Missed answers a question about a missing event, nil where none was asked.
+	Missed *WhyProps
 }
 
-// PagesNamed lists the pages that a role sees and the actions, those with a word
-// that begins like the text.
-func PagesNamed(text, role string) []PageLink {
-	var found, all []PageLink
-	for _, group := range ui.NavigationFor(role) {
-		for _, item := range group.Items {
-			all = append(all, PageLink{item.Label, item.Icon, item.Href})
-		}
-	}
-	text = strings.ToLower(strings.TrimSpace(text))
-	for _, link := range append(all, actions...) {
-		if strings.Contains(" "+strings.ToLower(link.Label), " "+text) {
+// none tells that there is nothing to show.
+func (f Found) none() bool { return len(f.Hits) == 0 && len(f.Pages) == 0 && f.Missed == nil }
+
+// action is what can be begun from anywhere: its link, the pattern that the reader must
+// reach (its address where empty), and by which other words people look for it.
+type action struct {
+	PageLink
+	pattern, words string
+}
+
+// actions are in the order of the palette.
+var actions = []action{
+	{
+		PageLink{"Why did somebody not get an event?", "circle-help", paths.Why},
+		"", "missing webhook arrive",
+	},
+	{
+		PageLink{"Show what is failing now", "triangle-alert", paths.Deliveries + "?state=retrying"},
+		"", "errors",
+	},
+	{
+		PageLink{"Show what failed today", "circle-x", paths.Deliveries + "?range=today&state=failed"},
+		"", "errors",
+	},
+	{
+		PageLink{"Follow deliveries as they come in (tail)", "send", paths.Deliveries + "?tail=1"},
+		"",
+		"live log",
+	},
+	{
+		PageLink{"Check a signature that a partner rejects", "lock", paths.Doctor},
+		"", "hmac doctor verify",
+	},
+	{PageLink{"New subscription", "plus", paths.SubscriptionNew}, "", "add create webhook endpoint"},
+	{PageLink{"New partner", "plus", paths.PartnerNew}, "", "add create first webhook onboard"},
+	{PageLink{"New application", "plus", paths.ApplicationNew}, "", "add create loan"},
+	{PageLink{"New product", "plus", paths.ProductNew}, "", "add create"},
+	{PageLink{"New person", "plus", paths.PersonNew}, "", "add create invite user colleague"},
+	{PageLink{"New client of the lender API", "plus", paths.LenderNew}, "", "add create credentials"},
+	{PageLink{"Recover or replay", "rotate-ccw", paths.BulkNew}, "", "bulk re-send resend all"},
+	{
+		PageLink{"Pause a subscription", "pause", paths.Subscriptions + "?state=active"},
+		paths.SubscriptionPause, "stop sending",
+	},
+	{
+		PageLink{"Resume a subscription", "play", paths.Subscriptions + "?state=paused"},
+		paths.SubscriptionResume, "start sending",
+	},
+	{
+		PageLink{"Rotate a signing secret or a token", "refresh-cw", paths.Subscriptions},
+		paths.SubscriptionRotate, "key hmac bearer",
+	},
+	{
+		PageLink{"Rotate a client secret", "refresh-cw", paths.Partners},
+		paths.ClientRotate,
+		"api key credentials",
+	},
+	{
+		PageLink{"Re-send e-mails that failed", "mail", paths.Emails + "?state=failed"},
+		paths.EmailsResend,
+		"mail resend",
+	},
+	{
+		PageLink{"Change your password or second factor", "user", paths.Account},
+		"",
+		"account sessions sign out theme",
+	},
+}
+
+// maxPages bounds what the palette lists of pages, actions and kinds.
+const maxPages = 12
+
+// PagesNamed lists the pages that a role sees, the actions that the reader may take and the
+// kinds of events, those of which every word of the text begins a word.
+func PagesNamed(ctx context.Context, text, role string) []PageLink {
+	var found []PageLink
+	words := strings.Fields(strings.ToLower(text))
+	add := func(link PageLink, more string) {
+		named := " " + strings.ToLower(link.Label+" "+more)
+		if !slices.ContainsFunc(words, func(word string) bool {
+			return !strings.Contains(named, " "+word)
+		}) {
 			found = append(found, link)
 		}
 	}
-	return found
+	for _, group := range ui.NavigationFor(role) {
+		for _, item := range group.Items {
+			add(PageLink{item.Label, item.Icon, item.Href}, "")
+		}
+	}
+	for _, action := range actions {
+		path, _, _ := strings.Cut(cmp.Or(action.pattern, action.Href), "?")
+		if ui.May(ctx, path) {
+			add(action.PageLink, action.words)
+		}
+	}
+	for _, kind := range lending.AllEventKinds() {
+		if len(words) > 0 {
+			add(PageLink{
+				"Deliveries: " + kind.Title(), "zap", paths.Where(paths.Deliveries, "event", string(kind)),
+			}, string(kind)+" "+strings.NewReplacer(".", " ", "-", " ").Replace(string(kind)))
+		}
+	}
+	return found[:min(len(found), maxPages)]
 }
 
 // hitKind is how hits of a kind are shown: the title over them, their icon, and the

@@ -2,6 +2,7 @@
 package partners
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
@@ -69,6 +70,61 @@ type PartnerDetail struct {
 	// MoreMerchants and MoreClients tell that there are more than are shown.
 	MoreMerchants, MoreClients bool
 	Subscriptions              []subscription.Subscription
+	// Arrived tells that an endpoint of the partner has accepted something, be it a test.
+	Arrived bool
+}
+
+// step is one of those to a partner's first webhook.
+type step struct {
+	title, text  string
+	done         bool
+	action, href string
+}
+
+// steps lead to the first webhook of a partner, each with what the reader may do about it.
+func (p PartnerDetail) steps(ctx context.Context) []step {
+	own := path(paths.Partner, p.UID)
+	steps := []step{
+		{
+			title: "A merchant", text: "The business that loans pay.", done: len(p.Merchants) > 0,
+			action: "Add a merchant", href: own + "/merchants/new",
+		}, {
+			title: "Credentials", text: "What the partner's software calls the API with.",
+			done: len(p.Clients) > 0, action: "Issue credentials", href: own + "/clients/new",
+		}, {
+			title: "A subscription", text: "Where its events go, and how they are signed.",
+			done: len(p.Subscriptions) > 0, action: "Create a subscription",
+			href: paths.Where(paths.SubscriptionNew, "partner", p.UID.String()),
+		}, {
+			title: "A test that arrived", text: "The endpoint has confirmed an event or a test.",
+			done: p.Arrived, action: "Send a test",
+		},
+	}
+	if len(p.Subscriptions) > 0 {
+		steps[3].href = paths.To(paths.SubscriptionTest, p.Subscriptions[0].UID.String())
+	}
+	if len(p.Merchants) == 0 {
+		steps[1].href = ""
+	}
+	for i, pattern := range []string{
+		paths.MerchantNew, paths.ClientNew, paths.SubscriptionNew, paths.SubscriptionTest,
+	} {
+		if !ui.May(ctx, pattern) {
+			steps[i].href = ""
+		}
+	}
+	return steps
+}
+
+// left counts the steps that are not done.
+func left(steps []step) int {
+	count := 0
+	for _, step := range steps {
+		if !step.done {
+			count++
+		}
+	}
+	return count
 }
 
 // MerchantDetail is a merchant with what belongs to it.

@@ -13,6 +13,7 @@ const (
 	Home       = "/console"
 	HomeLive   = "/console/overview/live"
 	Search     = "/console/search"
+	Why        = "/console/why"
 	SavedViews = "/console/saved-views"
 	Docs       = "/docs"
 )
@@ -25,6 +26,8 @@ const (
 	SignInReturn   = "/console/sign-in/provider/return"
 	SignOut        = "/console/sign-out"
 	Preferences    = "/console/preferences"
+	Here           = "/console/here"
+	Pick           = "/console/pick/:kind"
 	Account        = "/console/account"
 	Confirm        = "/console/account/confirm"
 	Password       = "/console/account/password"
@@ -47,6 +50,7 @@ const (
 	DeliveryLive     = "/console/deliveries/:uid/live"
 	Resend           = "/console/deliveries/:uid/resend"
 	Doctor           = "/console/signature-doctor"
+	Failures         = "/console/subscriptions/:uid/failures"
 )
 
 // Events.
@@ -100,9 +104,12 @@ const (
 	Document          = "/console/applications/:uid/files/:file"
 	Loans             = "/console/loans"
 	LoansCSV          = "/console/loans/csv"
+	Desk              = "/console/draws"
+	DeskCSV           = "/console/draws/csv"
 	Products          = "/console/products"
 	ProductNew        = "/console/products/new"
 	ProductActive     = "/console/products/:uid/active"
+	ProductOverdue    = "/console/products/:uid/overdue"
 )
 
 // E-mails.
@@ -131,6 +138,9 @@ const (
 	Merchants      = "/console/merchants"
 	Merchant       = "/console/merchants/:uid"
 	MerchantRename = "/console/merchants/:uid/rename"
+	Statements     = "/console/statements"
+	Statement      = "/console/merchants/:uid/statements/:date"
+	StatementFile  = "/console/merchants/:uid/statements/:date/file"
 	Clients        = "/console/clients"
 	Client         = "/console/clients/:id"
 	ClientRotate   = "/console/clients/:id/rotate"

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/google/uuid"
+
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
@@ -21,10 +23,20 @@ type Form struct {
 	Partner     string
 	PartnerName string
 	Partners    []ui.Option
-	URL         string
+	PartnerPick *ui.Picker
+	// PartnerSought is the part of a partner's name that was looked for.
+	PartnerSought string
+	URL           string
 	// AllMerchants covers every merchant; else the Merchants that are chosen.
 	AllMerchants bool
 	Merchants    []Choice
+	// Unshown are chosen merchants that the form has no room for; saving it keeps them.
+	Unshown []uuid.UUID
+	// MerchantPick looks for others than are listed, nil when these are all.
+	MerchantPick   *ui.Picker
+	MerchantSought string
+	// Loaded tells that the form is as the subscription fills it.
+	Loaded bool
 	// AllEvents sends every kind; else the Events that are chosen.
 	AllEvents bool
 	Events    []EventChoice
@@ -74,6 +86,8 @@ type Choice struct {
 	Value   string
 	Label   string
 	Checked bool
+	// Stored tells that the subscription has it so far.
+	Stored bool
 }
 
 // EventChoice is an event kind to tick.
@@ -104,6 +118,9 @@ const HeaderPlain = "plain"
 
 // Trial is a test event that was sent with settings that are not saved.
 type Trial struct {
+	// Secret was made up for this test and stands in the form now, so that saving keeps it;
+	// empty where there was one.
+	Secret    string
 	Event     string
 	Attempt   ui.AttemptView
 	Body      []byte

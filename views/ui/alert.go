@@ -1,7 +1,6 @@
 package ui
 
 import (
-	"net/url"
 	"time"
 
 	"drawbridge/internal/webhook/delivery"
@@ -13,7 +12,7 @@ import (
 // AttentionRowOf is an alert as pages show it.
 func AttentionRowOf(item attention.Item, now time.Time) AttentionRow {
 	row := AttentionRow{
-		UID: item.UID.String(), Kind: string(item.Kind), Partner: item.Partner, URL: item.URL,
+		UID: item.UID.String(), Kind: string(item.Kind), Partner: item.Partner, Endpoint: item.Endpoint,
 		Severity: string(item.Severity), Detail: item.Detail, Count: item.Count,
 		Opened: item.OpenedAt, LastSeen: item.LastSeenAt, Owner: item.Owner,
 		ClosedBy: item.ClosedBy, Note: item.Note,
@@ -27,10 +26,8 @@ func AttentionRowOf(item attention.Item, now time.Time) AttentionRow {
 	since := item.OpenedAt.Add(-time.Hour).UTC().Format(time.RFC3339)
 	subscription := item.Subscription.UUID.String()
 	switch item.Kind {
-	case attention.KindUsedUp:
-		row.Look, row.LookHref = "Show the deliveries", paths.With(paths.Deliveries, url.Values{
-			"subscription": {subscription}, "state": {string(delivery.StateFailed)}, "since": {since},
-		})
+	case attention.KindUsedUp, attention.KindFailing, attention.KindNeverSucceeded:
+		row.Look, row.LookHref = "Show what fails", paths.To(paths.Failures, subscription)
 	case attention.KindUnknown:
 		row.Look, row.LookHref = "Show the deliveries",
 			paths.Where(paths.Deliveries, "subscription", subscription, "since", since)
@@ -41,8 +38,11 @@ func AttentionRowOf(item attention.Item, now time.Time) AttentionRow {
 		row.Look, row.LookHref = "Show the e-mails", paths.Where(paths.Emails, "state", "failed")
 	case attention.KindMailRefused:
 		row.Look, row.LookHref = "Show what waits", paths.Where(paths.Emails, "state", "queued")
-	case attention.KindFailing, attention.KindCertificate, attention.KindProbe,
-		attention.KindNeverSucceeded, attention.KindUnopened:
+	case attention.KindDrawOverdue:
+		row.Look, row.LookHref = "Open the draw desk", paths.Where(paths.Desk, "overdue", "yes")
+	case attention.KindUndecided:
+		row.Look, row.LookHref = "Show the applications", paths.Applications
+	case attention.KindCertificate, attention.KindProbe, attention.KindUnopened:
 		row.Look, row.LookHref = "Open the subscription", paths.To(paths.Subscription, subscription)
 	}
 	return row

@@ -1,5 +1,7 @@
 package ui
 
+import "net/http"
+
 // Fault is a page that says what went wrong.
 type Fault struct {
 	Environment string
@@ -13,9 +15,23 @@ type Fault struct {
 	RequestID string
 	// RetryHref is the page to try again, empty where that makes no sense.
 	RetryHref string
+	// Again is the form that could not be judged, to be sent once more as it was; nil
+	// where that makes no sense.
+	Again *AgainForm
 	// BackHref leads to where one probably came from, named by BackLabel; empty
 	// for nothing nearer than the overview.
 	BackHref, BackLabel string
 	// Frame surrounds the page for who is signed in, nil for anybody else.
 	Frame *Frame
 }
+
+// AgainForm is a form with everything that was typed, its token included.
+type AgainForm struct {
+	Action string
+	Fields []HiddenField
+	// SignIn tells that somebody has to sign in first.
+	SignIn bool
+}
+
+// Unavailable tells that the page will be there once the server's parts are.
+func (f Fault) Unavailable() bool { return f.Status == http.StatusServiceUnavailable }

@@ -66,6 +66,7 @@ type Control struct {
 	// Fault says what is wrong and how to mend it, empty when nothing is.
 	Fault        string
 	Options      []Option
+	Pick         *Picker
 	Type         string
 	Autocomplete string
 	MaxLength    int

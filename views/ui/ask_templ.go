@@ -505,7 +505,7 @@ func askControl(c Control) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		case ControlSelect:
-			templ_7745c5c3_Err = Select(SelectProps{FieldProps: c.field(), Name: c.Name, Value: c.Value, Options: c.Options}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Select(SelectProps{FieldProps: c.field(), Name: c.Name, Value: c.Value, Options: c.Options, Pick: c.Pick}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

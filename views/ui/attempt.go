@@ -46,6 +46,8 @@ func (d Diagnosis) Heading() string {
 
 // AttemptView is one attempt of a delivery.
 type AttemptView struct {
+	// Of begins the ids of its elements, where a page shows attempts of several deliveries.
+	Of      string
 	Number  int
 	Started time.Time
 	// Running tells that no outcome is recorded yet.
@@ -117,9 +119,9 @@ func (a AttemptView) outcome() string {
 // under way and leaves alone what is over.
 func (a AttemptView) ElementID() string {
 	if a.Running {
-		return fmt.Sprintf("attempt-%d-running", a.Number)
+		return fmt.Sprintf("%sattempt-%d-running", a.Of, a.Number)
 	}
-	return fmt.Sprintf("attempt-%d", a.Number)
+	return fmt.Sprintf("%sattempt-%d", a.Of, a.Number)
 }
 
 // phase is one coloured part of an attempt's bar.

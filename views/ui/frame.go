@@ -108,10 +108,17 @@ type Notice struct {
 	Action string
 }
 
-// NavGroup is a titled part of the rail.
+// NavGroup is a titled part of the rail. A folded one opens on a click, and by itself
+// where the reader is in it.
 type NavGroup struct {
-	title string
-	Items []NavItem
+	title  string
+	folded bool
+	Items  []NavItem
+}
+
+// open tells whether a folded group is open on a page of a section.
+func (g NavGroup) open(section Section) bool {
+	return slices.ContainsFunc(g.Items, func(item NavItem) bool { return item.section == section })
 }
 
 // NavItem is one page in the rail.
@@ -124,43 +131,78 @@ type NavItem struct {
 	key string
 }
 
-// navigation lists the pages that exist, in the order of the rail.
-func navigation() []NavGroup {
-	return []NavGroup{
-		{Items: []NavItem{
-			{SectionOverview, "Overview", "layout-dashboard", paths.Home, "o"},
-			{SectionAttention, "Needs attention", "inbox", paths.Attention, "n"},
-			{SectionApplications, "Applications", "folder-open", paths.Applications, "a"},
-			{SectionLoans, "Loans and draws", "landmark", paths.Loans, "w"},
-		}},
-		{title: "Webhooks", Items: []NavItem{
-			{SectionDeliveries, "Deliveries", "send", paths.Deliveries, "d"},
-			{SectionEvents, "Events", "zap", paths.Events, "v"},
-			{SectionBulks, "Bulk re-sends", "rotate-ccw", paths.Bulks, "b"},
-			{SectionSubscriptions, "Subscriptions", "webhook", paths.Subscriptions, "s"},
-		}},
-		{title: "Communications", Items: []NavItem{
-			{SectionEmails, "E-mails", "mail", paths.Emails, "e"},
-			{SectionEmailSamples, "E-mail previews", "eye", paths.EmailSamples, "m"},
-		}},
-		{title: "Partners", Items: []NavItem{
-			{SectionPartners, "Partners", "building-2", paths.Partners, "p"},
-			{SectionProducts, "Products", "package", paths.Products, "t"},
-			{SectionRequests, "API requests", "activity", paths.Requests, "r"},
-		}},
-		{title: "Administration", Items: []NavItem{
-			{SectionPeople, "People", "user", paths.People, "u"},
-			{SectionSystems, "Lender API", "landmark", paths.Lender, "k"},
-			{SectionAudit, "Audit log", "history", paths.Audit, "l"},
-			{SectionQueues, "Job queues", "list-checks", paths.Queues, "q"},
-			{SectionSystem, "System", "server", paths.System, "y"},
-			{SectionSettings, "Settings", "settings", paths.Settings, "c"},
-		}},
-		{title: "Reference", Items: []NavItem{
-			{"docs", "Docs", "book-open", paths.Docs, "h"},
-		}},
-	}
+// pages are all that the rail leads to, by their sections.
+var pages = map[Section]NavItem{
+	SectionOverview:  {Label: "Overview", Icon: "layout-dashboard", Href: paths.Home, key: "o"},
+	SectionAttention: {Label: "Needs attention", Icon: "inbox", Href: paths.Attention, key: "n"},
+	SectionApplications: {
+		Label: "Applications", Icon: "folder-open",
+		Href: paths.Applications, key: "a",
+	},
+	SectionLoans:      {Label: "Loans and draws", Icon: "landmark", Href: paths.Loans, key: "w"},
+	SectionDesk:       {Label: "Draw desk", Icon: "list-checks", Href: paths.Desk, key: "f"},
+	SectionDeliveries: {Label: "Deliveries", Icon: "send", Href: paths.Deliveries, key: "d"},
+	SectionEvents:     {Label: "Events", Icon: "zap", Href: paths.Events, key: "v"},
+	SectionBulks:      {Label: "Bulk re-sends", Icon: "rotate-ccw", Href: paths.Bulks, key: "b"},
+	SectionSubscriptions: {
+		Label: "Subscriptions", Icon: "webhook",
+		Href: paths.Subscriptions, key: "s",
+	},
+	SectionEmails:       {Label: "E-mails", Icon: "mail", Href: paths.Emails, key: "e"},
+	SectionEmailSamples: {Label: "E-mail previews", Icon: "eye", Href: paths.EmailSamples, key: "m"},
+	SectionPartners:     {Label: "Partners", Icon: "building-2", Href: paths.Partners, key: "p"},
+	SectionProducts:     {Label: "Products", Icon: "package", Href: paths.Products, key: "t"},
+	SectionRequests:     {Label: "API requests", Icon: "activity", Href: paths.Requests, key: "r"},
+	SectionPeople:       {Label: "People", Icon: "user", Href: paths.People, key: "u"},
+	SectionSystems:      {Label: "Lender API", Icon: "landmark", Href: paths.Lender, key: "k"},
+	SectionAudit:        {Label: "Audit log", Icon: "history", Href: paths.Audit, key: "l"},
+	SectionQueues:       {Label: "Job queues", Icon: "list-checks", Href: paths.Queues, key: "q"},
+	SectionSystem:       {Label: "System", Icon: "server", Href: paths.System, key: "y"},
+	SectionSettings:     {Label: "Settings", Icon: "settings", Href: paths.Settings, key: "c"},
+	sectionDocs:         {Label: "Docs", Icon: "book-open", Href: paths.Docs, key: "h"},
+	SectionReceiver: {
+		Label: "Sample receiver", Icon: "radio-tower",
+		Href: paths.Receiver, key: "x",
+	},
+	SectionMailbox: {Label: "Mailbox", Icon: "inbox", Href: paths.Mailbox, key: "i"},
 }
+
+func group(title string, folded bool, sections ...Section) NavGroup {
+	made := NavGroup{title: title, folded: folded}
+	for _, section := range sections {
+		item := pages[section]
+		item.section = section
+		made.Items = append(made.Items, item)
+	}
+	return made
+}
+
+// navigation orders the rail for a role: what its people need many times a day comes
+// first, what they need once a week is folded.
+func navigation(role string) []NavGroup {
+	groups := []NavGroup{
+		group("", false, SectionOverview, SectionAttention, SectionApplications, SectionLoans,
+			SectionDesk, SectionSubscriptions, SectionPartners),
+		group("Traffic", false, SectionDeliveries, SectionEvents, SectionBulks, SectionEmails,
+			SectionRequests),
+	}
+	reference := []Section{sectionDocs, SectionProducts, SectionEmailSamples}
+	if role == supportRole {
+		groups = []NavGroup{
+			group("", false, SectionOverview, SectionAttention, SectionApplications, SectionDeliveries,
+				SectionEvents, SectionEmails, SectionRequests),
+			group("Partners", false, SectionPartners, SectionSubscriptions, SectionBulks, SectionLoans,
+				SectionDesk),
+		}
+	}
+	return append(groups,
+		group("Administration", true, SectionPeople, SectionSystems, SectionAudit, SectionQueues,
+			SectionSystem, SectionSettings),
+		group("Reference", true, reference...))
+}
+
+// supportRole is the role whose people answer partners.
+const supportRole = "support"
 
 // adminSections are only for admins: nobody else sees them in the rail.
 var adminSections = map[Section]bool{
@@ -170,7 +212,7 @@ var adminSections = map[Section]bool{
 // NavigationFor lists the pages that a user of a role may open.
 func NavigationFor(role string) []NavGroup {
 	var groups []NavGroup
-	for _, group := range navigation() {
+	for _, group := range navigation(role) {
 		group.Items = slices.DeleteFunc(group.Items, func(item NavItem) bool {
 			return adminSections[item.section] && role != "admin"
 		})
@@ -218,6 +260,7 @@ func shortcuts(role string) []shortcut {
 		{[]string{"Ctrl K"}, "The same, while typing too"},
 		{[]string{"j", "k"}, "Next or previous row"},
 		{[]string{"Enter"}, "Open the row"},
+		{[]string{"o"}, "Show the delivery beside the list; j and k go on, Esc closes"},
 		{[]string{"x"}, "Select the row"},
 		{[]string{"r"}, "Re-send this delivery"},
 		{[]string{"n"}, "New subscription, on their list"},
@@ -243,6 +286,9 @@ func pressed(on bool) string {
 	return "false"
 }
 
+// SectionDesk is the list of draws under way in the rail.
+const SectionDesk Section = "desk"
+
 // SectionLoans is the list of loans in the rail.
 const SectionLoans Section = "loans"
 
@@ -258,13 +304,13 @@ const (
 func (f Frame) groups() []NavGroup {
 	groups := NavigationFor(f.User.Role)
 	if f.Development {
-		groups = append(groups, NavGroup{title: "Development", Items: []NavItem{
-			{SectionReceiver, "Sample receiver", "radio-tower", paths.Receiver, "x"},
-			{SectionMailbox, "Mailbox", "inbox", paths.Mailbox, "i"},
-		}})
+		groups = append(groups, group("Development", false, SectionReceiver, SectionMailbox))
 	}
 	return groups
 }
 
 // SectionRequests is the log of the partners' requests in the rail.
 const SectionRequests Section = "requests"
+
+// sectionDocs is the documentation, which is no page of the console.
+const sectionDocs Section = "docs"

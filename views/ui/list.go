@@ -18,6 +18,8 @@ type ListProps struct {
 	Hidden []HiddenField
 	// Search shows the form of the filters at all times, as a search.
 	Search bool
+	// Sought tells that something to filter by was looked for: the form stays open.
+	Sought bool
 	// Active are the filters in force besides the tabs'.
 	Active []ActiveFilter
 	Region ListRegion
@@ -70,8 +72,9 @@ type LiveList struct {
 // FilterField is a control of the form of filters.
 type FilterField struct {
 	InputProps
-	// Options make it a list to choose from.
+	// Options make it a list to choose from, Pick one of more than it has room for.
 	Options []Option
+	Pick    *Picker
 }
 
 // WrongFilter is a filter that cannot be read, and the field to correct it in.

@@ -228,7 +228,7 @@ func filterBox(p ListProps) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		if len(p.Region.Wrong) > 0 {
+		if len(p.Region.Wrong) > 0 || p.Sought {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 20, " open")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -327,7 +327,7 @@ func filterField(f FilterField) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if f.Options != nil {
-			templ_7745c5c3_Err = Select(SelectProps{FieldProps: f.FieldProps, Name: f.Name, Value: f.Value, Options: f.Options}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = Select(SelectProps{FieldProps: f.FieldProps, Name: f.Name, Value: f.Value, Options: f.Options, Pick: f.Pick}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

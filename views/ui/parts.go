@@ -1,8 +1,11 @@
 package ui
 
 import (
+	"net/url"
 	"regexp"
 	"strings"
+
+	"drawbridge/views/paths"
 )
 
 // CopyProps is a copy button. With a Label it is a full button, else an icon
@@ -97,6 +100,33 @@ type SelectProps struct {
 	Name    string
 	Value   string
 	Options []Option
+	// Pick lets the reader look for others than the options, nil when these are all.
+	Pick *Picker
+}
+
+// SoughtSuffix ends the name of the field in which a picker's text is typed.
+const SoughtSuffix = "_q"
+
+// Picker looks on the server for what a list has no room for.
+type Picker struct {
+	// Kind is what can be chosen, None what stands for nothing chosen.
+	Kind, None string
+	// Text is what the names of the options hold; Shown of Total are offered.
+	Text         string
+	Shown, Total int
+}
+
+// Summary says how much of everything is offered.
+func (p Picker) Summary() string {
+	if p.Shown == p.Total {
+		return Plural(p.Total, "match", "matches")
+	}
+	return Number(p.Shown) + " of " + Number(p.Total) + ": type a part of the name"
+}
+
+func (p Picker) href(field string) string {
+	return paths.With(strings.Replace(paths.Pick, ":kind", p.Kind, 1),
+		url.Values{"field": {field}, "none": {p.None}})
 }
 
 // Option is one choice of a select.

@@ -37,9 +37,9 @@ type BarPlotProps struct {
 	ID string
 	// Title says what is plotted; it is the picture's name and the table's caption.
 	Title string
-	// Step names the time of one bar: "Hour".
-	Step   string
-	Series []Series
+	// Step names the time of one bar: "Hour"; Unit names what is counted.
+	Step, Unit string
+	Series     []Series
 	// Bars are in the order of time, oldest first.
 	Bars []Bar
 }
@@ -83,8 +83,9 @@ const (
 func units(value float64) string { return strconv.FormatFloat(value, 'f', 1, 64) }
 
 // stack lays stacked bars into a box. What is there is at least visible.
-func stack(bars []Bar, classes []string, width, height float64) []plotBar {
-	highest := float64(busiest(bars))
+// The value top reaches the top of the box.
+func stack(bars []Bar, classes []string, width, height float64, top int) []plotBar {
+	highest := float64(top)
 	step := width / float64(max(len(bars), 1))
 	var parts []plotBar
 	for i, bar := range bars {
@@ -122,7 +123,7 @@ func classesOf(series []Series) []string {
 }
 
 func (p BarPlotProps) parts() []plotBar {
-	return stack(p.Bars, classesOf(p.Series), plotWidth, plotHeight)
+	return stack(p.Bars, classesOf(p.Series), plotWidth, plotHeight, p.axis())
 }
 
 // summary says the plot in one sentence.
@@ -145,15 +146,50 @@ func (p SparklineProps) parts() []plotBar {
 	for i, point := range p.Points {
 		bars[i].Values = []int{point.Bad, point.Good}
 	}
-	return stack(bars, []string{"plot-bad", "plot-good"}, sparkWidth, sparkHeight)
+	return stack(bars, []string{"plot-bad", "plot-good"}, sparkWidth, sparkHeight, busiest(bars))
 }
 
-// top is the highest bar, if there is one.
-func (p BarPlotProps) top() string {
+// axis is the value at the top of the upright axis.
+func (p BarPlotProps) axis() int { return roundUp(busiest(p.Bars)) }
+
+// ticks are what stands along the upright axis, from the top; none for an empty plot.
+func (p BarPlotProps) ticks() []string {
 	if len(p.parts()) == 0 {
-		return ""
+		return nil
 	}
-	return Number(busiest(p.Bars))
+	return tickWords(p.axis(), Number)
+}
+
+// roundUp is the least of 1, 2, 4, 6, 8, 10, 20, 40 ... that is not below the value, so
+// that half of it is a round number too.
+func roundUp(value int) int {
+	if value <= 1 {
+		return 1
+	}
+	for unit := 1; ; unit *= 10 {
+		for _, step := range []int{2, 4, 6, 8, 10} {
+			if step*unit >= value {
+				return step * unit
+			}
+		}
+	}
+}
+
+// tickWords are the top of an axis, its half where that is a whole number, and 0.
+func tickWords(top int, word func(int) string) []string {
+	if top == 1 {
+		return []string{word(1), "0"}
+	}
+	return []string{word(top), word(top / 2), "0"}
+}
+
+// gridLines are where the lines of a plot's grid run, from the top.
+func gridLines() []string {
+	var lines []string
+	for quarter := range 4 {
+		lines = append(lines, units(0.5+float64(quarter)*plotHeight/4))
+	}
+	return lines
 }
 
 // tallest is the highest value of any line; at least 1.
@@ -170,7 +206,7 @@ func (p LinePlotProps) tallest() int {
 // lines are the points of the unbroken runs of a series. A run of one point is
 // drawn as a short line, so that it can be seen.
 func (p LinePlotProps) lines(series int) []string {
-	highest := float64(p.tallest())
+	highest := float64(roundUp(p.tallest()))
 	step := plotWidth / float64(max(len(p.Bars), 1))
 	var runs []string
 	var run []string
@@ -204,19 +240,21 @@ func (p LinePlotProps) none() bool {
 	return true
 }
 
-// top says the highest value for the axis; nothing without any.
-func (p LinePlotProps) top() string {
+// ticks are what stands along the upright axis, from the top; none without any value.
+func (p LinePlotProps) ticks() []string {
 	if p.none() {
-		return ""
+		return nil
 	}
-	return Duration(time.Duration(p.tallest()) * time.Millisecond)
+	return tickWords(roundUp(p.tallest()), func(value int) string {
+		return Duration(time.Duration(value) * time.Millisecond)
+	})
 }
 
 func (p LinePlotProps) summary() string {
 	if p.none() {
 		return p.Title + ": none"
 	}
-	return p.Title + ": " + p.top() + " at most"
+	return p.Title + ": " + Duration(time.Duration(p.tallest())*time.Millisecond) + " at most"
 }
 
 // inMilliseconds are the series with the unit of their values, for the table.

@@ -82,6 +82,25 @@ func TestSparklineIsNamed(t *testing.T) {
 	}
 }
 
+// An axis ends at a round number whose half is one too, close above the highest value.
+func TestAxisEndsAtARoundNumber(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[int]string{
+		1: "1 0", 2: "2 1 0", 3: "4 2 0", 9: "10 5 0", 11: "20 10 0", 61: "80 40 0",
+		4100: "6,000 3,000 0",
+	} {
+		plot := samplePlot()
+		plot.Bars, plot.Unit = []Bar{{Start: plotStart, Values: []int{0, value}}}, "deliveries"
+		if got := strings.Join(plot.ticks(), " "); got != want {
+			t.Errorf("up to %d the axis says %q, want %q", value, got, want)
+		}
+		page := html(t, BarPlot(plot))
+		if strings.Count(page, "plot-grid") != 4 || !strings.Contains(page, ">deliveries</p>") {
+			t.Error("the plot lacks its grid or its unit")
+		}
+	}
+}
+
 // Whatever the numbers, bars stay inside their box and what is there is seen.
 func TestBarsStayInTheirBox(t *testing.T) {
 	t.Parallel()
@@ -96,7 +115,7 @@ func TestBarsStayInTheirBox(t *testing.T) {
 				want += min(value, 1)
 			}
 		}
-		parts := stack(bars, []string{"a", "b"}, plotWidth, plotHeight)
+		parts := stack(bars, []string{"a", "b"}, plotWidth, plotHeight, busiest(bars))
 		if len(parts) != want {
 			t.Fatalf("%d parts, want %d", len(parts), want)
 		}

@@ -8,6 +8,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 )
 
@@ -63,12 +64,13 @@ func ApplicationTable(rows []application.Summary) TableProps[application.Summary
 	}
 }
 
-// AttentionRow is one matter that needs a human.
+// AttentionRow is one alert.
 type AttentionRow struct {
 	UID  string
 	Kind string
-	// Partner and URL are those of its subscription, empty without one.
-	Partner, URL string
+	// Partner and Endpoint are those of its subscription, empty without one.
+	Partner string
+	subscription.Endpoint
 	// Severity is "warning" or "problem".
 	Severity string
 	Detail   string
@@ -97,6 +99,8 @@ var attentionWords = map[string]string{
 	"mail_failed":           "E-mails failed",
 	"subscription_unopened": "Nothing can be sent",
 	"mail_refused":          "Mail server refuses us",
+	"draw_overdue":          "Draws overdue",
+	"application_undecided": "Applications undecided",
 }
 
 // AttentionKind names a kind of item for people; one it does not know is shown
@@ -111,12 +115,12 @@ func AttentionKind(kind string) string {
 // Title is what an item is called.
 func (r AttentionRow) Title() string { return AttentionKind(r.Kind) }
 
-// Where is whose matter it is.
-func (r AttentionRow) Where() string {
+// About is what the alert is about.
+func (r AttentionRow) About() string {
 	if r.URL == "" {
 		return "Drawbridge itself"
 	}
-	return HostOf(r.URL) + " · " + r.Partner
+	return r.Label() + " · " + r.Partner
 }
 
 // Chip is the item's state.
@@ -197,13 +201,13 @@ type pip struct {
 	x int
 }
 
-// pips draws the attempts made and those still open.
+// pips draws the attempts made and those still open, red where somebody has to look.
 func pips(d delivery.Delivery) []pip {
 	made := "pip pip-bad"
 	if d.LastError() == sender.ClassUnknown {
 		made = "pip pip-odd"
 	}
-	if d.State == delivery.StateCancelled {
+	if d.State == delivery.StateCancelled || d.MadeGoodBy != nil {
 		made = "pip pip-mute"
 	}
 	drawn := make([]pip, MaxAttempts)
@@ -236,7 +240,7 @@ func DeliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
 			{Title: "Destination", Class: "col-b w-dest", Cell: destinationCell},
 			{Title: "Attempts", Class: "col-a w-pips", Cell: attemptsCell},
 			{Title: "Result", Class: "col-b w-result", Cell: resultCell},
-			{Title: "Took", Class: "col-c w-short end", Cell: tookCell},
+			{Title: "Took", Class: "col-c col-d w-short end", Cell: tookCell},
 			{
 				Title: "Created", Class: "w-time end",
 				Time: func(d DeliveryRow) time.Time { return d.CreatedAt },
@@ -306,6 +310,10 @@ func EmailKind(kind string) string {
 		return "Alert: subscription recovered"
 	case "attempts_used_up":
 		return "Alert: attempts used up"
+	case "draws_overdue":
+		return "Alert: draws overdue"
+	case "applications_undecided":
+		return "Alert: applications undecided"
 	case "deliveries_failed":
 		return "Partner's contact: deliveries failed"
 	}

@@ -241,3 +241,14 @@ func Value[T any](pointer *T) T {
 	}
 	return *pointer
 }
+
+// EventOptions offers the kinds of events by their names, with the code beside.
+func EventOptions(none string) []Option {
+	options := []Option{{Label: none}}
+	for _, kind := range lending.AllEventKinds() {
+		options = append(options, Option{
+			Value: string(kind), Label: kind.Title() + " (" + string(kind) + ")",
+		})
+	}
+	return options
+}

@@ -1,0 +1,51 @@
+package applications
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+)
+
+// DeskTable lists draws whose money is under way.
+func DeskTable(rows []loan.Waiting) ui.TableProps[loan.Waiting] {
+	return ui.TableProps[loan.Waiting]{
+		Caption: "Draws under way, oldest request first",
+		RowID:   func(w loan.Waiting) string { return fmt.Sprintf("draw-%d", w.ID) },
+		Href: func(w loan.Waiting) string {
+			return paths.To(paths.Application, w.ApplicationUID.String())
+		},
+		Rows: rows,
+		Columns: []ui.Column[loan.Waiting]{
+			{Title: "State", Class: "w-state w-loan", Chip: deskChip},
+			{Title: "Borrower", Header: true, Cell: deskNameCell},
+			{Title: "Next step", Class: "wrap", Cell: deskStepCell},
+			{
+				Title: "Net", Class: "col-b w-amount end",
+				Text: func(w loan.Waiting) string { return ui.Amount(w.Net) },
+			},
+			{
+				Title: "Business hours", Class: "col-b w-amount end",
+				Text: func(w loan.Waiting) string { return fmt.Sprintf("%.1f", w.Age.Hours()) },
+			},
+			{
+				Title: "In state since", Class: "w-time end",
+				Time: func(w loan.Waiting) time.Time { return w.Since },
+			},
+		},
+	}
+}
+
+// deskChip tells the state of a draw, and that it is overdue.
+func deskChip(w loan.Waiting) ui.ChipProps {
+	if w.Overdue {
+		return ui.ChipProps{Icon: "triangle-alert", Word: DrawWord(w.Status) + ", overdue", Tone: ui.Bad}
+	}
+	return ui.FundingChip(string(w.Status))
+}
+
+func toWord(to lending.FundingStatus) string { return strings.ToLower(DrawWord(to)) }

@@ -1,0 +1,82 @@
+package operations
+
+import (
+	"strconv"
+
+	"drawbridge/internal/why"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+)
+
+// WhyProps are the page that answers why somebody did not get an event.
+type WhyProps struct {
+	// Subject is whom it is about, as it was typed.
+	Subject  string
+	Question why.Question
+	// Wrong is keyed by "q" and "event".
+	Wrong map[string]string
+	// Candidates are what the subject may mean; the answer is about the only one.
+	Candidates []why.Candidate
+	// Answer is nil while it is not known who or what is meant.
+	Answer *why.Answer
+}
+
+// Href is the page of the question.
+func (p WhyProps) Href() string { return whyHref(p.Subject, p.Question) }
+
+func whyHref(subject string, of why.Question) string {
+	pairs := []string{"q", subject, "event", string(of.Kind)}
+	if of.Status != "" {
+		pairs = append(pairs, "status", of.Status)
+	}
+	if of.Draw != 0 {
+		pairs = append(pairs, "draw", strconv.FormatInt(of.Draw, 10))
+	}
+	return paths.Where(paths.Why, pairs...)
+}
+
+// candidateHref asks the same about one of several.
+func candidateHref(one why.Candidate) string {
+	return whyHref(one.ApplicationUID.String(), one.Question)
+}
+
+// asked is a question and its answer settled, so that both are shown.
+func (p WhyProps) asked() bool {
+	return p.Subject != "" && p.Question.Kind != "" && len(p.Wrong) == 0
+}
+
+// whyChip is an outcome: icon, word and colour.
+func whyChip(outcome why.Outcome) ui.ChipProps {
+	switch outcome {
+	case why.Sent:
+		return ui.ChipProps{Icon: "circle-check", Word: "Arrived", Tone: ui.Good}
+	case why.MadeGood:
+		return ui.ChipProps{Icon: "circle-check", Word: "Made good", Tone: ui.Mute}
+	case why.Failed:
+		return ui.ChipProps{Icon: "circle-x", Word: "Failed", Tone: ui.Bad}
+	case why.Waiting:
+		return ui.ChipProps{Icon: "clock", Word: "Waiting", Tone: ui.Calm}
+	case why.Paused:
+		return ui.ChipProps{Icon: "pause", Word: "Paused", Tone: ui.Warn}
+	case why.Cancelled:
+		return ui.ChipProps{Icon: "ban", Word: "Cancelled", Tone: ui.Mute}
+	case why.NotHappened:
+		return ui.ChipProps{Icon: "clock", Word: "Has not happened", Tone: ui.Calm}
+	case why.NotChosen:
+		return ui.ChipProps{Icon: "circle-help", Word: "Not chosen", Tone: ui.Odd}
+	case why.NotCovered:
+		return ui.ChipProps{Icon: "circle-help", Word: "Not covered", Tone: ui.Odd}
+	case why.Nobody:
+		return ui.ChipProps{Icon: "webhook", Word: "No subscription", Tone: ui.Odd}
+	case why.TooLate, why.Deleted, why.NotRecorded, why.NotKept:
+	}
+	return ui.ChipProps{Icon: "circle-help", Word: "Not sent", Tone: ui.Mute}
+}
+
+// timeWord says what the time of a line is.
+func timeWord(outcome why.Outcome) string {
+	if outcome == why.Waiting {
+		return "due"
+	}
+	return "ended"
+}

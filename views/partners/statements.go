@@ -1,0 +1,93 @@
+package partners
+
+import (
+	"encoding/base64"
+	"strconv"
+	"time"
+
+	"drawbridge/internal/statement"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+)
+
+// StatementDetail is one version of a statement, and the others.
+type StatementDetail struct {
+	statement.Summary
+
+	// Versions are all of them, newest first.
+	Versions []statement.Summary
+	// JSON and CSV are its two forms.
+	JSON, CSV statement.File
+}
+
+// file is the address of one of its forms, or of the signature over it.
+func (d StatementDetail) file(format statement.Format, signature bool) string {
+	pairs := []string{"format", string(format), "version", strconv.Itoa(d.Version)}
+	if signature {
+		pairs = append(pairs, "part", "signature")
+	}
+	return paths.Where(
+		paths.To(paths.StatementFile, d.MerchantUID.String(), d.Date()), pairs...)
+}
+
+// forms are the two, by name.
+func (d StatementDetail) forms() []statementForm {
+	return []statementForm{{statement.JSON, "JSON", d.JSON}, {statement.CSV, "CSV", d.CSV}}
+}
+
+type statementForm struct {
+	format statement.Format
+	name   string
+	file   statement.File
+}
+
+func (f statementForm) signature() string {
+	return base64.StdEncoding.EncodeToString(f.file.Signature)
+}
+
+func statementHref(s statement.Summary) string {
+	return paths.Where(paths.To(paths.Statement, s.MerchantUID.String(), s.Date()),
+		"version", strconv.Itoa(s.Version))
+}
+
+// StatementTable lists statements, each in its newest version.
+func StatementTable(rows []statement.Summary) ui.TableProps[statement.Summary] {
+	return ui.TableProps[statement.Summary]{
+		Caption: "Daily statements, newest first",
+		RowID: func(s statement.Summary) string {
+			return "st-" + s.MerchantUID.String() + "-" + s.Date() + "-" + strconv.Itoa(s.Version)
+		},
+		Href: statementHref,
+		Rows: rows,
+		Columns: []ui.Column[statement.Summary]{
+			{Title: "Business day", Header: true, Cell: statementDayCell},
+			{Title: "Merchant", Class: "col-a w-third", Cell: statementMerchantCell},
+			{
+				Title: "Draws", Class: "col-b w-count end",
+				Text: func(s statement.Summary) string { return ui.Number(s.Disbursements) },
+			},
+			{
+				Title: "Events", Class: "col-c w-count end",
+				Text: func(s statement.Summary) string { return ui.Number(s.Events) },
+			},
+			{
+				Title: "Net", Class: "w-amount end",
+				Text: func(s statement.Summary) string { return s.Net.String() },
+			},
+			{
+				Title: "Frozen", Class: "col-b w-time end",
+				Time: func(s statement.Summary) time.Time { return s.FrozenAt },
+			},
+		},
+	}
+}
+
+// versionTable lists the versions of one statement.
+func versionTable(rows []statement.Summary) ui.TableProps[statement.Summary] {
+	table := ui.Without(StatementTable(rows), "Business day", "Merchant")
+	table.Caption = "Versions, newest first"
+	table.Columns = append([]ui.Column[statement.Summary]{
+		{Title: "Version", Header: true, Cell: statementVersionCell},
+	}, table.Columns...)
+	return table
+}
