@@ -11,6 +11,7 @@ const vendor = join(here, "vendor");
 const files = {
   "htmx.min.js": "htmx.org/dist/htmx.min.js",
   "hx-sse.js": "htmx.org/dist/ext/hx-sse.min.js",
+  "inter-latin-ext.woff2": "@fontsource-variable/inter/files/inter-latin-ext-wght-normal.woff2",
   "inter-latin.woff2": "@fontsource-variable/inter/files/inter-latin-wght-normal.woff2",
 };
 

@@ -1,6 +1,6 @@
 // Links marked data-ask lead to a form that asks before it changes something.
-// Here the form opens in a dialog over the page; without script, or when it
-// cannot be fetched, the link leads to the same form on a page of its own.
+// Here the form opens in a dialog over the page; without script the link leads to
+// the same form on a page of its own.
 (() => {
   "use strict";
 
@@ -16,20 +16,30 @@
     return dialog;
   }
 
+  // A form that is refused shows why on a page of its own; a server that is away, at
+  // the link.
   async function ask(link) {
-    const answer = await fetch(link.href, { headers: { "HX-Request": "true" } });
+    let answer;
+    try {
+      answer = await fetch(link.href, { headers: { "HX-Request": "true" }, signal: AbortSignal.timeout(1800) });
+    } catch {
+      return window.consoleRefuse(link, "away");
+    }
+    if (answer.status === 401) return window.consoleRefuse(link, "signedOut");
+    if (answer.status >= 500) return window.consoleRefuse(link, "broken");
     const text = await answer.text();
-    if (!answer.ok) throw new Error(String(answer.status));
+    if (!answer.ok) return window.location.assign(link.href);
     const box = frame();
     box.innerHTML = text;
     box.showModal();
     (box.querySelector("[autofocus]") ?? box.querySelector("form input:not([type=hidden]), form select, form textarea"))?.focus();
+    return undefined;
   }
 
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[data-ask]");
     if (!link || event.defaultPrevented || event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
     event.preventDefault();
-    ask(link).catch(() => window.location.assign(link.href));
+    ask(link);
   });
 })();

@@ -11,7 +11,7 @@
   const silentFor = 40000;
   const words = {
     connecting: "Connecting", live: "Live", reconnecting: "Reconnecting",
-    polling: "Polling", paused: "Paused", ended: "Signed out",
+    polling: "Polling", paused: "Paused", ended: "Signed out", away: "Not connected",
   };
 
   let state = "connecting";
@@ -20,15 +20,39 @@
   let heardAt = 0;
   let pollTimer = 0;
   let streamTimer = 0;
+  // When the server was last there, once it is not.
+  let lostAt = 0;
 
   const region = () => document.getElementById("live");
+
+  function word(next) {
+    if (next !== "away") return words[next];
+    return `Not connected since ${new Date(lostAt).toLocaleTimeString([], { hourCycle: "h23" })}`;
+  }
 
   function show(next) {
     state = next;
     for (const button of document.querySelectorAll("live-status button")) {
       button.dataset.state = next;
-      button.querySelector(".live-word").textContent = words[next];
+      button.querySelector(".live-word").textContent = word(next);
     }
+  }
+
+  // A poll that fails says since when nothing came; what is on the page is as old.
+  function lost() {
+    if (state === "paused" || state === "ended") return;
+    startPolling();
+    if (!lostAt) {
+      lostAt = heardAt || Date.now();
+      window.consoleToast("Not connected: this page is not up to date");
+    }
+    show("away");
+  }
+
+  function found() {
+    lostAt = 0;
+    heardAt = Date.now();
+    if (state === "away") show("polling");
   }
 
   function stream() {
@@ -78,7 +102,7 @@
     if (!own(event)) return;
     connection = event.detail.connection;
     heardAt = Date.now();
-    failures = 0;
+    failures = lostAt = 0;
     stopPolling();
     if (state !== "paused") show("live");
   });
@@ -99,17 +123,26 @@
     if (!own(event) || state === "paused") return;
     if (event.detail.status === 401) return ended();
     failures += 1;
-    if (failures >= failuresBeforePolling) startPolling();
+    if (failures >= failuresBeforePolling) lost();
     else if (!pollTimer) show("reconnecting");
   });
   // The first request of a stream fails like any request.
   document.addEventListener("htmx:response:error", (event) => {
     if (!own(event)) return;
     if (event.detail.ctx.response.status === 401) ended();
-    else startPolling();
+    else lost();
   });
   document.addEventListener("htmx:error", (event) => {
-    if (own(event)) startPolling();
+    if (own(event)) lost();
+  });
+  document.addEventListener("htmx:after:swap", (event) => {
+    if (own(event)) {
+      if (pollTimer) found();
+    } else if (state === "live" && region()?.contains(event.detail.ctx.target)) {
+      // The answer to an action may have been drawn before what the stream has brought since, and
+      // the stream says nothing twice. A new one begins with how things are.
+      connection.reader?.cancel();
+    }
   });
 
   function ended() {

@@ -18,6 +18,7 @@
     next.classList.add("is-here");
     next.querySelector("a.lead")?.focus({ preventScroll: true });
     next.scrollIntoView({ block: "nearest" });
+    window.consoleDrawer?.follow(next);
   }
 
   function theme() {
@@ -40,6 +41,7 @@
     k: () => step(-1),
     f: filters,
     x: () => window.consolePick(),
+    o: () => window.consoleDrawer?.open(),
     p: () => document.querySelector("live-status") && window.consoleLive.toggle(),
     t: theme,
     "?": () => document.getElementById("keys")?.showModal(),

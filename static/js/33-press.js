@@ -1,0 +1,128 @@
+// A pressed button is always answered. Before a form leaves, the server is asked
+// whether it is there and knows who asks; when it is not, the reason stands at the
+// button, has the focus, and what was typed stays as it is. Pages that could not be
+// shown look by themselves for when they can.
+(() => {
+  "use strict";
+
+  const here = "/console/here";
+  const patience = 1500;
+  const spinnerAfter = 150;
+  const lookEvery = 3000;
+  const cleared = new WeakSet();
+  const asking = new WeakSet();
+  const pressed = new WeakMap();
+
+  const guest = () => document.body.classList.contains("alone");
+  const refusals = {
+    away: ["The server cannot be reached.", "Nothing was saved, and what you typed is still here. Try again in a moment."],
+    broken: ["The server cannot use its database.", "Nothing was saved, and what you typed is still here. Try again in a moment."],
+    signedOut: ["You are signed out.", "Nothing was saved, and what you typed is still here."],
+  };
+
+  // How the server is: "" when it is there, else the name of a refusal.
+  async function look() {
+    try {
+      const answer = await fetch(here, {
+        headers: { "HX-Request": "true" }, cache: "no-store", signal: AbortSignal.timeout(patience),
+      });
+      if (answer.status >= 500) return "broken";
+      return answer.status === 401 && !guest() ? "signedOut" : "";
+    } catch {
+      return "away";
+    }
+  }
+
+  function busy(control, on) {
+    if (!control) return;
+    if (on) control.setAttribute("aria-busy", "true");
+    else control.removeAttribute("aria-busy");
+  }
+
+  // Says at a control why nothing was done, and gives the reason the focus.
+  function refuse(control, why) {
+    const [title, text] = refusals[why];
+    const box = document.createElement("div");
+    box.className = "press-fault";
+    box.setAttribute("role", "alert");
+    box.tabIndex = -1;
+    const strong = document.createElement("b");
+    strong.textContent = title;
+    box.append(strong, ` ${text}`);
+    if (why === "signedOut") {
+      const link = document.createElement("a");
+      link.href = "/console/sign-in";
+      link.target = "_blank";
+      link.textContent = "Sign in in a new tab";
+      box.append(" ", link, ", then press again here.");
+      watchSignIn(box);
+    }
+    const row = control.closest(".dialog-acts, .acts, .page-acts, .menu-line, td, th") ?? control;
+    row.after(box);
+    if (row.matches("td, th")) row.append(box);
+    box.focus();
+    box.scrollIntoView({ block: "nearest" });
+  }
+  window.consoleRefuse = refuse;
+
+  // Whoever comes back signed in is told so.
+  function watchSignIn(box) {
+    const back = async () => {
+      if (!box.isConnected) return document.removeEventListener("visibilitychange", back);
+      if (document.hidden || (await look()) !== "") return undefined;
+      box.textContent = "You are signed in again. Press the button once more.";
+      return document.removeEventListener("visibilitychange", back);
+    };
+    document.addEventListener("visibilitychange", back);
+  }
+
+  async function ask(form, submitter) {
+    let control = submitter?.matches(".visually-hidden") ? null : submitter;
+    asking.add(form);
+    control ??= form.querySelector("[type=submit]:not(.visually-hidden)");
+    pressed.set(form, control);
+    for (const old of document.querySelectorAll(".press-fault")) old.remove();
+    const spinner = setTimeout(() => busy(control, true), spinnerAfter);
+    const why = await look();
+    clearTimeout(spinner);
+    asking.delete(form);
+    busy(control, false);
+    if (why) return refuse(control ?? form, why);
+    cleared.add(form);
+    form.requestSubmit(submitter);
+    // A form that lacks something was not sent, and asks again the next time.
+    return cleared.delete(form);
+  }
+
+  // First of all that hears of it, htmx included.
+  addEventListener("submit", (event) => {
+    const form = event.target;
+    const { submitter } = event;
+    // A field may be called "method" or "action", and hide the form's own.
+    const action = submitter?.getAttribute("formaction") ?? form.getAttribute("action") ?? "";
+    const preference = form.matches("form.preferences") && submitter?.name;
+    if (cleared.has(form) || preference || form.getAttribute("method") === "dialog") return;
+    if (!new URL(action, location.href).pathname.startsWith("/console")) return;
+    event.preventDefault();
+    event.stopImmediatePropagation();
+    if (!asking.has(form)) ask(form, submitter);
+  }, true);
+
+  // A server that went away after it was asked.
+  document.addEventListener("htmx:error", (event) => {
+    if (event.target.matches?.("form")) refuse(pressed.get(event.target) ?? event.target, "away");
+  });
+
+  class RetryPage extends HTMLElement {
+    connectedCallback() {
+      this.timer ??= setInterval(async () => {
+        if (!document.hidden && (await look()) === "") location.reload();
+      }, lookEvery);
+    }
+
+    disconnectedCallback() {
+      clearInterval(this.timer);
+    }
+  }
+  customElements.define("retry-page", RetryPage);
+})();

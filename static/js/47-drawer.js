@@ -1,0 +1,74 @@
+// The drawer shows a delivery beside the list: a click on its row or the key o opens it,
+// j and k go on through the list, Enter opens the page, Escape closes. Links stay links.
+(() => {
+  "use strict";
+
+  const wide = matchMedia("(min-width: 1100px)");
+  const rows = `main .table tr[data-href^="/console/deliveries/"]`;
+  let drawer = null;
+  let shown = null;
+  let pending = 0;
+
+  const usable = () => window.htmx && wide.matches && document.getElementById("live")?.querySelector(rows);
+
+  function make() {
+    drawer = document.createElement("aside");
+    drawer.className = "drawer";
+    drawer.setAttribute("aria-label", "Delivery beside the list");
+    drawer.innerHTML = `<div class="drawer-head"><a class="button button-small">Open the page</a>` +
+      `<button type="button" class="button button-small">Close</button></div><div id="drawer-body"></div>`;
+    drawer.querySelector("button").addEventListener("click", close);
+    document.querySelector(".shell").append(drawer);
+    document.documentElement.classList.add("has-drawer");
+  }
+
+  function close() {
+    clearTimeout(pending);
+    drawer?.remove();
+    drawer = null;
+    document.documentElement.classList.remove("has-drawer");
+    for (const row of document.querySelectorAll(rows)) row.removeAttribute("data-shown");
+    document.querySelector(`tr[data-href="${CSS.escape(shown ?? "")}"] a.lead`)?.focus({ preventScroll: true });
+    shown = null;
+  }
+
+  function show(row) {
+    if (!drawer) make();
+    shown = row.dataset.href;
+    for (const other of document.querySelectorAll(rows)) other.toggleAttribute("data-shown", other === row);
+    drawer.querySelector("a").href = shown;
+    window.htmx.ajax("GET", shown, { source: drawer, target: "#drawer-body", swap: "innerHTML" });
+    row.scrollIntoView({ block: "nearest" });
+  }
+
+  // What j and k step to is shown once they rest.
+  function follow(row) {
+    if (!drawer || !row.matches(rows)) return;
+    clearTimeout(pending);
+    pending = setTimeout(() => show(row), 120);
+  }
+
+  window.consoleDrawer = {
+    follow,
+    open: () => {
+      const row = document.querySelector(`${rows}.is-here`) ?? document.activeElement?.closest(rows);
+      if (row && usable()) show(row);
+    },
+  };
+
+  document.addEventListener("click", (event) => {
+    const row = event.target.closest(rows);
+    if (!row || event.defaultPrevented || event.ctrlKey || event.metaKey || !usable()) return;
+    if (event.target.closest("a, button, input, label, summary") || String(window.getSelection())) return;
+    event.preventDefault();
+    for (const other of document.querySelectorAll("tr.is-here")) other.classList.remove("is-here");
+    row.classList.add("is-here");
+    show(row);
+  }, true);
+
+  document.addEventListener("keydown", (event) => {
+    if (event.key !== "Escape" || !drawer || document.querySelector("dialog[open]")) return;
+    event.preventDefault();
+    close();
+  });
+})();
