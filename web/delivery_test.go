@@ -1,9 +1,11 @@
 package web_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,6 +14,10 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/postgres/pgtest"
+	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/subscription"
 )
@@ -74,6 +80,20 @@ func TestAPartnerReadsAndResendsItsDeliveries(t *testing.T) {
 	if again.Status != http.StatusConflict || again.Code() != "INVALID_STATE" {
 		t.Errorf("one that is on its way was re-sent: %s", again.Raw)
 	}
+	s.Harness.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := s.Webhooks.Deliveries.Test(ctx, tx, failed.SubscriptionUID, lending.EventTaskCreated)
+		return err
+	})
+	var test uuid.UUID
+	if err := s.DB.GetContext(t.Context(), &test,
+		`SELECT delivery_uid FROM deliveries WHERE test`); err != nil {
+		t.Fatal(err)
+	}
+	s.End(test, delivery.StateFailed)
+	tested := call(s, s.Home, http.MethodPost, "/v2/deliveries/"+test.String()+"/resend", nil)
+	if tested.Status != http.StatusConflict || tested.Code() != "INVALID_STATE" {
+		t.Errorf("a test was re-sent: %s", tested.Raw)
+	}
 	s.End(made.UID, delivery.StateDelivered)
 	if got := readRow(s, s.Home, failed.UID); got.MadeGoodBy == nil || *got.MadeGoodBy != made.UID {
 		t.Errorf("made good by %v, want %s", got.MadeGoodBy, made.UID)
@@ -91,31 +111,89 @@ func TestAPartnerReadsAndResendsItsDeliveries(t *testing.T) {
 	}
 }
 
-// Deliveries that are re-sent one by one are bounded for each subscription, and the answer says
-// when to come again.
+// atLimit fails unless a call is refused until so much time has passed since now, by the clock,
+// and is taken then.
+func atLimit(
+	s *apptest.Server, clock *apptest.Clock, in time.Duration, again func() apptest.Answer, taken int,
+) {
+	s.T.Helper()
+	over := again()
+	wait, err := time.ParseDuration(over.Header.Get("Retry-After") + "s")
+	if over.Status != http.StatusTooManyRequests || over.Code() != "RATE_LIMITED" || err != nil ||
+		wait != in {
+		s.T.Errorf("beyond the limit: %s, to come again in %s, want %s", over.Raw, wait, in)
+	}
+	clock.Move(in - time.Second)
+	if early := again(); early.Status != http.StatusTooManyRequests {
+		s.T.Errorf("a second too early: %s", early.Raw)
+	}
+	clock.Move(time.Second)
+	if now := again(); now.Status != taken {
+		s.T.Errorf("in time: %s", now.Raw)
+	}
+	if next := again(); next.Status == taken {
+		s.T.Errorf("the next is taken at once: %s", next.Raw)
+	}
+}
+
+// Deliveries that are re-sent one by one are bounded for each subscription in any hour, and the
+// answer says when to come again.
 func TestSingleResendsAreBounded(t *testing.T) {
 	t.Parallel()
-	s := apptest.NewServer(t).Furnish()
+	clock, db := apptest.NewClock(), pgtest.New(t)
+	db.Now = clock.Now
+	s := apptest.StartServer(t, db).Furnish()
 	failed, other := s.Undelivered(s.Create()), s.Undelivered(s.Create())
-	s.Exec(t, `
-		INSERT INTO audit_log (at, actor, address, action, subject_kind, subject, reason)
-		SELECT now() - interval '30 minutes', $1, '', 'delivery.resend', 'subscription', $2, ''
-		  FROM generate_series(1, 99)`, "client "+s.Home.ClientID, failed.SubscriptionUID.String())
-	path := "/v2/deliveries/" + failed.UID.String() + "/resend"
-	if first := call(s, s.Home, http.MethodPost, path, nil); first.Status != http.StatusCreated {
-		t.Errorf("the hundredth: %s", first.Raw)
+	resend := func(uid uuid.UUID) apptest.Answer {
+		return call(s, s.Home, http.MethodPost, "/v2/deliveries/"+uid.String()+"/resend", nil)
 	}
-	over := call(s, s.Home, http.MethodPost, path, nil)
-	wait, err := time.ParseDuration(over.Header.Get("Retry-After") + "s")
-	if over.Code() != "RATE_LIMITED" || err != nil || wait < 29*time.Minute ||
-		wait > 31*time.Minute {
-		t.Errorf("one more: %s, in %s: %s", over.Raw, wait, err)
+	for nth := range 100 {
+		if made := resend(failed.UID); made.Status != http.StatusCreated {
+			t.Fatalf("re-send %d: %s", nth+1, made.Raw)
+		}
+		clock.Move(10 * time.Second)
 	}
-	elsewhere := call(s, s.Home, http.MethodPost,
-		"/v2/deliveries/"+other.UID.String()+"/resend", nil)
-	if elsewhere.Status != http.StatusCreated {
+	again := func() apptest.Answer { return resend(failed.UID) }
+	atLimit(s, clock, time.Hour-1000*time.Second, again, http.StatusCreated)
+	if elsewhere := resend(other.UID); elsewhere.Status != http.StatusCreated {
 		t.Errorf("to another subscription: %s", elsewhere.Raw)
 	}
+}
+
+// A client begins ten recoveries in any 24 hours, of whatever subscriptions; refused ones do not
+// count.
+func TestRecoveriesAreBounded(t *testing.T) {
+	t.Parallel()
+	clock, db := apptest.NewClock(), pgtest.New(t)
+	db.Now = clock.Now
+	s := apptest.StartServer(t, db).Furnish()
+	uid := s.Create()
+	recoverAll := func(failed delivery.Delivery) apptest.Answer {
+		return call(s, s.Home, http.MethodPost, "/v2/recoveries", map[string]any{
+			"subscription_uid": failed.SubscriptionUID,
+			"since":            failed.EventAt.Add(-time.Minute).UTC().Format(time.RFC3339),
+		})
+	}
+	for nth := range 10 {
+		failed := s.Undelivered(uid)
+		clock.Move(time.Minute)
+		if begun := recoverAll(failed); begun.Status != http.StatusAccepted {
+			t.Fatalf("recovery %d: %s", nth+1, begun.Raw)
+		}
+		if running := recoverAll(failed); nth < 9 && running.Code() != "INVALID_STATE" {
+			t.Errorf("beside a running one: %s", running.Raw)
+		}
+		clock.Move(time.Hour - time.Minute)
+	}
+	next := []delivery.Delivery{s.Undelivered(uid), s.Undelivered(uid)}
+	clock.Move(time.Minute)
+	atLimit(s, clock, 14*time.Hour, func() apptest.Answer {
+		answer := recoverAll(next[0])
+		if answer.Status == http.StatusAccepted {
+			next = next[1:]
+		}
+		return answer
+	}, http.StatusAccepted)
 }
 
 func TestRecoveriesHoldWhatDidNotArrive(t *testing.T) {
@@ -177,6 +255,58 @@ func TestRecoveriesHoldWhatDidNotArrive(t *testing.T) {
 	}
 }
 
+// A recovery is read to its end: what arrived, what failed again, and when it was over.
+func TestARecoveryEnds(t *testing.T) {
+	t.Parallel()
+	clock, db := apptest.NewClock(), pgtest.New(t)
+	db.Now = clock.Now
+	s := apptest.StartServer(t, db).Furnish()
+	endpoint := apptest.NewEndpoint(t, append(
+		slices.Repeat([]http.HandlerFunc{apptest.Status(http.StatusOK)}, 2),
+		apptest.Status(http.StatusServiceUnavailable))...)
+	on := *s.Harness
+	on.Partner = s.Home.PartnerUID
+	to := on.Subscribe(t, func(settings *subscription.Settings) { settings.URL = endpoint.URL })
+	began, application := clock.Now(), s.Create()
+	for range 3 {
+		clock.Move(time.Second)
+		s.Fail(application, to.UID)
+	}
+	clock.Move(time.Second)
+	since := began.UTC().Format(time.RFC3339)
+	begun := call(s, s.Home, http.MethodPost, "/v2/recoveries", map[string]any{
+		"subscription_uid": to.UID, "since": since,
+	})
+	uid := begun.Text("recovery_uid")
+	read := func() string {
+		t.Helper()
+		got := call(s, s.Home, http.MethodGet, "/v2/recoveries/"+uid, nil).Data()
+		ended := got["finished_at"] != nil
+		return fmt.Sprint(got["state"], " ", got["total"], " ", got["sent"], " ", got["delivered"], " ",
+			got["failed"], " ", ended)
+	}
+	if got := read(); got != "running 3 0 0 0 false" {
+		t.Errorf("at first it is %s", got)
+	}
+	for range 20 {
+		next, err := s.Webhooks.Bulk.Advance(t.Context(), bulk.Args{BulkUID: uuid.MustParse(uid), Run: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next == 0 {
+			break
+		}
+		clock.Move(12 * time.Minute)
+		if _, err := s.Webhooks.Deliveries.EnqueueDue(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		s.Work(t)
+	}
+	if got := read(); got != "finished 3 3 2 1 true" {
+		t.Errorf("at last it is %s", got)
+	}
+}
+
 func TestWrongRecoveriesAreRefused(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
@@ -200,14 +330,24 @@ func TestWrongRecoveriesAreRefused(t *testing.T) {
 		"too far back": {map[string]any{
 			"subscription_uid": failed.SubscriptionUID, "since": at(31 * 24 * time.Hour),
 		}, 400, "since"},
+		"of a time to come": {map[string]any{
+			"subscription_uid": failed.SubscriptionUID, "since": at(-time.Hour),
+		}, 400, "since"},
 		"backwards": {map[string]any{
 			"subscription_uid": failed.SubscriptionUID, "since": at(time.Hour), "until": at(2 * time.Hour),
 		}, 400, "until"},
 	} {
 		got := call(s, s.Home, http.MethodPost, "/v2/recoveries", test.body)
-		if got.Status != test.status || !strings.Contains(string(got.Raw), `"`+test.names+`"`) {
+		if got.Status != test.status || !slices.Equal(got.Fields(), []string{test.names}) {
 			t.Errorf("%s: %s", name, got.Raw)
 		}
+	}
+	group, _ := s.NewGroup("Group", 2)
+	foreigner := call(s, group, http.MethodPost, "/v2/recoveries", map[string]any{
+		"subscription_uid": failed.SubscriptionUID, "since": at(time.Hour),
+	})
+	if !slices.Equal(foreigner.Fields(), []string{"subscription_uid"}) {
+		t.Errorf("of another partner's, by a group: %s", foreigner.Raw)
 	}
 	s.Exec(t, `UPDATE subscriptions SET state = 'deleted' WHERE subscription_uid = $1`,
 		failed.SubscriptionUID)
@@ -263,6 +403,61 @@ func TestDeliveriesOfOthersAreNotThere(t *testing.T) {
 		if got := strings.Count(text, `"subscription_uid"`); got != test.subscriptions ||
 			strings.Contains(text, narrow.UID.String()) != (test.subscriptions == 2) {
 			t.Errorf("%s sees the subscriptions %s", name, text)
+		}
+	}
+}
+
+// However many subscriptions a partner has for other merchants, a client sees the one for its own,
+// and of that one's merchants its own.
+func TestSubscriptionsAreListedAmongMany(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	group, members := s.NewGroup("Group", 3)
+	on := *s.Harness
+	on.Partner = members[0].PartnerUID
+	shared := on.Subscribe(t, func(settings *subscription.Settings) {
+		settings.Merchants = []uuid.UUID{members[0].MerchantUID, members[1].MerchantUID}
+	})
+	other := on.Subscribe(t, func(settings *subscription.Settings) {
+		settings.Merchants = []uuid.UUID{members[2].MerchantUID}
+	})
+	s.Exec(t, `
+		WITH copied AS (
+			INSERT INTO subscriptions
+			SELECT (jsonb_populate_record(s, jsonb_build_object(
+			           'subscription_uid', gen_random_uuid(),
+			           'created_at', s.created_at + n * interval '1 second'))).*
+			  FROM subscriptions s
+			 CROSS JOIN generate_series(1, 501) AS n
+			 WHERE s.subscription_uid = $1
+			RETURNING subscription_uid, partner_uid
+		)
+		INSERT INTO subscription_merchants (subscription_uid, merchant_uid, partner_uid)
+		SELECT subscription_uid, $2, partner_uid FROM copied`, other.UID, members[2].MerchantUID)
+	for name, test := range map[string]struct {
+		as        apptest.Account
+		count     int
+		merchants []uuid.UUID
+	}{
+		"one merchant's":     {members[0], 1, []uuid.UUID{members[0].MerchantUID}},
+		"the other's":        {members[1], 1, []uuid.UUID{members[1].MerchantUID}},
+		"the many":           {members[2], 500, []uuid.UUID{members[2].MerchantUID}},
+		"those of the group": {group, 500, []uuid.UUID{members[2].MerchantUID}},
+	} {
+		answer := call(s, test.as, http.MethodGet, "/v2/subscriptions", nil)
+		var listed struct {
+			Subscriptions []struct {
+				UID       uuid.UUID   `json:"subscription_uid"`
+				Merchants []uuid.UUID `json:"merchants"`
+			} `json:"subscriptions"`
+		}
+		if err := json.Unmarshal(answer.Result.Data, &listed); err != nil {
+			t.Fatalf("%s: %s", name, answer.Raw)
+		}
+		if got := listed.Subscriptions; len(got) != test.count ||
+			(got[0].UID == shared.UID) != (test.count == 1) ||
+			!slices.Equal(got[0].Merchants, test.merchants) {
+			t.Errorf("%s: %d subscriptions, the first %+v", name, len(got), got[0])
 		}
 	}
 }

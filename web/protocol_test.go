@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app/apptest"
+	loans "drawbridge/internal/loan"
 	"drawbridge/internal/partner"
 	"drawbridge/web/docs/contract"
 )
@@ -106,6 +107,9 @@ var hostile = []struct {
 	},
 }
 
+// quietDay is one from before anybody was there.
+const quietDay = "2020-01-06"
+
 // readsNone are the changing routes whose path says everything.
 var readsNone = []string{"/v2/deliveries/:uid/resend", "/v2/sandbox/faults/:uid"}
 
@@ -114,7 +118,8 @@ func TestEveryRouteRefusesHostileCalls(t *testing.T) {
 	s := apptest.NewServer(t).Furnish()
 	system := s.NewSystem("everything", partner.Scopes()...)
 	for _, route := range s.API.Routes() {
-		path := strings.NewReplacer(":uid", uuid.NewString(), ":id", "4711").Replace(route.Path)
+		path := strings.NewReplacer(":uid", uuid.NewString(), ":id", "4711", ":date", quietDay).
+			Replace(route.Path)
 		as := s.Home
 		if route.IsLender() {
 			as = system
@@ -146,9 +151,31 @@ func TestEveryRouteHidesOtherMerchants(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
 	stranger := s.NewAccount("Stranger")
+	group, members := s.NewGroup("Group", 2)
+	acting := map[string]string{"x-service-merchant-uid": members[0].MerchantUID.String()}
 	loan := s.Loan("P404020")
 	drawn := s.Draw(loan, nil)
-	id := fmt.Sprint(apptest.DisbursementID(drawn))
+	failed := s.Undelivered(loan)
+	made := func(path, uid string, body map[string]any) string {
+		answer := call(s, s.Home, http.MethodPost, path, body)
+		if answer.Text(uid) == "" {
+			t.Fatalf("%s answered %s", path, answer.Raw)
+		}
+		return answer.Text(uid)
+	}
+	// What a path's uid names, by the path; else it is the loan's.
+	uids := map[string]string{
+		"/v2/deliveries/": failed.UID.String(),
+		"/v2/recoveries/": made("/v2/recoveries", "recovery_uid", map[string]any{
+			"subscription_uid": failed.SubscriptionUID,
+			"since":            failed.EventAt.Add(-time.Minute).UTC().Format(time.RFC3339),
+		}),
+		"/v2/sandbox/faults/": made("/v2/sandbox/faults", "fault_uid", map[string]any{
+			"subscription_uid": failed.SubscriptionUID, "fault": "duplicate",
+		}),
+		"/v2/sandbox/task/": made("/v2/sandbox/application/"+loan.String()+"/task", "task_uid",
+			map[string]any{"title": "Sign"}),
+	}
 	bodies := map[string]any{
 		"sandboxStatus":     map[string]any{"status": "Closed"},
 		"sandboxAmount":     map[string]any{"approved_amount": "1.00"},
@@ -157,15 +184,32 @@ func TestEveryRouteHidesOtherMerchants(t *testing.T) {
 		"sandboxTask":       map[string]any{"title": "x"},
 		"sandboxTaskStatus": map[string]any{"status": "Completed"},
 		"sandboxFunding":    map[string]any{"status": "CANCELLED"},
+		"compareStatement":  map[string]any{"disbursements": []any{}},
 	}
 	for _, route := range s.API.Routes() {
 		if !strings.Contains(route.Path, ":") {
 			continue
 		}
-		path := strings.NewReplacer(":uid", loan.String(), ":id", id).Replace(route.Path)
-		call := apptest.Call{Method: route.Method, Path: path, As: &stranger, JSON: bodies[route.Name]}
-		if answer := s.Do(call); answer.Code() != "NOT_FOUND" {
-			t.Errorf("%s %s answered a stranger %s", route.Method, route.Path, answer.Raw)
+		uid := loan.String()
+		for prefix, other := range uids {
+			if strings.HasPrefix(route.Path, prefix) {
+				uid = other
+			}
+		}
+		path := strings.NewReplacer(":uid", uid, ":id", fmt.Sprint(apptest.DisbursementID(drawn)),
+			":date", quietDay).Replace(route.Path)
+		others := map[string]apptest.Call{
+			"a stranger": {As: &stranger}, "a group's member": {As: &members[0]},
+			"a group for a member": {As: &group, Header: acting},
+		}
+		if route.AllMerchants {
+			others["a group for all"] = apptest.Call{As: &group}
+		}
+		for name, call := range others {
+			call.Method, call.Path, call.JSON = route.Method, path, bodies[route.Name]
+			if answer := s.Do(call); answer.Code() != "NOT_FOUND" {
+				t.Errorf("%s %s answered %s: %s", route.Method, route.Path, name, answer.Raw)
+			}
 		}
 	}
 }
@@ -416,8 +460,8 @@ func TestReadOnlyDatabase(t *testing.T) {
 func TestPanicsAnswerTheEnvelope(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
-	// Without its service the handler dereferences nil.
-	s.API.Loans = nil
+	// Without its database the service dereferences nil.
+	*s.API.Loans = loans.Service{}
 	answer := s.Get("/v2/loan/" + uuid.NewString())
 	if answer.Status != http.StatusInternalServerError || answer.Code() != "INTERNAL" ||
 		strings.Contains(string(answer.Raw), "nil pointer") {

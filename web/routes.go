@@ -102,10 +102,13 @@ func shadowed(routes []Route) []Route {
 			}) {
 			continue
 		}
-		added = append(added, anyone(route.Path, route.Name+".get", func(c echo.Context) error {
+		shadow := anyone(route.Path, route.Name+".get", func(c echo.Context) error {
 			c.Response().Header().Set(echo.HeaderAllow, route.Method)
 			return echo.ErrMethodNotAllowed
-		}))
+		})
+		// Whom the operation turns away learns nothing of its methods, either.
+		shadow.Access, shadow.middleware = route.Access, route.middleware
+		added = append(added, shadow)
 	}
 	return added
 }

@@ -8,7 +8,7 @@
 package api
 
 import (
-	"net/http"
+	"slices"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -20,12 +20,14 @@ import (
 	"drawbridge/internal/loan"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/scenario"
+	"drawbridge/internal/statement"
 	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/fault"
 )
 
-// API holds what the handlers call.
+// API holds what its operations call. Each resource is a struct with the part that it
+// needs and its routes.
 type API struct {
 	Partners     *partner.Service
 	Limiter      *partner.Limiter
@@ -36,6 +38,8 @@ type API struct {
 	Deliveries   *delivery.Service
 	Bulk         *bulk.Service
 	Documents    *document.Store
+	// Statements are the daily ones of merchants.
+	Statements *statement.Service
 	// Calls is told of every call; nil is told nothing.
 	Calls *delivery.Gate
 	// Now is the clock of the answers' timestamps.
@@ -77,78 +81,18 @@ func (r Route) IsLender() bool { return len(r.Scopes) > 0 }
 
 // Routes lists every operation. All of them need credentials.
 func (a *API) Routes() []Route {
-	routes := []Route{
-		{
-			Method: http.MethodPost, Path: "/v2/application", Alias: "/application",
-			Name: "createApplication", Handler: a.createApplication,
-		},
-		{
-			Method: http.MethodGet, Path: "/v2/application",
-			Name: "listApplications", Handler: a.listApplications, AllMerchants: true,
-		},
-		{
-			Method: http.MethodPost, Path: "/v2/application/create-run-decision",
-			Alias: "/application/create-run-decision",
-			Name:  "runDecision", Handler: a.runDecision,
-		},
-		{
-			Method: http.MethodPut, Path: "/v2/application/accept-offer",
-			Name: "acceptOffer", Handler: a.acceptOffer,
-		},
-		{
-			Method: http.MethodGet, Path: "/v2/application/:uid",
-			Name: "getApplication", Handler: a.getApplication,
-		},
-		{
-			Method: http.MethodGet, Path: "/v2/loan/:uid",
-			Name: "getLoan", Handler: a.getLoan,
-		},
-		{
-			Method: http.MethodGet, Path: "/v2/loan/:uid/draw-preview",
-			Name: "previewDraw", Handler: a.previewDraw,
-		},
-		{
-			Method: http.MethodPost, Path: "/v2/loan/:uid/request-draw",
-			Name: "requestDraw", Handler: a.requestDraw, Upload: true,
-		},
-		{
-			Method: http.MethodPost, Path: "/v2/loan/:uid/completion-cert-upload",
-			Alias: "/loan/:uid/completion-cert-upload",
-			Name:  "uploadCertificate", Handler: a.uploadCertificate, Upload: true,
-		},
-	}
-	routes = append(routes, a.feedRoutes()...)
-	routes = append(routes, a.deliveryRoutes()...)
-	routes = append(routes, a.lenderRoutes()...)
+	edge := &edge{a.Idempotency, a.Now}
+	routes := slices.Concat(
+		(&applications{edge, a.Applications}).routes(),
+		(&loans{edge, a.Loans, a.Documents}).routes(),
+		(&events{edge, a.Feed}).routes(),
+		(&deliveries{edge, a.Deliveries, a.Bulk}).routes(),
+		(&statements{edge, a.Statements}).routes(),
+		(&lender{edge, a.Applications, a.Loans, a.Documents}).routes(),
+	)
 	if a.Sandbox {
-		routes = append(routes, a.sandboxRoutes()...)
+		routes = append(routes, (&sandbox{edge, a.Applications, a.Loans, a.Scenarios}).routes()...)
+		routes = append(routes, (&faults{edge, a.Faults, a.Deliveries}).routes()...)
 	}
 	return routes
-}
-
-func (a *API) sandboxRoutes() []Route {
-	post := func(path, name string, handler echo.HandlerFunc) Route {
-		return Route{
-			Method: http.MethodPost, Path: "/v2/sandbox" + path, Name: name, Handler: handler,
-		}
-	}
-	faults := func(method, path, name string, handler echo.HandlerFunc) Route {
-		return Route{
-			Method: method, Path: "/v2/sandbox/faults" + path, Name: name, Handler: handler,
-			AllMerchants: true,
-		}
-	}
-	return []Route{
-		post("/scenario", "sandboxScenario", a.sandboxScenario),
-		faults(http.MethodPost, "", "sandboxFault", a.orderFault),
-		faults(http.MethodGet, "", "sandboxFaults", a.listFaults),
-		faults(http.MethodDelete, "/:uid", "sandboxFaultWithdraw", a.withdrawFault),
-		post("/application/:uid/status", "sandboxStatus", a.sandboxStatus),
-		post("/application/:uid/amount", "sandboxAmount", a.sandboxAmount),
-		post("/application/:uid/terms", "sandboxTerms", a.sandboxTerms),
-		post("/application/:uid/document", "sandboxDocument", a.sandboxDocument),
-		post("/application/:uid/task", "sandboxTask", a.sandboxTask),
-		post("/task/:uid/status", "sandboxTaskStatus", a.sandboxTaskStatus),
-		post("/disbursement/:id/status", "sandboxFunding", a.sandboxFunding),
-	}
 }

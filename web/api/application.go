@@ -11,6 +11,40 @@ import (
 	"drawbridge/internal/postgres"
 )
 
+// applications serves what partners asked a loan for.
+type applications struct {
+	*edge
+
+	service *application.Service
+}
+
+// routes are the calls about applications.
+func (a *applications) routes() []Route {
+	return []Route{
+		{
+			Method: http.MethodPost, Path: "/v2/application", Alias: "/application",
+			Name: "createApplication", Handler: a.createApplication,
+		},
+		{
+			Method: http.MethodGet, Path: "/v2/application",
+			Name: "listApplications", Handler: a.listApplications, AllMerchants: true,
+		},
+		{
+			Method: http.MethodPost, Path: "/v2/application/create-run-decision",
+			Alias: "/application/create-run-decision",
+			Name:  "runDecision", Handler: a.runDecision,
+		},
+		{
+			Method: http.MethodPut, Path: "/v2/application/accept-offer",
+			Name: "acceptOffer", Handler: a.acceptOffer,
+		},
+		{
+			Method: http.MethodGet, Path: "/v2/application/:uid",
+			Name: "getApplication", Handler: a.getApplication,
+		},
+	}
+}
+
 // applicationBody is the application object.
 type applicationBody struct {
 	UID               uuid.UUID     `json:"thrive_application_uid"`
@@ -98,14 +132,14 @@ func newApplicationBody(app application.Application) applicationBody {
 	return body
 }
 
-func (a *API) createApplication(c echo.Context) error {
+func (a *applications) createApplication(c echo.Context) error {
 	return a.jsonEffect(c, nil, func(body *object) operation {
 		request := readNewApplication(body)
 		caller := callerOf(c)
 		request.Source = lending.SourcePartner
 		request.PartnerUID, request.MerchantUID = caller.PartnerUID, caller.MerchantUID
 		return func(tx *postgres.Tx) (int, any, error) {
-			app, err := a.Applications.Create(c.Request().Context(), tx, request)
+			app, err := a.service.Create(c.Request().Context(), tx, request)
 			if err != nil {
 				return 0, nil, err
 			}
@@ -141,11 +175,11 @@ func readNewApplication(body *object) application.NewApplication {
 	return request
 }
 
-func (a *API) runDecision(c echo.Context) error {
+func (a *applications) runDecision(c echo.Context) error {
 	return a.jsonEffect(c, nil, func(body *object) operation {
 		uid := body.uid("thrive_application_uid")
 		return func(tx *postgres.Tx) (int, any, error) {
-			app, err := a.Applications.RunDecision(c.Request().Context(), tx, actor(c), uid)
+			app, err := a.service.RunDecision(c.Request().Context(), tx, actor(c), uid)
 			if err != nil {
 				return 0, nil, err
 			}
@@ -160,7 +194,7 @@ type acceptedBody struct {
 	OfferSelected bool      `json:"offer_selected"`
 }
 
-func (a *API) acceptOffer(c echo.Context) error {
+func (a *applications) acceptOffer(c echo.Context) error {
 	return a.jsonEffect(c, nil, func(body *object) operation {
 		acceptance := application.Acceptance{
 			ApplicationUID: body.uid("thrive_application_uid"),
@@ -168,7 +202,7 @@ func (a *API) acceptOffer(c echo.Context) error {
 			Linked:         body.optionalUIDs("linked_application_uids"),
 		}
 		return func(tx *postgres.Tx) (int, any, error) {
-			err := a.Applications.AcceptOffer(c.Request().Context(), tx, actor(c), acceptance)
+			err := a.service.AcceptOffer(c.Request().Context(), tx, actor(c), acceptance)
 			if err != nil {
 				return 0, nil, err
 			}
@@ -187,7 +221,7 @@ type applicationsBody struct {
 	NextCursor   *string           `json:"next_cursor"`
 }
 
-func (a *API) listApplications(c echo.Context) error {
+func (a *applications) listApplications(c echo.Context) error {
 	query, err := readQuery(c)
 	if err != nil {
 		return err
@@ -206,7 +240,7 @@ func (a *API) listApplications(c echo.Context) error {
 	if err := query.faults.Err(); err != nil {
 		return err
 	}
-	found, next, err := a.Applications.Find(c.Request().Context(), wanted)
+	found, next, err := a.service.Find(c.Request().Context(), wanted)
 	if err != nil {
 		return err
 	}
@@ -220,12 +254,12 @@ func (a *API) listApplications(c echo.Context) error {
 	return a.answer(c, body)
 }
 
-func (a *API) getApplication(c echo.Context) error {
+func (a *applications) getApplication(c echo.Context) error {
 	uid, err := pathUID(c, "thrive_application_uid")
 	if err != nil {
 		return err
 	}
-	app, err := a.Applications.Get(c.Request().Context(), actor(c), uid)
+	app, err := a.service.Get(c.Request().Context(), actor(c), uid)
 	if err != nil {
 		return err
 	}

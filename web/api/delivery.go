@@ -29,18 +29,26 @@ const (
 	recoveriesInADay = 10
 )
 
-// deliveryRoutes are the calls that read what was sent to a partner, and ask for it again.
-func (a *API) deliveryRoutes() []Route {
+// deliveries serves what was sent to a partner.
+type deliveries struct {
+	*edge
+
+	log  *delivery.Service
+	bulk *bulk.Service
+}
+
+// routes are the calls that read what was sent to a partner, and ask for it again.
+func (d *deliveries) routes() []Route {
 	route := func(method, path, name string, handler echo.HandlerFunc) Route {
 		return Route{Method: method, Path: path, Name: name, Handler: handler, AllMerchants: true}
 	}
 	return []Route{
-		route(http.MethodGet, "/v2/subscriptions", "listSubscriptions", a.listSubscriptions),
-		route(http.MethodGet, "/v2/deliveries", "listDeliveries", a.listDeliveries),
-		route(http.MethodGet, "/v2/deliveries/:uid", "getDelivery", a.getDelivery),
-		route(http.MethodPost, "/v2/deliveries/:uid/resend", "resendDelivery", a.resendDelivery),
-		route(http.MethodPost, "/v2/recoveries", "createRecovery", a.createRecovery),
-		route(http.MethodGet, "/v2/recoveries/:uid", "getRecovery", a.getRecovery),
+		route(http.MethodGet, "/v2/subscriptions", "listSubscriptions", d.listSubscriptions),
+		route(http.MethodGet, "/v2/deliveries", "listDeliveries", d.listDeliveries),
+		route(http.MethodGet, "/v2/deliveries/:uid", "getDelivery", d.getDelivery),
+		route(http.MethodPost, "/v2/deliveries/:uid/resend", "resendDelivery", d.resendDelivery),
+		route(http.MethodPost, "/v2/recoveries", "createRecovery", d.createRecovery),
+		route(http.MethodGet, "/v2/recoveries/:uid", "getRecovery", d.getRecovery),
 	}
 }
 
@@ -67,8 +75,8 @@ type subscriptionsBody struct {
 	Subscriptions []subscriptionBody `json:"subscriptions"`
 }
 
-func (a *API) listSubscriptions(c echo.Context) error {
-	found, err := a.Deliveries.SubscriptionsFor(c.Request().Context(), readerOf(c))
+func (d *deliveries) listSubscriptions(c echo.Context) error {
+	found, err := d.log.SubscriptionsFor(c.Request().Context(), readerOf(c))
 	if err != nil {
 		return err
 	}
@@ -80,7 +88,7 @@ func (a *API) listSubscriptions(c echo.Context) error {
 			State: string(one.State),
 		})
 	}
-	return a.answer(c, body)
+	return d.answer(c, body)
 }
 
 // deliveryBody is the delivery object.
@@ -131,7 +139,7 @@ type deliveriesBody struct {
 // deliveryList names the list in its cursors.
 const deliveryList = "deliveries"
 
-func (a *API) listDeliveries(c echo.Context) error {
+func (d *deliveries) listDeliveries(c echo.Context) error {
 	query, err := readQuery(c)
 	if err != nil {
 		return err
@@ -150,7 +158,7 @@ func (a *API) listDeliveries(c echo.Context) error {
 	if err := query.faults.Err(); err != nil {
 		return err
 	}
-	found, next, err := a.Deliveries.ListFor(c.Request().Context(), readerOf(c), filter)
+	found, next, err := d.log.ListFor(c.Request().Context(), readerOf(c), filter)
 	if err != nil {
 		return err
 	}
@@ -160,7 +168,7 @@ func (a *API) listDeliveries(c echo.Context) error {
 	for _, one := range found {
 		body.Deliveries = append(body.Deliveries, newDeliveryBody(one))
 	}
-	return a.answer(c, body)
+	return d.answer(c, body)
 }
 
 func (q *query) deliveryState(name string) delivery.State {
@@ -201,12 +209,12 @@ type deliveryDetailBody struct {
 	Attempts []attemptBody `json:"attempts"`
 }
 
-func (a *API) getDelivery(c echo.Context) error {
+func (d *deliveries) getDelivery(c echo.Context) error {
 	uid, err := pathUID(c, deliveryField)
 	if err != nil {
 		return err
 	}
-	found, attempts, err := a.Deliveries.GetFor(c.Request().Context(), readerOf(c), uid)
+	found, attempts, err := d.log.GetFor(c.Request().Context(), readerOf(c), uid)
 	if err != nil {
 		return err
 	}
@@ -218,17 +226,17 @@ func (a *API) getDelivery(c echo.Context) error {
 			ErrorClass: postgres.OrNull(string(one.ErrorClass)), Error: postgres.OrNull(one.Error),
 		})
 	}
-	return a.answer(c, body)
+	return d.answer(c, body)
 }
 
-func (a *API) resendDelivery(c echo.Context) error {
+func (d *deliveries) resendDelivery(c echo.Context) error {
 	uid, pathErr := pathUID(c, deliveryField)
-	return a.effect(c, nil, func(tx *postgres.Tx) (int, any, error) {
+	return d.effect(c, nil, func(tx *postgres.Tx) (int, any, error) {
 		if pathErr != nil {
 			return 0, nil, pathErr
 		}
 		ctx, by := c.Request().Context(), authorOf(c)
-		made, err := a.Deliveries.ResendFor(ctx, tx, readerOf(c), uid, by)
+		made, err := d.log.ResendFor(ctx, tx, readerOf(c), uid, by)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -269,8 +277,8 @@ func newRecoveryBody(r bulk.Resend) recoveryBody {
 	return body
 }
 
-func (a *API) createRecovery(c echo.Context) error {
-	return a.jsonEffect(c, nil, func(body *object) operation {
+func (d *deliveries) createRecovery(c echo.Context) error {
+	return d.jsonEffect(c, nil, func(body *object) operation {
 		wanted := bulk.Recovery{
 			SubscriptionUID: body.uid("subscription_uid"),
 			Since:           body.moment("since", true), Until: body.moment("until", false),
@@ -279,28 +287,30 @@ func (a *API) createRecovery(c echo.Context) error {
 		return func(tx *postgres.Tx) (int, any, error) {
 			ctx, reader := c.Request().Context(), readerOf(c)
 			wanted.PartnerUID, wanted.Merchants = reader.PartnerUID, reader.Merchants
-			if err := a.checkCovered(c, reader, wanted.SubscriptionUID); err != nil {
+			if err := checkCovered(c, d.log, wanted.SubscriptionUID); err != nil {
 				return 0, nil, err
 			}
-			begun, err := a.Bulk.Recover(ctx, tx, wanted)
+			entry := operator.Entry{
+				Actor: wanted.By, Address: c.RealIP(), Action: "recovery.create", SubjectKind: "bulk",
+			}
+			if err := operator.CheckLimit(ctx, tx, entry, recoveriesInADay, 24*time.Hour); err != nil {
+				return 0, nil, err
+			}
+			begun, err := d.bulk.Recover(ctx, tx, wanted)
 			if err != nil {
 				return 0, nil, err
 			}
-			err = operator.AuditLimited(ctx, tx, operator.Entry{
-				Actor: wanted.By, Address: c.RealIP(), Action: "recovery.create",
-				SubjectKind: "bulk", Subject: begun.UID.String(),
-				After: map[string]any{
-					"subscription_uid": wanted.SubscriptionUID, "total": begun.Counts.Total(),
-				},
-			}, recoveriesInADay, 24*time.Hour)
-			return http.StatusAccepted, newRecoveryBody(begun), err
+			entry.Subject, entry.After = begun.UID.String(), map[string]any{
+				"subscription_uid": wanted.SubscriptionUID, "total": begun.Counts.Total(),
+			}
+			return http.StatusAccepted, newRecoveryBody(begun), operator.Audit(ctx, tx, entry)
 		}
 	})
 }
 
-// checkCovered refuses a subscription that the reader may not see, and one that was deleted.
-func (a *API) checkCovered(c echo.Context, reader delivery.Reader, uid uuid.UUID) error {
-	state, err := a.Deliveries.StateFor(c.Request().Context(), reader, uid)
+// checkCovered refuses a subscription that the caller may not see, and one that was deleted.
+func checkCovered(c echo.Context, log *delivery.Service, uid uuid.UUID) error {
+	state, err := log.StateFor(c.Request().Context(), readerOf(c), uid)
 	switch {
 	case lending.ErrorCode(err) == lending.CodeNotFound:
 		return lending.Invalid("subscription_uid", `"subscription_uid" is no subscription of yours`)
@@ -311,14 +321,14 @@ func (a *API) checkCovered(c echo.Context, reader delivery.Reader, uid uuid.UUID
 	return err
 }
 
-func (a *API) getRecovery(c echo.Context) error {
+func (d *deliveries) getRecovery(c echo.Context) error {
 	uid, err := pathUID(c, recoveryField)
 	if err != nil {
 		return err
 	}
-	found, err := a.Bulk.RecoveryOf(c.Request().Context(), uid, authorOf(c))
+	found, err := d.bulk.RecoveryOf(c.Request().Context(), uid, authorOf(c))
 	if err != nil {
 		return err
 	}
-	return a.answer(c, newRecoveryBody(found))
+	return d.answer(c, newRecoveryBody(found))
 }

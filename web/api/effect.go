@@ -8,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/labstack/echo/v4"
@@ -25,6 +26,12 @@ const maxJSON = 1 << 20
 // replayedHeader tells that an answer is that of an earlier request.
 const replayedHeader = "Idempotency-Replayed"
 
+// edge is what the handlers of every resource answer through.
+type edge struct {
+	idempotency *idempotency.Store
+	now         func() time.Time
+}
+
 // operation does the work of a request in the transaction and returns status
 // and data of the answer.
 type operation func(tx *postgres.Tx) (status int, data any, err error)
@@ -32,7 +39,7 @@ type operation func(tx *postgres.Tx) (status int, data any, err error)
 // effect runs an operation that changes something, at most once per
 // Idempotency-Key, and writes the answer. digests identify the request's content,
 // by the oldest encoding first; there are none where the path says everything.
-func (a *API) effect(c echo.Context, digests [][sha256.Size]byte, do operation) error {
+func (e *edge) effect(c echo.Context, digests [][sha256.Size]byte, do operation) error {
 	caller := callerOf(c)
 	if len(digests) == 0 { // the path says everything
 		digests = [][sha256.Size]byte{sha256.Sum256(nil)}
@@ -47,16 +54,16 @@ func (a *API) effect(c echo.Context, digests [][sha256.Size]byte, do operation) 
 		MerchantUID: caller.MerchantUID,
 		Key:         key,
 		Fingerprint: idempotency.NewFingerprint(c.Request().Method,
-			path+"?uid="+c.Param("uid")+"&id="+c.Param("id"), digests...),
+			path+"?uid="+c.Param("uid")+"&id="+c.Param("id")+c.Param("date"), digests...),
 	}
 	use := func(tx *postgres.Tx) (idempotency.Reply, error) {
 		status, data, err := do(tx)
 		if err != nil {
 			return idempotency.Reply{}, err
 		}
-		return idempotency.Reply{Status: status, Body: renderData(a.Now(), status, data)}, nil
+		return idempotency.Reply{Status: status, Body: renderData(e.now(), status, data)}, nil
 	}
-	reply, err := a.Idempotency.Run(c.Request().Context(), request, use)
+	reply, err := e.idempotency.Run(c.Request().Context(), request, use)
 	if err != nil {
 		return err
 	}
@@ -68,16 +75,16 @@ func (a *API) effect(c echo.Context, digests [][sha256.Size]byte, do operation) 
 }
 
 // answer writes a successful answer that changed nothing.
-func (a *API) answer(c echo.Context, data any) error {
+func (e *edge) answer(c echo.Context, data any) error {
 	return c.Blob(http.StatusOK, echo.MIMEApplicationJSON,
-		renderData(a.Now(), http.StatusOK, data))
+		renderData(e.now(), http.StatusOK, data))
 }
 
 // jsonEffect reads a JSON object from the body and runs the operation that
 // decode makes of it. What is wrong with the path, which pathErr tells, or with
 // the body is answered after the Idempotency-Key was looked up: a key that holds
 // the answer to another request says so first.
-func (a *API) jsonEffect(
+func (e *edge) jsonEffect(
 	c echo.Context, pathErr error, decode func(body *object) operation,
 ) error {
 	if asksFirst(c) {
@@ -92,7 +99,7 @@ func (a *API) jsonEffect(
 	}
 	traceNamed(c, raw)
 	digests := [][sha256.Size]byte{sha256.Sum256(raw)}
-	return a.effect(c, digests, func(tx *postgres.Tx) (int, any, error) {
+	return e.effect(c, digests, func(tx *postgres.Tx) (int, any, error) {
 		if pathErr != nil {
 			return 0, nil, pathErr
 		}

@@ -9,7 +9,6 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/scenario"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/fault"
 )
@@ -17,30 +16,27 @@ import (
 // faultField names the uid of an order's path.
 const faultField = "fault_uid"
 
-type scenarioBody struct {
-	UID   uuid.UUID  `json:"thrive_application_uid"`
-	Loan  *uuid.UUID `json:"loan_application_uid"`
-	Steps []string   `json:"steps"`
+// faults let deliveries go wrong on purpose, in sandboxes.
+type faults struct {
+	*edge
+
+	service *fault.Service
+	log     *delivery.Service
 }
 
-func (a *API) sandboxScenario(c echo.Context) error {
-	return a.jsonEffect(c, nil, func(body *object) operation {
-		wanted := scenario.Wanted{
-			Name: parsed(body, "name", scenario.Parse), ProductUID: body.optionalUID("product_uid"),
-			PartnerUID: callerOf(c).PartnerUID, By: actor(c),
+// routes are the calls that order faults.
+func (f *faults) routes() []Route {
+	route := func(method, path, name string, handler echo.HandlerFunc) Route {
+		return Route{
+			Method: method, Path: "/v2/sandbox/faults" + path, Name: name, Handler: handler,
+			AllMerchants: true,
 		}
-		return func(tx *postgres.Tx) (int, any, error) {
-			played, err := a.Scenarios.Play(c.Request().Context(), tx, wanted)
-			if err != nil {
-				return 0, nil, err
-			}
-			answer := scenarioBody{UID: played.ApplicationUID, Steps: played.Steps}
-			if played.HasLoan {
-				answer.Loan = &played.ApplicationUID
-			}
-			return http.StatusCreated, answer, nil
-		}
-	})
+	}
+	return []Route{
+		route(http.MethodPost, "", "sandboxFault", f.orderFault),
+		route(http.MethodGet, "", "sandboxFaults", f.listFaults),
+		route(http.MethodDelete, "/:uid", "sandboxFaultWithdraw", f.withdrawFault),
+	}
 }
 
 type faultBody struct {
@@ -62,14 +58,14 @@ func newFaultBody(order fault.Order) faultBody {
 	}
 }
 
-func (a *API) orderFault(c echo.Context) error {
-	return a.jsonEffect(c, nil, func(body *object) operation {
+func (f *faults) orderFault(c echo.Context) error {
+	return f.jsonEffect(c, nil, func(body *object) operation {
 		order := readOrder(body)
 		return func(tx *postgres.Tx) (int, any, error) {
-			if err := a.checkCovered(c, readerOf(c), order.SubscriptionUID); err != nil {
+			if err := checkCovered(c, f.log, order.SubscriptionUID); err != nil {
 				return 0, nil, err
 			}
-			placed, err := a.Faults.Place(c.Request().Context(), tx, order)
+			placed, err := f.service.Place(c.Request().Context(), tx, order)
 			if err != nil {
 				return 0, nil, err
 			}
@@ -110,12 +106,12 @@ type faultsBody struct {
 	Faults []faultBody `json:"faults"`
 }
 
-func (a *API) listFaults(c echo.Context) error {
-	covered, err := a.covered(c)
+func (f *faults) listFaults(c echo.Context) error {
+	covered, err := f.covered(c)
 	if err != nil {
 		return err
 	}
-	pending, err := a.Faults.Pending(c.Request().Context(), covered)
+	pending, err := f.service.Pending(c.Request().Context(), covered)
 	if err != nil {
 		return err
 	}
@@ -123,12 +119,12 @@ func (a *API) listFaults(c echo.Context) error {
 	for _, order := range pending {
 		body.Faults = append(body.Faults, newFaultBody(order))
 	}
-	return a.answer(c, body)
+	return f.answer(c, body)
 }
 
 // covered are the subscriptions that the caller may see.
-func (a *API) covered(c echo.Context) ([]uuid.UUID, error) {
-	found, err := a.Deliveries.SubscriptionsFor(c.Request().Context(), readerOf(c))
+func (f *faults) covered(c echo.Context) ([]uuid.UUID, error) {
+	found, err := f.log.SubscriptionsFor(c.Request().Context(), readerOf(c))
 	uids := make([]uuid.UUID, 0, len(found))
 	for _, one := range found {
 		uids = append(uids, one.UID)
@@ -136,17 +132,17 @@ func (a *API) covered(c echo.Context) ([]uuid.UUID, error) {
 	return uids, err
 }
 
-func (a *API) withdrawFault(c echo.Context) error {
+func (f *faults) withdrawFault(c echo.Context) error {
 	uid, pathErr := pathUID(c, faultField)
-	return a.effect(c, nil, func(tx *postgres.Tx) (int, any, error) {
+	return f.effect(c, nil, func(tx *postgres.Tx) (int, any, error) {
 		if pathErr != nil {
 			return 0, nil, pathErr
 		}
-		covered, err := a.covered(c)
+		covered, err := f.covered(c)
 		if err != nil {
 			return 0, nil, err
 		}
-		order, err := a.Faults.Withdraw(c.Request().Context(), tx, uid, covered)
+		order, err := f.service.Withdraw(c.Request().Context(), tx, uid, covered)
 		if err != nil {
 			return 0, nil, err
 		}

@@ -13,16 +13,23 @@ import (
 	"drawbridge/internal/lending"
 )
 
-// feedRoutes are the calls that read events.
-func (a *API) feedRoutes() []Route {
+// events serves the feed.
+type events struct {
+	*edge
+
+	feed *feed.Service
+}
+
+// routes are the calls that read events.
+func (e *events) routes() []Route {
 	return []Route{
 		{
 			Method: http.MethodGet, Path: "/v2/events", Name: "listEvents",
-			Handler: a.listEvents, AllMerchants: true, Waits: true,
+			Handler: e.listEvents, AllMerchants: true, Waits: true,
 		},
 		{
 			Method: http.MethodGet, Path: "/v2/application/:uid/events",
-			Name: "listApplicationEvents", Handler: a.listApplicationEvents, AllMerchants: true,
+			Name: "listApplicationEvents", Handler: e.listApplicationEvents, AllMerchants: true,
 		},
 	}
 }
@@ -63,7 +70,7 @@ type feedBody struct {
 // latest stands for the cursor of now.
 const latest = "latest"
 
-func (a *API) listEvents(c echo.Context) error {
+func (e *events) listEvents(c echo.Context) error {
 	query, err := readQuery(c)
 	if err != nil {
 		return err
@@ -83,18 +90,18 @@ func (a *API) listEvents(c echo.Context) error {
 	}
 	ctx := c.Request().Context()
 	if after == latest {
-		cursor, err := a.Feed.Latest(ctx)
+		cursor, err := e.feed.Latest(ctx)
 		if err != nil {
 			return err
 		}
-		return a.answer(c, feedBody{Events: []eventBody{}, NextCursor: cursor.String()})
+		return e.answer(c, feedBody{Events: []eventBody{}, NextCursor: cursor.String()})
 	}
-	page, err := a.Feed.Follow(ctx, wanted, time.Duration(wait)*time.Second)
+	page, err := e.feed.Follow(ctx, wanted, time.Duration(wait)*time.Second)
 	c.Set(waitedKey, page.Waited)
 	if err != nil {
 		return err
 	}
-	return a.answer(c, feedBody{
+	return e.answer(c, feedBody{
 		Events: newEventBodies(page.Events), NextCursor: page.Next.String(), HasMore: page.More,
 	})
 }
@@ -105,7 +112,7 @@ type historyEventsBody struct {
 	HasMore      bool        `json:"has_more"`
 }
 
-func (a *API) listApplicationEvents(c echo.Context) error {
+func (e *events) listApplicationEvents(c echo.Context) error {
 	uid, err := pathUID(c, "thrive_application_uid")
 	if err != nil {
 		return err
@@ -118,12 +125,12 @@ func (a *API) listApplicationEvents(c echo.Context) error {
 	if err := query.faults.Err(); err != nil {
 		return err
 	}
-	history, err := a.Feed.OfApplication(
+	history, err := e.feed.OfApplication(
 		c.Request().Context(), merchantsOf(c), uid, int64(from), limit)
 	if err != nil {
 		return err
 	}
-	return a.answer(c, historyEventsBody{
+	return e.answer(c, historyEventsBody{
 		Events: newEventBodies(history.Events), LastSequence: history.Last, HasMore: history.More,
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/application"
+	"drawbridge/internal/document"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
@@ -26,8 +27,17 @@ const fileField = "file_uid"
 // maxBatch bounds the body of a batch, in bytes.
 const maxBatch = 4 << 20
 
-// lenderRoutes are the operations of the lender's own systems.
-func (a *API) lenderRoutes() []Route {
+// lender serves the lender's own systems.
+type lender struct {
+	*edge
+
+	applications *application.Service
+	loans        *loan.Service
+	documents    *document.Store
+}
+
+// routes are the operations of the lender's own systems.
+func (l *lender) routes() []Route {
 	get := func(path, name string, handler echo.HandlerFunc, scopes ...partner.Scope) Route {
 		return Route{
 			Method: http.MethodGet, Path: LenderPath + path, Name: name, Handler: handler,
@@ -40,27 +50,27 @@ func (a *API) lenderRoutes() []Route {
 			Scopes: []partner.Scope{scope},
 		}
 	}
-	settle := post("/disbursements/status", "lenderFundingBatch", a.lenderBatch,
+	settle := post("/disbursements/status", "lenderFundingBatch", l.lenderBatch,
 		partner.ScopeFunding)
 	settle.MaxBody = maxBatch
 	return []Route{
-		get("/applications", "lenderApplications", a.lenderApplications, partner.ScopeRead),
-		get("/applications/:uid", "lenderApplication", a.lenderApplication, partner.ScopeRead),
-		post("/applications/:uid/status", "lenderStatus", a.lenderStatus,
+		get("/applications", "lenderApplications", l.lenderApplications, partner.ScopeRead),
+		get("/applications/:uid", "lenderApplication", l.lenderApplication, partner.ScopeRead),
+		post("/applications/:uid/status", "lenderStatus", l.lenderStatus,
 			partner.ScopeApplications),
-		post("/applications/:uid/amount", "lenderAmount", a.lenderAmount,
+		post("/applications/:uid/amount", "lenderAmount", l.lenderAmount,
 			partner.ScopeApplications),
-		post("/applications/:uid/terms", "lenderTerms", a.lenderTerms, partner.ScopeApplications),
-		post("/applications/:uid/document", "lenderDocument", a.lenderDocument,
+		post("/applications/:uid/terms", "lenderTerms", l.lenderTerms, partner.ScopeApplications),
+		post("/applications/:uid/document", "lenderDocument", l.lenderDocument,
 			partner.ScopeDocuments),
-		post("/applications/:uid/tasks", "lenderTask", a.lenderTask, partner.ScopeTasks),
-		post("/tasks/:uid/status", "lenderTaskStatus", a.lenderTaskStatus, partner.ScopeTasks),
-		get("/disbursements", "lenderDisbursements", a.lenderDisbursements, partner.ScopeRead,
+		post("/applications/:uid/tasks", "lenderTask", l.lenderTask, partner.ScopeTasks),
+		post("/tasks/:uid/status", "lenderTaskStatus", l.lenderTaskStatus, partner.ScopeTasks),
+		get("/disbursements", "lenderDisbursements", l.lenderDisbursements, partner.ScopeRead,
 			partner.ScopeFunding),
-		get("/disbursements/:id", "lenderDisbursement", a.lenderDisbursement, partner.ScopeRead,
+		get("/disbursements/:id", "lenderDisbursement", l.lenderDisbursement, partner.ScopeRead,
 			partner.ScopeFunding),
-		get("/files/:uid", "lenderFile", a.lenderFile, partner.ScopeDocuments),
-		post("/disbursements/:id/status", "lenderFunding", a.lenderFunding, partner.ScopeFunding),
+		get("/files/:uid", "lenderFile", l.lenderFile, partner.ScopeDocuments),
+		post("/disbursements/:id/status", "lenderFunding", l.lenderFunding, partner.ScopeFunding),
 		settle,
 	}
 }
@@ -135,7 +145,7 @@ type lenderApplicationsBody struct {
 	NextCursor   *string                 `json:"next_cursor"`
 }
 
-func (a *API) lenderApplications(c echo.Context) error {
+func (l *lender) lenderApplications(c echo.Context) error {
 	query, err := readQuery(c)
 	if err != nil {
 		return err
@@ -151,7 +161,7 @@ func (a *API) lenderApplications(c echo.Context) error {
 	if err := query.faults.Err(); err != nil {
 		return err
 	}
-	found, next, err := a.Applications.Updated(c.Request().Context(), filter)
+	found, next, err := l.applications.Updated(c.Request().Context(), filter)
 	if err != nil {
 		return err
 	}
@@ -162,19 +172,19 @@ func (a *API) lenderApplications(c echo.Context) error {
 	for _, whole := range found {
 		body.Applications = append(body.Applications, newLenderApplicationBody(whole))
 	}
-	return a.answer(c, body)
+	return l.answer(c, body)
 }
 
-func (a *API) lenderApplication(c echo.Context) error {
+func (l *lender) lenderApplication(c echo.Context) error {
 	uid, err := pathUID(c, applicationField)
 	if err != nil {
 		return err
 	}
-	found, err := a.Applications.Whole(c.Request().Context(), uid)
+	found, err := l.applications.Whole(c.Request().Context(), uid)
 	if err != nil {
 		return err
 	}
-	return a.answer(c, newLenderApplicationBody(found))
+	return l.answer(c, newLenderApplicationBody(found))
 }
 
 // lenderChange is a change of an application by one of the lender's systems.
@@ -190,24 +200,24 @@ type lenderChange[T any] struct {
 
 // handle changes the application of the path, and answers with the whole of it. What changed
 // nothing is not in the audit log.
-func (l lenderChange[T]) handle(a *API, c echo.Context) error {
+func (k lenderChange[T]) handle(l *lender, c echo.Context) error {
 	uid, pathErr := pathUID(c, applicationField)
-	return a.jsonEffect(c, pathErr, func(body *object) operation {
-		to := l.read(body)
+	return l.jsonEffect(c, pathErr, func(body *object) operation {
+		to := k.read(body)
 		reason := body.optionalText("reason", lending.MaxReason)
 		return func(tx *postgres.Tx) (int, any, error) {
 			ctx := c.Request().Context()
-			before, err := a.Applications.ReadLocked(ctx, tx, uid, uuid.Nil)
+			before, err := l.applications.ReadLocked(ctx, tx, uid, uuid.Nil)
 			if err != nil {
 				return 0, nil, err
 			}
-			after, err := l.change(ctx, tx, actor(c), uid, to)
+			after, err := k.change(ctx, tx, actor(c), uid, to)
 			if err != nil {
 				return 0, nil, err
 			}
 			entry := operator.Entry{
-				Action: l.action, SubjectKind: "application", Subject: uid.String(),
-				Before: l.shown(before.Application), After: l.shown(after),
+				Action: k.action, SubjectKind: "application", Subject: uid.String(),
+				Before: k.shown(before.Application), After: k.shown(after),
 			}
 			if reason != nil {
 				entry.Reason = *reason
@@ -217,7 +227,7 @@ func (l lenderChange[T]) handle(a *API, c echo.Context) error {
 					return 0, nil, err
 				}
 			}
-			whole, err := a.Applications.WholeIn(ctx, tx, uid)
+			whole, err := l.applications.WholeIn(ctx, tx, uid)
 			return http.StatusOK, newLenderApplicationBody(whole), err
 		}
 	})
@@ -230,37 +240,37 @@ func sameJSON(a, b any) bool {
 	return leftErr == nil && rightErr == nil && bytes.Equal(left, right)
 }
 
-func (a *API) lenderStatus(c echo.Context) error {
+func (l *lender) lenderStatus(c echo.Context) error {
 	return lenderChange[lending.ApplicationStatus]{
 		action: "application.status",
 		shown:  func(app application.Application) any { return map[string]any{"status": app.Status} },
 		read: func(body *object) lending.ApplicationStatus {
 			return parsed(body, "status", lending.ParseApplicationStatus)
 		},
-		change: a.Applications.Move,
-	}.handle(a, c)
+		change: l.applications.Move,
+	}.handle(l, c)
 }
 
 func shownOffers(app application.Application) any {
 	return map[string]any{"offers": newApplicationBody(app).Offers}
 }
 
-func (a *API) lenderAmount(c echo.Context) error {
+func (l *lender) lenderAmount(c echo.Context) error {
 	return lenderChange[lending.Money]{
 		action: "application.amount", shown: shownOffers,
 		read:   func(body *object) lending.Money { return body.money("approved_amount") },
-		change: a.Applications.ChangeAmount,
-	}.handle(a, c)
+		change: l.applications.ChangeAmount,
+	}.handle(l, c)
 }
 
-func (a *API) lenderTerms(c echo.Context) error {
+func (l *lender) lenderTerms(c echo.Context) error {
 	return lenderChange[lending.Terms]{
 		action: "application.terms", shown: shownOffers, read: readTerms,
-		change: a.Applications.ChangeTerms,
-	}.handle(a, c)
+		change: l.applications.ChangeTerms,
+	}.handle(l, c)
 }
 
-func (a *API) lenderDocument(c echo.Context) error {
+func (l *lender) lenderDocument(c echo.Context) error {
 	return lenderChange[lending.DocumentStatus]{
 		action: "application.document",
 		shown: func(app application.Application) any {
@@ -269,16 +279,16 @@ func (a *API) lenderDocument(c echo.Context) error {
 		read: func(body *object) lending.DocumentStatus {
 			return parsed(body, "status", lending.ParseDocumentStatus)
 		},
-		change: a.Applications.RecordDocument,
-	}.handle(a, c)
+		change: l.applications.RecordDocument,
+	}.handle(l, c)
 }
 
-func (a *API) lenderTask(c echo.Context) error {
+func (l *lender) lenderTask(c echo.Context) error {
 	uid, pathErr := pathUID(c, applicationField)
-	return a.jsonEffect(c, pathErr, func(body *object) operation {
+	return l.jsonEffect(c, pathErr, func(body *object) operation {
 		title := body.linkless("title", maxLine)
 		return func(tx *postgres.Tx) (int, any, error) {
-			task, err := a.Applications.AddTask(c.Request().Context(), tx, actor(c), uid, title)
+			task, err := l.applications.AddTask(c.Request().Context(), tx, actor(c), uid, title)
 			if err != nil {
 				return 0, nil, err
 			}
@@ -290,12 +300,12 @@ func (a *API) lenderTask(c echo.Context) error {
 	})
 }
 
-func (a *API) lenderTaskStatus(c echo.Context) error {
+func (l *lender) lenderTaskStatus(c echo.Context) error {
 	uid, pathErr := pathUID(c, taskField)
-	return a.jsonEffect(c, pathErr, func(body *object) operation {
+	return l.jsonEffect(c, pathErr, func(body *object) operation {
 		to := parsed(body, "status", lending.ParseTaskStatus)
 		return func(tx *postgres.Tx) (int, any, error) {
-			task, changed, err := a.Applications.MoveTask(c.Request().Context(), tx, actor(c), uid, to)
+			task, changed, err := l.applications.MoveTask(c.Request().Context(), tx, actor(c), uid, to)
 			if err != nil {
 				return 0, nil, err
 			}
@@ -319,7 +329,7 @@ type disbursementsBody struct {
 	NextCursor    *string       `json:"next_cursor"`
 }
 
-func (a *API) lenderDisbursements(c echo.Context) error {
+func (l *lender) lenderDisbursements(c echo.Context) error {
 	query, err := readQuery(c)
 	if err != nil {
 		return err
@@ -335,7 +345,7 @@ func (a *API) lenderDisbursements(c echo.Context) error {
 	if err := query.faults.Err(); err != nil {
 		return err
 	}
-	found, next, err := a.Loans.Draws(c.Request().Context(), filter)
+	found, next, err := l.loans.Draws(c.Request().Context(), filter)
 	if err != nil {
 		return err
 	}
@@ -346,36 +356,36 @@ func (a *API) lenderDisbursements(c echo.Context) error {
 	for _, disbursement := range found {
 		body.Disbursements = append(body.Disbursements, newHistoryBody(disbursement))
 	}
-	return a.answer(c, body)
+	return l.answer(c, body)
 }
 
-func (a *API) lenderDisbursement(c echo.Context) error {
+func (l *lender) lenderDisbursement(c echo.Context) error {
 	id, err := pathNumber(c)
 	if err != nil {
 		return err
 	}
-	found, err := a.Loans.Draw(c.Request().Context(), id)
+	found, err := l.loans.Draw(c.Request().Context(), id)
 	if err != nil {
 		return err
 	}
 	traceOf(c).ApplicationUID = found.ApplicationUID
-	return a.answer(c, newHistoryBody(found))
+	return l.answer(c, newHistoryBody(found))
 }
 
 // lenderFile sends a certificate's file; every download is in the audit log before it begins.
-func (a *API) lenderFile(c echo.Context) error {
+func (l *lender) lenderFile(c echo.Context) error {
 	uid, err := pathUID(c, fileField)
 	if err != nil {
 		return err
 	}
 	ctx := c.Request().Context()
-	file, owner, err := a.Loans.AnyFile(ctx, uid)
+	file, owner, err := l.loans.AnyFile(ctx, uid)
 	if err != nil {
 		return err
 	}
 	traceOf(c).ApplicationUID = owner
-	return a.Documents.Attach(ctx, c.Response(), file, func() error {
-		return a.Loans.DB.InTx(ctx, func(tx *postgres.Tx) error {
+	return l.documents.Attach(ctx, c.Response(), file, func() error {
+		return l.loans.DB.InTx(ctx, func(tx *postgres.Tx) error {
 			return audit(c, tx, operator.Entry{
 				Action: "document.download", SubjectKind: "application", Subject: owner.String(),
 				After: map[string]any{
@@ -392,12 +402,12 @@ type movedBody struct {
 	Changed bool `json:"changed"`
 }
 
-func (a *API) lenderFunding(c echo.Context) error {
+func (l *lender) lenderFunding(c echo.Context) error {
 	id, pathErr := pathNumber(c)
-	return a.jsonEffect(c, pathErr, func(body *object) operation {
-		change := a.fundingChange(body)
+	return l.jsonEffect(c, pathErr, func(body *object) operation {
+		change := l.fundingChange(body)
 		return func(tx *postgres.Tx) (int, any, error) {
-			moved, changed, err := a.moveFunding(c, tx, id, change)
+			moved, changed, err := l.moveFunding(c, tx, id, change)
 			if err != nil {
 				return 0, nil, err
 			}
@@ -409,11 +419,11 @@ func (a *API) lenderFunding(c echo.Context) error {
 
 // moveFunding moves the money of a disbursement on as the console's form does, and tells the
 // audit log.
-func (a *API) moveFunding(
+func (l *lender) moveFunding(
 	c echo.Context, tx *postgres.Tx, id int64, change lending.FundingChange,
 ) (loan.Disbursement, bool, error) {
 	change.NeedsReason = true
-	moved, changed, err := a.Loans.MoveFunding(c.Request().Context(), tx, actor(c), id, change)
+	moved, changed, err := l.loans.MoveFunding(c.Request().Context(), tx, actor(c), id, change)
 	if err != nil || !changed {
 		return moved, changed, err
 	}

@@ -41,9 +41,9 @@ type batchChange struct {
 
 // lenderBatch moves many disbursements in one transaction, each behind a savepoint: what is
 // refused fails alone, and a crash leaves all or nothing.
-func (a *API) lenderBatch(c echo.Context) error {
-	return a.jsonEffect(c, nil, func(body *object) operation {
-		changes := a.readBatch(body)
+func (l *lender) lenderBatch(c echo.Context) error {
+	return l.jsonEffect(c, nil, func(body *object) operation {
+		changes := l.readBatch(body)
 		return func(tx *postgres.Tx) (int, any, error) {
 			var ids []int64
 			for _, one := range changes {
@@ -51,12 +51,12 @@ func (a *API) lenderBatch(c echo.Context) error {
 					ids = append(ids, *one.id)
 				}
 			}
-			if err := a.Loans.LockDraws(c.Request().Context(), tx, ids); err != nil {
+			if err := l.loans.LockDraws(c.Request().Context(), tx, ids); err != nil {
 				return 0, nil, err
 			}
 			made := batchBody{Results: make([]batchResult, 0, len(changes))}
 			for _, one := range changes {
-				result, err := a.applyOne(c, tx, one)
+				result, err := l.applyOne(c, tx, one)
 				if err != nil {
 					return 0, nil, err
 				}
@@ -69,7 +69,7 @@ func (a *API) lenderBatch(c echo.Context) error {
 
 // readBatch reads the changes. What is wrong with one of them is its own matter, and does not
 // refuse the others.
-func (a *API) readBatch(body *object) []batchChange {
+func (l *lender) readBatch(body *object) []batchChange {
 	body.members = slices.DeleteFunc(body.members, func(fault lending.FieldFault) bool {
 		return strings.HasPrefix(fault.Field, changesField+"[")
 	})
@@ -85,12 +85,12 @@ func (a *API) readBatch(body *object) []batchChange {
 	}
 	changes := make([]batchChange, 0, len(raw))
 	for _, text := range raw {
-		changes = append(changes, a.readChange(text))
+		changes = append(changes, l.readChange(text))
 	}
 	return changes
 }
 
-func (a *API) readChange(text []byte) batchChange {
+func (l *lender) readChange(text []byte) batchChange {
 	body, err := parseObject(text)
 	if err != nil {
 		return batchChange{fault: lending.NewError(lending.CodeValidation,
@@ -106,20 +106,20 @@ func (a *API) readChange(text []byte) batchChange {
 			one.id = &id
 		}
 	}
-	one.change = a.fundingChange(body)
+	one.change = l.fundingChange(body)
 	one.fault = body.err()
 	return one
 }
 
 // applyOne makes one change of a batch. An error is none of the change, but ends the batch.
-func (a *API) applyOne(
+func (l *lender) applyOne(
 	c echo.Context, tx *postgres.Tx, one batchChange,
 ) (batchResult, error) {
 	result := batchResult{ID: one.id, Status: http.StatusOK}
 	err := one.fault
 	if err == nil {
 		err = tx.Savepoint(c.Request().Context(), func() (err error) {
-			_, result.Changed, err = a.moveFunding(c, tx, *one.id, one.change)
+			_, result.Changed, err = l.moveFunding(c, tx, *one.id, one.change)
 			return err
 		})
 	}

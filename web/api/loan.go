@@ -16,6 +16,37 @@ import (
 	"drawbridge/internal/postgres"
 )
 
+// loans serves loans and their draws.
+type loans struct {
+	*edge
+
+	service   *loan.Service
+	documents *document.Store
+}
+
+// routes are the calls about loans.
+func (l *loans) routes() []Route {
+	return []Route{
+		{
+			Method: http.MethodGet, Path: "/v2/loan/:uid",
+			Name: "getLoan", Handler: l.getLoan,
+		},
+		{
+			Method: http.MethodGet, Path: "/v2/loan/:uid/draw-preview",
+			Name: "previewDraw", Handler: l.previewDraw,
+		},
+		{
+			Method: http.MethodPost, Path: "/v2/loan/:uid/request-draw",
+			Name: "requestDraw", Handler: l.requestDraw, Upload: true,
+		},
+		{
+			Method: http.MethodPost, Path: "/v2/loan/:uid/completion-cert-upload",
+			Alias: "/loan/:uid/completion-cert-upload",
+			Name:  "uploadCertificate", Handler: l.uploadCertificate, Upload: true,
+		},
+	}
+}
+
 // loanField names the uid of the path.
 const loanField = "loanApplicationUid"
 
@@ -175,19 +206,19 @@ func newPreviewBody(p loan.Preview) previewBody {
 	return body
 }
 
-func (a *API) getLoan(c echo.Context) error {
+func (l *loans) getLoan(c echo.Context) error {
 	uid, err := pathUID(c, loanField)
 	if err != nil {
 		return err
 	}
-	found, err := a.Loans.Get(c.Request().Context(), actor(c), uid)
+	found, err := l.service.Get(c.Request().Context(), actor(c), uid)
 	if err != nil {
 		return err
 	}
-	return a.answer(c, newLoanBody(found))
+	return l.answer(c, newLoanBody(found))
 }
 
-func (a *API) previewDraw(c echo.Context) error {
+func (l *loans) previewDraw(c echo.Context) error {
 	uid, err := pathUID(c, loanField)
 	if err != nil {
 		return err
@@ -200,11 +231,11 @@ func (a *API) previewDraw(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	preview, err := a.Loans.PreviewDraw(c.Request().Context(), actor(c), uid, request)
+	preview, err := l.service.PreviewDraw(c.Request().Context(), actor(c), uid, request)
 	if err != nil {
 		return err
 	}
-	return a.answer(c, newPreviewBody(preview))
+	return l.answer(c, newPreviewBody(preview))
 }
 
 // previewValues reads the query of a preview, each known parameter at most once.
@@ -229,11 +260,11 @@ func previewValues(rawQuery string) (map[string]string, error) {
 	return values, faults.Err()
 }
 
-func (a *API) requestDraw(c echo.Context) error {
-	return a.upload(c, document.DefaultLimits(), func(
+func (l *loans) requestDraw(c echo.Context) error {
+	return l.upload(c, document.DefaultLimits(), func(
 		tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput,
 	) (int, any, error) {
-		disbursement, err := a.Loans.RequestDraw(c.Request().Context(), tx, actor(c), uid, input)
+		disbursement, err := l.service.RequestDraw(c.Request().Context(), tx, actor(c), uid, input)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -274,13 +305,13 @@ func newFileBodies(files []document.File) []fileBody {
 	return bodies
 }
 
-func (a *API) uploadCertificate(c echo.Context) error {
+func (l *loans) uploadCertificate(c echo.Context) error {
 	limits := document.DefaultLimits()
 	limits.DocumentsOnly = true
-	return a.upload(c, limits, func(
+	return l.upload(c, limits, func(
 		tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput,
 	) (int, any, error) {
-		certificate, err := a.Loans.StoreCertificate(c.Request().Context(), tx, actor(c), uid, input)
+		certificate, err := l.service.StoreCertificate(c.Request().Context(), tx, actor(c), uid, input)
 		if err != nil {
 			return 0, nil, err
 		}
@@ -292,7 +323,7 @@ func (a *API) uploadCertificate(c echo.Context) error {
 // it held. What was stored stays only if the operation succeeded. When it did
 // and the answer still failed, the commit may or may not have happened: then
 // the files stay until the sweep finds out from the database.
-func (a *API) upload(
+func (l *loans) upload(
 	c echo.Context, limits document.Limits,
 	do func(tx *postgres.Tx, uid uuid.UUID, input loan.DrawInput) (int, any, error),
 ) error {
@@ -310,12 +341,12 @@ func (a *API) upload(
 		}
 	}
 	form, formErr := document.ReadForm(ctx, c.Request().Body, contentType, limits,
-		a.Documents.Bucket())
+		l.documents.Bucket())
 	if form == nil {
 		return cmp.Or(pathErr, formErr)
 	}
 	succeeded := false
-	err := a.effect(c, form.Digests(), func(tx *postgres.Tx) (int, any, error) {
+	err := l.effect(c, form.Digests(), func(tx *postgres.Tx) (int, any, error) {
 		if pathErr != nil {
 			return 0, nil, pathErr
 		}
@@ -328,7 +359,7 @@ func (a *API) upload(
 		return status, data, err
 	})
 	if lending.ErrorCode(err) == lending.CodeRateLimited {
-		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(loan.NextDay(a.Now())))
+		c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(loan.NextDay(l.now())))
 	}
 	switch {
 	case !succeeded:

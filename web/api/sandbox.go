@@ -12,10 +12,37 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/scenario"
 )
 
-// The sandbox plays the lender's part, so that a partner can walk a loan from
-// end to end alone. It is not registered in production.
+// sandbox plays the lender's part, so that a partner can walk a loan from end to end
+// alone. It is not registered in production.
+type sandbox struct {
+	*edge
+
+	applications *application.Service
+	loans        *loan.Service
+	scenarios    *scenario.Service
+}
+
+// routes are the calls that play the lender's part.
+func (s *sandbox) routes() []Route {
+	post := func(path, name string, handler echo.HandlerFunc) Route {
+		return Route{
+			Method: http.MethodPost, Path: "/v2/sandbox" + path, Name: name, Handler: handler,
+		}
+	}
+	return []Route{
+		post("/scenario", "sandboxScenario", s.sandboxScenario),
+		post("/application/:uid/status", "sandboxStatus", s.sandboxStatus),
+		post("/application/:uid/amount", "sandboxAmount", s.sandboxAmount),
+		post("/application/:uid/terms", "sandboxTerms", s.sandboxTerms),
+		post("/application/:uid/document", "sandboxDocument", s.sandboxDocument),
+		post("/application/:uid/task", "sandboxTask", s.sandboxTask),
+		post("/task/:uid/status", "sandboxTaskStatus", s.sandboxTaskStatus),
+		post("/disbursement/:id/status", "sandboxFunding", s.sandboxFunding),
+	}
+}
 
 // applicationField names the uid of an application's path.
 const applicationField = "uid"
@@ -23,15 +50,41 @@ const applicationField = "uid"
 // taskField names the uid of a task's path.
 const taskField = "task_uid"
 
+type scenarioBody struct {
+	UID   uuid.UUID  `json:"thrive_application_uid"`
+	Loan  *uuid.UUID `json:"loan_application_uid"`
+	Steps []string   `json:"steps"`
+}
+
+func (s *sandbox) sandboxScenario(c echo.Context) error {
+	return s.jsonEffect(c, nil, func(body *object) operation {
+		wanted := scenario.Wanted{
+			Name: parsed(body, "name", scenario.Parse), ProductUID: body.optionalUID("product_uid"),
+			PartnerUID: callerOf(c).PartnerUID, By: actor(c),
+		}
+		return func(tx *postgres.Tx) (int, any, error) {
+			played, err := s.scenarios.Play(c.Request().Context(), tx, wanted)
+			if err != nil {
+				return 0, nil, err
+			}
+			answer := scenarioBody{UID: played.ApplicationUID, Steps: played.Steps}
+			if played.HasLoan {
+				answer.Loan = &played.ApplicationUID
+			}
+			return http.StatusCreated, answer, nil
+		}
+	})
+}
+
 // sandboxMove changes an application to what read finds in the body.
 func sandboxMove[T any](
-	a *API, c echo.Context, read func(body *object) T,
+	e *edge, c echo.Context, read func(body *object) T,
 	change func(
 		ctx context.Context, tx *postgres.Tx, by loan.Caller, uid uuid.UUID, to T,
 	) (application.Application, error),
 ) error {
 	uid, pathErr := pathUID(c, applicationField)
-	return a.jsonEffect(c, pathErr, func(body *object) operation {
+	return e.jsonEffect(c, pathErr, func(body *object) operation {
 		to := read(body)
 		return func(tx *postgres.Tx) (int, any, error) {
 			app, err := change(c.Request().Context(), tx, actor(c), uid, to)
@@ -58,20 +111,20 @@ func parsed[T any](body *object, field string, parse func(string) (T, error)) T 
 	return value
 }
 
-func (a *API) sandboxStatus(c echo.Context) error {
-	return sandboxMove(a, c, func(body *object) lending.ApplicationStatus {
+func (s *sandbox) sandboxStatus(c echo.Context) error {
+	return sandboxMove(s.edge, c, func(body *object) lending.ApplicationStatus {
 		return parsed(body, "status", lending.ParseApplicationStatus)
-	}, a.Applications.Move)
+	}, s.applications.Move)
 }
 
-func (a *API) sandboxAmount(c echo.Context) error {
-	return sandboxMove(a, c, func(body *object) lending.Money {
+func (s *sandbox) sandboxAmount(c echo.Context) error {
+	return sandboxMove(s.edge, c, func(body *object) lending.Money {
 		return body.money("approved_amount")
-	}, a.Applications.ChangeAmount)
+	}, s.applications.ChangeAmount)
 }
 
-func (a *API) sandboxTerms(c echo.Context) error {
-	return sandboxMove(a, c, readTerms, a.Applications.ChangeTerms)
+func (s *sandbox) sandboxTerms(c echo.Context) error {
+	return sandboxMove(s.edge, c, readTerms, s.applications.ChangeTerms)
 }
 
 func readTerms(body *object) lending.Terms {
@@ -94,10 +147,10 @@ func readTerms(body *object) lending.Terms {
 	return terms
 }
 
-func (a *API) sandboxDocument(c echo.Context) error {
-	return sandboxMove(a, c, func(body *object) lending.DocumentStatus {
+func (s *sandbox) sandboxDocument(c echo.Context) error {
+	return sandboxMove(s.edge, c, func(body *object) lending.DocumentStatus {
 		return parsed(body, "status", lending.ParseDocumentStatus)
-	}, a.Applications.RecordDocument)
+	}, s.applications.RecordDocument)
 }
 
 type taskBody struct {
@@ -110,12 +163,12 @@ func newTaskBody(task application.Task) taskBody {
 	return taskBody{UID: task.UID, Title: task.Title, Status: string(task.Status)}
 }
 
-func (a *API) sandboxTask(c echo.Context) error {
+func (s *sandbox) sandboxTask(c echo.Context) error {
 	uid, pathErr := pathUID(c, applicationField)
-	return a.jsonEffect(c, pathErr, func(body *object) operation {
+	return s.jsonEffect(c, pathErr, func(body *object) operation {
 		title := body.linkless("title", maxLine)
 		return func(tx *postgres.Tx) (int, any, error) {
-			task, err := a.Applications.AddTask(c.Request().Context(), tx, actor(c), uid, title)
+			task, err := s.applications.AddTask(c.Request().Context(), tx, actor(c), uid, title)
 			if err != nil {
 				return 0, nil, err
 			}
@@ -124,12 +177,12 @@ func (a *API) sandboxTask(c echo.Context) error {
 	})
 }
 
-func (a *API) sandboxTaskStatus(c echo.Context) error {
+func (s *sandbox) sandboxTaskStatus(c echo.Context) error {
 	uid, pathErr := pathUID(c, taskField)
-	return a.jsonEffect(c, pathErr, func(body *object) operation {
+	return s.jsonEffect(c, pathErr, func(body *object) operation {
 		to := parsed(body, "status", lending.ParseTaskStatus)
 		return func(tx *postgres.Tx) (int, any, error) {
-			task, _, err := a.Applications.MoveTask(c.Request().Context(), tx, actor(c), uid, to)
+			task, _, err := s.applications.MoveTask(c.Request().Context(), tx, actor(c), uid, to)
 			if err != nil {
 				return 0, nil, err
 			}
@@ -139,12 +192,12 @@ func (a *API) sandboxTaskStatus(c echo.Context) error {
 	})
 }
 
-func (a *API) sandboxFunding(c echo.Context) error {
+func (s *sandbox) sandboxFunding(c echo.Context) error {
 	id, pathErr := pathNumber(c)
-	return a.jsonEffect(c, pathErr, func(body *object) operation {
-		change := a.fundingChange(body)
+	return s.jsonEffect(c, pathErr, func(body *object) operation {
+		change := s.fundingChange(body)
 		return func(tx *postgres.Tx) (int, any, error) {
-			disbursement, _, err := a.Loans.MoveFunding(
+			disbursement, _, err := s.loans.MoveFunding(
 				c.Request().Context(), tx, actor(c), id, change)
 			if err != nil {
 				return 0, nil, err
@@ -167,7 +220,7 @@ func pathNumber(c echo.Context) (int64, error) {
 }
 
 // fundingChange reads what becomes of a disbursement, with the evidence.
-func (a *API) fundingChange(body *object) lending.FundingChange {
+func (e *edge) fundingChange(body *object) lending.FundingChange {
 	to := parsed(body, "status", lending.ParseFundingStatus)
 	fields := make(map[string]string)
 	for _, field := range lending.FundingFields() {
@@ -178,7 +231,7 @@ func (a *API) fundingChange(body *object) lending.FundingChange {
 			fields[field] = text
 		}
 	}
-	change, err := lending.ParseFundingChange(to, fields, a.Now())
+	change, err := lending.ParseFundingChange(to, fields, e.now())
 	body.faults.Merge(err)
 	return change
 }

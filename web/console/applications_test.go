@@ -192,7 +192,7 @@ func TestApplicationTimeline(t *testing.T) {
 		})
 	}
 	all := titles(page)
-	if len(all) < 15 || all[len(all)-1] != "Application created" {
+	if len(all) < 14 || all[len(all)-1] != "Application created" {
 		t.Fatalf("timeline %q", all)
 	}
 	page.find(".moment h3 a").Each(func(_ int, link *goquery.Selection) {
@@ -223,6 +223,47 @@ func TestApplicationTimeline(t *testing.T) {
 	}
 	if got := len(titles(b.get(paths.To(paths.Application, uid) + "?show=nothing"))); got != len(all) {
 		t.Errorf("an unknown kind shows %d moments, want all %d", got, len(all))
+	}
+}
+
+// Three events to four endpoints are three rows, which open into deliveries and attempts.
+func TestTimelineNestsDeliveries(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.signedIn()
+	for _, code := range []int{204, 503, 204, 204} {
+		r.subscribe(r.receiver(status(code)).URL)
+	}
+	for _, state := range []string{"Hard Pull", "Pend Clearance", "Approved"} {
+		r.publish(state)
+	}
+	r.work()
+	page := b.get(paths.To(paths.Application, r.application.String()))
+	rows := page.find(".moment:has(.passage)")
+	if rows.Length() != 3 || page.find(".moment").Length() != 4 {
+		t.Fatalf("%d rows with deliveries of %d: %q", rows.Length(), page.find(".moment").Length(),
+			page.text(".moment h3"))
+	}
+	rows.Each(func(_ int, row *goquery.Selection) {
+		if got := strings.TrimSpace(row.Find(".passage > summary").Text()); got !=
+			"4 deliveries: 1 under way, 3 delivered" {
+			t.Errorf("an event's row says %q", got)
+		}
+		if got := row.Find("details details").Length(); got != 4 {
+			t.Errorf("an event opens into %d deliveries, want 4", got)
+		}
+		attempts := strings.Join(strings.Fields(row.Find(".passage ol li").Text()), " ")
+		if strings.Count(attempts, "Attempt 1: HTTP 204") != 3 ||
+			strings.Count(attempts, "Attempt 1: HTTP 503") != 1 ||
+			strings.Count(attempts, "Next attempt") != 1 {
+			t.Errorf("deliveries open into %q", attempts)
+		}
+	})
+	link, _ := rows.First().Find("details details a.button").Attr("href")
+	b.get(link).wantStatus(t, http.StatusOK)
+	if got := b.get(paths.To(paths.Application, r.application.String()) + "?show=email").
+		find(".passage").Length(); got != 0 {
+		t.Errorf("e-mails alone show %d events", got)
 	}
 }
 

@@ -86,7 +86,8 @@ func TestBulkResendOfSelectedDeliveries(t *testing.T) {
 
 	refused := b.post(page+"/confirm", url.Values{"planned": {"2"}, "reason": {" "}})
 	refused.wantStatus(t, http.StatusBadRequest)
-	if got := refused.text(".bulk-ask .field-fault"); !strings.Contains(got, `"reason" is required`) {
+	got := refused.text(".bulk-ask .field-fault")
+	if !strings.Contains(got, "The reason is required") {
 		t.Errorf("without a reason: %q", got)
 	}
 	confirm := url.Values{"planned": {"2"}, "reason": {"endpoint was down"}}

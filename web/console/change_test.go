@@ -206,8 +206,27 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 	first := fmt.Sprint(w.Draw(t, uid, loan.DrawInput{}).ID)
 	step("disbursement.funding.status-changed FUNDING_PROCESSING", nil, "funding", "draw", first,
 		"to", "FUNDING_PROCESSING")
-	step("disbursement.funding.settled FUNDING_SETTLED", nil, "funding", "draw", first,
+	evidence := map[string]string{
+		"reference": "ACH-4711", "method": "ach", "effective_date": "2026-11-21",
+	}
+	step("disbursement.funding.settled FUNDING_SETTLED", evidence, "funding", "draw", first,
 		"to", "FUNDING_SETTLED")
+	entry := b.get(created.Location).text("[id='moment-draw.settled-" + first + "']")
+	var audited string
+	r.must(r.DB.Get(&audited, `SELECT after::text FROM audit_log
+		WHERE subject = $1 AND after ->> 'status' = 'FUNDING_SETTLED'`, uid.String()))
+	for field, value := range evidence {
+		if !strings.Contains(entry, value) || !strings.Contains(audited, value) {
+			t.Errorf("the %s %q: the timeline says %q, the audit log %s", field, value, entry, audited)
+		}
+	}
+	if !strings.Contains(entry, "by "+operatorEmail) {
+		t.Errorf("the timeline does not say by whom: %q", entry)
+	}
+	found := b.get(paths.With(paths.Search, url.Values{"q": {"ACH-4711"}}))
+	if found.Location != created.Location+"#draw-"+first {
+		t.Errorf("the search for a payment's reference leads to %q", found.Location)
+	}
 	second := fmt.Sprint(w.Draw(t, uid, apptest.Documented()).ID)
 	step("disbursement.funding.cancelled FUNDING_CANCELLED",
 		map[string]string{"reason": "the roof is too small"}, "funding", "draw", second,

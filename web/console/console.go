@@ -33,8 +33,10 @@ import (
 	"drawbridge/internal/restore"
 	"drawbridge/internal/retention"
 	"drawbridge/internal/search"
+	"drawbridge/internal/statement"
 	"drawbridge/internal/webhook"
 	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/why"
 	operationsview "drawbridge/views/operations"
 	"drawbridge/views/paths"
 	subscriptionsview "drawbridge/views/subscriptions"
@@ -63,6 +65,8 @@ type Options struct {
 	Operators    *operator.Service
 	Webhooks     *webhook.Services
 	Search       *search.Service
+	Statements   *statement.Service
+	Why          *why.Service
 	Emails       *email.Service
 	Applications *application.Service
 	Loans        *loan.Service
@@ -137,7 +141,9 @@ func New(options Options) (*Console, error) {
 	}
 	c.Site = site
 	c.Changes = &action.Engine{Site: site, ShownOnce: shownOnce}
-	c.Lists = &list.Engine{Engine: c.Changes, CountPatience: options.CountPatience}
+	c.Lists = &list.Engine{
+		Engine: c.Changes, CountPatience: options.CountPatience, Things: options.Search,
+	}
 	c.routes = c.Mount(c.assemble(), c.Changes.Once)
 	return c, nil
 }
@@ -199,8 +205,8 @@ func (c *Console) assemble() []page.Route {
 		&operations.Feature{
 			Engine: c.Lists, Attention: c.Attention, Emails: c.Emails, Fleet: c.Fleet,
 			Partners: c.Partners, Queues: c.Queues, Restored: c.Restored, Retention: c.Retention,
-			Search: c.Search, Webhooks: c.Webhooks, System: c.System, Configuration: c.Configuration,
-			Provider: c.Provider, JobConsole: c.JobConsole,
+			Search: c.Search, Why: c.Why, Webhooks: c.Webhooks, System: c.System,
+			Configuration: c.Configuration, Provider: c.Provider, JobConsole: c.JobConsole,
 		},
 		&applications.Feature{
 			Engine: c.Lists, Applications: c.Applications, Documents: c.Documents, Loans: c.Loans,
@@ -215,7 +221,8 @@ func (c *Console) assemble() []page.Route {
 		&emails.Feature{Engine: c.Lists, Emails: c.Emails},
 		&partners.Feature{
 			Engine: c.Lists, Partners: c.Partners, Applications: c.Applications, Webhooks: c.Webhooks,
-			Requests: c.Requests, Retention: c.Retention, BasePath: c.BasePath,
+			Requests: c.Requests, Retention: c.Retention, Statements: c.Statements,
+			BasePath: c.BasePath,
 		},
 		&people.Feature{Engine: c.Lists},
 	}
@@ -226,7 +233,7 @@ func (c *Console) assemble() []page.Route {
 	}
 	routes := []page.Route{
 		page.Post(paths.Preferences, "console.preferences", operator.RoleSupport, c.Prefer),
-		c.Lists.SaveRoute(),
+		c.Lists.SaveRoute(), c.Lists.PickRoute(),
 	}
 	for _, feature := range features {
 		routes = append(routes, feature.Routes()...)

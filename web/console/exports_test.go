@@ -91,11 +91,17 @@ func TestListsAsFiles(t *testing.T) {
 		loans[0]["pending_amount"] == "" || loans[0]["product"] != "SOLAR" {
 		t.Errorf("the loans with a pending draw are %v", loans)
 	}
+	draws := b.cells(t, paths.Desk+"?state=FUNDING_REQUESTED", paths.DeskCSV)
+	if len(draws) != 1 || draws[0]["application_id"] != uid || draws[0]["overdue"] != "false" ||
+		draws[0]["age_business_hours"] == "" || !strings.HasPrefix(draws[0]["next_step"], "Fund it: ") {
+		t.Errorf("the draws under way are %v", draws)
+	}
 	for path, wrong := range map[string]struct{ action, filter string }{
 		paths.EventsCSV:       {"event.export", "kind=party"},
 		paths.EmailsCSV:       {"email.export", "state=lost"},
 		paths.ApplicationsCSV: {"application.export", "status=Odd"},
 		paths.LoansCSV:        {"loan.export", "state=odd"},
+		paths.DeskCSV:         {"draw.export", "state=odd"},
 	} {
 		if r.audits(wrong.action) == 0 {
 			t.Errorf("%s is not in the audit log", wrong.action)

@@ -184,3 +184,6 @@ func (r *harness) receiver(answers ...http.HandlerFunc) *apptest.Endpoint {
 
 // status answers with a status and nothing else.
 func status(code int) http.HandlerFunc { return apptest.Status(code) }
+
+// endpointOf is what a subscription without a name is called.
+func endpointOf(address string) string { return subscription.Endpoint{URL: address}.Where() }

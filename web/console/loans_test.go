@@ -116,7 +116,7 @@ func TestProducts(t *testing.T) {
 	if got := taken.text("#ask-code-fault"); !strings.Contains(got, "taken") {
 		t.Errorf("the same code again: %q", got)
 	}
-	href := page.find("tbody a[data-ask]").AttrOr("href", "")
+	href := page.find("tbody a[data-ask]:contains('Stop offering')").AttrOr("href", "")
 	if says := b.get(href).text(".dialog-body"); !strings.Contains(says, "unaffected") {
 		t.Errorf("taking it off says %q", says)
 	}

@@ -10,7 +10,6 @@ import (
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
-	"drawbridge/views/ui"
 )
 
 // What is sealed by a key that the server lacks is named with the key and with what
@@ -56,7 +55,7 @@ func TestMissingKeyIsNamed(t *testing.T) {
 		t.Errorf("with secret and headers given anew it is %+v, %v", s, err)
 	}
 	r.Webhooks.Subscriptions.Keys = keysAnew(r)
-	b.post(paths.To(paths.SubscriptionDelete, uid), url.Values{"confirm": {ui.HostOf(s.URL)}}).
+	b.post(paths.To(paths.SubscriptionDelete, uid), url.Values{"confirm": {endpointOf(s.URL)}}).
 		wantStatus(t, http.StatusSeeOther)
 	if s, err = r.Webhooks.Subscriptions.Get(t.Context(), s.UID); err != nil ||
 		s.State != subscription.StateDeleted {

@@ -23,7 +23,6 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres/pgtest"
 	"drawbridge/views/paths"
-	"drawbridge/views/ui"
 	site "drawbridge/web/console/page"
 )
 
@@ -206,6 +205,10 @@ func (d *desk) lendingForms() map[string]func() sending {
 			made := d.NewProduct(d.T, d.next("ROOF"), "50,50")
 			return d.asks(paths.To(paths.ProductActive, made.UID))
 		},
+		"console.product.overdue.submit": func() sending {
+			made := d.NewProduct(d.T, d.next("WIND"), "50,50")
+			return d.asks(paths.To(paths.ProductOverdue, made.UID), "overdue_hours", "24")
+		},
 		"console.partner.create": func() sending {
 			return d.asks(paths.PartnerNew, "name", d.next("Windward "))
 		},
@@ -284,7 +287,10 @@ func (d *desk) sendingForms() map[string]func() sending {
 			return d.asks(path + "/resume")
 		},
 		"console.subscription.deleted": func() sending {
-			return d.asks(d.subscription()+"/delete", "confirm", ui.HostOf(d.endpoint))
+			path, address := d.subscription(), ""
+			d.must(d.DB.Get(&address, `SELECT url FROM subscriptions WHERE subscription_uid = $1`,
+				path[strings.LastIndex(path, "/")+1:]))
+			return d.asks(path+"/delete", "confirm", endpointOf(address))
 		},
 		"console.resend.submit": func() sending {
 			return d.asks(paths.To(paths.Delivery, d.delivery())+"/resend", "reason", "it is back")

@@ -33,7 +33,7 @@ func TestListsReadByIndex(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)
 	_, err := seed.Fill(t.Context(), r.DB, seed.Plan{
-		Deliveries: 16_000, Attempts: 24_000, Partners: 24,
+		Deliveries: 16_000, Attempts: 24_000, Partners: 72,
 	})
 	r.must(err)
 	const admin = "ada@lender.example"
@@ -134,7 +134,8 @@ type planNode struct {
 }
 
 const (
-	// fewRows of a table may be read whatever matches, and a part of a larger one.
+	// fewRows of a table may be read whatever matches, and a part of a larger one: the
+	// largest merchant has a sixth of all deliveries.
 	fewRows, partOfTable = 320, 8
 	// perMatch is how many rows may be read for each that matches.
 	perMatch = 16

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/operator"
 	"drawbridge/views/paths"
 )
 
@@ -31,6 +32,8 @@ func TestSearchLeadsToThePage(t *testing.T) {
 		made[0].URL:                      paths.To(paths.Subscription, made[0].SubscriptionUID.String()),
 		r.application.String():           paths.To(paths.Application, r.application.String()),
 		"ANA@example.com":                paths.To(paths.Application, r.application.String()),
+		"ana lim":                        paths.To(paths.Application, r.application.String()),
+		"Lima":                           paths.To(paths.Application, r.application.String()),
 		"phoenix":                        paths.To(paths.Merchant, r.Merchant.String()),
 		r.Partner.String():               paths.To(paths.Partner, r.Partner.String()),
 	} {
@@ -73,8 +76,87 @@ func TestSearchListsWhatItMayBe(t *testing.T) {
 	if part.find("html head title").Length() != 0 {
 		t.Error("the palette gets a whole page")
 	}
-	if got := b.fragment().get(searchFor("people")).text(".hit"); got != "" {
-		t.Errorf("support is offered %q", got)
+	for _, beyond := range []string{"people", "new subscription", "rotate", "new product"} {
+		if got := b.fragment().get(searchFor(beyond)).text(".hit"); got != "" {
+			t.Errorf("support looks for %q and is offered %q", beyond, got)
+		}
+	}
+	hit := b.fragment().get(searchFor("settled")).text(".hit")
+	if !strings.Contains(hit, "Funding settled") {
+		t.Errorf("for a kind of event the palette offers %q", hit)
+	}
+	r.addUser("olga@lender.example", operator.RoleOperator)
+	olga := r.stranger()
+	olga.signIn("olga@lender.example", password)
+	for sought, want := range map[string]string{
+		"new subscription": paths.SubscriptionNew, "create webhook": paths.SubscriptionNew,
+		"pause": paths.Subscriptions + "?state=active", "rotate sec": paths.Subscriptions,
+	} {
+		got, _ := olga.fragment().get(searchFor(sought)).find("a.hit").Attr("href")
+		if got != want {
+			t.Errorf("for %q an operator is offered %q, want %q", sought, got, want)
+		}
+	}
+}
+
+// Whoever misses an event gets a sentence, by whatever the application is called.
+func TestWhySomebodyMissesAnEvent(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.signedIn()
+	r.subscribe(r.receiver(status(http.StatusServiceUnavailable)).URL)
+	made := r.publish("Approved")
+	r.work()
+	delivery := paths.To(paths.Delivery, made[0].UID.String())
+	for _, sought := range []string{
+		"Why did Ana Lima not get approved?", "ana@example.com approved",
+		"lima application.status.update",
+	} {
+		found := b.get(searchFor(sought)).wantStatus(t, http.StatusSeeOther)
+		page := b.get(found.Location).wantStatus(t, http.StatusOK)
+		if got := page.text("#answer h2"); !strings.Contains(got, "waits for attempt 2 of 3") ||
+			!strings.Contains(got, "HTTP 503") {
+			t.Errorf("%q is answered by %q", sought, got)
+		}
+		if got, _ := page.find("#answer .ledger a.button").Attr("href"); got != delivery {
+			t.Errorf("%q leads to the delivery %q", sought, got)
+		}
+	}
+	page := b.get(paths.Where(paths.Why, "q", r.application.String(), "event",
+		"disbursement.funding.settled")).wantStatus(t, http.StatusOK)
+	got := page.text("#answer h2")
+	if got != "No draw has been requested. 1 subscription gets it once "+
+		"it happens." || page.text("#answer .chip") != "Has not happened" {
+		t.Errorf("what has not happened is answered by %q", got)
+	}
+	part := b.fragment().get(searchFor("lima approved")).wantStatus(t, http.StatusOK)
+	if got := part.text(".hit-answer"); !strings.Contains(got, "waits for attempt 2") {
+		t.Errorf("the palette answers %q", got)
+	}
+	asked := b.get(paths.To(paths.Application, r.application.String()))
+	asks, _ := asked.find("form[action='" + paths.Why + "'] [name=q]").Attr("value")
+	if asks != r.application.String() {
+		t.Errorf("the application's page asks about %q", asks)
+	}
+	first := r.application
+	r.seed("Other Energy", "Other Phoenix")
+	which := b.get(paths.Where(paths.Why, "q", "ana lima", "event", "application.status.update"))
+	if got := which.find("main a.hit[href*='" + first.String() + "']").Length(); got != 1 ||
+		which.find("main a.hit").Length() != 2 {
+		t.Errorf("of two borrowers of one name it offers %q", which.text("main .hits"))
+	}
+	for field, query := range map[string][]string{
+		"event": {"q", "x", "event", "birthday"},
+		"q":     {"q", first.String(), "event", "document.sent", "draw", "x"},
+	} {
+		wrong := b.get(paths.Where(paths.Why, query...)).wantStatus(t, http.StatusBadRequest)
+		if wrong.find("#why-"+field+"-fault").Length() != 1 {
+			t.Errorf("%v does not mark the field %s", query, field)
+		}
+	}
+	nobody := b.get(paths.Where(paths.Why, "q", "nobody at all", "event", "document.sent"))
+	if got := nobody.text("main .empty h2"); !strings.Contains(got, "No application or draw") {
+		t.Errorf("nobody is answered by %q", got)
 	}
 }
 

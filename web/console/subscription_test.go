@@ -20,7 +20,6 @@ import (
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
-	"drawbridge/views/ui"
 )
 
 // onlySubscription loads the only subscription.
@@ -360,7 +359,7 @@ func TestPauseResumeAndDelete(t *testing.T) {
 		t.Error("nothing says what to type")
 	}
 	b.post(paths.To(paths.SubscriptionDelete, uid), url.Values{
-		"confirm": {ui.HostOf(endpoint.URL)}, "reason": {"contract ended"},
+		"confirm": {endpointOf(endpoint.URL)}, "reason": {"contract ended"},
 	}).wantStatus(t, http.StatusSeeOther)
 	for _, sent := range r.list() {
 		if sent.State != delivery.StateCancelled {

@@ -15,10 +15,13 @@ package docs
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/netip"
 	"strings"
 	"sync"
+
+	"drawbridge/internal/statement"
 )
 
 // Prefix is the path under which the handlers expect to be mounted.
@@ -35,6 +38,8 @@ type Options struct {
 	Environment string
 	// Egress are the networks that webhooks come from; empty names none.
 	Egress []netip.Prefix
+	// Keys are those that verify statements, the one that signs first; nil has none.
+	Keys func(ctx context.Context) ([]statement.Key, error)
 }
 
 // Environments as the pages name them.
@@ -46,11 +51,12 @@ const ExampleBaseURL = "http://127.0.0.1:8080/api"
 // Site renders each page and file once and serves it from memory.
 type Site struct {
 	build func() (*library, error)
+	keys  func(ctx context.Context) ([]statement.Key, error)
 }
 
 // New returns a Site. Nothing is rendered before the first request.
 func New(options Options) *Site {
-	return &Site{build: sync.OnceValues(func() (*library, error) {
+	return &Site{keys: options.Keys, build: sync.OnceValues(func() (*library, error) {
 		base := ExampleBaseURL
 		if options.BaseURL != nil {
 			base = strings.TrimRight(options.BaseURL(), "/")

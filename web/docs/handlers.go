@@ -10,6 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/statement"
 	docsview "drawbridge/views/docs"
 )
 
@@ -45,6 +46,7 @@ func (s *Site) Routes() []Route {
 		Route{lenderPrefix + "/openapi.yaml", "docs.lender.openapi.yaml", s.answer},
 		Route{lenderPrefix + "/openapi.json", "docs.lender.openapi.json", s.answer},
 		Route{Prefix + "/egress.json", "docs.egress", s.answer},
+		Route{Prefix + "/keys.json", "docs.keys", s.answerKeys},
 		Route{Prefix + "/collection.json", "docs.collection", s.answer},
 		Route{Prefix + "/schemas/:name", "docs.schema", s.answer},
 		Route{Prefix + "/samples/*", "docs.sample", s.answer},
@@ -82,6 +84,22 @@ func (s *Site) answer(c echo.Context) error {
 	// ServeContent answers HEAD, ranges and If-None-Match.
 	http.ServeContent(slim{c.Response()}, c.Request(), "", time.Time{}, bytes.NewReader(body))
 	return nil
+}
+
+// answerKeys publishes the keys that verify statements, as they are at the moment.
+func (s *Site) answerKeys(c echo.Context) error {
+	published := struct {
+		Keys []statement.Key `json:"keys"`
+	}{[]statement.Key{}}
+	if s.keys != nil {
+		keys, err := s.keys(c.Request().Context())
+		if err != nil {
+			return err
+		}
+		published.Keys = keys
+	}
+	guarded(c, echo.MIMEApplicationJSON)
+	return c.JSON(http.StatusOK, published)
 }
 
 // guarded sets the headers that every answer has, and returns them.

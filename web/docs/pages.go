@@ -62,6 +62,12 @@ var pages = []pageSpec{
 		"Have events posted to your own machine, where no webhook reaches it.", guidePage,
 	},
 	{
+		docsview.Link{Href: Prefix + "/statements", Label: "Daily statements"},
+		"statements", "Daily statements",
+		"What happened to your money on a business day, frozen, signed, and compared with your books.",
+		guidePage,
+	},
+	{
 		docsview.Link{Href: Prefix + "/errors", Label: "Errors"},
 		"errors", "Errors",
 		"Every error code, what causes it and what cures it.", errorsPage,

@@ -71,6 +71,7 @@ func (l *library) addSummary() {
 	line("OpenAPI", Prefix+"/openapi.yaml", "The partner API, OpenAPI 3.1.")
 	line("Lender OpenAPI", lenderPrefix+"/openapi.yaml", "The lender API, OpenAPI 3.1.")
 	line("Collection", Prefix+"/collection.json", "Requests that run from top to bottom, Postman 2.1.")
+	line("Statement keys", Prefix+"/keys.json", "The public keys that verify daily statements.")
 	line("Signature vectors", Prefix+"/samples/vectors.json",
 		"Bodies, secrets and signatures to test against.")
 	l.add("/llms.txt", "text/plain; charset=utf-8", []byte(out.String()))

@@ -71,22 +71,35 @@ func about(s application.Summary) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), " · ")
 }
 
-// undelivered points to the newest delivery of an application that used up its
-// attempts, which is what most questions about an application are about; nil
-// when there is none that was not made good.
+// maxUndelivered is up to how many failures of one application are counted.
+const maxUndelivered = 1000
+
+// undelivered says how many webhooks of an application used up their attempts, which
+// is what most questions about an application are about; nil when there is none that
+// was not made good.
 func (f *Feature) undelivered(ctx context.Context, uid uuid.UUID) (*ui.Notice, error) {
 	first := false
-	found, err := f.Webhooks.Deliveries.List(ctx, delivery.Filter{
+	filter := delivery.Filter{
 		ApplicationUID: uid, State: delivery.StateFailed, Open: true, Resend: &first, Limit: 1,
-	})
+	}
+	found, err := f.Webhooks.Deliveries.List(ctx, filter)
 	if err != nil || len(found.Deliveries) == 0 {
 		return nil, err
 	}
-	failed := found.Deliveries[0]
-	return &ui.Notice{
+	count, err := f.Webhooks.Deliveries.Count(ctx, filter, maxUndelivered)
+	newest := found.Deliveries[0]
+	notice := &ui.Notice{
 		Tone: ui.Warn, Title: "A webhook of this application did not arrive",
-		Text: fmt.Sprintf("“%s” used up its attempts at %s.", failed.Event.Title(),
-			ui.HostOf(failed.URL)),
-		Href: paths.To(paths.Delivery, failed.UID.String()), Action: "See why",
-	}, nil
+		Text: fmt.Sprintf("“%s” used up its attempts at %s.", newest.Event.Title(),
+			newest.Label()),
+		Href: paths.To(paths.Delivery, newest.UID.String()), Action: "See why",
+	}
+	if count > 1 {
+		notice.Title = ui.Number(count) + " webhooks of this application did not arrive"
+		notice.Text = "The newest: " + notice.Text
+		notice.Href = paths.Where(paths.Deliveries, "application", uid.String(), "state",
+			string(delivery.StateFailed), "open", "yes", "resend", "no")
+		notice.Action = "See them"
+	}
+	return notice, err
 }

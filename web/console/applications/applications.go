@@ -14,6 +14,7 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/retention"
+	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
@@ -39,12 +40,14 @@ func (f *Feature) Routes() []page.Route {
 	const support = operator.RoleSupport
 	routes := list.Routes(f.Engine, f.applications())
 	routes = append(routes, list.Routes(f.Engine, f.loans())...)
+	routes = append(routes, list.Routes(f.Engine, f.desk())...)
 	routes = append(routes,
 		page.Get(paths.Application, "console.application", support, f.application),
 		page.Get(paths.Document, "console.document", support, f.document),
 		page.Get(paths.Products, "console.products", support, f.products))
 	return append(routes, f.Actions(
-		f.newApplication(), f.change(), f.hold(), f.newProduct(), f.switchProduct())...)
+		f.newApplication(), f.change(), f.hold(), f.newProduct(), f.switchProduct(),
+		f.changeOverdue())...)
 }
 
 var (
@@ -70,11 +73,11 @@ func (f *Feature) applications() list.Spec[application.Summary] {
 			},
 			{
 				Name: "partner", Label: "Partner", Kind: list.Choice,
-				OptionsOf: list.PartnersOf(f.Applications),
+				Pick: search.Partner, Options: list.Any("All partners"),
 			},
 			{
 				Name: "merchant", Label: "Merchant", Kind: list.Choice,
-				OptionsOf: list.MerchantsOf(f.Applications),
+				Pick: search.Merchant, Options: list.Any("All merchants"),
 			},
 		},
 		Read:  f.readApplications,

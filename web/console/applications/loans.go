@@ -8,6 +8,7 @@ import (
 	"drawbridge/internal/loan"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/search"
 	"drawbridge/views/applications"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -37,7 +38,7 @@ func (f *Feature) loans() list.Spec[loan.Summary] {
 		Filters: []list.Filter{
 			{
 				Name: "partner", Label: "Partner", Kind: list.Choice,
-				OptionsOf: list.PartnersOf(f.Applications),
+				Pick: search.Partner, Options: list.Any("All partners"),
 			},
 			{Name: "product", Label: "Product", Kind: list.Choice, OptionsOf: f.productOptions},
 			{

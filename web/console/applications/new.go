@@ -1,6 +1,7 @@
 package applications
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -11,10 +12,10 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/search"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/action"
-	"drawbridge/web/console/list"
 )
 
 // newApplication makes an application whose source is the console.
@@ -23,7 +24,7 @@ func (f *Feature) newApplication() action.Spec {
 		Path: paths.ApplicationNew, Shown: "console.application.new",
 		Sent: "console.application.create", Role: operator.RoleOperator,
 		Ask: func(ctx echo.Context) (action.Form, error) {
-			fields, err := f.applicationForm(ctx.Request().Context())
+			fields, err := f.applicationForm(ctx)
 			if err != nil {
 				return action.Form{}, err
 			}
@@ -66,12 +67,14 @@ func (f *Feature) newApplication() action.Spec {
 
 // applicationForm asks for what an application consists of; its fields are called as
 // the API calls them.
-func (f *Feature) applicationForm(ctx context.Context) (ui.AskForm, error) {
-	merchants, err := list.MerchantsOf(f.Applications)(ctx)
+func (f *Feature) applicationForm(asked echo.Context) (ui.AskForm, error) {
+	ctx := asked.Request().Context()
+	chosen := cmp.Or(asked.FormValue("merchant_uid"), asked.QueryParam("merchant"))
+	merchants, picker, err := f.Pick(ctx, search.Merchant, "Choose a merchant",
+		asked.FormValue("merchant_uid"+ui.SoughtSuffix), chosen)
 	if err != nil {
 		return ui.AskForm{}, err
 	}
-	merchants[0].Label = "Choose a merchant"
 	active, err := f.Applications.ActiveProducts(ctx)
 	if err != nil {
 		return ui.AskForm{}, err
@@ -98,6 +101,7 @@ func (f *Feature) applicationForm(ctx context.Context) (ui.AskForm, error) {
 		Controls: []ui.Control{
 			{
 				Kind: ui.ControlSelect, Name: "merchant_uid", Label: "Merchant", Options: merchants,
+				Pick: picker,
 			},
 			{
 				Kind: ui.ControlSelect, Name: "product_uid", Label: "Product asked for",

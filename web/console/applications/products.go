@@ -3,6 +3,7 @@ package applications
 import (
 	"context"
 	"net/http"
+	"strconv"
 
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
@@ -41,6 +42,7 @@ func (f *Feature) newProduct() action.Spec {
 				Code: ctx.FormValue("code"), Name: ctx.FormValue("name"), Term: ctx.FormValue("term"),
 				Rate: ctx.FormValue("rate"), Fee: ctx.FormValue("fee"),
 				Schedule: ctx.FormValue("schedule"), Min: ctx.FormValue("min"), Max: ctx.FormValue("max"),
+				OverdueHours: ctx.FormValue("overdue_hours"),
 			}
 			return action.Form{
 				Place: productsPlace.Under(paths.Products, form.Title), Fields: form, Page: previewed,
@@ -84,7 +86,59 @@ func productForm() ui.AskForm {
 				"add up to exactly 100.", 500),
 			line("min", "Lends at least", "For example 1000.00.", 20),
 			line("max", "Lends at most", "For example 100000.00.", 20),
+			overdueControl("16"),
 			preview,
+		},
+	}
+}
+
+// overdueControl asks after how long a draw is overdue.
+func overdueControl(hours string) ui.Control {
+	return ui.Control{
+		Name: "overdue_hours", Label: "Overdue after", Value: hours, MaxLength: 3, Required: true,
+		Autocomplete: "off", Hint: "Business hours that a draw may be requested, and then again " +
+			"processing, before it is overdue: 1 to 400.",
+	}
+}
+
+// changeOverdue says anew when draws of a product are overdue.
+func (f *Feature) changeOverdue() action.Spec {
+	return action.Spec{
+		Path: paths.ProductOverdue, Shown: "console.product.overdue",
+		Sent: "console.product.overdue.submit", Role: operator.RoleAdmin,
+		Ask: func(ctx echo.Context) (action.Form, error) {
+			uid, err := page.UID(ctx)
+			if err != nil {
+				return action.Form{}, err
+			}
+			found, err := f.Products.Product(ctx.Request().Context(), uid)
+			if err != nil {
+				return action.Form{}, err
+			}
+			form := ui.AskForm{
+				Title: "Overdue draws of " + found.Code, Submit: "Save",
+				Action: paths.To(paths.ProductOverdue, found.UID), Cancel: paths.Products,
+				Says:     []string{"Holds at once, also for draws that are under way."},
+				Controls: []ui.Control{overdueControl(strconv.Itoa(found.OverdueHours))},
+			}
+			wanted := ctx.FormValue("overdue_hours")
+			return action.Form{
+				Place: productsPlace.Under(paths.Products, form.Title), Fields: form,
+				Change: action.Change{
+					Done: "Saved.", Unchanged: "It was so already.",
+					Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
+						before, after, err := f.Products.SetOverdueHours(request, tx, uid, wanted)
+						if err != nil || before.OverdueHours == after.OverdueHours {
+							return operator.Outcome{Target: paths.Products}, err
+						}
+						return operator.Did(paths.Products, operator.Entry{
+							Action: "product.overdue", SubjectKind: "product", Subject: found.UID,
+							Before: map[string]any{"overdue_hours": before.OverdueHours},
+							After:  map[string]any{"overdue_hours": after.OverdueHours},
+						}), nil
+					},
+				},
+			}, nil
 		},
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"drawbridge/internal/application"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/applications"
 	"drawbridge/views/emails"
 	"drawbridge/views/paths"
@@ -20,7 +21,7 @@ import (
 )
 
 // timelinePage is how many entries a page of the timeline holds.
-const timelinePage = 100
+const timelinePage = 50
 
 // timeline loads a page of the entries of the chosen kinds; kinds that do not exist
 // are left out.
@@ -66,10 +67,37 @@ func (f *Feature) timeline(
 	if !filter.Before.IsZero() {
 		shown.Newest = under(filter.Kinds, "")
 	}
+	passages, err := f.passages(ctx, found.Moments)
+	if err != nil {
+		return shown, err
+	}
 	for _, moment := range found.Moments {
-		shown.Entries = append(shown.Entries, entry(uid, moment))
+		one := entry(moment)
+		if passage, sent := passages[moment.ID]; sent {
+			one.Passage = &passage
+		}
+		shown.Entries = append(shown.Entries, one)
 	}
 	return shown, nil
+}
+
+// passages reads what became of the events among moments, by the events' ids.
+func (f *Feature) passages(
+	ctx context.Context, moments []application.Moment,
+) (map[string]delivery.Passage, error) {
+	var events []uuid.UUID
+	var oldest time.Time
+	for _, moment := range moments {
+		if uid, err := uuid.Parse(moment.ID); err == nil && lending.EventKind(moment.Name).IsKnown() {
+			events, oldest = append(events, uid), moment.At // newest first
+		}
+	}
+	found, err := f.Webhooks.Deliveries.Passages(ctx, events, oldest)
+	passages := make(map[string]delivery.Passage, len(found))
+	for uid, passage := range found {
+		passages[uid.String()] = passage
+	}
+	return passages, err
 }
 
 // entryMarks are how a kind of entry is called and marked.
@@ -83,29 +111,17 @@ var entryMarks = map[application.MomentKind]struct {
 	application.MomentFunding:  {"Draws and funding", "banknote", ui.Good},
 	application.MomentTask:     {"Tasks", "list-checks", ui.Warn},
 	application.MomentCall:     {"API calls", "activity", ui.Mute},
-	application.MomentDelivery: {"Deliveries", "send", ui.Mute},
 	application.MomentEmail:    {"E-mails", "mail", ui.Mute},
 	application.MomentOperator: {"Operators", "user", ui.Odd},
 }
 
 // entry words what happened.
-func entry(uid uuid.UUID, m application.Moment) applications.Entry {
+func entry(m application.Moment) applications.Entry {
 	mark := entryMarks[m.Kind]
 	shown := applications.Entry{ID: m.Name + "-" + m.ID, At: m.At, Icon: mark.icon, Tone: mark.tone}
 	switch {
 	case m.Kind == application.MomentCall:
 		wordCall(&shown, m)
-	case m.Name == application.NameAttempt:
-		delivery := m.ID[:strings.LastIndex(m.ID, "-")]
-		shown.Title = fmt.Sprintf("Attempt %d at %s", m.Count, ui.HostOf(m.Party))
-		shown.Href = paths.To(paths.Delivery, delivery) + fmt.Sprintf("#attempt-%d", m.Count)
-		shown.Icon, shown.Tone = "zap", ui.Good
-		if m.ErrorClass != "" {
-			shown.Tone = ui.Bad
-		}
-		shown.Text = m.Text + " · " + ui.OutcomeWord(m.HTTPStatus, m.ErrorClass) + " · " + took(m)
-	case m.Kind == application.MomentDelivery:
-		wordDelivery(&shown, m)
 	case m.Kind == application.MomentEmail:
 		wordEmail(&shown, m)
 	case m.Kind == application.MomentOperator:
@@ -120,7 +136,7 @@ func entry(uid uuid.UUID, m application.Moment) applications.Entry {
 			shown.Title = "Funding status changed: " + m.State // the kind's own title names both
 		}
 		shown.Text = eventText(m)
-		shown.Href = paths.Where(paths.Deliveries, "application", uid.String(), "event", m.Name)
+		shown.Href = paths.To(paths.Event, m.ID)
 	default:
 		wordOwn(&shown, m)
 	}
@@ -141,30 +157,35 @@ func wordOwn(shown *applications.Entry, m application.Moment) {
 		shown.Title = "Draw #" + m.ID + " requested"
 		shown.Text = fmt.Sprintf("%s, %s gross, by %s", m.State, ui.Amount(*m.Amount), m.Party)
 		shown.Href = "#draw-" + m.ID
-	case application.NameCancelled:
-		shown.Title = "Draw #" + m.ID + " cancelled"
-		shown.Text = ui.Amount(*m.Amount) + " gross are available again"
-		shown.Icon, shown.Tone, shown.Href = "ban", ui.Mute, "#draw-"+m.ID
-	case application.NameReturned:
-		shown.Title = "Draw #" + m.ID + " returned"
-		shown.Text = "The money came back: " + ui.Amount(*m.Amount) + " gross are available again"
-		shown.Icon, shown.Tone, shown.Href = "rotate-ccw", ui.Bad, "#draw-"+m.ID
+	default:
+		wordStep(shown, m)
 	}
 }
 
-func wordDelivery(shown *applications.Entry, m application.Moment) {
-	chip := ui.DeliveryChip(m.State)
-	shown.Title, shown.Href = "Delivery to "+ui.HostOf(m.Party), paths.To(paths.Delivery, m.ID)
-	shown.Chip, shown.Tone = &chip, chip.Tone
-	parts := []string{m.Name, m.Text}
-	if m.Count > 0 {
-		parts = append(parts, ui.Plural(m.Count, "attempt", "attempts"),
-			ui.OutcomeWord(m.HTTPStatus, m.ErrorClass))
+// wordStep words how the money of a draw moved on, with what was said about it.
+func wordStep(shown *applications.Entry, m application.Moment) {
+	var parts []string
+	word := "processing"
+	switch m.Name {
+	case application.NameSettled:
+		word = "settled"
+	case application.NameCancelled:
+		word = "cancelled"
+		shown.Icon, shown.Tone = "ban", ui.Mute
+		parts = append(parts, ui.Amount(*m.Amount)+" gross are available again")
+	case application.NameReturned:
+		word = "returned"
+		shown.Icon, shown.Tone = "rotate-ccw", ui.Bad
+		parts = append(parts, "The money came back: "+ui.Amount(*m.Amount)+" gross are available again")
 	}
-	shown.Text = strings.Join(parts, " · ")
-	if m.Again {
-		shown.Tag = "re-send"
+	if m.Text != "" {
+		parts = append(parts, m.Text)
 	}
+	if m.Party != "" {
+		parts = append(parts, "by "+m.Party)
+	}
+	shown.Title, shown.Text = "Draw #"+m.ID+" "+word, strings.Join(parts, " · ")
+	shown.Href = "#draw-" + m.ID
 }
 
 // wordCall words what the partner asked and what it was answered. People know an

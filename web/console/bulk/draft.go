@@ -53,7 +53,7 @@ func (f *Feature) showDraft(ctx echo.Context, of resend.Resend, form draftForm) 
 	})
 	for _, lane := range plan.Lanes {
 		row := bulk.LaneRow{
-			UID: lane.SubscriptionUID.String(), URL: lane.URL, State: string(lane.State),
+			UID: lane.SubscriptionUID.String(), Endpoint: lane.Endpoint, State: string(lane.State),
 			Total: lane.Total,
 		}
 		for kind, count := range lane.Events {
@@ -182,10 +182,16 @@ func (f *Feature) refuseDraft(
 	return f.showDraft(ctx, found, form)
 }
 
+// formLabels are the fields of the forms by their names, as a sentence mentions them.
+var formLabels = map[string]string{
+	"reason": "The reason", "count": "The count", "pace": "The pace", "partner": "The partner",
+	"since": "The beginning", "until": "The end",
+}
+
 // problems are a refusal's wrong fields, in words for a form.
 func problems(err error) map[string]string {
 	found := map[string]string{}
-	refusal, ok := errors.AsType[*lending.Error](err)
+	refusal, ok := errors.AsType[*lending.Error](page.Worded(err, formLabels))
 	if ok && refusal.Code == lending.CodeValidation {
 		for _, detail := range refusal.Details {
 			found[detail.Field] = page.Sentence(detail.Message)

@@ -15,10 +15,10 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/search"
 	"drawbridge/views/bulk"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
-	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
 )
 
@@ -45,7 +45,8 @@ func (f *Feature) start(ctx echo.Context) error {
 }
 
 func (f *Feature) showStart(ctx echo.Context, status int, form bulk.Start) (err error) {
-	form.Subscriptions, err = list.Subscriptions(f.Webhooks, "Choose one")(ctx.Request().Context())
+	form.Subscriptions, form.Pick, err = f.Pick(ctx.Request().Context(), search.Subscription,
+		"Choose one", ctx.FormValue("subscription"+ui.SoughtSuffix), form.Subscription)
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func (f *Feature) draftFilter(ctx echo.Context, form url.Values) error {
 	filter, _, wrong := f.Filter(ctx, query)
 	if len(wrong) > 0 {
 		return lending.NewError(lending.CodeValidation,
-			"the filter is not right; mend it in the list of deliveries first")
+			"the filter is not right; correct it in the list of deliveries first")
 	}
 	shares, err := f.Webhooks.Bulk.PartnersOf(ctx.Request().Context(), filter)
 	if err != nil {

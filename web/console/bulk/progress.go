@@ -94,7 +94,7 @@ func (f *Feature) progress(
 	rows, longest := make([]bulk.LaneRow, 0, len(lanes)), 0
 	for _, lane := range lanes {
 		rows = append(rows, bulk.LaneRow{
-			UID: lane.SubscriptionUID.String(), URL: lane.URL, State: string(lane.State),
+			UID: lane.SubscriptionUID.String(), Endpoint: lane.Endpoint, State: string(lane.State),
 			Total: lane.Total(), Waiting: lane.Waiting, Sent: lane.Sent, Delivered: lane.Delivered,
 			Failed: lane.Failed, Cancelled: lane.Cancelled, Skipped: lane.Skipped,
 		})
@@ -153,7 +153,7 @@ func outcomeTabs(
 func itemRow(item resend.Item) bulk.ItemRow {
 	row := bulk.ItemRow{
 		Position: item.Position, State: string(item.State), Event: string(item.Event),
-		Status: item.Status, URL: item.URL, EventUID: item.EventUID.String(),
+		Status: item.Status, Endpoint: item.Endpoint, EventUID: item.EventUID.String(),
 		Skip: string(page.Value(item.SkipReason)), HTTPStatus: page.Value(item.HTTPStatus),
 		ErrorClass: page.Value(item.ErrorClass), Occurred: item.EventAt,
 	}

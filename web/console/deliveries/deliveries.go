@@ -19,6 +19,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
@@ -51,6 +52,7 @@ func (f *Feature) Routes() []page.Route {
 	return append(routes,
 		page.Post(paths.DeliveriesCancel, "console.deliveries.cancel", operators, f.cancel),
 		page.Get(paths.Delivery, "console.delivery", support, f.delivery),
+		page.Get(paths.Failures, "console.failures", support, f.failures),
 		page.Get(paths.DeliveryLive, "console.delivery.live", support, f.deliveryLive),
 		page.Get(paths.Resend, "console.resend", support, f.resendForm),
 		page.Post(paths.Resend, "console.resend.submit", support, f.resend),
@@ -152,15 +154,15 @@ func (f *Feature) filters() []list.Filter {
 		},
 		{
 			Name: "partner", Label: "Partner", Chip: "Partner: ", Kind: list.Choice,
-			OptionsOf: list.PartnersOf(f.Applications),
+			Pick: search.Partner, Options: list.Any("All partners"),
 		},
 		{
 			Name: "merchant", Label: "Merchant", Chip: "Merchant: ", Kind: list.Choice,
-			OptionsOf: list.MerchantsOf(f.Applications),
+			Pick: search.Merchant, Options: list.Any("All merchants"),
 		},
 		{
 			Name: "subscription", Label: "Subscription", Chip: "Subscription: ", Kind: list.Choice,
-			OptionsOf: list.Subscriptions(f.Webhooks, "All subscriptions"),
+			Pick: search.Subscription, Options: list.Any("All subscriptions"),
 		},
 		{Name: "application", Label: "Application id", Chip: "Application: "},
 		{Name: "event_uid", Label: "Event id", Chip: "Event id: "},
@@ -173,6 +175,10 @@ func (f *Feature) filters() []list.Filter {
 		{
 			Name: "resend", Label: "Re-sends", Chip: "Re-sends: ", Kind: list.Choice,
 			Options: either("With re-sends"),
+		},
+		{
+			Name: "open", Label: "Failures made good later", Chip: "Made good: ", Kind: list.Choice,
+			Options: []ui.Option{{Label: "With those"}, {Value: "yes", Label: "without"}},
 		},
 		{
 			Name: "slow", Label: "Last attempt took", Chip: "Slow: ", Kind: list.Choice,
@@ -209,7 +215,7 @@ func readFilter(v *list.Values) delivery.Filter {
 		State:      list.OneOf(v, "state", delivery.States()),
 		Event:      list.OneOf(v, "event", lending.AllEventKinds()),
 		ErrorClass: list.OneOf(v, "error", sender.ErrorClasses()),
-		Test:       v.YesNo("test"), Resend: v.YesNo("resend"), Slow: v.Is("slow"),
+		Test:       v.YesNo("test"), Resend: v.YesNo("resend"), Slow: v.Is("slow"), Open: v.Is("open"),
 		SubscriptionUID: v.UID("subscription"), PartnerUID: v.UID("partner"),
 		MerchantUID: v.UID("merchant"), ApplicationUID: v.UID("application"),
 		EventUID: v.UID("event_uid"), Since: v.Time("since"), Until: v.Time("until"),

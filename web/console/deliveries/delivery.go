@@ -72,7 +72,7 @@ func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Pag
 	if shown.Bulk, err = f.Webhooks.Bulk.OfDelivery(ctx, uid); err != nil {
 		return shown, err
 	}
-	if detail.State == delivery.StateFailed && !detail.Test {
+	if detail.State == delivery.StateFailed && detail.MadeGoodBy == nil && !detail.Test {
 		alerts, _, err := f.Attention.List(ctx, attention.Filter{
 			State: attention.Waiting, Kind: attention.KindUsedUp,
 			Subscription: detail.SubscriptionUID, Limit: 1,

@@ -12,6 +12,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/events"
@@ -48,7 +49,7 @@ func (f *Feature) events() list.Spec[delivery.EventRecord] {
 			},
 			{
 				Name: "partner", Label: "Partner", Kind: list.Choice,
-				OptionsOf: list.Partners(f.Partners, "All partners"),
+				Pick: search.Partner, Options: list.Any("All partners"),
 			},
 			{Name: "merchant", Label: "Merchant", Kind: list.Hidden},
 			{Name: "application", Label: "Application id", Chip: "Application "},
@@ -92,7 +93,7 @@ func (f *Feature) events() list.Spec[delivery.EventRecord] {
 			Columns: []string{
 				"event_uid", "occurred_at", "event", "status", "application_id", "partner_uid", "partner",
 				"merchant_uid", "merchant", "test", "delivered", "failed", "open", "cancelled",
-				"passed_over", "resends",
+				"passed_over", "resends", "made_good",
 			},
 			Cells: cells,
 		},
@@ -111,6 +112,7 @@ func cells(e delivery.EventRecord) []string {
 		page.Value(e.MerchantName), strconv.FormatBool(e.Test), strconv.Itoa(e.FanOut.Delivered),
 		strconv.Itoa(e.FanOut.Failed), strconv.Itoa(e.FanOut.Open), strconv.Itoa(e.FanOut.Cancelled),
 		strconv.Itoa(e.FanOut.PassedOver), strconv.Itoa(e.FanOut.Resends),
+		strconv.Itoa(e.FanOut.MadeGood),
 	}
 }
 

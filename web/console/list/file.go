@@ -6,17 +6,15 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strconv"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/sheet"
 	"drawbridge/web/console/action"
 )
 
@@ -84,7 +82,7 @@ func Matching[R any](
 	v := lister[R]{e, spec}.read(ctx, query)
 	if spec.Read(v); len(v.Wrong) > 0 {
 		return nil, lending.NewError(lending.CodeValidation,
-			"The filter cannot be read. Open the list, mend it there and export again.")
+			"The filter cannot be read. Open the list, correct it there and export again.")
 	}
 	return v, nil
 }
@@ -160,7 +158,7 @@ func writeBatch(writer *csv.Writer, rows [][]string) error {
 	for _, row := range rows {
 		cells := make([]string, len(row))
 		for i, cell := range row {
-			cells[i] = inert(cell)
+			cells[i] = sheet.Inert(cell)
 		}
 		if err := writer.Write(cells); err != nil {
 			return err
@@ -168,32 +166,6 @@ func writeBatch(writer *csv.Writer, rows [][]string) error {
 	}
 	writer.Flush()
 	return writer.Error()
-}
-
-// plainNumber is what spreadsheets take for a number, whatever its sign.
-var plainNumber = regexp.MustCompile(`^[+-]?\d+(\.\d+)?$`)
-
-// laterFormula is what begins like a formula behind what ends a cell for a
-// spreadsheet that parts cells by semicolons or tabs: it takes the quotes around
-// the cell for text then, and a line break for the end of the row.
-var laterFormula = regexp.MustCompile(
-	"([;\\t\\r\\n])([ \\x{00A0}\\x{3000}\\x{FEFF}\\x{200B}\\v\\f\"']*[=+\\-@|%＝＋－＠])")
-
-// inert keeps a spreadsheet from taking text for a formula: what begins like
-// one, spaces left aside, gets an apostrophe before it, as spreadsheets
-// themselves write text. NUL, which ends a file for some, is left out.
-func inert(cell string) string {
-	cell = strings.ReplaceAll(strings.ToValidUTF8(cell, "\uFFFD"), "\x00", "")
-	cell = laterFormula.ReplaceAllString(cell, "$1'$2")
-	start := strings.TrimLeft(cell, " \u00A0\u3000\uFEFF\u200B\n\v\f\"'")
-	if start == "" || plainNumber.MatchString(cell) {
-		return cell
-	}
-	first, _ := utf8.DecodeRuneInString(start)
-	if strings.ContainsRune("=+-@\t\r|%＝＋－＠", first) {
-		return "'" + cell
-	}
-	return cell
 }
 
 // CellTime writes a time in UTC, empty for none.

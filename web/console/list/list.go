@@ -16,14 +16,13 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/search"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/action"
 	"drawbridge/web/console/page"
 )
 
 const (
-	// MaxOptions bounds the choices of a filter.
-	MaxOptions = 200
 	// PageSize is how many rows a page of a list has.
 	PageSize = 50
 	// loadTimeout bounds what a list that says so may ask of the database.
@@ -121,6 +120,8 @@ type Engine struct {
 	*action.Engine
 	// CountPatience is how long a list waits for its count; 50 ms when zero.
 	CountPatience time.Duration
+	// Things finds what there is to choose from.
+	Things *search.Service
 	// saved are the lists whose filters can be saved.
 	saved map[string]bool
 }

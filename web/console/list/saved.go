@@ -73,9 +73,10 @@ func (e *Engine) saveView(ctx echo.Context) (action.Change, error) {
 		Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 			remove := ctx.FormValue("remove")
 			if remove == "" {
-				return outcome, views.Save(request, tx, user.UID, operator.SavedView{
+				err := views.Save(request, tx, user.UID, operator.SavedView{
 					Name: ctx.FormValue("name"), Path: path, Query: query.Encode(),
 				})
+				return outcome, page.Worded(err, map[string]string{"name": "The name"})
 			}
 			uid, err := uuid.Parse(remove)
 			if err != nil {

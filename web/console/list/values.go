@@ -13,6 +13,7 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/search"
 	"drawbridge/views/ui"
 	"drawbridge/web/console/page"
 )
@@ -46,6 +47,9 @@ type Filter struct {
 	// what there is.
 	Options   []ui.Option
 	OptionsOf func(ctx context.Context) ([]ui.Option, error)
+	// Pick is what it chooses one of, where there may be more than a list has room for; the
+	// one option is for any.
+	Pick search.Kind
 	// Open takes any value, and shows one that is no option as one more.
 	Open bool
 	// Thing is what a value names, the filter's name when empty: "There is no such kind".
@@ -71,6 +75,9 @@ type Values struct {
 	mode  mode
 	tab   string
 	specs map[string]Filter
+	pick  func(
+		ctx context.Context, kind search.Kind, none, text, chosen string,
+	) ([]ui.Option, *ui.Picker, error)
 }
 
 // Read reads the filter of a list that another page needs, from a query of its address.
@@ -93,7 +100,7 @@ func (l lister[R]) read(ctx echo.Context, query url.Values) *Values {
 	v := &Values{
 		Now: l.DB.Now(), Zone: zone, User: page.User(ctx), Wrong: map[string]string{}, path: l.Path,
 		texts: map[string]string{}, asked: query, place: query.Get("cursor"), mode: modeOf(query),
-		tab: l.Tabs.Name, specs: map[string]Filter{},
+		tab: l.Tabs.Name, specs: map[string]Filter{}, pick: l.Pick,
 	}
 	for _, filter := range l.Filters {
 		v.specs[filter.Name] = filter
@@ -246,6 +253,33 @@ func (v *Values) tabs(tabs Tabs) []ui.Tab {
 	return found
 }
 
+// choices fills in what a filter's field offers, and returns what the chosen value is called.
+func (v *Values) choices(
+	ctx context.Context, filter Filter, field *ui.FilterField, props *ui.ListProps,
+) (shown string, err error) {
+	value := v.texts[filter.Name]
+	field.Options = filter.Options
+	switch {
+	case filter.Pick != "":
+		text := v.asked.Get(filter.Name + ui.SoughtSuffix)
+		props.Sought = props.Sought || text != ""
+		field.Options, field.Pick, err = v.pick(ctx, filter.Pick, filter.Options[0].Label, text, value)
+	case filter.OptionsOf != nil:
+		field.Options, err = filter.OptionsOf(ctx)
+	}
+	if err != nil {
+		return "", err
+	}
+	at := slices.IndexFunc(field.Options, func(o ui.Option) bool { return o.Value == value })
+	if at >= 0 {
+		return field.Options[at].Label, nil
+	}
+	if filter.Open {
+		field.Options = append(slices.Clip(field.Options), ui.Option{Value: value, Label: value})
+	}
+	return value, nil
+}
+
 // furnish adds a filter's field and chip to the page.
 func (v *Values) furnish(ctx context.Context, filter Filter, props *ui.ListProps) (err error) {
 	value := v.texts[filter.Name]
@@ -268,17 +302,8 @@ func (v *Values) furnish(ctx context.Context, filter Filter, props *ui.ListProps
 		field.Label += ", " + v.Zone.String()
 		shown = strings.Replace(field.Value, "T", " ", 1)
 	case Choice:
-		if field.Options = filter.Options; filter.OptionsOf != nil {
-			if field.Options, err = filter.OptionsOf(ctx); err != nil {
-				return err
-			}
-		}
-		at := slices.IndexFunc(field.Options, func(o ui.Option) bool { return o.Value == value })
-		switch {
-		case at >= 0:
-			shown = field.Options[at].Label
-		case filter.Open:
-			field.Options = append(slices.Clip(field.Options), ui.Option{Value: value, Label: value})
+		if shown, err = v.choices(ctx, filter, &field, props); err != nil {
+			return err
 		}
 	case Hidden:
 		if value != "" {

@@ -32,9 +32,9 @@ func (f *Feature) alerts() list.Spec[attention.Item] {
 	return list.Spec[attention.Item]{
 		Name: "console.attention", Path: paths.Attention, Role: operator.RoleSupport,
 		Place: alertsPlace,
-		Intro: "What went wrong or is missing, one row per matter. " +
+		Intro: "What went wrong or is missing, one row per alert. " +
 			"A row closes by itself when its cause is gone.",
-		One: "matter", Many: "matters", Order: "last opened first", SummaryBelow: true,
+		One: "alert", Many: "alerts", Order: "last opened first", SummaryBelow: true,
 		Tabs: list.Tabs{Name: "state", Default: string(attention.Waiting), Options: []ui.Option{
 			{Label: "Open"},
 			{Value: string(attention.Asleep), Label: "Snoozed"},
@@ -112,7 +112,7 @@ func (f *Feature) showAlert(ctx echo.Context, status int, wrong map[string]strin
 var alertDone = map[string]string{
 	"take": "It is yours now.", "release": "It belongs to nobody again.",
 	"snooze": "It is out of sight for a while.", "wake": "It is in sight again.",
-	"resolve": "Resolved. Should the cause turn up again, it is opened anew.",
+	"resolve": "Resolved. Should the cause turn up again, it is opened again.",
 }
 
 // actOnAlert takes, gives back, snoozes, wakes or resolves an alert. What is wrong with
@@ -153,7 +153,9 @@ func (f *Feature) actOnAlert(ctx echo.Context) error {
 			return outcome, act(request, tx)
 		},
 	})
-	if refusal, ok := errors.AsType[*lending.Error](err); ok && len(refusal.Details) > 0 {
+	labels := map[string]string{"note": "The note", "until": "The time"}
+	refusal, ok := errors.AsType[*lending.Error](page.Worded(err, labels))
+	if ok && len(refusal.Details) > 0 {
 		wrong := map[string]string{}
 		for _, detail := range refusal.Details {
 			wrong[detail.Field] = page.Sentence(detail.Message)

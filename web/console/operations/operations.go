@@ -15,6 +15,7 @@ import (
 	"drawbridge/internal/retention"
 	"drawbridge/internal/search"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/why"
 	"drawbridge/views/operations"
 	"drawbridge/views/paths"
 	"drawbridge/web/console/list"
@@ -32,6 +33,7 @@ type Feature struct {
 	Restored  *restore.Service
 	Retention *retention.Service
 	Search    *search.Service
+	Why       *why.Service
 	Webhooks  *webhook.Services
 	// System is shown on the page about the system.
 	System SystemFacts
@@ -53,6 +55,7 @@ func (f *Feature) Routes() []page.Route {
 		page.Post(paths.AttentionItem, "console.attention.act", operator.RoleOperator, f.actOnAlert),
 		page.Get(paths.AuditEntry, "console.audit.entry", support, f.auditEntry),
 		page.Get(paths.Search, "console.search", support, f.search),
+		page.Get(paths.Why, "console.why", support, f.why),
 		page.Get(paths.System, "console.system", support, f.system),
 		page.Get(paths.Settings, "console.settings", admin, f.settings),
 		page.Post(paths.SettingsSignIn, "console.settings.signIn", admin,

@@ -89,8 +89,14 @@ func (f *Feature) overviewLive(ctx echo.Context) error {
 func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers, error) {
 	ctx, cancel := context.WithTimeout(ctx, overviewTimeout)
 	defer cancel()
-	numbers := operations.Numbers{Span: chosen.label, Now: f.DB.Now()}
+	numbers := operations.Numbers{Span: chosen.label, At: f.DB.Now()}
 	steps, err := f.Webhooks.Health.Traffic(ctx, chosen.since, chosen.until, chosen.step)
+	if err != nil {
+		return numbers, err
+	}
+	// A week ago nothing but whole hours is kept.
+	before, err := f.Webhooks.Health.Traffic(ctx, chosen.since.Add(-week), chosen.until.Add(-week),
+		time.Hour)
 	if err != nil {
 		return numbers, err
 	}
@@ -111,55 +117,112 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 		return numbers, err
 	}
 	numbers.Outcomes, numbers.Latency = outcomePlot(steps, chosen), latencyPlot(steps, chosen)
-	numbers.Tiles = append(trafficTiles(steps, chosen),
-		stateTiles(backlog, numbers.Activity, waiting, numbers.Now)...)
+	numbers.Figures = figures(steps, before, chosen)
+	failed, err := f.failedTile(ctx, chosen)
+	if err != nil {
+		return numbers, err
+	}
+	numbers.Now = append([]ui.Tile{failed},
+		stateTiles(backlog, numbers.Activity, waiting, numbers.At)...)
 	numbers.DrawWord = func(state string) string {
 		return applications.DrawWord(lending.FundingStatus(state))
 	}
 	return numbers, nil
 }
 
-// trafficTiles are the numbers of the time chosen.
-func trafficTiles(steps []health.TrafficStep, chosen span) []ui.Tile {
+// week is how far back the figures are compared.
+const week = 7 * 24 * time.Hour
+
+func sumOf(steps []health.TrafficStep) health.Counts {
 	var sum health.Counts
 	for _, step := range steps {
 		sum.Add(step.Counts)
 	}
-	rate := ui.Tile{
-		Label: "Success rate", Value: "–", Note: "nothing finished yet", Icon: "circle-check",
+	return sum
+}
+
+// rateOf writes the share of deliveries that arrived, of those that ended. It is rounded
+// down, so that 100 % means all of them.
+func rateOf(of health.Counts) string {
+	finished := of.Delivered + of.Failed
+	if finished == 0 {
+		return "–"
+	}
+	tenths := of.Delivered * 1000 / finished
+	return strings.TrimSuffix(fmt.Sprintf("%d.%d", tenths/10, tenths%10), ".0") + " %"
+}
+
+// slowestOf writes the time within which 95 of 100 were answered.
+func slowestOf(of health.Counts) string {
+	if of.Latency.Count() == 0 {
+		return "–"
+	}
+	return ui.Duration(of.Latency.Percentile(0.95))
+}
+
+// figures are the three headlines of the time chosen, each against the week before.
+func figures(steps, before []health.TrafficStep, chosen span) []operations.Figure {
+	sum, was := sumOf(steps), sumOf(before)
+	against := func(value string) string {
+		if value == "–" || value == "0" {
+			return "nothing a week before"
+		}
+		return value + " a week before"
+	}
+	rate := operations.Figure{Tile: ui.Tile{
+		Label: "Success rate", Value: rateOf(sum), Note: against(rateOf(was)), Icon: "circle-check",
 		Tone: ui.Good, Href: chosen.deliveries(""),
+	}}
+	delivered := operations.Figure{Tile: ui.Tile{
+		Label: "Delivered", Value: ui.Number(sum.Delivered), Note: against(ui.Number(was.Delivered)),
+		Icon: "send", Tone: ui.Good, Href: chosen.deliveries(delivery.StateDelivered),
+	}}
+	slow := operations.Figure{Tile: ui.Tile{
+		Label: "95 % answered within", Value: slowestOf(sum), Note: against(slowestOf(was)),
+		Icon: "clock", Tone: ui.Mute, Href: chosen.deliveries(delivery.StateDelivered),
+	}}
+	for _, part := range parts(steps) {
+		rate.Spark.Points = append(rate.Spark.Points,
+			ui.SparkPoint{Good: part.Delivered, Bad: part.Failed})
+		delivered.Spark.Points = append(delivered.Spark.Points, ui.SparkPoint{Good: part.Delivered})
+		slow.Spark.Points = append(slow.Spark.Points,
+			ui.SparkPoint{Good: int(part.Latency.Percentile(0.95).Milliseconds())})
 	}
-	if finished := sum.Delivered + sum.Failed; finished > 0 {
-		// Rounded down, so that 100 % means all of them.
-		tenths := sum.Delivered * 1000 / finished
-		rate.Value = strings.TrimSuffix(fmt.Sprintf("%d.%d", tenths/10, tenths%10), ".0") + " %"
-		rate.Note = "of " + ui.Plural(finished, "delivery", "deliveries") + " that ended"
+	found := []operations.Figure{rate, delivered, slow}
+	for i := range found {
+		found[i].Spark.Title = found[i].Label + ", course over the " + chosen.label
 	}
-	failed := ui.Tile{
-		Label: "Failed", Value: ui.Number(sum.Failed), Note: "every attempt failed",
-		Icon: "circle-x", Tone: ui.Bad, Href: chosen.deliveries(delivery.StateFailed),
+	return found
+}
+
+// sparkBars is how many bars a sparkline has at most.
+const sparkBars = 30
+
+// parts sums neighbouring steps up, so that a sparkline can show them.
+func parts(steps []health.TrafficStep) []health.Counts {
+	size := (len(steps) + sparkBars - 1) / sparkBars
+	var found []health.Counts
+	for i := 0; i < len(steps); i += max(size, 1) {
+		found = append(found, sumOf(steps[i:min(i+size, len(steps))]))
 	}
-	if sum.Failed == 0 {
-		failed.Tone = ui.Mute
+	return found
+}
+
+// failedTile counts what failed in the time and was not made good since, which is what
+// its list shows.
+func (f *Feature) failedTile(ctx context.Context, chosen span) (ui.Tile, error) {
+	filter := delivery.Filter{
+		State: delivery.StateFailed, Open: true, Test: new(false),
+		Since: chosen.since.Truncate(time.Minute),
 	}
-	took := ui.Tile{
-		Label: "Median answer", Value: "–", Note: "nothing delivered yet", Icon: "zap",
-		Tone: ui.Mute, Href: chosen.deliveries(delivery.StateDelivered),
+	if !chosen.live {
+		filter.Until = chosen.until
 	}
-	slow := took
-	slow.Label, slow.Icon = "95 % within", "clock"
-	if sum.Latency.Count() > 0 {
-		took.Value, took.Note = ui.Duration(sum.Latency.Percentile(0.5)), "half are faster"
-		slow.Value = ui.Duration(sum.Latency.Percentile(0.95))
-		slow.Note = "99 % within " + ui.Duration(sum.Latency.Percentile(0.99))
-	}
-	return []ui.Tile{
-		rate, {
-			Label: "Delivered", Value: ui.Number(sum.Delivered),
-			Note: ui.Plural(sum.Attempts, "attempt", "attempts"), Icon: "send", Tone: ui.Good,
-			Href: chosen.deliveries(delivery.StateDelivered),
-		}, failed, took, slow,
-	}
+	count, err := f.Webhooks.Deliveries.Count(ctx, filter, operations.MaxCount)
+	return alarm(ui.Tile{
+		Label: "Failed", Note: chosen.label, Icon: "circle-x",
+		Href: chosen.deliveries(delivery.StateFailed) + "&open=yes&test=no",
+	}, count), err
 }
 
 // stateTiles are the numbers of this moment.
@@ -186,7 +249,7 @@ func stateTiles(
 			Href: paths.Subscriptions + "?state=failing",
 		}, backlog.Failing),
 		alarm(ui.Tile{
-			Label: "Needs attention", Note: "open matters", Icon: "triangle-alert",
+			Label: "Needs attention", Note: "open alerts", Icon: "triangle-alert",
 			Href: paths.Attention,
 		}, waiting),
 		alarm(ui.Tile{
@@ -209,16 +272,15 @@ func alarm(tile ui.Tile, count int) ui.Tile {
 func outcomePlot(steps []health.TrafficStep, chosen span) ui.BarPlotProps {
 	plot := ui.BarPlotProps{
 		ID: "outcomes", Title: "Deliveries per " + chosen.stepName(), Step: "From",
+		Unit: "deliveries",
 		Series: []ui.Series{
 			{Name: "Failed", Tone: ui.Bad},
-			{Name: "Retried attempts", Tone: ui.Warn},
 			{Name: "Delivered", Tone: ui.Good},
 		},
 	}
 	for _, step := range steps {
-		retried := max(step.Attempts-step.Succeeded-step.Failed, 0)
 		plot.Bars = append(plot.Bars, ui.Bar{
-			Start: step.Start, Values: []int{step.Failed, retried, step.Delivered},
+			Start: step.Start, Values: []int{step.Failed, step.Delivered},
 		})
 	}
 	return plot

@@ -3,7 +3,9 @@ package page
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -32,6 +34,9 @@ func (s *Site) RenderError(ctx echo.Context, err error) error {
 	if status >= http.StatusInternalServerError && request.Method == http.MethodGet {
 		shown.RetryHref = request.URL.RequestURI()
 	}
+	if status == http.StatusServiceUnavailable || status == http.StatusUnauthorized {
+		shown.Again = again(ctx, status == http.StatusUnauthorized)
+	}
 	list, rest := listAbove(request.URL.Path)
 	uid, _, deeper := strings.Cut(rest, "/")
 	if _, err := uuid.Parse(uid); err == nil && deeper && status != http.StatusNotFound &&
@@ -44,6 +49,26 @@ func (s *Site) RenderError(ctx echo.Context, err error) error {
 		shown.Frame = &frame
 	}
 	return Render(ctx, status, ui.FaultPage(shown))
+}
+
+// again is the form that was sent, as it was; nil for what was none, for one in which
+// nothing was typed, and for one with a password, which no page repeats.
+func again(ctx echo.Context, signIn bool) *ui.AgainForm {
+	request := ctx.Request()
+	err := request.ParseForm() // without a session nobody has read it yet
+	path := request.URL.Path
+	if !IsSent(ctx) || err != nil || request.PostForm.Get(TokenField) == "" ||
+		len(request.PostForm) == 1 ||
+		strings.HasPrefix(path, paths.SignIn) || strings.HasPrefix(path, paths.Account) {
+		return nil
+	}
+	form := ui.AgainForm{Action: request.URL.RequestURI(), SignIn: signIn}
+	for _, name := range slices.Sorted(maps.Keys(request.PostForm)) {
+		for _, value := range request.PostForm[name] {
+			form.Fields = append(form.Fields, ui.HiddenField{Name: name, Value: value})
+		}
+	}
+	return &form
 }
 
 // errorFrame surrounds the error of who is signed in. The counts are left out where
@@ -147,4 +172,26 @@ func noSuch(path string) string {
 		return "There is nothing with this id. The link may be cut off"
 	}
 	return "There is no such " + list.thing + ". The link may be cut off"
+}
+
+// Worded puts the labels of a form, as a sentence mentions them, in place of the API's
+// names in what a refusal says of its fields. Any refusal of fields becomes one of
+// validation, whose details a form shows.
+func Worded(err error, names map[string]string) error {
+	refusal, ok := errors.AsType[*lending.Error](err)
+	if !ok || len(refusal.Details) == 0 {
+		return err
+	}
+	copied := *refusal
+	copied.Code, copied.Details = lending.CodeValidation, nil
+	for _, detail := range refusal.Details {
+		for field, name := range names {
+			if field != detail.Field {
+				name = strings.ToLower(name[:1]) + name[1:]
+			}
+			detail.Message = strings.ReplaceAll(detail.Message, `"`+field+`"`, name)
+		}
+		copied.Details = append(copied.Details, detail)
+	}
+	return &copied
 }

@@ -164,7 +164,11 @@ func askToSignIn(ctx echo.Context) error {
 	request := ctx.Request()
 	if IsFragment(ctx) || isStream(request) {
 		return lending.NewError(lending.CodeUnauthorized,
-			"You are signed out. Reload the page to sign in again.")
+			"You are signed out. Sign in again, in another tab if something is typed here.")
+	}
+	if again(ctx, true) != nil {
+		return lending.NewError(lending.CodeUnauthorized,
+			"Nothing was saved. Sign in on another tab, then send the form again from here.")
 	}
 	query := url.Values{"why": {"expired"}}
 	if request.Method == http.MethodGet {

@@ -147,8 +147,13 @@ var postForm = regexp.MustCompile(`<form\b[^>]*\smethod="post"[^>]*>`)
 // withTokens gives every form of a page a token of its own. It is done as the page
 // leaves, so that no form is without one, and a live region that has not changed
 // still looks the same.
+//
+// A form that is sent again brings its own.
 func withTokens(html []byte) []byte {
 	return postForm.ReplaceAllFunc(html, func(start []byte) []byte {
+		if bytes.Contains(start, []byte(" data-again")) {
+			return start
+		}
 		return append(slices.Clip(start),
 			`<input type="hidden" name="`+TokenField+`" value="`+uuid.NewString()+`"/>`...)
 	})

@@ -18,7 +18,9 @@ import (
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/retention"
+	"drawbridge/internal/statement"
 	"drawbridge/internal/webhook"
+	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/subscription"
 	view "drawbridge/views/partners"
 	"drawbridge/views/paths"
@@ -53,6 +55,8 @@ type Feature struct {
 	// Requests is the log of the partners' requests, Retention how long it is kept.
 	Requests  *apilog.Service
 	Retention *retention.Service
+	// Statements are the daily ones of merchants.
+	Statements *statement.Service
 	// BasePath precedes the API's paths, such as /api.
 	BasePath string
 }
@@ -60,10 +64,13 @@ type Feature struct {
 // Routes lists the pages and changes.
 func (f *Feature) Routes() []page.Route {
 	routes := slices.Concat(list.Routes(f.Engine, f.partners()),
-		list.Routes(f.Engine, f.requests()), list.Routes(f.Engine, f.systems()))
+		list.Routes(f.Engine, f.requests()), list.Routes(f.Engine, f.systems()),
+		list.Routes(f.Engine, f.statements()))
 	routes = append(routes,
 		page.Get(paths.Partner, "console.partner", support, f.partner),
 		page.Get(paths.Merchant, "console.merchant", support, f.merchant),
+		page.Get(paths.Statement, "console.statement", support, f.statement),
+		page.Get(paths.StatementFile, "console.statement.file", support, f.statementFile),
 		page.Get(paths.Client, "console.client", support, f.client),
 		page.Get(paths.LenderClient, "console.lenderClient", admin, f.system),
 		page.Get(paths.Request, "console.request", support, f.request),
@@ -143,6 +150,13 @@ func (f *Feature) partner(ctx echo.Context) error {
 	if err != nil {
 		return err
 	}
+	arrived, err := f.Webhooks.Deliveries.List(request, delivery.Filter{
+		PartnerUID: found.UID, State: delivery.StateDelivered, Limit: 1,
+	})
+	if err != nil {
+		return err
+	}
+	detail.Arrived = len(arrived.Deliveries) > 0
 	detail.Traffic, err = f.traffic(request, apilog.Scope{PartnerUID: found.UID})
 	if err != nil {
 		return err

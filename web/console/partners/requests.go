@@ -12,6 +12,7 @@ import (
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/search"
 	view "drawbridge/views/partners"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -55,7 +56,7 @@ func (f *Feature) requests() list.Spec[apilog.Request] {
 			text("key", "Idempotency key"),
 			{
 				Name: "partner", Label: "Partner", Kind: list.Choice,
-				OptionsOf: list.PartnersOf(f.Applications),
+				Pick: search.Partner, Options: list.Any("All partners"),
 			},
 			{Name: "merchant", Label: "Merchant id", Chip: "Merchant ", Max: 255},
 			{Name: "code", Label: "Error", Kind: list.Choice, Options: codes, Thing: "error"},

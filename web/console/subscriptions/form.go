@@ -15,17 +15,16 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
-	"drawbridge/internal/partner"
+	"drawbridge/internal/search"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 	"drawbridge/views/subscriptions"
 	"drawbridge/views/ui"
-	"drawbridge/web/console/list"
 	"drawbridge/web/console/page"
 )
 
-// maxMerchants bounds the merchants to choose from, beside those that are chosen.
+// maxMerchants bounds the chosen merchants that a form shows.
 const maxMerchants = 500
 
 // The values of a form's secret_mode.
@@ -93,6 +92,7 @@ func (f *Feature) formOf(
 		HeadersUnknown:   current.HeadersUnknown,
 		PauseWhenFailing: current.Watch.Pause, AlertEmail: current.Watch.AlertEmail,
 		Name: current.Name, Retry: current.Retry.String(), Standard: current.Standard,
+		Loaded: true,
 	}
 	if current.Auth == sender.AuthNone {
 		form.SecretMode = secretGenerate
@@ -143,10 +143,26 @@ func (f *Feature) readForm(
 		form.UID, form.Partner = current.UID.String(), current.PartnerUID.String()
 		form.StoredAuth, form.HeadersUnknown = string(current.Auth), current.HeadersUnknown
 		stored = current.Merchants
+		form.Unshown = notShown(stored, parseUIDs(values["merchant_shown"]...))
 	}
+	form.PartnerSought = strings.TrimSpace(values.Get("partner" + ui.SoughtSuffix))
+	form.MerchantSought = strings.TrimSpace(values.Get("merchant" + ui.SoughtSuffix))
 	err = f.addChoices(ctx.Request().Context(), &form, values["event"],
 		parseUIDs(values["merchant"]...), stored)
 	return form, err
+}
+
+// notShown are the stored merchants that a form did not show, and saving it leaves as
+// they are. One that says nothing of what it showed had all of them.
+func notShown(stored, shown []uuid.UUID) []uuid.UUID {
+	if len(shown) == 0 {
+		return nil
+	}
+	seen := make(map[uuid.UUID]bool, len(shown))
+	for _, uid := range shown {
+		seen[uid] = true
+	}
+	return slices.DeleteFunc(slices.Clone(stored), func(uid uuid.UUID) bool { return seen[uid] })
 }
 
 // parseUIDs are the ids among texts.
@@ -215,7 +231,9 @@ func (f *Feature) addChoices(
 		})
 	}
 	if form.IsNew() {
-		if form.Partners, err = list.Partners(f.Partners, "Choose a partner")(ctx); err != nil {
+		form.Partners, form.PartnerPick, err = f.Pick(ctx, search.Partner, "Choose a partner",
+			form.PartnerSought, form.Partner)
+		if err != nil {
 			return err
 		}
 	}
@@ -231,43 +249,60 @@ func (f *Feature) addChoices(
 		return err
 	}
 	form.PartnerName = owner.Name
-	if form.IsNew() && !slices.ContainsFunc(form.Partners,
-		func(o ui.Option) bool { return o.Value == form.Partner }) {
-		form.Partners = append(form.Partners, ui.Option{Value: form.Partner, Label: owner.Name})
-	}
 	return f.addMerchants(ctx, form, ticked, stored)
 }
 
 func (f *Feature) addMerchants(
 	ctx context.Context, form *subscriptions.Form, ticked, stored []uuid.UUID,
 ) error {
-	owned, _, err := f.Partners.ListMerchants(ctx, partner.MerchantFilter{
-		PartnerUID: uuid.MustParse(form.Partner), Limit: maxMerchants,
-	})
+	if over := len(ticked) - maxMerchants; over > 0 {
+		form.Unshown = append(form.Unshown, ticked[maxMerchants:]...)
+		ticked = ticked[:maxMerchants]
+	}
+	known := make(map[uuid.UUID]bool, len(ticked)+len(form.Unshown))
+	for _, uid := range form.Unshown {
+		known[uid] = true // it stays, and is not offered
+	}
+	shown := slices.DeleteFunc(slices.Concat(ticked, stored),
+		func(uid uuid.UUID) bool { return known[uid] })
+	chosen, err := f.Things.Name(ctx, search.Merchant, shown...)
 	if err != nil {
 		return err
 	}
-	more := slices.Concat(ticked, stored)
-	names, err := f.Partners.MerchantNames(ctx, more)
+	found, err := f.Things.Pick(ctx, search.Merchant, form.MerchantSought,
+		uuid.MustParse(form.Partner))
 	if err != nil {
 		return err
 	}
-	var uids []uuid.UUID
-	for _, merchant := range owned {
-		names[merchant.UID] = merchant.Name
-		uids = append(uids, merchant.UID)
-	}
-	for _, uid := range append(uids, more...) {
-		name, found := names[uid]
-		if !found {
-			continue
+	for _, choice := range slices.Concat(chosen, found.Choices) {
+		if known[choice.UID] {
+			continue // each is listed once
 		}
-		delete(names, uid) // each is listed once
+		known[choice.UID] = true
 		form.Merchants = append(form.Merchants, subscriptions.Choice{
-			Value: uid.String(), Label: name, Checked: slices.Contains(ticked, uid),
+			Value: choice.UID.String(), Checked: slices.Contains(ticked, choice.UID),
+			Stored: slices.Contains(stored, choice.UID) || form.Loaded &&
+				slices.Contains(ticked, choice.UID),
+			Label: strings.TrimSuffix(choice.Label, ", "+form.PartnerName),
 		})
 	}
+	slices.SortStableFunc(form.Merchants, func(a, b subscriptions.Choice) int {
+		return strings.Compare(rank(a), rank(b))
+	})
+	if form.MerchantSought != "" || found.Total > len(found.Choices) {
+		form.MerchantPick = &ui.Picker{
+			Text: form.MerchantSought, Shown: len(found.Choices), Total: found.Total,
+		}
+	}
 	return nil
+}
+
+// rank sorts what is chosen before what could be.
+func rank(choice subscriptions.Choice) string {
+	if choice.Checked {
+		return "chosen"
+	}
+	return "offered"
 }
 
 // chosenEvents are the kinds of a form as settings have them.
@@ -293,7 +328,11 @@ func chosenMerchants(form subscriptions.Form) (uids []uuid.UUID, names []string)
 			names = append(names, merchant.Label)
 		}
 	}
-	return uids, names
+	if form.AllMerchants || len(form.Unshown) == 0 {
+		return uids, names
+	}
+	names = append(names, ui.Number(len(form.Unshown))+" more")
+	return append(uids, form.Unshown...), names
 }
 
 // editHeaders adds or removes a row as the pressed button says, and tells

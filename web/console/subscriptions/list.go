@@ -9,6 +9,7 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/operator"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/search"
 	"drawbridge/internal/webhook/health"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
@@ -42,7 +43,7 @@ func (f *Feature) list() list.Spec[subscriptions.Listed] {
 		Filters: []list.Filter{
 			{
 				Name: "partner", Label: "Partner", Kind: list.Choice,
-				OptionsOf: list.Partners(f.Partners, "All partners"),
+				Pick: search.Partner, Options: list.Any("All partners"),
 			},
 			{
 				Name: "event", Label: "Receives", Kind: list.Choice, Options: list.EventKinds(),

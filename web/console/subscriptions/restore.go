@@ -113,7 +113,7 @@ func (f *Feature) restore() action.Spec {
 						}
 						if err != nil || done.Subscription.Version == current.Version {
 							return operator.Outcome{Target: target},
-								worded(err, map[string]string{"secret": "The token"})
+								page.Worded(err, map[string]string{"secret": "The token"})
 						}
 						return did(target, "restore", current, current.Audited(),
 							done.Subscription.Audited()), nil

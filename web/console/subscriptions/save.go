@@ -268,7 +268,7 @@ var formOrder = []string{
 func (f *Feature) showWrong(
 	ctx echo.Context, form subscriptions.Form, err error, rows []subscriptions.HeaderField,
 ) error {
-	refusal, ok := errors.AsType[*lending.Error](worded(err, formLabels))
+	refusal, ok := errors.AsType[*lending.Error](page.Worded(err, formLabels))
 	if !ok || len(refusal.Details) == 0 {
 		return err
 	}

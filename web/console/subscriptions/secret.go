@@ -79,7 +79,7 @@ func (f *Feature) rotate() action.Spec {
 						}
 						return did(fields.Cancel, "rotate_secret", current,
 								map[string]any{"version": current.Version}, after),
-							worded(err, map[string]string{"secret": "The secret"})
+							page.Worded(err, map[string]string{"secret": "The secret"})
 					},
 				},
 			}, nil

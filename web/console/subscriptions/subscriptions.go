@@ -3,7 +3,6 @@
 package subscriptions
 
 import (
-	"errors"
 	"strings"
 
 	"github.com/labstack/echo/v4"
@@ -96,22 +95,4 @@ func pasted(text string) secret.String {
 		return secret.String{}
 	}
 	return secret.New(text)
-}
-
-// worded has a refusal of fields call them by what a form calls them. To a form it is
-// one of validation, whatever it is to the service.
-func worded(err error, names map[string]string) error {
-	refusal, ok := errors.AsType[*lending.Error](err)
-	if !ok || len(refusal.Details) == 0 {
-		return err
-	}
-	copied := *refusal
-	copied.Code, copied.Details = lending.CodeValidation, nil
-	for _, detail := range refusal.Details {
-		if name := names[detail.Field]; name != "" {
-			detail.Message = strings.ReplaceAll(detail.Message, `"`+detail.Field+`"`, name)
-		}
-		copied.Details = append(copied.Details, detail)
-	}
-	return &copied
 }

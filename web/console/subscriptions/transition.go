@@ -1,6 +1,7 @@
 package subscriptions
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -91,7 +92,7 @@ var remove = transition{
 		return []string{
 			"Nothing more is sent to " + s.Label() + ". This cannot be undone.", cancelled,
 			"Its log and its versions are kept, and what was sent can still be looked up.",
-			"Events that happen from now on do not reach it, not even if it is made anew later.",
+			"Events that happen from now on do not reach it, not even if it is created again later.",
 		}
 	},
 }
@@ -136,7 +137,8 @@ func (f *Feature) transition(t transition) action.Spec {
 			if err != nil {
 				return action.Form{}, err
 			}
-			here, host := paths.To(paths.Subscription, current.UID.String()), ui.HostOf(current.URL)
+			here := paths.To(paths.Subscription, current.UID.String())
+			called := cmp.Or(current.Name, current.Endpoint().Where())
 			if t.reached != nil && t.reached(current) {
 				return action.Form{}, action.Unneeded(t.already, here)
 			}
@@ -150,7 +152,7 @@ func (f *Feature) transition(t transition) action.Spec {
 			}
 			if t.danger {
 				fields.Controls = []ui.Control{
-					{Name: "confirm", Label: "Type " + host + " to confirm", MaxLength: 300},
+					{Name: "confirm", Label: "Type " + called + " to confirm", MaxLength: 300},
 				}
 			}
 			return action.Form{
@@ -162,9 +164,9 @@ func (f *Feature) transition(t transition) action.Spec {
 					Done: t.done, Unchanged: t.already,
 					Do: func(request context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 						typed := strings.TrimSpace(ctx.FormValue("confirm"))
-						if t.danger && !strings.EqualFold(typed, host) {
+						if t.danger && !strings.EqualFold(typed, called) {
 							return operator.Outcome{},
-								lending.Invalid("confirm", "Type the host exactly as it stands above.")
+								lending.Invalid("confirm", "Type it exactly as it stands above.")
 						}
 						changed, err := t.change(f.Webhooks.Subscriptions, request, tx, current.UID,
 							page.User(ctx).Email)

@@ -71,6 +71,11 @@ func (f *Feature) try(
 		return err
 	}
 	form.Trial, form.Focus = trialOf(form, result, f.DB.Now()), "try"
+	if !result.Secret.IsZero() {
+		// What was tested is what will be saved.
+		form.SecretMode, form.Secret = secretPaste, result.Secret.Reveal()
+		form.Trial.Secret = form.Secret
+	}
 	return f.showForm(ctx, http.StatusOK, form)
 }
 
@@ -99,8 +104,8 @@ func trialOf(
 			Text: ui.Sentence("It answered " + ui.OutcomeWord(result.Status, "")),
 		}
 		if result.Generated {
-			trial.Diagnosis.Text += " It cannot have checked the signature or token: that was made " +
-				"up for this test, and the real one is generated when you save."
+			trial.Diagnosis.Text += " It cannot have checked the signature or token yet, which was " +
+				"made up a moment ago."
 		}
 		return trial
 	}
@@ -111,8 +116,8 @@ func trialOf(
 	}
 	if result.Generated && (result.Status == http.StatusUnauthorized ||
 		result.Status == http.StatusForbidden) {
-		trial.Diagnosis.Text += " That is to be expected: the secret was made up for this test. Use " +
-			"one that was agreed, or save and send a test event then."
+		trial.Diagnosis.Text += " That is to be expected: the secret was made up a moment ago, and " +
+			"the partner does not know it."
 	}
 	return trial
 }

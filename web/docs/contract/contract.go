@@ -36,8 +36,13 @@ type Contract struct {
 	Lender *openapi3.T
 	router routers.Router
 	lender routers.Router
-	base   string
+	// base is the address of the server, for which requests are found as for anywhere.
+	base string
 }
+
+// anywhere is the address that the documents are loaded for. That takes long, and is done
+// once for all servers of a process.
+const anywhere = "http://drawbridge.invalid/api"
 
 // fileTypes are what upload parts may say of themselves; the validating
 // library reads only the media types that it was told about.
@@ -49,32 +54,33 @@ var fileTypes = []string{
 }
 
 // registerFileTypes changes a table of the library that all goroutines share.
-var registerFileTypes = sync.OnceFunc(func() {
+func registerFileTypes() {
 	for _, fileType := range fileTypes {
 		openapi3filter.RegisterBodyDecoder(fileType, openapi3filter.FileBodyDecoder)
 	}
-})
-
-// Load reads and validates the document, examples included, for a server whose
-// address before /v2 is base, for example "http://127.0.0.1:8080/api".
-func Load(base string) (*Contract, error) {
-	registerFileTypes()
-	document, router, err := loadDocument(docs.Document(base))
-	if err != nil {
-		return nil, err
-	}
-	source, err := docs.LenderDocument(base)
-	if err != nil {
-		return nil, fmt.Errorf("making the lender's document: %w", err)
-	}
-	lender, lenderRouter, err := loadDocument(source)
-	if err != nil {
-		return nil, err
-	}
-	return &Contract{
-		Document: document, Lender: lender, router: router, lender: lenderRouter, base: base,
-	}, nil
 }
+
+// Load reads and validates the documents, examples included, for a server whose
+// address before /v2 is base, for example "http://127.0.0.1:8080/api". All contracts share
+// the documents.
+func Load(base string) (*Contract, error) {
+	read, err := readOnce()
+	read.base = base
+	return &read, err
+}
+
+var readOnce = sync.OnceValues(func() (c Contract, err error) {
+	registerFileTypes()
+	if c.Document, c.router, err = loadDocument(docs.Document(anywhere)); err != nil {
+		return c, err
+	}
+	source, err := docs.LenderDocument(anywhere)
+	if err != nil {
+		return c, fmt.Errorf("making the lender's document: %w", err)
+	}
+	c.Lender, c.lender, err = loadDocument(source)
+	return c, err
+})
 
 // documents are the partners' and the lender's.
 func (c *Contract) documents() []*openapi3.T { return []*openapi3.T{c.Document, c.Lender} }
@@ -140,16 +146,19 @@ var ErrUndocumented = errors.New("not in openapi.yaml")
 // the version segment too and are documented once.
 func (c *Contract) find(request *http.Request) (*openapi3filter.RequestValidationInput, error) {
 	versioned, router := request.Clone(request.Context()), c.router
-	below, ok := strings.CutPrefix(request.URL.String(), c.base)
+	below, ok := strings.CutPrefix(request.URL.String(), c.base+"/")
+	if !ok {
+		return nil, fmt.Errorf("%s: %w", request.URL, ErrUndocumented)
+	}
 	switch {
-	case ok && strings.HasPrefix(below, "/lender/"):
+	case strings.HasPrefix(below, "lender/"):
 		router = c.lender
-	case ok && !strings.HasPrefix(below, "/v2/"):
-		address, err := request.URL.Parse(c.base + "/v2" + below)
-		if err != nil {
-			return nil, fmt.Errorf("reading %s: %w", request.URL, err)
-		}
-		versioned.URL = address
+	case !strings.HasPrefix(below, "v2/"):
+		below = "v2/" + below
+	}
+	var err error
+	if versioned.URL, err = request.URL.Parse(anywhere + "/" + below); err != nil {
+		return nil, fmt.Errorf("reading %s: %w", request.URL, err)
 	}
 	route, parameters, err := router.FindRoute(versioned)
 	// The router overlooks a slash at the end, which makes another address of a path.

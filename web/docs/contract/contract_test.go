@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/getkin/kin-openapi/openapi3"
@@ -22,11 +21,9 @@ import (
 
 const base = docs.ExampleBaseURL
 
-var loaded = sync.OnceValues(func() (*Contract, error) { return Load(base) })
-
 func load(t *testing.T) *Contract {
 	t.Helper()
-	contract, err := loaded()
+	contract, err := Load(base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,6 +43,8 @@ func TestEveryOperationIsDocumented(t *testing.T) {
 		"GET /v2/loan/{loanApplicationUid}",
 		"GET /v2/loan/{loanApplicationUid}/draw-preview",
 		"GET /v2/recoveries/{recovery_uid}",
+		"GET /v2/statements",
+		"GET /v2/statements/{date}",
 		"GET /v2/subscriptions",
 		"POST /v2/application",
 		"POST /v2/application/create-run-decision",
@@ -53,6 +52,7 @@ func TestEveryOperationIsDocumented(t *testing.T) {
 		"POST /v2/loan/{loanApplicationUid}/completion-cert-upload",
 		"POST /v2/loan/{loanApplicationUid}/request-draw",
 		"POST /v2/recoveries",
+		"POST /v2/statements/{date}/compare",
 		"DELETE /v2/sandbox/faults/{fault_uid}",
 		"GET /v2/sandbox/faults",
 		"POST /v2/sandbox/faults",
@@ -240,6 +240,8 @@ func answer(status string) *http.Response {
 	for name, value := range map[string]string{
 		"Content-Type": "application/json", "X-Request-Id": "r-1", "Retry-After": "1",
 		"RateLimit-Limit": "100", "RateLimit-Remaining": "0", "RateLimit-Reset": "2",
+		"X-Drawbridge-Statement-Key":       strings.Repeat("5c1d", 4),
+		"X-Drawbridge-Statement-Signature": strings.Repeat("A", 86) + "==",
 	} {
 		header.Set(name, value)
 	}

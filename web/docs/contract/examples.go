@@ -32,6 +32,8 @@ const (
 	FaultUID        = "0199f2e4-8c31-7a52-9b6d-2e1f0a9b8c7d"
 	// RecoverySince is where the time of an example recovery begins.
 	RecoverySince = "2026-11-21T09:30:00Z"
+	// StatementDate is the day of an example statement.
+	StatementDate = "2026-11-20"
 )
 
 // Example is one example request of the document.
@@ -61,6 +63,7 @@ type Example struct {
 	//	task.pending             a pending task
 	//	disbursement.requested   in FUNDING_REQUESTED
 	//	disbursement.processing  in FUNDING_PROCESSING
+	//	statement                of a business day that has begun
 	Needs string
 }
 

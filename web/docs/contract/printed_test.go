@@ -212,7 +212,7 @@ var remembered = strings.NewReplacer(
 	"{{disbursement_id}}", "1042", "{{yesterday}}", "2026-11-21T09:30:00Z",
 	"{{application_uid}}", someUID, "{{product_uid}}", someUID, "{{task_uid}}", someUID,
 	"{{subscription_uid}}", someUID, "{{delivery_uid}}", someUID, "{{recovery_uid}}", someUID,
-	"{{fault_uid}}", someUID,
+	"{{fault_uid}}", someUID, "{{statement_date}}", StatementDate,
 )
 
 const someUID = "0b8f6c1e-5a1d-4c39-9a0e-3f6f0d7c2a11"

@@ -1,0 +1,122 @@
+package applications
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
+	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/search"
+	"drawbridge/views/applications"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/list"
+	"drawbridge/web/console/page"
+)
+
+// underWay are the states of a draw on the desk.
+var underWay = []lending.FundingStatus{lending.FundingRequested, lending.FundingProcessing}
+
+// deskAges are the ages to choose from, in business hours.
+var deskAges = []string{"1", "4", "8", "16", "40"}
+
+// desk lists the draws whose money is under way, with what has to be done about each.
+func (f *Feature) desk() list.Spec[loan.Waiting] {
+	tabs := []ui.Option{{Label: "All"}}
+	for _, state := range underWay {
+		tabs = append(tabs, ui.Option{Value: string(state), Label: applications.DrawWord(state)})
+	}
+	ages := []ui.Option{{Label: "Any age"}}
+	for _, hours := range deskAges {
+		ages = append(ages, ui.Option{Value: hours, Label: hours + " business hours or more"})
+	}
+	return list.Spec[loan.Waiting]{
+		Name: "console.desk", Path: paths.Desk, Role: operator.RoleSupport,
+		Place:   page.Place{Section: ui.SectionDesk, Title: "Draw desk"},
+		IntroOf: f.deskIntro,
+		One:     "draw", Many: "draws", Order: "Oldest request first",
+		Tabs: list.Tabs{Name: "state", Options: tabs},
+		Filters: []list.Filter{
+			{
+				Name: "overdue", Label: "Overdue", Kind: list.Choice,
+				Options: []ui.Option{{Label: "Overdue or not"}, {Value: "yes", Label: "Overdue"}},
+			},
+			{Name: "age", Label: "In its state for", Kind: list.Choice, Options: ages},
+			{
+				Name: "partner", Label: "Partner", Kind: list.Choice,
+				Pick: search.Partner, Options: list.Any("All partners"),
+			},
+			{
+				Name: "merchant", Label: "Merchant", Kind: list.Choice,
+				Pick: search.Merchant, Options: list.Any("All merchants"),
+			},
+			{Name: "product", Label: "Product", Kind: list.Choice, OptionsOf: f.productOptions},
+		},
+		Read:  f.readDesk,
+		Table: applications.DeskTable,
+		Saved: true,
+		NoMatch: ui.EmptyProps{
+			Title: "No draw matches these filters",
+			Text:  "Choose another state, age, partner or product.",
+		},
+		Empty: ui.EmptyProps{
+			Icon: "circle-check", Title: "No draw waits",
+			Text: "Draws stand here from their request until their money is settled or cancelled.",
+			Href: paths.Loans, Action: "See loans",
+		},
+		File: &list.File[loan.Waiting]{
+			Path: paths.DeskCSV, Name: "draw-desk", Action: "draw.export", Subject: "draw",
+			Columns: []string{
+				"disbursement_id", "application_id", "state", "requested_at", "in_state_since",
+				"age_business_hours", "overdue", "overdue_at", "borrower", "partner", "merchant",
+				"product", "gross_amount", "net_amount", "reference", "method", "effective_date", "reason",
+				"next_step",
+			},
+			Cells: deskCells,
+		},
+	}
+}
+
+// deskIntro says until when transfers leave today.
+func (f *Feature) deskIntro(context.Context) (string, error) {
+	cutoff := f.Loans.Calendar.NextCutoff(f.DB.Now())
+	return "Draws whose money is under way, and what has to be done about each. The next " +
+		"cut-off for transfers is on " + cutoff.Format("Monday, 2 January, at 15:04 MST") + ".", nil
+}
+
+func (f *Feature) readDesk(v *list.Values) list.Source[loan.Waiting] {
+	hours, _ := strconv.Atoi(list.OneOf(v, "age", deskAges))
+	filter := loan.DeskFilter{
+		Status:     list.OneOf(v, "state", underWay),
+		PartnerUID: v.UID("partner"), MerchantUID: v.UID("merchant"), ProductUID: v.UID("product"),
+		Age: time.Duration(hours) * time.Hour, Overdue: v.Is("overdue"),
+	}
+	return list.Source[loan.Waiting]{
+		Load: list.Keyset(func(
+			ctx context.Context, from postgres.Cursor, limit int,
+		) ([]loan.Waiting, postgres.Cursor, error) {
+			filter := filter // the count reads it meanwhile
+			filter.Cursor, filter.Limit = from, limit
+			return f.Loans.Desk(ctx, filter)
+		}),
+		Count: func(ctx context.Context, limit int) (int, error) {
+			return f.Loans.CountDesk(ctx, filter, limit)
+		},
+	}
+}
+
+func deskCells(w loan.Waiting) []string {
+	said := w.Evidence()
+	return []string{
+		list.CellNumber(w.ID), w.ApplicationUID.String(), string(w.Status),
+		list.CellTime(w.RequestedAt), list.CellTime(w.Since), fmt.Sprintf("%.2f", w.Age.Hours()),
+		strconv.FormatBool(w.Overdue), list.CellTime(w.Due), w.Borrower, w.PartnerName,
+		w.MerchantName, w.ProductCode, w.Gross.String(), w.Net.String(),
+		page.Value(said.Reference), page.Value(said.Method), page.Value(said.EffectiveDate),
+		page.Value(said.Reason), w.NextStep,
+	}
+}

@@ -1,0 +1,85 @@
+package deliveries
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/labstack/echo/v4"
+
+	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/sender"
+	"drawbridge/views/deliveries"
+	"drawbridge/views/paths"
+	"drawbridge/views/ui"
+	"drawbridge/web/console/page"
+)
+
+// failures shows what fails at one endpoint: since when, with what, one exchange that
+// failed and the last one that did not, and what to do about all of it.
+func (f *Feature) failures(ctx echo.Context) error {
+	uid, err := page.UID(ctx)
+	if err != nil {
+		return err
+	}
+	request := ctx.Request().Context()
+	shown := deliveries.Failures{}
+	if shown.Subscription, err = f.Webhooks.Subscriptions.Get(request, uid); err != nil {
+		return err
+	}
+	all := delivery.Filter{
+		SubscriptionUID: uid, State: delivery.StateFailed, Open: true, Test: new(false),
+	}
+	shown.Filter = ofKind(ctx, all)
+	shown.Groups, err = f.Webhooks.Deliveries.FailureGroups(request, all, deliveries.MaxFailures)
+	if err != nil {
+		return err
+	}
+	found, err := f.Webhooks.Health.Read(request, []uuid.UUID{uid}, f.DB.Now().Add(-time.Hour),
+		f.DB.Now())
+	if err != nil {
+		return err
+	}
+	shown.FailingSince = found[uid].FailingSince
+	if shown.Sample, err = f.newest(request, shown.Filter); err != nil {
+		return err
+	}
+	shown.Good, err = f.newest(request, delivery.Filter{
+		SubscriptionUID: uid, State: delivery.StateDelivered,
+	})
+	if err != nil {
+		return err
+	}
+	here := page.Place{Section: ui.SectionSubscriptions, Title: "Subscriptions"}.
+		Under(paths.Subscriptions, shown.Subscription.Label()).
+		Under(paths.To(paths.Subscription, uid.String()), "What fails")
+	return f.Show(ctx, http.StatusOK, here, deliveries.FailuresPage(shown))
+}
+
+// ofKind narrows failures to the kind that the address names. What is no kind of failure
+// narrows nothing.
+func ofKind(ctx echo.Context, filter delivery.Filter) delivery.Filter {
+	if class := sender.ErrorClass(ctx.QueryParam("error")); slices.Contains(
+		sender.ErrorClasses(), class) {
+		filter.ErrorClass = class
+	}
+	status, err := strconv.Atoi(ctx.QueryParam("code"))
+	if err == nil && status >= 100 && status <= 999 {
+		filter.HTTPStatus = status
+	}
+	return filter
+}
+
+// newest is the newest delivery that matches, with its attempts; nil for none.
+func (f *Feature) newest(ctx context.Context, filter delivery.Filter) (*delivery.Detail, error) {
+	filter.Limit = 1
+	found, err := f.Webhooks.Deliveries.List(ctx, filter)
+	if err != nil || len(found.Deliveries) == 0 {
+		return nil, err
+	}
+	detail, err := f.Webhooks.Deliveries.Get(ctx, found.Deliveries[0].UID)
+	return &detail, err
+}

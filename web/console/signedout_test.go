@@ -1,0 +1,50 @@
+package console_test
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/google/uuid"
+
+	"drawbridge/views/paths"
+)
+
+// A form that came after the session had ended is kept by the page that says so, and
+// is sent from there once somebody has signed in: the same form, which acts once.
+func TestAFormOutlivesItsSession(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.asOperator()
+	path := paths.PartnerNew
+	form := url.Values{"name": {`Sunvolt "Energy"`}, "token": {uuid.NewString()}}
+	r.Exec(t, `DELETE FROM user_sessions`)
+	kept := b.post(path, form).wantStatus(t, http.StatusUnauthorized)
+	again := kept.find("form[data-again]")
+	if action, _ := again.Attr("action"); action != path {
+		t.Errorf("the kept form is sent to %q, want %q", action, path)
+	}
+	sent := url.Values{}
+	for _, input := range again.Find("input").EachIter() {
+		sent.Add(input.AttrOr("name", ""), input.AttrOr("value", ""))
+	}
+	if sent.Encode() != form.Encode() {
+		t.Errorf("the page keeps %v, want %v", sent, form)
+	}
+	if kept.find(`a[target=_blank][href="`+paths.SignIn+`"]`).Length() != 1 {
+		t.Error("the page does not lead to the sign-in")
+	}
+	b.signIn("olga@lender.example", password)
+	b.post(path, sent).wantStatus(t, http.StatusSeeOther)
+	b.post(path, sent).wantStatus(t, http.StatusSeeOther)
+	var made int
+	r.must(r.DB.Get(&made, `SELECT count(*) FROM partners WHERE name = $1`, form.Get("name")))
+	if made != 1 {
+		t.Errorf("%d partners were made, want 1", made)
+	}
+	// What nobody may read over a shoulder is not repeated.
+	secret := r.stranger().post(paths.Password, url.Values{"new": {"correct horse"}})
+	if secret.find("[data-again]").Length() != 0 {
+		t.Error("a password is repeated by the page of an error")
+	}
+}
