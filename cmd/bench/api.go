@@ -147,15 +147,23 @@ type apiRun struct {
 	callers []*caller
 }
 
-// newAPIRun serves the API of the house and connects its callers, whose webhooks go
-// to the endpoint.
-func newAPIRun(ctx context.Context, open *ends, h *house, endpoint string) (*apiRun, error) {
+// newCallee adds the partner that calls, whose webhooks go to the endpoint, and what it
+// sells.
+func newCallee(ctx context.Context, h *house, endpoint string) (*apiRun, error) {
 	a := &apiRun{house: h}
 	var err error
 	if a.owner, err = h.newTenant(ctx, "Partner", endpoint); err != nil {
 		return nil, err
 	}
-	if a.product, err = h.newProduct(ctx); err != nil {
+	a.product, err = h.newProduct(ctx)
+	return a, err
+}
+
+// newAPIRun serves the API of the house and connects its callers, whose webhooks go
+// to the endpoint.
+func newAPIRun(ctx context.Context, open *ends, h *house, endpoint string) (*apiRun, error) {
+	a, err := newCallee(ctx, h, endpoint)
+	if err != nil {
 		return nil, err
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
@@ -174,7 +182,7 @@ func newAPIRun(ctx context.Context, open *ends, h *house, endpoint string) (*api
 	open.add(server.Close)
 	a.address = listener.Addr().String()
 	for range clients {
-		made, err := dialAPI(ctx, a.address, a.owner.client)
+		made, err := dialAPI(ctx, a.address, a.owner.client, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -1,18 +1,12 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"time"
 
 	"github.com/google/uuid"
 
-	"drawbridge/internal/partner"
 	"drawbridge/internal/webhook/delivery"
 )
 
@@ -79,10 +73,10 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 	if err := errors.Join(set.house.pile(ctx, waiting), settle(ctx, set.house.DB)); err != nil {
 		return drained{}, err
 	}
-	if _, err := a.callOutside(ctx, uids[:10]); err != nil { // connections, plans
+	if _, err := a.drawSteadily(ctx, uids[:10]); err != nil { // connections, plans
 		return drained{}, err
 	}
-	if found.idle, err = a.callOutside(ctx, uids[10:10+calls]); err != nil {
+	if found.idle, err = a.drawSteadily(ctx, uids[10:10+calls]); err != nil {
 		return drained{}, err
 	}
 	clock, err := b.clock(b.sizes.drained)
@@ -93,7 +87,7 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 		called := make(chan error, 1)
 		go func() {
 			var err error
-			found.called, err = a.callOutside(ctx, uids[10+calls:])
+			found.called, err = a.drawSteadily(ctx, uids[10+calls:])
 			called <- err
 		}()
 		err := set.targets.came(ctx, b.sizes.drained)
@@ -145,62 +139,9 @@ func (h *house) pile(ctx context.Context, n int) error {
 	return nil
 }
 
-// callTask is what a caller in a process of its own does.
-type callTask struct {
-	Address string
-	Client  partner.Issued
-	// Applications are drawn on one after the other.
-	Applications []uuid.UUID
-}
-
-// callOutside draws on one application after the other at a steady rate, over one
-// connection, and tells how long each call took. The caller is a process of its own:
-// here it would wait for the processors among what it is to measure.
-func (a *apiRun) callOutside(ctx context.Context, uids []uuid.UUID) (timing, error) {
-	task, err := json.Marshal(callTask{a.address, a.owner.client, uids})
-	if err != nil {
-		return timing{}, fmt.Errorf("writing the caller's task: %w", err)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return timing{}, fmt.Errorf("finding this program: %w", err)
-	}
-	var answer, complaint bytes.Buffer
-	caller := exec.CommandContext(ctx, self, "call")
-	caller.Stdin, caller.Stdout, caller.Stderr = bytes.NewReader(task), &answer, &complaint
-	if err := caller.Run(); err != nil {
-		return timing{}, fmt.Errorf("calling the API from outside: %w: %s", err, &complaint)
-	}
-	var took timing
-	if err := json.Unmarshal(answer.Bytes(), &took.each); err != nil {
-		return timing{}, fmt.Errorf("reading how long the calls took: %w", err)
-	}
-	return took, nil
-}
-
-// callCmd is the other side of callOutside.
-type callCmd struct{}
-
-// Run reads its task and writes how long each call took, in nanoseconds.
-func (callCmd) Run(w *world) (err error) {
-	var task callTask
-	if err := json.NewDecoder(w.in).Decode(&task); err != nil {
-		return fmt.Errorf("reading the task: %w", err)
-	}
-	caller, err := dialAPI(w.ctx, task.Address, task.Client)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, caller.close()) }()
-	each := make([]time.Duration, len(task.Applications))
-	err = pace{rate: calledRate, most: 1}.run(w.ctx, len(each), func(i int, _ time.Time) error {
-		began := time.Now()
-		err := caller.do(operations[0].request(nil, task.Applications[i]))
-		each[i] = time.Since(began)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(w.out).Encode(each)
+// drawSteadily draws on one application after the other at a steady rate, over one
+// connection, and tells how long each call took.
+func (a *apiRun) drawSteadily(ctx context.Context, uids []uuid.UUID) (timing, error) {
+	found, err := a.callOutside(ctx, callTask{Applications: uids, Callers: 1, Rate: calledRate})
+	return timing{each: found.Took}, err
 }

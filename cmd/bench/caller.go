@@ -2,12 +2,21 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
 	"strconv"
+	"time"
+
+	"github.com/google/uuid"
 
 	"drawbridge/internal/partner"
 )
@@ -28,8 +37,17 @@ type caller struct {
 	credentials string
 }
 
-func dialAPI(ctx context.Context, address string, client partner.Issued) (*caller, error) {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+// dialAPI connects to the API, over TLS if there are roots to trust.
+func dialAPI(
+	ctx context.Context, address string, client partner.Issued, roots *x509.CertPool,
+) (*caller, error) {
+	var dialer interface {
+		DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	} = new(net.Dialer)
+	if roots != nil {
+		dialer = &tls.Dialer{Config: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("connecting to the API: %w", err)
 	}
@@ -71,3 +89,107 @@ func (c *caller) do(request call) error {
 }
 
 func (c *caller) close() error { return c.conn.Close() }
+
+// callTask is what callers in a process of their own do.
+type callTask struct {
+	Address string
+	// Base comes before the paths of the API.
+	Base   string
+	Client partner.Issued
+	// Roots are the certificates to trust, in PEM; none to call without TLS.
+	Roots []byte
+	// Applications are drawn on one after the other.
+	Applications []uuid.UUID
+	// Callers are at work at a time, each over a connection of its own, and begin
+	// Rate calls a second together, 0 for as many as they can.
+	Callers int
+	Rate    float64
+}
+
+// findings are what a process of its own tells of what it did, thing by thing: when it
+// began and how long it took.
+type findings struct {
+	Began []time.Time
+	Took  []time.Duration
+	// Total, Processor and Busy are those of a timing.
+	Total, Processor, Busy time.Duration
+}
+
+// callOutside makes the calls of a task from a process of its own: from here, they
+// would wait for the processors among what they are to measure.
+func (a *apiRun) callOutside(ctx context.Context, task callTask) (findings, error) {
+	task.Address, task.Client = a.address, a.owner.client
+	return apart(ctx, "call", task)
+}
+
+// apart has this program do a task in a process of its own.
+func apart(ctx context.Context, command string, task any) (findings, error) {
+	text, err := json.Marshal(task)
+	if err != nil {
+		return findings{}, fmt.Errorf("writing the task: %w", err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return findings{}, fmt.Errorf("finding this program: %w", err)
+	}
+	var answer, complaint bytes.Buffer
+	process := exec.CommandContext(ctx, self, command)
+	process.Stdin, process.Stdout, process.Stderr = bytes.NewReader(text), &answer, &complaint
+	if err := process.Run(); err != nil {
+		return findings{}, fmt.Errorf("running %s in a process of its own: %w: %s",
+			command, err, &complaint)
+	}
+	var told findings
+	if err := json.Unmarshal(answer.Bytes(), &told); err != nil {
+		return findings{}, fmt.Errorf("reading what %s found: %w", command, err)
+	}
+	return told, nil
+}
+
+// callCmd is the other side of callOutside.
+type callCmd struct{}
+
+// Run reads its task and writes when each call began and how long it took.
+func (callCmd) Run(w *world) (err error) {
+	var task callTask
+	if err := json.NewDecoder(w.in).Decode(&task); err != nil {
+		return fmt.Errorf("reading the task: %w", err)
+	}
+	var open ends
+	defer open.run(&err)
+	free := make(chan *caller, task.Callers)
+	for range task.Callers {
+		made, err := dialAPI(w.ctx, task.Address, task.Client, trusting(task.Roots))
+		if err != nil {
+			return err
+		}
+		open.add(made.close)
+		free <- made
+	}
+	n := len(task.Applications)
+	told := findings{Began: make([]time.Time, n), Took: make([]time.Duration, n)}
+	err = pace{rate: task.Rate, most: task.Callers}.run(w.ctx, n, func(i int, _ time.Time) error {
+		made := <-free
+		defer func() { free <- made }()
+		draw := operations[0].request(nil, task.Applications[i])
+		draw.path = task.Base + draw.path
+		told.Began[i] = time.Now()
+		err := made.do(draw)
+		told.Took[i] = time.Since(told.Began[i])
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(w.out).Encode(told)
+}
+
+// trusting are the certificates of a PEM text; nil for none.
+func trusting(text []byte) *x509.CertPool {
+	if len(text) == 0 {
+		return nil
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
+	return roots
+}

@@ -13,7 +13,7 @@ import (
 // figuresCmd are the options of the table.
 type figuresCmd struct {
 	Quick   bool     `help:"Measure less, in about three minutes."`
-	Only    []string `help:"Run only these sections, comma separated: latency, api, deliveries, stream, isolation, processes, backlog500k, upload, start, lists." placeholder:"SECTION"`
+	Only    []string `help:"Run only these sections, comma separated: door, latency, api, deliveries, stream, isolation, processes, backlog500k, upload, start, lists." placeholder:"SECTION"`
 	Out     string   `help:"Write the machine and each figure to a file, a JSON document a line." placeholder:"FILE"`
 	Profile string   `help:"Write a CPU profile of request-draw to a file." placeholder:"FILE"`
 	Dir     string   `help:"Keep the server's data in this folder, on the disk to be measured." default:"${tmp}"`
@@ -66,6 +66,8 @@ type sizes struct {
 	events int
 	// endpoints is how many the many are.
 	endpoints int
+	// door is how many calls are made at the door as fast as they are answered.
+	door int
 	// isolated is how many events are told beside sick endpoints, slow and slower
 	// how many per process to slow and to very slow ones.
 	isolated, slow, slower int
@@ -81,12 +83,13 @@ type sizes struct {
 var (
 	fullSizes = sizes{
 		rate: 50, seconds: 20, operations: 4000, rounds: 4, events: 20_000, endpoints: 50,
-		isolated: 5000, slow: 6000, slower: 1200, waiting: 500_000, drained: 40_000, called: 90,
+		door: 8000, isolated: 5000, slow: 6000, slower: 1200, waiting: 500_000, drained: 40_000,
+		called: 90,
 		starts: 7, visits: 60, seeded: 200_000,
 	}
 	quickSizes = sizes{
 		rate: 50, seconds: 4, operations: 800, rounds: 2, events: 2_000, endpoints: 50,
-		isolated: 800, slow: 1200, slower: 400, waiting: 50_000, drained: 4_000, called: 3,
+		door: 2000, isolated: 800, slow: 1200, slower: 400, waiting: 50_000, drained: 4_000, called: 3,
 		starts: 3, visits: 20, seeded: 20_000,
 	}
 )
@@ -96,6 +99,7 @@ var sections = []struct {
 	name string
 	run  func(b *bench, ctx context.Context) error
 }{
+	{"door", (*bench).door},
 	{"latency", (*bench).latency},
 	{"api", (*bench).api},
 	{"deliveries", (*bench).deliveries},

@@ -38,9 +38,18 @@ func (b *bench) newHouse(ctx context.Context, open *ends, roots *x509.CertPool) 
 	if err != nil {
 		return nil, err
 	}
+	settings, err := configure(url, b.cluster.folder)
+	if err != nil {
+		return nil, err
+	}
+	return openHouse(ctx, open, settings, roots)
+}
+
+// configure makes the settings of services over a database, with a folder for files.
+func configure(url, folder string) (config.Config, error) {
 	set := map[string]string{
 		"DATABASE_URL":                  url,
-		"DRAWBRIDGE_BLOB_URL":           "file://" + filepath.Join(b.cluster.folder, "blobs"),
+		"DRAWBRIDGE_BLOB_URL":           "file://" + filepath.Join(folder, "blobs"),
 		"DRAWBRIDGE_SECRETS_KEY":        secret.GenerateKey(),
 		"DRAWBRIDGE_PUBLIC_URL":         "http://127.0.0.1",
 		"DRAWBRIDGE_MAIL_FROM":          "bench@lender.example",
@@ -49,11 +58,7 @@ func (b *bench) newHouse(ctx context.Context, open *ends, roots *x509.CertPool) 
 		"DRAWBRIDGE_WEBHOOK_RETRY":      "1m,1m",
 		"DRAWBRIDGE_WEBHOOK_TIMEOUT":    attemptTimeout.String(),
 	}
-	settings, err := config.Load(func(name string) string { return set[name] })
-	if err != nil {
-		return nil, err
-	}
-	return openHouse(ctx, open, settings, roots)
+	return config.Load(func(name string) string { return set[name] })
 }
 
 // openHouse wires the services of a process.

@@ -100,19 +100,27 @@ func wholeTime(c procfs.CPUStat) float64 {
 // clockTick is the unit in which Linux tells of processes' time.
 const clockTick = 10 * time.Millisecond
 
-// processorTime is what this process and the server, with its children that have
-// ended, have used of the processors so far. Unlike the time on the clock it hardly
-// depends on what else the machine does.
-func (c *cluster) processorTime() (time.Duration, error) {
+// meter tells what a process and the server use of the processors. Unlike the time on
+// the clock that hardly depends on what else the machine does.
+type meter struct{ Process, Postmaster int }
+
+// meter watches a process beside the server.
+func (c *cluster) meter(process int) (meter, error) {
 	text, err := os.ReadFile(filepath.Join(c.server.Folder(), "data", "postmaster.pid"))
 	if err != nil {
-		return 0, fmt.Errorf("looking for the server's process: %w", err)
+		return meter{}, fmt.Errorf("looking for the server's process: %w", err)
 	}
 	line, _, _ := strings.Cut(string(text), "\n")
 	postmaster, err := strconv.Atoi(line)
 	if err != nil {
-		return 0, fmt.Errorf("reading the server's process: %w", err)
+		return meter{}, fmt.Errorf("reading the server's process: %w", err)
 	}
+	return meter{Process: process, Postmaster: postmaster}, nil
+}
+
+// processorTime is what the two, with the server's children that have ended, have used
+// so far.
+func (m meter) processorTime() (time.Duration, error) {
 	processes, err := procfs.AllProcs()
 	if err != nil {
 		return 0, fmt.Errorf("listing the processes: %w", err)
@@ -123,27 +131,55 @@ func (c *cluster) processorTime() (time.Duration, error) {
 		if err != nil {
 			continue // it has ended, and the postmaster counts it among its children
 		}
-		if stat.PID == os.Getpid() || stat.PID == postmaster || stat.PPID == postmaster {
+		if stat.PID == m.Process || stat.PID == m.Postmaster || stat.PPID == m.Postmaster {
 			ticks += int(stat.UTime + stat.STime)
 		}
-		if stat.PID == postmaster {
+		if stat.PID == m.Postmaster {
 			ticks += stat.CUTime + stat.CSTime
 		}
 	}
 	return time.Duration(ticks) * clockTick, nil
 }
 
-// clock measures how long n things take, and how much of the processors.
-func (b *bench) clock(n int) (stop func() (timing, error), err error) {
-	before, err := b.cluster.processorTime()
+// clock measures how long n things take, how much of the processors the two use, and
+// how much everybody does.
+func (m meter) clock(n int) (stop func() (timing, error), err error) {
+	kernel, err := procfs.NewDefaultFS()
+	if err != nil {
+		return nil, fmt.Errorf("reading the processors' time: %w", err)
+	}
+	statBefore, err := kernel.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("reading the processors' time: %w", err)
+	}
+	before, err := m.processorTime()
 	if err != nil {
 		return nil, err
 	}
 	start := time.Now()
 	return func() (timing, error) {
 		took := timing{each: make([]time.Duration, n), total: time.Since(start)}
-		after, err := b.cluster.processorTime()
+		after, err := m.processorTime()
+		if err != nil {
+			return timing{}, err
+		}
 		took.processor = after - before
+		stat, err := kernel.Stat()
+		took.busy = seconds(busyTime(stat.CPUTotal) - busyTime(statBefore.CPUTotal))
 		return took, err
 	}, nil
+}
+
+// busyTime is the part of the whole in which a processor had something to do.
+func busyTime(c procfs.CPUStat) float64 { return wholeTime(c) - c.Idle - c.Iowait }
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+
+// clock measures this process beside the server.
+func (b *bench) clock(n int) (stop func() (timing, error), err error) {
+	m, err := b.cluster.meter(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	return m.clock(n)
 }

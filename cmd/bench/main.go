@@ -13,6 +13,7 @@
 //	load.go        how work comes: from so many callers, or at so many a second
 //	cluster.go     the server and its databases; machine.go what they run on
 //	program.go     the real program and its partner; house.go the services alone
+//	caller.go      who calls the API; what runs in a process of its own
 //	receiver.go    endpoints, and the bare POST to them
 //	figures.go     the sections of the table, each in a file of its name or in real.go;
 //	               replay.go and queue.go make floors
@@ -44,6 +45,7 @@ type grammar struct {
 	Soak    soakCmd    `cmd:"" help:"Load the program for long and judge whether it stays flat."`
 	Lists   listsCmd   `cmd:"" help:"Measure the lists of a running console."`
 	Call    callCmd    `cmd:"" hidden:"" help:"Call the API as the figures tell on standard input."`
+	Floor   floorCmd   `cmd:"" hidden:"" help:"Be the floor of the door, as the figures tell."`
 }
 
 // world is what a command may use.

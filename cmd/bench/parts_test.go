@@ -51,7 +51,7 @@ func TestCaller(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	client := partner.Issued{Credentials: partner.Credentials{ClientID: "id", Secret: "hidden"}}
-	c, err := dialAPI(t.Context(), server.Listener.Addr().String(), client)
+	c, err := dialAPI(t.Context(), server.Listener.Addr().String(), client, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,28 @@ func newProgram(ctx context.Context, c *cluster, settings ...string) (*program, 
 	if err != nil {
 		return nil, err
 	}
+	p, err := buildProgram(ctx, c, url, settings...)
+	if err != nil {
+		return nil, err
+	}
+	output, err := p.run(ctx, "demo", "--json")
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(output, &p.demo); err != nil {
+		return nil, fmt.Errorf("reading the demo data: %w", err)
+	}
+	if d := p.demo; len(d.Users) == 0 || len(d.Products) == 0 || len(d.Loans) == 0 ||
+		len(d.Partners) == 0 || len(d.Partners[0].Clients) == 0 {
+		return nil, errors.New("the demo data has no user, product, loan, partner or client")
+	}
+	return p, nil
+}
+
+// buildProgram gives the program a database and a folder to run in.
+func buildProgram(
+	ctx context.Context, c *cluster, url string, settings ...string,
+) (*program, error) {
 	p := &program{
 		binary: filepath.Join(c.folder, "drawbridge"), url: url, settings: settings,
 		folder: filepath.Join(c.folder, fmt.Sprintf("program_%d", c.made)),
@@ -58,17 +80,6 @@ func newProgram(ctx context.Context, c *cluster, settings ...string) (*program, 
 		if err != nil {
 			return nil, fmt.Errorf("building the program: %w\n%s", err, output)
 		}
-	}
-	output, err := p.run(ctx, "demo", "--json")
-	if err != nil {
-		return nil, err
-	}
-	if err := json.Unmarshal(output, &p.demo); err != nil {
-		return nil, fmt.Errorf("reading the demo data: %w", err)
-	}
-	if d := p.demo; len(d.Users) == 0 || len(d.Products) == 0 || len(d.Loans) == 0 ||
-		len(d.Partners) == 0 || len(d.Partners[0].Clients) == 0 {
-		return nil, errors.New("the demo data has no user, product, loan, partner or client")
 	}
 	return p, nil
 }

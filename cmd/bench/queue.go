@@ -70,39 +70,50 @@ func (b *bench) floorQueue(
 	ctx context.Context, h *house, do task, insert func() error,
 ) (took timing, err error) {
 	n := b.sizes.events
-	worker := &floorWorker{do: do, done: make(chan struct{})}
-	worker.left.Store(int64(n))
-	config := h.QueueConfig()
-	config.Workers, config.PeriodicJobs = river.NewWorkers(), nil
-	river.AddWorker(config.Workers, worker)
+	worker, config := h.floorWorker(n, do)
 	clock, err := b.clock(n)
 	if err != nil {
 		return timing{}, err
 	}
 	err = h.runQueue(ctx, config, func() error {
-		if err := insert(); err != nil {
-			return err
+		err := insert()
+		if err == nil {
+			err = h.worked(ctx, worker)
 		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-worker.done:
-		}
-		err := waitUntil(ctx, func() (bool, error) {
-			var open bool
-			err := h.DB.GetContext(ctx, &open, `
-				SELECT EXISTS (
-				           SELECT
-				             FROM river_job
-				            WHERE state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))`)
-			return !open, err
-		})
 		if err == nil {
 			took, err = clock()
 		}
 		return err
 	})
 	return took, err
+}
+
+// floorWorker does a task for each of n jobs, in a queue with the program's settings.
+func (h *house) floorWorker(n int, do task) (*floorWorker, *river.Config) {
+	worker := &floorWorker{do: do, done: make(chan struct{})}
+	worker.left.Store(int64(n))
+	config := h.QueueConfig()
+	config.Workers, config.PeriodicJobs = river.NewWorkers(), nil
+	river.AddWorker(config.Workers, worker)
+	return worker, config
+}
+
+// worked waits until a worker has done its last job and the queue has written that down.
+func (h *house) worked(ctx context.Context, worker *floorWorker) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-worker.done:
+	}
+	return waitUntil(ctx, func() (bool, error) {
+		var open bool
+		err := h.DB.GetContext(ctx, &open, `
+			SELECT EXISTS (
+			           SELECT
+			             FROM river_job
+			            WHERE state IN ('available', 'pending', 'retryable', 'running', 'scheduled'))`)
+		return !open, err
+	})
 }
 
 // backlogOfJobs is the floor of a queue whose jobs were there before the worker, and
@@ -140,13 +151,16 @@ func (b *bench) streamedJobs(ctx context.Context, do task) (_ timing, err error)
 		return timing{}, err
 	}
 	return b.floorQueue(ctx, h, do, func() error {
-		_, err := drive(ctx, publishers, b.sizes.events, func(ctx context.Context, _, i int) error {
-			return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
-				_, err := h.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx,
-					[]river.InsertManyParams{{Args: floorArgs{Number: i}}})
-				return err
-			})
-		})
+		_, err := drive(ctx, publishers, b.sizes.events, h.insertJob)
+		return err
+	})
+}
+
+// insertJob is the task of a transaction with one job of the floors.
+func (h *house) insertJob(ctx context.Context, _, i int) error {
+	return h.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		_, err := h.Jobs.InsertManyFastTx(ctx, tx.Tx.Tx,
+			[]river.InsertManyParams{{Args: floorArgs{Number: i}}})
 		return err
 	})
 }

@@ -23,6 +23,8 @@ type timing struct {
 	total time.Duration
 	// processor is what they used of the processors, 0 where it was not measured.
 	processor time.Duration
+	// busy is how long processors had something to do meanwhile, whatever it was.
+	busy time.Duration
 }
 
 // rate is how many came per second.
@@ -34,7 +36,7 @@ func (t timing) quantile(q float64) time.Duration { return quantile(t.each, q) }
 func (t timing) join(other timing) timing {
 	return timing{
 		each: append(t.each, other.each...), total: t.total + other.total,
-		processor: t.processor + other.processor,
+		processor: t.processor + other.processor, busy: t.busy + other.busy,
 	}
 }
 

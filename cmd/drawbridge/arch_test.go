@@ -16,10 +16,10 @@ import (
 // levels are the packages from the bottom up. A package imports only from
 // lower levels; an arrow within a level stands in siblings.
 var levels = [][]string{
-	{"internal/lending"},
+	{"internal/lending", "internal/calendar"},
 	{
 		"migrations", "static", "internal/config", "internal/heap", "internal/network",
-		"internal/secret", "internal/postgres",
+		"internal/secret", "internal/postgres", "internal/calendar", "internal/sheet",
 		"internal/postgres/pgserver", "internal/postgres/pgtest",
 	},
 	{
@@ -29,11 +29,14 @@ var levels = [][]string{
 		"internal/webhook", "internal/email", "internal/partner", "internal/operator",
 		"internal/idempotency", "internal/retention", "internal/sealed", "internal/document",
 		"internal/catalog", "internal/apilog", "internal/queue",
-		"internal/seed", "internal/search", "internal/fleet", "internal/restore", "internal/lists",
+		"internal/search", "internal/fleet", "internal/restore", "internal/lists",
 		"internal/listener", "internal/feed",
 	},
-	{"internal/event", "internal/receiver", "internal/relay", "internal/attention"},
-	{"internal/loan", "internal/application", "internal/scenario"},
+	{
+		"internal/event", "internal/receiver", "internal/relay", "internal/attention",
+		"internal/why", "internal/seed",
+	},
+	{"internal/loan", "internal/application", "internal/scenario", "internal/statement"},
 	{"views", "views/paths", "views/mail", "views/docs"},
 	{"views/ui"},
 	{
@@ -76,6 +79,7 @@ var siblings = map[string][]string{
 	"internal/partner":           {"internal/email"},
 	"internal/webhook/fault":     {"internal/webhook/delivery"},
 	"internal/scenario":          {"internal/application", "internal/loan"},
+	"internal/statement":         {"internal/loan"},
 	"internal/postgres/pgtest":   {"internal/postgres", "internal/postgres/pgserver", "migrations"},
 	"internal/application":       {"internal/loan"},
 	"internal/app":               {"internal/app/metrics"},

@@ -66,10 +66,12 @@ type planJSON struct {
 
 type planLaneJSON struct {
 	UID    uuid.UUID                 `json:"subscription_uid"`
+	Name   *string                   `json:"name"`
 	URL    string                    `json:"url"`
 	State  subscription.State        `json:"state"`
 	Total  int                       `json:"total"`
 	Events map[lending.EventKind]int `json:"events"`
+	label  string
 }
 
 func newPlanJSON(plan bulk.Plan, pace int) *planJSON {
@@ -84,7 +86,8 @@ func newPlanJSON(plan bulk.Plan, pace int) *planJSON {
 	}
 	for _, lane := range plan.Lanes {
 		printed.Subscriptions = append(printed.Subscriptions, planLaneJSON{
-			lane.SubscriptionUID, lane.URL, lane.State, lane.Total, lane.Events,
+			lane.SubscriptionUID, orNull(lane.SubscriptionName), lane.URL, lane.State, lane.Total,
+			lane.Events, lane.Label(),
 		})
 	}
 	return &printed
@@ -125,7 +128,7 @@ func printBulkLine(w io.Writer, b bulk.Resend) {
 func printPlan(w io.Writer, plan planJSON) {
 	fmt.Fprintf(w, "would send %d, in about %.0f s\n", plan.Total, plan.Seconds)
 	for _, lane := range plan.Subscriptions {
-		fmt.Fprintf(w, "  %d to %s (%s)\n", lane.Total, lane.URL, lane.State)
+		fmt.Fprintf(w, "  %d to %s (%s)\n", lane.Total, lane.label, lane.State)
 	}
 	for reason, count := range plan.Skipped {
 		fmt.Fprintf(w, "  leaves out %d: %s\n", count, reason)

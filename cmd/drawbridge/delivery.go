@@ -51,6 +51,7 @@ func (f deliveryFlags) filter(env *environment) delivery.Filter {
 type deliveryJSON struct {
 	UID          uuid.UUID         `json:"delivery_uid"`
 	Subscription uuid.UUID         `json:"subscription_uid"`
+	Name         *string           `json:"name"`
 	Event        lending.EventKind `json:"event"`
 	Application  uuid.UUID         `json:"application_id"`
 	Status       string            `json:"status"`
@@ -58,15 +59,17 @@ type deliveryJSON struct {
 	State        delivery.State    `json:"state"`
 	AttemptCount int               `json:"attempt_count"`
 	ResendOf     *uuid.UUID        `json:"resend_of"`
+	MadeGoodBy   *uuid.UUID        `json:"made_good_by"`
 	Test         bool              `json:"test"`
 	CreatedAt    time.Time         `json:"created_at"`
 }
 
 func newDeliveryJSON(d delivery.Delivery) deliveryJSON {
 	return deliveryJSON{
-		UID: d.UID, Subscription: d.SubscriptionUID, Event: d.Event, Application: d.ApplicationUID,
-		Status: d.Status, Timestamp: lending.FormatTimestamp(d.EventAt), State: d.State,
-		AttemptCount: d.AttemptCount, ResendOf: d.ResendOf, Test: d.Test,
+		UID: d.UID, Subscription: d.SubscriptionUID, Name: orNull(d.SubscriptionName),
+		Event: d.Event, Application: d.ApplicationUID, Status: d.Status,
+		Timestamp: lending.FormatTimestamp(d.EventAt), State: d.State,
+		AttemptCount: d.AttemptCount, ResendOf: d.ResendOf, MadeGoodBy: d.MadeGoodBy, Test: d.Test,
 		CreatedAt: d.CreatedAt.UTC(),
 	}
 }
@@ -128,7 +131,7 @@ func (cmd deliveryListCmd) Run(env *environment) error {
 	filter := cmd.filter(env)
 	filter.Limit, filter.Cursor = env.page(cmd.listFlags)
 	return rowsOf("deliveries", newDeliveryJSON,
-		"DELIVERY\tCREATED\tSTATE\tATTEMPTS\tEVENT\tURL", printDelivery).page(env, cmd.JSON,
+		"DELIVERY\tCREATED\tSTATE\tATTEMPTS\tEVENT\tSUBSCRIPTION", printDelivery).page(env, cmd.JSON,
 		func(s *app.Services) ([]delivery.Delivery, postgres.Cursor, error) {
 			page, err := s.Webhooks.Deliveries.List(env.ctx, filter)
 			return page.Deliveries, page.Next, err
@@ -137,7 +140,15 @@ func (cmd deliveryListCmd) Run(env *environment) error {
 
 func printDelivery(w io.Writer, d delivery.Delivery) {
 	fmt.Fprintf(w, "%s\t%s\t%s\t%d/3\t%s\t%s\n", d.UID,
-		d.CreatedAt.UTC().Format(time.RFC3339), d.State, d.AttemptCount, d.Event, d.URL)
+		d.CreatedAt.UTC().Format(time.RFC3339), stateWord(d), d.AttemptCount, d.Event, d.Label())
+}
+
+// stateWord is the state of a delivery, or that it failed and was made good.
+func stateWord(d delivery.Delivery) string {
+	if d.MadeGoodBy != nil {
+		return "made good"
+	}
+	return string(d.State)
 }
 
 type deliveryShowCmd struct {
@@ -168,7 +179,10 @@ func printDetail(w io.Writer, detail delivery.Detail) {
 		body = "removed by retention on " + detail.BodyRemovedAt.UTC().Format(time.DateOnly)
 	}
 	fmt.Fprintf(w, "delivery %s (%s)\n  event  %s\n  to     %s\n  body   %s\n",
-		detail.UID, detail.State, detail.Event, detail.URL, body)
+		detail.UID, stateWord(detail.Delivery), detail.Event, detail.Label(), body)
+	if detail.MadeGoodBy != nil {
+		fmt.Fprintf(w, "  made good by %s\n", detail.MadeGoodBy)
+	}
 	for _, attempt := range detail.Attempts {
 		outcome := fmt.Sprintf("HTTP %d", attempt.HTTPStatus)
 		if attempt.ErrorClass != "" {

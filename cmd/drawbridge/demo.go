@@ -1,12 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 
 	"drawbridge/internal/app"
-	"drawbridge/internal/config"
 	"drawbridge/internal/demo"
 )
 
@@ -17,22 +17,30 @@ type demoCmd struct {
 // Run loads the demo data and prints it.
 func (cmd demoCmd) Run(env *environment) error {
 	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
-		s.Settings.PublicURL = configuredURL(s.Settings)
+		origin, err := originOf(env.ctx, s)
+		if err != nil {
+			return output{}, err
+		}
+		s.Settings.PublicURL = origin
 		data, err := demo.Load(env.ctx, s)
 		return output{data, func(w io.Writer) { printDemo(w, data) }}, err
 	})
 }
 
-// configuredURL is the origin as far as the settings alone can tell.
-func configuredURL(settings config.Config) string {
-	if settings.PublicURL != "" {
-		return settings.PublicURL
+// originOf is where the console can be reached: as it is set, or as the process says that
+// serves, or where one would.
+func originOf(ctx context.Context, s *app.Services) (string, error) {
+	if s.Settings.PublicURL != "" {
+		return s.Settings.PublicURL, nil
 	}
-	address, err := net.ResolveTCPAddr("tcp", settings.Listen)
+	if running, err := s.Fleet.Serving(ctx); err != nil || running != "" {
+		return running, err
+	}
+	address, err := net.ResolveTCPAddr("tcp", s.Settings.Listen)
 	if err != nil {
-		return "http://" + settings.Listen
+		return "", fmt.Errorf("reading DRAWBRIDGE_LISTEN: %w", err)
 	}
-	return "http://" + app.Reachable(address)
+	return "http://" + app.Reachable(address), nil
 }
 
 // printDemo shows the data set to people.
@@ -63,33 +71,39 @@ func printDemo(w io.Writer, data demo.Data) {
 	}
 }
 
-// printWelcome loads the demo data for serve and says how to try it.
-func printWelcome(env *environment, s *app.Services) error {
+// loadDemo loads the demo data for serve and says how to try it. The command works as often
+// as it is pasted: each run takes another loan through its first draw.
+func loadDemo(env *environment, s *app.Services) (string, error) {
 	data, err := demo.Load(env.ctx, s)
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := demo.Subscribe(env.ctx, s, data); err != nil {
-		return err
+		return "", err
 	}
-	user, client, loan := data.Users[0], data.Partners[0].Clients[0], data.Loans[0]
-	fmt.Fprintf(env.stderr, `
+	if err := demo.History(env.ctx, s.DB); err != nil {
+		return "", err
+	}
+	again := ""
+	if s.Settings.DatabaseURL == "" {
+		again = "  To begin anew, stop it and remove the folder " + app.DataDir + "\n"
+	}
+	user, client := data.Users[0], data.Partners[0].Clients[0]
+	return fmt.Sprintf(`
   Drawbridge runs.
 
   Console   %s
             sign in as %s with the password %s
   Docs      %s/docs
 
-  Request a draw (works as it is):
+  Take a loan to its first draw, and watch the webhooks arrive under Deliveries:
 
-    curl -X POST %s/v2/loan/%s/request-draw \
-      -H 'x-service-client-id: %s' \
+    curl %s/v2/sandbox/scenario -d '{"name": "three_stages"}' \
+      -H 'content-type: application/json' -H 'x-service-client-id: %s' \
       -H 'x-service-client-secret: %s'
 
-  Then watch its webhook under Deliveries in the console.
   More loans, partners and credentials: drawbridge demo
-
+%s
 `, data.ConsoleURL, user.Email, user.Password, s.Settings.PublicURL,
-		data.BaseURL, loan.UID, client.ID, client.Secret)
-	return nil
+		data.BaseURL, client.ID, client.Secret, again), nil
 }

@@ -17,12 +17,14 @@ type doctorCmd struct {
 
 // Help says what is looked at.
 func (doctorCmd) Help() string {
-	return "Looks at the settings, the database, the migrations, the clock, the keys (opens every " +
+	return "Looks at the settings, the database (whether it can be written, its settings, its " +
+		"tables, open transactions, backups), the migrations, the clock, the workers, the queues, " +
+		"what is overdue, the keys (opens every " +
 		"sealed value), whether a restored database holds everything, the bucket, the folder of " +
 		"temporary files, the mail server (which it tells the sender) and the way out over HTTPS, and " +
 		"says what to do about each fault. It sends no mail and no webhook, and changes nothing but a " +
-		"small object in the bucket and a temporary file, which it removes. Ends with 1 when something " +
-		"failed."
+		"small object in the bucket, a temporary file and a temporary table, which it removes. Ends " +
+		"with 1 when something failed."
 }
 
 // Run makes every check that the faults before it leave possible.

@@ -20,6 +20,7 @@ import (
 type eventCmd struct {
 	List eventListCmd `cmd:"" help:"List events, newest first, with what became of each."`
 	Show eventShowCmd `cmd:"" help:"Show one event: its body, and for each subscription why it got it or not."`
+	Why  eventWhyCmd  `cmd:"" help:"Answer why an application, or one of its draws, did not get an event."`
 }
 
 type listenCmd struct {
@@ -124,6 +125,7 @@ type eventJSON struct {
 // fanOutJSON counts what became of an event.
 type fanOutJSON struct {
 	Delivered  int `json:"delivered"`
+	MadeGood   int `json:"made_good"`
 	Failed     int `json:"failed"`
 	Open       int `json:"open"`
 	Cancelled  int `json:"cancelled"`
@@ -138,17 +140,18 @@ func newEventJSON(e delivery.EventRecord) eventJSON {
 		Timestamp: lending.FormatTimestamp(e.OccurredAt), Test: e.Test,
 		BodyRemovedAt: utc(e.BodyRemovedAt),
 		FanOut: fanOutJSON{
-			Delivered: e.FanOut.Delivered, Failed: e.FanOut.Failed, Open: e.FanOut.Open,
-			Cancelled: e.FanOut.Cancelled, Resends: e.FanOut.Resends,
+			Delivered: e.FanOut.Delivered, MadeGood: e.FanOut.MadeGood, Failed: e.FanOut.Failed,
+			Open: e.FanOut.Open, Cancelled: e.FanOut.Cancelled, Resends: e.FanOut.Resends,
 			PassedOver: e.FanOut.PassedOver,
 		},
 	}
 }
 
 func printEvent(w io.Writer, e delivery.EventRecord) {
-	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d delivered, %d failed, %d open, %d passed over\n",
+	fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d delivered, %d made good, %d failed, %d open, "+
+		"%d passed over\n",
 		e.UID, e.OccurredAt.UTC().Format(time.RFC3339), e.Kind, e.ApplicationUID,
-		e.FanOut.Delivered, e.FanOut.Failed, e.FanOut.Open, e.FanOut.PassedOver)
+		e.FanOut.Delivered, e.FanOut.MadeGood, e.FanOut.Failed, e.FanOut.Open, e.FanOut.PassedOver)
 }
 
 type eventShowCmd struct {
@@ -166,6 +169,7 @@ type eventDetailJSON struct {
 // ledgerJSON is the verdict of the event for one subscription.
 type ledgerJSON struct {
 	Subscription  uuid.UUID        `json:"subscription_uid"`
+	Name          *string          `json:"name"`
 	URL           string           `json:"url"`
 	Verdict       delivery.Verdict `json:"verdict"`
 	Version       *int             `json:"version"`
@@ -186,8 +190,8 @@ func (cmd eventShowCmd) Run(env *environment) error {
 		}
 		for _, line := range detail.Ledger {
 			printed.Ledger = append(printed.Ledger, ledgerJSON{
-				Subscription: line.SubscriptionUID, URL: line.URL, Verdict: line.Verdict,
-				Version: orNull(line.Version), Delivery: line.DeliveryUID,
+				Subscription: line.SubscriptionUID, Name: orNull(line.SubscriptionName), URL: line.URL,
+				Verdict: line.Verdict, Version: orNull(line.Version), Delivery: line.DeliveryUID,
 				DeliveryState: orNull(string(line.DeliveryState)),
 				Since:         line.Since.UTC(), Until: utc(line.Until),
 			})
@@ -207,7 +211,7 @@ func printEventDetail(w io.Writer, detail delivery.EventDetail) {
 		fmt.Fprintf(w, "  body         %s\n", detail.Body)
 	}
 	for _, line := range detail.Ledger {
-		fmt.Fprintf(w, "  %s  %-20s %s", line.SubscriptionUID, line.Verdict, line.URL)
+		fmt.Fprintf(w, "  %s  %-20s %s", line.SubscriptionUID, line.Verdict, line.Label())
 		if line.DeliveryUID != nil {
 			fmt.Fprintf(w, "  delivery %s (%s)", line.DeliveryUID, line.DeliveryState)
 		}

@@ -19,6 +19,7 @@ const healthTimeout = 5 * time.Second
 
 type healthCmd struct {
 	Ready bool `help:"Ask whether the process can serve, not only whether it lives."`
+	JSON  bool `name:"json" help:"Print one JSON document."`
 }
 
 // Help says whom the command is for.
@@ -47,8 +48,10 @@ func (cmd healthCmd) Run(env *environment) error {
 	if status != http.StatusOK {
 		return fmt.Errorf("%s answers %d: %s", path, status, text)
 	}
-	_, err = fmt.Fprintln(env.stdout, text)
-	return err
+	return env.print(cmd.JSON, output{
+		map[string]any{"path": path, "status": status, "answer": text},
+		func(w io.Writer) { fmt.Fprintln(w, text) },
+	})
 }
 
 // askLocal sends one request to the process that listens on this machine. Its

@@ -1,8 +1,12 @@
 package main
 
 import (
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/alecthomas/kong"
 )
 
 func TestHelpIsOneWordAway(t *testing.T) {
@@ -21,6 +25,7 @@ func TestHelpIsOneWordAway(t *testing.T) {
 		}},
 		{"of none", "help delivery sell", exitUsage, []string{`no command "delivery sell"`}},
 		{"version", "--version", exitOK, []string{version + "\n"}},
+		{"version for programs", "version --json", exitOK, []string{`"version": "` + version + `"`}},
 		{"wrong flag", "delivery list --bogus", exitUsage, []string{
 			"unknown flag --bogus (see drawbridge delivery list --help)",
 		}},
@@ -97,6 +102,58 @@ func TestEmptyListsSaySo(t *testing.T) {
 	} {
 		if got := d.run(t, list, "list"); got.stdout != "" || got.stderr != want {
 			t.Errorf("%s: %q and %q", list, got.stdout, got.stderr)
+		}
+	}
+}
+
+// TestEveryCommandPrintsJSON walks the grammar: what a command prints can be read by
+// programs, save where it prints none of its own.
+func TestEveryCommandPrintsJSON(t *testing.T) {
+	t.Parallel()
+	without := map[string]string{
+		"serve":      "runs until it is stopped, and logs",
+		"listen":     "prints what arrives while it runs",
+		"help":       "is for people",
+		"completion": "prints a script for a shell",
+	}
+	var found []string
+	for _, leaf := range newParser(environment{}).Model.Leaves(true) {
+		path := strings.TrimPrefix(leaf.FullPath(), "drawbridge ")
+		path, _, _ = strings.Cut(path, " <")
+		has := slices.ContainsFunc(leaf.Flags, func(f *kong.Flag) bool { return f.Name == "json" })
+		if _, excepted := without[path]; has == excepted {
+			found = append(found, path)
+		}
+	}
+	if len(found) > 0 {
+		t.Errorf("these have no --json, or have it and are named as exceptions: %q", found)
+	}
+}
+
+// TestWrongValuesAreNamedInPlainWords gives flags of every type what they cannot hold: the
+// message says what belongs there, and nothing in the words of Go.
+func TestWrongValuesAreNamedInPlainWords(t *testing.T) {
+	t.Parallel()
+	d := &desk{}
+	seen := make(map[string]bool)
+	for _, leaf := range newParser(environment{}).Model.Leaves(true) {
+		path := strings.TrimPrefix(leaf.FullPath(), "drawbridge ")
+		path, _, _ = strings.Cut(path, " <")
+		for _, flag := range leaf.Flags {
+			kind := flag.Target.Type().String()
+			if flag.Target.Kind() == reflect.String || strings.HasSuffix(kind, "string") || seen[kind] {
+				continue
+			}
+			seen[kind] = true
+			got := d.run(t, append(strings.Fields(path), "--"+flag.Name+"=x?y")...)
+			if got.status != exitUsage || !strings.Contains(got.stderr, "--"+flag.Name) {
+				t.Errorf("%s --%s: status %d, %s", path, flag.Name, got.status, got.stderr)
+			}
+			for _, word := range []string{"strconv", "parsing", "nil", "int ", "int64", "uuid.", "time:"} {
+				if strings.Contains(got.stderr, word) {
+					t.Errorf("%s --%s (%s) speaks of %q: %s", path, flag.Name, kind, word, got.stderr)
+				}
+			}
 		}
 	}
 }

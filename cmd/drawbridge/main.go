@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -62,12 +63,16 @@ type grammar struct {
 	Config      configCmd      `cmd:"" group:"service" help:"Print the effective settings, secrets masked."`
 	Secrets     secretsCmd     `cmd:"" group:"service" help:"The key of the secrets at rest."`
 	Environment environmentCmd `cmd:"" group:"service" help:"Which environment the database is of."`
+	Queue       queueCmd       `cmd:"" group:"service" help:"The job queues: list, pause and resume them."`
+	Backup      backupCmd      `cmd:"" group:"service" help:"The record of the last backup."`
 	Restore     restoreCmd     `cmd:"" group:"service" help:"What a database that was restored from a backup may send."`
 
 	Partner  partnerCmd  `cmd:"" group:"partners" help:"Partner organisations."`
 	Merchant merchantCmd `cmd:"" group:"partners" help:"Merchants of a partner."`
 	Client   clientCmd   `cmd:"" group:"partners" help:"API credentials of partners and of the lender's own systems."`
 	Product  productCmd  `cmd:"" group:"partners" help:"Loan products."`
+
+	Draw drawCmd `cmd:"" group:"partners" help:"Draws whose money is under way."`
 
 	Subscription subscriptionCmd `cmd:"" group:"messages" help:"Webhook subscriptions."`
 	Event        eventCmd        `cmd:"" group:"messages" help:"Events, and why a subscription got one or not."`
@@ -78,6 +83,7 @@ type grammar struct {
 
 	User        userCmd        `cmd:"" group:"records" help:"Users of the console."`
 	Application applicationCmd `cmd:"" group:"records" help:"Legal holds on applications."`
+	Statement   statementCmd   `cmd:"" group:"records" help:"Daily statements of merchants, and the keys that sign them."`
 	Audit       auditCmd       `cmd:"" group:"records" help:"The audit log: who changed what."`
 	Retention   retentionCmd   `cmd:"" group:"records" help:"How long things are kept, and their removal."`
 
@@ -134,8 +140,7 @@ func run(ctx context.Context, env environment) (status int) {
 		if failed, ok := errors.AsType[*kong.ParseError](err); ok && failed.Context.Selected() != nil {
 			asked = failed.Context.Selected().FullPath()
 		}
-		text := strings.Replace(lending.OneLine(err), "a valid 64 bit int", "a whole number", 1)
-		fmt.Fprintf(env.stderr, "drawbridge: %s (see %s --help)\n", text, asked)
+		fmt.Fprintf(env.stderr, "drawbridge: %s (see %s --help)\n", plain(lending.OneLine(err)), asked)
 		return exitUsage
 	}
 	env.ctx, env.model = ctx, parser.Model
@@ -144,6 +149,14 @@ func run(ctx context.Context, env environment) (status int) {
 		return statusOf(err)
 	}
 	return exitOK
+}
+
+// plain says what the parser says of a wrong value in words for those who type it.
+func plain(text string) string {
+	text, _, _ = strings.Cut(text, ": time: ")
+	return strings.NewReplacer("a valid 64 bit int", "a whole number",
+		"expected duration", "expected a length of time such as 30s or 12h",
+		"bool value must be", "the value must be").Replace(text)
 }
 
 // newParser makes the parser of command lines; the grammar is a constant of the program.
@@ -208,10 +221,14 @@ func variablesHelp() string {
 	return text.String()
 }
 
-type versionCmd struct{}
+type versionCmd struct {
+	JSON bool `name:"json" help:"Print one JSON document."`
+}
 
 // Run prints the version.
-func (versionCmd) Run(env *environment) error {
-	_, err := fmt.Fprintln(env.stdout, version)
-	return err
+func (cmd versionCmd) Run(env *environment) error {
+	return env.print(cmd.JSON, output{
+		map[string]string{"version": version},
+		func(w io.Writer) { fmt.Fprintln(w, version) },
+	})
 }

@@ -262,6 +262,7 @@ func TestProductCommands(t *testing.T) {
 		"interest_rate": "6.5", "merchant_fee_percentage": "3.75",
 		"schedule":   []any{"33.33", "33.33", "33.34"},
 		"min_amount": "500.00", "max_amount": "25000.50", "active": true,
+		"overdue_hours": float64(16),
 	}
 	if diff := cmp.Diff(want, created); diff != "" {
 		t.Errorf("created product:\n%s", diff)

@@ -7,6 +7,7 @@ import (
 
 	"drawbridge/internal/app"
 	"drawbridge/internal/webhook/sender"
+	"drawbridge/internal/webhook/subscription"
 )
 
 type subscriptionProbeCmd struct {
@@ -22,9 +23,10 @@ func (subscriptionProbeCmd) Help() string {
 
 // probeJSON is a probe as commands print it.
 type probeJSON struct {
-	Subscription string `json:"subscription_uid"`
-	URL          string `json:"url"`
-	At           string `json:"probed_at"`
+	Subscription string  `json:"subscription_uid"`
+	Name         *string `json:"name"`
+	URL          string  `json:"url"`
+	At           string  `json:"probed_at"`
 	// ErrorClass and Error are null when the endpoint can be reached.
 	ErrorClass *sender.ErrorClass `json:"error_class"`
 	Error      *string            `json:"error"`
@@ -44,11 +46,15 @@ func (cmd subscriptionProbeCmd) Run(env *environment) error {
 	uid := env.uid("UID", cmd.UID)
 	return env.show(cmd.JSON, func(s *app.Services) (output, error) {
 		record, err := s.Webhooks.Health.ProbeNow(env.ctx, uid)
+		var probed subscription.Subscription
+		if err == nil {
+			probed, err = s.Webhooks.Subscriptions.Get(env.ctx, uid)
+		}
 		if err == nil {
 			err = s.Attention.NoteProbe(env.ctx, record)
 		}
 		printed := probeJSON{
-			Subscription: record.Subscription.String(), URL: record.URL,
+			Subscription: record.Subscription.String(), Name: orNull(probed.Name), URL: record.URL,
 			At: record.At.UTC().Format(time.RFC3339), HTTPStatus: record.Status,
 			Location: record.Location, Protocol: record.Protocol, TLSVersion: record.TLSVersion,
 			Issuer: record.Issuer, DurationMS: record.Timings.Total.Milliseconds(),
@@ -64,7 +70,7 @@ func (cmd subscriptionProbeCmd) Run(env *environment) error {
 			printed.Expires = &ends
 		}
 		return output{printed, func(w io.Writer) {
-			fmt.Fprintf(w, "%s\n  %s\n", printed.URL, record.Finding())
+			fmt.Fprintf(w, "%s\n  %s\n", probed.Label(), record.Finding())
 			if record.Class == "" {
 				fmt.Fprintf(w, "  answered HEAD with %d in %d ms over %s %s\n", printed.HTTPStatus,
 					printed.DurationMS, printed.Protocol, printed.TLSVersion)

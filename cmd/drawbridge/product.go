@@ -11,6 +11,7 @@ import (
 
 type productCmd struct {
 	Create productCreateCmd `cmd:"" help:"Create a product."`
+	Update productUpdateCmd `cmd:"" help:"Change when draws of a product are overdue; its terms never change."`
 	List   productListCmd   `cmd:"" help:"List products by code."`
 }
 
@@ -26,15 +27,16 @@ func printProduct(w io.Writer, p catalog.Product) {
 
 // productCreateCmd takes numbers as text, so that the domain reads them.
 type productCreateCmd struct {
-	Code     string `required:"" help:"Unique short name." placeholder:"TEXT"`
-	Name     string `required:"" help:"Name that borrowers see." placeholder:"TEXT"`
-	Term     string `required:"" help:"Months, such as 120." placeholder:"N"`
-	Rate     string `required:"" help:"Interest for a year, such as 7.99." placeholder:"PERCENT"`
-	Fee      string `required:"" help:"Merchant fee, such as 3.75." placeholder:"PERCENT"`
-	Schedule string `required:"" help:"Draw shares, such as 40,40,20." placeholder:"LIST"`
-	Min      string `required:"" help:"Least amount, such as 1000.00." placeholder:"AMOUNT"`
-	Max      string `required:"" help:"Greatest amount, such as 100000.00." placeholder:"AMOUNT"`
-	JSON     bool   `name:"json" help:"Print one JSON document."`
+	Code         string `required:"" help:"Unique short name." placeholder:"TEXT"`
+	Name         string `required:"" help:"Name that borrowers see." placeholder:"TEXT"`
+	Term         string `required:"" help:"Months, such as 120." placeholder:"N"`
+	Rate         string `required:"" help:"Interest for a year, such as 7.99." placeholder:"PERCENT"`
+	Fee          string `required:"" help:"Merchant fee, such as 3.75." placeholder:"PERCENT"`
+	Schedule     string `required:"" help:"Draw shares, such as 40,40,20." placeholder:"LIST"`
+	Min          string `required:"" help:"Least amount, such as 1000.00." placeholder:"AMOUNT"`
+	Max          string `required:"" help:"Greatest amount, such as 100000.00." placeholder:"AMOUNT"`
+	OverdueHours string `default:"16" help:"Business hours in one state after which a draw is overdue, from 1 to 400." placeholder:"N"`
+	JSON         bool   `name:"json" help:"Print one JSON document."`
 }
 
 // Run creates a product.
@@ -42,11 +44,30 @@ func (cmd productCreateCmd) Run(env *environment) error {
 	request := catalog.NewProduct{
 		Code: cmd.Code, Name: cmd.Name, Term: cmd.Term, Rate: cmd.Rate, Fee: cmd.Fee,
 		Schedule: cmd.Schedule, Min: cmd.Min, Max: cmd.Max,
+		OverdueHours: cmd.OverdueHours,
 	}
 	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
 		created, err := s.Catalog.Create(env.ctx, tx, request)
 		return did(entry("product.create", created.UID, "", created),
 			output{created, aligned(func(w io.Writer) { printProduct(w, created) })}), byFlags(err)
+	})
+}
+
+type productUpdateCmd struct {
+	UID          string `arg:"" help:"Product."`
+	OverdueHours string `required:"" help:"Business hours in one state after which a draw is overdue, from 1 to 400." placeholder:"N"`
+	JSON         bool   `name:"json" help:"Print one JSON document."`
+}
+
+// Run changes when draws of a product are overdue.
+func (cmd productUpdateCmd) Run(env *environment) error {
+	uid := env.uid("the product", cmd.UID)
+	return env.change(cmd.JSON, func(s *app.Services, tx *postgres.Tx) (done, error) {
+		before, after, err := s.Catalog.SetOverdueHours(env.ctx, tx, uid, cmd.OverdueHours)
+		told := entry("product.overdue", cmd.UID, "", map[string]any{"overdue_hours": after.OverdueHours})
+		told.Before = map[string]any{"overdue_hours": before.OverdueHours}
+		return did(told,
+			output{after, aligned(func(w io.Writer) { printProduct(w, after) })}), byFlags(err)
 	})
 }
 

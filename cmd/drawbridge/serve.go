@@ -81,10 +81,14 @@ func (cmd serveCmd) serve(env *environment, settings config.Config, db *postgres
 	if err != nil {
 		return err
 	}
+	var welcome string
 	if cmd.Demo {
-		if err := printWelcome(env, services); err != nil {
+		if welcome, err = loadDemo(env, services); err != nil {
 			return errors.Join(err, server.Close())
 		}
 	}
-	return server.Run(env.ctx, func() { fmt.Fprintf(env.stdout, "ready %s\n", server.URL) })
+	return server.Run(env.ctx, func() {
+		fmt.Fprintf(env.stdout, "ready %s\n", server.URL)
+		fmt.Fprint(env.stderr, welcome)
+	})
 }

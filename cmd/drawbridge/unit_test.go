@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"drawbridge/internal/app"
+	"drawbridge/internal/config"
 )
 
 // TestUnitOfSystemdFits holds the unit against the program; make lint has
@@ -43,5 +45,43 @@ func TestUnitOfSystemdFits(t *testing.T) {
 		if !slices.Equal(values[name], []string{want}) {
 			t.Errorf("%s is %v, want %s", name, values[name], want)
 		}
+	}
+}
+
+// TestSandboxBesideProduction holds the example of a hosted sandbox against the program: the
+// settings are complete and doubtful in nothing, and the unit shares nothing with production.
+func TestSandboxBesideProduction(t *testing.T) {
+	t.Parallel()
+	read := func(name string) map[string][]string {
+		t.Helper()
+		text, err := os.ReadFile("../../docs/deploy/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		values := map[string][]string{}
+		for line := range strings.Lines(string(text)) {
+			name, value, ok := strings.Cut(strings.TrimSpace(line), "=")
+			if ok && !strings.HasPrefix(line, "#") {
+				values[name] = append(values[name], value)
+			}
+		}
+		return values
+	}
+	set := read("sandbox.environment")
+	settings, err := config.Load(func(name string) string { return strings.Join(set[name], "") },
+		slices.Collect(maps.Keys(set))...)
+	if err != nil || settings.Env != config.Sandbox || len(settings.Warnings()) != 0 {
+		t.Errorf("the settings are %s: %v, %v", settings.Env, err, settings.Warnings())
+	}
+	beside, production := read("sandbox.conf"), read("drawbridge.service")
+	for _, name := range []string{"EnvironmentFile", "StateDirectory", "WorkingDirectory"} {
+		own := beside[name]
+		if len(own) == 0 || own[len(own)-1] == production[name][0] ||
+			name != "WorkingDirectory" && own[0] != "" { // else systemd adds to production's
+			t.Errorf("%s is %q beside %q", name, own, production[name])
+		}
+	}
+	if !strings.HasPrefix(settings.BlobURL, "file://"+beside["WorkingDirectory"][0]+"/") {
+		t.Errorf("it may not write to %s", settings.BlobURL)
 	}
 }

@@ -128,6 +128,8 @@ func receiveCommand(
 	listen := flags.String("listen", "127.0.0.1:9911", "host:port to listen on")
 	flags.StringVar(&receiver.Secret, "secret", getenv("PARTNER_SIGNING_SECRET"),
 		"the signing secret; empty checks no signature [PARTNER_SIGNING_SECRET]")
+	flags.BoolVar(&receiver.Standard, "standard", false,
+		"check the signature of Standard Webhooks, with its time, in place of x-hmac-signature")
 	flags.StringVar(&receiver.Token, "token", getenv("PARTNER_BEARER_TOKEN"),
 		"the bearer token; empty checks none [PARTNER_BEARER_TOKEN]")
 	certificate := flags.String("tls-cert", "", "certificate file, for https")

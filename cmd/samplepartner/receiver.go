@@ -4,14 +4,17 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Event is a webhook's body.
@@ -51,6 +54,8 @@ type identity struct{ application, status, timestamp string }
 type Receiver struct {
 	// Secret is the signing secret; empty checks no signature.
 	Secret string
+	// Standard checks the signature of Standard Webhooks in place of x-hmac-signature.
+	Standard bool
 	// Token is the bearer token; empty checks none.
 	Token string
 
@@ -65,6 +70,8 @@ const (
 	remembered = 100_000
 	// maxBody is far above any event's size.
 	maxBody = 1 << 20
+	// tolerance is how far the time of a signature may be from ours.
+	tolerance = 5 * time.Minute
 )
 
 // NewReceiver returns a receiver that prints to out.
@@ -113,7 +120,13 @@ func (r *Receiver) genuine(header http.Header, body []byte) bool {
 			return false
 		}
 	}
-	return r.Secret == "" || signed(r.Secret, body,
+	switch {
+	case r.Secret == "":
+		return true
+	case r.Standard:
+		return signedByStandard(r.Secret, header, body, time.Now())
+	}
+	return signed(r.Secret, body,
 		header.Get("x-hmac-signature"), header.Get("x-hmac-signature-previous"))
 }
 
@@ -126,6 +139,25 @@ func signed(secret string, body []byte, signatures ...string) bool {
 	expected := []byte(hex.EncodeToString(mac.Sum(nil)))
 	for _, signature := range signatures {
 		if hmac.Equal(expected, []byte(signature)) { // in constant time
+			return true
+		}
+	}
+	return false
+}
+
+// signedByStandard tells whether one of the signatures of Standard Webhooks fits and is
+// fresh: it covers the id, the time and the body, so that no old delivery can be played again.
+func signedByStandard(secret string, header http.Header, body []byte, now time.Time) bool {
+	id, at := header.Get("webhook-id"), header.Get("webhook-timestamp")
+	seconds, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || now.Sub(time.Unix(seconds, 0)).Abs() > tolerance {
+		return false
+	}
+	mac := hmac.New(sha256.New, []byte(secret))
+	_, _ = fmt.Fprintf(mac, "%s.%s.%s", id, at, body)
+	expected := []byte("v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)))
+	for signature := range strings.FieldsSeq(header.Get("webhook-signature")) {
+		if hmac.Equal(expected, []byte(signature)) {
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"flag"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"drawbridge/web/docs"
 )
@@ -26,6 +28,18 @@ func sign(secret, body string) string {
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
+// standard are the headers of Standard Webhooks for a body that is sent at a time.
+func standard(secret, body string, at time.Time, more ...string) map[string]string {
+	stamp := strconv.FormatInt(at.Unix(), 10)
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write([]byte("evt." + stamp + "." + body))
+	signature := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil))
+	return map[string]string{
+		"webhook-id": "evt", "webhook-timestamp": stamp,
+		"webhook-signature": strings.Join(append(more, signature), " "),
+	}
+}
+
 func TestDeliveries(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
@@ -33,7 +47,32 @@ func TestDeliveries(t *testing.T) {
 		header                            map[string]string
 		status                            int
 		printed                           string
+		standard                          bool
 	}{
+		{
+			name: "by Standard Webhooks", standard: true, secret: "s", body: settled, status: 204,
+			header: standard("s", settled, time.Now()), printed: "FUNDING_SETTLED",
+		},
+		{
+			name: "by Standard Webhooks in an overlap", standard: true, secret: "s", body: settled,
+			header: standard("s", settled, time.Now(), "v1,bmV3"), status: 204,
+			printed: "FUNDING_SETTLED",
+		},
+		{
+			name: "by Standard Webhooks, another body", standard: true, secret: "s",
+			body: settled + " ", header: standard("s", settled, time.Now()), status: 401,
+			printed: "refused",
+		},
+		{
+			name: "by Standard Webhooks, played again", standard: true, secret: "s", body: settled,
+			header: standard("s", settled, time.Now().Add(-6*time.Minute)), status: 401,
+			printed: "refused",
+		},
+		{
+			name: "the other signature alone", standard: true, secret: "s", body: settled,
+			header: map[string]string{"x-hmac-signature": sign("s", settled)}, status: 401,
+			printed: "refused",
+		},
 		{
 			name: "genuine", secret: "s", body: settled, status: 204,
 			header:  map[string]string{"x-hmac-signature": sign("s", settled)},
@@ -79,6 +118,7 @@ func TestDeliveries(t *testing.T) {
 			var out strings.Builder
 			receiver := NewReceiver(&out)
 			receiver.Secret, receiver.Token = test.secret, test.token
+			receiver.Standard = test.standard
 			method := test.method
 			if method == "" {
 				method = http.MethodPost

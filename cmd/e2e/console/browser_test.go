@@ -21,7 +21,7 @@ import (
 // newBrowser starts headless Chromium with a profile of its own.
 func newBrowser(t *testing.T) context.Context {
 	t.Helper()
-	return newBrowserWithin(t, 3*time.Minute)
+	return newBrowserWithin(t, 10*time.Minute)
 }
 
 // newBrowserWithin is newBrowser with a deadline for all that is done in it.
@@ -87,10 +87,10 @@ func do(t *testing.T, browser context.Context, actions ...chromedp.Action[chrome
 	}
 }
 
-// evaluate returns a script's text.
+// evaluate returns a script's text, or that which it promises.
 func evaluate(t *testing.T, browser context.Context, script string) string {
 	t.Helper()
-	text, err := chromedp.Run(browser, chromedp.Evaluate[string](script))
+	text, err := chromedp.Run(browser, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,6 +163,7 @@ func TestOperatorSeesTheDeliveryAndResendsIt(t *testing.T) {
 	)
 	loadedAt := evaluate(t, browser, stamp)
 	do(t, browser,
+		chromedp.Evaluate[chromedp.Void](`void (window.before = document.getElementById("live").innerHTML)`),
 		press(`[data-open=resend]`),
 		chromedp.WaitVisible(chromedp.CSS(`dialog #reason`)),
 		typeInto(`dialog #reason`, "partner asked"),
@@ -181,6 +182,17 @@ func TestOperatorSeesTheDeliveryAndResendsIt(t *testing.T) {
 		chromedp.WaitVisible(chromedp.CSS(link)),
 		chromedp.WaitVisible(chromedp.Search(row+`//*[text()="Delivered"]`)),
 	)
+	// An answer that comes late shows what was before, and does not stay.
+	if gone := evaluate(t, browser, `(async () => {
+		await htmx.swap({
+			sourceElement: document.querySelector("dialog .dialog-form"), text: before,
+			target: document.getElementById("live"), swap: "innerMorph",
+		});
+		return String(!document.getElementById("live").innerHTML.includes("`+newUID+`"));
+	})()`); gone != "true" {
+		t.Error("the page did not show the answer that came late")
+	}
+	do(t, browser, chromedp.WaitVisible(chromedp.Search(row+`//*[text()="Delivered"]`)))
 	if evaluate(t, browser, stamp) != loadedAt {
 		t.Error("the page was reloaded")
 	}

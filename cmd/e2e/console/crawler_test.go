@@ -34,10 +34,13 @@ type crawler struct {
 // notPages are the addresses that answer something else than a page of ours.
 var notPages = map[string]string{
 	paths.Document:                       "a borrower's file",
+	paths.Pick:                           "the options of a list to choose from",
+	paths.Here:                           "says to scripts that the server is there",
 	paths.EmailBody:                      "the mail itself, shown in a frame of the e-mail's page",
 	paths.EmailSource:                    "a download",
 	paths.EmailSample:                    "the mail itself, shown in a frame of the samples' page",
 	paths.AuditCSV:                       "a download",
+	paths.StatementFile:                  "a download",
 	paths.BulkItems:                      "a download",
 	paths.SecondFactorQR:                 "a picture",
 	paths.SignInReturn:                   "comes from the provider of identities",
@@ -49,6 +52,7 @@ var notPages = map[string]string{
 	docs.Prefix + "/openapi.json":        "a download",
 	docs.Prefix + "/collection.json":     "a download",
 	docs.Prefix + "/egress.json":         "a download",
+	docs.Prefix + "/keys.json":           "a download",
 	"/llms.txt":                          "a text for programs",
 	docs.Prefix + "/schemas/:name":       "a download",
 	docs.Prefix + "/lender/openapi.yaml": "a download",
@@ -72,7 +76,8 @@ var rows = map[string]string{
 	paths.Person: `SELECT user_uid FROM users WHERE role = 'support' LIMIT 1`,
 	paths.Partner: `SELECT partner_uid FROM subscriptions
 	                                  JOIN clients USING (partner_uid) LIMIT 1`,
-	paths.Merchant:           `SELECT merchant_uid FROM applications LIMIT 1`,
+	paths.Merchant:           `SELECT merchant_uid FROM merchants ORDER BY created_at LIMIT 1`,
+	paths.Statement:          `SELECT day::text FROM statements ORDER BY day DESC LIMIT 1`,
 	paths.Client:             `SELECT client_id FROM clients WHERE partner_uid IS NOT NULL LIMIT 1`,
 	paths.LenderClient:       `SELECT client_id FROM clients WHERE partner_uid IS NULL LIMIT 1`,
 	paths.Products + "/:uid": `SELECT product_uid FROM products LIMIT 1`,

@@ -31,7 +31,7 @@ var recorders = map[string]string{
 
 // changesAudited counts the audit log without what exports leave there.
 const changesAudited = `SELECT count(*) FROM audit_log
-	WHERE action NOT LIKE '%.export' AND action <> 'document.download'`
+	WHERE action NOT LIKE '%.export' AND action NOT LIKE '%.download'`
 
 // clientsKept is what the clients are, but for when they were last used.
 const clientsKept = `SELECT string_agg((to_jsonb(c) - 'last_used_at')::text, ' ' ORDER BY client_id)

@@ -29,8 +29,9 @@ func newCrawler(t *testing.T) *crawler {
 	}
 	r.await(`SELECT count(*) > 0 FROM deliveries JOIN events USING (event_uid)
 		WHERE deliveries.state = 'failed' AND passed_over IS NULL AND attempt_count = 3`)
+	r.await(`SELECT count(*) > 0 FROM statements`)
 	r.seed()
-	r.browser = newBrowserWithin(t, 20*time.Minute)
+	r.browser = newBrowserWithin(t, 40*time.Minute)
 	return r
 }
 
@@ -55,6 +56,8 @@ var remembered = []string{
 	  WHERE subscription_uid = (
 	        SELECT max(subscription_uid::text)::uuid FROM subscriptions
 	          JOIN partners USING (partner_uid) WHERE partners.name LIKE '%(seed %')`,
+	`UPDATE merchants SET created_at = created_at - interval '8 days'
+	  WHERE merchant_uid = (SELECT min(merchant_uid::text)::uuid FROM applications)`,
 	`UPDATE applications SET project_name = repeat('Roof', 30), borrower_last_name = repeat('Li', 40)
 	  WHERE application_uid = (SELECT max(application_uid::text)::uuid FROM applications)`,
 }

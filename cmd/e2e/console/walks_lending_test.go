@@ -107,6 +107,14 @@ func productTasks() []task {
 			w.heads("Products")
 		},
 	}, {
+		name: "giving its draws more time", start: "/console/products",
+		do: func(w *walker) {
+			w.press("Overdue: 16 h P-{me}")
+			w.fill("Overdue after", "24")
+			w.send("Save")
+			w.sees("Saved.")
+		},
+	}, {
 		name: "taking it off the offer, and offering it again", start: "/console/products",
 		do: func(w *walker) {
 			w.press("Stop offering P-{me}")

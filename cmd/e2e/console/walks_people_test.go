@@ -155,7 +155,7 @@ func lastTasks() []task {
 			w.enters(w.known["admin"], w.known["password"])
 			w.goes("/console/subscriptions/{subscription}?tab=configuration")
 			w.send("Delete the subscription")
-			w.fills("Type …", "{host}", "Reason", "they left")
+			w.fills("Type …", "{host}/hook", "Reason", "they left")
 			w.send(`form[action$="/delete"] [type=submit]`)
 		},
 	}}

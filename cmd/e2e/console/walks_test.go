@@ -20,6 +20,11 @@ import (
 	"drawbridge/internal/postgres"
 )
 
+func init() {
+	looks = slices.Concat(looks[:1], []look{{"1440-dark", wide, "dark", ofTheme}}, looks[1:],
+		[]look{{"360-light", narrow, "light", ofTheme}})
+}
+
 // task is something that people do in the console.
 type task struct {
 	name string

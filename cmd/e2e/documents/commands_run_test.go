@@ -13,6 +13,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"drawbridge/cmd/e2e/e2etest"
+	"drawbridge/internal/calendar"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/seed"
@@ -38,11 +39,23 @@ func documentedWays(d documentedData) []way {
 		{line: "environment show"},
 		{line: "environment set", more: []string{"development"}},
 		{line: "demo"},
+		{line: "queue list"},
+		{line: "queue resume NAME", words: map[string]string{"NAME": "email"}},
 		{line: "doctor", more: []string{"--https", d.endpoint}},
 		{line: "partner create --name NAME", words: map[string]string{"NAME": "Nord Solar"}},
 		{line: "client rate", more: []string{d.Client, "--rate", "20", "--burst", "40"}},
 		{line: "client create --lender --name payments --scope funding --from 203.0.113.0/24"},
 		{line: "audit list"},
+		{line: "draw list"},
+		{line: "product update --overdue-hours", more: []string{"24", d.Product}},
+		{line: "event why", more: []string{d.Application, "--event", "task.created"}},
+		{line: "statement rotate-key"},
+		{line: "statement list"},
+		{line: "statement show MERCHANT DAY", words: map[string]string{
+			"MERCHANT": d.Merchant, "DAY": d.today,
+		}},
+		{line: "backup record"},
+		{line: "delivery list --state pending"},
 		{line: "user create", more: []string{
 			"--email", "new@lender.example", "--name", "Noor", "--role", "admin",
 		}, stdin: "a long enough passphrase\n"},
@@ -110,6 +123,7 @@ func documentedOfSubscriptions(d documentedData) []way {
 var (
 	documentedServers = []string{
 		"serve", "serve --roles api", "serve --roles console", "serve --roles worker",
+		"serve --demo",
 	}
 	documentedOfServer = []string{"health", "health --ready"}
 	documentedListen   = "listen --url BASE_URL --client-id ID --client-secret-file FILE " +
@@ -123,8 +137,10 @@ type documentedData struct {
 	Event        string `db:"event"`
 	Partner      string `db:"partner"`
 	Client       string `db:"client"`
+	Merchant     string `db:"merchant"`
+	Product      string `db:"product"`
 	endpoint     string
-	since        string
+	since, today string
 }
 
 // documentedLines are the command lines of every document, page and unit.
@@ -247,13 +263,18 @@ func documented(
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.Execute(db, `
+		INSERT INTO river_queue (name, paused_at, updated_at) VALUES ('email', now(), now())`)
 	data := documentedData{
 		endpoint: e.URL, since: time.Now().AddDate(0, -3, 0).UTC().Format(time.RFC3339),
+		today: calendar.Calendar{Zone: newYork(t)}.DayOf(time.Now()).String(),
 	}
 	err = db.GetContext(t.Context(), &data, `
 		SELECT d.subscription_uid::text AS subscription, d.application_uid::text AS application,
 		       d.event_uid::text AS event, s.partner_uid::text AS partner,
-		       (SELECT client_id FROM clients LIMIT 1) AS client
+		       (SELECT client_id FROM clients LIMIT 1) AS client,
+		       (SELECT merchant_uid::text FROM merchants LIMIT 1) AS merchant,
+		       (SELECT product_uid::text FROM products LIMIT 1) AS product
 		  FROM deliveries d
 		  JOIN subscriptions s ON s.subscription_uid = d.subscription_uid AND s.state <> 'deleted'
 		 WHERE d.state = 'failed'
@@ -264,6 +285,16 @@ func documented(
 		t.Fatal(err)
 	}
 	return data
+}
+
+// newYork is the zone of business days, unless another one is set.
+func newYork(t *testing.T) *time.Location {
+	t.Helper()
+	zone, err := time.LoadLocation("America/New_York")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return zone
 }
 
 // words splits a command line; what stands in quotes is one word.

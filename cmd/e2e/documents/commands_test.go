@@ -91,6 +91,9 @@ var unrun = map[string]string{
 	"migrate up":       "the same",
 	"roles.sql":        "the same",
 	"retention run":    "the same",
+	"archive_mode":     "a server of its own has it in TestPointInTimeRecovery",
+	"archive_command":  "the same",
+	"pg_basebackup":    "the same",
 }
 
 // TestOperationsManualRuns executes the blocks of the manual in their order.

@@ -31,31 +31,40 @@ type pair struct {
 func newPair(t *testing.T) *pair {
 	t.Helper()
 	p := &pair{ownPostgres: newOwnPostgres(t)}
-	source := filepath.Join(p.server.Folder(), "data")
-	owner, err := os.Stat(source)
+	p.data = p.copied("--write-recovery-conf")
+	p.standby = p.started(p.data)
+	return p
+}
+
+// owner is the user that the server runs as.
+func (p *ownPostgres) owner() *syscall.Stat_t {
+	p.t.Helper()
+	found, err := os.Stat(filepath.Join(p.server.Folder(), "data"))
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	user := owner.Sys().(*syscall.Stat_t)
+	return found.Sys().(*syscall.Stat_t)
+}
+
+// tool is the path of one of the server's programs.
+func (p *ownPostgres) tool(name string) string {
+	p.t.Helper()
 	program, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.process()))
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	folder, err := os.MkdirTemp(p.folder, "standby-*")
+	return filepath.Join(filepath.Dir(program), name)
+}
+
+// owned makes a folder that belongs to the server's user, with what fill puts into it.
+func (p *ownPostgres) owned(fill func(folder string)) string {
+	p.t.Helper()
+	folder, err := os.MkdirTemp(p.folder, "owned-*")
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	p.data = filepath.Join(folder, "data")
-	address, err := url.Parse(p.server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	output, err := exec.Command(filepath.Join(filepath.Dir(program), "pg_basebackup"),
-		"--dbname", p.server.URL(), "--pgdata", p.data, "--write-recovery-conf",
-		"--wal-method", "stream", "--checkpoint", "fast").CombinedOutput()
-	if err != nil {
-		t.Fatalf("copying the primary: %v: %s", err, output)
-	}
+	fill(folder)
+	user := p.owner()
 	err = filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
 		if err == nil {
 			err = os.Chown(path, int(user.Uid), int(user.Gid))
@@ -63,31 +72,55 @@ func newPair(t *testing.T) *pair {
 		return err
 	})
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
+	}
+	return folder
+}
+
+// copied makes a base backup and returns its folder.
+func (p *ownPostgres) copied(options ...string) string {
+	p.t.Helper()
+	return filepath.Join(p.owned(func(folder string) {
+		output, err := exec.Command(p.tool("pg_basebackup"), append(options,
+			"--dbname", p.server.URL(), "--pgdata", filepath.Join(folder, "data"),
+			"--wal-method", "stream", "--checkpoint", "fast")...).CombinedOutput()
+		if err != nil {
+			p.t.Fatalf("copying the server: %v: %s", err, output)
+		}
+	}), "data")
+}
+
+// started starts a server on a copy, with settings beyond the copy's, and returns its URL.
+func (p *ownPostgres) started(data string, settings ...string) string {
+	p.t.Helper()
+	address, err := url.Parse(p.server.URL())
+	if err != nil {
+		p.t.Fatal(err)
 	}
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
 	address.Host = port.Addr().String()
-	p.standby = address.String()
 	_ = port.Close() // which gives it to the server
-	command := exec.Command(program, "-D", p.data, "--listen_addresses=127.0.0.1",
-		"--port="+address.Port(), "--unix_socket_directories=", "--max_connections=200",
-		"--jit=off")
+	command := exec.Command(p.tool("postgres"), append([]string{
+		"-D", data, "--listen_addresses=127.0.0.1", "--port=" + address.Port(),
+		"--unix_socket_directories=", "--max_connections=200", "--jit=off",
+	}, settings...)...)
 	if os.Geteuid() == 0 {
+		user := p.owner()
 		command.SysProcAttr = &syscall.SysProcAttr{
 			Credential: &syscall.Credential{Uid: user.Uid, Gid: user.Gid},
 		}
 	}
 	if err := command.Start(); err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	p.t.Cleanup(func() {
 		_ = command.Process.Signal(syscall.SIGQUIT) // an immediate stop; it may have ended
 		_ = command.Wait()
 	})
-	return p
+	return address.String()
 }
 
 // synchronise has the primary confirm no commit that the standby does not have.

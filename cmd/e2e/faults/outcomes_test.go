@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jmoiron/sqlx"
+
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/email/emailtest"
 	"drawbridge/internal/postgres"
@@ -125,14 +127,40 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	db := w.Open(t)
 	victim := w.Serve("--roles", "worker")
 	const running = `SELECT count(*) FROM river_job WHERE state = 'running' AND queue = 'webhook'`
-	var most int
-	defer func() { t.Logf("at most %d were running at once", most) }()
+	const begunOnes = `SELECT count(*) FROM begun_attempts`
+	stopper := w.Open(t)
+	var tx *sqlx.Tx
 	e2etest.Until(t, time.Minute, "much is taken and little sent", func() bool {
-		most = max(most, count(t, db, running))
-		return r.holds() && most >= taken
+		if count(t, db, running) < taken {
+			return false
+		}
+		// From here on it begins what it can, and can give none of the others back.
+		var err error
+		if tx, err = stopper.Beginx(); err == nil {
+			_, err = tx.Exec(`LOCK TABLE river_job IN SHARE MODE`)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if count(t, db, running) >= taken {
+			return true
+		}
+		if err := tx.Rollback(); err != nil {
+			t.Fatal(err)
+		}
+		return false
 	})
+	e2etest.Until(t, time.Minute, "a request is made", r.holds)
 	victim.Kill()
 	killed := time.Now()
+	w.Execute(db, `
+		SELECT pg_terminate_backend(pid)
+		  FROM pg_stat_activity
+		 WHERE datname = current_database()
+		   AND wait_event_type = 'Lock'`)
+	if err := stopper.Close(); err != nil {
+		t.Fatal(err)
+	}
 	e2etest.Until(t, time.Minute, "what it asked the database for is done", func() bool {
 		return count(t, db, `
 			SELECT count(*)
@@ -140,7 +168,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 			 WHERE datname = current_database()
 			   AND pid <> pg_backend_pid()`) == 0
 	})
-	begun := count(t, db, `SELECT count(*) FROM begun_attempts`)
+	begun := count(t, db, begunOnes)
 	if left := count(t, db, running); begun == 0 || begun >= left {
 		t.Fatalf("of %d that were taken %d were begun: nothing is tested", left, begun)
 	}
@@ -159,7 +187,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	if late > 0 {
 		t.Errorf("%d unknown attempts show when they were found", late)
 	}
-	if left := count(t, db, `SELECT count(*) FROM begun_attempts`); left > 0 {
+	if left := count(t, db, begunOnes); left > 0 {
 		t.Errorf("%d notes are left", left)
 	}
 	t.Logf("%d begun; %+v, settled %s after the kill", begun, found,

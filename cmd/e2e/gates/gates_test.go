@@ -181,6 +181,7 @@ func (s *stand) failOnce() {
 func TestProxy(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
+	s.failOnce()
 	document := s.fetch("/openapi.yaml", "openapi.yaml")
 	port := freePort(t)
 	proxy := s.npm("prism", "proxy", document, s.server.URL+"/api", "--errors", "--port", port)

@@ -94,7 +94,9 @@ func TestProductionWarnsOfDoubtfulSettings(t *testing.T) {
 	w.Env["DRAWBRIDGE_WEBHOOK_ALLOW"] = "10.0.0.0/8"
 	w.Env["DRAWBRIDGE_WEBHOOK_ALLOW_HTTP"] = "true"
 	logged := w.Serve().Logged()
-	for _, name := range []string{"DRAWBRIDGE_BLOB_URL", "DRAWBRIDGE_WEBHOOK_ALLOW_HTTP"} {
+	for _, name := range []string{
+		"DRAWBRIDGE_BLOB_URL", "DRAWBRIDGE_WEBHOOK_ALLOW_HTTP", "DRAWBRIDGE_SMTP_URL",
+	} {
 		if strings.Count(logged, name) != 1 {
 			t.Errorf("it does not say once what is doubtful about %s; it logged %s", name, logged)
 		}

@@ -1,0 +1,318 @@
+package main
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// door measures the real program from outside: the call of a partner comes in, the
+// change commits with its event, and the signed webhook arrives. Callers, program and
+// endpoints are three processes, and so is the floor in the program's place.
+func (b *bench) door(ctx context.Context) error {
+	for _, secured := range []bool{false, true} {
+		if err := b.doorOver(ctx, secured); err != nil {
+			return fmt.Errorf("over %s: %w", schemeName(secured), err)
+		}
+	}
+	return nil
+}
+
+// doorFloor names the floor of the door.
+const doorFloor = "River, a job per transaction, POSTed"
+
+func (b *bench) doorOver(ctx context.Context, secured bool) (err error) {
+	var open ends
+	defer open.run(&err)
+	rounds, each := b.sizes.rounds, b.sizes.door/b.sizes.rounds
+	paced, rate := b.sizes.rate*b.sizes.seconds, float64(b.sizes.rate)
+	d, err := b.openDoor(ctx, &open, secured, warmUps+paced+rounds*each)
+	if err != nil {
+		return err
+	}
+	if _, _, err := d.draw(ctx, warmUps, 0); err != nil {
+		return err
+	}
+	scheme := schemeName(secured)
+	b.say("door over %s: %d calls at %d/s, then %d by %d callers",
+		scheme, paced, b.sizes.rate, rounds*each, clients)
+	_, steady, err := d.draw(ctx, paced, rate)
+	if err != nil {
+		return err
+	}
+	_, steadyFloor, err := d.floor(ctx, paced, rate)
+	if err != nil {
+		return err
+	}
+	var ours, floors, arrived, arrivedFloor timing
+	for range rounds {
+		took, after, err := d.draw(ctx, each, 0)
+		if err != nil {
+			return err
+		}
+		ours, arrived = ours.join(took), arrived.join(after)
+		if took, after, err = d.floor(ctx, each, 0); err != nil {
+			return err
+		}
+		floors, arrivedFloor = floors.join(took), arrivedFloor.join(after)
+	}
+	line := row{Section: "at the door: call in, webhook out", FloorName: doorFloor}
+	b.reportRate(line.Section, scheme+", request-draw", ours,
+		[]floor{{doorFloor, floors, "> 0.8x the floor"}})
+	line.Name, line.Unit = scheme+", processors busy", "%"
+	line.Value, line.Floor = ours.busyShare()*100, floors.busyShare()*100
+	b.report.add(line)
+	line.Name = scheme + ", call to arrival"
+	b.report.addTimes(line, arrived, arrivedFloor, share{"p50", 0.5, ""}, share{"p99", 0.99, ""})
+	line.Name = fmt.Sprintf("%s, at %d/s, call to arrival", scheme, b.sizes.rate)
+	b.report.addTimes(line, steady, steadyFloor,
+		share{"p50", 0.5, "< 4 ms"}, share{"p99", 0.99, "< 10 ms"})
+	return nil
+}
+
+// busyShare is which part of the processors was busy, from 0 to 1.
+func (t timing) busyShare() float64 {
+	return t.busy.Seconds() / t.total.Seconds() / float64(runtime.NumCPU())
+}
+
+// doorway is what is called and where it sends.
+type doorway struct {
+	*apiRun
+
+	cluster  *cluster
+	program  *program
+	targets  *receivers
+	arrivals *moments
+	// certificate is trusted for API and endpoints, in PEM; empty without TLS.
+	certificate []byte
+	// left are the applications that were not drawn on yet, came how many webhooks
+	// came before.
+	left []uuid.UUID
+	came int
+	// floors is the database of the floor.
+	floors *house
+}
+
+// openDoor starts the program beside one endpoint and prepares n applications for it.
+func (b *bench) openDoor(
+	ctx context.Context, open *ends, secured bool, n int,
+) (*doorway, error) {
+	d := &doorway{cluster: b.cluster, arrivals: newMoments()}
+	set, err := b.stage(ctx, open,
+		scene{endpoints: 1, secured: secured, arrived: d.arrivals.noteArrival})
+	if err != nil {
+		return nil, err
+	}
+	d.targets = set.targets
+	if d.apiRun, err = newCallee(ctx, set.house, d.targets.urls[0]); err != nil {
+		return nil, err
+	}
+	original, err := d.house.newApplication(ctx, d.owner, d.product, opened)
+	if err != nil {
+		return nil, err
+	}
+	if d.left, err = d.house.clone(ctx, original, n); err != nil {
+		return nil, err
+	}
+	if d.floors, err = b.newHouse(ctx, open, nil); err != nil {
+		return nil, err
+	}
+	d.program, err = buildProgram(ctx, b.cluster, d.house.DB.URL(),
+		"DRAWBRIDGE_SECRETS_KEY="+d.house.Settings.SecretsKey,
+		"DRAWBRIDGE_WEBHOOK_ALLOW=127.0.0.0/8", "DRAWBRIDGE_WEBHOOK_ALLOW_HTTP=true")
+	if err != nil {
+		return nil, err
+	}
+	if secured {
+		if err := d.secure(); err != nil {
+			return nil, err
+		}
+	}
+	if err := settle(ctx, d.house.DB); err != nil {
+		return nil, err
+	}
+	if err := d.program.serve(ctx); err != nil {
+		return nil, err
+	}
+	open.add(d.program.stop)
+	_, d.address, _ = strings.Cut(d.program.origin, "://")
+	// The preparations have their webhooks too.
+	if err := set.delivered(ctx, 1); err != nil {
+		return nil, err
+	}
+	d.came = int(d.targets.count.Load())
+	return d, nil
+}
+
+// secure has the program answer with the certificate of its endpoint, and trust it.
+func (d *doorway) secure() error {
+	pair := d.targets.servers[0].TLS.Certificates[0]
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		return fmt.Errorf("writing the certificate's key: %w", err)
+	}
+	d.certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})
+	key = pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	paths := make([]string, 2)
+	for i, content := range [][]byte{d.certificate, key} {
+		paths[i] = filepath.Join(d.program.folder, []string{"cert.pem", "key.pem"}[i])
+		if err := os.WriteFile(paths[i], content, 0o600); err != nil {
+			return fmt.Errorf("writing the certificate: %w", err)
+		}
+	}
+	d.program.settings = append(d.program.settings, "SSL_CERT_FILE="+paths[0],
+		"DRAWBRIDGE_TLS_CERT="+paths[0], "DRAWBRIDGE_TLS_KEY="+paths[1])
+	return nil
+}
+
+// draw makes n calls, at a rate or as fast as they are answered for 0. It returns what
+// they took until the last attempt was recorded, and from each call to its webhook.
+func (d *doorway) draw(ctx context.Context, n int, rate float64) (took, arrived timing, err error) {
+	uids := d.left[:n]
+	d.left = d.left[n:]
+	m, err := d.cluster.meter(d.program.process.Process.Pid)
+	if err != nil {
+		return timing{}, timing{}, err
+	}
+	clock, err := m.clock(n)
+	if err != nil {
+		return timing{}, timing{}, err
+	}
+	told, err := d.callOutside(ctx, callTask{
+		Base: "/api", Roots: d.certificate, Applications: uids, Callers: clients, Rate: rate,
+	})
+	if err != nil {
+		return timing{}, timing{}, err
+	}
+	set := stageSet{house: d.house, targets: d.targets}
+	if err := set.delivered(ctx, d.came+n); err != nil {
+		return timing{}, timing{}, err
+	}
+	if took, err = clock(); err != nil {
+		return timing{}, timing{}, err
+	}
+	arrived, err = d.match(uids, told)
+	return took, arrived, err
+}
+
+// match is how long after its beginning the webhook of each came, and all came once.
+func (d *doorway) match(uids []uuid.UUID, told findings) (timing, error) {
+	d.came += len(uids)
+	if err := d.targets.check(d.came); err != nil {
+		return timing{}, err
+	}
+	began := newMoments()
+	for i, uid := range uids {
+		began.note(uid, told.Began[i])
+	}
+	return began.until(d.arrivals, uids)
+}
+
+// floorTask is what the floor in a process of its own does: a transaction for each
+// application that does nothing but insert a job, which does nothing but POST.
+type floorTask struct {
+	URL, Folder, Endpoint string
+	Postmaster            int
+	Roots                 []byte
+	// Applications are those that the bodies name, WarmUps of them before it counts.
+	Applications []uuid.UUID
+	WarmUps      int
+	Rate         float64
+}
+
+// floor does the same as draw in the program's place.
+func (d *doorway) floor(
+	ctx context.Context, n int, rate float64,
+) (took, arrived timing, err error) {
+	uids := make([]uuid.UUID, warmUps+n)
+	for i := range uids {
+		uids[i] = uuid.New()
+	}
+	m, err := d.cluster.meter(0)
+	if err != nil {
+		return timing{}, timing{}, err
+	}
+	told, err := apart(ctx, "floor", floorTask{
+		URL: d.floors.DB.URL(), Folder: d.cluster.folder, Endpoint: d.targets.urls[0],
+		Postmaster: m.Postmaster, Roots: d.certificate,
+		Applications: uids, WarmUps: warmUps, Rate: rate,
+	})
+	if err != nil {
+		return timing{}, timing{}, err
+	}
+	if arrived, err = d.match(uids, told); err != nil {
+		return timing{}, timing{}, err
+	}
+	return timing{
+		each: make([]time.Duration, n), total: told.Total, processor: told.Processor, busy: told.Busy,
+	}, timing{each: arrived.each[warmUps:]}, nil
+}
+
+// floorCmd is the other side of floor.
+type floorCmd struct{}
+
+// Run reads its task and writes when each transaction began and what all took.
+func (floorCmd) Run(w *world) (err error) {
+	var task floorTask
+	if err := json.NewDecoder(w.in).Decode(&task); err != nil {
+		return fmt.Errorf("reading the task: %w", err)
+	}
+	var open ends
+	defer open.run(&err)
+	settings, err := configure(task.URL, task.Folder)
+	if err != nil {
+		return err
+	}
+	h, err := openHouse(w.ctx, &open, settings, nil)
+	if err != nil {
+		return err
+	}
+	targets := endpoints{roots: trusting(task.Roots)}
+	client := targets.client(webhookWorkers)
+	n := len(task.Applications)
+	worker, config := h.floorWorker(n, func(ctx context.Context, _, i int) error {
+		return post(ctx, client, task.Endpoint, fmt.Appendf(nil,
+			`{"application_id":%q,"status":"FUNDING_REQUESTED","timestamp":"2026-01-02T15:04:05.000000Z"}`,
+			task.Applications[i]))
+	})
+	told := findings{Began: make([]time.Time, n)}
+	insert := func(from, to int) error {
+		return pace{rate: task.Rate, most: clients}.run(w.ctx, to-from,
+			func(i int, _ time.Time) error {
+				told.Began[from+i] = time.Now()
+				return h.insertJob(w.ctx, 0, from+i)
+			})
+	}
+	err = h.runQueue(w.ctx, config, func() error {
+		err := errors.Join(insert(0, task.WarmUps), waitUntil(w.ctx, func() (bool, error) {
+			return worker.left.Load() == int64(n-task.WarmUps), nil
+		}))
+		if err != nil {
+			return err
+		}
+		clock, err := meter{os.Getpid(), task.Postmaster}.clock(n - task.WarmUps)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(insert(task.WarmUps, n), h.worked(w.ctx, worker)); err != nil {
+			return err
+		}
+		took, err := clock()
+		told.Total, told.Processor, told.Busy = took.total, took.processor, took.busy
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(w.out).Encode(told)
+}

@@ -1,0 +1,46 @@
+package service
+
+import (
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"drawbridge/cmd/e2e/e2etest"
+)
+
+// TestWelcomeIsLastAndItsCommandRepeats starts the service as a newcomer does: what says how
+// to go on is the end of what is on the screen, also once the demo's mails are handled, and what it
+// says to paste works every time.
+func TestWelcomeIsLastAndItsCommandRepeats(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	server := w.Serve("--demo")
+	const last = "More loans, partners and credentials: drawbridge demo"
+	server.WaitForLog(last)
+	db := w.Open(t)
+	e2etest.WaitForCount(t, db, 0, `SELECT count(*) FROM emails WHERE state = 'queued'`)
+	if _, after, _ := strings.Cut(server.Logged(), last); strings.TrimSpace(after) != "" {
+		t.Errorf("after the welcome the screen showed %s", after)
+	}
+
+	command := regexp.MustCompile(`(?m)^ *curl (?:.*\\\n)*.*$`).FindString(server.Logged())
+	const settled = `SELECT count(*) FROM deliveries
+		WHERE event = 'disbursement.funding.settled' AND state = 'delivered'`
+	var before int
+	if err := db.GetContext(t.Context(), &before, settled); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		told, err := exec.CommandContext(t.Context(), "bash", "-c", command+" --silent --fail").Output()
+		if err != nil || !strings.Contains(string(told), `"statusCode":201`) {
+			t.Fatalf("%s\nanswered %s (%v)", command, told, err)
+		}
+	}
+	// Beside those of the traffic that the demo tells of, which nobody sends.
+	e2etest.WaitForCount(t, db, before+2, settled)
+	e2etest.Until(t, time.Minute, "the demo to name the address", func() bool {
+		return w.DemoData().BaseURL == server.URL+"/api"
+	})
+}
