@@ -19,7 +19,7 @@ help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build postgres ## Start Drawbridge with demo data; prints the console URL, a login and a curl command
+run: postgres build ## Start Drawbridge with demo data; prints the console URL, a login and a curl command
 	@exec ./bin/drawbridge serve --demo
 
 .PHONY: build
@@ -33,10 +33,10 @@ postgres:
 
 .PHONY: test
 test: test-tools verify ## Run all tests with the race detector on a Postgres of their own
-	@./bin/withpostgres ./bin/testcount -race -vet=all -timeout 25m $(TESTS)
+	@./bin/withpostgres ./bin/testcount -race -vet=all -timeout 45m $(TESTS)
 
 # What only the tests need: a C compiler for the race detector, a browser, curl and the clients of Postgres
-# to run the documented commands, and the console's files. The clients must be of the server's version, so
+# to run the documented commands, what tests the alert rules, and the console's files. The clients must be of the server's version, so
 # they come with one, which the tests then run on.
 .PHONY: test-tools
 test-tools:
@@ -44,6 +44,7 @@ test-tools:
 	@.ci/need chromium chromium
 	@.ci/need curl curl ca-certificates
 	@.ci/need pg_dump postgresql
+	@.ci/need promtool prometheus
 	@.ci/vendor required
 	@go build -o bin/ ./internal/testcount ./internal/postgres/pgtest/cmd/withpostgres
 
@@ -80,7 +81,7 @@ lists: ## Measure the console's list pages under every pair of filters
 screenshots: test-tools ## Picture every page, light and dark, wide and narrow, in screenshots/
 	@mkdir -p screenshots
 	@DRAWBRIDGE_TEST_SCREENSHOTS='$(CURDIR)/screenshots' ./bin/withpostgres \
-		go test -count=1 -timeout 40m -run '^TestEveryPageIsAccessible$$' ./cmd/e2e/console
+		go test -tags walks -count=1 -timeout 40m -run '^TestEveryPageIsAccessible$$' ./cmd/e2e/console
 
 # With options: make bench BENCH='-quick -only api'
 .PHONY: bench
@@ -113,8 +114,8 @@ reproducible: ## Build twice from empty caches and compare
 	@.ci/reproducible
 
 .PHONY: walks
-walks: test-tools ## Do the console's tasks by keyboard alone, and again without script
-	@./bin/withpostgres go test ./cmd/e2e/console -tags walks -run '^TestEveryTask' -count=1 -v -timeout 20m
+walks: test-tools ## Do the console's tasks by keyboard alone and without script, and see every page in four looks
+	@./bin/withpostgres go test ./cmd/e2e/console -tags walks -run '^TestEvery(Task|PageIsAccessible)' -count=1 -v -timeout 20m
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for FUZZTIME (10m) each
