@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"io/fs"
@@ -113,12 +114,17 @@ func (p *ownPostgres) started(data string, settings ...string) string {
 			Credential: &syscall.Credential{Uid: user.Uid, Gid: user.Gid},
 		}
 	}
+	var said bytes.Buffer
+	command.Stderr = &said
 	if err := command.Start(); err != nil {
 		p.t.Fatal(err)
 	}
 	p.t.Cleanup(func() {
 		_ = command.Process.Signal(syscall.SIGQUIT) // an immediate stop; it may have ended
 		_ = command.Wait()
+		if p.t.Failed() {
+			p.t.Logf("the server on the copy said:\n%s", &said)
+		}
 	})
 	return address.String()
 }

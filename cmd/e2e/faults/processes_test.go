@@ -160,10 +160,10 @@ func TestFaultFrozenWorker(t *testing.T) {
 	events := scaled(300, 2000)
 	r := newRecordingReceiver(t, uint64(time.Now().UnixNano()))
 	w := e2etest.New(t)
-	if !*chaos { // a minute by default
-		w.Env["DATABASE_URL"] += "&idle_in_transaction_session_timeout=3s"
-	}
 	l := newLoad(w, r)
+	if !*chaos { // a minute by default
+		w.Env["DATABASE_URL"] += "&idle_in_transaction_session_timeout=10s"
+	}
 	api, frozen := w.Serve("--roles", "api"), w.Serve("--roles", "worker")
 	l.use(api)
 	var loading sync.WaitGroup

@@ -21,7 +21,8 @@ func archived(t *testing.T) (*ownPostgres, string) {
 	archive := pg.owned(func(string) {})
 	query(t, pg.url(), "ALTER SYSTEM SET archive_mode = on")
 	query(t, pg.url(), fmt.Sprintf(
-		"ALTER SYSTEM SET archive_command = 'test ! -f %[1]s/%%f && cp %%p %[1]s/%%f'", archive))
+		"ALTER SYSTEM SET archive_command = "+
+			"'test ! -f %[1]s/%%f && cp %%p %[1]s/%%f.part && mv %[1]s/%%f.part %[1]s/%%f'", archive))
 	pg.stop(syscall.SIGINT)
 	pg.start()
 	return pg, archive
