@@ -16,6 +16,7 @@ import (
 	"drawbridge/internal/application"
 	"drawbridge/internal/idempotency"
 	"drawbridge/internal/loan"
+	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
 	"drawbridge/web"
 )
@@ -119,11 +120,7 @@ func (h *house) requestDraw(ctx context.Context, a *apiRun, uid uuid.UUID, key s
 func (b *bench) api(ctx context.Context) (err error) {
 	var open ends
 	defer open.run(&err)
-	h, err := b.newHouse(ctx, &open, nil)
-	if err != nil {
-		return err
-	}
-	a, err := newAPIRun(ctx, &open, h, "http://127.0.0.1:9911/hook")
+	a, err := b.newAPI(ctx, &open)
 	if err != nil {
 		return err
 	}
@@ -190,6 +187,36 @@ func newAPIRun(ctx context.Context, open *ends, h *house, endpoint string) (*api
 		a.callers = append(a.callers, made)
 	}
 	return a, nil
+}
+
+// newAPI serves the API of a new house, whose webhooks nobody sends.
+func (b *bench) newAPI(ctx context.Context, open *ends) (*apiRun, error) {
+	h, err := b.newHouse(ctx, open, nil)
+	if err != nil {
+		return nil, err
+	}
+	return newAPIRun(ctx, open, h, "http://127.0.0.1:9911/hook")
+}
+
+// newClient connects a client that create makes, whose rate no measurement reaches.
+func (a *apiRun) newClient(
+	ctx context.Context, open *ends, create func(tx *postgres.Tx) (partner.Issued, error),
+) (*caller, error) {
+	var issued partner.Issued
+	err := a.house.DB.InTx(ctx, func(tx *postgres.Tx) (err error) {
+		if issued, err = create(tx); err != nil {
+			return err
+		}
+		return a.house.Partners.SetRate(ctx, tx, issued.ClientID, freeRate, freeBurst)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("adding a client: %w", err)
+	}
+	made, err := dialAPI(ctx, a.address, issued, nil)
+	if err == nil {
+		open.add(made.close)
+	}
+	return made, err
 }
 
 // calls is the task of the operation over HTTP, for one application after the

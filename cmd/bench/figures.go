@@ -13,7 +13,7 @@ import (
 // figuresCmd are the options of the table.
 type figuresCmd struct {
 	Quick   bool     `help:"Measure less, in about three minutes."`
-	Only    []string `help:"Run only these sections, comma separated: door, latency, api, deliveries, stream, isolation, processes, backlog500k, upload, start, lists." placeholder:"SECTION"`
+	Only    []string `help:"Run only these sections, comma separated: door, latency, api, batch, feed, deliveries, stream, isolation, processes, backlog500k, upload, start, lists." placeholder:"SECTION"`
 	Out     string   `help:"Write the machine and each figure to a file, a JSON document a line." placeholder:"FILE"`
 	Profile string   `help:"Write a CPU profile of request-draw to a file." placeholder:"FILE"`
 	Dir     string   `help:"Keep the server's data in this folder, on the disk to be measured." default:"${tmp}"`
@@ -62,6 +62,10 @@ type sizes struct {
 	// operations is how often each call of the API is made, in so many rounds
 	// that take turns with the floor.
 	operations, rounds int
+	// settled is how many draws are settled by one request.
+	settled int
+	// published is the length of the feed, merchants whose it is.
+	published, merchants int
 	// events is the length of the backlog and of the stream.
 	events int
 	// endpoints is how many the many are.
@@ -82,14 +86,17 @@ type sizes struct {
 
 var (
 	fullSizes = sizes{
-		rate: 50, seconds: 20, operations: 4000, rounds: 4, events: 20_000, endpoints: 50,
-		door: 8000, isolated: 5000, slow: 6000, slower: 1200, waiting: 500_000, drained: 40_000,
-		called: 90,
+		rate: 50, seconds: 20, operations: 4000, rounds: 4, settled: 500, published: 5_000_000,
+		merchants: 1000, events: 20_000,
+		endpoints: 50, door: 8000, isolated: 5000, slow: 6000, slower: 1200,
+		waiting: 500_000, drained: 40_000, called: 90,
 		starts: 7, visits: 60, seeded: 200_000,
 	}
 	quickSizes = sizes{
-		rate: 50, seconds: 4, operations: 800, rounds: 2, events: 2_000, endpoints: 50,
-		door: 2000, isolated: 800, slow: 1200, slower: 400, waiting: 50_000, drained: 4_000, called: 3,
+		rate: 50, seconds: 4, operations: 800, rounds: 2, settled: 500, published: 200_000,
+		merchants: 1000, events: 2_000,
+		endpoints: 50, door: 2000, isolated: 800, slow: 1200, slower: 400,
+		waiting: 50_000, drained: 4_000, called: 3,
 		starts: 3, visits: 20, seeded: 20_000,
 	}
 )
@@ -102,6 +109,8 @@ var sections = []struct {
 	{"door", (*bench).door},
 	{"latency", (*bench).latency},
 	{"api", (*bench).api},
+	{"batch", (*bench).batch},
+	{"feed", (*bench).feed},
 	{"deliveries", (*bench).deliveries},
 	{"stream", (*bench).stream},
 	{"isolation", (*bench).isolation},

@@ -28,10 +28,12 @@ func (t tenant) caller() loan.Caller {
 	return loan.Caller{MerchantUID: t.merchant, Name: t.client.ClientID}
 }
 
+// freeRate, a second, and freeBurst are what no measurement reaches.
+const freeRate, freeBurst = 100_000, 200_000
+
 // newTenant adds a partner whose rate no measurement reaches and whose every
 // event goes, signed, to the endpoint at url.
 func (h *house) newTenant(ctx context.Context, name, url string) (tenant, error) {
-	const perSecond, burst = 100_000, 200_000
 	var made tenant
 	err := h.DB.InTx(ctx, func(tx *postgres.Tx) error {
 		owner, err := h.Partners.CreatePartner(ctx, tx, name, "")
@@ -46,7 +48,7 @@ func (h *house) newTenant(ctx context.Context, name, url string) (tenant, error)
 		if err != nil {
 			return err
 		}
-		if err := h.Partners.SetRate(ctx, tx, client.ClientID, perSecond, burst); err != nil {
+		if err := h.Partners.SetRate(ctx, tx, client.ClientID, freeRate, freeBurst); err != nil {
 			return err
 		}
 		subscribed, _, err := h.Webhooks.Subscriptions.Subscribe(ctx, tx, owner.UID,

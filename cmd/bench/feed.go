@@ -1,0 +1,352 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/feed"
+	"drawbridge/internal/lending"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+)
+
+// rareEvery is of how many events one is of a rare kind.
+const rareEvery = 5000
+
+// feed measures pages of the feed wherever a cursor stands, over HTTP, and what it costs to
+// publish to it.
+func (b *bench) feed(ctx context.Context) (err error) {
+	var open ends
+	defer open.run(&err)
+	a, err := b.newAPI(ctx, &open)
+	if err != nil {
+		return err
+	}
+	for _, part := range []func(context.Context, *ends, *apiRun) error{
+		b.publishing, b.waking, b.feedPages,
+	} {
+		if err := part(ctx, &open, a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// feedPages reads pages of a long feed. Half of its events are of one merchant, the others
+// of very many in turn.
+func (b *bench) feedPages(ctx context.Context, open *ends, a *apiRun) error {
+	b.say("feed: publishing %d events of %d merchants", b.sizes.published, b.sizes.merchants)
+	merchants, err := a.joinedBy(ctx, b.sizes.merchants)
+	if err != nil {
+		return err
+	}
+	head, err := a.house.fillFeed(ctx, merchants, b.sizes.published)
+	if err != nil {
+		return err
+	}
+	if err := settle(ctx, a.house.DB); err != nil {
+		return err
+	}
+	for _, reader := range []struct {
+		name, query string
+		merchants   []uuid.UUID
+	}{
+		{"a busy merchant", "", merchants[:1]},
+		{"one of many merchants", "", merchants[1:2]},
+		{"all merchants", "", merchants},
+		{"a rare kind of all merchants", "&event=" + string(lending.EventTaskCreated), merchants},
+	} {
+		made, err := a.follower(ctx, open, reader.merchants)
+		if err != nil {
+			return err
+		}
+		pages, err := drive(ctx, 1, b.sizes.visits, func(context.Context, int, int) error {
+			after := feed.Cursor(head - rand.Int64N(int64(b.sizes.published)))
+			return made.do(call{
+				method: http.MethodGet, path: "/v2/events?limit=100&after=" + after.String() + reader.query,
+			})
+		})
+		if err != nil {
+			return err
+		}
+		rows, err := drive(ctx, 1, b.sizes.visits, func(ctx context.Context, _, _ int) error {
+			return readAll(ctx, a.house.DB, fmt.Sprintf(`
+				SELECT e.event_uid, e.sequence, e.kind, e.subject, e.merchant_uid, e.application_uid,
+				       e.reference, e.occurred_at, e.body
+				  FROM feed f
+				  JOIN events e USING (event_uid, occurred_at)
+				 WHERE f.position > %d
+				 ORDER BY f.position
+				 LIMIT 100`, head-rand.Int64N(int64(b.sizes.published))))
+		})
+		if err != nil {
+			return err
+		}
+		b.report.addTimes(row{
+			Section:   fmt.Sprintf("feed of %d events, pages of 100", b.sizes.published),
+			FloorName: "its rows by one statement, of whichever merchant", Name: reader.name,
+		}, pages, rows, share{"p50", 0.5, ""}, share{"p95", 0.95, "< 20 ms"})
+	}
+	return nil
+}
+
+// joinedBy adds merchants to the caller's and returns all n with applications of theirs.
+func (a *apiRun) joinedBy(ctx context.Context, n int) ([]uuid.UUID, error) {
+	merchants := []uuid.UUID{a.owner.merchant}
+	err := a.house.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		merchants = merchants[:1]
+		for len(merchants) < n {
+			made, err := a.house.Partners.CreateMerchant(ctx, tx, a.owner.partner,
+				fmt.Sprintf("Merchant %d", len(merchants)))
+			if err != nil {
+				return err
+			}
+			merchants = append(merchants, made.UID)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("adding merchants: %w", err)
+	}
+	for _, merchant := range merchants {
+		joined := a.owner
+		joined.merchant = merchant
+		if _, err := a.house.newApplication(ctx, joined, a.product, created); err != nil {
+			return nil, err
+		}
+	}
+	return merchants, nil
+}
+
+// fillFeed writes n events as recording and publishing do, but all at once, and returns the
+// newest position. The references to merchants and applications that are known to stand are
+// not checked once more.
+func (h *house) fillFeed(ctx context.Context, merchants []uuid.UUID, n int) (int64, error) {
+	var head int64
+	err := h.DB.InTx(ctx, func(tx *postgres.Tx) error {
+		if _, err := tx.ExecContext(ctx, `SET LOCAL session_replication_role = replica`); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `
+			WITH home AS (
+				SELECT min(application_uid::text)::uuid AS application_uid, partner_uid, merchant_uid,
+				       array_position($1::uuid[], merchant_uid) - 1 AS place
+				  FROM applications
+				 WHERE merchant_uid = ANY ($1)
+				 GROUP BY merchant_uid, partner_uid
+			), event AS (
+				INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
+				                    application_uid, sequence, subject, status, body)
+				SELECT drawbridge_uid(now()), now() + i * interval '1 microsecond',
+				       CASE WHEN i % $3 = 0 THEN 'task.created'
+				            ELSE 'disbursement.funding.status-changed' END,
+				       partner_uid, merchant_uid, application_uid, i, 'disbursement/1', 'BENCH', $4
+				  FROM generate_series(1, $2::integer) AS i
+				  JOIN home ON place = CASE WHEN i % 2 = 0 THEN 0 ELSE i / 2 % cardinality($1) END
+				RETURNING event_uid, occurred_at, merchant_uid, application_uid, kind
+			)
+			INSERT INTO feed (position, event_uid, occurred_at, merchant_uid, application_uid, kind)
+			SELECT (SELECT position FROM feed_head) + row_number() OVER (ORDER BY occurred_at),
+			       event_uid, occurred_at, merchant_uid, application_uid, kind
+			  FROM event`, pq.Array(merchants), n, rareEvery, sampleBody)
+		if err != nil {
+			return err
+		}
+		return tx.GetContext(ctx, &head, `
+			UPDATE feed_head SET position = (SELECT max(position) FROM feed) RETURNING position`)
+	})
+	if err != nil {
+		return 0, fmt.Errorf("publishing %d events: %w", n, err)
+	}
+	return head, nil
+}
+
+// follower connects a client of these merchants.
+func (a *apiRun) follower(
+	ctx context.Context, open *ends, merchants []uuid.UUID,
+) (*caller, error) {
+	return a.newClient(ctx, open, func(tx *postgres.Tx) (partner.Issued, error) {
+		return a.house.Partners.CreateClient(ctx, tx, partner.NewClient{
+			PartnerUID: a.owner.partner, MerchantUIDs: merchants, Group: len(merchants) > 1,
+		})
+	})
+}
+
+// publishing measures changes with their events until all stand in the feed, beside the
+// same statements without the feed's part of them.
+func (b *bench) publishing(ctx context.Context, _ *ends, a *apiRun) error {
+	rounds, each := b.sizes.rounds, b.sizes.operations/b.sizes.rounds
+	b.say("feed: %d draws with it and without", rounds*each)
+	draw := operations[0]
+	original, err := a.house.newApplication(ctx, a.owner, a.product, draw.needs)
+	if err != nil {
+		return err
+	}
+	uids, err := a.house.clone(ctx, original, 1+2*rounds*each)
+	if err != nil {
+		return err
+	}
+	with, err := a.record(ctx, draw, uids[0])
+	if err != nil {
+		return err
+	}
+	without, err := with.withoutFeed()
+	if err != nil {
+		return err
+	}
+	if err := settle(ctx, a.house.DB); err != nil {
+		return err
+	}
+	rest := uids[1:]
+	round := func(s *script, until func() error) (timing, error) {
+		taken := rest[:each]
+		rest = rest[each:]
+		clock, err := b.clock(each)
+		if err != nil {
+			return timing{}, err
+		}
+		if _, err := drive(ctx, clients, each, plays(s, taken)); err != nil {
+			return timing{}, err
+		}
+		if err := until(); err != nil {
+			return timing{}, err
+		}
+		return clock()
+	}
+	var ours, floors timing
+	for range rounds {
+		took, err := a.house.publishingTo(ctx, func() (timing, error) {
+			return round(with, func() error { return a.house.published(ctx) })
+		})
+		if err != nil {
+			return err
+		}
+		ours = ours.join(took)
+		took, err = round(without, func() error { return nil })
+		if err != nil {
+			return err
+		}
+		floors = floors.join(took)
+	}
+	b.reportRate("publishing to the feed", "request-draw's statements, until the feed has them", ours,
+		[]floor{{"the same without the feed", floors, "> 0.97x the floor"}})
+	return nil
+}
+
+// waking measures how long a call that waits for an event is held back once that is
+// committed, beside the same call when the event stands in the feed.
+func (b *bench) waking(ctx context.Context, open *ends, a *apiRun) error {
+	b.say("feed: %d calls that wait", b.sizes.visits)
+	h := a.house
+	original, err := h.newApplication(ctx, a.owner, a.product, opened)
+	if err != nil {
+		return err
+	}
+	uids, err := h.clone(ctx, original, b.sizes.visits)
+	if err != nil {
+		return err
+	}
+	made, err := a.follower(ctx, open, []uuid.UUID{a.owner.merchant})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var waker sync.WaitGroup
+	defer waker.Wait()
+	defer cancel()
+	waker.Go(func() { h.Feed.Run(ctx) })
+	var woken, floor timing
+	_, err = h.publishingTo(ctx, func() (timing, error) {
+		if err := h.published(ctx); err != nil {
+			return timing{}, err
+		}
+		for _, uid := range uids {
+			newest, err := h.Feed.Latest(ctx)
+			if err != nil {
+				return timing{}, err
+			}
+			next := call{
+				method: http.MethodGet, path: "/v2/events?wait=30&after=" + newest.String(),
+			}
+			answered := make(chan error, 1)
+			go func() { answered <- made.do(next) }()
+			err = waitUntil(ctx, func() (bool, error) { return h.Feed.Waiting() == 1, nil })
+			if err != nil {
+				return timing{}, err
+			}
+			if err := h.drawOn(ctx, a.owner, []uuid.UUID{uid}); err != nil {
+				return timing{}, err
+			}
+			took, err := measured(func() error { return <-answered })
+			if err != nil {
+				return timing{}, err
+			}
+			woken.each = append(woken.each, took)
+			if took, err = measured(func() error { return made.do(next) }); err != nil {
+				return timing{}, err
+			}
+			floor.each = append(floor.each, took)
+		}
+		return timing{}, nil
+	})
+	b.report.addTimes(row{
+		Section: "a call that waits at the feed", FloorName: "the call when the event is there",
+		Name: "from the commit's return to the answer",
+	}, woken, floor, share{"p50", 0.5, ""}, share{"p99", 0.99, "< 50 ms"})
+	return err
+}
+
+// publishingTo runs a publisher as long as do takes.
+func (h *house) publishingTo(ctx context.Context, do func() (timing, error)) (timing, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	var publisher sync.WaitGroup
+	defer publisher.Wait()
+	defer cancel()
+	publisher.Go(func() { (&feed.Publisher{DB: h.DB}).Run(ctx) })
+	return do()
+}
+
+// published returns once the feed has every event.
+func (h *house) published(ctx context.Context) error {
+	return waitUntil(ctx, func() (bool, error) {
+		var waiting bool
+		err := h.DB.GetContext(ctx, &waiting, `SELECT EXISTS (SELECT FROM feed_outbox)`)
+		return !waiting, err
+	})
+}
+
+// feedsPart is what recording an event does for the feed, and what stands there without it.
+var feedsPart = [][2]string{
+	{`unpublished AS (
+		INSERT INTO feed_outbox (event_uid, occurred_at, merchant_uid, application_uid, kind)
+		SELECT $3, last_event_at, merchant_uid, $1, $4
+		  FROM subject
+	), `, ""},
+	{"WHERE $16\n", "WHERE $16::boolean AND false\n"},
+}
+
+// withoutFeed is the script with the feed's part left out.
+func (s *script) withoutFeed() (*script, error) {
+	bare := &script{
+		db: s.db, steps: slices.Clone(s.steps), subject: s.subject, recordedAt: s.recordedAt,
+		notify: throttle{every: cooldown}, fresh: s.fresh, renamed: s.renamed,
+	}
+	for _, part := range feedsPart {
+		at := slices.IndexFunc(bare.steps, func(one step) bool {
+			return strings.Contains(one.text, part[0])
+		})
+		if at < 0 {
+			return nil, fmt.Errorf("the recording lacks %q", part[0])
+		}
+		bare.steps[at].text = strings.Replace(bare.steps[at].text, part[0], part[1], 1)
+	}
+	return bare, nil
+}
