@@ -143,7 +143,6 @@ type Event struct {
 // Step is one step of the quick start, as it is printed.
 type Step struct {
 	ID    string
-	Group string
 	Title string
 	// Text is Markdown.
 	Text string
@@ -151,9 +150,6 @@ type Step struct {
 	Run string
 	// Expect lists what the commands must print, each on some line.
 	Expect []string
-	// Terminal is set when the command keeps running and wants a terminal of
-	// its own.
-	Terminal bool
 }
 
 // Vector is one published signature test: a receiver must call it genuine, or

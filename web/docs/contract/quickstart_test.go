@@ -7,7 +7,7 @@ import (
 	"drawbridge/web/docs"
 )
 
-// kept is an output that keeps every promise of the loan's steps.
+// kept is an output that keeps every promise of the steps.
 func kept(t *testing.T) string {
 	t.Helper()
 	steps, err := docs.QuickStart(base)
@@ -16,10 +16,8 @@ func kept(t *testing.T) string {
 	}
 	var output strings.Builder
 	for _, step := range steps {
-		if step.Group == docs.GroupLoan {
-			output.WriteString(docs.StepMark + step.ID + "\n")
-			output.WriteString(strings.Join(step.Expect, " ") + "\n")
-		}
+		output.WriteString(docs.StepMark + step.ID + "\n")
+		output.WriteString(strings.Join(step.Expect, " ") + "\n")
 	}
 	return output.String()
 }
@@ -42,7 +40,7 @@ func TestPromisesOfTheQuickStart(t *testing.T) {
 		{"stopped early", early, "did not begin"},
 	}
 	for _, test := range cases {
-		err := CheckQuickStart(test.output, docs.GroupLoan)
+		err := CheckQuickStart(test.output)
 		if test.fault == "" && err != nil ||
 			test.fault != "" && (err == nil || !strings.Contains(err.Error(), test.fault)) {
 			t.Errorf("%s: %v, want %q", test.name, err, test.fault)

@@ -32,6 +32,7 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
+	booked := time.Now()
 	for pause := time.Second; ; {
 		next, err := fetch(cursor)
 		switch {
@@ -44,8 +45,13 @@ func main() {
 			continue
 		}
 		pause = time.Second
-		if err := book(journal, next); err != nil {
-			log.Fatal(err)
+		// Without events, the cursor moves past those of others: keep it now and then, before what
+		// lies behind it is removed.
+		if len(next.Events) > 0 || time.Since(booked) > time.Hour {
+			if err := book(journal, next); err != nil {
+				log.Fatal(err)
+			}
+			booked = time.Now()
 		}
 		cursor = next.NextCursor
 	}
@@ -73,9 +79,6 @@ func open(path string) (*os.File, string, error) {
 
 // book writes the events and the cursor in one line. This is the place for what you do with them.
 func book(journal *os.File, next page) error {
-	if len(next.Events) == 0 {
-		return nil
-	}
 	line, err := json.Marshal(next)
 	if err != nil {
 		return err

@@ -28,11 +28,10 @@ def open_journal(path):
 
 def book(journal, page):
     """Writes events and cursor in one line. This is the place for what you do with them."""
-    if page["events"]:
-        line = {"events": page["events"], "next_cursor": page["next_cursor"]}
-        journal.write(json.dumps(line).encode() + b"\n")
-        journal.flush()
-        os.fsync(journal.fileno())
+    line = {"events": page["events"], "next_cursor": page["next_cursor"]}
+    journal.write(json.dumps(line).encode() + b"\n")
+    journal.flush()
+    os.fsync(journal.fileno())
 
 
 def fetch(cursor):
@@ -51,7 +50,7 @@ def fetch(cursor):
 
 def main():
     journal, cursor = open_journal(os.environ["JOURNAL"])
-    pause = 1
+    pause, booked = 1, time.monotonic()
     while True:
         try:
             page = fetch(cursor)
@@ -64,7 +63,11 @@ def main():
             problem = broken
         else:
             pause = 1
-            book(journal, page)
+            # Without events, the cursor moves past those of others: keep it now and then, before
+            # what lies behind it is removed.
+            if page["events"] or time.monotonic() - booked > 3600:
+                book(journal, page)
+                booked = time.monotonic()
             cursor = page["next_cursor"]
             continue
         print(f"trying again in {pause} s: {problem}", file=sys.stderr)

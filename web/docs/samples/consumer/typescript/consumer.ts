@@ -26,7 +26,6 @@ function openJournal(path: string): { journal: number; cursor: string } {
 
 /** Writes events and cursor in one line. This is the place for what you do with them. */
 function book(journal: number, { events, next_cursor }: Page): void {
-  if (events.length === 0) return;
   writeSync(journal, JSON.stringify({ events, next_cursor }) + "\n");
   fsyncSync(journal);
 }
@@ -53,6 +52,7 @@ async function fetchPage(cursor: string): Promise<Page> {
 
 async function main(): Promise<void> {
   let { journal, cursor } = openJournal(process.env.JOURNAL ?? "journal.jsonl");
+  let booked = Date.now();
   for (let pause = 1; ; ) {
     let page: Page;
     try {
@@ -65,7 +65,12 @@ async function main(): Promise<void> {
       continue;
     }
     pause = 1;
-    book(journal, page);
+    // Without events, the cursor moves past those of others: keep it now and then, before what
+    // lies behind it is removed.
+    if (page.events.length > 0 || Date.now() - booked > 3_600_000) {
+      book(journal, page);
+      booked = Date.now();
+    }
     cursor = page.next_cursor;
   }
 }
