@@ -27,11 +27,14 @@ func newErrorHandler(options Options) echo.HTTPErrorHandler {
 		if code == lending.CodeUnavailable {
 			suggestRetry(c)
 		}
-		if refusal, ok := errors.AsType[*lending.Error](err); ok && refusal.RetryAfter > 0 {
+		refusal, coded := errors.AsType[*lending.Error](err)
+		if coded && refusal.RetryAfter > 0 {
 			wait := int(math.Ceil(refusal.RetryAfter.Seconds()))
 			c.Response().Header().Set(echo.HeaderRetryAfter, strconv.Itoa(wait))
 		}
-		if code == lending.CodeInternal || code == lending.CodeUnavailable {
+		// Who is only told to come back later has no fault behind it.
+		if code == lending.CodeInternal ||
+			code == lending.CodeUnavailable && refusal.Unwrap() != nil {
 			logFault(c, code, err)
 		}
 		if c.Response().Committed {

@@ -22,7 +22,7 @@ const (
 	numberedTogether = 100
 	// The outbox is looked at as soon as something is told, soon again, since not every
 	// event is told of, and then less and less often.
-	leastLook, mostLook = 5 * time.Millisecond, 250 * time.Millisecond
+	leastLook, mostLook = 5 * time.Millisecond, 40 * time.Millisecond
 	// The pauses before the connection is made again that listens.
 	leastPause, mostPause = 100 * time.Millisecond, 10 * time.Second
 )
@@ -68,6 +68,13 @@ func (p *Publisher) Run(ctx context.Context) {
 
 // publishAll publishes all that waits, and numbers some of the older events.
 func (p *Publisher) publishAll(ctx context.Context) (int, error) {
+	var waits bool
+	err := p.DB.GetContext(ctx, &waits, `
+		SELECT EXISTS (SELECT FROM feed_outbox)
+		       OR EXISTS (SELECT FROM feed_head WHERE numbered_until IS NOT NULL)`)
+	if err != nil || !waits {
+		return 0, err
+	}
 	all := 0
 	for {
 		published, err := p.Publish(ctx)
@@ -132,9 +139,21 @@ func (p *Publisher) Publish(ctx context.Context) (int, error) {
 
 // Number gives their numbers to the events of some applications that are older than
 // this rule, by their times, and leads them into the feed. It does nothing once all have
-// theirs.
+// theirs, and tries again later where somebody holds one of the applications: publishing
+// must not wait for that.
 func (p *Publisher) Number(ctx context.Context) error {
-	return p.DB.InTx(ctx, func(tx *postgres.Tx) error {
+	err := p.DB.InTx(ctx, p.number(ctx))
+	if postgres.IsLockTimeout(err) {
+		return nil
+	}
+	return err
+}
+
+func (p *Publisher) number(ctx context.Context) func(tx *postgres.Tx) error {
+	return func(tx *postgres.Tx) error {
+		if _, err := tx.ExecContext(ctx, `SET LOCAL lock_timeout = '100ms'`); err != nil {
+			return fmt.Errorf("bounding the wait for applications: %w", err)
+		}
 		var from *uuid.UUID
 		err := tx.GetContext(ctx, &from,
 			`SELECT numbered_until FROM feed_head FOR UPDATE SKIP LOCKED`)
@@ -173,5 +192,5 @@ func (p *Publisher) Number(ctx context.Context) error {
 			return fmt.Errorf("keeping up to where events are numbered: %w", err)
 		}
 		return nil
-	})
+	}
 }

@@ -80,8 +80,7 @@ func (s *Service) read(ctx context.Context, query Query) (page Page, gone Cursor
 	case *after < seen.Oldest:
 		return Page{}, 0, errExpired(seen.Oldest)
 	case *after > seen.Head:
-		// Of another database, or of what a restore took back.
-		return Page{}, 0, errCursor()
+		return Page{}, 0, s.errAhead(ctx)
 	}
 	page = Page{Next: seen.Seen, More: seen.Seen < seen.Head, head: seen.Head}
 	if len(entries) > query.Limit {
@@ -90,6 +89,23 @@ func (s *Service) read(ctx context.Context, query Query) (page Page, gone Cursor
 	}
 	page.Events, gone, err = s.load(ctx, entries)
 	return page, gone, err
+}
+
+// errAhead refuses a cursor that the feed cannot have given: of another database, or of what a
+// restore took back. As long as nobody has decided what becomes of a restored database, it may
+// still come to be one.
+func (s *Service) errAhead(ctx context.Context) error {
+	var held bool
+	err := s.DB.GetContext(ctx, &held,
+		`SELECT EXISTS (SELECT FROM installation WHERE held_at IS NOT NULL)`)
+	switch {
+	case err != nil:
+		return fmt.Errorf("asking whether a restore is decided: %w", err)
+	case held:
+		return lending.NewError(lending.CodeUnavailable, "the lender has gone back to a backup and "+
+			"not decided yet what is sent again; keep your cursor and ask again")
+	}
+	return errCursor()
 }
 
 // entries finds up to one entry more than the limit, oldest first.

@@ -48,8 +48,8 @@ func TestCursorsSurviveARestore(t *testing.T) {
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		return h.Restored.Hold(ctx, tx, "recovered to 09:30")
 	})
-	if _, err := read(later, many[:1]); lending.ErrorCode(err) != lending.CodeValidation {
-		t.Errorf("before the decision: %v, want a refusal", err)
+	if _, err := read(later, many[:1]); lending.ErrorCode(err) != lending.CodeUnavailable {
+		t.Errorf("before the decision: %v, want to be asked again later", err)
 	}
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := h.Restored.Release(ctx, tx)

@@ -121,7 +121,7 @@ func (e *events) listApplicationEvents(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	from, limit := query.number("from_sequence", 1, math.MaxInt32, 1), query.limit()
+	from, limit := query.number("from_sequence", 1, math.MaxInt, 1), query.limit()
 	if err := query.faults.Err(); err != nil {
 		return err
 	}

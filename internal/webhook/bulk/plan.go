@@ -249,6 +249,9 @@ func (b Resend) chosen() (string, []any) {
 const matchedColumns = `delivery_uid, created_at, subscription_uid, event_uid, event_at, event,
 			       application_uid, status, test, subscription_state, version, body_gone`
 
+// eventAhead is by how much more an event is never later than its deliveries.
+const eventAhead = 24 * time.Hour
+
 // matched renders what the scope means before anything is left out. Its first
 // argument is the partner, and every table that it looks at is held to it.
 func (b Scope) matched() (string, []any) {
@@ -267,7 +270,9 @@ func (b Scope) matched() (string, []any) {
 		c.Add(`NOT d.test`)
 		c.Add(`d.subscription_uid = ANY (?)`, pq.Array(b.Subscriptions))
 		if b.ByEvent {
-			filter.Since, filter.Until = b.Since, time.Time{} // no delivery is older than its event
+			// A delivery can be a little older than its event, whose time is moved on past that of
+			// the one before. Its own time only keeps the search to few partitions.
+			filter.Since, filter.Until = b.Since.Add(-eventAhead), time.Time{}
 			c.Add(`d.event_at >= ? AND d.event_at < ?`, b.Since, b.Until)
 		}
 		c.When(len(b.Merchants) > 0, `e.merchant_uid = ANY (?)`, pq.Array(b.Merchants))

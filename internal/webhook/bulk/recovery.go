@@ -38,7 +38,8 @@ func (s *Service) Recover(
 		wanted.Until = tx.Now
 	}
 	var faults lending.Faults
-	if wanted.Since.Before(tx.Now.Add(-maxRecoveryAge)) {
+	// A moment more, in which a time of just then comes here.
+	if wanted.Since.Before(tx.Now.Add(-maxRecoveryAge - time.Minute)) {
 		faults.Add("since", `"since" must be at most 30 days back`)
 	}
 	switch {
