@@ -31,9 +31,9 @@ import (
 )
 
 const (
-	// Grace is how long after its end a day is frozen: three attempts of a delivery, each
-	// moved by Retry-After as far as it may by default, are over by then.
-	Grace = 3 * time.Hour
+	// Grace is how long after its end a day is frozen: what began before the end has committed by
+	// then, also where clocks differ.
+	Grace = 5 * time.Minute
 	// correctable is how far corrections look back: as far as recoveries reach, and a
 	// little more.
 	correctable = 35 * 24 * time.Hour
