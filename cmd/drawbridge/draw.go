@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"drawbridge/internal/app"
@@ -13,11 +14,11 @@ import (
 )
 
 type drawCmd struct {
-	List drawListCmd `cmd:"" help:"List the draws whose money is under way, oldest request first, with what has to be done about each."`
+	List drawListCmd `cmd:"" help:"List the draws whose money is under way, or those of a state, oldest request first, with what has to be done about each."`
 }
 
 type drawListCmd struct {
-	Status   string `help:"FUNDING_REQUESTED or FUNDING_PROCESSING." placeholder:"STATUS"`
+	Status   string `help:"Those in this state, such as FUNDING_SETTLED." placeholder:"STATUS"`
 	Partner  string `help:"Only this partner's." placeholder:"UID"`
 	Merchant string `help:"Only this merchant's." placeholder:"UID"`
 	Product  string `help:"Only those of this product." placeholder:"UID"`
@@ -26,7 +27,7 @@ type drawListCmd struct {
 	listFlags
 }
 
-// Run lists the draws under way.
+// Run lists the draws.
 func (cmd drawListCmd) Run(env *environment) error {
 	filter := loan.DeskFilter{
 		Status:      lending.FundingStatus(cmd.Status),
@@ -35,8 +36,8 @@ func (cmd drawListCmd) Run(env *environment) error {
 		ProductUID:  env.optionalUID("--product", cmd.Product),
 		Age:         time.Duration(cmd.Hours) * time.Hour, Overdue: cmd.Overdue,
 	}
-	if cmd.Status != "" && !filter.Status.IsPending() {
-		env.refusef("--status is %q; it must be FUNDING_REQUESTED or FUNDING_PROCESSING", cmd.Status)
+	if all := lending.AllFundingStatuses(); cmd.Status != "" && !slices.Contains(all, filter.Status) {
+		env.refusef("--status is %q; it must be one of %s", cmd.Status, lending.JoinNames(all))
 	}
 	if cmd.Hours < 0 || cmd.Hours > maxDeskHours {
 		env.refusef("--hours must be from 0 to %d", maxDeskHours)

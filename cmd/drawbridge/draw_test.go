@@ -24,7 +24,8 @@ func TestDrawList(t *testing.T) {
 	asked := h.Draw(t, h.Loan(t, solar).UID, loan.DrawInput{}).ID
 	sent := h.Draw(t, h.Loan(t, slow).UID, loan.DrawInput{}).ID
 	h.Fund(t, sent, lending.FundingProcessing)
-	h.Settle(t, h.Draw(t, h.Loan(t, solar).UID, loan.DrawInput{}).ID)
+	settled := h.Draw(t, h.Loan(t, solar).UID, loan.DrawInput{}).ID
+	h.Settle(t, settled)
 	h.Exec(t, `
 		UPDATE disbursements
 		   SET requested_at = requested_at - interval '14 days',
@@ -45,6 +46,8 @@ func TestDrawList(t *testing.T) {
 		"":                                       {asked, sent},
 		"--status FUNDING_REQUESTED":             {asked},
 		"--status FUNDING_PROCESSING":            {sent},
+		"--status FUNDING_SETTLED":               {settled},
+		"--status FUNDING_SETTLED --overdue":     nil,
 		"--hours 41":                             {asked},
 		"--hours 1":                              {asked, sent},
 		"--overdue":                              {asked},
@@ -75,7 +78,7 @@ func TestDrawList(t *testing.T) {
 		t.Errorf("as text it is %q", text)
 	}
 	for args, names := range map[string]string{
-		"--status CANCELLED": "--status", "--hours -1": "--hours", "--hours 10001": "--hours",
+		"--status PAID": "--status", "--hours -1": "--hours", "--hours 10001": "--hours",
 		"--hours x": "--hours", "--partner x": "--partner", "--merchant x": "--merchant",
 		"--product x": "--product", "--limit 0": "--limit", "--cursor x": "cursor", "more": "more",
 	} {

@@ -175,6 +175,15 @@ func ParseFundingStatus(text string) (FundingStatus, error) {
 	return parseStatus(fundingTable, text)
 }
 
+// ParseFundingMove works like ParseFundingStatus, for what a disbursement can be moved to: it
+// is requested by a draw alone.
+func ParseFundingMove(text string) (FundingStatus, error) {
+	moves := slices.DeleteFunc(slices.Clone(fundingTable), func(t transition[FundingStatus]) bool {
+		return t.from == FundingRequested
+	})
+	return parseStatus(moves, text)
+}
+
 // ParseTaskStatus works like ParseApplicationStatus.
 func ParseTaskStatus(text string) (TaskStatus, error) { return parseStatus(taskTable, text) }
 

@@ -13,14 +13,14 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// DeskFilter narrows the list of draws whose money is under way; zero fields do not.
+// DeskFilter narrows the list of draws; zero fields do not.
 type DeskFilter struct {
-	// Status is FUNDING_REQUESTED or FUNDING_PROCESSING.
+	// Status keeps draws in that state; empty keeps those whose money is under way.
 	Status      lending.FundingStatus
 	PartnerUID  uuid.UUID
 	MerchantUID uuid.UUID
 	ProductUID  uuid.UUID
-	// Age keeps draws that have been in their state for so much business time.
+	// Age keeps draws under way that have been in their state for so much business time.
 	Age time.Duration
 	// Overdue keeps those that have been for longer than their product allows.
 	Overdue bool
@@ -29,7 +29,7 @@ type DeskFilter struct {
 	Limit  int
 }
 
-// Waiting is a draw whose money is under way, as who pays it looks at it.
+// Waiting is a draw as who pays it looks at it.
 type Waiting struct {
 	Disbursement
 	Application  lending.ApplicationStatus
@@ -37,9 +37,10 @@ type Waiting struct {
 	PartnerName  string
 	MerchantName string
 	ProductCode  string
-	// Since is when it came to its state, Due when it is, or was, overdue there.
+	// Since is when it came to its state, Due when it is, or was, overdue there; zero unless its
+	// money is under way.
 	Since, Due time.Time
-	// Age is the business time in that state.
+	// Age is the business time in that state, zero for one in which nothing waits.
 	Age     time.Duration
 	Overdue bool
 	// NextStep says who has to do what.
@@ -67,7 +68,7 @@ const (
 	inState = `coalesce(d.processing_at, d.requested_at)`
 )
 
-// Desk returns one page of the draws under way that match, the oldest request first,
+// Desk returns one page of the draws that match, the oldest request first,
 // and where the next page begins, zero on the last one. Error: VALIDATION_ERROR for the
 // limit.
 func (s *Service) Desk(
@@ -99,7 +100,7 @@ func (s *Service) Desk(
 		 ORDER BY d.requested_at, d.merchant_disbursement_id
 		 LIMIT `+c.Bind(filter.Limit+1), c.Args...)
 	if err != nil {
-		return nil, postgres.Cursor{}, fmt.Errorf("listing the draws under way: %w", err)
+		return nil, postgres.Cursor{}, fmt.Errorf("listing draws: %w", err)
 	}
 	draws := make([]Waiting, 0, len(rows))
 	for _, row := range rows {
@@ -110,7 +111,7 @@ func (s *Service) Desk(
 	return draws, next, nil
 }
 
-// CountDesk counts the draws under way that match, at most limit of them.
+// CountDesk counts the draws that match, at most limit of them.
 func (s *Service) CountDesk(ctx context.Context, filter DeskFilter, limit int) (int, error) {
 	c, err := s.deskConditions(ctx, filter, s.DB.Now())
 	if err != nil {
@@ -119,7 +120,7 @@ func (s *Service) CountDesk(ctx context.Context, filter DeskFilter, limit int) (
 	count, err := s.DB.Count(ctx, `SELECT count(*) FROM (SELECT`+deskTables+c.Where()+
 		` LIMIT `+c.Bind(limit)+`) AS matching`, c.Args...)
 	if err != nil {
-		return 0, fmt.Errorf("counting the draws under way: %w", err)
+		return 0, fmt.Errorf("counting draws: %w", err)
 	}
 	return count, nil
 }
@@ -128,9 +129,10 @@ func (s *Service) deskConditions(
 	ctx context.Context, filter DeskFilter, now time.Time,
 ) (postgres.Conditions, error) {
 	var c postgres.Conditions
-	// The states stand in the text, where the planner sees that there is an index of them.
-	c.Add(`d.status IN ('FUNDING_REQUESTED', 'FUNDING_PROCESSING')`)
 	c.When(filter.Status != "", `d.status = ?`, string(filter.Status))
+	// The states stand in the text, where the planner sees that there is an index of them.
+	c.When(filter.Status == "" || filter.Age > 0 || filter.Overdue,
+		`d.status IN ('FUNDING_REQUESTED', 'FUNDING_PROCESSING')`)
 	c.When(filter.PartnerUID != uuid.Nil, `a.partner_uid = ?`, filter.PartnerUID)
 	c.When(filter.MerchantUID != uuid.Nil, `a.merchant_uid = ?`, filter.MerchantUID)
 	c.When(filter.ProductUID != uuid.Nil, `l.product_uid = ?`, filter.ProductUID)
@@ -158,8 +160,12 @@ func (s *Service) waiting(row waitingRow, now time.Time) Waiting {
 		Disbursement: row.disbursement(row.account), Application: row.account.Status,
 		Borrower:    strings.TrimSpace(row.FirstName + " " + row.LastName),
 		PartnerName: row.PartnerName, MerchantName: row.MerchantName, ProductCode: row.ProductCode,
-		Since: *cmp.Or(row.Processing, row.RequestedAt),
 	}
+	if !w.Status.IsPending() {
+		w.Since, w.NextStep = *cmp.Or(w.ReturnedAt, w.CancelledAt, w.SettledAt), "None."
+		return w
+	}
+	w.Since = *cmp.Or(row.Processing, row.RequestedAt)
 	w.Age = s.Calendar.Between(w.Since, now)
 	w.Due = s.Calendar.Add(w.Since, time.Duration(row.OverdueHours)*time.Hour)
 	w.Overdue = !w.Due.After(now)

@@ -18,7 +18,7 @@ type ListState string
 // The states of a loan in a list.
 const (
 	ListPending   ListState = "pending"   // the money of a draw is under way
-	ListCompleted ListState = "completed" // a final or early draw stands
+	ListCompleted ListState = "completed" // a final or early draw stands, nothing is left
 	ListBlocked   ListState = "blocked"   // the application is not Approved
 	ListReady     ListState = "ready"     // the next draw may be requested
 )
@@ -79,10 +79,11 @@ const (
 	isPending = `EXISTS (SELECT 1 FROM disbursements d
 		 WHERE d.application_uid = l.application_uid
 		   AND d.status IN ('FUNDING_REQUESTED', 'FUNDING_PROCESSING'))`
-	isCompleted = `EXISTS (SELECT 1 FROM disbursements d
+	// Where the money of an earlier draw came back there is something to draw again.
+	isCompleted = `(l.drawn_amount >= l.loan_amount AND EXISTS (SELECT 1 FROM disbursements d
 		 WHERE d.application_uid = l.application_uid
 		   AND d.kind <> 'regular' AND d.status <> 'CANCELLED'
-		   AND d.status <> 'RETURNED')`
+		   AND d.status <> 'RETURNED'))`
 )
 
 // List returns one page of the loans that match, the newest opened first, and

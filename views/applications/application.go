@@ -136,7 +136,7 @@ func DocumentWord(status lending.DocumentStatus) string {
 // loanState says what keeps the next draw from being requested, if anything.
 func loanState(open loan.Loan) string {
 	switch {
-	case open.IsCompleted():
+	case !open.Balance().IsPositive(): // the money of an earlier draw may have come back
 		return "Drawn to the end"
 	case open.IsPending():
 		return "A draw is pending; the next one waits for it"

@@ -11,10 +11,10 @@ import (
 	"drawbridge/views/ui"
 )
 
-// DeskTable lists draws whose money is under way.
+// DeskTable lists draws with what has to be done about each.
 func DeskTable(rows []loan.Waiting) ui.TableProps[loan.Waiting] {
 	return ui.TableProps[loan.Waiting]{
-		Caption: "Draws under way, oldest request first",
+		Caption: "Draws, oldest request first",
 		RowID:   func(w loan.Waiting) string { return fmt.Sprintf("draw-%d", w.ID) },
 		Href: func(w loan.Waiting) string {
 			return paths.To(paths.Application, w.ApplicationUID.String())
@@ -30,7 +30,12 @@ func DeskTable(rows []loan.Waiting) ui.TableProps[loan.Waiting] {
 			},
 			{
 				Title: "Business hours", Class: "col-b w-amount end",
-				Text: func(w loan.Waiting) string { return fmt.Sprintf("%.1f", w.Age.Hours()) },
+				Text: func(w loan.Waiting) string {
+					if !w.Status.IsPending() {
+						return ""
+					}
+					return fmt.Sprintf("%.1f", w.Age.Hours())
+				},
 			},
 			{
 				Title: "In state since", Class: "w-time end",

@@ -117,18 +117,10 @@ func newDeliveryBody(d delivery.Read) deliveryBody {
 		UID: d.UID, EventUID: d.EventUID, Sequence: d.Sequence, SubscriptionUID: d.SubscriptionUID,
 		Event: string(d.Event), ApplicationUID: d.ApplicationUID, MerchantUID: d.MerchantUID,
 		State: string(d.State), AttemptCount: d.AttemptCount, HTTPStatus: d.LastHTTPStatus,
-		ErrorClass: d.LastErrorClass, NextAttemptAt: optionalTime(d.NextAttemptAt),
+		ErrorClass: d.LastErrorClass, NextAttemptAt: formatOptional(d.NextAttemptAt),
 		ResendOf: d.ResendOf, MadeGoodBy: d.MadeGoodBy, Test: d.Test,
-		CreatedAt: formatTime(d.CreatedAt), FinishedAt: optionalTime(d.FinishedAt),
+		CreatedAt: formatTime(d.CreatedAt), FinishedAt: formatOptional(d.FinishedAt),
 	}
-}
-
-func optionalTime(at *time.Time) *string {
-	if at == nil {
-		return nil
-	}
-	text := formatTime(*at)
-	return &text
 }
 
 type deliveriesBody struct {
@@ -272,7 +264,7 @@ func newRecoveryBody(r bulk.Resend) recoveryBody {
 		Delivered: r.Counts.Delivered, Failed: r.Counts.Failed, CreatedAt: formatTime(r.CreatedAt),
 	}
 	if !r.EndedAt.IsZero() {
-		body.FinishedAt = optionalTime(&r.EndedAt)
+		body.FinishedAt = formatOptional(&r.EndedAt)
 	}
 	return body
 }

@@ -189,11 +189,13 @@ func (l *lender) lenderApplication(c echo.Context) error {
 
 // lenderChange is a change of an application by one of the lender's systems.
 type lenderChange[T any] struct {
-	// action names it in the audit log, which keeps what shown says before and after.
-	action string
-	shown  func(application.Application) any
-	read   func(body *object) T
-	change func(
+	// action names it in the audit log, which keeps what shown says before and after, and the
+	// reason if one may be given.
+	action   string
+	reasoned bool
+	shown    func(application.Application) any
+	read     func(body *object) T
+	change   func(
 		ctx context.Context, tx *postgres.Tx, by loan.Caller, uid uuid.UUID, to T,
 	) (application.Application, error)
 }
@@ -204,7 +206,10 @@ func (k lenderChange[T]) handle(l *lender, c echo.Context) error {
 	uid, pathErr := pathUID(c, applicationField)
 	return l.jsonEffect(c, pathErr, func(body *object) operation {
 		to := k.read(body)
-		reason := body.optionalText("reason", lending.MaxReason)
+		var reason *string
+		if k.reasoned {
+			reason = body.optionalText("reason", lending.MaxReason)
+		}
 		return func(tx *postgres.Tx) (int, any, error) {
 			ctx := c.Request().Context()
 			before, err := l.applications.ReadLocked(ctx, tx, uid, uuid.Nil)
@@ -242,8 +247,8 @@ func sameJSON(a, b any) bool {
 
 func (l *lender) lenderStatus(c echo.Context) error {
 	return lenderChange[lending.ApplicationStatus]{
-		action: "application.status",
-		shown:  func(app application.Application) any { return map[string]any{"status": app.Status} },
+		action: "application.status", reasoned: true,
+		shown: func(app application.Application) any { return map[string]any{"status": app.Status} },
 		read: func(body *object) lending.ApplicationStatus {
 			return parsed(body, "status", lending.ParseApplicationStatus)
 		},
@@ -405,7 +410,7 @@ type movedBody struct {
 func (l *lender) lenderFunding(c echo.Context) error {
 	id, pathErr := pathNumber(c)
 	return l.jsonEffect(c, pathErr, func(body *object) operation {
-		change := l.fundingChange(body)
+		change := l.fundingChange(body, lending.ParseFundingMove)
 		return func(tx *postgres.Tx) (int, any, error) {
 			moved, changed, err := l.moveFunding(c, tx, id, change)
 			if err != nil {

@@ -106,7 +106,7 @@ func (l *lender) readChange(text []byte) batchChange {
 			one.id = &id
 		}
 	}
-	one.change = l.fundingChange(body)
+	one.change = l.fundingChange(body, lending.ParseFundingMove)
 	one.fault = body.err()
 	return one
 }

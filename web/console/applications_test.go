@@ -177,6 +177,17 @@ func TestApplicationPage(t *testing.T) {
 	}
 	b.get(paths.To(paths.Application, uuid.NewString())).wantStatus(t, http.StatusNotFound)
 	b.get(paths.To(paths.Application, "x")).wantStatus(t, http.StatusNotFound)
+
+	var first int64
+	r.must(r.DB.GetContext(r.Context(), &first, `
+		SELECT min(merchant_disbursement_id)
+		  FROM disbursements
+		 WHERE application_uid = $1`, uid))
+	r.Fund(r, first, lending.FundingReturned)
+	page = b.get(paths.To(paths.Application, uid)).wantStatus(t, http.StatusOK)
+	if got := page.text(".panel-head"); !strings.Contains(got, "A draw is pending") {
+		t.Errorf("after the first draw's money came back, the loan says %q", got)
+	}
 }
 
 // From the timeline each thing leads to its own page, and chips narrow it.

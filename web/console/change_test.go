@@ -465,3 +465,31 @@ func TestSupportChangesNoApplication(t *testing.T) {
 		t.Errorf("told %v", got)
 	}
 }
+
+// TestReturnedMoneyNeedsAReason notes by the form that settled money came back: the partner
+// reads why, so there has to be a reason, and the form keeps what was typed until there is.
+func TestReturnedMoneyNeedsAReason(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.asOperator()
+	app := r.Loan(t, r.NewProduct(t, "SOLAR", "50,50"))
+	drawn := r.Draw(t, app.UID, loan.DrawInput{})
+	r.Settle(t, drawn.ID)
+	form := changePath(app.UID, "funding", "draw", fmt.Sprint(drawn.ID), "to", "RETURNED")
+	refused, _ := b.fillIn(form, map[string]string{"reference": "R01-7"})
+	refused.wantStatus(t, http.StatusBadRequest)
+	if got := refused.text(".field-fault"); !strings.Contains(got, "required") {
+		t.Errorf("without a reason the field says %q", got)
+	}
+	if got := refused.find("[name=reference]").AttrOr("value", ""); got != "R01-7" {
+		t.Errorf("the form kept the reference %q", got)
+	}
+	done, _ := b.fillIn(form, map[string]string{"reference": "R01-7", "reason": "No such account"})
+	done.wantStatus(t, http.StatusSeeOther)
+	page := b.get(paths.To(paths.Application, app.UID.String())).wantStatus(t, http.StatusOK)
+	for _, want := range []string{"Returned", "R01-7", "No such account"} {
+		if !strings.Contains(page.text("main"), want) {
+			t.Errorf("the application does not say %q", want)
+		}
+	}
+}

@@ -39,7 +39,8 @@ func TestDrawDesk(t *testing.T) {
 		_, _, err := r.Loans.MoveFunding(ctx, tx, r.Caller(), sent.ID, change)
 		return err
 	})
-	r.Settle(t, r.Draw(t, r.Loan(t, solar).UID, loan.DrawInput{}).ID)
+	settled := r.Draw(t, r.Loan(t, solar).UID, loan.DrawInput{})
+	r.Settle(t, settled.ID)
 	r.pass(7 * 24 * time.Hour) // forty business hours, whatever day it is
 	b.signIn(adminEmail, password).wantStatus(t, http.StatusSeeOther)
 	row := func(d loan.Disbursement) string { return fmt.Sprintf("#draw-%d", d.ID) }
@@ -52,7 +53,11 @@ func TestDrawDesk(t *testing.T) {
 		"":                         {asked, sent},
 		"state=FUNDING_REQUESTED":  {asked},
 		"state=FUNDING_PROCESSING": {sent},
-		"overdue=yes":              {asked, sent},
+		"state=FUNDING_SETTLED":    {settled},
+		"state=RETURNED":           nil,
+
+		"state=FUNDING_SETTLED&overdue=yes": nil,
+		"overdue=yes":                       {asked, sent},
 		"age=40&product=" + quick.UID + "&merchant=" + r.Merchant.String(): {sent},
 		"partner=" + solar.UID: nil,
 	} {
@@ -66,7 +71,7 @@ func TestDrawDesk(t *testing.T) {
 			t.Errorf("%q lists %d, want %d", query, got, len(want))
 		}
 	}
-	for _, query := range []string{"state=FUNDING_SETTLED", "age=2", "overdue=no", "product=x"} {
+	for _, query := range []string{"state=PAID", "age=2", "overdue=no", "product=x"} {
 		b.get(paths.Desk+"?"+query).wantStatus(t, http.StatusBadRequest)
 	}
 	page := b.get(paths.Desk)
@@ -93,8 +98,17 @@ func TestDrawDesk(t *testing.T) {
 	}
 	link := page.find(row(asked)+" td a[href*='to=FUNDING_PROCESSING']").AttrOr("href", "")
 	b.get(link).wantStatus(t, http.StatusOK)
-	answer, _ := b.fillIn(link, nil)
+	answer, _ := b.fillIn(link, map[string]string{"reason": "a note among ourselves"})
 	answer.wantStatus(t, http.StatusSeeOther)
+	var noted, told int
+	r.must(r.DB.QueryRowContext(t.Context(), `
+		SELECT (SELECT count(*) FROM audit_log WHERE reason = 'a note among ourselves'),
+		       (SELECT count(*) FROM disbursement_changes WHERE reason = 'a note among ourselves')`).
+		Scan(&noted, &told))
+	if noted != 1 || told != 0 {
+		t.Errorf("a note stands %d times in the audit log, want once, and %d times before the partner",
+			noted, told)
+	}
 	if got := b.get(paths.Desk).text(row(asked)); strings.Contains(got, "overdue") ||
 		!strings.Contains(got, "Processing") {
 		t.Errorf("after it was sent: %q", got)

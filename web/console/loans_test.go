@@ -31,14 +31,20 @@ func TestLoanList(t *testing.T) {
 	w.Settle(t, w.Draw(t, drawn, apptest.Documented()).ID)
 	blocked := w.Loan(t, solar).UID
 	w.Move(t, blocked, lending.StatusPendClearance)
+	again := w.Loan(t, solar).UID
+	first := w.Draw(t, again, loan.DrawInput{}).ID
+	w.Settle(t, first)
+	w.Settle(t, w.Draw(t, again, apptest.Documented()).ID)
+	w.Fund(t, first, lending.FundingReturned) // so that there is something to draw again
 	for query, want := range map[string][]uuid.UUID{
-		"":                       {blocked, drawn, pending, ready},
-		"state=ready":            {ready},
+		"":                       {again, blocked, drawn, pending, ready},
+		"state=ready":            {again, ready},
 		"state=pending":          {pending},
 		"state=completed":        {drawn},
 		"state=blocked":          {blocked},
 		"product=" + once.UID:    {drawn},
-		"draw=FUNDING_SETTLED":   {drawn},
+		"draw=FUNDING_SETTLED":   {again, drawn},
+		"draw=RETURNED":          {again},
 		"draw=FUNDING_REQUESTED": {pending},
 
 		"draw=FUNDING_REQUESTED&state=pending": {pending},
@@ -46,7 +52,7 @@ func TestLoanList(t *testing.T) {
 
 		"draw=CANCELLED":                                 nil,
 		"partner=" + uuid.NewString():                    nil,
-		"partner=" + r.Partner.String() + "&state=ready": {ready},
+		"partner=" + r.Partner.String() + "&state=ready": {again, ready},
 	} {
 		page := b.get(paths.Loans+"?"+query).wantStatus(t, http.StatusOK)
 		for _, uid := range want {

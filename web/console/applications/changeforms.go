@@ -238,7 +238,9 @@ func (c changing) askFunding() (asked, error) {
 		"merchant_disbursement_id": id, "status": to,
 	}
 	for _, field := range lending.FundingFields() {
-		if text := c.get(field); text != "" {
+		// Of money that moves, the form's reason is the audit log's: the partner reads evidence.
+		private := field == lending.FieldReason && to.InForce()
+		if text := c.get(field); text != "" && !private {
 			fields[field], after[field] = text, text
 		}
 	}

@@ -18,16 +18,14 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// underWay are the states of a draw on the desk.
-var underWay = []lending.FundingStatus{lending.FundingRequested, lending.FundingProcessing}
-
 // deskAges are the ages to choose from, in business hours.
 var deskAges = []string{"1", "4", "8", "16", "40"}
 
-// desk lists the draws whose money is under way, with what has to be done about each.
+// desk lists the draws whose money is under way, with what has to be done about each, and
+// those of any other state with what was given as evidence.
 func (f *Feature) desk() list.Spec[loan.Waiting] {
-	tabs := []ui.Option{{Label: "All"}}
-	for _, state := range underWay {
+	tabs := []ui.Option{{Label: "Under way"}}
+	for _, state := range lending.AllFundingStatuses() {
 		tabs = append(tabs, ui.Option{Value: string(state), Label: applications.DrawWord(state)})
 	}
 	ages := []ui.Option{{Label: "Any age"}}
@@ -91,7 +89,7 @@ func (f *Feature) deskIntro(context.Context) (string, error) {
 func (f *Feature) readDesk(v *list.Values) list.Source[loan.Waiting] {
 	hours, _ := strconv.Atoi(list.OneOf(v, "age", deskAges))
 	filter := loan.DeskFilter{
-		Status:     list.OneOf(v, "state", underWay),
+		Status:     list.OneOf(v, "state", lending.AllFundingStatuses()),
 		PartnerUID: v.UID("partner"), MerchantUID: v.UID("merchant"), ProductUID: v.UID("product"),
 		Age: time.Duration(hours) * time.Hour, Overdue: v.Is("overdue"),
 	}
