@@ -37,6 +37,11 @@ type Client struct {
 	CreatedAt time.Time  `db:"created_at"`
 }
 
+// IsRotating tells whether the secret before the last rotation works beside the new one.
+func (c Client) IsRotating(now time.Time) bool {
+	return c.PreviousValidUntil != nil && now.Before(*c.PreviousValidUntil)
+}
+
 // UIDs is a column of type uuid[].
 type UIDs []uuid.UUID
 

@@ -230,8 +230,8 @@ func clientTable(rows []Client) ui.TableProps[Client] {
 	}
 }
 
-// SystemTable lists clients of the lender's own systems.
-func SystemTable(rows []partner.Client) ui.TableProps[partner.Client] {
+// SystemTable lists clients of the lender's own systems as they are at a moment.
+func SystemTable(rows []partner.Client, now time.Time) ui.TableProps[partner.Client] {
 	return ui.TableProps[partner.Client]{
 		Caption: "The lender's systems, newest first",
 		RowID:   func(c partner.Client) string { return "c-" + c.ID },
@@ -240,7 +240,9 @@ func SystemTable(rows []partner.Client) ui.TableProps[partner.Client] {
 		Columns: []ui.Column[partner.Client]{
 			{
 				Title: "State", Class: "w-state",
-				Chip: func(c partner.Client) ui.ChipProps { return Client{Client: c}.chip() },
+				Chip: func(c partner.Client) ui.ChipProps {
+					return Client{Client: c, Rotating: c.IsRotating(now)}.chip()
+				},
 			},
 			{Title: "Name", Header: true, Cell: systemNameCell},
 			{Title: "May", Class: "w-place", Text: scopesOf},

@@ -185,8 +185,7 @@ func (f *Feature) named(ctx context.Context, clients []partner.Client) ([]view.C
 	}
 	now, found := f.DB.Now(), make([]view.Client, 0, len(clients))
 	for _, client := range clients {
-		until := client.PreviousValidUntil
-		named := view.Client{Client: client, Rotating: until != nil && now.Before(*until)}
+		named := view.Client{Client: client, Rotating: client.IsRotating(now)}
 		for _, uid := range client.MerchantUIDs {
 			named.Names = append(named.Names, names[uid])
 		}

@@ -36,7 +36,10 @@ func (f *Feature) systems() list.Spec[partner.Client] {
 				Count: f.Partners.CountSystems,
 			}
 		},
-		Table: view.SystemTable, Buttons: view.NewSystem(), EmptyBody: view.NoSystems(),
+		Table: func(rows []partner.Client) ui.TableProps[partner.Client] {
+			return view.SystemTable(rows, f.DB.Now())
+		},
+		Buttons: view.NewSystem(), EmptyBody: view.NoSystems(),
 	}
 }
 
