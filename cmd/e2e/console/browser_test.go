@@ -163,7 +163,8 @@ func TestOperatorSeesTheDeliveryAndResendsIt(t *testing.T) {
 	)
 	loadedAt := evaluate(t, browser, stamp)
 	do(t, browser,
-		chromedp.Evaluate[chromedp.Void](`void (window.before = document.getElementById("live").innerHTML)`),
+		chromedp.Evaluate[chromedp.Void](
+			`void (window.before = document.getElementById("live").innerHTML)`),
 		press(`[data-open=resend]`),
 		chromedp.WaitVisible(chromedp.CSS(`dialog #reason`)),
 		typeInto(`dialog #reason`, "partner asked"),

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -20,14 +21,12 @@ import (
 // Binary is the program under test, built once.
 var Binary string
 
-// atOnce is how many tests of a package run at the same time unless -parallel says
-// it: they wait for processes and browsers more than they compute.
-const atOnce = "6"
-
-// Main builds the program, runs a package's tests and returns its exit status.
-func Main(m *testing.M) int {
+// Main builds the program, runs a package's tests and returns its exit status. So many
+// tests run at the same time unless -parallel says it: those that wait for processes more
+// than they compute are worth running together, browsers are not.
+func Main(m *testing.M, atOnce int) int {
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	if err := flag.Set("test.parallel", atOnce); err != nil {
+	if err := flag.Set("test.parallel", strconv.Itoa(atOnce)); err != nil {
 		panic(err)
 	}
 	folder, err := os.MkdirTemp("", "drawbridge-test")

@@ -112,6 +112,7 @@ type DeliveryDetail struct {
 type Attempt struct {
 	HTTPStatus *int    `json:"http_status"`
 	ErrorClass *string `json:"error_class"`
+	Fault      *string `json:"fault"`
 }
 
 // Bulk is a bulk re-send.

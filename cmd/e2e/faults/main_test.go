@@ -7,4 +7,4 @@ import (
 	"drawbridge/cmd/e2e/e2etest"
 )
 
-func TestMain(m *testing.M) { os.Exit(e2etest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(e2etest.Main(m, 4)) }

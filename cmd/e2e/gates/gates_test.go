@@ -25,7 +25,7 @@ import (
 	"drawbridge/web/docs"
 )
 
-func TestMain(m *testing.M) { os.Exit(e2etest.Main(m)) }
+func TestMain(m *testing.M) { os.Exit(e2etest.Main(m, 4)) }
 
 // documents are the OpenAPI documents by the paths that serve them.
 var documents = map[string]string{"partner": "/openapi.yaml", "lender": "/lender/openapi.yaml"}

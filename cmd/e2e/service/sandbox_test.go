@@ -56,12 +56,7 @@ func TestASandboxIsAnEnvironmentOfItsOwn(t *testing.T) {
 		UID string `json:"subscription_uid"`
 	}
 	w.JSON(&subscription, subscribe[:len(subscribe)-1]...)
-	if got := w.Run("", "subscription", "test", subscription.UID); got.Status != 0 {
-		t.Fatalf("the test ended with %+v", got)
-	}
-	if got, _ := endpoint.Next(t).Value(strings.ToLower(environmentHeader)); got != "sandbox" {
-		t.Errorf("the webhook names the environment %q", got)
-	}
+	wantWebhookOf(t, w, subscription.UID, endpoint, "sandbox")
 	server.Stop()
 
 	w.Env["DRAWBRIDGE_ENV"] = "production"
@@ -80,6 +75,40 @@ func TestASandboxIsAnEnvironmentOfItsOwn(t *testing.T) {
 	}
 	server = w.Serve()
 	wantEnvironment(t, server.URL, "")
+	wantWebhookOf(t, w, subscription.UID, endpoint, "")
+}
+
+// TestDevelopmentNamesItself: a server without settings is one of development, and says so.
+func TestDevelopmentNamesItself(t *testing.T) {
+	t.Parallel()
+	w, endpoint := e2etest.New(t), e2etest.NewEndpoint(t, "200 OK")
+	w.Env["SSL_CERT_FILE"] = endpoint.CAFile
+	server := w.Serve()
+	wantEnvironment(t, server.URL, "development")
+	var partner struct {
+		UID string `json:"partner_uid"`
+	}
+	w.JSON(&partner, "partner", "create", "--name", "Sunfield")
+	var subscription struct {
+		UID string `json:"subscription_uid"`
+	}
+	w.JSON(&subscription, "subscription", "create", "--partner", partner.UID, "--url", endpoint.URL,
+		"--auth", "none", "--event", "all")
+	wantWebhookOf(t, w, subscription.UID, endpoint, "development")
+}
+
+// wantWebhookOf sends a test event; want is empty where the webhook is to name no environment.
+func wantWebhookOf(
+	t *testing.T, w *e2etest.Harness, subscription string, endpoint *e2etest.Endpoint, want string,
+) {
+	t.Helper()
+	if got := w.Run("", "subscription", "test", subscription); got.Status != 0 {
+		t.Fatalf("the test ended with %+v", got)
+	}
+	got, named := endpoint.Next(t).Value(strings.ToLower(environmentHeader))
+	if got != want || named != (want != "") {
+		t.Errorf("the webhook names the environment %q, want %q", got, want)
+	}
 }
 
 // wantEnvironment asks for one answer of each kind.
@@ -100,5 +129,28 @@ func wantEnvironment(t *testing.T, base, want string) {
 		if got := response.Header.Get(environmentHeader); got != want {
 			t.Errorf("%s names the environment %q, want %q", path, got, want)
 		}
+	}
+}
+
+// TestAFaultIsOrderedAndShown orders one as a partner and reads what it did by the
+// command line.
+func TestAFaultIsOrderedAndShown(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	data := w.DemoData()
+	endpoint := e2etest.NewEndpoint(t, "200 OK")
+	w.Env["SSL_CERT_FILE"] = endpoint.CAFile
+	subscription := w.Subscribe(data, endpoint)
+	s := w.Serve()
+	e2etest.Send(t, data, http.MethodPost, s.URL+"/api/v2/sandbox/faults",
+		map[string]any{"subscription_uid": subscription.UID, "fault": "bad_signature"})
+	if status := e2etest.RequestDraw(t, s.URL, data, "first_regular"); status != http.StatusOK {
+		t.Fatalf("the draw answered %d", status)
+	}
+	uid, _ := endpoint.Next(t).Value("x-drawbridge-delivery")
+	shown := w.WaitForState(uid, "delivered")
+	if len(shown.Attempts) != 1 || shown.Attempts[0].Fault == nil ||
+		*shown.Attempts[0].Fault != "bad_signature" {
+		t.Errorf("the attempts are %+v", shown.Attempts)
 	}
 }
