@@ -309,6 +309,68 @@ func TestEventsOfAnApplicationAreReadBySequence(t *testing.T) {
 	}
 }
 
+// A draw that is cancelled and one that is returned stand in both feeds, numbered with the rest.
+func TestFeedsTellOfCancelledAndReturnedDraws(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	uid := s.Loan("P404020")
+	var subjects []string
+	for _, moves := range [][]string{
+		{"CANCELLED"}, {"FUNDING_PROCESSING", "FUNDING_SETTLED", "RETURNED"},
+	} {
+		id := apptest.DisbursementID(s.Draw(uid, nil))
+		subjects = append(subjects, fmt.Sprint("disbursement/", id))
+		for _, status := range moves {
+			if answer := s.Fund(id, status); answer.Status != http.StatusOK {
+				t.Fatalf("%s answered %s", status, answer.Raw)
+			}
+		}
+	}
+	publish(s)
+	shown := func(all []told) (lines []string) {
+		for _, event := range all {
+			var body struct{ Status string }
+			if err := json.Unmarshal([]byte(*event.Body), &body); err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines,
+				fmt.Sprint(event.Sequence, " ", event.Event, " ", body.Status, " ", event.Subject))
+		}
+		return lines
+	}
+	application := "application/" + uid.String()
+	want := []string{
+		"1 application.status.update Hard Pull Authorization " + application,
+		"2 application.status.update Approved " + application,
+		"3 disbursement.funding.status-changed FUNDING_REQUESTED " + subjects[0],
+		"4 disbursement.funding.cancelled FUNDING_CANCELLED " + subjects[0],
+		"5 disbursement.funding.status-changed FUNDING_REQUESTED " + subjects[1],
+		"6 disbursement.funding.status-changed FUNDING_PROCESSING " + subjects[1],
+		"7 disbursement.funding.settled FUNDING_SETTLED " + subjects[1],
+		"8 disbursement.funding.returned FUNDING_RETURNED " + subjects[1],
+	}
+	own, err := feedPageOf(s.Get("/v2/application/" + uid.String() + "/events"))
+	if err != nil || own.LastSequence != 8 || own.HasMore {
+		t.Errorf("the application's feed is %+v, %v", own, err)
+	}
+	if diff := cmp.Diff(want, shown(own.Events)); diff != "" {
+		t.Errorf("the application's feed (-want +got):\n%s", diff)
+	}
+	for query, selected := range map[string][]string{
+		"limit=3":                              want,
+		"event=disbursement.funding.returned":  want[7:],
+		"event=disbursement.funding.cancelled": want[3:4],
+		"event=disbursement.funding.returned&event=disbursement.funding.cancelled&limit=1": {
+			want[3], want[7],
+		},
+	} {
+		all, _ := follow(s, s.Home, query)
+		if diff := cmp.Diff(selected, shown(all)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", query, diff)
+		}
+	}
+}
+
 // What retention removed is missing: a walk from below it begins with the oldest that is kept.
 func TestEventsOfAnApplicationBeginWithTheOldestThatIsKept(t *testing.T) {
 	t.Parallel()

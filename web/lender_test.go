@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -193,6 +194,8 @@ func TestLenderMovesAnApplication(t *testing.T) {
 	actor := "servicing (" + system.ClientID + ")"
 	uid := s.Loan("P404020")
 	path := "/applications/" + uid.String()
+	before := s.Count(t, `SELECT max(sequence) FROM events WHERE application_uid = $1`, uid)
+	mailed := s.Count(t, `SELECT count(*) FROM emails WHERE application_uid = $1`, uid)
 	post := func(below string, body map[string]string, status int) apptest.Answer {
 		t.Helper()
 		answer := system.post(below, body)
@@ -246,6 +249,30 @@ func TestLenderMovesAnApplication(t *testing.T) {
 	if diff := cmp.Diff(want, actions); diff != "" || err != nil {
 		t.Errorf("the audit log has (-want +got) %v:\n%s", err, diff)
 	}
+	var told []string
+	err = s.DB.SelectContext(t.Context(), &told, `
+		SELECT kind || ' ' || status
+		  FROM events
+		 WHERE application_uid = $1
+		   AND sequence > $2
+		 ORDER BY sequence`, uid, before)
+	want = []string{
+		"application.amount.update Loan Amount Updated", "application.offer.update Terms Updated",
+		"document.sent DOCUMENT_SENT", "task.created Pending", "task.updated Completed",
+		"disbursement.funding.status-changed FUNDING_REQUESTED",
+		"application.status.update Pend Clearance",
+	}
+	if diff := cmp.Diff(want, told); diff != "" || err != nil {
+		t.Errorf("the events are (-want +got) %v:\n%s", err, diff)
+	}
+	var mails []string
+	err = s.DB.SelectContext(t.Context(), &mails, `
+		SELECT kind FROM emails WHERE application_uid = $1 ORDER BY created_at, kind OFFSET $2`,
+		uid, mailed)
+	want = []string{"task", "stipulation"}
+	if diff := cmp.Diff(want, mails); diff != "" || err != nil {
+		t.Errorf("the mails are (-want +got) %v:\n%s", err, diff)
+	}
 }
 
 // TestLenderFollowsChanges reads by pages in the order of the last change, each kind of which
@@ -288,7 +315,21 @@ func TestLenderFollowsChanges(t *testing.T) {
 			t.Errorf("after %s of %s the order is %v", what, uid, found)
 		}
 	}
-	path := "/applications/" + uids[0].String()
+	path, other := "/applications/"+uids[0].String(), "/applications/"+uids[1].String()
+	for i, change := range []struct {
+		below string
+		body  map[string]string
+	}{
+		{"/amount", map[string]string{"approved_amount": "9000.00"}},
+		{"/terms", map[string]string{"term": "60"}},
+		{"/document", map[string]string{"status": "DOCUMENT_SENT"}},
+		{"/status", map[string]string{"status": "Pend Clearance"}},
+		{"/status", map[string]string{"status": "Approved"}},
+	} {
+		last(change.below, uids[0], system.post(path+change.below, change.body))
+		last(fmt.Sprint("another amount ", i), uids[1], system.post(other+"/amount",
+			map[string]string{"approved_amount": fmt.Sprintf("%d.00", 9000-i)}))
+	}
 	task := system.post(path+"/tasks", map[string]string{"title": "A"})
 	last("a task", uids[0], task)
 	draw := s.Draw(uids[1], nil)
@@ -455,6 +496,71 @@ func TestBatchSettles(t *testing.T) {
 	}
 }
 
+// TestBatchIsMadeWholeOrNotAtAll ends the database's session in the middle of a batch, as a
+// crash does: nothing of it stands, and the same call made again makes all of it.
+func TestBatchIsMadeWholeOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	system := newLender(s, "payments", partner.ScopeFunding)
+	const count, lock = 6, 4711
+	changes := draws(s, count)
+	s.Exec(t, fmt.Sprintf(`
+		CREATE FUNCTION stop_here() RETURNS trigger LANGUAGE plpgsql AS $$
+		BEGIN
+			PERFORM pg_advisory_xact_lock(%d);
+			RETURN NEW;
+		END $$`, lock))
+	s.Exec(t, fmt.Sprintf(`
+		CREATE TRIGGER stop_here BEFORE INSERT ON disbursement_changes FOR EACH ROW
+		WHEN (NEW.merchant_disbursement_id = %v AND NEW.status = 'FUNDING_PROCESSING')
+		EXECUTE FUNCTION stop_here()`, changes[count/2]["merchantDisbursementId"]))
+	call := system.call(http.MethodPost, batch, map[string]any{"changes": changes})
+	call.Header = map[string]string{"Idempotency-Key": "run"}
+	moved := func() int {
+		return s.Count(t, `SELECT count(*) FROM events WHERE status = 'FUNDING_PROCESSING'`) +
+			s.Count(t, `SELECT count(*) FROM disbursement_changes WHERE status = 'FUNDING_PROCESSING'`)
+	}
+	s.Harness.Do(t, func(_ context.Context, tx *postgres.Tx) error {
+		if _, err := tx.Exec(`SELECT pg_advisory_xact_lock($1)`, lock); err != nil {
+			return err
+		}
+		answered := make(chan apptest.Answer, 1)
+		go func() {
+			answer, err := s.Try(call)
+			if err != nil {
+				t.Error(err)
+			}
+			answered <- answer
+		}()
+		for ended := 0; ended == 0 && len(answered) == 0; {
+			ended = s.Count(t, `
+				SELECT count(pg_terminate_backend(pid))
+				  FROM pg_locks
+				 WHERE locktype = 'advisory'
+				   AND objid = $1
+				   AND NOT granted
+				   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+				lock)
+		}
+		if answer := <-answered; answer.Status < 500 {
+			t.Errorf("a call whose session ended answered %s", answer.Raw)
+		}
+		return nil
+	})
+	if found := moved(); found != 0 {
+		t.Errorf("after half a batch %d rows stand", found)
+	}
+	s.Exec(t, `DROP TRIGGER stop_here ON disbursement_changes`)
+	for _, r := range batchResults(t, s.Do(call)) {
+		if !r.Changed {
+			t.Errorf("made again, of the batch: %+v", r)
+		}
+	}
+	if found := moved(); found != 2*count {
+		t.Errorf("%d rows stand in the end, want %d", found, 2*count)
+	}
+}
+
 // TestTwoSystemsSettleTheSameDraws settles draws from two systems at once, half by batches in
 // opposite order: each draw is settled once, and nobody meets an error.
 func TestTwoSystemsSettleTheSameDraws(t *testing.T) {
@@ -558,26 +664,6 @@ func draws(s *apptest.Server, count int) []map[string]any {
 	return changes
 }
 
-// BenchmarkBatch moves 500 draws in one request, by ratio to one draw in one request.
-func BenchmarkBatch(b *testing.B) {
-	for _, count := range []int{1, 500} {
-		b.Run(fmt.Sprint(count), func(b *testing.B) {
-			s := apptest.NewServer(b).Furnish()
-			system := newLender(s, "payments", partner.ScopeFunding)
-			for b.Loop() {
-				b.StopTimer()
-				call := system.call(http.MethodPost, batch,
-					map[string]any{"changes": draws(s, count)})
-				b.StartTimer()
-				if answer := s.Do(call); answer.Status != http.StatusOK {
-					b.Fatalf("answered %.400s", answer.Raw)
-				}
-			}
-			b.ReportMetric(b.Elapsed().Seconds()/float64(b.N)/float64(count)*1000, "ms/change")
-		})
-	}
-}
-
 type result struct {
 	ID      *int64 `json:"merchantDisbursementId"`
 	Status  int    `json:"statusCode"`
@@ -618,10 +704,10 @@ func TestBatchRefusesAlone(t *testing.T) {
 		{"merchantDisbursementId": %[1]d, "status": "FUNDING_SETTLED", "method": "wire"}
 	]}`, id)
 	call := system.call(http.MethodPost, batch, body)
-	call.Departs = true
-	results := batchResults(t, s.Do(call))
+	call.Departs, call.Header = true, map[string]string{"Idempotency-Key": "run"}
+	first := s.Do(call)
 	var got []string
-	for _, r := range results {
+	for _, r := range batchResults(t, first) {
 		line := fmt.Sprint(r.Status, r.Changed, r.ID != nil)
 		if r.Error != nil {
 			line += " " + r.Error.Code
@@ -638,9 +724,20 @@ func TestBatchRefusesAlone(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
+	// By now the draw is settled, and what was too early could be done: the replay does not.
+	again := s.Do(call)
+	if !bytes.Equal(again.Raw, first.Raw) || first.Header.Get("Idempotency-Replayed") != "" ||
+		again.Header.Get("Idempotency-Replayed") != "true" {
+		t.Errorf("the key was not replayed as a whole: %s", again.Raw)
+	}
 	events := s.Events(uid)
 	if len(events) < 3 || !strings.HasSuffix(events[len(events)-1], " FUNDING_SETTLED") {
 		t.Errorf("the events are %v", events)
+	}
+	late := system.post(fmt.Sprintf("/disbursements/%d/status", id),
+		map[string]string{"status": "RETURNED", "reason": "too early"})
+	if late.Data()["changed"] != true {
+		t.Errorf("in a call of its own the return answered %s", late.Raw)
 	}
 	for _, wrong := range []string{
 		`{}`, `{"changes": null}`, `{"changes": []}`, `{"changes": {}}`,

@@ -10,6 +10,9 @@ import (
 	"github.com/google/uuid"
 
 	"drawbridge/internal/app/apptest"
+	"drawbridge/internal/partner"
+	"drawbridge/internal/postgres"
+	"drawbridge/internal/webhook/subscription"
 )
 
 // TestScenarios plays each and finds the state and the events that the single operations would
@@ -165,6 +168,124 @@ func TestFaultsAreThePartnersOwn(t *testing.T) {
 	for range 2 { // the second is replayed
 		if answer := withdraw(s.Home); answer.Status != http.StatusOK || answer.Text("fault_uid") != uid {
 			t.Errorf("taking it back answered %s", answer.Raw)
+		}
+	}
+}
+
+// faultGroup is a partner with three merchants.
+type faultGroup struct {
+	// whole may act for all of them, pair for the first two.
+	whole, pair apptest.Account
+	members     []apptest.Account
+	// second and third are the subscriptions of those merchants.
+	second, third uuid.UUID
+}
+
+func newFaultGroup(s *apptest.Server) faultGroup {
+	s.T.Helper()
+	var g faultGroup
+	g.whole, g.members = s.NewGroup("Group", 3)
+	s.InTx(func(tx *postgres.Tx) error {
+		issued, err := s.Partners.CreateClient(s.T.Context(), tx, partner.NewClient{
+			PartnerUID: g.whole.PartnerUID, Group: true,
+			MerchantUIDs: []uuid.UUID{g.members[0].MerchantUID, g.members[1].MerchantUID},
+		})
+		g.pair.ClientID, g.pair.Secret = issued.ClientID, issued.Secret
+		return err
+	})
+	on := *s.Harness
+	on.Partner = g.whole.PartnerUID
+	covering := func(member apptest.Account) uuid.UUID {
+		return on.Subscribe(s.T, func(settings *subscription.Settings) {
+			settings.Merchants = []uuid.UUID{member.MerchantUID}
+		}).UID
+	}
+	g.second, g.third = covering(g.members[1]), covering(g.members[2])
+	return g
+}
+
+// duplicate orders a fault.
+func duplicate(s *apptest.Server, as apptest.Account, to uuid.UUID) apptest.Answer {
+	s.T.Helper()
+	return call(s, as, http.MethodPost, "/v2/sandbox/faults",
+		map[string]any{"subscription_uid": to, "fault": "duplicate"})
+}
+
+// TestFaultsOfAGroup lets group clients that name no merchant order, read and take back faults
+// of what covers one of their merchants, and of nothing else.
+func TestFaultsOfAGroup(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	g := newFaultGroup(s)
+	second, third := duplicate(s, g.pair, g.second), duplicate(s, g.whole, g.third)
+	if second.Status != http.StatusCreated || third.Status != http.StatusCreated {
+		t.Fatalf("ordering answered %s and %s", second.Raw, third.Raw)
+	}
+	uid, other := second.Text("fault_uid"), third.Text("fault_uid")
+	pending := func(as apptest.Account) (uids []string) {
+		answer := call(s, as, http.MethodGet, "/v2/sandbox/faults", nil)
+		for _, one := range answer.Data()["faults"].([]any) {
+			uids = append(uids, one.(map[string]any)["fault_uid"].(string))
+		}
+		return uids
+	}
+	for name, test := range map[string]struct {
+		as   apptest.Account
+		want []string
+	}{
+		"the whole group":  {g.whole, []string{uid, other}},
+		"two merchants":    {g.pair, []string{uid}},
+		"the merchant":     {g.members[1], []string{uid}},
+		"another merchant": {g.members[0], nil},
+	} {
+		if diff := cmp.Diff(test.want, pending(test.as)); diff != "" {
+			t.Errorf("%s reads (-want +got):\n%s", name, diff)
+		}
+	}
+	for i, test := range []struct {
+		as   apptest.Account
+		uid  string
+		want int
+	}{
+		{g.pair, other, http.StatusNotFound},
+		{g.members[0], uid, http.StatusNotFound},
+		{g.pair, uid, http.StatusOK},
+		{g.whole, uid, http.StatusNotFound}, // it is gone
+		{g.whole, other, http.StatusOK},
+	} {
+		answer := call(s, test.as, http.MethodDelete, "/v2/sandbox/faults/"+test.uid, nil)
+		if answer.Status != test.want {
+			t.Errorf("withdrawal %d answered %s, want %d", i, answer.Raw, test.want)
+		}
+	}
+	if left := pending(g.whole); len(left) > 0 {
+		t.Errorf("taken back, %v still wait", left)
+	}
+}
+
+// TestFaultsNeedACoveringSubscription names the subscription where it covers none of the
+// merchants that the call is for.
+func TestFaultsNeedACoveringSubscription(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	g := newFaultGroup(s)
+	for name, refused := range map[string]apptest.Answer{
+		"a merchant, another's":       duplicate(s, g.members[0], g.second),
+		"two merchants, the third's":  duplicate(s, g.pair, g.third),
+		"a group, another partner's":  duplicate(s, g.whole, s.SubscribeHome().UID),
+		"a group, nobody's":           duplicate(s, g.whole, uuid.New()),
+		"another partner, the second": duplicate(s, s.Home, g.second),
+		"a group for its first merchant, the second's": s.Do(apptest.Call{
+			Method: http.MethodPost, Path: "/v2/sandbox/faults", As: &g.whole,
+			JSON: map[string]any{"subscription_uid": g.second, "fault": "duplicate"},
+			Header: map[string]string{
+				"x-service-merchant-uid": g.members[0].MerchantUID.String(),
+			},
+		}),
+	} {
+		if refused.Status != http.StatusBadRequest || refused.Code() != "VALIDATION_ERROR" ||
+			strings.Join(refused.Fields(), " ") != "subscription_uid" {
+			t.Errorf("%s: answered %s", name, refused.Raw)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package email_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -87,19 +88,27 @@ func TestNoServer(t *testing.T) {
 	}
 }
 
-// TestASandboxKeepsBorrowersMail: with a mail server at hand only the alert goes out, and
-// what is sent again is kept again.
+// TestASandboxKeepsBorrowersMail: with a mail server at hand only the operators' alert and the
+// mail to a partner's contact go out, and what is sent again is kept again.
 func TestASandboxKeepsBorrowersMail(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	server := emailtest.NewServer(t, emailtest.Options{})
+	stipulation := b.welcome()
+	stipulation.Kind = email.KindStipulation
+	stipulation.Params = map[string]string{email.ParamStatus: "Pend Clearance"}
 	for _, courier := range []*email.Courier{b.courier(t, server.URL()), b.courier(t, "")} {
 		courier.Captures = true
-		for _, message := range []email.Message{b.welcome(), b.task("Send the permit")} {
+		application := b.newApplication(t) // each is welcomed once
+		for _, message := range []email.Message{
+			b.welcome(), stipulation, b.task("Send the permit"),
+		} {
+			message.ApplicationUID = application
 			b.schedule(t, message)
 			b.deliver(t, courier, b.last(t))
 			kept := b.get(t, b.last(t).EmailUID)
-			if kept.State != email.StateCaptured || kept.AttemptCount != 0 || kept.HTML == "" {
+			if kept.Kind != message.Kind || kept.State != email.StateCaptured ||
+				kept.AttemptCount != 0 || kept.HTML == "" {
 				t.Errorf("%s is %s after %d attempts", kept.Kind, kept.State, kept.AttemptCount)
 			}
 		}
@@ -114,13 +123,23 @@ func TestASandboxKeepsBorrowersMail(t *testing.T) {
 	if again := b.get(t, b.last(t).EmailUID); again.State != email.StateCaptured {
 		t.Errorf("the re-send is %s", again.State)
 	}
-	b.schedule(t, email.Message{
-		Kind: email.KindAttemptsUsedUp, ToAddress: "olga@lender.example", Params: map[string]string{},
-	})
-	b.deliver(t, courier, b.last(t))
-	sent := server.Wait(t, 1)
-	if len(sent) != 1 || !strings.Contains(sent[0].Source, "olga@lender.example") {
-		t.Errorf("the server got %+v", sent)
+	for _, message := range []email.Message{
+		{Kind: email.KindAttemptsUsedUp, ToAddress: "olga@lender.example"},
+		{Kind: email.KindDeliveriesFailed, ToName: "Sunfield", ToAddress: "it@sunfield.example"},
+	} {
+		message.Params = map[string]string{}
+		b.schedule(t, message)
+		b.deliver(t, courier, b.last(t))
+		if out := b.get(t, b.last(t).EmailUID); out.State != email.StateSent {
+			t.Errorf("%s is %s", out.Kind, out.State)
+		}
+	}
+	var to []string
+	for _, message := range server.Wait(t, 2) {
+		to = append(to, message.To)
+	}
+	if !slices.Equal(to, []string{"olga@lender.example", "it@sunfield.example"}) {
+		t.Errorf("the server got mails to %q", to)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
+	"drawbridge/internal/webhook/fault"
 	"drawbridge/internal/webhook/subscription"
 	"drawbridge/views/paths"
 )
@@ -58,6 +59,26 @@ func TestDeliveryPage(t *testing.T) {
 	curl, _ := page.find("button[data-copy^='curl ']").Attr("data-copy")
 	if !strings.Contains(curl, endpoint.URL+"/hook") || !strings.Contains(curl, "<X-API-KEY>") {
 		t.Errorf("the curl command is %q", curl)
+	}
+}
+
+// TestDeliveryPageNamesTheFault tells support that a sandbox did this on purpose.
+func TestDeliveryPageNamesTheFault(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.signedIn()
+	endpoint := r.receiver()
+	to, _ := r.subscribe(endpoint.URL + "/hook")
+	r.do(func(ctx context.Context, tx *postgres.Tx) error {
+		_, err := r.Faults.Place(ctx, tx,
+			fault.Order{SubscriptionUID: to.UID, Fault: delivery.FaultDuplicate, Count: 1})
+		return err
+	})
+	r.publish("Approved")
+	r.work()
+	page := b.get(paths.To(paths.Delivery, r.list()[0].UID.String())).wantStatus(t, http.StatusOK)
+	if got := page.text("#attempt-1"); !strings.Contains(got, "Sandbox fault: duplicate") {
+		t.Errorf("the attempt says %q", got)
 	}
 }
 

@@ -53,7 +53,7 @@ func (r *harness) deliver(server *emailtest.Server, body string) {
 	from, err := email.ParseSender("Meadow <mail@meadow.example>")
 	r.must(err)
 	courier := &email.Courier{
-		DB: r.DB, Jobs: r.Jobs, From: from,
+		DB: r.DB, Jobs: r.Jobs, From: from, Captures: r.captures,
 		Render: func(_ context.Context, draft email.Draft) (email.Content, error) {
 			subject := fmt.Sprintf("%s for %s", draft.Kind, draft.Params[email.ParamFirstName])
 			return email.Content{Subject: subject, Text: body, HTML: body}, nil
@@ -216,5 +216,31 @@ func TestFindEmail(t *testing.T) {
 	found := r.signedIn().get(paths.Search + "?" + query.Encode())
 	if found.wantStatus(t, http.StatusSeeOther).Location != paths.To(paths.Email, uid.String()) {
 		t.Errorf("its id leads to %q", found.Location)
+	}
+}
+
+// TestCapturedEmail shows a sandbox's mail to a borrower: what it says, and that nobody got it.
+func TestCapturedEmail(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.asOperator()
+	r.captures = true
+	server := emailtest.NewServer(t, emailtest.Options{})
+	captured := r.mail(email.KindWelcome, nil)
+	r.deliver(server, "Welcome, Ana")
+	list := b.get(paths.Where(paths.Emails, "state", "captured")).wantStatus(t, http.StatusOK)
+	if got := list.mailIDs(); !slices.Equal(got, []string{captured.String()}) {
+		t.Errorf("the captured mails are %q, want %s", got, captured)
+	}
+	page := b.get(paths.To(paths.Email, captured.String())).wantStatus(t, http.StatusOK)
+	for _, want := range []string{
+		"Captured: a sandbox sends no mail to borrowers", "A re-send is captured too", "Welcome, Ana",
+	} {
+		if !strings.Contains(page.Raw, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if sent := server.Messages(); len(sent) > 0 {
+		t.Errorf("the mail server got %d mails", len(sent))
 	}
 }

@@ -50,6 +50,8 @@ type harness struct {
 	options console.Options
 
 	application uuid.UUID
+	// captures has deliver keep mails to borrowers, as in a sandbox.
+	captures bool
 	// ahead is how far the clock is ahead of time.
 	ahead atomic.Int64
 }

@@ -2,10 +2,12 @@ package fault_test
 
 import (
 	"context"
+	"encoding/base64"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/uuid"
 
+	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/secret"
 	"drawbridge/internal/webhook/delivery"
@@ -217,6 +220,20 @@ func TestBadSignature(t *testing.T) {
 			t.Errorf("request %d is signed %s, right is %s", i+1, got, right)
 		}
 	}
+	b.subscribe(b.endpoint.URL, func(s *subscription.Settings) { s.Auth = sender.AuthBearer })
+	b.order(delivery.FaultBadSignature, 1, 0)
+	b.publish()
+	b.Work(t)
+	var tokens []string
+	for _, request := range b.endpoint.Requests() {
+		if token := request.Header.Get("Authorization"); token != "" {
+			tokens = append(tokens, token)
+		}
+	}
+	if len(tokens) != 1 || !strings.HasPrefix(tokens[0], "Bearer ") ||
+		strings.Contains(tokens[0], b.secret.Reveal()) {
+		t.Errorf("the bearer tokens are %q, want one that is wrong", tokens)
+	}
 	b.subscribe(b.endpoint.URL, func(s *subscription.Settings) { s.Auth = sender.AuthNone })
 	err := b.Try(func(ctx context.Context, tx *postgres.Tx) error {
 		_, err := b.Place(ctx, tx, fault.Order{
@@ -225,6 +242,45 @@ func TestBadSignature(t *testing.T) {
 		return err
 	})
 	webhooktest.WantRefusal(t, err, "VALIDATION_ERROR", "fault")
+}
+
+// TestBadSignatureInEveryHeader: no signature that a receiver could go by is right, neither that
+// by the former secret during an overlap nor those of Standard Webhooks.
+func TestBadSignatureInEveryHeader(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, func(s *subscription.Settings) { s.Standard = true })
+	_, renewed := b.Amend(t, b.to, subscription.Patch{Secret: &secret.String{}, Overlap: time.Hour})
+	b.order(delivery.FaultBadSignature, 1, 0)
+	for range 2 {
+		b.publish()
+		b.Work(t)
+	}
+	requests := b.endpoint.Requests()
+	if len(requests) != 2 {
+		t.Fatalf("%d requests", len(requests))
+	}
+	for i, request := range requests {
+		signed := request.Header.Get("webhook-id") + "." + request.Header.Get("webhook-timestamp") +
+			"." + request.Body
+		standard := func(key secret.String) string {
+			return "v1," + base64.StdEncoding.EncodeToString(sender.Mac(key, []byte(signed)))
+		}
+		right := []string{
+			sender.Sign(renewed, []byte(request.Body)), sender.Sign(b.secret, []byte(request.Body)),
+			standard(renewed), standard(b.secret),
+		}
+		got := []string{
+			request.Header.Get(sender.HeaderSignature), request.Header.Get("x-hmac-signature-previous"),
+		}
+		got = append(got, strings.Fields(request.Header.Get("webhook-signature"))...)
+		anyRight := slices.ContainsFunc(got, func(one string) bool { return slices.Contains(right, one) })
+		if i == 0 && (anyRight || len(got) != len(right) || slices.Contains(got, "")) {
+			t.Errorf("under the fault it is signed %q, right is %q", got, right)
+		}
+		if i == 1 && !slices.Equal(got, right) {
+			t.Errorf("without a fault it is signed %q, right is %q", got, right)
+		}
+	}
 }
 
 // TestTruncate cuts requests: the endpoint reads no whole body, the attempt fails and is
@@ -267,7 +323,8 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
-// TestWhatTakesNoFault sends a test event and a re-send: they use none up.
+// TestWhatTakesNoFault sends a test event and a re-send: they use none up, and leave the order
+// to the next delivery.
 func TestWhatTakesNoFault(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil)
@@ -276,10 +333,26 @@ func TestWhatTakesNoFault(t *testing.T) {
 	sent := b.List(t)[0].UID
 	b.order(delivery.FaultDuplicate, 1, 0)
 	b.Clock.Move(time.Millisecond)
-	b.Resend(t, sent)
+	spared := b.Resend(t, sent)
+	b.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
+		test, err := b.Deliveries.Test(ctx, tx, b.to, lending.EventTaskCreated)
+		spared = append(spared, test)
+		return err
+	})
 	b.Work(t)
-	if left := b.remaining(); !slices.Equal(left, []int{1}) || len(b.bodies()) != 2 {
+	if left := b.remaining(); !slices.Equal(left, []int{1}) || len(b.bodies()) != 3 {
 		t.Errorf("orders with %v left, %d requests", left, len(b.bodies()))
+	}
+	for _, uid := range spared {
+		if detail := b.Detail(t, uid); len(detail.Attempts) != 1 || detail.Attempts[0].Fault != "" ||
+			detail.State != delivery.StateDelivered {
+			t.Errorf("the test event or the re-send is %+v", detail)
+		}
+	}
+	b.publish()
+	b.Work(t)
+	if left := b.remaining(); left != nil || len(b.bodies()) != 5 {
+		t.Errorf("after the next delivery orders have %v left, %d requests", left, len(b.bodies()))
 	}
 }
 
