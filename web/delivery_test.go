@@ -245,6 +245,10 @@ func TestRecoveriesHoldWhatDidNotArrive(t *testing.T) {
 			t.Errorf("another client read it: %s", got.Raw)
 		}
 	}
+	if got := call(s, members[0], http.MethodPost, "/v2/recoveries", wanted); got.Status != 409 ||
+		!strings.Contains(string(got.Raw), uid) {
+		t.Errorf("the refusal of a second one names not the first: %s", got.Raw)
+	}
 	// Whoever may act for the other merchant has its own.
 	if got := call(s, members[1], http.MethodPost, "/v2/recoveries", wanted); got.Status != 202 ||
 		fmt.Sprint(got.Data()["total"]) != "1" {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"maps"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -10,10 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"drawbridge/internal/app/apptest"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
-	"drawbridge/internal/secret"
 )
 
 // house is a partner with merchants, made by commands.
@@ -207,53 +204,6 @@ func TestLenderClientCommands(t *testing.T) {
 	}
 	if got := d.run(t, "audit", "list", "--cursor", "x"); got.status != exitUsage {
 		t.Errorf("a wrong cursor ended with %d", got.status)
-	}
-}
-
-// TestAuditListNamesTheLendersSystem: what a system did by the lender API is found by the name
-// that the log has for it, which tells it from another system of the same name.
-func TestAuditListNamesTheLendersSystem(t *testing.T) {
-	t.Parallel()
-	s := apptest.NewServer(t).Furnish()
-	d := &desk{url: s.DB.URL(), variables: map[string]string{
-		"DATABASE_URL": s.DB.URL(), "DRAWBRIDGE_BLOB_URL": "file://" + t.TempDir(),
-		"DRAWBRIDGE_SECRETS_KEY": secret.GenerateKey(),
-	}}
-	application := s.Loan("P404020").String()
-	titles := map[string]string{} // of the task that each made, by its name
-	for _, title := range []string{"Invoice", "Permit"} {
-		system := s.NewSystem("payments", partner.ScopeTasks)
-		answer := s.Do(apptest.Call{
-			Method: http.MethodPost, Path: "/lender/v1/applications/" + application + "/tasks",
-			JSON: map[string]string{"title": title}, As: &system,
-		})
-		if answer.Status != http.StatusCreated {
-			t.Fatalf("the task answered %s", answer.Raw)
-		}
-		titles["payments ("+system.ClientID+")"] = title
-	}
-	for actor, title := range titles {
-		entries := list(t, d.document(t, "audit", "list", "--actor", actor), "entries")
-		if len(entries) != 1 || entries[0]["actor"] != actor || entries[0]["action"] != "task.create" ||
-			entries[0]["address"] != "127.0.0.1" {
-			t.Fatalf("%s did %v", actor, entries)
-		}
-		if after, _ := entries[0]["after"].(map[string]any); after["name"] != title {
-			t.Errorf("%s made %v, want the task %s", actor, after, title)
-		}
-		text := d.text(t, "audit", "list", "--actor", actor)
-		if strings.Count(text, actor) != 1 || !strings.Contains(text, "task.create") {
-			t.Errorf("of %s it prints %q", actor, text)
-		}
-	}
-	all := d.text(t, "audit", "list", "--action", "task.create")
-	for actor := range titles {
-		if !strings.Contains(all, actor) {
-			t.Errorf("%q does not name %s", all, actor)
-		}
-	}
-	if none := list(t, d.document(t, "audit", "list", "--actor", "payments"), "entries"); none != nil {
-		t.Errorf("a name alone finds %v", none)
 	}
 }
 
