@@ -29,14 +29,6 @@ func (b *bench) batch(ctx context.Context) (err error) {
 		return err
 	}
 	h := a.house
-	system, err := a.newClient(ctx, &open, func(tx *postgres.Tx) (partner.Issued, error) {
-		return h.Partners.CreateLenderClient(ctx, tx, partner.NewLenderClient{
-			Name: "payments", Scopes: []string{string(partner.ScopeFunding)},
-		})
-	})
-	if err != nil {
-		return err
-	}
 	original, err := h.newApplication(ctx, a.owner, a.product, opened)
 	if err != nil {
 		return err
@@ -56,6 +48,15 @@ func (b *bench) batch(ctx context.Context) (err error) {
 		return err
 	}
 	if err := settle(ctx, h.DB); err != nil {
+		return err
+	}
+	// A connection that asks nothing for long would be closed.
+	system, err := a.newClient(ctx, &open, func(tx *postgres.Tx) (partner.Issued, error) {
+		return h.Partners.CreateLenderClient(ctx, tx, partner.NewLenderClient{
+			Name: "payments", Scopes: []string{string(partner.ScopeFunding)},
+		})
+	})
+	if err != nil {
 		return err
 	}
 	ours, floor, err := settleInRounds(system, changes, rounds, n)

@@ -254,10 +254,6 @@ func (b *bench) waking(ctx context.Context, open *ends, a *apiRun) error {
 	if err != nil {
 		return err
 	}
-	made, err := a.follower(ctx, open, []uuid.UUID{a.owner.merchant})
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	var waker sync.WaitGroup
 	defer waker.Wait()
@@ -266,6 +262,10 @@ func (b *bench) waking(ctx context.Context, open *ends, a *apiRun) error {
 	var woken, floor timing
 	_, err = h.publishingTo(ctx, func() (timing, error) {
 		if err := h.published(ctx); err != nil {
+			return timing{}, err
+		}
+		made, err := a.follower(ctx, open, []uuid.UUID{a.owner.merchant})
+		if err != nil {
 			return timing{}, err
 		}
 		for _, uid := range uids {
