@@ -12,6 +12,7 @@ import (
 	"github.com/riverqueue/river"
 
 	"drawbridge/internal/feed"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/queue"
 	"drawbridge/internal/restore"
 	"drawbridge/jobs"
@@ -37,14 +38,12 @@ func (s *Services) Work(ctx context.Context) error {
 		return fmt.Errorf("connecting the queue: %w", err)
 	}
 	defer pool.Close()
-	if err := s.ensureEnvironment(ctx); err != nil {
-		return err
-	}
-	if err := s.ensurePartitions(ctx); err != nil {
-		return err
-	}
-	if err := s.waitForDecision(ctx); err != nil || ctx.Err() != nil {
-		return err
+	for _, step := range []func(context.Context) error{
+		s.ensureEnvironment, s.ensurePartitions, s.waitForDecision,
+	} {
+		if err := patiently(ctx, step); err != nil || ctx.Err() != nil {
+			return err
+		}
 	}
 	s.Metrics.WatchPool(pool)
 	queueConfig := s.QueueConfig()
@@ -54,17 +53,14 @@ func (s *Services) Work(ctx context.Context) error {
 		return fmt.Errorf("preparing the queue: %w", err)
 	}
 	// The queue has its own life: ctx tells when to stop, Stop how.
-	// It writes as it starts, which has to wait while the database is between two servers.
+	// It writes as it starts, too.
 	for {
 		err := client.Start(context.WithoutCancel(ctx))
 		if err == nil {
 			break
 		}
-		slog.ErrorContext(ctx, "starting the queue", "error", err)
-		select {
-		case <-ctx.Done():
+		if !pausedAfter(ctx, err) {
 			return nil
-		case <-time.After(schemaPoll):
 		}
 	}
 	var beside sync.WaitGroup
@@ -83,6 +79,31 @@ func (s *Services) Work(ctx context.Context) error {
 		return client.StopAndCancel(hard)
 	}
 	return nil
+}
+
+// patiently takes a step of a worker's start, again and again while the database is away or
+// between two servers: that must not end a process which has begun to serve.
+func patiently(ctx context.Context, step func(context.Context) error) error {
+	for {
+		err := step(ctx)
+		if err == nil || !postgres.IsUnavailable(err) {
+			return err
+		}
+		if !pausedAfter(ctx, err) {
+			return nil
+		}
+	}
+}
+
+// pausedAfter waits a moment after a failure; false once ctx has ended.
+func pausedAfter(ctx context.Context, err error) bool {
+	slog.ErrorContext(ctx, "starting the worker", "error", err)
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(schemaPoll):
+		return true
+	}
 }
 
 // queuePool prepares the connections of the queue's client. Those to a server that turned
