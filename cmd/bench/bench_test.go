@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"drawbridge/cmd/e2e/e2etest"
 )
 
 func TestMain(m *testing.M) {
@@ -23,6 +25,9 @@ func TestMain(m *testing.M) {
 		os.Exit(run(&world{context.Background(), os.Stdin, os.Stdout, os.Stderr}, os.Args[1:]))
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
+	if err := e2etest.Alone(); err != nil {
+		panic(err)
+	}
 	os.Exit(m.Run())
 }
 

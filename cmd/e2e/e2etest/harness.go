@@ -40,6 +40,10 @@ func Main(m *testing.M, atOnce int) int {
 		fmt.Fprintf(os.Stderr, "building the program: %v\n%s", err, output)
 		return 1
 	}
+	if err := Alone(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
 }
 
