@@ -25,10 +25,13 @@ func TestMain(m *testing.M) {
 		os.Exit(run(&world{context.Background(), os.Stdin, os.Stdout, os.Stderr}, os.Args[1:]))
 	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	if err := e2etest.Alone(); err != nil {
+	leave, err := e2etest.Alone()
+	if err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	status := m.Run()
+	_ = leave() // the process ends right after
+	os.Exit(status)
 }
 
 // TestMeasuresEverything runs each section once, small: the real program, real

@@ -23,7 +23,8 @@ func TestAStartOutlastsAFailOver(t *testing.T) {
 		t.Errorf("after %d tries it ended with %v", tries, err)
 	}
 	wrong := errors.New("the database is of another environment")
-	if err := patiently(t.Context(), func(context.Context) error { return wrong }); !errors.Is(err, wrong) {
+	err = patiently(t.Context(), func(context.Context) error { return wrong })
+	if !errors.Is(err, wrong) {
 		t.Errorf("it ended with %v, want %v", err, wrong)
 	}
 	ended, end := context.WithCancel(t.Context())
