@@ -1,0 +1,31 @@
+package documents
+
+import (
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"drawbridge/cmd/e2e/e2etest"
+)
+
+// TestSamplePartnerPaysALoanOut has the program that an integrator might write walk a loan
+// against the running service.
+func TestSamplePartnerPaysALoanOut(t *testing.T) {
+	t.Parallel()
+	w := e2etest.New(t)
+	data := w.DemoData()
+	s := w.Serve()
+	sample := filepath.Join(t.TempDir(), "samplepartner")
+	build := exec.Command("go", "build", "-o", sample, "drawbridge/cmd/samplepartner")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building the sample partner: %v\n%s", err, output)
+	}
+	client := data.Partners[0].Clients[0]
+	output, err := exec.CommandContext(t.Context(), sample, "run", "--base-url", s.URL+"/api",
+		"--client-id", client.ID, "--client-secret", client.Secret,
+		"--product", data.Products[0].UID).CombinedOutput()
+	if err != nil || !strings.Contains(string(output), "paid out") {
+		t.Errorf("it ended with %v: %s", err, output)
+	}
+}
