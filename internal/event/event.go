@@ -27,28 +27,36 @@ type Recorder struct {
 	Emails   *email.Service
 }
 
-// Record writes the event of an application and schedules what follows. The events
-// of one application sort as they happened, and no two have the same time.
-func (r *Recorder) Record(ctx context.Context, tx *postgres.Tx, event lending.Event) error {
-	uid, err := uuid.Parse(event.ApplicationUID)
-	if err != nil {
-		return fmt.Errorf("reading the application of event %s: %w", event.Kind, err)
+// Record writes events of applications and schedules what follows. The events of one
+// application sort as they happened, and no two have the same time.
+func (r *Recorder) Record(ctx context.Context, tx *postgres.Tx, events ...lending.Event) error {
+	published := make([]delivery.Event, 0, len(events))
+	for _, event := range events {
+		uid, err := uuid.Parse(event.ApplicationUID)
+		if err != nil {
+			return fmt.Errorf("reading the application of event %s: %w", event.Kind, err)
+		}
+		head, tail, err := event.RenderAround()
+		if err != nil {
+			return err
+		}
+		published = append(published, delivery.Event{
+			UID:            postgres.NewUID(tx.Now),
+			Kind:           event.Kind,
+			ApplicationUID: uid,
+			Status:         event.Status,
+			Subject:        event.SubjectName(),
+			Head:           head,
+			Tail:           tail,
+		})
 	}
-	head, tail, err := event.RenderAround()
-	if err != nil {
+	if _, err := r.Webhooks.Deliveries.Publish(ctx, tx, published...); err != nil {
 		return err
 	}
-	_, err = r.Webhooks.Deliveries.Publish(ctx, tx, delivery.Event{
-		UID:            postgres.NewUID(tx.Now),
-		Kind:           event.Kind,
-		ApplicationUID: uid,
-		Status:         event.Status,
-		Subject:        event.SubjectName(),
-		Head:           head,
-		Tail:           tail,
-	})
-	if err != nil {
-		return err
+	for i, event := range events {
+		if err := r.mailFor(ctx, tx, published[i].ApplicationUID, event); err != nil {
+			return err
+		}
 	}
-	return r.mailFor(ctx, tx, uid, event)
+	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
@@ -114,21 +113,4 @@ func (s *Service) Papers(
 		papers[uid] = Papers{Loan: loans[uid], Certificates: certificates[uid]}
 	}
 	return papers, nil
-}
-
-// LockDraws takes the locks of the disbursements' applications in the one order, so that
-// two callers that change the same ones wait for each other instead of deadlocking.
-func (s *Service) LockDraws(ctx context.Context, tx *postgres.Tx, ids []int64) error {
-	_, err := tx.ExecContext(ctx, `
-		SELECT 1
-		  FROM applications
-		 WHERE application_uid IN (SELECT application_uid
-		                             FROM disbursements
-		                            WHERE merchant_disbursement_id = ANY ($1))
-		 ORDER BY application_uid
-		   FOR NO KEY UPDATE`, pq.Array(ids))
-	if err != nil {
-		return fmt.Errorf("locking the loans of %d disbursements: %w", len(ids), err)
-	}
-	return nil
 }

@@ -17,7 +17,8 @@ func (s *Service) Open(
 	schedule lending.Schedule,
 ) error {
 	loan := lending.OpenLoan(offer, schedule)
-	stages := columnsOfStages(loan.Stages)
+	var stages stageColumns
+	stages.add(loan.Stages)
 	_, err := tx.ExecContext(ctx, `
 		WITH loan AS (
 			INSERT INTO loans (application_uid, product_uid, original_amount, loan_amount,
@@ -48,5 +49,5 @@ func (s *Service) Find(
 func (s *Service) Update(
 	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, loan lending.Loan,
 ) error {
-	return update(ctx, tx, uid, loan)
+	return update(ctx, tx, &Loan{Loan: loan, ApplicationUID: uid})
 }

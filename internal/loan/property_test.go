@@ -2,7 +2,9 @@ package loan_test
 
 import (
 	"context"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -23,6 +25,8 @@ type machine struct {
 	model lending.Loan
 	// status is that of the application.
 	status lending.ApplicationStatus
+	// told are the statuses of draws that events must tell, in this order.
+	told []string
 }
 
 // Random sequences of everything that can happen to a loan: the tables say what
@@ -90,23 +94,39 @@ func (m *machine) draw(r *rapid.T) {
 	draw, want := lending.DecideDraw(m.status, &m.model, request)
 	if m.same(r, err, want) {
 		m.model = m.model.WithDraw(made.ID, draw)
+		m.told = append(m.told, string(lending.FundingRequested))
 	}
 }
 
+// fund makes several moves at once, of which each meets what those before it left.
 func (m *machine) fund(r *rapid.T) {
 	if len(m.model.Disbursements) == 0 {
 		return
 	}
-	id := rapid.SampledFrom(m.model.Disbursements).Draw(r, "disbursement").ID
-	to := rapid.SampledFrom(lending.AllFundingStatuses()).Draw(r, "status")
-	err := m.world.Try(m.t, func(ctx context.Context, tx *postgres.Tx) error {
-		_, _, err := m.world.Loans.MoveFunding(ctx, tx, m.world.Caller(), id,
-			lending.FundingChange{Status: to})
+	moves := make([]loan.Move, rapid.IntRange(1, 4).Draw(r, "moves"))
+	for i := range moves {
+		moves[i].ID = rapid.SampledFrom(m.model.Disbursements).Draw(r, "disbursement").ID
+		moves[i].Status = rapid.SampledFrom(lending.AllFundingStatuses()).Draw(r, "status")
+	}
+	var made []loan.Moved
+	err := m.world.Try(m.t, func(ctx context.Context, tx *postgres.Tx) (err error) {
+		made, err = m.world.Loans.MoveFundings(ctx, tx, m.world.Caller(), moves)
 		return err
 	})
-	after, _, want := m.model.MoveDisbursement(id, to)
-	if m.same(r, err, want) {
-		m.model = after
+	if err != nil {
+		r.Fatal(err)
+	}
+	for i, move := range moves {
+		after, changed, want := m.model.MoveDisbursement(move.ID, move.Status)
+		if m.same(r, made[i].Refusal, want) {
+			m.model = after
+		}
+		if made[i].Changed != changed {
+			r.Fatalf("%v says changed: %t", move, made[i].Changed)
+		}
+		if changed {
+			m.told = append(m.told, lending.FundingChanged("", move.Status).Status)
+		}
 	}
 }
 
@@ -173,6 +193,20 @@ func (m *machine) check(r *rapid.T) {
 	stored := m.world.GetLoan(m.t, m.uid)
 	if diff := cmp.Diff(m.model, stored.Loan, cmpopts.EquateEmpty()); diff != "" {
 		r.Fatalf("the tables differ from the rules (-rules +tables):\n%s", diff)
+	}
+	for _, draw := range stored.History {
+		if last := draw.AsOf(time.Now().Add(time.Hour)).Status; last != draw.Status {
+			r.Fatalf("disbursement %d is %s, its last change says %s", draw.ID, draw.Status, last)
+		}
+	}
+	var told []string
+	for _, event := range m.world.EventsOf(m.t, m.uid) {
+		if strings.HasPrefix(string(event.Kind), "disbursement.") {
+			told = append(told, event.Status)
+		}
+	}
+	if diff := cmp.Diff(m.told, told, cmpopts.EquateEmpty()); diff != "" {
+		r.Fatalf("events (-want +got):\n%s", diff)
 	}
 	if stored.Balance().IsNegative() {
 		r.Fatalf("balance %s", stored.Balance())

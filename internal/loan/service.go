@@ -3,8 +3,6 @@ package loan
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -46,7 +44,7 @@ func (s *Service) RequestDraw(
 	if err != nil {
 		return Disbursement{}, err
 	}
-	return disbursement, s.tell(ctx, tx, uid, disbursement.Disbursement)
+	return disbursement, s.Events.Record(ctx, tx, eventOf(disbursement))
 }
 
 // PreviewDraw answers what RequestDraw would do and changes nothing. Documents
@@ -89,83 +87,11 @@ func (s *Service) Get(ctx context.Context, caller Caller, uid uuid.UUID) (Loan, 
 	return *loan, nil
 }
 
-// MoveFunding moves the money of a disbursement on, cancels it or notes its return,
-// keeps the evidence, and tells the partner. False means that the status was in force
-// already and nothing changed: who pays does so only on true.
-//
-// Errors: NOT_FOUND, VALIDATION_ERROR where a reason is needed, and INVALID_STATE, also
-// for a repeat that says something else than the change that it repeats.
-func (s *Service) MoveFunding(
-	ctx context.Context, tx *postgres.Tx, caller Caller, id int64, change lending.FundingChange,
-) (Disbursement, bool, error) {
-	uid, err := ownerOf(ctx, tx, id)
-	if err != nil {
-		return Disbursement{}, false, err
-	}
-	app, err := lock(ctx, tx, caller, uid)
-	if err != nil {
-		if lending.ErrorCode(err) == lending.CodeNotFound {
-			// Another merchant's disbursement looks like none.
-			return Disbursement{}, false, errNoDisbursement(id)
-		}
-		return Disbursement{}, false, err
-	}
-	loan, err := find(ctx, tx, app)
-	if err != nil {
-		return Disbursement{}, false, err
-	}
-	at := slices.IndexFunc(loan.History, func(d Disbursement) bool { return d.ID == id })
-	if at < 0 {
-		return Disbursement{}, false, fmt.Errorf("loan %s lacks disbursement %d", uid, id)
-	}
-	disbursement := loan.History[at]
-	if change.Status == disbursement.Status {
-		return disbursement, false, disbursement.checkRepeat(change)
-	}
-	if change.LacksReason() {
-		return disbursement, false, lending.Invalid(lending.FieldReason, "%q is required",
-			lending.FieldReason)
-	}
-	disbursement, err = s.move(ctx, tx, loan, disbursement,
-		Change{FundingChange: change, At: tx.Now, By: caller.Name})
-	return disbursement, err == nil, err
-}
-
-func (s *Service) move(
-	ctx context.Context, tx *postgres.Tx, loan *Loan, disbursement Disbursement, made Change,
-) (Disbursement, error) {
-	after, _, err := loan.MoveDisbursement(disbursement.ID, made.Status)
-	if err != nil {
-		return disbursement, err
-	}
-	if err := moveDisbursement(ctx, tx, disbursement.ID, disbursement.Status, made); err != nil {
-		return Disbursement{}, err
-	}
-	disbursement.Status = made.Status
-	disbursement.Changes = append(slices.Clip(disbursement.Changes), made)
-	disbursement.at(made.Status, made.At)
-	if !made.Status.InForce() {
-		for i, draw := range after.Disbursements {
-			if draw.LoanAmountBefore != loan.Disbursements[i].LoanAmountBefore {
-				if err := rebase(ctx, tx, draw); err != nil {
-					return Disbursement{}, err
-				}
-			}
-		}
-		if err := update(ctx, tx, loan.ApplicationUID, after); err != nil {
-			return Disbursement{}, err
-		}
-	}
-	return disbursement, s.tell(ctx, tx, loan.ApplicationUID, disbursement.Disbursement)
-}
-
-// tell records the event of a disbursement's status.
-func (s *Service) tell(
-	ctx context.Context, tx *postgres.Tx, uid uuid.UUID, draw lending.Disbursement,
-) error {
-	event := lending.FundingChanged(uid.String(), draw.Status)
+// eventOf is the event of a disbursement's status.
+func eventOf(draw Disbursement) lending.Event {
+	event := lending.FundingChanged(draw.ApplicationUID.String(), draw.Status)
 	event.Subject = "disbursement/" + strconv.FormatInt(draw.ID, 10)
-	return s.Events.Record(ctx, tx, event)
+	return event
 }
 
 // values returns the part of the loan that rules are about, nil for no loan.

@@ -2,7 +2,6 @@ package loan
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"slices"
 	"time"
@@ -252,27 +251,59 @@ func insertDisbursement(ctx context.Context, tx *postgres.Tx, g grant) (Disburse
 	}, nil
 }
 
-// update writes the totals and the stages of a loan that changed.
-func update(ctx context.Context, tx *postgres.Tx, uid uuid.UUID, loan lending.Loan) error {
-	stages := columnsOfStages(loan.Stages)
+// update writes the totals and the stages of loans that changed, and from which loan
+// amounts their disbursements revised it.
+func update(ctx context.Context, tx *postgres.Tx, loans ...*Loan) error {
+	if len(loans) == 0 {
+		return nil
+	}
+	var (
+		uids, owners             []uuid.UUID
+		originals, amounts, sums []lending.Money
+		stages                   stageColumns
+		ids                      pq.Int64Array
+		befores                  []*lending.Money
+	)
+	for _, loan := range loans {
+		uids = append(uids, loan.ApplicationUID)
+		originals = append(originals, loan.OriginalAmount)
+		amounts = append(amounts, loan.Amount)
+		sums = append(sums, loan.Drawn())
+		for range loan.Stages {
+			owners = append(owners, loan.ApplicationUID)
+		}
+		stages.add(loan.Stages)
+		for _, draw := range loan.Disbursements {
+			ids = append(ids, draw.ID)
+			befores = append(befores, draw.LoanAmountBefore)
+		}
+	}
 	_, err := tx.ExecContext(ctx, `
 		WITH loan AS (
-			UPDATE loans
-			   SET original_amount = $2,
-			       loan_amount = $3,
-			       drawn_amount = $4,
+			UPDATE loans l
+			   SET original_amount = new.original,
+			       loan_amount = new.amount,
+			       drawn_amount = new.drawn,
 			       updated_at = $5
-			 WHERE application_uid = $1
+			  FROM unnest($1::uuid[], $2::numeric[], $3::numeric[], $4::numeric[])
+			       AS new (uid, original, amount, drawn)
+			 WHERE l.application_uid = new.uid
+		), draw AS (
+			UPDATE disbursements d
+			   SET loan_amount_before = new.amount
+			  FROM unnest($9::bigint[], $10::numeric[]) AS new (id, amount)
+			 WHERE d.merchant_disbursement_id = new.id
+			   AND d.loan_amount_before IS DISTINCT FROM new.amount
 		)
 		UPDATE loan_stages s
 		   SET scheduled_amount = new.amount
-		  FROM unnest($6::integer[], $7::numeric[]) AS new (stage, amount)
-		 WHERE s.application_uid = $1
+		  FROM unnest($6::uuid[], $7::integer[], $8::numeric[]) AS new (uid, stage, amount)
+		 WHERE s.application_uid = new.uid
 		   AND s.stage = new.stage`,
-		uid, loan.OriginalAmount, loan.Amount, loan.Drawn(), tx.Now,
-		stages.numbers, stages.amounts)
+		pq.Array(uids), pq.Array(originals), pq.Array(amounts), pq.Array(sums), tx.Now,
+		pq.Array(owners), stages.numbers, stages.amounts, ids, pq.Array(befores))
 	if err != nil {
-		return fmt.Errorf("updating loan %s: %w", uid, err)
+		return fmt.Errorf("updating loans %s: %w", uids, err)
 	}
 	return nil
 }
@@ -283,87 +314,12 @@ type stageColumns struct {
 	percentages, amounts pq.StringArray
 }
 
-func columnsOfStages(stages []lending.Stage) stageColumns {
-	var columns stageColumns
+func (c *stageColumns) add(stages []lending.Stage) {
 	for _, stage := range stages {
-		columns.numbers = append(columns.numbers, int64(stage.Number))
-		columns.percentages = append(columns.percentages, stage.Percent.String())
-		columns.amounts = append(columns.amounts, stage.Scheduled.String())
+		c.numbers = append(c.numbers, int64(stage.Number))
+		c.percentages = append(c.percentages, stage.Percent.String())
+		c.amounts = append(c.amounts, stage.Scheduled.String())
 	}
-	return columns
-}
-
-// moveDisbursement writes the new funding status, when it was reached, and the
-// evidence.
-func moveDisbursement(
-	ctx context.Context, tx *postgres.Tx, id int64, from lending.FundingStatus, made Change,
-) error {
-	to := string(made.Status)
-	result, err := tx.ExecContext(ctx, `
-		WITH moved AS (
-			UPDATE disbursements
-			   SET status = $3,
-			       processing_at = CASE WHEN $3 = 'FUNDING_PROCESSING' THEN $4
-			                            ELSE processing_at END,
-			       settled_at = CASE WHEN $3 = 'FUNDING_SETTLED' THEN $4 ELSE settled_at END,
-			       cancelled_at = CASE WHEN $3 = 'CANCELLED' THEN $4 ELSE cancelled_at END,
-			       returned_at = CASE WHEN $3 = 'RETURNED' THEN $4 ELSE returned_at END
-			 WHERE merchant_disbursement_id = $1
-			   AND status = $2
-			RETURNING merchant_disbursement_id, application_uid
-		), application AS (
-			UPDATE applications a
-			   SET updated_at = $4
-			  FROM moved
-			 WHERE a.application_uid = moved.application_uid
-		)
-		INSERT INTO disbursement_changes (merchant_disbursement_id, status, reference, method,
-		                                  effective_date, reason, changed_at, changed_by)
-		SELECT merchant_disbursement_id, $3, $5, $6, $7::date, $8, $4, $9
-		  FROM moved`, id, string(from), to, made.At, made.Reference, made.Method,
-		made.EffectiveDate, made.Reason, made.By)
-	if err != nil {
-		return fmt.Errorf("moving disbursement %d to %s: %w", id, to, err)
-	}
-	return expectOne(result, fmt.Sprintf("disbursement %d in status %s", id, from))
-}
-
-// rebase writes from which loan amount a disbursement revised it.
-func rebase(ctx context.Context, tx *postgres.Tx, draw lending.Disbursement) error {
-	_, err := tx.ExecContext(ctx, `
-		UPDATE disbursements
-		   SET loan_amount_before = $2
-		 WHERE merchant_disbursement_id = $1`, draw.ID, draw.LoanAmountBefore)
-	if err != nil {
-		return fmt.Errorf("rebasing disbursement %d: %w", draw.ID, err)
-	}
-	return nil
-}
-
-// expectOne guards an update that must have met its row.
-func expectOne(result sql.Result, what string) error {
-	count, err := result.RowsAffected()
-	if err != nil {
-		return fmt.Errorf("counting the rows of %s: %w", what, err)
-	}
-	if count != 1 {
-		return fmt.Errorf("updating %s: met %d rows instead of one", what, count)
-	}
-	return nil
-}
-
-// ownerOf returns the application of a disbursement.
-func ownerOf(ctx context.Context, tx *postgres.Tx, id int64) (uuid.UUID, error) {
-	var uid uuid.UUID
-	err := tx.GetContext(ctx, &uid,
-		`SELECT application_uid FROM disbursements WHERE merchant_disbursement_id = $1`, id)
-	if postgres.IsNoRows(err) {
-		return uuid.Nil, errNoDisbursement(id)
-	}
-	if err != nil {
-		return uuid.Nil, fmt.Errorf("finding the loan of disbursement %d: %w", id, err)
-	}
-	return uid, nil
 }
 
 func errNoDisbursement(id int64) error {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lib/pq"
+
 	"drawbridge/internal/postgres"
 )
 
@@ -41,24 +43,44 @@ func (e Entry) limitedSubject() string {
 	return ""
 }
 
-// Audit writes an entry in the transaction of what it tells about.
-func Audit(ctx context.Context, tx *postgres.Tx, entry Entry) error {
-	before, err := stateJSON(entry.Before)
-	if err != nil {
-		return err
+// Audit writes entries in the transaction of what they tell about.
+func Audit(ctx context.Context, tx *postgres.Tx, entries ...Entry) error {
+	if len(entries) == 0 {
+		return nil
 	}
-	after, err := stateJSON(entry.After)
-	if err != nil {
-		return err
+	var (
+		actors, addresses, actions, kinds, subjects, reasons pq.StringArray
+		befores, afters                                      []sql.Null[string]
+	)
+	for _, entry := range entries {
+		before, err := stateJSON(entry.Before)
+		if err != nil {
+			return err
+		}
+		after, err := stateJSON(entry.After)
+		if err != nil {
+			return err
+		}
+		actors = append(actors, entry.Actor)
+		addresses = append(addresses, entry.Address)
+		actions = append(actions, entry.Action)
+		kinds = append(kinds, entry.SubjectKind)
+		subjects = append(subjects, entry.Subject)
+		reasons = append(reasons, entry.Reason)
+		befores, afters = append(befores, before), append(afters, after)
 	}
-	_, err = tx.ExecContext(ctx, `
+	_, err := tx.ExecContext(ctx, `
 		INSERT INTO audit_log (at, actor, address, action, subject_kind, subject, reason,
 		                       before, after)
-		VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)`,
-		tx.Now, entry.Actor, entry.Address, entry.Action, entry.SubjectKind, entry.Subject,
-		entry.Reason, before, after)
+		SELECT $1, actor, address, action, kind, subject, reason, before, after
+		  FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
+		              $8::jsonb[], $9::jsonb[]) WITH ORDINALITY
+		       AS entry (actor, address, action, kind, subject, reason, before, after, place)
+		 ORDER BY place`,
+		tx.Now, actors, addresses, actions, kinds, subjects, reasons, pq.Array(befores),
+		pq.Array(afters))
 	if err != nil {
-		return fmt.Errorf("writing the audit log for %s: %w", entry.Action, err)
+		return fmt.Errorf("writing the audit log for %s: %w", entries[0].Action, err)
 	}
 	return nil
 }

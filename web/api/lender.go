@@ -81,9 +81,11 @@ func systemName(caller partner.Caller) string {
 }
 
 // audit tells the audit log what one of the lender's systems did, in the transaction of it.
-func audit(c echo.Context, tx *postgres.Tx, entry operator.Entry) error {
-	entry.Actor, entry.Address = systemName(callerOf(c)), c.RealIP()
-	return operator.Audit(c.Request().Context(), tx, entry)
+func audit(c echo.Context, tx *postgres.Tx, entries ...operator.Entry) error {
+	for i := range entries {
+		entries[i].Actor, entries[i].Address = systemName(callerOf(c)), c.RealIP()
+	}
+	return operator.Audit(c.Request().Context(), tx, entries...)
 }
 
 // lenderApplicationBody is the lender's application object: the partner's, with all that
@@ -412,26 +414,43 @@ func (l *lender) lenderFunding(c echo.Context) error {
 	return l.jsonEffect(c, pathErr, func(body *object) operation {
 		change := l.fundingChange(body, lending.ParseFundingMove)
 		return func(tx *postgres.Tx) (int, any, error) {
-			moved, changed, err := l.moveFunding(c, tx, id, change)
+			all, err := l.moveFundings(c, tx, []loan.Move{{ID: id, FundingChange: change}})
 			if err != nil {
 				return 0, nil, err
 			}
+			moved := all[0]
+			if moved.Refusal != nil {
+				return 0, nil, moved.Refusal
+			}
 			traceOf(c).ApplicationUID = moved.ApplicationUID
-			return http.StatusOK, movedBody{newHistoryBody(moved), changed}, nil
+			return http.StatusOK, movedBody{newHistoryBody(moved.Disbursement), moved.Changed}, nil
 		}
 	})
 }
 
-// moveFunding moves the money of a disbursement on as the console's form does, and tells the
+// moveFundings moves the money of disbursements on as the console's form does, and tells the
 // audit log.
-func (l *lender) moveFunding(
-	c echo.Context, tx *postgres.Tx, id int64, change lending.FundingChange,
-) (loan.Disbursement, bool, error) {
-	change.NeedsReason = true
-	moved, changed, err := l.loans.MoveFunding(c.Request().Context(), tx, actor(c), id, change)
-	if err != nil || !changed {
-		return moved, changed, err
+func (l *lender) moveFundings(
+	c echo.Context, tx *postgres.Tx, moves []loan.Move,
+) ([]loan.Moved, error) {
+	for i := range moves {
+		moves[i].NeedsReason = true
 	}
+	all, err := l.loans.MoveFundings(c.Request().Context(), tx, actor(c), moves)
+	if err != nil {
+		return nil, err
+	}
+	var entries []operator.Entry
+	for i, moved := range all {
+		if moved.Changed {
+			entries = append(entries, fundingEntry(moved.Disbursement, moves[i].FundingChange))
+		}
+	}
+	return all, audit(c, tx, entries...)
+}
+
+// fundingEntry tells the audit log of a change that was made.
+func fundingEntry(moved loan.Disbursement, change lending.FundingChange) operator.Entry {
 	entry := operator.Entry{
 		Action: "draw.status", SubjectKind: "application", Subject: moved.ApplicationUID.String(),
 		Before: map[string]any{"status": moved.Former()},
@@ -439,10 +458,10 @@ func (l *lender) moveFunding(
 			ID     int64                 `json:"merchant_disbursement_id"`
 			Status lending.FundingStatus `json:"status"`
 			evidenceBody
-		}{id, change.Status, newEvidenceBody(change)},
+		}{moved.ID, change.Status, newEvidenceBody(change)},
 	}
 	if change.Reason != nil {
 		entry.Reason = *change.Reason
 	}
-	return moved, true, audit(c, tx, entry)
+	return entry
 }

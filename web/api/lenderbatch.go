@@ -10,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/lending"
+	"drawbridge/internal/loan"
 	"drawbridge/internal/postgres"
 )
 
@@ -39,26 +40,32 @@ type batchChange struct {
 	fault  error
 }
 
-// lenderBatch moves many disbursements in one transaction, each behind a savepoint: what is
-// refused fails alone, and a crash leaves all or nothing.
+// lenderBatch moves many disbursements in one transaction: what is refused fails alone, and a
+// crash leaves all or nothing.
 func (l *lender) lenderBatch(c echo.Context) error {
 	return l.jsonEffect(c, nil, func(body *object) operation {
 		changes := l.readBatch(body)
 		return func(tx *postgres.Tx) (int, any, error) {
-			var ids []int64
+			moves := make([]loan.Move, 0, len(changes))
 			for _, one := range changes {
-				if one.id != nil {
-					ids = append(ids, *one.id)
+				if one.fault == nil {
+					moves = append(moves, loan.Move{ID: *one.id, FundingChange: one.change})
 				}
 			}
-			if err := l.loans.LockDraws(c.Request().Context(), tx, ids); err != nil {
+			moved, err := l.moveFundings(c, tx, moves)
+			if err != nil {
 				return 0, nil, err
 			}
 			made := batchBody{Results: make([]batchResult, 0, len(changes))}
 			for _, one := range changes {
-				result, err := l.applyOne(c, tx, one)
-				if err != nil {
-					return 0, nil, err
+				result, refusal := batchResult{ID: one.id, Status: http.StatusOK}, one.fault
+				if refusal == nil {
+					result.Changed, refusal = moved[0].Changed, moved[0].Refusal
+					moved = moved[1:]
+				}
+				if refusal, ok := errors.AsType[*lending.Error](refusal); ok {
+					result.Status = Status(refusal.Code)
+					result.Error = &refusalBody{Code: refusal.Code, Message: refusal.Message}
 				}
 				made.Results = append(made.Results, result)
 			}
@@ -109,27 +116,4 @@ func (l *lender) readChange(text []byte) batchChange {
 	one.change = l.fundingChange(body, lending.ParseFundingMove)
 	one.fault = body.err()
 	return one
-}
-
-// applyOne makes one change of a batch. An error is none of the change, but ends the batch.
-func (l *lender) applyOne(
-	c echo.Context, tx *postgres.Tx, one batchChange,
-) (batchResult, error) {
-	result := batchResult{ID: one.id, Status: http.StatusOK}
-	err := one.fault
-	if err == nil {
-		err = tx.Savepoint(c.Request().Context(), func() (err error) {
-			_, result.Changed, err = l.moveFunding(c, tx, *one.id, one.change)
-			return err
-		})
-	}
-	refusal, refused := errors.AsType[*lending.Error](err)
-	if err != nil && !refused {
-		return result, err
-	}
-	if refused {
-		result.Changed, result.Status = false, Status(refusal.Code)
-		result.Error = &refusalBody{Code: refusal.Code, Message: refusal.Message}
-	}
-	return result, nil
 }

@@ -25,7 +25,7 @@ import (
 	"drawbridge/web/docs"
 )
 
-func TestMain(m *testing.M) { os.Exit(e2etest.Main(m, 4)) }
+func TestMain(m *testing.M) { os.Exit(e2etest.Main(m, 2)) }
 
 // documents are the OpenAPI documents by the paths that serve them.
 var documents = map[string]string{"partner": "/openapi.yaml", "lender": "/lender/openapi.yaml"}
@@ -191,7 +191,7 @@ func TestProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = proxy.Process.Kill(), proxy.Wait() })
-	e2etest.Until(t, time.Minute, "the proxy listens", func() bool {
+	e2etest.Until(t, 5*time.Minute, "the proxy listens", func() bool {
 		connection, err := net.Dial("tcp", "127.0.0.1:"+port)
 		if err == nil {
 			_ = connection.Close()

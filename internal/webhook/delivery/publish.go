@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -63,33 +64,40 @@ type Event struct {
 	Head, Tail []byte
 }
 
-// publishEvent writes an event and all that follows from it. It is one statement,
-// because this is the hot path of every change, and most of what a statement
-// costs it costs whatever it does.
+// publishEvents writes events of different applications and all that follows from them. It
+// is one statement, because this is the hot path of every change, and most of what a
+// statement costs it costs whatever it does.
 //
-// The application's row is locked, and its last event's time moved on by at least
+// The applications' rows are locked, and the last event's time of each moved on by at least
 // a microsecond, so that application, status and timestamp together never name
 // two events (specification section 6.1), even when a clock steps back. Under the same
-// lock it takes the application's next number, after those of events that are older than
-// numbers are. The outbox leads it into the feed. Partner
+// lock each takes the application's next number, after those of events that are older than
+// numbers are. The outbox leads them into the feed. Partner
 // and merchant are the application's, and the subscriptions are read where the
 // deliveries are made: no row can name what does not exist.
 //
 // The job's row is that which the queue's client would write, its times the
 // database's: by those the queue decides which jobs are due.
-const publishEvent = `
+const publishEvents = `
 	WITH subject AS MATERIALIZED (
-		UPDATE applications
-		   SET last_event_at = greatest($2, last_event_at + interval '1 microsecond'),
-		       last_sequence = 1 + coalesce(last_sequence, drawbridge_number_events($1))
-		 WHERE application_uid = $1
-		RETURNING partner_uid, merchant_uid, last_event_at, last_sequence, external_reference
+		UPDATE applications a
+		   SET last_event_at = greatest($9, a.last_event_at + interval '1 microsecond'),
+		       last_sequence = 1 + coalesce(a.last_sequence,
+		                                    drawbridge_number_events(a.application_uid))
+		  FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[],
+		              $7::bytea[], $8::bytea[]) WITH ORDINALITY
+		       AS told (application_uid, event_uid, kind, choices, status, subject, head, tail,
+		                place)
+		 WHERE a.application_uid = told.application_uid
+		RETURNING a.partner_uid, a.merchant_uid, a.last_event_at, a.last_sequence,
+		          a.external_reference, told.*
 	), considered AS MATERIALIZED (
-		SELECT s.subscription_uid,
+		SELECT a.place,
+		       s.subscription_uid,
 		       s.version,
-		       drawbridge_uid($2) AS delivery_uid,
+		       drawbridge_uid($9) AS delivery_uid,
 		       CASE
-		           WHEN NOT s.events && $17::text[] THEN 'event'
+		           WHEN NOT s.events && string_to_array(a.choices, ' ') THEN 'event'
 		           WHEN NOT s.all_merchants AND NOT EXISTS (
 		                    SELECT 1
 		                      FROM subscription_merchants m
@@ -103,59 +111,108 @@ const publishEvent = `
 		INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
 		                    application_uid, sequence, subject, reference, status, body,
 		                    traceparent, passed_over)
-		SELECT $3, last_event_at, $4, partner_uid, merchant_uid, $1, last_sequence, $15,
-		       external_reference, $5,
-		       $6::bytea || convert_to(to_char(last_event_at AT TIME ZONE 'UTC',
-		           'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'UTF8') || $7::bytea, $8, (
-		           SELECT coalesce(jsonb_agg(jsonb_build_object(
-		                      's', subscription_uid, 'v', version, 'w', passed_over)), '[]')
-		             FROM considered
-		            WHERE passed_over IS NOT NULL)
+		SELECT event_uid, last_event_at, kind, partner_uid, merchant_uid, application_uid,
+		       last_sequence, subject, external_reference, status,
+		       head || convert_to(to_char(last_event_at AT TIME ZONE 'UTC',
+		           'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'UTF8') || tail, $10,
+		       coalesce(over.them, '[]')
 		  FROM subject
+		  LEFT JOIN (
+		           SELECT place, jsonb_agg(jsonb_build_object(
+		                      's', subscription_uid, 'v', version, 'w', passed_over)) AS them
+		             FROM considered
+		            WHERE passed_over IS NOT NULL
+		            GROUP BY place) AS over USING (place)
 	), unpublished AS (
 		INSERT INTO feed_outbox (event_uid, occurred_at, merchant_uid, application_uid, kind)
-		SELECT $3, last_event_at, merchant_uid, $1, $4
+		SELECT event_uid, last_event_at, merchant_uid, application_uid, kind
 		  FROM subject
+		 ORDER BY place
 	), delivery AS (
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
 		                        event, application_uid, status, state, next_attempt_at, queued)
-		SELECT delivery_uid, $2, subscription_uid, $3, last_event_at, $4, $1, $5, 'pending',
-		       $2, true
-		  FROM subject, considered
+		SELECT delivery_uid, $9, subscription_uid, event_uid, last_event_at, kind,
+		       application_uid, status, 'pending', $9, true
+		  FROM considered
+		  JOIN subject USING (place)
 		 WHERE passed_over IS NULL
+		 ORDER BY place
 	), job AS (
 		INSERT INTO river_job (args, created_at, kind, max_attempts, metadata, priority, queue,
 		                       scheduled_at, state, tags)
-		SELECT $9::jsonb || jsonb_build_object('delivery_uid', delivery_uid), now(), $10, $11,
-		       '{}', $12, $13, now(), 'available', '{}'
+		SELECT $11::jsonb || jsonb_build_object('delivery_uid', delivery_uid), now(), $12, $13,
+		       '{}', $14, $15, now(), 'available', '{}'
 		  FROM considered
 		 WHERE passed_over IS NULL
+		 ORDER BY place
 	), stir AS (
 		SELECT pg_notify('drawbridge_outbox', '')
-		  FROM subject
-		 WHERE $16
+		 WHERE $17
+		   AND EXISTS (SELECT FROM subject)
 	), notice AS (
-		SELECT pg_notify(current_schema() || '.river_insert', $14::text)
-		 WHERE $14::text IS NOT NULL
+		SELECT pg_notify(current_schema() || '.river_insert', $16::text)
+		 WHERE $16::text IS NOT NULL
 		   AND EXISTS (SELECT FROM considered WHERE passed_over IS NULL)
 	)
-	SELECT (SELECT count(*) FROM considered WHERE passed_over IS NULL),
-	       (SELECT count(*) FROM notice) + 0 * (SELECT count(*) FROM stir)
-	  FROM subject`
+	SELECT (SELECT count(*) FROM subject) + 0 * (SELECT count(*) FROM stir) AS told,
+	       (SELECT count(*) FROM considered WHERE passed_over IS NULL) AS deliveries,
+	       (SELECT count(*) FROM notice) AS notified`
 
-// Publish writes the event with its body, one delivery for each subscription of
+// Publish writes events with their bodies, one delivery for each subscription of
 // the partner that wants it, and the delivery's job, all in the caller's
-// transaction, and returns how many deliveries that made. The event is of tx.Now,
+// transaction, and returns how many deliveries that made. An event is of tx.Now,
 // or of just after the application's last one.
 //
 // It also writes down which subscriptions it passed over and why, so that Verdicts
 // need not guess. A paused subscription gets its delivery and job too; the job
 // parks the delivery under a lock, which a simultaneous resumption cannot miss.
-func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, e Event) (int, error) {
+func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, events ...Event) (int, error) {
+	deliveries := 0
+	for len(events) > 0 {
+		var now []Event
+		now, events = oneEach(events)
+		made, err := s.publish(ctx, tx, now)
+		if err != nil {
+			return 0, fmt.Errorf("publishing %d events, the first %s of application %s: %w",
+				len(now), now[0].Kind, now[0].ApplicationUID, err)
+		}
+		deliveries += made
+	}
+	return deliveries, nil
+}
+
+// oneEach returns the first event of each application, and the others.
+func oneEach(events []Event) (first, later []Event) {
+	seen := make(map[uuid.UUID]bool, len(events))
+	for _, event := range events {
+		if seen[event.ApplicationUID] {
+			later = append(later, event)
+			continue
+		}
+		seen[event.ApplicationUID] = true
+		first = append(first, event)
+	}
+	return first, later
+}
+
+// publish writes events of different applications.
+func (s *Service) publish(ctx context.Context, tx *postgres.Tx, events []Event) (int, error) {
 	job := Args{CreatedAt: tx.Now, Number: 1}
 	args, err := json.Marshal(job)
 	if err != nil {
-		return 0, fmt.Errorf("writing the job of event %s: %w", e.Kind, err)
+		return 0, fmt.Errorf("writing a job: %w", err)
+	}
+	var (
+		applications, uids                []uuid.UUID
+		kinds, choices, statuses, objects pq.StringArray
+		heads, tails                      pq.ByteaArray
+	)
+	for _, e := range events {
+		applications, uids = append(applications, e.ApplicationUID), append(uids, e.UID)
+		kinds = append(kinds, string(e.Kind))
+		choices = append(choices, strings.Join(e.Kind.Choices(), " "))
+		statuses, objects = append(statuses, e.Status), append(objects, e.Subject)
+		heads, tails = append(heads, e.Head), append(tails, e.Tail)
 	}
 	var notice *string
 	turn := s.notify.take(time.Now())
@@ -163,18 +220,20 @@ func (s *Service) Publish(ctx context.Context, tx *postgres.Tx, e Event) (int, e
 		notice = &queueNotification
 	}
 	stirring := s.stir.take(time.Now())
-	var deliveries, notified int
-	err = tx.QueryRowContext(ctx, publishEvent,
-		e.ApplicationUID, tx.Now, e.UID, string(e.Kind), e.Status, e.Head, e.Tail,
-		traceparent(ctx), string(args), job.Kind(), maxRuns, river.PriorityDefault, Queue,
-		notice, e.Subject, stirring.taken, pq.StringArray(e.Kind.Choices())).Scan(&deliveries, &notified)
+	var told, deliveries, notified int
+	err = tx.QueryRowContext(ctx, publishEvents,
+		pq.Array(applications), pq.Array(uids), kinds, choices, statuses, objects, heads, tails,
+		tx.Now, traceparent(ctx), string(args), job.Kind(), maxRuns, river.PriorityDefault, Queue,
+		notice, stirring.taken).Scan(&told, &deliveries, &notified)
 	if notified == 0 {
 		s.notify.giveBack(turn)
 	}
+	if err == nil && told != len(events) {
+		err = fmt.Errorf("%d of them are of no application", len(events)-told)
+	}
 	if err != nil {
 		s.stir.giveBack(stirring)
-		return 0, fmt.Errorf("publishing event %s of application %s: %w",
-			e.Kind, e.ApplicationUID, err)
+		return 0, err
 	}
 	return deliveries, nil
 }

@@ -1,0 +1,225 @@
+package loan
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/google/uuid"
+	"github.com/lib/pq"
+
+	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
+)
+
+// Move asks for a step of a disbursement's money.
+type Move struct {
+	ID int64
+	lending.FundingChange
+}
+
+// Moved is what became of a Move.
+type Moved struct {
+	// Disbursement is as the move left it, zero where it is unknown.
+	Disbursement
+	// Changed is false where the status was in force already and nothing changed: who pays
+	// does so only on true.
+	Changed bool
+	// Refusal is nil for a move that was made or stood already; else NOT_FOUND,
+	// VALIDATION_ERROR where a reason is needed, or INVALID_STATE, also for a repeat that says
+	// something else than the change that it repeats.
+	Refusal error
+}
+
+// MoveFunding is MoveFundings of one move, whose refusal it returns as its error.
+func (s *Service) MoveFunding(
+	ctx context.Context, tx *postgres.Tx, caller Caller, id int64, change lending.FundingChange,
+) (Disbursement, bool, error) {
+	all, err := s.MoveFundings(ctx, tx, caller, []Move{{id, change}})
+	if err != nil {
+		return Disbursement{}, false, err
+	}
+	return all[0].Disbursement, all[0].Changed, all[0].Refusal
+}
+
+// MoveFundings moves the money of disbursements on, cancels them or notes their return,
+// keeps the evidence, and tells the partners. The moves are decided one after another, each
+// alone: one that is refused changes nothing and stops no other. The number of statements
+// does not depend on that of the moves.
+func (s *Service) MoveFundings(
+	ctx context.Context, tx *postgres.Tx, caller Caller, moves []Move,
+) ([]Moved, error) {
+	loans, err := lockDraws(ctx, tx, caller, moves)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Moved, 0, len(moves))
+	var steps []step
+	var events []lending.Event
+	revised := make(map[uuid.UUID]*Loan)
+	for _, move := range moves {
+		loan, known := loans[move.ID]
+		if !known {
+			all = append(all, Moved{Refusal: errNoDisbursement(move.ID)})
+			continue
+		}
+		made := Change{FundingChange: move.FundingChange, At: tx.Now, By: caller.Name}
+		moved := loan.move(move.ID, made)
+		all = append(all, moved)
+		if !moved.Changed {
+			continue
+		}
+		steps = append(steps, step{move.ID, made})
+		events = append(events, eventOf(moved.Disbursement))
+		if !made.Status.InForce() {
+			revised[loan.ApplicationUID] = loan
+		}
+	}
+	if err := takeSteps(ctx, tx, steps); err != nil {
+		return nil, err
+	}
+	if err := update(ctx, tx, slices.Collect(maps.Values(revised))...); err != nil {
+		return nil, err
+	}
+	return all, s.Events.Record(ctx, tx, events...)
+}
+
+// move decides one step, and takes it in memory unless it is refused.
+func (l *Loan) move(id int64, made Change) Moved {
+	at := slices.IndexFunc(l.History, func(d Disbursement) bool { return d.ID == id })
+	disbursement := l.History[at]
+	if made.Status == disbursement.Status {
+		return Moved{
+			Disbursement: disbursement, Refusal: disbursement.checkRepeat(made.FundingChange),
+		}
+	}
+	if made.LacksReason() {
+		return Moved{
+			Disbursement: disbursement,
+			Refusal:      lending.Invalid(lending.FieldReason, "%q is required", lending.FieldReason),
+		}
+	}
+	after, _, err := l.MoveDisbursement(id, made.Status)
+	if err != nil {
+		return Moved{Disbursement: disbursement, Refusal: err}
+	}
+	l.Loan = after
+	for i, draw := range after.Disbursements {
+		l.History[i].Disbursement = draw
+	}
+	moved := &l.History[at]
+	moved.Changes = append(slices.Clip(moved.Changes), made)
+	moved.at(made.Status, made.At)
+	return Moved{Disbursement: *moved, Changed: true}
+}
+
+// lockDraws locks the applications of the disbursements and loads their loans, by the ids of
+// their disbursements. A merchant reaches only its own. It locks in the one order, so that
+// callers that move the same ones wait for each other instead of deadlocking, and it loads in
+// a statement of its own, so that the loans are as the locks' former holders left them.
+func lockDraws(
+	ctx context.Context, tx *postgres.Tx, caller Caller, moves []Move,
+) (map[int64]*Loan, error) {
+	ids := make(pq.Int64Array, 0, len(moves))
+	for _, move := range moves {
+		ids = append(ids, move.ID)
+	}
+	var uids []uuid.UUID
+	err := tx.SelectContext(ctx, &uids, `
+		SELECT application_uid
+		  FROM applications
+		 WHERE application_uid IN (SELECT application_uid
+		                             FROM disbursements
+		                            WHERE merchant_disbursement_id = ANY ($1))
+		   AND ($2 = '00000000-0000-0000-0000-000000000000'::uuid OR merchant_uid = $2)
+		 ORDER BY application_uid
+		   FOR NO KEY UPDATE`, ids, caller.MerchantUID)
+	if err != nil {
+		return nil, fmt.Errorf("locking the loans of %d disbursements: %w", len(ids), err)
+	}
+	found, err := findAll(ctx, tx, uids)
+	if err != nil {
+		return nil, err
+	}
+	loans := make(map[int64]*Loan, len(ids))
+	for _, loan := range found {
+		for _, draw := range loan.Disbursements {
+			loans[draw.ID] = loan
+		}
+	}
+	return loans, nil
+}
+
+// step is a change of a disbursement that was decided.
+type step struct {
+	id int64
+	Change
+}
+
+// takeSteps writes the funding status that each disbursement has after its steps, when each
+// was reached, and the evidence.
+func takeSteps(ctx context.Context, tx *postgres.Tx, steps []step) error {
+	if len(steps) == 0 {
+		return nil
+	}
+	var (
+		ids                                pq.Int64Array
+		statuses                           pq.StringArray
+		references, methods, days, reasons []*string
+	)
+	for _, step := range steps {
+		ids = append(ids, step.id)
+		statuses = append(statuses, string(step.Status))
+		references = append(references, step.Reference)
+		methods = append(methods, step.Method)
+		days = append(days, step.EffectiveDate)
+		reasons = append(reasons, step.Reason)
+	}
+	result, err := tx.ExecContext(ctx, `
+		WITH step AS (
+			SELECT id, status, reference, method, effective_date, reason, place
+			  FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::date[], $6::text[])
+			       WITH ORDINALITY
+			       AS step (id, status, reference, method, effective_date, reason, place)
+		), way AS (
+			SELECT id, array_agg(status ORDER BY place) AS through FROM step GROUP BY id
+		), moved AS (
+			UPDATE disbursements
+			   SET status = through[cardinality(through)],
+			       processing_at = CASE WHEN 'FUNDING_PROCESSING' = ANY (through) THEN $7
+			                            ELSE processing_at END,
+			       settled_at = CASE WHEN 'FUNDING_SETTLED' = ANY (through) THEN $7
+			                         ELSE settled_at END,
+			       cancelled_at = CASE WHEN 'CANCELLED' = ANY (through) THEN $7
+			                           ELSE cancelled_at END,
+			       returned_at = CASE WHEN 'RETURNED' = ANY (through) THEN $7
+			                          ELSE returned_at END
+			  FROM way
+			 WHERE merchant_disbursement_id = way.id
+			RETURNING merchant_disbursement_id, application_uid
+		), application AS (
+			UPDATE applications a
+			   SET updated_at = $7
+			  FROM moved
+			 WHERE a.application_uid = moved.application_uid
+		)
+		INSERT INTO disbursement_changes (merchant_disbursement_id, status, reference, method,
+		                                  effective_date, reason, changed_at, changed_by)
+		SELECT id, status, reference, method, effective_date, reason, $7, $8
+		  FROM moved
+		  JOIN step ON id = merchant_disbursement_id
+		 ORDER BY place`, ids, statuses, pq.Array(references), pq.Array(methods), pq.Array(days),
+		pq.Array(reasons), steps[0].At, steps[0].By)
+	if err != nil {
+		return fmt.Errorf("moving %d disbursements: %w", len(steps), err)
+	}
+	count, err := result.RowsAffected()
+	if err == nil && count != int64(len(steps)) {
+		err = fmt.Errorf("met %d disbursements", count)
+	}
+	if err != nil {
+		return fmt.Errorf("moving %d disbursements: %w", len(steps), err)
+	}
+	return nil
+}
