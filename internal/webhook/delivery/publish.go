@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/google/uuid"
-	"github.com/lib/pq"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/rivertype"
 
@@ -81,23 +80,26 @@ type Event struct {
 const publishEvents = `
 	WITH subject AS MATERIALIZED (
 		UPDATE applications a
-		   SET last_event_at = greatest($9, a.last_event_at + interval '1 microsecond'),
+		   SET last_event_at = greatest($2, a.last_event_at + interval '1 microsecond'),
 		       last_sequence = 1 + coalesce(a.last_sequence,
 		                                    drawbridge_number_events(a.application_uid))
-		  FROM unnest($1::uuid[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::text[],
-		              $7::bytea[], $8::bytea[]) WITH ORDINALITY
-		       AS told (application_uid, event_uid, kind, choices, status, subject, head, tail,
-		                place)
+		  FROM json_to_recordset($1) AS told (
+		           application_uid uuid, event_uid uuid, kind text, choices text[], status text,
+		           subject text, head text, tail text, place integer)
 		 WHERE a.application_uid = told.application_uid
 		RETURNING a.partner_uid, a.merchant_uid, a.last_event_at, a.last_sequence,
 		          a.external_reference, told.*
 	), considered AS MATERIALIZED (
-		SELECT a.place,
+		SELECT a.event_uid,
+		       a.last_event_at,
+		       a.kind,
+		       a.application_uid,
+		       a.status,
 		       s.subscription_uid,
 		       s.version,
-		       drawbridge_uid($9) AS delivery_uid,
+		       drawbridge_uid($2) AS delivery_uid,
 		       CASE
-		           WHEN NOT s.events && string_to_array(a.choices, ' ') THEN 'event'
+		           WHEN NOT s.events && a.choices THEN 'event'
 		           WHEN NOT s.all_merchants AND NOT EXISTS (
 		                    SELECT 1
 		                      FROM subscription_merchants m
@@ -113,16 +115,16 @@ const publishEvents = `
 		                    traceparent, passed_over)
 		SELECT event_uid, last_event_at, kind, partner_uid, merchant_uid, application_uid,
 		       last_sequence, subject, external_reference, status,
-		       head || convert_to(to_char(last_event_at AT TIME ZONE 'UTC',
-		           'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'), 'UTF8') || tail, $10,
+		       convert_to(head || to_char(last_event_at AT TIME ZONE 'UTC',
+		           'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || tail, 'UTF8'), $3,
 		       coalesce(over.them, '[]')
 		  FROM subject
 		  LEFT JOIN (
-		           SELECT place, jsonb_agg(jsonb_build_object(
+		           SELECT event_uid, jsonb_agg(jsonb_build_object(
 		                      's', subscription_uid, 'v', version, 'w', passed_over)) AS them
 		             FROM considered
 		            WHERE passed_over IS NOT NULL
-		            GROUP BY place) AS over USING (place)
+		            GROUP BY event_uid) AS over USING (event_uid)
 	), unpublished AS (
 		INSERT INTO feed_outbox (event_uid, occurred_at, merchant_uid, application_uid, kind)
 		SELECT event_uid, last_event_at, merchant_uid, application_uid, kind
@@ -131,32 +133,33 @@ const publishEvents = `
 	), delivery AS (
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
 		                        event, application_uid, status, state, next_attempt_at, queued)
-		SELECT delivery_uid, $9, subscription_uid, event_uid, last_event_at, kind,
-		       application_uid, status, 'pending', $9, true
+		SELECT delivery_uid, $2, subscription_uid, event_uid, last_event_at, kind,
+		       application_uid, status, 'pending', $2, true
 		  FROM considered
-		  JOIN subject USING (place)
 		 WHERE passed_over IS NULL
-		 ORDER BY place
 	), job AS (
 		INSERT INTO river_job (args, created_at, kind, max_attempts, metadata, priority, queue,
 		                       scheduled_at, state, tags)
-		SELECT $11::jsonb || jsonb_build_object('delivery_uid', delivery_uid), now(), $12, $13,
-		       '{}', $14, $15, now(), 'available', '{}'
+		SELECT $4::jsonb || jsonb_build_object('delivery_uid', delivery_uid), now(), $5, $6,
+		       '{}', $7, $8, now(), 'available', '{}'
 		  FROM considered
 		 WHERE passed_over IS NULL
-		 ORDER BY place
 	), stir AS (
 		SELECT pg_notify('drawbridge_outbox', '')
-		 WHERE $17
+		 WHERE $10
 		   AND EXISTS (SELECT FROM subject)
 	), notice AS (
-		SELECT pg_notify(current_schema() || '.river_insert', $16::text)
-		 WHERE $16::text IS NOT NULL
+		SELECT pg_notify(current_schema() || '.river_insert', $9::text)
+		 WHERE $9::text IS NOT NULL
 		   AND EXISTS (SELECT FROM considered WHERE passed_over IS NULL)
 	)
 	SELECT (SELECT count(*) FROM subject) + 0 * (SELECT count(*) FROM stir) AS told,
 	       (SELECT count(*) FROM considered WHERE passed_over IS NULL) AS deliveries,
 	       (SELECT count(*) FROM notice) AS notified`
+
+// publishEvent is publishEvents of one. The server plans it for a single row, which spares the
+// usual case a look at every application.
+var publishEvent = strings.Replace(publishEvents, "json_to_recordset", "json_to_record", 1)
 
 // Publish writes events with their bodies, one delivery for each subscription of
 // the partner that wants it, and the delivery's job, all in the caller's
@@ -195,6 +198,19 @@ func oneEach(events []Event) (first, later []Event) {
 	return first, later
 }
 
+// eventRow is an event as publishEvents reads it.
+type eventRow struct {
+	ApplicationUID uuid.UUID         `json:"application_uid"`
+	UID            uuid.UUID         `json:"event_uid"`
+	Kind           lending.EventKind `json:"kind"`
+	Choices        []string          `json:"choices"`
+	Status         string            `json:"status"`
+	Subject        string            `json:"subject"`
+	Head           string            `json:"head"`
+	Tail           string            `json:"tail"`
+	Place          int               `json:"place"`
+}
+
 // publish writes events of different applications.
 func (s *Service) publish(ctx context.Context, tx *postgres.Tx, events []Event) (int, error) {
 	job := Args{CreatedAt: tx.Now, Number: 1}
@@ -202,17 +218,20 @@ func (s *Service) publish(ctx context.Context, tx *postgres.Tx, events []Event) 
 	if err != nil {
 		return 0, fmt.Errorf("writing a job: %w", err)
 	}
-	var (
-		applications, uids                []uuid.UUID
-		kinds, choices, statuses, objects pq.StringArray
-		heads, tails                      pq.ByteaArray
-	)
-	for _, e := range events {
-		applications, uids = append(applications, e.ApplicationUID), append(uids, e.UID)
-		kinds = append(kinds, string(e.Kind))
-		choices = append(choices, strings.Join(e.Kind.Choices(), " "))
-		statuses, objects = append(statuses, e.Status), append(objects, e.Subject)
-		heads, tails = append(heads, e.Head), append(tails, e.Tail)
+	rows := make([]eventRow, len(events))
+	for place, e := range events {
+		rows[place] = eventRow{
+			e.ApplicationUID, e.UID, e.Kind, e.Kind.Choices(), e.Status, e.Subject,
+			string(e.Head), string(e.Tail), place,
+		}
+	}
+	statement, sent := publishEvents, any(rows)
+	if len(rows) == 1 {
+		statement, sent = publishEvent, rows[0]
+	}
+	told, err := json.Marshal(sent)
+	if err != nil {
+		return 0, fmt.Errorf("writing the events: %w", err)
 	}
 	var notice *string
 	turn := s.notify.take(time.Now())
@@ -220,16 +239,15 @@ func (s *Service) publish(ctx context.Context, tx *postgres.Tx, events []Event) 
 		notice = &queueNotification
 	}
 	stirring := s.stir.take(time.Now())
-	var told, deliveries, notified int
-	err = tx.QueryRowContext(ctx, publishEvents,
-		pq.Array(applications), pq.Array(uids), kinds, choices, statuses, objects, heads, tails,
-		tx.Now, traceparent(ctx), string(args), job.Kind(), maxRuns, river.PriorityDefault, Queue,
-		notice, stirring.taken).Scan(&told, &deliveries, &notified)
+	var found, deliveries, notified int
+	err = tx.QueryRowContext(ctx, statement,
+		string(told), tx.Now, traceparent(ctx), string(args), job.Kind(), maxRuns, river.PriorityDefault, Queue,
+		notice, stirring.taken).Scan(&found, &deliveries, &notified)
 	if notified == 0 {
 		s.notify.giveBack(turn)
 	}
-	if err == nil && told != len(events) {
-		err = fmt.Errorf("%d of them are of no application", len(events)-told)
+	if err == nil && found != len(events) {
+		err = fmt.Errorf("%d of them are of no application", len(events)-found)
 	}
 	if err != nil {
 		s.stir.giveBack(stirring)
