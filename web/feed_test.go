@@ -412,6 +412,7 @@ func TestWrongFeedParametersAreNamed(t *testing.T) {
 		"events?event=task.created&event=x":        {"event"},
 		"events?limit=0":                           {"limit"},
 		"events?limit=501":                         {"limit"},
+		"events?limit=%zz":                         {"limit"},
 		"events?wait=31":                           {"wait"},
 		"events?wait=-1":                           {"wait"},
 		"events?wait=1.5":                          {"wait"},

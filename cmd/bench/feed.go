@@ -327,10 +327,11 @@ func (h *house) published(ctx context.Context) error {
 var feedsPart = [][2]string{
 	{`unpublished AS (
 		INSERT INTO feed_outbox (event_uid, occurred_at, merchant_uid, application_uid, kind)
-		SELECT $3, last_event_at, merchant_uid, $1, $4
+		SELECT event_uid, last_event_at, merchant_uid, application_uid, kind
 		  FROM subject
+		 ORDER BY place
 	), `, ""},
-	{"WHERE $16\n", "WHERE $16::boolean AND false\n"},
+	{"WHERE $10\n", "WHERE $10::boolean AND false\n"},
 }
 
 // withoutFeed is the script with the feed's part left out.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"net/url"
 	"strconv"
 
 	"github.com/google/uuid"
@@ -240,9 +239,9 @@ func (l *loans) previewDraw(c echo.Context) error {
 
 // previewValues reads the query of a preview, each known parameter at most once.
 func previewValues(rawQuery string) (map[string]string, error) {
-	query, err := url.ParseQuery(rawQuery)
+	query, err := parseQuery(rawQuery)
 	if err != nil {
-		return nil, lending.NewError(lending.CodeValidation, "the query is malformed; encode its values")
+		return nil, err
 	}
 	values := make(map[string]string)
 	var faults lending.Faults

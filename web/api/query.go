@@ -26,11 +26,24 @@ type query struct {
 // readQuery splits the query of a request. Error: VALIDATION_ERROR for one that is
 // malformed.
 func readQuery(c echo.Context) (*query, error) {
-	values, err := url.ParseQuery(c.Request().URL.RawQuery)
-	if err != nil {
-		return nil, lending.NewError(lending.CodeValidation, "the query is malformed; encode its values")
+	values, err := parseQuery(c.Request().URL.RawQuery)
+	return &query{values: values}, err
+}
+
+// parseQuery splits a query. Error: VALIDATION_ERROR naming the parameter that is malformed.
+func parseQuery(raw string) (url.Values, error) {
+	values := make(url.Values)
+	for pair := range strings.SplitSeq(raw, "&") {
+		one, err := url.ParseQuery(pair)
+		if err != nil {
+			name, _, _ := strings.Cut(pair, "=")
+			return nil, lending.Invalid(name, "%q is malformed; encode its value", name)
+		}
+		for name, given := range one {
+			values[name] = append(values[name], given...)
+		}
 	}
-	return &query{values: values}, nil
+	return values, nil
 }
 
 // one returns the value of a parameter that is given at most once, and false for none

@@ -4,33 +4,25 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"mime/multipart"
 	"net/http"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 )
 
-// Send sends a JSON request as the first demo client and returns the result's
-// data of an answer that must succeed.
+// Send sends a request as the first demo client, its body in JSON unless it is nil, and returns
+// the result's data of an answer that must succeed.
 func Send(t *testing.T, data Demo, method, url string, body any) map[string]any {
 	t.Helper()
-	text, err := json.Marshal(body)
-	if err != nil {
-		t.Fatal(err)
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			t.Fatal(err)
+		}
 	}
-	request, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := data.Partners[0].Clients[0]
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("x-service-client-id", client.ID)
-	request.Header.Set("x-service-client-secret", client.Secret)
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := send(t, data, method, url, jsonType, text)
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode >= http.StatusBadRequest {
@@ -70,15 +62,46 @@ func RequestDraw(t *testing.T, base string, data Demo, stage string) int {
 }
 
 // Call sends a request with the first demo client's credentials and returns the
-// status of the answer.
+// status of the answer. A body is JSON.
 func Call(t *testing.T, data Demo, method, url, body string) int {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
+	response := send(t, data, method, url, jsonType, []byte(body))
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+// PostForm posts a form of fields as Call does.
+func PostForm(t *testing.T, data Demo, url string, fields map[string]string) int {
+	t.Helper()
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for name, value := range fields {
+		if err := form.WriteField(name, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := form.Close(); err != nil {
+		t.Fatal(err)
+	}
+	response := send(t, data, http.MethodPost, url, form.FormDataContentType(), body.Bytes())
+	defer response.Body.Close()
+	return response.StatusCode
+}
+
+const jsonType = "application/json"
+
+// send sends a request with the first demo client's credentials; the content type is that of
+// a body which is not empty.
+func send(
+	t *testing.T, data Demo, method, url, contentType string, body []byte,
+) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if body != "" {
-		request.Header.Set("Content-Type", "application/json")
+	if len(body) > 0 {
+		request.Header.Set("Content-Type", contentType)
 	}
 	client := data.Partners[0].Clients[0]
 	request.Header.Set("x-service-client-id", client.ID)
@@ -87,8 +110,7 @@ func Call(t *testing.T, data Demo, method, url, body string) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
-	return response.StatusCode
+	return response
 }
 
 // WaitForState polls the delivery until its state is the wanted one.

@@ -16,10 +16,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/google/uuid"
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/web/docs"
@@ -203,11 +206,71 @@ func TestProxy(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.collection(s.write("without-files.json", withoutFiles(t, whole)), "http://127.0.0.1:"+port)
+	s.life("http://127.0.0.1:" + port)
 	_ = proxy.Process.Kill()
 	_ = proxy.Wait()
 	if strings.Contains(said.String(), "Violation") {
 		t.Errorf("the proxy says\n%s", said.String())
 	}
+}
+
+// life pays a loan out to its end through the proxy. The first draw is cancelled, the second one
+// comes back, and what is refused on the way is refused as the document says. The draw that
+// completes the loan carries a form, so it goes past the proxy.
+func (s *stand) life(proxy string) {
+	s.Helper()
+	at := slices.IndexFunc(s.data.Loans, func(l e2etest.DemoLoan) bool {
+		return l.Stage == "first_regular"
+	})
+	uid := s.data.Loans[at].UID.String()
+	loan := proxy + "/v2/loan/" + uid
+	read := func(url string) map[string]any {
+		return e2etest.Send(s.T, s.data, http.MethodGet, url, nil)
+	}
+	move := func(id any, status string) {
+		e2etest.Send(s.T, s.data, http.MethodPost,
+			fmt.Sprintf("%s/v2/sandbox/disbursement/%v/status", proxy, id), map[string]any{
+				"status": status, "reason": "Wrong account", "method": "ach",
+			})
+	}
+	refused := func(method, url, body string, want int) {
+		s.Helper()
+		if got := e2etest.Call(s.T, s.data, method, url, body); got != want {
+			s.Errorf("%s %s answered %d, want %d", method, url, got, want)
+		}
+	}
+	ends := [][]string{
+		{"CANCELLED"}, {"FUNDING_PROCESSING", "FUNDING_SETTLED", "RETURNED"},
+	}
+	for read(loan)["balance"] != "0.00" {
+		if read(loan + "/draw-preview")["documents_required"] == true {
+			refused(http.MethodPost, loan+"/request-draw", "{}", http.StatusBadRequest)
+			past := s.server.URL + "/api/v2/loan/" + uid + "/request-draw"
+			if status := e2etest.PostForm(s.T, s.data, past, map[string]string{
+				"metadata": `{"projectName":"Roof","completionDate":"2026-01-31"}`,
+			}); status != http.StatusOK {
+				s.Fatalf("the draw that completes the loan answered %d", status)
+			}
+		} else {
+			e2etest.Send(s.T, s.data, http.MethodPost, loan+"/request-draw", map[string]any{})
+		}
+		refused(http.MethodPost, loan+"/request-draw", "{}", http.StatusInternalServerError)
+		drawn := read(loan)["disbursements"].([]any)
+		way := []string{"FUNDING_PROCESSING", "FUNDING_SETTLED"}
+		if len(ends) > 0 {
+			way, ends = ends[0], ends[1:]
+		}
+		for _, status := range way {
+			move(drawn[len(drawn)-1].(map[string]any)["merchantDisbursementId"], status)
+		}
+	}
+	if paid := len(read(loan)["disbursements"].([]any)); paid != 5 {
+		s.Errorf("the loan was paid out by %d draws, want 3 after one cancelled and one returned", paid)
+	}
+	refused(http.MethodPost, loan+"/request-draw", "{}", http.StatusBadRequest)
+	refused(http.MethodGet, proxy+"/v2/loan/"+uuid.NewString(), "", http.StatusNotFound)
+	read(proxy + "/v2/application/" + uid)
+	read(proxy + "/v2/application/" + uid + "/events?limit=500")
 }
 
 func freePort(t *testing.T) string {

@@ -66,37 +66,42 @@ func TestMadeGood(t *testing.T) {
 	}
 }
 
-// Two deliveries of an event that end in two transactions at once know of each other.
+// Two deliveries of an event that end in two transactions at once know of each other, also
+// where the first one waits for its first attempt until a re-send of it fails.
 func TestMadeGoodAtOnce(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
 	h.Subscribe(t, "https://hooks.example.com", nil)
 	const end = `UPDATE deliveries SET state = $2, attempt_count = 3, next_attempt_at = NULL,
 		queued = false, finished_at = now() WHERE delivery_uid = $1`
-	for range 10 {
+	for round := range 20 {
 		h.Clock.Move(time.Second)
 		h.Publish(t)
 		fails := h.Newest(t).UID
 		arrives := h.Resend(t, fails)[0]
+		if round%2 == 1 {
+			fails, arrives = arrives, fails
+		}
 		h.Exec(t, `UPDATE deliveries SET state = 'retrying', attempt_count = 2 WHERE delivery_uid = $1`,
 			fails)
-		var all sync.WaitGroup
-		for uid, state := range map[uuid.UUID]delivery.State{
-			fails: delivery.StateFailed, arrives: delivery.StateDelivered,
-		} {
-			all.Go(func() {
-				err := h.Try(func(ctx context.Context, tx *postgres.Tx) error {
-					_, err := tx.ExecContext(ctx, end, uid, state)
-					return err
-				})
-				if err != nil {
-					t.Error(err)
-				}
+		ends := func(uid uuid.UUID, state delivery.State) {
+			err := h.Try(func(ctx context.Context, tx *postgres.Tx) error {
+				_, err := tx.ExecContext(ctx, end, uid, state)
+				return err
 			})
+			if err != nil {
+				t.Error(err)
+			}
 		}
+		var all sync.WaitGroup
+		all.Go(func() { ends(fails, delivery.StateFailed) })
+		if round < 4 {
+			all.Wait()
+		}
+		all.Go(func() { ends(arrives, delivery.StateDelivered) })
 		all.Wait()
 		if by := h.Detail(t, fails).MadeGoodBy; by == nil || *by != arrives {
-			t.Fatalf("made good by %v, want %s", by, arrives)
+			t.Fatalf("round %d: made good by %v, want %s", round, by, arrives)
 		}
 	}
 }
