@@ -55,6 +55,7 @@ func (b *bench) feedPages(ctx context.Context, open *ends, a *apiRun) error {
 	if err := settle(ctx, a.house.DB); err != nil {
 		return err
 	}
+	b.say("feed: reading %d pages of each reader", b.sizes.visits)
 	for _, reader := range []struct {
 		name, query string
 		merchants   []uuid.UUID
@@ -81,11 +82,19 @@ func (b *bench) feedPages(ctx context.Context, open *ends, a *apiRun) error {
 			return readAll(ctx, a.house.DB, fmt.Sprintf(`
 				SELECT e.event_uid, e.sequence, e.kind, e.subject, e.merchant_uid, e.application_uid,
 				       e.reference, e.occurred_at, e.body
-				  FROM feed f
-				  JOIN events e USING (event_uid, occurred_at)
-				 WHERE f.position > %d
-				 ORDER BY f.position
-				 LIMIT 100`, head-rand.Int64N(int64(b.sizes.published))))
+				  FROM (SELECT position, event_uid, occurred_at
+				          FROM feed
+				         WHERE position > %d
+				         ORDER BY position
+				         LIMIT 100) AS f
+				 CROSS JOIN LATERAL (
+				       SELECT event_uid, sequence, kind, subject, merchant_uid, application_uid, reference,
+				              occurred_at, body
+				         FROM events
+				        WHERE event_uid = f.event_uid
+				          AND occurred_at = f.occurred_at
+				       OFFSET 0) AS e
+				 ORDER BY f.position`, head-rand.Int64N(int64(b.sizes.published))))
 		})
 		if err != nil {
 			return err

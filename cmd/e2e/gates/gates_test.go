@@ -102,35 +102,39 @@ func TestLinters(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
 	rules := s.write("spectral.yaml", []byte("extends: spectral:oas\n"))
+	var files []string
 	for name, path := range documents {
-		file := s.fetch(path, name+".yaml")
-		s.must(s.npm("redocly", "lint", "--extends=recommended-strict", file))
-		s.must(s.npm("spectral", "lint", "--fail-severity=hint", "--ruleset="+rules, file))
+		files = append(files, s.fetch(path, name+".yaml"))
 	}
+	s.must(s.npm("redocly", append([]string{"lint", "--extends=recommended-strict"}, files...)...))
+	s.must(s.npm("spectral",
+		append([]string{"lint", "--fail-severity=hint", "--ruleset=" + rules}, files...)...))
 }
 
 // What is generated from the documents compiles, in Go and in strict TypeScript.
 func TestGeneratedClients(t *testing.T) {
 	t.Parallel()
 	s := newStand(t)
+	tool := func(args ...string) *exec.Cmd {
+		command := exec.CommandContext(t.Context(), "go", args...)
+		command.Dir = filepath.Join(s.root, "tools")
+		return command
+	}
+	check := []string{"--strict", "--noEmit", "--skipLibCheck", "false"}
 	for name, path := range documents {
 		file := s.fetch(path, name+".yaml")
 		folder := filepath.Join(s.root, "tools", "_generated", name)
 		if err := os.MkdirAll(folder, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		tool := func(args ...string) *exec.Cmd {
-			command := exec.CommandContext(t.Context(), "go", args...)
-			command.Dir = filepath.Join(s.root, "tools")
-			return command
-		}
 		s.must(tool("tool", "oapi-codegen", "-generate", "types,client",
 			"-package", name, "-o", filepath.Join(folder, "client.go"), file))
-		s.must(tool("vet", "./_generated/"+name))
 		types := filepath.Join(s.Folder, name+".ts")
 		s.must(s.npm("openapi-typescript", file, "-o", types))
-		s.must(s.npm("tsc", "--strict", "--noEmit", "--skipLibCheck", "false", types))
+		check = append(check, types)
 	}
+	s.must(tool("vet", "./_generated/partner", "./_generated/lender"))
+	s.must(s.npm("tsc", check...))
 }
 
 // collection runs requests of the collection against an address with the demo's first client and
@@ -219,10 +223,11 @@ func TestProxy(t *testing.T) {
 // completes the loan carries a form, so it goes past the proxy.
 func (s *stand) life(proxy string) {
 	s.Helper()
-	at := slices.IndexFunc(s.data.Loans, func(l e2etest.DemoLoan) bool {
-		return l.Stage == "first_regular"
+	at := slices.IndexFunc(s.data.Products, func(p e2etest.Product) bool { return p.Code == "ROOF-3" })
+	opened := e2etest.Send(s.T, s.data, http.MethodPost, proxy+"/v2/sandbox/scenario", map[string]any{
+		"name": "approved", "product_uid": s.data.Products[at].UID,
 	})
-	uid := s.data.Loans[at].UID.String()
+	uid := fmt.Sprint(opened["loan_application_uid"])
 	loan := proxy + "/v2/loan/" + uid
 	read := func(url string) map[string]any {
 		return e2etest.Send(s.T, s.data, http.MethodGet, url, nil)
