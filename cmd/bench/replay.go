@@ -24,6 +24,8 @@ type script struct {
 	subject    string
 	recordedAt time.Time
 	notify     throttle
+	// stir does so for the outbox of the feed.
+	stir throttle
 	// fresh are the identifiers that the operation made, new on each play.
 	fresh []string
 	// renamed tells of each argument of each step whether any of them is in it.
@@ -37,6 +39,9 @@ var uuidPattern = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`
 // two notifications of a queue.
 const cooldown = 5 * time.Millisecond
 
+// stirring is the least time between two notifications of the feed's outbox.
+const stirring = 25 * time.Millisecond
+
 // newScript makes a script of what was recorded when the operation ran for the
 // subject. Identifiers among known stay what they are.
 func newScript(
@@ -47,7 +52,7 @@ func newScript(
 	}
 	s := &script{
 		db: db, steps: steps, subject: subject.String(), recordedAt: time.Now(),
-		notify: throttle{every: cooldown},
+		notify: throttle{every: cooldown}, stir: throttle{every: stirring},
 	}
 	kept := []string{s.subject}
 	for _, uid := range known {
@@ -137,6 +142,9 @@ func (s *script) send(ctx context.Context, tx *sql.Tx, at int, cast cast) error 
 		args[i] = cast.play(arg, s.renamed[at][i])
 		if silent && strings.HasPrefix(text(arg), noticePrefix) {
 			args[i] = nil
+		}
+		if stirs, ok := arg.(bool); ok && stirs && strings.Contains(step.text, "feed_outbox") {
+			args[i] = s.stir.due(time.Now())
 		}
 	}
 	query, exec := s.db.QueryContext, s.db.ExecContext

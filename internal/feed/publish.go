@@ -20,8 +20,11 @@ const (
 	// numberedTogether is of how many applications one transaction numbers the events
 	// from before there were numbers.
 	numberedTogether = 100
-	// The outbox is looked at as soon as something is told, soon again, since not every
-	// event is told of, and then less and less often.
+	// After a round that published something the next one waits for so long, so that under
+	// load events share a transaction.
+	gather = 25 * time.Millisecond
+	// After one that did not, the outbox is looked at as soon as something is told, soon
+	// again, since not every event is told of, and then less and less often.
 	leastLook, mostLook = 5 * time.Millisecond, 40 * time.Millisecond
 	// The pauses before the connection is made again that listens.
 	leastPause, mostPause = 100 * time.Millisecond, 10 * time.Second
@@ -50,15 +53,16 @@ func (p *Publisher) Run(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			slog.ErrorContext(ctx, "publishing events to the feed", "error", err)
 		}
-		look = min(2*look, mostLook)
+		pause, told := min(2*look, mostLook), listener.Notify
+		look = pause
 		if published > 0 {
-			look = leastLook
+			pause, told, look = gather, nil, leastLook
 		}
-		timer := time.NewTimer(look)
+		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			return
-		case <-listener.Notify:
+		case <-told:
 			look = leastLook
 		case <-timer.C:
 		}
@@ -68,24 +72,24 @@ func (p *Publisher) Run(ctx context.Context) {
 
 // publishAll publishes all that waits, and numbers some of the older events.
 func (p *Publisher) publishAll(ctx context.Context) (int, error) {
-	var waits bool
-	err := p.DB.GetContext(ctx, &waits, `
-		SELECT EXISTS (SELECT FROM feed_outbox)
-		       OR EXISTS (SELECT FROM feed_head WHERE numbered_until IS NOT NULL)`)
-	if err != nil || !waits {
-		return 0, err
+	var waiting struct {
+		Events  bool `db:"events"`
+		Numbers bool `db:"numbers"`
 	}
+	err := p.DB.GetContext(ctx, &waiting, `
+		SELECT EXISTS (SELECT FROM feed_outbox) AS events,
+		       EXISTS (SELECT FROM feed_head WHERE numbered_until IS NOT NULL) AS numbers`)
 	all := 0
-	for {
-		published, err := p.Publish(ctx)
+	for more := waiting.Events; err == nil && more; {
+		var published int
+		published, err = p.Publish(ctx)
 		all += published
-		if err != nil {
-			return all, err
-		}
-		if published < publishedTogether {
-			return all, p.Number(ctx)
-		}
+		more = published == publishedTogether
 	}
+	if err == nil && waiting.Numbers {
+		err = p.Number(ctx)
+	}
+	return all, err
 }
 
 // Publish publishes some of the events that wait and returns how many; 0 also while

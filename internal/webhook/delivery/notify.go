@@ -10,9 +10,12 @@ import (
 // other, so not every transaction may have one.
 const notifyPause = 5 * time.Millisecond
 
+// stirPause is the same for the feed, whose publisher looks again by itself about as soon.
+const stirPause = 25 * time.Millisecond
+
 // epoch is before any notice. The time since then is that of the monotonic clock,
 // which goes on when the machine's clock is set back.
-var epoch = time.Now().Add(-notifyPause)
+var epoch = time.Now().Add(-time.Second)
 
 // queueNotification tells the queue's workers that a job came in.
 var queueNotification = `{"queue": "` + Queue + `"}`
@@ -29,10 +32,10 @@ type notifyTurn struct {
 	at, last int64
 }
 
-// take asks for a turn.
-func (n *notifyThrottle) take(now time.Time) notifyTurn {
+// take asks for a turn, which is to be had once a pause.
+func (n *notifyThrottle) take(now time.Time, pause time.Duration) notifyTurn {
 	turn := notifyTurn{at: now.Sub(epoch).Microseconds(), last: n.last.Load()}
-	turn.taken = turn.at-turn.last >= notifyPause.Microseconds() &&
+	turn.taken = turn.at-turn.last >= pause.Microseconds() &&
 		n.last.CompareAndSwap(turn.last, turn.at)
 	return turn
 }

@@ -234,11 +234,11 @@ func (s *Service) publish(ctx context.Context, tx *postgres.Tx, events []Event) 
 		return 0, fmt.Errorf("writing the events: %w", err)
 	}
 	var notice *string
-	turn := s.notify.take(time.Now())
+	turn := s.notify.take(time.Now(), notifyPause)
 	if turn.taken {
 		notice = &queueNotification
 	}
-	stirring := s.stir.take(time.Now())
+	stirring := s.stir.take(time.Now(), stirPause)
 	var found, deliveries, notified int
 	err = tx.QueryRowContext(ctx, statement,
 		string(told), tx.Now, traceparent(ctx), string(args), job.Kind(), maxRuns, river.PriorityDefault, Queue,
