@@ -15,6 +15,7 @@ import (
 	"drawbridge/internal/app/apptest"
 	loans "drawbridge/internal/loan"
 	"drawbridge/internal/partner"
+	"drawbridge/internal/webhook/subscription"
 	"drawbridge/web/docs/contract"
 )
 
@@ -147,15 +148,56 @@ func TestEveryRouteRefusesHostileCalls(t *testing.T) {
 	}
 }
 
+// outsiders are callers who may see nothing of Home's merchant: those of other partners, and of
+// Home's own partner those who act for another merchant.
+type outsiders struct{ plain, groups map[string]apptest.Account }
+
+func newOutsiders(s *apptest.Server) outsiders {
+	s.T.Helper()
+	group, members := s.NewGroup("Group", 2)
+	group.MerchantUID = members[0].MerchantUID
+	sibling, siblings := s.NewSibling(s.Home)
+	return outsiders{
+		plain: map[string]apptest.Account{
+			"a stranger": s.NewAccount("Stranger"), "a group's member": members[0],
+			"a sibling": sibling,
+		},
+		groups: map[string]apptest.Account{"a group": group, "a group of siblings": siblings},
+	}
+}
+
+// calls are the ways in which they call a route.
+func (o outsiders) calls(allMerchants bool) map[string]apptest.Call {
+	calls := map[string]apptest.Call{}
+	for name, account := range o.plain {
+		calls[name] = apptest.Call{As: &account}
+	}
+	for name, account := range o.groups {
+		calls[name+" for one"] = apptest.Call{As: &account, Header: map[string]string{
+			"x-service-merchant-uid": account.MerchantUID.String(),
+		}}
+		if allMerchants {
+			calls[name+" for all"] = apptest.Call{As: &account}
+		}
+	}
+	return calls
+}
+
+// ownSubscription adds a subscription of Home's merchant alone to all events.
+func ownSubscription(s *apptest.Server) uuid.UUID {
+	s.T.Helper()
+	return subscribe(s, s.Home, func(settings *subscription.Settings) {
+		settings.Merchants = []uuid.UUID{s.Home.MerchantUID}
+	}).UID
+}
+
 func TestEveryRouteHidesOtherMerchants(t *testing.T) {
 	t.Parallel()
 	s := apptest.NewServer(t).Furnish()
-	stranger := s.NewAccount("Stranger")
-	group, members := s.NewGroup("Group", 2)
-	acting := map[string]string{"x-service-merchant-uid": members[0].MerchantUID.String()}
+	others := newOutsiders(s)
 	loan := s.Loan("P404020")
 	drawn := s.Draw(loan, nil)
-	failed := s.Undelivered(loan)
+	failed := s.Fail(loan, ownSubscription(s))
 	made := func(path, uid string, body map[string]any) string {
 		answer := call(s, s.Home, http.MethodPost, path, body)
 		if answer.Text(uid) == "" {
@@ -198,17 +240,64 @@ func TestEveryRouteHidesOtherMerchants(t *testing.T) {
 		}
 		path := strings.NewReplacer(":uid", uid, ":id", fmt.Sprint(apptest.DisbursementID(drawn)),
 			":date", quietDay).Replace(route.Path)
-		others := map[string]apptest.Call{
-			"a stranger": {As: &stranger}, "a group's member": {As: &members[0]},
-			"a group for a member": {As: &group, Header: acting},
-		}
-		if route.AllMerchants {
-			others["a group for all"] = apptest.Call{As: &group}
-		}
-		for name, call := range others {
+		for name, call := range others.calls(route.AllMerchants) {
 			call.Method, call.Path, call.JSON = route.Method, path, bodies[route.Name]
 			if answer := s.Do(call); answer.Code() != "NOT_FOUND" {
 				t.Errorf("%s %s answered %s: %s", route.Method, route.Path, name, answer.Raw)
+			}
+		}
+	}
+}
+
+// What a body names is hidden too: the answer is that to what does not exist.
+func TestEveryBodyHidesOtherMerchants(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t).Furnish()
+	others := newOutsiders(s)
+	offered, subscribed := s.Offered(), ownSubscription(s)
+	since := s.DB.Now().Add(-time.Minute).UTC().Format(time.RFC3339)
+	ownAlone := []string{"createApplication", "sandboxScenario"} // name nothing
+	bodies := map[string]struct {
+		uid  uuid.UUID
+		body func(uid uuid.UUID) map[string]any
+	}{
+		"runDecision": {offered, func(uid uuid.UUID) map[string]any {
+			return map[string]any{"thrive_application_uid": uid}
+		}},
+		"acceptOffer": {offered, func(uid uuid.UUID) map[string]any {
+			return map[string]any{
+				"thrive_application_uid": uid, "selected_product_uid": s.Products["P404020"],
+			}
+		}},
+		"createRecovery": {subscribed, func(uid uuid.UUID) map[string]any {
+			return map[string]any{"subscription_uid": uid, "since": since}
+		}},
+		"sandboxFault": {subscribed, func(uid uuid.UUID) map[string]any {
+			return map[string]any{"subscription_uid": uid, "fault": "duplicate"}
+		}},
+	}
+	for _, route := range s.API.Routes() {
+		if route.Method == http.MethodGet || route.IsLender() || strings.Contains(route.Path, ":") ||
+			slices.Contains(ownAlone, route.Name) {
+			continue
+		}
+		test, known := bodies[route.Name]
+		if !known {
+			t.Errorf("no body here names anything for %s", route.Name)
+			continue
+		}
+		for name, call := range others.calls(route.AllMerchants) {
+			call.Method, call.Path = route.Method, route.Path
+			ask := func(uid uuid.UUID) (apptest.Answer, string) {
+				call.JSON = test.body(uid)
+				answer := s.Do(call)
+				return answer, fmt.Sprint(answer.Status, answer.Code(), answer.Fields(),
+					strings.ReplaceAll(answer.Message(), uid.String(), "UID"))
+			}
+			answer, got := ask(test.uid)
+			if _, nothing := ask(uuid.New()); got != nothing || answer.Status < 400 {
+				t.Errorf("%s answered %s: %s; of what does not exist it says %s",
+					route.Name, name, answer.Raw, nothing)
 			}
 		}
 	}

@@ -134,6 +134,13 @@ func TestStatementsOfOthers(t *testing.T) {
 	if got, _ := list(s.Home, ""); len(got) != 1 || got[0] != s.Home.MerchantUID.String() {
 		t.Errorf("Home sees %v", got)
 	}
+	sibling := members[0].MerchantUID.String()
+	if got, _ := list(members[0], ""); len(got) != 1 || got[0] != sibling {
+		t.Errorf("one merchant of the group sees %v", got)
+	}
+	if answer := get(members[0], nil); answer.Text("merchant_uid") != sibling {
+		t.Errorf("one merchant of the group reads %s", answer.Raw)
+	}
 	first, next := list(group, "limit=1")
 	second, end := list(group, "limit=1&cursor="+next)
 	if len(first) != 1 || len(second) != 1 || first[0] == second[0] || end != "" {

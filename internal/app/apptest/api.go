@@ -153,16 +153,6 @@ func (s *Server) NewAccount(name string) Account {
 // the group's client, which may act for all of them.
 func (s *Server) NewGroup(name string, count int) (group Account, members []Account) {
 	s.T.Helper()
-	issue := func(tx *postgres.Tx, request partner.NewClient) (Account, error) {
-		issued, err := s.Partners.CreateClient(s.T.Context(), tx, request)
-		if err != nil {
-			return Account{}, err
-		}
-		account := Account{
-			PartnerUID: request.PartnerUID, ClientID: issued.ClientID, Secret: issued.Secret,
-		}
-		return account, s.Partners.SetRate(s.T.Context(), tx, issued.ClientID, 10_000, 20_000)
-	}
 	s.InTx(func(tx *postgres.Tx) error {
 		made, err := s.Partners.CreatePartner(s.T.Context(), tx, name, "")
 		if err != nil {
@@ -173,7 +163,7 @@ func (s *Server) NewGroup(name string, count int) (group Account, members []Acco
 			if err != nil {
 				return err
 			}
-			member, err := issue(tx, partner.NewClient{
+			member, err := s.issue(tx, partner.NewClient{
 				PartnerUID: made.UID, MerchantUIDs: []uuid.UUID{merchant.UID},
 			})
 			if err != nil {
@@ -182,10 +172,45 @@ func (s *Server) NewGroup(name string, count int) (group Account, members []Acco
 			member.MerchantUID = merchant.UID
 			members = append(members, member)
 		}
-		group, err = issue(tx, partner.NewClient{PartnerUID: made.UID, Group: true})
+		group, err = s.issue(tx, partner.NewClient{PartnerUID: made.UID, Group: true})
 		return err
 	})
 	return group, members
+}
+
+// NewSibling adds another merchant to the partner of an account, with a client of its own and a
+// group's client that may act for no other.
+func (s *Server) NewSibling(of Account) (plain, group Account) {
+	s.T.Helper()
+	s.InTx(func(tx *postgres.Tx) error {
+		merchant, err := s.Partners.CreateMerchant(s.T.Context(), tx, of.PartnerUID, "Sibling")
+		if err != nil {
+			return err
+		}
+		request := partner.NewClient{
+			PartnerUID: of.PartnerUID, MerchantUIDs: []uuid.UUID{merchant.UID},
+		}
+		if plain, err = s.issue(tx, request); err != nil {
+			return err
+		}
+		request.Group = true
+		group, err = s.issue(tx, request)
+		plain.MerchantUID, group.MerchantUID = merchant.UID, merchant.UID
+		return err
+	})
+	return plain, group
+}
+
+// issue adds a client whose rate no test reaches by accident.
+func (s *Server) issue(tx *postgres.Tx, request partner.NewClient) (Account, error) {
+	issued, err := s.Partners.CreateClient(s.T.Context(), tx, request)
+	if err != nil {
+		return Account{}, err
+	}
+	account := Account{
+		PartnerUID: request.PartnerUID, ClientID: issued.ClientID, Secret: issued.Secret,
+	}
+	return account, s.Partners.SetRate(s.T.Context(), tx, issued.ClientID, 10_000, 20_000)
 }
 
 // NewSystem adds one of the lender's own systems.
