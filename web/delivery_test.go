@@ -17,7 +17,6 @@ import (
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
-	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/subscription"
 )
@@ -270,58 +269,6 @@ func TestRecoveriesHoldWhatDidNotArrive(t *testing.T) {
 	}
 	if n := s.Count(t, `SELECT count(*) FROM audit_log WHERE action = 'recovery.create'`); n != 3 {
 		t.Errorf("%d entries in the audit log, want 3", n)
-	}
-}
-
-// A recovery is read to its end: what arrived, what failed again, and when it was over.
-func TestARecoveryEnds(t *testing.T) {
-	t.Parallel()
-	clock, db := apptest.NewClock(), pgtest.New(t)
-	db.Now = clock.Now
-	s := apptest.StartServer(t, db).Furnish()
-	endpoint := apptest.NewEndpoint(t, append(
-		slices.Repeat([]http.HandlerFunc{apptest.Status(http.StatusOK)}, 2),
-		apptest.Status(http.StatusServiceUnavailable))...)
-	on := *s.Harness
-	on.Partner = s.Home.PartnerUID
-	to := on.Subscribe(t, func(settings *subscription.Settings) { settings.URL = endpoint.URL })
-	began, application := clock.Now(), s.Create()
-	for range 3 {
-		clock.Move(time.Second)
-		s.Fail(application, to.UID)
-	}
-	clock.Move(time.Second)
-	since := began.UTC().Format(time.RFC3339)
-	begun := call(s, s.Home, http.MethodPost, "/v2/recoveries", map[string]any{
-		"subscription_uid": to.UID, "since": since,
-	})
-	uid := begun.Text("recovery_uid")
-	read := func() string {
-		t.Helper()
-		got := call(s, s.Home, http.MethodGet, "/v2/recoveries/"+uid, nil).Data()
-		ended := got["finished_at"] != nil
-		return fmt.Sprint(got["state"], " ", got["total"], " ", got["sent"], " ", got["delivered"], " ",
-			got["failed"], " ", ended)
-	}
-	if got := read(); got != "running 3 0 0 0 false" {
-		t.Errorf("at first it is %s", got)
-	}
-	for range 20 {
-		next, err := s.Webhooks.Bulk.Advance(t.Context(), bulk.Args{BulkUID: uuid.MustParse(uid), Run: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if next == 0 {
-			break
-		}
-		clock.Move(12 * time.Minute)
-		if _, err := s.Webhooks.Deliveries.EnqueueDue(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		s.Work(t)
-	}
-	if got := read(); got != "finished 3 3 2 1 true" {
-		t.Errorf("at last it is %s", got)
 	}
 }
 

@@ -278,6 +278,46 @@ func TestBulkStartNamesWhatIsWrong(t *testing.T) {
 	b.get(page).wantStatus(t, http.StatusNotFound)
 }
 
+// A recovery that a partner's client began shows who did, and is paused and cancelled like any
+// other; the client is told.
+func TestARecoveryOfAClientIsSteered(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.signedIn()
+	subscribed, _ := r.subscribe(r.receiver().URL)
+	oldest := r.failures(2)[1]
+	const client = "client drawbridge-4711"
+	var begun bulk.Resend
+	r.do(func(ctx context.Context, tx *postgres.Tx) (err error) {
+		begun, err = r.Webhooks.Bulk.Recover(ctx, tx, bulk.Recovery{
+			PartnerUID: r.Partner, SubscriptionUID: subscribed.UID,
+			Merchants: []uuid.UUID{r.Merchant}, Since: oldest.EventAt, By: client,
+		})
+		return err
+	})
+	page := paths.To(paths.Bulk, begun.UID.String())
+	for _, address := range []string{paths.Bulks, page} {
+		if got := b.get(address).text("main"); !strings.Contains(got, client) {
+			t.Errorf("%s does not name the client: %s", address, got)
+		}
+	}
+	for _, step := range []struct {
+		action string
+		state  bulk.State
+	}{
+		{"pause", bulk.StatePaused}, {"resume", bulk.StateRunning}, {"cancel", bulk.StateCancelled},
+	} {
+		b.post(page+"/"+step.action, nil).wantStatus(t, http.StatusSeeOther)
+		told, err := r.Webhooks.Bulk.RecoveryOf(t.Context(), begun.UID, client)
+		if err != nil || told.State != step.state || told.Counts.Total() != 2 {
+			t.Errorf("after %s the client reads %+v, %v", step.action, told, err)
+		}
+		if r.auditedBulk("bulk_resend."+step.action) != 1 {
+			t.Errorf("the audit log does not tell of the %s", step.action)
+		}
+	}
+}
+
 func TestEventPagesTellWhoGotItAndReplay(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

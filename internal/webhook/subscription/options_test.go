@@ -68,6 +68,25 @@ func TestStandardWebhooksVerify(t *testing.T) {
 		verifies(t, got, secret.New("another secret of ours")) {
 		t.Errorf("in the overlap: %v", got.Header)
 	}
+	// The new one comes first; after the overlap it is alone.
+	signatures := strings.Fields(got.Header.Get("webhook-signature"))
+	if len(signatures) != 2 {
+		t.Fatalf("in the overlap: signed %q", signatures)
+	}
+	for i, key := range []secret.String{second, first} {
+		one := webhooktest.Received{Header: got.Header.Clone(), Body: got.Body}
+		one.Header.Set("webhook-signature", signatures[i])
+		if !verifies(t, one, key) {
+			t.Errorf("in the overlap: signature %d of %q is by the wrong secret", i+1, signatures)
+		}
+	}
+	h.Clock.Move(time.Hour)
+	h.Publish(t)
+	h.Work(t)
+	got = endpoint.Requests()[2]
+	if verifies(t, got, first) || !verifies(t, got, second) {
+		t.Errorf("after the overlap: %v", got.Header)
+	}
 	off := false
 	h.Do(t, func(ctx context.Context, tx *postgres.Tx) error {
 		_, _, err := h.Subscriptions.Amend(ctx, tx, subscribed.UID,
@@ -76,7 +95,7 @@ func TestStandardWebhooksVerify(t *testing.T) {
 	})
 	h.Publish(t)
 	h.Work(t)
-	if got := endpoint.Requests()[2]; got.Header.Get("webhook-id") != "" {
+	if got := endpoint.Requests()[3]; got.Header.Get("webhook-id") != "" {
 		t.Errorf("after it was ended: %v", got.Header)
 	}
 }
