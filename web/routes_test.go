@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -81,6 +82,27 @@ func TestProductionHasNoFaults(t *testing.T) {
 			(options.Receiver != nil) != receives {
 			t.Errorf("%s: a sample receiver %v", environment, receives)
 		}
+	}
+}
+
+// TestEgressNetworksOfTheSettings reads where webhooks come from, as the settings say.
+func TestEgressNetworksOfTheSettings(t *testing.T) {
+	t.Parallel()
+	s := apptest.NewServer(t, "DRAWBRIDGE_EGRESS_CIDRS", "203.0.113.7/32, 2001:db8::/64")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+		strings.TrimSuffix(s.URL, apptest.BasePath)+"/docs/egress.json", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	const want = `{"addresses":["203.0.113.7/32","2001:db8::/64"]}`
+	got, err := io.ReadAll(response.Body)
+	if err != nil || strings.TrimSpace(string(got)) != want {
+		t.Errorf("published are %s, %v; want %s", got, err, want)
 	}
 }
 
