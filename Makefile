@@ -59,6 +59,7 @@ gates: test-tools ## Hold the published documents to linters, generators and pro
 .PHONY: lint
 lint: ## Run the linters, check the licences of what is built in and the unit file
 	@$(LINT) run
+	@go vet -tags walks,gates,upgrade,chaos ./cmd/e2e/...
 	@go mod verify >/dev/null
 	@.ci/licences
 	@.ci/unit

@@ -441,16 +441,17 @@ func (l *lender) moveFundings(
 		return nil, err
 	}
 	var entries []operator.Entry
-	for i, moved := range all {
+	for _, moved := range all {
 		if moved.Changed {
-			entries = append(entries, fundingEntry(moved.Disbursement, moves[i].FundingChange))
+			entries = append(entries, fundingEntry(moved.Disbursement))
 		}
 	}
 	return all, audit(c, tx, entries...)
 }
 
-// fundingEntry tells the audit log of a change that was made.
-func fundingEntry(moved loan.Disbursement, change lending.FundingChange) operator.Entry {
+// fundingEntry tells the audit log of a disbursement's newest change.
+func fundingEntry(moved loan.Disbursement) operator.Entry {
+	change := moved.Changes[len(moved.Changes)-1].FundingChange
 	entry := operator.Entry{
 		Action: "draw.status", SubjectKind: "application", Subject: moved.ApplicationUID.String(),
 		Before: map[string]any{"status": moved.Former()},

@@ -13,6 +13,7 @@ import (
 
 	"drawbridge/internal/operator"
 	"drawbridge/web/console"
+	"drawbridge/web/console/page"
 )
 
 // notWalked are the changes that no task asks for, by the beginning of the
@@ -69,7 +70,7 @@ func (c *calls) answered(id network.RequestID, status int64) {
 }
 
 // routes are the names of the routes that were called.
-func (c *calls) routes(table []console.Route) map[string]bool {
+func (c *calls) routes(table []page.Route) map[string]bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	called := map[string]bool{}
@@ -106,7 +107,7 @@ func matches(route, call string) int {
 }
 
 // consoleRoutes is the console's route table with everything that it can have.
-func (w *walker) consoleRoutes() []console.Route {
+func (w *walker) consoleRoutes() []page.Route {
 	w.Helper()
 	site, err := console.New(console.Options{
 		PublicURL: "http://console.example", Development: &console.Development{},

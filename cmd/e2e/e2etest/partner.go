@@ -22,7 +22,7 @@ func Send(t *testing.T, data Demo, method, url string, body any) map[string]any 
 			t.Fatal(err)
 		}
 	}
-	response := send(t, data, method, url, jsonType, text)
+	response := send(t, data, method, url, content{jsonType, text})
 	defer response.Body.Close()
 	answer, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode >= http.StatusBadRequest {
@@ -65,7 +65,7 @@ func RequestDraw(t *testing.T, base string, data Demo, stage string) int {
 // status of the answer. A body is JSON.
 func Call(t *testing.T, data Demo, method, url, body string) int {
 	t.Helper()
-	response := send(t, data, method, url, jsonType, []byte(body))
+	response := send(t, data, method, url, content{jsonType, []byte(body)})
 	defer response.Body.Close()
 	return response.StatusCode
 }
@@ -83,25 +83,29 @@ func PostForm(t *testing.T, data Demo, url string, fields map[string]string) int
 	if err := form.Close(); err != nil {
 		t.Fatal(err)
 	}
-	response := send(t, data, http.MethodPost, url, form.FormDataContentType(), body.Bytes())
+	sent := content{form.FormDataContentType(), body.Bytes()}
+	response := send(t, data, http.MethodPost, url, sent)
 	defer response.Body.Close()
 	return response.StatusCode
 }
 
+// content is a body, empty for none, and its type.
+type content struct {
+	kind string
+	text []byte
+}
+
 const jsonType = "application/json"
 
-// send sends a request with the first demo client's credentials; the content type is that of
-// a body which is not empty.
-func send(
-	t *testing.T, data Demo, method, url, contentType string, body []byte,
-) *http.Response {
+// send sends a request with the first demo client's credentials.
+func send(t *testing.T, data Demo, method, url string, body content) *http.Response {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
+	request, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body.text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(body) > 0 {
-		request.Header.Set("Content-Type", contentType)
+	if len(body.text) > 0 {
+		request.Header.Set("Content-Type", body.kind)
 	}
 	client := data.Partners[0].Clients[0]
 	request.Header.Set("x-service-client-id", client.ID)

@@ -241,8 +241,8 @@ func (s *Service) publish(ctx context.Context, tx *postgres.Tx, events []Event) 
 	stirring := s.stir.take(time.Now(), stirPause)
 	var found, deliveries, notified int
 	err = tx.QueryRowContext(ctx, statement,
-		string(told), tx.Now, traceparent(ctx), string(args), job.Kind(), maxRuns, river.PriorityDefault, Queue,
-		notice, stirring.taken).Scan(&found, &deliveries, &notified)
+		string(told), tx.Now, traceparent(ctx), string(args), job.Kind(), maxRuns,
+		river.PriorityDefault, Queue, notice, stirring.taken).Scan(&found, &deliveries, &notified)
 	if notified == 0 {
 		s.notify.giveBack(turn)
 	}
