@@ -81,13 +81,21 @@ func TestKindsOfClientsStayApart(t *testing.T) {
 			{"x-service-merchant-uid": s.Home.MerchantUID.String()},
 			{"x-service-merchant-uid": "nonsense"},
 		} {
-			answer := s.Do(apptest.Call{
-				Method: route.Method, Path: fillPath(route.Path), As: &wrong, Header: header,
-				Departs: true, // neither document speaks of the other's clients
-			})
-			if answer.Status != http.StatusNotFound || answer.Code() != "NOT_FOUND" {
-				t.Errorf("%s %s answered the other kind %s", route.Method, route.Path, answer.Raw)
+			for _, method := range []string{route.Method, http.MethodPatch} {
+				answer := s.Do(apptest.Call{
+					Method: method, Path: fillPath(route.Path), As: &wrong, Header: header,
+					Departs: true, // neither document speaks of the other's clients
+				})
+				if answer.Status != http.StatusNotFound || answer.Code() != "NOT_FOUND" {
+					t.Errorf("%s %s answered the other kind %s", method, route.Path, answer.Raw)
+				}
 			}
+		}
+		stranger := s.Do(apptest.Call{
+			Method: http.MethodPatch, Path: fillPath(route.Path), Anonymous: true,
+		})
+		if stranger.Status != http.StatusUnauthorized || stranger.Header.Get("Allow") != "" {
+			t.Errorf("PATCH %s answered a stranger %s", route.Path, stranger.Raw)
 		}
 	}
 	// A path without such a method says so to those alone whose path it is.

@@ -175,6 +175,7 @@ func consoleRoutes(options Options) []Route {
 
 func register(e *echo.Echo, options Options) {
 	table := Table(options)
+	e.Use(refuseMethods(table))
 	for _, route := range table {
 		e.Add(route.Method, route.Path, route.handler, route.middleware...).Name = route.Name
 		if route.isOperation() && isOpenEnded(route, table) {
@@ -198,15 +199,30 @@ func isOpenEnded(route Route, table []Route) bool {
 }
 
 // refuseMethods answers wrong methods. The router would answer OPTIONS itself,
-// without the envelope, and name it in Allow although no path serves it.
-func refuseMethods(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		allow, wrong := c.Get(echo.ContextKeyHeaderAllow).(string)
-		if !wrong {
-			return next(c)
+// without the envelope, and name it in Allow although no path serves it. Whom an
+// operation of the path turns away learns nothing of its methods.
+func refuseMethods(table []Route) echo.MiddlewareFunc {
+	guards := make(map[string][]echo.MiddlewareFunc)
+	for _, route := range table {
+		if route.isOperation() {
+			guards[route.Path] = route.middleware
 		}
-		c.Response().Header().Set(echo.HeaderAllow, strings.TrimPrefix(allow, "OPTIONS, "))
-		return echo.ErrMethodNotAllowed
+	}
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			allow, wrong := c.Get(echo.ContextKeyHeaderAllow).(string)
+			if !wrong {
+				return next(c)
+			}
+			refuse := func(c echo.Context) error {
+				c.Response().Header().Set(echo.HeaderAllow, strings.TrimPrefix(allow, "OPTIONS, "))
+				return echo.ErrMethodNotAllowed
+			}
+			for _, guard := range slices.Backward(guards[c.Path()]) {
+				refuse = guard(refuse)
+			}
+			return refuse(c)
+		}
 	}
 }
 

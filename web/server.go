@@ -137,7 +137,7 @@ func New(options Options) *echo.Echo {
 	e.HTTPErrorHandler = newErrorHandler(options)
 	e.Pre(boundReaders, strictHeaders(options), closing(options.Stopping), requestID,
 		recordCalls(options), patient(options.DatabaseTimeout), logRequests(options))
-	e.Use(traceRequests, recoverPanics, deadline(readBodyTimeout), refuseMethods)
+	e.Use(traceRequests, recoverPanics, deadline(readBodyTimeout))
 	register(e, options)
 	return e
 }
