@@ -127,12 +127,18 @@ func TestPublishForNoApplication(t *testing.T) {
 func TestPublishedBodyIsTheRenderedOne(t *testing.T) {
 	t.Parallel()
 	h := webhooktest.New(t)
+	samples := []lending.Event{lending.TaskCreated(lending.SampleApplicationUID,
+		"<b>\"ä\u2028\U0001f600\" & \\u0041\\</b>", lending.TaskPending)}
 	for _, kind := range lending.AllEventKinds() {
 		sample, err := lending.SampleEvent(kind)
 		if err != nil {
 			t.Fatal(err)
 		}
-		event := h.NewEvent()
+		samples = append(samples, sample)
+	}
+	for _, sample := range samples {
+		var err error
+		event, kind := h.NewEvent(), sample.Kind
 		event.Kind, event.Status = kind, sample.Status
 		if event.Head, event.Tail, err = sample.RenderAround(); err != nil {
 			t.Fatal(err)
