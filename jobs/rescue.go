@@ -26,10 +26,12 @@ func Rescue(
 		DB: processes.DB, Self: self, Working: &processes.Working,
 		Deliveries: delivery.Queue, DeliveryTime: stuckAfter(webhookTimeout),
 	}
-	ticker := time.NewTicker(fleet.LookEvery)
-	defer ticker.Stop()
+	look, sweep := time.NewTicker(fleet.LookEvery), time.NewTicker(fleet.SweepEvery)
+	defer look.Stop()
+	defer sweep.Stop()
+	next := watch.Look
 	for {
-		count, err := watch.Look(ctx)
+		count, err := next(ctx)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			slog.ErrorContext(ctx, "rescuing jobs", "error", err)
@@ -39,7 +41,10 @@ func Rescue(
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-look.C:
+			next = watch.Look
+		case <-sweep.C:
+			next = watch.Sweep
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +36,8 @@ type Service struct {
 	Working Roster
 
 	skewUS atomic.Int64 // as the clocks were last compared
+	// lockKey is that of the lock which the process holds, 0 while it holds none.
+	lockKey atomic.Int64
 }
 
 // Process is one that serves, or did until lately.
@@ -75,6 +78,9 @@ func (s *Service) New(roles []string, version string) Process {
 func (s *Service) Run(ctx context.Context, process Process) {
 	ticker := time.NewTicker(beatEvery)
 	defer ticker.Stop()
+	relocked := make(chan struct{}, 1)
+	var holding sync.WaitGroup
+	holding.Go(func() { s.hold(ctx, process, relocked) })
 	for {
 		err := s.Beat(ctx, process)
 		if err != nil && ctx.Err() == nil {
@@ -83,8 +89,10 @@ func (s *Service) Run(ctx context.Context, process Process) {
 		select {
 		case <-ctx.Done():
 			s.leave(ctx, process)
+			holding.Wait()
 			return
 		case <-ticker.C:
+		case <-relocked:
 		}
 	}
 }
@@ -97,13 +105,14 @@ func (s *Service) Beat(ctx context.Context, process Process) error {
 	syncErr := s.syncClock(ctx)
 	_, err := s.DB.Engine().ExecContext(ctx, `
 		INSERT INTO processes (process_uid, host, pid, roles, version, started_at, last_beat_at,
-		                       skew_us, notes_attempts, url)
-		VALUES ($1, $2, $3, $4, $5, $6, now(), $7, true, $8)
+		                       skew_us, notes_attempts, url, lock_key)
+		VALUES ($1, $2, $3, $4, $5, $6, now(), $7, true, $8, nullif($9::bigint, 0))
 		    ON CONFLICT (process_uid) DO UPDATE
 		   SET last_beat_at = excluded.last_beat_at,
-		       skew_us = excluded.skew_us`,
+		       skew_us = excluded.skew_us,
+		       lock_key = excluded.lock_key`,
 		process.UID, process.Host, process.PID, process.Roles, process.Version,
-		process.StartedAt, s.skewUS.Load(), process.URL)
+		process.StartedAt, s.skewUS.Load(), process.URL, s.lockKey.Load())
 	if err = errors.Join(err, syncErr); err != nil {
 		return fmt.Errorf("writing the row of the process: %w", err)
 	}

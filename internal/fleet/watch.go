@@ -12,8 +12,12 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// LookEvery is how often a Watch is to look.
-const LookEvery = 5 * time.Second
+const (
+	// LookEvery is how often a Watch is to look.
+	LookEvery = 5 * time.Second
+	// SweepEvery is how often it is to sweep.
+	SweepEvery = time.Second
+)
 
 // How many looks in a row must find the same before something is taken for lost.
 // Looks are counted, not times compared: a clock that jumps, a database that was away
@@ -33,6 +37,9 @@ const (
 	// strangerLooks are of a job that belongs to nobody known (an earlier release's, or
 	// that of a process dead for a day); it is above what any job takes.
 	strangerLooks = int(30 * time.Minute / LookEvery)
+	// freedSweeps are without the lock of a process whose row says that it holds it. One that
+	// lost its connection alone has taken it again by then, or says that it could not.
+	freedSweeps = 3
 )
 
 // Watch finds the jobs that nobody vouches for any more. A process vouches for its
@@ -51,6 +58,7 @@ type Watch struct {
 
 	beats map[string]beat
 	runs  map[run]int
+	freed map[string]int // in so many sweeps
 }
 
 // beat is the last one of a process, and how many looks found no other.
@@ -110,8 +118,13 @@ func (w *Watch) look(ctx context.Context) ([]run, error) {
 		beats[process.UID] = now
 	}
 	w.beats = beats
+	return w.running(ctx)
+}
+
+// running reads the runs that are under way.
+func (w *Watch) running(ctx context.Context) ([]run, error) {
 	var running []run
-	err = w.DB.SelectContext(ctx, &running, `
+	err := w.DB.SelectContext(ctx, &running, `
 		SELECT id,
 		       attempt,
 		       attempted_at,
@@ -124,6 +137,80 @@ func (w *Watch) look(ctx context.Context) ([]run, error) {
 		return nil, fmt.Errorf("reading the jobs that run: %w", err)
 	}
 	return running, nil
+}
+
+// Sweep hands back the jobs of processes whose locks the server has freed: those are dead, and
+// nobody need wait for their beats. It must not be called twice at a time, nor beside Look.
+//
+// What a process sees while the server does not show its own lock may be a server that
+// has just started, where the others have not taken theirs again either.
+func (w *Watch) Sweep(ctx context.Context) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, LookEvery)
+	defer cancel()
+	var locks []struct {
+		Process string `db:"process"`
+		Held    bool   `db:"held"`
+	}
+	err := w.DB.SelectContext(ctx, &locks, `
+		SELECT process_uid::text AS process,
+		       lock_key IN (
+		           SELECT classid::bigint << 32 | objid::bigint
+		             FROM pg_locks
+		            WHERE locktype = 'advisory'
+		              AND objsubid = 1
+		              AND granted
+		              AND database = (SELECT oid FROM pg_database WHERE datname = current_database())
+		       ) AS held
+		  FROM processes
+		 WHERE lock_key IS NOT NULL`)
+	if err != nil {
+		w.freed = nil
+		return 0, fmt.Errorf("reading the locks of the processes: %w", err)
+	}
+	freed, own := map[string]int{}, false
+	var dead []string
+	for _, lock := range locks {
+		switch {
+		case lock.Held:
+			own = own || lock.Process == w.Self.String()
+			continue
+		case w.freed[lock.Process]+1 >= freedSweeps:
+			dead = append(dead, lock.Process)
+		}
+		freed[lock.Process] = w.freed[lock.Process] + 1
+	}
+	if w.freed = freed; !own {
+		w.freed = nil
+		return 0, nil
+	}
+	if len(dead) == 0 {
+		return 0, nil
+	}
+	return w.bury(ctx, dead)
+}
+
+// bury hands back the jobs of dead processes. Their rows say then that they hold no lock: who
+// does all the same says so again by its next beat.
+func (w *Watch) bury(ctx context.Context, dead []string) (int64, error) {
+	running, err := w.running(ctx)
+	if err != nil {
+		return 0, err
+	}
+	lost := slices.DeleteFunc(running, func(one run) bool {
+		return !slices.Contains(dead, one.Process)
+	})
+	var count int64
+	if len(lost) > 0 {
+		if count, err = w.rescue(ctx, lost); err != nil {
+			return 0, err
+		}
+	}
+	_, err = w.DB.ExecContext(ctx, `
+		UPDATE processes SET lock_key = NULL WHERE process_uid::text = ANY ($1)`, pq.Array(dead))
+	if err != nil {
+		return count, fmt.Errorf("burying dead processes: %w", err)
+	}
+	return count, nil
 }
 
 // judge returns the runs that are lost.

@@ -2,11 +2,13 @@ package fleet
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
 )
 
@@ -220,6 +222,129 @@ func TestWatchJudgesNobodyWhileItIsDeaf(t *testing.T) {
 	}
 	if w.look(t, 1) != 1 {
 		t.Error("the job of a dead process stays where it is")
+	}
+}
+
+// TestSweep: the jobs of a process whose lock the server has freed go back within seconds,
+// while it still counts as living by its beats; those of one that holds its lock, never held
+// one, or whose connection alone was lost, stay.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	held := make(map[uuid.UUID]*postgres.Lock)
+	lock := func(process Process) {
+		t.Helper()
+		made, err := w.DB.Lock(t.Context(), lockKey(process.UID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		held[process.UID] = made
+		w.lockKey.Store(lockKey(process.UID))
+		if err := w.Beat(t.Context(), process); err != nil {
+			t.Fatal(err)
+		}
+		w.lockKey.Store(0)
+	}
+	free := func(process Process) {
+		t.Helper()
+		if err := held[process.UID].Free(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sweep := func(times int) (rescued int64) {
+		t.Helper()
+		for range times {
+			count, err := w.watch.Sweep(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			rescued += count
+		}
+		return rescued
+	}
+	dead, living, lockless := w.another(t), w.another(t), w.another(t)
+	for _, process := range []Process{dead, living, lockless} {
+		w.claim(t, "email", process.UID.String())
+	}
+	lock(dead)
+	lock(living)
+	if count := sweep(10); count != 0 {
+		t.Errorf("%d jobs went back while nobody had died", count)
+	}
+	free(dead)
+	if count := sweep(10); count != 0 {
+		t.Errorf("a process that does not see its own lock handed %d jobs back", count)
+	}
+	lock(w.self)
+	if count := sweep(freedSweeps - 1); count != 0 {
+		t.Errorf("%d jobs went back before their process could take its lock again", count)
+	}
+	free(living)
+	if count := sweep(1); count != 1 {
+		t.Errorf("%d jobs of the dead process went back, want 1", count)
+	}
+	lock(living) // on a new connection
+	if count := sweep(10); count != 0 {
+		t.Errorf("%d jobs of living processes went back", count)
+	}
+	for _, process := range []Process{living, w.self} {
+		free(process)
+	}
+	var owner string
+	err := w.DB.GetContext(t.Context(), &owner, `
+		SELECT attempted_by[2] FROM river_job WHERE state = 'available'`)
+	if err != nil || owner != dead.UID.String() {
+		t.Errorf("the job that went back was of %s (%v), want %s", owner, err, dead.UID)
+	}
+}
+
+// TestRunHoldsALock: a process has its lock while it runs, takes it again when its connection
+// is ended, and leaves none behind.
+func TestRunHoldsALock(t *testing.T) {
+	t.Parallel()
+	w := newWatched(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(ctx, w.self) })
+	// holder is the server's process that holds the lock which the row names, 0 without one.
+	holder := func() (pid int) {
+		err := w.DB.GetContext(t.Context(), &pid, `
+			SELECT coalesce(max(l.pid), 0)
+			  FROM processes p
+			  JOIN pg_locks l ON classid::bigint << 32 | objid::bigint = lock_key
+			 WHERE locktype = 'advisory' AND process_uid = $1`, w.self.UID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return pid
+	}
+	first := 0
+	waitFor(t, func() bool { first = holder(); return first != 0 })
+	w.exec(t, `SELECT pg_terminate_backend($1)`, first)
+	waitFor(t, func() bool { now := holder(); return now != 0 && now != first })
+	cancel()
+	running.Wait()
+	waitFor(t, func() bool {
+		var left int
+		err := w.DB.GetContext(t.Context(), &left, `
+			SELECT count(*) FROM pg_locks l JOIN pg_database d ON d.oid = l.database
+			 WHERE locktype = 'advisory' AND datname = current_database()`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return left == 0
+	})
+}
+
+// waitFor waits until the condition holds.
+func waitFor(t *testing.T, holds func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(10 * time.Millisecond)
+	defer ticker.Stop()
+	for deadline := time.Now().Add(2 * time.Minute); !holds(); <-ticker.C {
+		if time.Now().After(deadline) {
+			t.Fatal("what the test waits for does not come")
+		}
 	}
 }
 

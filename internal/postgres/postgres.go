@@ -36,6 +36,7 @@ type DB struct {
 	clock   clock
 	timeout time.Duration
 	health  *health
+	chosen  options
 }
 
 // Tx is an open transaction and its time.
@@ -81,7 +82,9 @@ func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &DB{DB: pool, url: dsn, timeout: chosen.timeout, health: chosen.health}
+	db := &DB{
+		DB: pool, url: dsn, timeout: chosen.timeout, health: chosen.health, chosen: chosen,
+	}
 	db.Now = db.clock.now
 	if err := db.openEngine(chosen); err != nil {
 		return nil, errors.Join(err, db.Close())

@@ -229,9 +229,6 @@ func TestNothingIsLost(t *testing.T) {
 			continue
 		}
 		s.Kill()
-		if !*chaos {
-			pretendDowntime(t, w.Open(t))
-		}
 		s = w.Serve()
 		l.use(s)
 	}

@@ -144,7 +144,7 @@ func TestFeedAndWebhooksAgree(t *testing.T) {
 		}
 	}
 	loading.Wait()
-	l.settle(w, worker)
+	waitUntilSettled(t, db, 5*time.Minute)
 	e2etest.Until(t, time.Minute, "the events are in the feed", func() bool {
 		return count(t, db, `SELECT count(*) FROM feed_outbox`) == 0
 	})

@@ -11,6 +11,7 @@ import (
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/email/emailtest"
+	"drawbridge/internal/fleet"
 	"drawbridge/internal/postgres"
 )
 
@@ -168,15 +169,33 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 			 WHERE datname = current_database()
 			   AND pid <> pg_backend_pid()`) == 0
 	})
+	var dead string
+	if err := db.GetContext(t.Context(), &dead, `
+		SELECT DISTINCT attempted_by[array_upper(attempted_by, 1)]
+		  FROM river_job
+		 WHERE state = 'running' AND queue = 'webhook'`); err != nil {
+		t.Fatal(err)
+	}
 	begun := count(t, db, begunOnes)
 	if left := count(t, db, running); begun == 0 || begun >= left {
 		t.Fatalf("of %d that were taken %d were begun: nothing is tested", left, begun)
 	}
 	release()
-	if !*chaos {
-		pretendDowntime(t, db)
-	}
+	heir := time.Now()
 	w.Serve("--roles", "worker")
+	// The server has freed the dead one's lock, so nobody waits until it misses a minute of beats.
+	e2etest.Until(t, time.Minute, "the next worker takes over all that the dead one had taken", func() bool {
+		return count(t, db, `
+			SELECT count(*)
+			  FROM river_job
+			 WHERE attempted_by[array_upper(attempted_by, 1)] = $1
+			   AND state = 'running'`, dead) == 0
+	})
+	adopted := time.Since(heir).Round(time.Millisecond)
+	if adopted > fleet.Lost {
+		t.Errorf("what a dead process had taken was taken over %s after the next one started, "+
+			"when that had missed its beats", adopted)
+	}
 	waitUntilSettled(t, db, 2*time.Minute)
 	found := audit(t, db, r, l.confirmed())
 	if found.unknown == 0 || found.unknown > begun {
@@ -190,8 +209,8 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	if left := count(t, db, begunOnes); left > 0 {
 		t.Errorf("%d notes are left", left)
 	}
-	t.Logf("%d begun; %+v, settled %s after the kill", begun, found,
-		time.Since(killed).Round(time.Second))
+	t.Logf("%d begun; %+v, taken over %s after the next start, settled %s after the kill", begun, found,
+		adopted, time.Since(killed).Round(time.Second))
 }
 
 // TestFaultDatabaseClockJumps lets the clock of the database jump two minutes ahead while

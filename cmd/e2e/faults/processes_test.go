@@ -19,24 +19,6 @@ func scaled(small, full int64) int64 {
 	return small
 }
 
-// settle lets everything end. In the small form the workers stop and start
-// again as after an hour, so that what dead processes left is taken up at once.
-func (l *load) settle(w *e2etest.Harness, workers ...*e2etest.Server) {
-	l.t.Helper()
-	db := w.Open(l.t)
-	if !*chaos {
-		for _, worker := range workers {
-			if status := worker.Stop(); status != 0 {
-				logged := worker.Logged()
-				l.t.Errorf("a stopped worker ended with %d: ...%s", status, logged[max(len(logged)-3000, 0):])
-			}
-		}
-		pretendDowntime(l.t, db)
-		w.Serve("--roles", "worker")
-	}
-	waitUntilSettled(l.t, db, 5*time.Minute)
-}
-
 // committed returns which of the titles have an event.
 func committed(t *testing.T, db *postgres.DB, titles []string) []string {
 	t.Helper()
@@ -103,7 +85,7 @@ func TestSeveralProcesses(t *testing.T) {
 				refused, len(unanswered), callers)
 		}
 	}
-	l.settle(w, workers...)
+	waitUntilSettled(t, w.Open(t), 5*time.Minute)
 	found := audit(t, w.Open(t), r, l.confirmed())
 	consoleTells(w, found)
 	t.Logf("%d kills: %+v, calls without an answer %d, of which in flight on a killed API %d",
@@ -244,7 +226,7 @@ func TestFaultDatabaseConnections(t *testing.T) {
 		fault()
 	}
 	loading.Wait()
-	l.settle(w, s)
+	waitUntilSettled(t, w.Open(t), 5*time.Minute)
 	found := audit(t, w.Open(t), r, l.confirmed())
 	if found.unknown+found.late > 0 {
 		t.Errorf("a living process lost outcomes: %+v", found)

@@ -1,0 +1,77 @@
+package fleet
+
+import (
+	"context"
+	"encoding/binary"
+	"log/slog"
+	"time"
+
+	"github.com/google/uuid"
+
+	"drawbridge/internal/postgres"
+)
+
+const (
+	// holdEvery is how often a process makes sure that it holds its lock.
+	holdEvery = time.Second
+	// holdTimeout bounds that; a server that is slow has not freed the lock.
+	holdTimeout = 10 * time.Second
+)
+
+// lockKey is the key of a process's lock, of the random part of its identifier.
+func lockKey(process uuid.UUID) int64 {
+	return int64(binary.BigEndian.Uint64(process[8:])) //nolint:gosec // any 64 bits will do
+}
+
+// hold keeps a lock in the database until ctx ends. The server frees it when the process is
+// dead, so others need not wait for beats that do not come. It tells changed when the lock was
+// taken, and when it was lost for longer than a moment: then the process's row must say so
+// before a Watch takes it for dead.
+func (s *Service) hold(ctx context.Context, process Process, changed chan<- struct{}) {
+	ticker := time.NewTicker(holdEvery)
+	defer ticker.Stop()
+	var lock *postgres.Lock
+	for {
+		lock = s.keep(ctx, lock, lockKey(process.UID))
+		var key int64
+		if lock != nil {
+			key = lockKey(process.UID)
+		}
+		if s.lockKey.Swap(key) != key {
+			select {
+			case changed <- struct{}{}:
+			default: // the beat that was asked for before has not begun
+			}
+		}
+		select {
+		case <-ctx.Done():
+			free(context.WithoutCancel(ctx), lock)
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// keep returns the lock if it is still held, else a new one, or nil if there is none to have.
+func (s *Service) keep(ctx context.Context, lock *postgres.Lock, key int64) *postgres.Lock {
+	bounded, cancel := context.WithTimeout(ctx, holdTimeout)
+	defer cancel()
+	if lock != nil && lock.Held(bounded) {
+		return lock
+	}
+	free(ctx, lock)
+	lock, err := s.DB.Lock(bounded, key)
+	if err != nil && ctx.Err() == nil {
+		slog.WarnContext(ctx, "locking the place of the process", "error", err)
+	}
+	return lock
+}
+
+func free(ctx context.Context, lock *postgres.Lock) {
+	if lock == nil {
+		return
+	}
+	if err := lock.Free(); err != nil {
+		slog.WarnContext(ctx, "freeing the place of the process", "error", err)
+	}
+}
