@@ -119,3 +119,68 @@ func TestProbesByHead(t *testing.T) {
 		}
 	}
 }
+
+// TestCallsBehindALockedApplication lets one client's calls wait for an application until the
+// line is full: the next is told when to come again, others do not notice, and in the
+// end the decision was run once.
+func TestCallsBehindALockedApplication(t *testing.T) {
+	t.Parallel()
+	const line = 128
+	s := apptest.NewServer(t, "DRAWBRIDGE_DATABASE_TIMEOUT", "1m").Furnish()
+	uid, other := s.Create(), s.NewAccount("Other")
+	theirs := s.CreateAs(other)
+	tx, err := s.DB.BeginTxx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(t.Context(),
+		`SELECT FROM applications WHERE application_uid = $1 FOR UPDATE`, uid); err != nil {
+		t.Fatal(err)
+	}
+	decide := apptest.Call{
+		Method: http.MethodPost, Path: "/v2/application/create-run-decision",
+		JSON: map[string]any{"thrive_application_uid": uid},
+	}
+	statuses := make(chan int, line+20)
+	poll, calls := time.NewTicker(time.Millisecond), 0
+	defer poll.Stop()
+	for ; s.Door.Waiting() < line; calls++ {
+		before := s.Webhooks.Gate.InFlight() + s.Door.Waiting()
+		go func() {
+			answer, err := s.Try(decide)
+			if err != nil {
+				t.Error(err)
+			}
+			statuses <- answer.Status
+		}()
+		for s.Webhooks.Gate.InFlight()+s.Door.Waiting() == before {
+			<-poll.C
+		}
+	}
+	refused := s.Do(decide)
+	if refused.Status != http.StatusServiceUnavailable || refused.Code() != "UNAVAILABLE" ||
+		refused.Header.Get("Retry-After") != "1" {
+		t.Errorf("a call too many is answered %s with Retry-After %q",
+			refused.Raw, refused.Header.Get("Retry-After"))
+	}
+	for range 20 {
+		answer := s.Do(apptest.Call{
+			Method: http.MethodGet, Path: "/v2/application/" + theirs.String(), As: &other,
+		})
+		if answer.Status != http.StatusOK {
+			t.Errorf("another client is answered %s", answer.Raw)
+		}
+	}
+	if err := tx.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	found := map[int]int{}
+	for range calls {
+		found[<-statuses]++
+	}
+	late := found[http.StatusConflict] + found[http.StatusTooManyRequests] // decided, or over its rate
+	if found[http.StatusOK] != 1 || late != calls-1 {
+		t.Errorf("of %d calls so many were answered with each status: %v", calls, found)
+	}
+}

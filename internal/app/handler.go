@@ -57,6 +57,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 			Bulk:         s.Webhooks.Bulk,
 			Documents:    s.Documents,
 			Statements:   s.Statements,
+			Door:         s.Door,
 			Calls:        s.Webhooks.Gate,
 			Now:          s.DB.Now,
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverdatabasesql"
 
+	"drawbridge/internal/admission"
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/app/metrics"
 	"drawbridge/internal/application"
@@ -83,7 +84,9 @@ type Services struct {
 	// Requests reads the log of the partners' requests, Recorder writes it.
 	Requests *apilog.Service
 	Recorder *apilog.Writer
-	Metrics  *metrics.Meters
+	// Door lets the calls of partners in.
+	Door    *admission.Door
+	Metrics *metrics.Meters
 	// Courier sends the mails; nil in a process that does not serve.
 	Courier *email.Courier
 	// Receiver is nil but in development.
@@ -138,10 +141,13 @@ func New(
 		Search:      &search.Service{DB: db},
 		Requests:    &apilog.Service{DB: db},
 		Recorder:    apilog.NewWriter(db),
+		Door:        new(admission.Door),
 		Receiver:    newReceiver(settings, db),
 	}
 	gate := new(delivery.Gate)
-	s.Metrics = metrics.New(db, s.Recorder, gate, s.Feed, options.Version)
+	s.Metrics = metrics.New(metrics.Watched{
+		DB: db, Recorder: s.Recorder, Gate: gate, Door: s.Door, Feed: s.Feed,
+	}, options.Version)
 	policy := sender.Policy{Allow: settings.WebhookAllow, AllowHTTP: settings.WebhookAllowHTTP}
 	var faults delivery.Faults
 	if settings.Env != config.Production {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"drawbridge/internal/admission"
 	"drawbridge/internal/application"
 	"drawbridge/internal/document"
 	"drawbridge/internal/feed"
@@ -40,6 +41,8 @@ type API struct {
 	Documents    *document.Store
 	// Statements are the daily ones of merchants.
 	Statements *statement.Service
+	// Door bounds the calls that are worked at a time; nil bounds nothing.
+	Door *admission.Door
 	// Calls is told of every call; nil is told nothing.
 	Calls *delivery.Gate
 	// Now is the clock of the answers' timestamps.

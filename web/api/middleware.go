@@ -32,14 +32,16 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 	}
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			if !route.Waits {
-				defer a.Calls.Begin()()
-			}
 			header := c.Request().Header
 			id := header.Get(clientIDHeader)
 			if wait := a.credentials.wait(c.RealIP(), id); wait > 0 {
 				return refuseWrong(c, wait)
 			}
+			leave, err := a.admit(c, route, id)
+			if err != nil {
+				return err
+			}
+			defer leave()
 			// What is no address is that of a listener without any, and in no network.
 			address, _ := netip.ParseAddr(c.RealIP())
 			caller, err := authenticate(c.Request().Context(), partner.Presented{
@@ -64,6 +66,25 @@ func (a *API) Guard(route Route) echo.MiddlewareFunc {
 			return next(c)
 		}
 	}
+}
+
+// admit waits until the call is let in, and tells the engine of it. A call that may wait for
+// events takes no place, since it would keep that from others.
+func (a *API) admit(c echo.Context, route Route, client string) (leave func(), err error) {
+	if route.Waits && c.QueryParam("wait") != "" {
+		return func() {}, nil
+	}
+	request, answer := c.Request(), c.Response()
+	place, err := a.Door.Enter(request.Context(), client)
+	if err != nil {
+		return nil, err
+	}
+	request.Body, answer.Writer = place.Body(request.Body), place.Answer(answer.Writer)
+	answered := a.Calls.Begin()
+	return func() {
+		answered()
+		place.Leave()
+	}, nil
 }
 
 // checkScope refuses one of the lender's systems that has none of the scopes that the

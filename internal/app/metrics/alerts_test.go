@@ -175,6 +175,10 @@ var alertCases = map[string]struct{ fires, quiet series }{
 		series{"drawbridge_api_log_dropped_total": "0x112 3x128"},
 		series{"drawbridge_api_log_dropped_total": "0x20 3x220"},
 	},
+	"CallsRefused": {
+		series{"drawbridge_api_calls_refused_total": "0+10" + always},
+		series{"drawbridge_api_calls_refused_total": "0x100 9x140"},
+	},
 	"ClientsRateLimited": {
 		series{"drawbridge_rate_limited_total": "0+120" + always},
 		series{"drawbridge_rate_limited_total": "0+30" + always},

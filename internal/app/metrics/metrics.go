@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promauto"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"drawbridge/internal/admission"
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/email"
 	"drawbridge/internal/feed"
@@ -73,11 +74,17 @@ func (m *Meters) Ready(found Reason) {
 	}
 }
 
+// Watched is what the meters ask when they are read.
+type Watched struct {
+	DB       *postgres.DB
+	Recorder *apilog.Writer
+	Gate     *delivery.Gate
+	Door     *admission.Door
+	Feed     *feed.Service
+}
+
 // New makes the meters of a process.
-func New(
-	db *postgres.DB, recorder *apilog.Writer, calls *delivery.Gate, events *feed.Service,
-	version string,
-) *Meters {
+func New(watched Watched, version string) *Meters {
 	registry := prometheus.NewRegistry()
 	factory := promauto.With(registry)
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
@@ -88,29 +95,37 @@ func New(
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		collectors.NewDBStatsCollector(db.DB.DB, "drawbridge"),
-		newDatabaseCollector(db),
+		collectors.NewDBStatsCollector(watched.DB.DB.DB, "drawbridge"),
+		newDatabaseCollector(watched.DB),
 	)
 	factory.NewCounterFunc(prometheus.CounterOpts{
 		Name: "drawbridge_api_log_stored_total",
 		Help: "Partner requests that were written to the request log.",
-	}, func() float64 { return float64(recorder.Stored()) })
+	}, func() float64 { return float64(watched.Recorder.Stored()) })
 	factory.NewCounterFunc(prometheus.CounterOpts{
 		Name: "drawbridge_api_log_dropped_total",
 		Help: "Partner requests missing from the request log: full buffer or failing database.",
-	}, func() float64 { return float64(recorder.Dropped()) })
+	}, func() float64 { return float64(watched.Recorder.Dropped()) })
 	factory.NewCounterFunc(prometheus.CounterOpts{
 		Name: "drawbridge_api_log_passed_over_total",
 		Help: "Requests without valid credentials beyond those that the request log keeps of an address.",
-	}, func() float64 { return float64(recorder.Passed()) })
+	}, func() float64 { return float64(watched.Recorder.Passed()) })
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "drawbridge_api_calls_in_flight",
 		Help: "Partner requests being answered. Under load webhooks stand back for them.",
-	}, func() float64 { return float64(calls.InFlight()) })
+	}, func() float64 { return float64(watched.Gate.InFlight()) })
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "drawbridge_api_calls_waiting",
+		Help: "Partner requests that wait until others were answered, up to 128.",
+	}, func() float64 { return float64(watched.Door.Waiting()) })
+	factory.NewCounterFunc(prometheus.CounterOpts{
+		Name: "drawbridge_api_calls_refused_total",
+		Help: "Partner requests refused with 503 because too many waited.",
+	}, func() float64 { return float64(watched.Door.Refused()) })
 	factory.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "drawbridge_feed_waiting",
 		Help: "Calls that wait for an event of the feed, up to 1000.",
-	}, func() float64 { return float64(events.Waiting()) })
+	}, func() float64 { return float64(watched.Feed.Waiting()) })
 	m := &Meters{registry: registry}
 	m.countRequests(factory)
 	m.countWork(factory)

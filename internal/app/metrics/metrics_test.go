@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
 
+	"drawbridge/internal/admission"
 	"drawbridge/internal/apilog"
 	"drawbridge/internal/email"
 	"drawbridge/internal/feed"
@@ -51,13 +52,19 @@ func described(t *testing.T, registry *prometheus.Registry) []string {
 	return names
 }
 
+func newMeters(db *postgres.DB) *Meters {
+	return New(Watched{
+		DB: db, Recorder: apilog.NewWriter(db), Gate: new(delivery.Gate), Door: new(admission.Door),
+		Feed: feed.New(db),
+	}, "dev")
+}
+
 // TestDashboardAndAlertsNameMetricsThatExist holds the files that Grafana and
 // Prometheus are given against what the process exposes.
 func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	names := described(t, New(db, apilog.NewWriter(db), new(delivery.Gate), feed.New(db),
-		"dev").registry)
+	names := described(t, newMeters(db).registry)
 	for _, file := range []string{
 		"../../../docs/deploy/grafana.json", "../../../docs/deploy/alerts.yaml",
 	} {
@@ -138,7 +145,7 @@ func scrape(t *testing.T, m *Meters) string {
 func TestMetersCount(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	m := New(db, apilog.NewWriter(db), new(delivery.Gate), feed.New(db), "dev")
+	m := newMeters(db)
 	born := scrape(t, m) // a rule that looks for an increase needs the 0 before it
 	for _, counter := range []string{
 		`drawbridge_webhook_attempts_total{outcome="unknown"}`,
@@ -191,7 +198,7 @@ func TestMetersCount(t *testing.T) {
 func TestScrapeOutlivesTheDatabase(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	m := New(db, apilog.NewWriter(db), new(delivery.Gate), feed.New(db), "dev")
+	m := newMeters(db)
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +211,7 @@ func TestScrapeOutlivesTheDatabase(t *testing.T) {
 func TestScrapeTellsOfAHold(t *testing.T) {
 	t.Parallel()
 	db := pgtest.New(t)
-	free := scrape(t, New(db, apilog.NewWriter(db), new(delivery.Gate), feed.New(db), "dev"))
+	free := scrape(t, newMeters(db))
 	if !strings.Contains(free, "drawbridge_restore_held 0\n") {
 		t.Errorf("without a hold:\n%s", free)
 	}
@@ -214,7 +221,7 @@ func TestScrapeTellsOfAHold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held := scrape(t, New(db, apilog.NewWriter(db), new(delivery.Gate), feed.New(db), "dev"))
+	held := scrape(t, newMeters(db))
 	if !strings.Contains(held, "drawbridge_restore_held 1\n") ||
 		!strings.Contains(held, "drawbridge_restore_held_seconds ") {
 		t.Errorf("with a hold:\n%s", held)
@@ -228,7 +235,7 @@ func TestScrapeBeforeTheMigrations(t *testing.T) {
 	if _, err := db.ExecContext(t.Context(), `DROP TABLE installation`); err != nil {
 		t.Fatal(err)
 	}
-	text := scrape(t, New(db, apilog.NewWriter(db), new(delivery.Gate), feed.New(db), "dev"))
+	text := scrape(t, newMeters(db))
 	for _, line := range []string{"drawbridge_database_up 1\n", "drawbridge_mails_queued 0\n"} {
 		if !strings.Contains(text, line) {
 			t.Errorf("%q is missing", line)

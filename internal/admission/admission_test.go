@@ -1,0 +1,263 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"drawbridge/internal/lending"
+)
+
+// visits are the places that a test holds at a door.
+type visits struct {
+	t      *testing.T
+	door   Door
+	places map[string][]*Place
+}
+
+// enter lets so many calls of a client in.
+func (v *visits) enter(client string, calls int) {
+	v.t.Helper()
+	for range calls {
+		place, err := v.door.Enter(v.t.Context(), client)
+		if err != nil {
+			v.t.Fatalf("a call of %s is refused: %v", client, err)
+		}
+		v.places[client] = append(v.places[client], place)
+	}
+}
+
+// wait puts a call in the line, and tells its client, or its error, when that has ended.
+func (v *visits) wait(client string, ends chan<- string) {
+	go func() {
+		place, err := v.door.Enter(v.t.Context(), client)
+		if err != nil {
+			ends <- "refused " + client
+			return
+		}
+		ends <- client
+		place.Leave()
+	}()
+	synctest.Wait()
+}
+
+func (v *visits) leave(client string) {
+	last := len(v.places[client]) - 1
+	v.places[client][last].Leave()
+	v.places[client] = v.places[client][:last]
+	synctest.Wait()
+}
+
+// full is a door with every place taken by two clients.
+func full(t *testing.T) *visits {
+	v := &visits{t: t, places: map[string][]*Place{}}
+	v.enter("large", placesOfOne)
+	v.enter("other", placesOfAll-placesOfOne)
+	return v
+}
+
+// TestOneClientLeavesPlaces: what one client's calls wait for holds nobody else up.
+func TestOneClientLeavesPlaces(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := &visits{t: t, places: map[string][]*Place{}}
+		v.enter("large", placesOfOne)
+		ends := make(chan string, 1)
+		v.wait("large", ends)
+		v.enter("small", 1)
+		if waiting := v.door.Waiting(); waiting != 1 {
+			t.Errorf("%d calls wait, want the large client's next one", waiting)
+		}
+		others := make(chan string, lineLength)
+		for range lineLength - 1 {
+			v.wait("large", others)
+		}
+		v.enter("late", 1) // beside a full line
+		if refused := v.door.Refused(); refused != 0 {
+			t.Errorf("%d calls are refused while there are places", refused)
+		}
+		v.leave("large")
+		if next := <-ends; next != "large" {
+			t.Errorf("the free place ends with %q", next)
+		}
+		for range lineLength - 1 {
+			<-others
+		}
+	})
+}
+
+// TestPlacesGoRound: a free place is of the client that has the fewest, so one call of a small
+// client does not wait for a hundred of a large one's.
+func TestPlacesGoRound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := full(t)
+		ends := make(chan string, lineLength)
+		for range 100 {
+			v.wait("large", ends)
+		}
+		v.wait("small", ends)
+		v.leave("other")
+		if next := <-ends; next != "small" {
+			t.Errorf("the place went to the %s client", next)
+		}
+		v.leave("large") // whose first call then lets in the next, and so on
+		for range 100 {
+			if next := <-ends; next != "large" {
+				t.Fatalf("a call ended with %q", next)
+			}
+		}
+	})
+}
+
+// TestFullLine: beyond a full line calls are refused with what helps, those of whoever has the
+// most there first.
+func TestFullLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := full(t)
+		ends := make(chan string, 2*lineLength)
+		for range lineLength {
+			v.wait("large", ends)
+		}
+		_, err := v.door.Enter(t.Context(), "large")
+		refusal, coded := errors.AsType[*lending.Error](err)
+		if !coded || refusal.Code != lending.CodeUnavailable || refusal.RetryAfter != time.Second {
+			t.Errorf("a call beyond the line gets %v", err)
+		}
+		v.wait("small", ends)
+		if end := <-ends; end != "refused large" {
+			t.Errorf("a full line has %q leave for the small client", end)
+		}
+		if waiting, refused := v.door.Waiting(), v.door.Refused(); waiting != lineLength || refused != 2 {
+			t.Errorf("%d wait and %d were refused, want %d and 2", waiting, refused, lineLength)
+		}
+		v.leave("other")
+		if end := <-ends; end != "small" {
+			t.Errorf("the place went to the %s client", end)
+		}
+		v.leave("large")
+	})
+}
+
+// TestWhoLeavesTheLine takes no place, and is no longer counted.
+func TestWhoLeavesTheLine(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := full(t)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		gone := errors.New("gone")
+		ends := make(chan error, 1)
+		go func() {
+			_, err := v.door.Enter(ctx, "small")
+			ends <- err
+		}()
+		synctest.Wait()
+		cancel(gone)
+		if err := <-ends; !errors.Is(err, gone) {
+			t.Errorf("the call ended with %v", err)
+		}
+		if waiting := v.door.Waiting(); waiting != 0 {
+			t.Errorf("%d calls wait", waiting)
+		}
+		v.leave("other")
+		v.enter("another", 1)
+	})
+}
+
+// slowBody is a body of which each part comes after a while.
+type slowBody struct{ after time.Duration }
+
+func (s slowBody) Read([]byte) (int, error) {
+	time.Sleep(s.after) // of the test's own clock, which does not take any
+	return 0, io.EOF
+}
+
+func (slowBody) Close() error { return nil }
+
+// TestSlowClientsLendTheirPlaces: who sends its body drop by drop keeps no place from others, and
+// one whose body is there keeps its own.
+func TestSlowClientsLendTheirPlaces(t *testing.T) {
+	t.Parallel()
+	for after, want := range map[time.Duration]int{0: 0, time.Minute: placesOfAll} {
+		synctest.Test(t, func(t *testing.T) {
+			v := full(t)
+			var reading sync.WaitGroup
+			for _, places := range v.places {
+				for _, place := range places {
+					body := place.Body(slowBody{after})
+					reading.Go(func() { _, _ = io.ReadAll(body) })
+				}
+			}
+			time.Sleep(2 * lendAfter)
+			ends := make(chan string, placesOfAll)
+			for i := range placesOfAll {
+				v.wait(fmt.Sprint(i), ends)
+			}
+			if len(ends) != want {
+				t.Errorf("with bodies that take %s, %d others were let in, want %d", after, len(ends), want)
+			}
+			reading.Wait()
+			for client, places := range v.places {
+				for range places {
+					v.leave(client)
+				}
+			}
+		})
+	}
+}
+
+// TestDoorKeepsItsBounds lets calls of several clients come, wait, lend, give up and leave at
+// random.
+func TestDoorKeepsItsBounds(t *testing.T) {
+	t.Parallel()
+	var door Door
+	var calls sync.WaitGroup
+	for caller := range 300 {
+		calls.Go(func() {
+			chance := rand.New(rand.NewPCG(uint64(caller), 1))
+			for range 50 {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(chance.IntN(3_000))*time.Microsecond)
+				place, err := door.Enter(ctx, fmt.Sprint(chance.IntN(6)))
+				if err == nil {
+					if chance.IntN(2) == 0 {
+						place.lend()()
+					}
+					door.check(t)
+					place.Leave()
+				}
+				cancel()
+			}
+		})
+	}
+	calls.Wait()
+	door.check(t)
+	if door.inside != 0 || door.waiting != 0 || len(door.clients) != 0 {
+		t.Errorf("%d are inside and %d wait, of %d clients, when all have left",
+			door.inside, door.waiting, len(door.clients))
+	}
+}
+
+// check compares what the door counts with its clients.
+func (d *Door) check(t *testing.T) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	inside, waiting, idle := 0, 0, placesOfAll-d.inside
+	for client, v := range d.clients {
+		inside += v.inside
+		waiting += len(v.line)
+		if idle > 0 && len(v.line) > 0 && v.inside < placesOfOne {
+			t.Errorf("client %s waits beside %d free places", client, idle)
+		}
+	}
+	if inside != d.inside || waiting != d.waiting || waiting > lineLength {
+		t.Errorf("%d are inside and %d wait, and the door counts %d and %d",
+			inside, waiting, d.inside, d.waiting)
+	}
+}
