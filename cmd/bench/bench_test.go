@@ -96,6 +96,7 @@ var figures = []string{
 	"TLS, request-draw", "TLS, request-draw, processor time each",
 	"TLS, processors busy", "TLS, call to arrival, p50", "TLS, call to arrival, p99",
 	"TLS, at 50/s, call to arrival, p50", "TLS, at 50/s, call to arrival, p99",
+	"calls answered", "calls answered, p50", "calls answered, p99", "memory at its most",
 	"HTTP, from the commit's return, p50", "HTTP, from the commit's return, p99",
 	"HTTP, from sending the commit, p50", "HTTP, from sending the commit, p99",
 	"TLS, from the commit's return, p50", "TLS, from the commit's return, p99",

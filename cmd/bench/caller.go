@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -59,6 +60,9 @@ func dialAPI(
 	}, nil
 }
 
+// errRefused is what came of a call that the API was too busy for.
+var errRefused = errors.New("the API is too busy")
+
 // do sends a call and reads the answer, which must be 200.
 func (c *caller) do(request call) error {
 	text := make([]byte, 0, 512)
@@ -82,6 +86,9 @@ func (c *caller) do(request call) error {
 	if err != nil {
 		return fmt.Errorf("reading the answer of %s: %w", request.path, err)
 	}
+	if response.StatusCode == http.StatusServiceUnavailable {
+		return fmt.Errorf("%s: %w: %s", request.path, errRefused, body)
+	}
 	if response.StatusCode != http.StatusOK {
 		return fmt.Errorf("%s answered %s: %s", request.path, response.Status, body)
 	}
@@ -104,6 +111,8 @@ type callTask struct {
 	// Rate calls a second together, 0 for as many as they can.
 	Callers int
 	Rate    float64
+	// Refusable tells that the API may be too busy for some.
+	Refusable bool
 }
 
 // findings are what a process of its own tells of what it did, thing by thing: when it
@@ -111,6 +120,8 @@ type callTask struct {
 type findings struct {
 	Began []time.Time
 	Took  []time.Duration
+	// Refused are those for which the API was too busy.
+	Refused []bool
 	// Total, Processor and Busy are those of a timing.
 	Total, Processor, Busy time.Duration
 }
@@ -167,7 +178,7 @@ func (callCmd) Run(w *world) (err error) {
 		free <- made
 	}
 	n := len(task.Applications)
-	told := findings{Began: make([]time.Time, n), Took: make([]time.Duration, n)}
+	told := findings{Began: make([]time.Time, n), Took: make([]time.Duration, n), Refused: make([]bool, n)}
 	err = pace{rate: task.Rate, most: task.Callers}.run(w.ctx, n, func(i int, _ time.Time) error {
 		made := <-free
 		defer func() { free <- made }()
@@ -176,6 +187,9 @@ func (callCmd) Run(w *world) (err error) {
 		told.Began[i] = time.Now()
 		err := made.do(draw)
 		told.Took[i] = time.Since(told.Began[i])
+		if told.Refused[i] = task.Refusable && errors.Is(err, errRefused); told.Refused[i] {
+			return nil
+		}
 		return err
 	})
 	if err != nil {

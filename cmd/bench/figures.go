@@ -13,7 +13,7 @@ import (
 // figuresCmd are the options of the table.
 type figuresCmd struct {
 	Quick   bool     `help:"Measure less, in about three minutes."`
-	Only    []string `help:"Run only these sections, comma separated: door, latency, api, batch, feed, deliveries, stream, isolation, processes, backlog500k, upload, start, lists." placeholder:"SECTION"`
+	Only    []string `help:"Run only these sections, comma separated: door, overload, latency, api, batch, feed, deliveries, stream, isolation, processes, backlog500k, upload, start, lists." placeholder:"SECTION"`
 	Out     string   `help:"Write the machine and each figure to a file, a JSON document a line." placeholder:"FILE"`
 	Profile string   `help:"Write a CPU profile of request-draw to a file." placeholder:"FILE"`
 	Dir     string   `help:"Keep the server's data in this folder, on the disk to be measured." default:"${tmp}"`
@@ -107,6 +107,7 @@ var sections = []struct {
 	run  func(b *bench, ctx context.Context) error
 }{
 	{"door", (*bench).door},
+	{"overload", (*bench).overload},
 	{"latency", (*bench).latency},
 	{"api", (*bench).api},
 	{"batch", (*bench).batch},

@@ -21,9 +21,11 @@ const (
 	// placesOfOne is how many of them one client has at most, whose calls may all wait for one
 	// locked application.
 	placesOfOne = 16
-	// lineLength is how many calls wait for a place at most. It is short, so that a call which
-	// is answered at all is answered soon, and long enough for a burst.
-	lineLength = 128
+	// lineLength is how many calls wait for a place at most: enough for a burst. When the line
+	// has not been empty for burst, more come than can be answered, and it gets shorter, so
+	// that who is answered at all is answered soon.
+	lineLength, shortLine = 128, 64
+	burst                 = 2 * time.Second
 	// overloadPause is after how long who was refused may ask again.
 	overloadPause = time.Second
 	// lendAfter is how long a call may wait for its client, to send its body or to read its
@@ -38,9 +40,11 @@ type Door struct {
 	mu      sync.Mutex
 	inside  int
 	waiting int
-	clients map[string]*visitor
-	refused uint64
-	turn    uint64
+	// busySince is when somebody had to wait who found the line empty.
+	busySince time.Time
+	clients   map[string]*visitor
+	refused   uint64
+	turn      uint64
 }
 
 // visitor is a client with calls inside or in the line.
@@ -116,7 +120,14 @@ func (d *Door) queue(client string) (*ticket, error) {
 	defer d.mu.Unlock()
 	v := d.visitor(client)
 	free := d.inside < placesOfAll && v.inside < placesOfOne
-	if d.waiting >= lineLength && !free {
+	if d.waiting == 0 {
+		d.busySince = time.Now()
+	}
+	most := lineLength
+	if time.Since(d.busySince) > burst {
+		most = shortLine
+	}
+	if d.waiting >= most && !free {
 		longest := v
 		for _, other := range d.clients {
 			if len(other.line) > len(longest.line) {

@@ -146,6 +146,42 @@ func TestFullLine(t *testing.T) {
 	})
 }
 
+// TestLineGetsShorter: a line that does not end is no burst, and is shorter until it has ended.
+func TestLineGetsShorter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := full(t)
+		ends := make(chan string, 2*lineLength)
+		fill := func() int {
+			for range lineLength + 1 {
+				v.wait("small", ends)
+			}
+			return v.door.Waiting()
+		}
+		if waiting := fill(); waiting != lineLength {
+			t.Errorf("%d calls wait in a burst, want %d", waiting, lineLength)
+		}
+		empty := func() {
+			v.leave("other")
+			for v.door.Waiting() > 0 {
+				<-ends
+			}
+			v.enter("other", 1)
+		}
+		empty()
+		v.wait("small", ends)
+		time.Sleep(burst + 1)
+		if waiting := fill(); waiting != shortLine {
+			t.Errorf("%d calls wait in a lasting line, want %d", waiting, shortLine)
+		}
+		empty()
+		if waiting := fill(); waiting != lineLength {
+			t.Errorf("%d calls wait in the next burst, want %d", waiting, lineLength)
+		}
+		empty()
+	})
+}
+
 // TestWhoLeavesTheLine takes no place, and is no longer counted.
 func TestWhoLeavesTheLine(t *testing.T) {
 	t.Parallel()
