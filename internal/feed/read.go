@@ -163,7 +163,8 @@ const readBounds = `
 	  FROM feed_head`
 
 // ofEach reads the entries of each merchant by its index. What one of them has beyond
-// as many as were read ends what is complete.
+// as many as were read ends what is complete. The merchant stands in a range and in the order, since
+// the planner would take a busy one for an average one, and sort all that it still has.
 func (s *Service) ofEach(ctx context.Context, query Query) ([]entry, bounds, error) {
 	most := query.Limit + 1
 	if len(query.Kinds) > 0 {
@@ -178,9 +179,9 @@ func (s *Service) ofEach(ctx context.Context, query Query) ([]entry, bounds, err
 			 CROSS JOIN LATERAL (
 			       SELECT position, kind, event_uid, occurred_at
 			         FROM feed
-			        WHERE merchant_uid = m.merchant_uid
-			          AND position > b.start
-			        ORDER BY position
+			        WHERE (merchant_uid, position) > (m.merchant_uid, b.start)
+			          AND (merchant_uid, position) <= (m.merchant_uid, b.head)
+			        ORDER BY merchant_uid, position
 			        LIMIT $5) AS f
 		), complete AS MATERIALIZED (
 			SELECT b.head, b.oldest, coalesce((
