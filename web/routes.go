@@ -241,7 +241,11 @@ func ready(options Options) echo.HandlerFunc {
 			gaps = options.Ready(c.Request())
 		}
 		if len(gaps) == 0 {
-			return c.JSON(http.StatusOK, map[string]any{"status": "ready"})
+			answer := map[string]any{"status": "ready"}
+			if options.Replica != nil && options.Replica() != "" {
+				answer["replica"] = options.Replica()
+			}
+			return c.JSON(http.StatusOK, answer)
 		}
 		suggestRetry(c)
 		return c.JSON(http.StatusServiceUnavailable, map[string]any{

@@ -38,6 +38,8 @@ type Options struct {
 	BasePath string
 	// Ready tells what is missing before the process can serve, nil for nothing.
 	Ready func(r *http.Request) []string
+	// Replica tells how the replica of the database is used, empty where there is none.
+	Replica func() string
 	// Stopping tells that the process is about to stop accepting; nil means never.
 	Stopping func() bool
 	// Metrics serves the metrics of the process.

@@ -119,6 +119,9 @@ func (env *environment) open(settings config.Config) (*database, error) {
 	if !settings.PreparedStatements {
 		options = append(options, postgres.WithoutStatements())
 	}
+	if settings.ReadURL != "" {
+		options = append(options, postgres.WithReplica(settings.ReadURL, settings.ReadLag))
+	}
 	db, err := postgres.Open(env.ctx, url, options...)
 	if err != nil {
 		if stop != nil {

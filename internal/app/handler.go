@@ -34,6 +34,7 @@ func (s *Services) WebOptions() (web.Options, error) {
 		BasePath: s.Settings.BasePath,
 		Ready:    func(r *http.Request) []string { return s.ready(r.Context()) },
 		Stopping: s.stopping.Load,
+		Replica:  s.replica,
 		Metrics:  s.Metrics.Handler(),
 		Observe:  s.Metrics.Request,
 		Secure:   strings.HasPrefix(s.Settings.PublicURL, "https://"),
@@ -126,6 +127,19 @@ func (s *Services) ready(ctx context.Context) []string {
 	reason, found := s.gaps(ctx)
 	s.Metrics.Ready(reason)
 	return found
+}
+
+// replica tells how the replica is used, empty where there is none. That it cannot be used
+// keeps nothing from being served.
+func (s *Services) replica() string {
+	state, used, configured := s.DB.Replica()
+	switch {
+	case !configured:
+		return ""
+	case used:
+		return "used; " + state.String()
+	}
+	return "not used; " + state.String()
 }
 
 // gaps are what the process lacks to serve, in words, and what kind of gap that is.

@@ -179,6 +179,9 @@ func (s *Server) Run(ctx context.Context, ready func()) (err error) {
 	s.process.URL = s.Settings.PublicURL
 	defer inBackground(ctx, func(ctx context.Context) { s.Fleet.Run(ctx, s.process) })()
 	defer inBackground(ctx, s.watchReady)()
+	if s.DB.MostLag() > 0 {
+		defer inBackground(ctx, s.DB.WatchReplica)()
+	}
 	failed := make(chan error, 2)
 	go func() { failed <- server.Serve(s.accepting()) }()
 	var workers sync.WaitGroup

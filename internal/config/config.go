@@ -65,6 +65,8 @@ const (
 // Config holds the settings of a process. Its fields are in the order of the documentation.
 type Config struct {
 	DatabaseURL        string        `env:"DATABASE_URL" secret:"true" is:"postgres" help:"Postgres 14 or later, as postgres://user:password@host:5432/name, several hosts separated by commas, of which the writable one is used; empty runs an embedded server under ./.data/postgres"`
+	ReadURL            string        `env:"DRAWBRIDGE_DATABASE_READ_URL" secret:"true" is:"standby" help:"one standby that follows that Postgres by streaming replication, for lists, search and the overview of the console and for the feed, which may then be DRAWBRIDGE_DATABASE_READ_LAG old; empty: none"`
+	ReadLag            time.Duration `env:"DRAWBRIDGE_DATABASE_READ_LAG" default:"10s" is:"duration" least:"1s" most:"1h" help:"how far behind that standby may be, from 1s to 1h; further behind, or away, it is not used"`
 	PreparedStatements bool          `env:"DRAWBRIDGE_PREPARED_STATEMENTS" default:"true" is:"bool" help:"false where a pooler such as PgBouncer, in session mode, stands before Postgres"`
 	DatabaseTimeout    time.Duration `env:"DRAWBRIDGE_DATABASE_TIMEOUT" default:"10s" is:"duration" least:"1s" most:"1m" help:"how long a call, a page or a scrape may take because of the database, from 1s to 1m; then it is answered with 503"`
 	Env                Env           `env:"DRAWBRIDGE_ENV" default:"development" help:"development, sandbox or production; the latter two refuse development defaults, sandbox sends borrowers no mail, production has no sandbox routes"`

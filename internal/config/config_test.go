@@ -28,6 +28,7 @@ func TestLoadDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Config{
+		ReadLag:            10 * time.Second,
 		PreparedStatements: true,
 		DatabaseTimeout:    10 * time.Second,
 
@@ -279,6 +280,25 @@ func TestLoadReadsSeveralDatabaseHosts(t *testing.T) {
 		if got.DatabaseURL != want || (err == nil) != (want != "") ||
 			err != nil && strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s became %s, %v", value, got.DatabaseURL, err)
+		}
+	}
+}
+
+func TestLoadReadsOneReplica(t *testing.T) {
+	t.Parallel()
+	for value, right := range map[string]bool{
+		"postgres://u:p@db:5432/x":                  true,
+		"postgres:///x?host=/run/postgresql":        true,
+		"postgres://u:hunter2@a,b/x":                false,
+		"postgres:///x?host=a,b&password=y":         false,
+		"mysql://u:hunter2@db/x":                    false,
+		"postgres://a,b/x?target_session_attrs=any": false,
+	} {
+		got, err := Load(from(map[string]string{"DRAWBRIDGE_DATABASE_READ_URL": value}))
+		if (err == nil) != right || right && got.ReadURL != value || err != nil &&
+			(strings.Contains(err.Error(), "hunter2") ||
+				!strings.Contains(err.Error(), "DRAWBRIDGE_DATABASE_READ_URL")) {
+			t.Errorf("%s became %s, %v", value, got.ReadURL, err)
 		}
 	}
 }

@@ -104,6 +104,7 @@ var rules = map[string]rule{
 		return clock, prefixed("is wrong", err)
 	},
 	"postgres":  readPostgres,
+	"standby":   readStandby,
 	"smtp":      server("smtp://user:password@host:587", "smtp", "smtps"),
 	"collector": server("http://collector.internal:4318", "http", "https"),
 }
@@ -152,6 +153,18 @@ func readPostgres(value string, _ reflect.StructTag) (any, error) {
 	query.Set("connect_timeout", cmp.Or(query.Get("connect_timeout"), "3"))
 	parsed.RawQuery = query.Encode()
 	return parsed.String(), nil
+}
+
+// readStandby reads the URL of one server. Of several, each might be behind by another time,
+// and what is read later be older.
+func readStandby(value string, tag reflect.StructTag) (any, error) {
+	read, err := readPostgres(value, tag)
+	text, _ := read.(string)
+	address, wrong := url.Parse(text)
+	if err == nil && wrong == nil && strings.Contains(address.Query().Get("host"), ",") {
+		return value, errors.New("must name one server")
+	}
+	return read, err
 }
 
 // splitHosts parts a list such as a:5432,b into hosts and ports.

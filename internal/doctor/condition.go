@@ -29,7 +29,12 @@ const (
 )
 
 // psql is what a statement is given to the server with.
-func psql(statement string) string { return `psql "$DATABASE_URL" --command="` + statement + `"` }
+func psql(statement string) string { return psqlAt("DATABASE_URL", statement) }
+
+// psqlAt is psql on the server that a setting names.
+func psqlAt(setting, statement string) string {
+	return `psql "$` + setting + `" --command="` + statement + `"`
+}
 
 // examineCondition looks at what a running installation needs of its database and
 // of its processes.

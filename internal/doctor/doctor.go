@@ -44,7 +44,7 @@ func Failure(name string, err error, remedy string) Checkup {
 func Services(ctx context.Context, s *app.Services, https []string) []Checkup {
 	var found []Checkup
 	for _, examine := range []func(ctx context.Context, s *app.Services) []Checkup{
-		examineCondition, examineKeys, examineHold, examineBucket, examineMail,
+		examineReplica, examineCondition, examineKeys, examineHold, examineBucket, examineMail,
 		func(ctx context.Context, s *app.Services) []Checkup { return examineWayOut(ctx, s, https) },
 	} {
 		ctx, cancel := context.WithTimeout(ctx, checkupTimeout)
@@ -54,11 +54,14 @@ func Services(ctx context.Context, s *app.Services, https []string) []Checkup {
 	return found
 }
 
+// capital begins a sentence.
+func capital(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
 // Sentence makes an error fit for people.
 func Sentence(err error) string {
 	text := lending.OneLine(err)
 	if deadline := context.DeadlineExceeded; errors.Is(err, deadline) {
 		text = strings.ReplaceAll(text, deadline.Error(), "no answer in time")
 	}
-	return strings.ToUpper(text[:1]) + text[1:] + "."
+	return capital(text) + "."
 }

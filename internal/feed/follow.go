@@ -67,7 +67,7 @@ func (w *waiter) wants(merchant uuid.UUID, kind lending.EventKind) bool {
 }
 
 // Follow is Read, held back until there is an event for the caller, but no longer than
-// wait. It needs Run.
+// wait. It needs Run. A call that waited is answered by the primary, which knows what woke it.
 func (s *Service) Follow(ctx context.Context, query Query, wait time.Duration) (Page, error) {
 	began := time.Now()
 	timeout := time.NewTimer(wait)
@@ -96,7 +96,7 @@ func (s *Service) Follow(ctx context.Context, query Query, wait time.Duration) (
 			page.Waited = time.Since(began)
 			return page, err
 		}
-		query.After = &page.Next
+		query.After, ctx = &page.Next, postgres.Current(ctx)
 	}
 }
 

@@ -48,7 +48,9 @@ func (s *Service) Latest(ctx context.Context) (Cursor, error) {
 	return head, nil
 }
 
-// Read returns one page. Errors: VALIDATION_ERROR for the limit and for a cursor that
+// Read returns one page. Where ctx may lag, what is not there yet comes with a later one: the
+// replica has the positions without a gap, too, and a cursor from beyond its end is answered by
+// the primary. Errors: VALIDATION_ERROR for the limit and for a cursor that
 // the feed cannot have given; CURSOR_EXPIRED, whose details name the oldest cursor that
 // works.
 func (s *Service) Read(ctx context.Context, query Query) (Page, error) {
@@ -79,6 +81,8 @@ func (s *Service) read(ctx context.Context, query Query) (page Page, gone Cursor
 	case after == nil:
 	case *after < seen.Oldest:
 		return Page{}, 0, errExpired(seen.Oldest)
+	case *after > seen.Head && postgres.Lagged(ctx):
+		return s.read(postgres.Current(ctx), query)
 	case *after > seen.Head:
 		return Page{}, 0, s.errAhead(ctx)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"github.com/jmoiron/sqlx"
 )
 
 // countGrace is how much later than the server the client gives a count up. Only
@@ -24,21 +26,38 @@ func (db *DB) Count(ctx context.Context, query string, args ...any) (count int, 
 	if left < 1 {
 		return 0, context.DeadlineExceeded
 	}
+	late := false
 	alive, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline.Add(countGrace))
 	defer cancel()
-	tx, err := db.BeginTxx(alive, nil)
+	defer Waiting(alive)()
+	err = db.read(alive, func(alive context.Context, from *sqlx.DB) (err error) {
+		count, err = countFor(alive, from, left, query, args)
+		if isCancelled(err) { // in time: nobody else is asked
+			count, late = 0, true
+			return nil
+		}
+		return err
+	})
+	if late {
+		return 0, context.DeadlineExceeded
+	}
+	return count, err
+}
+
+// countFor counts for so many milliseconds at most.
+func countFor(
+	ctx context.Context, from *sqlx.DB, limit int64, query string, args []any,
+) (count int, err error) {
+	tx, err := from.BeginTxx(ctx, nil)
 	if err != nil {
 		return 0, fmt.Errorf("beginning to count: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // it only reads
-	_, err = tx.ExecContext(alive, `SELECT set_config('statement_timeout', $1, true)`,
-		strconv.FormatInt(left, 10))
+	_, err = tx.ExecContext(ctx, `SELECT set_config('statement_timeout', $1, true)`,
+		strconv.FormatInt(limit, 10))
 	if err != nil {
 		return 0, fmt.Errorf("limiting the time of a count: %w", err)
 	}
-	err = tx.GetContext(alive, &count, query, args...)
-	if isCancelled(err) {
-		return 0, context.DeadlineExceeded
-	}
+	err = tx.GetContext(ctx, &count, query, args...)
 	return count, err
 }

@@ -19,6 +19,8 @@ type health struct {
 	era atomic.Int64
 	// moved is when, in Unix nanoseconds.
 	moved atomic.Int64
+	// standby tells that the server is meant to let nobody write.
+	standby bool
 	// full tells that the server found no room for what was written last.
 	full atomic.Bool
 }
@@ -39,7 +41,7 @@ func (h *health) move() {
 func (h *health) heed(err error) {
 	fault, answered := errors.AsType[*pq.Error](err)
 	switch {
-	case !answered:
+	case !answered || h.standby:
 	case fault.Code == stateReadOnly:
 		h.move()
 	case fault.Code == stateDiskFull:

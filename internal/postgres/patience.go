@@ -66,9 +66,12 @@ func Waiting(ctx context.Context) func() {
 	return p.end
 }
 
-// Renew gives ctx its whole patience again: for an answer without an end, each part
-// of which is a piece of work of its own.
+// Renew gives ctx its whole patience again, and the choice of where it reads what may lag:
+// for an answer without an end, each part of which is a piece of work of its own.
 func Renew(ctx context.Context) {
+	if from, _ := ctx.Value(sourceKey{}).(*source); from != nil {
+		from.chosen.Store(undecided)
+	}
 	p, bounded := ctx.Value(patienceKey{}).(*patience)
 	if !bounded {
 		return

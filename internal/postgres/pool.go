@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"reflect"
 
 	"github.com/jmoiron/sqlx"
 )
@@ -25,7 +26,9 @@ func (db *DB) ExecContext(ctx context.Context, text string, args ...any) (sql.Re
 // GetContext reads the one row of a query into dest.
 func (db *DB) GetContext(ctx context.Context, dest any, text string, args ...any) error {
 	defer Waiting(ctx)()
-	return db.DB.GetContext(ctx, dest, text, args...)
+	return db.read(ctx, func(ctx context.Context, from *sqlx.DB) error {
+		return from.GetContext(ctx, dest, text, args...)
+	})
 }
 
 // PingContext asks the server for a sign of life.
@@ -43,5 +46,13 @@ func (db *DB) QueryRowContext(ctx context.Context, text string, args ...any) *sq
 // SelectContext reads the rows of a query into dest.
 func (db *DB) SelectContext(ctx context.Context, dest any, text string, args ...any) error {
 	defer Waiting(ctx)()
-	return db.DB.SelectContext(ctx, dest, text, args...)
+	if db.choose(ctx) == nil {
+		return db.DB.SelectContext(ctx, dest, text, args...)
+	}
+	rows := reflect.Indirect(reflect.ValueOf(dest))
+	had := rows.Len()
+	return db.read(ctx, func(ctx context.Context, from *sqlx.DB) error {
+		rows.SetLen(had) // without what a server sent that then broke off
+		return from.SelectContext(ctx, dest, text, args...)
+	})
 }

@@ -37,6 +37,7 @@ type DB struct {
 	timeout time.Duration
 	health  *health
 	chosen  options
+	replica *replica
 }
 
 // Tx is an open transaction and its time.
@@ -57,6 +58,8 @@ type options struct {
 	unprepared bool
 	timeout    time.Duration
 	health     *health
+	replica    string
+	mostLag    time.Duration
 }
 
 // WithoutStatements keeps connections from preparing statements, for a pooler
@@ -89,6 +92,11 @@ func Open(ctx context.Context, rawURL string, choices ...Option) (*DB, error) {
 	if err := db.openEngine(chosen); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	if chosen.replica != "" {
+		if db.replica, err = openReplica(chosen); err != nil {
+			return nil, errors.Join(err, db.Close())
+		}
+	}
 	asking, cancel := context.WithTimeout(ctx, chosen.timeout)
 	defer cancel()
 	if _, err := db.SyncClock(asking); err != nil {
@@ -120,6 +128,9 @@ func (db *DB) Close() error {
 	err := db.DB.Close()
 	if db.engine != nil {
 		err = errors.Join(err, db.engine.Close())
+	}
+	if db.replica != nil {
+		err = errors.Join(err, db.replica.pool.Close())
 	}
 	if isPassing(err) {
 		return nil

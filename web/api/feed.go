@@ -11,6 +11,7 @@ import (
 
 	"drawbridge/internal/feed"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
 )
 
 // events serves the feed.
@@ -88,9 +89,9 @@ func (e *events) listEvents(c echo.Context) error {
 	if err := query.faults.Err(); err != nil {
 		return err
 	}
-	ctx := c.Request().Context()
+	ctx := postgres.MayLag(c.Request().Context())
 	if after == latest {
-		cursor, err := e.feed.Latest(ctx)
+		cursor, err := e.feed.Latest(postgres.Current(ctx))
 		if err != nil {
 			return err
 		}

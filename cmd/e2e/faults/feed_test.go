@@ -88,10 +88,11 @@ func (l *load) read(ctx context.Context, query string) (page fedPage, err error)
 	return page, err
 }
 
-// follow keeps what the feed tells after a cursor until ctx ends, whatever becomes of the servers.
-func (l *load) follow(ctx context.Context, known *ledgerOf, cursor string) {
+// follow keeps what the feed tells after a cursor, which ends the query, until ctx ends,
+// whatever becomes of the servers.
+func (l *load) follow(ctx context.Context, known *ledgerOf, query, cursor string) {
 	for ctx.Err() == nil {
-		page, err := l.read(ctx, "wait=5&after="+url.QueryEscape(cursor))
+		page, err := l.read(ctx, query+url.QueryEscape(cursor))
 		if err != nil {
 			<-time.After(20 * time.Millisecond)
 			continue
@@ -128,7 +129,7 @@ func TestFeedAndWebhooksAgree(t *testing.T) {
 	following, stop := context.WithCancel(t.Context())
 	defer stop()
 	var consuming, loading sync.WaitGroup
-	consuming.Go(func() { l.follow(following, fed, start.Result.Data.NextCursor) })
+	consuming.Go(func() { l.follow(following, fed, "wait=5&after=", start.Result.Data.NextCursor) })
 	loading.Go(func() { l.run(events) })
 	for i := range kills {
 		e2etest.Until(t, 5*time.Minute, "the load goes on", func() bool {

@@ -151,6 +151,13 @@ var alertCases = map[string]struct{ fires, quiet series }{
 			`drawbridge_database_max_connections{instance="a"}`:          "100" + always,
 		},
 	},
+	"ReplicaNotUsed": {
+		series{
+			`drawbridge_replica_used{instance="a"}`: "1" + always,
+			`drawbridge_replica_used{instance="b"}`: "0" + always,
+		},
+		series{`drawbridge_replica_used{instance="a"}`: "1x100 0 1x139"},
+	},
 	"PartitionsRunOut": {
 		series{"drawbridge_partitions_ahead_months": "1" + always},
 		series{"drawbridge_partitions_ahead_months": "2" + always},

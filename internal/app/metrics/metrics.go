@@ -126,11 +126,36 @@ func New(watched Watched, version string) *Meters {
 		Name: "drawbridge_feed_waiting",
 		Help: "Calls that wait for an event of the feed, up to 1000.",
 	}, func() float64 { return float64(watched.Feed.Waiting()) })
+	watchReplica(factory, watched.DB)
 	m := &Meters{registry: registry}
 	m.countRequests(factory)
 	m.countWork(factory)
 	m.begin()
 	return m
+}
+
+// watchReplica makes the meters of the replica, if there is one.
+func watchReplica(factory promauto.Factory, db *postgres.DB) {
+	if db.MostLag() == 0 {
+		return
+	}
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "drawbridge_replica_used",
+		Help: "1 while reads that may lag go to the replica, else 0.",
+	}, func() float64 {
+		if _, used, _ := db.Replica(); used {
+			return 1
+		}
+		return 0
+	})
+	factory.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "drawbridge_replica_lag_seconds",
+		Help: "How old what the replica showed at the last look was at most, or at least where it is " +
+			"not used. 0 while it does not answer.",
+	}, func() float64 {
+		state, _, _ := db.Replica()
+		return state.Lag.Seconds()
+	})
 }
 
 // begin lets every counter whose labels are known begin at 0: to a rule that looks for

@@ -63,7 +63,12 @@ func newMeters(db *postgres.DB) *Meters {
 // Prometheus are given against what the process exposes.
 func TestDashboardAndAlertsNameMetricsThatExist(t *testing.T) {
 	t.Parallel()
-	db := pgtest.New(t)
+	url := pgtest.URL(t)
+	db, err := postgres.Open(t.Context(), url, postgres.WithReplica(url, time.Minute))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
 	names := described(t, newMeters(db).registry)
 	for _, file := range []string{
 		"../../../docs/deploy/grafana.json", "../../../docs/deploy/alerts.yaml",

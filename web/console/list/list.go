@@ -130,17 +130,17 @@ type Engine struct {
 func Routes[R any](e *Engine, spec Spec[R]) []page.Route {
 	l := lister[R]{e, spec}
 	routes := []page.Route{
-		page.Get(spec.Path, spec.Name, spec.Role, l.show),
+		page.Get(spec.Path, spec.Name, spec.Role, e.MayLag(l.show)),
 	}
 	if spec.File != nil {
 		route := page.Post
 		if spec.File.ByLink {
 			route = page.Get
 		}
-		routes = append(routes, route(spec.File.Path, spec.Name+".csv", spec.Role, l.export))
+		routes = append(routes, route(spec.File.Path, spec.Name+".csv", spec.Role, e.MayLag(l.export)))
 	}
 	if spec.Live != nil {
-		routes = append(routes, page.Get(spec.Live.Path, spec.Name+".live", spec.Role, l.stream))
+		routes = append(routes, page.Get(spec.Live.Path, spec.Name+".live", spec.Role, e.MayLag(l.stream)))
 	}
 	if spec.Saved {
 		if e.saved == nil {

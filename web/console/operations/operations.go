@@ -49,12 +49,12 @@ type Feature struct {
 func (f *Feature) Routes() []page.Route {
 	const support, admin = operator.RoleSupport, operator.RoleAdmin
 	routes := []page.Route{
-		page.Get(paths.Home, "console.overview", support, f.overview),
-		page.Get(paths.HomeLive, "console.overview.live", support, f.overviewLive),
+		page.Get(paths.Home, "console.overview", support, f.MayLag(f.overview)),
+		page.Get(paths.HomeLive, "console.overview.live", support, f.MayLag(f.overviewLive)),
 		page.Get(paths.AttentionItem, "console.attention.item", support, f.alert),
 		page.Post(paths.AttentionItem, "console.attention.act", operator.RoleOperator, f.actOnAlert),
 		page.Get(paths.AuditEntry, "console.audit.entry", support, f.auditEntry),
-		page.Get(paths.Search, "console.search", support, f.search),
+		page.Get(paths.Search, "console.search", support, f.MayLag(f.search)),
 		page.Get(paths.Why, "console.why", support, f.why),
 		page.Get(paths.System, "console.system", support, f.system),
 		page.Get(paths.Settings, "console.settings", admin, f.settings),

@@ -68,6 +68,7 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 	})
 	return func(ctx echo.Context) error {
 		s.strictHeaders(ctx.Response().Header())
+		s.noteChange(ctx)
 		request := ctx.Request()
 		request.Body = http.MaxBytesReader(ctx.Response(), request.Body, maxForm)
 		return guarded(ctx)

@@ -9,6 +9,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"drawbridge/internal/operator"
+	"drawbridge/internal/postgres"
 	"drawbridge/views/ui"
 )
 
@@ -96,6 +97,32 @@ func (s *Site) TakeNotice(ctx echo.Context) *ui.Notice {
 		return nil
 	}
 	return &ui.Notice{Tone: ui.Good, Title: text}
+}
+
+// changedCookie tells that a change was made in this browser which the replica of the
+// database may not have yet.
+const changedCookie = "changed"
+
+// MayLag lets a handler read from the replica of the database, unless this browser made a
+// change a short while ago: whoever changes something sees it on the next page.
+func (s *Site) MayLag(handler echo.HandlerFunc) echo.HandlerFunc {
+	return func(ctx echo.Context) error {
+		if _, err := ctx.Cookie(s.CookieName(changedCookie)); err != nil { // there is none
+			request := ctx.Request()
+			ctx.SetRequest(request.WithContext(postgres.MayLag(request.Context())))
+		}
+		return handler(ctx)
+	}
+}
+
+// noteChange leaves the cookie with the answer to a form, for as long as the replica may be
+// behind, where there is one.
+func (s *Site) noteChange(ctx echo.Context) {
+	if most := s.DB.MostLag(); most > 0 && IsSent(ctx) {
+		ctx.Response().Before(func() {
+			ctx.SetCookie(s.Cookie(changedCookie, "1", most+time.Second))
+		})
+	}
 }
 
 // CookieName adds the prefix by which browsers hold a cookie to this host and

@@ -1,0 +1,45 @@
+package doctor
+
+import (
+	"context"
+	"time"
+
+	"drawbridge/internal/app"
+)
+
+const (
+	// replicaPatience is how long a replica has to come to where the primary was.
+	replicaPatience = 5 * time.Second
+	replicaLooks    = 100 * time.Millisecond
+)
+
+// examineReplica sees whether the replica, if there is one, follows the primary.
+func examineReplica(ctx context.Context, s *app.Services) []Checkup {
+	most := s.DB.MostLag()
+	if most == 0 {
+		return nil
+	}
+	patience := time.NewTimer(min(most, replicaPatience))
+	defer patience.Stop()
+	looks := time.NewTicker(replicaLooks)
+	defer looks.Stop()
+	state, waits := s.DB.LookAtReplica(ctx), true
+	for waits && !state.CaughtUp && state.Fault == "" {
+		select {
+		case <-patience.C:
+			waits = false
+		case <-ctx.Done():
+			waits = false
+		case <-looks.C:
+			state = s.DB.LookAtReplica(ctx)
+		}
+	}
+	found := Checkup{Name: "replica", Finding: OK, Detail: capital(state.String()) + "."}
+	if !state.CaughtUp {
+		found.Finding = Warning
+		found.Remedy = "Pages and the feed are read from the primary meanwhile. Check " +
+			"DRAWBRIDGE_DATABASE_READ_URL, and on the replica: " +
+			psqlAt("DRAWBRIDGE_DATABASE_READ_URL", "SELECT status, latest_end_time FROM pg_stat_wal_receiver")
+	}
+	return []Checkup{found}
+}
