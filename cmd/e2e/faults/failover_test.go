@@ -94,6 +94,23 @@ func (p *ownPostgres) copied(options ...string) string {
 // started starts a server on a copy, with settings beyond the copy's, and returns its URL.
 func (p *ownPostgres) started(data string, settings ...string) string {
 	p.t.Helper()
+	address, _ := p.startedBy(func(command *exec.Cmd) *exec.Cmd {
+		if os.Geteuid() == 0 {
+			user := p.owner()
+			command.SysProcAttr = &syscall.SysProcAttr{
+				Credential: &syscall.Credential{Uid: user.Uid, Gid: user.Gid},
+			}
+		}
+		return command
+	}, data, settings...)
+	return address
+}
+
+// startedBy is started by another command, made of the server's.
+func (p *ownPostgres) startedBy(
+	changed func(*exec.Cmd) *exec.Cmd, data string, settings ...string,
+) (string, *exec.Cmd) {
+	p.t.Helper()
 	address, err := url.Parse(p.server.URL())
 	if err != nil {
 		p.t.Fatal(err)
@@ -104,16 +121,10 @@ func (p *ownPostgres) started(data string, settings ...string) string {
 	}
 	address.Host = port.Addr().String()
 	_ = port.Close() // which gives it to the server
-	command := exec.Command(p.tool("postgres"), append([]string{
+	command := changed(exec.Command(p.tool("postgres"), append([]string{
 		"-D", data, "--listen_addresses=127.0.0.1", "--port=" + address.Port(),
 		"--unix_socket_directories=", "--max_connections=200", "--jit=off",
-	}, settings...)...)
-	if os.Geteuid() == 0 {
-		user := p.owner()
-		command.SysProcAttr = &syscall.SysProcAttr{
-			Credential: &syscall.Credential{Uid: user.Uid, Gid: user.Gid},
-		}
-	}
+	}, settings...)...))
 	var said bytes.Buffer
 	command.Stderr = &said
 	if err := command.Start(); err != nil {
@@ -126,7 +137,7 @@ func (p *ownPostgres) started(data string, settings ...string) string {
 			p.t.Logf("the server on the copy said:\n%s", &said)
 		}
 	})
-	return address.String()
+	return address.String(), command
 }
 
 // synchronise has the primary confirm no commit that the standby does not have.
@@ -163,11 +174,7 @@ func (p *pair) url() string {
 // promote makes the standby the primary.
 func (p *pair) promote() {
 	p.t.Helper()
-	db, err := postgres.Open(p.t.Context(), p.standby)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer db.Close()
+	db := opened(p.t, p.standby) // it may have been copied a moment ago
 	if _, err := db.ExecContext(p.t.Context(), `SELECT pg_promote()`); err != nil {
 		p.t.Fatal(err)
 	}

@@ -1,0 +1,170 @@
+package faults
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"drawbridge/cmd/e2e/e2etest"
+)
+
+// smallDisk is what the database of a full disk lies on: several times its size.
+const smallDisk = 192 << 20
+
+// smallPostgres is a server whose database lies on a small disk of its own, which is seen
+// from outside at disk.
+type smallPostgres struct{ url, disk string }
+
+// newSmallPostgres starts a server in a mount namespace and moves the database to a disk that
+// only the server has. Whoever is not root becomes so in a user namespace, and an ordinary user
+// again in another, since the server refuses to run as root.
+func newSmallPostgres(t *testing.T) smallPostgres {
+	t.Helper()
+	p := newOwnPostgres(t)
+	folder, user := p.owned(func(string) {}), p.owner()
+	uid, gid := strconv.Itoa(int(user.Uid)), strconv.Itoa(int(user.Gid))
+	outer := []string{"setpriv", "--reuid=" + uid, "--regid=" + gid, "--clear-groups"}
+	if os.Geteuid() != 0 {
+		uid, gid = "0", "0"
+		outer = []string{"unshare", "--user", "--map-user=1000", "--map-group=1000"}
+	}
+	address, command := p.startedBy(func(server *exec.Cmd) *exec.Cmd {
+		inner := append([]string{server.Path}, server.Args[1:]...)
+		return apart(exec.Command(outer[0], append(outer[1:], inner...)...), fmt.Sprintf(
+			"mount -t tmpfs -o size=%d,mode=0700,uid=%s,gid=%s tmpfs '%s'", smallDisk, uid, gid, folder))
+	}, p.copied())
+	base, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.TrimPrefix(base.Path, "/")
+	base.Path = "/template1" // a database is moved while nobody is in it
+	db := opened(t, base.String())
+	for _, statement := range []string{
+		`CREATE TABLESPACE small LOCATION '` + folder + `'`,
+		`ALTER DATABASE "` + name + `" SET TABLESPACE small`,
+	} {
+		if _, err := db.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return smallPostgres{address, fmt.Sprintf("/proc/%d/root%s", command.Process.Pid, folder)}
+}
+
+// TestNotReadyWhileTheDiskIsFull fills the disk that the database lies on: the process says
+// that it is not ready and why, lives on, and takes changes as soon as there is room.
+func TestNotReadyWhileTheDiskIsFull(t *testing.T) {
+	t.Parallel()
+	pg := newSmallPostgres(t)
+	w := e2etest.NewOn(t, pg.url)
+	data := w.DemoData()
+	s := w.Serve()
+	watchLife(t, s)
+	task := func() int {
+		return e2etest.Call(t, data, http.MethodPost, fmt.Sprintf(
+			"%s/api/v2/sandbox/application/%s/task", s.URL, data.Loans[0].UID), `{"title":"Measure"}`)
+	}
+	if status, text := probe(s); status != http.StatusOK {
+		t.Fatalf("while there is room the probe says %d: %s", status, text)
+	}
+
+	ballast := filepath.Join(pg.disk, "ballast")
+	fill(t, ballast)
+	e2etest.Until(t, 2*time.Minute, "a change is refused", func() bool {
+		return task() == http.StatusServiceUnavailable
+	})
+	e2etest.Until(t, time.Minute, "the process is not ready", func() bool {
+		status, text := probe(s)
+		return status == http.StatusServiceUnavailable &&
+			strings.Contains(text, "the disk of the database is full")
+	})
+	if gauge(t, s, `drawbridge_not_ready{reason="database_unwritable"}`) != 1 {
+		t.Error("the metrics do not say that nothing can be written")
+	}
+	found := e2etest.Doctor(t, w, e2etest.ExitFailed)["writable"]
+	if found.Finding != e2etest.FindingFailed || !strings.Contains(found.Detail, "disk") {
+		t.Errorf("the doctor says %+v", found)
+	}
+
+	if err := os.Remove(ballast); err != nil {
+		t.Fatal(err)
+	}
+	e2etest.Until(t, time.Minute, "the process is ready again", func() bool {
+		status, _ := probe(s)
+		return status == http.StatusOK
+	})
+	if status := task(); status >= http.StatusBadRequest {
+		t.Errorf("with room again a change answers %d", status)
+	}
+}
+
+// TestLivenessDoesNotFlap takes the database away: the process is not ready all that time, and
+// alive at every look, so that nobody restarts it for nothing.
+func TestLivenessDoesNotFlap(t *testing.T) {
+	t.Parallel()
+	pg := newOwnPostgres(t)
+	s := e2etest.NewOn(t, pg.url()).Serve()
+	watchLife(t, s)
+	ready := func(want int) func() bool {
+		return func() bool { status, _ := probe(s); return status == want }
+	}
+	for range 2 {
+		e2etest.Until(t, time.Minute, "the process is ready", ready(http.StatusOK))
+		pg.stop(syscall.SIGQUIT)
+		for range 20 {
+			if !ready(http.StatusServiceUnavailable)() {
+				t.Error("without a database the process says that it is ready")
+			}
+		}
+		pg.start()
+	}
+	e2etest.Until(t, time.Minute, "the process is ready again", ready(http.StatusOK))
+}
+
+// watchLife asks the process until the end of the test whether it lives, which must be
+// answered well every time.
+func watchLife(t *testing.T, s *e2etest.Server) {
+	t.Helper()
+	var asked, wrong atomic.Int64
+	done := make(chan struct{})
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		client := &http.Client{Timeout: inTime}
+		defer client.CloseIdleConnections()
+		every := time.NewTicker(10 * time.Millisecond)
+		defer every.Stop()
+		for {
+			answer, err := client.Get(s.URL + "/healthz")
+			asked.Add(1)
+			if err != nil || answer.StatusCode != http.StatusOK {
+				wrong.Add(1)
+			}
+			if err == nil {
+				_ = answer.Body.Close()
+			}
+			select {
+			case <-done:
+				return
+			case <-every.C:
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(done)
+		asking.Wait()
+		if asked.Load() < 10 || wrong.Load() > 0 {
+			t.Errorf("asked %d times whether it lives, the process gave %d wrong answers",
+				asked.Load(), wrong.Load())
+		}
+	})
+}
