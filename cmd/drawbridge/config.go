@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
-	"text/tabwriter"
+	"strings"
 
 	"drawbridge/internal/config"
 )
@@ -26,7 +26,11 @@ func (cmd configCmd) Run(env *environment) error {
 	}
 	settings := config.Effective(env.getenv, getenv)
 	if err := env.print(cmd.JSON, output{
-		map[string]any{"settings": settings}, func(w io.Writer) { printSettings(w, settings) },
+		map[string]any{"settings": settings}, func(w io.Writer) {
+			var lines strings.Builder
+			aligned(func(w io.Writer) { printSettings(w, settings) })(&lines)
+			fmt.Fprint(w, env.styleOf(env.stdout).head(lines.String()))
+		},
 	}); err != nil {
 		return err
 	}
@@ -35,14 +39,12 @@ func (cmd configCmd) Run(env *environment) error {
 }
 
 func printSettings(w io.Writer, settings []config.Setting) {
-	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "SETTING\tVALUE\tFROM\tFAULT")
+	fmt.Fprintln(w, "SETTING\tVALUE\tFROM\tFAULT")
 	for _, setting := range settings {
 		value := setting.Value
 		if value == "" {
 			value = "(empty)"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", setting.Name, value, setting.Source, setting.Fault)
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", setting.Name, value, setting.Source, setting.Fault)
 	}
-	_ = table.Flush() // a closed standard output is the reader's choice
 }

@@ -27,12 +27,19 @@ func (doctorCmd) Help() string {
 		"with 1 when something failed."
 }
 
+// findingColours are those of a terminal.
+var findingColours = map[doctor.Finding]string{
+	doctor.OK: green, doctor.Warning: yellow, doctor.Failed: red, doctor.Skipped: faint,
+}
+
 // Run makes every check that the faults before it leave possible.
 func (cmd doctorCmd) Run(env *environment) error {
 	checkups := cmd.examine(env)
 	if err := env.print(cmd.JSON, output{map[string]any{"checks": checkups}, func(w io.Writer) {
+		style := env.styleOf(env.stdout)
 		for _, checkup := range checkups {
-			fmt.Fprintf(w, "%-8s %-11s %s\n", checkup.Finding, checkup.Name, checkup.Detail)
+			finding := style.paint(findingColours[checkup.Finding], fmt.Sprintf("%-8s", checkup.Finding))
+			fmt.Fprintf(w, "%s %-11s %s\n", finding, checkup.Name, checkup.Detail)
 			if checkup.Remedy != "" {
 				fmt.Fprintf(w, "%-8s %-11s -> %s\n", "", "", checkup.Remedy)
 			}

@@ -74,7 +74,9 @@ func (env *environment) trustRoots(getenv func(string) string) error {
 // logHandler writes colour to a terminal and JSON to everything else.
 func (env *environment) logHandler(settings config.Config) slog.Handler {
 	if settings.Env == config.Development && isTerminal(env.stderr) {
-		return tint.NewTextHandler(env.stderr, &tint.Options{TimeFormat: "15:04:05.000"})
+		return tint.NewTextHandler(env.stderr, &tint.Options{
+			TimeFormat: "15:04:05.000", NoColor: !bool(env.styleOf(env.stderr)),
+		})
 	}
 	return slog.NewJSONHandler(env.stderr, nil)
 }

@@ -140,15 +140,21 @@ func run(ctx context.Context, env environment) (status int) {
 		if failed, ok := errors.AsType[*kong.ParseError](err); ok && failed.Context.Selected() != nil {
 			asked = failed.Context.Selected().FullPath()
 		}
-		fmt.Fprintf(env.stderr, "drawbridge: %s (see %s --help)\n", plain(lending.OneLine(err)), asked)
+		env.complain("%s (see %s --help)", plain(lending.OneLine(err)), asked)
 		return exitUsage
 	}
 	env.ctx, env.model = ctx, parser.Model
 	if err := command.Run(&env); err != nil {
-		fmt.Fprintf(env.stderr, "drawbridge: %s\n", lending.OneLine(err))
+		env.complain("%s", lending.OneLine(err))
 		return statusOf(err)
 	}
 	return exitOK
+}
+
+// complain says in one line what went wrong.
+func (env *environment) complain(format string, args ...any) {
+	name := env.styleOf(env.stderr).paint(red, "drawbridge:")
+	fmt.Fprintf(env.stderr, name+" "+format+"\n", args...)
 }
 
 // plain says what the parser says of a wrong value in words for those who type it.

@@ -185,16 +185,26 @@ func (l listing[Row, Item]) print(
 	for _, row := range rows {
 		items = append(items, l.item(row))
 	}
-	return map[string]any{l.name: items}, aligned(func(w io.Writer) {
-		if len(rows) == 0 {
+	return map[string]any{l.name: items}, func(w io.Writer) {
+		headed := isTerminal(env.stdout)
+		var lines strings.Builder
+		aligned(func(w io.Writer) {
+			if headed {
+				fmt.Fprintln(w, l.heads)
+			}
+			for _, row := range rows {
+				l.line(w, row)
+			}
+		})(&lines)
+		switch {
+		case len(rows) == 0:
 			fmt.Fprintf(env.stderr, "No %s.\n", strings.ReplaceAll(l.name, "_", " "))
-		} else if isTerminal(env.stdout) {
-			fmt.Fprintln(w, l.heads)
+		case headed:
+			fmt.Fprint(w, env.styleOf(env.stdout).head(lines.String()))
+		default:
+			fmt.Fprint(w, lines.String())
 		}
-		for _, row := range rows {
-			l.line(w, row)
-		}
-	})
+	}
 }
 
 // aligned lines up the cells that text has between its tabs.
