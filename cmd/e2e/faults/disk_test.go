@@ -46,7 +46,7 @@ func newStorage(t *testing.T, r *recordingReceiver) *storage {
 		}
 	}
 	w.Env["DRAWBRIDGE_BLOB_URL"], w.Env["TMPDIR"] = "file://"+blobs, spool
-	s.server = w.Start(apart(w.Command("serve"), fmt.Sprintf(
+	s.server = w.Start(e2etest.Apart(w.Command("serve"), fmt.Sprintf(
 		"for folder in '%s' '%s'; do mount -t tmpfs -o size=%d tmpfs \"$folder\"; done",
 		blobs, spool, diskSize)))
 	s.blobs, s.spool = within(s.server, blobs), within(s.server, spool)

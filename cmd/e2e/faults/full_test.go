@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -32,16 +31,12 @@ func newSmallPostgres(t *testing.T) smallPostgres {
 	t.Helper()
 	p := newOwnPostgres(t)
 	folder, user := p.owned(func(string) {}), p.owner()
-	uid, gid := strconv.Itoa(int(user.Uid)), strconv.Itoa(int(user.Gid))
-	outer := []string{"setpriv", "--reuid=" + uid, "--regid=" + gid, "--clear-groups"}
-	if os.Geteuid() != 0 {
-		uid, gid = "0", "0"
-		outer = []string{"unshare", "--user", "--map-user=1000", "--map-group=1000"}
+	mount := fmt.Sprintf("mount -t tmpfs -o size=%d,mode=0700", smallDisk)
+	if os.Geteuid() == 0 {
+		mount += fmt.Sprintf(",uid=%d,gid=%d", user.Uid, user.Gid)
 	}
 	address, command := p.startedBy(func(server *exec.Cmd) *exec.Cmd {
-		inner := append([]string{server.Path}, server.Args[1:]...)
-		return apart(exec.Command(outer[0], append(outer[1:], inner...)...), fmt.Sprintf(
-			"mount -t tmpfs -o size=%d,mode=0700,uid=%s,gid=%s tmpfs '%s'", smallDisk, uid, gid, folder))
+		return e2etest.Apart(e2etest.Ordinary(server, user), mount+" tmpfs '"+folder+"'")
 	}, p.copied())
 	base, err := url.Parse(address)
 	if err != nil {

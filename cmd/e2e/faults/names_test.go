@@ -137,7 +137,7 @@ func TestFaultSlowNames(t *testing.T) {
 	if err := os.WriteFile(configuration, []byte("nameserver "+nameAddress+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	s := w.Start(apart(w.Command("serve"), "mount --bind '"+configuration+"' /etc/resolv.conf"))
+	s := w.Start(e2etest.Apart(w.Command("serve"), "mount --bind '"+configuration+"' /etc/resolv.conf"))
 	l.use(s)
 	began := time.Now()
 	l.run(100)

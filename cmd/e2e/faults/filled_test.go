@@ -1,0 +1,32 @@
+package faults
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"drawbridge/cmd/e2e/e2etest"
+)
+
+// within is where a folder of such a process is seen from outside.
+func within(s *e2etest.Server, folder string) string {
+	return fmt.Sprintf("/proc/%d/root%s", s.Command.Process.Pid, folder)
+}
+
+// fill writes a file until the disk is full.
+func fill(t *testing.T, path string) {
+	t.Helper()
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	block := []byte(strings.Repeat("x", 4096))
+	for range 100_000 {
+		if _, err := file.Write(block); err != nil {
+			return
+		}
+	}
+	t.Fatalf("%s never got full", path)
+}

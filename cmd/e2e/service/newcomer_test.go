@@ -1,0 +1,154 @@
+package service
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"drawbridge/cmd/e2e/e2etest"
+)
+
+// nobody is a user that may do nothing.
+var nobody = &syscall.Stat_t{Uid: 65534, Gid: 65534}
+
+// TestANewcomerWithoutPostgresIsToldAtOnce types make run on a machine without PostgreSQL, as
+// somebody who may install nothing: within five seconds and before anything is compiled, the
+// screen has a command to copy.
+func TestANewcomerWithoutPostgresIsToldAtOnce(t *testing.T) {
+	t.Parallel()
+	checkout := newcomersCheckout(t)
+	compiled := filepath.Join(checkout, "home", "compiled")
+	fastest := time.Hour
+	for range 3 { // other programs of this machine may hold one up
+		command := exec.Command("make", "run")
+		command.Dir = checkout
+		command.Env = []string{
+			"PATH=" + filepath.Join(checkout, "programs"), "HOME=" + filepath.Join(checkout, "home"),
+			"COMPILED=" + compiled,
+		}
+		begun := time.Now()
+		screen, err := e2etest.Apart(e2etest.Ordinary(command, nobody), `
+			for place in /usr/lib/postgresql /usr/pgsql-* /usr/libexec/postgresql*; do
+				[ ! -d "$place" ] || /bin/mount -t tmpfs tmpfs "$place"
+			done`).CombinedOutput()
+		fastest = min(fastest, time.Since(begun))
+		if _, ended := errors.AsType[*exec.ExitError](err); !ended {
+			t.Fatalf("make run ended with %v: %s", err, screen)
+		}
+		for _, line := range []string{
+			"There is no PostgreSQL (14 or later) on this machine, and it cannot be installed from here.",
+			"  sudo apt-get install postgresql                        " +
+				"# dnf install postgresql-server on Fedora",
+			"  export PGBIN=/folder/of/postgres/bin                   # where it is in another place",
+			"  export DATABASE_URL=postgres://user:password@host/name # a server that runs already",
+		} {
+			if !bytes.Contains(screen, []byte("\n"+line+"\n")) && !bytes.HasPrefix(screen, []byte(line)) {
+				t.Errorf("the screen lacks the line %q; it shows %s", line, screen)
+			}
+		}
+		if _, err := os.Stat(compiled); !errors.Is(err, fs.ErrNotExist) {
+			t.Error("something was compiled first")
+		}
+	}
+	t.Logf("told after %s", fastest.Round(time.Millisecond))
+	if fastest > 5*time.Second {
+		t.Errorf("it took %s", fastest)
+	}
+}
+
+// newcomersCheckout is a folder that anybody may enter, with what make run reads first, and the
+// programs that every machine has. Its Go compiles nothing, and tells that it was asked.
+func newcomersCheckout(t *testing.T) string {
+	t.Helper()
+	checkout, err := os.MkdirTemp("", "drawbridge-newcomer-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(checkout) })
+	for _, folder := range []string{"programs", "home"} {
+		if err := os.Mkdir(filepath.Join(checkout, folder), 0o777); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const root = "../../.."
+	if err := os.CopyFS(filepath.Join(checkout, ".ci"), os.DirFS(root+"/.ci")); err != nil {
+		t.Fatal(err)
+	}
+	makefile, err := os.ReadFile(root + "/Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"Makefile":    string(makefile),
+		"programs/go": "#!/bin/sh\n: >\"$COMPILED\"\n",
+	} {
+		if err := os.WriteFile(filepath.Join(checkout, name), []byte(content), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{
+		"bash", "sh", "env", "make", "git", "dirname", "cat", "id", "sed", "grep", "mkdir", "mktemp",
+	} {
+		program, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(program, filepath.Join(checkout, "programs", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = filepath.WalkDir(checkout, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Type()&fs.ModeSymlink == 0 {
+			err = os.Chmod(path, 0o777) // whatever the umask
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return checkout
+}
+
+// TestTheDemoBeginsAnew does what the welcome says: without the folder .data, a loan that was
+// drawn from waits for its first draw again.
+func TestTheDemoBeginsAnew(t *testing.T) {
+	t.Parallel()
+	w := e2etest.NewWithoutDatabase(t, map[string]string{"DRAWBRIDGE_LISTEN": "127.0.0.1:0"})
+	folder := filepath.Join(w.Folder, ".data")
+	t.Cleanup(func() { // where root's server is that may not enter the test's folder
+		if place, err := os.ReadFile(filepath.Join(folder, "postgres", "location")); err == nil {
+			_ = os.RemoveAll(strings.TrimSpace(string(place)))
+		}
+	})
+	draw := func(s *e2etest.Server) int {
+		t.Helper()
+		s.WaitForLog("To begin anew, stop it and remove the folder .data\n")
+		return e2etest.RequestDraw(t, s.URL, w.DemoData(), "first_regular")
+	}
+	s := w.Serve("--demo")
+	if first := draw(s); first != http.StatusOK {
+		t.Fatalf("the first draw answered %d", first)
+	}
+	if status := s.Stop(); status != 0 {
+		t.Fatalf("it ended with %d: %s", status, s.Logged())
+	}
+	s = w.Serve("--demo")
+	if again := draw(s); again == http.StatusOK {
+		t.Error("a draw that was requested before was taken again, though nothing was removed")
+	}
+	s.Stop()
+	if err := os.RemoveAll(folder); err != nil {
+		t.Fatal(err)
+	}
+	if first := draw(w.Serve("--demo")); first != http.StatusOK {
+		t.Errorf("without the folder the first draw answers %d", first)
+	}
+}
