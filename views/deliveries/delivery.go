@@ -40,8 +40,10 @@ type Page struct {
 	Alert *attention.Item
 	// Resends are the deliveries that re-send this one, newest first.
 	Resends []delivery.Delivery
-	// Ledger is what became of the event for every subscription of the partner.
-	Ledger []delivery.LedgerLine
+	// Ledger is what became of the event for the subscriptions of the partner; MoreLedger
+	// tells that there are others, which the event's page has.
+	Ledger     []delivery.LedgerLine
+	MoreLedger bool
 	// Related are other deliveries of the application, newest first.
 	Related []delivery.Delivery
 	// Changed names the settings of the subscription that differ from the last

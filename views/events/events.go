@@ -2,8 +2,11 @@
 package events
 
 import (
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/paths"
@@ -57,10 +60,39 @@ func Table(rows []delivery.EventRecord) ui.TableProps[delivery.EventRecord] {
 	}
 }
 
+// Page is what the page of an event shows.
+type Page struct {
+	// EventDetail has a page of the ledger and the newest of the deliveries.
+	delivery.EventDetail
+	// Begun tells that lines of the ledger stand before, Next where the next ones begin, empty
+	// at the end; More, that there are other deliveries.
+	Begun bool
+	Next  string
+	More  bool
+	// Targets are the subscriptions that the event can be replayed to.
+	Targets []uuid.UUID
+}
+
+// href is the page of the event from a line of the ledger on.
+func (p Page) href(cursor string) string {
+	path := paths.To(paths.Event, p.UID.String())
+	if cursor != "" {
+		path = paths.Where(path, "cursor", cursor)
+	}
+	return path + "#ledger-title"
+}
+
+// replayable tells whether a line that is shown can be ticked.
+func (p Page) replayable() bool {
+	return slices.ContainsFunc(p.Ledger, func(l delivery.LedgerLine) bool {
+		return slices.Contains(p.Targets, l.SubscriptionUID)
+	})
+}
+
 // deliveryTable lists the deliveries of one event, whose name is above.
 func deliveryTable(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 	table := ui.Without(ui.DeliveryTable(rows), "Event", "Application", "Took")
-	table.Caption = "Deliveries of this event, oldest first"
+	table.Caption = "Deliveries of this event, newest first"
 	for i, column := range table.Columns {
 		if column.Title == "Destination" {
 			table.Columns[i].Class, table.Columns[i].Header = "", true

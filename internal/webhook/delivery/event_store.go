@@ -170,9 +170,29 @@ func noEvent(uid uuid.UUID) error {
 	return lending.NewError(lending.CodeNotFound, "no event has the id %s", uid)
 }
 
-// EventByUID returns an event with its body, its ledger and its deliveries.
+// EventByUID returns an event with its body, its whole ledger and its deliveries.
 // Error: NOT_FOUND.
 func (s *Service) EventByUID(ctx context.Context, uid uuid.UUID) (EventDetail, error) {
+	detail, err := s.EventHead(ctx, uid)
+	if err != nil {
+		return EventDetail{}, err
+	}
+	if detail.Ledger, err = s.EventVerdicts(ctx, uid); err != nil {
+		return EventDetail{}, err
+	}
+	err = s.DB.SelectContext(ctx, &detail.Deliveries, `SELECT `+deliveryColumns+deliveryTables+`
+		WHERE d.event_uid = $1
+		ORDER BY d.created_at, d.delivery_uid
+		LIMIT $2`, uid, postgres.MaxPage)
+	if err != nil {
+		return EventDetail{}, fmt.Errorf("listing the deliveries of event %s: %w", uid, err)
+	}
+	return detail, nil
+}
+
+// EventHead returns an event with its body, without its ledger and its deliveries.
+// Error: NOT_FOUND.
+func (s *Service) EventHead(ctx context.Context, uid uuid.UUID) (EventDetail, error) {
 	var row struct {
 		EventRecord
 		Body []byte `db:"body"`
@@ -191,16 +211,6 @@ func (s *Service) EventByUID(ctx context.Context, uid uuid.UUID) (EventDetail, e
 		return EventDetail{}, err
 	}
 	detail.EventRecord = one[0]
-	if detail.Ledger, err = s.EventVerdicts(ctx, uid); err != nil {
-		return EventDetail{}, err
-	}
-	err = s.DB.SelectContext(ctx, &detail.Deliveries, `SELECT `+deliveryColumns+deliveryTables+`
-		WHERE d.event_uid = $1
-		ORDER BY d.created_at, d.delivery_uid
-		LIMIT $2`, uid, postgres.MaxPage)
-	if err != nil {
-		return EventDetail{}, fmt.Errorf("listing the deliveries of event %s: %w", uid, err)
-	}
 	return detail, nil
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/subscription"
 )
 
@@ -71,10 +72,36 @@ type ledgerRow struct {
 	PassedOver string    `db:"passed_over"`
 }
 
-// EventVerdicts is the ledger of an event: one line for each subscription that
+// EventVerdicts is the whole ledger of an event: one line for each subscription that
 // its partner has or had, oldest first. Of a test event it names only the
 // subscription that was tested. Error: NOT_FOUND.
 func (s *Service) EventVerdicts(ctx context.Context, eventUID uuid.UUID) ([]LedgerLine, error) {
+	return s.ledger(ctx, eventUID, postgres.Cursor{}, nil)
+}
+
+// Ledger is a page of the ledger of an event, in the order of EventVerdicts. Errors: NOT_FOUND,
+// VALIDATION_ERROR for the limit.
+func (s *Service) Ledger(
+	ctx context.Context, eventUID uuid.UUID, from postgres.Cursor, limit int,
+) ([]LedgerLine, postgres.Cursor, error) {
+	if err := postgres.CheckLimit(limit); err != nil {
+		return nil, postgres.Cursor{}, err
+	}
+	more := limit + 1
+	lines, err := s.ledger(ctx, eventUID, from, &more)
+	if err != nil {
+		return nil, postgres.Cursor{}, err
+	}
+	lines, next := postgres.Page(lines, limit, func(l LedgerLine) postgres.Cursor {
+		return postgres.Cursor{At: l.Since, UID: l.SubscriptionUID}
+	})
+	return lines, next, nil
+}
+
+// ledger loads the lines after a place, all of them without a limit.
+func (s *Service) ledger(
+	ctx context.Context, eventUID uuid.UUID, from postgres.Cursor, limit *int,
+) ([]LedgerLine, error) {
 	var rows []ledgerRow
 	err := s.DB.SelectContext(ctx, &rows, `
 		SELECT s.subscription_uid, `+subscription.EndpointColumns+`, s.state, s.created_at,
@@ -100,7 +127,9 @@ func (s *Service) EventVerdicts(ctx context.Context, eventUID uuid.UUID) ([]Ledg
 		            LIMIT 1) d ON true
 		 WHERE e.event_uid = $1
 		   AND (e.application_uid IS NOT NULL OR d.delivery_uid IS NOT NULL)
-		 ORDER BY s.created_at, s.subscription_uid`, eventUID)
+		   AND (s.created_at, s.subscription_uid) > ($2, $3)
+		 ORDER BY s.created_at, s.subscription_uid
+		 LIMIT $4`, eventUID, from.At, from.UID, limit)
 	if err != nil {
 		return nil, fmt.Errorf("loading the ledger of event %s: %w", eventUID, err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"drawbridge/internal/attention"
 	"drawbridge/internal/lending"
+	"drawbridge/internal/postgres"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/deliveries"
 	"drawbridge/views/paths"
@@ -18,8 +19,11 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// maxRelated is how many deliveries of the same application a page lists.
-const maxRelated = 8
+// How many deliveries of the same application, and lines of the event's ledger, a page lists.
+const (
+	maxRelated = 8
+	maxLedger  = 20
+)
 
 // delivery shows one delivery.
 func (f *Feature) delivery(ctx echo.Context) error {
@@ -63,9 +67,13 @@ func (f *Feature) load(ctx context.Context, uid uuid.UUID) (shown deliveries.Pag
 		return shown, err
 	}
 	detail, subscription := shown.Delivery, shown.Subscription
-	if shown.Ledger, err = f.Webhooks.Deliveries.EventVerdicts(ctx, detail.EventUID); err != nil {
+	var next postgres.Cursor
+	shown.Ledger, next, err = f.Webhooks.Deliveries.Ledger(ctx, detail.EventUID, postgres.Cursor{},
+		maxLedger)
+	if err != nil {
 		return shown, err
 	}
+	shown.MoreLedger = !next.IsZero()
 	if shown.Related, err = f.related(ctx, detail.Delivery); err != nil {
 		return shown, err
 	}

@@ -116,6 +116,12 @@ func cells(e delivery.EventRecord) []string {
 	}
 }
 
+// The parts of the ledger and of the deliveries of an event that its page shows.
+const (
+	ledgerLines = 50
+	deliveries  = 20
+)
+
 // event shows one event: what was said, to whom, and to whom not.
 func (f *Feature) event(ctx echo.Context) error {
 	uid, err := page.UID(ctx)
@@ -123,15 +129,30 @@ func (f *Feature) event(ctx echo.Context) error {
 		return err
 	}
 	request := ctx.Request().Context()
-	detail, err := f.Webhooks.Deliveries.EventByUID(request, uid)
+	from, err := postgres.ParseCursor(ctx.QueryParam("cursor"))
 	if err != nil {
 		return err
 	}
-	targets, err := f.Webhooks.Bulk.ReplayTargets(request, uid)
+	shown, log := events.Page{Begun: !from.IsZero()}, f.Webhooks.Deliveries
+	if shown.EventDetail, err = log.EventHead(request, uid); err != nil {
+		return err
+	}
+	var next postgres.Cursor
+	if shown.Ledger, next, err = log.Ledger(request, uid, from, ledgerLines); err != nil {
+		return err
+	}
+	shown.Next = next.String()
+	sent, err := log.List(request, delivery.Filter{
+		EventUID: uid, Limit: deliveries,
+	})
 	if err != nil {
 		return err
 	}
-	here := place.Under(paths.Events, string(detail.Kind))
-	here.Here = string(detail.Kind) + " for " + detail.PartnerName
-	return f.Show(ctx, http.StatusOK, here, events.Detail(detail, targets))
+	shown.Deliveries, shown.More = sent.Deliveries, !sent.Next.IsZero()
+	if shown.Targets, err = f.Webhooks.Bulk.ReplayTargets(request, uid); err != nil {
+		return err
+	}
+	here := place.Under(paths.Events, string(shown.Kind))
+	here.Here = string(shown.Kind) + " for " + shown.PartnerName
+	return f.Show(ctx, http.StatusOK, here, events.Detail(shown))
 }
