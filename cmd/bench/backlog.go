@@ -70,7 +70,7 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 	if err != nil {
 		return drained{}, err
 	}
-	if err := errors.Join(set.house.pile(ctx, waiting), settle(ctx, set.house.DB)); err != nil {
+	if err := errors.Join(set.house.pile(ctx, waiting, ""), settle(ctx, set.house.DB)); err != nil {
 		return drained{}, err
 	}
 	if _, err := a.drawSteadily(ctx, uids[:10]); err != nil { // connections, plans
@@ -100,8 +100,9 @@ func (b *bench) drain(ctx context.Context, waiting, seconds int) (found drained,
 }
 
 // pile writes events, deliveries and jobs as publishing does, for applications in
-// turn, but all at once: how a backlog came about is not what is measured.
-func (h *house) pile(ctx context.Context, n int) error {
+// turn, but all at once: how a backlog came about is not what is measured. They are
+// for one endpoint, or for all where url is empty.
+func (h *house) pile(ctx context.Context, n int, url string) error {
 	_, err := h.DB.ExecContext(ctx, `
 		WITH subject AS (
 			SELECT s.subscription_uid, a.application_uid, a.partner_uid, a.merchant_uid,
@@ -110,6 +111,7 @@ func (h *house) pile(ctx context.Context, n int) error {
 			  FROM subscriptions s
 			  JOIN LATERAL (SELECT * FROM applications
 			                 WHERE partner_uid = s.partner_uid LIMIT 1) a ON true
+			 WHERE $5 = '' OR s.url = $5
 		), event AS (
 			INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
 			                    application_uid, status, body)
@@ -132,7 +134,7 @@ func (h *house) pile(ctx context.Context, n int) error {
 		INSERT INTO river_job (args, kind, max_attempts, priority, queue, scheduled_at)
 		SELECT jsonb_build_object('delivery_uid', delivery_uid, 'created_at', created_at,
 		                          'number', 1), $3, 100, 1, $4, now()
-		  FROM delivery`, n, sampleBody, delivery.Args{}.Kind(), delivery.Queue)
+		  FROM delivery`, n, sampleBody, delivery.Args{}.Kind(), delivery.Queue, url)
 	if err != nil {
 		return fmt.Errorf("piling up %d deliveries: %w", n, err)
 	}

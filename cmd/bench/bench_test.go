@@ -46,7 +46,7 @@ func TestMeasuresEverything(t *testing.T) {
 		sizes: sizes{
 			rate: 50, seconds: 1, operations: 32, rounds: 2, settled: 20, published: 300,
 			merchants: 20, events: 40, endpoints: 3,
-			isolated: 48, door: 40, slow: 10, slower: 4, waiting: 200, drained: 40, called: 1,
+			isolated: 48, hanging: 60, door: 40, slow: 10, slower: 4, waiting: 200, drained: 40, called: 1,
 			starts: 1, visits: 2, seeded: 500,
 		},
 		profile: profile, server: serverOptions{dir: folder, volatile: true},
@@ -120,6 +120,8 @@ var figures = []string{
 	"TLS, 3 endpoints", "TLS, 3 endpoints, processor time each",
 	"48 events, 1 hanging and 5 failing of 16 endpoints, p50",
 	"48 events, 1 hanging and 5 failing of 16 endpoints, p99",
+	"48 events, 60 waiting at 1 hanging of 101 endpoints, p50",
+	"48 events, 60 waiting at 1 hanging of 101 endpoints, p99",
 	"two processes, 1 endpoint of 200ms", "two processes, 1 endpoint of 1s",
 	"four processes, 1 endpoint of 1s",
 	"deliveries, the first 40",
