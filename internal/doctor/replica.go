@@ -39,7 +39,8 @@ func examineReplica(ctx context.Context, s *app.Services) []Checkup {
 		found.Finding = Warning
 		found.Remedy = "Pages and the feed are read from the primary meanwhile. Check " +
 			"DRAWBRIDGE_DATABASE_READ_URL, and on the replica: " +
-			psqlAt("DRAWBRIDGE_DATABASE_READ_URL", "SELECT status, latest_end_time FROM pg_stat_wal_receiver")
+			psqlAt("DRAWBRIDGE_DATABASE_READ_URL",
+				"SELECT status, latest_end_time FROM pg_stat_wal_receiver")
 	}
 	return []Checkup{found}
 }

@@ -54,6 +54,11 @@ func newStorage(t *testing.T, r *recordingReceiver) *storage {
 	return s
 }
 
+// within is where a folder of such a process is seen from outside.
+func within(s *e2etest.Server, folder string) string {
+	return fmt.Sprintf("/proc/%d/root%s", s.Command.Process.Pid, folder)
+}
+
 // put uploads a document of 300 KiB to a path of a loan and returns the answer.
 func (s *storage) put(path, key string) granted {
 	s.T.Helper()

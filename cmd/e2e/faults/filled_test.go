@@ -1,18 +1,10 @@
 package faults
 
 import (
-	"fmt"
 	"os"
 	"strings"
 	"testing"
-
-	"drawbridge/cmd/e2e/e2etest"
 )
-
-// within is where a folder of such a process is seen from outside.
-func within(s *e2etest.Server, folder string) string {
-	return fmt.Sprintf("/proc/%d/root%s", s.Command.Process.Pid, folder)
-}
 
 // fill writes a file until the disk is full.
 func fill(t *testing.T, path string) {

@@ -3,6 +3,7 @@ package service
 import (
 	"maps"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ func onTerminal(w *e2etest.Harness, args ...string) string {
 	command := w.Command(args...)
 	terminal := exec.Command("script", "--quiet", "--flush", "--command",
 		"'"+strings.Join(command.Args, "' '")+"'", "/dev/null")
-	terminal.Dir, terminal.Env = command.Dir, append(command.Env, "SHELL=/bin/sh")
+	terminal.Dir, terminal.Env = command.Dir, slices.Concat(command.Env, []string{"SHELL=/bin/sh"})
 	seen, err := terminal.CombinedOutput()
 	if err != nil {
 		w.T.Fatalf("%v: %v: %s", args, err, seen)

@@ -140,7 +140,8 @@ func Routes[R any](e *Engine, spec Spec[R]) []page.Route {
 		routes = append(routes, route(spec.File.Path, spec.Name+".csv", spec.Role, e.MayLag(l.export)))
 	}
 	if spec.Live != nil {
-		routes = append(routes, page.Get(spec.Live.Path, spec.Name+".live", spec.Role, e.MayLag(l.stream)))
+		routes = append(routes,
+			page.Get(spec.Live.Path, spec.Name+".live", spec.Role, e.MayLag(l.stream)))
 	}
 	if spec.Saved {
 		if e.saved == nil {
