@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// crowd is how many calls may be under way: more than the program lets in and
+	// throng is how many calls may be under way: more than the program lets in and
 	// lets wait, so that those which are refused do not hold up the next.
-	crowd = 400
+	throng = 400
 	// overload is how many times as many calls come as the program can answer.
 	overload = 2
 	// burst is how long the program takes them for one, in which a call may wait longer.
@@ -40,7 +40,7 @@ func (b *bench) overload(ctx context.Context) (err error) {
 		return err
 	}
 	beside, err := d.crowd(ctx, 2*overload*n,
-		callTask{Callers: crowd, Rate: overload * best.rate(), Refusable: true}, burst)
+		callTask{Callers: throng, Rate: overload * best.rate(), Refusable: true}, burst)
 	if err != nil {
 		return err
 	}
