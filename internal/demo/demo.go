@@ -409,7 +409,7 @@ func History(ctx context.Context, db *postgres.DB) error {
 		return err
 	}
 	_, err = seed.Fill(ctx, db, seed.Plan{
-		Deliveries: 4000, Attempts: 4800, Partners: 9, Days: 14, Ended: true,
+		Deliveries: 4000, Attempts: 4240, Partners: 9, Days: 14, Ended: true,
 	})
 	if err != nil {
 		return err

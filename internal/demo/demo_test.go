@@ -39,6 +39,13 @@ func TestHistory(t *testing.T) {
 	}
 	for what, query := range map[string]string{
 		"a partner with the seed's mark": `SELECT count(*) FROM partners WHERE name LIKE '%seed%'`,
+		"an application with the seed's mark": `
+			SELECT count(*) FROM applications
+			 WHERE external_reference LIKE 'SEED%' OR borrower_email LIKE '%seed%'`,
+		"a product with the seed's mark": `SELECT count(*) FROM products WHERE code LIKE 'SEED%'`,
+		"an event of another reference": `
+			SELECT count(*) FROM events e JOIN applications a USING (application_uid)
+			 WHERE e.reference IS DISTINCT FROM a.external_reference`,
 		"a name with a number": `
 			SELECT count(*) FROM applications WHERE borrower_last_name ~ '\d'`,
 		"an alert without a reason": `

@@ -27,64 +27,6 @@ const makeProducts = `
 	  FROM generate_series(1, 3) AS n
 	    ON CONFLICT DO NOTHING`
 
-// makeLoans opens a loan for every approved and closed application, and makes
-// its draws: most have one, every eighth waits for its money, every fifth is
-// drawn in full, and of some the money was stopped or came back.
-const makeLoans = `
-	WITH chosen AS MATERIALIZED (
-		SELECT application_uid, requested_amount, updated_at AS at, n,
-		       CASE WHEN n % 5 = 0 THEN 'FUNDING_SETTLED'
-		            WHEN n % 16 = 0 THEN 'FUNDING_PROCESSING'
-		            WHEN n % 8 = 0 THEN 'FUNDING_REQUESTED'
-		            WHEN n % 4 = 0 THEN 'none'
-		            WHEN n % 11 = 1 THEN 'CANCELLED'
-		            WHEN n % 13 = 1 THEN 'RETURNED' ELSE 'FUNDING_SETTLED' END AS fate
-		  FROM applications a
-		 CROSS JOIN LATERAL (SELECT substring(external_reference, 6)::integer AS n) numbered
-		 WHERE external_reference LIKE 'SEED-%'
-		   AND borrower_email LIKE '%@seed.example'
-		   AND status IN ('Approved', 'Closed')
-		   AND NOT EXISTS (SELECT FROM loans l WHERE l.application_uid = a.application_uid)
-	), offered AS (
-		INSERT INTO offers (application_uid, product_uid, term, interest_rate,
-		                    borrower_max_approved_amount, project_max_approved_amount, max_amount,
-		                    approved_amount, merchant_fee_percentage)
-		SELECT application_uid, product_uid, term, interest_rate, requested_amount,
-		       requested_amount, requested_amount, requested_amount, merchant_fee_percentage
-		  FROM chosen
-		  JOIN products ON code = 'SEED-' || CASE WHEN n % 97 = 0 THEN 3 ELSE 1 + n % 2 END
-		    ON CONFLICT DO NOTHING
-	), opened AS (
-		INSERT INTO loans (application_uid, product_uid, original_amount, loan_amount,
-		                   drawn_amount, opened_at, updated_at)
-		SELECT application_uid, product_uid, requested_amount, requested_amount,
-		       CASE WHEN n % 5 = 0 THEN requested_amount
-		            WHEN fate IN ('none', 'CANCELLED', 'RETURNED') THEN 0
-		            ELSE round(requested_amount * 0.4, 2) END, at, at
-		  FROM chosen
-		  JOIN products ON code = 'SEED-' || CASE WHEN n % 97 = 0 THEN 3 ELSE 1 + n % 2 END
-	), staged AS (
-		INSERT INTO loan_stages (application_uid, stage, percentage, scheduled_amount)
-		SELECT application_uid, stage, (ARRAY[40, 40, 20])[stage],
-		       round(requested_amount * (ARRAY[0.4, 0.4, 0.2])[stage], 2)
-		  FROM chosen CROSS JOIN generate_series(1, 3) AS stage
-	)
-	INSERT INTO disbursements (application_uid, disbursement_number, stage, kind, status,
-	                           gross_amount, fee_amount, net_amount, fee_percentage,
-	                           requested_by, requested_at, processing_at, settled_at,
-	                           cancelled_at, returned_at)
-	SELECT application_uid, 1, 1, CASE WHEN n % 5 = 0 THEN 'early' ELSE 'regular' END,
-	       fate, gross, 0, gross, 0, 'seed', at,
-	       CASE WHEN fate NOT IN ('FUNDING_REQUESTED', 'CANCELLED') THEN at + interval '1 hour' END,
-	       CASE WHEN fate IN ('FUNDING_SETTLED', 'RETURNED') THEN at + interval '1 day' END,
-	       CASE WHEN fate = 'CANCELLED' THEN at + interval '2 hours' END,
-	       CASE WHEN fate = 'RETURNED' THEN at + interval '3 days' END
-	  FROM (SELECT application_uid, n, at, fate,
-	               CASE WHEN n % 5 = 0 THEN requested_amount
-	                    ELSE round(requested_amount * 0.4, 2) END AS gross
-	          FROM chosen
-	         WHERE fate <> 'none') drawn`
-
 // makeRequestDays makes the partitions of $1 days of the request log before $2.
 const makeRequestDays = `
 	SELECT drawbridge_make_request_partitions(
@@ -145,7 +87,7 @@ const makeAudit = `
 	          FROM generate_series(1, $1::integer) AS n) made`
 
 // makeAttention makes $1 matters that needed somebody from $2 to $3, of which
-// one in eight is still open.
+// one in eight is still open, none with $4.
 const makeAttention = `
 	INSERT INTO attention_items (item_uid, kind, subject, subscription_uid, severity, detail,
 	                             count, opened_at, last_seen_at, owner, closed_at, closed_by)
@@ -158,13 +100,45 @@ const makeAttention = `
 	              'A process stopped during an attempt; whether the event arrived is not known.',
 	              'Nothing has arrived at this endpoint since it was created.'])[kind], 3, at, at,
 	       CASE WHEN n % 3 = 0 THEN 'seed1@lender.example' ELSE '' END,
-	       CASE WHEN n % 8 > 0 THEN at + interval '2 hours' END,
-	       CASE WHEN n % 8 > 0 THEN 'system' ELSE '' END
-	  FROM (SELECT n, 1 + floor(power(random(), 2) * 5)::integer AS kind,
+	       CASE WHEN closed THEN least(at + interval '2 hours', $3::timestamptz) END,
+	       CASE WHEN closed THEN 'system' ELSE '' END
+	  FROM (SELECT n, 1 + floor(power(random(), 2) * 5)::integer AS kind, $4 OR n % 8 > 0 AS closed,
 	               $2::timestamptz + random() * ($3::timestamptz - $2::timestamptz) AS at
 	          FROM generate_series(1, $1::integer) AS n) made
 	  JOIN (SELECT row_number() OVER (ORDER BY place) - 1 AS place, subscription_uid,
 	               count(*) OVER () AS total FROM seed_subscriptions) s ON s.place = n % s.total`
+
+// makeAlarms opens what the watch has found by now: a matter for each subscription that
+// is failing, and one for each whose deliveries used up their attempts in the last day.
+const makeAlarms = `
+	WITH lost AS (
+		SELECT subscription_uid, count(*) AS n, min(finished_at) AS since, max(finished_at) AS last
+		  FROM deliveries
+		 WHERE state = 'failed'
+		   AND made_good_by IS NULL
+		   AND NOT test
+		   AND created_at > $1::timestamptz - interval '1 day'
+		 GROUP BY subscription_uid
+	)
+	INSERT INTO attention_items (item_uid, kind, subject, subscription_uid, severity, detail,
+	                             count, opened_at, last_seen_at)
+	SELECT drawbridge_uid(opened), kind, subscription_uid::text, subscription_uid, 'problem', detail, n,
+	       opened, last
+	  FROM (SELECT h.subscription_uid, 'subscription_failing' AS kind, h.failures AS n,
+	               h.failing_since + interval '15 minutes' AS opened, h.last_failure_at AS last,
+	               'Every attempt has failed for a while. It goes on trying. Last error: ' ||
+	               h.last_error AS detail
+	          FROM subscription_health h
+	          JOIN seed_subscriptions s USING (subscription_uid)
+	         WHERE s.state = 'failing'
+	           AND h.failing_since < $1::timestamptz - interval '1 hour'
+	         UNION ALL
+	        SELECT subscription_uid, 'delivery_used_up', l.n, since, last,
+	               'Every attempt failed. Nothing is sent again by itself.'
+	          FROM lost l
+	          JOIN seed_subscriptions s USING (subscription_uid)
+	         WHERE l.n >= 3) found
+	    ON CONFLICT DO NOTHING`
 
 // makeBulks makes $1 bulk re-sends that ended, from $2 to $3. The first of each partner
 // holds the re-sends that the partner has.

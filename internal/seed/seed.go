@@ -20,14 +20,16 @@ func Made(ctx context.Context, db *postgres.DB) (made bool, err error) {
 	return made, err
 }
 
-// Unmark takes the mark of the seed off the partners' names, which people read. What is
-// made later belongs to others.
+// Unmark takes the marks of the seed off what people read: names, references, codes and
+// addresses. What is made later belongs to others.
 func Unmark(ctx context.Context, db *postgres.DB) error {
 	return db.InTx(ctx, func(tx *postgres.Tx) error {
-		return run(ctx, tx, step{
-			"names", `UPDATE partners SET name = split_part(name, ' (seed ', 1) WHERE name LIKE '%(seed %'`,
-			nil,
-		})
+		return run(ctx, tx, []step{
+			{"partners", unmarkPartners, nil}, {"products", unmarkProducts, nil},
+			{"references", unmarkReferences, nil}, {"events", unmarkEvents, nil},
+			{"e-mails", unmarkEmails, nil}, {"borrowers", unmarkBorrowers, nil},
+			{"draws", unmarkDraws, nil},
+		}...)
 	})
 }
 
@@ -37,7 +39,13 @@ const (
 	// usualDays is how far back the data goes unless the plan says it.
 	usualDays = 182
 	// perApplication is how many deliveries an application has on average.
-	perApplication = 16
+	perApplication = 10
+	// perLoan is how many where almost all become loans.
+	perLoan = 12
+	// spareApplications are so many that a few deliveries find theirs, too.
+	spareApplications = 8
+	// settled is how long ago the last event was: its three attempts are over.
+	settled = 12 * time.Minute
 	// perResend is how many deliveries there are for each that is a re-send.
 	perResend = 250
 	// perRequest, perEntry, perMatter and perBulk are how many deliveries there are
@@ -59,7 +67,8 @@ type Plan struct {
 	// Days is how far back they go, 0 for half a year.
 	Days int
 	// Ended leaves out deliveries that wait for another attempt, which would be due in
-	// years so that nothing is sent.
+	// years so that nothing is sent. Almost every application is a loan then, and what
+	// needs somebody follows from the traffic alone: it is to be looked at, not measured.
 	Ended bool
 	// Progress is told how many deliveries there are; nil tells nobody.
 	Progress func(deliveries int)
@@ -105,7 +114,12 @@ func Fill(ctx context.Context, db *postgres.DB, plan Plan) (Totals, error) {
 	if err := plan.beside(ctx, db, since); err != nil {
 		return Totals{}, err
 	}
-	if err := db.InTx(ctx, func(tx *postgres.Tx) error { return tally(ctx, tx) }); err != nil {
+	if err := db.InTx(ctx, func(tx *postgres.Tx) error {
+		if err := tally(ctx, tx); err != nil {
+			return err
+		}
+		return run(ctx, tx, step{"alarms", makeAlarms, []any{tx.Now}})
+	}); err != nil {
 		return Totals{}, err
 	}
 	// The visibility map that it also makes is what months of running would have.
@@ -135,10 +149,14 @@ func run(ctx context.Context, tx *postgres.Tx, steps ...step) error {
 	return nil
 }
 
-// ground makes partners, merchants, subscriptions, applications with their loans,
-// and e-mails.
+// ground makes partners, merchants, subscriptions, applications with what happens to
+// them, their loans, and e-mails.
 func (p Plan) ground(ctx context.Context, tx *postgres.Tx, since time.Time) error {
-	applications := max(p.Deliveries/perApplication, 1)
+	applications := p.Deliveries/perApplication + spareApplications
+	if p.Ended {
+		applications = p.Deliveries / perLoan
+	}
+	events := p.Deliveries - p.Deliveries/perResend
 	return run(ctx, tx, []step{
 		{"chance", chance, []any{0}},
 		{"partners", makePartners, []any{p.Partners, since}},
@@ -148,8 +166,12 @@ func (p Plan) ground(ctx context.Context, tx *postgres.Tx, since time.Time) erro
 		{"e-mails", makeEmails, []any{tx.Now}},
 		{"clients", makeClients, []any{since}},
 		{"products", makeProducts, []any{since}},
-		{"loans", makeLoans, nil},
 		{"scaffold", makeScaffold, nil},
+		{"what happens", makeLife, []any{events, tx.Now.Add(-settled), p.Ended}},
+		{"scaffold's index", indexLife, nil},
+		{"loans", makeLoans, []any{tx.Now}},
+		{"tasks", makeTasks, nil},
+		{"statuses", moveApplications, nil},
 	}...)
 }
 
@@ -164,10 +186,19 @@ func (p Plan) beside(ctx context.Context, db *postgres.DB, since time.Time) erro
 				share(perRequest), tx.Now.AddDate(0, 0, -requestDays), tx.Now,
 			}},
 			{"entries of the audit log", makeAudit, []any{share(perEntry), since, tx.Now}},
-			{"matters", makeAttention, []any{share(perMatter), since, tx.Now}},
+			{"matters", makeAttention, []any{share(perMatter), since, tx.Now, p.Ended}},
 			{"bulk re-sends", makeBulks, []any{share(perBulk), since, tx.Now}},
 		}...)
 	})
+}
+
+// failingSince is since when endpoints lose everything that do: for some days of half a
+// year, where there is little traffic in a day, and for some hours of what is looked at.
+func (p Plan) failingSince(since, now time.Time) time.Time {
+	if p.Ended {
+		return now.Add(-now.Sub(since) / 100)
+	}
+	return now.Add(-now.Sub(since) / 40)
 }
 
 // deliver makes one batch of events, deliveries and attempts, after those made.
@@ -191,8 +222,9 @@ func (p Plan) deliver(
 		resends := count / perResend
 		return run(ctx, tx,
 			step{"chance", chance, []any{float64(made) / float64(p.Deliveries)}},
+			step{"places in the feed", lockFeed, nil},
 			step{"deliveries", makeDeliveries, []any{
-				count - resends, since, tx.Now, failed, again, p.Ended,
+				made - made/perResend, count - resends, tx.Now, failed, again, p.Ended, p.failingSince(since, tx.Now),
 			}},
 			step{"re-sends", makeResends, []any{resends, since, tx.Now}},
 		)

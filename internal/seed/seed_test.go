@@ -45,6 +45,50 @@ func TestFill(t *testing.T) {
 		 WHERE NOT EXISTS (SELECT 1 FROM offers o WHERE o.application_uid = l.application_uid
 		                                            AND o.product_uid = l.product_uid)
 		UNION ALL
+		SELECT 'an application whose events have gaps' FROM applications a
+		 WHERE (SELECT (count(*), coalesce(max(sequence), 0), count(DISTINCT sequence))
+		          FROM events e WHERE e.application_uid = a.application_uid)
+		       <> (last_sequence, last_sequence, last_sequence)
+		UNION ALL
+		SELECT 'an event before the one that it follows'
+		  FROM events e JOIN events f USING (application_uid)
+		 WHERE f.sequence = e.sequence + 1 AND f.occurred_at <= e.occurred_at
+		UNION ALL
+		SELECT 'an event that the feed does not have' FROM events e
+		 WHERE sequence IS NOT NULL
+		   AND NOT EXISTS (SELECT FROM feed f WHERE f.event_uid = e.event_uid)
+		UNION ALL
+		SELECT 'a place in the feed that is free' FROM feed_head
+		 WHERE position <> (SELECT count(*) FROM feed) OR position <> (SELECT max(position) FROM feed)
+		UNION ALL
+		SELECT 'a body that tells another time' FROM events
+		 WHERE convert_from(body, 'UTF8')::json ->> 'timestamp' <>
+		       to_char(occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
+		UNION ALL
+		SELECT 'an application that its events do not tell of' FROM applications a
+		 WHERE status <> coalesce((SELECT status FROM events e
+		                            WHERE e.application_uid = a.application_uid
+		                              AND kind = 'application.status.update'
+		                            ORDER BY sequence DESC LIMIT 1), 'Pending Review')
+		UNION ALL
+		SELECT 'a subject that is not there' FROM events
+		 WHERE sequence IS NOT NULL
+		   AND split_part(subject, '/', 2) NOT IN (
+		       SELECT application_uid::text FROM applications UNION ALL
+		       SELECT task_uid::text FROM tasks UNION ALL
+		       SELECT merchant_disbursement_id::text FROM disbursements)
+		UNION ALL
+		SELECT 'a draw of which the money is not drawn' FROM loans l
+		 WHERE drawn_amount <> coalesce((SELECT sum(gross_amount) FROM disbursements d
+		                                  WHERE d.application_uid = l.application_uid
+		                                    AND status NOT IN ('CANCELLED', 'RETURNED')), 0)
+		UNION ALL
+		SELECT 'something that is still to come' FROM disbursements
+		 WHERE greatest(requested_at, processing_at, settled_at, cancelled_at, returned_at) > now()
+		UNION ALL
+		SELECT 'an attempt that is still to come' FROM attempts
+		 WHERE started_at + duration_us * interval '1 microsecond' > now()
+		UNION ALL
 		SELECT 'a re-send of nothing' FROM deliveries d
 		 WHERE resend_of IS NOT NULL
 		   AND NOT EXISTS (SELECT 1 FROM deliveries o WHERE o.delivery_uid = d.resend_of)

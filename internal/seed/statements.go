@@ -46,8 +46,10 @@ const makeSubscriptions = `
 	                                   merchant_uids, change, changed_by, changed_at)
 	SELECT subscription_uid, 1, url, auth, events, '{}', 'created', 'seed', $1 FROM made`
 
-// makeApplications: $1 how many, $2 since, $3 until. Few merchants have most, the
-// same each time.
+// makeApplications: $1 how many, $2 since, $3 until, more of them lately. Few merchants
+// have most, the same each time.
+//
+//nolint:unqueryvet // the inner rows are picked from by name outside
 const makeApplications = `
 	WITH m AS (
 		SELECT m.*, row_number() OVER (ORDER BY md5(p.name || m.name)) AS place,
@@ -55,25 +57,23 @@ const makeApplications = `
 		  FROM merchants m JOIN partners p USING (partner_uid) WHERE p.name LIKE '%(seed %'
 	), picked AS MATERIALIZED (
 		SELECT n, 1 + floor(power(random(), 2.5) * (SELECT max(total) FROM m))::bigint AS place,
-		       $2::timestamptz + random() * ($3::timestamptz - $2::timestamptz) AS at,
-		       1 + floor(random() * 7)::integer AS status
+		       $3::timestamptz - power(1 - (n - random()) / $1::integer, 1.2) *
+		           ($3::timestamptz - $2::timestamptz) AS at
 		  FROM generate_series(1, $1::integer) AS n
 	)
 	INSERT INTO applications (application_uid, merchant_uid, partner_uid, source, status,
 	                          communications, external_reference, requested_amount,
 	                          borrower_first_name, borrower_last_name, borrower_email,
 	                          project_name, created_at, updated_at)
-	SELECT drawbridge_uid(at), m.merchant_uid, m.partner_uid, 'partner',
-	       (ARRAY['Pending Review', 'Hard Pull Authorization', 'Hard Pull', 'Pend Clearance',
-	              'Approved', 'Declined', 'Closed'])[status],
+	SELECT drawbridge_uid(at), m.merchant_uid, m.partner_uid, 'partner', 'Pending Review',
 	       CASE WHEN n % 3 = 0 THEN 'paused' ELSE 'enabled' END, 'SEED-' || n,
-	       1000 + n % 50000,
+	       4000 + n * 7919 % 46000,
 	       (ARRAY['Ana', 'James', 'Mei', 'Luis', 'Fatima', 'Erik', 'Priya', 'Daniel', 'Chloe', 'Omar',
 	              'Grace', 'Mateo', 'Ines', 'Samuel', 'Noor', 'Hannah', 'Victor'])[1 + n % 17],
 	       (ARRAY['Lima', 'Walker', 'Chen', 'Ortega', 'Haddad', 'Lindqvist', 'Raman', 'Okafor',
 	              'Dubois', 'Nguyen', 'Miller', 'Rossi', 'Kowalski', 'Brooks', 'Silva', 'Hughes',
 	              'Petrov', 'Sato', 'Keller'])[1 + n % 19], 'borrower' || n || '@seed.example',
-	       'Roof ' || n, at, at
+	       (ARRAY['Roof', 'Solar roof', 'Heat pump', 'Windows', 'Carport'])[1 + n % 5] || ' ' || n, at, at
 	  FROM picked JOIN m USING (place)`
 
 // makeEmails gives every second application an e-mail with its one attempt: $1
@@ -109,12 +109,15 @@ const makeEmails = `
 	       'mail.seed.example:587'
 	  FROM made`
 
-// makeScaffold numbers subscriptions and the applications of each partner, so
-// that batches can pick from them at random.
+// makeScaffold numbers the subscriptions, in all and of each partner, and the
+// applications of each partner, for what picks from them at random, and makes the
+// table of what happens.
 const makeScaffold = dropScaffold + `
 	CREATE UNLOGGED TABLE seed_subscriptions AS
 	SELECT row_number() OVER (ORDER BY md5(s.url)) AS place,
-	       s.subscription_uid, s.partner_uid, s.events, s.url, s.state,
+	       row_number() OVER (PARTITION BY s.partner_uid ORDER BY s.url) AS nth,
+	       count(*) OVER (PARTITION BY s.partner_uid) AS total,
+	       s.subscription_uid, s.partner_uid, s.url, s.state,
 	       (SELECT count(*) FROM applications a WHERE a.partner_uid = s.partner_uid) AS applications
 	  FROM subscriptions s JOIN partners p USING (partner_uid)
 	 WHERE p.name LIKE '%(seed %';
@@ -125,90 +128,107 @@ const makeScaffold = dropScaffold + `
 	  FROM applications
 	 WHERE external_reference LIKE 'SEED-%';
 	CREATE UNIQUE INDEX ON seed_applications (partner_uid, place);
+	CREATE UNLOGGED TABLE seed_events (
+	    ordinal         bigint NOT NULL,
+	    at              timestamptz NOT NULL,
+	    event           text NOT NULL,
+	    status          text NOT NULL,
+	    application_uid uuid NOT NULL,
+	    merchant_uid    uuid NOT NULL,
+	    partner_uid     uuid NOT NULL,
+	    reference       text NOT NULL,
+	    n               integer NOT NULL,
+	    k               integer NOT NULL,
+	    test            boolean NOT NULL,
+	    task_uid        uuid
+	);
 	ANALYZE seed_subscriptions, seed_applications`
 
-const dropScaffold = `DROP TABLE IF EXISTS seed_subscriptions, seed_applications;`
+const dropScaffold = `DROP TABLE IF EXISTS seed_subscriptions, seed_applications, seed_events;`
 
-// makeDeliveries makes $1 deliveries created from $2 to $3, more of them lately
-// and for few subscriptions. $4 is the share that uses up its attempts, $5 the
-// share that needs two. One subscription in eight fails far more than others, one
-// in nine is slow, and those that are failing have lost everything for 30 hours.
-// What is retrying is due in ten years: a worker would send what is due sooner. With $6
-// there is none of it.
+// makeDeliveries records the $2 events after the first $1 and delivers each to one
+// subscription of its partner, all before $3. $4 is the share that uses up its attempts,
+// $5 the share that needs two. One subscription in eight fails far more than others, one
+// in nine is slow, and those that are failing have lost everything since $7. What is
+// retrying is due in ten years: a worker would send what is due sooner. With $6 there is
+// none of it.
+//
+//nolint:unqueryvet // the inner rows are picked from by name outside
 const makeDeliveries = `
-	WITH subs AS MATERIALIZED (
-		SELECT row_number() OVER (ORDER BY place) AS place, subscription_uid, partner_uid, events,
-		       url, applications, state
-		  FROM seed_subscriptions
-	), picked AS MATERIALIZED (
-		SELECT 1 + floor(power(random(), 2.2) * (SELECT count(*) FROM subs))::bigint AS place,
-		       $3::timestamptz - power(random(), 1.4) * ($3::timestamptz - $2::timestamptz) AS at,
-		       random() AS fate, random() AS kind, random() AS whose, random() AS code,
-		       random() AS odd, random() AS pace
-		  FROM generate_series(1, $1::integer)
-	), kinds AS MATERIALIZED (
-		SELECT p.*, s.subscription_uid, s.partner_uid, s.url, a.application_uid, a.merchant_uid,
+	WITH picked AS MATERIALIZED (
+		SELECT e.*, random() AS fate, random() AS code, random() AS odd, random() AS pace,
+		       power(random(), 1.5) AS whose
+		  FROM seed_events e
+		 WHERE ordinal > $1::bigint
+		   AND ordinal <= $1::bigint + $2::bigint
+	), routed AS MATERIALIZED (
+		SELECT p.*, s.subscription_uid, s.url, s.state AS health, s.place,
 		       drawbridge_uid(p.at) AS event_uid, drawbridge_uid(p.at) AS delivery_uid,
-		       CASE WHEN p.kind < 0.5 THEN 'application.status.update'
-		            WHEN p.kind < 0.7 THEN 'disbursement.funding.status-changed'
-		            WHEN p.kind < 0.82 THEN 'disbursement.funding.settled'
-		            WHEN s.events <> ARRAY['all'] THEN 'application.status.update'
-		            WHEN p.kind < 0.88 THEN 'document.sent'
-		            WHEN p.kind < 0.93 THEN 'document.signed'
-		            WHEN p.kind < 0.96 THEN 'task.created'
-		            WHEN p.kind < 0.98 THEN 'task.updated'
-		            WHEN p.kind < 0.995 THEN 'application.offer.update'
-		            ELSE 'application.amount.update' END AS event,
-		       p.odd < 0.002 AS test,
-		       CASE WHEN s.state = 'failing' AND p.at > $3::timestamptz - interval '30 hours' THEN 3
-		            WHEN p.fate < $4::float8 * CASE WHEN p.place % 8 = 3 THEN 5 ELSE 0.43 END THEN 3
+		       CASE WHEN s.state = 'failing' AND p.at > $7::timestamptz THEN 3
+		            WHEN p.fate < $4::float8 * CASE WHEN s.place % 8 = 3 THEN 5 ELSE 0.43 END THEN 3
 		            WHEN p.fate > 1 - $5::float8 THEN 2 ELSE 1 END AS attempts
 		  FROM picked p
-		  JOIN subs s USING (place)
-		  JOIN seed_applications a ON a.partner_uid = s.partner_uid
-		   AND a.place = 1 + floor(power(p.whose, 1.5) * s.applications)::bigint
+		  JOIN seed_subscriptions s ON s.partner_uid = p.partner_uid
+		   AND s.nth = CASE WHEN p.event IN ('application.status.update', 'disbursement.funding.settled',
+		                                     'disbursement.funding.status-changed')
+		                    THEN 1 + floor(p.whose * s.total)::bigint ELSE 1 END
 	), staged AS MATERIALIZED (
-		SELECT k.*,
+		SELECT r.*,
 		       CASE WHEN attempts < 3 THEN
 		                 CASE WHEN odd BETWEEN 0.4 AND 0.401 THEN 'cancelled'
 		                      WHEN NOT $6 AND at > $3::timestamptz - interval '1 hour'
 		                           AND attempts = 2
 		                      THEN 'retrying' ELSE 'delivered' END
 		            ELSE 'failed' END AS state,
-		       (ARRAY[500, 503, 502, 404, 401, 429, 410, 302, 0, 0, 418])
-		       [1 + floor(power(code, 1.7) * 11)::integer] AS bad,
+		       CASE WHEN health = 'failing' THEN 503
+		            ELSE (ARRAY[500, 503, 502, 404, 401, 429, 410, 302, 0, 0, 418])
+		                 [1 + CASE WHEN code < 0.6 THEN place % 11
+		                           ELSE floor(power(odd, 1.7) * 11)::integer END] END AS bad,
 		       CASE WHEN place % 5 = 2 THEN 202 WHEN place % 7 = 4 AND code < 0.1 THEN 204
 		            ELSE 200 END AS good,
 		       CASE WHEN pace < 0.01 THEN 5000000 + floor(pace * 2400000000)::bigint
 		            WHEN place % 9 = 4 THEN 1800000 + floor(pace * 3000000)::bigint
 		            ELSE 20000 + floor(pace * 400000)::bigint END AS took
-		  FROM kinds k
+		  FROM routed r
 	), classed AS MATERIALIZED (
 		SELECT s.*,
-		       CASE event WHEN 'application.status.update'
-		            THEN (ARRAY['Approved', 'Pend Clearance', 'Declined', 'Closed'])
-		                 [1 + floor(whose * 4)::integer]
-		            WHEN 'disbursement.funding.status-changed'
-		            THEN (ARRAY['FUNDING_REQUESTED', 'FUNDING_PROCESSING'])
-		                 [1 + floor(whose * 2)::integer]
-		            WHEN 'disbursement.funding.settled' THEN 'FUNDING_SETTLED'
-		            WHEN 'document.sent' THEN 'DOCUMENT_SENT'
-		            WHEN 'document.signed' THEN 'DOCUMENT_SIGNED'
-		            WHEN 'task.created' THEN 'Pending'
-		            WHEN 'task.updated' THEN 'Completed'
-		            ELSE 'Approved' END AS status,
 		       CASE WHEN bad >= 500 THEN 'http_5xx' WHEN bad >= 400 THEN 'http_4xx'
-		            WHEN bad >= 300 THEN 'http_3xx' WHEN code < 0.86 THEN 'timeout'
-		            WHEN code < 0.87 THEN 'dns' ELSE 'connect' END AS class
+		            WHEN bad >= 300 THEN 'http_3xx' WHEN pace < 0.6 THEN 'timeout'
+		            WHEN pace < 0.7 THEN 'dns' ELSE 'connect' END AS class,
+		       CASE WHEN bad > 0 THEN 20000 + floor(pace * 90000)::bigint
+		            WHEN pace < 0.6 THEN 30000000 ELSE 12000 END AS lost,
+		       (ARRAY['0', '1 minute', '11 minutes']::interval[])[attempts] AS waited,
+		       convert_to('{"application_id":"' ||
+		                  CASE WHEN test THEN '00000000-0000-4000-8000-000000000000'
+		                       ELSE application_uid::text END || '","status":"' || s.status ||
+		                  '","timestamp":"' ||
+		                  to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '"' ||
+		                  coalesce(',"task_title":"' || t.title || '"', '') || '}', 'UTF8') AS body,
+		       CASE WHEN task_uid IS NOT NULL THEN 'task/' || task_uid
+		            WHEN event LIKE 'disbursement.%' THEN 'disbursement/' ||
+		                 (SELECT merchant_disbursement_id FROM disbursements d
+		                   WHERE d.application_uid = s.application_uid
+		                     AND d.disbursement_number = (k - 2) / 5)
+		            ELSE 'application/' || s.application_uid END AS subject
 		  FROM staged s
+		  LEFT JOIN (SELECT task_uid, title FROM tasks) t USING (task_uid)
 	), recorded AS (
 		INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
-		                    application_uid, status, body)
+		                    application_uid, status, body, sequence, subject, reference)
 		SELECT event_uid, at, event, partner_uid, CASE WHEN NOT test THEN merchant_uid END,
-		       CASE WHEN NOT test THEN application_uid END, status,
-		       convert_to('{"application_id":"' || application_uid || '","status":"' || status ||
-		                  '","timestamp":"2026-11-21T09:30:00.000001Z"}', 'UTF8')
+		       CASE WHEN NOT test THEN application_uid END, status, body,
+		       CASE WHEN NOT test THEN k END, CASE WHEN NOT test THEN subject END,
+		       CASE WHEN NOT test THEN reference END
 		  FROM classed
+	), published AS (
+		INSERT INTO feed (position, event_uid, occurred_at, merchant_uid, application_uid, kind)
+		SELECT position + row_number() OVER (ORDER BY ordinal), event_uid, at, merchant_uid,
+		       application_uid, event
+		  FROM classed CROSS JOIN feed_head
+		 WHERE NOT test
+	), moved AS (
+		UPDATE feed_head
+		   SET position = position + (SELECT count(*) FROM classed WHERE NOT test)
 	), placed AS (
 		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
 		                        event, application_uid, status, test, state, attempt_count,
@@ -219,19 +239,39 @@ const makeDeliveries = `
 		       CASE WHEN state = 'retrying' THEN 1 ELSE attempts END,
 		       CASE WHEN state = 'retrying' THEN $3::timestamptz + interval '10 years' END, false,
 		       CASE WHEN state = 'delivered' THEN good WHEN bad > 0 THEN bad END,
-		       CASE WHEN state <> 'delivered' THEN class END, took,
-		       CASE WHEN state <> 'retrying' THEN at + took * interval '1 microsecond' END
+		       CASE WHEN state <> 'delivered' THEN class END,
+		       CASE WHEN state = 'delivered' THEN took ELSE lost END,
+		       CASE WHEN state <> 'retrying'
+		            THEN at + waited + interval '1 microsecond' *
+		                 CASE WHEN state = 'delivered' THEN took ELSE lost END END
 		  FROM classed
 	)
 	INSERT INTO attempts (delivery_uid, delivery_created_at, number, started_at,
-	                      subscription_version, url, http_status, error_class, error, address,
+	                      subscription_version, url, http_status, error_class, cause, error, address,
 	                      dns_us, connect_us, tls_us, first_byte_us, duration_us,
 	                      request_headers, response_headers, response_body)
-	SELECT delivery_uid, at, number, at + number * interval '1 minute', 1, url,
+	SELECT delivery_uid, at, number,
+	       at + (ARRAY['0', '1 minute', '11 minutes']::interval[])[number], 1, url,
 	       CASE WHEN good_one THEN good WHEN bad > 0 THEN bad END,
 	       CASE WHEN NOT good_one THEN class END,
-	       CASE WHEN NOT good_one THEN 'the endpoint did not accept it' END, '203.0.113.10:443',
-	       900, 11000, 24000, took / 2, took,
+	       CASE WHEN NOT good_one THEN
+	            CASE class WHEN 'timeout' THEN 'answer_time' WHEN 'dns' THEN 'no_name'
+	                       WHEN 'connect' THEN 'refused' ELSE 'status' END END,
+	       CASE WHEN NOT good_one THEN
+	            CASE class WHEN 'timeout' THEN 'time ran out while waiting for the answer'
+	                       WHEN 'dns' THEN 'the host name does not exist'
+	                       WHEN 'connect' THEN 'the connection was refused'
+	                       ELSE 'the endpoint answered ' || bad || CASE bad
+	                            WHEN 500 THEN ' Internal Server Error' WHEN 502 THEN ' Bad Gateway'
+	                            WHEN 503 THEN ' Service Unavailable' WHEN 404 THEN ' Not Found'
+	                            WHEN 401 THEN ' Unauthorized' WHEN 429 THEN ' Too Many Requests'
+	                            WHEN 410 THEN ' Gone' WHEN 302 THEN ' Found'
+	                            ELSE ' I''m a teapot' END END END,
+	       CASE WHEN good_one OR class <> 'dns' THEN '203.0.113.10:443' END, 900,
+	       CASE WHEN good_one OR class NOT IN ('dns', 'connect') THEN 5000 END,
+	       CASE WHEN good_one OR class NOT IN ('dns', 'connect') THEN 8000 END,
+	       CASE WHEN good_one THEN took * 9 / 10 WHEN bad > 0 THEN lost * 9 / 10 END,
+	       CASE WHEN good_one THEN took ELSE lost END,
 	       '[{"name": "content-type", "value": "application/json"}]',
 	       CASE WHEN good_one OR bad > 0
 	            THEN '[{"name": "content-type", "value": "application/json"}]'::jsonb ELSE '[]' END,
@@ -242,6 +282,9 @@ const makeDeliveries = `
 	          FROM classed c
 	         CROSS JOIN LATERAL generate_series(1, CASE WHEN state = 'retrying' THEN 1
 	                                                    ELSE attempts END) AS number) made`
+
+// lockFeed keeps a publisher from the places that a batch takes.
+const lockFeed = `SELECT FROM feed_head FOR UPDATE`
 
 // makeResends re-sends $1 deliveries that failed, some time after $2 and before
 // $3. All of them arrive, and make good what failed.
