@@ -3,7 +3,7 @@ package seed
 // makeLife is what happens to each application, in order, until $2; the newest
 // applications first until there are $1 events. With $3 all but one in eight become a
 // loan, else one in eight: large data has few loans beside what waits and is declined.
-// A loan has up to three draws and, the longer it lives, the more tasks. A sequence is
+// A loan has up to three draws and, the longer it lives, the more tasks; many close. A sequence is
 // the k-th step of its application's life, so that status, loan, draws and events agree.
 // One in some hundred events is a test, which is the last of its application and
 // belongs to none of its steps.
@@ -15,12 +15,14 @@ const makeLife = `
 		       a.external_reference, n, n % 8 = 1 OR $3 AND n % 8 > 0 AS lent,
 		       CASE WHEN n % 80 = 1 THEN 7
 		            WHEN n % 80 = 41 AND NOT $3 THEN 8
-		            WHEN n % 8 = 1 THEN (ARRAY[11, 11, 16, 11, 11, 20, 11, 9])[1 + n / 8 % 8]
+		            WHEN n % 8 = 1
+		            THEN (ARRAY[11, 11, 16, 11, 11, 19, 11, 9])[1 + n / 8 % 8] + closing::integer
 		            WHEN $3 THEN (ARRAY[3, 0, 11, 16, 20, 24, 28, 30])[1 + n % 8]
-		            ELSE (ARRAY[3, 0, 17, 13, 15, 9, 15, 17])[1 + n % 8] END AS steps
+		            ELSE (ARRAY[3, 0, 25, 21, 23, 17, 23, 25])[1 + n % 8] END AS steps, closing
 		  FROM applications a
 		  JOIN partners p USING (partner_uid)
 		 CROSS JOIN LATERAL (SELECT substring(a.external_reference, 6)::integer AS n) numbered
+		 CROSS JOIN LATERAL (SELECT n % 8 = 1 AND n / 8 % 3 <> 1 AND n % 40 <> 1 AS closing) ends
 		 WHERE p.name LIKE '%(seed %'
 		   AND a.external_reference LIKE 'SEED-%'
 		   AND a.last_sequence = 0
@@ -39,7 +41,7 @@ const makeLife = `
 		 WHERE place <= $1::bigint
 	), told AS (
 		SELECT t.*,
-		       CASE WHEN k <= 3 THEN 'application.status.update'
+		       CASE WHEN k <= 3 OR closing AND k = steps THEN 'application.status.update'
 		            WHEN NOT lent AND k < steps THEN
 		                 CASE k % 4 WHEN 0 THEN 'task.created' WHEN 1 THEN 'task.updated'
 		                            ELSE 'application.status.update' END
@@ -70,7 +72,7 @@ const makeLife = `
 	            ELSE CASE WHEN NOT lent AND k = steps
 	                      THEN CASE WHEN n % 2 = 0 THEN 'Declined' ELSE 'Closed' END
 	                      WHEN k = 1 THEN 'Hard Pull Authorization'
-	                      WHEN lent AND k = 4 THEN 'Approved' WHEN lent AND k = 20 THEN 'Closed'
+	                      WHEN lent AND k = 4 THEN 'Approved' WHEN lent AND k > 4 THEN 'Closed'
 	                      WHEN k % 4 = 2 THEN 'Hard Pull' ELSE 'Pend Clearance' END END,
 	       application_uid, merchant_uid, partner_uid, external_reference, n, k, test,
 	       CASE event WHEN 'task.created' THEN md5(application_uid || '/' || k)::uuid
@@ -99,7 +101,8 @@ const moveApplications = `
 	UPDATE applications a
 	   SET status = m.status, last_sequence = m.last, decided_at = m.decided, last_event_at = m.at,
 	       updated_at = m.at, document_status = m.documents, offer_selected = l.product_uid IS NOT NULL,
-	       selected_product_uid = l.product_uid
+	       selected_product_uid = l.product_uid,
+	       communications = CASE WHEN l.product_uid IS NULL THEN a.communications ELSE 'enabled' END
 	  FROM (SELECT application_uid, max(k) AS last, min(at) AS decided, max(at) AS at,
 	               (array_agg(status ORDER BY k DESC)
 	                FILTER (WHERE event = 'application.status.update'))[1] AS status,

@@ -39,7 +39,7 @@ const (
 	// usualDays is how far back the data goes unless the plan says it.
 	usualDays = 182
 	// perApplication is how many deliveries an application has on average.
-	perApplication = 10
+	perApplication = 16
 	// perLoan is how many where almost all become loans.
 	perLoan = 12
 	// spareApplications are so many that a few deliveries find theirs, too.

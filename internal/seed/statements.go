@@ -270,7 +270,8 @@ const makeDeliveries = `
 	       CASE WHEN good_one OR class <> 'dns' THEN '203.0.113.10:443' END, 900,
 	       CASE WHEN good_one OR class NOT IN ('dns', 'connect') THEN 5000 END,
 	       CASE WHEN good_one OR class NOT IN ('dns', 'connect') THEN 8000 END,
-	       CASE WHEN good_one THEN took * 9 / 10 WHEN bad > 0 THEN lost * 9 / 10 END,
+	       CASE WHEN good_one THEN (took - 14000) * 9 / 10
+	            WHEN bad > 0 THEN (lost - 14000) * 9 / 10 END,
 	       CASE WHEN good_one THEN took ELSE lost END,
 	       '[{"name": "content-type", "value": "application/json"}]',
 	       CASE WHEN good_one OR bad > 0
