@@ -122,8 +122,8 @@ const makeAlarms = `
 	)
 	INSERT INTO attention_items (item_uid, kind, subject, subscription_uid, severity, detail,
 	                             count, opened_at, last_seen_at)
-	SELECT drawbridge_uid(opened), kind, subscription_uid::text, subscription_uid, 'problem', detail, n,
-	       opened, last
+	SELECT drawbridge_uid(opened), kind, subscription_uid::text, subscription_uid, 'problem', detail,
+	       n, opened, last
 	  FROM (SELECT h.subscription_uid, 'subscription_failing' AS kind, h.failures AS n,
 	               h.failing_since + interval '15 minutes' AS opened, h.last_failure_at AS last,
 	               'Every attempt has failed for a while. It goes on trying. Last error: ' ||

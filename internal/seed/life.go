@@ -100,7 +100,8 @@ const makeTasks = `
 const moveApplications = `
 	UPDATE applications a
 	   SET status = m.status, last_sequence = m.last, decided_at = m.decided, last_event_at = m.at,
-	       updated_at = m.at, document_status = m.documents, offer_selected = l.product_uid IS NOT NULL,
+	       updated_at = m.at, document_status = m.documents,
+	       offer_selected = l.product_uid IS NOT NULL,
 	       selected_product_uid = l.product_uid,
 	       communications = CASE WHEN l.product_uid IS NULL THEN a.communications ELSE 'enabled' END
 	  FROM (SELECT application_uid, max(k) AS last, min(at) AS decided, max(at) AS at,

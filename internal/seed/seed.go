@@ -25,9 +25,12 @@ func Made(ctx context.Context, db *postgres.DB) (made bool, err error) {
 func Unmark(ctx context.Context, db *postgres.DB) error {
 	return db.InTx(ctx, func(tx *postgres.Tx) error {
 		return run(ctx, tx, []step{
-			{"partners", unmarkPartners, nil}, {"products", unmarkProducts, nil},
-			{"references", unmarkReferences, nil}, {"events", unmarkEvents, nil},
-			{"e-mails", unmarkEmails, nil}, {"borrowers", unmarkBorrowers, nil},
+			{"partners", unmarkPartners, nil},
+			{"products", unmarkProducts, nil},
+			{"references", unmarkReferences, nil},
+			{"events", unmarkEvents, nil},
+			{"e-mails", unmarkEmails, nil},
+			{"borrowers", unmarkBorrowers, nil},
 			{"draws", unmarkDraws, nil},
 		}...)
 	})
@@ -224,7 +227,8 @@ func (p Plan) deliver(
 			step{"chance", chance, []any{float64(made) / float64(p.Deliveries)}},
 			step{"places in the feed", lockFeed, nil},
 			step{"deliveries", makeDeliveries, []any{
-				made - made/perResend, count - resends, tx.Now, failed, again, p.Ended, p.failingSince(since, tx.Now),
+				made - made/perResend, count - resends, tx.Now, failed, again, p.Ended,
+				p.failingSince(since, tx.Now),
 			}},
 			step{"re-sends", makeResends, []any{resends, since, tx.Now}},
 		)

@@ -48,8 +48,6 @@ const makeSubscriptions = `
 
 // makeApplications: $1 how many, $2 since, $3 until, more of them lately. Few merchants
 // have most, the same each time.
-//
-//nolint:unqueryvet // the inner rows are picked from by name outside
 const makeApplications = `
 	WITH m AS (
 		SELECT m.*, row_number() OVER (ORDER BY md5(p.name || m.name)) AS place,
@@ -73,7 +71,8 @@ const makeApplications = `
 	       (ARRAY['Lima', 'Walker', 'Chen', 'Ortega', 'Haddad', 'Lindqvist', 'Raman', 'Okafor',
 	              'Dubois', 'Nguyen', 'Miller', 'Rossi', 'Kowalski', 'Brooks', 'Silva', 'Hughes',
 	              'Petrov', 'Sato', 'Keller'])[1 + n % 19], 'borrower' || n || '@seed.example',
-	       (ARRAY['Roof', 'Solar roof', 'Heat pump', 'Windows', 'Carport'])[1 + n % 5] || ' ' || n, at, at
+	       (ARRAY['Roof', 'Solar roof', 'Heat pump', 'Windows', 'Carport'])[1 + n % 5] || ' ' || n,
+	       at, at
 	  FROM picked JOIN m USING (place)`
 
 // makeEmails gives every second application an e-mail with its one attempt: $1
@@ -152,8 +151,6 @@ const dropScaffold = `DROP TABLE IF EXISTS seed_subscriptions, seed_applications
 // in nine is slow, and those that are failing have lost everything since $7. What is
 // retrying is due in ten years: a worker would send what is due sooner. With $6 there is
 // none of it.
-//
-//nolint:unqueryvet // the inner rows are picked from by name outside
 const makeDeliveries = `
 	WITH picked AS MATERIALIZED (
 		SELECT e.*, random() AS fate, random() AS code, random() AS odd, random() AS pace,
@@ -183,7 +180,8 @@ const makeDeliveries = `
 		       CASE WHEN health = 'failing' THEN 503
 		            ELSE (ARRAY[500, 503, 502, 404, 401, 429, 410, 302, 0, 0, 418])
 		                 [1 + CASE WHEN code < 0.6 THEN place % 11
-		                           ELSE floor(power(odd, 1.7) * 11)::integer END] END AS bad,
+		                           ELSE floor(power(odd, 1.7) * 11)::integer END]
+		            END AS bad,
 		       CASE WHEN place % 5 = 2 THEN 202 WHEN place % 7 = 4 AND code < 0.1 THEN 204
 		            ELSE 200 END AS good,
 		       CASE WHEN pace < 0.01 THEN 5000000 + floor(pace * 2400000000)::bigint
@@ -243,7 +241,7 @@ const makeDeliveries = `
 		       CASE WHEN state = 'delivered' THEN took ELSE lost END,
 		       CASE WHEN state <> 'retrying'
 		            THEN at + waited + interval '1 microsecond' *
-		                 CASE WHEN state = 'delivered' THEN took ELSE lost END END
+		                 (CASE WHEN state = 'delivered' THEN took ELSE lost END) END
 		  FROM classed
 	)
 	INSERT INTO attempts (delivery_uid, delivery_created_at, number, started_at,
@@ -255,18 +253,21 @@ const makeDeliveries = `
 	       CASE WHEN good_one THEN good WHEN bad > 0 THEN bad END,
 	       CASE WHEN NOT good_one THEN class END,
 	       CASE WHEN NOT good_one THEN
-	            CASE class WHEN 'timeout' THEN 'answer_time' WHEN 'dns' THEN 'no_name'
-	                       WHEN 'connect' THEN 'refused' ELSE 'status' END END,
+	            (CASE class WHEN 'timeout' THEN 'answer_time' WHEN 'dns' THEN 'no_name'
+	                       WHEN 'connect' THEN 'refused' ELSE 'status' END)
+	       END,
 	       CASE WHEN NOT good_one THEN
-	            CASE class WHEN 'timeout' THEN 'time ran out while waiting for the answer'
+	            (CASE class WHEN 'timeout' THEN 'time ran out while waiting for the answer'
 	                       WHEN 'dns' THEN 'the host name does not exist'
 	                       WHEN 'connect' THEN 'the connection was refused'
-	                       ELSE 'the endpoint answered ' || bad || CASE bad
+	                       ELSE 'the endpoint answered ' || bad || (CASE bad
 	                            WHEN 500 THEN ' Internal Server Error' WHEN 502 THEN ' Bad Gateway'
 	                            WHEN 503 THEN ' Service Unavailable' WHEN 404 THEN ' Not Found'
 	                            WHEN 401 THEN ' Unauthorized' WHEN 429 THEN ' Too Many Requests'
 	                            WHEN 410 THEN ' Gone' WHEN 302 THEN ' Found'
-	                            ELSE ' I''m a teapot' END END END,
+	                            ELSE ' I''m a teapot' END)
+	            END)
+	       END,
 	       CASE WHEN good_one OR class <> 'dns' THEN '203.0.113.10:443' END, 900,
 	       CASE WHEN good_one OR class NOT IN ('dns', 'connect') THEN 5000 END,
 	       CASE WHEN good_one OR class NOT IN ('dns', 'connect') THEN 8000 END,
