@@ -35,7 +35,8 @@ func (f *Feature) actions(
 			group.Actions = append(group.Actions, action)
 		}
 	}
-	var moves, offer, draws, documents, tasks applications.ActionGroup
+	var moves, offer, documents, tasks applications.ActionGroup
+	var draws []applications.ActionGroup
 	moves.Title, offer.Title, documents.Title = "Move to", "Decision and offer", "Loan documents"
 	for _, to := range app.Status.Next() {
 		add(&moves, "status", url.Values{"to": {string(to)}})
@@ -48,10 +49,11 @@ func (f *Feature) actions(
 		c.now.Loan = &shown.Loan.Loan
 		for _, draw := range shown.Loan.History {
 			id := fmt.Sprint(draw.ID)
+			moved := applications.ActionGroup{Title: "Draw #" + id}
 			for _, to := range draw.Status.Next() {
-				draws.Title = "Draw #" + id
-				add(&draws, "funding", url.Values{"draw": {id}, "to": {string(to)}})
+				add(&moved, "funding", url.Values{"draw": {id}, "to": {string(to)}})
 			}
+			draws = append(draws, moved)
 		}
 	}
 	for _, to := range app.Document.Next() {
@@ -67,7 +69,8 @@ func (f *Feature) actions(
 			})
 		}
 	}
-	for _, group := range []applications.ActionGroup{moves, offer, draws, documents, tasks} {
+	groups := append([]applications.ActionGroup{moves, offer}, draws...)
+	for _, group := range append(groups, documents, tasks) {
 		if len(group.Actions) > 0 {
 			possible = append(possible, group)
 		}
