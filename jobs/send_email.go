@@ -89,8 +89,8 @@ func describe(report email.Report) []slog.Attr {
 }
 
 // RenderMail returns what turns the facts of a mail into its text. publicURL is
-// the origin under which operators reach the console.
-func RenderMail(publicURL string) email.RenderFunc {
+// the origin under which operators reach the console, currency that of the amounts.
+func RenderMail(publicURL, currency string) email.RenderFunc {
 	return func(ctx context.Context, draft email.Draft) (email.Content, error) {
 		letter, err := letterOf(draft, publicURL)
 		if err != nil {
@@ -101,6 +101,7 @@ func RenderMail(publicURL string) email.RenderFunc {
 			PrimaryColor: draft.Settings.PrimaryColor,
 			AccentColor:  draft.Settings.AccentColor,
 			ReplyTo:      draft.Settings.ReplyTo,
+			Currency:     currency,
 		}, letter)
 		return email.Content(content), err
 	}

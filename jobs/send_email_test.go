@@ -331,7 +331,7 @@ func TestMailIsGone(t *testing.T) {
 // TestUnknownKind is a mistake that must not send an empty mail.
 func TestUnknownKind(t *testing.T) {
 	t.Parallel()
-	_, err := jobs.RenderMail("")(t.Context(), email.Draft{Kind: "newsletter"})
+	_, err := jobs.RenderMail("", "USD")(t.Context(), email.Draft{Kind: "newsletter"})
 	if err == nil || !strings.Contains(err.Error(), "newsletter") {
 		t.Errorf("the error is %v", err)
 	}

@@ -46,6 +46,7 @@ func (s *Services) ConsoleOptions() (console.Options, error) {
 		Restored:     s.Restored,
 		System:       s.systemFacts(),
 		BasePath:     s.Settings.BasePath,
+		Currency:     s.Settings.Currency,
 		Provider:     s.newProvider(),
 		Retention:    s.Retention,
 		Statements:   s.Statements,

@@ -218,7 +218,8 @@ func (s *Services) NewCourier() (*email.Courier, error) {
 		return nil, config.Faults{"DRAWBRIDGE_MAIL_FROM " + err.Error()}
 	}
 	courier := &email.Courier{
-		DB: s.DB, Jobs: s.Jobs, From: from, Render: jobs.RenderMail(s.Settings.PublicURL),
+		DB: s.DB, Jobs: s.Jobs, From: from,
+		Render: jobs.RenderMail(s.Settings.PublicURL, s.Settings.Currency),
 		Captures: s.Settings.Env == config.Sandbox,
 	}
 	if s.Settings.SMTPURL == "" {

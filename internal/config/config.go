@@ -93,6 +93,7 @@ type Config struct {
 	WebhookTimeout       time.Duration   `env:"DRAWBRIDGE_WEBHOOK_TIMEOUT" default:"30s" is:"duration" least:"1ms" most:"1m" help:"time for one whole attempt, from name lookup to the last byte, at most 1m"`
 	WebhookRetry         []time.Duration `env:"DRAWBRIDGE_WEBHOOK_RETRY" default:"1m,10m" is:"delays" help:"delays before attempts 2 and 3, each with up to 10 % jitter"`
 	WebhookRetryAfterMax time.Duration   `env:"DRAWBRIDGE_WEBHOOK_RETRY_AFTER_MAX" default:"1h" is:"duration" most:"24h" help:"how far a Retry-After answer may move an attempt; 0s ignores it"`
+	Currency             string          `env:"DRAWBRIDGE_CURRENCY" default:"USD" is:"currency" help:"currency of every amount, by its ISO 4217 code; one with hundredths"`
 	// BusinessZone and what follows make the Calendar.
 	BusinessZone       *time.Location  `env:"DRAWBRIDGE_BUSINESS_ZONE" default:"America/New_York" is:"zone" help:"time zone of business days, as the IANA names it"`
 	BusinessHolidays   []calendar.Date `env:"DRAWBRIDGE_BUSINESS_HOLIDAYS" is:"holidays" help:"file of the days without business beside Saturdays and Sundays, one a line as 2026-12-25, # begins a comment; empty: none"`

@@ -47,6 +47,7 @@ func TestLoadDefaults(t *testing.T) {
 		WebhookRetryAfterMax: time.Hour,
 		TraceRatio:           1,
 		TLSAutocertDirectory: "https://acme-v02.api.letsencrypt.org/directory",
+		Currency:             "USD",
 		BusinessZone:         zone(t, "America/New_York"),
 		BusinessHours:        calendar.Hours{Opens: 9 * 60, Closes: 17 * 60},
 		FundingCutoff:        15 * 60,
@@ -64,6 +65,26 @@ func zone(t *testing.T, name string) *time.Location {
 		t.Fatal(err)
 	}
 	return zone
+}
+
+func TestLoadCurrency(t *testing.T) {
+	t.Parallel()
+	got, err := Load(from(map[string]string{"DRAWBRIDGE_CURRENCY": "EUR"}))
+	if err != nil || got.Currency != "EUR" {
+		t.Errorf("EUR became %q, %v", got.Currency, err)
+	}
+	for value, want := range map[string]string{
+		"EURO": `is "EURO"; it must be a code of ISO 4217 such as USD`,
+		"eur":  `is "eur"; it must be a code`,
+		"ZZZ":  `is "ZZZ"; it must be a code`,
+		"XXX":  `is "XXX"; it must be a code`,
+		"JPY":  `is "JPY", whose amounts have no hundredths`,
+	} {
+		_, err := Load(from(map[string]string{"DRAWBRIDGE_CURRENCY": value}))
+		if err == nil || !strings.HasPrefix(err.Error(), "DRAWBRIDGE_CURRENCY "+want) {
+			t.Errorf("%s: %v", value, err)
+		}
+	}
 }
 
 func TestLoadCalendar(t *testing.T) {

@@ -17,6 +17,8 @@ import (
 	"time"
 	_ "time/tzdata" // the machine may have no zones of its own
 
+	"golang.org/x/text/currency"
+
 	"drawbridge/internal/calendar"
 )
 
@@ -70,8 +72,9 @@ var rules = map[string]rule{
 		}
 		return value, nil
 	},
-	"path":   readPath,
-	"origin": readOrigin,
+	"currency": readCurrency,
+	"path":     readPath,
+	"origin":   readOrigin,
 	"issuer": func(value string, _ reflect.StructTag) (any, error) {
 		issuer, err := url.Parse(value)
 		if err != nil || issuer.Host == "" || issuer.User != nil || issuer.RawQuery != "" ||
@@ -324,4 +327,17 @@ func readDuration(value string, least, most time.Duration) (time.Duration, error
 		return 0, fmt.Errorf("holds %s; it must be from %s to %s", value, least, most)
 	}
 	return duration, nil
+}
+
+// readCurrency reads the code of a currency whose amounts are exact to the hundredth, as
+// all amounts of the service are.
+func readCurrency(value string, _ reflect.StructTag) (any, error) {
+	unit, err := currency.ParseISO(value)
+	if err != nil || unit.String() != value || unit == currency.XXX || unit == currency.XTS {
+		return nil, fmt.Errorf("is %q; it must be a code of ISO 4217 such as USD", value)
+	}
+	if decimals, _ := currency.Standard.Rounding(unit); decimals != 2 {
+		return nil, fmt.Errorf("is %q, whose amounts have no hundredths; amounts here do", value)
+	}
+	return value, nil
 }

@@ -63,7 +63,7 @@ var eventTitles = []struct {
 	{EventOfferUpdated, "Terms changed"},
 	{EventDocumentSent, "Loan documents sent"},
 	{EventDocumentSigned, "Loan documents signed"},
-	{EventFundingChanged, "Funding requested or processing"},
+	{EventFundingChanged, "Funding status changed"},
 	{EventFundingSettled, "Funding settled"},
 	{EventFundingCancelled, "Draw cancelled"},
 	{EventFundingReturned, "Funding returned"},

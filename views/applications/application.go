@@ -65,6 +65,8 @@ type Entry struct {
 	Icon  string
 	Tone  ui.Tone
 	Title string
+	// Code is the kind of an event, empty for what is none.
+	Code string
 	// Href leads to more about it, empty for nothing more.
 	Href string
 	// Chip is the state of a mail or the answer to a call, nil for none.
@@ -172,15 +174,15 @@ func drawTable(draws []loan.Disbursement) ui.TableProps[loan.Disbursement] {
 			{Title: "Disbursement", Header: true, Cell: drawNameCell},
 			{
 				Title: "Gross", Class: "col-a w-amount end",
-				Text: func(d loan.Disbursement) string { return ui.Amount(d.Gross) },
+				Money: func(d loan.Disbursement) *lending.Money { return &d.Gross },
 			},
 			{
 				Title: "Fee", Class: "col-b w-amount end",
-				Text: func(d loan.Disbursement) string { return ui.Amount(d.Fee) },
+				Money: func(d loan.Disbursement) *lending.Money { return &d.Fee },
 			},
 			{
 				Title: "Net", Class: "col-b w-amount end",
-				Text: func(d loan.Disbursement) string { return ui.Amount(d.Net) },
+				Money: func(d loan.Disbursement) *lending.Money { return &d.Net },
 			},
 			{
 				Title: "Requested", Class: "w-time end",
@@ -192,10 +194,10 @@ func drawTable(draws []loan.Disbursement) ui.TableProps[loan.Disbursement] {
 
 // stageTable lists the stages of a schedule, and what was drawn for them.
 func stageTable(stages []lending.Stage, draws []loan.Disbursement) ui.TableProps[lending.Stage] {
-	drawn := map[int]string{}
+	drawn := map[int]*lending.Money{}
 	for _, draw := range draws {
 		if draw.Status.InForce() {
-			drawn[draw.Stage] = ui.Amount(draw.Gross)
+			drawn[draw.Stage] = &draw.Gross
 		}
 	}
 	return ui.TableProps[lending.Stage]{
@@ -206,11 +208,11 @@ func stageTable(stages []lending.Stage, draws []loan.Disbursement) ui.TableProps
 			{Title: "Stage", Header: true, Cell: stageNameCell},
 			{
 				Title: "Scheduled", Class: "w-amount end",
-				Text: func(s lending.Stage) string { return ui.Amount(s.Scheduled) },
+				Money: func(s lending.Stage) *lending.Money { return &s.Scheduled },
 			},
 			{
 				Title: "Drawn", Class: "w-amount end",
-				Text: func(s lending.Stage) string { return drawn[s.Number] },
+				Money: func(s lending.Stage) *lending.Money { return drawn[s.Number] },
 			},
 		},
 	}
@@ -229,7 +231,7 @@ func offerTable(offers []lending.Offer, selected string) ui.TableProps[lending.O
 			},
 			{
 				Title: "Approved", Class: "w-amount end",
-				Text: func(o lending.Offer) string { return ui.Amount(o.ApprovedAmount) },
+				Money: func(o lending.Offer) *lending.Money { return &o.ApprovedAmount },
 			},
 			{Title: "Maximum", Class: "col-a w-amount end", Cell: offerMaximumCell},
 			{

@@ -21,12 +21,12 @@ func DeskTable(rows []loan.Waiting) ui.TableProps[loan.Waiting] {
 		},
 		Rows: rows,
 		Columns: []ui.Column[loan.Waiting]{
-			{Title: "State", Class: "w-state w-loan", Chip: deskChip},
+			{Title: "State", Class: "w-state w-status", Chip: deskChip},
 			{Title: "Borrower", Header: true, Cell: deskNameCell},
 			{Title: "Next step", Class: "wrap", Cell: deskStepCell},
 			{
 				Title: "Net", Class: "col-b w-amount end",
-				Text: func(w loan.Waiting) string { return ui.Amount(w.Net) },
+				Money: func(w loan.Waiting) *lending.Money { return &w.Net },
 			},
 			{
 				Title: "Business hours", Class: "col-b w-amount end",

@@ -1,6 +1,7 @@
 package applications
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -39,16 +40,16 @@ func LoanTable(rows []loan.Summary) ui.TableProps[loan.Summary] {
 				Title: "Partner", Class: "col-c w-place",
 				Text: func(s loan.Summary) string { return s.PartnerName },
 			},
-			{Title: "Pending or next", Class: "col-b w-fate", Text: nextDraw},
+			{Title: "Pending or next", Class: "col-b w-fate", Cell: nextDrawCell},
 			{
 				Title: "Amount", Class: "col-a w-amount end",
-				Text: func(s loan.Summary) string { return ui.Amount(s.Amount) },
+				Money: func(s loan.Summary) *lending.Money { return &s.Amount },
 			},
 			{
 				Title: "Drawn", Class: "col-b w-amount end",
-				Text: func(s loan.Summary) string { return ui.Amount(s.Drawn) },
+				Money: func(s loan.Summary) *lending.Money { return &s.Drawn },
 			},
-			{Title: "Balance", Class: "col-b w-amount end", Text: balance},
+			{Title: "Balance", Class: "col-b w-amount end", Money: balance},
 			{
 				Title: "Opened", Class: "w-time w-day end",
 				Time: func(s loan.Summary) time.Time { return s.OpenedAt },
@@ -59,15 +60,18 @@ func LoanTable(rows []loan.Summary) ui.TableProps[loan.Summary] {
 
 func loanChip(s loan.Summary) ui.ChipProps { return LoanChip(string(s.State())) }
 
-func balance(s loan.Summary) string { return ui.Amount(s.Amount.Sub(s.Drawn)) }
+func balance(s loan.Summary) *lending.Money {
+	left := s.Amount.Sub(s.Drawn)
+	return &left
+}
 
 // nextDraw says which draw is under way, or which comes next.
-func nextDraw(s loan.Summary) string {
+func nextDraw(ctx context.Context, s loan.Summary) string {
 	switch {
 	case s.PendingID != nil:
-		return fmt.Sprintf("draw #%d, %s", *s.PendingID, ui.Amount(*s.Pending))
+		return fmt.Sprintf("draw #%d, %s", *s.PendingID, ui.Amount(ctx, *s.Pending))
 	case s.NextStage != nil && !s.Completed:
-		return fmt.Sprintf("stage %d, %s", *s.NextStage, ui.Amount(*s.Scheduled))
+		return fmt.Sprintf("stage %d, %s", *s.NextStage, ui.Amount(ctx, *s.Scheduled))
 	}
 	return ""
 }

@@ -1,6 +1,7 @@
 package applications
 
 import (
+	"context"
 	"strings"
 
 	"drawbridge/internal/catalog"
@@ -21,7 +22,7 @@ func ProductTable(rows []catalog.Product, may bool) ui.TableProps[catalog.Produc
 			{Title: "State", Class: "w-state", Chip: productChip},
 			{Title: "Product", Header: true, Cell: productNameCell},
 			{Title: "Schedule", Class: "col-a w-range", Text: shares},
-			{Title: "Lends", Class: "col-c w-range end", Text: lends},
+			{Title: "Lends", Class: "col-c w-range end", Cell: lendsCell},
 			{
 				Title: "Months", Class: "col-c w-short end",
 				Text: func(p catalog.Product) string { return p.Term },
@@ -59,7 +60,9 @@ func shares(p catalog.Product) string {
 }
 
 // lends are the amounts that a product lends.
-func lends(p catalog.Product) string { return ui.Amount(p.Min) + " to " + ui.Amount(p.Max) }
+func lends(ctx context.Context, p catalog.Product) string {
+	return ui.Amount(ctx, p.Min) + " to " + ui.Amount(ctx, p.Max)
+}
 
 func offerLabel(p catalog.Product) string {
 	if p.Active {

@@ -50,7 +50,7 @@ func FilterWords(f delivery.Filter) []string {
 		}
 	}
 	add(f.State != "", "state "+string(f.State))
-	add(f.Event != "", "event "+string(f.Event))
+	add(f.Event != "", "event "+ui.EventWord(string(f.Event)))
 	add(f.SubscriptionUID != uuid.Nil, "subscription "+f.SubscriptionUID.String())
 	add(f.MerchantUID != uuid.Nil, "merchant "+f.MerchantUID.String())
 	add(f.ApplicationUID != uuid.Nil, "application "+f.ApplicationUID.String())

@@ -123,8 +123,8 @@ func wait(previous, next ui.AttemptView) string {
 // nothing that the partner does not have: no secret, no header of theirs.
 func forPartner(detail delivery.Detail) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "Webhook %s for application %s (status %q)\n", detail.Event,
-		detail.ApplicationUID, detail.Status)
+	fmt.Fprintf(&text, "Webhook %s for application %s (status %q)\n",
+		ui.EventWord(string(detail.Event)), detail.ApplicationUID, detail.Status)
 	fmt.Fprintf(&text, "Delivery %s (header x-drawbridge-delivery)\nSent to %s\n",
 		detail.UID, detail.URL)
 	for _, attempt := range detail.Attempts {

@@ -16,6 +16,8 @@ type Lender struct {
 	AccentColor  string
 	// ReplyTo tells whether answers reach somebody; empty means they do not.
 	ReplyTo string
+	// Currency is that of every amount, by its ISO 4217 code.
+	Currency string
 }
 
 // Letter is one mail.

@@ -321,3 +321,17 @@ func TestRenderStops(t *testing.T) {
 		t.Errorf("rendered %d bytes for a request that has ended", len(content.HTML))
 	}
 }
+
+func TestAmountsNameTheirCurrency(t *testing.T) {
+	t.Parallel()
+	lender := mail.Lender{Name: "Meadow", Currency: "EUR"}
+	content := render(t, lender, mail.Welcome{ProductName: "Solar", ApprovedAmount: "12000.00"})
+	for part, text := range map[string]string{"text": content.Text, "HTML": content.HTML} {
+		if !strings.Contains(strings.ReplaceAll(text, "\u00a0", " "), "EUR 12,000.00") {
+			t.Errorf("the %s part does not say EUR 12,000.00: %s", part, text)
+		}
+	}
+	if undecided := render(t, lender, mail.Welcome{}); strings.Contains(undecided.Text, "EUR") {
+		t.Errorf("without an amount there is a currency: %s", undecided.Text)
+	}
+}

@@ -94,6 +94,14 @@ func grouped(amount string) string {
 	return out.String()
 }
 
+// priced writes an amount with its currency, nothing where there is none.
+func (l Lender) priced(amount string) string {
+	if amount == "" || l.Currency == "" {
+		return grouped(amount)
+	}
+	return l.Currency + "\u00a0" + grouped(amount)
+}
+
 // moment writes an RFC 3339 time for people.
 func moment(text string) string {
 	at, err := time.Parse(time.RFC3339, text)

@@ -23,10 +23,10 @@ func (w Welcome) Subject(lender Lender) string {
 	return "Welcome to " + short(lender.Name, 60)
 }
 
-func (w Welcome) plan() []Fact {
+func (w Welcome) plan(lender Lender) []Fact {
 	return known(
 		Fact{"Plan", w.ProductName},
-		Fact{"Approved amount", grouped(w.ApprovedAmount)},
+		Fact{"Approved amount", lender.priced(w.ApprovedAmount)},
 		Fact{"Term", with(w.Term, " months")},
 		Fact{"Interest rate", with(w.InterestRate, "% a year")},
 	)
@@ -59,7 +59,7 @@ func (w Welcome) Text(lender Lender) string {
 	var b textBuilder
 	b.paragraph(greeting("Welcome", w.FirstName))
 	b.paragraph(w.thanks(lender) + " " + w.accepted())
-	b.facts(w.plan())
+	b.facts(w.plan(lender))
 	b.paragraph("What happens next: " + welcomeNext)
 	b.facts(known(w.facts()...))
 	b.paragraph(welcomeKeep).paragraph(w.contact(lender)).paragraph(whyBorrower(lender))
@@ -187,7 +187,7 @@ func (w Welcome) HTML(lender Lender) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = table("Your plan", w.plan()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = table("Your plan", w.plan(lender)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

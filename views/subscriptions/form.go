@@ -199,7 +199,7 @@ func SecretWord(auth string) string {
 func (f Form) eventOptions() []ui.Option {
 	var options []ui.Option
 	for _, event := range f.Events {
-		options = append(options, ui.Option{Value: string(event.Kind), Label: event.Kind.Title()})
+		options = append(options, ui.EventOption(event.Kind))
 	}
 	return options
 }

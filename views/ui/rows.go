@@ -14,14 +14,6 @@ import (
 
 // ApplicationTable lists applications.
 func ApplicationTable(rows []application.Summary) TableProps[application.Summary] {
-	amount := func(of func(application.Summary) *lending.Money) func(application.Summary) string {
-		return func(s application.Summary) string {
-			if of(s) == nil {
-				return ""
-			}
-			return Amount(*of(s))
-		}
-	}
 	return TableProps[application.Summary]{
 		Caption: "Applications, newest first",
 		RowID:   func(s application.Summary) string { return "a-" + s.UID.String() },
@@ -46,15 +38,15 @@ func ApplicationTable(rows []application.Summary) TableProps[application.Summary
 			{Title: "Merchant", Class: "col-b w-sixth", Cell: merchantCell},
 			{
 				Title: "Requested", Class: "col-a w-amount end",
-				Text: func(s application.Summary) string { return Amount(s.RequestedAmount) },
+				Money: func(s application.Summary) *lending.Money { return &s.RequestedAmount },
 			},
 			{
 				Title: "Loan", Class: "col-c w-amount end",
-				Text: amount(func(s application.Summary) *lending.Money { return s.LoanAmount }),
+				Money: func(s application.Summary) *lending.Money { return s.LoanAmount },
 			},
 			{
 				Title: "Drawn", Class: "col-c w-amount end",
-				Text: amount(func(s application.Summary) *lending.Money { return s.Drawn }),
+				Money: func(s application.Summary) *lending.Money { return s.Drawn },
 			},
 			{
 				Title: "Created", Class: "w-time end",
@@ -151,7 +143,7 @@ const MaxAttempts = 3
 type DeliveryRow = delivery.Delivery
 
 // DeliveryLabel names a delivery: what, and to whom.
-func DeliveryLabel(d delivery.Delivery) string { return string(d.Event) + " to " + d.PartnerName }
+func DeliveryLabel(d delivery.Delivery) string { return d.Event.Title() + " to " + d.PartnerName }
 
 // lastResult names the last attempt's outcome in a word or two.
 func lastResult(d delivery.Delivery) string {

@@ -1,12 +1,15 @@
 package ui
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/a-h/templ"
+
+	"drawbridge/internal/lending"
 )
 
 // TableProps is a table: what it lists, its columns and its rows.
@@ -33,11 +36,29 @@ type Column[T any] struct {
 	// Header marks the column whose cells name their row.
 	Header bool
 	// A cell is what one of these says of a row: a component, a text (none when
-	// empty), a time, or a chip.
+	// empty), a time, a chip, or an amount.
 	Cell func(T) templ.Component
 	Text func(T) string
 	Time func(T) time.Time
 	Chip func(T) ChipProps
+	// Money is an amount, nil for none: the title names the currency.
+	Money func(T) *lending.Money
+}
+
+// heading is the column's title, of amounts with their currency.
+func (c Column[T]) heading(ctx context.Context) string {
+	if code := currencyOf(ctx); c.Money != nil && code != "" {
+		return c.Title + " (" + code + ")"
+	}
+	return c.Title
+}
+
+// moneyText is an amount under a title that names the currency, empty for none.
+func moneyText(money *lending.Money) string {
+	if money == nil {
+		return ""
+	}
+	return figure(*money)
 }
 
 // PagerProps is the foot of a keyset-paginated list.

@@ -9,8 +9,6 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"drawbridge/internal/lending"
 )
 
 // maxVisible bounds what one page shows of a body, in bytes.
@@ -206,32 +204,8 @@ func Sentence(text string) string {
 	return text + "."
 }
 
-// Amount writes money with its thousands grouped: 12,345.00.
-func Amount(money lending.Money) string {
-	whole, cents, _ := strings.Cut(money.String(), ".")
-	sign := ""
-	if digits, negative := strings.CutPrefix(whole, "-"); negative {
-		sign, whole = "-", digits
-	}
-	for at := len(whole) - 3; at > 0; at -= 3 {
-		whole = whole[:at] + "," + whole[at:]
-	}
-	return sign + whole + "." + cents
-}
-
 // RoleWord is what a role is called.
 func RoleWord(role string) string { return Capital(role) }
-
-// EventsWord says which kinds of events are chosen.
-func EventsWord(events []string) string {
-	if len(events) == 1 {
-		if events[0] == "all" {
-			return "All events"
-		}
-		return events[0]
-	}
-	return Plural(len(events), "event", "events")
-}
 
 // Value returns what a pointer leads to, or the zero value.
 func Value[T any](pointer *T) T {
@@ -240,15 +214,4 @@ func Value[T any](pointer *T) T {
 		return zero
 	}
 	return *pointer
-}
-
-// EventOptions offers the kinds of events by their names, with the code beside.
-func EventOptions(none string) []Option {
-	options := []Option{{Label: none}}
-	for _, kind := range lending.AllEventKinds() {
-		options = append(options, Option{
-			Value: string(kind), Label: kind.Title() + " (" + string(kind) + ")",
-		})
-	}
-	return options
 }

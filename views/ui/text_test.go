@@ -228,11 +228,15 @@ func TestBreakingKeepsTheText(t *testing.T) {
 
 func TestAmount(t *testing.T) {
 	t.Parallel()
+	euros := WithCurrency(t.Context(), "EUR")
+	if got := Amount(euros, lending.Cents(-123_456)); got != "EUR\u00a0-1,234.56" {
+		t.Errorf("in euros it is %q", got)
+	}
 	for cents, want := range map[int64]string{
 		0: "0.00", 99_999: "999.99", 100_000: "1,000.00", -123_456_789: "-1,234,567.89",
 		-99_900: "-999.00",
 	} {
-		if got := Amount(lending.Cents(cents)); got != want {
+		if got := Amount(t.Context(), lending.Cents(cents)); got != want {
 			t.Errorf("%d cents are %q, want %q", cents, got, want)
 		}
 	}

@@ -140,8 +140,9 @@ func TestApplicationPage(t *testing.T) {
 	b := r.signedIn()
 	page := b.get(paths.To(paths.Application, uid)).wantStatus(t, http.StatusOK)
 	for selector, want := range map[string]string{
-		".headline":       "Bo Weiß Approved",
-		".sums":           "Amount 10,000.00 as approved Drawn 10,000.00 2 disbursements Balance 0.00",
+		".headline": "Bo Weiß Approved",
+		".sums": "Amount USD 10,000.00 as approved Drawn USD 10,000.00 2 disbursements " +
+			"Balance USD 0.00",
 		"#stage-2":        "50 % 5,000.00 5,000.00",
 		".facts":          "SV-2026-17",
 		".files":          "roof.pdf 13 B, application/pdf",

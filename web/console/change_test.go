@@ -103,7 +103,9 @@ func TestMoveButtonsAreTheTransitionTable(t *testing.T) {
 			if to == "" {
 				return
 			}
-			if !strings.Contains(note, "Sends application.status.update to 1 subscription.") ||
+			if !containsAll(note, []string{
+				"Sends “Application status changed” (application.status.update)", " to 1 subscription.",
+			}) ||
 				strings.Contains(note, "stipulation") != to.NeedsStipulation() {
 				t.Errorf("%s to %s says %q", status, to, note)
 			}
@@ -149,13 +151,13 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 		before := r.told(uid)
 		announced := ""
 		body := form.text(".dialog-body")
-		_, after, found := strings.Cut(body, "Sends ")
+		_, after, found := strings.Cut(body, "Sends “")
 		if !found {
-			_, after, found = strings.Cut(body, "Records ")
+			_, after, found = strings.Cut(body, "Records “")
 		}
 		if found {
-			kind, _, _ := strings.Cut(after, " ")
-			announced = strings.TrimSuffix(kind, ";")
+			_, after, _ = strings.Cut(after, "” (")
+			announced, _, _ = strings.Cut(after, ")")
 		}
 		action, values := form.formValues(t)
 		for name, value := range fields {
@@ -370,7 +372,8 @@ func TestAcceptWithCompetitors(t *testing.T) {
 	rival := w.Application(t)
 	form := b.get(changePath(app.UID, "accept"))
 	if got := form.text(".dialog-body"); !containsAll(got, []string{
-		"Communications are enabled", "welcome e-mail at once", "records application.status.update",
+		"Communications are enabled", "welcome e-mail at once",
+		"records “Application status changed” (application.status.update)",
 	}) {
 		t.Errorf("the form says %q", got)
 	}

@@ -85,6 +85,8 @@ type Options struct {
 	System SystemFacts
 	// BasePath stands before the API's paths, such as /api.
 	BasePath string
+	// Currency is that of every amount, by its ISO 4217 code.
+	Currency string
 	// Retention says how long things are kept.
 	Retention *retention.Service
 	// Configuration is what the environment sets, secrets masked.
@@ -134,6 +136,7 @@ func New(options Options) (*Console, error) {
 	site, err := page.NewSite(page.Options{
 		DB: options.DB, Operators: options.Operators, Badges: c.badges,
 		PublicURL: options.PublicURL, Environment: options.Environment, Version: options.Version,
+		Currency:    options.Currency,
 		Development: options.Development != nil, Status: options.Status, LiveEvery: options.LiveEvery,
 	})
 	if err != nil {

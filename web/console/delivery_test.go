@@ -38,7 +38,7 @@ func TestDeliveryPage(t *testing.T) {
 		_, _ = w.Write([]byte(`{"error":"maintenance","n":12345678901234567890}`))
 	})
 	page := b.get(paths.To(paths.Delivery, sent.UID.String())).wantStatus(t, http.StatusOK)
-	if got := page.text(".headline"); got != "application.status.update Retrying" {
+	if got := page.text(".headline"); got != "Application status changed Retrying" {
 		t.Errorf("headline %q", got)
 	}
 	if got := page.text("#attempt-1 h3"); got != "Attempt 1: 503 Service Unavailable" {
@@ -210,7 +210,7 @@ func TestResendWithoutScript(t *testing.T) {
 		t.Fatalf("after the re-send: %q", back.Location)
 	}
 	fresh := b.get(back.Location).wantStatus(t, http.StatusOK)
-	if got := fresh.text(".headline"); got != "application.status.update Delivered re-send" {
+	if got := fresh.text(".headline"); got != "Application status changed Delivered re-send" {
 		t.Errorf("headline %q", got)
 	}
 	if got := fresh.text("main > .notice"); got != "Re-sent. This is the new delivery." {

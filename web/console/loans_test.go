@@ -72,7 +72,7 @@ func TestLoanList(t *testing.T) {
 			t.Errorf("%s says %q, want %q", uid, got, want)
 		}
 	}
-	if got := page.text("#l-" + ready.String()); !strings.Contains(got, "stage 1, 5,000.00") {
+	if got := page.text("#l-" + ready.String()); !strings.Contains(got, "stage 1, USD 5,000.00") {
 		t.Errorf("the next stage: %q", got)
 	}
 	if b.get(paths.Home).find(`#draws-title, a[href="`+paths.With(paths.Loans, url.Values{

@@ -176,8 +176,9 @@ func (c changing) form(
 }
 
 // tells says which event a change causes and who gets it.
-func (c changing) tells(kind lending.EventKind) string {
-	interest := c.interests[kind]
+func (c changing) tells(of lending.EventKind) string {
+	kind := fmt.Sprintf("“%s” (%s)", of.Title(), of)
+	interest := c.interests[of]
 	subscriptions := ui.Plural(interest.Subscriptions, "subscription", "subscriptions")
 	switch {
 	case interest.Subscriptions == 0:

@@ -81,7 +81,7 @@ func (c changing) acceptable() ([]ui.Option, error) {
 	for _, offer := range c.now.Offers {
 		options = append(options, ui.Option{
 			Value: offer.ProductUID,
-			Label: offer.ProductCode + ", " + ui.Amount(offer.ApprovedAmount) + " approved",
+			Label: offer.ProductCode + ", " + ui.InCurrency(c.Currency, offer.ApprovedAmount) + " approved",
 		})
 	}
 	if c.now.Decided {
@@ -151,12 +151,13 @@ func (c changing) askAmount() (asked, error) {
 	}
 	event := c.tells(lending.EventAmountUpdated)
 	effects := []string{
-		c.affected(), "At most the offer's maximum, " + ui.Amount(offer.MaxAmount) + ".", event,
+		c.affected(),
+		"At most the offer's maximum, " + ui.InCurrency(c.Currency, offer.MaxAmount) + ".", event,
 	}
 	if c.now.Loan != nil {
 		effects = slices.Insert(effects, 2,
 			"The loan takes the same amount, which cannot be less than what was drawn, "+
-				ui.Amount(c.now.Loan.Drawn())+". Stages not drawn yet take their shares of it.")
+				ui.InCurrency(c.Currency, c.now.Loan.Drawn())+". Stages not drawn yet take their shares of it.")
 	}
 	typed := c.get("approved_amount")
 	return asked{

@@ -72,7 +72,7 @@ func (f *Feature) timeline(
 		return shown, err
 	}
 	for _, moment := range found.Moments {
-		one := entry(moment)
+		one := entry(ctx, moment)
 		if passage, sent := passages[moment.ID]; sent {
 			one.Passage = &passage
 		}
@@ -116,7 +116,7 @@ var entryMarks = map[application.MomentKind]struct {
 }
 
 // entry words what happened.
-func entry(m application.Moment) applications.Entry {
+func entry(ctx context.Context, m application.Moment) applications.Entry {
 	mark := entryMarks[m.Kind]
 	shown := applications.Entry{ID: m.Name + "-" + m.ID, At: m.At, Icon: mark.icon, Tone: mark.tone}
 	switch {
@@ -131,20 +131,18 @@ func entry(m application.Moment) applications.Entry {
 		}
 	case lending.EventKind(m.Name).IsKnown():
 		kind := lending.EventKind(m.Name)
-		shown.Title = kind.Title() + ": " + m.State
-		if kind == lending.EventFundingChanged {
-			shown.Title = "Funding status changed: " + m.State // the kind's own title names both
-		}
-		shown.Text = eventText(m)
+		shown.Title = kind.Title() + ": " + ui.StatusWord(m.State)
+		shown.Code = m.Name
+		shown.Text = eventText(ctx, m)
 		shown.Href = paths.To(paths.Event, m.ID)
 	default:
-		wordOwn(&shown, m)
+		wordOwn(ctx, &shown, m)
 	}
 	return shown
 }
 
 // wordOwn words what no event tells.
-func wordOwn(shown *applications.Entry, m application.Moment) {
+func wordOwn(ctx context.Context, shown *applications.Entry, m application.Moment) {
 	switch m.Name {
 	case application.NameCreated:
 		shown.Title = "Application created"
@@ -155,15 +153,15 @@ func wordOwn(shown *applications.Entry, m application.Moment) {
 		shown.Href = "#certificate-" + m.ID
 	case application.NameDraw:
 		shown.Title = "Draw #" + m.ID + " requested"
-		shown.Text = fmt.Sprintf("%s, %s gross, by %s", m.State, ui.Amount(*m.Amount), m.Party)
+		shown.Text = fmt.Sprintf("%s, %s gross, by %s", m.State, ui.Amount(ctx, *m.Amount), m.Party)
 		shown.Href = "#draw-" + m.ID
 	default:
-		wordStep(shown, m)
+		wordStep(ctx, shown, m)
 	}
 }
 
 // wordStep words how the money of a draw moved on, with what was said about it.
-func wordStep(shown *applications.Entry, m application.Moment) {
+func wordStep(ctx context.Context, shown *applications.Entry, m application.Moment) {
 	var parts []string
 	word := "processing"
 	switch m.Name {
@@ -172,11 +170,12 @@ func wordStep(shown *applications.Entry, m application.Moment) {
 	case application.NameCancelled:
 		word = "cancelled"
 		shown.Icon, shown.Tone = "ban", ui.Mute
-		parts = append(parts, ui.Amount(*m.Amount)+" gross are available again")
+		parts = append(parts, ui.Amount(ctx, *m.Amount)+" gross are available again")
 	case application.NameReturned:
 		word = "returned"
 		shown.Icon, shown.Tone = "rotate-ccw", ui.Bad
-		parts = append(parts, "The money came back: "+ui.Amount(*m.Amount)+" gross are available again")
+		parts = append(parts,
+			"The money came back: "+ui.Amount(ctx, *m.Amount)+" gross are available again")
 	}
 	if m.Text != "" {
 		parts = append(parts, m.Text)
@@ -236,8 +235,8 @@ func wordEmail(shown *applications.Entry, m application.Moment) {
 }
 
 // eventText picks from an event's payload what its title does not say. A
-// payload that cannot be read is shown by its kind alone.
-func eventText(m application.Moment) string {
+// payload that cannot be read says no more.
+func eventText(ctx context.Context, m application.Moment) string {
 	var payload struct {
 		TaskTitle string `json:"task_title"`
 		Data      struct {
@@ -247,7 +246,7 @@ func eventText(m application.Moment) string {
 		} `json:"data"`
 	}
 	if err := json.Unmarshal(m.Body, &payload); err != nil {
-		return m.Name
+		return ""
 	}
 	switch before, after := payload.Data.Previous, payload.Data.Updated; {
 	case payload.TaskTitle != "":
@@ -255,7 +254,7 @@ func eventText(m application.Moment) string {
 	case before != nil && after != nil:
 		var changed []string
 		for _, field := range []struct{ name, before, after string }{
-			{"Approved amount", grouped(before.ApprovedAmount), grouped(after.ApprovedAmount)},
+			{"Approved amount", grouped(ctx, before.ApprovedAmount), grouped(ctx, after.ApprovedAmount)},
 			{"Term", before.Term, after.Term},
 			{"Interest rate", before.InterestRate, after.InterestRate},
 			{"Merchant fee", before.MerchantFeePercentage, after.MerchantFeePercentage},
@@ -266,16 +265,16 @@ func eventText(m application.Moment) string {
 		}
 		return strings.Join(changed, ", ")
 	case payload.Data.Approved != nil:
-		return "Approved amount " + grouped(payload.Data.Approved.ApprovedAmount)
+		return "Approved amount " + grouped(ctx, payload.Data.Approved.ApprovedAmount)
 	}
-	return m.Name
+	return ""
 }
 
 // grouped writes an amount of a payload as pages do; what is none stays.
-func grouped(text string) string {
+func grouped(ctx context.Context, text string) string {
 	amount, err := lending.ParseMoney(text)
 	if err != nil {
 		return text
 	}
-	return ui.Amount(amount)
+	return ui.Amount(ctx, amount)
 }

@@ -57,7 +57,8 @@ func (f *Feature) showDraft(ctx echo.Context, of resend.Resend, form draftForm) 
 			Total: lane.Total,
 		}
 		for kind, count := range lane.Events {
-			row.Events = append(row.Events, fmt.Sprintf("%s: %s", kind, ui.Number(count)))
+			row.Events = append(row.Events,
+				fmt.Sprintf("%s: %s", ui.EventWord(string(kind)), ui.Number(count)))
 		}
 		slices.Sort(row.Events)
 		shown.Lanes = append(shown.Lanes, row)

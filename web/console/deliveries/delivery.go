@@ -41,7 +41,7 @@ func (f *Feature) delivery(ctx echo.Context) error {
 	if err := f.addNeighbours(ctx, &shown); err != nil {
 		return err
 	}
-	here := place.Under(paths.Deliveries, string(shown.Delivery.Event))
+	here := place.Under(paths.Deliveries, shown.Delivery.Event.Title())
 	here.Here, here.Live = ui.DeliveryLabel(shown.Delivery.Delivery), true
 	return f.Show(ctx, http.StatusOK, here, deliveries.Detail(shown))
 }

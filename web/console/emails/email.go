@@ -132,6 +132,6 @@ func (f *Feature) renderSample(ctx context.Context, name string) (mail.Content, 
 	}
 	return mail.Render(ctx, mail.Lender{
 		Name: settings.LenderName, PrimaryColor: settings.PrimaryColor,
-		AccentColor: settings.AccentColor, ReplyTo: settings.ReplyTo,
+		AccentColor: settings.AccentColor, ReplyTo: settings.ReplyTo, Currency: f.Currency,
 	}, samples[at].Letter)
 }

@@ -152,7 +152,7 @@ func (f *Feature) event(ctx echo.Context) error {
 	if shown.Targets, err = f.Webhooks.Bulk.ReplayTargets(request, uid); err != nil {
 		return err
 	}
-	here := place.Under(paths.Events, string(shown.Kind))
-	here.Here = string(shown.Kind) + " for " + shown.PartnerName
+	here := place.Under(paths.Events, shown.Kind.Title())
+	here.Here = shown.Kind.Title() + " for " + shown.PartnerName
 	return f.Show(ctx, http.StatusOK, here, events.Detail(shown))
 }

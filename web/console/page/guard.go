@@ -49,7 +49,7 @@ func (s *Site) Guard(needed operator.Role, handler echo.HandlerFunc) echo.Handle
 		ctx.Set(userKey, signed.User)
 		ctx.Set(sessionKey, signed.Session)
 		zone, _ := s.Zone(ctx)
-		request := ui.WithZone(ctx.Request().Context(), zone)
+		request := ui.WithCurrency(ui.WithZone(ctx.Request().Context(), zone), s.Currency)
 		ctx.SetRequest(ctx.Request().WithContext(ui.WithMay(request,
 			func(path string) bool { return s.may(signed.Role, path) })))
 		switch {

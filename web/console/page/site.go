@@ -36,6 +36,8 @@ type Options struct {
 	PublicURL string
 	// Environment is shown over every page; empty in production.
 	Environment string
+	// Currency is that of every amount, by its ISO 4217 code.
+	Currency string
 	// Version names the running build.
 	Version string
 	// Development adds the pages of a development server to the rail.

@@ -58,7 +58,7 @@ func (f *Feature) test() action.Spec {
 func testForm(s subscription.Subscription, kind lending.EventKind) action.Form {
 	event := ui.Control{Name: "event", Label: "Event", Value: string(kind)}
 	for _, kind := range lending.AllEventKinds() {
-		event.Options = append(event.Options, ui.Option{Value: string(kind), Label: kind.Title()})
+		event.Options = append(event.Options, ui.EventOption(kind))
 	}
 	fields := ui.AskForm{
 		Title: "Send a test event", Controls: []ui.Control{event}, NoReason: true,

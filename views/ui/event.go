@@ -1,0 +1,39 @@
+package ui
+
+import "drawbridge/internal/lending"
+
+// EventName is what a kind of event is called, the code itself for one that does not exist.
+func EventName(code string) string { return lending.EventKind(code).Title() }
+
+// EventWord is the name of a kind of event with the code beside, for a sentence.
+func EventWord(code string) string {
+	if !lending.EventKind(code).IsKnown() {
+		return code
+	}
+	return EventName(code) + " (" + code + ")"
+}
+
+// EventsWord says which kinds of events are chosen.
+func EventsWord(codes []string) string {
+	if len(codes) == 1 {
+		if codes[0] == lending.AllEvents {
+			return "All events"
+		}
+		return EventName(codes[0])
+	}
+	return Plural(len(codes), "event", "events")
+}
+
+// EventOption offers a kind of event by its name, with the code beside.
+func EventOption(kind lending.EventKind) Option {
+	return Option{Value: string(kind), Label: EventWord(string(kind))}
+}
+
+// EventOptions offers the kinds of events by their names, with the code beside.
+func EventOptions(none string) []Option {
+	options := []Option{{Label: none}}
+	for _, kind := range lending.AllEventKinds() {
+		options = append(options, EventOption(kind))
+	}
+	return options
+}
