@@ -84,6 +84,12 @@ screenshots: test-tools ## Picture every page, light and dark, wide and narrow, 
 	@DRAWBRIDGE_TEST_SCREENSHOTS='$(CURDIR)/screenshots' ./bin/withpostgres \
 		go test -tags walks -count=1 -timeout 40m -run '^TestEveryPageIsAccessible$$' ./cmd/e2e/console
 
+.PHONY: gallery
+gallery: test-tools ## Picture the README's pages anew, as a first start shows them, in docs/img
+	@DRAWBRIDGE_TEST_GALLERY='$(CURDIR)/docs/img' ./bin/withpostgres \
+		go test -tags walks -count=1 -timeout 10m -run '^TestGallery$$' ./cmd/e2e/console
+	@chmod 644 docs/img/*.png
+
 # With options: make bench BENCH='-quick -only api'
 .PHONY: bench
 bench: vendor postgres ## Measure throughput and latency, each figure beside its floor
