@@ -72,73 +72,75 @@ func (p *Publisher) Run(ctx context.Context) {
 
 // publishAll publishes all that waits, and numbers some of the older events.
 func (p *Publisher) publishAll(ctx context.Context) (int, error) {
-	var waiting struct {
-		Events  bool `db:"events"`
-		Numbers bool `db:"numbers"`
-	}
-	err := p.DB.GetContext(ctx, &waiting, `
-		SELECT EXISTS (SELECT FROM feed_outbox) AS events,
-		       EXISTS (SELECT FROM feed_head WHERE numbered_until IS NOT NULL) AS numbers`)
 	all := 0
-	for more := waiting.Events; err == nil && more; {
-		var published int
-		published, err = p.Publish(ctx)
-		all += published
-		more = published == publishedTogether
+	for {
+		now, err := p.publish(ctx)
+		if all += now.Published; err != nil || now.Published < publishedTogether {
+			if err == nil && now.Unnumbered {
+				err = p.Number(ctx)
+			}
+			return all, err
+		}
 	}
-	if err == nil && waiting.Numbers {
-		err = p.Number(ctx)
-	}
-	return all, err
 }
 
 // Publish publishes some of the events that wait and returns how many; 0 also while
 // another process does.
 func (p *Publisher) Publish(ctx context.Context) (int, error) {
-	published := 0
-	err := p.DB.InTx(ctx, func(tx *postgres.Tx) error {
-		published = 0
-		var head int64
-		err := tx.GetContext(ctx, &head, `SELECT position FROM feed_head FOR UPDATE SKIP LOCKED`)
-		if postgres.IsNoRows(err) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("locking the head of the feed: %w", err)
-		}
-		// A statement of its own: what it sees, it sees under the lock.
-		err = tx.GetContext(ctx, &published, `
-			WITH taken AS (
-				DELETE FROM feed_outbox
-				 WHERE outbox_id IN (
-				           SELECT outbox_id FROM feed_outbox ORDER BY outbox_id LIMIT $2)
-				RETURNING *
-			), placed AS (
-				INSERT INTO feed (position, event_uid, occurred_at, merchant_uid, application_uid,
-				                  kind)
-				SELECT $1 + row_number() OVER (ORDER BY outbox_id), event_uid, occurred_at,
-				       merchant_uid, application_uid, kind
-				  FROM taken
-				RETURNING position
-			), counted AS (
-				SELECT count(*) AS n, max(position) AS head FROM placed
-			), moved AS (
-				UPDATE feed_head h
-				   SET position = c.head
-				  FROM counted c
-				 WHERE c.n > 0
-			)
-			SELECT n
-			  FROM counted
-			 CROSS JOIN LATERAL (
-			           SELECT CASE WHEN n > 0 THEN pg_notify($3, head::text) END
-			       ) AS told`, head, publishedTogether, feedChannel)
-		if err != nil {
-			return fmt.Errorf("publishing events to the feed: %w", err)
-		}
-		return nil
-	})
-	return published, err
+	now, err := p.publish(ctx)
+	return now.Published, err
+}
+
+// round is what one statement published.
+type round struct {
+	Published int `db:"published"`
+	// Unnumbered tells that there are events from before there were numbers.
+	Unnumbered bool `db:"unnumbered"`
+}
+
+// publish is one statement and so one transaction, since each of its own costs as much as
+// the events of several. It has the head as it stands when it has locked it, which may be
+// newer than the outbox that it sees: what another process has published since is there still, but
+// to be deleted it is looked at anew, and then passed over.
+func (p *Publisher) publish(ctx context.Context) (round, error) {
+	var now round
+	err := p.DB.GetContext(ctx, &now, `
+		WITH head AS MATERIALIZED (
+			SELECT position FROM feed_head FOR UPDATE SKIP LOCKED
+		), taken AS (
+			DELETE FROM feed_outbox
+			 WHERE outbox_id IN (
+			           SELECT outbox_id
+			             FROM feed_outbox
+			            WHERE EXISTS (SELECT FROM head)
+			            ORDER BY outbox_id
+			            LIMIT $1)
+			RETURNING *
+		), placed AS (
+			INSERT INTO feed (position, event_uid, occurred_at, merchant_uid, application_uid, kind)
+			SELECT h.position + row_number() OVER (ORDER BY t.outbox_id), t.event_uid,
+			       t.occurred_at, t.merchant_uid, t.application_uid, t.kind
+			  FROM taken t
+			 CROSS JOIN head h
+			RETURNING position
+		), counted AS (
+			SELECT count(*) AS n, max(position) AS head FROM placed
+		), moved AS (
+			UPDATE feed_head h
+			   SET position = c.head
+			  FROM counted c
+			 WHERE c.n > 0
+		)
+		SELECT n AS published,
+		       EXISTS (SELECT FROM feed_head WHERE numbered_until IS NOT NULL) AS unnumbered
+		  FROM counted
+		 CROSS JOIN LATERAL (
+		           SELECT CASE WHEN n > 0 THEN pg_notify($2, head::text) END
+		       ) AS told`, publishedTogether, feedChannel)
+	if err != nil {
+		return round{}, fmt.Errorf("publishing events to the feed: %w", err)
+	}
+	return now, nil
 }
 
 // Number gives their numbers to the events of some applications that are older than
