@@ -30,7 +30,7 @@ var levels = [][]string{
 		"internal/idempotency", "internal/retention", "internal/sealed", "internal/document",
 		"internal/catalog", "internal/apilog", "internal/queue",
 		"internal/search", "internal/fleet", "internal/restore", "internal/lists",
-		"internal/listener", "internal/feed",
+		"internal/listener", "internal/feed", "internal/admission",
 	},
 	{
 		"internal/event", "internal/receiver", "internal/relay", "internal/attention",
