@@ -219,7 +219,7 @@ func (s *Services) NewCourier() (*email.Courier, error) {
 	}
 	courier := &email.Courier{
 		DB: s.DB, Jobs: s.Jobs, From: from,
-		Render: jobs.RenderMail(s.Settings.PublicURL, s.Settings.Currency),
+		Render:   jobs.RenderMail(s.Settings.PublicURL, s.Settings.Currency),
 		Captures: s.Settings.Env == config.Sandbox,
 	}
 	if s.Settings.SMTPURL == "" {

@@ -3,6 +3,7 @@ package seed
 // makeLife is what happens to each application, in order, until $2; the newest
 // applications first until there are $1 events. With $3 all but one in eight become a
 // loan, else one in eight: large data has few loans beside what waits and is declined.
+// Some have just been received. $4 is the length of a life, 1 for a week or so.
 // A loan has up to three draws and, the longer it lives, the more tasks; many close. A sequence is
 // the k-th step of its application's life, so that status, loan, draws and events agree.
 // One in some hundred events is a test, which is the last of its application and
@@ -13,7 +14,8 @@ const makeLife = `
 	WITH alive AS (
 		SELECT a.application_uid, a.merchant_uid, a.partner_uid, a.created_at,
 		       a.external_reference, n, n % 8 = 1 OR $3 AND n % 8 > 0 AS lent,
-		       CASE WHEN n % 80 = 1 THEN 7
+		       CASE WHEN n % 32 = 0 THEN 0
+		            WHEN n % 80 = 1 THEN 7
 		            WHEN n % 80 = 41 AND NOT $3 THEN 8
 		            WHEN n % 8 = 1
 		            THEN (ARRAY[11, 11, 16, 11, 11, 19, 11, 9])[1 + n / 8 % 8] + closing::integer
@@ -28,7 +30,7 @@ const makeLife = `
 		   AND a.last_sequence = 0
 	), steps AS MATERIALIZED (
 		SELECT a.*, k, random() < 0.03 AS may_test,
-		       a.created_at + sum(interval '1 hour' * (0.6 + 0.8 * random()) * coalesce(
+		       a.created_at + sum(interval '1 hour' * $4::float8 * (0.6 + 0.8 * random()) * coalesce(
 		           (ARRAY[0.1, 0.5, 2, 4, 1, 6, 10, 3, 16, 3, 6, 20, 3, 16, 5, 2, 20, 3, 16, 24])[k], 12))
 		           OVER (PARTITION BY a.application_uid ORDER BY k) AS at
 		  FROM alive a

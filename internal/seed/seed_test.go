@@ -126,6 +126,20 @@ func TestFill(t *testing.T) {
 	}
 }
 
+func TestFillOfAFewDays(t *testing.T) {
+	t.Parallel()
+	for _, plan := range []seed.Plan{
+		{Deliveries: 600, Attempts: 900, Partners: 4, Days: 3},
+		{Deliveries: 40, Attempts: 50, Partners: 2, Days: 1},
+		{Deliveries: 3000, Attempts: 3300, Partners: 5, Days: 30},
+	} {
+		totals, err := seed.Fill(t.Context(), pgtest.New(t), plan)
+		if err != nil || totals.Deliveries != plan.Deliveries {
+			t.Errorf("%+v made %d deliveries, %v", plan, totals.Deliveries, err)
+		}
+	}
+}
+
 func TestFillMakesLikeRowsEveryTime(t *testing.T) {
 	t.Parallel()
 	var made [2]string

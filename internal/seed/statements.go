@@ -260,13 +260,14 @@ const makeDeliveries = `
 	            (CASE class WHEN 'timeout' THEN 'time ran out while waiting for the answer'
 	                       WHEN 'dns' THEN 'the host name does not exist'
 	                       WHEN 'connect' THEN 'the connection was refused'
-	                       ELSE 'the endpoint answered ' || bad || (CASE bad
-	                            WHEN 500 THEN ' Internal Server Error' WHEN 502 THEN ' Bad Gateway'
-	                            WHEN 503 THEN ' Service Unavailable' WHEN 404 THEN ' Not Found'
-	                            WHEN 401 THEN ' Unauthorized' WHEN 429 THEN ' Too Many Requests'
-	                            WHEN 410 THEN ' Gone' WHEN 302 THEN ' Found'
-	                            ELSE ' I''m a teapot' END)
-	            END)
+	                        ELSE 'the endpoint answered ' ||
+	                             (SELECT concat_ws(' ', code, reason)
+	                                FROM (VALUES (500, 'Internal Server Error'), (502, 'Bad Gateway'),
+	                                             (503, 'Service Unavailable'), (404, 'Not Found'),
+	                                             (401, 'Unauthorized'), (429, 'Too Many Requests'),
+	                                             (410, 'Gone'), (302, 'Found'),
+	                                             (418, 'I''m a teapot')) AS r (code, reason)
+	                               WHERE code = bad) END)
 	       END,
 	       CASE WHEN good_one OR class <> 'dns' THEN '203.0.113.10:443' END, 900,
 	       CASE WHEN good_one OR class NOT IN ('dns', 'connect') THEN 5000 END,
