@@ -160,7 +160,7 @@ func TestParse(t *testing.T) {
 func TestWrongUsageIsNamed(t *testing.T) {
 	t.Parallel()
 	for line, says := range map[string]string{
-		"-only api,uploads":              `-only names "uploads"; the sections are door, latency,`,
+		"-only api,uploads":              `-only names "uploads"; the sections are door, overload,`,
 		"api":                            "unexpected argument api",
 		"-fast":                          "-fast",
 		"-only upload -profile cpu.prof": "-profile needs the section api",

@@ -178,7 +178,9 @@ func (callCmd) Run(w *world) (err error) {
 		free <- made
 	}
 	n := len(task.Applications)
-	told := findings{Began: make([]time.Time, n), Took: make([]time.Duration, n), Refused: make([]bool, n)}
+	told := findings{
+		Began: make([]time.Time, n), Took: make([]time.Duration, n), Refused: make([]bool, n),
+	}
 	err = pace{rate: task.Rate, most: task.Callers}.run(w.ctx, n, func(i int, _ time.Time) error {
 		made := <-free
 		defer func() { free <- made }()

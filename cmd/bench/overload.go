@@ -17,8 +17,8 @@ const (
 	burst = 3 * time.Second
 )
 
-// overload asks the real program for more than it can do, over HTTP by callers in a process of their
-// own, and looks at the calls that it answers all the same.
+// overload asks the real program for more than it can do, over HTTP by callers in a process
+// of their own, and looks at the calls that it answers all the same.
 func (b *bench) overload(ctx context.Context) (err error) {
 	var open ends
 	defer open.run(&err)
@@ -30,7 +30,8 @@ func (b *bench) overload(ctx context.Context) (err error) {
 	if _, _, err := d.draw(ctx, warmUps, 0); err != nil {
 		return err
 	}
-	b.say("overload: %d calls by %d callers, then %d at %d times that rate", n, clients, 2*overload*n, overload)
+	b.say("overload: %d calls by %d callers, then %d at %d times that rate",
+		n, clients, 2*overload*n, overload)
 	best, err := d.crowd(ctx, n, callTask{Callers: clients}, 0)
 	if err != nil {
 		return err
@@ -50,7 +51,8 @@ func (b *bench) overload(ctx context.Context) (err error) {
 	}
 	line := row{
 		Section: "twice the calls that it can answer", Name: "calls answered", Unit: "/s",
-		Value: beside.rate(), Floor: best.rate(), FloorName: "as many as it can answer", Aim: "> 0.9x the floor",
+		Value: beside.rate(), Floor: best.rate(),
+		FloorName: "as many as it can answer", Aim: "> 0.9x the floor",
 	}
 	b.report.add(line)
 	line.Name = "calls answered"
@@ -63,7 +65,9 @@ func (b *bench) overload(ctx context.Context) (err error) {
 
 // crowd makes n calls and returns those that were answered, and what they took from the
 // first to the last; those that began in the first moments are left out.
-func (d *doorway) crowd(ctx context.Context, n int, task callTask, leftOut time.Duration) (timing, error) {
+func (d *doorway) crowd(
+	ctx context.Context, n int, task callTask, leftOut time.Duration,
+) (timing, error) {
 	uids := d.left[:n]
 	d.left = d.left[n:]
 	task.Base, task.Applications = "/api", uids

@@ -170,7 +170,7 @@ func TestLineGetsShorter(t *testing.T) {
 		}
 		empty()
 		v.wait("small", ends)
-		time.Sleep(burst + 1)
+		<-time.After(burst + 1)
 		if waiting := fill(); waiting != shortLine {
 			t.Errorf("%d calls wait in a lasting line, want %d", waiting, shortLine)
 		}
@@ -211,7 +211,7 @@ func TestWhoLeavesTheLine(t *testing.T) {
 type slowBody struct{ after time.Duration }
 
 func (s slowBody) Read([]byte) (int, error) {
-	time.Sleep(s.after) // of the test's own clock, which does not take any
+	<-time.After(s.after) // of the test's own clock, which does not take any
 	return 0, io.EOF
 }
 
@@ -231,7 +231,7 @@ func TestSlowClientsLendTheirPlaces(t *testing.T) {
 					reading.Go(func() { _, _ = io.ReadAll(body) })
 				}
 			}
-			time.Sleep(2 * lendAfter)
+			<-time.After(2 * lendAfter)
 			ends := make(chan string, placesOfAll)
 			for i := range placesOfAll {
 				v.wait(fmt.Sprint(i), ends)
@@ -259,7 +259,8 @@ func TestDoorKeepsItsBounds(t *testing.T) {
 		calls.Go(func() {
 			chance := rand.New(rand.NewPCG(uint64(caller), 1))
 			for range 50 {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(chance.IntN(3_000))*time.Microsecond)
+				patience := time.Duration(chance.IntN(3_000)) * time.Microsecond
+				ctx, cancel := context.WithTimeout(t.Context(), patience)
 				place, err := door.Enter(ctx, fmt.Sprint(chance.IntN(6)))
 				if err == nil {
 					if chance.IntN(2) == 0 {

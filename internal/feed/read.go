@@ -167,8 +167,8 @@ const readBounds = `
 	  FROM feed_head`
 
 // ofEach reads the entries of each merchant by its index. What one of them has beyond
-// as many as were read ends what is complete. The merchant stands in a range and in the order, since
-// the planner would take a busy one for an average one, and sort all that it still has.
+// as many as were read ends what is complete. The merchant stands in a range and in the order,
+// since the planner would take a busy one for an average one, and sort all that it still has.
 func (s *Service) ofEach(ctx context.Context, query Query) ([]entry, bounds, error) {
 	most := query.Limit + 1
 	if len(query.Kinds) > 0 {

@@ -20,7 +20,7 @@ const (
 
 // lockKey is the key of a process's lock, of the random part of its identifier.
 func lockKey(process uuid.UUID) int64 {
-	return int64(binary.BigEndian.Uint64(process[8:])) //nolint:gosec // any 64 bits will do
+	return int64(binary.BigEndian.Uint64(process[8:]))
 }
 
 // hold keeps a lock in the database until ctx ends. The server frees it when the process is

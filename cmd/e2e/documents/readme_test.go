@@ -62,7 +62,8 @@ func TestReadmeTranscriptHappens(t *testing.T) {
 	first := slices.IndexFunc(data.Loans, func(l e2etest.DemoLoan) bool {
 		return l.Stage == "first_regular"
 	})
-	environment := slices.Concat(w.Command().Env, []string{"CLIENT_ID=" + client.ID, "CLIENT_SECRET=" + client.Secret,
+	environment := slices.Concat(w.Command().Env, []string{
+		"CLIENT_ID=" + client.ID, "CLIENT_SECRET=" + client.Secret,
 		"LOAN=" + data.Loans[first].UID.String(), "NO_COLOR=1", "SHELL=/bin/bash",
 		"PATH=" + programsFolder(t) + ":" + os.Getenv("PATH"),
 	})

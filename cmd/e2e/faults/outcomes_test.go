@@ -184,7 +184,7 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	heir := time.Now()
 	w.Serve("--roles", "worker")
 	// The server has freed the dead one's lock, so nobody waits until it misses a minute of beats.
-	e2etest.Until(t, time.Minute, "the next worker takes over all that the dead one had taken", func() bool {
+	e2etest.Until(t, time.Minute, "the next worker takes over what the dead one had", func() bool {
 		return count(t, db, `
 			SELECT count(*)
 			  FROM river_job
@@ -209,8 +209,8 @@ func TestFaultKilledBeforeItBegan(t *testing.T) {
 	if left := count(t, db, begunOnes); left > 0 {
 		t.Errorf("%d notes are left", left)
 	}
-	t.Logf("%d begun; %+v, taken over %s after the next start, settled %s after the kill", begun, found,
-		adopted, time.Since(killed).Round(time.Second))
+	t.Logf("%d begun; %+v, taken over %s after the next start, settled %s after the kill",
+		begun, found, adopted, time.Since(killed).Round(time.Second))
 }
 
 // TestFaultDatabaseClockJumps lets the clock of the database jump two minutes ahead while
