@@ -82,15 +82,23 @@ const makeApplications = `
 const makeEmails = `
 	WITH made AS (
 		INSERT INTO emails (email_uid, application_uid, kind, to_name, to_address, params, state,
-		                    reason, attempt_count, subject, created_at, finished_at)
+		                    reason, attempt_count, subject, text_body, html_body, source, rendered_at,
+		                    created_at, finished_at)
 		SELECT drawbridge_uid(created_at), application_uid,
 		       (ARRAY['welcome', 'stipulation', 'task'])[1 + length(external_reference) % 3],
 		       borrower_first_name, borrower_email, '{}',
 		       CASE WHEN refused THEN 'failed' ELSE 'sent' END,
 		       CASE WHEN refused THEN 'the mail server refused it for good: 550 no such mailbox'
 		            ELSE '' END,
-		       1, 'Your application', created_at, created_at
-		  FROM (SELECT a.*, requested_amount::integer % 40 = 0 AS refused FROM applications a) app
+		       1, 'Your application', said,
+		       '<!doctype html><html lang="en"><head><title>Your application</title></head><body>' ||
+		       '<main><h1>Your application</h1><p>' || said || '</p></main></body></html>',
+		       'Subject: Your application' || E'\r\n' || 'To: ' || borrower_email || E'\r\n\r\n' || said,
+		       created_at, created_at, created_at
+		  FROM (SELECT a.*, requested_amount::integer % 40 = 0 AS refused,
+		               'Hello ' || borrower_first_name || ', your application for ' || project_name ||
+		               ' has reached us. You will hear from us by e-mail as it moves on.' AS said
+		          FROM applications a) app
 		 WHERE external_reference LIKE 'SEED-%'
 		   AND borrower_email LIKE '%@seed.example'
 		   AND created_at < $1

@@ -27,7 +27,8 @@ const addressOf = `lower(a.borrower_first_name || '.' || a.borrower_last_name) |
 
 const unmarkEmails = `
 	UPDATE emails e
-	   SET to_address = ` + addressOf + `
+	   SET to_address = ` + addressOf + `,
+	       source = replace(e.source, e.to_address, ` + addressOf + `)
 	  FROM applications a
 	 WHERE a.application_uid = e.application_uid
 	   AND e.to_address LIKE '%@seed.example'`
