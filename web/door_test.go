@@ -143,8 +143,7 @@ func TestCallsBehindALockedApplication(t *testing.T) {
 		JSON: map[string]any{"thrive_application_uid": uid},
 	}
 	statuses := make(chan int, line+20)
-	poll, calls := time.NewTicker(time.Millisecond), 0
-	defer poll.Stop()
+	calls := 0
 	for ; s.Door.Waiting() < line; calls++ {
 		before := s.Webhooks.Gate.InFlight() + s.Door.Waiting()
 		go func() {
@@ -154,9 +153,9 @@ func TestCallsBehindALockedApplication(t *testing.T) {
 			}
 			statuses <- answer.Status
 		}()
-		for s.Webhooks.Gate.InFlight()+s.Door.Waiting() == before {
-			<-poll.C
-		}
+		until(t, "the call has come", func() bool {
+			return s.Webhooks.Gate.InFlight()+s.Door.Waiting() > before
+		})
 	}
 	refused := s.Do(decide)
 	if refused.Status != http.StatusServiceUnavailable || refused.Code() != "UNAVAILABLE" ||
@@ -182,5 +181,51 @@ func TestCallsBehindALockedApplication(t *testing.T) {
 	late := found[http.StatusConflict] + found[http.StatusTooManyRequests] // decided, or over its rate
 	if found[http.StatusOK] != 1 || late != calls-1 {
 		t.Errorf("of %d calls so many were answered with each status: %v", calls, found)
+	}
+}
+
+// TestSlowBodiesKeepNobodyOut has more calls inside than are worked at a time, all of which wait
+// for the rest of their bodies: others do not wait for them.
+func TestSlowBodiesKeepNobodyOut(t *testing.T) {
+	t.Parallel()
+	const slow = 30
+	s := apptest.NewServer(t).Furnish()
+	uid, slowOne := s.Create(), s.NewAccount("Slow")
+	address := strings.TrimSuffix(strings.TrimPrefix(s.URL, "http://"), apptest.BasePath)
+	for i := range slow {
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		as := []apptest.Account{s.Home, slowOne}[i%2]
+		_, err = fmt.Fprintf(conn, "POST %s/v2/application HTTP/1.1\r\nhost: %s\r\n"+
+			"content-type: application/json\r\ncontent-length: 100\r\nx-service-client-id: %s\r\n"+
+			"x-service-client-secret: %s\r\n\r\n{", apptest.BasePath, address, as.ClientID, as.Secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	until(t, "all slow calls are inside", func() bool {
+		return s.Webhooks.Gate.InFlight() == slow
+	})
+	answer := s.Do(apptest.Call{Method: http.MethodGet, Path: "/v2/application/" + uid.String()})
+	if answer.Status != http.StatusOK {
+		t.Errorf("a call beside slow ones is answered %s", answer.Raw)
+	}
+	if open := s.Webhooks.Gate.InFlight(); open < slow {
+		t.Errorf("it was answered once only %d of %d slow ones were left", open, slow)
+	}
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(2 * time.Minute); !holds(); <-poll.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("it never came that %s", what)
+		}
 	}
 }

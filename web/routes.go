@@ -242,8 +242,10 @@ func ready(options Options) echo.HandlerFunc {
 		}
 		if len(gaps) == 0 {
 			answer := map[string]any{"status": "ready"}
-			if options.Replica != nil && options.Replica() != "" {
-				answer["replica"] = options.Replica()
+			if options.Replica != nil {
+				if said := options.Replica(); said != "" {
+					answer["replica"] = said
+				}
 			}
 			return c.JSON(http.StatusOK, answer)
 		}

@@ -40,7 +40,7 @@ type Door struct {
 	mu      sync.Mutex
 	inside  int
 	waiting int
-	// busySince is when somebody had to wait who found the line empty.
+	// busySince is when the last call came that found the line empty.
 	busySince time.Time
 	clients   map[string]*visitor
 	refused   uint64
@@ -119,6 +119,7 @@ func (d *Door) queue(client string) (*ticket, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	v := d.visitor(client)
+	defer d.forget(client) // of whom nothing is left when it was refused
 	free := d.inside < placesOfAll && v.inside < placesOfOne
 	if d.waiting == 0 {
 		d.busySince = time.Now()
@@ -154,10 +155,10 @@ func (d *Door) giveUp(client string, waiting *ticket) (called bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	v := d.visitor(client)
+	defer d.forget(client)
 	at := slices.Index(v.line, waiting)
 	if at >= 0 {
 		d.call(v, at)
-		d.forget(client)
 	}
 	return at < 0
 }

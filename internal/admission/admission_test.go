@@ -146,6 +146,31 @@ func TestFullLine(t *testing.T) {
 	})
 }
 
+// TestRefusedClientsAreForgotten: whoever makes up clients fills no memory with those that are
+// refused.
+func TestRefusedClientsAreForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := full(t)
+		ends := make(chan string, lineLength)
+		for i := range lineLength {
+			v.wait(fmt.Sprint("small ", i), ends)
+		}
+		for i := range 100 {
+			if _, err := v.door.Enter(t.Context(), fmt.Sprint("late ", i)); err == nil {
+				t.Error("a call gets into a full line of clients that have one each")
+			}
+		}
+		if clients := len(v.door.clients); clients != lineLength+2 {
+			t.Errorf("%d clients are known, want the %d that have calls", clients, lineLength+2)
+		}
+		v.leave("other")
+		for range lineLength {
+			<-ends
+		}
+	})
+}
+
 // TestLineGetsShorter: a line that does not end is no burst, and is shorter until it has ended.
 func TestLineGetsShorter(t *testing.T) {
 	t.Parallel()

@@ -10,11 +10,10 @@ import (
 // Lock is an advisory lock on a connection of its own. The server frees it when the
 // connection ends, so it tells others that whoever holds it lives.
 type Lock struct {
-	pool  *sql.DB
-	conn  *sql.Conn
-	db    *DB
-	era   int64
-	taken bool
+	pool *sql.DB
+	conn *sql.Conn
+	db   *DB
+	era  int64
 }
 
 // Lock takes the advisory lock of a key that nobody else uses. Behind a pooler that lends
@@ -29,11 +28,12 @@ func (db *DB) Lock(ctx context.Context, key int64) (*Lock, error) {
 		return nil, err
 	}
 	lock.pool = pool.DB
+	var taken bool
 	if lock.conn, err = pool.Conn(ctx); err == nil {
 		err = lock.conn.QueryRowContext(ctx, `SELECT pg_try_advisory_lock($1)`, key).
-			Scan(&lock.taken)
+			Scan(&taken)
 	}
-	if err == nil && !lock.taken {
+	if err == nil && !taken {
 		err = errors.New("another session has it")
 	}
 	if err != nil {
