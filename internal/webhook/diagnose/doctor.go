@@ -192,11 +192,14 @@ func decodeSum(text string) (sum []byte, encoding string) {
 	return nil, ""
 }
 
-// signer tells which secret gives one of the signatures for a body behind one of the stamps.
+// signer tells which secret gives one of the signatures for a body behind one of the stamps:
+// the current one if both do, as in an overlap.
 func (c SignatureCase) signer(sums [][]byte, stamps []string, body []byte) secret.Match {
-	for match, key := range map[secret.Match]secret.String{
-		secret.MatchCurrent: c.Current, secret.MatchPrevious: c.Previous,
-	} {
+	for _, match := range []secret.Match{secret.MatchCurrent, secret.MatchPrevious} {
+		key := c.Current
+		if match == secret.MatchPrevious {
+			key = c.Previous
+		}
 		if key.IsZero() {
 			continue
 		}
