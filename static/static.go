@@ -13,6 +13,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"mime"
 	"path"
@@ -37,9 +38,11 @@ const (
 const (
 	HTMX       = "vendor/htmx.min.js"
 	HTMXStream = "vendor/hx-sse.js"
-	Icons      = "vendor/icons.svg"
 	Font       = "vendor/inter-latin.woff2"
 )
+
+// sprite holds the icons, which the style sheet draws.
+const sprite = "vendor/icons.svg"
 
 //go:embed css js img vendor
 var files embed.FS
@@ -66,16 +69,18 @@ var load = sync.OnceValue(func() *catalogue {
 	c := &catalogue{byPath: map[string]*asset{}, hashed: map[string]string{}}
 	for _, dir := range []string{"img", "vendor"} {
 		for _, name := range names(dir) {
-			c.add(name, read(name))
+			if name != sprite {
+				c.add(name, read(name))
+			}
 		}
 	}
 	c.add(Script, bundle("js"))
 	// Style sheets come last: the addresses in them carry the other files' hashes.
-	c.add(Stylesheet, c.rewriteURLs(bundle("css")))
+	c.add(Stylesheet, c.rewriteURLs(append(bundle("css"), iconRules(read(sprite))...)))
 	return c
 })
 
-// URL returns the address of a file by its plain name ("vendor/icons.svg").
+// URL returns the address of a file by its plain name ("img/mark.svg").
 // A name that is not embedded gets its plain address, which answers 404: a
 // page of a build without the third-party files still renders.
 func URL(name string) string {
@@ -116,6 +121,22 @@ func (c *catalogue) rewriteURLs(css []byte) []byte {
 		}
 		return match
 	})
+}
+
+// symbol matches one icon of the sprite.
+var symbol = regexp.MustCompile(`<symbol id="([a-z0-9-]+)"[^>]*>(.*?)</symbol>`)
+
+// iconRules gives each icon of a sprite a class that holds it as a mask: what is drawn in a
+// page some sixty times is a word there, and takes the colour of the text around it.
+func iconRules(sprite []byte) []byte {
+	var rules bytes.Buffer
+	quote := strings.NewReplacer(`"`, `'`, "#", "%23")
+	for _, found := range symbol.FindAllSubmatch(sprite, -1) {
+		fmt.Fprintf(&rules, `.i-%s{--i:url("data:image/svg+xml,<svg xmlns='http://www.w3.org/2000/svg' `+
+			`viewBox='0 0 24 24' fill='none' stroke='%%23000' stroke-width='2' stroke-linecap='round' `+
+			`stroke-linejoin='round'>%s</svg>")}`+"\n", found[1], quote.Replace(string(found[2])))
+	}
+	return rules.Bytes()
 }
 
 // bundle joins the files of a folder in name order.

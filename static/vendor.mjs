@@ -29,7 +29,7 @@ function put(name, write) {
   renameSync(part, join(vendor, name));
 }
 
-// One sprite costs one request, and <use> keeps the icons out of every page.
+// The style sheet is made of it when the program starts; see static.go.
 function sprite() {
   const names = readFileSync(join(here, "icons.txt"), "utf8")
     .split("\n").map((line) => line.trim()).filter((line) => line && !line.startsWith("#"));

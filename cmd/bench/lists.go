@@ -15,7 +15,7 @@ import (
 
 // listsCmd measures how long the console's list pages take, over HTTP, in a running
 // Drawbridge: each filter alone, every pair of filters, and some of three; the first
-// page, the next one, and one deep in the list.
+// page, the next one, and one deep in the list. So it does the pickers of their filters.
 type listsCmd struct {
 	URL      string        `help:"Where the console is." default:"http://127.0.0.1:8080" name:"url"`
 	Email    string        `help:"Who signs in." default:"admin@drawbridge.example"`
@@ -23,6 +23,7 @@ type listsCmd struct {
 	Only     string        `help:"Measure lists whose path has this in it."`
 	Check    bool          `help:"Fail when a list is over the bound."`
 	Bound    time.Duration `help:"What p95 of a list may be." default:"100ms"`
+	Picker   time.Duration `help:"What p95 of a picker's answer may be." default:"50ms"`
 	Rounds   int           `help:"How often each address is asked for." default:"1"`
 	Triples  int           `help:"How many combinations of three filters." default:"150"`
 	Pairs    int           `help:"How many pairs of values of each two filters, 0 for all." default:"0"`
@@ -48,10 +49,41 @@ func (c *listsCmd) Run(w *world) error {
 		if err != nil {
 			return err
 		}
-		found = append(found, newListFigure(page.Path, took))
+		found = append(found, newListFigure(page.Path, took, c.Bound))
+	}
+	for _, kind := range lists.Pickers {
+		path := lists.PickerPath(kind)
+		if !strings.Contains(path, c.Only) {
+			continue
+		}
+		took, err := c.pick(w.ctx, visitor, path)
+		if err != nil {
+			return err
+		}
+		found = append(found, newListFigure(path, took, c.Picker))
 	}
 	return c.report(w, found)
 }
+
+// pick takes the times of a picker's answers while somebody types.
+func (c *listsCmd) pick(
+	ctx context.Context, v *lists.Visitor, path string,
+) (map[string][]time.Duration, error) {
+	took := map[string][]time.Duration{}
+	for range c.Rounds * typedPerRound {
+		for _, address := range lists.Typed(path) {
+			began := time.Now()
+			if _, err := v.Get(ctx, address); err != nil {
+				return nil, err
+			}
+			took[address] = append(took[address], time.Since(began))
+		}
+	}
+	return took, nil
+}
+
+// typedPerRound is how often each text is typed: there are few of them.
+const typedPerRound = 5
 
 // visit takes the times of the pages of a list in random order, and of the one that
 // follows each, by address. Filters that exclude each other are left out.
@@ -97,6 +129,8 @@ type listFigure struct {
 	Max       float64 `json:"max_ms"`
 	// Slowest are the pages that took longest.
 	Slowest []slowPage `json:"slowest"`
+	// bound is what its p95 may be.
+	bound time.Duration
 }
 
 // slowPage is a page and the median of its times.
@@ -105,8 +139,10 @@ type slowPage struct {
 	Took    float64 `json:"took_ms"`
 }
 
-func newListFigure(path string, took map[string][]time.Duration) listFigure {
-	f := listFigure{Path: path, Addresses: len(took)}
+func newListFigure(
+	path string, took map[string][]time.Duration, bound time.Duration,
+) listFigure {
+	f := listFigure{Path: path, Addresses: len(took), bound: bound}
 	var all []time.Duration
 	for address, times := range took {
 		all = append(all, times...)
@@ -135,9 +171,9 @@ func (c *listsCmd) report(w *world, found []listFigure) error {
 		t.line(f.Path, strconv.Itoa(f.Addresses), digits(f.P50), digits(f.P95), digits(f.P99),
 			digits(f.Max))
 		lines = append(lines, f)
-		if c.Check && f.P95 > milliseconds(c.Bound) {
+		if c.Check && f.P95 > milliseconds(f.bound) {
 			faults = append(faults, fmt.Errorf("%s took %.1f ms at p95, more than %s: %w",
-				f.Path, f.P95, c.Bound, errFailed))
+				f.Path, f.P95, f.bound, errFailed))
 		}
 	}
 	if err := t.Flush(); err != nil {

@@ -192,7 +192,7 @@ func TestListFigure(t *testing.T) {
 	t.Parallel()
 	f := newListFigure("/console/things", map[string][]time.Duration{
 		"/a": {time.Millisecond, 3 * time.Millisecond}, "/b": {9 * time.Millisecond},
-	})
+	}, time.Second)
 	if f.Addresses != 2 || f.P50 != 3 || f.Max != 9 || f.Slowest[0].Address != "/b" {
 		t.Errorf("the figure is %+v", f)
 	}

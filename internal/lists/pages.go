@@ -3,6 +3,7 @@ package lists
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"regexp"
 	"slices"
 	"time"
@@ -37,8 +38,8 @@ func Pages(ctx context.Context, v *Visitor, now time.Time) ([]Page, error) {
 		path, pattern string
 		into          *[]string
 	}{
-		{"/console/applications", `/console/applications/([0-9a-f-]{36})"`, &found.application},
-		{"/console/events", `/console/events/([0-9a-f-]{36})"`, &found.event},
+		{"/console/applications", `/console/applications/([0-9a-f-]{36})[" >]`, &found.application},
+		{"/console/events", `/console/events/([0-9a-f-]{36})[" >]`, &found.event},
 		{"/console/deliveries", "", &found.merchant},
 	} {
 		page, err := v.Get(ctx, each.path)
@@ -112,4 +113,20 @@ func pages(found ids, now time.Time) []Page {
 		all[i].typed["since"], all[i].typed["until"] = since, until
 	}
 	return all
+}
+
+// Pickers are what the pickers of the filters choose from.
+var Pickers = []string{"partner", "merchant", "product", "subscription"}
+
+// PickerPath is where a picker's answers are.
+func PickerPath(kind string) string { return "/console/pick/" + kind }
+
+// Typed are the addresses that a picker asks while the names of package seed are typed: of
+// everything, many, few, one and none.
+func Typed(path string) []string {
+	var addresses []string
+	for _, text := range []string{"", "e", "so", "solar", "energy 1", "nobody is called so"} {
+		addresses = append(addresses, path+"?"+url.Values{"field": {"x"}, "x_q": {text}}.Encode())
+	}
+	return addresses
 }

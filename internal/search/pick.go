@@ -10,9 +10,6 @@ import (
 	"drawbridge/internal/postgres"
 )
 
-// PickLimit is how many things a form offers at once.
-const PickLimit = 50
-
 // Choice is a thing that a form offers.
 type Choice struct {
 	UID   uuid.UUID `db:"uid"`
@@ -26,13 +23,21 @@ type Picked struct {
 	Total int
 }
 
-// picks are what can be chosen, with what people call it and whose it is.
+// picks are what can be chosen: what people call it, the name by which it is sorted, and
+// whose it is.
 var picks = map[Kind]string{
-	Partner: `SELECT partner_uid AS uid, name AS label, partner_uid AS owner FROM partners`,
-	Merchant: `SELECT m.merchant_uid AS uid, m.name || ', ' || p.name AS label,
+	Partner: `SELECT partner_uid AS uid, name, name AS label, partner_uid AS owner FROM partners`,
+	Merchant: `SELECT m.merchant_uid AS uid, m.name, m.name || ', ' || p.name AS label,
 	                  m.partner_uid AS owner
 	             FROM merchants m JOIN partners p USING (partner_uid)`,
-	Subscription: `SELECT s.subscription_uid AS uid, s.partner_uid AS owner, p.name || ', ' ||
+	Product: `SELECT product_uid AS uid, code AS name, code || ', ' || name AS label,
+	                 NULL::uuid AS owner
+	            FROM products`,
+	Offered: `SELECT product_uid AS uid, code AS name, code || ', ' || name AS label,
+	                 NULL::uuid AS owner
+	            FROM products
+	           WHERE active`,
+	Subscription: `SELECT s.subscription_uid AS uid, p.name, s.partner_uid AS owner, p.name || ', ' ||
 	                      CASE WHEN s.name = '' THEN w ELSE s.name || ' (' || w || ')' END AS label
 	                 FROM subscriptions s
 	                 JOIN partners p USING (partner_uid)
@@ -44,23 +49,18 @@ var picks = map[Kind]string{
 // CanPick tells whether things of a kind can be chosen.
 func CanPick(kind Kind) bool { return picks[kind] != "" }
 
-// Pick returns the first things of a kind whose names hold a text, by name, of one
-// partner or of all for the nil owner.
+// Pick returns the first things of a kind, so many at most, whose names hold a text, by
+// name, of one partner or of all for the nil owner.
 func (s *Service) Pick(
-	ctx context.Context, kind Kind, text string, owner uuid.UUID,
+	ctx context.Context, kind Kind, text string, owner uuid.UUID, limit int,
 ) (Picked, error) {
 	var rows []struct {
 		Choice
 
 		Total int `db:"total"`
 	}
-	err := s.DB.SelectContext(ctx, &rows, `
-		SELECT uid, label, count(*) OVER () AS total
-		  FROM (`+picks[kind]+`) named
-		 WHERE label ILIKE $1
-		   AND ($2::uuid IS NULL OR owner = $2)
-		 ORDER BY label, uid
-		 LIMIT $3`, "%"+postgres.LikePrefix(text), postgres.OrNull(owner), PickLimit)
+	statement, args := pickQuery(kind, text, owner, limit)
+	err := s.DB.SelectContext(ctx, &rows, statement, args...)
 	if err != nil {
 		return Picked{}, fmt.Errorf("picking a %s: %w", kind, err)
 	}
@@ -69,6 +69,26 @@ func (s *Service) Pick(
 		found.Choices, found.Total = append(found.Choices, row.Choice), row.Total
 	}
 	return found, nil
+}
+
+// pickQuery is the statement of Pick. Before anybody types, the first things come from the
+// index of the names. For a text each is looked at: there are few enough, and no order of an
+// index helps.
+func pickQuery(kind Kind, text string, owner uuid.UUID, limit int) (string, []any) {
+	if text == "" && owner == uuid.Nil {
+		return `
+			SELECT uid, label, (SELECT count(*) FROM (` + picks[kind] + `) everything) AS total
+			  FROM (` + picks[kind] + `) named
+			 ORDER BY name, uid
+			 LIMIT $1`, []any{limit}
+	}
+	return `
+		SELECT uid, label, count(*) OVER () AS total
+		  FROM (` + picks[kind] + `) named
+		 WHERE label ILIKE $1
+		   AND ($2::uuid IS NULL OR owner = $2)
+		 ORDER BY label, uid
+		 LIMIT $3`, []any{"%" + postgres.LikePrefix(text), postgres.OrNull(owner), limit}
 }
 
 // Name returns what is chosen by its ids, by name; ids that name nothing are left out.

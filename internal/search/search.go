@@ -38,6 +38,10 @@ const (
 	Merchant     Kind = "merchant"
 	Client       Kind = "client"
 	Request      Kind = "request"
+	// Product and Offered are only chosen, never found: any product, and one that
+	// applications may ask for.
+	Product Kind = "product"
+	Offered Kind = "offered-product"
 )
 
 // Hit is one thing that was found.

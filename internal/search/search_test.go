@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/uuid"
+
 	"drawbridge/internal/lending"
 	"drawbridge/internal/postgres"
 	"drawbridge/internal/postgres/pgtest"
@@ -155,6 +157,37 @@ func TestSearchUsesIndexes(t *testing.T) {
 		}
 		if !strings.Contains(text, index) {
 			t.Errorf("%q does not use %s:\n%s", sought, index, text)
+		}
+	}
+}
+
+// What a picker offers before anybody types comes from the index of the names: lists ask for it
+// with each page.
+func TestPickersOfferByIndex(t *testing.T) {
+	t.Parallel()
+	db, service := filled(t, 3000)
+	if _, err := db.Exec(`
+		INSERT INTO merchants (merchant_uid, partner_uid, name, created_at)
+		SELECT gen_random_uuid(), partner_uid, 'Branch ' || to_char(n, 'FM00000'), now()
+		  FROM generate_series(1, 10000) AS n, (SELECT partner_uid FROM partners LIMIT 1) AS p`); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Exec(`VACUUM ANALYZE merchants`); err != nil {
+		t.Fatal(err)
+	}
+	statement, args := search.PickQuery(search.Merchant, "", uuid.Nil, 12)
+	var plan []string
+	if err := db.Select(&plan, `EXPLAIN `+statement, args...); err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(plan, "\n"); !strings.Contains(text, "merchants_named") ||
+		strings.Contains(text, "Sort") {
+		t.Errorf("the first merchants are found by\n%s", text)
+	}
+	for text, want := range map[string]int{"": 12, "00": 12, "branch 0999": 10, "nobody": 0} {
+		found, err := service.Pick(t.Context(), search.Merchant, text, uuid.Nil, 12)
+		if err != nil || len(found.Choices) != want || found.Total < want {
+			t.Errorf("%q offers %d of %d, %v; want %d", text, len(found.Choices), found.Total, err, want)
 		}
 	}
 }

@@ -97,13 +97,21 @@
   }
   customElements.define("tab-set", TabSet);
 
+  // What is cut off for want of room is told whole under the pointer.
+  document.addEventListener("pointerover", (event) => {
+    const cell = event.target.closest?.(".table :is(td, th), .crumbs li");
+    if (!cell) return;
+    const cut = [cell, ...cell.querySelectorAll("*")].some((part) => part.clientWidth && part.scrollWidth > part.clientWidth + 1);
+    cell.title = cut ? cell.textContent.trim().replace(/\s+/g, " ") : "";
+  });
+
   // A click anywhere on a row opens it, unless text is being selected or the
   // click meant something else.
   document.addEventListener("click", (event) => {
-    const row = event.target.closest("tr[data-href]");
-    if (!row || event.defaultPrevented || event.target.closest("a, button, input, label, summary")) return;
+    const link = event.target.closest(".table tbody tr")?.querySelector("a.lead");
+    if (!link || event.defaultPrevented || event.target.closest("a, button, input, label, summary, td:has(> input)")) return;
     if (String(window.getSelection())) return;
-    if (event.ctrlKey || event.metaKey) window.open(row.dataset.href, "_blank", "noopener");
-    else window.location.assign(row.dataset.href);
+    if (event.ctrlKey || event.metaKey) window.open(link.href, "_blank", "noopener");
+    else window.location.assign(link.href);
   });
 })();

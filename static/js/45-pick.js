@@ -1,10 +1,13 @@
+// What is chosen. A search box beside a choice asks the server for what the choice has no
+// room for, while one types; without script its form does.
+//
 // Rows to select: the button says how many, "x" selects the row at hand, and a
 // click with the shift key selects all between.
 (() => {
   "use strict";
 
   let last = null;
-  const boxes = () => [...document.querySelectorAll("#pick .pick input")];
+  const boxes = () => [...document.querySelectorAll("#pick td > input")];
 
   function tell() {
     const count = boxes().filter((box) => box.checked).length;
@@ -14,10 +17,12 @@
   }
 
   document.addEventListener("change", (event) => {
-    if (event.target.matches(".pick input")) tell();
+    if (event.target.matches("#pick td > input")) tell();
   });
   document.addEventListener("click", (event) => {
-    if (!event.target.matches(".pick input")) return;
+    // The cell around a box belongs to it.
+    if (event.target.matches("#pick td:has(> input)")) event.target.firstElementChild.click();
+    if (!event.target.matches("#pick td > input")) return;
     const all = boxes();
     const from = all.indexOf(last);
     const to = all.indexOf(event.target);
@@ -29,8 +34,32 @@
   });
   document.addEventListener("htmx:after:swap", tell);
 
+  const typedFor = 150;
+  const asked = new WeakMap();
+
+  async function offer(box, signal) {
+    const choice = document.getElementById(box.getAttribute("aria-controls"));
+    const query = new URLSearchParams([[box.name, box.value]]);
+    for (const { name, value } of choice.matches("select") ? [choice] : choice.querySelectorAll(":checked")) query.append(name, value);
+    try {
+      const answer = await fetch(`${box.dataset.sought}&${query}`, { headers: { "HX-Request": "true" }, signal });
+      if (!answer.ok) throw new Error(answer.statusText);
+      choice.innerHTML = await answer.text();
+    } catch {
+      if (!signal.aborted) window.consoleToast("The search did not work: the server cannot be reached");
+    }
+  }
+
+  document.addEventListener("input", ({ target }) => {
+    if (!target.matches("[data-sought]")) return;
+    asked.get(target)?.abort();
+    const control = new AbortController();
+    asked.set(target, control);
+    setTimeout(() => control.signal.aborted || offer(target, control.signal), typedFor);
+  });
+
   window.consolePick = () => {
     const row = document.querySelector("#pick tr.is-here") ?? document.activeElement?.closest("#pick tr");
-    row?.querySelector(".pick input")?.click();
+    row?.querySelector("td > input")?.click();
   };
 })();

@@ -4,12 +4,13 @@
   "use strict";
 
   const wide = matchMedia("(min-width: 1100px)");
-  const rows = `main .table tr[data-href^="/console/deliveries/"]`;
+  const rows = `main .table tbody tr:has(a.lead[href^="/console/deliveries/"])`;
+  const pageOf = (row) => row.querySelector("a.lead").href;
   let drawer = null;
   let shown = null;
   let pending = 0;
 
-  const usable = () => window.htmx && wide.matches && document.getElementById("live")?.querySelector(rows);
+  const usable = () => wide.matches && document.getElementById("live")?.querySelector(rows);
 
   function make() {
     drawer = document.createElement("aside");
@@ -28,18 +29,36 @@
     drawer = null;
     document.documentElement.classList.remove("has-drawer");
     for (const row of document.querySelectorAll(rows)) row.removeAttribute("data-shown");
-    document.querySelector(`tr[data-href="${CSS.escape(shown ?? "")}"] a.lead`)?.focus({ preventScroll: true });
+    const row = [...document.querySelectorAll(rows)].find((row) => pageOf(row) === shown);
+    row?.querySelector("a.lead").focus({ preventScroll: true });
     shown = null;
+  }
+
+  async function fill(href) {
+    const body = drawer.querySelector("#drawer-body");
+    let text = "<p>The delivery could not be loaded: the server cannot be reached.</p>";
+    try {
+      const answer = await fetch(href, { headers: { "HX-Request": "true" } });
+      if (answer.ok) text = await answer.text();
+    } catch {
+      // It says so already.
+    }
+    if (shown === href) body.innerHTML = text;
   }
 
   function show(row) {
     if (!drawer) make();
-    shown = row.dataset.href;
+    shown = pageOf(row);
     for (const other of document.querySelectorAll(rows)) other.toggleAttribute("data-shown", other === row);
     drawer.querySelector("a").href = shown;
-    window.htmx.ajax("GET", shown, { source: drawer, target: "#drawer-body", swap: "innerHTML" });
+    fill(shown);
     row.scrollIntoView({ block: "nearest" });
   }
+
+  document.addEventListener("htmx:after:swap", () => {
+    if (!drawer) return;
+    for (const row of document.querySelectorAll(rows)) row.toggleAttribute("data-shown", pageOf(row) === shown);
+  });
 
   // What j and k step to is shown once they rest.
   function follow(row) {
@@ -59,10 +78,9 @@
   document.addEventListener("click", (event) => {
     const row = event.target.closest(rows);
     if (!row || event.defaultPrevented || event.ctrlKey || event.metaKey || !usable()) return;
-    if (event.target.closest("a, button, input, label, summary") || String(window.getSelection())) return;
+    if (event.target.closest("a, button, input, label, summary, td:has(> input)") || String(window.getSelection())) return;
     event.preventDefault();
-    for (const other of document.querySelectorAll("tr.is-here")) other.classList.remove("is-here");
-    row.classList.add("is-here");
+    window.consoleRow(row);
     show(row);
   }, true);
 

@@ -7,15 +7,23 @@
   let went = 0;
 
   const typing = (element) => element.closest("input, textarea, select, [contenteditable]");
-  const rows = () => [...document.querySelectorAll("main .table tr[data-href]")];
+  const rows = () => [...document.querySelectorAll("main .table tbody tr:has(a.lead)")];
+
+  // The row at hand is kept by its id: an update of the list takes the mark away.
+  let at = "";
+  function mark(row) {
+    at = row?.id ?? at;
+    for (const each of rows()) each.classList.toggle("is-here", each.id === at);
+  }
+  window.consoleRow = mark;
+  document.addEventListener("htmx:after:swap", () => at && mark());
 
   function step(by) {
     const all = rows();
     if (all.length === 0) return;
     const here = all.findIndex((row) => row.classList.contains("is-here"));
     const next = all[Math.min(Math.max(here + by, 0), all.length - 1)];
-    all[here]?.classList.remove("is-here");
-    next.classList.add("is-here");
+    mark(next);
     next.querySelector("a.lead")?.focus({ preventScroll: true });
     next.scrollIntoView({ block: "nearest" });
     window.consoleDrawer?.follow(next);
@@ -88,7 +96,19 @@
     }
   });
 
+  // The list of keys ends with the pages that the rail leads to.
+  function listPages() {
+    const list = document.querySelector("#keys .keys");
+    for (const link of list ? document.querySelectorAll("[data-go]") : []) {
+      const keys = document.createElement("dt");
+      for (const key of ["g", link.dataset.go]) keys.append(Object.assign(document.createElement("kbd"), { textContent: key }));
+      const page = Object.assign(document.createElement("dd"), { textContent: link.firstChild.textContent.trim() });
+      list.append(keys, page);
+    }
+  }
+
   document.addEventListener("DOMContentLoaded", () => {
+    listPages();
     const box = document.getElementById("keys-on");
     if (!box) return;
     box.checked = !localStorage.getItem(off);

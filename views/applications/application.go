@@ -173,15 +173,15 @@ func drawTable(draws []loan.Disbursement) ui.TableProps[loan.Disbursement] {
 			{Title: "Status", Class: "w-state", Cell: drawStatusCell},
 			{Title: "Disbursement", Header: true, Cell: drawNameCell},
 			{
-				Title: "Gross", Class: "col-a w-amount end",
+				Title: "Gross", Class: "col-a w-amount end", Named: true,
 				Money: func(d loan.Disbursement) *lending.Money { return &d.Gross },
 			},
 			{
-				Title: "Fee", Class: "col-b w-amount end",
+				Title: "Fee", Class: "col-b w-amount end", Named: true,
 				Money: func(d loan.Disbursement) *lending.Money { return &d.Fee },
 			},
 			{
-				Title: "Net", Class: "col-b w-amount end",
+				Title: "Net", Class: "col-b w-amount end", Named: true,
 				Money: func(d loan.Disbursement) *lending.Money { return &d.Net },
 			},
 			{
@@ -233,17 +233,17 @@ func offerTable(offers []lending.Offer, selected string) ui.TableProps[lending.O
 				Title: "Approved", Class: "w-amount end",
 				Money: func(o lending.Offer) *lending.Money { return &o.ApprovedAmount },
 			},
-			{Title: "Maximum", Class: "col-a w-amount end", Cell: offerMaximumCell},
+			{Title: "Maximum", Class: "col-a w-amount end", Named: true, Cell: offerMaximumCell},
 			{
-				Title: "Months", Class: "col-b w-rate end",
+				Title: "Months", Class: "col-b w-rate end", Named: true,
 				Text: func(o lending.Offer) string { return o.Term },
 			},
 			{
-				Title: "Rate", Class: "col-b w-rate end",
+				Title: "Rate", Class: "col-b w-rate end", Named: true,
 				Text: func(o lending.Offer) string { return o.InterestRate.String() + " %" },
 			},
 			{
-				Title: "Fee", Class: "col-b w-rate end",
+				Title: "Fee", Class: "col-b w-rate end", Named: true,
 				Text: func(o lending.Offer) string { return o.MerchantFeePercentage.String() + " %" },
 			},
 		},
@@ -263,7 +263,7 @@ func taskTable(tasks []application.TaskEntry) ui.TableProps[application.TaskEntr
 				Time: func(t application.TaskEntry) time.Time { return t.CreatedAt },
 			},
 			{
-				Title: "Changed", Class: "col-b w-time end",
+				Title: "Changed", Class: "col-b w-time end", Named: true,
 				Time: func(t application.TaskEntry) time.Time { return t.UpdatedAt },
 			},
 		},

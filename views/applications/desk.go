@@ -7,7 +7,6 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
-	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
@@ -16,20 +15,17 @@ func DeskTable(rows []loan.Waiting) ui.TableProps[loan.Waiting] {
 	return ui.TableProps[loan.Waiting]{
 		Caption: "Draws, oldest request first",
 		RowID:   func(w loan.Waiting) string { return fmt.Sprintf("draw-%d", w.ID) },
-		Href: func(w loan.Waiting) string {
-			return paths.To(paths.Application, w.ApplicationUID.String())
-		},
-		Rows: rows,
+		Rows:    rows,
 		Columns: []ui.Column[loan.Waiting]{
 			{Title: "State", Class: "w-state w-status", Chip: deskChip},
 			{Title: "Borrower", Header: true, Cell: deskNameCell},
 			{Title: "Next step", Class: "wrap", Cell: deskStepCell},
 			{
-				Title: "Net", Class: "col-b w-amount end",
+				Title: "Net", Class: "col-b w-amount end", Named: true,
 				Money: func(w loan.Waiting) *lending.Money { return &w.Net },
 			},
 			{
-				Title: "Business hours", Class: "col-b w-amount end",
+				Title: "Business hours", Class: "col-b w-amount end", Named: true,
 				Text: func(w loan.Waiting) string {
 					if !w.Status.IsPending() {
 						return ""

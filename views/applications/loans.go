@@ -7,7 +7,6 @@ import (
 
 	"drawbridge/internal/lending"
 	"drawbridge/internal/loan"
-	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
@@ -31,7 +30,6 @@ func LoanTable(rows []loan.Summary) ui.TableProps[loan.Summary] {
 	return ui.TableProps[loan.Summary]{
 		Caption: "Loans, newest first",
 		RowID:   func(s loan.Summary) string { return "l-" + s.UID.String() },
-		Href:    func(s loan.Summary) string { return paths.To(paths.Application, s.UID.String()) },
 		Rows:    rows,
 		Columns: []ui.Column[loan.Summary]{
 			{Title: "State", Class: "w-state w-loan", Chip: loanChip},
@@ -40,16 +38,16 @@ func LoanTable(rows []loan.Summary) ui.TableProps[loan.Summary] {
 				Title: "Partner", Class: "col-c w-place",
 				Text: func(s loan.Summary) string { return s.PartnerName },
 			},
-			{Title: "Pending or next", Class: "col-b w-fate", Cell: nextDrawCell},
+			{Title: "Pending or next", Class: "col-b w-fate", Named: true, Cell: nextDrawCell},
 			{
-				Title: "Amount", Class: "col-a w-amount end",
+				Title: "Amount", Class: "col-a w-amount end", Named: true,
 				Money: func(s loan.Summary) *lending.Money { return &s.Amount },
 			},
 			{
-				Title: "Drawn", Class: "col-b w-amount end",
+				Title: "Drawn", Class: "col-b w-amount end", Named: true,
 				Money: func(s loan.Summary) *lending.Money { return &s.Drawn },
 			},
-			{Title: "Balance", Class: "col-b w-amount end", Money: balance},
+			{Title: "Balance", Class: "col-b w-amount end", Named: true, Money: balance},
 			{
 				Title: "Opened", Class: "w-time w-day end",
 				Time: func(s loan.Summary) time.Time { return s.OpenedAt },

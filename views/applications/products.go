@@ -21,18 +21,18 @@ func ProductTable(rows []catalog.Product, may bool) ui.TableProps[catalog.Produc
 		Columns: []ui.Column[catalog.Product]{
 			{Title: "State", Class: "w-state", Chip: productChip},
 			{Title: "Product", Header: true, Cell: productNameCell},
-			{Title: "Schedule", Class: "col-a w-range", Text: shares},
-			{Title: "Lends", Class: "col-c w-range end", Cell: lendsCell},
+			{Title: "Schedule", Class: "col-a w-range", Named: true, Text: shares},
+			{Title: "Lends", Class: "col-b w-range end", Named: true, Cell: lendsCell},
 			{
-				Title: "Months", Class: "col-c w-short end",
+				Title: "Months", Class: "col-b w-short end", Named: true,
 				Text: func(p catalog.Product) string { return p.Term },
 			},
 			{
-				Title: "Rate", Class: "col-b w-rate end",
+				Title: "Rate", Class: "col-b w-rate end", Named: true,
 				Text: percent(func(p catalog.Product) lending.Percent { return p.InterestRate }),
 			},
 			{
-				Title: "Fee", Class: "col-c w-rate end",
+				Title: "Fee", Class: "col-b w-rate end", Named: true,
 				Text: percent(func(p catalog.Product) lending.Percent { return p.MerchantFeePercentage }),
 			},
 		},

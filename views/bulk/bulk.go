@@ -6,7 +6,6 @@ import (
 
 	"drawbridge/internal/webhook/bulk"
 	"drawbridge/internal/webhook/subscription"
-	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
@@ -65,7 +64,6 @@ func Table(rows []bulk.Resend) ui.TableProps[bulk.Resend] {
 	return ui.TableProps[bulk.Resend]{
 		Caption: "Bulk re-sends, newest first",
 		RowID:   func(b bulk.Resend) string { return "b-" + b.UID.String() },
-		Href:    func(b bulk.Resend) string { return paths.To(paths.Bulk, b.UID.String()) },
 		Rows:    rows,
 		Columns: []ui.Column[bulk.Resend]{
 			{
@@ -215,10 +213,10 @@ func laneTable(rows []LaneRow) ui.TableProps[LaneRow] {
 		Rows:    rows,
 		Columns: []ui.Column[LaneRow]{
 			{Title: "State", Class: "w-state", Cell: laneStateCell},
-			{Title: "Endpoint", Header: true, Cell: laneOutcomeCell},
+			{Title: "Endpoint", Header: true, Cell: laneURLCell},
 			{Title: "Progress", Class: "w-third", Cell: laneProgressCell},
-			{Title: "Delivered", Class: "col-a w-rate end", Cell: laneDeliveredCell},
-			{Title: "Failed", Class: "col-a w-rate end", Cell: laneFailedCell},
+			{Title: "Delivered", Class: "col-a w-rate end", Named: true, Cell: laneDeliveredCell},
+			{Title: "Failed", Class: "col-a w-rate end", Named: true, Cell: laneFailedCell},
 		},
 	}
 }

@@ -115,15 +115,14 @@ func itemTable(rows []ItemRow) ui.TableProps[ItemRow] {
 	return ui.TableProps[ItemRow]{
 		Caption: "Results in the order of sending",
 		RowID:   func(r ItemRow) string { return "item-" + ui.Number(r.Position) },
-		Href:    ItemRow.href,
 		Rows:    rows,
 		Columns: []ui.Column[ItemRow]{
 			{Title: "State", Class: "w-state", Cell: itemStateCell},
 			{Title: "Event", Header: true, Cell: itemEventCell},
-			{Title: "Application", Class: "col-b w-id", Cell: itemApplicationCell},
+			{Title: "Application", Class: "col-b w-id mono", Cell: itemApplicationCell},
 			{Title: "Destination", Class: "col-b w-sixth", Cell: itemPlaceCell},
 			{Title: "Result", Class: "col-a w-result", Cell: itemResultCell},
-			{Title: "New delivery", Class: "col-b w-id", Cell: itemNewCell},
+			{Title: "New delivery", Class: "col-b w-id mono", Cell: itemNewCell},
 			{Title: "Occurred", Class: "w-time end", Cell: itemTimeCell},
 		},
 	}

@@ -163,7 +163,6 @@ func resendTable(rows []delivery.Delivery) ui.TableProps[delivery.Delivery] {
 	return ui.TableProps[delivery.Delivery]{
 		Caption: "Re-sends of this delivery, newest first",
 		RowID:   func(d delivery.Delivery) string { return "resend-" + d.UID.String() },
-		Href:    func(d delivery.Delivery) string { return paths.To(paths.Delivery, d.UID.String()) },
 		Rows:    rows,
 		Columns: []ui.Column[delivery.Delivery]{
 			{Title: "State", Class: "w-state", Chip: ui.DeliveryChipOf},

@@ -142,7 +142,7 @@ func groupTable(p Failures) ui.TableProps[delivery.FailureGroup] {
 				Text: func(g delivery.FailureGroup) string { return countWord(g.Count) },
 			},
 			{
-				Title: "First", Class: "col-b w-time end",
+				Title: "First", Class: "col-b w-time end", Named: true,
 				Time: func(g delivery.FailureGroup) time.Time { return g.First },
 			},
 			{

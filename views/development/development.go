@@ -71,7 +71,6 @@ func mailTable(rows []email.Email, open uuid.UUID) ui.TableProps[email.Email] {
 	return ui.TableProps[email.Email]{
 		Caption: "E-mails that were kept, newest first", Rows: rows,
 		RowID: func(m email.Email) string { return "mail-" + m.EmailUID.String() },
-		Href:  mailHref,
 		Here:  func(m email.Email) bool { return m.EmailUID == open },
 		Columns: []ui.Column[email.Email]{
 			{Title: "To", Header: true, Cell: mailToCell},

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"drawbridge/internal/email"
-	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
@@ -86,7 +85,6 @@ func table(caption, id string, rows []email.Email) ui.TableProps[email.Email] {
 	return ui.TableProps[email.Email]{
 		Caption: caption, Rows: rows,
 		RowID: func(e email.Email) string { return id + e.EmailUID.String() },
-		Href:  func(e email.Email) string { return paths.To(paths.Email, e.EmailUID.String()) },
 		Columns: []ui.Column[email.Email]{{
 			Title: "Created", Class: "w-time end",
 			Time: func(e email.Email) time.Time { return e.CreatedAt },

@@ -45,11 +45,10 @@ func Table(rows []delivery.EventRecord) ui.TableProps[delivery.EventRecord] {
 	return ui.TableProps[delivery.EventRecord]{
 		Caption: "Events, newest first",
 		RowID:   func(e delivery.EventRecord) string { return "e-" + e.UID.String() },
-		Href:    func(e delivery.EventRecord) string { return paths.To(paths.Event, e.UID.String()) },
 		Rows:    rows,
 		Columns: []ui.Column[delivery.EventRecord]{
 			{Title: "Event", Header: true, Cell: kindCell},
-			{Title: "Application", Class: "col-b w-id", Cell: applicationCell},
+			{Title: "Application", Class: "col-b w-id mono", Cell: applicationCell},
 			{Title: "Partner", Class: "col-b w-fifth", Cell: partnerCell},
 			{Title: "What became of it", Class: "col-a w-fate", Cell: fateCell},
 			{

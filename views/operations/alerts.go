@@ -6,7 +6,6 @@ import (
 	"github.com/a-h/templ"
 
 	"drawbridge/internal/attention"
-	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
@@ -22,7 +21,6 @@ func AlertTable(items []attention.Item, now time.Time) ui.TableProps[attention.I
 	return ui.TableProps[attention.Item]{
 		Caption: "What needs attention, last opened first",
 		RowID:   func(i attention.Item) string { return "item-" + i.UID.String() },
-		Href:    func(i attention.Item) string { return paths.To(paths.AttentionItem, i.UID.String()) },
 		Rows:    items,
 		Columns: []ui.Column[attention.Item]{
 			{
@@ -38,11 +36,11 @@ func AlertTable(items []attention.Item, now time.Time) ui.TableProps[attention.I
 				Text: func(i attention.Item) string { return row(i).About() },
 			},
 			{
-				Title: "Count", Class: "end col-b w-short",
+				Title: "Count", Class: "end col-b w-short", Named: true,
 				Text: func(i attention.Item) string { return ui.Number(i.Count) },
 			},
 			{
-				Title: "Owner", Class: "col-a w-place",
+				Title: "Owner", Class: "col-a w-place", Named: true,
 				Text: func(i attention.Item) string { return i.Owner },
 			},
 			{

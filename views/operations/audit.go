@@ -81,7 +81,6 @@ func AuditTable(rows []operator.Record) ui.TableProps[operator.Record] {
 	return ui.TableProps[operator.Record]{
 		Caption: "Audit log, newest first", Rows: rows,
 		RowID: func(r operator.Record) string { return "entry-" + strconv.FormatInt(r.ID, 10) },
-		Href:  func(r operator.Record) string { return paths.ToID(paths.AuditEntry, r.ID) },
 		Columns: []ui.Column[operator.Record]{
 			{Title: "Action", Header: true, Cell: auditActionCell},
 			{

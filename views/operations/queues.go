@@ -58,7 +58,7 @@ func queueTable(rows []queue.Queue, now time.Time) ui.TableProps[queue.Queue] {
 			count("Later", "col-c w-rate end", queue.StateScheduled),
 			count("Given up", "col-a w-rate end", queue.StateDiscarded),
 			{
-				Title: "Oldest due", Class: "col-b w-time end",
+				Title: "Oldest due", Class: "col-b w-time end", Named: true,
 				Time: func(q queue.Queue) time.Time { return ui.TimeOf(q.Oldest) },
 			},
 			{Title: "Action", Class: "w-act end", Cell: queueActCell},

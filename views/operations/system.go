@@ -90,14 +90,14 @@ func processTable(report fleet.Report) ui.TableProps[fleet.Process] {
 				Title: "Version", Class: "col-b",
 				Text: func(p fleet.Process) string { return p.Version },
 			},
-			{Title: "Clock ahead", Class: "end col-b", Text: func(p fleet.Process) string {
+			{Title: "Clock ahead", Class: "end col-b", Named: true, Text: func(p fleet.Process) string {
 				if skew := p.Skew(); skew < 0 {
 					return "-" + ui.Duration(-skew)
 				}
 				return ui.Duration(p.Skew())
 			}},
 			{
-				Title: "Started", Class: "col-a end",
+				Title: "Started", Class: "col-a end", Named: true,
 				Time: func(p fleet.Process) time.Time { return p.StartedAt },
 			},
 			{
@@ -153,7 +153,7 @@ func workTable(report fleet.Report) ui.TableProps[fleet.Queue] {
 				Text: count(func(q fleet.Queue) int { return q.Running }),
 			},
 			{
-				Title: "Later", Class: "end col-b",
+				Title: "Later", Class: "end col-b", Named: true,
 				Text: count(func(q fleet.Queue) int { return q.Scheduled }),
 			},
 			{Title: "Oldest waiting", Class: "end", Time: func(q fleet.Queue) time.Time {

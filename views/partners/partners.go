@@ -162,20 +162,19 @@ func Table(rows []partner.Summary) ui.TableProps[partner.Summary] {
 	return ui.TableProps[partner.Summary]{
 		Caption: "Partners, newest first",
 		RowID:   func(s partner.Summary) string { return "p-" + s.UID.String() },
-		Href:    func(s partner.Summary) string { return paths.To(paths.Partner, s.UID.String()) },
 		Rows:    rows,
 		Columns: []ui.Column[partner.Summary]{
 			{Title: "Name", Header: true, Cell: partnerNameCell},
 			{
-				Title: "Merchants", Class: "col-a w-count end",
+				Title: "Merchants", Class: "col-a w-count end", Named: true,
 				Text: count(func(s partner.Summary) int { return s.Merchants }),
 			},
 			{
-				Title: "Clients", Class: "col-b w-count end",
+				Title: "Clients", Class: "col-b w-count end", Named: true,
 				Text: count(func(s partner.Summary) int { return s.Clients }),
 			},
 			{
-				Title: "Subscriptions", Class: "col-b w-count end",
+				Title: "Subscriptions", Class: "col-b w-count end", Named: true,
 				Text: count(func(s partner.Summary) int { return s.Subscriptions }),
 			},
 			{
@@ -190,7 +189,6 @@ func merchantTable(rows []partner.Merchant) ui.TableProps[partner.Merchant] {
 	return ui.TableProps[partner.Merchant]{
 		Caption: "Merchants, newest first",
 		RowID:   func(m partner.Merchant) string { return "m-" + m.UID.String() },
-		Href:    func(m partner.Merchant) string { return paths.To(paths.Merchant, m.UID.String()) },
 		Rows:    rows,
 		Columns: []ui.Column[partner.Merchant]{
 			{Title: "Name", Header: true, Cell: merchantNameCell},
@@ -214,14 +212,13 @@ func clientTable(rows []Client) ui.TableProps[Client] {
 	return ui.TableProps[Client]{
 		Caption: "Clients, newest first",
 		RowID:   func(c Client) string { return "c-" + c.ID },
-		Href:    func(c Client) string { return paths.To(paths.Client, c.ID) },
 		Rows:    rows,
 		Columns: []ui.Column[Client]{
 			{Title: "State", Class: "w-state", Chip: Client.chip},
 			{Title: "Client id", Header: true, Cell: clientIDCell},
 			{Title: "Secret", Class: "col-b w-place", Cell: clientSecretCell},
 			{Title: "Acts for", Class: "col-b w-place", Text: actsFor},
-			{Title: "Last used", Class: "col-a w-time end", Cell: clientUsedCell},
+			{Title: "Last used", Class: "col-a w-time end", Named: true, Cell: clientUsedCell},
 			{
 				Title: "Created", Class: "w-time end",
 				Time: func(c Client) time.Time { return c.CreatedAt },
@@ -235,7 +232,6 @@ func SystemTable(rows []partner.Client, now time.Time) ui.TableProps[partner.Cli
 	return ui.TableProps[partner.Client]{
 		Caption: "The lender's systems, newest first",
 		RowID:   func(c partner.Client) string { return "c-" + c.ID },
-		Href:    func(c partner.Client) string { return paths.To(paths.LenderClient, c.ID) },
 		Rows:    rows,
 		Columns: []ui.Column[partner.Client]{
 			{
@@ -246,8 +242,8 @@ func SystemTable(rows []partner.Client, now time.Time) ui.TableProps[partner.Cli
 			},
 			{Title: "Name", Header: true, Cell: systemNameCell},
 			{Title: "May", Class: "w-place", Text: scopesOf},
-			{Title: "Calls from", Class: "col-b w-place", Text: networksOf},
-			{Title: "Last used", Class: "col-a w-time end", Cell: systemUsedCell},
+			{Title: "Calls from", Class: "col-b w-place", Named: true, Text: networksOf},
+			{Title: "Last used", Class: "col-a w-time end", Named: true, Cell: systemUsedCell},
 			{
 				Title: "Created", Class: "w-time end",
 				Time: func(c partner.Client) time.Time { return c.CreatedAt },
@@ -303,7 +299,6 @@ func subscriptionTable(rows []subscription.Subscription) ui.TableProps[subscript
 	return ui.TableProps[subscription.Subscription]{
 		Caption: "Subscriptions of the partner, newest first",
 		RowID:   func(s subscription.Subscription) string { return "s-" + s.UID.String() },
-		Href:    subscriptionPath,
 		Rows:    rows,
 		Columns: []ui.Column[subscription.Subscription]{
 			{

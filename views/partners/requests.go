@@ -14,7 +14,6 @@ func RequestTable(rows []apilog.Request) ui.TableProps[apilog.Request] {
 	return ui.TableProps[apilog.Request]{
 		Caption: "Requests, newest first",
 		RowID:   func(r apilog.Request) string { return "r-" + r.UID.String() },
-		Href:    func(r apilog.Request) string { return path(paths.Request, r.UID) },
 		Rows:    rows,
 		Columns: []ui.Column[apilog.Request]{
 			{Title: "Answer", Class: "w-code", Chip: requestChip},

@@ -57,13 +57,12 @@ func StatementTable(rows []statement.Summary) ui.TableProps[statement.Summary] {
 		RowID: func(s statement.Summary) string {
 			return "st-" + s.MerchantUID.String() + "-" + s.Date() + "-" + strconv.Itoa(s.Version)
 		},
-		Href: statementHref,
 		Rows: rows,
 		Columns: []ui.Column[statement.Summary]{
 			{Title: "Business day", Header: true, Cell: statementDayCell},
 			{Title: "Merchant", Class: "col-a w-third", Cell: statementMerchantCell},
 			{
-				Title: "Draws", Class: "col-b w-count end",
+				Title: "Draws", Class: "col-b w-count end", Named: true,
 				Text: func(s statement.Summary) string { return ui.Number(s.Disbursements) },
 			},
 			{
@@ -75,7 +74,7 @@ func StatementTable(rows []statement.Summary) ui.TableProps[statement.Summary] {
 				Text: func(s statement.Summary) string { return s.Net.String() },
 			},
 			{
-				Title: "Frozen", Class: "col-b w-time end",
+				Title: "Frozen", Class: "col-b w-time end", Named: true,
 				Time: func(s statement.Summary) time.Time { return s.FrozenAt },
 			},
 		},

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"drawbridge/internal/operator"
-	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
@@ -25,14 +24,13 @@ func Table(rows []operator.User) ui.TableProps[operator.User] {
 	return ui.TableProps[operator.User]{
 		Caption: "People, by address", Rows: rows,
 		RowID: func(u operator.User) string { return "person-" + u.UID.String() },
-		Href:  func(u operator.User) string { return paths.To(paths.Person, u.UID.String()) },
 		Columns: []ui.Column[operator.User]{
 			{Title: "Access", Class: "w-state", Chip: chip},
 			{Title: "Person", Header: true, Cell: nameCell},
 			{Title: "Role", Class: "col-a w-rate", Text: func(u operator.User) string {
 				return ui.RoleWord(string(u.Role))
 			}},
-			{Title: "Second factor", Class: "col-b w-state", Cell: factorCell},
+			{Title: "Second factor", Class: "col-b w-state", Named: true, Cell: factorCell},
 			{Title: "Last sign-in", Class: "w-time end", Time: func(u operator.User) time.Time {
 				return moment(u.LastSignInAt)
 			}},

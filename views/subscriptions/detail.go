@@ -88,7 +88,6 @@ func errorGroupTable(
 		RowID: func(g health.ErrorGroup) string {
 			return "error-" + string(g.Class) + "-" + strconv.Itoa(g.Status)
 		},
-		Href: func(health.ErrorGroup) string { return href },
 		Rows: groups,
 		Columns: []ui.Column[health.ErrorGroup]{
 			{
@@ -101,7 +100,7 @@ func errorGroupTable(
 				Text: func(g health.ErrorGroup) string { return ui.Number(g.Count) },
 			},
 			{
-				Title: "First seen", Class: "col-a w-time end",
+				Title: "First seen", Class: "col-a w-time end", Named: true,
 				Time: func(g health.ErrorGroup) time.Time { return g.First },
 			},
 			{

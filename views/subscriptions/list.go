@@ -2,14 +2,14 @@
 package subscriptions
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"drawbridge/internal/webhook/health"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
-	"drawbridge/views/paths"
 	"drawbridge/views/ui"
 )
 
@@ -55,7 +55,6 @@ func Table(rows []Listed) ui.TableProps[Listed] {
 	return ui.TableProps[Listed]{
 		Caption: "Subscriptions, newest first",
 		RowID:   func(r Listed) string { return "s-" + r.UID.String() },
-		Href:    func(r Listed) string { return paths.To(paths.Subscription, r.UID.String()) },
 		Rows:    rows,
 		Columns: []ui.Column[Listed]{
 			{
@@ -67,17 +66,17 @@ func Table(rows []Listed) ui.TableProps[Listed] {
 				Title: "Partner", Class: "col-b w-place",
 				Text: func(r Listed) string { return r.PartnerName },
 			},
-			{Title: "Events", Class: "col-b w-loan", Cell: eventsCell},
+			{Title: "Events", Class: "col-b w-id", Cell: eventsCell},
 			{Title: "Success, 24 hours", Class: "col-a w-spark", Cell: sparkCell},
 			{
 				Title: "95 % within", Class: "col-c w-rate end",
 				Text: func(r Listed) string { return took(r.Health.P95()) },
 			},
 			{
-				Title: "Last success", Class: "col-b w-time end",
+				Title: "Last success", Class: "col-b w-time end", Named: true,
 				Time: func(r Listed) time.Time { return lastSuccess(r.Health) },
 			},
-			{Title: "Action", Class: "col-a w-id end", Cell: actionCell},
+			{Title: "Action", Class: "col-a w-count end", Cell: actionCell},
 		},
 	}
 }
@@ -98,27 +97,40 @@ func lastSuccess(h health.Health) time.Time {
 }
 
 // successRate is the share of attempts that succeeded, or a word where there is none.
-func successRate(h health.Health, behind string) string {
+func successRate(h health.Health) string {
 	rate, known := h.SuccessRate()
 	if !known {
 		return "no traffic"
 	}
-	return fmt.Sprintf("%.1f %%", 100*rate) + behind
+	return fmt.Sprintf("%.1f %%", 100*rate)
 }
+
+// sparkHours is how many hours one step of a sparkline sums up.
+const sparkHours = 2
 
 // sparkline is the small plot of the hours.
 func sparkline(h health.Health) ui.SparklineProps {
-	props, failed := ui.SparklineProps{Title: "No attempts in the last 24 hours"}, 0
-	for _, hour := range h.Hours {
-		bad := hour.Attempts - hour.Succeeded
-		failed += bad
-		props.Points = append(props.Points, ui.SparkPoint{Good: hour.Succeeded, Bad: bad})
-	}
-	if h.Attempts > 0 {
-		props.Title = fmt.Sprintf("%s in the last 24 hours, %s failed",
-			ui.Plural(h.Attempts, "attempt", "attempts"), ui.Number(failed))
+	var props ui.SparklineProps
+	for hours := range slices.Chunk(h.Hours, sparkHours) {
+		var point ui.SparkPoint
+		for _, hour := range hours {
+			point.Good += hour.Succeeded
+			point.Bad += hour.Attempts - hour.Succeeded
+		}
+		props.Points = append(props.Points, point)
 	}
 	return props
 }
 
-func eventsTitle(r Listed) string { return strings.Join(r.Events, ", ") + "; " + r.merchants() }
+// successWords say how many attempts there were, and how many of them succeeded.
+func successWords(h health.Health) string {
+	if h.Attempts == 0 {
+		return successRate(h)
+	}
+	return successRate(h) + " of " + ui.Number(h.Attempts)
+}
+
+// called is the name of a subscription in its row, or where it leads.
+func called(r Listed) string {
+	return ui.Visible(cmp.Or(r.Endpoint().SubscriptionName, r.Endpoint().Where()))
+}

@@ -253,29 +253,21 @@ type shortcut struct {
 	does string
 }
 
-// shortcuts lists what console.js binds; the rail's links add theirs.
-func shortcuts(role string) []shortcut {
-	list := []shortcut{
-		{[]string{"/"}, "Find anything: ids, references, names, endpoints, pages"},
-		{[]string{"Ctrl K"}, "The same, while typing too"},
-		{[]string{"j", "k"}, "Next or previous row"},
-		{[]string{"Enter"}, "Open the row"},
-		{[]string{"o"}, "Show the delivery beside the list; j and k go on, Esc closes"},
-		{[]string{"x"}, "Select the row"},
-		{[]string{"r"}, "Re-send this delivery"},
-		{[]string{"n"}, "New subscription, on their list"},
-		{[]string{"e"}, "Edit this subscription"},
-		{[]string{"f"}, "Filter the list"},
-		{[]string{"p"}, "Pause or resume updates"},
-		{[]string{"t"}, "Light or dark"},
-		{[]string{"?"}, "This list"},
-	}
-	for _, group := range NavigationFor(role) {
-		for _, item := range group.Items {
-			list = append(list, shortcut{[]string{"g", item.key}, item.Label})
-		}
-	}
-	return list
+// shortcuts are what the scripts bind; the rail's links are added by script.
+var shortcuts = []shortcut{
+	{[]string{"/"}, "Find anything: ids, references, names, endpoints, pages"},
+	{[]string{"Ctrl K"}, "The same, while typing too"},
+	{[]string{"j", "k"}, "Next or previous row"},
+	{[]string{"Enter"}, "Open the row"},
+	{[]string{"o"}, "Show the delivery beside the list; j and k go on, Esc closes"},
+	{[]string{"x"}, "Select the row"},
+	{[]string{"r"}, "Re-send this delivery"},
+	{[]string{"n"}, "New subscription, on their list"},
+	{[]string{"e"}, "Edit this subscription"},
+	{[]string{"f"}, "Filter the list"},
+	{[]string{"p"}, "Pause or resume updates"},
+	{[]string{"t"}, "Light or dark"},
+	{[]string{"?"}, "This list"},
 }
 
 // pressed is the aria-pressed value of a toggle.

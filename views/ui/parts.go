@@ -109,8 +109,11 @@ const SoughtSuffix = "_q"
 
 // Picker looks on the server for what a list has no room for.
 type Picker struct {
-	// Kind is what can be chosen, None what stands for nothing chosen.
-	Kind, None string
+	// Kind is what can be chosen, None what stands for nothing chosen, Owner whose things
+	// are offered, empty for everybody's.
+	Kind, None, Owner string
+	// Several tells that any number can be ticked.
+	Several bool
 	// Text is what the names of the options hold; Shown of Total are offered.
 	Text         string
 	Shown, Total int
@@ -124,9 +127,24 @@ func (p Picker) Summary() string {
 	return Number(p.Shown) + " of " + Number(p.Total) + ": type a part of the name"
 }
 
+// target is the element that the answer fills: the list, or what holds the boxes to tick.
+func (p Picker) target(field FieldProps) string {
+	if p.Several {
+		return field.ID + "-offered"
+	}
+	return field.ID
+}
+
 func (p Picker) href(field string) string {
-	return paths.With(strings.Replace(paths.Pick, ":kind", p.Kind, 1),
-		url.Values{"field": {field}, "none": {p.None}})
+	query := url.Values{"field": {field}}
+	if p.None != "" {
+		query.Set("none", p.None)
+	}
+	if p.Several {
+		query.Set("several", "1")
+		query.Set("owner", p.Owner)
+	}
+	return paths.With(strings.Replace(paths.Pick, ":kind", p.Kind, 1), query)
 }
 
 // Option is one choice of a select.

@@ -57,7 +57,7 @@ type LinePlotProps struct {
 // SparklineProps is a small plot for a row of a list: counts of a good and a bad
 // outcome over time.
 type SparklineProps struct {
-	// Title says in words what the picture shows, its only text.
+	// Title says in words what the picture shows; empty where the text beside it does.
 	Title string
 	// Points are in the order of time, oldest first.
 	Points []SparkPoint
@@ -74,10 +74,10 @@ type plotBar struct {
 
 // Sizes of plots in their own units.
 const (
-	plotWidth   = 960.0
-	plotHeight  = 120.0
-	sparkWidth  = 96.0
-	sparkHeight = 24.0
+	plotWidth  = 960.0
+	plotHeight = 120.0
+	// A sparkline of twelve steps is as wide as its column has room for.
+	sparkHeight, sparkStep = 24, 8
 )
 
 func units(value float64) string { return strconv.FormatFloat(value, 'f', 1, 64) }
@@ -141,12 +141,32 @@ func (p BarPlotProps) summary() string {
 	return p.Title + ": " + strings.Join(words, ", ")
 }
 
-func (p SparklineProps) parts() []plotBar {
-	bars := make([]Bar, len(p.Points))
-	for i, point := range p.Points {
-		bars[i].Values = []int{point.Bad, point.Good}
+func (p SparklineProps) width() int { return max(len(p.Points), 1) * sparkStep }
+
+// areas are the outlines of everything and, before it, of what is bad: a list shows fifty
+// of them. What is there is at least visible.
+func (p SparklineProps) areas() (all, bad string) {
+	highest := 1
+	for _, point := range p.Points {
+		highest = max(highest, point.Good+point.Bad)
 	}
-	return stack(bars, []string{"plot-bad", "plot-good"}, sparkWidth, sparkHeight, busiest(bars))
+	step := "h" + strconv.Itoa(sparkStep)
+	outline := func(value func(SparkPoint) int) string {
+		path, some := "M0 24", false
+		for _, point := range p.Points {
+			tall := 0
+			if value(point) > 0 {
+				tall, some = max(value(point)*(sparkHeight-2)/highest, 1), true
+			}
+			path += "V" + strconv.Itoa(sparkHeight-tall) + step
+		}
+		if !some {
+			return ""
+		}
+		return path + "V24z"
+	}
+	return outline(func(s SparkPoint) int { return s.Good + s.Bad }),
+		outline(func(s SparkPoint) int { return s.Bad })
 }
 
 // axis is the value at the top of the upright axis.

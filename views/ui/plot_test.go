@@ -77,7 +77,7 @@ func TestSparklineIsNamed(t *testing.T) {
 		Title: "24 hours: 99 % of 120 attempts", Points: []SparkPoint{{Good: 3}, {Bad: 1}},
 	}))
 	if !strings.Contains(page, "<title>24 hours: 99 % of 120 attempts</title>") ||
-		strings.Count(page, "<rect") != 2 {
+		strings.Count(page, "<path") != 2 {
 		t.Errorf("sparkline %s", page)
 	}
 }

@@ -2,6 +2,8 @@ package ui
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"drawbridge/internal/application"
@@ -9,7 +11,6 @@ import (
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/internal/webhook/sender"
 	"drawbridge/internal/webhook/subscription"
-	"drawbridge/views/paths"
 )
 
 // ApplicationTable lists applications.
@@ -17,10 +18,7 @@ func ApplicationTable(rows []application.Summary) TableProps[application.Summary
 	return TableProps[application.Summary]{
 		Caption: "Applications, newest first",
 		RowID:   func(s application.Summary) string { return "a-" + s.UID.String() },
-		Href: func(s application.Summary) string {
-			return paths.To(paths.Application, s.UID.String())
-		},
-		Rows: rows,
+		Rows:    rows,
 		Columns: []Column[application.Summary]{
 			{
 				Title: "Status", Class: "w-state w-status",
@@ -37,7 +35,7 @@ func ApplicationTable(rows []application.Summary) TableProps[application.Summary
 			},
 			{Title: "Merchant", Class: "col-b w-sixth", Cell: merchantCell},
 			{
-				Title: "Requested", Class: "col-a w-amount end",
+				Title: "Requested", Class: "col-a w-amount end", Named: true,
 				Money: func(s application.Summary) *lending.Money { return &s.RequestedAmount },
 			},
 			{
@@ -153,14 +151,6 @@ func lastResult(d delivery.Delivery) string {
 	return OutcomeWord(d.LastStatus(), string(d.LastError()))
 }
 
-// resultPart is the result as the end of a row's second line.
-func resultPart(d delivery.Delivery) string {
-	if result := lastResult(d); result != "" {
-		return " · " + result
-	}
-	return ""
-}
-
 // OutcomeWord names the outcome of an attempt: "HTTP 503", "Timed out".
 func OutcomeWord(status int, class string) string {
 	switch class {
@@ -186,49 +176,44 @@ func OutcomeWord(status int, class string) string {
 	return fmt.Sprintf("HTTP %d", status)
 }
 
-// pip is one attempt in the small meter of a row.
-type pip struct {
-	class string
-	// x is the centre on the meter, in its units.
-	x int
-}
-
-// pips draws the attempts made and those still open, red where somebody has to look.
-func pips(d delivery.Delivery) []pip {
-	made := "pip pip-bad"
+// pips are the classes that draw the attempts made and those still open, a colour and a
+// place each: red where somebody has to look.
+func pips(d delivery.Delivery) string {
+	made := "bad"
 	if d.LastError() == sender.ClassUnknown {
-		made = "pip pip-odd"
+		made = "odd"
 	}
 	if d.State == delivery.StateCancelled || d.MadeGoodBy != nil {
-		made = "pip pip-mute"
+		made = "mute"
 	}
-	drawn := make([]pip, MaxAttempts)
-	for i := range drawn {
-		class := "pip"
+	var drawn strings.Builder
+	for i := range MaxAttempts {
+		class := ""
 		switch {
 		case i == d.AttemptCount-1 && d.State == delivery.StateDelivered:
-			class = "pip pip-good"
+			class = "good"
 		case i < d.AttemptCount:
 			class = made
 		case i == d.AttemptCount && !d.Due().IsZero():
-			class = "pip pip-calm"
+			class = "calm"
+		default:
+			continue
 		}
-		drawn[i] = pip{class, 5 + 12*i}
+		drawn.WriteString(" " + class + strconv.Itoa(i+1))
 	}
-	return drawn
+	return drawn.String()
 }
 
 // DeliveryTable lists deliveries.
 func DeliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
 	return TableProps[DeliveryRow]{
 		Caption: "Deliveries, newest first",
-		RowID:   func(r DeliveryRow) string { return "d-" + r.UID.String() },
-		Href:    func(r DeliveryRow) string { return paths.To(paths.Delivery, r.UID.String()) },
+		RowID:   func(r DeliveryRow) string { return "d-" + RowID(r.UID) },
 		Rows:    rows,
 		Columns: []Column[DeliveryRow]{
 			{Title: "State", Class: "w-state", Chip: DeliveryChipOf},
 			{Title: "Event", Header: true, Cell: eventCell},
-			{Title: "Application", Class: "col-b w-id", Cell: applicationCell},
+			{Title: "Application", Class: "col-b w-id mono", Cell: applicationCell},
 			{Title: "Destination", Class: "col-b w-dest", Cell: destinationCell},
 			{Title: "Attempts", Class: "col-a w-pips", Cell: attemptsCell},
 			{Title: "Result", Class: "col-b w-result", Cell: resultCell},

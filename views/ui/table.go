@@ -3,11 +3,13 @@ package ui
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
 
 	"github.com/a-h/templ"
+	"github.com/google/uuid"
 
 	"drawbridge/internal/lending"
 )
@@ -20,9 +22,6 @@ type TableProps[T any] struct {
 	Rows    []T
 	// RowID is a row's element id, unique on the page and stable over updates.
 	RowID func(T) string
-	// Href makes whole rows lead somewhere; nil for none. The row's own link
-	// must lead to the same place, for those without script or mouse.
-	Href func(T) string
 	// Here marks the row that the page shows more of; nil for none.
 	Here func(T) bool
 }
@@ -30,9 +29,12 @@ type TableProps[T any] struct {
 // Column is one column of a table.
 type Column[T any] struct {
 	Title string
-	// Class names alignment and priority: columns of class col-c, then col-b,
-	// then col-a give way on narrow screens.
+	// Class names alignment, width and priority. Where a page is too narrow for the table, its
+	// rows become cards: columns of class col-a and col-b stand in their second line, those of
+	// class col-c are left out, and those of class col-d earlier.
 	Class string
+	// Named puts the title before the value in a card, which has no head to say it.
+	Named bool
 	// Header marks the column whose cells name their row.
 	Header bool
 	// A cell is what one of these says of a row: a component, a text (none when
@@ -88,3 +90,51 @@ func TimeOf(at *time.Time) time.Time {
 
 // isFigure tells whether a cell has no letters: a number, an amount, a percentage.
 func isFigure(text string) bool { return strings.IndexFunc(text, unicode.IsLetter) < 0 }
+
+// columnMarks are what a table says of a column by its number, so that no cell has to: "f3"
+// that the third folds into the second line of a card.
+var columnMarks = map[string]string{
+	"col-a": "f", "col-b": "f", "col-c": "c", "col-d": "d", "end": "e", "mono": "m",
+}
+
+// class is that of the table, with the marks of its columns.
+func (p TableProps[T]) class() string {
+	classes := []string{"table"}
+	for i, column := range p.Columns {
+		for word := range strings.FieldsSeq(column.Class) {
+			if mark := columnMarks[word]; mark == "f" && !slices.Contains(classes, "cards") {
+				classes = append(classes, "cards", mark+strconv.Itoa(i+1))
+			} else if mark != "" {
+				classes = append(classes, mark+strconv.Itoa(i+1))
+			}
+		}
+	}
+	return strings.Join(classes, " ")
+}
+
+// headClass is what its head needs: the width.
+func (c Column[T]) headClass() string {
+	return strings.Join(slices.DeleteFunc(strings.Fields(c.Class), func(word string) bool {
+		return columnMarks[word] != ""
+	}), " ")
+}
+
+// cellClass is what a column's cells need beside the marks of the table and the widths of
+// its head.
+func (c Column[T]) cellClass() string {
+	return strings.Join(slices.DeleteFunc(strings.Fields(c.Class), func(word string) bool {
+		return columnMarks[word] != "" || strings.HasPrefix(word, "w-")
+	}), " ")
+}
+
+// RowID is the end of an identifier, which is random: enough to tell the rows of a page
+// apart, whose links have the whole.
+func RowID(uid uuid.UUID) string { return uid.String()[24:] }
+
+// named is what a cell says before its value in a card, empty for nothing.
+func (c Column[T]) named() string {
+	if !c.Named {
+		return ""
+	}
+	return strings.ToLower(c.Title)
+}

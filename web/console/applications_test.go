@@ -154,7 +154,7 @@ func TestApplicationPage(t *testing.T) {
 		".timeline .chip": "Retrying",
 		"main .page-acts": "Deliveries E-mails",
 		".panel-head":     "Drawn to the end",
-		".table-sub":      "fee",
+		"[id^=draw-] td":  "fee",
 		".crumbs":         "Bo Weiß",
 		"title":           "Bo Weiß",
 		".rail [href='" + paths.Applications + "']": "Applications",

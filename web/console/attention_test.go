@@ -159,7 +159,7 @@ func TestAttentionQueue(t *testing.T) {
 	r.subscribe(r.receiver(status(http.StatusServiceUnavailable)).URL)
 	r.useUp("Approved")
 	list := b.get(paths.Attention).wantStatus(t, http.StatusOK)
-	if got := list.text(".rail-link[href='/console/attention'] .rail-count"); got != "1 open" {
+	if got := list.text(".rail a[href='/console/attention'] .rail-count"); got != "1 open" {
 		t.Errorf("badge %q", got)
 	}
 	item, _ := list.find("tr[id^=item-] a.lead").Attr("href")

@@ -236,7 +236,7 @@ func TestAnApplicationLivesInTheConsole(t *testing.T) {
 	step(status+"Closed", nil, "status", "to", "Closed")
 	page := b.get(created.Location)
 	if got := page.text("main"); !containsAll(got, []string{
-		"Closed", "12,000.00", "96 months", "Cancelled",
+		"Closed", "12,000.00", "months 96", "Cancelled",
 	}) {
 		t.Errorf("in the end the page says %q", got)
 	}

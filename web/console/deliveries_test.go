@@ -3,6 +3,7 @@ package console_test
 import (
 	"fmt"
 	"net/http"
+	pathlib "path"
 	"slices"
 	"strings"
 	"testing"
@@ -13,13 +14,14 @@ import (
 
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // rowIDs are the deliveries that a list shows, in its order.
 func (a answer) rowIDs() []string {
-	return a.find("main .table tbody tr").Map(func(_ int, row *goquery.Selection) string {
-		id, _ := row.Attr("id")
-		return strings.TrimPrefix(id, "d-")
+	return a.find("main .table tbody a.lead").Map(func(_ int, link *goquery.Selection) string {
+		href, _ := link.Attr("href")
+		return pathlib.Base(href)
 	})
 }
 
@@ -64,7 +66,7 @@ func TestDeliveryList(t *testing.T) {
 	if got := strings.Join(chips, " "); got != "Pending Retrying Delivered" {
 		t.Errorf("states %s", got)
 	}
-	if row := page.text("#d-" + made[1].UID.String()); !strings.Contains(row, "HTTP 503") ||
+	if row := page.text("#d-" + ui.RowID(made[1].UID)); !strings.Contains(row, "HTTP 503") ||
 		!strings.Contains(row, "Pend Clearance") || !strings.Contains(row, "Sunvolt Energy") {
 		t.Errorf("the retrying row says %q", row)
 	}

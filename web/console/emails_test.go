@@ -77,13 +77,7 @@ func (r *harness) deliver(server *emailtest.Server, body string) {
 }
 
 // mailIDs are the mails that a list shows, in its order.
-func (a answer) mailIDs() []string {
-	var ids []string
-	for _, id := range a.rowIDs() {
-		ids = append(ids, strings.TrimPrefix(id, "m-"))
-	}
-	return ids
-}
+func (a answer) mailIDs() []string { return a.rowIDs() }
 
 func texts(uids ...uuid.UUID) []string {
 	var written []string
@@ -111,10 +105,10 @@ func TestEmailList(t *testing.T) {
 		t.Fatalf("rows %v", got)
 	}
 	for uid, want := range map[uuid.UUID]string{
-		welcome: "Not sent welcome for Ana Ana Lima <ana@example.com> Ana Lima ana@example.com " +
+		welcome: "Not sent welcome for Ana Ana Lima ana@example.com " +
 			"No mail server configured 0",
-		held:  "Suppressed Task Ana Lima <ana@example.com> Ana Lima ana@example.com Communications were",
-		alert: "Queued Alert: subscription failing Ana Lima <ops@lender.example>",
+		held:  "Suppressed Task Ana Lima ana@example.com Communications were",
+		alert: "Queued Alert: subscription failing Ana Lima ops@lender.example",
 	} {
 		row := strings.ReplaceAll(page.text("#m-"+uid.String()+" > *:not(:first-child)"), " · ", " ")
 		word, rest, _ := strings.Cut(want, " ")

@@ -39,7 +39,7 @@ func TestResendManyEmails(t *testing.T) {
 	}
 	b.post(paths.EmailsResend, url.Values{"email": texts(queued)}).
 		wantStatus(t, http.StatusConflict)
-	if b.get(paths.Emails).find("#pick .pick input[name=email]").Length() != 4 {
+	if b.get(paths.Emails).find("#pick td > input[name=email]").Length() != 4 {
 		t.Error("the list's rows cannot be ticked")
 	}
 

@@ -9,6 +9,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/webhook/delivery"
 	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // From an alert one comes to all that fails at an endpoint: since when, by error, one
@@ -122,13 +123,13 @@ func TestFailuresLeaveOutWhatWasMadeGood(t *testing.T) {
 		strings.Contains(got, "Open alert") || detail.find("#moment-end .tone-bad").Length() != 0 {
 		t.Errorf("the delivery's page is alarmed: %q", got)
 	}
-	row := b.get(paths.Deliveries + "?state=failed").find("#d-" + failed.UID.String())
+	row := b.get(paths.Deliveries + "?state=failed").find("#d-" + ui.RowID(failed.UID))
 	if got := row.Find(".chip").Text(); !strings.Contains(got, "Made good") ||
 		row.Find(".fault-word, .pip-bad, .tone-bad").Length() != 0 {
 		t.Errorf("its row is red: %q", row.Text())
 	}
 	home := b.get(paths.Home)
-	if got := home.find(".rail-link[href='" + paths.Deliveries + "'] .rail-count").Text(); got != "" {
+	if got := home.find(".rail a[href='" + paths.Deliveries + "'] .rail-count").Text(); got != "" {
 		t.Errorf("the badge counts %q", got)
 	}
 	if got := home.tile("Failed"); !strings.HasPrefix(got, "0") {

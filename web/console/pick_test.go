@@ -22,7 +22,7 @@ func TestAPickerSearches(t *testing.T) {
 		  FROM generate_series(1, 10000) AS n`, r.Partner)
 	filters := b.get(paths.Deliveries)
 	if text := filters.text("#filter-merchant option[disabled]"); text !=
-		"50 of 10,001: type a part of the name" {
+		"3 of 10,001: type a part of the name" {
 		t.Errorf("the filter says %q", text)
 	}
 	found := b.fragment().get("/console/pick/merchant?field=merchant&none=All&merchant_q=09999").
@@ -93,4 +93,38 @@ func values(form *goquery.Selection) url.Values {
 		}
 	}
 	return sent
+}
+
+// A client acts for any of a partner's merchants: the form finds those that it has no room
+// for, while one types and without script, and what is ticked stays.
+func TestAClientIsIssuedForAMerchantThatIsSearched(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.asOperator()
+	r.Exec(t, `
+		INSERT INTO merchants (merchant_uid, partner_uid, name, created_at)
+		SELECT gen_random_uuid(), $1, 'Branch ' || to_char(n, 'FM0000'), now()
+		  FROM generate_series(1, 300) AS n`, r.Partner)
+	form := paths.To(paths.ClientNew, r.Partner.String())
+	if text := b.get(form).text("#ask-merchant [role=status]"); text !=
+		"3 of 301: type a part of the name. What is ticked stays." {
+		t.Errorf("the form says %q", text)
+	}
+	address, _ := b.get(form).find("[data-sought]").Attr("data-sought")
+	found := b.fragment().get(address+"&merchant_q=0299&merchant="+r.Merchant.String()).
+		wantStatus(t, http.StatusOK)
+	if found.find("input").Length() != 2 || found.find("input[checked]").Length() != 1 {
+		t.Errorf("while typing it offers %q", found.text("label"))
+	}
+	plain := b.get(form + "?kind=group&merchant_q=0299&merchant=" + r.Merchant.String())
+	if plain.find("#ask-merchant input[type=checkbox]").Length() != 2 ||
+		plain.find("#ask-kind option[selected]").AttrOr("value", "") != "group" {
+		t.Errorf("without script it offers %q", plain.text("#ask-merchant"))
+	}
+	chosen := values(plain.find("form.dialog-form"))
+	chosen.Add("merchant", plain.find("label:contains('Branch 0299') input").AttrOr("value", ""))
+	b.post(form, chosen)
+	if n := r.count(`SELECT count(*) FROM client_merchants`); n != 2 {
+		t.Errorf("the client acts for %d merchants, want 2", n)
+	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"drawbridge/internal/postgres"
 	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 // stream is an open event stream.
@@ -106,7 +107,7 @@ func TestListStreamsChangesAndCountsNews(t *testing.T) {
 	shown := r.publish("Approved")[0]
 	address, _ := b.get(paths.Deliveries).find("#live").Attr("hx-sse:connect")
 	open := b.listen(address)
-	row := "#d-" + shown.UID.String() + " .chip"
+	row := "#d-" + ui.RowID(shown.UID) + " .chip"
 	open.until("the row is there", func(page *goquery.Document) bool {
 		return strings.TrimSpace(page.Find(row).Text()) == "Pending"
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"drawbridge/views/paths"
+	"drawbridge/views/ui"
 )
 
 func TestTimesAreInTheReadersZone(t *testing.T) {
@@ -15,7 +16,7 @@ func TestTimesAreInTheReadersZone(t *testing.T) {
 	b := r.signedIn()
 	made := deliverAll(r)
 	created := func() string {
-		return b.get(paths.Deliveries).text("#d-" + made[0].UID.String() + " time")
+		return b.get(paths.Deliveries).text("#d-" + ui.RowID(made[0].UID) + " time")
 	}
 	if got := created(); !strings.HasSuffix(got, " UTC") {
 		t.Errorf("before the browser told its zone a row says %q", got)

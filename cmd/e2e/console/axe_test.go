@@ -78,6 +78,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 		r.visit(path)
 		r.inspect(path)
 	}
+	r.pagesAreLight(stops)
 	r.readingChangesNothing()
 	r.unlinked()
 	t.Logf("%d pages", len(stops)+1)

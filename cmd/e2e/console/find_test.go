@@ -93,22 +93,53 @@ func TestPageWeight(t *testing.T) {
 	}
 	_ = answer.Body.Close()
 	page, total := weigh(t, client, s.URL+"/console/deliveries")
-	if strings.Count(page, `id="d-`) != 50 {
-		t.Fatalf("the page shows %d rows, want 50", strings.Count(page, `id="d-`))
+	if strings.Count(page, `id=d-`) != 50 {
+		t.Fatalf("the page shows %d rows, want 50", strings.Count(page, `id=d-`))
 	}
-	parts := map[string]int{"page": total}
-	for _, match := range regexp.MustCompile(`(?:href|src)="(/static/[^"#]+)[#"]`).
-		FindAllStringSubmatch(page, -1) {
+	if cold := total + weighFiles(t, client, s.URL, page); cold > mostCold || total > mostWarm {
+		t.Errorf("the page weighs %d bytes, with its files %d", total, cold)
+	}
+}
+
+// What a page may weigh over the wire, in bytes: warm, to a browser that has the files of the
+// console, and cold, with all of them.
+const mostWarm, mostCold = 20_000, 120_000
+
+// staticFile matches the address of a file that a page needs.
+var staticFile = regexp.MustCompile(`(?:href|src)="?(/static/[^"#>\s]+)`)
+
+// weighFiles sums up the files of a page.
+func weighFiles(t *testing.T, client *http.Client, server, page string) (total int) {
+	t.Helper()
+	parts := map[string]int{}
+	for _, match := range staticFile.FindAllStringSubmatch(page, -1) {
 		if _, known := parts[match[1]]; !known {
-			_, size := weigh(t, client, s.URL+match[1])
-			parts[match[1]] = size
-			total += size
+			_, parts[match[1]] = weigh(t, client, server+match[1])
+			total += parts[match[1]]
 		}
 	}
-	if total > 120_000 || len(parts) < 4 {
-		t.Errorf("the first load weighs %d bytes, more than 120 kB: %v", total, parts)
+	if len(parts) < 4 {
+		t.Errorf("the page has only the files %v", parts)
 	}
-	t.Logf("first load: %d bytes of %v", total, parts)
+	return total
+}
+
+// pagesAreLight weighs pages of the console.
+func (r *crawler) pagesAreLight(paths []string) {
+	r.T.Helper()
+	client, files := r.person(r.data.Users[2]), 0
+	for _, path := range paths {
+		if !strings.HasPrefix(path, "/console") {
+			continue
+		}
+		page, warm := weigh(r.T, client, r.server.URL+path)
+		if files == 0 {
+			files = weighFiles(r.T, client, r.server.URL, page)
+		}
+		if warm > mostWarm || warm+files > mostCold {
+			r.T.Errorf("%s weighs %d bytes, with its files %d", path, warm, warm+files)
+		}
+	}
 }
 
 // weigh gets a file as a browser does, and returns it with what went over the wire.
@@ -125,7 +156,7 @@ func weigh(t *testing.T, client *http.Client, address string) (string, int) {
 	}
 	defer response.Body.Close()
 	raw, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK {
+	if err != nil || response.StatusCode >= http.StatusInternalServerError {
 		t.Fatalf("%s: %s, %v", address, response.Status, err)
 	}
 	if response.Header.Get("Content-Encoding") != "gzip" {

@@ -19,7 +19,7 @@ func mailTasks() []task {
 		name: "re-sending several e-mails", start: "/console/emails?to=ana.{me}@example.com",
 		end: "Re-sent: 1 e-mail.",
 		do: func(w *walker) {
-			w.tick(`#pick-{mail}`)
+			w.tick(`#pick [value="{mail}"]`)
 			w.send("Re-send selected…")
 			w.fill("Reason", "they lost it again")
 			w.send("Re-send 1 e-mail")

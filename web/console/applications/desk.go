@@ -52,7 +52,10 @@ func (f *Feature) desk() list.Spec[loan.Waiting] {
 				Name: "merchant", Label: "Merchant", Kind: list.Choice,
 				Pick: search.Merchant, Options: list.Any("All merchants"),
 			},
-			{Name: "product", Label: "Product", Kind: list.Choice, OptionsOf: f.productOptions},
+			{
+				Name: "product", Label: "Product", Kind: list.Choice,
+				Pick: search.Product, Options: list.Any("All products"),
+			},
 		},
 		Read:  f.readDesk,
 		Table: applications.DeskTable,

@@ -40,7 +40,10 @@ func (f *Feature) loans() list.Spec[loan.Summary] {
 				Name: "partner", Label: "Partner", Kind: list.Choice,
 				Pick: search.Partner, Options: list.Any("All partners"),
 			},
-			{Name: "product", Label: "Product", Kind: list.Choice, OptionsOf: f.productOptions},
+			{
+				Name: "product", Label: "Product", Kind: list.Choice,
+				Pick: search.Product, Options: list.Any("All products"),
+			},
 			{
 				Name: "draw", Label: "Has a draw that is", Kind: list.Choice, Options: drawOptions,
 				Thing: "state of a draw",
@@ -96,15 +99,4 @@ func loanCells(s loan.Summary) []string {
 		list.CellMoney(s.Pending), list.CellNumber(int64(page.Value(s.NextStage))),
 		list.CellMoney(s.Scheduled),
 	}
-}
-
-func (f *Feature) productOptions(ctx context.Context) ([]ui.Option, error) {
-	products, err := f.Products.List(ctx)
-	options := []ui.Option{{Label: "All products"}}
-	for _, product := range products {
-		options = append(options, ui.Option{
-			Value: product.UID, Label: product.Code + ", " + product.Name,
-		})
-	}
-	return options, err
 }

@@ -75,14 +75,10 @@ func (f *Feature) applicationForm(asked echo.Context) (ui.AskForm, error) {
 	if err != nil {
 		return ui.AskForm{}, err
 	}
-	active, err := f.Applications.ActiveProducts(ctx)
+	products, productPicker, err := f.Pick(ctx, search.Offered, "None in particular",
+		asked.FormValue("product_uid"+ui.SoughtSuffix), asked.FormValue("product_uid"))
 	if err != nil {
 		return ui.AskForm{}, err
-	}
-	products := []ui.Option{{Label: "None in particular"}}
-	for _, product := range active {
-		products = append(products,
-			ui.Option{Value: product.UID, Label: product.Code + ", " + product.Name})
 	}
 	line := func(name, label, hint string, limit int) ui.Control {
 		return ui.Control{
@@ -105,7 +101,7 @@ func (f *Feature) applicationForm(asked echo.Context) (ui.AskForm, error) {
 			},
 			{
 				Kind: ui.ControlSelect, Name: "product_uid", Label: "Product asked for",
-				Options: products,
+				Options: products, Pick: productPicker,
 			},
 			line("requested_amount", "Requested amount", "For example 12500.00.", 20),
 			line("external_reference", "External reference",

@@ -2,7 +2,9 @@ package list
 
 import (
 	"context"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/google/uuid"
@@ -16,25 +18,60 @@ import (
 	"drawbridge/web/console/page"
 )
 
-// maxSought bounds the text that a picker looks for, in bytes.
-const maxSought = 100
+const (
+	// maxSought bounds the text that a picker looks for, in bytes.
+	maxSought = 100
+	// offered is how many things a picker offers before somebody types, examples how many of
+	// more than those.
+	offered, examples = 12, 3
+	// maxTicked bounds what is ticked where several can be chosen.
+	maxTicked = 500
+)
 
 // Pick offers things of a kind under a first option for none: those whose names hold
 // a text, and the chosen one in any case. The picker is nil when all are offered.
 func (e *Engine) Pick(
 	ctx context.Context, kind search.Kind, none, text, chosen string,
 ) ([]ui.Option, *ui.Picker, error) {
-	found, err := e.Things.Pick(ctx, kind, cut(text), uuid.Nil)
+	options, picker, err := e.pick(ctx, ui.Picker{Kind: string(kind), None: none, Text: text}, chosen)
+	return append([]ui.Option{{Label: none}}, options...), picker, err
+}
+
+// PickSeveral offers things of a kind to tick, those of one partner or of all for the nil
+// owner: what is ticked, and others whose names hold a text.
+func (e *Engine) PickSeveral(
+	ctx context.Context, kind search.Kind, owner uuid.UUID, text string, ticked []string,
+) ([]ui.Option, *ui.Picker, error) {
+	return e.pick(ctx, ui.Picker{
+		Kind: string(kind), Text: text, Owner: owner.String(), Several: true,
+	}, ticked...)
+}
+
+func (e *Engine) pick(
+	ctx context.Context, asked ui.Picker, chosen ...string,
+) ([]ui.Option, *ui.Picker, error) {
+	kind := search.Kind(asked.Kind)
+	owner, _ := uuid.Parse(asked.Owner) // of all when there is none
+	found, err := e.Things.Pick(ctx, kind, cut(asked.Text), owner, offered)
 	if err != nil {
 		return nil, nil, err
 	}
-	options, known := []ui.Option{{Label: none}}, false
+	if asked.Text == "" && found.Total > len(found.Choices) {
+		found.Choices = found.Choices[:examples]
+	}
+	var options []ui.Option
+	missing := map[uuid.UUID]bool{}
+	for _, text := range chosen[:min(len(chosen), maxTicked)] {
+		if uid, err := uuid.Parse(text); err == nil {
+			missing[uid] = true
+		}
+	}
 	for _, choice := range found.Choices {
-		known = known || choice.UID.String() == chosen
+		delete(missing, choice.UID)
 		options = append(options, ui.Option{Value: choice.UID.String(), Label: choice.Label})
 	}
-	if uid, err := uuid.Parse(chosen); err == nil && !known {
-		named, err := e.Things.Name(ctx, kind, uid)
+	if len(missing) > 0 {
+		named, err := e.Things.Name(ctx, kind, slices.Collect(maps.Keys(missing))...)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -42,12 +79,11 @@ func (e *Engine) Pick(
 			options = append(options, ui.Option{Value: choice.UID.String(), Label: choice.Label})
 		}
 	}
-	if text == "" && found.Total <= len(found.Choices) {
+	if asked.Text == "" && found.Total <= len(found.Choices) {
 		return options, nil, nil
 	}
-	return options, &ui.Picker{
-		Kind: string(kind), None: none, Text: text, Shown: len(found.Choices), Total: found.Total,
-	}, nil
+	asked.Shown, asked.Total = len(found.Choices), found.Total
+	return options, &asked, nil
 }
 
 func cut(text string) string {
@@ -61,13 +97,23 @@ func (e *Engine) PickRoute() page.Route {
 		if !search.CanPick(kind) {
 			return lending.NewError(lending.CodeNotFound, "there is nothing of this kind to choose")
 		}
-		field, none := ctx.QueryParam("field"), ctx.QueryParam("none")
-		options, picker, err := e.Pick(ctx.Request().Context(), kind, none,
-			ctx.QueryParam(field+ui.SoughtSuffix), ctx.QueryParam(field))
+		query := ctx.QueryParams()
+		field, none := query.Get("field"), query.Get("none")
+		text := query.Get(field + ui.SoughtSuffix)
+		if query.Get("several") != "" {
+			owner, _ := uuid.Parse(query.Get("owner")) // of all when there is none
+			options, picker, err := e.PickSeveral(ctx.Request().Context(), kind, owner, text, query[field])
+			if err != nil {
+				return err
+			}
+			return page.Render(ctx, http.StatusOK, ui.Ticks(ui.Control{
+				Name: field, Values: query[field], Options: options, Pick: picker,
+			}))
+		}
+		options, picker, err := e.Pick(ctx.Request().Context(), kind, none, text, query.Get(field))
 		if err != nil {
 			return err
 		}
-		return page.Render(ctx, http.StatusOK,
-			ui.Picks(options, picker, ctx.QueryParam(field)))
+		return page.Render(ctx, http.StatusOK, ui.Picks(options, picker, query.Get(field)))
 	})
 }

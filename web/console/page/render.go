@@ -117,7 +117,7 @@ const zipFrom = 4 << 10
 // send writes HTML, compressed where the browser takes it. Answers to forms may
 // show a new secret, whose length alone could tell something: they never are.
 func send(ctx echo.Context, status int, html []byte) error {
-	html = withTokens(html)
+	html = slim(withTokens(html))
 	request, header := ctx.Request(), ctx.Response().Header()
 	header.Add(echo.HeaderVary, echo.HeaderAcceptEncoding)
 	if request.Method != http.MethodGet || len(html) < zipFrom ||

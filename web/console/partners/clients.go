@@ -3,6 +3,7 @@ package partners
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"drawbridge/internal/operator"
 	"drawbridge/internal/partner"
 	"drawbridge/internal/postgres"
+	"drawbridge/internal/search"
 	view "drawbridge/views/partners"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -111,11 +113,11 @@ func (f *Feature) newClient() action.Spec {
 			if err != nil {
 				return action.Form{}, err
 			}
-			fields, err := f.clientFields(ctx.Request().Context(), owner)
+			values, err := ctx.FormParams()
 			if err != nil {
 				return action.Form{}, err
 			}
-			values, err := ctx.FormParams()
+			fields, err := f.clientFields(ctx.Request().Context(), owner, values)
 			var issued partner.Issued
 			return action.Form{
 				Place: placeOf(owner).Under(fields.Cancel, fields.Title), Fields: fields,
@@ -146,20 +148,23 @@ func (f *Feature) newClient() action.Spec {
 }
 
 // clientFields ask what a new client may do.
-func (f *Feature) clientFields(ctx context.Context, owner partner.Partner) (ui.AskForm, error) {
-	merchants, _, err := f.Partners.ListMerchants(ctx,
-		partner.MerchantFilter{PartnerUID: owner.UID, Limit: shown})
+func (f *Feature) clientFields(
+	ctx context.Context, owner partner.Partner, values url.Values,
+) (ui.AskForm, error) {
+	merchants, picker, err := f.PickSeveral(ctx, search.Merchant, owner.UID,
+		values.Get("merchant"+ui.SoughtSuffix), values["merchant"])
 	choice := ui.Control{
-		Kind: ui.ControlChecks, Name: "merchant", Label: "Acts for",
+		Kind: ui.ControlChecks, Name: "merchant", Label: "Acts for", Pick: picker,
 		Hint: "A plain client acts for exactly one merchant. A group client may act for several, " +
 			"and names one in each request.",
 	}
 	for _, merchant := range merchants {
-		choice.Options = append(choice.Options,
-			ui.Option{Value: merchant.UID.String(), Label: merchant.Name})
+		merchant.Label = strings.TrimSuffix(merchant.Label, ", "+owner.Name)
+		choice.Options = append(choice.Options, merchant)
 	}
-	if len(merchants) == 1 {
-		choice.Values = []string{merchants[0].UID.String()}
+	choice.Values = values["merchant"]
+	if len(merchants) == 1 && picker == nil {
+		choice.Values = []string{merchants[0].Value}
 	}
 	return ui.AskForm{
 		Title: "Issue credentials", Action: ownerPath(owner) + "/clients/new",
@@ -171,7 +176,7 @@ func (f *Feature) clientFields(ctx context.Context, owner partner.Partner) (ui.A
 		},
 		Controls: []ui.Control{
 			{
-				Kind: ui.ControlSelect, Name: "kind", Label: "Kind of client",
+				Kind: ui.ControlSelect, Name: "kind", Label: "Kind of client", Value: values.Get("kind"),
 				Options: []ui.Option{
 					{Value: "plain", Label: "Plain: one merchant"},
 					{Value: "group", Label: "Group: several merchants, named in each request"},

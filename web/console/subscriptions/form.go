@@ -24,6 +24,9 @@ import (
 	"drawbridge/web/console/page"
 )
 
+// offeredMerchants is how many merchants a form offers to tick at once.
+const offeredMerchants = 50
+
 // maxMerchants bounds the chosen merchants that a form shows.
 const maxMerchants = 500
 
@@ -270,7 +273,7 @@ func (f *Feature) addMerchants(
 		return err
 	}
 	found, err := f.Things.Pick(ctx, search.Merchant, form.MerchantSought,
-		uuid.MustParse(form.Partner))
+		uuid.MustParse(form.Partner), offeredMerchants)
 	if err != nil {
 		return err
 	}

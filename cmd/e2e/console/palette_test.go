@@ -1,0 +1,81 @@
+package console
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// first is what Enter opens in the palette.
+const first = `#palette-results a.hit[data-here]`
+
+// seeks opens the palette, types, and waits until what Enter would open says so.
+func (h *userInput) seeks(text, want string) {
+	h.Helper()
+	h.key("/")
+	do(h.T, h.browser, chromedp.WaitVisible(chromedp.CSS(`#palette-q:focus`)))
+	h.types(text)
+	h.until(`[...document.querySelectorAll("#palette-results a.hit")].some(
+		(hit) => hit.textContent.includes(%[1]s)) ? %[1]s : ""`, want)
+	do(h.T, h.browser, chromedp.WaitVisible(chromedp.CSS(first)))
+}
+
+// The palette leads to actions and pages by their words and to events by their kinds, offers
+// what was opened last until somebody signs out, and says when the server is away.
+func TestPalette(t *testing.T) {
+	t.Parallel()
+	o := newOutage(t)
+	h := &userInput{T: t, browser: o.browser}
+	h.loaded()
+	h.seeks("new subscr", "New subscription")
+	h.key(kb.Enter)
+	do(t, o.browser, chromedp.WaitVisible(chromedp.Search(`//h1[text()="New subscription"]`)))
+	for _, test := range []struct{ typed, found string }{
+		{"pause", "Pause a subscription"}, {"rotate", "Rotate a client secret"},
+		{"funding settled", "Deliveries: Funding settled"}, {"audit", "Audit log"},
+	} {
+		do(t, o.browser, chromedp.Navigate(o.server.URL+"/console"),
+			chromedp.WaitVisible(chromedp.CSS("h1")))
+		h.loaded()
+		h.seeks(test.typed, test.found)
+	}
+
+	partner := o.data.Partners[0]
+	do(t, o.browser, chromedp.Navigate(o.server.URL+"/console/partners/"+partner.UID.String()),
+		chromedp.WaitVisible(chromedp.CSS("h1")),
+		chromedp.Navigate(o.server.URL+"/console"), chromedp.WaitVisible(chromedp.CSS("h1")))
+	h.loaded()
+	const recent = `//div[@id="palette-results"]//h2[text()="Recently opened"]`
+	h.key("/")
+	do(t, o.browser, chromedp.WaitVisible(chromedp.Search(recent)))
+	h.key(kb.ArrowDown)
+	h.key(kb.Enter)
+	do(t, o.browser, chromedp.WaitVisible(chromedp.Search(`//h1[contains(., "`+partner.Name+`")]`)))
+
+	h.loaded()
+	o.server.Stop()
+	h.key("/")
+	do(t, o.browser, chromedp.WaitVisible(chromedp.CSS(`#palette-q:focus`)))
+	h.types("sunrise")
+	do(t, o.browser, chromedp.WaitVisible(chromedp.Search(
+		`//div[@id="palette-results"]//h2[text()="The server cannot be reached"]`)))
+	o.server = o.Serve()
+	h.key(kb.Escape)
+
+	// Nobody who signs in next learns what was looked at.
+	do(t, o.browser, press(`[popovertarget=who]`), press(`form[action="/console/sign-out"] button`),
+		chromedp.WaitVisible(chromedp.CSS(`input[type=password]`)))
+	if kept := evaluate(t, o.browser, `localStorage.getItem("drawbridge.recent") ?? ""`); kept != "" {
+		t.Errorf("after signing out the browser keeps %s", kept)
+	}
+	signIn(t, o.browser, o.server.URL, o.user)
+	h.key("/")
+	do(t, o.browser, chromedp.WaitVisible(chromedp.CSS(`#palette-results a.hit`)))
+	if heads := evaluate(t, o.browser,
+		`document.getElementById("palette-results").textContent`); len(heads) == 0 ||
+		evaluate(t, o.browser, `String(document.querySelectorAll("#palette-results .i-history").length)`) !=
+			"0" {
+		t.Errorf("the palette still offers what was opened before: %s", heads)
+	}
+}

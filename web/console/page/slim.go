@@ -1,0 +1,82 @@
+package page
+
+import "bytes"
+
+// impliedEnds are end tags that HTML lets one leave out where the templates have them:
+// the next element of the kind, or the end of what holds them, ends these elements, too.
+var impliedEnds = [][]byte{
+	[]byte("</td>"), []byte("</tr>"), []byte("</th>"), []byte("</li>"), []byte("</option>"),
+	[]byte("</dt>"), []byte("</dd>"),
+}
+
+// slim leaves out of a page what means nothing: the quotes around plain values of
+// attributes, and end tags that are implied. In a list of fifty rows that is a tenth.
+//
+// It takes what templates write: text and values are escaped, so that a bracket or a
+// quote in them is none.
+func slim(html []byte) []byte {
+	slimmed := make([]byte, 0, len(html))
+	for len(html) > 0 {
+		start := bytes.IndexByte(html, '<')
+		if start < 0 {
+			break
+		}
+		slimmed, html = append(slimmed, html[:start]...), html[start:]
+		end := tagEnd(html)
+		if tag := html[:end]; !isImplied(tag) {
+			slimmed = appendTag(slimmed, tag)
+		}
+		html = html[end:]
+	}
+	return append(slimmed, html...)
+}
+
+func isImplied(tag []byte) bool {
+	for _, implied := range impliedEnds {
+		if bytes.Equal(tag, implied) {
+			return true
+		}
+	}
+	return false
+}
+
+// tagEnd is where the tag that html begins with ends.
+func tagEnd(html []byte) int {
+	quoted := byte(0)
+	for i, b := range html {
+		switch {
+		case quoted != 0:
+			if b == quoted {
+				quoted = 0
+			}
+		case b == '"' || b == '\'':
+			quoted = b
+		case b == '>':
+			return i + 1
+		}
+	}
+	return len(html)
+}
+
+// appendTag writes a tag without the quotes that it does not need.
+func appendTag(slimmed, tag []byte) []byte {
+	for {
+		start := bytes.Index(tag, []byte(`="`))
+		if start < 0 {
+			return append(slimmed, tag...)
+		}
+		start += len(`="`)
+		length := bytes.IndexByte(tag[start:], '"')
+		if length < 0 {
+			return append(slimmed, tag...)
+		}
+		value, rest := tag[start:start+length], tag[start+length+1:]
+		// A slash after it would become its end.
+		if length > 0 && !bytes.ContainsAny(value, " \t\n\r\f'=<>`") && !bytes.HasPrefix(rest, []byte("/")) {
+			slimmed = append(append(slimmed, tag[:start-1]...), value...)
+		} else {
+			slimmed = append(slimmed, tag[:start+length+1]...)
+		}
+		tag = rest
+	}
+}
