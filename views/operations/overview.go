@@ -35,9 +35,11 @@ type Numbers struct {
 	Span string
 	// Figures are what matters most of the time, against the week before; Now is how
 	// things stand at this moment.
-	Figures  []Figure
-	Now      []ui.Tile
+	Figures []Figure
+	Now     []ui.Tile
+	// Outcomes may be of failures alone; Splits lead to the others.
 	Outcomes ui.BarPlotProps
+	Splits   []ui.Tab
 	Latency  ui.LinePlotProps
 	// Alerts are open, newest first.
 	Alerts []attention.Item

@@ -122,6 +122,41 @@ func TestOverviewOfATime(t *testing.T) {
 	}
 }
 
+// What failed is plotted by endpoint and by error on demand, under the time chosen.
+func TestOverviewSplitsFailures(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	b := r.signedIn()
+	r.subscribe(r.receiver(status(http.StatusBadGateway)).URL + "/ledger")
+	for range 2 {
+		r.useUp("Approved")
+	}
+	page := b.get(paths.Home + "?range=7d")
+	if got := page.text("#outcomes-title"); got != "Deliveries per hour" {
+		t.Errorf("at first the plot is of %q", got)
+	}
+	for name, want := range map[string]string{"By endpoint": "/ledger", "By error": "HTTP 502"} {
+		href, _ := page.find("[aria-labelledby=outcomes-title] a:contains('" + name + "')").Attr("href")
+		split := b.get(strings.TrimSuffix(href, "#outcomes")).wantStatus(t, http.StatusOK)
+		if head := split.text("#outcomes thead"); !strings.Contains(head, want) {
+			t.Errorf("%s: the table behind the plot has the columns %q, want one of %q", name, head, want)
+		}
+		count := 0
+		for _, cell := range split.find("#outcomes tbody td").EachIter() {
+			n, err := strconv.Atoi(strings.TrimSpace(cell.Text()))
+			r.must(err)
+			count += n
+		}
+		if count != 6 {
+			t.Errorf("%s: %d attempts are plotted, want 6", name, count)
+		}
+		if current := split.text(".filter-bar [aria-current]"); current != "7 days" {
+			t.Errorf("%s: the time is %q", name, current)
+		}
+	}
+	b.get(paths.Home+"?by=colour").wantStatus(t, http.StatusBadRequest)
+}
+
 func TestOverviewStaysUpToDate(t *testing.T) {
 	t.Parallel()
 	r := newHarness(t)

@@ -117,6 +117,15 @@ func (f *Feature) numbers(ctx context.Context, chosen span) (operations.Numbers,
 		return numbers, err
 	}
 	numbers.Outcomes, numbers.Latency = outcomePlot(steps, chosen), latencyPlot(steps, chosen)
+	numbers.Splits = chosen.splits()
+	if chosen.by != "" {
+		parts, err := f.Webhooks.Health.Failures(ctx, chosen.since, chosen.until, chosen.hours().step,
+			chosen.by)
+		if err != nil {
+			return numbers, err
+		}
+		numbers.Outcomes = failurePlot(parts, chosen.hours())
+	}
 	numbers.Figures = figures(steps, before, chosen)
 	failed, err := f.failedTile(ctx, chosen)
 	if err != nil {
@@ -282,6 +291,34 @@ func outcomePlot(steps []health.TrafficStep, chosen span) ui.BarPlotProps {
 		plot.Bars = append(plot.Bars, ui.Bar{
 			Start: step.Start, Values: []int{step.Failed, step.Delivered},
 		})
+	}
+	return plot
+}
+
+// partTones are the colours of the parts of a plot, the last one that of all others.
+var partTones = []ui.Tone{ui.Bad, ui.Warn, ui.Odd, ui.Calm, ui.Mute}
+
+// failurePlot is a plot of the attempts that failed, by what they have in common.
+func failurePlot(parts []health.FailurePart, chosen span) ui.BarPlotProps {
+	plot := ui.BarPlotProps{
+		ID: "outcomes", Title: "Failed attempts per " + chosen.stepName() + " by " + string(chosen.by),
+		Step: "From", Unit: "attempts",
+	}
+	for at := chosen.since.UTC().Truncate(chosen.step); at.Before(chosen.until); at = at.Add(chosen.step) {
+		plot.Bars = append(plot.Bars, ui.Bar{Start: at, Values: make([]int, len(parts))})
+	}
+	for i, part := range parts {
+		name := "All others"
+		switch {
+		case part.Endpoint.URL != "":
+			name = part.Endpoint.Label()
+		case part.Class != "":
+			name = ui.OutcomeWord(part.Status, string(part.Class))
+		}
+		plot.Series = append(plot.Series, ui.Series{Name: name, Tone: partTones[i]})
+		for step, count := range part.Steps {
+			plot.Bars[step].Values[i] = count
+		}
 	}
 	return plot
 }

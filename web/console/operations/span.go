@@ -1,6 +1,7 @@
 package operations
 
 import (
+	"maps"
 	"net/url"
 	"time"
 
@@ -22,6 +23,8 @@ type span struct {
 	// live tells that the time ends now, so that its numbers go on changing.
 	live  bool
 	query url.Values
+	// by is what the plot of failures is split by, empty for the plot of outcomes.
+	by health.Split
 }
 
 // ranges are the times to choose from; the second is the one without a choice.
@@ -38,6 +41,7 @@ var ranges = []struct {
 // spanFilters are what the address of the overview may say of its time.
 var spanFilters = []list.Filter{
 	{Name: "range", Kind: list.Hidden},
+	{Name: "by", Kind: list.Hidden},
 	{Name: "since", Kind: list.Time},
 	{Name: "until", Kind: list.Time},
 }
@@ -46,6 +50,15 @@ var spanFilters = []list.Filter{
 // one, with what is wrong named in the values.
 func (f *Feature) readSpan(ctx echo.Context) (span, *list.Values) {
 	v := f.Values(ctx, spanFilters...)
+	by := list.OneOf(v, "by", []health.Split{health.ByEndpoint, health.ByError})
+	chosen := f.readTime(v)
+	if chosen.by = by; by != "" {
+		chosen.query.Set("by", string(by))
+	}
+	return chosen, v
+}
+
+func (f *Feature) readTime(v *list.Values) span {
 	since, until, now := v.Time("since"), v.Time("until"), v.Now.UTC()
 	own := !since.IsZero() || !until.IsZero()
 	if own && until.IsZero() || until.After(now) {
@@ -71,14 +84,15 @@ func (f *Feature) readSpan(ctx echo.Context) (span, *list.Values) {
 			since: now.Add(-found.length), until: now, name: found.name, label: found.label,
 			live: true, step: stepOf(found.length, found.length),
 			query: url.Values{"range": {found.name}},
-		}, v
+		}
 	}
 	query := v.Query()
 	query.Del("range")
+	query.Del("by")
 	return span{
 		since: since, until: until, live: v.Text("until") == "", label: "the time chosen",
 		step: stepOf(until.Sub(since), now.Sub(since)), query: query,
-	}, v
+	}
 }
 
 // stepOf chooses a step that makes about a hundred bars, of those that are kept
@@ -125,8 +139,38 @@ func (s span) tabs() []ui.Tab {
 	tabs := make([]ui.Tab, 0, len(ranges))
 	for _, one := range ranges {
 		tabs = append(tabs, ui.Tab{
-			Label: one.tab, Current: one.name == s.name, Href: paths.Home + "?range=" + one.name,
+			Label: one.tab, Current: one.name == s.name,
+			Href: s.href(url.Values{"range": {one.name}}, s.by),
 		})
 	}
 	return tabs
+}
+
+// splits lead to the plots of the same time.
+func (s span) splits() []ui.Tab {
+	var tabs []ui.Tab
+	for _, one := range []struct {
+		by   health.Split
+		word string
+	}{{"", "By outcome"}, {health.ByEndpoint, "By endpoint"}, {health.ByError, "By error"}} {
+		tabs = append(tabs, ui.Tab{
+			Label: one.word, Current: one.by == s.by, Href: s.href(maps.Clone(s.query), one.by) + "#outcomes",
+		})
+	}
+	return tabs
+}
+
+// href is the overview of a time, with a plot of failures.
+func (s span) href(query url.Values, by health.Split) string {
+	query.Del("by")
+	if by != "" {
+		query.Set("by", string(by))
+	}
+	return paths.With(paths.Home, query)
+}
+
+// hours is the step of a plot of whole hours.
+func (s span) hours() span {
+	s.step = max(s.step, time.Hour)
+	return s
 }
