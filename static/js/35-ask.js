@@ -28,7 +28,8 @@
     if (answer.status === 401) return window.consoleRefuse(link, "signedOut");
     if (answer.status >= 500) return window.consoleRefuse(link, "broken");
     const text = await answer.text();
-    if (!answer.ok) return window.location.assign(link.href);
+    // A task too large for a dialog, or one before which people prove who they are.
+    if (!answer.ok || answer.redirected || !text) return window.location.assign(link.href);
     const box = frame();
     box.innerHTML = text;
     box.showModal();

@@ -116,7 +116,14 @@ func (e *Engine) Actions(specs ...Spec) []page.Route {
 }
 
 // ShowForm shows a form: on a page of its own, or in a dialog when a script asks.
+//
+// A small task is a dialog: a few fields over the page where it began. One that is wide, or
+// has a page of its own to weigh it on, is too large for one, and a script that asks for its
+// dialog is sent to the page.
 func (e *Engine) ShowForm(ctx echo.Context, status int, form Form) error {
+	if page.IsFragment(ctx) && !page.IsSent(ctx) && (form.Page != nil || form.Fields.Wide) {
+		return ctx.NoContent(http.StatusNotAcceptable)
+	}
 	if form.Page == nil && page.IsFragment(ctx) {
 		return page.Render(ctx, status, ui.AskDialog(form.Fields))
 	}
