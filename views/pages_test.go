@@ -189,7 +189,8 @@ func checkNames(t *testing.T, page *goquery.Document) {
 		control *goquery.Selection,
 	) {
 		id, _ := control.Attr("id")
-		if control.AttrOr("aria-label", "") == "" && page.Find("label[for='"+id+"'], label:has(#"+id+")").Length() != 1 {
+		labels := page.Find("label[for='" + id + "'], label:has(#" + id + ")").Length()
+		if control.AttrOr("aria-label", "") == "" && labels != 1 {
 			t.Errorf("a field without a label: %s", describe(control))
 		}
 	})

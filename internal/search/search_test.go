@@ -169,7 +169,8 @@ func TestPickersOfferByIndex(t *testing.T) {
 	if _, err := db.Exec(`
 		INSERT INTO merchants (merchant_uid, partner_uid, name, created_at)
 		SELECT gen_random_uuid(), partner_uid, 'Branch ' || to_char(n, 'FM00000'), now()
-		  FROM generate_series(1, 10000) AS n, (SELECT partner_uid FROM partners LIMIT 1) AS p`); err != nil {
+		  FROM generate_series(1, 10000) AS n,
+		       (SELECT partner_uid FROM partners LIMIT 1) AS p`); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := db.Exec(`VACUUM ANALYZE merchants`); err != nil {

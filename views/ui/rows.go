@@ -188,7 +188,7 @@ func pips(d delivery.Delivery) string {
 	}
 	var drawn strings.Builder
 	for i := range MaxAttempts {
-		class := ""
+		var class string
 		switch {
 		case i == d.AttemptCount-1 && d.State == delivery.StateDelivered:
 			class = "good"

@@ -24,7 +24,9 @@ func SessionTable(
 				return sessionDeviceCell(s, s.UID == current)
 			}},
 			{Title: "Network address", Class: "col-b w-third", Cell: sessionAddressCell},
-			{Title: "Signed in", Class: "col-a w-time", Named: true, Time: func(s operator.Session) time.Time {
+			{Title: "Signed in", Named: true, Class: "col-a w-time", Time: func(
+				s operator.Session,
+			) time.Time {
 				return s.StartedAt
 			}},
 			{Title: "Last used", Class: "w-time", Time: func(s operator.Session) time.Time {

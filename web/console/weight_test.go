@@ -42,8 +42,8 @@ var longRows = []string{
 	   FROM generate_series(1, 120) AS n`,
 	`INSERT INTO subscription_hours (subscription_uid, hour, attempts, succeeded, delivered, failed,
 	                                 latency)
-	 SELECT s.subscription_uid, date_trunc('hour', now()) - n * interval '1 hour', 40 + 7 * n, 30 + 5 * n,
-	        30 + 5 * n, 3, (SELECT latency FROM subscription_hours LIMIT 1)
+	 SELECT s.subscription_uid, date_trunc('hour', now()) - n * interval '1 hour', 40 + 7 * n,
+	        30 + 5 * n, 30 + 5 * n, 3, (SELECT latency FROM subscription_hours LIMIT 1)
 	   FROM subscriptions s, generate_series(0, 24) AS n
 	     ON CONFLICT DO NOTHING`,
 	`UPDATE disbursements SET status = 'FUNDING_PROCESSING', settled_at = NULL, returned_at = NULL

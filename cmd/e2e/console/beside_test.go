@@ -53,13 +53,14 @@ func TestDeliveriesBesideTheirList(t *testing.T) {
 		WHERE created_at = (SELECT min(created_at) FROM deliveries)`); err != nil {
 		t.Fatal(err)
 	}
-	h.until(`document.querySelector("main tbody tr:last-child .pips")?.textContent === %[1]s ? %[1]s : ""`,
-		"2 of 3")
+	h.until(`document.querySelector("main tbody tr:last-child .pips")?.textContent === %[1]s ?
+		%[1]s : ""`, "2 of 3")
 	h.key("j")
 	shows(3)
 	h.key(kb.Escape)
 	if got := evaluate(t, browser, fmt.Sprintf(`document.querySelector(".drawer") ? "open" :
-		String(document.activeElement === document.querySelector(%q))`, row(3)+" a.lead")); got != "true" {
+		String(document.activeElement === document.querySelector(%q))`, row(3)+" a.lead",
+	)); got != "true" {
 		t.Errorf("after Escape the focus is not on the row's link: %s", got)
 	}
 	h.click(row(4) + " td:nth-child(5)")
@@ -74,5 +75,6 @@ func TestDeliveriesBesideTheirList(t *testing.T) {
 		chromedp.Navigate(s.URL+"/console/deliveries?state=failed"),
 		chromedp.WaitVisible(chromedp.CSS(row(2))))
 	h.loaded()
-	do(t, browser, press(row(2)+" td:last-child"), chromedp.WaitVisible(chromedp.CSS(`main [data-open=resend]`)))
+	do(t, browser, press(row(2)+" td:last-child"),
+		chromedp.WaitVisible(chromedp.CSS(`main [data-open=resend]`)))
 }

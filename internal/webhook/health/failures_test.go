@@ -18,7 +18,8 @@ func TestFailuresAreSplit(t *testing.T) {
 	_, err := h.DB.ExecContext(t.Context(), `
 		INSERT INTO subscription_errors (subscription_uid, hour, error_class, http_status, attempts,
 		                                 first_seen, last_seen, error)
-		SELECT $1, $2::timestamptz - ago * interval '1 hour', 'http_5xx', 500 + kind, kind, now(), now(), ''
+		SELECT $1, $2::timestamptz - ago * interval '1 hour', 'http_5xx', 500 + kind, kind, now(),
+		       now(), ''
 		  FROM generate_series(1, 6) AS kind, unnest(ARRAY[0, 7, 30]) AS ago`, made.UID, now)
 	if err != nil {
 		t.Fatal(err)

@@ -304,8 +304,9 @@ func failurePlot(parts []health.FailurePart, chosen span) ui.BarPlotProps {
 		ID: "outcomes", Title: "Failed attempts per " + chosen.stepName() + " by " + string(chosen.by),
 		Step: "From", Unit: "attempts",
 	}
-	for at := chosen.since.UTC().Truncate(chosen.step); at.Before(chosen.until); at = at.Add(chosen.step) {
-		plot.Bars = append(plot.Bars, ui.Bar{Start: at, Values: make([]int, len(parts))})
+	start, step := chosen.since.UTC().Truncate(chosen.step), chosen.step
+	for ; start.Before(chosen.until); start = start.Add(step) {
+		plot.Bars = append(plot.Bars, ui.Bar{Start: start, Values: make([]int, len(parts))})
 	}
 	for i, part := range parts {
 		name := "All others"

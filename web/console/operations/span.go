@@ -154,7 +154,8 @@ func (s span) splits() []ui.Tab {
 		word string
 	}{{"", "By outcome"}, {health.ByEndpoint, "By endpoint"}, {health.ByError, "By error"}} {
 		tabs = append(tabs, ui.Tab{
-			Label: one.word, Current: one.by == s.by, Href: s.href(maps.Clone(s.query), one.by) + "#outcomes",
+			Label: one.word, Current: one.by == s.by,
+			Href: s.href(maps.Clone(s.query), one.by) + "#outcomes",
 		})
 	}
 	return tabs

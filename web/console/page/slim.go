@@ -72,7 +72,8 @@ func appendTag(slimmed, tag []byte) []byte {
 		}
 		value, rest := tag[start:start+length], tag[start+length+1:]
 		// A slash after it would become its end.
-		if length > 0 && !bytes.ContainsAny(value, " \t\n\r\f'=<>`") && !bytes.HasPrefix(rest, []byte("/")) {
+		plain := length > 0 && !bytes.HasPrefix(rest, []byte("/"))
+		if plain && !bytes.ContainsAny(value, " \t\n\r\f'=<>`") {
 			slimmed = append(append(slimmed, tag[:start-1]...), value...)
 		} else {
 			slimmed = append(slimmed, tag[:start+length+1]...)
