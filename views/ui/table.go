@@ -131,10 +131,15 @@ func (c Column[T]) cellClass() string {
 // apart, whose links have the whole.
 func RowID(uid uuid.UUID) string { return uid.String()[24:] }
 
-// named is what a cell says before its value in a card, empty for nothing.
-func (c Column[T]) named() string {
-	if !c.Named {
-		return ""
+// named is what a cell says before its value in a card, which has no head to tell the title
+// or the currency; empty for nothing.
+func (c Column[T]) named(ctx context.Context) string {
+	var words []string
+	if c.Named {
+		words = append(words, strings.ToLower(c.Title))
 	}
-	return strings.ToLower(c.Title)
+	if code := currencyOf(ctx); c.Money != nil && code != "" {
+		words = append(words, code)
+	}
+	return strings.Join(words, " ")
 }

@@ -254,18 +254,18 @@ func tableCell[T any](column Column[T], row T) templ.Component {
 		}
 		ctx = templ.ClearChildren(ctx)
 		if column.Text != nil {
-			templ_7745c5c3_Err = textCell(column.named(), column.Text(row)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textCell(column.named(ctx), column.Text(row)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if column.Money != nil {
-			templ_7745c5c3_Err = textCell(column.named(), moneyText(column.Money(row))).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = textCell(column.named(ctx), moneyText(column.Money(row))).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		} else if column.Time != nil {
 			if at := column.Time(row); !at.IsZero() {
-				templ_7745c5c3_Err = named(column.named()).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = named(column.named(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -284,7 +284,7 @@ func tableCell[T any](column Column[T], row T) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = named(column.named()).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = named(column.named(ctx)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

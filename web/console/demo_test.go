@@ -142,7 +142,7 @@ func (r *harness) amountsAreInEuros(t *testing.T) {
 		if page.find("th:contains('"+want+"')").Length() != 1 {
 			t.Errorf("%s has no column %q", path, want)
 		}
-		if !strings.Contains(page.text(".table-sub"), "EUR ") {
+		if !strings.HasSuffix(page.text("tbody tr:first-child td > i:contains('EUR')"), "EUR") {
 			t.Errorf("%s names no currency on a telephone", path)
 		}
 	}

@@ -1,6 +1,9 @@
 package page
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // impliedEnds are end tags that HTML lets one leave out where the templates have them:
 // the next element of the kind, or the end of what holds them, ends these elements, too.
@@ -9,8 +12,15 @@ var impliedEnds = [][]byte{
 	[]byte("</dt>"), []byte("</dd>"),
 }
 
+// unspaced are tags behind which blanks mean nothing.
+var unspaced = [][]byte{
+	[]byte("<tr"), []byte("<th"), []byte("<td"), []byte("</tr"), []byte("</th"), []byte("</td"),
+	[]byte("</option"),
+}
+
 // slim leaves out of a page what means nothing: the quotes around plain values of
-// attributes, and end tags that are implied. In a list of fifty rows that is a tenth.
+// attributes, end tags that are implied, and blanks around the cells of tables. In a list of
+// fifty rows that is a tenth.
 //
 // It takes what templates write: text and values are escaped, so that a bracket or a
 // quote in them is none.
@@ -23,21 +33,16 @@ func slim(html []byte) []byte {
 		}
 		slimmed, html = append(slimmed, html[:start]...), html[start:]
 		end := tagEnd(html)
-		if tag := html[:end]; !isImplied(tag) {
+		tag := html[:end]
+		if !slices.ContainsFunc(impliedEnds, func(of []byte) bool { return bytes.Equal(tag, of) }) {
 			slimmed = appendTag(slimmed, tag)
 		}
 		html = html[end:]
-	}
-	return append(slimmed, html...)
-}
-
-func isImplied(tag []byte) bool {
-	for _, implied := range impliedEnds {
-		if bytes.Equal(tag, implied) {
-			return true
+		if slices.ContainsFunc(unspaced, func(of []byte) bool { return bytes.HasPrefix(tag, of) }) {
+			html = bytes.TrimLeft(html, " \t\r\n")
 		}
 	}
-	return false
+	return append(slimmed, html...)
 }
 
 // tagEnd is where the tag that html begins with ends.
