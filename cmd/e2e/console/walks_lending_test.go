@@ -4,6 +4,7 @@ package console
 
 import (
 	"net/http"
+	"slices"
 
 	"github.com/chromedp/chromedp/kb"
 
@@ -35,6 +36,13 @@ func partnerTasks() []task {
 			w.heads("Sunvolt Energy {me}")
 		},
 	}, {
+		name: "saying whom to write to at a partner", start: "{partner}", end: "ops.{me}@example.com",
+		do: func(w *walker) {
+			w.press(`[href$="/contact"]`)
+			w.fill("Contact", "ops.{me}@example.com")
+			w.send(`form[action$="/contact"] [type=submit]`)
+		},
+	}, {
 		name: "adding a merchant", start: "{partner}",
 		do: func(w *walker) {
 			w.press("New merchant")
@@ -55,27 +63,44 @@ func partnerTasks() []task {
 }
 
 func clientTasks() []task {
-	return []task{{
+	issued := func(w *walker) {
+		w.send("Issue client id and secret")
+		w.reads("client secret", "#secret")
+		w.send("I have copied it")
+	}
+	return slices.Concat([]task{{
 		name: "issuing credentials", start: "{partner}", end: "Rotate secret",
 		do: func(w *walker) {
 			w.send("Issue credentials")
 			w.tick("Mesa Verde {me}")
-			w.send("Issue client id and secret")
-			w.reads("client secret", "#secret")
-			w.send("I have copied it")
-			w.known["client"] = w.reads("client id", "main h1")
-			w.known["last six"] = w.known["client"][len(w.known["client"])-6:]
+			issued(w)
+			w.marks("client")
 		},
-	}, {
-		name: "limiting a client's rate", start: "/console/clients/{client}",
-		end: "20 requests a second, 40 at once",
+	}}, credentialTasks("credentials", "client"), []task{{
+		name: "issuing credentials for a system of the lender", start: "/console/lender",
+		end: "Rotate secret",
+		do: func(w *walker) {
+			w.send("Issue credentials")
+			w.fill("Name", "payments of {me}")
+			w.tick("Read applications and disbursements")
+			issued(w)
+			w.marks("system")
+		},
+	}}, credentialTasks("a system's credentials", "system"))
+}
+
+// credentialTasks are the life of credentials, whose page the walker knows by name.
+func credentialTasks(of, name string) []task {
+	page := "{" + name + "}"
+	return []task{{
+		name: "limiting the rate of " + of, start: page, end: "20 requests a second, 40 at once",
 		do: func(w *walker) {
 			w.press("Rate limit")
 			w.fills("Requests a second", "20", "Burst", "40")
 			w.send("Save")
 		},
 	}, {
-		name: "rotating credentials", start: "/console/clients/{client}", end: "Two secrets work",
+		name: "rotating " + of, start: page, end: "Two secrets work",
 		do: func(w *walker) {
 			w.press("Rotate secret")
 			w.pick("The old secret works on for", "1 hour")
@@ -83,10 +108,10 @@ func clientTasks() []task {
 			w.send("I have copied it")
 		},
 	}, {
-		name: "revoking credentials", start: "/console/clients/{client}", end: "Revoked",
+		name: "revoking " + of, start: page, end: "Revoked",
 		do: func(w *walker) {
 			w.press("Revoke")
-			w.fill("Type the last six…", "{last six}")
+			w.fill("Type the last six…", w.known[name][len(w.known[name])-6:])
 			w.send("Revoke for good")
 			w.lacks("Rotate secret")
 		},
@@ -127,11 +152,14 @@ func productTasks() []task {
 	}}
 }
 
+// changing is what sends the form of a change.
+const changing = `form.dialog-form[action*="/change/"] [type=submit]`
+
 // confirms opens a form by its link, sends it and waits for what is said then.
 func (w *walker) confirms(link, said string) {
 	w.Helper()
 	w.press(link)
-	w.send(`form.dialog-form[action*="/change/"] [type=submit]`)
+	w.send(changing)
 	w.sees(said)
 }
 
@@ -220,7 +248,10 @@ func loanTasks() []task {
 				w.Fatalf("the draw answered %d", status)
 			}
 			w.goes("/console/applications/{undrawn}")
-			w.confirms("Cancel the draw", "Recorded.")
+			w.press("Cancel the draw")
+			w.fill("Reason", "ordered twice")
+			w.send(changing)
+			w.sees("ordered twice")
 		},
 	}, {
 		name: "closing an application for good", start: "{application}", end: "Moved to Closed.",

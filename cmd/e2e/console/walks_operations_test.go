@@ -144,6 +144,7 @@ func filterTasks() []task {
 				{"emails", "welcome"},
 				{"applications", "Approved"},
 				{"loans", "ready"},
+				{"draws?state=CANCELLED", "ordered twice"},
 			} {
 				w.goes("/console/" + list.name)
 				w.downloads("Export CSV", 1, list.word)

@@ -17,7 +17,7 @@ func receiverTasks() []task {
 	}, {
 		name: "telling it a secret", start: page, end: "The receiver knows the secret now.",
 		do: func(w *walker) {
-			w.fill("Tell it a signing secret or token", "agreed-by-{me}")
+			w.fill("Tell it a signing secret or token", "agreed-together-by-{me}")
 			w.send("Remember the secret")
 		},
 	}, {
@@ -51,9 +51,9 @@ func subscriptionTasks() []task {
 				w.sees("accepts connections")
 			}
 			w.choose("#secret_mode-paste")
-			w.fill("Agreed secret or token", "agreed-by-{me}")
+			w.fill("Agreed secret or token", "agreed-together-by-{me}")
 			w.press("Add a header")
-			w.fills("Name", "x-team", "Value", "lending")
+			w.fills(`[name="header_name"]`, "x-team", `[name="header_value"]`, "lending")
 			w.press("Send a test")
 			w.sees("The endpoint confirmed the test")
 			w.press("Remove header 1")
