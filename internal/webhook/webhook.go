@@ -53,7 +53,7 @@ func New(c Config) *Services {
 		DB: c.DB, Keys: c.Keys, Policy: c.Policy, Sender: c.Sender,
 	}
 	deliveries := &delivery.Service{
-		DB: c.DB, Jobs: c.Jobs, Subscriptions: subscriptions, Sender: c.Sender,
+		Log: delivery.Log{DB: c.DB}, Jobs: c.Jobs, Subscriptions: subscriptions, Sender: c.Sender,
 		Retries: c.Retries, SendTraceparent: c.SendTraceparent, Observe: c.Observe, Gate: c.Gate,
 		Faults: c.Faults,
 	}

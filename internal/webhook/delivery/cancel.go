@@ -48,12 +48,12 @@ func (s *Service) Cancel(
 // ByUIDs returns the deliveries that have one of the ids, newest first;
 // ids that nothing has are left out. Error: VALIDATION_ERROR when uids are none
 // or more than postgres.MaxPage.
-func (s *Service) ByUIDs(ctx context.Context, uids []uuid.UUID) ([]Delivery, error) {
+func (l *Log) ByUIDs(ctx context.Context, uids []uuid.UUID) ([]Delivery, error) {
 	if err := postgres.CheckLimit(len(uids)); err != nil {
 		return nil, err
 	}
 	var rows []Delivery
-	err := s.DB.SelectContext(ctx, &rows, `SELECT `+deliveryColumns+deliveryTables+`
+	err := l.DB.SelectContext(ctx, &rows, `SELECT `+deliveryColumns+deliveryTables+`
 		WHERE d.delivery_uid = ANY ($1::uuid[])`+newestFirst, pq.Array(uids))
 	if err != nil {
 		return nil, fmt.Errorf("loading chosen deliveries: %w", err)
@@ -62,9 +62,9 @@ func (s *Service) ByUIDs(ctx context.Context, uids []uuid.UUID) ([]Delivery, err
 }
 
 // CountOpen counts the deliveries made until a time that are not final.
-func (s *Service) CountOpen(ctx context.Context, until time.Time) (int, error) {
+func (l *Log) CountOpen(ctx context.Context, until time.Time) (int, error) {
 	var count int
-	err := s.DB.GetContext(ctx, &count, `
+	err := l.DB.GetContext(ctx, &count, `
 		SELECT count(*)
 		  FROM deliveries
 		 WHERE state IN ('pending', 'retrying')

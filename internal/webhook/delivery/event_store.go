@@ -75,23 +75,23 @@ func (e EventRecord) cursor() postgres.Cursor {
 
 // Events returns one page of the events that match, newest first, with what
 // became of each. Error: VALIDATION_ERROR for the limit.
-func (s *Service) Events(ctx context.Context, filter EventFilter) (EventPage, error) {
+func (l *Log) Events(ctx context.Context, filter EventFilter) (EventPage, error) {
 	if err := postgres.CheckLimit(filter.Limit); err != nil {
 		return EventPage{}, err
 	}
-	scope, err := eventScopeOf(ctx, s.DB, filter)
+	scope, err := eventScopeOf(ctx, l.DB, filter)
 	if err != nil || scope.none {
 		return EventPage{}, err
 	}
 	newest, args := scope.newest(`e.*`, filter.Limit+1)
 	var rows []EventRecord
-	err = s.DB.SelectContext(ctx, &rows, `SELECT `+eventColumns+` FROM (`+newest+`) e`+
+	err = l.DB.SelectContext(ctx, &rows, `SELECT `+eventColumns+` FROM (`+newest+`) e`+
 		eventOwners+latestEvents, args...)
 	if err != nil {
 		return EventPage{}, fmt.Errorf("listing events: %w", err)
 	}
 	rows, next := postgres.Page(rows, filter.Limit, EventRecord.cursor)
-	if err := countFanOut(ctx, s.DB, rows); err != nil {
+	if err := countFanOut(ctx, l.DB, rows); err != nil {
 		return EventPage{}, err
 	}
 	return EventPage{Events: rows, Next: next}, nil
@@ -99,13 +99,13 @@ func (s *Service) Events(ctx context.Context, filter EventFilter) (EventPage, er
 
 // CountEvents counts the events that match, at most limit of them. The filter's
 // cursor and limit do not count.
-func (s *Service) CountEvents(ctx context.Context, filter EventFilter, limit int) (int, error) {
-	scope, err := eventScopeOf(ctx, s.DB, filter)
+func (l *Log) CountEvents(ctx context.Context, filter EventFilter, limit int) (int, error) {
+	scope, err := eventScopeOf(ctx, l.DB, filter)
 	if err != nil || scope.none {
 		return 0, err
 	}
 	query, args := scope.countQuery(limit)
-	count, err := s.DB.Count(ctx, query, args...)
+	count, err := l.DB.Count(ctx, query, args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting events: %w", err)
 	}
@@ -172,15 +172,15 @@ func noEvent(uid uuid.UUID) error {
 
 // EventByUID returns an event with its body, its whole ledger and its deliveries.
 // Error: NOT_FOUND.
-func (s *Service) EventByUID(ctx context.Context, uid uuid.UUID) (EventDetail, error) {
-	detail, err := s.EventHead(ctx, uid)
+func (l *Log) EventByUID(ctx context.Context, uid uuid.UUID) (EventDetail, error) {
+	detail, err := l.EventHead(ctx, uid)
 	if err != nil {
 		return EventDetail{}, err
 	}
-	if detail.Ledger, err = s.EventVerdicts(ctx, uid); err != nil {
+	if detail.Ledger, err = l.EventVerdicts(ctx, uid); err != nil {
 		return EventDetail{}, err
 	}
-	err = s.DB.SelectContext(ctx, &detail.Deliveries, `SELECT `+deliveryColumns+deliveryTables+`
+	err = l.DB.SelectContext(ctx, &detail.Deliveries, `SELECT `+deliveryColumns+deliveryTables+`
 		WHERE d.event_uid = $1
 		ORDER BY d.created_at, d.delivery_uid
 		LIMIT $2`, uid, postgres.MaxPage)
@@ -192,12 +192,12 @@ func (s *Service) EventByUID(ctx context.Context, uid uuid.UUID) (EventDetail, e
 
 // EventHead returns an event with its body, without its ledger and its deliveries.
 // Error: NOT_FOUND.
-func (s *Service) EventHead(ctx context.Context, uid uuid.UUID) (EventDetail, error) {
+func (l *Log) EventHead(ctx context.Context, uid uuid.UUID) (EventDetail, error) {
 	var row struct {
 		EventRecord
 		Body []byte `db:"body"`
 	}
-	err := s.DB.GetContext(ctx, &row,
+	err := l.DB.GetContext(ctx, &row,
 		`SELECT `+eventColumns+`, e.body`+eventTables+` WHERE e.event_uid = $1`, uid)
 	if postgres.IsNoRows(err) {
 		return EventDetail{}, noEvent(uid)
@@ -207,7 +207,7 @@ func (s *Service) EventHead(ctx context.Context, uid uuid.UUID) (EventDetail, er
 	}
 	detail := EventDetail{EventRecord: row.EventRecord, Body: row.Body}
 	one := []EventRecord{detail.EventRecord}
-	if err := countFanOut(ctx, s.DB, one); err != nil {
+	if err := countFanOut(ctx, l.DB, one); err != nil {
 		return EventDetail{}, err
 	}
 	detail.EventRecord = one[0]
@@ -238,7 +238,7 @@ type Tried struct {
 
 // Passages returns what became of events that occurred at or after a time, by their
 // uids; those without a delivery are left out.
-func (s *Service) Passages(
+func (l *Log) Passages(
 	ctx context.Context, events []uuid.UUID, since time.Time,
 ) (map[uuid.UUID]Passage, error) {
 	if len(events) == 0 {
@@ -256,7 +256,7 @@ func (s *Service) Passages(
 			Cancelled int `db:"cancelled"`
 		} `db:"of"`
 	}
-	err := s.DB.SelectContext(ctx, &rows, `
+	err := l.DB.SelectContext(ctx, &rows, `
 		SELECT `+deliveryColumns+`, d."of.delivered", d."of.made_good", d."of.failed", d."of.open",
 		       d."of.cancelled"
 		  FROM (SELECT d.*,
@@ -285,7 +285,7 @@ func (s *Service) Passages(
 	for _, row := range rows {
 		uids = append(uids, row.UID)
 	}
-	attempts, err := s.briefAttempts(ctx, uids, since)
+	attempts, err := l.briefAttempts(ctx, uids, since)
 	if err != nil {
 		return nil, err
 	}
@@ -302,7 +302,7 @@ func (s *Service) Passages(
 }
 
 // briefAttempts reads when the attempts of deliveries began and how they ended.
-func (s *Service) briefAttempts(
+func (l *Log) briefAttempts(
 	ctx context.Context, deliveries []uuid.UUID, since time.Time,
 ) (map[uuid.UUID][]Attempt, error) {
 	var rows []struct {
@@ -310,7 +310,7 @@ func (s *Service) briefAttempts(
 		Attempt
 		DurationUS int64 `db:"duration_us"`
 	}
-	err := s.DB.SelectContext(ctx, &rows, `
+	err := l.DB.SelectContext(ctx, &rows, `
 		SELECT delivery_uid, number, started_at, duration_us, coalesce(http_status, 0) AS http_status,
 		       coalesce(error_class, '') AS error_class
 		  FROM attempts

@@ -75,20 +75,20 @@ type ledgerRow struct {
 // EventVerdicts is the whole ledger of an event: one line for each subscription that
 // its partner has or had, oldest first. Of a test event it names only the
 // subscription that was tested. Error: NOT_FOUND.
-func (s *Service) EventVerdicts(ctx context.Context, eventUID uuid.UUID) ([]LedgerLine, error) {
-	return s.ledger(ctx, eventUID, postgres.Cursor{}, nil)
+func (l *Log) EventVerdicts(ctx context.Context, eventUID uuid.UUID) ([]LedgerLine, error) {
+	return l.ledger(ctx, eventUID, postgres.Cursor{}, nil)
 }
 
 // Ledger is a page of the ledger of an event, in the order of EventVerdicts. Errors: NOT_FOUND,
 // VALIDATION_ERROR for the limit.
-func (s *Service) Ledger(
+func (l *Log) Ledger(
 	ctx context.Context, eventUID uuid.UUID, from postgres.Cursor, limit int,
 ) ([]LedgerLine, postgres.Cursor, error) {
 	if err := postgres.CheckLimit(limit); err != nil {
 		return nil, postgres.Cursor{}, err
 	}
 	more := limit + 1
-	lines, err := s.ledger(ctx, eventUID, from, &more)
+	lines, err := l.ledger(ctx, eventUID, from, &more)
 	if err != nil {
 		return nil, postgres.Cursor{}, err
 	}
@@ -99,11 +99,11 @@ func (s *Service) Ledger(
 }
 
 // ledger loads the lines after a place, all of them without a limit.
-func (s *Service) ledger(
+func (l *Log) ledger(
 	ctx context.Context, eventUID uuid.UUID, from postgres.Cursor, limit *int,
 ) ([]LedgerLine, error) {
 	var rows []ledgerRow
-	err := s.DB.SelectContext(ctx, &rows, `
+	err := l.DB.SelectContext(ctx, &rows, `
 		SELECT s.subscription_uid, `+subscription.EndpointColumns+`, s.state, s.created_at,
 		       CASE WHEN s.state = 'deleted' THEN coalesce((
 		           SELECT max(v.changed_at)
@@ -135,7 +135,7 @@ func (s *Service) ledger(
 	}
 	if len(rows) == 0 {
 		var known bool
-		err := s.DB.GetContext(ctx, &known,
+		err := l.DB.GetContext(ctx, &known,
 			`SELECT EXISTS (SELECT FROM events WHERE event_uid = $1)`, eventUID)
 		if err != nil {
 			return nil, fmt.Errorf("looking up event %s: %w", eventUID, err)

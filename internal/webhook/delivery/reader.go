@@ -47,11 +47,11 @@ const readTables = deliveryTables + `
 
 // ListFor returns one page of what the reader sees of the deliveries that match, newest
 // first, and the cursor of the next. Error: VALIDATION_ERROR for the limit.
-func (s *Service) ListFor(
+func (l *Log) ListFor(
 	ctx context.Context, reader Reader, filter Filter,
 ) ([]Read, postgres.Cursor, error) {
 	filter.PartnerUID, filter.Reader = reader.PartnerUID, &reader
-	page, err := s.List(ctx, filter)
+	page, err := l.List(ctx, filter)
 	if err != nil || len(page.Deliveries) == 0 {
 		return nil, postgres.Cursor{}, err
 	}
@@ -60,7 +60,7 @@ func (s *Service) ListFor(
 		uids = append(uids, found.UID)
 	}
 	var rows []Read
-	err = s.DB.SelectContext(ctx, &rows, `SELECT `+deliveryColumns+readColumns+readTables+`
+	err = l.DB.SelectContext(ctx, &rows, `SELECT `+deliveryColumns+readColumns+readTables+`
 		 WHERE d.delivery_uid = ANY ($1)`+newestFirst, pq.Array(uids))
 	if err != nil {
 		return nil, postgres.Cursor{}, fmt.Errorf("loading a page of deliveries: %w", err)
@@ -93,14 +93,14 @@ func readFor(ctx context.Context, from rowGetter, reader Reader, uid uuid.UUID) 
 
 // GetFor returns what the reader sees of a delivery, with its attempts. Error: NOT_FOUND,
 // for those of others too.
-func (s *Service) GetFor(
+func (l *Log) GetFor(
 	ctx context.Context, reader Reader, uid uuid.UUID,
 ) (Read, []Attempt, error) {
-	found, err := readFor(ctx, s.DB, reader, uid)
+	found, err := readFor(ctx, l.DB, reader, uid)
 	if err != nil {
 		return Read{}, nil, err
 	}
-	attempts, err := loadAttempts(ctx, s.DB, found.Delivery)
+	attempts, err := loadAttempts(ctx, l.DB, found.Delivery)
 	return found, attempts, err
 }
 
@@ -147,14 +147,14 @@ func (s *Service) SubscriptionsFor(
 
 // StateFor returns the state of a subscription that covers a merchant of the reader, deleted
 // ones included. Error: NOT_FOUND.
-func (s *Service) StateFor(
+func (l *Log) StateFor(
 	ctx context.Context, reader Reader, uid uuid.UUID,
 ) (subscription.State, error) {
 	var c postgres.Conditions
 	c.Add(`s.subscription_uid = ?`, uid)
 	c.Add(`s.subscription_uid IN (`+coveredSubscriptions+`)`, reader.PartnerUID, reader.merchants())
 	var state subscription.State
-	err := s.DB.GetContext(ctx, &state, `SELECT s.state FROM subscriptions s`+c.Where(), c.Args...)
+	err := l.DB.GetContext(ctx, &state, `SELECT s.state FROM subscriptions s`+c.Where(), c.Args...)
 	if postgres.IsNoRows(err) {
 		return "", subscription.NotFound(uid)
 	}

@@ -14,15 +14,15 @@ import (
 // Count counts the deliveries that match, at most limit of them: an
 // exact count of a long log is not worth its time. The filter's cursor and
 // limit do not count.
-func (s *Service) Count(
+func (l *Log) Count(
 	ctx context.Context, filter Filter, limit int,
 ) (int, error) {
-	scope, err := scopeOf(ctx, s.DB, filter)
+	scope, err := scopeOf(ctx, l.DB, filter)
 	if err != nil || scope.none {
 		return 0, err
 	}
 	query, args := scope.countQuery(limit)
-	count, err := s.DB.Count(ctx, query, args...)
+	count, err := l.DB.Count(ctx, query, args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting deliveries: %w", err)
 	}
@@ -31,7 +31,7 @@ func (s *Service) Count(
 
 // CountNewer counts the deliveries that match and come before the filter's
 // cursor in the list, at most limit of them: what came in since that page.
-func (s *Service) CountNewer(ctx context.Context, filter Filter, limit int) (int, error) {
+func (l *Log) CountNewer(ctx context.Context, filter Filter, limit int) (int, error) {
 	from := filter.Cursor
 	filter.Cursor = postgres.Cursor{}
 	// Again the first condition is for the planner alone.
@@ -41,7 +41,7 @@ func (s *Service) CountNewer(ctx context.Context, filter Filter, limit int) (int
 	text := `SELECT count(*) FROM (SELECT 1 FROM deliveries d` + c.Where() + newestFirst +
 		` LIMIT ` + c.Bind(limit) + `) AS newer`
 	var count int
-	err := s.DB.GetContext(ctx, &count, text, c.Args...)
+	err := l.DB.GetContext(ctx, &count, text, c.Args...)
 	if err != nil {
 		return 0, fmt.Errorf("counting newer deliveries: %w", err)
 	}
@@ -61,13 +61,13 @@ type FailureGroup struct {
 
 // FailureGroups splits the deliveries that match, at most limit of the newest, by how
 // their last attempts ended, the most frequent first.
-func (s *Service) FailureGroups(
+func (l *Log) FailureGroups(
 	ctx context.Context, filter Filter, limit int,
 ) ([]FailureGroup, error) {
 	filter.Cursor = postgres.Cursor{}
 	rows, args := filter.Newest(`d.last_error_class, d.last_http_status, d.created_at`, limit)
 	var groups []FailureGroup
-	err := s.DB.SelectContext(ctx, &groups, `
+	err := l.DB.SelectContext(ctx, &groups, `
 		SELECT coalesce(last_error_class, '') AS last_error_class,
 		       coalesce(last_http_status, 0) AS last_http_status, count(*) AS count,
 		       min(created_at) AS first, max(created_at) AS last
@@ -91,9 +91,9 @@ func latest(a, b time.Time) time.Time {
 const maxResends = 50
 
 // ResendsOf returns the latest re-sends of a delivery, newest first.
-func (s *Service) ResendsOf(ctx context.Context, uid uuid.UUID) ([]Delivery, error) {
+func (l *Log) ResendsOf(ctx context.Context, uid uuid.UUID) ([]Delivery, error) {
 	var rows []Delivery
-	err := s.DB.SelectContext(ctx, &rows, `SELECT `+deliveryColumns+deliveryTables+`
+	err := l.DB.SelectContext(ctx, &rows, `SELECT `+deliveryColumns+deliveryTables+`
 		WHERE d.resend_of = $1
 `+newestFirst+` LIMIT $2`, uid, maxResends)
 	if err != nil {
@@ -104,9 +104,9 @@ func (s *Service) ResendsOf(ctx context.Context, uid uuid.UUID) ([]Delivery, err
 
 // NewerDelivered tells whether the subscription already received a later event
 // of the same application, which a re-send would now overtake.
-func (s *Service) NewerDelivered(ctx context.Context, delivery Delivery) (bool, error) {
+func (l *Log) NewerDelivered(ctx context.Context, delivery Delivery) (bool, error) {
 	var found bool
-	err := s.DB.GetContext(ctx, &found, `
+	err := l.DB.GetContext(ctx, &found, `
 		SELECT EXISTS (
 			SELECT 1
 			  FROM deliveries
@@ -124,11 +124,11 @@ func (s *Service) NewerDelivered(ctx context.Context, delivery Delivery) (bool, 
 // Neighbours returns the deliveries beside one in the list of a filter: the
 // next newer and the next older one, the zero UUID at an end. The filter's
 // cursor and limit do not count.
-func (s *Service) Neighbours(
+func (l *Log) Neighbours(
 	ctx context.Context, filter Filter, of Delivery,
 ) (newer, older uuid.UUID, err error) {
 	filter.Cursor, filter.Limit = of.Place(), 1
-	page, err := s.List(ctx, filter)
+	page, err := l.List(ctx, filter)
 	if err != nil {
 		return uuid.Nil, uuid.Nil, err
 	}
@@ -139,7 +139,7 @@ func (s *Service) Neighbours(
 	filter.Since = latest(filter.Since, of.CreatedAt)
 	c := filter.conditions()
 	c.Add(`(d.created_at, d.delivery_uid) > (?, ?)`, of.CreatedAt, of.UID)
-	err = s.DB.GetContext(ctx, &newer, `SELECT d.delivery_uid FROM deliveries d`+c.Where()+`
+	err = l.DB.GetContext(ctx, &newer, `SELECT d.delivery_uid FROM deliveries d`+c.Where()+`
 		 ORDER BY d.created_at, d.delivery_uid LIMIT 1`, c.Args...)
 	if err != nil && !postgres.IsNoRows(err) {
 		return uuid.Nil, uuid.Nil, fmt.Errorf("looking beside delivery %s: %w", of.UID, err)

@@ -8,9 +8,13 @@ import (
 	"drawbridge/internal/webhook/subscription"
 )
 
+// Log is what is read of events, their deliveries and attempts.
+type Log struct{ DB *postgres.DB }
+
 // Service publishes events and owns their deliveries and attempts.
 type Service struct {
-	DB   *postgres.DB
+	Log
+
 	Jobs Inserter
 	// Subscriptions open the secrets and headers of attempts.
 	Subscriptions *subscription.Service

@@ -33,17 +33,17 @@ const deliveryTables = `
 
 // List returns one page of the deliveries that match, newest first.
 // Error: VALIDATION_ERROR for the limit.
-func (s *Service) List(ctx context.Context, filter Filter) (Page, error) {
+func (l *Log) List(ctx context.Context, filter Filter) (Page, error) {
 	if err := postgres.CheckLimit(filter.Limit); err != nil {
 		return Page{}, err
 	}
-	scope, err := scopeOf(ctx, s.DB, filter)
+	scope, err := scopeOf(ctx, l.DB, filter)
 	if err != nil || scope.none {
 		return Page{}, err
 	}
 	query, args := scope.query()
 	var rows []Delivery
-	if err := s.DB.SelectContext(ctx, &rows, query, args...); err != nil {
+	if err := l.DB.SelectContext(ctx, &rows, query, args...); err != nil {
 		return Page{}, fmt.Errorf("listing deliveries: %w", err)
 	}
 	rows, next := postgres.Page(rows, filter.Limit, Delivery.Place)
@@ -51,9 +51,9 @@ func (s *Service) List(ctx context.Context, filter Filter) (Page, error) {
 }
 
 // Get returns a delivery with its attempts, or NOT_FOUND.
-func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Detail, error) {
+func (l *Log) Get(ctx context.Context, uid uuid.UUID) (Detail, error) {
 	var detail Detail
-	err := s.DB.GetContext(ctx, &detail.Delivery,
+	err := l.DB.GetContext(ctx, &detail.Delivery,
 		`SELECT `+deliveryColumns+deliveryTables+` WHERE d.delivery_uid = $1`, uid)
 	if postgres.IsNoRows(err) {
 		return Detail{}, lending.NewError(lending.CodeNotFound,
@@ -62,7 +62,7 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Detail, error) {
 	if err != nil {
 		return Detail{}, fmt.Errorf("loading delivery %s: %w", uid, err)
 	}
-	err = s.DB.QueryRowContext(ctx, `
+	err = l.DB.QueryRowContext(ctx, `
 		SELECT body, body_removed_at
 		  FROM events
 		 WHERE event_uid = $1
@@ -71,10 +71,10 @@ func (s *Service) Get(ctx context.Context, uid uuid.UUID) (Detail, error) {
 	if err != nil {
 		return Detail{}, fmt.Errorf("loading the event of delivery %s: %w", uid, err)
 	}
-	if detail.Attempts, err = loadAttempts(ctx, s.DB, detail.Delivery); err != nil {
+	if detail.Attempts, err = loadAttempts(ctx, l.DB, detail.Delivery); err != nil {
 		return Detail{}, err
 	}
-	err = s.DB.SelectContext(ctx, &detail.Resends,
+	err = l.DB.SelectContext(ctx, &detail.Resends,
 		`SELECT delivery_uid FROM deliveries WHERE resend_of = $1 ORDER BY created_at`, uid)
 	if err != nil {
 		return Detail{}, fmt.Errorf("loading the re-sends of delivery %s: %w", uid, err)

@@ -96,7 +96,7 @@ func NewServices(t testing.TB, db *postgres.DB, clock *Clock) *Services {
 	gate := new(delivery.Gate)
 	subscriptions := &subscription.Service{DB: db, Keys: keys, Policy: policy, Sender: send}
 	deliveries := &delivery.Service{
-		DB: db, Jobs: queue, Subscriptions: subscriptions, Sender: send, Gate: gate,
+		Log: delivery.Log{DB: db}, Jobs: queue, Subscriptions: subscriptions, Sender: send, Gate: gate,
 		Retries: delivery.Schedule{
 			Delays: []time.Duration{time.Minute, 10 * time.Minute}, RetryAfterMax: time.Hour,
 		},
