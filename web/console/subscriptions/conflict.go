@@ -16,7 +16,7 @@ import (
 // showConflict answers a change that was made from a version which is not in
 // force any more: what only the others changed is taken over, what was typed
 // stays, and both are shown beside what the form began with.
-func (f *Feature) showConflict(ctx echo.Context, typed subscriptions.Form) error {
+func (f editor) showConflict(ctx echo.Context, typed subscriptions.Form) error {
 	request := ctx.Request().Context()
 	current, _, err := f.subscription(ctx)
 	if err != nil {

@@ -40,8 +40,11 @@ const (
 // sampleTime dates the samples of the form.
 var sampleTime = time.Date(2026, time.January, 15, 9, 30, 0, 123456000, time.UTC)
 
+// editor serves the form that makes and changes a subscription.
+type editor struct{ *Feature }
+
 // newForm shows the form for a new subscription.
-func (f *Feature) newForm(ctx echo.Context) error {
+func (f editor) newForm(ctx echo.Context) error {
 	form := subscriptions.Form{
 		Partner: ctx.QueryParam("partner"), URL: ctx.QueryParam("url"), AllMerchants: true,
 		AllEvents: true, Auth: string(sender.AuthHMAC), SecretMode: secretGenerate,
@@ -54,7 +57,7 @@ func (f *Feature) newForm(ctx echo.Context) error {
 }
 
 // editForm shows the form for a subscription as it is.
-func (f *Feature) editForm(ctx echo.Context) error {
+func (f editor) editForm(ctx echo.Context) error {
 	current, _, err := f.subscription(ctx)
 	if err != nil {
 		return err
@@ -67,7 +70,7 @@ func (f *Feature) editForm(ctx echo.Context) error {
 }
 
 // showForm answers with the form: alone when script asks, else as a page.
-func (f *Feature) showForm(ctx echo.Context, status int, form subscriptions.Form) error {
+func (f editor) showForm(ctx echo.Context, status int, form subscriptions.Form) error {
 	if page.IsFragment(ctx) {
 		return page.Render(ctx, status, subscriptions.FormRegion(form))
 	}
@@ -83,7 +86,7 @@ func (f *Feature) showForm(ctx echo.Context, status int, form subscriptions.Form
 }
 
 // formOf is the form as a subscription fills it. Secret header values stay where they are.
-func (f *Feature) formOf(
+func (f editor) formOf(
 	ctx context.Context, current subscription.Subscription,
 ) (subscriptions.Form, error) {
 	form := subscriptions.Form{
@@ -118,7 +121,7 @@ func (f *Feature) formOf(
 
 // readForm reads what was typed. current is the subscription that is changed,
 // nil for a new one.
-func (f *Feature) readForm(
+func (f editor) readForm(
 	ctx echo.Context, current *subscription.Subscription,
 ) (subscriptions.Form, error) {
 	values, err := ctx.FormParams()
@@ -217,7 +220,7 @@ func readHeaders(values url.Values, auth sender.Auth) []subscriptions.HeaderFiel
 // addChoices adds what there is to choose from: events and merchants, those that are
 // chosen ticked. Ticked and stored merchants are listed however many there are, so that
 // the form shows all that saving it replaces.
-func (f *Feature) addChoices(
+func (f editor) addChoices(
 	ctx context.Context, form *subscriptions.Form, events []string, ticked, stored []uuid.UUID,
 ) (err error) {
 	for _, kind := range lending.AllEventKinds() {
@@ -255,7 +258,7 @@ func (f *Feature) addChoices(
 	return f.addMerchants(ctx, form, ticked, stored)
 }
 
-func (f *Feature) addMerchants(
+func (f editor) addMerchants(
 	ctx context.Context, form *subscriptions.Form, ticked, stored []uuid.UUID,
 ) error {
 	if over := len(ticked) - maxMerchants; over > 0 {

@@ -26,10 +26,10 @@ import (
 )
 
 // create does what the pressed button of the new form says.
-func (f *Feature) create(ctx echo.Context) error { return f.answerForm(ctx, nil) }
+func (f editor) create(ctx echo.Context) error { return f.answerForm(ctx, nil) }
 
 // edit does what the pressed button of the edit form says.
-func (f *Feature) edit(ctx echo.Context) error {
+func (f editor) edit(ctx echo.Context) error {
 	current, _, err := f.subscription(ctx)
 	if err != nil {
 		return err
@@ -39,7 +39,7 @@ func (f *Feature) edit(ctx echo.Context) error {
 
 // answerForm leads to what the pressed button asks for. Without a button, as
 // after Enter in a field, the form is saved.
-func (f *Feature) answerForm(ctx echo.Context, current *subscription.Subscription) error {
+func (f editor) answerForm(ctx echo.Context, current *subscription.Subscription) error {
 	form, err := f.readForm(ctx, current)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func (f *Feature) answerForm(ctx echo.Context, current *subscription.Subscriptio
 }
 
 // checkAddress answers what is known of the URL in the form, for script.
-func (f *Feature) checkAddress(ctx echo.Context) error {
+func (f editor) checkAddress(ctx echo.Context) error {
 	found := f.Webhooks.Subscriptions.CheckURL(ctx.Request().Context(),
 		strings.TrimSpace(ctx.FormValue("url")))
 	return page.Render(ctx, http.StatusOK, subscriptions.CheckList(subscriptions.Checked(found)))
@@ -150,7 +150,7 @@ func checkForm(form subscriptions.Form) lending.Faults {
 
 // save saves the form whole, or nothing of it, and leads to the subscription: to a new
 // secret first.
-func (f *Feature) save(
+func (f editor) save(
 	ctx echo.Context, form subscriptions.Form, current *subscription.Subscription,
 ) error {
 	var watch subscription.Watch
@@ -202,7 +202,7 @@ func (s saved) path() string {
 }
 
 // subscribing makes the subscription that the form asks for.
-func (f *Feature) subscribing(
+func (f editor) subscribing(
 	ctx echo.Context, form subscriptions.Form, settings subscription.Settings, made *saved,
 ) action.Change {
 	return action.Change{
@@ -221,7 +221,7 @@ func (f *Feature) subscribing(
 }
 
 // amending changes a subscription to what the form says.
-func (f *Feature) amending(
+func (f editor) amending(
 	ctx echo.Context, form subscriptions.Form, settings subscription.Settings,
 	before subscription.Subscription, made *saved,
 ) action.Change {
@@ -265,7 +265,7 @@ var formOrder = []string{
 
 // showWrong shows the form with what a refusal says, beside the fields. rows are the
 // rows of the headers that were checked. What is no refusal of fields is returned.
-func (f *Feature) showWrong(
+func (f editor) showWrong(
 	ctx echo.Context, form subscriptions.Form, err error, rows []subscriptions.HeaderField,
 ) error {
 	refusal, ok := errors.AsType[*lending.Error](page.Worded(err, formLabels))

@@ -32,16 +32,17 @@ type Feature struct {
 // Routes lists the pages and changes.
 func (f *Feature) Routes() []page.Route {
 	const support, change = operator.RoleSupport, operator.RoleOperator
+	form := editor{f}
 	routes := append(list.Routes(f.Engine, f.list()), f.Actions(
 		f.transition(pause), f.transition(resume), f.transition(remove), f.test(), f.rotate(),
 		f.restore(),
 	)...)
 	return append(routes,
-		page.Get(paths.SubscriptionNew, "console.subscription.new", change, f.newForm),
-		page.Post(paths.SubscriptionNew, "console.subscription.create", change, f.create),
-		page.Post(paths.SubscriptionCheck, "console.subscription.check", change, f.checkAddress),
-		page.Get(paths.SubscriptionEdit, "console.subscription.edit", change, f.editForm),
-		page.Post(paths.SubscriptionEdit, "console.subscription.change", change, f.edit),
+		page.Get(paths.SubscriptionNew, "console.subscription.new", change, form.newForm),
+		page.Post(paths.SubscriptionNew, "console.subscription.create", change, form.create),
+		page.Post(paths.SubscriptionCheck, "console.subscription.check", change, form.checkAddress),
+		page.Get(paths.SubscriptionEdit, "console.subscription.edit", change, form.editForm),
+		page.Post(paths.SubscriptionEdit, "console.subscription.change", change, form.edit),
 		page.Get(paths.Subscription, "console.subscription", support, f.show),
 		page.Get(paths.SubscriptionLive, "console.subscription.live", support, f.stream),
 		page.Get(paths.SubscriptionResult, "console.subscription.result", support, f.showTest),

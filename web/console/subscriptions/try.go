@@ -23,7 +23,7 @@ import (
 // try sends one sample with the settings of the form and shows the answer. Nothing is
 // saved; the audit log says that it was sent. A form can be tried out once as it was
 // shown; saving it is another matter.
-func (f *Feature) try(
+func (f editor) try(
 	ctx echo.Context, form subscriptions.Form, current *subscription.Subscription,
 ) error {
 	// The endpoint has as long to answer as in earnest, which may be longer than
