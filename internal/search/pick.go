@@ -42,7 +42,7 @@ var picks = map[Kind]string{
 	                 FROM subscriptions s
 	                 JOIN partners p USING (partner_uid)
 	                CROSS JOIN LATERAL
-	                      (SELECT rtrim(regexp_replace(s.url, '^[a-z]+://', ''), '/') AS w) place
+	                      (SELECT rtrim(substr(s.url, strpos(s.url, '://') + 3), '/') AS w) place
 	                WHERE s.state <> 'deleted'`,
 }
 
