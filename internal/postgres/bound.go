@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"database/sql/driver"
 	"errors"
@@ -83,10 +84,19 @@ func (c *boundConnector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, errors.Join(
 			errors.New("the driver's connection lacks what this package needs"), made.Close())
 	}
-	return &boundConn{
+	conn := &boundConn{
 		pqConn: inner, socket: making.socket, grace: c.grace, health: c.health, era: era,
-	}, nil
+	}
+	pq.SetNoticeHandler(made, func(notice *pq.Error) {
+		conn.alone = conn.alone || notice.Routine == "SyncRepWaitForLSN"
+	})
+	return conn, nil
 }
+
+// errAlone is a commit that its server has and those that were to have it may not: asked to
+// end what it does, by the end of a context too, a server no longer waits for a synchronous
+// standby, says so in a warning, and that all is well. Lost with the server, it never was.
+var errAlone = errors.New("the server has committed, and does not know whether its standby has")
 
 // boundConn is a connection whose statements end with their contexts.
 type boundConn struct {
@@ -97,6 +107,8 @@ type boundConn struct {
 	health *health
 	// era is that of the server in which the connection was made.
 	era int64
+	// alone tells that the server has just said so: see errAlone.
+	alone bool
 }
 
 // IsValid tells whether the connection leads to a server that can still be written.
@@ -111,8 +123,12 @@ func (c *boundConn) ResetSession(ctx context.Context) error {
 }
 
 // fault marks an error of the driver that is the connection's, and heeds what it says of
-// the server.
+// the server. No error is one where the server was alone.
 func (c *boundConn) fault(err error) error {
+	alone := c.alone
+	if c.alone = false; alone && err == nil {
+		return &ConnectionError{errAlone}
+	}
 	c.health.heed(err)
 	return connectionFault(err)
 }
@@ -271,10 +287,10 @@ type boundRows struct {
 // Next reads a row.
 func (r *boundRows) Next(row []driver.Value) error {
 	err := r.Rows.Next(row)
-	if err == io.EOF { //nolint:errorlint // the end of the rows, by the driver's contract
-		return err
+	if err != io.EOF { //nolint:errorlint // the end of the rows, by the driver's contract
+		return r.conn.fault(err)
 	}
-	return r.conn.fault(err)
+	return cmp.Or(r.conn.fault(nil), err)
 }
 
 // HasNextResultSet tells whether a query of several statements has more results.

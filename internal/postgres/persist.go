@@ -70,6 +70,9 @@ func isPassing(err error) bool {
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
 	}
+	if _, ok := errors.AsType[*ConnectionError](err); ok { // none of the hosts can be written
+		return true
+	}
 	for _, one := range []error{
 		driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF, context.DeadlineExceeded,
 	} {

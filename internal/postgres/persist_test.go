@@ -35,6 +35,7 @@ func TestPersist(t *testing.T) {
 		{"full", &pq.Error{Code: "53100"}, 3},
 		{"deadlock", &pq.Error{Code: "40P01"}, 3},
 		{"not the primary", &pq.Error{Code: "25006"}, 3},
+		{"no host can be written", unwritable(t), 3},
 		{"a value it refuses", &pq.Error{Code: "22021"}, 1},
 		{"no such table", &pq.Error{Code: "42P01"}, 3},
 		{"no such database", &pq.Error{Code: "3D000"}, 1},
