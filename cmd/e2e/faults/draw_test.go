@@ -41,6 +41,8 @@ type borrowers struct {
 	*load
 
 	roof uuid.UUID
+	// patient ones repeat what was answered by 503, too, as its Retry-After asks.
+	patient bool
 	// answers are the first to each wish, repeats counts further calls.
 	answered sync.Map
 	repeats  atomic.Int64
@@ -50,6 +52,18 @@ type borrowers struct {
 	// first of the same wish is still at work. firstLost says what became of one.
 	lost      atomic.Int64
 	firstLost atomic.Pointer[string]
+}
+
+// newBorrowers prepares the demo data as newLoad does.
+func newBorrowers(w *e2etest.Harness, r *recordingReceiver) *borrowers {
+	w.T.Helper()
+	b := &borrowers{load: newLoad(w, r)}
+	for _, product := range w.DemoData().Products {
+		if product.Code == "ROOF-3" {
+			b.roof = uuid.MustParse(product.UID)
+		}
+	}
+	return b
 }
 
 // once sends a wish to one of the servers that live.
@@ -89,7 +103,7 @@ func (b *borrowers) come(w wish) granted {
 			for b.t.Context().Err() == nil {
 				got, err := b.once(b.t.Context(), client, w)
 				b.note(w, got, err)
-				if err == nil && got.status != http.StatusConflict {
+				if err == nil && !b.again(got.status) {
 					answers[i] = got
 					return
 				}
@@ -107,12 +121,18 @@ func (b *borrowers) come(w wish) granted {
 	return answers[0]
 }
 
+// again tells whether an answer asks to repeat the wish.
+func (b *borrowers) again(status int) bool {
+	return status == http.StatusConflict || b.patient && status == http.StatusServiceUnavailable
+}
+
 // note counts a call that was lost.
 func (b *borrowers) note(w wish, got granted, err error) {
 	if err == nil && (got.status < http.StatusMultipleChoices || got.status == http.StatusConflict) {
 		return
 	}
 	b.lost.Add(1)
+	b.fails()
 	text := fmt.Sprintf("%s %s: %d %s %v", w.method, w.path, got.status, got.body, err)
 	b.firstLost.CompareAndSwap(nil, &text)
 }
@@ -228,12 +248,7 @@ func TestFaultDrawsUnderKills(t *testing.T) {
 	r.linger(0)
 	w := e2etest.New(t)
 	data := w.DemoData()
-	b := &borrowers{load: newLoad(w, r)}
-	for _, product := range data.Products {
-		if product.Code == "ROOF-3" {
-			b.roof = uuid.MustParse(product.UID)
-		}
-	}
+	b := newBorrowers(w, r)
 	w.JSON(&e2etest.Subscription{}, "subscription", "create", "--partner",
 		data.Partners[0].UID.String(), "--url", r.url, "--event", "all", "--auth", "none")
 	apis := []*e2etest.Server{w.Serve("--roles", "api"), w.Serve("--roles", "api")}

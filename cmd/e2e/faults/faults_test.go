@@ -35,10 +35,13 @@ type load struct {
 	apis     atomic.Pointer[[]string]
 	next     atomic.Int64
 	accepted atomic.Int64
-	// errors counts calls without a confirmation.
+	// errors counts calls without a confirmation, and failed is when the last one ended.
 	errors atomic.Int64
+	failed atomic.Pointer[time.Time]
 	mu     sync.Mutex
 	titles []string
+	// confirmations are when those of the titles came.
+	confirmations []time.Time
 	// unanswered are the titles of calls that got no answer, and refused counts
 	// other answers than a confirmation, both by the server that was called.
 	unanswered map[string][]string
@@ -93,12 +96,19 @@ func (l *load) run(n int64) {
 			for l.accepted.Load() < n && l.t.Context().Err() == nil {
 				if !l.one(client) {
 					l.errors.Add(1)
+					l.fails()
 					<-time.After(20 * time.Millisecond)
 				}
 			}
 		})
 	}
 	group.Wait()
+}
+
+// fails notes that a call has just failed.
+func (l *load) fails() {
+	now := time.Now()
+	l.failed.Store(&now)
 }
 
 // one creates a task and tells whether that was confirmed.
@@ -135,6 +145,7 @@ func (l *load) one(client *http.Client) bool {
 		return false
 	}
 	l.titles = append(l.titles, title)
+	l.confirmations = append(l.confirmations, time.Now())
 	l.accepted.Add(1)
 	return true
 }

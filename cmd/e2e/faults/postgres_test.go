@@ -120,6 +120,8 @@ type ownPostgres struct {
 	folder string
 	server *pgserver.Server
 	proxy  *proxy
+	// programs is the folder of the server's, empty until one was asked for.
+	programs string
 }
 
 func newOwnPostgres(t *testing.T) *ownPostgres {

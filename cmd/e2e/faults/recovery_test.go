@@ -81,13 +81,7 @@ func TestPointInTimeRecovery(t *testing.T) {
 	})
 	_ = db.Close()
 
-	if err := os.WriteFile(filepath.Join(base, "recovery.signal"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Chown(filepath.Join(base, "recovery.signal"),
-		int(pg.owner().Uid), int(pg.owner().Gid)); err != nil {
-		t.Fatal(err)
-	}
+	pg.signal(base, "recovery.signal")
 	began := time.Now()
 	recovered := pg.started(base, "--archive_mode=off",
 		"--restore_command=cp "+archive+"/%f %p", "--recovery_target_time="+moment,

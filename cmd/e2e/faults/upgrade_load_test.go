@@ -3,13 +3,8 @@
 package faults
 
 import (
-	"context"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/google/uuid"
 
 	"drawbridge/cmd/e2e/e2etest"
 	"drawbridge/internal/secret"
@@ -29,12 +24,7 @@ func TestUpgradeUnderLoad(t *testing.T) {
 	old := *w
 	old.Program = buildPrevious(t)
 	ok(&old, "migrate", "up")
-	b := &borrowers{load: newLoad(&old, r)}
-	for _, product := range old.DemoData().Products {
-		if product.Code == "ROOF-3" {
-			b.roof = uuid.MustParse(product.UID)
-		}
-	}
+	b := newBorrowers(&old, r)
 	serving := []*e2etest.Server{old.Serve(), old.Serve()}
 	b.use(serving...)
 	begun := time.Now()
@@ -80,34 +70,4 @@ func (b *borrowers) goOn(steps int64) {
 	e2etest.Until(b.t, 5*time.Minute, "calls are answered", func() bool {
 		return b.steps.Load() >= point
 	})
-}
-
-// lives are loans that several callers lead, one after the other, to their last draw.
-type lives struct {
-	stop    context.CancelFunc
-	callers sync.WaitGroup
-	begun   atomic.Int64
-}
-
-func (b *borrowers) startLives() *lives {
-	going, stop := context.WithCancel(b.t.Context())
-	l := &lives{stop: stop}
-	for range callers {
-		l.callers.Go(func() {
-			for going.Err() == nil {
-				if err := b.live(int(l.begun.Add(1))); err != nil {
-					b.t.Error(err)
-					return
-				}
-			}
-		})
-	}
-	return l
-}
-
-// end lets every loan come to its end and returns how many there were.
-func (l *lives) end() int {
-	l.stop()
-	l.callers.Wait()
-	return int(l.begun.Load())
 }

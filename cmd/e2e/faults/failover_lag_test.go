@@ -1,0 +1,90 @@
+//go:build chaos
+
+package faults
+
+import (
+	"net/url"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"drawbridge/cmd/e2e/e2etest"
+)
+
+// slack is how far apart a commit and its confirmation may be on a busy machine.
+const slack = 2 * time.Second
+
+// TestFaultFailOverAsynchronous kills a primary that does not wait for its standby, which is
+// cut off a moment before: what was confirmed since then is missing, whole and not in part, and
+// nothing older. It says how much, and how often partners got what the promoted server does not
+// know to be sent.
+func TestFaultFailOverAsynchronous(t *testing.T) {
+	t.Parallel()
+	primary := newOwnPostgres(t)
+	address, err := url.Parse(primary.server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	door := newProxy(t, address.Host)
+	address.Host = door.listener.Addr().String()
+	u := newUnderLoad(t, newPairBehind(primary, address.String()))
+	door.flow.Lock()
+	cut, before := time.Now(), u.accepted.Load()
+	e2etest.Until(t, time.Minute, "more calls are confirmed", func() bool {
+		return u.accepted.Load() >= before+5*callers
+	})
+	u.gone = time.Now()
+	u.stop(syscall.SIGQUIT)
+	door.cut()
+	door.flow.Unlock()
+	u.takesOver()
+	u.tasks.Wait()
+	db := opened(t, u.standby)
+	// A job whose end the standby never heard of is taken up again after ten minutes.
+	waitUntilSettled(t, db, 15*time.Minute)
+	titles := u.confirmed()
+	kept := committed(t, db, titles)
+	oldest := u.gone
+	for i, title := range titles {
+		if slices.Contains(kept, title) {
+			continue
+		}
+		at := u.confirmations[i]
+		if at.Before(oldest) {
+			oldest = at
+		}
+		if at.Before(cut.Add(-slack)) || at.After(u.promoted) {
+			t.Errorf("%s is missing, confirmed %s after the standby was cut off", title, at.Sub(cut))
+		}
+	}
+	if len(kept) == len(titles) {
+		t.Error("nothing is missing: nothing was tested")
+	}
+	again, unknown := 0, 0
+	for uid, got := range u.r.got {
+		numbers := map[int]bool{}
+		for _, one := range got {
+			if numbers[one.number] {
+				again++
+			}
+			numbers[one.number] = true
+		}
+		if count(t, db, `SELECT count(*) FROM deliveries WHERE delivery_uid = $1`, uid) == 0 {
+			unknown++
+		}
+	}
+	t.Logf("of %d confirmed tasks %d are missing, the oldest confirmed %s before the loss, when the "+
+		"standby had been cut off for %s; %d requests were sent again under their number; "+
+		"%d deliveries came that are not known", len(titles), len(titles)-len(kept),
+		u.gone.Sub(oldest).Round(time.Millisecond), u.gone.Sub(cut).Round(time.Millisecond),
+		again, unknown)
+	if missing := count(t, db, `
+		SELECT count(*) FROM tasks t
+		 WHERE NOT EXISTS (SELECT 1 FROM events e
+		                    WHERE e.kind = 'task.created'
+		                      AND convert_from(e.body, 'UTF8')::jsonb ->> 'task_title' = t.title)
+		   AND t.title LIKE 'task %'`); missing > 0 {
+		t.Errorf("%d tasks are there without their events", missing)
+	}
+}
