@@ -88,9 +88,9 @@ func pages(found ids, now time.Time) []Page {
 			"route": {"/api/v2/application", "/api/v2/loan/:uid"},
 		}},
 		{Path: "/console/audit", deep: "1000", typed: map[string][]string{
-			"actor":   {"seed0@lender.example", "seed19@lender.example", "nobody@lender.example"},
+			"actor":   {"sam@lender.example", "tom@lender.example", "nobody@lender.example"},
 			"action":  {"delivery.resent", "settings.", "nothing."},
-			"subject": {"seed-17"},
+			"subject": {"retention"},
 		}},
 		{Path: "/console/attention", deep: deep},
 		{Path: "/console/bulk-resends", deep: deep},

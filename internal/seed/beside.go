@@ -57,7 +57,9 @@ const makeRequests = `
 	       CASE WHEN kind < 0.7 THEN '/api/v2/loan/:uid'
 	            WHEN kind < 0.9 THEN '/api/v2/loan/:uid/request-draw'
 	            ELSE '/api/v2/application' END,
-	       '/api/v2/loan/' || a.application_uid, c.client_id, true, c.partner_uid, a.merchant_uid,
+	       CASE WHEN kind < 0.7 THEN '/api/v2/loan/' || a.application_uid
+	            WHEN kind < 0.9 THEN '/api/v2/loan/' || a.application_uid || '/request-draw'
+	            ELSE '/api/v2/application' END, c.client_id, true, c.partner_uid, a.merchant_uid,
 	       a.application_uid,
 	       CASE WHEN fate < 0.002 THEN 500 WHEN fate < 0.02 THEN 400
 	            WHEN fate < 0.0201 THEN 422 WHEN fate < 0.05 THEN 500 ELSE 200 END,
@@ -72,21 +74,47 @@ const makeRequests = `
 	  JOIN seed_applications a ON a.partner_uid = c.partner_uid
 	   AND a.place = 1 + floor(power(p.whose, 1.5) * c.applications)::bigint`
 
-// makeAudit writes $1 entries of the audit log from $2 to $3.
+// makeAudit writes $1 entries of the audit log from $2 to $3, about what there is: the later
+// an entry, the newer what it is about.
 const makeAudit = `
+	WITH there AS MATERIALIZED (
+		SELECT 1 AS kind, resend_of::text AS subject, created_at AS at
+		  FROM deliveries
+		 WHERE resend_of IS NOT NULL
+		 UNION ALL
+		SELECT 3, application_uid::text, created_at FROM applications
+		 UNION ALL
+		SELECT 4, subscription_uid::text, created_at FROM subscriptions
+		 UNION ALL
+		SELECT 5, email_uid::text, created_at FROM emails
+	), known AS (
+		SELECT kind, subject, row_number() OVER (PARTITION BY kind ORDER BY at, subject) AS place
+		  FROM there
+	), made AS MATERIALIZED (
+		SELECT n, 1 + floor(power(random(), 2) * 6)::integer AS kind,
+		       (ARRAY['sam', 'olga', 'jonas', 'maria', 'wei', 'amara', 'lucas', 'priya', 'nadia', 'tom'
+		             ])[1 + floor(power(random(), 3) * 10)::integer] || '@lender.example' AS actor
+		  FROM generate_series(1, $1::integer) AS n
+	), placed AS (
+		SELECT m.n, m.kind, m.actor, ceil(t.total * m.n::numeric / $1::integer)::bigint AS place
+		  FROM made m
+		  LEFT JOIN (SELECT kind, count(*) AS total FROM there GROUP BY kind) t USING (kind)
+	)
 	INSERT INTO audit_log (at, actor, address, action, subject_kind, subject, reason)
-	SELECT $2::timestamptz + n * ($3::timestamptz - $2::timestamptz) / $1::integer,
-	       'seed' || floor(power(random(), 3) * 20)::integer || '@lender.example', '203.0.113.30',
+	SELECT $2::timestamptz + m.n * ($3::timestamptz - $2::timestamptz) / $1::integer, m.actor,
+	       '203.0.113.30',
 	       (ARRAY['delivery.resend', 'user.sign_in', 'application.status',
-	              'subscription.update', 'email.resend', 'retention.update'])[kind],
-	       (ARRAY['delivery', 'user', 'application', 'subscription', 'email', 'settings'])[kind],
-	       'seed-' || floor(random() * 5000)::integer,
-	       (ARRAY['The partner asked for it', '', 'The borrower called', 'New endpoint',
-	              'The first one did not arrive', 'Yearly review'])[kind]
-	  FROM (SELECT n, 1 + floor(power(random(), 2) * 6)::integer AS kind
-	          FROM generate_series(1, $1::integer) AS n) made`
+	              'subscription.test', 'email.resend', 'settings.retention'])[m.kind],
+	       (ARRAY['delivery', 'user', 'application', 'subscription', 'email', 'settings'])[m.kind],
+	       CASE m.kind WHEN 2 THEN m.actor WHEN 6 THEN 'retention' ELSE k.subject END,
+	       (ARRAY['The partner asked for it', '', 'The borrower called', '',
+	              'The first one did not arrive', 'Yearly review'])[m.kind]
+	  FROM placed m
+	  LEFT JOIN known k USING (kind, place)
+	 WHERE m.kind IN (2, 6) OR k.subject IS NOT NULL
+	 ORDER BY m.n`
 
-// makeAttention makes $1 matters that needed somebody from $2 to $3, of which
+// makeAttention makes $1 alerts that needed somebody from $2 to $3, of which
 // one in eight is still open, none with $4.
 const makeAttention = `
 	INSERT INTO attention_items (item_uid, kind, subject, subscription_uid, severity, detail,
@@ -99,7 +127,7 @@ const makeAttention = `
 	              'The endpoint cannot be reached: connection refused.',
 	              'A process stopped during an attempt; whether the event arrived is not known.',
 	              'Nothing has arrived at this endpoint since it was created.'])[kind], 3, at, at,
-	       CASE WHEN n % 3 = 0 THEN 'seed1@lender.example' ELSE '' END,
+	       CASE WHEN n % 3 = 0 THEN 'sam@lender.example' ELSE '' END,
 	       CASE WHEN closed THEN least(at + interval '2 hours', $3::timestamptz) END,
 	       CASE WHEN closed THEN 'system' ELSE '' END
 	  FROM (SELECT n, 1 + floor(power(random(), 2) * 5)::integer AS kind, $4 OR n % 8 > 0 AS closed,
@@ -108,7 +136,7 @@ const makeAttention = `
 	  JOIN (SELECT row_number() OVER (ORDER BY place) - 1 AS place, subscription_uid,
 	               count(*) OVER () AS total FROM seed_subscriptions) s ON s.place = n % s.total`
 
-// makeAlarms opens what the watch has found by now: a matter for each subscription that
+// makeAlarms opens what the watch has found by now: an alert for each subscription that
 // is failing, and one for each whose deliveries used up their attempts in the last day.
 const makeAlarms = `
 	WITH lost AS (

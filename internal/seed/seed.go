@@ -191,7 +191,7 @@ func (p Plan) beside(ctx context.Context, db *postgres.DB, since time.Time) erro
 				share(perRequest), tx.Now.AddDate(0, 0, -requestDays), tx.Now,
 			}},
 			{"entries of the audit log", makeAudit, []any{share(perEntry), since, tx.Now}},
-			{"matters", makeAttention, []any{share(perMatter), since, tx.Now, p.Ended}},
+			{"alerts", makeAttention, []any{share(perMatter), since, tx.Now, p.Ended}},
 			{"bulk re-sends", makeBulks, []any{share(perBulk), since, tx.Now}},
 		}...)
 	})

@@ -89,6 +89,14 @@ func TestFill(t *testing.T) {
 		SELECT 'an attempt that is still to come' FROM attempts
 		 WHERE started_at + duration_us * interval '1 microsecond' > now()
 		UNION ALL
+		SELECT 'an entry of the audit log about nothing' FROM audit_log
+		 WHERE subject_kind IN ('delivery', 'application', 'subscription', 'email')
+		   AND subject NOT IN (
+		       SELECT delivery_uid::text FROM deliveries UNION ALL
+		       SELECT application_uid::text FROM applications UNION ALL
+		       SELECT subscription_uid::text FROM subscriptions UNION ALL
+		       SELECT email_uid::text FROM emails)
+		UNION ALL
 		SELECT 'a re-send of nothing' FROM deliveries d
 		 WHERE resend_of IS NOT NULL
 		   AND NOT EXISTS (SELECT 1 FROM deliveries o WHERE o.delivery_uid = d.resend_of)
