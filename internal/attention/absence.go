@@ -114,7 +114,7 @@ func (s *Service) watchMails(ctx context.Context) error {
 		}
 		_, err = raise(ctx, tx, finding{
 			kind: KindMailFailed, subject: subjectMails, severity: Problem, count: count,
-			total: true, since: tx.Now, seen: last,
+			total: true, since: last, seen: last,
 			detail: "E-mails could not be sent. Look at the server's answers, and re-send them.",
 		})
 		return err

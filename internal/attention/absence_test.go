@@ -134,9 +134,10 @@ func TestFailedMails(t *testing.T) {
 		VALUES ($1, 'task', '', 'ana@example.com', '{}', $2, $3, $3, $4, $5)`
 	first := postgres.NewUID(h.clock.Now())
 	h.exec(mail, first, "failed", h.clock.Now(), nil, "")
+	h.move(time.Minute)
 	h.look()
 	item, ok := h.open(attention.KindMailFailed)
-	if !ok || item.Count != 1 {
+	if !ok || item.Count != 1 || item.OpenedAt.After(item.LastSeenAt) {
 		t.Fatalf("item %+v", item)
 	}
 	h.do(func(ctx context.Context, tx *postgres.Tx) error {
