@@ -2,6 +2,8 @@ package views_test
 
 import (
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -111,6 +113,7 @@ func TestEveryPage(t *testing.T) {
 		}
 		checkIDs(t, page)
 		checkTables(t, page)
+		checkCards(t, page)
 		checkNames(t, page)
 		page.Find("use").Each(func(_ int, use *goquery.Selection) {
 			href, _ := use.Attr("href")
@@ -173,6 +176,19 @@ func checkTables(t *testing.T, page *goquery.Document) {
 				t.Errorf("a header cell without a scope: %s", describe(header))
 			}
 		})
+	})
+}
+
+// checkCards finds figures that say in a card, which has no head, not what they count.
+func checkCards(t *testing.T, page *goquery.Document) {
+	t.Helper()
+	bare := regexp.MustCompile(`^[\d.,]+$`)
+	page.Find("table.cards tbody td").Each(func(_ int, cell *goquery.Selection) {
+		table := cell.Closest("table")
+		given := "c" + strconv.Itoa(cell.Index()+1)
+		if bare.MatchString(text(cell)) && !table.HasClass(given) {
+			t.Errorf("a bare figure in a card of %q: %s", text(table.Find("caption")), text(cell))
+		}
 	})
 }
 

@@ -226,3 +226,14 @@ func TestFaultsOfTheFormLeadToTheirFields(t *testing.T) {
 		}
 	}
 }
+
+func TestTheCheckOfAnAddressCallsItAsTheFormDoes(t *testing.T) {
+	t.Parallel()
+	items := subscriptions.Checked(subscription.URLCheck{Steps: []subscription.CheckStep{{
+		Name: "url", Verdict: subscription.CheckRefused, Text: `"url" must begin with https://.`,
+	}}})
+	if len(items) != 1 || items[0].Title != "Format" ||
+		items[0].Text != "The URL must begin with https://." {
+		t.Errorf("it says %+v", items)
+	}
+}

@@ -218,6 +218,14 @@ func stageTable(stages []lending.Stage, draws []loan.Disbursement) ui.TableProps
 	}
 }
 
+// through names the merchant of an application, and its partner where that has another name.
+func through(s application.Summary) string {
+	if s.MerchantName == s.PartnerName {
+		return s.MerchantName
+	}
+	return s.MerchantName + " of " + s.PartnerName
+}
+
 func offerTable(offers []lending.Offer, selected string) ui.TableProps[lending.Offer] {
 	return ui.TableProps[lending.Offer]{
 		Caption: "Offers by product",
@@ -230,10 +238,13 @@ func offerTable(offers []lending.Offer, selected string) ui.TableProps[lending.O
 				},
 			},
 			{
-				Title: "Approved", Class: "w-amount end",
+				Title: "Approved", Class: "w-amount end", Named: true,
 				Money: func(o lending.Offer) *lending.Money { return &o.ApprovedAmount },
 			},
-			{Title: "Maximum", Class: "col-a w-amount end", Named: true, Cell: offerMaximumCell},
+			{
+				Title: "Maximum", Class: "col-a w-amount end", Named: true, Cell: offerMaximumCell,
+				Money: func(o lending.Offer) *lending.Money { return &o.MaxAmount },
+			},
 			{
 				Title: "Months", Class: "col-b w-rate end", Named: true,
 				Text: func(o lending.Offer) string { return o.Term },

@@ -18,8 +18,8 @@ func DeskTable(rows []loan.Waiting) ui.TableProps[loan.Waiting] {
 		Rows:    rows,
 		Columns: []ui.Column[loan.Waiting]{
 			{Title: "State", Class: "w-state w-status", Chip: deskChip},
-			{Title: "Borrower", Header: true, Cell: deskNameCell},
-			{Title: "Next step", Class: "wrap", Cell: deskStepCell},
+			{Title: "Borrower", Header: true, Class: "w-sixth", Cell: deskNameCell},
+			{Title: "Next step", Class: "col-a wrap", Cell: deskStepCell},
 			{
 				Title: "Net", Class: "col-b w-amount end", Named: true,
 				Money: func(w loan.Waiting) *lending.Money { return &w.Net },
@@ -34,7 +34,7 @@ func DeskTable(rows []loan.Waiting) ui.TableProps[loan.Waiting] {
 				},
 			},
 			{
-				Title: "In state since", Class: "w-time end",
+				Title: "In state since", Class: "w-time end", Named: true,
 				Time: func(w loan.Waiting) time.Time { return w.Since },
 			},
 		},

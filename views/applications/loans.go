@@ -38,7 +38,7 @@ func LoanTable(rows []loan.Summary) ui.TableProps[loan.Summary] {
 				Title: "Partner", Class: "col-c w-place",
 				Text: func(s loan.Summary) string { return s.PartnerName },
 			},
-			{Title: "Pending or next", Class: "col-b w-fate", Named: true, Cell: nextDrawCell},
+			{Title: "Pending or next", Class: "col-b w-next", Named: true, Cell: nextDrawCell},
 			{
 				Title: "Amount", Class: "col-a w-amount end", Named: true,
 				Money: func(s loan.Summary) *lending.Money { return &s.Amount },

@@ -1,7 +1,6 @@
 package applications
 
 import (
-	"context"
 	"strings"
 
 	"drawbridge/internal/catalog"
@@ -20,19 +19,22 @@ func ProductTable(rows []catalog.Product, may bool) ui.TableProps[catalog.Produc
 		Rows:    rows,
 		Columns: []ui.Column[catalog.Product]{
 			{Title: "State", Class: "w-state", Chip: productChip},
-			{Title: "Product", Header: true, Cell: productNameCell},
+			{Title: "Product", Header: true, Class: "wrap", Cell: productNameCell},
 			{Title: "Schedule", Class: "col-a w-range", Named: true, Text: shares},
-			{Title: "Lends", Class: "col-b w-range end", Named: true, Cell: lendsCell},
+			{
+				Title: "Lends", Class: "col-b w-range end", Named: true, Cell: lendsCell,
+				Money: func(p catalog.Product) *lending.Money { return &p.Max },
+			},
 			{
 				Title: "Months", Class: "col-b w-short end", Named: true,
 				Text: func(p catalog.Product) string { return p.Term },
 			},
 			{
-				Title: "Rate", Class: "col-b w-rate end", Named: true,
+				Title: "Rate", Class: "col-b w-short end", Named: true,
 				Text: percent(func(p catalog.Product) lending.Percent { return p.InterestRate }),
 			},
 			{
-				Title: "Fee", Class: "col-b w-rate end", Named: true,
+				Title: "Fee", Class: "col-b w-short end", Named: true,
 				Text: percent(func(p catalog.Product) lending.Percent { return p.MerchantFeePercentage }),
 			},
 		},
@@ -60,10 +62,6 @@ func shares(p catalog.Product) string {
 }
 
 // lends are the amounts that a product lends.
-func lends(ctx context.Context, p catalog.Product) string {
-	return ui.Amount(ctx, p.Min) + " to " + ui.Amount(ctx, p.Max)
-}
-
 func offerLabel(p catalog.Product) string {
 	if p.Active {
 		return "Stop offering"

@@ -138,7 +138,7 @@ func groupTable(p Failures) ui.TableProps[delivery.FailureGroup] {
 				return groupCell(p, g)
 			}},
 			{
-				Title: "Deliveries", Class: "w-short end",
+				Title: "Deliveries", Class: "w-short end", Named: true,
 				Text: func(g delivery.FailureGroup) string { return countWord(g.Count) },
 			},
 			{
@@ -146,7 +146,7 @@ func groupTable(p Failures) ui.TableProps[delivery.FailureGroup] {
 				Time: func(g delivery.FailureGroup) time.Time { return g.First },
 			},
 			{
-				Title: "Last", Class: "w-time end",
+				Title: "Last", Class: "w-time end", Named: true,
 				Time: func(g delivery.FailureGroup) time.Time { return g.Last },
 			},
 		},

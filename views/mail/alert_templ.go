@@ -126,7 +126,7 @@ func (a Alert) facts() []Fact {
 		Fact{"Failed attempts", a.Failures},
 		Fact{"Last error", a.LastError},
 		Fact{count, a.Count},
-		Fact{"Their numbers", a.Draws},
+		Fact{"Draw numbers", a.Draws},
 		Fact{day, a.Day},
 	)
 }

@@ -48,7 +48,7 @@ func AlertTable(items []attention.Item, now time.Time) ui.TableProps[attention.I
 				Time: func(i attention.Item) time.Time { return i.OpenedAt },
 			},
 			{
-				Title: "Last seen", Class: "w-time end",
+				Title: "Last seen", Class: "w-time end", Named: true,
 				Time: func(i attention.Item) time.Time { return i.LastSeenAt },
 			},
 		},

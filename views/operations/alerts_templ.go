@@ -363,7 +363,7 @@ func Alert(row ui.AttentionRow, form NoteForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			templ_7745c5c3_Err = ui.Input(ui.InputProps{
-				FieldProps: ui.FieldProps{ID: "note", Label: "Note", Hint: "What was the cause, and what was done. Kept with the item and in the audit log.", Fault: form.Wrong["note"]},
+				FieldProps: ui.FieldProps{ID: "note", Label: "Note", Hint: "What was the cause, and what was done. Kept with the alert and in the audit log.", Fault: form.Wrong["note"]},
 				Name:       "note", Value: form.Note, MaxLength: 2000, Required: true, Autocomplete: "off",
 			}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {

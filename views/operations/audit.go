@@ -106,10 +106,10 @@ func differenceTable(rows []Difference) ui.TableProps[Difference] {
 		RowID: func(d Difference) string { return "field-" + url.PathEscape(d.Field) },
 		Columns: []ui.Column[Difference]{
 			{Title: "Field", Class: "w-field wrap", Header: true, Cell: fieldCell},
-			{Title: "Before", Class: "wrap", Cell: func(d Difference) templ.Component {
+			{Title: "Before", Class: "col-b wrap", Named: true, Cell: func(d Difference) templ.Component {
 				return sideCell(d, d.Before, d.HasBefore)
 			}},
-			{Title: "After", Class: "wrap", Cell: func(d Difference) templ.Component {
+			{Title: "After", Class: "col-b wrap", Named: true, Cell: func(d Difference) templ.Component {
 				return sideCell(d, d.After, d.HasAfter)
 			}},
 			{Title: "Change", Class: "col-a w-id wrap", Cell: differenceWordCell},

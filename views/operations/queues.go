@@ -37,7 +37,7 @@ func queueChip(q queue.Queue, now time.Time) ui.ChipProps {
 func queueTable(rows []queue.Queue, now time.Time) ui.TableProps[queue.Queue] {
 	count := func(title, class string, state queue.State) ui.Column[queue.Queue] {
 		return ui.Column[queue.Queue]{
-			Title: title, Class: class,
+			Title: title, Class: class, Named: true,
 			Cell: func(q queue.Queue) templ.Component { return depthCell(q, state) },
 		}
 	}
@@ -52,7 +52,7 @@ func queueTable(rows []queue.Queue, now time.Time) ui.TableProps[queue.Queue] {
 			{Title: "Queue", Header: true, Cell: func(q queue.Queue) templ.Component {
 				return queueNameCell(q, queueChip(q, now))
 			}},
-			count("Due", "w-short end", queue.StateAvailable),
+			count("Due", "col-a w-short end", queue.StateAvailable),
 			count("Running", "col-a w-rate end", queue.StateRunning),
 			count("Retrying", "col-a w-rate end", queue.StateRetryable),
 			count("Later", "col-c w-rate end", queue.StateScheduled),

@@ -87,7 +87,7 @@ func processTable(report fleet.Report) ui.TableProps[fleet.Process] {
 				return processHostCell(p, p.UID.String() == report.Leader.ID)
 			}},
 			{
-				Title: "Version", Class: "col-b",
+				Title: "Version", Class: "col-b", Named: true,
 				Text: func(p fleet.Process) string { return p.Version },
 			},
 			{Title: "Clock ahead", Class: "end col-b", Named: true, Text: func(p fleet.Process) string {
@@ -122,7 +122,7 @@ func partitionTable(rows []fleet.Partition) ui.TableProps[fleet.Partition] {
 				Title: "Size", Class: "end w-rate",
 				Text: func(p fleet.Partition) string { return size(p.Bytes) },
 			},
-			{Title: "Rows, about", Class: "end w-rate", Text: func(p fleet.Partition) string {
+			{Title: "Rows, about", Class: "end w-rate", Named: true, Text: func(p fleet.Partition) string {
 				if p.Rows < 0 {
 					return "not counted yet"
 				}
@@ -145,18 +145,18 @@ func workTable(report fleet.Report) ui.TableProps[fleet.Queue] {
 				Text: func(q fleet.Queue) string { return QueueWord(q.Name) },
 			},
 			{
-				Title: "Waiting", Class: "end",
+				Title: "Waiting", Class: "end col-b", Named: true,
 				Text: count(func(q fleet.Queue) int { return q.Waiting }),
 			},
 			{
-				Title: "Running", Class: "end",
+				Title: "Running", Class: "end col-b", Named: true,
 				Text: count(func(q fleet.Queue) int { return q.Running }),
 			},
 			{
 				Title: "Later", Class: "end col-b", Named: true,
 				Text: count(func(q fleet.Queue) int { return q.Scheduled }),
 			},
-			{Title: "Oldest waiting", Class: "end", Time: func(q fleet.Queue) time.Time {
+			{Title: "Oldest waiting", Class: "end", Named: true, Time: func(q fleet.Queue) time.Time {
 				oldest := ui.TimeOf(q.Oldest)
 				if oldest.After(report.Database.Now) {
 					return time.Time{}
@@ -183,15 +183,15 @@ func choreTable(rows []fleet.Chore) ui.TableProps[fleet.Chore] {
 		Columns: []ui.Column[fleet.Chore]{
 			{Title: "Chore", Header: true, Class: "wrap", Cell: choreNameCell},
 			{
-				Title: "Last done", Class: "w-time",
+				Title: "Last done", Class: "w-time", Named: true,
 				Time: func(c fleet.Chore) time.Time { return ui.TimeOf(c.LastDone) },
 			},
 			{
-				Title: "Last failed", Class: "w-time",
+				Title: "Last failed", Class: "col-b w-time", Named: true,
 				Time: func(c fleet.Chore) time.Time { return ui.TimeOf(c.LastFailed) },
 			},
 			{
-				Title: "Waiting or running", Class: "end col-b w-result",
+				Title: "Waiting or running", Class: "end col-b w-result", Named: true,
 				Text: func(c fleet.Chore) string { return ui.Number(c.Open) },
 			},
 		},

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"drawbridge/internal/lending"
 	"drawbridge/internal/statement"
 	"drawbridge/views/paths"
 	"drawbridge/views/ui"
@@ -70,8 +71,8 @@ func StatementTable(rows []statement.Summary) ui.TableProps[statement.Summary] {
 				Text: func(s statement.Summary) string { return ui.Number(s.Events) },
 			},
 			{
-				Title: "Net", Class: "w-amount end",
-				Text: func(s statement.Summary) string { return s.Net.String() },
+				Title: "Net", Class: "w-amount end", Named: true,
+				Money: func(s statement.Summary) *lending.Money { return &s.Net },
 			},
 			{
 				Title: "Frozen", Class: "col-b w-time end", Named: true,

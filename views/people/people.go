@@ -31,9 +31,10 @@ func Table(rows []operator.User) ui.TableProps[operator.User] {
 				return ui.RoleWord(string(u.Role))
 			}},
 			{Title: "Second factor", Class: "col-b w-state", Named: true, Cell: factorCell},
-			{Title: "Last sign-in", Class: "w-time end", Time: func(u operator.User) time.Time {
-				return moment(u.LastSignInAt)
-			}},
+			{
+				Title: "Last sign-in", Class: "w-time end", Named: true,
+				Time: func(u operator.User) time.Time { return moment(u.LastSignInAt) },
+			},
 		},
 	}
 }

@@ -96,7 +96,7 @@ func errorGroupTable(
 				},
 			},
 			{
-				Title: "Attempts", Class: "w-short end",
+				Title: "Attempts", Class: "w-short end", Named: true,
 				Text: func(g health.ErrorGroup) string { return ui.Number(g.Count) },
 			},
 			{
@@ -104,7 +104,7 @@ func errorGroupTable(
 				Time: func(g health.ErrorGroup) time.Time { return g.First },
 			},
 			{
-				Title: "Last seen", Class: "w-time end",
+				Title: "Last seen", Class: "w-time end", Named: true,
 				Time: func(g health.ErrorGroup) time.Time { return g.Last },
 			},
 		},

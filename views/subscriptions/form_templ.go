@@ -1296,7 +1296,7 @@ func eventsSection(p Form) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Radio("events", "all", p.AllEvents, "All events", "But for the kinds below that must be chosen by name.").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Radio("events", "all", p.AllEvents, "All events", "Except kinds that have to be chosen by name, below.").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -54,13 +54,14 @@ func Checked(found subscription.URLCheck) []CheckItem {
 		subscription.CheckRefused: ui.Bad,
 	}
 	titles := map[string]string{
-		"url": "Form", "name": "Name", "address": "Address", "connection": "Connection",
+		"url": "Format", "name": "Name", "address": "Address", "connection": "Connection",
 		"certificate": "Certificate",
 	}
 	var items []CheckItem
 	for _, step := range found.Steps {
 		if step.Verdict != subscription.CheckSkipped {
-			items = append(items, CheckItem{tones[step.Verdict], titles[step.Name], step.Text})
+			text := strings.Replace(step.Text, `"url"`, "The URL", 1)
+			items = append(items, CheckItem{tones[step.Verdict], titles[step.Name], text})
 		}
 	}
 	return items

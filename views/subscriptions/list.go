@@ -69,7 +69,7 @@ func Table(rows []Listed) ui.TableProps[Listed] {
 			{Title: "Events", Class: "col-b w-id", Cell: eventsCell},
 			{Title: "Success, 24 hours", Class: "col-a w-spark", Cell: sparkCell},
 			{
-				Title: "95 % within", Class: "col-c w-rate end",
+				Title: "95 % within", Class: "col-c col-d w-rate end",
 				Text: func(r Listed) string { return took(r.Health.P95()) },
 			},
 			{

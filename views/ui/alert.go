@@ -1,6 +1,7 @@
 package ui
 
 import (
+	"strings"
 	"time"
 
 	"drawbridge/internal/webhook/delivery"
@@ -12,7 +13,8 @@ import (
 // AttentionRowOf is an alert as pages show it.
 func AttentionRowOf(item attention.Item, now time.Time) AttentionRow {
 	row := AttentionRow{
-		UID: item.UID.String(), Kind: string(item.Kind), Partner: item.Partner, Endpoint: item.Endpoint,
+		UID: item.UID.String(), Kind: string(item.Kind), Subject: item.Subject,
+		Partner: item.Partner, Endpoint: item.Endpoint,
 		Severity: string(item.Severity), Detail: item.Detail, Count: item.Count,
 		Opened: item.OpenedAt, LastSeen: item.LastSeenAt, Owner: item.Owner,
 		ClosedBy: item.ClosedBy, Note: item.Note,
@@ -46,4 +48,22 @@ func AttentionRowOf(item attention.Item, now time.Time) AttentionRow {
 		row.Look, row.LookHref = "Open the subscription", paths.To(paths.Subscription, subscription)
 	}
 	return row
+}
+
+// About is what the alert is about.
+func (r AttentionRow) About() string {
+	if r.URL != "" {
+		return r.Label() + " · " + r.Partner
+	}
+	switch attention.Kind(r.Kind) {
+	case attention.KindDrawOverdue:
+		return "Draws due on " + r.Subject
+	case attention.KindUndecided:
+		return "Applicants who need notice by " + strings.TrimSuffix(r.Subject, ", urgent")
+	case attention.KindMailFailed, attention.KindMailRefused:
+		return "E-mails"
+	case attention.KindOverdue:
+		return "All subscriptions"
+	}
+	return "Drawbridge itself"
 }

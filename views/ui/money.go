@@ -30,13 +30,21 @@ func Amount(ctx context.Context, money lending.Money) string {
 // InCurrency is Amount where no context tells the currency.
 func InCurrency(code string, money lending.Money) string {
 	if code == "" {
-		return figure(money)
+		return Figure(money)
 	}
-	return code + "\u00a0" + figure(money)
+	return code + "\u00a0" + Figure(money)
 }
 
-// figure writes money with its thousands grouped: 12,345.00.
-func figure(money lending.Money) string {
+// AmountHint says below a field how an amount is typed, and in which currency.
+func AmountHint(code string) string {
+	if code == "" {
+		return "For example 12500.00."
+	}
+	return "In " + code + ", for example 12500.00."
+}
+
+// Figure writes money with its thousands grouped: 12,345.00.
+func Figure(money lending.Money) string {
 	whole, cents, _ := strings.Cut(money.String(), ".")
 	sign := ""
 	if digits, negative := strings.CutPrefix(whole, "-"); negative {

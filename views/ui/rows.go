@@ -26,7 +26,7 @@ func ApplicationTable(rows []application.Summary) TableProps[application.Summary
 			},
 			{Title: "Borrower", Header: true, Cell: borrowerCell},
 			{
-				Title: "Reference", Class: "col-b w-dest", Text: func(s application.Summary) string {
+				Title: "Reference", Class: "col-b w-place", Text: func(s application.Summary) string {
 					if s.Reference == nil {
 						return ""
 					}
@@ -58,6 +58,8 @@ func ApplicationTable(rows []application.Summary) TableProps[application.Summary
 type AttentionRow struct {
 	UID  string
 	Kind string
+	// Subject is the day of what the lender has to do, or says nothing to people.
+	Subject string
 	// Partner and Endpoint are those of its subscription, empty without one.
 	Partner string
 	subscription.Endpoint
@@ -104,14 +106,6 @@ func AttentionKind(kind string) string {
 
 // Title is what an item is called.
 func (r AttentionRow) Title() string { return AttentionKind(r.Kind) }
-
-// About is what the alert is about.
-func (r AttentionRow) About() string {
-	if r.URL == "" {
-		return "Drawbridge itself"
-	}
-	return r.Label() + " · " + r.Partner
-}
 
 // Chip is the item's state.
 func (r AttentionRow) Chip() ChipProps {
@@ -216,7 +210,7 @@ func DeliveryTable(rows []DeliveryRow) TableProps[DeliveryRow] {
 			{Title: "Application", Class: "col-b w-id mono", Cell: applicationCell},
 			{Title: "Destination", Class: "col-b w-dest", Cell: destinationCell},
 			{Title: "Attempts", Class: "col-a w-pips", Cell: attemptsCell},
-			{Title: "Result", Class: "col-b w-result", Cell: resultCell},
+			{Title: "Result", Class: "col-b w-state", Cell: resultCell},
 			{Title: "Took", Class: "col-c col-d w-short end", Cell: tookCell},
 			{
 				Title: "Created", Class: "w-time end",

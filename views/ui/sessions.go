@@ -29,9 +29,10 @@ func SessionTable(
 			) time.Time {
 				return s.StartedAt
 			}},
-			{Title: "Last used", Class: "w-time", Time: func(s operator.Session) time.Time {
-				return s.SeenAt
-			}},
+			{
+				Title: "Last used", Class: "w-time", Named: true,
+				Time: func(s operator.Session) time.Time { return s.SeenAt },
+			},
 		},
 	}
 	if slices.ContainsFunc(sessions, func(s operator.Session) bool { return s.UID != current }) {

@@ -43,7 +43,8 @@ type Column[T any] struct {
 	Text func(T) string
 	Time func(T) time.Time
 	Chip func(T) ChipProps
-	// Money is an amount, nil for none: the title names the currency.
+	// Money is an amount, nil for none: the title names the currency. A cell beside it writes
+	// the amount itself, as Figure.
 	Money func(T) *lending.Money
 }
 
@@ -60,7 +61,7 @@ func moneyText(money *lending.Money) string {
 	if money == nil {
 		return ""
 	}
-	return figure(*money)
+	return Figure(*money)
 }
 
 // PagerProps is the foot of a keyset-paginated list.

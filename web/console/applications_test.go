@@ -143,7 +143,7 @@ func TestApplicationPage(t *testing.T) {
 		".headline": "Bo Weiß Approved",
 		".sums": "Amount USD 10,000.00 as approved Drawn USD 10,000.00 2 disbursements " +
 			"Balance USD 0.00",
-		"#stage-2":        "50 % 5,000.00 5,000.00",
+		"#stage-2":        "50 % USD 5,000.00 USD 5,000.00",
 		".facts":          "SV-2026-17",
 		".files":          "roof.pdf 13 B, application/pdf",
 		".certificate":    "Came with draw 2",

@@ -44,8 +44,8 @@ func TestFailuresOfAnEndpoint(t *testing.T) {
 	}
 	page := b.get(path).wantStatus(t, http.StatusOK)
 	for selector, want := range map[string]string{
-		"h1": "3 did not arrive", "#group-http_5xx-503": "HTTP 503 2",
-		"#group-http_4xx-403": "HTTP 403 1",
+		"h1": "3 did not arrive", "#group-http_5xx-503": "HTTP 503 deliveries 2",
+		"#group-http_4xx-403": "HTTP 403 deliveries 1",
 		"#sample-attempt-3":   "403 Forbidden", "#good-attempt-1": "204 No Content",
 		".page-title p":           "every attempt fails since",
 		".page-acts .button-main": "Re-send all 3",

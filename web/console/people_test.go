@@ -148,7 +148,7 @@ func TestAuditLogPages(t *testing.T) {
 	}
 	href, _ := b.get(paths.Audit + "?action=user.role").find("tr[id^=entry-] a.lead").Attr("href")
 	entry := b.get(href).wantStatus(t, http.StatusOK)
-	if got := entry.text("tr[id='field-role']"); got != "role support operator changed" {
+	if got := entry.text("tr[id='field-role']"); got != "role before support after operator changed" {
 		t.Errorf("the change is shown as %q", got)
 	}
 	if got := entry.text("tr[id='field-name']"); !strings.HasSuffix(got, "same") {

@@ -13,7 +13,7 @@ import (
 
 func partnerTasks() []task {
 	return []task{{
-		name: "creating a partner", start: "/console/partners", end: "Issue credentials next",
+		name: "creating a partner", start: "/console/partners", end: "What is left to do for its first",
 		do: func(w *walker) {
 			w.press("New partner")
 			w.fills("Name", "Sunvolt {me}", "First merchant", "Phoenix {me}")

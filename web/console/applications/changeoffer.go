@@ -166,7 +166,7 @@ func (c changing) askAmount() (asked, error) {
 			Title: "Change the approved amount", Submit: "Change the amount", Says: effects,
 			Controls: []ui.Control{{
 				Name: "approved_amount", Label: "Approved amount", Required: true, MaxLength: 20,
-				Value: offer.ApprovedAmount.String(), Hint: "For example 12500.00.",
+				Value: offer.ApprovedAmount.String(), Hint: ui.AmountHint(c.Currency),
 				Autocomplete: "off", Autofocus: true,
 			}},
 		},

@@ -236,7 +236,7 @@ func (f *Feature) newPartner() action.Spec {
 					},
 				},
 				Change: action.Change{
-					Done: "Created. Issue credentials next, then a subscription for its events.",
+					Done: "Created. What is left to do for its first webhook stands below.",
 					Do: func(ctx context.Context, tx *postgres.Tx) (operator.Outcome, error) {
 						made, err := f.Partners.CreatePartner(ctx, tx, name, contact)
 						if err != nil {
