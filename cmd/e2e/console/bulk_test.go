@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/chromedp/chromedp"
-	"github.com/google/uuid"
 
 	"drawbridge/cmd/e2e/e2etest"
 )
@@ -46,33 +45,6 @@ func (e *tally) counts() (arrived, repeated int) {
 	return len(e.seen), repeated
 }
 
-// failed writes deliveries to the subscription that have used up their attempts.
-func failed(
-	t *testing.T, w *e2etest.Harness, data e2etest.Demo, subscription uuid.UUID, count int,
-) {
-	t.Helper()
-	_, err := w.Open(t).ExecContext(t.Context(), `
-		WITH event AS (
-			INSERT INTO events (event_uid, occurred_at, kind, partner_uid, merchant_uid,
-			                    application_uid, status, body)
-			SELECT gen_random_uuid(), now() - interval '1 hour' + n * interval '1 millisecond',
-			       'task.created', $1, merchant_uid, application_uid, 'Pending', '{"n":1}'
-			  FROM generate_series(1, $3) AS n,
-			       (SELECT merchant_uid, application_uid FROM applications
-			         WHERE partner_uid = $1 LIMIT 1) AS a
-			RETURNING *
-		)
-		INSERT INTO deliveries (delivery_uid, created_at, subscription_uid, event_uid, event_at,
-		                        event, application_uid, status, state, attempt_count, queued,
-		                        last_http_status, last_error_class, last_duration_us)
-		SELECT gen_random_uuid(), occurred_at, $2, event_uid, occurred_at, kind, application_uid,
-		       status, 'failed', 3, false, 503, 'http_5xx', 1000
-		  FROM event`, data.Partners[0].UID, subscription, count)
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestBulkCommands(t *testing.T) {
 	t.Parallel()
 	w, e := e2etest.New(t), newTally(t)
@@ -80,7 +52,7 @@ func TestBulkCommands(t *testing.T) {
 	var made e2etest.Subscription
 	w.JSON(&made, "subscription", "create", "--partner", data.Partners[0].UID.String(),
 		"--url", e.URL, "--event", "all")
-	failed(t, w, data, made.UID, 5)
+	w.FailedDeliveries(data, made.UID, 5)
 	since := time.Now().Add(-2 * time.Hour).UTC().Format(time.RFC3339)
 	var draft e2etest.BulkDetail
 	w.JSON(&draft, "bulk", "create", "--recover", "--subscription", made.UID.String(),
@@ -149,7 +121,7 @@ func TestOperatorPausesABulkResendOfAThousand(t *testing.T) {
 	var made e2etest.Subscription
 	w.JSON(&made, "subscription", "create", "--partner", data.Partners[0].UID.String(),
 		"--url", e.URL, "--event", "all")
-	failed(t, w, data, made.UID, 1000)
+	w.FailedDeliveries(data, made.UID, 1000)
 	s := w.Serve()
 	browser := newBrowser(t)
 	signIn(t, browser, s.URL, data.Users[1])

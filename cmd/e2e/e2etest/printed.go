@@ -123,7 +123,7 @@ type Bulk struct {
 	Reason *string   `json:"reason"`
 	Total  int       `json:"total"`
 	Counts struct {
-		Waiting, Delivered int
+		Waiting, Sent, Delivered, Failed, Cancelled, Skipped int
 	} `json:"counts"`
 }
 
