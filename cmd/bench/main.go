@@ -4,6 +4,7 @@
 //
 //	bench [-quick] [-only SECTION,...]   throughput and latency, in one table
 //	bench soak [-minutes 30]             a long load, and whether everything stays flat
+//	bench beside transaction             a load, and what a long transaction costs it
 //	bench lists -password ...            the console's lists in a running Drawbridge
 //
 // docs/PERFORMANCE.md says what is measured, how, and what the floors hold.
@@ -18,6 +19,7 @@
 //	figures.go     the sections of the table, each in a file of its name or in real.go;
 //	               replay.go and queue.go make floors
 //	soak.go        the long load; mix.go what is called, sample.go what is looked at
+//	beside.go      the same load beside what goes on for long
 //	lists.go       the console's lists
 package main
 
@@ -43,6 +45,7 @@ var errFailed = errors.New("not everything is as it should be; see above")
 type grammar struct {
 	Figures figuresCmd `cmd:"" default:"withargs" help:"Measure throughput and latency."`
 	Soak    soakCmd    `cmd:"" help:"Load the program for long and judge whether it stays flat."`
+	Beside  besideCmd  `cmd:"" help:"Load the program beside a long transaction or the retention of many rows."`
 	Lists   listsCmd   `cmd:"" help:"Measure the lists of a running console."`
 	Call    callCmd    `cmd:"" hidden:"" help:"Call the API as the figures tell on standard input."`
 	Floor   floorCmd   `cmd:"" hidden:"" help:"Be the floor of the door, as the figures tell."`

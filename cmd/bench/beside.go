@@ -1,0 +1,256 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"drawbridge/internal/seed"
+)
+
+// besideCmd measures what calls and deliveries notice of something that goes on for long
+// beside them: a transaction that stays open, or the retention of very many rows.
+type besideCmd struct {
+	What       string        `arg:"" enum:"transaction,retention" help:"What goes on: transaction or retention."`
+	Open       time.Duration `help:"How long the transaction stays open." default:"20m"`
+	Deliveries int           `help:"How many deliveries there are to remove, with an event and one or two attempts each." default:"1500000"`
+	Before     time.Duration `help:"How long it is measured before." default:"3m"`
+	Share      float64       `help:"Which share of the measured peak is offered." default:"0.5"`
+	Peak       time.Duration `help:"How long the peak is measured." default:"30s"`
+	Out        string        `help:"Write the machine and each figure to a file, a JSON document a line." placeholder:"FILE"`
+	Dir        string        `help:"Keep the data in this folder." default:"${tmp}"`
+}
+
+// Validate refuses what cannot be measured.
+func (c *besideCmd) Validate() error {
+	if c.Open <= 0 || c.Before <= 0 || c.Peak <= 0 || c.Deliveries <= 0 ||
+		c.Share <= 0 || c.Share > 1 {
+		return errors.New("times and numbers must be positive, and -share at most 1")
+	}
+	return nil
+}
+
+// seedDays is how far back what is to be removed goes: of twenty months seven are older than
+// the thirteen that are kept, and all but three have their bodies removed.
+const seedDays = 610
+
+// Run offers a share of the peak, and compares what it takes before and meanwhile. It fails
+// where a call does, or where deliveries take twice as long.
+func (c *besideCmd) Run(w *world) (err error) {
+	var open ends
+	defer open.run(&err)
+	s := &sampler{outside: new(outside)}
+	if err := s.outside.listen(w.ctx, &open); err != nil {
+		return err
+	}
+	var found result
+	if err := (&soakCmd{Dir: c.Dir}).start(w, &open, s, &found); err != nil {
+		return err
+	}
+	b := &beside{besideCmd: c, world: w, sampler: s, report: report{Machine: found.Machine}}
+	if c.What == "retention" {
+		if err := b.fill(w.ctx); err != nil {
+			return err
+		}
+	}
+	if s.traffic, err = newTraffic(w.ctx, s.program); err != nil {
+		return err
+	}
+	if found.Peak, err = s.traffic.peak(w.ctx, c.Peak); err != nil {
+		return err
+	}
+	if err := drainPeak(w.ctx, s.db); err != nil {
+		return err
+	}
+	w.say("peak %.0f calls/s; offering %.0f calls/s", found.Peak, found.Peak*c.Share)
+	ctx, cancel := context.WithCancel(w.ctx)
+	defer cancel()
+	pacing := make(chan error, 1)
+	s.traffic.begin()
+	go func() {
+		pacing <- pace{rate: found.Peak * c.Share, random: true, most: most}.run(ctx, 0, s.traffic.do)
+	}()
+	err = b.measure(ctx)
+	cancel()
+	if err := errors.Join(err, <-pacing, w.ctx.Err()); err != nil {
+		return err
+	}
+	return b.tell(found.Peak * c.Share)
+}
+
+// beside is such a measurement.
+type beside struct {
+	*besideCmd
+	*world
+	*sampler
+
+	report report
+	before seen
+	slower bool
+}
+
+// seen is what calls and deliveries took for a while.
+type seen struct{ calls, lags timing }
+
+// measure compares.
+func (b *beside) measure(ctx context.Context) (err error) {
+	b.say("measuring for %s before", b.Before)
+	b.before, err = b.watch(ctx, func() error { return sleep(ctx, b.Before) })
+	if err != nil {
+		return err
+	}
+	if b.What == "retention" {
+		return b.retention(ctx)
+	}
+	return b.transaction(ctx)
+}
+
+// watch returns what was seen until the end of a piece of work.
+func (b *beside) watch(ctx context.Context, do func() error) (now seen, err error) {
+	b.traffic.times() // those of before are forgotten
+	var from, to time.Time
+	const clock = `SELECT clock_timestamp()`
+	if err := b.db.GetContext(ctx, &from, clock); err != nil {
+		return seen{}, fmt.Errorf("asking for the time: %w", err)
+	}
+	if err := do(); err != nil {
+		return seen{}, err
+	}
+	for kind, took := range b.traffic.times() {
+		if !strings.HasPrefix(kind, "console") {
+			now.calls.each = append(now.calls.each, took...)
+		}
+	}
+	if err := b.db.GetContext(ctx, &to, clock); err != nil {
+		return seen{}, fmt.Errorf("asking for the time: %w", err)
+	}
+	// What was made in the last seconds may not have been sent yet.
+	var lags []float64
+	err = b.db.SelectContext(ctx, &lags, `
+		SELECT extract(epoch FROM coalesce(a.started_at, now()) - d.created_at)::float
+		  FROM deliveries d
+		  JOIN subscriptions s USING (subscription_uid)
+		  LEFT JOIN attempts a ON a.delivery_uid = d.delivery_uid
+		                      AND a.delivery_created_at = d.created_at
+		                      AND a.number = 1
+		 WHERE d.created_at >= $1
+		   AND d.created_at < $2
+		   AND s.url LIKE '%/good'`, from, to.Add(-5*time.Second))
+	if err != nil {
+		return seen{}, fmt.Errorf("reading when deliveries began: %w", err)
+	}
+	for _, lag := range lags {
+		now.lags.each = append(now.lags.each, time.Duration(lag*float64(time.Second)))
+	}
+	return now, nil
+}
+
+// compare adds the rows of something that was seen.
+func (b *beside) compare(name string, now seen) {
+	const before = "before, in the same run"
+	section := "beside " + b.What
+	b.report.addTimes(row{Section: section, Name: name + ", calls", FloorName: before},
+		now.calls, b.before.calls, share{"p50", 0.5, ""}, share{"p99", 0.99, ""})
+	b.report.addTimes(
+		row{Section: section, Name: name + ", from the change to its webhook", FloorName: before},
+		now.lags, b.before.lags, share{"p50", 0.5, "< 2x the floor"}, share{"p99", 0.99, ""})
+	b.slower = b.slower || now.lags.quantile(0.5) >= 2*b.before.lags.quantile(0.5)
+}
+
+// transaction keeps one open, in which nothing happens but that it sees everything as it was.
+func (b *beside) transaction(ctx context.Context) (err error) {
+	// Without the program's pool, which ends a transaction that is idle for a minute.
+	db, err := sql.Open("postgres", b.program.url)
+	if err != nil {
+		return fmt.Errorf("connecting: %w", err)
+	}
+	defer func() { err = errors.Join(err, db.Close()) }()
+	tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return fmt.Errorf("opening a transaction: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }()
+	if _, err := tx.ExecContext(ctx, `SELECT FROM deliveries LIMIT 1`); err != nil {
+		return fmt.Errorf("opening a transaction: %w", err)
+	}
+	const parts = 4
+	for i := range parts {
+		now, err := b.watch(ctx, func() error { return sleep(ctx, b.Open/parts) })
+		if err != nil {
+			return err
+		}
+		until := b.Open * time.Duration(i+1) / parts
+		b.say("the transaction has been open for %s", until)
+		b.compare("open for "+until.String(), now)
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("the transaction was not open until the end: %w", err)
+	}
+	now, err := b.watch(ctx, func() error { return sleep(ctx, b.Before) })
+	b.compare("after its end", now)
+	return err
+}
+
+// fill makes what is to be removed, none of it by now.
+func (b *beside) fill(ctx context.Context) error {
+	_, err := b.program.run(ctx, "retention", "set", "--metadata-months", "120",
+		"--body-days", "3000", "--email-body-days", "3000")
+	if err != nil {
+		return err
+	}
+	total, err := seed.Fill(ctx, b.db, seed.Plan{
+		Deliveries: b.Deliveries, Attempts: b.Deliveries * 4 / 3, Partners: 20, Days: seedDays,
+		Progress: func(made int) { b.say("%d deliveries are there", made) },
+	})
+	if err != nil {
+		return err
+	}
+	b.say("%d deliveries, %d attempts", total.Deliveries, total.Attempts)
+	return settle(ctx, b.db)
+}
+
+// retention removes what is older than usual.
+func (b *beside) retention(ctx context.Context) error {
+	_, err := b.program.run(ctx, "retention", "set", "--metadata-months", "13",
+		"--body-days", "90", "--email-body-days", "90")
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	now, err := b.watch(ctx, func() error {
+		said, err := b.program.run(ctx, "retention", "run")
+		b.say("%s", strings.TrimSpace(string(said)))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.compare("for "+time.Since(began).Round(time.Second).String(), now)
+	return nil
+}
+
+// tell prints what was found.
+func (b *beside) tell(rate float64) error {
+	fmt.Fprintf(b.out, "%.0f calls/s were offered\n", rate)
+	err := errors.Join(b.report.print(b.out), b.report.write(b.Out))
+	for what, count := range b.traffic.failed() {
+		err = errors.Join(err, fmt.Errorf("%d times %s: %w", count, what, errFailed))
+	}
+	if b.slower {
+		err = errors.Join(err, errFailed)
+	}
+	return err
+}
+
+// sleep waits, unless ctx ends.
+func sleep(ctx context.Context, length time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(length):
+		return nil
+	}
+}
