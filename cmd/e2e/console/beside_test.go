@@ -20,7 +20,7 @@ func TestDeliveriesBesideTheirList(t *testing.T) {
 	var made e2etest.Subscription
 	w.JSON(&made, "subscription", "create", "--partner", data.Partners[0].UID.String(),
 		"--url", "https://hooks.partner.example/x", "--event", "all")
-	failed(t, w, data, made.UID, 5)
+	w.FailedDeliveries(data, made.UID, 5)
 	s := w.Serve()
 	browser := newBrowser(t)
 	h := &userInput{T: t, browser: browser}
