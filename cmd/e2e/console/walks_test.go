@@ -116,7 +116,7 @@ func newStage(t *testing.T, name string) *walker {
 	var made e2etest.Subscription
 	s.JSON(&made, "subscription", "create", "--partner", s.data.Partners[0].UID.String(),
 		"--url", e.URL+"/hook", "--event", "all")
-	failed(t, s.Harness, s.data, made.UID, 120)
+	s.FailedDeliveries(s.data, made.UID, 120)
 	s.server = s.Serve()
 	w := &walker{T: t, stage: s, name: name, plain: name == "plain", folder: t.TempDir()}
 	w.known = map[string]string{
