@@ -32,7 +32,7 @@ func configTable(rows []ConfigRow) ui.TableProps[ConfigRow] {
 			{Title: "Variable", Class: "wrap", Header: true, Cell: configNameCell},
 			{Title: "Value", Class: "wrap", Cell: configValueCell},
 			{
-				Title: "From", Class: "col-b w-id wrap",
+				Title: "From", Class: "col-c w-id wrap",
 				Text: func(r ConfigRow) string { return r.From },
 			},
 		},

@@ -101,7 +101,7 @@ func processTable(report fleet.Report) ui.TableProps[fleet.Process] {
 				Time: func(p fleet.Process) time.Time { return p.StartedAt },
 			},
 			{
-				Title: "Last sign of life", Class: "end",
+				Title: "Last sign of life", Class: "end", Named: true,
 				Time: func(p fleet.Process) time.Time { return p.LastBeatAt },
 			},
 		},

@@ -3,7 +3,6 @@ package ui
 import (
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -90,16 +89,6 @@ func ShortUID(uid string) string {
 		return uid
 	}
 	return "…" + uid[24:]
-}
-
-// HostOf returns the host and port of an address, or the address itself where
-// it has none.
-func HostOf(address string) string {
-	parsed, err := url.Parse(address)
-	if err != nil || parsed.Host == "" {
-		return address
-	}
-	return parsed.Host
 }
 
 // tenth is how exact short times are: their parts add up.

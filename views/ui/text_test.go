@@ -181,18 +181,6 @@ func TestClipKeepsCharactersWhole(t *testing.T) {
 	}
 }
 
-func TestHostOf(t *testing.T) {
-	t.Parallel()
-	for in, want := range map[string]string{
-		"https://hooks.example:8443/in?x=1": "hooks.example:8443", "not a url": "not a url",
-		"https://": "https://",
-	} {
-		if got := HostOf(in); got != want {
-			t.Errorf("HostOf(%q) = %q, want %q", in, got, want)
-		}
-	}
-}
-
 func TestInitials(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]string{

@@ -244,7 +244,7 @@ func TestTimelineNestsDeliveries(t *testing.T) {
 	r := newHarness(t)
 	b := r.signedIn()
 	for _, code := range []int{204, 503, 204, 204} {
-		r.subscribe(r.receiver(status(code)).URL)
+		r.subscribe(r.receiver(status(code)).URL + "/loans")
 	}
 	for _, state := range []string{"Hard Pull", "Pend Clearance", "Approved"} {
 		r.publish(state)
@@ -263,6 +263,9 @@ func TestTimelineNestsDeliveries(t *testing.T) {
 		}
 		if got := row.Find("details details").Length(); got != 4 {
 			t.Errorf("an event opens into %d deliveries, want 4", got)
+		}
+		if got := row.Find(".passage-host").Text(); strings.Count(got, "/loans") != 4 {
+			t.Errorf("endpoints are called %q", got)
 		}
 		attempts := strings.Join(strings.Fields(row.Find(".passage ol li").Text()), " ")
 		if strings.Count(attempts, "Attempt 1: HTTP 204") != 3 ||
