@@ -40,7 +40,7 @@ func AlertTable(items []attention.Item, now time.Time) ui.TableProps[attention.I
 				Text: func(i attention.Item) string { return ui.Number(i.Count) },
 			},
 			{
-				Title: "Owner", Class: "col-a w-place", Named: true,
+				Title: "Owner", Class: "col-a w-id", Named: true,
 				Text: func(i attention.Item) string { return i.Owner },
 			},
 			{

@@ -50,7 +50,7 @@ func TestGallery(t *testing.T) {
 		return evaluate(t, browser, `document.querySelector('`+selector+`').href`)
 	}
 	open(server.URL + "/console/deliveries?state=failed")
-	delivery, application := link("tbody a.lead"), link("tbody a.mono")
+	delivery, application := link("tbody a.lead"), link(`tbody a[href*="/applications/"]`)
 	for name, address := range map[string]string{
 		"overview":    server.URL + "/console",
 		"deliveries":  server.URL + "/console/deliveries",
