@@ -26,7 +26,7 @@ func TestCommitAlone(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer db.Close()
+		t.Cleanup(func() { _ = db.Close() })
 		const insert = `INSERT INTO kept VALUES ($1) RETURNING word`
 		for way, write := range map[string]func(ctx context.Context) error{
 			"in a transaction": func(ctx context.Context) error {

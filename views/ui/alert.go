@@ -64,6 +64,9 @@ func (r AttentionRow) About() string {
 		return "E-mails"
 	case attention.KindOverdue:
 		return "All subscriptions"
+	case attention.KindUsedUp, attention.KindUnknown, attention.KindFailing,
+		attention.KindCertificate, attention.KindProbe, attention.KindNeverSucceeded,
+		attention.KindUnopened: // of a subscription
 	}
 	return "Drawbridge itself"
 }
