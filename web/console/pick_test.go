@@ -3,6 +3,7 @@ package console_test
 import (
 	"net/http"
 	"net/url"
+	"strings"
 	"testing"
 
 	"github.com/PuerkitoBio/goquery"
@@ -126,5 +127,18 @@ func TestAClientIsIssuedForAMerchantThatIsSearched(t *testing.T) {
 	b.post(form, chosen)
 	if n := r.count(`SELECT count(*) FROM client_merchants`); n != 2 {
 		t.Errorf("the client acts for %d merchants, want 2", n)
+	}
+}
+
+// A filter that only a link sets is named, too.
+func TestLinkedFilterIsNamed(t *testing.T) {
+	t.Parallel()
+	r := newHarness(t)
+	page := r.signedIn().get(paths.Events + "?merchant=" + r.Merchant.String())
+	var name string
+	r.must(r.DB.GetContext(t.Context(), &name,
+		`SELECT name FROM merchants WHERE merchant_uid = $1`, r.Merchant))
+	if text := page.text(".filter-on"); !strings.Contains(text, "Merchant "+name) {
+		t.Errorf("the filter in force is called %q, want the name %q in it", text, name)
 	}
 }

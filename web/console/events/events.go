@@ -51,7 +51,10 @@ func (f *Feature) events() list.Spec[delivery.EventRecord] {
 				Name: "partner", Label: "Partner", Kind: list.Choice,
 				Pick: search.Partner, Options: list.Any("All partners"),
 			},
-			{Name: "merchant", Label: "Merchant", Kind: list.Hidden},
+			{
+				Name: "merchant", Label: "Merchant", Kind: list.Hidden,
+				Pick: search.Merchant, Options: list.Any("All merchants"),
+			},
 			{Name: "application", Label: "Application id", Chip: "Application "},
 			{Name: "since", Label: "From", Kind: list.Time},
 			{Name: "until", Label: "To", Kind: list.Time},

@@ -308,6 +308,11 @@ func (v *Values) furnish(ctx context.Context, filter Filter, props *ui.ListProps
 	case Hidden:
 		if value != "" {
 			props.Hidden = append(props.Hidden, ui.HiddenField{Name: filter.Name, Value: value})
+			if filter.Pick != "" {
+				if shown, err = v.choices(ctx, filter, &field, props); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	if filter.Kind != Hidden {
