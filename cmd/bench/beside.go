@@ -209,6 +209,16 @@ func (b *beside) fill(ctx context.Context) error {
 		return err
 	}
 	b.say("%d deliveries, %d attempts", total.Deliveries, total.Attempts)
+	// Some wait for an attempt in years, which those of the peak are not waited for with.
+	_, err = b.db.ExecContext(ctx, `
+		UPDATE deliveries
+		   SET state = 'failed',
+		       next_attempt_at = NULL,
+		       queued = false
+		 WHERE state = 'retrying'`)
+	if err != nil {
+		return fmt.Errorf("ending the deliveries that wait: %w", err)
+	}
 	return settle(ctx, b.db)
 }
 
