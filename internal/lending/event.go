@@ -111,6 +111,14 @@ func (k EventKind) Title() string {
 	return string(k)
 }
 
+// Named returns the short name with the kind beside it, the kind alone if it does not exist.
+func (k EventKind) Named() string {
+	if !k.IsKnown() {
+		return string(k)
+	}
+	return k.Title() + " (" + string(k) + ")"
+}
+
 // Event is something that happened to an application, before it got its time.
 // Build one with the functions below: they know which kind carries what.
 type Event struct {

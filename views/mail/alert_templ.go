@@ -109,15 +109,6 @@ func (a Alert) message() message {
 	}
 }
 
-// event is the name of a kind of event with its code, as the console has it; the code alone
-// for one that is not known.
-func event(code string) string {
-	if kind := lending.EventKind(code); kind.IsKnown() {
-		return kind.Title() + " (" + code + ")"
-	}
-	return code
-}
-
 func (a Alert) facts() []Fact {
 	since, day, count := "Failing since", "Overdue since", "Draws"
 	switch a.Kind {
@@ -130,7 +121,7 @@ func (a Alert) facts() []Fact {
 		Fact{"Partner", a.PartnerName},
 		Fact{"Subscription", a.Name},
 		Fact{"Endpoint", a.URL},
-		Fact{"Event", event(a.Event)},
+		Fact{"Event", lending.EventKind(a.Event).Named()},
 		Fact{"Application", a.Reference},
 		Fact{"Delivery", a.Delivery},
 		Fact{since, moment(a.Since)},
@@ -211,7 +202,7 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				var templ_7745c5c3_Var4 string
 				templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(told.title)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 161, Col: 15}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 152, Col: 15}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 				if templ_7745c5c3_Err != nil {
@@ -242,7 +233,7 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				var templ_7745c5c3_Var6 string
 				templ_7745c5c3_Var6, templ_7745c5c3_Err = templ.JoinStringErrs(told.lead)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 164, Col: 14}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 155, Col: 14}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var6))
 				if templ_7745c5c3_Err != nil {
@@ -281,7 +272,7 @@ func (a Alert) HTML(lender Lender) templ.Component {
 				var templ_7745c5c3_Var8 string
 				templ_7745c5c3_Var8, templ_7745c5c3_Err = templ.JoinStringErrs(told.next)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 168, Col: 14}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `views/mail/alert.templ`, Line: 159, Col: 14}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var8))
 				if templ_7745c5c3_Err != nil {

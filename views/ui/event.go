@@ -6,12 +6,7 @@ import "drawbridge/internal/lending"
 func EventName(code string) string { return lending.EventKind(code).Title() }
 
 // EventWord is the name of a kind of event with the code beside, for a sentence.
-func EventWord(code string) string {
-	if !lending.EventKind(code).IsKnown() {
-		return code
-	}
-	return EventName(code) + " (" + code + ")"
-}
+func EventWord(code string) string { return lending.EventKind(code).Named() }
 
 // EventsWord says which kinds of events are chosen.
 func EventsWord(codes []string) string {
